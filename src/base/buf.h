@@ -1,0 +1,26 @@
+/* Growing byte buffer with a sticky error, for text and other output of unknown length.
+ *
+ * A failed append (memory, or more than `limit` bytes) sets `err` and every later one does nothing, so producers
+ * check once at the end - or now and then, to stop early. */
+#ifndef H5_BASE_BUF_H
+#define H5_BASE_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct h5_buf {
+	char *data; /* not NUL-terminated */
+	size_t size, capacity;
+	size_t limit; /* bytes that it may hold */
+	int err;      /* 0, -ENOMEM, or -E2BIG where the limit was passed */
+};
+
+void h5_buf_init(struct h5_buf *b, size_t limit);
+void h5_buf_release(struct h5_buf *b); /* may run twice */
+
+void h5_buf_add(struct h5_buf *b, const void *data, size_t n);
+void h5_buf_byte(struct h5_buf *b, char c);
+void h5_buf_text(struct h5_buf *b, const char *text);
+void h5_buf_printf(struct h5_buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,51 @@
+/* Arithmetic on values from a file: every product and sum goes through these, false on overflow. */
+#ifndef H5_BASE_CHECKED_H
+#define H5_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool h5_mul(uint64_t a, uint64_t b, uint64_t *product)
+{
+	return !__builtin_mul_overflow(a, b, product);
+}
+
+static inline bool h5_add(uint64_t a, uint64_t b, uint64_t *sum)
+{
+	return !__builtin_add_overflow(a, b, sum);
+}
+
+/* Product of n dimensions; 1 where n is 0. */
+static inline bool h5_product(const uint64_t *dims, unsigned n, uint64_t *product)
+{
+	uint64_t all = 1;
+	bool zero = false;
+
+	/* A zero extent makes the product zero whatever stands before it. */
+	for (unsigned i = 0; i < n; i++)
+		zero |= !dims[i];
+	for (unsigned i = 0; i < n && !zero; i++)
+		if (!h5_mul(all, dims[i], &all))
+			return false;
+	*product = zero ? 0 : all;
+	return true;
+}
+
+/* floor(log2(v)), 0 for 0. */
+static inline unsigned h5_log2(uint64_t v)
+{
+	return v ? 63u - (unsigned)__builtin_clzll(v) : 0;
+}
+
+/* Bytes that the format uses for a limited number: the least that hold `limit`. */
+static inline unsigned h5_limit_size(uint64_t limit)
+{
+	return h5_log2(limit) / 8 + 1;
+}
+
+static inline uint64_t h5_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+#endif

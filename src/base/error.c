@@ -1,0 +1,48 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct h5_error last;
+
+int h5_fail(int code, uint64_t address, const char *format, ...)
+{
+	va_list args;
+
+	last.code = code;
+	last.address = address;
+	va_start(args, format);
+	vsnprintf(last.text, sizeof last.text, format, args);
+	va_end(args);
+	return code;
+}
+
+int h5_fail_in(int code, const char *format, ...)
+{
+	char outer[sizeof last.text], inner[sizeof last.text];
+	va_list args;
+
+	if (last.code != code)
+		return code;
+	va_start(args, format);
+	vsnprintf(outer, sizeof outer, format, args);
+	va_end(args);
+	memcpy(inner, last.text, sizeof inner);
+	/* Too long a text is cut: the outer context comes first and is kept. */
+	if (snprintf(last.text, sizeof last.text, "%s: %s", outer, inner) < 0)
+		memcpy(last.text, inner, sizeof inner);
+	return code;
+}
+
+const struct h5_error *h5_error_last(void)
+{
+	return &last;
+}
+
+void h5_error_clear(void)
+{
+	last.code = 0;
+	last.address = H5_UNDEF;
+	last.text[0] = 0;
+}

@@ -1,0 +1,40 @@
+/* Errors.
+ *
+ * Every function that can fail returns 0 (or a count) or a negative errno:
+ *
+ *   -EUCLEAN    the file is damaged: bounds, checksum, cycle, nonsense
+ *   -ENOTSUP    valid HDF5 that this version cannot do, or a filter that is not built in
+ *   -EIO        the device failed
+ *   -ENOMEM, -EFBIG, -ENOENT, ... as POSIX has them
+ *
+ * Beside the number stands a detail - what was wrong, at which address - kept per thread like errno itself, set
+ * where the error arises, and logged once, by the layer that answers the user. */
+#ifndef H5_BASE_ERROR_H
+#define H5_BASE_ERROR_H
+
+#include <errno.h>
+#include <stdint.h>
+
+/* The undefined address of the format, and "no address" in errors. */
+#define H5_UNDEF UINT64_MAX
+
+struct h5_error {
+	int code;	  /* the negative errno that was returned, 0: none */
+	uint64_t address; /* in the HDF5 file, relative to its base; H5_UNDEF: none */
+	char text[240];
+};
+
+/* Records the detail and returns `code`, so that callers write: return h5_fail(-EUCLEAN, address, "...", ...). */
+int h5_fail(int code, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Puts `outer: ` before the text of this thread's last error, if that is `code`; returns `code`. */
+int h5_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* This thread's last detail; valid until the thread's next h5_fail. Meaningful only where its code is the one
+ * that a function has just returned. */
+const struct h5_error *h5_error_last(void);
+
+/* Forgets the detail, at the begin of a request. */
+void h5_error_clear(void);
+
+#endif

@@ -1,0 +1,12 @@
+libh5fs_a_SOURCES += \
+	src/base/buf.c \
+	src/base/buf.h \
+	src/base/checked.h \
+	src/base/error.c \
+	src/base/error.h \
+	src/base/lookup3.c \
+	src/base/lookup3.h \
+	src/base/lru.c \
+	src/base/lru.h \
+	src/base/reader.c \
+	src/base/reader.h

@@ -1,0 +1,181 @@
+#include "base/lru.h"
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+struct h5_lru_entry {
+	struct h5_lru_key key;
+	void *value;
+	size_t cost;
+	unsigned references; /* lock */
+	bool loading;	     /* lock: in flight, value not there */
+	UT_hash_handle hh;
+	struct h5_lru_entry *prev, *next; /* lock: recency, head is the latest; only where references is 0 */
+};
+
+struct h5_lru {
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t loaded;
+	struct h5_lru_entry *table;
+	struct h5_lru_entry *idle; /* entries without references */
+	size_t budget;
+	struct h5_lru_stats stats;
+};
+
+int h5_lru_open(size_t budget, struct h5_lru **out)
+{
+	struct h5_lru *lru = calloc(1, sizeof *lru);
+
+	if (!lru)
+		return -ENOMEM;
+	pthread_mutex_init(&lru->lock, NULL);
+	pthread_cond_init(&lru->loaded, NULL);
+	lru->budget = budget;
+	*out = lru;
+	return 0;
+}
+
+/* Takes an idle entry out and frees it. */
+static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	DL_DELETE(lru->idle, e);
+	HASH_DEL(lru->table, e);
+	lru->stats.bytes -= e->cost;
+	lru->stats.entries--;
+	e->key.kind->release(e->value);
+	free(e);
+}
+
+static void evict(struct h5_lru *lru)
+{
+	while (lru->idle && lru->stats.bytes > lru->budget) {
+		drop(lru, lru->idle->prev);
+		lru->stats.evictions++;
+	}
+}
+
+void h5_lru_forget(struct h5_lru *lru, uint64_t owner)
+{
+	struct h5_lru_entry *e, *next;
+
+	pthread_mutex_lock(&lru->lock);
+	DL_FOREACH_SAFE (lru->idle, e, next)
+		if (e->key.owner == owner)
+			drop(lru, e);
+	pthread_mutex_unlock(&lru->lock);
+}
+
+void h5_lru_close(struct h5_lru *lru)
+{
+	if (!lru)
+		return;
+	while (lru->idle)
+		drop(lru, lru->idle);
+	pthread_cond_destroy(&lru->loaded);
+	pthread_mutex_destroy(&lru->lock);
+	free(lru);
+}
+
+static struct h5_lru_entry *find(struct h5_lru *lru, const struct h5_lru_key *key)
+{
+	struct h5_lru_entry *e;
+
+	HASH_FIND(hh, lru->table, key, sizeof *key, e);
+	return e;
+}
+
+/* A new in-flight entry with one reference; NULL without memory. */
+static struct h5_lru_entry *insert(struct h5_lru *lru, const struct h5_lru_key *key)
+{
+	struct h5_lru_entry *e = calloc(1, sizeof *e);
+
+	if (!e)
+		return NULL;
+	e->key = *key;
+	e->references = 1;
+	e->loading = true;
+	HASH_ADD(hh, lru->table, key, sizeof e->key, e);
+	if (!e->hh.tbl) {
+		free(e);
+		return NULL;
+	}
+	return e;
+}
+
+static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *load, void *arg)
+{
+	void *value = NULL;
+	size_t cost = 0;
+	int rc;
+
+	pthread_mutex_unlock(&lru->lock);
+	rc = load(arg, &value, &cost);
+	pthread_mutex_lock(&lru->lock);
+	e->loading = false;
+	if (rc) {
+		HASH_DEL(lru->table, e);
+		free(e);
+	} else {
+		e->value = value;
+		e->cost = cost + sizeof *e;
+		lru->stats.bytes += e->cost;
+		lru->stats.entries++;
+		evict(lru);
+	}
+	pthread_cond_broadcast(&lru->loaded);
+	return rc;
+}
+
+int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+	       struct h5_lru_entry **entry)
+{
+	struct h5_lru_entry *e;
+	int rc = 0;
+
+	pthread_mutex_lock(&lru->lock);
+	while ((e = find(lru, key)) && e->loading)
+		pthread_cond_wait(&lru->loaded, &lru->lock);
+	if (e) {
+		lru->stats.hits++;
+		if (!e->references++)
+			DL_DELETE(lru->idle, e);
+	} else {
+		lru->stats.misses++;
+		e = insert(lru, key);
+		rc = e ? load_entry(lru, e, load, arg) : h5_fail(-ENOMEM, key->address, "out of memory");
+	}
+	pthread_mutex_unlock(&lru->lock);
+	*entry = rc ? NULL : e;
+	return rc;
+}
+
+const void *h5_lru_value(const struct h5_lru_entry *entry)
+{
+	return entry->value;
+}
+
+void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	if (!e)
+		return;
+	pthread_mutex_lock(&lru->lock);
+	if (!--e->references) {
+		DL_PREPEND(lru->idle, e);
+		evict(lru);
+	}
+	pthread_mutex_unlock(&lru->lock);
+}
+
+void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats)
+{
+	pthread_mutex_lock(&lru->lock);
+	*stats = lru->stats;
+	pthread_mutex_unlock(&lru->lock);
+}

@@ -1,0 +1,55 @@
+/* LRU cache of decoded things with a byte budget; one mechanism for index blocks and for chunks.
+ *
+ * A value is immutable and reference-counted. A miss loads outside the lock, behind an in-flight marker: whoever
+ * asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. Values in use may
+ * take the cache over its budget; they are evicted, least recently used first, once they are put back.
+ *
+ * A loader may itself get other keys; the order of kinds in doc/locking.md keeps such chains free of cycles. */
+#ifndef H5_BASE_LRU_H
+#define H5_BASE_LRU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is cached: a constant vtable for each kind of value; its address is part of the key. */
+struct h5_lru_kind {
+	const char *name;
+	void (*release)(void *value);
+};
+
+struct h5_lru_key {
+	const struct h5_lru_kind *kind;
+	uint64_t owner;	  /* the open file */
+	uint64_t address; /* in that file */
+	uint64_t variant; /* whatever else the decoded form depends on: header address, rank, ...; 0: nothing */
+};
+
+struct h5_lru;
+struct h5_lru_entry; /* a reference to a cached value */
+
+struct h5_lru_stats {
+	uint64_t hits, misses, evictions;
+	size_t bytes, entries;
+};
+
+/* On success *value (owned by the cache from then on) and *cost, its bytes. */
+typedef int h5_lru_load(void *arg, void **value, size_t *cost);
+
+int h5_lru_open(size_t budget, struct h5_lru **lru);
+/* All references must have been put. NULL is fine. */
+void h5_lru_close(struct h5_lru *lru);
+
+/* A reference to the value of the key, loaded where it isn't there; until h5_lru_put(). */
+int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+	       struct h5_lru_entry **entry);
+/* The value stays valid until the reference is put. */
+const void *h5_lru_value(const struct h5_lru_entry *entry);
+/* NULL is fine. */
+void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
+
+/* Drops all values of an owner; none may be referenced. For the closing of a file. */
+void h5_lru_forget(struct h5_lru *lru, uint64_t owner);
+
+void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats);
+
+#endif

@@ -1,0 +1,33 @@
+/* Chunk indexes: from a chunk's place in the dataset to its place in the file. One implementation a file behind one
+ * ops table; specification VII (Appendix C) and IV.A.2.i. */
+#ifndef H5_CHUNK_INDEX_CHUNK_INDEX_H
+#define H5_CHUNK_INDEX_CHUNK_INDEX_H
+
+#include "format/dataspace.h"
+#include "format/layout.h"
+#include "store/file.h"
+
+/* Where one chunk lies. */
+struct h5_chunk {
+	uint64_t address; /* H5_UNDEF: not stored, reads as the fill value */
+	uint64_t size; /* stored bytes */
+	uint32_t filter_mask;
+};
+
+struct h5_chunk_index; /* immutable once open: calls from several threads need no lock */
+
+/* All is copied. `filtered`: the dataset has a filter pipeline. `chunk_size`: bytes of an unfiltered chunk.
+ * Reads nothing but, where there is one, the index header. */
+int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const struct h5_chunk_layout *layout,
+			const struct h5_dataspace *space, bool filtered, uint64_t chunk_size,
+			struct h5_chunk_index **index);
+void h5_chunk_index_close(struct h5_chunk_index *index); /* NULL is fine */
+
+/* `scaled`: rank chunk coordinates (element coordinate / chunk dimension), inside the dataspace. */
+int h5_chunk_index_lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk);
+
+/* Visits every stored chunk, in the index' order; a result other than 0 ends the walk and is returned. */
+typedef int h5_chunk_visit(void *arg, const struct h5_chunk *chunk);
+int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
+
+#endif

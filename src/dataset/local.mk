@@ -1,0 +1,2 @@
+libh5fs_a_SOURCES += \
+	src/dataset/dataset.h

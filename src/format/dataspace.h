@@ -1,0 +1,25 @@
+/* Dataspace message (0x0001), versions 1 and 2. Specification IV.A.2.b. */
+#ifndef H5_FORMAT_DATASPACE_H
+#define H5_FORMAT_DATASPACE_H
+
+#include "base/reader.h"
+#include "format/datatype.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define H5_UNLIMITED UINT64_MAX
+
+enum h5_dataspace_kind { H5_SPACE_SCALAR = 0, H5_SPACE_SIMPLE = 1, H5_SPACE_NULL = 2 };
+
+struct h5_dataspace {
+	enum h5_dataspace_kind kind;
+	unsigned rank; /* 0 but for simple ones */
+	uint64_t dims[H5_RANK_MAX];
+	uint64_t max[H5_RANK_MAX]; /* H5_UNLIMITED; the dims where the message has none */
+	uint64_t elements; /* 1 for a scalar, 0 for null; UINT64_MAX where the product passes 2^64-1 */
+};
+
+int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space);
+
+#endif

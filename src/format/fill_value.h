@@ -1,0 +1,20 @@
+/* Fill value messages: 0x0005 versions 1 to 3, and the old one 0x0004. Specification IV.A.2.e, IV.A.2.f. */
+#ifndef H5_FORMAT_FILL_VALUE_H
+#define H5_FORMAT_FILL_VALUE_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct h5_fill_value {
+	bool defined; /* user-defined, with bytes */
+	uint8_t allocation; /* space allocation time: 1 early, 2 late, 3 incremental; 0: not stated */
+	uint32_t size;
+	const uint8_t *value; /* borrowed from the message; NULL where not defined */
+};
+
+int h5_fill_value_decode(struct h5_reader *r, struct h5_fill_value *fill);
+int h5_fill_value_old_decode(struct h5_reader *r, struct h5_fill_value *fill);
+
+#endif

@@ -1,0 +1,9 @@
+libh5fs_a_SOURCES += \
+	src/format/btree1.h \
+	src/format/dataspace.h \
+	src/format/datatype.h \
+	src/format/fill_value.h \
+	src/format/layout.h \
+	src/format/pipeline.h \
+	src/format/superblock.c \
+	src/format/superblock.h

@@ -1,0 +1,28 @@
+/* Filter pipeline message (0x000B), versions 1 and 2. Specification IV.A.2.l. */
+#ifndef H5_FORMAT_PIPELINE_H
+#define H5_FORMAT_PIPELINE_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { H5_FILTERS_MAX = 32 };
+
+struct h5_filter_info {
+	uint16_t id;
+	bool optional; /* flag bit 0 */
+	char *name; /* as the message gives it; NULL: none */
+	unsigned count; /* client data values */
+	uint32_t *values;
+};
+
+struct h5_pipeline {
+	unsigned count; /* 0: no filters */
+	struct h5_filter_info filters[H5_FILTERS_MAX]; /* in the order of writing */
+};
+
+int h5_pipeline_decode(struct h5_reader *r, struct h5_pipeline *pipeline);
+void h5_pipeline_release(struct h5_pipeline *pipeline); /* may run twice */
+
+#endif

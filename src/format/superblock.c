@@ -1,0 +1,116 @@
+#include "format/superblock.h"
+
+#include "base/error.h"
+#include "base/reader.h"
+
+#include <string.h>
+
+static int check_sizes(const struct h5_superblock *sb, uint64_t position)
+{
+	const uint8_t sizes[] = {sb->size_of_offsets, sb->size_of_lengths};
+
+	for (int i = 0; i < 2; i++) {
+		const char *what = i ? "lengths" : "offsets";
+
+		if (sizes[i] == 16 || sizes[i] == 32)
+			return h5_fail(-ENOTSUP, position, "superblock: %s of %u bytes are not supported", what,
+				       sizes[i]);
+		if (sizes[i] != 2 && sizes[i] != 4 && sizes[i] != 8)
+			return h5_fail(-EUCLEAN, position, "superblock: size of %s is %u", what, sizes[i]);
+	}
+	return 0;
+}
+
+/* Versions 0 and 1, from byte 9 on.
+ *
+ *   offset  size  field
+ *        9     1  version of the free space information
+ *       10     1  version of the root group's symbol table entry
+ *       12     1  version of the shared header message format
+ *       13     1  size of offsets O
+ *       14     1  size of lengths
+ *       16     2  group leaf node K
+ *       18     2  group internal node K
+ *       20     4  file consistency flags
+ *       24     2  indexed storage internal node K, and 2 reserved: version 1 only
+ *                 base address, free space info address, end-of-file address, driver information block address: O each
+ *                 root group symbol table entry: link name offset O, object header address O, ...                  */
+static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t position)
+{
+	int rc;
+
+	h5_reader_skip(r, 4);
+	sb->size_of_offsets = h5_read_u8(r);
+	sb->size_of_lengths = h5_read_u8(r);
+	h5_reader_skip(r, 1);
+	rc = check_sizes(sb, position);
+	if (rc)
+		return rc;
+	r->size_of_offsets = sb->size_of_offsets;
+	r->size_of_lengths = sb->size_of_lengths;
+	sb->group_leaf_k = h5_read_u16(r);
+	sb->group_internal_k = h5_read_u16(r);
+	sb->consistency = h5_read_u32(r);
+	sb->chunk_k = 32;
+	if (sb->version == 1) {
+		sb->chunk_k = h5_read_u16(r);
+		h5_reader_skip(r, 2);
+	}
+	sb->base = h5_read_offset(r);
+	h5_read_offset(r); /* free space info */
+	sb->end = h5_read_offset(r);
+	sb->driver_info = h5_read_offset(r);
+	h5_read_offset(r); /* link name offset */
+	sb->root = h5_read_offset(r);
+	sb->extension = H5_UNDEF;
+	return h5_reader_check(r, "superblock");
+}
+
+/* Versions 2 and 3, from byte 9 on.
+ *
+ *   offset  size  field
+ *        9     1  size of offsets O
+ *       10     1  size of lengths
+ *       11     1  file consistency flags
+ *       12        base address, superblock extension address, end-of-file address, root group object header: O each
+ *                 checksum: 4                                                                                    */
+static int decode_new(struct h5_reader *r, struct h5_superblock *sb, uint64_t position)
+{
+	int rc;
+
+	sb->size_of_offsets = h5_read_u8(r);
+	sb->size_of_lengths = h5_read_u8(r);
+	sb->consistency = h5_read_u8(r);
+	rc = check_sizes(sb, position);
+	if (rc)
+		return rc;
+	r->size_of_offsets = sb->size_of_offsets;
+	r->size_of_lengths = sb->size_of_lengths;
+	sb->base = h5_read_offset(r);
+	sb->extension = h5_read_offset(r);
+	sb->end = h5_read_offset(r);
+	sb->root = h5_read_offset(r);
+	sb->driver_info = H5_UNDEF;
+	sb->group_leaf_k = 4;
+	sb->group_internal_k = 16;
+	sb->chunk_k = 32;
+	return h5_reader_checksum(r, "superblock");
+}
+
+int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, struct h5_superblock *sb)
+{
+	struct h5_reader r = h5_reader_init(data, size, position, 8, 8);
+	int rc;
+
+	memset(sb, 0, sizeof *sb);
+	h5_reader_skip(&r, 8); /* format signature */
+	sb->version = h5_read_u8(&r);
+	if (sb->version > 3)
+		return h5_fail(-ENOTSUP, position, "superblock: version %u is not supported", sb->version);
+	rc = sb->version < 2 ? decode_old(&r, sb, position) : decode_new(&r, sb, position);
+	if (!rc && sb->root == H5_UNDEF)
+		rc = h5_fail(-EUCLEAN, position, "superblock: no root group");
+	if (!rc && sb->base == H5_UNDEF)
+		rc = h5_fail(-EUCLEAN, position, "superblock: no base address");
+	return rc;
+}

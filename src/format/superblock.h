@@ -1,0 +1,32 @@
+/* Superblock, versions 0 to 3. Specification II.A. */
+#ifndef H5_FORMAT_SUPERBLOCK_H
+#define H5_FORMAT_SUPERBLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	H5_SUPERBLOCK_MAX = 140, /* bytes of the largest: version 1 with 8-byte offsets, and some */
+	H5_FLAG_WRITING = 1,	 /* consistency flags */
+	H5_FLAG_SWMR = 4,
+};
+
+#define H5_SIGNATURE "\x89HDF\r\n\x1a\n"
+
+struct h5_superblock {
+	uint8_t version;
+	uint8_t size_of_offsets, size_of_lengths; /* 2, 4 or 8 */
+	uint32_t consistency;			  /* file consistency flags */
+	uint16_t group_leaf_k, group_internal_k;  /* version 1 B-trees of groups; 4 and 16 where not stored */
+	uint16_t chunk_k;			  /* version 1 B-trees of chunks; 32 where not stored */
+	uint64_t base;				  /* absolute; every other address is relative to it */
+	uint64_t extension;			  /* superblock extension's object header, H5_UNDEF: none */
+	uint64_t end;				  /* end-of-file address, as stored: absolute in version 0 and 1 */
+	uint64_t driver_info;			  /* version 0 and 1; H5_UNDEF: none */
+	uint64_t root;				  /* root group's object header */
+};
+
+/* Decodes the superblock in data, found at byte `position` of the file. */
+int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, struct h5_superblock *sb);
+
+#endif

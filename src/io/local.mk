@@ -1,0 +1,4 @@
+libh5fs_a_SOURCES += \
+	src/io/io.h \
+	src/io/local.c \
+	src/io/memory.c

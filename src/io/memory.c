@@ -1,0 +1,49 @@
+#include "io/io.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct memory {
+	struct h5_io io;
+	const uint8_t *data;
+	size_t size;
+};
+
+static int memory_read(struct h5_io *io, uint64_t offset, void *buf, size_t n)
+{
+	const struct memory *m = (struct memory *)io;
+
+	if (offset > m->size || n > m->size - offset)
+		return h5_fail(-EIO, offset, "read beyond the end");
+	if (n)
+		memcpy(buf, m->data + offset, n);
+	return 0;
+}
+
+static int memory_stat(struct h5_io *io, struct h5_io_stat *st)
+{
+	*st = (struct h5_io_stat){.size = ((const struct memory *)io)->size};
+	return 0;
+}
+
+static void memory_close(struct h5_io *io)
+{
+	free(io);
+}
+
+static const struct h5_io_ops memory_ops = {memory_read, memory_stat, memory_close};
+
+int h5_io_open_memory(const void *data, size_t size, struct h5_io **io)
+{
+	struct memory *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return -ENOMEM;
+	m->io.ops = &memory_ops;
+	m->data = data;
+	m->size = size;
+	*io = &m->io;
+	return 0;
+}

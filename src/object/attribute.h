@@ -1,0 +1,27 @@
+/* Attributes of an object, in its header and in dense storage. Specification IV.A.2.m, IV.A.2.v. */
+#ifndef H5_OBJECT_ATTRIBUTE_H
+#define H5_OBJECT_ATTRIBUTE_H
+
+#include "format/dataspace.h"
+#include "format/datatype.h"
+#include "object/object.h"
+
+struct h5_attribute {
+	char *name; /* owned, NUL-terminated */
+	struct h5_datatype *type; /* owned */
+	struct h5_dataspace space;
+	uint8_t *data; /* owned; elements x element size bytes */
+	size_t size;
+};
+
+/* -ENODATA: no attribute of that name. */
+int h5_attribute_lookup(struct h5_file *file, const struct h5_object *object, const char *name,
+			struct h5_attribute *attribute);
+void h5_attribute_release(struct h5_attribute *attribute); /* may run twice */
+
+/* Every attribute by name (increasing by bytes); borrowed during the visit. One that cannot be decoded is visited with its name
+ * and a NULL type where the name can be told, and left out where not. */
+typedef int h5_attribute_visit(void *arg, const struct h5_attribute *attribute);
+int h5_attribute_iterate(struct h5_file *file, const struct h5_object *object, h5_attribute_visit *visit, void *arg);
+
+#endif

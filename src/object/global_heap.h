@@ -1,0 +1,12 @@
+/* Global heap: where variable-length data and region references lie. Specification III.E. */
+#ifndef H5_OBJECT_GLOBAL_HEAP_H
+#define H5_OBJECT_GLOBAL_HEAP_H
+
+#include "store/file.h"
+
+/* Bytes of one object of the collection at the address; borrowed until h5_file_put(file, *ref).
+ * -EUCLEAN: no such object. */
+int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,
+		       const uint8_t **data, size_t *size);
+
+#endif

@@ -1,0 +1,7 @@
+libh5fs_a_SOURCES += \
+	src/object/attribute.h \
+	src/object/fractal_heap.h \
+	src/object/global_heap.h \
+	src/object/group.h \
+	src/object/object.h \
+	src/object/value.h

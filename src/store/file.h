@@ -1,0 +1,54 @@
+/* The open HDF5 file: superblock, bounds, and the cache of decoded blocks.
+ *
+ * Addresses are the format's: relative to the base address. */
+#ifndef H5_STORE_FILE_H
+#define H5_STORE_FILE_H
+
+#include "base/lru.h"
+#include "base/reader.h"
+#include "format/superblock.h"
+#include "io/io.h"
+
+#include <stdbool.h>
+
+struct h5_file;
+struct h5_file_set;
+
+/* Kinds of decoded blocks: one static const per kind, beside its loader. */
+struct h5_block_type {
+	struct h5_lru_kind kind; /* name as in the specification, release for the decoded value */
+	/* Reads and decodes the block at the address. `arg` is what the caller of h5_file_block() passed on.
+	 * *value is owned by the cache; *cost its bytes of memory. */
+	int (*load)(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost);
+};
+
+/* Takes io over on success. The set, borrowed, gives caches and opens other files; it outlives the file. */
+int h5_file_open(struct h5_file_set *set, struct h5_io *io, struct h5_file **file);
+void h5_file_close(struct h5_file *file); /* NULL is fine */
+
+const struct h5_superblock *h5_file_superblock(const struct h5_file *file);
+struct h5_file_set *h5_file_set_of(const struct h5_file *file);
+/* Stands for the file in cache keys and inode numbers: 0 for the first one of a set, then 1, 2, ... */
+uint64_t h5_file_number(const struct h5_file *file);
+int h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
+/* Size of the file beyond its base address: a bound for any walk over its blocks. */
+uint64_t h5_file_size(const struct h5_file *file);
+
+/* All n bytes at the address; -EUCLEAN where that is beyond the file's end. */
+int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n);
+/* As many of `n` bytes as lie inside the file; their number. For structures of unknown length. */
+int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got);
+
+/* A reader with this file's sizes over a block that was read from `address`. */
+struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address);
+
+/* A reference to the decoded block, from the cache or loaded; h5_file_put() gives it back.
+ *
+ * `variant` must hold whatever the decoded form depends on beside the address (the rank of a chunk B-tree, the
+ * address of the header that describes a data block), or the caller must check the value's shape: a hostile file
+ * may point at one block from two places. */
+int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address, uint64_t variant,
+		  const void *arg, struct h5_lru_entry **ref);
+void h5_file_put(struct h5_file *file, struct h5_lru_entry *ref);
+
+#endif

@@ -1,0 +1,291 @@
+#include "store/file_set.h"
+
+#include "base/error.h"
+#include "store/file.h"
+#include "store/file_set_private.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* How many other files may be open at once: descriptors are a limited good. */
+enum { MEMBERS_MAX = 512 };
+
+struct member {
+	struct h5_file *file;
+	uint64_t device, inode;
+	char *path; /* relative to the set's directory, or absolute */
+	struct member *next;
+};
+
+struct h5_file_set {
+	struct h5_lru *blocks, *chunks;
+	struct h5_file_set_options options;
+	char *directory; /* real path of the mounted file's directory; NULL for memory */
+	int dirfd;
+	atomic_uint_fast64_t numbers;
+	pthread_mutex_t lock;	/* guards members; not held over file I/O of reads, but over opening a file */
+	struct member *members; /* the newest first; the mounted file is the last */
+	struct member *root;
+	unsigned count;
+};
+
+uint64_t h5_file_set_next_number(struct h5_file_set *set)
+{
+	return atomic_fetch_add(&set->numbers, 1);
+}
+
+static struct h5_file_set *set_new(const struct h5_file_set_options *options)
+{
+	struct h5_file_set *set = calloc(1, sizeof *set);
+
+	if (!set)
+		return NULL;
+	set->options = *options;
+	set->dirfd = -1;
+	pthread_mutex_init(&set->lock, NULL);
+	if (h5_lru_open(options->block_cache, &set->blocks) || h5_lru_open(options->chunk_cache, &set->chunks)) {
+		h5_file_set_close(set);
+		return NULL;
+	}
+	return set;
+}
+
+/* Opens the HDF5 file in io, which it takes over, also on failure. */
+static int add_member(struct h5_file_set *set, struct h5_io *io, const char *path, struct h5_file **file)
+{
+	struct member *m = calloc(1, sizeof *m);
+	struct h5_io_stat st;
+	int rc = m && (m->path = strdup(path)) ? h5_io_stat(io, &st) : -ENOMEM;
+
+	if (!rc)
+		rc = h5_file_open(set, io, &m->file);
+	if (rc) {
+		if (m)
+			free(m->path);
+		free(m);
+		h5_io_close(io);
+		return rc;
+	}
+	m->device = st.device;
+	m->inode = st.inode;
+	m->next = set->members;
+	set->members = m;
+	set->count++;
+	*file = m->file;
+	return 0;
+}
+
+int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_set_options *options,
+			    struct h5_file_set **out)
+{
+	struct h5_file_set *set = set_new(options);
+	struct h5_file *file;
+	struct h5_io *io;
+	int rc;
+
+	if (!set)
+		return -ENOMEM;
+	rc = h5_io_open_memory(data, size, &io);
+	if (!rc)
+		rc = add_member(set, io, "", &file);
+	if (rc) {
+		h5_file_set_close(set);
+		return rc;
+	}
+	set->root = set->members;
+	*out = set;
+	return 0;
+}
+
+int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
+{
+	struct h5_file_set *set = set_new(options);
+	char *real = NULL, *copy = NULL;
+	struct h5_file *file;
+	struct h5_io *io;
+	int rc = set ? 0 : -ENOMEM;
+
+	if (!rc && !(real = realpath(path, NULL)))
+		rc = h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
+	if (!rc && !(copy = strdup(real)))
+		rc = -ENOMEM;
+	if (!rc && !(set->directory = strdup(dirname(copy))))
+		rc = -ENOMEM;
+	if (!rc) {
+		set->dirfd = open(set->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		rc = set->dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", set->directory, strerror(errno)) : 0;
+	}
+	if (!rc)
+		rc = h5_io_open_local(real, options->lock, &io);
+	if (!rc)
+		rc = add_member(set, io, strrchr(real, '/') + 1, &file);
+	free(copy);
+	free(real);
+	if (rc) {
+		h5_file_set_close(set);
+		return rc;
+	}
+	set->root = set->members;
+	*out = set;
+	return 0;
+}
+
+void h5_file_set_close(struct h5_file_set *set)
+{
+	if (!set)
+		return;
+	for (struct member *m = set->members, *next; m; m = next) {
+		next = m->next;
+		h5_file_close(m->file);
+		free(m->path);
+		free(m);
+	}
+	h5_lru_close(set->chunks);
+	h5_lru_close(set->blocks);
+	if (set->dirfd >= 0)
+		close(set->dirfd);
+	pthread_mutex_destroy(&set->lock);
+	free(set->directory);
+	free(set);
+}
+
+struct h5_file *h5_file_set_root(const struct h5_file_set *set)
+{
+	return set->root->file;
+}
+
+struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set)
+{
+	return set->blocks;
+}
+
+struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set)
+{
+	return set->chunks;
+}
+
+/* ---- names of other files ---- */
+
+/* Opens a path relative to the set's directory. The kernel keeps the walk beneath it, symlinks included. */
+static int open_beneath(const struct h5_file_set *set, const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, .resolve = RESOLVE_BENEATH};
+
+	how.resolve |= RESOLVE_NO_MAGICLINKS;
+	return (int)syscall(SYS_openat2, set->dirfd, path, &how, sizeof how);
+}
+
+static int open_candidate(const struct h5_file_set *set, const char *path)
+{
+	size_t n = strlen(set->directory);
+	const char *inside = path;
+
+	if (set->options.external == H5_EXTERNAL_ANY)
+		return openat(set->dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* An absolute path into the directory is a relative one. */
+	if (!strncmp(path, set->directory, n) && path[n] == '/')
+		inside = path + n + 1;
+	return open_beneath(set, inside);
+}
+
+/* The directory of a member, with a slash at the end, relative to the set's one; "" for that itself. */
+static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out, size_t size)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&set->lock);
+	for (const struct member *m = set->members; m; m = m->next)
+		if (m->file == file) {
+			const char *slash = strrchr(m->path, '/');
+
+			n = slash ? (int)(slash - m->path) + 1 : 0;
+			if ((size_t)n < size)
+				memcpy(out, m->path, (size_t)n);
+		}
+	pthread_mutex_unlock(&set->lock);
+	if ((size_t)n >= size)
+		return -ENAMETOOLONG;
+	out[n] = 0;
+	return 0;
+}
+
+/* A descriptor of the file that `from` calls `name`, and in `path` where it was found. Tried in libhdf5's order: an
+ * absolute name as it is, then its last component beside `from`; a relative one beside `from`. */
+static int open_named(struct h5_file_set *set, struct h5_file *from, const char *name, char *path, size_t size)
+{
+	char beside[4096];
+	bool forbidden = false;
+	int rc, fd;
+
+	if (set->options.external == H5_EXTERNAL_NONE || set->dirfd < 0)
+		return h5_fail(-EACCES, H5_UNDEF, "%s: other files are not opened in this mount", name);
+	rc = directory_of(set, from, beside, sizeof beside);
+	if (rc)
+		return rc;
+	for (int attempt = name[0] == '/' ? 0 : 1; attempt < 2; attempt++) {
+		const char *slash = strrchr(name, '/');
+		const char *tail = name[0] == '/' ? slash + 1 : name;
+		int n = attempt ? snprintf(path, size, "%s%s", beside, tail) : snprintf(path, size, "%s", name);
+
+		if (n < 0 || (size_t)n >= size)
+			return h5_fail(-ENAMETOOLONG, H5_UNDEF, "name of another file is too long");
+		fd = open_candidate(set, path);
+		if (fd >= 0)
+			return fd;
+		forbidden |= errno == EXDEV || errno == EACCES || errno == EPERM;
+	}
+	return h5_fail(forbidden ? -EACCES : -ENOENT, H5_UNDEF, "%s: %s", name,
+		       forbidden ? "not beneath the directory of the mounted file, or not readable" : strerror(errno));
+}
+
+int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_io **io)
+{
+	char path[4096];
+	int fd = open_named(set, from, name, path, sizeof path);
+
+	return fd < 0 ? fd : h5_io_open_fd(fd, H5_LOCK_NONE, io);
+}
+
+static struct h5_file *find_member(const struct h5_file_set *set, const struct h5_io_stat *st)
+{
+	for (const struct member *m = set->members; m; m = m->next)
+		if (m->device == st->device && m->inode == st->inode)
+			return m->file;
+	return NULL;
+}
+
+int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file)
+{
+	char path[4096];
+	struct h5_io_stat st;
+	struct h5_io *io;
+	int fd = open_named(set, from, name, path, sizeof path), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = h5_io_open_fd(fd, set->options.lock, &io);
+	if (rc)
+		return h5_fail_in(rc, "%s", name);
+	rc = h5_io_stat(io, &st);
+	pthread_mutex_lock(&set->lock);
+	*file = rc ? NULL : find_member(set, &st);
+	if (rc || *file) {
+		h5_io_close(io);
+	} else if (set->count >= MEMBERS_MAX) {
+		h5_io_close(io);
+		rc = h5_fail(-ENFILE, H5_UNDEF, "%s: more than %d other files", name, MEMBERS_MAX);
+	} else {
+		rc = h5_fail_in(add_member(set, io, path, file), "%s", name);
+	}
+	pthread_mutex_unlock(&set->lock);
+	return rc;
+}

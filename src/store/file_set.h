@@ -1,0 +1,45 @@
+/* The files of one mount: the mounted one and those that its external links, virtual datasets and external raw
+ * files name. They share the caches and one rule about what may be opened. */
+#ifndef H5_STORE_FILE_SET_H
+#define H5_STORE_FILE_SET_H
+
+#include "base/lru.h"
+#include "io/io.h"
+
+struct h5_file;
+struct h5_file_set;
+
+/* MAPPING.md, section 2, external links. */
+enum h5_external {
+	H5_EXTERNAL_NONE,    /* never */
+	H5_EXTERNAL_BENEATH, /* beneath the directory of the mounted file */
+	H5_EXTERNAL_ANY,     /* everywhere */
+};
+
+struct h5_file_set_options {
+	size_t block_cache;	    /* bytes of decoded metadata blocks */
+	size_t chunk_cache;	    /* bytes of decoded chunks */
+	enum h5_external external;
+	enum h5_lock_mode lock;
+};
+
+/* Opens the file at path and the set around it. */
+int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set);
+/* A set around bytes in memory, without other files; for tests and fuzzing. The bytes are borrowed. */
+int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_set_options *options,
+			    struct h5_file_set **set);
+/* Closes all files. No block may be referenced. NULL is fine. */
+void h5_file_set_close(struct h5_file_set *set);
+
+/* The mounted file; borrowed. */
+struct h5_file *h5_file_set_root(const struct h5_file_set *set);
+struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);
+struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set);
+
+/* The HDF5 file that `from` calls `name`, opened on its first use and kept until the set closes; borrowed.
+ * -ENOENT: not there; -EACCES: the rule forbids it; else as h5_file_set_open(). */
+int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file);
+/* A raw file that `from` calls `name`, by the same rule; the caller closes it. */
+int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_io **io);
+
+#endif

@@ -1,0 +1,9 @@
+libh5fs_a_SOURCES += \
+	src/store/btree1.h \
+	src/store/btree2.h \
+	src/store/file.c \
+	src/store/file.h \
+	src/store/file_set.c \
+	src/store/file_set.h \
+	src/store/file_set_private.h \
+	src/store/pipeline.h

@@ -1,0 +1,227 @@
+#include "base/buf.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "base/lru.h"
+#include "base/reader.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* Known values of Jenkins' hashlittle(). */
+START_TEST(lookup3_known_values)
+{
+	const char *text = "Four score and seven years ago";
+
+	ck_assert_uint_eq(h5_lookup3("", 0, 0), 0xdeadbeef);
+	ck_assert_uint_eq(h5_lookup3("", 0, 0xdeadbeef), 0xbd5b7dde);
+	ck_assert_uint_eq(h5_lookup3(text, strlen(text), 0), 0x17770551);
+	ck_assert_uint_eq(h5_lookup3(text, strlen(text), 1), 0xcd628161);
+}
+END_TEST
+
+START_TEST(reader_is_bounded_and_sticky)
+{
+	const uint8_t data[] = {1, 2, 3, 0xff, 0xff, 0xff, 0xff, 9};
+	struct h5_reader r = h5_reader_init(data, sizeof data, 100, 4, 8), sub;
+
+	ck_assert_uint_eq(h5_read_u8(&r), 1);
+	ck_assert_uint_eq(h5_read_u16(&r), 0x0302);
+	ck_assert_uint_eq(h5_reader_address(&r), 103);
+	ck_assert(h5_read_offset(&r) == H5_UNDEF);
+	ck_assert_int_eq(h5_reader_check(&r, "x"), 0);
+	sub = h5_reader_sub(&r, 2);
+	ck_assert(sub.err && r.err);
+	ck_assert_uint_eq(h5_read_u8(&r), 0); /* sticky, though a byte is left */
+	ck_assert_int_eq(h5_reader_check(&r, "thing"), -EUCLEAN);
+	ck_assert_str_eq(h5_error_last()->text, "thing: truncated");
+	ck_assert_uint_eq(h5_error_last()->address, 100);
+}
+END_TEST
+
+START_TEST(reader_verifies_checksums)
+{
+	uint8_t data[9] = "HELLO";
+	uint32_t sum = h5_lookup3(data, 5, 0);
+	struct h5_reader r;
+
+	for (int i = 0; i < 4; i++)
+		data[5 + i] = (uint8_t)(sum >> (8 * i));
+	r = h5_reader_init(data, 9, 0, 8, 8);
+	h5_reader_skip(&r, 5);
+	ck_assert_int_eq(h5_reader_checksum(&r, "x"), 0);
+	data[0] ^= 1;
+	r = h5_reader_init(data, 9, 0, 8, 8);
+	h5_reader_skip(&r, 5);
+	ck_assert_int_eq(h5_reader_checksum(&r, "x"), -EUCLEAN);
+}
+END_TEST
+
+START_TEST(products_are_checked)
+{
+	const uint64_t large[] = {1ull << 40, 1ull << 40}, empty[] = {1ull << 40, 1ull << 40, 0};
+	uint64_t p;
+
+	ck_assert(!h5_product(large, 2, &p));
+	ck_assert(h5_product(empty, 3, &p) && p == 0);
+	ck_assert(h5_product(large, 1, &p) && p == 1ull << 40);
+	ck_assert(h5_product(NULL, 0, &p) && p == 1);
+}
+END_TEST
+
+START_TEST(buf_stops_at_its_limit)
+{
+	struct h5_buf b;
+
+	h5_buf_init(&b, 10);
+	h5_buf_text(&b, "12345");
+	h5_buf_printf(&b, "%d", 678);
+	ck_assert_int_eq(b.err, 0);
+	h5_buf_text(&b, "901");
+	ck_assert_int_eq(b.err, -E2BIG);
+	h5_buf_byte(&b, 'x');
+	ck_assert_uint_eq(b.size, 8);
+	ck_assert_mem_eq(b.data, "12345678", 8);
+	h5_buf_release(&b);
+	h5_buf_release(&b);
+}
+END_TEST
+
+/* ---- the LRU cache ---- */
+
+static const struct h5_lru_kind kind = {"test", free};
+
+struct loader {
+	unsigned calls;
+	int result;
+	pthread_barrier_t *barrier; /* waits inside the load */
+};
+
+static int load(void *arg, void **value, size_t *cost)
+{
+	struct loader *l = arg;
+
+	l->calls++;
+	if (l->barrier)
+		pthread_barrier_wait(l->barrier);
+	if (l->result)
+		return l->result;
+	*value = malloc(1);
+	*cost = 1000;
+	return *value ? 0 : -ENOMEM;
+}
+
+static void touch(struct h5_lru *lru, struct loader *l, uint64_t address)
+{
+	struct h5_lru_key key = {&kind, 0, address, 0};
+	struct h5_lru_entry *e;
+
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, l, &e), 0);
+	h5_lru_put(lru, e);
+}
+
+START_TEST(lru_keeps_the_latest_within_its_budget)
+{
+	struct loader l = {0};
+	struct h5_lru_stats stats;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	for (uint64_t a = 0; a < 3; a++)
+		touch(lru, &l, a);
+	touch(lru, &l, 0);
+	ck_assert_uint_eq(l.calls, 3);
+	touch(lru, &l, 3); /* evicts 1, the least recently used */
+	touch(lru, &l, 0);
+	touch(lru, &l, 2);
+	ck_assert_uint_eq(l.calls, 4);
+	touch(lru, &l, 1);
+	ck_assert_uint_eq(l.calls, 5);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_le(stats.bytes, 3500);
+	ck_assert_uint_eq(stats.hits, 3);
+	ck_assert_uint_eq(stats.misses, 5);
+	h5_lru_close(lru);
+}
+END_TEST
+
+START_TEST(lru_does_not_cache_failures)
+{
+	struct loader l = {.result = -EIO};
+	struct h5_lru_key key = {&kind, 1, 2, 3};
+	struct h5_lru_entry *e;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &e), -EIO);
+	ck_assert_ptr_null(e);
+	l.result = 0;
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &e), 0);
+	ck_assert_uint_eq(l.calls, 2);
+	h5_lru_put(lru, e);
+	h5_lru_close(lru);
+}
+END_TEST
+
+START_TEST(lru_forgets_one_owner)
+{
+	struct h5_lru_key one = {&kind, 1, 7, 0}, two = {&kind, 2, 7, 0};
+	struct h5_lru_entry *e;
+	struct loader l = {0};
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(100000, &lru), 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(h5_lru_get(lru, i ? &two : &one, load, &l, &e), 0);
+		h5_lru_put(lru, e);
+	}
+	h5_lru_forget(lru, 1);
+	ck_assert_int_eq(h5_lru_get(lru, &two, load, &l, &e), 0);
+	h5_lru_put(lru, e);
+	ck_assert_uint_eq(l.calls, 2);
+	ck_assert_int_eq(h5_lru_get(lru, &one, load, &l, &e), 0);
+	h5_lru_put(lru, e);
+	ck_assert_uint_eq(l.calls, 3);
+	h5_lru_close(lru);
+}
+END_TEST
+
+struct reader_thread {
+	struct h5_lru *lru;
+	struct loader *loader;
+};
+
+static void *get_in_thread(void *arg)
+{
+	struct reader_thread *t = arg;
+
+	touch(t->lru, t->loader, 5);
+	return NULL;
+}
+
+/* Two threads ask for one key; the loader runs once, the second one waits for it. */
+START_TEST(lru_loads_once)
+{
+	pthread_barrier_t barrier;
+	struct loader l = {.barrier = &barrier};
+	struct reader_thread t;
+	pthread_t a, b;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	ck_assert_int_eq(h5_lru_open(3500, &t.lru), 0);
+	t.loader = &l;
+	pthread_create(&a, NULL, get_in_thread, &t);
+	pthread_create(&b, NULL, get_in_thread, &t);
+	pthread_barrier_wait(&barrier); /* with the one load; a second load would wait here for ever */
+	pthread_join(a, NULL);
+	pthread_join(b, NULL);
+	ck_assert_uint_eq(l.calls, 1);
+	h5_lru_close(t.lru);
+	pthread_barrier_destroy(&barrier);
+}
+END_TEST
+
+UNIT_MAIN("base", lookup3_known_values, reader_is_bounded_and_sticky, reader_verifies_checksums, products_are_checked,
+	  buf_stops_at_its_limit, lru_keeps_the_latest_within_its_budget, lru_does_not_cache_failures,
+	  lru_forgets_one_owner, lru_loads_once)
