@@ -1,6 +1,8 @@
 libh5fs_a_SOURCES += \
 	src/format/btree1.h \
+	src/format/dataspace.c \
 	src/format/dataspace.h \
+	src/format/datatype.c \
 	src/format/datatype.h \
 	src/format/fill_value.h \
 	src/format/layout.h \

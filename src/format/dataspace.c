@@ -1,0 +1,45 @@
+#include "format/dataspace.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+/* Version 1:                          Version 2:
+ *
+ *   0  1  version                       0  1  version
+ *   1  1  dimensionality (rank)         1  1  dimensionality (rank)
+ *   2  1  flags                         2  1  flags
+ *   3  5  reserved                      3  1  type (enum h5_dataspace_kind)
+ *   8  L  sizes, rank of them           4  L  sizes, rank of them
+ *      L  maximum sizes (flag bit 0)       L  maximum sizes (flag bit 0)
+ *      L  permutation (flag bit 1; never implemented, so it is not read) */
+int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
+{
+	uint8_t version = h5_read_u8(r), rank = h5_read_u8(r), flags = h5_read_u8(r), kind = h5_read_u8(r);
+	int rc = h5_reader_check(r, "dataspace message");
+
+	if (rc)
+		return rc;
+	if (version == 1)
+		h5_reader_skip(r, 4);
+	else if (version != 2)
+		return h5_fail(-EUCLEAN, r->address, "dataspace message: version %u", version);
+	if (rank > H5_RANK_MAX)
+		return h5_fail(-EUCLEAN, r->address, "dataspace message: %u dimensions", rank);
+	if (version == 2 && kind > H5_SPACE_NULL)
+		return h5_fail(-EUCLEAN, r->address, "dataspace message: type %u", kind);
+	if (version == 2 && kind != H5_SPACE_SIMPLE && rank)
+		return h5_fail(-EUCLEAN, r->address, "dataspace message: %u dimensions in type %u", rank,
+			       kind);
+	*space = (struct h5_dataspace){.rank = rank, .kind = rank ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR};
+	if (version == 2 && kind == H5_SPACE_NULL)
+		space->kind = H5_SPACE_NULL;
+	for (unsigned i = 0; i < rank; i++)
+		space->max[i] = space->dims[i] = h5_read_length(r);
+	for (unsigned i = 0; flags & 1 && i < rank; i++)
+		space->max[i] = h5_read_length(r);
+	if (space->kind == H5_SPACE_NULL)
+		space->elements = 0;
+	else if (!h5_product(space->dims, rank, &space->elements))
+		space->elements = UINT64_MAX;
+	return h5_reader_check(r, "dataspace message");
+}
