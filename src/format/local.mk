@@ -4,8 +4,11 @@ libh5fs_a_SOURCES += \
 	src/format/dataspace.h \
 	src/format/datatype.c \
 	src/format/datatype.h \
+	src/format/fill_value.c \
 	src/format/fill_value.h \
+	src/format/layout.c \
 	src/format/layout.h \
+	src/format/pipeline.c \
 	src/format/pipeline.h \
 	src/format/superblock.c \
 	src/format/superblock.h

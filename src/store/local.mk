@@ -6,4 +6,5 @@ libh5fs_a_SOURCES += \
 	src/store/file_set.c \
 	src/store/file_set.h \
 	src/store/file_set_private.h \
+	src/store/pipeline.c \
 	src/store/pipeline.h

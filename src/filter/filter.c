@@ -1,0 +1,61 @@
+#include "filter/filter.h"
+
+#include "base/error.h"
+#include "filter/filters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids from the registry of the HDF Group. */
+static const struct h5_filter_ops filters[] = {
+	{1, "deflate", h5_deflate_decode},
+	{2, "shuffle", h5_shuffle_decode},
+	{3, "fletcher32", h5_fletcher32_decode},
+	{4, "szip", NULL},
+	{5, "nbit", NULL},
+	{6, "scaleoffset", NULL},
+	{305, "lzo", NULL},
+	{307, "bzip2", NULL},
+	{32000, "lzf", NULL},
+	{32001, "blosc", NULL},
+	{32004, "lz4", NULL},
+	{32008, "bitshuffle", NULL},
+	{32013, "zfp", NULL},
+	{32015, "zstd", NULL},
+};
+
+const struct h5_filter_ops *h5_filter_at(unsigned n)
+{
+	return n < sizeof filters / sizeof *filters ? &filters[n] : NULL;
+}
+
+const struct h5_filter_ops *h5_filter_find(uint16_t id)
+{
+	for (unsigned i = 0; i < sizeof filters / sizeof *filters; i++)
+		if (filters[i].id == id)
+			return &filters[i];
+	return NULL;
+}
+
+int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity)
+{
+	uint8_t *data;
+
+	/* At least one byte, so that data is there even for an empty result. */
+	if (!capacity)
+		capacity = 1;
+	if (capacity <= buf->capacity)
+		return 0;
+	data = realloc(buf->data, capacity);
+	if (!data)
+		return h5_fail(-ENOMEM, H5_UNDEF, "no memory for a chunk of %zu bytes", capacity);
+	buf->data = data;
+	buf->capacity = capacity;
+	return 0;
+}
+
+void h5_filter_buf_release(struct h5_filter_buf *buf)
+{
+	free(buf->data);
+	memset(buf, 0, sizeof *buf);
+}

@@ -1,0 +1,69 @@
+#include "format/fill_value.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+enum {
+	FLAG_UNDEFINED = 0x10, /* version 3 */
+	FLAG_DEFINED = 0x20,
+};
+
+/* Size 4, signed, and so many bytes. A size of 0 stands for the library's default, -1 for `undefined`. */
+static int decode_value(struct h5_reader *r, struct h5_fill_value *fill)
+{
+	uint32_t size = h5_read_u32(r);
+
+	if (!size || size > INT32_MAX)
+		return h5_reader_check(r, "fill value");
+	fill->size = size;
+	fill->value = h5_read_bytes(r, size);
+	fill->defined = fill->value;
+	return h5_reader_check(r, "fill value");
+}
+
+/*   offset  size  field
+ *        0     1  version
+ *                 versions 1 and 2:
+ *        1     1  space allocation time
+ *        2     1  fill value write time
+ *        3     1  fill value defined
+ *        4     4  size, and the value; not in version 2 where the value is not defined
+ *                 version 3:
+ *        1     1  flags: bits 0-1 allocation time, 2-3 write time, 4 undefined, 5 defined
+ *        2     4  size, and the value; only where defined                               */
+int h5_fill_value_decode(struct h5_reader *r, struct h5_fill_value *fill)
+{
+	unsigned version = h5_read_u8(r);
+	uint8_t flags;
+	bool present;
+	int rc = h5_reader_check(r, "fill value");
+
+	memset(fill, 0, sizeof *fill);
+	if (rc)
+		return rc;
+	switch (version) {
+	case 1:
+	case 2:
+		fill->allocation = h5_read_u8(r);
+		h5_reader_skip(r, 1);
+		present = h5_read_u8(r) || version == 1;
+		break;
+	case 3:
+		flags = h5_read_u8(r);
+		fill->allocation = flags & 3;
+		present = flags & FLAG_DEFINED;
+		if (present && flags & FLAG_UNDEFINED)
+			return h5_fail(-EUCLEAN, r->address, "fill value: both defined and undefined");
+		break;
+	default:
+		return h5_fail(-ENOTSUP, r->address, "fill value: version %u is not supported", version);
+	}
+	return present ? decode_value(r, fill) : h5_reader_check(r, "fill value");
+}
+
+int h5_fill_value_old_decode(struct h5_reader *r, struct h5_fill_value *fill)
+{
+	memset(fill, 0, sizeof *fill);
+	return decode_value(r, fill);
+}

@@ -1,0 +1,78 @@
+#include "store/pipeline.h"
+
+#include "base/error.h"
+#include "filter/filter.h"
+
+#include <stdlib.h>
+
+enum {
+	SIZE_MAX_FILTERED = 1 << 30, /* bytes of a chunk that filters yield; they work on it as a whole */
+	OVERHEAD = 1 << 16,
+};
+
+/* What stands between two filters, and in the file, may be larger than the data: checksums, headers, and
+ * compression that gains nothing. No filter doubles its input beyond a constant. */
+static uint64_t encoded_max(size_t size)
+{
+	return 2 * (uint64_t)size + OVERHEAD;
+}
+
+static int undo(const struct h5_filter_info *info, struct h5_filter_buf *buf, size_t limit)
+{
+	const struct h5_filter_ops *ops = h5_filter_find(info->id);
+
+	if (!ops || !ops->decode)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "filter %u (%s) is not available", info->id,
+			       ops	    ? ops->name
+			       : info->name ? info->name
+					    : "unknown");
+	return ops->decode(info->values, info->count, buf, limit);
+}
+
+static int undo_all(const struct h5_pipeline *pipeline, uint32_t mask, size_t size, struct h5_filter_buf *buf)
+{
+	unsigned first = 0;
+	int rc = 0;
+
+	/* The first filter that ran when writing yields the data. */
+	while (first < pipeline->count && mask >> first & 1)
+		first++;
+	for (unsigned i = pipeline->count; i-- > first && !rc;)
+		if (!(mask >> i & 1))
+			rc = undo(&pipeline->filters[i], buf, i == first ? size : (size_t)encoded_max(size));
+	return rc;
+}
+
+int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
+		     uint64_t address, uint64_t stored, size_t size, uint8_t **data)
+{
+	struct h5_filter_buf buf = {0};
+	struct h5_error cause;
+	int rc;
+
+	if (pipeline && size > SIZE_MAX_FILTERED)
+		return h5_fail(-EFBIG, address, "a filtered chunk of %zu bytes", size);
+	if (stored > encoded_max(size) || address >= h5_file_size(file) ||
+	    stored > h5_file_size(file) - address)
+		return h5_fail(-EUCLEAN, address, "a chunk of %llu bytes, stored in %llu",
+			       (unsigned long long)size, (unsigned long long)stored);
+	rc = h5_filter_buf_reserve(&buf, (size_t)stored);
+	if (!rc)
+		rc = h5_file_read(file, address, buf.data, (size_t)stored);
+	buf.size = (size_t)stored;
+	if (!rc && pipeline) {
+		rc = undo_all(pipeline, mask, size, &buf);
+		if (rc) {
+			/* Filters don't know where their bytes come from. */
+			cause = *h5_error_last();
+			rc = h5_fail(rc, address, "chunk: %s", cause.text);
+		}
+	}
+	if (!rc && buf.size != size)
+		rc = h5_fail(-EUCLEAN, address, "chunk: %zu bytes instead of %zu", buf.size, size);
+	if (rc)
+		h5_filter_buf_release(&buf);
+	else
+		*data = buf.data;
+	return rc;
+}
