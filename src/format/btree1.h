@@ -21,11 +21,11 @@ struct h5_btree1_chunk_key {
 
 struct h5_btree1_node {
 	enum h5_btree1_type type;
-	uint8_t level; /* 0: leaf */
-	unsigned count; /* entries used */
-	uint64_t left, right; /* siblings, H5_UNDEF: none */
-	uint64_t *children; /* count: nodes; in a leaf symbol table nodes or chunks */
-	uint64_t *names; /* group: count + 1 offsets into the local heap */
+	uint8_t level;			  /* 0: leaf */
+	unsigned count;			  /* entries used */
+	uint64_t left, right;		  /* siblings, H5_UNDEF: none */
+	uint64_t *children;		  /* count: nodes; in a leaf symbol table nodes or chunks */
+	uint64_t *names;		  /* group: count + 1 offsets into the local heap */
 	struct h5_btree1_chunk_key *keys; /* chunk: count + 1 */
 };
 
@@ -35,7 +35,7 @@ enum { H5_BTREE1_PREFIX_MAX = 24 };
  * `rank` is the dataset's, without the element dimension; of no meaning to groups. */
 int h5_btree1_node_size(struct h5_reader *prefix, enum h5_btree1_type type, unsigned rank, size_t *size);
 /* One allocation; free() it. */
-int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigned rank, struct h5_btree1_node **node,
-			  size_t *cost);
+int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigned rank,
+			  struct h5_btree1_node **node, size_t *cost);
 
 #endif

@@ -1,5 +1,8 @@
 libh5fs_a_SOURCES += \
+	src/format/btree1.c \
 	src/format/btree1.h \
+	src/format/btree2.c \
+	src/format/btree2.h \
 	src/format/dataspace.c \
 	src/format/dataspace.h \
 	src/format/datatype.c \

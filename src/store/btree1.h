@@ -5,9 +5,9 @@
 #include "format/btree1.h"
 #include "store/file.h"
 
-/* A reference to the node at the address; put it back with h5_file_put(). `level` is what the parent makes sure of
- * (its own level - 1; -1 for a root): another one is -EUCLEAN, so that no walk goes in circles. */
-int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank, int level,
-		       struct h5_lru_entry **ref, const struct h5_btree1_node **node);
+/* A reference to the node at the address; put it back with h5_file_put(). `level` is what the parent makes
+ * sure of (its own level - 1; -1 for a root): another one is -EUCLEAN, so that no walk goes in circles. */
+int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
+		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
 #endif

@@ -23,15 +23,10 @@ enum h5_btree2_type {
 
 struct h5_btree2 {
 	struct h5_file *file; /* borrowed */
-	uint64_t address; /* of the header; H5_UNDEF: an empty tree */
+	uint64_t address;     /* of the header; H5_UNDEF: an empty tree */
 	enum h5_btree2_type type;
 	uint16_t record_size; /* bytes; at least what the caller asked for */
-	uint64_t records; /* in all */
-	/* the rest is store/btree2.c's */
-	uint32_t node_size;
-	uint16_t depth;
-	uint64_t root;
-	uint16_t root_records;
+	uint64_t records;     /* in all */
 };
 
 /* Reads the header (through the cache). -EUCLEAN where it is of another type, or its records are shorter than
@@ -39,15 +34,15 @@ struct h5_btree2 {
 int h5_btree2_open(struct h5_file *file, uint64_t address, enum h5_btree2_type type, unsigned record_size,
 		   struct h5_btree2 *tree);
 
-/* <0, 0, >0: what is sought comes before, at, after the record; sorted as the tree is. An error, set with h5_fail(),
- * goes into *rc and ends the search. */
+/* <0, 0, >0: what is sought comes before, at, after the record; sorted as the tree is. An error, set with
+ * h5_fail(), goes into *rc and ends the search. */
 typedef int h5_btree2_compare(void *arg, struct h5_reader record, int *rc);
 
 /* Copies the record for which compare gives 0 to `record` (record_size bytes). -ENOENT: none. */
 int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, uint8_t *record);
 
-/* All records for which compare gives 0, in order (they are neighbours; compare NULL: all records of the tree);
- * a result other than 0 of `visit` ends the walk and is returned. */
+/* All records for which compare gives 0, in order (they are neighbours; compare NULL: all records of the
+ * tree); a result other than 0 of `visit` ends the walk and is returned. */
 typedef int h5_btree2_visit(void *arg, struct h5_reader record);
 int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *compare_arg,
 		      h5_btree2_visit *visit, void *arg);

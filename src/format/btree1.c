@@ -1,0 +1,127 @@
+#include "format/btree1.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+/* Node, specification III.A.1.
+ *
+ *   offset  size  field
+ *        0     4  signature "TREE"
+ *        4     1  node type
+ *        5     1  node level
+ *        6     2  entries used N
+ *        8     O  address of left sibling
+ *      8+O     O  address of right sibling
+ *     8+2O        key 0, child 0, key 1, child 1, ... key N; a child: O
+ *
+ * Key of a group node: offset into the local heap, L. Key of a chunk node: chunk size 4, filter mask 4, rank
+ * + 1 element coordinates of 8 bytes, the last of them (inside the element) 0. */
+struct prefix {
+	uint8_t level;
+	unsigned count;
+	uint64_t left, right;
+};
+
+static int decode_prefix(struct h5_reader *r, enum h5_btree1_type type, struct prefix *prefix)
+{
+	uint64_t at = h5_reader_address(r);
+	unsigned stored;
+	int rc;
+
+	if (!h5_read_signature(r, "TREE"))
+		return h5_fail(-EUCLEAN, at, "version 1 B-tree: no signature");
+	stored = h5_read_u8(r);
+	prefix->level = h5_read_u8(r);
+	prefix->count = h5_read_u16(r);
+	prefix->left = h5_read_offset(r);
+	prefix->right = h5_read_offset(r);
+	rc = h5_reader_check(r, "version 1 B-tree");
+	if (rc)
+		return rc;
+	if (stored != type)
+		return h5_fail(-EUCLEAN, at, "version 1 B-tree: node of type %u, not %u", stored, type);
+	if (prefix->level > H5_BTREE1_DEPTH)
+		return h5_fail(-EUCLEAN, at, "version 1 B-tree: node of level %u", prefix->level);
+	return 0;
+}
+
+static size_t key_size(const struct h5_reader *r, enum h5_btree1_type type, unsigned rank)
+{
+	return type == H5_BTREE1_GROUP ? r->size_of_lengths : 8 + 8 * ((size_t)rank + 1);
+}
+
+int h5_btree1_node_size(struct h5_reader *r, enum h5_btree1_type type, unsigned rank, size_t *size)
+{
+	size_t key = key_size(r, type, rank);
+	struct prefix prefix;
+	int rc = decode_prefix(r, type, &prefix);
+
+	if (!rc)
+		*size = 8 + 2 * (size_t)r->size_of_offsets + prefix.count * (key + r->size_of_offsets) + key;
+	return rc;
+}
+
+static void decode_chunk_key(struct h5_reader *r, unsigned rank, struct h5_btree1_chunk_key *key,
+			     uint64_t *offsets)
+{
+	key->size = h5_read_u32(r);
+	key->filter_mask = h5_read_u32(r);
+	key->offsets = offsets;
+	for (unsigned i = 0; i < rank; i++)
+		offsets[i] = h5_read_u64(r);
+	h5_reader_skip(r, 8);
+}
+
+int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigned rank,
+			  struct h5_btree1_node **out, size_t *cost)
+{
+	bool group = type == H5_BTREE1_GROUP;
+	struct h5_btree1_node *node;
+	struct prefix prefix;
+	size_t keys, size;
+	uint64_t *words;
+	int rc = decode_prefix(r, type, &prefix);
+
+	if (rc)
+		return rc;
+	keys = (size_t)prefix.count + 1;
+	if (h5_reader_left(r) / key_size(r, type, rank) < keys)
+		return h5_fail(-EUCLEAN, r->address, "version 1 B-tree: truncated");
+
+	/* the node, its children, then names or keys with their offsets */
+	size = sizeof *node + prefix.count * sizeof *node->children;
+	size += keys * (group ? sizeof *node->names : sizeof *node->keys + rank * sizeof(uint64_t));
+	node = malloc(size);
+	if (!node)
+		return h5_fail(-ENOMEM, r->address, "version 1 B-tree: out of memory");
+	*node = (struct h5_btree1_node){.type = type,
+					.level = prefix.level,
+					.count = prefix.count,
+					.left = prefix.left,
+					.right = prefix.right,
+					.children = (uint64_t *)(node + 1)};
+	words = node->children + node->count;
+	if (group) {
+		node->names = words;
+	} else {
+		node->keys = (struct h5_btree1_chunk_key *)words;
+		words = (uint64_t *)(node->keys + keys);
+	}
+	for (size_t i = 0; i < keys; i++) {
+		if (group)
+			node->names[i] = h5_read_length(r);
+		else
+			decode_chunk_key(r, rank, &node->keys[i], words + i * rank);
+		if (i < node->count)
+			node->children[i] = h5_read_offset(r);
+	}
+	rc = h5_reader_check(r, "version 1 B-tree");
+	if (rc) {
+		free(node);
+		return rc;
+	}
+	*out = node;
+	*cost = size;
+	return 0;
+}

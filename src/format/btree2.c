@@ -1,0 +1,156 @@
+#include "format/btree2.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODE_OVERHEAD = 10 }; /* signature, version, type, checksum */
+
+/* How many records the nodes of each level may hold, which settles the widths of the counts in child
+ * pointers.
+ *
+ * The specification's text lets each level's maximum decide the width of Number of Records; writers take that
+ * of the leaves, the largest, for all levels. */
+static int compute_levels(struct h5_btree2_header *h, uint64_t address, unsigned size_of_offsets)
+{
+	uint64_t total; /* most records of a node and all beneath it */
+
+	if (h->node_size <= NODE_OVERHEAD || !h->record_size || h->depth > H5_BTREE2_DEPTH)
+		return h5_fail(-EUCLEAN, address,
+			       "version 2 B-tree: nodes of %u bytes, records of %u, depth %u", h->node_size,
+			       h->record_size, h->depth);
+	total = h->levels[0].max_records = (h->node_size - NODE_OVERHEAD) / h->record_size;
+	h->count_size = (uint8_t)h5_limit_size(total);
+	for (unsigned i = 1; i <= h->depth && total; i++) {
+		struct h5_btree2_level *level = &h->levels[i];
+		uint64_t beneath = total;
+		unsigned pointer = size_of_offsets + h->count_size + h->levels[i - 1].total_size;
+
+		level->pointer_size = (uint8_t)pointer;
+		/* one pointer more than records */
+		if (h->node_size > NODE_OVERHEAD + pointer)
+			level->max_records =
+				(h->node_size - NODE_OVERHEAD - pointer) / (h->record_size + pointer);
+		total = level->max_records;
+		if (total &&
+		    (!h5_mul(total + 1, beneath, &total) || !h5_add(total, level->max_records, &total)))
+			return h5_fail(-EUCLEAN, address, "version 2 B-tree: depth %u", h->depth);
+		level->total_size = (uint8_t)h5_limit_size(total);
+	}
+	if (!total)
+		return h5_fail(-EUCLEAN, address,
+			       "version 2 B-tree: nodes of %u bytes have no room for records", h->node_size);
+	return 0;
+}
+
+/* Header, specification III.A.2.
+ *
+ *   offset  size  field
+ *        0     4  signature "BTHD"
+ *        4     1  version 0
+ *        5     1  type
+ *        6     4  node size
+ *       10     2  record size
+ *       12     2  depth
+ *       14     1  split percent
+ *       15     1  merge percent
+ *       16     O  root node address
+ *     16+O     2  number of records in root node
+ *     18+O     L  total number of records
+ *   18+O+L     4  checksum                       */
+int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *h)
+{
+	uint64_t at = h5_reader_address(r);
+	unsigned version;
+	int rc;
+
+	memset(h, 0, sizeof *h);
+	if (!h5_read_signature(r, "BTHD"))
+		return h5_fail(-EUCLEAN, at, "version 2 B-tree header: no signature");
+	version = h5_read_u8(r);
+	h->type = h5_read_u8(r);
+	h->node_size = h5_read_u32(r);
+	h->record_size = h5_read_u16(r);
+	h->depth = h5_read_u16(r);
+	h5_reader_skip(r, 2);
+	h->root = h5_read_offset(r);
+	h->root_records = h5_read_u16(r);
+	h->records = h5_read_length(r);
+	rc = h5_reader_checksum(r, "version 2 B-tree header");
+	if (rc)
+		return rc;
+	if (version)
+		return h5_fail(-ENOTSUP, at, "version 2 B-tree header: version %u is not supported", version);
+	return compute_levels(h, at, r->size_of_offsets);
+}
+
+size_t h5_btree2_node_size(const struct h5_btree2_header *h, unsigned level, uint64_t records)
+{
+	const struct h5_btree2_level *l = &h->levels[level];
+
+	/* Within node_size, which has 32 bits, by the choice of max_records. */
+	if (records > l->max_records)
+		return 0;
+	return (size_t)(NODE_OVERHEAD + records * h->record_size +
+			(level ? (records + 1) * l->pointer_size : 0));
+}
+
+/* Internal node and leaf node, specification III.A.2.
+ *
+ *   offset  size  field
+ *        0     4  signature: "BTIN", "BTLF" in a leaf
+ *        4     1  version 0
+ *        5     1  type
+ *        6        N records
+ *                 N + 1 child pointers, not in a leaf: address O, number of records, total number of records
+ * (not where the children are leaves) 4  checksum */
+int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *h, unsigned level,
+			  size_t records, struct h5_btree2_node **out, size_t *cost)
+{
+	uint64_t at = h5_reader_address(r);
+	size_t bytes = records * h->record_size, children = level ? records + 1 : 0;
+	size_t size = sizeof(struct h5_btree2_node) + children * sizeof(struct h5_btree2_child) + bytes;
+	struct h5_btree2_node *node;
+	unsigned version, type;
+	const uint8_t *data;
+	uint8_t *copy;
+	int rc;
+
+	if (!h5_read_signature(r, level ? "BTIN" : "BTLF"))
+		return h5_fail(-EUCLEAN, at, "version 2 B-tree node: no signature of level %u", level);
+	if (h5_reader_left(r) < bytes)
+		return h5_fail(-EUCLEAN, at, "version 2 B-tree node: truncated");
+	node = calloc(1, size);
+	if (!node)
+		return h5_fail(-ENOMEM, at, "version 2 B-tree node: out of memory");
+	node->level = level;
+	node->count = records;
+	node->size = h5_btree2_node_size(h, level, records);
+	node->children = level ? (struct h5_btree2_child *)(node + 1) : NULL;
+	node->records = copy = (uint8_t *)(node + 1) + children * sizeof *node->children;
+
+	version = h5_read_u8(r);
+	type = h5_read_u8(r);
+	data = h5_read_bytes(r, bytes);
+	if (data)
+		memcpy(copy, data, bytes);
+	for (size_t i = 0; i < children; i++) {
+		node->children[i].address = h5_read_offset(r);
+		node->children[i].records = h5_read_uint(r, h->count_size);
+		h5_reader_skip(r, h->levels[level - 1].total_size);
+	}
+	rc = h5_reader_checksum(r, "version 2 B-tree node");
+	if (!rc && version)
+		rc = h5_fail(-ENOTSUP, at, "version 2 B-tree node: version %u is not supported", version);
+	if (!rc && type != h->type)
+		rc = h5_fail(-EUCLEAN, at, "version 2 B-tree node: type %u, not %u", type, h->type);
+	if (rc) {
+		free(node);
+		return rc;
+	}
+	*out = node;
+	*cost = size;
+	return 0;
+}

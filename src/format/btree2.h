@@ -1,0 +1,56 @@
+/* Version 2 B-trees: header and nodes. Specification III.A.2. */
+#ifndef H5_FORMAT_BTREE2_H
+#define H5_FORMAT_BTREE2_H
+
+#include "base/reader.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	H5_BTREE2_HEADER_MAX = 38, /* bytes */
+	H5_BTREE2_DEPTH = 63,	   /* no deeper tree can count its records in 64 bits */
+};
+
+/* What all nodes of one level have in common; level 0: leaves. */
+struct h5_btree2_level {
+	uint64_t max_records; /* in a node */
+	uint8_t pointer_size; /* bytes of a pointer to a child; 0 for leaves */
+	uint8_t total_size;   /* bytes that hold the records of a node and all beneath it; 0 for leaves */
+};
+
+struct h5_btree2_header {
+	uint8_t type;
+	uint32_t node_size;   /* bytes */
+	uint16_t record_size; /* bytes */
+	uint16_t depth;	      /* level of the root */
+	uint64_t root;	      /* H5_UNDEF: no records */
+	uint16_t root_records;
+	uint64_t records; /* in all */
+	/* computed: */
+	uint8_t count_size; /* bytes that hold the number of records of one node */
+	struct h5_btree2_level levels[H5_BTREE2_DEPTH + 1];
+};
+
+struct h5_btree2_child {
+	uint64_t address;
+	uint64_t records; /* in the child itself */
+};
+
+struct h5_btree2_node {
+	unsigned level;			  /* 0: leaf */
+	size_t count;			  /* records */
+	size_t size;			  /* bytes that it takes in the file */
+	const uint8_t *records;		  /* count x record size */
+	struct h5_btree2_child *children; /* count + 1; NULL in a leaf */
+};
+
+int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *header);
+
+/* Bytes that a node of `records` records takes, checksum included; 0 where the level allows no such node. */
+size_t h5_btree2_node_size(const struct h5_btree2_header *header, unsigned level, uint64_t records);
+/* One allocation; free() it. `records` as for h5_btree2_node_size(), which must not have given 0. */
+int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *header, unsigned level,
+			  size_t records, struct h5_btree2_node **node, size_t *cost);
+
+#endif

@@ -1,0 +1,29 @@
+#include "store/block.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int h5_block_read(struct h5_file *file, uint64_t address, size_t head, size_t n, const char *what, void **out)
+{
+	uint64_t size = h5_file_size(file);
+	uint8_t *memory;
+	int rc;
+
+	if (address >= size || n > size - address)
+		return h5_fail(-EUCLEAN, address, "%s: %zu bytes reach beyond the end of the file", what, n);
+	if (n > H5_BLOCK_MAX)
+		return h5_fail(-ENOTSUP, address, "%s: a block of %zu bytes is not supported", what, n);
+	memory = malloc(head + n);
+	if (!memory)
+		return h5_fail(-ENOMEM, address, "%s: out of memory", what);
+	memset(memory, 0, head);
+	rc = h5_file_read(file, address, memory + head, n);
+	if (rc) {
+		free(memory);
+		return rc;
+	}
+	*out = memory;
+	return 0;
+}

@@ -1,0 +1,65 @@
+#include "store/btree1.h"
+
+#include "base/error.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+
+struct node_shape {
+	enum h5_btree1_type type;
+	unsigned rank;
+};
+
+static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	const struct node_shape *shape = arg;
+	struct h5_btree1_node *node;
+	uint8_t prefix[H5_BTREE1_PREFIX_MAX];
+	struct h5_reader r;
+	size_t size;
+	void *data;
+	int rc;
+
+	rc = h5_file_read_some(file, address, prefix, sizeof prefix, &size);
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, prefix, size, address);
+	rc = h5_btree1_node_size(&r, shape->type, shape->rank, &size);
+	if (rc)
+		return rc;
+	rc = h5_block_read(file, address, 0, size, "version 1 B-tree", &data);
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, size, address);
+	rc = h5_btree1_node_decode(&r, shape->type, shape->rank, &node, cost);
+	if (!rc)
+		*value = node;
+	free(data);
+	return rc;
+}
+
+static const struct h5_block_type btree1_node = {{"version 1 B-tree node", free}, load_node};
+
+int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
+		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **out)
+{
+	const struct node_shape shape = {type, rank};
+	const struct h5_btree1_node *node;
+	/* A group's rank means nothing; 0 is its variant, a chunk tree's begins at 1. */
+	uint64_t variant = type == H5_BTREE1_CHUNK ? (uint64_t)rank + 1 : 0;
+	int rc = h5_file_block(file, &btree1_node, address, variant, &shape, ref);
+
+	if (rc)
+		return rc;
+	node = h5_lru_value(*ref);
+	if (level >= 0 && node->level != level) {
+		unsigned stored = node->level;
+
+		h5_file_put(file, *ref);
+		*ref = NULL;
+		return h5_fail(-EUCLEAN, address, "version 1 B-tree: node of level %u where %d belongs",
+			       stored, level);
+	}
+	*out = node;
+	return 0;
+}

@@ -1,0 +1,262 @@
+#include "store/btree2.h"
+
+#include "base/error.h"
+#include "format/btree2.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	struct h5_btree2_header *header;
+	uint8_t data[H5_BTREE2_HEADER_MAX];
+	struct h5_reader r;
+	size_t got;
+	int rc;
+
+	(void)arg;
+	rc = h5_file_read_some(file, address, data, sizeof data, &got);
+	if (rc)
+		return rc;
+	header = malloc(sizeof *header);
+	if (!header)
+		return h5_fail(-ENOMEM, address, "version 2 B-tree header: out of memory");
+	r = h5_file_reader(file, data, got, address);
+	rc = h5_btree2_header_decode(&r, header);
+	if (rc) {
+		free(header);
+		return rc;
+	}
+	*value = header;
+	*cost = sizeof *header;
+	return 0;
+}
+
+static const struct h5_block_type btree2_header = {{"version 2 B-tree header", free}, load_header};
+
+struct node_shape {
+	const struct h5_btree2_header *header;
+	unsigned level;
+	uint64_t records;
+};
+
+static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	const struct node_shape *shape = arg;
+	size_t size = h5_btree2_node_size(shape->header, shape->level, shape->records);
+	struct h5_btree2_node *node;
+	struct h5_reader r;
+	void *data;
+	int rc;
+
+	if (!size)
+		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: %ju records",
+			       (uintmax_t)shape->records);
+	rc = h5_block_read(file, address, 0, size, "version 2 B-tree node", &data);
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, size, address);
+	rc = h5_btree2_node_decode(&r, shape->header, shape->level, (size_t)shape->records, &node, cost);
+	if (!rc)
+		*value = node;
+	free(data);
+	return rc;
+}
+
+static const struct h5_block_type btree2_node = {{"version 2 B-tree node", free}, load_node};
+
+int h5_btree2_open(struct h5_file *file, uint64_t address, enum h5_btree2_type type, unsigned record_size,
+		   struct h5_btree2 *tree)
+{
+	const struct h5_btree2_header *header;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	*tree = (struct h5_btree2){.file = file, .address = address, .type = type};
+	if (address == H5_UNDEF)
+		return 0;
+	rc = h5_file_block(file, &btree2_header, address, 0, NULL, &ref);
+	if (rc)
+		return rc;
+	header = h5_lru_value(ref);
+	tree->record_size = header->record_size;
+	tree->records = header->records;
+	if (header->type != type)
+		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree header: type %u, not %u", header->type,
+			     type);
+	else if (header->record_size < record_size)
+		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree header: records of %u bytes, not %u",
+			     header->record_size, record_size);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+/* One search or walk. */
+struct search {
+	const struct h5_btree2 *tree;
+	const struct h5_btree2_header *header; /* of header_ref */
+	struct h5_lru_entry *header_ref;
+	h5_btree2_compare *compare; /* NULL: every record is sought */
+	void *compare_arg;
+	h5_btree2_visit *visit;
+	void *visit_arg;
+	uint64_t left; /* bytes of nodes that a file of this size can still hold */
+};
+
+static int search_begin(struct search *s, const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg)
+{
+	int rc;
+
+	*s = (struct search){
+		.tree = tree, .compare = compare, .compare_arg = arg, .left = h5_file_size(tree->file)};
+	rc = h5_file_block(tree->file, &btree2_header, tree->address, 0, NULL, &s->header_ref);
+	if (!rc)
+		s->header = h5_lru_value(s->header_ref);
+	return rc;
+}
+
+static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t records,
+		    struct h5_lru_entry **ref, const struct h5_btree2_node **out)
+{
+	const struct node_shape shape = {s->header, level, records};
+	const struct h5_btree2_node *node;
+	int rc = h5_file_block(s->tree->file, &btree2_node, address, s->tree->address, &shape, ref);
+
+	if (rc)
+		return rc;
+	node = h5_lru_value(*ref);
+	/* The header, part of the cache's key, settles all of a node's form but these two. */
+	if (node->level != level || node->count != records)
+		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree node: two parents disagree about it");
+	else if (node->size > s->left)
+		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree: more nodes than the file can hold");
+	if (rc) {
+		h5_file_put(s->tree->file, *ref);
+		*ref = NULL;
+		return rc;
+	}
+	s->left -= node->size;
+	*out = node;
+	return 0;
+}
+
+static struct h5_reader record_at(const struct search *s, const struct h5_btree2_node *node, size_t i)
+{
+	size_t size = s->header->record_size;
+
+	return h5_file_reader(s->tree->file, node->records + i * size, size, H5_UNDEF);
+}
+
+/* Sets *first to the first record that is not before what is sought, *equal to whether it is that. */
+static int lower_bound(const struct search *s, const struct h5_btree2_node *node, size_t *first, bool *equal)
+{
+	size_t low = 0, high = node->count;
+
+	*equal = !s->compare && high;
+	while (s->compare && low < high) {
+		size_t middle = low + (high - low) / 2;
+		int rc = 0, order = s->compare(s->compare_arg, record_at(s, node, middle), &rc);
+
+		if (rc)
+			return rc;
+		if (order > 0) {
+			low = middle + 1;
+		} else {
+			high = middle;
+			*equal = !order;
+		}
+	}
+	*first = low;
+	return 0;
+}
+
+int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, uint8_t *record)
+{
+	uint64_t address, records;
+	struct search s;
+	unsigned level;
+	int rc;
+
+	if (tree->address == H5_UNDEF)
+		return -ENOENT;
+	rc = search_begin(&s, tree, compare, arg);
+	if (rc)
+		return rc;
+	address = s.header->root;
+	records = s.header->root_records;
+	level = s.header->depth;
+	rc = -ENOENT;
+	while (address != H5_UNDEF) {
+		const struct h5_btree2_node *node;
+		struct h5_lru_entry *ref;
+		size_t i = 0;
+		bool equal = false;
+		int err = node_get(&s, address, level, records, &ref, &node);
+
+		if (!err)
+			err = lower_bound(&s, node, &i, &equal);
+		address = H5_UNDEF;
+		if (err) {
+			rc = err;
+		} else if (equal) {
+			memcpy(record, node->records + i * s.header->record_size, s.header->record_size);
+			rc = 0;
+		} else if (level) {
+			address = node->children[i].address;
+			records = node->children[i].records;
+			level--;
+			if (address == H5_UNDEF)
+				rc = h5_fail(-EUCLEAN, tree->address, "version 2 B-tree: no child node");
+		}
+		h5_file_put(tree->file, ref);
+	}
+	h5_file_put(tree->file, s.header_ref);
+	return rc;
+}
+
+/* The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */
+static int iterate(struct search *s, uint64_t address, unsigned level, uint64_t records)
+{
+	const struct h5_btree2_node *node;
+	struct h5_lru_entry *ref;
+	size_t i;
+	bool equal;
+	int rc = node_get(s, address, level, records, &ref, &node);
+
+	if (rc)
+		return rc;
+	rc = lower_bound(s, node, &i, &equal);
+	while (!rc) {
+		if (level)
+			rc = iterate(s, node->children[i].address, level - 1, node->children[i].records);
+		if (rc || !equal)
+			break;
+		rc = s->visit(s->visit_arg, record_at(s, node, i));
+		i++;
+		equal = i < node->count;
+		if (!rc && equal && s->compare)
+			equal = !s->compare(s->compare_arg, record_at(s, node, i), &rc);
+	}
+	h5_file_put(s->tree->file, ref);
+	return rc;
+}
+
+int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *compare_arg,
+		      h5_btree2_visit *visit, void *arg)
+{
+	struct search s;
+	int rc;
+
+	if (tree->address == H5_UNDEF)
+		return 0;
+	rc = search_begin(&s, tree, compare, compare_arg);
+	if (rc)
+		return rc;
+	s.visit = visit;
+	s.visit_arg = arg;
+	if (s.header->root != H5_UNDEF)
+		rc = iterate(&s, s.header->root, s.header->depth, s.header->root_records);
+	h5_file_put(tree->file, s.header_ref);
+	return rc;
+}
