@@ -7,30 +7,33 @@
 #include "chunk_index/chunk_index.h"
 #include "format/dataspace.h"
 #include "format/datatype.h"
+#include "format/external_files.h"
 #include "format/layout.h"
 #include "format/pipeline.h"
 #include "object/object.h"
 
 struct h5_dataset {
 	struct h5_file *file; /* borrowed */
-	uint64_t address; /* of the object header */
+	uint64_t address;     /* of the object header */
 	struct h5_datatype *type;
 	struct h5_dataspace space;
 	uint64_t size; /* bytes: elements x element size; UINT64_MAX where that passes 2^63-1 */
 	struct h5_layout layout;
 	bool external; /* contiguous, in external raw files */
 	struct h5_pipeline pipeline;
-	bool fill_defined; /* user-defined fill value */
-	uint8_t *fill; /* one element; NULL: zeros */
+	bool fill_defined;	      /* user-defined fill value */
+	uint8_t *fill;		      /* one element; NULL: zeros */
 	struct h5_chunk_index *index; /* chunked; NULL: nothing stored */
 	/* the rest is src/dataset's */
 	uint64_t chunk_size; /* bytes of an unfiltered chunk */
-	struct h5_lru_entry *object_ref;
+	uint8_t *compact;    /* owned: the data of the compact layout */
+	struct h5_external_files files;
 };
 
-/* A reference to the opened dataset, through the block cache; h5_file_put() gives it back. Reads the object header
- * and, where there is one, the header of the chunk index; no more. */
-int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref, const struct h5_dataset **dataset);
+/* A reference to the opened dataset, through the block cache; h5_file_put() gives it back. Reads the object
+ * header and, where there is one, the header of the chunk index; no more. */
+int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+		   const struct h5_dataset **dataset);
 
 /* n bytes from the offset, all inside `size`. Decodes no chunk but those that the range touches. */
 int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n);

@@ -1,2 +1,7 @@
 libh5fs_a_SOURCES += \
-	src/dataset/dataset.h
+	src/dataset/chunked.c \
+	src/dataset/contiguous.c \
+	src/dataset/dataset.c \
+	src/dataset/dataset.h \
+	src/dataset/layouts.h \
+	src/dataset/virtual.c

@@ -7,6 +7,8 @@ libh5fs_a_SOURCES += \
 	src/format/dataspace.h \
 	src/format/datatype.c \
 	src/format/datatype.h \
+	src/format/external_files.c \
+	src/format/external_files.h \
 	src/format/fill_value.c \
 	src/format/fill_value.h \
 	src/format/layout.c \

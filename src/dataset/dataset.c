@@ -1,0 +1,239 @@
+#include "dataset/dataset.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "dataset/layouts.h"
+#include "format/fill_value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct h5_layout_ops *ops_of(const struct h5_dataset *dataset)
+{
+	static const struct h5_layout_ops *const layouts[] = {
+		[H5_LAYOUT_COMPACT] = &h5_layout_compact,
+		[H5_LAYOUT_CONTIGUOUS] = &h5_layout_contiguous,
+		[H5_LAYOUT_CHUNKED] = &h5_layout_chunked,
+		[H5_LAYOUT_VIRTUAL] = &h5_layout_virtual,
+	};
+
+	return dataset->external ? &h5_layout_external : layouts[dataset->layout.class];
+}
+
+static int decode_type(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	return h5_datatype_decode(r, &dataset->type);
+}
+
+static int decode_space(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	int rc = h5_dataspace_decode(r, &dataset->space);
+
+	if (!rc && (!h5_mul(dataset->space.elements, dataset->type->size, &dataset->size) ||
+		    dataset->size > INT64_MAX))
+		dataset->size = UINT64_MAX;
+	return rc;
+}
+
+static int decode_layout(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	int rc = h5_layout_decode(r, &dataset->layout);
+
+	if (rc || dataset->layout.class != H5_LAYOUT_COMPACT)
+		return rc;
+	dataset->compact = malloc((size_t)dataset->layout.compact.size + 1);
+	if (!dataset->compact)
+		return h5_fail(-ENOMEM, dataset->address, "dataset: out of memory");
+	memcpy(dataset->compact, dataset->layout.compact.data, dataset->layout.compact.size);
+	dataset->layout.compact.data = dataset->compact;
+	return 0;
+}
+
+static int decode_pipeline(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	return h5_pipeline_decode(r, &dataset->pipeline);
+}
+
+static int set_fill(struct h5_dataset *dataset, const struct h5_fill_value *fill)
+{
+	free(dataset->fill);
+	dataset->fill = NULL;
+	/* One that is no element of this type is none. */
+	dataset->fill_defined = fill->defined && fill->size == dataset->type->size;
+	if (!dataset->fill_defined)
+		return 0;
+	dataset->fill = malloc(fill->size);
+	if (!dataset->fill)
+		return h5_fail(-ENOMEM, dataset->address, "dataset: out of memory");
+	memcpy(dataset->fill, fill->value, fill->size);
+	return 0;
+}
+
+static int decode_old_fill(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	struct h5_fill_value fill;
+	int rc = h5_fill_value_old_decode(r, &fill);
+
+	return rc ? rc : set_fill(dataset, &fill);
+}
+
+static int decode_fill(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	struct h5_fill_value fill;
+	int rc = h5_fill_value_decode(r, &fill);
+
+	return rc ? rc : set_fill(dataset, &fill);
+}
+
+static int decode_external(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	int rc = h5_external_files_decode(r, &dataset->files);
+
+	dataset->external = !rc;
+	return rc;
+}
+
+/* In the order of decoding: the size needs the type, the new fill value message overrides the old one. */
+static const struct {
+	enum h5_message_type type;
+	const char *missing; /* NULL: may be missing */
+	int (*decode)(struct h5_dataset *dataset, struct h5_reader *r);
+} messages[] = {
+	{H5_MSG_DATATYPE, "dataset: no datatype message", decode_type},
+	{H5_MSG_DATASPACE, "dataset: no dataspace message", decode_space},
+	{H5_MSG_LAYOUT, "dataset: no data layout message", decode_layout},
+	{H5_MSG_PIPELINE, NULL, decode_pipeline},
+	{H5_MSG_FILL_VALUE_OLD, NULL, decode_old_fill},
+	{H5_MSG_FILL_VALUE, NULL, decode_fill},
+	{H5_MSG_EXTERNAL_FILES, NULL, decode_external},
+};
+
+static int decode_messages(struct h5_dataset *dataset, const struct h5_object *object)
+{
+	for (unsigned i = 0; i < sizeof messages / sizeof *messages; i++) {
+		const struct h5_message *message = h5_object_find(object, messages[i].type);
+		struct h5_message_body body;
+		int rc;
+
+		if (!message && messages[i].missing)
+			return h5_fail(-EUCLEAN, dataset->address, "%s", messages[i].missing);
+		if (!message)
+			continue;
+		rc = h5_message_open(dataset->file, message, &body);
+		if (rc)
+			return rc;
+		rc = messages[i].decode(dataset, &body.reader);
+		h5_message_release(dataset->file, &body);
+		if (rc)
+			return rc;
+	}
+	if (dataset->external && dataset->layout.class != H5_LAYOUT_CONTIGUOUS)
+		return h5_fail(-EUCLEAN, dataset->address, "dataset: external files, but not contiguous");
+	return 0;
+}
+
+static void dataset_free(void *value)
+{
+	struct h5_dataset *dataset = value;
+
+	h5_chunk_index_close(dataset->index);
+	h5_external_files_release(&dataset->files);
+	h5_pipeline_release(&dataset->pipeline);
+	h5_datatype_free(dataset->type);
+	free(dataset->compact);
+	free(dataset->fill);
+	free(dataset);
+}
+
+static size_t dataset_cost(const struct h5_dataset *dataset)
+{
+	size_t cost = sizeof *dataset + h5_datatype_cost(dataset->type);
+
+	if (dataset->fill)
+		cost += dataset->type->size;
+	if (dataset->compact)
+		cost += dataset->layout.compact.size;
+	for (unsigned i = 0; i < dataset->pipeline.count; i++)
+		cost += dataset->pipeline.filters[i].count * sizeof(uint32_t);
+	return cost + dataset->files.count * sizeof *dataset->files.slots;
+}
+
+static int dataset_load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	struct h5_dataset *dataset = calloc(1, sizeof *dataset);
+	const struct h5_object *object;
+	struct h5_lru_entry *ref = NULL;
+	int rc;
+
+	(void)arg;
+	if (!dataset)
+		return h5_fail(-ENOMEM, address, "dataset: out of memory");
+	dataset->file = file;
+	dataset->address = address;
+	rc = h5_object_get(file, address, &ref, &object);
+	if (!rc && object->kind != H5_OBJECT_DATASET)
+		rc = h5_fail(-EUCLEAN, address, "object: not a dataset");
+	if (!rc)
+		rc = decode_messages(dataset, object);
+	h5_file_put(file, ref);
+	if (!rc && ops_of(dataset)->open)
+		rc = ops_of(dataset)->open(dataset);
+	if (rc) {
+		dataset_free(dataset);
+		return rc;
+	}
+	*value = dataset;
+	*cost = dataset_cost(dataset);
+	return 0;
+}
+
+int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+		   const struct h5_dataset **dataset)
+{
+	static const struct h5_block_type type = {{"dataset", dataset_free}, dataset_load};
+	int rc = h5_file_block(file, &type, address, 0, NULL, ref);
+
+	*dataset = rc ? NULL : h5_lru_value(*ref);
+	return rc;
+}
+
+void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
+{
+	size_t size = dataset->type->size, phase, done;
+
+	if (!dataset->fill) {
+		memset(buf, 0, n);
+		return;
+	}
+	/* The first element's worth from the fill value, then what is there already, doubling. */
+	phase = (size_t)(offset % size);
+	done = (size_t)h5_min(n, size - phase);
+	memcpy(buf, dataset->fill + phase, done);
+	if (done < n) {
+		size_t head = (size_t)h5_min(n - done, phase);
+
+		memcpy(buf + done, dataset->fill, head);
+		done += head;
+	}
+	while (done < n) {
+		/* done is a whole number of elements here */
+		size_t more = (size_t)h5_min(n - done, done);
+
+		memcpy(buf + done, buf, more);
+		done += more;
+	}
+}
+
+int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n)
+{
+	if (dataset->size == UINT64_MAX)
+		return h5_fail(-EOVERFLOW, dataset->address, "dataset: more than 2^63-1 bytes");
+	if (offset > dataset->size || n > dataset->size - offset)
+		return h5_fail(-EINVAL, dataset->address, "dataset: read beyond its end");
+	return n ? ops_of(dataset)->read(dataset, offset, buf, n) : 0;
+}
+
+int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
+{
+	return ops_of(dataset)->storage(dataset, bytes);
+}
