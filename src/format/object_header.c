@@ -1,0 +1,119 @@
+#include "format/object_header.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+enum {
+	CHUNK0_SIZE_WIDTH = 0x03, /* flags of a version 2 header */
+	ORDER_TRACKED = 0x04,
+	PHASE_CHANGE = 0x10,
+	TIMES = 0x20,
+	FLAGS_KNOWN = 0x3f,
+};
+
+/* Version 1 (IV.A.1.a).
+ *
+ *   offset  size  field
+ *        0     1  version, 1
+ *        1     1  reserved
+ *        2     2  total number of header messages
+ *        4     4  object reference count
+ *        8     4  object header size: bytes of messages in this chunk
+ *       12     4  padding to a multiple of 8                        */
+static int decode_v1(struct h5_reader *r, struct h5_object_header *header)
+{
+	h5_reader_skip(r, 2);
+	header->messages = h5_read_u16(r);
+	header->references = h5_read_u32(r);
+	header->chunk_size = h5_read_u32(r);
+	h5_reader_skip(r, 4);
+	header->version = 1;
+	return h5_reader_check(r, "object header");
+}
+
+/* Version 2 (IV.A.1.b), after the signature.
+ *
+ *   size  field
+ *      1  version, 2
+ *      1  flags
+ *     16  access, modification, change and birth time: 4 each, if flag bit 5
+ *      4  maximum of compact, minimum of dense attributes: 2 each, if flag bit 4
+ *   1 << (flags & 3)  size of chunk 0                                          */
+static int decode_v2(struct h5_reader *r, struct h5_object_header *header)
+{
+	header->version = h5_read_u8(r);
+	header->flags = h5_read_u8(r);
+	if (header->version != 2)
+		return h5_fail(-EUCLEAN, r->address, "object header: version %u", header->version);
+	if (header->flags & ~FLAGS_KNOWN)
+		return h5_fail(-EUCLEAN, r->address, "object header: unknown flags %#x", header->flags);
+	if (header->flags & TIMES) {
+		h5_reader_skip(r, 4);
+		header->mtime = h5_read_u32(r);
+		h5_reader_skip(r, 8);
+	}
+	if (header->flags & PHASE_CHANGE)
+		h5_reader_skip(r, 4);
+	header->chunk_size = h5_read_uint(r, 1u << (header->flags & CHUNK0_SIZE_WIDTH));
+	return h5_reader_check(r, "object header");
+}
+
+int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header)
+{
+	memset(header, 0, sizeof *header);
+	if (h5_reader_left(r) && *r->p == 1)
+		return decode_v1(r, header);
+	if (h5_read_signature(r, "OHDR"))
+		return decode_v2(r, header);
+	return h5_fail(-EUCLEAN, r->address, "object header: wrong signature");
+}
+
+/* A message (IV.A.1).
+ *
+ *   version 1                      version 2
+ *   size  field                    size  field
+ *      2  type                        1  type
+ *      2  size of the data            2  size of the data
+ *      1  flags                       1  flags
+ *      3  reserved                    2  creation order, if header flag bit 2
+ *         data, a multiple of 8          data
+ *
+ * What is left at the end of a chunk and too small for a message is a gap. */
+int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *header,
+			  struct h5_message *message)
+{
+	bool ordered = header->version > 1 && header->flags & ORDER_TRACKED;
+	size_t prefix = header->version == 1 ? 8 : ordered ? 6 : 4;
+
+	if (r->err || h5_reader_left(r) < prefix)
+		return 0;
+	memset(message, 0, sizeof *message);
+	message->type = header->version == 1 ? h5_read_u16(r) : h5_read_u8(r);
+	message->size = h5_read_u16(r);
+	message->flags = h5_read_u8(r);
+	if (header->version == 1)
+		h5_reader_skip(r, 3);
+	else if (ordered)
+		message->creation_order = h5_read_u16(r);
+	if (header->version == 1 && message->size % 8)
+		return h5_fail(-EUCLEAN, h5_reader_address(r),
+			       "object header: a message of %u bytes is not aligned", message->size);
+	message->address = h5_reader_address(r);
+	message->data = h5_read_bytes(r, message->size);
+	if (!message->data)
+		return h5_fail(-EUCLEAN, message->address,
+			       "object header: a message of %u bytes passes the end of its chunk",
+			       message->size);
+	return 1;
+}
+
+/*   size  field
+ *      O  address of the continuation block
+ *      L  its length, in version 2 with signature and checksum */
+int h5_continuation_decode(struct h5_reader *r, struct h5_continuation *continuation)
+{
+	continuation->address = h5_read_offset(r);
+	continuation->size = h5_read_length(r);
+	return h5_reader_check(r, "continuation message");
+}

@@ -1,0 +1,81 @@
+/* Object header prefix and messages, versions 1 and 2, and continuation messages. Specification IV.A.1,
+ * IV.A.2.q. */
+#ifndef H5_FORMAT_OBJECT_HEADER_H
+#define H5_FORMAT_OBJECT_HEADER_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Message types that the code asks for by name. */
+enum h5_message_type {
+	H5_MSG_NIL = 0x00,
+	H5_MSG_DATASPACE = 0x01,
+	H5_MSG_LINK_INFO = 0x02,
+	H5_MSG_DATATYPE = 0x03,
+	H5_MSG_FILL_VALUE_OLD = 0x04,
+	H5_MSG_FILL_VALUE = 0x05,
+	H5_MSG_LINK = 0x06,
+	H5_MSG_EXTERNAL_FILES = 0x07,
+	H5_MSG_LAYOUT = 0x08,
+	H5_MSG_GROUP_INFO = 0x0a,
+	H5_MSG_PIPELINE = 0x0b,
+	H5_MSG_ATTRIBUTE = 0x0c,
+	H5_MSG_COMMENT = 0x0d,
+	H5_MSG_MTIME_OLD = 0x0e,
+	H5_MSG_SHARED_TABLE = 0x0f,
+	H5_MSG_CONTINUATION = 0x10,
+	H5_MSG_SYMBOL_TABLE = 0x11,
+	H5_MSG_MTIME = 0x12,
+	H5_MSG_BTREE_K = 0x13,
+	H5_MSG_DRIVER_INFO = 0x14,
+	H5_MSG_ATTRIBUTE_INFO = 0x15,
+	H5_MSG_REFERENCE_COUNT = 0x16,
+	H5_MSG_FILE_SPACE_INFO = 0x17,
+	H5_MSG_CACHE_IMAGE = 0x18,
+	H5_MSG_STRUCTURED_PIPELINE = 0x19,
+};
+
+enum {
+	H5_MSG_FLAG_SHARED = 0x02,
+	H5_MSG_FLAG_FAIL_UNKNOWN = 0x80, /* fail always where the type is not known */
+};
+
+struct h5_message {
+	uint16_t type;
+	uint8_t flags;
+	uint16_t creation_order;
+	uint32_t size;
+	const uint8_t *data; /* borrowed from the header's memory */
+	uint64_t address;    /* of data in the file */
+};
+
+struct h5_object_header {
+	uint8_t version;     /* 1 or 2 */
+	uint8_t flags;	     /* version 2 */
+	uint16_t messages;   /* version 1: total number */
+	uint32_t references; /* version 1 */
+	uint32_t mtime;	     /* version 2: seconds since 1970; 0: not stored */
+	uint64_t chunk_size; /* bytes of messages in chunk 0 */
+};
+
+enum {
+	H5_OBJECT_HEADER_PREFIX_MAX = 34,
+	H5_OBJECT_HEADER_CHECKSUM = 4, /* bytes after the messages of every chunk in version 2 */
+};
+
+/* Reads the prefix; the reader then stands at the first message. */
+int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header);
+
+/* Takes the next message from a reader over the messages of one chunk: 1, or 0 at the end of the chunk. */
+int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *header,
+			  struct h5_message *message);
+
+struct h5_continuation {
+	uint64_t address, size;
+};
+
+int h5_continuation_decode(struct h5_reader *r, struct h5_continuation *continuation);
+
+#endif

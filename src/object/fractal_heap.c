@@ -1,0 +1,362 @@
+#include "object/fractal_heap.h"
+
+#include "base/error.h"
+#include "format/fractal_heap.h"
+#include "store/block.h"
+#include "store/btree2.h"
+#include "store/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Blocks are cached under their address and their heap's; what else they depend on is in `begin` and in size
+ * or rows, which are compared with what is expected. */
+struct direct_block {
+	uint64_t begin; /* in the heap's address space */
+	uint64_t size;
+	uint8_t *data;
+};
+
+struct indirect_block {
+	uint64_t begin;
+	unsigned rows;
+	struct h5_fractal_heap_entry entries[];
+};
+
+struct block_request {
+	const struct h5_fractal_heap *heap;
+	uint64_t header; /* address of the heap's header */
+	uint64_t begin;
+	unsigned rows; /* indirect */
+	uint64_t size; /* direct */
+	struct h5_fractal_heap_entry entry;
+};
+
+static void release_header(void *value)
+{
+	if (value)
+		h5_fractal_heap_release(value);
+	free(value);
+}
+
+static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	struct h5_fractal_heap *heap = NULL;
+	uint8_t prefix[H5_FRACTAL_HEAP_PREFIX];
+	void *data = NULL;
+	struct h5_reader r;
+	size_t size;
+	int rc = h5_file_read(file, address, prefix, sizeof prefix);
+
+	(void)arg;
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, prefix, sizeof prefix, address);
+	rc = h5_fractal_heap_size(&r, &size);
+	if (!rc)
+		rc = h5_block_read(file, address, 0, size, "fractal heap", &data);
+	if (!rc) {
+		heap = calloc(1, sizeof *heap);
+		r = h5_file_reader(file, data, size, address);
+		rc = heap ? h5_fractal_heap_decode(&r, heap)
+			  : h5_fail(-ENOMEM, address, "fractal heap: out of memory");
+	}
+	free(data);
+	if (rc) {
+		release_header(heap);
+		return rc;
+	}
+	*value = heap;
+	*cost = sizeof *heap + size;
+	return 0;
+}
+
+static const struct h5_block_type header_block = {{"fractal heap", release_header}, load_header};
+
+static int heap_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+		    const struct h5_fractal_heap **heap)
+{
+	int rc = h5_file_block(file, &header_block, address, 0, NULL, ref);
+
+	*heap = rc ? NULL : h5_lru_value(*ref);
+	return rc;
+}
+
+static int load_indirect(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	const struct block_request *q = arg;
+	size_t entries = (size_t)q->rows * q->heap->width;
+	size_t size =
+		h5_fractal_heap_indirect_size(q->heap, q->rows, sb->size_of_offsets, sb->size_of_lengths);
+	struct indirect_block *block;
+	struct h5_reader r;
+	void *data;
+	int rc = h5_block_read(file, address, 0, size, "fractal heap indirect block", &data);
+
+	if (rc)
+		return rc;
+	*cost = sizeof *block + entries * sizeof *block->entries;
+	block = malloc(*cost);
+	r = h5_file_reader(file, data, size, address);
+	if (block) {
+		block->begin = q->begin;
+		block->rows = q->rows;
+		rc = h5_fractal_heap_indirect_decode(&r, q->heap, q->header, q->begin, q->rows,
+						     block->entries);
+	} else {
+		rc = h5_fail(-ENOMEM, address, "fractal heap indirect block: out of memory");
+	}
+	free(data);
+	if (rc)
+		free(block);
+	else
+		*value = block;
+	return rc;
+}
+
+static const struct h5_block_type indirect_block = {{"fractal heap indirect block", free}, load_indirect};
+
+static void release_direct(void *value)
+{
+	struct direct_block *block = value;
+
+	free(block->data);
+	free(block);
+}
+
+static int load_direct(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	const struct block_request *q = arg;
+	const struct h5_pipeline *pipeline = q->heap->filtered ? &q->heap->pipeline : NULL;
+	struct direct_block *block = calloc(1, sizeof *block);
+	struct h5_reader r;
+	int rc;
+
+	if (!block)
+		return h5_fail(-ENOMEM, address, "fractal heap direct block: out of memory");
+	block->begin = q->begin;
+	block->size = q->size;
+	rc = h5_pipeline_read(file, pipeline, q->entry.mask, address, pipeline ? q->entry.stored : q->size,
+			      q->size, &block->data);
+	if (!rc) {
+		r = h5_file_reader(file, block->data, q->size, address);
+		rc = h5_fractal_heap_direct_check(&r, block->data, q->heap, q->header, q->begin);
+	}
+	if (rc) {
+		release_direct(block);
+		return rc;
+	}
+	*value = block;
+	*cost = sizeof *block + q->size;
+	return 0;
+}
+
+static const struct h5_block_type direct_block = {{"fractal heap direct block", release_direct}, load_direct};
+
+/* Entry and place of the block that holds `offset`, in the indirect block of the request. */
+static int look_up(struct h5_file *file, const struct block_request *q, uint64_t offset,
+		   struct h5_fractal_heap_entry *entry, struct h5_fractal_heap_place *place)
+{
+	const struct indirect_block *block;
+	struct h5_lru_entry *ref;
+	int rc = h5_file_block(file, &indirect_block, q->entry.address, q->header, q, &ref);
+
+	if (rc)
+		return rc;
+	block = h5_lru_value(ref);
+	*place = h5_fractal_heap_locate(q->heap, offset - q->begin);
+	if (block->begin != q->begin || block->rows != q->rows)
+		rc = h5_fail(-EUCLEAN, q->entry.address, "fractal heap: one indirect block in two places");
+	else if (place->row >= q->rows)
+		rc = h5_fail(-EUCLEAN, q->entry.address, "fractal heap: no block at offset %llu",
+			     (unsigned long long)offset);
+	else
+		*entry = block->entries[(size_t)place->row * q->heap->width + place->column];
+	h5_file_put(file, ref);
+	return rc;
+}
+
+/* Goes down to the direct block that holds `offset`; the rows fall at each step. */
+static int find_direct(struct h5_file *file, struct block_request *q, uint64_t offset)
+{
+	struct h5_fractal_heap_place place;
+	int rc;
+
+	q->entry.address = q->heap->root;
+	q->rows = q->heap->root_rows;
+	if (!q->rows) {
+		q->entry.stored = q->heap->root_stored;
+		q->entry.mask = q->heap->root_mask;
+		q->size = q->heap->start_size;
+		return 0;
+	}
+	for (;;) {
+		rc = look_up(file, q, offset, &q->entry, &place);
+		if (rc)
+			return rc;
+		q->begin += place.begin;
+		q->size = place.size;
+		if (place.row < q->heap->direct_rows)
+			return 0;
+		q->rows = h5_fractal_heap_rows(q->heap, place.size);
+		if (!q->rows)
+			return h5_fail(-EUCLEAN, q->header, "fractal heap: nonsense doubling table");
+	}
+}
+
+static int copy_out(const uint8_t *from, size_t n, uint8_t **data, size_t *size)
+{
+	*data = malloc(n ? n : 1);
+	if (!*data)
+		return h5_fail(-ENOMEM, H5_UNDEF, "fractal heap object: out of memory");
+	if (n)
+		memcpy(*data, from, n);
+	*size = n;
+	return 0;
+}
+
+static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap, uint64_t header,
+		       const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size)
+{
+	size_t prefix = h5_fractal_heap_direct_prefix(heap, h5_file_superblock(file)->size_of_offsets);
+	struct block_request q = {.heap = heap, .header = header};
+	const struct direct_block *block;
+	struct h5_lru_entry *ref;
+	uint64_t at;
+	int rc;
+
+	if (heap->heap_bits < 64 && id->offset >> heap->heap_bits)
+		return h5_fail(-EUCLEAN, header, "fractal heap: offset %llu beyond the heap",
+			       (unsigned long long)id->offset);
+	rc = find_direct(file, &q, id->offset);
+	if (!rc)
+		rc = h5_file_block(file, &direct_block, q.entry.address, header, &q, &ref);
+	if (rc)
+		return rc;
+	block = h5_lru_value(ref);
+	at = id->offset - q.begin;
+	if (block->begin != q.begin || block->size != q.size)
+		rc = h5_fail(-EUCLEAN, q.entry.address, "fractal heap: one direct block in two places");
+	else if (at < prefix || at > q.size || id->size > q.size - at)
+		rc = h5_fail(-EUCLEAN, q.entry.address, "fractal heap: object of %llu bytes beyond its block",
+			     (unsigned long long)id->size);
+	else
+		rc = copy_out(block->data + at, (size_t)id->size, data, size);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+static int compare_key(void *arg, struct h5_reader record, int *rc)
+{
+	const struct h5_fractal_heap_id *id = arg;
+	uint64_t key;
+
+	(void)rc;
+	h5_reader_skip(&record, h5_reader_left(&record) - record.size_of_lengths);
+	key = h5_read_uint(&record, record.size_of_lengths);
+	return id->key < key ? -1 : id->key > key;
+}
+
+/* Record of an indirectly accessed huge object (types 1 and 2 of version 2 B-trees).
+ *
+ *   size  field
+ *      O  address
+ *      L  stored length
+ *      4  filter mask; type 2
+ *      L  unfiltered length; type 2
+ *      L  key                       */
+static int find_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	unsigned expected = sb->size_of_offsets + 2u * sb->size_of_lengths;
+	struct h5_btree2 tree;
+	struct h5_reader r;
+	uint8_t *record;
+	int rc;
+
+	if (heap->filtered)
+		expected += 4u + sb->size_of_lengths;
+	rc = h5_btree2_open(file, heap->huge_btree,
+			    heap->filtered ? H5_BTREE2_HUGE_INDIRECT_FILTERED : H5_BTREE2_HUGE_INDIRECT,
+			    expected, &tree);
+	if (rc)
+		return rc;
+	record = malloc(tree.record_size + 1u);
+	if (!record)
+		return h5_fail(-ENOMEM, H5_UNDEF, "fractal heap: out of memory");
+	rc = tree.record_size == expected ? h5_btree2_find(&tree, compare_key, id, record)
+					  : h5_fail(-EUCLEAN, heap->huge_btree,
+						    "fractal heap: records of %u bytes", tree.record_size);
+	if (rc == -ENOENT)
+		rc = h5_fail(-EUCLEAN, heap->huge_btree, "fractal heap: no huge object %llu",
+			     (unsigned long long)id->key);
+	if (!rc) {
+		r = h5_file_reader(file, record, tree.record_size, H5_UNDEF);
+		id->address = h5_read_offset(&r);
+		id->size = id->memory_size = h5_read_length(&r);
+		if (heap->filtered) {
+			id->mask = h5_read_u32(&r);
+			id->memory_size = h5_read_length(&r);
+		}
+	}
+	free(record);
+	return rc;
+}
+
+static int get_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id,
+		    uint8_t **data, size_t *size)
+{
+	int rc = id->direct ? 0 : find_huge(file, heap, id);
+
+	if (rc)
+		return rc;
+	if (id->memory_size > H5_BLOCK_MAX)
+		return h5_fail(-ENOTSUP, id->address,
+			       "fractal heap: an object of %llu bytes is not supported",
+			       (unsigned long long)id->memory_size);
+	*size = (size_t)id->memory_size;
+	return h5_pipeline_read(file, heap->filtered ? &heap->pipeline : NULL, id->mask, id->address,
+				id->size, *size, data);
+}
+
+int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *bytes, size_t id_size,
+			uint8_t **data, size_t *size)
+{
+	struct h5_reader r = h5_file_reader(file, bytes, id_size, H5_UNDEF);
+	const struct h5_fractal_heap *heap;
+	struct h5_fractal_heap_id id;
+	struct h5_lru_entry *ref;
+	int rc = heap_get(file, address, &ref, &heap);
+
+	if (rc)
+		return rc;
+	if (id_size < heap->id_size)
+		rc = h5_fail(-EUCLEAN, address, "fractal heap: IDs of %u bytes instead of %zu", heap->id_size,
+			     id_size);
+	if (!rc)
+		rc = h5_fractal_heap_id_decode(&r, heap, &id);
+	if (!rc) {
+		if (id.type == H5_HEAP_ID_TINY)
+			rc = copy_out(id.data, (size_t)id.size, data, size);
+		else if (id.type == H5_HEAP_ID_HUGE)
+			rc = get_huge(file, heap, &id, data, size);
+		else
+			rc = get_managed(file, heap, address, &id, data, size);
+	}
+	h5_file_put(file, ref);
+	return rc;
+}
+
+int h5_fractal_heap_id_size(struct h5_file *file, uint64_t address, unsigned *size)
+{
+	const struct h5_fractal_heap *heap;
+	struct h5_lru_entry *ref;
+	int rc = heap_get(file, address, &ref, &heap);
+
+	if (rc)
+		return rc;
+	*size = heap->id_size;
+	h5_file_put(file, ref);
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* Messages in the file's shared message heaps. Specification III.I. */
+#ifndef H5_OBJECT_SHARED_TABLE_H
+#define H5_OBJECT_SHARED_TABLE_H
+
+#include "object/object.h"
+
+/* Copies the shared message of that type and heap ID (H5_SHARED_ID_SIZE bytes) to *data, owned by the caller.
+ */
+int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id, uint8_t **data,
+			size_t *size);
+
+#endif
