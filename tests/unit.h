@@ -24,11 +24,11 @@ static inline int unit_run(const char *name, const TTest *const *tests, size_t n
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-#define UNIT_MAIN(name, ...)                                                                                           \
-	int main(void)                                                                                                 \
-	{                                                                                                              \
-		const TTest *const tests[] = {__VA_ARGS__};                                                            \
-		return unit_run(name, tests, sizeof tests / sizeof *tests);                                            \
+#define UNIT_MAIN(name, ...)                                                                                 \
+	int main(void)                                                                                       \
+	{                                                                                                    \
+		const TTest *const tests[] = {__VA_ARGS__};                                                  \
+		return unit_run(name, tests, sizeof tests / sizeof *tests);                                  \
 	}
 
 #endif

@@ -7,8 +7,8 @@
  *   -EIO        the device failed
  *   -ENOMEM, -EFBIG, -ENOENT, ... as POSIX has them
  *
- * Beside the number stands a detail - what was wrong, at which address - kept per thread like errno itself, set
- * where the error arises, and logged once, by the layer that answers the user. */
+ * Beside the number stands a detail - what was wrong, at which address - kept per thread like errno itself,
+ * set where the error arises, and logged once, by the layer that answers the user. */
 #ifndef H5_BASE_ERROR_H
 #define H5_BASE_ERROR_H
 
@@ -24,7 +24,8 @@ struct h5_error {
 	char text[240];
 };
 
-/* Records the detail and returns `code`, so that callers write: return h5_fail(-EUCLEAN, address, "...", ...). */
+/* Records the detail and returns `code`, so that callers write: return h5_fail(-EUCLEAN, address, "...",
+ * ...). */
 int h5_fail(int code, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts `outer: ` before the text of this thread's last error, if that is `code`; returns `code`. */

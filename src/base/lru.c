@@ -42,42 +42,44 @@ int h5_lru_open(size_t budget, struct h5_lru **out)
 	return 0;
 }
 
-/* Takes an idle entry out and frees it. */
-static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
+/* Takes what is over the budget, the least recently used first; a list by `next` for release_all(). */
+static struct h5_lru_entry *evict(struct h5_lru *lru, size_t budget)
 {
-	DL_DELETE(lru->idle, e);
-	HASH_DEL(lru->table, e);
-	lru->stats.bytes -= e->cost;
-	lru->stats.entries--;
-	e->key.kind->release(e->value);
-	free(e);
-}
+	struct h5_lru_entry *dead = NULL;
 
-static void evict(struct h5_lru *lru)
-{
-	while (lru->idle && lru->stats.bytes > lru->budget) {
-		drop(lru, lru->idle->prev);
+	while (lru->idle && lru->stats.bytes > budget) {
+		struct h5_lru_entry *e = lru->idle->prev;
+
+		DL_DELETE(lru->idle, e);
+		HASH_DEL(lru->table, e);
+		lru->stats.bytes -= e->cost;
+		lru->stats.entries--;
 		lru->stats.evictions++;
+		LL_PREPEND(dead, e);
 	}
+	return dead;
 }
 
-void h5_lru_forget(struct h5_lru *lru, uint64_t owner)
+/* Outside the lock: a value may hold references to others, which it puts. */
+static void release_all(struct h5_lru_entry *dead)
 {
 	struct h5_lru_entry *e, *next;
 
-	pthread_mutex_lock(&lru->lock);
-	DL_FOREACH_SAFE (lru->idle, e, next)
-		if (e->key.owner == owner)
-			drop(lru, e);
-	pthread_mutex_unlock(&lru->lock);
+	LL_FOREACH_SAFE(dead, e, next)
+	{
+		e->key.kind->release(e->value);
+		free(e);
+	}
 }
 
 void h5_lru_close(struct h5_lru *lru)
 {
+	struct h5_lru_entry *dead;
+
 	if (!lru)
 		return;
-	while (lru->idle)
-		drop(lru, lru->idle);
+	while ((dead = evict(lru, 0)))
+		release_all(dead);
 	pthread_cond_destroy(&lru->loaded);
 	pthread_mutex_destroy(&lru->lock);
 	free(lru);
@@ -127,7 +129,6 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 		e->cost = cost + sizeof *e;
 		lru->stats.bytes += e->cost;
 		lru->stats.entries++;
-		evict(lru);
 	}
 	pthread_cond_broadcast(&lru->loaded);
 	return rc;
@@ -136,7 +137,7 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry)
 {
-	struct h5_lru_entry *e;
+	struct h5_lru_entry *e, *dead = NULL;
 	int rc = 0;
 
 	pthread_mutex_lock(&lru->lock);
@@ -150,8 +151,10 @@ int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 		lru->stats.misses++;
 		e = insert(lru, key);
 		rc = e ? load_entry(lru, e, load, arg) : h5_fail(-ENOMEM, key->address, "out of memory");
+		dead = evict(lru, lru->budget);
 	}
 	pthread_mutex_unlock(&lru->lock);
+	release_all(dead);
 	*entry = rc ? NULL : e;
 	return rc;
 }
@@ -163,14 +166,17 @@ const void *h5_lru_value(const struct h5_lru_entry *entry)
 
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
 {
+	struct h5_lru_entry *dead = NULL;
+
 	if (!e)
 		return;
 	pthread_mutex_lock(&lru->lock);
 	if (!--e->references) {
 		DL_PREPEND(lru->idle, e);
-		evict(lru);
+		dead = evict(lru, lru->budget);
 	}
 	pthread_mutex_unlock(&lru->lock);
+	release_all(dead);
 }
 
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats)

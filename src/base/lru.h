@@ -1,10 +1,12 @@
 /* LRU cache of decoded things with a byte budget; one mechanism for index blocks and for chunks.
  *
- * A value is immutable and reference-counted. A miss loads outside the lock, behind an in-flight marker: whoever
- * asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. Values in use may
- * take the cache over its budget; they are evicted, least recently used first, once they are put back.
+ * A value is immutable and reference-counted. A miss loads outside the lock, behind an in-flight marker:
+ * whoever asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. Values
+ * in use may take the cache over its budget; they are evicted, least recently used first, once they are put
+ * back.
  *
- * A loader may itself get other keys; the order of kinds in doc/locking.md keeps such chains free of cycles. */
+ * A loader may itself get other keys; the order of kinds in doc/locking.md keeps such chains free of cycles.
+ */
 #ifndef H5_BASE_LRU_H
 #define H5_BASE_LRU_H
 
@@ -14,14 +16,16 @@
 /* What is cached: a constant vtable for each kind of value; its address is part of the key. */
 struct h5_lru_kind {
 	const char *name;
-	void (*release)(void *value);
+	void (*release)(
+		void *value); /* runs without the cache's lock: it may put references that the value holds */
 };
 
 struct h5_lru_key {
 	const struct h5_lru_kind *kind;
 	uint64_t owner;	  /* the open file */
 	uint64_t address; /* in that file */
-	uint64_t variant; /* whatever else the decoded form depends on: header address, rank, ...; 0: nothing */
+	uint64_t variant; /* whatever else the decoded form depends on: header address, rank, ...; 0: nothing
+			   */
 };
 
 struct h5_lru;
@@ -46,9 +50,6 @@ int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 const void *h5_lru_value(const struct h5_lru_entry *entry);
 /* NULL is fine. */
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
-
-/* Drops all values of an owner; none may be referenced. For the closing of a file. */
-void h5_lru_forget(struct h5_lru *lru, uint64_t owner);
 
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats);
 

@@ -1,7 +1,7 @@
 /* Bounded reader over bytes of a file, little-endian.
  *
- * Reading past the end gives zeros and sets `err`, which stays set: a decoder reads all its fields and asks once,
- * with h5_reader_check(), before it uses any of them as a count or a length. */
+ * Reading past the end gives zeros and sets `err`, which stays set: a decoder reads all its fields and asks
+ * once, with h5_reader_check(), before it uses any of them as a count or a length. */
 #ifndef H5_BASE_READER_H
 #define H5_BASE_READER_H
 

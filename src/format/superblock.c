@@ -13,8 +13,8 @@ static int check_sizes(const struct h5_superblock *sb, uint64_t position)
 		const char *what = i ? "lengths" : "offsets";
 
 		if (sizes[i] == 16 || sizes[i] == 32)
-			return h5_fail(-ENOTSUP, position, "superblock: %s of %u bytes are not supported", what,
-				       sizes[i]);
+			return h5_fail(-ENOTSUP, position, "superblock: %s of %u bytes are not supported",
+				       what, sizes[i]);
 		if (sizes[i] != 2 && sizes[i] != 4 && sizes[i] != 8)
 			return h5_fail(-EUCLEAN, position, "superblock: size of %s is %u", what, sizes[i]);
 	}
@@ -33,8 +33,8 @@ static int check_sizes(const struct h5_superblock *sb, uint64_t position)
  *       18     2  group internal node K
  *       20     4  file consistency flags
  *       24     2  indexed storage internal node K, and 2 reserved: version 1 only
- *                 base address, free space info address, end-of-file address, driver information block address: O each
- *                 root group symbol table entry: link name offset O, object header address O, ...                  */
+ *                 base address, free space info address, end-of-file address, driver information block
+ * address: O each root group symbol table entry: link name offset O, object header address O, ... */
 static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t position)
 {
 	int rc;
@@ -72,8 +72,8 @@ static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t po
  *        9     1  size of offsets O
  *       10     1  size of lengths
  *       11     1  file consistency flags
- *       12        base address, superblock extension address, end-of-file address, root group object header: O each
- *                 checksum: 4                                                                                    */
+ *       12        base address, superblock extension address, end-of-file address, root group object header:
+ * O each checksum: 4                                                                                    */
 static int decode_new(struct h5_reader *r, struct h5_superblock *sb, uint64_t position)
 {
 	int rc;

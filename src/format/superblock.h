@@ -21,9 +21,9 @@ struct h5_superblock {
 	uint16_t chunk_k;			  /* version 1 B-trees of chunks; 32 where not stored */
 	uint64_t base;				  /* absolute; every other address is relative to it */
 	uint64_t extension;			  /* superblock extension's object header, H5_UNDEF: none */
-	uint64_t end;				  /* end-of-file address, as stored: absolute in version 0 and 1 */
-	uint64_t driver_info;			  /* version 0 and 1; H5_UNDEF: none */
-	uint64_t root;				  /* root group's object header */
+	uint64_t end;	      /* end-of-file address, as stored: absolute in version 0 and 1 */
+	uint64_t driver_info; /* version 0 and 1; H5_UNDEF: none */
+	uint64_t root;	      /* root group's object header */
 };
 
 /* Decodes the superblock in data, found at byte `position` of the file. */

@@ -9,13 +9,14 @@
 struct h5_io;
 
 struct h5_io_stat {
-	uint64_t size; /* bytes */
+	uint64_t size;		/* bytes */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
 };
 
 struct h5_io_ops {
-	/* All n bytes at offset, or -EIO (a read beyond the end is one), with detail. Safe from several threads. */
+	/* All n bytes at offset, or -EIO (a read beyond the end is one), with detail. Safe from several
+	 * threads. */
 	int (*read)(struct h5_io *io, uint64_t offset, void *buf, size_t n);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
 	void (*close)(struct h5_io *io);

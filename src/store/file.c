@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "store/file_set_private.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +13,15 @@ struct h5_file {
 	struct h5_file_set *set; /* borrowed */
 	struct h5_io *io;
 	struct h5_superblock superblock;
-	uint64_t size; /* bytes of the file beyond the base address */
-	uint64_t number;
-	/* all immutable after h5_file_open() */
+	/* all above is immutable after h5_file_open() */
+	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
+	atomic_uint_fast64_t number;
+	pthread_mutex_t seen_lock; /* guards seen */
+	struct h5_io_stat seen;	   /* what h5_file_refresh() compares with */
 };
 
-/* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it. */
+/* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it.
+ */
 static int find_superblock(struct h5_io *io, uint64_t size, struct h5_superblock *sb)
 {
 	uint8_t data[H5_SUPERBLOCK_MAX];
@@ -40,21 +45,21 @@ static int find_superblock(struct h5_io *io, uint64_t size, struct h5_superblock
 int h5_file_open(struct h5_file_set *set, struct h5_io *io, struct h5_file **out)
 {
 	struct h5_file *file = calloc(1, sizeof *file);
-	struct h5_io_stat st;
 	int rc;
 
 	if (!file)
 		return -ENOMEM;
-	rc = h5_io_stat(io, &st);
+	rc = h5_io_stat(io, &file->seen);
 	if (!rc)
-		rc = find_superblock(io, st.size, &file->superblock);
+		rc = find_superblock(io, file->seen.size, &file->superblock);
 	if (rc) {
 		free(file);
 		return rc;
 	}
 	file->set = set;
 	file->io = io;
-	file->size = st.size - file->superblock.base;
+	pthread_mutex_init(&file->seen_lock, NULL);
+	file->size = file->seen.size - file->superblock.base;
 	file->number = h5_file_set_next_number(set);
 	*out = file;
 	return 0;
@@ -64,10 +69,32 @@ void h5_file_close(struct h5_file *file)
 {
 	if (!file)
 		return;
-	h5_lru_forget(h5_file_set_chunks(file->set), file->number);
-	h5_lru_forget(h5_file_set_blocks(file->set), file->number);
 	h5_io_close(file->io);
+	pthread_mutex_destroy(&file->seen_lock);
 	free(file);
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool h5_file_refresh(struct h5_file *file)
+{
+	struct h5_io_stat st;
+	bool changed = false;
+
+	pthread_mutex_lock(&file->seen_lock);
+	if (!h5_io_stat(file->io, &st) && st.size >= file->superblock.base)
+		changed = st.size != file->seen.size || !is_same_time(&st.mtime, &file->seen.mtime);
+	if (changed) {
+		file->seen = st;
+		file->size = st.size - file->superblock.base;
+		/* What is cached under the old number is found no more, and evicted in its turn. */
+		file->number = h5_file_set_next_number(file->set);
+	}
+	pthread_mutex_unlock(&file->seen_lock);
+	return changed;
 }
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file)
@@ -97,21 +124,23 @@ uint64_t h5_file_size(const struct h5_file *file)
 
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got)
 {
-	if (address >= file->size)
+	uint64_t size = file->size;
+
+	if (address >= size)
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
-	*got = (size_t)h5_min(n, file->size - address);
+	*got = (size_t)h5_min(n, size - address);
 	return h5_io_read(file->io, file->superblock.base + address, buf, *got);
 }
 
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 {
-	size_t got;
+	uint64_t size = file->size;
 
 	if (!n)
 		return 0;
-	if (address < file->size && n > file->size - address)
+	if (address >= size || n > size - address)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	return h5_file_read_some(file, address, buf, n, &got);
+	return h5_io_read(file->io, file->superblock.base + address, buf, n);
 }
 
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address)

@@ -28,9 +28,12 @@ void h5_file_close(struct h5_file *file); /* NULL is fine */
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file);
 struct h5_file_set *h5_file_set_of(const struct h5_file *file);
-/* Stands for the file in cache keys and inode numbers: 0 for the first one of a set, then 1, 2, ... */
+/* Stands for the file, as it is now, in cache keys. */
 uint64_t h5_file_number(const struct h5_file *file);
 int h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
+/* For a file that others may write meanwhile: where its size or mtime has changed, forgets what is cached of
+ * it. True: it has. */
+bool h5_file_refresh(struct h5_file *file);
 /* Size of the file beyond its base address: a bound for any walk over its blocks. */
 uint64_t h5_file_size(const struct h5_file *file);
 
@@ -44,9 +47,9 @@ struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, si
 
 /* A reference to the decoded block, from the cache or loaded; h5_file_put() gives it back.
  *
- * `variant` must hold whatever the decoded form depends on beside the address (the rank of a chunk B-tree, the
- * address of the header that describes a data block), or the caller must check the value's shape: a hostile file
- * may point at one block from two places. */
+ * `variant` must hold whatever the decoded form depends on beside the address (the rank of a chunk B-tree,
+ * the address of the header that describes a data block), or the caller must check the value's shape: a
+ * hostile file may point at one block from two places. */
 int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address, uint64_t variant,
 		  const void *arg, struct h5_lru_entry **ref);
 void h5_file_put(struct h5_file *file, struct h5_lru_entry *ref);

@@ -52,7 +52,8 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	set->options = *options;
 	set->dirfd = -1;
 	pthread_mutex_init(&set->lock, NULL);
-	if (h5_lru_open(options->block_cache, &set->blocks) || h5_lru_open(options->chunk_cache, &set->chunks)) {
+	if (h5_lru_open(options->block_cache, &set->blocks) ||
+	    h5_lru_open(options->chunk_cache, &set->chunks)) {
 		h5_file_set_close(set);
 		return NULL;
 	}
@@ -122,7 +123,8 @@ int h5_file_set_open(const char *path, const struct h5_file_set_options *options
 		rc = -ENOMEM;
 	if (!rc) {
 		set->dirfd = open(set->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		rc = set->dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", set->directory, strerror(errno)) : 0;
+		rc = set->dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", set->directory, strerror(errno))
+				    : 0;
 	}
 	if (!rc)
 		rc = h5_io_open_local(real, options->lock, &io);
@@ -143,14 +145,15 @@ void h5_file_set_close(struct h5_file_set *set)
 {
 	if (!set)
 		return;
+	/* What is cached refers to the files. */
+	h5_lru_close(set->chunks);
+	h5_lru_close(set->blocks);
 	for (struct member *m = set->members, *next; m; m = next) {
 		next = m->next;
 		h5_file_close(m->file);
 		free(m->path);
 		free(m);
 	}
-	h5_lru_close(set->chunks);
-	h5_lru_close(set->blocks);
 	if (set->dirfd >= 0)
 		close(set->dirfd);
 	pthread_mutex_destroy(&set->lock);
@@ -173,12 +176,24 @@ struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set)
 	return set->chunks;
 }
 
+bool h5_file_set_refresh(struct h5_file_set *set)
+{
+	bool changed = false;
+
+	pthread_mutex_lock(&set->lock);
+	for (struct member *m = set->members; m; m = m->next)
+		changed |= h5_file_refresh(m->file);
+	pthread_mutex_unlock(&set->lock);
+	return changed;
+}
+
 /* ---- names of other files ---- */
 
 /* Opens a path relative to the set's directory. The kernel keeps the walk beneath it, symlinks included. */
 static int open_beneath(const struct h5_file_set *set, const char *path)
 {
-	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, .resolve = RESOLVE_BENEATH};
+	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			       .resolve = RESOLVE_BENEATH};
 
 	how.resolve |= RESOLVE_NO_MAGICLINKS;
 	return (int)syscall(SYS_openat2, set->dirfd, path, &how, sizeof how);
@@ -218,9 +233,10 @@ static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out
 	return 0;
 }
 
-/* A descriptor of the file that `from` calls `name`, and in `path` where it was found. Tried in libhdf5's order: an
- * absolute name as it is, then its last component beside `from`; a relative one beside `from`. */
-static int open_named(struct h5_file_set *set, struct h5_file *from, const char *name, char *path, size_t size)
+/* A descriptor of the file that `from` calls `name`, and in `path` where it was found. Tried in libhdf5's
+ * order: an absolute name as it is, then its last component beside `from`; a relative one beside `from`. */
+static int open_named(struct h5_file_set *set, struct h5_file *from, const char *name, char *path,
+		      size_t size)
 {
 	char beside[4096];
 	bool forbidden = false;
@@ -234,7 +250,8 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 	for (int attempt = name[0] == '/' ? 0 : 1; attempt < 2; attempt++) {
 		const char *slash = strrchr(name, '/');
 		const char *tail = name[0] == '/' ? slash + 1 : name;
-		int n = attempt ? snprintf(path, size, "%s%s", beside, tail) : snprintf(path, size, "%s", name);
+		int n = attempt ? snprintf(path, size, "%s%s", beside, tail)
+				: snprintf(path, size, "%s", name);
 
 		if (n < 0 || (size_t)n >= size)
 			return h5_fail(-ENAMETOOLONG, H5_UNDEF, "name of another file is too long");
@@ -244,7 +261,8 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 		forbidden |= errno == EXDEV || errno == EACCES || errno == EPERM;
 	}
 	return h5_fail(forbidden ? -EACCES : -ENOENT, H5_UNDEF, "%s: %s", name,
-		       forbidden ? "not beneath the directory of the mounted file, or not readable" : strerror(errno));
+		       forbidden ? "not beneath the directory of the mounted file, or not readable"
+				 : strerror(errno));
 }
 
 int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_io **io)

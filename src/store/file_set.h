@@ -1,10 +1,12 @@
-/* The files of one mount: the mounted one and those that its external links, virtual datasets and external raw
- * files name. They share the caches and one rule about what may be opened. */
+/* The files of one mount: the mounted one and those that its external links, virtual datasets and external
+ * raw files name. They share the caches and one rule about what may be opened. */
 #ifndef H5_STORE_FILE_SET_H
 #define H5_STORE_FILE_SET_H
 
 #include "base/lru.h"
 #include "io/io.h"
+
+#include <stdbool.h>
 
 struct h5_file;
 struct h5_file_set;
@@ -17,8 +19,8 @@ enum h5_external {
 };
 
 struct h5_file_set_options {
-	size_t block_cache;	    /* bytes of decoded metadata blocks */
-	size_t chunk_cache;	    /* bytes of decoded chunks */
+	size_t block_cache; /* bytes of decoded metadata blocks */
+	size_t chunk_cache; /* bytes of decoded chunks */
 	enum h5_external external;
 	enum h5_lock_mode lock;
 };
@@ -35,6 +37,9 @@ void h5_file_set_close(struct h5_file_set *set);
 struct h5_file *h5_file_set_root(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set);
+
+/* h5_file_refresh() for all files; true: one has changed. */
+bool h5_file_set_refresh(struct h5_file_set *set);
 
 /* The HDF5 file that `from` calls `name`, opened on its first use and kept until the set closes; borrowed.
  * -ENOENT: not there; -EACCES: the rule forbids it; else as h5_file_set_open(). */

@@ -4,7 +4,7 @@
 
 #include "store/file_set.h"
 
-/* Numbers the files of a set: 0, 1, ... */
+/* Numbers the files of a set, and what becomes of them: 0, 1, ... */
 uint64_t h5_file_set_next_number(struct h5_file_set *set);
 
 #endif

@@ -1,0 +1,15 @@
+libh5fs_a_SOURCES += \
+	src/vfs/content.c \
+	src/vfs/dir.c \
+	src/vfs/name.c \
+	src/vfs/name.h \
+	src/vfs/node.c \
+	src/vfs/paths.c \
+	src/vfs/private.h \
+	src/vfs/property.c \
+	src/vfs/stat.c \
+	src/vfs/text.c \
+	src/vfs/tree.c \
+	src/vfs/vfs.c \
+	src/vfs/vfs.h \
+	src/vfs/xattr.c

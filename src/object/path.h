@@ -1,0 +1,19 @@
+/* Paths inside HDF5 files, as soft and external links spell them. */
+#ifndef H5_OBJECT_PATH_H
+#define H5_OBJECT_PATH_H
+
+#include "store/file.h"
+#include "store/file_set.h"
+
+/* Follows the path from the group at `group` (from the root, where it begins with a slash) through hard, soft
+ * and external links, the latter where the file set's rule lets them. `.` is the group itself; `..` is an
+ * ordinary name. *found_in is borrowed from the set. -ENOENT: it leads nowhere; -ELOOP: through too many
+ * links. */
+int h5_path_find(struct h5_file *file, uint64_t group, const char *path, size_t size,
+		 struct h5_file **found_in, uint64_t *address);
+
+/* The object that an external link of `file` names. */
+int h5_path_find_external(struct h5_file *file, const char *name, size_t name_size, const char *path,
+			  size_t size, struct h5_file **found_in, uint64_t *address);
+
+#endif

@@ -1,0 +1,105 @@
+#include "vfs/name.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	KEPT = 200,    /* bytes of a name that is cut */
+	MARK_SIZE = 18 /* "%~" and 16 hex digits */
+};
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash(const char *name, size_t size)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < size; i++)
+		h = (h ^ (uint8_t)name[i]) * 0x100000001b3;
+	return h;
+}
+
+/* True where a `%` at i would read as the begin of an escape or of the mark of a cut name. */
+static bool reads_as_escape(const char *name, size_t size, size_t i)
+{
+	if (i + 1 < size && name[i + 1] == '~')
+		return true;
+	return i + 2 < size && isxdigit((uint8_t)name[i + 1]) && isxdigit((uint8_t)name[i + 2]);
+}
+
+static bool is_escaped(const char *name, size_t size, size_t i)
+{
+	if (name[i] == '/' || !name[i])
+		return true;
+	if (name[i] == '%')
+		return size == 1 || reads_as_escape(name, size, i);
+	return name[i] == '.' && (size == 1 || (size == 2 && name[0] == '.' && name[1] == '.'));
+}
+
+static size_t cut(char out[H5_NAME_MAX + 1], size_t kept, const char *name, size_t size)
+{
+	return kept +
+	       (size_t)snprintf(out + kept, H5_NAME_MAX + 1 - kept, "%%~%016" PRIx64, hash(name, size));
+}
+
+size_t h5_name_escape(const char *name, size_t size, char out[H5_NAME_MAX + 1])
+{
+	size_t n = 0, kept = 0;
+
+	if (!size)
+		out[n++] = '%';
+	for (size_t i = 0; i < size; i++) {
+		bool escaped = is_escaped(name, size, i);
+
+		if (n + (escaped ? 3 : 1) > H5_NAME_MAX)
+			return cut(out, kept, name, size);
+		if (escaped)
+			n += (size_t)snprintf(out + n, 4, "%%%02X", (uint8_t)name[i]);
+		else
+			out[n++] = name[i];
+		if (n <= KEPT)
+			kept = n;
+	}
+	out[n] = 0;
+	return n;
+}
+
+static int upper_hex(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+size_t h5_name_unescape(const char *file_name, char *out)
+{
+	size_t n = 0;
+
+	if (!strcmp(file_name, "%"))
+		return 0;
+	for (const char *p = file_name; *p; p++) {
+		int high = *p == '%' ? upper_hex(p[1]) : -1, low = high >= 0 ? upper_hex(p[2]) : -1;
+
+		if (low >= 0) {
+			out[n++] = (char)(16 * high + low);
+			p += 2;
+		} else {
+			out[n++] = *p;
+		}
+	}
+	return n;
+}
+
+bool h5_name_is_cut(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n >= MARK_SIZE && name[n - MARK_SIZE] == '%' && name[n - MARK_SIZE + 1] == '~';
+}
+
+size_t h5_name_of_attribute(const char *name, char out[H5_NAME_MAX + 1])
+{
+	int n = snprintf(out, H5_NAME_MAX + 1, "user.%s", name);
+
+	return n <= H5_NAME_MAX ? (size_t)n : cut(out, KEPT, name, strlen(name));
+}

@@ -1,0 +1,175 @@
+/* The inode table.
+ *
+ * A node stands for a nodeid that the kernel holds. What makes two names the same node:
+ *
+ *   dataset, committed datatype, damaged object   the object: (file, address) - hard links share the inode
+ *   directory, symlink                            the place: (parent node, name) - the kernel wants one
+ *                                                 parent per directory; hard-linked groups share st_ino only
+ *
+ * st_ino: an object of the mounted file has its address; one of another file a hash of (device, inode,
+ * address) marked by bit 62; a symlink a hash of (parent's st_ino, name) marked by bit 63. All are stable
+ * across mounts. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FOREIGN_MARK (UINT64_C(1) << 62)
+#define SYMLINK_MARK (UINT64_C(1) << 63)
+
+enum { KEY_MAX = 24 + 256 };
+
+static bool is_in_place(enum h5_node_kind kind)
+{
+	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_SYMLINK;
+}
+
+/* splitmix64's finaliser. */
+static uint64_t mix(uint64_t v)
+{
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9;
+	v = (v ^ v >> 27) * 0x94d049bb133111eb;
+	return v ^ v >> 31;
+}
+
+uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
+		     const struct h5_place *place)
+{
+	struct h5_io_stat st;
+	uint64_t h;
+
+	if (place->kind == H5_NODE_SYMLINK) {
+		h = mix(parent->ino);
+		for (const char *p = name; *p; p++)
+			h = mix(h ^ (uint8_t)*p);
+		return h | SYMLINK_MARK;
+	}
+	if (place->file == h5_file_set_root(vfs->set))
+		return place->address & ~(FOREIGN_MARK | SYMLINK_MARK);
+	h = place->address;
+	if (!h5_file_stat(place->file, &st))
+		h = mix(mix(mix(h) ^ st.device) ^ st.inode);
+	return (h & ~SYMLINK_MARK) | FOREIGN_MARK;
+}
+
+static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const char *name,
+		       const struct h5_place *place)
+{
+	size_t n = 0, length = strlen(name);
+
+	key[n++] = is_in_place(place->kind);
+	if (is_in_place(place->kind)) {
+		memcpy(key + n, &parent, sizeof parent);
+		n += sizeof parent;
+		memcpy(key + n, name, length);
+		return n + length;
+	}
+	memcpy(key + n, &place->file, sizeof place->file);
+	n += sizeof place->file;
+	memcpy(key + n, &place->address, sizeof place->address);
+	return n + sizeof place->address;
+}
+
+/* A node's contents follow the place: the same name may lead elsewhere once the file has changed. */
+static bool is_same(const struct h5_node *node, const struct h5_place *place)
+{
+	return node->kind == place->kind && node->file == place->file && node->address == place->address &&
+	       (!node->target || (place->target && !strcmp(node->target, place->target)));
+}
+
+static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
+				struct h5_place *place, const uint8_t *key, size_t key_size)
+{
+	struct h5_node *node = calloc(1, sizeof *node + key_size);
+
+	if (!node)
+		return NULL;
+	node->kind = place->kind;
+	node->file = place->file;
+	node->address = place->address;
+	node->ino = h5_node_ino(vfs, parent, name, place);
+	node->key_size = key_size;
+	memcpy(node->key, key, key_size);
+	HASH_ADD_KEYPTR(hh, vfs->nodes, node->key, node->key_size, node);
+	node->target = place->target;
+	place->target = NULL;
+	if (is_in_place(node->kind) && parent) {
+		node->parent = parent;
+		node->depth = parent->depth + 1;
+		parent->references++;
+	}
+	return node;
+}
+
+int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_place *place,
+		struct h5_node **node)
+{
+	uint8_t key[KEY_MAX];
+	size_t key_size = make_key(key, parent, name, place);
+	struct h5_node *n;
+
+	pthread_mutex_lock(&vfs->lock);
+	HASH_FIND(hh, vfs->nodes, key, key_size, n);
+	if (n && !is_same(n, place)) {
+		HASH_DEL(vfs->nodes, n);
+		DL_PREPEND(vfs->detached, n);
+		n->is_detached = true;
+		n = NULL;
+	}
+	if (!n)
+		n = node_new(vfs, parent, name, place, key, key_size);
+	if (n)
+		n->references++;
+	pthread_mutex_unlock(&vfs->lock);
+	free(place->target);
+	place->target = NULL;
+	*node = n;
+	return n ? 0 : -ENOMEM;
+}
+
+/* Takes the node out of the table. */
+static void node_free(struct h5_vfs *vfs, struct h5_node *node)
+{
+	if (node->is_detached)
+		DL_DELETE(vfs->detached, node);
+	else
+		HASH_DEL(vfs->nodes, node);
+	free(node->target);
+	free(node);
+}
+
+void h5_nodes_free(struct h5_vfs *vfs)
+{
+	struct h5_node *node, *next;
+
+	HASH_ITER(hh, vfs->nodes, node, next)
+	node_free(vfs, node);
+	DL_FOREACH_SAFE(vfs->detached, node, next)
+	node_free(vfs, node);
+}
+
+void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
+{
+	pthread_mutex_lock(&vfs->lock);
+	while (node && node != vfs->root) {
+		struct h5_node *parent = node->parent;
+
+		node->references -= count;
+		if (node->references)
+			break;
+		node_free(vfs, node);
+		node = parent; /* loses the reference of its child */
+		count = 1;
+	}
+	pthread_mutex_unlock(&vfs->lock);
+}
+
+int h5_vfs_readlink(struct h5_node *node, const char **target)
+{
+	if (node->kind != H5_NODE_SYMLINK)
+		return -EINVAL;
+	*target = node->target;
+	return 0;
+}

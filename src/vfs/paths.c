@@ -1,0 +1,158 @@
+/* From an object's address to a path of it in the mount: what references are shown as.
+ *
+ * The map holds every object of the mounted file that hard links lead to, by one of its shortest paths. It is
+ * made by one walk over all groups, when the first reference is shown. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "vfs/name.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct known {
+	uint64_t address;
+	const struct known *parent; /* NULL: the root */
+	struct known *next;	    /* in the queue of the walk */
+	UT_hash_handle hh;
+	char name[]; /* escaped */
+};
+
+struct h5_path_map {
+	struct known *table;
+};
+
+struct walk {
+	struct h5_path_map *map;
+	struct known *at;    /* the group whose links are visited */
+	struct known **tail; /* of the queue */
+};
+
+static struct known *add(struct walk *w, uint64_t address, const char *name)
+{
+	struct known *k = malloc(sizeof *k + strlen(name) + 1);
+
+	if (!k)
+		return NULL;
+	memset(k, 0, sizeof *k);
+	k->address = address;
+	k->parent = w->at;
+	strcpy(k->name, name);
+	HASH_ADD(hh, w->map->table, address, sizeof k->address, k);
+	*w->tail = k;
+	w->tail = &k->next;
+	return k;
+}
+
+static int visit(void *arg, const struct h5_link *link)
+{
+	struct walk *w = arg;
+	char name[H5_NAME_MAX + 1];
+	struct known *k;
+
+	if (link->type != H5_LINK_HARD)
+		return 0;
+	HASH_FIND(hh, w->map->table, &link->address, sizeof link->address, k);
+	if (k)
+		return 0;
+	h5_name_escape(link->name, link->name_size, name);
+	return add(w, link->address, name) ? 0 : -ENOMEM;
+}
+
+/* A damaged object has a name, but leads no further. */
+static int visit_group(struct h5_file *file, struct walk *w)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, w->at->address, &ref, &object);
+
+	if (!rc) {
+		if (object->kind == H5_OBJECT_GROUP)
+			rc = h5_group_iterate(file, object, H5_LINKS_BY_NAME, visit, w);
+		h5_file_put(file, ref);
+	}
+	return rc == -ENOMEM ? rc : 0;
+}
+
+void h5_paths_free(struct h5_path_map *map)
+{
+	struct known *k, *next;
+
+	if (!map)
+		return;
+	HASH_ITER(hh, map->table, k, next)
+	{
+		HASH_DEL(map->table, k);
+		free(k);
+	}
+	free(map);
+}
+
+static int make_map(struct h5_file *file, struct h5_path_map **out)
+{
+	struct h5_path_map *map = calloc(1, sizeof *map);
+	struct known *queue = NULL;
+	struct walk w = {.map = map, .tail = &queue};
+	int rc = map && add(&w, h5_file_superblock(file)->root, "") ? 0 : -ENOMEM;
+
+	for (struct known *k = queue; k && !rc; k = k->next) {
+		w.at = k;
+		rc = visit_group(file, &w);
+	}
+	if (rc) {
+		h5_paths_free(map);
+		return rc;
+	}
+	*out = map;
+	return 0;
+}
+
+static void add_path(const struct known *k, struct h5_buf *path)
+{
+	const struct known *chain[256];
+	unsigned n = 0;
+
+	/* Paths are no longer than 256 names: longer ones could not be opened. */
+	for (; k->parent && n < 256; k = k->parent)
+		chain[n++] = k;
+	if (!n)
+		h5_buf_byte(path, '/');
+	while (n) {
+		h5_buf_byte(path, '/');
+		h5_buf_text(path, chain[--n]->name);
+	}
+}
+
+int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct h5_buf *path)
+{
+	struct known *k = NULL;
+	int rc = 0;
+
+	/* Objects of other files have no place of their own in the mount. */
+	if (file != h5_file_set_root(vfs->set))
+		return -ENOENT;
+	pthread_mutex_lock(&vfs->map_lock);
+	if (!vfs->map)
+		rc = make_map(file, &vfs->map);
+	if (!rc) {
+		HASH_FIND(hh, vfs->map->table, &address, sizeof address, k);
+		if (k)
+			add_path(k, path);
+		else
+			rc = -ENOENT;
+	}
+	pthread_mutex_unlock(&vfs->map_lock);
+	return rc;
+}
+
+static int object_path(void *arg, uint64_t address, struct h5_buf *path)
+{
+	const struct h5_value_source *source = arg;
+
+	return h5_paths_find(source->vfs, source->file, address, path);
+}
+
+struct h5_value_context h5_paths_context(struct h5_value_source *source)
+{
+	return (struct h5_value_context){.file = source->file, .object_path = object_path, .arg = source};
+}

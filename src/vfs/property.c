@@ -1,0 +1,325 @@
+/* What h5fs itself knows of an object: the xattrs h5fs.NAME (MAPPING section 4, table). One function a
+ * property, and one table of them; h5fs.info is made from the same table. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "filter/filter.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What properties are asked about. */
+struct subject {
+	struct h5_vfs *vfs;
+	struct h5_node *node;
+	const struct h5_object *object;
+	const struct h5_dataset *dataset; /* NULL: no dataset */
+	const struct h5_datatype *type;	  /* of a dataset or committed datatype; NULL: none */
+};
+
+/* 0; -ENODATA where the property does not apply. */
+typedef int property(const struct subject *s, struct h5_buf *out);
+
+static void add_dims(struct h5_buf *out, const uint64_t *dims, unsigned rank)
+{
+	for (unsigned i = 0; i < rank; i++) {
+		if (i)
+			h5_buf_byte(out, ',');
+		if (dims[i] == H5_UNLIMITED)
+			h5_buf_text(out, "inf");
+		else
+			h5_buf_printf(out, "%" PRIu64, dims[i]);
+	}
+}
+
+/* ---- of any object ---- */
+
+static int get_class(const struct subject *s, struct h5_buf *out)
+{
+	static const char *const names[] = {[H5_OBJECT_GROUP] = "group",
+					    [H5_OBJECT_DATASET] = "dataset",
+					    [H5_OBJECT_DATATYPE] = "datatype"};
+
+	if (s->object->kind == H5_OBJECT_UNKNOWN)
+		return -ENODATA;
+	h5_buf_text(out, names[s->object->kind]);
+	return 0;
+}
+
+static int get_address(const struct subject *s, struct h5_buf *out)
+{
+	h5_buf_printf(out, "%" PRIu64, s->object->address);
+	return 0;
+}
+
+static int get_mtime(const struct subject *s, struct h5_buf *out)
+{
+	if (!s->object->has_mtime)
+		return -ENODATA;
+	h5_buf_printf(out, "%" PRId64, s->object->mtime);
+	return 0;
+}
+
+static int get_unlisted(const struct subject *s, struct h5_buf *out)
+{
+	uint64_t count;
+	int rc = h5_xattr_unlisted(s->vfs, s->node, &count);
+
+	if (!rc)
+		h5_buf_printf(out, "%" PRIu64, count);
+	return rc;
+}
+
+static int get_superblock(const struct subject *s, struct h5_buf *out)
+{
+	if (s->node != h5_vfs_root(s->vfs))
+		return -ENODATA;
+	h5_buf_printf(out, "%u", h5_file_superblock(s->node->file)->version);
+	return 0;
+}
+
+/* ---- of datasets and committed datatypes ---- */
+
+static int get_dtype(const struct subject *s, struct h5_buf *out)
+{
+	if (!s->type)
+		return -ENODATA;
+	h5_datatype_numpy(s->type, out);
+	return 0;
+}
+
+static int get_type(const struct subject *s, struct h5_buf *out)
+{
+	if (!s->type)
+		return -ENODATA;
+	h5_datatype_ddl(s->type, true, out);
+	return 0;
+}
+
+/* ---- of datasets ---- */
+
+static int get_shape(const struct subject *s, struct h5_buf *out)
+{
+	if (!s->dataset)
+		return -ENODATA;
+	if (s->dataset->space.kind == H5_SPACE_NULL)
+		h5_buf_text(out, "null");
+	else
+		add_dims(out, s->dataset->space.dims, s->dataset->space.rank);
+	return 0;
+}
+
+static int get_maxshape(const struct subject *s, struct h5_buf *out)
+{
+	if (!s->dataset || s->dataset->space.kind == H5_SPACE_NULL)
+		return -ENODATA;
+	add_dims(out, s->dataset->space.max, s->dataset->space.rank);
+	return 0;
+}
+
+static int get_layout(const struct subject *s, struct h5_buf *out)
+{
+	static const char *const names[] = {[H5_LAYOUT_COMPACT] = "compact",
+					    [H5_LAYOUT_CONTIGUOUS] = "contiguous",
+					    [H5_LAYOUT_CHUNKED] = "chunked",
+					    [H5_LAYOUT_VIRTUAL] = "virtual",
+					    [H5_LAYOUT_STRUCTURED] = "structured"};
+
+	if (!s->dataset)
+		return -ENODATA;
+	h5_buf_text(out, s->dataset->external ? "external" : names[s->dataset->layout.class]);
+	return 0;
+}
+
+static bool is_chunked(const struct subject *s)
+{
+	return s->dataset && s->dataset->layout.class == H5_LAYOUT_CHUNKED;
+}
+
+static int get_chunks(const struct subject *s, struct h5_buf *out)
+{
+	if (!is_chunked(s))
+		return -ENODATA;
+	add_dims(out, s->dataset->layout.chunked.dims, s->dataset->layout.chunked.rank);
+	return 0;
+}
+
+static int get_index(const struct subject *s, struct h5_buf *out)
+{
+	static const char *const names[] = {
+		[H5_INDEX_BTREE1] = "btree1",		[H5_INDEX_SINGLE] = "single",
+		[H5_INDEX_IMPLICIT] = "implicit",	[H5_INDEX_FIXED_ARRAY] = "farray",
+		[H5_INDEX_EXTENSIBLE_ARRAY] = "earray", [H5_INDEX_BTREE2] = "btree2"};
+
+	if (!is_chunked(s))
+		return -ENODATA;
+	h5_buf_text(out, names[s->dataset->layout.chunked.index]);
+	return 0;
+}
+
+/* A name from the file, kept apart from the commas and brackets around it. */
+static void add_filter_name(struct h5_buf *out, const char *name)
+{
+	for (; *name; name++)
+		h5_buf_byte(out, strchr(",() ", *name) || (unsigned char)*name < 0x20 ? '_' : *name);
+}
+
+static int get_filters(const struct subject *s, struct h5_buf *out)
+{
+	if (!is_chunked(s))
+		return -ENODATA;
+	for (unsigned i = 0; i < s->dataset->pipeline.count; i++) {
+		const struct h5_filter_info *f = &s->dataset->pipeline.filters[i];
+		const struct h5_filter_ops *ops = h5_filter_find(f->id);
+
+		if (i)
+			h5_buf_byte(out, ',');
+		if (ops)
+			h5_buf_text(out, ops->name);
+		else if (f->name && *f->name)
+			add_filter_name(out, f->name);
+		else
+			h5_buf_printf(out, "%u", f->id);
+		if (ops && !strcmp(ops->name, "deflate") && f->count)
+			h5_buf_printf(out, "(%u)", f->values[0]);
+	}
+	return 0;
+}
+
+static int get_fill(const struct subject *s, struct h5_buf *out)
+{
+	const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	struct h5_value_source source = {s->vfs, s->node->file};
+	struct h5_value_context context = h5_paths_context(&source);
+
+	if (!s->dataset)
+		return -ENODATA;
+	if (!s->dataset->fill_defined || !s->dataset->fill)
+		return 0;
+	return h5_value_text(&context, s->dataset->type, &scalar, s->dataset->fill, out);
+}
+
+static int get_storage(const struct subject *s, struct h5_buf *out)
+{
+	uint64_t bytes;
+	int rc;
+
+	if (!s->dataset)
+		return -ENODATA;
+	rc = h5_dataset_storage(s->dataset, &bytes);
+	if (!rc)
+		h5_buf_printf(out, "%" PRIu64, bytes);
+	return rc;
+}
+
+static int get_format(const struct subject *s, struct h5_buf *out)
+{
+	static const char *const names[] = {
+		[H5_FORMAT_RAW] = "raw", [H5_FORMAT_LINES] = "lines", [H5_FORMAT_JSONL] = "jsonl"};
+
+	if (!s->dataset)
+		return -ENODATA;
+	h5_buf_text(out, names[h5_content_format(s->dataset)]);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+static int get_info(const struct subject *s, struct h5_buf *out);
+
+static const struct {
+	const char *name;
+	property *get;
+	bool in_info;	/* costs no walk */
+	bool is_number; /* in the JSON of h5fs.info */
+} properties[] = {
+	{"class", get_class, true, false},	 {"dtype", get_dtype, true, false},
+	{"type", get_type, true, false},	 {"shape", get_shape, true, false},
+	{"maxshape", get_maxshape, true, false}, {"layout", get_layout, true, false},
+	{"chunks", get_chunks, true, false},	 {"index", get_index, true, false},
+	{"filters", get_filters, true, false},	 {"fill", get_fill, true, false},
+	{"format", get_format, true, false},	 {"address", get_address, true, true},
+	{"mtime", get_mtime, true, true},	 {"superblock", get_superblock, true, true},
+	{"storage", get_storage, false, true},	 {"unlisted", get_unlisted, false, true},
+	{"info", get_info, false, false},
+};
+
+enum { PROPERTIES = sizeof properties / sizeof *properties };
+
+static int get_info(const struct subject *s, struct h5_buf *out)
+{
+	struct h5_buf value;
+	const char *comma = "";
+
+	h5_buf_init(&value, out->limit);
+	h5_buf_byte(out, '{');
+	for (unsigned i = 0; i < PROPERTIES; i++) {
+		value.size = 0;
+		if (!properties[i].in_info || properties[i].get(s, &value))
+			continue;
+		h5_buf_printf(out, "%s\"%s\":", comma, properties[i].name);
+		comma = ",";
+		if (properties[i].is_number)
+			h5_buf_add(out, value.data, value.size);
+		else
+			h5_json_string(out, value.data, value.size);
+	}
+	h5_buf_byte(out, '}');
+	h5_buf_release(&value);
+	return 0;
+}
+
+/* The type of a committed datatype. */
+static int open_type(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type)
+{
+	const struct h5_message *message = h5_object_find(object, H5_MSG_DATATYPE);
+	struct h5_message_body body = {0};
+	int rc = message ? h5_message_open(file, message, &body) : -ENODATA;
+
+	if (!rc)
+		rc = h5_datatype_decode(&body.reader, type);
+	h5_message_release(file, &body);
+	return rc;
+}
+
+static int get_property(property *get, const struct subject *of, struct h5_buf *out)
+{
+	struct h5_lru_entry *dataset_ref = NULL;
+	struct h5_datatype *committed = NULL;
+	struct h5_file *file = of->node->file;
+	struct subject s = *of;
+	int rc = 0;
+
+	if (s.object->kind == H5_OBJECT_DATASET) {
+		rc = h5_dataset_get(file, s.object->address, &dataset_ref, &s.dataset);
+		s.type = rc ? NULL : s.dataset->type;
+	} else if (s.object->kind == H5_OBJECT_DATATYPE) {
+		rc = open_type(file, s.object, &committed);
+		s.type = committed;
+	}
+	/* Of a dataset that cannot be opened the rest is known all the same. */
+	if (!rc || get == get_class || get == get_address || get == get_mtime)
+		rc = get(&s, out);
+	h5_datatype_free(committed);
+	h5_file_put(file, dataset_ref);
+	return rc ? rc : out->err;
+}
+
+int h5_property_get(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
+{
+	struct subject s = {.vfs = vfs, .node = node};
+	struct h5_lru_entry *ref;
+	unsigned i = 0;
+	int rc;
+
+	while (i < PROPERTIES && strcmp(properties[i].name, name))
+		i++;
+	if (i == PROPERTIES)
+		return -ENODATA;
+	rc = h5_object_get(node->file, node->address, &ref, &s.object);
+	if (rc)
+		return rc;
+	rc = get_property(properties[i].get, &s, out);
+	h5_file_put(node->file, ref);
+	return rc;
+}

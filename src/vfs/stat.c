@@ -1,0 +1,141 @@
+/* Attributes of nodes as stat() shows them. */
+#include "vfs/private.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "vfs/name.h"
+
+enum { BLOCK = 512 }; /* the unit of st_blocks */
+
+static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct stat *st)
+{
+	struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
+	struct h5_io_stat times;
+
+	*st = (struct stat){.st_ino = node->ino,
+			    .st_uid = vfs->options.uid,
+			    .st_gid = vfs->options.gid,
+			    .st_nlink = 1,
+			    .st_blksize = 1 << 17,
+			    .st_mode = S_IFREG | (0444 & ~vfs->options.fmask)};
+	if (!h5_file_stat(file, &times)) {
+		st->st_mtim = st->st_atim = times.mtime;
+		st->st_ctim = times.ctime;
+	}
+}
+
+static void set_size(struct stat *st, uint64_t size, uint64_t stored)
+{
+	st->st_size = (off_t)h5_min(size, INT64_MAX);
+	st->st_blocks = (blkcnt_t)(stored / BLOCK + (stored % BLOCK != 0));
+	if (size && !st->st_blocks)
+		st->st_blocks = 1; /* 0 would say that all of it is a hole */
+}
+
+/* Bytes allocated in the file, where that is known without a walk through an index; else the size. */
+static uint64_t storage_known(const struct h5_dataset *dataset, uint64_t size)
+{
+	if (dataset->external ||
+	    (dataset->layout.class != H5_LAYOUT_CONTIGUOUS && dataset->layout.class != H5_LAYOUT_COMPACT))
+		return size;
+	return h5_dataset_storage(dataset, &size) ? 0 : size;
+}
+
+/* false: the size is that of a text, and not known without reading the dataset's elements. */
+static bool stat_dataset(struct h5_vfs *vfs, const struct h5_node *node, bool with_text, struct stat *st,
+			 int *rc)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint64_t size = 0;
+	bool known;
+
+	/* What a damaged dataset lacks is told when it is opened; its name must not fail. */
+	if (h5_dataset_get(node->file, node->address, &ref, &dataset))
+		return true;
+	known = with_text || h5_content_format(dataset) == H5_FORMAT_RAW;
+	if (known) {
+		*rc = h5_content_size(vfs, dataset, &size);
+		if (!*rc)
+			set_size(st, size, storage_known(dataset, size));
+		else if (*rc == -EUCLEAN || *rc == -ENOTSUP)
+			*rc = 0;
+	}
+	h5_file_put(node->file, ref);
+	return known;
+}
+
+static void stat_datatype(const struct h5_node *node, struct stat *st)
+{
+	struct h5_buf text;
+
+	h5_buf_init(&text, SIZE_MAX);
+	if (!h5_content_ddl(node->file, node->address, &text))
+		set_size(st, text.size, text.size);
+	h5_buf_release(&text);
+}
+
+static int stat_node(struct h5_vfs *vfs, const struct h5_node *node, bool with_text, struct stat *st,
+		     bool *size_known)
+{
+	const struct h5_object *object = NULL;
+	struct h5_lru_entry *ref = NULL;
+	uint64_t links;
+	int rc = 0;
+
+	stat_common(vfs, node, st);
+	*size_known = true;
+	if (node->file && h5_object_get(node->file, node->address, &ref, &object) == -ENOMEM)
+		return -ENOMEM;
+	switch (node->kind) {
+	case H5_NODE_DIRECTORY:
+		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
+		if (object && !h5_group_count(node->file, object, &links))
+			st->st_size = (off_t)h5_min(links, INT64_MAX);
+		break;
+	case H5_NODE_SYMLINK:
+		st->st_mode = S_IFLNK | 0777;
+		st->st_size = (off_t)strlen(node->target);
+		break;
+	case H5_NODE_DATASET:
+		*size_known = stat_dataset(vfs, node, with_text, st, &rc);
+		break;
+	case H5_NODE_DATATYPE:
+		stat_datatype(node, st);
+		break;
+	case H5_NODE_DAMAGED:
+		break;
+	}
+	if (object && S_ISREG(st->st_mode))
+		st->st_nlink = object->references;
+	h5_file_put(node->file, ref);
+	return rc;
+}
+
+int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st)
+{
+	bool size_known;
+
+	return stat_node(vfs, node, true, st, &size_known);
+}
+
+int h5_node_entry(struct h5_vfs *vfs, struct h5_vfs_entry *entry)
+{
+	int rc = stat_node(vfs, entry->node, false, &entry->st, &entry->size_known);
+
+	if (rc)
+		h5_vfs_forget(vfs, entry->node, 1);
+	return rc;
+}
+
+int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st)
+{
+	struct h5_io_stat file;
+	int rc = h5_file_stat(h5_file_set_root(vfs->set), &file);
+
+	*st = (struct statvfs){
+		.f_bsize = 1 << 17, .f_frsize = BLOCK, .f_namemax = H5_NAME_MAX, .f_flag = ST_RDONLY};
+	if (!rc)
+		st->f_blocks = file.size / BLOCK + (file.size % BLOCK != 0);
+	return rc;
+}

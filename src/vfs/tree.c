@@ -1,0 +1,175 @@
+/* Links: where each leads in the tree that the mount shows. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "object/path.h"
+#include "vfs/name.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+void h5_place_release(struct h5_place *place)
+{
+	free(place->target);
+	place->target = NULL;
+}
+
+static int symlink_to(struct h5_place *place, struct h5_buf *target)
+{
+	if (!target->err && !target->size)
+		h5_buf_byte(target, '.');
+	h5_buf_byte(target, 0);
+	if (target->err) {
+		h5_buf_release(target);
+		return target->err == -E2BIG ? -ENAMETOOLONG : target->err;
+	}
+	*place = (struct h5_place){.kind = H5_NODE_SYMLINK, .address = H5_UNDEF, .target = target->data};
+	return 0;
+}
+
+static enum h5_node_kind kind_of_object(struct h5_file *file, uint64_t address)
+{
+	static const enum h5_node_kind kinds[] = {[H5_OBJECT_UNKNOWN] = H5_NODE_DAMAGED,
+						  [H5_OBJECT_GROUP] = H5_NODE_DIRECTORY,
+						  [H5_OBJECT_DATASET] = H5_NODE_DATASET,
+						  [H5_OBJECT_DATATYPE] = H5_NODE_DATATYPE};
+	const struct h5_object *object;
+	enum h5_node_kind kind = H5_NODE_DAMAGED;
+	struct h5_lru_entry *ref;
+
+	if (!h5_object_get(file, address, &ref, &object)) {
+		kind = kinds[object->kind];
+		h5_file_put(file, ref);
+	}
+	return kind;
+}
+
+/* A directory entry for the object; a symlink where it is the directory itself or one above it. */
+static int place_object(const struct h5_node *directory, struct h5_file *file, uint64_t address,
+			enum h5_object_kind known, struct h5_place *place)
+{
+	struct h5_buf up;
+	bool is_group = known == H5_OBJECT_GROUP;
+
+	*place = (struct h5_place){.file = file, .address = address};
+	place->kind = is_group ? H5_NODE_DIRECTORY : kind_of_object(file, address);
+	if (place->kind != H5_NODE_DIRECTORY)
+		return 0;
+	h5_buf_init(&up, PATH_MAX);
+	for (const struct h5_node *d = directory; d; d = d->parent) {
+		if (d->file == file && d->address == address)
+			return symlink_to(place, &up);
+		h5_buf_text(&up, up.size ? "/.." : "..");
+	}
+	h5_buf_release(&up);
+	return 0;
+}
+
+/* Appends the path with each component escaped, without doubled and trailing slashes and `.` components. */
+static void add_escaped_path(struct h5_buf *out, const char *path, size_t size)
+{
+	const char *end = path + size;
+	char name[H5_NAME_MAX + 1];
+
+	while (path < end) {
+		const char *slash = memchr(path, '/', (size_t)(end - path));
+		size_t n = (size_t)((slash ? slash : end) - path);
+
+		if (n && !(n == 1 && *path == '.')) {
+			if (out->size && out->data[out->size - 1] != '/')
+				h5_buf_byte(out, '/');
+			h5_buf_add(out, name, h5_name_escape(path, n, name));
+		}
+		path += n + (slash != NULL);
+	}
+}
+
+static int place_soft(const struct h5_node *directory, const struct h5_link *link, struct h5_place *place)
+{
+	struct h5_buf target;
+
+	h5_buf_init(&target, PATH_MAX);
+	if (link->target_size && link->target[0] == '/')
+		for (unsigned i = 0; i < directory->depth; i++)
+			h5_buf_text(&target, i ? "/.." : "..");
+	add_escaped_path(&target, link->target, link->target_size);
+	return symlink_to(place, &target);
+}
+
+/* A target that exists nowhere and says where the link would lead. */
+static int place_dangling(const char *file, size_t file_size, const char *path, size_t size,
+			  struct h5_place *place)
+{
+	struct h5_buf target;
+
+	h5_buf_init(&target, PATH_MAX);
+	h5_buf_text(&target, "extlink:");
+	h5_buf_add(&target, file, file_size);
+	h5_buf_text(&target, "//");
+	while (size && *path == '/') {
+		path++;
+		size--;
+	}
+	h5_buf_add(&target, path, size);
+	return symlink_to(place, &target);
+}
+
+static int place_external(const struct h5_node *directory, const struct h5_link *link, struct h5_place *place)
+{
+	struct h5_file *file;
+	uint64_t address;
+	int rc = h5_path_find_external(directory->file, link->file, link->file_size, link->target,
+				       link->target_size, &file, &address);
+
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc)
+		return place_dangling(link->file, link->file_size, link->target, link->target_size, place);
+	return place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
+}
+
+/* Beneath an external link a soft link has no place in the mount to point at: it is shown as what it leads
+ * to. */
+static int place_foreign_soft(const struct h5_node *directory, const struct h5_link *link,
+			      struct h5_place *place)
+{
+	struct h5_file *file;
+	uint64_t address;
+	int rc = h5_path_find(directory->file, directory->address, link->target, link->target_size, &file,
+			      &address);
+
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc)
+		return place_dangling("", 0, link->target, link->target_size, place);
+	return place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
+}
+
+static int place_user_defined(const struct h5_link *link, struct h5_place *place)
+{
+	struct h5_buf target;
+
+	h5_buf_init(&target, PATH_MAX);
+	h5_buf_printf(&target, "udlink:%u", link->type);
+	return symlink_to(place, &target);
+}
+
+int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+		    struct h5_place *place)
+{
+	bool foreign = directory->file != h5_file_set_root(vfs->set);
+
+	*place = (struct h5_place){0};
+	switch (link->type) {
+	case H5_LINK_HARD:
+		return place_object(directory, directory->file, link->address, link->cached_kind, place);
+	case H5_LINK_SOFT:
+		return foreign ? place_foreign_soft(directory, link, place)
+			       : place_soft(directory, link, place);
+	case H5_LINK_EXTERNAL:
+		return place_external(directory, link, place);
+	default:
+		return place_user_defined(link, place);
+	}
+}

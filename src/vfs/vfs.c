@@ -1,0 +1,69 @@
+/* Opening and closing of the tree. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+struct h5_node *h5_vfs_root(struct h5_vfs *vfs)
+{
+	return vfs->root;
+}
+
+static int make_root(struct h5_vfs *vfs)
+{
+	struct h5_file *file = h5_file_set_root(vfs->set);
+	struct h5_place place = {
+		.kind = H5_NODE_DIRECTORY, .file = file, .address = h5_file_superblock(file)->root};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, place.address, &ref, &object);
+
+	if (rc)
+		return h5_fail_in(rc, "root group");
+	if (object->kind != H5_OBJECT_GROUP)
+		rc = h5_fail(-EUCLEAN, place.address, "the root object is not a group");
+	h5_file_put(file, ref);
+	return rc ? rc : h5_node_get(vfs, NULL, "", &place, &vfs->root);
+}
+
+int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, struct h5_vfs **out)
+{
+	struct h5_vfs *vfs = calloc(1, sizeof *vfs);
+	int rc;
+
+	if (!vfs)
+		return -ENOMEM;
+	vfs->set = set;
+	vfs->options = *options;
+	pthread_mutex_init(&vfs->lock, NULL);
+	pthread_mutex_init(&vfs->map_lock, NULL);
+	rc = make_root(vfs);
+	if (rc) {
+		h5_vfs_close(vfs);
+		return rc;
+	}
+	*out = vfs;
+	return 0;
+}
+
+void h5_vfs_close(struct h5_vfs *vfs)
+{
+	if (!vfs)
+		return;
+	h5_nodes_free(vfs);
+	h5_paths_free(vfs->map);
+	pthread_mutex_destroy(&vfs->map_lock);
+	pthread_mutex_destroy(&vfs->lock);
+	free(vfs);
+}
+
+void h5_vfs_refresh(struct h5_vfs *vfs)
+{
+	if (!h5_file_set_refresh(vfs->set))
+		return;
+	pthread_mutex_lock(&vfs->map_lock);
+	h5_paths_free(vfs->map);
+	vfs->map = NULL;
+	pthread_mutex_unlock(&vfs->map_lock);
+}

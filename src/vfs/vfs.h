@@ -1,0 +1,78 @@
+/* The file tree that a mount shows: nodes, directories, contents and extended attributes.
+ *
+ * This is the contract of MAPPING as an interface without FUSE: src/fuse turns each request into one of
+ * these calls. All of them may run in several threads at once. Errors are negative errnos as the user sees
+ * them. */
+#ifndef H5_VFS_VFS_H
+#define H5_VFS_VFS_H
+
+#include "base/buf.h"
+#include "store/file_set.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+struct h5_vfs;
+struct h5_node;	  /* an inode that the kernel knows; referenced */
+struct h5_dir;	  /* an open directory */
+struct h5_handle; /* an open file */
+
+struct h5_vfs_options {
+	uid_t uid;
+	gid_t gid;
+	mode_t fmask, dmask;	/* bits taken out of the modes of files and directories */
+	bool order_by_creation; /* listings in creation order where the group tracks it */
+	bool raw_attributes;	/* user.NAME is the stored bytes instead of text */
+};
+
+/* The set is borrowed and must outlive the vfs. -EUCLEAN, ...: the root group cannot be opened. */
+int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, struct h5_vfs **vfs);
+/* Frees all nodes, whoever holds references. NULL is fine. */
+void h5_vfs_close(struct h5_vfs *vfs);
+
+/* To be called before a request is served on a file that others may write: forgets what is cached of files
+ * whose size or mtime changed. */
+void h5_vfs_refresh(struct h5_vfs *vfs);
+
+/* Borrowed; lives as long as the vfs. */
+struct h5_node *h5_vfs_root(struct h5_vfs *vfs);
+
+/* What lookup and readdirplus answer: *st without work on contents; *size_known false: st_size must be asked
+ * for with h5_vfs_getattr(). *node is referenced: h5_vfs_forget(). */
+struct h5_vfs_entry {
+	struct h5_node *node;
+	struct stat st;
+	bool size_known;
+};
+
+int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
+/* Gives n references back. */
+void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t n);
+
+int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st);
+/* The target, borrowed as long as the node is referenced; -EINVAL: no symlink. */
+int h5_vfs_readlink(struct h5_node *node, const char **target);
+int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
+
+/* A directory's listing is read at once when it is opened; entry i of it is resolved when asked for. */
+int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **dir);
+void h5_vfs_closedir(struct h5_dir *dir);
+size_t h5_vfs_dir_count(const struct h5_dir *dir);
+/* Name (borrowed), inode number and type of entry i, for a listing without attributes. */
+int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat *st);
+/* The same with all that h5_vfs_lookup() gives. */
+int h5_vfs_dir_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_vfs_entry *entry);
+
+int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle **handle);
+void h5_vfs_close_file(struct h5_handle *handle);
+/* Up to n bytes at the offset; *got is less only at the end. */
+int h5_vfs_read(struct h5_handle *handle, uint64_t offset, void *buf, size_t n, size_t *got);
+
+/* The value of an extended attribute. -ENODATA: none of that name; -E2BIG: over 64 KiB. */
+int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);
+/* The names, each with its NUL. */
+int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out);
+
+#endif

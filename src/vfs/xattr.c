@@ -1,0 +1,183 @@
+/* Attributes of HDF5 as extended attributes (MAPPING section 4). */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "object/attribute.h"
+#include "vfs/name.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	VALUE_MAX = 65536, /* Linux' limits: of a value, and of the list */
+	LIST_MAX = 65535,
+	SMALL = 1024 /* bytes of numbers whose text is below VALUE_MAX whatever they are */
+};
+
+#define USER "user."
+#define OWN  "h5fs."
+#define RAW  "h5fs.raw."
+#define TYPE "h5fs.type."
+
+/* ---- one attribute ---- */
+
+static int add_value(struct h5_vfs *vfs, struct h5_file *file, const struct h5_attribute *a, bool raw,
+		     struct h5_buf *out)
+{
+	struct h5_value_source source = {vfs, file};
+	struct h5_value_context context = h5_paths_context(&source);
+
+	if (!a->type)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "attribute %s is damaged", a->name);
+	if (raw) {
+		h5_buf_add(out, a->data, a->size);
+		return out->err;
+	}
+	return h5_value_text(&context, a->type, &a->space, a->data, out);
+}
+
+struct cut_search {
+	const char *name; /* with its prefix, as xattr */
+	char *found;	  /* owned: the attribute's name */
+};
+
+static int compare_cut(void *arg, const struct h5_attribute *a)
+{
+	struct cut_search *s = arg;
+	char name[H5_NAME_MAX + 1];
+
+	h5_name_of_attribute(a->name, name);
+	if (strcmp(name, s->name))
+		return 0;
+	s->found = strdup(a->name);
+	return s->found ? 1 : -ENOMEM;
+}
+
+/* The attribute of an xattr name `user.NAME`, which may be a cut one. */
+static int find_attribute(struct h5_file *file, const struct h5_object *object, const char *xattr,
+			  const char *name, struct h5_attribute *a)
+{
+	struct cut_search search = {.name = xattr};
+	int rc = h5_attribute_lookup(file, object, name, a);
+
+	if (rc != -ENODATA || !h5_name_is_cut(xattr))
+		return rc;
+	rc = h5_attribute_iterate(file, object, compare_cut, &search);
+	if (rc == 1)
+		rc = h5_attribute_lookup(file, object, search.found, a);
+	else if (!rc)
+		rc = -ENODATA;
+	free(search.found);
+	return rc;
+}
+
+enum form { FORM_VALUE, FORM_RAW, FORM_TYPE };
+
+static int get_attribute(struct h5_vfs *vfs, struct h5_node *node, const char *xattr, const char *name,
+			 enum form form, struct h5_buf *out)
+{
+	struct h5_attribute a = {0};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(node->file, node->address, &ref, &object);
+
+	if (rc)
+		return rc;
+	rc = find_attribute(node->file, object, xattr, name, &a);
+	if (!rc && form == FORM_TYPE && a.type)
+		h5_datatype_numpy_shaped(a.type, &a.space, out);
+	else if (!rc)
+		rc = add_value(vfs, node->file, &a, form == FORM_RAW, out);
+	h5_attribute_release(&a);
+	h5_file_put(node->file, ref);
+	return rc ? rc : out->err;
+}
+
+int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
+{
+	if (node->kind == H5_NODE_SYMLINK)
+		return -ENODATA;
+	out->limit = VALUE_MAX;
+	if (!strncmp(name, USER, strlen(USER)))
+		return get_attribute(vfs, node, name, name + strlen(USER),
+				     vfs->options.raw_attributes ? FORM_RAW : FORM_VALUE, out);
+	if (!strncmp(name, RAW, strlen(RAW)))
+		return get_attribute(vfs, node, name, name + strlen(RAW), FORM_RAW, out);
+	if (!strncmp(name, TYPE, strlen(TYPE)))
+		return get_attribute(vfs, node, name, name + strlen(TYPE), FORM_TYPE, out);
+	if (!strncmp(name, OWN, strlen(OWN)))
+		return h5_property_get(vfs, node, name + strlen(OWN), out);
+	return -ENODATA;
+}
+
+/* ---- the list ---- */
+
+struct listing {
+	struct h5_vfs *vfs;
+	struct h5_file *file;
+	struct h5_buf *out; /* NULL: only counts */
+	size_t size;
+	uint64_t unlisted;
+};
+
+/* True if the value can be got: what a list names and nobody can get makes rsync -X skip the whole file. */
+static bool fits(const struct listing *l, const struct h5_attribute *a)
+{
+	bool number, result;
+	struct h5_buf text;
+
+	if (!a->type)
+		return true; /* getting it tells what is damaged */
+	if (l->vfs->options.raw_attributes)
+		return a->size <= VALUE_MAX;
+	number = a->type->class == H5_CLASS_INTEGER || a->type->class == H5_CLASS_FLOAT;
+	if (number && a->size <= SMALL)
+		return true;
+	h5_buf_init(&text, VALUE_MAX);
+	result = add_value(l->vfs, l->file, a, false, &text) != -E2BIG && text.err != -E2BIG;
+	h5_buf_release(&text);
+	return result;
+}
+
+static int list_attribute(void *arg, const struct h5_attribute *a)
+{
+	struct listing *l = arg;
+	char name[H5_NAME_MAX + 1];
+	size_t n = h5_name_of_attribute(a->name, name) + 1;
+
+	if (l->size + n > LIST_MAX || !fits(l, a)) {
+		l->unlisted++;
+		return 0;
+	}
+	l->size += n;
+	if (l->out)
+		h5_buf_add(l->out, name, n);
+	return l->out ? l->out->err : 0;
+}
+
+static int list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out, uint64_t *unlisted)
+{
+	struct listing l = {.vfs = vfs, .file = node->file, .out = out};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(node->file, node->address, &ref, &object);
+
+	if (rc)
+		return rc;
+	rc = h5_attribute_iterate(node->file, object, list_attribute, &l);
+	h5_file_put(node->file, ref);
+	*unlisted = l.unlisted;
+	return rc;
+}
+
+int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out)
+{
+	uint64_t unlisted;
+
+	return node->kind == H5_NODE_SYMLINK ? 0 : list(vfs, node, out, &unlisted);
+}
+
+int h5_xattr_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *count)
+{
+	return list(vfs, node, NULL, count);
+}
