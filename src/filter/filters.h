@@ -7,5 +7,8 @@
 int h5_deflate_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 int h5_shuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 int h5_fletcher32_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 
 #endif

@@ -1,0 +1,40 @@
+/* Reader of packed numbers: bits from the most significant one of each byte on. */
+#ifndef H5_FILTER_BITS_H
+#define H5_FILTER_BITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct h5_bits {
+	const uint8_t *data; /* borrowed */
+	size_t size;
+	size_t at;     /* the byte that is being read */
+	unsigned left; /* unread bits of it, 1 to 8 */
+};
+
+static inline struct h5_bits h5_bits_init(const uint8_t *data, size_t size)
+{
+	return (struct h5_bits){.data = data, .size = size, .left = 8};
+}
+
+/* The next n bits, 0 to 64, as a number; beyond the end they are zeros. */
+static inline uint64_t h5_bits_read(struct h5_bits *b, unsigned n)
+{
+	uint64_t v = 0;
+
+	while (n) {
+		unsigned take = n < b->left ? n : b->left;
+		unsigned byte = b->at < b->size ? b->data[b->at] : 0;
+
+		b->left -= take;
+		v = v << take | (byte >> b->left & ((1u << take) - 1));
+		n -= take;
+		if (!b->left) {
+			b->left = 8;
+			b->at++;
+		}
+	}
+	return v;
+}
+
+#endif
