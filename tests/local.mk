@@ -1,6 +1,7 @@
 # Unit tests: one libcheck program a module. Their HDF5 files are made by the scripts in tests/fixtures.
 UNIT_TESTS = \
-	tests/check_base
+	tests/check_base \
+	tests/check_name
 
 EXTRA_DIST += tests/unit.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)

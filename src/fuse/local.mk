@@ -1,4 +1,10 @@
-bin_PROGRAMS = src/h5fs
+EXTRA_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
-	src/fuse/main.c
+	src/fuse/log.c \
+	src/fuse/log.h \
+	src/fuse/main.c \
+	src/fuse/operations.c \
+	src/fuse/operations.h \
+	src/fuse/options.c \
+	src/fuse/options.h
 src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS)

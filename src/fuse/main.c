@@ -1,4 +1,159 @@
-int main(void)
+/* h5fs: mounts an HDF5 file. */
+#include "config.h"
+
+#include "base/error.h"
+#include "fuse/log.h"
+#include "fuse/operations.h"
+#include "fuse/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Exit statuses; doc/h5fs.1 has them too. */
+enum {
+	EXIT_USAGE = 2,	      /* the command line */
+	EXIT_FILE = 3,	      /* the file cannot be opened or is no HDF5 file */
+	EXIT_DAMAGED = 4,     /* its superblock or root group is damaged */
+	EXIT_LOCKED = 5,      /* another program writes it */
+	EXIT_UNSUPPORTED = 6, /* valid HDF5 that this version cannot do */
+	EXIT_MOUNT = 7,	      /* the mount point, or FUSE */
+};
+
+enum { LONG = 365 * 24 * 3600 }; /* seconds */
+
+static int status_of(int code)
 {
+	switch (code) {
+	case -EUCLEAN:
+	case -EIO:
+		return EXIT_DAMAGED;
+	case -EWOULDBLOCK:
+		return EXIT_LOCKED;
+	case -ENOTSUP:
+		return EXIT_UNSUPPORTED;
+	default:
+		return EXIT_FILE;
+	}
+}
+
+/* Says why the file is not mounted. */
+static int refuse(const struct h5_options *o, int code)
+{
+	const struct h5_error *e = h5_error_last();
+
+	if (e->code != code)
+		h5_log("%s: %s", o->file, strerror(-code));
+	else if (e->address == H5_UNDEF)
+		h5_log("%s: %s", o->file, e->text);
+	else
+		h5_log("%s: %s at address %" PRIu64, o->file, e->text, e->address);
+	return status_of(code);
+}
+
+static int check_mountpoint(const struct h5_options *o)
+{
+	struct stat st;
+
+	if (stat(o->mountpoint, &st)) {
+		h5_log("%s: %s", o->mountpoint, strerror(errno));
+		return EXIT_MOUNT;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		h5_log("%s: the mount point is not a directory", o->mountpoint);
+		return EXIT_MOUNT;
+	}
 	return 0;
+}
+
+static int serve(struct fuse_session *session, const struct h5_options *o)
+{
+	struct fuse_loop_config *config;
+	int rc;
+
+	if (o->single_thread)
+		return fuse_session_loop(session);
+	config = fuse_loop_cfg_create();
+	if (!config)
+		return -ENOMEM;
+	rc = fuse_session_loop_mt(session, config);
+	fuse_loop_cfg_destroy(config);
+	return rc;
+}
+
+/* libfuse's word on a failed mount is an own line before ours: kept from the user, who gets one. */
+static void discard_log(enum fuse_log_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+}
+
+static int mount_and_serve(struct h5_mount *m, struct h5_options *o)
+{
+	struct fuse_session *session;
+	int rc = EXIT_MOUNT;
+
+	if (!o->debug)
+		fuse_set_log_func(discard_log);
+	session = fuse_session_new(&o->args, &h5_operations, sizeof h5_operations, m);
+	if (!session)
+		return rc;
+	if (fuse_set_signal_handlers(session))
+		goto destroy;
+	if (fuse_session_mount(session, o->mountpoint)) {
+		h5_log("%s: cannot mount: %s", o->mountpoint, strerror(errno));
+		goto handlers;
+	}
+	/* The mount is there; requests wait for the daemon. Only now the parent may exit. */
+	if (fuse_daemonize(o->foreground))
+		goto unmount;
+	if (!o->foreground)
+		h5_log_to_syslog();
+	rc = serve(session, o) < 0 ? EXIT_MOUNT : EXIT_SUCCESS;
+unmount:
+	fuse_session_unmount(session);
+handlers:
+	fuse_remove_signal_handlers(session);
+destroy:
+	fuse_session_destroy(session);
+	return rc;
+}
+
+static int run(struct h5_options *o)
+{
+	struct h5_file_set *set = NULL;
+	struct h5_mount m = {.locked = o->set.lock != H5_LOCK_NONE};
+	int rc = check_mountpoint(o), code;
+
+	if (rc)
+		return rc;
+	m.timeout = m.locked ? LONG : 0;
+	code = h5_file_set_open(o->file, &o->set, &set);
+	if (!code)
+		code = h5_vfs_open(set, &o->vfs, &m.vfs);
+	rc = code ? refuse(o, code) : mount_and_serve(&m, o);
+	h5_vfs_close(m.vfs);
+	h5_file_set_close(set);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct h5_options options;
+	int rc = EXIT_SUCCESS;
+
+	if (h5_options_parse(argc, argv, &options))
+		return EXIT_USAGE;
+	if (options.help)
+		h5_options_usage(argv[0]);
+	else if (options.version)
+		printf("h5fs %s\nlibfuse %s\n", PACKAGE_VERSION, fuse_pkgversion());
+	else
+		rc = run(&options);
+	h5_options_release(&options);
+	return rc;
 }

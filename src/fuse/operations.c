@@ -1,0 +1,360 @@
+#include "fuse/operations.h"
+
+#include "base/error.h"
+#include "fuse/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- frames ---- */
+
+static struct h5_mount *begin(fuse_req_t req)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+
+	h5_error_clear();
+	if (!m->locked)
+		h5_vfs_refresh(m->vfs);
+	return m;
+}
+
+static struct h5_node *node_of(const struct h5_mount *m, fuse_ino_t ino)
+{
+	return ino == FUSE_ROOT_ID ? h5_vfs_root(m->vfs) : (struct h5_node *)(uintptr_t)ino;
+}
+
+static fuse_ino_t ino_of(const struct h5_mount *m, struct h5_node *node)
+{
+	return node == h5_vfs_root(m->vfs) ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
+}
+
+/* The one place that turns the engine's errors into the kernel's. */
+static void fail(fuse_req_t req, const char *what, int code)
+{
+	h5_log_failure(what, code);
+	fuse_reply_err(req, -code);
+}
+
+static struct fuse_entry_param entry_param(const struct h5_mount *m, const struct h5_vfs_entry *entry)
+{
+	return (struct fuse_entry_param){.ino = ino_of(m, entry->node),
+					 .attr = entry->st,
+					 .attr_timeout = entry->size_known ? m->timeout : 0,
+					 .entry_timeout = m->timeout};
+}
+
+/* ---- names and attributes ---- */
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct h5_mount *m = begin(req);
+	struct fuse_entry_param e;
+	struct h5_vfs_entry entry;
+	int rc = h5_vfs_lookup(m->vfs, node_of(m, parent), name, &entry);
+
+	if (rc == -ENOENT) {
+		/* ino 0: the kernel remembers that there is no such name. */
+		e = (struct fuse_entry_param){.entry_timeout = m->timeout};
+		fuse_reply_entry(req, &e);
+		return;
+	}
+	if (rc) {
+		fail(req, "lookup", rc);
+		return;
+	}
+	e = entry_param(m, &entry);
+	if (fuse_reply_entry(req, &e))
+		h5_vfs_forget(m->vfs, entry.node, 1);
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+
+	h5_vfs_forget(m->vfs, node_of(m, ino), nlookup);
+	fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+
+	for (size_t i = 0; i < count; i++)
+		h5_vfs_forget(m->vfs, node_of(m, forgets[i].ino), forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct h5_mount *m = begin(req);
+	struct stat st;
+	int rc = h5_vfs_getattr(m->vfs, node_of(m, ino), &st);
+
+	(void)fi;
+	if (rc)
+		fail(req, "getattr", rc);
+	else
+		fuse_reply_attr(req, &st, m->timeout);
+}
+
+static void op_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+	struct h5_mount *m = begin(req);
+	const char *target;
+	int rc = h5_vfs_readlink(node_of(m, ino), &target);
+
+	if (rc)
+		fail(req, "readlink", rc);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+	struct h5_mount *m = begin(req);
+	struct statvfs st;
+	int rc = h5_vfs_statfs(m->vfs, &st);
+
+	(void)ino;
+	if (rc)
+		fail(req, "statfs", rc);
+	else
+		fuse_reply_statfs(req, &st);
+}
+
+/* ---- extended attributes ---- */
+
+/* As getxattr(2) has it: size 0 asks for the length. */
+static void reply_xattr(fuse_req_t req, const char *what, int rc, const struct h5_buf *value, size_t size)
+{
+	if (rc)
+		fail(req, what, rc);
+	else if (!size)
+		fuse_reply_xattr(req, value->size);
+	else if (value->size > size)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, value->data, value->size);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	struct h5_mount *m = begin(req);
+	struct h5_buf value;
+	int rc;
+
+	h5_buf_init(&value, SIZE_MAX);
+	rc = h5_vfs_getxattr(m->vfs, node_of(m, ino), name, &value);
+	reply_xattr(req, "getxattr", rc, &value, size);
+	h5_buf_release(&value);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	struct h5_mount *m = begin(req);
+	struct h5_buf names;
+	int rc;
+
+	h5_buf_init(&names, SIZE_MAX);
+	rc = h5_vfs_listxattr(m->vfs, node_of(m, ino), &names);
+	reply_xattr(req, "listxattr", rc, &names, size);
+	h5_buf_release(&names);
+}
+
+/* ---- directories ---- */
+
+static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct h5_mount *m = begin(req);
+	struct h5_dir *dir;
+	int rc = h5_vfs_opendir(m->vfs, node_of(m, ino), &dir);
+
+	if (rc) {
+		fail(req, "opendir", rc);
+		return;
+	}
+	fi->fh = (uintptr_t)dir;
+	fi->cache_readdir = fi->keep_cache = m->locked;
+	if (fuse_reply_open(req, fi))
+		h5_vfs_closedir(dir);
+}
+
+static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	h5_vfs_closedir((struct h5_dir *)(uintptr_t)fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+/* A reply of directory entries as it fills. Offset 1 and 2 stand behind `.` and `..`, 3 + i behind entry i.
+ */
+struct page {
+	fuse_req_t req;
+	struct h5_mount *m;
+	struct h5_dir *dir;
+	char *data;
+	size_t size, used;
+	bool plus;
+};
+
+/* false: full. */
+static bool add_plain(struct page *p, const char *name, const struct stat *st, off_t next)
+{
+	size_t room = p->size - p->used, n;
+
+	if (p->plus) {
+		/* Of `.` and `..` the kernel makes no inodes: ino 0. */
+		struct fuse_entry_param e = {.attr = *st};
+
+		n = fuse_add_direntry_plus(p->req, p->data + p->used, room, name, &e, next);
+	} else {
+		n = fuse_add_direntry(p->req, p->data + p->used, room, name, st, next);
+	}
+	if (n > room)
+		return false;
+	p->used += n;
+	return true;
+}
+
+/* 1: added, 0: full. An entry in the page has its reference, so one that does not fit gives it back. */
+static int add_entry(struct page *p, size_t i)
+{
+	off_t next = (off_t)i + 3;
+	size_t room = p->size - p->used, n;
+	struct fuse_entry_param e;
+	struct h5_vfs_entry entry;
+	const char *name;
+	struct stat st;
+	int rc;
+
+	if (!p->plus) {
+		rc = h5_vfs_dir_peek(p->dir, i, &name, &st);
+		return rc ? rc : add_plain(p, name, &st, next);
+	}
+	rc = h5_vfs_dir_entry(p->dir, i, &name, &entry);
+	if (rc)
+		return rc;
+	e = entry_param(p->m, &entry);
+	n = fuse_add_direntry_plus(p->req, p->data + p->used, room, name, &e, next);
+	if (n > room) {
+		h5_vfs_forget(p->m->vfs, entry.node, 1);
+		return 0;
+	}
+	p->used += n;
+	return 1;
+}
+
+static int fill_page(struct page *p, off_t offset)
+{
+	const struct stat st = {.st_ino = 1, .st_mode = S_IFDIR};
+	int rc = 1;
+
+	if (offset == 0) {
+		rc = add_plain(p, ".", &st, 1);
+		offset = 1;
+	}
+	if (rc && offset == 1) {
+		rc = add_plain(p, "..", &st, 2);
+		offset = 2;
+	}
+	for (size_t i = (size_t)(offset - 2); rc > 0 && i < h5_vfs_dir_count(p->dir); i++)
+		rc = add_entry(p, i);
+	/* A failure behind entries that are already there shows when the next page begins with it. */
+	return rc < 0 && !p->used ? rc : 0;
+}
+
+static void read_directory(fuse_req_t req, size_t size, off_t offset, const struct fuse_file_info *fi,
+			   bool plus)
+{
+	struct page p = {
+		.req = req, .m = begin(req), .dir = (struct h5_dir *)(uintptr_t)fi->fh, .size = size};
+	int rc = -ENOMEM;
+
+	p.plus = plus;
+	p.data = malloc(size);
+	if (p.data)
+		rc = fill_page(&p, offset);
+	if (rc)
+		fail(req, "readdir", rc);
+	else
+		fuse_reply_buf(req, p.data, p.used);
+	free(p.data);
+}
+
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	(void)ino;
+	read_directory(req, size, offset, fi, false);
+}
+
+static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+			   struct fuse_file_info *fi)
+{
+	(void)ino;
+	read_directory(req, size, offset, fi, true);
+}
+
+/* ---- files ---- */
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct h5_mount *m = begin(req);
+	struct h5_handle *handle;
+	int rc;
+
+	if ((fi->flags & O_ACCMODE) != O_RDONLY) {
+		fuse_reply_err(req, EROFS);
+		return;
+	}
+	rc = h5_vfs_open_file(m->vfs, node_of(m, ino), &handle);
+	if (rc) {
+		fail(req, "open", rc);
+		return;
+	}
+	fi->fh = (uintptr_t)handle;
+	fi->keep_cache = m->locked;
+	if (fuse_reply_open(req, fi))
+		h5_vfs_close_file(handle);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	h5_vfs_close_file((struct h5_handle *)(uintptr_t)fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	char *data = malloc(size);
+	size_t got = 0;
+	int rc = -ENOMEM;
+
+	(void)ino;
+	begin(req);
+	if (data)
+		rc = h5_vfs_read((struct h5_handle *)(uintptr_t)fi->fh, (uint64_t)offset, data, size, &got);
+	if (rc)
+		fail(req, "read", rc);
+	else
+		fuse_reply_buf(req, data, got);
+	free(data);
+}
+
+const struct fuse_lowlevel_ops h5_operations = {
+	.lookup = op_lookup,
+	.forget = op_forget,
+	.forget_multi = op_forget_multi,
+	.getattr = op_getattr,
+	.readlink = op_readlink,
+	.statfs = op_statfs,
+	.getxattr = op_getxattr,
+	.listxattr = op_listxattr,
+	.opendir = op_opendir,
+	.readdir = op_readdir,
+	.readdirplus = op_readdirplus,
+	.releasedir = op_releasedir,
+	.open = op_open,
+	.read = op_read,
+	.release = op_release,
+};

@@ -1,0 +1,18 @@
+/* FUSE requests, each answered by one call into src/vfs. */
+#ifndef H5_FUSE_OPERATIONS_H
+#define H5_FUSE_OPERATIONS_H
+
+#include "fuse/options.h"
+
+/* What every request gets as its userdata. */
+struct h5_mount {
+	struct h5_vfs *vfs;
+	/* Seconds that the kernel may keep names and attributes: long while the lock holds writers off, else
+	 * 0. */
+	double timeout;
+	bool locked; /* the file cannot change behind our back */
+};
+
+extern const struct fuse_lowlevel_ops h5_operations;
+
+#endif

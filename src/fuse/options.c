@@ -1,0 +1,304 @@
+#include "fuse/options.h"
+
+#include "base/error.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum {
+	BLOCK_CACHE = 64 << 20,
+	CHUNK_CACHE = 256 << 20,
+};
+
+/* The values as they were written, NULL where not given. */
+struct texts {
+	struct h5_options *options;
+	char *external, *locking, *order, *xattr;
+	char *uid, *gid, *fmask, *dmask;
+	char *cache, *index_cache;
+	int allow_other, foreground, debug, single_thread, help, version;
+};
+
+#define TEXT(name)                                                                                           \
+	{                                                                                                    \
+#name "=%s", offsetof(struct texts, name), 0                                                 \
+	}
+#define FLAG(text, name)                                                                                     \
+	{                                                                                                    \
+		text, offsetof(struct texts, name), 1                                                        \
+	}
+
+static const struct fuse_opt known[] = {
+	FLAG("-f", foreground),
+	FLAG("-d", debug),
+	FLAG("debug", debug),
+	FLAG("-s", single_thread),
+	FLAG("-h", help),
+	FLAG("--help", help),
+	FLAG("-V", version),
+	FLAG("--version", version),
+	FLAG("allow_other", allow_other),
+	TEXT(external),
+	TEXT(locking),
+	TEXT(order),
+	TEXT(xattr),
+	TEXT(uid),
+	TEXT(gid),
+	TEXT(fmask),
+	TEXT(dmask),
+	TEXT(cache),
+	TEXT(index_cache),
+	FUSE_OPT_KEY("ro", FUSE_OPT_KEY_DISCARD), /* every mount is */
+	FUSE_OPT_END,
+};
+
+void h5_options_usage(const char *program)
+{
+	printf("usage: %s [options] FILE MOUNTPOINT\n"
+	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
+	       "attributes.\n"
+	       "\n"
+	       "    -f                     stay in the foreground\n"
+	       "    -d                     debug output of libfuse (implies -f)\n"
+	       "    -s                     serve one request at a time\n"
+	       "    -h, --help             this text\n"
+	       "    -V, --version          versions\n"
+	       "    -o OPTION[,OPTION...]  mount options\n"
+	       "\n"
+	       "    ro                     read-only, as every mount is\n"
+	       "    external=RULE          other files that may be opened: none, beneath (the file's "
+	       "directory), any\n"
+	       "    locking=HOW            yes, no, best-effort; also HDF5_USE_FILE_LOCKING\n"
+	       "    order=ORDER            of listings: name, creation\n"
+	       "    xattr=FORM             of attributes: text, raw\n"
+	       "    uid=N, gid=N           owner and group of all files\n"
+	       "    fmask=OCTAL            mode bits taken out of files\n"
+	       "    dmask=OCTAL            mode bits taken out of directories\n"
+	       "    allow_other            other users may look, too\n"
+	       "    cache=SIZE             of decoded chunks (256M)\n"
+	       "    index_cache=SIZE       of decoded metadata blocks (64M)\n",
+	       program);
+}
+
+/* ---- values ---- */
+
+static int wrong(const char *option, const char *value, const char *allowed)
+{
+	fprintf(stderr, "h5fs: -o %s=%s: must be %s\n", option, value, allowed);
+	return -EINVAL;
+}
+
+/* Index of the value among the n words; `deflt` where there is none, -EINVAL for another one. */
+static int choose(const char *option, const char *value, const char *const *words, int n, int deflt,
+		  const char *allowed)
+{
+	if (!value)
+		return deflt;
+	for (int i = 0; i < n; i++)
+		if (!strcmp(value, words[i]))
+			return i;
+	return wrong(option, value, allowed);
+}
+
+/* A number in the base, up to max. */
+static int parse_number(const char *option, const char *value, int base, unsigned long max,
+			unsigned long *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoul(value, &end, base);
+	if (errno || *end || !isdigit((unsigned char)*value) || *number > max)
+		return wrong(option, value, base == 8 ? "an octal number" : "a number");
+	return 0;
+}
+
+/* Bytes, with K, M, G for powers of 1024. */
+static int parse_size(const char *option, const char *value, size_t *size)
+{
+	static const char units[] = "KMG";
+	const char *allowed = "a size such as 64M";
+	char *end, *unit;
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(value, &end, 10);
+	if (errno || !isdigit((unsigned char)*value))
+		return wrong(option, value, allowed);
+	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+	if (*end && (!unit || end[1]))
+		return wrong(option, value, allowed);
+	for (const char *u = units; unit && u <= unit; u++)
+		if (__builtin_mul_overflow(n, 1024, &n))
+			return wrong(option, value, allowed);
+	*size = n;
+	return 0;
+}
+
+/* HDF5_USE_FILE_LOCKING says what locking= does not. */
+static enum h5_lock_mode lock_by_environment(void)
+{
+	const char *value = getenv("HDF5_USE_FILE_LOCKING");
+
+	if (value && (!strcasecmp(value, "FALSE") || !strcmp(value, "0")))
+		return H5_LOCK_NONE;
+	return value && !strcasecmp(value, "BEST_EFFORT") ? H5_LOCK_BEST_EFFORT : H5_LOCK_SHARED;
+}
+
+static int parse_words(const struct texts *t, struct h5_options *o)
+{
+	static const char *const rules[] = {"none", "beneath", "any"};
+	static const char *const locks[] = {"no", "yes", "best-effort"};
+	static const char *const orders[] = {"name", "creation"};
+	static const char *const forms[] = {"text", "raw"};
+	int external =
+		choose("external", t->external, rules, 3,
+		       t->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH, "none, beneath or any");
+	int lock =
+		choose("locking", t->locking, locks, 3, (int)lock_by_environment(), "yes, no or best-effort");
+	int order = choose("order", t->order, orders, 2, 0, "name or creation");
+	int form = choose("xattr", t->xattr, forms, 2, 0, "text or raw");
+
+	if (external < 0 || lock < 0 || order < 0 || form < 0)
+		return -EINVAL;
+	o->set.external = (enum h5_external)external;
+	o->set.lock = (enum h5_lock_mode)lock;
+	o->vfs.order_by_creation = order;
+	o->vfs.raw_attributes = form;
+	return 0;
+}
+
+static int parse_numbers(const struct texts *t, struct h5_options *o)
+{
+	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0;
+	int rc = 0;
+
+	o->set.block_cache = BLOCK_CACHE;
+	o->set.chunk_cache = CHUNK_CACHE;
+	if (!rc && t->uid)
+		rc = parse_number("uid", t->uid, 10, UINT32_MAX - 1, &uid);
+	if (!rc && t->gid)
+		rc = parse_number("gid", t->gid, 10, UINT32_MAX - 1, &gid);
+	if (!rc && t->fmask)
+		rc = parse_number("fmask", t->fmask, 8, 0777, &fmask);
+	if (!rc && t->dmask)
+		rc = parse_number("dmask", t->dmask, 8, 0777, &dmask);
+	if (!rc && t->cache)
+		rc = parse_size("cache", t->cache, &o->set.chunk_cache);
+	if (!rc && t->index_cache)
+		rc = parse_size("index_cache", t->index_cache, &o->set.block_cache);
+	o->vfs.uid = (uid_t)uid;
+	o->vfs.gid = (gid_t)gid;
+	o->vfs.fmask = (mode_t)fmask;
+	o->vfs.dmask = (mode_t)dmask;
+	return rc;
+}
+
+/* ---- the command line ---- */
+
+static int take_argument(void *data, const char *arg, int key, struct fuse_args *args)
+{
+	struct h5_options *o = ((struct texts *)data)->options;
+	char **place;
+
+	(void)args;
+	if (key != FUSE_OPT_KEY_NONOPT) {
+		fprintf(stderr, "h5fs: unknown option %s%s\n", *arg == '-' ? "" : "-o ", arg);
+		return -1;
+	}
+	place = !o->file ? &o->file : !o->mountpoint ? &o->mountpoint : NULL;
+	if (!place) {
+		fprintf(stderr, "h5fs: too many arguments: %s\n", arg);
+		return -1;
+	}
+	*place = strdup(arg);
+	return *place ? 0 : -1;
+}
+
+static int add_argument(struct fuse_args *args, const char *arg)
+{
+	return fuse_opt_add_arg(args, arg) ? -ENOMEM : 0;
+}
+
+/* What libfuse shall tell the kernel. */
+static int mount_arguments(struct h5_options *o)
+{
+	char *name = NULL, *list = NULL;
+	int rc = asprintf(&name, "fsname=%s", o->file) < 0 ? -ENOMEM : 0;
+
+	if (rc)
+		return rc;
+	/* Escaped: a comma in the file's name does not end the option. */
+	if (fuse_opt_add_opt_escaped(&list, name) ||
+	    fuse_opt_add_opt(&list, "subtype=h5fs,ro,noexec,default_permissions") ||
+	    (o->allow_other && fuse_opt_add_opt(&list, "allow_other")))
+		rc = -ENOMEM;
+	if (!rc)
+		rc = add_argument(&o->args, "-o");
+	if (!rc)
+		rc = add_argument(&o->args, list);
+	if (!rc && o->debug)
+		rc = add_argument(&o->args, "-d");
+	free(list);
+	free(name);
+	return rc;
+}
+
+static int interpret(const struct texts *t, struct h5_options *o)
+{
+	int rc;
+
+	o->foreground = t->foreground || t->debug;
+	o->debug = t->debug;
+	o->single_thread = t->single_thread;
+	o->help = t->help;
+	o->version = t->version;
+	o->allow_other = t->allow_other;
+	if (o->help || o->version)
+		return 0;
+	if (!o->file || !o->mountpoint) {
+		fprintf(stderr, "h5fs: %s is missing: h5fs [options] FILE MOUNTPOINT (h5fs -h tells more)\n",
+			o->file ? "the mount point" : "the HDF5 file");
+		return -EINVAL;
+	}
+	rc = parse_words(t, o);
+	if (!rc)
+		rc = parse_numbers(t, o);
+	return rc ? rc : mount_arguments(o);
+}
+
+int h5_options_parse(int argc, char **argv, struct h5_options *options)
+{
+	struct texts t = {.options = options};
+	int rc;
+
+	*options = (struct h5_options){.args = FUSE_ARGS_INIT(argc, argv)};
+	rc = fuse_opt_parse(&options->args, &t, known, take_argument) ? -EINVAL : interpret(&t, options);
+	free(t.external);
+	free(t.locking);
+	free(t.order);
+	free(t.xattr);
+	free(t.uid);
+	free(t.gid);
+	free(t.fmask);
+	free(t.dmask);
+	free(t.cache);
+	free(t.index_cache);
+	if (rc)
+		h5_options_release(options);
+	return rc;
+}
+
+void h5_options_release(struct h5_options *options)
+{
+	fuse_opt_free_args(&options->args);
+	free(options->file);
+	free(options->mountpoint);
+	options->file = options->mountpoint = NULL;
+}

@@ -1,0 +1,29 @@
+/* The command line: what may be said, and what was. */
+#ifndef H5_FUSE_OPTIONS_H
+#define H5_FUSE_OPTIONS_H
+
+#define FUSE_USE_VERSION 312
+
+#include "store/file_set.h"
+#include "vfs/vfs.h"
+
+#include <fuse_lowlevel.h>
+
+struct h5_options {
+	char *file;	  /* owned */
+	char *mountpoint; /* owned */
+	bool foreground, debug, single_thread;
+	bool help, version;
+	bool allow_other;
+	struct h5_file_set_options set;
+	struct h5_vfs_options vfs;
+	struct fuse_args args; /* what is left for libfuse */
+};
+
+/* 0, or -EINVAL after a message on standard error. */
+int h5_options_parse(int argc, char **argv, struct h5_options *options);
+void h5_options_release(struct h5_options *options); /* may run twice */
+
+void h5_options_usage(const char *program);
+
+#endif
