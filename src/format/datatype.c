@@ -76,6 +76,9 @@ static int decode_float(struct h5_reader *r, const struct prefix *p, struct h5_d
 	    !t->fl.mantissa_size || (uint64_t)t->fl.exponent + t->fl.exponent_size > 8 * (uint64_t)t->size ||
 	    (uint64_t)t->fl.mantissa + t->fl.mantissa_size > 8 * (uint64_t)t->size)
 		return damaged(r, "bits outside the floating-point number");
+	if (t->fl.exponent_size > 32)
+		return h5_fail(-ENOTSUP, h5_reader_address(r), "datatype message: exponent of %u bits",
+			       t->fl.exponent_size);
 	return 0;
 }
 
@@ -189,6 +192,46 @@ static int decode_compound(struct h5_reader *r, const struct prefix *p, unsigned
 	return 0;
 }
 
+/* Of members with one value the first comes first. */
+static int compare_members(const void *a, const void *b, void *size)
+{
+	const struct h5_enum_member *x = *(const struct h5_enum_member *const *)a,
+				    *y = *(const struct h5_enum_member *const *)b;
+	int c = memcmp(x->value, y->value, *(uint32_t *)size);
+
+	return c ? c : (x > y) - (x < y);
+}
+
+static int index_enum(struct h5_datatype *t)
+{
+	const struct h5_enum_member **index = calloc(t->enumeration.count + 1u, sizeof *index);
+
+	if (!index)
+		return -ENOMEM;
+	for (unsigned i = 0; i < t->enumeration.count; i++)
+		index[i] = &t->enumeration.members[i];
+	qsort_r(index, t->enumeration.count, sizeof *index, compare_members, &t->size);
+	t->enumeration.by_value = index;
+	return 0;
+}
+
+const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *t, const uint8_t *value)
+{
+	unsigned low = 0, high = t->enumeration.count;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+
+		if (memcmp(t->enumeration.by_value[middle]->value, value, t->size) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == t->enumeration.count || memcmp(t->enumeration.by_value[low]->value, value, t->size))
+		return NULL;
+	return t->enumeration.by_value[low];
+}
+
 /* Properties of an enumeration: base type, names (decode_name), values of the base type's size. */
 static int decode_enum(struct h5_reader *r, const struct prefix *p, unsigned depth, struct h5_datatype *t)
 {
@@ -219,7 +262,7 @@ static int decode_enum(struct h5_reader *r, const struct prefix *p, unsigned dep
 	memcpy(t->enumeration.values, values, (size_t)count * t->size);
 	for (unsigned i = 0; i < count; i++)
 		t->enumeration.members[i].value = t->enumeration.values + (size_t)i * t->size;
-	return 0;
+	return index_enum(t);
 }
 
 static int decode_vlen(struct h5_reader *r, const struct prefix *p, unsigned depth, struct h5_datatype *t)
@@ -372,6 +415,7 @@ void h5_datatype_free(struct h5_datatype *t)
 			free(t->enumeration.members[i].name);
 		free(t->enumeration.members);
 		free(t->enumeration.values);
+		free(t->enumeration.by_value);
 		h5_datatype_free(t->enumeration.base);
 		break;
 	case H5_CLASS_VLEN:
@@ -422,8 +466,8 @@ size_t h5_datatype_cost(const struct h5_datatype *t)
 		return cost;
 	case H5_CLASS_ENUM:
 		for (unsigned i = 0; i < t->enumeration.count; i++)
-			cost += sizeof *t->enumeration.members + strlen(t->enumeration.members[i].name) + 1 +
-				t->size;
+			cost += sizeof *t->enumeration.members + sizeof *t->enumeration.by_value +
+				strlen(t->enumeration.members[i].name) + 1 + t->size;
 		return cost + h5_datatype_cost(t->enumeration.base);
 	case H5_CLASS_VLEN:
 		return cost + h5_datatype_cost(t->vlen.base);

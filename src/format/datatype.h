@@ -1,7 +1,7 @@
 /* Datatype message (0x0003), versions 1 to 5. Specification IV.A.2.d; version 5 (complex): spec notes.
  *
- * A decoded type is a tree that owns its parts. Version differences end here: array members of version 1 compounds
- * become members of array type. */
+ * A decoded type is a tree that owns its parts. Version differences end here: array members of version 1
+ * compounds become members of array type. */
 #ifndef H5_FORMAT_DATATYPE_H
 #define H5_FORMAT_DATATYPE_H
 
@@ -50,23 +50,24 @@ enum h5_reference_kind {
 struct h5_datatype;
 
 struct h5_member {
-	char *name; /* NUL-terminated */
+	char *name;	 /* NUL-terminated */
 	uint64_t offset; /* bytes within the compound */
 	struct h5_datatype *type;
 };
 
 struct h5_enum_member {
 	char *name;
-	const uint8_t *value; /* `size` bytes of the enum, in the base type's form; owned by the enum (`values`) */
+	const uint8_t
+		*value; /* `size` bytes of the enum, in the base type's form; owned by the enum (`values`) */
 };
 
 struct h5_datatype {
 	enum h5_class class;
 	uint8_t version;
-	uint32_t size; /* bytes of one element as stored */
-	enum h5_byte_order order; /* integer, float, time, bitfield */
+	uint32_t size;			/* bytes of one element as stored */
+	enum h5_byte_order order;	/* integer, float, time, bitfield */
 	uint16_t bit_offset, precision; /* bits; integer, float, bitfield; time: precision */
-	bool is_signed; /* integer */
+	bool is_signed;			/* integer */
 	union {
 		struct { /* bit positions from the least significant bit of the element, sizes in bits */
 			enum h5_float_norm norm;
@@ -91,7 +92,8 @@ struct h5_datatype {
 			struct h5_datatype *base; /* an integer */
 			unsigned count;
 			struct h5_enum_member *members;
-			uint8_t *values; /* count x size bytes */
+			uint8_t *values;			/* count x size bytes */
+			const struct h5_enum_member **by_value; /* sorted by their bytes */
 		} enumeration;
 		struct {
 			bool is_string;
@@ -116,8 +118,12 @@ struct h5_datatype {
 int h5_datatype_decode(struct h5_reader *r, struct h5_datatype **type);
 void h5_datatype_free(struct h5_datatype *type); /* NULL is fine */
 
-/* True if an element's bytes mean something without a heap or another object's address: all but variable-length
- * data, and references other than old-style object references. Nested parts count. MAPPING.md, section 3. */
+/* The first member of the enumeration that has the value (size bytes); borrowed. NULL: none. */
+const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *type, const uint8_t *value);
+
+/* True if an element's bytes mean something without a heap or another object's address: all but
+ * variable-length data, and references other than old-style object references. Nested parts count.
+ * MAPPING.md, section 3. */
 bool h5_datatype_is_fixed(const struct h5_datatype *type);
 
 /* Bytes of memory of the tree, for cache budgets. */

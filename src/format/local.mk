@@ -21,6 +21,8 @@ libh5fs_a_SOURCES += \
 	src/format/object_header.h \
 	src/format/pipeline.c \
 	src/format/pipeline.h \
+	src/format/selection.c \
+	src/format/selection.h \
 	src/format/shared_message.c \
 	src/format/shared_message.h \
 	src/format/superblock.c \

@@ -9,6 +9,7 @@ libh5fs_a_SOURCES += \
 	src/object/global_heap.h \
 	src/object/group.h \
 	src/object/integer_text.c \
+	src/object/json_string.c \
 	src/object/numpy.c \
 	src/object/object.c \
 	src/object/object.h \

@@ -1,0 +1,119 @@
+#include "object/bignum.h"
+
+#include <string.h>
+
+/* Appends the carry out of the highest limb. */
+static void carry(struct h5_bignum *b, uint64_t v)
+{
+	if (v && b->n < H5_BIGNUM_LIMBS)
+		b->limb[b->n++] = (uint32_t)v;
+}
+
+static void trim(struct h5_bignum *b)
+{
+	while (b->n && !b->limb[b->n - 1])
+		b->n--;
+}
+
+void h5_bignum_set(struct h5_bignum *b, uint32_t v)
+{
+	b->n = 0;
+	carry(b, v);
+}
+
+void h5_bignum_copy(struct h5_bignum *to, const struct h5_bignum *from)
+{
+	to->n = from->n;
+	memcpy(to->limb, from->limb, from->n * sizeof *from->limb);
+}
+
+void h5_bignum_mul(struct h5_bignum *b, uint32_t v)
+{
+	uint64_t c = 0;
+
+	for (unsigned i = 0; i < b->n; i++) {
+		c += (uint64_t)b->limb[i] * v;
+		b->limb[i] = (uint32_t)c;
+		c >>= 32;
+	}
+	carry(b, c);
+	trim(b);
+}
+
+void h5_bignum_mul_power10(struct h5_bignum *b, unsigned exponent)
+{
+	uint32_t rest = 1;
+
+	for (; exponent >= 9; exponent -= 9)
+		h5_bignum_mul(b, 1000000000);
+	while (exponent--)
+		rest *= 10;
+	h5_bignum_mul(b, rest);
+}
+
+void h5_bignum_shift_left(struct h5_bignum *b, unsigned bits)
+{
+	unsigned limbs = bits / 32;
+
+	h5_bignum_mul(b, (uint32_t)1 << bits % 32);
+	if (!b->n || !limbs || limbs > H5_BIGNUM_LIMBS - b->n)
+		return;
+	memmove(b->limb + limbs, b->limb, b->n * sizeof *b->limb);
+	memset(b->limb, 0, limbs * sizeof *b->limb);
+	b->n += limbs;
+}
+
+void h5_bignum_add(struct h5_bignum *b, const struct h5_bignum *v)
+{
+	uint64_t c = 0;
+
+	while (b->n < v->n)
+		b->limb[b->n++] = 0;
+	for (unsigned i = 0; i < b->n; i++) {
+		c += (uint64_t)b->limb[i] + (i < v->n ? v->limb[i] : 0);
+		b->limb[i] = (uint32_t)c;
+		c >>= 32;
+	}
+	carry(b, c);
+}
+
+void h5_bignum_sub(struct h5_bignum *b, const struct h5_bignum *v)
+{
+	uint64_t borrow = 0;
+
+	for (unsigned i = 0; i < b->n; i++) {
+		uint64_t d = (uint64_t)b->limb[i] - (i < v->n ? v->limb[i] : 0) - borrow;
+
+		b->limb[i] = (uint32_t)d;
+		borrow = d >> 63;
+	}
+	trim(b);
+}
+
+uint32_t h5_bignum_div(struct h5_bignum *b, uint32_t v)
+{
+	uint64_t rest = 0;
+
+	for (unsigned i = b->n; i--;) {
+		rest = rest << 32 | b->limb[i];
+		b->limb[i] = (uint32_t)(rest / v);
+		rest %= v;
+	}
+	trim(b);
+	return (uint32_t)rest;
+}
+
+int h5_bignum_compare(const struct h5_bignum *a, const struct h5_bignum *b)
+{
+	if (a->n != b->n)
+		return a->n < b->n ? -1 : 1;
+	for (unsigned i = a->n; i--;)
+		if (a->limb[i] != b->limb[i])
+			return a->limb[i] < b->limb[i] ? -1 : 1;
+	return 0;
+}
+
+unsigned h5_bignum_bits(const struct h5_bignum *b)
+{
+	return b->n ? 32 * b->n - (unsigned)__builtin_clz(b->limb[b->n - 1]) : 0;
+}

@@ -1,0 +1,241 @@
+/* Floats of any layout as the shortest decimal that reads back to the same value.
+ *
+ * The digits come from exact arithmetic, after Steele and White, "How to print floating-point numbers
+ * accurately" (1990), with the termination of Burger and Dybvig, "Printing floating-point numbers quickly and
+ * accurately" (1996): of the shortest decimals inside the rounding interval the nearest, of two equally near
+ * the one with the even digit. */
+#include "object/value_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	/* A larger power of two is shown in hexadecimal: no format in use has more than 15 bits of exponent.
+	 */
+	EXPONENT_MAX = 17000,
+	DIGITS_MAX = 80, /* 256 bits of mantissa need 78 */
+};
+
+/* A value mantissa x 2^exponent of a format with `precision` bits and steps of at least 2^lowest. */
+struct number {
+	struct h5_bignum mantissa;
+	int64_t exponent, lowest;
+	unsigned precision;
+};
+
+/* Digits d1 d2 d3 ... of 0.d1d2d3... x 10^point. */
+struct decimal {
+	char digit[DIGITS_MAX];
+	unsigned n;
+	int point;
+};
+
+bool h5_float_is_ieee(const struct h5_datatype *t)
+{
+	unsigned bits = 8 * t->size, e = t->size == 2 ? 5 : t->size == 4 ? 8 : 11;
+
+	return (t->size == 2 || t->size == 4 || t->size == 8) && t->order != H5_ORDER_VAX &&
+	       t->fl.norm == H5_NORM_IMPLIED && t->fl.sign == bits - 1 && t->fl.exponent_size == e &&
+	       t->fl.mantissa_size == bits - e - 1 && t->fl.exponent == t->fl.mantissa_size &&
+	       !t->fl.mantissa && t->fl.bias == (1u << (e - 1)) - 1;
+}
+
+/* The value as a mantissa of all the format's bits, as far as its lowest exponent allows. */
+static void normalise(struct number *v)
+{
+	unsigned bits = h5_bignum_bits(&v->mantissa);
+	int64_t shift = v->precision - (int64_t)bits;
+
+	if (shift > v->exponent - v->lowest)
+		shift = v->exponent - v->lowest;
+	h5_bignum_shift_left(&v->mantissa, (unsigned)shift);
+	v->exponent -= shift;
+}
+
+/* What the digits are made of: the value r / s, and the distances above / s and below / s to where the
+ * rounding interval ends. */
+struct state {
+	struct h5_bignum r, s, above, below, sum;
+	bool closed; /* the ends read back to the value too */
+};
+
+/* True if the value plus what lies above it is at least (closed interval) or more than 1. */
+static bool reaches_one(struct state *x)
+{
+	int c;
+
+	h5_bignum_copy(&x->sum, &x->r);
+	h5_bignum_add(&x->sum, &x->above);
+	c = h5_bignum_compare(&x->sum, &x->s);
+	return c > 0 || (!c && x->closed);
+}
+
+static bool is_below(const struct state *x)
+{
+	int c = h5_bignum_compare(&x->r, &x->below);
+
+	return c < 0 || (!c && x->closed);
+}
+
+static void times_ten(struct state *x)
+{
+	h5_bignum_mul(&x->r, 10);
+	h5_bignum_mul(&x->above, 10);
+	h5_bignum_mul(&x->below, 10);
+}
+
+/* Scales so that 0.1 <= r / s < 1 (all but the ends of the interval); the power of ten. */
+static int scale(struct state *x, const struct number *v)
+{
+	/* log10 of the value, never more than it and less by under one */
+	int64_t log2 = (int64_t)h5_bignum_bits(&v->mantissa) - 1 + v->exponent;
+	int64_t scaled = log2 * 30103, k = scaled / 100000 - (scaled % 100000 < 0);
+
+	if (k >= 0)
+		h5_bignum_mul_power10(&x->s, (unsigned)k);
+	else {
+		h5_bignum_mul_power10(&x->r, (unsigned)-k);
+		h5_bignum_mul_power10(&x->above, (unsigned)-k);
+		h5_bignum_mul_power10(&x->below, (unsigned)-k);
+	}
+	for (; reaches_one(x); k++)
+		h5_bignum_mul(&x->s, 10);
+	return (int)k;
+}
+
+static void begin(struct state *x, const struct number *v)
+{
+	unsigned up = v->exponent > 0 ? (unsigned)v->exponent : 0;
+	unsigned down = v->exponent < 0 ? (unsigned)-v->exponent : 0;
+	/* Below a power of two the steps are half as wide, but for the lowest one. */
+	bool narrow = v->exponent > v->lowest && h5_bignum_bits(&v->mantissa) == v->precision;
+
+	for (unsigned i = 0; narrow && i < v->mantissa.n; i++)
+		narrow = v->mantissa.limb[i] ==
+			 (i + 1 < v->mantissa.n ? 0 : (uint32_t)1 << (v->precision - 1) % 32);
+	x->closed = !(v->mantissa.limb[0] & 1);
+	h5_bignum_copy(&x->r, &v->mantissa);
+	h5_bignum_shift_left(&x->r, up + 1 + narrow);
+	h5_bignum_set(&x->s, 1);
+	h5_bignum_shift_left(&x->s, down + 1 + narrow);
+	h5_bignum_set(&x->below, 1);
+	h5_bignum_shift_left(&x->below, up);
+	h5_bignum_copy(&x->above, &x->below);
+	h5_bignum_shift_left(&x->above, narrow);
+}
+
+static void shortest(const struct number *v, struct decimal *d)
+{
+	struct state x;
+	bool low, high;
+	char digit;
+
+	begin(&x, v);
+	d->n = 0;
+	d->point = scale(&x, v);
+	do {
+		times_ten(&x);
+		for (digit = 0; h5_bignum_compare(&x.r, &x.s) >= 0; digit++)
+			h5_bignum_sub(&x.r, &x.s);
+		low = is_below(&x);
+		high = reaches_one(&x);
+		if (!low && !high)
+			d->digit[d->n++] = (char)('0' + digit);
+	} while (!low && !high && d->n < DIGITS_MAX - 1);
+	h5_bignum_shift_left(&x.r, 1);
+	if (high && low) {
+		int c = h5_bignum_compare(&x.r, &x.s);
+
+		high = c > 0 || (!c && digit & 1);
+	}
+	d->digit[d->n++] = (char)('0' + digit + high);
+}
+
+/* As %g has it, but for more digits: integers below 10^15 (exact in every reader) and small fractions in
+ * full. */
+static void write_decimal(const struct decimal *d, bool negative, char *text)
+{
+	int n = (int)d->n, point = d->point;
+	char *p = text;
+
+	if (negative)
+		*p++ = '-';
+	if (point > 15 || point < -3) {
+		*p++ = d->digit[0];
+		if (n > 1)
+			p += sprintf(p, ".%.*s", n - 1, d->digit + 1);
+		sprintf(p, "e%+d", point - 1);
+	} else if (point <= 0)
+		sprintf(p, "0.%.*s%.*s", -point, "000", n, d->digit);
+	else if (point < n)
+		sprintf(p, "%.*s.%.*s", point, d->digit, n - point, d->digit + point);
+	else
+		sprintf(p, "%.*s%.*s", n, d->digit, point - n, "000000000000000");
+}
+
+static void write_hexadecimal(const struct number *v, bool negative, char *text)
+{
+	char *p = text + sprintf(text, "%s0x%x", negative ? "-" : "", v->mantissa.limb[v->mantissa.n - 1]);
+
+	for (unsigned i = v->mantissa.n - 1; i--;)
+		p += sprintf(p, "%08x", v->mantissa.limb[i]);
+	sprintf(p, "p%+lld", (long long)v->exponent);
+}
+
+/* NaN or an infinity, where the exponent is all ones; narrow formats have finite values there. */
+static const char *special(const struct h5_datatype *t, const struct h5_bignum *mantissa, bool negative)
+{
+	struct h5_bignum integer; /* the explicit integer bit says nothing */
+
+	h5_bignum_set(&integer, t->fl.norm != H5_NORM_IMPLIED);
+	h5_bignum_shift_left(&integer, t->fl.mantissa_size - 1u);
+	if (mantissa->n && h5_bignum_compare(mantissa, &integer))
+		return "NaN";
+	return negative ? "-Infinity" : "Infinity";
+}
+
+bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX])
+{
+	unsigned implied = t->fl.norm == H5_NORM_IMPLIED, width = t->fl.exponent_size;
+	struct h5_bignum field, bit;
+	struct decimal d;
+	struct number v;
+	bool negative;
+
+	h5_element_bits(t, data, t->fl.sign, 1, &field);
+	negative = field.n;
+	h5_element_bits(t, data, t->fl.mantissa, t->fl.mantissa_size, &v.mantissa);
+	h5_element_bits(t, data, t->fl.exponent, width, &field);
+	if (width > 4 && field.n && field.limb[0] == UINT32_MAX >> (32 - width)) {
+		strcpy(text, special(t, &v.mantissa, negative));
+		return false;
+	}
+	v.precision = t->fl.mantissa_size + implied;
+	v.lowest = v.exponent = 2 - (int64_t)t->fl.bias - v.precision;
+	if (field.n) {
+		v.exponent += (int64_t)field.limb[0] - 1;
+		h5_bignum_set(&bit, implied);
+		h5_bignum_shift_left(&bit, t->fl.mantissa_size);
+		h5_bignum_add(&v.mantissa, &bit);
+	}
+	if (!v.mantissa.n) {
+		strcpy(text, negative ? "-0.0" : "0");
+		return true;
+	}
+	normalise(&v);
+	if (v.exponent > EXPONENT_MAX || v.exponent < -EXPONENT_MAX) {
+		write_hexadecimal(&v, negative, text);
+		return false;
+	}
+	shortest(&v, &d);
+	write_decimal(&d, negative, text);
+	return true;
+}
+
+void h5_float_text(struct h5_buf *out, const struct h5_datatype *t, const uint8_t *data)
+{
+	char text[H5_FLOAT_TEXT_MAX];
+
+	(void)h5_float_format(t, data, text);
+	h5_buf_text(out, text);
+}

@@ -1,0 +1,65 @@
+/* Strings as JSON, whatever bytes they hold. */
+#include "object/value_private.h"
+
+/* Length of the UTF-8 sequence at p, n > 0 bytes; 0: none. Well-formed as in table 3-7 of the Unicode
+ * standard. */
+static size_t utf8_sequence(const uint8_t *p, size_t n)
+{
+	uint8_t low = 0x80, high = 0xbf;
+	size_t size;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	size = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (size > n)
+		return 0;
+	if (p[0] == 0xe0)
+		low = 0xa0; /* below: too long a form */
+	else if (p[0] == 0xed)
+		high = 0x9f; /* above: surrogates */
+	else if (p[0] == 0xf0)
+		low = 0x90;
+	else if (p[0] == 0xf4)
+		high = 0x8f;
+	if (p[1] < low || p[1] > high)
+		return 0;
+	for (size_t i = 2; i < size; i++)
+		if (p[i] < 0x80 || p[i] > 0xbf)
+			return 0;
+	return size;
+}
+
+void h5_json_string(struct h5_buf *out, const char *bytes, size_t n)
+{
+	const uint8_t *p = (const uint8_t *)bytes, *end = p + n, *plain = p;
+
+	h5_buf_byte(out, '"');
+	while (p < end && !out->err) {
+		size_t size = utf8_sequence(p, (size_t)(end - p));
+
+		if (size > 1 || (size && *p >= 0x20 && *p != '"' && *p != '\\')) {
+			p += size;
+			continue;
+		}
+		h5_buf_add(out, plain, (size_t)(p - plain));
+		if (!size)
+			h5_buf_printf(out, "\\udc%02x", *p);
+		else if (*p < 0x20)
+			h5_buf_printf(out, "\\u%04x", *p);
+		else
+			h5_buf_printf(out, "\\%c", *p);
+		plain = ++p;
+	}
+	h5_buf_add(out, plain, (size_t)(p - plain));
+	h5_buf_byte(out, '"');
+}
+
+void h5_string_text(struct h5_buf *out, const char *bytes, size_t n, bool bare)
+{
+	if (bare)
+		h5_buf_add(out, bytes, n);
+	else
+		h5_json_string(out, bytes, n);
+}

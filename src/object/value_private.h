@@ -1,0 +1,29 @@
+/* What the parts of the value module share. */
+#ifndef H5_OBJECT_VALUE_PRIVATE_H
+#define H5_OBJECT_VALUE_PRIVATE_H
+
+#include "object/bignum.h"
+#include "object/value.h"
+
+/* The n bits from bit `position` up of an element, byte order undone; those beyond the element are 0. */
+void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsigned position, unsigned n,
+		     struct h5_bignum *bits);
+
+/* An integer, bit field or time in decimal. */
+void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data);
+
+/* The text of h5_float_text(); true if it is a JSON number. */
+enum { H5_FLOAT_TEXT_MAX = 128 };
+bool h5_float_format(const struct h5_datatype *type, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX]);
+
+/* The JSON of a reference, a path without quotes where `bare`. */
+int h5_reference_json(const struct h5_value_context *context, const struct h5_datatype *type,
+		      const uint8_t *data, bool bare, struct h5_buf *out);
+
+/* A string as JSON has it, or as it is where `bare`. */
+void h5_string_text(struct h5_buf *out, const char *bytes, size_t n, bool bare);
+
+/* True for IEEE 754 half, single and double precision in little- or big-endian order. */
+bool h5_float_is_ieee(const struct h5_datatype *type);
+
+#endif
