@@ -1,5 +1,5 @@
-/* Chunk indexes: from a chunk's place in the dataset to its place in the file. One implementation a file behind one
- * ops table; specification VII (Appendix C) and IV.A.2.i. */
+/* Chunk indexes: from a chunk's place in the dataset to its place in the file. One implementation a file
+ * behind one ops table; specification VII (Appendix C) and IV.A.2.i. */
 #ifndef H5_CHUNK_INDEX_CHUNK_INDEX_H
 #define H5_CHUNK_INDEX_CHUNK_INDEX_H
 
@@ -10,7 +10,7 @@
 /* Where one chunk lies. */
 struct h5_chunk {
 	uint64_t address; /* H5_UNDEF: not stored, reads as the fill value */
-	uint64_t size; /* stored bytes */
+	uint64_t size;	  /* stored bytes */
 	uint32_t filter_mask;
 };
 

@@ -7,10 +7,14 @@ libh5fs_a_SOURCES += \
 	src/format/dataspace.h \
 	src/format/datatype.c \
 	src/format/datatype.h \
+	src/format/extensible_array.c \
+	src/format/extensible_array.h \
 	src/format/external_files.c \
 	src/format/external_files.h \
 	src/format/fill_value.c \
 	src/format/fill_value.h \
+	src/format/fixed_array.c \
+	src/format/fixed_array.h \
 	src/format/fractal_heap.c \
 	src/format/fractal_heap.h \
 	src/format/header_messages.c \

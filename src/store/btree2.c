@@ -111,9 +111,15 @@ static int search_begin(struct search *s, const struct h5_btree2 *tree, h5_btree
 	*s = (struct search){
 		.tree = tree, .compare = compare, .compare_arg = arg, .left = h5_file_size(tree->file)};
 	rc = h5_file_block(tree->file, &btree2_header, tree->address, 0, NULL, &s->header_ref);
-	if (!rc)
-		s->header = h5_lru_value(s->header_ref);
-	return rc;
+	if (rc)
+		return rc;
+	s->header = h5_lru_value(s->header_ref);
+	/* The cache may have dropped it since h5_btree2_open(), and somebody may have written the file. */
+	if (s->header->type != tree->type || s->header->record_size != tree->record_size) {
+		h5_file_put(tree->file, s->header_ref);
+		return h5_fail(-EUCLEAN, tree->address, "version 2 B-tree header: it has changed");
+	}
+	return 0;
 }
 
 static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t records,

@@ -1,0 +1,119 @@
+#include "store/btree1.h"
+#include "base/checked.h"
+#include "chunk_index/private.h"
+
+/* The version 1 B-tree of chunks, specification III.A.1, node type 1.
+ *
+ * The key of child i is the first chunk in it, so that a node is searched by its left keys alone. The last
+ * key is no chunk's: writers leave one there that compares like a chunk right behind, or like one still to
+ * come. */
+
+static int node_get(const struct h5_chunk_index *index, uint64_t address, int level,
+		    struct h5_lru_entry **ref, const struct h5_btree1_node **node)
+{
+	return h5_btree1_node_get(index->file, address, H5_BTREE1_CHUNK, index->layout.rank, level, ref,
+				  node);
+}
+
+/* <0, 0, >0: offsets a come before, are, come after b. */
+static int compare(const uint64_t *a, const uint64_t *b, unsigned rank)
+{
+	for (unsigned i = 0; i < rank; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
+
+/* The last child whose key isn't after the offsets; count: none. *exact: the key is the offsets. */
+static unsigned search(const struct h5_btree1_node *node, const uint64_t *offsets, unsigned rank, bool *exact)
+{
+	unsigned low = 0,
+		 high = node->count; /* keys before low are not after the offsets, those from high on are */
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+
+		if (compare(node->keys[middle].offsets, offsets, rank) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*exact = low && !compare(node->keys[low - 1].offsets, offsets, rank);
+	return low ? low - 1 : node->count;
+}
+
+static struct h5_chunk chunk_of(const struct h5_chunk_index *index, const struct h5_btree1_node *leaf,
+				unsigned i)
+{
+	if (leaf->children[i] == H5_UNDEF)
+		return h5_chunk_absent();
+	return (struct h5_chunk){.address = leaf->children[i],
+				 .size = index->filtered ? leaf->keys[i].size : index->chunk_size,
+				 .filter_mask = index->filtered ? leaf->keys[i].filter_mask : 0};
+}
+
+static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+{
+	unsigned rank = index->layout.rank;
+	uint64_t address = index->layout.address, offsets[H5_RANK_MAX];
+	int level = -1; /* any: the root's */
+
+	for (unsigned i = 0; i < rank; i++)
+		if (!h5_mul(scaled[i], index->layout.dims[i], &offsets[i]))
+			return 0;
+	do {
+		const struct h5_btree1_node *node;
+		struct h5_lru_entry *ref;
+		unsigned i;
+		bool exact;
+		int rc = node_get(index, address, level, &ref, &node);
+
+		if (rc)
+			return rc;
+		level = node->level - 1;
+		i = search(node, offsets, rank, &exact);
+		if (i == node->count)
+			level = -1; /* before the first chunk */
+		else if (level >= 0)
+			address = node->children[i];
+		else if (exact)
+			*chunk = chunk_of(index, node, i);
+		h5_file_put(index->file, ref);
+	} while (level >= 0);
+	return 0;
+}
+
+/* The recursion is as deep as the tree: at most H5_BTREE1_DEPTH. */
+static int walk_node(const struct h5_chunk_index *index, uint64_t address, int level, uint64_t *left,
+		     h5_chunk_visit *visit, void *arg)
+{
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+	int rc = node_get(index, address, level, &ref, &node);
+
+	if (rc)
+		return rc;
+	/* its keys: 8 bytes and rank + 1 offsets each */
+	rc = h5_chunk_index_spend(index, left, ((uint64_t)node->count + 1) * (16 + 8 * index->layout.rank));
+	for (unsigned i = 0; i < node->count && !rc; i++) {
+		if (node->level) {
+			rc = walk_node(index, node->children[i], node->level - 1, left, visit, arg);
+		} else {
+			struct h5_chunk chunk = chunk_of(index, node, i);
+
+			if (chunk.address != H5_UNDEF)
+				rc = visit(arg, &chunk);
+		}
+	}
+	h5_file_put(index->file, ref);
+	return rc;
+}
+
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+{
+	uint64_t left = h5_file_size(index->file);
+
+	return walk_node(index, index->layout.address, -1, &left, visit, arg);
+}
+
+const struct h5_chunk_index_ops h5_chunk_index_btree1 = {NULL, lookup, walk};

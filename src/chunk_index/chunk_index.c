@@ -1,0 +1,123 @@
+#include "chunk_index/chunk_index.h"
+
+#include "base/checked.h"
+#include "chunk_index/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct h5_chunk_index_ops *const implementations[] = {
+	[H5_INDEX_BTREE1] = &h5_chunk_index_btree1,
+	[H5_INDEX_SINGLE] = &h5_chunk_index_single,
+	[H5_INDEX_IMPLICIT] = &h5_chunk_index_implicit,
+	[H5_INDEX_FIXED_ARRAY] = &h5_chunk_index_fixed_array,
+	[H5_INDEX_EXTENSIBLE_ARRAY] = &h5_chunk_index_extensible_array,
+	[H5_INDEX_BTREE2] = &h5_chunk_index_btree2,
+};
+
+static int check_layout(const struct h5_chunk_layout *layout, const struct h5_dataspace *space,
+			uint64_t chunk_size)
+{
+	if ((size_t)layout->index >= sizeof implementations / sizeof *implementations)
+		return h5_fail(-EUCLEAN, layout->address, "chunk index: type %u", layout->index);
+	if (layout->rank != space->rank || !layout->rank || layout->rank > H5_RANK_MAX)
+		return h5_fail(-EUCLEAN, layout->address,
+			       "chunk index: chunks of rank %u in a dataset of rank %u", layout->rank,
+			       space->rank);
+	if (!chunk_size)
+		return h5_fail(-EUCLEAN, layout->address, "chunk index: chunks of no bytes");
+	for (unsigned i = 0; i < layout->rank; i++)
+		if (!layout->dims[i])
+			return h5_fail(-EUCLEAN, layout->address, "chunk index: chunk dimension %u is 0", i);
+	return 0;
+}
+
+int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const struct h5_chunk_layout *layout,
+			const struct h5_dataspace *space, bool filtered, uint64_t chunk_size,
+			struct h5_chunk_index **out)
+{
+	struct h5_chunk_index *index;
+	int rc = check_layout(layout, space, chunk_size);
+
+	if (rc)
+		return rc;
+	index = calloc(1, sizeof *index);
+	if (!index)
+		return h5_fail(-ENOMEM, layout->address, "chunk index: out of memory");
+	index->ops = implementations[layout->index];
+	index->file = file;
+	index->layout = *layout;
+	memcpy(index->max, space->max, sizeof index->max);
+	index->layout_version = layout_version;
+	index->filtered = filtered;
+	index->chunk_size = chunk_size;
+	/* Layout version 4 leaves a filtered chunk a byte more than its unfiltered size needs; version 5 has
+	 * no rule but the width of all lengths. */
+	index->size_width = layout_version > 4 ? h5_file_superblock(file)->size_of_lengths
+					       : (uint8_t)h5_min(8, h5_limit_size(chunk_size) + 1);
+	if (layout->address != H5_UNDEF && index->ops->open)
+		rc = index->ops->open(index);
+	if (rc) {
+		h5_chunk_index_close(index);
+		return rc;
+	}
+	*out = index;
+	return 0;
+}
+
+void h5_chunk_index_close(struct h5_chunk_index *index)
+{
+	free(index);
+}
+
+int h5_chunk_index_lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+{
+	*chunk = h5_chunk_absent();
+	return index->layout.address == H5_UNDEF ? 0 : index->ops->lookup(index, scaled, chunk);
+}
+
+int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+{
+	return index->layout.address == H5_UNDEF ? 0 : index->ops->walk(index, visit, arg);
+}
+
+/* Chunks along a dimension: the specification counts them by the current size; writers count by the maximum
+ * one, so that growing renumbers nothing. */
+static uint64_t chunks_along(const struct h5_chunk_index *index, unsigned i)
+{
+	uint64_t max = index->max[i], chunk = index->layout.dims[i];
+
+	return max == H5_UNLIMITED ? H5_UNLIMITED : max / chunk + (max % chunk != 0);
+}
+
+int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest)
+{
+	uint64_t n = 1;
+	bool fits = true;
+
+	for (unsigned i = index->layout.rank; i-- > 0;) {
+		if (i == slowest)
+			continue;
+		index->step[i] = n;
+		fits = fits && index->max[i] != H5_UNLIMITED && h5_mul(n, chunks_along(index, i), &n);
+	}
+	index->step[slowest] = n;
+	index->count = H5_UNLIMITED;
+	if (index->max[slowest] != H5_UNLIMITED)
+		fits = fits && h5_mul(n, chunks_along(index, slowest), &index->count);
+	return fits ? 0 : h5_fail(-EUCLEAN, index->layout.address, "chunk index: too many chunks to number");
+}
+
+bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < index->layout.rank; i++) {
+		uint64_t steps;
+
+		if (!h5_mul(scaled[i], index->step[i], &steps) || !h5_add(n, steps, &n))
+			return false;
+	}
+	*number = n;
+	return true;
+}

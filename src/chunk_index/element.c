@@ -1,0 +1,107 @@
+#include "base/checked.h"
+#include "chunk_index/private.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+
+unsigned h5_chunk_element_size(const struct h5_chunk_index *index)
+{
+	unsigned size = h5_file_superblock(index->file)->size_of_offsets;
+
+	return index->filtered ? size + index->size_width + 4 : size;
+}
+
+int h5_chunk_element_check(const struct h5_chunk_index *index, unsigned client, unsigned size,
+			   const char *what)
+{
+	if (client > 1)
+		return h5_fail(-ENOTSUP, index->layout.address, "%s: client %u is not supported", what,
+			       client);
+	if (client != (index->filtered ? 1u : 0u))
+		return h5_fail(-EUCLEAN, index->layout.address, "%s: it is for %sfiltered chunks", what,
+			       client ? "" : "un");
+	if (size != h5_chunk_element_size(index))
+		return h5_fail(-EUCLEAN, index->layout.address, "%s: elements of %u bytes, not %u", what,
+			       size, h5_chunk_element_size(index));
+	return 0;
+}
+
+void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk)
+{
+	chunk->address = h5_read_offset(r);
+	chunk->size = index->chunk_size;
+	chunk->filter_mask = 0;
+	if (index->filtered) {
+		chunk->size = h5_read_uint(r, index->size_width);
+		chunk->filter_mask = h5_read_u32(r);
+	}
+}
+
+void h5_chunk_element_at(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t i,
+			 struct h5_chunk *chunk)
+{
+	unsigned size = h5_chunk_element_size(index);
+	struct h5_reader r = h5_file_reader(index->file, elements + i * size, size, H5_UNDEF);
+
+	h5_chunk_element_decode(index, &r, chunk);
+	if (chunk->address == H5_UNDEF)
+		*chunk = h5_chunk_absent();
+}
+
+int h5_chunk_elements_walk(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t n,
+			   h5_chunk_visit *visit, void *arg)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		struct h5_chunk chunk;
+
+		h5_chunk_element_at(index, elements, i, &chunk);
+		if (chunk.address != H5_UNDEF)
+			rc = visit(arg, &chunk);
+	}
+	return rc;
+}
+
+uint64_t h5_chunk_address_at(const struct h5_chunk_index *index, const uint8_t *addresses, uint64_t i)
+{
+	unsigned size = h5_file_superblock(index->file)->size_of_offsets;
+	struct h5_reader r = h5_file_reader(index->file, addresses + i * size, size, H5_UNDEF);
+
+	return h5_read_offset(&r);
+}
+
+static int load_page(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	const uint64_t *size = arg;
+	struct h5_reader r;
+	size_t n;
+	int rc;
+
+	/* More than a size_t holds is more than any file has. */
+	if (__builtin_add_overflow(*size, 4, &n))
+		return h5_fail(-EUCLEAN, address, "chunk index page: %ju bytes", (uintmax_t)*size);
+	rc = h5_block_read(file, address, 0, n, "chunk index page", value);
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, *value, n, address);
+	h5_reader_skip(&r, n - 4);
+	rc = h5_reader_checksum(&r, "chunk index page");
+	if (rc)
+		free(*value);
+	*cost = n;
+	return rc;
+}
+
+static const struct h5_block_type chunk_page = {{"chunk index page", free}, load_page};
+
+int h5_chunk_page_get(const struct h5_chunk_index *index, uint64_t address, uint64_t size,
+		      struct h5_lru_entry **ref, const uint8_t **elements)
+{
+	/* A page is verified bytes: nothing but their number settles its form. */
+	int rc = h5_file_block(index->file, &chunk_page, address, size, &size, ref);
+
+	if (!rc)
+		*elements = h5_lru_value(*ref);
+	return rc;
+}

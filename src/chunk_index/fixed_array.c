@@ -1,0 +1,174 @@
+#include "chunk_index/private.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+
+/* The fixed array, specification VII.C: chunk numbers by the maximum dimensions; header, data block, pages.
+ */
+
+static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	struct h5_fixed_array_header *header;
+	uint8_t data[H5_FIXED_ARRAY_HEADER_MAX];
+	struct h5_reader r;
+	size_t got;
+	int rc;
+
+	(void)arg;
+	rc = h5_file_read_some(file, address, data, sizeof data, &got);
+	if (rc)
+		return rc;
+	header = malloc(sizeof *header);
+	if (!header)
+		return h5_fail(-ENOMEM, address, "fixed array header: out of memory");
+	r = h5_file_reader(file, data, got, address);
+	rc = h5_fixed_array_header_decode(&r, header);
+	if (rc) {
+		free(header);
+		return rc;
+	}
+	*value = header;
+	*cost = sizeof *header;
+	return 0;
+}
+
+static const struct h5_block_type fixed_array_header = {{"fixed array header", free}, load_header};
+
+struct data_block {
+	uint64_t size; /* of the bytes */
+	struct h5_fixed_array_block decoded;
+	uint8_t bytes[]; /* verified */
+};
+
+static int load_block(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	const struct h5_fixed_array_header *header = arg;
+	struct data_block *block;
+	size_t n = (size_t)header->block_size;
+	struct h5_reader r;
+	int rc = h5_block_read(file, address, sizeof *block, n, "fixed array data block", value);
+
+	if (rc)
+		return rc;
+	block = *value;
+	block->size = n;
+	r = h5_file_reader(file, block->bytes, n, address);
+	rc = h5_fixed_array_block_decode(&r, header, &block->decoded);
+	if (rc)
+		free(block);
+	*cost = sizeof *block + n;
+	return rc;
+}
+
+static const struct h5_block_type fixed_array_block = {{"fixed array data block", free}, load_block};
+
+static int open_index(struct h5_chunk_index *index)
+{
+	const struct h5_fixed_array_header *header = &index->fixed_array;
+	uint64_t address = index->layout.address;
+	struct h5_lru_entry *ref;
+	int rc = h5_chunk_index_number(index, 0);
+
+	if (!rc)
+		rc = h5_file_block(index->file, &fixed_array_header, address, 0, NULL, &ref);
+	if (rc)
+		return rc;
+	index->fixed_array = *(const struct h5_fixed_array_header *)h5_lru_value(ref);
+	h5_file_put(index->file, ref);
+	if (header->elements != index->count)
+		return h5_fail(-EUCLEAN, address, "fixed array: %ju elements for %ju chunks",
+			       (uintmax_t)header->elements, (uintmax_t)index->count);
+	return h5_chunk_element_check(index, header->client, header->element_size, "fixed array");
+}
+
+static int block_get(const struct h5_chunk_index *index, struct h5_lru_entry **ref,
+		     const struct h5_fixed_array_block **out)
+{
+	const struct h5_fixed_array_header *header = &index->fixed_array;
+	const struct data_block *block;
+	int rc = h5_file_block(index->file, &fixed_array_block, header->data_block, header->address, header,
+			       ref);
+
+	if (rc)
+		return rc;
+	block = h5_lru_value(*ref);
+	/* The cache has what another index read by this header, which somebody may have written since. */
+	if (block->size != header->block_size || !block->decoded.bitmap != !header->pages) {
+		h5_file_put(index->file, *ref);
+		return h5_fail(-EUCLEAN, header->address, "fixed array header: it has changed");
+	}
+	*out = &block->decoded;
+	return 0;
+}
+
+/* *ref is NULL where the page isn't initialised. *size: bytes of elements. */
+static int page_get(const struct h5_chunk_index *index, const struct h5_fixed_array_block *block,
+		    uint64_t page, struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *size)
+{
+	const struct h5_fixed_array_header *header = &index->fixed_array;
+	uint64_t address;
+
+	*ref = NULL;
+	if (!h5_fixed_array_has_page(block, page))
+		return 0;
+	if (!h5_fixed_array_page(header, page, &address, size))
+		return h5_fail(-EUCLEAN, header->data_block, "fixed array: page %ju", (uintmax_t)page);
+	return h5_chunk_page_get(index, address, *size, ref, elements);
+}
+
+static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+{
+	const struct h5_fixed_array_header *header = &index->fixed_array;
+	const struct h5_fixed_array_block *block;
+	struct h5_lru_entry *block_ref, *page_ref = NULL;
+	uint64_t number, size;
+	const uint8_t *elements;
+	int rc;
+
+	if (header->data_block == H5_UNDEF || !h5_chunk_index_number_of(index, scaled, &number) ||
+	    number >= header->elements)
+		return 0;
+	rc = block_get(index, &block_ref, &block);
+	if (rc)
+		return rc;
+	if (header->pages) {
+		rc = page_get(index, block, number / header->page_elements, &page_ref, &elements, &size);
+		if (page_ref)
+			h5_chunk_element_at(index, elements, number % header->page_elements, chunk);
+	} else {
+		h5_chunk_element_at(index, block->elements, number, chunk);
+	}
+	h5_file_put(index->file, page_ref);
+	h5_file_put(index->file, block_ref);
+	return rc;
+}
+
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+{
+	const struct h5_fixed_array_header *header = &index->fixed_array;
+	const struct h5_fixed_array_block *block;
+	struct h5_lru_entry *block_ref;
+	int rc;
+
+	if (header->data_block == H5_UNDEF)
+		return 0;
+	rc = block_get(index, &block_ref, &block);
+	if (rc)
+		return rc;
+	if (!header->pages)
+		rc = h5_chunk_elements_walk(index, block->elements, header->elements, visit, arg);
+	for (uint64_t page = 0; page < header->pages && !rc; page++) {
+		struct h5_lru_entry *page_ref;
+		const uint8_t *elements;
+		uint64_t size;
+
+		rc = page_get(index, block, page, &page_ref, &elements, &size);
+		if (page_ref)
+			rc = h5_chunk_elements_walk(index, elements, size / header->element_size, visit, arg);
+		h5_file_put(index->file, page_ref);
+	}
+	h5_file_put(index->file, block_ref);
+	return rc;
+}
+
+const struct h5_chunk_index_ops h5_chunk_index_fixed_array = {open_index, lookup, walk};

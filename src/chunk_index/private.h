@@ -1,0 +1,84 @@
+/* Between chunk_index.c and the implementations. */
+#ifndef H5_CHUNK_INDEX_PRIVATE_H
+#define H5_CHUNK_INDEX_PRIVATE_H
+
+#include "base/error.h"
+#include "chunk_index/chunk_index.h"
+#include "format/extensible_array.h"
+#include "format/fixed_array.h"
+#include "store/btree2.h"
+
+struct h5_chunk_index_ops {
+	/* Reads the header and checks it, where there is one. May be NULL. */
+	int (*open)(struct h5_chunk_index *index);
+	int (*lookup)(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk);
+	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
+};
+
+extern const struct h5_chunk_index_ops h5_chunk_index_btree1, h5_chunk_index_single, h5_chunk_index_implicit,
+	h5_chunk_index_fixed_array, h5_chunk_index_extensible_array, h5_chunk_index_btree2;
+
+struct h5_chunk_index {
+	const struct h5_chunk_index_ops *ops; /* not called where the layout has no address */
+	struct h5_file *file;		      /* borrowed */
+	struct h5_chunk_layout layout;
+	uint64_t max[H5_RANK_MAX]; /* maximum dimensions of the dataset, H5_UNLIMITED */
+	uint8_t layout_version;
+	bool filtered;
+	uint64_t chunk_size; /* bytes, unfiltered */
+	uint8_t size_width;  /* bytes of a filtered element's Chunk Size */
+
+	/* Where chunks are numbered: chunks that one step along a dimension passes, and the number of all. */
+	uint64_t step[H5_RANK_MAX];
+	uint64_t count;
+	union {
+		struct h5_fixed_array_header fixed_array;
+		struct h5_extensible_array_header extensible_array;
+		struct h5_btree2 btree2;
+	};
+};
+
+/* Bytes that a chunk takes in an index: address O, and if filtered chunk size and filter mask 4;
+ * specification VII.C, Data Block Element. */
+unsigned h5_chunk_element_size(const struct h5_chunk_index *index);
+/* Checks what an array's header says of its elements. */
+int h5_chunk_element_check(const struct h5_chunk_index *index, unsigned client, unsigned size,
+			   const char *what);
+void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk);
+/* Element i of many. */
+void h5_chunk_element_at(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t i,
+			 struct h5_chunk *chunk);
+/* Visits those of n elements that are stored. */
+int h5_chunk_elements_walk(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t n,
+			   h5_chunk_visit *visit, void *arg);
+/* Address i of many, as blocks list their children. */
+uint64_t h5_chunk_address_at(const struct h5_chunk_index *index, const uint8_t *addresses, uint64_t i);
+
+/* Numbers the chunks in row-major order of the maximum dimensions, dimension `slowest` moved to the front (0:
+ * as they are); that one alone may be unlimited, and `count` with it. */
+int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest);
+/* A chunk's number; false where it is not to be had in 64 bits. */
+bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number);
+
+/* A page: `size` bytes of elements and a checksum, through the cache. `elements` is valid until *ref is put.
+ */
+int h5_chunk_page_get(const struct h5_chunk_index *index, uint64_t address, uint64_t size,
+		      struct h5_lru_entry **ref, const uint8_t **elements);
+
+/* Takes the bytes of a block off those that a walk over a file of this size can still meet: blocks do not
+ * overlap, so a walk that wants more goes over some of them again. */
+static inline int h5_chunk_index_spend(const struct h5_chunk_index *index, uint64_t *left, uint64_t bytes)
+{
+	if (bytes > *left)
+		return h5_fail(-EUCLEAN, index->layout.address,
+			       "chunk index: more blocks than the file can hold");
+	*left -= bytes;
+	return 0;
+}
+
+static inline struct h5_chunk h5_chunk_absent(void)
+{
+	return (struct h5_chunk){.address = H5_UNDEF};
+}
+
+#endif

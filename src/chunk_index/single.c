@@ -1,0 +1,27 @@
+#include "chunk_index/private.h"
+
+/* The single chunk index, specification VII.A: the layout message has the chunk itself. */
+
+static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+{
+	const struct h5_chunk_layout *layout = &index->layout;
+
+	for (unsigned i = 0; i < layout->rank; i++)
+		if (scaled[i])
+			return 0;
+	chunk->address = layout->address;
+	chunk->size = layout->single.filtered ? layout->single.size : index->chunk_size;
+	chunk->filter_mask = layout->single.filtered ? layout->single.filter_mask : 0;
+	return 0;
+}
+
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+{
+	const uint64_t first[H5_RANK_MAX] = {0};
+	struct h5_chunk chunk;
+	int rc = lookup(index, first, &chunk);
+
+	return rc ? rc : visit(arg, &chunk);
+}
+
+const struct h5_chunk_index_ops h5_chunk_index_single = {NULL, lookup, walk};

@@ -1,0 +1,45 @@
+/* Fixed array, the chunk index of datasets whose maximum dimensions are fixed. Specification VII.C (Appendix
+ * C).
+ *
+ * A header and a data block. The data block holds the elements, or, where they are more than fit a page, a
+ * bitmap of the pages that are initialised; the pages follow it at once, each with a checksum of its own. */
+#ifndef H5_FORMAT_FIXED_ARRAY_H
+#define H5_FORMAT_FIXED_ARRAY_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { H5_FIXED_ARRAY_HEADER_MAX = 28 }; /* bytes */
+
+struct h5_fixed_array_header {
+	uint64_t address; /* its own */
+	uint8_t client;	  /* client ID */
+	uint8_t element_size;
+	uint64_t elements;   /* in all: Max Num Entries */
+	uint64_t data_block; /* address; H5_UNDEF: nothing stored */
+	/* computed: */
+	uint64_t page_elements; /* elements of a page but the last */
+	uint64_t pages;		/* 0: the data block is not paged */
+	uint64_t block_size;	/* bytes of the data block without its pages */
+};
+
+struct h5_fixed_array_block {
+	const uint8_t *bitmap;	 /* paged */
+	const uint8_t *elements; /* not paged */
+				 /* both borrowed from the reader's memory */
+};
+
+int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_header *header);
+int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array_header *header,
+				struct h5_fixed_array_block *block);
+
+bool h5_fixed_array_has_page(const struct h5_fixed_array_block *block, uint64_t page);
+/* Where a page begins, and the bytes of its elements; a checksum follows them. False where the address
+ * overflows. */
+bool h5_fixed_array_page(const struct h5_fixed_array_header *header, uint64_t page, uint64_t *address,
+			 uint64_t *size);
+
+#endif
