@@ -185,8 +185,7 @@ static int index_block_get(const struct h5_chunk_index *index, struct h5_lru_ent
 	struct shape shape;
 
 	shape_init(index, 0, &shape);
-	return block_get(index, &index_block, shape.header->index_block, &shape,
-			 shape.header->index_block_size, ref, block);
+	return block_get(index, &index_block, shape.header->index_block, &shape, ref, block);
 }
 
 /* The super block; *ref and *block are NULL where it is not stored, or in the index block. */
