@@ -3,5 +3,6 @@ libh5fs_a_SOURCES += \
 	src/dataset/contiguous.c \
 	src/dataset/dataset.c \
 	src/dataset/dataset.h \
+	src/dataset/external.c \
 	src/dataset/layouts.h \
 	src/dataset/virtual.c
