@@ -17,10 +17,14 @@ libh5fs_a_SOURCES += \
 	src/format/fixed_array.h \
 	src/format/fractal_heap.c \
 	src/format/fractal_heap.h \
+	src/format/global_heap.c \
+	src/format/global_heap.h \
 	src/format/header_messages.c \
 	src/format/header_messages.h \
 	src/format/layout.c \
 	src/format/layout.h \
+	src/format/link.c \
+	src/format/link.h \
 	src/format/object_header.c \
 	src/format/object_header.h \
 	src/format/pipeline.c \
@@ -30,4 +34,6 @@ libh5fs_a_SOURCES += \
 	src/format/shared_message.c \
 	src/format/shared_message.h \
 	src/format/superblock.c \
-	src/format/superblock.h
+	src/format/superblock.h \
+	src/format/symbol_table.c \
+	src/format/symbol_table.h

@@ -1,21 +1,20 @@
-/* Groups: links by name and all of them, from symbol tables, link messages, and dense storage (fractal heap and
- * version 2 B-tree). Specification IV.A.2.c, IV.A.2.g, IV.A.2.r, III.B to III.G. */
+/* Groups: links by name and all of them, from symbol tables, link messages, and dense storage (fractal heap
+ * and version 2 B-tree). Specification IV.A.2.c, IV.A.2.g, IV.A.2.r, III.B to III.G. */
 #ifndef H5_OBJECT_GROUP_H
 #define H5_OBJECT_GROUP_H
 
+#include "format/link.h"
 #include "object/object.h"
 
-enum h5_link_type { H5_LINK_HARD = 0, H5_LINK_SOFT = 1, H5_LINK_EXTERNAL = 64 }; /* 65 to 255: user-defined */
-
-/* One link. Its pointers are valid during a visit; h5_group_lookup() gives an owned one. Names and targets may hold
- * any byte. */
+/* One link. Its pointers are valid during a visit; h5_group_lookup() gives an owned one. Names and targets
+ * may hold any byte. */
 struct h5_link {
 	uint8_t type; /* enum h5_link_type, or a user-defined class */
 	const char *name;
 	size_t name_size;
 	bool has_order;
-	int64_t order; /* creation order */
-	uint64_t address; /* hard: of the object header */
+	int64_t order;	    /* creation order */
+	uint64_t address;   /* hard: of the object header */
 	const char *target; /* soft: the path; external: the path inside the other file */
 	size_t target_size;
 	const char *file; /* external */
@@ -35,7 +34,8 @@ int h5_group_lookup(struct h5_file *file, const struct h5_object *group, const c
 		    struct h5_link *link);
 void h5_link_release(struct h5_link *link); /* may run twice */
 
-/* Every link; a result other than 0 of `visit` ends the walk and is returned. No name comes twice. */
+/* Every link; a result other than 0 of `visit` ends the walk and is returned. No name comes twice. Links that
+ * cannot be read are left out: after all others have been visited, the first such error is returned. */
 typedef int h5_link_visit(void *arg, const struct h5_link *link);
 int h5_group_iterate(struct h5_file *file, const struct h5_object *group, enum h5_link_order order,
 		     h5_link_visit *visit, void *arg);

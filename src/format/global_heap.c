@@ -1,0 +1,105 @@
+#include "format/global_heap.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+
+enum { INDEXES_MAX = UINT16_MAX };
+
+static size_t aligned(size_t n)
+{
+	return (n + 7) & ~(size_t)7;
+}
+
+/*   size  field
+ *      4  signature GCOL
+ *      1  version, 1
+ *      3  reserved
+ *      L  size of the collection
+ *         up to a multiple of 8; then objects */
+int h5_global_heap_size(struct h5_reader *prefix, uint64_t *size)
+{
+	bool is_collection = h5_read_signature(prefix, "GCOL");
+	uint8_t version = h5_read_u8(prefix);
+
+	if (!is_collection)
+		return h5_fail(-EUCLEAN, prefix->address, "global heap collection: wrong signature");
+	if (version != 1)
+		return h5_fail(-EUCLEAN, prefix->address, "global heap collection: version %u", version);
+	h5_reader_skip(prefix, 3);
+	*size = h5_read_length(prefix);
+	return h5_reader_check(prefix, "global heap collection");
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct h5_global_heap_object *x = a, *y = b;
+
+	if (x->index != y->index)
+		return x->index < y->index ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int append(struct h5_global_heap_object **objects, unsigned *count,
+		  struct h5_global_heap_object object)
+{
+	/* Powers of two have just been filled. */
+	if (!(*count & (*count - 1))) {
+		struct h5_global_heap_object *more =
+			realloc(*objects, (*count ? 2u * *count : 1u) * sizeof *more);
+
+		if (!more)
+			return h5_fail(-ENOMEM, H5_UNDEF, "global heap collection: out of memory");
+		*objects = more;
+	}
+	(*objects)[(*count)++] = object;
+	return 0;
+}
+
+/* Object.
+ *
+ *   size  field
+ *      2  index; 0: free space, its size counts the object header too
+ *      2  reference count
+ *      4  reserved
+ *      L  size of the data
+ *         up to a multiple of 8; data, up to a multiple of 8
+ *
+ * An object that passes the collection's end is where reading stops: those before it are good. */
+int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **objects, unsigned *count)
+{
+	size_t field = 8u + r->size_of_lengths, header = aligned(field);
+	int rc = 0;
+
+	*objects = NULL;
+	*count = 0;
+	h5_reader_skip(r, header);
+	while (!rc && *count < INDEXES_MAX && h5_reader_left(r) >= header) {
+		struct h5_global_heap_object object;
+		uint64_t step;
+
+		object.index = h5_read_u16(r);
+		h5_reader_skip(r, 6);
+		object.size = h5_read_length(r);
+		h5_reader_skip(r, header - field);
+		object.offset = h5_reader_at(r);
+		if (object.size > h5_reader_left(r) + (object.index ? 0 : header))
+			break;
+		step = aligned(object.size);
+		if (!object.index) {
+			if (object.size < header)
+				break;
+			step -= header;
+		} else {
+			rc = append(objects, count, object);
+		}
+		if (step > h5_reader_left(r))
+			break;
+		h5_reader_skip(r, step);
+	}
+	if (rc)
+		free(*objects);
+	else if (*count)
+		qsort(*objects, *count, sizeof **objects, by_index);
+	return rc;
+}

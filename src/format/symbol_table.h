@@ -1,0 +1,51 @@
+/* Old-style groups: symbol table message, symbol table nodes and the header of the local heap.
+ * Specification IV.A.2.r, III.B, III.C, III.D. */
+#ifndef H5_FORMAT_SYMBOL_TABLE_H
+#define H5_FORMAT_SYMBOL_TABLE_H
+
+#include "base/reader.h"
+
+#include <stdint.h>
+
+struct h5_symbol_table {
+	uint64_t btree; /* version 1 B-tree, whose leaves point to symbol table nodes */
+	uint64_t heap;	/* local heap of names */
+};
+
+int h5_symbol_table_decode(struct h5_reader *r, struct h5_symbol_table *table);
+
+enum h5_symbol_cache {
+	H5_SYMBOL_NOTHING = 0,
+	H5_SYMBOL_GROUP = 1, /* the object is a group */
+	H5_SYMBOL_SOFT = 2,  /* the entry is a soft link */
+};
+
+struct h5_symbol {
+	uint64_t name;	  /* offset in the local heap */
+	uint64_t address; /* of the object header */
+	uint32_t cache;	  /* enum h5_symbol_cache */
+	uint32_t target;  /* soft: offset in the local heap */
+};
+
+struct h5_symbol_node {
+	unsigned count;
+	struct h5_symbol symbols[]; /* by name */
+};
+
+enum { H5_SYMBOL_NODE_PREFIX = 8 };
+
+/* Bytes of a node, by its prefix. */
+int h5_symbol_node_size(struct h5_reader *prefix, size_t *size);
+/* One allocation; free() it. */
+int h5_symbol_node_decode(struct h5_reader *r, struct h5_symbol_node **node, size_t *cost);
+
+struct h5_local_heap_header {
+	uint64_t size; /* of the data segment */
+	uint64_t data; /* its address */
+};
+
+enum { H5_LOCAL_HEAP_MAX = 32 }; /* bytes of the largest header */
+
+int h5_local_heap_decode(struct h5_reader *r, struct h5_local_heap_header *heap);
+
+#endif

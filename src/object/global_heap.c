@@ -1,0 +1,104 @@
+#include "object/global_heap.h"
+
+#include "base/error.h"
+#include "format/global_heap.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+
+struct collection {
+	uint8_t *data;
+	struct h5_global_heap_object *objects; /* by index */
+	unsigned count;
+};
+
+static void release_collection(void *value)
+{
+	struct collection *c = value;
+
+	free(c->objects);
+	free(c->data);
+	free(c);
+}
+
+static int read_size(struct h5_file *file, uint64_t address, uint64_t *size)
+{
+	uint8_t prefix[H5_GLOBAL_HEAP_PREFIX];
+	struct h5_reader r;
+	int rc = h5_file_read(file, address, prefix, sizeof prefix);
+
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, prefix, sizeof prefix, address);
+	return h5_global_heap_size(&r, size);
+}
+
+static int load_collection(struct h5_file *file, uint64_t address, const void *arg, void **value,
+			   size_t *cost)
+{
+	struct collection *c;
+	struct h5_reader r;
+	uint64_t size;
+	void *data;
+	int rc = read_size(file, address, &size);
+
+	(void)arg;
+	if (rc)
+		return rc;
+	c = calloc(1, sizeof *c);
+	if (!c)
+		return h5_fail(-ENOMEM, address, "global heap collection: out of memory");
+	rc = h5_block_read(file, address, 0, size, "global heap collection", &data);
+	if (!rc) {
+		c->data = data;
+		r = h5_file_reader(file, data, size, address);
+		rc = h5_global_heap_decode(&r, &c->objects, &c->count);
+	}
+	if (rc) {
+		release_collection(c);
+		return rc;
+	}
+	*value = c;
+	*cost = sizeof *c + size + c->count * sizeof *c->objects;
+	return 0;
+}
+
+static const struct h5_block_type collection_block = {{"global heap collection", release_collection},
+						      load_collection};
+
+/* The first of those with the index, NULL: none. */
+static const struct h5_global_heap_object *find(const struct collection *c, uint32_t index)
+{
+	unsigned low = 0, high = c->count;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+
+		if (c->objects[middle].index < index)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < c->count && c->objects[low].index == index ? &c->objects[low] : NULL;
+}
+
+int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,
+		       const uint8_t **data, size_t *size)
+{
+	const struct h5_global_heap_object *object;
+	const struct collection *c;
+	int rc = h5_file_block(file, &collection_block, address, 0, NULL, ref);
+
+	if (rc)
+		return rc;
+	c = h5_lru_value(*ref);
+	object = find(c, index);
+	if (!object) {
+		h5_file_put(file, *ref);
+		*ref = NULL;
+		return h5_fail(-EUCLEAN, address, "global heap collection: no object %u", index);
+	}
+	*data = c->data + object->offset;
+	*size = object->size;
+	return 0;
+}

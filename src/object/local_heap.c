@@ -1,0 +1,91 @@
+#include "object/local_heap.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "format/symbol_table.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The data segment of a large group has many megabytes: it is cached in pieces. */
+enum { PIECE = 1 << 16 };
+
+static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	uint8_t data[H5_LOCAL_HEAP_MAX];
+	struct h5_local_heap_header header, *copy;
+	struct h5_reader r;
+	size_t got;
+	int rc = h5_file_read_some(file, address, data, sizeof data, &got);
+
+	(void)arg;
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, got, address);
+	rc = h5_local_heap_decode(&r, &header);
+	if (rc)
+		return rc;
+	copy = malloc(sizeof *copy);
+	if (!copy)
+		return h5_fail(-ENOMEM, address, "local heap: out of memory");
+	*copy = header;
+	*value = copy;
+	*cost = sizeof *copy;
+	return 0;
+}
+
+static const struct h5_block_type header_block = {{"local heap", free}, load_header};
+
+int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_heap *heap)
+{
+	const struct h5_local_heap_header *header;
+	struct h5_lru_entry *ref;
+	int rc = h5_file_block(file, &header_block, address, 0, NULL, &ref);
+
+	if (rc)
+		return rc;
+	header = h5_lru_value(ref);
+	*heap = (struct h5_local_heap){file, header->data, header->size};
+	h5_file_put(file, ref);
+	return 0;
+}
+
+/* A piece is its bytes; their number is the variant. */
+static int load_piece(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	*cost = *(const size_t *)arg;
+	return h5_block_read(file, address, 0, *cost, "local heap", value);
+}
+
+static const struct h5_block_type piece_block = {{"local heap data", free}, load_piece};
+
+int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct h5_buf *text)
+{
+	while (offset < heap->size) {
+		uint64_t begin = offset - offset % PIECE, address;
+		size_t size = (size_t)h5_min(PIECE, heap->size - begin), left, n;
+		struct h5_lru_entry *ref;
+		const char *at;
+		int rc;
+
+		if (!h5_add(heap->address, begin, &address))
+			return h5_fail(-EUCLEAN, heap->address, "local heap: beyond the end of the file");
+		rc = h5_file_block(heap->file, &piece_block, address, size, &size, &ref);
+		if (rc)
+			return rc;
+		at = (const char *)h5_lru_value(ref) + (offset - begin);
+		left = size - (size_t)(offset - begin);
+		n = strnlen(at, left);
+		h5_buf_add(text, at, n);
+		h5_file_put(heap->file, ref);
+		if (text->err)
+			return h5_fail(text->err == -ENOMEM ? -ENOMEM : -EUCLEAN, heap->address,
+				       "local heap: a text that is too long");
+		if (n < left)
+			return 0;
+		offset += n;
+	}
+	return h5_fail(-EUCLEAN, heap->address, "local heap: a text at offset %llu does not end in the heap",
+		       (unsigned long long)offset);
+}

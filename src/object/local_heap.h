@@ -1,0 +1,19 @@
+/* Local heap: the names of an old-style group. Specification III.D. */
+#ifndef H5_OBJECT_LOCAL_HEAP_H
+#define H5_OBJECT_LOCAL_HEAP_H
+
+#include "base/buf.h"
+#include "store/file.h"
+
+/* A plain struct: nothing to release. */
+struct h5_local_heap {
+	struct h5_file *file;	/* borrowed */
+	uint64_t address, size; /* of the data segment */
+};
+
+int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_heap *heap);
+
+/* Appends the text at the offset, without its NUL; a text that does not end in the heap is -EUCLEAN. */
+int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct h5_buf *text);
+
+#endif

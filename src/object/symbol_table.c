@@ -1,0 +1,240 @@
+#include "object/symbol_table.h"
+
+#include "base/error.h"
+#include "object/damage.h"
+#include "object/name.h"
+#include "store/block.h"
+#include "store/btree1.h"
+
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+enum { NAME_MAX_SIZE = 1 << 20 };
+
+static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	uint8_t prefix[H5_SYMBOL_NODE_PREFIX];
+	struct h5_symbol_node *node;
+	struct h5_reader r;
+	size_t size;
+	void *data;
+	int rc = h5_file_read(file, address, prefix, sizeof prefix);
+
+	(void)arg;
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, prefix, sizeof prefix, address);
+	rc = h5_symbol_node_size(&r, &size);
+	if (!rc)
+		rc = h5_block_read(file, address, 0, size, "symbol table node", &data);
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, size, address);
+	rc = h5_symbol_node_decode(&r, &node, cost);
+	if (!rc)
+		*value = node;
+	free(data);
+	return rc;
+}
+
+static const struct h5_block_type node_block = {{"symbol table node", free}, load_node};
+
+struct search {
+	struct h5_file *file;
+	struct h5_local_heap heap;
+	const char *name;
+	size_t size;
+	struct h5_buf text;
+};
+
+/* What is sought against the name at an offset of the heap: <0, 0, >0 in *order. */
+static int compare(struct search *s, uint64_t offset, int *order)
+{
+	int rc;
+
+	s->text.size = 0;
+	rc = h5_local_heap_text(&s->heap, offset, &s->text);
+	if (!rc)
+		*order = h5_name_compare(s->name, s->size, s->text.data, s->text.size);
+	return rc;
+}
+
+/* The child that a name belongs to: the first whose upper key is not below it, since child i holds the names
+ * beyond key i up to and with key i + 1. */
+static int find_child(struct search *s, const struct h5_btree1_node *node, uint64_t *child)
+{
+	unsigned low = 0, high = node->count;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+		int order, rc = compare(s, node->names[middle + 1], &order);
+
+		if (rc)
+			return rc;
+		if (order > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == node->count)
+		return -ENOENT;
+	*child = node->children[low];
+	return 0;
+}
+
+static int find_symbol(struct search *s, const struct h5_symbol_node *node, struct h5_symbol *symbol)
+{
+	unsigned low = 0, high = node->count;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+		int order, rc = compare(s, node->symbols[middle].name, &order);
+
+		if (rc)
+			return rc;
+		if (!order) {
+			*symbol = node->symbols[middle];
+			return 0;
+		}
+		if (order > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return -ENOENT;
+}
+
+/* From the root of the B-tree to the symbol table node; the level falls at each step. */
+static int descend(struct search *s, uint64_t root, struct h5_symbol *symbol)
+{
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+	uint64_t address = root;
+	int rc, level = -1;
+
+	do {
+		rc = h5_btree1_node_get(s->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
+		if (rc)
+			return rc;
+		level = node->level - 1;
+		rc = find_child(s, node, &address);
+		h5_file_put(s->file, ref);
+		if (rc)
+			return rc;
+	} while (level >= 0);
+	rc = h5_file_block(s->file, &node_block, address, 0, NULL, &ref);
+	if (rc)
+		return rc;
+	rc = find_symbol(s, h5_lru_value(ref), symbol);
+	h5_file_put(s->file, ref);
+	return rc;
+}
+
+int h5_symbol_table_lookup(struct h5_file *file, const struct h5_symbol_table *table, const char *name,
+			   size_t size, struct h5_symbol *symbol)
+{
+	struct search s = {.file = file, .name = name, .size = size};
+	int rc = h5_local_heap_open(file, table->heap, &s.heap);
+
+	if (rc)
+		return rc;
+	h5_buf_init(&s.text, NAME_MAX_SIZE);
+	rc = descend(&s, table->btree, symbol);
+	h5_buf_release(&s.text);
+	return rc;
+}
+
+struct seen {
+	uint64_t address;
+	UT_hash_handle hh;
+};
+
+struct walk {
+	struct h5_file *file;
+	h5_symbol_visit *visit;
+	void *arg;
+	bool stopped; /* by `visit`: its result is the walk's */
+	struct h5_damage damage;
+	struct seen *seen; /* nodes: none may come twice, whatever the tree claims */
+};
+
+static int mark_seen(struct walk *w, uint64_t address)
+{
+	struct seen *seen;
+
+	HASH_FIND(hh, w->seen, &address, sizeof address, seen);
+	if (seen)
+		return h5_fail(-EUCLEAN, address, "symbol table: a node belongs to two places");
+	seen = calloc(1, sizeof *seen);
+	if (!seen)
+		return h5_fail(-ENOMEM, address, "symbol table: out of memory");
+	seen->address = address;
+	HASH_ADD(hh, w->seen, address, sizeof seen->address, seen);
+	if (!seen->hh.tbl) {
+		free(seen);
+		return h5_fail(-ENOMEM, address, "symbol table: out of memory");
+	}
+	return 0;
+}
+
+static void forget_seen(struct walk *w)
+{
+	struct seen *seen, *next;
+
+	HASH_ITER(hh, w->seen, seen, next)
+	{
+		HASH_DEL(w->seen, seen);
+		free(seen);
+	}
+}
+
+static int walk_symbols(struct walk *w, uint64_t address)
+{
+	const struct h5_symbol_node *node;
+	struct h5_lru_entry *ref;
+	int rc = mark_seen(w, address);
+
+	if (!rc)
+		rc = h5_file_block(w->file, &node_block, address, 0, NULL, &ref);
+	if (rc)
+		return rc;
+	node = h5_lru_value(ref);
+	for (unsigned i = 0; i < node->count && !rc; i++)
+		rc = w->visit(w->arg, &node->symbols[i]);
+	w->stopped = rc;
+	h5_file_put(w->file, ref);
+	return rc;
+}
+
+/* The level falls with each step down: at most H5_BTREE1_DEPTH of them. */
+static int walk_tree(struct walk *w, uint64_t address, int level)
+{
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+	int rc = mark_seen(w, address);
+
+	if (!rc)
+		rc = h5_btree1_node_get(w->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < node->count && !rc; i++) {
+		rc = node->level ? walk_tree(w, node->children[i], node->level - 1)
+				 : walk_symbols(w, node->children[i]);
+		if (rc && !w->stopped)
+			rc = h5_damage_note(&w->damage, rc);
+	}
+	h5_file_put(w->file, ref);
+	return rc;
+}
+
+int h5_symbol_table_iterate(struct h5_file *file, const struct h5_symbol_table *table, h5_symbol_visit *visit,
+			    void *arg)
+{
+	struct walk w = {.file = file, .visit = visit, .arg = arg};
+	int rc = walk_tree(&w, table->btree, -1);
+
+	forget_seen(&w);
+	return rc ? rc : h5_damage_result(&w.damage);
+}
