@@ -21,9 +21,11 @@ libh5fs_a_SOURCES += \
 	src/object/object.h \
 	src/object/path.c \
 	src/object/path.h \
+	src/object/reference.c \
 	src/object/shared_table.c \
 	src/object/shared_table.h \
 	src/object/symbol_table.c \
 	src/object/symbol_table.h \
+	src/object/value.c \
 	src/object/value.h \
 	src/object/value_private.h

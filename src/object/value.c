@@ -1,0 +1,229 @@
+/* Values as JSON and as the text of attributes. */
+#include "object/value_private.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "object/global_heap.h"
+
+#include <string.h>
+
+/* A string is written as it is, without quotes, where `bare`: only of a value that stands alone. */
+static int value(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
+		 bool bare, struct h5_buf *out);
+
+/* Elements nested by dimension; *data is passed over. Everything writes a byte at least, so the buffer's
+ * limit bounds the walk. */
+static int array(const struct h5_value_context *context, const struct h5_datatype *base, unsigned rank,
+		 const uint64_t *dims, const uint8_t **data, struct h5_buf *out)
+{
+	int rc = 0;
+
+	if (!rank) {
+		rc = value(context, base, *data, false, out);
+		*data += base->size;
+		return rc;
+	}
+	h5_buf_byte(out, '[');
+	for (uint64_t i = 0; i < dims[0] && !rc; i++) {
+		if (i)
+			h5_buf_byte(out, ',');
+		rc = array(context, base, rank - 1, dims + 1, data, out);
+		if (!rc)
+			rc = out->err;
+	}
+	h5_buf_byte(out, ']');
+	return rc;
+}
+
+/* Bytes of a fixed-length string without its padding. */
+static size_t string_length(const struct h5_datatype *t, const uint8_t *data)
+{
+	char pad = t->string.padding == H5_PAD_SPACEPAD ? ' ' : 0;
+	size_t n = t->size;
+
+	if (t->string.padding == H5_PAD_NULLTERM)
+		return strnlen((const char *)data, n);
+	while (n && data[n - 1] == pad)
+		n--;
+	return n;
+}
+
+/* A variable-length element: 4 elements, O address of a global heap collection, 4 index in it.
+ *
+ * *data are count x size of the base type, borrowed until h5_file_put(*ref); count 0: nothing is stored. */
+static int vlen_open(struct h5_file *file, const struct h5_datatype *t, const uint8_t *element,
+		     struct h5_lru_entry **ref, const uint8_t **data, uint64_t *count)
+{
+	struct h5_reader r = h5_file_reader(file, element, t->size, H5_UNDEF);
+	uint64_t n = h5_read_u32(&r), address = h5_read_offset(&r), bytes;
+	uint32_t index = h5_read_u32(&r);
+	size_t size;
+	int rc = h5_reader_check(&r, "variable-length element");
+
+	*ref = NULL;
+	*count = 0;
+	if (rc || !n || !address || address == H5_UNDEF)
+		return rc;
+	rc = h5_global_heap_get(file, address, index, ref, data, &size);
+	if (rc)
+		return rc;
+	if (!h5_mul(n, t->vlen.is_string ? 1 : t->vlen.base->size, &bytes) || bytes > size) {
+		h5_file_put(file, *ref);
+		*ref = NULL;
+		return h5_fail(-EUCLEAN, address,
+			       "variable-length element: longer than its global heap object");
+	}
+	*count = n;
+	return 0;
+}
+
+static int vlen_string(struct h5_file *file, const struct h5_datatype *t, const uint8_t *element, bool bare,
+		       struct h5_buf *out)
+{
+	struct h5_lru_entry *ref;
+	const uint8_t *data;
+	uint64_t n;
+	int rc = vlen_open(file, t, element, &ref, &data, &n);
+
+	if (rc)
+		return rc;
+	if (n)
+		h5_string_text(out, (const char *)data, strnlen((const char *)data, n), bare);
+	else
+		h5_string_text(out, "", 0, bare);
+	h5_file_put(file, ref);
+	return 0;
+}
+
+int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			 struct h5_buf *out)
+{
+	int rc = vlen_string(file, type, data, true, out);
+
+	return rc ? rc : out->err;
+}
+
+static int vlen(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *element,
+		bool bare, struct h5_buf *out)
+{
+	struct h5_lru_entry *ref;
+	const uint8_t *data;
+	uint64_t n;
+	int rc;
+
+	if (t->vlen.is_string)
+		return vlen_string(context->file, t, element, bare, out);
+	rc = vlen_open(context->file, t, element, &ref, &data, &n);
+	if (!rc)
+		rc = array(context, t->vlen.base, 1, &n, &data, out);
+	h5_file_put(context->file, ref);
+	return rc;
+}
+
+static void float_json(const struct h5_datatype *t, const uint8_t *data, bool bare, struct h5_buf *out)
+{
+	char text[H5_FLOAT_TEXT_MAX];
+
+	if (h5_float_format(t, data, text))
+		h5_buf_text(out, text);
+	else
+		h5_string_text(out, text, strlen(text), bare);
+}
+
+static void opaque(const struct h5_datatype *t, const uint8_t *data, bool bare, struct h5_buf *out)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	if (!bare)
+		h5_buf_byte(out, '"');
+	for (uint32_t i = 0; i < t->size && !out->err; i++)
+		h5_buf_add(out, (const char[]){digits[data[i] >> 4], digits[data[i] & 15]}, 2);
+	if (!bare)
+		h5_buf_byte(out, '"');
+}
+
+static void enumeration(const struct h5_datatype *t, const uint8_t *data, bool bare, struct h5_buf *out)
+{
+	const struct h5_enum_member *m = h5_datatype_enum_member(t, data);
+
+	if (m)
+		h5_string_text(out, m->name, strlen(m->name), bare);
+	else
+		h5_integer_text(out, t->enumeration.base, data);
+}
+
+static int compound(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
+		    struct h5_buf *out)
+{
+	int rc = 0;
+
+	h5_buf_byte(out, '{');
+	for (unsigned i = 0; i < t->compound.count && !rc; i++) {
+		const struct h5_member *m = &t->compound.members[i];
+
+		if (i)
+			h5_buf_byte(out, ',');
+		h5_json_string(out, m->name, strlen(m->name));
+		h5_buf_byte(out, ':');
+		rc = value(context, m->type, data + m->offset, false, out);
+		if (!rc)
+			rc = out->err;
+	}
+	h5_buf_byte(out, '}');
+	return rc;
+}
+
+static int value(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
+		 bool bare, struct h5_buf *out)
+{
+	switch (t->class) {
+	case H5_CLASS_INTEGER:
+	case H5_CLASS_BITFIELD:
+	case H5_CLASS_TIME:
+		h5_integer_text(out, t, data);
+		return 0;
+	case H5_CLASS_FLOAT:
+		float_json(t, data, bare, out);
+		return 0;
+	case H5_CLASS_STRING:
+		h5_string_text(out, (const char *)data, string_length(t, data), bare);
+		return 0;
+	case H5_CLASS_OPAQUE:
+		opaque(t, data, bare, out);
+		return 0;
+	case H5_CLASS_ENUM:
+		enumeration(t, data, bare, out);
+		return 0;
+	case H5_CLASS_COMPOUND:
+		return compound(context, t, data, out);
+	case H5_CLASS_REFERENCE:
+		return h5_reference_json(context, t, data, bare, out);
+	case H5_CLASS_VLEN:
+		return vlen(context, t, data, bare, out);
+	case H5_CLASS_ARRAY:
+		return array(context, t->array.base, t->array.rank, t->array.dims, &data, out);
+	case H5_CLASS_COMPLEX:
+		return array(context, t->complex.base, 1, &(const uint64_t){2}, &data, out);
+	}
+	return -EINVAL;
+}
+
+int h5_value_json(const struct h5_value_context *context, const struct h5_datatype *type, const uint8_t *data,
+		  struct h5_buf *out)
+{
+	int rc = value(context, type, data, false, out);
+
+	return rc ? rc : out->err;
+}
+
+int h5_value_text(const struct h5_value_context *context, const struct h5_datatype *type,
+		  const struct h5_dataspace *space, const uint8_t *data, struct h5_buf *out)
+{
+	int rc = 0;
+
+	if (space->kind == H5_SPACE_SIMPLE)
+		rc = array(context, type, space->rank, space->dims, &data, out);
+	else if (space->kind == H5_SPACE_SCALAR)
+		rc = value(context, type, data, true, out);
+	return rc ? rc : out->err;
+}
