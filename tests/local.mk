@@ -7,11 +7,22 @@ EXTRA_DIST += tests/unit.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS)
 
+# Whole-mount tests: one program a topic.
+MOUNT_TESTS =
+
+EXTRA_DIST += $(MOUNT_TESTS) tests/mountlib.py tests/copytree.py tests/copy_corpus.py tests/make_worked_example.py
+
+TESTS = $(MOUNT_TESTS)
 if HAVE_CHECK
 check_PROGRAMS = $(UNIT_TESTS)
-TESTS = $(UNIT_TESTS)
+TESTS += $(UNIT_TESTS)
 endif
-AM_TESTS_ENVIRONMENT = H5FS_TEST_DATA=$(abs_builddir)/tests/data; export H5FS_TEST_DATA;
+TEST_EXTENSIONS = .py
+PY_LOG_COMPILER = $(PYTHON3)
+AM_TESTS_ENVIRONMENT = \
+	H5FS=$(abs_builddir)/src/h5fs; export H5FS; \
+	H5FS_TEST_DATA=$(abs_builddir)/tests/data; export H5FS_TEST_DATA; \
+	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
 FIXTURES =
@@ -25,3 +36,23 @@ tests/data/stamp: $(FIXTURES)
 
 clean-local:
 	rm -rf tests/data
+
+# Real files and what libhdf5 says of them; not part of the project.
+CONFORMANCE = $(top_srcdir)/../shared/conformance
+need_conformance = \
+	test -f $(CONFORMANCE)/check.py || { \
+		echo "no conformance files at $(CONFORMANCE): skipped"; \
+		echo "0 passed, 0 failed, 1 skipped"; exit 0; }; \
+	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE
+
+.PHONY: conformance conformance-copy
+conformance: src/h5fs
+	@$(need_conformance); status=0; \
+	check() { $(PYTHON3) $(CONFORMANCE)/check.py --h5fs src/h5fs "$$@" || status=1; }; \
+	check --corpus $(CONFORMANCE)/corpus --truth $(CONFORMANCE)/truth --list $(CONFORMANCE)/core.txt; \
+	check --corpus $(CONFORMANCE)/edge/corpus --truth $(CONFORMANCE)/edge/truth; \
+	exit $$status
+
+conformance-copy: src/h5fs
+	@$(need_conformance); \
+	H5FS=$(abs_builddir)/src/h5fs $(PYTHON3) $(srcdir)/tests/copy_corpus.py $(CONFORMANCE)/corpus $(CONFORMANCE)/core.txt

@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""What listing and stat may cost: they touch neither elements nor chunk indexes that they do not need."""
+import errno
+import os
+import struct
+import subprocess
+
+import h5py
+import numpy
+
+from mountlib import Mount, MountCase, main, read, write
+
+DATASETS, ELEMENTS = 1000, 1000
+ELEMENT_BYTES = 16  # of a variable-length string in its dataset: length, heap collection, index
+
+
+def bytes_read(pid):
+    """Bytes that all read calls of a process have returned."""
+    with open(f"/proc/{pid}/io") as f:
+        return int(f.readline().split()[1])
+
+
+class Lazy(MountCase):
+    def test_listing_reads_no_text(self):
+        path = self.file("text.h5")
+        with h5py.File(path, "w") as f:
+            values = numpy.array([b"x"] * ELEMENTS, dtype=object)
+            for i in range(DATASETS):
+                f.create_dataset(f"text {i:04}", data=values, dtype=h5py.string_dtype())
+        with Mount(path) as m:
+            begin = bytes_read(m.daemon)
+            said = subprocess.run(["ls", m.path], capture_output=True, text=True, check=True).stdout
+            entries = {entry.name: entry.is_file(follow_symlinks=False) for entry in os.scandir(m.path)}
+            listed = bytes_read(m.daemon) - begin
+            self.assertEqual(said.splitlines(), [f"text {i:04}" for i in range(DATASETS)])
+            self.assertEqual(entries, {f"text {i:04}": True for i in range(DATASETS)})
+            elements = DATASETS * ELEMENTS * ELEMENT_BYTES
+            self.assertLess(listed, elements / 4)
+            # That this measures something: sizes need the length of each element.
+            for name in entries:
+                self.assertEqual(os.stat(m.at(name)).st_size, 2 * ELEMENTS)
+            self.assertGreater(bytes_read(m.daemon) - begin, elements)
+
+    def test_stat_of_raw_data_walks_no_index(self):
+        """Each chunk index is damaged: only what uses it fails."""
+        path = self.file("raw.h5")
+        with h5py.File(path, "w") as f:
+            f.create_dataset("d", data=numpy.arange(1000, dtype="<i4"), chunks=(10,))
+            f["d"].attrs["a"] = 5
+        content = read(path)
+        self.assertGreater(content.count(b"TREE\x01"), 0)
+        write(path, content.replace(b"TREE\x01", b"EERT\x01"))
+        with Mount(path) as m:
+            st = os.stat(m.at("d"))
+            self.assertEqual(st.st_size, 4000)
+            self.assertGreater(st.st_blocks, 0)
+            self.assertEqual(os.getxattr(m.at("d"), "user.a"), b"5")
+            self.assertEqual(os.getxattr(m.at("d"), "h5fs.shape"), b"1000")
+            self.assertIn(b'"chunks"', os.getxattr(m.at("d"), "h5fs.info"))
+            with open(m.at("d"), "rb", buffering=0) as f:
+                self.assertErrno(errno.EUCLEAN, f.read, 10)
+            self.assertErrno(errno.EUCLEAN, os.getxattr, m.at("d"), "h5fs.storage")
+
+    def test_a_small_read_of_many_chunks_reads_little(self):
+        """Ten million chunks are declared and a thousand there: an element needs its path in the index."""
+        path = self.file("many.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            d = f.create_dataset("d", (10_000_000,), "<i4", chunks=(1,), maxshape=(None,), fillvalue=3)
+            d[9_999_000:] = numpy.arange(1000)
+            d[0] = 42
+        with Mount(path) as m, open(m.at("d"), "rb", buffering=0) as f:
+            begin = bytes_read(m.daemon)
+            self.assertEqual(struct.unpack("<i", os.pread(f.fileno(), 4, 4 * 9_999_500)), (500,))
+            self.assertLess(bytes_read(m.daemon) - begin, 4 << 20)
+            self.assertEqual(struct.unpack("<3i", os.pread(f.fileno(), 12, 0)), (42, 3, 3))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+#!/usr/bin/python3
+"""Links of every kind: hard ones that make cycles, soft ones, external ones and the rule that confines them."""
+import os
+
+import h5py
+
+from mountlib import Mount, MountCase, main, read
+
+ONE = (1).to_bytes(8, "little")
+
+
+def data(group, name, value=1):
+    group.create_dataset(name, data=value, dtype="<i8")
+
+
+class HardLinks(MountCase):
+    def test_groups_that_contain_themselves(self):
+        path = self.file("cycle.h5")
+        with h5py.File(path, "w") as f:
+            b = f.create_group("a/b")
+            data(b, "d")
+            b["self"] = b
+            b["up"] = f["a"]
+            b["root"] = f["/"]
+            f["a/down"] = b  # a second place, not an ancestor
+        with Mount(path) as m:
+            self.assertEqual(os.readlink(m.at("a/b/self")), ".")
+            self.assertEqual(os.readlink(m.at("a/b/up")), "..")
+            self.assertEqual(os.readlink(m.at("a/b/root")), "../..")
+            self.assertEqual(os.readlink(m.at("a/down/up")), "..")
+            self.assertEqual(os.readlink(m.at("a/down/self")), ".")
+            for way in ("a/b/self/d", "a/b/up/b/d", "a/b/root/a/b/d", "a/down/d", "a/down/up/down/self/d"):
+                self.assertEqual(read(m.at(way)), ONE, way)
+            found = sorted(os.path.relpath(os.path.join(folder, name), m.path)
+                           for folder, folders, files in os.walk(m.path) for name in folders + files)
+            self.assertEqual(found, ["a", "a/b", "a/b/d", "a/b/root", "a/b/self", "a/b/up",
+                                     "a/down", "a/down/d", "a/down/root", "a/down/self", "a/down/up"])
+
+    def test_two_groups_that_contain_each_other(self):
+        path = self.file("pair.h5")
+        with h5py.File(path, "w") as f:
+            f.create_group("a")["b"] = f.create_group("b")
+            f["b"]["a"] = f["a"]
+        with Mount(path) as m:
+            self.assertEqual(os.readlink(m.at("a/b/a")), "..")
+            self.assertEqual(os.readlink(m.at("b/a/b")), "..")
+            self.assertTrue(os.path.isdir(m.at("a/b")) and not os.path.islink(m.at("a/b")))
+
+    def test_one_group_in_two_places(self):
+        path = self.file("shared.h5")
+        with h5py.File(path, "w") as f:
+            g = f.create_group("p/g")
+            f.create_group("q/deep")["g"] = g
+            data(g, "x")
+            data(f, "top", 2)
+            g["soft"] = h5py.SoftLink("/top")
+        with Mount(path) as m:
+            one, two = m.at("p/g"), m.at("q/deep/g")
+            self.assertEqual(os.stat(one).st_ino, os.stat(two).st_ino)
+            for folder in (one, two):
+                self.assertEqual(sorted(os.listdir(folder)), ["soft", "x"])
+            # Both stay what and where they are, however often they are looked at in turns.
+            for _ in range(20):
+                for folder in (one, two):
+                    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                    self.assertEqual(os.readlink(f"/proc/self/fd/{here}"), folder)
+                    os.close(here)
+            self.assertEqual(os.readlink(m.at("p/g/soft")), "../../top")
+            self.assertEqual(os.readlink(m.at("q/deep/g/soft")), "../../../top")
+            for folder in (one, two):
+                self.assertEqual(read(os.path.join(folder, "soft")), (2).to_bytes(8, "little"))
+
+    def test_one_dataset_in_two_places(self):
+        for libver in ("earliest", "latest"):
+            path = self.file(f"{libver}.h5")
+            with h5py.File(path, "w", libver=libver) as f:
+                data(f, "one")
+                f.create_group("g")["two"] = f["one"]
+                f["g/three"] = f["one"]
+                data(f, "alone")
+                f["type"] = f["one"].dtype
+                f["g/type"] = f["type"]
+            with self.subTest(libver=libver), Mount(path) as m:
+                names = ("one", "g/two", "g/three")
+                self.assertEqual(len({os.stat(m.at(name)).st_ino for name in names}), 1)
+                self.assertEqual([os.stat(m.at(name)).st_nlink for name in names], [3, 3, 3])
+                self.assertEqual(os.stat(m.at("alone")).st_nlink, 1)
+                self.assertNotEqual(os.stat(m.at("alone")).st_ino, os.stat(m.at("one")).st_ino)
+                self.assertEqual(os.stat(m.at("type")).st_ino, os.stat(m.at("g/type")).st_ino)
+                self.assertEqual(os.stat(m.at("type")).st_nlink, 2)
+                in_listing = {entry.name: entry.inode() for entry in os.scandir(m.at("g"))}
+                self.assertEqual(in_listing["two"], os.stat(m.at("one")).st_ino)
+
+    def test_inode_numbers_are_the_same_in_the_next_mount(self):
+        path = self.file("again.h5")
+        with h5py.File(path, "w") as f:
+            data(f, "a/b/c")
+            data(f, "d")
+
+        def numbers(order):
+            with Mount(path) as m:
+                return {name: os.stat(m.at(name)).st_ino for name in order}
+        names = [".", "a", "a/b", "a/b/c", "d"]
+        self.assertEqual(numbers(names), numbers(names[::-1]))
+
+
+class SoftLinks(MountCase):
+    def test_targets(self):
+        """Each as MAPPING has it: absolute targets become relative, each component is escaped, none leaves the mount."""
+        targets = {"up": ("/a/d", "../a/d"), "relative": ("../a/d", "%2E%2E/a/d"), "down": ("sub/d", "sub/d"),
+                   "doubled": ("//a//d///", "../a/d"), "root": ("/", ".."), "nowhere": ("/no/such", "../no/such"),
+                   "beside": ("nothing", "nothing"), "percent": ("%41", "%2541"), "dots": ("a/../b", "a/%2E%2E/b"),
+                   "latin": (b"\xe9", b"\xe9".decode("utf-8", "surrogateescape"))}
+        for libver in ("earliest", "latest"):
+            path = self.file(f"{libver}.h5")
+            with h5py.File(path, "w", libver=libver) as f:
+                data(f, "a/d")
+                x = f.create_group("x")
+                data(x, "sub/d")
+                data(x, "%41")
+                for name, (target, _) in targets.items():
+                    target = target if isinstance(target, bytes) else target.encode()
+                    x.id.links.create_soft(name.encode(), target)
+            with self.subTest(libver=libver), Mount(path) as m:
+                for name, (_, shown) in targets.items():
+                    self.assertEqual(os.readlink(m.at("x", name)), shown, name)
+                for name in ("up", "down", "doubled", "percent"):
+                    self.assertEqual(read(m.at("x", name)), ONE, name)
+                self.assertTrue(os.path.samefile(m.at("x/root"), m.path))
+                for name in ("relative", "nowhere", "beside", "dots", "latin"):
+                    self.assertFalse(os.path.exists(m.at("x", name)), name)
+
+    def test_dots_in_a_target_stay_where_they_are(self):
+        """`.` is the group itself in HDF5 as in POSIX."""
+        path = self.file("dot.h5")
+        with h5py.File(path, "w") as f:
+            data(f, "x/d")
+            f["x/a"] = h5py.SoftLink("./d")
+            f["x/b"] = h5py.SoftLink("/x/./d")
+        with Mount(path) as m:
+            self.assertEqual([read(m.at("x/a")), read(m.at("x/b"))], [ONE, ONE])
+
+    def test_a_soft_link_to_itself(self):
+        path = self.file("loop.h5")
+        with h5py.File(path, "w") as f:
+            f["me"] = h5py.SoftLink("/me")
+            f["ping"] = h5py.SoftLink("pong")
+            f["pong"] = h5py.SoftLink("ping")
+        with Mount(path) as m:
+            self.assertEqual(os.readlink(m.at("me")), "me")
+            self.assertFalse(os.path.exists(m.at("ping")))
+            self.assertEqual(sorted(os.listdir(m.path)), ["me", "ping", "pong"])
+
+
+class ExternalLinks(MountCase):
+    """in/main.h5 is mounted; in/sub/other.h5 lies beneath, out.h5 outside."""
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.file("in/sub"))
+        os.mkdir(self.file("in/inner"))
+        for name in ("in/sub/other.h5", "in/beside.h5", "in/inner/beside.h5", "out.h5"):
+            with h5py.File(self.file(name), "w") as f:
+                data(f, "d")
+                g = f.create_group("g")
+                data(g, "e", 2)
+                g["soft"] = h5py.SoftLink("/d")
+                g["lost"] = h5py.SoftLink("/no/such")
+                g["self"] = g
+                g["back"] = h5py.ExternalLink(self.file("in/main.h5"), "/")
+        os.symlink("../../out.h5", self.file("in/sub/way-out.h5"))
+        self.links = {
+            "file": ("sub/other.h5", "/d"),
+            "relative": ("sub/other.h5", "d"),
+            "group": ("sub/other.h5", "/g"),
+            "root": ("sub/other.h5", "/"),
+            "absolute": (self.file("in/beside.h5"), "/d"),
+            "moved": ("/no/such/folder/beside.h5", "/d"),
+            "through": ("sub/../beside.h5", "/d"),
+            "missing": ("missing.h5", "/g/d"),
+            "nothing": ("sub/other.h5", "/no/such"),
+            "outside": ("../out.h5", "/d"),
+            "outside-absolute": (self.file("out.h5"), "/d"),
+            "way-out": ("sub/way-out.h5", "/d"),
+            "self": ("main.h5", "/x"),
+            "not-hdf5": ("sub", "/d"),
+        }
+        with h5py.File(self.file("in/main.h5"), "w") as f:
+            x = f.create_group("x")
+            for name, (file, target) in self.links.items():
+                x[name] = h5py.ExternalLink(file, target)
+
+    def dangling(self, m, *names):
+        for name in names:
+            file, target = self.links[name]
+            self.assertEqual(os.readlink(m.at("x", name)), f"extlink:{file}//{target.lstrip('/')}", name)
+            self.assertFalse(os.path.exists(m.at("x", name)))
+
+    def test_beneath(self):
+        with Mount(self.file("in/main.h5")) as m:
+            for name in ("file", "relative", "absolute", "moved", "group/soft", "root/d", "root/g/soft"):
+                self.assertEqual(read(m.at("x", name)), ONE, name)
+                self.assertFalse(os.path.islink(m.at("x", name)), name)
+            self.assertEqual(read(m.at("x/group/e")), (2).to_bytes(8, "little"))
+            self.dangling(m, "missing", "nothing", "outside", "outside-absolute", "way-out", "not-hdf5")
+
+    def test_links_within_the_other_file(self):
+        with Mount(self.file("in/main.h5")) as m:
+            self.assertEqual(sorted(os.listdir(m.at("x/group"))), ["back", "e", "lost", "self", "soft"])
+            self.assertEqual(os.readlink(m.at("x/group/self")), ".")
+            self.assertTrue(os.path.islink(m.at("x/group/lost")))
+            self.assertFalse(os.path.exists(m.at("x/group/lost")))
+
+    def test_an_external_link_to_an_ancestor(self):
+        with Mount(self.file("in/main.h5")) as m:
+            self.assertEqual(os.readlink(m.at("x/self")), ".")
+            self.assertEqual(os.readlink(m.at("x/group/back")), "../..")
+            count = sum(1 for _ in os.walk(m.path))
+            self.assertLess(count, 20)
+
+    def test_inodes_of_two_files_differ(self):
+        """Objects at one address of several files are several objects; one object through two links is one."""
+        with Mount(self.file("in/main.h5")) as m:
+            inode = {name: os.stat(m.at("x", name)).st_ino for name in ("file", "relative", "root/d", "absolute", "moved")}
+            self.assertEqual(inode["file"], inode["relative"])
+            self.assertEqual(inode["file"], inode["root/d"])
+            self.assertEqual(inode["absolute"], inode["moved"])
+            self.assertNotEqual(inode["file"], inode["absolute"])
+
+    def test_none(self):
+        with Mount(self.file("in/main.h5"), options="external=none") as m:
+            self.dangling(m, *(name for name in self.links if name != "self"))
+
+    def test_any(self):
+        with Mount(self.file("in/main.h5"), options="external=any") as m:
+            for name in ("file", "absolute", "through", "outside", "outside-absolute", "way-out"):
+                self.assertEqual(read(m.at("x", name)), ONE, name)
+            self.dangling(m, "missing", "nothing")
+
+    def test_a_name_with_a_component_that_leads_up_but_stays_beneath(self):
+        with Mount(self.file("in/main.h5")) as m:
+            self.assertEqual(read(m.at("x/through")), ONE)
+
+
+class UserDefinedLinks(MountCase):
+    def test_class_number(self):
+        """A link of a class that nobody registered: an external link in a version 1 header (no checksum), patched."""
+        path = self.file("user.h5")
+        with h5py.File(path, "w", libver="earliest") as f:
+            f.create_group("g")["user_link"] = h5py.ExternalLink("file.h5", "/d")
+            data(f, "g/d")
+        content = bytearray(read(path))
+        kind = content.index(b"user_link") - 2  # then comes the length of the name, then the name
+        self.assertEqual(content[kind:kind + 2], b"\x40\x09")
+        content[kind] = 187
+        with open(path, "wb") as f:
+            f.write(content)
+        with Mount(path) as m:
+            self.assertEqual(os.readlink(m.at("g/user_link")), "udlink:187")
+            self.assertEqual(sorted(os.listdir(m.at("g"))), ["d", "user_link"])
+            self.assertEqual(read(m.at("g/d")), ONE)
+
+
+if __name__ == "__main__":
+    main()

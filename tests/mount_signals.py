@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""How a mount begins and ends: ready when the command returns, ended cleanly by unmounting and by signals."""
+import fcntl
+import os
+import signal
+import subprocess
+import time
+
+import h5py
+
+from mountlib import H5FS, Mount, MountCase, main, mounted, read, reap
+
+
+class Life(MountCase):
+    def setUp(self):
+        super().setUp()
+        self.path = self.file("life.h5")
+        with h5py.File(self.path, "w") as f:
+            f["group/data"] = range(1000)
+
+    def fingerprint(self):
+        st = os.stat(self.path)
+        return st.st_mtime_ns, st.st_ctime_ns, st.st_size, read(self.path)
+
+    def check_end(self, end):
+        before = self.fingerprint()
+        with Mount(self.path) as m:
+            self.assertEqual(len(read(m.at("group/data"))), 8000)
+            end(m)
+            self.assertEqual(m.wait(), 0)
+            self.assertFalse(mounted(m.path))
+            self.assertEqual(os.listdir(m.path), [])
+        self.assertEqual(self.fingerprint(), before)
+        with open(self.path, "rb") as f:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_fusermount(self):
+        self.check_end(Mount.unmount)
+
+    def test_sigterm(self):
+        self.check_end(lambda m: os.kill(m.daemon, signal.SIGTERM))
+
+    def test_sigint(self):
+        self.check_end(lambda m: os.kill(m.daemon, signal.SIGINT))
+
+    def test_sigterm_twice(self):
+        def end(m):
+            os.kill(m.daemon, signal.SIGTERM)
+            os.kill(m.daemon, signal.SIGTERM)
+        self.check_end(end)
+
+    def test_unmount_while_busy_is_refused(self):
+        with Mount(self.path) as m:
+            with open(m.at("group/data"), "rb") as f:
+                run = subprocess.run(["fusermount3", "-u", m.path], capture_output=True, text=True, check=False)
+                self.assertNotEqual(run.returncode, 0)
+                self.assertEqual(len(f.read()), 8000)
+
+    def test_sigterm_while_busy(self):
+        """An open file does not keep the daemon: its reads fail from then on."""
+        with Mount(self.path) as m:
+            with open(m.at("group/data"), "rb", buffering=0) as f:
+                os.kill(m.daemon, signal.SIGTERM)
+                self.assertEqual(m.wait(), 0)
+                with self.assertRaises(OSError):
+                    os.fstat(f.fileno())
+                    os.pread(f.fileno(), 10, 0)
+
+    def test_ready_when_the_command_returns(self):
+        for _ in range(40):
+            with Mount(self.path) as m:
+                self.assertEqual(os.listdir(m.path), ["group"])
+
+    def test_the_daemon_has_left_the_terminal_and_the_folder(self):
+        with Mount(self.path) as m:
+            self.assertEqual(os.getsid(m.daemon), m.daemon)
+            self.assertEqual(os.readlink(f"/proc/{m.daemon}/cwd"), "/")
+            self.assertEqual(os.readlink(f"/proc/{m.daemon}/fd/0"), "/dev/null")
+
+    def test_relative_paths(self):
+        os.mkdir(self.file("mnt"))
+        here = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, here)
+        with Mount("life.h5", point="mnt"):
+            self.assertEqual(os.listdir("mnt/group"), ["data"])
+
+    def test_foreground(self):
+        point = self.file("mnt")
+        os.mkdir(point)
+        with open(self.file("log"), "w+") as log:
+            run = subprocess.Popen([H5FS, "-f", self.path, point], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            try:
+                end = time.monotonic() + 60
+                while not mounted(point) and run.poll() is None and time.monotonic() < end:
+                    time.sleep(0.01)
+                self.assertEqual(os.listdir(point), ["group"])
+                run.send_signal(signal.SIGTERM)
+                self.assertEqual(reap(run.pid, 60), 0)
+                self.assertFalse(mounted(point))
+            finally:
+                if mounted(point):
+                    subprocess.run(["fusermount3", "-uz", point], check=False)
+                run.kill()
+                run.poll()
+
+    def test_help_and_version(self):
+        for option, expected in (("-h", "usage"), ("-V", "h5fs")):
+            run = subprocess.run([H5FS, option], capture_output=True, text=True, check=False)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(expected, run.stdout.lower())
+        for wrong in ([], [self.path], ["-x", self.path, self.folder], [self.path, self.folder, "more"]):
+            run = subprocess.run([H5FS, *wrong], capture_output=True, text=True, check=False)
+            self.assertNotEqual(run.returncode, 0, wrong)
+            self.assertNotEqual(run.stderr, "", wrong)
+
+
+if __name__ == "__main__":
+    main()

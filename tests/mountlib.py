@@ -1,0 +1,280 @@
+"""What the whole-mount tests share: a mount as a context manager, and a test case with a temp folder of its own.
+
+A mounted h5fs is a daemon, whose exit status only its parent learns. So this process makes itself the reaper of
+the processes below it: when the command that was started has exited, the daemon becomes its child."""
+import ctypes
+import glob
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+H5FS = os.environ.get("H5FS", "src/h5fs")
+READY_SECONDS = 60  # until the command returns
+MOUNT_SECONDS = 240  # a mount that lasts longer is stuck: its daemon is killed, so that no test can hang
+EXIT_SECONDS = 60
+PR_SET_CHILD_SUBREAPER = 36
+
+WATCHDOG = "import os, sys, time; time.sleep(float(sys.argv[2])); os.kill(int(sys.argv[1]), 9)"
+
+
+def own_children():
+    """Process ids of the children of all threads of this process."""
+    found = set()
+    for name in glob.glob("/proc/self/task/*/children"):
+        with open(name) as f:
+            found |= {int(pid) for pid in f.read().split()}
+    return found
+
+
+def mounted(path):
+    """Whether a file system is mounted at path."""
+    path = os.path.realpath(path).replace(" ", "\\040")
+    with open("/proc/self/mountinfo") as f:
+        return any(line.split()[4] == path for line in f)
+
+
+def reap(pid, seconds):
+    """The exit status of a child (negative: the signal that ended it), None where it is still there after that time."""
+    fd = os.pidfd_open(pid)
+    try:
+        if not select.select([fd], [], [], seconds)[0]:
+            return None
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    finally:
+        os.close(fd)
+
+
+class MountFailed(Exception):
+    def __init__(self, status, said):
+        super().__init__(f"h5fs exit status {status}: {said.strip()}")
+        self.status = status
+        self.said = said
+
+
+class Mount:
+    """`with Mount(file) as m:` mounts; `m.path` is the mount point, `m.at("a", "b")` a path below it.
+
+    Leaving the block unmounts with fusermount3 and raises AssertionError unless the daemon exits with 0 and without
+    a sanitizer's report. A refused mount raises MountFailed."""
+
+    def __init__(self, file, *arguments, options=None, env=None, point=None):
+        self.command = [H5FS, *arguments] + (["-o", options] if options else [])
+        self.file = file
+        self.env = dict(os.environ, **(env or {}))
+        self.point = point
+        self.daemon = self.status = self.watchdog = None
+
+    def at(self, *parts):
+        return os.path.join(self.path, *parts)
+
+    def said(self):
+        """All that the command and its daemon have written to stdout and stderr."""
+        with open(self.log, errors="replace") as f:
+            return f.read()
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="h5fs-mount-")
+        self.log = os.path.join(self.folder, "log")
+        self.path = self.point or os.path.join(self.folder, "mnt")
+        if not self.point:
+            os.mkdir(self.path)
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+            report = f"log_path={self.folder}/sanitizer"
+            self.env[name] = ":".join(filter(None, [self.env.get(name), report, "print_stacktrace=1"]))
+        try:
+            self.start()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def start(self):
+        before = own_children()
+        with open(self.log, "wb") as log:
+            run = subprocess.Popen([*self.command, self.file, self.path], stdin=subprocess.DEVNULL, stdout=log,
+                                   stderr=log, env=self.env)
+        try:
+            status = run.wait(READY_SECONDS)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            status = run.wait()
+        daemons = own_children() - before
+        if len(daemons) == 1:
+            self.daemon = daemons.pop()
+            self.watchdog = subprocess.Popen([sys.executable, "-S", "-c", WATCHDOG, str(self.daemon), str(MOUNT_SECONDS)])
+        reports = self.sanitizer_reports()
+        if reports:
+            raise AssertionError(reports)
+        if status:
+            raise MountFailed(status, self.said())
+        if self.daemon is None:
+            raise AssertionError(f"the command exited with 0 and left {len(daemons)} processes: {self.said()}")
+
+    def unmount(self):
+        subprocess.run(["fusermount3", "-u", self.path], check=True)
+
+    def wait(self):
+        """The exit status of the daemon, which somebody else must end."""
+        if self.daemon is not None:
+            self.status = reap(self.daemon, EXIT_SECONDS)
+            if self.status is None:
+                raise AssertionError(f"the daemon is still there {EXIT_SECONDS} s after it should have ended")
+            self.daemon = None
+        return self.status
+
+    def sanitizer_reports(self):
+        text = ""
+        for name in glob.glob(os.path.join(self.folder, "sanitizer.*")):
+            with open(name, errors="replace") as f:
+                text += f.read()
+        return text
+
+    def end(self):
+        """Leaves nothing behind, whatever has happened; what the sanitizers reported."""
+        if self.watchdog:
+            self.watchdog.kill()
+            self.watchdog.wait()
+        if mounted(self.path):
+            subprocess.run(["fusermount3", "-uz", self.path], check=False)
+        if self.daemon is not None:
+            os.kill(self.daemon, signal.SIGKILL)
+            os.waitpid(self.daemon, 0)
+            self.daemon = None
+        reports = self.sanitizer_reports()
+        shutil.rmtree(self.folder)
+        return reports
+
+    def __exit__(self, kind, *_):
+        try:
+            if kind is None:
+                if mounted(self.path):
+                    self.unmount()
+                status = self.wait()
+        finally:
+            said = self.said()
+            reports = self.end()
+        if reports:
+            raise AssertionError(reports)
+        if kind is None and status:
+            raise AssertionError(f"the daemon exited with {status}: {said}")
+
+
+def refusal(file, *arguments, point=None, **options):
+    """Exit status and message of a mount that must not come about."""
+    try:
+        with Mount(file, *arguments, point=point, **options):
+            pass
+    except MountFailed as failed:
+        return failed.status, failed.said
+    raise AssertionError(f"{file} was mounted")
+
+
+class MountCase(unittest.TestCase):
+    """A test with a temp folder: self.file("x.h5") is a path in it."""
+    maxDiff = 4000
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="h5fs-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def file(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def assertErrno(self, number, function, *arguments):
+        with self.assertRaises(OSError) as caught:
+            function(*arguments)
+        self.assertEqual(os.strerror(caught.exception.errno), os.strerror(number))
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def patch(path, old, new, count=1):
+    """Replaces bytes of a file by as many others; `old` must stand there exactly `count` times."""
+    data = read(path)
+    if len(old) != len(new) or data.count(old) != count:
+        raise ValueError(f"{old!r} stands {data.count(old)} times in {path}, not {count}")
+    write(path, data.replace(old, new))
+
+
+def lookup3(data):
+    """Bob Jenkins' lookup3 with the initial value 0: the checksum of the format's metadata."""
+    mask = 0xffffffff
+
+    def rot(x, k):
+        return (x << k | x >> 32 - k) & mask
+
+    a = b = c = 0xdeadbeef + len(data) & mask
+    at = 0
+    while len(data) - at > 12:
+        a, b, c = (x + int.from_bytes(data[at + 4 * i:at + 4 * i + 4], "little") & mask for i, x in enumerate((a, b, c)))
+        for k in (4, 6, 8, 16, 19, 4):
+            a = (a - c & mask) ^ rot(c, k)
+            c = c + b & mask
+            a, b, c = b, c, a
+        at += 12
+    if at == len(data):
+        return c
+    tail = data[at:].ljust(12, b"\0")
+    a, b, c = (x + int.from_bytes(tail[4 * i:4 * i + 4], "little") & mask for i, x in enumerate((a, b, c)))
+    for k in (14, 11, 25, 16, 4, 14, 24):
+        c = (c ^ b) - rot(b, k) & mask
+        a, b, c = b, c, a
+    return b
+
+
+class Result(unittest.TextTestResult):
+    """Remembers which tests failed, a test with several failing parts once."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.failed = set()
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.failed.add(test.id())
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.failed.add(test.id())
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.failed.add(test.id())
+
+
+def become_reaper():
+    """To be called once, before the first mount."""
+    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError("PR_SET_CHILD_SUBREAPER failed")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds the mounts
+
+
+def main():
+    """Runs the tests of the calling program; the last line has the form of libcheck's."""
+    become_reaper()
+    if not os.path.exists("/dev/fuse"):
+        print("there is no /dev/fuse", file=sys.stderr)
+        sys.exit(1)
+    runner = unittest.TextTestRunner(sys.stderr, verbosity=2, resultclass=Result)
+    program = unittest.main("__main__", testRunner=runner, exit=False)
+    result = program.result
+    failed, skipped = len(result.failed), len(result.skipped)
+    good = result.testsRun - failed - skipped
+    print(f"{100 * good // max(1, result.testsRun - skipped)}%: Checks: {result.testsRun - skipped}, "
+          f"Failures: {failed}, Errors: 0, Skipped: {skipped}")
+    sys.exit(77 if result.testsRun and skipped == result.testsRun else bool(failed) or not result.testsRun)
