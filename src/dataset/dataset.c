@@ -59,6 +59,7 @@ static int set_fill(struct h5_dataset *dataset, const struct h5_fill_value *fill
 	free(dataset->fill);
 	dataset->fill = NULL;
 	/* One that is no element of this type is none. */
+	dataset->fill_never = fill->never_written;
 	dataset->fill_defined = fill->defined && fill->size == dataset->type->size;
 	if (!dataset->fill_defined)
 		return 0;
@@ -201,7 +202,7 @@ void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t 
 {
 	size_t size = dataset->type->size, phase, done;
 
-	if (!dataset->fill) {
+	if (!dataset->fill || dataset->fill_never) {
 		memset(buf, 0, n);
 		return;
 	}

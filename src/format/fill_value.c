@@ -7,6 +7,7 @@
 enum {
 	FLAG_UNDEFINED = 0x10, /* version 3 */
 	FLAG_DEFINED = 0x20,
+	WRITE_NEVER = 1, /* fill value write time */
 };
 
 /* Size 4, signed, and so many bytes. A size of 0 stands for the library's default, -1 for `undefined`. */
@@ -46,12 +47,13 @@ int h5_fill_value_decode(struct h5_reader *r, struct h5_fill_value *fill)
 	case 1:
 	case 2:
 		fill->allocation = h5_read_u8(r);
-		h5_reader_skip(r, 1);
+		fill->never_written = h5_read_u8(r) == WRITE_NEVER;
 		present = h5_read_u8(r) || version == 1;
 		break;
 	case 3:
 		flags = h5_read_u8(r);
 		fill->allocation = flags & 3;
+		fill->never_written = (flags >> 2 & 3) == WRITE_NEVER;
 		present = flags & FLAG_DEFINED;
 		if (present && flags & FLAG_UNDEFINED)
 			return h5_fail(-EUCLEAN, r->address, "fill value: both defined and undefined");

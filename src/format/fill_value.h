@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 struct h5_fill_value {
-	bool defined; /* user-defined, with bytes */
+	bool defined;	    /* user-defined, with bytes */
 	uint8_t allocation; /* space allocation time: 1 early, 2 late, 3 incremental; 0: not stated */
+	bool never_written; /* fill value write time 1: storage without data holds anything */
 	uint32_t size;
 	const uint8_t *value; /* borrowed from the message; NULL where not defined */
 };
