@@ -1,4 +1,6 @@
 libh5fs_a_SOURCES += \
+	src/format/attribute.c \
+	src/format/attribute.h \
 	src/format/btree1.c \
 	src/format/btree1.h \
 	src/format/btree2.c \

@@ -7,7 +7,7 @@
 #include "object/object.h"
 
 struct h5_attribute {
-	char *name; /* owned, NUL-terminated */
+	char *name;		  /* owned, NUL-terminated */
 	struct h5_datatype *type; /* owned */
 	struct h5_dataspace space;
 	uint8_t *data; /* owned; elements x element size bytes */
@@ -19,9 +19,12 @@ int h5_attribute_lookup(struct h5_file *file, const struct h5_object *object, co
 			struct h5_attribute *attribute);
 void h5_attribute_release(struct h5_attribute *attribute); /* may run twice */
 
-/* Every attribute by name (increasing by bytes); borrowed during the visit. One that cannot be decoded is visited with its name
- * and a NULL type where the name can be told, and left out where not. */
+/* Every attribute by name (increasing by bytes); borrowed during the visit. One that cannot be decoded is
+ * visited with its name and a NULL type where the name can be told, and left out where not: then, after all
+ * others have been visited, the first such error is returned. A result other than 0 of `visit` ends the walk
+ * and is returned. */
 typedef int h5_attribute_visit(void *arg, const struct h5_attribute *attribute);
-int h5_attribute_iterate(struct h5_file *file, const struct h5_object *object, h5_attribute_visit *visit, void *arg);
+int h5_attribute_iterate(struct h5_file *file, const struct h5_object *object, h5_attribute_visit *visit,
+			 void *arg);
 
 #endif

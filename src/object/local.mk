@@ -1,4 +1,5 @@
 libh5fs_a_SOURCES += \
+	src/object/attribute.c \
 	src/object/attribute.h \
 	src/object/bignum.c \
 	src/object/bignum.h \

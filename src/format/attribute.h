@@ -1,0 +1,31 @@
+/* Attribute message, versions 1 to 3, and attribute info message. Specification IV.A.2.m, IV.A.2.v. */
+#ifndef H5_FORMAT_ATTRIBUTE_H
+#define H5_FORMAT_ATTRIBUTE_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The parts of a message. Where only the name is whole, the readers of the other parts have their error set.
+ */
+struct h5_attribute_message {
+	const char *name; /* borrowed from the message, without NUL */
+	size_t name_size;
+	bool type_shared, space_shared; /* the part holds a shared message */
+	struct h5_reader type, space;
+	struct h5_reader data; /* and whatever follows */
+};
+
+/* Fails only where the name cannot be told. */
+int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attribute);
+
+struct h5_attribute_info {
+	uint64_t heap;	     /* fractal heap of attribute messages; H5_UNDEF: they are in the object header */
+	uint64_t name_index; /* version 2 B-tree */
+};
+
+int h5_attribute_info_decode(struct h5_reader *r, struct h5_attribute_info *info);
+
+#endif
