@@ -1,4 +1,4 @@
-EXTRA_PROGRAMS = src/h5fs
+bin_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
 	src/fuse/log.c \
 	src/fuse/log.h \

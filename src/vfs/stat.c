@@ -108,7 +108,8 @@ static int stat_node(struct h5_vfs *vfs, const struct h5_node *node, bool with_t
 	}
 	if (object && S_ISREG(st->st_mode))
 		st->st_nlink = object->references;
-	h5_file_put(node->file, ref);
+	if (object)
+		h5_file_put(node->file, ref);
 	return rc;
 }
 
