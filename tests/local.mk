@@ -1,6 +1,10 @@
 # Unit tests: one libcheck program a module. Their HDF5 files are made by the scripts in tests/fixtures.
 UNIT_TESTS = \
 	tests/check_base \
+	tests/check_btree \
+	tests/check_dataset \
+	tests/check_filter \
+	tests/check_layout \
 	tests/check_name
 
 EXTRA_DIST += tests/unit.h
@@ -25,7 +29,8 @@ AM_TESTS_ENVIRONMENT = \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
-FIXTURES =
+FIXTURES = \
+	tests/fixtures/dataset.py
 EXTRA_DIST += $(FIXTURES)
 check_DATA = tests/data/stamp
 tests/data/stamp: $(FIXTURES)

@@ -1,0 +1,383 @@
+#include "base/error.h"
+#include "dataset/dataset.h"
+#include "store/file_set.h"
+#include "store/pipeline.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct h5_file_set_options options = {.block_cache = 1 << 20,
+						   .chunk_cache = 1 << 20,
+						   .external = H5_EXTERNAL_BENEATH,
+						   .lock = H5_LOCK_NONE};
+
+/* One line of dataset.list (tests/fixtures/dataset.py), and the bytes of the dataset. */
+struct sample {
+	char file[64], name[64];
+	unsigned long long address, storage;
+	uint8_t *data;
+	size_t size;
+};
+
+static FILE *open_data(const char *name)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/%s", getenv("H5FS_TEST_DATA"), name);
+	f = fopen(path, "rb");
+	ck_assert_msg(f, "%s", path);
+	return f;
+}
+
+static struct h5_file_set *open_set(const char *name, const struct h5_file_set_options *with)
+{
+	char path[512];
+	struct h5_file_set *set;
+
+	snprintf(path, sizeof path, "%s/%s", getenv("H5FS_TEST_DATA"), name);
+	ck_assert_msg(!h5_file_set_open(path, with, &set), "%s: %s", path, h5_error_last()->text);
+	return set;
+}
+
+static bool next_sample(FILE *list, struct sample *s)
+{
+	enum { SIZE_MOST = 1 << 20 };
+	char name[256];
+	FILE *f;
+
+	if (fscanf(list, "%63s %63s %llu %llu", s->file, s->name, &s->address, &s->storage) != 4)
+		return false;
+	snprintf(name, sizeof name, "%s.%s.bin", s->file, s->name);
+	f = open_data(name);
+	s->data = malloc(SIZE_MOST);
+	s->size = fread(s->data, 1, SIZE_MOST, f);
+	fclose(f);
+	return true;
+}
+
+/* The open dataset of the sample, in a set of its own. */
+struct opened {
+	struct h5_file_set *set;
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *dataset;
+};
+
+static struct opened open_at(const char *file, uint64_t address, const struct h5_file_set_options *with)
+{
+	struct opened o;
+	char name[128];
+
+	snprintf(name, sizeof name, "%s.h5", file);
+	o.set = open_set(name, with);
+	ck_assert_msg(!h5_dataset_get(h5_file_set_root(o.set), address, &o.ref, &o.dataset), "%s %llu: %s",
+		      file, (unsigned long long)address, h5_error_last()->text);
+	return o;
+}
+
+static void close_opened(struct opened *o)
+{
+	h5_file_put(h5_file_set_root(o->set), o->ref);
+	h5_file_set_close(o->set);
+}
+
+/* Finds the sample in the list. */
+static struct sample get_sample(const char *file, const char *name)
+{
+	FILE *list = open_data("dataset.list");
+	struct sample s;
+
+	while (next_sample(list, &s)) {
+		if (!strcmp(s.file, file) && !strcmp(s.name, name)) {
+			fclose(list);
+			return s;
+		}
+		free(s.data);
+	}
+	ck_abort_msg("no %s in %s", name, file);
+}
+
+/* Reads a range into a buffer of just its size and compares. */
+static void check_range(const struct h5_dataset *d, const struct sample *s, uint64_t offset, size_t n)
+{
+	uint8_t *buf = malloc(n ? n : 1);
+
+	memset(buf, 0xa5, n);
+	ck_assert_msg(!h5_dataset_read(d, offset, buf, n), "%s %s: %zu bytes at %llu: %s", s->file, s->name,
+		      n, (unsigned long long)offset, h5_error_last()->text);
+	ck_assert_msg(!memcmp(buf, s->data + offset, n), "%s %s: %zu bytes at %llu", s->file, s->name, n,
+		      (unsigned long long)offset);
+	free(buf);
+}
+
+static void check_all_datasets(const struct h5_file_set_options *with)
+{
+	FILE *list = open_data("dataset.list");
+	struct sample s;
+	uint32_t random = 7;
+	unsigned n = 0;
+
+	for (; next_sample(list, &s); n++) {
+		struct opened o = open_at(s.file, s.address, with);
+
+		ck_assert_msg(o.dataset->size == s.size, "%s %s: %llu bytes", s.file, s.name,
+			      (unsigned long long)o.dataset->size);
+		check_range(o.dataset, &s, 0, s.size);
+		for (int i = 0; i < 300 && s.size; i++) {
+			uint64_t offset;
+
+			random = random * 1664525 + 1013904223;
+			offset = (random >> 4) % s.size;
+			random = random * 1664525 + 1013904223;
+			check_range(o.dataset, &s, offset,
+				    1 + (random >> 4) % (i % 2 ? 40 : s.size) % (s.size - offset));
+		}
+		close_opened(&o);
+		free(s.data);
+	}
+	fclose(list);
+	ck_assert_uint_ge(n, 100);
+}
+
+START_TEST(every_range_of_every_layout)
+{
+	check_all_datasets(&options);
+}
+END_TEST
+
+/* Chunks larger than the whole cache. */
+START_TEST(caches_of_no_size)
+{
+	struct h5_file_set_options none = options;
+
+	none.block_cache = none.chunk_cache = 0;
+	check_all_datasets(&none);
+}
+END_TEST
+
+START_TEST(storage_is_what_libhdf5_counts)
+{
+	FILE *list = open_data("dataset.list");
+	struct sample s;
+
+	while (next_sample(list, &s)) {
+		struct opened o = open_at(s.file, s.address, &options);
+		uint64_t bytes;
+
+		ck_assert_int_eq(h5_dataset_storage(o.dataset, &bytes), 0);
+		ck_assert_msg(bytes == s.storage, "%s %s: %llu instead of %llu", s.file, s.name,
+			      (unsigned long long)bytes, s.storage);
+		close_opened(&o);
+		free(s.data);
+	}
+	fclose(list);
+}
+END_TEST
+
+START_TEST(a_range_decodes_the_chunks_that_it_touches)
+{
+	/* 40 x 50 doubles in chunks of 16 x 16: 3 x 4 chunks */
+	struct sample s = get_sample("dataset_latest", "all");
+	struct opened o = open_at(s.file, s.address, &options);
+	struct h5_lru *chunks = h5_file_set_chunks(o.set);
+	struct h5_lru_stats stats;
+	const struct {
+		size_t offset, n, misses, hits;
+	} steps[] = {
+		{8, 1, 1, 0},			 /* chunk 0,0 */
+		{15 * 8, 8, 1, 1},		 /* again */
+		{15 * 8, 16, 2, 2},		 /* and 0,1 */
+		{0, 50 * 8, 4, 4},		 /* the first row: all of the upper four */
+		{17 * 50 * 8, 3 * 50 * 8, 8, 4}, /* three rows of the next band: one look-up each */
+	};
+
+	for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+		check_range(o.dataset, &s, steps[i].offset, steps[i].n);
+		h5_lru_stats(chunks, &stats);
+		ck_assert_msg(stats.misses == steps[i].misses && stats.hits == steps[i].hits,
+			      "step %u: %llu misses, %llu hits", i, (unsigned long long)stats.misses,
+			      (unsigned long long)stats.hits);
+	}
+	close_opened(&o);
+	free(s.data);
+	/* Whole runs of unfiltered chunks pass the cache by. */
+	s = get_sample("dataset_early", "long_runs");
+	o = open_at(s.file, s.address, &options);
+	check_range(o.dataset, &s, 0, s.size);
+	h5_lru_stats(h5_file_set_chunks(o.set), &stats);
+	ck_assert_uint_eq(stats.misses, 0);
+	close_opened(&o);
+	free(s.data);
+}
+END_TEST
+
+START_TEST(a_terabyte_of_fill_values_is_read_anywhere)
+{
+	const uint64_t row = 8 << 17, size = row << 20;
+	FILE *f = open_data("dataset_huge.address");
+	unsigned long long address;
+	struct opened o;
+	double v[3];
+
+	ck_assert_int_eq(fscanf(f, "%llu", &address), 1);
+	fclose(f);
+	o = open_at("dataset_huge", address, &options);
+	ck_assert_uint_eq(o.dataset->size, size);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, 5 * row + 6 * 8, v, sizeof v), 0);
+	ck_assert(v[0] == 1.25 && v[1] == 3 && v[2] == 1.25);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, size - sizeof v, v, sizeof v), 0);
+	ck_assert(v[0] == 1.25 && v[1] == 1.25 && v[2] == 4);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, size / 3 * 8 / 8 - size / 3 % 8, v, sizeof v), 0);
+	ck_assert(v[0] == 1.25 && v[1] == 1.25 && v[2] == 1.25);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, size - 1, v, 2), -EINVAL);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, size, v, 0), 0);
+	close_opened(&o);
+}
+END_TEST
+
+START_TEST(external_files_obey_the_rule)
+{
+	struct h5_file_set_options none = options;
+	struct sample s = get_sample("dataset_early", "external");
+	struct opened o;
+	uint8_t byte;
+
+	none.external = H5_EXTERNAL_NONE;
+	o = open_at(s.file, s.address, &none);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, 0, &byte, 1), -EACCES);
+	close_opened(&o);
+	free(s.data);
+}
+END_TEST
+
+/* Every byte of the file is changed in turn: reads fail or give something, and never do harm. */
+START_TEST(damaged_files_do_no_harm)
+{
+	FILE *f = open_data("dataset_latest.h5"), *list = open_data("dataset.list");
+	struct sample s;
+	size_t size;
+	uint8_t *data = malloc(1 << 22), *buf = malloc(1 << 20);
+	uint32_t random = 3;
+
+	size = fread(data, 1, 1 << 22, f);
+	ck_assert_uint_lt(size, 1 << 22);
+	fclose(f);
+	while (next_sample(list, &s)) {
+		if (strcmp(s.file, "dataset_latest")) {
+			free(s.data);
+			continue;
+		}
+		/* The object header, and whatever else. */
+		for (int i = 0; i < 150; i++) {
+			struct h5_file_set *set;
+			struct h5_lru_entry *ref;
+			const struct h5_dataset *d;
+			size_t at;
+			uint8_t was;
+
+			random = random * 1664525 + 1013904223;
+			at = i < 100 ? s.address + (random >> 4) % 300 : (random >> 4) % size;
+			if (at >= size)
+				continue;
+			was = data[at];
+			data[at] ^= (uint8_t)(1u << random % 8);
+			if (!h5_file_set_open_memory(data, size, &options, &set)) {
+				if (!h5_dataset_get(h5_file_set_root(set), s.address, &ref, &d)) {
+					uint64_t bytes;
+
+					(void)h5_dataset_read(d, 0, buf,
+							      d->size < 1 << 20 ? (size_t)d->size : 1 << 20);
+					(void)h5_dataset_storage(d, &bytes);
+					h5_file_put(h5_file_set_root(set), ref);
+				}
+				h5_file_set_close(set);
+			}
+			data[at] = was;
+		}
+		free(s.data);
+	}
+	fclose(list);
+	free(data);
+	free(buf);
+}
+END_TEST
+
+/* A memory file: the superblock of a fixture with 2048 bytes behind it, of which the last ones are the chunk.
+ */
+static struct h5_file_set *pipeline_file(uint8_t *data, size_t size, const void *chunk, size_t n)
+{
+	struct h5_file_set *set;
+	FILE *f = open_data("dataset_latest.h5");
+
+	ck_assert_uint_eq(fread(data, 1, size, f), size);
+	fclose(f);
+	memcpy(data + size - n, chunk, n);
+	ck_assert_int_eq(h5_file_set_open_memory(data, size, &options, &set), 0);
+	return set;
+}
+
+START_TEST(pipelines_are_undone_in_reverse)
+{
+	/* shuffle of 3, then fletcher32 */
+	uint32_t three[] = {3};
+	struct h5_pipeline p = {.count = 2, .filters = {{.id = 2, .count = 1, .values = three}, {.id = 3}}};
+	/* words 0x6164 0x6265 0x6366: sum1 = 0x1272f -> 0x2730, sum2 = 0x6164 + 0xc3c9 + 0x1272f = 0x24c5c ->
+	 * 0x4c5e */
+	const uint8_t chunk[] = {'a', 'd', 'b', 'e', 'c', 'f', 0x30, 0x27, 0x5e, 0x4c};
+	uint8_t file_data[2048], *data = NULL;
+	struct h5_file_set *set = pipeline_file(file_data, sizeof file_data, chunk, sizeof chunk);
+	struct h5_file *file = h5_file_set_root(set);
+	const uint64_t at = sizeof file_data - sizeof chunk;
+
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 10, 6, &data), 0);
+	ck_assert(!memcmp(data, "abcdef", 6));
+	free(data);
+	/* skipped filters */
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 1, at, 10, 6, &data), 0);
+	ck_assert(!memcmp(data, "adbecf", 6));
+	free(data);
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 3, at, 10, 10, &data), 0);
+	ck_assert(!memcmp(data, chunk, 10));
+	free(data);
+	ck_assert_int_eq(h5_pipeline_read(file, NULL, 0, at, 10, 10, &data), 0);
+	ck_assert(!memcmp(data, chunk, 10));
+	free(data);
+	/* not the size that was asked for */
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 10, 7, &data), -EUCLEAN);
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 10, 5, &data), -EUCLEAN);
+	ck_assert_int_eq(h5_pipeline_read(file, NULL, 0, at, 9, 10, &data), -EUCLEAN);
+	/* beyond the end; absurd sizes cost nothing */
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 11, 6, &data), -EUCLEAN);
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, UINT64_MAX - 4, 10, 6, &data), -EUCLEAN);
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, UINT64_MAX, 6, &data), -EUCLEAN);
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 10, (size_t)1 << 32, &data), -EFBIG);
+	ck_assert_int_eq(h5_pipeline_read(file, NULL, 0, at, 10, (size_t)1 << 40, &data), -EUCLEAN);
+	h5_file_set_close(set);
+}
+END_TEST
+
+START_TEST(missing_filters_are_named)
+{
+	char custom[] = "my filter";
+	struct h5_pipeline p = {.count = 1, .filters = {{.id = 40000, .name = custom}}};
+	uint8_t file_data[2048], *data;
+	struct h5_file_set *set = pipeline_file(file_data, sizeof file_data, "", 1);
+	struct h5_file *file = h5_file_set_root(set);
+
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, 100, 10, 10, &data), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "40000 (my filter)"));
+	ck_assert_uint_eq(h5_error_last()->address, 100);
+	p.filters[0] = (struct h5_filter_info){.id = 40000};
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, 100, 10, 10, &data), -ENOTSUP);
+	p.filters[0] = (struct h5_filter_info){.id = 305, .name = custom};
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, 100, 10, 10, &data), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "305 (lzo)"));
+	h5_file_set_close(set);
+}
+END_TEST
+
+UNIT_MAIN("dataset", every_range_of_every_layout, caches_of_no_size, storage_is_what_libhdf5_counts,
+	  a_range_decodes_the_chunks_that_it_touches, a_terabyte_of_fill_values_is_read_anywhere,
+	  external_files_obey_the_rule, damaged_files_do_no_harm, pipelines_are_undone_in_reverse,
+	  missing_filters_are_named)
