@@ -29,7 +29,7 @@ def describe(path):
         del entry["mtime"]  # of a symlink means nothing
         return entry
     entry["xattrs"] = {name: hashlib.sha256(os.getxattr(path, name)).hexdigest() for name in sorted(os.listxattr(path))
-                       if name.startswith(b"user.")}
+                       if name.startswith("user.")}
     if stat.S_ISREG(st.st_mode):
         digest = hashlib.sha256()
         with open(path, "rb") as f:
@@ -40,7 +40,9 @@ def describe(path):
 
 
 def describe_tree(top):
-    """Path relative to top -> entry; hard links name the first path of their file."""
+    """Path relative to top -> entry; hard links name the first path of their file.
+
+    A file that st_nlink calls single has one name for the tools, though a group in two places shows it twice."""
     top = os.fsencode(top)
     tree, first = {}, {}
     for folder, folders, files in os.walk(top):
@@ -50,7 +52,7 @@ def describe_tree(top):
             here = os.path.relpath(path, top)
             st = os.lstat(path)
             tree[here] = describe(path)
-            if stat.S_ISREG(st.st_mode):
+            if stat.S_ISREG(st.st_mode) and st.st_nlink > 1:
                 tree[here]["same as"] = first.setdefault(st.st_ino, here)
     return tree
 

@@ -12,9 +12,24 @@ AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS)
 
 # Whole-mount tests: one program a topic.
-MOUNT_TESTS =
+MOUNT_TESTS = \
+	tests/mount_big.py \
+	tests/mount_copy.py \
+	tests/mount_errors.py \
+	tests/mount_lazy.py \
+	tests/mount_links.py \
+	tests/mount_memmap.py \
+	tests/mount_names.py \
+	tests/mount_options.py \
+	tests/mount_paged.py \
+	tests/mount_signals.py \
+	tests/mount_worked_example.py
 
-EXTRA_DIST += $(MOUNT_TESTS) tests/mountlib.py tests/copytree.py tests/copy_corpus.py tests/make_worked_example.py
+EXTRA_DIST += $(MOUNT_TESTS) \
+	tests/copy_corpus.py \
+	tests/copytree.py \
+	tests/make_worked_example.py \
+	tests/mountlib.py
 
 TESTS = $(MOUNT_TESTS)
 if HAVE_CHECK

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """rsync -aHX and cp -a of a mount give the same tree."""
+import os
 import shutil
 import unittest
 
@@ -49,13 +50,15 @@ class Copies(MountCase):
                 target.attrs["empty"] = ""
                 target.attrs["long"] = numpy.bytes_(b"y" * 20_000)
                 target.attrs["slash/name"] = [True, False]
+        # Not now: rsync leaves the time of a folder as it is where only the fraction of the second differs.
+        os.utime(path, ns=(1_000_000_000_123_456_789,) * 2)
         return path
 
     def test_copies(self):
         for libver in ("earliest", "latest"):
             with self.subTest(libver=libver), Mount(self.sample(libver)) as m:
                 tree = describe_tree(m.path)
-                self.assertGreater(len(tree), 25)
+                self.assertEqual(len(tree), 25)
                 self.assertEqual(len(tree[b"scalar"]["xattrs"]), 6)
                 self.assertEqual(copy_differences(m.path, xattr_folder()), [])
                 self.assertEqual(tree[b"chunked"]["same as"], tree[b"group/inner/hard"]["same as"])

@@ -7,13 +7,14 @@ import re
 import struct
 
 import h5py
+import numpy
 
 from mountlib import Mount, MountCase, lookup3, main, mounted, patch, read, refusal, write
 
 DEFLATE = struct.pack("<HHHH8s", 1, 8, 1, 1, b"deflate")  # its description in a version 1 pipeline message
 
 
-class Refused(MountCase):
+class ErrorCase(MountCase):
     def assertRefused(self, file, reason, **options):
         point = self.file("mnt")
         os.makedirs(point, exist_ok=True)
@@ -30,6 +31,8 @@ class Refused(MountCase):
             f["g/e"] = 1
         return path
 
+
+class Refused(ErrorCase):
     def test_not_hdf5(self):
         path = self.file("text.h5")
         write(path, b"Once upon a time\n" * 1000)
@@ -41,7 +44,7 @@ class Refused(MountCase):
         self.assertRefused(path, "not an HDF5 file")
 
     def test_directory(self):
-        self.assertRefused(self.folder, "directory")
+        self.assertRefused(self.folder, "directory|not a regular file")
 
     def test_missing(self):
         self.assertRefused(self.file("nothing.h5"), "no such file")
@@ -51,10 +54,12 @@ class Refused(MountCase):
         os.mkfifo(path)
         self.assertRefused(path, "regular")
 
-    def test_truncated(self):
-        path = self.sample()
-        os.truncate(path, os.path.getsize(path) - 1)
-        self.assertRefused(path, "truncated|shorter|end of")
+    def test_cut_inside_the_root(self):
+        for libver, size in (("earliest", 100), ("latest", 60)):
+            path = self.sample(libver)
+            os.truncate(path, size)
+            with self.subTest(libver=libver):
+                self.assertRefused(path, "root group")
 
     def test_cut_inside_the_superblock(self):
         for size in (7, 8, 9, 40):
@@ -112,7 +117,7 @@ class Refused(MountCase):
                 self.assertRefused(path, re.escape(option.split("=")[0]), options=option)
 
 
-class Locked(Refused):
+class Locked(ErrorCase):
     def test_lock(self):
         path = self.sample()
         with open(path, "rb") as other:
@@ -214,6 +219,24 @@ class Damage(MountCase):
         with Mount(path) as m:
             self.assertErrno(errno.EUCLEAN, read, m.at("bad"))
             self.assertEqual(read(m.at("good")), (1).to_bytes(8, "little"))
+
+    def test_truncated(self):
+        """What is still there is served."""
+        path = self.file("truncated.h5")
+        with h5py.File(path, "w") as f:
+            f["first"] = numpy.arange(10_000)
+            f["last"] = numpy.arange(10_000)
+            cut = f["last"].id.get_offset() + 40_000
+            expected = f["first"][()].tobytes()
+        os.truncate(path, cut)
+        with self.assertRaises(OSError):
+            h5py.File(path, "r")
+        with Mount(path) as m:
+            self.assertEqual(read(m.at("first")), expected)
+            self.assertEqual(os.path.getsize(m.at("last")), 80_000)
+            self.assertErrno(errno.EUCLEAN, read, m.at("last"))
+            with open(m.at("last"), "rb", buffering=0) as f:
+                self.assertEqual(f.read(4096), expected[:4096])
 
     def test_superblock_marked_as_open_for_writing(self):
         """A mark that a crash left behind: mounted for reading, with a warning."""

@@ -99,7 +99,7 @@ class Names(MountCase):
 
     def test_few_names_are_link_messages(self):
         path = self.file("compact.h5")
-        some = [b"..", b"%41", b"%", b"\xff", LONG, LONG_ESCAPE_AT_CUT]
+        some = [b"..", b"%41", b"%", b"\xff\xfe", LONG, LONG_ESCAPE_AT_CUT]
         with h5py.File(path, "w", libver="latest") as f:
             for i, name in enumerate(some):
                 scalar(f, name, i)

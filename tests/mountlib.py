@@ -84,9 +84,9 @@ class Mount:
         self.path = self.point or os.path.join(self.folder, "mnt")
         if not self.point:
             os.mkdir(self.path)
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
-            report = f"log_path={self.folder}/sanitizer"
-            self.env[name] = ":".join(filter(None, [self.env.get(name), report, "print_stacktrace=1"]))
+        # The daemon has no standard error. (UndefinedBehaviorSanitizer knows no log_path: its exit status must do.)
+        options = [self.env.get("ASAN_OPTIONS"), f"log_path={self.folder}/sanitizer"]
+        self.env["ASAN_OPTIONS"] = ":".join(filter(None, options))
         try:
             self.start()
         except BaseException:
@@ -121,11 +121,10 @@ class Mount:
 
     def wait(self):
         """The exit status of the daemon, which somebody else must end."""
-        if self.daemon is not None:
-            self.status = reap(self.daemon, EXIT_SECONDS)
-            if self.status is None:
-                raise AssertionError(f"the daemon is still there {EXIT_SECONDS} s after it should have ended")
-            self.daemon = None
+        self.status = reap(self.daemon, EXIT_SECONDS)
+        if self.status is None:
+            raise AssertionError(f"the daemon is still there {EXIT_SECONDS} s after it should have ended")
+        self.daemon = None
         return self.status
 
     def sanitizer_reports(self):
@@ -136,33 +135,32 @@ class Mount:
         return text
 
     def end(self):
-        """Leaves nothing behind, whatever has happened; what the sanitizers reported."""
-        if self.watchdog:
-            self.watchdog.kill()
-            self.watchdog.wait()
+        """Leaves nothing behind, whatever has happened; what was wrong with the daemon, "" for nothing."""
         if mounted(self.path):
             subprocess.run(["fusermount3", "-uz", self.path], check=False)
         if self.daemon is not None:
-            os.kill(self.daemon, signal.SIGKILL)
-            os.waitpid(self.daemon, 0)
-            self.daemon = None
-        reports = self.sanitizer_reports()
+            self.status = reap(self.daemon, EXIT_SECONDS)
+            if self.status is None:
+                os.kill(self.daemon, signal.SIGKILL)
+                os.waitpid(self.daemon, 0)
+                self.status = f"no answer {EXIT_SECONDS} s after the unmount"
+        if self.watchdog:
+            self.watchdog.kill()
+            self.watchdog.wait()
+        wrong = self.sanitizer_reports()
+        if self.status:
+            wrong += f"the daemon ended with {self.status}; h5fs -f may tell more. It said: {self.said()!r}"
         shutil.rmtree(self.folder)
-        return reports
+        return wrong
 
     def __exit__(self, kind, *_):
         try:
-            if kind is None:
-                if mounted(self.path):
-                    self.unmount()
-                status = self.wait()
+            if kind is None and mounted(self.path):
+                self.unmount()
         finally:
-            said = self.said()
-            reports = self.end()
-        if reports:
-            raise AssertionError(reports)
-        if kind is None and status:
-            raise AssertionError(f"the daemon exited with {status}: {said}")
+            wrong = self.end()
+        if wrong:
+            raise AssertionError(wrong)
 
 
 def refusal(file, *arguments, point=None, **options):
