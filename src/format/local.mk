@@ -5,6 +5,8 @@ libh5fs_a_SOURCES += \
 	src/format/btree1.h \
 	src/format/btree2.c \
 	src/format/btree2.h \
+	src/format/cache_image.c \
+	src/format/cache_image.h \
 	src/format/dataspace.c \
 	src/format/dataspace.h \
 	src/format/datatype.c \

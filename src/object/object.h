@@ -4,6 +4,7 @@
 
 #include "format/object_header.h"
 #include "store/file.h"
+#include "store/object_header.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,9 +22,7 @@ struct h5_object {
 	int64_t mtime; /* seconds since 1970 */
 	unsigned count;
 	const struct h5_message *messages;
-	/* the rest is object.c's */
-	uint8_t **blocks;
-	unsigned block_count;
+	struct h5_header header; /* what owns the messages */
 };
 
 /* A reference to the decoded header, through the block cache; h5_file_put() gives it back. */

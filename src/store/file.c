@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "store/cache_image.h"
 #include "store/file_set_private.h"
 
 #include <pthread.h>
@@ -13,6 +14,7 @@ struct h5_file {
 	struct h5_file_set *set; /* borrowed */
 	struct h5_io *io;
 	struct h5_superblock superblock;
+	struct h5_cache_image *image; /* NULL: none */
 	/* all above is immutable after h5_file_open() */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
 	atomic_uint_fast64_t number;
@@ -61,6 +63,12 @@ int h5_file_open(struct h5_file_set *set, struct h5_io *io, struct h5_file **out
 	pthread_mutex_init(&file->seen_lock, NULL);
 	file->size = file->seen.size - file->superblock.base;
 	file->number = h5_file_set_next_number(set);
+	rc = h5_cache_image_open(file, &file->image);
+	if (rc) {
+		file->io = NULL; /* remains the caller's */
+		h5_file_close(file);
+		return rc;
+	}
 	*out = file;
 	return 0;
 }
@@ -69,6 +77,7 @@ void h5_file_close(struct h5_file *file)
 {
 	if (!file)
 		return;
+	h5_cache_image_close(file->image);
 	h5_io_close(file->io);
 	pthread_mutex_destroy(&file->seen_lock);
 	free(file);
@@ -122,6 +131,16 @@ uint64_t h5_file_size(const struct h5_file *file)
 	return file->size;
 }
 
+/* n bytes that are known to lie inside the file. */
+static int read_inside(struct h5_file *file, uint64_t address, void *buf, size_t n)
+{
+	int rc = h5_io_read(file->io, file->superblock.base + address, buf, n);
+
+	if (!rc && file->image)
+		h5_cache_image_apply(file->image, address, buf, n);
+	return rc;
+}
+
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got)
 {
 	uint64_t size = file->size;
@@ -129,7 +148,7 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
 	if (address >= size)
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
 	*got = (size_t)h5_min(n, size - address);
-	return h5_io_read(file->io, file->superblock.base + address, buf, *got);
+	return read_inside(file, address, buf, *got);
 }
 
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
@@ -140,7 +159,7 @@ int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 		return 0;
 	if (address >= size || n > size - address)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	return h5_io_read(file->io, file->superblock.base + address, buf, n);
+	return read_inside(file, address, buf, n);
 }
 
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address)

@@ -5,10 +5,14 @@ libh5fs_a_SOURCES += \
 	src/store/btree1.h \
 	src/store/btree2.c \
 	src/store/btree2.h \
+	src/store/cache_image.c \
+	src/store/cache_image.h \
 	src/store/file.c \
 	src/store/file.h \
 	src/store/file_set.c \
 	src/store/file_set.h \
 	src/store/file_set_private.h \
+	src/store/object_header.c \
+	src/store/object_header.h \
 	src/store/pipeline.c \
 	src/store/pipeline.h

@@ -1,0 +1,227 @@
+#include "store/object_header.h"
+
+#include "base/error.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FIRST_READ = 512,	/* most headers are smaller */
+	MESSAGES_MAX = 1 << 17, /* the format numbers messages with 16 bits where it does */
+	CHUNKS_MAX = 1 << 16,
+};
+
+/* Memory of one header; more than any writer makes. */
+static const uint64_t HEADER_MAX = (uint64_t)1 << 28;
+
+struct chunk {
+	uint64_t address, size;
+};
+
+/* An object header while it is read: chunk 0, then each continuation block in the order of their messages. */
+struct loader {
+	struct h5_file *file;
+	struct h5_header *header;
+	unsigned capacity;    /* of header->messages */
+	struct chunk *chunks; /* read, and after them those still to read */
+	unsigned chunk_count, chunk_capacity;
+	uint64_t bytes;
+};
+
+/* Chunks may not overlap, so that no chain of continuations goes in circles. */
+static int add_chunk(struct loader *l, struct chunk chunk)
+{
+	for (unsigned i = 0; i < l->chunk_count; i++) {
+		const struct chunk *other = &l->chunks[i];
+
+		if (chunk.address < other->address ? other->address - chunk.address < chunk.size
+						   : chunk.address - other->address < other->size)
+			return h5_fail(-EUCLEAN, chunk.address,
+				       "object header: overlapping continuation blocks");
+	}
+	if (l->chunk_count >= CHUNKS_MAX || chunk.size > HEADER_MAX - l->bytes)
+		return h5_fail(-ENOTSUP, chunk.address, "object header: too large");
+	if (l->chunk_count == l->chunk_capacity) {
+		unsigned more = l->chunk_capacity ? 2 * l->chunk_capacity : 4;
+		struct chunk *chunks = realloc(l->chunks, more * sizeof *chunks);
+
+		if (!chunks)
+			return h5_fail(-ENOMEM, chunk.address, "object header: out of memory");
+		l->chunks = chunks;
+		l->chunk_capacity = more;
+	}
+	l->bytes += chunk.size;
+	l->chunks[l->chunk_count++] = chunk;
+	return 0;
+}
+
+static int add_continuation(struct loader *l, const struct h5_message *message)
+{
+	struct h5_reader r = h5_file_reader(l->file, message->data, message->size, message->address);
+	struct h5_continuation c;
+	int rc = h5_continuation_decode(&r, &c);
+
+	if (rc)
+		return rc;
+	if (!c.size)
+		return h5_fail(-EUCLEAN, message->address, "object header: empty continuation block");
+	return add_chunk(l, (struct chunk){c.address, c.size});
+}
+
+static int add_message(struct loader *l, const struct h5_message *message)
+{
+	if (message->type > H5_MSG_STRUCTURED_PIPELINE && message->flags & H5_MSG_FLAG_FAIL_UNKNOWN)
+		return h5_fail(-ENOTSUP, message->address, "object header: message type %#x is not supported",
+			       message->type);
+	if (l->header->count >= MESSAGES_MAX)
+		return h5_fail(-ENOTSUP, message->address, "object header: too many messages");
+	if (l->header->count == l->capacity) {
+		unsigned more = l->capacity ? 2 * l->capacity : 8;
+		struct h5_message *messages = realloc(l->header->messages, more * sizeof *messages);
+
+		if (!messages)
+			return h5_fail(-ENOMEM, message->address, "object header: out of memory");
+		l->header->messages = messages;
+		l->capacity = more;
+	}
+	l->header->messages[l->header->count++] = *message;
+	return 0;
+}
+
+/* The messages of one chunk; `r` is over them alone. */
+static int read_messages(struct loader *l, struct h5_reader *r)
+{
+	struct h5_message message;
+	int rc;
+
+	while ((rc = h5_object_header_next(r, &l->header->prefix, &message)) > 0) {
+		if (message.type == H5_MSG_NIL)
+			rc = 0;
+		else if (message.type == H5_MSG_CONTINUATION)
+			rc = add_continuation(l, &message);
+		else
+			rc = add_message(l, &message);
+		if (rc)
+			return rc;
+	}
+	return rc;
+}
+
+/* The block becomes the header's, which frees it. */
+static int keep_block(struct h5_header *header, void *block)
+{
+	uint8_t **blocks = realloc(header->blocks, (header->block_count + 1) * sizeof *blocks);
+
+	if (!blocks) {
+		free(block);
+		return h5_fail(-ENOMEM, H5_UNDEF, "object header: out of memory");
+	}
+	header->blocks = blocks;
+	blocks[header->block_count++] = block;
+	return 0;
+}
+
+/* A continuation block: in version 1 nothing but messages, in version 2 between signature OCHK and checksum.
+ */
+static int read_continuation(struct loader *l, struct chunk chunk)
+{
+	struct h5_reader r, messages;
+	void *block;
+	size_t n = chunk.size;
+	int rc = h5_block_read(l->file, chunk.address, 0, n, "object header continuation", &block);
+
+	if (!rc)
+		rc = keep_block(l->header, block);
+	if (rc)
+		return rc;
+	r = h5_file_reader(l->file, block, n, chunk.address);
+	if (l->header->prefix.version == 1)
+		return read_messages(l, &r);
+	if (!h5_read_signature(&r, "OCHK"))
+		return h5_fail(-EUCLEAN, chunk.address, "object header continuation: wrong signature");
+	if (n < 4 + (size_t)H5_OBJECT_HEADER_CHECKSUM)
+		return h5_fail(-EUCLEAN, chunk.address, "object header continuation: truncated");
+	messages = h5_reader_sub(&r, n - 4 - H5_OBJECT_HEADER_CHECKSUM);
+	rc = h5_reader_checksum(&r, "object header continuation");
+	return rc ? rc : read_messages(l, &messages);
+}
+
+/* Prefix and chunk 0. */
+static int read_first(struct loader *l, uint64_t address)
+{
+	struct h5_reader r, messages;
+	uint8_t first[FIRST_READ];
+	void *block;
+	size_t got = 0, prefix, tail;
+	int rc = h5_file_read_some(l->file, address, first, sizeof first, &got);
+
+	if (rc)
+		return rc;
+	r = h5_file_reader(l->file, first, got, address);
+	rc = h5_object_header_decode(&r, &l->header->prefix);
+	if (rc)
+		return rc;
+	prefix = h5_reader_at(&r);
+	tail = l->header->prefix.version == 1 ? 0 : H5_OBJECT_HEADER_CHECKSUM;
+	if (l->header->prefix.chunk_size > HEADER_MAX)
+		return h5_fail(-EUCLEAN, address, "object header: too large");
+	rc = add_chunk(l, (struct chunk){address, prefix + l->header->prefix.chunk_size + tail});
+	if (rc)
+		return rc;
+	if (l->bytes <= got) {
+		block = malloc(l->bytes);
+		if (!block)
+			return h5_fail(-ENOMEM, address, "object header: out of memory");
+		memcpy(block, first, l->bytes);
+	} else {
+		rc = h5_block_read(l->file, address, 0, l->bytes, "object header", &block);
+		if (rc)
+			return rc;
+	}
+	rc = keep_block(l->header, block);
+	if (rc)
+		return rc;
+	r = h5_file_reader(l->file, block, l->bytes, address);
+	h5_reader_skip(&r, prefix);
+	messages = h5_reader_sub(&r, l->header->prefix.chunk_size);
+	if (l->header->prefix.version > 1)
+		rc = h5_reader_checksum(&r, "object header");
+	return rc ? rc : read_messages(l, &messages);
+}
+
+void h5_header_release(struct h5_header *header)
+{
+	for (unsigned i = 0; i < header->block_count; i++)
+		free(header->blocks[i]);
+	free(header->blocks);
+	free(header->messages);
+	memset(header, 0, sizeof *header);
+}
+
+int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header)
+{
+	struct loader l = {.file = file, .header = header};
+	int rc;
+
+	memset(header, 0, sizeof *header);
+	rc = read_first(&l, address);
+	for (unsigned i = 1; !rc && i < l.chunk_count; i++)
+		rc = read_continuation(&l, l.chunks[i]);
+	free(l.chunks);
+	if (rc) {
+		h5_header_release(header);
+		return rc;
+	}
+	header->cost = l.bytes + l.capacity * sizeof *header->messages +
+		       header->block_count * sizeof *header->blocks;
+	return 0;
+}
+
+const struct h5_message *h5_header_find(const struct h5_header *header, enum h5_message_type type)
+{
+	for (unsigned i = 0; i < header->count; i++)
+		if (header->messages[i].type == type)
+			return &header->messages[i];
+	return NULL;
+}

@@ -1,0 +1,24 @@
+/* An object header with all its continuation blocks, as it is read from the file. Specification IV.A.1. */
+#ifndef H5_STORE_OBJECT_HEADER_H
+#define H5_STORE_OBJECT_HEADER_H
+
+#include "format/object_header.h"
+#include "store/file.h"
+
+struct h5_header {
+	struct h5_object_header prefix;
+	unsigned count;
+	struct h5_message *messages; /* all but NIL and continuations, in the order of the chunks */
+	size_t cost;		     /* bytes of memory, beside this struct */
+	/* the rest is object_header.c's */
+	uint8_t **blocks;
+	unsigned block_count;
+};
+
+int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
+void h5_header_release(struct h5_header *header); /* may run twice */
+
+/* First message of the type, NULL: none. */
+const struct h5_message *h5_header_find(const struct h5_header *header, enum h5_message_type type);
+
+#endif
