@@ -270,6 +270,31 @@ START_TEST(lzf_references_stay_inside)
 }
 END_TEST
 
+START_TEST(scaleoffset_fill_values_are_all_ones)
+{
+	/* 2 bits a number, minimum 10, the numbers 0 to 3 */
+	const uint8_t data[] = {2, 0, 0, 0, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x1b};
+	uint32_t values[] = {2, 0, 4, 0, 1, 0, 0, 0, 99};
+	struct h5_filter_buf buf;
+
+	ck_assert_int_eq(decode(6, values, 9, data, sizeof data, 4, &buf), 0);
+	ck_assert(buf.size == 4 && !memcmp(buf.data, "\12\13\14\15", 4));
+	h5_filter_buf_release(&buf);
+	values[7] = 1;
+	ck_assert_int_eq(decode(6, values, 9, data, sizeof data, 4, &buf), 0);
+	ck_assert(!memcmp(buf.data, "\12\13\14c", 4));
+	h5_filter_buf_release(&buf);
+	values[4] = 3;
+	ck_assert_int_eq(decode(6, values, 9, data, sizeof data, 100, &buf), -EUCLEAN);
+	h5_filter_buf_release(&buf);
+	values[4] = 1;
+	values[0] = 1;
+	values[3] = 1;
+	ck_assert_int_eq(decode(6, values, 9, data, sizeof data, 100, &buf), -EUCLEAN);
+	h5_filter_buf_release(&buf);
+}
+END_TEST
+
 /* Descriptions that would loop, nest or grow without end. */
 START_TEST(nbit_descriptions_are_checked)
 {
@@ -285,7 +310,8 @@ START_TEST(nbit_descriptions_are_checked)
 		unsigned count;
 	} bad[] = {{many, 8},	 {empty, 6},	{base, 10}, {inner, 10},
 		   {precise, 8}, {outside, 12}, {cut, 5},   {none, 1}};
-	uint32_t deep[400] = {400, 0, 1};
+	enum { DEEP = 60001 };
+	static uint32_t deep[DEEP] = {DEEP, 0, 1};
 	uint8_t data[64] = {0};
 	struct h5_filter_buf buf;
 
@@ -295,11 +321,12 @@ START_TEST(nbit_descriptions_are_checked)
 			      "%u", i);
 		h5_filter_buf_release(&buf);
 	}
-	for (unsigned i = 3; i + 1 < 400; i += 2) {
+	for (unsigned i = 3; i + 1 < DEEP; i += 2) {
 		deep[i] = 2;
 		deep[i + 1] = 8;
 	}
-	ck_assert_int_eq(decode(5, deep, 400, data, sizeof data, 1 << 20, &buf), -EUCLEAN);
+	ck_assert_int_eq(decode(5, deep, DEEP, data, sizeof data, 1 << 20, &buf), -EUCLEAN);
+	ck_assert_ptr_nonnull(strstr(h5_error_last()->text, "deep"));
 	h5_filter_buf_release(&buf);
 }
 END_TEST
@@ -307,4 +334,4 @@ END_TEST
 UNIT_MAIN("filter", filters_are_found_by_id, chunks_of_libhdf5_are_decoded, output_stops_at_the_limit,
 	  truncated_chunks_are_seen, damaged_chunks_do_no_harm, deflate_bombs_stop_and_trailing_bytes_pass,
 	  fletcher32_takes_swapped_halves_and_refuses_damage, shuffle_keeps_the_rest_at_the_end,
-	  lzf_references_stay_inside, nbit_descriptions_are_checked)
+	  lzf_references_stay_inside, scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked)

@@ -194,6 +194,8 @@ START_TEST(fill_values_of_every_version)
 	/* version 1 has its size always, version 2 only where defined */
 	ck_assert_int_eq(decode_fill(BYTES(1, 2, 0, 1, U32(2), 7, 8), &f), 0);
 	ck_assert(f.defined && f.allocation == 2 && f.size == 2 && f.value[0] == 7 && !f.never_written);
+	ck_assert_int_eq(decode_fill(BYTES(1, 2, 0, 0, U32(2), 7, 8), &f), 0);
+	ck_assert(f.defined); /* the size decides */
 	ck_assert_int_eq(decode_fill(BYTES(1, 2, 0, 1, U32(0)), &f), 0);
 	ck_assert(!f.defined);
 	ck_assert_int_eq(decode_fill(BYTES(1, 2, 0, 0, 0xff, 0xff, 0xff, 0xff), &f), 0);
@@ -234,10 +236,10 @@ START_TEST(external_file_lists)
 		ck_assert_int_eq(h5_external_files_decode(&r, &files), -EUCLEAN);
 	}
 	memcpy(bad, good, sizeof good);
-	bad[6] = 4; /* more used than allocated */
+	bad[4] = 1; /* more used than allocated */
 	r = h5_reader_init(bad, sizeof bad, 0, 8, 8);
 	ck_assert_int_eq(h5_external_files_decode(&r, &files), -EUCLEAN);
-	bad[6] = 2;
+	bad[4] = 3;
 	bad[0] = 2;
 	r = h5_reader_init(bad, sizeof bad, 0, 8, 8);
 	ck_assert_int_eq(h5_external_files_decode(&r, &files), -ENOTSUP);

@@ -90,7 +90,9 @@ static int unpack_type(struct unpack *u, uint8_t *out, uint64_t room, unsigned d
 {
 	uint32_t class = next(u), size = next(u);
 
-	if (!size || size > room || depth > DEPTH_MAX)
+	if (depth > DEPTH_MAX)
+		return bad("too deep a type");
+	if (!size || size > room)
 		return bad("bad type");
 	/* Every number takes bits: this bounds the work, whatever the description says. */
 	if (u->bits.at >= u->bits.size)

@@ -31,15 +31,11 @@ static int undo(const struct h5_filter_info *info, struct h5_filter_buf *buf, si
 
 static int undo_all(const struct h5_pipeline *pipeline, uint32_t mask, size_t size, struct h5_filter_buf *buf)
 {
-	unsigned first = 0;
 	int rc = 0;
 
-	/* The first filter that ran when writing yields the data. */
-	while (first < pipeline->count && mask >> first & 1)
-		first++;
-	for (unsigned i = pipeline->count; i-- > first && !rc;)
+	for (unsigned i = pipeline->count; i-- > 0 && !rc;)
 		if (!(mask >> i & 1))
-			rc = undo(&pipeline->filters[i], buf, i == first ? size : (size_t)encoded_max(size));
+			rc = undo(&pipeline->filters[i], buf, (size_t)encoded_max(size));
 	return rc;
 }
 
