@@ -1,4 +1,5 @@
-/* Data layout message (0x0008), versions 1 to 5. Specification IV.A.2.i; version 5 and structured chunks: spec notes. */
+/* Data layout message (0x0008), versions 1 to 5. Specification IV.A.2.i; version 5 and structured chunks:
+ * spec notes. */
 #ifndef H5_FORMAT_LAYOUT_H
 #define H5_FORMAT_LAYOUT_H
 
@@ -16,7 +17,8 @@ enum h5_layout_class {
 	H5_LAYOUT_STRUCTURED = 4,
 };
 
-/* Chunk index types: those of layout versions 4 and 5, and 0 for the version 1 B-tree of version 3 and before. */
+/* Chunk index types: those of layout versions 4 and 5, and 0 for the version 1 B-tree of version 3 and
+ * before. */
 enum h5_index_type {
 	H5_INDEX_BTREE1 = 0,
 	H5_INDEX_SINGLE = 1,
@@ -27,13 +29,14 @@ enum h5_index_type {
 };
 
 struct h5_chunk_layout {
-	unsigned rank; /* of the dataset: without the element size that the message appends */
+	unsigned rank;		    /* of the dataset: without the element size that the message appends */
 	uint64_t dims[H5_RANK_MAX]; /* of a chunk, in elements */
-	uint32_t element_size; /* as the message states it */
+	uint32_t element_size;	    /* as the message states it */
 	enum h5_index_type index;
 	bool unfiltered_edges; /* layout flag bit 0: don't filter partial edge chunks */
-	uint64_t address; /* of the index; of the chunk (single), of the chunks (implicit); H5_UNDEF: nothing stored */
-	struct { /* single chunk that is filtered (flag bit 1) */
+	uint64_t address; /* of the index; of the chunk (single), of the chunks (implicit); H5_UNDEF: nothing
+			     stored */
+	struct {	  /* single chunk that is filtered (flag bit 1) */
 		bool filtered;
 		uint64_t size;
 		uint32_t filter_mask;

@@ -11,14 +11,14 @@ enum { H5_FILTERS_MAX = 32 };
 
 struct h5_filter_info {
 	uint16_t id;
-	bool optional; /* flag bit 0 */
-	char *name; /* as the message gives it; NULL: none */
+	bool optional;	/* flag bit 0 */
+	char *name;	/* as the message gives it; NULL: none */
 	unsigned count; /* client data values */
 	uint32_t *values;
 };
 
 struct h5_pipeline {
-	unsigned count; /* 0: no filters */
+	unsigned count;				       /* 0: no filters */
 	struct h5_filter_info filters[H5_FILTERS_MAX]; /* in the order of writing */
 };
 
