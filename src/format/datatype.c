@@ -277,16 +277,15 @@ static int decode_vlen(struct h5_reader *r, const struct prefix *p, unsigned dep
 	return decode(r, depth + 1, &t->vlen.base);
 }
 
-/* Properties of an array: 1 dimensionality; version 2: 3 reserved; 4 for each dimension size; version 2: 4
- * for each permutation index, which were never implemented; base type. *type becomes the array. */
+/* Properties of an array: 1 dimensionality; 3 reserved; 4 for each dimension size; 4 for each permutation
+ * index, which were never implemented; base type. Version 3 has neither the reserved bytes nor the
+ * permutation. Arrays of version 1 exist, in the form of version 2. */
 static int decode_array(struct h5_reader *r, const struct prefix *p, unsigned depth, struct h5_datatype *t)
 {
 	unsigned rank = h5_read_u8(r);
 	uint64_t size;
 	int rc;
 
-	if (p->version < 2)
-		return damaged(r, "array type of version 1");
 	if (rank > H5_RANK_MAX)
 		return damaged(r, "array of more than 32 dimensions");
 	if (p->version < 3)
