@@ -42,14 +42,17 @@ int h5_lru_open(size_t budget, struct h5_lru **out)
 	return 0;
 }
 
-/* Takes what is over the budget, the least recently used first; a list by `next` for release_all(). */
-static struct h5_lru_entry *evict(struct h5_lru *lru, size_t budget)
+/* Takes what is over the budget, the least recently used first, but for the last `keep` ones; a list by
+ * `next` for release_all(). */
+static struct h5_lru_entry *evict(struct h5_lru *lru, size_t budget, unsigned keep)
 {
 	struct h5_lru_entry *dead = NULL;
 
 	while (lru->idle && lru->stats.bytes > budget) {
 		struct h5_lru_entry *e = lru->idle->prev;
 
+		if (keep && e == lru->idle)
+			break;
 		DL_DELETE(lru->idle, e);
 		HASH_DEL(lru->table, e);
 		lru->stats.bytes -= e->cost;
@@ -78,7 +81,7 @@ void h5_lru_close(struct h5_lru *lru)
 
 	if (!lru)
 		return;
-	while ((dead = evict(lru, 0)))
+	while ((dead = evict(lru, 0, 0)))
 		release_all(dead);
 	pthread_cond_destroy(&lru->loaded);
 	pthread_mutex_destroy(&lru->lock);
@@ -151,7 +154,7 @@ int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 		lru->stats.misses++;
 		e = insert(lru, key);
 		rc = e ? load_entry(lru, e, load, arg) : h5_fail(-ENOMEM, key->address, "out of memory");
-		dead = evict(lru, lru->budget);
+		dead = evict(lru, lru->budget, 1);
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);
@@ -173,7 +176,7 @@ void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
 	pthread_mutex_lock(&lru->lock);
 	if (!--e->references) {
 		DL_PREPEND(lru->idle, e);
-		dead = evict(lru, lru->budget);
+		dead = evict(lru, lru->budget, 1);
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);
