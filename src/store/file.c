@@ -197,5 +197,6 @@ int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64
 
 void h5_file_put(struct h5_file *file, struct h5_lru_entry *ref)
 {
-	h5_lru_put(h5_file_set_blocks(file->set), ref);
+	if (ref)
+		h5_lru_put(h5_file_set_blocks(file->set), ref);
 }

@@ -52,6 +52,7 @@ struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, si
  * hostile file may point at one block from two places. */
 int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address, uint64_t variant,
 		  const void *arg, struct h5_lru_entry **ref);
+/* ref NULL is fine. */
 void h5_file_put(struct h5_file *file, struct h5_lru_entry *ref);
 
 #endif

@@ -71,6 +71,7 @@ struct h5_handle {
 	const struct h5_text *text; /* NULL: raw */
 	struct h5_lru_entry *text_ref;
 	struct h5_buf ddl;
+	struct h5_handle *prev, *next; /* vfs->lock: in vfs->handles */
 };
 
 static int open_dataset(struct h5_handle *h, const struct h5_node *node)
@@ -97,6 +98,30 @@ static int open_damaged(const struct h5_node *node)
 	return h5_fail(-EUCLEAN, node->address, "neither group, nor dataset, nor datatype");
 }
 
+static int open_node(struct h5_handle *h, const struct h5_node *node)
+{
+	switch (node->kind) {
+	case H5_NODE_DATASET:
+		return open_dataset(h, node);
+	case H5_NODE_DATATYPE:
+		return h5_content_ddl(node->file, node->address, &h->ddl);
+	case H5_NODE_DAMAGED:
+		return open_damaged(node);
+	case H5_NODE_DIRECTORY:
+		return -EISDIR;
+	default:
+		return -ELOOP;
+	}
+}
+
+static void handle_free(struct h5_handle *h)
+{
+	h5_file_put(h->file, h->text_ref);
+	h5_file_put(h->file, h->dataset_ref);
+	h5_buf_release(&h->ddl);
+	free(h);
+}
+
 int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle **handle)
 {
 	struct h5_handle *h = calloc(1, sizeof *h);
@@ -107,35 +132,30 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle 
 	h->vfs = vfs;
 	h->file = node->file;
 	h5_buf_init(&h->ddl, SIZE_MAX);
-	switch (node->kind) {
-	case H5_NODE_DATASET:
-		rc = open_dataset(h, node);
-		break;
-	case H5_NODE_DATATYPE:
-		rc = h5_content_ddl(node->file, node->address, &h->ddl);
-		break;
-	case H5_NODE_DAMAGED:
-		rc = open_damaged(node);
-		break;
-	default:
-		rc = node->kind == H5_NODE_DIRECTORY ? -EISDIR : -ELOOP;
-	}
+	rc = open_node(h, node);
 	if (rc) {
-		h5_vfs_close_file(h);
+		handle_free(h);
 		return rc;
 	}
+	pthread_mutex_lock(&vfs->lock);
+	DL_PREPEND(vfs->handles, h);
+	pthread_mutex_unlock(&vfs->lock);
 	*handle = h;
 	return 0;
 }
 
 void h5_vfs_close_file(struct h5_handle *h)
 {
-	if (!h)
-		return;
-	h5_file_put(h->file, h->text_ref);
-	h5_file_put(h->file, h->dataset_ref);
-	h5_buf_release(&h->ddl);
-	free(h);
+	pthread_mutex_lock(&h->vfs->lock);
+	DL_DELETE(h->vfs->handles, h);
+	pthread_mutex_unlock(&h->vfs->lock);
+	handle_free(h);
+}
+
+void h5_handles_close(struct h5_vfs *vfs)
+{
+	while (vfs->handles)
+		h5_vfs_close_file(vfs->handles);
 }
 
 int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)

@@ -87,6 +87,7 @@ struct h5_dir {
 	struct h5_node *node; /* referenced by the kernel as long as the directory is open */
 	struct item *items;
 	size_t count, capacity;
+	struct h5_dir *prev, *next; /* vfs->lock: in vfs->dirs */
 };
 
 /* A copy of the link that owns its texts, in one allocation. */
@@ -134,40 +135,66 @@ static int add_item(void *arg, const struct h5_link *link)
 	return rc;
 }
 
-int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)
+static void dir_free(struct h5_dir *dir)
 {
-	enum h5_link_order order = vfs->options.order_by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME;
-	struct h5_dir *dir = calloc(1, sizeof *dir);
+	for (size_t i = 0; i < dir->count; i++)
+		free(dir->items[i].text);
+	free(dir->items);
+	free(dir);
+}
+
+static int read_links(struct h5_dir *dir)
+{
+	enum h5_link_order order =
+		dir->vfs->options.order_by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME;
+	struct h5_file *file = dir->node->file;
 	const struct h5_object *group;
 	struct h5_lru_entry *ref;
-	int rc = dir ? 0 : -ENOMEM;
+	int rc = h5_object_get(file, dir->node->address, &ref, &group);
 
-	if (!rc && node->kind != H5_NODE_DIRECTORY)
-		rc = -ENOTDIR;
-	if (!rc)
-		rc = h5_object_get(node->file, node->address, &ref, &group);
-	if (!rc) {
-		dir->vfs = vfs;
-		dir->node = node;
-		rc = h5_group_iterate(node->file, group, order, add_item, dir);
-		h5_file_put(node->file, ref);
-	}
+	if (rc)
+		return rc;
+	rc = h5_group_iterate(file, group, order, add_item, dir);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)
+{
+	struct h5_dir *dir;
+	int rc;
+
+	if (node->kind != H5_NODE_DIRECTORY)
+		return -ENOTDIR;
+	dir = calloc(1, sizeof *dir);
+	if (!dir)
+		return -ENOMEM;
+	dir->vfs = vfs;
+	dir->node = node;
+	rc = read_links(dir);
 	if (rc) {
-		h5_vfs_closedir(dir);
+		dir_free(dir);
 		return rc;
 	}
+	pthread_mutex_lock(&vfs->lock);
+	DL_PREPEND(vfs->dirs, dir);
+	pthread_mutex_unlock(&vfs->lock);
 	*out = dir;
 	return 0;
 }
 
 void h5_vfs_closedir(struct h5_dir *dir)
 {
-	if (!dir)
-		return;
-	for (size_t i = 0; i < dir->count; i++)
-		free(dir->items[i].text);
-	free(dir->items);
-	free(dir);
+	pthread_mutex_lock(&dir->vfs->lock);
+	DL_DELETE(dir->vfs->dirs, dir);
+	pthread_mutex_unlock(&dir->vfs->lock);
+	dir_free(dir);
+}
+
+void h5_dirs_close(struct h5_vfs *vfs)
+{
+	while (vfs->dirs)
+		h5_vfs_closedir(vfs->dirs);
 }
 
 size_t h5_vfs_dir_count(const struct h5_dir *dir)

@@ -54,8 +54,11 @@ struct h5_vfs {
 	struct h5_node *nodes; /* hash table by key */
 	struct h5_node
 		*detached; /* nodes whose name leads elsewhere by now: found no more, but not yet forgotten */
-	pthread_mutex_t map_lock; /* guards map: held while it is built */
-	struct h5_path_map *map;  /* of the mounted file, made when first needed */
+	/* Open files and directories (by `prev`, `next`): the kernel may end without a release of them. */
+	struct h5_handle *handles; /* lock */
+	struct h5_dir *dirs;	   /* lock */
+	pthread_mutex_t map_lock;  /* guards map: held while it is built */
+	struct h5_path_map *map;   /* of the mounted file, made when first needed */
 };
 
 /* ---- node.c ---- */
@@ -75,6 +78,12 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		    struct h5_place *place);
 void h5_place_release(struct h5_place *place); /* may run twice */
+
+/* ---- dir.c, content.c ---- */
+
+/* Close what is still open. */
+void h5_dirs_close(struct h5_vfs *vfs);
+void h5_handles_close(struct h5_vfs *vfs);
 
 /* ---- stat.c ---- */
 

@@ -108,8 +108,7 @@ static int stat_node(struct h5_vfs *vfs, const struct h5_node *node, bool with_t
 	}
 	if (object && S_ISREG(st->st_mode))
 		st->st_nlink = object->references;
-	if (object)
-		h5_file_put(node->file, ref);
+	h5_file_put(node->file, ref);
 	return rc;
 }
 

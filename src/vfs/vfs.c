@@ -51,6 +51,8 @@ void h5_vfs_close(struct h5_vfs *vfs)
 {
 	if (!vfs)
 		return;
+	h5_handles_close(vfs);
+	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_paths_free(vfs->map);
 	pthread_mutex_destroy(&vfs->map_lock);

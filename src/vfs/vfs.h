@@ -29,7 +29,7 @@ struct h5_vfs_options {
 
 /* The set is borrowed and must outlive the vfs. -EUCLEAN, ...: the root group cannot be opened. */
 int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, struct h5_vfs **vfs);
-/* Frees all nodes, whoever holds references. NULL is fine. */
+/* Frees all nodes and closes what is open, whoever holds references. NULL is fine. */
 void h5_vfs_close(struct h5_vfs *vfs);
 
 /* To be called before a request is served on a file that others may write: forgets what is cached of files
