@@ -259,7 +259,9 @@ def become_reaper():
     """To be called once, before the first mount."""
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError("PR_SET_CHILD_SUBREAPER failed")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds the mounts
+    # Both unwind the mounts; and the daemon shall not inherit an ignored SIGINT from a shell's background job.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def main():
