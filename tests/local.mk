@@ -2,14 +2,16 @@
 UNIT_TESTS = \
 	tests/check_base \
 	tests/check_btree \
+	tests/check_chunk_damage \
+	tests/check_chunk_index \
 	tests/check_dataset \
 	tests/check_filter \
 	tests/check_layout \
 	tests/check_name
 
-EXTRA_DIST += tests/unit.h
+EXTRA_DIST += tests/unit.h tests/chunk_index_account.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
-LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS)
+LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
@@ -45,6 +47,7 @@ AM_TESTS_ENVIRONMENT = \
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
 FIXTURES = \
+	tests/fixtures/chunk_index.py \
 	tests/fixtures/dataset.py
 EXTRA_DIST += $(FIXTURES)
 check_DATA = tests/data/stamp

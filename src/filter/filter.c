@@ -11,17 +11,17 @@ static const struct h5_filter_ops filters[] = {
 	{1, "deflate", h5_deflate_decode},
 	{2, "shuffle", h5_shuffle_decode},
 	{3, "fletcher32", h5_fletcher32_decode},
-	{4, "szip", NULL},
+	{4, "szip", h5_szip_decode},
 	{5, "nbit", h5_nbit_decode},
 	{6, "scaleoffset", h5_scaleoffset_decode},
-	{305, "lzo", NULL},
-	{307, "bzip2", NULL},
+	{305, "lzo", h5_lzo_decode},
+	{307, "bzip2", h5_bzip2_decode},
 	{32000, "lzf", h5_lzf_decode},
-	{32001, "blosc", NULL},
-	{32004, "lz4", NULL},
-	{32008, "bitshuffle", NULL},
-	{32013, "zfp", NULL},
-	{32015, "zstd", NULL},
+	{32001, "blosc", h5_blosc_decode},
+	{32004, "lz4", h5_lz4_decode},
+	{32008, "bitshuffle", h5_bitshuffle_decode},
+	{32013, "zfp", h5_zfp_decode},
+	{32015, "zstd", h5_zstd_decode},
 };
 
 const struct h5_filter_ops *h5_filter_at(unsigned n)
@@ -58,4 +58,12 @@ void h5_filter_buf_release(struct h5_filter_buf *buf)
 {
 	free(buf->data);
 	memset(buf, 0, sizeof *buf);
+}
+
+int h5_filter_buf_replace(struct h5_filter_buf *buf, struct h5_filter_buf *out, int rc)
+{
+	h5_filter_buf_release(rc ? out : buf);
+	if (!rc)
+		*buf = *out;
+	return rc;
 }

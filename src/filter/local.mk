@@ -1,5 +1,6 @@
 libh5fs_a_SOURCES += \
 	src/filter/bits.h \
+	src/filter/bitshuffle.c \
 	src/filter/deflate.c \
 	src/filter/filter.c \
 	src/filter/filter.h \
@@ -9,3 +10,24 @@ libh5fs_a_SOURCES += \
 	src/filter/nbit.c \
 	src/filter/scaleoffset.c \
 	src/filter/shuffle.c
+if HAVE_LIBAEC
+libh5fs_a_SOURCES += src/filter/szip.c
+endif
+if HAVE_LZO
+libh5fs_a_SOURCES += src/filter/lzo.c
+endif
+if HAVE_BZIP2
+libh5fs_a_SOURCES += src/filter/bzip2.c
+endif
+if HAVE_BLOSC
+libh5fs_a_SOURCES += src/filter/blosc.c
+endif
+if HAVE_LZ4
+libh5fs_a_SOURCES += src/filter/lz4.c
+endif
+if HAVE_ZFP
+libh5fs_a_SOURCES += src/filter/zfp.c
+endif
+if HAVE_ZSTD
+libh5fs_a_SOURCES += src/filter/zstd.c
+endif

@@ -7,4 +7,4 @@ src_h5fs_SOURCES = \
 	src/fuse/operations.h \
 	src/fuse/options.c \
 	src/fuse/options.h
-src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS)
+src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)

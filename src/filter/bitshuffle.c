@@ -1,0 +1,164 @@
+/* Filter 32008, bitshuffle: in blocks of elements, bit 0 of all elements comes first, then bit 1, and so on;
+ * each block may be compressed.
+ *
+ * values: version (two numbers), size of an element, elements per block (0: by the size), compression (0
+ * none, 2 LZ4, 3 Zstandard). Blocks hold a multiple of eight elements; the last one is shorter, and up to
+ * seven elements after it stay as they are. Compressed, all numbers big endian:
+ *
+ *   0   8  bytes that come out
+ *   8   4  bytes that come out of each block
+ *   12     for each block:
+ *            0  4  bytes stored
+ *            4     those             */
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/reader.h"
+#include "filter/filters.h"
+
+#include <string.h>
+
+enum {
+	LZ4 = 2,
+	ZSTD = 3,
+	BLOCK_BYTES = 8192, /* of a block, where the parameters leave it open; */
+	BLOCK_MIN = 128,    /* but as many elements at least */
+};
+
+/* Transposes 8 x 8 bits: bit i of byte k becomes bit k of byte i. */
+static uint64_t transpose(uint64_t v)
+{
+	uint64_t t = (v ^ v >> 7) & 0x00AA00AA00AA00AA;
+
+	v ^= t ^ t << 7;
+	t = (v ^ v >> 14) & 0x0000CCCC0000CCCC;
+	v ^= t ^ t << 14;
+	t = (v ^ v >> 28) & 0x00000000F0F0F0F0;
+	return v ^ t ^ t << 28;
+}
+
+/* n elements, a multiple of eight. */
+static void unshuffle(const uint8_t *in, uint8_t *out, size_t n, size_t element_size)
+{
+	size_t row = n / 8; /* bytes that hold one bit of each element */
+
+	for (size_t byte = 0; byte < element_size; byte++)
+		for (size_t i = 0; i < row; i++) {
+			const uint8_t *p = in + byte * n + i;
+			uint8_t *q = out + i * 8 * element_size + byte;
+			uint64_t bits = 0;
+
+			for (unsigned k = 0; k < 8; k++)
+				bits |= (uint64_t)p[k * row] << 8 * k;
+			bits = transpose(bits);
+			for (unsigned k = 0; k < 8; k++)
+				q[k * element_size] = (uint8_t)(bits >> 8 * k);
+		}
+}
+
+struct bitshuffle {
+	size_t element_size, block; /* bytes */
+	h5_filter_block *expand;    /* NULL: not compressed */
+	struct h5_filter_buf bits;  /* a block that was compressed */
+};
+
+/* The next block of n bytes, as it was before unshuffling; valid until the next one. */
+static int next_block(struct bitshuffle *b, struct h5_reader *r, size_t n, const uint8_t **block)
+{
+	size_t stored = b->expand ? __builtin_bswap32(h5_read_u32(r)) : n;
+	int rc;
+
+	*block = h5_read_bytes(r, stored);
+	rc = h5_reader_check(r, "bitshuffle block");
+	if (rc || !b->expand)
+		return rc;
+	rc = b->expand(*block, stored, b->bits.data, n);
+	*block = b->bits.data;
+	return rc;
+}
+
+static int expand(struct bitshuffle *b, struct h5_reader *r, struct h5_filter_buf *out, size_t size)
+{
+	const uint8_t *block;
+	int rc;
+
+	while (size - out->size >= 8 * b->element_size) {
+		size_t n = (size_t)h5_min(b->block, size - out->size) / (8 * b->element_size) * 8;
+
+		rc = next_block(b, r, n * b->element_size, &block);
+		if (rc)
+			return rc;
+		unshuffle(block, out->data + out->size, n, b->element_size);
+		out->size += n * b->element_size;
+	}
+	block = h5_read_bytes(r, size - out->size);
+	rc = h5_reader_check(r, "bitshuffle");
+	if (rc)
+		return rc;
+	memcpy(out->data + out->size, block, size - out->size);
+	out->size = size;
+	return 0;
+}
+
+/* The bytes of a block that the parameters ask for. */
+static uint64_t default_block(uint64_t element_size, uint64_t elements)
+{
+	if (!elements) {
+		elements = BLOCK_BYTES / element_size / 8 * 8;
+		if (elements < BLOCK_MIN)
+			elements = BLOCK_MIN;
+	}
+	return elements * element_size;
+}
+
+static int init(struct bitshuffle *b, const uint32_t *values, unsigned count)
+{
+	static h5_filter_block *const expanders[] = {[LZ4] = h5_lz4_block, [ZSTD] = h5_zstd_block};
+	uint32_t compression = count > 4 ? values[4] : 0;
+
+	if (count < 3 || !values[2])
+		return h5_fail(-EUCLEAN, H5_UNDEF, "bitshuffle: no element size");
+	b->element_size = values[2];
+	if (!compression)
+		return 0;
+	if (compression < sizeof expanders / sizeof *expanders)
+		b->expand = expanders[compression];
+	if (!b->expand)
+		return h5_fail(-ENOTSUP, H5_UNDEF,
+			       "filter 32008 (bitshuffle): compression %u (%s) is not available", compression,
+			       compression == LZ4    ? "lz4"
+			       : compression == ZSTD ? "zstd"
+						     : "unknown");
+	return 0;
+}
+
+int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+{
+	struct h5_reader r = h5_reader_init(buf->data, buf->size, H5_UNDEF, 8, 8);
+	struct h5_filter_buf out = {0};
+	struct bitshuffle b = {0};
+	uint64_t size = buf->size, block;
+	int rc = init(&b, values, count);
+
+	if (rc)
+		return rc;
+	block = default_block(b.element_size, count > 3 ? values[3] : 0);
+	if (b.expand) {
+		size = __builtin_bswap64(h5_read_u64(&r));
+		block = __builtin_bswap32(h5_read_u32(&r));
+		rc = h5_reader_check(&r, "bitshuffle header");
+		if (rc)
+			return rc;
+	}
+	if (size > limit || !block || block % (8 * (uint64_t)b.element_size))
+		return h5_fail(-EUCLEAN, H5_UNDEF,
+			       "bitshuffle: %llu bytes in blocks of %llu instead of at most %zu",
+			       (unsigned long long)size, (unsigned long long)block, limit);
+	b.block = (size_t)h5_min(block, size);
+	rc = h5_filter_buf_reserve(&out, (size_t)size);
+	if (!rc && b.expand)
+		rc = h5_filter_buf_reserve(&b.bits, b.block);
+	if (!rc)
+		rc = expand(&b, &r, &out, (size_t)size);
+	h5_filter_buf_release(&b.bits);
+	return h5_filter_buf_replace(buf, &out, rc);
+}

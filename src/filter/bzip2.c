@@ -1,0 +1,41 @@
+/* Filter 307: a bzip2 stream. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "filter/filters.h"
+
+#include <bzlib.h>
+
+static int expand(struct h5_filter_buf *in, struct h5_filter_buf *out)
+{
+	unsigned size = (unsigned)out->capacity;
+
+	switch (BZ2_bzBuffToBuffDecompress((char *)out->data, &size, (char *)in->data, (unsigned)in->size, 0,
+					   0)) {
+	case BZ_OK:
+		out->size = size;
+		return 0;
+	case BZ_MEM_ERROR:
+		return h5_fail(-ENOMEM, H5_UNDEF, "bzip2: out of memory");
+	case BZ_OUTBUFF_FULL:
+		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: more than %zu bytes come out", out->capacity);
+	case BZ_UNEXPECTED_EOF:
+		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: the stream is truncated");
+	default:
+		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: bad stream");
+	}
+}
+
+int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+{
+	struct h5_filter_buf out = {0};
+	int rc;
+
+	(void)values; /* the block size, which the stream tells too */
+	(void)count;
+	if (buf->size > UINT32_MAX || limit > UINT32_MAX)
+		return h5_fail(-EFBIG, H5_UNDEF, "bzip2: %zu bytes in one chunk", buf->size);
+	rc = h5_filter_buf_reserve(&out, limit);
+	if (!rc)
+		rc = expand(buf, &out);
+	return h5_filter_buf_replace(buf, &out, rc);
+}

@@ -1,0 +1,37 @@
+/* Filter 305, of PyTables: an LZO1X stream, without anything around it. */
+#include "base/error.h"
+#include "filter/filters.h"
+
+#include <lzo/lzo1x.h>
+
+static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out)
+{
+	lzo_uint size = out->capacity;
+
+	if (lzo_init() != LZO_E_OK)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "lzo: the library does not fit this program");
+	switch (lzo1x_decompress_safe(in->data, in->size, out->data, &size, NULL)) {
+	case LZO_E_OK:
+		out->size = size;
+		return 0;
+	case LZO_E_OUTPUT_OVERRUN:
+		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: more than %zu bytes come out", out->capacity);
+	case LZO_E_INPUT_OVERRUN:
+		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: the stream is truncated");
+	default:
+		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: bad stream");
+	}
+}
+
+int h5_lzo_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+{
+	struct h5_filter_buf out = {0};
+	int rc;
+
+	(void)values; /* the level, and version and kind of the PyTables object */
+	(void)count;
+	rc = h5_filter_buf_reserve(&out, limit);
+	if (!rc)
+		rc = expand(buf, &out);
+	return h5_filter_buf_replace(buf, &out, rc);
+}

@@ -1,0 +1,46 @@
+/* Filter 32015: Zstandard frames (RFC 8878). */
+#include "base/error.h"
+#include "filter/filters.h"
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+/* The bytes that come out, or a negative errno. */
+static int64_t expand(const uint8_t *data, size_t n, uint8_t *out, size_t size)
+{
+	size_t got = ZSTD_decompress(out, size, data, n);
+
+	if (!ZSTD_isError(got))
+		return (int64_t)got;
+	if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+		return h5_fail(-ENOMEM, H5_UNDEF, "zstd: out of memory");
+	return h5_fail(-EUCLEAN, H5_UNDEF, "zstd: %s", ZSTD_getErrorName(got));
+}
+
+int h5_zstd_block(const uint8_t *data, size_t n, uint8_t *out, size_t size)
+{
+	int64_t got = expand(data, n, out, size);
+
+	if (got < 0)
+		return (int)got;
+	if ((uint64_t)got != size)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "zstd: a block of %zu bytes holds %lld", size,
+			       (long long)got);
+	return 0;
+}
+
+int h5_zstd_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+{
+	struct h5_filter_buf out = {0};
+	int64_t got;
+	int rc;
+
+	(void)values; /* the level, of no meaning here */
+	(void)count;
+	rc = h5_filter_buf_reserve(&out, limit);
+	if (rc)
+		return rc;
+	got = expand(buf->data, buf->size, out.data, limit);
+	out.size = got < 0 ? 0 : (size_t)got;
+	return h5_filter_buf_replace(buf, &out, got < 0 ? (int)got : 0);
+}
