@@ -5,11 +5,13 @@ UNIT_TESTS = \
 	tests/check_chunk_damage \
 	tests/check_chunk_index \
 	tests/check_dataset \
+	tests/check_datatype \
 	tests/check_filter \
 	tests/check_layout \
-	tests/check_name
+	tests/check_name \
+	tests/check_selection
 
-EXTRA_DIST += tests/unit.h tests/chunk_index_account.h
+EXTRA_DIST += tests/bytes.h tests/unit.h tests/chunk_index_account.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
