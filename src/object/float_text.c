@@ -84,10 +84,10 @@ static void times_ten(struct state *x)
 	h5_bignum_mul(&x->below, 10);
 }
 
-/* Scales so that 0.1 <= r / s < 1 (all but the ends of the interval); the power of ten. */
+/* Scales so that 0.1 <= r / s < 1; the power of ten. */
 static int scale(struct state *x, const struct number *v)
 {
-	/* log10 of the value, never more than it and less by under one */
+	/* at first at most the right one: 30103 / 100000 is log10(2) and a little more, log2 rounded down */
 	int64_t log2 = (int64_t)h5_bignum_bits(&v->mantissa) - 1 + v->exponent;
 	int64_t scaled = log2 * 30103, k = scaled / 100000 - (scaled % 100000 < 0);
 
@@ -98,7 +98,7 @@ static int scale(struct state *x, const struct number *v)
 		h5_bignum_mul_power10(&x->above, (unsigned)-k);
 		h5_bignum_mul_power10(&x->below, (unsigned)-k);
 	}
-	for (; reaches_one(x); k++)
+	for (; h5_bignum_compare(&x->r, &x->s) >= 0; k++)
 		h5_bignum_mul(&x->s, 10);
 	return (int)k;
 }
@@ -148,7 +148,12 @@ static void shortest(const struct number *v, struct decimal *d)
 
 		high = c > 0 || (!c && digit & 1);
 	}
-	d->digit[d->n++] = (char)('0' + digit + high);
+	digit = (char)(digit + high);
+	if (digit == 10) { /* only of one digit: else the one before it would have ended the number */
+		digit = 1;
+		d->point++;
+	}
+	d->digit[d->n++] = (char)('0' + digit);
 }
 
 /* As %g has it, but for more digits: integers below 10^15 (exact in every reader) and small fractions in
