@@ -5,6 +5,7 @@
 #include "fuse/log.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
+#include "store/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,19 +55,38 @@ static int refuse(const struct h5_options *o, int code)
 	return status_of(code);
 }
 
-static int check_mountpoint(const struct h5_options *o)
+/* The mount point as an absolute path: the daemon leaves the folder that a relative one is relative to. */
+static int find_mountpoint(struct h5_options *o)
 {
+	char *path = realpath(o->mountpoint, NULL);
 	struct stat st;
 
-	if (stat(o->mountpoint, &st)) {
+	if (!path || stat(path, &st)) {
 		h5_log("%s: %s", o->mountpoint, strerror(errno));
+		free(path);
 		return EXIT_MOUNT;
 	}
+	free(o->mountpoint);
+	o->mountpoint = path;
 	if (!S_ISDIR(st.st_mode)) {
 		h5_log("%s: the mount point is not a directory", o->mountpoint);
 		return EXIT_MOUNT;
 	}
 	return 0;
+}
+
+/* What the user should know of a file that is mounted all the same. */
+static void warn(const struct h5_options *o, struct h5_file *file)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	uint64_t size = sb->base + h5_file_size(file);
+
+	if (sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR))
+		h5_log("%s: marked as open for writing: a program writes it without a lock, or has crashed",
+		       o->file);
+	if (sb->end != H5_UNDEF && sb->end > size)
+		h5_log("%s: truncated: %" PRIu64 " bytes of %" PRIu64 "; what lies beyond cannot be read",
+		       o->file, size, sb->end);
 }
 
 static int serve(struct fuse_session *session, const struct h5_options *o)
@@ -127,7 +147,7 @@ static int run(struct h5_options *o)
 {
 	struct h5_file_set *set = NULL;
 	struct h5_mount m = {.locked = o->set.lock != H5_LOCK_NONE};
-	int rc = check_mountpoint(o), code;
+	int rc = find_mountpoint(o), code;
 
 	if (rc)
 		return rc;
@@ -135,6 +155,8 @@ static int run(struct h5_options *o)
 	code = h5_file_set_open(o->file, &o->set, &set);
 	if (!code)
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);
+	if (!code)
+		warn(o, h5_file_set_root(set));
 	rc = code ? refuse(o, code) : mount_and_serve(&m, o);
 	h5_vfs_close(m.vfs);
 	h5_file_set_close(set);
