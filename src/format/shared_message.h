@@ -31,8 +31,7 @@ enum { H5_SHARED_INDEXES_MAX = 8 };
 struct h5_shared_table {
 	unsigned count;
 	struct {
-		uint16_t types; /* bit: 0 dataspace, 1 datatype, 2 fill value, 3 filter pipeline, 4 attribute
-				 */
+		uint16_t types; /* bit t: messages of type t (the specification numbers the bits 0 to 4) */
 		uint64_t heap;	/* fractal heap, H5_UNDEF: none yet */
 	} indexes[H5_SHARED_INDEXES_MAX];
 };

@@ -18,9 +18,6 @@ enum {
 	RECORD_SIZE = 17,
 };
 
-/* Names of one listing, in memory. They are in the file too, none of them twice. */
-static const uint64_t LISTING_MAX = (uint64_t)1 << 30;
-
 void h5_attribute_release(struct h5_attribute *attribute)
 {
 	free(attribute->name);
@@ -289,7 +286,7 @@ static int append_item(struct listing *l, const struct item *item, const struct 
 	}
 	l->bytes += m->name_size;
 	if (l->bytes > l->limit)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "attributes: more names than the file holds");
+		return h5_fail(-EUCLEAN, H5_UNDEF, "attributes: more names than a file can hold");
 	added = &l->items[l->count];
 	*added = *item;
 	added->position = l->count;
@@ -377,7 +374,7 @@ static int visit_item(struct listing *l, const struct item *item, h5_attribute_v
 int h5_attribute_iterate(struct h5_file *file, const struct h5_object *object, h5_attribute_visit *visit,
 			 void *arg)
 {
-	struct listing l = {.file = file, .limit = h5_min(h5_file_size(file), LISTING_MAX)};
+	struct listing l = {.file = file, .limit = h5_names_max(file)};
 	struct h5_attribute_info info;
 	const struct item *last = NULL;
 	int rc = find_storage(file, object, &info);

@@ -16,9 +16,6 @@ enum {
 	HASH_SIZE = 4,	    /* a record of the name index: hash, heap ID */
 };
 
-/* Names and targets of one listing, in memory. They are in the file too, none of them twice. */
-static const uint64_t LISTING_MAX = (uint64_t)1 << 30;
-
 /* Where a group keeps its links. */
 struct storage {
 	struct h5_damage damage; /* a message that could not be read */
@@ -293,7 +290,7 @@ static int add_link(struct listing *l, const struct h5_link *link)
 	}
 	l->bytes += link->name_size + link->target_size + link->file_size;
 	if (l->bytes > l->limit)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "group: more names than the file holds");
+		return h5_fail(-EUCLEAN, H5_UNDEF, "group: more names than a file can hold");
 	l->items[l->count].position = l->count;
 	return copy_link(link, &l->items[l->count++].link);
 }
@@ -410,7 +407,7 @@ static void sort(struct listing *l, enum h5_link_order order)
 int h5_group_iterate(struct h5_file *file, const struct h5_object *group, enum h5_link_order order,
 		     h5_link_visit *visit, void *arg)
 {
-	struct listing l = {.file = file, .limit = h5_min(h5_file_size(file), LISTING_MAX)};
+	struct listing l = {.file = file, .limit = h5_names_max(file)};
 	struct storage storage;
 	int rc = find_storage(file, group, &storage);
 

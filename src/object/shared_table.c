@@ -63,24 +63,10 @@ static int read_table_message(struct h5_file *file, struct h5_shared_table_messa
 	return rc;
 }
 
-/* Bit of the message type in an index's flags, 0 for types that are never shared in a heap. */
-static uint16_t type_flag(enum h5_message_type type)
+/* Bit of the message type in an index's flags. */
+static unsigned type_flag(enum h5_message_type type)
 {
-	switch (type) {
-	case H5_MSG_DATASPACE:
-		return 0x01;
-	case H5_MSG_DATATYPE:
-		return 0x02;
-	case H5_MSG_FILL_VALUE_OLD:
-	case H5_MSG_FILL_VALUE:
-		return 0x04;
-	case H5_MSG_PIPELINE:
-		return 0x08;
-	case H5_MSG_ATTRIBUTE:
-		return 0x10;
-	default:
-		return 0;
-	}
+	return 1u << (type == H5_MSG_FILL_VALUE_OLD ? H5_MSG_FILL_VALUE : type);
 }
 
 static uint64_t heap_of(const struct h5_shared_table *table, enum h5_message_type type)
