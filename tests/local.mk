@@ -7,11 +7,14 @@ UNIT_TESTS = \
 	tests/check_dataset \
 	tests/check_datatype \
 	tests/check_filter \
+	tests/check_filter_libs \
 	tests/check_layout \
 	tests/check_name \
-	tests/check_selection
+	tests/check_number \
+	tests/check_selection \
+	tests/check_value
 
-EXTRA_DIST += tests/bytes.h tests/unit.h tests/chunk_index_account.h
+EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/unit.h tests/values.h tests/chunk_index_account.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
@@ -50,7 +53,9 @@ AM_TESTS_ENVIRONMENT = \
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
 FIXTURES = \
 	tests/fixtures/chunk_index.py \
-	tests/fixtures/dataset.py
+	tests/fixtures/dataset.py \
+	tests/fixtures/filter_libs.py \
+	tests/fixtures/value.py
 EXTRA_DIST += $(FIXTURES)
 check_DATA = tests/data/stamp
 tests/data/stamp: $(FIXTURES)

@@ -1,0 +1,120 @@
+#include "unit.h"
+#include "values.h"
+
+static size_t unhex(const char *hex, uint8_t *data)
+{
+	size_t n = 0;
+	unsigned byte;
+
+	for (; sscanf(hex + 2 * n, "%2x", &byte) == 1; n++)
+		data[n] = (uint8_t)byte;
+	return n;
+}
+
+START_TEST(floats_of_many_formats)
+{
+	char path[4096], line[4096], hex[200], text[200], order;
+	FILE *f = open_data("value_floats.txt", path, sizeof path);
+	struct h5_datatype t = {.class = H5_CLASS_FLOAT};
+	unsigned e, m, bias, implied, size;
+	struct h5_buf out;
+	uint8_t data[100];
+	int n = 0;
+
+	h5_buf_init(&out, 1000);
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, "format %u %u %u %u %u %c", &e, &m, &bias, &implied, &size, &order) == 6) {
+			t.size = size;
+			t.order = order == '<' ? H5_ORDER_LE : H5_ORDER_BE;
+			t.precision = (uint16_t)(1 + e + m);
+			t.fl.norm = implied ? H5_NORM_IMPLIED : H5_NORM_NONE;
+			t.fl.sign = (uint8_t)(e + m);
+			t.fl.exponent = t.fl.mantissa_size = (uint8_t)m;
+			t.fl.exponent_size = (uint8_t)e;
+			t.fl.bias = bias;
+		} else if (sscanf(line, "value %199s %199s", hex, text) == 2) {
+			ck_assert_uint_eq(unhex(hex, data), t.size);
+			h5_float_text(&out, &t, data);
+			ends_with(&out, text, strlen(text), hex);
+			n++;
+		}
+	ck_assert_int_gt(n, 3000);
+	fclose(f);
+	h5_buf_release(&out);
+}
+END_TEST
+
+START_TEST(integers_of_any_width)
+{
+	static const uint8_t ones[40] = {[0 ... 39] = 0xff}, one[40] = {1},
+			     mixed[] = {0x12, 0x34, 0x56, 0x78};
+	struct h5_datatype t = integer(4, 4, 12, false, H5_ORDER_LE);
+
+	json_is(NULL, &t, mixed, "833"); /* 0x78563412: 0x341 */
+	t.order = H5_ORDER_BE;
+	json_is(NULL, &t, mixed, "1383"); /* 0x12345678: 0x567 */
+	t.order = H5_ORDER_VAX;
+	json_is(NULL, &t, mixed, "1925"); /* 0x34127856: 0x785 */
+	t = integer(4, 3, 7, true, H5_ORDER_LE);
+	json_is(NULL, &t, ones, "-1");
+	t.is_signed = false;
+	json_is(NULL, &t, ones, "127");
+	t.class = H5_CLASS_BITFIELD;
+	json_is(NULL, &t, ones, "127");
+	t = integer(8, 0, 64, true, H5_ORDER_LE);
+	json_is(NULL, &t, (const uint8_t[8]){[7] = 0x80}, "-9223372036854775808");
+	t = integer(16, 0, 128, false, H5_ORDER_LE);
+	json_is(NULL, &t, ones, "340282366920938463463374607431768211455");
+	t.is_signed = true;
+	json_is(NULL, &t, (const uint8_t[16]){[15] = 0x80}, "-170141183460469231731687303715884105728");
+	t = integer(40, 0, 320, false, H5_ORDER_LE);
+	json_is(NULL, &t, one, "1");
+	json_is(NULL, &t, ones,
+		"213598703592091008239502170616955211460270452235665276994704"
+		"1607822219725780640550022962086936575");
+	t = integer(4, 0, 32, false, H5_ORDER_LE);
+	t.class = H5_CLASS_TIME; /* signed */
+	json_is(NULL, &t, ones, "-1");
+	json_is(NULL, &t, mixed, "2018915346");
+}
+END_TEST
+
+/* F- and G-floating as the VAX Architecture Reference Manual has them: words with the most significant one
+ * first. */
+START_TEST(floats_in_vax_order)
+{
+	struct h5_datatype f = real(4, 8, 23, 129, H5_ORDER_VAX), g = real(8, 11, 52, 1025, H5_ORDER_VAX);
+
+	json_is(NULL, &f, (const uint8_t[]){0x80, 0x40, 0, 0}, "1");
+	json_is(NULL, &f, (const uint8_t[]){0x20, 0xc1, 0, 0}, "-2.5");
+	json_is(NULL, &g, (const uint8_t[]){0x10, 0x40, 0, 0, 0, 0, 0, 0}, "1");
+	json_is(NULL, &g, (const uint8_t[]){0x10, 0x40, 0, 0, 0, 0, 1, 0}, "1.0000000000000002");
+}
+END_TEST
+
+START_TEST(floats_of_wild_formats)
+{
+	struct h5_datatype wide = real(8, 20, 43, 0, H5_ORDER_LE),
+			   far = real(4, 8, 23, UINT32_MAX, H5_ORDER_LE);
+	struct h5_datatype odd = real(3, 8, 15, 127, H5_ORDER_VAX);
+
+	/* exponent 0x7ffff: (2^43 + 1) x 2^(0x7ffff - 43) */
+	json_is(NULL, &wide, (const uint8_t[]){1, 0, 0, 0, 0, 0xf8, 0xff, 0x3f}, "\"0x80000000001p+524244\"");
+	text_is(&wide, (const uint8_t[]){1, 0, 0, 0, 0, 0xf8, 0xff, 0xbf}, "-0x80000000001p+524244");
+	json_is(NULL, &far, (const uint8_t[]){0, 0, 0x80, 0}, "\"0x800000p-4294967317\"");
+	json_is(NULL, &odd, (const uint8_t[]){0, 0, 0}, "0");
+}
+END_TEST
+
+START_TEST(complex_numbers)
+{
+	struct h5_datatype half = real(2, 5, 10, 15, H5_ORDER_BE);
+	struct h5_datatype t = {.class = H5_CLASS_COMPLEX, .size = 4, .complex = {&half}};
+
+	json_is(NULL, &t, (const uint8_t[]){0x3c, 0, 0x7c, 0}, "[1,\"Infinity\"]");
+	text_is(&t, (const uint8_t[]){0x3c, 0, 0xfc, 0}, "[1,\"-Infinity\"]");
+}
+END_TEST
+
+UNIT_MAIN("number", floats_of_many_formats, integers_of_any_width, floats_in_vax_order,
+	  floats_of_wild_formats, complex_numbers)
