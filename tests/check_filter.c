@@ -1,88 +1,10 @@
 #include "base/error.h"
 #include "filter/filter.h"
+#include "filter_samples.h"
 #include "unit.h"
 
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <zlib.h>
-
-enum { VALUES_MAX = 64 };
-
-/* One line of filter.list (tests/fixtures/dataset.py): a chunk as libhdf5 stored it, and as it was. */
-struct sample {
-	char name[64];
-	uint16_t id;
-	uint32_t values[VALUES_MAX];
-	unsigned count;
-	struct h5_filter_buf in, out;
-};
-
-static void read_whole(const char *name, const char *suffix, struct h5_filter_buf *buf)
-{
-	char path[512];
-	FILE *f;
-
-	snprintf(path, sizeof path, "%s/filter_%s.%s", getenv("H5FS_TEST_DATA"), name, suffix);
-	f = fopen(path, "rb");
-	ck_assert_msg(f, "%s", path);
-	memset(buf, 0, sizeof *buf);
-	ck_assert_int_eq(h5_filter_buf_reserve(buf, 1 << 16), 0);
-	buf->size = fread(buf->data, 1, buf->capacity, f);
-	fclose(f);
-}
-
-static bool next_sample(FILE *list, struct sample *s)
-{
-	char line[1024], *p = line;
-	int n = 0;
-	unsigned id;
-
-	if (!fgets(line, sizeof line, list))
-		return false;
-	memset(s, 0, sizeof *s);
-	ck_assert_int_eq(sscanf(p, "%63s %u%n", s->name, &id, &n), 2);
-	s->id = (uint16_t)id;
-	for (p += n; sscanf(p, "%u%n", &s->values[s->count], &n) == 1; p += n)
-		ck_assert_uint_lt(s->count++, VALUES_MAX);
-	read_whole(s->name, "in", &s->in);
-	read_whole(s->name, "out", &s->out);
-	return true;
-}
-
-static void release_sample(struct sample *s)
-{
-	h5_filter_buf_release(&s->in);
-	h5_filter_buf_release(&s->out);
-}
-
-static FILE *open_list(void)
-{
-	char path[512];
-	FILE *list;
-
-	snprintf(path, sizeof path, "%s/filter.list", getenv("H5FS_TEST_DATA"));
-	list = fopen(path, "r");
-	ck_assert_msg(list, "%s", path);
-	return list;
-}
-
-/* Decodes a copy that is exactly as large as the bytes, so that sanitizers see what is read beyond it. */
-static int decode(uint16_t id, const uint32_t *values, unsigned count, const void *in, size_t size,
-		  size_t limit, struct h5_filter_buf *buf)
-{
-	memset(buf, 0, sizeof *buf);
-	ck_assert_int_eq(h5_filter_buf_reserve(buf, size), 0);
-	if (size)
-		memcpy(buf->data, in, size);
-	buf->size = size;
-	return h5_filter_find(id)->decode(values, count, buf, limit);
-}
-
-static bool same(const struct h5_filter_buf *a, const struct h5_filter_buf *b)
-{
-	return a->size == b->size && !memcmp(a->data, b->data, a->size);
-}
 
 START_TEST(filters_are_found_by_id)
 {
@@ -100,96 +22,25 @@ END_TEST
 
 START_TEST(chunks_of_libhdf5_are_decoded)
 {
-	FILE *list = open_list();
-	struct sample s;
-	unsigned n = 0;
-
-	for (; next_sample(list, &s); n++) {
-		struct h5_filter_buf buf;
-
-		ck_assert_msg(!decode(s.id, s.values, s.count, s.in.data, s.in.size, s.out.size, &buf),
-			      "%s: %s", s.name, h5_error_last()->text);
-		ck_assert_msg(same(&buf, &s.out), "%s", s.name);
-		h5_filter_buf_release(&buf);
-		release_sample(&s);
-	}
-	fclose(list);
-	ck_assert_uint_ge(n, 14);
+	ck_assert_uint_ge(samples_are_decoded("filter.list"), 14);
 }
 END_TEST
 
-/* One byte less than comes out is too little, for every filter. */
 START_TEST(output_stops_at_the_limit)
 {
-	FILE *list = open_list();
-	struct sample s;
-
-	while (next_sample(list, &s)) {
-		struct h5_filter_buf buf;
-
-		ck_assert_msg(decode(s.id, s.values, s.count, s.in.data, s.in.size, s.out.size - 1, &buf) ==
-				      -EUCLEAN,
-			      "%s", s.name);
-		h5_filter_buf_release(&buf);
-		release_sample(&s);
-	}
-	fclose(list);
+	samples_stop_at_the_limit("filter.list");
 }
 END_TEST
 
-/* Cut anywhere, a chunk gives an error or fewer bytes, never the whole. (Shuffle just gives fewer.) */
 START_TEST(truncated_chunks_are_seen)
 {
-	FILE *list = open_list();
-	struct sample s;
-
-	while (next_sample(list, &s)) {
-		/* The last byte may be padding. */
-		for (size_t n = 0; n + 2 < s.in.size; n++) {
-			struct h5_filter_buf buf;
-			int rc = decode(s.id, s.values, s.count, s.in.data, n, s.out.size, &buf);
-
-			ck_assert_msg(rc == -EUCLEAN || (!rc && buf.size < s.out.size) ||
-					      !strcmp(s.name, "scale_same"),
-				      "%s: %zu of %zu bytes", s.name, n, s.in.size);
-			h5_filter_buf_release(&buf);
-		}
-		release_sample(&s);
-	}
-	fclose(list);
+	truncated_samples_are_seen("filter.list");
 }
 END_TEST
 
-/* Any damage: an error, or some bytes within the limit. Sanitizers watch the rest. */
 START_TEST(damaged_chunks_do_no_harm)
 {
-	FILE *list = open_list();
-	struct sample s;
-	uint32_t random = 1;
-
-	while (next_sample(list, &s)) {
-		for (int i = 0; i < 3000; i++) {
-			struct h5_filter_buf buf;
-			uint32_t values[VALUES_MAX];
-			uint8_t *in = malloc(s.in.size);
-
-			memcpy(in, s.in.data, s.in.size);
-			memcpy(values, s.values, sizeof values);
-			for (int k = 0; k < 1 + i % 3; k++) {
-				random = random * 1664525 + 1013904223;
-				in[(random >> 8) % s.in.size] ^= (uint8_t)(1 + random % 255);
-			}
-			random = random * 1664525 + 1013904223;
-			if (i % 2 && s.count)
-				values[(random >> 8) % s.count] ^= 1u << random % 32;
-			if (!decode(s.id, values, s.count, in, s.in.size, s.out.size, &buf))
-				ck_assert_uint_le(buf.size, s.out.size);
-			h5_filter_buf_release(&buf);
-			free(in);
-		}
-		release_sample(&s);
-	}
-	fclose(list);
+	damaged_samples_do_no_harm("filter.list", 3000);
 }
 END_TEST
 

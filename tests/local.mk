@@ -1,5 +1,6 @@
 # Unit tests: one libcheck program a module. Their HDF5 files are made by the scripts in tests/fixtures.
 UNIT_TESTS = \
+	tests/check_attribute \
 	tests/check_base \
 	tests/check_btree \
 	tests/check_chunk_damage \
@@ -8,9 +9,12 @@ UNIT_TESTS = \
 	tests/check_datatype \
 	tests/check_filter \
 	tests/check_filter_libs \
+	tests/check_group \
+	tests/check_heap \
 	tests/check_layout \
 	tests/check_name \
 	tests/check_number \
+	tests/check_object \
 	tests/check_selection \
 	tests/check_value
 
@@ -55,6 +59,7 @@ FIXTURES = \
 	tests/fixtures/chunk_index.py \
 	tests/fixtures/dataset.py \
 	tests/fixtures/filter_libs.py \
+	tests/fixtures/object.py \
 	tests/fixtures/value.py
 EXTRA_DIST += $(FIXTURES)
 check_DATA = tests/data/stamp

@@ -1,0 +1,280 @@
+#include "filter_samples.h"
+
+/* A chunk with wrong sizes, and what becomes of it. */
+struct wrong {
+	const char *what;
+	uint16_t id;
+	uint32_t values[6];
+	unsigned count;
+	uint8_t bytes[64];
+	size_t size;
+	int rc;
+};
+
+static const char listing[] = "filter_libs.list";
+
+/* The filters that configure found, so that nobody believes all were tested where they weren't. */
+static void print_untested(void)
+{
+	const struct h5_filter_ops *ops;
+
+	for (unsigned n = 0; (ops = h5_filter_at(n)); n++)
+		if (!ops->decode)
+			printf("filter %u (%s) is not built in: not tested\n", ops->id, ops->name);
+}
+
+START_TEST(chunks_of_plugins_are_decoded)
+{
+	print_untested();
+	printf("%u chunks\n", samples_are_decoded(listing));
+}
+END_TEST
+
+START_TEST(output_stops_at_the_limit)
+{
+	samples_stop_at_the_limit(listing);
+}
+END_TEST
+
+START_TEST(truncated_chunks_are_seen)
+{
+	truncated_samples_are_seen(listing);
+}
+END_TEST
+
+START_TEST(damaged_chunks_do_no_harm)
+{
+	damaged_samples_do_no_harm(listing, 400);
+}
+END_TEST
+
+static void check_wrong(const struct wrong *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct h5_filter_buf buf;
+
+		if (!h5_filter_find(w[i].id)->decode)
+			continue;
+		ck_assert_msg(decode(w[i].id, w[i].values, w[i].count, w[i].bytes, w[i].size, 4096, &buf) ==
+				      w[i].rc,
+			      "%u: %s: %s", w[i].id, w[i].what, h5_error_last()->text);
+		h5_filter_buf_release(&buf);
+	}
+}
+
+START_TEST(lz4_sizes_are_checked)
+{
+	static const struct wrong wrong[] = {
+		{"nothing", 32004, {0}, 0, {0}, 12, 0},
+		{"stored",
+		 32004,
+		 {0},
+		 0,
+		 {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 2, 'a', 'b', 0, 0, 0, 1, 'c'},
+		 23,
+		 0},
+		{"no header", 32004, {0}, 0, {0}, 11, -EUCLEAN},
+		{"no blocks", 32004, {0}, 0, {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0}, 16, -EUCLEAN},
+		{"more than all",
+		 32004,
+		 {0},
+		 0,
+		 {255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 1},
+		 12,
+		 -EUCLEAN},
+		{"a long block",
+		 32004,
+		 {0},
+		 0,
+		 {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3, 255, 255, 255, 255, 'a'},
+		 17,
+		 -EUCLEAN},
+		{"a block of nothing",
+		 32004,
+		 {0},
+		 0,
+		 {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 0},
+		 16,
+		 -EUCLEAN},
+		{"a block that gives less", /* 1 byte of 3 */
+		 32004,
+		 {0},
+		 0,
+		 {0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 2, 0x10, 'a'},
+		 18,
+		 -EUCLEAN},
+	};
+
+	check_wrong(wrong, sizeof wrong / sizeof *wrong);
+}
+END_TEST
+
+START_TEST(bitshuffle_sizes_are_checked)
+{
+	static const struct wrong wrong[] = {
+		{"plain", 32008, {0, 4, 1, 8}, 4, {1, 2, 4, 8, 16, 32, 64, 128, 'r'}, 9, 0},
+		{"empty", 32008, {0, 4, 1, 8}, 4, {0}, 0, 0},
+		{"no element size", 32008, {0, 4}, 2, {0}, 8, -EUCLEAN},
+		{"elements of nothing", 32008, {0, 4, 0, 8}, 4, {0}, 8, -EUCLEAN},
+		{"a block that is no multiple of 8", 32008, {0, 4, 1, 9}, 4, {0}, 9, -EUCLEAN},
+		{"an unknown compression", 32008, {0, 4, 1, 8, 1}, 5, {0}, 12, -ENOTSUP},
+		{"a compression to come", 32008, {0, 4, 1, 8, 4}, 5, {0}, 12, -ENOTSUP},
+		{"huge elements", 32008, {0, 4, 0xffffffff, 0xfffffff8, 0}, 5, {1, 2, 3}, 3, 0},
+	};
+	static const struct wrong compressed[] = {
+		{"no header", 32008, {0, 4, 1, 8, 2}, 5, {0}, 11, -EUCLEAN},
+		{"no blocks", 32008, {0, 4, 1, 8, 2}, 5, {0, 0, 0, 0, 0, 0, 0, 8}, 12, -EUCLEAN},
+		{"more than all",
+		 32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 8},
+		 12,
+		 -EUCLEAN},
+		{"a block that is no multiple of 8",
+		 32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 9},
+		 12,
+		 -EUCLEAN},
+		{"a long block",
+		 32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 8, 255, 255, 255, 255},
+		 16,
+		 -EUCLEAN},
+		{"a rest that is not there",
+		 32008,
+		 {0, 4, 1, 8, 2},
+		 5,
+		 {0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 8, 1, 2, 3, 4, 5, 6},
+		 18,
+		 -EUCLEAN},
+	};
+
+	check_wrong(wrong, sizeof wrong / sizeof *wrong);
+	if (h5_filter_find(32004)->decode)
+		check_wrong(compressed, sizeof compressed / sizeof *compressed);
+}
+END_TEST
+
+START_TEST(bitshuffle_transposes)
+{
+	/* Eight bytes of which byte i has bit i: the diagonal stays. Bit 0 of all, then bit 7 of all. */
+	const uint8_t diagonal[] = {1, 2, 4, 8, 16, 32, 64, 128}, rows[] = {0xff, 0, 0, 0, 0, 0, 0, 0x0f};
+	const uint32_t values[] = {0, 4, 1, 8};
+	struct h5_filter_buf buf;
+
+	ck_assert_int_eq(decode(32008, values, 4, diagonal, 8, 8, &buf), 0);
+	ck_assert_mem_eq(buf.data, diagonal, 8);
+	h5_filter_buf_release(&buf);
+	ck_assert_int_eq(decode(32008, values, 4, rows, 8, 8, &buf), 0);
+	ck_assert_mem_eq(buf.data, "\x81\x81\x81\x81\1\1\1\1", 8);
+	h5_filter_buf_release(&buf);
+}
+END_TEST
+
+START_TEST(szip_parameters_are_checked)
+{
+	static const struct wrong wrong[] = {
+		{"nothing", 4, {169, 8, 8, 40}, 4, {0}, 4, 0},
+		{"no size", 4, {169, 8, 8, 40}, 4, {0}, 3, -EUCLEAN},
+		{"no data", 4, {169, 8, 8, 40}, 4, {40}, 4, -EUCLEAN},
+		{"more than all", 4, {169, 8, 8, 40}, 4, {255, 255, 255, 255, 1, 2, 3}, 7, -EUCLEAN},
+		{"three parameters", 4, {169, 8, 8}, 3, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"blocks of nothing", 4, {169, 0, 8, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"odd blocks", 4, {169, 7, 8, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"large blocks", 4, {169, 64, 8, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"scanlines of nothing", 4, {169, 8, 8, 0}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"long scanlines", 4, {169, 8, 8, 4097}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"pixels of nothing", 4, {169, 8, 0, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"pixels of 33 bits", 4, {169, 8, 33, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"a part of a pixel", 4, {169, 8, 32, 40}, 4, {41, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+	};
+
+	check_wrong(wrong, sizeof wrong / sizeof *wrong);
+}
+END_TEST
+
+START_TEST(zfp_headers_are_checked)
+{
+	/* Type and dimensions are in the second word, then the mode: 12 bits from bit 20 of the third on. */
+	static const struct wrong wrong[] = {
+		{"no header", 32013, {0}, 1, {0}, 8, -EUCLEAN},
+		{"no magic", 32013, {0, 0x05676767, 786, 32505856}, 4, {0}, 64, -EUCLEAN},
+		{"codec 4", 32013, {0, 0x0470667a, 786, 32505856}, 4, {0}, 64, -ENOTSUP},
+		{"65536 x 65536 x 65536",
+		 32013,
+		 {0, 0x0570667a, 0xfffffffa, 0xffffffff, 9},
+		 5,
+		 {0},
+		 64,
+		 -EUCLEAN},
+		{"50 numbers in nothing", 32013, {0, 0x0570667a, 786, 32505856}, 4, {0}, 0, -EUCLEAN},
+		{"50 numbers in 51 bytes", 32013, {0, 0x0570667a, 786, 32505856}, 4, {0}, 51, -EUCLEAN},
+		{"50 numbers in 52 bytes", 32013, {0, 0x0570667a, 786, 32505856}, 4, {0}, 52, 0},
+	};
+
+	check_wrong(wrong, sizeof wrong / sizeof *wrong);
+}
+END_TEST
+
+START_TEST(streams_are_checked)
+{
+	static const struct wrong wrong[] = {
+		{"nothing", 32015, {0}, 0, {0}, 0, 0},
+		{"no magic", 32015, {0}, 0, {1, 2, 3, 4, 5, 6, 7, 8, 9}, 9, -EUCLEAN},
+		/* a window and a size of 2^60 in the frame's header, then a run of 128 KiB */
+		{"a bomb",
+		 32015,
+		 {0},
+		 0,
+		 {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0x03, 0, 0x10, 0},
+		 17,
+		 -EUCLEAN},
+		{"nothing", 307, {9}, 1, {0}, 0, -EUCLEAN},
+		{"no magic", 307, {9}, 1, {1, 2, 3, 4, 5, 6, 7, 8, 9}, 9, -EUCLEAN},
+		{"nothing", 305, {0}, 0, {0}, 0, -EUCLEAN},
+		{"only an end", 305, {0}, 0, {0x11, 0, 0}, 3, 0},
+		{"beyond the end", 305, {0}, 0, {0x11, 0, 0, 0}, 4, -EUCLEAN},
+		{"nothing", 32001, {0}, 0, {0}, 0, -EUCLEAN},
+		{"a short header",
+		 32001,
+		 {0},
+		 0,
+		 {2, 1, 0x21, 4, 8, 0, 0, 0, 8, 0, 0, 0, 15, 0, 0},
+		 15,
+		 -EUCLEAN},
+		{"stored", 32001, {0}, 0, {2, 1, 2, 1, 2, 0, 0, 0, 2, 0, 0, 0, 18, 0, 0, 0, 'a', 'b'}, 18, 0},
+		{"another stored size",
+		 32001,
+		 {0},
+		 0,
+		 {2, 1, 2, 1, 2, 0, 0, 0, 2, 0, 0, 0, 19, 0, 0, 0, 'a', 'b'},
+		 18,
+		 -EUCLEAN},
+		{"a bomb",
+		 32001,
+		 {0},
+		 0,
+		 {2, 1, 0x21, 1, 255, 255, 255, 127, 255, 255, 255, 127, 18, 0, 0, 0, 1, 2},
+		 18,
+		 -EUCLEAN},
+		{"an unknown compressor",
+		 32001,
+		 {0},
+		 0,
+		 {2, 1, 0xe1, 4, 0, 2, 0, 0, 0, 2, 0, 0, 24, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0},
+		 24,
+		 -ENOTSUP},
+	};
+
+	check_wrong(wrong, sizeof wrong / sizeof *wrong);
+}
+END_TEST
+
+UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limit, truncated_chunks_are_seen,
+	  damaged_chunks_do_no_harm, lz4_sizes_are_checked, bitshuffle_sizes_are_checked,
+	  bitshuffle_transposes, szip_parameters_are_checked, zfp_headers_are_checked, streams_are_checked)
