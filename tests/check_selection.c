@@ -247,6 +247,9 @@ START_TEST(hyperslabs_refused)
 	regular(&b, 8, empty);
 	ck_assert_int_eq(decode(&b, &s), 0);
 	blocks_are(&s, "");
+	slab_header(&b, 2, 8, 0, 1); /* a block whose end has no successor */
+	put_all(&b, (const uint64_t[]){1, 0, no}, 3, 8);
+	ck_assert_int_eq(decode(&b, &s), -EUCLEAN);
 	slab_header(&b, 4, 8, 1, 1);
 	ck_assert_int_eq(decode(&b, &s), -EUCLEAN);
 }
