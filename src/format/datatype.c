@@ -304,8 +304,8 @@ static int decode_array(struct h5_reader *r, const struct prefix *p, unsigned de
 	return 0;
 }
 
-/* Spec notes: bit 0 homogeneous (the only case), bits 1-2 form (0: rectangular); the property is the parts'
- * type. */
+/* As libhdf5 2.0 writes them: bit 0 homogeneous (the only case), bits 1-2 form (0: rectangular); the property
+ * is the parts' type. */
 static int decode_complex(struct h5_reader *r, const struct prefix *p, unsigned depth, struct h5_datatype *t)
 {
 	int rc;

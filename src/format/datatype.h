@@ -1,4 +1,5 @@
-/* Datatype message (0x0003), versions 1 to 5. Specification IV.A.2.d; version 5 (complex): spec notes.
+/* Datatype message (0x0003), versions 1 to 5. Specification IV.A.2.d; version 5 (complex) as libhdf5 2.0
+ * writes it.
  *
  * A decoded type is a tree that owns its parts. Version differences end here: array members of version 1
  * compounds become members of array type. */

@@ -1,5 +1,5 @@
 /* Dataspace selections as region references and virtual dataset mappings store them. Specification III.E,
- * "Dataspace Selection"; hyperslab version 3 and points version 2: spec notes. */
+ * "Dataspace Selection"; hyperslab version 3 and points version 2 as libhdf5 1.12 writes them. */
 #ifndef H5_FORMAT_SELECTION_H
 #define H5_FORMAT_SELECTION_H
 

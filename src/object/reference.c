@@ -1,5 +1,5 @@
-/* References as JSON: of the old style (a bare address, or a global heap ID) and of libhdf5 1.12's. Spec
- * notes and measured files; the specification knows the old ones only. */
+/* References as JSON: of the old style (a bare address, or a global heap ID) and of libhdf5 1.12's, which the
+ * specification does not know: that form is taken from files that libhdf5 wrote. */
 #include "object/value_private.h"
 
 #include "base/error.h"

@@ -17,7 +17,8 @@ struct h5_value_context {
 	void *arg;
 };
 
-/* Appends the JSON of one element at data (type->size bytes). Depth and total size are bounded by out->limit. */
+/* Appends the JSON of one element at data (type->size bytes). Depth and total size are bounded by out->limit.
+ */
 int h5_value_json(const struct h5_value_context *context, const struct h5_datatype *type, const uint8_t *data,
 		  struct h5_buf *out);
 
@@ -25,13 +26,16 @@ int h5_value_json(const struct h5_value_context *context, const struct h5_dataty
 int h5_value_text(const struct h5_value_context *context, const struct h5_datatype *type,
 		  const struct h5_dataspace *space, const uint8_t *data, struct h5_buf *out);
 
-/* The bytes of a variable-length string element (16 bytes with 8-byte offsets): appended to out, nothing for a null one. */
-int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data, struct h5_buf *out);
+/* The bytes of a variable-length string element (16 bytes with 8-byte offsets): appended to out, nothing for
+ * a null one. */
+int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			 struct h5_buf *out);
 
 /* A JSON string with its quotes; bytes that are not UTF-8 as lone surrogates. */
 void h5_json_string(struct h5_buf *out, const char *bytes, size_t n);
 
-/* Shortest decimal that reads back to the same value of the type's own format; not quoted: NaN, Infinity, -Infinity. */
+/* Shortest decimal that reads back to the same value of the type's own format; not quoted: NaN, Infinity,
+ * -Infinity. */
 void h5_float_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data);
 
 /* HDF5 DDL as h5dump writes it; one line (spaces instead of line ends), or indented as in h5dump. */
@@ -41,6 +45,7 @@ void h5_datatype_ddl(const struct h5_datatype *type, bool one_line, struct h5_bu
 void h5_datatype_numpy(const struct h5_datatype *type, struct h5_buf *out);
 
 /* h5fs.type.NAME: `(3,)<i4`, `vlen str`, ... */
-void h5_datatype_numpy_shaped(const struct h5_datatype *type, const struct h5_dataspace *space, struct h5_buf *out);
+void h5_datatype_numpy_shaped(const struct h5_datatype *type, const struct h5_dataspace *space,
+			      struct h5_buf *out);
 
 #endif
