@@ -120,7 +120,7 @@ int h5_szip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf 
 	struct h5_reader r = h5_reader_init(buf->data, buf->size, H5_UNDEF, 8, 8);
 	struct h5_filter_buf out = {0};
 	size_t size = h5_read_u32(&r);
-	struct szip s;
+	struct szip s = {0};
 	int rc = h5_reader_check(&r, "szip");
 
 	if (!rc)

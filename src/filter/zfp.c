@@ -96,7 +96,7 @@ static void to_order(uint8_t *data, size_t size, size_t each, bool big_endian)
 
 static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
-	size_t room, got;
+	size_t room = 0, got;
 	uint8_t *data;
 	int rc = bound(z, in->size, &room);
 
