@@ -18,7 +18,7 @@ UNIT_TESTS = \
 	tests/check_selection \
 	tests/check_value
 
-EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/unit.h tests/values.h tests/chunk_index_account.h
+EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 

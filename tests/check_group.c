@@ -1,0 +1,277 @@
+#include "base/error.h"
+#include "objects.h"
+
+struct listing {
+	struct h5_buf links, orders;
+	const struct opened *opened;
+	const struct h5_object *group;
+	uint64_t count;
+};
+
+static void add_link(struct h5_buf *out, const struct h5_link *link)
+{
+	h5_buf_text(out, "link ");
+	add_hex(out, link->name, link->name_size);
+	if (link->type == H5_LINK_HARD) {
+		h5_buf_printf(out, " hard %" PRIu64, link->address);
+	} else if (link->type == H5_LINK_SOFT) {
+		h5_buf_text(out, " soft ");
+		add_hex(out, link->target, link->target_size);
+	} else if (link->type == H5_LINK_EXTERNAL) {
+		h5_buf_text(out, " external ");
+		add_hex(out, link->target, link->target_size);
+		h5_buf_text(out, " ");
+		add_hex(out, link->file, link->file_size);
+	} else {
+		h5_buf_printf(out, " %u", link->type);
+	}
+	h5_buf_text(out, "\n");
+}
+
+/* A link by name is the link of the listing. */
+static int list_and_look_up(void *arg, const struct h5_link *link)
+{
+	struct listing *l = arg;
+	struct h5_link found;
+
+	ck_assert_int_eq(h5_group_lookup(l->opened->file, l->group, link->name, link->name_size, &found), 0);
+	ck_assert_int_eq(found.has_order, link->has_order);
+	ck_assert_int_eq(found.order, link->order);
+	ck_assert_int_eq(found.cached_kind, link->cached_kind);
+	add_link(&l->links, &found);
+	h5_link_release(&found);
+	h5_link_release(&found);
+	l->count++;
+	return 0;
+}
+
+static int list_order(void *arg, const struct h5_link *link)
+{
+	struct listing *l = arg;
+
+	if (!link->has_order)
+		return 1;
+	h5_buf_text(&l->orders, "order ");
+	add_hex(&l->orders, link->name, link->name_size);
+	h5_buf_text(&l->orders, "\n");
+	return 0;
+}
+
+START_TEST(links_are_as_h5py_says)
+{
+	for (unsigned i = 0; i < OBJECTS_FILES; i++) {
+		struct opened o = objects_open(objects_files[i]);
+		struct expected e = expected_open(objects_files[i]);
+		uint64_t links = 0;
+
+		while (expected_next(&e)) {
+			struct h5_lru_entry *ref;
+			const struct h5_object *group = object_at(&o, e.address, &ref);
+			struct listing l = {.opened = &o, .group = group};
+			uint64_t count;
+			int rc;
+
+			h5_buf_init(&l.links, SIZE_MAX);
+			h5_buf_init(&l.orders, SIZE_MAX);
+			rc = h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, list_and_look_up, &l);
+			ck_assert_int_eq(rc, e.kind == H5_OBJECT_GROUP ? 0 : -ENOTDIR);
+			assert_text(&l.links, &e.links);
+			if (!rc) {
+				ck_assert_int_eq(h5_group_count(o.file, group, &count), 0);
+				ck_assert_uint_eq(count, l.count);
+				links += count;
+			}
+			if (!rc && e.orders.size) {
+				ck_assert_int_eq(
+					h5_group_iterate(o.file, group, H5_LINKS_BY_CREATION, list_order, &l),
+					0);
+				assert_text(&l.orders, &e.orders);
+			}
+			h5_buf_release(&l.links);
+			h5_buf_release(&l.orders);
+			h5_file_put(o.file, ref);
+		}
+		ck_assert_uint_gt(links, 6);
+		objects_close(&o);
+	}
+}
+END_TEST
+
+START_TEST(unknown_names_are_not_there)
+{
+	static const char *const groups[] = {"links0", "links2", "links3", "plain3", "plain400"};
+	static const char *const names[] = {"", "a", "hard", "hard0\0", "hard00", "zzz", "\xff"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct opened o = objects_open(objects_files[i]);
+
+		for (unsigned k = 0; k < 5; k++) {
+			struct h5_lru_entry *root_ref, *ref;
+			const struct h5_object *root = object_named(&o, "", &root_ref), *group;
+			struct h5_link link;
+
+			if (!h5_group_lookup(o.file, root, groups[k], strlen(groups[k]), &link)) {
+				group = object_at(&o, link.address, &ref);
+				h5_link_release(&link);
+				for (unsigned n = 0; n < 7; n++)
+					ck_assert_int_eq(h5_group_lookup(o.file, group, names[n],
+									 n == 3 ? 6 : strlen(names[n]),
+									 &link),
+							 -ENOENT);
+				h5_file_put(o.file, ref);
+			}
+			h5_file_put(o.file, root_ref);
+		}
+		objects_close(&o);
+	}
+}
+END_TEST
+
+/* Names and targets of a group of 100,000 are those of its numbers, in order. */
+static int check_number(void *arg, const struct h5_link *link)
+{
+	unsigned *number = arg;
+	char name[16], target[16];
+
+	snprintf(name, sizeof name, "link%06u", *number);
+	snprintf(target, sizeof target, "/t%06u", (*number)++);
+	return link->type != H5_LINK_SOFT || link->name_size != 10 || memcmp(link->name, name, 10) ||
+	       link->target_size != 8 || memcmp(link->target, target, 8);
+}
+
+START_TEST(many_links)
+{
+	static const char *const names[] = {"old_many", "latest_many"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct opened o = objects_open(names[i]);
+		struct h5_lru_stats before, after;
+		struct h5_lru_entry *ref;
+		const struct h5_object *group = object_named(&o, "many", &ref);
+		struct h5_link link;
+		unsigned number = 0;
+		uint64_t count;
+
+		h5_lru_stats(h5_file_set_blocks(o.set), &before);
+		ck_assert_int_eq(h5_group_lookup(o.file, group, "link054321", 10, &link), 0);
+		h5_lru_stats(h5_file_set_blocks(o.set), &after);
+		ck_assert_uint_eq(link.target_size, 8);
+		ck_assert_mem_eq(link.target, "/t054321", 8);
+		h5_link_release(&link);
+		/* A few levels of the tree, and pieces of the heap that the keys on the way lie in. */
+		ck_assert_uint_lt(after.misses - before.misses, 25);
+		ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, check_number, &number), 0);
+		ck_assert_uint_eq(number, 100000);
+		ck_assert_int_eq(h5_group_count(o.file, group, &count), 0);
+		ck_assert_uint_eq(count, 100000);
+		h5_file_put(o.file, ref);
+		objects_close(&o);
+	}
+}
+END_TEST
+
+static int stop_at_three(void *arg, const struct h5_link *link)
+{
+	unsigned *n = arg;
+
+	(void)link;
+	return ++*n == 3 ? -EUCLEAN : 0;
+}
+
+START_TEST(a_visit_ends_the_walk)
+{
+	struct opened o = objects_open("old");
+	struct h5_lru_entry *ref;
+	const struct h5_object *group = object_named(&o, "links400", &ref);
+	unsigned n = 0;
+
+	ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, stop_at_three, &n), -EUCLEAN);
+	ck_assert_uint_eq(n, 3);
+	h5_file_put(o.file, ref);
+	objects_close(&o);
+}
+END_TEST
+
+static int count_links(void *arg, const struct h5_link *link)
+{
+	unsigned *n = arg;
+
+	(void)link;
+	++*n;
+	return 0;
+}
+
+/* Lists `group` of a file in which the n-th `signature` is damaged: some links, and the error at the end. */
+static void check_damage(const char *name, const char *group_name, const char *signature, unsigned n,
+			 unsigned all, bool partial)
+{
+	struct opened o = objects_load(name);
+	uint8_t *at = objects_find(&o, signature, 4, n);
+	const struct h5_object *group;
+	struct h5_lru_entry *ref;
+	unsigned links = 0;
+
+	ck_assert_ptr_nonnull(at);
+	at[1] ^= 0x20;
+	objects_serve(&o);
+	group = object_named(&o, group_name, &ref);
+	ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, count_links, &links), -EUCLEAN);
+	ck_assert_msg(*h5_error_last()->text, "no detail");
+	ck_assert_uint_lt(links, all);
+	ck_assert(partial == (links > 0));
+	h5_file_put(o.file, ref);
+	objects_close(&o);
+}
+
+/* A node, and the links in it, of many. */
+START_TEST(damaged_node_leaves_its_neighbours)
+{
+	struct opened o = objects_load("old");
+	unsigned nodes = 0;
+
+	while (objects_find(&o, "SNOD", 4, nodes))
+		nodes++;
+	free(o.bytes);
+	ck_assert_uint_gt(nodes, 100);
+	check_damage("old", "plain400", "SNOD", nodes / 2, 1200, true);
+}
+END_TEST
+
+START_TEST(damaged_heap_or_tree)
+{
+	check_damage("old_many", "many", "HEAP", 1, 1, false);
+	check_damage("latest_many", "many", "BTHD", 0, 1, false);
+	check_damage("latest_many", "many", "FRHP", 0, 1, false);
+	check_damage("latest_many", "many", "FHIB", 0, 100000, true);
+	check_damage("latest_many", "many", "FHDB", 9, 100000, true);
+	check_damage("latest_many", "many", "BTLF", 9, 100000, true);
+	check_damage("filtered", "group2000", "FHIB", 0, 2001, true);
+}
+END_TEST
+
+/* A tree whose node is its own sibling and child again. */
+START_TEST(cycle_in_the_tree)
+{
+	struct opened o = objects_load("old_many");
+	const struct h5_object *group;
+	struct h5_lru_entry *ref;
+	unsigned links = 0;
+	uint8_t *node = NULL;
+
+	/* a node of level 1 and more: all its children are the first one */
+	for (unsigned i = 0; (node = objects_find(&o, "TREE", 4, i)); i++)
+		if (node[4] == 0 && node[5] > 0)
+			for (unsigned c = 1; c < (unsigned)node[6]; c++)
+				memcpy(node + 24 + 8 + 16 * c, node + 24 + 8, 8);
+	objects_serve(&o);
+	group = object_named(&o, "many", &ref);
+	ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, count_links, &links), -EUCLEAN);
+	ck_assert_uint_gt(links, 0);
+	ck_assert_uint_lt(links, 100000);
+	h5_file_put(o.file, ref);
+	objects_close(&o);
+}
+END_TEST
+
+UNIT_MAIN("group", links_are_as_h5py_says, unknown_names_are_not_there, many_links, a_visit_ends_the_walk,
+	  damaged_node_leaves_its_neighbours, damaged_heap_or_tree, cycle_in_the_tree)

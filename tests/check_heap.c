@@ -1,0 +1,328 @@
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "format/fractal_heap.h"
+#include "format/global_heap.h"
+#include "object/attribute.h"
+#include "object/fractal_heap.h"
+#include "object/global_heap.h"
+#include "object/local_heap.h"
+#include "objects.h"
+
+/* A collection in a file that is nothing else: the superblock, and at 96 the collection. */
+enum { FILE_SIZE = 1024, HEAP = 96 };
+
+struct built {
+	uint8_t bytes[FILE_SIZE];
+	size_t at;
+	struct h5_file_set *set;
+	struct h5_file *file;
+};
+
+static void put(struct built *b, uint64_t value, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		b->bytes[b->at++] = (uint8_t)(value >> (8 * i));
+}
+
+static void begin(struct built *b, uint8_t size_of_lengths)
+{
+	memset(b, 0, sizeof *b);
+	memcpy(b->bytes, H5_SIGNATURE, 8);
+	b->bytes[13] = 8;
+	b->bytes[14] = size_of_lengths;
+	b->bytes[16] = 4;
+	b->bytes[18] = 16;
+	b->bytes[64] = HEAP; /* root */
+	b->at = HEAP;
+}
+
+static void serve(struct built *b)
+{
+	ck_assert_int_eq(h5_file_set_open_memory(b->bytes, FILE_SIZE, &objects_options, &b->set), 0);
+	b->file = h5_file_set_root(b->set);
+}
+
+static void put_collection(struct built *b, uint64_t size, unsigned width)
+{
+	memcpy(b->bytes + HEAP, "GCOL", 4);
+	b->at = HEAP + 4;
+	put(b, 1, 4);
+	put(b, size, width);
+	b->at = HEAP + 16;
+}
+
+static void put_object(struct built *b, unsigned index, uint64_t size, unsigned width, const char *data)
+{
+	size_t begin_at = b->at;
+
+	put(b, index, 2);
+	put(b, 1, 6);
+	put(b, size, width);
+	b->at = begin_at + 16;
+	if (data)
+		memcpy(b->bytes + b->at, data, strlen(data));
+	b->at += data ? (strlen(data) + 7) / 8 * 8 : 0;
+}
+
+static void assert_object(struct built *b, uint32_t index, const char *text)
+{
+	struct h5_lru_entry *ref;
+	const uint8_t *data;
+	size_t size;
+	int rc = h5_global_heap_get(b->file, HEAP, index, &ref, &data, &size);
+
+	if (!text) {
+		ck_assert_int_eq(rc, -EUCLEAN);
+		return;
+	}
+	ck_assert_int_eq(rc, 0);
+	ck_assert_uint_eq(size, strlen(text));
+	ck_assert_mem_eq(data, text, size);
+	h5_file_put(b->file, ref);
+}
+
+START_TEST(global_heap_objects)
+{
+	/* Headers have 16 bytes at both sizes of lengths. */
+	for (unsigned width = 4; width <= 8; width += 4) {
+		struct built b;
+
+		begin(&b, (uint8_t)width);
+		put_collection(&b, 256, width);
+		put_object(&b, 2, 5, width, "hello");
+		put_object(&b, 1, 8, width, "12345678");
+		put_object(&b, 700, 3, width, "abc");
+		put_object(&b, 0, HEAP + 256 - b.at, width, NULL);
+		serve(&b);
+		assert_object(&b, 1, "12345678");
+		assert_object(&b, 2, "hello");
+		assert_object(&b, 700, "abc");
+		assert_object(&b, 0, NULL);
+		assert_object(&b, 3, NULL);
+		assert_object(&b, 70000, NULL);
+		h5_file_set_close(b.set);
+	}
+}
+END_TEST
+
+START_TEST(global_heap_damage)
+{
+	static const uint64_t sizes[] = {UINT64_MAX, FILE_SIZE, UINT64_C(1) << 62, 3};
+	struct built b;
+
+	for (unsigned i = 0; i < 4; i++) { /* sizes of the collection */
+		begin(&b, 8);
+		put_collection(&b, sizes[i], 8);
+		put_object(&b, 1, 5, 8, "hello");
+		serve(&b);
+		assert_object(&b, 1, NULL);
+		h5_file_set_close(b.set);
+	}
+	begin(&b, 8); /* an object that passes the end leaves those before it */
+	put_collection(&b, 128, 8);
+	put_object(&b, 1, 5, 8, "hello");
+	put_object(&b, 2, 1000, 8, "hello");
+	put_object(&b, 3, 5, 8, "hello");
+	serve(&b);
+	assert_object(&b, 1, "hello");
+	assert_object(&b, 2, NULL);
+	assert_object(&b, 3, NULL);
+	h5_file_set_close(b.set);
+	begin(&b, 8); /* signature, version */
+	put_collection(&b, 128, 8);
+	b.bytes[HEAP + 4] = 2;
+	serve(&b);
+	assert_object(&b, 1, NULL);
+	h5_file_set_close(b.set);
+}
+END_TEST
+
+/* Variable-length strings that h5py wrote. */
+START_TEST(global_heap_of_strings)
+{
+	struct opened o = objects_open("old");
+	struct h5_lru_entry *object_ref, *ref;
+	const struct h5_object *object = object_named(&o, "attributes200", &object_ref);
+	struct h5_attribute attribute;
+	char name[16], text[16];
+	const uint8_t *data;
+	size_t size;
+
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(name, sizeof name, "text%u", i);
+		snprintf(text, sizeof text, "value %u", i);
+		ck_assert_int_eq(h5_attribute_lookup(o.file, object, name, &attribute), 0);
+		ck_assert_uint_eq(attribute.size, 16);
+		ck_assert_uint_eq(h5_uint_from(attribute.data, 4), strlen(text));
+		ck_assert_int_eq(h5_global_heap_get(o.file, h5_uint_from(attribute.data + 4, 8),
+						    (uint32_t)h5_uint_from(attribute.data + 12, 4), &ref,
+						    &data, &size),
+				 0);
+		ck_assert_uint_ge(size, strlen(text));
+		ck_assert_mem_eq(data, text, strlen(text));
+		h5_file_put(o.file, ref);
+		h5_attribute_release(&attribute);
+	}
+	h5_file_put(o.file, object_ref);
+	objects_close(&o);
+}
+END_TEST
+
+START_TEST(local_heap_texts)
+{
+	struct h5_local_heap heap;
+	struct h5_buf text;
+	struct built b;
+
+	begin(&b, 8);
+	memcpy(b.bytes + HEAP, "HEAP", 4);
+	b.at = HEAP + 8;
+	put(&b, 16, 8);
+	put(&b, 1, 8);
+	put(&b, 512, 8);
+	memcpy(b.bytes + 512, "\0one\0two\0\0\0\0\0end!", 18);
+	serve(&b);
+	ck_assert_int_eq(h5_local_heap_open(b.file, HEAP, &heap), 0);
+	h5_buf_init(&text, 100);
+	ck_assert_int_eq(h5_local_heap_text(&heap, 0, &text), 0);
+	ck_assert_uint_eq(text.size, 0);
+	ck_assert_int_eq(h5_local_heap_text(&heap, 1, &text), 0);
+	ck_assert_int_eq(h5_local_heap_text(&heap, 6, &text), 0);
+	ck_assert_uint_eq(text.size, 5);
+	ck_assert_mem_eq(text.data, "onewo", 5);
+	ck_assert_int_eq(h5_local_heap_text(&heap, 14, &text), -EUCLEAN); /* no NUL inside the heap */
+	ck_assert_int_eq(h5_local_heap_text(&heap, 16, &text), -EUCLEAN);
+	ck_assert_int_eq(h5_local_heap_text(&heap, UINT64_MAX, &text), -EUCLEAN);
+	h5_buf_release(&text);
+	h5_buf_init(&text, 2);
+	ck_assert_int_eq(h5_local_heap_text(&heap, 1, &text), -EUCLEAN);
+	h5_buf_release(&text);
+	heap.address = UINT64_MAX - 4;
+	h5_buf_init(&text, 100);
+	ck_assert_int_eq(h5_local_heap_text(&heap, 1, &text), -EUCLEAN);
+	h5_buf_release(&text);
+	h5_file_set_close(b.set);
+}
+END_TEST
+
+/* The doubling table of the specification: width 4, blocks from 512 bytes to 64 KiB, 2^32 bytes. */
+START_TEST(doubling_table)
+{
+	static const struct {
+		uint64_t offset;
+		unsigned row, column;
+		uint64_t begin, size;
+	} places[] = {
+		{0, 0, 0, 0, 512},
+		{511, 0, 0, 0, 512},
+		{2047, 0, 3, 1536, 512},
+		{2048, 1, 0, 2048, 512},
+		{4095, 1, 3, 3584, 512},
+		{4096, 2, 0, 4096, 1024},
+		{6200, 2, 2, 6144, 1024},
+		{8192, 3, 0, 8192, 2048},
+		{524288, 9, 0, 524288, 131072},
+		{4294967295, 21, 3, 4294967296 - 536870912, 536870912},
+	};
+	struct h5_fractal_heap heap = {.width = 4, .start_size = 512, .direct_max = 65536, .row_bits = 11};
+
+	for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+		struct h5_fractal_heap_place p = h5_fractal_heap_locate(&heap, places[i].offset);
+
+		ck_assert_uint_eq(p.row, places[i].row);
+		ck_assert_uint_eq(p.column, places[i].column);
+		ck_assert_uint_eq(p.begin, places[i].begin);
+		ck_assert_uint_eq(p.size, places[i].size);
+	}
+	ck_assert_uint_eq(h5_fractal_heap_rows(&heap, 131072), 7);
+	ck_assert_uint_eq(h5_fractal_heap_rows(&heap, 2048), 1);
+	ck_assert_uint_eq(h5_fractal_heap_rows(&heap, 1024), 0);
+}
+END_TEST
+
+/* Heap IDs: managed, tiny, huge; and nonsense, in a heap whose blocks are good. */
+START_TEST(heap_ids)
+{
+	struct opened o = objects_load("latest");
+	uint8_t *header = objects_find(&o, "FRHP", 4, 0), *data;
+	uint64_t heap = (uint64_t)(header - o.bytes);
+	unsigned id_size;
+	size_t size;
+
+	ck_assert_ptr_nonnull(header);
+	objects_serve(&o);
+	ck_assert_int_eq(h5_fractal_heap_id_size(o.file, heap, &id_size), 0);
+	ck_assert(id_size == 7 || id_size == 8);
+	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\x22\x61\x62\x63\0\0\0", id_size,
+					     &data, &size),
+			 0);
+	ck_assert_uint_eq(size, 3);
+	ck_assert_mem_eq(data, "abc", 3);
+	free(data);
+	for (unsigned first = 0; first < 256; first++) {
+		uint8_t id[8] = {(uint8_t)first, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+		int rc = h5_fractal_heap_get(o.file, heap, id, id_size, &data, &size);
+
+		ck_assert_int_eq(rc, first >> 4 == 2 && (first & 15) < id_size - 1 ? 0 : -EUCLEAN);
+		if (!rc)
+			free(data);
+	}
+	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\0", 1, &data, &size), -EUCLEAN);
+	ck_assert_int_eq(
+		h5_fractal_heap_get(o.file, heap + 1, (const uint8_t *)"\0\0\0\0\0\0\0", 7, &data, &size),
+		-EUCLEAN);
+	objects_close(&o);
+}
+END_TEST
+
+/* A header whose checksum is right and whose doubling table is nonsense. */
+START_TEST(nonsense_headers)
+{
+	static const struct {
+		unsigned at, size;
+		uint64_t value;
+	} changes[] = {
+		{110, 2, 3},		     /* width */
+		{110, 2, 0},		     /* width */
+		{112, 8, 500},		     /* starting size */
+		{112, 8, 0},		     /* starting size */
+		{112, 8, UINT64_C(1) << 40}, /* starting size */
+		{120, 8, 256},		     /* maximum direct size, below the starting size */
+		{128, 2, 65},		     /* bits of the address space */
+		{128, 2, 9},		     /* bits of the address space */
+		{140, 2, 100},		     /* rows of the root */
+		{5, 2, 0},		     /* heap ID length */
+	};
+	struct opened clean = objects_load("latest");
+	uint8_t *header = objects_find(&clean, "FRHP", 4, 0);
+	size_t at = (size_t)(header - clean.bytes);
+
+	/* width 4, 512 or 1024 bytes, as libhdf5 writes it: the offsets above are right */
+	ck_assert_uint_eq(h5_uint_from(header + 110, 2), 4);
+	for (unsigned i = 0; i < sizeof changes / sizeof *changes; i++) {
+		struct h5_reader r;
+		struct h5_fractal_heap heap;
+		uint8_t copy[146];
+		uint32_t sum;
+
+		memcpy(copy, clean.bytes + at, sizeof copy);
+		for (unsigned k = 0; k < changes[i].size; k++)
+			copy[changes[i].at + k] = (uint8_t)(changes[i].value >> (8 * k));
+		sum = h5_lookup3(copy, 142, 0);
+		for (unsigned k = 0; k < 4; k++)
+			copy[142 + k] = (uint8_t)(sum >> (8 * k));
+		r = h5_reader_init(copy, sizeof copy, 0, 8, 8);
+		ck_assert_msg(h5_fractal_heap_decode(&r, &heap) == -EUCLEAN, "case %u", i);
+		h5_fractal_heap_release(&heap);
+		copy[142] ^= 1;
+		memcpy(copy, clean.bytes + at, 142);
+		r = h5_reader_init(copy, sizeof copy, 0, 8, 8);
+		ck_assert_int_eq(h5_fractal_heap_decode(&r, &heap), -EUCLEAN);
+		h5_fractal_heap_release(&heap);
+	}
+	free(clean.bytes);
+}
+END_TEST
+
+UNIT_MAIN("heap", global_heap_objects, global_heap_damage, global_heap_of_strings, local_heap_texts,
+	  doubling_table, heap_ids, nonsense_headers)
