@@ -55,6 +55,8 @@ int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const stru
 	 * no rule but the width of all lengths. */
 	index->size_width = layout_version > 4 ? h5_file_superblock(file)->size_of_lengths
 					       : (uint8_t)h5_min(8, h5_limit_size(chunk_size) + 1);
+	index->metadata_size =
+		(uint8_t)(layout->structured.offset_size ? h5_chunk_metadata_size(layout, filtered) : 0);
 	if (layout->address != H5_UNDEF && index->ops->open)
 		rc = index->ops->open(index);
 	if (rc) {

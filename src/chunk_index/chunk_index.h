@@ -12,6 +12,7 @@ struct h5_chunk {
 	uint64_t address; /* H5_UNDEF: not stored, reads as the fill value */
 	uint64_t size;	  /* stored bytes */
 	uint32_t filter_mask;
+	uint8_t metadata[H5_CHUNK_METADATA_MAX]; /* structured: encoded; format/structured_chunk.h */
 };
 
 struct h5_chunk_index; /* immutable once open: calls from several threads need no lock */

@@ -3,23 +3,45 @@
 #include "store/block.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 unsigned h5_chunk_element_size(const struct h5_chunk_index *index)
 {
+	return h5_chunk_prefix_size(index) + index->scaled_size + index->metadata_size;
+}
+
+unsigned h5_chunk_prefix_size(const struct h5_chunk_index *index)
+{
 	unsigned size = h5_file_superblock(index->file)->size_of_offsets;
 
+	if (index->layout.structured.offset_size)
+		return size + index->size_width;
 	return index->filtered ? size + index->size_width + 4 : size;
 }
 
-int h5_chunk_element_check(const struct h5_chunk_index *index, unsigned client, unsigned size,
-			   const char *what)
+int h5_chunk_element_fit(struct h5_chunk_index *index, unsigned size)
 {
-	if (client > 1)
+	unsigned others = h5_chunk_element_size(index) - index->size_width;
+
+	if (size <= others || size > others + 8)
+		return h5_fail(-EUCLEAN, index->layout.address,
+			       "chunk index: elements of %u bytes for structured chunks", size);
+	index->size_width = (uint8_t)(size - others);
+	return 0;
+}
+
+int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsigned size, const char *what)
+{
+	bool structured = index->layout.structured.offset_size;
+
+	if (client > 3)
 		return h5_fail(-ENOTSUP, index->layout.address, "%s: client %u is not supported", what,
 			       client);
-	if (client != (index->filtered ? 1u : 0u))
-		return h5_fail(-EUCLEAN, index->layout.address, "%s: it is for %sfiltered chunks", what,
-			       client ? "" : "un");
+	if (client != (structured ? 2u : 0u) + (index->filtered ? 1u : 0u))
+		return h5_fail(-EUCLEAN, index->layout.address, "%s: it is for %sfiltered%s chunks", what,
+			       client % 2 ? "" : "un", client > 1 ? " structured" : "");
+	if (structured)
+		return h5_chunk_element_fit(index, size);
 	if (size != h5_chunk_element_size(index))
 		return h5_fail(-EUCLEAN, index->layout.address, "%s: elements of %u bytes, not %u", what,
 			       size, h5_chunk_element_size(index));
@@ -31,7 +53,15 @@ void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reade
 	chunk->address = h5_read_offset(r);
 	chunk->size = index->chunk_size;
 	chunk->filter_mask = 0;
-	if (index->filtered) {
+	if (index->layout.structured.offset_size) {
+		const uint8_t *metadata;
+
+		chunk->size = h5_read_uint(r, index->size_width);
+		h5_reader_skip(r, index->scaled_size);
+		metadata = h5_read_bytes(r, index->metadata_size);
+		if (metadata)
+			memcpy(chunk->metadata, metadata, index->metadata_size);
+	} else if (index->filtered) {
 		chunk->size = h5_read_uint(r, index->size_width);
 		chunk->filter_mask = h5_read_u32(r);
 	}

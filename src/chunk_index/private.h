@@ -25,8 +25,10 @@ struct h5_chunk_index {
 	uint64_t max[H5_RANK_MAX]; /* maximum dimensions of the dataset, H5_UNLIMITED */
 	uint8_t layout_version;
 	bool filtered;
-	uint64_t chunk_size; /* bytes, unfiltered */
-	uint8_t size_width;  /* bytes of a filtered element's Chunk Size */
+	uint64_t chunk_size;   /* bytes, unfiltered */
+	uint8_t size_width;    /* bytes of the Chunk Size in a filtered or structured element */
+	uint8_t metadata_size; /* bytes of the metadata in a structured element */
+	uint16_t scaled_size;  /* bytes of the scaled offsets in a record of the version 2 B-tree */
 
 	/* Where chunks are numbered: chunks that one step along a dimension passes, and the number of all. */
 	uint64_t step[H5_RANK_MAX];
@@ -38,12 +40,20 @@ struct h5_chunk_index {
 	};
 };
 
-/* Bytes that a chunk takes in an index: address O, and if filtered chunk size and filter mask 4;
- * specification VII.C, Data Block Element. */
+/* Bytes that a chunk takes in an index, specification VII.C, Data Block Element:
+ *
+ *   size  field
+ *      O  address
+ *         filtered: chunk size, filter mask 4; structured, filtered or not: chunk size
+ *         version 2 B-tree: scaled offsets
+ *         structured: metadata                                                         */
 unsigned h5_chunk_element_size(const struct h5_chunk_index *index);
+/* Bytes of it before the scaled offsets and the metadata. */
+unsigned h5_chunk_prefix_size(const struct h5_chunk_index *index);
+/* Takes the width of the chunk size from the size of an element of structured chunks. */
+int h5_chunk_element_fit(struct h5_chunk_index *index, unsigned size);
 /* Checks what an array's header says of its elements. */
-int h5_chunk_element_check(const struct h5_chunk_index *index, unsigned client, unsigned size,
-			   const char *what);
+int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsigned size, const char *what);
 void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk);
 /* Element i of many. */
 void h5_chunk_element_at(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t i,

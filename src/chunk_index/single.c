@@ -1,6 +1,18 @@
 #include "chunk_index/private.h"
 
+#include <string.h>
+
 /* The single chunk index, specification VII.A: the layout message has the chunk itself. */
+
+static int open_index(struct h5_chunk_index *index)
+{
+	/* Without the flag there is no metadata for filters. */
+	if (index->layout.structured.offset_size && index->layout.single.filtered != index->filtered)
+		return h5_fail(-EUCLEAN, index->layout.address,
+			       "single chunk index: it is for %sfiltered chunks",
+			       index->filtered ? "un" : "");
+	return 0;
+}
 
 static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
 {
@@ -10,7 +22,9 @@ static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, st
 		if (scaled[i])
 			return 0;
 	chunk->address = layout->address;
-	chunk->size = layout->single.filtered ? layout->single.size : index->chunk_size;
+	chunk->size = layout->single.filtered || layout->structured.offset_size ? layout->single.size
+										: index->chunk_size;
+	memcpy(chunk->metadata, layout->single.metadata, sizeof chunk->metadata);
 	chunk->filter_mask = layout->single.filtered ? layout->single.filter_mask : 0;
 	return 0;
 }
@@ -24,4 +38,4 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc ? rc : visit(arg, &chunk);
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_single = {NULL, lookup, walk};
+const struct h5_chunk_index_ops h5_chunk_index_single = {open_index, lookup, walk};

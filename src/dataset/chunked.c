@@ -59,9 +59,20 @@ static void decoded_free(void *value)
 
 struct decode_request {
 	const struct h5_dataset *dataset;
-	const struct h5_pipeline *pipeline; /* NULL: stored as it is */
 	const struct h5_chunk *chunk;
+	bool filtered;
 };
+
+/* The bytes of a chunk as they were before they were stored. */
+static int read_whole(const struct decode_request *q, uint8_t **data)
+{
+	const struct h5_dataset *dataset = q->dataset;
+
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+		return h5_structured_read(dataset, q->chunk, q->filtered, data);
+	return h5_pipeline_read(dataset->file, q->filtered ? &dataset->pipeline : NULL, q->chunk->filter_mask,
+				q->chunk->address, q->chunk->size, (size_t)dataset->chunk_size, data);
+}
 
 static int decode_chunk(void *arg, void **value, size_t *cost)
 {
@@ -71,8 +82,7 @@ static int decode_chunk(void *arg, void **value, size_t *cost)
 
 	if (!chunk)
 		return h5_fail(-ENOMEM, q->chunk->address, "chunk: out of memory");
-	rc = h5_pipeline_read(q->dataset->file, q->pipeline, q->chunk->filter_mask, q->chunk->address,
-			      q->chunk->size, (size_t)q->dataset->chunk_size, &chunk->data);
+	rc = read_whole(q, &chunk->data);
 	if (rc) {
 		free(chunk);
 		return rc;
@@ -84,15 +94,15 @@ static int decode_chunk(void *arg, void **value, size_t *cost)
 }
 
 /* A reference to the decoded chunk, from the cache of chunks or loaded. */
-static int get_decoded(const struct h5_dataset *dataset, const struct h5_pipeline *pipeline,
-		       const struct h5_chunk *chunk, struct source *source)
+static int get_decoded(const struct h5_dataset *dataset, const struct h5_chunk *chunk, bool filtered,
+		       struct source *source)
 {
 	static const struct h5_lru_kind kind = {"chunk", decoded_free};
 	const struct h5_lru_key key = {.kind = &kind,
 				       .owner = h5_file_number(dataset->file),
 				       .address = chunk->address,
 				       .variant = dataset->address};
-	struct decode_request q = {dataset, pipeline, chunk};
+	struct decode_request q = {dataset, chunk, filtered};
 	const struct decoded *decoded;
 	int rc;
 
@@ -114,14 +124,11 @@ static void source_release(const struct h5_dataset *dataset, struct source *sour
 	source->ref = NULL;
 }
 
-/* True if filters ran on the chunk when it was written. */
-static bool is_filtered(const struct request *q, const uint64_t *scaled, uint32_t mask)
+/* True if filters may have run on the chunk when it was written. */
+static bool may_be_filtered(const struct request *q, const uint64_t *scaled)
 {
 	const struct h5_dataset *dataset = q->dataset;
-	uint64_t all = (UINT64_C(1) << dataset->pipeline.count) - 1;
 
-	if ((mask & all) == all)
-		return false;
 	if (dataset->layout.chunked.unfiltered_edges)
 		for (unsigned i = 0; i < dataset->layout.chunked.rank; i++)
 			if (q->dims[i] - scaled[i] * q->chunk[i] < q->chunk[i])
@@ -129,11 +136,20 @@ static bool is_filtered(const struct request *q, const uint64_t *scaled, uint32_
 	return true;
 }
 
+/* True if not all filters of the pipeline were skipped. */
+static bool is_filtered(const struct h5_pipeline *pipeline, uint32_t mask)
+{
+	uint64_t all = (UINT64_C(1) << pipeline->count) - 1;
+
+	return (mask & all) != all;
+}
+
 /* Finds the chunk, which is wanted in runs of so many bytes. */
 static int source_open(const struct request *q, const uint64_t *scaled, uint64_t run, struct source *source)
 {
 	const struct h5_dataset *dataset = q->dataset;
 	struct h5_chunk chunk = {.address = H5_UNDEF};
+	bool filtered;
 	int rc = 0;
 
 	memset(source, 0, sizeof *source);
@@ -143,14 +159,17 @@ static int source_open(const struct request *q, const uint64_t *scaled, uint64_t
 		return rc;
 	source->stored = true;
 	source->address = chunk.address;
-	if (is_filtered(q, scaled, chunk.filter_mask))
-		return get_decoded(dataset, &dataset->pipeline, &chunk, source);
+	filtered = may_be_filtered(q, scaled);
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+		return get_decoded(dataset, &chunk, filtered, source);
+	if (filtered && is_filtered(&dataset->pipeline, chunk.filter_mask))
+		return get_decoded(dataset, &chunk, true, source);
 	if (chunk.size < dataset->chunk_size)
 		return h5_fail(-EUCLEAN, chunk.address, "chunk: %llu bytes are stored of %llu",
 			       (unsigned long long)chunk.size, (unsigned long long)dataset->chunk_size);
 	chunk.size = dataset->chunk_size;
 	if (run < DIRECT_RUN && dataset->chunk_size <= DIRECT_CHUNK)
-		return get_decoded(dataset, NULL, &chunk, source);
+		return get_decoded(dataset, &chunk, false, source);
 	return 0;
 }
 
@@ -174,9 +193,7 @@ static int copy_run(const struct request *q, const struct source *source, uint64
 	return h5_file_read(q->dataset->file, address, buf, n);
 }
 
-/* Steps `at` to the next index of a box in row-major order over its first n dimensions; false after the last.
- */
-static bool step(uint64_t *at, const uint64_t *first, const uint64_t *count, unsigned n)
+bool h5_box_step(uint64_t *at, const uint64_t *first, const uint64_t *count, unsigned n)
 {
 	while (n--) {
 		if (++at[n] - first[n] < count[n])
@@ -228,7 +245,7 @@ static int read_chunk(const struct request *q, const uint64_t *scaled)
 			to += at[i] * q->stride[i];
 		}
 		rc = copy_run(q, &source, from, to, (size_t)run);
-	} while (!rc && step(at, part.first, part.count, outer));
+	} while (!rc && h5_box_step(at, part.first, part.count, outer));
 	source_release(q->dataset, &source);
 	return rc;
 }
@@ -245,7 +262,7 @@ static int read_box(const struct request *q)
 	}
 	do {
 		rc = read_chunk(q, scaled);
-	} while (!rc && step(scaled, first, count, rank));
+	} while (!rc && h5_box_step(scaled, first, count, rank));
 	return rc;
 }
 
@@ -311,7 +328,8 @@ static int chunked_open(struct h5_dataset *dataset)
 	if (layout->address == H5_UNDEF)
 		return 0;
 	return h5_chunk_index_open(dataset->file, dataset->layout.version, layout, &dataset->space,
-				   dataset->pipeline.count > 0, dataset->chunk_size, &dataset->index);
+				   dataset->pipeline.count || dataset->section_pipelines, dataset->chunk_size,
+				   &dataset->index);
 }
 
 static int add_stored(void *arg, const struct h5_chunk *chunk)

@@ -15,6 +15,7 @@ static const struct h5_layout_ops *ops_of(const struct h5_dataset *dataset)
 		[H5_LAYOUT_CONTIGUOUS] = &h5_layout_contiguous,
 		[H5_LAYOUT_CHUNKED] = &h5_layout_chunked,
 		[H5_LAYOUT_VIRTUAL] = &h5_layout_virtual,
+		[H5_LAYOUT_STRUCTURED] = &h5_layout_structured,
 	};
 
 	return dataset->external ? &h5_layout_external : layouts[dataset->layout.class];
@@ -49,8 +50,38 @@ static int decode_layout(struct h5_dataset *dataset, struct h5_reader *r)
 	return 0;
 }
 
+static int decode_sections(struct h5_dataset *dataset, struct h5_reader *r, bool early)
+{
+	struct h5_pipeline *pipelines;
+	unsigned filters = 0;
+	int rc;
+
+	if (!dataset->layout.chunked.structured.sparse)
+		return 0;
+	if (dataset->section_pipelines)
+		return h5_fail(-EUCLEAN, dataset->address, "dataset: two filter pipeline messages");
+	pipelines = calloc(H5_SECTIONS, sizeof *pipelines);
+	if (!pipelines)
+		return h5_fail(-ENOMEM, dataset->address, "dataset: out of memory");
+	rc = h5_section_pipelines_decode(r, early, H5_SECTIONS, pipelines);
+	for (unsigned i = 0; i < H5_SECTIONS; i++)
+		filters += pipelines[i].count;
+	if (filters)
+		dataset->section_pipelines = pipelines;
+	else
+		free(pipelines);
+	return rc;
+}
+
+static int decode_section_pipelines(struct h5_dataset *dataset, struct h5_reader *r)
+{
+	return dataset->layout.class == H5_LAYOUT_STRUCTURED ? decode_sections(dataset, r, false) : 0;
+}
+
 static int decode_pipeline(struct h5_dataset *dataset, struct h5_reader *r)
 {
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+		return decode_sections(dataset, r, true);
 	return h5_pipeline_decode(r, &dataset->pipeline);
 }
 
@@ -104,6 +135,7 @@ static const struct {
 	{H5_MSG_DATASPACE, "dataset: no dataspace message", decode_space},
 	{H5_MSG_LAYOUT, "dataset: no data layout message", decode_layout},
 	{H5_MSG_PIPELINE, NULL, decode_pipeline},
+	{H5_MSG_STRUCTURED_PIPELINE, NULL, decode_section_pipelines},
 	{H5_MSG_FILL_VALUE_OLD, NULL, decode_old_fill},
 	{H5_MSG_FILL_VALUE, NULL, decode_fill},
 	{H5_MSG_EXTERNAL_FILES, NULL, decode_external},
@@ -140,10 +172,22 @@ static void dataset_free(void *value)
 	h5_chunk_index_close(dataset->index);
 	h5_external_files_release(&dataset->files);
 	h5_pipeline_release(&dataset->pipeline);
+	for (unsigned i = 0; dataset->section_pipelines && i < H5_SECTIONS; i++)
+		h5_pipeline_release(&dataset->section_pipelines[i]);
+	free(dataset->section_pipelines);
 	h5_datatype_free(dataset->type);
 	free(dataset->compact);
 	free(dataset->fill);
 	free(dataset);
+}
+
+static size_t pipeline_cost(const struct h5_pipeline *pipeline)
+{
+	size_t cost = 0;
+
+	for (unsigned i = 0; i < pipeline->count; i++)
+		cost += pipeline->filters[i].count * sizeof(uint32_t);
+	return cost;
 }
 
 static size_t dataset_cost(const struct h5_dataset *dataset)
@@ -154,8 +198,9 @@ static size_t dataset_cost(const struct h5_dataset *dataset)
 		cost += dataset->type->size;
 	if (dataset->compact)
 		cost += dataset->layout.compact.size;
-	for (unsigned i = 0; i < dataset->pipeline.count; i++)
-		cost += dataset->pipeline.filters[i].count * sizeof(uint32_t);
+	cost += pipeline_cost(&dataset->pipeline);
+	for (unsigned i = 0; dataset->section_pipelines && i < H5_SECTIONS; i++)
+		cost += sizeof *dataset->section_pipelines + pipeline_cost(&dataset->section_pipelines[i]);
 	return cost + dataset->files.count * sizeof *dataset->files.slots;
 }
 

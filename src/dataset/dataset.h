@@ -19,11 +19,12 @@ struct h5_dataset {
 	struct h5_dataspace space;
 	uint64_t size; /* bytes: elements x element size; UINT64_MAX where that passes 2^63-1 */
 	struct h5_layout layout;
-	bool external; /* contiguous, in external raw files */
-	struct h5_pipeline pipeline;
-	bool fill_defined;	      /* user-defined fill value */
-	uint8_t *fill;		      /* one element; NULL: zeros */
-	struct h5_chunk_index *index; /* chunked; NULL: nothing stored */
+	bool external;			       /* contiguous, in external raw files */
+	struct h5_pipeline pipeline;	       /* chunked */
+	struct h5_pipeline *section_pipelines; /* structured: H5_SECTIONS of them; NULL: no filters */
+	bool fill_defined;		       /* user-defined fill value */
+	uint8_t *fill;			       /* one element; NULL: zeros */
+	struct h5_chunk_index *index;	       /* chunked, structured; NULL: nothing stored */
 	/* the rest is src/dataset's */
 	uint64_t chunk_size; /* bytes of an unfiltered chunk */
 	bool fill_never;     /* the fill value is not for reading: what isn't stored reads as zeros */

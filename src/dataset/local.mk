@@ -5,4 +5,5 @@ libh5fs_a_SOURCES += \
 	src/dataset/dataset.h \
 	src/dataset/external.c \
 	src/dataset/layouts.h \
+	src/dataset/structured.c \
 	src/dataset/virtual.c

@@ -3,10 +3,19 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_OVERHEAD = 10 }; /* signature, version, type, checksum */
+enum {
+	NODE_OVERHEAD = 10,	    /* signature, version, type, checksum */
+	FIRST_STRUCTURED_TYPE = 12, /* records of structured chunks */
+};
+
+static bool version_is_known(unsigned version, unsigned type)
+{
+	return version <= (type >= FIRST_STRUCTURED_TYPE);
+}
 
 /* How many records the nodes of each level may hold, which settles the widths of the counts in child
  * pointers.
@@ -49,7 +58,7 @@ static int compute_levels(struct h5_btree2_header *h, uint64_t address, unsigned
  *
  *   offset  size  field
  *        0     4  signature "BTHD"
- *        4     1  version 0
+ *        4     1  version 0; 1 too for structured chunks
  *        5     1  type
  *        6     4  node size
  *       10     2  record size
@@ -81,7 +90,7 @@ int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *h)
 	rc = h5_reader_checksum(r, "version 2 B-tree header");
 	if (rc)
 		return rc;
-	if (version)
+	if (!version_is_known(version, h->type))
 		return h5_fail(-ENOTSUP, at, "version 2 B-tree header: version %u is not supported", version);
 	return compute_levels(h, at, r->size_of_offsets);
 }
@@ -101,7 +110,7 @@ size_t h5_btree2_node_size(const struct h5_btree2_header *h, unsigned level, uin
  *
  *   offset  size  field
  *        0     4  signature: "BTIN", "BTLF" in a leaf
- *        4     1  version 0
+ *        4     1  version, as in the header
  *        5     1  type
  *        6        N records
  *                 N + 1 child pointers, not in a leaf: address O, number of records, total number of records
@@ -142,7 +151,7 @@ int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *h,
 		h5_reader_skip(r, h->levels[level - 1].total_size);
 	}
 	rc = h5_reader_checksum(r, "version 2 B-tree node");
-	if (!rc && version)
+	if (!rc && !version_is_known(version, type))
 		rc = h5_fail(-ENOTSUP, at, "version 2 B-tree node: version %u is not supported", version);
 	if (!rc && type != h->type)
 		rc = h5_fail(-EUCLEAN, at, "version 2 B-tree node: type %u, not %u", type, h->type);

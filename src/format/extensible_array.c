@@ -56,8 +56,8 @@ static int compute_geometry(struct h5_extensible_array_header *h, unsigned page_
  *
  *   offset  size  field
  *        0     4  signature "EAHD"
- *        4     1  version 0
- *        5     1  client ID: 0 chunks, 1 filtered chunks
+ *        4     1  version 0; 1 too where the client ID is 2 or 3
+ *        5     1  client ID: 0 chunks, 1 filtered chunks, 2 structured chunks, 3 filtered structured chunks
  *        6     1  element size
  *        7     1  max nelmts bits
  *        8     1  index blk elmts
@@ -97,7 +97,7 @@ int h5_extensible_array_header_decode(struct h5_reader *r, struct h5_extensible_
 	rc = h5_reader_checksum(r, "extensible array header");
 	if (rc)
 		return rc;
-	if (version)
+	if (version > (h->client > 1))
 		return h5_fail(-ENOTSUP, at, "extensible array header: version %u is not supported", version);
 	return compute_geometry(h, page_bits, r->size_of_offsets);
 }
@@ -130,7 +130,7 @@ unsigned h5_extensible_array_super_of(const struct h5_extensible_array_header *h
  *
  *   offset  size  field
  *        0     4  signature
- *        4     1  version 0
+ *        4     1  version, as in the header
  *        5     1  client ID
  *        6     O  header address */
 static int decode_prefix(struct h5_reader *r, const struct h5_extensible_array_header *h,
@@ -148,7 +148,7 @@ static int decode_prefix(struct h5_reader *r, const struct h5_extensible_array_h
 	rc = h5_reader_check(r, what);
 	if (rc)
 		return rc;
-	if (version)
+	if (version > (client > 1))
 		return h5_fail(-ENOTSUP, r->address, "%s: version %u is not supported", what, version);
 	if (client != h->client || owner != h->address)
 		return h5_fail(-EUCLEAN, r->address, "%s: it belongs to another header", what);

@@ -11,8 +11,8 @@ enum { CHECKSUM_SIZE = 4 };
  *
  *   offset  size  field
  *        0     4  signature "FAHD"
- *        4     1  version 0
- *        5     1  client ID: 0 chunks, 1 filtered chunks
+ *        4     1  version 0; 1 too where the client ID is 2 or 3
+ *        5     1  client ID: 0 chunks, 1 filtered chunks, 2 structured chunks, 3 filtered structured chunks
  *        6     1  entry size
  *        7     1  page bits: a page has 2^bits entries
  *        8     L  max num entries
@@ -37,7 +37,7 @@ int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_head
 	rc = h5_reader_checksum(r, "fixed array header");
 	if (rc)
 		return rc;
-	if (version)
+	if (version > (h->client > 1))
 		return h5_fail(-ENOTSUP, at, "fixed array header: version %u is not supported", version);
 	if (page_bits > 63 || !h->element_size || !h5_mul(h->elements, h->element_size, &bytes))
 		return h5_fail(-EUCLEAN, at, "fixed array header: %ju entries of %u bytes, %u page bits",
@@ -56,7 +56,7 @@ int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_head
  *
  *   offset  size  field
  *        0     4  signature "FADB"
- *        4     1  version 0
+ *        4     1  version, as in the header
  *        5     1  client ID
  *        6     O  header address
  *      6+O        paged: a bit for each page, most significant first, set where the page is initialised;
@@ -79,7 +79,7 @@ int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array
 	rc = h5_reader_checksum(r, "fixed array data block");
 	if (rc)
 		return rc;
-	if (version)
+	if (version > (client > 1))
 		return h5_fail(-ENOTSUP, at, "fixed array data block: version %u is not supported", version);
 	if (client != h->client || owner != h->address)
 		return h5_fail(-EUCLEAN, at, "fixed array data block: it belongs to another header");

@@ -1,5 +1,6 @@
 #include "format/layout.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <string.h>
@@ -101,20 +102,9 @@ static int decode_chunked_v3(struct h5_reader *r, struct h5_chunk_layout *chunk)
 	return decode_dims(r, dimensionality, 4, chunk);
 }
 
-/* Chunks in versions 4 and 5, after the class.
- *
- *   offset  size  field
- *        2     1  flags: bit 0 partial edge chunks are not filtered, bit 1 single chunk with filter
- *        3     1  dimensionality n, with the element
- *        4     1  e, bytes of a dimension size
- *        5   e*n  dimension sizes, the last the element size
- *              1  chunk index type
- *                 what belongs to the type:
- *                   1 single chunk, flag bit 1: size of the filtered chunk L, filter mask 4
- *                   3 fixed array: page bits 1
- *                   4 extensible array: max bits, index elements, min pointers, min elements, page bits: 1
- * each 5 version 2 B-tree: node size 4, split percent 1, merge percent 1 O  address */
-static int decode_chunked_v4(struct h5_reader *r, struct h5_chunk_layout *chunk)
+/* Flags, dimensionality n, bytes of a dimension size, and the sizes: what chunks in versions 4 and 5 begin
+ * with. */
+static int decode_chunk_shape(struct h5_reader *r, struct h5_chunk_layout *chunk)
 {
 	uint8_t flags = h5_read_u8(r);
 	unsigned dimensionality = h5_read_u8(r);
@@ -129,20 +119,15 @@ static int decode_chunked_v4(struct h5_reader *r, struct h5_chunk_layout *chunk)
 		rc = h5_fail(-EUCLEAN, r->address, "data layout: dimension sizes of %u bytes", width);
 	if (!rc)
 		rc = decode_dims(r, dimensionality, width, chunk);
-	if (rc)
-		return rc;
 	chunk->unfiltered_edges = flags & FLAG_UNFILTERED_EDGES;
-	chunk->index = h5_read_u8(r);
-	switch (chunk->index) {
-	case H5_INDEX_SINGLE:
-		if (flags & FLAG_SINGLE_FILTERED) {
-			chunk->single.filtered = true;
-			chunk->single.size = h5_read_length(r);
-			chunk->single.filter_mask = h5_read_u32(r);
-		}
-		break;
-	case H5_INDEX_IMPLICIT:
-		break;
+	chunk->single.filtered = flags & FLAG_SINGLE_FILTERED;
+	return rc;
+}
+
+/* Passes over the creation parameters of the indexes that have a header, in which they stand too. */
+static int skip_parameters(struct h5_reader *r, enum h5_index_type index)
+{
+	switch (index) {
 	case H5_INDEX_FIXED_ARRAY:
 		h5_reader_skip(r, 1);
 		break;
@@ -153,10 +138,156 @@ static int decode_chunked_v4(struct h5_reader *r, struct h5_chunk_layout *chunk)
 		h5_reader_skip(r, 6);
 		break;
 	default:
-		return h5_fail(-EUCLEAN, r->address, "data layout: chunk index type %u", chunk->index);
+		return h5_fail(-EUCLEAN, r->address, "data layout: chunk index type %u", index);
+	}
+	return 0;
+}
+
+/* Chunks in versions 4 and 5, after the class.
+ *
+ *   offset  size  field
+ *        2     1  flags: bit 0 partial edge chunks are not filtered, bit 1 single chunk with filter
+ *        3     1  dimensionality n, with the element
+ *        4     1  e, bytes of a dimension size
+ *        5   e*n  dimension sizes, the last the element size
+ *              1  chunk index type
+ *                 what belongs to the type, fields of 1 byte where nothing else is said:
+ *                   1 single chunk, flag bit 1: size of the filtered chunk L, filter mask 4
+ *                   3 fixed array: page bits
+ *                   4 extensible array: max bits, index elements, min pointers, min elements, page bits
+ *                   5 version 2 B-tree: node size 4, split percent, merge percent
+ *              O  address                                                                                 */
+static int decode_chunked_v4(struct h5_reader *r, struct h5_chunk_layout *chunk)
+{
+	int rc = decode_chunk_shape(r, chunk);
+
+	if (rc)
+		return rc;
+	chunk->index = h5_read_u8(r);
+	if (chunk->index == H5_INDEX_SINGLE && chunk->single.filtered) {
+		chunk->single.size = h5_read_length(r);
+		chunk->single.filter_mask = h5_read_u32(r);
+	} else if (chunk->index != H5_INDEX_SINGLE && chunk->index != H5_INDEX_IMPLICIT) {
+		rc = skip_parameters(r, chunk->index);
 	}
 	chunk->address = h5_read_offset(r);
-	return h5_reader_check(r, "data layout");
+	return rc ? rc : h5_reader_check(r, "data layout");
+}
+
+unsigned h5_chunk_metadata_size(const struct h5_chunk_layout *chunk, bool filtered)
+{
+	unsigned offsets = (H5_SECTIONS - 1) * chunk->structured.offset_size;
+
+	return filtered ? offsets + H5_SECTIONS * (chunk->structured.offset_size + 4u) : offsets;
+}
+
+/* What the sections of all chunks are; only sparse data of fixed size have a settled form.
+ *
+ *   size  field
+ *      1  offset size
+ *      1  number of sections
+ *      1  number of sections with metadata m, which carry checksums
+ *      m  their numbers                                              */
+static bool decode_sections(struct h5_reader *r, struct h5_chunk_layout *chunk)
+{
+	unsigned sections, checked, first;
+
+	chunk->structured.offset_size = h5_read_u8(r);
+	sections = h5_read_u8(r);
+	checked = h5_read_u8(r);
+	first = h5_read_u8(r);
+	return !r->err && chunk->structured.offset_size >= 1 && chunk->structured.offset_size <= 8 &&
+	       sections == H5_SECTIONS && checked == 1 && first == 0;
+}
+
+/* The single chunk: its size (`width` bytes), its metadata, its address O. */
+static void decode_single(struct h5_reader *r, unsigned width, struct h5_chunk_layout *chunk)
+{
+	unsigned n = h5_chunk_metadata_size(chunk, chunk->single.filtered);
+	const uint8_t *metadata;
+
+	chunk->single.size = h5_read_uint(r, width);
+	metadata = h5_read_bytes(r, n);
+	if (metadata)
+		memcpy(chunk->single.metadata, metadata, n);
+	chunk->address = h5_read_offset(r);
+}
+
+/* Bytes of the single chunk's size: a byte more than an unfiltered chunk's needs, or eight. Of eight the
+ * upper ones are zero; the section's offset that would begin there never is. */
+static unsigned single_width(struct h5_reader r, const struct h5_chunk_layout *chunk, unsigned narrow)
+{
+	size_t rest = h5_chunk_metadata_size(chunk, chunk->single.filtered) + r.size_of_offsets;
+
+	if (h5_reader_left(&r) < 8 + rest || h5_reader_left(&r) == narrow + rest)
+		return narrow;
+	h5_reader_skip(&r, narrow);
+	return h5_read_uint(&r, 8 - narrow) ? narrow : 8;
+}
+
+/* In RFC version 16 it takes the sections' description, behind the chunk, to know where the chunk ends. */
+static bool decode_single_early(struct h5_reader *r, struct h5_chunk_layout *chunk, unsigned narrow)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct h5_reader at = *r;
+		unsigned offset_size = i % 2 ? 4 : 8;
+
+		chunk->structured.offset_size = (uint8_t)offset_size;
+		decode_single(&at, i / 2 ? 8 : narrow, chunk);
+		if (decode_sections(&at, chunk) && chunk->structured.offset_size == offset_size) {
+			*r = at;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Structured chunks, version 5, after the class.
+ *
+ *   offset  size  field
+ *        2     1  version of these properties, 0
+ *        3     2  structured chunk type: sparse, as 0 or as bit 0
+ *        5        as chunks above: flags, dimensionality, bytes of a size, sizes
+ *                 description of the sections, above; in RFC version 16 behind the address
+ *              1  chunk index type
+ *                 what belongs to the type; single chunk: its size and metadata
+ *              O  address
+ *
+ * The first byte of the description is 8, which no index type is. */
+static int decode_structured(struct h5_reader *r, struct h5_chunk_layout *chunk)
+{
+	unsigned version = h5_read_u8(r), type = h5_read_u16(r), narrow;
+	uint64_t bytes;
+	int rc;
+
+	if (version)
+		return h5_fail(-ENOTSUP, r->address,
+			       "data layout: version %u of structured chunks is not supported", version);
+	rc = decode_chunk_shape(r, chunk);
+	if (rc)
+		return rc;
+	if (!h5_product(chunk->dims, chunk->rank, &bytes) || !h5_mul(bytes, chunk->element_size, &bytes))
+		return h5_fail(-EUCLEAN, r->address, "data layout: chunks of more than 2^64 bytes");
+	narrow = (unsigned)h5_min(8, h5_limit_size(bytes) + 1);
+	chunk->address = H5_UNDEF;
+	chunk->structured.sparse = type < 2;
+	chunk->structured.early = h5_reader_left(r) && *r->p != 8;
+	if (!chunk->structured.early && chunk->structured.sparse)
+		chunk->structured.sparse = decode_sections(r, chunk);
+	if (!chunk->structured.sparse)
+		return h5_reader_check(r, "data layout");
+	chunk->index = h5_read_u8(r);
+	if (chunk->index != H5_INDEX_SINGLE) {
+		rc = skip_parameters(r, chunk->index);
+		chunk->address = h5_read_offset(r);
+		if (!rc && chunk->structured.early)
+			chunk->structured.sparse = decode_sections(r, chunk);
+	} else if (chunk->structured.early) {
+		chunk->structured.sparse = decode_single_early(r, chunk, narrow);
+	} else {
+		decode_single(r, single_width(*r, chunk, narrow), chunk);
+	}
+	return rc ? rc : h5_reader_check(r, "data layout");
 }
 
 /* Versions 3 to 5.
@@ -188,7 +319,10 @@ static int decode_new(struct h5_reader *r, struct h5_layout *layout)
 		layout->virtual.index = h5_read_u32(r);
 		break;
 	case H5_LAYOUT_STRUCTURED:
-		return h5_fail(-ENOTSUP, r->address, "data layout: structured chunks are not supported");
+		if (layout->version < 5)
+			return h5_fail(-EUCLEAN, r->address, "data layout: structured chunks in version %u",
+				       layout->version);
+		return decode_structured(r, &layout->chunked);
 	default:
 		return h5_fail(-EUCLEAN, r->address, "data layout: class %u", layout->class);
 	}

@@ -1,5 +1,6 @@
-/* Data layout message (0x0008), versions 1 to 5. Specification IV.A.2.i; version 5 and structured chunks:
- * spec notes. */
+/* Data layout message (0x0008), versions 1 to 5. Specification IV.A.2.i. Structured chunks: the RFC "File
+ * Format Changes for Enabling Sparse Storage in HDF5", version 16, and the prototype of 2025, which differs.
+ */
 #ifndef H5_FORMAT_LAYOUT_H
 #define H5_FORMAT_LAYOUT_H
 
@@ -28,6 +29,11 @@ enum h5_index_type {
 	H5_INDEX_BTREE2 = 5,
 };
 
+enum {
+	H5_SECTIONS = 2, /* of a structured chunk of sparse data: which elements it has, and their values */
+	H5_CHUNK_METADATA_MAX = 8 + H5_SECTIONS * (8 + 4), /* bytes */
+};
+
 struct h5_chunk_layout {
 	unsigned rank;		    /* of the dataset: without the element size that the message appends */
 	uint64_t dims[H5_RANK_MAX]; /* of a chunk, in elements */
@@ -36,11 +42,17 @@ struct h5_chunk_layout {
 	bool unfiltered_edges; /* layout flag bit 0: don't filter partial edge chunks */
 	uint64_t address; /* of the index; of the chunk (single), of the chunks (implicit); H5_UNDEF: nothing
 			     stored */
-	struct {	  /* single chunk that is filtered (flag bit 1) */
-		bool filtered;
+	struct {	  /* single chunk; all but the first only where it is filtered or structured */
+		bool filtered; /* flag bit 1 */
 		uint64_t size;
 		uint32_t filter_mask;
+		uint8_t metadata[H5_CHUNK_METADATA_MAX]; /* structured; as in index records */
 	} single;
+	struct {		     /* structured chunks */
+		uint8_t offset_size; /* bytes of an offset in the metadata of a chunk; 0: not structured */
+		bool early;	     /* the message has the form of RFC version 16 */
+		bool sparse;	     /* false: sections of another kind; what follows them isn't decoded */
+	} structured;
 	/* The creation parameters of the other indexes stand in their headers, which are used instead. */
 };
 
@@ -55,13 +67,16 @@ struct h5_layout {
 		struct {
 			uint64_t address, size; /* size UINT64_MAX: not stated (versions 1 and 2) */
 		} contiguous;
-		struct h5_chunk_layout chunked;
-		struct { /* global heap ID of the mappings */
+		struct h5_chunk_layout chunked; /* and structured */
+		struct {			/* global heap ID of the mappings */
 			uint64_t heap;
 			uint32_t index;
 		} virtual;
 	};
 };
+
+/* Bytes of the metadata of a structured chunk. */
+unsigned h5_chunk_metadata_size(const struct h5_chunk_layout *layout, bool filtered);
 
 /* `r` holds the message body; compact data are borrowed from it. */
 int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout);

@@ -37,6 +37,8 @@ libh5fs_a_SOURCES += \
 	src/format/selection.h \
 	src/format/shared_message.c \
 	src/format/shared_message.h \
+	src/format/structured_chunk.c \
+	src/format/structured_chunk.h \
 	src/format/superblock.c \
 	src/format/superblock.h \
 	src/format/symbol_table.c \

@@ -74,6 +74,53 @@ int h5_pipeline_decode(struct h5_reader *r, struct h5_pipeline *pipeline)
 	return rc;
 }
 
+static int decode_section(struct h5_reader *r, unsigned n, struct h5_pipeline *pipelines)
+{
+	unsigned section = h5_read_u8(r), count = h5_read_u8(r);
+	struct h5_reader list = h5_reader_sub(r, h5_read_u16(r));
+	struct h5_pipeline *pipeline;
+	int rc = h5_reader_check(r, "filter pipeline");
+
+	if (rc)
+		return rc;
+	if (section >= n || pipelines[section].count || count > H5_FILTERS_MAX)
+		return h5_fail(-EUCLEAN, r->address, "filter pipeline: %u filters for section %u", count,
+			       section);
+	pipeline = &pipelines[section];
+	pipeline->count = count;
+	for (unsigned i = 0; i < count && !rc; i++)
+		rc = decode_filter(&list, 2, &pipeline->filters[i]);
+	if (!rc && h5_reader_left(&list))
+		rc = h5_fail(-EUCLEAN, r->address, "filter pipeline: more bytes than filters for section %u",
+			     section);
+	return rc;
+}
+
+/* The message: version 1, number of filtered sections 1, and for each
+ *
+ *   offset  size  field
+ *        0     1  section
+ *        1     1  number of filters
+ *        2     2  bytes of the filter descriptions
+ *        4        filter descriptions of version 2 */
+int h5_section_pipelines_decode(struct h5_reader *r, bool early, unsigned n, struct h5_pipeline *pipelines)
+{
+	unsigned version = h5_read_u8(r), sections = h5_read_u8(r);
+	int rc = h5_reader_check(r, "filter pipeline");
+
+	memset(pipelines, 0, n * sizeof *pipelines);
+	if (rc)
+		return rc;
+	if (early ? version != 0 && version != 3 : version != 1)
+		return h5_fail(-ENOTSUP, r->address,
+			       "filter pipeline: version %u is not supported for structured chunks", version);
+	for (unsigned i = 0; i < sections && !rc; i++)
+		rc = decode_section(r, n, pipelines);
+	for (unsigned i = 0; i < n && rc; i++)
+		h5_pipeline_release(&pipelines[i]);
+	return rc;
+}
+
 void h5_pipeline_release(struct h5_pipeline *pipeline)
 {
 	for (unsigned i = 0; i < pipeline->count; i++) {

@@ -1,4 +1,5 @@
-/* Filter pipeline message (0x000B), versions 1 and 2. Specification IV.A.2.l. */
+/* Filter pipeline message (0x000B), versions 1 and 2. Specification IV.A.2.l. Structured chunks: message
+ * 0x0019, and in RFC version 16 (see format/layout.h) 0x000B of versions 0 and 3. */
 #ifndef H5_FORMAT_PIPELINE_H
 #define H5_FORMAT_PIPELINE_H
 
@@ -23,6 +24,9 @@ struct h5_pipeline {
 };
 
 int h5_pipeline_decode(struct h5_reader *r, struct h5_pipeline *pipeline);
+/* The pipelines of structured chunks: one for each of `n` sections, those without filters empty. `early`: the
+ * message is 0x000B. All are initialised whatever is returned. */
+int h5_section_pipelines_decode(struct h5_reader *r, bool early, unsigned n, struct h5_pipeline *pipelines);
 void h5_pipeline_release(struct h5_pipeline *pipeline); /* may run twice */
 
 #endif

@@ -1,0 +1,253 @@
+/* Structured chunks of sparse data. They are chunked data like others, but for what a chunk's bytes become:
+ * section 0 says which elements are there, section 1 has their values, and all others have the fill value. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "dataset/layouts.h"
+#include "format/structured_chunk.h"
+#include "store/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CHUNK_MAX = 1 << 30, /* bytes of a chunk with all its elements, as for filtered chunks */
+	/* Bytes that section 0 needs beside the coordinates: two of eight bytes for each dimension of an
+	 * element at most. */
+	SELECTION_OVERHEAD = 4096,
+	/* Writers' blocks do not overlap. Those that do are forgiven as long as they cover the chunk no more
+	 * often than this. */
+	PASSES = 4,
+};
+
+/* The elements of a chunk that are there. */
+struct marks {
+	const struct h5_chunk_layout *layout;
+	uint64_t address;	      /* of the chunk */
+	uint64_t elements;	      /* of the chunk */
+	uint64_t left;		      /* that blocks may still cover */
+	uint64_t stride[H5_RANK_MAX]; /* elements from one index to the next */
+	uint8_t *set; /* 1 for each element that is there; NULL: points, which aren't marked */
+};
+
+static int mark_block(void *arg, unsigned rank, const uint64_t *first, const uint64_t *last)
+{
+	struct marks *m = arg;
+	uint64_t at[H5_RANK_MAX], count[H5_RANK_MAX], covered = 1;
+
+	for (unsigned i = 0; i < rank; i++) {
+		if (last[i] >= m->layout->dims[i])
+			return h5_fail(-EUCLEAN, m->address, "structured chunk: a block outside");
+		at[i] = first[i];
+		count[i] = last[i] - first[i] + 1;
+		covered *= count[i]; /* at most the elements of the chunk */
+	}
+	if (covered > m->left)
+		return h5_fail(-EUCLEAN, m->address, "structured chunk: blocks over blocks");
+	m->left -= covered;
+	do {
+		uint64_t begin = 0;
+
+		for (unsigned i = 0; i < rank; i++)
+			begin += at[i] * m->stride[i];
+		memset(m->set + begin, 1, (size_t)count[rank - 1]);
+	} while (h5_box_step(at, first, count, rank - 1));
+	return 0;
+}
+
+/* The next element from `i` on that is, or is not, there; `elements`: none. */
+static uint64_t next(const struct marks *m, uint64_t i, int there)
+{
+	const uint8_t *p = memchr(m->set + i, there, (size_t)(m->elements - i));
+
+	return p ? (uint64_t)(p - m->set) : m->elements;
+}
+
+/* Marks the elements of a selection that isn't of points. */
+static int mark(struct marks *m, const struct h5_selection *selection)
+{
+	m->set = calloc((size_t)m->elements, 1);
+	if (!m->set)
+		return h5_fail(-ENOMEM, m->address, "structured chunk: out of memory");
+	if (selection->kind == H5_SELECT_HYPERSLAB)
+		return h5_selection_blocks(selection, mark_block, m);
+	if (selection->kind == H5_SELECT_ALL)
+		memset(m->set, 1, (size_t)m->elements);
+	return 0;
+}
+
+/* Section 1, one run of values after the other. */
+struct values {
+	const uint8_t *from; /* the next one; NULL: they are only counted */
+	uint8_t *chunk;
+	size_t element_size;
+	uint64_t count; /* taken so far */
+};
+
+static void take(struct values *v, uint64_t element, uint64_t n)
+{
+	size_t bytes = (size_t)n * v->element_size;
+
+	v->count += n;
+	if (!v->from)
+		return;
+	memcpy(v->chunk + element * v->element_size, v->from, bytes);
+	v->from += bytes;
+}
+
+/* Points in the order of their list, others in row-major order. */
+static void take_all(const struct h5_selection *selection, const struct marks *m, struct values *v)
+{
+	uint64_t end;
+
+	for (uint64_t i = 0; !m->set && i < selection->count; i++) {
+		uint64_t element = 0;
+
+		for (unsigned j = 0; j < selection->rank; j++)
+			element += selection->coordinates[i * selection->rank + j] * m->stride[j];
+		take(v, element, 1);
+	}
+	for (uint64_t i = 0; m->set && (i = next(m, i, 1)) < m->elements; i = end) {
+		end = next(m, i, 0);
+		take(v, i, end - i);
+	}
+}
+
+struct chunk {
+	const struct h5_dataset *dataset;
+	uint64_t address;
+	const struct h5_pipeline *pipelines; /* NULL: not filtered */
+	struct h5_section sections[H5_SECTIONS];
+};
+
+static int read_section(const struct chunk *chunk, unsigned i, uint8_t **data)
+{
+	const struct h5_section *section = &chunk->sections[i];
+	uint64_t address;
+
+	if (!h5_add(chunk->address, section->offset, &address))
+		return h5_fail(-EUCLEAN, chunk->address, "structured chunk: it reaches beyond any file");
+	return h5_pipeline_read(chunk->dataset->file,
+				chunk->pipelines && chunk->pipelines[i].count ? &chunk->pipelines[i] : NULL,
+				section->filter_mask, address, section->stored, (size_t)section->size, data);
+}
+
+static int read_selection(const struct chunk *chunk, const struct marks *m, struct h5_selection *selection)
+{
+	uint64_t size = chunk->sections[0].size;
+	struct h5_reader r;
+	uint8_t *data;
+	int rc;
+
+	if (size > 16 * m->layout->rank * m->elements + SELECTION_OVERHEAD)
+		return h5_fail(-EUCLEAN, chunk->address, "structured chunk: a selection of %ju bytes",
+			       (uintmax_t)size);
+	rc = read_section(chunk, 0, &data);
+	if (rc)
+		return rc;
+	r = h5_file_reader(chunk->dataset->file, data, (size_t)size, chunk->address);
+	rc = h5_defined_elements_decode(&r, m->layout, selection);
+	free(data);
+	return rc;
+}
+
+/* Puts the values of section 1 over the fill values in `data`. */
+static int read_values(const struct chunk *chunk, const struct h5_selection *selection, const struct marks *m,
+		       uint8_t *data)
+{
+	struct values v = {.chunk = data, .element_size = chunk->dataset->type->size};
+	uint64_t bytes;
+	uint8_t *from;
+	int rc;
+
+	take_all(selection, m, &v);
+	if (!h5_mul(v.count, v.element_size, &bytes) || bytes != chunk->sections[1].size)
+		return h5_fail(-EUCLEAN, chunk->address, "structured chunk: %ju bytes for %ju elements",
+			       (uintmax_t)chunk->sections[1].size, (uintmax_t)v.count);
+	if (!bytes)
+		return 0;
+	rc = read_section(chunk, 1, &from);
+	if (rc)
+		return rc;
+	v.from = from;
+	take_all(selection, m, &v);
+	free(from);
+	return 0;
+}
+
+static int marks_init(struct marks *m, const struct chunk *chunk)
+{
+	const struct h5_dataset *dataset = chunk->dataset;
+	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
+
+	*m = (struct marks){.layout = layout, .address = chunk->address};
+	if (dataset->chunk_size > CHUNK_MAX)
+		return h5_fail(-EFBIG, chunk->address, "a structured chunk of %ju bytes",
+			       (uintmax_t)dataset->chunk_size);
+	m->elements = dataset->chunk_size / layout->element_size;
+	m->left = PASSES * m->elements;
+	m->stride[layout->rank - 1] = 1;
+	for (unsigned i = layout->rank - 1; i-- > 0;)
+		m->stride[i] = m->stride[i + 1] * layout->dims[i + 1];
+	return 0;
+}
+
+int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *at, bool filtered,
+		       uint8_t **out)
+{
+	struct chunk chunk = {.dataset = dataset, .address = at->address};
+	struct h5_selection selection = {0};
+	struct marks m;
+	uint8_t *data = NULL;
+	int rc = marks_init(&m, &chunk);
+
+	if (!rc)
+		rc = h5_sections_decode(m.layout, at->metadata, dataset->section_pipelines, at->size,
+					at->address, chunk.sections);
+	if (rc)
+		return rc;
+	if (filtered)
+		chunk.pipelines = dataset->section_pipelines;
+	for (unsigned i = 0; i < H5_SECTIONS && !filtered; i++)
+		chunk.sections[i].size = chunk.sections[i].stored;
+	rc = read_selection(&chunk, &m, &selection);
+	if (!rc && selection.kind != H5_SELECT_POINTS)
+		rc = mark(&m, &selection);
+	if (rc)
+		goto out;
+	data = malloc((size_t)dataset->chunk_size);
+	if (!data) {
+		rc = h5_fail(-ENOMEM, at->address, "structured chunk: out of memory");
+		goto out;
+	}
+	h5_dataset_fill(dataset, 0, data, (size_t)dataset->chunk_size);
+	rc = read_values(&chunk, &selection, &m, data);
+out:
+	h5_selection_release(&selection);
+	free(m.set);
+	if (rc)
+		free(data);
+	else
+		*out = data;
+	return rc;
+}
+
+static int structured_open(struct h5_dataset *dataset)
+{
+	return dataset->layout.chunked.structured.sparse ? h5_layout_chunked.open(dataset) : 0;
+}
+
+static int structured_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
+{
+	if (!dataset->layout.chunked.structured.sparse)
+		return h5_fail(
+			-ENOTSUP, dataset->address,
+			"dataset: structured chunks but of sparse data of fixed size are not supported");
+	return h5_layout_chunked.read(dataset, offset, buf, n);
+}
+
+static int structured_storage(const struct h5_dataset *dataset, uint64_t *bytes)
+{
+	return h5_layout_chunked.storage(dataset, bytes);
+}
+
+const struct h5_layout_ops h5_layout_structured = {structured_open, structured_read, structured_storage};

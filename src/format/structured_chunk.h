@@ -1,0 +1,29 @@
+/* Structured chunks of sparse data: where the sections lie, and section 0, which says what elements there
+ * are. Section 1 is their values. Sources: see format/layout.h. */
+#ifndef H5_FORMAT_STRUCTURED_CHUNK_H
+#define H5_FORMAT_STRUCTURED_CHUNK_H
+
+#include "format/layout.h"
+#include "format/pipeline.h"
+#include "format/selection.h"
+
+/* One section of a chunk. */
+struct h5_section {
+	uint64_t offset; /* in the chunk */
+	uint64_t stored; /* bytes */
+	uint64_t size;	 /* bytes once the filters are undone */
+	uint32_t filter_mask;
+};
+
+/* Decodes the metadata of a chunk of so many bytes. `pipelines`: one for each section, NULL: the dataset has
+ * no filters. `address` is the chunk's, for errors. */
+int h5_sections_decode(const struct h5_chunk_layout *layout, const uint8_t *metadata,
+		       const struct h5_pipeline *pipelines, uint64_t chunk_size, uint64_t address,
+		       struct h5_section *sections);
+
+/* Decodes section 0 of a chunk, all of the reader. The selection is of elements of the chunk; its hyperslabs
+ * are not checked to lie inside, its points are. */
+int h5_defined_elements_decode(struct h5_reader *r, const struct h5_chunk_layout *layout,
+			       struct h5_selection *selection);
+
+#endif
