@@ -435,6 +435,7 @@ START_TEST(variable_length_data)
 	struct h5_file *file;
 	struct h5_buf out;
 	struct bytes b;
+	uint64_t length;
 
 	put_file(&b);
 	set = open_bytes(&b);
@@ -447,10 +448,15 @@ START_TEST(variable_length_data)
 	json_fails(file, &t, vlen_element(9, HEAP, STRING).data, -EUCLEAN);
 	json_fails(file, &t, vlen_element(1, HEAP, NOTHING).data, -EUCLEAN);
 	json_fails(file, &t, vlen_element(1, HEAP + 8, STRING).data, -EUCLEAN);
+	/* A line of text is what is stored, as long as the element says. */
 	h5_buf_init(&out, 100);
 	ck_assert_int_eq(h5_value_vlen_string(file, &t, vlen_element(8, HEAP, STRING).data, &out), 0);
 	ck_assert_int_eq(h5_value_vlen_string(file, &t, vlen_element(0, 0, 0).data, &out), 0);
-	ends_with(&out, "bluck", 5, "string");
+	ends_with(&out, "bluck\0\0\0", 8, "string");
+	ck_assert_int_eq(h5_value_vlen_length(file, &t, vlen_element(8, HEAP, STRING).data, &length), 0);
+	ck_assert_uint_eq(length, 8);
+	ck_assert_int_eq(h5_value_vlen_length(file, &t, vlen_element(8, 0, STRING).data, &length), 0);
+	ck_assert_uint_eq(length, 0);
 	h5_buf_release(&out);
 
 	t.vlen.is_string = false;

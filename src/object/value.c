@@ -48,32 +48,53 @@ static size_t string_length(const struct h5_datatype *t, const uint8_t *data)
 	return n;
 }
 
-/* A variable-length element: 4 elements, O address of a global heap collection, 4 index in it.
+/* A variable-length element, as it is stored. Specification IV.A.2.d, variable-length types.
  *
- * *data are count x size of the base type, borrowed until h5_file_put(*ref); count 0: nothing is stored. */
+ *   offset  size  field
+ *        0     4  length: number of elements of the base type
+ *        4     O  address of the global heap collection, 0 or undefined: nothing is stored
+ *              4  index of the object in it                                             */
+struct vlen_element {
+	uint64_t count, address;
+	uint32_t index;
+};
+
+static int vlen_decode(struct h5_file *file, const struct h5_datatype *t, const uint8_t *element,
+		       struct vlen_element *v)
+{
+	struct h5_reader r = h5_file_reader(file, element, t->size, H5_UNDEF);
+
+	v->count = h5_read_u32(&r);
+	v->address = h5_read_offset(&r);
+	v->index = h5_read_u32(&r);
+	if (!v->address || v->address == H5_UNDEF)
+		v->count = 0;
+	return h5_reader_check(&r, "variable-length element");
+}
+
+/* *data are count x size of the base type, borrowed until h5_file_put(*ref); count 0: nothing is stored. */
 static int vlen_open(struct h5_file *file, const struct h5_datatype *t, const uint8_t *element,
 		     struct h5_lru_entry **ref, const uint8_t **data, uint64_t *count)
 {
-	struct h5_reader r = h5_file_reader(file, element, t->size, H5_UNDEF);
-	uint64_t n = h5_read_u32(&r), address = h5_read_offset(&r), bytes;
-	uint32_t index = h5_read_u32(&r);
+	struct vlen_element v;
+	uint64_t bytes;
 	size_t size;
-	int rc = h5_reader_check(&r, "variable-length element");
+	int rc = vlen_decode(file, t, element, &v);
 
 	*ref = NULL;
 	*count = 0;
-	if (rc || !n || !address || address == H5_UNDEF)
+	if (rc || !v.count)
 		return rc;
-	rc = h5_global_heap_get(file, address, index, ref, data, &size);
+	rc = h5_global_heap_get(file, v.address, v.index, ref, data, &size);
 	if (rc)
 		return rc;
-	if (!h5_mul(n, t->vlen.is_string ? 1 : t->vlen.base->size, &bytes) || bytes > size) {
+	if (!h5_mul(v.count, t->vlen.is_string ? 1 : t->vlen.base->size, &bytes) || bytes > size) {
 		h5_file_put(file, *ref);
 		*ref = NULL;
-		return h5_fail(-EUCLEAN, address,
+		return h5_fail(-EUCLEAN, v.address,
 			       "variable-length element: longer than its global heap object");
 	}
-	*count = n;
+	*count = v.count;
 	return 0;
 }
 
@@ -98,9 +119,25 @@ static int vlen_string(struct h5_file *file, const struct h5_datatype *t, const 
 int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 			 struct h5_buf *out)
 {
-	int rc = vlen_string(file, type, data, true, out);
+	struct h5_lru_entry *ref;
+	const uint8_t *bytes;
+	uint64_t n;
+	int rc = vlen_open(file, type, data, &ref, &bytes, &n);
 
+	if (!rc && n)
+		h5_buf_add(out, bytes, n);
+	h5_file_put(file, ref);
 	return rc ? rc : out->err;
+}
+
+int h5_value_vlen_length(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			 uint64_t *length)
+{
+	struct vlen_element v;
+	int rc = vlen_decode(file, type, data, &v);
+
+	*length = v.count;
+	return rc;
 }
 
 static int vlen(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *element,

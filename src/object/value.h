@@ -26,10 +26,13 @@ int h5_value_json(const struct h5_value_context *context, const struct h5_dataty
 int h5_value_text(const struct h5_value_context *context, const struct h5_datatype *type,
 		  const struct h5_dataspace *space, const uint8_t *data, struct h5_buf *out);
 
-/* The bytes of a variable-length string element (16 bytes with 8-byte offsets): appended to out, nothing for
+/* The bytes of a variable-length string element as stored, a NUL among them too, appended to out; nothing for
  * a null one. */
 int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 			 struct h5_buf *out);
+/* How many these are, by the element alone: no heap is read. */
+int h5_value_vlen_length(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			 uint64_t *length);
 
 /* A JSON string with its quotes; bytes that are not UTF-8 as lone surrogates. */
 void h5_json_string(struct h5_buf *out, const char *bytes, size_t n);

@@ -102,25 +102,15 @@ static int make_line(struct cursor *c, const uint8_t *data)
 	return rc ? rc : c->line.err;
 }
 
-/* Bytes of a variable-length string, by its descriptor: length (4), address of the heap collection (Size of
- * Offsets), index (4); specification IV.A.2.d, variable-length types. */
-static uint64_t stored_length(const struct h5_file *file, const struct h5_datatype *type, const uint8_t *data)
-{
-	struct h5_reader r = h5_file_reader(file, data, type->size, H5_UNDEF);
-	uint32_t length = h5_read_u32(&r);
-	uint64_t address = h5_read_offset(&r);
-
-	return address && address != H5_UNDEF ? length : 0;
-}
-
 /* Length of the line of an element, as cheaply as may be. */
 static int line_length(struct cursor *c, const uint8_t *data, uint64_t *length)
 {
 	int rc;
 
 	if (is_lines(c)) {
-		*length = stored_length(c->dataset->file, c->dataset->type, data) + 1;
-		return 0;
+		rc = h5_value_vlen_length(c->dataset->file, c->dataset->type, data, length);
+		*length += 1;
+		return rc;
 	}
 	rc = make_line(c, data);
 	*length = c->line.size;
