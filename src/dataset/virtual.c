@@ -1,13 +1,501 @@
-/* Virtual datasets: their shape and type can be seen, their mappings are not followed. */
+/* Virtual datasets: their elements lie in other datasets.
+ *
+ * A read goes through the mappings that may have elements in the range, the last one first, since a later
+ * mapping covers an earlier one. Each takes what is still free of its elements; what no source has is the
+ * fill value. The runs of a mapping are gathered, so that those that lie close together in the source are
+ * read at once. */
+#include "base/checked.h"
 #include "base/error.h"
+#include "dataset/convert.h"
 #include "dataset/layouts.h"
+#include "dataset/selection_walk.h"
+#include "dataset/virtual_map.h"
+#include "dataset/virtual_source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	WINDOW = 4 << 20, /* bytes that are read at once */
+	PIECES = 256,
+	SCRATCH = 64 << 10,
+	/* Bytes between two runs in a source that are cheaper read than jumped over. */
+	GAP = 4 << 10,
+};
+
+struct request {
+	const struct h5_dataset *dataset;
+	unsigned depth; /* virtual datasets that may yet follow */
+	uint64_t offset;
+	uint8_t *buf;
+	size_t n;
+	uint64_t begin, end; /* elements that the range touches */
+	uint64_t left;	     /* of them are not taken yet */
+	uint64_t *taken;     /* a bit each */
+	uint8_t *scratch;    /* twice SCRATCH bytes; NULL: not needed yet */
+};
+
+/* Elements of the source that are elements of the virtual dataset, from the position to the position. */
+struct piece {
+	uint64_t from, to, count;
+};
+
+struct source {
+	struct h5_file *file;
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *dataset;
+	bool convert;
+	size_t count;
+	struct piece pieces[PIECES];
+};
+
+static int read_range(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n,
+		      unsigned depth);
+
+/* ---- what is taken ---- */
+
+/* The first element from `at` on whose bit is this; `end` where there is none before. */
+static uint64_t next_bit(const struct request *q, uint64_t at, uint64_t end, bool taken)
+{
+	while (at < end) {
+		uint64_t bit = at - q->begin, word = q->taken[bit / 64];
+
+		word = (taken ? word : ~word) >> bit % 64;
+		if (word)
+			return h5_min(end, at + (unsigned)__builtin_ctzll(word));
+		at += 64 - bit % 64;
+	}
+	return end;
+}
+
+static void take(struct request *q, uint64_t at, uint64_t count)
+{
+	q->left -= count;
+	for (uint64_t bit = at - q->begin; count; bit++) {
+		/* whole words at once */
+		if (bit % 64 || count < 64) {
+			q->taken[bit / 64] |= UINT64_C(1) << bit % 64;
+			count--;
+		} else {
+			q->taken[bit / 64] = UINT64_MAX;
+			bit += 63;
+			count -= 64;
+		}
+	}
+}
+
+/* The next free run of the walk's elements in the request from the position on. */
+static bool next_free(const struct request *q, const struct h5_walk *walk, uint64_t at, struct h5_run *run)
+{
+	while (at < q->end && h5_walk_from(walk, at, run) && run->position < q->end) {
+		uint64_t end = run->position + h5_min(run->count, q->end - run->position);
+		uint64_t free = next_bit(q, run->position, end, false);
+
+		if (free < end) {
+			run->index += free - run->position;
+			run->position = free;
+			run->count = next_bit(q, free, end, true) - free;
+			return true;
+		}
+		at = end;
+	}
+	return false;
+}
+
+/* ---- pieces ---- */
+
+/* The part of the elements that the request asks for, as bytes of the virtual dataset. */
+static void clip(const struct request *q, const struct piece *piece, uint64_t *begin, size_t *n)
+{
+	uint64_t size = q->dataset->type->size, first = piece->to * size;
+	uint64_t end = h5_min(first + piece->count * size, q->offset + q->n);
+
+	*begin = first > q->offset ? first : q->offset;
+	*n = (size_t)(end - *begin);
+}
+
+static int read_source(const struct request *q, const struct source *source, uint64_t offset, uint8_t *buf,
+		       size_t n)
+{
+	if (source->dataset->layout.class == H5_LAYOUT_VIRTUAL)
+		return read_range(source->dataset, offset, buf, n, q->depth - 1);
+	return h5_dataset_read(source->dataset, offset, buf, n);
+}
+
+static int read_direct(const struct request *q, const struct source *source, const struct piece *piece)
+{
+	uint64_t size = q->dataset->type->size, begin;
+	size_t n;
+
+	clip(q, piece, &begin, &n);
+	return read_source(q, source, piece->from * size + (begin - piece->to * size),
+			   q->buf + (begin - q->offset), n);
+}
+
+/* Reads what lies between the first and the last of the pieces, and takes them out of it. */
+static int read_together(struct request *q, const struct source *source, const struct piece *pieces,
+			 size_t count)
+{
+	uint64_t size = source->dataset->type->size, first = pieces[0].from;
+	uint64_t end = pieces[count - 1].from + pieces[count - 1].count;
+	int rc;
+
+	if (!q->scratch)
+		q->scratch = malloc(2 * SCRATCH);
+	if (!q->scratch)
+		return h5_fail(-ENOMEM, q->dataset->address, "virtual dataset: out of memory");
+	rc = read_source(q, source, first * size, q->scratch, (size_t)((end - first) * size));
+	for (size_t i = 0; i < count && !rc; i++) {
+		const uint8_t *data = q->scratch + (pieces[i].from - first) * size;
+		uint64_t begin;
+		size_t n;
+
+		if (source->convert) {
+			h5_convert(source->dataset->type, data, q->dataset->type, q->scratch + SCRATCH,
+				   (size_t)pieces[i].count);
+			data = q->scratch + SCRATCH;
+		}
+		clip(q, &pieces[i], &begin, &n);
+		memcpy(q->buf + (begin - q->offset), data + (begin - pieces[i].to * q->dataset->type->size),
+		       n);
+	}
+	return rc;
+}
+
+/* Where in the source a read that begins at this byte should end, so that it asks for no chunk, file or
+ * source that the pieces alone would not. */
+static uint64_t window_end(const struct h5_dataset *source, uint64_t from)
+{
+	const struct h5_chunk_layout *chunk = &source->layout.chunked;
+	uint64_t row, at, width;
+
+	if (source->external || source->layout.class == H5_LAYOUT_VIRTUAL)
+		return from;
+	if (source->layout.class != H5_LAYOUT_CHUNKED)
+		return UINT64_MAX;
+	row = source->space.dims[chunk->rank - 1] * source->type->size;
+	width = chunk->dims[chunk->rank - 1];
+	at = from % row;
+	if (!h5_mul(width, source->type->size, &width) || width > row)
+		width = row;
+	return from - at + h5_min(row, (at / width + 1) * width);
+}
+
+/* How many of the pieces are read together with the first. */
+static size_t count_together(const struct source *source, const struct piece *pieces, size_t count)
+{
+	uint64_t size = source->dataset->type->size, first = pieces[0].from, end = first + pieces[0].count;
+	uint64_t window = window_end(source->dataset, first * size);
+	size_t n = 1;
+
+	for (; n < count && pieces[n].from >= end; n++) {
+		uint64_t gap = pieces[n].from - end, next = pieces[n].from + pieces[n].count;
+
+		if (gap > GAP / size || (gap && next * size > window) || next - first > SCRATCH / size)
+			break;
+		end = next;
+	}
+	return n;
+}
+
+static int flush(struct request *q, struct source *source)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < source->count && !rc;) {
+		const struct piece *pieces = source->pieces + i;
+		size_t n = count_together(source, pieces, source->count - i);
+
+		rc = n == 1 && !source->convert ? read_direct(q, source, pieces)
+						: read_together(q, source, pieces, n);
+		i += n;
+	}
+	source->count = 0;
+	return rc;
+}
+
+static int add_piece(struct request *q, struct source *source, struct piece piece)
+{
+	struct piece *last = source->count ? &source->pieces[source->count - 1] : NULL;
+	uint64_t most = UINT64_MAX;
+
+	if (last && !source->convert && piece.from == last->from + last->count &&
+	    piece.to == last->to + last->count) {
+		last->count += piece.count;
+		return 0;
+	}
+	if (source->convert) {
+		uint32_t from = source->dataset->type->size, to = q->dataset->type->size;
+
+		most = SCRATCH / (from > to ? from : to);
+	}
+	while (piece.count) {
+		struct piece part = {piece.from, piece.to, h5_min(piece.count, most)};
+		int rc = source->count == PIECES ? flush(q, source) : 0;
+
+		if (rc)
+			return rc;
+		source->pieces[source->count++] = part;
+		piece.from += part.count;
+		piece.to += part.count;
+		piece.count -= part.count;
+	}
+	return 0;
+}
+
+/* ---- mappings ---- */
+
+static int check_source(const struct request *q, struct source *source)
+{
+	const struct h5_datatype *from = source->dataset->type, *to = q->dataset->type;
+
+	if (source->dataset->size == UINT64_MAX)
+		return h5_fail(-EOVERFLOW, source->dataset->address, "dataset: more than 2^63-1 bytes");
+	if (source->dataset->layout.class == H5_LAYOUT_VIRTUAL && !q->depth)
+		return h5_fail(-ELOOP, source->dataset->address,
+			       "virtual dataset: too many that follow each other");
+	source->convert = !h5_datatype_is_same(from, to);
+	if (source->convert && (!h5_convert_can(from, to) || from->size > SCRATCH || to->size > SCRATCH))
+		return h5_fail(-ENOTSUP, source->dataset->address,
+			       "virtual dataset: its source is of a type that is not converted");
+	if (!h5_datatype_is_fixed(to) && source->dataset->file != q->dataset->file)
+		return h5_fail(-ENOTSUP, q->dataset->address,
+			       "virtual dataset: variable-length data or references in another file");
+	return 0;
+}
+
+static int open_source(const struct request *q, const struct h5_virtual_entry *entry, uint64_t block,
+		       struct source *source)
+{
+	uint64_t address;
+	int rc = h5_virtual_find_source(q->dataset->file, entry->file, entry->dataset, block, &source->file,
+					&address);
+
+	source->count = 0;
+	source->ref = NULL;
+	if (rc == -ENOENT)
+		return rc;
+	if (!rc)
+		rc = h5_dataset_get(source->file, address, &source->ref, &source->dataset);
+	if (!rc)
+		rc = check_source(q, source);
+	if (rc && source->ref) {
+		h5_file_put(source->file, source->ref);
+		source->ref = NULL;
+	}
+	return rc ? h5_fail_in(rc, "%s in %s", entry->dataset, entry->file) : 0;
+}
+
+/* What the mapping gives: the walk through the source; the one through the virtual dataset is cut to as many
+ * slices as the source has, where both are unlimited. */
+static int walk_source(const struct request *q, const struct h5_virtual_entry *entry,
+		       const struct h5_dataset *source, struct h5_walk *from, struct h5_walk *to)
+{
+	const struct h5_dataspace *space = &q->dataset->space;
+	int unlimited = h5_shape_unlimited(entry->source), d = h5_shape_unlimited(entry->virtual);
+	struct h5_hyperslab slab, virtual_slab;
+	uint64_t slices;
+	int rc;
+
+	if (!h5_shape_has_rank(entry->source, source->space.rank))
+		return h5_fail(-EUCLEAN, q->dataset->address,
+			       "virtual dataset: source selection of another rank");
+	if (unlimited >= 0) {
+		slices = h5_shape_slices(entry->source, source->space.dims[unlimited]);
+		if (d >= 0)
+			slices = h5_min(slices, h5_shape_slices(entry->virtual, space->dims[d]));
+		if (!h5_shape_cut(entry->source, slices, &slab) ||
+		    (d >= 0 && !h5_shape_cut(entry->virtual, slices, &virtual_slab)))
+			return h5_fail(-EUCLEAN, q->dataset->address,
+				       "virtual dataset: selection beyond 2^64");
+	}
+	rc = h5_walk_init(from, entry->source, source->space.rank, source->space.dims, &slab);
+	if (!rc && unlimited >= 0 && d >= 0)
+		rc = h5_walk_init(to, entry->virtual, space->rank, space->dims, &virtual_slab);
+	return rc;
+}
+
+/* One run of the virtual dataset from as many runs of the source as it takes. What the source doesn't have
+ * stays free. */
+static int copy_run(struct request *q, struct source *source, const struct h5_walk *from,
+		    const struct h5_run *run)
+{
+	int rc = 0;
+
+	for (uint64_t done = 0, count; done < run->count && !rc; done += count) {
+		struct h5_run part;
+
+		if (run->index + done >= from->count)
+			return 0;
+		h5_walk_at(from, run->index + done, &part);
+		count = h5_min(part.count, run->count - done);
+		if (part.position == UINT64_MAX)
+			continue;
+		take(q, run->position + done, count);
+		rc = add_piece(q, source, (struct piece){part.position, run->position + done, count});
+	}
+	return rc;
+}
+
+/* Takes the free elements of one mapping, or of one block of it; `slab` is the unlimited dimension. */
+static int read_block(struct request *q, const struct h5_virtual_entry *entry, uint64_t block,
+		      const struct h5_hyperslab *slab)
+{
+	const struct h5_dataspace *space = &q->dataset->space;
+	struct h5_walk to, from;
+	struct source source;
+	struct h5_run run;
+	int rc = h5_walk_init(&to, entry->virtual, space->rank, space->dims, slab);
+
+	if (rc || !to.inside || !next_free(q, &to, q->begin, &run))
+		return rc;
+	rc = open_source(q, entry, block, &source);
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	rc = walk_source(q, entry, source.dataset, &from, &to);
+	for (uint64_t at = q->begin; !rc && next_free(q, &to, at, &run); at = run.position + run.count)
+		rc = copy_run(q, &source, &from, &run);
+	if (!rc)
+		rc = flush(q, &source);
+	h5_file_put(source.file, source.ref);
+	return rc;
+}
+
+/* The blocks with indexes from first to last in the unlimited dimension. */
+static int read_blocks(struct request *q, const struct h5_virtual_entry *entry, uint64_t first, uint64_t last)
+{
+	struct h5_hyperslab slab;
+	uint64_t start, stride;
+	int rc = 0;
+
+	if (!h5_shape_block(entry->virtual, 0, &slab))
+		return h5_fail(-EUCLEAN, q->dataset->address, "virtual dataset: blocks without number");
+	start = slab.start;
+	stride = slab.stride;
+	if (last < start)
+		return 0;
+	for (uint64_t block = first > start ? (first - start) / stride : 0;
+	     block <= (last - start) / stride && !rc && q->left; block++) {
+		if (!h5_shape_block(entry->virtual, block, &slab))
+			break;
+		rc = read_block(q, entry, block, &slab);
+	}
+	return rc;
+}
+
+/* A source for each block: those blocks that the range of elements touches. */
+static int read_counted(struct request *q, const struct h5_virtual_entry *entry, unsigned d)
+{
+	const struct h5_dataspace *space = &q->dataset->space;
+	uint64_t step = 1, row, first, last;
+	int rc;
+
+	for (unsigned i = d + 1; i < space->rank; i++)
+		step *= space->dims[i];
+	row = step * space->dims[d];
+	first = q->begin % row / step;
+	last = (q->end - 1) % row / step;
+	if (q->begin / row == (q->end - 1) / row)
+		return read_blocks(q, entry, first, last);
+	if (q->end - q->begin >= row || first <= last)
+		return read_blocks(q, entry, 0, space->dims[d] - 1);
+	rc = read_blocks(q, entry, 0, last);
+	return rc ? rc : read_blocks(q, entry, first, space->dims[d] - 1);
+}
+
+static int read_mapping(struct request *q, const struct h5_virtual_entry *entry)
+{
+	int d = h5_shape_unlimited(entry->virtual);
+	struct h5_hyperslab slab;
+
+	if (d < 0)
+		return read_block(q, entry, 0, NULL);
+	if (h5_shape_unlimited(entry->source) < 0)
+		return read_counted(q, entry, (unsigned)d);
+	/* That it is below 2^64 was seen when the map was made. */
+	h5_shape_cut(entry->virtual, h5_shape_slices(entry->virtual, q->dataset->space.dims[d]), &slab);
+	return read_block(q, entry, 0, &slab);
+}
+
+/* ---- reading ---- */
+
+static void fill_free(const struct request *q)
+{
+	uint64_t at = q->begin, begin;
+	size_t n;
+
+	while (q->left && (at = next_bit(q, at, q->end, false)) < q->end) {
+		struct piece piece = {0, at, next_bit(q, at, q->end, true) - at};
+
+		clip(q, &piece, &begin, &n);
+		h5_dataset_fill(q->dataset, begin, q->buf + (begin - q->offset), n);
+		at += piece.count;
+	}
+}
+
+static int read_window(struct request *q, const struct h5_virtual_map *map)
+{
+	const struct h5_virtual_entry **entries;
+	uint32_t size = q->dataset->type->size;
+	size_t count;
+	int rc;
+
+	q->begin = q->offset / size;
+	q->end = (q->offset + q->n - 1) / size + 1;
+	q->left = q->end - q->begin;
+	q->taken = calloc(q->left / 64 + 1, sizeof *q->taken);
+	if (!q->taken)
+		return h5_fail(-ENOMEM, q->dataset->address, "virtual dataset: out of memory");
+	rc = h5_virtual_map_find(map, q->begin, q->end, &entries, &count);
+	if (!rc) {
+		for (size_t i = 0; i < count && q->left && !rc; i++)
+			rc = read_mapping(q, entries[i]);
+		free(entries);
+	}
+	if (!rc)
+		fill_free(q);
+	free(q->taken);
+	return rc;
+}
+
+static int read_range(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n,
+		      unsigned depth)
+{
+	struct request q = {.dataset = dataset, .depth = depth};
+	const struct h5_virtual_map *map;
+	struct h5_lru_entry *ref;
+	int rc = h5_virtual_map_get(dataset, &ref, &map);
+
+	if (rc)
+		return rc;
+	for (size_t done = 0; done < n && !rc; done += q.n) {
+		q.offset = offset + done;
+		q.buf = buf + done;
+		q.n = (size_t)h5_min(n - done, WINDOW);
+		rc = read_window(&q, map);
+	}
+	free(q.scratch);
+	h5_file_put(dataset->file, ref);
+	return rc;
+}
 
 static int virtual_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
-	(void)offset;
-	(void)buf;
-	(void)n;
-	return h5_fail(-ENOTSUP, dataset->address, "dataset: virtual datasets are not supported");
+	return read_range(dataset, offset, buf, n, H5_VIRTUAL_DEPTH);
+}
+
+static int virtual_open(struct h5_dataset *dataset)
+{
+	int rc = h5_virtual_extent(dataset->file, &dataset->layout, &dataset->space);
+
+	if (rc)
+		return rc;
+	if (!h5_mul(dataset->space.elements, dataset->type->size, &dataset->size) ||
+	    dataset->size > INT64_MAX)
+		dataset->size = UINT64_MAX;
+	/* Nothing is ever written here, so when to write the fill value says nothing. */
+	dataset->fill_never = false;
+	return 0;
 }
 
 static int virtual_storage(const struct h5_dataset *dataset, uint64_t *bytes)
@@ -17,4 +505,4 @@ static int virtual_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return 0;
 }
 
-const struct h5_layout_ops h5_layout_virtual = {NULL, virtual_read, virtual_storage};
+const struct h5_layout_ops h5_layout_virtual = {virtual_open, virtual_read, virtual_storage};

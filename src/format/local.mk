@@ -11,6 +11,8 @@ libh5fs_a_SOURCES += \
 	src/format/dataspace.h \
 	src/format/datatype.c \
 	src/format/datatype.h \
+	src/format/driver_info.c \
+	src/format/driver_info.h \
 	src/format/extensible_array.c \
 	src/format/extensible_array.h \
 	src/format/external_files.c \
@@ -42,4 +44,6 @@ libh5fs_a_SOURCES += \
 	src/format/superblock.c \
 	src/format/superblock.h \
 	src/format/symbol_table.c \
-	src/format/symbol_table.h
+	src/format/symbol_table.h \
+	src/format/virtual_mapping.c \
+	src/format/virtual_mapping.h

@@ -1,0 +1,264 @@
+#include "dataset/convert.h"
+
+#include <string.h>
+
+/* ---- the same type ---- */
+
+static bool same_float(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	return a->fl.norm == b->fl.norm && a->fl.sign == b->fl.sign && a->fl.exponent == b->fl.exponent &&
+	       a->fl.exponent_size == b->fl.exponent_size && a->fl.mantissa == b->fl.mantissa &&
+	       a->fl.mantissa_size == b->fl.mantissa_size && a->fl.bias == b->fl.bias;
+}
+
+static bool same_members(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	if (a->compound.count != b->compound.count)
+		return false;
+	for (unsigned i = 0; i < a->compound.count; i++) {
+		const struct h5_member *x = &a->compound.members[i], *y = &b->compound.members[i];
+
+		if (x->offset != y->offset || strcmp(x->name, y->name) ||
+		    !h5_datatype_is_same(x->type, y->type))
+			return false;
+	}
+	return true;
+}
+
+static bool same_enum(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	if (a->enumeration.count != b->enumeration.count ||
+	    !h5_datatype_is_same(a->enumeration.base, b->enumeration.base))
+		return false;
+	for (unsigned i = 0; i < a->enumeration.count; i++)
+		if (strcmp(a->enumeration.members[i].name, b->enumeration.members[i].name))
+			return false;
+	return !memcmp(a->enumeration.values, b->enumeration.values, (size_t)a->enumeration.count * a->size);
+}
+
+static bool same_array(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	return a->array.rank == b->array.rank &&
+	       !memcmp(a->array.dims, b->array.dims, a->array.rank * sizeof *a->array.dims) &&
+	       h5_datatype_is_same(a->array.base, b->array.base);
+}
+
+bool h5_datatype_is_same(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	if (a->class != b->class || a->size != b->size)
+		return false;
+	switch (a->class) {
+	case H5_CLASS_INTEGER:
+	case H5_CLASS_FLOAT:
+	case H5_CLASS_TIME:
+	case H5_CLASS_BITFIELD:
+		return a->order == b->order && a->bit_offset == b->bit_offset &&
+		       a->precision == b->precision && a->is_signed == b->is_signed &&
+		       (a->class != H5_CLASS_FLOAT || same_float(a, b));
+	case H5_CLASS_STRING:
+		return a->string.padding == b->string.padding;
+	case H5_CLASS_OPAQUE:
+		return true;
+	case H5_CLASS_COMPOUND:
+		return same_members(a, b);
+	case H5_CLASS_REFERENCE:
+		return a->reference.kind == b->reference.kind;
+	case H5_CLASS_ENUM:
+		return same_enum(a, b);
+	case H5_CLASS_VLEN:
+		return a->vlen.is_string == b->vlen.is_string &&
+		       (a->vlen.is_string || h5_datatype_is_same(a->vlen.base, b->vlen.base));
+	case H5_CLASS_ARRAY:
+		return same_array(a, b);
+	case H5_CLASS_COMPLEX:
+		return h5_datatype_is_same(a->complex.base, b->complex.base);
+	}
+	return false;
+}
+
+/* ---- numbers ---- */
+
+static bool is_integer(const struct h5_datatype *t)
+{
+	return t->class == H5_CLASS_INTEGER && t->size <= 8 && !t->bit_offset &&
+	       t->precision == 8 * t->size && t->order != H5_ORDER_VAX;
+}
+
+/* IEEE 754, of the sizes that the machine computes in. */
+static bool is_float(const struct h5_datatype *t)
+{
+	unsigned exponent = t->size == 4 ? 8 : 11, mantissa = t->size == 4 ? 23 : 52;
+
+	return t->class == H5_CLASS_FLOAT && (t->size == 4 || t->size == 8) && !t->bit_offset &&
+	       t->precision == 8 * t->size && t->order != H5_ORDER_VAX && t->fl.norm == H5_NORM_IMPLIED &&
+	       t->fl.sign == 8 * t->size - 1 && t->fl.exponent == mantissa &&
+	       t->fl.exponent_size == exponent && !t->fl.mantissa && t->fl.mantissa_size == mantissa &&
+	       t->fl.bias == (UINT32_C(1) << (exponent - 1)) - 1;
+}
+
+struct number {
+	enum { NEGATIVE, NATURAL, REAL } kind;
+	union {
+		int64_t negative; /* below zero */
+		uint64_t natural;
+		double real;
+	};
+};
+
+static uint64_t load_bits(const struct h5_datatype *t, const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < t->size; i++)
+		v |= (uint64_t)p[t->order == H5_ORDER_BE ? t->size - 1 - i : i] << 8 * i;
+	return v;
+}
+
+static void store_bits(const struct h5_datatype *t, uint8_t *p, uint64_t v)
+{
+	for (unsigned i = 0; i < t->size; i++)
+		p[t->order == H5_ORDER_BE ? t->size - 1 - i : i] = (uint8_t)(v >> 8 * i);
+}
+
+static struct number load_number(const struct h5_datatype *t, const uint8_t *p)
+{
+	uint64_t bits = load_bits(t, p);
+	struct number v;
+
+	if (t->class == H5_CLASS_FLOAT && t->size == 4) {
+		uint32_t half = (uint32_t)bits;
+		float single;
+
+		memcpy(&single, &half, sizeof single);
+		v.kind = REAL;
+		v.real = single;
+	} else if (t->class == H5_CLASS_FLOAT) {
+		v.kind = REAL;
+		memcpy(&v.real, &bits, sizeof v.real);
+	} else if (t->is_signed && bits >> (8 * t->size - 1)) {
+		if (t->size < 8)
+			bits |= UINT64_MAX << 8 * t->size;
+		v.kind = NEGATIVE;
+		memcpy(&v.negative, &bits, sizeof v.negative);
+	} else {
+		v.kind = NATURAL;
+		v.natural = bits;
+	}
+	return v;
+}
+
+static void store_float(const struct h5_datatype *t, uint8_t *p, const struct number *v)
+{
+	uint64_t bits;
+
+	if (t->size == 4) {
+		float single = v->kind == REAL	     ? (float)v->real
+			       : v->kind == NEGATIVE ? (float)v->negative
+						     : (float)v->natural;
+		uint32_t half;
+
+		memcpy(&half, &single, sizeof half);
+		bits = half;
+	} else {
+		double real = v->kind == REAL	    ? v->real
+			      : v->kind == NEGATIVE ? (double)v->negative
+						    : (double)v->natural;
+
+		memcpy(&bits, &real, sizeof bits);
+	}
+	store_bits(t, p, bits);
+}
+
+/* The integer towards zero; what is no number is 0. */
+static struct number truncated(double real)
+{
+	struct number v = {.kind = NATURAL, .natural = 0};
+
+	if (real <= -0x1p63) {
+		v.kind = NEGATIVE;
+		v.negative = INT64_MIN;
+	} else if (real <= -1) {
+		v.kind = NEGATIVE;
+		v.negative = (int64_t)real;
+	} else if (real >= 0x1p64) {
+		v.natural = UINT64_MAX;
+	} else if (real >= 1) {
+		v.natural = (uint64_t)real;
+	}
+	return v;
+}
+
+static void store_integer(const struct h5_datatype *t, uint8_t *p, struct number v)
+{
+	unsigned bits = 8 * t->size - t->is_signed;
+	uint64_t most = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+
+	if (v.kind == REAL)
+		v = truncated(v.real);
+	if (v.kind == NATURAL)
+		store_bits(t, p, v.natural < most ? v.natural : most);
+	else if (!t->is_signed)
+		store_bits(t, p, 0);
+	else
+		store_bits(t, p, v.negative < -(int64_t)most ? ~most : (uint64_t)v.negative);
+}
+
+static void convert_numbers(const struct h5_datatype *from, const uint8_t *in, const struct h5_datatype *to,
+			    uint8_t *out, size_t n)
+{
+	for (size_t i = 0; i < n; i++, in += from->size, out += to->size) {
+		struct number v = load_number(from, in);
+
+		if (to->class == H5_CLASS_FLOAT)
+			store_float(to, out, &v);
+		else
+			store_integer(to, out, v);
+	}
+}
+
+/* ---- strings ---- */
+
+static size_t text_size(const struct h5_datatype *t, const uint8_t *text)
+{
+	size_t n = t->size;
+
+	if (t->string.padding != H5_PAD_SPACEPAD)
+		return strnlen((const char *)text, n);
+	while (n && text[n - 1] == ' ')
+		n--;
+	return n;
+}
+
+static void convert_strings(const struct h5_datatype *from, const uint8_t *in, const struct h5_datatype *to,
+			    uint8_t *out, size_t n)
+{
+	/* A null-terminated string keeps room for its end. */
+	size_t most = to->size - (to->string.padding == H5_PAD_NULLTERM);
+
+	for (size_t i = 0; i < n; i++, in += from->size, out += to->size) {
+		size_t size = text_size(from, in);
+
+		if (size > most)
+			size = most;
+		memcpy(out, in, size);
+		memset(out + size, to->string.padding == H5_PAD_SPACEPAD ? ' ' : 0, to->size - size);
+	}
+}
+
+/* ---- all ---- */
+
+bool h5_convert_can(const struct h5_datatype *from, const struct h5_datatype *to)
+{
+	if (from->class == H5_CLASS_STRING)
+		return to->class == H5_CLASS_STRING;
+	return (is_integer(from) || is_float(from)) && (is_integer(to) || is_float(to));
+}
+
+void h5_convert(const struct h5_datatype *from, const uint8_t *in, const struct h5_datatype *to, uint8_t *out,
+		size_t n)
+{
+	if (from->class == H5_CLASS_STRING)
+		convert_strings(from, in, to, out, n);
+	else
+		convert_numbers(from, in, to, out, n);
+}
