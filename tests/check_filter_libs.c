@@ -154,9 +154,21 @@ START_TEST(bitshuffle_sizes_are_checked)
 		 -EUCLEAN},
 	};
 
+	/* a frame of one byte */
+	static const struct wrong short_block = {"a block that gives less",
+						 32008,
+						 {0, 4, 1, 8, 3},
+						 5,
+						 {0, 0, 0,  0,	  0,	0,    0,    8,	  0, 0, 0, 8, 0,
+						  0, 0, 10, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 1, 9, 0, 0, 'a'},
+						 26,
+						 -EUCLEAN};
+
 	check_wrong(wrong, sizeof wrong / sizeof *wrong);
 	if (h5_filter_find(32004)->decode)
 		check_wrong(compressed, sizeof compressed / sizeof *compressed);
+	if (h5_filter_find(32015)->decode)
+		check_wrong(&short_block, 1);
 }
 END_TEST
 
