@@ -7,9 +7,10 @@
 
 /* Reads `stored` bytes at the address and decodes them; a set bit i in the mask: filter i was skipped.
  *
- * *data (owned by the caller, free()) holds exactly `size` bytes, the unfiltered size; a result of another length
- * is -EUCLEAN. A filter that is not there: -ENOTSUP, its id and name in the detail. pipeline NULL: no filters. */
-int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask, uint64_t address,
-		     uint64_t stored, size_t size, uint8_t **data);
+ * *data (owned by the caller, free()) holds exactly `size` bytes, the unfiltered size; a result of another
+ * length is -EUCLEAN. A filter that is not there: -ENOTSUP, its id and name in the detail. pipeline NULL: no
+ * filters. */
+int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
+		     uint64_t address, uint64_t stored, size_t size, uint8_t **data);
 
 #endif
