@@ -16,6 +16,7 @@ UNIT_TESTS = \
 	tests/check_number \
 	tests/check_object \
 	tests/check_selection \
+	tests/check_structured \
 	tests/check_value
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
@@ -52,6 +53,7 @@ PY_LOG_COMPILER = $(PYTHON3)
 AM_TESTS_ENVIRONMENT = \
 	H5FS=$(abs_builddir)/src/h5fs; export H5FS; \
 	H5FS_TEST_DATA=$(abs_builddir)/tests/data; export H5FS_TEST_DATA; \
+	H5FS_CONFORMANCE=$(CONFORMANCE); export H5FS_CONFORMANCE; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
@@ -60,13 +62,14 @@ FIXTURES = \
 	tests/fixtures/dataset.py \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/object.py \
+	tests/fixtures/structured.py \
 	tests/fixtures/value.py
 EXTRA_DIST += $(FIXTURES)
 check_DATA = tests/data/stamp
 tests/data/stamp: $(FIXTURES)
 	@mkdir -p tests/data
 	$(AM_V_GEN)for script in $(FIXTURES); do \
-		$(PYTHON3) $(srcdir)/$$script tests/data || exit 1; \
+		PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/$$script tests/data || exit 1; \
 	done; touch $@
 
 clean-local:

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { SELECTION_LEAST = 16 }; /* bytes of section 0, filtered or not */
+
 /* The metadata of a chunk, o being the offset size.
  *
  *   size  field
@@ -31,7 +33,8 @@ static void decode(struct h5_reader r, unsigned offset_size, bool filtered, bool
 		sections[i].filter_mask = h5_read_u32(&r);
 }
 
-/* Section 0 is never empty, and only filters change the size of a section. */
+/* Only filters change the size of a section. No filter makes section 0 very short, as it is never empty:
+ * masks taken for its size are. */
 static bool are_possible(const struct h5_section *sections, const struct h5_pipeline *pipelines,
 			 uint64_t chunk_size)
 {
@@ -45,7 +48,7 @@ static bool are_possible(const struct h5_section *sections, const struct h5_pipe
 		if (sections[i].filter_mask == filters && sections[i].size != sections[i].stored)
 			return false;
 	}
-	return sections[0].stored;
+	return sections[0].stored >= SELECTION_LEAST;
 }
 
 int h5_sections_decode(const struct h5_chunk_layout *layout, const uint8_t *metadata,

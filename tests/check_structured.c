@@ -1,0 +1,420 @@
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "dataset/dataset.h"
+#include "format/structured_chunk.h"
+#include "object/path.h"
+#include "store/file_set.h"
+#include "unit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct h5_file_set_options options = {
+	.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_NONE};
+
+/* A whole file, in a buffer of just its size. */
+static uint8_t *read_path(const char *path, size_t *size)
+{
+	FILE *f = fopen(path, "rb");
+	uint8_t *data;
+
+	ck_assert_msg(f, "%s", path);
+	ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+	*size = (size_t)ftell(f);
+	rewind(f);
+	data = malloc(*size + 1);
+	ck_assert_uint_eq(fread(data, 1, *size, f), *size);
+	data[*size] = 0;
+	fclose(f);
+	return data;
+}
+
+static uint8_t *read_data(const char *name, const char *suffix, size_t *size)
+{
+	char path[512];
+
+	snprintf(path, sizeof path, "%s/structured%s%s", getenv("H5FS_TEST_DATA"), name, suffix);
+	return read_path(path, size);
+}
+
+static FILE *open_list(const char *name)
+{
+	char path[512];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/structured%s", getenv("H5FS_TEST_DATA"), name);
+	f = fopen(path, "r");
+	ck_assert_msg(f, "%s", path);
+	return f;
+}
+
+/* ---- what is to be read right ---- */
+
+static void check_values(const char *name, const struct h5_dataset *dataset, const uint8_t *expected,
+			 size_t size)
+{
+	uint8_t *got = malloc(size + 1);
+	uint32_t random = 5;
+
+	ck_assert_msg(dataset->size == size, "%s: %" PRIu64 " bytes", name, dataset->size);
+	ck_assert_msg(!h5_dataset_read(dataset, 0, got, size), "%s: %s", name, h5_error_last()->text);
+	for (size_t i = 0; i < size; i++)
+		ck_assert_msg(got[i] == expected[i], "%s: byte %zu is %u, not %u", name, i, got[i],
+			      expected[i]);
+	for (int i = 0; i < 30 && size; i++) {
+		size_t offset, n;
+
+		random = random * 1664525 + 1013904223;
+		offset = (random >> 4) % size;
+		random = random * 1664525 + 1013904223;
+		n = (random >> 4) % (size - offset + 1);
+		ck_assert_int_eq(h5_dataset_read(dataset, offset, got, n), 0);
+		ck_assert_msg(!memcmp(got, expected + offset, n), "%s: %zu bytes at %zu", name, n, offset);
+	}
+	free(got);
+}
+
+static unsigned check_all(const struct h5_file_set_options *with)
+{
+	FILE *list = open_list(".list");
+	char name[64];
+	uint64_t address, storage, bytes;
+	unsigned n = 0;
+
+	for (; fscanf(list, "%63s %" SCNu64 " %" SCNu64, name, &address, &storage) == 3; n++) {
+		char file[80];
+		size_t size, values_size;
+		uint8_t *data, *values;
+		struct h5_file_set *set;
+		struct h5_lru_entry *ref;
+		const struct h5_dataset *dataset;
+
+		snprintf(file, sizeof file, "_%s", name);
+		data = read_data(file, ".h5", &size);
+		values = read_data(file, ".bin", &values_size);
+		ck_assert_int_eq(h5_file_set_open_memory(data, size, with, &set), 0);
+		ck_assert_msg(!h5_dataset_get(h5_file_set_root(set), address, &ref, &dataset), "%s: %s", name,
+			      h5_error_last()->text);
+		ck_assert_int_eq(dataset->layout.class, H5_LAYOUT_STRUCTURED);
+		check_values(name, dataset, values, values_size);
+		ck_assert_msg(!h5_dataset_storage(dataset, &bytes), "%s: %s", name, h5_error_last()->text);
+		ck_assert_msg(bytes == storage, "%s: %" PRIu64 " bytes are stored", name, bytes);
+		h5_file_put(h5_file_set_root(set), ref);
+		h5_file_set_close(set);
+		free(values);
+		free(data);
+	}
+	fclose(list);
+	return n;
+}
+
+START_TEST(values_of_every_form)
+{
+	ck_assert_uint_ge(check_all(&options), 100);
+}
+END_TEST
+
+START_TEST(caches_of_no_size)
+{
+	struct h5_file_set_options none = options;
+
+	none.block_cache = none.chunk_cache = 0;
+	check_all(&none);
+}
+END_TEST
+
+/* ---- what is to be refused ---- */
+
+START_TEST(bad_files_are_refused)
+{
+	FILE *list = open_list("_bad.list");
+	char name[64];
+	uint64_t address;
+	int opening, reading;
+	unsigned n = 0;
+
+	for (; fscanf(list, "%63s %" SCNu64 " %d %d", name, &address, &opening, &reading) == 4; n++) {
+		char file[80];
+		size_t size;
+		uint8_t *data, *values;
+		struct h5_file_set *set;
+		struct h5_lru_entry *ref;
+		const struct h5_dataset *dataset;
+		int rc;
+
+		snprintf(file, sizeof file, "_bad_%s", name);
+		data = read_data(file, ".h5", &size);
+		ck_assert_int_eq(h5_file_set_open_memory(data, size, &options, &set), 0);
+		rc = h5_dataset_get(h5_file_set_root(set), address, &ref, &dataset);
+		ck_assert_msg(rc == -opening, "%s: opening gives %d: %s", name, rc,
+			      rc ? h5_error_last()->text : "");
+		if (!rc) {
+			values = malloc(dataset->size);
+			ck_assert_int_gt(dataset->space.rank, 0);
+			rc = h5_dataset_read(dataset, 0, values, dataset->size);
+			ck_assert_msg(rc == -reading, "%s: reading gives %d: %s", name, rc,
+				      rc ? h5_error_last()->text : "");
+			ck_assert_int_eq(h5_error_last()->code, rc);
+			free(values);
+			h5_file_put(h5_file_set_root(set), ref);
+		}
+		h5_file_set_close(set);
+		free(data);
+	}
+	fclose(list);
+	ck_assert_uint_ge(n, 50);
+}
+END_TEST
+
+/* Opens, reads and adds up, whatever comes of it. */
+static void try_file(const uint8_t *data, size_t size, uint64_t address)
+{
+	struct h5_file_set *set;
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *dataset;
+	static uint8_t values[1 << 16];
+	uint64_t bytes;
+
+	if (h5_file_set_open_memory(data, size, &options, &set))
+		return;
+	if (!h5_dataset_get(h5_file_set_root(set), address, &ref, &dataset)) {
+		(void)h5_dataset_read(dataset, 0, values,
+				      dataset->size < sizeof values ? dataset->size : sizeof values);
+		(void)h5_dataset_storage(dataset, &bytes);
+		h5_file_put(h5_file_set_root(set), ref);
+	}
+	h5_file_set_close(set);
+}
+
+/* Each byte of section 0 takes other values, and the checksum with it. */
+START_TEST(damaged_selections_do_no_harm)
+{
+	static const uint8_t others[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 36, 127, 128, 254, 255};
+	FILE *list = open_list(".section");
+	char name[64];
+	uint64_t address;
+	size_t at, n, size;
+
+	while (fscanf(list, "%63s %" SCNu64 " %zu %zu", name, &address, &at, &n) == 4) {
+		char file[80];
+		uint8_t *data;
+
+		snprintf(file, sizeof file, "_%s", name);
+		data = read_data(file, ".h5", &size);
+		for (size_t i = at; i < at + n - 4; i++) {
+			uint8_t was = data[i];
+
+			for (size_t j = 0; j < sizeof others; j++) {
+				uint32_t sum;
+
+				data[i] = others[j];
+				sum = h5_lookup3(data + at, n - 4, 0);
+				for (unsigned k = 0; k < 4; k++)
+					data[at + n - 4 + k] = (uint8_t)(sum >> 8 * k);
+				try_file(data, size, address);
+			}
+			data[i] = was;
+		}
+		free(data);
+	}
+	fclose(list);
+}
+END_TEST
+
+/* Each byte of a file is changed, and each shorter file is read. */
+START_TEST(damaged_files_do_no_harm)
+{
+	FILE *list = open_list(".list");
+	char name[64];
+	uint64_t address, storage;
+	uint32_t random = 9;
+
+	while (fscanf(list, "%63s %" SCNu64 " %" SCNu64, name, &address, &storage) == 3) {
+		char file[80];
+		size_t size;
+		uint8_t *data;
+
+		snprintf(file, sizeof file, "_%s", name);
+		data = read_data(file, ".h5", &size);
+		for (unsigned i = 0; i < 60; i++) {
+			size_t at;
+			uint8_t was;
+
+			random = random * 1664525 + 1013904223;
+			at = (random >> 4) % size;
+			was = data[at];
+			data[at] ^= (uint8_t)(1u << random % 8);
+			try_file(data, size, address);
+			data[at] = was;
+			try_file(data, at, address);
+		}
+		free(data);
+	}
+	fclose(list);
+}
+END_TEST
+
+/* ---- bytes by hand ---- */
+
+static const struct h5_pipeline two_filters[H5_SECTIONS] = {{.count = 1}, {.count = 2}};
+
+static int decode_sections(bool early, const struct h5_pipeline *pipelines, uint64_t size,
+			   const char *metadata, struct h5_section *sections)
+{
+	struct h5_chunk_layout layout = {.structured = {.offset_size = 8, .early = early, .sparse = true}};
+
+	return h5_sections_decode(&layout, (const uint8_t *)metadata, pipelines, size, 0, sections);
+}
+
+#define ZERO "\0\0\0\0\0\0\0"
+
+START_TEST(metadata)
+{
+	/* offset 60; sizes 90, 40; masks 0, 2 */
+	static const char now[] = "\x3c" ZERO "\x5a" ZERO "\x28" ZERO "\0\0\0\0\2\0\0";
+	static const char early[] = "\0\0\0\0\2\0\0\0\x3c" ZERO "\x5a" ZERO "\x28" ZERO;
+	struct h5_section s[H5_SECTIONS];
+
+	for (unsigned i = 0; i < 4; i++) {
+		memset(s, 0xff, sizeof s);
+		ck_assert_int_eq(decode_sections(i % 2, two_filters, 95, i / 2 ? now : early, s), 0);
+		ck_assert(s[0].offset == 0 && s[0].stored == 60 && s[0].size == 90 && s[0].filter_mask == 0);
+		ck_assert(s[1].offset == 60 && s[1].stored == 35 && s[1].size == 40 && s[1].filter_mask == 2);
+	}
+	ck_assert_int_eq(decode_sections(false, NULL, 95, now, s), 0);
+	ck_assert(s[0].stored == 60 && s[0].size == 60 && s[1].offset == 60 && s[1].size == 35);
+	/* an empty section 1, but never an empty section 0 */
+	ck_assert_int_eq(decode_sections(false, NULL, 60, now, s), 0);
+	ck_assert_uint_eq(s[1].size, 0);
+	ck_assert_int_eq(decode_sections(false, NULL, 59, now, s), -EUCLEAN);
+	ck_assert_int_eq(decode_sections(false, NULL, 95, ZERO, s), -EUCLEAN);
+	/* a section of another size though no filter ran */
+	ck_assert_int_eq(decode_sections(false, two_filters, 95,
+					 "\x3c" ZERO "\x5a" ZERO "\x28" ZERO "\1\0\0\0\0\0\0", s),
+			 -EUCLEAN);
+	/* a mask of filters that there are not */
+	ck_assert_int_eq(decode_sections(false, two_filters, 95,
+					 "\x3c" ZERO "\x5a" ZERO "\x28" ZERO "\0\0\0\0\4\0\0", s),
+			 -EUCLEAN);
+}
+END_TEST
+
+/* ---- files of another writer ---- */
+
+/* The text behind `"key": ` in the JSON object that begins at `json`. */
+static const char *member(const char *json, const char *key)
+{
+	char quoted[64];
+	const char *p;
+
+	snprintf(quoted, sizeof quoted, "\"%s\":", key);
+	p = strstr(json, quoted);
+	ck_assert_msg(p, "no %s", key);
+	return p + strlen(quoted);
+}
+
+/* The numbers of `[a, b, ...]` or of `a,b,...`. */
+static unsigned numbers(const char *text, uint64_t *values)
+{
+	unsigned n = 0;
+
+	text += strspn(text, " \n[\"");
+	for (;; text += strspn(text, ", \n")) {
+		char *end;
+
+		ck_assert_uint_lt(n, H5_RANK_MAX);
+		values[n++] = strtoull(text, &end, 10);
+		ck_assert_ptr_ne(text, end);
+		text = end;
+		if (*text != ',')
+			return n;
+	}
+}
+
+/* The dataset as the description, an object of values.json, has it. */
+static int32_t *expected_values(const char *json, size_t *count)
+{
+	uint64_t dims[H5_RANK_MAX], at[H5_RANK_MAX];
+	unsigned rank = numbers(member(json, "dims"), dims);
+	const char *p = member(json, "defined"), *end = strchr(p, '}');
+	int32_t *values;
+
+	*count = 1;
+	for (unsigned i = 0; i < rank; i++)
+		*count *= dims[i];
+	values = malloc(*count * sizeof *values);
+	for (size_t i = 0; i < *count; i++)
+		values[i] = (int32_t)strtol(member(json, "fill"), NULL, 10);
+	while ((p = strchr(p, '"')) && p < end) {
+		size_t index = 0;
+
+		ck_assert_uint_eq(numbers(p, at), rank);
+		for (unsigned i = 0; i < rank; i++)
+			index = index * dims[i] + at[i];
+		ck_assert_uint_lt(index, *count);
+		p = strchr(p + 1, ':') + 1;
+		values[index] = (int32_t)strtol(p, NULL, 10);
+	}
+	return values;
+}
+
+static void check_foreign(const char *folder, const char *name, const char *json)
+{
+	char path[600];
+	size_t count;
+	int32_t *expected = expected_values(json, &count);
+	struct h5_file_set *set;
+	struct h5_file *file;
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *dataset;
+	uint64_t address;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	ck_assert_msg(!h5_file_set_open(path, &options, &set), "%s: %s", path, h5_error_last()->text);
+	file = h5_file_set_root(set);
+	ck_assert_int_eq(h5_path_find(file, h5_file_superblock(file)->root, "/sparse", 7, &file, &address),
+			 0);
+	ck_assert_msg(!h5_dataset_get(file, address, &ref, &dataset), "%s: %s", name, h5_error_last()->text);
+	/* both little-endian, as all machines are that this runs on */
+	check_values(name, dataset, (const uint8_t *)expected, count * sizeof *expected);
+	h5_file_put(file, ref);
+	h5_file_set_close(set);
+	free(expected);
+}
+
+START_TEST(files_of_another_writer)
+{
+	const char *conformance = getenv("H5FS_CONFORMANCE");
+	char folder[512], path[600];
+	unsigned n = 0;
+	size_t size;
+	uint8_t *json;
+	FILE *f;
+
+	snprintf(folder, sizeof folder, "%s/sparse", conformance ? conformance : "");
+	snprintf(path, sizeof path, "%s/values.json", folder);
+	f = conformance ? fopen(path, "r") : NULL;
+	if (!f) {
+		printf("skipped: no %s (H5FS_CONFORMANCE)\n", path);
+		return;
+	}
+	fclose(f);
+	json = read_path(path, &size);
+	/* each file's object begins with its name */
+	for (const char *p = (const char *)json; (p = strstr(p, ".h5\": {")); p++, n++) {
+		const char *begin = p;
+		char name[64];
+
+		while (begin[-1] != '"')
+			begin--;
+		snprintf(name, sizeof name, "%.*s", (int)(p + 3 - begin), begin);
+		check_foreign(folder, name, p);
+	}
+	ck_assert_uint_ge(n, 1);
+	free(json);
+}
+END_TEST
+
+UNIT_MAIN("structured", values_of_every_form, caches_of_no_size, bad_files_are_refused,
+	  damaged_selections_do_no_harm, damaged_files_do_no_harm, metadata, files_of_another_writer)
