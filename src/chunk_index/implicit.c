@@ -5,7 +5,7 @@
 
 static int open_index(struct h5_chunk_index *index)
 {
-	uint64_t address = index->layout.address, size = h5_file_size(index->file), bytes;
+	uint64_t address = index->layout.address, end = h5_file_end(index->file), bytes;
 	int rc = h5_chunk_index_number(index, 0);
 
 	if (rc)
@@ -13,7 +13,7 @@ static int open_index(struct h5_chunk_index *index)
 	if (index->filtered)
 		return h5_fail(-EUCLEAN, address, "implicit index: filtered chunks");
 	if (index->count == H5_UNLIMITED || !h5_mul(index->count, index->chunk_size, &bytes) ||
-	    address > size || bytes > size - address)
+	    bytes > h5_file_size(index->file) || address > end || bytes > end - address)
 		return h5_fail(-EUCLEAN, address, "implicit index: chunks beyond the end of the file");
 	return 0;
 }

@@ -79,14 +79,17 @@ static int find_mountpoint(struct h5_options *o)
 static void warn(const struct h5_options *o, struct h5_file *file)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	uint64_t size = sb->base + h5_file_size(file);
+	const char *missing = h5_file_missing(file);
+	uint64_t end = sb->base + h5_file_end(file);
 
 	if (sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR))
 		h5_log("%s: marked as open for writing: a program writes it without a lock, or has crashed",
 		       o->file);
-	if (sb->end != H5_UNDEF && sb->end > size)
+	if (missing)
+		h5_log("%s: missing: %s; what lies in it cannot be read", o->file, missing);
+	else if (sb->end != H5_UNDEF && sb->end > end)
 		h5_log("%s: truncated: %" PRIu64 " bytes of %" PRIu64 "; what lies beyond cannot be read",
-		       o->file, size, sb->end);
+		       o->file, end, sb->end);
 }
 
 static int serve(struct fuse_session *session, const struct h5_options *o)

@@ -1,4 +1,4 @@
-/* Where the bytes of a file live: a local file, or memory (tests, fuzzing). */
+/* Where the bytes of a file live: a local file, memory (tests, fuzzing), or several of these together. */
 #ifndef H5_IO_IO_H
 #define H5_IO_IO_H
 
@@ -9,15 +9,16 @@
 struct h5_io;
 
 struct h5_io_stat {
-	uint64_t size;		/* bytes */
+	uint64_t size; /* bytes */
+	uint64_t end;  /* where its addresses end: beyond `size` where members have gaps between them */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
 };
 
 struct h5_io_ops {
-	/* All n bytes at offset, or -EIO (a read beyond the end is one), with detail. Safe from several
-	 * threads. */
-	int (*read)(struct h5_io *io, uint64_t offset, void *buf, size_t n);
+	/* The n bytes at offset, or as many (*got) as there are before the end of the file or of a piece of
+	 * it; -EIO with detail. Safe from several threads. */
+	int (*read)(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
 	void (*close)(struct h5_io *io);
 };
@@ -27,10 +28,13 @@ struct h5_io {
 	const struct h5_io_ops *ops;
 };
 
-static inline int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_t n)
+static inline int h5_io_read_some(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
-	return io->ops->read(io, offset, buf, n);
+	return io->ops->read(io, offset, buf, n, got);
 }
+
+/* All n bytes at offset; -EUCLEAN where they are not there. */
+int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_t n);
 
 static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)
 {
@@ -58,5 +62,18 @@ int h5_io_open_fd(int fd, enum h5_lock_mode lock, struct h5_io **io);
 
 /* The bytes are borrowed: they must outlive the h5_io. */
 int h5_io_open_memory(const void *data, size_t size, struct h5_io **io);
+
+/* A file in several pieces. Each stands for the addresses from `start` to the start of the next one. */
+struct h5_io_member {
+	struct h5_io *io; /* NULL: missing; reading its addresses is -EIO */
+	uint64_t start;
+	char *name; /* for errors */
+};
+
+/* One io over all of them, in ascending order; the first is there and starts at 0, and the identity is its.
+ * On success it takes over what they hold. */
+int h5_io_open_members(const struct h5_io_member *members, unsigned count, struct h5_io **io);
+/* Closes and frees what they hold; may run twice. */
+void h5_io_members_release(struct h5_io_member *members, unsigned count);
 
 #endif

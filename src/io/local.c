@@ -14,25 +14,24 @@ struct local {
 	int fd;
 };
 
-static int local_read(struct h5_io *io, uint64_t offset, void *buf, size_t n)
+static int local_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	int fd = ((struct local *)io)->fd;
 	char *p = buf;
 
+	*got = 0;
 	if (offset > INT64_MAX - n)
 		return h5_fail(-EIO, offset, "read beyond the largest file offset");
-	while (n) {
-		ssize_t got = pread(fd, p, n, (off_t)offset);
+	while (*got < n) {
+		ssize_t part = pread(fd, p + *got, n - *got, (off_t)(offset + *got));
 
-		if (got < 0 && errno == EINTR)
+		if (part < 0 && errno == EINTR)
 			continue;
-		if (got < 0)
+		if (part < 0)
 			return h5_fail(-EIO, offset, "reading %zu bytes: %s", n, strerror(errno));
-		if (!got)
-			return h5_fail(-EIO, offset, "the file ends %zu bytes early", n);
-		p += got;
-		offset += (uint64_t)got;
-		n -= (size_t)got;
+		if (!part)
+			break;
+		*got += (size_t)part;
 	}
 	return 0;
 }
@@ -44,6 +43,7 @@ static int local_stat(struct h5_io *io, struct h5_io_stat *st)
 	if (fstat(((struct local *)io)->fd, &s))
 		return h5_fail(-EIO, H5_UNDEF, "fstat: %s", strerror(errno));
 	*st = (struct h5_io_stat){.size = (uint64_t)s.st_size,
+				  .end = (uint64_t)s.st_size,
 				  .device = s.st_dev,
 				  .inode = s.st_ino,
 				  .mtime = s.st_mtim,

@@ -1,4 +1,6 @@
 libh5fs_a_SOURCES += \
+	src/io/io.c \
 	src/io/io.h \
 	src/io/local.c \
+	src/io/members.c \
 	src/io/memory.c

@@ -7,11 +7,11 @@
 
 int h5_block_read(struct h5_file *file, uint64_t address, size_t head, size_t n, const char *what, void **out)
 {
-	uint64_t size = h5_file_size(file);
+	uint64_t end = h5_file_end(file);
 	uint8_t *memory;
 	int rc;
 
-	if (address >= size || n > size - address)
+	if (address >= end || n > end - address)
 		return h5_fail(-EUCLEAN, address, "%s: %zu bytes reach beyond the end of the file", what, n);
 	if (n > H5_BLOCK_MAX)
 		return h5_fail(-ENOTSUP, address, "%s: a block of %zu bytes is not supported", what, n);

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "format/cache_image.h"
 #include "store/block.h"
-#include "store/object_header.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,30 +14,6 @@ struct h5_cache_image {
 };
 
 enum { ENTRY_MIN = 18 }; /* bytes of the smallest entry: with addresses and sizes of 2 bytes */
-
-/* Where the image is; H5_UNDEF: nowhere. */
-static int find_image(struct h5_file *file, struct h5_cache_image_message *message)
-{
-	uint64_t extension = h5_file_superblock(file)->extension;
-	const struct h5_message *m;
-	struct h5_header header;
-	struct h5_reader r;
-	int rc;
-
-	message->address = H5_UNDEF;
-	if (extension == H5_UNDEF)
-		return 0;
-	rc = h5_header_load(file, extension, &header);
-	if (rc)
-		return h5_fail_in(rc, "superblock extension");
-	m = h5_header_find(&header, H5_MSG_CACHE_IMAGE);
-	if (m) {
-		r = h5_file_reader(file, m->data, m->size, m->address);
-		rc = h5_cache_image_message_decode(&r, message);
-	}
-	h5_header_release(&header);
-	return rc;
-}
 
 static int by_address(const void *a, const void *b)
 {
@@ -70,14 +45,19 @@ static int decode_entries(struct h5_cache_image *image, struct h5_reader *r)
 	return 0;
 }
 
-int h5_cache_image_open(struct h5_file *file, struct h5_cache_image **out)
+int h5_cache_image_open(struct h5_file *file, const struct h5_header *extension, struct h5_cache_image **out)
 {
+	const struct h5_message *m = h5_header_find(extension, H5_MSG_CACHE_IMAGE);
 	struct h5_cache_image_message message;
 	struct h5_cache_image *image;
 	struct h5_reader r;
-	int rc = find_image(file, &message);
+	int rc;
 
 	*out = NULL;
+	if (!m)
+		return 0;
+	r = h5_file_reader(file, m->data, m->size, m->address);
+	rc = h5_cache_image_message_decode(&r, &message);
 	if (rc || message.address == H5_UNDEF)
 		return rc;
 	image = calloc(1, sizeof *image);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "store/cache_image.h"
 #include "store/file_set_private.h"
+#include "store/members.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,8 +16,10 @@ struct h5_file {
 	struct h5_io *io;
 	struct h5_superblock superblock;
 	struct h5_cache_image *image; /* NULL: none */
+	char *missing;		      /* what is not there of a file in several pieces; NULL: nothing */
 	/* all above is immutable after h5_file_open() */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
+	atomic_uint_fast64_t end;  /* of its addresses */
 	atomic_uint_fast64_t number;
 	pthread_mutex_t seen_lock; /* guards seen */
 	struct h5_io_stat seen;	   /* what h5_file_refresh() compares with */
@@ -44,28 +47,116 @@ static int find_superblock(struct h5_io *io, uint64_t size, struct h5_superblock
 	return h5_fail(-EINVAL, H5_UNDEF, "not an HDF5 file (no signature)");
 }
 
-int h5_file_open(struct h5_file_set *set, struct h5_io *io, struct h5_file **out)
+/* Reads the superblock extension (empty where there is none), and what the file says of its driver. */
+static int read_extension(struct h5_file *file, struct h5_header *extension, struct h5_driver_info *driver)
 {
-	struct h5_file *file = calloc(1, sizeof *file);
+	const struct h5_superblock *sb = &file->superblock;
+	uint8_t block[H5_DRIVER_BLOCK_MAX];
+	const struct h5_message *m;
+	struct h5_reader r;
+	size_t got;
 	int rc;
 
-	if (!file)
-		return -ENOMEM;
-	rc = h5_io_stat(io, &file->seen);
-	if (!rc)
-		rc = find_superblock(io, file->seen.size, &file->superblock);
-	if (rc) {
-		free(file);
+	*extension = (struct h5_header){0};
+	*driver = (struct h5_driver_info){0};
+	if (sb->extension != H5_UNDEF) {
+		rc = h5_header_load(file, sb->extension, extension);
+		if (rc)
+			return h5_fail_in(rc, "superblock extension");
+		m = h5_header_find(extension, H5_MSG_DRIVER_INFO);
+		if (!m)
+			return 0;
+		r = h5_file_reader(file, m->data, m->size, m->address);
+		rc = h5_driver_info_message_decode(&r, driver);
+		if (rc)
+			h5_header_release(extension);
 		return rc;
+	}
+	/* At address 0 is the superblock itself: some writers' word for none. */
+	if (sb->driver_info == H5_UNDEF || !sb->driver_info)
+		return 0;
+	rc = h5_file_read_some(file, sb->driver_info, block, sizeof block, &got);
+	if (rc)
+		return h5_fail_in(rc, "driver information block");
+	r = h5_file_reader(file, block, got, sb->driver_info);
+	return h5_driver_info_block_decode(&r, driver);
+}
+
+static int read_size(struct h5_file *file)
+{
+	int rc = h5_io_stat(file->io, &file->seen);
+
+	if (!rc) {
+		file->size = file->seen.size - file->superblock.base;
+		file->end = file->seen.end - file->superblock.base;
+	}
+	return rc;
+}
+
+/* Puts the pieces of the file together, where it has several. A file that holds all of its addresses has
+ * none, whatever it says: the members of a family may have been joined. */
+static int open_members(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
+{
+	uint64_t size = file->seen.size;
+	bool cut = file->superblock.end != H5_UNDEF && file->superblock.end > size;
+	struct h5_driver_info driver;
+	int rc = read_extension(file, extension, &driver);
+
+	if (rc == -EUCLEAN && (cut || members->pattern)) {
+		/* What is sought may be in the second member of a family, and the first tells the size of
+		 * all. */
+		rc = h5_members_open_family(members, size, true, &file->io);
+		if (!rc)
+			rc = read_size(file);
+		if (!rc)
+			rc = read_extension(file, extension, &driver);
+		if (!rc && (driver.driver != H5_DRIVER_FAMILY || driver.member_size != size))
+			rc = h5_fail(-EUCLEAN, H5_UNDEF,
+				     "driver information: not that of a family of %llu bytes each",
+				     (unsigned long long)size);
+		return rc;
+	}
+	if (rc)
+		return rc;
+	if (driver.driver == H5_DRIVER_MULTI)
+		rc = h5_members_open_multi(members, &driver, &file->io);
+	else if (driver.driver == H5_DRIVER_FAMILY && (cut || members->pattern))
+		rc = h5_members_open_family(members, driver.member_size, true, &file->io);
+	else if (cut || members->pattern)
+		rc = h5_members_open_family(members, size, members->pattern, &file->io);
+	return rc ? rc : read_size(file);
+}
+
+int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
+		 struct h5_file **out)
+{
+	struct h5_members members = {.set = set, .path = path, .pattern = pattern};
+	struct h5_file *file = calloc(1, sizeof *file);
+	struct h5_header extension = {0};
+	int rc;
+
+	if (!file) {
+		h5_io_close(io);
+		return -ENOMEM;
 	}
 	file->set = set;
 	file->io = io;
 	pthread_mutex_init(&file->seen_lock, NULL);
-	file->size = file->seen.size - file->superblock.base;
 	file->number = h5_file_set_next_number(set);
-	rc = h5_cache_image_open(file, &file->image);
+	rc = h5_io_stat(io, &file->seen);
+	if (!rc)
+		rc = find_superblock(io, file->seen.size, &file->superblock);
+	if (!rc)
+		rc = read_size(file);
+	if (!rc) {
+		members.end = file->superblock.end;
+		rc = open_members(file, &members, &extension);
+		file->missing = members.missing;
+	}
+	if (!rc)
+		rc = h5_cache_image_open(file, &extension, &file->image);
+	h5_header_release(&extension);
 	if (rc) {
-		file->io = NULL; /* remains the caller's */
 		h5_file_close(file);
 		return rc;
 	}
@@ -80,6 +171,7 @@ void h5_file_close(struct h5_file *file)
 	h5_cache_image_close(file->image);
 	h5_io_close(file->io);
 	pthread_mutex_destroy(&file->seen_lock);
+	free(file->missing);
 	free(file);
 }
 
@@ -99,6 +191,7 @@ bool h5_file_refresh(struct h5_file *file)
 	if (changed) {
 		file->seen = st;
 		file->size = st.size - file->superblock.base;
+		file->end = st.end - file->superblock.base;
 		/* What is cached under the old number is found no more, and evicted in its turn. */
 		file->number = h5_file_set_next_number(file->set);
 	}
@@ -131,35 +224,43 @@ uint64_t h5_file_size(const struct h5_file *file)
 	return file->size;
 }
 
-/* n bytes that are known to lie inside the file. */
-static int read_inside(struct h5_file *file, uint64_t address, void *buf, size_t n)
+uint64_t h5_file_end(const struct h5_file *file)
 {
-	int rc = h5_io_read(file->io, file->superblock.base + address, buf, n);
+	return file->end;
+}
 
-	if (!rc && file->image)
-		h5_cache_image_apply(file->image, address, buf, n);
-	return rc;
+const char *h5_file_missing(const struct h5_file *file)
+{
+	return file->missing;
 }
 
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got)
 {
-	uint64_t size = file->size;
+	uint64_t end = file->end;
+	int rc;
 
-	if (address >= size)
+	if (address >= end)
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
-	*got = (size_t)h5_min(n, size - address);
-	return read_inside(file, address, buf, *got);
+	rc = h5_io_read_some(file->io, file->superblock.base + address, buf, (size_t)h5_min(n, end - address),
+			     got);
+	if (!rc && file->image)
+		h5_cache_image_apply(file->image, address, buf, *got);
+	return rc;
 }
 
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 {
-	uint64_t size = file->size;
+	uint64_t end = file->end;
+	int rc;
 
 	if (!n)
 		return 0;
-	if (address >= size || n > size - address)
+	if (address >= end || n > end - address)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	return read_inside(file, address, buf, n);
+	rc = h5_io_read(file->io, file->superblock.base + address, buf, n);
+	if (!rc && file->image)
+		h5_cache_image_apply(file->image, address, buf, n);
+	return rc;
 }
 
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address)
@@ -190,7 +291,7 @@ int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64
 	struct block_request request = {file, type, address, arg};
 
 	*ref = NULL;
-	if (address >= file->size)
+	if (address >= file->end)
 		return h5_fail(-EUCLEAN, address, "%s: address beyond the end of the file", type->kind.name);
 	return h5_lru_get(h5_file_set_blocks(file->set), &key, load_block, &request, ref);
 }

@@ -22,8 +22,14 @@ struct h5_block_type {
 	int (*load)(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost);
 };
 
-/* Takes io over on success. The set, borrowed, gives caches and opens other files; it outlives the file. */
-int h5_file_open(struct h5_file_set *set, struct h5_io *io, struct h5_file **file);
+/* Takes io over, also on failure. The set, borrowed, gives caches and opens other files; it outlives the
+ * file.
+ *
+ * A file in several pieces is opened by its first one: the others are found beside `path` (relative to the
+ * set's directory, or absolute), where `pattern` with %d is the name of all (NULL: it follows from `path`).
+ */
+int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
+		 struct h5_file **file);
 void h5_file_close(struct h5_file *file); /* NULL is fine */
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file);
@@ -34,8 +40,12 @@ int h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
 /* For a file that others may write meanwhile: where its size or mtime has changed, forgets what is cached of
  * it. True: it has. */
 bool h5_file_refresh(struct h5_file *file);
-/* Size of the file beyond its base address: a bound for any walk over its blocks. */
+/* Bytes of the file beyond its base address, in all its pieces: a bound for any walk over its blocks. */
 uint64_t h5_file_size(const struct h5_file *file);
+/* Where its addresses end; the same as its size, but for a file in several pieces with gaps between them. */
+uint64_t h5_file_end(const struct h5_file *file);
+/* Which pieces of the file are not there, in words; NULL: none. Borrowed. */
+const char *h5_file_missing(const struct h5_file *file);
 
 /* All n bytes at the address; -EUCLEAN where that is beyond the file's end. */
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n);

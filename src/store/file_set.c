@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "store/file.h"
 #include "store/file_set_private.h"
+#include "store/members.h"
 
 #include <fcntl.h>
 #include <libgen.h>
@@ -60,20 +61,22 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	return set;
 }
 
-/* Opens the HDF5 file in io, which it takes over, also on failure. */
-static int add_member(struct h5_file_set *set, struct h5_io *io, const char *path, struct h5_file **file)
+/* Opens the HDF5 file in io, which it takes over, also on failure. `pattern` as in h5_file_open(). */
+static int add_member(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
+		      struct h5_file **file)
 {
 	struct member *m = calloc(1, sizeof *m);
 	struct h5_io_stat st;
 	int rc = m && (m->path = strdup(path)) ? h5_io_stat(io, &st) : -ENOMEM;
 
-	if (!rc)
-		rc = h5_file_open(set, io, &m->file);
+	if (rc)
+		h5_io_close(io);
+	else
+		rc = h5_file_open(set, io, path, pattern, &m->file);
 	if (rc) {
 		if (m)
 			free(m->path);
 		free(m);
-		h5_io_close(io);
 		return rc;
 	}
 	m->device = st.device;
@@ -97,7 +100,7 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 		return -ENOMEM;
 	rc = h5_io_open_memory(data, size, &io);
 	if (!rc)
-		rc = add_member(set, io, "", &file);
+		rc = add_member(set, io, "", NULL, &file);
 	if (rc) {
 		h5_file_set_close(set);
 		return rc;
@@ -110,12 +113,14 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
+	char *first = access(path, F_OK) ? h5_members_first_path(path) : NULL;
+	const char *slash = strrchr(path, '/'), *pattern = !first ? NULL : slash ? slash + 1 : path;
 	char *real = NULL, *copy = NULL;
 	struct h5_file *file;
 	struct h5_io *io;
 	int rc = set ? 0 : -ENOMEM;
 
-	if (!rc && !(real = realpath(path, NULL)))
+	if (!rc && !(real = realpath(first ? first : path, NULL)))
 		rc = h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
 	if (!rc && !(copy = strdup(real)))
 		rc = -ENOMEM;
@@ -129,7 +134,8 @@ int h5_file_set_open(const char *path, const struct h5_file_set_options *options
 	if (!rc)
 		rc = h5_io_open_local(real, options->lock, &io);
 	if (!rc)
-		rc = add_member(set, io, strrchr(real, '/') + 1, &file);
+		rc = add_member(set, io, strrchr(real, '/') + 1, pattern, &file);
+	free(first);
 	free(copy);
 	free(real);
 	if (rc) {
@@ -210,6 +216,18 @@ static int open_candidate(const struct h5_file_set *set, const char *path)
 	if (!strncmp(path, set->directory, n) && path[n] == '/')
 		inside = path + n + 1;
 	return open_beneath(set, inside);
+}
+
+int h5_file_set_open_member(const struct h5_file_set *set, const char *path, struct h5_io **io)
+{
+	int fd;
+
+	if (set->dirfd < 0)
+		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
+	fd = open_candidate(set, path);
+	if (fd < 0)
+		return h5_fail(-errno, H5_UNDEF, "%s: %s", path, strerror(errno));
+	return h5_io_open_fd(fd, set->options.lock, io);
 }
 
 /* The directory of a member, with a slash at the end, relative to the set's one; "" for that itself. */
@@ -302,7 +320,7 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 		h5_io_close(io);
 		rc = h5_fail(-ENFILE, H5_UNDEF, "%s: more than %d other files", name, MEMBERS_MAX);
 	} else {
-		rc = h5_fail_in(add_member(set, io, path, file), "%s", name);
+		rc = h5_fail_in(add_member(set, io, path, NULL, file), "%s", name);
 	}
 	pthread_mutex_unlock(&set->lock);
 	return rc;

@@ -12,6 +12,8 @@ libh5fs_a_SOURCES += \
 	src/store/file_set.c \
 	src/store/file_set.h \
 	src/store/file_set_private.h \
+	src/store/members.c \
+	src/store/members.h \
 	src/store/object_header.c \
 	src/store/object_header.h \
 	src/store/pipeline.c \

@@ -48,8 +48,8 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 
 	if (pipeline && size > SIZE_MAX_FILTERED)
 		return h5_fail(-EFBIG, address, "a filtered chunk of %zu bytes", size);
-	if (stored > encoded_max(size) || address >= h5_file_size(file) ||
-	    stored > h5_file_size(file) - address)
+	if (stored > encoded_max(size) || address >= h5_file_end(file) ||
+	    stored > h5_file_end(file) - address)
 		return h5_fail(-EUCLEAN, address, "a chunk of %llu bytes, stored in %llu",
 			       (unsigned long long)size, (unsigned long long)stored);
 	rc = h5_filter_buf_reserve(&buf, (size_t)stored);

@@ -1,0 +1,118 @@
+#include "format/driver_info.h"
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Family driver information, specification II.B.
+ *
+ *   offset  size  field
+ *        0     8  size of a member file */
+static int decode_family(struct h5_reader *r, struct h5_driver_info *info)
+{
+	info->driver = H5_DRIVER_FAMILY;
+	info->member_size = h5_read_u64(r);
+	if (!r->err && !info->member_size)
+		return h5_fail(-EUCLEAN, r->address, "driver information: family members of 0 bytes");
+	return 0;
+}
+
+/* A name and the NULs that fill it up to a multiple of 8. */
+static int decode_name(struct h5_reader *r, char *name)
+{
+	const uint8_t *end = memchr(r->p, 0, h5_reader_left(r));
+	size_t n = end ? (size_t)(end - r->p) : 0;
+
+	if (!end || !n || n >= H5_DRIVER_NAME_SIZE)
+		return h5_fail(-EUCLEAN, h5_reader_address(r), "driver information: name of a member");
+	memcpy(name, r->p, n + 1);
+	h5_reader_skip(r, (n + 8) / 8 * 8);
+	return 0;
+}
+
+/* Multi driver information, specification II.B. The members come in the order in which the mapping first
+ * names them; a kind of data that is mapped to 0 has a member of its own.
+ *
+ *   offset  size  field
+ *        0     6  member mapping for each kind of data: superblock, B-tree, raw data, global heap, local
+ * heap, object header; values 1 to 6 6     2  reserved 8        for each member: its address 8, its end of
+ * address 8 for each member: its name, NUL-terminated and filled up to a multiple of 8 bytes */
+static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
+{
+	bool seen[H5_DRIVER_MEMBERS_MAX + 1] = {false};
+	int rc = 0;
+
+	info->driver = H5_DRIVER_MULTI;
+	for (unsigned kind = 1; kind <= H5_DRIVER_MEMBERS_MAX; kind++) {
+		uint8_t member = h5_read_u8(r);
+
+		if (!member)
+			member = (uint8_t)kind;
+		if (member > H5_DRIVER_MEMBERS_MAX)
+			return h5_fail(-EUCLEAN, r->address, "driver information: mapping to member %u",
+				       member);
+		info->members += !seen[member];
+		seen[member] = true;
+	}
+	h5_reader_skip(r, 2);
+	for (unsigned i = 0; i < info->members; i++) {
+		info->member[i].start = h5_read_u64(r);
+		h5_read_u64(r);
+	}
+	for (unsigned i = 0; i < info->members && !rc && !r->err; i++)
+		rc = decode_name(r, info->member[i].name);
+	return rc;
+}
+
+static int decode(struct h5_reader *r, const uint8_t *id, size_t size, struct h5_driver_info *info)
+{
+	struct h5_reader data = h5_reader_sub(r, size);
+	int rc = h5_reader_check(r, "driver information");
+
+	if (rc)
+		return rc;
+	if (!memcmp(id, "NCSAfami", 8))
+		rc = decode_family(&data, info);
+	else if (!memcmp(id, "NCSAmult", 8))
+		rc = decode_multi(&data, info);
+	return rc ? rc : h5_reader_check(&data, "driver information");
+}
+
+/*   offset  size  field
+ *        0     1  version, 0
+ *        1     3  reserved
+ *        4     4  size of the information N
+ *        8     8  identification
+ *       16     N  information             */
+int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info)
+{
+	uint8_t version = h5_read_u8(r);
+	uint32_t size;
+	const uint8_t *id;
+
+	memset(info, 0, sizeof *info);
+	h5_reader_skip(r, 3);
+	size = h5_read_u32(r);
+	id = h5_read_bytes(r, 8);
+	if (version)
+		return h5_fail(-EUCLEAN, r->address, "driver information block: version %u", version);
+	return decode(r, id, size, info);
+}
+
+/*   offset  size  field
+ *        0     1  version, 0
+ *        1     8  identification
+ *        9     2  size of the information N
+ *       11     N  information             */
+int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *info)
+{
+	uint8_t version = h5_read_u8(r);
+	const uint8_t *id = h5_read_bytes(r, 8);
+	uint16_t size = h5_read_u16(r);
+
+	memset(info, 0, sizeof *info);
+	if (version)
+		return h5_fail(-EUCLEAN, r->address, "driver info message: version %u", version);
+	return decode(r, id, size, info);
+}

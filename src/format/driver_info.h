@@ -1,0 +1,37 @@
+/* Driver information block and driver info message (0x0014): how the address space of a file is spread over
+ * several. Specification II.B, IV.A.2.u. */
+#ifndef H5_FORMAT_DRIVER_INFO_H
+#define H5_FORMAT_DRIVER_INFO_H
+
+#include "base/reader.h"
+
+#include <stdint.h>
+
+enum {
+	H5_DRIVER_MEMBERS_MAX = 6,     /* of the multi driver: one for each kind of data */
+	H5_DRIVER_BLOCK_MAX = 1024,    /* bytes of a driver information block */
+	H5_DRIVER_NAME_SIZE = 255 + 1, /* of a member's name, NUL included */
+};
+
+enum h5_driver {
+	H5_DRIVER_NONE, /* none, or one that does not spread the file */
+	H5_DRIVER_FAMILY,
+	H5_DRIVER_MULTI,
+};
+
+struct h5_driver_member {
+	uint64_t start;			/* its first address */
+	char name[H5_DRIVER_NAME_SIZE]; /* %s stands for the name of the whole file */
+};
+
+struct h5_driver_info {
+	enum h5_driver driver;
+	uint64_t member_size;				       /* family: bytes of each member but the last */
+	unsigned members;				       /* multi */
+	struct h5_driver_member member[H5_DRIVER_MEMBERS_MAX]; /* the first holds the superblock */
+};
+
+int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info);
+int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *info);
+
+#endif

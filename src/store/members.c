@@ -1,0 +1,326 @@
+#include "store/members.h"
+
+#include "base/error.h"
+#include "store/file_set_private.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAMILY_MAX = 4096 }; /* members; each takes a descriptor */
+
+/* The last component of a path. */
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Opens the file of that name beside the first member. */
+static int open_beside(const struct h5_members *members, const char *name, struct h5_io **io)
+{
+	size_t folder = (size_t)(base_name(members->path) - members->path);
+	char *path;
+	int rc;
+
+	/* A name from the file must not lead elsewhere. */
+	if (strchr(name, '/'))
+		return h5_fail(-EACCES, H5_UNDEF, "%s: a member in another directory", name);
+	if (asprintf(&path, "%.*s%s", (int)folder, members->path, name) < 0)
+		return -ENOMEM;
+	rc = h5_file_set_open_member(members->set, path, io);
+	free(path);
+	return rc;
+}
+
+/* A failure for which the member counts as missing; others are those of our own means, or of a lock. */
+static bool is_missing(int rc)
+{
+	return rc && rc != -EWOULDBLOCK && rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM;
+}
+
+/* Words for the members that are not there. */
+static int note_missing(struct h5_members *members, const struct h5_io_member *list, unsigned count)
+{
+	const char *first = NULL;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (!list[i].io && !n++)
+			first = list[i].name;
+	if (!n)
+		return 0;
+	return asprintf(&members->missing, n > 1 ? "%s and %u more" : "%s", first, n - 1) < 0 ? -ENOMEM : 0;
+}
+
+/* ---- family ---- */
+
+/* Name of a member: prefix, number, suffix. */
+struct numbering {
+	char prefix[NAME_MAX + 1], suffix[NAME_MAX + 1];
+	int width;
+	bool zeros; /* fill the width up with zeros, not with spaces */
+};
+
+static char *name_of(const struct numbering *n, unsigned number)
+{
+	const char *format = n->zeros ? "%s%0*u%s" : "%s%*u%s";
+	char *name;
+
+	return asprintf(&name, format, n->prefix, n->width, number, n->suffix) < 0 ? NULL : name;
+}
+
+/* The name with the run of `width` zeros at `at` taken as the number. */
+static void numbering_from_zeros(struct numbering *n, const char *name, size_t at, size_t width)
+{
+	*n = (struct numbering){.width = (int)width, .zeros = true};
+	memcpy(n->prefix, name, at);
+	strcpy(n->suffix, name + at + width);
+}
+
+/* A printf pattern with one %d (%5d, %05d); %% stands for %. False: it is none. */
+static bool numbering_from_pattern(struct numbering *n, const char *pattern)
+{
+	char *out = n->prefix;
+	bool seen = false;
+
+	*n = (struct numbering){0};
+	if (strlen(pattern) > NAME_MAX)
+		return false;
+	for (const char *p = pattern; *p; p++) {
+		if (*p != '%') {
+			*out++ = *p;
+		} else if (p[1] == '%') {
+			*out++ = *p++;
+		} else if (seen) {
+			return false;
+		} else {
+			n->zeros = p[1] == '0';
+			for (p++; isdigit((unsigned char)*p); p++)
+				n->width = n->width > NAME_MAX ? n->width : 10 * n->width + (*p - '0');
+			if (*p != 'd' || n->width > NAME_MAX)
+				return false;
+			seen = true;
+			out = n->suffix;
+		}
+	}
+	return seen;
+}
+
+char *h5_members_first_path(const char *path)
+{
+	const char *base = base_name(path);
+	struct numbering n;
+	char *first, *name;
+
+	if (!numbering_from_pattern(&n, base) || !(name = name_of(&n, 0)))
+		return NULL;
+	if (asprintf(&first, "%.*s%s", (int)(base - path), path, name) < 0)
+		first = NULL;
+	free(name);
+	return first;
+}
+
+static int open_numbered(const struct h5_members *members, const struct numbering *n, unsigned number,
+			 struct h5_io_member *member)
+{
+	member->name = name_of(n, number);
+	return member->name ? open_beside(members, member->name, &member->io) : -ENOMEM;
+}
+
+/* Which zeros of the first member's name are its number: the last ones that a second member agrees with, else
+ * the last ones. False: there are none. */
+static bool find_numbering(const struct h5_members *members, struct numbering *n)
+{
+	const char *name = base_name(members->path);
+	size_t end = strlen(name), last = 0;
+
+	if (members->pattern)
+		return numbering_from_pattern(n, members->pattern);
+	if (end > NAME_MAX)
+		return false;
+	while (end) {
+		struct h5_io_member second = {0};
+		size_t at = end;
+		int rc;
+
+		while (at && name[at - 1] == '0')
+			at--;
+		if (at == end) {
+			end--;
+			continue;
+		}
+		numbering_from_zeros(n, name, at, end - at);
+		rc = open_numbered(members, n, 1, &second);
+		h5_io_members_release(&second, 1);
+		if (!is_missing(rc))
+			return true;
+		last = last ? last : end;
+		end = at;
+	}
+	if (!last)
+		return false;
+	for (end = last; last && name[last - 1] == '0';)
+		last--;
+	numbering_from_zeros(n, name, last, end - last);
+	return true;
+}
+
+/* Opens the members from the second on: those that the end of the addresses asks for, and what follows them.
+ */
+static int open_family(const struct h5_members *members, const struct numbering *n, uint64_t size,
+		       struct h5_io_member *list, unsigned *count)
+{
+	uint64_t expected = members->end / size + (members->end % size != 0);
+
+	if (members->end == H5_UNDEF)
+		expected = 1;
+	if (expected > FAMILY_MAX)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", FAMILY_MAX);
+	while (*count < FAMILY_MAX) {
+		struct h5_io_member *m = &list[*count];
+		int rc = open_numbered(members, n, *count, m);
+
+		if (rc && !is_missing(rc))
+			return h5_fail_in(rc, "%s", m->name);
+		if (rc && *count >= expected) {
+			h5_io_members_release(m, 1);
+			break;
+		}
+		m->start = *count * size;
+		++*count;
+	}
+	return 0;
+}
+
+/* Whether all members are there, all but the last of that size. */
+static bool is_whole_family(const struct h5_members *members, const struct h5_io_member *list, unsigned count,
+			    uint64_t size)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct h5_io_stat st;
+
+		if (!list[i].io || h5_io_stat(list[i].io, &st) || st.size > size ||
+		    (i + 1 < count && st.size < size))
+			return false;
+		all += st.size;
+	}
+	return all >= members->end;
+}
+
+int h5_members_open_family(struct h5_members *members, uint64_t size, bool sure, struct h5_io **io)
+{
+	struct h5_io_member *list;
+	struct numbering n;
+	unsigned count = 1;
+	int rc;
+
+	if (!find_numbering(members, &n)) {
+		if (sure &&
+		    !(members->missing = strdup("all members but this one (its name has no number 0)")))
+			return -ENOMEM;
+		return 0;
+	}
+	list = calloc(FAMILY_MAX, sizeof *list);
+	if (!list)
+		return -ENOMEM;
+	list[0].name = strdup(base_name(members->path));
+	rc = list[0].name ? open_family(members, &n, size, list, &count) : -ENOMEM;
+	list[0].io = *io;
+	if (!rc && (sure || is_whole_family(members, list, count, size))) {
+		rc = note_missing(members, list, count);
+		if (!rc)
+			rc = h5_io_open_members(list, count, io);
+		if (!rc)
+			goto out;
+	} else if (!sure) {
+		rc = 0;
+	}
+	list[0].io = NULL; /* stays the caller's */
+	h5_io_members_release(list, count);
+out:
+	free(list);
+	return rc;
+}
+
+/* ---- multi ---- */
+
+/* The text that stands for %s where the template gives the name; false: it does not. */
+static bool match_template(const char *template, const char *name, char stem[NAME_MAX + 1])
+{
+	const char *hole = strstr(template, "%s"), *suffix = hole ? hole + 2 : NULL;
+	size_t before = hole ? (size_t)(hole - template) : 0;
+	size_t after = hole ? strlen(suffix) : 0, n = strlen(name);
+
+	if (!hole || n > NAME_MAX || n < before + after || memcmp(name, template, before) ||
+	    strcmp(name + n - after, suffix))
+		return false;
+	memcpy(stem, name + before, n - before - after);
+	stem[n - before - after] = 0;
+	return true;
+}
+
+/* The template with %s replaced; a copy of it where it has none. */
+static char *fill_template(const char *template, const char *stem)
+{
+	const char *hole = strstr(template, "%s");
+	char *name;
+
+	if (!hole || !stem)
+		return strdup(template);
+	return asprintf(&name, "%.*s%s%s", (int)(hole - template), template, stem, hole + 2) < 0 ? NULL
+												 : name;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct h5_io_member *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+int h5_members_open_multi(struct h5_members *members, const struct h5_driver_info *info, struct h5_io **io)
+{
+	struct h5_io_member list[H5_DRIVER_MEMBERS_MAX] = {{.io = *io}};
+	const char *name = base_name(members->path);
+	char stem[NAME_MAX + 1];
+	bool known = match_template(info->member[0].name, name, stem);
+	int rc = 0;
+
+	if (info->member[0].start)
+		return h5_fail(-EUCLEAN, H5_UNDEF,
+			       "driver information: the superblock's member starts at %llu",
+			       (unsigned long long)info->member[0].start);
+	list[0].name = strdup(name);
+	if (!list[0].name)
+		rc = -ENOMEM;
+	for (unsigned i = 1; i < info->members && !rc; i++) {
+		list[i].start = info->member[i].start;
+		list[i].name = fill_template(info->member[i].name, known ? stem : NULL);
+		rc = list[i].name ? open_beside(members, list[i].name, &list[i].io) : -ENOMEM;
+		if (is_missing(rc))
+			rc = 0;
+		else if (rc)
+			rc = h5_fail_in(rc, "%s", list[i].name);
+	}
+	qsort(list, info->members, sizeof *list, by_start);
+	for (unsigned i = 1; i < info->members && !rc; i++)
+		if (list[i].start == list[i - 1].start)
+			rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: two members start at %llu",
+				     (unsigned long long)list[i].start);
+	if (!rc)
+		rc = note_missing(members, list, info->members);
+	if (!rc)
+		rc = h5_io_open_members(list, info->members, io);
+	for (unsigned i = 0; rc && i < info->members; i++) {
+		if (list[i].io == *io)
+			list[i].io = NULL; /* stays the caller's */
+		h5_io_members_release(&list[i], 1);
+	}
+	return rc;
+}

@@ -1,0 +1,35 @@
+/* The other members of a file in several pieces (family and multi drivers): found by their names, beside the
+ * first one. */
+#ifndef H5_STORE_MEMBERS_H
+#define H5_STORE_MEMBERS_H
+
+#include "format/driver_info.h"
+#include "store/file_set.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is known of the first member. */
+struct h5_members {
+	struct h5_file_set *set; /* borrowed */
+	const char *path;	 /* relative to the set's directory, or absolute; borrowed */
+	const char *
+		pattern; /* name of a family's members, with %d for their number; NULL: guessed from `path` */
+	uint64_t end;	 /* where the addresses of the whole file end, by its superblock */
+	char *missing;	 /* set to what is not there, in words; NULL: nothing. The caller's, free() */
+};
+
+/* All at once: *io is the first member and becomes the whole file. Where only that one is there it may stay
+ * as it is. A member that cannot be opened is missing; -EWOULDBLOCK where one is locked by a writer.
+ *
+ * `sure` false: nothing but the file's size hints at a family, so that its members must all be there with
+ * just the sizes of a family; else it isn't one. */
+int h5_members_open_family(struct h5_members *members, uint64_t member_size, bool sure, struct h5_io **io);
+int h5_members_open_multi(struct h5_members *members, const struct h5_driver_info *info, struct h5_io **io);
+
+/* The name of a family's first member, in place of the pattern that the last component of `path` is; to be
+ * freed. NULL: it is none, or out of memory. */
+char *h5_members_first_path(const char *path);
+
+#endif
