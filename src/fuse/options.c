@@ -22,6 +22,7 @@ struct texts {
 	char *external, *locking, *order, *xattr;
 	char *uid, *gid, *fmask, *dmask;
 	char *cache, *index_cache;
+	int read_only; /* accepted: every mount is */
 	int allow_other, foreground, debug, single_thread, help, version;
 };
 
@@ -54,7 +55,7 @@ static const struct fuse_opt known[] = {
 	TEXT(dmask),
 	TEXT(cache),
 	TEXT(index_cache),
-	FUSE_OPT_KEY("ro", FUSE_OPT_KEY_DISCARD), /* every mount is */
+	FLAG("ro", read_only),
 	FUSE_OPT_END,
 };
 
