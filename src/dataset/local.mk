@@ -7,6 +7,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/dataset.h \
 	src/dataset/external.c \
 	src/dataset/layouts.h \
+	src/dataset/selection_private.h \
+	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \
 	src/dataset/selection_walk.h \
 	src/dataset/structured.c \

@@ -169,10 +169,11 @@ static uint64_t window_end(const struct h5_dataset *source, uint64_t from)
 	const struct h5_chunk_layout *chunk = &source->layout.chunked;
 	uint64_t row, at, width;
 
-	if (source->external || source->layout.class == H5_LAYOUT_VIRTUAL)
-		return from;
-	if (source->layout.class != H5_LAYOUT_CHUNKED)
+	if (!source->external &&
+	    (source->layout.class == H5_LAYOUT_COMPACT || source->layout.class == H5_LAYOUT_CONTIGUOUS))
 		return UINT64_MAX;
+	if (source->layout.class != H5_LAYOUT_CHUNKED)
+		return from;
 	row = source->space.dims[chunk->rank - 1] * source->type->size;
 	width = chunk->dims[chunk->rank - 1];
 	at = from % row;
