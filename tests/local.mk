@@ -17,7 +17,8 @@ UNIT_TESTS = \
 	tests/check_object \
 	tests/check_selection \
 	tests/check_structured \
-	tests/check_value
+	tests/check_value \
+	tests/check_virtual
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
@@ -38,7 +39,10 @@ MOUNT_TESTS = \
 	tests/mount_worked_example.py
 
 EXTRA_DIST += $(MOUNT_TESTS) \
+	tests/conformance-exceptions \
+	tests/conformance.py \
 	tests/copy_corpus.py \
+	tests/memory_corpus.py \
 	tests/copytree.py \
 	tests/make_worked_example.py \
 	tests/mountlib.py
@@ -63,7 +67,8 @@ FIXTURES = \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/object.py \
 	tests/fixtures/structured.py \
-	tests/fixtures/value.py
+	tests/fixtures/value.py \
+	tests/fixtures/virtual.py
 EXTRA_DIST += $(FIXTURES)
 check_DATA = tests/data/stamp
 tests/data/stamp: $(FIXTURES)
@@ -83,13 +88,23 @@ need_conformance = \
 		echo "0 passed, 0 failed, 1 skipped"; exit 0; }; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE
 
-.PHONY: conformance conformance-copy
+# conformance: the common files and the corners; conformance-all: every file there is; -copy: copies of the mounts; -memory: what
+# the daemon takes.
+.PHONY: conformance conformance-all conformance-copy conformance-memory
 conformance: src/h5fs
 	@$(need_conformance); status=0; \
 	check() { $(PYTHON3) $(CONFORMANCE)/check.py --h5fs src/h5fs "$$@" || status=1; }; \
 	check --corpus $(CONFORMANCE)/corpus --truth $(CONFORMANCE)/truth --list $(CONFORMANCE)/core.txt; \
 	check --corpus $(CONFORMANCE)/edge/corpus --truth $(CONFORMANCE)/edge/truth; \
 	exit $$status
+
+conformance-all: src/h5fs
+	@$(need_conformance); \
+	H5FS=$(abs_builddir)/src/h5fs $(PYTHON3) $(srcdir)/tests/conformance.py $(CONFORMANCE) $(srcdir)/tests/conformance-exceptions
+
+conformance-memory: src/h5fs
+	@$(need_conformance); \
+	H5FS=$(abs_builddir)/src/h5fs $(PYTHON3) $(srcdir)/tests/memory_corpus.py $(CONFORMANCE)/corpus
 
 conformance-copy: src/h5fs
 	@$(need_conformance); \
