@@ -12,6 +12,7 @@ UNIT_TESTS = \
 	tests/check_group \
 	tests/check_heap \
 	tests/check_layout \
+	tests/check_members \
 	tests/check_name \
 	tests/check_number \
 	tests/check_object \
@@ -65,6 +66,7 @@ FIXTURES = \
 	tests/fixtures/chunk_index.py \
 	tests/fixtures/dataset.py \
 	tests/fixtures/filter_libs.py \
+	tests/fixtures/members.py \
 	tests/fixtures/object.py \
 	tests/fixtures/structured.py \
 	tests/fixtures/value.py \

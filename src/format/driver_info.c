@@ -116,3 +116,18 @@ int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *in
 		return h5_fail(-EUCLEAN, r->address, "driver info message: version %u", version);
 	return decode(r, id, size, info);
 }
+
+/* The specification has the names; libhdf5 shares the addresses out in equal parts. */
+void h5_driver_info_multi_default(struct h5_driver_info *info)
+{
+	static const char names[H5_DRIVER_MEMBERS_MAX][8] = {"%s-s.h5", "%s-b.h5", "%s-r.h5",
+							     "%s-g.h5", "%s-l.h5", "%s-o.h5"};
+
+	memset(info, 0, sizeof *info);
+	info->driver = H5_DRIVER_MULTI;
+	info->members = H5_DRIVER_MEMBERS_MAX;
+	for (unsigned i = 0; i < H5_DRIVER_MEMBERS_MAX; i++) {
+		info->member[i].start = i * ((UINT64_MAX - 1) / H5_DRIVER_MEMBERS_MAX);
+		memcpy(info->member[i].name, names[i], sizeof names[i]);
+	}
+}

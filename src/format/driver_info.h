@@ -34,4 +34,7 @@ struct h5_driver_info {
 int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info);
 int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *info);
 
+/* The multi driver's information where its user asked for nothing special: six members. */
+void h5_driver_info_multi_default(struct h5_driver_info *info);
+
 #endif

@@ -93,37 +93,52 @@ static int read_size(struct h5_file *file)
 	return rc;
 }
 
-/* Puts the pieces of the file together, where it has several. A file that holds all of its addresses has
- * none, whatever it says: the members of a family may have been joined. */
+/* The driver's information is where it tells how to get to: in another member. So it is guessed, read and
+ * compared. */
+static int open_guessed(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
+{
+	const struct h5_superblock *sb = &file->superblock;
+	struct h5_driver_info guess, driver;
+	int rc;
+
+	h5_driver_info_multi_default(&guess);
+	if (sb->extension == H5_UNDEF || sb->extension < guess.member[1].start) {
+		memset(&guess, 0, sizeof guess);
+		guess.driver = H5_DRIVER_FAMILY;
+		guess.member_size = file->seen.size;
+	}
+	rc = h5_members_open(members, &guess, true, &file->io);
+	if (!rc)
+		rc = read_size(file);
+	if (!rc)
+		rc = read_extension(file, extension, &driver);
+	if (!rc && memcmp(&guess, &driver, sizeof driver))
+		rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: not that of these files");
+	return rc;
+}
+
+/* Puts the pieces of the file together, where it has several. */
 static int open_members(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
 {
-	uint64_t size = file->seen.size;
-	bool cut = file->superblock.end != H5_UNDEF && file->superblock.end > size;
+	const struct h5_superblock *sb = &file->superblock;
+	bool cut = sb->end != H5_UNDEF && sb->end > file->seen.size;
+	bool elsewhere = sb->extension != H5_UNDEF && sb->extension >= file->end;
 	struct h5_driver_info driver;
 	int rc = read_extension(file, extension, &driver);
 
-	if (rc == -EUCLEAN && (cut || members->pattern)) {
-		/* What is sought may be in the second member of a family, and the first tells the size of
-		 * all. */
-		rc = h5_members_open_family(members, size, true, &file->io);
-		if (!rc)
-			rc = read_size(file);
-		if (!rc)
-			rc = read_extension(file, extension, &driver);
-		if (!rc && (driver.driver != H5_DRIVER_FAMILY || driver.member_size != size))
-			rc = h5_fail(-EUCLEAN, H5_UNDEF,
-				     "driver information: not that of a family of %llu bytes each",
-				     (unsigned long long)size);
+	if (rc == -EUCLEAN && (cut || elsewhere || members->pattern))
+		return open_guessed(file, members, extension);
+	/* A file that holds all of its addresses is none of a family, whatever it says: its members may have
+	 * been joined. */
+	if (rc || (driver.driver != H5_DRIVER_MULTI && !cut && !members->pattern))
 		return rc;
+	if (driver.driver == H5_DRIVER_NONE) {
+		/* Old families don't tell. */
+		driver.member_size = file->seen.size;
+		rc = h5_members_open(members, &driver, members->pattern, &file->io);
+	} else {
+		rc = h5_members_open(members, &driver, true, &file->io);
 	}
-	if (rc)
-		return rc;
-	if (driver.driver == H5_DRIVER_MULTI)
-		rc = h5_members_open_multi(members, &driver, &file->io);
-	else if (driver.driver == H5_DRIVER_FAMILY && (cut || members->pattern))
-		rc = h5_members_open_family(members, driver.member_size, true, &file->io);
-	else if (cut || members->pattern)
-		rc = h5_members_open_family(members, size, members->pattern, &file->io);
 	return rc ? rc : read_size(file);
 }
 

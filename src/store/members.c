@@ -169,31 +169,21 @@ static bool find_numbering(const struct h5_members *members, struct numbering *n
 	return true;
 }
 
-/* Opens the members from the second on: those that the end of the addresses asks for, and what follows them.
- */
-static int open_family(const struct h5_members *members, const struct numbering *n, uint64_t size,
-		       struct h5_io_member *list, unsigned *count)
+/* Opens the members from the second on that the end of the addresses asks for. */
+static int open_numbers(const struct h5_members *members, const struct numbering *n, uint64_t size,
+			struct h5_io_member *list, unsigned count)
 {
-	uint64_t expected = members->end / size + (members->end % size != 0);
+	int rc = 0;
 
-	if (members->end == H5_UNDEF)
-		expected = 1;
-	if (expected > FAMILY_MAX)
-		return h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", FAMILY_MAX);
-	while (*count < FAMILY_MAX) {
-		struct h5_io_member *m = &list[*count];
-		int rc = open_numbered(members, n, *count, m);
-
-		if (rc && !is_missing(rc))
-			return h5_fail_in(rc, "%s", m->name);
-		if (rc && *count >= expected) {
-			h5_io_members_release(m, 1);
-			break;
-		}
-		m->start = *count * size;
-		++*count;
+	for (unsigned i = 1; i < count && !rc; i++) {
+		list[i].start = i * size;
+		rc = open_numbered(members, n, i, &list[i]);
+		if (is_missing(rc))
+			rc = 0;
+		else if (rc)
+			rc = h5_fail_in(rc, "%s", list[i].name);
 	}
-	return 0;
+	return rc;
 }
 
 /* Whether all members are there, all but the last of that size. */
@@ -213,39 +203,42 @@ static bool is_whole_family(const struct h5_members *members, const struct h5_io
 	return all >= members->end;
 }
 
-int h5_members_open_family(struct h5_members *members, uint64_t size, bool sure, struct h5_io **io)
+static int open_family(struct h5_members *members, uint64_t size, bool sure, struct h5_io **io)
 {
+	uint64_t count = members->end / size + (members->end % size != 0);
 	struct h5_io_member *list;
 	struct numbering n;
-	unsigned count = 1;
 	int rc;
 
+	if (members->end == H5_UNDEF || count < 2)
+		return 0;
 	if (!find_numbering(members, &n)) {
 		if (sure &&
 		    !(members->missing = strdup("all members but this one (its name has no number 0)")))
 			return -ENOMEM;
 		return 0;
 	}
-	list = calloc(FAMILY_MAX, sizeof *list);
+	if (count > FAMILY_MAX)
+		return !sure ? 0
+			     : h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", FAMILY_MAX);
+	list = calloc(count, sizeof *list);
 	if (!list)
 		return -ENOMEM;
-	list[0].name = strdup(base_name(members->path));
-	rc = list[0].name ? open_family(members, &n, size, list, &count) : -ENOMEM;
 	list[0].io = *io;
-	if (!rc && (sure || is_whole_family(members, list, count, size))) {
-		rc = note_missing(members, list, count);
+	list[0].name = strdup(base_name(members->path));
+	rc = list[0].name ? open_numbers(members, &n, size, list, (unsigned)count) : -ENOMEM;
+	if (!rc && (sure || is_whole_family(members, list, (unsigned)count, size))) {
+		rc = note_missing(members, list, (unsigned)count);
 		if (!rc)
-			rc = h5_io_open_members(list, count, io);
+			rc = h5_io_open_members(list, (unsigned)count, io);
 		if (!rc)
 			goto out;
-	} else if (!sure) {
-		rc = 0;
 	}
 	list[0].io = NULL; /* stays the caller's */
-	h5_io_members_release(list, count);
+	h5_io_members_release(list, (unsigned)count);
 out:
 	free(list);
-	return rc;
+	return sure || rc == -ENOMEM ? rc : 0;
 }
 
 /* ---- multi ---- */
@@ -284,7 +277,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-int h5_members_open_multi(struct h5_members *members, const struct h5_driver_info *info, struct h5_io **io)
+static int open_multi(struct h5_members *members, const struct h5_driver_info *info, struct h5_io **io)
 {
 	struct h5_io_member list[H5_DRIVER_MEMBERS_MAX] = {{.io = *io}};
 	const char *name = base_name(members->path);
@@ -323,4 +316,11 @@ int h5_members_open_multi(struct h5_members *members, const struct h5_driver_inf
 		h5_io_members_release(&list[i], 1);
 	}
 	return rc;
+}
+
+int h5_members_open(struct h5_members *members, const struct h5_driver_info *info, bool sure,
+		    struct h5_io **io)
+{
+	return info->driver == H5_DRIVER_MULTI ? open_multi(members, info, io)
+					       : open_family(members, info->member_size, sure, io);
 }

@@ -20,13 +20,14 @@ struct h5_members {
 	char *missing;	 /* set to what is not there, in words; NULL: nothing. The caller's, free() */
 };
 
-/* All at once: *io is the first member and becomes the whole file. Where only that one is there it may stay
- * as it is. A member that cannot be opened is missing; -EWOULDBLOCK where one is locked by a writer.
+/* Opens the members of a family or multi file. *io is the first member and becomes the whole file; on failure
+ * it stays what it is. A member that cannot be opened is missing; -EWOULDBLOCK where one is locked by a
+ * writer.
  *
  * `sure` false: nothing but the file's size hints at a family, so that its members must all be there with
- * just the sizes of a family; else it isn't one. */
-int h5_members_open_family(struct h5_members *members, uint64_t member_size, bool sure, struct h5_io **io);
-int h5_members_open_multi(struct h5_members *members, const struct h5_driver_info *info, struct h5_io **io);
+ * just the sizes of a family; else it isn't one, and *io stays what it is, too. */
+int h5_members_open(struct h5_members *members, const struct h5_driver_info *info, bool sure,
+		    struct h5_io **io);
 
 /* The name of a family's first member, in place of the pattern that the last component of `path` is; to be
  * freed. NULL: it is none, or out of memory. */

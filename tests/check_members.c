@@ -1,0 +1,283 @@
+#include "base/error.h"
+#include "format/driver_info.h"
+#include "io/io.h"
+#include "store/file.h"
+#include "store/file_set.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* ---- several pieces of memory as one ---- */
+
+static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+
+/* 0 to 9: "abcdefghij"; from 10 nothing; from 100 "klm"; from 1000 "nopq". */
+static struct h5_io *open_pieces(void)
+{
+	struct h5_io_member m[4] = {
+		{.start = 0, .name = strdup("one")},
+		{.start = 10, .name = strdup("two")},
+		{.start = 100, .name = strdup("three")},
+		{.start = 1000, .name = strdup("four")},
+	};
+	struct h5_io *io;
+
+	ck_assert_int_eq(h5_io_open_memory(letters, 20, &m[0].io), 0);
+	ck_assert_int_eq(h5_io_open_memory(letters + 10, 3, &m[2].io), 0);
+	ck_assert_int_eq(h5_io_open_memory(letters + 13, 4, &m[3].io), 0);
+	ck_assert_int_eq(h5_io_open_members(m, 4, &io), 0);
+	return io;
+}
+
+START_TEST(pieces_of_memory)
+{
+	struct h5_io *io = open_pieces();
+	struct h5_io_stat st;
+	char buf[16] = "";
+	size_t got;
+
+	ck_assert_int_eq(h5_io_read(io, 8, buf, 2), 0);
+	ck_assert_mem_eq(buf, "ij", 2);
+	ck_assert_int_eq(h5_io_read(io, 8, buf, 3), -EIO);
+	ck_assert_msg(strstr(h5_error_last()->text, "two"), "%s", h5_error_last()->text);
+	ck_assert_int_eq(h5_io_read(io, 10, buf, 1), -EIO);
+	ck_assert_int_eq(h5_io_read(io, 99, buf, 1), -EIO);
+	ck_assert_int_eq(h5_io_read(io, 100, buf, 3), 0);
+	ck_assert_mem_eq(buf, "klm", 3);
+	ck_assert_int_eq(h5_io_read(io, 101, buf, 3), -EUCLEAN);
+	ck_assert_int_eq(h5_io_read_some(io, 101, buf, 3, &got), 0);
+	ck_assert_uint_eq(got, 2);
+	ck_assert_int_eq(h5_io_read_some(io, 500, buf, 3, &got), 0);
+	ck_assert_uint_eq(got, 0);
+	ck_assert_int_eq(h5_io_read(io, 1003, buf, 1), 0);
+	ck_assert_int_eq(buf[0], 'q');
+	ck_assert_int_eq(h5_io_read(io, 1004, buf, 1), -EUCLEAN);
+	ck_assert_int_eq(h5_io_read(io, UINT64_MAX - 3, buf, 16), -EUCLEAN);
+	ck_assert_int_eq(h5_io_stat(io, &st), 0);
+	ck_assert_uint_eq(st.size, 10 + 3 + 4); /* the first one is longer than its range */
+	ck_assert_uint_eq(st.end, 1004);
+	h5_io_close(io);
+}
+END_TEST
+
+/* ---- driver information ---- */
+
+#define U64(v) (v) & 0xff, (v) >> 8 & 0xff, 0, 0, 0, 0, 0, 0
+
+/* It decodes from the block and from the message; nothing shorter does. */
+static void check_driver_info(const char *id, const uint8_t *data, size_t n, struct h5_driver_info *info)
+{
+	uint8_t block[256] = {0, 0, 0, 0, (uint8_t)n}, message[256] = {0};
+	struct h5_reader r;
+
+	memcpy(block + 8, id, 8);
+	memcpy(block + 16, data, n);
+	memcpy(message + 1, id, 8);
+	message[9] = (uint8_t)n;
+	memcpy(message + 11, data, n);
+	for (size_t cut = 1; cut <= 16 + n; cut++) {
+		r = h5_reader_init(block, 16 + n - cut, 0, 8, 8);
+		ck_assert_int_eq(h5_driver_info_block_decode(&r, info), -EUCLEAN);
+	}
+	for (size_t cut = 1; cut <= n && !memcmp(id, "NCSA", 4); cut++) {
+		block[4] = (uint8_t)(n - cut);
+		r = h5_reader_init(block, 16 + n - cut, 0, 8, 8);
+		ck_assert_int_eq(h5_driver_info_block_decode(&r, info), -EUCLEAN);
+	}
+	block[4] = (uint8_t)n;
+	r = h5_reader_init(block, 16 + n, 0, 8, 8);
+	ck_assert_msg(!h5_driver_info_block_decode(&r, info), "%s", h5_error_last()->text);
+	for (size_t cut = 1; cut <= 11 + n; cut++) {
+		r = h5_reader_init(message, 11 + n - cut, 0, 8, 8);
+		ck_assert_int_eq(h5_driver_info_message_decode(&r, info), -EUCLEAN);
+	}
+	block[0] = message[0] = 1;
+	r = h5_reader_init(block, 16 + n, 0, 8, 8);
+	ck_assert_int_eq(h5_driver_info_block_decode(&r, info), -EUCLEAN);
+	r = h5_reader_init(message, 11 + n, 0, 8, 8);
+	ck_assert_int_eq(h5_driver_info_message_decode(&r, info), -EUCLEAN);
+	message[0] = 0;
+	r = h5_reader_init(message, 11 + n, 0, 8, 8);
+	ck_assert_msg(!h5_driver_info_message_decode(&r, info), "%s", h5_error_last()->text);
+}
+
+START_TEST(driver_information)
+{
+	static const uint8_t family[] = {U64(0x1234)};
+	static const uint8_t split[] = {1,	 1,	     3,	      1,   1,	1,   0,	  0,   U64(0),
+					U64(77), U64(0x800), U64(99), '%', 's', '.', 'm', 0,   0,
+					0,	 0,	     'r',     'a', 'w', '-', '%', 's', '.',
+					'h',	 '5',	     0,	      0,   0,	0,   0,	  0,   0};
+	static const uint8_t other[] = {0, 0, 0};
+	struct h5_driver_info info;
+
+	check_driver_info("NCSAfami", family, sizeof family, &info);
+	ck_assert_int_eq(info.driver, H5_DRIVER_FAMILY);
+	ck_assert_uint_eq(info.member_size, 0x1234);
+	check_driver_info("NCSAmult", split, sizeof split, &info);
+	ck_assert_int_eq(info.driver, H5_DRIVER_MULTI);
+	ck_assert_uint_eq(info.members, 2);
+	ck_assert_uint_eq(info.member[0].start, 0);
+	ck_assert_uint_eq(info.member[1].start, 0x800);
+	ck_assert_str_eq(info.member[0].name, "%s.m");
+	ck_assert_str_eq(info.member[1].name, "raw-%s.h5");
+	check_driver_info("whatever", other, sizeof other, &info);
+	ck_assert_int_eq(info.driver, H5_DRIVER_NONE);
+}
+END_TEST
+
+/* ---- files ---- */
+
+static const struct h5_file_set_options options = {
+	.block_cache = 1 << 20, .chunk_cache = 1 << 20, .external = H5_EXTERNAL_NONE, .lock = H5_LOCK_SHARED};
+
+static char *path_of(const char *name)
+{
+	char *path;
+
+	ck_assert_int_gt(asprintf(&path, "%s/members/%s", getenv("H5FS_TEST_DATA"), name), 0);
+	return path;
+}
+
+static FILE *open_data(const char *name)
+{
+	char *path = path_of(name);
+	FILE *f = fopen(path, "rb");
+
+	ck_assert_msg(f, "%s", path);
+	free(path);
+	return f;
+}
+
+/* Each member's bytes are at its addresses, and none follow. Returns the first address after them. */
+static uint64_t check_member(struct h5_file *file, uint64_t start, size_t size, const char *name)
+{
+	FILE *f = open_data(name);
+	uint8_t *expected = malloc(size + 1), *read = malloc(size + 1);
+
+	ck_assert_uint_eq(fread(expected, 1, size + 1, f), size);
+	ck_assert_msg(!h5_file_read(file, start, read, size), "%s: %s", name, h5_error_last()->text);
+	ck_assert_msg(!memcmp(read, expected, size), "%s", name);
+	free(expected);
+	free(read);
+	fclose(f);
+	return start + size;
+}
+
+static void check_addresses(struct h5_file *file, const char *name)
+{
+	unsigned long long start, size, bytes = 0, end = 0;
+	char list[300], member[256];
+	uint8_t two[2];
+	FILE *f;
+
+	snprintf(list, sizeof list, "%s.addresses", name);
+	f = open_data(list);
+	while (fscanf(f, "%llu %llu %255s", &start, &size, member) == 3) {
+		/* Across the border, where there is no gap. */
+		if (end && end == start)
+			ck_assert_int_eq(h5_file_read(file, start - 1, two, 2), 0);
+		else if (end)
+			ck_assert_int_eq(h5_file_read(file, end - 1, two, 2), -EUCLEAN);
+		if (size)
+			end = check_member(file, start, size, member);
+		bytes += size;
+	}
+	fclose(f);
+	ck_assert_uint_gt(bytes, 0);
+	ck_assert_int_eq(h5_file_read(file, end - 1, two, 2), -EUCLEAN);
+	ck_assert_uint_eq(h5_file_size(file), bytes);
+	ck_assert_uint_eq(h5_file_end(file), end);
+}
+
+START_TEST(files_in_several_pieces)
+{
+	char name[256], missing[256], addresses[256];
+	FILE *list = open_data("list");
+	int code, n = 0;
+
+	while (fscanf(list, "%255[^\t]\t%d\t%255[^\t]\t%255s\n", name, &code, missing, addresses) == 4) {
+		char *path = path_of(name);
+		struct h5_file_set *set = NULL;
+		int rc = h5_file_set_open(path, &options, &set);
+
+		ck_assert_msg(rc == -code, "%s: %d: %s", name, rc, h5_error_last()->text);
+		if (!rc) {
+			struct h5_file *file = h5_file_set_root(set);
+			const char *gone = h5_file_missing(file);
+
+			ck_assert_msg(!strcmp(gone ? gone : "-", missing), "%s: %s", name, gone);
+			if (strcmp(addresses, "-"))
+				check_addresses(file, addresses);
+		}
+		h5_file_set_close(set);
+		free(path);
+		n++;
+	}
+	fclose(list);
+	ck_assert_int_gt(n, 30);
+}
+END_TEST
+
+static struct h5_file_set *open_set(const char *name)
+{
+	char *path = path_of(name);
+	struct h5_file_set *set;
+
+	ck_assert_msg(!h5_file_set_open(path, &options, &set), "%s: %s", name, h5_error_last()->text);
+	free(path);
+	return set;
+}
+
+START_TEST(what_is_missing_cannot_be_read)
+{
+	struct h5_file_set *set = open_set("middle_00000.h5");
+	struct h5_file *file = h5_file_set_root(set);
+	uint8_t buf[3000];
+	size_t got;
+
+	ck_assert_int_eq(h5_file_read(file, 0, buf, 1000), 0);
+	ck_assert_int_eq(h5_file_read(file, 0, buf, 1001), -EIO);
+	ck_assert_int_eq(h5_file_read(file, 1500, buf, 1), -EIO);
+	ck_assert_int_eq(h5_file_read_some(file, 1500, buf, 1, &got), -EIO);
+	ck_assert_int_eq(h5_file_read(file, 2000, buf, 1000), 0);
+	h5_file_set_close(set);
+
+	/* Only the last member of a family may be short. */
+	set = open_set("short_00000.h5");
+	file = h5_file_set_root(set);
+	ck_assert_int_eq(h5_file_read(file, 1000, buf, 900), 0);
+	ck_assert_int_eq(h5_file_read(file, 1000, buf, 901), -EUCLEAN);
+	ck_assert_int_eq(h5_file_read(file, 2000, buf, 1000), 0);
+	h5_file_set_close(set);
+}
+END_TEST
+
+START_TEST(members_are_locked)
+{
+	char *first = path_of("family_earliest_1000_00000.h5"),
+	     *last = path_of("family_earliest_1000_00003.h5");
+	struct h5_file_set *set;
+	int fd = open(last, O_RDONLY);
+
+	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+	ck_assert_int_eq(h5_file_set_open(first, &options, &set), -EWOULDBLOCK);
+	ck_assert_msg(strstr(h5_error_last()->text, "_00003.h5"), "%s", h5_error_last()->text);
+	ck_assert_int_eq(flock(fd, LOCK_UN), 0);
+	ck_assert_int_eq(h5_file_set_open(first, &options, &set), 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), -1);
+	ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
+	h5_file_set_close(set);
+	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+	close(fd);
+	free(first);
+	free(last);
+}
+END_TEST
+
+UNIT_MAIN("members", pieces_of_memory, driver_information, files_in_several_pieces,
+	  what_is_missing_cannot_be_read, members_are_locked)
