@@ -32,11 +32,13 @@ MOUNT_TESTS = \
 	tests/mount_errors.py \
 	tests/mount_lazy.py \
 	tests/mount_links.py \
+	tests/mount_members.py \
 	tests/mount_memmap.py \
 	tests/mount_names.py \
 	tests/mount_options.py \
 	tests/mount_paged.py \
 	tests/mount_signals.py \
+	tests/mount_structured.py \
 	tests/mount_worked_example.py
 
 EXTRA_DIST += $(MOUNT_TESTS) \

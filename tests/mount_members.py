@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""Files in several pieces (family, split and multi drivers), mounted by the name of the first."""
+import ctypes
+import errno
+import glob
+import os
+
+import h5py
+import numpy
+
+from mountlib import Mount, MountCase, main, read, refusal, write
+
+
+def fill(f):
+    f["numbers"] = numpy.arange(5000, dtype="<i4")
+    f.create_dataset("group/chunked", data=numpy.arange(700, dtype="<f8"), chunks=(50,), compression="gzip")
+    f["group/words"] = ["one", "two", "three"]
+    f["group"].attrs["text"] = "words"
+    f["group"].attrs["number"] = 7
+    for i in range(50):
+        f[f"group/inner/{i:03d}"] = i
+
+
+def tree(top):
+    """All that the mount shows: names, contents, attributes."""
+    found = {}
+    for folder, _, files in os.walk(top):
+        for path in [folder] + [os.path.join(folder, name) for name in files]:
+            attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+            found[os.path.relpath(path, top)] = attributes, None if os.path.isdir(path) else read(path)
+    return found
+
+
+def tree_but(top, name):
+    """The files of the tree that can be read; for `name`, nothing is tried."""
+    found = {}
+    for folder, _, files in os.walk(top):
+        for path in (os.path.join(folder, file) for file in files):
+            relative = os.path.relpath(path, top)
+            try:
+                if relative != name:
+                    found[relative] = {key: os.getxattr(path, key) for key in os.listxattr(path)}, read(path)
+            except OSError:
+                pass
+    return found
+
+
+class Members(MountCase):
+    def setUp(self):
+        super().setUp()
+        with h5py.File(self.file("plain.h5"), "w") as f:
+            fill(f)
+        with Mount(self.file("plain.h5")) as m:
+            self.expected = tree(m.path)
+        self.assertEqual(len(self.expected), 56)
+
+    def family(self, name="family_%05d.h5", size=3000, **options):
+        with h5py.File(self.file(name), "w", driver="family", memb_size=size, **options) as f:
+            fill(f)
+        self.assertGreater(len(glob.glob(self.file("family*"))), 3)
+        return self.file(name % 0)
+
+    def multi(self, name):
+        fapl = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+        hdf5 = next(line.split()[-1] for line in open("/proc/self/maps") if "libhdf5" in line and "_hl" not in line)
+        nothing = None, None, None, None, 0
+        self.assertGreaterEqual(ctypes.CDLL(hdf5).H5Pset_fapl_multi(ctypes.c_int64(fapl.id), *nothing), 0)
+        with h5py.File(h5py.h5f.create(self.file(name).encode(), fapl=fapl)) as f:
+            fill(f)
+        return self.file(name + "-s.h5")
+
+    def assertShown(self, file, **options):
+        before = {name: (read(name), os.stat(name).st_mtime_ns) for name in glob.glob(self.file("*")) if os.path.isfile(name)}
+        with Mount(file, **options) as m:
+            self.assertEqual(tree(m.path), self.expected)
+            self.assertEqual(m.said(), "")
+        for name, (content, mtime) in before.items():
+            self.assertEqual(read(name), content)
+            self.assertEqual(os.stat(name).st_mtime_ns, mtime)
+
+    def test_family(self):
+        for libver in "earliest", "latest":
+            for size in 100, 10_000:
+                with self.subTest(libver=libver, size=size):
+                    self.assertShown(self.family(size=size, libver=libver))
+                    for name in glob.glob(self.file("family*")):
+                        os.remove(name)
+
+    def test_pattern(self):
+        self.family()
+        self.assertShown(self.file("family_%05d.h5"))
+
+    def test_a_file_whose_name_is_a_pattern(self):
+        os.rename(self.file("plain.h5"), self.file("100%d.h5"))
+        self.assertShown(self.file("100%d.h5"))
+
+    def test_split(self):
+        for libver in "earliest", "latest":
+            with h5py.File(self.file(libver), "w", driver="split", libver=libver) as f:
+                fill(f)
+            self.assertShown(self.file(libver + "-m.h5"))
+
+    def test_multi(self):
+        self.assertShown(self.multi("multi"))
+
+    def test_the_newest_time(self):
+        first = self.family()
+        for name in glob.glob(self.file("family*")):
+            os.utime(name, (10**9, 10**9))
+        os.utime(self.file("family_00002.h5"), (10**9, 10**9 + 5))
+        with Mount(first) as m:
+            self.assertEqual(os.stat(m.at("numbers")).st_mtime, 10**9 + 5)
+
+    def test_whatever_other_files_are_opened(self):
+        first = self.family()
+        for rule in "none", "any":
+            self.assertShown(first, options="external=" + rule)
+
+    def test_a_member_is_missing(self):
+        first = self.family(size=4000)
+        with h5py.File(self.file("family_%05d.h5"), driver="family", memb_size=4000) as f:
+            at = f["numbers"].id.get_offset()
+        gone = (at + 6000) // 4000
+        os.remove(self.file(f"family_{gone:05d}.h5"))
+        with Mount(first) as m:
+            self.assertEqual(m.said().count("\n"), 1)
+            self.assertIn(f"family_{gone:05d}.h5", m.said())
+            shown = tree_but(m.path, "numbers")
+            self.assertErrno(errno.EIO, read, m.at("numbers"))
+            with open(m.at("numbers"), "rb", buffering=0) as f:
+                there = gone * 4000 - at
+                self.assertEqual(f.read(100), self.expected["numbers"][1][:100])
+                self.assertErrno(errno.EIO, os.pread, f.fileno(), 4096, there // 4096 * 4096)
+        self.assertEqual({name: value for name, value in self.expected.items() if name in shown}, shown)
+        self.assertGreater(len(shown), 5)
+
+    def test_the_raw_data_are_missing(self):
+        with h5py.File(self.file("split"), "w", driver="split") as f:
+            fill(f)
+        os.remove(self.file("split-r.h5"))
+        with Mount(self.file("split-m.h5")) as m:
+            self.assertIn("split-r.h5", m.said())
+            self.assertEqual(len(os.listdir(m.at("group", "inner"))), 50)
+            self.assertEqual(os.getxattr(m.at("group"), "user.number"), b"7")
+            with self.assertRaises(OSError):
+                read(m.at("numbers"))
+
+    def test_refused(self):
+        first = self.family()
+        second = self.file("family_00001.h5")
+        status, said = refusal(second)
+        self.assertRegex(said, "not an HDF5 file")
+        content = bytearray(read(first))
+        self.assertEqual(content[104:112], b"NCSAfami")
+        content[112:120] = bytes(8)
+        write(first, content)
+        status, said = refusal(first)
+        self.assertEqual((status, said.count("\n")), (4, 1))
+        self.assertRegex(said, "members of 0 bytes")
+
+    def test_by_an_external_link(self):
+        first = os.path.basename(self.family())
+        os.mkdir(self.file("sub"))
+        for name in glob.glob(self.file("family*")):
+            os.rename(name, self.file("sub", os.path.basename(name)))
+        with h5py.File(self.file("main.h5"), "w") as f:
+            f["link"] = h5py.ExternalLink("sub/" + first, "/")
+        with Mount(self.file("main.h5")) as m:
+            self.assertEqual(tree(m.at("link")), self.expected)
+
+
+if __name__ == "__main__":
+    main()
