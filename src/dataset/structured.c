@@ -207,8 +207,6 @@ int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *
 		return rc;
 	if (filtered)
 		chunk.pipelines = dataset->section_pipelines;
-	for (unsigned i = 0; i < H5_SECTIONS && !filtered; i++)
-		chunk.sections[i].size = chunk.sections[i].stored;
 	rc = read_selection(&chunk, &m, &selection);
 	if (!rc && selection.kind != H5_SELECT_POINTS)
 		rc = mark(&m, &selection);
