@@ -1,5 +1,6 @@
 #include "format/global_heap.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -59,7 +60,7 @@ static int append(struct h5_global_heap_object **objects, unsigned *count,
 /* Object.
  *
  *   size  field
- *      2  index; 0: free space, its size counts the object header too
+ *      2  index; 0: free space, up to the end
  *      2  reference count
  *      4  reserved
  *      L  size of the data
@@ -76,30 +77,22 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 	h5_reader_skip(r, header);
 	while (!rc && *count < INDEXES_MAX && h5_reader_left(r) >= header) {
 		struct h5_global_heap_object object;
-		uint64_t step;
 
 		object.index = h5_read_u16(r);
 		h5_reader_skip(r, 6);
 		object.size = h5_read_length(r);
 		h5_reader_skip(r, header - field);
 		object.offset = h5_reader_at(r);
-		if (object.size > h5_reader_left(r) + (object.index ? 0 : header))
+		if (!object.index || object.size > h5_reader_left(r))
 			break;
-		step = aligned(object.size);
-		if (!object.index) {
-			if (object.size < header)
-				break;
-			step -= header;
-		} else {
-			rc = append(objects, count, object);
-		}
-		if (step > h5_reader_left(r))
-			break;
-		h5_reader_skip(r, step);
+		rc = append(objects, count, object);
+		h5_reader_skip(r, (size_t)h5_min(aligned(object.size), h5_reader_left(r)));
 	}
-	if (rc)
+	if (rc) {
 		free(*objects);
-	else if (*count)
+		*objects = NULL;
+	} else if (*count) {
 		qsort(*objects, *count, sizeof **objects, by_index);
+	}
 	return rc;
 }
