@@ -1,6 +1,16 @@
 dist_man_MANS = doc/h5fs.1
 EXTRA_DIST += doc/architecture.md doc/locking.md
 
+# Which file reads what of the specification.
+EXTRA_DIST += doc/format-coverage.md
+CLEANFILES += doc/format-coverage.md
+doc/format-coverage.md: contrib/spec-coverage $(libh5fs_a_SOURCES)
+	@mkdir -p doc
+	$(AM_V_GEN)$(PYTHON3) $(srcdir)/contrib/spec-coverage >$@.tmp && mv $@.tmp $@
+
+.PHONY: format-coverage
+format-coverage: doc/format-coverage.md
+
 .PHONY: check-doc
 check-doc:
 	mandoc -T lint -W warning $(srcdir)/doc/h5fs.1

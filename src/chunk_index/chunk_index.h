@@ -1,5 +1,5 @@
 /* Chunk indexes: from a chunk's place in the dataset to its place in the file. One implementation a file
- * behind one ops table; specification VII (Appendix C) and IV.A.2.i. */
+ * behind one ops table; specification VII and IV.A.2.i. */
 #ifndef H5_CHUNK_INDEX_CHUNK_INDEX_H
 #define H5_CHUNK_INDEX_CHUNK_INDEX_H
 

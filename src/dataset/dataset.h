@@ -1,6 +1,6 @@
 /* Raw data of a dataset: any range of its bytes, over every layout.
  *
- * The bytes of a dataset are its elements in row-major order, each as stored. */
+ * The bytes of a dataset are its elements in row-major order, each as stored. Specification IV.B. */
 #ifndef H5_DATASET_DATASET_H
 #define H5_DATASET_DATASET_H
 

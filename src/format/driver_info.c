@@ -31,13 +31,15 @@ static int decode_name(struct h5_reader *r, char *name)
 	return 0;
 }
 
-/* Multi driver information, specification II.B. The members come in the order in which the mapping first
- * names them; a kind of data that is mapped to 0 has a member of its own.
+/* Multi driver information, specification II.B; the kinds of data, specification VI. The members come in the
+ * order in which the mapping first names them; a kind of data that is mapped to 0 has a member of its own.
  *
  *   offset  size  field
- *        0     6  member mapping for each kind of data: superblock, B-tree, raw data, global heap, local
- * heap, object header; values 1 to 6 6     2  reserved 8        for each member: its address 8, its end of
- * address 8 for each member: its name, NUL-terminated and filled up to a multiple of 8 bytes */
+ *        0     6  member mapping, 1 to 6 for each kind of data: superblock, B-tree, raw data, global heap,
+ *                 local heap, object header
+ *        6     2  reserved
+ *        8        for each member: its address 8, its end of address 8
+ *                 for each member: its name, NUL-terminated, filled up to a multiple of 8 bytes */
 static int decode_multi(struct h5_reader *r, struct h5_driver_info *info)
 {
 	bool seen[H5_DRIVER_MEMBERS_MAX + 1] = {false};

@@ -1,5 +1,5 @@
-/* Object header prefix and messages, versions 1 and 2, and continuation messages. Specification IV.A.1,
- * IV.A.2.q. */
+/* Object header prefix and messages, versions 1 and 2, and continuation messages. Specification IV.A.1.a,
+ * IV.A.1.b, IV.A.2.q. */
 #ifndef H5_FORMAT_OBJECT_HEADER_H
 #define H5_FORMAT_OBJECT_HEADER_H
 

@@ -1,5 +1,5 @@
 /* Shared messages: the form that stands in place of a message, and the table of the file's shared message
- * heaps. Specification IV.A.2 (Shared Message), IV.A.2.p, III.I. */
+ * heaps. Specification IV.A.2, IV.A.2.p, III.I. */
 #ifndef H5_FORMAT_SHARED_MESSAGE_H
 #define H5_FORMAT_SHARED_MESSAGE_H
 

@@ -1,5 +1,6 @@
 /* Groups: links by name and all of them, from symbol tables, link messages, and dense storage (fractal heap
- * and version 2 B-tree). Specification IV.A.2.c, IV.A.2.g, IV.A.2.r, III.B to III.G. */
+ * and version 2 B-tree). Specification IV.A.2.c, IV.A.2.g, IV.A.2.r, III.B, III.C, III.D,
+ * III.G. */
 #ifndef H5_OBJECT_GROUP_H
 #define H5_OBJECT_GROUP_H
 

@@ -1,5 +1,5 @@
-/* Entries of an old-style group: version 1 B-tree, symbol table nodes, local heap. Specification III.B to
- * III.D. */
+/* Entries of an old-style group: version 1 B-tree, symbol table nodes, local heap. Specification III.B,
+ * III.C, III.D. */
 #ifndef H5_OBJECT_SYMBOL_TABLE_H
 #define H5_OBJECT_SYMBOL_TABLE_H
 

@@ -47,7 +47,8 @@ static int find_superblock(struct h5_io *io, uint64_t size, struct h5_superblock
 	return h5_fail(-EINVAL, H5_UNDEF, "not an HDF5 file (no signature)");
 }
 
-/* Reads the superblock extension (empty where there is none), and what the file says of its driver. */
+/* Reads the superblock extension (specification II.C; empty where there is none), and what the file says of
+ * its driver. */
 static int read_extension(struct h5_file *file, struct h5_header *extension, struct h5_driver_info *driver)
 {
 	const struct h5_superblock *sb = &file->superblock;

@@ -8,7 +8,8 @@
 struct h5_header {
 	struct h5_object_header prefix;
 	unsigned count;
-	struct h5_message *messages; /* all but NIL and continuations, in the order of the chunks */
+	struct h5_message *messages; /* in the order of the chunks; all but continuations and NIL
+					(specification IV.A.2.a) */
 	size_t cost;		     /* bytes of memory, beside this struct */
 	/* the rest is object_header.c's */
 	uint8_t **blocks;
