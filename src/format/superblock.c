@@ -33,8 +33,9 @@ static int check_sizes(const struct h5_superblock *sb, uint64_t position)
  *       18     2  group internal node K
  *       20     4  file consistency flags
  *       24     2  indexed storage internal node K, and 2 reserved: version 1 only
- *                 base address, free space info address, end-of-file address, driver information block
- * address: O each root group symbol table entry: link name offset O, object header address O, ... */
+ *              O  each: base address, free space info address, end-of-file address, driver information
+ *                 block address
+ *                 root group symbol table entry: link name offset L, object header address O, ... */
 static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t position)
 {
 	int rc;
@@ -60,7 +61,7 @@ static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t po
 	h5_read_offset(r); /* free space info */
 	sb->end = h5_read_offset(r);
 	sb->driver_info = h5_read_offset(r);
-	h5_read_offset(r); /* link name offset */
+	h5_read_length(r); /* link name offset */
 	sb->root = h5_read_offset(r);
 	sb->extension = H5_UNDEF;
 	return h5_reader_check(r, "superblock");
@@ -72,8 +73,9 @@ static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t po
  *        9     1  size of offsets O
  *       10     1  size of lengths
  *       11     1  file consistency flags
- *       12        base address, superblock extension address, end-of-file address, root group object header:
- * O each checksum: 4                                                                                    */
+ *       12     O  each: base address, superblock extension address, end-of-file address, root group
+ *                 object header address
+ *              4  checksum                                                                        */
 static int decode_new(struct h5_reader *r, struct h5_superblock *sb, uint64_t position)
 {
 	int rc;

@@ -28,14 +28,14 @@ int h5_symbol_table_decode(struct h5_reader *r, struct h5_symbol_table *table)
  * Entry.
  *
  *   size  field
- *      O  link name offset
+ *      L  link name offset (writers: L, as all offsets in a local heap; the specification: O)
  *      O  object header address
  *      4  cache type
  *      4  reserved
  *     16  scratch pad; of a soft link: 4 bytes, offset of its value */
 int h5_symbol_node_size(struct h5_reader *prefix, size_t *size)
 {
-	size_t entry = 2u * prefix->size_of_offsets + 8 + SCRATCH_PAD;
+	size_t entry = (size_t)prefix->size_of_lengths + prefix->size_of_offsets + 8 + SCRATCH_PAD;
 	uint8_t version;
 
 	if (!h5_read_signature(prefix, "SNOD"))
@@ -64,7 +64,7 @@ int h5_symbol_node_decode(struct h5_reader *r, struct h5_symbol_node **out, size
 	for (unsigned i = 0; i < count; i++) {
 		struct h5_symbol *symbol = &node->symbols[i];
 
-		symbol->name = h5_read_offset(r);
+		symbol->name = h5_read_length(r);
 		symbol->address = h5_read_offset(r);
 		symbol->cache = h5_read_u32(r);
 		h5_reader_skip(r, 4);
