@@ -142,6 +142,57 @@ static void check_pipeline(const uint8_t *data, size_t size, struct h5_pipeline 
 	ck_assert_msg(!decode_pipeline(data, size, p), "%s", h5_error_last()->text);
 }
 
+/* In this order: as the prototype writes it, as RFC version 16 has it. */
+START_TEST(layouts_of_structured_chunks)
+{
+	struct h5_layout l;
+
+	check_layout(BYTES(5, 4, 0, U16(0), 1, 3, 1, 7, 9, 4, 8, 2, 1, 0, 3, 10, U64(4096)), &l);
+	ck_assert(l.class == H5_LAYOUT_STRUCTURED && l.chunked.structured.sparse);
+	ck_assert(!l.chunked.structured.early && l.chunked.structured.offset_size == 8);
+	ck_assert(l.chunked.rank == 2 && l.chunked.dims[0] == 7 && l.chunked.dims[1] == 9);
+	ck_assert(l.chunked.index == H5_INDEX_FIXED_ARRAY && l.chunked.address == 4096);
+	ck_assert(l.chunked.element_size == 4 && l.chunked.unfiltered_edges);
+	check_layout(BYTES(5, 4, 0, U16(1), 0, 2, 1, 7, 4, 5, U32(512), 100, 40, U64(4096), 4, 2, 1, 0), &l);
+	ck_assert(l.chunked.structured.sparse && l.chunked.structured.early);
+	ck_assert(l.chunked.index == H5_INDEX_BTREE2 && l.chunked.address == 4096);
+	ck_assert_uint_eq(l.chunked.structured.offset_size, 4);
+	/* a single chunk of 300 bytes, section 1 at 200 */
+	check_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U16(300), U64(200), U64(4096)),
+		     &l);
+	ck_assert(l.chunked.index == H5_INDEX_SINGLE && l.chunked.single.size == 300);
+	ck_assert(l.chunked.single.metadata[0] == 200 && l.chunked.address == 4096);
+	ck_assert_int_eq(decode_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 1, U16(300), U64(200),
+					     U64(4096), 8, 2, 1, 0),
+				       &l),
+			 0);
+	ck_assert(l.chunked.structured.sparse && l.chunked.structured.early);
+	ck_assert(l.chunked.single.size == 300 && l.chunked.single.metadata[0] == 200);
+	ck_assert_uint_eq(l.chunked.address, 4096);
+	/* the size in eight bytes; cut, it may be taken for one in two */
+	ck_assert_int_eq(decode_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U64(300),
+					     U64(200), U64(4096)),
+				       &l),
+			 0);
+	ck_assert(l.chunked.single.size == 300 && l.chunked.single.metadata[0] == 200);
+	/* sections of variable-length data: nothing but the shape */
+	check_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 3, 3, 0), &l);
+	ck_assert(!l.chunked.structured.sparse && l.chunked.dims[0] == 40 && l.chunked.address == H5_UNDEF);
+	/* version 1 B-tree, implicit index; other properties; chunks of more than 2^64 bytes */
+	ck_assert_int_eq(decode_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 7, 4, 8, 2, 1, 0, 0, U64(4096)), &l),
+			 -EUCLEAN);
+	ck_assert_int_eq(decode_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 7, 4, 2, U64(4096), 8, 2, 1, 0), &l),
+			 -EUCLEAN);
+	ck_assert_int_eq(
+		decode_layout(BYTES(5, 4, 1, U16(0), 0, 2, 1, 7, 4, 8, 2, 1, 0, 3, 10, U64(4096)), &l),
+		-ENOTSUP);
+	ck_assert_int_eq(
+		decode_layout(BYTES(5, 4, 0, U16(0), 0, 2, 8, NOWHERE, U64(4), 8, 2, 1, 0, 3, 10, U64(4096)),
+			      &l),
+		-EUCLEAN);
+}
+END_TEST
+
 START_TEST(pipelines_of_both_versions)
 {
 	struct h5_pipeline p;
@@ -247,5 +298,5 @@ START_TEST(external_file_lists)
 END_TEST
 
 UNIT_MAIN("layout", layouts_of_versions_1_and_2, layouts_of_version_3, layouts_of_versions_4_and_5,
-	  sizes_of_offsets_count, pipelines_of_both_versions, fill_values_of_every_version,
-	  external_file_lists)
+	  layouts_of_structured_chunks, sizes_of_offsets_count, pipelines_of_both_versions,
+	  fill_values_of_every_version, external_file_lists)

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "dataset/layouts.h"
 #include "format/structured_chunk.h"
+#include "store/block.h"
 #include "store/pipeline.h"
 
 #include <stdlib.h>
@@ -138,7 +139,7 @@ static int read_selection(const struct chunk *chunk, const struct marks *m, stru
 	uint8_t *data;
 	int rc;
 
-	if (size > 16 * m->layout->rank * m->elements + SELECTION_OVERHEAD)
+	if (size > h5_min(16 * m->layout->rank * m->elements + SELECTION_OVERHEAD, H5_BLOCK_MAX))
 		return h5_fail(-EUCLEAN, chunk->address, "structured chunk: a selection of %ju bytes",
 			       (uintmax_t)size);
 	rc = read_section(chunk, 0, &data);
