@@ -206,6 +206,25 @@ class Damage(MountCase):
             content[address["group"]] = 99
         self.check(change, errno.EUCLEAN, "group")
 
+    def test_a_listing_shows_what_is_left_and_fails_at_its_end(self):
+        path = self.file("nodes.h5")
+        with h5py.File(path, "w", libver="earliest") as f:
+            for i in range(30):
+                f[f"g/{i:02}"] = i
+        content = bytearray(read(path))
+        nodes = [at for at in range(0, len(content), 8) if content[at:at + 4] == b"SNOD"]
+        content[nodes[1]] ^= 1  # one of the group's symbol table nodes
+        write(path, content)
+        with Mount(path) as m:
+            names = []
+            with self.assertRaises(OSError) as failed:
+                for entry in os.scandir(m.at("g")):
+                    names.append(entry.name)
+            self.assertEqual(failed.exception.errno, errno.EUCLEAN)
+            self.assertTrue(0 < len(names) < 30, names)
+            for name in names:
+                self.assertEqual(read(m.at("g", name)), struct.pack("<q", int(name)))
+
     def test_checksum_of_a_version_2_header(self):
         path = self.file("v2.h5")
         with h5py.File(path, "w", libver="latest") as f:

@@ -157,6 +157,10 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 	h5_buf_init(&names, SIZE_MAX);
 	rc = h5_vfs_listxattr(m->vfs, node_of(m, ino), &names);
+	if (rc == -EUCLEAN && names.size) {
+		h5_log_failure("listxattr", rc);
+		rc = 0;
+	}
 	reply_xattr(req, "listxattr", rc, &names, size);
 	h5_buf_release(&names);
 }
@@ -259,6 +263,8 @@ static int fill_page(struct page *p, off_t offset)
 	}
 	for (size_t i = (size_t)(offset - 2); rc > 0 && i < h5_vfs_dir_count(p->dir); i++)
 		rc = add_entry(p, i);
+	if (rc > 0)
+		rc = h5_vfs_dir_error(p->dir);
 	/* A failure behind entries that are already there shows when the next page begins with it. */
 	return rc < 0 && !p->used ? rc : 0;
 }

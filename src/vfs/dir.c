@@ -87,6 +87,7 @@ struct h5_dir {
 	struct h5_node *node; /* referenced by the kernel as long as the directory is open */
 	struct item *items;
 	size_t count, capacity;
+	int error;		    /* why the listing is not complete, 0: it is */
 	struct h5_dir *prev, *next; /* vfs->lock: in vfs->dirs */
 };
 
@@ -156,6 +157,11 @@ static int read_links(struct h5_dir *dir)
 		return rc;
 	rc = h5_group_iterate(file, group, order, add_item, dir);
 	h5_file_put(file, ref);
+	/* A damaged group shows what is left of it, and then says that this is not all. */
+	if (dir->count && (rc == -EUCLEAN || rc == -ENOTSUP)) {
+		dir->error = rc;
+		rc = 0;
+	}
 	return rc;
 }
 
@@ -200,6 +206,13 @@ void h5_dirs_close(struct h5_vfs *vfs)
 size_t h5_vfs_dir_count(const struct h5_dir *dir)
 {
 	return dir->count;
+}
+
+int h5_vfs_dir_error(const struct h5_dir *dir)
+{
+	return dir->error
+		       ? h5_fail(dir->error, dir->node->address, "damaged group: the listing is not complete")
+		       : 0;
 }
 
 int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat *st)

@@ -60,6 +60,8 @@ int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **dir);
 void h5_vfs_closedir(struct h5_dir *dir);
 size_t h5_vfs_dir_count(const struct h5_dir *dir);
+/* What a reader shall hear behind the last entry: 0, or why there may have been more. */
+int h5_vfs_dir_error(const struct h5_dir *dir);
 /* Name (borrowed), inode number and type of entry i, for a listing without attributes. */
 int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat *st);
 /* The same with all that h5_vfs_lookup() gives. */
@@ -72,7 +74,7 @@ int h5_vfs_read(struct h5_handle *handle, uint64_t offset, void *buf, size_t n, 
 
 /* The value of an extended attribute. -ENODATA: none of that name; -E2BIG: over 64 KiB. */
 int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);
-/* The names, each with its NUL. */
+/* The names, each with its NUL; also where it fails: those that could be read. */
 int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out);
 
 #endif
