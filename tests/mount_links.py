@@ -151,6 +151,24 @@ class SoftLinks(MountCase):
             self.assertFalse(os.path.exists(m.at("ping")))
             self.assertEqual(sorted(os.listdir(m.path)), ["me", "ping", "pong"])
 
+    def test_a_target_longer_than_a_symlink_can_be(self):
+        """It exists nowhere, and its neighbours do."""
+        path = self.file("long.h5")
+        longest = 2047 * "a/" + "b"  # 4095 bytes
+        with h5py.File(path, "w") as f:
+            data(f, "a")
+            f["longest"] = h5py.SoftLink(longest)
+            f["longer"] = h5py.SoftLink(longest + "c")
+            f["outside"] = h5py.ExternalLink("no.h5", longest)
+            data(f, "z")
+        with Mount(path) as m:
+            kinds = {entry.name: entry.is_symlink() for entry in os.scandir(m.path)}
+            self.assertEqual(kinds, {"a": False, "longer": True, "longest": True, "outside": True, "z": False})
+            self.assertEqual(os.readlink(m.at("longest")), longest)
+            for name in ("longer", "outside"):
+                self.assertEqual(os.readlink(m.at(name)), "toolong:")
+                self.assertFalse(os.path.exists(m.at(name)))
+
 
 class ExternalLinks(MountCase):
     """in/main.h5 is mounted; in/sub/other.h5 lies beneath, out.h5 outside."""

@@ -15,14 +15,23 @@ void h5_place_release(struct h5_place *place)
 	place->target = NULL;
 }
 
+/* Takes the target over. One that is longer than a symlink can be becomes a target that exists nowhere. */
 static int symlink_to(struct h5_place *place, struct h5_buf *target)
 {
+	int rc;
+
 	if (!target->err && !target->size)
 		h5_buf_byte(target, '.');
 	h5_buf_byte(target, 0);
-	if (target->err) {
+	if (target->err == -E2BIG) {
 		h5_buf_release(target);
-		return target->err == -E2BIG ? -ENAMETOOLONG : target->err;
+		h5_buf_init(target, PATH_MAX);
+		h5_buf_add(target, "toolong:", sizeof "toolong:");
+	}
+	rc = target->err;
+	if (rc) {
+		h5_buf_release(target);
+		return rc;
 	}
 	*place = (struct h5_place){.kind = H5_NODE_SYMLINK, .address = H5_UNDEF, .target = target->data};
 	return 0;
