@@ -4,6 +4,7 @@ import ctypes
 import errno
 import glob
 import os
+import resource
 
 import h5py
 import numpy
@@ -12,7 +13,7 @@ from mountlib import Mount, MountCase, main, read, refusal, write
 
 
 def fill(f):
-    f["numbers"] = numpy.arange(5000, dtype="<i4")
+    f["numbers"] = numpy.arange(25_000, dtype="<i4")
     f.create_dataset("group/chunked", data=numpy.arange(700, dtype="<f8"), chunks=(50,), compression="gzip")
     f["group/words"] = ["one", "two", "three"]
     f["group"].attrs["text"] = "words"
@@ -80,11 +81,22 @@ class Members(MountCase):
 
     def test_family(self):
         for libver in "earliest", "latest":
-            for size in 100, 10_000:
+            for size in 300, 10_000:
                 with self.subTest(libver=libver, size=size):
                     self.assertShown(self.family(size=size, libver=libver))
                     for name in glob.glob(self.file("family*")):
                         os.remove(name)
+
+    def test_more_members_than_descriptors(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 4000:
+            self.skipTest(f"no more than {hard} descriptors")
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4000, hard))
+        first = self.family(size=100)
+        self.assertGreater(len(os.listdir(self.folder)), 1050)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+        self.assertShown(first)
 
     def test_pattern(self):
         self.family()

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,10 @@ enum {
 	EXIT_MOUNT = 7,	      /* the mount point, or FUSE */
 };
 
-enum { LONG = 365 * 24 * 3600 }; /* seconds */
+enum {
+	LONG = 365 * 24 * 3600, /* seconds */
+	THREADS = 64,		/* that serve requests; they are made as they are needed */
+};
 
 static int status_of(int code)
 {
@@ -102,6 +106,8 @@ static int serve(struct fuse_session *session, const struct h5_options *o)
 	config = fuse_loop_cfg_create();
 	if (!config)
 		return -ENOMEM;
+	/* Some may wait long for one another; that they are interrupted comes as a request too. */
+	fuse_loop_cfg_set_max_threads(config, THREADS);
 	rc = fuse_session_loop_mt(session, config);
 	fuse_loop_cfg_destroy(config);
 	return rc;
@@ -125,6 +131,7 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o)
 	session = fuse_session_new(&o->args, &h5_operations, sizeof h5_operations, m);
 	if (!session)
 		return rc;
+	m->session = session;
 	if (fuse_set_signal_handlers(session))
 		goto destroy;
 	if (fuse_session_mount(session, o->mountpoint)) {
@@ -146,6 +153,17 @@ destroy:
 	return rc;
 }
 
+/* Each member of a family takes a descriptor, and so does each file that a link leads to. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static int run(struct h5_options *o)
 {
 	struct h5_file_set *set = NULL;
@@ -155,6 +173,7 @@ static int run(struct h5_options *o)
 	if (rc)
 		return rc;
 	m.timeout = m.locked ? LONG : 0;
+	allow_many_files();
 	code = h5_file_set_open(o->file, &o->set, &set);
 	if (!code)
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);

@@ -1,6 +1,7 @@
 #include "store/members.h"
 
 #include "base/error.h"
+#include "format/superblock.h"
 #include "store/file_set_private.h"
 
 #include <ctype.h>
@@ -186,7 +187,16 @@ static int open_numbers(const struct h5_members *members, const struct numbering
 	return rc;
 }
 
-/* Whether all members are there, all but the last of that size. */
+static bool has_signature(struct h5_io *io)
+{
+	char begin[sizeof H5_SIGNATURE - 1];
+	size_t got;
+
+	return !h5_io_read_some(io, 0, begin, sizeof begin, &got) && got == sizeof begin &&
+	       !memcmp(begin, H5_SIGNATURE, sizeof begin);
+}
+
+/* Whether all members are there, all but the last of that size, and none a file of its own. */
 static bool is_whole_family(const struct h5_members *members, const struct h5_io_member *list, unsigned count,
 			    uint64_t size)
 {
@@ -196,7 +206,7 @@ static bool is_whole_family(const struct h5_members *members, const struct h5_io
 		struct h5_io_stat st;
 
 		if (!list[i].io || h5_io_stat(list[i].io, &st) || st.size > size ||
-		    (i + 1 < count && st.size < size))
+		    (i + 1 < count && st.size < size) || (i && has_signature(list[i].io)))
 			return false;
 		all += st.size;
 	}
