@@ -1,6 +1,7 @@
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "base/lru.h"
 #include "base/reader.h"
@@ -265,7 +266,67 @@ START_TEST(lru_loads_once)
 }
 END_TEST
 
+static bool never_wanted(void *arg)
+{
+	++*(unsigned *)arg;
+	return true;
+}
+
+static void *wait_unwanted(void *arg)
+{
+	const struct reader_thread *t = arg;
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+	unsigned asked = 0;
+
+	h5_interrupt_begin(never_wanted, &asked);
+	ck_assert_int_eq(h5_lru_get(t->lru, &key, load, t->loader, &e), -EINTR);
+	ck_assert_ptr_null(e);
+	ck_assert_uint_ge(asked, 1);
+	return NULL;
+}
+
+static int load_meanwhile(void *arg, void **value, size_t *cost)
+{
+	struct reader_thread *t = arg;
+	pthread_t waiting;
+
+	pthread_create(&waiting, NULL, wait_unwanted, t);
+	pthread_join(waiting, NULL);
+	return load(t->loader, value, cost);
+}
+
+/* The wait for another thread's load ends where nobody wants the result; the load goes on. */
+START_TEST(lru_waits_only_while_it_is_wanted)
+{
+	struct loader l = {0};
+	struct reader_thread t = {.loader = &l};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+
+	ck_assert_int_eq(h5_lru_open(3500, &t.lru), 0);
+	ck_assert_int_eq(h5_lru_get(t.lru, &key, load_meanwhile, &t, &e), 0);
+	ck_assert_uint_eq(l.calls, 1);
+	h5_lru_put(t.lru, e);
+	h5_lru_close(t.lru);
+}
+END_TEST
+
+START_TEST(nothing_is_interrupted_in_its_first_second)
+{
+	unsigned asked = 0;
+
+	ck_assert_int_eq(h5_interrupt_check(), 0);
+	h5_interrupt_begin(never_wanted, &asked);
+	ck_assert_int_eq(h5_interrupt_check(), 0);
+	ck_assert_uint_eq(asked, 1);
+	h5_interrupt_begin(NULL, NULL);
+	ck_assert_int_eq(h5_interrupt_check(), 0);
+	ck_assert_uint_eq(asked, 1);
+}
+END_TEST
+
 UNIT_MAIN("base", lookup3_known_values, reader_is_bounded_and_sticky, reader_verifies_checksums,
 	  products_are_checked, buf_stops_at_its_limit, lru_keeps_the_latest_within_its_budget,
 	  lru_keeps_a_value_over_its_budget, lru_does_not_cache_failures, lru_values_may_hold_references,
-	  lru_loads_once)
+	  lru_loads_once, lru_waits_only_while_it_is_wanted, nothing_is_interrupted_in_its_first_second)

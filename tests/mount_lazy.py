@@ -2,6 +2,7 @@
 """What listing and stat may cost: they touch neither elements nor chunk indexes that they do not need."""
 import errno
 import os
+import signal
 import struct
 import subprocess
 
@@ -73,6 +74,36 @@ class Lazy(MountCase):
             self.assertEqual(struct.unpack("<i", os.pread(f.fileno(), 4, 4 * 9_999_500)), (500,))
             self.assertLess(bytes_read(m.daemon) - begin, 4 << 20)
             self.assertEqual(struct.unpack("<3i", os.pread(f.fileno(), 12, 0)), (42, 3, 3))
+
+    def test_work_that_nobody_waits_for_ends(self):
+        """The text of 2^40 strings that nobody has written would take hours to measure."""
+        path = self.file("endless.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
+            f["e"] = 1
+        with Mount(path) as m:
+            self.assertEqual({entry.name: entry.is_file() for entry in os.scandir(m.path)}, {"d": True, "e": True})
+            # More of them than libfuse has threads by default: one must stay to hear of the interrupts.
+            waiting = [subprocess.Popen(["stat", m.at("d")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(12)]
+            for i, process in enumerate(waiting):
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    process.wait(0.2 if i else 2)
+                process.send_signal(signal.SIGINT)
+            for process in waiting:
+                self.assertEqual(process.wait(20), -signal.SIGINT)
+            self.assertEqual(os.stat(m.at("e")).st_size, 8)
+
+    def test_unmounting_waits_for_no_work(self):
+        path = self.file("endless.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
+        with Mount(path) as m:
+            waiting = subprocess.Popen(["stat", m.at("d")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                waiting.wait(2)
+            os.kill(m.daemon, signal.SIGTERM)
+            self.assertEqual(m.wait(), 0)
+            self.assertEqual(waiting.wait(20), 1)
 
 
 if __name__ == "__main__":

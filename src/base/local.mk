@@ -4,6 +4,8 @@ libh5fs_a_SOURCES += \
 	src/base/checked.h \
 	src/base/error.c \
 	src/base/error.h \
+	src/base/interrupt.c \
+	src/base/interrupt.h \
 	src/base/lookup3.c \
 	src/base/lookup3.h \
 	src/base/lru.c \

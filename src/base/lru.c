@@ -1,10 +1,12 @@
 #include "base/lru.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -32,11 +34,15 @@ struct h5_lru {
 int h5_lru_open(size_t budget, struct h5_lru **out)
 {
 	struct h5_lru *lru = calloc(1, sizeof *lru);
+	pthread_condattr_t attributes;
 
 	if (!lru)
 		return -ENOMEM;
 	pthread_mutex_init(&lru->lock, NULL);
-	pthread_cond_init(&lru->loaded, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&lru->loaded, &attributes);
+	pthread_condattr_destroy(&attributes);
 	lru->budget = budget;
 	*out = lru;
 	return 0;
@@ -137,6 +143,17 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 	return rc;
 }
 
+/* Waits until some load has ended, or it is time to ask whether the wait still makes sense. */
+static int wait_for_load(struct h5_lru *lru)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	pthread_cond_timedwait(&lru->loaded, &lru->lock, &until);
+	return h5_interrupt_check();
+}
+
 int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry)
 {
@@ -144,9 +161,11 @@ int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 	int rc = 0;
 
 	pthread_mutex_lock(&lru->lock);
-	while ((e = find(lru, key)) && e->loading)
-		pthread_cond_wait(&lru->loaded, &lru->lock);
-	if (e) {
+	while ((e = find(lru, key)) && e->loading && !rc)
+		rc = wait_for_load(lru);
+	if (rc) {
+		e = NULL;
+	} else if (e) {
 		lru->stats.hits++;
 		if (!e->references++)
 			DL_DELETE(lru->idle, e);

@@ -1,9 +1,9 @@
 /* LRU cache of decoded things with a byte budget; one mechanism for index blocks and for chunks.
  *
  * A value is immutable and reference-counted. A miss loads outside the lock, behind an in-flight marker:
- * whoever asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. Values
- * in use may take the cache over its budget; they are evicted, least recently used first, once they are put
- * back.
+ * whoever asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. A wait
+ * ends with -EINTR by h5_interrupt_check(). Values in use may take the cache over its budget; they are
+ * evicted, least recently used first, once they are put back.
  *
  * A loader may itself get other keys; the order of kinds in doc/locking.md keeps such chains free of cycles.
  */

@@ -3,6 +3,7 @@
 #define H5_CHUNK_INDEX_PRIVATE_H
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "chunk_index/chunk_index.h"
 #include "format/extensible_array.h"
 #include "format/fixed_array.h"
@@ -83,7 +84,7 @@ static inline int h5_chunk_index_spend(const struct h5_chunk_index *index, uint6
 		return h5_fail(-EUCLEAN, index->layout.address,
 			       "chunk index: more blocks than the file can hold");
 	*left -= bytes;
-	return 0;
+	return h5_interrupt_check();
 }
 
 static inline struct h5_chunk h5_chunk_absent(void)

@@ -6,6 +6,7 @@
  * as one more dimension, so that a range may begin and end inside of one. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "dataset/layouts.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
@@ -338,7 +339,7 @@ static int add_stored(void *arg, const struct h5_chunk *chunk)
 
 	if (!h5_add(*bytes, chunk->size, bytes))
 		return h5_fail(-EUCLEAN, chunk->address, "chunks: more than 2^64 bytes are stored");
-	return 0;
+	return h5_interrupt_check();
 }
 
 static int chunked_storage(const struct h5_dataset *dataset, uint64_t *bytes)

@@ -1,6 +1,7 @@
 #include "fuse/operations.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "fuse/log.h"
 
 #include <stdlib.h>
@@ -8,11 +9,20 @@
 
 /* ---- frames ---- */
 
+/* Nobody waits for the answer any more: until the request is replied to, `arg` is it. */
+static bool is_unwanted(void *arg)
+{
+	const struct h5_mount *m = fuse_req_userdata(arg);
+
+	return fuse_req_interrupted(arg) || fuse_session_exited(m->session);
+}
+
 static struct h5_mount *begin(fuse_req_t req)
 {
 	struct h5_mount *m = fuse_req_userdata(req);
 
 	h5_error_clear();
+	h5_interrupt_begin(is_unwanted, req);
 	if (!m->locked)
 		h5_vfs_refresh(m->vfs);
 	return m;

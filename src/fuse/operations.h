@@ -7,6 +7,7 @@
 /* What every request gets as its userdata. */
 struct h5_mount {
 	struct h5_vfs *vfs;
+	struct fuse_session *session;
 	/* Seconds that the kernel may keep names and attributes: long while the lock holds writers off, else
 	 * 0. */
 	double timeout;

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "object/global_heap.h"
 
 #include <string.h>
@@ -85,7 +86,9 @@ static int vlen_open(struct h5_file *file, const struct h5_datatype *t, const ui
 	*count = 0;
 	if (rc || !v.count)
 		return rc;
-	rc = h5_global_heap_get(file, v.address, v.index, ref, data, &size);
+	rc = h5_interrupt_check();
+	if (!rc)
+		rc = h5_global_heap_get(file, v.address, v.index, ref, data, &size);
 	if (rc)
 		return rc;
 	if (!h5_mul(v.count, t->vlen.is_string ? 1 : t->vlen.base->size, &bytes) || bytes > size) {

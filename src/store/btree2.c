@@ -1,6 +1,7 @@
 #include "store/btree2.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "format/btree2.h"
 #include "store/block.h"
 
@@ -127,8 +128,11 @@ static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t
 {
 	const struct node_shape shape = {s->header, level, records};
 	const struct h5_btree2_node *node;
-	int rc = h5_file_block(s->tree->file, &btree2_node, address, s->tree->address, &shape, ref);
+	int rc = h5_interrupt_check();
 
+	*ref = NULL;
+	if (!rc)
+		rc = h5_file_block(s->tree->file, &btree2_node, address, s->tree->address, &shape, ref);
 	if (rc)
 		return rc;
 	node = h5_lru_value(*ref);

@@ -5,6 +5,7 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "vfs/name.h"
 
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static int visit_group(struct h5_file *file, struct walk *w)
 			rc = h5_group_iterate(file, object, H5_LINKS_BY_NAME, visit, w);
 		h5_file_put(file, ref);
 	}
-	return rc == -ENOMEM ? rc : 0;
+	return rc == -ENOMEM || rc == -EINTR ? rc : 0;
 }
 
 void h5_paths_free(struct h5_path_map *map)
@@ -97,7 +98,9 @@ static int make_map(struct h5_file *file, struct h5_path_map **out)
 
 	for (struct known *k = queue; k && !rc; k = k->next) {
 		w.at = k;
-		rc = visit_group(file, &w);
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = visit_group(file, &w);
 	}
 	if (rc) {
 		h5_paths_free(map);

@@ -7,6 +7,7 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +68,12 @@ static int cursor_next(struct cursor *c, const uint8_t **data)
 
 	if (c->element >= c->slab_first + c->slab_count) {
 		uint64_t left = c->dataset->space.elements - c->element;
-		int rc;
+		int rc = h5_interrupt_check();
 
+		if (rc)
+			return rc;
+		if (!left)
+			return h5_fail(-EUCLEAN, c->dataset->address, "the text has changed");
 		c->slab_first = c->element;
 		c->slab_count = left < c->slab_capacity ? left : c->slab_capacity;
 		rc = h5_dataset_read(c->dataset, c->element * size, c->slab, (size_t)c->slab_count * size);
@@ -90,9 +95,11 @@ static int make_line(struct cursor *c, const uint8_t *data)
 {
 	const struct h5_datatype *type = c->dataset->type;
 	struct h5_value_context context = h5_paths_context(&c->source);
-	int rc;
+	int rc = h5_interrupt_check();
 
 	c->line.size = 0;
+	if (rc)
+		return rc;
 	rc = is_lines(c) ? h5_value_vlen_string(context.file, type, data, &c->line)
 			 : h5_value_json(&context, type, data, &c->line);
 	h5_buf_byte(&c->line, '\n');
