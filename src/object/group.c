@@ -279,6 +279,8 @@ struct listing {
 
 static int add_link(struct listing *l, const struct h5_link *link)
 {
+	int rc;
+
 	if (l->count == l->capacity) {
 		size_t more = l->capacity ? 2 * l->capacity : 16;
 		struct item *items = realloc(l->items, more * sizeof *items);
@@ -292,7 +294,9 @@ static int add_link(struct listing *l, const struct h5_link *link)
 	if (l->bytes > l->limit)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "group: more names than a file can hold");
 	l->items[l->count].position = l->count;
-	return copy_link(link, &l->items[l->count++].link);
+	rc = copy_link(link, &l->items[l->count].link);
+	l->count += !rc;
+	return rc;
 }
 
 static int list_symbol(void *arg, const struct h5_symbol *symbol)
