@@ -37,6 +37,7 @@ MOUNT_TESTS = \
 	tests/mount_names.py \
 	tests/mount_options.py \
 	tests/mount_paged.py \
+	tests/mount_properties.py \
 	tests/mount_signals.py \
 	tests/mount_structured.py \
 	tests/mount_worked_example.py

@@ -8,6 +8,7 @@
 #include "base/interrupt.h"
 #include "vfs/name.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,20 +111,26 @@ static int make_map(struct h5_file *file, struct h5_path_map **out)
 	return 0;
 }
 
-static void add_path(const struct known *k, struct h5_buf *path)
+/* Names of a path that can be opened: each has a byte and a slash at least. */
+enum { NAMES_MAX = PATH_MAX / 2 };
+
+/* -ENOENT: no path that can be opened leads there. */
+static int add_path(const struct known *k, struct h5_buf *path)
 {
-	const struct known *chain[256];
+	const struct known *chain[NAMES_MAX];
 	unsigned n = 0;
 
-	/* Paths are no longer than 256 names: longer ones could not be opened. */
-	for (; k->parent && n < 256; k = k->parent)
+	for (; k->parent && n < NAMES_MAX; k = k->parent)
 		chain[n++] = k;
+	if (k->parent)
+		return -ENOENT;
 	if (!n)
 		h5_buf_byte(path, '/');
 	while (n) {
 		h5_buf_byte(path, '/');
 		h5_buf_text(path, chain[--n]->name);
 	}
+	return 0;
 }
 
 int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct h5_buf *path)
@@ -139,10 +146,7 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 		rc = make_map(file, &vfs->map);
 	if (!rc) {
 		HASH_FIND(hh, vfs->map->table, &address, sizeof address, k);
-		if (k)
-			add_path(k, path);
-		else
-			rc = -ENOENT;
+		rc = k ? add_path(k, path) : -ENOENT;
 	}
 	pthread_mutex_unlock(&vfs->map_lock);
 	return rc;

@@ -248,24 +248,28 @@ enum { PROPERTIES = sizeof properties / sizeof *properties };
 
 static int get_info(const struct subject *s, struct h5_buf *out)
 {
-	struct h5_buf value;
-	const char *comma = "";
+	struct h5_buf value, pair;
 
-	h5_buf_init(&value, out->limit);
 	h5_buf_byte(out, '{');
 	for (unsigned i = 0; i < PROPERTIES; i++) {
-		value.size = 0;
-		if (!properties[i].in_info || properties[i].get(s, &value))
+		if (!properties[i].in_info)
 			continue;
-		h5_buf_printf(out, "%s\"%s\":", comma, properties[i].name);
-		comma = ",";
-		if (properties[i].is_number)
-			h5_buf_add(out, value.data, value.size);
-		else
-			h5_json_string(out, value.data, value.size);
+		h5_buf_init(&value, out->limit);
+		/* One that leaves no room for the end is left out. */
+		h5_buf_init(&pair, out->limit - out->size - 1);
+		h5_buf_printf(&pair, "%s\"%s\":", out->size > 1 ? "," : "", properties[i].name);
+		if (!properties[i].get(s, &value) && !value.err) {
+			if (properties[i].is_number)
+				h5_buf_add(&pair, value.data, value.size);
+			else
+				h5_json_string(&pair, value.data, value.size);
+			if (!pair.err)
+				h5_buf_add(out, pair.data, pair.size);
+		}
+		h5_buf_release(&pair);
+		h5_buf_release(&value);
 	}
 	h5_buf_byte(out, '}');
-	h5_buf_release(&value);
 	return 0;
 }
 

@@ -107,7 +107,7 @@ static int stat_node(struct h5_vfs *vfs, const struct h5_node *node, bool with_t
 		break;
 	}
 	if (object && S_ISREG(st->st_mode))
-		st->st_nlink = object->references;
+		st->st_nlink = object->references ? object->references : 1; /* a name leads here */
 	h5_file_put(node->file, ref);
 	return rc;
 }

@@ -37,7 +37,7 @@ static int add_value(struct h5_vfs *vfs, struct h5_file *file, const struct h5_a
 }
 
 struct cut_search {
-	const char *name; /* with its prefix, as xattr */
+	const char *name; /* as in the list, but without its prefix */
 	char *found;	  /* owned: the attribute's name */
 };
 
@@ -47,20 +47,20 @@ static int compare_cut(void *arg, const struct h5_attribute *a)
 	char name[H5_NAME_MAX + 1];
 
 	h5_name_of_attribute(a->name, name);
-	if (strcmp(name, s->name))
+	if (strcmp(name + strlen(USER), s->name))
 		return 0;
 	s->found = strdup(a->name);
 	return s->found ? 1 : -ENOMEM;
 }
 
-/* The attribute of an xattr name `user.NAME`, which may be a cut one. */
-static int find_attribute(struct h5_file *file, const struct h5_object *object, const char *xattr,
-			  const char *name, struct h5_attribute *a)
+/* The attribute NAME that is listed as `user.NAME`, which may be a cut one. */
+static int find_attribute(struct h5_file *file, const struct h5_object *object, const char *name,
+			  struct h5_attribute *a)
 {
-	struct cut_search search = {.name = xattr};
+	struct cut_search search = {.name = name};
 	int rc = h5_attribute_lookup(file, object, name, a);
 
-	if (rc != -ENODATA || !h5_name_is_cut(xattr))
+	if (rc != -ENODATA || !h5_name_is_cut(name))
 		return rc;
 	rc = h5_attribute_iterate(file, object, compare_cut, &search);
 	if (rc == 1)
@@ -73,8 +73,8 @@ static int find_attribute(struct h5_file *file, const struct h5_object *object, 
 
 enum form { FORM_VALUE, FORM_RAW, FORM_TYPE };
 
-static int get_attribute(struct h5_vfs *vfs, struct h5_node *node, const char *xattr, const char *name,
-			 enum form form, struct h5_buf *out)
+static int get_attribute(struct h5_vfs *vfs, struct h5_node *node, const char *name, enum form form,
+			 struct h5_buf *out)
 {
 	struct h5_attribute a = {0};
 	const struct h5_object *object;
@@ -83,7 +83,7 @@ static int get_attribute(struct h5_vfs *vfs, struct h5_node *node, const char *x
 
 	if (rc)
 		return rc;
-	rc = find_attribute(node->file, object, xattr, name, &a);
+	rc = find_attribute(node->file, object, name, &a);
 	if (!rc && form == FORM_TYPE && a.type)
 		h5_datatype_numpy_shaped(a.type, &a.space, out);
 	else if (!rc)
@@ -99,12 +99,12 @@ int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, 
 		return -ENODATA;
 	out->limit = VALUE_MAX;
 	if (!strncmp(name, USER, strlen(USER)))
-		return get_attribute(vfs, node, name, name + strlen(USER),
+		return get_attribute(vfs, node, name + strlen(USER),
 				     vfs->options.raw_attributes ? FORM_RAW : FORM_VALUE, out);
 	if (!strncmp(name, RAW, strlen(RAW)))
-		return get_attribute(vfs, node, name, name + strlen(RAW), FORM_RAW, out);
+		return get_attribute(vfs, node, name + strlen(RAW), FORM_RAW, out);
 	if (!strncmp(name, TYPE, strlen(TYPE)))
-		return get_attribute(vfs, node, name, name + strlen(TYPE), FORM_TYPE, out);
+		return get_attribute(vfs, node, name + strlen(TYPE), FORM_TYPE, out);
 	if (!strncmp(name, OWN, strlen(OWN)))
 		return h5_property_get(vfs, node, name + strlen(OWN), out);
 	return -ENODATA;

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""Extended attributes at their limits: long names, values that fill them, references to what lies deep."""
+import errno
+import json
+import os
+import struct
+
+import h5py
+import numpy
+
+from mountlib import Mount, MountCase, main, read, write
+
+
+class Properties(MountCase):
+    def test_info_without_what_does_not_fit(self):
+        """A type whose text is over 64 KiB, and one whose two texts together are."""
+        path = self.file("wide.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, members in (("wide", 1700), ("half", 900)):
+                f.create_dataset(name, (2,), numpy.dtype([(f"member {i:014}", "<i4") for i in range(members)]))
+        with Mount(path) as m:
+            info = {name: json.loads(os.getxattr(m.at(name), "h5fs.info")) for name in ("wide", "half")}
+            for name, there in info.items():
+                with self.subTest(name=name):
+                    self.assertEqual(there["class"], "dataset")
+                    self.assertEqual(there["shape"], "2")
+                    self.assertEqual(there["format"], "raw")
+                    self.assertEqual(str(there["address"]), os.getxattr(m.at(name), "h5fs.address").decode())
+            self.assertErrno(errno.E2BIG, os.getxattr, m.at("wide"), "h5fs.type")
+            self.assertNotIn("type", info["wide"])
+            self.assertEqual(info["half"]["dtype"], os.getxattr(m.at("half"), "h5fs.dtype").decode())
+
+    def test_type_and_bytes_of_an_attribute_with_a_long_name(self):
+        path = self.file("long.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.attrs.create("n" * 300, 7, dtype="<i4")
+            f.attrs.create("n" * 240, 8, dtype=">i4")
+        with Mount(path) as m:
+            short, long = sorted((name.partition(".")[2] for name in os.listxattr(m.path)), key=lambda name: "%~" in name)
+            for name, value, dtype, stored in ((short, b"8", b">i4", ">i"), (long, b"7", b"<i4", "<i")):
+                self.assertEqual(os.getxattr(m.path, f"user.{name}"), value)
+                self.assertEqual(os.getxattr(m.path, f"h5fs.type.{name}"), dtype)
+                self.assertEqual(os.getxattr(m.path, f"h5fs.raw.{name}"), struct.pack(stored, int(value)))
+            self.assertErrno(errno.ENODATA, os.getxattr, m.path, f"user.{long[:-1]}g")
+
+    def test_references_to_what_lies_deep(self):
+        """What a path can lead to is shown; what none can is null."""
+        path = self.file("deep.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            group = f
+            for depth in range(1, 2101):
+                group = group.create_group("d")
+                if depth in (300, 2040, 2100):
+                    f.attrs[f"{depth}"] = group.ref
+        with Mount(path) as m:
+            self.assertEqual(os.getxattr(m.path, "user.300").decode(), "/d" * 300)
+            self.assertEqual(os.getxattr(m.path, "user.2040").decode(), "/d" * 2040)
+            self.assertEqual(os.getxattr(m.path, "user.2100").decode(), "null")
+
+    def test_an_object_that_counts_no_links(self):
+        """Its reference count is damaged; that a name leads to it is a link."""
+        path = self.file("count.h5")
+        with h5py.File(path, "w", libver="earliest") as f:
+            f["d"] = [1, 2]
+            address = h5py.h5o.get_info(f["d"].id).addr
+        content = bytearray(read(path))
+        self.assertEqual(struct.unpack_from("<BxHI", content, address)[::2], (1, 1))  # version, references
+        struct.pack_into("<I", content, address + 4, 0)
+        write(path, content)
+        with Mount(path) as m:
+            self.assertEqual(os.stat(m.at("d")).st_nlink, 1)
+            self.assertEqual(len(read(m.at("d"))), 16)
+
+
+if __name__ == "__main__":
+    main()
