@@ -86,7 +86,8 @@ static void warn(const struct h5_options *o, struct h5_file *file)
 	const char *missing = h5_file_missing(file);
 	uint64_t end = sb->base + h5_file_end(file);
 
-	if (sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR))
+	/* In older versions the flags mean nothing: libhdf5 1.6 left them set. */
+	if (sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR))
 		h5_log("%s: marked as open for writing: a program writes it without a lock, or has crashed",
 		       o->file);
 	if (missing)
