@@ -11,4 +11,6 @@ libh5fs_a_SOURCES += \
 	src/base/lru.c \
 	src/base/lru.h \
 	src/base/reader.c \
-	src/base/reader.h
+	src/base/reader.h \
+	src/base/seen.c \
+	src/base/seen.h

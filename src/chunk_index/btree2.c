@@ -74,7 +74,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 {
 	struct visitor visitor = {index, visit, arg};
 
-	return h5_btree2_iterate(&index->btree2, NULL, NULL, visit_record, &visitor);
+	return h5_btree2_iterate(&index->btree2, visit_record, &visitor);
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_btree2 = {open_index, lookup, walk};

@@ -329,7 +329,7 @@ static int list_dense(struct listing *l, const struct h5_attribute_info *info)
 	int rc = h5_btree2_open(l->file, info->name_index, H5_BTREE2_ATTRIBUTE_NAME, RECORD_SIZE, &tree);
 
 	l->heap = info->heap;
-	return rc ? rc : h5_btree2_iterate(&tree, NULL, NULL, list_record, l);
+	return rc ? rc : h5_btree2_iterate(&tree, list_record, l);
 }
 
 static int list_compact(struct listing *l, const struct h5_object *object)

@@ -1,6 +1,7 @@
 #include "object/fractal_heap.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "format/fractal_heap.h"
 #include "store/block.h"
 #include "store/btree2.h"
@@ -327,8 +328,10 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *b
 	const struct h5_fractal_heap *heap;
 	struct h5_fractal_heap_id id;
 	struct h5_lru_entry *ref;
-	int rc = heap_get(file, address, &ref, &heap);
+	int rc = h5_interrupt_check();
 
+	if (!rc)
+		rc = heap_get(file, address, &ref, &heap);
 	if (rc)
 		return rc;
 	if (id_size < heap->id_size)

@@ -350,7 +350,7 @@ static int list_dense(struct listing *l, const struct h5_link_info *info)
 
 	l->fractal_heap = info->heap;
 	if (!rc)
-		rc = h5_btree2_iterate(&tree, NULL, NULL, list_record, l);
+		rc = h5_btree2_iterate(&tree, list_record, l);
 	return rc;
 }
 

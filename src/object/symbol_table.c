@@ -1,15 +1,13 @@
 #include "object/symbol_table.h"
 
 #include "base/error.h"
+#include "base/seen.h"
 #include "object/damage.h"
 #include "object/name.h"
 #include "store/block.h"
 #include "store/btree1.h"
 
 #include <stdlib.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum { NAME_MAX_SIZE = 1 << 20 };
 
@@ -146,48 +144,22 @@ int h5_symbol_table_lookup(struct h5_file *file, const struct h5_symbol_table *t
 	return rc;
 }
 
-struct seen {
-	uint64_t address;
-	UT_hash_handle hh;
-};
-
 struct walk {
 	struct h5_file *file;
 	h5_symbol_visit *visit;
 	void *arg;
 	bool stopped; /* by `visit`: its result is the walk's */
 	struct h5_damage damage;
-	struct seen *seen; /* nodes: none may come twice, whatever the tree claims */
+	struct h5_seen seen; /* nodes: none may come twice, whatever the tree claims */
 };
 
 static int mark_seen(struct walk *w, uint64_t address)
 {
-	struct seen *seen;
+	int rc = h5_seen_add(&w->seen, address);
 
-	HASH_FIND(hh, w->seen, &address, sizeof address, seen);
-	if (seen)
+	if (rc == -EEXIST)
 		return h5_fail(-EUCLEAN, address, "symbol table: a node belongs to two places");
-	seen = calloc(1, sizeof *seen);
-	if (!seen)
-		return h5_fail(-ENOMEM, address, "symbol table: out of memory");
-	seen->address = address;
-	HASH_ADD(hh, w->seen, address, sizeof seen->address, seen);
-	if (!seen->hh.tbl) {
-		free(seen);
-		return h5_fail(-ENOMEM, address, "symbol table: out of memory");
-	}
-	return 0;
-}
-
-static void forget_seen(struct walk *w)
-{
-	struct seen *seen, *next;
-
-	HASH_ITER(hh, w->seen, seen, next)
-	{
-		HASH_DEL(w->seen, seen);
-		free(seen);
-	}
+	return rc ? h5_fail(rc, address, "symbol table: out of memory") : 0;
 }
 
 static int walk_symbols(struct walk *w, uint64_t address)
@@ -235,6 +207,6 @@ int h5_symbol_table_iterate(struct h5_file *file, const struct h5_symbol_table *
 	struct walk w = {.file = file, .visit = visit, .arg = arg};
 	int rc = walk_tree(&w, table->btree, -1);
 
-	forget_seen(&w);
+	h5_seen_release(&w.seen);
 	return rc ? rc : h5_damage_result(&w.damage);
 }

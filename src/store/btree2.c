@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/seen.h"
 #include "format/btree2.h"
 #include "store/block.h"
 
@@ -98,19 +99,14 @@ struct search {
 	const struct h5_btree2 *tree;
 	const struct h5_btree2_header *header; /* of header_ref */
 	struct h5_lru_entry *header_ref;
-	h5_btree2_compare *compare; /* NULL: every record is sought */
-	void *compare_arg;
-	h5_btree2_visit *visit;
-	void *visit_arg;
-	uint64_t left; /* bytes of nodes that a file of this size can still hold */
+	struct h5_seen seen; /* nodes of a walk */
 };
 
-static int search_begin(struct search *s, const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg)
+static int search_begin(struct search *s, const struct h5_btree2 *tree)
 {
 	int rc;
 
-	*s = (struct search){
-		.tree = tree, .compare = compare, .compare_arg = arg, .left = h5_file_size(tree->file)};
+	*s = (struct search){.tree = tree};
 	rc = h5_file_block(tree->file, &btree2_header, tree->address, 0, NULL, &s->header_ref);
 	if (rc)
 		return rc;
@@ -137,16 +133,11 @@ static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t
 		return rc;
 	node = h5_lru_value(*ref);
 	/* The header, part of the cache's key, settles all of a node's form but these two. */
-	if (node->level != level || node->count != records)
-		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree node: two parents disagree about it");
-	else if (node->size > s->left)
-		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree: more nodes than the file can hold");
-	if (rc) {
+	if (node->level != level || node->count != records) {
 		h5_file_put(s->tree->file, *ref);
 		*ref = NULL;
-		return rc;
+		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: two parents disagree about it");
 	}
-	s->left -= node->size;
 	*out = node;
 	return 0;
 }
@@ -159,14 +150,15 @@ static struct h5_reader record_at(const struct search *s, const struct h5_btree2
 }
 
 /* Sets *first to the first record that is not before what is sought, *equal to whether it is that. */
-static int lower_bound(const struct search *s, const struct h5_btree2_node *node, size_t *first, bool *equal)
+static int lower_bound(const struct search *s, const struct h5_btree2_node *node, h5_btree2_compare *compare,
+		       void *arg, size_t *first, bool *equal)
 {
 	size_t low = 0, high = node->count;
 
-	*equal = !s->compare && high;
-	while (s->compare && low < high) {
+	*equal = false;
+	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int rc = 0, order = s->compare(s->compare_arg, record_at(s, node, middle), &rc);
+		int rc = 0, order = compare(arg, record_at(s, node, middle), &rc);
 
 		if (rc)
 			return rc;
@@ -190,7 +182,7 @@ int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, voi
 
 	if (tree->address == H5_UNDEF)
 		return -ENOENT;
-	rc = search_begin(&s, tree, compare, arg);
+	rc = search_begin(&s, tree);
 	if (rc)
 		return rc;
 	address = s.header->root;
@@ -205,7 +197,7 @@ int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, voi
 		int err = node_get(&s, address, level, records, &ref, &node);
 
 		if (!err)
-			err = lower_bound(&s, node, &i, &equal);
+			err = lower_bound(&s, node, compare, arg, &i, &equal);
 		address = H5_UNDEF;
 		if (err) {
 			rc = err;
@@ -226,47 +218,44 @@ int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, voi
 }
 
 /* The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */
-static int iterate(struct search *s, uint64_t address, unsigned level, uint64_t records)
+static int iterate(struct search *s, uint64_t address, unsigned level, uint64_t records,
+		   h5_btree2_visit *visit, void *arg)
 {
 	const struct h5_btree2_node *node;
 	struct h5_lru_entry *ref;
-	size_t i;
-	bool equal;
-	int rc = node_get(s, address, level, records, &ref, &node);
+	int rc = h5_seen_add(&s->seen, address);
 
+	if (rc == -EEXIST)
+		return h5_fail(-EUCLEAN, address, "version 2 B-tree: a node belongs to two places");
+	if (rc)
+		return h5_fail(rc, address, "version 2 B-tree: out of memory");
+	rc = node_get(s, address, level, records, &ref, &node);
 	if (rc)
 		return rc;
-	rc = lower_bound(s, node, &i, &equal);
-	while (!rc) {
+	for (size_t i = 0; i <= node->count && !rc; i++) {
 		if (level)
-			rc = iterate(s, node->children[i].address, level - 1, node->children[i].records);
-		if (rc || !equal)
-			break;
-		rc = s->visit(s->visit_arg, record_at(s, node, i));
-		i++;
-		equal = i < node->count;
-		if (!rc && equal && s->compare)
-			equal = !s->compare(s->compare_arg, record_at(s, node, i), &rc);
+			rc = iterate(s, node->children[i].address, level - 1, node->children[i].records,
+				     visit, arg);
+		if (!rc && i < node->count)
+			rc = visit(arg, record_at(s, node, i));
 	}
 	h5_file_put(s->tree->file, ref);
 	return rc;
 }
 
-int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *compare_arg,
-		      h5_btree2_visit *visit, void *arg)
+int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg)
 {
 	struct search s;
 	int rc;
 
 	if (tree->address == H5_UNDEF)
 		return 0;
-	rc = search_begin(&s, tree, compare, compare_arg);
+	rc = search_begin(&s, tree);
 	if (rc)
 		return rc;
-	s.visit = visit;
-	s.visit_arg = arg;
 	if (s.header->root != H5_UNDEF)
-		rc = iterate(&s, s.header->root, s.header->depth, s.header->root_records);
+		rc = iterate(&s, s.header->root, s.header->depth, s.header->root_records, visit, arg);
+	h5_seen_release(&s.seen);
 	h5_file_put(tree->file, s.header_ref);
 	return rc;
 }

@@ -41,10 +41,9 @@ typedef int h5_btree2_compare(void *arg, struct h5_reader record, int *rc);
 /* Copies the record for which compare gives 0 to `record` (record_size bytes). -ENOENT: none. */
 int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, uint8_t *record);
 
-/* All records for which compare gives 0, in order (they are neighbours; compare NULL: all records of the
- * tree); a result other than 0 of `visit` ends the walk and is returned. */
+/* All records, in order; a result other than 0 of `visit` ends the walk and is returned. A node that comes
+ * twice is -EUCLEAN. */
 typedef int h5_btree2_visit(void *arg, struct h5_reader record);
-int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *compare_arg,
-		      h5_btree2_visit *visit, void *arg);
+int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg);
 
 #endif

@@ -1,0 +1,42 @@
+#include "base/seen.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+struct h5_seen_number {
+	uint64_t number;
+	UT_hash_handle hh;
+};
+
+int h5_seen_add(struct h5_seen *seen, uint64_t number)
+{
+	struct h5_seen_number *entry;
+
+	HASH_FIND(hh, seen->numbers, &number, sizeof number, entry);
+	if (entry)
+		return -EEXIST;
+	entry = calloc(1, sizeof *entry);
+	if (!entry)
+		return -ENOMEM;
+	entry->number = number;
+	HASH_ADD(hh, seen->numbers, number, sizeof entry->number, entry);
+	if (!entry->hh.tbl) {
+		free(entry);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void h5_seen_release(struct h5_seen *seen)
+{
+	struct h5_seen_number *entry, *next;
+
+	HASH_ITER(hh, seen->numbers, entry, next)
+	{
+		HASH_DEL(seen->numbers, entry);
+		free(entry);
+	}
+}

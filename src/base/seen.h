@@ -1,0 +1,15 @@
+/* The numbers that a walk has met, so that it goes nowhere twice whatever a file claims. */
+#ifndef H5_BASE_SEEN_H
+#define H5_BASE_SEEN_H
+
+#include <stdint.h>
+
+struct h5_seen {
+	struct h5_seen_number *numbers; /* NULL: none yet */
+};
+
+/* 0; -EEXIST where the number was added before; -ENOMEM. */
+int h5_seen_add(struct h5_seen *seen, uint64_t number);
+void h5_seen_release(struct h5_seen *seen); /* may run twice */
+
+#endif
