@@ -247,6 +247,24 @@ static int open_slabs(struct h5_shape *shape, const struct h5_selection *selecti
 	return 0;
 }
 
+/* One block alone is a regular hyperslab, however it is stored. */
+static int open_one_block(struct h5_shape *shape, const uint64_t *corners)
+{
+	shape->slabs = malloc(shape->rank * sizeof *shape->slabs);
+	if (!shape->slabs)
+		return -ENOMEM;
+	for (unsigned i = 0; i < shape->rank; i++) {
+		uint64_t size = corners[shape->rank + i] - corners[i] + 1;
+
+		shape->slabs[i] = (struct h5_hyperslab){.start = corners[i],
+							.stride = size,
+							.count = 1,
+							.block = size,
+							.end = corners[i] + size};
+	}
+	return 0;
+}
+
 static size_t cost_of(const struct h5_shape *shape)
 {
 	size_t cost = sizeof *shape + shape->run_count * sizeof *shape->runs;
@@ -272,6 +290,8 @@ int h5_shape_open(struct h5_selection *selection, const uint64_t *dims, struct h
 	shape->unlimited = -1;
 	if (selection->kind == H5_SELECT_HYPERSLAB && selection->regular) {
 		rc = open_slabs(shape, selection);
+	} else if (selection->kind == H5_SELECT_HYPERSLAB && selection->count == 1) {
+		rc = open_one_block(shape, selection->coordinates);
 	} else if (selection->kind == H5_SELECT_HYPERSLAB) {
 		rc = open_blocks(shape, selection->coordinates, selection->count);
 	} else if (selection->kind == H5_SELECT_POINTS) {

@@ -274,8 +274,6 @@ static int open_source(const struct request *q, const struct h5_virtual_entry *e
 
 	source->count = 0;
 	source->ref = NULL;
-	if (rc == -ENOENT)
-		return rc;
 	if (!rc)
 		rc = h5_dataset_get(source->file, address, &source->ref, &source->dataset);
 	if (!rc)
@@ -311,6 +309,8 @@ static int walk_source(const struct request *q, const struct h5_virtual_entry *e
 				       "virtual dataset: selection beyond 2^64");
 	}
 	rc = h5_walk_init(from, entry->source, source->space.rank, source->space.dims, &slab);
+	if (source->space.kind == H5_SPACE_NULL)
+		from->count = 0;
 	if (!rc && unlimited >= 0 && d >= 0)
 		rc = h5_walk_init(to, entry->virtual, space->rank, space->dims, &virtual_slab);
 	return rc;
