@@ -339,6 +339,10 @@ START_TEST(test_absurd_count)
 		ck_assert_int_eq(decode(block, size), -EUCLEAN);
 		block[i] = kept;
 	}
+	/* Fewer than there are bytes for */
+	block[1] = 0;
+	set_checksum(block, size);
+	ck_assert_int_eq(decode(block, size), -EUCLEAN);
 	free(block);
 }
 END_TEST
