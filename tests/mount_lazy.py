@@ -42,6 +42,24 @@ class Lazy(MountCase):
                 self.assertEqual(os.stat(m.at(name)).st_size, 2 * ELEMENTS)
             self.assertGreater(bytes_read(m.daemon) - begin, elements)
 
+    def test_a_text_is_measured_once(self):
+        """Even where the index into it is not kept: here nothing is, neither by the kernel nor by the cache."""
+        path = self.file("text.h5")
+        with h5py.File(path, "w") as f:
+            f.create_dataset("d", data=numpy.array([b"x"] * ELEMENTS, dtype=object), dtype=h5py.string_dtype())
+            f.create_dataset("none", (0,), dtype=h5py.string_dtype())
+        with Mount(path, options="index_cache=0,locking=no") as m:
+            def cost(name, size):
+                begin = bytes_read(m.daemon)
+                self.assertEqual(os.stat(m.at(name)).st_size, size)
+                return bytes_read(m.daemon) - begin
+
+            first = cost("d", 2 * ELEMENTS)
+            self.assertGreater(first, ELEMENTS * ELEMENT_BYTES)
+            for _ in range(3):
+                cost("none", 0)
+                self.assertLess(cost("d", 2 * ELEMENTS), first - ELEMENTS * ELEMENT_BYTES / 2)
+
     def test_stat_of_raw_data_walks_no_index(self):
         """Each chunk index is damaged: only what uses it fails."""
         path = self.file("raw.h5")

@@ -57,6 +57,15 @@ class Properties(MountCase):
             self.assertEqual(os.getxattr(m.path, "user.2040").decode(), "/d" * 2040)
             self.assertEqual(os.getxattr(m.path, "user.2100").decode(), "null")
 
+    def test_a_text_too_large_to_be_a_file(self):
+        path = self.file("large.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (1 << 60,), h5py.string_dtype(), chunks=(1 << 16,))
+        with Mount(path) as m:
+            self.assertEqual(os.stat(m.at("d")).st_mode & 0o777, 0o444)
+            self.assertEqual(os.getxattr(m.at("d"), "h5fs.shape"), b"1152921504606846976")
+            self.assertErrno(errno.EOVERFLOW, open, m.at("d"))
+
     def test_an_object_that_counts_no_links(self):
         """Its reference count is damaged; that a name leads to it is a link."""
         path = self.file("count.h5")

@@ -16,24 +16,6 @@ enum h5_format h5_content_format(const struct h5_dataset *dataset)
 	return type->class == H5_CLASS_VLEN && type->vlen.is_string ? H5_FORMAT_LINES : H5_FORMAT_JSONL;
 }
 
-int h5_content_size(struct h5_vfs *vfs, const struct h5_dataset *dataset, uint64_t *size)
-{
-	const struct h5_text *text;
-	struct h5_lru_entry *ref;
-	int rc;
-
-	if (h5_content_format(dataset) == H5_FORMAT_RAW) {
-		*size = dataset->size;
-		return 0;
-	}
-	rc = h5_text_get(vfs, dataset, &ref, &text);
-	if (!rc) {
-		*size = h5_text_size(text);
-		h5_file_put(dataset->file, ref);
-	}
-	return rc;
-}
-
 int h5_content_ddl(struct h5_file *file, uint64_t address, struct h5_buf *out)
 {
 	const struct h5_message *message;

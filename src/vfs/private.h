@@ -40,6 +40,10 @@ struct h5_node {
 	UT_hash_handle hh;	     /* vfs->lock */
 	struct h5_node *prev, *next; /* vfs->lock: in vfs->detached */
 	bool is_detached;
+	/* vfs->lock: size of the contents of a dataset as text, once it was asked for; of the file as it was
+	 * under that number */
+	bool has_text_size;
+	uint64_t text_size, text_number;
 	size_t key_size;
 	uint8_t key[]; /* what makes it the same node: see node.c */
 };
@@ -95,8 +99,6 @@ int h5_node_entry(struct h5_vfs *vfs, struct h5_vfs_entry *entry);
 enum h5_format { H5_FORMAT_RAW, H5_FORMAT_LINES, H5_FORMAT_JSONL };
 
 enum h5_format h5_content_format(const struct h5_dataset *dataset);
-/* Size of a dataset's contents; of text ones by reading them, once. */
-int h5_content_size(struct h5_vfs *vfs, const struct h5_dataset *dataset, uint64_t *size);
 /* The text of a committed datatype. */
 int h5_content_ddl(struct h5_file *file, uint64_t address, struct h5_buf *out);
 

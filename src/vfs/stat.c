@@ -41,26 +41,67 @@ static uint64_t storage_known(const struct h5_dataset *dataset, uint64_t size)
 	return h5_dataset_storage(dataset, &size) ? 0 : size;
 }
 
+/* Size of the text of a dataset, where this node has been asked before. */
+static bool recall_text_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t *size)
+{
+	bool known;
+
+	pthread_mutex_lock(&vfs->lock);
+	known = node->has_text_size && node->text_number == h5_file_number(node->file);
+	*size = known ? node->text_size : 0;
+	pthread_mutex_unlock(&vfs->lock);
+	return known;
+}
+
+static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct h5_dataset *dataset,
+			  uint64_t *size)
+{
+	uint64_t number = h5_file_number(node->file);
+	const struct h5_text *text;
+	struct h5_lru_entry *ref;
+	int rc = h5_text_get(vfs, dataset, &ref, &text);
+
+	if (rc)
+		return rc;
+	*size = h5_text_size(text);
+	h5_file_put(dataset->file, ref);
+	pthread_mutex_lock(&vfs->lock);
+	node->has_text_size = true;
+	node->text_size = *size;
+	node->text_number = number;
+	pthread_mutex_unlock(&vfs->lock);
+	return 0;
+}
+
+/* What a dataset lacks is told when it is opened; its name must not fail. */
+static bool is_told_later(int rc)
+{
+	return rc != -ENOMEM && rc != -EINTR && rc != -EIO;
+}
+
 /* false: the size is that of a text, and not known without reading the dataset's elements. */
-static bool stat_dataset(struct h5_vfs *vfs, const struct h5_node *node, bool with_text, struct stat *st,
-			 int *rc)
+static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st, int *rc)
 {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
 	uint64_t size = 0;
-	bool known;
+	bool known = true;
 
-	/* What a damaged dataset lacks is told when it is opened; its name must not fail. */
-	if (h5_dataset_get(node->file, node->address, &ref, &dataset))
+	*rc = h5_dataset_get(node->file, node->address, &ref, &dataset);
+	if (*rc) {
+		*rc = is_told_later(*rc) ? 0 : *rc;
 		return true;
-	known = with_text || h5_content_format(dataset) == H5_FORMAT_RAW;
-	if (known) {
-		*rc = h5_content_size(vfs, dataset, &size);
-		if (!*rc)
-			set_size(st, size, storage_known(dataset, size));
-		else if (*rc == -EUCLEAN || *rc == -ENOTSUP)
-			*rc = 0;
 	}
+	if (h5_content_format(dataset) == H5_FORMAT_RAW) {
+		size = dataset->size;
+	} else if (!recall_text_size(vfs, node, &size)) {
+		known = with_text;
+		*rc = known ? find_text_size(vfs, node, dataset, &size) : 0;
+	}
+	if (*rc && is_told_later(*rc))
+		*rc = 0;
+	else if (!*rc && known)
+		set_size(st, size, storage_known(dataset, size));
 	h5_file_put(node->file, ref);
 	return known;
 }
@@ -75,7 +116,7 @@ static void stat_datatype(const struct h5_node *node, struct stat *st)
 	h5_buf_release(&text);
 }
 
-static int stat_node(struct h5_vfs *vfs, const struct h5_node *node, bool with_text, struct stat *st,
+static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st,
 		     bool *size_known)
 {
 	const struct h5_object *object = NULL;
