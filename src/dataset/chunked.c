@@ -108,7 +108,7 @@ static int get_decoded(const struct h5_dataset *dataset, const struct h5_chunk *
 	int rc;
 
 	if (dataset->chunk_size > SIZE_MAX / 4)
-		return h5_fail(-EFBIG, chunk->address, "chunk: %llu bytes",
+		return h5_fail(-ENOTSUP, chunk->address, "chunk: %llu bytes",
 			       (unsigned long long)dataset->chunk_size);
 	rc = h5_lru_get(h5_file_set_chunks(h5_file_set_of(dataset->file)), &key, decode_chunk, &q,
 			&source->ref);

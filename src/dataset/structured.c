@@ -182,7 +182,7 @@ static int marks_init(struct marks *m, const struct chunk *chunk)
 
 	*m = (struct marks){.layout = layout, .address = chunk->address};
 	if (dataset->chunk_size > CHUNK_MAX)
-		return h5_fail(-EFBIG, chunk->address, "a structured chunk of %ju bytes",
+		return h5_fail(-ENOTSUP, chunk->address, "a structured chunk of %ju bytes",
 			       (uintmax_t)dataset->chunk_size);
 	m->elements = dataset->chunk_size / layout->element_size;
 	m->left = PASSES * m->elements;

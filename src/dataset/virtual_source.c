@@ -161,7 +161,7 @@ static int find_source(const struct extent *extent, const struct h5_virtual_mapp
 		       struct visit *visit, struct h5_file **file, uint64_t *address)
 {
 	if (!visit->sources)
-		return h5_fail(-EFBIG, H5_UNDEF, "virtual dataset: more than %d sources", SOURCES_MOST);
+		return h5_fail(-ENOTSUP, H5_UNDEF, "virtual dataset: more than %d sources", SOURCES_MOST);
 	visit->sources--;
 	return h5_virtual_find_source(extent->file, m->file, m->dataset, block, file, address);
 }

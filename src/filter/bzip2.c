@@ -33,7 +33,7 @@ int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 	(void)values; /* the block size, which the stream tells too */
 	(void)count;
 	if (buf->size > UINT32_MAX || limit > UINT32_MAX)
-		return h5_fail(-EFBIG, H5_UNDEF, "bzip2: %zu bytes in one chunk", buf->size);
+		return h5_fail(-ENOTSUP, H5_UNDEF, "bzip2: %zu bytes in one chunk", buf->size);
 	rc = h5_filter_buf_reserve(&out, limit);
 	if (!rc)
 		rc = expand(buf, &out);

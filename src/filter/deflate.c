@@ -36,7 +36,7 @@ int h5_deflate_decode(const uint32_t *values, unsigned count, struct h5_filter_b
 	(void)values; /* the level, of no meaning here */
 	(void)count;
 	if (buf->size > UINT32_MAX || limit >= UINT32_MAX)
-		return h5_fail(-EFBIG, H5_UNDEF, "deflate: %zu bytes in one chunk", buf->size);
+		return h5_fail(-ENOTSUP, H5_UNDEF, "deflate: %zu bytes in one chunk", buf->size);
 	/* One byte more than may come out shows that more would. */
 	most = h5_min((uint64_t)limit + 1, EXPANSION_MAX * ((uint64_t)buf->size + 1));
 	rc = h5_filter_buf_reserve(&out, (size_t)most);

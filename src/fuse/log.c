@@ -52,7 +52,7 @@ void h5_log(const char *format, ...)
 
 static bool is_about_the_file(int code)
 {
-	return code == -EUCLEAN || code == -ENOTSUP || code == -EIO || code == -EFBIG || code == -ENOMEM;
+	return code == -EUCLEAN || code == -ENOTSUP || code == -EIO || code == -ENOMEM;
 }
 
 void h5_log_failure(const char *what, int code)

@@ -14,7 +14,7 @@ struct h5_damage {
  * is none of the file's (memory): then rc. */
 static inline int h5_damage_note(struct h5_damage *damage, int rc)
 {
-	if (rc != -EUCLEAN && rc != -ENOTSUP && rc != -EIO && rc != -EFBIG)
+	if (rc != -EUCLEAN && rc != -ENOTSUP && rc != -EIO)
 		return rc;
 	if (!damage->first.code) {
 		damage->first = *h5_error_last();

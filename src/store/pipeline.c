@@ -47,7 +47,7 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	int rc;
 
 	if (pipeline && size > SIZE_MAX_FILTERED)
-		return h5_fail(-EFBIG, address, "a filtered chunk of %zu bytes", size);
+		return h5_fail(-ENOTSUP, address, "a filtered chunk of %zu bytes", size);
 	if (stored > encoded_max(size) || address >= h5_file_end(file) ||
 	    stored > h5_file_end(file) - address)
 		return h5_fail(-EUCLEAN, address, "a chunk of %llu bytes, stored in %llu",

@@ -49,7 +49,7 @@ static int cursor_init(struct cursor *c, struct h5_vfs *vfs, const struct h5_dat
 	*c = (struct cursor){.dataset = dataset, .source = {vfs, dataset->file}, .element = element};
 	h5_buf_init(&c->line, LINE_MAX_BYTES);
 	if (dataset->type->size > ELEMENT_MAX)
-		return h5_fail(-EFBIG, dataset->address, "an element of %u bytes", dataset->type->size);
+		return h5_fail(-ENOTSUP, dataset->address, "an element of %u bytes", dataset->type->size);
 	c->slab_capacity = fit ? fit : 1;
 	c->slab = malloc((size_t)c->slab_capacity * dataset->type->size);
 	return c->slab ? 0 : -ENOMEM;
@@ -104,7 +104,7 @@ static int make_line(struct cursor *c, const uint8_t *data)
 			 : h5_value_json(&context, type, data, &c->line);
 	h5_buf_byte(&c->line, '\n');
 	if (c->line.err == -E2BIG)
-		return h5_fail(-EFBIG, c->dataset->address, "an element's text is over %d bytes",
+		return h5_fail(-ENOTSUP, c->dataset->address, "an element's text is over %d bytes",
 			       LINE_MAX_BYTES);
 	return rc ? rc : c->line.err;
 }
