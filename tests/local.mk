@@ -16,6 +16,7 @@ UNIT_TESTS = \
 	tests/check_name \
 	tests/check_number \
 	tests/check_object \
+	tests/check_rare \
 	tests/check_selection \
 	tests/check_structured \
 	tests/check_value \
@@ -37,6 +38,7 @@ MOUNT_TESTS = \
 	tests/mount_names.py \
 	tests/mount_options.py \
 	tests/mount_paged.py \
+	tests/mount_rare.py \
 	tests/mount_properties.py \
 	tests/mount_signals.py \
 	tests/mount_structured.py \
@@ -71,12 +73,22 @@ FIXTURES = \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/members.py \
 	tests/fixtures/object.py \
+	tests/fixtures/rare_headers.py \
+	tests/fixtures/rare_heaps.py \
+	tests/fixtures/rare_layouts.py \
+	tests/fixtures/rare_sizes.py \
 	tests/fixtures/structured.py \
 	tests/fixtures/value.py \
 	tests/fixtures/virtual.py
-EXTRA_DIST += $(FIXTURES)
+# What several of them share.
+FIXTURE_MODULES = \
+	tests/fixtures/expected.py \
+	tests/fixtures/h5bytes.py \
+	tests/fixtures/h5dataset.py \
+	tests/fixtures/h5heap.py
+EXTRA_DIST += $(FIXTURES) $(FIXTURE_MODULES)
 check_DATA = tests/data/stamp
-tests/data/stamp: $(FIXTURES)
+tests/data/stamp: $(FIXTURES) $(FIXTURE_MODULES)
 	@mkdir -p tests/data
 	$(AM_V_GEN)for script in $(FIXTURES); do \
 		PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/$$script tests/data || exit 1; \
