@@ -29,7 +29,7 @@ static int decode_value(struct h5_reader *r, struct h5_fill_value *fill)
  *        1     1  space allocation time
  *        2     1  fill value write time
  *        3     1  fill value defined
- *        4     4  size, and the value; not in version 2 where the value is not defined
+ *        4     4  size, and the value; not read where the value is not defined (version 2: not there)
  *                 version 3:
  *        1     1  flags: bits 0-1 allocation time, 2-3 write time, 4 undefined, 5 defined
  *        2     4  size, and the value; only where defined                               */
@@ -48,7 +48,7 @@ int h5_fill_value_decode(struct h5_reader *r, struct h5_fill_value *fill)
 	case 2:
 		fill->allocation = h5_read_u8(r);
 		fill->never_written = h5_read_u8(r) == WRITE_NEVER;
-		present = h5_read_u8(r) || version == 1;
+		present = h5_read_u8(r);
 		break;
 	case 3:
 		flags = h5_read_u8(r);
