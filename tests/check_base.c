@@ -5,10 +5,12 @@
 #include "base/lookup3.h"
 #include "base/lru.h"
 #include "base/reader.h"
+#include "io/io.h"
 #include "unit.h"
 
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Known values of Jenkins' hashlittle(). */
 START_TEST(lookup3_known_values)
@@ -326,7 +328,27 @@ START_TEST(nothing_is_interrupted_in_its_first_second)
 }
 END_TEST
 
+/* The kernel may cache for long only what a lock keeps from changing. */
+START_TEST(io_tells_whether_it_is_locked)
+{
+	const enum h5_lock_mode modes[] = {H5_LOCK_NONE, H5_LOCK_SHARED, H5_LOCK_BEST_EFFORT};
+	struct h5_io_stat st;
+	struct h5_io *io;
+
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = memfd_create("io", 0);
+
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(h5_io_open_fd(fd, modes[i], &io), 0);
+		ck_assert_int_eq(h5_io_stat(io, &st), 0);
+		ck_assert_int_eq(st.locked, modes[i] != H5_LOCK_NONE);
+		h5_io_close(io);
+	}
+}
+END_TEST
+
 UNIT_MAIN("base", lookup3_known_values, reader_is_bounded_and_sticky, reader_verifies_checksums,
 	  products_are_checked, buf_stops_at_its_limit, lru_keeps_the_latest_within_its_budget,
 	  lru_keeps_a_value_over_its_budget, lru_does_not_cache_failures, lru_values_may_hold_references,
-	  lru_loads_once, lru_waits_only_while_it_is_wanted, nothing_is_interrupted_in_its_first_second)
+	  lru_loads_once, lru_waits_only_while_it_is_wanted, nothing_is_interrupted_in_its_first_second,
+	  io_tells_whether_it_is_locked)

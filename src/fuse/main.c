@@ -168,18 +168,22 @@ static void allow_many_files(void)
 static int run(struct h5_options *o)
 {
 	struct h5_file_set *set = NULL;
-	struct h5_mount m = {.locked = o->set.lock != H5_LOCK_NONE};
+	struct h5_mount m = {0};
+	struct h5_io_stat st = {0};
 	int rc = find_mountpoint(o), code;
 
 	if (rc)
 		return rc;
-	m.timeout = m.locked ? LONG : 0;
 	allow_many_files();
 	code = h5_file_set_open(o->file, &o->set, &set);
+	if (!code)
+		code = h5_file_stat(h5_file_set_root(set), &st);
 	if (!code)
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);
 	if (!code)
 		warn(o, h5_file_set_root(set));
+	m.locked = st.locked;
+	m.timeout = m.locked ? LONG : 0;
 	rc = code ? refuse(o, code) : mount_and_serve(&m, o);
 	h5_vfs_close(m.vfs);
 	h5_file_set_close(set);

@@ -2,6 +2,7 @@
 #ifndef H5_IO_IO_H
 #define H5_IO_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -13,6 +14,7 @@ struct h5_io_stat {
 	uint64_t end;  /* where its addresses end: beyond `size` where members have gaps between them */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
+	bool locked; /* nobody writes it: the advisory lock is held, or it is memory */
 };
 
 struct h5_io_ops {

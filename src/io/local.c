@@ -12,6 +12,7 @@
 struct local {
 	struct h5_io io;
 	int fd;
+	bool locked;
 };
 
 static int local_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
@@ -47,7 +48,8 @@ static int local_stat(struct h5_io *io, struct h5_io_stat *st)
 				  .device = s.st_dev,
 				  .inode = s.st_ino,
 				  .mtime = s.st_mtim,
-				  .ctime = s.st_ctim};
+				  .ctime = s.st_ctim,
+				  .locked = ((struct local *)io)->locked};
 	return 0;
 }
 
@@ -61,9 +63,10 @@ static void local_close(struct h5_io *io)
 
 static const struct h5_io_ops local_ops = {local_read, local_stat, local_close};
 
-static int lock_shared(int fd, enum h5_lock_mode lock)
+static int lock_shared(int fd, enum h5_lock_mode lock, bool *locked)
 {
-	if (lock == H5_LOCK_NONE || !flock(fd, LOCK_SH | LOCK_NB))
+	*locked = lock != H5_LOCK_NONE && !flock(fd, LOCK_SH | LOCK_NB);
+	if (lock == H5_LOCK_NONE || *locked)
 		return 0;
 	if (errno == EWOULDBLOCK)
 		return h5_fail(-EWOULDBLOCK, H5_UNDEF, "locked by a program that writes it");
@@ -76,6 +79,7 @@ int h5_io_open_fd(int fd, enum h5_lock_mode lock, struct h5_io **io)
 {
 	struct local *l = NULL;
 	struct stat st;
+	bool locked;
 	int rc;
 
 	if (fstat(fd, &st))
@@ -83,7 +87,7 @@ int h5_io_open_fd(int fd, enum h5_lock_mode lock, struct h5_io **io)
 	else if (!S_ISREG(st.st_mode))
 		rc = h5_fail(S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL, H5_UNDEF, "not a regular file");
 	else
-		rc = lock_shared(fd, lock);
+		rc = lock_shared(fd, lock, &locked);
 	if (!rc && !(l = calloc(1, sizeof *l)))
 		rc = -ENOMEM;
 	if (rc) {
@@ -92,6 +96,7 @@ int h5_io_open_fd(int fd, enum h5_lock_mode lock, struct h5_io **io)
 	}
 	l->io.ops = &local_ops;
 	l->fd = fd;
+	l->locked = locked;
 	*io = &l->io;
 	return 0;
 }

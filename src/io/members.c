@@ -76,6 +76,7 @@ static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 		if (rc)
 			return rc;
 		st->size += h5_min(one.size, most);
+		st->locked &= one.locked;
 		if (one.size)
 			st->end = start + h5_min(one.size, most);
 		if (is_later(&one.mtime, &st->mtime))
