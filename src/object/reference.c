@@ -22,8 +22,7 @@ static int damaged(const char *what)
 	return h5_fail(-EUCLEAN, H5_UNDEF, "reference: %s", what);
 }
 
-/* The heap object that the ID at `id` (address, index) names. -ENOENT: the ID is null, or nothing is there:
- * then the reference has lost its target, but the file around it may be well. */
+/* The heap object that the ID at `id` (address, index) names. -ENOENT: the ID is null. */
 static int open_heap(struct h5_file *file, struct h5_reader *id, struct reference *ref)
 {
 	uint64_t address = h5_read_offset(id);
@@ -38,7 +37,7 @@ static int open_heap(struct h5_file *file, struct h5_reader *id, struct referenc
 		rc = h5_global_heap_get(file, address, index, &ref->heap, &data, &size);
 	if (!rc)
 		ref->rest = h5_file_reader(file, data, size, H5_UNDEF);
-	return rc == -EUCLEAN ? -ENOENT : rc;
+	return rc;
 }
 
 static int read_old(struct h5_file *file, struct h5_reader *r, struct reference *ref)
@@ -140,7 +139,6 @@ static int block_json(void *arg, unsigned rank, const uint64_t *first, const uin
 	return out->err;
 }
 
-/* `space` is known where the selection needs an extent. */
 static int selection_json(struct h5_selection *s, const struct h5_dataspace *space, struct h5_buf *out)
 {
 	static const uint64_t origin[H5_RANK_MAX];
@@ -195,11 +193,9 @@ static int region_json(struct h5_file *file, struct reference *ref, const struct
 
 	if (rc)
 		return rc;
-	if (s.kind == H5_SELECT_ALL || h5_selection_is_unlimited(&s)) {
-		rc = read_extent(file, ref->object, &space);
-		if (!rc && s.rank && s.rank != space.rank)
-			rc = damaged("region of another rank than its dataset");
-	}
+	rc = read_extent(file, ref->object, &space);
+	if (!rc && s.rank && s.rank != space.rank)
+		rc = damaged("region of another rank than its dataset");
 	if (!rc) {
 		begin(out, path);
 		rc = selection_json(&s, &space, out);
@@ -239,12 +235,16 @@ int h5_reference_json(const struct h5_value_context *context, const struct h5_da
 		      const uint8_t *data, bool bare, struct h5_buf *out)
 {
 	struct reference ref = {.kind = type->reference.kind};
+	size_t begin = out->size;
 	struct h5_buf path;
 	int rc;
 
 	h5_buf_init(&path, out->limit);
 	rc = reference(context, type, data, bare, &ref, &path, out);
-	if (rc == -ENOENT) {
+	/* A reference may outlive its target, and something else take the place of that or of its heap
+	 * object: what cannot be read there is no damage of the file. */
+	if (rc == -ENOENT || rc == -EUCLEAN) {
+		out->size = begin;
 		h5_buf_text(out, "null");
 		rc = 0;
 	}
