@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Links of every kind: hard ones that make cycles, soft ones, external ones and the rule that confines them."""
 import os
+import subprocess
 
 import h5py
 
@@ -35,6 +36,18 @@ class HardLinks(MountCase):
                            for folder, folders, files in os.walk(m.path) for name in folders + files)
             self.assertEqual(found, ["a", "a/b", "a/b/d", "a/b/root", "a/b/self", "a/b/up",
                                      "a/down", "a/down/d", "a/down/root", "a/down/self", "a/down/up"])
+
+    def test_dots_are_the_directories_that_they_name(self):
+        path = self.file("dots.h5")
+        with h5py.File(path, "w") as f:
+            f.create_group("a/b")
+        with Mount(path) as m:
+            for folder, parent in (("", ""), ("a", ""), ("a/b", "a")):
+                said = subprocess.run(["ls", "-aif", m.at(folder)], capture_output=True, text=True, check=True).stdout
+                numbers = {line.split()[1]: int(line.split()[0]) for line in said.splitlines()}
+                self.assertEqual(numbers["."], os.stat(m.at(folder)).st_ino, folder)
+                if folder:
+                    self.assertEqual(numbers[".."], os.stat(m.at(parent)).st_ino, folder)
 
     def test_two_groups_that_contain_each_other(self):
         path = self.file("pair.h5")

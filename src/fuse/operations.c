@@ -260,14 +260,16 @@ static int add_entry(struct page *p, size_t i)
 
 static int fill_page(struct page *p, off_t offset)
 {
-	const struct stat st = {.st_ino = 1, .st_mode = S_IFDIR};
+	struct stat st = {.st_mode = S_IFDIR};
 	int rc = 1;
 
 	if (offset == 0) {
+		st.st_ino = h5_vfs_dir_self(p->dir);
 		rc = add_plain(p, ".", &st, 1);
 		offset = 1;
 	}
 	if (rc && offset == 1) {
+		st.st_ino = h5_vfs_dir_parent(p->dir);
 		rc = add_plain(p, "..", &st, 2);
 		offset = 2;
 	}

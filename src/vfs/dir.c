@@ -208,6 +208,16 @@ size_t h5_vfs_dir_count(const struct h5_dir *dir)
 	return dir->count;
 }
 
+ino_t h5_vfs_dir_self(const struct h5_dir *dir)
+{
+	return dir->node->ino;
+}
+
+ino_t h5_vfs_dir_parent(const struct h5_dir *dir)
+{
+	return dir->node->parent ? dir->node->parent->ino : dir->node->ino;
+}
+
 int h5_vfs_dir_error(const struct h5_dir *dir)
 {
 	return dir->error

@@ -60,6 +60,9 @@ int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **dir);
 void h5_vfs_closedir(struct h5_dir *dir);
 size_t h5_vfs_dir_count(const struct h5_dir *dir);
+/* Inode numbers of `.` and `..`; the root is its own parent. */
+ino_t h5_vfs_dir_self(const struct h5_dir *dir);
+ino_t h5_vfs_dir_parent(const struct h5_dir *dir);
 /* What a reader shall hear behind the last entry: 0, or why there may have been more. */
 int h5_vfs_dir_error(const struct h5_dir *dir);
 /* Name (borrowed), inode number and type of entry i, for a listing without attributes. */
