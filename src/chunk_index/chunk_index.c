@@ -47,6 +47,7 @@ int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const stru
 	index->ops = implementations[layout->index];
 	index->file = file;
 	index->layout = *layout;
+	memcpy(index->dims, space->dims, sizeof index->dims);
 	memcpy(index->max, space->max, sizeof index->max);
 	index->layout_version = layout_version;
 	index->filtered = filtered;

@@ -33,15 +33,35 @@ static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, st
 	return 0;
 }
 
+/* The next chunk of the dataspace in row-major order; false after the last. */
+static bool next(const struct h5_chunk_index *index, uint64_t *scaled)
+{
+	for (unsigned i = index->layout.rank; i-- > 0; scaled[i] = 0)
+		if (++scaled[i] <= (index->dims[i] - 1) / index->layout.dims[i])
+			return true;
+	return false;
+}
+
+/* Chunks of the maximum dimensions have their place, and libhdf5 counts those of the current ones as stored.
+ */
 static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
-	int rc = 0;
+	uint64_t scaled[H5_RANK_MAX] = {0}, n = 0;
+	int rc;
 
-	for (uint64_t i = 0; i < index->count && !rc; i++) {
-		struct h5_chunk chunk = chunk_at(index, i);
+	for (unsigned i = 0; i < index->layout.rank; i++)
+		if (!index->dims[i])
+			return 0;
+	do {
+		struct h5_chunk chunk = h5_chunk_absent();
 
-		rc = visit(arg, &chunk);
-	}
+		rc = lookup(index, scaled, &chunk);
+		if (!rc && (chunk.address == H5_UNDEF || n++ == index->count))
+			rc = h5_fail(-EUCLEAN, index->layout.address,
+				     "implicit index: dimensions beyond their maximum");
+		if (!rc)
+			rc = visit(arg, &chunk);
+	} while (!rc && next(index, scaled));
 	return rc;
 }
 

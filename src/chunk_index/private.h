@@ -23,7 +23,8 @@ struct h5_chunk_index {
 	const struct h5_chunk_index_ops *ops; /* not called where the layout has no address */
 	struct h5_file *file;		      /* borrowed */
 	struct h5_chunk_layout layout;
-	uint64_t max[H5_RANK_MAX]; /* maximum dimensions of the dataset, H5_UNLIMITED */
+	uint64_t dims[H5_RANK_MAX]; /* of the dataset */
+	uint64_t max[H5_RANK_MAX];  /* its maximum dimensions, H5_UNLIMITED */
 	uint8_t layout_version;
 	bool filtered;
 	uint64_t chunk_size;   /* bytes, unfiltered */
