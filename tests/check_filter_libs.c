@@ -200,6 +200,7 @@ START_TEST(szip_parameters_are_checked)
 		{"odd blocks", 4, {169, 7, 8, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
 		{"large blocks", 4, {169, 64, 8, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
 		{"scanlines of nothing", 4, {169, 8, 8, 0}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
+		{"short scanlines", 4, {169, 8, 8, 7}, 4, {0}, 4, -EUCLEAN},
 		{"long scanlines", 4, {169, 8, 8, 4097}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
 		{"pixels of nothing", 4, {169, 8, 0, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},
 		{"pixels of 33 bits", 4, {169, 8, 33, 40}, 4, {40, 0, 0, 0, 1, 2, 3}, 7, -EUCLEAN},

@@ -32,8 +32,10 @@ static int init(struct szip *s, const uint32_t *values, unsigned count)
 	if (count < 4)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "szip: %u parameters", count);
 	*s = (struct szip){values[0], values[1], values[2], values[3], 1, values[2], 4};
-	if (!s->per_block || s->per_block % 2 || s->per_block > PIXELS_PER_BLOCK_MAX || !s->per_scanline ||
-	    s->per_scanline > PIXELS_PER_SCANLINE_MAX || !s->bits || (s->bits > 32 && s->bits != 64))
+	/* A scanline shorter than a block would be mostly filling: 31 bytes for one. */
+	if (!s->per_block || s->per_block % 2 || s->per_block > PIXELS_PER_BLOCK_MAX ||
+	    s->per_scanline < s->per_block || s->per_scanline > PIXELS_PER_SCANLINE_MAX || !s->bits ||
+	    (s->bits > 32 && s->bits != 64))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "szip: scanlines of %u pixels of %u bits in blocks of %u",
 			       s->per_scanline, s->bits, s->per_block);
 	if (s->bits == 32 || s->bits == 64) {
