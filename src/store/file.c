@@ -40,7 +40,11 @@ static int find_superblock(struct h5_io *io, uint64_t size, struct h5_superblock
 		if (memcmp(data, H5_SIGNATURE, sizeof H5_SIGNATURE - 1))
 			continue;
 		rc = h5_superblock_decode(data, n, at, sb);
-		/* As libhdf5 has it: the superblock's place is the base, whatever a stale field says. */
+		/* As libhdf5 has it: the superblock's place is the base, whatever a stale field says, and the
+		 * end, which counts from the file's begin, moves with it. */
+		if (!rc && sb->end != H5_UNDEF && sb->end >= sb->base &&
+		    !h5_add(sb->end - sb->base, at, &sb->end))
+			sb->end = H5_UNDEF;
 		sb->base = at;
 		return rc;
 	}
