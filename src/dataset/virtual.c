@@ -6,6 +6,7 @@
  * read at once. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "dataset/convert.h"
 #include "dataset/layouts.h"
 #include "dataset/selection_walk.h"
@@ -269,11 +270,13 @@ static int open_source(const struct request *q, const struct h5_virtual_entry *e
 		       struct source *source)
 {
 	uint64_t address;
-	int rc = h5_virtual_find_source(q->dataset->file, entry->file, entry->dataset, block, &source->file,
-					&address);
+	int rc = h5_interrupt_check();
 
 	source->count = 0;
 	source->ref = NULL;
+	if (!rc)
+		rc = h5_virtual_find_source(q->dataset->file, entry->file, entry->dataset, block,
+					    &source->file, &address);
 	if (!rc)
 		rc = h5_dataset_get(source->file, address, &source->ref, &source->dataset);
 	if (!rc)
