@@ -85,7 +85,8 @@ FIXTURE_MODULES = \
 	tests/fixtures/expected.py \
 	tests/fixtures/h5bytes.py \
 	tests/fixtures/h5dataset.py \
-	tests/fixtures/h5heap.py
+	tests/fixtures/h5heap.py \
+	tests/fixtures/libhdf5.py
 EXTRA_DIST += $(FIXTURES) $(FIXTURE_MODULES)
 check_DATA = tests/data/stamp
 tests/data/stamp: $(FIXTURES) $(FIXTURE_MODULES)

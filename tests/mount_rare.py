@@ -31,7 +31,7 @@ class Rare(MountCase):
 
     def test_all_are_as_expected(self):
         lists = sorted(glob.glob(os.path.join(DATA, "rare_*.txt")))
-        self.assertGreater(len(lists), 60)
+        self.assertGreaterEqual(len(lists), 80)
         for name in lists:
             with open(name) as f:
                 lines = [line.split() for line in f]
@@ -43,6 +43,7 @@ class Rare(MountCase):
                     self.assertIn(os.path.basename(file), said)
                 continue
             with Mount(file) as m:
+                self.assertEqual(m.said(), "", file)
                 for line in lines:
                     with self.subTest(file, line=" ".join(line)[:200]):
                         self.check(m, *line)
