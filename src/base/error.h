@@ -13,6 +13,7 @@
 #define H5_BASE_ERROR_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The undefined address of the format, and "no address" in errors. */
@@ -27,6 +28,13 @@ struct h5_error {
 /* Records the detail and returns `code`, so that callers write: return h5_fail(-EUCLEAN, address, "...",
  * ...). */
 int h5_fail(int code, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* True for an error of this moment, not of the file: memory ran out, or the request was interrupted. Nothing
+ * may be remembered of it. */
+static inline bool h5_is_passing(int code)
+{
+	return code == -ENOMEM || code == -EINTR;
+}
 
 /* Puts `outer: ` before the text of this thread's last error, if that is `code`; returns `code`. */
 int h5_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

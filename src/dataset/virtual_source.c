@@ -229,7 +229,7 @@ static int extend(struct extent *extent, struct h5_virtual_mapping *m, struct vi
 	h5_shape_close(source);
 	if (rc && rc != -ENOENT)
 		extent->unknown = true;
-	return rc == -ENOMEM ? rc : 0;
+	return h5_is_passing(rc) ? rc : 0;
 }
 
 /* What the mapping needs in its limited dimensions. */

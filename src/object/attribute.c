@@ -363,7 +363,7 @@ static int visit_item(struct listing *l, const struct item *item, h5_attribute_v
 		rc = copy_name(&m, &attribute);
 	if (!rc) {
 		rc = read_value(l->file, &m, &attribute);
-		if (rc != -ENOMEM)
+		if (!h5_is_passing(rc))
 			rc = visit(arg, &attribute);
 	}
 	h5_attribute_release(&attribute);

@@ -73,7 +73,7 @@ static int visit_group(struct h5_file *file, struct walk *w)
 			rc = h5_group_iterate(file, object, H5_LINKS_BY_NAME, visit, w);
 		h5_file_put(file, ref);
 	}
-	return rc == -ENOMEM || rc == -EINTR ? rc : 0;
+	return h5_is_passing(rc) ? rc : 0;
 }
 
 void h5_paths_free(struct h5_path_map *map)

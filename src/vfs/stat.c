@@ -76,7 +76,7 @@ static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct
 /* What a dataset lacks is told when it is opened; its name must not fail. */
 static bool is_told_later(int rc)
 {
-	return rc != -ENOMEM && rc != -EINTR && rc != -EIO;
+	return !h5_is_passing(rc) && rc != -EIO;
 }
 
 /* false: the size is that of a text, and not known without reading the dataset's elements. */
@@ -106,14 +106,27 @@ static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, bool with_tex
 	return known;
 }
 
-static void stat_datatype(const struct h5_node *node, struct stat *st)
+static int stat_datatype(const struct h5_node *node, struct stat *st)
 {
 	struct h5_buf text;
+	int rc;
 
 	h5_buf_init(&text, SIZE_MAX);
-	if (!h5_content_ddl(node->file, node->address, &text))
+	rc = h5_content_ddl(node->file, node->address, &text);
+	if (!rc)
 		set_size(st, text.size, text.size);
 	h5_buf_release(&text);
+	return is_told_later(rc) ? 0 : rc;
+}
+
+static int stat_group(const struct h5_node *node, const struct h5_object *object, struct stat *st)
+{
+	uint64_t links;
+	int rc = h5_group_count(node->file, object, &links);
+
+	if (!rc)
+		st->st_size = (off_t)h5_min(links, INT64_MAX);
+	return is_told_later(rc) ? 0 : rc;
 }
 
 static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st,
@@ -121,18 +134,18 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, s
 {
 	const struct h5_object *object = NULL;
 	struct h5_lru_entry *ref = NULL;
-	uint64_t links;
-	int rc = 0;
+	int rc = node->file ? h5_object_get(node->file, node->address, &ref, &object) : 0;
 
+	if (h5_is_passing(rc))
+		return rc;
+	rc = 0;
 	stat_common(vfs, node, st);
 	*size_known = true;
-	if (node->file && h5_object_get(node->file, node->address, &ref, &object) == -ENOMEM)
-		return -ENOMEM;
 	switch (node->kind) {
 	case H5_NODE_DIRECTORY:
 		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
-		if (object && !h5_group_count(node->file, object, &links))
-			st->st_size = (off_t)h5_min(links, INT64_MAX);
+		if (object)
+			rc = stat_group(node, object, st);
 		break;
 	case H5_NODE_SYMLINK:
 		st->st_mode = S_IFLNK | 0777;
@@ -142,7 +155,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, s
 		*size_known = stat_dataset(vfs, node, with_text, st, &rc);
 		break;
 	case H5_NODE_DATATYPE:
-		stat_datatype(node, st);
+		rc = stat_datatype(node, st);
 		break;
 	case H5_NODE_DAMAGED:
 		break;

@@ -37,21 +37,22 @@ static int symlink_to(struct h5_place *place, struct h5_buf *target)
 	return 0;
 }
 
-static enum h5_node_kind kind_of_object(struct h5_file *file, uint64_t address)
+static int kind_of_object(struct h5_file *file, uint64_t address, enum h5_node_kind *kind)
 {
 	static const enum h5_node_kind kinds[] = {[H5_OBJECT_UNKNOWN] = H5_NODE_DAMAGED,
 						  [H5_OBJECT_GROUP] = H5_NODE_DIRECTORY,
 						  [H5_OBJECT_DATASET] = H5_NODE_DATASET,
 						  [H5_OBJECT_DATATYPE] = H5_NODE_DATATYPE};
 	const struct h5_object *object;
-	enum h5_node_kind kind = H5_NODE_DAMAGED;
 	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, address, &ref, &object);
 
-	if (!h5_object_get(file, address, &ref, &object)) {
-		kind = kinds[object->kind];
+	*kind = H5_NODE_DAMAGED;
+	if (!rc) {
+		*kind = kinds[object->kind];
 		h5_file_put(file, ref);
 	}
-	return kind;
+	return h5_is_passing(rc) ? rc : 0;
 }
 
 /* A directory entry for the object; a symlink where it is the directory itself or one above it. */
@@ -59,12 +60,13 @@ static int place_object(const struct h5_node *directory, struct h5_file *file, u
 			enum h5_object_kind known, struct h5_place *place)
 {
 	struct h5_buf up;
-	bool is_group = known == H5_OBJECT_GROUP;
+	int rc = 0;
 
-	*place = (struct h5_place){.file = file, .address = address};
-	place->kind = is_group ? H5_NODE_DIRECTORY : kind_of_object(file, address);
-	if (place->kind != H5_NODE_DIRECTORY)
-		return 0;
+	*place = (struct h5_place){.file = file, .address = address, .kind = H5_NODE_DIRECTORY};
+	if (known != H5_OBJECT_GROUP)
+		rc = kind_of_object(file, address, &place->kind);
+	if (rc || place->kind != H5_NODE_DIRECTORY)
+		return rc;
 	h5_buf_init(&up, PATH_MAX);
 	for (const struct h5_node *d = directory; d; d = d->parent) {
 		if (d->file == file && d->address == address)
@@ -131,7 +133,7 @@ static int place_external(const struct h5_node *directory, const struct h5_link 
 	int rc = h5_path_find_external(directory->file, link->file, link->file_size, link->target,
 				       link->target_size, &file, &address);
 
-	if (rc == -ENOMEM)
+	if (h5_is_passing(rc))
 		return rc;
 	if (rc)
 		return place_dangling(link->file, link->file_size, link->target, link->target_size, place);
@@ -148,7 +150,7 @@ static int place_foreign_soft(const struct h5_node *directory, const struct h5_l
 	int rc = h5_path_find(directory->file, directory->address, link->target, link->target_size, &file,
 			      &address);
 
-	if (rc == -ENOMEM)
+	if (h5_is_passing(rc))
 		return rc;
 	if (rc)
 		return place_dangling("", 0, link->target, link->target_size, place);
