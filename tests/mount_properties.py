@@ -30,6 +30,38 @@ class Properties(MountCase):
             self.assertNotIn("type", info["wide"])
             self.assertEqual(info["half"]["dtype"], os.getxattr(m.at("half"), "h5fs.dtype").decode())
 
+    def test_comment(self):
+        path = self.file("comment.h5")
+        with h5py.File(path, "w") as f:
+            f["d"] = 1
+            h5py.h5o.set_comment(f["d"].id, b"made by hand")
+        with Mount(path) as m:
+            self.assertEqual(os.getxattr(m.at("d"), "h5fs.comment"), b"made by hand")
+            self.assertEqual(json.loads(os.getxattr(m.at("d"), "h5fs.info"))["comment"], "made by hand")
+            self.assertErrno(errno.ENODATA, os.getxattr, m.path, "h5fs.comment")
+
+    def test_free_space(self):
+        """As libhdf5 counts it, for the strategies that keep it in the file."""
+        for strategy in ("fsm", "page"):
+            path = self.file(f"{strategy}.h5")
+            with h5py.File(path, "w", libver="latest", fs_strategy=strategy, fs_persist=True, fs_threshold=1) as f:
+                for i in range(20):
+                    f[f"d{i}"] = numpy.arange(1000 + 100 * i)
+            with h5py.File(path, "r+", libver="latest") as f:
+                for i in range(0, 20, 2):
+                    del f[f"d{i}"]
+            with h5py.File(path, "r") as f:
+                free = f.id.get_freespace()
+            self.assertGreater(free, 50000)
+            with Mount(path) as m, self.subTest(strategy=strategy):
+                self.assertEqual(int(os.getxattr(m.path, "h5fs.free")), free)
+                self.assertErrno(errno.ENODATA, os.getxattr, m.at("d1"), "h5fs.free")
+        path = self.file("none.h5")
+        with h5py.File(path, "w") as f:
+            f["d"] = 1
+        with Mount(path) as m:
+            self.assertErrno(errno.ENODATA, os.getxattr, m.path, "h5fs.free")
+
     def test_type_and_bytes_of_an_attribute_with_a_long_name(self):
         path = self.file("long.h5")
         with h5py.File(path, "w", libver="latest") as f:

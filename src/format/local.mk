@@ -23,6 +23,8 @@ libh5fs_a_SOURCES += \
 	src/format/fixed_array.h \
 	src/format/fractal_heap.c \
 	src/format/fractal_heap.h \
+	src/format/free_space.c \
+	src/format/free_space.h \
 	src/format/global_heap.c \
 	src/format/global_heap.h \
 	src/format/header_messages.c \

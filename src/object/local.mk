@@ -5,6 +5,8 @@ libh5fs_a_SOURCES += \
 	src/object/bignum.h \
 	src/object/damage.h \
 	src/object/ddl.c \
+	src/object/file_space.c \
+	src/object/file_space.h \
 	src/object/float_text.c \
 	src/object/fractal_heap.c \
 	src/object/fractal_heap.h \

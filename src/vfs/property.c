@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "filter/filter.h"
+#include "object/file_space.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -76,6 +77,27 @@ static int get_superblock(const struct subject *s, struct h5_buf *out)
 		return -ENODATA;
 	h5_buf_printf(out, "%u", h5_file_superblock(s->node->file)->version);
 	return 0;
+}
+
+static int get_free(const struct subject *s, struct h5_buf *out)
+{
+	uint64_t bytes;
+	int rc = s->node == h5_vfs_root(s->vfs) ? h5_file_space_free(s->node->file, &bytes) : -ENODATA;
+
+	if (!rc)
+		h5_buf_printf(out, "%" PRIu64, bytes);
+	return rc;
+}
+
+/* Object comment message: text and a NUL. Specification IV.A.2.n. */
+static int get_comment(const struct subject *s, struct h5_buf *out)
+{
+	const struct h5_message *message = h5_object_find(s->object, H5_MSG_COMMENT);
+
+	if (!message)
+		return -ENODATA;
+	h5_buf_add(out, message->data, strnlen((const char *)message->data, message->size));
+	return out->err;
 }
 
 /* ---- of datasets and committed datatypes ---- */
@@ -240,6 +262,7 @@ static const struct {
 	{"filters", get_filters, true, false},	 {"fill", get_fill, true, false},
 	{"format", get_format, true, false},	 {"address", get_address, true, true},
 	{"mtime", get_mtime, true, true},	 {"superblock", get_superblock, true, true},
+	{"comment", get_comment, true, false},	 {"free", get_free, true, true},
 	{"storage", get_storage, false, true},	 {"unlisted", get_unlisted, false, true},
 	{"info", get_info, false, false},
 };

@@ -1,0 +1,29 @@
+/* What a file says of its own space: the File Space Info message (0x0017, in the superblock extension), and
+ * the header of a free-space manager, for how much is free. Specification III.H; the message: libhdf5's
+ * public documentation. */
+#ifndef H5_FORMAT_FREE_SPACE_H
+#define H5_FORMAT_FREE_SPACE_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { H5_FREE_SPACE_MANAGERS = 12, H5_FREE_SPACE_HEADER_MAX = 82 };
+
+struct h5_file_space_info {
+	bool persist; /* free space is kept track of in the file */
+	unsigned count;
+	uint64_t managers[H5_FREE_SPACE_MANAGERS]; /* addresses of headers; H5_UNDEF: none for that kind */
+};
+
+int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *info);
+
+struct h5_free_space_header {
+	uint64_t total; /* bytes of free space that it tracks */
+	uint64_t sections;
+};
+
+int h5_free_space_header_decode(struct h5_reader *r, struct h5_free_space_header *header);
+
+#endif

@@ -1,0 +1,61 @@
+#include "object/file_space.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "format/free_space.h"
+#include "object/object.h"
+
+static int read_info(struct h5_file *file, struct h5_file_space_info *info)
+{
+	uint64_t extension = h5_file_superblock(file)->extension;
+	const struct h5_message *message;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	struct h5_reader r;
+	int rc;
+
+	if (extension == H5_UNDEF)
+		return -ENODATA;
+	rc = h5_object_get(file, extension, &ref, &object);
+	if (rc)
+		return rc;
+	message = h5_object_find(object, H5_MSG_FILE_SPACE_INFO);
+	if (message) {
+		r = h5_file_reader(file, message->data, message->size, message->address);
+		rc = h5_file_space_info_decode(&r, info);
+	}
+	h5_file_put(file, ref);
+	return message && (rc || info->persist) ? rc : -ENODATA;
+}
+
+/* Headers are read anew each time: only this question asks for them. */
+static int read_header(struct h5_file *file, uint64_t address, struct h5_free_space_header *header)
+{
+	uint8_t data[H5_FREE_SPACE_HEADER_MAX];
+	struct h5_reader r;
+	size_t got;
+	int rc = h5_file_read_some(file, address, data, sizeof data, &got);
+
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, got, address);
+	return h5_free_space_header_decode(&r, header);
+}
+
+int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
+{
+	struct h5_free_space_header header;
+	struct h5_file_space_info info;
+	int rc = read_info(file, &info);
+
+	*bytes = 0;
+	for (unsigned i = 0; !rc && i < info.count; i++) {
+		if (info.managers[i] == H5_UNDEF)
+			continue;
+		rc = read_header(file, info.managers[i], &header);
+		if (!rc && !h5_add(*bytes, header.total, bytes))
+			rc = h5_fail(-EUCLEAN, info.managers[i],
+				     "free-space managers: more than 2^64 bytes are free");
+	}
+	return rc;
+}
