@@ -235,6 +235,20 @@ class ExternalLinks(MountCase):
             self.assertEqual(read(m.at("x/group/e")), (2).to_bytes(8, "little"))
             self.dangling(m, "missing", "nothing", "outside", "outside-absolute", "way-out", "not-hdf5")
 
+    def test_a_name_that_a_dangling_target_leads_to(self):
+        """A link called `extlink:..` must not become a step on a way out of the mount."""
+        path = self.file("in/trap.h5")
+        with h5py.File(path, "w") as f:
+            f.create_group("extlink:..")
+            f.create_group("g/extlink:a")
+            f["out"] = h5py.ExternalLink("../../../../..", "/etc")
+            f["g/out"] = h5py.ExternalLink("a/../../../../../..", "/etc")
+        with Mount(path) as m:
+            for name in ("out", "g/out"):
+                target = os.readlink(m.at(name))
+                self.assertNotIn("..", target.split("/"))
+                self.assertFalse(os.path.exists(m.at(name)), target)
+
     def test_links_within_the_other_file(self):
         with Mount(self.file("in/main.h5")) as m:
             self.assertEqual(sorted(os.listdir(m.at("x/group"))), ["back", "e", "lost", "self", "soft"])

@@ -93,6 +93,10 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 	node->key_size = key_size;
 	memcpy(node->key, key, key_size);
 	HASH_ADD_KEYPTR(hh, vfs->nodes, node->key, node->key_size, node);
+	if (!node->hh.tbl) {
+		free(node);
+		return NULL;
+	}
 	node->target = place->target;
 	place->target = NULL;
 	if (is_in_place(node->kind) && parent) {

@@ -41,6 +41,10 @@ static struct known *add(struct walk *w, uint64_t address, const char *name)
 	k->parent = w->at;
 	strcpy(k->name, name);
 	HASH_ADD(hh, w->map->table, address, sizeof k->address, k);
+	if (!k->hh.tbl) {
+		free(k);
+		return NULL;
+	}
 	*w->tail = k;
 	w->tail = &k->next;
 	return k;

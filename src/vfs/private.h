@@ -8,6 +8,8 @@
 #include "vfs/vfs.h"
 
 #include <pthread.h>
+
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 

@@ -109,10 +109,32 @@ static int place_soft(const struct h5_node *directory, const struct h5_link *lin
 }
 
 /* A target that exists nowhere and says where the link would lead. */
-static int place_dangling(const char *file, size_t file_size, const char *path, size_t size,
-			  struct h5_place *place)
+/* True if the directory shows a name equal to the first component of the target. */
+static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf *target)
 {
-	struct h5_buf target;
+	const char *slash = memchr(target->data, '/', target->size);
+	size_t n = slash ? (size_t)(slash - target->data) : target->size, size;
+	char component[H5_NAME_MAX + 1], name[H5_NAME_MAX + 1];
+	const struct h5_object *group;
+	struct h5_link link = {0};
+	struct h5_lru_entry *ref;
+	bool found;
+
+	if (n > H5_NAME_MAX || h5_object_get(directory->file, directory->address, &ref, &group))
+		return false;
+	memcpy(component, target->data, n);
+	component[n] = 0;
+	size = h5_name_unescape(component, name);
+	found = h5_name_is_cut(component) || !h5_group_lookup(directory->file, group, name, size, &link);
+	h5_link_release(&link);
+	h5_file_put(directory->file, ref);
+	return found;
+}
+
+static int place_dangling(const struct h5_node *directory, const char *file, size_t file_size,
+			  const char *path, size_t size, struct h5_place *place)
+{
+	struct h5_buf target, inside;
 
 	h5_buf_init(&target, PATH_MAX);
 	h5_buf_text(&target, "extlink:");
@@ -123,7 +145,13 @@ static int place_dangling(const char *file, size_t file_size, const char *path, 
 		size--;
 	}
 	h5_buf_add(&target, path, size);
-	return symlink_to(place, &target);
+	if (target.err || !leads_somewhere(directory, &target))
+		return symlink_to(place, &target);
+	/* It does not dangle: a link is named like this, and `..` behind it would lead out of the mount. */
+	h5_buf_init(&inside, PATH_MAX);
+	add_escaped_path(&inside, target.data, target.size);
+	h5_buf_release(&target);
+	return symlink_to(place, &inside);
 }
 
 static int place_external(const struct h5_node *directory, const struct h5_link *link, struct h5_place *place)
@@ -136,7 +164,8 @@ static int place_external(const struct h5_node *directory, const struct h5_link 
 	if (h5_is_passing(rc))
 		return rc;
 	if (rc)
-		return place_dangling(link->file, link->file_size, link->target, link->target_size, place);
+		return place_dangling(directory, link->file, link->file_size, link->target, link->target_size,
+				      place);
 	return place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
 }
 
@@ -153,7 +182,7 @@ static int place_foreign_soft(const struct h5_node *directory, const struct h5_l
 	if (h5_is_passing(rc))
 		return rc;
 	if (rc)
-		return place_dangling("", 0, link->target, link->target_size, place);
+		return place_dangling(directory, "", 0, link->target, link->target_size, place);
 	return place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
 }
 
