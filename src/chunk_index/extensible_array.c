@@ -7,30 +7,16 @@
 /* The extensible array, specification VII.D: chunk numbers by the maximum dimensions, the unlimited one moved
  * to the front; header, index block, super blocks, data blocks, pages. */
 
+static int decode_header(struct h5_reader *r, void *header)
+{
+	return h5_extensible_array_header_decode(r, header);
+}
+
 static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	struct h5_extensible_array_header *header;
-	uint8_t data[H5_EXTENSIBLE_ARRAY_HEADER_MAX];
-	struct h5_reader r;
-	size_t got;
-	int rc;
-
 	(void)arg;
-	rc = h5_file_read_some(file, address, data, sizeof data, &got);
-	if (rc)
-		return rc;
-	header = malloc(sizeof *header);
-	if (!header)
-		return h5_fail(-ENOMEM, address, "extensible array header: out of memory");
-	r = h5_file_reader(file, data, got, address);
-	rc = h5_extensible_array_header_decode(&r, header);
-	if (rc) {
-		free(header);
-		return rc;
-	}
-	*value = header;
-	*cost = sizeof *header;
-	return 0;
+	return h5_block_load_header(file, address, H5_EXTENSIBLE_ARRAY_HEADER_MAX, decode_header,
+				    sizeof(struct h5_extensible_array_header), value, cost);
 }
 
 /* What the form of a block depends on, beside the header. */

@@ -6,30 +6,16 @@
 /* The fixed array, specification VII.C: chunk numbers by the maximum dimensions; header, data block, pages.
  */
 
+static int decode_header(struct h5_reader *r, void *header)
+{
+	return h5_fixed_array_header_decode(r, header);
+}
+
 static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	struct h5_fixed_array_header *header;
-	uint8_t data[H5_FIXED_ARRAY_HEADER_MAX];
-	struct h5_reader r;
-	size_t got;
-	int rc;
-
 	(void)arg;
-	rc = h5_file_read_some(file, address, data, sizeof data, &got);
-	if (rc)
-		return rc;
-	header = malloc(sizeof *header);
-	if (!header)
-		return h5_fail(-ENOMEM, address, "fixed array header: out of memory");
-	r = h5_file_reader(file, data, got, address);
-	rc = h5_fixed_array_header_decode(&r, header);
-	if (rc) {
-		free(header);
-		return rc;
-	}
-	*value = header;
-	*cost = sizeof *header;
-	return 0;
+	return h5_block_load_header(file, address, H5_FIXED_ARRAY_HEADER_MAX, decode_header,
+				    sizeof(struct h5_fixed_array_header), value, cost);
 }
 
 static const struct h5_block_type fixed_array_header = {{"fixed array header", free}, load_header};

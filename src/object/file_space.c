@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "format/free_space.h"
 #include "object/object.h"
+#include "store/block.h"
 
 static int read_info(struct h5_file *file, struct h5_file_space_info *info)
 {
@@ -28,18 +29,9 @@ static int read_info(struct h5_file *file, struct h5_file_space_info *info)
 	return message && (rc || info->persist) ? rc : -ENODATA;
 }
 
-/* Headers are read anew each time: only this question asks for them. */
-static int read_header(struct h5_file *file, uint64_t address, struct h5_free_space_header *header)
+static int decode_header(struct h5_reader *r, void *header)
 {
-	uint8_t data[H5_FREE_SPACE_HEADER_MAX];
-	struct h5_reader r;
-	size_t got;
-	int rc = h5_file_read_some(file, address, data, sizeof data, &got);
-
-	if (rc)
-		return rc;
-	r = h5_file_reader(file, data, got, address);
-	return h5_free_space_header_decode(&r, header);
+	return h5_free_space_header_decode(r, header);
 }
 
 int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
@@ -52,7 +44,9 @@ int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
 	for (unsigned i = 0; !rc && i < info.count; i++) {
 		if (info.managers[i] == H5_UNDEF)
 			continue;
-		rc = read_header(file, info.managers[i], &header);
+		/* Not cached: only this question asks for them. */
+		rc = h5_block_decode_header(file, info.managers[i], H5_FREE_SPACE_HEADER_MAX, decode_header,
+					    &header);
 		if (!rc && !h5_add(*bytes, header.total, bytes))
 			rc = h5_fail(-EUCLEAN, info.managers[i],
 				     "free-space managers: more than 2^64 bytes are free");

@@ -11,28 +11,16 @@
 /* The data segment of a large group has many megabytes: it is cached in pieces. */
 enum { PIECE = 1 << 16 };
 
+static int decode_header(struct h5_reader *r, void *header)
+{
+	return h5_local_heap_decode(r, header);
+}
+
 static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	uint8_t data[H5_LOCAL_HEAP_MAX];
-	struct h5_local_heap_header header, *copy;
-	struct h5_reader r;
-	size_t got;
-	int rc = h5_file_read_some(file, address, data, sizeof data, &got);
-
 	(void)arg;
-	if (rc)
-		return rc;
-	r = h5_file_reader(file, data, got, address);
-	rc = h5_local_heap_decode(&r, &header);
-	if (rc)
-		return rc;
-	copy = malloc(sizeof *copy);
-	if (!copy)
-		return h5_fail(-ENOMEM, address, "local heap: out of memory");
-	*copy = header;
-	*value = copy;
-	*cost = sizeof *copy;
-	return 0;
+	return h5_block_load_header(file, address, H5_LOCAL_HEAP_MAX, decode_header,
+				    sizeof(struct h5_local_heap_header), value, cost);
 }
 
 static const struct h5_block_type header_block = {{"local heap", free}, load_header};

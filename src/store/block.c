@@ -27,3 +27,33 @@ int h5_block_read(struct h5_file *file, uint64_t address, size_t head, size_t n,
 	*out = memory;
 	return 0;
 }
+
+int h5_block_decode_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
+			   void *header)
+{
+	uint8_t data[H5_BLOCK_HEADER_MAX];
+	struct h5_reader r;
+	size_t got;
+	int rc = h5_file_read_some(file, address, data, max < sizeof data ? max : sizeof data, &got);
+
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, got, address);
+	return decode(&r, header);
+}
+
+int h5_block_load_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
+			 size_t size, void **value, size_t *cost)
+{
+	void *header = calloc(1, size);
+	int rc = header ? h5_block_decode_header(file, address, max, decode, header)
+			: h5_fail(-ENOMEM, address, "out of memory");
+
+	if (rc) {
+		free(header);
+		return rc;
+	}
+	*value = header;
+	*cost = size;
+	return 0;
+}

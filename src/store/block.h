@@ -14,4 +14,16 @@
 int h5_block_read(struct h5_file *file, uint64_t address, size_t head, size_t n, const char *what,
 		  void **memory);
 
+/* A header of no more than H5_BLOCK_HEADER_MAX bytes. */
+enum { H5_BLOCK_HEADER_MAX = 128 };
+
+typedef int h5_block_decode(struct h5_reader *r, void *header);
+
+/* Reads `max` bytes at the address, or what there is of them, and decodes them. */
+int h5_block_decode_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
+			   void *header);
+/* The same as a loader: *value is a new struct of `size` bytes, free(). */
+int h5_block_load_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
+			 size_t size, void **value, size_t *cost);
+
 #endif
