@@ -8,25 +8,14 @@
 
 static int read_info(struct h5_file *file, struct h5_file_space_info *info)
 {
-	uint64_t extension = h5_file_superblock(file)->extension;
-	const struct h5_message *message;
-	const struct h5_object *object;
-	struct h5_lru_entry *ref;
-	struct h5_reader r;
-	int rc;
+	struct h5_message_body body;
+	int rc = h5_message_open_extension(file, H5_MSG_FILE_SPACE_INFO, &body);
 
-	if (extension == H5_UNDEF)
-		return -ENODATA;
-	rc = h5_object_get(file, extension, &ref, &object);
 	if (rc)
 		return rc;
-	message = h5_object_find(object, H5_MSG_FILE_SPACE_INFO);
-	if (message) {
-		r = h5_file_reader(file, message->data, message->size, message->address);
-		rc = h5_file_space_info_decode(&r, info);
-	}
-	h5_file_put(file, ref);
-	return message && (rc || info->persist) ? rc : -ENODATA;
+	rc = h5_file_space_info_decode(&body.reader, info);
+	h5_message_release(file, &body);
+	return rc || info->persist ? rc : -ENODATA;
 }
 
 static int decode_header(struct h5_reader *r, void *header)

@@ -152,6 +152,28 @@ int h5_message_open(struct h5_file *file, const struct h5_message *message, stru
 	return 0;
 }
 
+int h5_message_open_extension(struct h5_file *file, enum h5_message_type type, struct h5_message_body *body)
+{
+	uint64_t extension = h5_file_superblock(file)->extension;
+	const struct h5_message *message;
+	const struct h5_object *object;
+	int rc;
+
+	memset(body, 0, sizeof *body);
+	if (extension == H5_UNDEF)
+		return -ENODATA;
+	rc = h5_object_get(file, extension, &body->ref, &object);
+	if (rc)
+		return rc;
+	message = h5_object_find(object, type);
+	if (!message) {
+		h5_message_release(file, body);
+		return -ENODATA;
+	}
+	body->reader = h5_file_reader(file, message->data, message->size, message->address);
+	return 0;
+}
+
 void h5_message_release(struct h5_file *file, struct h5_message_body *body)
 {
 	h5_file_put(file, body->ref);

@@ -45,6 +45,8 @@ int h5_message_open(struct h5_file *file, const struct h5_message *message, stru
  */
 int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, struct h5_reader *r,
 			   struct h5_message_body *body);
+/* A message of the superblock extension. -ENODATA: there is none. */
+int h5_message_open_extension(struct h5_file *file, enum h5_message_type type, struct h5_message_body *body);
 void h5_message_release(struct h5_file *file, struct h5_message_body *body); /* may run twice */
 
 #endif

@@ -40,26 +40,15 @@ static const struct h5_block_type table_block = {
 /* The superblock extension tells where the table is. */
 static int read_table_message(struct h5_file *file, struct h5_shared_table_message *table)
 {
-	uint64_t extension = h5_file_superblock(file)->extension;
-	const struct h5_message *message;
-	const struct h5_object *object;
-	struct h5_lru_entry *ref;
-	struct h5_reader r;
-	int rc;
+	struct h5_message_body body;
+	int rc = h5_message_open_extension(file, H5_MSG_SHARED_TABLE, &body);
 
-	if (extension == H5_UNDEF)
+	if (rc == -ENODATA)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "shared message: the file has no shared message table");
-	rc = h5_object_get(file, extension, &ref, &object);
 	if (rc)
 		return rc;
-	message = h5_object_find(object, H5_MSG_SHARED_TABLE);
-	if (message) {
-		r = h5_file_reader(file, message->data, message->size, message->address);
-		rc = h5_shared_table_message_decode(&r, table);
-	} else {
-		rc = h5_fail(-EUCLEAN, extension, "shared message: the file has no shared message table");
-	}
-	h5_file_put(file, ref);
+	rc = h5_shared_table_message_decode(&body.reader, table);
+	h5_message_release(file, &body);
 	return rc;
 }
 
