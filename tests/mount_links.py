@@ -235,6 +235,16 @@ class ExternalLinks(MountCase):
             self.assertEqual(read(m.at("x/group/e")), (2).to_bytes(8, "little"))
             self.dangling(m, "missing", "nothing", "outside", "outside-absolute", "way-out", "not-hdf5")
 
+    def test_damaged_target(self):
+        with h5py.File(self.file("in/sub/other.h5"), "r") as f:
+            root = h5py.h5o.get_info(f.id).addr
+        with open(self.file("in/sub/other.h5"), "r+b") as f:
+            f.seek(root)
+            f.write(b"\xff")
+        with Mount(self.file("in/main.h5")) as m:
+            self.dangling(m, "file", "group", "root")
+            self.assertEqual(read(m.at("x/through")), ONE)
+
     def test_a_name_that_a_dangling_target_leads_to(self):
         """A link called `extlink:..` must not become a step on a way out of the mount."""
         path = self.file("in/trap.h5")

@@ -154,6 +154,18 @@ static int place_dangling(const struct h5_node *directory, const char *file, siz
 	return symlink_to(place, &inside);
 }
 
+/* What a link leads to that was followed through files with the result `rc`; dangling where nothing is there
+ * that can be opened. */
+static int place_found(const struct h5_node *directory, int rc, struct h5_file *file, uint64_t address,
+		       const char *name, size_t name_size, const struct h5_link *link, struct h5_place *place)
+{
+	if (!rc)
+		rc = place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
+	if (h5_is_passing(rc) || (!rc && place->kind != H5_NODE_DAMAGED))
+		return rc;
+	return place_dangling(directory, name, name_size, link->target, link->target_size, place);
+}
+
 static int place_external(const struct h5_node *directory, const struct h5_link *link, struct h5_place *place)
 {
 	struct h5_file *file;
@@ -161,12 +173,7 @@ static int place_external(const struct h5_node *directory, const struct h5_link 
 	int rc = h5_path_find_external(directory->file, link->file, link->file_size, link->target,
 				       link->target_size, &file, &address);
 
-	if (h5_is_passing(rc))
-		return rc;
-	if (rc)
-		return place_dangling(directory, link->file, link->file_size, link->target, link->target_size,
-				      place);
-	return place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
+	return place_found(directory, rc, file, address, link->file, link->file_size, link, place);
 }
 
 /* Beneath an external link a soft link has no place in the mount to point at: it is shown as what it leads
@@ -179,11 +186,7 @@ static int place_foreign_soft(const struct h5_node *directory, const struct h5_l
 	int rc = h5_path_find(directory->file, directory->address, link->target, link->target_size, &file,
 			      &address);
 
-	if (h5_is_passing(rc))
-		return rc;
-	if (rc)
-		return place_dangling(directory, "", 0, link->target, link->target_size, place);
-	return place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
+	return place_found(directory, rc, file, address, "", 0, link, place);
 }
 
 static int place_user_defined(const struct h5_link *link, struct h5_place *place)
