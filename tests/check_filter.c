@@ -102,6 +102,23 @@ START_TEST(shuffle_keeps_the_rest_at_the_end)
 }
 END_TEST
 
+START_TEST(quantized_floats_are_stored_as_they_are)
+{
+	static const uint16_t ids[] = {32022, 32023};
+	const float stored[2] = {0.5f, -3.25f};
+	struct h5_filter_buf buf;
+
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(decode(ids[i], NULL, 0, stored, sizeof stored, sizeof stored, &buf), 0);
+		ck_assert_uint_eq(buf.size, sizeof stored);
+		ck_assert_mem_eq(buf.data, stored, sizeof stored);
+		h5_filter_buf_release(&buf);
+		ck_assert_int_eq(decode(ids[i], NULL, 0, stored, sizeof stored, 7, &buf), -EUCLEAN);
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
 START_TEST(lzf_references_stay_inside)
 {
 	/* "ab", then 8 bytes from 2 back, then 300 - 10 more in one long reference */
@@ -185,4 +202,5 @@ END_TEST
 UNIT_MAIN("filter", filters_are_found_by_id, chunks_of_libhdf5_are_decoded, output_stops_at_the_limit,
 	  truncated_chunks_are_seen, damaged_chunks_do_no_harm, deflate_bombs_stop_and_trailing_bytes_pass,
 	  fletcher32_takes_swapped_halves_and_refuses_damage, shuffle_keeps_the_rest_at_the_end,
-	  lzf_references_stay_inside, scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked)
+	  quantized_floats_are_stored_as_they_are, lzf_references_stay_inside,
+	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked)

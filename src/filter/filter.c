@@ -22,6 +22,8 @@ static const struct h5_filter_ops filters[] = {
 	{32008, "bitshuffle", h5_bitshuffle_decode},
 	{32013, "zfp", h5_zfp_decode},
 	{32015, "zstd", h5_zstd_decode},
+	{32022, "bitgroom", h5_quantize_decode},
+	{32023, "bitround", h5_quantize_decode},
 };
 
 const struct h5_filter_ops *h5_filter_at(unsigned n)

@@ -11,6 +11,7 @@ int h5_fletcher32_decode(const uint32_t *values, unsigned count, struct h5_filte
 int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+int h5_quantize_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 
 /* One block of what a filter stores in blocks: exactly `size` bytes come out. */

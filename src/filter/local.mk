@@ -9,6 +9,7 @@ libh5fs_a_SOURCES += \
 	src/filter/lzf.c \
 	src/filter/nbit.c \
 	src/filter/scaleoffset.c \
+	src/filter/quantize.c \
 	src/filter/shuffle.c
 if HAVE_LIBAEC
 libh5fs_a_SOURCES += src/filter/szip.c
