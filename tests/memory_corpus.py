@@ -70,8 +70,9 @@ def main():
                 with Mount(file, options=",".join(f"{k}={v}" for k, v in CACHES.items())) as m:
                     walk(os.fsencode(m.path))
                     used = peak(m.daemon)
-            except MountFailed:
-                count["skipped"] += 1  # refused, with a message: another test's matter
+            except MountFailed as e:  # such files are another test's matter
+                count["skipped"] += 1
+                print(f"skip {os.path.relpath(file, corpus)}: refused: {e.said.strip()[-100:]}", flush=True)
                 continue
             highest = max(highest, used)
             count["failed" if used > LIMIT else "passed"] += 1
