@@ -272,6 +272,20 @@ class Damage(MountCase):
             self.assertEqual(read(m.at("d")), (1).to_bytes(8, "little"))
             self.assertIn("writing", m.said())
 
+    def test_a_file_that_a_swmr_writer_has_open(self):
+        """That one holds no lock: what it adds is seen."""
+        path = self.file("growing.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            d = f.create_dataset("d", (3,), "<i4", maxshape=(None,), chunks=(2,), data=[1, 2, 3])
+            f.swmr_mode = True
+            with Mount(path) as m:
+                self.assertEqual(read(m.at("d")), struct.pack("<3i", 1, 2, 3))
+                d.resize((5,))
+                d[3:] = [4, 5]
+                d.flush()
+                self.assertEqual(os.path.getsize(m.at("d")), 20)
+                self.assertEqual(read(m.at("d")), struct.pack("<5i", 1, 2, 3, 4, 5))
+
     def test_a_missing_attribute(self):
         path, _ = self.damaged(lambda *_: None)
         with Mount(path) as m:

@@ -79,6 +79,15 @@ static int find_mountpoint(struct h5_options *o)
 	return 0;
 }
 
+/* True if the file says that somebody writes it. In older versions the flags mean nothing: libhdf5 1.6 left
+ * them set. */
+static bool is_marked(const struct h5_file *file)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+
+	return sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
+}
+
 /* What the user should know of a file that is mounted all the same. */
 static void warn(const struct h5_options *o, struct h5_file *file)
 {
@@ -86,8 +95,7 @@ static void warn(const struct h5_options *o, struct h5_file *file)
 	const char *missing = h5_file_missing(file);
 	uint64_t end = sb->base + h5_file_end(file);
 
-	/* In older versions the flags mean nothing: libhdf5 1.6 left them set. */
-	if (sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR))
+	if (is_marked(file))
 		h5_log("%s: marked as open for writing: a program writes it without a lock, or has crashed",
 		       o->file);
 	if (missing)
@@ -182,7 +190,8 @@ static int run(struct h5_options *o)
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);
 	if (!code)
 		warn(o, h5_file_set_root(set));
-	m.locked = st.locked;
+	/* A SWMR writer gives its own lock up. */
+	m.locked = st.locked && !is_marked(h5_file_set_root(set));
 	m.timeout = m.locked ? LONG : 0;
 	rc = code ? refuse(o, code) : mount_and_serve(&m, o);
 	h5_vfs_close(m.vfs);
