@@ -83,7 +83,7 @@ static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, st
 	return 0;
 }
 
-/* The recursion is as deep as the tree: at most H5_BTREE1_DEPTH. */
+/* The recursion is as deep as the tree: 255 levels at most, as a writer with K = 1 gives it. */
 static int walk_node(const struct h5_chunk_index *index, uint64_t address, int level, uint64_t *left,
 		     h5_chunk_visit *visit, void *arg)
 {

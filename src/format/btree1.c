@@ -41,8 +41,6 @@ static int decode_prefix(struct h5_reader *r, enum h5_btree1_type type, struct p
 		return rc;
 	if (stored != type)
 		return h5_fail(-EUCLEAN, at, "version 1 B-tree: node of type %u, not %u", stored, type);
-	if (prefix->level > H5_BTREE1_DEPTH)
-		return h5_fail(-EUCLEAN, at, "version 1 B-tree: node of level %u", prefix->level);
 	return 0;
 }
 

@@ -11,8 +11,6 @@
 
 enum h5_btree1_type { H5_BTREE1_GROUP = 0, H5_BTREE1_CHUNK = 1 };
 
-enum { H5_BTREE1_DEPTH = 64 }; /* a higher level is refused */
-
 struct h5_btree1_chunk_key {
 	uint32_t size; /* stored bytes */
 	uint32_t filter_mask;

@@ -180,7 +180,7 @@ static int walk_symbols(struct walk *w, uint64_t address)
 	return rc;
 }
 
-/* The level falls with each step down: at most H5_BTREE1_DEPTH of them. */
+/* The level falls with each step down: at most 255 of them. */
 static int walk_tree(struct walk *w, uint64_t address, int level)
 {
 	const struct h5_btree1_node *node;
