@@ -331,7 +331,7 @@ END_TEST
 /* The kernel may cache for long only what a lock keeps from changing. */
 START_TEST(io_tells_whether_it_is_locked)
 {
-	const enum h5_lock_mode modes[] = {H5_LOCK_NONE, H5_LOCK_SHARED, H5_LOCK_BEST_EFFORT};
+	const enum h5_lock_mode modes[] = {H5_LOCK_NONE, H5_LOCK_ALWAYS, H5_LOCK_BEST_EFFORT};
 	struct h5_io_stat st;
 	struct h5_io *io;
 
@@ -339,7 +339,7 @@ START_TEST(io_tells_whether_it_is_locked)
 		int fd = memfd_create("io", 0);
 
 		ck_assert_int_ge(fd, 0);
-		ck_assert_int_eq(h5_io_open_fd(fd, modes[i], &io), 0);
+		ck_assert_int_eq(h5_io_open_fd(fd, modes[i], false, &io), 0);
 		ck_assert_int_eq(h5_io_stat(io, &st), 0);
 		ck_assert_int_eq(st.locked, modes[i] != H5_LOCK_NONE);
 		h5_io_close(io);

@@ -133,7 +133,7 @@ END_TEST
 /* ---- files ---- */
 
 static const struct h5_file_set_options options = {
-	.block_cache = 1 << 20, .chunk_cache = 1 << 20, .external = H5_EXTERNAL_NONE, .lock = H5_LOCK_SHARED};
+	.block_cache = 1 << 20, .chunk_cache = 1 << 20, .external = H5_EXTERNAL_NONE, .lock = H5_LOCK_ALWAYS};
 
 static char *path_of(const char *name)
 {

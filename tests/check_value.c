@@ -19,7 +19,7 @@ struct fixture {
 static void fixture_open(struct fixture *x)
 {
 	struct h5_file_set_options options = {
-		.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_SHARED};
+		.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_ALWAYS};
 	char path[4096], line[4096];
 	unsigned long long address;
 

@@ -13,4 +13,6 @@ libh5fs_a_SOURCES += \
 	src/base/reader.c \
 	src/base/reader.h \
 	src/base/seen.c \
-	src/base/seen.h
+	src/base/seen.h \
+	src/base/writer.c \
+	src/base/writer.h

@@ -12,20 +12,30 @@
 #include <uthash.h>
 #include <utlist.h>
 
+/* All that is cached under one address. */
+struct place {
+	struct {
+		uint64_t owner, address;
+	} key;
+	struct h5_lru_entry *entries; /* by `others`; never NULL */
+	UT_hash_handle hh;
+};
+
 struct h5_lru_entry {
 	struct h5_lru_key key;
+	struct place *place; /* lock: NULL: forgotten; released with its last reference */
 	void *value;
 	size_t cost;
-	unsigned references; /* lock */
-	bool loading;	     /* lock: in flight, value not there */
-	UT_hash_handle hh;
+	unsigned references;		  /* lock */
+	bool loading;			  /* lock: in flight, value not there */
+	struct h5_lru_entry *others;	  /* lock: the next one of the place, of another kind or variant */
 	struct h5_lru_entry *prev, *next; /* lock: recency, head is the latest; only where references is 0 */
 };
 
 struct h5_lru {
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t loaded;
-	struct h5_lru_entry *table;
+	struct place *table;
 	struct h5_lru_entry *idle; /* entries without references */
 	size_t budget;
 	struct h5_lru_stats stats;
@@ -48,6 +58,54 @@ int h5_lru_open(size_t budget, struct h5_lru **out)
 	return 0;
 }
 
+static struct place *find_place(struct h5_lru *lru, uint64_t owner, uint64_t address)
+{
+	struct place *place, sought = {.key = {owner, address}};
+
+	HASH_FIND(hh, lru->table, &sought.key, sizeof sought.key, place);
+	return place;
+}
+
+/* The place, made where there is none; NULL without memory. */
+static struct place *make_place(struct h5_lru *lru, uint64_t owner, uint64_t address)
+{
+	struct place *place = find_place(lru, owner, address);
+
+	if (place)
+		return place;
+	place = calloc(1, sizeof *place);
+	if (!place)
+		return NULL;
+	place->key.owner = owner;
+	place->key.address = address;
+	HASH_ADD(hh, lru->table, key, sizeof place->key, place);
+	if (!place->hh.tbl) {
+		free(place);
+		return NULL;
+	}
+	return place;
+}
+
+/* The entry is found no more. */
+static void unlink_entry(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	struct place *place = e->place;
+
+	LL_DELETE2(place->entries, e, others);
+	e->place = NULL;
+	if (place->entries)
+		return;
+	HASH_DEL(lru->table, place);
+	free(place);
+}
+
+/* No longer counted; the caller releases it. */
+static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	lru->stats.bytes -= e->cost;
+	lru->stats.entries--;
+}
+
 /* Takes what is over the budget, the least recently used first, but for the last `keep` ones; a list by
  * `next` for release_all(). */
 static struct h5_lru_entry *evict(struct h5_lru *lru, size_t budget, unsigned keep)
@@ -60,9 +118,8 @@ static struct h5_lru_entry *evict(struct h5_lru *lru, size_t budget, unsigned ke
 		if (keep && e == lru->idle)
 			break;
 		DL_DELETE(lru->idle, e);
-		HASH_DEL(lru->table, e);
-		lru->stats.bytes -= e->cost;
-		lru->stats.entries--;
+		unlink_entry(lru, e);
+		drop(lru, e);
 		lru->stats.evictions++;
 		LL_PREPEND(dead, e);
 	}
@@ -96,9 +153,11 @@ void h5_lru_close(struct h5_lru *lru)
 
 static struct h5_lru_entry *find(struct h5_lru *lru, const struct h5_lru_key *key)
 {
-	struct h5_lru_entry *e;
+	struct place *place = find_place(lru, key->owner, key->address);
+	struct h5_lru_entry *e = place ? place->entries : NULL;
 
-	HASH_FIND(hh, lru->table, key, sizeof *key, e);
+	while (e && (e->key.kind != key->kind || e->key.variant != key->variant))
+		e = e->others;
 	return e;
 }
 
@@ -109,14 +168,15 @@ static struct h5_lru_entry *insert(struct h5_lru *lru, const struct h5_lru_key *
 
 	if (!e)
 		return NULL;
-	e->key = *key;
-	e->references = 1;
-	e->loading = true;
-	HASH_ADD(hh, lru->table, key, sizeof e->key, e);
-	if (!e->hh.tbl) {
+	e->place = make_place(lru, key->owner, key->address);
+	if (!e->place) {
 		free(e);
 		return NULL;
 	}
+	e->key = *key;
+	e->references = 1;
+	e->loading = true;
+	LL_PREPEND2(e->place->entries, e, others);
 	return e;
 }
 
@@ -131,7 +191,7 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 	pthread_mutex_lock(&lru->lock);
 	e->loading = false;
 	if (rc) {
-		HASH_DEL(lru->table, e);
+		unlink_entry(lru, e);
 		free(e);
 	} else {
 		e->value = value;
@@ -193,9 +253,32 @@ void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
 	if (!e)
 		return;
 	pthread_mutex_lock(&lru->lock);
-	if (!--e->references) {
+	if (!--e->references && !e->place) {
+		drop(lru, e);
+		LL_PREPEND(dead, e);
+	} else if (!e->references) {
 		DL_PREPEND(lru->idle, e);
 		dead = evict(lru, lru->budget, 1);
+	}
+	pthread_mutex_unlock(&lru->lock);
+	release_all(dead);
+}
+
+void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address)
+{
+	struct h5_lru_entry *dead = NULL;
+	struct place *place;
+
+	pthread_mutex_lock(&lru->lock);
+	while ((place = find_place(lru, owner, address))) {
+		struct h5_lru_entry *e = place->entries;
+
+		unlink_entry(lru, e);
+		if (e->references)
+			continue;
+		DL_DELETE(lru->idle, e);
+		drop(lru, e);
+		LL_PREPEND(dead, e);
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);

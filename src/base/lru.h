@@ -51,6 +51,10 @@ const void *h5_lru_value(const struct h5_lru_entry *entry);
 /* NULL is fine. */
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
 
+/* Forgets all values under the owner's address, of every kind and variant: what is referenced lives on, but
+ * is not found again. None of them may be loading. */
+void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address);
+
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats);
 
 #endif

@@ -79,6 +79,36 @@ int h5_chunk_index_lookup(const struct h5_chunk_index *index, const uint64_t *sc
 	return index->layout.address == H5_UNDEF ? 0 : index->ops->lookup(index, scaled, chunk);
 }
 
+int h5_chunk_index_can_change(const struct h5_chunk_index *index)
+{
+	if (!index->ops->set || index->layout.structured.offset_size)
+		return h5_fail(-ENOTSUP, index->layout.address,
+			       "chunk index: writing through an index of this kind is not supported");
+	return 0;
+}
+
+int h5_chunk_index_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
+{
+	if (index->layout.address == H5_UNDEF && chunk->address == H5_UNDEF)
+		return 0;
+	return index->ops->set(index, scaled, chunk);
+}
+
+int h5_chunk_index_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+{
+	return index->layout.address == H5_UNDEF ? 0 : index->ops->trim(index, first, visit, arg);
+}
+
+void h5_chunk_index_resize(struct h5_chunk_index *index, const uint64_t *dims)
+{
+	memcpy(index->dims, dims, index->layout.rank * sizeof *dims);
+}
+
+const struct h5_chunk_layout *h5_chunk_index_layout(const struct h5_chunk_index *index)
+{
+	return &index->layout;
+}
+
 int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
 	return index->layout.address == H5_UNDEF ? 0 : index->ops->walk(index, visit, arg);

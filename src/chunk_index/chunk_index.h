@@ -31,4 +31,23 @@ int h5_chunk_index_lookup(const struct h5_chunk_index *index, const uint64_t *sc
 typedef int h5_chunk_visit(void *arg, const struct h5_chunk *chunk);
 int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
 
+/* ---- changes, in the transaction of store/transaction.h ----
+ *
+ * An index that is changed belongs to the writer of its dataset alone; readers open their own. After a
+ * change, whoever holds it looks at h5_chunk_index_layout(): where that differs from what the layout message
+ * says, the message is to be rewritten (the index moved or came to be; the single chunk's place stands
+ * there). */
+
+/* 0, or -ENOTSUP: this index, as it is in this file, cannot be changed; the detail says why. */
+int h5_chunk_index_can_change(const struct h5_chunk_index *index);
+/* The chunk lies there from now on; address H5_UNDEF: it is not stored any more. Makes the index where there
+ * is none yet. `scaled` may lie beyond the dataspace as it is, but not beyond its maximum. Space of the chunk
+ * itself, the old one's too, is the caller's affair. */
+int h5_chunk_index_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
+/* Removes all chunks with scaled[0] >= first, having visited each. */
+int h5_chunk_index_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
+/* The dataset's dimensions are these now. */
+void h5_chunk_index_resize(struct h5_chunk_index *index, const uint64_t *dims);
+const struct h5_chunk_layout *h5_chunk_index_layout(const struct h5_chunk_index *index);
+
 #endif

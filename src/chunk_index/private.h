@@ -14,6 +14,10 @@ struct h5_chunk_index_ops {
 	int (*open)(struct h5_chunk_index *index);
 	int (*lookup)(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk);
 	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
+	/* As the functions of chunk_index.h. Where layout.address is undefined the index is yet to be made,
+	 * and `open` has not run: set makes it, and trim isn't called. NULL: this index does not change. */
+	int (*set)(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
+	int (*trim)(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
 };
 
 extern const struct h5_chunk_index_ops h5_chunk_index_btree1, h5_chunk_index_single, h5_chunk_index_implicit,

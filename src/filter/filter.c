@@ -8,22 +8,22 @@
 
 /* Ids from the registry of the HDF Group. */
 static const struct h5_filter_ops filters[] = {
-	{1, "deflate", h5_deflate_decode},
-	{2, "shuffle", h5_shuffle_decode},
-	{3, "fletcher32", h5_fletcher32_decode},
-	{4, "szip", h5_szip_decode},
-	{5, "nbit", h5_nbit_decode},
-	{6, "scaleoffset", h5_scaleoffset_decode},
-	{305, "lzo", h5_lzo_decode},
-	{307, "bzip2", h5_bzip2_decode},
-	{32000, "lzf", h5_lzf_decode},
-	{32001, "blosc", h5_blosc_decode},
-	{32004, "lz4", h5_lz4_decode},
-	{32008, "bitshuffle", h5_bitshuffle_decode},
-	{32013, "zfp", h5_zfp_decode},
-	{32015, "zstd", h5_zstd_decode},
-	{32022, "bitgroom", h5_quantize_decode},
-	{32023, "bitround", h5_quantize_decode},
+	{1, "deflate", h5_deflate_decode, NULL},
+	{2, "shuffle", h5_shuffle_decode, NULL},
+	{3, "fletcher32", h5_fletcher32_decode, NULL},
+	{4, "szip", h5_szip_decode, NULL},
+	{5, "nbit", h5_nbit_decode, NULL},
+	{6, "scaleoffset", h5_scaleoffset_decode, NULL},
+	{305, "lzo", h5_lzo_decode, NULL},
+	{307, "bzip2", h5_bzip2_decode, NULL},
+	{32000, "lzf", h5_lzf_decode, NULL},
+	{32001, "blosc", h5_blosc_decode, NULL},
+	{32004, "lz4", h5_lz4_decode, NULL},
+	{32008, "bitshuffle", h5_bitshuffle_decode, NULL},
+	{32013, "zfp", h5_zfp_decode, NULL},
+	{32015, "zstd", h5_zstd_decode, NULL},
+	{32022, "bitgroom", h5_quantize_decode, NULL},
+	{32023, "bitround", h5_quantize_decode, NULL},
 };
 
 const struct h5_filter_ops *h5_filter_at(unsigned n)

@@ -19,6 +19,10 @@ struct h5_filter_ops {
 	/* Replaces the bytes in *buf by the decoded ones: at most `limit` bytes, more is -EUCLEAN.
 	 * NULL: known by name, but not built in. */
 	int (*decode)(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+	/* Replaces the bytes in *buf by the encoded ones, so that libhdf5's filter of the same id decodes
+	 * them. -E2BIG: it gains nothing, and an optional filter is skipped then. -ENOTSUP: not with these
+	 * values. NULL: cannot be encoded. */
+	int (*encode)(const uint32_t *values, unsigned count, struct h5_filter_buf *buf);
 };
 
 /* NULL: an unknown id. */

@@ -21,5 +21,8 @@ struct h5_dataspace {
 };
 
 int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space);
+/* Writes the current dimensions into the n bytes of a message body that was decoded to a dataspace of this
+ * rank. */
+int h5_dataspace_update(uint8_t *body, size_t n, uint8_t size_of_lengths, const struct h5_dataspace *space);
 
 #endif

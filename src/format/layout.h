@@ -53,7 +53,20 @@ struct h5_chunk_layout {
 		bool early;	     /* the message has the form of RFC version 16 */
 		bool sparse;	     /* false: sections of another kind; what follows them isn't decoded */
 	} structured;
-	/* The creation parameters of the other indexes stand in their headers, which are used instead. */
+	/* Creation parameters of the other indexes: for making one. An index that is there has them in its
+	 * header, which is used instead. */
+	union {
+		struct {
+			uint8_t page_bits;
+		} fixed_array;
+		struct {
+			uint8_t max_bits, index_elements, min_pointers, min_elements, page_bits;
+		} extensible_array;
+		struct {
+			uint32_t node_size;
+			uint8_t split_percent, merge_percent;
+		} btree2;
+	};
 };
 
 struct h5_layout {
@@ -80,5 +93,10 @@ unsigned h5_chunk_metadata_size(const struct h5_chunk_layout *layout, bool filte
 
 /* `r` holds the message body; compact data are borrowed from it. */
 int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout);
+/* Writes what changes while data are written into the n bytes of a message body that was decoded to such a
+ * layout: the address (contiguous, chunked), the single chunk's size and filter mask, the compact data.
+ * -ENOTSUP: this version does not hold it. */
+int h5_layout_update(uint8_t *body, size_t n, uint8_t size_of_offsets, uint8_t size_of_lengths,
+		     const struct h5_layout *layout);
 
 #endif

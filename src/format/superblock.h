@@ -28,5 +28,9 @@ struct h5_superblock {
 
 /* Decodes the superblock in data, found at byte `position` of the file. */
 int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, struct h5_superblock *sb);
+/* Writes end-of-file address and consistency flags into the bytes of a superblock that was decoded to `sb`,
+ * and its checksum. Offset and size of what has changed: 8 bytes of an old one, a new one as a whole. */
+int h5_superblock_update(uint8_t *data, size_t size, const struct h5_superblock *sb, size_t *offset,
+			 size_t *changed);
 
 #endif

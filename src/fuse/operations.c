@@ -320,11 +320,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct h5_handle *handle;
 	int rc;
 
-	if ((fi->flags & O_ACCMODE) != O_RDONLY) {
-		fuse_reply_err(req, EROFS);
-		return;
-	}
-	rc = h5_vfs_open_file(m->vfs, node_of(m, ino), &handle);
+	rc = h5_vfs_open_file(m->vfs, node_of(m, ino), fi->flags, &handle);
 	if (rc) {
 		fail(req, "open", rc);
 		return;

@@ -149,7 +149,7 @@ static enum h5_lock_mode lock_by_environment(void)
 
 	if (value && (!strcasecmp(value, "FALSE") || !strcmp(value, "0")))
 		return H5_LOCK_NONE;
-	return value && !strcasecmp(value, "BEST_EFFORT") ? H5_LOCK_BEST_EFFORT : H5_LOCK_SHARED;
+	return value && !strcasecmp(value, "BEST_EFFORT") ? H5_LOCK_BEST_EFFORT : H5_LOCK_ALWAYS;
 }
 
 static int parse_words(const struct texts *t, struct h5_options *o)

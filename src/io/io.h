@@ -22,6 +22,14 @@ struct h5_io_ops {
 	 * it; -EIO with detail. Safe from several threads. */
 	int (*read)(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
+	/* The rest but `close` is NULL where the bytes are only for reading. All n bytes, growing the file
+	 * where they reach beyond its end; -ENOSPC, -EDQUOT, -EFBIG, -EIO with detail. */
+	int (*write)(struct h5_io *io, uint64_t offset, const void *buf, size_t n);
+	int (*resize)(struct h5_io *io, uint64_t size);
+	/* All that was written before is on the medium, and the size with it. */
+	int (*sync)(struct h5_io *io);
+	/* Gives the advisory lock up. */
+	int (*unlock)(struct h5_io *io);
 	void (*close)(struct h5_io *io);
 };
 
@@ -43,6 +51,27 @@ static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)
 	return io->ops->stat(io, st);
 }
 
+/* For those that were opened for writing. */
+static inline int h5_io_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
+{
+	return io->ops->write(io, offset, buf, n);
+}
+
+static inline int h5_io_resize(struct h5_io *io, uint64_t size)
+{
+	return io->ops->resize(io, size);
+}
+
+static inline int h5_io_sync(struct h5_io *io)
+{
+	return io->ops->sync(io);
+}
+
+static inline int h5_io_unlock(struct h5_io *io)
+{
+	return io->ops->unlock(io);
+}
+
 /* NULL is fine. */
 static inline void h5_io_close(struct h5_io *io)
 {
@@ -53,14 +82,14 @@ static inline void h5_io_close(struct h5_io *io)
 /* The advisory lock that libhdf5 takes too (flock). */
 enum h5_lock_mode {
 	H5_LOCK_NONE,
-	H5_LOCK_SHARED,
-	H5_LOCK_BEST_EFFORT, /* shared; a file system without flock is forgiven */
+	H5_LOCK_ALWAYS,	     /* shared for reading, exclusive for writing */
+	H5_LOCK_BEST_EFFORT, /* the same; a file system without flock is forgiven */
 };
 
-/* A regular file, read-only. -EWOULDBLOCK where somebody holds the lock for writing, -EISDIR, -ENOENT, ...
- * The second one takes an open descriptor over, also when it fails. */
-int h5_io_open_local(const char *path, enum h5_lock_mode lock, struct h5_io **io);
-int h5_io_open_fd(int fd, enum h5_lock_mode lock, struct h5_io **io);
+/* A regular file. -EWOULDBLOCK where somebody holds the lock, -EISDIR, -ENOENT, ...
+ * The second one takes an open descriptor over, also when it fails; `writable`: it is open for writing. */
+int h5_io_open_local(const char *path, enum h5_lock_mode lock, bool writable, struct h5_io **io);
+int h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h5_io **io);
 
 /* The bytes are borrowed: they must outlive the h5_io. */
 int h5_io_open_memory(const void *data, size_t size, struct h5_io **io);

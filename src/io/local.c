@@ -61,21 +61,77 @@ static void local_close(struct h5_io *io)
 	free(l);
 }
 
-static const struct h5_io_ops local_ops = {local_read, local_stat, local_close};
-
-static int lock_shared(int fd, enum h5_lock_mode lock, bool *locked)
+static int local_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
 {
-	*locked = lock != H5_LOCK_NONE && !flock(fd, LOCK_SH | LOCK_NB);
+	int fd = ((struct local *)io)->fd;
+	const char *p = buf;
+	size_t done = 0;
+
+	if (offset > INT64_MAX - n)
+		return h5_fail(-EFBIG, offset, "write beyond the largest file offset");
+	while (done < n) {
+		ssize_t part = pwrite(fd, p + done, n - done, (off_t)(offset + done));
+
+		if (part < 0 && errno == EINTR)
+			continue;
+		if (part < 0)
+			return h5_fail(-errno, offset, "writing %zu bytes: %s", n, strerror(errno));
+		done += (size_t)part;
+	}
+	return 0;
+}
+
+static int local_resize(struct h5_io *io, uint64_t size)
+{
+	if (size > INT64_MAX)
+		return h5_fail(-EFBIG, size, "size beyond the largest file offset");
+	if (ftruncate(((struct local *)io)->fd, (off_t)size))
+		return h5_fail(-errno, size, "changing the size of the file: %s", strerror(errno));
+	return 0;
+}
+
+static int local_sync(struct h5_io *io)
+{
+	return fdatasync(((struct local *)io)->fd)
+		       ? h5_fail(-errno, H5_UNDEF, "fdatasync: %s", strerror(errno))
+		       : 0;
+}
+
+static int local_unlock(struct h5_io *io)
+{
+	struct local *l = (struct local *)io;
+
+	if (l->locked && flock(l->fd, LOCK_UN))
+		return h5_fail(-errno, H5_UNDEF, "cannot unlock: %s", strerror(errno));
+	l->locked = false;
+	return 0;
+}
+
+static const struct h5_io_ops local_ops = {.read = local_read,
+					   .stat = local_stat,
+					   .write = local_write,
+					   .resize = local_resize,
+					   .sync = local_sync,
+					   .unlock = local_unlock,
+					   .close = local_close};
+static const struct h5_io_ops read_only_ops = {
+	.read = local_read, .stat = local_stat, .unlock = local_unlock, .close = local_close};
+
+static int take_lock(int fd, enum h5_lock_mode lock, bool writable, bool *locked)
+{
+	*locked = lock != H5_LOCK_NONE && !flock(fd, (writable ? LOCK_EX : LOCK_SH) | LOCK_NB);
 	if (lock == H5_LOCK_NONE || *locked)
 		return 0;
 	if (errno == EWOULDBLOCK)
-		return h5_fail(-EWOULDBLOCK, H5_UNDEF, "locked by a program that writes it");
+		return h5_fail(-EWOULDBLOCK, H5_UNDEF,
+			       writable ? "locked by a program that reads or writes it"
+					: "locked by a program that writes it");
 	if (errno == ENOSYS && lock == H5_LOCK_BEST_EFFORT)
 		return 0;
 	return h5_fail(-errno, H5_UNDEF, "cannot lock: %s", strerror(errno));
 }
 
-int h5_io_open_fd(int fd, enum h5_lock_mode lock, struct h5_io **io)
+int h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h5_io **io)
 {
 	struct local *l = NULL;
 	struct stat st;
@@ -87,26 +143,26 @@ int h5_io_open_fd(int fd, enum h5_lock_mode lock, struct h5_io **io)
 	else if (!S_ISREG(st.st_mode))
 		rc = h5_fail(S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL, H5_UNDEF, "not a regular file");
 	else
-		rc = lock_shared(fd, lock, &locked);
+		rc = take_lock(fd, lock, writable, &locked);
 	if (!rc && !(l = calloc(1, sizeof *l)))
 		rc = -ENOMEM;
 	if (rc) {
 		close(fd);
 		return rc;
 	}
-	l->io.ops = &local_ops;
+	l->io.ops = writable ? &local_ops : &read_only_ops;
 	l->fd = fd;
 	l->locked = locked;
 	*io = &l->io;
 	return 0;
 }
 
-int h5_io_open_local(const char *path, enum h5_lock_mode lock, struct h5_io **io)
+int h5_io_open_local(const char *path, enum h5_lock_mode lock, bool writable, struct h5_io **io)
 {
 	/* O_NONBLOCK: opening a FIFO must not hang; it means nothing to a regular file. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
 		return h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
-	return h5_io_open_fd(fd, lock, io);
+	return h5_io_open_fd(fd, lock, writable, io);
 }

@@ -104,7 +104,8 @@ static void members_close(struct h5_io *io)
 	free(m);
 }
 
-static const struct h5_io_ops members_ops = {members_read, members_stat, members_close};
+static const struct h5_io_ops members_ops = {
+	.read = members_read, .stat = members_stat, .close = members_close};
 
 int h5_io_open_members(const struct h5_io_member *members, unsigned count, struct h5_io **io)
 {

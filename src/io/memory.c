@@ -35,7 +35,7 @@ static void memory_close(struct h5_io *io)
 	free(io);
 }
 
-static const struct h5_io_ops memory_ops = {memory_read, memory_stat, memory_close};
+static const struct h5_io_ops memory_ops = {.read = memory_read, .stat = memory_stat, .close = memory_close};
 
 int h5_io_open_memory(const void *data, size_t size, struct h5_io **io)
 {

@@ -47,6 +47,10 @@ uint64_t h5_file_end(const struct h5_file *file);
 /* Which pieces of the file are not there, in words; NULL: none. Borrowed. */
 const char *h5_file_missing(const struct h5_file *file);
 
+/* What changes the file (store/transaction.c); NULL: it is open for reading only. */
+struct h5_tx;
+struct h5_tx *h5_file_tx(const struct h5_file *file);
+
 /* All n bytes at the address; -EUCLEAN where that is beyond the file's end. */
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n);
 /* As many of `n` bytes as lie inside the file; their number. For structures of unknown length. */

@@ -132,7 +132,7 @@ int h5_file_set_open(const char *path, const struct h5_file_set_options *options
 				    : 0;
 	}
 	if (!rc)
-		rc = h5_io_open_local(real, options->lock, &io);
+		rc = h5_io_open_local(real, options->lock, false, &io);
 	if (!rc)
 		rc = add_member(set, io, strrchr(real, '/') + 1, pattern, &file);
 	free(first);
@@ -227,7 +227,7 @@ int h5_file_set_open_member(const struct h5_file_set *set, const char *path, str
 	fd = open_candidate(set, path);
 	if (fd < 0)
 		return h5_fail(-errno, H5_UNDEF, "%s: %s", path, strerror(errno));
-	return h5_io_open_fd(fd, set->options.lock, io);
+	return h5_io_open_fd(fd, set->options.lock, false, io);
 }
 
 /* The directory of a member, with a slash at the end, relative to the set's one; "" for that itself. */
@@ -288,7 +288,7 @@ int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const ch
 	char path[4096];
 	int fd = open_named(set, from, name, path, sizeof path);
 
-	return fd < 0 ? fd : h5_io_open_fd(fd, H5_LOCK_NONE, io);
+	return fd < 0 ? fd : h5_io_open_fd(fd, H5_LOCK_NONE, false, io);
 }
 
 static struct h5_file *find_member(const struct h5_file_set *set, const struct h5_io_stat *st)
@@ -308,7 +308,7 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 
 	if (fd < 0)
 		return fd;
-	rc = h5_io_open_fd(fd, set->options.lock, &io);
+	rc = h5_io_open_fd(fd, set->options.lock, false, &io);
 	if (rc)
 		return h5_fail_in(rc, "%s", name);
 	rc = h5_io_stat(io, &st);

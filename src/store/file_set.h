@@ -23,6 +23,15 @@ struct h5_file_set_options {
 	size_t chunk_cache; /* bytes of decoded chunks */
 	enum h5_external external;
 	enum h5_lock_mode lock;
+	/* Writing: of the mounted file alone. */
+	bool writable;
+	bool swmr;	     /* with `writable`: readers along; else: follow a writer */
+	bool force;	     /* write a file that is marked as being written, or has several hard links */
+	const char *journal; /* directory of the journal; NULL: the file's own. Borrowed */
+	/* Puts an h5_io around the mounted file's and the journal's, for tests that record and fail their
+	 * calls; NULL: none. */
+	struct h5_io *(*wrap)(void *arg, struct h5_io *io);
+	void *wrap_arg;
 };
 
 /* Opens the file at path and the set around it. */

@@ -19,6 +19,15 @@ struct h5_header {
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
+/* Replaces the body of the first message of the type, n bytes as before, in the transaction
+ * (store/transaction.h). Where that is no cell, because the header's checksum lies in another page, the
+ * message moves first to a continuation block of its own, in a commit of its own. -ENOTSUP: the message is
+ * shared, or cannot be replaced safely. */
+int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_type type, const void *body,
+		      size_t n);
+/* What h5_header_replace() would answer before anything is changed: 0 or -ENOTSUP. */
+int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_message_type type);
+
 /* First message of the type, NULL: none. */
 const struct h5_message *h5_header_find(const struct h5_header *header, enum h5_message_type type);
 

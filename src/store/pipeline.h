@@ -13,4 +13,12 @@
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, size_t size, uint8_t **data);
 
+/* 0: all filters of the pipeline can be run on new chunks. -ENOTSUP: one cannot; its id and name in the
+ * detail. */
+int h5_pipeline_can_encode(const struct h5_pipeline *pipeline);
+/* Runs the pipeline on `size` bytes of a chunk. *out is the caller's, free(). A bit set in *mask: an optional
+ * filter failed or gained nothing, and was skipped. */
+int h5_pipeline_encode(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size, uint8_t **out,
+		       size_t *stored, uint32_t *mask);
+
 #endif

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,11 +105,14 @@ static void handle_free(struct h5_handle *h)
 	free(h);
 }
 
-int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle **handle)
+int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
 {
-	struct h5_handle *h = calloc(1, sizeof *h);
+	struct h5_handle *h;
 	int rc;
 
+	if ((flags & O_ACCMODE) != O_RDONLY)
+		return -EROFS;
+	h = calloc(1, sizeof *h);
 	if (!h)
 		return -ENOMEM;
 	h->vfs = vfs;

@@ -25,6 +25,13 @@ struct h5_vfs_options {
 	mode_t fmask, dmask;	/* bits taken out of the modes of files and directories */
 	bool order_by_creation; /* listings in creation order where the group tracks it */
 	bool raw_attributes;	/* user.NAME is the stored bytes instead of text */
+	/* writing */
+	bool writable;	      /* the mounted file was opened for writing */
+	bool external_write;  /* external raw files may be written */
+	bool commit_at_close; /* sync=close: the close of a file that was written commits; else only fsync */
+	size_t gather;	      /* bytes of chunks that small writes may gather in, of all datasets together */
+	void (*log)(const char *format, ...)
+		__attribute__((format(printf, 1, 2))); /* for what no reply can tell */
 };
 
 /* The set is borrowed and must outlive the vfs. -EUCLEAN, ...: the root group cannot be opened. */
@@ -70,10 +77,27 @@ int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat
 /* The same with all that h5_vfs_lookup() gives. */
 int h5_vfs_dir_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_vfs_entry *entry);
 
-int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle **handle);
+/* `flags`: the access mode and O_TRUNC of open(2). -EROFS: a mount for reading; -EPERM: a file that can't be
+ * written, or can't be truncated. */
+int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle);
+/* An incomplete row vanishes, with a line in the log. */
 void h5_vfs_close_file(struct h5_handle *handle);
 /* Up to n bytes at the offset; *got is less only at the end. */
 int h5_vfs_read(struct h5_handle *handle, uint64_t offset, void *buf, size_t n, size_t *got);
+
+/* ---- writing: MAPPING section 6 ---- */
+
+/* Writes n bytes at the offset, or (`append`) at the end, wherever that is now. *written may be less: what
+ * fits. -EFBIG: nothing fits. */
+int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n, bool append,
+		 size_t *written);
+/* A close of one of the handle's descriptors: commits (sync=close). -EINVAL: a row is incomplete; it stays.
+ */
+int h5_vfs_flush(struct h5_handle *handle);
+int h5_vfs_fsync(struct h5_handle *handle);
+int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, uint64_t size);
+/* Commits what was written to any file: at the end, and every few seconds. */
+int h5_vfs_commit(struct h5_vfs *vfs);
 
 /* The value of an extended attribute. -ENODATA: none of that name; -E2BIG: over 64 KiB. */
 int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);

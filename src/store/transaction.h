@@ -1,0 +1,91 @@
+/* Changes to the open file, gathered and then committed together so that the file is at every instant one
+ * that libhdf5 opens. doc/writing.md has the rules, numbered; the code names them.
+ *
+ * Space that was allocated since the last commit is *new*: nothing committed refers to it, so it is written
+ * at once. What is committed changes in place only by *cells*: writes that lie inside one 4 KiB page of the
+ * file, held back until the commit and then made in the order of their stages. All else is copied to new
+ * space, and its parent switched to the copy.
+ *
+ * Reads of the file (h5_file_read() and all above it) see every change at once.
+ *
+ * Nothing here is thread-safe: whoever changes the file keeps all other requests out meanwhile. Addresses are
+ * the format's, relative to the base address. All functions but h5_tx_is_writable() need a file that is open
+ * for writing. */
+#ifndef H5_STORE_TRANSACTION_H
+#define H5_STORE_TRANSACTION_H
+
+#include "store/file.h"
+
+#include <stdbool.h>
+
+enum { H5_CELL = 4096 }; /* bytes of a page of the file, inside of which a write is whole or not at all */
+
+/* Order of the cells of a commit: children before parents. A number between two of these is fine:
+ * H5_STAGE_BLOCK + level. */
+enum h5_stage {
+	H5_STAGE_SUPERBLOCK = 0,
+	H5_STAGE_BLOCK = 16,  /* data blocks, pages, leaves; + level for what stands above them: super blocks,
+				 index block,  inner nodes */
+	H5_STAGE_INDEX = 512, /* header of an index */
+	H5_STAGE_LINK = 513,  /* pointers between siblings, which nothing but a walk along a level follows */
+	H5_STAGE_OBJECT = 514, /* object headers: layout, dataspace */
+};
+
+enum h5_allocation {
+	H5_ALLOCATE_METADATA, /* up to a cell: inside one page */
+	H5_ALLOCATE_RAW,
+};
+
+/* True: the file was opened for writing, and writing has not been given up after a failure. */
+bool h5_tx_is_writable(const struct h5_file *file);
+
+/* n > 0 bytes of new space. -ENOSPC: the file has no more addresses. */
+int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, uint64_t *address);
+/* Gives up space that is referred to no more: new space is used again at once, committed space after it is
+ * certain that no recovery will want it. Its committed bytes stay as they are until then. `n` is what was
+ * allocated. Forgets pending cells inside of it. */
+void h5_tx_free(struct h5_file *file, uint64_t address, uint64_t n);
+/* The same for what nothing can have written since the commit before, because it lies beyond the dataspace:
+ * the journal needs no hash of it. */
+void h5_tx_discard(struct h5_file *file, uint64_t address, uint64_t n);
+/* True: the byte at the address is in new space. */
+bool h5_tx_is_new(const struct h5_file *file, uint64_t address);
+
+/* Raw data: into new space, or over committed elements in place. At once. Forgets what is cached under the
+ * address; so a chunk that is cached under its own address and is written in part needs h5_tx_forget() too.
+ */
+int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n);
+/* A metadata block, or a part of one that is cached under an address of its own (a page), into new space. At
+ * once. */
+int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n);
+/* The n bytes at the address become these: held back until the commit, and made at its stage. Pending patches
+ * may be replaced by one of the same address and size, or by one that encloses them; the later stage counts.
+ * A patch of committed space that is no cell is left to the journal, should a kill tear it: for the few
+ * places that cannot do without. In new space it is h5_tx_put(). */
+int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage);
+/* True: a patch of these n bytes would be safe: new space, or a cell. */
+bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n);
+
+/* What most blocks need: the block at *address becomes these n bytes, in place where that is safe; else it
+ * goes to new space, *address tells where, the old one is freed, and the caller makes the parent point there.
+ * *address H5_UNDEF: a new block. */
+int h5_tx_store(struct h5_file *file, uint64_t *address, const void *data, size_t n, unsigned stage);
+/* The same, but never in place in committed space: for blocks that are only right together with their parent.
+ */
+int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size_t n);
+
+/* Forgets what is cached under the address: for the owners of decoded things that a change makes stale (a
+ * dataset under the address of its object header, an index header copied into it). */
+void h5_tx_forget(struct h5_file *file, uint64_t address);
+/* Tells the journal which object a change belongs to: its header is looked at when a journal turns out to be
+ * stale. */
+int h5_tx_touch(struct h5_file *file, uint64_t object_header);
+
+/* True: something is to be committed. */
+bool h5_tx_is_pending(const struct h5_file *file);
+/* Makes all pending changes durable: invariant 2. Without any it does no I/O. On failure before the first
+ * cell the file is as at the last commit, and the changes stay pending; after it the file takes no more
+ * changes (h5_tx_is_writable()). */
+int h5_tx_commit(struct h5_file *file);
+
+#endif
