@@ -116,4 +116,4 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return walk_node(index, index->layout.address, -1, &left, visit, arg);
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_btree1 = {NULL, lookup, walk};
+const struct h5_chunk_index_ops h5_chunk_index_btree1 = {.lookup = lookup, .walk = walk};

@@ -77,4 +77,4 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return h5_btree2_iterate(&index->btree2, visit_record, &visitor);
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_btree2 = {open_index, lookup, walk};
+const struct h5_chunk_index_ops h5_chunk_index_btree2 = {.open = open_index, .lookup = lookup, .walk = walk};

@@ -360,4 +360,5 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc;
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {open_index, lookup, walk};
+const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {
+	.open = open_index, .lookup = lookup, .walk = walk};

@@ -38,4 +38,4 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc ? rc : visit(arg, &chunk);
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_single = {open_index, lookup, walk};
+const struct h5_chunk_index_ops h5_chunk_index_single = {.open = open_index, .lookup = lookup, .walk = walk};
