@@ -124,21 +124,27 @@ static int decode_chunk_shape(struct h5_reader *r, struct h5_chunk_layout *chunk
 	return rc;
 }
 
-/* Passes over the creation parameters of the indexes that have a header, in which they stand too. */
-static int skip_parameters(struct h5_reader *r, enum h5_index_type index)
+/* The creation parameters of the indexes that have a header. */
+static int decode_parameters(struct h5_reader *r, struct h5_chunk_layout *chunk)
 {
-	switch (index) {
+	switch (chunk->index) {
 	case H5_INDEX_FIXED_ARRAY:
-		h5_reader_skip(r, 1);
+		chunk->fixed_array.page_bits = h5_read_u8(r);
 		break;
 	case H5_INDEX_EXTENSIBLE_ARRAY:
-		h5_reader_skip(r, 5);
+		chunk->extensible_array.max_bits = h5_read_u8(r);
+		chunk->extensible_array.index_elements = h5_read_u8(r);
+		chunk->extensible_array.min_pointers = h5_read_u8(r);
+		chunk->extensible_array.min_elements = h5_read_u8(r);
+		chunk->extensible_array.page_bits = h5_read_u8(r);
 		break;
 	case H5_INDEX_BTREE2:
-		h5_reader_skip(r, 6);
+		chunk->btree2.node_size = h5_read_u32(r);
+		chunk->btree2.split_percent = h5_read_u8(r);
+		chunk->btree2.merge_percent = h5_read_u8(r);
 		break;
 	default:
-		return h5_fail(-EUCLEAN, r->address, "data layout: chunk index type %u", index);
+		return h5_fail(-EUCLEAN, r->address, "data layout: chunk index type %u", chunk->index);
 	}
 	return 0;
 }
@@ -168,7 +174,7 @@ static int decode_chunked_v4(struct h5_reader *r, struct h5_chunk_layout *chunk)
 		chunk->single.size = h5_read_length(r);
 		chunk->single.filter_mask = h5_read_u32(r);
 	} else if (chunk->index != H5_INDEX_SINGLE && chunk->index != H5_INDEX_IMPLICIT) {
-		rc = skip_parameters(r, chunk->index);
+		rc = decode_parameters(r, chunk);
 	}
 	chunk->address = h5_read_offset(r);
 	return rc ? rc : h5_reader_check(r, "data layout");
@@ -278,7 +284,7 @@ static int decode_structured(struct h5_reader *r, struct h5_chunk_layout *chunk)
 		return h5_reader_check(r, "data layout");
 	chunk->index = h5_read_u8(r);
 	if (chunk->index != H5_INDEX_SINGLE) {
-		rc = skip_parameters(r, chunk->index);
+		rc = decode_parameters(r, chunk);
 		chunk->address = h5_read_offset(r);
 		if (!rc && chunk->structured.early)
 			chunk->structured.sparse = decode_sections(r, chunk);
