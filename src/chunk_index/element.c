@@ -67,6 +67,44 @@ void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reade
 	}
 }
 
+int h5_chunk_element_encode(const struct h5_chunk_index *index, struct h5_writer *w,
+			    const struct h5_chunk *chunk)
+{
+	unsigned width = index->size_width;
+
+	h5_write_offset(w, chunk->address);
+	if (!index->filtered)
+		return h5_writer_check(w, "chunk index element");
+	if (width < 8 && chunk->size >> 8 * width)
+		return h5_fail(-EOVERFLOW, chunk->address,
+			       "chunk index element: a chunk of %ju bytes, for which there are %u",
+			       (uintmax_t)chunk->size, width);
+	h5_write_uint(w, chunk->size, width);
+	h5_write_u32(w, chunk->filter_mask);
+	return h5_writer_check(w, "chunk index element");
+}
+
+int h5_chunk_element_put(const struct h5_chunk_index *index, uint8_t *elements, uint64_t i,
+			 const struct h5_chunk *chunk)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(index->file);
+	unsigned size = h5_chunk_prefix_size(index);
+	struct h5_writer w = h5_writer_init(elements + i * size, size, superblock->size_of_offsets,
+					    superblock->size_of_lengths);
+
+	return h5_chunk_element_encode(index, &w, chunk);
+}
+
+void h5_chunk_elements_clear(const struct h5_chunk_index *index, uint8_t *elements, uint64_t n)
+{
+	unsigned size = h5_chunk_prefix_size(index);
+	unsigned size_of_offsets = h5_file_superblock(index->file)->size_of_offsets;
+
+	memset(elements, 0, (size_t)n * size);
+	for (uint64_t i = 0; i < n; i++)
+		memset(elements + i * size, 0xff, size_of_offsets);
+}
+
 void h5_chunk_element_at(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t i,
 			 struct h5_chunk *chunk)
 {

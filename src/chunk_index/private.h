@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/writer.h"
 #include "chunk_index/chunk_index.h"
 #include "format/extensible_array.h"
 #include "format/fixed_array.h"
@@ -61,6 +62,15 @@ int h5_chunk_element_fit(struct h5_chunk_index *index, unsigned size);
 /* Checks what an array's header says of its elements. */
 int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsigned size, const char *what);
 void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk);
+/* The address, and for filtered chunks size and filter mask; the scaled offsets of a B-tree record are the
+ * caller's to write. -EOVERFLOW: the size does not fit. Not for structured chunks. */
+int h5_chunk_element_encode(const struct h5_chunk_index *index, struct h5_writer *w,
+			    const struct h5_chunk *chunk);
+/* Element i of many, encoded. */
+int h5_chunk_element_put(const struct h5_chunk_index *index, uint8_t *elements, uint64_t i,
+			 const struct h5_chunk *chunk);
+/* n elements of chunks that are not stored. */
+void h5_chunk_elements_clear(const struct h5_chunk_index *index, uint8_t *elements, uint64_t n);
 /* Element i of many. */
 void h5_chunk_element_at(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t i,
 			 struct h5_chunk *chunk);
