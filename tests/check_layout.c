@@ -1,8 +1,12 @@
 #include "base/error.h"
+#include "base/lookup3.h"
+#include "base/writer.h"
+#include "format/dataspace.h"
 #include "format/external_files.h"
 #include "format/fill_value.h"
 #include "format/layout.h"
 #include "format/pipeline.h"
+#include "format/superblock.h"
 #include "unit.h"
 
 #include <string.h>
@@ -92,12 +96,20 @@ START_TEST(layouts_of_versions_4_and_5)
 	ck_assert(l.chunked.rank == 2 && l.chunked.dims[0] == 300 && l.chunked.dims[1] == 7);
 	check_layout(BYTES(4, 2, 0, 2, 1, 10, 4, 3, 10, NOWHERE), &l);
 	ck_assert(l.chunked.index == H5_INDEX_FIXED_ARRAY && l.chunked.address == H5_UNDEF);
+	ck_assert_uint_eq(l.chunked.fixed_array.page_bits, 10);
 	/* sizes in more bytes than they need */
-	check_layout(BYTES(4, 2, 0, 2, 8, U64(10), U64(4), 4, 32, 4, 4, 16, 10, U64(4096)), &l);
+	check_layout(BYTES(4, 2, 0, 2, 8, U64(10), U64(4), 4, 32, 4, 2, 16, 10, U64(4096)), &l);
 	ck_assert(l.chunked.index == H5_INDEX_EXTENSIBLE_ARRAY && l.chunked.dims[0] == 10);
 	ck_assert(l.chunked.element_size == 4 && l.chunked.address == 4096);
+	ck_assert_uint_eq(l.chunked.extensible_array.max_bits, 32);
+	ck_assert_uint_eq(l.chunked.extensible_array.index_elements, 4);
+	ck_assert_uint_eq(l.chunked.extensible_array.min_pointers, 2);
+	ck_assert_uint_eq(l.chunked.extensible_array.min_elements, 16);
+	ck_assert_uint_eq(l.chunked.extensible_array.page_bits, 10);
 	check_layout(BYTES(4, 2, 0, 2, 1, 10, 4, 5, U32(2048), 100, 40, U64(4096)), &l);
 	ck_assert(l.chunked.index == H5_INDEX_BTREE2 && l.chunked.address == 4096);
+	ck_assert(l.chunked.btree2.node_size == 2048 && l.chunked.btree2.split_percent == 100);
+	ck_assert_uint_eq(l.chunked.btree2.merge_percent, 40);
 	check_layout(BYTES(4, 3, U64(700), U32(3)), &l);
 	ck_assert(l.class == H5_LAYOUT_VIRTUAL && l.virtual.heap == 700 && l.virtual.index == 3);
 	/* index types that there are not, unknown flags, sizes of 0 and 9 bytes, an element of 2^32 bytes */
@@ -298,6 +310,170 @@ START_TEST(external_file_lists)
 }
 END_TEST
 
+/* A message decodes, changes, and is then just what it shall be. */
+static void check_layout_update(const uint8_t *data, size_t size, const uint8_t *expected,
+				void (*change)(struct h5_layout *layout))
+{
+	uint8_t body[64];
+	struct h5_layout l;
+
+	memcpy(body, data, size);
+	ck_assert(!decode_layout(data, size, &l));
+	ck_assert(!h5_layout_update(body, size, 8, 8, &l));
+	ck_assert_mem_eq(body, data, size);
+	change(&l);
+	ck_assert_msg(!h5_layout_update(body, size, 8, 8, &l), "%s", h5_error_last()->text);
+	ck_assert_mem_eq(body, expected, size);
+}
+
+static void change_contiguous(struct h5_layout *l)
+{
+	l->contiguous.address = 0x1234;
+}
+
+static void change_compact(struct h5_layout *l)
+{
+	l->compact.data = (const uint8_t *)"xyz";
+}
+
+static void change_chunked(struct h5_layout *l)
+{
+	l->chunked.address = 0x1234;
+	l->chunked.single.size = 77;
+	l->chunked.single.filter_mask = 3;
+}
+
+START_TEST(layouts_change_in_place)
+{
+	const uint8_t *want;
+	struct h5_reader r;
+	struct h5_layout l;
+	uint8_t body[64];
+
+#define WANT(...) (want = (const uint8_t[]){__VA_ARGS__})
+	WANT(1, 1, 1, 0, 0, 0, 0, 0, U64(0x1234), U32(9));
+	check_layout_update(BYTES(1, 1, 1, 0, 0, 0, 0, 0, NOWHERE, U32(9)), want, change_contiguous);
+	WANT(2, 1, 0, 0, 0, 0, 0, 0, U32(3), U32(3), 'x', 'y', 'z');
+	check_layout_update(BYTES(2, 1, 0, 0, 0, 0, 0, 0, U32(3), U32(3), 'a', 'b', 'c'), want,
+			    change_compact);
+	WANT(2, 3, 2, 0, 0, 0, 0, 0, U64(0x1234), U32(4), U32(5), U32(8));
+	check_layout_update(BYTES(2, 3, 2, 0, 0, 0, 0, 0, NOWHERE, U32(4), U32(5), U32(8)), want,
+			    change_chunked);
+	WANT(3, 0, U16(3), 'x', 'y', 'z', 0);
+	check_layout_update(BYTES(3, 0, U16(3), 'a', 'b', 'c', 0), want, change_compact);
+	WANT(4, 1, U64(0x1234), U64(40));
+	check_layout_update(BYTES(4, 1, NOWHERE, U64(40)), want, change_contiguous);
+	WANT(3, 2, 2, U64(0x1234), U32(100), U32(4));
+	check_layout_update(BYTES(3, 2, 2, NOWHERE, U32(100), U32(4)), want, change_chunked);
+	WANT(4, 2, 2, 2, 1, 10, 4, 1, U64(77), U32(3), U64(0x1234));
+	check_layout_update(BYTES(4, 2, 2, 2, 1, 10, 4, 1, U64(0), U32(0), NOWHERE), want, change_chunked);
+	WANT(4, 2, 0, 2, 1, 10, 4, 1, U64(0x1234));
+	check_layout_update(BYTES(4, 2, 0, 2, 1, 10, 4, 1, U64(99)), want, change_chunked);
+	WANT(5, 2, 0, 2, 2, U16(10), U16(4), 4, 32, 4, 4, 16, 10, U64(0x1234));
+	check_layout_update(BYTES(5, 2, 0, 2, 2, U16(10), U16(4), 4, 32, 4, 4, 16, 10, NOWHERE), want,
+			    change_chunked);
+	WANT(4, 2, 0, 2, 1, 10, 4, 5, U32(2048), 100, 40, U64(0x1234));
+	check_layout_update(BYTES(4, 2, 0, 2, 1, 10, 4, 5, U32(2048), 100, 40, NOWHERE), want,
+			    change_chunked);
+
+	/* another form, another class, data of another size, what doesn't change */
+	memcpy(body, want, 22);
+	ck_assert(!decode_layout(want, 22, &l));
+	l.chunked.index = H5_INDEX_FIXED_ARRAY;
+	ck_assert_int_eq(h5_layout_update(body, 22, 8, 8, &l), -ENOTSUP);
+	ck_assert(!decode_layout(BYTES(4, 1, NOWHERE, U64(40)), &l));
+	ck_assert_int_eq(h5_layout_update(body, 22, 8, 8, &l), -ENOTSUP);
+	ck_assert(!decode_layout(WANT(3, 0, U16(3), 'a', 'b', 'c'), 7, &l));
+	memcpy(body, want, 7);
+	l.compact.size = 2;
+	ck_assert_int_eq(h5_layout_update(body, 7, 8, 8, &l), -ENOTSUP);
+	memcpy(body, WANT(4, 3, U64(700), U32(3)), 14);
+	ck_assert(!decode_layout(want, 14, &l));
+	ck_assert_int_eq(h5_layout_update(body, 14, 8, 8, &l), -ENOTSUP);
+	/* an address that does not fit */
+	memcpy(body, WANT(3, 1, U16(500), U16(40)), 6);
+	r = h5_reader_init(body, 6, 0, 2, 2);
+	ck_assert(!h5_layout_decode(&r, &l));
+	l.contiguous.address = 0xffff;
+	ck_assert_int_eq(h5_layout_update(body, 6, 2, 2, &l), -EOVERFLOW);
+#undef WANT
+}
+END_TEST
+
+static void check_dataspace_update(const uint8_t *data, size_t size, const uint8_t *expected,
+				   uint8_t size_of_lengths)
+{
+	struct h5_reader r = h5_reader_init(data, size, 0, 8, size_of_lengths);
+	struct h5_dataspace space;
+	uint8_t body[64];
+
+	memcpy(body, data, size);
+	ck_assert(!h5_dataspace_decode(&r, &space));
+	space.dims[0] = 0x1234;
+	ck_assert(!h5_dataspace_update(body, size, size_of_lengths, &space));
+	ck_assert_mem_eq(body, expected, size);
+	space.rank++;
+	ck_assert_int_eq(h5_dataspace_update(body, size, size_of_lengths, &space), -EUCLEAN);
+	ck_assert_mem_eq(body, expected, size);
+}
+
+START_TEST(dataspaces_change_in_place)
+{
+	const uint8_t *want;
+
+	want = (const uint8_t[]){1, 2, 1, 0, 0, 0, 0, 0, U64(0x1234), U64(8), NOWHERE, U64(8)};
+	check_dataspace_update(BYTES(1, 2, 1, 0, 0, 0, 0, 0, U64(7), U64(8), NOWHERE, U64(8)), want, 8);
+	want = (const uint8_t[]){2, 1, 1, 1, U64(0x1234), NOWHERE};
+	check_dataspace_update(BYTES(2, 1, 1, 1, U64(7), NOWHERE), want, 8);
+	want = (const uint8_t[]){2, 2, 0, 1, U16(0x1234), U16(6)};
+	check_dataspace_update(BYTES(2, 2, 0, 1, U16(7), U16(6)), want, 2);
+}
+END_TEST
+
+/* Superblocks as h5py writes them, the second with a user block of 512 bytes. */
+START_TEST(superblocks_change_in_place)
+{
+	uint8_t old[96] = {0x89,   'H',	     'D',     'F',	 '\r',	  '\n',	  0x1a,	  '\n',	  0,
+			   0,	   0,	     0,	      0,	 8,	  8,	  0,	  U16(4), U16(16),
+			   U32(0), U64(512), NOWHERE, U64(3360), NOWHERE, U64(0), U64(96)};
+	uint8_t new[48] = {0x89, 'H', 'D', 'F', '\r',	  '\n',	   0x1a,      '\n',
+			   3,	 8,   8,   0,	U64(512), NOWHERE, U64(3360), U64(48)};
+	uint8_t was[96];
+	struct h5_superblock sb, again;
+	size_t at, n;
+
+	ck_assert(!h5_superblock_decode(old, sizeof old, 512, &sb));
+	ck_assert(sb.end == 3360 && sb.base == 512);
+	memcpy(was, old, sizeof was);
+	sb.end = 0x1234;
+	ck_assert(!h5_superblock_update(old, sizeof old, &sb, &at, &n));
+	ck_assert(at == 40 && n == 8);
+	h5_uint_to(was + 40, 0x1234, 8);
+	ck_assert_mem_eq(old, was, sizeof was);
+	/* the user block is gone: store/file.c has moved base and end, the stored ones stay together */
+	sb.base = 0;
+	sb.consistency = 1;
+	ck_assert(!h5_superblock_update(old, sizeof old, &sb, &at, &n));
+	ck_assert(at == 20 && n == 28);
+	h5_uint_to(was + 40, 0x1234 + 512, 8);
+	was[20] = 1;
+	ck_assert_mem_eq(old, was, sizeof was);
+	ck_assert_int_eq(h5_superblock_update(old, 47, &sb, &at, &n), -EUCLEAN);
+
+	h5_uint_to(new + 44, h5_lookup3(new, 44, 0), 4);
+	ck_assert(!h5_superblock_decode(new, sizeof new, 512, &sb));
+	sb.end = 0x1234;
+	sb.consistency = 5;
+	ck_assert(!h5_superblock_update(new, sizeof new, &sb, &at, &n));
+	ck_assert(at == 0 && n == 48 && new[11] == 5);
+	ck_assert_uint_eq(h5_uint_from(new + 28, 8), 0x1234);
+	ck_assert(!h5_superblock_decode(new, sizeof new, 512, &again));
+	ck_assert(again.end == 0x1234 && again.consistency == 5 && again.root == 48);
+	ck_assert_int_eq(h5_superblock_update(new, 47, &sb, &at, &n), -EOVERFLOW);
+}
+END_TEST
+
 UNIT_MAIN("layout", layouts_of_versions_1_and_2, layouts_of_version_3, layouts_of_versions_4_and_5,
 	  layouts_of_structured_chunks, sizes_of_offsets_count, pipelines_of_both_versions,
-	  fill_values_of_every_version, external_file_lists)
+	  fill_values_of_every_version, external_file_lists, layouts_change_in_place,
+	  dataspaces_change_in_place, superblocks_change_in_place)

@@ -2,6 +2,13 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/writer.h"
+
+/* Offset of the sizes. */
+static unsigned sizes_at(unsigned version)
+{
+	return version == 1 ? 8 : 4;
+}
 
 /* Version 1:                          Version 2:
  *
@@ -19,9 +26,7 @@ int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
 
 	if (rc)
 		return rc;
-	if (version == 1)
-		h5_reader_skip(r, 4);
-	else if (version != 2)
+	if (version != 1 && version != 2)
 		return h5_fail(-EUCLEAN, r->address, "dataspace message: version %u", version);
 	if (rank > H5_RANK_MAX)
 		return h5_fail(-EUCLEAN, r->address, "dataspace message: %u dimensions", rank);
@@ -33,6 +38,7 @@ int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
 	*space = (struct h5_dataspace){.rank = rank, .kind = rank ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR};
 	if (version == 2 && kind == H5_SPACE_NULL)
 		space->kind = H5_SPACE_NULL;
+	h5_reader_skip(r, sizes_at(version) - 4);
 	for (unsigned i = 0; i < rank; i++)
 		space->max[i] = space->dims[i] = h5_read_length(r);
 	for (unsigned i = 0; flags & 1 && i < rank; i++)
@@ -42,4 +48,22 @@ int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
 	else if (!h5_product(space->dims, rank, &space->elements))
 		space->elements = UINT64_MAX;
 	return h5_reader_check(r, "dataspace message");
+}
+
+int h5_dataspace_update(uint8_t *body, size_t n, uint8_t size_of_lengths, const struct h5_dataspace *space)
+{
+	struct h5_reader r = h5_reader_init(body, n, H5_UNDEF, 8, size_of_lengths);
+	struct h5_writer w = h5_writer_init(body, n, 8, size_of_lengths);
+	struct h5_dataspace old;
+	int rc = h5_dataspace_decode(&r, &old);
+
+	if (rc)
+		return rc;
+	if (old.rank != space->rank)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "dataspace message: %u dimensions, not %u", old.rank,
+			       space->rank);
+	w.p += sizes_at(body[0]);
+	for (unsigned i = 0; i < space->rank; i++)
+		h5_write_length(&w, space->dims[i]);
+	return h5_writer_check(&w, "dataspace message");
 }

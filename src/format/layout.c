@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/writer.h"
 
 #include <string.h>
 
@@ -58,6 +59,7 @@ static int decode_old(struct h5_reader *r, struct h5_layout *layout)
 
 	layout->class = h5_read_u8(r);
 	h5_reader_skip(r, 5);
+	layout->changing = h5_reader_at(r);
 	if (layout->class != H5_LAYOUT_COMPACT)
 		address = h5_read_offset(r);
 	if (layout->class == H5_LAYOUT_CHUNKED) {
@@ -71,6 +73,7 @@ static int decode_old(struct h5_reader *r, struct h5_layout *layout)
 	switch (layout->class) {
 	case H5_LAYOUT_COMPACT:
 		layout->compact.size = h5_read_u32(r);
+		layout->changing = h5_reader_at(r);
 		layout->compact.data = h5_read_bytes(r, layout->compact.size);
 		break;
 	case H5_LAYOUT_CONTIGUOUS:
@@ -90,14 +93,16 @@ static int decode_old(struct h5_reader *r, struct h5_layout *layout)
  *        2     1  dimensionality n, with the element
  *        3     O  address of the version 1 B-tree
  *            4*n  dimension sizes, the last the element size */
-static int decode_chunked_v3(struct h5_reader *r, struct h5_chunk_layout *chunk)
+static int decode_chunked_v3(struct h5_reader *r, struct h5_layout *layout)
 {
+	struct h5_chunk_layout *chunk = &layout->chunked;
 	unsigned dimensionality = h5_read_u8(r);
 	int rc = check_rank(r, dimensionality);
 
 	if (rc)
 		return rc;
 	chunk->index = H5_INDEX_BTREE1;
+	layout->changing = h5_reader_at(r);
 	chunk->address = h5_read_offset(r);
 	return decode_dims(r, dimensionality, 4, chunk);
 }
@@ -163,18 +168,21 @@ static int decode_parameters(struct h5_reader *r, struct h5_chunk_layout *chunk)
  *                   4 extensible array: max bits, index elements, min pointers, min elements, page bits
  *                   5 version 2 B-tree: node size 4, split percent, merge percent
  *              O  address                                                                                 */
-static int decode_chunked_v4(struct h5_reader *r, struct h5_chunk_layout *chunk)
+static int decode_chunked_v4(struct h5_reader *r, struct h5_layout *layout)
 {
+	struct h5_chunk_layout *chunk = &layout->chunked;
 	int rc = decode_chunk_shape(r, chunk);
 
 	if (rc)
 		return rc;
 	chunk->index = h5_read_u8(r);
+	layout->changing = h5_reader_at(r);
 	if (chunk->index == H5_INDEX_SINGLE && chunk->single.filtered) {
 		chunk->single.size = h5_read_length(r);
 		chunk->single.filter_mask = h5_read_u32(r);
 	} else if (chunk->index != H5_INDEX_SINGLE && chunk->index != H5_INDEX_IMPLICIT) {
 		rc = decode_parameters(r, chunk);
+		layout->changing = h5_reader_at(r);
 	}
 	chunk->address = h5_read_offset(r);
 	return rc ? rc : h5_reader_check(r, "data layout");
@@ -309,15 +317,16 @@ static int decode_new(struct h5_reader *r, struct h5_layout *layout)
 	switch (layout->class) {
 	case H5_LAYOUT_COMPACT:
 		layout->compact.size = h5_read_u16(r);
+		layout->changing = h5_reader_at(r);
 		layout->compact.data = h5_read_bytes(r, layout->compact.size);
 		break;
 	case H5_LAYOUT_CONTIGUOUS:
+		layout->changing = h5_reader_at(r);
 		layout->contiguous.address = h5_read_offset(r);
 		layout->contiguous.size = h5_read_length(r);
 		break;
 	case H5_LAYOUT_CHUNKED:
-		return layout->version == 3 ? decode_chunked_v3(r, &layout->chunked)
-					    : decode_chunked_v4(r, &layout->chunked);
+		return layout->version == 3 ? decode_chunked_v3(r, layout) : decode_chunked_v4(r, layout);
 	case H5_LAYOUT_VIRTUAL:
 		if (layout->version == 3)
 			return h5_fail(-EUCLEAN, r->address, "data layout: virtual in version 3");
@@ -348,4 +357,49 @@ int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout)
 		return h5_fail(-ENOTSUP, r->address, "data layout: version %u is not supported",
 			       layout->version);
 	return layout->version < 3 ? decode_old(r, layout) : decode_new(r, layout);
+}
+
+/* The same but for what changes. */
+static bool is_same_shape(const struct h5_layout *a, const struct h5_layout *b)
+{
+	if (a->version != b->version || a->class != b->class || a->changing != b->changing)
+		return false;
+	if (a->class == H5_LAYOUT_COMPACT)
+		return a->compact.size == b->compact.size;
+	return a->class != H5_LAYOUT_CHUNKED || (a->chunked.index == b->chunked.index &&
+						 a->chunked.single.filtered == b->chunked.single.filtered);
+}
+
+int h5_layout_update(uint8_t *body, size_t n, uint8_t size_of_offsets, uint8_t size_of_lengths,
+		     const struct h5_layout *layout)
+{
+	struct h5_reader r = h5_reader_init(body, n, H5_UNDEF, size_of_offsets, size_of_lengths);
+	struct h5_writer w;
+	struct h5_layout old;
+	int rc = h5_layout_decode(&r, &old);
+
+	if (rc)
+		return rc;
+	if (!is_same_shape(&old, layout))
+		return h5_fail(-ENOTSUP, H5_UNDEF, "data layout: a change of its form is not supported");
+	w = h5_writer_init(body + old.changing, n - old.changing, size_of_offsets, size_of_lengths);
+	switch (layout->class) {
+	case H5_LAYOUT_COMPACT:
+		h5_write_bytes(&w, layout->compact.data, layout->compact.size);
+		break;
+	case H5_LAYOUT_CONTIGUOUS:
+		h5_write_offset(&w, layout->contiguous.address);
+		break;
+	case H5_LAYOUT_CHUNKED:
+		if (layout->chunked.index == H5_INDEX_SINGLE && layout->chunked.single.filtered) {
+			h5_write_length(&w, layout->chunked.single.size);
+			h5_write_u32(&w, layout->chunked.single.filter_mask);
+		}
+		h5_write_offset(&w, layout->chunked.address);
+		break;
+	default:
+		return h5_fail(-ENOTSUP, H5_UNDEF, "data layout: changing class %u is not supported",
+			       layout->class);
+	}
+	return h5_writer_check(&w, "data layout");
 }

@@ -71,6 +71,7 @@ struct h5_chunk_layout {
 
 struct h5_layout {
 	uint8_t version;
+	size_t changing; /* offset in the message of what h5_layout_update() writes */
 	enum h5_layout_class class;
 	union {
 		struct {

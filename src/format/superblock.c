@@ -2,8 +2,26 @@
 
 #include "base/error.h"
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <string.h>
+
+/* Offset and size of the file consistency flags. */
+static size_t flags_at(unsigned version)
+{
+	return version < 2 ? 20 : 11;
+}
+
+static unsigned flags_size(unsigned version)
+{
+	return version < 2 ? 4 : 1;
+}
+
+/* Offset of the base address, with which the addresses begin; the end-of-file address is the third one. */
+static size_t base_at(unsigned version)
+{
+	return version == 0 ? 24 : version == 1 ? 28 : 12;
+}
 
 static int check_sizes(const struct h5_superblock *sb, uint64_t position)
 {
@@ -51,12 +69,11 @@ static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t po
 	r->size_of_lengths = sb->size_of_lengths;
 	sb->group_leaf_k = h5_read_u16(r);
 	sb->group_internal_k = h5_read_u16(r);
-	sb->consistency = h5_read_u32(r);
+	sb->consistency = (uint32_t)h5_read_uint(r, flags_size(sb->version));
 	sb->chunk_k = 32;
-	if (sb->version == 1) {
+	if (sb->version == 1)
 		sb->chunk_k = h5_read_u16(r);
-		h5_reader_skip(r, 2);
-	}
+	h5_reader_skip(r, base_at(sb->version) - h5_reader_at(r));
 	sb->base = h5_read_offset(r);
 	h5_read_offset(r); /* free space info */
 	sb->end = h5_read_offset(r);
@@ -82,7 +99,7 @@ static int decode_new(struct h5_reader *r, struct h5_superblock *sb, uint64_t po
 
 	sb->size_of_offsets = h5_read_u8(r);
 	sb->size_of_lengths = h5_read_u8(r);
-	sb->consistency = h5_read_u8(r);
+	sb->consistency = (uint32_t)h5_read_uint(r, flags_size(sb->version));
 	rc = check_sizes(sb, position);
 	if (rc)
 		return rc;
@@ -115,4 +132,28 @@ int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, st
 	if (!rc && sb->base == H5_UNDEF)
 		rc = h5_fail(-EUCLEAN, position, "superblock: no base address");
 	return rc;
+}
+
+int h5_superblock_update(uint8_t *data, size_t size, const struct h5_superblock *sb, size_t *offset,
+			 size_t *changed)
+{
+	size_t flags = flags_at(sb->version), base = base_at(sb->version);
+	size_t end = base + 2 * (size_t)sb->size_of_offsets;
+	unsigned width = flags_size(sb->version);
+	struct h5_writer w = h5_writer_init(data, size, sb->size_of_offsets, sb->size_of_lengths);
+	bool marked;
+
+	if (size < end + sb->size_of_offsets)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "superblock: truncated");
+	marked = h5_uint_from(data + flags, width) != sb->consistency;
+	h5_uint_to(data + flags, sb->consistency, width);
+	w.p = data + end;
+	h5_write_offset(&w, sb->end - sb->base + h5_uint_from(data + base, sb->size_of_offsets));
+	*offset = sb->version > 1 ? 0 : marked ? flags : end;
+	if (sb->version > 1) {
+		w.p += sb->size_of_offsets; /* root group */
+		h5_write_checksum(&w);
+	}
+	*changed = h5_writer_at(&w) - *offset;
+	return h5_writer_check(&w, "superblock");
 }

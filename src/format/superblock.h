@@ -21,7 +21,7 @@ struct h5_superblock {
 	uint16_t chunk_k;			  /* version 1 B-trees of chunks; 32 where not stored */
 	uint64_t base;				  /* absolute; every other address is relative to it */
 	uint64_t extension;			  /* superblock extension's object header, H5_UNDEF: none */
-	uint64_t end;	      /* end-of-file address, as stored: absolute in version 0 and 1 */
+	uint64_t end; /* end-of-file address; it counts from the begin of the file, in every version */
 	uint64_t driver_info; /* version 0 and 1; H5_UNDEF: none */
 	uint64_t root;	      /* root group's object header */
 };
@@ -29,7 +29,11 @@ struct h5_superblock {
 /* Decodes the superblock in data, found at byte `position` of the file. */
 int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, struct h5_superblock *sb);
 /* Writes end-of-file address and consistency flags into the bytes of a superblock that was decoded to `sb`,
- * and its checksum. Offset and size of what has changed: 8 bytes of an old one, a new one as a whole. */
+ * and its checksum. Offset and size of what may have changed: an old one's end-of-file address alone where
+ * the flags are the same, a new one as a whole.
+ *
+ * sb->end is absolute, user block included: libhdf5 stores it so in all versions. Where sb->base is not what
+ * the bytes have (a user block was put before the file or cut off), the stored end is moved likewise. */
 int h5_superblock_update(uint8_t *data, size_t size, const struct h5_superblock *sb, size_t *offset,
 			 size_t *changed);
 
