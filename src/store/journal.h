@@ -5,68 +5,37 @@
 #ifndef H5_STORE_JOURNAL_H
 #define H5_STORE_JOURNAL_H
 
+#include "format/journal.h"
 #include "io/io.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* Bytes that a commit changes in place. */
-struct h5_journal_patch {
-	uint64_t offset;
-	uint32_t size;
-	bool guard; /* nothing changes, or only what other patches say: before and after are what must be
-		       found around them */
-	const uint8_t *before, *after; /* borrowed */
-};
-
-/* Bytes that must be what they were for a replay: new metadata blocks, and what the commit supersedes. */
-struct h5_journal_extent {
-	uint64_t offset, size;
-	uint64_t hash; /* h5_journal_hash() */
-};
-
-struct h5_journal_record {
-	uint8_t id[16];	   /* random, of the mount; set by h5_journal_write() */
-	uint64_t sequence; /* of the commit, likewise */
-	uint64_t size;	   /* bytes that the file has at least */
-	bool swmr;	   /* the marks in the superblock are this mount's own */
-	unsigned patch_count, extent_count, object_count;
-	const struct h5_journal_patch *patches; /* in the order in which they are made */
-	const struct h5_journal_extent *extents;
-	const uint64_t *objects; /* addresses (relative to the base) of the object headers that change */
-};
-
-uint64_t h5_journal_hash(const void *data, size_t n);
 
 struct h5_journal;
 
 /* Where journals live: the directory of the file, or the one of -o journal=DIR. */
 struct h5_journal_place {
-	int dirfd;	  /* borrowed */
+	int dirfd;	  /* borrowed; O_PATH is enough */
 	const char *name; /* FILE.h5fs-journal; borrowed */
 	uint64_t owner;	  /* uid of the HDF5 file's owner: who may own a journal beside ourselves */
+	unsigned mode;	  /* of the HDF5 file: who may read it may read the journal too */
 	/* Puts an h5_io around the one of the journal, for tests that record and fail its calls; NULL: none.
 	 */
 	struct h5_io *(*wrap)(void *arg, struct h5_io *io);
 	void *wrap_arg;
 };
 
-/* Creates and locks the journal; it must not exist. Its directory entry is durable afterwards. -EROFS,
- * -EACCES, ...: no place for it. */
-int h5_journal_create(const struct h5_journal_place *place, struct h5_journal **journal);
-/* Writes the record over the one before, and syncs it. */
+/* Creates and locks the journal; it must not exist. Its directory entry is durable afterwards. `swmr`: the
+ * marks that the superblock gets after this are this mount's own. -EROFS, -EACCES, ...: no place for it. */
+int h5_journal_create(const struct h5_journal_place *place, bool swmr, struct h5_journal **journal);
+/* Writes the record over the one before, and syncs it. Sets its id and sequence. -EFBIG: too large. */
 int h5_journal_write(struct h5_journal *journal, struct h5_journal_record *record);
 /* The last record is needed no more: its header is zeroed. Not synced: an applied record is discarded anyway.
  */
 int h5_journal_clear(struct h5_journal *journal);
 /* Zeroes, syncs, unlinks, syncs the directory where `done`; else leaves the record for the next mount. NULL
- * is fine. */
+ * is fine. What the place borrows must live until then. */
 void h5_journal_close(struct h5_journal *journal, bool done);
 
 enum h5_recovery {
-	H5_RECOVERY_NONE,     /* there is no journal, or an incomplete or an applied one (which was removed if
-				 `io` is writable) */
+	H5_RECOVERY_NONE,     /* there is no journal, or an incomplete or an applied one */
 	H5_RECOVERY_REPLAYED, /* written to the file, or to the overlay */
 	H5_RECOVERY_STALE,    /* another program has written since: nothing was done. The caller checks the
 				 objects it names */
@@ -75,19 +44,22 @@ enum h5_recovery {
 
 struct h5_recovered {
 	enum h5_recovery what;
-	bool swmr; /* the journal says that marks in the superblock are its own */
+	bool swmr; /* marks in the superblock are those of the journal's mount, which is no more */
 	uint8_t id[16];
 	uint64_t *objects; /* owned; where stale */
 	unsigned object_count;
 };
 
 /* Deals with a journal that is found beside the file, by the rules of doc/writing.md. `io`: the HDF5 file,
- * locked. With `write` it is replayed into the file and removed; without, *overlay becomes an io that reads
- * as if it had been (it takes `io` over; NULL where nothing was replayed). A journal is hostile input like
- * any other. */
+ * locked. With `write` it is replayed into the file and removed; but where `swmr` comes out true, the caller
+ * clears the marks and then removes it. Without, *overlay becomes an io that reads as if it had been (it
+ * takes `io` over and holds the journal's lock; NULL where nothing was replayed). A journal is hostile input
+ * like any other. -EPERM, -ELOOP, -EUCLEAN: not one that may be trusted, or none at all. */
 int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, bool write,
 		       struct h5_io **overlay, struct h5_recovered *recovered);
 void h5_recovered_release(struct h5_recovered *recovered); /* may run twice */
+/* Removes a journal whose marks were cleared, durably. */
+int h5_journal_remove(const struct h5_journal_place *place);
 /* Renames a stale journal to NAME.stale-ID. */
 int h5_journal_set_aside(const struct h5_journal_place *place, const struct h5_recovered *recovered);
 

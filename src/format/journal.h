@@ -1,0 +1,70 @@
+/* The journal FILE.h5fs-journal as bytes: a format of h5fs's own. doc/writing.md says what it is for.
+ *
+ * It begins with a header of one sector, written once; behind that stands one record, which each commit
+ * overwrites. */
+#ifndef H5_FORMAT_JOURNAL_H
+#define H5_FORMAT_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	H5_JOURNAL_SECTOR = 512, /* what a medium writes whole or not at all */
+	H5_JOURNAL_HEADER = H5_JOURNAL_SECTOR,
+	H5_JOURNAL_RECORD_MIN = 72,
+	H5_JOURNAL_RECORD_MAX = 1 << 30,
+	H5_JOURNAL_PIECE = 1 << 16, /* of h5_journal_hash_next() */
+};
+
+struct h5_journal_header {
+	uint8_t id[16]; /* random, of the mount */
+	bool swmr;	/* marks in the superblock are this mount's own */
+};
+
+/* Bytes that a commit changes in place. */
+struct h5_journal_patch {
+	uint64_t offset; /* absolute: user block included */
+	uint32_t size;
+	bool guard; /* must be as before where no other patch changes it; `after` isn't used. The others do
+		       not overlap */
+	const uint8_t *before, *after; /* borrowed */
+};
+
+/* Bytes that no patch changes and that must be what they were for a replay: new metadata blocks, and what the
+ * commit supersedes. They do not overlap each other. */
+struct h5_journal_extent {
+	uint64_t offset, size; /* absolute */
+	uint64_t hash;	       /* h5_journal_hash() */
+};
+
+struct h5_journal_record {
+	uint8_t id[16]; /* of the journal */
+	uint64_t sequence;
+	uint64_t size; /* bytes that the file has at least: all that is told here lies before it */
+	unsigned patch_count, extent_count, object_count;
+	const struct h5_journal_patch *patches; /* in the order in which they are made */
+	const struct h5_journal_extent *extents;
+	const uint64_t *objects; /* addresses (relative to the base) of the object headers that change */
+};
+
+uint64_t h5_journal_hash(const void *data, size_t n);
+/* The same piece by piece: each but the last of H5_JOURNAL_PIECE bytes, the first one with `before` 0. */
+uint64_t h5_journal_hash_next(uint64_t before, const void *piece, size_t n);
+
+void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t data[H5_JOURNAL_HEADER]);
+/* -ENODATA: empty, or not written completely; -EUCLEAN: something else; -ENOTSUP: of a later version. */
+int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_header *header);
+
+/* Bytes of the record; -EFBIG: more than H5_JOURNAL_RECORD_MAX. -EINVAL: it breaks what is said above. */
+int h5_journal_record_size(const struct h5_journal_record *record, size_t *size);
+/* `size` is what the function above says. */
+int h5_journal_record_encode(const struct h5_journal_record *record, uint8_t *data, size_t size);
+/* Bytes of the record that begins with these (H5_JOURNAL_RECORD_MIN, or all up to its end); 0: there is none.
+ */
+size_t h5_journal_record_length(const uint8_t *data, size_t n);
+/* The patches borrow from `data`; the arrays are the record's. -ENODATA: empty, or not written completely. */
+int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_record *record);
+void h5_journal_record_release(struct h5_journal_record *record); /* of a decoded one; may run twice */
+
+#endif
