@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-enum { OLD_MANAGERS = 6, OLD_STRATEGY_PERSIST = 1 };
+enum { OLD_MANAGERS = 6, OLD_STRATEGY_PERSIST = 1, STRATEGY_PAGE = 1 };
 
 /* Version 0                                      version 1
  *
@@ -24,8 +24,12 @@ int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *in
 			       version);
 	info->persist = version ? h5_read_u8(r) : strategy == OLD_STRATEGY_PERSIST;
 	h5_read_length(r);
+	info->page_size = 0;
 	if (version) {
-		h5_read_length(r);
+		uint64_t size = h5_read_length(r);
+
+		if (strategy == STRATEGY_PAGE)
+			info->page_size = size;
 		h5_reader_skip(r, 2);
 		h5_read_offset(r);
 	}

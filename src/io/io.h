@@ -14,6 +14,8 @@ struct h5_io_stat {
 	uint64_t end;  /* where its addresses end: beyond `size` where members have gaps between them */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
+	uint64_t links; /* names of a local file */
+	uint64_t owner; /* its uid */
 	bool locked; /* nobody writes it: the advisory lock is held, or it is memory */
 };
 

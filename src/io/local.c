@@ -47,6 +47,8 @@ static int local_stat(struct h5_io *io, struct h5_io_stat *st)
 				  .end = (uint64_t)s.st_size,
 				  .device = s.st_dev,
 				  .inode = s.st_ino,
+				  .links = s.st_nlink,
+				  .owner = s.st_uid,
 				  .mtime = s.st_mtim,
 				  .ctime = s.st_ctim,
 				  .locked = ((struct local *)io)->locked};

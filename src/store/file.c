@@ -3,8 +3,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "store/cache_image.h"
+#include "store/file_private.h"
 #include "store/file_set_private.h"
 #include "store/members.h"
+#include "store/tx_private.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,7 +19,9 @@ struct h5_file {
 	struct h5_superblock superblock;
 	struct h5_cache_image *image; /* NULL: none */
 	char *missing;		      /* what is not there of a file in several pieces; NULL: nothing */
-	/* all above is immutable after h5_file_open() */
+	bool in_pieces;
+	struct h5_tx *tx; /* NULL: for reading only */
+	/* all above is immutable after h5_file_open() and h5_tx_open() */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
 	atomic_uint_fast64_t end;  /* of its addresses */
 	atomic_uint_fast64_t number;
@@ -171,6 +175,7 @@ int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, co
 	if (!rc) {
 		members.end = file->superblock.end;
 		rc = open_members(file, &members, &extension);
+		file->in_pieces = file->io != io;
 		file->missing = members.missing;
 	}
 	if (!rc)
@@ -188,6 +193,7 @@ void h5_file_close(struct h5_file *file)
 {
 	if (!file)
 		return;
+	h5_tx_close(file->tx);
 	h5_cache_image_close(file->image);
 	h5_io_close(file->io);
 	pthread_mutex_destroy(&file->seen_lock);
@@ -205,6 +211,8 @@ bool h5_file_refresh(struct h5_file *file)
 	struct h5_io_stat st;
 	bool changed = false;
 
+	if (file->tx)
+		return false; /* it changes by ourselves alone */
 	pthread_mutex_lock(&file->seen_lock);
 	if (!h5_io_stat(file->io, &st) && st.size >= file->superblock.base)
 		changed = st.size != file->seen.size || !is_same_time(&st.mtime, &file->seen.mtime);
@@ -217,6 +225,44 @@ bool h5_file_refresh(struct h5_file *file)
 	}
 	pthread_mutex_unlock(&file->seen_lock);
 	return changed;
+}
+
+struct h5_tx *h5_file_tx(const struct h5_file *file)
+{
+	return file->tx;
+}
+
+void h5_file_set_tx(struct h5_file *file, struct h5_tx *tx)
+{
+	file->tx = tx;
+}
+
+struct h5_io *h5_file_io(const struct h5_file *file)
+{
+	return file->io;
+}
+
+void h5_file_extend(struct h5_file *file, uint64_t end)
+{
+	if (end > file->end)
+		file->size = file->end = end;
+}
+
+void h5_file_renumber(struct h5_file *file)
+{
+	file->number = h5_file_set_next_number(file->set);
+}
+
+int h5_file_can_change(const struct h5_file *file)
+{
+	if (!file->io->ops->write)
+		return h5_fail(-EROFS, H5_UNDEF, "the file is open for reading");
+	if (file->in_pieces)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "writing a file in several pieces is not supported");
+	if (file->image)
+		return h5_fail(-ENOTSUP, H5_UNDEF,
+			       "writing a file with a metadata cache image is not supported");
+	return 0;
 }
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file)
@@ -254,6 +300,15 @@ const char *h5_file_missing(const struct h5_file *file)
 	return file->missing;
 }
 
+/* What the file is to read like, where that isn't what it holds. */
+static void lay_over(const struct h5_file *file, uint64_t address, uint8_t *buf, size_t n)
+{
+	if (file->image)
+		h5_cache_image_apply(file->image, address, buf, n);
+	if (file->tx)
+		h5_tx_apply(file->tx, address, buf, n);
+}
+
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got)
 {
 	uint64_t end = file->end;
@@ -263,8 +318,8 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
 	rc = h5_io_read_some(file->io, file->superblock.base + address, buf, (size_t)h5_min(n, end - address),
 			     got);
-	if (!rc && file->image)
-		h5_cache_image_apply(file->image, address, buf, *got);
+	if (!rc)
+		lay_over(file, address, buf, *got);
 	return rc;
 }
 
@@ -278,8 +333,8 @@ int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 	if (address >= end || n > end - address)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
 	rc = h5_io_read(file->io, file->superblock.base + address, buf, n);
-	if (!rc && file->image)
-		h5_cache_image_apply(file->image, address, buf, n);
+	if (!rc)
+		lay_over(file, address, buf, n);
 	return rc;
 }
 

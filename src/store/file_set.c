@@ -3,10 +3,13 @@
 #include "base/error.h"
 #include "store/file.h"
 #include "store/file_set_private.h"
+#include "store/journal.h"
 #include "store/members.h"
+#include "store/tx_private.h"
 
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,6 +35,7 @@ struct h5_file_set {
 	struct h5_file_set_options options;
 	char *directory; /* real path of the mounted file's directory; NULL for memory */
 	int dirfd;
+	struct h5_recovered recovered;
 	atomic_uint_fast64_t numbers;
 	pthread_mutex_t lock;	/* guards members; not held over file I/O of reads, but over opening a file */
 	struct member *members; /* the newest first; the mounted file is the last */
@@ -110,12 +114,101 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 	return 0;
 }
 
+/* Where the journal of the file in the set's directory is. */
+struct journal_place {
+	struct h5_journal_place place;
+	char name[NAME_MAX + 1];
+};
+
+static void place_release(struct journal_place *p)
+{
+	if (p->place.dirfd >= 0)
+		close(p->place.dirfd);
+}
+
+static int place_init(const struct h5_file_set *set, struct h5_io *io, const char *name,
+		      struct journal_place *p)
+{
+	const char *directory = set->options.journal ? set->options.journal : set->directory;
+	struct h5_io_stat st;
+	int rc;
+
+	p->place = (struct h5_journal_place){
+		.dirfd = -1, .name = p->name, .wrap = set->options.wrap, .wrap_arg = set->options.wrap_arg};
+	rc = h5_io_stat(io, &st);
+	if (rc)
+		return rc;
+	p->place.owner = st.owner;
+	if ((size_t)snprintf(p->name, sizeof p->name, "%s.h5fs-journal", name) >= sizeof p->name)
+		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the journal's name is too long");
+	p->place.dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return p->place.dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", directory, strerror(errno)) : 0;
+}
+
+/* Opens the mounted file and deals with its journal: replays it, or lays it over. */
+static int open_root_io(struct h5_file_set *set, const char *path, struct journal_place *p, struct h5_io **io)
+{
+	const struct h5_file_set_options *o = &set->options;
+	struct h5_io *overlay = NULL;
+	int rc = h5_io_open_local(path, o->lock, o->writable, io);
+
+	if (rc)
+		return rc;
+	if (o->wrap)
+		*io = o->wrap(o->wrap_arg, *io);
+	rc = place_init(set, *io, strrchr(path, '/') + 1, p);
+	/* Without the right to look for a journal there is none that we could heed. */
+	if (rc == -EACCES && !o->writable)
+		return 0;
+	if (!rc)
+		rc = h5_journal_recover(&p->place, *io, o->writable, &overlay, &set->recovered);
+	if (!rc && set->recovered.what == H5_RECOVERY_BUSY && o->writable)
+		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
+	if (rc)
+		h5_io_close(*io);
+	else if (overlay)
+		*io = overlay;
+	return rc;
+}
+
+/* Another program has written the file since: what it left must be sound before we write. */
+static int check_stale(const struct h5_file_set *set, const struct journal_place *p, struct h5_file *file)
+{
+	const struct h5_recovered *recovered = &set->recovered;
+	int rc = 0;
+
+	for (unsigned i = 0; i < recovered->object_count && set->options.check && !rc; i++)
+		rc = set->options.check(file, recovered->objects[i]);
+	if (rc)
+		return h5_fail_in(rc, "an object that a stale journal names");
+	return h5_journal_set_aside(&p->place, recovered);
+}
+
+static int start_writing(struct h5_file_set *set, const struct journal_place *p, struct h5_file *file)
+{
+	const struct h5_tx_options options = {.place = p->place,
+					      .swmr = set->options.swmr,
+					      .force = set->options.force,
+					      .own_marks = set->recovered.swmr};
+	int rc = 0;
+
+	if (set->recovered.what == H5_RECOVERY_STALE)
+		rc = check_stale(set, p, file);
+	return rc ? rc : h5_tx_open(file, &options);
+}
+
+const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set)
+{
+	return &set->recovered;
+}
+
 int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
 	char *first = access(path, F_OK) ? h5_members_first_path(path) : NULL;
 	const char *slash = strrchr(path, '/'), *pattern = !first ? NULL : slash ? slash + 1 : path;
 	char *real = NULL, *copy = NULL;
+	struct journal_place place = {.place.dirfd = -1};
 	struct h5_file *file;
 	struct h5_io *io;
 	int rc = set ? 0 : -ENOMEM;
@@ -132,9 +225,12 @@ int h5_file_set_open(const char *path, const struct h5_file_set_options *options
 				    : 0;
 	}
 	if (!rc)
-		rc = h5_io_open_local(real, options->lock, false, &io);
+		rc = open_root_io(set, real, &place, &io);
 	if (!rc)
 		rc = add_member(set, io, strrchr(real, '/') + 1, pattern, &file);
+	if (!rc && options->writable)
+		rc = start_writing(set, &place, file);
+	place_release(&place);
 	free(first);
 	free(copy);
 	free(real);
@@ -162,6 +258,7 @@ void h5_file_set_close(struct h5_file_set *set)
 	}
 	if (set->dirfd >= 0)
 		close(set->dirfd);
+	h5_recovered_release(&set->recovered);
 	pthread_mutex_destroy(&set->lock);
 	free(set->directory);
 	free(set);

@@ -10,6 +10,7 @@
 
 struct h5_file;
 struct h5_file_set;
+struct h5_recovered;
 
 /* MAPPING.md, section 2, external links. */
 enum h5_external {
@@ -28,6 +29,9 @@ struct h5_file_set_options {
 	bool swmr;	     /* with `writable`: readers along; else: follow a writer */
 	bool force;	     /* write a file that is marked as being written, or has several hard links */
 	const char *journal; /* directory of the journal; NULL: the file's own. Borrowed */
+	/* Looks whether an object, by the address of its header, is sound: asked for those that a stale
+	 * journal names. NULL: all are. */
+	int (*check)(struct h5_file *file, uint64_t object);
 	/* Puts an h5_io around the mounted file's and the journal's, for tests that record and fail their
 	 * calls; NULL: none. */
 	struct h5_io *(*wrap)(void *arg, struct h5_io *io);
@@ -41,6 +45,9 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 			    struct h5_file_set **set);
 /* Closes all files. No block may be referenced. NULL is fine. */
 void h5_file_set_close(struct h5_file_set *set);
+
+/* What was done about a journal of the file that was found at opening; borrowed. */
+const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set);
 
 /* The mounted file; borrowed. */
 struct h5_file *h5_file_set_root(const struct h5_file_set *set);

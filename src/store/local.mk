@@ -7,14 +7,26 @@ libh5fs_a_SOURCES += \
 	src/store/btree2.h \
 	src/store/cache_image.c \
 	src/store/cache_image.h \
+	src/store/extents.c \
+	src/store/extents.h \
 	src/store/file.c \
 	src/store/file.h \
+	src/store/file_private.h \
 	src/store/file_set.c \
 	src/store/file_set.h \
 	src/store/file_set_private.h \
+	src/store/journal.h \
+	src/store/journal_weak.c \
 	src/store/members.c \
 	src/store/members.h \
 	src/store/object_header.c \
 	src/store/object_header.h \
 	src/store/pipeline.c \
-	src/store/pipeline.h
+	src/store/pipeline.h \
+	src/store/space.c \
+	src/store/space.h \
+	src/store/transaction.c \
+	src/store/transaction.h \
+	src/store/tx_commit.c \
+	src/store/tx_commit.h \
+	src/store/tx_private.h

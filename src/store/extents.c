@@ -1,0 +1,117 @@
+#include "store/extents.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void h5_extents_release(struct h5_extents *extents)
+{
+	free(extents->list);
+	memset(extents, 0, sizeof *extents);
+}
+
+static uint64_t end_of(const struct h5_extent *extent)
+{
+	return extent->address + extent->size;
+}
+
+/* The first extent that ends at the address or behind it; count: none. */
+static size_t first_from(const struct h5_extents *extents, uint64_t address)
+{
+	size_t low = 0, high = extents->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (end_of(&extents->list[middle]) < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The n extents from i on become those `m` ones. */
+static int replace(struct h5_extents *extents, size_t i, size_t n, const struct h5_extent *with, size_t m)
+{
+	size_t count = extents->count - n + m;
+
+	if (count > extents->capacity) {
+		size_t capacity = 2 * count + 8;
+		struct h5_extent *list = realloc(extents->list, capacity * sizeof *list);
+
+		if (!list)
+			return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+		extents->list = list;
+		extents->capacity = capacity;
+	}
+	if (n != m)
+		memmove(extents->list + i + m, extents->list + i + n,
+			(extents->count - i - n) * sizeof *with);
+	if (m)
+		memcpy(extents->list + i, with, m * sizeof *with);
+	extents->count = count;
+	return 0;
+}
+
+int h5_extents_add(struct h5_extents *extents, uint64_t address, uint64_t size)
+{
+	struct h5_extent whole = {address, size};
+	size_t i = first_from(extents, address), n = 0;
+
+	if (!size)
+		return 0;
+	for (; i + n < extents->count && extents->list[i + n].address <= end_of(&whole); n++) {
+		const struct h5_extent *e = &extents->list[i + n];
+		uint64_t end = end_of(e) > end_of(&whole) ? end_of(e) : end_of(&whole);
+
+		if (e->address < whole.address)
+			whole.address = e->address;
+		whole.size = end - whole.address;
+	}
+	return replace(extents, i, n, &whole, 1);
+}
+
+int h5_extents_remove(struct h5_extents *extents, uint64_t address, uint64_t size)
+{
+	uint64_t end = address + size;
+	struct h5_extent rest[2];
+	size_t i = first_from(extents, address), n = 0, m = 0;
+
+	if (i < extents->count && end_of(&extents->list[i]) == address)
+		i++;
+	for (; i + n < extents->count && extents->list[i + n].address < end; n++) {
+		const struct h5_extent *e = &extents->list[i + n];
+
+		if (e->address < address)
+			rest[m++] = (struct h5_extent){e->address, address - e->address};
+		if (end_of(e) > end)
+			rest[m++] = (struct h5_extent){end, end_of(e) - end};
+	}
+	return n ? replace(extents, i, n, rest, m) : 0;
+}
+
+bool h5_extents_has(const struct h5_extents *extents, uint64_t address)
+{
+	size_t i = first_from(extents, address);
+
+	if (i < extents->count && end_of(&extents->list[i]) == address)
+		i++;
+	return i < extents->count && extents->list[i].address <= address;
+}
+
+void h5_extents_move(struct h5_extents *to, struct h5_extents *from)
+{
+	struct h5_extents empty = {0};
+
+	if (!to->count) {
+		h5_extents_release(to);
+		*to = *from;
+		*from = empty;
+		return;
+	}
+	for (size_t i = 0; i < from->count; i++)
+		h5_extents_add(to, from->list[i].address, from->list[i].size);
+	h5_extents_release(from);
+}

@@ -1,0 +1,179 @@
+#include "store/space.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+enum { FRAGMENT = 64 }; /* bytes: smaller gaps are not worth remembering */
+
+void h5_space_release(struct h5_space *space)
+{
+	for (int i = 0; i < 2; i++) {
+		h5_extents_release(&space->free[i]);
+		h5_extents_release(&space->pages[i]);
+	}
+	h5_extents_release(&space->fresh);
+	h5_extents_release(&space->given);
+	h5_extents_release(&space->cooling);
+}
+
+/* The next multiple of `size` from `at` on, where `at` is counted from `origin`. */
+static uint64_t align(uint64_t at, uint64_t origin, uint64_t size)
+{
+	uint64_t rest = (at + origin) % size;
+
+	return rest ? at + (size - rest) : at;
+}
+
+static bool crosses(uint64_t at, uint64_t n, uint64_t origin, uint64_t size)
+{
+	return (at + origin) / size != (at + origin + n - 1) / size;
+}
+
+/* The first place from `at` on where n bytes may lie: metadata up to a cell inside a page of the file and
+ * aligned; what is smaller than a page of a paged file inside of one. */
+static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t at)
+{
+	bool cell = kind == H5_ALLOCATE_METADATA && n <= H5_CELL;
+	bool moved = true;
+
+	if (space->page && n >= space->page)
+		return align(at, 0, space->page);
+	while (moved) {
+		uint64_t before = at;
+
+		if (kind == H5_ALLOCATE_METADATA)
+			at = align(at, 0, 8);
+		if (cell && crosses(at, n, space->base, H5_CELL))
+			at = align(at, space->base, H5_CELL);
+		if (space->page && crosses(at, n, 0, space->page))
+			at = align(at, 0, space->page);
+		moved = at != before;
+	}
+	return at;
+}
+
+/* Which list of free extents serves an allocation. */
+static struct h5_extents *free_list(struct h5_space *space, enum h5_allocation kind, uint64_t n)
+{
+	return &space->free[space->page && n < space->page && kind == H5_ALLOCATE_METADATA];
+}
+
+/* Takes n bytes out of the free extents. */
+static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
+{
+	struct h5_extents *free = free_list(space, kind, n);
+
+	for (size_t i = 0; i < free->count; i++) {
+		const struct h5_extent *e = &free->list[i];
+		uint64_t at = fit(space, kind, n, e->address);
+
+		if (at < e->address || at - e->address > e->size || e->size - (at - e->address) < n)
+			continue;
+		*address = at;
+		return !h5_extents_remove(free, at, n);
+	}
+	return false;
+}
+
+/* Moves the end of the file behind n bytes. */
+static int grow(struct h5_space *space, uint64_t at, uint64_t n)
+{
+	uint64_t end;
+
+	if (!h5_add(at, n, &end) || end > space->limit)
+		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
+	/* A gap is space like any other; without memory it is lost. */
+	if (at - space->end >= FRAGMENT)
+		h5_extents_add(&space->free[0], space->end, at - space->end);
+	space->end = end;
+	return 0;
+}
+
+static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
+{
+	uint64_t at = fit(space, kind, n, space->end);
+	int rc;
+
+	if (!space->page || n >= space->page) {
+		*address = at;
+		return grow(space, at, space->page ? align(n, 0, space->page) : n);
+	}
+	/* A page of its own kind, of which the rest is free. */
+	at = align(space->end, 0, space->page);
+	rc = grow(space, at, space->page);
+	if (rc)
+		return rc;
+	*address = fit(space, kind, n, at);
+	if (*address + n > at + space->page)
+		return h5_fail(-ENOSPC, at, "no place in a page of %ju bytes", (uintmax_t)space->page);
+	h5_extents_add(&space->pages[kind == H5_ALLOCATE_METADATA], at, space->page);
+	h5_extents_add(free_list(space, kind, n), *address + n, at + space->page - *address - n);
+	return 0;
+}
+
+int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
+{
+	int rc = 0;
+
+	if (n > space->limit)
+		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
+	if (!take_free(space, kind, n, address))
+		rc = allocate_at_end(space, kind, n, address);
+	return rc ? rc : h5_extents_add(&space->fresh, *address, n);
+}
+
+/* Space that can be allocated again, in paged files as what it was. */
+static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
+{
+	if (space->keeps)
+		return;
+	if (!space->page) {
+		h5_extents_add(&space->free[0], address, n);
+	} else if (n >= space->page) {
+		h5_extents_add(&space->free[0], address, align(n, 0, space->page));
+	} else {
+		for (int i = 0; i < 2; i++)
+			if (h5_extents_has(&space->pages[i], address))
+				h5_extents_add(&space->free[i], address, n);
+	}
+}
+
+void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *committed)
+{
+	uint64_t end;
+
+	*committed = false;
+	if (!n || !h5_add(address, n, &end) || end > space->end)
+		return;
+	if (h5_extents_has(&space->fresh, address)) {
+		if (!h5_extents_remove(&space->fresh, address, n))
+			recycle(space, address, n);
+		return;
+	}
+	*committed = true;
+	h5_extents_add(&space->given, address, n);
+}
+
+void h5_space_cooled(struct h5_space *space)
+{
+	for (size_t i = 0; i < space->cooling.count; i++)
+		recycle(space, space->cooling.list[i].address, space->cooling.list[i].size);
+	h5_extents_release(&space->cooling);
+}
+
+void h5_space_committed(struct h5_space *space)
+{
+	h5_extents_release(&space->fresh);
+	h5_extents_move(&space->cooling, &space->given);
+}
+
+void h5_space_rollback(struct h5_space *space, uint64_t end)
+{
+	h5_extents_release(&space->fresh);
+	h5_extents_release(&space->given);
+	for (int i = 0; i < 2; i++) {
+		h5_extents_remove(&space->free[i], end, UINT64_MAX - end);
+		h5_extents_remove(&space->pages[i], end, UINT64_MAX - end);
+	}
+	space->end = end;
+}

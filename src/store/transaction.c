@@ -1,0 +1,304 @@
+#include "store/transaction.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "format/free_space.h"
+#include "store/file_private.h"
+#include "store/file_set.h"
+#include "store/object_header.h"
+#include "store/space.h"
+#include "store/tx_commit.h"
+#include "store/tx_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool h5_tx_is_writable(const struct h5_file *file)
+{
+	const struct h5_tx *tx = h5_file_tx(file);
+
+	return tx && !tx->failed;
+}
+
+/* The transaction of a file that takes changes. */
+static int tx_of(struct h5_file *file, struct h5_tx **tx)
+{
+	*tx = h5_file_tx(file);
+	if (!*tx || (*tx)->failed)
+		return h5_fail(-EROFS, H5_UNDEF, "the file takes no changes");
+	return 0;
+}
+
+/* ---- space ---- */
+
+int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, uint64_t *address)
+{
+	struct h5_tx *tx;
+	int rc = tx_of(file, &tx);
+
+	return rc ? rc : h5_space_allocate(&tx->space, kind, n, address);
+}
+
+bool h5_tx_is_new(const struct h5_file *file, uint64_t address)
+{
+	const struct h5_tx *tx = h5_file_tx(file);
+
+	return tx && h5_extents_has(&tx->space.fresh, address);
+}
+
+static void give_up(struct h5_file *file, uint64_t address, uint64_t n, bool may_be_written)
+{
+	struct h5_tx *tx = h5_file_tx(file);
+	bool committed;
+
+	if (!tx || tx->failed || !n)
+		return;
+	h5_tx_forget(file, address);
+	h5_tx_drop_patches(tx, address, n);
+	h5_extents_remove(&tx->blocks, address, n);
+	h5_space_free(&tx->space, address, n, &committed);
+	/* Without memory the journal misses a hash: it guards less, and is as right. */
+	if (committed && may_be_written)
+		h5_extents_add(&tx->superseded, address, n);
+}
+
+void h5_tx_free(struct h5_file *file, uint64_t address, uint64_t n)
+{
+	give_up(file, address, n, true);
+}
+
+void h5_tx_discard(struct h5_file *file, uint64_t address, uint64_t n)
+{
+	give_up(file, address, n, false);
+}
+
+/* ---- changes ---- */
+
+void h5_tx_forget(struct h5_file *file, uint64_t address)
+{
+	const struct h5_file_set *set = h5_file_set_of(file);
+
+	h5_lru_forget(h5_file_set_blocks(set), h5_file_number(file), address);
+	h5_lru_forget(h5_file_set_chunks(set), h5_file_number(file), address);
+}
+
+static int write_now(struct h5_file *file, struct h5_tx *tx, uint64_t address, const void *data, size_t n)
+{
+	uint64_t end;
+	int rc;
+
+	if (!h5_add(address, n, &end) || end > tx->space.end)
+		return h5_fail(-EUCLEAN, address, "a write beyond the end of the file");
+	rc = h5_io_write(h5_file_io(file), tx->space.base + address, data, n);
+	if (rc)
+		return rc;
+	tx->written = true;
+	h5_file_extend(file, end);
+	h5_tx_forget(file, address);
+	return 0;
+}
+
+int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n)
+{
+	struct h5_tx *tx;
+	int rc = tx_of(file, &tx);
+
+	return rc ? rc : write_now(file, tx, address, data, n);
+}
+
+int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)
+{
+	struct h5_tx *tx;
+	int rc = tx_of(file, &tx);
+
+	if (!rc && !h5_tx_is_new(file, address))
+		rc = h5_fail(-EUCLEAN, address, "metadata would be written over what is committed");
+	if (!rc)
+		rc = h5_extents_add(&tx->blocks, address, n);
+	return rc ? rc : write_now(file, tx, address, data, n);
+}
+
+bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n)
+{
+	const struct h5_tx *tx = h5_file_tx(file);
+	uint64_t at = tx->space.base + address;
+
+	return h5_tx_is_new(file, address) || at / H5_CELL == (at + n - 1) / H5_CELL;
+}
+
+int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage)
+{
+	struct h5_tx *tx;
+	int rc = tx_of(file, &tx);
+
+	if (rc)
+		return rc;
+	if (h5_tx_is_new(file, address))
+		return h5_tx_put(file, address, data, n);
+	rc = h5_tx_add_patch(tx, address, data, n, stage);
+	if (!rc)
+		h5_tx_forget(file, address);
+	return rc;
+}
+
+int h5_tx_store(struct h5_file *file, uint64_t *address, const void *data, size_t n, unsigned stage)
+{
+	/* Invariant 1: only cells in place. */
+	if (*address != H5_UNDEF && h5_tx_is_safe(file, *address, n))
+		return h5_tx_patch(file, *address, data, n, stage);
+	return h5_tx_shadow(file, address, data, n);
+}
+
+int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size_t n)
+{
+	uint64_t old = *address, new = old;
+	int rc = 0;
+
+	if (old != H5_UNDEF && h5_tx_is_new(file, old))
+		return h5_tx_put(file, old, data, n);
+	rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, n, &new);
+	if (rc)
+		return rc;
+	rc = h5_tx_put(file, new, data, n);
+	if (rc) {
+		h5_tx_free(file, new, n);
+		return rc;
+	}
+	if (old != H5_UNDEF)
+		h5_tx_free(file, old, n);
+	*address = new;
+	return 0;
+}
+
+int h5_tx_touch(struct h5_file *file, uint64_t object_header)
+{
+	struct h5_tx *tx;
+	int rc = tx_of(file, &tx);
+
+	return rc ? rc : h5_extents_add(&tx->objects, object_header, 1);
+}
+
+/* ---- opening and closing ---- */
+
+/* Invariant 6, for what the superblock and its extension say. */
+static int check_superblock(struct h5_file *file, const struct h5_tx_options *options)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	uint32_t marks = sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
+
+	if (sb->end == H5_UNDEF || sb->end > h5_file_end(file))
+		return h5_fail(-EUCLEAN, 0, "the file is truncated: it cannot be written");
+	if (sb->version >= 3 && marks && !options->own_marks && !options->force)
+		return h5_fail(-EBUSY, 0,
+			       "marked as open for writing: a program writes it, or has crashed (-o force)");
+	if (options->swmr && sb->version < 3)
+		return h5_fail(-ENOTSUP, 0, "superblock version %u: swmr needs version 3", sb->version);
+	return 0;
+}
+
+static int check_extension(struct h5_file *file, struct h5_space *space)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	struct h5_file_space_info info = {0};
+	const struct h5_message *m;
+	struct h5_header extension;
+	int rc;
+
+	if (sb->extension == H5_UNDEF)
+		return 0;
+	rc = h5_header_load(file, sb->extension, &extension);
+	if (rc)
+		return rc;
+	m = h5_header_find(&extension, H5_MSG_FILE_SPACE_INFO);
+	if (m) {
+		struct h5_reader r = h5_file_reader(file, m->data, m->size, m->address);
+
+		rc = h5_file_space_info_decode(&r, &info);
+	}
+	if (!rc && info.persist)
+		rc = h5_fail(-ENOTSUP, m->address,
+			     "the file keeps track of its free space: writing it is not supported");
+	if (!rc && info.page_size && (info.page_size < 512 || info.page_size > (1 << 30)))
+		rc = h5_fail(-EUCLEAN, m->address, "file space pages of %ju bytes",
+			     (uintmax_t)info.page_size);
+	space->page = info.page_size;
+	h5_header_release(&extension);
+	return rc;
+}
+
+static int space_init(struct h5_file *file, const struct h5_tx_options *options, struct h5_space *space)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	int rc = check_extension(file, space);
+
+	space->base = sb->base;
+	/* Another program's unpublished tail may lie behind the stored end; nothing refers to it. */
+	space->end = sb->end;
+	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
+	space->limit -= sb->base;
+	space->keeps = options->swmr;
+	if (!rc && space->page)
+		space->end += (space->page - space->end % space->page) % space->page;
+	return rc;
+}
+
+/* Invariant 6, for the file as a file. */
+static int check_file(struct h5_file *file, const struct h5_tx_options *options)
+{
+	struct h5_io_stat st;
+	int rc = h5_file_can_change(file);
+
+	if (!rc)
+		rc = h5_file_stat(file, &st);
+	if (!rc && st.links > 1 && !options->force)
+		rc = h5_fail(-EMLINK, H5_UNDEF,
+			     "the file has several names, and its journal but one (-o force)");
+	return rc;
+}
+
+int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options)
+{
+	struct h5_tx *tx = calloc(1, sizeof *tx);
+	int rc;
+
+	if (!tx)
+		return -ENOMEM;
+	tx->file = file;
+	tx->superblock = *h5_file_superblock(file);
+	tx->committed_end = tx->superblock.end;
+	rc = check_file(file, options);
+	if (!rc)
+		rc = check_superblock(file, options);
+	if (!rc)
+		rc = space_init(file, options, &tx->space);
+	if (!rc)
+		rc = h5_journal_create(&options->place, &tx->journal);
+	if (!rc)
+		rc = h5_tx_mark(tx, options->swmr ? H5_FLAG_WRITING | H5_FLAG_SWMR : 0);
+	if (!rc && options->swmr)
+		rc = h5_io_unlock(h5_file_io(file));
+	if (rc) {
+		tx->failed = true;
+		h5_tx_close(tx);
+		return rc;
+	}
+	h5_file_set_tx(file, tx);
+	return 0;
+}
+
+void h5_tx_close(struct h5_tx *tx)
+{
+	bool done;
+
+	if (!tx)
+		return;
+	done = !tx->applying && !h5_tx_finish(tx);
+	h5_journal_close(tx->journal, done);
+	h5_tx_drop_all(tx);
+	h5_space_release(&tx->space);
+	h5_extents_release(&tx->blocks);
+	h5_extents_release(&tx->superseded);
+	h5_extents_release(&tx->objects);
+	free(tx->patches);
+	free(tx);
+}

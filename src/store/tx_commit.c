@@ -1,0 +1,443 @@
+/* Pending cells and the commit. The numbers of invariants are those of doc/writing.md. */
+#include "store/tx_commit.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "store/file_private.h"
+#include "store/tx_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HASH_PIECE = 1 << 18 }; /* bytes that the journal's hashes are made of */
+
+/* ---- pending patches ---- */
+
+/* The first patch that ends behind the address. */
+static size_t first_behind(const struct h5_tx *tx, uint64_t address)
+{
+	size_t low = 0, high = tx->patch_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (tx->patches[middle]->address + tx->patches[middle]->n <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void patch_free(struct h5_tx_patch *patch)
+{
+	free(patch->before);
+	free(patch);
+}
+
+/* A patch over the bytes as they are in the file. */
+static int patch_new(struct h5_tx *tx, uint64_t address, size_t n, struct h5_tx_patch **out)
+{
+	struct h5_tx_patch *patch = calloc(1, sizeof *patch);
+	int rc;
+
+	if (!patch || !(patch->before = malloc(2 * n))) {
+		free(patch);
+		return h5_fail(-ENOMEM, address, "out of memory");
+	}
+	patch->address = address;
+	patch->n = n;
+	patch->after = patch->before + n;
+	rc = h5_io_read(h5_file_io(tx->file), tx->space.base + address, patch->before, n);
+	if (rc) {
+		patch_free(patch);
+		return rc;
+	}
+	memcpy(patch->after, patch->before, n);
+	*out = patch;
+	return 0;
+}
+
+/* Takes `n` patches from i on out of the list. */
+static void remove_patches(struct h5_tx *tx, size_t i, size_t n)
+{
+	for (size_t j = i; j < i + n; j++)
+		patch_free(tx->patches[j]);
+	memmove(tx->patches + i, tx->patches + i + n, (tx->patch_count - i - n) * sizeof *tx->patches);
+	tx->patch_count -= n;
+}
+
+static int make_room(struct h5_tx *tx)
+{
+	size_t capacity = 2 * tx->patch_capacity + 16;
+	struct h5_tx_patch **patches;
+
+	if (tx->patch_count < tx->patch_capacity)
+		return 0;
+	patches = realloc(tx->patches, capacity * sizeof *patches);
+	if (!patches)
+		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+	tx->patches = patches;
+	tx->patch_capacity = capacity;
+	return 0;
+}
+
+static void overlay(const struct h5_tx_patch *patch, uint64_t address, uint8_t *buf, size_t n)
+{
+	uint64_t begin = patch->address > address ? patch->address : address;
+	uint64_t end = h5_min(patch->address + patch->n, address + n);
+
+	if (begin < end)
+		memcpy(buf + (begin - address), patch->after + (begin - patch->address),
+		       (size_t)(end - begin));
+}
+
+int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage)
+{
+	size_t i = first_behind(tx, address), overlaps = 0;
+	uint64_t begin = address, end = address + n;
+	struct h5_tx_patch *patch;
+	int rc;
+
+	/* The same bytes once more, as appending makes them all the time. */
+	if (i < tx->patch_count && tx->patches[i]->address <= address &&
+	    tx->patches[i]->address + tx->patches[i]->n >= end) {
+		patch = tx->patches[i];
+		memcpy(patch->after + (address - patch->address), data, n);
+		patch->stage = stage > patch->stage ? stage : patch->stage;
+		return 0;
+	}
+	for (; i + overlaps < tx->patch_count && tx->patches[i + overlaps]->address < end; overlaps++) {
+		const struct h5_tx_patch *other = tx->patches[i + overlaps];
+
+		if (other->address < begin)
+			begin = other->address;
+		if (other->address + other->n > end)
+			end = other->address + other->n;
+	}
+	rc = make_room(tx);
+	if (!rc)
+		rc = patch_new(tx, begin, (size_t)(end - begin), &patch);
+	if (rc)
+		return rc;
+	patch->stage = stage;
+	for (size_t j = i; j < i + overlaps; j++) {
+		overlay(tx->patches[j], begin, patch->after, patch->n);
+		patch->stage = tx->patches[j]->stage > patch->stage ? tx->patches[j]->stage : patch->stage;
+	}
+	memcpy(patch->after + (address - begin), data, n);
+	patch->order = tx->next_order++;
+	remove_patches(tx, i, overlaps);
+	memmove(tx->patches + i + 1, tx->patches + i, (tx->patch_count - i) * sizeof *tx->patches);
+	tx->patches[i] = patch;
+	tx->patch_count++;
+	return 0;
+}
+
+void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n)
+{
+	size_t i = first_behind(tx, address), inside = 0;
+	uint64_t end = address + n;
+
+	while (i < tx->patch_count && tx->patches[i]->address < address)
+		i++;
+	while (i + inside < tx->patch_count &&
+	       tx->patches[i + inside]->address + tx->patches[i + inside]->n <= end)
+		inside++;
+	if (inside)
+		remove_patches(tx, i, inside);
+}
+
+void h5_tx_drop_all(struct h5_tx *tx)
+{
+	remove_patches(tx, 0, tx->patch_count);
+}
+
+void h5_tx_apply(const struct h5_tx *tx, uint64_t address, uint8_t *buf, size_t n)
+{
+	for (size_t i = first_behind(tx, address);
+	     i < tx->patch_count && tx->patches[i]->address < address + n; i++)
+		overlay(tx->patches[i], address, buf, n);
+}
+
+/* ---- the superblock ---- */
+
+/* The superblock with this end and these marks. */
+static int superblock_bytes(struct h5_tx *tx, const struct h5_superblock *sb, uint8_t *data, size_t *offset,
+			    size_t *n)
+{
+	size_t got;
+	int rc = h5_io_read_some(h5_file_io(tx->file), tx->space.base, data, H5_SUPERBLOCK_MAX, &got);
+
+	return rc ? rc : h5_superblock_update(data, got, sb, offset, n);
+}
+
+/* Makes the new end of the file a patch, the first of all. */
+static int publish_end(struct h5_tx *tx)
+{
+	struct h5_superblock sb = tx->superblock;
+	uint8_t data[H5_SUPERBLOCK_MAX];
+	size_t offset, n;
+	int rc;
+
+	sb.end = tx->space.end;
+	rc = superblock_bytes(tx, &sb, data, &offset, &n);
+	return rc ? rc : h5_tx_add_patch(tx, offset, data + offset, n, H5_STAGE_SUPERBLOCK);
+}
+
+int h5_tx_mark(struct h5_tx *tx, uint32_t marks)
+{
+	struct h5_superblock sb = tx->superblock;
+	uint8_t data[H5_SUPERBLOCK_MAX];
+	size_t offset, n;
+	int rc;
+
+	sb.consistency = (sb.consistency & ~(uint32_t)(H5_FLAG_WRITING | H5_FLAG_SWMR)) | marks;
+	/* What older versions say there means nothing. */
+	if (sb.version < 3 || sb.consistency == tx->superblock.consistency)
+		return 0;
+	rc = superblock_bytes(tx, &sb, data, &offset, &n);
+	if (!rc)
+		rc = h5_io_write(h5_file_io(tx->file), tx->space.base + offset, data + offset, n);
+	if (!rc)
+		rc = h5_io_sync(h5_file_io(tx->file));
+	if (!rc)
+		tx->superblock.consistency = sb.consistency;
+	return rc;
+}
+
+/* ---- the commit ---- */
+
+static int compare_order(const void *a, const void *b)
+{
+	const struct h5_tx_patch *x = *(struct h5_tx_patch *const *)a, *y = *(struct h5_tx_patch *const *)b;
+
+	if (x->stage != y->stage)
+		return x->stage < y->stage ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* The patches in the order of the commit. */
+static struct h5_tx_patch **in_order(const struct h5_tx *tx)
+{
+	struct h5_tx_patch **order = malloc(tx->patch_count * sizeof *order);
+
+	if (!order)
+		return NULL;
+	memcpy(order, tx->patches, tx->patch_count * sizeof *order);
+	qsort(order, tx->patch_count, sizeof *order, compare_order);
+	return order;
+}
+
+/* A record of the journal while it is put together; all arrays are owned. */
+struct record {
+	struct h5_journal_record r;
+	struct h5_journal_patch *patches;
+	struct h5_journal_extent *extents;
+	size_t capacity; /* of extents */
+	uint64_t *objects;
+};
+
+static void record_release(struct record *record)
+{
+	free(record->patches);
+	free(record->extents);
+	free(record->objects);
+}
+
+/* Adds the hash of the bytes as they are in the file. */
+static int add_hash(struct h5_tx *tx, struct record *record, uint64_t address, size_t n, uint8_t *buf)
+{
+	uint64_t offset = tx->space.base + address;
+	int rc = h5_io_read(h5_file_io(tx->file), offset, buf, n);
+
+	if (rc)
+		return rc;
+	if (record->r.extent_count == record->capacity) {
+		size_t capacity = 2 * record->capacity + 16;
+		struct h5_journal_extent *extents = realloc(record->extents, capacity * sizeof *extents);
+
+		if (!extents)
+			return h5_fail(-ENOMEM, address, "out of memory");
+		record->extents = extents;
+		record->capacity = capacity;
+	}
+	record->extents[record->r.extent_count++] =
+		(struct h5_journal_extent){offset, n, h5_journal_hash(buf, n)};
+	return 0;
+}
+
+static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_extents *extents)
+{
+	uint8_t *buf = extents->count ? malloc(HASH_PIECE) : NULL;
+	int rc = extents->count && !buf ? h5_fail(-ENOMEM, H5_UNDEF, "out of memory") : 0;
+
+	for (size_t i = 0; i < extents->count; i++) {
+		uint64_t left = extents->list[i].size, address = extents->list[i].address;
+
+		while (left && !rc) {
+			size_t n = (size_t)h5_min(left, HASH_PIECE);
+
+			rc = add_hash(tx, record, address, n, buf);
+			address += n;
+			left -= n;
+		}
+	}
+	free(buf);
+	return rc;
+}
+
+static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struct record *record)
+{
+	struct h5_journal_record *r = &record->r;
+
+	record->patches = calloc(tx->patch_count, sizeof *record->patches);
+	record->objects = calloc(tx->objects.count + 1, sizeof *record->objects);
+	if (!record->patches || !record->objects)
+		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+	for (size_t i = 0; i < tx->patch_count; i++)
+		record->patches[i] = (struct h5_journal_patch){.offset = tx->space.base + order[i]->address,
+							       .size = (uint32_t)order[i]->n,
+							       .before = order[i]->before,
+							       .after = order[i]->after};
+	for (size_t i = 0; i < tx->objects.count; i++)
+		record->objects[i] = tx->objects.list[i].address;
+	r->size = tx->space.base + tx->space.end;
+	r->patch_count = (unsigned)tx->patch_count;
+	r->object_count = (unsigned)tx->objects.count;
+	r->patches = record->patches;
+	r->objects = record->objects;
+	return 0;
+}
+
+/* Invariant 2, from the journal on. */
+static int journal(struct h5_tx *tx, struct h5_tx_patch *const *order)
+{
+	struct record record = {0};
+	int rc = make_record(tx, order, &record);
+
+	if (!rc)
+		rc = add_hashes(tx, &record, &tx->blocks);
+	if (!rc)
+		rc = add_hashes(tx, &record, &tx->superseded);
+	record.r.extents = record.extents;
+	if (!rc)
+		rc = h5_journal_write(tx->journal, &record.r);
+	record_release(&record);
+	return rc;
+}
+
+static int apply(struct h5_tx *tx, struct h5_tx_patch *const *order)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < tx->patch_count && !rc; i++)
+		if (memcmp(order[i]->before, order[i]->after, order[i]->n))
+			rc = h5_io_write(h5_file_io(tx->file), tx->space.base + order[i]->address,
+					 order[i]->after, order[i]->n);
+	return rc;
+}
+
+/* New data, new metadata blocks and the size of the file are on the medium; and the cells of the commit
+ * before. */
+static int sync_new(struct h5_tx *tx)
+{
+	struct h5_io_stat st;
+	int rc = h5_file_stat(tx->file, &st);
+
+	if (!rc && st.size < tx->space.base + tx->space.end)
+		rc = h5_io_resize(h5_file_io(tx->file), tx->space.base + tx->space.end);
+	if (rc)
+		return rc;
+	h5_file_extend(tx->file, tx->space.end);
+	rc = h5_io_sync(h5_file_io(tx->file));
+	if (rc) {
+		/* What the kernel could not write it may have thrown away: writing again proves nothing. */
+		tx->failed = true;
+		return rc;
+	}
+	tx->unsynced = false;
+	h5_space_cooled(&tx->space);
+	return 0;
+}
+
+/* Invariant 5: nothing has been changed but new space. */
+static void roll_back(struct h5_tx *tx)
+{
+	h5_tx_drop_all(tx);
+	h5_extents_release(&tx->blocks);
+	h5_extents_release(&tx->superseded);
+	h5_extents_release(&tx->objects);
+	h5_space_rollback(&tx->space, tx->committed_end);
+	tx->written = false;
+	h5_file_renumber(tx->file);
+}
+
+static void committed(struct h5_tx *tx)
+{
+	tx->superblock.end = tx->committed_end = tx->space.end;
+	h5_tx_drop_all(tx);
+	h5_extents_release(&tx->blocks);
+	h5_extents_release(&tx->superseded);
+	h5_extents_release(&tx->objects);
+	h5_space_committed(&tx->space);
+	tx->written = false;
+}
+
+bool h5_tx_is_pending(const struct h5_file *file)
+{
+	const struct h5_tx *tx = h5_file_tx(file);
+
+	return tx && !tx->failed && (tx->patch_count || tx->written);
+}
+
+int h5_tx_commit(struct h5_file *file)
+{
+	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx_patch **order = NULL;
+	int rc;
+
+	if (!h5_tx_is_pending(file))
+		return 0;
+	rc = sync_new(tx);
+	/* Data over data: the sync was all. */
+	if (!rc && !tx->patch_count && tx->space.end == tx->committed_end) {
+		committed(tx);
+		return 0;
+	}
+	if (!rc)
+		rc = publish_end(tx);
+	if (!rc && !(order = in_order(tx)))
+		rc = h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+	if (!rc)
+		rc = journal(tx, order);
+	if (rc && tx->failed)
+		roll_back(tx);
+	if (!rc) {
+		tx->applying = true;
+		rc = apply(tx, order);
+		tx->failed = rc;
+	}
+	if (!rc) {
+		tx->applying = false;
+		tx->unsynced = true;
+		committed(tx);
+	}
+	free(order);
+	return rc;
+}
+
+int h5_tx_finish(struct h5_tx *tx)
+{
+	int rc = 0;
+
+	if (tx->unsynced && tx->failed)
+		return -EIO; /* a sync has failed, so another one's success says nothing */
+	if (tx->unsynced) {
+		rc = h5_io_sync(h5_file_io(tx->file));
+		if (!rc)
+			rc = h5_journal_clear(tx->journal);
+		tx->unsynced = rc;
+	}
+	return rc ? rc : h5_tx_mark(tx, 0);
+}

@@ -1,0 +1,48 @@
+/* Between transaction.c and tx_commit.c: pending cells, and their way into the file. */
+#ifndef H5_STORE_TX_COMMIT_H
+#define H5_STORE_TX_COMMIT_H
+
+#include "format/superblock.h"
+#include "store/journal.h"
+#include "store/space.h"
+
+/* Bytes of committed space that the commit will change. */
+struct h5_tx_patch {
+	uint64_t address;
+	size_t n;
+	unsigned stage;
+	uint64_t order;	 /* of its making: among those of a stage */
+	uint8_t *before; /* n bytes as they are in the file; owned, one allocation with `after` */
+	uint8_t *after;
+};
+
+struct h5_tx {
+	struct h5_file *file; /* borrowed */
+	struct h5_journal *journal;
+	struct h5_superblock superblock; /* as it is in the file */
+	uint64_t committed_end;		 /* end of the file as the last commit published it */
+	struct h5_space space;
+	struct h5_tx_patch **patches; /* by ascending address; they don't overlap */
+	size_t patch_count, patch_capacity;
+	uint64_t next_order;
+	struct h5_extents blocks;     /* new metadata */
+	struct h5_extents superseded; /* committed blocks and chunks that were given up */
+	struct h5_extents objects;    /* addresses of object headers that are concerned */
+	bool written;		      /* something was written since the last commit */
+	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
+	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
+	bool failed;   /* no more changes */
+};
+
+/* Adds a pending patch; what it overlaps becomes a part of it. */
+int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage);
+/* Forgets pending patches inside the range. */
+void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
+void h5_tx_drop_all(struct h5_tx *tx);
+
+/* Sets the consistency flags in the superblock, at once, and where it is of a version that tells by them. */
+int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
+/* The last commit is in the file without its journal, and the marks are cleared. */
+int h5_tx_finish(struct h5_tx *tx);
+
+#endif
