@@ -24,9 +24,20 @@ static uint64_t elements_of(const struct h5_extensible_array_header *h, unsigned
 }
 
 /* With at most 63 bits for all elements together, no size that follows from them overflows. */
-static int compute_geometry(struct h5_extensible_array_header *h, unsigned page_bits,
-			    unsigned size_of_offsets)
+static int compute_geometry(struct h5_extensible_array_header *h,
+			    const struct h5_extensible_array_parameters *p, unsigned size_of_offsets)
 {
+	const uint8_t fields[] = {p->client,	   p->element_size, p->max_bits, p->index_elements,
+				  p->min_elements, p->min_pointers, p->page_bits};
+	unsigned page_bits = p->page_bits;
+
+	h->shape = h5_uint_from(fields, sizeof fields);
+	h->client = p->client;
+	h->element_size = p->element_size;
+	h->max_bits = p->max_bits;
+	h->index_elements = p->index_elements;
+	h->min_elements = p->min_elements;
+	h->min_pointers = p->min_pointers;
 	if (!h->element_size || !power_of_two(h->min_elements) || !power_of_two(h->min_pointers) ||
 	    !h->max_bits || h->max_bits > 63 || h->max_bits < h5_log2(h->min_elements) || page_bits > 63)
 		return h5_fail(-EUCLEAN, h->address,
@@ -72,8 +83,8 @@ static int compute_geometry(struct h5_extensible_array_header *h, unsigned page_
 int h5_extensible_array_header_decode(struct h5_reader *r, struct h5_extensible_array_header *h)
 {
 	uint64_t at = h5_reader_address(r);
-	unsigned version, page_bits;
-	struct h5_reader peek;
+	struct h5_extensible_array_parameters p;
+	unsigned version;
 	int rc;
 
 	memset(h, 0, sizeof *h);
@@ -81,25 +92,54 @@ int h5_extensible_array_header_decode(struct h5_reader *r, struct h5_extensible_
 	if (!h5_read_signature(r, "EAHD"))
 		return h5_fail(-EUCLEAN, at, "extensible array header: no signature");
 	version = h5_read_u8(r);
-	peek = *r;
-	h->shape = h5_read_uint(&peek, 7);
-	h->client = h5_read_u8(r);
-	h->element_size = h5_read_u8(r);
-	h->max_bits = h5_read_u8(r);
-	h->index_elements = h5_read_u8(r);
-	h->min_elements = h5_read_u8(r);
-	h->min_pointers = h5_read_u8(r);
-	page_bits = h5_read_u8(r);
-	h5_reader_skip(r, 4 * (size_t)r->size_of_lengths);
+	p.client = h5_read_u8(r);
+	p.element_size = h5_read_u8(r);
+	p.max_bits = h5_read_u8(r);
+	p.index_elements = h5_read_u8(r);
+	p.min_elements = h5_read_u8(r);
+	p.min_pointers = h5_read_u8(r);
+	p.page_bits = h5_read_u8(r);
+	h->super_count = h5_read_length(r);
+	h->super_bytes = h5_read_length(r);
+	h->data_count = h5_read_length(r);
+	h->data_bytes = h5_read_length(r);
 	h->max_index = h5_read_length(r);
-	h5_reader_skip(r, r->size_of_lengths);
+	h->elements = h5_read_length(r);
 	h->index_block = h5_read_offset(r);
 	rc = h5_reader_checksum(r, "extensible array header");
 	if (rc)
 		return rc;
-	if (version > (h->client > 1))
+	if (version > (p.client > 1))
 		return h5_fail(-ENOTSUP, at, "extensible array header: version %u is not supported", version);
-	return compute_geometry(h, page_bits, r->size_of_offsets);
+	return compute_geometry(h, &p, r->size_of_offsets);
+}
+
+int h5_extensible_array_header_init(struct h5_extensible_array_header *h, uint64_t address,
+				    const struct h5_extensible_array_parameters *parameters,
+				    unsigned size_of_offsets)
+{
+	*h = (struct h5_extensible_array_header){.address = address, .index_block = H5_UNDEF};
+	return compute_geometry(h, parameters, size_of_offsets);
+}
+
+size_t h5_extensible_array_header_size(unsigned size_of_offsets, unsigned size_of_lengths)
+{
+	return 12 + 6 * size_of_lengths + size_of_offsets + CHECKSUM_SIZE;
+}
+
+void h5_extensible_array_header_encode(struct h5_writer *w, const struct h5_extensible_array_header *h)
+{
+	h5_write_bytes(w, "EAHD", 4);
+	h5_write_u8(w, 0);
+	h5_write_uint(w, h->shape, 7);
+	h5_write_length(w, h->super_count);
+	h5_write_length(w, h->super_bytes);
+	h5_write_length(w, h->data_count);
+	h5_write_length(w, h->data_bytes);
+	h5_write_length(w, h->max_index);
+	h5_write_length(w, h->elements);
+	h5_write_offset(w, h->index_block);
+	h5_write_checksum(w);
 }
 
 void h5_extensible_array_super(const struct h5_extensible_array_header *h, unsigned number,
@@ -108,6 +148,7 @@ void h5_extensible_array_super(const struct h5_extensible_array_header *h, unsig
 	uint64_t prefix = 6 + size_of_offsets + h->offset_size;
 
 	memset(s, 0, sizeof *s);
+	s->number = number;
 	s->data_blocks = data_blocks_of(number);
 	s->elements = elements_of(h, number);
 	s->first_element = (((uint64_t)1 << number) - 1) * h->min_elements;
@@ -115,10 +156,12 @@ void h5_extensible_array_super(const struct h5_extensible_array_header *h, unsig
 		s->first_data_block += data_blocks_of(i);
 	if (s->elements > h->page_elements) {
 		s->pages = s->elements / h->page_elements;
+		s->page_size = h->page_elements * h->element_size + CHECKSUM_SIZE;
 		s->bitmap_size = s->data_blocks * ((s->pages - 1) / 8 + 1);
 	}
 	s->block_size = prefix + s->bitmap_size + s->data_blocks * size_of_offsets + CHECKSUM_SIZE;
 	s->data_block_size = prefix + (s->pages ? 0 : s->elements * h->element_size) + CHECKSUM_SIZE;
+	s->data_block_space = s->data_block_size + s->pages * s->page_size;
 }
 
 unsigned h5_extensible_array_super_of(const struct h5_extensible_array_header *h, uint64_t element)
@@ -155,6 +198,21 @@ static int decode_prefix(struct h5_reader *r, const struct h5_extensible_array_h
 	return 0;
 }
 
+static void encode_prefix(struct h5_writer *w, const struct h5_extensible_array_header *h,
+			  const char signature[4])
+{
+	h5_write_bytes(w, signature, 4);
+	h5_write_u8(w, 0);
+	h5_write_u8(w, h->client);
+	h5_write_offset(w, h->address);
+}
+
+void h5_extensible_array_block_adopt(uint8_t *block, const struct h5_extensible_array_header *h,
+				     unsigned size_of_offsets)
+{
+	h5_uint_to(block + 6, h->address, size_of_offsets);
+}
+
 /* Index block "EAIB", specification VII.D: after the prefix
  *
  *   size  field
@@ -175,6 +233,13 @@ int h5_extensible_array_index_block_decode(struct h5_reader *r, const struct h5_
 	block->data_blocks = h5_read_bytes(r, h->index_data_blocks * size_of_offsets);
 	block->super_blocks = h5_read_bytes(r, h->index_super_pointers * size_of_offsets);
 	return h5_reader_checksum(r, what);
+}
+
+void h5_extensible_array_index_block_encode(struct h5_writer *w, const struct h5_extensible_array_header *h)
+{
+	encode_prefix(w, h, "EAIB");
+	h5_write_fill(w, 0xff, h->index_block_size - CHECKSUM_SIZE - h5_writer_at(w));
+	h5_write_checksum(w);
 }
 
 /* Secondary block "EASB", specification VII.D: after the prefix
@@ -201,6 +266,16 @@ int h5_extensible_array_super_block_decode(struct h5_reader *r, const struct h5_
 	return h5_reader_checksum(r, what);
 }
 
+void h5_extensible_array_super_block_encode(struct h5_writer *w, const struct h5_extensible_array_header *h,
+					    const struct h5_extensible_array_super *s)
+{
+	encode_prefix(w, h, "EASB");
+	h5_write_uint(w, s->first_element, h->offset_size);
+	h5_write_fill(w, 0, (size_t)s->bitmap_size);
+	h5_write_fill(w, 0xff, (size_t)s->data_blocks * w->size_of_offsets);
+	h5_write_checksum(w);
+}
+
 /* Data block "EADB", specification VII.D: after the prefix
  *
  *   size  field
@@ -219,6 +294,27 @@ int h5_extensible_array_data_block_decode(struct h5_reader *r, const struct h5_e
 	block->block_offset = h5_read_uint(r, h->offset_size);
 	block->elements = s->pages ? NULL : h5_read_bytes(r, (size_t)s->elements * h->element_size);
 	return h5_reader_checksum(r, what);
+}
+
+/* The block offset is the number of the first element. Writers count the data blocks below the index block
+ * from the first one of all, not from the first one of their super block; so that is what stands there. */
+void h5_extensible_array_data_block_encode(struct h5_writer *w, const struct h5_extensible_array_header *h,
+					   const struct h5_extensible_array_super *s, uint64_t data_block)
+{
+	if (s->number < h->index_super_blocks)
+		data_block += s->first_data_block;
+	encode_prefix(w, h, "EADB");
+	h5_write_uint(w, s->first_element + data_block * s->elements, h->offset_size);
+	h5_write_fill(w, 0xff, (size_t)s->data_block_size - CHECKSUM_SIZE - h5_writer_at(w));
+	h5_write_checksum(w);
+}
+
+void h5_extensible_array_set_page(const struct h5_extensible_array_super *s, uint8_t *bitmap,
+				  uint64_t data_block, uint64_t page)
+{
+	uint64_t bit = data_block * s->pages + page;
+
+	bitmap[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
 }
 
 bool h5_extensible_array_has_page(const struct h5_extensible_array_super *s,

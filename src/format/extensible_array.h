@@ -9,6 +9,7 @@
 #define H5_FORMAT_EXTENSIBLE_ARRAY_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,8 +27,11 @@ struct h5_extensible_array_header {
 	uint8_t index_elements; /* Index Blk Elmts */
 	uint8_t min_elements;	/* Data Blk Min Elmts, a power of two */
 	uint8_t min_pointers;	/* Secondary Blk Min Data Ptrs, a power of two */
-	uint64_t max_index;	/* Max Index Set: elements up to the last one set */
-	uint64_t index_block;	/* address; H5_UNDEF: nothing stored */
+	/* Num Secondary Blks and their size in bytes, the same of data blocks with their pages, and Num
+	 * Elmts: of the index block and of all data blocks there are */
+	uint64_t super_count, super_bytes, data_count, data_bytes, elements;
+	uint64_t max_index;   /* Max Index Set: elements up to the last one set */
+	uint64_t index_block; /* address; H5_UNDEF: nothing stored */
 	/* computed: */
 	uint64_t page_elements;
 	unsigned offset_size;	       /* bytes of a Block Offset */
@@ -40,6 +44,7 @@ struct h5_extensible_array_header {
 
 /* What the number of a super block settles. */
 struct h5_extensible_array_super {
+	unsigned number;
 	uint64_t data_blocks;	   /* of the super block */
 	uint64_t elements;	   /* of one data block */
 	uint64_t first_element;	   /* of the first data block; not counting those of the index block */
@@ -48,6 +53,8 @@ struct h5_extensible_array_super {
 	uint64_t bitmap_size;	   /* bytes of the page bitmaps of all data blocks together */
 	uint64_t block_size;	   /* bytes of the super block */
 	uint64_t data_block_size;  /* bytes of a data block without its pages */
+	uint64_t page_size;	   /* bytes of a page with its checksum */
+	uint64_t data_block_space; /* bytes of a data block with its pages */
 };
 
 struct h5_extensible_array_index_block {
@@ -67,6 +74,17 @@ struct h5_extensible_array_data_block {
 	const uint8_t *elements; /* NULL: paged */
 };
 
+/* Creation parameters, in the order of the header's fields. */
+struct h5_extensible_array_parameters {
+	uint8_t client, element_size, max_bits, index_elements, min_elements, min_pointers, page_bits;
+};
+
+/* The header of an array without any block. -EUCLEAN: the parameters make no sense. */
+int h5_extensible_array_header_init(struct h5_extensible_array_header *header, uint64_t address,
+				    const struct h5_extensible_array_parameters *parameters,
+				    unsigned size_of_offsets);
+size_t h5_extensible_array_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
+void h5_extensible_array_header_encode(struct h5_writer *w, const struct h5_extensible_array_header *header);
 int h5_extensible_array_header_decode(struct h5_reader *r, struct h5_extensible_array_header *header);
 
 /* `number` < super_blocks. */
@@ -88,6 +106,23 @@ int h5_extensible_array_data_block_decode(struct h5_reader *r,
 					  const struct h5_extensible_array_super *super,
 					  struct h5_extensible_array_data_block *block);
 
+/* Blocks without anything: all bytes of elements and addresses are ones, no page is initialised. `data_block`
+ * is the number of the data block in its super block. */
+void h5_extensible_array_index_block_encode(struct h5_writer *w,
+					    const struct h5_extensible_array_header *header);
+void h5_extensible_array_super_block_encode(struct h5_writer *w,
+					    const struct h5_extensible_array_header *header,
+					    const struct h5_extensible_array_super *super);
+void h5_extensible_array_data_block_encode(struct h5_writer *w,
+					   const struct h5_extensible_array_header *header,
+					   const struct h5_extensible_array_super *super,
+					   uint64_t data_block);
+/* The encoded block of any kind belongs to this header now; its checksum is left as it is. */
+void h5_extensible_array_block_adopt(uint8_t *block, const struct h5_extensible_array_header *header,
+				     unsigned size_of_offsets);
+
+void h5_extensible_array_set_page(const struct h5_extensible_array_super *super, uint8_t *bitmap,
+				  uint64_t data_block, uint64_t page);
 bool h5_extensible_array_has_page(const struct h5_extensible_array_super *super,
 				  const struct h5_extensible_array_super_block *block, uint64_t data_block,
 				  uint64_t page);
