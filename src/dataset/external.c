@@ -54,7 +54,7 @@ static int read_slot(const struct h5_dataset *dataset, const struct h5_external_
 	rc = slot_name(dataset, slot, &name);
 	if (rc)
 		goto out;
-	rc = h5_file_set_open_raw(h5_file_set_of(dataset->file), dataset->file, name.data, &io);
+	rc = h5_file_set_open_raw(h5_file_set_of(dataset->file), dataset->file, name.data, false, &io);
 	if (rc == -ENOENT || rc == -ENOTDIR) {
 		h5_dataset_fill(dataset, offset, buf, n);
 		rc = 0;

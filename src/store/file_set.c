@@ -35,6 +35,8 @@ struct h5_file_set {
 	struct h5_file_set_options options;
 	char *directory; /* real path of the mounted file's directory; NULL for memory */
 	int dirfd;
+	struct h5_journal_place journal; /* of the mounted file; dirfd is owned */
+	char journal_name[NAME_MAX + 1];
 	struct h5_recovered recovered;
 	atomic_uint_fast64_t numbers;
 	pthread_mutex_t lock;	/* guards members; not held over file I/O of reads, but over opening a file */
@@ -56,6 +58,8 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 		return NULL;
 	set->options = *options;
 	set->dirfd = -1;
+	set->journal = (struct h5_journal_place){
+		.dirfd = -1, .name = set->journal_name, .wrap = options->wrap, .wrap_arg = options->wrap_arg};
 	pthread_mutex_init(&set->lock, NULL);
 	if (h5_lru_open(options->block_cache, &set->blocks) ||
 	    h5_lru_open(options->chunk_cache, &set->chunks)) {
@@ -114,39 +118,26 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 	return 0;
 }
 
-/* Where the journal of the file in the set's directory is. */
-struct journal_place {
-	struct h5_journal_place place;
-	char name[NAME_MAX + 1];
-};
-
-static void place_release(struct journal_place *p)
-{
-	if (p->place.dirfd >= 0)
-		close(p->place.dirfd);
-}
-
-static int place_init(const struct h5_file_set *set, struct h5_io *io, const char *name,
-		      struct journal_place *p)
+/* Where the journal of the file is. */
+static int place_journal(struct h5_file_set *set, struct h5_io *io, const char *name)
 {
 	const char *directory = set->options.journal ? set->options.journal : set->directory;
 	struct h5_io_stat st;
-	int rc;
+	int rc = h5_io_stat(io, &st);
 
-	p->place = (struct h5_journal_place){
-		.dirfd = -1, .name = p->name, .wrap = set->options.wrap, .wrap_arg = set->options.wrap_arg};
-	rc = h5_io_stat(io, &st);
 	if (rc)
 		return rc;
-	p->place.owner = st.owner;
-	if ((size_t)snprintf(p->name, sizeof p->name, "%s.h5fs-journal", name) >= sizeof p->name)
+	if ((size_t)snprintf(set->journal_name, sizeof set->journal_name, "%s.h5fs-journal", name) >=
+	    sizeof set->journal_name)
 		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the journal's name is too long");
-	p->place.dirfd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return p->place.dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", directory, strerror(errno)) : 0;
+	set->journal.owner = st.owner;
+	set->journal.mode = st.mode;
+	set->journal.dirfd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return set->journal.dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", directory, strerror(errno)) : 0;
 }
 
 /* Opens the mounted file and deals with its journal: replays it, or lays it over. */
-static int open_root_io(struct h5_file_set *set, const char *path, struct journal_place *p, struct h5_io **io)
+static int open_root_io(struct h5_file_set *set, const char *path, struct h5_io **io)
 {
 	const struct h5_file_set_options *o = &set->options;
 	struct h5_io *overlay = NULL;
@@ -156,12 +147,12 @@ static int open_root_io(struct h5_file_set *set, const char *path, struct journa
 		return rc;
 	if (o->wrap)
 		*io = o->wrap(o->wrap_arg, *io);
-	rc = place_init(set, *io, strrchr(path, '/') + 1, p);
+	rc = place_journal(set, *io, strrchr(path, '/') + 1);
 	/* Without the right to look for a journal there is none that we could heed. */
 	if (rc == -EACCES && !o->writable)
 		return 0;
 	if (!rc)
-		rc = h5_journal_recover(&p->place, *io, o->writable, &overlay, &set->recovered);
+		rc = h5_journal_recover(&set->journal, *io, o->writable, &overlay, &set->recovered);
 	if (!rc && set->recovered.what == H5_RECOVERY_BUSY && o->writable)
 		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
 	if (rc)
@@ -172,7 +163,7 @@ static int open_root_io(struct h5_file_set *set, const char *path, struct journa
 }
 
 /* Another program has written the file since: what it left must be sound before we write. */
-static int check_stale(const struct h5_file_set *set, const struct journal_place *p, struct h5_file *file)
+static int check_stale(const struct h5_file_set *set, struct h5_file *file)
 {
 	const struct h5_recovered *recovered = &set->recovered;
 	int rc = 0;
@@ -181,19 +172,19 @@ static int check_stale(const struct h5_file_set *set, const struct journal_place
 		rc = set->options.check(file, recovered->objects[i]);
 	if (rc)
 		return h5_fail_in(rc, "an object that a stale journal names");
-	return h5_journal_set_aside(&p->place, recovered);
+	return h5_journal_set_aside(&set->journal, recovered);
 }
 
-static int start_writing(struct h5_file_set *set, const struct journal_place *p, struct h5_file *file)
+static int start_writing(struct h5_file_set *set, struct h5_file *file)
 {
-	const struct h5_tx_options options = {.place = p->place,
+	const struct h5_tx_options options = {.place = set->journal,
 					      .swmr = set->options.swmr,
 					      .force = set->options.force,
 					      .own_marks = set->recovered.swmr};
 	int rc = 0;
 
 	if (set->recovered.what == H5_RECOVERY_STALE)
-		rc = check_stale(set, p, file);
+		rc = check_stale(set, file);
 	return rc ? rc : h5_tx_open(file, &options);
 }
 
@@ -208,7 +199,6 @@ int h5_file_set_open(const char *path, const struct h5_file_set_options *options
 	char *first = access(path, F_OK) ? h5_members_first_path(path) : NULL;
 	const char *slash = strrchr(path, '/'), *pattern = !first ? NULL : slash ? slash + 1 : path;
 	char *real = NULL, *copy = NULL;
-	struct journal_place place = {.place.dirfd = -1};
 	struct h5_file *file;
 	struct h5_io *io;
 	int rc = set ? 0 : -ENOMEM;
@@ -225,12 +215,11 @@ int h5_file_set_open(const char *path, const struct h5_file_set_options *options
 				    : 0;
 	}
 	if (!rc)
-		rc = open_root_io(set, real, &place, &io);
+		rc = open_root_io(set, real, &io);
 	if (!rc)
 		rc = add_member(set, io, strrchr(real, '/') + 1, pattern, &file);
 	if (!rc && options->writable)
-		rc = start_writing(set, &place, file);
-	place_release(&place);
+		rc = start_writing(set, file);
 	free(first);
 	free(copy);
 	free(real);
@@ -258,6 +247,8 @@ void h5_file_set_close(struct h5_file_set *set)
 	}
 	if (set->dirfd >= 0)
 		close(set->dirfd);
+	if (set->journal.dirfd >= 0)
+		close(set->journal.dirfd);
 	h5_recovered_release(&set->recovered);
 	pthread_mutex_destroy(&set->lock);
 	free(set->directory);
@@ -293,26 +284,25 @@ bool h5_file_set_refresh(struct h5_file_set *set)
 /* ---- names of other files ---- */
 
 /* Opens a path relative to the set's directory. The kernel keeps the walk beneath it, symlinks included. */
-static int open_beneath(const struct h5_file_set *set, const char *path)
+static int open_beneath(const struct h5_file_set *set, const char *path, int flags)
 {
-	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-			       .resolve = RESOLVE_BENEATH};
+	struct open_how how = {.flags = (unsigned)flags, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
 
-	how.resolve |= RESOLVE_NO_MAGICLINKS;
 	return (int)syscall(SYS_openat2, set->dirfd, path, &how, sizeof how);
 }
 
-static int open_candidate(const struct h5_file_set *set, const char *path)
+static int open_candidate(const struct h5_file_set *set, const char *path, bool writable)
 {
+	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	size_t n = strlen(set->directory);
 	const char *inside = path;
 
 	if (set->options.external == H5_EXTERNAL_ANY)
-		return openat(set->dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		return openat(set->dirfd, path, flags);
 	/* An absolute path into the directory is a relative one. */
 	if (!strncmp(path, set->directory, n) && path[n] == '/')
 		inside = path + n + 1;
-	return open_beneath(set, inside);
+	return open_beneath(set, inside, flags);
 }
 
 int h5_file_set_open_member(const struct h5_file_set *set, const char *path, struct h5_io **io)
@@ -321,7 +311,7 @@ int h5_file_set_open_member(const struct h5_file_set *set, const char *path, str
 
 	if (set->dirfd < 0)
 		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
-	fd = open_candidate(set, path);
+	fd = open_candidate(set, path, false);
 	if (fd < 0)
 		return h5_fail(-errno, H5_UNDEF, "%s: %s", path, strerror(errno));
 	return h5_io_open_fd(fd, set->options.lock, false, io);
@@ -350,8 +340,8 @@ static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out
 
 /* A descriptor of the file that `from` calls `name`, and in `path` where it was found. Tried in libhdf5's
  * order: an absolute name as it is, then its last component beside `from`; a relative one beside `from`. */
-static int open_named(struct h5_file_set *set, struct h5_file *from, const char *name, char *path,
-		      size_t size)
+static int open_named(struct h5_file_set *set, struct h5_file *from, const char *name, bool writable,
+		      char *path, size_t size)
 {
 	char beside[4096];
 	bool forbidden = false;
@@ -370,7 +360,7 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 
 		if (n < 0 || (size_t)n >= size)
 			return h5_fail(-ENAMETOOLONG, H5_UNDEF, "name of another file is too long");
-		fd = open_candidate(set, path);
+		fd = open_candidate(set, path, writable);
 		if (fd >= 0)
 			return fd;
 		forbidden |= errno == EXDEV || errno == EACCES || errno == EPERM;
@@ -378,14 +368,6 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 	return h5_fail(forbidden ? -EACCES : -ENOENT, H5_UNDEF, "%s: %s", name,
 		       forbidden ? "not beneath the directory of the mounted file, or not readable"
 				 : strerror(errno));
-}
-
-int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_io **io)
-{
-	char path[4096];
-	int fd = open_named(set, from, name, path, sizeof path);
-
-	return fd < 0 ? fd : h5_io_open_fd(fd, H5_LOCK_NONE, false, io);
 }
 
 static struct h5_file *find_member(const struct h5_file_set *set, const struct h5_io_stat *st)
@@ -396,12 +378,44 @@ static struct h5_file *find_member(const struct h5_file_set *set, const struct h
 	return NULL;
 }
 
+/* What is open as HDF5 is written in transactions, or not at all. */
+static int check_raw(struct h5_file_set *set, struct h5_io *io, const char *name)
+{
+	const struct h5_file *member;
+	struct h5_io_stat st;
+	int rc = h5_io_stat(io, &st);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&set->lock);
+	member = find_member(set, &st);
+	pthread_mutex_unlock(&set->lock);
+	return member ? h5_fail(-EPERM, H5_UNDEF, "%s: an open HDF5 file, as a raw one", name) : 0;
+}
+
+int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, bool writable,
+			 struct h5_io **io)
+{
+	char path[4096];
+	int fd = open_named(set, from, name, writable, path, sizeof path), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = h5_io_open_fd(fd, H5_LOCK_NONE, writable, io);
+	if (!rc && writable) {
+		rc = check_raw(set, *io, name);
+		if (rc)
+			h5_io_close(*io);
+	}
+	return rc;
+}
+
 int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file)
 {
 	char path[4096];
 	struct h5_io_stat st;
 	struct h5_io *io;
-	int fd = open_named(set, from, name, path, sizeof path), rc;
+	int fd = open_named(set, from, name, false, path, sizeof path), rc;
 
 	if (fd < 0)
 		return fd;
