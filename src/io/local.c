@@ -49,6 +49,7 @@ static int local_stat(struct h5_io *io, struct h5_io_stat *st)
 				  .inode = s.st_ino,
 				  .links = s.st_nlink,
 				  .owner = s.st_uid,
+				  .mode = s.st_mode & 0777,
 				  .mtime = s.st_mtim,
 				  .ctime = s.st_ctim,
 				  .locked = ((struct local *)io)->locked};

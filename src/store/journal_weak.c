@@ -9,9 +9,11 @@ uint64_t __attribute__((weak)) h5_journal_hash(const void *data, size_t n)
 	return n;
 }
 
-int __attribute__((weak)) h5_journal_create(const struct h5_journal_place *place, struct h5_journal **journal)
+int __attribute__((weak))
+h5_journal_create(const struct h5_journal_place *place, bool swmr, struct h5_journal **journal)
 {
 	(void)place;
+	(void)swmr;
 	*journal = NULL;
 	return 0;
 }
@@ -57,5 +59,11 @@ h5_journal_set_aside(const struct h5_journal_place *place, const struct h5_recov
 {
 	(void)place;
 	(void)recovered;
+	return 0;
+}
+
+int __attribute__((weak)) h5_journal_remove(const struct h5_journal_place *place)
+{
+	(void)place;
 	return 0;
 }

@@ -256,6 +256,14 @@ static int check_file(struct h5_file *file, const struct h5_tx_options *options)
 	return rc;
 }
 
+/* Marks of a mount that was killed go before its journal, which tells that they are ours. */
+static int leave_marks_behind(struct h5_tx *tx, const struct h5_tx_options *options)
+{
+	int rc = h5_tx_mark(tx, 0);
+
+	return rc || !options->own_marks ? rc : h5_journal_remove(&options->place);
+}
+
 int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options)
 {
 	struct h5_tx *tx = calloc(1, sizeof *tx);
@@ -272,9 +280,11 @@ int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options)
 	if (!rc)
 		rc = space_init(file, options, &tx->space);
 	if (!rc)
-		rc = h5_journal_create(&options->place, &tx->journal);
+		rc = leave_marks_behind(tx, options);
 	if (!rc)
-		rc = h5_tx_mark(tx, options->swmr ? H5_FLAG_WRITING | H5_FLAG_SWMR : 0);
+		rc = h5_journal_create(&options->place, options->swmr, &tx->journal);
+	if (!rc && options->swmr)
+		rc = h5_tx_mark(tx, H5_FLAG_WRITING | H5_FLAG_SWMR);
 	if (!rc && options->swmr)
 		rc = h5_io_unlock(h5_file_io(file));
 	if (rc) {
