@@ -1,12 +1,8 @@
-/* Chunked data.
- *
- * A range of bytes is cut into boxes: from its start the largest box of whole rows (or planes, ...) that it
- * holds, and so on, at most two for each dimension. Each box is read chunk by chunk, and from each chunk
- * those runs of bytes that lie together both in the chunk and in the dataset. The bytes of an element count
- * as one more dimension, so that a range may begin and end inside of one. */
+/* Chunked data: chunk by chunk, and run by run. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "dataset/boxes.h"
 #include "dataset/layouts.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
@@ -14,25 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	DIMS_MAX = H5_RANK_MAX + 1,
-	/* Chunks without filters are read run by run where a run is worth a system call, or the chunk is
-	 * large; the small ones with short runs, of which a sweep over the rows comes back to each, are kept
-	 * decoded. */
-	DIRECT_RUN = 1 << 10,
-	DIRECT_CHUNK = 1 << 20,
-};
-
-struct box {
-	uint64_t first[DIMS_MAX], count[DIMS_MAX];
-};
-
 struct request {
 	const struct h5_dataset *dataset;
-	unsigned dims_count; /* rank + 1 */
-	uint64_t dims[DIMS_MAX], chunk[DIMS_MAX];
-	uint64_t stride[DIMS_MAX], chunk_stride[DIMS_MAX]; /* bytes from one index to the next */
-	struct box box;
+	struct h5_grid grid;
 	uint64_t offset; /* in the dataset, of buf */
 	uint8_t *buf;
 };
@@ -43,6 +23,11 @@ struct source {
 	const uint8_t *data; /* NULL: in the file */
 	uint64_t address;
 	struct h5_lru_entry *ref; /* of data */
+};
+
+struct part_request {
+	const struct request *request;
+	struct source source;
 };
 
 struct decoded {
@@ -125,20 +110,15 @@ static void source_release(const struct h5_dataset *dataset, struct source *sour
 	source->ref = NULL;
 }
 
-/* True if filters may have run on the chunk when it was written. */
-static bool may_be_filtered(const struct request *q, const uint64_t *scaled)
+bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled)
 {
-	const struct h5_dataset *dataset = q->dataset;
-
-	if (dataset->layout.chunked.unfiltered_edges)
-		for (unsigned i = 0; i < dataset->layout.chunked.rank; i++)
-			if (q->dims[i] - scaled[i] * q->chunk[i] < q->chunk[i])
-				return false;
-	return true;
+	for (unsigned i = 0; i + 1 < grid->dims_count; i++)
+		if (grid->dims[i] - scaled[i] * grid->chunk[i] < grid->chunk[i])
+			return true;
+	return false;
 }
 
-/* True if not all filters of the pipeline were skipped. */
-static bool is_filtered(const struct h5_pipeline *pipeline, uint32_t mask)
+bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask)
 {
 	uint64_t all = (UINT64_C(1) << pipeline->count) - 1;
 
@@ -146,7 +126,7 @@ static bool is_filtered(const struct h5_pipeline *pipeline, uint32_t mask)
 }
 
 /* Finds the chunk, which is wanted in runs of so many bytes. */
-static int source_open(const struct request *q, const uint64_t *scaled, uint64_t run, struct source *source)
+static int source_open(const struct request *q, const struct h5_part *part, struct source *source)
 {
 	const struct h5_dataset *dataset = q->dataset;
 	struct h5_chunk chunk = {.address = H5_UNDEF};
@@ -155,161 +135,63 @@ static int source_open(const struct request *q, const uint64_t *scaled, uint64_t
 
 	memset(source, 0, sizeof *source);
 	if (dataset->index)
-		rc = h5_chunk_index_lookup(dataset->index, scaled, &chunk);
+		rc = h5_chunk_index_lookup(dataset->index, part->scaled, &chunk);
 	if (rc || chunk.address == H5_UNDEF)
 		return rc;
 	source->stored = true;
 	source->address = chunk.address;
-	filtered = may_be_filtered(q, scaled);
+	filtered = !dataset->layout.chunked.unfiltered_edges || !h5_chunk_is_partial(&q->grid, part->scaled);
 	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
 		return get_decoded(dataset, &chunk, filtered, source);
-	if (filtered && is_filtered(&dataset->pipeline, chunk.filter_mask))
+	if (filtered && h5_chunk_is_filtered(&dataset->pipeline, chunk.filter_mask))
 		return get_decoded(dataset, &chunk, true, source);
 	if (chunk.size < dataset->chunk_size)
 		return h5_fail(-EUCLEAN, chunk.address, "chunk: %llu bytes are stored of %llu",
 			       (unsigned long long)chunk.size, (unsigned long long)dataset->chunk_size);
 	chunk.size = dataset->chunk_size;
-	if (run < DIRECT_RUN && dataset->chunk_size <= DIRECT_CHUNK)
+	if (part->run < H5_DIRECT_RUN && dataset->chunk_size <= H5_DIRECT_CHUNK)
 		return get_decoded(dataset, &chunk, false, source);
 	return 0;
 }
 
-/* n bytes at the offset `from` of the chunk are those at the offset `to` of the dataset. */
-static int copy_run(const struct request *q, const struct source *source, uint64_t from, uint64_t to,
-		    size_t n)
+static int read_run(void *arg, uint64_t from, uint64_t to, size_t n)
 {
-	uint8_t *buf = q->buf + (to - q->offset);
+	const struct part_request *p = arg;
+	uint8_t *buf = p->request->buf + (to - p->request->offset);
 	uint64_t address;
 
-	if (!source->stored) {
-		h5_dataset_fill(q->dataset, to, buf, n);
+	if (!p->source.stored) {
+		h5_dataset_fill(p->request->dataset, to, buf, n);
 		return 0;
 	}
-	if (source->data) {
-		memcpy(buf, source->data + from, n);
+	if (p->source.data) {
+		memcpy(buf, p->source.data + from, n);
 		return 0;
 	}
-	if (!h5_add(source->address, from, &address))
-		return h5_fail(-EUCLEAN, source->address, "chunk: it reaches beyond any file");
-	return h5_file_read(q->dataset->file, address, buf, n);
+	if (!h5_add(p->source.address, from, &address))
+		return h5_fail(-EUCLEAN, p->source.address, "chunk: it reaches beyond any file");
+	return h5_file_read(p->request->dataset->file, address, buf, n);
 }
 
-bool h5_box_step(uint64_t *at, const uint64_t *first, const uint64_t *count, unsigned n)
+static int read_part(void *arg, const struct h5_part *part)
 {
-	while (n--) {
-		if (++at[n] - first[n] < count[n])
-			return true;
-		at[n] = first[n];
-	}
-	return false;
-}
+	struct part_request p = {.request = arg};
+	int rc = source_open(p.request, part, &p.source);
 
-/* What the box and the chunk have in common, as a box. */
-static void intersect(const struct request *q, const uint64_t *scaled, struct box *part)
-{
-	*part = q->box;
-	for (unsigned i = 0; i + 1 < q->dims_count; i++) {
-		uint64_t origin = scaled[i] * q->chunk[i];
-		uint64_t end = origin + h5_min(q->chunk[i], q->dims[i] - origin);
-
-		if (part->first[i] < origin) {
-			part->count[i] -= origin - part->first[i];
-			part->first[i] = origin;
-		}
-		part->count[i] = h5_min(part->count[i], end - part->first[i]);
-	}
-}
-
-static int read_chunk(const struct request *q, const uint64_t *scaled)
-{
-	struct box part;
-	struct source source;
-	uint64_t at[DIMS_MAX], run;
-	unsigned outer = q->dims_count - 1; /* dimensions that are walked; the others make up a run */
-	int rc;
-
-	intersect(q, scaled, &part);
-	while (outer && part.count[outer] == q->dims[outer] && part.count[outer] == q->chunk[outer])
-		outer--;
-	run = part.count[outer] * q->stride[outer];
-	rc = source_open(q, scaled, run, &source);
 	if (rc)
 		return rc;
-	memcpy(at, part.first, sizeof at);
-	do {
-		uint64_t from = 0, to = 0;
-
-		for (unsigned i = 0; i < q->dims_count; i++) {
-			uint64_t origin = i + 1 < q->dims_count ? scaled[i] * q->chunk[i] : 0;
-
-			from += (at[i] - origin) * q->chunk_stride[i];
-			to += at[i] * q->stride[i];
-		}
-		rc = copy_run(q, &source, from, to, (size_t)run);
-	} while (!rc && h5_box_step(at, part.first, part.count, outer));
-	source_release(q->dataset, &source);
+	rc = h5_part_walk(part, read_run, &p);
+	source_release(p.request->dataset, &p.source);
 	return rc;
-}
-
-static int read_box(const struct request *q)
-{
-	uint64_t first[DIMS_MAX], count[DIMS_MAX], scaled[DIMS_MAX];
-	unsigned rank = q->dims_count - 1;
-	int rc;
-
-	for (unsigned i = 0; i < rank; i++) {
-		first[i] = scaled[i] = q->box.first[i] / q->chunk[i];
-		count[i] = (q->box.first[i] + q->box.count[i] - 1) / q->chunk[i] - first[i] + 1;
-	}
-	do {
-		rc = read_chunk(q, scaled);
-	} while (!rc && h5_box_step(scaled, first, count, rank));
-	return rc;
-}
-
-/* Puts the largest box that begins at the offset and has at most n bytes into q->box; its bytes. */
-static uint64_t cut_box(struct request *q, uint64_t offset, uint64_t n)
-{
-	unsigned whole = 0; /* this dimension's indexes are taken whole */
-	uint64_t rest = offset;
-
-	while (rest % q->stride[whole] || q->stride[whole] > n) {
-		q->box.first[whole] = rest / q->stride[whole];
-		q->box.count[whole] = 1;
-		rest %= q->stride[whole];
-		whole++;
-	}
-	q->box.first[whole] = rest / q->stride[whole];
-	q->box.count[whole] = h5_min(n / q->stride[whole], q->dims[whole] - q->box.first[whole]);
-	for (unsigned i = whole + 1; i < q->dims_count; i++) {
-		q->box.first[i] = 0;
-		q->box.count[i] = q->dims[i];
-	}
-	return q->box.count[whole] * q->stride[whole];
 }
 
 static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
 	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
-	struct request q = {.dataset = dataset, .dims_count = layout->rank + 1, .offset = offset, .buf = buf};
-	int rc = 0;
+	struct request q = {.dataset = dataset, .offset = offset, .buf = buf};
 
-	memcpy(q.dims, dataset->space.dims, layout->rank * sizeof *q.dims);
-	memcpy(q.chunk, layout->dims, layout->rank * sizeof *q.chunk);
-	q.dims[layout->rank] = q.chunk[layout->rank] = dataset->type->size;
-	q.stride[layout->rank] = q.chunk_stride[layout->rank] = 1;
-	for (unsigned i = layout->rank; i-- > 0;) {
-		q.stride[i] = q.stride[i + 1] * q.dims[i + 1];
-		q.chunk_stride[i] = q.chunk_stride[i + 1] * q.chunk[i + 1];
-	}
-	while (n && !rc) {
-		uint64_t bytes = cut_box(&q, offset, n);
-
-		rc = read_box(&q);
-		offset += bytes;
-		n -= (size_t)bytes;
-	}
-	return rc;
+	h5_grid_init(&q.grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
+	return h5_grid_walk(&q.grid, offset, n, read_part, &q);
 }
 
 static int chunked_open(struct h5_dataset *dataset)

@@ -2,6 +2,7 @@
 #ifndef H5_DATASET_LAYOUTS_H
 #define H5_DATASET_LAYOUTS_H
 
+#include "dataset/boxes.h"
 #include "dataset/dataset.h"
 
 struct h5_layout_ops {
@@ -21,9 +22,19 @@ extern const struct h5_layout_ops h5_layout_compact, h5_layout_contiguous, h5_la
 int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *chunk, bool filtered,
 		       uint8_t **data);
 
-/* Steps `at` to the next index of a box in row-major order over its first n dimensions; false after the last,
- * when it stands at the first again. */
-bool h5_box_step(uint64_t *at, const uint64_t *first, const uint64_t *count, unsigned n);
+/* Chunks without filters are read and written run by run where a run is worth a system call, or the chunk is
+ * large; the small ones with short runs, of which a sweep over the rows comes back to each, are kept decoded.
+ */
+enum {
+	H5_DIRECT_RUN = 1 << 10,
+	H5_DIRECT_CHUNK = 1 << 20,
+};
+
+/* True: the chunk reaches beyond the dataset. Such chunks are stored unfiltered where the layout has
+ * unfiltered_edges. */
+bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled);
+/* True if not all filters of the pipeline were skipped. */
+bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask);
 
 /* The bytes of a range that nothing is stored for. */
 void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n);

@@ -1,4 +1,6 @@
 libh5fs_a_SOURCES += \
+	src/dataset/boxes.c \
+	src/dataset/boxes.h \
 	src/dataset/chunked.c \
 	src/dataset/contiguous.c \
 	src/dataset/convert.c \
