@@ -69,6 +69,16 @@ int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header
 	return h5_fail(-EUCLEAN, r->address, "object header: wrong signature");
 }
 
+static bool has_order(const struct h5_object_header *header)
+{
+	return header->version > 1 && header->flags & ORDER_TRACKED;
+}
+
+unsigned h5_message_prefix_size(const struct h5_object_header *header)
+{
+	return header->version == 1 ? 8 : has_order(header) ? 6 : 4;
+}
+
 /* A message (IV.A.1).
  *
  *   version 1                      version 2
@@ -83,10 +93,7 @@ int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header
 int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *header,
 			  struct h5_message *message)
 {
-	bool ordered = header->version > 1 && header->flags & ORDER_TRACKED;
-	size_t prefix = header->version == 1 ? 8 : ordered ? 6 : 4;
-
-	if (r->err || h5_reader_left(r) < prefix)
+	if (r->err || h5_reader_left(r) < h5_message_prefix_size(header))
 		return 0;
 	memset(message, 0, sizeof *message);
 	message->type = header->version == 1 ? h5_read_u16(r) : h5_read_u8(r);
@@ -94,7 +101,7 @@ int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *he
 	message->flags = h5_read_u8(r);
 	if (header->version == 1)
 		h5_reader_skip(r, 3);
-	else if (ordered)
+	else if (has_order(header))
 		message->creation_order = h5_read_u16(r);
 	if (header->version == 1 && message->size % 8)
 		return h5_fail(-EUCLEAN, h5_reader_address(r),
@@ -108,6 +115,22 @@ int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *he
 	return 1;
 }
 
+void h5_message_encode(struct h5_writer *w, const struct h5_object_header *header,
+		       const struct h5_message *message)
+{
+	h5_write_uint(w, message->type, header->version == 1 ? 2 : 1);
+	h5_write_u16(w, (uint16_t)message->size);
+	h5_write_u8(w, message->flags);
+	if (header->version == 1)
+		h5_write_fill(w, 0, 3);
+	else if (has_order(header))
+		h5_write_u16(w, message->creation_order);
+	if (message->data)
+		h5_write_bytes(w, message->data, message->size);
+	else
+		h5_write_fill(w, 0, message->size);
+}
+
 /*   size  field
  *      O  address of the continuation block
  *      L  its length, in version 2 with signature and checksum */
@@ -116,4 +139,34 @@ int h5_continuation_decode(struct h5_reader *r, struct h5_continuation *continua
 	continuation->address = h5_read_offset(r);
 	continuation->size = h5_read_length(r);
 	return h5_reader_check(r, "continuation message");
+}
+
+void h5_continuation_encode(struct h5_writer *w, const struct h5_continuation *continuation)
+{
+	h5_write_offset(w, continuation->address);
+	h5_write_length(w, continuation->size);
+}
+
+/* A continuation block of version 2 (IV.A.1.b).
+ *
+ *   size  field
+ *      4  signature "OCHK"
+ *         messages
+ *      4  checksum           */
+void h5_continuation_block_encode(struct h5_writer *w, const struct h5_object_header *header,
+				  const struct h5_message *message)
+{
+	h5_write_bytes(w, "OCHK", 4);
+	h5_message_encode(w, header, message);
+	h5_write_checksum(w);
+}
+
+int h5_continuation_block_decode(struct h5_reader *r, struct h5_reader *messages)
+{
+	if (!h5_read_signature(r, "OCHK"))
+		return h5_fail(-EUCLEAN, r->address, "object header continuation: wrong signature");
+	if (h5_reader_left(r) < H5_OBJECT_HEADER_CHECKSUM)
+		return h5_fail(-EUCLEAN, r->address, "object header continuation: truncated");
+	*messages = h5_reader_sub(r, h5_reader_left(r) - H5_OBJECT_HEADER_CHECKSUM);
+	return h5_reader_checksum(r, "object header continuation");
 }

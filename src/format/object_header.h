@@ -4,6 +4,7 @@
 #define H5_FORMAT_OBJECT_HEADER_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,14 +69,29 @@ enum {
 /* Reads the prefix; the reader then stands at the first message. */
 int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header);
 
+/* Bytes of a message before its data. */
+unsigned h5_message_prefix_size(const struct h5_object_header *header);
 /* Takes the next message from a reader over the messages of one chunk: 1, or 0 at the end of the chunk. */
 int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *header,
 			  struct h5_message *message);
+/* Writes a message as a whole; without data it is filled with zeros. */
+void h5_message_encode(struct h5_writer *w, const struct h5_object_header *header,
+		       const struct h5_message *message);
 
 struct h5_continuation {
 	uint64_t address, size;
 };
 
 int h5_continuation_decode(struct h5_reader *r, struct h5_continuation *continuation);
+void h5_continuation_encode(struct h5_writer *w, const struct h5_continuation *continuation);
+
+/* Bytes of a continuation block of version 2 around its messages. */
+enum { H5_CONTINUATION_BLOCK_EXTRA = 4 + H5_OBJECT_HEADER_CHECKSUM };
+
+/* A continuation block of version 2 with one message. */
+void h5_continuation_block_encode(struct h5_writer *w, const struct h5_object_header *header,
+				  const struct h5_message *message);
+/* Of a continuation block of version 2 all but its checksum, which is verified: *messages is over it. */
+int h5_continuation_block_decode(struct h5_reader *r, struct h5_reader *messages);
 
 #endif

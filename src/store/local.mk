@@ -21,6 +21,7 @@ libh5fs_a_SOURCES += \
 	src/store/members.h \
 	src/store/object_header.c \
 	src/store/object_header.h \
+	src/store/object_header_edit.c \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
 	src/store/space.c \

@@ -15,44 +15,41 @@ enum {
 /* Memory of one header; more than any writer makes. */
 static const uint64_t HEADER_MAX = (uint64_t)1 << 28;
 
-struct chunk {
-	uint64_t address, size;
-};
-
-/* An object header while it is read: chunk 0, then each continuation block in the order of their messages. */
+/* An object header while it is read: chunk 0, then each continuation block in the order of their messages.
+ * Behind the chunks that are read stand those still to read. */
 struct loader {
 	struct h5_file *file;
 	struct h5_header *header;
-	unsigned capacity;    /* of header->messages */
-	struct chunk *chunks; /* read, and after them those still to read */
-	unsigned chunk_count, chunk_capacity;
+	unsigned capacity, chunk_capacity; /* of header->messages, header->chunks */
 	uint64_t bytes;
 };
 
 /* Chunks may not overlap, so that no chain of continuations goes in circles. */
-static int add_chunk(struct loader *l, struct chunk chunk)
+static int add_chunk(struct loader *l, struct h5_header_chunk chunk)
 {
-	for (unsigned i = 0; i < l->chunk_count; i++) {
-		const struct chunk *other = &l->chunks[i];
+	struct h5_header *header = l->header;
+
+	for (unsigned i = 0; i < header->chunk_count; i++) {
+		const struct h5_header_chunk *other = &header->chunks[i];
 
 		if (chunk.address < other->address ? other->address - chunk.address < chunk.size
 						   : chunk.address - other->address < other->size)
 			return h5_fail(-EUCLEAN, chunk.address,
 				       "object header: overlapping continuation blocks");
 	}
-	if (l->chunk_count >= CHUNKS_MAX || chunk.size > HEADER_MAX - l->bytes)
+	if (header->chunk_count >= CHUNKS_MAX || chunk.size > HEADER_MAX - l->bytes)
 		return h5_fail(-ENOTSUP, chunk.address, "object header: too large");
-	if (l->chunk_count == l->chunk_capacity) {
-		unsigned more = l->chunk_capacity ? 2 * l->chunk_capacity : 4;
-		struct chunk *chunks = realloc(l->chunks, more * sizeof *chunks);
+	if (header->chunk_count == l->chunk_capacity) {
+		unsigned more = l->chunk_capacity ? 2 * l->chunk_capacity : 1;
+		struct h5_header_chunk *chunks = realloc(header->chunks, more * sizeof *chunks);
 
 		if (!chunks)
 			return h5_fail(-ENOMEM, chunk.address, "object header: out of memory");
-		l->chunks = chunks;
+		header->chunks = chunks;
 		l->chunk_capacity = more;
 	}
 	l->bytes += chunk.size;
-	l->chunks[l->chunk_count++] = chunk;
+	header->chunks[header->chunk_count++] = chunk;
 	return 0;
 }
 
@@ -66,7 +63,7 @@ static int add_continuation(struct loader *l, const struct h5_message *message)
 		return rc;
 	if (!c.size)
 		return h5_fail(-EUCLEAN, message->address, "object header: empty continuation block");
-	return add_chunk(l, (struct chunk){c.address, c.size});
+	return add_chunk(l, (struct h5_header_chunk){.address = c.address, .size = c.size, .link = *message});
 }
 
 static int add_message(struct loader *l, const struct h5_message *message)
@@ -108,42 +105,20 @@ static int read_messages(struct loader *l, struct h5_reader *r)
 	return rc;
 }
 
-/* The block becomes the header's, which frees it. */
-static int keep_block(struct h5_header *header, void *block)
-{
-	uint8_t **blocks = realloc(header->blocks, (header->block_count + 1) * sizeof *blocks);
-
-	if (!blocks) {
-		free(block);
-		return h5_fail(-ENOMEM, H5_UNDEF, "object header: out of memory");
-	}
-	header->blocks = blocks;
-	blocks[header->block_count++] = block;
-	return 0;
-}
-
-/* A continuation block: in version 1 nothing but messages, in version 2 between signature OCHK and checksum.
- */
-static int read_continuation(struct loader *l, struct chunk chunk)
+/* A continuation block: in version 1 nothing but messages. */
+static int read_continuation(struct loader *l, struct h5_header_chunk *chunk)
 {
 	struct h5_reader r, messages;
 	void *block;
-	size_t n = chunk.size;
-	int rc = h5_block_read(l->file, chunk.address, 0, n, "object header continuation", &block);
+	int rc = h5_block_read(l->file, chunk->address, 0, chunk->size, "object header continuation", &block);
 
-	if (!rc)
-		rc = keep_block(l->header, block);
 	if (rc)
 		return rc;
-	r = h5_file_reader(l->file, block, n, chunk.address);
+	chunk->bytes = block;
+	r = h5_file_reader(l->file, block, chunk->size, chunk->address);
 	if (l->header->prefix.version == 1)
 		return read_messages(l, &r);
-	if (!h5_read_signature(&r, "OCHK"))
-		return h5_fail(-EUCLEAN, chunk.address, "object header continuation: wrong signature");
-	if (n < 4 + (size_t)H5_OBJECT_HEADER_CHECKSUM)
-		return h5_fail(-EUCLEAN, chunk.address, "object header continuation: truncated");
-	messages = h5_reader_sub(&r, n - 4 - H5_OBJECT_HEADER_CHECKSUM);
-	rc = h5_reader_checksum(&r, "object header continuation");
+	rc = h5_continuation_block_decode(&r, &messages);
 	return rc ? rc : read_messages(l, &messages);
 }
 
@@ -166,7 +141,8 @@ static int read_first(struct loader *l, uint64_t address)
 	tail = l->header->prefix.version == 1 ? 0 : H5_OBJECT_HEADER_CHECKSUM;
 	if (l->header->prefix.chunk_size > HEADER_MAX)
 		return h5_fail(-EUCLEAN, address, "object header: too large");
-	rc = add_chunk(l, (struct chunk){address, prefix + l->header->prefix.chunk_size + tail});
+	rc = add_chunk(l, (struct h5_header_chunk){.address = address,
+						   .size = prefix + l->header->prefix.chunk_size + tail});
 	if (rc)
 		return rc;
 	if (l->bytes <= got) {
@@ -179,9 +155,7 @@ static int read_first(struct loader *l, uint64_t address)
 		if (rc)
 			return rc;
 	}
-	rc = keep_block(l->header, block);
-	if (rc)
-		return rc;
+	l->header->chunks->bytes = block;
 	r = h5_file_reader(l->file, block, l->bytes, address);
 	h5_reader_skip(&r, prefix);
 	messages = h5_reader_sub(&r, l->header->prefix.chunk_size);
@@ -192,9 +166,9 @@ static int read_first(struct loader *l, uint64_t address)
 
 void h5_header_release(struct h5_header *header)
 {
-	for (unsigned i = 0; i < header->block_count; i++)
-		free(header->blocks[i]);
-	free(header->blocks);
+	for (unsigned i = 0; i < header->chunk_count; i++)
+		free(header->chunks[i].bytes);
+	free(header->chunks);
 	free(header->messages);
 	memset(header, 0, sizeof *header);
 }
@@ -206,15 +180,14 @@ int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *hea
 
 	memset(header, 0, sizeof *header);
 	rc = read_first(&l, address);
-	for (unsigned i = 1; !rc && i < l.chunk_count; i++)
-		rc = read_continuation(&l, l.chunks[i]);
-	free(l.chunks);
+	for (unsigned i = 1; !rc && i < header->chunk_count; i++)
+		rc = read_continuation(&l, &header->chunks[i]);
 	if (rc) {
 		h5_header_release(header);
 		return rc;
 	}
-	header->cost = l.bytes + l.capacity * sizeof *header->messages +
-		       header->block_count * sizeof *header->blocks;
+	header->cost =
+		l.bytes + l.capacity * sizeof *header->messages + l.chunk_capacity * sizeof *header->chunks;
 	return 0;
 }
 

@@ -1,28 +1,35 @@
-/* An object header with all its continuation blocks, as it is read from the file. Specification IV.A.1. */
+/* An object header with all its continuation blocks, and replacing messages of it. Specification IV.A.1. */
 #ifndef H5_STORE_OBJECT_HEADER_H
 #define H5_STORE_OBJECT_HEADER_H
 
 #include "format/object_header.h"
 #include "store/file.h"
 
+/* A chunk of the header: chunk 0 with the prefix, or a continuation block. */
+struct h5_header_chunk {
+	uint64_t address, size; /* of all its bytes */
+	uint8_t *bytes;		/* owned; NULL: not read yet */
+	struct h5_message link; /* the continuation message that leads to it; chunk 0: no data */
+};
+
 struct h5_header {
 	struct h5_object_header prefix;
 	unsigned count;
-	struct h5_message *messages; /* in the order of the chunks; all but continuations and NIL
-					(specification IV.A.2.a) */
-	size_t cost;		     /* bytes of memory, beside this struct */
-	/* the rest is object_header.c's */
-	uint8_t **blocks;
-	unsigned block_count;
+	struct h5_message *messages;	/* in the order of the chunks; all but continuations and NIL
+					   (specification IV.A.2.a) */
+	size_t cost;			/* bytes of memory, beside this struct */
+	struct h5_header_chunk *chunks; /* in the order of their continuation messages */
+	unsigned chunk_count;
 };
 
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
 /* Replaces the body of the first message of the type, n bytes as before, in the transaction
- * (store/transaction.h). Where that is no cell, because the header's checksum lies in another page, the
- * message moves first to a continuation block of its own, in a commit of its own. -ENOTSUP: the message is
- * shared, or cannot be replaced safely. */
+ * (store/transaction.h); a dataspace after all else of the object. Where that is no cell, because the
+ * header's checksum lies in another page, the message moves to a continuation block of its own: the one
+ * change that is left to the journal, should a kill tear it; those that follow are cells. -ENOTSUP: the
+ * message is not there, is shared, or cannot be replaced safely. */
 int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_type type, const void *body,
 		      size_t n);
 /* What h5_header_replace() would answer before anything is changed: 0 or -ENOTSUP. */

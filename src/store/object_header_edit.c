@@ -1,0 +1,274 @@
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "store/object_header.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A header that is being changed. Its bytes in memory change first. */
+struct edit {
+	struct h5_file *file;
+	struct h5_header header;
+	unsigned stage;
+};
+
+static struct h5_header_chunk *chunk_of(const struct edit *e, const struct h5_message *message)
+{
+	struct h5_header_chunk *chunk = e->header.chunks;
+
+	while (message->address < chunk->address || message->address - chunk->address >= chunk->size)
+		chunk++;
+	return chunk;
+}
+
+static uint64_t end_of(const struct h5_header_chunk *chunk)
+{
+	return chunk->address + chunk->size;
+}
+
+/* The chunk's bytes in memory from an address on. */
+static uint8_t *bytes_at(const struct h5_header_chunk *chunk, uint64_t address)
+{
+	return chunk->bytes + (address - chunk->address);
+}
+
+/* How many of the first bytes stay as they are. */
+static size_t same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && a[i] == b[i])
+		i++;
+	return i;
+}
+
+/* ---- version 1: no checksum ---- */
+
+/* Patches those pages of the message that change. Where the field that changes crosses a page (headers of old
+ * files may lie anywhere), its two parts are two cells. */
+static int patch_pages(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+{
+	uint64_t base = h5_file_superblock(e->file)->base;
+
+	for (size_t at = 0, n; at < message->size; at += n) {
+		uint64_t address = message->address + at;
+		int rc;
+
+		n = (size_t)h5_min(message->size - at, H5_CELL - (base + address) % H5_CELL);
+		if (!memcmp(message->data + at, body + at, n))
+			continue;
+		rc = h5_tx_patch(e->file, address, body + at, n, e->stage);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- version 2: every chunk has a checksum ---- */
+
+/* True: a change of the chunk that begins at the address is a cell, the checksum included. */
+static bool is_cell(const struct edit *e, const struct h5_header_chunk *chunk, uint64_t first)
+{
+	return h5_tx_is_safe(e->file, first, (size_t)(end_of(chunk) - first));
+}
+
+/* The chunk was changed in memory, from the address on. */
+static int patch_chunk(const struct edit *e, const struct h5_header_chunk *chunk, uint64_t first)
+{
+	size_t n = (size_t)chunk->size - H5_OBJECT_HEADER_CHECKSUM;
+
+	h5_uint_to(chunk->bytes + n, h5_lookup3(chunk->bytes, n, 0), H5_OBJECT_HEADER_CHECKSUM);
+	return h5_tx_patch(e->file, first, bytes_at(chunk, first), (size_t)(end_of(chunk) - first), e->stage);
+}
+
+/* Puts the message, with the new body, into a continuation block of its own; `link` is the body of the
+ * continuation message to it. */
+static int put_block(const struct edit *e, const struct h5_message *message, const uint8_t *body,
+		     struct h5_continuation *c)
+{
+	const struct h5_object_header *prefix = &e->header.prefix;
+	size_t n = H5_CONTINUATION_BLOCK_EXTRA + h5_message_prefix_size(prefix) + message->size;
+	const struct h5_superblock *sb = h5_file_superblock(e->file);
+	struct h5_message moved = *message;
+	uint8_t *block = malloc(n);
+	struct h5_writer w;
+	int rc;
+
+	if (!block)
+		return h5_fail(-ENOMEM, message->address, "object header: out of memory");
+	w = h5_writer_init(block, n, sb->size_of_offsets, sb->size_of_lengths);
+	moved.data = body;
+	h5_continuation_block_encode(&w, prefix, &moved);
+	*c = (struct h5_continuation){.address = H5_UNDEF, .size = n};
+	rc = h5_writer_check(&w, "object header continuation");
+	if (!rc)
+		rc = h5_tx_store(e->file, &c->address, block, n, e->stage);
+	free(block);
+	return rc;
+}
+
+/* Bytes of the body of a continuation message. */
+static unsigned link_size(const struct edit *e)
+{
+	const struct h5_superblock *sb = h5_file_superblock(e->file);
+
+	return (unsigned)sb->size_of_offsets + sb->size_of_lengths;
+}
+
+/* Makes a continuation message of the message; what it leaves becomes a NIL message, or belongs to the
+ * continuation where it is too small for that. */
+static int write_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c)
+{
+	const struct h5_superblock *sb = h5_file_superblock(e->file);
+	const struct h5_object_header *prefix = &e->header.prefix;
+	struct h5_header_chunk *chunk = chunk_of(e, message);
+	unsigned head = h5_message_prefix_size(prefix), rest = message->size - link_size(e);
+	struct h5_message link = {.type = H5_MSG_CONTINUATION, .size = link_size(e)};
+	struct h5_message nil = {.type = H5_MSG_NIL, .size = rest - head};
+	struct h5_writer w = h5_writer_init(bytes_at(chunk, message->address - head), head + message->size,
+					    sb->size_of_offsets, sb->size_of_lengths);
+
+	if (rest < head)
+		link.size += rest;
+	h5_message_encode(&w, prefix, &link);
+	w.p -= link.size;
+	h5_continuation_encode(&w, c);
+	if (rest >= head)
+		h5_message_encode(&w, prefix, &nil);
+	return h5_writer_check(&w, "object header");
+}
+
+/* Moves the message to a continuation block of its own. */
+static int relocate(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+{
+	uint64_t first = message->address - h5_message_prefix_size(&e->header.prefix);
+	struct h5_continuation c;
+	int rc;
+
+	if (message->size < link_size(e))
+		return h5_fail(-ENOTSUP, message->address,
+			       "object header: a message of %u bytes cannot be moved", message->size);
+	rc = put_block(e, message, body, &c);
+	if (rc)
+		return rc;
+	rc = write_link(e, message, &c);
+	if (!rc)
+		rc = patch_chunk(e, chunk_of(e, message), first);
+	if (rc)
+		h5_tx_free(e->file, c.address, c.size);
+	return rc;
+}
+
+static int replace_body(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+{
+	struct h5_header_chunk *chunk = chunk_of(e, message);
+	uint64_t first = message->address + same_bytes(message->data, body, message->size);
+
+	if (!is_cell(e, chunk, first))
+		return relocate(e, message, body);
+	memcpy(bytes_at(chunk, message->address), body, message->size);
+	return patch_chunk(e, chunk, first);
+}
+
+/* A message that has a continuation block for itself, larger than a cell: a new block takes its place. */
+static int replace_block(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+{
+	const struct h5_header_chunk *chunk = chunk_of(e, message);
+	const struct h5_superblock *sb = h5_file_superblock(e->file);
+	struct h5_continuation c;
+	struct h5_writer w;
+	uint8_t *link;
+	int rc = put_block(e, message, body, &c);
+
+	if (rc)
+		return rc;
+	link = malloc(chunk->link.size);
+	if (link) {
+		memcpy(link, chunk->link.data, chunk->link.size);
+		w = h5_writer_init(link, chunk->link.size, sb->size_of_offsets, sb->size_of_lengths);
+		h5_continuation_encode(&w, &c);
+		rc = h5_writer_check(&w, "continuation message");
+	} else {
+		rc = h5_fail(-ENOMEM, chunk->address, "object header: out of memory");
+	}
+	if (!rc)
+		rc = replace_body(e, &chunk->link, link);
+	free(link);
+	h5_tx_free(e->file, rc ? c.address : chunk->address, rc ? c.size : chunk->size);
+	return rc;
+}
+
+static bool is_alone(const struct edit *e, const struct h5_message *message)
+{
+	const struct h5_header_chunk *chunk = chunk_of(e, message);
+
+	return chunk != e->header.chunks && chunk->size == H5_CONTINUATION_BLOCK_EXTRA +
+								   h5_message_prefix_size(&e->header.prefix) +
+								   message->size;
+}
+
+static int replace(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+{
+	if (e->header.prefix.version == 1)
+		return patch_pages(e, message, body);
+	if (is_alone(e, message) && !is_cell(e, chunk_of(e, message), message->address))
+		return replace_block(e, message, body);
+	return replace_body(e, message, body);
+}
+
+/* Loads the header and finds the message. */
+static int edit_init(struct edit *e, struct h5_file *file, uint64_t address, enum h5_message_type type,
+		     const struct h5_message **message)
+{
+	int rc;
+
+	memset(e, 0, sizeof *e);
+	e->file = file;
+	/* The dataspace uncovers what the others have brought. */
+	e->stage = type == H5_MSG_DATASPACE ? H5_STAGE_OBJECT + 1 : H5_STAGE_OBJECT;
+	rc = h5_header_load(file, address, &e->header);
+	if (rc)
+		return rc;
+	*message = h5_header_find(&e->header, type);
+	if (!*message || (*message)->flags & H5_MSG_FLAG_SHARED)
+		return h5_fail(-ENOTSUP, address, "object header: message type %#x %s", type,
+			       *message ? "is shared: changing it is not supported" : "is not there");
+	return 0;
+}
+
+int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_message_type type)
+{
+	const struct h5_message *message;
+	struct edit e;
+	int rc = edit_init(&e, file, address, type, &message);
+
+	if (!rc && e.header.prefix.version > 1 && message->size < link_size(&e) &&
+	    !is_cell(&e, chunk_of(&e, message), message->address))
+		rc = h5_fail(-ENOTSUP, message->address,
+			     "object header: a message of %u bytes cannot be moved", message->size);
+	h5_header_release(&e.header);
+	return rc;
+}
+
+int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_type type, const void *body,
+		      size_t n)
+{
+	const struct h5_message *message;
+	struct edit e;
+	int rc = edit_init(&e, file, address, type, &message);
+
+	if (!rc && message->size != n)
+		rc = h5_fail(-ENOTSUP, message->address, "object header: a message of %u bytes, not %zu",
+			     message->size, n);
+	if (!rc && memcmp(message->data, body, n)) {
+		rc = h5_tx_touch(file, address);
+		if (!rc)
+			rc = replace(&e, message, body);
+		/* What was decoded from any of its chunks is known by the header's address. */
+		h5_tx_forget(file, address);
+	}
+	h5_header_release(&e.header);
+	return rc;
+}
