@@ -19,6 +19,7 @@ UNIT_TESTS = \
 	tests/check_rare \
 	tests/check_selection \
 	tests/check_structured \
+	tests/check_transaction \
 	tests/check_value \
 	tests/check_virtual
 
