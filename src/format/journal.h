@@ -56,14 +56,15 @@ void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t da
 /* -ENODATA: empty, or not written completely; -EUCLEAN: something else; -ENOTSUP: of a later version. */
 int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_header *header);
 
-/* Bytes of the record; -EFBIG: more than H5_JOURNAL_RECORD_MAX. -EINVAL: it breaks what is said above. */
+/* Bytes of the record; -EFBIG: more than H5_JOURNAL_RECORD_MAX; -EUCLEAN: it breaks what is said above. */
 int h5_journal_record_size(const struct h5_journal_record *record, size_t *size);
 /* `size` is what the function above says. */
 int h5_journal_record_encode(const struct h5_journal_record *record, uint8_t *data, size_t size);
 /* Bytes of the record that begins with these (H5_JOURNAL_RECORD_MIN, or all up to its end); 0: there is none.
  */
 size_t h5_journal_record_length(const uint8_t *data, size_t n);
-/* The patches borrow from `data`; the arrays are the record's. -ENODATA: empty, or not written completely. */
+/* The patches borrow from `data`; the arrays are the record's. -ENODATA: empty, or not written completely;
+ * -EUCLEAN: nobody can have meant that. */
 int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_record *record);
 void h5_journal_record_release(struct h5_journal_record *record); /* of a decoded one; may run twice */
 

@@ -29,6 +29,8 @@ libh5fs_a_SOURCES += \
 	src/format/global_heap.h \
 	src/format/header_messages.c \
 	src/format/header_messages.h \
+	src/format/journal.c \
+	src/format/journal.h \
 	src/format/layout.c \
 	src/format/layout.h \
 	src/format/link.c \

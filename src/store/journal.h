@@ -8,7 +8,7 @@
 #include "format/journal.h"
 #include "io/io.h"
 
-struct h5_journal;
+struct h5_journal; /* open for writing */
 
 /* Where journals live: the directory of the file, or the one of -o journal=DIR. */
 struct h5_journal_place {
@@ -31,7 +31,7 @@ int h5_journal_write(struct h5_journal *journal, struct h5_journal_record *recor
  */
 int h5_journal_clear(struct h5_journal *journal);
 /* Zeroes, syncs, unlinks, syncs the directory where `done`; else leaves the record for the next mount. NULL
- * is fine. What the place borrows must live until then. */
+ * is fine. */
 void h5_journal_close(struct h5_journal *journal, bool done);
 
 enum h5_recovery {
@@ -44,7 +44,8 @@ enum h5_recovery {
 
 struct h5_recovered {
 	enum h5_recovery what;
-	bool swmr; /* marks in the superblock are those of the journal's mount, which is no more */
+	bool swmr; /* marks in the superblock are those of the journal's mount, which is no more; not where
+		      stale or busy */
 	uint8_t id[16];
 	uint64_t *objects; /* owned; where stale */
 	unsigned object_count;

@@ -5,6 +5,9 @@ libh5fs_a_SOURCES += \
 	src/store/btree1.h \
 	src/store/btree2.c \
 	src/store/btree2.h \
+	src/store/btree2_edit.c \
+	src/store/btree2_private.h \
+	src/store/btree2_write.c \
 	src/store/cache_image.c \
 	src/store/cache_image.h \
 	src/store/extents.c \
@@ -15,8 +18,9 @@ libh5fs_a_SOURCES += \
 	src/store/file_set.c \
 	src/store/file_set.h \
 	src/store/file_set_private.h \
+	src/store/journal.c \
 	src/store/journal.h \
-	src/store/journal_weak.c \
+	src/store/journal_private.h \
 	src/store/members.c \
 	src/store/members.h \
 	src/store/object_header.c \
@@ -24,6 +28,7 @@ libh5fs_a_SOURCES += \
 	src/store/object_header_edit.c \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
+	src/store/recovery.c \
 	src/store/space.c \
 	src/store/space.h \
 	src/store/transaction.c \

@@ -1,0 +1,297 @@
+#include "format/journal.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "base/reader.h"
+#include "base/writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char header_signature[8] = "h5fs-jnl", record_signature[8] = "h5fs-rec";
+
+enum {
+	VERSION = 1,
+	FLAG_SWMR = 1,
+	FLAG_GUARD = 1,
+	HEADER_USED = 40, /* bytes of the header with its checksum */
+	EXTENT_SIZE = 24,
+	OBJECT_SIZE = 8,
+	PATCH_SIZE = 16, /* without the bytes */
+};
+
+/* ---- hash ---- */
+
+/* Two lookup3 hashes, each begun with what came out of the piece before. */
+uint64_t h5_journal_hash_next(uint64_t before, const void *piece, size_t n)
+{
+	uint32_t low = h5_lookup3(piece, n, (uint32_t)before);
+	uint32_t high = h5_lookup3(piece, n, ~(uint32_t)(before >> 32));
+
+	return (uint64_t)high << 32 | low;
+}
+
+uint64_t h5_journal_hash(const void *data, size_t n)
+{
+	const uint8_t *p = data;
+	uint64_t hash = 0;
+
+	do {
+		size_t piece = (size_t)h5_min(n, H5_JOURNAL_PIECE);
+
+		hash = h5_journal_hash_next(hash, p, piece);
+		p += piece;
+		n -= piece;
+	} while (n);
+	return hash;
+}
+
+/* ---- header ---- */
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+	return !n || (!p[0] && !memcmp(p, p + 1, n - 1));
+}
+
+/*   offset  size  field
+ *        0     8  signature "h5fs-jnl"
+ *        8     4  version, 1
+ *       12     4  flags: bit 0 swmr
+ *       16    16  id
+ *       32     8  hash of the bytes before
+ *       40   472  zero                                              */
+void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t data[H5_JOURNAL_HEADER])
+{
+	struct h5_writer w = h5_writer_init(data, H5_JOURNAL_HEADER, 8, 8);
+
+	h5_write_bytes(&w, header_signature, sizeof header_signature);
+	h5_write_u32(&w, VERSION);
+	h5_write_u32(&w, header->swmr ? FLAG_SWMR : 0);
+	h5_write_bytes(&w, header->id, sizeof header->id);
+	h5_write_u64(&w, h5_journal_hash(data, h5_writer_at(&w)));
+	h5_write_fill(&w, 0, H5_JOURNAL_HEADER - HEADER_USED);
+}
+
+int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_header *header)
+{
+	struct h5_reader r = h5_reader_init(data, n, H5_UNDEF, 8, 8);
+	const uint8_t *signature = h5_read_bytes(&r, sizeof header_signature);
+	uint32_t version = h5_read_u32(&r), flags = h5_read_u32(&r);
+	const uint8_t *id = h5_read_bytes(&r, sizeof header->id);
+	uint64_t hash = h5_read_u64(&r);
+
+	memset(header, 0, sizeof *header);
+	if (is_zero(data, n))
+		return -ENODATA;
+	if (!signature || memcmp(signature, header_signature, sizeof header_signature))
+		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: this is none");
+	if (r.err)
+		return -ENODATA;
+	if (version != VERSION)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "journal: version %u is not supported", version);
+	if (hash != h5_journal_hash(data, HEADER_USED - 8))
+		return -ENODATA;
+	memcpy(header->id, id, sizeof header->id);
+	header->swmr = flags & FLAG_SWMR;
+	return 0;
+}
+
+/* ---- record ---- */
+
+struct range {
+	uint64_t offset, size;
+};
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* True: none overlaps another one, and all lie before `size`. */
+static bool are_apart(struct range *ranges, size_t n, uint64_t size)
+{
+	uint64_t end = 0;
+
+	if (n)
+		qsort(ranges, n, sizeof *ranges, compare_ranges);
+	for (size_t i = 0; i < n; i++)
+		if (ranges[i].offset < end || !h5_add(ranges[i].offset, ranges[i].size, &end))
+			return false;
+	return end <= size;
+}
+
+/* What the header file promises of patches and extents, to who reads a record and from who writes one. */
+static int check_ranges(const struct h5_journal_record *record)
+{
+	size_t most = (size_t)record->patch_count + record->extent_count + 1, n = 0;
+	struct range *ranges = malloc(most * sizeof *ranges);
+	bool good = true;
+
+	if (!ranges)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	for (unsigned i = 0; i < record->patch_count; i++) {
+		struct range one = {record->patches[i].offset, record->patches[i].size};
+
+		if (record->patches[i].guard)
+			good &= are_apart(&one, 1, record->size);
+		else
+			ranges[n++] = one;
+	}
+	good &= are_apart(ranges, n, record->size);
+	for (n = 0; n < record->extent_count; n++)
+		ranges[n] = (struct range){record->extents[n].offset, record->extents[n].size};
+	good &= are_apart(ranges, n, record->size);
+	free(ranges);
+	return good ? 0
+		    : h5_fail(-EINVAL, H5_UNDEF, "journal: patches or extents that overlap or lie outside");
+}
+
+int h5_journal_record_size(const struct h5_journal_record *record, size_t *size)
+{
+	/* None of these sums can overflow: the counts have 32 bits. */
+	uint64_t total = H5_JOURNAL_RECORD_MIN + (uint64_t)record->extent_count * EXTENT_SIZE +
+			 (uint64_t)record->object_count * OBJECT_SIZE +
+			 (uint64_t)record->patch_count * PATCH_SIZE;
+
+	for (unsigned i = 0; i < record->patch_count; i++)
+		total += (uint64_t)record->patches[i].size * (record->patches[i].guard ? 1 : 2);
+	if (total > H5_JOURNAL_RECORD_MAX)
+		return h5_fail(-EFBIG, H5_UNDEF, "journal: a record of %llu bytes",
+			       (unsigned long long)total);
+	*size = (size_t)total;
+	return check_ranges(record);
+}
+
+/*   offset  size  field
+ *        0     8  signature "h5fs-rec"
+ *        8     8  hash of all bytes behind it
+ *       16     8  bytes of the record
+ *       24    16  id of the journal
+ *       40     8  sequence number of the commit
+ *       48     8  bytes of the file
+ *       56     4  patches P
+ *       60     4  extents E
+ *       64     4  objects O
+ *       68     4  zero
+ *       72  24*E  extents: offset, size, hash: 8 bytes each
+ *            8*O  addresses of object headers
+ *                 P patches: offset (8), size n (4), flags (4; bit 0 guard), n bytes before, n bytes after; a
+ *                 guard has none after */
+int h5_journal_record_encode(const struct h5_journal_record *record, uint8_t *data, size_t size)
+{
+	struct h5_writer w = h5_writer_init(data, size, 8, 8);
+
+	h5_write_bytes(&w, record_signature, sizeof record_signature);
+	h5_write_u64(&w, 0);
+	h5_write_u64(&w, size);
+	h5_write_bytes(&w, record->id, sizeof record->id);
+	h5_write_u64(&w, record->sequence);
+	h5_write_u64(&w, record->size);
+	h5_write_u32(&w, record->patch_count);
+	h5_write_u32(&w, record->extent_count);
+	h5_write_u32(&w, record->object_count);
+	h5_write_u32(&w, 0);
+	for (unsigned i = 0; i < record->extent_count; i++) {
+		h5_write_u64(&w, record->extents[i].offset);
+		h5_write_u64(&w, record->extents[i].size);
+		h5_write_u64(&w, record->extents[i].hash);
+	}
+	for (unsigned i = 0; i < record->object_count; i++)
+		h5_write_u64(&w, record->objects[i]);
+	for (unsigned i = 0; i < record->patch_count; i++) {
+		const struct h5_journal_patch *patch = &record->patches[i];
+
+		h5_write_u64(&w, patch->offset);
+		h5_write_u32(&w, patch->size);
+		h5_write_u32(&w, patch->guard ? FLAG_GUARD : 0);
+		h5_write_bytes(&w, patch->before, patch->size);
+		if (!patch->guard)
+			h5_write_bytes(&w, patch->after, patch->size);
+	}
+	if (!w.err)
+		h5_uint_to(data + 8, h5_journal_hash(data + 16, size - 16), 8);
+	return h5_writer_check(&w, "journal");
+}
+
+size_t h5_journal_record_length(const uint8_t *data, size_t n)
+{
+	uint64_t length;
+
+	if (n < H5_JOURNAL_RECORD_MIN || memcmp(data, record_signature, sizeof record_signature))
+		return 0;
+	length = h5_uint_from(data + 16, 8);
+	return length < H5_JOURNAL_RECORD_MIN || length > H5_JOURNAL_RECORD_MAX ? 0 : (size_t)length;
+}
+
+/* The parts behind the fixed ones, whose arrays there is memory for. */
+static void decode_parts(struct h5_reader *r, struct h5_journal_extent *extents, uint64_t *objects,
+			 struct h5_journal_patch *patches, const struct h5_journal_record *record)
+{
+	for (unsigned i = 0; i < record->extent_count; i++) {
+		extents[i].offset = h5_read_u64(r);
+		extents[i].size = h5_read_u64(r);
+		extents[i].hash = h5_read_u64(r);
+	}
+	for (unsigned i = 0; i < record->object_count; i++)
+		objects[i] = h5_read_u64(r);
+	for (unsigned i = 0; i < record->patch_count; i++) {
+		patches[i].offset = h5_read_u64(r);
+		patches[i].size = h5_read_u32(r);
+		patches[i].guard = h5_read_u32(r) & FLAG_GUARD;
+		patches[i].before = h5_read_bytes(r, patches[i].size);
+		patches[i].after = patches[i].guard ? NULL : h5_read_bytes(r, patches[i].size);
+	}
+}
+
+static int decode(struct h5_reader *r, struct h5_journal_record *record)
+{
+	struct h5_journal_extent *extents;
+	struct h5_journal_patch *patches;
+	uint64_t *objects;
+
+	h5_reader_skip(r, 24);
+	memcpy(record->id, h5_read_bytes(r, sizeof record->id), sizeof record->id);
+	record->sequence = h5_read_u64(r);
+	record->size = h5_read_u64(r);
+	record->patch_count = h5_read_u32(r);
+	record->extent_count = h5_read_u32(r);
+	record->object_count = h5_read_u32(r);
+	h5_reader_skip(r, 4);
+	if ((uint64_t)record->extent_count * EXTENT_SIZE + (uint64_t)record->object_count * OBJECT_SIZE +
+		    (uint64_t)record->patch_count * PATCH_SIZE >
+	    h5_reader_left(r))
+		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: more parts than bytes");
+	record->extents = extents = calloc((size_t)record->extent_count + 1, sizeof *extents);
+	record->objects = objects = calloc((size_t)record->object_count + 1, sizeof *objects);
+	record->patches = patches = calloc((size_t)record->patch_count + 1, sizeof *patches);
+	if (!extents || !objects || !patches)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	decode_parts(r, extents, objects, patches, record);
+	return r->err ? h5_reader_check(r, "journal") : check_ranges(record);
+}
+
+int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_record *record)
+{
+	size_t length = h5_journal_record_length(data, n);
+	struct h5_reader r = h5_reader_init(data, length, H5_UNDEF, 8, 8);
+	int rc;
+
+	memset(record, 0, sizeof *record);
+	if (!length || length > n || h5_uint_from(data + 8, 8) != h5_journal_hash(data + 16, length - 16))
+		return -ENODATA;
+	rc = decode(&r, record);
+	if (rc)
+		h5_journal_record_release(record);
+	return rc;
+}
+
+void h5_journal_record_release(struct h5_journal_record *record)
+{
+	free((void *)record->patches);
+	free((void *)record->extents);
+	free((void *)record->objects);
+	memset(record, 0, sizeof *record);
+}

@@ -1,0 +1,197 @@
+#include "store/journal.h"
+
+#include "base/error.h"
+#include "store/journal_private.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GROWTH = 1 << 16 }; /* bytes by which a journal grows: space that it has is not asked for again */
+
+struct h5_journal {
+	struct h5_io *io;
+	int dirfd;  /* owned */
+	char *name; /* in it; owned */
+	struct h5_journal_header header;
+	uint64_t sequence; /* of the last record */
+	size_t size;	   /* bytes of the file */
+};
+
+/* A journal says what is written to the HDF5 file, so it must come from who may write that anyway. */
+static int check_trust(const struct h5_journal_place *place, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return h5_fail(-errno, H5_UNDEF, "journal: %s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return h5_fail(-EPERM, H5_UNDEF, "journal: %s is no regular file", place->name);
+	if (st.st_nlink != 1)
+		return h5_fail(-EPERM, H5_UNDEF, "journal: %s has other names", place->name);
+	if (st.st_uid != place->owner && st.st_uid != geteuid())
+		return h5_fail(-EPERM, H5_UNDEF, "journal: %s belongs to somebody else", place->name);
+	return 0;
+}
+
+/* Who may read the file may read its journal; and a journal of root's is the owner's. */
+static int set_rights(const struct h5_journal_place *place, int fd)
+{
+	if (geteuid() == 0 && place->owner && fchown(fd, (uid_t)place->owner, (gid_t)-1))
+		return h5_fail(-errno, H5_UNDEF, "journal: changing its owner: %s", strerror(errno));
+	if (fchmod(fd, S_IRUSR | S_IWUSR | (place->mode & (S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH))))
+		return h5_fail(-errno, H5_UNDEF, "journal: changing its mode: %s", strerror(errno));
+	return 0;
+}
+
+int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io)
+{
+	int flags = (writable ? O_RDWR : O_RDONLY) | (create ? O_CREAT | O_EXCL : 0);
+	int fd = openat(place->dirfd, place->name, flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			S_IRUSR | S_IWUSR);
+	int rc;
+
+	if (fd < 0)
+		return h5_fail(-errno, H5_UNDEF, "journal: %s: %s", place->name, strerror(errno));
+	rc = create ? set_rights(place, fd) : check_trust(place, fd);
+	if (rc)
+		close(fd);
+	else
+		rc = h5_fail_in(h5_io_open_fd(fd, H5_LOCK_BEST_EFFORT, writable, io), "journal");
+	if (rc && create)
+		unlinkat(place->dirfd, place->name, 0);
+	if (!rc && place->wrap)
+		*io = place->wrap(place->wrap_arg, *io);
+	return rc;
+}
+
+int h5_journal_sync_directory(int dirfd)
+{
+	/* A descriptor that only stands for a path cannot be synced. */
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	/* EINVAL: a file system that has nothing to sync there. */
+	if (fd < 0 || (fsync(fd) && errno != EINVAL))
+		rc = h5_fail(-errno, H5_UNDEF, "journal: syncing its directory: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int h5_journal_remove(const struct h5_journal_place *place)
+{
+	if (unlinkat(place->dirfd, place->name, 0))
+		return h5_fail(-errno, H5_UNDEF, "journal: removing %s: %s", place->name, strerror(errno));
+	return h5_journal_sync_directory(place->dirfd);
+}
+
+static void journal_free(struct h5_journal *journal)
+{
+	h5_io_close(journal->io);
+	if (journal->dirfd >= 0)
+		close(journal->dirfd);
+	free(journal->name);
+	free(journal);
+}
+
+/* The header, and room for records, which are written over it. */
+static int write_header(struct h5_journal *journal)
+{
+	uint8_t *data = calloc(1, GROWTH);
+	int rc;
+
+	if (!data)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	h5_journal_header_encode(&journal->header, data);
+	rc = h5_io_write(journal->io, 0, data, GROWTH);
+	free(data);
+	if (!rc)
+		rc = h5_io_sync(journal->io);
+	if (!rc)
+		rc = h5_journal_sync_directory(journal->dirfd);
+	journal->size = GROWTH;
+	return h5_fail_in(rc, "journal");
+}
+
+int h5_journal_create(const struct h5_journal_place *place, bool swmr, struct h5_journal **out)
+{
+	struct h5_journal *journal = calloc(1, sizeof *journal);
+	int rc = 0;
+
+	if (!journal)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	journal->header.swmr = swmr;
+	journal->dirfd = fcntl(place->dirfd, F_DUPFD_CLOEXEC, 0);
+	if (journal->dirfd < 0 ||
+	    getrandom(journal->header.id, sizeof journal->header.id, 0) != sizeof journal->header.id)
+		rc = h5_fail(-errno, H5_UNDEF, "journal: %s", strerror(errno));
+	else if (!(journal->name = strdup(place->name)))
+		rc = h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	else
+		rc = h5_journal_open(place, true, true, &journal->io);
+	if (!rc && (rc = write_header(journal)))
+		unlinkat(place->dirfd, place->name, 0);
+	if (rc) {
+		journal_free(journal);
+		return rc;
+	}
+	*out = journal;
+	return 0;
+}
+
+int h5_journal_write(struct h5_journal *journal, struct h5_journal_record *record)
+{
+	uint8_t *data;
+	size_t size, end;
+	int rc;
+
+	memcpy(record->id, journal->header.id, sizeof record->id);
+	record->sequence = ++journal->sequence;
+	rc = h5_journal_record_size(record, &size);
+	if (rc)
+		return rc;
+	end = H5_JOURNAL_HEADER + size;
+	if (end > journal->size)
+		end = (end + GROWTH - 1) / GROWTH * GROWTH;
+	data = calloc(1, end - H5_JOURNAL_HEADER);
+	if (!data)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	rc = h5_journal_record_encode(record, data, size);
+	if (!rc)
+		rc = h5_io_write(journal->io, H5_JOURNAL_HEADER, data, end - H5_JOURNAL_HEADER);
+	if (!rc) {
+		journal->size = end > journal->size ? end : journal->size;
+		rc = h5_io_sync(journal->io);
+	}
+	free(data);
+	/* A commit that does not come must not be replayed either. */
+	if (rc)
+		(void)h5_journal_clear(journal);
+	return h5_fail_in(rc, "journal");
+}
+
+int h5_journal_clear(struct h5_journal *journal)
+{
+	static const uint8_t zeros[H5_JOURNAL_SECTOR];
+
+	return h5_io_write(journal->io, H5_JOURNAL_HEADER, zeros, sizeof zeros);
+}
+
+void h5_journal_close(struct h5_journal *journal, bool done)
+{
+	static const uint8_t zeros[H5_JOURNAL_HEADER + H5_JOURNAL_SECTOR];
+
+	if (!journal)
+		return;
+	if (done) {
+		/* So that it says nothing if it comes back, or under another name. */
+		if (!h5_io_write(journal->io, 0, zeros, sizeof zeros))
+			(void)h5_io_sync(journal->io);
+		unlinkat(journal->dirfd, journal->name, 0);
+		(void)h5_journal_sync_directory(journal->dirfd);
+	}
+	journal_free(journal);
+}

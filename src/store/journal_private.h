@@ -1,0 +1,13 @@
+/* Between journal.c and recovery.c: the journal as a file in its directory. */
+#ifndef H5_STORE_JOURNAL_PRIVATE_H
+#define H5_STORE_JOURNAL_PRIVATE_H
+
+#include "store/journal.h"
+
+/* Opens the journal and locks it; with `create` it must not exist, else it must be one that may be trusted.
+ * -ENOENT; -EWOULDBLOCK: somebody alive holds it. */
+int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io);
+/* Names in the directory are durable. */
+int h5_journal_sync_directory(int dirfd);
+
+#endif

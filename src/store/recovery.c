@@ -1,0 +1,340 @@
+/* What is found in a journal after a kill or a power cut: rules 1 to 5 of doc/writing.md, "The journal". */
+#include "base/checked.h"
+#include "base/error.h"
+#include "store/journal_private.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A journal with the record that is in it. */
+struct found {
+	struct h5_io *io; /* of the journal; locked */
+	struct h5_journal_header header;
+	uint8_t *data; /* the record's bytes */
+	struct h5_journal_record record;
+	const struct h5_journal_patch **sorted; /* the patches that are no guards, by ascending offset */
+	unsigned sorted_count;
+};
+
+static void found_release(struct found *found)
+{
+	h5_journal_record_release(&found->record);
+	h5_io_close(found->io);
+	free(found->data);
+	free(found->sorted);
+	*found = (struct found){0};
+}
+
+/* ---- reading it ---- */
+
+static int compare_patches(const void *a, const void *b)
+{
+	const struct h5_journal_patch *x = *(const struct h5_journal_patch *const *)a;
+	const struct h5_journal_patch *y = *(const struct h5_journal_patch *const *)b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int sort_patches(struct found *found)
+{
+	const struct h5_journal_record *record = &found->record;
+
+	found->sorted = malloc(((size_t)record->patch_count + 1) * sizeof *found->sorted);
+	if (!found->sorted)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	for (unsigned i = 0; i < record->patch_count; i++)
+		if (!record->patches[i].guard && record->patches[i].size)
+			found->sorted[found->sorted_count++] = &record->patches[i];
+	qsort(found->sorted, found->sorted_count, sizeof *found->sorted, compare_patches);
+	return 0;
+}
+
+/* Rule 2. -ENODATA: it is empty, or was not written completely. */
+static int read_record(struct found *found)
+{
+	uint8_t head[H5_JOURNAL_HEADER + H5_JOURNAL_RECORD_MIN];
+	size_t got, length;
+	int rc = h5_io_read_some(found->io, 0, head, sizeof head, &got);
+
+	if (!rc)
+		rc = h5_journal_header_decode(head, h5_min(got, H5_JOURNAL_HEADER), &found->header);
+	if (rc)
+		return rc;
+	if (got < sizeof head)
+		return -ENODATA;
+	length = h5_journal_record_length(head + H5_JOURNAL_HEADER, H5_JOURNAL_RECORD_MIN);
+	if (!length)
+		return -ENODATA;
+	found->data = malloc(length);
+	if (!found->data)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	rc = h5_io_read_some(found->io, H5_JOURNAL_HEADER, found->data, length, &got);
+	if (!rc)
+		rc = h5_journal_record_decode(found->data, got, &found->record);
+	if (!rc && memcmp(found->record.id, found->header.id, sizeof found->header.id))
+		rc = -ENODATA;
+	return rc ? rc : sort_patches(found);
+}
+
+/* ---- judging it ---- */
+
+/* Lays bytes of the patches over those that are read from the offset: new ones, or where `around` is given,
+ * its own, so that nothing but what is around them is left to compare. */
+static void lay_over(const struct found *found, uint64_t offset, uint8_t *buf, size_t n,
+		     const struct h5_journal_patch *around)
+{
+	unsigned low = 0, high = found->sorted_count;
+
+	while (low < high) {
+		unsigned middle = low + (high - low) / 2;
+
+		if (found->sorted[middle]->offset + found->sorted[middle]->size <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < found->sorted_count && found->sorted[low]->offset < offset + n; low++) {
+		const struct h5_journal_patch *patch = found->sorted[low];
+		uint64_t begin = patch->offset > offset ? patch->offset : offset;
+		uint64_t end = h5_min(patch->offset + patch->size, offset + n);
+		const uint8_t *from = around ? around->before + (begin - around->offset)
+					     : patch->after + (begin - patch->offset);
+
+		memcpy(buf + (begin - offset), from, (size_t)(end - begin));
+	}
+}
+
+/* Compares the sectors' parts of a patch or guard. *applied becomes false where one is not new, *known where
+ * one is neither old nor new. */
+static int compare_sectors(const struct found *found, struct h5_io *io, const struct h5_journal_patch *patch,
+			   bool *applied, bool *known)
+{
+	uint8_t buf[H5_JOURNAL_SECTOR];
+
+	for (size_t at = 0, n; at < patch->size; at += n) {
+		uint64_t offset = patch->offset + at;
+		bool old;
+		int rc;
+
+		n = (size_t)h5_min(patch->size - at, H5_JOURNAL_SECTOR - offset % H5_JOURNAL_SECTOR);
+		rc = h5_io_read(io, offset, buf, n);
+		if (rc)
+			return rc;
+		if (patch->guard)
+			lay_over(found, offset, buf, n, patch);
+		old = !memcmp(buf, patch->before + at, n);
+		if (patch->guard) {
+			*known &= old;
+		} else if (memcmp(buf, patch->after + at, n)) {
+			*applied = false;
+			*known &= old;
+		}
+	}
+	return 0;
+}
+
+static int compare_extent(struct h5_io *io, const struct h5_journal_extent *extent, uint8_t *buf, bool *known)
+{
+	uint64_t hash = extent->size ? 0 : h5_journal_hash(buf, 0);
+
+	for (uint64_t at = 0; at < extent->size;) {
+		size_t n = (size_t)h5_min(extent->size - at, H5_JOURNAL_PIECE);
+		int rc = h5_io_read(io, extent->offset + at, buf, n);
+
+		if (rc)
+			return rc;
+		hash = h5_journal_hash_next(hash, buf, n);
+		at += n;
+	}
+	*known &= hash == extent->hash;
+	return 0;
+}
+
+/* Rules 3 and 4: *applied, nothing is left to do; *known, it may be replayed. */
+static int judge(const struct found *found, struct h5_io *io, bool *applied, bool *known)
+{
+	const struct h5_journal_record *record = &found->record;
+	uint8_t *buf = malloc(H5_JOURNAL_PIECE);
+	struct h5_io_stat st;
+	int rc = buf ? h5_io_stat(io, &st) : h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+
+	*applied = *known = true;
+	/* All that the record tells of lies before this. */
+	if (!rc && st.size < record->size)
+		*applied = *known = false;
+	for (unsigned i = 0; i < found->sorted_count && !rc && *known; i++)
+		rc = compare_sectors(found, io, found->sorted[i], applied, known);
+	for (unsigned i = 0; i < record->patch_count && !rc && *known && !*applied; i++)
+		if (record->patches[i].guard)
+			rc = compare_sectors(found, io, &record->patches[i], applied, known);
+	for (unsigned i = 0; i < record->extent_count && !rc && *known && !*applied; i++)
+		rc = compare_extent(io, &record->extents[i], buf, known);
+	free(buf);
+	return rc;
+}
+
+/* ---- replay ---- */
+
+/* Into the file. Interrupted, it can be done again. */
+static int replay(const struct found *found, struct h5_io *io)
+{
+	static const uint8_t zeros[H5_JOURNAL_SECTOR];
+	const struct h5_journal_record *record = &found->record;
+	int rc = 0;
+
+	for (unsigned i = 0; i < record->patch_count && !rc; i++)
+		if (!record->patches[i].guard)
+			rc = h5_io_write(io, record->patches[i].offset, record->patches[i].after,
+					 record->patches[i].size);
+	if (!rc)
+		rc = h5_io_sync(io);
+	if (!rc)
+		rc = h5_io_write(found->io, H5_JOURNAL_HEADER, zeros, sizeof zeros);
+	return rc ? rc : h5_io_sync(found->io);
+}
+
+/* A file as if its journal had been replayed. */
+struct overlay {
+	struct h5_io io;
+	struct h5_io *file;
+	struct found found;
+};
+
+static int overlay_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	const struct overlay *o = (struct overlay *)io;
+	int rc = h5_io_read_some(o->file, offset, buf, n, got);
+
+	if (!rc)
+		lay_over(&o->found, offset, buf, *got, NULL);
+	return rc;
+}
+
+static int overlay_stat(struct h5_io *io, struct h5_io_stat *st)
+{
+	return h5_io_stat(((struct overlay *)io)->file, st);
+}
+
+static int overlay_unlock(struct h5_io *io)
+{
+	return h5_io_unlock(((struct overlay *)io)->file);
+}
+
+static void overlay_close(struct h5_io *io)
+{
+	struct overlay *o = (struct overlay *)io;
+
+	h5_io_close(o->file);
+	found_release(&o->found);
+	free(o);
+}
+
+static const struct h5_io_ops overlay_ops = {
+	.read = overlay_read, .stat = overlay_stat, .unlock = overlay_unlock, .close = overlay_close};
+
+/* Takes over what was found. */
+static int open_overlay(struct found *found, struct h5_io *file, struct h5_io **io)
+{
+	struct overlay *o = calloc(1, sizeof *o);
+
+	if (!o)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	*o = (struct overlay){.io.ops = &overlay_ops, .file = file, .found = *found};
+	*found = (struct found){0};
+	*io = &o->io;
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+/* Rule 5. */
+static int tell_stale(const struct found *found, struct h5_recovered *recovered)
+{
+	const struct h5_journal_record *record = &found->record;
+
+	recovered->what = H5_RECOVERY_STALE;
+	recovered->objects = malloc(((size_t)record->object_count + 1) * sizeof *record->objects);
+	if (!recovered->objects)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+	if (record->object_count)
+		memcpy(recovered->objects, record->objects, record->object_count * sizeof *record->objects);
+	recovered->object_count = record->object_count;
+	return 0;
+}
+
+/* What to do with what was found: replayed, stale, or nothing. */
+static int deal_with(struct found *found, struct h5_io *io, bool write, struct h5_io **overlay,
+		     struct h5_recovered *recovered)
+{
+	bool applied, known;
+	int rc = judge(found, io, &applied, &known);
+
+	if (rc)
+		return rc;
+	if (applied)
+		/* Perhaps only as far as the kernel; then it needs the journal still. */
+		return write ? h5_io_sync(io) : 0;
+	if (!known)
+		return tell_stale(found, recovered);
+	rc = write ? replay(found, io) : open_overlay(found, io, overlay);
+	if (!rc)
+		recovered->what = H5_RECOVERY_REPLAYED;
+	return rc;
+}
+
+int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, bool write,
+		       struct h5_io **overlay, struct h5_recovered *recovered)
+{
+	struct found found = {0};
+	int rc = h5_journal_open(place, false, write, &found.io);
+
+	*recovered = (struct h5_recovered){.what = H5_RECOVERY_NONE};
+	*overlay = NULL;
+	if (rc == -ENOENT)
+		return 0;
+	if (rc == -EWOULDBLOCK) {
+		recovered->what = H5_RECOVERY_BUSY;
+		return 0;
+	}
+	if (rc)
+		return rc;
+	rc = read_record(&found);
+	memcpy(recovered->id, found.header.id, sizeof recovered->id);
+	recovered->swmr = found.header.swmr;
+	if (!rc)
+		rc = deal_with(&found, io, write, overlay, recovered);
+	else if (rc == -ENODATA)
+		rc = 0;
+	else if (rc == -EUCLEAN && found.data)
+		rc = tell_stale(&found, recovered);
+	/* Who has written since has cleared marks of ours, or the marks are his. */
+	recovered->swmr &= recovered->what != H5_RECOVERY_STALE;
+	if (!rc && write && recovered->what != H5_RECOVERY_STALE && !recovered->swmr)
+		rc = h5_journal_remove(place);
+	if (rc)
+		h5_recovered_release(recovered);
+	found_release(&found);
+	return rc;
+}
+
+void h5_recovered_release(struct h5_recovered *recovered)
+{
+	free(recovered->objects);
+	recovered->objects = NULL;
+	recovered->object_count = 0;
+}
+
+int h5_journal_set_aside(const struct h5_journal_place *place, const struct h5_recovered *recovered)
+{
+	char name[NAME_MAX + 1], id[2 * sizeof recovered->id + 1];
+
+	for (size_t i = 0; i < sizeof recovered->id; i++)
+		snprintf(id + 2 * i, 3, "%02x", recovered->id[i]);
+	if ((size_t)snprintf(name, sizeof name, "%s.stale-%s", place->name, id) >= sizeof name)
+		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "journal: its name is too long to be set aside");
+	if (renameat(place->dirfd, place->name, place->dirfd, name))
+		return h5_fail(-errno, H5_UNDEF, "journal: renaming it to %s: %s", name, strerror(errno));
+	return h5_journal_sync_directory(place->dirfd);
+}
