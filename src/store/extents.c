@@ -79,6 +79,8 @@ int h5_extents_remove(struct h5_extents *extents, uint64_t address, uint64_t siz
 	struct h5_extent rest[2];
 	size_t i = first_from(extents, address), n = 0, m = 0;
 
+	if (!size)
+		return 0;
 	if (i < extents->count && end_of(&extents->list[i]) == address)
 		i++;
 	for (; i + n < extents->count && extents->list[i + n].address < end; n++) {

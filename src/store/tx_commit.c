@@ -61,6 +61,8 @@ static int patch_new(struct h5_tx *tx, uint64_t address, size_t n, struct h5_tx_
 /* Takes `n` patches from i on out of the list. */
 static void remove_patches(struct h5_tx *tx, size_t i, size_t n)
 {
+	if (!n)
+		return;
 	for (size_t j = i; j < i + n; j++)
 		patch_free(tx->patches[j]);
 	memmove(tx->patches + i, tx->patches + i + n, (tx->patch_count - i - n) * sizeof *tx->patches);
@@ -144,8 +146,7 @@ void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n)
 	while (i + inside < tx->patch_count &&
 	       tx->patches[i + inside]->address + tx->patches[i + inside]->n <= end)
 		inside++;
-	if (inside)
-		remove_patches(tx, i, inside);
+	remove_patches(tx, i, inside);
 }
 
 void h5_tx_drop_all(struct h5_tx *tx)
