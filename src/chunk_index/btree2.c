@@ -4,19 +4,25 @@
  * element, then the scaled offsets, 8 bytes each; 12 and 13: the metadata of structured chunks behind them.
  */
 
+enum { RECORD_MAX = 8 + 8 + 4 + 8 * H5_RANK_MAX + H5_CHUNK_METADATA_MAX };
+
+static enum h5_btree2_type record_type(const struct h5_chunk_index *index)
+{
+	if (index->layout.structured.offset_size)
+		return index->filtered ? H5_BTREE2_STRUCTURED_CHUNK_FILTERED : H5_BTREE2_STRUCTURED_CHUNK;
+	return index->filtered ? H5_BTREE2_CHUNK_FILTERED : H5_BTREE2_CHUNK;
+}
+
 static int open_index(struct h5_chunk_index *index)
 {
 	bool structured = index->layout.structured.offset_size;
-	enum h5_btree2_type type = index->filtered ? H5_BTREE2_CHUNK_FILTERED : H5_BTREE2_CHUNK;
 	unsigned record_size;
 	int rc;
 
-	if (structured)
-		type = index->filtered ? H5_BTREE2_STRUCTURED_CHUNK_FILTERED : H5_BTREE2_STRUCTURED_CHUNK;
 	index->scaled_size = (uint16_t)(8 * index->layout.rank);
 	record_size = h5_chunk_element_size(index);
-	rc = h5_btree2_open(index->file, index->layout.address, type, structured ? 0 : record_size,
-			    &index->btree2);
+	rc = h5_btree2_open(index->file, index->layout.address, record_type(index),
+			    structured ? 0 : record_size, &index->btree2);
 	if (!rc && structured)
 		return h5_chunk_element_fit(index, index->btree2.record_size);
 	/* A longer record has its Chunk Size in another width. */
@@ -49,7 +55,7 @@ static int compare(void *arg, struct h5_reader record, int *rc)
 static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
 {
 	struct sought sought = {index, scaled};
-	uint8_t record[8 + 8 + 4 + 8 * H5_RANK_MAX + H5_CHUNK_METADATA_MAX];
+	uint8_t record[RECORD_MAX];
 	int rc = h5_btree2_find(&index->btree2, compare, &sought, record);
 
 	if (!rc)
@@ -77,4 +83,72 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return h5_btree2_iterate(&index->btree2, visit_record, &visitor);
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_btree2 = {.open = open_index, .lookup = lookup, .walk = walk};
+/* ---- changes ---- */
+
+static int create(struct h5_chunk_index *index)
+{
+	struct h5_btree2_parameters parameters = {
+		.type = record_type(index),
+		.node_size = index->layout.btree2.node_size,
+		.split_percent = index->layout.btree2.split_percent,
+		.merge_percent = index->layout.btree2.merge_percent,
+	};
+
+	index->scaled_size = (uint16_t)(8 * index->layout.rank);
+	parameters.record_size = (uint16_t)h5_chunk_element_size(index);
+	return h5_btree2_create(index->file, &parameters, &index->btree2);
+}
+
+static int encode(const struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk,
+		  uint8_t *record)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(index->file);
+	struct h5_writer w =
+		h5_writer_init(record, RECORD_MAX, superblock->size_of_offsets, superblock->size_of_lengths);
+	int rc = h5_chunk_element_encode(index, &w, chunk);
+
+	for (unsigned i = 0; i < index->layout.rank && !rc; i++)
+		h5_write_u64(&w, scaled[i]);
+	return rc;
+}
+
+static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
+{
+	struct sought sought = {index, scaled};
+	uint8_t record[RECORD_MAX];
+	int rc;
+
+	if (chunk->address == H5_UNDEF) {
+		rc = h5_btree2_remove(&index->btree2, compare, &sought);
+		if (rc == -ENOENT)
+			rc = 0;
+	} else {
+		rc = encode(index, scaled, chunk, record);
+		if (!rc && index->layout.address == H5_UNDEF)
+			rc = create(index);
+		if (!rc)
+			rc = h5_btree2_set(&index->btree2, compare, &sought, record);
+	}
+	if (index->btree2.file)
+		index->layout.address = index->btree2.address;
+	return rc;
+}
+
+static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+{
+	const uint64_t scaled[H5_RANK_MAX] = {first};
+	struct sought sought = {index, scaled};
+	struct visitor visitor = {index, visit, arg};
+	int rc = h5_btree2_trim(&index->btree2, compare, &sought, visit_record, &visitor);
+
+	index->layout.address = index->btree2.address;
+	return rc;
+}
+
+const struct h5_chunk_index_ops h5_chunk_index_btree2 = {
+	.open = open_index,
+	.lookup = lookup,
+	.walk = walk,
+	.set = set,
+	.trim = trim,
+};

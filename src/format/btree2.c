@@ -17,12 +17,19 @@ static bool version_is_known(unsigned version, unsigned type)
 	return version <= (type >= FIRST_STRUCTURED_TYPE);
 }
 
+static void set_limits(const struct h5_btree2_header *h, struct h5_btree2_level *level, uint64_t max_records)
+{
+	level->max_records = max_records; /* 32 bits */
+	level->split_records = max_records * h->split_percent / 100;
+	level->merge_records = max_records * h->merge_percent / 100;
+}
+
 /* How many records the nodes of each level may hold, which settles the widths of the counts in child
  * pointers.
  *
  * The specification's text lets each level's maximum decide the width of Number of Records; writers take that
  * of the leaves, the largest, for all levels. */
-static int compute_levels(struct h5_btree2_header *h, uint64_t address, unsigned size_of_offsets)
+int h5_btree2_header_compute(struct h5_btree2_header *h, uint64_t address, unsigned size_of_offsets)
 {
 	uint64_t total; /* most records of a node and all beneath it */
 
@@ -30,7 +37,8 @@ static int compute_levels(struct h5_btree2_header *h, uint64_t address, unsigned
 		return h5_fail(-EUCLEAN, address,
 			       "version 2 B-tree: nodes of %u bytes, records of %u, depth %u", h->node_size,
 			       h->record_size, h->depth);
-	total = h->levels[0].max_records = (h->node_size - NODE_OVERHEAD) / h->record_size;
+	total = (h->node_size - NODE_OVERHEAD) / h->record_size;
+	set_limits(h, &h->levels[0], total);
 	h->count_size = (uint8_t)h5_limit_size(total);
 	for (unsigned i = 1; i <= h->depth && total; i++) {
 		struct h5_btree2_level *level = &h->levels[i];
@@ -40,8 +48,8 @@ static int compute_levels(struct h5_btree2_header *h, uint64_t address, unsigned
 		level->pointer_size = (uint8_t)pointer;
 		/* one pointer more than records */
 		if (h->node_size > NODE_OVERHEAD + pointer)
-			level->max_records =
-				(h->node_size - NODE_OVERHEAD - pointer) / (h->record_size + pointer);
+			set_limits(h, level,
+				   (h->node_size - NODE_OVERHEAD - pointer) / (h->record_size + pointer));
 		total = level->max_records;
 		if (total &&
 		    (!h5_mul(total + 1, beneath, &total) || !h5_add(total, level->max_records, &total)))
@@ -83,7 +91,8 @@ int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *h)
 	h->node_size = h5_read_u32(r);
 	h->record_size = h5_read_u16(r);
 	h->depth = h5_read_u16(r);
-	h5_reader_skip(r, 2);
+	h->split_percent = h5_read_u8(r);
+	h->merge_percent = h5_read_u8(r);
 	h->root = h5_read_offset(r);
 	h->root_records = h5_read_u16(r);
 	h->records = h5_read_length(r);
@@ -92,7 +101,29 @@ int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *h)
 		return rc;
 	if (!version_is_known(version, h->type))
 		return h5_fail(-ENOTSUP, at, "version 2 B-tree header: version %u is not supported", version);
-	return compute_levels(h, at, r->size_of_offsets);
+	return h5_btree2_header_compute(h, at, r->size_of_offsets);
+}
+
+size_t h5_btree2_header_size(unsigned size_of_offsets, unsigned size_of_lengths)
+{
+	return 22 + size_of_offsets + size_of_lengths;
+}
+
+int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *h)
+{
+	h5_write_bytes(w, "BTHD", 4);
+	h5_write_u8(w, 0);
+	h5_write_u8(w, h->type);
+	h5_write_u32(w, h->node_size);
+	h5_write_u16(w, h->record_size);
+	h5_write_u16(w, h->depth);
+	h5_write_u8(w, h->split_percent);
+	h5_write_u8(w, h->merge_percent);
+	h5_write_offset(w, h->root);
+	h5_write_u16(w, h->root_records);
+	h5_write_length(w, h->records);
+	h5_write_checksum(w);
+	return h5_writer_check(w, "version 2 B-tree header");
 }
 
 size_t h5_btree2_node_size(const struct h5_btree2_header *h, unsigned level, uint64_t records)
@@ -106,6 +137,23 @@ size_t h5_btree2_node_size(const struct h5_btree2_header *h, unsigned level, uin
 			(level ? (records + 1) * l->pointer_size : 0));
 }
 
+struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *h, unsigned level, size_t room,
+					  size_t *cost)
+{
+	size_t children = level ? room + 1 : 0;
+	size_t size = sizeof(struct h5_btree2_node) + children * sizeof(struct h5_btree2_child) +
+		      room * h->record_size;
+	struct h5_btree2_node *node = calloc(1, size);
+
+	if (!node)
+		return NULL;
+	node->level = level;
+	node->children = level ? (struct h5_btree2_child *)(node + 1) : NULL;
+	node->records = (uint8_t *)(node + 1) + children * sizeof *node->children;
+	*cost = size;
+	return node;
+}
+
 /* Internal node and leaf node, specification III.A.2.
  *
  *   offset  size  field
@@ -113,53 +161,60 @@ size_t h5_btree2_node_size(const struct h5_btree2_header *h, unsigned level, uin
  *        4     1  version, as in the header
  *        5     1  type
  *        6        N records
- *                 N + 1 child pointers, not in a leaf: address O, number of records, total number of records
- * (not where the children are leaves) 4  checksum */
-int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *h, unsigned level,
-			  size_t records, struct h5_btree2_node **out, size_t *cost)
+ *                 N + 1 child pointers, not in a leaf: address O, number of records,
+ *                   total number of records (not where the children are leaves)
+ *              4  checksum                                                              */
+int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *h, size_t records,
+			  struct h5_btree2_node *node)
 {
 	uint64_t at = h5_reader_address(r);
-	size_t bytes = records * h->record_size, children = level ? records + 1 : 0;
-	size_t size = sizeof(struct h5_btree2_node) + children * sizeof(struct h5_btree2_child) + bytes;
-	struct h5_btree2_node *node;
-	unsigned version, type;
+	unsigned version, type, level = node->level;
+	size_t bytes = records * h->record_size;
 	const uint8_t *data;
-	uint8_t *copy;
 	int rc;
 
 	if (!h5_read_signature(r, level ? "BTIN" : "BTLF"))
 		return h5_fail(-EUCLEAN, at, "version 2 B-tree node: no signature of level %u", level);
-	if (h5_reader_left(r) < bytes)
-		return h5_fail(-EUCLEAN, at, "version 2 B-tree node: truncated");
-	node = calloc(1, size);
-	if (!node)
-		return h5_fail(-ENOMEM, at, "version 2 B-tree node: out of memory");
-	node->level = level;
-	node->count = records;
-	node->size = h5_btree2_node_size(h, level, records);
-	node->children = level ? (struct h5_btree2_child *)(node + 1) : NULL;
-	node->records = copy = (uint8_t *)(node + 1) + children * sizeof *node->children;
-
 	version = h5_read_u8(r);
 	type = h5_read_u8(r);
 	data = h5_read_bytes(r, bytes);
 	if (data)
-		memcpy(copy, data, bytes);
-	for (size_t i = 0; i < children; i++) {
-		node->children[i].address = h5_read_offset(r);
-		node->children[i].records = h5_read_uint(r, h->count_size);
-		h5_reader_skip(r, h->levels[level - 1].total_size);
+		memcpy(node->records, data, bytes);
+	node->count = records;
+	for (size_t i = 0; level && i <= records; i++) {
+		struct h5_btree2_child *child = &node->children[i];
+
+		child->address = h5_read_offset(r);
+		child->total = child->records = h5_read_uint(r, h->count_size);
+		if (level > 1)
+			child->total = h5_read_uint(r, h->levels[level - 1].total_size);
 	}
 	rc = h5_reader_checksum(r, "version 2 B-tree node");
-	if (!rc && !version_is_known(version, type))
-		rc = h5_fail(-ENOTSUP, at, "version 2 B-tree node: version %u is not supported", version);
-	if (!rc && type != h->type)
-		rc = h5_fail(-EUCLEAN, at, "version 2 B-tree node: type %u, not %u", type, h->type);
-	if (rc) {
-		free(node);
+	if (rc)
 		return rc;
-	}
-	*out = node;
-	*cost = size;
+	if (!version_is_known(version, type))
+		return h5_fail(-ENOTSUP, at, "version 2 B-tree node: version %u is not supported", version);
+	if (type != h->type)
+		return h5_fail(-EUCLEAN, at, "version 2 B-tree node: type %u, not %u", type, h->type);
 	return 0;
+}
+
+int h5_btree2_node_encode(struct h5_writer *w, const struct h5_btree2_header *h,
+			  const struct h5_btree2_node *node)
+{
+	unsigned level = node->level;
+
+	h5_write_bytes(w, level ? "BTIN" : "BTLF", 4);
+	h5_write_u8(w, 0);
+	h5_write_u8(w, h->type);
+	h5_write_bytes(w, node->records, node->count * h->record_size);
+	for (size_t i = 0; level && i <= node->count; i++) {
+		const struct h5_btree2_child *child = &node->children[i];
+
+		h5_write_offset(w, child->address);
+		h5_write_uint(w, child->records, h->count_size);
+		h5_write_uint(w, child->total, h->levels[level - 1].total_size);
+	}
+	h5_write_checksum(w);
+	return h5_writer_check(w, "version 2 B-tree node");
 }

@@ -3,6 +3,7 @@
 #define H5_FORMAT_BTREE2_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +15,11 @@ enum {
 
 /* What all nodes of one level have in common; level 0: leaves. */
 struct h5_btree2_level {
-	uint64_t max_records; /* in a node */
-	uint8_t pointer_size; /* bytes of a pointer to a child; 0 for leaves */
-	uint8_t total_size;   /* bytes that hold the records of a node and all beneath it; 0 for leaves */
+	uint64_t max_records;	/* in a node */
+	uint64_t split_records; /* a node of so many takes no more */
+	uint64_t merge_records; /* a node of so few gives none away */
+	uint8_t pointer_size;	/* bytes of a pointer to a child; 0 for leaves */
+	uint8_t total_size;	/* bytes that hold the records of a node and all beneath it; 0 for leaves */
 };
 
 struct h5_btree2_header {
@@ -24,7 +27,8 @@ struct h5_btree2_header {
 	uint32_t node_size;   /* bytes */
 	uint16_t record_size; /* bytes */
 	uint16_t depth;	      /* level of the root */
-	uint64_t root;	      /* H5_UNDEF: no records */
+	uint8_t split_percent, merge_percent;
+	uint64_t root; /* H5_UNDEF: no records */
 	uint16_t root_records;
 	uint64_t records; /* in all */
 	/* computed: */
@@ -35,22 +39,33 @@ struct h5_btree2_header {
 struct h5_btree2_child {
 	uint64_t address;
 	uint64_t records; /* in the child itself */
+	uint64_t total;	  /* and in all beneath it */
 };
 
 struct h5_btree2_node {
 	unsigned level;			  /* 0: leaf */
 	size_t count;			  /* records */
-	size_t size;			  /* bytes that it takes in the file */
-	const uint8_t *records;		  /* count x record size */
+	uint8_t *records;		  /* count x record size */
 	struct h5_btree2_child *children; /* count + 1; NULL in a leaf */
 };
 
 int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *header);
+/* Computes what follows from the fields before it. -EUCLEAN with `address`: they make no tree. */
+int h5_btree2_header_compute(struct h5_btree2_header *header, uint64_t address, unsigned size_of_offsets);
+/* Its bytes, checksum included. */
+size_t h5_btree2_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
+int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *header);
 
 /* Bytes that a node of `records` records takes, checksum included; 0 where the level allows no such node. */
 size_t h5_btree2_node_size(const struct h5_btree2_header *header, unsigned level, uint64_t records);
-/* One allocation; free() it. `records` as for h5_btree2_node_size(), which must not have given 0. */
-int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *header, unsigned level,
-			  size_t records, struct h5_btree2_node **node, size_t *cost);
+/* A node without records that has room for as many, in one allocation, free(); NULL: out of memory. `room` is
+ * one for which h5_btree2_node_size() does not give 0. */
+struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *header, unsigned level, size_t room,
+					  size_t *cost);
+/* Into a new node that has room for the records. */
+int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *header, size_t records,
+			  struct h5_btree2_node *node);
+int h5_btree2_node_encode(struct h5_writer *w, const struct h5_btree2_header *header,
+			  const struct h5_btree2_node *node);
 
 #endif

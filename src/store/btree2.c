@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/seen.h"
-#include "format/btree2.h"
 #include "store/block.h"
+#include "store/btree2_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +23,34 @@ static int load_header(struct h5_file *file, uint64_t address, const void *arg, 
 
 static const struct h5_block_type btree2_header = {{"version 2 B-tree header", free}, load_header};
 
+int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *header, uint64_t address,
+			unsigned level, uint64_t records, uint64_t room, struct h5_btree2_node **out,
+			size_t *cost)
+{
+	size_t size = h5_btree2_node_size(header, level, records);
+	struct h5_btree2_node *node;
+	struct h5_reader r;
+	void *data;
+	int rc;
+
+	if (!size)
+		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: %ju records", (uintmax_t)records);
+	rc = h5_block_read(file, address, 0, size, "version 2 B-tree node", &data);
+	if (rc)
+		return rc;
+	node = h5_btree2_node_new(header, level, (size_t)room, cost);
+	r = h5_file_reader(file, data, size, address);
+	rc = node ? h5_btree2_node_decode(&r, header, (size_t)records, node)
+		  : h5_fail(-ENOMEM, address, "version 2 B-tree node: out of memory");
+	free(data);
+	if (rc) {
+		free(node);
+		return rc;
+	}
+	*out = node;
+	return 0;
+}
+
 struct node_shape {
 	const struct h5_btree2_header *header;
 	unsigned level;
@@ -32,23 +60,12 @@ struct node_shape {
 static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
 	const struct node_shape *shape = arg;
-	size_t size = h5_btree2_node_size(shape->header, shape->level, shape->records);
 	struct h5_btree2_node *node;
-	struct h5_reader r;
-	void *data;
-	int rc;
+	int rc = h5_btree2_node_read(file, shape->header, address, shape->level, shape->records,
+				     shape->records, &node, cost);
 
-	if (!size)
-		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: %ju records",
-			       (uintmax_t)shape->records);
-	rc = h5_block_read(file, address, 0, size, "version 2 B-tree node", &data);
-	if (rc)
-		return rc;
-	r = h5_file_reader(file, data, size, address);
-	rc = h5_btree2_node_decode(&r, shape->header, shape->level, (size_t)shape->records, &node, cost);
 	if (!rc)
 		*value = node;
-	free(data);
 	return rc;
 }
 
@@ -88,21 +105,26 @@ struct search {
 	struct h5_seen seen; /* nodes of a walk */
 };
 
-static int search_begin(struct search *s, const struct h5_btree2 *tree)
+int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref,
+			 const struct h5_btree2_header **header)
 {
-	int rc;
+	int rc = h5_file_block(tree->file, &btree2_header, tree->address, 0, NULL, ref);
 
-	*s = (struct search){.tree = tree};
-	rc = h5_file_block(tree->file, &btree2_header, tree->address, 0, NULL, &s->header_ref);
 	if (rc)
 		return rc;
-	s->header = h5_lru_value(s->header_ref);
+	*header = h5_lru_value(*ref);
 	/* The cache may have dropped it since h5_btree2_open(), and somebody may have written the file. */
-	if (s->header->type != tree->type || s->header->record_size != tree->record_size) {
-		h5_file_put(tree->file, s->header_ref);
+	if ((*header)->type != tree->type || (*header)->record_size != tree->record_size) {
+		h5_file_put(tree->file, *ref);
 		return h5_fail(-EUCLEAN, tree->address, "version 2 B-tree header: it has changed");
 	}
 	return 0;
+}
+
+static int search_begin(struct search *s, const struct h5_btree2 *tree)
+{
+	*s = (struct search){.tree = tree};
+	return h5_btree2_header_get(tree, &s->header_ref, &s->header);
 }
 
 static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t records,
@@ -128,23 +150,21 @@ static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t
 	return 0;
 }
 
-static struct h5_reader record_at(const struct search *s, const struct h5_btree2_node *node, size_t i)
+struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
+				     size_t i)
 {
-	size_t size = s->header->record_size;
-
-	return h5_file_reader(s->tree->file, node->records + i * size, size, H5_UNDEF);
+	return h5_file_reader(tree->file, node->records + i * tree->record_size, tree->record_size, H5_UNDEF);
 }
 
-/* Sets *first to the first record that is not before what is sought, *equal to whether it is that. */
-static int lower_bound(const struct search *s, const struct h5_btree2_node *node, h5_btree2_compare *compare,
-		       void *arg, size_t *first, bool *equal)
+int h5_btree2_lower_bound(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
+			  h5_btree2_compare *compare, void *arg, size_t *first, bool *equal)
 {
 	size_t low = 0, high = node->count;
 
 	*equal = false;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int rc = 0, order = compare(arg, record_at(s, node, middle), &rc);
+		int rc = 0, order = compare(arg, h5_btree2_record_at(tree, node, middle), &rc);
 
 		if (rc)
 			return rc;
@@ -183,7 +203,7 @@ int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, voi
 		int err = node_get(&s, address, level, records, &ref, &node);
 
 		if (!err)
-			err = lower_bound(&s, node, compare, arg, &i, &equal);
+			err = h5_btree2_lower_bound(tree, node, compare, arg, &i, &equal);
 		address = H5_UNDEF;
 		if (err) {
 			rc = err;
@@ -223,7 +243,7 @@ static int iterate(struct search *s, uint64_t address, unsigned level, uint64_t 
 			rc = iterate(s, node->children[i].address, level - 1, node->children[i].records,
 				     visit, arg);
 		if (!rc && i < node->count)
-			rc = visit(arg, record_at(s, node, i));
+			rc = visit(arg, h5_btree2_record_at(s->tree, node, i));
 	}
 	h5_file_put(s->tree->file, ref);
 	return rc;

@@ -1,0 +1,499 @@
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "store/btree2_private.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- nodes in memory ---- */
+
+static void node_free(struct h5_btree2_edit_node *node)
+{
+	if (!node)
+		return;
+	free(node->node);
+	free(node->children);
+	free(node);
+}
+
+/* The recursion is as deep as the tree. */
+static void tree_free(struct h5_btree2_edit_node *node)
+{
+	if (node && node->children)
+		for (size_t i = 0; i <= node->node->count; i++)
+			tree_free(node->children[i]);
+	node_free(node);
+}
+
+/* `data` NULL: a node without records; else it is taken over, also on failure. */
+static struct h5_btree2_edit_node *node_new(const struct h5_btree2_edit *edit, unsigned level, size_t room,
+					    struct h5_btree2_node *data)
+{
+	struct h5_btree2_edit_node *node = calloc(1, sizeof *node);
+	size_t cost;
+
+	if (!data)
+		data = h5_btree2_node_new(&edit->header, level, room, &cost);
+	if (node) {
+		node->node = data;
+		node->address = H5_UNDEF;
+		node->state = H5_BTREE2_CHANGED;
+		node->children = level ? calloc(room + 1, sizeof(void *)) : NULL;
+	}
+	if (node && data && (!level || node->children))
+		return node;
+	if (!node)
+		free(data);
+	node_free(node);
+	h5_fail(-ENOMEM, edit->tree->address, "version 2 B-tree: out of memory");
+	return NULL;
+}
+
+/* Records of the node and all beneath it. */
+static int total_of(const struct h5_btree2_edit *edit, const struct h5_btree2_edit_node *node,
+		    uint64_t *total)
+{
+	*total = node->node->count;
+	for (size_t i = 0; node->children && i <= node->node->count; i++)
+		if (!h5_add(*total, node->node->children[i].total, total))
+			return h5_fail(-EUCLEAN, edit->tree->address,
+				       "version 2 B-tree: more records than can be counted");
+	return 0;
+}
+
+static int load(struct h5_btree2_edit *edit, unsigned level, const struct h5_btree2_child *pointer,
+		struct h5_btree2_edit_node **out)
+{
+	uint64_t room = edit->header.levels[level].max_records, end, total;
+	struct h5_file *file = edit->tree->file;
+	struct h5_btree2_edit_node *node;
+	struct h5_btree2_node *data;
+	size_t cost;
+	int rc = h5_interrupt_check();
+
+	if (rc)
+		return rc;
+	rc = h5_seen_add(&edit->seen, pointer->address);
+	if (rc == -EEXIST)
+		return h5_fail(-EUCLEAN, pointer->address, "version 2 B-tree: a node belongs to two places");
+	if (rc)
+		return h5_fail(rc, pointer->address, "version 2 B-tree: out of memory");
+	/* All of it is to be given up. */
+	if (!h5_add(pointer->address, edit->header.node_size, &end) || end > h5_file_end(file))
+		return h5_fail(-EUCLEAN, pointer->address,
+			       "version 2 B-tree node: it reaches beyond the end of the file");
+	rc = h5_btree2_node_read(file, &edit->header, pointer->address, level, pointer->records, room, &data,
+				 &cost);
+	if (rc)
+		return rc;
+	node = node_new(edit, level, (size_t)room, data);
+	if (!node)
+		return -ENOMEM;
+	node->address = pointer->address;
+	node->state = H5_BTREE2_KEPT;
+	rc = total_of(edit, node, &total);
+	if (!rc && total != pointer->total)
+		rc = h5_fail(-EUCLEAN, pointer->address,
+			     "version 2 B-tree node: %ju records in it and beneath, not %ju",
+			     (uintmax_t)total, (uintmax_t)pointer->total);
+	if (rc) {
+		node_free(node);
+		return rc;
+	}
+	*out = node;
+	return 0;
+}
+
+int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t i,
+			 struct h5_btree2_edit_node **child)
+{
+	struct h5_btree2_edit_node **slot = &parent->children[i];
+	int rc = 0;
+
+	if (!*slot)
+		rc = load(edit, parent->node->level - 1, &parent->node->children[i], slot);
+	*child = *slot;
+	return rc;
+}
+
+/* ---- begin and end ---- */
+
+static int places_add(struct h5_btree2_places *places, uint64_t address)
+{
+	if (places->count == places->room) {
+		size_t room = 2 * places->room + 8;
+		uint64_t *addresses = realloc(places->addresses, room * sizeof *addresses);
+
+		if (!addresses)
+			return h5_fail(-ENOMEM, address, "version 2 B-tree: out of memory");
+		places->addresses = addresses;
+		places->room = room;
+	}
+	places->addresses[places->count++] = address;
+	return 0;
+}
+
+static void places_free(struct h5_btree2_edit *edit, struct h5_btree2_places *places)
+{
+	for (size_t i = 0; i < places->count; i++)
+		h5_tx_free(edit->tree->file, places->addresses[i], edit->header.node_size);
+	places->count = 0;
+}
+
+/* What the rules of splitting and merging need, so that what they make fits into nodes. */
+static int check_level(const struct h5_btree2_edit *edit, unsigned i)
+{
+	const struct h5_btree2_level *level = &edit->header.levels[i];
+
+	if (level->max_records > UINT16_MAX || level->split_records < 3 ||
+	    level->split_records > level->max_records || !level->merge_records ||
+	    2 * level->merge_records + 1 > level->max_records)
+		return h5_fail(-ENOTSUP, edit->tree->address,
+			       "version 2 B-tree: changing nodes of %ju records, split at %ju, merged at %ju "
+			       "is not supported",
+			       (uintmax_t)level->max_records, (uintmax_t)level->split_records,
+			       (uintmax_t)level->merge_records);
+	return 0;
+}
+
+int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree)
+{
+	const struct h5_btree2_header *header;
+	struct h5_btree2_child root;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	*edit = (struct h5_btree2_edit){.tree = tree};
+	rc = h5_btree2_header_get(tree, &ref, &header);
+	if (rc)
+		return rc;
+	edit->header = *header;
+	h5_file_put(tree->file, ref);
+	for (unsigned i = 0; i <= edit->header.depth && !rc; i++)
+		rc = check_level(edit, i);
+	root = (struct h5_btree2_child){edit->header.root, edit->header.root_records, edit->header.records};
+	if (!rc && root.address == H5_UNDEF && (edit->header.depth || root.records || root.total))
+		rc = h5_fail(-EUCLEAN, tree->address, "version 2 B-tree header: records, but no root");
+	if (!rc && root.address != H5_UNDEF)
+		rc = load(edit, edit->header.depth, &root, &edit->root);
+	return rc;
+}
+
+/* In place where a node may stay and that is safe, else into new space: even what this transaction has made
+ * is whole until the header is written. */
+static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
+{
+	const struct h5_btree2_header *h = &edit->header;
+	size_t size = h5_btree2_node_size(h, node->node->level, node->node->count);
+	struct h5_file *file = edit->tree->file;
+	uint8_t *data = calloc(1, h->node_size);
+	struct h5_writer w = h5_writer_init(data, size, h5_file_superblock(file)->size_of_offsets,
+					    h5_file_superblock(file)->size_of_lengths);
+	uint64_t address;
+	int rc = data ? h5_btree2_node_encode(&w, h, node->node)
+		      : h5_fail(-ENOMEM, node->address, "version 2 B-tree node: out of memory");
+
+	if (!rc && node->state == H5_BTREE2_REPLACED && h5_tx_is_safe(file, node->address, size)) {
+		rc = h5_tx_patch(file, node->address, data, size, H5_STAGE_BLOCK + node->node->level);
+		goto done;
+	}
+	if (!rc && node->address != H5_UNDEF)
+		rc = places_add(&edit->left, node->address);
+	if (!rc)
+		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, h->node_size, &address);
+	if (rc)
+		goto done;
+	node->address = address;
+	rc = places_add(&edit->made, address);
+	if (rc)
+		h5_tx_free(file, address, h->node_size);
+	else
+		rc = h5_tx_put(file, address, data, h->node_size);
+done:
+	free(data);
+	return rc;
+}
+
+/* Children before parents: what a node says of them makes it change too. */
+static int flush(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node, struct h5_btree2_child *now)
+{
+	struct h5_btree2_node *data = node->node;
+	int rc = 0;
+
+	for (size_t i = 0; node->children && i <= data->count && !rc; i++) {
+		struct h5_btree2_child *old = &data->children[i], child;
+
+		if (!node->children[i])
+			continue;
+		rc = flush(edit, node->children[i], &child);
+		if (!rc && (child.address != old->address || child.records != old->records ||
+			    child.total != old->total)) {
+			*old = child;
+			node->state = H5_BTREE2_CHANGED;
+		}
+	}
+	if (!rc && node->state != H5_BTREE2_KEPT)
+		rc = write_node(edit, node);
+	now->address = node->address;
+	now->records = data->count;
+	return rc ? rc : total_of(edit, node, &now->total);
+}
+
+/* The tree is the new one from here on. */
+static int write_header(struct h5_btree2_edit *edit, const struct h5_btree2_child *root)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(edit->tree->file);
+	uint8_t data[H5_BTREE2_HEADER_MAX];
+	struct h5_writer w =
+		h5_writer_init(data, sizeof data, superblock->size_of_offsets, superblock->size_of_lengths);
+	struct h5_btree2_header *h = &edit->header;
+	int rc;
+
+	h->root = root->address;
+	h->root_records = (uint16_t)root->records;
+	h->records = root->total;
+	rc = h5_btree2_header_encode(&w, h);
+	if (!rc)
+		rc = h5_tx_store(edit->tree->file, &edit->tree->address, data, h5_writer_at(&w),
+				 H5_STAGE_INDEX);
+	if (!rc)
+		edit->tree->records = h->records;
+	return rc;
+}
+
+int h5_btree2_edit_commit(struct h5_btree2_edit *edit)
+{
+	struct h5_btree2_child root = {.address = H5_UNDEF};
+	int rc = 0;
+
+	if (edit->root)
+		rc = flush(edit, edit->root, &root);
+	/* Any other number of records anywhere has moved the root. */
+	if (!rc && root.address != edit->header.root)
+		rc = write_header(edit, &root);
+	places_free(edit, rc ? &edit->made : &edit->left);
+	return rc;
+}
+
+void h5_btree2_edit_release(struct h5_btree2_edit *edit)
+{
+	tree_free(edit->root);
+	edit->root = NULL;
+	h5_seen_release(&edit->seen);
+	free(edit->left.addresses);
+	free(edit->made.addresses);
+	edit->left = edit->made = (struct h5_btree2_places){0};
+}
+
+int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *p, struct h5_btree2 *tree)
+{
+	struct h5_btree2 new = {
+		.file = file, .address = H5_UNDEF, .type = p->type, .record_size = p->record_size};
+	struct h5_btree2_edit edit = {.tree = &new};
+	int rc;
+
+	edit.header.type = (uint8_t)p->type;
+	edit.header.record_size = p->record_size;
+	edit.header.node_size = p->node_size;
+	edit.header.split_percent = p->split_percent;
+	edit.header.merge_percent = p->merge_percent;
+	rc = h5_btree2_header_compute(&edit.header, H5_UNDEF, h5_file_superblock(file)->size_of_offsets);
+	if (!rc)
+		rc = check_level(&edit, 0);
+	if (!rc)
+		rc = write_header(&edit, &(struct h5_btree2_child){.address = H5_UNDEF});
+	if (!rc)
+		*tree = new;
+	return rc;
+}
+
+/* ---- the shape of the tree ---- */
+
+int h5_btree2_edit_raise(struct h5_btree2_edit *edit)
+{
+	struct h5_btree2_header *h = &edit->header;
+	struct h5_btree2_edit_node *root;
+	int rc = 0;
+
+	if (edit->root) {
+		h->depth++;
+		rc = h5_btree2_header_compute(h, edit->tree->address,
+					      h5_file_superblock(edit->tree->file)->size_of_offsets);
+		if (!rc)
+			rc = check_level(edit, h->depth);
+		if (rc)
+			return rc;
+	}
+	root = node_new(edit, h->depth, (size_t)h->levels[h->depth].max_records, NULL);
+	if (!root)
+		return -ENOMEM;
+	if (edit->root)
+		root->children[0] = edit->root;
+	edit->root = root;
+	return 0;
+}
+
+/* The place of a node that the tree has no more. */
+static int leave(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
+{
+	int rc = node->address == H5_UNDEF ? 0 : places_add(&edit->left, node->address);
+
+	node_free(node);
+	return rc;
+}
+
+int h5_btree2_edit_lower(struct h5_btree2_edit *edit)
+{
+	struct h5_btree2_edit_node *root = edit->root;
+
+	edit->root = root->children ? root->children[0] : NULL;
+	if (edit->root)
+		edit->header.depth--;
+	return leave(edit, root);
+}
+
+/* n records, and where there are children the n + 1 around them. */
+static void copy(const struct h5_btree2_edit *edit, struct h5_btree2_edit_node *to, size_t to_i,
+		 const struct h5_btree2_edit_node *from, size_t from_i, size_t n)
+{
+	memmove(h5_btree2_edit_record(edit, to, to_i), h5_btree2_edit_record(edit, from, from_i),
+		n * edit->header.record_size);
+	if (!to->children)
+		return;
+	memmove(to->node->children + to_i, from->node->children + from_i,
+		(n + 1) * sizeof *to->node->children);
+	memmove(to->children + to_i, from->children + from_i, (n + 1) * sizeof *to->children);
+}
+
+static void copy_record(const struct h5_btree2_edit *edit, struct h5_btree2_edit_node *to, size_t to_i,
+			const struct h5_btree2_edit_node *from, size_t from_i)
+{
+	memcpy(h5_btree2_edit_record(edit, to, to_i), h5_btree2_edit_record(edit, from, from_i),
+	       edit->header.record_size);
+}
+
+/* All records of the children, in one node larger than any in a file. */
+static int gather(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first, unsigned n,
+		  struct h5_btree2_edit_node **out)
+{
+	struct h5_btree2_edit_node *child[3], *all;
+	size_t count = n - 1, at = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		int rc = h5_btree2_edit_child(edit, parent, first + i, &child[i]);
+
+		if (rc)
+			return rc;
+		count += child[i]->node->count;
+	}
+	all = node_new(edit, parent->node->level - 1, count, NULL);
+	if (!all)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		copy(edit, all, at, child[i], 0, child[i]->node->count);
+		at += child[i]->node->count;
+		if (i + 1 < n)
+			copy_record(edit, all, at++, parent, first + i);
+	}
+	all->node->count = count;
+	*out = all;
+	return 0;
+}
+
+/* Makes room for `after` children, and the records between them, where `before` were. */
+static int replace_slots(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first,
+			 unsigned before, unsigned after)
+{
+	uint64_t room = edit->header.levels[parent->node->level - 1].max_records;
+	size_t count = parent->node->count, behind = count - (first + before - 1);
+	int rc = 0;
+
+	for (unsigned i = after; i < before && !rc; i++) {
+		struct h5_btree2_edit_node *gone = parent->children[first + i];
+
+		parent->children[first + i] = NULL;
+		/* Others hold its children now. */
+		rc = leave(edit, gone);
+	}
+	if (rc)
+		return rc;
+	memmove(h5_btree2_edit_record(edit, parent, first + after - 1),
+		h5_btree2_edit_record(edit, parent, first + before - 1), behind * edit->header.record_size);
+	memmove(parent->node->children + first + after, parent->node->children + first + before,
+		behind * sizeof *parent->node->children);
+	memmove(parent->children + first + after, parent->children + first + before,
+		behind * sizeof *parent->children);
+	parent->node->count = count + after - before;
+	for (unsigned i = before; i < after; i++)
+		parent->children[first + i] = NULL;
+	for (unsigned i = before; i < after && !rc; i++) {
+		parent->node->children[first + i] = (struct h5_btree2_child){.address = H5_UNDEF};
+		parent->children[first + i] = node_new(edit, parent->node->level - 1, (size_t)room, NULL);
+		if (!parent->children[first + i])
+			rc = -ENOMEM;
+	}
+	return rc;
+}
+
+int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first,
+			unsigned before, unsigned after, const size_t *counts)
+{
+	unsigned level = parent->node->level;
+	bool fits = parent->node->count + after - before <= edit->header.levels[level].max_records;
+	struct h5_btree2_edit_node *all;
+	size_t at = 0;
+	int rc;
+
+	for (unsigned i = 0; i < after; i++)
+		fits = fits && counts[i] <= edit->header.levels[level - 1].max_records;
+	if (!fits)
+		return h5_fail(-EUCLEAN, edit->tree->address,
+			       "version 2 B-tree: nodes fuller or emptier than it allows");
+	rc = gather(edit, parent, first, before, &all);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < before; i++)
+		if (parent->children[first + i]->children)
+			memset(parent->children[first + i]->children, 0,
+			       (parent->children[first + i]->node->count + 1) * sizeof(void *));
+	rc = replace_slots(edit, parent, first, before, after);
+	if (rc) {
+		tree_free(all);
+		return rc;
+	}
+	for (unsigned i = 0; i < after; i++) {
+		struct h5_btree2_edit_node *child = parent->children[first + i];
+
+		copy(edit, child, 0, all, at, counts[i]);
+		child->node->count = counts[i];
+		child->state = H5_BTREE2_CHANGED;
+		at += counts[i];
+		if (i + 1 < after)
+			copy_record(edit, parent, first + i, all, at++);
+	}
+	parent->state = H5_BTREE2_CHANGED;
+	node_free(all);
+	return 0;
+}
+
+int h5_btree2_edit_insert(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i,
+			  const uint8_t *record)
+{
+	size_t count = leaf->node->count;
+
+	if (count >= edit->header.levels[0].max_records)
+		return h5_fail(-EUCLEAN, edit->tree->address, "version 2 B-tree: no room in a leaf");
+	copy(edit, leaf, i + 1, leaf, i, count - i);
+	memcpy(h5_btree2_edit_record(edit, leaf, i), record, edit->header.record_size);
+	leaf->node->count++;
+	leaf->state = H5_BTREE2_CHANGED;
+	return 0;
+}
+
+void h5_btree2_edit_remove(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i)
+{
+	copy(edit, leaf, i, leaf, i + 1, --leaf->node->count - i);
+	leaf->state = H5_BTREE2_CHANGED;
+}

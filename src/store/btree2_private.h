@@ -1,0 +1,80 @@
+/* Between the files of the version 2 B-tree: btree2.c reads, btree2_edit.c holds the nodes that change,
+ * btree2_write.c decides how. */
+#ifndef H5_STORE_BTREE2_PRIVATE_H
+#define H5_STORE_BTREE2_PRIVATE_H
+
+#include "base/seen.h"
+#include "format/btree2.h"
+#include "store/btree2.h"
+
+/* A reference to the tree's header, until h5_file_put(). */
+int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref,
+			 const struct h5_btree2_header **header);
+/* Reads a node, past the cache, into memory that has room for `room` records; free(). */
+int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *header, uint64_t address,
+			unsigned level, uint64_t records, uint64_t room, struct h5_btree2_node **node,
+			size_t *cost);
+/* Sets *first to the first record that is not before what is sought, *equal to whether it is that. */
+int h5_btree2_lower_bound(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
+			  h5_btree2_compare *compare, void *arg, size_t *first, bool *equal);
+struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
+				     size_t i);
+
+/* ---- a change: the nodes that it meets, in memory ---- */
+
+enum h5_btree2_state {
+	H5_BTREE2_KEPT,	    /* as in the file */
+	H5_BTREE2_REPLACED, /* other records, as many: may stay where it is */
+	H5_BTREE2_CHANGED,  /* goes to new space */
+};
+
+struct h5_btree2_edit_node {
+	struct h5_btree2_node *node; /* with room for all that its level allows */
+	enum h5_btree2_state state;
+	uint64_t address;		       /* H5_UNDEF: nowhere yet */
+	struct h5_btree2_edit_node **children; /* those that were loaded, else NULL; not in a leaf */
+};
+
+struct h5_btree2_places {
+	uint64_t *addresses;
+	size_t count, room;
+};
+
+struct h5_btree2_edit {
+	struct h5_btree2 *tree;		  /* borrowed */
+	struct h5_btree2_header header;	  /* as it will be, but root and counts */
+	struct h5_btree2_edit_node *root; /* NULL: no records */
+	struct h5_seen seen;		  /* nodes that were loaded: none is met twice */
+	struct h5_btree2_places left;	  /* nodes that the tree will have left */
+	struct h5_btree2_places made;	  /* nodes of this change */
+};
+
+/* Loads the root. h5_btree2_edit_release() also after a failure. */
+int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree);
+/* Writes all that has changed, the header last, and brings *tree up to date. */
+int h5_btree2_edit_commit(struct h5_btree2_edit *edit);
+void h5_btree2_edit_release(struct h5_btree2_edit *edit);
+
+/* Child i, borrowed. */
+int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t i,
+			 struct h5_btree2_edit_node **child);
+/* Puts a new root without records above the root, or a leaf where there is none. */
+int h5_btree2_edit_raise(struct h5_btree2_edit *edit);
+/* Makes the only child of the root the root; an empty leaf: no root. */
+int h5_btree2_edit_lower(struct h5_btree2_edit *edit);
+/* Gives the records of `before` children from `first` on, and those between them, to `after` children there,
+ * the i-th one counts[i]. At most 3 of either. */
+int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first,
+			unsigned before, unsigned after, const size_t *counts);
+/* In a leaf. */
+int h5_btree2_edit_insert(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i,
+			  const uint8_t *record);
+void h5_btree2_edit_remove(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i);
+
+static inline uint8_t *h5_btree2_edit_record(const struct h5_btree2_edit *edit,
+					     const struct h5_btree2_edit_node *node, size_t i)
+{
+	return node->node->records + i * edit->header.record_size;
+}
+
+#endif
