@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct h5_file {
 	struct h5_file_set *set; /* borrowed */
@@ -20,6 +21,7 @@ struct h5_file {
 	struct h5_cache_image *image; /* NULL: none */
 	char *missing;		      /* what is not there of a file in several pieces; NULL: nothing */
 	bool in_pieces;
+	bool follows;	  /* a writer without a lock adds to the file while it is read (swmr) */
 	struct h5_tx *tx; /* NULL: for reading only */
 	/* all above is immutable after h5_file_open() and h5_tx_open() */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
@@ -27,6 +29,16 @@ struct h5_file {
 	atomic_uint_fast64_t number;
 	pthread_mutex_t seen_lock; /* guards seen */
 	struct h5_io_stat seen;	   /* what h5_file_refresh() compares with */
+	struct timespec looked;	   /* seen_lock: when that was */
+};
+
+enum {
+	/* A time in a file may be this old when it is stored: a change that comes soon after a look shows no
+	   other time. */
+	TICK = 20 * 1000 * 1000, /* nanoseconds */
+	/* A block that is just being written fails its checksum; so often it is read again, a millisecond
+	   apart. */
+	RETRIES = 40,
 };
 
 /* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it.
@@ -165,6 +177,7 @@ int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, co
 	}
 	file->set = set;
 	file->io = io;
+	file->follows = h5_file_set_follows(set);
 	pthread_mutex_init(&file->seen_lock, NULL);
 	file->number = h5_file_set_next_number(set);
 	rc = h5_io_stat(io, &file->seen);
@@ -206,18 +219,39 @@ static bool is_same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static bool is_within_tick(const struct timespec *mtime, const struct timespec *looked)
+{
+	int64_t seconds = (int64_t)looked->tv_sec - mtime->tv_sec;
+
+	return seconds < 2 && seconds * 1000000000 + looked->tv_nsec - mtime->tv_nsec < TICK;
+}
+
+/* Looks how far a file reaches that somebody else makes longer. */
+static uint64_t end_by_now(struct h5_file *file)
+{
+	struct h5_io_stat st;
+
+	if (file->follows && !h5_io_stat(file->io, &st) && st.end >= file->superblock.base)
+		h5_file_extend(file, st.end - file->superblock.base);
+	return file->end;
+}
+
 bool h5_file_refresh(struct h5_file *file)
 {
 	struct h5_io_stat st;
+	struct timespec now;
 	bool changed = false;
 
 	if (file->tx)
 		return false; /* it changes by ourselves alone */
 	pthread_mutex_lock(&file->seen_lock);
+	clock_gettime(CLOCK_REALTIME, &now);
 	if (!h5_io_stat(file->io, &st) && st.size >= file->superblock.base)
-		changed = st.size != file->seen.size || !is_same_time(&st.mtime, &file->seen.mtime);
+		changed = st.size != file->seen.size || !is_same_time(&st.mtime, &file->seen.mtime) ||
+			  is_within_tick(&file->seen.mtime, &file->looked);
 	if (changed) {
 		file->seen = st;
+		file->looked = now;
 		file->size = st.size - file->superblock.base;
 		file->end = st.end - file->superblock.base;
 		/* What is cached under the old number is found no more, and evicted in its turn. */
@@ -315,6 +349,8 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
 	int rc;
 
 	if (address >= end)
+		end = end_by_now(file);
+	if (address >= end)
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
 	rc = h5_io_read_some(file->io, file->superblock.base + address, buf, (size_t)h5_min(n, end - address),
 			     got);
@@ -330,6 +366,8 @@ int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 
 	if (!n)
 		return 0;
+	if (address >= end || n > end - address)
+		end = end_by_now(file);
 	if (address >= end || n > end - address)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
 	rc = h5_io_read(file->io, file->superblock.base + address, buf, n);
@@ -354,8 +392,19 @@ struct block_request {
 static int load_block(void *arg, void **value, size_t *cost)
 {
 	const struct block_request *q = arg;
+	int rc = q->type->load(q->file, q->address, q->arg, value, cost);
 
-	return q->type->load(q->file, q->address, q->arg, value, cost);
+	/* It may just be being written. What another block's loading says was asked again there. */
+	for (int i = 0;
+	     i < RETRIES && rc == -EUCLEAN && q->file->follows && h5_error_last()->address == q->address;
+	     i++) {
+		static const struct timespec pause = {.tv_nsec = 1000000};
+
+		nanosleep(&pause, NULL);
+		end_by_now(q->file);
+		rc = q->type->load(q->file, q->address, q->arg, value, cost);
+	}
+	return rc;
 }
 
 int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address, uint64_t variant,
@@ -366,7 +415,7 @@ int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64
 	struct block_request request = {file, type, address, arg};
 
 	*ref = NULL;
-	if (address >= file->end)
+	if (address >= file->end && address >= end_by_now(file))
 		return h5_fail(-EUCLEAN, address, "%s: address beyond the end of the file", type->kind.name);
 	return h5_lru_get(h5_file_set_blocks(file->set), &key, load_block, &request, ref);
 }

@@ -50,6 +50,11 @@ uint64_t h5_file_set_next_number(struct h5_file_set *set)
 	return atomic_fetch_add(&set->numbers, 1);
 }
 
+bool h5_file_set_follows(const struct h5_file_set *set)
+{
+	return set->options.swmr && !set->options.writable;
+}
+
 static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 {
 	struct h5_file_set *set = calloc(1, sizeof *set);
@@ -155,10 +160,13 @@ static int open_root_io(struct h5_file_set *set, const char *path, struct h5_io 
 		rc = h5_journal_recover(&set->journal, *io, o->writable, &overlay, &set->recovered);
 	if (!rc && set->recovered.what == H5_RECOVERY_BUSY && o->writable)
 		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
+	if (!rc && overlay)
+		*io = overlay;
+	/* The lock said that nobody writes without marks; held, it would keep the writer out. */
+	if (!rc && h5_file_set_follows(set))
+		rc = h5_io_unlock(*io);
 	if (rc)
 		h5_io_close(*io);
-	else if (overlay)
-		*io = overlay;
 	return rc;
 }
 
