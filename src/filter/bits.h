@@ -1,4 +1,4 @@
-/* Reader of packed numbers: bits from the most significant one of each byte on. */
+/* Reader and writer of packed numbers: bits from the most significant one of each byte on. */
 #ifndef H5_FILTER_BITS_H
 #define H5_FILTER_BITS_H
 
@@ -35,6 +35,35 @@ static inline uint64_t h5_bits_read(struct h5_bits *b, unsigned n)
 		}
 	}
 	return v;
+}
+
+struct h5_bits_writer {
+	uint8_t *data; /* borrowed; zeros before */
+	size_t size;
+	size_t at;     /* the byte that is being written */
+	unsigned left; /* free bits of it, 1 to 8 */
+};
+
+static inline struct h5_bits_writer h5_bits_writer_init(uint8_t *data, size_t size)
+{
+	return (struct h5_bits_writer){.data = data, .size = size, .left = 8};
+}
+
+/* The low n bits of v, 0 to 64; what is beyond the end goes nowhere. */
+static inline void h5_bits_write(struct h5_bits_writer *b, uint64_t v, unsigned n)
+{
+	while (n) {
+		unsigned take = n < b->left ? n : b->left;
+
+		b->left -= take;
+		n -= take;
+		if (b->at < b->size)
+			b->data[b->at] |= (uint8_t)((v >> n & ((1u << take) - 1)) << b->left);
+		if (!b->left) {
+			b->left = 8;
+			b->at++;
+		}
+	}
 }
 
 #endif

@@ -2,8 +2,8 @@
  * each block may be compressed.
  *
  * values: version (two numbers), size of an element, elements per block (0: by the size), compression (0
- * none, 2 LZ4, 3 Zstandard). Blocks hold a multiple of eight elements; the last one is shorter, and up to
- * seven elements after it stay as they are. Compressed, all numbers big endian:
+ * none, 2 LZ4, 3 Zstandard), level. Blocks hold a multiple of eight elements; the last one is shorter, and up
+ * to seven elements after it stay as they are. Compressed, all numbers big endian:
  *
  *   0   8  bytes that come out
  *   8   4  bytes that come out of each block
@@ -13,11 +13,13 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"
+#include "base/writer.h"
 #include "filter/filters.h"
 
 #include <string.h>
 
 enum {
+	HEADER = 12,
 	LZ4 = 2,
 	ZSTD = 3,
 	BLOCK_BYTES = 8192, /* of a block, where the parameters leave it open; */
@@ -36,29 +38,45 @@ static uint64_t transpose(uint64_t v)
 	return v ^ t ^ t << 28;
 }
 
-/* n elements, a multiple of eight. */
+/* Eight bytes, each `step` behind the one before it. */
+static uint64_t gather(const uint8_t *p, size_t step)
+{
+	uint64_t v = 0;
+
+	for (unsigned k = 0; k < 8; k++)
+		v |= (uint64_t)p[k * step] << 8 * k;
+	return v;
+}
+
+static void scatter(uint8_t *p, size_t step, uint64_t v)
+{
+	for (unsigned k = 0; k < 8; k++)
+		p[k * step] = (uint8_t)(v >> 8 * k);
+}
+
+/* n elements, a multiple of eight. A row of n / 8 bytes holds one bit of each. */
 static void unshuffle(const uint8_t *in, uint8_t *out, size_t n, size_t element_size)
 {
-	size_t row = n / 8; /* bytes that hold one bit of each element */
-
 	for (size_t byte = 0; byte < element_size; byte++)
-		for (size_t i = 0; i < row; i++) {
-			const uint8_t *p = in + byte * n + i;
-			uint8_t *q = out + i * 8 * element_size + byte;
-			uint64_t bits = 0;
+		for (size_t i = 0; i < n / 8; i++)
+			scatter(out + i * 8 * element_size + byte, element_size,
+				transpose(gather(in + byte * n + i, n / 8)));
+}
 
-			for (unsigned k = 0; k < 8; k++)
-				bits |= (uint64_t)p[k * row] << 8 * k;
-			bits = transpose(bits);
-			for (unsigned k = 0; k < 8; k++)
-				q[k * element_size] = (uint8_t)(bits >> 8 * k);
-		}
+static void shuffle(const uint8_t *in, uint8_t *out, size_t n, size_t element_size)
+{
+	for (size_t byte = 0; byte < element_size; byte++)
+		for (size_t i = 0; i < n / 8; i++)
+			scatter(out + byte * n + i, n / 8,
+				transpose(gather(in + i * 8 * element_size + byte, element_size)));
 }
 
 struct bitshuffle {
 	size_t element_size, block; /* bytes */
 	h5_filter_block *expand;    /* NULL: not compressed */
-	struct h5_filter_buf bits;  /* a block that was compressed */
+	h5_filter_pack *pack;
+	int level;
+	struct h5_filter_buf bits; /* a block that was compressed */
 };
 
 /* The next block of n bytes, as it was before unshuffling; valid until the next one. */
@@ -112,7 +130,10 @@ static uint64_t default_block(uint64_t element_size, uint64_t elements)
 
 static int init(struct bitshuffle *b, const uint32_t *values, unsigned count)
 {
-	static h5_filter_block *const expanders[] = {[LZ4] = h5_lz4_block, [ZSTD] = h5_zstd_block};
+	static const struct {
+		h5_filter_block *expand;
+		h5_filter_pack *pack;
+	} compressions[] = {[LZ4] = {h5_lz4_block, h5_lz4_pack}, [ZSTD] = {h5_zstd_block, h5_zstd_pack}};
 	uint32_t compression = count > 4 ? values[4] : 0;
 
 	if (count < 3 || !values[2])
@@ -120,8 +141,11 @@ static int init(struct bitshuffle *b, const uint32_t *values, unsigned count)
 	b->element_size = values[2];
 	if (!compression)
 		return 0;
-	if (compression < sizeof expanders / sizeof *expanders)
-		b->expand = expanders[compression];
+	b->level = count > 5 ? (int)values[5] : 0;
+	if (compression < sizeof compressions / sizeof *compressions) {
+		b->expand = compressions[compression].expand;
+		b->pack = compressions[compression].pack;
+	}
 	if (!b->expand)
 		return h5_fail(-ENOTSUP, H5_UNDEF,
 			       "filter 32008 (bitshuffle): compression %u (%s) is not available", compression,
@@ -161,4 +185,74 @@ int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filte
 		rc = expand(&b, &r, &out, (size_t)size);
 	h5_filter_buf_release(&b.bits);
 	return h5_filter_buf_replace(buf, &out, rc);
+}
+
+static int pack_block(struct bitshuffle *b, const uint8_t *data, size_t n, struct h5_filter_buf *out)
+{
+	size_t begin;
+	int rc;
+
+	if (!b->pack) {
+		shuffle(data, out->data + out->size, n, b->element_size);
+		out->size += n * b->element_size;
+		return 0;
+	}
+	shuffle(data, b->bits.data, n, b->element_size);
+	rc = h5_filter_buf_grow(out, 4);
+	if (rc)
+		return rc;
+	begin = out->size += 4;
+	rc = b->pack(b->bits.data, n * b->element_size, b->level, out);
+	if (!rc)
+		h5_uint_to(out->data + begin - 4, __builtin_bswap32((uint32_t)(out->size - begin)), 4);
+	return rc;
+}
+
+static int pack(struct bitshuffle *b, const uint8_t *data, size_t size, struct h5_filter_buf *out)
+{
+	size_t at = 0;
+	int rc = 0;
+
+	if (b->pack) {
+		h5_uint_to(out->data, __builtin_bswap64(size), 8);
+		h5_uint_to(out->data + 8, __builtin_bswap32((uint32_t)b->block), 4);
+		out->size = HEADER;
+	}
+	while (size - at >= 8 * b->element_size && !rc) {
+		size_t n = (size_t)h5_min(b->block, size - at) / (8 * b->element_size) * 8;
+
+		rc = pack_block(b, data + at, n, out);
+		at += n * b->element_size;
+	}
+	if (!rc)
+		rc = h5_filter_buf_grow(out, size - at);
+	if (!rc) {
+		memcpy(out->data + out->size, data + at, size - at);
+		out->size += size - at;
+	}
+	return rc;
+}
+
+int h5_bitshuffle_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+			 struct h5_filter_buf *out)
+{
+	struct bitshuffle b = {0};
+	uint64_t block;
+	int rc = init(&b, values, count);
+
+	if (rc)
+		return rc;
+	block = default_block(b.element_size, count > 3 ? values[3] : 0);
+	if (size % b.element_size || block > UINT32_MAX || block % (8 * (uint64_t)b.element_size))
+		return h5_fail(-ENOTSUP, H5_UNDEF,
+			       "bitshuffle: %zu bytes in blocks of %llu, elements of %zu bytes", size,
+			       (unsigned long long)block, b.element_size);
+	b.block = (size_t)block;
+	rc = h5_filter_buf_reserve(out, HEADER + size);
+	if (!rc && b.pack)
+		rc = h5_filter_buf_reserve(&b.bits, (size_t)h5_min(block, size));
+	if (!rc)
+		rc = pack(&b, data, size, out);
+	h5_filter_buf_release(&b.bits);
+	return rc;
 }

@@ -1,9 +1,13 @@
 /* Filter 32001: a Blosc (version 1) buffer, whose header tells the sizes, the compressor and the shuffling.
- */
+ *
+ * values: version of the filter, of the format, size of an element, bytes of a chunk; then, where they are
+ * there, the level, the shuffling (0 none, 1 bytes, 2 bits) and the compressor. */
 #include "base/error.h"
 #include "filter/filters.h"
 
 #include <blosc.h>
+
+enum { V_ELEMENT_SIZE = 2, V_LEVEL = 4, V_SHUFFLE, V_COMPRESSOR };
 
 /* Why nothing came out. */
 static int fail(const struct h5_filter_buf *in)
@@ -47,4 +51,33 @@ int h5_blosc_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 	if (!rc)
 		rc = expand(buf, &out, size);
 	return h5_filter_buf_replace(buf, &out, rc);
+}
+
+int h5_blosc_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		    struct h5_filter_buf *out)
+{
+	uint32_t element_size = count > V_ELEMENT_SIZE ? values[V_ELEMENT_SIZE] : 0;
+	uint32_t level = count > V_LEVEL ? values[V_LEVEL] : 5;
+	uint32_t shuffle = count > V_SHUFFLE ? values[V_SHUFFLE] : BLOSC_SHUFFLE;
+	uint32_t code = count > V_COMPRESSOR ? values[V_COMPRESSOR] : BLOSC_BLOSCLZ;
+	const char *compressor = NULL;
+	int stored, rc;
+
+	if (code > INT32_MAX || blosc_compcode_to_compname((int)code, &compressor) < 0)
+		return h5_fail(-ENOTSUP, H5_UNDEF,
+			       "filter 32001 (blosc): compressor %u (%s) is not available", code,
+			       compressor ? compressor : "unknown");
+	if (!element_size || level > 9 || shuffle > BLOSC_BITSHUFFLE || size > BLOSC_MAX_BUFFERSIZE)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "blosc: %zu bytes, elements of %u, level %u, shuffle %u",
+			       size, element_size, level, shuffle);
+	rc = h5_filter_buf_reserve(out, size + BLOSC_MAX_OVERHEAD);
+	if (rc)
+		return rc;
+	stored = blosc_compress_ctx((int)level, (int)shuffle, element_size, size, data, out->data,
+				    size + BLOSC_MAX_OVERHEAD, compressor, 0, 1);
+	/* With that much room it always finds a way, even if only to copy. */
+	if (stored <= 0)
+		return h5_fail(-ENOMEM, H5_UNDEF, "blosc: out of memory");
+	out->size = (size_t)stored;
+	return 0;
 }

@@ -1,4 +1,4 @@
-/* Filter 307: a bzip2 stream. */
+/* Filter 307: a bzip2 stream. values[0] is the block size, in units of 100,000 bytes. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "filter/filters.h"
@@ -38,4 +38,25 @@ int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 	if (!rc)
 		rc = expand(buf, &out);
 	return h5_filter_buf_replace(buf, &out, rc);
+}
+
+int h5_bzip2_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		    struct h5_filter_buf *out)
+{
+	/* What its manual promises to be enough. */
+	uint64_t room = (uint64_t)size + size / 100 + 600;
+	unsigned stored = (unsigned)room;
+	uint32_t block = count ? values[0] : 9;
+	int rc;
+
+	if (block < 1 || block > 9 || room > UINT32_MAX)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "bzip2: %zu bytes with block size %u", size, block);
+	rc = h5_filter_buf_reserve(out, (size_t)room);
+	if (rc)
+		return rc;
+	if (BZ2_bzBuffToBuffCompress((char *)out->data, &stored, (char *)(uintptr_t)data, (unsigned)size,
+				     (int)block, 0, 0) != BZ_OK)
+		return h5_fail(-ENOMEM, H5_UNDEF, "bzip2: out of memory");
+	out->size = stored;
+	return 0;
 }

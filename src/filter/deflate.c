@@ -1,4 +1,4 @@
-/* Filter 1: a zlib stream (RFC 1950). */
+/* Filter 1: a zlib stream (RFC 1950). values[0] is the level. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "filter/filters.h"
@@ -54,5 +54,23 @@ int h5_deflate_decode(const uint32_t *values, unsigned count, struct h5_filter_b
 	}
 	h5_filter_buf_release(buf);
 	*buf = out;
+	return 0;
+}
+
+int h5_deflate_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		      struct h5_filter_buf *out)
+{
+	uLongf stored = compressBound(size);
+	int rc;
+
+	if (count < 1 || values[0] > Z_BEST_COMPRESSION)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "deflate: no level, or none of 0 to 9");
+	rc = h5_filter_buf_reserve(out, stored);
+	if (rc)
+		return rc;
+	/* The bound leaves only one cause of failure. */
+	if (compress2(out->data, &stored, data, size, (int)values[0]) != Z_OK)
+		return h5_fail(-ENOMEM, H5_UNDEF, "deflate: out of memory");
+	out->size = stored;
 	return 0;
 }

@@ -8,22 +8,22 @@
 
 /* Ids from the registry of the HDF Group. */
 static const struct h5_filter_ops filters[] = {
-	{1, "deflate", h5_deflate_decode, NULL},
-	{2, "shuffle", h5_shuffle_decode, NULL},
-	{3, "fletcher32", h5_fletcher32_decode, NULL},
-	{4, "szip", h5_szip_decode, NULL},
-	{5, "nbit", h5_nbit_decode, NULL},
-	{6, "scaleoffset", h5_scaleoffset_decode, NULL},
-	{305, "lzo", h5_lzo_decode, NULL},
-	{307, "bzip2", h5_bzip2_decode, NULL},
-	{32000, "lzf", h5_lzf_decode, NULL},
-	{32001, "blosc", h5_blosc_decode, NULL},
-	{32004, "lz4", h5_lz4_decode, NULL},
-	{32008, "bitshuffle", h5_bitshuffle_decode, NULL},
-	{32013, "zfp", h5_zfp_decode, NULL},
-	{32015, "zstd", h5_zstd_decode, NULL},
-	{32022, "bitgroom", h5_quantize_decode, NULL},
-	{32023, "bitround", h5_quantize_decode, NULL},
+	{1, "deflate", h5_deflate_decode, h5_deflate_encode, true},
+	{2, "shuffle", h5_shuffle_decode, h5_shuffle_encode, false},
+	{3, "fletcher32", h5_fletcher32_decode, h5_fletcher32_encode, false},
+	{4, "szip", h5_szip_decode, h5_szip_encode, true},
+	{5, "nbit", h5_nbit_decode, h5_nbit_encode, true},
+	{6, "scaleoffset", h5_scaleoffset_decode, h5_scaleoffset_encode, true},
+	{305, "lzo", h5_lzo_decode, h5_lzo_encode, true},
+	{307, "bzip2", h5_bzip2_decode, h5_bzip2_encode, true},
+	{32000, "lzf", h5_lzf_decode, h5_lzf_encode, true},
+	{32001, "blosc", h5_blosc_decode, h5_blosc_encode, true},
+	{32004, "lz4", h5_lz4_decode, h5_lz4_encode, true},
+	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, true},
+	{32013, "zfp", h5_zfp_decode, NULL, false},
+	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, true},
+	{32022, "bitgroom", h5_quantize_decode, NULL, false},
+	{32023, "bitround", h5_quantize_decode, NULL, false},
 };
 
 const struct h5_filter_ops *h5_filter_at(unsigned n)
@@ -54,6 +54,24 @@ int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity)
 	buf->data = data;
 	buf->capacity = capacity;
 	return 0;
+}
+
+int h5_filter_buf_grow(struct h5_filter_buf *buf, size_t more)
+{
+	if (more <= buf->capacity - buf->size)
+		return 0;
+	return h5_filter_buf_reserve(buf, buf->size + buf->size / 2 + more);
+}
+
+int h5_filter_buf_copy(struct h5_filter_buf *buf, const uint8_t *data, size_t n)
+{
+	int rc = h5_filter_buf_reserve(buf, n);
+
+	if (!rc) {
+		memcpy(buf->data, data, n);
+		buf->size = n;
+	}
+	return rc;
 }
 
 void h5_filter_buf_release(struct h5_filter_buf *buf)

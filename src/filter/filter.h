@@ -1,9 +1,11 @@
 /* The filters, by their registered ids. One file each; filter.c holds the one table id -> ops.
  *
- * Decoding undoes one filter on one chunk. All sizes come from the file: output is bounded by `limit`. */
+ * Decoding undoes one filter on one chunk. All sizes come from the file: output is bounded by `limit`.
+ * Encoding runs one filter on one chunk, so that libhdf5's filter of the same id decodes it. */
 #ifndef H5_FILTER_FILTER_H
 #define H5_FILTER_FILTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,16 +15,20 @@ struct h5_filter_buf {
 	size_t size, capacity;
 };
 
+/* Puts the encoded bytes into *out, which is empty before; the caller releases it whatever is returned. They
+ * may be more than `size`. -ENOTSUP: not with these values, or not these bytes. Without bytes (size 0) it
+ * only tells whether the values will do. */
+typedef int h5_filter_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+			     struct h5_filter_buf *out);
+
 struct h5_filter_ops {
 	uint16_t id;
 	const char *name; /* as h5fs.filters shows it */
 	/* Replaces the bytes in *buf by the decoded ones: at most `limit` bytes, more is -EUCLEAN.
 	 * NULL: known by name, but not built in. */
 	int (*decode)(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-	/* Replaces the bytes in *buf by the encoded ones, so that libhdf5's filter of the same id decodes
-	 * them. -E2BIG: it gains nothing, and an optional filter is skipped then. -ENOTSUP: not with these
-	 * values. NULL: cannot be encoded. */
-	int (*encode)(const uint32_t *values, unsigned count, struct h5_filter_buf *buf);
+	h5_filter_encode *encode; /* NULL: cannot be encoded, or not built in */
+	bool compresses;	  /* a result larger than the data is no gain */
 };
 
 /* NULL: an unknown id. */
@@ -33,6 +39,10 @@ const struct h5_filter_ops *h5_filter_at(unsigned n);
 
 /* Makes room for `capacity` bytes, keeping the contents. */
 int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity);
+/* Makes room for `more` bytes behind the contents, with some to spare: for what grows piece by piece. */
+int h5_filter_buf_grow(struct h5_filter_buf *buf, size_t more);
+/* Fills an empty buffer with a copy of the n bytes. */
+int h5_filter_buf_copy(struct h5_filter_buf *buf, const uint8_t *data, size_t n);
 void h5_filter_buf_release(struct h5_filter_buf *buf); /* may run twice */
 
 #endif

@@ -2,7 +2,10 @@
  * appended as 4 bytes, little-endian. */
 #include "base/error.h"
 #include "base/reader.h"
+#include "base/writer.h"
 #include "filter/filters.h"
+
+#include <string.h>
 
 /* One's complement arithmetic: no sum of anything but zeros gives 0. */
 static uint32_t reduce(uint64_t sum)
@@ -51,5 +54,20 @@ int h5_fletcher32_decode(const uint32_t *values, unsigned count, struct h5_filte
 	sum = fletcher32(buf->data, buf->size);
 	if (stored != sum && stored != swap_halves(sum))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "fletcher32: wrong checksum");
+	return 0;
+}
+
+int h5_fletcher32_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+			 struct h5_filter_buf *out)
+{
+	int rc = h5_filter_buf_reserve(out, size + 4);
+
+	(void)values;
+	(void)count;
+	if (rc)
+		return rc;
+	memcpy(out->data, data, size);
+	h5_uint_to(out->data + size, fletcher32(data, size), 4);
+	out->size = size + 4;
 	return 0;
 }

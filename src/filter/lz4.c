@@ -1,4 +1,5 @@
-/* Filter 32004: LZ4 blocks, each on its own. All numbers are big endian.
+/* Filter 32004: LZ4 blocks, each on its own. values[0] is the size of a block; 0 or none: 1 GiB. All numbers
+ * are big endian.
  *
  *   0   8  bytes that come out
  *   8   4  bytes that come out of each block; the last one may give less
@@ -8,10 +9,13 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"
+#include "base/writer.h"
 #include "filter/filters.h"
 
 #include <lz4.h>
 #include <string.h>
+
+enum { HEADER = 12, BLOCK_DEFAULT = 1 << 30 };
 
 int h5_lz4_block(const uint8_t *data, size_t n, uint8_t *out, size_t size)
 {
@@ -64,4 +68,57 @@ int h5_lz4_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 	if (!rc)
 		rc = expand(&r, &out, (size_t)size, block_size);
 	return h5_filter_buf_replace(buf, &out, rc);
+}
+
+int h5_lz4_pack(const uint8_t *data, size_t n, int level, struct h5_filter_buf *out)
+{
+	int stored, rc;
+
+	(void)level;
+	if (n > LZ4_MAX_INPUT_SIZE)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "lz4: %zu bytes in one block", n);
+	rc = h5_filter_buf_grow(out, (size_t)LZ4_compressBound((int)n));
+	if (rc)
+		return rc;
+	stored = LZ4_compress_default((const char *)data, (char *)out->data + out->size, (int)n,
+				      LZ4_compressBound((int)n));
+	if (stored <= 0)
+		return h5_fail(-ENOMEM, H5_UNDEF, "lz4: out of memory");
+	out->size += (size_t)stored;
+	return 0;
+}
+
+static int pack_block(const uint8_t *data, size_t n, struct h5_filter_buf *out)
+{
+	size_t begin;
+	int rc = h5_filter_buf_grow(out, 4);
+
+	if (rc)
+		return rc;
+	begin = out->size += 4;
+	rc = h5_lz4_pack(data, n, 0, out);
+	if (rc)
+		return rc;
+	if (out->size - begin >= n) {
+		memcpy(out->data + begin, data, n);
+		out->size = begin + n;
+	}
+	h5_uint_to(out->data + begin - 4, __builtin_bswap32((uint32_t)(out->size - begin)), 4);
+	return 0;
+}
+
+int h5_lz4_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		  struct h5_filter_buf *out)
+{
+	size_t block = (size_t)h5_min(count && values[0] ? values[0] : BLOCK_DEFAULT, size);
+	int rc = h5_filter_buf_reserve(out, HEADER + 4 + (size_t)LZ4_COMPRESSBOUND(block));
+
+	if (rc)
+		return rc;
+	h5_uint_to(out->data, __builtin_bswap64(size), 8);
+	h5_uint_to(out->data + 8, __builtin_bswap32((uint32_t)block), 4);
+	out->size = HEADER;
+	for (size_t at = 0; at < size && !rc; at += block)
+		rc = pack_block(data + at, (size_t)h5_min(block, size - at), out);
+	return rc;
 }

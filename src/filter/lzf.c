@@ -5,12 +5,20 @@
  *   111ooooo nnnnnnnn oooooooo  copy n + 9 bytes                                 */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/reader.h"
 #include "filter/filters.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-enum { EXPANSION_MAX = 88 }; /* bytes out of one byte in: 264 of three */
+enum {
+	EXPANSION_MAX = 88, /* bytes out of one byte in: 264 of three */
+	RUN_MAX = 32,	    /* literal bytes after one control byte */
+	MATCH_MIN = 3,
+	MATCH_MAX = 264,
+	BACK_MAX = 8192,
+	HASH_BITS = 13,
+};
 
 /* Copies n bytes from `back` bytes before the end of the output; the two may overlap. */
 static bool copy_back(struct h5_filter_buf *out, size_t back, size_t n, size_t limit)
@@ -65,4 +73,86 @@ int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 	h5_filter_buf_release(buf);
 	*buf = out;
 	return 0;
+}
+
+/* Literal bytes as runs. */
+static void put_literals(struct h5_filter_buf *out, const uint8_t *p, size_t n)
+{
+	while (n) {
+		size_t run = (size_t)h5_min(n, RUN_MAX);
+
+		out->data[out->size] = (uint8_t)(run - 1);
+		memcpy(out->data + out->size + 1, p, run);
+		out->size += 1 + run;
+		p += run;
+		n -= run;
+	}
+}
+
+static void put_reference(struct h5_filter_buf *out, size_t back, size_t n)
+{
+	uint8_t *p = out->data + out->size;
+
+	back--;
+	n -= 2;
+	*p++ = (uint8_t)(h5_min(n, 7) << 5 | back >> 8);
+	if (n >= 7)
+		*p++ = (uint8_t)(n - 7);
+	*p++ = (uint8_t)back;
+	out->size = (size_t)(p - out->data);
+}
+
+static size_t match_length(const uint8_t *a, const uint8_t *b, size_t most)
+{
+	size_t n = 0;
+
+	while (n < most && a[n] == b[n])
+		n++;
+	return n;
+}
+
+static unsigned hash(const uint8_t *p)
+{
+	return (uint32_t)h5_uint_from(p, MATCH_MIN) * 2654435761u >> (32 - HASH_BITS);
+}
+
+/* Greedy: takes the last place that had the same hash, where that matches. */
+static void pack(const uint8_t *data, size_t size, struct h5_filter_buf *out)
+{
+	uint32_t seen[1 << HASH_BITS] = {0}; /* 1 + the last place */
+	size_t at = 0, literals = 0;
+
+	while (at + MATCH_MIN <= size) {
+		uint32_t *last = &seen[hash(data + at)];
+		size_t back = at + 1 - *last, n = 0;
+
+		if (*last && back <= BACK_MAX)
+			n = match_length(data + at - back, data + at, (size_t)h5_min(size - at, MATCH_MAX));
+		*last = (uint32_t)at + 1;
+		if (n < MATCH_MIN) {
+			at++;
+			continue;
+		}
+		put_literals(out, data + literals, at - literals);
+		put_reference(out, back, n);
+		at += n;
+		literals = at;
+	}
+	put_literals(out, data + literals, size - literals);
+}
+
+int h5_lzf_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		  struct h5_filter_buf *out)
+{
+	int rc;
+
+	(void)values;
+	(void)count;
+	if (size >= UINT32_MAX)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "lzf: %zu bytes in one chunk", size);
+	/* The shortest match takes fewer bytes than it gives, which pays for the run before it. */
+	rc = h5_filter_buf_reserve(out, size + size / RUN_MAX + 1);
+	if (!rc)
+		pack(data, size, out);
+	return rc;
 }

@@ -3,6 +3,7 @@
 #include "filter/filters.h"
 
 #include <lzo/lzo1x.h>
+#include <stdlib.h>
 
 static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
@@ -34,4 +35,28 @@ int h5_lzo_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 	if (!rc)
 		rc = expand(buf, &out);
 	return h5_filter_buf_replace(buf, &out, rc);
+}
+
+int h5_lzo_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		  struct h5_filter_buf *out)
+{
+	/* What its manual promises to be enough. */
+	lzo_uint stored = size + size / 16 + 64 + 3;
+	void *work;
+	int rc = h5_filter_buf_reserve(out, stored);
+
+	(void)values;
+	(void)count;
+	if (rc)
+		return rc;
+	if (lzo_init() != LZO_E_OK)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "lzo: the library does not fit this program");
+	work = malloc(LZO1X_1_MEM_COMPRESS);
+	if (!work)
+		return h5_fail(-ENOMEM, H5_UNDEF, "lzo: out of memory");
+	if (lzo1x_1_compress(data, size, out->data, &stored, work) != LZO_E_OK)
+		rc = h5_fail(-EIO, H5_UNDEF, "lzo: cannot compress");
+	free(work);
+	out->size = stored;
+	return rc;
 }

@@ -13,13 +13,19 @@
 #include "filter/bits.h"
 #include "filter/filters.h"
 
+#include <stdbool.h>
 #include <string.h>
 
+enum { V_UNPACKED = 1, V_ELEMENTS, V_CLASS, V_SIZE };
 enum { NUMBER = 1, ARRAY = 2, COMPOUND = 3, OTHER = 4, DEPTH_MAX = 64 };
 
-struct unpack {
+/* A walk along the elements that moves their bits: out of `in`, or back into `out`. */
+struct walk {
 	const uint32_t *values;
 	unsigned count, at; /* the next value of the description */
+	const uint8_t *in;  /* the elements; NULL: they are decoded */
+	struct h5_bits_writer packed;
+	uint8_t *out; /* zeros before */
 	struct h5_bits bits;
 };
 
@@ -28,131 +34,174 @@ static int bad(const char *what)
 	return h5_fail(-EUCLEAN, H5_UNDEF, "nbit: %s", what);
 }
 
-static uint32_t next(struct unpack *u)
+static uint32_t next(struct walk *w)
 {
-	return u->at < u->count ? u->values[u->at++] : 0;
+	return w->at < w->count ? w->values[w->at++] : 0;
 }
 
-static int unpack_number(struct unpack *u, uint8_t *out, uint32_t size)
+/* n bits of a byte of the elements, from bit `shift` on. */
+static void move(struct walk *w, uint64_t byte, unsigned shift, unsigned n)
 {
-	uint32_t big_endian = next(u), precision = next(u), offset = next(u);
+	if (w->in)
+		h5_bits_write(&w->packed, w->in[byte] >> shift, n);
+	else
+		w->out[byte] |= (uint8_t)(h5_bits_read(&w->bits, n) << shift);
+}
+
+static bool is_at_end(const struct walk *w)
+{
+	return w->in ? w->packed.at >= w->packed.size : w->bits.at >= w->bits.size;
+}
+
+/* More bits than there are went through. */
+static bool is_beyond_end(const struct walk *w)
+{
+	return w->in ? w->packed.at + (w->packed.left < 8) > w->packed.size
+		     : w->bits.at + (w->bits.left < 8) > w->bits.size;
+}
+
+static int move_number(struct walk *w, uint64_t element, uint32_t size)
+{
+	uint32_t big_endian = next(w), precision = next(w), offset = next(w);
 	uint64_t at = (uint64_t)precision + offset;
 
 	if (!precision || at > 8 * (uint64_t)size)
 		return bad("bad precision");
 	while (at > offset) {
 		unsigned take = (unsigned)h5_min(at % 8 ? at % 8 : 8, at - offset);
-		uint64_t byte;
 
 		at -= take;
-		byte = big_endian ? size - 1 - at / 8 : at / 8;
-		out[byte] |= (uint8_t)(h5_bits_read(&u->bits, take) << (at % 8));
+		move(w, element + (big_endian ? size - 1 - at / 8 : at / 8), at % 8, take);
 	}
 	return 0;
 }
 
-static int unpack_type(struct unpack *u, uint8_t *out, uint64_t room, unsigned depth);
+static int move_type(struct walk *w, uint64_t element, uint64_t room, unsigned depth);
 
-static int unpack_array(struct unpack *u, uint8_t *out, uint32_t size, unsigned depth)
+static int move_array(struct walk *w, uint64_t element, uint32_t size, unsigned depth)
 {
-	unsigned begin = u->at;
-	uint32_t base = begin + 1 < u->count ? u->values[begin + 1] : 0;
+	unsigned begin = w->at;
+	uint32_t base = begin + 1 < w->count ? w->values[begin + 1] : 0;
 	int rc = 0;
 
 	/* The base type stands there once for all elements. */
 	if (!base || size % base)
 		return bad("bad array");
 	for (uint32_t i = 0; i < size && !rc; i += base) {
-		u->at = begin;
-		rc = unpack_type(u, out + i, base, depth + 1);
+		w->at = begin;
+		rc = move_type(w, element + i, base, depth + 1);
 	}
 	return rc;
 }
 
-static int unpack_compound(struct unpack *u, uint8_t *out, uint32_t size, unsigned depth)
+static int move_compound(struct walk *w, uint64_t element, uint32_t size, unsigned depth)
 {
-	uint32_t members = next(u);
+	uint32_t members = next(w);
 	int rc = 0;
 
-	if (!members || members > u->count)
+	if (!members || members > w->count)
 		return bad("bad compound");
 	for (uint32_t i = 0; i < members && !rc; i++) {
-		uint32_t offset = next(u);
+		uint32_t offset = next(w);
 
-		rc = offset < size ? unpack_type(u, out + offset, size - offset, depth + 1)
+		rc = offset < size ? move_type(w, element + offset, size - offset, depth + 1)
 				   : bad("member outside its compound");
 	}
 	return rc;
 }
 
-/* One element into zeros. */
-static int unpack_type(struct unpack *u, uint8_t *out, uint64_t room, unsigned depth)
+static int move_type(struct walk *w, uint64_t element, uint64_t room, unsigned depth)
 {
-	uint32_t class = next(u), size = next(u);
+	uint32_t class = next(w), size = next(w);
 
 	if (depth > DEPTH_MAX)
 		return bad("too deep a type");
 	if (!size || size > room)
 		return bad("bad type");
 	/* Every number takes bits: this bounds the work, whatever the description says. */
-	if (u->bits.at >= u->bits.size)
+	if (is_at_end(w))
 		return bad("truncated");
 	switch (class) {
 	case NUMBER:
-		return unpack_number(u, out, size);
+		return move_number(w, element, size);
 	case ARRAY:
-		return unpack_array(u, out, size, depth);
+		return move_array(w, element, size, depth);
 	case COMPOUND:
-		return unpack_compound(u, out, size, depth);
+		return move_compound(w, element, size, depth);
 	case OTHER:
 		for (uint32_t i = 0; i < size; i++)
-			out[i] = (uint8_t)h5_bits_read(&u->bits, 8);
+			move(w, element + i, 0, 8);
 		return 0;
 	default:
 		return bad("unknown type");
 	}
 }
 
-static int unpack_all(struct unpack *u, struct h5_filter_buf *out, uint32_t elements, uint32_t size)
+static int move_all(struct walk *w)
 {
+	uint64_t elements = w->values[V_ELEMENTS], size = w->values[V_SIZE];
 	int rc = 0;
 
-	memset(out->data, 0, out->size);
-	for (uint32_t i = 0; i < elements && !rc; i++) {
-		u->at = 3;
-		rc = unpack_type(u, out->data + (size_t)i * size, size, 0);
+	for (uint64_t i = 0; i < elements && !rc; i++) {
+		w->at = V_CLASS;
+		rc = move_type(w, i * size, size, 0);
 	}
-	if (!rc && u->bits.at + (u->bits.left < 8) > u->bits.size)
+	if (!rc && is_beyond_end(w))
 		rc = bad("truncated");
 	return rc;
+}
+
+static int read_values(const uint32_t *values, unsigned count, bool *packed)
+{
+	if (count < 2 || (!values[V_UNPACKED] && count <= V_SIZE))
+		return bad("parameters are missing");
+	*packed = !values[V_UNPACKED];
+	return 0;
 }
 
 int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
 {
 	struct h5_filter_buf out = {0};
-	struct unpack u = {.values = values, .count = count, .bits = h5_bits_init(buf->data, buf->size)};
-	int rc;
+	struct walk w = {.values = values, .count = count, .bits = h5_bits_init(buf->data, buf->size)};
+	bool packed = false;
+	int rc = read_values(values, count, &packed);
 
-	if (count < 2)
-		return bad("parameters are missing");
-	if (values[1]) {
-		if (buf->size > limit)
-			return bad("more bytes come out than may");
-		return 0;
-	}
-	if (count < 5)
-		return bad("parameters are missing");
-	if ((uint64_t)values[2] * values[4] > limit)
-		return bad("more bytes come out than may");
-	out.size = (size_t)values[2] * values[4];
-	rc = h5_filter_buf_reserve(&out, out.size);
-	if (!rc)
-		rc = unpack_all(&u, &out, values[2], values[4]);
-	if (rc) {
-		h5_filter_buf_release(&out);
+	if (rc)
 		return rc;
+	if ((packed ? (uint64_t)values[V_ELEMENTS] * values[V_SIZE] : buf->size) > limit)
+		return bad("more bytes come out than may");
+	if (!packed)
+		return 0;
+	out.size = (size_t)values[V_ELEMENTS] * values[V_SIZE];
+	rc = h5_filter_buf_reserve(&out, out.size);
+	if (!rc) {
+		memset(out.data, 0, out.size);
+		w.out = out.data;
+		rc = move_all(&w);
 	}
-	h5_filter_buf_release(buf);
-	*buf = out;
-	return 0;
+	return h5_filter_buf_replace(buf, &out, rc);
+}
+
+int h5_nbit_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		   struct h5_filter_buf *out)
+{
+	struct walk w = {.values = values, .count = count, .in = data};
+	bool packed = false;
+	int rc = read_values(values, count, &packed);
+
+	if (rc || !size)
+		return rc;
+	if (!packed)
+		return h5_filter_buf_copy(out, data, size);
+	if ((uint64_t)values[V_ELEMENTS] * values[V_SIZE] != size)
+		return bad("another number of elements than in a chunk");
+	rc = h5_filter_buf_reserve(out, size + 1);
+	if (rc)
+		return rc;
+	memset(out->data, 0, size + 1);
+	w.packed = h5_bits_writer_init(out->data, size);
+	rc = move_all(&w);
+	/* The byte after the last whole one is there even if it has no bits, as libhdf5 has it. */
+	out->size = w.packed.at + 1;
+	return rc;
 }

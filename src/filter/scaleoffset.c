@@ -21,9 +21,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"
+#include "base/writer.h"
 #include "filter/bits.h"
 #include "filter/filters.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -39,9 +41,9 @@ enum {
 	HEADER = 21,
 };
 
-struct unpack {
+struct scaleoffset {
 	uint32_t elements, size, bits;
-	bool big_endian, is_float, has_fill;
+	bool big_endian, is_float, is_signed, has_fill;
 	uint64_t minimum, fill; /* as bits */
 	double scale;		/* 10^scale factor */
 };
@@ -62,12 +64,18 @@ static double power_of_ten(int32_t exponent)
 	return (double)(exponent < 0 ? 1 / power : power);
 }
 
+/* The packed number that stands for the fill value. */
+static uint64_t all_ones(const struct scaleoffset *u)
+{
+	return (UINT64_C(1) << u->bits) - 1;
+}
+
 /* The number of the packed one, in the element's own bits. */
-static uint64_t restore(const struct unpack *u, uint64_t packed)
+static uint64_t restore(const struct scaleoffset *u, uint64_t packed)
 {
 	uint64_t v;
 
-	if (u->has_fill && packed == (UINT64_C(1) << u->bits) - 1)
+	if (u->has_fill && packed == all_ones(u))
 		return u->fill;
 	if (!u->is_float)
 		return packed + u->minimum;
@@ -89,13 +97,13 @@ static uint64_t restore(const struct unpack *u, uint64_t packed)
 	return v;
 }
 
-static void store(const struct unpack *u, uint8_t *out, uint64_t v)
+static void store(const struct scaleoffset *u, uint8_t *out, uint64_t v)
 {
 	for (uint32_t i = 0; i < u->size; i++, v >>= 8)
 		out[u->big_endian ? u->size - 1 - i : i] = (uint8_t)v;
 }
 
-static int unpack_all(const struct unpack *u, const uint8_t *data, size_t size, uint8_t *out)
+static int unpack_all(const struct scaleoffset *u, const uint8_t *data, size_t size, uint8_t *out)
 {
 	struct h5_bits bits = h5_bits_init(data, size);
 	uint64_t all;
@@ -114,7 +122,7 @@ static int unpack_all(const struct unpack *u, const uint8_t *data, size_t size, 
 	return 0;
 }
 
-static int read_header(struct unpack *u, const struct h5_filter_buf *buf)
+static int read_header(struct scaleoffset *u, const struct h5_filter_buf *buf)
 {
 	unsigned minimum_size;
 
@@ -126,7 +134,7 @@ static int read_header(struct unpack *u, const struct h5_filter_buf *buf)
 	return u->bits > 8 * u->size ? bad("more bits than a number has") : 0;
 }
 
-static int read_values(struct unpack *u, const uint32_t *values, unsigned count)
+static int read_values(struct scaleoffset *u, const uint32_t *values, unsigned count)
 {
 	if (count < V_FILL)
 		return bad("parameters are missing");
@@ -134,6 +142,7 @@ static int read_values(struct unpack *u, const uint32_t *values, unsigned count)
 	u->size = values[V_SIZE];
 	u->big_endian = values[V_ORDER];
 	u->is_float = values[V_CLASS];
+	u->is_signed = values[V_SIGN];
 	u->has_fill = values[V_HAS_FILL] == 1;
 	u->scale = power_of_ten((int32_t)values[V_SCALE_FACTOR]);
 	for (unsigned i = V_FILL; i < count && i < V_FILL + 2; i++)
@@ -149,7 +158,7 @@ static int read_values(struct unpack *u, const uint32_t *values, unsigned count)
 int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
 {
 	struct h5_filter_buf out = {0};
-	struct unpack u = {0};
+	struct scaleoffset u = {0};
 	int rc = read_values(&u, values, count);
 
 	if (rc)
@@ -171,5 +180,157 @@ int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filt
 	}
 	h5_filter_buf_release(buf);
 	*buf = out;
+	return 0;
+}
+
+/* The element's bits; those of a signed integer extended to all 64. */
+static uint64_t load(const struct scaleoffset *u, const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	for (uint32_t i = 0; i < u->size; i++)
+		v = v << 8 | p[u->big_endian ? i : u->size - 1 - i];
+	if (u->is_signed && !u->is_float && u->size < 8 && v >> (8 * u->size - 1))
+		v |= UINT64_MAX << 8 * u->size;
+	return v;
+}
+
+static double to_double(const struct scaleoffset *u, uint64_t v)
+{
+	uint32_t bits = (uint32_t)v;
+	double d;
+	float f;
+
+	if (u->size == sizeof f) {
+		memcpy(&f, &bits, sizeof f);
+		return (double)f;
+	}
+	memcpy(&d, &v, sizeof d);
+	return d;
+}
+
+static bool is_fill(const struct scaleoffset *u, uint64_t v)
+{
+	if (!u->has_fill)
+		return false;
+	/* So is a float that rounding would not tell from it. */
+	return !((v ^ u->fill) << (64 - 8 * u->size)) ||
+	       (u->is_float && fabs(to_double(u, v) - to_double(u, u->fill)) < 1 / u->scale);
+}
+
+static bool is_less(const struct scaleoffset *u, uint64_t a, uint64_t b)
+{
+	if (u->is_float)
+		return to_double(u, a) < to_double(u, b);
+	return u->is_signed ? (int64_t)a < (int64_t)b : a < b;
+}
+
+/* How far the element is from the minimum, as it is packed; UINT64_MAX: too far, or no number. */
+static uint64_t offset(const struct scaleoffset *u, uint64_t v)
+{
+	double steps;
+
+	if (!u->is_float)
+		return v - u->minimum;
+	steps = (to_double(u, v) - to_double(u, u->minimum)) * u->scale + 0.5;
+	return steps < (double)(UINT64_C(1) << (8 * u->size - 1)) ? (uint64_t)steps : UINT64_MAX;
+}
+
+/* Finds the minimum, and the largest offset from it; *most is 0 where all elements are fill values. */
+static void measure(struct scaleoffset *u, const uint8_t *data, uint64_t *most)
+{
+	bool any = false;
+	uint64_t maximum = 0;
+
+	u->minimum = 0;
+	for (uint32_t i = 0; i < u->elements; i++) {
+		uint64_t v = load(u, data + (size_t)i * u->size);
+
+		if (is_fill(u, v))
+			continue;
+		if (!any || is_less(u, v, u->minimum))
+			u->minimum = v;
+		if (!any || is_less(u, maximum, v))
+			maximum = v;
+		any = true;
+		/* Found by no comparison. */
+		if (u->is_float && !isfinite(to_double(u, v))) {
+			*most = UINT64_MAX;
+			return;
+		}
+	}
+	*most = any ? offset(u, maximum) : 0;
+}
+
+/* The bits that offsets up to `most` take, beside all ones; whole elements where there is nothing to gain. */
+static uint32_t bits_for(const struct scaleoffset *u, uint64_t most)
+{
+	uint32_t whole = 8 * u->size;
+
+	if (most > UINT64_MAX - 2)
+		return whole;
+	most += u->has_fill;
+	return most ? (uint32_t)h5_min(h5_log2(most) + 1, whole) : 0;
+}
+
+static void pack_all(const struct scaleoffset *u, const uint8_t *data, struct h5_filter_buf *out)
+{
+	struct h5_bits_writer bits = h5_bits_writer_init(out->data + HEADER, out->size - HEADER);
+
+	for (uint32_t i = 0; i < u->elements; i++) {
+		uint64_t v = load(u, data + (size_t)i * u->size);
+
+		if (u->bits == 8 * u->size) /* in the order of the machine, little-endian */
+			h5_uint_to(out->data + HEADER + (size_t)i * u->size, v, u->size);
+		else
+			h5_bits_write(&bits, is_fill(u, v) ? all_ones(u) : offset(u, v), u->bits);
+	}
+}
+
+/* Chooses the bits. Those that the parameters ask for may be too few; libhdf5 cuts the numbers then. */
+static int choose_bits(struct scaleoffset *u, uint32_t asked, const uint8_t *data)
+{
+	uint64_t most = UINT64_MAX;
+
+	if (!u->is_float || isnormal((float)u->scale))
+		measure(u, data, &most);
+	u->bits = bits_for(u, most);
+	if (u->is_float || !asked)
+		return 0;
+	if (u->bits > asked)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "scaleoffset: the numbers take more than %u bits", asked);
+	u->bits = asked;
+	return 0;
+}
+
+int h5_scaleoffset_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+			  struct h5_filter_buf *out)
+{
+	struct scaleoffset u = {0};
+	uint32_t asked;
+	int rc = read_values(&u, values, count);
+
+	if (rc || !size)
+		return rc;
+	if ((uint64_t)u.elements * u.size != size)
+		return bad("another number of elements than in a chunk");
+	asked = (int32_t)values[V_SCALE_FACTOR] > 0 ? values[V_SCALE_FACTOR] : 0;
+	if (!u.is_float && asked == 8 * u.size)
+		return h5_filter_buf_copy(out, data, size);
+	rc = choose_bits(&u, asked, data);
+	if (rc)
+		return rc;
+	/* One byte more than whole ones, even if it has no bits, as libhdf5 has it. */
+	out->size = HEADER + size;
+	if (u.bits < 8 * u.size)
+		out->size = HEADER + (size_t)((uint64_t)u.elements * u.bits / 8) + 1;
+	rc = h5_filter_buf_reserve(out, out->size);
+	if (rc)
+		return rc;
+	memset(out->data, 0, out->size);
+	h5_uint_to(out->data, u.bits, 4);
+	out->data[4] = sizeof u.minimum;
+	h5_uint_to(out->data + 5, u.minimum, sizeof u.minimum);
+	pack_all(&u, data, out);
 	return 0;
 }

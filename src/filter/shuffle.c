@@ -35,3 +35,54 @@ int h5_shuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_b
 	*buf = out;
 	return 0;
 }
+
+enum { BLOCK = 1 << 14 }; /* bytes that stay in the cache while each of their bytes goes to its plane */
+
+/* Inlined with a constant size, so that the compiler can spread whole vectors. */
+static inline void split(const uint8_t *in, uint8_t *out, size_t elements, size_t size)
+{
+	size_t step = BLOCK / size + 1;
+
+	for (size_t at = 0; at < elements; at += step) {
+		size_t n = elements - at < step ? elements - at : step;
+
+		for (size_t b = 0; b < size; b++) {
+			const uint8_t *p = in + at * size + b;
+			uint8_t *plane = out + b * elements + at;
+
+			for (size_t e = 0; e < n; e++)
+				plane[e] = p[e * size];
+		}
+	}
+}
+
+int h5_shuffle_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		      struct h5_filter_buf *out)
+{
+	size_t elements, rest;
+	int rc;
+
+	if (count < 1 || !values[0])
+		return h5_fail(-ENOTSUP, H5_UNDEF, "shuffle: no element size");
+	rc = h5_filter_buf_reserve(out, size);
+	if (rc)
+		return rc;
+	elements = size / values[0];
+	rest = size % values[0];
+	switch (values[0]) {
+	case 2:
+		split(data, out->data, elements, 2);
+		break;
+	case 4:
+		split(data, out->data, elements, 4);
+		break;
+	case 8:
+		split(data, out->data, elements, 8);
+		break;
+	default:
+		split(data, out->data, elements, values[0]);
+	}
+	memcpy(out->data + size - rest, data + size - rest, rest);
+	out->size = size;
+	return 0;
+}

@@ -7,9 +7,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"
+#include "base/writer.h"
 #include "filter/filters.h"
 
 #include <libaec.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,8 @@ struct szip {
 	unsigned pixel_bits;  /* of the code */
 	unsigned pixel_bytes; /* bytes of such a pixel when decoded */
 };
+
+enum { HEADER = 4 };
 
 static int init(struct szip *s, const uint32_t *values, unsigned count)
 {
@@ -47,23 +51,29 @@ static int init(struct szip *s, const uint32_t *values, unsigned count)
 	return 0;
 }
 
-/* Decodes `size` bytes of whole scanlines, of which at least `needed` must be there. */
-static int decode_scanlines(const struct szip *s, const struct h5_reader *r, uint8_t *lines, size_t size,
-			    size_t needed)
+static struct aec_stream stream(const struct szip *s)
 {
-	struct aec_stream aec = {
-		.next_in = r->p,
-		.avail_in = h5_reader_left(r),
-		.next_out = lines,
-		.avail_out = size,
+	return (struct aec_stream){
 		.bits_per_sample = s->pixel_bits,
 		.block_size = s->per_block,
 		.rsi = (s->per_scanline + s->per_block - 1) / s->per_block,
 		.flags = (s->options & OPTION_MSB ? AEC_DATA_MSB : 0u) |
 			 (s->options & OPTION_NN ? AEC_DATA_PREPROCESS : 0u),
 	};
-	int status = aec_decode_init(&aec);
+}
 
+/* Decodes `size` bytes of whole scanlines, of which at least `needed` must be there. */
+static int decode_scanlines(const struct szip *s, const struct h5_reader *r, uint8_t *lines, size_t size,
+			    size_t needed)
+{
+	struct aec_stream aec = stream(s);
+	int status;
+
+	aec.next_in = r->p;
+	aec.avail_in = h5_reader_left(r);
+	aec.next_out = lines;
+	aec.avail_out = size;
+	status = aec_decode_init(&aec);
 	if (status == AEC_OK) {
 		status = aec_decode(&aec, AEC_FLUSH);
 		aec_decode_end(&aec);
@@ -136,4 +146,119 @@ int h5_szip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf 
 	if (!rc)
 		rc = expand(&s, &r, &out);
 	return h5_filter_buf_replace(buf, &out, rc);
+}
+
+/* The reverse of merge(): n bytes of the code from byte `at` on, out of pixels of `size` bytes in all. */
+static void split(const struct szip *s, const uint8_t *data, size_t size, size_t at, size_t n, uint8_t *line)
+{
+	size_t each = size / s->planes;
+
+	while (n) {
+		size_t run = (size_t)h5_min(n, each - at % each);
+		const uint8_t *p = data + at % each * s->planes + at / each;
+
+		for (size_t i = 0; i < run; i++)
+			line[i] = p[i * s->planes];
+		line += run;
+		at += run;
+		n -= run;
+	}
+}
+
+/* No pixel has bits beyond those that are coded. */
+static bool fits(const struct szip *s, const uint8_t *data, size_t size)
+{
+	uint64_t allowed = (UINT64_C(1) << s->pixel_bits) - 1;
+	uint8_t seen[4] = {0};
+
+	for (size_t i = 0; i < size; i++)
+		seen[i % s->pixel_bytes] |= data[i];
+	for (unsigned i = 0; i < s->pixel_bytes; i++) {
+		unsigned shift = 8 * (s->options & OPTION_MSB ? s->pixel_bytes - 1 - i : i);
+
+		if (seen[i] & ~(allowed >> shift))
+			return false;
+	}
+	return true;
+}
+
+/* Fills a scanline of n bytes up to whole blocks with what costs the least: what its last pixel was, or zeros
+ * where no differences are coded. */
+static void pad(const struct szip *s, uint8_t *line, size_t n, size_t coded)
+{
+	if (s->options & OPTION_NN)
+		for (; n < coded; n++)
+			line[n] = line[n - s->pixel_bytes];
+	memset(line + n, 0, coded - n);
+}
+
+static int pack_lines(const struct szip *s, struct aec_stream *aec, const uint8_t *data, size_t size,
+		      uint8_t *coded_line, size_t coded)
+{
+	size_t line = (size_t)s->per_scanline * s->pixel_bytes;
+	int status = AEC_OK;
+
+	for (size_t at = 0; at < size && status == AEC_OK; at += line) {
+		size_t n = (size_t)h5_min(line, size - at);
+
+		split(s, data, size, at, n, coded_line);
+		pad(s, coded_line, n, coded);
+		aec->next_in = coded_line;
+		aec->avail_in = coded;
+		status = aec_encode(aec, n < size - at ? AEC_NO_FLUSH : AEC_FLUSH);
+		/* It takes all unless it lacks room. */
+		if (status == AEC_OK && aec->avail_in)
+			status = AEC_STREAM_ERROR;
+	}
+	return status;
+}
+
+static int pack(const struct szip *s, const uint8_t *data, size_t size, struct h5_filter_buf *out)
+{
+	struct aec_stream aec = stream(s);
+	size_t coded = (size_t)aec.rsi * s->per_block * s->pixel_bytes;
+	uint8_t *line = malloc(coded);
+	int status = AEC_MEM_ERROR, end;
+
+	aec.flags |= AEC_NOT_ENFORCE; /* blocks of other sizes than the standard's are libhdf5's too */
+	aec.next_out = out->data + HEADER;
+	aec.avail_out = out->capacity - HEADER;
+	if (line)
+		status = aec_encode_init(&aec);
+	if (status == AEC_OK) {
+		status = pack_lines(s, &aec, data, size, line, coded);
+		end = aec_encode_end(&aec);
+		if (status == AEC_OK)
+			status = end;
+	}
+	free(line);
+	if (status == AEC_MEM_ERROR)
+		return h5_fail(-ENOMEM, H5_UNDEF, "szip: out of memory");
+	if (status != AEC_OK)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "szip: cannot encode %zu bytes: %d", size, status);
+	out->size = HEADER + aec.total_out;
+	return 0;
+}
+
+int h5_szip_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		   struct h5_filter_buf *out)
+{
+	struct szip s = {0};
+	uint64_t lines, line;
+	uint64_t coded;
+	int rc = init(&s, values, count);
+
+	if (rc || !size)
+		return rc;
+	if (size > UINT32_MAX || size % (s.planes * s.pixel_bytes) || !fits(&s, data, size))
+		return h5_fail(-ENOTSUP, H5_UNDEF, "szip: %zu bytes are no pixels of %u bits", size, s.bits);
+	line = (size_t)s.per_scanline * s.pixel_bytes;
+	lines = (size + line - 1) / line;
+	coded = (uint64_t)lines * stream(&s).rsi * s.per_block * s.pixel_bytes;
+	/* At worst a block is stored as it is, after at most 5 bits; none has less than two bytes. */
+	rc = h5_filter_buf_reserve(out, HEADER + (size_t)(coded + coded / 2) + 64);
+	if (rc)
+		return rc;
+	h5_uint_to(out->data, size, HEADER);
+	return pack(&s, data, size, out);
 }

@@ -1,4 +1,4 @@
-/* Filter 32015: Zstandard frames (RFC 8878). */
+/* Filter 32015: Zstandard frames (RFC 8878). values[0] is the level. */
 #include "base/error.h"
 #include "filter/filters.h"
 
@@ -43,4 +43,24 @@ int h5_zstd_decode(const uint32_t *values, unsigned count, struct h5_filter_buf 
 	got = expand(buf->data, buf->size, out.data, limit);
 	out.size = got < 0 ? 0 : (size_t)got;
 	return h5_filter_buf_replace(buf, &out, got < 0 ? (int)got : 0);
+}
+
+int h5_zstd_pack(const uint8_t *data, size_t n, int level, struct h5_filter_buf *out)
+{
+	size_t stored;
+	int rc = h5_filter_buf_grow(out, ZSTD_compressBound(n));
+
+	if (rc)
+		return rc;
+	stored = ZSTD_compress(out->data + out->size, out->capacity - out->size, data, n, level);
+	if (ZSTD_isError(stored))
+		return h5_fail(-ENOMEM, H5_UNDEF, "zstd: %s", ZSTD_getErrorName(stored));
+	out->size += stored;
+	return 0;
+}
+
+int h5_zstd_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
+		   struct h5_filter_buf *out)
+{
+	return h5_zstd_pack(data, size, count ? (int)values[0] : 0, out);
 }

@@ -1,4 +1,5 @@
-/* Undoing a filter pipeline on the stored bytes of a chunk or of a fractal heap block. */
+/* Undoing a filter pipeline on the stored bytes of a chunk or of a fractal heap block, and running it on
+ * those of a chunk. */
 #ifndef H5_STORE_PIPELINE_H
 #define H5_STORE_PIPELINE_H
 
@@ -13,11 +14,12 @@
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, size_t size, uint8_t **data);
 
-/* 0: all filters of the pipeline can be run on new chunks. -ENOTSUP: one cannot; its id and name in the
- * detail. */
+/* 0: all filters of the pipeline can be run on new chunks. -ENOTSUP: one cannot, even if it is optional; its
+ * id and name in the detail. */
 int h5_pipeline_can_encode(const struct h5_pipeline *pipeline);
 /* Runs the pipeline on `size` bytes of a chunk. *out is the caller's, free(). A bit set in *mask: an optional
- * filter failed or gained nothing, and was skipped. */
+ * filter failed or gained nothing, and was skipped. What a mandatory compression yields is stored even if it
+ * is larger than the data. -EFBIG: larger than h5_pipeline_read() takes. */
 int h5_pipeline_encode(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size, uint8_t **out,
 		       size_t *stored, uint32_t *mask);
 
