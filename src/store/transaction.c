@@ -20,6 +20,13 @@ bool h5_tx_is_writable(const struct h5_file *file)
 	return tx && !tx->failed;
 }
 
+bool h5_tx_is_swmr(const struct h5_file *file)
+{
+	const struct h5_tx *tx = h5_file_tx(file);
+
+	return tx && tx->space.keeps;
+}
+
 /* The transaction of a file that takes changes. */
 static int tx_of(struct h5_file *file, struct h5_tx **tx)
 {

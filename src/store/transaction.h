@@ -39,6 +39,9 @@ enum h5_allocation {
 /* True: the file was opened for writing, and writing has not been given up after a failure. */
 bool h5_tx_is_writable(const struct h5_file *file);
 
+/* True: other programs read the file meanwhile, as SWMR readers. */
+bool h5_tx_is_swmr(const struct h5_file *file);
+
 /* n > 0 bytes of new space. -ENOSPC: the file has no more addresses. */
 int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, uint64_t *address);
 /* Gives up space that is referred to no more: new space is used again at once, committed space after it is
