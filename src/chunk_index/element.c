@@ -139,6 +139,14 @@ uint64_t h5_chunk_address_at(const struct h5_chunk_index *index, const uint8_t *
 	return h5_read_offset(&r);
 }
 
+void h5_chunk_address_put(const struct h5_chunk_index *index, uint8_t *addresses, uint64_t i,
+			  uint64_t address)
+{
+	unsigned size = h5_file_superblock(index->file)->size_of_offsets;
+
+	h5_uint_to(addresses + i * size, address, size);
+}
+
 static int load_page(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
 	const uint64_t *size = arg;

@@ -1,5 +1,6 @@
+#include "chunk_index/extensible_array.h"
+
 #include "base/checked.h"
-#include "chunk_index/private.h"
 #include "store/block.h"
 
 #include <stdlib.h>
@@ -19,25 +20,9 @@ static int load_header(struct h5_file *file, uint64_t address, const void *arg, 
 				    sizeof(struct h5_extensible_array_header), value, cost);
 }
 
-/* What the form of a block depends on, beside the header. */
-struct shape {
-	const struct h5_extensible_array_header *header;
-	unsigned number; /* of the super block; 0 for the index block */
-	struct h5_extensible_array_super super;
-};
-
-struct block {
-	uint64_t header; /* address */
-	union {
-		struct h5_extensible_array_index_block index;
-		struct h5_extensible_array_super_block super;
-		struct h5_extensible_array_data_block data;
-	};
-	uint8_t bytes[]; /* verified, and what the decoded block points into */
-};
-
-static int read_block(struct h5_file *file, uint64_t address, const struct shape *shape, uint64_t size,
-		      const char *what, struct block **out, struct h5_reader *r, size_t *cost)
+static int read_block(struct h5_file *file, uint64_t address, const struct h5_earray_shape *shape,
+		      uint64_t size, const char *what, struct h5_earray_block **out, struct h5_reader *r,
+		      size_t *cost)
 {
 	void *memory;
 	int rc = h5_block_read(file, address, sizeof **out, (size_t)size, what, &memory);
@@ -52,7 +37,7 @@ static int read_block(struct h5_file *file, uint64_t address, const struct shape
 }
 
 /* Hands a block over, or frees it where its decoder failed. */
-static int decoded(struct block *block, int rc, void **value)
+static int decoded(struct h5_earray_block *block, int rc, void **value)
 {
 	if (rc)
 		free(block);
@@ -64,8 +49,8 @@ static int decoded(struct block *block, int rc, void **value)
 static int load_index_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
 			    size_t *cost)
 {
-	const struct shape *shape = arg;
-	struct block *block;
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
 	struct h5_reader r;
 	int rc = read_block(file, address, shape, shape->header->index_block_size,
 			    "extensible array index block", &block, &r, cost);
@@ -79,8 +64,8 @@ static int load_index_block(struct h5_file *file, uint64_t address, const void *
 static int load_super_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
 			    size_t *cost)
 {
-	const struct shape *shape = arg;
-	struct block *block;
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
 	struct h5_reader r;
 	int rc = read_block(file, address, shape, shape->super.block_size, "extensible array super block",
 			    &block, &r, cost);
@@ -94,8 +79,8 @@ static int load_super_block(struct h5_file *file, uint64_t address, const void *
 static int load_data_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
 			   size_t *cost)
 {
-	const struct shape *shape = arg;
-	struct block *block;
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
 	struct h5_reader r;
 	int rc = read_block(file, address, shape, shape->super.data_block_size, "extensible array data block",
 			    &block, &r, cost);
@@ -107,17 +92,13 @@ static int load_data_block(struct h5_file *file, uint64_t address, const void *a
 }
 
 static const struct h5_block_type array_header = {{"extensible array header", free}, load_header};
-static const struct h5_block_type index_block = {{"extensible array index block", free}, load_index_block};
-static const struct h5_block_type super_block = {{"extensible array super block", free}, load_super_block};
-static const struct h5_block_type data_block = {{"extensible array data block", free}, load_data_block};
+const struct h5_block_type h5_earray_index_block = {{"extensible array index block", free}, load_index_block};
+const struct h5_block_type h5_earray_super_block = {{"extensible array super block", free}, load_super_block};
+const struct h5_block_type h5_earray_data_block = {{"extensible array data block", free}, load_data_block};
 
-static int open_index(struct h5_chunk_index *index)
+int h5_earray_number(struct h5_chunk_index *index)
 {
-	const struct h5_extensible_array_header *header = &index->extensible_array;
-	uint64_t address = index->layout.address;
 	unsigned unlimited = 0, n = 0;
-	struct h5_lru_entry *ref;
-	int rc;
 
 	for (unsigned i = 0; i < index->layout.rank; i++) {
 		if (index->max[i] == H5_UNLIMITED) {
@@ -126,10 +107,19 @@ static int open_index(struct h5_chunk_index *index)
 		}
 	}
 	if (n != 1)
-		return h5_fail(-EUCLEAN, address, "extensible array: %u unlimited dimensions", n);
-	rc = h5_chunk_index_number(index, unlimited);
+		return h5_fail(-EUCLEAN, index->layout.address, "extensible array: %u unlimited dimensions",
+			       n);
+	return h5_chunk_index_number(index, unlimited);
+}
+
+static int open_index(struct h5_chunk_index *index)
+{
+	const struct h5_extensible_array_header *header = &index->extensible_array;
+	struct h5_lru_entry *ref;
+	int rc = h5_earray_number(index);
+
 	if (!rc)
-		rc = h5_file_block(index->file, &array_header, address, 0, NULL, &ref);
+		rc = h5_file_block(index->file, &array_header, index->layout.address, 0, NULL, &ref);
 	if (rc)
 		return rc;
 	index->extensible_array = *(const struct h5_extensible_array_header *)h5_lru_value(ref);
@@ -137,19 +127,20 @@ static int open_index(struct h5_chunk_index *index)
 	return h5_chunk_element_check(index, header->client, header->element_size, "extensible array");
 }
 
-static void shape_init(const struct h5_chunk_index *index, unsigned number, struct shape *shape)
+void h5_earray_shape_init(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+			  unsigned number, struct h5_earray_shape *shape)
 {
-	shape->header = &index->extensible_array;
-	shape->number = number;
-	h5_extensible_array_super(shape->header, number, h5_file_superblock(index->file)->size_of_offsets,
+	shape->header = header;
+	h5_extensible_array_super(header, number, h5_file_superblock(index->file)->size_of_offsets,
 				  &shape->super);
 }
 
-static int block_get(const struct h5_chunk_index *index, const struct h5_block_type *type, uint64_t address,
-		     const struct shape *shape, struct h5_lru_entry **ref, const struct block **out)
+int h5_earray_block_get(const struct h5_chunk_index *index, const struct h5_block_type *type,
+			uint64_t address, const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
+			const struct h5_earray_block **out)
 {
-	uint64_t variant = shape->header->shape | (uint64_t)shape->number << 56;
-	const struct block *block;
+	uint64_t variant = shape->header->shape | (uint64_t)shape->super.number << 56;
+	const struct h5_earray_block *block;
 	int rc = h5_file_block(index->file, type, address, variant, shape, ref);
 
 	if (rc)
@@ -165,135 +156,182 @@ static int block_get(const struct h5_chunk_index *index, const struct h5_block_t
 	return 0;
 }
 
-static int index_block_get(const struct h5_chunk_index *index, struct h5_lru_entry **ref,
-			   const struct block **block)
+int h5_earray_root_get(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+		       struct h5_lru_entry **ref, const struct h5_earray_block **block)
 {
-	struct shape shape;
+	struct h5_earray_shape shape;
 
-	shape_init(index, 0, &shape);
-	return block_get(index, &index_block, shape.header->index_block, &shape, ref, block);
+	h5_earray_shape_init(index, header, 0, &shape);
+	return h5_earray_block_get(index, &h5_earray_index_block, header->index_block, &shape, ref, block);
 }
 
-/* The super block; *ref and *block are NULL where it is not stored, or in the index block. */
-static int super_block_get(const struct h5_chunk_index *index, const struct block *root,
-			   const struct shape *shape, struct h5_lru_entry **ref, const struct block **block)
+int h5_earray_super_get(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+			const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
+			const struct h5_earray_block **block)
 {
 	const struct h5_extensible_array_header *header = shape->header;
 	uint64_t address;
 
 	*ref = NULL;
 	*block = NULL;
-	if (shape->number < header->index_super_blocks)
+	if (shape->super.number < header->index_super_blocks)
 		return 0;
 	address = h5_chunk_address_at(index, root->index.super_blocks,
-				      shape->number - header->index_super_blocks);
+				      shape->super.number - header->index_super_blocks);
 	if (address == H5_UNDEF)
 		return 0;
-	return block_get(index, &super_block, address, shape, ref, block);
+	return h5_earray_block_get(index, &h5_earray_super_block, address, shape, ref, block);
 }
 
-/* Address of data block i of a super block, which is NULL as super_block_get() leaves it. */
-static uint64_t data_block_address(const struct h5_chunk_index *index, const struct block *root,
-				   const struct shape *shape, const struct block *super, uint64_t i)
+uint64_t h5_earray_data_block_address(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+				      const struct h5_earray_shape *shape,
+				      const struct h5_earray_block *super, uint64_t i)
 {
 	if (super)
 		return h5_chunk_address_at(index, super->super.data_blocks, i);
-	if (shape->number < shape->header->index_super_blocks)
+	if (shape->super.number < shape->header->index_super_blocks)
 		return h5_chunk_address_at(index, root->index.data_blocks, shape->super.first_data_block + i);
 	return H5_UNDEF;
 }
 
-/* Page `page` of data block i. *ref is NULL where it isn't initialised. */
-static int page_get(const struct h5_chunk_index *index, const struct shape *shape, const struct block *super,
-		    uint64_t i, uint64_t data_block_at, uint64_t page, struct h5_lru_entry **ref,
-		    const uint8_t **elements)
+/* A page is less than a data block, which lies in the file, or is refused when it is read. */
+uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t data_block, uint64_t page)
 {
-	uint64_t size = shape->header->page_elements * shape->header->element_size, address;
-
-	*ref = NULL;
-	if (!h5_extensible_array_has_page(&shape->super, &super->super, i, page))
-		return 0;
-	/* A page is less than a data block, whose size doesn't overflow. */
-	if (!h5_mul(page, size + 4, &address) || !h5_add(address, shape->super.data_block_size, &address) ||
-	    !h5_add(address, data_block_at, &address))
-		return h5_fail(-EUCLEAN, data_block_at, "extensible array: page %ju", (uintmax_t)page);
-	return h5_chunk_page_get(index, address, size, ref, elements);
+	return data_block + shape->super.data_block_size + page * shape->super.page_size;
 }
 
-/* Element `element` of data block i. */
-static int lookup_in_data_block(const struct h5_chunk_index *index, const struct block *root,
-				const struct shape *shape, uint64_t i, uint64_t element,
-				struct h5_chunk *chunk)
+/* Page `page` of data block i, whose address that is. *ref is NULL where it isn't initialised. */
+static int page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
+		    const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
+		    struct h5_lru_entry **ref, const uint8_t **elements)
 {
-	struct h5_lru_entry *super_ref, *data_ref = NULL, *page_ref = NULL;
-	const struct block *super, *data;
-	const uint8_t *elements;
+	*ref = NULL;
+	*elements = NULL;
+	if (!h5_extensible_array_has_page(&shape->super, &super->super, i, page))
+		return 0;
+	return h5_chunk_page_get(index, h5_earray_page_address(shape, address, page),
+				 shape->header->page_elements * shape->header->element_size, ref, elements);
+}
+
+bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+		      uint64_t number, struct h5_earray_place *place)
+{
+	struct h5_extensible_array_super *super = &place->shape.super;
+
+	*place = (struct h5_earray_place){.in_index = number < header->index_elements};
+	if (number >> header->max_bits)
+		return false;
+	if (place->in_index) {
+		h5_earray_shape_init(index, header, 0, &place->shape);
+		place->at = number;
+		place->n = header->index_elements;
+		return true;
+	}
+	number -= header->index_elements;
+	h5_earray_shape_init(index, header, h5_extensible_array_super_of(header, number), &place->shape);
+	number -= super->first_element;
+	place->rest = super->data_blocks * super->elements - number;
+	place->data_block = number / super->elements;
+	place->at = number % super->elements;
+	place->n = super->elements;
+	if (super->pages) {
+		place->page = place->at / header->page_elements;
+		place->at %= header->page_elements;
+		place->n = header->page_elements;
+	}
+	return true;
+}
+
+/* The same for a leaf below the index block. */
+static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+		      const struct h5_earray_place *place, struct h5_lru_entry **ref,
+		      const uint8_t **elements, uint64_t *same)
+{
+	const struct h5_earray_shape *shape = &place->shape;
+	const struct h5_earray_block *super, *data;
+	struct h5_lru_entry *super_ref, *data_ref;
 	uint64_t address;
-	int rc = super_block_get(index, root, shape, &super_ref, &super);
+	int rc = h5_earray_super_get(index, root, shape, &super_ref, &super);
 
 	if (rc)
 		return rc;
-	address = data_block_address(index, root, shape, super, i);
+	if (!super && shape->super.number >= shape->header->index_super_blocks)
+		*same = place->rest;
+	address = h5_earray_data_block_address(index, root, shape, super, place->data_block);
 	if (address == H5_UNDEF)
 		goto out;
-	rc = block_get(index, &data_block, address, shape, &data_ref, &data);
+	rc = h5_earray_block_get(index, &h5_earray_data_block, address, shape, &data_ref, &data);
 	if (rc)
 		goto out;
 	if (!shape->super.pages) {
-		h5_chunk_element_at(index, data->data.elements, element, chunk);
+		*ref = data_ref;
+		*elements = data->data.elements;
 		goto out;
 	}
-	rc = page_get(index, shape, super, i, address, element / shape->header->page_elements, &page_ref,
-		      &elements);
-	if (page_ref)
-		h5_chunk_element_at(index, elements, element % shape->header->page_elements, chunk);
-out:
-	h5_file_put(index->file, page_ref);
+	rc = page_get(index, shape, super, place->data_block, address, place->page, ref, elements);
 	h5_file_put(index->file, data_ref);
+out:
 	h5_file_put(index->file, super_ref);
+	return rc;
+}
+
+int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_place *place,
+		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *same)
+{
+	const struct h5_earray_block *root;
+	struct h5_lru_entry *root_ref;
+	int rc;
+
+	*ref = NULL;
+	*elements = NULL;
+	*same = place->n - place->at;
+	if (place->shape.header->index_block == H5_UNDEF)
+		return 0;
+	rc = h5_earray_root_get(index, place->shape.header, &root_ref, &root);
+	if (rc)
+		return rc;
+	if (place->in_index) {
+		*ref = root_ref;
+		*elements = root->index.elements;
+		return 0;
+	}
+	rc = leaf_below(index, root, place, ref, elements, same);
+	h5_file_put(index->file, root_ref);
 	return rc;
 }
 
 static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
 {
 	const struct h5_extensible_array_header *header = &index->extensible_array;
-	const struct block *root;
+	struct h5_earray_place place;
 	struct h5_lru_entry *ref;
-	struct shape shape;
-	uint64_t number;
+	const uint8_t *elements;
+	uint64_t number, same;
 	int rc;
 
-	if (header->index_block == H5_UNDEF || !h5_chunk_index_number_of(index, scaled, &number) ||
-	    number >= header->max_index || number >> header->max_bits)
+	if (!h5_chunk_index_number_of(index, scaled, &number) || number >= header->max_index ||
+	    !h5_earray_locate(index, header, number, &place))
 		return 0;
-	rc = index_block_get(index, &ref, &root);
-	if (rc)
-		return rc;
-	if (number < header->index_elements) {
-		h5_chunk_element_at(index, root->index.elements, number, chunk);
-	} else {
-		number -= header->index_elements;
-		shape_init(index, h5_extensible_array_super_of(header, number), &shape);
-		number -= shape.super.first_element;
-		rc = lookup_in_data_block(index, root, &shape, number / shape.super.elements,
-					  number % shape.super.elements, chunk);
-	}
+	rc = h5_earray_leaf_get(index, &place, &ref, &elements, &same);
+	if (elements)
+		h5_chunk_element_at(index, elements, place.at, chunk);
 	h5_file_put(index->file, ref);
 	return rc;
 }
 
 struct walk {
 	const struct h5_chunk_index *index;
-	const struct block *root;
+	const struct h5_earray_block *root;
 	h5_chunk_visit *visit;
 	void *arg;
 	uint64_t left; /* bytes of blocks that the file can still hold */
 };
 
-static int walk_data_block(struct walk *w, const struct shape *shape, const struct block *super, uint64_t i)
+static int walk_data_block(struct walk *w, const struct h5_earray_shape *shape,
+			   const struct h5_earray_block *super, uint64_t i)
 {
-	uint64_t address = data_block_address(w->index, w->root, shape, super, i);
-	const struct block *data;
+	uint64_t address = h5_earray_data_block_address(w->index, w->root, shape, super, i);
+	const struct h5_earray_block *data;
 	struct h5_lru_entry *ref;
 	int rc;
 
@@ -301,7 +339,7 @@ static int walk_data_block(struct walk *w, const struct shape *shape, const stru
 		return 0;
 	rc = h5_chunk_index_spend(w->index, &w->left, shape->super.data_block_size);
 	if (!rc)
-		rc = block_get(w->index, &data_block, address, shape, &ref, &data);
+		rc = h5_earray_block_get(w->index, &h5_earray_data_block, address, shape, &ref, &data);
 	if (rc)
 		return rc;
 	if (!shape->super.pages)
@@ -323,13 +361,13 @@ static int walk_data_block(struct walk *w, const struct shape *shape, const stru
 	return rc;
 }
 
-static int walk_super_block(struct walk *w, const struct shape *shape)
+static int walk_super_block(struct walk *w, const struct h5_earray_shape *shape)
 {
-	const struct block *super;
+	const struct h5_earray_block *super;
 	struct h5_lru_entry *ref;
-	int rc = super_block_get(w->index, w->root, shape, &ref, &super);
+	int rc = h5_earray_super_get(w->index, w->root, shape, &ref, &super);
 
-	if (rc || (!super && shape->number >= shape->header->index_super_blocks))
+	if (rc || (!super && shape->super.number >= shape->header->index_super_blocks))
 		return rc;
 	for (uint64_t i = 0; i < shape->super.data_blocks && !rc; i++)
 		rc = walk_data_block(w, shape, super, i);
@@ -346,14 +384,14 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 
 	if (header->index_block == H5_UNDEF)
 		return 0;
-	rc = index_block_get(index, &ref, &w.root);
+	rc = h5_earray_root_get(index, header, &ref, &w.root);
 	if (rc)
 		return rc;
 	rc = h5_chunk_elements_walk(index, w.root->index.elements, header->index_elements, visit, arg);
 	for (unsigned i = 0; i < header->super_blocks && !rc; i++) {
-		struct shape shape;
+		struct h5_earray_shape shape;
 
-		shape_init(index, i, &shape);
+		h5_earray_shape_init(index, header, i, &shape);
 		rc = walk_super_block(&w, &shape);
 	}
 	h5_file_put(index->file, ref);
@@ -361,4 +399,4 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {
-	.open = open_index, .lookup = lookup, .walk = walk};
+	.open = open_index, .lookup = lookup, .walk = walk, .set = h5_earray_set, .trim = h5_earray_trim};

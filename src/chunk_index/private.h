@@ -79,6 +79,8 @@ int h5_chunk_elements_walk(const struct h5_chunk_index *index, const uint8_t *el
 			   h5_chunk_visit *visit, void *arg);
 /* Address i of many, as blocks list their children. */
 uint64_t h5_chunk_address_at(const struct h5_chunk_index *index, const uint8_t *addresses, uint64_t i);
+void h5_chunk_address_put(const struct h5_chunk_index *index, uint8_t *addresses, uint64_t i,
+			  uint64_t address);
 
 /* Numbers the chunks in row-major order of the maximum dimensions, dimension `slowest` moved to the front (0:
  * as they are); that one alone may be unlimited, and `count` with it. */

@@ -1,0 +1,271 @@
+#include "base/checked.h"
+#include "base/lookup3.h"
+#include "chunk_index/extensible_array.h"
+#include "store/block.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+
+/* Copies of what an extensible array consists of: of one paged data block, which nothing changes in place,
+ * and of the whole, since each block has the header's address. */
+
+struct h5_writer h5_earray_writer(const struct h5_chunk_index *index, uint8_t *bytes, size_t n)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(index->file);
+
+	return h5_writer_init(bytes, n, superblock->size_of_offsets, superblock->size_of_lengths);
+}
+
+size_t h5_earray_header_size(const struct h5_chunk_index *index)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(index->file);
+
+	return h5_extensible_array_header_size(superblock->size_of_offsets, superblock->size_of_lengths);
+}
+
+int h5_earray_write_header(const struct h5_chunk_index *index,
+			   const struct h5_extensible_array_header *header)
+{
+	uint8_t bytes[H5_EXTENSIBLE_ARRAY_HEADER_MAX];
+	struct h5_writer w = h5_earray_writer(index, bytes, h5_earray_header_size(index));
+	int rc;
+
+	h5_extensible_array_header_encode(&w, header);
+	rc = h5_writer_check(&w, "extensible array header");
+	return rc ? rc : h5_tx_patch(index->file, header->address, bytes, h5_writer_at(&w), H5_STAGE_INDEX);
+}
+
+void h5_earray_seal(uint8_t *bytes, size_t n)
+{
+	h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
+}
+
+uint8_t *h5_earray_part(struct h5_earray_block *draft, const uint8_t *decoded)
+{
+	return draft->bytes + (decoded - draft->bytes);
+}
+
+int h5_earray_draft(const struct h5_chunk_index *index, const struct h5_block_type *type, uint64_t address,
+		    const struct h5_earray_shape *shape, struct h5_earray_block **draft)
+{
+	void *value;
+	size_t cost;
+	int rc = type->load(index->file, address, shape, &value, &cost);
+
+	if (!rc)
+		*draft = value;
+	return rc;
+}
+
+static void adopt(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+		  struct h5_earray_block *draft, size_t size)
+{
+	h5_extensible_array_block_adopt(draft->bytes, header,
+					h5_file_superblock(index->file)->size_of_offsets);
+	h5_earray_seal(draft->bytes, size);
+}
+
+int h5_earray_copy_paged(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
+			 const struct h5_extensible_array_header *header, const struct h5_earray_block *super,
+			 uint64_t i, uint64_t from, uint64_t to)
+{
+	const struct h5_extensible_array_super *s = &shape->super;
+	struct h5_earray_block *draft;
+	int rc = h5_earray_draft(index, &h5_earray_data_block, from, shape, &draft);
+
+	if (rc)
+		return rc;
+	adopt(index, header, draft, (size_t)s->data_block_size);
+
+	rc = h5_tx_put(index->file, to, draft->bytes, (size_t)s->data_block_size);
+	free(draft);
+	for (uint64_t p = 0; p < s->pages && !rc; p++) {
+		uint64_t at = h5_earray_page_address(shape, from, p);
+		void *memory;
+
+		if (!h5_extensible_array_has_page(s, &super->super, i, p))
+			continue;
+		rc = h5_block_read(index->file, at, 0, (size_t)s->page_size, "extensible array page",
+				   &memory);
+		if (rc)
+			break;
+		rc = h5_tx_put(index->file, h5_earray_page_address(shape, to, p), memory,
+			       (size_t)s->page_size);
+		h5_tx_forget(index->file, at);
+		free(memory);
+	}
+	return rc;
+}
+
+/* ---- the whole ---- */
+
+struct copy {
+	struct h5_chunk_index *index;
+	struct h5_extensible_array_header header; /* of the copy */
+	uint64_t left;				  /* bytes of blocks that the file can still hold */
+};
+
+/* Data block i to new space. */
+static int copy_data_block(struct copy *c, const struct h5_earray_shape *shape,
+			   const struct h5_earray_block *super, uint64_t i, uint64_t *address)
+{
+	struct h5_file *file = c->index->file;
+	size_t size = (size_t)shape->super.data_block_size;
+	uint64_t from = *address;
+	struct h5_earray_block *draft;
+	int rc = h5_chunk_index_spend(c->index, &c->left, shape->super.data_block_space);
+
+	if (rc)
+		return rc;
+	if (shape->super.pages) {
+		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, shape->super.data_block_space, address);
+		return rc ? rc : h5_earray_copy_paged(c->index, shape, &c->header, super, i, from, *address);
+	}
+	rc = h5_earray_draft(c->index, &h5_earray_data_block, from, shape, &draft);
+	if (rc)
+		return rc;
+	adopt(c->index, &c->header, draft, size);
+	*address = H5_UNDEF;
+	rc = h5_tx_store(file, address, draft->bytes, size, H5_STAGE_BLOCK);
+	free(draft);
+	return rc;
+}
+
+/* The data blocks of a super block, whose addresses are there, to new space. */
+static int copy_data_blocks(struct copy *c, const struct h5_earray_shape *shape,
+			    const struct h5_earray_block *super, uint8_t *addresses)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < shape->super.data_blocks && !rc; i++) {
+		uint64_t address = h5_chunk_address_at(c->index, addresses, i);
+
+		if (address == H5_UNDEF)
+			continue;
+		rc = copy_data_block(c, shape, super, i, &address);
+		h5_chunk_address_put(c->index, addresses, i, address);
+	}
+	return rc;
+}
+
+static int copy_super_block(struct copy *c, const struct h5_earray_shape *shape, uint64_t *address)
+{
+	size_t size = (size_t)shape->super.block_size;
+	struct h5_earray_block *draft;
+	int rc = h5_chunk_index_spend(c->index, &c->left, size);
+
+	if (!rc)
+		rc = h5_earray_draft(c->index, &h5_earray_super_block, *address, shape, &draft);
+	if (rc)
+		return rc;
+	rc = copy_data_blocks(c, shape, draft, h5_earray_part(draft, draft->super.data_blocks));
+	adopt(c->index, &c->header, draft, size);
+	*address = H5_UNDEF;
+	if (!rc)
+		rc = h5_tx_store(c->index->file, address, draft->bytes, size, H5_STAGE_BLOCK + 1);
+	free(draft);
+	return rc;
+}
+
+static int copy_below(struct copy *c, struct h5_earray_block *root)
+{
+	const struct h5_extensible_array_header *from = &c->index->extensible_array;
+	unsigned size_of_offsets = h5_file_superblock(c->index->file)->size_of_offsets;
+	uint8_t *super_blocks = h5_earray_part(root, root->index.super_blocks);
+	uint8_t *data_blocks = h5_earray_part(root, root->index.data_blocks);
+	int rc = 0;
+
+	for (unsigned number = 0; number < from->super_blocks && !rc; number++) {
+		struct h5_earray_shape shape;
+		uint64_t address;
+
+		h5_earray_shape_init(c->index, from, number, &shape);
+		if (number < from->index_super_blocks) {
+			rc = copy_data_blocks(c, &shape, NULL,
+					      data_blocks + shape.super.first_data_block * size_of_offsets);
+			continue;
+		}
+		address = h5_chunk_address_at(c->index, super_blocks, number - from->index_super_blocks);
+		if (address == H5_UNDEF)
+			continue;
+		rc = copy_super_block(c, &shape, &address);
+		h5_chunk_address_put(c->index, super_blocks, number - from->index_super_blocks, address);
+	}
+	return rc;
+}
+
+static int copy_index_block(struct copy *c)
+{
+	const struct h5_extensible_array_header *from = &c->index->extensible_array;
+	struct h5_earray_block *draft;
+	struct h5_earray_shape shape;
+	int rc;
+
+	h5_earray_shape_init(c->index, from, 0, &shape);
+	rc = h5_earray_draft(c->index, &h5_earray_index_block, from->index_block, &shape, &draft);
+	if (rc)
+		return rc;
+	rc = copy_below(c, draft);
+	adopt(c->index, &c->header, draft, from->index_block_size);
+	c->header.index_block = H5_UNDEF;
+	if (!rc)
+		rc = h5_tx_store(c->index->file, &c->header.index_block, draft->bytes, from->index_block_size,
+				 H5_STAGE_BLOCK + 2);
+	free(draft);
+	return rc;
+}
+
+int h5_earray_move(struct h5_chunk_index *index)
+{
+	struct copy c = {index, index->extensible_array, h5_file_size(index->file)};
+	int rc = h5_tx_allocate(index->file, H5_ALLOCATE_METADATA, h5_earray_header_size(index),
+				&c.header.address);
+
+	if (!rc && c.header.index_block != H5_UNDEF)
+		rc = copy_index_block(&c);
+	if (!rc)
+		rc = h5_earray_write_header(index, &c.header);
+	if (rc)
+		return rc;
+	index->extensible_array = c.header;
+	index->layout.address = c.header.address;
+	return 0;
+}
+
+static void release_data_blocks(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
+				const struct h5_earray_block *root, const struct h5_earray_block *super)
+{
+	for (uint64_t i = 0; i < shape->super.data_blocks; i++) {
+		uint64_t address = h5_earray_data_block_address(index, root, shape, super, i);
+
+		if (address != H5_UNDEF)
+			h5_tx_free(index->file, address, shape->super.data_block_space);
+	}
+}
+
+void h5_earray_release(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header)
+{
+	const struct h5_earray_block *root, *super;
+	struct h5_lru_entry *root_ref, *ref;
+
+	/* What cannot be read is lost, and nothing else. */
+	if (header->index_block != H5_UNDEF && !h5_earray_root_get(index, header, &root_ref, &root)) {
+		for (unsigned number = 0; number < header->super_blocks; number++) {
+			struct h5_earray_shape shape;
+
+			h5_earray_shape_init(index, header, number, &shape);
+			if (h5_earray_super_get(index, root, &shape, &ref, &super))
+				continue;
+			release_data_blocks(index, &shape, root, super);
+			if (super)
+				h5_tx_free(index->file,
+					   h5_chunk_address_at(index, root->index.super_blocks,
+							       number - header->index_super_blocks),
+					   shape.super.block_size);
+			h5_file_put(index->file, ref);
+		}
+		h5_file_put(index->file, root_ref);
+		h5_tx_free(index->file, header->index_block, header->index_block_size);
+	}
+	h5_tx_free(index->file, header->address, h5_earray_header_size(index));
+}

@@ -1,0 +1,556 @@
+#include "chunk_index/extensible_array.h"
+
+#include "base/checked.h"
+#include "store/block.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Changes of the extensible array. A change is one of a leaf - the index block, a data block, a page -, and
+ * of its ancestors up to the first that can be changed in place. What moves is written to new space, then the
+ * header where it changes, and last the block that stays: until then nothing of the change is to be seen. */
+
+struct extent {
+	uint64_t address, size;
+};
+
+struct change {
+	struct h5_chunk_index *index;
+	struct h5_extensible_array_header header; /* as it will be */
+	struct h5_earray_place place;		  /* its shape borrows the header above */
+	const struct h5_chunk *chunk;		  /* NULL: the leaf is cleared from the place on */
+	struct { /* the block that is changed in place; NULL: there is none */
+		struct h5_earray_block *block;
+		uint64_t address;
+		size_t size;
+		unsigned stage;
+	} last;
+	struct extent made[4], superseded[3]; /* one a level at most: header, index block, super block, data
+						 block */
+	unsigned made_count, superseded_count;
+};
+
+/* ---- drafts: blocks of our own, to be changed ---- */
+
+static int draft_empty(uint64_t size, struct h5_earray_block **draft)
+{
+	if (size > H5_BLOCK_MAX)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "extensible array: a block of %ju bytes is not supported",
+			       (uintmax_t)size);
+	*draft = calloc(1, sizeof **draft + (size_t)size);
+	return *draft ? 0 : h5_fail(-ENOMEM, H5_UNDEF, "extensible array: out of memory");
+}
+
+static int draft_index_block(struct change *c, struct h5_earray_block **out)
+{
+	struct h5_extensible_array_header *header = &c->header;
+	struct h5_earray_block *draft;
+	struct h5_earray_shape shape;
+	struct h5_writer w;
+	struct h5_reader r;
+	int rc;
+
+	h5_earray_shape_init(c->index, header, 0, &shape);
+	if (header->index_block != H5_UNDEF)
+		return h5_earray_draft(c->index, &h5_earray_index_block, header->index_block, &shape, out);
+	rc = draft_empty(header->index_block_size, &draft);
+	if (rc)
+		return rc;
+	w = h5_earray_writer(c->index, draft->bytes, header->index_block_size);
+	h5_extensible_array_index_block_encode(&w, header);
+	r = h5_file_reader(c->index->file, draft->bytes, header->index_block_size, H5_UNDEF);
+	rc = h5_extensible_array_index_block_decode(&r, header, &draft->index);
+	if (rc) {
+		free(draft);
+		return rc;
+	}
+	h5_chunk_elements_clear(c->index, h5_earray_part(draft, draft->index.elements),
+				header->index_elements);
+	header->elements += header->index_elements;
+	*out = draft;
+	return 0;
+}
+
+static int draft_super_block(struct change *c, uint64_t address, struct h5_earray_block **out)
+{
+	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	struct h5_extensible_array_header *header = &c->header;
+	struct h5_earray_block *draft;
+	struct h5_writer w;
+	struct h5_reader r;
+	int rc;
+
+	if (address != H5_UNDEF)
+		return h5_earray_draft(c->index, &h5_earray_super_block, address, &c->place.shape, out);
+	rc = draft_empty(super->block_size, &draft);
+	if (rc)
+		return rc;
+	w = h5_earray_writer(c->index, draft->bytes, (size_t)super->block_size);
+	h5_extensible_array_super_block_encode(&w, header, super);
+	r = h5_file_reader(c->index->file, draft->bytes, (size_t)super->block_size, H5_UNDEF);
+	rc = h5_extensible_array_super_block_decode(&r, header, super, &draft->super);
+	if (rc) {
+		free(draft);
+		return rc;
+	}
+	header->super_count++;
+	header->super_bytes += super->block_size;
+	*out = draft;
+	return 0;
+}
+
+static int draft_data_block(struct change *c, uint64_t address, struct h5_earray_block **out)
+{
+	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	struct h5_extensible_array_header *header = &c->header;
+	struct h5_earray_block *draft;
+	struct h5_writer w;
+	struct h5_reader r;
+	int rc;
+
+	if (address != H5_UNDEF)
+		return h5_earray_draft(c->index, &h5_earray_data_block, address, &c->place.shape, out);
+	rc = draft_empty(super->data_block_size, &draft);
+	if (rc)
+		return rc;
+	w = h5_earray_writer(c->index, draft->bytes, (size_t)super->data_block_size);
+	h5_extensible_array_data_block_encode(&w, header, super, c->place.data_block);
+	r = h5_file_reader(c->index->file, draft->bytes, (size_t)super->data_block_size, H5_UNDEF);
+	rc = h5_extensible_array_data_block_decode(&r, header, super, &draft->data);
+	if (rc) {
+		free(draft);
+		return rc;
+	}
+	if (draft->data.elements)
+		h5_chunk_elements_clear(c->index, h5_earray_part(draft, draft->data.elements),
+					super->elements);
+	header->data_count++;
+	header->data_bytes += super->data_block_space;
+	header->elements += super->elements;
+	*out = draft;
+	return 0;
+}
+
+/* `address` H5_UNDEF: the page isn't initialised. */
+static int draft_page(struct change *c, uint64_t address, struct h5_earray_block **out)
+{
+	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	struct h5_file *file = c->index->file;
+	size_t size = (size_t)super->page_size;
+	struct h5_earray_block *draft;
+	struct h5_reader r;
+	void *memory;
+	int rc;
+
+	if (address == H5_UNDEF) {
+		rc = draft_empty(super->page_size, &draft);
+		if (!rc) {
+			h5_chunk_elements_clear(c->index, draft->bytes, c->place.n);
+			*out = draft;
+		}
+		return rc;
+	}
+	rc = h5_block_read(file, address, sizeof *draft, size, "extensible array page", &memory);
+	if (rc)
+		return rc;
+	draft = memory;
+	r = h5_file_reader(file, draft->bytes, size, address);
+	h5_reader_skip(&r, size - 4);
+	rc = h5_reader_checksum(&r, "extensible array page");
+	if (rc)
+		free(draft);
+	else
+		*out = draft;
+	return rc;
+}
+
+/* ---- where drafts go ---- */
+
+static void note_made(struct change *c, uint64_t address, uint64_t size)
+{
+	c->made[c->made_count++] = (struct extent){address, size};
+}
+
+static void note_superseded(struct change *c, uint64_t address, uint64_t size)
+{
+	c->superseded[c->superseded_count++] = (struct extent){address, size};
+}
+
+/* Takes the draft over. Where it stays in its place it waits there; else *address tells where it now is. */
+static int put_draft(struct change *c, struct h5_earray_block *draft, uint64_t size, unsigned stage,
+		     uint64_t *address)
+{
+	struct h5_file *file = c->index->file;
+	uint64_t at = H5_UNDEF;
+	int rc;
+
+	h5_earray_seal(draft->bytes, (size_t)size);
+	if (*address != H5_UNDEF && h5_tx_is_safe(file, *address, (size_t)size)) {
+		c->last.block = draft;
+		c->last.address = *address;
+		c->last.size = (size_t)size;
+		c->last.stage = stage;
+		return 0;
+	}
+	rc = h5_tx_store(file, &at, draft->bytes, (size_t)size, stage);
+	free(draft);
+	if (rc)
+		return rc;
+	note_made(c, at, size);
+	if (*address != H5_UNDEF)
+		note_superseded(c, *address, size);
+	*address = at;
+	return 0;
+}
+
+/* ---- the levels, from the leaf up ---- */
+
+static int edit(const struct change *c, uint8_t *elements)
+{
+	const struct h5_earray_place *place = &c->place;
+
+	if (c->chunk)
+		return h5_chunk_element_put(c->index, elements, place->at, c->chunk);
+	h5_chunk_elements_clear(c->index, elements + place->at * c->header.element_size,
+				place->n - place->at);
+	return 0;
+}
+
+/* Makes the paged data block, or makes it new. */
+static int renew_paged(struct change *c, const struct h5_earray_block *super, uint64_t *address)
+{
+	const struct h5_earray_shape *shape = &c->place.shape;
+	struct h5_file *file = c->index->file;
+	uint64_t space = shape->super.data_block_space, at;
+	struct h5_earray_block *draft;
+	int rc;
+
+	if (*address != H5_UNDEF && h5_tx_is_new(file, *address))
+		return 0;
+	rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, space, &at);
+	if (rc)
+		return rc;
+	note_made(c, at, space);
+	if (*address != H5_UNDEF) {
+		rc = h5_earray_copy_paged(c->index, shape, &c->header, super, c->place.data_block, *address,
+					  at);
+		if (!rc)
+			note_superseded(c, *address, space);
+	} else {
+		rc = draft_data_block(c, H5_UNDEF, &draft);
+		if (!rc) {
+			h5_earray_seal(draft->bytes, (size_t)shape->super.data_block_size);
+			rc = h5_tx_put(file, at, draft->bytes, (size_t)shape->super.data_block_size);
+			free(draft);
+		}
+	}
+	*address = at;
+	return rc;
+}
+
+/* *initialised: the page is there. A page that was not is there from the moment on at which its bit is set.
+ */
+static int change_page(struct change *c, const struct h5_earray_block *super, uint64_t *address,
+		       bool *initialised)
+{
+	const struct h5_earray_shape *shape = &c->place.shape;
+	size_t size = (size_t)shape->super.page_size;
+	uint64_t at = *initialised ? h5_earray_page_address(shape, *address, c->place.page) : H5_UNDEF;
+	struct h5_earray_block *draft;
+	int rc = draft_page(c, at, &draft);
+
+	if (rc)
+		return rc;
+	rc = edit(c, draft->bytes);
+	if (!rc && *initialised && h5_tx_is_safe(c->index->file, at, size))
+		return put_draft(c, draft, size, H5_STAGE_BLOCK, &at);
+	if (!rc)
+		rc = renew_paged(c, super, address);
+	if (!rc) {
+		h5_earray_seal(draft->bytes, size);
+		at = h5_earray_page_address(shape, *address, c->place.page);
+		rc = h5_tx_put(c->index->file, at, draft->bytes, size);
+		*initialised = true;
+	}
+	free(draft);
+	return rc;
+}
+
+static int change_data_block(struct change *c, uint64_t *address)
+{
+	struct h5_earray_block *draft;
+	int rc = draft_data_block(c, *address, &draft);
+
+	if (rc)
+		return rc;
+	rc = edit(c, h5_earray_part(draft, draft->data.elements));
+	if (rc) {
+		free(draft);
+		return rc;
+	}
+	return put_draft(c, draft, c->place.shape.super.data_block_size, H5_STAGE_BLOCK, address);
+}
+
+static int change_super_block(struct change *c, uint64_t *address)
+{
+	const struct h5_earray_shape *shape = &c->place.shape;
+	uint64_t before = H5_UNDEF, after, i = c->place.data_block;
+	const struct h5_earray_block *super = NULL;
+	struct h5_lru_entry *ref = NULL;
+	bool was = false, is;
+	struct h5_earray_block *draft;
+	int rc = 0;
+
+	if (*address != H5_UNDEF)
+		rc = h5_earray_block_get(c->index, &h5_earray_super_block, *address, shape, &ref, &super);
+	if (rc)
+		return rc;
+	if (super) {
+		before = h5_chunk_address_at(c->index, super->super.data_blocks, i);
+		was = before != H5_UNDEF && shape->super.pages &&
+		      h5_extensible_array_has_page(&shape->super, &super->super, i, c->place.page);
+	}
+	after = before;
+	is = was;
+	rc = shape->super.pages ? change_page(c, super, &after, &is) : change_data_block(c, &after);
+	h5_file_put(c->index->file, ref);
+	if (rc || (after == before && is == was))
+		return rc;
+	rc = draft_super_block(c, *address, &draft);
+	if (rc)
+		return rc;
+	h5_chunk_address_put(c->index, h5_earray_part(draft, draft->super.data_blocks), i, after);
+	if (is)
+		h5_extensible_array_set_page(&shape->super, h5_earray_part(draft, draft->super.bitmap), i,
+					     c->place.page);
+	return put_draft(c, draft, shape->super.block_size, H5_STAGE_BLOCK + 1, address);
+}
+
+/* A leaf below the index block. */
+static int change_below(struct change *c)
+{
+	struct h5_extensible_array_header *header = &c->header;
+	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	bool direct = super->number < header->index_super_blocks;
+	uint64_t i = direct ? super->first_data_block + c->place.data_block
+			    : super->number - header->index_super_blocks;
+	uint64_t before = H5_UNDEF, after;
+	const struct h5_earray_block *root;
+	struct h5_earray_block *draft;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (header->index_block != H5_UNDEF) {
+		rc = h5_earray_root_get(c->index, header, &ref, &root);
+		if (rc)
+			return rc;
+		before = h5_chunk_address_at(c->index,
+					     direct ? root->index.data_blocks : root->index.super_blocks, i);
+		h5_file_put(c->index->file, ref);
+	}
+	after = before;
+	rc = direct ? change_data_block(c, &after) : change_super_block(c, &after);
+	if (rc || after == before)
+		return rc;
+	rc = draft_index_block(c, &draft);
+	if (rc)
+		return rc;
+	h5_chunk_address_put(
+		c->index,
+		h5_earray_part(draft, direct ? draft->index.data_blocks : draft->index.super_blocks), i,
+		after);
+	return put_draft(c, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
+}
+
+static int change_in_index_block(struct change *c)
+{
+	struct h5_earray_block *draft;
+	int rc = draft_index_block(c, &draft);
+
+	if (rc)
+		return rc;
+	rc = edit(c, h5_earray_part(draft, draft->index.elements));
+	if (rc) {
+		free(draft);
+		return rc;
+	}
+	return put_draft(c, draft, c->header.index_block_size, H5_STAGE_BLOCK + 2, &c->header.index_block);
+}
+
+static void undo(struct change *c)
+{
+	for (unsigned i = 0; i < c->made_count; i++)
+		h5_tx_free(c->index->file, c->made[i].address, c->made[i].size);
+}
+
+static bool is_header_changed(const struct change *c)
+{
+	const struct h5_extensible_array_header *a = &c->header, *b = &c->index->extensible_array;
+
+	/* Whatever else may change goes with one of these. */
+	return c->index->layout.address != a->address || a->index_block != b->index_block ||
+	       a->max_index != b->max_index || a->data_count != b->data_count ||
+	       a->super_count != b->super_count;
+}
+
+/* The index is there, and its header can be changed in place; or c->header is a new one's. */
+static int change_leaf(struct change *c)
+{
+	struct h5_file *file = c->index->file;
+	int rc;
+
+	c->place.shape.header = &c->header;
+	rc = c->place.in_index ? change_in_index_block(c) : change_below(c);
+	if (!rc && is_header_changed(c))
+		rc = h5_earray_write_header(c->index, &c->header);
+	if (!rc && c->last.block)
+		rc = h5_tx_patch(file, c->last.address, c->last.block->bytes, c->last.size, c->last.stage);
+	free(c->last.block);
+	if (rc) {
+		undo(c);
+		return rc;
+	}
+	for (unsigned i = 0; i < c->superseded_count; i++)
+		h5_tx_free(file, c->superseded[i].address, c->superseded[i].size);
+	c->index->extensible_array = c->header;
+	c->index->layout.address = c->header.address;
+	return 0;
+}
+
+/* Makes sure that the header can be changed in place. True in *moved: the index lies elsewhere now, and what
+ * was its header is in *old. */
+static int prepare(struct h5_chunk_index *index, struct h5_extensible_array_header *old, bool *moved)
+{
+	*old = index->extensible_array;
+	*moved = !h5_tx_is_safe(index->file, old->address, h5_earray_header_size(index));
+	return *moved ? h5_earray_move(index) : 0;
+}
+
+/* c->header becomes that of an index without any chunk. */
+static int create(struct change *c)
+{
+	const struct h5_chunk_layout *layout = &c->index->layout;
+	const struct h5_extensible_array_parameters parameters = {
+		.client = c->index->filtered ? 1 : 0,
+		.element_size = (uint8_t)h5_chunk_element_size(c->index),
+		.max_bits = layout->extensible_array.max_bits,
+		.index_elements = layout->extensible_array.index_elements,
+		.min_elements = layout->extensible_array.min_elements,
+		.min_pointers = layout->extensible_array.min_pointers,
+		.page_bits = layout->extensible_array.page_bits,
+	};
+	uint64_t size = h5_earray_header_size(c->index), address;
+	int rc = h5_extensible_array_header_init(&c->header, H5_UNDEF, &parameters,
+						 h5_file_superblock(c->index->file)->size_of_offsets);
+
+	if (!rc)
+		rc = h5_tx_allocate(c->index->file, H5_ALLOCATE_METADATA, size, &address);
+	if (rc)
+		return rc;
+	c->header.address = address;
+	note_made(c, address, size);
+	return 0;
+}
+
+static int set_number(struct h5_chunk_index *index, uint64_t number, const struct h5_chunk *chunk)
+{
+	struct change c = {.index = index, .chunk = chunk};
+	int rc = 0;
+
+	if (index->layout.address == H5_UNDEF)
+		rc = create(&c);
+	else
+		c.header = index->extensible_array;
+	if (rc)
+		return rc;
+	if (!h5_earray_locate(index, &c.header, number, &c.place)) {
+		undo(&c);
+		return h5_fail(-EFBIG, index->layout.address, "extensible array: it has no chunk %ju",
+			       (uintmax_t)number);
+	}
+	if (number >= c.header.max_index)
+		c.header.max_index = number + 1;
+	return change_leaf(&c);
+}
+
+int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
+{
+	const struct h5_chunk absent = h5_chunk_absent();
+	struct h5_extensible_array_header old;
+	bool moved = false;
+	uint64_t number;
+	int rc = 0;
+
+	if (index->layout.address == H5_UNDEF)
+		rc = h5_earray_number(index);
+	if (!rc && !h5_chunk_index_number_of(index, scaled, &number))
+		rc = h5_fail(-EFBIG, index->layout.address, "extensible array: a chunk beyond all numbers");
+	if (!rc && chunk->address == H5_UNDEF) {
+		struct h5_chunk stored = absent;
+
+		rc = h5_chunk_index_lookup(index, scaled, &stored);
+		if (rc || stored.address == H5_UNDEF)
+			return rc;
+		chunk = &absent;
+	}
+	if (!rc && index->layout.address != H5_UNDEF)
+		rc = prepare(index, &old, &moved);
+	if (!rc)
+		rc = set_number(index, number, chunk);
+	if (!rc && moved)
+		h5_earray_release(index, &old);
+	return rc;
+}
+
+/* Clears the leaf from the place on, and visits the n chunks that were there. */
+static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_place *place,
+		     const uint8_t *elements, uint64_t n, h5_chunk_visit *visit, void *arg)
+{
+	struct change c = {.index = index, .header = index->extensible_array, .place = *place};
+	struct h5_chunk chunk = h5_chunk_absent();
+	int rc;
+
+	elements += place->at * c.header.element_size;
+	for (uint64_t i = 0; i < n && chunk.address == H5_UNDEF; i++)
+		h5_chunk_element_at(index, elements, i, &chunk);
+	if (chunk.address == H5_UNDEF)
+		return 0;
+	rc = change_leaf(&c);
+	return rc ? rc : h5_chunk_elements_walk(index, elements, n, visit, arg);
+}
+
+int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+{
+	uint64_t left = h5_file_size(index->file), number, same;
+	struct h5_extensible_array_header old;
+	struct h5_earray_place place;
+	bool moved;
+	int rc;
+
+	if (index->max[0] != H5_UNLIMITED)
+		return h5_fail(
+			-ENOTSUP, index->layout.address,
+			"extensible array: removing chunks along a limited dimension is not supported");
+	if (!h5_mul(first, index->step[0], &number) || number >= index->extensible_array.max_index)
+		return 0;
+	rc = prepare(index, &old, &moved);
+	for (; !rc && number < index->extensible_array.max_index; number += same) {
+		struct h5_lru_entry *ref;
+		const uint8_t *elements;
+
+		if (!h5_earray_locate(index, &index->extensible_array, number, &place))
+			break;
+		rc = h5_earray_leaf_get(index, &place, &ref, &elements, &same);
+		if (elements)
+			rc = h5_chunk_index_spend(index, &left, place.n * place.shape.header->element_size);
+		/* A reference outlives what becomes of the block. */
+		if (elements && !rc)
+			rc = trim_leaf(index, &place, elements,
+				       h5_min(same, index->extensible_array.max_index - number), visit, arg);
+		h5_file_put(index->file, ref);
+	}
+	if (!rc && moved)
+		h5_earray_release(index, &old);
+	return rc;
+}
