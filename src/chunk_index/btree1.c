@@ -1,6 +1,6 @@
-#include "store/btree1.h"
+#include "chunk_index/btree1.h"
+
 #include "base/checked.h"
-#include "chunk_index/private.h"
 
 /* The version 1 B-tree of chunks, specification III.A.1, node type 1.
  *
@@ -8,24 +8,23 @@
  * key is no chunk's: writers leave one there that compares like a chunk right behind, or like one still to
  * come. */
 
-static int node_get(const struct h5_chunk_index *index, uint64_t address, int level,
-		    struct h5_lru_entry **ref, const struct h5_btree1_node **node)
+int h5_chunk_btree1_node_get(const struct h5_chunk_index *index, uint64_t address, int level,
+			     struct h5_lru_entry **ref, const struct h5_btree1_node **node)
 {
 	return h5_btree1_node_get(index->file, address, H5_BTREE1_CHUNK, index->layout.rank, level, ref,
 				  node);
 }
 
-/* <0, 0, >0: offsets a come before, are, come after b. */
-static int compare(const uint64_t *a, const uint64_t *b, unsigned rank)
+int h5_chunk_btree1_compare(const uint64_t *a, const uint64_t *b, unsigned n)
 {
-	for (unsigned i = 0; i < rank; i++)
+	for (unsigned i = 0; i < n; i++)
 		if (a[i] != b[i])
 			return a[i] < b[i] ? -1 : 1;
 	return 0;
 }
 
-/* The last child whose key isn't after the offsets; count: none. *exact: the key is the offsets. */
-static unsigned search(const struct h5_btree1_node *node, const uint64_t *offsets, unsigned rank, bool *exact)
+unsigned h5_chunk_btree1_search(const struct h5_btree1_node *node, const uint64_t *offsets, unsigned rank,
+				bool *exact)
 {
 	unsigned low = 0,
 		 high = node->count; /* keys before low are not after the offsets, those from high on are */
@@ -33,17 +32,17 @@ static unsigned search(const struct h5_btree1_node *node, const uint64_t *offset
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
 
-		if (compare(node->keys[middle].offsets, offsets, rank) <= 0)
+		if (h5_chunk_btree1_compare(node->keys[middle].offsets, offsets, rank) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	*exact = low && !compare(node->keys[low - 1].offsets, offsets, rank);
+	*exact = low && !h5_chunk_btree1_compare(node->keys[low - 1].offsets, offsets, rank);
 	return low ? low - 1 : node->count;
 }
 
-static struct h5_chunk chunk_of(const struct h5_chunk_index *index, const struct h5_btree1_node *leaf,
-				unsigned i)
+struct h5_chunk h5_chunk_btree1_chunk_of(const struct h5_chunk_index *index,
+					 const struct h5_btree1_node *leaf, unsigned i)
 {
 	if (leaf->children[i] == H5_UNDEF)
 		return h5_chunk_absent();
@@ -66,18 +65,18 @@ static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, st
 		struct h5_lru_entry *ref;
 		unsigned i;
 		bool exact;
-		int rc = node_get(index, address, level, &ref, &node);
+		int rc = h5_chunk_btree1_node_get(index, address, level, &ref, &node);
 
 		if (rc)
 			return rc;
 		level = node->level - 1;
-		i = search(node, offsets, rank, &exact);
+		i = h5_chunk_btree1_search(node, offsets, rank, &exact);
 		if (i == node->count)
 			level = -1; /* before the first chunk */
 		else if (level >= 0)
 			address = node->children[i];
 		else if (exact)
-			*chunk = chunk_of(index, node, i);
+			*chunk = h5_chunk_btree1_chunk_of(index, node, i);
 		h5_file_put(index->file, ref);
 	} while (level >= 0);
 	return 0;
@@ -89,7 +88,7 @@ static int walk_node(const struct h5_chunk_index *index, uint64_t address, int l
 {
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
-	int rc = node_get(index, address, level, &ref, &node);
+	int rc = h5_chunk_btree1_node_get(index, address, level, &ref, &node);
 
 	if (rc)
 		return rc;
@@ -99,7 +98,7 @@ static int walk_node(const struct h5_chunk_index *index, uint64_t address, int l
 		if (node->level) {
 			rc = walk_node(index, node->children[i], node->level - 1, left, visit, arg);
 		} else {
-			struct h5_chunk chunk = chunk_of(index, node, i);
+			struct h5_chunk chunk = h5_chunk_btree1_chunk_of(index, node, i);
 
 			if (chunk.address != H5_UNDEF)
 				rc = visit(arg, &chunk);
@@ -116,4 +115,5 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return walk_node(index, index->layout.address, -1, &left, visit, arg);
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_btree1 = {.lookup = lookup, .walk = walk};
+const struct h5_chunk_index_ops h5_chunk_index_btree1 = {
+	.lookup = lookup, .walk = walk, .set = h5_chunk_btree1_set, .trim = h5_chunk_btree1_trim};

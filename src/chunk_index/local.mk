@@ -1,5 +1,9 @@
 libh5fs_a_SOURCES += \
 	src/chunk_index/btree1.c \
+	src/chunk_index/btree1.h \
+	src/chunk_index/btree1_change.c \
+	src/chunk_index/btree1_change.h \
+	src/chunk_index/btree1_write.c \
 	src/chunk_index/btree2.c \
 	src/chunk_index/chunk_index.c \
 	src/chunk_index/chunk_index.h \

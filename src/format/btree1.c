@@ -16,7 +16,7 @@
  *     8+2O        key 0, child 0, key 1, child 1, ... key N; a child: O
  *
  * Key of a group node: offset into the local heap, L. Key of a chunk node: chunk size 4, filter mask 4, rank
- * + 1 element coordinates of 8 bytes, the last of them (inside the element) 0. */
+ * + 1 element coordinates of 8 bytes, the last of them inside the element. */
 struct prefix {
 	uint8_t level;
 	unsigned count;
@@ -44,9 +44,19 @@ static int decode_prefix(struct h5_reader *r, enum h5_btree1_type type, struct p
 	return 0;
 }
 
+static size_t chunk_key_size(unsigned rank)
+{
+	return 8 + 8 * ((size_t)rank + 1);
+}
+
 static size_t key_size(const struct h5_reader *r, enum h5_btree1_type type, unsigned rank)
 {
-	return type == H5_BTREE1_GROUP ? r->size_of_lengths : 8 + 8 * ((size_t)rank + 1);
+	return type == H5_BTREE1_GROUP ? r->size_of_lengths : chunk_key_size(rank);
+}
+
+static size_t node_size(size_t count, size_t key, uint8_t size_of_offsets)
+{
+	return 8 + 2 * (size_t)size_of_offsets + count * (key + size_of_offsets) + key;
 }
 
 int h5_btree1_node_size(struct h5_reader *r, enum h5_btree1_type type, unsigned rank, size_t *size)
@@ -56,7 +66,7 @@ int h5_btree1_node_size(struct h5_reader *r, enum h5_btree1_type type, unsigned 
 	int rc = decode_prefix(r, type, &prefix);
 
 	if (!rc)
-		*size = 8 + 2 * (size_t)r->size_of_offsets + prefix.count * (key + r->size_of_offsets) + key;
+		*size = node_size(prefix.count, key, r->size_of_offsets);
 	return rc;
 }
 
@@ -66,9 +76,8 @@ static void decode_chunk_key(struct h5_reader *r, unsigned rank, struct h5_btree
 	key->size = h5_read_u32(r);
 	key->filter_mask = h5_read_u32(r);
 	key->offsets = offsets;
-	for (unsigned i = 0; i < rank; i++)
+	for (unsigned i = 0; i <= rank; i++)
 		offsets[i] = h5_read_u64(r);
-	h5_reader_skip(r, 8);
 }
 
 int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigned rank,
@@ -77,19 +86,20 @@ int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigne
 	bool group = type == H5_BTREE1_GROUP;
 	struct h5_btree1_node *node;
 	struct prefix prefix;
-	size_t keys, size;
+	size_t keys, words_of_key, size;
 	uint64_t *words;
 	int rc = decode_prefix(r, type, &prefix);
 
 	if (rc)
 		return rc;
 	keys = (size_t)prefix.count + 1;
+	words_of_key = (size_t)rank + 1;
 	if (h5_reader_left(r) / key_size(r, type, rank) < keys)
 		return h5_fail(-EUCLEAN, r->address, "version 1 B-tree: truncated");
 
 	/* the node, its children, then names or keys with their offsets */
 	size = sizeof *node + prefix.count * sizeof *node->children;
-	size += keys * (group ? sizeof *node->names : sizeof *node->keys + rank * sizeof(uint64_t));
+	size += keys * (group ? sizeof *node->names : sizeof *node->keys + words_of_key * sizeof(uint64_t));
 	node = malloc(size);
 	if (!node)
 		return h5_fail(-ENOMEM, r->address, "version 1 B-tree: out of memory");
@@ -110,7 +120,7 @@ int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigne
 		if (group)
 			node->names[i] = h5_read_length(r);
 		else
-			decode_chunk_key(r, rank, &node->keys[i], words + i * rank);
+			decode_chunk_key(r, rank, &node->keys[i], words + i * words_of_key);
 		if (i < node->count)
 			node->children[i] = h5_read_offset(r);
 	}
@@ -122,4 +132,54 @@ int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigne
 	*out = node;
 	*cost = size;
 	return 0;
+}
+
+size_t h5_btree1_chunk_node_size(unsigned rank, unsigned k, uint8_t size_of_offsets)
+{
+	return node_size(2 * (size_t)k, chunk_key_size(rank), size_of_offsets);
+}
+
+int h5_btree1_chunk_node_encode(struct h5_writer *w, const struct h5_btree1_node *node, unsigned rank)
+{
+	h5_write_bytes(w, "TREE", 4);
+	h5_write_u8(w, H5_BTREE1_CHUNK);
+	h5_write_u8(w, node->level);
+	h5_write_u16(w, (uint16_t)node->count);
+	h5_write_offset(w, node->left);
+	h5_write_offset(w, node->right);
+	for (unsigned i = 0; i <= node->count; i++) {
+		h5_write_u32(w, node->keys[i].size);
+		h5_write_u32(w, node->keys[i].filter_mask);
+		for (unsigned k = 0; k <= rank; k++)
+			h5_write_u64(w, node->keys[i].offsets[k]);
+		if (i < node->count)
+			h5_write_offset(w, node->children[i]);
+	}
+	h5_write_fill(w, 0, (size_t)(w->end - w->p));
+	return h5_writer_check(w, "version 1 B-tree");
+}
+
+unsigned h5_btree1_sibling_offset(bool right, uint8_t size_of_offsets)
+{
+	return 8 + (right ? size_of_offsets : 0u);
+}
+
+/* B-tree 'K' Values message, specification IV.A.2.t.
+ *
+ *   offset  size  field
+ *        0     1  version, 0
+ *        1     2  indexed storage internal node K
+ *        3     2  group internal node K
+ *        5     2  group leaf node K                 */
+int h5_btree1_k_decode(struct h5_reader *r, uint16_t *chunk_k)
+{
+	unsigned version = h5_read_u8(r);
+	int rc;
+
+	*chunk_k = h5_read_u16(r);
+	h5_reader_skip(r, 4);
+	rc = h5_reader_check(r, "B-tree 'K' values");
+	if (!rc && version)
+		rc = h5_fail(-ENOTSUP, r->address, "B-tree 'K' values: version %u is not supported", version);
+	return rc;
 }

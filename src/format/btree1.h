@@ -5,6 +5,7 @@
 #define H5_FORMAT_BTREE1_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 #include "format/datatype.h"
 
 #include <stdint.h>
@@ -14,7 +15,9 @@ enum h5_btree1_type { H5_BTREE1_GROUP = 0, H5_BTREE1_CHUNK = 1 };
 struct h5_btree1_chunk_key {
 	uint32_t size; /* stored bytes */
 	uint32_t filter_mask;
-	const uint64_t *offsets; /* rank element coordinates; into the node's memory */
+	/* rank + 1 element coordinates, the last of them inside the element: 0 but in a key that is no
+	 * chunk's. Decoded: into the node's memory. */
+	const uint64_t *offsets;
 };
 
 struct h5_btree1_node {
@@ -27,7 +30,10 @@ struct h5_btree1_node {
 	struct h5_btree1_chunk_key *keys; /* chunk: count + 1 */
 };
 
-enum { H5_BTREE1_PREFIX_MAX = 24 };
+enum {
+	H5_BTREE1_PREFIX_MAX = 24,
+	H5_BTREE1_LEVELS = 256, /* that a tree can have */
+};
 
 /* Bytes that a node takes from its prefix, whose `count` they depend on: reads only the prefix.
  * `rank` is the dataset's, without the element dimension; of no meaning to groups. */
@@ -35,5 +41,15 @@ int h5_btree1_node_size(struct h5_reader *prefix, enum h5_btree1_type type, unsi
 /* One allocation; free() it. */
 int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigned rank,
 			  struct h5_btree1_node **node, size_t *cost);
+
+/* Bytes that the file keeps for a node of chunks: 2K entries, however many it uses. */
+size_t h5_btree1_chunk_node_size(unsigned rank, unsigned k, uint8_t size_of_offsets);
+/* A node of chunks, zeros behind it up to the writer's end. */
+int h5_btree1_chunk_node_encode(struct h5_writer *w, const struct h5_btree1_node *node, unsigned rank);
+/* Where in a node the address of a sibling stands. */
+unsigned h5_btree1_sibling_offset(bool right, uint8_t size_of_offsets);
+
+/* K of the trees of chunks, from the body of a B-tree 'K' Values message (specification IV.A.2.t). */
+int h5_btree1_k_decode(struct h5_reader *r, uint16_t *chunk_k);
 
 #endif

@@ -10,4 +10,7 @@
 int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
 		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
+/* K of the file's trees of chunks: a node has 2K entries at most. */
+int h5_btree1_chunk_k(struct h5_file *file, unsigned *k);
+
 #endif

@@ -1,0 +1,365 @@
+#include "chunk_index/btree1_change.h"
+
+#include "base/checked.h"
+#include "base/writer.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int out_of_memory(const struct h5_btree1_change *c)
+{
+	return h5_fail(-ENOMEM, c->index->layout.address, "version 1 B-tree: out of memory");
+}
+
+static unsigned stage_of(unsigned level)
+{
+	return H5_STAGE_BLOCK + (H5_BTREE1_LEVELS - 1 - level);
+}
+
+/* ---- nodes ---- */
+
+static int edit_new(struct h5_btree1_change *c, struct h5_btree1_edit **out)
+{
+	struct h5_btree1_edit *e = calloc(1, sizeof *e + c->capacity * sizeof *e->node.children +
+						     (c->capacity + 1) * sizeof *e->node.keys);
+
+	if (!e)
+		return out_of_memory(c);
+	e->node.type = H5_BTREE1_CHUNK;
+	e->node.left = e->node.right = H5_UNDEF;
+	e->node.children = (uint64_t *)(e + 1);
+	e->node.keys = (struct h5_btree1_chunk_key *)(e->node.children + c->capacity);
+	e->address = e->to = H5_UNDEF;
+	e->next = c->edits;
+	c->edits = e;
+	*out = e;
+	return 0;
+}
+
+static int edit_load(struct h5_btree1_change *c, uint64_t address, int level, struct h5_btree1_edit **out)
+{
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+	struct h5_btree1_edit *e;
+	int rc = h5_chunk_btree1_node_get(c->index, address, level, &ref, &node);
+
+	if (rc)
+		return rc;
+	if (node->count > c->capacity)
+		rc = h5_fail(-EUCLEAN, address, "version 1 B-tree: %u entries in a node for %u", node->count,
+			     c->capacity);
+	else if (!node->count && node->level)
+		rc = h5_fail(-EUCLEAN, address, "version 1 B-tree: empty node of level %u", node->level);
+	else
+		rc = edit_new(c, &e);
+	if (rc) {
+		h5_file_put(c->index->file, ref);
+		return rc;
+	}
+	e->ref = ref;
+	e->address = address;
+	e->node.level = node->level;
+	e->node.count = node->count;
+	e->node.left = node->left;
+	e->node.right = node->right;
+	memcpy(e->node.children, node->children, node->count * sizeof *node->children);
+	memcpy(e->node.keys, node->keys, (node->count + 1) * sizeof *node->keys);
+	*out = e;
+	return 0;
+}
+
+int h5_btree1_change_load(struct h5_btree1_change *c, struct h5_btree1_edit *parent, unsigned i,
+			  struct h5_btree1_edit **edit)
+{
+	struct h5_btree1_level *level = &c->levels[parent->node.level - 1];
+	int rc = edit_load(c, parent->node.children[i], parent->node.level - 1, edit);
+
+	if (rc)
+		return rc;
+	(*edit)->parent = parent;
+	(*edit)->index = i;
+	level->node[1] = level->node[0];
+	level->node[0] = *edit;
+	return 0;
+}
+
+int h5_btree1_change_init(struct h5_btree1_change *c, struct h5_chunk_index *index)
+{
+	unsigned k;
+	int rc = h5_btree1_chunk_k(index->file, &k);
+
+	*c = (struct h5_btree1_change){.index = index};
+	if (rc)
+		return rc;
+	c->capacity = 2 * k;
+	c->size = h5_btree1_chunk_node_size(index->layout.rank, k,
+					    h5_file_superblock(index->file)->size_of_offsets);
+	if (index->layout.address == H5_UNDEF)
+		rc = edit_new(c, &c->root);
+	else
+		rc = edit_load(c, index->layout.address, -1, &c->root);
+	if (rc)
+		return rc;
+	c->height = c->root->node.level;
+	c->levels = calloc(c->height + 2u, sizeof *c->levels);
+	if (!c->levels)
+		return out_of_memory(c);
+	c->levels[c->height].node[0] = c->root;
+	return 0;
+}
+
+void h5_btree1_change_release(struct h5_btree1_change *c)
+{
+	struct h5_btree1_edit *next;
+
+	for (struct h5_btree1_edit *e = c->edits; e; e = next) {
+		next = e->next;
+		/* places that nothing came to use */
+		if (!c->published && e->to != H5_UNDEF && e->to != e->address)
+			h5_tx_free(c->index->file, e->to, c->size);
+		h5_file_put(c->index->file, e->ref);
+		free(e);
+	}
+	free(c->levels);
+	*c = (struct h5_btree1_change){0};
+}
+
+/* ---- entries ---- */
+
+static void put_entry(struct h5_btree1_edit *e, unsigned p, const struct h5_btree1_chunk_key *key,
+		      uint64_t child)
+{
+	struct h5_btree1_node *node = &e->node;
+
+	memmove(node->keys + p + 1, node->keys + p, (node->count + 1 - p) * sizeof *node->keys);
+	memmove(node->children + p + 1, node->children + p, (node->count - p) * sizeof *node->children);
+	node->keys[p] = *key;
+	node->children[p] = child;
+	node->count++;
+	e->dirty = true;
+}
+
+void h5_btree1_change_take(struct h5_btree1_edit *e, unsigned p)
+{
+	struct h5_btree1_node *node = &e->node;
+
+	node->count--;
+	memmove(node->keys + p, node->keys + p + 1, (node->count + 1 - p) * sizeof *node->keys);
+	memmove(node->children + p, node->children + p + 1, (node->count - p) * sizeof *node->children);
+	e->dirty = true;
+}
+
+/* Entries that stay in a full node when it splits, as libhdf5 has it, so that the trees are alike: 0.9 of
+ * them at the right end of the level, where appending goes on, 0.1 at the left end, half in between. `near`
+ * is the entry at which one is to be added. */
+static unsigned split_at(const struct h5_btree1_change *c, const struct h5_btree1_node *node, unsigned near)
+{
+	unsigned tenths = node->right == H5_UNDEF ? 9 : node->left == H5_UNDEF ? 1 : 5;
+	unsigned stay = c->capacity * tenths / 10;
+
+	return !stay && !near ? 1 : stay;
+}
+
+static int split(struct h5_btree1_change *c, struct h5_btree1_edit *e, unsigned near)
+{
+	unsigned stay = split_at(c, &e->node, near);
+	struct h5_btree1_edit *right;
+	int rc = edit_new(c, &right);
+
+	if (rc)
+		return rc;
+	right->dirty = true;
+	right->node.level = e->node.level;
+	right->node.right = e->node.right;
+	right->node.count = e->node.count - stay;
+	memcpy(right->node.keys, e->node.keys + stay, (right->node.count + 1) * sizeof *e->node.keys);
+	memcpy(right->node.children, e->node.children + stay, right->node.count * sizeof *e->node.children);
+	e->node.count = stay;
+	e->moves = true;
+	c->levels[e->node.level].node[1] = right;
+	return 0;
+}
+
+/* A new root over the old one, in the old one's place, as libhdf5 does: so the layout message stays. */
+static int raise_root(struct h5_btree1_change *c, const struct h5_btree1_chunk_key *last)
+{
+	struct h5_btree1_edit *old = c->root, *root;
+	int rc;
+
+	if (c->height + 1 == H5_BTREE1_LEVELS)
+		return h5_fail(-EFBIG, old->address, "version 1 B-tree: too many levels");
+	rc = edit_new(c, &root);
+	if (rc)
+		return rc;
+	root->address = old->address;
+	root->node.level = (uint8_t)(old->node.level + 1);
+	root->node.count = 1;
+	root->node.keys[0] = old->node.keys[0];
+	root->node.keys[1] = *last;
+	old->address = H5_UNDEF;
+	old->parent = root;
+	c->root = root;
+	c->height++;
+	c->levels[c->height].node[0] = root;
+	return 0;
+}
+
+int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e,
+			    struct h5_btree1_chunk_key *key, uint64_t *child, unsigned *p)
+{
+	unsigned near = *p ? *p - 1 : 0; /* the new entry goes where this one goes */
+	struct h5_btree1_edit *right;
+	int rc = 0;
+
+	if (e->node.count < c->capacity) {
+		put_entry(e, *p, key, *child);
+		*child = H5_UNDEF;
+		return 0;
+	}
+	rc = split(c, e, near);
+	if (rc)
+		return rc;
+	right = c->levels[e->node.level].node[1];
+	if (near < e->node.count)
+		put_entry(e, *p, key, *child);
+	else
+		put_entry(right, *p - e->node.count, key, *child);
+	e->dirty = true;
+	if (!e->parent)
+		rc = raise_root(c, &right->node.keys[right->node.count]);
+	if (!rc)
+		rc = h5_tx_allocate(c->index->file, H5_ALLOCATE_METADATA, c->size, &right->to);
+	*key = right->node.keys[0];
+	*child = right->to;
+	*p = e->index + 1;
+	return rc;
+}
+
+/* ---- places ---- */
+
+static int place(struct h5_btree1_change *c, struct h5_btree1_edit *e)
+{
+	struct h5_file *file = c->index->file;
+	int rc = 0;
+
+	if (!e->dirty || (e->address != H5_UNDEF && !e->moves && h5_tx_is_safe(file, e->address, c->size)))
+		e->to = e->address;
+	else if (e->to == H5_UNDEF)
+		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, c->size, &e->to);
+	if (!rc && e->parent && e->parent->node.children[e->index] != e->to) {
+		e->parent->node.children[e->index] = e->to;
+		e->parent->dirty = true;
+	}
+	return rc;
+}
+
+/* In the node at the address, the sibling on that side is `to` instead of `from`. Nothing reads along the
+ * siblings but who splits or removes nodes: what is no node there, or doesn't point back, is a remnant that
+ * means nothing. */
+static int plan_link(const struct h5_btree1_change *c, unsigned level, uint64_t address, bool right,
+		     uint64_t from, uint64_t to, struct h5_btree1_link *link)
+{
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	link->address = H5_UNDEF;
+	if (address == H5_UNDEF || from == H5_UNDEF || from == to)
+		return 0;
+	rc = h5_chunk_btree1_node_get(c->index, address, (int)level, &ref, &node);
+	if (rc)
+		return rc == -EUCLEAN ? 0 : rc;
+	if ((right ? node->right : node->left) == from)
+		*link = (struct h5_btree1_link){address, to, right};
+	h5_file_put(c->index->file, ref);
+	return 0;
+}
+
+int h5_btree1_change_settle(struct h5_btree1_change *c, unsigned level)
+{
+	struct h5_btree1_level *l = &c->levels[level];
+	struct h5_btree1_edit *first = l->node[0], *last = l->node[1] ? l->node[1] : first, *stay[2];
+	uint64_t left, right, from;
+	unsigned n = 0;
+	int rc = 0;
+
+	l->link[0].address = l->link[1].address = H5_UNDEF;
+	if (!first)
+		return 0;
+	left = first->node.left;
+	right = c->tail ? H5_UNDEF : last->node.right;
+	from = last->address == H5_UNDEF ? first->address : last->address;
+	for (unsigned i = 0; i < 2 && !rc; i++) {
+		if (!l->node[i] || l->node[i]->dropped)
+			continue;
+		stay[n++] = l->node[i];
+		rc = place(c, l->node[i]);
+	}
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < n; i++) {
+		stay[i]->node.left = i ? stay[i - 1]->to : left;
+		stay[i]->node.right = i + 1 < n ? stay[i + 1]->to : right;
+	}
+	rc = plan_link(c, level, left, true, first->address, n ? stay[0]->to : right, &l->link[0]);
+	if (!rc)
+		rc = plan_link(c, level, right, false, from, n ? stay[n - 1]->to : left, &l->link[1]);
+	return rc;
+}
+
+/* ---- the file ---- */
+
+static int write_node(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
+{
+	const struct h5_superblock *sb = h5_file_superblock(c->index->file);
+	struct h5_writer w = h5_writer_init(memory, c->size, sb->size_of_offsets, sb->size_of_lengths);
+	int rc = h5_btree1_chunk_node_encode(&w, &e->node, c->index->layout.rank);
+
+	if (rc)
+		return rc;
+	if (e->to == e->address)
+		return h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
+	return h5_tx_put(c->index->file, e->to, memory, c->size);
+}
+
+/* An address that crosses a page is left to the journal: whoever reads chunks never looks at it. */
+static int write_link(struct h5_btree1_change *c, unsigned level, const struct h5_btree1_link *link)
+{
+	unsigned width = h5_file_superblock(c->index->file)->size_of_offsets;
+	uint64_t at = link->address + h5_btree1_sibling_offset(link->right, (uint8_t)width);
+	uint8_t bytes[8];
+	int rc;
+
+	if (link->address == H5_UNDEF)
+		return 0;
+	h5_uint_to(bytes, link->to, width);
+	rc = h5_tx_patch(c->index->file, at, bytes, width, stage_of(level));
+	h5_tx_forget(c->index->file, link->address);
+	return rc;
+}
+
+int h5_btree1_change_apply(struct h5_btree1_change *c)
+{
+	void *memory = malloc(c->size);
+	int rc = memory ? 0 : out_of_memory(c);
+
+	for (struct h5_btree1_edit *e = c->edits; e && !rc; e = e->next)
+		if (e->dirty && !e->dropped && e->to != e->address)
+			rc = write_node(c, e, memory);
+	c->published = !rc;
+	for (struct h5_btree1_edit *e = c->edits; e && !rc; e = e->next)
+		if (e->dirty && !e->dropped && e->to == e->address)
+			rc = write_node(c, e, memory);
+	for (unsigned level = 0; level <= c->height && !rc; level++)
+		for (unsigned i = 0; i < 2 && !rc; i++)
+			rc = write_link(c, level, &c->levels[level].link[i]);
+	free(memory);
+	if (rc)
+		return rc;
+	c->index->layout.address = c->root->to;
+	for (struct h5_btree1_edit *e = c->edits; e; e = e->next)
+		if (e->address != H5_UNDEF && (e->dropped || e->to != e->address))
+			h5_tx_free(c->index->file, e->address, c->size);
+	return 0;
+}
