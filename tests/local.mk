@@ -3,6 +3,7 @@ UNIT_TESTS = \
 	tests/check_attribute \
 	tests/check_base \
 	tests/check_btree \
+	tests/check_btree2_write \
 	tests/check_chunk_damage \
 	tests/check_chunk_index \
 	tests/check_dataset \
@@ -10,7 +11,9 @@ UNIT_TESTS = \
 	tests/check_filter \
 	tests/check_filter_libs \
 	tests/check_group \
+	tests/check_header_edit \
 	tests/check_heap \
+	tests/check_journal \
 	tests/check_layout \
 	tests/check_members \
 	tests/check_name \
@@ -24,6 +27,8 @@ UNIT_TESTS = \
 	tests/check_virtual
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
+# Records and fails what is written.
+tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
@@ -46,11 +51,13 @@ MOUNT_TESTS = \
 	tests/mount_worked_example.py
 
 EXTRA_DIST += $(MOUNT_TESTS) \
+	tests/btree2_judge.py \
 	tests/conformance-exceptions \
 	tests/conformance.py \
 	tests/copy_corpus.py \
 	tests/memory_corpus.py \
 	tests/copytree.py \
+	tests/header_edit_judge.py \
 	tests/make_worked_example.py \
 	tests/mountlib.py
 
@@ -69,9 +76,11 @@ AM_TESTS_ENVIRONMENT = \
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
 FIXTURES = \
+	tests/fixtures/btree2_write.py \
 	tests/fixtures/chunk_index.py \
 	tests/fixtures/dataset.py \
 	tests/fixtures/filter_libs.py \
+	tests/fixtures/header_edit.py \
 	tests/fixtures/members.py \
 	tests/fixtures/object.py \
 	tests/fixtures/rare_headers.py \

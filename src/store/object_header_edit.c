@@ -83,8 +83,7 @@ static int patch_chunk(const struct edit *e, const struct h5_header_chunk *chunk
 	return h5_tx_patch(e->file, first, bytes_at(chunk, first), (size_t)(end_of(chunk) - first), e->stage);
 }
 
-/* Puts the message, with the new body, into a continuation block of its own; `link` is the body of the
- * continuation message to it. */
+/* Puts the message, with the new body, into a continuation block of its own. */
 static int put_block(const struct edit *e, const struct h5_message *message, const uint8_t *body,
 		     struct h5_continuation *c)
 {
@@ -140,6 +139,26 @@ static int write_link(const struct edit *e, const struct h5_message *message, co
 	return h5_writer_check(&w, "object header");
 }
 
+/* A continuation block for the continuation message to a block that is no cell: when that one moves, this one
+ * changes in place. */
+static int put_link(const struct edit *e, struct h5_continuation *c)
+{
+	const struct h5_superblock *sb = h5_file_superblock(e->file);
+	const struct h5_message link = {.type = H5_MSG_CONTINUATION, .size = link_size(e)};
+	const struct h5_continuation large = *c;
+	uint8_t body[2 * 8];
+	struct h5_writer w = h5_writer_init(body, sizeof body, sb->size_of_offsets, sb->size_of_lengths);
+	int rc;
+
+	h5_continuation_encode(&w, &large);
+	rc = h5_writer_check(&w, "continuation message");
+	if (!rc)
+		rc = put_block(e, &link, body, c);
+	if (rc)
+		h5_tx_free(e->file, large.address, large.size);
+	return rc;
+}
+
 /* Moves the message to a continuation block of its own. */
 static int relocate(const struct edit *e, const struct h5_message *message, const uint8_t *body)
 {
@@ -151,6 +170,8 @@ static int relocate(const struct edit *e, const struct h5_message *message, cons
 		return h5_fail(-ENOTSUP, message->address,
 			       "object header: a message of %u bytes cannot be moved", message->size);
 	rc = put_block(e, message, body, &c);
+	if (!rc && c.size > H5_CELL)
+		rc = put_link(e, &c);
 	if (rc)
 		return rc;
 	rc = write_link(e, message, &c);
