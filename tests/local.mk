@@ -58,6 +58,7 @@ EXTRA_DIST += $(MOUNT_TESTS) \
 	tests/memory_corpus.py \
 	tests/copytree.py \
 	tests/header_edit_judge.py \
+	tests/index_structure.py \
 	tests/make_worked_example.py \
 	tests/mountlib.py
 
