@@ -3,11 +3,15 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "dataset/layouts.h"
+#include "dataset/write_private.h"
 #include "object/local_heap.h"
 #include "store/file_set.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { WRITTEN_MAX = 16 }; /* that a writer holds open */
 
 /* Reads from the file; beyond its end are zeros. */
 static int read_raw(struct h5_io *io, uint64_t offset, uint8_t *buf, size_t n)
@@ -39,56 +43,81 @@ static int slot_name(const struct h5_dataset *dataset, const struct h5_external_
 	return name->err ? h5_fail(name->err, dataset->address, "dataset: name of an external file") : 0;
 }
 
-/* n bytes from `from` of the slot are those at the offset of the dataset. */
-static int read_slot(const struct h5_dataset *dataset, const struct h5_external_slot *slot, uint64_t from,
-		     uint64_t offset, uint8_t *buf, size_t n)
+/* The raw file of a slot; the caller closes it. */
+static int open_slot(const struct h5_dataset *dataset, const struct h5_external_slot *slot, bool writable,
+		     struct h5_io **io)
 {
 	struct h5_buf name;
+	int rc;
+
+	h5_buf_init(&name, PATH_MAX);
+	rc = slot_name(dataset, slot, &name);
+	if (!rc)
+		rc = h5_file_set_open_raw(h5_file_set_of(dataset->file), dataset->file, name.data, writable,
+					  io);
+	h5_buf_release(&name);
+	return rc;
+}
+
+/* n bytes from `from` of slot i are those at the offset of the dataset. */
+typedef int visit_slot(void *arg, unsigned i, uint64_t from, uint64_t offset, size_t n);
+
+static int walk_slots(const struct h5_dataset *dataset, uint64_t offset, size_t n, visit_slot *visit,
+		      void *arg)
+{
+	uint64_t begin = 0, end; /* of the slot's bytes in the dataset */
+
+	for (unsigned i = 0; i < dataset->files.count && n; i++, begin = end) {
+		size_t part;
+		int rc;
+
+		if (!h5_add(begin, dataset->files.slots[i].size, &end))
+			end = UINT64_MAX;
+		if (offset >= end)
+			continue;
+		part = (size_t)h5_min(n, end - offset);
+		rc = visit(arg, i, offset - begin, offset, part);
+		if (rc)
+			return rc;
+		offset += part;
+		n -= part;
+	}
+	return n ? h5_fail(-EUCLEAN, dataset->address, "dataset: its external files end before it") : 0;
+}
+
+struct read_request {
+	const struct h5_dataset *dataset;
+	uint64_t offset; /* of buf in the dataset */
+	uint8_t *buf;
+};
+
+static int read_slot(void *arg, unsigned i, uint64_t from, uint64_t offset, size_t n)
+{
+	const struct read_request *q = arg;
+	const struct h5_external_slot *slot = &q->dataset->files.slots[i];
+	uint8_t *buf = q->buf + (offset - q->offset);
 	struct h5_io *io;
 	uint64_t at;
 	int rc;
 
 	if (!h5_add(slot->offset, from, &at))
-		return h5_fail(-EUCLEAN, dataset->address, "dataset: offset in an external file");
-	h5_buf_init(&name, PATH_MAX);
-	rc = slot_name(dataset, slot, &name);
-	if (rc)
-		goto out;
-	rc = h5_file_set_open_raw(h5_file_set_of(dataset->file), dataset->file, name.data, false, &io);
+		return h5_fail(-EUCLEAN, q->dataset->address, "dataset: offset in an external file");
+	rc = open_slot(q->dataset, slot, false, &io);
 	if (rc == -ENOENT || rc == -ENOTDIR) {
-		h5_dataset_fill(dataset, offset, buf, n);
+		h5_dataset_fill(q->dataset, offset, buf, n);
 		rc = 0;
 	} else if (!rc) {
 		rc = read_raw(io, at, buf, n);
 		h5_io_close(io);
 	}
-out:
-	h5_buf_release(&name);
 	return rc;
 }
 
 static int external_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
-	uint64_t begin = 0, end; /* of the slot's bytes in the dataset */
+	struct read_request q = {dataset, offset, buf};
 
-	for (unsigned i = 0; i < dataset->files.count && n; i++, begin = end) {
-		const struct h5_external_slot *slot = &dataset->files.slots[i];
-		size_t part;
-		int rc;
-
-		if (!h5_add(begin, slot->size, &end))
-			end = UINT64_MAX;
-		if (offset >= end)
-			continue;
-		part = (size_t)h5_min(n, end - offset);
-		rc = read_slot(dataset, slot, offset - begin, offset, buf, part);
-		if (rc)
-			return rc;
-		offset += part;
-		buf += part;
-		n -= part;
-	}
-	return n ? h5_fail(-EUCLEAN, dataset->address, "dataset: its external files end before it") : 0;
+	return walk_slots(dataset, offset, n, read_slot, &q);
 }
 
 static int external_storage(const struct h5_dataset *dataset, uint64_t *bytes)
@@ -98,3 +127,71 @@ static int external_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 }
 
 const struct h5_layout_ops h5_layout_external = {NULL, external_read, external_storage};
+
+/* ---- writing ---- */
+
+static int external_write_open(struct h5_dataset_writer *w)
+{
+	w->external = calloc(w->dataset->files.count + 1, sizeof *w->external);
+	return w->external ? 0 : h5_fail(-ENOMEM, w->address, "dataset: out of memory");
+}
+
+/* The journal knows nothing of these files: what was written to them is made durable before the commit. */
+static int external_flush(struct h5_dataset_writer *w)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < w->dataset->files.count && !rc; i++) {
+		if (!w->external[i])
+			continue;
+		rc = h5_io_sync(w->external[i]);
+		if (rc)
+			break;
+		h5_io_close(w->external[i]);
+		w->external[i] = NULL;
+		w->dirty--;
+	}
+	return rc;
+}
+
+struct write_request {
+	struct h5_dataset_writer *w;
+	uint64_t offset; /* of data in the dataset */
+	const uint8_t *data;
+};
+
+static int write_slot(void *arg, unsigned i, uint64_t from, uint64_t offset, size_t n)
+{
+	const struct write_request *q = arg;
+	struct h5_dataset_writer *w = q->w;
+	const struct h5_external_slot *slot = &w->dataset->files.slots[i];
+	uint64_t at;
+	int rc = 0;
+
+	if (!h5_add(slot->offset, from, &at))
+		return h5_fail(-EUCLEAN, w->address, "dataset: offset in an external file");
+	if (!w->external[i] && w->dirty >= WRITTEN_MAX)
+		rc = external_flush(w);
+	if (!rc && !w->external[i]) {
+		rc = open_slot(w->dataset, slot, true, &w->external[i]);
+		w->dirty += !rc;
+	}
+	return rc ? rc : h5_io_write(w->external[i], at, q->data + (offset - q->offset), n);
+}
+
+static int external_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
+{
+	struct write_request q = {w, offset, data};
+
+	return walk_slots(w->dataset, offset, n, write_slot, &q);
+}
+
+static void external_write_close(struct h5_dataset_writer *w)
+{
+	for (unsigned i = 0; w->external && i < w->dataset->files.count; i++)
+		h5_io_close(w->external[i]);
+	free(w->external);
+}
+
+const struct h5_write_ops h5_write_external = {external_write_open, external_write, external_flush,
+					       external_write_close};

@@ -9,6 +9,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/dataset.h \
 	src/dataset/external.c \
 	src/dataset/layouts.h \
+	src/dataset/places.c \
+	src/dataset/places.h \
 	src/dataset/selection_private.h \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \
@@ -18,4 +20,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/virtual_map.c \
 	src/dataset/virtual_map.h \
 	src/dataset/virtual_source.c \
-	src/dataset/virtual_source.h
+	src/dataset/virtual_source.h \
+	src/dataset/write_chunked.c \
+	src/dataset/write_private.h \
+	src/dataset/writer.c \
+	src/dataset/writer.h

@@ -40,7 +40,7 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows);
 int h5_dataset_writer_settle(struct h5_dataset_writer *writer);
 /* True: h5_dataset_writer_settle() has something to do. */
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer);
-/* Bytes of gathered chunks in memory. */
+/* Bytes of gathered chunks in memory that settling lets go of. */
 size_t h5_dataset_writer_held(const struct h5_dataset_writer *writer);
 
 #endif

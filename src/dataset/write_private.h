@@ -1,0 +1,65 @@
+/* Between writer.c and the layouts. */
+#ifndef H5_DATASET_WRITE_PRIVATE_H
+#define H5_DATASET_WRITE_PRIVATE_H
+
+#include "dataset/boxes.h"
+#include "dataset/layouts.h"
+#include "dataset/places.h"
+#include "dataset/writer.h"
+#include "io/io.h"
+
+struct h5_write_ops {
+	/* Checks that this dataset can be written, and prepares it. */
+	int (*open)(struct h5_dataset_writer *w);
+	/* The range lies inside the dataset and isn't empty. */
+	int (*write)(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n);
+	/* What is held in memory goes to the file; where the layout message must change, layout and
+	 * layout_changed say so. NULL: nothing is held. */
+	int (*flush)(struct h5_dataset_writer *w);
+	void (*close)(struct h5_dataset_writer *w); /* may be NULL */
+};
+
+extern const struct h5_write_ops h5_write_compact, h5_write_contiguous, h5_write_chunked, h5_write_external;
+
+struct h5_chunked_writer {
+	struct h5_chunk_index *index;
+	struct h5_grid grid; /* dims[0]: those rows that are being written too */
+	struct h5_places places;
+	bool filters;
+	bool edges;	  /* partial chunks are stored without their filters */
+	bool trimmed;	  /* the index has no chunks behind the last row */
+	uint64_t visible; /* the least rows that the file may have, if we are killed; the most: `settled` */
+};
+
+struct h5_dataset_writer {
+	struct h5_file *file; /* borrowed */
+	uint64_t address;     /* of the object header */
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *dataset; /* as it was opened: for type, fill value and pipeline */
+	const struct h5_write_ops *ops;
+	struct h5_layout layout; /* as the message shall be */
+	bool layout_changed;	 /* it is not yet */
+	bool index_changed;	 /* what readers know of the chunk index is stale */
+	size_t dirty;		 /* what flush() has to do: chunks, external files */
+	uint64_t row;		 /* bytes */
+	uint64_t rows;		 /* dimension 0, as it is being written */
+	uint64_t settled;	 /* as the dataspace message has it */
+	union {
+		struct h5_chunked_writer chunked;
+		uint8_t *compact;	 /* owned */
+		struct h5_io **external; /* owned: the raw files of the slots that were written since the last
+					    flush, others NULL */
+	};
+};
+
+/* -EPERM: this message of the object header cannot be replaced. */
+int h5_write_needs(struct h5_dataset_writer *w, enum h5_message_type type);
+/* n bytes of the dataset at the offset, written to the address as what nothing was stored for. */
+int h5_write_fill_value(struct h5_dataset_writer *w, uint64_t address, uint64_t offset, uint64_t n);
+
+/* Dimension 0 becomes larger: whole rows, as given, or (NULL) as the fill value. */
+int h5_chunked_grow(struct h5_dataset_writer *w, uint64_t rows, const uint8_t *data);
+/* Dimension 0 becomes smaller: commits, before and afterwards. */
+int h5_chunked_shrink(struct h5_dataset_writer *w, uint64_t rows);
+
+#endif

@@ -1,0 +1,251 @@
+#include "dataset/writer.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "dataset/write_private.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILL_PIECE = 1 << 16 }; /* bytes that are written at once */
+
+static int refuse_class(struct h5_dataset_writer *w)
+{
+	return h5_fail(-EPERM, w->address, "dataset: %s data are not written in this mount",
+		       w->dataset->external		      ? "external"
+		       : w->layout.class == H5_LAYOUT_VIRTUAL ? "virtual"
+							      : "sparse");
+}
+
+static int choose_ops(struct h5_dataset_writer *w, bool external)
+{
+	static const struct h5_write_ops *const layouts[] = {
+		[H5_LAYOUT_COMPACT] = &h5_write_compact, [H5_LAYOUT_CONTIGUOUS] = &h5_write_contiguous,
+		[H5_LAYOUT_CHUNKED] = &h5_write_chunked, [H5_LAYOUT_VIRTUAL] = NULL,
+		[H5_LAYOUT_STRUCTURED] = NULL,
+	};
+
+	w->ops = layouts[w->layout.class];
+	if (w->dataset->external)
+		w->ops = external ? &h5_write_external : NULL;
+	return w->ops ? 0 : refuse_class(w);
+}
+
+/* Bytes of a row. */
+static int set_row(struct h5_dataset_writer *w)
+{
+	const struct h5_dataspace *space = &w->dataset->space;
+
+	if (w->dataset->size == UINT64_MAX)
+		return h5_fail(-EOVERFLOW, w->address, "dataset: more than 2^63-1 bytes");
+	if (!space->rank)
+		return 0;
+	if (!h5_product(space->dims + 1, space->rank - 1, &w->row) ||
+	    !h5_mul(w->row, w->dataset->type->size, &w->row) || w->row > INT64_MAX)
+		return h5_fail(-EOVERFLOW, w->address, "dataset: rows of more than 2^63-1 bytes");
+	w->rows = w->settled = space->dims[0];
+	return 0;
+}
+
+int h5_dataset_writer_open(struct h5_file *file, uint64_t address, bool external,
+			   struct h5_dataset_writer **out)
+{
+	struct h5_dataset_writer *w;
+	int rc;
+
+	if (!h5_tx_is_writable(file))
+		return h5_fail(-EROFS, address, "the file is open for reading only");
+	w = calloc(1, sizeof *w);
+	if (!w)
+		return h5_fail(-ENOMEM, address, "out of memory");
+	w->file = file;
+	w->address = address;
+	rc = h5_dataset_get(file, address, &w->ref, &w->dataset);
+	if (rc)
+		goto out;
+	w->layout = w->dataset->layout;
+	if (!h5_datatype_is_fixed(w->dataset->type))
+		rc = h5_fail(-EPERM, address, "dataset: its elements are shown as text");
+	if (!rc)
+		rc = choose_ops(w, external);
+	if (!rc)
+		rc = set_row(w);
+	if (!rc && w->ops->open)
+		rc = w->ops->open(w);
+out:
+	if (rc)
+		h5_dataset_writer_close(w);
+	else
+		*out = w;
+	return rc;
+}
+
+void h5_dataset_writer_close(struct h5_dataset_writer *w)
+{
+	if (!w)
+		return;
+	if (w->ops && w->ops->close)
+		w->ops->close(w);
+	h5_file_put(w->file, w->ref);
+	free(w);
+}
+
+uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *w)
+{
+	return w->dataset->space.rank ? w->rows * w->row : w->dataset->size;
+}
+
+uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *w)
+{
+	return w->row;
+}
+
+uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *w)
+{
+	uint64_t max = w->dataset->space.max[0];
+
+	if (!w->row || w->layout.class != H5_LAYOUT_CHUNKED || max < w->rows)
+		return w->rows;
+	return h5_min(max, INT64_MAX / w->row);
+}
+
+int h5_dataset_writer_write(struct h5_dataset_writer *w, uint64_t offset, const void *data, size_t n)
+{
+	uint64_t size = h5_dataset_writer_size(w);
+
+	if (offset > size || n > size - offset)
+		return h5_fail(-EINVAL, w->address, "dataset: written beyond its end");
+	return n ? w->ops->write(w, offset, data, n) : 0;
+}
+
+int h5_dataset_writer_append(struct h5_dataset_writer *w, const void *data, size_t n)
+{
+	if (!w->row || n % w->row)
+		return h5_fail(-EINVAL, w->address, "dataset: %zu bytes are no whole rows", n);
+	if (n / w->row > h5_dataset_writer_max_rows(w) - w->rows)
+		return h5_fail(-EFBIG, w->address, "dataset: more rows than its maximum");
+	return n ? h5_chunked_grow(w, w->rows + n / w->row, data) : 0;
+}
+
+int h5_dataset_writer_resize(struct h5_dataset_writer *w, uint64_t rows)
+{
+	if (rows == w->rows)
+		return 0;
+	if (!w->row || w->layout.class != H5_LAYOUT_CHUNKED)
+		return h5_fail(-EPERM, w->address, "dataset: its size cannot change");
+	if (rows > h5_dataset_writer_max_rows(w))
+		return h5_fail(-EFBIG, w->address, "dataset: more rows than its maximum");
+	return rows > w->rows ? h5_chunked_grow(w, rows, NULL) : h5_chunked_shrink(w, rows);
+}
+
+/* ---- settling ---- */
+
+static int update_layout(const struct h5_dataset_writer *w, uint8_t *body, size_t n)
+{
+	const struct h5_superblock *sb = h5_file_superblock(w->file);
+
+	return h5_layout_update(body, n, sb->size_of_offsets, sb->size_of_lengths, &w->layout);
+}
+
+static int update_space(const struct h5_dataset_writer *w, uint8_t *body, size_t n)
+{
+	struct h5_dataspace space = w->dataset->space;
+
+	space.dims[0] = w->rows;
+	return h5_dataspace_update(body, n, h5_file_superblock(w->file)->size_of_lengths, &space);
+}
+
+/* Brings a message of the object header up to date. */
+static int replace(struct h5_dataset_writer *w, enum h5_message_type type,
+		   int (*update)(const struct h5_dataset_writer *w, uint8_t *body, size_t n))
+{
+	const struct h5_object *object;
+	const struct h5_message *message;
+	struct h5_lru_entry *ref;
+	uint8_t *body = NULL;
+	size_t n = 0;
+	int rc = h5_object_get(w->file, w->address, &ref, &object);
+
+	if (rc)
+		return rc;
+	message = h5_object_find(object, type);
+	if (!message)
+		rc = h5_fail(-EUCLEAN, w->address, "dataset: a message of its header is gone");
+	else if (!(body = malloc(message->size + 1)))
+		rc = h5_fail(-ENOMEM, w->address, "out of memory");
+	if (!rc) {
+		n = message->size;
+		memcpy(body, message->data, n);
+		rc = update(w, body, n);
+	}
+	h5_file_put(w->file, ref);
+	if (!rc)
+		rc = h5_tx_touch(w->file, w->address);
+	if (!rc)
+		rc = h5_header_replace(w->file, w->address, type, body, n);
+	free(body);
+	h5_tx_forget(w->file, w->address);
+	return rc;
+}
+
+bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *w)
+{
+	return w->dirty || w->layout_changed || w->index_changed || w->rows != w->settled;
+}
+
+/* What the dataspace uncovers must be there first, and h5_header_replace() may commit: so it is the last. */
+int h5_dataset_writer_settle(struct h5_dataset_writer *w)
+{
+	int rc = 0;
+
+	if (!h5_dataset_writer_is_dirty(w))
+		return 0;
+	if (w->ops->flush)
+		rc = w->ops->flush(w);
+	if (!rc && w->layout_changed) {
+		rc = replace(w, H5_MSG_LAYOUT, update_layout);
+		w->layout_changed = rc;
+	}
+	if (!rc && w->rows != w->settled) {
+		rc = replace(w, H5_MSG_DATASPACE, update_space);
+		if (!rc)
+			w->settled = w->rows;
+	}
+	if (w->index_changed) {
+		h5_tx_forget(w->file, w->address);
+		w->index_changed = rc;
+	}
+	return rc;
+}
+
+size_t h5_dataset_writer_held(const struct h5_dataset_writer *w)
+{
+	return w->layout.class == H5_LAYOUT_CHUNKED ? w->dirty * (size_t)w->dataset->chunk_size : 0;
+}
+
+int h5_write_needs(struct h5_dataset_writer *w, enum h5_message_type type)
+{
+	int rc = h5_header_can_replace(w->file, w->address, type);
+	struct h5_error cause = *h5_error_last();
+
+	return rc == -ENOTSUP ? h5_fail(-EPERM, cause.address, "%s", cause.text) : rc;
+}
+
+int h5_write_fill_value(struct h5_dataset_writer *w, uint64_t address, uint64_t offset, uint64_t n)
+{
+	uint8_t *piece = malloc(FILL_PIECE);
+	int rc = piece ? 0 : h5_fail(-ENOMEM, address, "out of memory");
+
+	for (uint64_t done = 0; done < n && !rc; done += h5_min(n - done, FILL_PIECE)) {
+		size_t part = (size_t)h5_min(n - done, FILL_PIECE);
+
+		h5_dataset_fill(w->dataset, offset + done, piece, part);
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = h5_tx_write(w->file, address + done, piece, part);
+	}
+	free(piece);
+	return rc;
+}
