@@ -146,7 +146,7 @@ static int check_ranges(const struct h5_journal_record *record)
 	good &= are_apart(ranges, n, record->size);
 	free(ranges);
 	return good ? 0
-		    : h5_fail(-EINVAL, H5_UNDEF, "journal: patches or extents that overlap or lie outside");
+		    : h5_fail(-EUCLEAN, H5_UNDEF, "journal: patches or extents that overlap or lie outside");
 }
 
 int h5_journal_record_size(const struct h5_journal_record *record, size_t *size)
@@ -270,7 +270,9 @@ static int decode(struct h5_reader *r, struct h5_journal_record *record)
 	if (!extents || !objects || !patches)
 		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 	decode_parts(r, extents, objects, patches, record);
-	return r->err ? h5_reader_check(r, "journal") : check_ranges(record);
+	if (r->err || h5_reader_left(r))
+		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: its parts are not what its length says");
+	return check_ranges(record);
 }
 
 int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_record *record)

@@ -1,0 +1,35 @@
+/* An h5_io around another one, that keeps what is written and fails on request: for fault loops and for
+ * replaying crashes. Several files share one struct fault_io, so that the order between them is known. */
+#ifndef H5_TESTS_FAULT_IO_H
+#define H5_TESTS_FAULT_IO_H
+
+#include "io/io.h"
+
+enum fault_kind { FAULT_WRITE, FAULT_RESIZE, FAULT_SYNC, FAULT_UNLOCK, FAULT_MARK };
+
+struct fault_event {
+	enum fault_kind kind;
+	unsigned file;	 /* wrapped as which one, from 0 */
+	uint64_t offset; /* of the bytes; the new size; the number of the mark */
+	size_t size;
+	uint8_t *data; /* owned */
+};
+
+struct fault_io {
+	bool record; /* keep the events */
+	struct fault_event *events;
+	size_t count, capacity;
+	unsigned files;	     /* that were wrapped */
+	unsigned long calls; /* to write, resize, sync */
+	unsigned long fail; /* the call that fails, counted from 1, and all behind it if `lasting`; 0: none */
+	bool lasting;
+	int error; /* what it returns. A failing write leaves whole sectors of its first half */
+};
+
+/* As the `wrap` hooks have it; `arg` is the struct fault_io, which outlives the h5_io. */
+struct h5_io *fault_io_wrap(void *arg, struct h5_io *io);
+/* A note between the events. */
+void fault_io_mark(struct fault_io *fault, uint64_t number);
+void fault_io_release(struct fault_io *fault); /* may run twice */
+
+#endif
