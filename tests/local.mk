@@ -9,6 +9,7 @@ UNIT_TESTS = \
 	tests/check_dataset \
 	tests/check_datatype \
 	tests/check_filter \
+	tests/check_filter_encode \
 	tests/check_filter_libs \
 	tests/check_group \
 	tests/check_header_edit \
@@ -28,6 +29,7 @@ UNIT_TESTS = \
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 # Records and fails what is written.
+tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c tests/fault_io.h
 tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
@@ -80,6 +82,7 @@ FIXTURES = \
 	tests/fixtures/btree2_write.py \
 	tests/fixtures/chunk_index.py \
 	tests/fixtures/dataset.py \
+	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/header_edit.py \
 	tests/fixtures/members.py \

@@ -70,6 +70,9 @@ int h5_blosc_encode(const uint32_t *values, unsigned count, const uint8_t *data,
 	if (!element_size || level > 9 || shuffle > BLOSC_BITSHUFFLE || size > BLOSC_MAX_BUFFERSIZE)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "blosc: %zu bytes, elements of %u, level %u, shuffle %u",
 			       size, element_size, level, shuffle);
+	/* As the library has it, but for sizes that overflow there. */
+	if (element_size > BLOSC_MAX_TYPESIZE)
+		element_size = 1;
 	rc = h5_filter_buf_reserve(out, size + BLOSC_MAX_OVERHEAD);
 	if (rc)
 		return rc;

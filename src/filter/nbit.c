@@ -23,6 +23,7 @@ enum { NUMBER = 1, ARRAY = 2, COMPOUND = 3, OTHER = 4, DEPTH_MAX = 64 };
 struct walk {
 	const uint32_t *values;
 	unsigned count, at; /* the next value of the description */
+	bool is_lost;	    /* libhdf5 would look for the next value elsewhere */
 	const uint8_t *in;  /* the elements; NULL: they are decoded */
 	struct h5_bits_writer packed;
 	uint8_t *out; /* zeros before */
@@ -89,8 +90,11 @@ static int move_array(struct walk *w, uint64_t element, uint32_t size, unsigned 
 		return bad("bad array");
 	for (uint32_t i = 0; i < size && !rc; i += base) {
 		w->at = begin;
+		w->is_lost = false;
 		rc = move_type(w, element + i, base, depth + 1);
 	}
+	/* Such a description libhdf5 does not pass over. */
+	w->is_lost = w->values[begin] == ARRAY || w->values[begin] == COMPOUND;
 	return rc;
 }
 
@@ -104,6 +108,10 @@ static int move_compound(struct walk *w, uint64_t element, uint32_t size, unsign
 	for (uint32_t i = 0; i < members && !rc; i++) {
 		uint32_t offset = next(w);
 
+		if (w->in && w->is_lost)
+			return h5_fail(
+				-ENOTSUP, H5_UNDEF,
+				"nbit: libhdf5 misreads members after an array of arrays or compounds");
 		rc = offset < size ? move_type(w, element + offset, size - offset, depth + 1)
 				   : bad("member outside its compound");
 	}
@@ -144,6 +152,7 @@ static int move_all(struct walk *w)
 
 	for (uint64_t i = 0; i < elements && !rc; i++) {
 		w->at = V_CLASS;
+		w->is_lost = false;
 		rc = move_type(w, i * size, size, 0);
 	}
 	if (!rc && is_beyond_end(w))

@@ -292,7 +292,7 @@ static int choose_bits(struct scaleoffset *u, uint32_t asked, const uint8_t *dat
 {
 	uint64_t most = UINT64_MAX;
 
-	if (!u->is_float || isnormal((float)u->scale))
+	if (!u->is_float || (u->size == sizeof(float) ? isnormal((float)u->scale) : isnormal(u->scale)))
 		measure(u, data, &most);
 	u->bits = bits_for(u, most);
 	if (u->is_float || !asked)
