@@ -65,5 +65,29 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc;
 }
 
+/* All chunks have their places from the dataset's creation on, and keep them. */
+static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
+{
+	struct h5_chunk old = h5_chunk_absent();
+	int rc = 0;
+
+	if (index->layout.address != H5_UNDEF)
+		rc = lookup(index, scaled, &old);
+	if (!rc && (old.address == H5_UNDEF || old.address != chunk->address || old.size != chunk->size ||
+		    chunk->filter_mask))
+		rc = h5_fail(-ENOTSUP, index->layout.address, "implicit index: its chunks cannot move");
+	return rc;
+}
+
+/* Nothing is removed: what lies beyond the dataspace is still there when it grows again. */
+static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+{
+	(void)index;
+	(void)first;
+	(void)visit;
+	(void)arg;
+	return 0;
+}
+
 const struct h5_chunk_index_ops h5_chunk_index_implicit = {
-	.open = open_index, .lookup = lookup, .walk = walk};
+	.open = open_index, .lookup = lookup, .walk = walk, .set = set, .trim = trim};

@@ -38,4 +38,39 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc ? rc : visit(arg, &chunk);
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_single = {.open = open_index, .lookup = lookup, .walk = walk};
+/* The caller rewrites the layout message. */
+static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
+{
+	struct h5_chunk_layout *layout = &index->layout;
+
+	for (unsigned i = 0; i < layout->rank; i++)
+		if (scaled[i])
+			return h5_fail(-EUCLEAN, layout->address, "single chunk index: a second chunk");
+	if (layout->single.filtered != index->filtered)
+		return h5_fail(-ENOTSUP, layout->address, "single chunk index: it is for %sfiltered chunks",
+			       index->filtered ? "un" : "");
+	layout->address = chunk->address;
+	if (layout->single.filtered) {
+		layout->single.size = chunk->address == H5_UNDEF ? 0 : chunk->size;
+		layout->single.filter_mask = chunk->address == H5_UNDEF ? 0 : chunk->filter_mask;
+	}
+	return 0;
+}
+
+static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+{
+	const uint64_t origin[H5_RANK_MAX] = {0};
+	const struct h5_chunk none = h5_chunk_absent();
+	struct h5_chunk chunk;
+	int rc;
+
+	if (first)
+		return 0;
+	rc = lookup(index, origin, &chunk);
+	if (!rc)
+		rc = set(index, origin, &none);
+	return rc ? rc : visit(arg, &chunk);
+}
+
+const struct h5_chunk_index_ops h5_chunk_index_single = {
+	.open = open_index, .lookup = lookup, .walk = walk, .set = set, .trim = trim};

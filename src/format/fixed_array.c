@@ -7,6 +7,40 @@
 
 enum { CHECKSUM_SIZE = 4 };
 
+/* The shape of the data block. */
+static int compute(struct h5_fixed_array_header *h, uint8_t size_of_offsets)
+{
+	uint64_t body, pages = 0;
+	bool fits = h->page_bits <= 63 && h->element_size && h5_mul(h->elements, h->element_size, &body);
+
+	if (fits) {
+		h->page_elements = (uint64_t)1 << h->page_bits;
+		if (h->elements > h->page_elements) {
+			h->pages = (h->elements - 1) / h->page_elements + 1;
+			fits = h5_mul(h->pages, CHECKSUM_SIZE, &pages) && h5_add(pages, body, &pages);
+			body = (h->pages - 1) / 8 + 1;
+		}
+	}
+	if (!fits || !h5_add(body, 6u + size_of_offsets + CHECKSUM_SIZE, &h->block_size) ||
+	    !h5_add(h->block_size, pages, &h->block_space))
+		return h5_fail(-EUCLEAN, h->address,
+			       "fixed array header: %ju entries of %u bytes, %u page bits",
+			       (uintmax_t)h->elements, h->element_size, h->page_bits);
+	return 0;
+}
+
+int h5_fixed_array_header_init(struct h5_fixed_array_header *h, bool filtered, unsigned element_size,
+			       unsigned page_bits, uint64_t elements, uint8_t size_of_offsets)
+{
+	*h = (struct h5_fixed_array_header){.address = H5_UNDEF,
+					    .client = filtered,
+					    .element_size = (uint8_t)element_size,
+					    .page_bits = (uint8_t)page_bits,
+					    .elements = elements,
+					    .data_block = H5_UNDEF};
+	return compute(h, size_of_offsets);
+}
+
 /* Header, specification VII.C.
  *
  *   offset  size  field
@@ -20,8 +54,8 @@ enum { CHECKSUM_SIZE = 4 };
  *    8+L+O     4  checksum                               */
 int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_header *h)
 {
-	uint64_t at = h5_reader_address(r), bytes;
-	unsigned version, page_bits;
+	uint64_t at = h5_reader_address(r);
+	unsigned version;
 	int rc;
 
 	memset(h, 0, sizeof *h);
@@ -31,7 +65,7 @@ int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_head
 	version = h5_read_u8(r);
 	h->client = h5_read_u8(r);
 	h->element_size = h5_read_u8(r);
-	page_bits = h5_read_u8(r);
+	h->page_bits = h5_read_u8(r);
 	h->elements = h5_read_length(r);
 	h->data_block = h5_read_offset(r);
 	rc = h5_reader_checksum(r, "fixed array header");
@@ -39,17 +73,19 @@ int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_head
 		return rc;
 	if (version > (h->client > 1))
 		return h5_fail(-ENOTSUP, at, "fixed array header: version %u is not supported", version);
-	if (page_bits > 63 || !h->element_size || !h5_mul(h->elements, h->element_size, &bytes))
-		return h5_fail(-EUCLEAN, at, "fixed array header: %ju entries of %u bytes, %u page bits",
-			       (uintmax_t)h->elements, h->element_size, page_bits);
-	h->page_elements = (uint64_t)1 << page_bits;
-	if (h->elements > h->page_elements) {
-		h->pages = (h->elements - 1) / h->page_elements + 1;
-		bytes = (h->pages - 1) / 8 + 1;
-	}
-	if (!h5_add(bytes, 6u + r->size_of_offsets + CHECKSUM_SIZE, &h->block_size))
-		return h5_fail(-EUCLEAN, at, "fixed array header: %ju entries", (uintmax_t)h->elements);
-	return 0;
+	return compute(h, r->size_of_offsets);
+}
+
+void h5_fixed_array_header_encode(struct h5_writer *w, const struct h5_fixed_array_header *h)
+{
+	h5_write_bytes(w, "FAHD", 4);
+	h5_write_u8(w, 0);
+	h5_write_u8(w, h->client);
+	h5_write_u8(w, h->element_size);
+	h5_write_u8(w, h->page_bits);
+	h5_write_length(w, h->elements);
+	h5_write_offset(w, h->data_block);
+	h5_write_checksum(w);
 }
 
 /* Data block, specification VII.C.
@@ -86,6 +122,19 @@ int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array
 	block->bitmap = h->pages ? body : NULL;
 	block->elements = h->pages ? NULL : body;
 	return 0;
+}
+
+void h5_fixed_array_block_encode(struct h5_writer *w, const struct h5_fixed_array_header *h)
+{
+	h5_write_bytes(w, "FADB", 4);
+	h5_write_u8(w, 0);
+	h5_write_u8(w, h->client);
+	h5_write_offset(w, h->address);
+}
+
+void h5_fixed_array_set_page(uint8_t *bitmap, uint64_t page)
+{
+	bitmap[page / 8] |= (uint8_t)(0x80 >> page % 8);
 }
 
 bool h5_fixed_array_has_page(const struct h5_fixed_array_block *block, uint64_t page)

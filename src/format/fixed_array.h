@@ -7,6 +7,7 @@
 #define H5_FORMAT_FIXED_ARRAY_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,12 +19,14 @@ struct h5_fixed_array_header {
 	uint64_t address; /* its own */
 	uint8_t client;	  /* client ID */
 	uint8_t element_size;
+	uint8_t page_bits;
 	uint64_t elements;   /* in all: Max Num Entries */
 	uint64_t data_block; /* address; H5_UNDEF: nothing stored */
 	/* computed: */
 	uint64_t page_elements; /* elements of a page but the last */
 	uint64_t pages;		/* 0: the data block is not paged */
 	uint64_t block_size;	/* bytes of the data block without its pages */
+	uint64_t block_space;	/* and with them */
 };
 
 struct h5_fixed_array_block {
@@ -32,9 +35,18 @@ struct h5_fixed_array_block {
 				 /* both borrowed from the reader's memory */
 };
 
+/* A header for new: it has no address and no data block yet. */
+int h5_fixed_array_header_init(struct h5_fixed_array_header *header, bool filtered, unsigned element_size,
+			       unsigned page_bits, uint64_t elements, uint8_t size_of_offsets);
 int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_header *header);
 int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array_header *header,
 				struct h5_fixed_array_block *block);
+
+/* For chunks that are not structured. */
+void h5_fixed_array_header_encode(struct h5_writer *w, const struct h5_fixed_array_header *header);
+/* What stands before the elements or the bitmap. */
+void h5_fixed_array_block_encode(struct h5_writer *w, const struct h5_fixed_array_header *header);
+void h5_fixed_array_set_page(uint8_t *bitmap, uint64_t page);
 
 bool h5_fixed_array_has_page(const struct h5_fixed_array_block *block, uint64_t page);
 /* Where a page begins, and the bytes of its elements; a checksum follows them. False where the address
