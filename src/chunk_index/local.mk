@@ -13,6 +13,8 @@ libh5fs_a_SOURCES += \
 	src/chunk_index/extensible_array_move.c \
 	src/chunk_index/extensible_array_write.c \
 	src/chunk_index/fixed_array.c \
+	src/chunk_index/fixed_array.h \
+	src/chunk_index/fixed_array_write.c \
 	src/chunk_index/implicit.c \
 	src/chunk_index/private.h \
 	src/chunk_index/single.c

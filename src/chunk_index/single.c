@@ -45,7 +45,7 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 
 	for (unsigned i = 0; i < layout->rank; i++)
 		if (scaled[i])
-			return h5_fail(-EUCLEAN, layout->address, "single chunk index: a second chunk");
+			return h5_fail(-EFBIG, layout->address, "single chunk index: a second chunk");
 	if (layout->single.filtered != index->filtered)
 		return h5_fail(-ENOTSUP, layout->address, "single chunk index: it is for %sfiltered chunks",
 			       index->filtered ? "un" : "");
