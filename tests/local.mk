@@ -6,6 +6,7 @@ UNIT_TESTS = \
 	tests/check_btree2_write \
 	tests/check_chunk_damage \
 	tests/check_chunk_index \
+	tests/check_chunk_index_write \
 	tests/check_dataset \
 	tests/check_datatype \
 	tests/check_filter \
@@ -31,6 +32,7 @@ EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h 
 # Records and fails what is written.
 tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c tests/fault_io.h
 tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
+tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c tests/fault_io.c tests/fault_io.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
@@ -81,6 +83,7 @@ AM_TESTS_ENVIRONMENT = \
 FIXTURES = \
 	tests/fixtures/btree2_write.py \
 	tests/fixtures/chunk_index.py \
+	tests/fixtures/chunk_index_write.py \
 	tests/fixtures/dataset.py \
 	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
