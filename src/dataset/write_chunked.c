@@ -584,6 +584,9 @@ static int chunked_open(struct h5_dataset_writer *w)
 	h5_places_init(&c->places, layout->rank, dataset->chunk_size);
 	if (!rc)
 		rc = h5_write_needs(w, H5_MSG_DATASPACE);
+	if (!rc && layout->index == H5_INDEX_BTREE1 && h5_tx_is_swmr(w->file))
+		rc = h5_fail(-ENOTSUP, w->address,
+			     "dataset: its version 1 B-tree cannot be read along (swmr)");
 	if (!rc && c->filters)
 		rc = h5_pipeline_can_encode(&dataset->pipeline);
 	if (!rc && c->filters && dataset->chunk_size > CHUNK_MAX)
