@@ -1,5 +1,7 @@
 bin_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
+	src/fuse/commit.c \
+	src/fuse/commit.h \
 	src/fuse/log.c \
 	src/fuse/log.h \
 	src/fuse/main.c \

@@ -52,7 +52,14 @@ void h5_log(const char *format, ...)
 
 static bool is_about_the_file(int code)
 {
-	return code == -EUCLEAN || code == -ENOTSUP || code == -EIO || code == -ENOMEM;
+	return code == -EUCLEAN || code == -ENOTSUP || code == -EIO || code == -ENOMEM || code == -ENOSPC ||
+	       code == -EDQUOT;
+}
+
+/* Others are, where there is more to say than their name. */
+static bool is_detailed(int code)
+{
+	return (code == -EFBIG || code == -EROFS || code == -EOVERFLOW) && h5_error_last()->code == code;
 }
 
 void h5_log_failure(const char *what, int code)
@@ -60,7 +67,7 @@ void h5_log_failure(const char *what, int code)
 	const struct h5_error *e = h5_error_last();
 	char line[sizeof sink.last], at[40] = "";
 
-	if (!is_about_the_file(code))
+	if (!is_about_the_file(code) && !is_detailed(code))
 		return;
 	if (e->code == code && e->address != H5_UNDEF)
 		snprintf(at, sizeof at, " at address %" PRIu64, e->address);

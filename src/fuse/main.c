@@ -2,11 +2,15 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "fuse/commit.h"
 #include "fuse/log.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
 #include "store/file.h"
+#include "store/journal.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +27,9 @@ enum {
 	EXIT_LOCKED = 5,      /* another program writes it */
 	EXIT_UNSUPPORTED = 6, /* valid HDF5 that this version cannot do */
 	EXIT_MOUNT = 7,	      /* the mount point, or FUSE */
+	EXIT_READ_ONLY = 8,   /* rw: no right to write the file, or no place for its journal */
+	EXIT_FORCE = 9,	      /* rw: only with -o force */
+	EXIT_COMMIT = 10,     /* what was written last could not be committed */
 };
 
 enum {
@@ -30,9 +37,17 @@ enum {
 	THREADS = 64,		/* that serve requests; they are made as they are needed */
 };
 
-static int status_of(int code)
+static int status_of(const struct h5_options *o, int code)
 {
 	switch (code) {
+	case -EROFS:
+	case -EACCES:
+	case -EPERM:
+	case -ENOSPC:
+		return o->set.writable ? EXIT_READ_ONLY : EXIT_FILE;
+	case -EBUSY:
+	case -EMLINK:
+		return EXIT_FORCE;
 	case -EUCLEAN:
 	case -EIO:
 		return EXIT_DAMAGED;
@@ -56,7 +71,7 @@ static int refuse(const struct h5_options *o, int code)
 		h5_log("%s: %s", o->file, e->text);
 	else
 		h5_log("%s: %s at address %" PRIu64, o->file, e->text, e->address);
-	return status_of(code);
+	return status_of(o, code);
 }
 
 /* The mount point as an absolute path: the daemon leaves the folder that a relative one is relative to. */
@@ -88,14 +103,34 @@ static bool is_marked(const struct h5_file *file)
 	return sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
 }
 
-/* What the user should know of a file that is mounted all the same. */
-static void warn(const struct h5_options *o, struct h5_file *file)
+/* What was done about a journal; NULL: there was none, or nothing of it was needed. */
+static const char *recovery(const struct h5_file_set *set)
 {
+	const struct h5_recovered *r = h5_file_set_recovered(set);
+
+	switch (r->what) {
+	case H5_RECOVERY_REPLAYED:
+		return "what a killed mount had begun to commit was completed from its journal";
+	case H5_RECOVERY_STALE:
+		return "its journal is stale, since another program has written the file: not replayed";
+	case H5_RECOVERY_BUSY:
+		return "another h5fs writes it";
+	default:
+		return r->swmr ? "the marks of a killed swmr mount were cleared" : NULL;
+	}
+}
+
+/* What the user should know of a file that is mounted all the same. */
+static void warn(const struct h5_options *o, const struct h5_file_set *set)
+{
+	struct h5_file *file = h5_file_set_root(set);
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	const char *missing = h5_file_missing(file);
 	uint64_t end = sb->base + h5_file_end(file);
 
-	if (is_marked(file))
+	if (recovery(set))
+		h5_log("%s: %s", o->file, recovery(set));
+	if (!o->set.writable && is_marked(file))
 		h5_log("%s: marked as open for writing: a program writes it without a lock, or has crashed",
 		       o->file);
 	if (missing)
@@ -130,6 +165,30 @@ static void discard_log(enum fuse_log_level level, const char *format, va_list a
 	(void)args;
 }
 
+/* Serves until the mount ends; then what is left is committed. */
+static int serve_and_commit(struct h5_mount *m, const struct h5_options *o)
+{
+	int rc = 0, code = 0;
+
+	if (m->writable)
+		code = h5_committer_start(m->vfs, &m->committer);
+	if (code) {
+		h5_log("%s: cannot start a thread: %s", o->file, strerror(-code));
+		return EXIT_MOUNT;
+	}
+	rc = serve(m->session, o);
+	h5_committer_stop(m->committer);
+	h5_interrupt_begin(NULL, NULL);
+	h5_error_clear();
+	code = h5_vfs_commit(m->vfs);
+	if (code) {
+		h5_log("%s: what was written last is lost: %s", o->file,
+		       h5_error_last()->code == code ? h5_error_last()->text : strerror(-code));
+		return EXIT_COMMIT;
+	}
+	return rc < 0 ? EXIT_MOUNT : EXIT_SUCCESS;
+}
+
 static int mount_and_serve(struct h5_mount *m, struct h5_options *o)
 {
 	struct fuse_session *session;
@@ -152,7 +211,7 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o)
 		goto unmount;
 	if (!o->foreground)
 		h5_log_to_syslog();
-	rc = serve(session, o) < 0 ? EXIT_MOUNT : EXIT_SUCCESS;
+	rc = serve_and_commit(m, o);
 unmount:
 	fuse_session_unmount(session);
 handlers:
@@ -173,30 +232,57 @@ static void allow_many_files(void)
 	}
 }
 
+/* A descriptor in the file system that takes what is written. */
+static int open_place(struct h5_options *o)
+{
+	if (!o->set.writable)
+		return 0;
+	o->vfs.file_fd = open(o->file, O_PATH | O_CLOEXEC);
+	return o->vfs.file_fd < 0 ? h5_fail(-errno, H5_UNDEF, "%s", strerror(errno)) : 0;
+}
+
 static int run(struct h5_options *o)
 {
 	struct h5_file_set *set = NULL;
-	struct h5_mount m = {0};
+	struct h5_mount m = {.writable = o->set.writable};
 	struct h5_io_stat st = {0};
 	int rc = find_mountpoint(o), code;
 
 	if (rc)
 		return rc;
 	allow_many_files();
-	code = h5_file_set_open(o->file, &o->set, &set);
+	code = open_place(o);
+	if (!code)
+		code = h5_file_set_open(o->file, &o->set, &set);
 	if (!code)
 		code = h5_file_stat(h5_file_set_root(set), &st);
 	if (!code)
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);
-	if (!code)
-		warn(o, h5_file_set_root(set));
-	/* A SWMR writer gives its own lock up. */
-	m.locked = st.locked && !is_marked(h5_file_set_root(set));
-	m.timeout = m.locked ? LONG : 0;
+	if (!code) {
+		warn(o, set);
+		/* A SWMR writer gives its own lock up. */
+		m.locked = st.locked && !o->set.swmr && (m.writable || !is_marked(h5_file_set_root(set)));
+		m.timeout = m.locked ? LONG : 0;
+	}
 	rc = code ? refuse(o, code) : mount_and_serve(&m, o);
 	h5_vfs_close(m.vfs);
 	h5_file_set_close(set);
 	return rc;
+}
+
+/* h5fs --recover: opening the file for writing does it. */
+static int recover(const struct h5_options *o)
+{
+	struct h5_file_set *set;
+	const char *done;
+	int rc = h5_file_set_open(o->file, &o->set, &set);
+
+	if (rc)
+		return refuse(o, rc);
+	done = recovery(set);
+	printf("%s: %s\n", o->file, done ? done : "nothing to recover");
+	h5_file_set_close(set);
+	return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -206,12 +292,14 @@ int main(int argc, char **argv)
 
 	if (h5_options_parse(argc, argv, &options))
 		return EXIT_USAGE;
+	options.set.check = h5_vfs_check_object;
+	options.vfs.log = h5_log;
 	if (options.help)
 		h5_options_usage(argv[0]);
 	else if (options.version)
 		printf("h5fs %s\nlibfuse %s\n", PACKAGE_VERSION, fuse_pkgversion());
 	else
-		rc = run(&options);
+		rc = options.recover ? recover(&options) : run(&options);
 	h5_options_release(&options);
 	return rc;
 }

@@ -2,8 +2,10 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "fuse/commit.h"
 #include "fuse/log.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +40,18 @@ static fuse_ino_t ino_of(const struct h5_mount *m, struct h5_node *node)
 	return node == h5_vfs_root(m->vfs) ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
 }
 
+static struct h5_handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct h5_handle *)(uintptr_t)fi->fh;
+}
+
+/* After whatever may have changed something. */
+static void want_commit(const struct h5_mount *m)
+{
+	if (m->committer)
+		h5_committer_want(m->committer);
+}
+
 /* The one place that turns the engine's errors into the kernel's. */
 static void fail(fuse_req_t req, const char *what, int code)
 {
@@ -45,11 +59,17 @@ static void fail(fuse_req_t req, const char *what, int code)
 	fuse_reply_err(req, -code);
 }
 
+/* Files that may be written have a size and a time that the kernel does not know best. */
+static double attr_timeout(const struct h5_mount *m, const struct stat *st)
+{
+	return m->writable && S_ISREG(st->st_mode) ? 0 : m->timeout;
+}
+
 static struct fuse_entry_param entry_param(const struct h5_mount *m, const struct h5_vfs_entry *entry)
 {
 	return (struct fuse_entry_param){.ino = ino_of(m, entry->node),
 					 .attr = entry->st,
-					 .attr_timeout = entry->size_known ? m->timeout : 0,
+					 .attr_timeout = entry->size_known ? attr_timeout(m, &entry->st) : 0,
 					 .entry_timeout = m->timeout};
 }
 
@@ -94,17 +114,39 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 	fuse_reply_none(req);
 }
 
-static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void reply_attr(fuse_req_t req, const struct h5_mount *m, fuse_ino_t ino, const char *what)
 {
-	struct h5_mount *m = begin(req);
 	struct stat st;
 	int rc = h5_vfs_getattr(m->vfs, node_of(m, ino), &st);
 
-	(void)fi;
 	if (rc)
-		fail(req, "getattr", rc);
+		fail(req, what, rc);
 	else
-		fuse_reply_attr(req, &st, m->timeout);
+		fuse_reply_attr(req, &st, attr_timeout(m, &st));
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)fi;
+	reply_attr(req, begin(req), ino, "getattr");
+}
+
+/* Times are set to please who copies: what they are, only writing decides. */
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+		       struct fuse_file_info *fi)
+{
+	struct h5_mount *m = begin(req);
+	struct h5_handle *handle = fi ? handle_of(fi) : NULL;
+	int rc = to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) ? -EPERM : 0;
+
+	if (!rc && to_set & FUSE_SET_ATTR_SIZE) {
+		rc = h5_vfs_truncate(m->vfs, node_of(m, ino), handle, (uint64_t)attr->st_size);
+		want_commit(m);
+	}
+	if (rc)
+		fail(req, "setattr", rc);
+	else
+		reply_attr(req, m, ino, "setattr");
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -325,8 +367,13 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fail(req, "open", rc);
 		return;
 	}
+	if (fi->flags & O_TRUNC)
+		want_commit(m);
 	fi->fh = (uintptr_t)handle;
-	fi->keep_cache = m->locked;
+	fi->keep_cache = m->locked && !m->writable;
+	/* What is only written goes straight on; who reads, too, may map the file. */
+	fi->direct_io = (fi->flags & O_ACCMODE) == O_WRONLY;
+	fi->noflush = (fi->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
 	if (fuse_reply_open(req, fi))
 		h5_vfs_close_file(handle);
 }
@@ -334,7 +381,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	h5_vfs_close_file((struct h5_handle *)(uintptr_t)fi->fh);
+	h5_vfs_close_file(handle_of(fi));
 	fuse_reply_err(req, 0);
 }
 
@@ -347,7 +394,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 	(void)ino;
 	begin(req);
 	if (data)
-		rc = h5_vfs_read((struct h5_handle *)(uintptr_t)fi->fh, (uint64_t)offset, data, size, &got);
+		rc = h5_vfs_read(handle_of(fi), (uint64_t)offset, data, size, &got);
 	if (rc)
 		fail(req, "read", rc);
 	else
@@ -355,7 +402,126 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 	free(data);
 }
 
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+		     struct fuse_file_info *fi)
+{
+	struct h5_mount *m = begin(req);
+	enum h5_write_place place = fi->writepage	   ? H5_WRITE_INSIDE
+				    : fi->flags & O_APPEND ? H5_WRITE_APPEND
+							   : H5_WRITE_AT;
+	size_t written;
+	int rc = h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, place, &written);
+
+	(void)ino;
+	want_commit(m);
+	if (rc)
+		fail(req, "write", rc);
+	else
+		fuse_reply_write(req, written);
+}
+
+static void reply_done(fuse_req_t req, const char *what, int rc)
+{
+	if (rc)
+		fail(req, what, rc);
+	else
+		fuse_reply_err(req, 0);
+}
+
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	begin(req);
+	reply_done(req, "close", h5_vfs_flush(handle_of(fi)));
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)datasync;
+	begin(req);
+	reply_done(req, "fsync", h5_vfs_fsync(handle_of(fi)));
+}
+
+/* ---- what is not supported ---- */
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t device)
+{
+	(void)parent;
+	(void)name;
+	(void)mode;
+	(void)device;
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	op_mknod(req, parent, name, mode, 0);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
+{
+	(void)fi;
+	op_mknod(req, parent, name, mode, 0);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	(void)target;
+	op_unlink(req, parent, name);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	(void)ino;
+	op_unlink(req, parent, name);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		      const char *new_name, unsigned flags)
+{
+	(void)new_parent;
+	(void)new_name;
+	(void)flags;
+	op_unlink(req, parent, name);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
+			int flags)
+{
+	(void)ino;
+	(void)name;
+	(void)value;
+	(void)size;
+	(void)flags;
+	fuse_reply_err(req, ENOTSUP);
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	op_setxattr(req, ino, name, NULL, 0, 0);
+}
+
+/* ---- the session ---- */
+
+static void op_init(void *userdata, struct fuse_conn_info *connection)
+{
+	(void)userdata;
+	/* The daemon decides where an append goes, and shall hear of each write at once. */
+	connection->want &= ~(unsigned)FUSE_CAP_WRITEBACK_CACHE;
+	/* A changed time tells the kernel that what it has of a file is stale; that O_TRUNC comes with open
+	 * tells us which opening it fails. */
+	connection->want |= connection->capable & (FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC);
+}
+
 const struct fuse_lowlevel_ops h5_operations = {
+	.init = op_init,
 	.lookup = op_lookup,
 	.forget = op_forget,
 	.forget_multi = op_forget_multi,
@@ -371,4 +537,18 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.open = op_open,
 	.read = op_read,
 	.release = op_release,
+	.setattr = op_setattr,
+	.write = op_write,
+	.flush = op_flush,
+	.fsync = op_fsync,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.create = op_create,
+	.unlink = op_unlink,
+	.rmdir = op_unlink,
+	.symlink = op_symlink,
+	.link = op_link,
+	.rename = op_rename,
+	.setxattr = op_setxattr,
+	.removexattr = op_removexattr,
 };

@@ -12,6 +12,8 @@ struct h5_mount {
 	 * 0. */
 	double timeout;
 	bool locked; /* the file cannot change behind our back */
+	bool writable;
+	struct h5_committer *committer; /* of a mount for writing */
 };
 
 extern const struct fuse_lowlevel_ops h5_operations;

@@ -14,6 +14,7 @@
 enum {
 	BLOCK_CACHE = 64 << 20,
 	CHUNK_CACHE = 256 << 20,
+	GATHER = 64 << 20, /* of chunks that small writes fill */
 };
 
 /* The values as they were written, NULL where not given. */
@@ -22,8 +23,9 @@ struct texts {
 	char *external, *locking, *order, *xattr;
 	char *uid, *gid, *fmask, *dmask;
 	char *cache, *index_cache;
-	int read_only; /* accepted: every mount is */
-	int allow_other, foreground, debug, single_thread, help, version;
+	char *sync, *journal;
+	int writable, swmr, force, external_write;
+	int allow_other, foreground, debug, single_thread, recover, help, version;
 };
 
 #define TEXT(name)                                                                                           \
@@ -55,24 +57,40 @@ static const struct fuse_opt known[] = {
 	TEXT(dmask),
 	TEXT(cache),
 	TEXT(index_cache),
-	FLAG("ro", read_only),
+	TEXT(sync),
+	TEXT(journal),
+	/* As for mount(8), the last one counts. */
+	FLAG("rw", writable),
+	{"ro", offsetof(struct texts, writable), 0},
+	FLAG("swmr", swmr),
+	FLAG("force", force),
+	FLAG("external-write", external_write),
+	FLAG("--recover", recover),
 	FUSE_OPT_END,
 };
 
 void h5_options_usage(const char *program)
 {
 	printf("usage: %s [options] FILE MOUNTPOINT\n"
+	       "       %s --recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n"
 	       "\n"
 	       "    -f                     stay in the foreground\n"
 	       "    -d                     debug output of libfuse (implies -f)\n"
 	       "    -s                     serve one request at a time\n"
+	       "    --recover              deal with the journal that a killed mount has left; no mount\n"
 	       "    -h, --help             this text\n"
 	       "    -V, --version          versions\n"
 	       "    -o OPTION[,OPTION...]  mount options\n"
 	       "\n"
-	       "    ro                     read-only, as every mount is\n"
+	       "    ro                     read-only (the default)\n"
+	       "    rw                     datasets can be appended to and overwritten\n"
+	       "    swmr                   rw: HDF5 programs read along; ro: another program writes along\n"
+	       "    force                  rw in spite of marks in the file, or of several hard links to it\n"
+	       "    external-write         rw: external raw files, too\n"
+	       "    sync=WHEN              what is written is durable after: close (the default), fsync\n"
+	       "    journal=DIR            where the journal of the file is (its own directory)\n"
 	       "    external=RULE          other files that may be opened: none, beneath (the file's "
 	       "directory), any\n"
 	       "    locking=HOW            yes, no, best-effort; also HDF5_USE_FILE_LOCKING\n"
@@ -84,7 +102,7 @@ void h5_options_usage(const char *program)
 	       "    allow_other            other users may look, too\n"
 	       "    cache=SIZE             of decoded chunks (256M)\n"
 	       "    index_cache=SIZE       of decoded metadata blocks (64M)\n",
-	       program);
+	       program, program);
 }
 
 /* ---- values ---- */
@@ -158,6 +176,7 @@ static int parse_words(const struct texts *t, struct h5_options *o)
 	static const char *const locks[] = {"no", "yes", "best-effort"};
 	static const char *const orders[] = {"name", "creation"};
 	static const char *const forms[] = {"text", "raw"};
+	static const char *const syncs[] = {"close", "fsync"};
 	int external =
 		choose("external", t->external, rules, 3,
 		       t->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH, "none, beneath or any");
@@ -165,13 +184,15 @@ static int parse_words(const struct texts *t, struct h5_options *o)
 		choose("locking", t->locking, locks, 3, (int)lock_by_environment(), "yes, no or best-effort");
 	int order = choose("order", t->order, orders, 2, 0, "name or creation");
 	int form = choose("xattr", t->xattr, forms, 2, 0, "text or raw");
+	int sync = choose("sync", t->sync, syncs, 2, 0, "close or fsync");
 
-	if (external < 0 || lock < 0 || order < 0 || form < 0)
+	if (external < 0 || lock < 0 || order < 0 || form < 0 || sync < 0)
 		return -EINVAL;
 	o->set.external = (enum h5_external)external;
 	o->set.lock = (enum h5_lock_mode)lock;
 	o->vfs.order_by_creation = order;
 	o->vfs.raw_attributes = form;
+	o->vfs.commit_at_close = !sync;
 	return 0;
 }
 
@@ -237,7 +258,8 @@ static int mount_arguments(struct h5_options *o)
 		return rc;
 	/* Escaped: a comma in the file's name does not end the option. */
 	if (fuse_opt_add_opt_escaped(&list, name) ||
-	    fuse_opt_add_opt(&list, "subtype=h5fs,ro,noexec,default_permissions") ||
+	    fuse_opt_add_opt(&list, "subtype=h5fs,noexec,default_permissions") ||
+	    fuse_opt_add_opt(&list, o->set.writable ? "rw" : "ro") ||
 	    (o->allow_other && fuse_opt_add_opt(&list, "allow_other")))
 		rc = -ENOMEM;
 	if (!rc)
@@ -251,7 +273,18 @@ static int mount_arguments(struct h5_options *o)
 	return rc;
 }
 
-static int interpret(const struct texts *t, struct h5_options *o)
+static void take_flags(struct texts *t, struct h5_options *o)
+{
+	o->set.writable = o->vfs.writable = t->writable || t->recover;
+	o->set.swmr = t->swmr;
+	o->set.force = t->force;
+	o->set.journal = o->journal = t->journal;
+	t->journal = NULL;
+	o->vfs.external_write = t->external_write;
+	o->vfs.gather = GATHER;
+}
+
+static int interpret(struct texts *t, struct h5_options *o)
 {
 	int rc;
 
@@ -260,12 +293,18 @@ static int interpret(const struct texts *t, struct h5_options *o)
 	o->single_thread = t->single_thread;
 	o->help = t->help;
 	o->version = t->version;
+	o->recover = t->recover;
 	o->allow_other = t->allow_other;
+	take_flags(t, o);
 	if (o->help || o->version)
 		return 0;
-	if (!o->file || !o->mountpoint) {
+	if (!o->file || (!o->mountpoint && !o->recover)) {
 		fprintf(stderr, "h5fs: %s is missing: h5fs [options] FILE MOUNTPOINT (h5fs -h tells more)\n",
 			o->file ? "the mount point" : "the HDF5 file");
+		return -EINVAL;
+	}
+	if (o->mountpoint && o->recover) {
+		fprintf(stderr, "h5fs: too many arguments: %s\n", o->mountpoint);
 		return -EINVAL;
 	}
 	rc = parse_words(t, o);
@@ -291,6 +330,8 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.dmask);
 	free(t.cache);
 	free(t.index_cache);
+	free(t.sync);
+	free(t.journal);
 	if (rc)
 		h5_options_release(options);
 	return rc;
@@ -301,5 +342,6 @@ void h5_options_release(struct h5_options *options)
 	fuse_opt_free_args(&options->args);
 	free(options->file);
 	free(options->mountpoint);
-	options->file = options->mountpoint = NULL;
+	free(options->journal);
+	options->file = options->mountpoint = options->journal = NULL;
 }

@@ -13,6 +13,8 @@ struct h5_options {
 	char *file;	  /* owned */
 	char *mountpoint; /* owned */
 	bool foreground, debug, single_thread;
+	char *journal; /* owned; set.journal borrows it */
+	bool recover;  /* no mount: deals with the journal of the file */
 	bool help, version;
 	bool allow_other;
 	struct h5_file_set_options set;

@@ -46,26 +46,20 @@ int h5_content_ddl(struct h5_file *file, uint64_t address, struct h5_buf *out)
 
 /* ---- open files ---- */
 
-struct h5_handle {
-	struct h5_vfs *vfs;
-	struct h5_file *file;
-	const struct h5_dataset *dataset; /* NULL: a committed datatype */
-	struct h5_lru_entry *dataset_ref;
-	const struct h5_text *text; /* NULL: raw */
-	struct h5_lru_entry *text_ref;
-	struct h5_buf ddl;
-	struct h5_handle *prev, *next; /* vfs->lock: in vfs->handles */
-};
-
 static int open_dataset(struct h5_handle *h, const struct h5_node *node)
 {
 	int rc = h5_dataset_get(node->file, node->address, &h->dataset_ref, &h->dataset);
 
-	if (!rc && h->dataset->size > INT64_MAX)
-		rc = h5_fail(-EOVERFLOW, node->address, "dataset of more than 2^63-1 bytes");
-	if (!rc && h5_content_format(h->dataset) != H5_FORMAT_RAW)
-		rc = h5_text_get(h->vfs, h->dataset, &h->text_ref, &h->text);
-	return rc;
+	if (rc)
+		return rc;
+	if (h->dataset->size > INT64_MAX)
+		return h5_fail(-EOVERFLOW, node->address, "dataset of more than 2^63-1 bytes");
+	if (h5_content_format(h->dataset) != H5_FORMAT_RAW)
+		return h5_text_get(h->vfs, h->dataset, &h->text_ref, &h->text);
+	h5_file_put(node->file, h->dataset_ref);
+	h->dataset_ref = NULL;
+	h->dataset = NULL;
+	return 0;
 }
 
 /* An object that was damaged when its name was looked up: why. */
@@ -85,6 +79,7 @@ static int open_node(struct h5_handle *h, const struct h5_node *node)
 {
 	switch (node->kind) {
 	case H5_NODE_DATASET:
+		h->is_dataset = true;
 		return open_dataset(h, node);
 	case H5_NODE_DATATYPE:
 		return h5_content_ddl(node->file, node->address, &h->ddl);
@@ -97,8 +92,34 @@ static int open_node(struct h5_handle *h, const struct h5_node *node)
 	}
 }
 
+static bool is_change(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+}
+
+/* What can be read is opened as for reading first: so it is known that it is there, and sound. */
+static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int flags)
+{
+	int rc;
+
+	h5_lock_to_read(h->vfs);
+	rc = open_node(h, node);
+	h5_unlock(h->vfs);
+	if (rc || !is_change(flags))
+		return rc;
+	h5_lock_to_write(h->vfs);
+	rc = h5_write_open(h, node, flags & O_TRUNC);
+	h5_unlock(h->vfs);
+	return rc;
+}
+
 static void handle_free(struct h5_handle *h)
 {
+	if (h->written) {
+		h5_lock_to_write(h->vfs);
+		h5_write_close(h);
+		h5_unlock(h->vfs);
+	}
 	h5_file_put(h->file, h->text_ref);
 	h5_file_put(h->file, h->dataset_ref);
 	h5_buf_release(&h->ddl);
@@ -110,15 +131,16 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 	struct h5_handle *h;
 	int rc;
 
-	if ((flags & O_ACCMODE) != O_RDONLY)
+	if (is_change(flags) && !vfs->options.writable)
 		return -EROFS;
 	h = calloc(1, sizeof *h);
 	if (!h)
 		return -ENOMEM;
 	h->vfs = vfs;
 	h->file = node->file;
+	h->address = node->address;
 	h5_buf_init(&h->ddl, SIZE_MAX);
-	rc = open_node(h, node);
+	rc = open_in_mode(h, node, flags);
 	if (rc) {
 		handle_free(h);
 		return rc;
@@ -144,19 +166,50 @@ void h5_handles_close(struct h5_vfs *vfs)
 		h5_vfs_close_file(vfs->handles);
 }
 
-int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
-{
-	uint64_t size = h->text ? h5_text_size(h->text) : h->dataset ? h->dataset->size : h->ddl.size;
+/* ---- reading ---- */
 
-	*got = 0;
+static int read_raw(const struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc = h5_written_failure(h->vfs, h->file, h->address);
+
+	if (!rc)
+		rc = h5_dataset_get(h->file, h->address, &ref, &dataset);
+	if (rc)
+		return rc;
+	if (dataset->size > INT64_MAX)
+		rc = h5_fail(-EOVERFLOW, h->address, "dataset of more than 2^63-1 bytes");
+	else if (offset < dataset->size)
+		*got = (size_t)h5_min(n, dataset->size - offset);
+	if (*got)
+		rc = h5_dataset_read(dataset, offset, buf, *got);
+	h5_file_put(h->file, ref);
+	return rc;
+}
+
+static int read_handle(const struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	uint64_t size = h->text ? h5_text_size(h->text) : h->ddl.size;
+
+	if (h->is_dataset && !h->text)
+		return read_raw(h, offset, buf, n, got);
 	if (offset >= size)
 		return 0;
-	n = (size_t)h5_min(n, size - offset);
-	*got = n;
+	*got = (size_t)h5_min(n, size - offset);
 	if (h->text)
-		return h5_text_read(h->vfs, h->dataset, h->text, offset, buf, n);
-	if (h->dataset)
-		return h5_dataset_read(h->dataset, offset, buf, n);
-	memcpy(buf, h->ddl.data + offset, n);
+		return h5_text_read(h->vfs, h->dataset, h->text, offset, buf, *got);
+	memcpy(buf, h->ddl.data + offset, *got);
 	return 0;
+}
+
+int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	int rc;
+
+	*got = 0;
+	h5_lock_to_read(h->vfs);
+	rc = read_handle(h, offset, buf, n, got);
+	h5_unlock(h->vfs);
+	return rc;
 }

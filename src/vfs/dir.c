@@ -52,7 +52,7 @@ static int find_link(struct search *s, const struct h5_object *group)
 	return rc;
 }
 
-int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
+static int look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
 {
 	struct search s = {.name = name, .vfs = vfs, .directory = parent};
 	const struct h5_object *group;
@@ -72,6 +72,16 @@ int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, 
 		rc = h5_node_get(vfs, parent, name, &s.place, &entry->node);
 	if (!rc)
 		rc = h5_node_entry(vfs, entry);
+	return rc;
+}
+
+int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
+{
+	int rc;
+
+	h5_lock_to_read(vfs);
+	rc = look_up(vfs, parent, name, entry);
+	h5_unlock(vfs);
 	return rc;
 }
 
@@ -177,7 +187,9 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 		return -ENOMEM;
 	dir->vfs = vfs;
 	dir->node = node;
+	h5_lock_to_read(vfs);
 	rc = read_links(dir);
+	h5_unlock(vfs);
 	if (rc) {
 		dir_free(dir);
 		return rc;
@@ -225,7 +237,7 @@ int h5_vfs_dir_error(const struct h5_dir *dir)
 		       : 0;
 }
 
-int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat *st)
+static int peek(struct h5_dir *dir, size_t i, const char **name, struct stat *st)
 {
 	const struct item *item = &dir->items[i];
 	struct h5_place place;
@@ -242,7 +254,17 @@ int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat
 	return 0;
 }
 
-int h5_vfs_dir_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_vfs_entry *entry)
+int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat *st)
+{
+	int rc;
+
+	h5_lock_to_read(dir->vfs);
+	rc = peek(dir, i, name, st);
+	h5_unlock(dir->vfs);
+	return rc;
+}
+
+static int get_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_vfs_entry *entry)
 {
 	const struct item *item = &dir->items[i];
 	struct h5_place place;
@@ -252,4 +274,14 @@ int h5_vfs_dir_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_
 		rc = h5_node_get(dir->vfs, dir->node, item->text, &place, &entry->node);
 	*name = item->text;
 	return rc ? rc : h5_node_entry(dir->vfs, entry);
+}
+
+int h5_vfs_dir_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_vfs_entry *entry)
+{
+	int rc;
+
+	h5_lock_to_read(dir->vfs);
+	rc = get_entry(dir, i, name, entry);
+	h5_unlock(dir->vfs);
+	return rc;
 }

@@ -12,4 +12,6 @@ libh5fs_a_SOURCES += \
 	src/vfs/tree.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \
+	src/vfs/write.c \
+	src/vfs/written.c \
 	src/vfs/xattr.c

@@ -2,7 +2,7 @@
 #ifndef H5_VFS_PRIVATE_H
 #define H5_VFS_PRIVATE_H
 
-#include "dataset/dataset.h"
+#include "dataset/writer.h"
 #include "object/group.h"
 #include "object/value.h"
 #include "vfs/vfs.h"
@@ -52,6 +52,45 @@ struct h5_node {
 
 struct h5_path_map; /* paths.c: from an object's address to a path */
 
+/* A dataset of the mounted file that was opened for writing. */
+struct h5_written {
+	uint64_t address;
+	struct h5_dataset_writer *writer; /* owned */
+	bool resizable;			  /* dimension 0 may change: it is chunked */
+	unsigned handles;		  /* that are open for writing */
+	bool uncommitted;		  /* something was written since the last commit */
+	int failure;			  /* of the latest settling; 0: none */
+	bool dirty;			  /* what it adds to vfs->dirty and vfs->held */
+	size_t held;
+	UT_hash_handle hh;
+};
+
+/* An incomplete row: bytes behind the end of a dataset that only their handle knows of. */
+struct h5_row {
+	uint8_t *data; /* owned */
+	size_t capacity;
+	size_t filled;	 /* 0: there is none; less than a row */
+	uint64_t offset; /* where it begins; a multiple of the row's size */
+	bool floats;	 /* an append began it: it goes to the end, wherever that is when it is complete */
+};
+
+struct h5_handle {
+	struct h5_vfs *vfs;
+	struct h5_file *file;
+	uint64_t address;
+	bool is_dataset;	    /* else a committed datatype */
+	const struct h5_text *text; /* NULL: raw */
+	/* Of a text: what it was made of. Raw data may change: the dataset is got for each request. */
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *dataset_ref, *text_ref;
+	struct h5_buf ddl;
+	/* write_lock: */
+	struct h5_written *written; /* borrowed; NULL: open for reading */
+	bool has_written;	    /* through this handle */
+	struct h5_row row;
+	struct h5_handle *prev, *next; /* vfs->lock: in vfs->handles */
+};
+
 struct h5_vfs {
 	struct h5_file_set *set; /* borrowed */
 	struct h5_vfs_options options;
@@ -65,6 +104,13 @@ struct h5_vfs {
 	struct h5_dir *dirs;	   /* lock */
 	pthread_mutex_t map_lock;  /* guards map: held while it is built */
 	struct h5_path_map *map;   /* of the mounted file, made when first needed */
+	/* Of a mount for writing: shared over what reads, exclusive over what changes; guards all below. */
+	pthread_rwlock_t write_lock;
+	struct h5_written *written; /* hash table by address */
+	unsigned dirty;		    /* how many of them are to be settled */
+	size_t held;		    /* bytes of chunks that they hold */
+	struct timespec changed;    /* when something was last written; 0: never */
+	int told;		    /* the failure to settle that was logged last */
 };
 
 /* ---- node.c ---- */
@@ -84,6 +130,39 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		    struct h5_place *place);
 void h5_place_release(struct h5_place *place); /* may run twice */
+
+/* ---- written.c: the lock, and the datasets that are written ---- */
+
+/* Around a request that reads; first settles what was written, so that it sees it. */
+void h5_lock_to_read(struct h5_vfs *vfs);
+/* Around one that changes something; only on a mount for writing. */
+void h5_lock_to_write(struct h5_vfs *vfs);
+void h5_unlock(struct h5_vfs *vfs);
+
+/* True: its elements can be written in this mount, as far as that is known without its index. */
+bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
+
+/* The rest is for the holder of the exclusive lock. */
+
+/* The writer of a node's dataset, opened where there is none; borrowed until the lock is given back, or as
+ * long as it counts a handle. -EPERM: it can't be written; -EROFS, -ENOTSUP, ... */
+int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_written **written);
+/* To be called before a dataset is changed: makes room for what small writes gather. */
+int h5_written_begin(struct h5_vfs *vfs, struct h5_written *written);
+/* To be called after each change that was tried. */
+void h5_written_end(struct h5_vfs *vfs, struct h5_written *written);
+/* Makes everything that was written durable. The failure is that of the one dataset, or (NULL) of any. */
+int h5_written_commit(struct h5_vfs *vfs, const struct h5_written *of);
+/* Why the dataset is not shown as it was written; 0: it is. */
+int h5_written_failure(const struct h5_vfs *vfs, const struct h5_file *file, uint64_t address);
+void h5_written_close(struct h5_vfs *vfs);
+
+/* ---- write.c ---- */
+
+/* With the exclusive lock: opens the handle for writing; with `cut` to size 0. */
+int h5_write_open(struct h5_handle *handle, const struct h5_node *node, bool cut);
+/* The handle is closed. */
+void h5_write_close(struct h5_handle *handle);
 
 /* ---- dir.c, content.c ---- */
 

@@ -7,6 +7,14 @@
 
 enum { BLOCK = 512 }; /* the unit of st_blocks */
 
+/* What was written but not yet committed counts too. */
+static void advance(struct timespec *time, const struct timespec *changed)
+{
+	if (time->tv_sec < changed->tv_sec ||
+	    (time->tv_sec == changed->tv_sec && time->tv_nsec < changed->tv_nsec))
+		*time = *changed;
+}
+
 static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct stat *st)
 {
 	struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
@@ -21,6 +29,10 @@ static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct s
 	if (!h5_file_stat(file, &times)) {
 		st->st_mtim = st->st_atim = times.mtime;
 		st->st_ctim = times.ctime;
+	}
+	if (file == h5_file_set_root(vfs->set)) {
+		advance(&st->st_mtim, &vfs->changed);
+		advance(&st->st_ctim, &vfs->changed);
 	}
 }
 
@@ -92,6 +104,8 @@ static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, bool with_tex
 		*rc = is_told_later(*rc) ? 0 : *rc;
 		return true;
 	}
+	if (h5_is_writable(vfs, dataset))
+		st->st_mode |= 0200 & ~vfs->options.fmask;
 	if (h5_content_format(dataset) == H5_FORMAT_RAW) {
 		size = dataset->size;
 	} else if (!recall_text_size(vfs, node, &size)) {
@@ -143,7 +157,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, s
 	*size_known = true;
 	switch (node->kind) {
 	case H5_NODE_DIRECTORY:
-		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
+		st->st_mode = S_IFDIR | ((vfs->options.writable ? 0755 : 0555) & ~vfs->options.dmask);
 		if (object)
 			rc = stat_group(node, object, st);
 		break;
@@ -169,8 +183,12 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, s
 int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st)
 {
 	bool size_known;
+	int rc;
 
-	return stat_node(vfs, node, true, st, &size_known);
+	h5_lock_to_read(vfs);
+	rc = stat_node(vfs, node, true, st, &size_known);
+	h5_unlock(vfs);
+	return rc;
 }
 
 int h5_node_entry(struct h5_vfs *vfs, struct h5_vfs_entry *entry)
@@ -185,11 +203,22 @@ int h5_node_entry(struct h5_vfs *vfs, struct h5_vfs_entry *entry)
 int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st)
 {
 	struct h5_io_stat file;
+	struct statvfs below;
 	int rc = h5_file_stat(h5_file_set_root(vfs->set), &file);
 
-	*st = (struct statvfs){
-		.f_bsize = 1 << 17, .f_frsize = BLOCK, .f_namemax = H5_NAME_MAX, .f_flag = ST_RDONLY};
+	*st = (struct statvfs){.f_bsize = 1 << 17, .f_frsize = BLOCK, .f_namemax = H5_NAME_MAX};
 	if (!rc)
 		st->f_blocks = file.size / BLOCK + (file.size % BLOCK != 0);
+	if (!vfs->options.writable) {
+		st->f_flag = ST_RDONLY;
+		return rc;
+	}
+	if (!rc && fstatvfs(vfs->options.file_fd, &below))
+		return -errno;
+	if (!rc) {
+		st->f_bavail = below.f_bavail * (below.f_frsize / BLOCK);
+		st->f_bfree = below.f_bfree * (below.f_frsize / BLOCK);
+		st->f_blocks += st->f_bfree;
+	}
 	return rc;
 }

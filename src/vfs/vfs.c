@@ -10,6 +10,19 @@ struct h5_node *h5_vfs_root(struct h5_vfs *vfs)
 	return vfs->root;
 }
 
+static void init_locks(struct h5_vfs *vfs)
+{
+	pthread_rwlockattr_t attributes;
+
+	pthread_mutex_init(&vfs->lock, NULL);
+	pthread_mutex_init(&vfs->map_lock, NULL);
+	/* Readers, however many they are, don't keep writers waiting. */
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&vfs->write_lock, &attributes);
+	pthread_rwlockattr_destroy(&attributes);
+}
+
 static int make_root(struct h5_vfs *vfs)
 {
 	struct h5_file *file = h5_file_set_root(vfs->set);
@@ -36,8 +49,7 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 		return -ENOMEM;
 	vfs->set = set;
 	vfs->options = *options;
-	pthread_mutex_init(&vfs->lock, NULL);
-	pthread_mutex_init(&vfs->map_lock, NULL);
+	init_locks(vfs);
 	rc = make_root(vfs);
 	if (rc) {
 		h5_vfs_close(vfs);
@@ -52,9 +64,11 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	if (!vfs)
 		return;
 	h5_handles_close(vfs);
+	h5_written_close(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_paths_free(vfs->map);
+	pthread_rwlock_destroy(&vfs->write_lock);
 	pthread_mutex_destroy(&vfs->map_lock);
 	pthread_mutex_destroy(&vfs->lock);
 	free(vfs);

@@ -30,6 +30,7 @@ struct h5_vfs_options {
 	bool external_write;  /* external raw files may be written */
 	bool commit_at_close; /* sync=close: the close of a file that was written commits; else only fsync */
 	size_t gather;	      /* bytes of chunks that small writes may gather in, of all datasets together */
+	int file_fd;	      /* a descriptor in the file system that holds the file, for statfs; borrowed */
 	void (*log)(const char *format, ...)
 		__attribute__((format(printf, 1, 2))); /* for what no reply can tell */
 };
@@ -87,17 +88,27 @@ int h5_vfs_read(struct h5_handle *handle, uint64_t offset, void *buf, size_t n, 
 
 /* ---- writing: MAPPING section 6 ---- */
 
-/* Writes n bytes at the offset, or (`append`) at the end, wherever that is now. *written may be less: what
- * fits. -EFBIG: nothing fits. */
-int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n, bool append,
-		 size_t *written);
+enum h5_write_place {
+	H5_WRITE_AT,	 /* at the offset */
+	H5_WRITE_APPEND, /* at the end, wherever that is now */
+	H5_WRITE_INSIDE, /* at the offset, without what lies beyond the end: pages that were mapped */
+};
+
+/* *written may be less than n: what fits. -EFBIG: nothing fits; -EINVAL: it would begin a row while another
+ * one is incomplete. */
+int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n,
+		 enum h5_write_place place, size_t *written);
 /* A close of one of the handle's descriptors: commits (sync=close). -EINVAL: a row is incomplete; it stays.
  */
 int h5_vfs_flush(struct h5_handle *handle);
 int h5_vfs_fsync(struct h5_handle *handle);
-int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, uint64_t size);
+/* `handle`: through which; NULL: by name. -EINVAL: no whole rows; -EPERM: the dataset keeps its size. */
+int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size);
 /* Commits what was written to any file: at the end, and every few seconds. */
 int h5_vfs_commit(struct h5_vfs *vfs);
+
+/* Whether an object, by the address of its header, is sound: for struct h5_file_set_options. */
+int h5_vfs_check_object(struct h5_file *file, uint64_t address);
 
 /* The value of an extended attribute. -ENODATA: none of that name; -E2BIG: over 64 KiB. */
 int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);

@@ -93,7 +93,7 @@ static int get_attribute(struct h5_vfs *vfs, struct h5_node *node, const char *n
 	return rc ? rc : out->err;
 }
 
-int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
+static int get(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
 {
 	if (node->kind == H5_NODE_SYMLINK)
 		return -ENODATA;
@@ -108,6 +108,16 @@ int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, 
 	if (!strncmp(name, OWN, strlen(OWN)))
 		return h5_property_get(vfs, node, name + strlen(OWN), out);
 	return -ENODATA;
+}
+
+int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
+{
+	int rc;
+
+	h5_lock_to_read(vfs);
+	rc = get(vfs, node, name, out);
+	h5_unlock(vfs);
+	return rc;
 }
 
 /* ---- the list ---- */
@@ -173,8 +183,13 @@ static int list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out, ui
 int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out)
 {
 	uint64_t unlisted;
+	int rc = 0;
 
-	return node->kind == H5_NODE_SYMLINK ? 0 : list(vfs, node, out, &unlisted);
+	h5_lock_to_read(vfs);
+	if (node->kind != H5_NODE_SYMLINK)
+		rc = list(vfs, node, out, &unlisted);
+	h5_unlock(vfs);
+	return rc;
 }
 
 int h5_xattr_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *count)

@@ -1,0 +1,126 @@
+#include "fuse/commit.h"
+
+#include "base/error.h"
+#include "fuse/log.h"
+#include "vfs/vfs.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { DELAY = 5 }; /* seconds from the first change on */
+
+struct h5_committer {
+	struct h5_vfs *vfs; /* borrowed */
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards all below; nothing is locked under it */
+	pthread_cond_t changed;
+	bool wanted, ended;
+};
+
+static void commit(struct h5_vfs *vfs)
+{
+	int rc;
+
+	h5_error_clear();
+	rc = h5_vfs_commit(vfs);
+	if (rc)
+		h5_log_failure("commit", rc);
+}
+
+static void *run(void *arg)
+{
+	struct h5_committer *c = arg;
+	struct timespec until;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->ended) {
+		if (!c->wanted) {
+			pthread_cond_wait(&c->changed, &c->lock);
+			continue;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += DELAY;
+		while (!c->ended && !pthread_cond_timedwait(&c->changed, &c->lock, &until))
+			;
+		if (c->ended)
+			break;
+		c->wanted = false;
+		pthread_mutex_unlock(&c->lock);
+		commit(c->vfs);
+		pthread_mutex_lock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static int init(struct h5_committer *c)
+{
+	pthread_condattr_t attributes;
+	int rc;
+
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	rc = pthread_cond_init(&c->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return -rc;
+}
+
+/* Signals that end the mount are for the thread that waits for its end. */
+static int start_thread(struct h5_committer *c)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&c->thread, NULL, run, c);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -rc;
+}
+
+int h5_committer_start(struct h5_vfs *vfs, struct h5_committer **out)
+{
+	struct h5_committer *c = calloc(1, sizeof *c);
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	c->vfs = vfs;
+	rc = init(c);
+	if (!rc)
+		rc = start_thread(c);
+	if (rc) {
+		free(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+void h5_committer_want(struct h5_committer *c)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->wanted) {
+		c->wanted = true;
+		pthread_cond_signal(&c->changed);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void h5_committer_stop(struct h5_committer *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->ended = true;
+	pthread_cond_signal(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->thread, NULL);
+	pthread_cond_destroy(&c->changed);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

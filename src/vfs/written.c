@@ -1,0 +1,310 @@
+/* The lock of a mount for writing, and the table of the datasets that are written.
+ *
+ * Writers gather small writes in memory, where readers do not look. So whoever reads has them settled first:
+ * brought into the transaction, of which all reads know. That is rare, and then one thread's work. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "store/file.h"
+#include "store/transaction.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	WRITERS_MAX = 64, /* that are kept for datasets which nobody has open */
+	SECOND = 1000000000,
+};
+
+/* ---- settling ---- */
+
+/* What the dataset adds to the sums. */
+static void count(struct h5_vfs *vfs, struct h5_written *w, bool dirty, size_t held)
+{
+	vfs->dirty += (unsigned)dirty - (unsigned)w->dirty;
+	vfs->held += held - w->held;
+	w->dirty = dirty;
+	w->held = held;
+}
+
+static void recount(struct h5_vfs *vfs, struct h5_written *w)
+{
+	count(vfs, w, h5_dataset_writer_is_dirty(w->writer), h5_dataset_writer_held(w->writer));
+}
+
+/* The first failure; one dataset's does not keep the others from being settled. */
+static int settle(struct h5_vfs *vfs)
+{
+	struct h5_written *w, *next;
+	int rc = 0;
+
+	if (!vfs->dirty)
+		return 0;
+	HASH_ITER(hh, vfs->written, w, next)
+	{
+		if (!w->dirty)
+			continue;
+		w->failure = h5_dataset_writer_settle(w->writer);
+		recount(vfs, w);
+		rc = rc ? rc : w->failure;
+	}
+	return rc;
+}
+
+/* Where no reply tells of a failure; once. */
+static void tell(struct h5_vfs *vfs, int rc)
+{
+	const struct h5_error *e = h5_error_last();
+
+	if (rc && rc != vfs->told && !h5_is_passing(rc) && vfs->options.log)
+		vfs->options.log("what was written cannot be shown yet: %s",
+				 e->code == rc ? e->text : strerror(-rc));
+	vfs->told = rc;
+}
+
+/* ---- the lock ---- */
+
+static struct h5_file *root_of(const struct h5_vfs *vfs)
+{
+	return h5_file_set_root(vfs->set);
+}
+
+void h5_lock_to_read(struct h5_vfs *vfs)
+{
+	if (!vfs->options.writable)
+		return;
+	pthread_rwlock_rdlock(&vfs->write_lock);
+	/* When writing was given up, what is gathered stays there. */
+	if (!vfs->dirty || !h5_tx_is_writable(root_of(vfs)))
+		return;
+	pthread_rwlock_unlock(&vfs->write_lock);
+	pthread_rwlock_wrlock(&vfs->write_lock);
+	tell(vfs, settle(vfs));
+}
+
+void h5_lock_to_write(struct h5_vfs *vfs)
+{
+	pthread_rwlock_wrlock(&vfs->write_lock);
+}
+
+void h5_unlock(struct h5_vfs *vfs)
+{
+	if (vfs->options.writable)
+		pthread_rwlock_unlock(&vfs->write_lock);
+}
+
+/* ---- the table ---- */
+
+bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
+{
+	enum h5_layout_class class = dataset->layout.class;
+
+	return vfs->options.writable && dataset->file == root_of(vfs) &&
+	       dataset->space.kind != H5_SPACE_NULL && h5_content_format(dataset) == H5_FORMAT_RAW &&
+	       (class == H5_LAYOUT_COMPACT || class == H5_LAYOUT_CONTIGUOUS || class == H5_LAYOUT_CHUNKED) &&
+	       (!dataset->external || vfs->options.external_write);
+}
+
+static int given_up(void)
+{
+	return h5_fail(-EROFS, H5_UNDEF, "writing was given up after a failure");
+}
+
+/* Whether a writer may be opened for the node. */
+static int check(const struct h5_vfs *vfs, const struct h5_node *node, bool *resizable)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (node->kind != H5_NODE_DATASET || node->file != root_of(vfs))
+		return -EPERM;
+	if (!h5_tx_is_writable(node->file))
+		return given_up();
+	rc = h5_dataset_get(node->file, node->address, &ref, &dataset);
+	if (rc)
+		return rc;
+	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
+	*resizable = dataset->layout.class == H5_LAYOUT_CHUNKED;
+	h5_file_put(node->file, ref);
+	return rc;
+}
+
+static void forget(struct h5_vfs *vfs, struct h5_written *w)
+{
+	count(vfs, w, false, 0);
+	HASH_DEL(vfs->written, w);
+	h5_dataset_writer_close(w->writer);
+	free(w);
+}
+
+static int add(struct h5_vfs *vfs, const struct h5_node *node, bool resizable, struct h5_written **out)
+{
+	struct h5_written *w, *next;
+	int rc;
+
+	HASH_ITER(hh, vfs->written, w, next)
+	{
+		if (HASH_COUNT(vfs->written) < WRITERS_MAX)
+			break;
+		if (!w->handles && !w->uncommitted)
+			forget(vfs, w);
+	}
+	w = calloc(1, sizeof *w);
+	if (!w)
+		return -ENOMEM;
+	w->address = node->address;
+	w->resizable = resizable;
+	rc = h5_dataset_writer_open(node->file, node->address, vfs->options.external_write, &w->writer);
+	if (!rc) {
+		HASH_ADD(hh, vfs->written, address, sizeof w->address, w);
+		rc = w->hh.tbl ? 0 : -ENOMEM;
+	}
+	if (rc) {
+		h5_dataset_writer_close(w->writer);
+		free(w);
+		return rc;
+	}
+	*out = w;
+	return 0;
+}
+
+int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_written **out)
+{
+	bool resizable;
+	int rc = check(vfs, node, &resizable);
+
+	if (rc)
+		return rc;
+	HASH_FIND(hh, vfs->written, &node->address, sizeof node->address, *out);
+	return *out ? 0 : add(vfs, node, resizable, out);
+}
+
+int h5_written_begin(struct h5_vfs *vfs, struct h5_written *w)
+{
+	if (!h5_tx_is_writable(root_of(vfs)))
+		return given_up();
+	w->uncommitted = true;
+	return vfs->held > vfs->options.gather ? settle(vfs) : 0;
+}
+
+/* The kernel looks at times to see that contents have changed: no two changes have the same. */
+static void set_time(struct timespec *changed)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec < changed->tv_sec ||
+	    (now.tv_sec == changed->tv_sec && now.tv_nsec <= changed->tv_nsec)) {
+		now = *changed;
+		now.tv_nsec++;
+	}
+	if (now.tv_nsec >= SECOND) {
+		now.tv_sec++;
+		now.tv_nsec -= SECOND;
+	}
+	*changed = now;
+}
+
+void h5_written_end(struct h5_vfs *vfs, struct h5_written *w)
+{
+	recount(vfs, w);
+	set_time(&vfs->changed);
+}
+
+int h5_written_failure(const struct h5_vfs *vfs, const struct h5_file *file, uint64_t address)
+{
+	const struct h5_written *w = NULL;
+
+	if (file != root_of(vfs) || !vfs->written || !h5_tx_is_writable(file))
+		return 0;
+	HASH_FIND(hh, vfs->written, &address, sizeof address, w);
+	return w ? w->failure : 0;
+}
+
+/* ---- committing ---- */
+
+static void set_committed(struct h5_vfs *vfs)
+{
+	struct h5_written *w, *next;
+
+	HASH_ITER(hh, vfs->written, w, next)
+	w->uncommitted = w->dirty;
+}
+
+static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_written *of)
+{
+	struct h5_written *w, *next;
+
+	if (of)
+		return of->uncommitted;
+	HASH_ITER(hh, vfs->written, w, next)
+	if (w->uncommitted)
+		return true;
+	return false;
+}
+
+int h5_written_commit(struct h5_vfs *vfs, const struct h5_written *of)
+{
+	struct h5_file *file = root_of(vfs);
+	int settled, rc;
+
+	if (!h5_tx_is_writable(file))
+		return has_uncommitted(vfs, of) ? given_up() : 0;
+	if (!vfs->dirty && !h5_tx_is_pending(file))
+		return 0;
+	/* Whoever asks for it: it is everybody's. */
+	h5_interrupt_begin(NULL, NULL);
+	settled = settle(vfs);
+	rc = h5_tx_commit(file);
+	if (!rc)
+		set_committed(vfs);
+	else if (!h5_tx_is_writable(file) && vfs->options.log)
+		vfs->options.log("a commit has failed: the mount takes no more changes");
+	return rc ? rc : of ? of->failure : settled;
+}
+
+int h5_vfs_commit(struct h5_vfs *vfs)
+{
+	int rc;
+
+	if (!vfs->options.writable)
+		return 0;
+	h5_lock_to_write(vfs);
+	rc = h5_written_commit(vfs, NULL);
+	h5_unlock(vfs);
+	return rc;
+}
+
+void h5_written_close(struct h5_vfs *vfs)
+{
+	struct h5_written *w, *next;
+
+	HASH_ITER(hh, vfs->written, w, next)
+	forget(vfs, w);
+}
+
+int h5_vfs_check_object(struct h5_file *file, uint64_t address)
+{
+	const struct h5_dataset *dataset;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	uint64_t bytes;
+	bool is_dataset;
+	int rc = h5_object_get(file, address, &ref, &object);
+
+	if (rc)
+		return rc;
+	is_dataset = object->kind == H5_OBJECT_DATASET;
+	h5_file_put(file, ref);
+	if (!is_dataset)
+		return 0;
+	rc = h5_dataset_get(file, address, &ref, &dataset);
+	if (rc)
+		return rc;
+	rc = h5_dataset_storage(dataset, &bytes);
+	h5_file_put(file, ref);
+	return rc;
+}
