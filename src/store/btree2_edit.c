@@ -149,7 +149,7 @@ static int check_level(const struct h5_btree2_edit *edit, unsigned i)
 
 	if (level->max_records > UINT16_MAX || level->split_records < 3 ||
 	    level->split_records > level->max_records || !level->merge_records ||
-	    2 * level->merge_records + 1 > level->max_records)
+	    2 * level->merge_records + 2 > level->max_records)
 		return h5_fail(-ENOTSUP, edit->tree->address,
 			       "version 2 B-tree: changing nodes of %ju records, split at %ju, merged at %ju "
 			       "is not supported",
