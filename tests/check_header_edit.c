@@ -1,6 +1,7 @@
 /* Messages of object headers, replaced: of all sizes, wherever they lie. libhdf5 judges, in
  * tests/header_edit_judge.py. */
 #include "base/error.h"
+#include "fault_io.h"
 #include "format/dataspace.h"
 #include "format/layout.h"
 #include "object/path.h"
@@ -15,95 +16,11 @@
 
 enum { ROUNDS = 3 };
 
-/* ---- an io that counts the writes in committed space that are no cells ---- */
-
-struct watch {
-	uint64_t end; /* of what was committed; 0: not watching */
-	unsigned torn;
-	bool begun; /* the file has its io; the next one is the journal's */
-};
-
-struct watched {
-	struct h5_io io;
-	struct h5_io *inner;
-	struct watch *watch;
-};
-
-static struct watched *of(struct h5_io *io)
-{
-	return (struct watched *)io;
-}
-
-static int watched_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
-{
-	return h5_io_read_some(of(io)->inner, offset, buf, n, got);
-}
-
-static int watched_stat(struct h5_io *io, struct h5_io_stat *st)
-{
-	return h5_io_stat(of(io)->inner, st);
-}
-
-static int watched_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
-{
-	struct watch *watch = of(io)->watch;
-
-	if (offset < watch->end && offset / H5_CELL != (offset + n - 1) / H5_CELL)
-		watch->torn++;
-	return h5_io_write(of(io)->inner, offset, buf, n);
-}
-
-static int watched_resize(struct h5_io *io, uint64_t size)
-{
-	return h5_io_resize(of(io)->inner, size);
-}
-
-static int watched_sync(struct h5_io *io)
-{
-	return h5_io_sync(of(io)->inner);
-}
-
-static int watched_unlock(struct h5_io *io)
-{
-	return h5_io_unlock(of(io)->inner);
-}
-
-static void watched_close(struct h5_io *io)
-{
-	h5_io_close(of(io)->inner);
-	free(io);
-}
-
-static const struct h5_io_ops watched_ops = {
-	.read = watched_read,
-	.stat = watched_stat,
-	.write = watched_write,
-	.resize = watched_resize,
-	.sync = watched_sync,
-	.unlock = watched_unlock,
-	.close = watched_close,
-};
-
-static struct h5_io *wrap(void *arg, struct h5_io *io)
-{
-	struct watch *watch = arg;
-	struct watched *w;
-
-	if (watch->begun)
-		return io;
-	watch->begun = true;
-	w = calloc(1, sizeof *w);
-	w->io.ops = &watched_ops;
-	w->inner = io;
-	w->watch = watch;
-	return &w->io;
-}
-
 /* ---- a copy of the file, open for writing ---- */
 
 struct opened {
 	char folder[64], original[512], path[128];
-	struct watch watch;
+	struct fault_io fault;
 	struct h5_file_set *set;
 	struct h5_file *file;
 };
@@ -118,7 +35,7 @@ static struct opened *open_copy(const char *name)
 	const char *data = getenv("H5FS_TEST_DATA");
 	struct opened *o = calloc(1, sizeof *o);
 	struct h5_file_set_options options = {
-		.block_cache = 4 << 20, .chunk_cache = 1 << 20, .writable = true, .wrap = wrap};
+		.block_cache = 4 << 20, .chunk_cache = 1 << 20, .writable = true, .wrap = fault_io_wrap};
 	char command[1024];
 
 	strcpy(o->folder, "/tmp/header_edit.XXXXXX");
@@ -127,7 +44,8 @@ static struct opened *open_copy(const char *name)
 	snprintf(o->path, sizeof o->path, "%s/copy.h5", o->folder);
 	snprintf(command, sizeof command, "cp '%s' '%s'", o->original, o->path);
 	run(command);
-	options.wrap_arg = &o->watch;
+	o->fault.record = true;
+	options.wrap_arg = &o->fault;
 	ck_assert_msg(!h5_file_set_open(o->path, &options, &o->set), "%s", h5_error_last()->text);
 	o->file = h5_file_set_root(o->set);
 	ck_assert(h5_tx_is_writable(o->file));
@@ -141,6 +59,7 @@ static void close_copy(struct opened *o)
 	h5_file_set_close(o->set);
 	snprintf(command, sizeof command, "rm -r '%s'", o->folder);
 	run(command);
+	fault_io_release(&o->fault);
 	free(o);
 }
 
@@ -309,13 +228,20 @@ static unsigned change_all(struct opened *o, int round)
 	return changed;
 }
 
-/* Writes that are no cells, in one commit. */
-static unsigned commit(struct opened *o)
+/* Writes that are no cells, in one commit, in what was there before. */
+static unsigned commit(struct opened *o, uint64_t end)
 {
-	o->watch.end = h5_file_superblock(o->file)->base + h5_file_end(o->file);
-	o->watch.torn = 0;
+	size_t begin = o->fault.count;
+	unsigned torn = 0;
+
 	SUCCEEDS(h5_tx_commit(o->file));
-	return o->watch.torn;
+	for (size_t i = begin; i < o->fault.count; i++) {
+		const struct fault_event *e = &o->fault.events[i];
+
+		torn += !e->file && e->kind == FAULT_WRITE && e->offset < end &&
+			e->offset / H5_CELL != (e->offset + e->size - 1) / H5_CELL;
+	}
+	return torn;
 }
 
 static void edit(const char *name, bool relocates)
@@ -323,7 +249,8 @@ static void edit(const char *name, bool relocates)
 	struct opened *o = open_copy(name);
 
 	for (int round = 1; round <= ROUNDS; round++) {
-		unsigned changed = change_all(o, round), torn = commit(o);
+		uint64_t end = h5_file_superblock(o->file)->base + h5_file_end(o->file);
+		unsigned changed = change_all(o, round), torn = commit(o, end);
 
 		ck_assert_uint_gt(changed, 100);
 		if (round == 1 && relocates)

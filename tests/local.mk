@@ -12,6 +12,7 @@ UNIT_TESTS = \
 	tests/check_filter \
 	tests/check_filter_encode \
 	tests/check_filter_libs \
+	tests/check_fixed_array_write \
 	tests/check_group \
 	tests/check_header_edit \
 	tests/check_heap \
@@ -31,6 +32,8 @@ UNIT_TESTS = \
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 # Records and fails what is written.
 tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c tests/fault_io.h
+tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c tests/fault_io.c tests/fault_io.h
+tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
 tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
 tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c tests/fault_io.c tests/fault_io.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
@@ -87,6 +90,7 @@ FIXTURES = \
 	tests/fixtures/dataset.py \
 	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
+	tests/fixtures/fixed_array_write.py \
 	tests/fixtures/header_edit.py \
 	tests/fixtures/members.py \
 	tests/fixtures/object.py \
