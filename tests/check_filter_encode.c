@@ -132,6 +132,14 @@ static const struct {
 	{ZSTD, 1, {1}, 1},
 };
 
+static bool is_built_in(unsigned encoder)
+{
+	struct sample s = {.id = encoders[encoder].id, .count = encoders[encoder].count};
+
+	memcpy(s.values, encoders[encoder].values, sizeof encoders[encoder].values);
+	return sample_is_built_in(&s);
+}
+
 START_TEST(chunks_of_all_sizes_come_back)
 {
 	static const size_t more[] = {263,  264,  265,	266,  267,  300,  1000,	 4095,	4096,
@@ -140,7 +148,7 @@ START_TEST(chunks_of_all_sizes_come_back)
 	static uint8_t data[100000];
 
 	for (unsigned i = 0; i < sizeof encoders / sizeof *encoders; i++) {
-		if (!h5_filter_find(encoders[i].id)->encode)
+		if (!is_built_in(i))
 			continue;
 		for (unsigned k = 0; k < 4 * SIZES; k++) {
 			size_t size = k / 4 < SMALL ? k / 4 + 1 : more[k / 4 - SMALL];
@@ -172,6 +180,24 @@ START_TEST(lzf_is_as_written_down)
 	ck_assert_uint_eq(buf.size, sizeof stored);
 	ck_assert_mem_eq(buf.data, stored, sizeof stored);
 	h5_filter_buf_release(&buf);
+}
+END_TEST
+
+START_TEST(lzf_reaches_back_8192_bytes)
+{
+	static uint8_t data[3 * 8193];
+
+	for (size_t period = 8191; period <= 8193; period++) {
+		struct h5_filter_buf buf;
+
+		fill(data, period, 3);
+		for (size_t i = period; i < sizeof data; i++)
+			data[i] = data[i - period];
+		check_round_trip("lzf", LZF, NULL, 0, data, sizeof data);
+		ck_assert_int_eq(encode(LZF, NULL, 0, data, sizeof data, &buf), 0);
+		ck_assert((buf.size < sizeof data / 2) == (period <= 8192));
+		h5_filter_buf_release(&buf);
+	}
 }
 END_TEST
 
@@ -267,7 +293,7 @@ START_TEST(damaged_parameters_do_no_harm)
 		uint32_t values[7];
 		struct h5_filter_buf buf = {0};
 
-		if (!encoders[e].count || !h5_filter_find(encoders[e].id)->encode)
+		if (!encoders[e].count || !is_built_in(e))
 			continue;
 		memcpy(values, encoders[e].values, sizeof values);
 		values[next_random(&random) % encoders[e].count] ^= UINT32_C(1) << next_random(&random) % 32;
@@ -550,7 +576,7 @@ START_TEST(libhdf5_reads_what_was_encoded)
 END_TEST
 
 UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back,
-	  lzf_is_as_written_down, scaleoffset_keeps_what_it_cannot_scale, wrong_parameters_are_refused,
-	  damaged_parameters_do_no_harm, optional_compression_is_skipped_where_it_gains_nothing,
-	  failing_filters_are_skipped_or_fail, growth_has_an_end, missing_encoders_are_named,
-	  libhdf5_reads_what_was_encoded)
+	  lzf_is_as_written_down, lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale,
+	  wrong_parameters_are_refused, damaged_parameters_do_no_harm,
+	  optional_compression_is_skipped_where_it_gains_nothing, failing_filters_are_skipped_or_fail,
+	  growth_has_an_end, missing_encoders_are_named, libhdf5_reads_what_was_encoded)

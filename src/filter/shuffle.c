@@ -38,8 +38,7 @@ int h5_shuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_b
 
 enum { BLOCK = 1 << 14 }; /* bytes that stay in the cache while each of their bytes goes to its plane */
 
-/* Inlined with a constant size, so that the compiler can spread whole vectors. */
-static inline void split(const uint8_t *in, uint8_t *out, size_t elements, size_t size)
+static void split(const uint8_t *in, uint8_t *out, size_t elements, size_t size)
 {
 	size_t step = BLOCK / size + 1;
 
@@ -69,19 +68,7 @@ int h5_shuffle_encode(const uint32_t *values, unsigned count, const uint8_t *dat
 		return rc;
 	elements = size / values[0];
 	rest = size % values[0];
-	switch (values[0]) {
-	case 2:
-		split(data, out->data, elements, 2);
-		break;
-	case 4:
-		split(data, out->data, elements, 4);
-		break;
-	case 8:
-		split(data, out->data, elements, 8);
-		break;
-	default:
-		split(data, out->data, elements, values[0]);
-	}
+	split(data, out->data, elements, values[0]);
 	memcpy(out->data + size - rest, data + size - rest, rest);
 	out->size = size;
 	return 0;
