@@ -3,6 +3,7 @@ UNIT_TESTS = \
 	tests/check_attribute \
 	tests/check_base \
 	tests/check_btree \
+	tests/check_btree1_write \
 	tests/check_btree2_write \
 	tests/check_chunk_damage \
 	tests/check_chunk_index \
@@ -31,6 +32,7 @@ UNIT_TESTS = \
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 # Records and fails what is written.
+tests_check_btree1_write_SOURCES = tests/check_btree1_write.c tests/fault_io.c tests/fault_io.h
 tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c tests/fault_io.h
 tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c tests/fault_io.c tests/fault_io.h
 tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
@@ -58,6 +60,7 @@ MOUNT_TESTS = \
 	tests/mount_worked_example.py
 
 EXTRA_DIST += $(MOUNT_TESTS) \
+	tests/btree1_judge.py \
 	tests/btree2_judge.py \
 	tests/conformance-exceptions \
 	tests/conformance.py \
@@ -84,6 +87,7 @@ AM_TESTS_ENVIRONMENT = \
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
 FIXTURES = \
+	tests/fixtures/btree1_write.py \
 	tests/fixtures/btree2_write.py \
 	tests/fixtures/chunk_index.py \
 	tests/fixtures/chunk_index_write.py \

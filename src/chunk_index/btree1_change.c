@@ -150,20 +150,20 @@ void h5_btree1_change_take(struct h5_btree1_edit *e, unsigned p)
 	e->dirty = true;
 }
 
-/* Entries that stay in a full node when it splits, as libhdf5 has it, so that the trees are alike: 0.9 of
- * them at the right end of the level, where appending goes on, 0.1 at the left end, half in between. `near`
- * is the entry at which one is to be added. */
-static unsigned split_at(const struct h5_btree1_change *c, const struct h5_btree1_node *node, unsigned near)
+/* Entries that stay in a full node when it splits, as libhdf5 has it, to the rounding of its ratios, so that
+ * the trees are alike: 0.9 of them at the right end of the level, where appending goes on, 0.1 at the left
+ * end, half in between. */
+static unsigned split_at(const struct h5_btree1_change *c, const struct h5_btree1_node *node)
 {
-	unsigned tenths = node->right == H5_UNDEF ? 9 : node->left == H5_UNDEF ? 1 : 5;
-	unsigned stay = c->capacity * tenths / 10;
+	float ratio = node->right == H5_UNDEF ? 0.9f : node->left == H5_UNDEF ? 0.1f : 0.5f;
+	unsigned stay = (unsigned)(c->capacity * (double)ratio);
 
-	return !stay && !near ? 1 : stay;
+	return stay ? stay : 1;
 }
 
-static int split(struct h5_btree1_change *c, struct h5_btree1_edit *e, unsigned near)
+static int split(struct h5_btree1_change *c, struct h5_btree1_edit *e)
 {
-	unsigned stay = split_at(c, &e->node, near);
+	unsigned stay = split_at(c, &e->node);
 	struct h5_btree1_edit *right;
 	int rc = edit_new(c, &right);
 
@@ -193,11 +193,13 @@ static int raise_root(struct h5_btree1_change *c, const struct h5_btree1_chunk_k
 	if (rc)
 		return rc;
 	root->address = old->address;
+	root->ref = old->ref;
 	root->node.level = (uint8_t)(old->node.level + 1);
 	root->node.count = 1;
 	root->node.keys[0] = old->node.keys[0];
 	root->node.keys[1] = *last;
 	old->address = H5_UNDEF;
+	old->ref = NULL;
 	old->parent = root;
 	c->root = root;
 	c->height++;
@@ -210,14 +212,14 @@ int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e
 {
 	unsigned near = *p ? *p - 1 : 0; /* the new entry goes where this one goes */
 	struct h5_btree1_edit *right;
-	int rc = 0;
+	int rc;
 
 	if (e->node.count < c->capacity) {
 		put_entry(e, *p, key, *child);
 		*child = H5_UNDEF;
 		return 0;
 	}
-	rc = split(c, e, near);
+	rc = split(c, e);
 	if (rc)
 		return rc;
 	right = c->levels[e->node.level].node[1];
@@ -310,17 +312,32 @@ int h5_btree1_change_settle(struct h5_btree1_change *c, unsigned level)
 
 /* ---- the file ---- */
 
-static int write_node(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
+static int encode(const struct h5_btree1_change *c, const struct h5_btree1_node *node, void *memory)
 {
 	const struct h5_superblock *sb = h5_file_superblock(c->index->file);
 	struct h5_writer w = h5_writer_init(memory, c->size, sb->size_of_offsets, sb->size_of_lengths);
-	int rc = h5_btree1_chunk_node_encode(&w, &e->node, c->index->layout.rank);
+
+	return h5_btree1_chunk_node_encode(&w, node, c->index->layout.rank);
+}
+
+static int write_new(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
+{
+	int rc = encode(c, &e->node, memory);
+
+	return rc ? rc : h5_tx_put(c->index->file, e->to, memory, c->size);
+}
+
+static int write_over(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
+{
+	int rc = encode(c, &e->node, memory);
 
 	if (rc)
 		return rc;
-	if (e->to == e->address)
-		return h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
-	return h5_tx_put(c->index->file, e->to, memory, c->size);
+	rc = h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
+	/* What went to new space at once may be there in part; then it is to be again what it was. */
+	if (rc && h5_tx_is_new(c->index->file, e->to) && !encode(c, h5_lru_value(e->ref), memory))
+		h5_tx_put(c->index->file, e->to, memory, c->size);
+	return rc;
 }
 
 /* An address that crosses a page is left to the journal: whoever reads chunks never looks at it. */
@@ -346,14 +363,20 @@ int h5_btree1_change_apply(struct h5_btree1_change *c)
 
 	for (struct h5_btree1_edit *e = c->edits; e && !rc; e = e->next)
 		if (e->dirty && !e->dropped && e->to != e->address)
-			rc = write_node(c, e, memory);
+			rc = write_new(c, e, memory);
 	c->published = !rc;
-	for (struct h5_btree1_edit *e = c->edits; e && !rc; e = e->next)
-		if (e->dirty && !e->dropped && e->to == e->address)
-			rc = write_node(c, e, memory);
-	for (unsigned level = 0; level <= c->height && !rc; level++)
+	for (unsigned level = c->height + 1; level-- > 0 && !rc;) {
+		const struct h5_btree1_level *l = &c->levels[level];
+
+		for (unsigned i = 0; i < 2 && !rc; i++) {
+			const struct h5_btree1_edit *e = l->node[i];
+
+			if (e && e->dirty && !e->dropped && e->to == e->address)
+				rc = write_over(c, e, memory);
+		}
 		for (unsigned i = 0; i < 2 && !rc; i++)
-			rc = write_link(c, level, &c->levels[level].link[i]);
+			rc = write_link(c, level, &l->link[i]);
+	}
 	free(memory);
 	if (rc)
 		return rc;

@@ -18,7 +18,7 @@ struct h5_btree1_edit {
 	unsigned index;		       /* among the parent's children */
 	uint64_t address;	       /* where it is; H5_UNDEF: it is new */
 	uint64_t to;		       /* where it goes */
-	struct h5_lru_entry *ref;      /* what it was; NULL: it is new */
+	struct h5_lru_entry *ref;      /* what was at the address; NULL: it is new */
 	bool dirty;
 	bool moves;		    /* not in place */
 	bool dropped;		    /* leaves the tree */

@@ -1,0 +1,647 @@
+/* Chunks set and removed through version 1 B-trees (tests/fixtures/btree1_write.py). Our reader is asked
+ * after every commit; libhdf5 at the end, which does the same in a file of its own (tests/btree1_judge.py).
+ */
+#include "base/checked.h"
+#include "base/error.h"
+#include "chunk_index/chunk_index.h"
+#include "fault_io.h"
+#include "object/path.h"
+#include "store/btree1.h"
+#include "store/file_set.h"
+#include "store/object_header.h"
+#include "store/transaction.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { CHUNKS_MAX = 1000 };
+
+static char folder[64]; /* of the test that runs */
+static FILE *jobs;	/* what is to be judged */
+
+struct tree {
+	char original[512], path[128], operations_path[128], name[8];
+	FILE *operations;
+	struct fault_io fault;
+	struct h5_file_set *set;
+	struct h5_file *file;
+	uint64_t message; /* where the layout stands */
+	size_t message_size;
+	struct h5_layout layout;
+	struct h5_dataspace space;
+	bool filtered;
+	uint64_t chunk_size;
+	struct h5_chunk_index *index;
+	uint64_t counts[H5_RANK_MAX], count; /* chunks */
+	uint32_t value[CHUNKS_MAX];	     /* of each chunk; 0: not stored */
+	uint32_t random;
+};
+
+static uint32_t draw(struct tree *t, uint32_t below)
+{
+	t->random = t->random * 1664525 + 1013904223;
+	return (uint32_t)((uint64_t)t->random * below >> 32);
+}
+
+static void run(const char *command)
+{
+	ck_assert_msg(system(command) == 0, "%s", command);
+}
+
+static void to_scaled(const struct tree *t, uint64_t n, uint64_t *scaled)
+{
+	for (unsigned d = t->space.rank; d-- > 0; n /= t->counts[d])
+		scaled[d] = n % t->counts[d];
+}
+
+/* ---- what our reader finds ---- */
+
+static uint32_t stored_value(struct tree *t, const struct h5_chunk *chunk)
+{
+	uint8_t stored[256], raw[64];
+	uLongf n = sizeof raw;
+
+	ck_assert_uint_le(chunk->size, sizeof stored);
+	ck_assert_int_eq(h5_file_read(t->file, chunk->address, stored, chunk->size), 0);
+	if (!t->filtered || chunk->filter_mask)
+		return (uint32_t)h5_uint_from(stored, 4);
+	ck_assert_int_eq(uncompress(raw, &n, stored, chunk->size), Z_OK);
+	return (uint32_t)h5_uint_from(raw, 4);
+}
+
+static int count_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	(void)chunk;
+	++*(uint64_t *)arg;
+	return 0;
+}
+
+static uint32_t look(struct tree *t, uint64_t n)
+{
+	uint64_t scaled[H5_RANK_MAX];
+	struct h5_chunk chunk;
+	int rc;
+
+	to_scaled(t, n, scaled);
+	rc = h5_chunk_index_lookup(t->index, scaled, &chunk);
+	ck_assert_msg(!rc, "%s %ju: %s", t->name, (uintmax_t)n, h5_error_last()->text);
+	return chunk.address == H5_UNDEF ? 0 : stored_value(t, &chunk);
+}
+
+static void check_all(struct tree *t)
+{
+	uint64_t stored = 0, walked = 0;
+	int rc;
+
+	for (uint64_t n = 0; n < t->count; n++) {
+		uint32_t found = look(t, n);
+
+		ck_assert_msg(found == t->value[n], "%s: chunk %ju is %u, not %u", t->name, (uintmax_t)n,
+			      found, t->value[n]);
+		stored += found != 0;
+	}
+	rc = h5_chunk_index_walk(t->index, count_chunk, &walked);
+	ck_assert_msg(!rc, "%s", h5_error_last()->text);
+	ck_assert_uint_eq(walked, stored);
+}
+
+/* ---- a dataset in a copy of the file ---- */
+
+static void find_messages(struct tree *t)
+{
+	const struct h5_superblock *sb = h5_file_superblock(t->file);
+	const struct h5_message *m;
+	struct h5_header header;
+	struct h5_file *file;
+	struct h5_reader r;
+	uint64_t address;
+
+	ck_assert_int_eq(h5_path_find(t->file, sb->root, t->name, strlen(t->name), &file, &address), 0);
+	ck_assert_int_eq(h5_header_load(file, address, &header), 0);
+	m = h5_header_find(&header, H5_MSG_DATASPACE);
+	r = h5_file_reader(file, m->data, m->size, m->address);
+	ck_assert_int_eq(h5_dataspace_decode(&r, &t->space), 0);
+	m = h5_header_find(&header, H5_MSG_LAYOUT);
+	r = h5_file_reader(file, m->data, m->size, m->address);
+	ck_assert_int_eq(h5_layout_decode(&r, &t->layout), 0);
+	t->message = m->address;
+	t->message_size = m->size;
+	t->filtered = h5_header_find(&header, H5_MSG_PIPELINE) != NULL;
+	h5_header_release(&header);
+}
+
+static void open_index(struct tree *t)
+{
+	struct h5_chunk_layout *layout = &t->layout.chunked;
+	int rc;
+
+	t->file = h5_file_set_root(t->set);
+	find_messages(t);
+	ck_assert(h5_product(layout->dims, layout->rank, &t->chunk_size));
+	t->chunk_size *= layout->element_size;
+	rc = h5_chunk_index_open(t->file, t->layout.version, layout, &t->space, t->filtered, t->chunk_size,
+				 &t->index);
+	ck_assert_msg(!rc, "%s", h5_error_last()->text);
+}
+
+static void open_tree(struct tree *t)
+{
+	struct h5_file_set_options options = {
+		.block_cache = 4 << 20, .chunk_cache = 1 << 20, .writable = true, .wrap = fault_io_wrap};
+
+	options.wrap_arg = &t->fault;
+	ck_assert_msg(!h5_file_set_open(t->path, &options, &t->set), "%s", h5_error_last()->text);
+	open_index(t);
+	ck_assert_int_eq(h5_chunk_index_can_change(t->index), 0);
+}
+
+static void close_tree(struct tree *t)
+{
+	h5_chunk_index_close(t->index);
+	h5_file_set_close(t->set);
+	fault_io_release(&t->fault);
+	t->set = NULL;
+}
+
+static struct tree *tree_init(unsigned k, const char *name)
+{
+	const char *data = getenv("H5FS_TEST_DATA");
+	struct tree *t = calloc(1, sizeof *t);
+	char text[1024];
+
+	strcpy(t->name, name);
+	snprintf(t->original, sizeof t->original, "%s/btree1_write-%u.h5", data ? data : "tests/data", k);
+	snprintf(t->path, sizeof t->path, "%s/%u-%s.h5", folder, k, name);
+	snprintf(t->operations_path, sizeof t->operations_path, "%s/%u-%s.operations", folder, k, name);
+	snprintf(text, sizeof text, "cp '%s' '%s'", t->original, t->path);
+	run(text);
+	t->operations = fopen(t->operations_path, "w");
+	ck_assert_ptr_nonnull(t->operations);
+	open_tree(t);
+	t->count = 1;
+	for (unsigned d = 0; d < t->space.rank; d++) {
+		uint64_t chunk = t->layout.chunked.dims[d];
+
+		t->counts[d] = (t->space.dims[d] + chunk - 1) / chunk;
+		t->count *= t->counts[d];
+	}
+	ck_assert_uint_le(t->count, CHUNKS_MAX);
+	for (uint64_t n = 0; n < t->count; n++) {
+		t->value[n] = look(t, n);
+		ck_assert_uint_eq(t->value[n], strchr(name, 'b') && n % 3 == 0 ? n + 1 : 0);
+	}
+	t->random = k * 31 + (uint32_t)name[0];
+	return t;
+}
+
+static void tree_release(struct tree *t)
+{
+	close_tree(t);
+	fclose(t->operations);
+	free(t);
+}
+
+/* ---- libhdf5 ---- */
+
+static void begin(void)
+{
+	char path[128];
+
+	strcpy(folder, "/tmp/btree1_write.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/jobs", folder);
+	jobs = fopen(path, "w");
+	ck_assert_ptr_nonnull(jobs);
+}
+
+static void add_job(const struct tree *t, const char *path)
+{
+	fprintf(jobs, "%s %s %s %s\n", t->original, path, t->name, t->operations_path);
+}
+
+static void judge(void)
+{
+	const char *source = getenv("srcdir");
+	char command[1024];
+
+	fclose(jobs);
+	snprintf(command, sizeof command, "/usr/bin/python3 '%s/tests/btree1_judge.py' '%s/jobs'",
+		 source ? source : ".", folder);
+	run(command);
+	snprintf(command, sizeof command, "rm -r '%s'", folder);
+	run(command);
+}
+
+/* ---- changes ---- */
+
+/* The layout message says where the tree is. */
+static int store_layout(struct tree *t)
+{
+	const struct h5_superblock *sb = h5_file_superblock(t->file);
+	const struct h5_chunk_layout *layout = h5_chunk_index_layout(t->index);
+	uint8_t body[256];
+	int rc = 0;
+
+	if (layout->address == t->layout.chunked.address)
+		return 0;
+	t->layout.chunked.address = layout->address;
+	ck_assert_uint_le(t->message_size, sizeof body);
+	rc = h5_file_read(t->file, t->message, body, t->message_size);
+	if (!rc)
+		rc = h5_layout_update(body, t->message_size, sb->size_of_offsets, sb->size_of_lengths,
+				      &t->layout);
+	return rc ? rc : h5_tx_patch(t->file, t->message, body, t->message_size, H5_STAGE_OBJECT);
+}
+
+static int try_set(struct tree *t, uint64_t n, uint32_t value)
+{
+	uint64_t scaled[H5_RANK_MAX];
+	uint8_t raw[64], stored[256];
+	uLongf size = sizeof stored;
+	struct h5_chunk chunk = {.size = t->chunk_size}, old;
+	int rc;
+
+	for (size_t i = 0; i < t->chunk_size; i += 4)
+		h5_uint_to(raw + i, value, 4);
+	memcpy(stored, raw, t->chunk_size);
+	if (t->filtered) {
+		ck_assert_int_eq(compress2(stored, &size, raw, t->chunk_size, 6), Z_OK);
+		chunk.size = size;
+	}
+	to_scaled(t, n, scaled);
+	rc = h5_chunk_index_lookup(t->index, scaled, &old);
+	if (!rc)
+		rc = h5_tx_allocate(t->file, H5_ALLOCATE_RAW, chunk.size, &chunk.address);
+	if (!rc)
+		rc = h5_tx_write(t->file, chunk.address, stored, chunk.size);
+	if (!rc)
+		rc = h5_chunk_index_set(t->index, scaled, &chunk);
+	if (!rc)
+		rc = store_layout(t);
+	if (!rc && old.address != H5_UNDEF)
+		h5_tx_free(t->file, old.address, old.size);
+	if (!rc) {
+		t->value[n] = value;
+		fprintf(t->operations, "set %ju %u\n", (uintmax_t)n, value);
+	}
+	return rc;
+}
+
+static void set(struct tree *t, uint64_t n, uint32_t value)
+{
+	int rc = try_set(t, n, value);
+
+	ck_assert_msg(!rc, "%s %ju: %s", t->name, (uintmax_t)n, h5_error_last()->text);
+}
+
+static void clear(struct tree *t, uint64_t n)
+{
+	const struct h5_chunk none = {.address = H5_UNDEF};
+	uint64_t scaled[H5_RANK_MAX];
+	int rc;
+
+	to_scaled(t, n, scaled);
+	rc = h5_chunk_index_set(t->index, scaled, &none);
+	ck_assert_msg(!rc, "%s %ju: %s", t->name, (uintmax_t)n, h5_error_last()->text);
+	ck_assert_int_eq(store_layout(t), 0);
+	t->value[n] = 0;
+}
+
+static void commit(struct tree *t)
+{
+	int rc = h5_tx_commit(t->file);
+
+	ck_assert_msg(!rc, "%s", h5_error_last()->text);
+}
+
+static int free_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	struct tree *t = arg;
+
+	ck_assert_uint_ne(stored_value(t, chunk), 0);
+	h5_tx_free(t->file, chunk->address, chunk->size);
+	return 0;
+}
+
+static void trim(struct tree *t, uint64_t first)
+{
+	int rc = h5_chunk_index_trim(t->index, first, free_chunk, t);
+
+	ck_assert_msg(!rc, "%s", h5_error_last()->text);
+	ck_assert_int_eq(store_layout(t), 0);
+	for (uint64_t n = first * (t->count / t->counts[0]); n < t->count; n++)
+		t->value[n] = 0;
+	fprintf(t->operations, "trim %ju\n", (uintmax_t)first);
+}
+
+static const unsigned ks[] = {2, 3, 32, 80};
+static const char *const names[] = {"1", "1fb", "2b", "2f", "3", "3fb"};
+
+typedef void test_tree(struct tree *t);
+
+static void with_each(test_tree *test)
+{
+	begin();
+	for (size_t i = 0; i < sizeof ks / sizeof *ks; i++)
+		for (size_t j = 0; j < sizeof names / sizeof *names; j++) {
+			struct tree *t = tree_init(ks[i], names[j]);
+
+			test(t);
+			commit(t);
+			check_all(t);
+			add_job(t, t->path);
+			tree_release(t);
+		}
+	judge();
+}
+
+/* ---- tests ---- */
+
+static void append_all(struct tree *t)
+{
+	for (uint64_t n = 0; n < t->count; n++) {
+		set(t, n, (uint32_t)n + 1000);
+		if (n % 37 == 5) {
+			commit(t);
+			check_all(t);
+		}
+	}
+}
+
+START_TEST(appending_makes_the_tree_of_libhdf5)
+{
+	with_each(append_all);
+}
+END_TEST
+
+static void insert_at_random(struct tree *t)
+{
+	for (uint64_t i = 0; i < t->count; i++) {
+		set(t, draw(t, (uint32_t)t->count), (uint32_t)i + 1000);
+		if (!draw(t, 40)) {
+			commit(t);
+			check_all(t);
+		}
+	}
+}
+
+START_TEST(inserting_anywhere_makes_the_tree_of_libhdf5)
+{
+	with_each(insert_at_random);
+}
+END_TEST
+
+static void insert_and_trim(struct tree *t)
+{
+	for (unsigned round = 0; round < 12; round++) {
+		uint64_t many = draw(t, (uint32_t)t->count / 2);
+
+		for (uint64_t i = 0; i < many; i++)
+			set(t, draw(t, (uint32_t)t->count), round * 1000 + (uint32_t)i + 1);
+		if (draw(t, 3))
+			commit(t);
+		trim(t, round == 5 ? 0 : draw(t, (uint32_t)t->counts[0]));
+		if (draw(t, 3))
+			commit(t);
+		check_all(t);
+	}
+}
+
+START_TEST(trimming_makes_the_tree_of_libhdf5)
+{
+	with_each(insert_and_trim);
+}
+END_TEST
+
+/* Each chunk by itself, which libhdf5 does where it shrinks along the second dimension. */
+static void insert_and_clear(struct tree *t)
+{
+	if (t->space.rank < 2)
+		return;
+	for (unsigned round = 0; round < 6; round++) {
+		uint64_t many = draw(t, (uint32_t)t->count / 2), first = draw(t, (uint32_t)t->counts[1]);
+
+		for (uint64_t i = 0; i < many; i++)
+			set(t, draw(t, (uint32_t)t->count), round * 1000 + (uint32_t)i + 1);
+		if (draw(t, 3))
+			commit(t);
+		for (uint64_t i = 0; i < t->count; i++) {
+			uint64_t n = i * 7919 % t->count, scaled[H5_RANK_MAX];
+
+			to_scaled(t, n, scaled);
+			if (scaled[1] >= first)
+				clear(t, n);
+			if (!draw(t, 200))
+				commit(t);
+		}
+		fprintf(t->operations, "trim1 %ju\n", (uintmax_t)first);
+		check_all(t);
+	}
+}
+
+START_TEST(clearing_makes_the_tree_of_libhdf5)
+{
+	with_each(insert_and_clear);
+}
+END_TEST
+
+/* ---- a commit that is cut short ---- */
+
+struct image {
+	uint8_t *data;
+	size_t size;
+};
+
+static void image_apply(struct image *image, const struct fault_event *e)
+{
+	size_t end = e->kind == FAULT_RESIZE ? e->offset : e->offset + e->size;
+
+	if (e->file || (e->kind != FAULT_WRITE && e->kind != FAULT_RESIZE))
+		return;
+	if (end > image->size || e->kind == FAULT_RESIZE) {
+		image->data = realloc(image->data, end);
+		ck_assert_ptr_nonnull(image->data);
+		if (end > image->size)
+			memset(image->data + image->size, 0, end - image->size);
+		image->size = end;
+	}
+	if (e->kind == FAULT_WRITE)
+		memcpy(image->data + e->offset, e->data, e->size);
+}
+
+static struct image image_read(const char *path)
+{
+	struct image image = {0};
+	FILE *file = fopen(path, "rb");
+
+	ck_assert_ptr_nonnull(file);
+	fseek(file, 0, SEEK_END);
+	image.size = (size_t)ftell(file);
+	image.data = malloc(image.size);
+	rewind(file);
+	ck_assert_uint_eq(fread(image.data, 1, image.size, file), image.size);
+	fclose(file);
+	return image;
+}
+
+/* Every chunk is what it was before the commit, or what it is afterwards. */
+static void check_image(const struct tree *t, const struct image *image, const uint32_t *before)
+{
+	const struct h5_file_set_options options = {.block_cache = 4 << 20, .chunk_cache = 1 << 20};
+	struct tree cut = {.filtered = t->filtered};
+
+	strcpy(cut.name, t->name);
+	ck_assert_int_eq(h5_file_set_open_memory(image->data, image->size, &options, &cut.set), 0);
+	open_index(&cut);
+	memcpy(cut.counts, t->counts, sizeof cut.counts);
+	for (uint64_t n = 0; n < t->count; n++) {
+		uint32_t found = look(&cut, n);
+
+		ck_assert_msg(found == before[n] || found == t->value[n],
+			      "%s: chunk %ju is %u, neither %u nor %u", t->name, (uintmax_t)n, found,
+			      before[n], t->value[n]);
+	}
+	close_tree(&cut);
+}
+
+/* The file as it is now, for libhdf5. */
+static void judge_image(struct tree *t, const struct image *image)
+{
+	static unsigned number;
+	char path[128], command[512];
+	FILE *file;
+
+	number++;
+	fflush(t->operations);
+	snprintf(path, sizeof path, "%s/cut%u.operations", folder, number);
+	snprintf(command, sizeof command, "cp '%s' '%s'", t->operations_path, path);
+	run(command);
+	fprintf(jobs, "%s %s/cut%u.h5 %s %s\n", t->original, folder, number, t->name, path);
+	snprintf(path, sizeof path, "%s/cut%u.h5", folder, number);
+	file = fopen(path, "wb");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_uint_eq(fwrite(image->data, 1, image->size, file), image->size);
+	fclose(file);
+}
+
+static void cut_commits(struct tree *t)
+{
+	struct image image;
+	unsigned cuts = 0;
+
+	t->fault.record = true;
+	image = image_read(t->path);
+	for (unsigned round = 0; round < 8; round++) {
+		uint32_t before[CHUNKS_MAX];
+		size_t i = 0;
+
+		memcpy(before, t->value, sizeof before);
+		fault_io_release(&t->fault);
+		fprintf(t->operations, "part\n");
+		if (round == 4)
+			trim(t, draw(t, (uint32_t)t->counts[0]));
+		for (unsigned k = 0; k < 25; k++)
+			set(t, round % 2 ? draw(t, (uint32_t)t->count) : (round / 2) * 25 + k,
+			    (round + 1) * 1000 + k);
+		fault_io_mark(&t->fault, 0);
+		commit(t);
+		for (; t->fault.events[i].kind != FAULT_MARK; i++)
+			image_apply(&image, &t->fault.events[i]);
+		for (; i < t->fault.count; i++) {
+			if (t->fault.events[i].kind != FAULT_WRITE)
+				continue;
+			if (cuts++ % 7 == 0)
+				judge_image(t, &image);
+			check_image(t, &image, before);
+			image_apply(&image, &t->fault.events[i]);
+		}
+		check_image(t, &image, t->value);
+	}
+	free(image.data);
+	fprintf(t->operations, "whole\n");
+}
+
+START_TEST(any_part_of_a_commit_is_readable)
+{
+	with_each(cut_commits);
+}
+END_TEST
+
+/* ---- failures ---- */
+
+/* One write fails: the index has the chunk or not, and all others, and goes on. */
+static bool fail_at(unsigned k, const char *name, unsigned long call)
+{
+	struct tree *t = tree_init(k, name);
+	bool failed = false;
+
+	t->fault.calls = 0;
+	t->fault.fail = call;
+	t->fault.error = -ENOSPC;
+	for (unsigned i = 0; i < 60; i++) {
+		uint64_t n = draw(t, (uint32_t)t->count);
+		int rc = try_set(t, n, i + 1000);
+
+		if (rc) {
+			uint32_t found = look(t, n);
+
+			ck_assert_int_eq(rc, -ENOSPC);
+			ck_assert(found == t->value[n] || found == i + 1000);
+			t->value[n] = found;
+			failed = true;
+			check_all(t);
+		}
+	}
+	if (failed) {
+		commit(t);
+		check_all(t);
+		close_tree(t);
+		open_tree(t);
+		check_all(t);
+	}
+	tree_release(t);
+	return failed;
+}
+
+START_TEST(a_failed_write_loses_nothing)
+{
+	static const char *const some[] = {"1", "2fb"};
+
+	for (size_t i = 0; i < 2; i++)
+		for (size_t j = 0; j < sizeof ks / sizeof *ks; j++) {
+			unsigned long call = 1;
+
+			begin();
+			while (fail_at(ks[j], some[i], call))
+				call++;
+			ck_assert_uint_gt(call, 60);
+			judge();
+		}
+}
+END_TEST
+
+START_TEST(what_the_format_cannot_hold)
+{
+	const uint64_t far[] = {UINT64_MAX - 1, UINT64_MAX / 2}, near[] = {1, 1};
+	struct h5_chunk chunk = {.address = 4096, .size = 16};
+	struct tree *t;
+
+	begin();
+	t = tree_init(32, "2fb");
+	ck_assert_int_eq(h5_chunk_index_set(t->index, far, &chunk), -EFBIG);
+	chunk.size = UINT64_C(1) << 32;
+	ck_assert_int_eq(h5_chunk_index_set(t->index, near, &chunk), -EFBIG);
+	check_all(t);
+	ck_assert(!h5_tx_is_pending(t->file));
+	tree_release(t);
+	judge();
+}
+END_TEST
+
+UNIT_MAIN("btree1_write", appending_makes_the_tree_of_libhdf5, inserting_anywhere_makes_the_tree_of_libhdf5,
+	  trimming_makes_the_tree_of_libhdf5, clearing_makes_the_tree_of_libhdf5,
+	  any_part_of_a_commit_is_readable, a_failed_write_loses_nothing, what_the_format_cannot_hold)
