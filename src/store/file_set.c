@@ -405,16 +405,19 @@ int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const ch
 			 struct h5_io **io)
 {
 	char path[4096];
+	struct h5_io *raw;
 	int fd = open_named(set, from, name, writable, path, sizeof path), rc;
 
 	if (fd < 0)
 		return fd;
-	rc = h5_io_open_fd(fd, H5_LOCK_NONE, writable, io);
-	if (!rc && writable) {
-		rc = check_raw(set, *io, name);
-		if (rc)
-			h5_io_close(*io);
-	}
+	rc = h5_io_open_fd(fd, H5_LOCK_NONE, writable, &raw);
+	if (rc)
+		return rc;
+	rc = writable ? check_raw(set, raw, name) : 0;
+	if (rc)
+		h5_io_close(raw);
+	else
+		*io = raw;
 	return rc;
 }
 
