@@ -328,10 +328,10 @@ static uint64_t chunk_end(const struct h5_chunked_writer *c, uint64_t row, uint6
 }
 
 /* Where rows from `first` on may be stored though they are not in the dataset: to the end of the last chunk,
- * or everywhere, where all chunks have their place. */
+ * or everywhere. */
 static uint64_t stale_end(const struct h5_chunked_writer *c, uint64_t first, uint64_t most)
 {
-	return h5_chunk_index_layout(c->index)->index == H5_INDEX_IMPLICIT ? most : chunk_end(c, first, most);
+	return c->keeps ? most : chunk_end(c, first, most);
 }
 
 /* ---- dimension 0 ---- */
@@ -382,6 +382,9 @@ static int trim(struct h5_dataset_writer *w, void (*discard)(struct h5_file *, u
 	struct h5_buf list;
 	int rc;
 
+	if (c->keeps)
+		return 0;
+
 	h5_buf_init(&list, SIZE_MAX);
 	rc = h5_chunk_index_trim(c->index, first, discard ? add_removed : ignore_removed, &list);
 	for (size_t i = 0; !rc && i < list.size; i += sizeof(struct removed)) {
@@ -392,6 +395,9 @@ static int trim(struct h5_dataset_writer *w, void (*discard)(struct h5_file *, u
 		w->index_changed = true;
 	}
 	h5_buf_release(&list);
+	c->keeps = rc == -ENOTSUP;
+	if (c->keeps)
+		rc = 0;
 	c->trimmed = !rc;
 	return rc;
 }
@@ -514,14 +520,16 @@ static int unfilter_last(struct h5_dataset_writer *w, uint64_t rows)
 static int clean(struct h5_dataset_writer *w, uint64_t before)
 {
 	struct h5_chunked_writer *c = &w->chunked;
-	int rc;
+	int rc = trim(w, h5_tx_discard);
 
+	if (rc)
+		return rc;
 	c->grid.dims[0] = before;
 	rc = clear_rows(w, w->rows, stale_end(c, w->rows, before));
 	if (!rc)
 		rc = release(w, true);
 	c->grid.dims[0] = w->rows;
-	return rc ? rc : trim(w, h5_tx_discard);
+	return rc;
 }
 
 int h5_chunked_shrink(struct h5_dataset_writer *w, uint64_t rows)

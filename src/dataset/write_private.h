@@ -28,6 +28,7 @@ struct h5_chunked_writer {
 	bool filters;
 	bool edges;	  /* partial chunks are stored without their filters */
 	bool trimmed;	  /* the index has no chunks behind the last row */
+	bool keeps;	  /* or cannot remove chunks: they are cleared instead */
 	uint64_t visible; /* the least rows that the file may have, if we are killed; the most: `settled` */
 };
 
