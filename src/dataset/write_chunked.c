@@ -587,6 +587,7 @@ static int chunked_open(struct h5_dataset_writer *w)
 
 	c->filters = dataset->pipeline.count;
 	c->edges = c->filters && layout->unfiltered_edges;
+	c->keeps = layout->index == H5_INDEX_IMPLICIT;
 	c->visible = w->rows;
 	h5_grid_init(&c->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
 	h5_places_init(&c->places, layout->rank, dataset->chunk_size);
