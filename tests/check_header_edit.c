@@ -274,6 +274,12 @@ START_TEST(version_2)
 }
 END_TEST
 
+START_TEST(user_block)
+{
+	edit("header_edit_block", true);
+}
+END_TEST
+
 START_TEST(what_cannot_be_replaced)
 {
 	struct opened *o = open_copy("header_edit_v2");
@@ -308,4 +314,4 @@ START_TEST(shared_messages)
 }
 END_TEST
 
-UNIT_MAIN("header_edit", version_1, version_2, what_cannot_be_replaced, shared_messages)
+UNIT_MAIN("header_edit", version_1, version_2, user_block, what_cannot_be_replaced, shared_messages)

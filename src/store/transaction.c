@@ -193,7 +193,7 @@ static int check_superblock(struct h5_file *file, const struct h5_tx_options *op
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	uint32_t marks = sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
 
-	if (sb->end == H5_UNDEF || sb->end > h5_file_end(file))
+	if (sb->end == H5_UNDEF || sb->end < sb->base || sb->end - sb->base > h5_file_end(file))
 		return h5_fail(-EUCLEAN, 0, "the file is truncated: it cannot be written");
 	if (sb->version >= 3 && marks && !options->own_marks && !options->force)
 		return h5_fail(-EBUSY, 0,
@@ -240,7 +240,7 @@ static int space_init(struct h5_file *file, const struct h5_tx_options *options,
 
 	space->base = sb->base;
 	/* Another program's unpublished tail may lie behind the stored end; nothing refers to it. */
-	space->end = sb->end;
+	space->end = sb->end - sb->base;
 	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
 	space->limit -= sb->base;
 	space->keeps = options->swmr;
@@ -280,7 +280,7 @@ int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options)
 		return -ENOMEM;
 	tx->file = file;
 	tx->superblock = *h5_file_superblock(file);
-	tx->committed_end = tx->superblock.end;
+	tx->committed_end = tx->superblock.end - tx->superblock.base;
 	rc = check_file(file, options);
 	if (!rc)
 		rc = check_superblock(file, options);

@@ -181,7 +181,7 @@ static int publish_end(struct h5_tx *tx)
 	size_t offset, n;
 	int rc;
 
-	sb.end = tx->space.end;
+	sb.end = tx->space.base + tx->space.end;
 	rc = superblock_bytes(tx, &sb, data, &offset, &n);
 	return rc ? rc : h5_tx_add_patch(tx, offset, data + offset, n, H5_STAGE_SUPERBLOCK);
 }
@@ -376,7 +376,8 @@ static void roll_back(struct h5_tx *tx)
 
 static void committed(struct h5_tx *tx)
 {
-	tx->superblock.end = tx->committed_end = tx->space.end;
+	tx->committed_end = tx->space.end;
+	tx->superblock.end = tx->space.base + tx->space.end;
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
 	h5_extents_release(&tx->superseded);
