@@ -46,6 +46,8 @@ MOUNT_TESTS = \
 	tests/mount_big.py \
 	tests/mount_copy.py \
 	tests/mount_errors.py \
+	tests/mount_fsx.py \
+	tests/mount_kill.py \
 	tests/mount_lazy.py \
 	tests/mount_links.py \
 	tests/mount_members.py \
@@ -57,6 +59,7 @@ MOUNT_TESTS = \
 	tests/mount_properties.py \
 	tests/mount_signals.py \
 	tests/mount_structured.py \
+	tests/mount_swmr.py \
 	tests/mount_worked_example.py
 
 EXTRA_DIST += $(MOUNT_TESTS) \

@@ -98,7 +98,7 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 {
 	size_t i = first_behind(tx, address), overlaps = 0;
 	uint64_t begin = address, end = address + n;
-	struct h5_tx_patch *patch;
+	struct h5_tx_patch *patch = NULL;
 	int rc;
 
 	/* The same bytes once more, as appending makes them all the time. */
