@@ -9,6 +9,7 @@ UNIT_TESTS = \
 	tests/check_chunk_index \
 	tests/check_chunk_index_write \
 	tests/check_dataset \
+	tests/check_dataset_write \
 	tests/check_datatype \
 	tests/check_filter \
 	tests/check_filter_encode \
@@ -70,6 +71,7 @@ EXTRA_DIST += $(MOUNT_TESTS) \
 	tests/copy_corpus.py \
 	tests/memory_corpus.py \
 	tests/copytree.py \
+	tests/dataset_write_judge.py \
 	tests/header_edit_judge.py \
 	tests/index_structure.py \
 	tests/make_worked_example.py \
@@ -95,6 +97,7 @@ FIXTURES = \
 	tests/fixtures/chunk_index.py \
 	tests/fixtures/chunk_index_write.py \
 	tests/fixtures/dataset.py \
+	tests/fixtures/dataset_write.py \
 	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \

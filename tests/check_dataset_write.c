@@ -1,0 +1,472 @@
+/* Datasets of every layout, chunk index and filter (tests/fixtures/dataset_write.py) are written at random,
+ * beside a model in memory. What we read must be the model, before and after the file was opened anew; and at
+ * the end libhdf5 reads the file, and goes on with it (tests/dataset_write_judge.py). */
+#include "base/error.h"
+#include "dataset/writer.h"
+#include "object/path.h"
+#include "store/file_set.h"
+#include "store/transaction.h"
+#include "unit.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	DATASETS_MAX = 300,
+	OPERATIONS = 40,     /* on each dataset */
+	SIZE_MOST = 1 << 16, /* bytes that datasets grow to */
+	DATA_MAX = 1 << 17,
+};
+
+struct model {
+	char name[64];
+	unsigned long long address, rows, row, most;
+	size_t element;
+	int error; /* of opening it for writing */
+	uint8_t fill[64];
+	uint8_t *data;
+	size_t size;
+	struct h5_dataset_writer *writer;
+};
+
+struct run {
+	char folder[64], path[160], file_name[64];
+	struct h5_file_set *set;
+	struct h5_file *file;
+	struct model models[DATASETS_MAX];
+	unsigned count;
+	uint64_t random;
+};
+
+static uint64_t draw(struct run *r, uint64_t below)
+{
+	r->random = r->random * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (r->random >> 33) % below;
+}
+
+/* ---- files ---- */
+
+static void run_command(const char *command)
+{
+	ck_assert_msg(system(command) == 0, "%s", command);
+}
+
+static void read_line(struct run *r, const char *line)
+{
+	struct model *m = &r->models[r->count];
+	char file[64], fill[129], path[512];
+	long long most;
+	FILE *f;
+
+	ck_assert_int_eq(sscanf(line, "%63s %63s %llu %d %llu %llu %lld %zu %128s", file, m->name,
+				&m->address, &m->error, &m->rows, &m->row, &most, &m->element, fill),
+			 9);
+	if (strcmp(file, r->file_name) != 0)
+		return;
+	m->most = (unsigned long long)most;
+	ck_assert_uint_le(m->element, sizeof m->fill);
+	for (size_t i = 0; i < m->element; i++)
+		ck_assert_int_eq(sscanf(fill + 2 * i, "%2hhx", &m->fill[i]), 1);
+	snprintf(path, sizeof path, "%s/%s.%s.bin", getenv("H5FS_TEST_DATA"), file, m->name);
+	f = fopen(path, "rb");
+	ck_assert_msg(f, "%s", path);
+	m->data = malloc(DATA_MAX);
+	m->size = fread(m->data, 1, DATA_MAX, f);
+	fclose(f);
+	ck_assert_uint_lt(++r->count, DATASETS_MAX);
+}
+
+static void open_file(struct run *r)
+{
+	static const struct h5_file_set_options options = {.block_cache = 1 << 20,
+							   .chunk_cache = 1 << 20,
+							   .external = H5_EXTERNAL_BENEATH,
+							   .lock = H5_LOCK_ALWAYS,
+							   .writable = true};
+	int rc = h5_file_set_open(r->path, &options, &r->set);
+
+	ck_assert_msg(!rc, "%s: %s", r->path, h5_error_last()->text);
+	r->file = h5_file_set_root(r->set);
+}
+
+/* A copy of a fixture's file and its raw files, open for writing. */
+static void begin(struct run *r, const char *version, uint64_t seed)
+{
+	char command[1024], line[512];
+	FILE *list;
+
+	memset(r, 0, sizeof *r);
+	r->random = seed;
+	snprintf(r->file_name, sizeof r->file_name, "dataset_write_%s", version);
+	strcpy(r->folder, "/tmp/check_dataset_write.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(r->folder));
+	snprintf(r->path, sizeof r->path, "%s/%s.h5", r->folder, r->file_name);
+	snprintf(command, sizeof command, "cp %s/%s.h5 %s/%s_*.raw %s", getenv("H5FS_TEST_DATA"),
+		 r->file_name, getenv("H5FS_TEST_DATA"), r->file_name, r->folder);
+	run_command(command);
+	snprintf(command, sizeof command, "%s/dataset_write.list", getenv("H5FS_TEST_DATA"));
+	list = fopen(command, "r");
+	ck_assert_ptr_nonnull(list);
+	while (fgets(line, sizeof line, list))
+		read_line(r, line);
+	fclose(list);
+	open_file(r);
+}
+
+static void close_file(struct run *r)
+{
+	for (unsigned i = 0; i < r->count; i++) {
+		h5_dataset_writer_close(r->models[i].writer);
+		r->models[i].writer = NULL;
+	}
+	h5_file_set_close(r->set);
+	r->set = NULL;
+}
+
+static void end(struct run *r)
+{
+	char command[128];
+
+	close_file(r);
+	for (unsigned i = 0; i < r->count; i++)
+		free(r->models[i].data);
+	snprintf(command, sizeof command, "rm -r %s", r->folder);
+	run_command(command);
+}
+
+static struct model *find(struct run *r, const char *name)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (!strcmp(r->models[i].name, name))
+			return &r->models[i];
+	ck_abort_msg("%s", name);
+}
+
+static struct h5_dataset_writer *writer_of(struct run *r, struct model *m)
+{
+	int rc;
+
+	if (m->writer)
+		return m->writer;
+	rc = h5_dataset_writer_open(r->file, m->address, true, &m->writer);
+	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
+	ck_assert_uint_eq(h5_dataset_writer_row(m->writer), m->row);
+	ck_assert_uint_eq(h5_dataset_writer_size(m->writer), m->size);
+	return m->writer;
+}
+
+/* ---- comparing ---- */
+
+/* What a reader finds, once the writer has settled. */
+static void compare(struct run *r, struct model *m)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint8_t *found = malloc(m->size + 1);
+	int rc;
+
+	if (m->writer) {
+		ck_assert_uint_eq(h5_dataset_writer_size(m->writer), m->size);
+		rc = h5_dataset_writer_settle(m->writer);
+		ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
+		ck_assert(!h5_dataset_writer_is_dirty(m->writer));
+		ck_assert_uint_eq(h5_dataset_writer_held(m->writer), 0);
+	}
+	rc = h5_dataset_get(r->file, m->address, &ref, &dataset);
+	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
+	ck_assert_msg(dataset->size == m->size, "%s: %ju bytes, not %zu", m->name, (uintmax_t)dataset->size,
+		      m->size);
+	rc = h5_dataset_read(dataset, 0, found, m->size);
+	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
+	for (size_t i = 0; memcmp(found, m->data, m->size) && i < m->size; i++)
+		ck_assert_msg(found[i] == m->data[i], "%s: byte %zu of %zu, row %llu: %u, not %u", m->name, i,
+			      m->size, m->row ? i / m->row : 0, found[i], m->data[i]);
+	h5_file_put(r->file, ref);
+	free(found);
+}
+
+static void compare_all(struct run *r)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (!r->models[i].error)
+			compare(r, &r->models[i]);
+}
+
+static void commit(struct run *r)
+{
+	int rc;
+
+	for (unsigned i = 0; i < r->count; i++)
+		if (r->models[i].writer)
+			ck_assert_int_eq(h5_dataset_writer_settle(r->models[i].writer), 0);
+	rc = h5_tx_commit(r->file);
+	ck_assert_msg(!rc, "%s", h5_error_last()->text);
+}
+
+/* libhdf5 compares the file with the models, and goes on. */
+static void judge(struct run *r)
+{
+	char command[1024];
+
+	for (unsigned i = 0; i < r->count; i++) {
+		struct model *m = &r->models[i];
+		FILE *f;
+
+		if (m->error)
+			continue;
+		snprintf(command, sizeof command, "%s/%s.model", r->folder, m->name);
+		f = fopen(command, "wb");
+		ck_assert_ptr_nonnull(f);
+		ck_assert_uint_eq(fwrite(m->data, 1, m->size, f), m->size);
+		fclose(f);
+	}
+	snprintf(command, sizeof command,
+		 "/usr/bin/python3 %s/tests/dataset_write_judge.py %s %s/dataset_write.list",
+		 getenv("srcdir"), r->path, getenv("H5FS_TEST_DATA"));
+	run_command(command);
+}
+
+/* ---- operations on both ---- */
+
+static void fill_random(struct run *r, uint8_t *data, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		data[i] = (uint8_t)(draw(r, 3) ? i / 7 : draw(r, 256));
+}
+
+static void model_resize(struct model *m, uint64_t rows)
+{
+	size_t size = (size_t)(rows * m->row);
+
+	ck_assert_uint_le(size, DATA_MAX);
+	for (size_t i = m->size; i < size; i++)
+		m->data[i] = m->fill[i % m->element];
+	m->rows = rows;
+	m->size = size;
+}
+
+static void overwrite(struct run *r, struct model *m, uint64_t offset, size_t n)
+{
+	int rc;
+
+	fill_random(r, m->data + offset, n);
+	rc = h5_dataset_writer_write(writer_of(r, m), offset, m->data + offset, n);
+	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
+}
+
+static void append(struct run *r, struct model *m, uint64_t rows)
+{
+	size_t n = (size_t)(rows * m->row);
+	uint8_t *data = malloc(n + 1);
+	int rc;
+
+	fill_random(r, data, n);
+	rc = h5_dataset_writer_append(writer_of(r, m), data, n);
+	if (rows > m->most - m->rows) {
+		ck_assert_int_eq(rc, -EFBIG);
+	} else {
+		ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
+		model_resize(m, m->rows + rows);
+		memcpy(m->data + m->size - n, data, n);
+	}
+	free(data);
+}
+
+static void resize(struct run *r, struct model *m, uint64_t rows)
+{
+	int rc = h5_dataset_writer_resize(writer_of(r, m), rows);
+
+	if (rows > m->most) {
+		ck_assert_int_eq(rc, -EFBIG);
+		return;
+	}
+	ck_assert_msg(!rc, "%s to %ju: %d %s", m->name, (uintmax_t)rows, rc, h5_error_last()->text);
+	model_resize(m, rows);
+}
+
+static void operate(struct run *r, struct model *m)
+{
+	uint64_t room = m->row && m->size < SIZE_MOST ? (SIZE_MOST - m->size) / m->row : 0;
+
+	room = room > 40 ? 40 : room;
+	switch (m->most ? draw(r, 10) : draw(r, 4)) {
+	case 0:
+	case 1:
+		if (m->size) {
+			uint64_t offset = draw(r, m->size);
+
+			overwrite(r, m, offset, (size_t)draw(r, m->size - offset) + 1);
+		}
+		break;
+	case 2:
+		if (m->size)
+			overwrite(r, m, draw(r, m->size), 1);
+		break;
+	case 3:
+		compare(r, m);
+		break;
+	case 4:
+	case 5:
+		append(r, m, draw(r, (room < 3 ? room : 3) + 1));
+		break;
+	case 6:
+		append(r, m, draw(r, room + 1));
+		break;
+	case 7:
+		resize(r, m, m->rows + draw(r, room + 1));
+		break;
+	case 8:
+		resize(r, m, m->rows - draw(r, (m->rows < 6 ? m->rows : 6) + 1));
+		break;
+	default:
+		resize(r, m, draw(r, m->rows + (room < 4 ? room : 4) + 1));
+	}
+}
+
+static void reopen(struct run *r)
+{
+	commit(r);
+	close_file(r);
+	open_file(r);
+	compare_all(r);
+}
+
+static void live(const char *version, uint64_t seed)
+{
+	struct run r;
+
+	begin(&r, version, seed);
+	for (unsigned round = 0; round < OPERATIONS; round++) {
+		for (unsigned i = 0; i < r.count; i++) {
+			struct model *m = &r.models[i];
+
+			if (!m->error && draw(&r, 3))
+				operate(&r, m);
+			if (m->writer && !draw(&r, 20)) {
+				compare(&r, m);
+				h5_dataset_writer_close(m->writer);
+				m->writer = NULL;
+			}
+		}
+		if (!draw(&r, 4))
+			commit(&r);
+		if (round % 8 == 7)
+			reopen(&r);
+	}
+	reopen(&r);
+	close_file(&r);
+	judge(&r);
+	end(&r);
+}
+
+START_TEST(random_changes_of_old_files)
+{
+	for (uint64_t seed = 1; seed < 3; seed++)
+		live("earliest", seed);
+}
+END_TEST
+
+START_TEST(random_changes_of_v108_files)
+{
+	live("v108", 1);
+}
+END_TEST
+
+START_TEST(random_changes_of_new_files)
+{
+	for (uint64_t seed = 1; seed < 4; seed++)
+		live("latest", seed);
+}
+END_TEST
+
+static int open_rc(struct run *r, const char *name, bool external)
+{
+	struct h5_dataset_writer *writer = NULL;
+	struct h5_file *file;
+	uint64_t address;
+	int rc =
+		h5_path_find(r->file, h5_file_superblock(r->file)->root, name, strlen(name), &file, &address);
+
+	ck_assert_msg(!rc, "%s: %s", name, h5_error_last()->text);
+	rc = h5_dataset_writer_open(file, address, external, &writer);
+	if (!rc)
+		rc = h5_dataset_writer_write(writer, 0, "abcd", 4);
+	h5_dataset_writer_close(writer);
+	return rc;
+}
+
+START_TEST(what_is_no_bytes_is_refused)
+{
+	struct run r;
+
+	begin(&r, "latest", 1);
+	ck_assert_int_eq(open_rc(&r, "text", true), -EPERM);
+	ck_assert_int_eq(open_rc(&r, "virtual", true), -EPERM);
+	ck_assert_int_eq(open_rc(&r, "external", false), -EPERM);
+	ck_assert_int_eq(open_rc(&r, "external", true), 0);
+	ck_assert_int_eq(open_rc(&r, "itself", true), -EPERM);
+	ck_assert_int_eq(open_rc(&r, "gone", true), -ENOENT);
+	ck_assert_int_eq(open_rc(&r, "matrix", false), 0);
+	end(&r);
+}
+END_TEST
+
+START_TEST(what_cannot_change_its_size_is_told)
+{
+	struct run r;
+	struct model *m;
+
+	begin(&r, "latest", 1);
+	m = find(&r, "matrix");
+	ck_assert_int_eq(h5_dataset_writer_resize(writer_of(&r, m), 7), 0);
+	ck_assert_int_eq(h5_dataset_writer_resize(m->writer, 6), -EPERM);
+	ck_assert_int_eq(h5_dataset_writer_append(m->writer, m->data, m->row), -EFBIG);
+	ck_assert_int_eq(h5_dataset_writer_write(m->writer, m->size, m->data, 1), -EINVAL);
+	ck_assert_uint_eq(h5_dataset_writer_max_rows(m->writer), 7);
+	m = find(&r, "scalar");
+	ck_assert_int_eq(h5_dataset_writer_append(writer_of(&r, m), m->data, 8), -EINVAL);
+	ck_assert_int_eq(h5_dataset_writer_resize(m->writer, 1), -EPERM);
+	m = find(&r, "bounded");
+	ck_assert_uint_eq(h5_dataset_writer_max_rows(writer_of(&r, m)), 40);
+	ck_assert_int_eq(h5_dataset_writer_append(m->writer, m->data, m->row - 1), -EINVAL);
+	compare_all(&r);
+	end(&r);
+}
+END_TEST
+
+/* More than may be held in memory, row by row. */
+START_TEST(long_appends_are_held_in_bounds)
+{
+	enum { HELD_MOST = 80 << 20, ROWS = 1 << 12 };
+	struct run r;
+	struct model *m;
+	uint8_t *data;
+
+	begin(&r, "latest", 1);
+	m = find(&r, "large_gzip");
+	free(m->data);
+	m->data = data = malloc(120 << 20);
+	memset(data, 7, m->row * ROWS);
+	h5_dataset_writer_close(m->writer);
+	m->writer = NULL;
+	ck_assert_int_eq(h5_dataset_writer_resize((m->size = 7 * m->row, writer_of(&r, m)), 0), 0);
+	m->size = m->rows = 0;
+	while (m->size + ROWS * m->row <= 110 << 20) {
+		data[m->size + 5] = (uint8_t)m->rows;
+		ck_assert_int_eq(h5_dataset_writer_append(m->writer, data + m->size, ROWS * (size_t)m->row),
+				 0);
+		m->size += ROWS * (size_t)m->row;
+		m->rows += ROWS;
+		memset(data + m->size, 7, m->row * ROWS);
+		ck_assert_uint_le(h5_dataset_writer_held(m->writer), HELD_MOST);
+	}
+	reopen(&r);
+	end(&r);
+}
+END_TEST
+
+UNIT_MAIN("dataset_write", what_is_no_bytes_is_refused, what_cannot_change_its_size_is_told,
+	  long_appends_are_held_in_bounds, random_changes_of_old_files, random_changes_of_v108_files,
+	  random_changes_of_new_files)
