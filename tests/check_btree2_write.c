@@ -2,6 +2,7 @@
  * (tests/fixtures/btree2_write.py), against a model in memory, and by libhdf5 as the reader and next writer
  * (tests/btree2_judge.py). */
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "chunk_index/chunk_index.h"
 #include "fault_io.h"
 #include "format/btree2.h"
@@ -164,8 +165,15 @@ static int remove_chunk(struct target *t, const uint64_t *scaled)
 
 /* ---- what holds for every tree ---- */
 
+struct block {
+	uint64_t address;
+	size_t size; /* with checksum */
+};
+
 struct tree {
 	const struct target *target;
+	struct block *blocks; /* the header first; NULL: not asked for */
+	size_t block_count;
 	struct h5_btree2_header header;
 	uint64_t previous[H5_RANK_MAX]; /* record */
 	bool any;
@@ -204,6 +212,8 @@ static uint64_t check_node(struct tree *tree, uint64_t address, unsigned level, 
 	void *data;
 
 	ck_assert_uint_gt(size, 0);
+	if (tree->blocks)
+		tree->blocks[tree->block_count++] = (struct block){address, size};
 	if (address != tree->header.root)
 		ck_assert_uint_ge(records, limits->merge_records);
 	ck_assert_int_eq(h5_block_read(tree->target->file, address, 0, tree->header.node_size, "", &data), 0);
@@ -228,19 +238,28 @@ static uint64_t check_node(struct tree *tree, uint64_t address, unsigned level, 
 	return total;
 }
 
-/* Its depth. */
-static unsigned check_tree(const struct target *t)
+static void check_all(struct tree *tree)
 {
-	uint64_t address = h5_chunk_index_layout(t->index)->address, records = 0;
-	struct tree tree = {.target = t};
+	uint64_t address = h5_chunk_index_layout(tree->target->index)->address, records = 0;
+	struct h5_btree2_header *h = &tree->header;
 
 	ck_assert(address != H5_UNDEF);
 	ck_assert_int_eq(
-		h5_block_decode_header(t->file, address, H5_BTREE2_HEADER_MAX, decode_header, &tree.header),
+		h5_block_decode_header(tree->target->file, address, H5_BTREE2_HEADER_MAX, decode_header, h),
 		0);
-	if (tree.header.root != H5_UNDEF)
-		records = check_node(&tree, tree.header.root, tree.header.depth, tree.header.root_records);
-	ck_assert_uint_eq(records, tree.header.records);
+	if (tree->blocks)
+		tree->blocks[tree->block_count++] = (struct block){address, H5_BTREE2_HEADER_MAX};
+	if (h->root != H5_UNDEF)
+		records = check_node(tree, h->root, h->depth, h->root_records);
+	ck_assert_uint_eq(records, h->records);
+}
+
+/* Its depth. */
+static unsigned check_tree(const struct target *t)
+{
+	struct tree tree = {.target = t};
+
+	check_all(&tree);
 	return tree.header.depth;
 }
 
@@ -750,6 +769,86 @@ START_TEST(a_failed_change_changes_nothing)
 }
 END_TEST
 
+/* Reads the file, or writes it with these bytes. */
+static void whole_file(const char *path, const char *mode, uint8_t *bytes, size_t *size)
+{
+	FILE *file = fopen(path, mode);
+
+	ck_assert_ptr_nonnull(file);
+	if (*mode == 'r')
+		*size = fread(bytes, 1, *size, file);
+	else
+		ck_assert_uint_eq(fwrite(bytes, 1, *size, file), *size);
+	ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Bytes of a block that the checksum vouches for, and that are wrong; more often where its fields are. */
+static void damage(struct model *m, const struct block *block, uint8_t *image)
+{
+	uint8_t *bytes = image + block->address;
+
+	for (uint64_t n = 1 + choose(m, 3); n; n--) {
+		size_t at = (size_t)(choose(m, 2) ? choose(m, block->size - 4)
+						  : block->size - 5 - choose(m, block->size / 3));
+
+		bytes[at] = (uint8_t)(choose(m, 2) ? choose(m, 256) : bytes[at] + choose(m, 3) - 1);
+	}
+	h5_uint_to(bytes + block->size - 4, h5_lookup3(bytes, block->size - 4, 0), 4);
+}
+
+/* Whatever the result: no memory is hurt, and no walk is endless. */
+START_TEST(damaged_trees)
+{
+	enum { SIZE = 1 << 20, BLOCKS = 1000 };
+	const uint64_t shape[3] = {40, 40, 1};
+	struct model *m = model_begin("random", 512, shape);
+	uint8_t *image = malloc(SIZE), *changed = malloc(SIZE);
+	struct tree tree = {.target = &m->t, .blocks = calloc(BLOCKS, sizeof *tree.blocks)};
+	unsigned refused = 0;
+	size_t size = SIZE;
+
+	model_shake(m, 1600, 95);
+	commit(&m->t);
+	check_all(&tree);
+	ck_assert_uint_ge(tree.header.depth, 2);
+	ck_assert_uint_le(tree.block_count, BLOCKS);
+	close_target(&m->t);
+	whole_file(m->t.path, "r", image, &size);
+	ck_assert_uint_lt(size, SIZE);
+	for (unsigned round = 0; round < 400; round++) {
+		/* The header, the root, and the others. */
+		size_t i = (size_t)(choose(m, 2) ? choose(m, 2) : choose(m, tree.block_count));
+
+		memcpy(changed, image, size);
+		damage(m, &tree.blocks[i], changed);
+		whole_file(m->t.path, "w", changed, &size);
+		ck_assert_int_eq(h5_file_set_open(m->t.path, &m->t.options, &m->t.set), 0);
+		m->t.file = h5_file_set_root(m->t.set);
+		read_header(&m->t);
+		if (h5_chunk_index_open(m->t.file, m->t.layout.version, &m->t.layout.chunked, &m->t.space,
+					m->t.filtered, 4, &m->t.index)) {
+			m->t.index = NULL;
+			refused++;
+		}
+		for (unsigned n = 0; m->t.index && n < 40; n++) {
+			uint64_t scaled[H5_RANK_MAX];
+
+			model_scaled(m, (size_t)choose(m, model_size(m)), scaled);
+			refused += (n % 2 ? set_chunk(&m->t, scaled, n) : remove_chunk(&m->t, scaled)) != 0;
+		}
+		if (m->t.index)
+			refused += h5_chunk_index_trim(m->t.index, choose(m, 40), ignore_chunk, NULL) != 0;
+		close_target(&m->t);
+	}
+	ck_assert_uint_gt(refused, 400);
+	free(tree.blocks);
+	free(image);
+	free(changed);
+	open_target(&m->t);
+	model_end(m);
+}
+END_TEST
+
 /* Parameters that make no tree that can be changed. */
 START_TEST(impossible_trees)
 {
@@ -793,6 +892,7 @@ int main(void)
 	tcase_add_loop_test(all, trees_of_libhdf5, 0, 3);
 	tcase_add_test(all, a_header_that_is_no_cell);
 	tcase_add_test(all, a_failed_change_changes_nothing);
+	tcase_add_test(all, damaged_trees);
 	tcase_add_test(all, impossible_trees);
 	suite_add_tcase(suite, all);
 	runner = srunner_create(suite);
