@@ -29,7 +29,8 @@ UNIT_TESTS = \
 	tests/check_structured \
 	tests/check_transaction \
 	tests/check_value \
-	tests/check_virtual
+	tests/check_virtual \
+	tests/check_write_faults
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 # Records and fails what is written.
@@ -37,7 +38,10 @@ tests_check_btree1_write_SOURCES = tests/check_btree1_write.c tests/fault_io.c t
 tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c tests/fault_io.h
 tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c tests/fault_io.c tests/fault_io.h
 tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
+tests_check_dataset_write_SOURCES = tests/check_dataset_write.c tests/fault_io.c tests/fault_io.h
 tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
+tests_check_write_faults_SOURCES = tests/check_write_faults.c tests/fault_io.c tests/fault_io.h
+tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c tests/fault_io.c tests/fault_io.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
@@ -111,7 +115,8 @@ FIXTURES = \
 	tests/fixtures/rare_sizes.py \
 	tests/fixtures/structured.py \
 	tests/fixtures/value.py \
-	tests/fixtures/virtual.py
+	tests/fixtures/virtual.py \
+	tests/fixtures/write_faults.py
 # What several of them share.
 FIXTURE_MODULES = \
 	tests/fixtures/expected.py \

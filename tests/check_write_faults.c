@@ -1,0 +1,391 @@
+/* Each call to write, resize, sync or allocate fails once, wherever it stands: the error is the right one,
+ * what was asked for can be asked for again, and the file is as at the last commit or as at the one that was
+ * under way. */
+#include "base/error.h"
+#include "dataset/writer.h"
+#include "fault_io.h"
+#include "store/file_set.h"
+#include "store/transaction.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- allocations that fail: the linker leads malloc & Co. here ---- */
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+static bool counting; /* an engine's call is under way */
+static unsigned long allocations, failing_allocation;
+
+static bool allocation_fails(void)
+{
+	return counting && ++allocations == failing_allocation;
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return allocation_fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return allocation_fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return allocation_fails() ? NULL : __real_realloc(p, n);
+}
+
+/* ---- datasets and what they hold ---- */
+
+enum { DATASETS = 8, ROW = 12, ROWS_MAX = 64 };
+
+struct content {
+	size_t rows;
+	uint8_t bytes[ROWS_MAX * ROW];
+};
+
+struct dataset {
+	char name[8];
+	uint64_t address;
+	bool grows;
+	struct h5_dataset_writer *writer;
+	struct content now, committed, under_way;
+};
+
+struct run {
+	char path[128];
+	struct h5_file_set *set;
+	struct h5_file *file;
+	unsigned count;
+	struct dataset datasets[DATASETS];
+	struct fault_io fault;
+	int error;	 /* that the failing call gives */
+	unsigned failed; /* operations that have */
+	bool given_up;	 /* the file takes no more changes */
+};
+
+static struct h5_file_set_options options = {
+	.block_cache = 1 << 16, .chunk_cache = 1 << 16, .lock = H5_LOCK_ALWAYS, .writable = true};
+
+static void begin(void)
+{
+	counting = true;
+}
+
+static int end(int rc)
+{
+	counting = false;
+	return rc;
+}
+
+/* Copies the file and what is in it. */
+static void run_init(struct run *run, const char *name)
+{
+	char command[512], list[256], file[64];
+	unsigned long long address;
+	struct dataset d = {0};
+	int grows;
+	FILE *f;
+
+	memset(run, 0, sizeof *run);
+	/* Memory, where there is: syncs are many. */
+	strcpy(run->path,
+	       access("/dev/shm", W_OK) ? "/tmp/write_faults.XXXXXX" : "/dev/shm/write_faults.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(run->path));
+	strcat(run->path, "/file.h5");
+	snprintf(command, sizeof command, "cp %s/%s %s", getenv("H5FS_TEST_DATA"), name, run->path);
+	ck_assert_int_eq(system(command), 0);
+	snprintf(list, sizeof list, "%s/write_faults.list", getenv("H5FS_TEST_DATA"));
+	f = fopen(list, "r");
+	ck_assert_ptr_nonnull(f);
+	while (fscanf(f, "%63s %7s %llu %zu %d", file, d.name, &address, &d.now.rows, &grows) == 5) {
+		d.address = address;
+		d.grows = grows;
+		for (size_t i = 0; grows && i < d.now.rows * ROW / 2; i++)
+			d.now.bytes[2 * i] = (uint8_t)i;
+		d.committed = d.under_way = d.now;
+		if (!strcmp(file, name))
+			run->datasets[run->count++] = d;
+	}
+	fclose(f);
+	ck_assert_uint_gt(run->count, 0);
+}
+
+static void run_release(struct run *run)
+{
+	char command[256];
+
+	fault_io_release(&run->fault);
+	*strrchr(run->path, '/') = 0;
+	snprintf(command, sizeof command, "rm -r %s", run->path);
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* ---- operations: each may fail once, and is then asked for again ---- */
+
+typedef int operation(struct run *run, struct dataset *d, size_t n);
+
+static int do_open(struct run *run, struct dataset *d, size_t n)
+{
+	(void)d;
+	(void)n;
+	return h5_file_set_open(run->path, &options, &run->set);
+}
+
+static int do_writer(struct run *run, struct dataset *d, size_t n)
+{
+	(void)n;
+	return h5_dataset_writer_open(run->file, d->address, false, &d->writer);
+}
+
+static int do_append(struct run *run, struct dataset *d, size_t n)
+{
+	(void)run;
+	return h5_dataset_writer_append(d->writer, d->now.bytes + (d->now.rows - n) * ROW, n * ROW);
+}
+
+static int do_write(struct run *run, struct dataset *d, size_t n)
+{
+	(void)run;
+	return h5_dataset_writer_write(d->writer, n, d->now.bytes + n, ROW + 5);
+}
+
+static int do_resize(struct run *run, struct dataset *d, size_t n)
+{
+	(void)run;
+	return h5_dataset_writer_resize(d->writer, n);
+}
+
+static int do_commit(struct run *run, struct dataset *d, size_t n)
+{
+	int rc = 0;
+
+	(void)d;
+	(void)n;
+	for (unsigned i = 0; i < run->count && !rc; i++)
+		rc = h5_dataset_writer_settle(run->datasets[i].writer);
+	return rc ? rc : h5_tx_commit(run->file);
+}
+
+/* Until it succeeds, or the file takes no more changes. */
+static void perform(struct run *run, operation *op, struct dataset *d, size_t n)
+{
+	int rc;
+
+	if (run->given_up)
+		return;
+	begin();
+	rc = end(op(run, d, n));
+	if (!rc)
+		return;
+	run->failed++;
+	ck_assert_msg(rc == run->error, "%d %s", rc, h5_error_last()->text);
+	if (op != do_open && !h5_tx_is_writable(run->file)) {
+		run->given_up = true;
+		return;
+	}
+	begin();
+	rc = end(op(run, d, n));
+	ck_assert_msg(!rc, "once more: %d %s", rc, h5_error_last()->text);
+}
+
+static void append(struct run *run, struct dataset *d, size_t n)
+{
+	for (size_t i = 0; i < n * ROW; i++)
+		d->now.bytes[d->now.rows * ROW + i] = (uint8_t)(i * 31 + d->now.rows);
+	d->now.rows += n;
+	perform(run, do_append, d, n);
+}
+
+static void overwrite(struct run *run, struct dataset *d, size_t offset)
+{
+	for (size_t i = 0; i < ROW + 5; i++)
+		d->now.bytes[offset + i] = (uint8_t)(offset + i * 3);
+	perform(run, do_write, d, offset);
+}
+
+static void shrink(struct run *run, struct dataset *d, size_t rows)
+{
+	/* It commits what was before, and itself. */
+	for (unsigned i = 0; i < run->count && !run->given_up; i++)
+		run->datasets[i].under_way = run->datasets[i].now;
+	d->now.rows = rows;
+	memset(d->now.bytes + rows * ROW, 0, sizeof d->now.bytes - rows * ROW);
+	perform(run, do_resize, d, rows);
+}
+
+static void commit(struct run *run)
+{
+	for (unsigned i = 0; i < run->count && !run->given_up; i++)
+		run->datasets[i].under_way = run->datasets[i].now;
+	perform(run, do_commit, NULL, 0);
+	for (unsigned i = 0; i < run->count && !run->given_up; i++)
+		run->datasets[i].committed = run->datasets[i].now;
+}
+
+static void open_all(struct run *run)
+{
+	perform(run, do_open, NULL, 0);
+	run->file = h5_file_set_root(run->set);
+	for (unsigned i = 0; i < run->count; i++)
+		perform(run, do_writer, &run->datasets[i], 0);
+}
+
+static void close_all(struct run *run)
+{
+	for (unsigned i = 0; i < run->count; i++)
+		h5_dataset_writer_close(run->datasets[i].writer);
+	begin();
+	h5_file_set_close(run->set);
+	end(0);
+}
+
+/* Elements that were committed may be overwritten in part: rows before `whole` are not compared. */
+static bool holds(const struct content *content, const uint8_t *bytes, uint64_t size)
+{
+	return size == content->rows * ROW && !memcmp(bytes, content->bytes, (size_t)size);
+}
+
+static bool is_mixture(const struct dataset *d, const uint8_t *bytes, uint64_t size)
+{
+	if (size != d->committed.rows * ROW && size != d->under_way.rows * ROW)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] != d->committed.bytes[i] && bytes[i] != d->under_way.bytes[i] &&
+		    bytes[i] != d->now.bytes[i])
+			return false;
+	return true;
+}
+
+static void verify(struct run *run)
+{
+	uint8_t bytes[ROWS_MAX * ROW];
+	struct h5_file_set *set;
+	char command[256];
+	int rc;
+
+	snprintf(command, sizeof command, "h5dump %s >/dev/null", run->path);
+	/* After a failure in the middle of the cells the journal comes first. */
+	rc = h5_file_set_open(run->path, &options, &set);
+	ck_assert_msg(!rc, "%d %s", rc, h5_error_last()->text);
+	for (unsigned i = 0; i < run->count; i++) {
+		struct dataset *d = &run->datasets[i];
+		const struct h5_dataset *dataset;
+		struct h5_lru_entry *ref;
+
+		rc = h5_dataset_get(h5_file_set_root(set), d->address, &ref, &dataset);
+		ck_assert_msg(!rc, "%s: %s", d->name, h5_error_last()->text);
+		ck_assert_uint_le(dataset->size, sizeof bytes);
+		rc = h5_dataset_read(dataset, 0, bytes, (size_t)dataset->size);
+		ck_assert_msg(!rc, "%s: %s", d->name, h5_error_last()->text);
+		if (run->given_up)
+			ck_assert_msg(is_mixture(d, bytes, dataset->size), "%s: %ju bytes", d->name,
+				      (uintmax_t)dataset->size);
+		else
+			ck_assert_msg(holds(&d->now, bytes, dataset->size), "%s: %ju bytes", d->name,
+				      (uintmax_t)dataset->size);
+		h5_file_put(h5_file_set_root(set), ref);
+	}
+	h5_file_set_close(set);
+	if (run->failed % 16 == 1 || !run->failed)
+		ck_assert_int_eq(system(command), 0);
+}
+
+static void work(struct run *run)
+{
+	options.wrap = fault_io_wrap;
+	options.wrap_arg = &run->fault;
+	open_all(run);
+	for (unsigned i = 0; i < run->count && !run->given_up; i++)
+		if (run->datasets[i].grows)
+			append(run, &run->datasets[i], 3);
+	commit(run);
+	for (unsigned i = 0; i < run->count && !run->given_up; i++) {
+		overwrite(run, &run->datasets[i], 2 * ROW + 3);
+		if (run->datasets[i].grows)
+			append(run, &run->datasets[i], 2);
+	}
+	commit(run);
+	for (unsigned i = 0; i < run->count && !run->given_up; i++)
+		if (run->datasets[i].grows && i % 2 == 0)
+			shrink(run, &run->datasets[i], 4);
+	for (unsigned i = 0; i < run->count && !run->given_up; i++)
+		if (run->datasets[i].grows)
+			append(run, &run->datasets[i], 1);
+	commit(run);
+	close_all(run);
+	options.wrap = NULL;
+}
+
+static const char *const files[] = {"write_faults.h5", "write_faults_old.h5"};
+enum { FILES = 2 };
+
+/* The n-th write, resize or sync fails, for each n that there is. */
+static void fail_io(const char *name, int error)
+{
+	for (unsigned long n = 1;; n++) {
+		struct run run;
+		bool fired;
+
+		run_init(&run, name);
+		run.error = error;
+		run.fault.fail = n;
+		run.fault.error = error;
+		work(&run);
+		fired = run.fault.calls >= n;
+		run.fault.fail = 0;
+		verify(&run);
+		ck_assert(fired || !run.failed);
+		run_release(&run);
+		if (!fired)
+			break;
+	}
+}
+
+START_TEST(the_medium_fails)
+{
+	for (int i = 0; i < FILES; i++)
+		fail_io(files[i], -EIO);
+}
+END_TEST
+
+START_TEST(the_medium_is_full)
+{
+	for (int i = 0; i < FILES; i++)
+		fail_io(files[i], -ENOSPC);
+}
+END_TEST
+
+START_TEST(memory_is_short)
+{
+	for (int i = 0; i < FILES; i++) {
+		for (unsigned long n = 1;; n++) {
+			struct run run;
+			bool fired;
+
+			run_init(&run, files[i]);
+			run.error = -ENOMEM;
+			allocations = 0;
+			failing_allocation = n;
+			work(&run);
+			fired = allocations >= n;
+			failing_allocation = 0;
+			verify(&run);
+			run_release(&run);
+			if (!fired)
+				break;
+		}
+	}
+}
+END_TEST
+
+UNIT_MAIN("write faults", the_medium_fails, the_medium_is_full, memory_is_short)
