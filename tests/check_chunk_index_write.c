@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PAGED = 131060 }; /* the first chunk in a page */
 
@@ -371,13 +372,33 @@ static uint8_t *read_all(const struct target *t, size_t *n)
 	return data;
 }
 
-/* Until the commit nothing that is in the file changes: chunks that move, are added and removed. */
+/* Writes to the first n bytes of the file; each lies in one page. */
+static unsigned count_cells(const struct fault_io *record, size_t n)
+{
+	unsigned cells = 0;
+
+	for (size_t i = 0; i < record->count; i++) {
+		const struct fault_event *e = &record->events[i];
+
+		if (e->kind != FAULT_WRITE || e->file || e->offset >= n)
+			continue;
+		ck_assert_uint_eq(e->offset / H5_CELL, (e->offset + e->size - 1) / H5_CELL);
+		cells++;
+	}
+	return cells;
+}
+
+/* Chunks move, are added and removed: until the commit nothing that is in the file changes, and then by cells
+ * alone. */
 START_TEST(what_is_committed_stays)
 {
+	struct fault_io record = {.record = true};
 	uint8_t *before, *now;
 	size_t size, more;
 	struct target t;
 
+	options.wrap = fault_io_wrap;
+	options.wrap_arg = &record;
 	open_copy(&t, "plain");
 	set_chunks(&t, 0, PAGED + 3100);
 	assert_commit(&t, PAGED + 3100);
@@ -393,7 +414,90 @@ START_TEST(what_is_committed_stays)
 	ck_assert_mem_eq(before, now, size);
 	free(before);
 	free(now);
+	fault_io_release(&record);
+	record.record = true;
+	assert_commit(&t, 100000);
+	ck_assert_uint_gt(count_cells(&record, size), 3);
 	close_file(&t);
+	fault_io_release(&record);
+	judge(&t, "a");
+	remove_copy(&t);
+}
+END_TEST
+
+/* The file as a kill behind the first events leaves it. */
+static void write_state(const struct target *t, const struct fault_io *record, size_t events,
+			const uint8_t *before, size_t n, unsigned number)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/state-%u.h5", t->folder, number);
+	f = fopen(path, "wb");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(before, 1, n, f), n);
+	for (size_t i = 0; i < events; i++) {
+		const struct fault_event *e = &record->events[i];
+
+		if (e->file)
+			continue;
+		ck_assert_int_eq(fflush(f), 0);
+		if (e->kind == FAULT_RESIZE)
+			ck_assert_int_eq(ftruncate(fileno(f), (off_t)e->offset), 0);
+		if (e->kind != FAULT_WRITE)
+			continue;
+		ck_assert_int_eq(fseek(f, (long)e->offset, SEEK_SET), 0);
+		ck_assert_uint_eq(fwrite(e->data, 1, e->size, f), e->size);
+	}
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+/* Between any two cells of a commit libhdf5 reads the rows of this commit or of the one before. */
+START_TEST(killed_between_cells)
+{
+	static const uint64_t cases[][2] = {{0, 10},
+					    {3, 5},
+					    {100, 1100},
+					    {240, 250},
+					    {PAGED - 5, PAGED + 10},
+					    {PAGED + 1030, PAGED + 4100}};
+	static const char judge_states[] =
+		"import sys, glob, h5py, numpy as np\n"
+		"lengths = set()\n"
+		"for path in glob.glob(sys.argv[1] + '/state-*.h5'):\n"
+		"    values = h5py.File(path, 'r')['a'][()]\n"
+		"    lengths.add(len(values))\n"
+		"    assert (values == (np.arange(len(values)) * 7 + 3).astype('u1')).all(), path\n"
+		"assert lengths == {int(n) for n in sys.argv[2:]}, lengths\n";
+	const uint64_t *n = cases[_i];
+	struct fault_io record = {0};
+	char command[2048];
+	unsigned states = 0;
+	uint8_t *before;
+	struct target t;
+	size_t size;
+
+	options.wrap = fault_io_wrap;
+	options.wrap_arg = &record;
+	open_copy(&t, "plain");
+	set_chunks(&t, 0, n[0]);
+	assert_commit(&t, n[0]);
+	before = read_all(&t, &size);
+	record.record = true;
+	set_chunks(&t, n[0], n[1]);
+	assert_commit(&t, n[1]);
+	for (size_t i = 0; i < record.count; i++)
+		if (record.events[i].kind == FAULT_WRITE && !record.events[i].file &&
+		    record.events[i].offset < size)
+			write_state(&t, &record, i, before, size, states++);
+	write_state(&t, &record, record.count, before, size, states++);
+	ck_assert_uint_gt(states, 2);
+	snprintf(command, sizeof command, "/usr/bin/python3 -c \"%s\" %s %ju %ju", judge_states, t.folder,
+		 (uintmax_t)n[0], (uintmax_t)n[1]);
+	ck_assert_int_eq(system(command), 0);
+	close_file(&t);
+	fault_io_release(&record);
+	free(before);
 	remove_copy(&t);
 }
 END_TEST
@@ -497,6 +601,7 @@ int main(void)
 	tcase_add_test(all, only_rows_are_trimmed);
 	tcase_add_test(all, an_array_that_has_to_move);
 	tcase_add_test(all, what_is_committed_stays);
+	tcase_add_loop_test(all, killed_between_cells, 0, 6);
 	tcase_add_test(all, chunks_that_cannot_be);
 	tcase_add_test(all, every_write_can_fail);
 	suite_add_tcase(suite, all);
