@@ -3,7 +3,8 @@
  *
  * A node that loses entries which are still wanted - one that splits - never stays in place. So every node
  * that does stay in place, as it was and as it becomes, has each chunk that lay and lies under it, and any
- * mixture of old and new nodes on the way down finds it: the order of the cells is free. They are written
+ * mixture of old and new nodes on the way down finds it: the order of the cells is free. (But for a chunk
+ * that is removed and set again in one commit, which the writer of a dataset doesn't do.) They are written
  * from the root down, since libhdf5, adding a chunk where a kill left a part of them, trusts a leaf's entry
  * that its own search cannot have found. */
 #ifndef H5_CHUNK_INDEX_BTREE1_CHANGE_H
