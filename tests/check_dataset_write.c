@@ -3,12 +3,12 @@
  * the end libhdf5 reads the file, and goes on with it (tests/dataset_write_judge.py). */
 #include "base/error.h"
 #include "dataset/writer.h"
+#include "fault_io.h"
 #include "object/path.h"
 #include "store/file_set.h"
 #include "store/transaction.h"
 #include "unit.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +35,7 @@ struct run {
 	char folder[64], path[160], file_name[64];
 	struct h5_file_set *set;
 	struct h5_file *file;
+	struct fault_io fault;
 	struct model models[DATASETS_MAX];
 	unsigned count;
 	uint64_t random;
@@ -80,11 +81,13 @@ static void read_line(struct run *r, const char *line)
 
 static void open_file(struct run *r)
 {
-	static const struct h5_file_set_options options = {.block_cache = 1 << 20,
-							   .chunk_cache = 1 << 20,
-							   .external = H5_EXTERNAL_BENEATH,
-							   .lock = H5_LOCK_ALWAYS,
-							   .writable = true};
+	const struct h5_file_set_options options = {.block_cache = 1 << 20,
+						    .chunk_cache = 1 << 20,
+						    .external = H5_EXTERNAL_BENEATH,
+						    .lock = H5_LOCK_ALWAYS,
+						    .writable = true,
+						    .wrap = fault_io_wrap,
+						    .wrap_arg = &r->fault};
 	int rc = h5_file_set_open(r->path, &options, &r->set);
 
 	ck_assert_msg(!rc, "%s: %s", r->path, h5_error_last()->text);
@@ -381,6 +384,170 @@ START_TEST(random_changes_of_new_files)
 }
 END_TEST
 
+/* ---- failures ---- */
+
+enum change { APPEND, APPEND_MANY, GROW, SHRINK, SHRINK_TO_CHUNK, OVERWRITE, CHANGES };
+
+static uint64_t shrunk_rows(const struct model *m, enum change what)
+{
+	return what == SHRINK ? m->rows - 3 : what == SHRINK_TO_CHUNK ? m->rows / 4 * 4 : m->rows;
+}
+
+/* The change, of which some call may fail. The model is as it should be, whatever became of it. */
+static int change(struct run *r, struct model *m, enum change what)
+{
+	const uint64_t added[] = {[APPEND] = 3, [APPEND_MANY] = 11, [GROW] = 7};
+	uint64_t rows = shrunk_rows(m, what);
+	uint8_t *data = malloc(DATA_MAX);
+	int rc;
+
+	fill_random(r, data, DATA_MAX);
+	if (what == OVERWRITE) {
+		rc = h5_dataset_writer_write(m->writer, 0, data, m->size);
+		if (!rc)
+			memcpy(m->data, data, m->size);
+	} else if (what >= SHRINK) {
+		rc = h5_dataset_writer_resize(m->writer, rows);
+		if (!rc)
+			model_resize(m, rows);
+	} else {
+		size_t before = m->size;
+
+		rows = m->rows + added[what];
+		rc = what == GROW ? h5_dataset_writer_resize(m->writer, rows)
+				  : h5_dataset_writer_append(m->writer, data, added[what] * m->row);
+		if (!rc)
+			model_resize(m, rows);
+		if (!rc && what != GROW)
+			memcpy(m->data + before, data, m->size - before);
+	}
+	free(data);
+	return rc;
+}
+
+static struct model copy_model(const struct model *m)
+{
+	struct model copy = *m;
+
+	copy.data = memcpy(malloc(DATA_MAX), m->data, m->size);
+	return copy;
+}
+
+/* After a failed commit the file has the rows of the one before, or those of that one. */
+static void accept(struct run *r, struct model *m, const struct model *other)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+
+	ck_assert_int_eq(h5_dataset_get(r->file, m->address, &ref, &dataset), 0);
+	if (dataset->size == other->size) {
+		memcpy(m->data, other->data, other->size);
+		m->rows = other->rows;
+		m->size = other->size;
+	}
+	h5_file_put(r->file, ref);
+}
+
+/* The n-th call from the begin of the change fails. False: there are not so many. */
+static bool fail_at(const char *version, const char *name, enum change what, unsigned long n)
+{
+	struct run r;
+	struct model *m, original, before, shrunk;
+	bool failed, given_up;
+	int rc;
+
+	begin(&r, version, what);
+	m = find(&r, name);
+	original = copy_model(m);
+	/* Something of this transaction is there already. */
+	append(&r, m, 2);
+	before = copy_model(m);
+	shrunk = copy_model(m);
+	model_resize(&shrunk, shrunk_rows(m, what));
+	r.fault.fail = r.fault.calls + n;
+	r.fault.error = -ENOSPC;
+	rc = change(&r, m, what);
+	if (rc && what == OVERWRITE)
+		h5_dataset_writer_write(m->writer, 0, m->data, m->size);
+	ck_assert_msg(!rc || rc == -ENOSPC, "%s: %d %s", name, rc, h5_error_last()->text);
+	rc = h5_dataset_writer_settle(m->writer);
+	ck_assert_msg(!rc || rc == -ENOSPC || !h5_tx_is_writable(r.file), "%s: %d %s", name, rc,
+		      h5_error_last()->text);
+	if (!rc)
+		h5_tx_commit(r.file);
+	failed = r.fault.calls >= r.fault.fail;
+	r.fault.fail = 0;
+	given_up = !h5_tx_is_writable(r.file);
+	if (!given_up) {
+		compare(&r, m);
+		/* What was left behind must not be found. */
+		ck_assert_int_eq(h5_dataset_writer_resize(m->writer, m->rows + 8), 0);
+		model_resize(m, m->rows + 8);
+		compare(&r, m);
+		commit(&r);
+	}
+	close_file(&r);
+	open_file(&r);
+	if (given_up) {
+		accept(&r, m, &original);
+		accept(&r, m, &before);
+		accept(&r, m, &shrunk);
+	}
+	if (!given_up || what != OVERWRITE)
+		compare(&r, m);
+	free(original.data);
+	free(before.data);
+	free(shrunk.data);
+	end(&r);
+	return failed;
+}
+
+START_TEST(a_failed_change_leaves_the_rows_as_they_were)
+{
+	static const struct {
+		const char *version, *name;
+	} datasets[] = {{"earliest", "plain2"},	  {"earliest", "plain2_gzip"}, {"latest", "plain2"},
+			{"latest", "plain2_all"}, {"latest", "both_gzip"},     {"latest", "edges"},
+			{"latest", "edges1"},	  {"latest", "early_bounded"}, {"latest", "holes_bounded"},
+			{"latest", "second"},	  {"latest", "large"}};
+
+	for (unsigned i = 0; i < sizeof datasets / sizeof *datasets; i++)
+		for (unsigned what = 0; what < CHANGES; what++)
+			for (unsigned long n = 1; fail_at(datasets[i].version, datasets[i].name, what, n);
+			     n++)
+				;
+}
+END_TEST
+
+/* Nor does libhdf5 find them. */
+START_TEST(a_failed_append_leaves_nothing_behind)
+{
+	unsigned failed = 0;
+
+	static const char *const names[] = {"long_runs", "large"};
+
+	for (unsigned long n = 1; n < 5; n++) {
+		struct run r;
+
+		begin(&r, "latest", n);
+		for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+			struct model *m = find(&r, names[i]);
+
+			writer_of(&r, m);
+			r.fault.fail = r.fault.calls + n;
+			r.fault.error = -ENOSPC;
+			failed += change(&r, m, APPEND_MANY) != 0;
+			r.fault.fail = 0;
+		}
+		commit(&r);
+		close_file(&r);
+		judge(&r);
+		end(&r);
+	}
+	ck_assert_uint_ge(failed, 4);
+}
+END_TEST
+
 static int open_rc(struct run *r, const char *name, bool external)
 {
 	struct h5_dataset_writer *writer = NULL;
@@ -468,5 +635,6 @@ START_TEST(long_appends_are_held_in_bounds)
 END_TEST
 
 UNIT_MAIN("dataset_write", what_is_no_bytes_is_refused, what_cannot_change_its_size_is_told,
-	  long_appends_are_held_in_bounds, random_changes_of_old_files, random_changes_of_v108_files,
+	  long_appends_are_held_in_bounds, a_failed_change_leaves_the_rows_as_they_were,
+	  a_failed_append_leaves_nothing_behind, random_changes_of_old_files, random_changes_of_v108_files,
 	  random_changes_of_new_files)
