@@ -48,6 +48,7 @@ LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
+	tests/mount_append.py \
 	tests/mount_big.py \
 	tests/mount_copy.py \
 	tests/mount_errors.py \
@@ -66,7 +67,8 @@ MOUNT_TESTS = \
 	tests/mount_signals.py \
 	tests/mount_structured.py \
 	tests/mount_swmr.py \
-	tests/mount_worked_example.py
+	tests/mount_worked_example.py \
+	tests/mount_write.py
 
 EXTRA_DIST += $(MOUNT_TESTS) \
 	tests/btree1_judge.py \

@@ -2,6 +2,7 @@
 
 A mounted h5fs is a daemon, whose exit status only its parent learns. So this process makes itself the reaper of
 the processes below it: when the command that was started has exited, the daemon becomes its child."""
+import contextlib
 import ctypes
 import glob
 import os
@@ -13,6 +14,9 @@ import sys
 import tempfile
 import time
 import unittest
+
+import h5py
+import numpy
 
 H5FS = os.environ.get("H5FS", "src/h5fs")
 READY_SECONDS = 60  # until the command returns
@@ -61,7 +65,8 @@ class Mount:
     """`with Mount(file) as m:` mounts; `m.path` is the mount point, `m.at("a", "b")` a path below it.
 
     Leaving the block unmounts with fusermount3 and raises AssertionError unless the daemon exits with 0 and without
-    a sanitizer's report. A refused mount raises MountFailed."""
+    a sanitizer's report. A refused mount raises MountFailed. With the argument "-f", `m.said()` is also what the
+    daemon logs."""
 
     def __init__(self, file, *arguments, options=None, env=None, point=None):
         self.command = [H5FS, *arguments] + (["-o", options] if options else [])
@@ -69,9 +74,22 @@ class Mount:
         self.env = dict(os.environ, **(env or {}))
         self.point = point
         self.daemon = self.status = self.watchdog = None
+        self.opened = []
 
     def at(self, *parts):
         return os.path.join(self.path, *parts)
+
+    def open(self, name, flags):
+        """A descriptor that does not outlive the mount."""
+        self.opened.append(os.open(self.at(name), flags))
+        return self.opened[-1]
+
+    def close_all(self):
+        """What self.open() has opened and the test has not closed."""
+        for fd in set(self.opened):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/self/fd/{fd}").startswith(self.path):
+                    os.close(fd)
 
     def said(self):
         """All that the command and its daemon have written to stdout and stderr."""
@@ -99,11 +117,7 @@ class Mount:
         with open(self.log, "wb") as log:
             run = subprocess.Popen([*self.command, self.file, self.path], stdin=subprocess.DEVNULL, stdout=log,
                                    stderr=log, env=self.env)
-        try:
-            status = run.wait(READY_SECONDS)
-        except subprocess.TimeoutExpired:
-            run.kill()
-            status = run.wait()
+        status = self.wait_for_mount(run) if "-f" in self.command else self.wait_for_command(run)
         daemons = own_children() - before
         if len(daemons) == 1:
             self.daemon = daemons.pop()
@@ -115,6 +129,35 @@ class Mount:
             raise MountFailed(status, self.said())
         if self.daemon is None:
             raise AssertionError(f"the command exited with 0 and left {len(daemons)} processes: {self.said()}")
+
+    @staticmethod
+    def wait_for_command(run):
+        try:
+            return run.wait(READY_SECONDS)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            return run.wait()
+
+    def wait_for_mount(self, run):
+        """The daemon itself, in the foreground."""
+        end = time.monotonic() + READY_SECONDS
+        while not mounted(self.path):
+            if run.poll() is not None:
+                return run.returncode or "nothing was mounted"
+            if time.monotonic() > end:
+                run.kill()
+                return run.wait()
+            time.sleep(0.01)
+        run.returncode = 0  # who reaps it is self.wait()
+        return 0
+
+    def kill(self):
+        """Ends the daemon as a crash would."""
+        os.kill(self.daemon, signal.SIGKILL)
+        if self.wait() != -signal.SIGKILL:
+            raise AssertionError(f"the daemon had ended with {self.status}")
+        self.status = 0
+        subprocess.run(["fusermount3", "-uz", self.path], check=True)
 
     def unmount(self):
         subprocess.run(["fusermount3", "-u", self.path], check=True)
@@ -136,6 +179,7 @@ class Mount:
 
     def end(self):
         """Leaves nothing behind, whatever has happened; what was wrong with the daemon, "" for nothing."""
+        self.close_all()
         if mounted(self.path):
             subprocess.run(["fusermount3", "-uz", self.path], check=False)
         if self.daemon is not None:
@@ -154,6 +198,7 @@ class Mount:
         return wrong
 
     def __exit__(self, kind, *_):
+        self.close_all()
         try:
             if kind is None and mounted(self.path):
                 self.unmount()
@@ -188,6 +233,43 @@ class MountCase(unittest.TestCase):
         with self.assertRaises(OSError) as caught:
             function(*arguments)
         self.assertEqual(os.strerror(caught.exception.errno), os.strerror(number))
+
+
+class WriteCase(MountCase):
+    """What the tests of writing share: judging a file when its mount has ended."""
+
+    def assertStored(self, path, **expected):
+        """libhdf5 by h5py, by h5dump, and a new mount: each finds these arrays.
+        A journal that a killed mount has left is gone after the next one for writing."""
+        with h5py.File(path, "r") as f:
+            for name, array in expected.items():
+                numpy.testing.assert_array_equal(f[name][...], array, name)
+        for name, array in expected.items():
+            if numpy.size(array):
+                self.assertEqual(self.dump(path, name), numpy.asarray(array).tobytes(), name)
+        with Mount(path) as m:
+            for name, array in expected.items():
+                self.assertEqual(read(m.at(name)), numpy.asarray(array).tobytes(), name)
+        if glob.glob(path + ".h5fs-journal*"):
+            with Mount(path, options="rw"):
+                pass
+            self.assertEqual(glob.glob(path + ".h5fs-journal*"), [])
+
+    def dump(self, path, name):
+        """The bytes of a dataset as h5dump stores them."""
+        out = self.file("dump.bin")
+        run = subprocess.run(["h5dump", "-d", name, "-b", "FILE", "-o", out, path], capture_output=True, text=True,
+                             check=False)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        data = read(out)
+        os.unlink(out)
+        return data
+
+    def shell(self, script, *arguments, shell="bash"):
+        """Runs a script, with $1, $2, ... as arguments; it must succeed."""
+        run = subprocess.run([shell, "-euc", script, shell, *arguments], capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ""), script)
+        return run.stdout
 
 
 def read(path):

@@ -237,6 +237,9 @@ static int open_place(struct h5_options *o)
 {
 	if (!o->set.writable)
 		return 0;
+	if (o->journal && access(o->journal, W_OK | X_OK))
+		return h5_fail(-EACCES, H5_UNDEF, "%s: no place for a journal: %s", o->journal,
+			       strerror(errno));
 	o->vfs.file_fd = open(o->file, O_PATH | O_CLOEXEC);
 	return o->vfs.file_fd < 0 ? h5_fail(-errno, H5_UNDEF, "%s", strerror(errno)) : 0;
 }
