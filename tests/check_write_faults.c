@@ -110,6 +110,7 @@ static void run_init(struct run *run, const char *name)
 	while (fscanf(f, "%63s %7s %llu %zu %d", file, d.name, &address, &d.now.rows, &grows) == 5) {
 		d.address = address;
 		d.grows = grows;
+		memset(d.now.bytes, 0, sizeof d.now.bytes);
 		for (size_t i = 0; grows && i < d.now.rows * ROW / 2; i++)
 			d.now.bytes[2 * i] = (uint8_t)i;
 		d.committed = d.under_way = d.now;
@@ -257,7 +258,8 @@ static bool holds(const struct content *content, const uint8_t *bytes, uint64_t 
 
 static bool is_mixture(const struct dataset *d, const uint8_t *bytes, uint64_t size)
 {
-	if (size != d->committed.rows * ROW && size != d->under_way.rows * ROW)
+	/* A dataset that shrinks commits what was before, then itself. */
+	if (size != d->committed.rows * ROW && size != d->under_way.rows * ROW && size != d->now.rows * ROW)
 		return false;
 	for (size_t i = 0; i < size; i++)
 		if (bytes[i] != d->committed.bytes[i] && bytes[i] != d->under_way.bytes[i] &&
@@ -300,9 +302,20 @@ static void verify(struct run *run)
 		ck_assert_int_eq(system(command), 0);
 }
 
+/* The test's own memory does not run short. */
+static struct h5_io *wrap(void *arg, struct h5_io *io)
+{
+	bool was = counting;
+
+	counting = false;
+	io = fault_io_wrap(arg, io);
+	counting = was;
+	return io;
+}
+
 static void work(struct run *run)
 {
-	options.wrap = fault_io_wrap;
+	options.wrap = wrap;
 	options.wrap_arg = &run->fault;
 	open_all(run);
 	for (unsigned i = 0; i < run->count && !run->given_up; i++)
@@ -310,7 +323,7 @@ static void work(struct run *run)
 			append(run, &run->datasets[i], 3);
 	commit(run);
 	for (unsigned i = 0; i < run->count && !run->given_up; i++) {
-		overwrite(run, &run->datasets[i], 2 * ROW + 3);
+		overwrite(run, &run->datasets[i], ROW + 3);
 		if (run->datasets[i].grows)
 			append(run, &run->datasets[i], 2);
 	}

@@ -343,6 +343,18 @@ static void lay_over(const struct h5_file *file, uint64_t address, uint8_t *buf,
 		h5_tx_apply(file->tx, address, buf, n);
 }
 
+/* From the medium; what a transaction has allocated may not be there yet. */
+static int read_medium(struct h5_file *file, uint64_t address, uint8_t *buf, size_t n, size_t *got)
+{
+	int rc = h5_io_read_some(file->io, file->superblock.base + address, buf, n, got);
+
+	if (!rc && file->tx && *got < n) {
+		memset(buf + *got, 0, n - *got);
+		*got = n;
+	}
+	return rc;
+}
+
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got)
 {
 	uint64_t end = file->end;
@@ -352,8 +364,7 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
 		end = end_by_now(file);
 	if (address >= end)
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
-	rc = h5_io_read_some(file->io, file->superblock.base + address, buf, (size_t)h5_min(n, end - address),
-			     got);
+	rc = read_medium(file, address, buf, (size_t)h5_min(n, end - address), got);
 	if (!rc)
 		lay_over(file, address, buf, *got);
 	return rc;
@@ -362,7 +373,8 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 {
 	uint64_t end = file->end;
-	int rc;
+	size_t got = n;
+	int rc = 0;
 
 	if (!n)
 		return 0;
@@ -370,7 +382,10 @@ int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 		end = end_by_now(file);
 	if (address >= end || n > end - address)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	rc = h5_io_read(file->io, file->superblock.base + address, buf, n);
+	if (!file->tx || !h5_tx_holds(file->tx, address, n))
+		rc = read_medium(file, address, buf, n, &got);
+	if (!rc && got < n)
+		rc = h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
 	if (!rc)
 		lay_over(file, address, buf, n);
 	return rc;

@@ -125,8 +125,6 @@ int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t 
 /* Space that can be allocated again, in paged files as what it was. */
 static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
 {
-	if (space->keeps)
-		return;
 	if (!space->page) {
 		h5_extents_add(&space->free[0], address, n);
 	} else if (n >= space->page) {
@@ -156,7 +154,7 @@ void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *c
 
 void h5_space_cooled(struct h5_space *space)
 {
-	for (size_t i = 0; i < space->cooling.count; i++)
+	for (size_t i = 0; i < space->cooling.count && !space->keeps; i++)
 		recycle(space, space->cooling.list[i].address, space->cooling.list[i].size);
 	h5_extents_release(&space->cooling);
 }

@@ -8,10 +8,10 @@
 /* All addresses relative to `base`. */
 struct h5_space {
 	uint64_t base;
-	uint64_t end;		    /* first address behind all that is allocated */
-	uint64_t limit;		    /* addresses that the file's offsets can hold */
-	uint64_t page;		    /* paged files: bytes of a page of the file space; 0: not paged */
-	bool keeps;		    /* space is never used again: readers may still look at it (swmr) */
+	uint64_t end;	/* first address behind all that is allocated */
+	uint64_t limit; /* addresses that the file's offsets can hold */
+	uint64_t page;	/* paged files: bytes of a page of the file space; 0: not paged */
+	bool keeps;	/* committed space is never used again: readers may still look at it (swmr) */
 	struct h5_extents free[2];  /* by enum h5_allocation; one for both where the file is not paged */
 	struct h5_extents pages[2]; /* paged files: pages for small allocations of a kind */
 	struct h5_extents fresh;    /* allocated since the last commit */

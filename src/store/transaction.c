@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HELD_MAX = 8 << 20 }; /* bytes of new metadata in memory */
+
 bool h5_tx_is_writable(const struct h5_file *file)
 {
 	const struct h5_tx *tx = h5_file_tx(file);
@@ -89,20 +91,21 @@ void h5_tx_forget(struct h5_file *file, uint64_t address)
 	h5_lru_forget(h5_file_set_chunks(set), h5_file_number(file), address);
 }
 
-static int write_now(struct h5_file *file, struct h5_tx *tx, uint64_t address, const void *data, size_t n)
+/* Checks that the bytes lie inside the file. */
+static int check_inside(const struct h5_tx *tx, uint64_t address, size_t n)
 {
 	uint64_t end;
-	int rc;
 
 	if (!h5_add(address, n, &end) || end > tx->space.end)
 		return h5_fail(-EUCLEAN, address, "a write beyond the end of the file");
-	rc = h5_io_write(h5_file_io(file), tx->space.base + address, data, n);
-	if (rc)
-		return rc;
-	tx->written = true;
-	h5_file_extend(file, end);
-	h5_tx_forget(file, address);
 	return 0;
+}
+
+static void changed(struct h5_file *file, struct h5_tx *tx, uint64_t address, size_t n)
+{
+	tx->written = true;
+	h5_file_extend(file, address + n);
+	h5_tx_forget(file, address);
 }
 
 int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n)
@@ -110,7 +113,14 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 	struct h5_tx *tx;
 	int rc = tx_of(file, &tx);
 
-	return rc ? rc : write_now(file, tx, address, data, n);
+	if (!rc)
+		rc = check_inside(tx, address, n);
+	if (!rc)
+		rc = h5_io_write(h5_file_io(file), tx->space.base + address, data, n);
+	/* Where it failed, it may have changed a part. */
+	if (tx && !tx->failed)
+		changed(file, tx, address, rc ? 0 : n);
+	return rc;
 }
 
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)
@@ -118,11 +128,19 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
 	struct h5_tx *tx;
 	int rc = tx_of(file, &tx);
 
+	if (!rc)
+		rc = check_inside(tx, address, n);
 	if (!rc && !h5_tx_is_new(file, address))
 		rc = h5_fail(-EUCLEAN, address, "metadata would be written over what is committed");
 	if (!rc)
 		rc = h5_extents_add(&tx->blocks, address, n);
-	return rc ? rc : write_now(file, tx, address, data, n);
+	if (!rc)
+		rc = h5_tx_add_patch(tx, address, data, n, 0, true);
+	if (rc)
+		return rc;
+	changed(file, tx, address, n);
+	/* They are not lost where this fails: the commit tries again. */
+	return tx->held > HELD_MAX ? h5_tx_flush(tx) : 0;
 }
 
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n)
@@ -142,7 +160,7 @@ int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t
 		return rc;
 	if (h5_tx_is_new(file, address))
 		return h5_tx_put(file, address, data, n);
-	rc = h5_tx_add_patch(tx, address, data, n, stage);
+	rc = h5_tx_add_patch(tx, address, data, n, stage, false);
 	if (!rc)
 		h5_tx_forget(file, address);
 	return rc;

@@ -29,33 +29,39 @@ static size_t first_behind(const struct h5_tx *tx, uint64_t address)
 	return low;
 }
 
-static void patch_free(struct h5_tx_patch *patch)
+static void patch_free(struct h5_tx *tx, struct h5_tx_patch *patch)
 {
-	free(patch->before);
+	if (!patch->before)
+		tx->held -= patch->n;
+	free(patch->after);
 	free(patch);
 }
 
-/* A patch over the bytes as they are in the file. */
-static int patch_new(struct h5_tx *tx, uint64_t address, size_t n, struct h5_tx_patch **out)
+/* A patch over the bytes as they are in the file, or over nothing. */
+static int patch_new(struct h5_tx *tx, uint64_t address, size_t n, bool fresh, struct h5_tx_patch **out)
 {
 	struct h5_tx_patch *patch = calloc(1, sizeof *patch);
-	int rc;
+	int rc = 0;
 
-	if (!patch || !(patch->before = malloc(2 * n))) {
+	if (!patch || !(patch->after = malloc(fresh ? n : 2 * n))) {
 		free(patch);
 		return h5_fail(-ENOMEM, address, "out of memory");
 	}
 	patch->address = address;
 	patch->n = n;
-	patch->after = patch->before + n;
-	rc = h5_io_read(h5_file_io(tx->file), tx->space.base + address, patch->before, n);
-	if (rc) {
-		patch_free(patch);
-		return rc;
+	if (fresh) {
+		tx->held += n;
+	} else {
+		patch->before = patch->after + n;
+		rc = h5_io_read(h5_file_io(tx->file), tx->space.base + address, patch->before, n);
+		if (!rc)
+			memcpy(patch->after, patch->before, n);
 	}
-	memcpy(patch->after, patch->before, n);
-	*out = patch;
-	return 0;
+	if (rc)
+		patch_free(tx, patch);
+	else
+		*out = patch;
+	return rc;
 }
 
 /* Takes `n` patches from i on out of the list. */
@@ -64,7 +70,7 @@ static void remove_patches(struct h5_tx *tx, size_t i, size_t n)
 	if (!n)
 		return;
 	for (size_t j = i; j < i + n; j++)
-		patch_free(tx->patches[j]);
+		patch_free(tx, tx->patches[j]);
 	memmove(tx->patches + i, tx->patches + i + n, (tx->patch_count - i - n) * sizeof *tx->patches);
 	tx->patch_count -= n;
 }
@@ -94,7 +100,8 @@ static void overlay(const struct h5_tx_patch *patch, uint64_t address, uint8_t *
 		       (size_t)(end - begin));
 }
 
-int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage)
+int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
+		    bool fresh)
 {
 	size_t i = first_behind(tx, address), overlaps = 0;
 	uint64_t begin = address, end = address + n;
@@ -119,7 +126,7 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 	}
 	rc = make_room(tx);
 	if (!rc)
-		rc = patch_new(tx, begin, (size_t)(end - begin), &patch);
+		rc = patch_new(tx, begin, (size_t)(end - begin), fresh, &patch);
 	if (rc)
 		return rc;
 	patch->stage = stage;
@@ -154,11 +161,42 @@ void h5_tx_drop_all(struct h5_tx *tx)
 	remove_patches(tx, 0, tx->patch_count);
 }
 
+bool h5_tx_holds(const struct h5_tx *tx, uint64_t address, size_t n)
+{
+	size_t i = first_behind(tx, address);
+
+	return i < tx->patch_count && tx->patches[i]->address <= address &&
+	       tx->patches[i]->address + tx->patches[i]->n >= address + n;
+}
+
 void h5_tx_apply(const struct h5_tx *tx, uint64_t address, uint8_t *buf, size_t n)
 {
 	for (size_t i = first_behind(tx, address);
 	     i < tx->patch_count && tx->patches[i]->address < address + n; i++)
 		overlay(tx->patches[i], address, buf, n);
+}
+
+int h5_tx_flush(struct h5_tx *tx)
+{
+	size_t kept = 0, i = 0;
+	int rc = 0;
+
+	if (!tx->held)
+		return 0;
+	for (; i < tx->patch_count && !rc; i++) {
+		struct h5_tx_patch *patch = tx->patches[i];
+
+		if (!patch->before)
+			rc = h5_io_write(h5_file_io(tx->file), tx->space.base + patch->address, patch->after,
+					 patch->n);
+		if (patch->before || rc)
+			tx->patches[kept++] = patch;
+		else
+			patch_free(tx, patch);
+	}
+	memmove(tx->patches + kept, tx->patches + i, (tx->patch_count - i) * sizeof *tx->patches);
+	tx->patch_count -= i - kept;
+	return rc;
 }
 
 /* ---- the superblock ---- */
@@ -183,7 +221,7 @@ static int publish_end(struct h5_tx *tx)
 
 	sb.end = tx->space.base + tx->space.end;
 	rc = superblock_bytes(tx, &sb, data, &offset, &n);
-	return rc ? rc : h5_tx_add_patch(tx, offset, data + offset, n, H5_STAGE_SUPERBLOCK);
+	return rc ? rc : h5_tx_add_patch(tx, offset, data + offset, n, H5_STAGE_SUPERBLOCK, false);
 }
 
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks)
@@ -344,8 +382,10 @@ static int apply(struct h5_tx *tx, struct h5_tx_patch *const *order)
 static int sync_new(struct h5_tx *tx)
 {
 	struct h5_io_stat st;
-	int rc = h5_file_stat(tx->file, &st);
+	int rc = h5_tx_flush(tx);
 
+	if (!rc)
+		rc = h5_file_stat(tx->file, &st);
 	if (!rc && st.size < tx->space.base + tx->space.end)
 		rc = h5_io_resize(h5_file_io(tx->file), tx->space.base + tx->space.end);
 	if (rc)

@@ -6,14 +6,15 @@
 #include "store/journal.h"
 #include "store/space.h"
 
-/* Bytes of committed space that the commit will change. */
+/* Bytes that are not yet in the file: a new block, or a change of committed space. */
 struct h5_tx_patch {
 	uint64_t address;
 	size_t n;
 	unsigned stage;
-	uint64_t order;	 /* of its making: among those of a stage */
-	uint8_t *before; /* n bytes as they are in the file; owned, one allocation with `after` */
-	uint8_t *after;
+	uint64_t order; /* of its making: among those of a stage */
+	uint8_t *after; /* n bytes; owned */
+	uint8_t *
+		before; /* n bytes as they are in the file, in one allocation with `after`; NULL: new space */
 };
 
 struct h5_tx {
@@ -24,18 +25,22 @@ struct h5_tx {
 	struct h5_space space;
 	struct h5_tx_patch **patches; /* by ascending address; they don't overlap */
 	size_t patch_count, patch_capacity;
+	size_t held; /* bytes of new blocks among them */
 	uint64_t next_order;
 	struct h5_extents blocks;     /* new metadata */
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of object headers that are concerned */
-	bool written;		      /* something was written since the last commit */
+	bool written;		      /* something was written or put since the last commit */
 	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
 	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
 	bool failed;   /* no more changes */
 };
 
-/* Adds a pending patch; what it overlaps becomes a part of it. */
-int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage);
+/* Adds a pending patch, or (`fresh`) a new block; what it overlaps becomes a part of it. */
+int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
+		    bool fresh);
+/* Writes the new blocks that are held in memory. */
+int h5_tx_flush(struct h5_tx *tx);
 /* Forgets pending patches inside the range. */
 void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
 void h5_tx_drop_all(struct h5_tx *tx);

@@ -19,6 +19,8 @@ int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options);
 /* What is pending is lost. Everything committed is in the file without its journal, which is removed. NULL is
  * fine. */
 void h5_tx_close(struct h5_tx *tx);
+/* True: the n bytes at the address are all pending. */
+bool h5_tx_holds(const struct h5_tx *tx, uint64_t address, size_t n);
 /* Lays pending cells over bytes that were read from the address. */
 void h5_tx_apply(const struct h5_tx *tx, uint64_t address, uint8_t *buf, size_t n);
 
