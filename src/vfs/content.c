@@ -97,20 +97,21 @@ static bool is_change(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 }
 
-/* What can be read is opened as for reading first: so it is known that it is there, and sound. */
 static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int flags)
 {
+	bool change = is_change(flags);
 	int rc;
 
-	h5_lock_to_read(h->vfs);
-	rc = open_node(h, node);
+	if (change && node->kind == H5_NODE_DATASET) {
+		h->is_dataset = true;
+		h5_lock_to_write(h->vfs);
+		rc = h5_write_open(h, node, flags & O_TRUNC);
+	} else {
+		h5_lock_to_read(h->vfs);
+		rc = open_node(h, node);
+	}
 	h5_unlock(h->vfs);
-	if (rc || !is_change(flags))
-		return rc;
-	h5_lock_to_write(h->vfs);
-	rc = h5_write_open(h, node, flags & O_TRUNC);
-	h5_unlock(h->vfs);
-	return rc;
+	return !rc && change && !h->is_dataset ? -EPERM : rc;
 }
 
 static void handle_free(struct h5_handle *h)

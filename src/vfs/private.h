@@ -65,6 +65,15 @@ struct h5_written {
 	UT_hash_handle hh;
 };
 
+/* A virtual dataset, whose size follows that of its sources. */
+struct h5_follower {
+	struct {
+		struct h5_file *file;
+		uint64_t address;
+	} key;
+	UT_hash_handle hh;
+};
+
 /* An incomplete row: bytes behind the end of a dataset that only their handle knows of. */
 struct h5_row {
 	uint8_t *data; /* owned */
@@ -100,10 +109,11 @@ struct h5_vfs {
 	struct h5_node
 		*detached; /* nodes whose name leads elsewhere by now: found no more, but not yet forgotten */
 	/* Open files and directories (by `prev`, `next`): the kernel may end without a release of them. */
-	struct h5_handle *handles; /* lock */
-	struct h5_dir *dirs;	   /* lock */
-	pthread_mutex_t map_lock;  /* guards map: held while it is built */
-	struct h5_path_map *map;   /* of the mounted file, made when first needed */
+	struct h5_handle *handles;     /* lock */
+	struct h5_dir *dirs;	       /* lock */
+	struct h5_follower *followers; /* hash table; added to with lock and the shared write_lock */
+	pthread_mutex_t map_lock;      /* guards map: held while it is built */
+	struct h5_path_map *map;       /* of the mounted file, made when first needed */
 	/* Of a mount for writing: shared over what reads, exclusive over what changes; guards all below. */
 	pthread_rwlock_t write_lock;
 	struct h5_written *written; /* hash table by address */
@@ -141,6 +151,9 @@ void h5_unlock(struct h5_vfs *vfs);
 
 /* True: its elements can be written in this mount, as far as that is known without its index. */
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
+
+/* Remembers a virtual dataset: when sources may have changed, it is decoded again. */
+int h5_written_follow(struct h5_vfs *vfs, const struct h5_node *node);
 
 /* The rest is for the holder of the exclusive lock. */
 

@@ -112,6 +112,8 @@ static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, bool with_tex
 		known = with_text;
 		*rc = known ? find_text_size(vfs, node, dataset, &size) : 0;
 	}
+	if (!*rc && dataset->layout.class == H5_LAYOUT_VIRTUAL)
+		*rc = h5_written_follow(vfs, node);
 	if (*rc && is_told_later(*rc))
 		*rc = 0;
 	else if (!*rc && known)

@@ -208,9 +208,43 @@ static void set_time(struct timespec *changed)
 	*changed = now;
 }
 
+int h5_written_follow(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	struct h5_follower *f = NULL, *new;
+	int rc = 0;
+
+	if (!vfs->options.writable)
+		return 0;
+	new = calloc(1, sizeof *new);
+	if (!new)
+		return -ENOMEM;
+	new->key.file = node->file;
+	new->key.address = node->address;
+	pthread_mutex_lock(&vfs->lock);
+	HASH_FIND(hh, vfs->followers, &new->key, sizeof new->key, f);
+	if (!f) {
+		HASH_ADD(hh, vfs->followers, key, sizeof new->key, new);
+		rc = new->hh.tbl ? 0 : -ENOMEM;
+	}
+	pthread_mutex_unlock(&vfs->lock);
+	if (f || rc)
+		free(new);
+	return rc;
+}
+
+/* With the exclusive lock, so nobody adds one. */
+static void forget_followers(struct h5_vfs *vfs)
+{
+	struct h5_follower *f, *next;
+
+	HASH_ITER(hh, vfs->followers, f, next)
+	h5_lru_forget(h5_file_set_blocks(vfs->set), h5_file_number(f->key.file), f->key.address);
+}
+
 void h5_written_end(struct h5_vfs *vfs, struct h5_written *w)
 {
 	recount(vfs, w);
+	forget_followers(vfs);
 	set_time(&vfs->changed);
 }
 
@@ -281,9 +315,15 @@ int h5_vfs_commit(struct h5_vfs *vfs)
 void h5_written_close(struct h5_vfs *vfs)
 {
 	struct h5_written *w, *next;
+	struct h5_follower *f, *after;
 
 	HASH_ITER(hh, vfs->written, w, next)
 	forget(vfs, w);
+	HASH_ITER(hh, vfs->followers, f, after)
+	{
+		HASH_DEL(vfs->followers, f);
+		free(f);
+	}
 }
 
 int h5_vfs_check_object(struct h5_file *file, uint64_t address)
