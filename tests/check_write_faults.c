@@ -189,6 +189,11 @@ static void perform(struct run *run, operation *op, struct dataset *d, size_t n)
 	if (!rc)
 		return;
 	run->failed++;
+	/* The clean-up after shrinking fails in silence, but not what comes next. */
+	if (rc == -EROFS && run->fault.calls >= run->fault.fail && !h5_tx_is_writable(run->file)) {
+		run->given_up = true;
+		return;
+	}
 	ck_assert_msg(rc == run->error, "%d %s", rc, h5_error_last()->text);
 	if (op != do_open && !h5_tx_is_writable(run->file)) {
 		run->given_up = true;
@@ -222,6 +227,8 @@ static void shrink(struct run *run, struct dataset *d, size_t rows)
 	d->now.rows = rows;
 	memset(d->now.bytes + rows * ROW, 0, sizeof d->now.bytes - rows * ROW);
 	perform(run, do_resize, d, rows);
+	for (unsigned i = 0; i < run->count && !run->given_up; i++)
+		run->datasets[i].committed = run->datasets[i].under_way = run->datasets[i].now;
 }
 
 static void commit(struct run *run)
