@@ -30,7 +30,8 @@ UNIT_TESTS = \
 	tests/check_transaction \
 	tests/check_value \
 	tests/check_virtual \
-	tests/check_write_faults
+	tests/check_write_faults \
+	tests/crash_replay
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 # Records and fails what is written.
@@ -40,6 +41,7 @@ tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c tests/fa
 tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
 tests_check_dataset_write_SOURCES = tests/check_dataset_write.c tests/fault_io.c tests/fault_io.h
 tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
+tests_crash_replay_SOURCES = tests/crash_replay.c tests/crash_workloads.c tests/crash_workloads.h tests/fault_io.c tests/fault_io.h
 tests_check_write_faults_SOURCES = tests/check_write_faults.c tests/fault_io.c tests/fault_io.h
 tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c tests/fault_io.c tests/fault_io.h
@@ -78,6 +80,7 @@ EXTRA_DIST += $(MOUNT_TESTS) \
 	tests/copy_corpus.py \
 	tests/memory_corpus.py \
 	tests/copytree.py \
+	tests/crash_judge.py \
 	tests/dataset_write_judge.py \
 	tests/header_edit_judge.py \
 	tests/index_structure.py \
@@ -102,6 +105,7 @@ FIXTURES = \
 	tests/fixtures/btree1_write.py \
 	tests/fixtures/btree2_write.py \
 	tests/fixtures/chunk_index.py \
+	tests/fixtures/crash_replay.py \
 	tests/fixtures/chunk_index_write.py \
 	tests/fixtures/dataset.py \
 	tests/fixtures/dataset_write.py \
