@@ -20,7 +20,8 @@ struct h5_committer {
 	bool wanted, ended;
 };
 
-static void commit(struct h5_vfs *vfs)
+/* True: it has failed, and may succeed later. */
+static bool commit(struct h5_vfs *vfs)
 {
 	int rc;
 
@@ -28,12 +29,14 @@ static void commit(struct h5_vfs *vfs)
 	rc = h5_vfs_commit(vfs);
 	if (rc)
 		h5_log_failure("commit", rc);
+	return rc && rc != -EROFS;
 }
 
 static void *run(void *arg)
 {
 	struct h5_committer *c = arg;
 	struct timespec until;
+	bool again;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->ended) {
@@ -49,8 +52,9 @@ static void *run(void *arg)
 			break;
 		c->wanted = false;
 		pthread_mutex_unlock(&c->lock);
-		commit(c->vfs);
+		again = commit(c->vfs);
 		pthread_mutex_lock(&c->lock);
+		c->wanted |= again;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return NULL;

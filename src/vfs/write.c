@@ -13,7 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROW_LEAST = 4096 }; /* bytes that are allocated for one at least */
+/* Bytes of an incomplete row. */
+enum {
+	ROW_LEAST = 4096,    /* that are allocated at least */
+	ROW_KEPT = 1 << 20,  /* that stay allocated when it is complete */
+	GAP_MAX = 256 << 20, /* that it may have of the fill value: nobody has sent these */
+};
 
 /* ---- what cannot grow ---- */
 
@@ -49,6 +54,9 @@ static int reserve(struct h5_row *row, size_t n, size_t limit)
 
 	if (n <= row->capacity)
 		return 0;
+	if (n - row->filled > GAP_MAX)
+		return h5_fail(-ENOMEM, H5_UNDEF, "an incomplete row with a gap of %zu bytes",
+			       n - row->filled);
 	while (capacity < n)
 		capacity = capacity > limit / 2 ? limit : 2 * capacity;
 	data = realloc(row->data, capacity);
@@ -96,9 +104,14 @@ static int put_row(struct h5_handle *h, uint64_t begin, size_t size)
 	if (!rc)
 		rc = begin < h5_dataset_writer_size(w) ? h5_dataset_writer_write(w, begin, h->row.data, size)
 						       : h5_dataset_writer_append(w, h->row.data, size);
-	if (!rc)
-		h->row.filled = 0;
-	return rc;
+	if (rc)
+		return rc;
+	h->row.filled = 0;
+	if (h->row.capacity > ROW_KEPT) {
+		free(h->row.data);
+		h->row = (struct h5_row){0};
+	}
+	return 0;
 }
 
 /* Writes into the row that begins at `begin`, from its byte `skip` on; before that it has the fill value.
