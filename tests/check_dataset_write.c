@@ -106,8 +106,9 @@ static void begin(struct run *r, const char *version, uint64_t seed)
 	strcpy(r->folder, "/tmp/check_dataset_write.XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(r->folder));
 	snprintf(r->path, sizeof r->path, "%s/%s.h5", r->folder, r->file_name);
-	snprintf(command, sizeof command, "cp %s/%s.h5 %s/%s_*.raw %s", getenv("H5FS_TEST_DATA"),
-		 r->file_name, getenv("H5FS_TEST_DATA"), r->file_name, r->folder);
+	snprintf(command, sizeof command,
+		 "find %s -name '%s.h5' -exec cp {} %s \\; -o -name '%s_*.raw' -exec cp {} %s \\;",
+		 getenv("H5FS_TEST_DATA"), r->file_name, r->folder, r->file_name, r->folder);
 	run_command(command);
 	snprintf(command, sizeof command, "%s/dataset_write.list", getenv("H5FS_TEST_DATA"));
 	list = fopen(command, "r");
@@ -548,6 +549,92 @@ START_TEST(a_failed_append_leaves_nothing_behind)
 }
 END_TEST
 
+/* ---- kills ---- */
+
+static void write_state(const struct run *r, const struct model *m, unsigned state)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/state-%u", r->folder, state);
+	f = fopen(path, "wb");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_uint_eq(fwrite(m->data, 1, m->size, f), m->size);
+	fclose(f);
+}
+
+static void write_events(const struct run *r)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%s/events", r->folder);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	for (size_t i = 0; i < r->fault.count; i++) {
+		const struct fault_event *e = &r->fault.events[i];
+
+		if (e->kind == FAULT_MARK)
+			fprintf(f, "mark %ju\n", (uintmax_t)e->offset);
+		else if (e->kind == FAULT_RESIZE && !e->file)
+			fprintf(f, "resize %ju\n", (uintmax_t)e->offset);
+		if (e->kind != FAULT_WRITE || e->file)
+			continue;
+		fprintf(f, "write %ju ", (uintmax_t)e->offset);
+		for (size_t j = 0; j < e->size; j++)
+			fprintf(f, "%02x", e->data[j]);
+		fputc('\n', f);
+	}
+	fclose(f);
+}
+
+/* A row, a few, many; new rows of the fill value; fewer rows, to the edge of a chunk or not: a commit each.
+ * Killed between any two writes, the file has the rows from before or those from after. */
+static void kill_between(const char *name)
+{
+	static const int steps[] = {1, 1, 1, 1, 5, -1, -2, 9, -4, 3, -8, 100, 106, -5, 2, 7, -1, 1};
+	char command[1024];
+	struct run r;
+	struct model *m;
+
+	begin(&r, "edges", 1);
+	m = find(&r, name);
+	write_state(&r, m, 0);
+	r.fault.record = true;
+	for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+		int step = steps[i];
+
+		fault_io_mark(&r.fault, 2 * (i + 1));
+		if (step >= 100)
+			resize(&r, m, m->rows + (unsigned)step - 100 + 2);
+		else if (step > 0)
+			append(&r, m, (unsigned)step);
+		else
+			resize(&r, m, m->rows - (unsigned)-step);
+		write_state(&r, m, i + 1);
+		commit(&r);
+		fault_io_mark(&r.fault, 2 * (i + 1) + 1);
+	}
+	r.fault.record = false;
+	close_file(&r);
+	write_events(&r);
+	snprintf(command, sizeof command,
+		 "/usr/bin/python3 %s/tests/dataset_write_cuts.py %s/dataset_write_edges.h5 %s %zu %s",
+		 getenv("srcdir"), getenv("H5FS_TEST_DATA"), name, m->element, r.folder);
+	run_command(command);
+	fault_io_release(&r.fault);
+	end(&r);
+}
+
+START_TEST(kills_find_edge_chunks_as_they_are_stored)
+{
+	static const char *const names[] = {"edges", "edges_even", "edges_both", "edges_bounded", "edges1"};
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		kill_between(names[i]);
+}
+END_TEST
+
 static int open_rc(struct run *r, const char *name, bool external)
 {
 	struct h5_dataset_writer *writer = NULL;
@@ -636,5 +723,5 @@ END_TEST
 
 UNIT_MAIN("dataset_write", what_is_no_bytes_is_refused, what_cannot_change_its_size_is_told,
 	  long_appends_are_held_in_bounds, a_failed_change_leaves_the_rows_as_they_were,
-	  a_failed_append_leaves_nothing_behind, random_changes_of_old_files, random_changes_of_v108_files,
-	  random_changes_of_new_files)
+	  a_failed_append_leaves_nothing_behind, kills_find_edge_chunks_as_they_are_stored,
+	  random_changes_of_old_files, random_changes_of_v108_files, random_changes_of_new_files)
