@@ -169,20 +169,28 @@ class Rows(AppendCase):
         self.assertStored(path, pairs=self.pairs(b"aaaaaaaa"))
 
     def test_processes_at_once(self):
+        """Four that append, and one that reads: it sees whole rows, of each process all up to some."""
         path = self.make()
         with Mount(path, options="rw") as m:
-            processes = [multiprocessing.Process(target=appender, args=(m.at("pairs"), i, 100)) for i in range(4)]
+            processes = [multiprocessing.Process(target=appender, args=(m.at("pairs"), i, 200)) for i in range(4)]
             for process in processes:
                 process.start()
-            for process in processes:
-                process.join()
-                self.assertEqual(process.exitcode, 0)
+            while any(process.is_alive() for process in processes):
+                self.check_rows(read(m.at("pairs")))
+            self.assertEqual([process.exitcode for process in processes], [0] * 4)
             data = read(m.at("pairs"))
-        rows = [(int(data[i:i + 4]), int(data[i + 4:i + 8])) for i in range(0, len(data), 8)]
-        for number in range(4):
-            self.assertEqual([i for n, i in rows if n == number], list(range(100)), number)
-        self.assertEqual(len(rows), 400)
+        self.assertEqual(self.check_rows(data), [200] * 4)
         self.assertStored(path, pairs=self.pairs(data))
+
+    def check_rows(self, data):
+        """How many there are of each process."""
+        rows = [(int(data[i:i + 4]), int(data[i + 4:i + 8])) for i in range(0, len(data), 8)]
+        counts = []
+        for number in range(4):
+            of = [i for n, i in rows if n == number]
+            self.assertEqual(of, list(range(len(of))), number)
+            counts.append(len(of))
+        return counts
 
     def test_an_append_goes_to_the_end_whatever_the_offset(self):
         path = self.make()
@@ -348,6 +356,11 @@ class Seen(AppendCase):
             self.assertGreaterEqual(times[1], before)
             os.close(fd)
             self.assertGreaterEqual(os.stat(m.at("deflated")).st_mtime_ns, times[-1])
+            # Nothing of this is in the file so soon.
+            before = time.time_ns()
+            os.truncate(m.at("filled"), 80)
+            self.assertGreaterEqual(os.stat(m.at("filled")).st_mtime_ns, before)
+            self.assertGreaterEqual(os.stat(m.at("filled")).st_ctime_ns, before)
 
     def test_an_open_reader_follows(self):
         path = self.make()

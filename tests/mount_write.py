@@ -118,6 +118,7 @@ class Overwrite(ChangeCase):
         with Mount(path, options="rw") as m:
             fd, other = m.open("growing", os.O_RDWR), m.open("growing", os.O_RDWR)
             with mmap.mmap(fd, 800) as mapped:
+                self.assertEqual(mapped[4], 1)  # the page is there
                 os.pwrite(other, b"abc", 800)
                 mapped[796:800] = b"wxyz"
                 mapped.flush()
@@ -246,10 +247,10 @@ class Truncate(ChangeCase):
         path = self.make()
         with Mount(path, options="rw") as m:
             fd = os.open(m.at("growing"), os.O_RDWR)
-            os.ftruncate(fd, 80)
+            os.ftruncate(fd, 880)
             os.close(fd)
             m.kill()
-        self.assertStored(path, growing=numpy.arange(20, dtype=INT).reshape(2, 10))
+        self.assertStored(path, growing=numpy.concatenate([numpy.arange(200, dtype=INT), numpy.full(20, 9, INT)]).reshape(22, 10))
 
 
 class Tools(ChangeCase):

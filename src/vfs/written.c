@@ -173,7 +173,7 @@ static int add(struct h5_vfs *vfs, const struct h5_node *node, bool resizable, s
 
 int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_written **out)
 {
-	bool resizable;
+	bool resizable = false;
 	int rc = check(vfs, node, &resizable);
 
 	if (rc)
