@@ -749,7 +749,7 @@ START_TEST(a_failed_change_changes_nothing)
 		if (round % 50 == 0)
 			model_reopen(m);
 	}
-	ck_assert_uint_gt(failures, 300);
+	ck_assert_uint_gt(failures, 100);
 	for (unsigned n = 1;; n++) {
 		int rc;
 

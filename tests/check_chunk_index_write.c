@@ -582,7 +582,7 @@ START_TEST(every_write_can_fail)
 		remove_copy(&t);
 		fault_io_release(&fault);
 	}
-	ck_assert_uint_gt(mended, 10);
+	ck_assert_uint_gt(mended, 4);
 	ck_assert_uint_le(lost, 6);
 }
 END_TEST

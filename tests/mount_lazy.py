@@ -48,6 +48,7 @@ class Lazy(MountCase):
         with h5py.File(path, "w") as f:
             f.create_dataset("d", data=numpy.array([b"x"] * ELEMENTS, dtype=object), dtype=h5py.string_dtype())
             f.create_dataset("none", (0,), dtype=h5py.string_dtype())
+        os.utime(path, (1, 1))  # a file that was just written may change once more in the same tick
         with Mount(path, options="index_cache=0,locking=no") as m:
             def cost(name, size):
                 begin = bytes_read(m.daemon)
