@@ -109,7 +109,8 @@ def check(label, first, last):
 
 
 def change(kind, first, last, path):
-    """'o' overwrites a row in the middle of each dataset, 'a' appends a row, 'n' only opens for writing. Returns what must be there then."""
+    """'o' overwrites a row in the middle of each dataset, 'a' appends more rows than it ever had, 'n' only opens for writing.
+    Returns what must be there then."""
     with open(path, "wb") as f:
         f.write(image)
     with h5py.File(path, "r+") as f:
@@ -122,7 +123,7 @@ def change(kind, first, last, path):
                 h[at] = row
                 changed.append((d, at, row))
             elif kind == "a" and h.maxshape[0] is None:
-                at, row = len(h), np.full(d.columns, 0x12345678, WORD)
+                at, row = d.first + max(map(len, d.contents)) // 4 // d.columns, np.full(d.columns, 0x12345678, WORD)
                 h.resize(at + 1, 0)
                 h[at] = row
                 changed.append((d, at, row))

@@ -32,8 +32,8 @@
 enum {
 	PAGE = 4096,
 	SECTOR = 512,
-	POWER_CUTS = 22000, /* in all */
-	FOREIGN = 400,	    /* states that another program changes */
+	POWER_CUTS = 30000, /* in all */
+	FOREIGN = 1500,	    /* states that another program changes */
 };
 
 /* ---- bytes of a file ---- */
