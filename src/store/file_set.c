@@ -138,7 +138,9 @@ static int place_journal(struct h5_file_set *set, struct h5_io *io, const char *
 	set->journal.owner = st.owner;
 	set->journal.mode = st.mode;
 	set->journal.dirfd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return set->journal.dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", directory, strerror(errno)) : 0;
+	return set->journal.dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "folder of the journal '%s': %s", directory,
+						strerror(errno))
+				      : 0;
 }
 
 /* Opens the mounted file and deals with its journal: replays it, or lays it over. */
