@@ -170,7 +170,8 @@ struct replay {
 	struct h5_journal_record commit; /* the record in the journal at a kill */
 	uint8_t *commit_bytes;
 	unsigned long kills, cuts, foreign, torn, replayed, stale;
-	double share; /* of all power cuts, for an event */
+	unsigned moves; /* writes of this workload that are left to the journal */
+	double share;	/* of all power cuts, for an event */
 };
 
 static void wrong(const struct replay *p, const struct crash_dataset *d, const char *what)
@@ -513,8 +514,12 @@ static void kill_inside(struct replay *p, const struct image *image, const struc
 {
 	bool excepted = needs_journal(p, event);
 	struct image cut = {0};
+	uint64_t edge = (event->offset / PAGE + 1) * PAGE;
 
-	for (uint64_t at = (event->offset / PAGE + 1) * PAGE; at < event->offset + event->size; at += PAGE) {
+	/* A dataset has one header, which moves out of its edge once. */
+	if (excepted && edge < event->offset + event->size && ++p->moves > p->run->count)
+		wrong(p, NULL, "too many writes that are no cells");
+	for (uint64_t at = edge; at < event->offset + event->size; at += PAGE) {
 		image_copy(&cut, image);
 		image_apply(&cut, event, (size_t)(at - event->offset));
 		snprintf(p->label, sizeof p->label, "killed in the write of %zu bytes at %ju, at %ju",
@@ -535,6 +540,7 @@ static void replay_kills(struct replay *p)
 	struct image image = {0}, journal = {0};
 	const struct fault_io *fault = &p->run->fault;
 
+	p->moves = 0;
 	image_write(&image, 0, p->run->before, p->run->size);
 	for (size_t i = 0; i <= fault->count; i++) {
 		const struct fault_event *event = i < fault->count ? &fault->events[i] : NULL;
