@@ -64,14 +64,16 @@ static int status_of(const struct h5_options *o, int code)
 static int refuse(const struct h5_options *o, int code)
 {
 	const struct h5_error *e = h5_error_last();
+	int status = status_of(o, code);
+	const char *what = status == EXIT_READ_ONLY ? "cannot be written: " : "";
 
 	if (e->code != code)
-		h5_log("%s: %s", o->file, strerror(-code));
+		h5_log("%s: %s%s", o->file, what, strerror(-code));
 	else if (e->address == H5_UNDEF)
-		h5_log("%s: %s", o->file, e->text);
+		h5_log("%s: %s%s", o->file, what, e->text);
 	else
-		h5_log("%s: %s at address %" PRIu64, o->file, e->text, e->address);
-	return status_of(o, code);
+		h5_log("%s: %s%s at address %" PRIu64, o->file, what, e->text, e->address);
+	return status;
 }
 
 /* The mount point as an absolute path: the daemon leaves the folder that a relative one is relative to. */
