@@ -67,6 +67,7 @@ MOUNT_TESTS = \
 	tests/mount_rare.py \
 	tests/mount_properties.py \
 	tests/mount_signals.py \
+	tests/mount_space.py \
 	tests/mount_structured.py \
 	tests/mount_swmr.py \
 	tests/mount_worked_example.py \

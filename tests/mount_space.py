@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+"""Space of a file that is written: pages of paged files, user blocks, narrow addresses, space that is used again, and a full disk."""
+import errno
+import os
+import shutil
+import subprocess
+
+import h5py
+import numpy
+
+from mountlib import Mount, MountCase, main, refusal
+
+
+def rows(begin, end):
+    return numpy.arange(4 * begin, 4 * end, dtype="<i4").reshape(-1, 4)
+
+
+def create(path, fcpl, libver=("latest", "latest")):
+    """A file with creation properties that h5py has no arguments for."""
+    fapl = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    names = {"earliest": h5py.h5f.LIBVER_EARLIEST, "latest": h5py.h5f.LIBVER_LATEST}
+    fapl.set_libver_bounds(*(names[name] for name in libver))
+    return h5py.File(h5py.h5f.create(path.encode(), h5py.h5f.ACC_TRUNC, fcpl, fapl))
+
+
+def add_datasets(f):
+    f.create_dataset("compressed", (0, 4), "<i4", maxshape=(None, 4), chunks=(3, 4), compression="gzip")
+    f.create_dataset("two", (0, 4), "<i4", maxshape=(None, None), chunks=(300, 4))
+    f.create_dataset("late", (100, 4), "<i4")
+    f.create_dataset("large", (0,), "u1", maxshape=(None,), chunks=(100_000,))
+
+
+class Space(MountCase):
+    def append_and_judge(self, path, **options):
+        """Many small commits; then libhdf5 reads all, and goes on to change the file itself."""
+        n = 0
+        with Mount(path, options="rw", **options) as m:
+            for i in range(60):
+                for name in ("compressed", "two"):
+                    with open(m.at(name), "ab") as f:
+                        f.write(rows(n, n + 5).tobytes())
+                n += 5
+                with open(m.at("large"), "ab") as f:
+                    f.write(bytes([i]) * 3000)
+            with open(m.at("late"), "r+b") as f:
+                f.write(rows(0, 100).tobytes())
+        for _ in range(2):
+            with h5py.File(path, "r+") as f:
+                for name in ("compressed", "two"):
+                    self.assertTrue((f[name][:n] == rows(0, n)).all(), name)
+                self.assertTrue((f["late"][()] == rows(0, 100)).all())
+                self.assertTrue((f["large"][()] == numpy.repeat(numpy.arange(60, dtype="u1"), 3000)).all())
+                f["compressed"].resize(n + 10, 0)
+                f["compressed"][n:] = 7
+                f.require_dataset("more", (5000,), "<i8")[()] = numpy.arange(5000)
+                f.attrs["note"] = "libhdf5 was here"
+        with Mount(path, options="rw") as m:
+            with open(m.at("compressed"), "ab") as f:
+                f.write(rows(n + 10, n + 12).tobytes())
+        with h5py.File(path) as f:
+            self.assertTrue((f["compressed"][n:n + 10] == 7).all())
+            self.assertTrue((f["compressed"][n + 10:] == rows(n + 10, n + 12)).all())
+            self.assertTrue((f["more"][()] == numpy.arange(5000)).all())
+
+    def test_paged_files(self):
+        for size in (512, 1024, 4096, 65536):
+            with self.subTest(page=size):
+                path = self.file(f"paged{size}.h5")
+                with h5py.File(path, "w", libver="latest", fs_strategy="page", fs_page_size=size) as f:
+                    add_datasets(f)
+                self.append_and_judge(path)
+                self.assertEqual(os.stat(path).st_size % size, 0)
+
+    def test_free_space_that_is_kept_track_of(self):
+        path = self.file("persist.h5")
+        with h5py.File(path, "w", libver="latest", fs_strategy="fsm", fs_persist=True) as f:
+            add_datasets(f)
+        status, said = refusal(path, options="rw")
+        self.assertEqual(status, 6)
+        self.assertIn("free space", said)
+        with Mount(path):
+            pass
+
+    def test_user_blocks(self):
+        for size in (512, 4096):
+            for libver in ("earliest", "latest"):
+                with self.subTest(size=size, libver=libver):
+                    path = self.file(f"user{size}{libver}.h5")
+                    with h5py.File(path, "w", libver=libver, userblock_size=size) as f:
+                        add_datasets(f)
+                    with open(path, "r+b") as f:
+                        f.write(b"mine " * 100)
+                    self.append_and_judge(path)
+                    with open(path, "rb") as f:
+                        self.assertEqual(f.read(500), b"mine " * 100)
+
+    def test_narrow_addresses(self):
+        for offsets, lengths in ((4, 4), (4, 8), (8, 4)):
+            for libver in (("earliest", "latest"), ("latest", "latest")):
+                if lengths == 4 and libver[0] == "latest":
+                    continue  # libhdf5 does not open its own extensible arrays there: it looks for an unlimited dimension of 8 bytes
+                with self.subTest(offsets=offsets, lengths=lengths, libver=libver):
+                    path = self.file(f"narrow{offsets}{lengths}{libver[0]}.h5")
+                    fcpl = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+                    fcpl.set_sizes(offsets, lengths)
+                    with create(path, fcpl, libver) as f:
+                        add_datasets(f)
+                    self.append_and_judge(path)
+
+    def test_space_is_used_again(self):
+        """Each commit moves the compressed last chunk; the file grows by what is in it."""
+        path = self.file("again.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (0,), "u1", maxshape=(None,), chunks=(100_000,), compression=1)
+        content = numpy.random.default_rng(1).integers(0, 256, 90_000, "u1").tobytes()
+        with Mount(path, options="rw") as m:
+            with open(m.at("d"), "ab", buffering=0) as f:
+                for at in range(0, len(content), 1000):
+                    f.write(content[at:at + 1000])
+                    os.fsync(f.fileno())
+        self.assertLess(os.stat(path).st_size, 5 * len(content))
+        with h5py.File(path) as f:
+            self.assertTrue(f["d"][()].tobytes() == content)
+
+    def test_a_full_disk(self):
+        image, folder = self.file("image"), self.file("fs")
+        os.mkdir(folder)
+        with open(image, "wb") as f:
+            f.truncate(8 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        subprocess.run(["mount", "-o", "loop", image, folder], check=True)
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+        path = os.path.join(folder, "full.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (0, 4), "<i4", maxshape=(None, 4), chunks=(100, 4))
+            f.create_dataset("z", (0, 4), "<i4", maxshape=(None, 4), chunks=(100, 4), compression=1)
+        with open(os.path.join(folder, "ballast"), "wb") as f:
+            f.write(bytes(2 << 20))
+        counts = {}
+        with Mount(path, options="rw") as m:
+            for name in ("d", "z"):
+                n, failed = 0, None
+                while not failed:
+                    try:
+                        with open(m.at(name), "ab", buffering=0) as f:
+                            while True:
+                                n += f.write(rows(n, n + 2000).tobytes()) // 16
+                                os.fsync(f.fileno())
+                    except OSError as error:
+                        failed = error
+                self.assertEqual(failed.errno, errno.ENOSPC)
+                counts[name] = n
+                copy = os.path.join(folder, "..", "copy.h5")  # as at the last commit
+                shutil.copy(path, copy)
+                with h5py.File(copy) as f:
+                    self.assertTrue(n - 2000 <= len(f[name]) <= n)
+                    self.assertTrue((f[name][()] == rows(0, len(f[name]))).all())
+            # When there is room, what was accepted goes there, and more.
+            os.remove(os.path.join(folder, "ballast"))
+            for name, n in counts.items():
+                with open(m.at(name), "ab", buffering=0) as f:
+                    f.write(rows(n, n + 1000).tobytes())
+                with open(m.at(name), "rb") as f:
+                    self.assertTrue(f.read() == rows(0, n + 1000).tobytes(), name)
+        with h5py.File(path) as f:
+            for name, n in counts.items():
+                self.assertTrue((f[name][()] == rows(0, n + 1000)).all(), name)
+
+    def test_a_truncated_file_is_not_written(self):
+        path = self.file("cut.h5")
+        with h5py.File(path, "w") as f:
+            f["x"] = numpy.arange(1000)
+        os.truncate(path, os.stat(path).st_size - 100)
+        status, said = refusal(path, options="rw")
+        self.assertEqual(status, 4)
+        self.assertIn("truncated", said)
+
+    def test_a_tail_that_nobody_knows(self):
+        path = self.file("tail.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            add_datasets(f)
+        with open(path, "ab") as f:
+            f.write(b"x" * 10_000)
+        self.append_and_judge(path)
+
+
+if __name__ == "__main__":
+    main()
