@@ -176,8 +176,9 @@ int h5_journal_write(struct h5_journal *journal, struct h5_journal_record *recor
 int h5_journal_clear(struct h5_journal *journal)
 {
 	static const uint8_t zeros[H5_JOURNAL_SECTOR];
+	int rc = h5_io_write(journal->io, H5_JOURNAL_HEADER, zeros, sizeof zeros);
 
-	return h5_io_write(journal->io, H5_JOURNAL_HEADER, zeros, sizeof zeros);
+	return rc ? rc : h5_io_sync(journal->io);
 }
 
 void h5_journal_close(struct h5_journal *journal, bool done)

@@ -27,8 +27,8 @@ struct h5_journal_place {
 int h5_journal_create(const struct h5_journal_place *place, bool swmr, struct h5_journal **journal);
 /* Writes the record over the one before, and syncs it. Sets its id and sequence. -EFBIG: too large. */
 int h5_journal_write(struct h5_journal *journal, struct h5_journal_record *record);
-/* The last record is needed no more: its header is zeroed. Not synced: an applied record is discarded anyway.
- */
+/* The last record is needed no more: its header is zeroed, and synced. What it guards may change then other
+ * than by a commit, as marks in the superblock do. */
 int h5_journal_clear(struct h5_journal *journal);
 /* Zeroes, syncs, unlinks, syncs the directory where `done`; else leaves the record for the next mount. NULL
  * is fine. */

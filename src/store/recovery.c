@@ -177,10 +177,21 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 
 /* ---- replay ---- */
 
+/* All that the record would do is in the file; once that is certain, it says nothing any more. The journal
+ * may be needed for its header still. */
+static int finish(const struct found *found, struct h5_io *io)
+{
+	static const uint8_t zeros[H5_JOURNAL_SECTOR];
+	int rc = h5_io_sync(io);
+
+	if (!rc)
+		rc = h5_io_write(found->io, H5_JOURNAL_HEADER, zeros, sizeof zeros);
+	return rc ? rc : h5_io_sync(found->io);
+}
+
 /* Into the file. Interrupted, it can be done again. */
 static int replay(const struct found *found, struct h5_io *io)
 {
-	static const uint8_t zeros[H5_JOURNAL_SECTOR];
 	const struct h5_journal_record *record = &found->record;
 	int rc = 0;
 
@@ -188,11 +199,7 @@ static int replay(const struct found *found, struct h5_io *io)
 		if (!record->patches[i].guard)
 			rc = h5_io_write(io, record->patches[i].offset, record->patches[i].after,
 					 record->patches[i].size);
-	if (!rc)
-		rc = h5_io_sync(io);
-	if (!rc)
-		rc = h5_io_write(found->io, H5_JOURNAL_HEADER, zeros, sizeof zeros);
-	return rc ? rc : h5_io_sync(found->io);
+	return rc ? rc : finish(found, io);
 }
 
 /* A file as if its journal had been replayed. */
@@ -273,9 +280,9 @@ static int deal_with(struct found *found, struct h5_io *io, bool write, struct h
 
 	if (rc)
 		return rc;
+	/* Perhaps only as far as the kernel. */
 	if (applied)
-		/* Perhaps only as far as the kernel; then it needs the journal still. */
-		return write ? h5_io_sync(io) : 0;
+		return write ? finish(found, io) : 0;
 	if (!known)
 		return tell_stale(found, recovered);
 	rc = write ? replay(found, io) : open_overlay(found, io, overlay);
