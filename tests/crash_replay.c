@@ -9,6 +9,8 @@
  * power cut: of what was written since the last sync of the file any sectors, in any order; the same for the
  * journal. After recovery, which may have crashed itself.
  *
+ * mount: the same, opened for writing and closed.
+ *
  * other programs: libhdf5 changes a file that was left by a crash. Recovery must not undo that.
  *
  * Always each dataset must have the rows of its last acknowledged commit or of one on its way, and all values
@@ -17,6 +19,7 @@
 #include "crash_workloads.h"
 
 #include "base/error.h"
+#include "format/superblock.h"
 #include "store/file_set.h"
 #include "store/journal.h"
 
@@ -27,13 +30,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define JOURNAL "state.h5fs-journal"
+#define JOURNAL "state.h5.h5fs-journal"
 
 enum {
 	PAGE = 4096,
 	SECTOR = 512,
 	POWER_CUTS = 30000, /* in all */
 	FOREIGN = 1500,	    /* states that another program changes */
+	MOUNTS = 1500,	    /* states that are opened for writing, as a mount does it */
 };
 
 /* ---- bytes of a file ---- */
@@ -167,9 +171,10 @@ struct replay {
 	pid_t judge;
 	FILE *to_judge, *from_judge;
 	struct image sent;		 /* the judge's image */
+	struct image cleared;		 /* an image without marks */
 	struct h5_journal_record commit; /* the record in the journal at a kill */
 	uint8_t *commit_bytes;
-	unsigned long kills, cuts, foreign, torn, replayed, stale;
+	unsigned long kills, cuts, mounts, foreign, torn, replayed, stale;
 	unsigned moves; /* writes of this workload that are left to the journal */
 	double share;	/* of all power cuts, for an event */
 };
@@ -362,12 +367,31 @@ static void read_dataset(const struct replay *p, struct h5_file *file, const str
 	h5_file_put(file, ref);
 }
 
+/* As h5clear does it. */
+static void clear_marks(struct image *image, const struct crash_run *run)
+{
+	struct h5_superblock sb;
+	size_t at = 0, offset, n;
+
+	while (memcmp(run->before + at, H5_SIGNATURE, 8) != 0)
+		at = at ? 2 * at : SECTOR;
+	if (h5_superblock_decode(image->data + at, image->size - at, at, &sb))
+		return;
+	sb.consistency = 0;
+	h5_superblock_update(image->data + at, image->size - at, &sb, &offset, &n);
+}
+
 /* Both opinions of a file. */
 static void check(struct replay *p, const struct image *image)
 {
 	static const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
 	struct h5_file_set *set;
 
+	if (p->run->swmr) {
+		image_copy(&p->cleared, image);
+		clear_marks(&p->cleared, p->run);
+		image = &p->cleared;
+	}
 	send_image(p, image);
 	send(p, "C", 1);
 	send_number(p, p->first, 4);
@@ -516,8 +540,8 @@ static void kill_inside(struct replay *p, const struct image *image, const struc
 	struct image cut = {0};
 	uint64_t edge = (event->offset / PAGE + 1) * PAGE;
 
-	/* A dataset has one header, which moves out of its edge once. */
-	if (excepted && edge < event->offset + event->size && ++p->moves > p->run->count)
+	/* Dataspace and layout of a dataset move out of the edge once. */
+	if (excepted && edge < event->offset + event->size && ++p->moves > 2 * p->run->count)
 		wrong(p, NULL, "too many writes that are no cells");
 	for (uint64_t at = edge; at < event->offset + event->size; at += PAGE) {
 		image_copy(&cut, image);
@@ -726,6 +750,42 @@ static void replay_foreign(struct replay *p, const struct medium media[2], size_
 	free(changed.data);
 }
 
+/* Opened for writing, and closed. */
+static void replay_mount(struct replay *p, const struct medium media[2], size_t i)
+{
+	static const struct h5_file_set_options options = {
+		.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_ALWAYS, .writable = true};
+	struct image image = {0}, journal = {0};
+	struct h5_file_set *set;
+	char path[128];
+
+	snprintf(p->label, sizeof p->label, "mount %lu after a power cut, before call %zu of %zu", p->mounts,
+		 i, p->run->fault.count);
+	snprintf(path, sizeof path, "%s/state.h5", p->folder);
+	cut_power(p, &media[0], &image);
+	cut_power(p, &media[1], &journal);
+	image_save(&image, path);
+	save_journal(p, &journal);
+	if (h5_file_set_open(path, &options, &set))
+		wrong(p, NULL, h5_error_last()->text);
+	h5_file_set_close(set);
+	image_load(&image, path);
+	unlink(path);
+	snprintf(path, sizeof path, "%s/%s", p->folder, JOURNAL);
+	if (!access(path, F_OK))
+		wrong(p, NULL, "the journal is still there");
+	if (p->run->swmr) {
+		image_copy(&journal, &image);
+		clear_marks(&journal, p->run);
+		if (memcmp(journal.data, image.data, image.size) != 0)
+			wrong(p, NULL, "the marks are still there");
+	}
+	check(p, &image);
+	p->mounts++;
+	free(image.data);
+	free(journal.data);
+}
+
 static void replay_cuts(struct replay *p)
 {
 	const struct fault_io *fault = &p->run->fault;
@@ -734,13 +794,16 @@ static void replay_cuts(struct replay *p)
 	image_write(&media[0].durable, 0, p->run->before, p->run->size);
 	for (size_t i = 0; i <= fault->count; i++) {
 		double cuts = p->share * (double)POWER_CUTS;
-		double foreign = p->share * (double)FOREIGN;
+		double foreign = p->run->swmr ? 0 : p->share * (double)FOREIGN;
+		double mounts = p->share * (double)MOUNTS;
 
 		allow(p, i);
 		for (; cuts * 1e6 > (double)crash_draw(&p->random, 1000000); cuts -= 1)
 			replay_cut(p, media, i);
 		for (; foreign * 1e6 > (double)crash_draw(&p->random, 1000000); foreign -= 1)
 			replay_foreign(p, media, i);
+		for (; mounts * 1e6 > (double)crash_draw(&p->random, 1000000); mounts -= 1)
+			replay_mount(p, media, i);
 		if (i < fault->count && fault->events[i].kind != FAULT_MARK)
 			medium_add(&media[fault->events[i].file ? 1 : 0], &fault->events[i]);
 	}
@@ -792,11 +855,13 @@ int main(int argc, char **argv)
 		crash_run_release(&run);
 	}
 	good = end_judge(&p);
-	printf("%lu kills, %lu of them in writes that are left to the journal; %lu power cuts; %lu replays; "
+	printf("%lu kills, %lu of them in writes that are left to the journal; %lu power cuts, %lu mounts "
+	       "after one; %lu replays; "
 	       "%lu changes by another program, after which %lu journals were stale\n",
-	       p.kills, p.torn, p.cuts, p.replayed, p.foreign, p.stale);
+	       p.kills, p.torn, p.cuts, p.mounts, p.replayed, p.foreign, p.stale);
 	snprintf(command, sizeof command, "rm -r %s", p.folder);
 	good &= !system(command);
 	free(p.sent.data);
+	free(p.cleared.data);
 	return good ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 #include "store/file_set.h"
 #include "store/transaction.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +16,21 @@ struct program {
 	void (*run)(struct crash_run *run);
 };
 
-/* Which programs run on which file. */
+/* Which programs run on which file; a capital letter: with readers along. */
 static const struct {
 	const char *file, *programs;
 } workloads[] = {
-	{"ea", "rbotm"},
+	{"ea", "rbotmRM"},
 	{"ea_blocks", "rbot"},
-	{"ea_pages", "rbo"},
-	{"ea_deflate", "rbotm"},
+	{"ea_pages", "rboB"},
+	{"ea_deflate", "rbotmBOT"},
 	{"ea_deflate_blocks", "rbot"},
 	{"ea_deflate_pages", "rbt"},
 	{"ea_fill", "rbotm"},
 	{"bt2_plain", "rbotm"},
-	{"bt2_lzf", "rbotm"},
+	{"bt2_lzf", "rbotmRM"},
 	{"fa", "rbotm"},
-	{"fa_deflate", "rbotm"},
+	{"fa_deflate", "rbotmM"},
 	{"fa_pages", "rbo"},
 	{"single", "o"},
 	{"single_deflate", "o"},
@@ -44,7 +45,7 @@ static const struct {
 	{"bt1_checksum", "rotm"},
 	{"multi", "rbtm"},
 	{"multi_v0", "rbtm"},
-	{"big", "rbtm"},
+	{"big", "rbtmB"},
 	{"big_v0", "rbtm"},
 	{"header_60", "rtm"},
 	{"header_120", "rtm"},
@@ -339,6 +340,7 @@ static void record(struct crash_run *run, const struct program *program, const c
 						    .chunk_cache = 1 << 20,
 						    .lock = H5_LOCK_ALWAYS,
 						    .writable = true,
+						    .swmr = run->swmr,
 						    .wrap = fault_io_wrap,
 						    .wrap_arg = &run->fault};
 	struct h5_file_set *set;
@@ -378,10 +380,12 @@ void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char
 	run->random = i + (seed << 32);
 	for (; i >= strlen(workloads[f].programs); f++)
 		i -= (unsigned)strlen(workloads[f].programs);
-	while (program->letter != workloads[f].programs[i])
+	while (program->letter != tolower(workloads[f].programs[i]))
 		program++;
+	run->swmr = program->letter != workloads[f].programs[i];
 	snprintf(file, sizeof file, "crash_%s", workloads[f].file);
-	snprintf(run->name, sizeof run->name, "%s %s", workloads[f].file, program->name);
+	snprintf(run->name, sizeof run->name, "%s %s%s", workloads[f].file, program->name,
+		 run->swmr ? " swmr" : "");
 	add_datasets(run, file);
 	snprintf(path, sizeof path, "%s/%s.h5", getenv("H5FS_TEST_DATA"), file);
 	run->before = load(path, &run->size);

@@ -36,6 +36,7 @@ struct crash_dataset {
 
 struct crash_run {
 	char name[64];
+	bool swmr; /* readers along */
 	unsigned count;
 	struct crash_dataset datasets[CRASH_DATASETS_MAX];
 	struct h5_file *file; /* while it is changed */
