@@ -308,7 +308,8 @@ int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options)
 		rc = leave_marks_behind(tx, options);
 	if (!rc)
 		rc = h5_journal_create(&options->place, options->swmr, &tx->journal);
-	if (!rc && options->swmr)
+	tx->marked = !rc && options->swmr;
+	if (tx->marked)
 		rc = h5_tx_mark(tx, H5_FLAG_WRITING | H5_FLAG_SWMR);
 	if (!rc && options->swmr)
 		rc = h5_io_unlock(h5_file_io(file));

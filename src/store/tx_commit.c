@@ -481,5 +481,7 @@ int h5_tx_finish(struct h5_tx *tx)
 			rc = h5_journal_clear(tx->journal);
 		tx->unsynced = rc;
 	}
-	return rc ? rc : h5_tx_mark(tx, 0);
+	if (rc || !tx->marked)
+		return rc;
+	return h5_tx_mark(tx, 0);
 }

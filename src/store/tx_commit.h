@@ -33,6 +33,7 @@ struct h5_tx {
 	bool written;		      /* something was written or put since the last commit */
 	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
 	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
+	bool marked;   /* the marks in the superblock are ours */
 	bool failed;   /* no more changes */
 };
 
@@ -47,7 +48,7 @@ void h5_tx_drop_all(struct h5_tx *tx);
 
 /* Sets the consistency flags in the superblock, at once, and where it is of a version that tells by them. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
-/* The last commit is in the file without its journal, and the marks are cleared. */
+/* The last commit is in the file without its journal, and marks of ours are cleared. */
 int h5_tx_finish(struct h5_tx *tx);
 
 #endif
