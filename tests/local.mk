@@ -41,7 +41,16 @@ tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c tests/fa
 tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
 tests_check_dataset_write_SOURCES = tests/check_dataset_write.c tests/fault_io.c tests/fault_io.h
 tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
-tests_crash_replay_SOURCES = tests/crash_replay.c tests/crash_workloads.c tests/crash_workloads.h tests/fault_io.c tests/fault_io.h
+tests_crash_replay_SOURCES = \
+	tests/crash_image.c \
+	tests/crash_image.h \
+	tests/crash_opinion.c \
+	tests/crash_opinion.h \
+	tests/crash_replay.c \
+	tests/crash_workloads.c \
+	tests/crash_workloads.h \
+	tests/fault_io.c \
+	tests/fault_io.h
 tests_check_write_faults_SOURCES = tests/check_write_faults.c tests/fault_io.c tests/fault_io.h
 tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c tests/fault_io.c tests/fault_io.h
