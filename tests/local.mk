@@ -25,6 +25,7 @@ UNIT_TESTS = \
 	tests/check_number \
 	tests/check_object \
 	tests/check_rare \
+	tests/check_recovery \
 	tests/check_selection \
 	tests/check_structured \
 	tests/check_transaction \
@@ -40,7 +41,9 @@ tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c t
 tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c tests/fault_io.c tests/fault_io.h
 tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
 tests_check_dataset_write_SOURCES = tests/check_dataset_write.c tests/fault_io.c tests/fault_io.h
-tests_check_journal_SOURCES = tests/check_journal.c tests/fault_io.c tests/fault_io.h
+journal_scene = tests/journal_scene.c tests/journal_scene.h tests/fault_io.c tests/fault_io.h
+tests_check_journal_SOURCES = tests/check_journal.c $(journal_scene)
+tests_check_recovery_SOURCES = tests/check_recovery.c $(journal_scene)
 tests_crash_replay_SOURCES = \
 	tests/crash_image.c \
 	tests/crash_image.h \
