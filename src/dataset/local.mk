@@ -21,7 +21,9 @@ libh5fs_a_SOURCES += \
 	src/dataset/virtual_map.h \
 	src/dataset/virtual_source.c \
 	src/dataset/virtual_source.h \
+	src/dataset/write_chunk.c \
 	src/dataset/write_chunked.c \
 	src/dataset/write_private.h \
+	src/dataset/write_rows.c \
 	src/dataset/writer.c \
 	src/dataset/writer.h

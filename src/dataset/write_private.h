@@ -58,6 +58,37 @@ int h5_write_needs(struct h5_dataset_writer *w, enum h5_message_type type);
 /* n bytes of the dataset at the offset, written to the address as what nothing was stored for. */
 int h5_write_fill_value(struct h5_dataset_writer *w, uint64_t address, uint64_t offset, uint64_t n);
 
+/* ---- chunked: write_chunk.c ---- */
+
+/* Where the chunk lies; borrowed until chunks are released. */
+int h5_chunked_place(struct h5_dataset_writer *w, const uint64_t *scaled, struct h5_place **place);
+/* Gets the chunk's bytes into memory; `whole`: all that lies inside the dataset will be overwritten. */
+int h5_chunked_hold(struct h5_dataset_writer *w, struct h5_place *place, bool whole);
+/* These of its bytes in memory have changed. */
+void h5_chunked_mark(struct h5_dataset_writer *w, struct h5_place *place, uint64_t begin, uint64_t end);
+/* The chunk lies in new space from now on: chunk->size bytes, NULL: the fill value. */
+int h5_chunked_move(struct h5_dataset_writer *w, struct h5_place *place, struct h5_chunk *chunk,
+		    const uint8_t *bytes);
+/* What the file does not have of the chunk goes there. */
+int h5_chunked_store(struct h5_dataset_writer *w, struct h5_place *place);
+/* Stores the chunks and lets go of them: all, or those that end before the last row. */
+int h5_chunked_release(struct h5_dataset_writer *w, bool all);
+/* The same where too many are in memory. */
+int h5_chunked_limit(struct h5_dataset_writer *w);
+/* Forgets chunks that begin at the row or behind it, whatever the file has of them. */
+void h5_chunked_drop(struct h5_dataset_writer *w, uint64_t row);
+
+/* ---- chunked: write_chunked.c ---- */
+
+/* n bytes at the offset, inside the dimensions of the grid. */
+int h5_chunked_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n);
+/* The rows from `first` to before `end` become the fill value where something is stored for them. */
+int h5_chunked_clear(struct h5_dataset_writer *w, uint64_t first, uint64_t end);
+/* The chunks of these rows will be stored anew: whether they are filtered has changed. */
+int h5_chunked_store_again(struct h5_dataset_writer *w, uint64_t first, uint64_t end);
+
+/* ---- chunked: write_rows.c ---- */
+
 /* Dimension 0 becomes larger: whole rows, as given, or (NULL) as the fill value. */
 int h5_chunked_grow(struct h5_dataset_writer *w, uint64_t rows, const uint8_t *data);
 /* Dimension 0 becomes smaller: commits, before and afterwards. */
