@@ -72,6 +72,7 @@ MOUNT_TESTS = \
 	tests/mount_links.py \
 	tests/mount_members.py \
 	tests/mount_memmap.py \
+	tests/mount_model.py \
 	tests/mount_names.py \
 	tests/mount_options.py \
 	tests/mount_paged.py \
@@ -94,6 +95,7 @@ EXTRA_DIST += $(MOUNT_TESTS) \
 	tests/memory_corpus.py \
 	tests/copytree.py \
 	tests/crash_judge.py \
+	tests/dataset_write_cuts.py \
 	tests/dataset_write_judge.py \
 	tests/header_edit_judge.py \
 	tests/index_structure.py \
@@ -153,6 +155,14 @@ tests/data/stamp: $(FIXTURES) $(FIXTURE_MODULES)
 
 clean-local:
 	rm -rf tests/data
+
+# More random sequences of writes, others every time.
+SOAK_SEQUENCES = 20000
+.PHONY: soak
+soak: src/h5fs
+	@H5FS=$(abs_builddir)/src/h5fs; H5FS_MODEL_SEED=random; H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES); \
+	PYTHONDONTWRITEBYTECODE=1; export H5FS H5FS_MODEL_SEED H5FS_MODEL_SEQUENCES PYTHONDONTWRITEBYTECODE; \
+	$(PYTHON3) $(srcdir)/tests/mount_model.py
 
 # Real files and what libhdf5 says of them; not part of the project.
 CONFORMANCE = $(top_srcdir)/../shared/conformance
