@@ -167,8 +167,10 @@ static int unfilter_last(struct h5_dataset_writer *w, uint64_t rows)
 static int clean(struct h5_dataset_writer *w, uint64_t before)
 {
 	struct h5_chunked_writer *c = &w->chunked;
-	int rc = trim(w, h5_tx_discard);
+	int rc = h5_tx_touch(w->file, w->address);
 
+	if (!rc)
+		rc = trim(w, h5_tx_discard);
 	if (rc)
 		return rc;
 	c->grid.dims[0] = before;

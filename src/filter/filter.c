@@ -8,20 +8,20 @@
 
 /* Ids from the registry of the HDF Group. */
 static const struct h5_filter_ops filters[] = {
-	{1, "deflate", h5_deflate_decode, h5_deflate_encode, true},
+	{1, "deflate", h5_deflate_decode, h5_deflate_encode, false},
 	{2, "shuffle", h5_shuffle_decode, h5_shuffle_encode, false},
 	{3, "fletcher32", h5_fletcher32_decode, h5_fletcher32_encode, false},
 	{4, "szip", h5_szip_decode, h5_szip_encode, true},
-	{5, "nbit", h5_nbit_decode, h5_nbit_encode, true},
-	{6, "scaleoffset", h5_scaleoffset_decode, h5_scaleoffset_encode, true},
+	{5, "nbit", h5_nbit_decode, h5_nbit_encode, false},
+	{6, "scaleoffset", h5_scaleoffset_decode, h5_scaleoffset_encode, false},
 	{305, "lzo", h5_lzo_decode, h5_lzo_encode, true},
-	{307, "bzip2", h5_bzip2_decode, h5_bzip2_encode, true},
+	{307, "bzip2", h5_bzip2_decode, h5_bzip2_encode, false},
 	{32000, "lzf", h5_lzf_decode, h5_lzf_encode, true},
 	{32001, "blosc", h5_blosc_decode, h5_blosc_encode, true},
-	{32004, "lz4", h5_lz4_decode, h5_lz4_encode, true},
-	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, true},
+	{32004, "lz4", h5_lz4_decode, h5_lz4_encode, false},
+	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, false},
 	{32013, "zfp", h5_zfp_decode, NULL, false},
-	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, true},
+	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, false},
 	{32022, "bitgroom", h5_quantize_decode, NULL, false},
 	{32023, "bitround", h5_quantize_decode, NULL, false},
 };

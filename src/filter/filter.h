@@ -28,7 +28,10 @@ struct h5_filter_ops {
 	 * NULL: known by name, but not built in. */
 	int (*decode)(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
 	h5_filter_encode *encode; /* NULL: cannot be encoded, or not built in */
-	bool compresses;	  /* a result larger than the data is no gain */
+	/* libhdf5's filter of this id fails where its result would not be smaller, and is skipped if that may
+	 * be. Others keep what they yield: libhdf5 doesn't update the mask of a chunk that it stores in as
+	 * many bytes as before, so none may be skipped that it would not skip. */
+	bool must_gain;
 };
 
 /* NULL: an unknown id. */

@@ -35,4 +35,5 @@ libh5fs_a_SOURCES += \
 	src/store/transaction.h \
 	src/store/tx_commit.c \
 	src/store/tx_commit.h \
-	src/store/tx_private.h
+	src/store/tx_private.h \
+	src/store/tx_record.c

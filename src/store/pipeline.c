@@ -88,9 +88,7 @@ static int run(const struct h5_filter_info *info, const uint8_t *data, size_t si
 	if (!ops || !ops->encode)
 		return missing(info, ops, "cannot be written");
 	rc = ops->encode(info->values, info->count, data, size, out);
-	/* libhdf5 doesn't update the mask of a chunk that it stores in as many bytes as before: no chunk may
-	 * be compressed to its own size, since the same one may be skipped in it next time. */
-	if (!rc && size && info->optional && ops->compresses && out->size >= size)
+	if (!rc && size && info->optional && ops->must_gain && out->size >= size)
 		rc = -E2BIG;
 	return rc;
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASH_PIECE = 1 << 18 }; /* bytes that the journal's hashes are made of */
-
 /* ---- pending patches ---- */
 
 /* The first patch that ends behind the address. */
@@ -268,104 +266,6 @@ static struct h5_tx_patch **in_order(const struct h5_tx *tx)
 	return order;
 }
 
-/* A record of the journal while it is put together; all arrays are owned. */
-struct record {
-	struct h5_journal_record r;
-	struct h5_journal_patch *patches;
-	struct h5_journal_extent *extents;
-	size_t capacity; /* of extents */
-	uint64_t *objects;
-};
-
-static void record_release(struct record *record)
-{
-	free(record->patches);
-	free(record->extents);
-	free(record->objects);
-}
-
-/* Adds the hash of the bytes as they are in the file. */
-static int add_hash(struct h5_tx *tx, struct record *record, uint64_t address, size_t n, uint8_t *buf)
-{
-	uint64_t offset = tx->space.base + address;
-	int rc = h5_io_read(h5_file_io(tx->file), offset, buf, n);
-
-	if (rc)
-		return rc;
-	if (record->r.extent_count == record->capacity) {
-		size_t capacity = 2 * record->capacity + 16;
-		struct h5_journal_extent *extents = realloc(record->extents, capacity * sizeof *extents);
-
-		if (!extents)
-			return h5_fail(-ENOMEM, address, "out of memory");
-		record->extents = extents;
-		record->capacity = capacity;
-	}
-	record->extents[record->r.extent_count++] =
-		(struct h5_journal_extent){offset, n, h5_journal_hash(buf, n)};
-	return 0;
-}
-
-static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_extents *extents)
-{
-	uint8_t *buf = extents->count ? malloc(HASH_PIECE) : NULL;
-	int rc = extents->count && !buf ? h5_fail(-ENOMEM, H5_UNDEF, "out of memory") : 0;
-
-	for (size_t i = 0; i < extents->count; i++) {
-		uint64_t left = extents->list[i].size, address = extents->list[i].address;
-
-		while (left && !rc) {
-			size_t n = (size_t)h5_min(left, HASH_PIECE);
-
-			rc = add_hash(tx, record, address, n, buf);
-			address += n;
-			left -= n;
-		}
-	}
-	free(buf);
-	return rc;
-}
-
-static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struct record *record)
-{
-	struct h5_journal_record *r = &record->r;
-
-	record->patches = calloc(tx->patch_count, sizeof *record->patches);
-	record->objects = calloc(tx->objects.count + 1, sizeof *record->objects);
-	if (!record->patches || !record->objects)
-		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
-	for (size_t i = 0; i < tx->patch_count; i++)
-		record->patches[i] = (struct h5_journal_patch){.offset = tx->space.base + order[i]->address,
-							       .size = (uint32_t)order[i]->n,
-							       .before = order[i]->before,
-							       .after = order[i]->after};
-	for (size_t i = 0; i < tx->objects.count; i++)
-		record->objects[i] = tx->objects.list[i].address;
-	r->size = tx->space.base + tx->space.end;
-	r->patch_count = (unsigned)tx->patch_count;
-	r->object_count = (unsigned)tx->objects.count;
-	r->patches = record->patches;
-	r->objects = record->objects;
-	return 0;
-}
-
-/* Invariant 2, from the journal on. */
-static int journal(struct h5_tx *tx, struct h5_tx_patch *const *order)
-{
-	struct record record = {0};
-	int rc = make_record(tx, order, &record);
-
-	if (!rc)
-		rc = add_hashes(tx, &record, &tx->blocks);
-	if (!rc)
-		rc = add_hashes(tx, &record, &tx->superseded);
-	record.r.extents = record.extents;
-	if (!rc)
-		rc = h5_journal_write(tx->journal, &record.r);
-	record_release(&record);
-	return rc;
-}
-
 static int apply(struct h5_tx *tx, struct h5_tx_patch *const *order)
 {
 	int rc = 0;
@@ -452,7 +352,7 @@ int h5_tx_commit(struct h5_file *file)
 	if (!rc && !(order = in_order(tx)))
 		rc = h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
 	if (!rc)
-		rc = journal(tx, order);
+		rc = h5_tx_journal(tx, order);
 	if (rc && tx->failed)
 		roll_back(tx);
 	if (!rc) {

@@ -46,6 +46,9 @@ int h5_tx_flush(struct h5_tx *tx);
 void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
 void h5_tx_drop_all(struct h5_tx *tx);
 
+/* Writes the record of a commit with these patches, and syncs it. */
+int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
+
 /* Sets the consistency flags in the superblock, at once, and where it is of a version that tells by them. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
 /* The last commit is in the file without its journal, and marks of ours are cleared. */

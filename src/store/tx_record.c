@@ -1,0 +1,152 @@
+/* What a commit writes into the journal. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "store/file_private.h"
+#include "store/object_header.h"
+#include "store/tx_commit.h"
+
+#include <stdlib.h>
+
+enum { HASH_PIECE = 1 << 18 }; /* bytes that the journal's hashes are made of */
+
+/* A record of the journal while it is put together; all arrays are owned. */
+struct record {
+	struct h5_journal_record r;
+	struct h5_journal_patch *patches;
+	struct h5_journal_extent *extents;
+	size_t capacity; /* of extents */
+	uint64_t *objects;
+	uint8_t **guarded; /* bytes of the guards; owned */
+	size_t guard_count;
+};
+
+static void record_release(struct record *record)
+{
+	for (size_t i = 0; i < record->guard_count; i++)
+		free(record->guarded[i]);
+	free(record->guarded);
+	free(record->patches);
+	free(record->extents);
+	free(record->objects);
+}
+
+/* Adds the hash of the bytes as they are in the file. */
+static int add_hash(struct h5_tx *tx, struct record *record, uint64_t address, size_t n, uint8_t *buf)
+{
+	uint64_t offset = tx->space.base + address;
+	int rc = h5_io_read(h5_file_io(tx->file), offset, buf, n);
+
+	if (rc)
+		return rc;
+	if (record->r.extent_count == record->capacity) {
+		size_t capacity = 2 * record->capacity + 16;
+		struct h5_journal_extent *extents = realloc(record->extents, capacity * sizeof *extents);
+
+		if (!extents)
+			return h5_fail(-ENOMEM, address, "out of memory");
+		record->extents = extents;
+		record->capacity = capacity;
+	}
+	record->extents[record->r.extent_count++] =
+		(struct h5_journal_extent){offset, n, h5_journal_hash(buf, n)};
+	return 0;
+}
+
+static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_extents *extents)
+{
+	uint8_t *buf = extents->count ? malloc(HASH_PIECE) : NULL;
+	int rc = extents->count && !buf ? h5_fail(-ENOMEM, H5_UNDEF, "out of memory") : 0;
+
+	for (size_t i = 0; i < extents->count; i++) {
+		uint64_t left = extents->list[i].size, address = extents->list[i].address;
+
+		while (left && !rc) {
+			size_t n = (size_t)h5_min(left, HASH_PIECE);
+
+			rc = add_hash(tx, record, address, n, buf);
+			address += n;
+			left -= n;
+		}
+	}
+	free(buf);
+	return rc;
+}
+
+/* The bytes of a message as they are in the file: another program changes them with the rows. */
+static int add_guard(struct h5_tx *tx, struct record *record, const struct h5_message *m)
+{
+	struct h5_journal_record *r = &record->r;
+	uint8_t *bytes;
+	int rc;
+
+	if (!m || !m->size)
+		return 0;
+	bytes = malloc(m->size);
+	if (!bytes)
+		return h5_fail(-ENOMEM, m->address, "out of memory");
+	record->guarded[record->guard_count++] = bytes;
+	rc = h5_io_read(h5_file_io(tx->file), tx->space.base + m->address, bytes, m->size);
+	if (!rc)
+		record->patches[r->patch_count++] =
+			(struct h5_journal_patch){.offset = tx->space.base + m->address,
+						  .size = m->size,
+						  .guard = true,
+						  .before = bytes};
+	return rc;
+}
+
+static int add_guards(struct h5_tx *tx, struct record *record, uint64_t object)
+{
+	struct h5_header header = {0};
+	int rc = h5_header_load(tx->file, object, &header);
+
+	if (!rc)
+		rc = add_guard(tx, record, h5_header_find(&header, H5_MSG_DATASPACE));
+	if (!rc)
+		rc = add_guard(tx, record, h5_header_find(&header, H5_MSG_LAYOUT));
+	h5_header_release(&header);
+	return rc;
+}
+
+static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struct record *record)
+{
+	struct h5_journal_record *r = &record->r;
+	int rc = 0;
+
+	record->patches = calloc(tx->patch_count + 2 * tx->objects.count, sizeof *record->patches);
+	record->guarded = calloc(2 * tx->objects.count + 1, sizeof *record->guarded);
+	record->objects = calloc(tx->objects.count + 1, sizeof *record->objects);
+	if (!record->patches || !record->objects || !record->guarded)
+		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+	for (size_t i = 0; i < tx->patch_count; i++)
+		record->patches[i] = (struct h5_journal_patch){.offset = tx->space.base + order[i]->address,
+							       .size = (uint32_t)order[i]->n,
+							       .before = order[i]->before,
+							       .after = order[i]->after};
+	for (size_t i = 0; i < tx->objects.count; i++)
+		record->objects[i] = tx->objects.list[i].address;
+	r->size = tx->space.base + tx->space.end;
+	r->patch_count = (unsigned)tx->patch_count;
+	r->object_count = (unsigned)tx->objects.count;
+	r->patches = record->patches;
+	r->objects = record->objects;
+	for (size_t i = 0; i < tx->objects.count && !rc; i++)
+		rc = add_guards(tx, record, record->objects[i]);
+	return rc;
+}
+
+int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order)
+{
+	struct record record = {0};
+	int rc = make_record(tx, order, &record);
+
+	if (!rc)
+		rc = add_hashes(tx, &record, &tx->blocks);
+	if (!rc)
+		rc = add_hashes(tx, &record, &tx->superseded);
+	record.r.extents = record.extents;
+	if (!rc)
+		rc = h5_journal_write(tx->journal, &record.r);
+	record_release(&record);
+	return rc;
+}
