@@ -532,23 +532,23 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 		return h5_fail(
 			-ENOTSUP, index->layout.address,
 			"extensible array: removing chunks along a limited dimension is not supported");
-	if (!h5_mul(first, index->step[0], &number) || number >= index->extensible_array.max_index)
+	if (!h5_mul(first, index->step[0], &number))
 		return 0;
 	rc = prepare(index, &old, &moved);
-	for (; !rc && number < index->extensible_array.max_index; number += same) {
+	/* Beyond Max Index Set too: a kill may have come between elements and the header. */
+	while (!rc && h5_earray_locate(index, &index->extensible_array, number, &place)) {
 		struct h5_lru_entry *ref;
 		const uint8_t *elements;
 
-		if (!h5_earray_locate(index, &index->extensible_array, number, &place))
-			break;
 		rc = h5_earray_leaf_get(index, &place, &ref, &elements, &same);
 		if (elements)
 			rc = h5_chunk_index_spend(index, &left, place.n * place.shape.header->element_size);
 		/* A reference outlives what becomes of the block. */
 		if (elements && !rc)
-			rc = trim_leaf(index, &place, elements,
-				       h5_min(same, index->extensible_array.max_index - number), visit, arg);
+			rc = trim_leaf(index, &place, elements, same, visit, arg);
 		h5_file_put(index->file, ref);
+		if (!h5_add(number, same, &number))
+			break;
 	}
 	if (!rc && moved)
 		h5_earray_release(index, &old);
