@@ -156,13 +156,20 @@ tests/data/stamp: $(FIXTURES) $(FIXTURE_MODULES)
 clean-local:
 	rm -rf tests/data
 
-# More random sequences of writes, others every time.
+# For an hour and more: readers along with a writer, random sequences, crashes and killed daemons, each with other seeds than in `make check`.
+SOAK_SECONDS = 3600
 SOAK_SEQUENCES = 20000
+SOAK_KILLS = 2000
+SOAK_SEEDS = 20
 .PHONY: soak
-soak: src/h5fs
-	@H5FS=$(abs_builddir)/src/h5fs; H5FS_MODEL_SEED=random; H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES); \
-	PYTHONDONTWRITEBYTECODE=1; export H5FS H5FS_MODEL_SEED H5FS_MODEL_SEQUENCES PYTHONDONTWRITEBYTECODE; \
-	$(PYTHON3) $(srcdir)/tests/mount_model.py
+soak: src/h5fs tests/crash_replay tests/data/stamp
+	@$(AM_TESTS_ENVIRONMENT) \
+	H5FS_FOLLOW_SECONDS=$(SOAK_SECONDS) $(PYTHON3) $(srcdir)/tests/mount_swmr.py && \
+	H5FS_MODEL_SEED=random H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount_model.py && \
+	H5FS_KILLS=$(SOAK_KILLS) $(PYTHON3) $(srcdir)/tests/mount_kill.py && \
+	for seed in `seq 2 $(SOAK_SEEDS)`; do \
+		srcdir=$(srcdir) H5FS_CRASH_SEED=$$seed tests/crash_replay || exit 1; \
+	done
 
 # Real files and what libhdf5 says of them; not part of the project.
 CONFORMANCE = $(top_srcdir)/../shared/conformance
