@@ -35,10 +35,14 @@ UNIT_TESTS = \
 	tests/crash_replay
 
 EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
-# Records and fails what is written.
+# Folders of their own, with files whose calls are recorded and fail.
+scratch = tests/scratch.c tests/scratch.h tests/fault_io.c tests/fault_io.h
+index_target = tests/index_target.c tests/index_target.h $(scratch)
+crash_image = tests/crash_image.c tests/crash_image.h tests/crash_workloads.h
 tests_check_btree1_write_SOURCES = tests/check_btree1_write.c tests/fault_io.c tests/fault_io.h
 tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c tests/fault_io.h
-tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c tests/fault_io.c tests/fault_io.h
+tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c $(index_target) $(crash_image)
+tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c $(index_target)
 tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
 tests_check_dataset_write_SOURCES = tests/check_dataset_write.c tests/fault_io.c tests/fault_io.h
 journal_scene = tests/journal_scene.c tests/journal_scene.h tests/fault_io.c tests/fault_io.h
@@ -56,7 +60,6 @@ tests_crash_replay_SOURCES = \
 	tests/fault_io.h
 tests_check_write_faults_SOURCES = tests/check_write_faults.c tests/fault_io.c tests/fault_io.h
 tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
-tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c tests/fault_io.c tests/fault_io.h
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
@@ -83,6 +86,7 @@ MOUNT_TESTS = \
 	tests/mount_space.py \
 	tests/mount_structured.py \
 	tests/mount_swmr.py \
+	tests/mount_syncs.py \
 	tests/mount_worked_example.py \
 	tests/mount_write.py
 
