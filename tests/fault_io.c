@@ -124,6 +124,20 @@ struct h5_io *fault_io_wrap(void *arg, struct h5_io *io)
 	return &w->io;
 }
 
+void fault_io_arm(struct fault_io *fault, unsigned long n)
+{
+	fault->calls = 0;
+	fault->fail = n;
+}
+
+bool fault_io_disarm(struct fault_io *fault)
+{
+	bool fired = fault->fail && fault->calls >= fault->fail;
+
+	fault->fail = 0;
+	return fired;
+}
+
 void fault_io_mark(struct fault_io *fault, uint64_t number)
 {
 	add_event(fault, (struct fault_event){FAULT_MARK, 0, number, 0, NULL}, NULL);

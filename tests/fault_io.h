@@ -28,6 +28,10 @@ struct fault_io {
 
 /* As the `wrap` hooks have it; `arg` is the struct fault_io, which outlives the h5_io. */
 struct h5_io *fault_io_wrap(void *arg, struct h5_io *io);
+/* The n-th call from now on fails. */
+void fault_io_arm(struct fault_io *fault, unsigned long n);
+/* No call fails any more; true: one did. */
+bool fault_io_disarm(struct fault_io *fault);
 /* A note between the events. */
 void fault_io_mark(struct fault_io *fault, uint64_t number);
 void fault_io_release(struct fault_io *fault); /* may run twice */

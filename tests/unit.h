@@ -5,17 +5,25 @@
 #include <check.h>
 #include <stdlib.h>
 
-/* Runs the tests (START_TEST functions) in one suite; exit status of main(). */
-static inline int unit_run(const char *name, const TTest *const *tests, size_t n)
+struct unit_test {
+	const TTest *test;
+	int times; /* that it runs, with _i from 0 on */
+};
+
+/* Runs the tests (START_TEST functions) in one suite, each in a process of its own; exit status of main().
+ * `setup` and `teardown` run around each; NULL: none. */
+static inline int unit_run(const char *name, SFun setup, SFun teardown, const struct unit_test *tests,
+			   size_t n)
 {
 	Suite *suite = suite_create(name);
 	TCase *all = tcase_create(name);
 	SRunner *runner;
 	int failed;
 
-	tcase_set_timeout(all, 120);
+	tcase_add_checked_fixture(all, setup, teardown);
+	tcase_set_timeout(all, 300);
 	for (size_t i = 0; i < n; i++)
-		tcase_add_test(all, tests[i]);
+		tcase_add_loop_test(all, tests[i].test, 0, tests[i].times);
 	suite_add_tcase(suite, all);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
@@ -24,11 +32,25 @@ static inline int unit_run(const char *name, const TTest *const *tests, size_t n
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-#define UNIT_MAIN(name, ...)                                                                                 \
+/* Tests that run several times: {test, times}, ... */
+#define UNIT_MAIN_LOOPS(name, ...)                                                                           \
 	int main(void)                                                                                       \
 	{                                                                                                    \
-		const TTest *const tests[] = {__VA_ARGS__};                                                  \
-		return unit_run(name, tests, sizeof tests / sizeof *tests);                                  \
+		const struct unit_test tests[] = {__VA_ARGS__};                                              \
+		return unit_run(name, NULL, NULL, tests, sizeof tests / sizeof *tests);                      \
 	}
+
+/* Each test once, with something around it. */
+#define UNIT_MAIN_AROUND(name, setup, teardown, ...)                                                         \
+	int main(void)                                                                                       \
+	{                                                                                                    \
+		const TTest *const once[] = {__VA_ARGS__};                                                   \
+		struct unit_test tests[sizeof once / sizeof *once];                                          \
+		for (size_t i = 0; i < sizeof once / sizeof *once; i++)                                      \
+			tests[i] = (struct unit_test){once[i], 1};                                           \
+		return unit_run(name, setup, teardown, tests, sizeof tests / sizeof *tests);                 \
+	}
+
+#define UNIT_MAIN(name, ...) UNIT_MAIN_AROUND(name, NULL, NULL, __VA_ARGS__)
 
 #endif

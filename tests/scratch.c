@@ -1,0 +1,127 @@
+#include "scratch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct {
+	char path[64];
+	pid_t owner;
+	unsigned files; /* that were made in it */
+} folder;
+
+static void remove_folder(void)
+{
+	char command[80];
+
+	if (folder.owner != getpid())
+		return;
+	snprintf(command, sizeof command, "rm -r %s", folder.path);
+	if (system(command))
+		_exit(EXIT_FAILURE);
+}
+
+const char *scratch_folder(void)
+{
+	if (!folder.owner) {
+		snprintf(folder.path, sizeof folder.path, "%s/h5fs-%s.XXXXXX",
+			 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm", program_invocation_short_name);
+		ck_assert_ptr_nonnull(mkdtemp(folder.path));
+		folder.owner = getpid();
+		ck_assert_int_eq(atexit(remove_folder), 0);
+	}
+	return folder.path;
+}
+
+void scratch_fixture(const char *name, char path[512])
+{
+	const char *data = getenv("H5FS_TEST_DATA");
+
+	ck_assert_int_lt(snprintf(path, 512, "%s/%s", data ? data : "tests/data", name), 512);
+}
+
+static void run(const char *before, const char *format, va_list arguments)
+{
+	char command[4096];
+	size_t n = strlen(strcpy(command, before));
+
+	ck_assert_int_lt(vsnprintf(command + n, sizeof command - n, format, arguments),
+			 (int)(sizeof command - n));
+	ck_assert_msg(system(command) == 0, "%s", command);
+}
+
+void scratch_run(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	run("", format, arguments);
+	va_end(arguments);
+}
+
+void scratch_python(const char *format, ...)
+{
+	const char *source = getenv("srcdir");
+	char before[512];
+	va_list arguments;
+
+	ck_assert_int_lt(snprintf(before, sizeof before, "/usr/bin/python3 %s/", source ? source : "."),
+			 (int)sizeof before);
+	va_start(arguments, format);
+	run(before, format, arguments);
+	va_end(arguments);
+}
+
+void scratch_init(struct scratch *scratch, const char *fixture)
+{
+	*scratch = (struct scratch){.options = {.block_cache = 1 << 20,
+						.chunk_cache = 1 << 20,
+						.lock = H5_LOCK_ALWAYS,
+						.writable = true}};
+	scratch_fixture(fixture, scratch->original);
+	snprintf(scratch->path, sizeof scratch->path, "%s/%u.h5", scratch_folder(), folder.files++);
+	scratch_run("cp '%s' %s", scratch->original, scratch->path);
+}
+
+void scratch_wrap(struct scratch *scratch, struct fault_io *fault)
+{
+	scratch->options.wrap = fault ? fault_io_wrap : NULL;
+	scratch->options.wrap_arg = fault;
+}
+
+void scratch_open(struct scratch *scratch)
+{
+	SUCCEEDS(h5_file_set_open(scratch->path, &scratch->options, &scratch->set));
+	scratch->file = h5_file_set_root(scratch->set);
+}
+
+void scratch_close(struct scratch *scratch)
+{
+	h5_file_set_close(scratch->set);
+	scratch->set = NULL;
+	scratch->file = NULL;
+}
+
+void scratch_release(struct scratch *scratch)
+{
+	scratch_close(scratch);
+	unlink(scratch->path);
+}
+
+uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5_message_type type, size_t *n)
+{
+	const struct h5_message *m;
+	struct h5_header h;
+	uint8_t *body;
+
+	SUCCEEDS(h5_header_load(scratch->file, header, &h));
+	m = h5_header_find(&h, type);
+	ck_assert_ptr_nonnull(m);
+	*n = m->size;
+	body = malloc(m->size);
+	ck_assert_ptr_nonnull(body);
+	memcpy(body, m->data, m->size);
+	h5_header_release(&h);
+	return body;
+}

@@ -1,0 +1,44 @@
+/* What tests that write share: a folder of their own, copies of fixtures' files in it that are open for
+ * writing, and other programs that look at them. */
+#ifndef H5_TESTS_SCRATCH_H
+#define H5_TESTS_SCRATCH_H
+
+#include "base/error.h"
+#include "fault_io.h"
+#include "store/file_set.h"
+#include "store/object_header.h"
+#include "unit.h"
+
+#define SUCCEEDS(call)                                                                                       \
+	ck_assert_msg(!(call), "%s at %ju", h5_error_last()->text, (uintmax_t)h5_error_last()->address)
+
+/* Of the process; made when it is first asked for, in memory where there is: syncs are many. It goes with the
+ * process, but stays for a look when a test fails. */
+const char *scratch_folder(void);
+/* Of a file that the fixtures made. */
+void scratch_fixture(const char *name, char path[512]);
+/* Runs a command of the shell, which must succeed. */
+void scratch_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same with Python: a script in the source folder, and its arguments. */
+void scratch_python(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+struct scratch {
+	char original[512], path[96];
+	struct h5_file_set_options options; /* of the next opening */
+	struct h5_file_set *set;	    /* NULL: it is closed */
+	struct h5_file *file;
+};
+
+/* A copy of a fixture's file. */
+void scratch_init(struct scratch *scratch, const char *fixture);
+/* From the next opening on all calls go through this one; NULL: through none. */
+void scratch_wrap(struct scratch *scratch, struct fault_io *fault);
+void scratch_open(struct scratch *scratch);
+void scratch_close(struct scratch *scratch); /* may run twice */
+/* Closes and removes it. */
+void scratch_release(struct scratch *scratch);
+/* The body of a message of the object header at the address; free(). */
+uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5_message_type type,
+			 size_t *n);
+
+#endif
