@@ -431,7 +431,7 @@ static void insert_and_clear(struct tree *t)
 		if (draw(t, 3))
 			commit(t);
 		for (uint64_t i = 0; i < t->count; i++) {
-			uint64_t n = i * 7919 % t->count, scaled[H5_RANK_MAX];
+			uint64_t n = i * 7919 % t->count, scaled[H5_RANK_MAX] = {0};
 
 			to_scaled(t, n, scaled);
 			if (scaled[1] >= first)
