@@ -2,6 +2,8 @@ bin_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
 	src/fuse/commit.c \
 	src/fuse/commit.h \
+	src/fuse/invalidate.c \
+	src/fuse/invalidate.h \
 	src/fuse/log.c \
 	src/fuse/log.h \
 	src/fuse/main.c \

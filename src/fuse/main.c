@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "fuse/commit.h"
+#include "fuse/invalidate.h"
 #include "fuse/log.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -174,11 +176,18 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o)
 
 	if (m->writable)
 		code = h5_committer_start(m->vfs, &m->committer);
+	if (m->writable && !code)
+		code = h5_invalidator_start(m->session, m->vfs, &m->invalidator);
 	if (code) {
+		h5_committer_stop(m->committer);
 		h5_log("%s: cannot start a thread: %s", o->file, strerror(-code));
 		return EXIT_MOUNT;
 	}
 	rc = serve(m->session, o);
+	/* Nobody serves what pages are locked for: the kernel shall give it up, and with it these. */
+	if (rc < 0)
+		umount2(o->mountpoint, MNT_FORCE);
+	h5_invalidator_stop(m->invalidator);
 	h5_committer_stop(m->committer);
 	h5_interrupt_begin(NULL, NULL);
 	h5_error_clear();

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "fuse/commit.h"
+#include "fuse/invalidate.h"
 #include "fuse/log.h"
 
 #include <fcntl.h>
@@ -65,8 +66,15 @@ static double attr_timeout(const struct h5_mount *m, const struct stat *st)
 	return m->writable && S_ISREG(st->st_mode) ? 0 : m->timeout;
 }
 
-static struct fuse_entry_param entry_param(const struct h5_mount *m, const struct h5_vfs_entry *entry)
+static void limit_size(struct stat *st, uint64_t limit)
 {
+	if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > limit)
+		st->st_size = (off_t)limit;
+}
+
+static struct fuse_entry_param entry_param(const struct h5_mount *m, struct h5_vfs_entry *entry)
+{
+	limit_size(&entry->st, h5_vfs_size_limit(m->vfs, entry->node));
 	return (struct fuse_entry_param){.ino = ino_of(m, entry->node),
 					 .attr = entry->st,
 					 .attr_timeout = entry->size_known ? attr_timeout(m, &entry->st) : 0,
@@ -116,13 +124,20 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 
 static void reply_attr(fuse_req_t req, const struct h5_mount *m, fuse_ino_t ino, const char *what)
 {
+	struct h5_node *node = node_of(m, ino);
+	uint64_t limit = h5_vfs_size_limit(m->vfs, node);
 	struct stat st;
-	int rc = h5_vfs_getattr(m->vfs, node_of(m, ino), &st);
+	int rc = h5_vfs_getattr(m->vfs, node, &st);
 
-	if (rc)
+	if (rc) {
 		fail(req, what, rc);
-	else
-		fuse_reply_attr(req, &st, attr_timeout(m, &st));
+		return;
+	}
+	/* The new size of a file that grew meanwhile: the kernel would pass it on to who has asked, but drop
+	 * it for itself, since dropping pages dates what it had asked for before. */
+	limit_size(&st, limit);
+	limit_size(&st, h5_vfs_size_limit(m->vfs, node));
+	fuse_reply_attr(req, &st, attr_timeout(m, &st));
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -131,22 +146,42 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	reply_attr(req, begin(req), ino, "getattr");
 }
 
+static void reply_setattr(fuse_req_t req, fuse_ino_t ino, size_t written)
+{
+	(void)written;
+	reply_attr(req, fuse_req_userdata(req), ino, "setattr");
+}
+
+/* Replies, where a file has grown not before the kernel has dropped what it has of its end. */
+static void reply_grown(struct h5_mount *m, const struct h5_stale *stale)
+{
+	if (stale->from == H5_NOT_STALE)
+		stale->reply(stale->req, stale->ino, stale->written);
+	else
+		h5_invalidator_add(m->invalidator, stale);
+}
+
 /* Times are set to please who copies: what they are, only writing decides. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		       struct fuse_file_info *fi)
 {
 	struct h5_mount *m = begin(req);
+	struct h5_stale stale = {.req = req,
+				 .ino = ino,
+				 .node = node_of(m, ino),
+				 .from = H5_NOT_STALE,
+				 .reply = reply_setattr};
 	struct h5_handle *handle = fi ? handle_of(fi) : NULL;
 	int rc = to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) ? -EPERM : 0;
 
 	if (!rc && to_set & FUSE_SET_ATTR_SIZE) {
-		rc = h5_vfs_truncate(m->vfs, node_of(m, ino), handle, (uint64_t)attr->st_size);
+		rc = h5_vfs_truncate(m->vfs, stale.node, handle, (uint64_t)attr->st_size, &stale.from);
 		want_commit(m);
 	}
 	if (rc)
 		fail(req, "setattr", rc);
 	else
-		reply_attr(req, m, ino, "setattr");
+		reply_grown(m, &stale);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
@@ -402,6 +437,12 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 	free(data);
 }
 
+static void reply_write(fuse_req_t req, fuse_ino_t ino, size_t written)
+{
+	(void)ino;
+	fuse_reply_write(req, written);
+}
+
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
 		     struct fuse_file_info *fi)
 {
@@ -409,15 +450,15 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	enum h5_write_place place = fi->writepage	   ? H5_WRITE_INSIDE
 				    : fi->flags & O_APPEND ? H5_WRITE_APPEND
 							   : H5_WRITE_AT;
-	size_t written;
-	int rc = h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, place, &written);
+	struct h5_stale stale = {.req = req, .ino = ino, .node = node_of(m, ino), .reply = reply_write};
+	int rc =
+		h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, place, &stale.written, &stale.from);
 
-	(void)ino;
 	want_commit(m);
 	if (rc)
 		fail(req, "write", rc);
 	else
-		fuse_reply_write(req, written);
+		reply_grown(m, &stale);
 }
 
 static void reply_done(fuse_req_t req, const char *what, int rc)

@@ -13,7 +13,9 @@ struct h5_mount {
 	double timeout;
 	bool locked; /* the file cannot change behind our back */
 	bool writable;
-	struct h5_committer *committer; /* of a mount for writing */
+	/* Of a mount for writing: */
+	struct h5_committer *committer;
+	struct h5_invalidator *invalidator;
 };
 
 extern const struct fuse_lowlevel_ops h5_operations;

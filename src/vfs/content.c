@@ -127,6 +127,15 @@ static void handle_free(struct h5_handle *h)
 	free(h);
 }
 
+/* With vfs->lock: `by` is 1 or -1. */
+static void count_handle(const struct h5_handle *h, int by)
+{
+	if (h->mode != O_WRONLY)
+		h->node->cached += (unsigned)by;
+	if (h->mode == O_RDWR)
+		h->node->mapped += (unsigned)by;
+}
+
 int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
 {
 	struct h5_handle *h;
@@ -138,6 +147,8 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 	if (!h)
 		return -ENOMEM;
 	h->vfs = vfs;
+	h->node = node;
+	h->mode = flags & O_ACCMODE;
 	h->file = node->file;
 	h->address = node->address;
 	h5_buf_init(&h->ddl, SIZE_MAX);
@@ -148,6 +159,8 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 	}
 	pthread_mutex_lock(&vfs->lock);
 	DL_PREPEND(vfs->handles, h);
+	node->references++;
+	count_handle(h, 1);
 	pthread_mutex_unlock(&vfs->lock);
 	*handle = h;
 	return 0;
@@ -157,7 +170,9 @@ void h5_vfs_close_file(struct h5_handle *h)
 {
 	pthread_mutex_lock(&h->vfs->lock);
 	DL_DELETE(h->vfs->handles, h);
+	count_handle(h, -1);
 	pthread_mutex_unlock(&h->vfs->lock);
+	h5_vfs_forget(h->vfs, h->node, 1);
 	handle_free(h);
 }
 

@@ -46,6 +46,11 @@ struct h5_node {
 	 * under that number */
 	bool has_text_size;
 	uint64_t text_size, text_number;
+	/* vfs->lock: open files that the kernel keeps pages of, and those of them whose pages may be dirty */
+	unsigned cached, mapped;
+	/* vfs->lock: growths that the kernel has stale pages of; meanwhile the size that is told */
+	unsigned growing;
+	uint64_t told_size;
 	size_t key_size;
 	uint8_t key[]; /* what makes it the same node: see node.c */
 };
@@ -85,6 +90,8 @@ struct h5_row {
 
 struct h5_handle {
 	struct h5_vfs *vfs;
+	struct h5_node *node; /* referenced */
+	int mode;	      /* O_RDONLY, O_WRONLY, O_RDWR */
 	struct h5_file *file;
 	uint64_t address;
 	bool is_dataset;	    /* else a committed datatype */

@@ -78,8 +78,8 @@ int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat
 /* The same with all that h5_vfs_lookup() gives. */
 int h5_vfs_dir_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_vfs_entry *entry);
 
-/* `flags`: the access mode and O_TRUNC of open(2). -EROFS: a mount for reading; -EPERM: a file that can't be
- * written, or can't be truncated. */
+/* `flags`: the access mode and O_TRUNC of open(2). The kernel shall keep pages of what is opened, except for
+ * O_WRONLY. -EROFS: a mount for reading; -EPERM: a file that can't be written, or can't be truncated. */
 int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle);
 /* An incomplete row vanishes, with a line in the log. */
 void h5_vfs_close_file(struct h5_handle *handle);
@@ -94,16 +94,33 @@ enum h5_write_place {
 	H5_WRITE_INSIDE, /* at the offset, without what lies beyond the end: pages that were mapped */
 };
 
+/* Where a file has grown, pages that the kernel keeps have zeros behind its old end. They must be dropped
+ * before the kernel knows of the new size, so the old one is told meanwhile:
+ *
+ *   H5_NOT_STALE	there are none
+ *   other values	pages from this offset on are to be dropped, then h5_vfs_tell_size() to be called
+ *
+ * It is not asked for where dropping them would wait for the very request: what is written through a handle
+ * that reads, too, is written with its page locked; and while a file is truncated, no dirty page is written.
+ */
+#define H5_NOT_STALE UINT64_MAX
+
 /* *written may be less than n: what fits. -EFBIG: nothing fits; -EINVAL: it would begin a row while another
- * one is incomplete. */
+ * one is incomplete. *stale: see above. */
 int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n,
-		 enum h5_write_place place, size_t *written);
+		 enum h5_write_place place, size_t *written, uint64_t *stale);
 /* A close of one of the handle's descriptors: commits (sync=close). -EINVAL: a row is incomplete; it stays.
  */
 int h5_vfs_flush(struct h5_handle *handle);
 int h5_vfs_fsync(struct h5_handle *handle);
-/* `handle`: through which; NULL: by name. -EINVAL: no whole rows; -EPERM: the dataset keeps its size. */
-int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size);
+/* `handle`: through which; NULL: by name. -EINVAL: no whole rows; -EPERM: the dataset keeps its size. *stale:
+ * see above. */
+int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size,
+		    uint64_t *stale);
+/* The largest size that the kernel may be told of a file now. */
+uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node);
+/* The stale pages are dropped. */
+void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node);
 /* Commits what was written to any file: at the end, and every few seconds. */
 int h5_vfs_commit(struct h5_vfs *vfs);
 

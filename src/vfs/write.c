@@ -10,6 +10,7 @@
 #include "dataset/layouts.h"
 #include "store/file.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,42 @@ static int refuse_growth(const struct h5_handle *h)
 		rc = h5_fail(-EFBIG, h->address, "the dataset has all the rows that it may have");
 	h5_file_put(h->file, ref);
 	return rc;
+}
+
+/* ---- what has grown ---- */
+
+/* With the exclusive lock, so that nobody has seen the new size. Where stale pages begin, if there are any:
+ * with what was written, or before. */
+static uint64_t hide_growth(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
+			    bool truncated)
+{
+	uint64_t stale = H5_NOT_STALE;
+
+	pthread_mutex_lock(&vfs->lock);
+	if (node->cached && !(truncated && node->mapped)) {
+		node->told_size = node->growing ? h5_min(node->told_size, before) : before;
+		node->growing++;
+		stale = h5_min(before, offset);
+	}
+	pthread_mutex_unlock(&vfs->lock);
+	return stale;
+}
+
+uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	uint64_t limit;
+
+	pthread_mutex_lock(&vfs->lock);
+	limit = node->growing ? node->told_size : UINT64_MAX;
+	pthread_mutex_unlock(&vfs->lock);
+	return limit;
+}
+
+void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node)
+{
+	pthread_mutex_lock(&vfs->lock);
+	node->growing--;
+	pthread_mutex_unlock(&vfs->lock);
 }
 
 /* ---- the incomplete row ---- */
@@ -237,12 +274,13 @@ static int write_all(struct h5_handle *h, uint64_t offset, const uint8_t *data, 
 }
 
 int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, enum h5_write_place place,
-		 size_t *written)
+		 size_t *written, uint64_t *stale)
 {
 	uint64_t size, left = n;
 	int rc;
 
 	*written = 0;
+	*stale = H5_NOT_STALE;
 	if (!h->written)
 		return -EBADF;
 	h5_lock_to_write(h->vfs);
@@ -252,6 +290,8 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	else if (place == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
 	rc = write_all(h, offset, buf, (size_t)left, place == H5_WRITE_APPEND, written);
+	if (!rc && h->mode == O_WRONLY && h5_dataset_writer_size(h->written->writer) > size)
+		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
 	/* The rest of a page is nobody's. */
 	if (!rc && place == H5_WRITE_INSIDE && *written == left)
@@ -316,19 +356,25 @@ static int set_size(struct h5_vfs *vfs, struct h5_written *w, uint64_t size)
 	return rc;
 }
 
-int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size)
+int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size,
+		    uint64_t *stale)
 {
 	struct h5_written *w;
+	uint64_t before;
 	int rc;
 
+	*stale = H5_NOT_STALE;
 	if (!vfs->options.writable)
 		return -EROFS;
 	if (node->kind == H5_NODE_DIRECTORY)
 		return -EISDIR;
 	h5_lock_to_write(vfs);
 	rc = h5_written_get(vfs, node, &w);
+	before = rc ? 0 : h5_dataset_writer_size(w->writer);
 	if (!rc)
 		rc = set_size(vfs, w, size);
+	if (!rc && size > before)
+		*stale = hide_growth(vfs, node, before, before, true);
 	if (!rc && handle)
 		handle->has_written = true;
 	h5_unlock(vfs);

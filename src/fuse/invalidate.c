@@ -1,0 +1,220 @@
+#include "fuse/invalidate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <utlist.h>
+
+enum {
+	WAKE = SIGUSR1,
+	AGAIN = 50000000, /* nanoseconds until the serving thread is woken up once more */
+};
+
+struct item {
+	struct h5_stale stale;
+	struct item *prev, *next;
+};
+
+struct h5_invalidator {
+	struct fuse_session *session; /* borrowed */
+	struct h5_vfs *vfs;	      /* borrowed */
+	pthread_t thread, server;
+	sigset_t ending; /* the signals that end the mount */
+	sigset_t before; /* what the server had blocked */
+	struct sigaction wake_before;
+	pthread_mutex_t lock; /* guards all below; nothing is locked under it */
+	struct item *items;
+	bool closed;  /* no more is dropped */
+	bool stopped; /* the session has ended */
+};
+
+/* ---- requests ---- */
+
+static void reply(struct h5_invalidator *v, const struct h5_stale *s)
+{
+	h5_vfs_tell_size(v->vfs, s->node);
+	s->reply(s->req, s->ino, s->written);
+}
+
+static struct item *take(struct h5_invalidator *v)
+{
+	struct item *item;
+
+	pthread_mutex_lock(&v->lock);
+	item = v->items;
+	if (item)
+		DL_DELETE(v->items, item);
+	pthread_mutex_unlock(&v->lock);
+	return item;
+}
+
+/* False: there was none. */
+static bool serve_one(struct h5_invalidator *v, bool drop)
+{
+	struct item *item = take(v);
+
+	if (!item)
+		return false;
+	/* It fails where the kernel has none. */
+	if (drop)
+		fuse_lowlevel_notify_inval_inode(v->session, item->stale.ino, (off_t)item->stale.from, 0);
+	reply(v, &item->stale);
+	free(item);
+	return true;
+}
+
+void h5_invalidator_add(struct h5_invalidator *v, const struct h5_stale *stale)
+{
+	struct item *item = malloc(sizeof *item);
+	bool closed;
+
+	if (item)
+		item->stale = *stale;
+	pthread_mutex_lock(&v->lock);
+	closed = v->closed || !item;
+	if (!closed)
+		DL_APPEND(v->items, item);
+	pthread_mutex_unlock(&v->lock);
+	if (!closed) {
+		pthread_kill(v->thread, WAKE);
+		return;
+	}
+	reply(v, stale);
+	free(item);
+}
+
+/* ---- the thread ---- */
+
+static bool is_stopped(struct h5_invalidator *v)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&v->lock);
+	stopped = v->stopped;
+	pthread_mutex_unlock(&v->lock);
+	return stopped;
+}
+
+/* True: a signal that ends the mount has come. Without `timeout`: waits for any. */
+static bool wait_for_signal(const struct h5_invalidator *v, const struct timespec *timeout)
+{
+	sigset_t set = v->ending;
+	int n;
+
+	sigaddset(&set, WAKE);
+	n = sigtimedwait(&set, NULL, timeout);
+	return n > 0 && n != WAKE;
+}
+
+static void close_queue(struct h5_invalidator *v)
+{
+	pthread_mutex_lock(&v->lock);
+	v->closed = true;
+	pthread_mutex_unlock(&v->lock);
+	while (serve_one(v, false))
+		;
+}
+
+/* The server may just be about to wait for a request when the signal comes: it gets more of them. */
+static void end_session(struct h5_invalidator *v)
+{
+	const struct timespec again = {.tv_nsec = AGAIN};
+
+	fuse_session_exit(v->session);
+	while (!is_stopped(v)) {
+		pthread_kill(v->server, WAKE);
+		wait_for_signal(v, &again);
+	}
+}
+
+static void *run(void *arg)
+{
+	const struct timespec none = {0};
+	struct h5_invalidator *v = arg;
+	bool busy = false, ended = false;
+
+	while (!ended && !is_stopped(v)) {
+		ended = wait_for_signal(v, busy ? &none : NULL);
+		busy = !ended && serve_one(v, true);
+	}
+	close_queue(v);
+	if (ended)
+		end_session(v);
+	return NULL;
+}
+
+/* ---- begin and end ---- */
+
+static void wake(int number)
+{
+	(void)number;
+}
+
+/* Those that end the mount, unless whoever started it has them ignored. */
+static void find_signals(struct h5_invalidator *v)
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+	struct sigaction action;
+
+	sigemptyset(&v->ending);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&v->ending, numbers[i]);
+}
+
+static int start_thread(struct h5_invalidator *v)
+{
+	sigset_t all, served;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &v->before);
+	rc = pthread_create(&v->thread, NULL, run, v);
+	served = v->before;
+	for (int number = 1; !rc && number < NSIG; number++)
+		if (sigismember(&v->ending, number) == 1)
+			sigaddset(&served, number);
+	pthread_sigmask(SIG_SETMASK, &served, NULL);
+	return -rc;
+}
+
+int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs, struct h5_invalidator **out)
+{
+	struct h5_invalidator *v = calloc(1, sizeof *v);
+	struct sigaction action = {.sa_handler = wake};
+	int rc;
+
+	if (!v)
+		return -ENOMEM;
+	v->session = session;
+	v->vfs = vfs;
+	v->server = pthread_self();
+	pthread_mutex_init(&v->lock, NULL);
+	find_signals(v);
+	sigaction(WAKE, &action, &v->wake_before);
+	rc = start_thread(v);
+	if (rc) {
+		free(v);
+		return rc;
+	}
+	*out = v;
+	return 0;
+}
+
+void h5_invalidator_stop(struct h5_invalidator *v)
+{
+	if (!v)
+		return;
+	pthread_mutex_lock(&v->lock);
+	v->stopped = true;
+	pthread_mutex_unlock(&v->lock);
+	pthread_kill(v->thread, WAKE);
+	pthread_join(v->thread, NULL);
+	pthread_sigmask(SIG_SETMASK, &v->before, NULL);
+	sigaction(WAKE, &v->wake_before, NULL);
+	pthread_mutex_destroy(&v->lock);
+	free(v);
+}
