@@ -63,6 +63,7 @@ void target_init(struct target *t, const char *fixture, const char *name, struct
 	SUCCEEDS(h5_path_find(t->file, h5_file_superblock(t->file)->root, name, strlen(name), &file,
 			      &t->header));
 	SUCCEEDS(target_load(t));
+	t->filter_mask = t->filtered;
 }
 
 void target_close(struct target *t)

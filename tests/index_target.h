@@ -15,7 +15,7 @@ struct target {
 	struct h5_layout layout;
 	bool filtered;
 	struct h5_chunk_index *index;
-	uint32_t filter_mask;	/* of new chunks */
+	uint32_t filter_mask;	/* of new chunks: they have passed no filter */
 	uint64_t raw, raw_left; /* space for numbered chunks */
 };
 

@@ -4,6 +4,7 @@ UNIT_TESTS = \
 	tests/check_base \
 	tests/check_btree \
 	tests/check_btree1_write \
+	tests/check_btree2_faults \
 	tests/check_btree2_write \
 	tests/check_chunk_damage \
 	tests/check_chunk_index \
@@ -40,7 +41,9 @@ scratch = tests/scratch.c tests/scratch.h tests/fault_io.c tests/fault_io.h
 index_target = tests/index_target.c tests/index_target.h $(scratch)
 crash_image = tests/crash_image.c tests/crash_image.h tests/crash_workloads.h
 tests_check_btree1_write_SOURCES = tests/check_btree1_write.c tests/fault_io.c tests/fault_io.h
-tests_check_btree2_write_SOURCES = tests/check_btree2_write.c tests/fault_io.c tests/fault_io.h
+btree2_model = tests/btree2_model.c tests/btree2_model.h $(index_target)
+tests_check_btree2_faults_SOURCES = tests/check_btree2_faults.c $(btree2_model) $(crash_image)
+tests_check_btree2_write_SOURCES = tests/check_btree2_write.c $(btree2_model)
 tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c $(index_target) $(crash_image)
 tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c $(index_target)
 tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h

@@ -1,0 +1,151 @@
+/* Changes of version 2 B-trees that fail, and trees that are damaged or make no sense. */
+#include "base/error.h"
+#include "base/lookup3.h"
+#include "btree2_model.h"
+#include "crash_image.h"
+
+#include <string.h>
+
+static int ignore_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	(void)arg;
+	(void)chunk;
+	return 0;
+}
+
+/* Each write of some change fails once: the tree is as it was, and takes the change then. */
+START_TEST(a_failed_change_changes_nothing)
+{
+	const uint64_t shape[3] = {20, 20, 1};
+	struct fault_io fault = {.error = -EIO};
+	struct model *m = model_begin("filtered", 288, shape, &fault);
+	unsigned failures = 0;
+
+	model_shake(m, 1, 100); /* which makes the tree */
+	for (unsigned round = 0; round < 300; round++) {
+		size_t i = (size_t)model_choose(m, model_size(m));
+		bool sets = model_choose(m, 100) < 70;
+		int rc = -EIO;
+
+		for (unsigned n = 1; rc; n++) {
+			fault_io_arm(&fault, n);
+			rc = sets ? model_set(m, i) : model_remove(m, i);
+			fault_io_disarm(&fault);
+			ck_assert(!rc || rc == -EIO);
+			failures += rc != 0;
+			if (rc && round % 10 == 0)
+				model_check(m);
+		}
+		if (round % 50 == 0)
+			model_reopen(m);
+	}
+	ck_assert_uint_gt(failures, 100);
+	for (unsigned n = 1;; n++) {
+		int rc;
+
+		fault_io_arm(&fault, n);
+		rc = h5_chunk_index_trim(m->t.index, 7, ignore_chunk, NULL);
+		fault_io_disarm(&fault);
+		if (!rc)
+			break;
+		ck_assert_int_eq(rc, -EIO);
+		model_check(m);
+	}
+	memset(m->values + 7 * 20, 0, 13 * 20 * sizeof *m->values);
+	model_reopen(m);
+	model_judge(m, 5);
+	model_end(m);
+	fault_io_release(&fault);
+}
+END_TEST
+
+/* Bytes of a block that the checksum vouches for, and that are wrong; more often where its fields are. */
+static void damage(struct model *m, const struct btree2_block *block, uint8_t *image)
+{
+	uint8_t *bytes = image + block->address;
+
+	for (uint64_t n = 1 + model_choose(m, 3); n; n--) {
+		size_t at = (size_t)(model_choose(m, 2) ? model_choose(m, block->size - 4)
+							: block->size - 5 - model_choose(m, block->size / 3));
+
+		bytes[at] = (uint8_t)(model_choose(m, 2) ? model_choose(m, 256)
+							 : bytes[at] + model_choose(m, 3) - 1);
+	}
+	h5_uint_to(bytes + block->size - 4, h5_lookup3(bytes, block->size - 4, 0), 4);
+}
+
+/* Whatever the result: no memory is hurt, and no walk is endless. */
+START_TEST(damaged_trees)
+{
+	enum { BLOCKS = 1000 };
+	const uint64_t shape[3] = {40, 40, 1};
+	struct model *m = model_begin("random", 512, shape, NULL);
+	struct crash_image image = {0}, changed = {0};
+	struct btree2_tree tree = {.target = &m->t, .blocks = calloc(BLOCKS, sizeof *tree.blocks)};
+	unsigned refused = 0;
+
+	model_shake(m, 1600, 95);
+	SUCCEEDS(target_commit(&m->t));
+	btree2_check(&tree);
+	ck_assert_uint_ge(tree.header.depth, 2);
+	ck_assert_uint_le(tree.block_count, BLOCKS);
+	target_close(&m->t);
+	crash_image_load(&image, m->t.scratch.path);
+	for (unsigned round = 0; round < 400; round++) {
+		/* The header, the root, and the others. */
+		size_t i =
+			(size_t)(model_choose(m, 2) ? model_choose(m, 2) : model_choose(m, tree.block_count));
+
+		crash_image_copy(&changed, &image);
+		damage(m, &tree.blocks[i], changed.data);
+		crash_image_save(&changed, m->t.scratch.path);
+		scratch_open(&m->t.scratch);
+		m->t.file = m->t.scratch.file;
+		refused += target_load(&m->t) != 0;
+		for (unsigned n = 0; m->t.index && n < 40; n++) {
+			uint64_t scaled[H5_RANK_MAX];
+
+			model_scaled(m, (size_t)model_choose(m, model_size(m)), scaled);
+			refused += (n % 2 ? btree2_set(&m->t, scaled, n) : btree2_remove(&m->t, scaled)) != 0;
+		}
+		if (m->t.index)
+			refused +=
+				h5_chunk_index_trim(m->t.index, model_choose(m, 40), ignore_chunk, NULL) != 0;
+		target_close(&m->t);
+	}
+	ck_assert_uint_gt(refused, 400);
+	free(tree.blocks);
+	free(image.data);
+	free(changed.data);
+	model_end(m);
+}
+END_TEST
+
+/* Parameters that make no tree that can be changed. */
+START_TEST(impossible_trees)
+{
+	static const struct {
+		uint32_t node_size;
+		uint8_t split_percent, merge_percent;
+	} bad[] = {{0, 100, 40},  {10, 100, 40}, {80, 100, 40},	  {UINT32_MAX, 100, 40}, {2048, 103, 40},
+		   {2048, 0, 40}, {2048, 1, 0},	 {2048, 100, 50}, {2048, 100, 0},	 {2048, 100, 90}};
+	const uint64_t shape[3] = {20, 20, 1}, scaled[2] = {1, 1};
+	struct model *m = model_begin("random", 2048, shape, NULL);
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		int rc;
+
+		m->t.layout.chunked.btree2.node_size = bad[i].node_size;
+		m->t.layout.chunked.btree2.split_percent = bad[i].split_percent;
+		m->t.layout.chunked.btree2.merge_percent = bad[i].merge_percent;
+		SUCCEEDS(target_open_index(&m->t));
+		rc = btree2_set(&m->t, scaled, 1);
+		ck_assert_msg(rc == -ENOTSUP || rc == -EUCLEAN, "%zu: %d", i, rc);
+		ck_assert(h5_chunk_index_layout(m->t.index)->address == H5_UNDEF);
+	}
+	model_check(m);
+	model_end(m);
+}
+END_TEST
+
+UNIT_MAIN("btree2_faults", a_failed_change_changes_nothing, damaged_trees, impossible_trees)
