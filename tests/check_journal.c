@@ -350,19 +350,6 @@ START_TEST(failing_life)
 }
 END_TEST
 
-int main(void)
-{
-	const TTest *const tests[] = {record_round_trip,
-				      bytes_of_a_journal,
-				      hash_by_pieces,
-				      nonsense_is_refused,
-				      one_record_over_the_other,
-				      a_record_larger_than_the_journal,
-				      closed_and_cleared,
-				      only_where_there_is_none,
-				      marks_of_its_own,
-				      owner_of_a_new_journal,
-				      failing_life};
-
-	return scene_run("journal", tests, sizeof tests / sizeof *tests);
-}
+SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, hash_by_pieces, nonsense_is_refused,
+	   one_record_over_the_other, a_record_larger_than_the_journal, closed_and_cleared,
+	   only_where_there_is_none, marks_of_its_own, owner_of_a_new_journal, failing_life)

@@ -460,20 +460,6 @@ START_TEST(order_of_recovery)
 }
 END_TEST
 
-int main(void)
-{
-	const TTest *const tests[] = {torn,
-				      every_byte_flipped,
-				      from_a_later_version_or_no_journal,
-				      replayed_from_every_state,
-				      overlay_reads,
-				      foreign_writes,
-				      cut_file,
-				      forged_records,
-				      somebody_elses,
-				      held,
-				      failing_replay,
-				      order_of_recovery};
-
-	return scene_run("recovery", tests, sizeof tests / sizeof *tests);
-}
+SCENE_MAIN("recovery", torn, every_byte_flipped, from_a_later_version_or_no_journal,
+	   replayed_from_every_state, overlay_reads, foreign_writes, cut_file, forged_records, somebody_elses,
+	   held, failing_replay, order_of_recovery)

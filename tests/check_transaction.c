@@ -1,51 +1,26 @@
-#include "base/error.h"
-#include "io/io.h"
-#include "store/file_set.h"
+#include "scratch.h"
 #include "store/space.h"
 #include "store/transaction.h"
-#include "unit.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct h5_file_set_options options = {
-	.block_cache = 1 << 20, .chunk_cache = 1 << 20, .lock = H5_LOCK_ALWAYS, .writable = true};
-
-static char path[64];
+static struct scratch scratch;
 
 /* A copy of one of the fixtures' files, to write to. */
-static void copy_fixture(const char *name)
+static struct h5_file *begin(const char *fixture)
 {
-	char command[1024], folder[] = "/tmp/check_transaction.XXXXXX";
-
-	ck_assert_ptr_nonnull(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/file.h5", folder);
-	snprintf(command, sizeof command, "cp %s/%s %s", getenv("H5FS_TEST_DATA"), name, path);
-	ck_assert_int_eq(system(command), 0);
-}
-
-static void remove_copy(void)
-{
-	char command[128];
-
-	*strrchr(path, '/') = 0;
-	snprintf(command, sizeof command, "rm -r %s", path);
-	ck_assert_int_eq(system(command), 0);
-}
-
-static struct h5_file *open_copy(struct h5_file_set **set)
-{
-	ck_assert_msg(!h5_file_set_open(path, &options, set), "%s", h5_error_last()->text);
-	return h5_file_set_root(*set);
+	scratch_init(&scratch, fixture);
+	scratch_open(&scratch);
+	return scratch.file;
 }
 
 /* Bytes as they are in the file. */
 static void file_bytes(uint64_t offset, void *buf, size_t n)
 {
-	int fd = open(path, O_RDONLY);
+	int fd = open(scratch.path, O_RDONLY);
 
 	ck_assert_int_eq(pread(fd, buf, n, (off_t)offset), (ssize_t)n);
 	close(fd);
@@ -55,27 +30,17 @@ static off_t file_size(void)
 {
 	struct stat st;
 
-	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(stat(scratch.path, &st), 0);
 	return st.st_size;
-}
-
-static void assert_libhdf5_opens(void)
-{
-	char command[256];
-
-	snprintf(command, sizeof command, "h5dump -H %s >/dev/null", path);
-	ck_assert_int_eq(system(command), 0);
 }
 
 START_TEST(a_cell_waits_for_the_commit)
 {
 	uint8_t before[16], now[16], changed[16];
-	struct h5_file_set *set;
 	struct h5_file *file;
 	uint64_t address = 64;
 
-	copy_fixture("dataset_latest.h5");
-	file = open_copy(&set);
+	file = begin("dataset_latest.h5");
 	ck_assert(!h5_tx_is_pending(file));
 	ck_assert_int_eq(h5_file_read(file, address, before, sizeof before), 0);
 	memset(changed, 0x5a, sizeof changed);
@@ -90,8 +55,7 @@ START_TEST(a_cell_waits_for_the_commit)
 	file_bytes(address, now, sizeof now);
 	ck_assert_mem_eq(now, changed, sizeof now);
 	ck_assert(!h5_tx_is_pending(file));
-	h5_file_set_close(set);
-	remove_copy();
+	scratch_release(&scratch);
 }
 END_TEST
 
@@ -99,11 +63,9 @@ END_TEST
 START_TEST(patches_overlap)
 {
 	uint8_t expected[64], now[64], bytes[32];
-	struct h5_file_set *set;
 	struct h5_file *file;
 
-	copy_fixture("dataset_latest.h5");
-	file = open_copy(&set);
+	file = begin("dataset_latest.h5");
 	ck_assert_int_eq(h5_file_read(file, 100, expected, sizeof expected), 0);
 	for (unsigned i = 0; i < 40; i++) {
 		unsigned at = i * 37 % 48, n = 1 + i * 11 % 16;
@@ -119,8 +81,7 @@ START_TEST(patches_overlap)
 	ck_assert_int_eq(h5_tx_commit(file), 0);
 	file_bytes(100, now, sizeof now);
 	ck_assert_mem_eq(now, expected, sizeof now);
-	h5_file_set_close(set);
-	remove_copy();
+	scratch_release(&scratch);
 }
 END_TEST
 
@@ -128,11 +89,9 @@ START_TEST(what_crosses_a_page_is_copied)
 {
 	uint8_t bytes[64], now[64], before[64];
 	uint64_t address = 4096 - 8, moved = address;
-	struct h5_file_set *set;
 	struct h5_file *file;
 
-	copy_fixture("dataset_latest.h5");
-	file = open_copy(&set);
+	file = begin("dataset_latest.h5");
 	file_bytes(address, before, sizeof before);
 	ck_assert(!h5_tx_is_safe(file, address, sizeof bytes));
 	memset(bytes, 1, sizeof bytes);
@@ -155,52 +114,46 @@ START_TEST(what_crosses_a_page_is_copied)
 	/* Committed, it is shadowed again. */
 	ck_assert_int_eq(h5_tx_shadow(file, &moved, bytes, sizeof bytes), 0);
 	ck_assert_uint_ne(moved, address);
-	h5_file_set_close(set);
-	remove_copy();
+	scratch_release(&scratch);
 }
 END_TEST
 
 START_TEST(the_end_is_published)
 {
-	struct h5_file_set *set;
 	struct h5_file *file;
 	uint8_t byte = 1;
 	uint64_t address;
 	off_t size;
 
 	for (int i = 0; i < 2; i++) {
-		copy_fixture(i ? "dataset_latest.h5" : "dataset_early.h5");
+		file = begin(i ? "dataset_latest.h5" : "dataset_early.h5");
 		size = file_size();
-		file = open_copy(&set);
 		ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_RAW, 100000, &address), 0);
 		ck_assert_uint_ge(address, (uint64_t)size);
 		ck_assert_int_eq(h5_tx_write(file, address, &byte, 1), 0);
 		ck_assert_int_eq(h5_tx_commit(file), 0);
 		ck_assert_int_ge(file_size(), size + 100000);
-		h5_file_set_close(set);
-		assert_libhdf5_opens();
+		scratch_close(&scratch);
+		scratch_run("h5dump -H %s >/dev/null", scratch.path);
 		/* The next one goes on behind it. */
-		file = open_copy(&set);
+		scratch_open(&scratch);
+		file = scratch.file;
 		ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_RAW, 1, &address), 0);
 		ck_assert_uint_ge(address, (uint64_t)size + 100000);
-		h5_file_set_close(set);
-		remove_copy();
+		scratch_release(&scratch);
 	}
 }
 END_TEST
 
 START_TEST(metadata_over_committed_bytes_is_refused)
 {
-	struct h5_file_set *set;
 	struct h5_file *file;
 	uint8_t byte = 1;
 
-	copy_fixture("dataset_latest.h5");
-	file = open_copy(&set);
+	file = begin("dataset_latest.h5");
 	ck_assert_int_eq(h5_tx_put(file, 100, &byte, 1), -EUCLEAN);
 	ck_assert_int_eq(h5_tx_write(file, (uint64_t)file_size(), &byte, 1), -EUCLEAN);
-	h5_file_set_close(set);
-	remove_copy();
+	scratch_release(&scratch);
 }
 END_TEST
 

@@ -3,14 +3,11 @@
  * under way. */
 #include "base/error.h"
 #include "dataset/writer.h"
-#include "fault_io.h"
-#include "store/file_set.h"
+#include "scratch.h"
 #include "store/transaction.h"
-#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- allocations that fail: the linker leads malloc & Co. here ---- */
 
@@ -62,9 +59,7 @@ struct dataset {
 };
 
 struct run {
-	char path[128];
-	struct h5_file_set *set;
-	struct h5_file *file;
+	struct scratch scratch;
 	unsigned count;
 	struct dataset datasets[DATASETS];
 	struct fault_io fault;
@@ -72,9 +67,6 @@ struct run {
 	unsigned failed; /* operations that have */
 	bool given_up;	 /* the file takes no more changes */
 };
-
-static struct h5_file_set_options options = {
-	.block_cache = 1 << 16, .chunk_cache = 1 << 16, .lock = H5_LOCK_ALWAYS, .writable = true};
 
 static void begin(void)
 {
@@ -90,21 +82,15 @@ static int end(int rc)
 /* Copies the file and what is in it. */
 static void run_init(struct run *run, const char *name)
 {
-	char command[512], list[256], file[64];
+	char list[512], file[64];
 	unsigned long long address;
 	struct dataset d = {0};
 	int grows;
 	FILE *f;
 
 	memset(run, 0, sizeof *run);
-	/* Memory, where there is: syncs are many. */
-	strcpy(run->path,
-	       access("/dev/shm", W_OK) ? "/tmp/write_faults.XXXXXX" : "/dev/shm/write_faults.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(run->path));
-	strcat(run->path, "/file.h5");
-	snprintf(command, sizeof command, "cp %s/%s %s", getenv("H5FS_TEST_DATA"), name, run->path);
-	ck_assert_int_eq(system(command), 0);
-	snprintf(list, sizeof list, "%s/write_faults.list", getenv("H5FS_TEST_DATA"));
+	scratch_init(&run->scratch, name);
+	scratch_fixture("write_faults.list", list);
 	f = fopen(list, "r");
 	ck_assert_ptr_nonnull(f);
 	while (fscanf(f, "%63s %7s %llu %zu %d", file, d.name, &address, &d.now.rows, &grows) == 5) {
@@ -123,12 +109,8 @@ static void run_init(struct run *run, const char *name)
 
 static void run_release(struct run *run)
 {
-	char command[256];
-
 	fault_io_release(&run->fault);
-	*strrchr(run->path, '/') = 0;
-	snprintf(command, sizeof command, "rm -r %s", run->path);
-	ck_assert_int_eq(system(command), 0);
+	scratch_release(&run->scratch);
 }
 
 /* ---- operations: each may fail once, and is then asked for again ---- */
@@ -139,13 +121,13 @@ static int do_open(struct run *run, struct dataset *d, size_t n)
 {
 	(void)d;
 	(void)n;
-	return h5_file_set_open(run->path, &options, &run->set);
+	return h5_file_set_open(run->scratch.path, &run->scratch.options, &run->scratch.set);
 }
 
 static int do_writer(struct run *run, struct dataset *d, size_t n)
 {
 	(void)n;
-	return h5_dataset_writer_open(run->file, d->address, false, &d->writer);
+	return h5_dataset_writer_open(run->scratch.file, d->address, false, &d->writer);
 }
 
 static int do_append(struct run *run, struct dataset *d, size_t n)
@@ -174,7 +156,7 @@ static int do_commit(struct run *run, struct dataset *d, size_t n)
 	(void)n;
 	for (unsigned i = 0; i < run->count && !rc; i++)
 		rc = h5_dataset_writer_settle(run->datasets[i].writer);
-	return rc ? rc : h5_tx_commit(run->file);
+	return rc ? rc : h5_tx_commit(run->scratch.file);
 }
 
 /* Until it succeeds, or the file takes no more changes. */
@@ -190,12 +172,12 @@ static void perform(struct run *run, operation *op, struct dataset *d, size_t n)
 		return;
 	run->failed++;
 	/* The clean-up after shrinking fails in silence, but not what comes next. */
-	if (rc == -EROFS && run->fault.calls >= run->fault.fail && !h5_tx_is_writable(run->file)) {
+	if (rc == -EROFS && run->fault.calls >= run->fault.fail && !h5_tx_is_writable(run->scratch.file)) {
 		run->given_up = true;
 		return;
 	}
 	ck_assert_msg(rc == run->error, "%d %s", rc, h5_error_last()->text);
-	if (op != do_open && !h5_tx_is_writable(run->file)) {
+	if (op != do_open && !h5_tx_is_writable(run->scratch.file)) {
 		run->given_up = true;
 		return;
 	}
@@ -243,7 +225,7 @@ static void commit(struct run *run)
 static void open_all(struct run *run)
 {
 	perform(run, do_open, NULL, 0);
-	run->file = h5_file_set_root(run->set);
+	run->scratch.file = h5_file_set_root(run->scratch.set);
 	for (unsigned i = 0; i < run->count; i++)
 		perform(run, do_writer, &run->datasets[i], 0);
 }
@@ -253,7 +235,7 @@ static void close_all(struct run *run)
 	for (unsigned i = 0; i < run->count; i++)
 		h5_dataset_writer_close(run->datasets[i].writer);
 	begin();
-	h5_file_set_close(run->set);
+	scratch_close(&run->scratch);
 	end(0);
 }
 
@@ -278,20 +260,17 @@ static bool is_mixture(const struct dataset *d, const uint8_t *bytes, uint64_t s
 static void verify(struct run *run)
 {
 	uint8_t bytes[ROWS_MAX * ROW];
-	struct h5_file_set *set;
-	char command[256];
 	int rc;
 
-	snprintf(command, sizeof command, "h5dump %s >/dev/null", run->path);
 	/* After a failure in the middle of the cells the journal comes first. */
-	rc = h5_file_set_open(run->path, &options, &set);
-	ck_assert_msg(!rc, "%d %s", rc, h5_error_last()->text);
+	scratch_wrap(&run->scratch, NULL);
+	scratch_open(&run->scratch);
 	for (unsigned i = 0; i < run->count; i++) {
 		struct dataset *d = &run->datasets[i];
 		const struct h5_dataset *dataset;
 		struct h5_lru_entry *ref;
 
-		rc = h5_dataset_get(h5_file_set_root(set), d->address, &ref, &dataset);
+		rc = h5_dataset_get(run->scratch.file, d->address, &ref, &dataset);
 		ck_assert_msg(!rc, "%s: %s", d->name, h5_error_last()->text);
 		ck_assert_uint_le(dataset->size, sizeof bytes);
 		rc = h5_dataset_read(dataset, 0, bytes, (size_t)dataset->size);
@@ -302,11 +281,11 @@ static void verify(struct run *run)
 		else
 			ck_assert_msg(holds(&d->now, bytes, dataset->size), "%s: %ju bytes", d->name,
 				      (uintmax_t)dataset->size);
-		h5_file_put(h5_file_set_root(set), ref);
+		h5_file_put(run->scratch.file, ref);
 	}
-	h5_file_set_close(set);
+	scratch_close(&run->scratch);
 	if (run->failed % 16 == 1 || !run->failed)
-		ck_assert_int_eq(system(command), 0);
+		scratch_run("h5dump %s >/dev/null", run->scratch.path);
 }
 
 /* The test's own memory does not run short. */
@@ -322,8 +301,8 @@ static struct h5_io *wrap(void *arg, struct h5_io *io)
 
 static void work(struct run *run)
 {
-	options.wrap = wrap;
-	options.wrap_arg = &run->fault;
+	run->scratch.options.wrap = wrap;
+	run->scratch.options.wrap_arg = &run->fault;
 	open_all(run);
 	for (unsigned i = 0; i < run->count && !run->given_up; i++)
 		if (run->datasets[i].grows)
@@ -343,7 +322,6 @@ static void work(struct run *run)
 			append(run, &run->datasets[i], 1);
 	commit(run);
 	close_all(run);
-	options.wrap = NULL;
 }
 
 static const char *const files[] = {"write_faults.h5", "write_faults_old.h5"};
@@ -358,11 +336,10 @@ static void fail_io(const char *name, int error)
 
 		run_init(&run, name);
 		run.error = error;
-		run.fault.fail = n;
+		fault_io_arm(&run.fault, n);
 		run.fault.error = error;
 		work(&run);
-		fired = run.fault.calls >= n;
-		run.fault.fail = 0;
+		fired = fault_io_disarm(&run.fault);
 		verify(&run);
 		ck_assert(fired || !run.failed);
 		run_release(&run);

@@ -1,6 +1,5 @@
 #include "journal_scene.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -68,12 +67,10 @@ void scene_add_extent(uint64_t offset, uint64_t size)
 		(struct h5_journal_extent){offset, size, h5_journal_hash(scene.before + offset, size)};
 }
 
-static void scene_setup(void)
+void scene_setup(void)
 {
 	memset(&scene, 0, sizeof scene);
-	strcpy(scene.dir, "/tmp/h5fs-journal-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(scene.dir));
-	scene.dirfd = open(scene.dir, O_PATH | O_DIRECTORY);
+	scene.dirfd = open(scratch_folder(), O_PATH | O_DIRECTORY);
 	scene.place = (struct h5_journal_place){
 		.dirfd = scene.dirfd, .name = SCENE_JOURNAL, .owner = geteuid(), .mode = S_IFREG | 0644};
 	for (size_t i = 0; i < SCENE_SIZE; i++)
@@ -85,7 +82,7 @@ static void scene_setup(void)
 	scene_put("a.h5", scene.before, SCENE_SIZE);
 }
 
-static void scene_teardown(void)
+void scene_teardown(void)
 {
 	int fd = openat(scene.dirfd, ".", O_RDONLY | O_DIRECTORY);
 	DIR *dir = fdopendir(fd);
@@ -95,7 +92,6 @@ static void scene_teardown(void)
 		unlinkat(scene.dirfd, e->d_name, 0);
 	closedir(dir);
 	close(scene.dirfd);
-	rmdir(scene.dir);
 }
 
 /* Patches that lie in one sector, cross one edge, cross several, and share a sector; a guard around two. */
@@ -162,23 +158,4 @@ void scene_expect(enum h5_recovery what)
 		scene_check_file(old);
 	ck_assert_int_eq(scene_exists(SCENE_JOURNAL), what == H5_RECOVERY_STALE || what == H5_RECOVERY_BUSY);
 	h5_recovered_release(&recovered);
-}
-
-int scene_run(const char *name, const TTest *const *tests, size_t n)
-{
-	Suite *suite = suite_create(name);
-	TCase *all = tcase_create(name);
-	SRunner *runner;
-	int failed;
-
-	tcase_add_checked_fixture(all, scene_setup, scene_teardown);
-	tcase_set_timeout(all, 120);
-	for (size_t i = 0; i < n; i++)
-		tcase_add_test(all, tests[i]);
-	suite_add_tcase(suite, all);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,16 +3,14 @@
 #ifndef H5_TESTS_JOURNAL_SCENE_H
 #define H5_TESTS_JOURNAL_SCENE_H
 
+#include "scratch.h"
 #include "store/journal.h"
-
-#include <check.h>
 
 #define SCENE_JOURNAL "a.h5.h5fs-journal"
 
 enum { SCENE_SIZE = 300000 }; /* bytes of the file */
 
 struct scene {
-	char dir[32];
 	int dirfd;
 	struct h5_journal_place place;
 	uint8_t before[SCENE_SIZE], after[SCENE_SIZE];
@@ -26,8 +24,10 @@ struct scene {
 /* Made anew for each test. */
 extern struct scene scene;
 
-/* Runs the tests; exit status of main(). */
-int scene_run(const char *name, const TTest *const *tests, size_t n);
+void scene_setup(void);
+void scene_teardown(void);
+
+#define SCENE_MAIN(name, ...) UNIT_MAIN_AROUND(name, scene_setup, scene_teardown, __VA_ARGS__)
 
 /* A file in the folder. */
 void scene_put(const char *name, const void *data, size_t n);

@@ -46,9 +46,10 @@ tests_check_btree2_faults_SOURCES = tests/check_btree2_faults.c $(btree2_model) 
 tests_check_btree2_write_SOURCES = tests/check_btree2_write.c $(btree2_model)
 tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c $(index_target) $(crash_image)
 tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c $(index_target)
-tests_check_header_edit_SOURCES = tests/check_header_edit.c tests/fault_io.c tests/fault_io.h
+tests_check_header_edit_SOURCES = tests/check_header_edit.c $(scratch)
+tests_check_transaction_SOURCES = tests/check_transaction.c $(scratch)
 tests_check_dataset_write_SOURCES = tests/check_dataset_write.c tests/fault_io.c tests/fault_io.h
-journal_scene = tests/journal_scene.c tests/journal_scene.h tests/fault_io.c tests/fault_io.h
+journal_scene = tests/journal_scene.c tests/journal_scene.h $(scratch)
 tests_check_journal_SOURCES = tests/check_journal.c $(journal_scene)
 tests_check_recovery_SOURCES = tests/check_recovery.c $(journal_scene)
 tests_crash_replay_SOURCES = \
@@ -61,7 +62,7 @@ tests_crash_replay_SOURCES = \
 	tests/crash_workloads.h \
 	tests/fault_io.c \
 	tests/fault_io.h
-tests_check_write_faults_SOURCES = tests/check_write_faults.c tests/fault_io.c tests/fault_io.h
+tests_check_write_faults_SOURCES = tests/check_write_faults.c $(scratch)
 tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
