@@ -39,6 +39,42 @@ static void reply(struct h5_invalidator *v, const struct h5_stale *s)
 	s->reply(s->req, s->ino, s->written);
 }
 
+/* Where the file ends, and its last byte. */
+static int read_end(struct h5_invalidator *v, const struct h5_stale *s, uint64_t *end, char *last)
+{
+	struct stat st;
+	size_t got;
+	int rc = h5_vfs_getattr(v->vfs, s->node, &st);
+
+	if (rc)
+		return rc;
+	*end = (uint64_t)st.st_size;
+	if (*end)
+		rc = h5_vfs_read(s->handle, *end - 1, last, 1, &got);
+	return rc ? rc : *end && got ? 0 : -ENODATA;
+}
+
+/* The kernel learns the new size of what was written when the writer gets to run again. Where somebody asks
+ * for attributes before, it takes the size from these, then clears what its pages have behind it - also if
+ * the file has grown on meanwhile. So it gets the size before the reply, with the last byte; and no other one
+ * from here on. */
+static void drop_and_reply(struct h5_invalidator *v, const struct h5_stale *s)
+{
+	struct fuse_bufvec data = FUSE_BUFVEC_INIT(1);
+	uint64_t end;
+	char last;
+	bool store;
+
+	/* Both fail where the kernel has no such file any more. */
+	fuse_lowlevel_notify_inval_inode(v->session, s->ino, (off_t)s->from, 0);
+	store = s->handle && !read_end(v, s, &end, &last);
+	h5_vfs_tell_size(v->vfs, s->node);
+	data.buf[0].mem = &last;
+	if (store)
+		fuse_lowlevel_notify_store(v->session, s->ino, (off_t)end - 1, &data, 0);
+	s->reply(s->req, s->ino, s->written);
+}
+
 static struct item *take(struct h5_invalidator *v)
 {
 	struct item *item;
@@ -58,10 +94,10 @@ static bool serve_one(struct h5_invalidator *v, bool drop)
 
 	if (!item)
 		return false;
-	/* It fails where the kernel has none. */
 	if (drop)
-		fuse_lowlevel_notify_inval_inode(v->session, item->stale.ino, (off_t)item->stale.from, 0);
-	reply(v, &item->stale);
+		drop_and_reply(v, &item->stale);
+	else
+		reply(v, &item->stale);
 	free(item);
 	return true;
 }

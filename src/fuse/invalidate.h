@@ -17,7 +17,8 @@ struct h5_stale {
 	fuse_req_t req;
 	fuse_ino_t ino;
 	struct h5_node *node;
-	uint64_t from; /* offset of the first stale page, or in it */
+	struct h5_handle *handle; /* that was written through; NULL: the kernel sets the size itself */
+	uint64_t from;		  /* offset of the first stale page, or in it */
 	/* What then replies to the request. */
 	void (*reply)(fuse_req_t req, fuse_ino_t ino, size_t written);
 	size_t written;

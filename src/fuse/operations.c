@@ -450,7 +450,11 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	enum h5_write_place place = fi->writepage	   ? H5_WRITE_INSIDE
 				    : fi->flags & O_APPEND ? H5_WRITE_APPEND
 							   : H5_WRITE_AT;
-	struct h5_stale stale = {.req = req, .ino = ino, .node = node_of(m, ino), .reply = reply_write};
+	struct h5_stale stale = {.req = req,
+				 .ino = ino,
+				 .node = node_of(m, ino),
+				 .handle = handle_of(fi),
+				 .reply = reply_write};
 	int rc =
 		h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, place, &stale.written, &stale.from);
 
