@@ -4,15 +4,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "chunk_index/chunk_index.h"
-#include "fault_io.h"
-#include "object/path.h"
+#include "crash_image.h"
+#include "index_target.h"
 #include "store/btree1.h"
-#include "store/file_set.h"
-#include "store/object_header.h"
-#include "store/transaction.h"
-#include "unit.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,22 +15,14 @@
 
 enum { CHUNKS_MAX = 1000 };
 
-static char folder[64]; /* of the test that runs */
-static FILE *jobs;	/* what is to be judged */
+static FILE *jobs; /* what is to be judged */
 
 struct tree {
-	char original[512], path[128], operations_path[128], name[8];
+	struct target t;
+	char operations_path[128];
 	FILE *operations;
 	struct fault_io fault;
-	struct h5_file_set *set;
-	struct h5_file *file;
-	uint64_t message; /* where the layout stands */
-	size_t message_size;
-	struct h5_layout layout;
-	struct h5_dataspace space;
-	bool filtered;
 	uint64_t chunk_size;
-	struct h5_chunk_index *index;
 	uint64_t counts[H5_RANK_MAX], count; /* chunks */
 	uint32_t value[CHUNKS_MAX];	     /* of each chunk; 0: not stored */
 	uint32_t random;
@@ -47,14 +34,9 @@ static uint32_t draw(struct tree *t, uint32_t below)
 	return (uint32_t)((uint64_t)t->random * below >> 32);
 }
 
-static void run(const char *command)
-{
-	ck_assert_msg(system(command) == 0, "%s", command);
-}
-
 static void to_scaled(const struct tree *t, uint64_t n, uint64_t *scaled)
 {
-	for (unsigned d = t->space.rank; d-- > 0; n /= t->counts[d])
+	for (unsigned d = t->t.space.rank; d-- > 0; n /= t->counts[d])
 		scaled[d] = n % t->counts[d];
 }
 
@@ -66,18 +48,11 @@ static uint32_t stored_value(struct tree *t, const struct h5_chunk *chunk)
 	uLongf n = sizeof raw;
 
 	ck_assert_uint_le(chunk->size, sizeof stored);
-	ck_assert_int_eq(h5_file_read(t->file, chunk->address, stored, chunk->size), 0);
-	if (!t->filtered || chunk->filter_mask)
+	ck_assert_int_eq(h5_file_read(t->t.file, chunk->address, stored, chunk->size), 0);
+	if (!t->t.filtered || chunk->filter_mask)
 		return (uint32_t)h5_uint_from(stored, 4);
 	ck_assert_int_eq(uncompress(raw, &n, stored, chunk->size), Z_OK);
 	return (uint32_t)h5_uint_from(raw, 4);
-}
-
-static int count_chunk(void *arg, const struct h5_chunk *chunk)
-{
-	(void)chunk;
-	++*(uint64_t *)arg;
-	return 0;
 }
 
 static uint32_t look(struct tree *t, uint64_t n)
@@ -87,107 +62,47 @@ static uint32_t look(struct tree *t, uint64_t n)
 	int rc;
 
 	to_scaled(t, n, scaled);
-	rc = h5_chunk_index_lookup(t->index, scaled, &chunk);
-	ck_assert_msg(!rc, "%s %ju: %s", t->name, (uintmax_t)n, h5_error_last()->text);
+	rc = h5_chunk_index_lookup(t->t.index, scaled, &chunk);
+	ck_assert_msg(!rc, "%s %ju: %s", t->t.name, (uintmax_t)n, h5_error_last()->text);
 	return chunk.address == H5_UNDEF ? 0 : stored_value(t, &chunk);
 }
 
 static void check_all(struct tree *t)
 {
-	uint64_t stored = 0, walked = 0;
-	int rc;
+	uint64_t stored = 0;
 
 	for (uint64_t n = 0; n < t->count; n++) {
 		uint32_t found = look(t, n);
 
-		ck_assert_msg(found == t->value[n], "%s: chunk %ju is %u, not %u", t->name, (uintmax_t)n,
+		ck_assert_msg(found == t->value[n], "%s: chunk %ju is %u, not %u", t->t.name, (uintmax_t)n,
 			      found, t->value[n]);
 		stored += found != 0;
 	}
-	rc = h5_chunk_index_walk(t->index, count_chunk, &walked);
-	ck_assert_msg(!rc, "%s", h5_error_last()->text);
-	ck_assert_uint_eq(walked, stored);
+	ck_assert_uint_eq(target_count(&t->t), stored);
 }
 
 /* ---- a dataset in a copy of the file ---- */
 
-static void find_messages(struct tree *t)
-{
-	const struct h5_superblock *sb = h5_file_superblock(t->file);
-	const struct h5_message *m;
-	struct h5_header header;
-	struct h5_file *file;
-	struct h5_reader r;
-	uint64_t address;
-
-	ck_assert_int_eq(h5_path_find(t->file, sb->root, t->name, strlen(t->name), &file, &address), 0);
-	ck_assert_int_eq(h5_header_load(file, address, &header), 0);
-	m = h5_header_find(&header, H5_MSG_DATASPACE);
-	r = h5_file_reader(file, m->data, m->size, m->address);
-	ck_assert_int_eq(h5_dataspace_decode(&r, &t->space), 0);
-	m = h5_header_find(&header, H5_MSG_LAYOUT);
-	r = h5_file_reader(file, m->data, m->size, m->address);
-	ck_assert_int_eq(h5_layout_decode(&r, &t->layout), 0);
-	t->message = m->address;
-	t->message_size = m->size;
-	t->filtered = h5_header_find(&header, H5_MSG_PIPELINE) != NULL;
-	h5_header_release(&header);
-}
-
-static void open_index(struct tree *t)
-{
-	struct h5_chunk_layout *layout = &t->layout.chunked;
-	int rc;
-
-	t->file = h5_file_set_root(t->set);
-	find_messages(t);
-	ck_assert(h5_product(layout->dims, layout->rank, &t->chunk_size));
-	t->chunk_size *= layout->element_size;
-	rc = h5_chunk_index_open(t->file, t->layout.version, layout, &t->space, t->filtered, t->chunk_size,
-				 &t->index);
-	ck_assert_msg(!rc, "%s", h5_error_last()->text);
-}
-
-static void open_tree(struct tree *t)
-{
-	struct h5_file_set_options options = {
-		.block_cache = 4 << 20, .chunk_cache = 1 << 20, .writable = true, .wrap = fault_io_wrap};
-
-	options.wrap_arg = &t->fault;
-	ck_assert_msg(!h5_file_set_open(t->path, &options, &t->set), "%s", h5_error_last()->text);
-	open_index(t);
-	ck_assert_int_eq(h5_chunk_index_can_change(t->index), 0);
-}
-
-static void close_tree(struct tree *t)
-{
-	h5_chunk_index_close(t->index);
-	h5_file_set_close(t->set);
-	fault_io_release(&t->fault);
-	t->set = NULL;
-}
-
 static struct tree *tree_init(unsigned k, const char *name)
 {
-	const char *data = getenv("H5FS_TEST_DATA");
 	struct tree *t = calloc(1, sizeof *t);
-	char text[1024];
+	char fixture[64];
 
-	strcpy(t->name, name);
-	snprintf(t->original, sizeof t->original, "%s/btree1_write-%u.h5", data ? data : "tests/data", k);
-	snprintf(t->path, sizeof t->path, "%s/%u-%s.h5", folder, k, name);
-	snprintf(t->operations_path, sizeof t->operations_path, "%s/%u-%s.operations", folder, k, name);
-	snprintf(text, sizeof text, "cp '%s' '%s'", t->original, t->path);
-	run(text);
+	ck_assert_ptr_nonnull(t);
+	snprintf(fixture, sizeof fixture, "btree1_write-%u.h5", k);
+	target_init(&t->t, fixture, name, &t->fault);
+	ck_assert_int_eq(h5_chunk_index_can_change(t->t.index), 0);
+	snprintf(t->operations_path, sizeof t->operations_path, "%s.operations", t->t.scratch.path);
 	t->operations = fopen(t->operations_path, "w");
 	ck_assert_ptr_nonnull(t->operations);
-	open_tree(t);
+	t->chunk_size = t->t.layout.chunked.element_size;
 	t->count = 1;
-	for (unsigned d = 0; d < t->space.rank; d++) {
-		uint64_t chunk = t->layout.chunked.dims[d];
+	for (unsigned d = 0; d < t->t.space.rank; d++) {
+		uint64_t chunk = t->t.layout.chunked.dims[d];
 
-		t->counts[d] = (t->space.dims[d] + chunk - 1) / chunk;
+		t->counts[d] = (t->t.space.dims[d] + chunk - 1) / chunk;
 		t->count *= t->counts[d];
+		t->chunk_size *= chunk;
 	}
 	ck_assert_uint_le(t->count, CHUNKS_MAX);
 	for (uint64_t n = 0; n < t->count; n++) {
@@ -199,9 +114,11 @@ static struct tree *tree_init(unsigned k, const char *name)
 	return t;
 }
 
+/* The file stays for the judge. */
 static void tree_release(struct tree *t)
 {
-	close_tree(t);
+	target_close(&t->t);
+	fault_io_release(&t->fault);
 	fclose(t->operations);
 	free(t);
 }
@@ -212,51 +129,23 @@ static void begin(void)
 {
 	char path[128];
 
-	strcpy(folder, "/tmp/btree1_write.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/jobs", folder);
+	snprintf(path, sizeof path, "%s/jobs", scratch_folder());
 	jobs = fopen(path, "w");
 	ck_assert_ptr_nonnull(jobs);
 }
 
-static void add_job(const struct tree *t, const char *path)
+static void add_job(const struct tree *t, const char *path, const char *operations)
 {
-	fprintf(jobs, "%s %s %s %s\n", t->original, path, t->name, t->operations_path);
+	fprintf(jobs, "%s %s %s %s\n", t->t.scratch.original, path, t->t.name, operations);
 }
 
 static void judge(void)
 {
-	const char *source = getenv("srcdir");
-	char command[1024];
-
 	fclose(jobs);
-	snprintf(command, sizeof command, "/usr/bin/python3 '%s/tests/btree1_judge.py' '%s/jobs'",
-		 source ? source : ".", folder);
-	run(command);
-	snprintf(command, sizeof command, "rm -r '%s'", folder);
-	run(command);
+	scratch_python("tests/btree1_judge.py %s/jobs", scratch_folder());
 }
 
 /* ---- changes ---- */
-
-/* The layout message says where the tree is. */
-static int store_layout(struct tree *t)
-{
-	const struct h5_superblock *sb = h5_file_superblock(t->file);
-	const struct h5_chunk_layout *layout = h5_chunk_index_layout(t->index);
-	uint8_t body[256];
-	int rc = 0;
-
-	if (layout->address == t->layout.chunked.address)
-		return 0;
-	t->layout.chunked.address = layout->address;
-	ck_assert_uint_le(t->message_size, sizeof body);
-	rc = h5_file_read(t->file, t->message, body, t->message_size);
-	if (!rc)
-		rc = h5_layout_update(body, t->message_size, sb->size_of_offsets, sb->size_of_lengths,
-				      &t->layout);
-	return rc ? rc : h5_tx_patch(t->file, t->message, body, t->message_size, H5_STAGE_OBJECT);
-}
 
 static int try_set(struct tree *t, uint64_t n, uint32_t value)
 {
@@ -269,22 +158,20 @@ static int try_set(struct tree *t, uint64_t n, uint32_t value)
 	for (size_t i = 0; i < t->chunk_size; i += 4)
 		h5_uint_to(raw + i, value, 4);
 	memcpy(stored, raw, t->chunk_size);
-	if (t->filtered) {
+	if (t->t.filtered) {
 		ck_assert_int_eq(compress2(stored, &size, raw, t->chunk_size, 6), Z_OK);
 		chunk.size = size;
 	}
 	to_scaled(t, n, scaled);
-	rc = h5_chunk_index_lookup(t->index, scaled, &old);
+	rc = h5_chunk_index_lookup(t->t.index, scaled, &old);
 	if (!rc)
-		rc = h5_tx_allocate(t->file, H5_ALLOCATE_RAW, chunk.size, &chunk.address);
+		rc = h5_tx_allocate(t->t.file, H5_ALLOCATE_RAW, chunk.size, &chunk.address);
 	if (!rc)
-		rc = h5_tx_write(t->file, chunk.address, stored, chunk.size);
+		rc = h5_tx_write(t->t.file, chunk.address, stored, chunk.size);
 	if (!rc)
-		rc = h5_chunk_index_set(t->index, scaled, &chunk);
-	if (!rc)
-		rc = store_layout(t);
+		rc = h5_chunk_index_set(t->t.index, scaled, &chunk);
 	if (!rc && old.address != H5_UNDEF)
-		h5_tx_free(t->file, old.address, old.size);
+		h5_tx_free(t->t.file, old.address, old.size);
 	if (!rc) {
 		t->value[n] = value;
 		fprintf(t->operations, "set %ju %u\n", (uintmax_t)n, value);
@@ -296,7 +183,7 @@ static void set(struct tree *t, uint64_t n, uint32_t value)
 {
 	int rc = try_set(t, n, value);
 
-	ck_assert_msg(!rc, "%s %ju: %s", t->name, (uintmax_t)n, h5_error_last()->text);
+	ck_assert_msg(!rc, "%s %ju: %s", t->t.name, (uintmax_t)n, h5_error_last()->text);
 }
 
 static void clear(struct tree *t, uint64_t n)
@@ -306,17 +193,14 @@ static void clear(struct tree *t, uint64_t n)
 	int rc;
 
 	to_scaled(t, n, scaled);
-	rc = h5_chunk_index_set(t->index, scaled, &none);
-	ck_assert_msg(!rc, "%s %ju: %s", t->name, (uintmax_t)n, h5_error_last()->text);
-	ck_assert_int_eq(store_layout(t), 0);
+	rc = h5_chunk_index_set(t->t.index, scaled, &none);
+	ck_assert_msg(!rc, "%s %ju: %s", t->t.name, (uintmax_t)n, h5_error_last()->text);
 	t->value[n] = 0;
 }
 
 static void commit(struct tree *t)
 {
-	int rc = h5_tx_commit(t->file);
-
-	ck_assert_msg(!rc, "%s", h5_error_last()->text);
+	SUCCEEDS(target_commit(&t->t));
 }
 
 static int free_chunk(void *arg, const struct h5_chunk *chunk)
@@ -324,16 +208,15 @@ static int free_chunk(void *arg, const struct h5_chunk *chunk)
 	struct tree *t = arg;
 
 	ck_assert_uint_ne(stored_value(t, chunk), 0);
-	h5_tx_free(t->file, chunk->address, chunk->size);
+	h5_tx_free(t->t.file, chunk->address, chunk->size);
 	return 0;
 }
 
 static void trim(struct tree *t, uint64_t first)
 {
-	int rc = h5_chunk_index_trim(t->index, first, free_chunk, t);
+	int rc = h5_chunk_index_trim(t->t.index, first, free_chunk, t);
 
-	ck_assert_msg(!rc, "%s", h5_error_last()->text);
-	ck_assert_int_eq(store_layout(t), 0);
+	SUCCEEDS(rc);
 	for (uint64_t n = first * (t->count / t->counts[0]); n < t->count; n++)
 		t->value[n] = 0;
 	fprintf(t->operations, "trim %ju\n", (uintmax_t)first);
@@ -354,7 +237,7 @@ static void with_each(test_tree *test)
 			test(t);
 			commit(t);
 			check_all(t);
-			add_job(t, t->path);
+			add_job(t, t->t.scratch.path, t->operations_path);
 			tree_release(t);
 		}
 	judge();
@@ -421,7 +304,7 @@ END_TEST
 /* Each chunk by itself, which libhdf5 does where it shrinks along the second dimension. */
 static void insert_and_clear(struct tree *t)
 {
-	if (t->space.rank < 2)
+	if (t->t.space.rank < 2)
 		return;
 	for (unsigned round = 0; round < 6; round++) {
 		uint64_t many = draw(t, (uint32_t)t->count / 2), first = draw(t, (uint32_t)t->counts[1]);
@@ -452,100 +335,64 @@ END_TEST
 
 /* ---- a commit that is cut short ---- */
 
-struct image {
-	uint8_t *data;
-	size_t size;
-};
-
-static void image_apply(struct image *image, const struct fault_event *e)
-{
-	size_t end = e->kind == FAULT_RESIZE ? e->offset : e->offset + e->size;
-
-	if (e->file || (e->kind != FAULT_WRITE && e->kind != FAULT_RESIZE))
-		return;
-	if (end > image->size || e->kind == FAULT_RESIZE) {
-		image->data = realloc(image->data, end);
-		ck_assert_ptr_nonnull(image->data);
-		if (end > image->size)
-			memset(image->data + image->size, 0, end - image->size);
-		image->size = end;
-	}
-	if (e->kind == FAULT_WRITE)
-		memcpy(image->data + e->offset, e->data, e->size);
-}
-
-static struct image image_read(const char *path)
-{
-	struct image image = {0};
-	FILE *file = fopen(path, "rb");
-
-	ck_assert_ptr_nonnull(file);
-	fseek(file, 0, SEEK_END);
-	image.size = (size_t)ftell(file);
-	image.data = malloc(image.size);
-	rewind(file);
-	ck_assert_uint_eq(fread(image.data, 1, image.size, file), image.size);
-	fclose(file);
-	return image;
-}
-
 /* Every chunk is what it was before the commit, or what it is afterwards. */
-static void check_image(const struct tree *t, const struct image *image, const uint32_t *before)
+static void check_image(const struct tree *t, const struct crash_image *image, const uint32_t *before)
 {
 	const struct h5_file_set_options options = {.block_cache = 4 << 20, .chunk_cache = 1 << 20};
-	struct tree cut = {.filtered = t->filtered};
+	struct tree cut = {.t = {.header = t->t.header}};
+	struct h5_file_set *set;
 
-	strcpy(cut.name, t->name);
-	ck_assert_int_eq(h5_file_set_open_memory(image->data, image->size, &options, &cut.set), 0);
-	open_index(&cut);
+	strcpy(cut.t.name, t->t.name);
+	SUCCEEDS(h5_file_set_open_memory(image->data, image->size, &options, &set));
+	cut.t.file = h5_file_set_root(set);
+	SUCCEEDS(target_load(&cut.t));
 	memcpy(cut.counts, t->counts, sizeof cut.counts);
 	for (uint64_t n = 0; n < t->count; n++) {
 		uint32_t found = look(&cut, n);
 
 		ck_assert_msg(found == before[n] || found == t->value[n],
-			      "%s: chunk %ju is %u, neither %u nor %u", t->name, (uintmax_t)n, found,
+			      "%s: chunk %ju is %u, neither %u nor %u", t->t.name, (uintmax_t)n, found,
 			      before[n], t->value[n]);
 	}
-	close_tree(&cut);
+	h5_chunk_index_close(cut.t.index);
+	h5_file_set_close(set);
 }
 
 /* The file as it is now, for libhdf5. */
-static void judge_image(struct tree *t, const struct image *image)
+static void judge_image(struct tree *t, const struct crash_image *image)
 {
 	static unsigned number;
-	char path[128], command[512];
-	FILE *file;
+	char path[128], operations[128];
 
 	number++;
 	fflush(t->operations);
-	snprintf(path, sizeof path, "%s/cut%u.operations", folder, number);
-	snprintf(command, sizeof command, "cp '%s' '%s'", t->operations_path, path);
-	run(command);
-	fprintf(jobs, "%s %s/cut%u.h5 %s %s\n", t->original, folder, number, t->name, path);
-	snprintf(path, sizeof path, "%s/cut%u.h5", folder, number);
-	file = fopen(path, "wb");
-	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(image->data, 1, image->size, file), image->size);
-	fclose(file);
+	snprintf(operations, sizeof operations, "%s/cut%u.operations", scratch_folder(), number);
+	scratch_run("cp %s %s", t->operations_path, operations);
+	snprintf(path, sizeof path, "%s/cut%u.h5", scratch_folder(), number);
+	crash_image_save(image, path);
+	add_job(t, path, operations);
 }
 
 /* Commits what is pending, and looks at the file between any two writes; libhdf5 at each seventh. */
-static void cut_commit(struct tree *t, struct image *image, const uint32_t *before)
+static void cut_commit(struct tree *t, struct crash_image *image, const uint32_t *before)
 {
 	static unsigned cuts;
-	size_t i = 0;
+	bool committing = false;
 
 	fault_io_mark(&t->fault, 0);
 	commit(t);
-	for (; t->fault.events[i].kind != FAULT_MARK; i++)
-		image_apply(image, &t->fault.events[i]);
-	for (; i < t->fault.count; i++) {
-		if (t->fault.events[i].kind != FAULT_WRITE)
+	for (size_t i = 0; i < t->fault.count; i++) {
+		const struct fault_event *e = &t->fault.events[i];
+
+		committing |= e->kind == FAULT_MARK;
+		if (e->file)
 			continue;
-		if (cuts++ % 7 == 0)
-			judge_image(t, image);
-		check_image(t, image, before);
-		image_apply(image, &t->fault.events[i]);
+		if (committing && e->kind == FAULT_WRITE) {
+			if (cuts++ % 7 == 0)
+				judge_image(t, image);
+			check_image(t, image, before);
+		}
+		crash_image_apply(image, e, e->size);
 	}
 	check_image(t, image, t->value);
 	fault_io_release(&t->fault);
@@ -553,10 +400,10 @@ static void cut_commit(struct tree *t, struct image *image, const uint32_t *befo
 
 static void cut_commits(struct tree *t)
 {
-	struct image image;
+	struct crash_image image = {0};
 
 	t->fault.record = true;
-	image = image_read(t->path);
+	crash_image_load(&image, t->t.scratch.path);
 	for (unsigned round = 0; round < 5; round++) {
 		uint32_t before[CHUNKS_MAX];
 
@@ -589,24 +436,24 @@ START_TEST(a_leaf_splits_together_with_what_is_above)
 	begin();
 	for (unsigned i = 0; i < 24; i++) {
 		uint32_t before[CHUNKS_MAX];
-		struct image image;
+		struct crash_image image = {0};
 		struct tree *t;
 		uint64_t root;
 		char name[8];
 
 		snprintf(name, sizeof name, "s%u", i);
 		t = tree_init(32, name);
-		root = t->layout.chunked.address;
+		root = t->t.layout.chunked.address;
 		t->fault.record = true;
-		image = image_read(t->path);
+		crash_image_load(&image, t->t.scratch.path);
 		memcpy(before, t->value, sizeof before);
 		fprintf(t->operations, "part\n");
 		set(t, 121, 1000);
-		moved += t->layout.chunked.address != root;
+		moved += h5_chunk_index_layout(t->t.index)->address != root;
 		cut_commit(t, &image, before);
 		fprintf(t->operations, "whole\n");
 		free(image.data);
-		add_job(t, t->path);
+		add_job(t, t->t.scratch.path, t->operations_path);
 		tree_release(t);
 	}
 	ck_assert_uint_gt(moved, 4);
@@ -623,8 +470,7 @@ static bool fail_at(unsigned k, const char *name, unsigned long call)
 	struct tree *t = tree_init(k, name);
 	bool failed = false;
 
-	t->fault.calls = 0;
-	t->fault.fail = call;
+	fault_io_arm(&t->fault, call);
 	t->fault.error = -ENOSPC;
 	for (unsigned i = 0; i < 30; i++) {
 		uint64_t n = draw(t, (uint32_t)t->count);
@@ -643,8 +489,8 @@ static bool fail_at(unsigned k, const char *name, unsigned long call)
 	if (failed) {
 		commit(t);
 		check_all(t);
-		close_tree(t);
-		open_tree(t);
+		target_close(&t->t);
+		target_open(&t->t);
 		check_all(t);
 	}
 	tree_release(t);
@@ -678,11 +524,11 @@ START_TEST(what_the_format_cannot_hold)
 
 	begin();
 	t = tree_init(32, "2fb");
-	ck_assert_int_eq(h5_chunk_index_set(t->index, far, &chunk), -EFBIG);
+	ck_assert_int_eq(h5_chunk_index_set(t->t.index, far, &chunk), -EFBIG);
 	chunk.size = UINT64_C(1) << 32;
-	ck_assert_int_eq(h5_chunk_index_set(t->index, near, &chunk), -EFBIG);
+	ck_assert_int_eq(h5_chunk_index_set(t->t.index, near, &chunk), -EFBIG);
 	check_all(t);
-	ck_assert(!h5_tx_is_pending(t->file));
+	ck_assert(!h5_tx_is_pending(t->t.file));
 	tree_release(t);
 	judge();
 }

@@ -1,9 +1,8 @@
 #include "filter_samples.h"
+#include "scratch.h"
 #include "store/pipeline.h"
 
 #include <math.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum {
 	DEFLATE = 1,
@@ -531,32 +530,15 @@ static bool encode_line(char *line, const char *folder, FILE *masks)
 	return can;
 }
 
-/* 0: libhdf5 reads all chunks of the folder. */
-static int judge(const char *folder)
-{
-	const char *source = getenv("srcdir");
-	char script[512];
-	int status;
-	pid_t pid;
-
-	snprintf(script, sizeof script, "%s/tests/fixtures/filter_encode.py", source ? source : ".");
-	pid = fork();
-	if (!pid) {
-		execl("/usr/bin/python3", "python3", script, getenv("H5FS_TEST_DATA"), folder, (char *)NULL);
-		_exit(127);
-	}
-	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-	return status;
-}
-
+/* All chunks of the folder. */
 START_TEST(libhdf5_reads_what_was_encoded)
 {
 	static char line[1 << 14];
-	char folder[] = "/tmp/check_filter_encode.XXXXXX", path[512];
+	const char *folder = scratch_folder();
+	char path[512];
 	FILE *list = samples_open("filter_encode.list"), *masks;
 	unsigned n = 0, skipped = 0;
 
-	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/masks", folder);
 	masks = fopen(path, "w");
 	while (fgets(line, sizeof line, list)) {
@@ -569,9 +551,8 @@ START_TEST(libhdf5_reads_what_was_encoded)
 	fclose(list);
 	printf("%u chunks for libhdf5, %u of filters that are not built in: not tested\n", n, skipped);
 	ck_assert_uint_ge(n, 500);
-	ck_assert_int_eq(judge(folder), 0);
-	snprintf(path, sizeof path, "rm -r %s", folder);
-	ck_assert_int_eq(system(path), 0);
+	scratch_fixture("", path);
+	scratch_python("tests/fixtures/filter_encode.py %s %s", path, folder);
 }
 END_TEST
 
