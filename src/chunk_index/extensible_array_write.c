@@ -42,61 +42,68 @@ static int draft_empty(uint64_t size, struct h5_earray_block **draft)
 	return *draft ? 0 : h5_fail(-ENOMEM, H5_UNDEF, "extensible array: out of memory");
 }
 
+/* Encodes a new block of one of the types, for the place of the change, and decodes it. */
+static int draft_new(struct change *c, const struct h5_block_type *type, uint64_t size,
+		     struct h5_earray_block **out)
+{
+	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	const struct h5_extensible_array_header *header = &c->header;
+	struct h5_earray_block *draft;
+	struct h5_writer w;
+	struct h5_reader r;
+	int rc = draft_empty(size, &draft);
+
+	if (rc)
+		return rc;
+	w = h5_earray_writer(c->index, draft->bytes, (size_t)size);
+	r = h5_file_reader(c->index->file, draft->bytes, (size_t)size, H5_UNDEF);
+	if (type == &h5_earray_index_block) {
+		h5_extensible_array_index_block_encode(&w, header);
+		rc = h5_extensible_array_index_block_decode(&r, header, &draft->index);
+	} else if (type == &h5_earray_super_block) {
+		h5_extensible_array_super_block_encode(&w, header, super);
+		rc = h5_extensible_array_super_block_decode(&r, header, super, &draft->super);
+	} else {
+		h5_extensible_array_data_block_encode(&w, header, super, c->place.data_block);
+		rc = h5_extensible_array_data_block_decode(&r, header, super, &draft->data);
+	}
+	if (rc)
+		free(draft);
+	else
+		*out = draft;
+	return rc;
+}
+
 static int draft_index_block(struct change *c, struct h5_earray_block **out)
 {
 	struct h5_extensible_array_header *header = &c->header;
-	struct h5_earray_block *draft;
 	struct h5_earray_shape shape;
-	struct h5_writer w;
-	struct h5_reader r;
 	int rc;
 
 	h5_earray_shape_init(c->index, header, 0, &shape);
 	if (header->index_block != H5_UNDEF)
 		return h5_earray_draft(c->index, &h5_earray_index_block, header->index_block, &shape, out);
-	rc = draft_empty(header->index_block_size, &draft);
+	rc = draft_new(c, &h5_earray_index_block, header->index_block_size, out);
 	if (rc)
 		return rc;
-	w = h5_earray_writer(c->index, draft->bytes, header->index_block_size);
-	h5_extensible_array_index_block_encode(&w, header);
-	r = h5_file_reader(c->index->file, draft->bytes, header->index_block_size, H5_UNDEF);
-	rc = h5_extensible_array_index_block_decode(&r, header, &draft->index);
-	if (rc) {
-		free(draft);
-		return rc;
-	}
-	h5_chunk_elements_clear(c->index, h5_earray_part(draft, draft->index.elements),
+	h5_chunk_elements_clear(c->index, h5_earray_part(*out, (*out)->index.elements),
 				header->index_elements);
 	header->elements += header->index_elements;
-	*out = draft;
 	return 0;
 }
 
 static int draft_super_block(struct change *c, uint64_t address, struct h5_earray_block **out)
 {
 	const struct h5_extensible_array_super *super = &c->place.shape.super;
-	struct h5_extensible_array_header *header = &c->header;
-	struct h5_earray_block *draft;
-	struct h5_writer w;
-	struct h5_reader r;
 	int rc;
 
 	if (address != H5_UNDEF)
 		return h5_earray_draft(c->index, &h5_earray_super_block, address, &c->place.shape, out);
-	rc = draft_empty(super->block_size, &draft);
+	rc = draft_new(c, &h5_earray_super_block, super->block_size, out);
 	if (rc)
 		return rc;
-	w = h5_earray_writer(c->index, draft->bytes, (size_t)super->block_size);
-	h5_extensible_array_super_block_encode(&w, header, super);
-	r = h5_file_reader(c->index->file, draft->bytes, (size_t)super->block_size, H5_UNDEF);
-	rc = h5_extensible_array_super_block_decode(&r, header, super, &draft->super);
-	if (rc) {
-		free(draft);
-		return rc;
-	}
-	header->super_count++;
-	header->super_bytes += super->block_size;
-	*out = draft;
+	c->header.super_count++;
+	c->header.super_bytes += super->block_size;
 	return 0;
 }
 
@@ -104,31 +111,19 @@ static int draft_data_block(struct change *c, uint64_t address, struct h5_earray
 {
 	const struct h5_extensible_array_super *super = &c->place.shape.super;
 	struct h5_extensible_array_header *header = &c->header;
-	struct h5_earray_block *draft;
-	struct h5_writer w;
-	struct h5_reader r;
 	int rc;
 
 	if (address != H5_UNDEF)
 		return h5_earray_draft(c->index, &h5_earray_data_block, address, &c->place.shape, out);
-	rc = draft_empty(super->data_block_size, &draft);
+	rc = draft_new(c, &h5_earray_data_block, super->data_block_size, out);
 	if (rc)
 		return rc;
-	w = h5_earray_writer(c->index, draft->bytes, (size_t)super->data_block_size);
-	h5_extensible_array_data_block_encode(&w, header, super, c->place.data_block);
-	r = h5_file_reader(c->index->file, draft->bytes, (size_t)super->data_block_size, H5_UNDEF);
-	rc = h5_extensible_array_data_block_decode(&r, header, super, &draft->data);
-	if (rc) {
-		free(draft);
-		return rc;
-	}
-	if (draft->data.elements)
-		h5_chunk_elements_clear(c->index, h5_earray_part(draft, draft->data.elements),
+	if ((*out)->data.elements)
+		h5_chunk_elements_clear(c->index, h5_earray_part(*out, (*out)->data.elements),
 					super->elements);
 	header->data_count++;
 	header->data_bytes += super->data_block_space;
 	header->elements += super->elements;
-	*out = draft;
 	return 0;
 }
 
