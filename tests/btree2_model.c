@@ -71,7 +71,8 @@ static uint64_t check_node(struct btree2_tree *tree, uint64_t address, unsigned 
 		ck_assert_uint_ge(records, limits->merge_records);
 	ck_assert_int_eq(h5_block_read(tree->target->file, address, 0, tree->header.node_size, "", &data), 0);
 	for (size_t i = size; i < tree->header.node_size; i++)
-		ck_assert_int_eq(((uint8_t *)data)[i], 0);
+		if (((uint8_t *)data)[i])
+			ck_abort_msg("behind the records of the node at %ju", (uintmax_t)address);
 	node = h5_btree2_node_new(&tree->header, level, (size_t)records, &cost);
 	r = h5_file_reader(tree->target->file, data, size, address);
 	ck_assert_int_eq(h5_btree2_node_decode(&r, &tree->header, (size_t)records, node), 0);
@@ -151,7 +152,7 @@ int model_set(struct model *m, size_t i)
 	int rc;
 
 	model_scaled(m, i, scaled);
-	ck_assert_int_eq(h5_chunk_index_lookup(m->t.index, scaled, &old), 0);
+	SUCCEEDS(h5_chunk_index_lookup(m->t.index, scaled, &old));
 	rc = btree2_set(&m->t, scaled, m->value + 1);
 	if (rc)
 		return rc;
@@ -197,13 +198,15 @@ void model_check(const struct model *m)
 
 		model_scaled(m, i, scaled);
 		SUCCEEDS(h5_chunk_index_lookup(m->t.index, scaled, &chunk));
-		ck_assert_msg((chunk.address != H5_UNDEF) == (m->values[i] != 0), "chunk %zu", i);
+		if ((chunk.address != H5_UNDEF) != (m->values[i] != 0))
+			ck_abort_msg("chunk %zu", i);
 		if (!m->values[i])
 			continue;
 		stored++;
-		ck_assert_int_eq(h5_file_read(m->t.file, chunk.address, bytes, 4), 0);
-		ck_assert_uint_eq(h5_uint_from(bytes, 4), m->values[i]);
-		ck_assert_uint_eq(chunk.filter_mask, m->t.filtered);
+		SUCCEEDS(h5_file_read(m->t.file, chunk.address, bytes, 4));
+		if (h5_uint_from(bytes, 4) != m->values[i] || chunk.filter_mask != m->t.filter_mask)
+			ck_abort_msg("chunk %zu: %ju, mask %u", i, (uintmax_t)h5_uint_from(bytes, 4),
+				     chunk.filter_mask);
 	}
 	ck_assert_uint_eq(target_count(&m->t), stored);
 	if (h5_chunk_index_layout(m->t.index)->address != H5_UNDEF)

@@ -3,11 +3,9 @@
  * the end libhdf5 reads the file, and goes on with it (tests/dataset_write_judge.py). */
 #include "base/error.h"
 #include "dataset/writer.h"
-#include "fault_io.h"
 #include "object/path.h"
-#include "store/file_set.h"
+#include "scratch.h"
 #include "store/transaction.h"
-#include "unit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,9 +30,8 @@ struct model {
 };
 
 struct run {
-	char folder[64], path[160], file_name[64];
-	struct h5_file_set *set;
-	struct h5_file *file;
+	struct scratch scratch;
+	char file_name[64];
 	struct fault_io fault;
 	struct model models[DATASETS_MAX];
 	unsigned count;
@@ -49,15 +46,10 @@ static uint64_t draw(struct run *r, uint64_t below)
 
 /* ---- files ---- */
 
-static void run_command(const char *command)
-{
-	ck_assert_msg(system(command) == 0, "%s", command);
-}
-
 static void read_line(struct run *r, const char *line)
 {
 	struct model *m = &r->models[r->count];
-	char file[64], fill[129], path[512];
+	char file[64], fill[129], name[160], path[512];
 	long long most;
 	FILE *f;
 
@@ -70,7 +62,8 @@ static void read_line(struct run *r, const char *line)
 	ck_assert_uint_le(m->element, sizeof m->fill);
 	for (size_t i = 0; i < m->element; i++)
 		ck_assert_int_eq(sscanf(fill + 2 * i, "%2hhx", &m->fill[i]), 1);
-	snprintf(path, sizeof path, "%s/%s.%s.bin", getenv("H5FS_TEST_DATA"), file, m->name);
+	snprintf(name, sizeof name, "%s.%s.bin", file, m->name);
+	scratch_fixture(name, path);
 	f = fopen(path, "rb");
 	ck_assert_msg(f, "%s", path);
 	m->data = malloc(DATA_MAX);
@@ -79,44 +72,28 @@ static void read_line(struct run *r, const char *line)
 	ck_assert_uint_lt(++r->count, DATASETS_MAX);
 }
 
-static void open_file(struct run *r)
-{
-	const struct h5_file_set_options options = {.block_cache = 1 << 20,
-						    .chunk_cache = 1 << 20,
-						    .external = H5_EXTERNAL_BENEATH,
-						    .lock = H5_LOCK_ALWAYS,
-						    .writable = true,
-						    .wrap = fault_io_wrap,
-						    .wrap_arg = &r->fault};
-	int rc = h5_file_set_open(r->path, &options, &r->set);
-
-	ck_assert_msg(!rc, "%s: %s", r->path, h5_error_last()->text);
-	r->file = h5_file_set_root(r->set);
-}
-
 /* A copy of a fixture's file and its raw files, open for writing. */
 static void begin(struct run *r, const char *version, uint64_t seed)
 {
-	char command[1024], line[512];
+	char fixture[80], path[512], line[512];
 	FILE *list;
 
 	memset(r, 0, sizeof *r);
 	r->random = seed;
 	snprintf(r->file_name, sizeof r->file_name, "dataset_write_%s", version);
-	strcpy(r->folder, "/tmp/check_dataset_write.XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(r->folder));
-	snprintf(r->path, sizeof r->path, "%s/%s.h5", r->folder, r->file_name);
-	snprintf(command, sizeof command,
-		 "find %s -name '%s.h5' -exec cp {} %s \\; -o -name '%s_*.raw' -exec cp {} %s \\;",
-		 getenv("H5FS_TEST_DATA"), r->file_name, r->folder, r->file_name, r->folder);
-	run_command(command);
-	snprintf(command, sizeof command, "%s/dataset_write.list", getenv("H5FS_TEST_DATA"));
-	list = fopen(command, "r");
+	snprintf(fixture, sizeof fixture, "%s.h5", r->file_name);
+	scratch_init(&r->scratch, fixture);
+	scratch_wrap(&r->scratch, &r->fault);
+	r->scratch.options.external = H5_EXTERNAL_BENEATH;
+	scratch_fixture("", path);
+	scratch_run("find %s -name '%s_*.raw' -exec cp {} %s \\;", path, r->file_name, r->scratch.folder);
+	scratch_fixture("dataset_write.list", path);
+	list = fopen(path, "r");
 	ck_assert_ptr_nonnull(list);
 	while (fgets(line, sizeof line, list))
 		read_line(r, line);
 	fclose(list);
-	open_file(r);
+	scratch_open(&r->scratch);
 }
 
 static void close_file(struct run *r)
@@ -125,19 +102,15 @@ static void close_file(struct run *r)
 		h5_dataset_writer_close(r->models[i].writer);
 		r->models[i].writer = NULL;
 	}
-	h5_file_set_close(r->set);
-	r->set = NULL;
+	scratch_close(&r->scratch);
 }
 
 static void end(struct run *r)
 {
-	char command[128];
-
 	close_file(r);
 	for (unsigned i = 0; i < r->count; i++)
 		free(r->models[i].data);
-	snprintf(command, sizeof command, "rm -r %s", r->folder);
-	run_command(command);
+	scratch_release(&r->scratch);
 }
 
 static struct model *find(struct run *r, const char *name)
@@ -154,7 +127,7 @@ static struct h5_dataset_writer *writer_of(struct run *r, struct model *m)
 
 	if (m->writer)
 		return m->writer;
-	rc = h5_dataset_writer_open(r->file, m->address, true, &m->writer);
+	rc = h5_dataset_writer_open(r->scratch.file, m->address, true, &m->writer);
 	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
 	ck_assert_uint_eq(h5_dataset_writer_row(m->writer), m->row);
 	ck_assert_uint_eq(h5_dataset_writer_size(m->writer), m->size);
@@ -178,7 +151,7 @@ static void compare(struct run *r, struct model *m)
 		ck_assert(!h5_dataset_writer_is_dirty(m->writer));
 		ck_assert_uint_eq(h5_dataset_writer_held(m->writer), 0);
 	}
-	rc = h5_dataset_get(r->file, m->address, &ref, &dataset);
+	rc = h5_dataset_get(r->scratch.file, m->address, &ref, &dataset);
 	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
 	ck_assert_msg(dataset->size == m->size, "%s: %ju bytes, not %zu", m->name, (uintmax_t)dataset->size,
 		      m->size);
@@ -187,7 +160,7 @@ static void compare(struct run *r, struct model *m)
 	for (size_t i = 0; memcmp(found, m->data, m->size) && i < m->size; i++)
 		ck_assert_msg(found[i] == m->data[i], "%s: byte %zu of %zu, row %llu: %u, not %u", m->name, i,
 			      m->size, m->row ? i / m->row : 0, found[i], m->data[i]);
-	h5_file_put(r->file, ref);
+	h5_file_put(r->scratch.file, ref);
 	free(found);
 }
 
@@ -205,14 +178,14 @@ static void commit(struct run *r)
 	for (unsigned i = 0; i < r->count; i++)
 		if (r->models[i].writer)
 			ck_assert_int_eq(h5_dataset_writer_settle(r->models[i].writer), 0);
-	rc = h5_tx_commit(r->file);
+	rc = h5_tx_commit(r->scratch.file);
 	ck_assert_msg(!rc, "%s", h5_error_last()->text);
 }
 
 /* libhdf5 compares the file with the models, and goes on. */
 static void judge(struct run *r)
 {
-	char command[1024];
+	char path[512];
 
 	for (unsigned i = 0; i < r->count; i++) {
 		struct model *m = &r->models[i];
@@ -220,16 +193,14 @@ static void judge(struct run *r)
 
 		if (m->error)
 			continue;
-		snprintf(command, sizeof command, "%s/%s.model", r->folder, m->name);
-		f = fopen(command, "wb");
+		snprintf(path, sizeof path, "%s/%s.model", r->scratch.folder, m->name);
+		f = fopen(path, "wb");
 		ck_assert_ptr_nonnull(f);
 		ck_assert_uint_eq(fwrite(m->data, 1, m->size, f), m->size);
 		fclose(f);
 	}
-	snprintf(command, sizeof command,
-		 "/usr/bin/python3 %s/tests/dataset_write_judge.py %s %s/dataset_write.list",
-		 getenv("srcdir"), r->path, getenv("H5FS_TEST_DATA"));
-	run_command(command);
+	scratch_python("tests/dataset_write_judge.py %s %s/dataset_write.list", r->scratch.path,
+		       getenv("H5FS_TEST_DATA"));
 }
 
 /* ---- operations on both ---- */
@@ -333,7 +304,7 @@ static void reopen(struct run *r)
 {
 	commit(r);
 	close_file(r);
-	open_file(r);
+	scratch_open(&r->scratch);
 	compare_all(r);
 }
 
@@ -440,13 +411,13 @@ static void accept(struct run *r, struct model *m, const struct model *other)
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
 
-	ck_assert_int_eq(h5_dataset_get(r->file, m->address, &ref, &dataset), 0);
+	ck_assert_int_eq(h5_dataset_get(r->scratch.file, m->address, &ref, &dataset), 0);
 	if (dataset->size == other->size) {
 		memcpy(m->data, other->data, other->size);
 		m->rows = other->rows;
 		m->size = other->size;
 	}
-	h5_file_put(r->file, ref);
+	h5_file_put(r->scratch.file, ref);
 }
 
 /* The n-th call from the begin of the change fails. False: there are not so many. */
@@ -465,20 +436,19 @@ static bool fail_at(const char *version, const char *name, enum change what, uns
 	before = copy_model(m);
 	shrunk = copy_model(m);
 	model_resize(&shrunk, shrunk_rows(m, what));
-	r.fault.fail = r.fault.calls + n;
+	fault_io_arm(&r.fault, n);
 	r.fault.error = -ENOSPC;
 	rc = change(&r, m, what);
 	if (rc && what == OVERWRITE)
 		h5_dataset_writer_write(m->writer, 0, m->data, m->size);
 	ck_assert_msg(!rc || rc == -ENOSPC, "%s: %d %s", name, rc, h5_error_last()->text);
 	rc = h5_dataset_writer_settle(m->writer);
-	ck_assert_msg(!rc || rc == -ENOSPC || !h5_tx_is_writable(r.file), "%s: %d %s", name, rc,
+	ck_assert_msg(!rc || rc == -ENOSPC || !h5_tx_is_writable(r.scratch.file), "%s: %d %s", name, rc,
 		      h5_error_last()->text);
 	if (!rc)
-		h5_tx_commit(r.file);
-	failed = r.fault.calls >= r.fault.fail;
-	r.fault.fail = 0;
-	given_up = !h5_tx_is_writable(r.file);
+		h5_tx_commit(r.scratch.file);
+	failed = fault_io_disarm(&r.fault);
+	given_up = !h5_tx_is_writable(r.scratch.file);
 	if (!given_up) {
 		compare(&r, m);
 		/* What was left behind must not be found. */
@@ -488,7 +458,7 @@ static bool fail_at(const char *version, const char *name, enum change what, uns
 		commit(&r);
 	}
 	close_file(&r);
-	open_file(&r);
+	scratch_open(&r.scratch);
 	if (given_up) {
 		accept(&r, m, &original);
 		accept(&r, m, &before);
@@ -525,7 +495,6 @@ END_TEST
 static bool killed_at(const char *version, const char *name, unsigned long n)
 {
 	struct model *m, before;
-	char command[128];
 	struct run r;
 	bool failed;
 
@@ -535,15 +504,14 @@ static bool killed_at(const char *version, const char *name, unsigned long n)
 	before = copy_model(m);
 	ck_assert_int_eq(change(&r, m, APPEND_MANY), 0);
 	ck_assert_int_eq(h5_dataset_writer_settle(m->writer), 0);
-	r.fault.fail = r.fault.calls + n;
+	fault_io_arm(&r.fault, n);
 	r.fault.lasting = true;
 	r.fault.error = -EIO;
-	failed = h5_tx_commit(r.file) != 0;
+	failed = h5_tx_commit(r.scratch.file) != 0;
 	close_file(&r);
-	r.fault.fail = 0;
-	snprintf(command, sizeof command, "rm -f %s/*journal*", r.folder);
-	run_command(command);
-	open_file(&r);
+	fault_io_disarm(&r.fault);
+	scratch_run("rm -f %s/*journal*", r.scratch.folder);
+	scratch_open(&r.scratch);
 	accept(&r, m, &before);
 	compare(&r, m);
 	resize(&r, m, m->rows + 6);
@@ -585,10 +553,10 @@ START_TEST(a_failed_append_leaves_nothing_behind)
 			struct model *m = find(&r, names[i]);
 
 			writer_of(&r, m);
-			r.fault.fail = r.fault.calls + n;
+			fault_io_arm(&r.fault, n);
 			r.fault.error = -ENOSPC;
 			failed += change(&r, m, APPEND_MANY) != 0;
-			r.fault.fail = 0;
+			fault_io_disarm(&r.fault);
 		}
 		commit(&r);
 		close_file(&r);
@@ -606,7 +574,7 @@ static void write_state(const struct run *r, const struct model *m, unsigned sta
 	char path[128];
 	FILE *f;
 
-	snprintf(path, sizeof path, "%s/state-%u", r->folder, state);
+	snprintf(path, sizeof path, "%s/state-%u", r->scratch.folder, state);
 	f = fopen(path, "wb");
 	ck_assert_ptr_nonnull(f);
 	ck_assert_uint_eq(fwrite(m->data, 1, m->size, f), m->size);
@@ -618,7 +586,7 @@ static void write_events(const struct run *r)
 	char path[128];
 	FILE *f;
 
-	snprintf(path, sizeof path, "%s/events", r->folder);
+	snprintf(path, sizeof path, "%s/events", r->scratch.folder);
 	f = fopen(path, "w");
 	ck_assert_ptr_nonnull(f);
 	for (size_t i = 0; i < r->fault.count; i++) {
@@ -643,7 +611,6 @@ static void write_events(const struct run *r)
 static void kill_between(const char *name)
 {
 	static const int steps[] = {1, 1, 1, 1, 5, -1, -2, 9, -4, 3, -8, 100, 106, -5, 2, 7, -1, 1};
-	char command[1024];
 	struct run r;
 	struct model *m;
 
@@ -668,10 +635,8 @@ static void kill_between(const char *name)
 	r.fault.record = false;
 	close_file(&r);
 	write_events(&r);
-	snprintf(command, sizeof command,
-		 "/usr/bin/python3 %s/tests/dataset_write_cuts.py %s/dataset_write_edges.h5 %s %zu %s",
-		 getenv("srcdir"), getenv("H5FS_TEST_DATA"), name, m->element, r.folder);
-	run_command(command);
+	scratch_python("tests/dataset_write_cuts.py %s %s %zu %s", r.scratch.original, name, m->element,
+		       r.scratch.folder);
 	fault_io_release(&r.fault);
 	end(&r);
 }
@@ -690,8 +655,8 @@ static int open_rc(struct run *r, const char *name, bool external)
 	struct h5_dataset_writer *writer = NULL;
 	struct h5_file *file;
 	uint64_t address;
-	int rc =
-		h5_path_find(r->file, h5_file_superblock(r->file)->root, name, strlen(name), &file, &address);
+	int rc = h5_path_find(r->scratch.file, h5_file_superblock(r->scratch.file)->root, name, strlen(name),
+			      &file, &address);
 
 	ck_assert_msg(!rc, "%s: %s", name, h5_error_last()->text);
 	rc = h5_dataset_writer_open(file, address, external, &writer);

@@ -3,12 +3,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
 	char path[64];
 	pid_t owner;
-	unsigned files; /* that were made in it */
+	unsigned folders; /* that were made in it */
 } folder;
 
 static void remove_folder(void)
@@ -80,7 +81,9 @@ void scratch_init(struct scratch *scratch, const char *fixture)
 						.lock = H5_LOCK_ALWAYS,
 						.writable = true}};
 	scratch_fixture(fixture, scratch->original);
-	snprintf(scratch->path, sizeof scratch->path, "%s/%u.h5", scratch_folder(), folder.files++);
+	snprintf(scratch->folder, sizeof scratch->folder, "%s/%u", scratch_folder(), folder.folders++);
+	ck_assert_int_eq(mkdir(scratch->folder, 0700), 0);
+	snprintf(scratch->path, sizeof scratch->path, "%s/%s", scratch->folder, fixture);
 	scratch_run("cp '%s' %s", scratch->original, scratch->path);
 }
 
@@ -106,7 +109,7 @@ void scratch_close(struct scratch *scratch)
 void scratch_release(struct scratch *scratch)
 {
 	scratch_close(scratch);
-	unlink(scratch->path);
+	scratch_run("rm -r %s", scratch->folder);
 }
 
 uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5_message_type type, size_t *n)

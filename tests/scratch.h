@@ -9,8 +9,13 @@
 #include "store/object_header.h"
 #include "unit.h"
 
+/* Much cheaper than ck_assert_msg(), which leaves a note each time. */
 #define SUCCEEDS(call)                                                                                       \
-	ck_assert_msg(!(call), "%s at %ju", h5_error_last()->text, (uintmax_t)h5_error_last()->address)
+	do {                                                                                                 \
+		if (call)                                                                                    \
+			ck_abort_msg("%s: %s at %ju", #call, h5_error_last()->text,                          \
+				     (uintmax_t)h5_error_last()->address);                                   \
+	} while (0)
 
 /* Of the process; made when it is first asked for, in memory where there is: syncs are many. It goes with the
  * process, but stays for a look when a test fails. */
@@ -23,19 +28,19 @@ void scratch_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void scratch_python(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct scratch {
-	char original[512], path[96];
+	char original[512], folder[80], path[160];
 	struct h5_file_set_options options; /* of the next opening */
 	struct h5_file_set *set;	    /* NULL: it is closed */
 	struct h5_file *file;
 };
 
-/* A copy of a fixture's file. */
+/* A copy of a fixture's file, of the same name, in a folder by itself. */
 void scratch_init(struct scratch *scratch, const char *fixture);
 /* From the next opening on all calls go through this one; NULL: through none. */
 void scratch_wrap(struct scratch *scratch, struct fault_io *fault);
 void scratch_open(struct scratch *scratch);
 void scratch_close(struct scratch *scratch); /* may run twice */
-/* Closes and removes it. */
+/* Closes the file and removes its folder. */
 void scratch_release(struct scratch *scratch);
 /* The body of a message of the object header at the address; free(). */
 uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5_message_type type,
