@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Adding rows to datasets through a mount: by shells and tools, whole rows and incomplete ones, and what is in the file when."""
 import errno
+import mmap
 import multiprocessing
 import os
 import shutil
@@ -24,6 +25,29 @@ def appender(path, number, count):
     for at in range(0, len(data), 5):
         os.write(fd, data[at:at + 5])
     os.close(fd)
+
+
+def follow(path, kind, data, stop, seen):
+    """A process that reads a file which grows to `data`; it tells how often, and what it has seen that was wrong."""
+    fd = os.open(path, os.O_RDONLY)
+    at = count = 0
+    wrong = []
+    while not stop.is_set():
+        if kind == "mmap":
+            size = os.fstat(fd).st_size
+            if not size:
+                continue
+            with mmap.mmap(fd, size, prot=mmap.PROT_READ) as m:
+                found = m[:]
+        else:
+            found = os.pread(fd, len(data), at)
+        count += 1
+        if found != data[at:at + len(found)]:
+            wrong.append(f"{kind}: {len(found)} bytes at {at}: ...{found[-40:].hex()}")
+        if kind == "tail":
+            at = max(0, at + len(found) - 50)
+    os.close(fd)
+    seen.put((count, wrong[:3]))
 
 
 class AppendCase(WriteCase):
@@ -170,7 +194,7 @@ class Rows(AppendCase):
 
     def test_processes_at_once(self):
         """Four that append, and one that reads: it sees whole rows, of each process all up to some. (Behind the size that
-        it has asked for the kernel may show zeros for a moment: it learns of a write's end before its page cache does.)"""
+        it has asked for it may see zeros for a moment: the kernel takes the bytes of an incomplete row for the file's.)"""
         path = self.make()
         with Mount(path, options="rw") as m:
             processes = [multiprocessing.Process(target=appender, args=(m.at("pairs"), i, 200)) for i in range(4)]
@@ -376,6 +400,46 @@ class Seen(AppendCase):
                     self.assertEqual(reader.read(), b"%05d" % i)
                 writer.write(b"x")
             self.assertEqual(os.getxattr(m.at("deflated"), "h5fs.shape"), b"104")
+
+    def check_followers(self, m, kinds, data, grow):
+        stop, seen = multiprocessing.Event(), multiprocessing.Queue()
+        readers = [multiprocessing.Process(target=follow, args=(m.at("log"), kind, data, stop, seen)) for kind in kinds]
+        for reader in readers:
+            reader.start()
+        at = 0
+        for i in range(8000):
+            if at + 7 + i % 40 > len(data):
+                break
+            grow(at, at + 7 + i % 40)
+            at += 7 + i % 40
+        stop.set()
+        for reader in readers:
+            reader.join()
+        self.assertEqual([reader.exitcode for reader in readers], [0] * len(readers))
+        for _ in readers:
+            count, wrong = seen.get()
+            self.assertGreater(count, 0)
+            self.assertEqual(wrong, [])
+
+    def make_log(self, fill):
+        path = self.file(f"log-{fill}.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("log", (0,), "u1", maxshape=(None,), chunks=(8192,), fillvalue=fill)
+        return path
+
+    def test_who_follows_sees_no_zeros(self):
+        """The kernel clears the rest of a page that a file ends in; nobody may see that as the file's."""
+        data = bytes(1 + i % 251 for i in range(200_000))
+        with Mount(self.make_log(0), options="rw") as m:
+            fd = m.open("log", APPEND)
+            self.check_followers(m, ("tail", "tail", "tail", "whole", "mmap"), data,
+                                 lambda begin, end: os.write(fd, data[begin:end]))
+
+    def test_who_follows_a_file_that_is_stretched(self):
+        """No mmap: fstat() may tell of a size before the kernel lets pages of it be mapped."""
+        data = bytes([7]) * 30_000
+        with Mount(self.make_log(7), options="rw") as m:
+            self.check_followers(m, ("tail", "tail", "whole"), data, lambda _, end: os.truncate(m.at("log"), end))
 
     def test_an_appender_that_reads(self):
         """Through the page cache: what the kernel took for the end is not left in it."""

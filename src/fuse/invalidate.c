@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <utlist.h>
 
@@ -22,56 +23,65 @@ struct h5_invalidator {
 	struct fuse_session *session; /* borrowed */
 	struct h5_vfs *vfs;	      /* borrowed */
 	pthread_t thread, server;
+	uint8_t *page; /* owned; of the thread */
+	size_t page_size;
 	sigset_t ending; /* the signals that end the mount */
 	sigset_t before; /* what the server had blocked */
 	struct sigaction wake_before;
 	pthread_mutex_t lock; /* guards all below; nothing is locked under it */
 	struct item *items;
-	bool closed;  /* no more is dropped */
-	bool stopped; /* the session has ended */
+	fuse_ino_t storing; /* the file whose new size is told, but perhaps not yet the kernel's; 0: none */
+	bool closed;	    /* no more is dropped */
+	bool stopped;	    /* the session has ended */
 };
 
 /* ---- requests ---- */
 
 static void reply(struct h5_invalidator *v, const struct h5_stale *s)
 {
-	h5_vfs_tell_size(v->vfs, s->node);
+	if (s->from != H5_NOT_STALE)
+		h5_vfs_tell_size(v->vfs, s->node);
 	s->reply(s->req, s->ino, s->written);
 }
 
-/* Where the file ends, and its last byte. */
-static int read_end(struct h5_invalidator *v, const struct h5_stale *s, uint64_t *end, char *last)
+static void set_storing(struct h5_invalidator *v, fuse_ino_t ino)
+{
+	pthread_mutex_lock(&v->lock);
+	v->storing = ino;
+	pthread_mutex_unlock(&v->lock);
+}
+
+/* The page that the file ends in, up to there; 0: there is none. */
+static size_t read_end(struct h5_invalidator *v, const struct h5_stale *s, uint64_t *begin)
 {
 	struct stat st;
-	size_t got;
-	int rc = h5_vfs_getattr(v->vfs, s->node, &st);
+	size_t n;
 
-	if (rc)
-		return rc;
-	*end = (uint64_t)st.st_size;
-	if (*end)
-		rc = h5_vfs_read(s->handle, *end - 1, last, 1, &got);
-	return rc ? rc : *end && got ? 0 : -ENODATA;
+	if (!v->page || h5_vfs_getattr(v->vfs, s->node, &st) || st.st_size <= 0)
+		return 0;
+	*begin = (uint64_t)(st.st_size - 1) / v->page_size * v->page_size;
+	return h5_vfs_read(s->handle, *begin, v->page, v->page_size, &n) ? 0 : n;
 }
 
 /* The kernel learns the new size of what was written when the writer gets to run again. Where somebody asks
  * for attributes before, it takes the size from these, then clears what its pages have behind it - also if
- * the file has grown on meanwhile. So it gets the size before the reply, with the last byte; and no other one
- * from here on. */
+ * the file has grown on meanwhile. So it gets the size before the reply; and no other one from here on. With
+ * the size it wants data: a whole page, since readers would see an old one which they read to complete a
+ * part. */
 static void drop_and_reply(struct h5_invalidator *v, const struct h5_stale *s)
 {
-	struct fuse_bufvec data = FUSE_BUFVEC_INIT(1);
-	uint64_t end;
-	char last;
-	bool store;
+	struct fuse_bufvec data = FUSE_BUFVEC_INIT(0);
+	uint64_t begin;
 
 	/* Both fail where the kernel has no such file any more. */
 	fuse_lowlevel_notify_inval_inode(v->session, s->ino, (off_t)s->from, 0);
-	store = s->handle && !read_end(v, s, &end, &last);
+	data.buf[0].size = s->handle ? read_end(v, s, &begin) : 0;
+	data.buf[0].mem = v->page;
+	set_storing(v, data.buf[0].size ? s->ino : 0);
 	h5_vfs_tell_size(v->vfs, s->node);
-	data.buf[0].mem = &last;
-	if (store)
-		fuse_lowlevel_notify_store(v->session, s->ino, (off_t)end - 1, &data, 0);
+	if (data.buf[0].size)
+		fuse_lowlevel_notify_store(v->session, s->ino, (off_t)begin, &data, 0);
+	set_storing(v, 0);
 	s->reply(s->req, s->ino, s->written);
 }
 
@@ -94,7 +104,7 @@ static bool serve_one(struct h5_invalidator *v, bool drop)
 
 	if (!item)
 		return false;
-	if (drop)
+	if (drop && item->stale.from != H5_NOT_STALE)
 		drop_and_reply(v, &item->stale);
 	else
 		reply(v, &item->stale);
@@ -120,6 +130,18 @@ void h5_invalidator_add(struct h5_invalidator *v, const struct h5_stale *stale)
 	}
 	reply(v, stale);
 	free(item);
+}
+
+bool h5_invalidator_postpone(struct h5_invalidator *v, const struct h5_stale *stale)
+{
+	bool storing;
+
+	pthread_mutex_lock(&v->lock);
+	storing = v->storing == stale->ino;
+	pthread_mutex_unlock(&v->lock);
+	if (storing)
+		h5_invalidator_add(v, stale);
+	return storing;
 }
 
 /* ---- the thread ---- */
@@ -229,10 +251,13 @@ int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs, struc
 	v->vfs = vfs;
 	v->server = pthread_self();
 	pthread_mutex_init(&v->lock, NULL);
+	v->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	v->page = malloc(v->page_size);
 	find_signals(v);
 	sigaction(WAKE, &action, &v->wake_before);
 	rc = start_thread(v);
 	if (rc) {
+		free(v->page);
 		free(v);
 		return rc;
 	}
@@ -252,5 +277,6 @@ void h5_invalidator_stop(struct h5_invalidator *v)
 	pthread_sigmask(SIG_SETMASK, &v->before, NULL);
 	sigaction(WAKE, &v->wake_before, NULL);
 	pthread_mutex_destroy(&v->lock);
+	free(v->page);
 	free(v);
 }

@@ -18,7 +18,7 @@ struct h5_stale {
 	fuse_ino_t ino;
 	struct h5_node *node;
 	struct h5_handle *handle; /* that was written through; NULL: the kernel sets the size itself */
-	uint64_t from;		  /* offset of the first stale page, or in it */
+	uint64_t from; /* offset of the first stale page, or in it; H5_NOT_STALE: it is only replied to */
 	/* What then replies to the request. */
 	void (*reply)(fuse_req_t req, fuse_ino_t ino, size_t written);
 	size_t written;
@@ -30,6 +30,8 @@ int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs,
 			 struct h5_invalidator **invalidator);
 /* Takes the request over. */
 void h5_invalidator_add(struct h5_invalidator *invalidator, const struct h5_stale *stale);
+/* Takes the request over if a reply with the file's size has to wait: to be asked when the size is known. */
+bool h5_invalidator_postpone(struct h5_invalidator *invalidator, const struct h5_stale *stale);
 /* To be called when the session has ended. NULL is fine. */
 void h5_invalidator_stop(struct h5_invalidator *invalidator);
 

@@ -122,34 +122,56 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 	fuse_reply_none(req);
 }
 
-static void reply_attr(fuse_req_t req, const struct h5_mount *m, fuse_ino_t ino, const char *what)
+static int get_attr(struct h5_mount *m, fuse_ino_t ino, struct stat *st)
 {
 	struct h5_node *node = node_of(m, ino);
 	uint64_t limit = h5_vfs_size_limit(m->vfs, node);
-	struct stat st;
-	int rc = h5_vfs_getattr(m->vfs, node, &st);
+	int rc = h5_vfs_getattr(m->vfs, node, st);
 
-	if (rc) {
-		fail(req, what, rc);
-		return;
-	}
+	if (rc)
+		return rc;
 	/* The new size of a file that grew meanwhile: the kernel would pass it on to who has asked, but drop
 	 * it for itself, since dropping pages dates what it had asked for before. */
-	limit_size(&st, limit);
-	limit_size(&st, h5_vfs_size_limit(m->vfs, node));
-	fuse_reply_attr(req, &st, attr_timeout(m, &st));
+	limit_size(st, limit);
+	limit_size(st, h5_vfs_size_limit(m->vfs, node));
+	return 0;
+}
+
+static void reply_attr(fuse_req_t req, struct h5_mount *m, const struct stat *st, const char *what, int rc)
+{
+	if (rc)
+		fail(req, what, rc);
+	else
+		fuse_reply_attr(req, st, attr_timeout(m, st));
+}
+
+static void reply_getattr(fuse_req_t req, fuse_ino_t ino, size_t written)
+{
+	const struct h5_stale later = {
+		.req = req, .ino = ino, .from = H5_NOT_STALE, .reply = reply_getattr, .written = written};
+	struct h5_mount *m = fuse_req_userdata(req);
+	struct stat st;
+	int rc = get_attr(m, ino, &st);
+
+	if (!m->invalidator || !h5_invalidator_postpone(m->invalidator, &later))
+		reply_attr(req, m, &st, "getattr", rc);
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)fi;
-	reply_attr(req, begin(req), ino, "getattr");
+	begin(req);
+	reply_getattr(req, ino, 0);
 }
 
 static void reply_setattr(fuse_req_t req, fuse_ino_t ino, size_t written)
 {
+	struct h5_mount *m = fuse_req_userdata(req);
+	struct stat st;
+	int rc = get_attr(m, ino, &st);
+
 	(void)written;
-	reply_attr(req, fuse_req_userdata(req), ino, "setattr");
+	reply_attr(req, m, &st, "setattr", rc);
 }
 
 /* Replies, where a file has grown not before the kernel has dropped what it has of its end. */
