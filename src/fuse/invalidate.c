@@ -71,7 +71,7 @@ static size_t read_end(struct h5_invalidator *v, const struct h5_stale *s, uint6
 static void drop_and_reply(struct h5_invalidator *v, const struct h5_stale *s)
 {
 	struct fuse_bufvec data = FUSE_BUFVEC_INIT(0);
-	uint64_t begin;
+	uint64_t begin = 0;
 
 	/* Both fail where the kernel has no such file any more. */
 	fuse_lowlevel_notify_inval_inode(v->session, s->ino, (off_t)s->from, 0);
