@@ -175,7 +175,7 @@ END_TEST
 
 START_TEST(space_is_used_again_when_nobody_wants_it)
 {
-	struct h5_space space = {.end = 10000, .limit = INT64_MAX};
+	struct h5_space space = {.end = 10000, .committed_end = 10000, .limit = INT64_MAX};
 	uint64_t a, b, c;
 	bool committed;
 
@@ -184,12 +184,12 @@ START_TEST(space_is_used_again_when_nobody_wants_it)
 	ck_assert(!committed);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 1000, &b), 0);
 	ck_assert_uint_eq(a, b);
-	h5_space_committed(&space);
+	h5_space_committed(&space, true);
 	h5_space_free(&space, b, 1000, &committed);
 	ck_assert(committed);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 1000, &c), 0);
 	ck_assert_uint_ne(c, b);
-	h5_space_committed(&space);
+	h5_space_committed(&space, true);
 	/* A recovery may still go back to the commit before. */
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 1000, &c), 0);
 	ck_assert_uint_ne(c, b);
@@ -202,14 +202,14 @@ END_TEST
 
 START_TEST(readers_along_keep_all_space)
 {
-	struct h5_space space = {.end = 10000, .limit = INT64_MAX, .keeps = true};
+	struct h5_space space = {.end = 10000, .committed_end = 10000, .limit = INT64_MAX, .keeps = true};
 	uint64_t a, b;
 	bool committed;
 
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 1000, &a), 0);
-	h5_space_committed(&space);
+	h5_space_committed(&space, true);
 	h5_space_free(&space, a, 1000, &committed);
-	h5_space_committed(&space);
+	h5_space_committed(&space, true);
 	h5_space_cooled(&space);
 	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 1000, &b), 0);
 	ck_assert_uint_ne(a, b);
@@ -220,7 +220,7 @@ END_TEST
 /* Paged files: small raw data and small metadata in pages of their own, large ones from a page's start on. */
 START_TEST(pages_of_the_file_space)
 {
-	struct h5_space space = {.end = 8192, .limit = INT64_MAX, .page = 4096};
+	struct h5_space space = {.end = 8192, .committed_end = 8192, .limit = INT64_MAX, .page = 4096};
 	uint64_t raw, meta, large, other;
 	bool committed;
 

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import mmap
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -428,7 +429,13 @@ class Mounts(ChangeCase):
         os.mkdir(self.file("journals"))
         with Mount(path, options=f"rw,journal={self.file('journals')}") as m:
             self.shell(': > "$1"', m.at("growing"))
-            self.assertEqual(os.listdir(self.file("journals")), [os.path.basename(path) + ".h5fs-journal"])
+            [name] = os.listdir(self.file("journals"))
+            self.assertRegex(name, re.escape(os.path.basename(path)) + r"\.[0-9a-f]{16}\.h5fs-journal")
+            # Another file of the same name has one of its own.
+            os.mkdir(self.file("other"))
+            shutil.copy(path, self.file("other", os.path.basename(path)))
+            with Mount(self.file("other", os.path.basename(path)), options=f"rw,journal={self.file('journals')}"):
+                self.assertEqual(len(os.listdir(self.file("journals"))), 2)
         self.assertEqual(os.listdir(self.file("journals")), [])
         status, said = refusal(path, options=f"rw,journal={self.file('nowhere')}")
         self.assertEqual((status, said.count("\n")), (8, 1), said)

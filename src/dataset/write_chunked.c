@@ -179,8 +179,11 @@ static int chunked_flush(struct h5_dataset_writer *w)
 {
 	struct h5_chunked_writer *c = &w->chunked;
 	const struct h5_chunk_layout *now = h5_chunk_index_layout(c->index), *was = &w->layout.chunked;
-	int rc = h5_chunked_release(w, false);
+	int rc;
 
+	if (c->unclean)
+		(void)h5_chunked_clean(w);
+	rc = h5_chunked_release(w, false);
 	for (struct h5_place *place = c->places.first; place && !rc; place = place->next)
 		rc = h5_chunked_store(w, place);
 	if (!rc && c->places.bytes > KEPT_MAX)

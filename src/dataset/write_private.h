@@ -7,6 +7,7 @@
 #include "dataset/places.h"
 #include "dataset/writer.h"
 #include "io/io.h"
+#include "store/transaction.h"
 
 struct h5_write_ops {
 	/* Checks that this dataset can be written, and prepares it. */
@@ -29,10 +30,13 @@ struct h5_chunked_writer {
 	bool edges;	  /* partial chunks are stored without their filters */
 	bool trimmed;	  /* the index has no chunks behind the last row */
 	bool keeps;	  /* or cannot remove chunks: they are cleared instead */
+	uint64_t unclean; /* rows that there were before it shrank, while some of them may be stored; 0: none
+			     are */
 	uint64_t visible; /* the least rows that the file may have, if we are killed; the most: `settled` */
 };
 
 struct h5_dataset_writer {
+	struct h5_tx_participant participant;
 	struct h5_file *file; /* borrowed */
 	uint64_t address;     /* of the object header */
 	struct h5_lru_entry *ref;
@@ -91,6 +95,8 @@ int h5_chunked_store_again(struct h5_dataset_writer *w, uint64_t first, uint64_t
 
 /* Dimension 0 becomes larger: whole rows, as given, or (NULL) as the fill value. */
 int h5_chunked_grow(struct h5_dataset_writer *w, uint64_t rows, const uint8_t *data);
+/* What is stored behind the last row after it shrank becomes the fill value, or is not stored any more. */
+int h5_chunked_clean(struct h5_dataset_writer *w);
 /* Dimension 0 becomes smaller: commits, before and afterwards. */
 int h5_chunked_shrink(struct h5_dataset_writer *w, uint64_t rows);
 

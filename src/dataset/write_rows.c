@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "dataset/write_private.h"
 #include "store/transaction.h"
 
@@ -95,6 +96,8 @@ static void undo_growth(struct h5_dataset_writer *w)
 	uint64_t end = stale_end(c, w->rows, c->grid.dims[0]);
 	struct h5_error cause = *h5_error_last();
 
+	/* Nobody waits for this, but it must not stay undone. */
+	h5_interrupt_begin(NULL, NULL);
 	(void)h5_chunked_clear(w, w->rows, end);
 	h5_chunked_drop(w, end);
 	set_rows(w, w->rows);
@@ -163,21 +166,22 @@ static int unfilter_last(struct h5_dataset_writer *w, uint64_t rows)
 	return rc;
 }
 
-/* Rows behind the last one become the fill value, or are not stored any more. */
-static int clean(struct h5_dataset_writer *w, uint64_t before)
+int h5_chunked_clean(struct h5_dataset_writer *w)
 {
 	struct h5_chunked_writer *c = &w->chunked;
 	int rc = h5_tx_touch(w->file, w->address);
 
 	if (!rc)
 		rc = trim(w, h5_tx_discard);
-	if (rc)
-		return rc;
-	c->grid.dims[0] = before;
-	rc = h5_chunked_clear(w, w->rows, stale_end(c, w->rows, before));
+	if (!rc && c->unclean > w->rows) {
+		c->grid.dims[0] = c->unclean;
+		rc = h5_chunked_clear(w, w->rows, stale_end(c, w->rows, c->unclean));
+		if (!rc)
+			rc = h5_chunked_release(w, true);
+		c->grid.dims[0] = w->rows;
+	}
 	if (!rc)
-		rc = h5_chunked_release(w, true);
-	c->grid.dims[0] = w->rows;
+		c->unclean = 0;
 	return rc;
 }
 
@@ -201,8 +205,10 @@ int h5_chunked_shrink(struct h5_dataset_writer *w, uint64_t rows)
 		set_rows(w, before);
 		return rc;
 	}
-	/* The rows are gone. Where the rest fails, the next growth sees to it. */
-	if (clean(w, before) || commit(w))
+	/* The rows are gone. Where the rest fails, it is tried again whenever the dataset is settled. */
+	c->unclean = before;
+	h5_interrupt_begin(NULL, NULL);
+	if (h5_chunked_clean(w) || commit(w))
 		c->trimmed = false;
 	return 0;
 }

@@ -49,6 +49,20 @@ static int set_row(struct h5_dataset_writer *w)
 	return 0;
 }
 
+static int settle_participant(struct h5_tx_participant *participant)
+{
+	/* It is the first member. */
+	return h5_dataset_writer_settle((struct h5_dataset_writer *)participant);
+}
+
+static void close_writer(struct h5_dataset_writer *w)
+{
+	if (w->ops && w->ops->close)
+		w->ops->close(w);
+	h5_file_put(w->file, w->ref);
+	free(w);
+}
+
 int h5_dataset_writer_open(struct h5_file *file, uint64_t address, bool external,
 			   struct h5_dataset_writer **out)
 {
@@ -75,21 +89,22 @@ int h5_dataset_writer_open(struct h5_file *file, uint64_t address, bool external
 	if (!rc && w->ops->open)
 		rc = w->ops->open(w);
 out:
-	if (rc)
-		h5_dataset_writer_close(w);
-	else
-		*out = w;
-	return rc;
+	if (rc) {
+		close_writer(w);
+		return rc;
+	}
+	w->participant.settle = settle_participant;
+	h5_tx_join(file, &w->participant);
+	*out = w;
+	return 0;
 }
 
 void h5_dataset_writer_close(struct h5_dataset_writer *w)
 {
 	if (!w)
 		return;
-	if (w->ops && w->ops->close)
-		w->ops->close(w);
-	h5_file_put(w->file, w->ref);
-	free(w);
+	h5_tx_leave(w->file, &w->participant, !h5_dataset_writer_is_dirty(w));
+	close_writer(w);
 }
 
 uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *w)
@@ -192,7 +207,8 @@ static int replace(struct h5_dataset_writer *w, enum h5_message_type type,
 
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *w)
 {
-	return w->dirty || w->layout_changed || w->index_changed || w->rows != w->settled;
+	return w->dirty || w->layout_changed || w->index_changed || w->rows != w->settled ||
+	       (w->layout.class == H5_LAYOUT_CHUNKED && w->chunked.unclean);
 }
 
 /* What the dataspace uncovers must be there first, and h5_header_replace() may commit: so it is the last. */

@@ -94,13 +94,33 @@ int h5_extents_remove(struct h5_extents *extents, uint64_t address, uint64_t siz
 	return n ? replace(extents, i, n, rest, m) : 0;
 }
 
-bool h5_extents_has(const struct h5_extents *extents, uint64_t address)
+/* The extent that holds the address, or else the first one behind it; NULL: none. */
+static const struct h5_extent *at_or_behind(const struct h5_extents *extents, uint64_t address)
 {
 	size_t i = first_from(extents, address);
 
 	if (i < extents->count && end_of(&extents->list[i]) == address)
 		i++;
-	return i < extents->count && extents->list[i].address <= address;
+	return i < extents->count ? &extents->list[i] : NULL;
+}
+
+bool h5_extents_has(const struct h5_extents *extents, uint64_t address)
+{
+	return h5_extents_covers(extents, address, 1);
+}
+
+bool h5_extents_covers(const struct h5_extents *extents, uint64_t address, uint64_t size)
+{
+	const struct h5_extent *e = at_or_behind(extents, address);
+
+	return e && e->address <= address && end_of(e) - address >= size;
+}
+
+bool h5_extents_touches(const struct h5_extents *extents, uint64_t address, uint64_t size)
+{
+	const struct h5_extent *e = at_or_behind(extents, address);
+
+	return e && (e->address <= address || e->address - address < size);
 }
 
 void h5_extents_move(struct h5_extents *to, struct h5_extents *from)

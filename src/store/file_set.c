@@ -1,6 +1,7 @@
 #include "store/file_set.h"
 
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "store/file.h"
 #include "store/file_set_private.h"
 #include "store/journal.h"
@@ -123,17 +124,23 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 	return 0;
 }
 
-/* Where the journal of the file is. */
-static int place_journal(struct h5_file_set *set, struct h5_io *io, const char *name)
+/* Where the journal of the file at the absolute path is. In a folder for the journals of many files its name
+ * tells whose it is. */
+static int place_journal(struct h5_file_set *set, struct h5_io *io, const char *path)
 {
 	const char *directory = set->options.journal ? set->options.journal : set->directory;
+	const char *name = strrchr(path, '/') + 1;
+	char whose[2 * 8 + 2] = "";
 	struct h5_io_stat st;
-	int rc = h5_io_stat(io, &st);
+	int rc = h5_io_stat(io, &st), n;
 
 	if (rc)
 		return rc;
-	if ((size_t)snprintf(set->journal_name, sizeof set->journal_name, "%s.h5fs-journal", name) >=
-	    sizeof set->journal_name)
+	if (set->options.journal)
+		snprintf(whose, sizeof whose, ".%08x%08x", h5_lookup3(path, strlen(path), 0),
+			 h5_lookup3(path, strlen(path), 1));
+	n = snprintf(set->journal_name, sizeof set->journal_name, "%s%s.h5fs-journal", name, whose);
+	if ((size_t)n >= sizeof set->journal_name)
 		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the journal's name is too long");
 	set->journal.owner = st.owner;
 	set->journal.mode = st.mode;
@@ -154,7 +161,7 @@ static int open_root_io(struct h5_file_set *set, const char *path, struct h5_io 
 		return rc;
 	if (o->wrap)
 		*io = o->wrap(o->wrap_arg, *io);
-	rc = place_journal(set, *io, strrchr(path, '/') + 1);
+	rc = place_journal(set, *io, path);
 	/* Without the right to look for a journal there is none that we could heed. */
 	if (rc == -EACCES && !o->writable)
 		return 0;

@@ -3,7 +3,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-enum { FRAGMENT = 64 }; /* bytes: smaller gaps are not worth remembering */
+enum {
+	FRAGMENT = 64,	   /* bytes: smaller gaps are not worth remembering */
+	PAGES_IN_CELL = 8, /* of the smallest pages */
+};
 
 void h5_space_release(struct h5_space *space)
 {
@@ -36,8 +39,12 @@ static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint6
 	bool cell = kind == H5_ALLOCATE_METADATA && n <= H5_CELL;
 	bool moved = true;
 
-	if (space->page && n >= space->page)
-		return align(at, 0, space->page);
+	if (space->page && n >= space->page) {
+		at = align(at, 0, space->page);
+		for (int i = 0; i < PAGES_IN_CELL && cell && crosses(at, n, space->base, H5_CELL); i++)
+			at += space->page;
+		return at;
+	}
 	while (moved) {
 		uint64_t before = at;
 
@@ -55,7 +62,7 @@ static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint6
 /* Which list of free extents serves an allocation. */
 static struct h5_extents *free_list(struct h5_space *space, enum h5_allocation kind, uint64_t n)
 {
-	return &space->free[space->page && n < space->page && kind == H5_ALLOCATE_METADATA];
+	return &space->free[space->page && n < space->page ? kind : H5_ALLOCATE_RAW];
 }
 
 /* Takes n bytes out of the free extents. */
@@ -84,7 +91,7 @@ static int grow(struct h5_space *space, uint64_t at, uint64_t n)
 		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
 	/* A gap is space like any other; without memory it is lost. */
 	if (at - space->end >= FRAGMENT)
-		h5_extents_add(&space->free[0], space->end, at - space->end);
+		h5_extents_add(&space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
 	space->end = end;
 	return 0;
 }
@@ -106,7 +113,7 @@ static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint
 	*address = fit(space, kind, n, at);
 	if (*address + n > at + space->page)
 		return h5_fail(-ENOSPC, at, "no place in a page of %ju bytes", (uintmax_t)space->page);
-	h5_extents_add(&space->pages[kind == H5_ALLOCATE_METADATA], at, space->page);
+	h5_extents_add(&space->pages[kind], at, space->page);
 	h5_extents_add(free_list(space, kind, n), *address + n, at + space->page - *address - n);
 	return 0;
 }
@@ -122,17 +129,22 @@ int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t 
 	return rc ? rc : h5_extents_add(&space->fresh, *address, n);
 }
 
-/* Space that can be allocated again, in paged files as what it was. */
+/* Space that can be allocated again. In paged files, page by page: small allocations as what they were; of
+ * others whole pages. What belonged together is not known any more. */
 static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
 {
 	if (!space->page) {
-		h5_extents_add(&space->free[0], address, n);
-	} else if (n >= space->page) {
-		h5_extents_add(&space->free[0], address, align(n, 0, space->page));
-	} else {
-		for (int i = 0; i < 2; i++)
-			if (h5_extents_has(&space->pages[i], address))
-				h5_extents_add(&space->free[i], address, n);
+		h5_extents_add(&space->free[H5_ALLOCATE_RAW], address, n);
+		return;
+	}
+	for (uint64_t part; n; address += part, n -= part) {
+		bool metadata = h5_extents_has(&space->pages[H5_ALLOCATE_METADATA], address);
+
+		part = h5_min(n, space->page - address % space->page);
+		if (metadata || part == space->page ||
+		    h5_extents_has(&space->pages[H5_ALLOCATE_RAW], address))
+			h5_extents_add(&space->free[metadata ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW],
+				       address, part);
 	}
 }
 
@@ -143,11 +155,14 @@ void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *c
 	*committed = false;
 	if (!n || !h5_add(address, n, &end) || end > space->end)
 		return;
-	if (h5_extents_has(&space->fresh, address)) {
+	if (h5_extents_covers(&space->fresh, address, n)) {
 		if (!h5_extents_remove(&space->fresh, address, n))
 			recycle(space, address, n);
 		return;
 	}
+	/* Damaged files have chunks that reach into each other's space. */
+	if (end > space->committed_end || h5_extents_touches(&space->fresh, address, n))
+		return;
 	*committed = true;
 	h5_extents_add(&space->given, address, n);
 }
@@ -159,14 +174,18 @@ void h5_space_cooled(struct h5_space *space)
 	h5_extents_release(&space->cooling);
 }
 
-void h5_space_committed(struct h5_space *space)
+void h5_space_committed(struct h5_space *space, bool all)
 {
 	h5_extents_release(&space->fresh);
-	h5_extents_move(&space->cooling, &space->given);
+	if (all)
+		h5_extents_move(&space->cooling, &space->given);
+	space->committed_end = space->end;
 }
 
-void h5_space_rollback(struct h5_space *space, uint64_t end)
+void h5_space_rollback(struct h5_space *space)
 {
+	uint64_t end = space->committed_end;
+
 	h5_extents_release(&space->fresh);
 	h5_extents_release(&space->given);
 	for (int i = 0; i < 2; i++) {

@@ -8,10 +8,11 @@
 /* All addresses relative to `base`. */
 struct h5_space {
 	uint64_t base;
-	uint64_t end;	/* first address behind all that is allocated */
-	uint64_t limit; /* addresses that the file's offsets can hold */
-	uint64_t page;	/* paged files: bytes of a page of the file space; 0: not paged */
-	bool keeps;	/* committed space is never used again: readers may still look at it (swmr) */
+	uint64_t end;		/* first address behind all that is allocated */
+	uint64_t committed_end; /* the same as the last commit has published it */
+	uint64_t limit;		/* addresses that the file's offsets can hold */
+	uint64_t page;		/* paged files: bytes of a page of the file space; 0: not paged */
+	bool keeps;		/* committed space is never used again: readers may still look at it (swmr) */
 	struct h5_extents free[2];  /* by enum h5_allocation; one for both where the file is not paged */
 	struct h5_extents pages[2]; /* paged files: pages for small allocations of a kind */
 	struct h5_extents fresh;    /* allocated since the last commit */
@@ -25,10 +26,10 @@ int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t 
 void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *committed);
 /* The commit before is durable without its journal: what it gave up can be used. */
 void h5_space_cooled(struct h5_space *space);
-/* A commit was made: nothing is new, and what it gave up cools. */
-void h5_space_committed(struct h5_space *space);
-/* Nothing since the last commit, when the file ended there, has happened; free space that was used again is
- * lost. */
-void h5_space_rollback(struct h5_space *space, uint64_t end);
+/* A commit was made: nothing is new, and what was given up cools; but where not `all` of it is certain to be
+ * referred to no more, it waits for the next commit. */
+void h5_space_committed(struct h5_space *space, bool all);
+/* Nothing since the last commit has happened; free space that was used again is lost. */
+void h5_space_rollback(struct h5_space *space);
 
 #endif

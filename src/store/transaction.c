@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 enum { HELD_MAX = 8 << 20 }; /* bytes of new metadata in memory */
 
@@ -132,15 +133,15 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
 		rc = check_inside(tx, address, n);
 	if (!rc && !h5_tx_is_new(file, address))
 		rc = h5_fail(-EUCLEAN, address, "metadata would be written over what is committed");
+	if (!rc && tx->held > HELD_MAX)
+		rc = h5_tx_flush(tx);
 	if (!rc)
 		rc = h5_extents_add(&tx->blocks, address, n);
 	if (!rc)
 		rc = h5_tx_add_patch(tx, address, data, n, 0, true);
-	if (rc)
-		return rc;
-	changed(file, tx, address, n);
-	/* They are not lost where this fails: the commit tries again. */
-	return tx->held > HELD_MAX ? h5_tx_flush(tx) : 0;
+	if (!rc)
+		changed(file, tx, address, n);
+	return rc;
 }
 
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n)
@@ -160,7 +161,9 @@ int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t
 		return rc;
 	if (h5_tx_is_new(file, address))
 		return h5_tx_put(file, address, data, n);
-	rc = h5_tx_add_patch(tx, address, data, n, stage, false);
+	rc = check_inside(tx, address, n);
+	if (!rc)
+		rc = h5_tx_add_patch(tx, address, data, n, stage, false);
 	if (!rc)
 		h5_tx_forget(file, address);
 	return rc;
@@ -203,17 +206,39 @@ int h5_tx_touch(struct h5_file *file, uint64_t object_header)
 	return rc ? rc : h5_extents_add(&tx->objects, object_header, 1);
 }
 
+/* ---- participants ---- */
+
+void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant)
+{
+	struct h5_tx *tx = h5_file_tx(file);
+
+	DL_APPEND(tx->participants, participant);
+}
+
+void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant, bool complete)
+{
+	struct h5_tx *tx = h5_file_tx(file);
+
+	DL_DELETE(tx->participants, participant);
+	tx->incomplete |= !complete;
+}
+
 /* ---- opening and closing ---- */
+
+/* What older versions say there means nothing. */
+static bool is_marked(const struct h5_superblock *sb)
+{
+	return sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
+}
 
 /* Invariant 6, for what the superblock and its extension say. */
 static int check_superblock(struct h5_file *file, const struct h5_tx_options *options)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	uint32_t marks = sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
 
 	if (sb->end == H5_UNDEF || sb->end < sb->base || sb->end - sb->base > h5_file_end(file))
 		return h5_fail(-EUCLEAN, 0, "the file is truncated: it cannot be written");
-	if (sb->version >= 3 && marks && !options->own_marks && !options->force)
+	if (is_marked(sb) && !options->own_marks && !options->force)
 		return h5_fail(-EBUSY, 0,
 			       "marked as open for writing: a program writes it, or has crashed (-o force)");
 	if (options->swmr && sb->version < 3)
@@ -257,8 +282,10 @@ static int space_init(struct h5_file *file, const struct h5_tx_options *options,
 	int rc = check_extension(file, space);
 
 	space->base = sb->base;
-	/* Another program's unpublished tail may lie behind the stored end; nothing refers to it. */
-	space->end = sb->end - sb->base;
+	/* What lies behind the stored end nothing refers to; but a SWMR writer publishes its end when it
+	 * closes the file. */
+	space->committed_end = sb->end - sb->base;
+	space->end = is_marked(sb) && !options->own_marks ? h5_file_end(file) : space->committed_end;
 	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
 	space->limit -= sb->base;
 	space->keeps = options->swmr;
@@ -298,7 +325,6 @@ int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options)
 		return -ENOMEM;
 	tx->file = file;
 	tx->superblock = *h5_file_superblock(file);
-	tx->committed_end = tx->superblock.end - tx->superblock.base;
 	rc = check_file(file, options);
 	if (!rc)
 		rc = check_superblock(file, options);

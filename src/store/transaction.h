@@ -32,8 +32,8 @@ enum h5_stage {
 };
 
 enum h5_allocation {
-	H5_ALLOCATE_METADATA, /* up to a cell: inside one page */
 	H5_ALLOCATE_RAW,
+	H5_ALLOCATE_METADATA, /* up to a cell: inside one page */
 };
 
 /* True: the file was opened for writing, and writing has not been given up after a failure. */
@@ -84,11 +84,23 @@ void h5_tx_forget(struct h5_file *file, uint64_t address);
  * stale. */
 int h5_tx_touch(struct h5_file *file, uint64_t object_header);
 
+/* Who holds changes in memory that belong to the transaction. All of them are settled before a commit: what
+ * one has given up is referred to by the committed state until its last change is in. */
+struct h5_tx_participant {
+	/* Brings what is held into the transaction; it must not commit. */
+	int (*settle)(struct h5_tx_participant *participant);
+	struct h5_tx_participant *prev, *next; /* the transaction's */
+};
+
+void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant);
+/* `complete`: all that it held is in the transaction. */
+void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant, bool complete);
+
 /* True: something is to be committed. */
 bool h5_tx_is_pending(const struct h5_file *file);
-/* Makes all pending changes durable: invariant 2. Without any it does no I/O. On failure before the first
- * cell the file is as at the last commit, and the changes stay pending; after it the file takes no more
- * changes (h5_tx_is_writable()). */
+/* Makes all pending changes durable, with those of all participants that can be settled: invariant 2. Without
+ * any it does no I/O. On failure before the first cell the file is as at the last commit, and the changes
+ * stay pending; after it the file takes no more changes (h5_tx_is_writable()). */
 int h5_tx_commit(struct h5_file *file);
 
 #endif

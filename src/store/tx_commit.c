@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 /* ---- pending patches ---- */
 
@@ -309,20 +310,32 @@ static void roll_back(struct h5_tx *tx)
 	h5_extents_release(&tx->blocks);
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
-	h5_space_rollback(&tx->space, tx->committed_end);
+	h5_space_rollback(&tx->space);
 	tx->written = false;
 	h5_file_renumber(tx->file);
 }
 
-static void committed(struct h5_tx *tx)
+/* True: all are settled. Who cannot be does not keep the others from their commit. */
+static bool settle_all(struct h5_tx *tx)
 {
-	tx->committed_end = tx->space.end;
+	struct h5_tx_participant *p;
+	bool all = !tx->incomplete;
+
+	DL_FOREACH(tx->participants, p)
+	all &= !p->settle(p);
+	return all;
+}
+
+/* `all`: nothing that was given up is still referred to. */
+static void committed(struct h5_tx *tx, bool all)
+{
+	tx->space.committed_end = tx->space.end;
 	tx->superblock.end = tx->space.base + tx->space.end;
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
-	h5_space_committed(&tx->space);
+	h5_space_committed(&tx->space, all);
 	tx->written = false;
 }
 
@@ -337,14 +350,18 @@ int h5_tx_commit(struct h5_file *file)
 {
 	struct h5_tx *tx = h5_file_tx(file);
 	struct h5_tx_patch **order = NULL;
+	bool all;
 	int rc;
 
+	if (!tx || tx->failed)
+		return 0;
+	all = settle_all(tx);
 	if (!h5_tx_is_pending(file))
 		return 0;
 	rc = sync_new(tx);
 	/* Data over data: the sync was all. */
-	if (!rc && !tx->patch_count && tx->space.end == tx->committed_end) {
-		committed(tx);
+	if (!rc && !tx->patch_count && tx->space.end == tx->space.committed_end) {
+		committed(tx, all);
 		return 0;
 	}
 	if (!rc)
@@ -363,7 +380,7 @@ int h5_tx_commit(struct h5_file *file)
 	if (!rc) {
 		tx->applying = false;
 		tx->unsynced = true;
-		committed(tx);
+		committed(tx, all);
 	}
 	free(order);
 	return rc;

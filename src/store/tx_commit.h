@@ -21,7 +21,6 @@ struct h5_tx {
 	struct h5_file *file; /* borrowed */
 	struct h5_journal *journal;
 	struct h5_superblock superblock; /* as it is in the file */
-	uint64_t committed_end;		 /* end of the file as the last commit published it */
 	struct h5_space space;
 	struct h5_tx_patch **patches; /* by ascending address; they don't overlap */
 	size_t patch_count, patch_capacity;
@@ -30,11 +29,13 @@ struct h5_tx {
 	struct h5_extents blocks;     /* new metadata */
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of object headers that are concerned */
-	bool written;		      /* something was written or put since the last commit */
-	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
-	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
-	bool marked;   /* the marks in the superblock are ours */
-	bool failed;   /* no more changes */
+	struct h5_tx_participant *participants;
+	bool incomplete; /* a participant has left with changes: nothing that is given up can be used again */
+	bool written;	 /* something was written or put since the last commit */
+	bool unsynced;	 /* the cells of the last commit may not be on the medium: its journal counts */
+	bool applying;	 /* a commit has begun to change cells and could not end: invariant 5 */
+	bool marked;	 /* the marks in the superblock are ours */
+	bool failed;	 /* no more changes */
 };
 
 /* Adds a pending patch, or (`fresh`) a new block; what it overlaps becomes a part of it. */

@@ -32,6 +32,8 @@ static void count(struct h5_vfs *vfs, struct h5_written *w, bool dirty, size_t h
 static void recount(struct h5_vfs *vfs, struct h5_written *w)
 {
 	count(vfs, w, h5_dataset_writer_is_dirty(w->writer), h5_dataset_writer_held(w->writer));
+	if (!w->dirty)
+		w->failure = 0;
 }
 
 /* The first failure; one dataset's does not keep the others from being settled. */
