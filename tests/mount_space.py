@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """Space of a file that is written: pages of paged files, user blocks, narrow addresses, space that is used again, and a full disk."""
+import contextlib
 import errno
 import os
 import shutil
 import subprocess
+import sys
 
 import h5py
 import numpy
@@ -121,6 +123,75 @@ class Space(MountCase):
         self.assertLess(os.stat(path).st_size, 5 * len(content))
         with h5py.File(path) as f:
             self.assertTrue(f["d"][()].tobytes() == content)
+
+    def test_space_of_neighbours(self):
+        """Chunks that lie side by side in the pages of a paged file are given up one by one, and together."""
+        size, chunks = 256, 200
+        random = numpy.random.default_rng(1)
+
+        def draw(n):
+            return random.integers(0, 1 << 31, n, "<i4")
+
+        for paged in (dict(fs_strategy="page", fs_page_size=4096), {}):
+            with self.subTest(**paged):
+                path = self.file(f"neighbours{len(paged)}.h5")
+                values = draw(size * chunks)
+                with h5py.File(path, "w", libver="latest", **paged) as f:
+                    # What LZF cannot make smaller fills the pages to their edges.
+                    f.create_dataset("d", data=values, maxshape=(None,), chunks=(size,), compression="lzf")
+                with Mount(path, options="rw") as m, open(m.at("d"), "r+b", buffering=0) as f:
+                    for _ in range(40):
+                        first, n = random.integers(0, chunks - 12), random.integers(1, 12)
+                        new = draw(size * n)
+                        values[first * size:(first + n) * size] = new
+                        os.pwrite(f.fileno(), new.tobytes(), first * size * 4)
+                        os.fsync(f.fileno())
+                with h5py.File(path) as f:
+                    self.assertTrue((f["d"][()] == values).all())
+
+    def test_what_a_commit_for_another_gives_up(self):
+        """A shrinking dataset commits; what another one has given up, but not yet left, stays for a kill to fall back on."""
+        path = self.file("others.h5")
+        old = numpy.arange(3_000_000, dtype="<i4") // 50
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("one", data=old, chunks=old.shape, compression=1)
+            f.create_dataset("edge", (0,), "<i4", maxshape=(None,), chunks=(1000,))
+            f.create_dataset("shrinks", data=numpy.arange(100), maxshape=(None,), chunks=(7,))
+        with Mount(path, options="rw") as m:
+            files = {name: os.open(m.at(name), os.O_RDWR) for name in ("one", "edge", "shrinks")}
+            os.pwrite(files["one"], b"\1\2\3\4", 0)
+            for i in range(6):
+                os.ftruncate(files["shrinks"], 8 * (90 - i))
+                os.pwrite(files["edge"], numpy.full(100_000, i, "<i4").tobytes(), i * 400_000)
+            m.kill()
+            for fd in files.values():
+                with contextlib.suppress(OSError):  # nobody is there
+                    os.close(fd)
+        with h5py.File(path) as f:
+            self.assertTrue((f["one"][1:] == old[1:]).all())
+
+    def test_behind_the_end_of_a_killed_swmr_writer(self):
+        path = self.file("swmr.h5")
+        writer = """
+import h5py, os, signal, sys
+f = h5py.File(sys.argv[1], "w", libver="latest")
+d = f.create_dataset("d", (0,), "<i4", maxshape=(None,), chunks=(100,))
+f.create_dataset("e", (0,), "<i4", maxshape=(None,), chunks=(100,))
+f.swmr_mode = True
+for i in range(50):
+    d.resize((i + 1) * 100, 0)
+    d[i * 100:] = i + 1
+    d.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+        self.assertEqual(subprocess.run([sys.executable, "-c", writer, path]).returncode, -9)
+        self.assertEqual(refusal(path, options="rw")[0], 9)
+        with Mount(path, options="rw,force") as m:
+            with open(m.at("e"), "ab") as f:
+                f.write(numpy.full(3000, 77, "<i4").tobytes())
+        with h5py.File(path, "r+") as f:
+            self.assertTrue((f["d"][()] == numpy.repeat(numpy.arange(50) + 1, 100)).all())
+            self.assertTrue((f["e"][()] == 77).all())
 
     def test_a_full_disk(self):
         image, folder = self.file("image"), self.file("fs")
