@@ -12,7 +12,7 @@
 enum { H5_FREE_SPACE_MANAGERS = 12, H5_FREE_SPACE_HEADER_MAX = 82 };
 
 struct h5_file_space_info {
-	bool persist; /* free space is kept track of in the file */
+	bool persist;	    /* free space is kept track of in the file */
 	uint64_t page_size; /* bytes of a page of the file space; 0: the file is not paged */
 	unsigned count;
 	uint64_t managers[H5_FREE_SPACE_MANAGERS]; /* addresses of headers; H5_UNDEF: none for that kind */

@@ -17,7 +17,7 @@ struct h5_io_stat {
 	uint64_t links; /* names of a local file */
 	uint64_t owner; /* its uid */
 	unsigned mode;	/* its permissions */
-	bool locked; /* nobody writes it: the advisory lock is held, or it is memory */
+	bool locked;	/* nobody writes it: the advisory lock is held, or it is memory */
 };
 
 struct h5_io_ops {
