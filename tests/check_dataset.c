@@ -5,6 +5,7 @@
 #include "store/pipeline.h"
 #include "unit.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -350,6 +351,26 @@ static struct h5_file_set *pipeline_file(uint8_t *data, size_t size, const void 
 	return set;
 }
 
+/* A cache of small chunks holds no more than it counts: deflate takes room for what might come out. */
+START_TEST(decoded_chunks_take_no_more_than_their_bytes)
+{
+	struct h5_pipeline p = {.count = 1, .filters = {{.id = 1}}};
+	/* a zlib stream with a stored block: "0123456789abcdef" */
+	const uint8_t chunk[] = {0x78, 0x01, 0x01, 16,	0,   0xef, 0xff, '0', '1', '2',	 '3',  '4',  '5', '6',
+				 '7',  '8',  '9',  'a', 'b', 'c',  'd',	 'e', 'f', 0x1f, 0x6b, 0x04, 0x63};
+	uint8_t file_data[2048], *data = NULL;
+	struct h5_file_set *set = pipeline_file(file_data, sizeof file_data, chunk, sizeof chunk);
+
+	ck_assert_int_eq(h5_pipeline_read(h5_file_set_root(set), &p, 0, sizeof file_data - sizeof chunk,
+					  sizeof chunk, 16, &data),
+			 0);
+	ck_assert(!memcmp(data, "0123456789abcdef", 16));
+	ck_assert_uint_lt(malloc_usable_size(data), 128);
+	free(data);
+	h5_file_set_close(set);
+}
+END_TEST
+
 START_TEST(pipelines_are_undone_in_reverse)
 {
 	/* shuffle of 3, then fletcher32 */
@@ -422,4 +443,5 @@ END_TEST
 UNIT_MAIN("dataset", every_range_of_every_layout, caches_of_no_size, storage_is_what_libhdf5_counts,
 	  a_range_decodes_the_chunks_that_it_touches, a_terabyte_of_fill_values_is_read_anywhere,
 	  only_reads_of_what_is_missing_fail, external_files_obey_the_rule, damaged_files_do_no_harm,
-	  pipelines_are_undone_in_reverse, missing_filters_are_named)
+	  decoded_chunks_take_no_more_than_their_bytes, pipelines_are_undone_in_reverse,
+	  missing_filters_are_named)

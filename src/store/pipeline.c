@@ -45,6 +45,14 @@ static int undo_all(const struct h5_pipeline *pipeline, uint32_t mask, size_t si
 	return rc;
 }
 
+/* Gives back what a filter reserved and did not need: a cache counts the data alone. */
+static uint8_t *take_data(const struct h5_filter_buf *buf)
+{
+	uint8_t *data = buf->capacity > buf->size ? realloc(buf->data, buf->size ? buf->size : 1) : NULL;
+
+	return data ? data : buf->data;
+}
+
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, size_t size, uint8_t **data)
 {
@@ -75,7 +83,7 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	if (rc)
 		h5_filter_buf_release(&buf);
 	else
-		*data = buf.data;
+		*data = take_data(&buf);
 	return rc;
 }
 
