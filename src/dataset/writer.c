@@ -211,7 +211,7 @@ bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *w)
 	       (w->layout.class == H5_LAYOUT_CHUNKED && w->chunked.unclean);
 }
 
-/* What the dataspace uncovers must be there first, and h5_header_replace() may commit: so it is the last. */
+/* The dataspace comes last: where something before it fails, it uncovers nothing that is not there. */
 int h5_dataset_writer_settle(struct h5_dataset_writer *w)
 {
 	int rc = 0;

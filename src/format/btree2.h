@@ -52,8 +52,6 @@ struct h5_btree2_node {
 int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *header);
 /* Computes what follows from the fields before it. -EUCLEAN with `address`: they make no tree. */
 int h5_btree2_header_compute(struct h5_btree2_header *header, uint64_t address, unsigned size_of_offsets);
-/* Its bytes, checksum included. */
-size_t h5_btree2_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
 int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *header);
 
 /* Bytes that a node of `records` records takes, checksum included; 0 where the level allows no such node. */

@@ -10,5 +10,7 @@ src_h5fs_SOURCES = \
 	src/fuse/operations.c \
 	src/fuse/operations.h \
 	src/fuse/options.c \
-	src/fuse/options.h
+	src/fuse/options.h \
+	src/fuse/refuse.c \
+	src/fuse/refuse.h
 src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)

@@ -2,9 +2,9 @@
  * that libhdf5 opens. doc/writing.md has the rules, numbered; the code names them.
  *
  * Space that was allocated since the last commit is *new*: nothing committed refers to it, so it is written
- * at once. What is committed changes in place only by *cells*: writes that lie inside one 4 KiB page of the
- * file, held back until the commit and then made in the order of their stages. All else is copied to new
- * space, and its parent switched to the copy.
+ * at any time: raw data at once, metadata when the commit begins. What is committed changes in place only by
+ * *cells*: writes that lie inside one 4 KiB page of the file, held back until the commit and then made in the
+ * order of their stages. All else is copied to new space, and its parent switched to the copy.
  *
  * Reads of the file (h5_file_read() and all above it) see every change at once.
  *
@@ -25,7 +25,8 @@ enum { H5_CELL = 4096 }; /* bytes of a page of the file, inside of which a write
 enum h5_stage {
 	H5_STAGE_SUPERBLOCK = 0,
 	H5_STAGE_BLOCK = 16,  /* data blocks, pages, leaves; + level for what stands above them: super blocks,
-				 index block,  inner nodes */
+				 index block, inner nodes. (A version 1 B-tree goes the other way round: see
+				 chunk_index/btree1_change.h.) */
 	H5_STAGE_INDEX = 512, /* header of an index */
 	H5_STAGE_LINK = 513,  /* pointers between siblings, which nothing but a walk along a level follows */
 	H5_STAGE_OBJECT = 514, /* object headers: layout, dataspace */
