@@ -268,6 +268,64 @@ START_TEST(lru_loads_once)
 }
 END_TEST
 
+static int load_while_others_try(void *arg, void **value, size_t *cost)
+{
+	struct reader_thread *t = arg;
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+
+	/* A thread of its own would do the same: it is the key that is being loaded. */
+	ck_assert(h5_lru_has(t->lru, &key));
+	ck_assert_int_eq(h5_lru_try(t->lru, &key, load, t->loader, &e), -EAGAIN);
+	ck_assert_ptr_null(e);
+	return load(t->loader, value, cost);
+}
+
+START_TEST(lru_tells_what_is_being_loaded)
+{
+	struct loader l = {0};
+	struct reader_thread t = {.loader = &l};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+
+	ck_assert_int_eq(h5_lru_open(3500, &t.lru), 0);
+	ck_assert(!h5_lru_has(t.lru, &key));
+	ck_assert_int_eq(h5_lru_try(t.lru, &key, load_while_others_try, &t, &e), 0);
+	h5_lru_put(t.lru, e);
+	ck_assert(h5_lru_has(t.lru, &key));
+	ck_assert_int_eq(h5_lru_try(t.lru, &key, load, &l, &e), 0);
+	h5_lru_put(t.lru, e);
+	ck_assert_uint_eq(l.calls, 1);
+	h5_lru_close(t.lru);
+}
+END_TEST
+
+/* Dropped by one who has it, it lives as long as another one has it, too. */
+START_TEST(lru_forgets_what_is_dropped)
+{
+	struct loader l = {0};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_stats stats;
+	struct h5_lru_entry *a, *b;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &a), 0);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &b), 0);
+	h5_lru_drop(lru, a);
+	ck_assert(!h5_lru_has(lru, &key));
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	h5_lru_drop(lru, b); /* may be dropped twice */
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 0);
+	ck_assert_uint_eq(stats.bytes, 0);
+	touch(lru, &l, 5);
+	ck_assert_uint_eq(l.calls, 2);
+	h5_lru_close(lru);
+}
+END_TEST
+
 static bool never_wanted(void *arg)
 {
 	++*(unsigned *)arg;
@@ -350,5 +408,6 @@ END_TEST
 UNIT_MAIN("base", lookup3_known_values, reader_is_bounded_and_sticky, reader_verifies_checksums,
 	  products_are_checked, buf_stops_at_its_limit, lru_keeps_the_latest_within_its_budget,
 	  lru_keeps_a_value_over_its_budget, lru_does_not_cache_failures, lru_values_may_hold_references,
-	  lru_loads_once, lru_waits_only_while_it_is_wanted, nothing_is_interrupted_in_its_first_second,
+	  lru_loads_once, lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped,
+	  lru_waits_only_while_it_is_wanted, nothing_is_interrupted_in_its_first_second,
 	  io_tells_whether_it_is_locked)

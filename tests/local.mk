@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	tests/check_number \
 	tests/check_object \
 	tests/check_rare \
+	tests/check_pool \
 	tests/check_recovery \
 	tests/check_selection \
 	tests/check_structured \

@@ -3,19 +3,24 @@
 #include "base/error.h"
 
 #include <stddef.h>
-#include <time.h>
 
-static _Thread_local struct {
-	h5_interrupt_ask *ask;
-	void *arg;
-	struct timespec begin;
-} request;
+static _Thread_local struct h5_interrupt request;
 
 void h5_interrupt_begin(h5_interrupt_ask *ask, void *arg)
 {
 	request.ask = ask;
 	request.arg = arg;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &request.begin);
+}
+
+void h5_interrupt_get(struct h5_interrupt *interrupt)
+{
+	*interrupt = request;
+}
+
+void h5_interrupt_set(const struct h5_interrupt *interrupt)
+{
+	request = *interrupt;
 }
 
 int h5_interrupt_check(void)

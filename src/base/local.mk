@@ -10,6 +10,8 @@ libh5fs_a_SOURCES += \
 	src/base/lookup3.h \
 	src/base/lru.c \
 	src/base/lru.h \
+	src/base/pool.c \
+	src/base/pool.h \
 	src/base/reader.c \
 	src/base/reader.h \
 	src/base/seen.c \

@@ -214,7 +214,7 @@ static int wait_for_load(struct h5_lru *lru)
 	return h5_interrupt_check();
 }
 
-int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+static int get(struct h5_lru *lru, const struct h5_lru_key *key, bool wait, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry)
 {
 	struct h5_lru_entry *e, *dead = NULL;
@@ -222,7 +222,7 @@ int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 
 	pthread_mutex_lock(&lru->lock);
 	while ((e = find(lru, key)) && e->loading && !rc)
-		rc = wait_for_load(lru);
+		rc = wait ? wait_for_load(lru) : -EAGAIN;
 	if (rc) {
 		e = NULL;
 	} else if (e) {
@@ -241,18 +241,42 @@ int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 	return rc;
 }
 
+int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+	       struct h5_lru_entry **entry)
+{
+	return get(lru, key, true, load, arg, entry);
+}
+
+int h5_lru_try(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+	       struct h5_lru_entry **entry)
+{
+	return get(lru, key, false, load, arg, entry);
+}
+
+bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key)
+{
+	bool has;
+
+	pthread_mutex_lock(&lru->lock);
+	has = find(lru, key);
+	pthread_mutex_unlock(&lru->lock);
+	return has;
+}
+
 const void *h5_lru_value(const struct h5_lru_entry *entry)
 {
 	return entry->value;
 }
 
-void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
+static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
 {
 	struct h5_lru_entry *dead = NULL;
 
 	if (!e)
 		return;
 	pthread_mutex_lock(&lru->lock);
+	if (forget && e->place)
+		unlink_entry(lru, e);
 	if (!--e->references && !e->place) {
 		drop(lru, e);
 		LL_PREPEND(dead, e);
@@ -262,6 +286,16 @@ void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);
+}
+
+void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	put(lru, e, false);
+}
+
+void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	put(lru, e, true);
 }
 
 void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address)

@@ -10,6 +10,7 @@
 #ifndef H5_BASE_LRU_H
 #define H5_BASE_LRU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,10 +47,17 @@ void h5_lru_close(struct h5_lru *lru);
 /* A reference to the value of the key, loaded where it isn't there; until h5_lru_put(). */
 int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry);
+/* The same, but -EAGAIN at once where another thread is loading it. */
+int h5_lru_try(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+	       struct h5_lru_entry **entry);
+/* True: the value is there or is being loaded. */
+bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key);
 /* The value stays valid until the reference is put. */
 const void *h5_lru_value(const struct h5_lru_entry *entry);
 /* NULL is fine. */
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
+/* As h5_lru_put() for a value that nobody is expected to ask for again: it is forgotten. */
+void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *entry);
 
 /* Forgets all values under the owner's address, of every kind and variant: what is referenced lives on, but
  * is not found again. None of them may be loading. */
