@@ -126,6 +126,7 @@ static void *work(void *arg)
 {
 	struct h5_pool *pool = arg;
 
+	pthread_setname_np(pthread_self(), "h5fs-worker");
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->closing) {
 		struct batch *b = pool->awaited ? pool->awaited : pool->background;

@@ -1,8 +1,10 @@
 #include "fuse/options.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <ctype.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,9 +13,14 @@
 #include <strings.h>
 #include <unistd.h>
 
+/* The caches are a part of the machine's memory, within bounds that suit a laptop and a server. */
+#define CACHE_SHARE	32
+#define CHUNK_CACHE_MIN ((uint64_t)64 << 20)
+#define CHUNK_CACHE_MAX ((uint64_t)1 << 30)
+
 enum {
-	BLOCK_CACHE = 64 << 20,
-	CHUNK_CACHE = 256 << 20,
+	INDEX_SHARE = 4, /* of the cache for chunks */
+	WORKERS_MAX = 64,
 	GATHER = 64 << 20, /* of chunks that small writes fill */
 };
 
@@ -22,7 +29,7 @@ struct texts {
 	struct h5_options *options;
 	char *external, *locking, *order, *xattr;
 	char *uid, *gid, *fmask, *dmask;
-	char *cache, *index_cache;
+	char *cache, *index_cache, *workers;
 	char *sync, *journal;
 	int writable, swmr, force, external_write;
 	int allow_other, foreground, debug, single_thread, recover, help, version;
@@ -57,6 +64,7 @@ static const struct fuse_opt known[] = {
 	TEXT(dmask),
 	TEXT(cache),
 	TEXT(index_cache),
+	TEXT(workers),
 	TEXT(sync),
 	TEXT(journal),
 	/* As for mount(8), the last one counts. */
@@ -100,8 +108,9 @@ void h5_options_usage(const char *program)
 	       "    fmask=OCTAL            mode bits taken out of files\n"
 	       "    dmask=OCTAL            mode bits taken out of directories\n"
 	       "    allow_other            other users may look, too\n"
-	       "    cache=SIZE             of decoded chunks (256M)\n"
-	       "    index_cache=SIZE       of decoded metadata blocks (64M)\n",
+	       "    cache=SIZE             of decoded chunks (64M and a 32nd of the memory, at most 1G)\n"
+	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
+	       "    workers=N              threads that decode and encode chunks (the processors; 0 to 64)\n",
 	       program, program);
 }
 
@@ -196,14 +205,46 @@ static int parse_words(const struct texts *t, struct h5_options *o)
 	return 0;
 }
 
+static size_t default_cache(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+
+	return (size_t)h5_min(memory / CACHE_SHARE + CHUNK_CACHE_MIN, CHUNK_CACHE_MAX);
+}
+
+/* The processors that this process may use. */
+static unsigned default_workers(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+
+	return n < WORKERS_MAX ? (unsigned)n : WORKERS_MAX;
+}
+
+static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
+{
+	unsigned long workers = default_workers();
+	int rc = 0;
+
+	set->chunk_cache = default_cache();
+	set->block_cache = set->chunk_cache / INDEX_SHARE;
+	if (t->cache)
+		rc = parse_size("cache", t->cache, &set->chunk_cache);
+	if (!rc && t->index_cache)
+		rc = parse_size("index_cache", t->index_cache, &set->block_cache);
+	if (!rc && t->workers)
+		rc = parse_number("workers", t->workers, 10, WORKERS_MAX, &workers);
+	set->workers = (unsigned)workers;
+	return rc;
+}
+
 static int parse_numbers(const struct texts *t, struct h5_options *o)
 {
 	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0;
 	int rc = 0;
 
-	o->set.block_cache = BLOCK_CACHE;
-	o->set.chunk_cache = CHUNK_CACHE;
-	if (!rc && t->uid)
+	if (t->uid)
 		rc = parse_number("uid", t->uid, 10, UINT32_MAX - 1, &uid);
 	if (!rc && t->gid)
 		rc = parse_number("gid", t->gid, 10, UINT32_MAX - 1, &gid);
@@ -211,10 +252,8 @@ static int parse_numbers(const struct texts *t, struct h5_options *o)
 		rc = parse_number("fmask", t->fmask, 8, 0777, &fmask);
 	if (!rc && t->dmask)
 		rc = parse_number("dmask", t->dmask, 8, 0777, &dmask);
-	if (!rc && t->cache)
-		rc = parse_size("cache", t->cache, &o->set.chunk_cache);
-	if (!rc && t->index_cache)
-		rc = parse_size("index_cache", t->index_cache, &o->set.block_cache);
+	if (!rc)
+		rc = parse_engine(t, &o->set);
 	o->vfs.uid = (uid_t)uid;
 	o->vfs.gid = (gid_t)gid;
 	o->vfs.fmask = (mode_t)fmask;
@@ -330,6 +369,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.dmask);
 	free(t.cache);
 	free(t.index_cache);
+	free(t.workers);
 	free(t.sync);
 	free(t.journal);
 	if (rc)

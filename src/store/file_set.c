@@ -33,6 +33,7 @@ struct member {
 
 struct h5_file_set {
 	struct h5_lru *blocks, *chunks;
+	struct h5_pool *pool;
 	struct h5_file_set_options options;
 	char *directory; /* real path of the mounted file's directory; NULL for memory */
 	int dirfd;
@@ -67,7 +68,7 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	set->journal = (struct h5_journal_place){
 		.dirfd = -1, .name = set->journal_name, .wrap = options->wrap, .wrap_arg = options->wrap_arg};
 	pthread_mutex_init(&set->lock, NULL);
-	if (h5_lru_open(options->block_cache, &set->blocks) ||
+	if (h5_pool_open(options->workers, &set->pool) || h5_lru_open(options->block_cache, &set->blocks) ||
 	    h5_lru_open(options->chunk_cache, &set->chunks)) {
 		h5_file_set_close(set);
 		return NULL;
@@ -253,7 +254,8 @@ void h5_file_set_close(struct h5_file_set *set)
 {
 	if (!set)
 		return;
-	/* What is cached refers to the files. */
+	/* Work in the background has references to what is cached, and that refers to the files. */
+	h5_pool_close(set->pool);
 	h5_lru_close(set->chunks);
 	h5_lru_close(set->blocks);
 	for (struct member *m = set->members, *next; m; m = next) {
@@ -285,6 +287,16 @@ struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set)
 struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set)
 {
 	return set->chunks;
+}
+
+struct h5_pool *h5_file_set_pool(const struct h5_file_set *set)
+{
+	return set->pool;
+}
+
+size_t h5_file_set_chunk_budget(const struct h5_file_set *set)
+{
+	return set->options.chunk_cache;
 }
 
 bool h5_file_set_refresh(struct h5_file_set *set)

@@ -4,6 +4,7 @@
 #define H5_STORE_FILE_SET_H
 
 #include "base/lru.h"
+#include "base/pool.h"
 #include "io/io.h"
 
 #include <stdbool.h>
@@ -22,6 +23,7 @@ enum h5_external {
 struct h5_file_set_options {
 	size_t block_cache; /* bytes of decoded metadata blocks */
 	size_t chunk_cache; /* bytes of decoded chunks */
+	unsigned workers;   /* threads that decode and encode chunks beside those that ask for them */
 	enum h5_external external;
 	enum h5_lock_mode lock;
 	/* Writing: of the mounted file alone. */
@@ -53,6 +55,8 @@ const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set);
 struct h5_file *h5_file_set_root(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set);
+struct h5_pool *h5_file_set_pool(const struct h5_file_set *set);
+size_t h5_file_set_chunk_budget(const struct h5_file_set *set);
 
 /* h5_file_refresh() for all files; true: one has changed. */
 bool h5_file_set_refresh(struct h5_file_set *set);
