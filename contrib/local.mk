@@ -4,3 +4,34 @@ TESTS += contrib/check-layers contrib/spec-coverage
 .PHONY: check-format
 check-format:
 	$(srcdir)/contrib/check-format
+
+# make bench: measures h5fs against libhdf5 and the limits of the machine (contrib/install-deps bench); doc/performance.md says how.
+# Its programs are built for it alone.
+bench_programs = contrib/bench/bare contrib/bench/files contrib/bench/libhdf5
+bench_common = contrib/bench/bench.c contrib/bench/bench.h
+hdf5_cflags = `$(PKG_CONFIG) --cflags hdf5 | sed 's/-I/-isystem /g'`
+hdf5_libs = `$(PKG_CONFIG) "--libs" hdf5`
+EXTRA_PROGRAMS = $(bench_programs)
+CLEANFILES += $(bench_programs)
+contrib_bench_bare_SOURCES = contrib/bench/bare.c $(bench_common)
+contrib_bench_bare_LDADD = $(FUSE_LIBS)
+contrib_bench_files_SOURCES = contrib/bench/files.c $(bench_common)
+contrib_bench_libhdf5_SOURCES = contrib/bench/libhdf5.c $(bench_common)
+contrib_bench_libhdf5_CPPFLAGS = $(AM_CPPFLAGS) $(hdf5_cflags)
+contrib_bench_libhdf5_LDADD = $(hdf5_libs)
+contrib_bench_libhdf5_DEPENDENCIES =
+EXTRA_DIST += \
+	contrib/bench/bench.py \
+	contrib/bench/data.py \
+	contrib/bench/h5py_side.py \
+	contrib/bench/processes.py \
+	contrib/bench/rows.py
+
+# BENCH_ROWS: words; rows with one of them in their key are measured. BENCH_SCALE: below 1, a trial of the benchmark itself.
+BENCH_DIR = bench
+BENCH_ROWS =
+BENCH_SCALE = 1
+.PHONY: bench
+bench: src/h5fs $(bench_programs)
+	@PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/contrib/bench/bench.py --h5fs src/h5fs --programs contrib/bench \
+		--folder "$(BENCH_DIR)" --scale $(BENCH_SCALE) --rows "$(BENCH_ROWS)"

@@ -1,0 +1,317 @@
+"""The rows of the table: what each measures, on which sides, and what it must reach.
+
+A side gives a speed (work a second, so that more is better) for each call; the sides of a row are called in turn."""
+import os
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+
+import h5py
+import numpy
+
+from data import RANDOM_READ, ROW
+from processes import Mount, run, seconds, timed
+
+MIB = 1 << 20
+HERE = os.path.dirname(os.path.abspath(__file__))
+DEFAULT_BUDGETS = 256 + 64, ""
+SMALL_BUDGETS = 32 + 8, "cache=32M,index_cache=8M"
+ALLOWANCE = 64  # MiB beyond the budgets
+
+
+class Bench:
+    """Where things are, and how a side is started."""
+
+    def __init__(self, folder, data, h5fs, programs):
+        self.data = data
+        self.h5fs_program = h5fs
+        self.programs = programs
+        self.point = os.path.join(folder, "mnt")
+        self.scratch = os.path.join(folder, "scratch")
+        self.readahead = None
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def files(self, *arguments):
+        return seconds(self.program("files"), *arguments)
+
+    def libhdf5(self, *arguments):
+        return seconds(self.program("libhdf5"), *arguments)
+
+    def h5py(self, *arguments):
+        return seconds(sys.executable, os.path.join(HERE, "h5py_side.py"), *arguments)
+
+    def h5fs(self, path, options="", number=0):
+        return Mount([self.h5fs_program, "-f", *(["-o", options] if options else []), path], f"{self.point}-h5fs{number}")
+
+    def bare(self, path):
+        return Mount([self.program("bare"), "-f", path], f"{self.point}-bare")
+
+    def squashfuse(self, path):
+        return Mount(["squashfuse_ll", "-f", path], f"{self.point}-squashfuse")
+
+    # The same call of `files`, cold in FUSE: a mount of its own each time.
+
+    def in_h5fs(self, path, what, *arguments):
+        with self.h5fs(path) as m:
+            self.readahead = m.readahead()
+            return self.files(what, m.at("data"), *arguments)
+
+    def in_bare(self, path, what, *arguments):
+        with self.bare(path) as m:
+            m.readahead(self.readahead)
+            return self.files(what, m.at("data"), *arguments)
+
+
+def interleave(sides):
+    """The median speed of each side; more runs where they are short."""
+    start = time.perf_counter()
+    speeds = {name: [side()] for name, side in sides.items()}
+    once = time.perf_counter() - start
+    for _ in range((6 if once < 3 else 4 if once < 8 else 2)):
+        for name, side in sides.items():
+            speeds[name].append(side())
+    return {name: statistics.median(values) for name, values in speeds.items()}
+
+
+def warm(*paths):
+    for path in paths:
+        with open(path, "rb", buffering=0) as f:
+            while f.read(MIB):
+                pass
+
+
+def check_equal(path, expected):
+    """What is read through a mount against the bytes that libhdf5 was given."""
+    with open(path, "rb", buffering=0) as a, open(expected, "rb", buffering=0) as b:
+        at = 0
+        while (piece := b.read(MIB)):
+            if a.read(MIB) != piece:
+                raise AssertionError(f"{path} differs from {expected} after byte {at}")
+            at += len(piece)
+        if a.read(1):
+            raise AssertionError(f"{path} is longer than {expected}")
+
+
+def check_dataset(bench, path, raw):
+    """Once: a mount and libhdf5 (where that takes no minute) give the same bytes."""
+    warm(path, raw)
+    with bench.h5fs(path) as m:
+        check_equal(m.at("data"), raw)
+    if "tiny" not in path:
+        with h5py.File(path) as f:
+            side = bench.data.side
+            expected = numpy.memmap(raw, "<f4", "r", shape=(side, side))
+            numpy.testing.assert_array_equal(f["data"][...], expected)
+
+
+# Reading whole datasets.
+
+def whole(name, raw="field.raw", readers=1, libhdf5=("whole", 1), limit="bare"):
+    def measure(bench):
+        path, plain = bench.data.file(name), bench.data.file(raw)
+        check_dataset(bench, path, plain)
+        size = os.path.getsize(plain)
+        sides = {"h5fs": lambda: size / bench.in_h5fs(path, "whole", readers)}
+        if libhdf5[0] == "h5py":
+            sides["libhdf5"] = lambda: size / bench.h5py("whole", path)
+        else:
+            sides["libhdf5"] = lambda: size / bench.libhdf5(libhdf5[0], path, libhdf5[1])
+        if limit:
+            sides["limit"] = lambda: size / bench.in_bare(plain, "whole", readers)
+        return interleave(sides)
+    return measure
+
+
+def second_read(bench):
+    path, plain = bench.data.file("contiguous.h5"), bench.data.file("field.raw")
+    check_dataset(bench, path, plain)
+    size = os.path.getsize(plain)
+    with bench.h5fs(path) as m:
+        bench.files("whole", m.at("data"), 1)
+        return interleave({"h5fs": lambda: size / bench.files("whole", m.at("data"), 1),
+                           "limit": lambda: size / bench.files("whole", plain, 1)})
+
+
+def random_reads(offsets):
+    def measure(bench):
+        path, plain = bench.data.file("deflate-farray.h5"), bench.data.file("field.raw")
+        check_dataset(bench, path, plain)
+        places = offsets(bench.data)
+        with open(places) as f:
+            count = sum(1 for _ in f)
+        return interleave({"h5fs": lambda: count / bench.in_h5fs(path, "random", places, RANDOM_READ),
+                           "libhdf5": lambda: count / bench.libhdf5("random", path, places, RANDOM_READ),
+                           "limit": lambda: count / bench.in_bare(plain, "random", places, RANDOM_READ)})
+    return measure
+
+
+def first_byte(bench):
+    path = bench.data.file("many.h5")
+    middle = bench.data.many_chunks // 2 * 16
+    warm(path)
+    with bench.h5fs(path) as m, open(m.at("data"), "rb") as f:
+        f.seek(middle)
+        assert f.read(16) == numpy.arange(middle // 4, middle // 4 + 4, dtype="<i4").tobytes()
+
+    def mounted(command, file, offset):
+        point = bench.point + "-first"
+        os.makedirs(point, exist_ok=True)
+        return 1 / bench.files("first", f"{point}/data", offset, point, command, file, point)
+
+    return interleave({"h5fs": lambda: mounted(bench.h5fs_program, path, middle),
+                       "libhdf5": lambda: 1 / timed(bench.program("libhdf5"), "first", path, str(middle)),
+                       "limit": lambda: mounted(bench.program("bare"), bench.data.file("field.raw"), 0)})
+
+
+# Listing.
+
+def listing(*command, h5ls=False):
+    def measure(bench):
+        path, squashed = bench.data.file("tree.h5"), bench.data.file("tree.squashfs")
+        warm(path, squashed)
+
+        def cold(mount):
+            with mount as m:
+                return 1 / timed(*command, m.path)
+
+        with bench.h5fs(path) as m:
+            found = run("find", m.path, "-type", "f").count("\n")
+            assert found == bench.data.objects, f"{found} files of {bench.data.objects}"
+        sides = {"h5fs": lambda: cold(bench.h5fs(path)), "limit": lambda: cold(bench.squashfuse(squashed))}
+        if h5ls:
+            sides["libhdf5"] = lambda: 1 / timed("h5ls", "-r", path)
+        return interleave(sides)
+    return measure
+
+
+# Appending.
+
+def check_appended(path, raw, rows):
+    """What was appended is the source, from its start again where that ends."""
+    source = numpy.fromfile(raw, "<f4").reshape(-1, ROW // 4)
+    with h5py.File(path) as f:
+        assert f["data"].shape[0] == rows, f"{f['data'].shape[0]} rows of {rows}"
+        numpy.testing.assert_array_equal(f["data"][...], source[numpy.arange(rows) % len(source)])
+
+
+def append(rows_a_write, sync, deflated=False, against="C", plain=True):
+    def measure(bench):
+        raw = bench.data.file("field.raw")
+        new = bench.scratch + ".h5"
+        if sync == "each":
+            writes = bench.data.synced_rows
+        else:
+            writes = bench.data.rows if rows_a_write == 1 else os.path.getsize(raw) // (rows_a_write * ROW)
+        checked = set()
+
+        def prepare():
+            bench.data.empty(new, deflated)
+            os.sync()
+
+        def finish(name, elapsed, count=writes):
+            if name not in checked:
+                check_appended(new, raw, count * rows_a_write)
+                checked.add(name)
+            os.unlink(new)
+            return count * rows_a_write * ROW / elapsed if rows_a_write > 1 else count / elapsed
+
+        def in_h5fs():
+            prepare()
+            with bench.h5fs(new, "rw,sync=fsync") as m:
+                elapsed = bench.files("append", m.at("data"), raw, rows_a_write * ROW, writes, sync)
+            return finish("h5fs", elapsed)
+
+        def in_libhdf5():
+            prepare()
+            return finish("libhdf5", bench.libhdf5("append", new, raw, rows_a_write, writes, sync))
+
+        def in_h5py():
+            prepare()
+            return finish("h5py", bench.h5py("append", new, raw, writes // 2), writes // 2)
+
+        def in_file():
+            os.sync()
+            elapsed = bench.files("append", bench.scratch, raw, rows_a_write * ROW, writes, sync)
+            os.unlink(bench.scratch)
+            return writes * rows_a_write * ROW / elapsed if rows_a_write > 1 else writes / elapsed
+
+        sides = {"h5fs": in_h5fs, "libhdf5": in_h5py if against == "h5py" else in_libhdf5}
+        if plain:
+            sides["limit"] = in_file
+        return interleave(sides)
+    return measure
+
+
+# Memory.
+
+def memory(bench):
+    """The mount that comes nearest to, or goes farthest beyond, what it may take."""
+    peaks = []
+
+    def take(budget, mount, *command):
+        with mount as m:
+            run(*[word.replace("MOUNT", m.path) for word in command], stdout=-3)
+        peaks.append((mount.peak / MIB, budget + ALLOWANCE))
+
+    for budget, options in DEFAULT_BUDGETS, SMALL_BUDGETS:
+        for name in "deflate-farray.h5", "tiny.h5", "many.h5":
+            take(budget, bench.h5fs(bench.data.file(name), options), bench.program("files"), "whole", "MOUNT/data", "4")
+        take(budget, bench.h5fs(bench.data.file("tree.h5"), options), "ls", "-lR", "MOUNT")
+        new, raw = bench.scratch + ".h5", bench.data.file("field.raw")
+        bench.data.empty(new, True)
+        take(budget, bench.h5fs(new, ",".join(filter(None, ["rw", options]))), bench.program("files"), "append", "MOUNT/data",
+             raw, str(MIB), str(os.path.getsize(raw) // MIB), "none")
+        os.unlink(new)
+    peak, allowed = max(peaks, key=lambda p: p[0] / p[1])
+    return {"h5fs": 1 / peak, "limit": 1 / allowed}
+
+
+@dataclass
+class Row:
+    key: str
+    title: str
+    unit: str
+    measure: callable
+    need: tuple = ()  # side and ratio, or "ms" and at most how many
+    names: str = ""  # what the sides are where they are not libhdf5 in C and the bare daemon
+
+
+ROWS = [
+    Row("contiguous", "contiguous, whole", "GB/s", whole("contiguous.h5"), ("limit", 0.85)),
+    Row("second-read", "again, from the kernel's cache", "GB/s", second_read, ("limit", 0.9), "limit: plain file"),
+    Row("chunks", "chunks 256x256, no filter", "GB/s", whole("chunks.h5"), ("limit", 0.85)),
+    Row("deflate-farray", "shuffle + deflate 4, fixed array", "GB/s", whole("deflate-farray.h5"), ("libhdf5", 3.5)),
+    Row("deflate-earray", "- extensible array", "GB/s", whole("deflate-earray.h5"), ("libhdf5", 3.5)),
+    Row("deflate-btree1", "- version-1 B-tree", "GB/s", whole("deflate-btree1.h5"), ("libhdf5", 3.5)),
+    Row("deflate-btree2", "- B-tree v2", "GB/s", whole("deflate-btree2.h5")),
+    Row("lzf", "shuffle + LZF", "GB/s", whole("lzf.h5", libhdf5=("h5py",)), (), "libhdf5: h5py"),
+    Row("tiny-chunks", "2 million chunks of 16 int32", "MB/s",
+        whole("tiny.h5", "tiny.raw", libhdf5=("rows", MIB // 4)), ("libhdf5", 20)),
+    Row("band", "deflate, 32 rows a read", "GB/s", whole("deflate-farray.h5", libhdf5=("rows", 32))),
+    Row("random-first", "random 4 KiB, each chunk once", "reads/s", random_reads(lambda d: d.first_touch_offsets()),
+        ("libhdf5", 1.5)),
+    Row("random-many", "random 4 KiB, 4000 reads", "reads/s", random_reads(lambda d: d.random_offsets(4000)),
+        ("libhdf5", 1.5)),
+    Row("find", "find, 90,000 objects", "s", listing("find", h5ls=True), ("libhdf5", 3), "h5ls -r; squashfuse"),
+    Row("ls", "ls -lR, 90,000 objects", "s", listing("ls", "-lR"), ("limit", 1.0), "limit: squashfuse"),
+    Row("first-byte", "first byte amid 10 million chunks", "ms", first_byte, ("ms", 30)),
+    Row("readers-1", "deflate, 1 reader", "GB/s", whole("deflate-farray.h5")),
+    Row("readers-2", "deflate, 2 readers", "GB/s", whole("deflate-farray.h5", readers=2, libhdf5=("whole", 2))),
+    Row("readers-4", "deflate, 4 readers", "GB/s", whole("deflate-farray.h5", readers=4, libhdf5=("whole", 4))),
+    Row("append-1M", "append 1 MiB writes", "MB/s", append(1024, "none"), ("libhdf5", 1.0), "limit: plain file"),
+    Row("append-1M-durable", "- durable", "MB/s", append(1024, "end"), ("libhdf5", 1.0), "limit: plain file"),
+    Row("append-1M-deflate", "- deflated", "MB/s", append(1024, "none", True, plain=False), ("libhdf5", 1.0)),
+    Row("append-1M-deflate-durable", "- deflated, durable", "MB/s", append(1024, "end", True, plain=False),
+        ("libhdf5", 1.0)),
+    Row("append-1K-h5py", "append 1 KiB rows, against h5py", "rows/s", append(1, "none", against="h5py"), ("libhdf5", 2),
+        "h5py; plain file"),
+    Row("append-1K-C", "- against C", "rows/s", append(1, "none"), (), "limit: plain file"),
+    Row("append-1K-durable", "- durable", "rows/s", append(1, "end"), (), "limit: plain file"),
+    Row("append-1K-deflate", "- deflated", "rows/s", append(1, "none", True, plain=False)),
+    Row("append-1K-deflate-durable", "- deflated, durable", "rows/s", append(1, "end", True, plain=False)),
+    Row("fsync", "append 1 KiB rows, fsync each", "rows/s", append(1, "each"), ("limit", 0.1), "limit: plain file"),
+    Row("memory", "peak memory, budgets + 64 MiB", "MiB", memory, ("limit", 1.0), "limit: what it may take"),
+]
