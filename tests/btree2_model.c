@@ -21,7 +21,7 @@ int btree2_set(struct target *t, const uint64_t *scaled, uint32_t value)
 int btree2_remove(struct target *t, const uint64_t *scaled)
 {
 	struct h5_chunk old, none = {.address = H5_UNDEF};
-	int rc = h5_chunk_index_lookup(t->index, scaled, &old);
+	int rc = h5_chunk_index_lookup(t->index, NULL, scaled, &old);
 
 	if (!rc)
 		rc = h5_chunk_index_set(t->index, scaled, &none);
@@ -152,7 +152,7 @@ int model_set(struct model *m, size_t i)
 	int rc;
 
 	model_scaled(m, i, scaled);
-	SUCCEEDS(h5_chunk_index_lookup(m->t.index, scaled, &old));
+	SUCCEEDS(h5_chunk_index_lookup(m->t.index, NULL, scaled, &old));
 	rc = btree2_set(&m->t, scaled, m->value + 1);
 	if (rc)
 		return rc;
@@ -197,7 +197,7 @@ void model_check(const struct model *m)
 		uint8_t bytes[4];
 
 		model_scaled(m, i, scaled);
-		SUCCEEDS(h5_chunk_index_lookup(m->t.index, scaled, &chunk));
+		SUCCEEDS(h5_chunk_index_lookup(m->t.index, NULL, scaled, &chunk));
 		if ((chunk.address != H5_UNDEF) != (m->values[i] != 0))
 			ck_abort_msg("chunk %zu", i);
 		if (!m->values[i])

@@ -63,7 +63,7 @@ static uint32_t look(struct tree *t, uint64_t n)
 	struct h5_chunk chunk;
 
 	to_scaled(t, n, scaled);
-	SUCCEEDS(h5_chunk_index_lookup(t->t.index, scaled, &chunk));
+	SUCCEEDS(h5_chunk_index_lookup(t->t.index, NULL, scaled, &chunk));
 	return chunk.address == H5_UNDEF ? 0 : stored_value(t, &chunk);
 }
 
@@ -164,7 +164,7 @@ static int try_set(struct tree *t, uint64_t n, uint32_t value)
 		chunk.size = size;
 	}
 	to_scaled(t, n, scaled);
-	rc = h5_chunk_index_lookup(t->t.index, scaled, &old);
+	rc = h5_chunk_index_lookup(t->t.index, NULL, scaled, &old);
 	if (!rc)
 		rc = h5_tx_allocate(t->t.file, H5_ALLOCATE_RAW, chunk.size, &chunk.address);
 	if (!rc)

@@ -61,7 +61,7 @@ static int use(const struct image *m, size_t size, const struct fixture *f)
 	for (unsigned i = 0; !rc && i < 64; i++) {
 		struct h5_chunk chunk;
 
-		rc = h5_chunk_index_lookup(o.index, scaled, &chunk);
+		rc = h5_chunk_index_lookup(o.index, NULL, scaled, &chunk);
 		for (unsigned k = 0; k < 37; k++)
 			next_chunk(f, &o.layout.chunked, scaled);
 	}
@@ -83,6 +83,46 @@ static unsigned read_fixtures(const char *file, struct fixture *all, unsigned ma
 	}
 	fclose(text);
 	return n;
+}
+
+static bool same_chunk(const struct h5_chunk *a, const struct h5_chunk *b)
+{
+	return a->address == b->address && a->size == b->size && a->filter_mask == b->filter_mask;
+}
+
+/* Looks up all chunks in order, and in reverse, with a cursor and without; lookups that fail either way. Sets
+ * *after where one succeeds after another has failed. */
+static uint64_t use_cursor(const struct image *m, const struct fixture *f, bool *after)
+{
+	uint64_t scaled[5000][2], n = 0, failed = 0;
+	struct h5_chunk_cursor cursor = {0};
+	struct opened o;
+	bool bad = false;
+
+	ck_assert_uint_le(f->space.rank, 2);
+	if (open_index(&o, open_image(m, m->size), f)) {
+		close_index(&o);
+		return 0;
+	}
+	memset(scaled[0], 0, sizeof scaled[0]);
+	do {
+		ck_assert_uint_lt(++n, 5000);
+		memcpy(scaled[n], scaled[n - 1], sizeof scaled[n]);
+	} while (next_chunk(f, &o.layout.chunked, scaled[n]));
+	for (uint64_t i = 0; i < 2 * n; i++) {
+		const uint64_t *at = scaled[i < n ? i : 2 * n - 1 - i];
+		struct h5_chunk with, without;
+		int rc = h5_chunk_index_lookup(o.index, NULL, at, &without);
+
+		ck_assert_int_eq(h5_chunk_index_lookup(o.index, &cursor, at, &with), rc);
+		ck_assert(rc || same_chunk(&with, &without));
+		failed += !!rc;
+		*after |= bad && !rc;
+		bad = rc;
+	}
+	h5_chunk_cursor_release(o.index, &cursor);
+	close_index(&o);
+	return failed;
 }
 
 static size_t find_bytes(const struct image *m, const char *signature, size_t from)
@@ -151,6 +191,49 @@ START_TEST(flipped_bit_of_a_page)
 	ck_assert(strstr(h5_error_last()->text, "page"));
 	free(f.chunks);
 	free(m.data);
+}
+END_TEST
+
+/* A damaged block takes its own chunks away, and nobody else's. */
+START_TEST(cursors_pass_over_damage)
+{
+	static const struct {
+		const char *file, *name, *signature;
+	} cases[] = {
+		{"chunk_index-new.h5", "fixed-paged", NULL},
+		{"chunk_index-new.h5", "one-unlimited", "EADB"},
+		{"chunk_index-new.h5", "one-unlimited", "EASB"},
+		{"chunk_index-new.h5", "one-unlimited-gzip", "EADB"},
+		{"chunk_index-new.h5", "two-unlimited-deep", "BTLF"},
+		{"chunk_index-new.h5", "two-unlimited-deep-sum", "BTLF"},
+		{"chunk_index-old.h5", "two-unlimited-deep", "TREE"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture f = find_fixture(cases[i].file, cases[i].name);
+		struct image m = load_image(f.file);
+		unsigned hit = 0;
+		size_t at = 0;
+		bool after = false;
+
+		ck_assert_uint_eq(use_cursor(&m, &f, &after), 0);
+		for (; (at = cases[i].signature ? find_bytes(&m, cases[i].signature, at) : at) < m.size;
+		     at += cases[i].signature ? 1 : m.size) {
+			uint64_t failed;
+
+			if (!cases[i].signature) /* in the second page */
+				at = (size_t)h5_uint_from(m.data + index_address(&m, &f) + 16, 8) + 6 + 8 +
+				     1 + 4 + 1028 * 8;
+			after = false;
+			m.data[at] ^= 4;
+			failed = use_cursor(&m, &f, &after);
+			m.data[at] ^= 4;
+			hit += failed && after;
+		}
+		ck_assert_msg(hit, "%s: %s", f.name, cases[i].signature);
+		free(f.chunks);
+		free(m.data);
+	}
 }
 END_TEST
 
@@ -324,9 +407,9 @@ START_TEST(version_1_shared_children)
 		child = at;
 	}
 	ck_assert_int_eq(open_line(&o, &m, H5_INDEX_BTREE1, child, 3, false, 8, 100), 0);
-	ck_assert_int_eq(h5_chunk_index_lookup(o.index, (const uint64_t[]){0}, &chunk), 0);
+	ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, (const uint64_t[]){0}, &chunk), 0);
 	ck_assert_uint_eq(chunk.address, 16);
-	ck_assert_int_eq(h5_chunk_index_lookup(o.index, (const uint64_t[]){3}, &chunk), 0);
+	ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, (const uint64_t[]){3}, &chunk), 0);
 	ck_assert(chunk.address == H5_UNDEF);
 	ck_assert_int_eq(h5_chunk_index_walk(o.index, count_chunk, &count), -EUCLEAN);
 	close_index(&o);
@@ -359,7 +442,7 @@ START_TEST(version_1_last_key)
 	for (uint64_t i = 0; i < 3; i++) {
 		struct h5_chunk chunk;
 
-		ck_assert_int_eq(h5_chunk_index_lookup(o.index, &i, &chunk), 0);
+		ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, &i, &chunk), 0);
 		ck_assert(chunk.address == (i < 2 ? 1000 + i : H5_UNDEF));
 		ck_assert_uint_eq(chunk.size, i < 2 ? 5 : 0);
 		ck_assert_uint_eq(chunk.filter_mask, i < 2 ? i : 0);
@@ -434,11 +517,13 @@ START_TEST(chunk_size_width)
 			       cases[i].chunk_size, 100);
 		ck_assert_msg(rc == cases[i].result, "case %zu: %d", i, rc);
 		if (!rc) {
-			ck_assert_int_eq(h5_chunk_index_lookup(o.index, (const uint64_t[]){7}, &chunk), 0);
+			ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, (const uint64_t[]){7}, &chunk),
+					 0);
 			ck_assert_uint_eq(chunk.address, 4096);
 			ck_assert_uint_eq(chunk.size, 5);
 			ck_assert_uint_eq(chunk.filter_mask, 3);
-			ck_assert_int_eq(h5_chunk_index_lookup(o.index, (const uint64_t[]){8}, &chunk), 0);
+			ck_assert_int_eq(h5_chunk_index_lookup(o.index, NULL, (const uint64_t[]){8}, &chunk),
+					 0);
 			ck_assert(chunk.address == H5_UNDEF);
 		}
 		close_index(&o);
@@ -492,6 +577,7 @@ START_TEST(indexes_of_other_datasets)
 }
 END_TEST
 
-UNIT_MAIN("chunk_damage", flipped_bits_are_noticed, flipped_bit_of_a_page, truncated_files,
-	  headers_with_other_values, version_1_nodes_with_other_bytes, version_1_circles_levels_counts,
-	  version_1_shared_children, version_1_last_key, chunk_size_width, indexes_of_other_datasets)
+UNIT_MAIN("chunk_damage", flipped_bits_are_noticed, flipped_bit_of_a_page, cursors_pass_over_damage,
+	  truncated_files, headers_with_other_values, version_1_nodes_with_other_bytes,
+	  version_1_circles_levels_counts, version_1_shared_children, version_1_last_key, chunk_size_width,
+	  indexes_of_other_datasets)

@@ -60,7 +60,7 @@ static void check_listed(struct fixture *f)
 	do {
 		const struct expected *e = expected_at(f, &o.layout.chunked, scaled);
 		struct h5_chunk chunk;
-		int rc = h5_chunk_index_lookup(o.index, scaled, &chunk);
+		int rc = h5_chunk_index_lookup(o.index, NULL, scaled, &chunk);
 
 		ck_assert_msg(!rc, "%s: %s", name, h5_error_last()->text);
 		if (!e) {
@@ -124,7 +124,7 @@ static void check_value(const struct opened *o, const struct fixture *f, uint64_
 	int rc;
 
 	to_scaled(f, n, scaled);
-	rc = h5_chunk_index_lookup(o->index, scaled, &chunk);
+	rc = h5_chunk_index_lookup(o->index, NULL, scaled, &chunk);
 	ck_assert_msg(!rc, "%s %ju: %s", f->name, (uintmax_t)n, h5_error_last()->text);
 	if (n % f->step) {
 		ck_assert(chunk.address == H5_UNDEF);

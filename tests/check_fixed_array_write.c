@@ -147,15 +147,15 @@ START_TEST(implicit_chunks_stay)
 
 	begin(&t, "implicit", NULL);
 	ck_assert_int_eq(target_set(&t, 3), -ENOTSUP);
-	SUCCEEDS(h5_chunk_index_lookup(t.index, &n, &chunk));
+	SUCCEEDS(h5_chunk_index_lookup(t.index, NULL, &n, &chunk));
 	SUCCEEDS(h5_chunk_index_set(t.index, &n, &chunk));
 	ck_assert_uint_eq(target_trim(&t, 3), 0);
-	SUCCEEDS(h5_chunk_index_lookup(t.index, &n, &chunk));
+	SUCCEEDS(h5_chunk_index_lookup(t.index, NULL, &n, &chunk));
 	ck_assert_uint_ne(chunk.address, H5_UNDEF);
 	for (n = 0; n < 10; n++) {
 		uint8_t value = (uint8_t)(n * 7 + 3);
 
-		SUCCEEDS(h5_chunk_index_lookup(t.index, &n, &chunk));
+		SUCCEEDS(h5_chunk_index_lookup(t.index, NULL, &n, &chunk));
 		SUCCEEDS(h5_tx_write(t.file, chunk.address, &value, 1));
 	}
 	SUCCEEDS(target_publish(&t, 10));

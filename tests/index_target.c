@@ -197,7 +197,7 @@ uint64_t target_value(const struct target *t, uint64_t n)
 	uint8_t value;
 
 	to_scaled(t, n, scaled);
-	SUCCEEDS(h5_chunk_index_lookup(t->index, scaled, &chunk));
+	SUCCEEDS(h5_chunk_index_lookup(t->index, NULL, scaled, &chunk));
 	if (chunk.address == H5_UNDEF)
 		return H5_UNDEF;
 	if (chunk.size != 1 || chunk.filter_mask != t->filter_mask)

@@ -8,6 +8,7 @@ UNIT_TESTS = \
 	tests/check_btree2_write \
 	tests/check_chunk_damage \
 	tests/check_chunk_index \
+	tests/check_chunk_index_cursor \
 	tests/check_chunk_index_write \
 	tests/check_dataset \
 	tests/check_dataset_write \

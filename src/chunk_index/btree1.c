@@ -2,6 +2,8 @@
 
 #include "base/checked.h"
 
+#include <string.h>
+
 /* The version 1 B-tree of chunks, specification III.A.1, node type 1.
  *
  * The key of child i is the first chunk in it, so that a node is searched by its left keys alone. The last
@@ -15,14 +17,6 @@ int h5_chunk_btree1_node_get(const struct h5_chunk_index *index, uint64_t addres
 				  node);
 }
 
-int h5_chunk_btree1_compare(const uint64_t *a, const uint64_t *b, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (a[i] != b[i])
-			return a[i] < b[i] ? -1 : 1;
-	return 0;
-}
-
 unsigned h5_chunk_btree1_search(const struct h5_btree1_node *node, const uint64_t *offsets, unsigned rank,
 				bool *exact)
 {
@@ -32,12 +26,12 @@ unsigned h5_chunk_btree1_search(const struct h5_btree1_node *node, const uint64_
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
 
-		if (h5_chunk_btree1_compare(node->keys[middle].offsets, offsets, rank) <= 0)
+		if (h5_chunk_compare(node->keys[middle].offsets, offsets, rank) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	*exact = low && !h5_chunk_btree1_compare(node->keys[low - 1].offsets, offsets, rank);
+	*exact = low && !h5_chunk_compare(node->keys[low - 1].offsets, offsets, rank);
 	return low ? low - 1 : node->count;
 }
 
@@ -51,34 +45,68 @@ struct h5_chunk h5_chunk_btree1_chunk_of(const struct h5_chunk_index *index,
 				 .filter_mask = index->filtered ? leaf->keys[i].filter_mask : 0};
 }
 
-static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+/* The leaf for the element coordinates. */
+static int seek(const struct h5_chunk_index *index, const uint64_t *offsets, struct h5_chunk_cursor *cursor)
 {
-	unsigned rank = index->layout.rank;
-	uint64_t address = index->layout.address, offsets[H5_RANK_MAX];
+	const size_t size = index->layout.rank * sizeof *offsets;
+	uint64_t address = index->layout.address;
 	int level = -1; /* any: the root's */
 
-	for (unsigned i = 0; i < rank; i++)
-		if (!h5_mul(scaled[i], index->layout.dims[i], &offsets[i]))
-			return 0;
+	memset(cursor->low, 0, size);
+	memset(cursor->high, 0xff, size);
 	do {
 		const struct h5_btree1_node *node;
-		struct h5_lru_entry *ref;
-		unsigned i;
+		unsigned i, next;
 		bool exact;
-		int rc = h5_chunk_btree1_node_get(index, address, level, &ref, &node);
+		int rc = h5_chunk_btree1_node_get(index, address, level, &cursor->ref, &node);
 
 		if (rc)
 			return rc;
 		level = node->level - 1;
-		i = h5_chunk_btree1_search(node, offsets, rank, &exact);
-		if (i == node->count)
+		cursor->block = node;
+		if (level < 0)
+			break;
+		i = h5_chunk_btree1_search(node, offsets, index->layout.rank, &exact);
+		next = i == node->count ? 0 : i + 1;
+		if (next < node->count)
+			memcpy(cursor->high, node->keys[next].offsets, size);
+		cursor->block = NULL;
+		if (i == node->count) {
 			level = -1; /* before the first chunk */
-		else if (level >= 0)
+		} else {
+			memcpy(cursor->low, node->keys[i].offsets, size);
 			address = node->children[i];
-		else if (exact)
-			*chunk = h5_chunk_btree1_chunk_of(index, node, i);
-		h5_file_put(index->file, ref);
+		}
+		h5_file_put(index->file, cursor->ref);
+		cursor->ref = NULL;
 	} while (level >= 0);
+	return 0;
+}
+
+static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
+		  struct h5_chunk *chunk)
+{
+	unsigned rank = index->layout.rank, i;
+	const struct h5_btree1_node *leaf;
+	uint64_t offsets[H5_RANK_MAX];
+	bool exact;
+	int rc;
+
+	for (i = 0; i < rank; i++)
+		if (!h5_mul(scaled[i], index->layout.dims[i], &offsets[i]))
+			return 0;
+	rc = h5_chunk_cursor_move(index, cursor, offsets, rank, seek);
+	if (rc || !cursor->block)
+		return rc;
+	leaf = cursor->block;
+	i = (unsigned)cursor->next;
+	exact = i < leaf->count && !h5_chunk_compare(leaf->keys[i].offsets, offsets, rank);
+	if (!exact)
+		i = h5_chunk_btree1_search(leaf, offsets, rank, &exact);
+	if (exact) {
+		*chunk = h5_chunk_btree1_chunk_of(index, leaf, i);
+		cursor->next = i + 1;
+	}
 	return 0;
 }
 

@@ -13,8 +13,6 @@ unsigned h5_chunk_btree1_search(const struct h5_btree1_node *node, const uint64_
 				bool *exact);
 struct h5_chunk h5_chunk_btree1_chunk_of(const struct h5_chunk_index *index,
 					 const struct h5_btree1_node *leaf, unsigned i);
-/* <0, 0, >0: the first n of the coordinates a come before, are, come after those of b. */
-int h5_chunk_btree1_compare(const uint64_t *a, const uint64_t *b, unsigned n);
 
 int h5_chunk_btree1_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
 int h5_chunk_btree1_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);

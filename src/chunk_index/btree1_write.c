@@ -87,13 +87,13 @@ static void widen(struct h5_btree1_change *c, const struct entry *entry)
 	for (e = leaf; e->parent; e = e->parent) {
 		struct h5_btree1_chunk_key *key = &e->parent->node.keys[e->index];
 
-		if (h5_chunk_btree1_compare(entry->offsets, key->offsets, words) >= 0)
+		if (h5_chunk_compare(entry->offsets, key->offsets, words) >= 0)
 			break;
 		*key = entry->key;
 		e->parent->dirty = true;
 	}
 	if (leaf->node.count &&
-	    h5_chunk_btree1_compare(entry->offsets, leaf->node.keys[leaf->node.count].offsets, words) < 0)
+	    h5_chunk_compare(entry->offsets, leaf->node.keys[leaf->node.count].offsets, words) < 0)
 		return;
 	/* Between two nodes it is the key that parts them. */
 	for (e = leaf; e->parent; e = e->parent) {

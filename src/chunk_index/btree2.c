@@ -1,5 +1,7 @@
 #include "chunk_index/private.h"
 
+#include <string.h>
+
 /* The version 2 B-tree of chunks, specification VII.E and III.A.2, record types 10 and 11: a data block
  * element, then the scaled offsets, 8 bytes each; 12 and 13: the metadata of structured chunks behind them.
  */
@@ -52,15 +54,71 @@ static int compare(void *arg, struct h5_reader record, int *rc)
 	return 0;
 }
 
-static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+static void scaled_of(const struct h5_chunk_index *index, const uint8_t *record, uint64_t *scaled)
+{
+	record += h5_chunk_prefix_size(index);
+	for (unsigned i = 0; i < index->layout.rank; i++)
+		scaled[i] = h5_uint_from(record + 8 * i, 8);
+}
+
+/* Steps to the first coordinates after these, which are not the last ones there are. */
+static void step(uint64_t *scaled, unsigned rank)
+{
+	while (rank-- > 0 && !++scaled[rank])
+		;
+}
+
+/* The leaf, or, where the chunk's record stands further up, that node for this chunk alone. */
+static int seek(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk_cursor *cursor)
+{
+	const size_t size = index->layout.rank * sizeof *scaled;
+	uint8_t before[RECORD_MAX], after[RECORD_MAX];
+	struct h5_btree2_end end = {.before = before, .after = after};
+	struct sought sought = {index, scaled};
+	int rc = h5_btree2_seek(&index->btree2, compare, &sought, &end);
+
+	if (rc)
+		return rc;
+	cursor->ref = end.ref;
+	cursor->block = end.ref ? end.node : NULL;
+	memset(cursor->low, 0, size);
+	memset(cursor->high, 0xff, size);
+	if (end.ref && end.node->level) {
+		memcpy(cursor->low, scaled, size);
+		memcpy(cursor->high, scaled, size);
+		step(cursor->high, index->layout.rank);
+		return 0;
+	}
+	if (end.has_before) {
+		scaled_of(index, before, cursor->low);
+		step(cursor->low, index->layout.rank);
+	}
+	if (end.has_after)
+		scaled_of(index, after, cursor->high);
+	return 0;
+}
+
+static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
+		  struct h5_chunk *chunk)
 {
 	struct sought sought = {index, scaled};
-	uint8_t record[RECORD_MAX];
-	int rc = h5_btree2_find(&index->btree2, compare, &sought, record);
+	const struct h5_btree2_node *node;
+	size_t i;
+	bool equal;
+	int rc = h5_chunk_cursor_move(index, cursor, scaled, index->layout.rank, seek);
 
-	if (!rc)
-		h5_chunk_element_at(index, record, 0, chunk);
-	return rc == -ENOENT ? 0 : rc;
+	node = cursor->block;
+	if (rc || !node)
+		return rc;
+	i = cursor->next;
+	equal = i < node->count && !compare(&sought, h5_btree2_record_at(&index->btree2, node, i), &rc);
+	if (!equal)
+		rc = h5_btree2_lower_bound(&index->btree2, node, compare, &sought, &i, &equal);
+	if (!rc && equal) {
+		h5_chunk_element_at(index, node->records, i, chunk);
+		cursor->next = i + 1;
+	}
+	return rc;
 }
 
 struct visitor {

@@ -73,10 +73,50 @@ void h5_chunk_index_close(struct h5_chunk_index *index)
 	free(index);
 }
 
-int h5_chunk_index_lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			  const uint64_t *scaled, struct h5_chunk *chunk)
 {
+	struct h5_chunk_cursor own;
+	int rc;
+
 	*chunk = h5_chunk_absent();
-	return index->layout.address == H5_UNDEF ? 0 : index->ops->lookup(index, scaled, chunk);
+	if (index->layout.address == H5_UNDEF)
+		return 0;
+	if (cursor)
+		return index->ops->lookup(index, cursor, scaled, chunk);
+	own.ref = NULL;
+	own.block = NULL;
+	own.held = false;
+	own.next = 0;
+	rc = index->ops->lookup(index, &own, scaled, chunk);
+	h5_chunk_cursor_release(index, &own);
+	return rc;
+}
+
+void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor)
+{
+	h5_file_put(index->file, cursor->ref);
+	cursor->ref = NULL;
+	cursor->block = NULL;
+	cursor->held = false;
+	cursor->next = 0;
+}
+
+int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			 const uint64_t *key, unsigned n, h5_chunk_seek *seek)
+{
+	int rc;
+
+	if (cursor->held && h5_chunk_compare(key, cursor->low, n) >= 0 &&
+	    h5_chunk_compare(key, cursor->high, n) < 0)
+		return 0;
+	h5_chunk_cursor_release(index, cursor);
+	rc = seek(index, key, cursor);
+	if (rc)
+		h5_chunk_cursor_release(index, cursor);
+	else
+		cursor->held = true;
+	return rc;
 }
 
 int h5_chunk_index_can_change(const struct h5_chunk_index *index)

@@ -24,8 +24,24 @@ int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const stru
 			struct h5_chunk_index **index);
 void h5_chunk_index_close(struct h5_chunk_index *index); /* NULL is fine */
 
-/* `scaled`: rank chunk coordinates (element coordinate / chunk dimension), inside the dataspace. */
-int h5_chunk_index_lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk);
+/* What a lookup leaves for the next one nearby: a reference to the block that it ended in, and which chunks
+ * that block answers for, so that these are found without a lock. {0} is an empty one. It is one thread's,
+ * and is released before its index changes or closes: whoever has one keeps it for one request. */
+struct h5_chunk_cursor {
+	struct h5_lru_entry *ref;
+	const void *block; /* of ref, as the index has it; NULL: no chunk of the range is stored */
+	bool held; /* there is a range: from low up to high, in the coordinates that the index sorts by */
+	uint64_t low[H5_RANK_MAX], high[H5_RANK_MAX];
+	size_t next; /* in a node of a B-tree: the entry after the last one that was found */
+};
+
+/* May run twice. */
+void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor);
+
+/* `scaled`: rank chunk coordinates (element coordinate / chunk dimension), inside the dataspace. `cursor`:
+ * NULL for none. */
+int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			  const uint64_t *scaled, struct h5_chunk *chunk);
 
 /* Visits every stored chunk, in the index' order; a result other than 0 ends the walk and is returned. */
 typedef int h5_chunk_visit(void *arg, const struct h5_chunk *chunk);

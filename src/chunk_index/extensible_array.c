@@ -218,7 +218,7 @@ bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extens
 {
 	struct h5_extensible_array_super *super = &place->shape.super;
 
-	*place = (struct h5_earray_place){.in_index = number < header->index_elements};
+	*place = (struct h5_earray_place){.in_index = number < header->index_elements, .number = number};
 	if (number >> header->max_bits)
 		return false;
 	if (place->in_index) {
@@ -230,7 +230,7 @@ bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extens
 	number -= header->index_elements;
 	h5_earray_shape_init(index, header, h5_extensible_array_super_of(header, number), &place->shape);
 	number -= super->first_element;
-	place->rest = super->data_blocks * super->elements - number;
+	place->in_super = number;
 	place->data_block = number / super->elements;
 	place->at = number % super->elements;
 	place->n = super->elements;
@@ -242,10 +242,16 @@ bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extens
 	return true;
 }
 
+static void span(uint64_t from, uint64_t n, uint64_t *first, uint64_t *end)
+{
+	*first = from;
+	*end = h5_add(from, n, end) ? *end : UINT64_MAX;
+}
+
 /* The same for a leaf below the index block. */
 static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray_block *root,
 		      const struct h5_earray_place *place, struct h5_lru_entry **ref,
-		      const uint8_t **elements, uint64_t *same)
+		      const uint8_t **elements, uint64_t *first, uint64_t *end)
 {
 	const struct h5_earray_shape *shape = &place->shape;
 	const struct h5_earray_block *super, *data;
@@ -255,11 +261,16 @@ static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray
 
 	if (rc)
 		return rc;
-	if (!super && shape->super.number >= shape->header->index_super_blocks)
-		*same = place->rest;
 	address = h5_earray_data_block_address(index, root, shape, super, place->data_block);
-	if (address == H5_UNDEF)
+	if (address == H5_UNDEF) {
+		if (!super && shape->super.number >= shape->header->index_super_blocks)
+			span(place->number - place->in_super,
+			     shape->super.data_blocks * shape->super.elements, first, end);
+		else
+			span(place->number - place->in_super % shape->super.elements, shape->super.elements,
+			     first, end);
 		goto out;
+	}
 	rc = h5_earray_block_get(index, &h5_earray_data_block, address, shape, &data_ref, &data);
 	if (rc)
 		goto out;
@@ -276,7 +287,7 @@ out:
 }
 
 int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_place *place,
-		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *same)
+		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *first, uint64_t *end)
 {
 	const struct h5_earray_block *root;
 	struct h5_lru_entry *root_ref;
@@ -284,9 +295,11 @@ int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earra
 
 	*ref = NULL;
 	*elements = NULL;
-	*same = place->n - place->at;
-	if (place->shape.header->index_block == H5_UNDEF)
+	span(place->number - place->at, place->n, first, end);
+	if (place->shape.header->index_block == H5_UNDEF) {
+		span(0, UINT64_C(1) << place->shape.header->max_bits, first, end);
 		return 0;
+	}
 	rc = h5_earray_root_get(index, place->shape.header, &root_ref, &root);
 	if (rc)
 		return rc;
@@ -295,27 +308,41 @@ int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earra
 		*elements = root->index.elements;
 		return 0;
 	}
-	rc = leaf_below(index, root, place, ref, elements, same);
+	rc = leaf_below(index, root, place, ref, elements, first, end);
 	h5_file_put(index->file, root_ref);
 	return rc;
 }
 
-static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+static int seek(const struct h5_chunk_index *index, const uint64_t *number, struct h5_chunk_cursor *cursor)
 {
 	const struct h5_extensible_array_header *header = &index->extensible_array;
 	struct h5_earray_place place;
-	struct h5_lru_entry *ref;
 	const uint8_t *elements;
-	uint64_t number, same;
 	int rc;
 
-	if (!h5_chunk_index_number_of(index, scaled, &number) || number >= header->max_index ||
-	    !h5_earray_locate(index, header, number, &place))
+	if (*number >= header->max_index || !h5_earray_locate(index, header, *number, &place)) {
+		cursor->low[0] = *number;
+		cursor->high[0] = UINT64_MAX;
 		return 0;
-	rc = h5_earray_leaf_get(index, &place, &ref, &elements, &same);
-	if (elements)
-		h5_chunk_element_at(index, elements, place.at, chunk);
-	h5_file_put(index->file, ref);
+	}
+	rc = h5_earray_leaf_get(index, &place, &cursor->ref, &elements, &cursor->low[0], &cursor->high[0]);
+	cursor->block = elements;
+	/* what lies beyond Max Index Set is not stored, whatever the leaf says */
+	cursor->high[0] = h5_min(cursor->high[0], header->max_index);
+	return rc;
+}
+
+static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
+		  struct h5_chunk *chunk)
+{
+	uint64_t number;
+	int rc;
+
+	if (!h5_chunk_index_number_of(index, scaled, &number))
+		return 0;
+	rc = h5_chunk_cursor_move(index, cursor, &number, 1, seek);
+	if (!rc && cursor->block)
+		h5_chunk_element_at(index, cursor->block, number - cursor->low[0], chunk);
 	return rc;
 }
 

@@ -53,18 +53,19 @@ struct h5_earray_place {
 	struct h5_earray_shape shape; /* of the super block */
 	uint64_t data_block;	      /* number in the super block */
 	uint64_t page;
-	uint64_t at;   /* number in the leaf */
-	uint64_t n;    /* elements of the leaf */
-	uint64_t rest; /* elements from this one on in the super block */
+	uint64_t at;	   /* number in the leaf */
+	uint64_t n;	   /* elements of the leaf */
+	uint64_t in_super; /* number in the super block */
+	uint64_t number;
 };
 
 /* False: the array has no room for so many elements. */
 bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
 		      uint64_t number, struct h5_earray_place *place);
-/* The elements of the leaf; NULL, *ref too, where it is not stored. *same: elements from the place on that
- * lie in the leaf, or are not stored for the same reason. */
+/* The elements of the leaf; NULL, *ref too, where it is not stored. Numbers from *first up to *end lie in the
+ * leaf, or are not stored for the same reason. */
 int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_place *place,
-		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *same);
+		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *first, uint64_t *end);
 
 /* ---- changing ---- */
 

@@ -484,7 +484,7 @@ int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 	if (!rc && chunk->address == H5_UNDEF) {
 		struct h5_chunk stored = absent;
 
-		rc = h5_chunk_index_lookup(index, scaled, &stored);
+		rc = h5_chunk_index_lookup(index, NULL, scaled, &stored);
 		if (rc || stored.address == H5_UNDEF)
 			return rc;
 		chunk = &absent;
@@ -517,7 +517,7 @@ static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_place 
 
 int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
-	uint64_t left = h5_file_size(index->file), number, same;
+	uint64_t left = h5_file_size(index->file), number, from, end;
 	struct h5_extensible_array_header old;
 	struct h5_earray_place place;
 	bool moved;
@@ -535,15 +535,14 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 		struct h5_lru_entry *ref;
 		const uint8_t *elements;
 
-		rc = h5_earray_leaf_get(index, &place, &ref, &elements, &same);
+		rc = h5_earray_leaf_get(index, &place, &ref, &elements, &from, &end);
 		if (elements)
 			rc = h5_chunk_index_spend(index, &left, place.n * place.shape.header->element_size);
 		/* A reference outlives what becomes of the block. */
 		if (elements && !rc)
-			rc = trim_leaf(index, &place, elements, same, visit, arg);
+			rc = trim_leaf(index, &place, elements, end - number, visit, arg);
 		h5_file_put(index->file, ref);
-		if (!h5_add(number, same, &number))
-			break;
+		number = end;
 	}
 	if (!rc && moved)
 		h5_earray_release(index, &old);

@@ -1,5 +1,6 @@
 #include "chunk_index/fixed_array.h"
 
+#include "base/checked.h"
 #include "store/block.h"
 
 #include <stdlib.h>
@@ -102,31 +103,48 @@ int h5_farray_page_get(const struct h5_chunk_index *index, const struct h5_fixed
 	return h5_chunk_page_get(index, address, *size, ref, elements);
 }
 
-int h5_farray_lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+/* The elements that element *number lies with: those of its page, or all. */
+static int seek(const struct h5_chunk_index *index, const uint64_t *number, struct h5_chunk_cursor *cursor)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;
+	uint64_t page = header->pages ? *number / header->page_elements : 0, size;
 	const struct h5_fixed_array_block *block;
-	struct h5_lru_entry *block_ref, *page_ref = NULL;
-	uint64_t number, size;
+	struct h5_lru_entry *block_ref;
 	const uint8_t *elements;
 	int rc;
 
-	if (header->data_block == H5_UNDEF || !h5_chunk_index_number_of(index, scaled, &number) ||
-	    number >= header->elements)
+	cursor->low[0] = 0;
+	cursor->high[0] = header->elements;
+	if (header->data_block == H5_UNDEF)
 		return 0;
 	rc = h5_farray_block_get(index, &block_ref, &block);
 	if (rc)
 		return rc;
-	if (header->pages) {
-		rc = h5_farray_page_get(index, block, number / header->page_elements, &page_ref, &elements,
-					&size);
-		if (page_ref)
-			h5_chunk_element_at(index, elements, number % header->page_elements, chunk);
-	} else {
-		h5_chunk_element_at(index, block->elements, number, chunk);
+	if (!header->pages) {
+		cursor->ref = block_ref;
+		cursor->block = block->elements;
+		return 0;
 	}
-	h5_file_put(index->file, page_ref);
+	rc = h5_farray_page_get(index, block, page, &cursor->ref, &elements, &size);
+	if (cursor->ref)
+		cursor->block = elements;
+	cursor->low[0] = page * header->page_elements;
+	cursor->high[0] = h5_min(header->elements - cursor->low[0], header->page_elements) + cursor->low[0];
 	h5_file_put(index->file, block_ref);
+	return rc;
+}
+
+static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
+		  struct h5_chunk *chunk)
+{
+	uint64_t number;
+	int rc;
+
+	if (!h5_chunk_index_number_of(index, scaled, &number) || number >= index->fixed_array.elements)
+		return 0;
+	rc = h5_chunk_cursor_move(index, cursor, &number, 1, seek);
+	if (!rc && cursor->block)
+		h5_chunk_element_at(index, cursor->block, number - cursor->low[0], chunk);
 	return rc;
 }
 
@@ -158,8 +176,5 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc;
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_fixed_array = {.open = open_index,
-							      .lookup = h5_farray_lookup,
-							      .walk = walk,
-							      .set = h5_farray_set,
-							      .trim = h5_farray_trim};
+const struct h5_chunk_index_ops h5_chunk_index_fixed_array = {
+	.open = open_index, .lookup = lookup, .walk = walk, .set = h5_farray_set, .trim = h5_farray_trim};

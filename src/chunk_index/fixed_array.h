@@ -12,7 +12,6 @@ int h5_farray_page_get(const struct h5_chunk_index *index, const struct h5_fixed
 		       uint64_t page, struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *size);
 
 /* Operations of the index. */
-int h5_farray_lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk);
 int h5_farray_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
 int h5_farray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
 

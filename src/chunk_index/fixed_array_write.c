@@ -293,7 +293,8 @@ int h5_farray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 	struct h5_chunk old = h5_chunk_absent();
 	uint8_t element[UINT8_MAX];
 	uint64_t number;
-	int rc = index->layout.address == H5_UNDEF ? prepare(index) : h5_farray_lookup(index, scaled, &old);
+	int rc = index->layout.address == H5_UNDEF ? prepare(index)
+						   : h5_chunk_index_lookup(index, NULL, scaled, &old);
 
 	if (rc)
 		return rc;

@@ -24,10 +24,12 @@ static struct h5_chunk chunk_at(const struct h5_chunk_index *index, uint64_t num
 				 .size = index->chunk_size};
 }
 
-static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
+		  struct h5_chunk *chunk)
 {
 	uint64_t number;
 
+	(void)cursor;
 	if (h5_chunk_index_number_of(index, scaled, &number) && number < index->count)
 		*chunk = chunk_at(index, number);
 	return 0;
@@ -55,7 +57,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	do {
 		struct h5_chunk chunk = h5_chunk_absent();
 
-		rc = lookup(index, scaled, &chunk);
+		rc = lookup(index, NULL, scaled, &chunk);
 		if (!rc && (chunk.address == H5_UNDEF || n++ == index->count))
 			rc = h5_fail(-EUCLEAN, index->layout.address,
 				     "implicit index: dimensions beyond their maximum");
@@ -72,7 +74,7 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 	int rc = 0;
 
 	if (index->layout.address != H5_UNDEF)
-		rc = lookup(index, scaled, &old);
+		rc = lookup(index, NULL, scaled, &old);
 	if (!rc && (old.address == H5_UNDEF || old.address != chunk->address || old.size != chunk->size ||
 		    chunk->filter_mask))
 		rc = h5_fail(-ENOTSUP, index->layout.address, "implicit index: its chunks cannot move");

@@ -13,7 +13,9 @@
 struct h5_chunk_index_ops {
 	/* Reads the header and checks it, where there is one. May be NULL. */
 	int (*open)(struct h5_chunk_index *index);
-	int (*lookup)(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk);
+	/* *chunk is an absent one before. */
+	int (*lookup)(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+		      const uint64_t *scaled, struct h5_chunk *chunk);
 	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
 	/* As the functions of chunk_index.h. Where layout.address is undefined the index is yet to be made,
 	 * and `open` has not run: set makes it, and trim isn't called. NULL: this index does not change. */
@@ -23,6 +25,22 @@ struct h5_chunk_index_ops {
 
 extern const struct h5_chunk_index_ops h5_chunk_index_btree1, h5_chunk_index_single, h5_chunk_index_implicit,
 	h5_chunk_index_fixed_array, h5_chunk_index_extensible_array, h5_chunk_index_btree2;
+
+/* Finds the block that answers for a chunk, and puts it in the cursor, which is empty, with the range. */
+typedef int h5_chunk_seek(const struct h5_chunk_index *index, const uint64_t *key,
+			  struct h5_chunk_cursor *cursor);
+/* Has the cursor answer for the chunk: it does already, or seeks. `key`: the n coordinates that the index
+ * sorts by. */
+int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			 const uint64_t *key, unsigned n, h5_chunk_seek *seek);
+/* <0, 0, >0: the first n of the coordinates a come before, are, come after those of b. */
+static inline int h5_chunk_compare(const uint64_t *a, const uint64_t *b, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	return 0;
+}
 
 struct h5_chunk_index {
 	const struct h5_chunk_index_ops *ops; /* not called where the layout has no address */

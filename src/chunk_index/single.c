@@ -14,10 +14,12 @@ static int open_index(struct h5_chunk_index *index)
 	return 0;
 }
 
-static int lookup(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk *chunk)
+static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
+		  struct h5_chunk *chunk)
 {
 	const struct h5_chunk_layout *layout = &index->layout;
 
+	(void)cursor;
 	for (unsigned i = 0; i < layout->rank; i++)
 		if (scaled[i])
 			return 0;
@@ -33,7 +35,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 {
 	const uint64_t first[H5_RANK_MAX] = {0};
 	struct h5_chunk chunk;
-	int rc = lookup(index, first, &chunk);
+	int rc = lookup(index, NULL, first, &chunk);
 
 	return rc ? rc : visit(arg, &chunk);
 }
@@ -66,7 +68,7 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 
 	if (first)
 		return 0;
-	rc = lookup(index, origin, &chunk);
+	rc = lookup(index, NULL, origin, &chunk);
 	if (!rc)
 		rc = set(index, origin, &none);
 	return rc ? rc : visit(arg, &chunk);

@@ -135,7 +135,7 @@ static int source_open(const struct request *q, const struct h5_part *part, stru
 
 	memset(source, 0, sizeof *source);
 	if (dataset->index)
-		rc = h5_chunk_index_lookup(dataset->index, part->scaled, &chunk);
+		rc = h5_chunk_index_lookup(dataset->index, NULL, part->scaled, &chunk);
 	if (rc || chunk.address == H5_UNDEF)
 		return rc;
 	source->stored = true;

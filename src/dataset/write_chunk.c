@@ -72,7 +72,7 @@ int h5_chunked_place(struct h5_dataset_writer *w, const uint64_t *scaled, struct
 	*place = h5_places_find(&c->places, scaled);
 	if (*place)
 		return 0;
-	rc = h5_chunk_index_lookup(c->index, scaled, &chunk);
+	rc = h5_chunk_index_lookup(c->index, NULL, scaled, &chunk);
 	if (!rc)
 		rc = check_stored(w, &chunk);
 	return rc ? rc : h5_places_add(&c->places, scaled, &chunk, place);

@@ -179,48 +179,73 @@ int h5_btree2_lower_bound(const struct h5_btree2 *tree, const struct h5_btree2_n
 	return 0;
 }
 
-int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, uint8_t *record)
+/* The child of the node that the search has got to. */
+static int descend(struct search *s, struct h5_btree2_end *end, uint64_t *address, uint64_t *records)
+{
+	const struct h5_btree2_node *node = end->node;
+	const size_t size = s->header->record_size, i = end->first;
+
+	if (i && end->before) {
+		memcpy(end->before, node->records + (i - 1) * size, size);
+		end->has_before = true;
+	}
+	if (i < node->count && end->after) {
+		memcpy(end->after, node->records + i * size, size);
+		end->has_after = true;
+	}
+	*address = node->children[i].address;
+	*records = node->children[i].records;
+	h5_file_put(s->tree->file, end->ref);
+	end->ref = NULL;
+	return *address == H5_UNDEF ? h5_fail(-EUCLEAN, s->tree->address, "version 2 B-tree: no child node")
+				    : 0;
+}
+
+int h5_btree2_seek(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg,
+		   struct h5_btree2_end *end)
 {
 	uint64_t address, records;
 	struct search s;
 	unsigned level;
 	int rc;
 
+	end->ref = NULL;
+	end->equal = end->has_before = end->has_after = false;
 	if (tree->address == H5_UNDEF)
-		return -ENOENT;
+		return 0;
 	rc = search_begin(&s, tree);
 	if (rc)
 		return rc;
 	address = s.header->root;
 	records = s.header->root_records;
 	level = s.header->depth;
-	rc = -ENOENT;
 	while (address != H5_UNDEF) {
-		const struct h5_btree2_node *node;
-		struct h5_lru_entry *ref;
-		size_t i = 0;
-		bool equal = false;
-		int err = node_get(&s, address, level, records, &ref, &node);
-
-		if (!err)
-			err = h5_btree2_lower_bound(tree, node, compare, arg, &i, &equal);
-		address = H5_UNDEF;
-		if (err) {
-			rc = err;
-		} else if (equal) {
-			memcpy(record, node->records + i * s.header->record_size, s.header->record_size);
-			rc = 0;
-		} else if (level) {
-			address = node->children[i].address;
-			records = node->children[i].records;
-			level--;
-			if (address == H5_UNDEF)
-				rc = h5_fail(-EUCLEAN, tree->address, "version 2 B-tree: no child node");
-		}
-		h5_file_put(tree->file, ref);
+		rc = node_get(&s, address, level, records, &end->ref, &end->node);
+		if (!rc)
+			rc = h5_btree2_lower_bound(tree, end->node, compare, arg, &end->first, &end->equal);
+		if (rc || end->equal || !level--)
+			break;
+		rc = descend(&s, end, &address, &records);
+	}
+	if (rc) {
+		h5_file_put(tree->file, end->ref);
+		end->ref = NULL;
 	}
 	h5_file_put(tree->file, s.header_ref);
 	return rc;
+}
+
+int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, uint8_t *record)
+{
+	struct h5_btree2_end end = {.before = NULL};
+	int rc = h5_btree2_seek(tree, compare, arg, &end);
+
+	if (rc)
+		return rc;
+	if (end.equal)
+		memcpy(record, end.node->records + end.first * tree->record_size, tree->record_size);
+	h5_file_put(tree->file, end.ref);
+	return end.equal ? 0 : -ENOENT;
 }
 
 /* The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */

@@ -3,6 +3,7 @@
 #ifndef H5_STORE_BTREE2_H
 #define H5_STORE_BTREE2_H
 
+#include "format/btree2.h"
 #include "store/file.h"
 
 /* Record types of the specification. */
@@ -41,6 +42,28 @@ typedef int h5_btree2_compare(void *arg, struct h5_reader record, int *rc);
 
 /* Copies the record for which compare gives 0 to `record` (record_size bytes). -ENOENT: none. */
 int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, uint8_t *record);
+
+/* Where a search ends. */
+struct h5_btree2_end {
+	struct h5_lru_entry *ref;	   /* of the node, until h5_file_put(); NULL: the tree is empty */
+	const struct h5_btree2_node *node; /* a leaf, but where the record was found further up */
+	size_t first;			   /* record that is not before what is sought; count: none */
+	bool equal;			   /* it is that */
+	/* Memory of the caller's, record_size bytes each, or NULL: copies of the records right before and
+	 * right after the node, which stand further up. */
+	uint8_t *before, *after;
+	bool has_before, has_after;
+};
+
+/* Sets all of *end but the two pointers to memory. */
+int h5_btree2_seek(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg,
+		   struct h5_btree2_end *end);
+/* Sets *first to the first record of a node that is not before what is sought, *equal to whether it is that.
+ */
+int h5_btree2_lower_bound(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
+			  h5_btree2_compare *compare, void *arg, size_t *first, bool *equal);
+struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
+				     size_t i);
 
 /* All records, in order; a result other than 0 of `visit` ends the walk and is returned. A node that comes
  * twice is -EUCLEAN. */

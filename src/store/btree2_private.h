@@ -4,7 +4,6 @@
 #define H5_STORE_BTREE2_PRIVATE_H
 
 #include "base/seen.h"
-#include "format/btree2.h"
 #include "store/btree2.h"
 
 /* A reference to the tree's header, until h5_file_put(). */
@@ -14,11 +13,6 @@ int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref
 int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *header, uint64_t address,
 			unsigned level, uint64_t records, uint64_t room, struct h5_btree2_node **node,
 			size_t *cost);
-/* Sets *first to the first record that is not before what is sought, *equal to whether it is that. */
-int h5_btree2_lower_bound(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
-			  h5_btree2_compare *compare, void *arg, size_t *first, bool *equal);
-struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
-				     size_t i);
 
 /* ---- a change: the nodes that it meets, in memory ---- */
 
