@@ -23,7 +23,7 @@ KINDS = {  # libver, maxshape
 
 class Data:
     def __init__(self, folder, scale, libhdf5):
-        self.folder = os.path.join(folder, f"data-{scale:g}")
+        self.folder = os.path.join(folder, "data", f"{scale:g}")
         self.libhdf5 = libhdf5
         self.side = max(4, round(32 * math.sqrt(scale))) * CHUNK  # 8192 x 8192 float32: 256 MiB
         self.objects = max(GROUP, round(90 * scale) * GROUP)
@@ -44,13 +44,12 @@ class Data:
         return path
 
     def field(self):
-        """Measured values, so to say: smooth, with noise, of limited precision."""
+        """Measured values, so to say: smooth, with noise."""
         noise = numpy.random.default_rng(5)
         x = numpy.arange(self.side, dtype="f4") / 300
         for i in range(0, self.side, CHUNK):
             y = numpy.arange(i, i + CHUNK, dtype="f4")[:, None] / 200
-            band = 20 * numpy.sin(x) * numpy.cos(y) + 0.05 * noise.standard_normal((CHUNK, self.side), dtype="f4")
-            yield numpy.round(band * 128) / 128
+            yield 20 * numpy.sin(x) * numpy.cos(y) + 0.05 * noise.standard_normal((CHUNK, self.side), dtype="f4")
 
     def make_field_raw(self, path):
         with open(path, "wb") as f:

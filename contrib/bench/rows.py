@@ -18,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DEFAULT_BUDGETS = 256 + 64, ""
 SMALL_BUDGETS = 32 + 8, "cache=32M,index_cache=8M"
 ALLOWANCE = 64  # MiB beyond the budgets
+BEST_READAHEAD = 2048  # KiB: with less, and with more, the bare daemon is slower
 
 
 class Bench:
@@ -61,7 +62,7 @@ class Bench:
 
     def in_bare(self, path, what, *arguments):
         with self.bare(path) as m:
-            m.readahead(self.readahead)
+            m.readahead(max(self.readahead, BEST_READAHEAD))
             return self.files(what, m.at("data"), *arguments)
 
 
