@@ -68,6 +68,24 @@ class Options(MountCase):
             with open(m.at("g/zebra"), "rb") as f:
                 self.assertEqual(f.read(), struct.pack("<2d", 1.5, 2.5))
 
+    def test_workers(self):
+        """A thread per worker, once there is work for several; none with 0."""
+        path = self.file("chunks.h5")
+        with h5py.File(path, "w") as f:
+            f.create_dataset("d", data=list(range(64)), chunks=(4,), compression="gzip")
+            expected = f["d"][:].tobytes()
+        for workers in (0, 1, 3):
+            with self.subTest(workers=workers), Mount(path, options=f"workers={workers}") as m:
+                with open(m.at("d"), "rb") as f:
+                    self.assertEqual(f.read(), expected)
+                names = [open(f"/proc/{m.pid}/task/{task}/comm").read() for task in os.listdir(f"/proc/{m.pid}/task")]
+                self.assertEqual(names.count("h5fs-worker\n"), workers)
+
+    def test_wrong_workers(self):
+        for workers in ("x", "-1", "65", ""):
+            with self.subTest(workers=workers):
+                self.assertRefused(self.path, options=f"workers={workers}")
+
 
 if __name__ == "__main__":
     main()

@@ -48,4 +48,9 @@ static inline uint64_t h5_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static inline uint64_t h5_max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 #endif

@@ -214,6 +214,14 @@ static int wait_for_load(struct h5_lru *lru)
 	return h5_interrupt_check();
 }
 
+/* One more reference to a value that is there. */
+static void refer(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	lru->stats.hits++;
+	if (!e->references++)
+		DL_DELETE(lru->idle, e);
+}
+
 static int get(struct h5_lru *lru, const struct h5_lru_key *key, bool wait, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry)
 {
@@ -226,9 +234,7 @@ static int get(struct h5_lru *lru, const struct h5_lru_key *key, bool wait, h5_l
 	if (rc) {
 		e = NULL;
 	} else if (e) {
-		lru->stats.hits++;
-		if (!e->references++)
-			DL_DELETE(lru->idle, e);
+		refer(lru, e);
 	} else {
 		lru->stats.misses++;
 		e = insert(lru, key);
@@ -251,6 +257,21 @@ int h5_lru_try(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 	       struct h5_lru_entry **entry)
 {
 	return get(lru, key, false, load, arg, entry);
+}
+
+bool h5_lru_find(struct h5_lru *lru, const struct h5_lru_key *key, struct h5_lru_entry **entry)
+{
+	struct h5_lru_entry *e;
+
+	pthread_mutex_lock(&lru->lock);
+	e = find(lru, key);
+	if (e && e->loading)
+		e = NULL;
+	if (e)
+		refer(lru, e);
+	pthread_mutex_unlock(&lru->lock);
+	*entry = e;
+	return e;
 }
 
 bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key)

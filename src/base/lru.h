@@ -50,6 +50,8 @@ int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *lo
 /* The same, but -EAGAIN at once where another thread is loading it. */
 int h5_lru_try(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry);
+/* A reference to the value if it is there; false: it isn't, or is being loaded. */
+bool h5_lru_find(struct h5_lru *lru, const struct h5_lru_key *key, struct h5_lru_entry **entry);
 /* True: the value is there or is being loaded. */
 bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key);
 /* The value stays valid until the reference is put. */

@@ -73,6 +73,37 @@ bool h5_part_is_whole(const struct h5_part *part)
 	return true;
 }
 
+uint64_t h5_part_size(const struct h5_part *part)
+{
+	uint64_t size = 1;
+
+	for (unsigned i = 0; i < part->grid->dims_count; i++)
+		size *= part->count[i];
+	return size;
+}
+
+uint64_t h5_part_chunk_size(const struct h5_part *part)
+{
+	uint64_t size = 1;
+
+	for (unsigned i = 0; i < part->grid->dims_count; i++) {
+		uint64_t first, count;
+
+		chunk_range(part->grid, part->scaled, i, &first, &count);
+		size *= count;
+	}
+	return size;
+}
+
+uint64_t h5_part_stretch(const struct h5_part *part)
+{
+	unsigned i = part->grid->dims_count - 1;
+
+	while (i && part->count[i] == part->grid->chunk[i])
+		i--;
+	return part->count[i] * part->grid->chunk_stride[i];
+}
+
 int h5_part_walk(const struct h5_part *part, h5_run_visit *visit, void *arg)
 {
 	const struct h5_grid *grid = part->grid;

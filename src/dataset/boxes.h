@@ -45,6 +45,12 @@ int h5_part_walk(const struct h5_part *part, h5_run_visit *visit, void *arg);
 
 /* True: the part has all of the chunk that lies inside the dataset. */
 bool h5_part_is_whole(const struct h5_part *part);
+/* Bytes of the part. */
+uint64_t h5_part_size(const struct h5_part *part);
+/* Bytes of its chunk that lie inside the dataset. */
+uint64_t h5_part_chunk_size(const struct h5_part *part);
+/* Bytes of the part that lie together in the chunk, from its first one on. */
+uint64_t h5_part_stretch(const struct h5_part *part);
 
 /* Steps `at` to the next index of a box in row-major order over its first n dimensions; false after the last,
  * when it stands at the first again. */

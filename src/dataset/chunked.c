@@ -1,198 +1,193 @@
-/* Chunked data: chunk by chunk, and run by run. */
+/* Chunked data: chunk by chunk, and run by run.
+ *
+ * A request is walked part by part: what isn't stored is filled in, what is in the cache is copied, and what
+ * is stored as it is is read, neighbours together. Chunks that are still to be decoded are put aside, and
+ * then decoded side by side. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "dataset/boxes.h"
+#include "dataset/chunk_cache.h"
 #include "dataset/layouts.h"
+#include "dataset/runs.h"
 #include "store/file_set.h"
-#include "store/pipeline.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	TOGETHER = 64,		  /* chunks that are put aside */
+	DIRECT_STRETCH = 1 << 10, /* bytes that are worth a system call */
+};
+
+/* A part whose chunk is still to be decoded. */
+struct aside {
+	struct h5_part part;
+	uint64_t scaled[H5_RANK_MAX]; /* what part.scaled points to */
+	struct h5_chunk_wanted wanted;
+	bool elsewhere; /* another thread is decoding it */
+};
 
 struct request {
 	const struct h5_dataset *dataset;
 	struct h5_grid grid;
 	uint64_t offset; /* in the dataset, of buf */
 	uint8_t *buf;
+	struct h5_chunk_cursor cursor;
+	struct h5_runs runs;
+	struct aside *aside; /* TOGETHER of them, once there are some */
+	unsigned aside_count;
 };
 
-/* The bytes of one chunk: none, decoded, or in the file. */
+/* A part, and the bytes of its chunk: none, decoded, or in the file. */
 struct source {
+	struct request *request;
 	bool stored;
 	const uint8_t *data; /* NULL: in the file */
 	uint64_t address;
-	struct h5_lru_entry *ref; /* of data */
 };
-
-struct part_request {
-	const struct request *request;
-	struct source source;
-};
-
-struct decoded {
-	uint64_t size;
-	uint8_t *data;
-};
-
-static void decoded_free(void *value)
-{
-	struct decoded *chunk = value;
-
-	free(chunk->data);
-	free(chunk);
-}
-
-struct decode_request {
-	const struct h5_dataset *dataset;
-	const struct h5_chunk *chunk;
-	bool filtered;
-};
-
-/* The bytes of a chunk as they were before they were stored. */
-static int read_whole(const struct decode_request *q, uint8_t **data)
-{
-	const struct h5_dataset *dataset = q->dataset;
-
-	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
-		return h5_structured_read(dataset, q->chunk, q->filtered, data);
-	return h5_pipeline_read(dataset->file, q->filtered ? &dataset->pipeline : NULL, q->chunk->filter_mask,
-				q->chunk->address, q->chunk->size, (size_t)dataset->chunk_size, data);
-}
-
-static int decode_chunk(void *arg, void **value, size_t *cost)
-{
-	const struct decode_request *q = arg;
-	struct decoded *chunk = calloc(1, sizeof *chunk);
-	int rc;
-
-	if (!chunk)
-		return h5_fail(-ENOMEM, q->chunk->address, "chunk: out of memory");
-	rc = read_whole(q, &chunk->data);
-	if (rc) {
-		free(chunk);
-		return rc;
-	}
-	chunk->size = q->dataset->chunk_size;
-	*value = chunk;
-	*cost = sizeof *chunk + (size_t)chunk->size;
-	return 0;
-}
-
-/* A reference to the decoded chunk, from the cache of chunks or loaded. */
-static int get_decoded(const struct h5_dataset *dataset, const struct h5_chunk *chunk, bool filtered,
-		       struct source *source)
-{
-	static const struct h5_lru_kind kind = {"chunk", decoded_free};
-	const struct h5_lru_key key = {.kind = &kind,
-				       .owner = h5_file_number(dataset->file),
-				       .address = chunk->address,
-				       .variant = dataset->address};
-	struct decode_request q = {dataset, chunk, filtered};
-	const struct decoded *decoded;
-	int rc;
-
-	if (dataset->chunk_size > SIZE_MAX / 4)
-		return h5_fail(-ENOTSUP, chunk->address, "chunk: %llu bytes",
-			       (unsigned long long)dataset->chunk_size);
-	rc = h5_lru_get(h5_file_set_chunks(h5_file_set_of(dataset->file)), &key, decode_chunk, &q,
-			&source->ref);
-	if (rc)
-		return rc;
-	decoded = h5_lru_value(source->ref);
-	source->data = decoded->data;
-	return 0;
-}
-
-static void source_release(const struct h5_dataset *dataset, struct source *source)
-{
-	h5_lru_put(h5_file_set_chunks(h5_file_set_of(dataset->file)), source->ref);
-	source->ref = NULL;
-}
-
-bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled)
-{
-	for (unsigned i = 0; i + 1 < grid->dims_count; i++)
-		if (grid->dims[i] - scaled[i] * grid->chunk[i] < grid->chunk[i])
-			return true;
-	return false;
-}
-
-bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask)
-{
-	uint64_t all = (UINT64_C(1) << pipeline->count) - 1;
-
-	return (mask & all) != all;
-}
-
-/* Finds the chunk, which is wanted in runs of so many bytes. */
-static int source_open(const struct request *q, const struct h5_part *part, struct source *source)
-{
-	const struct h5_dataset *dataset = q->dataset;
-	struct h5_chunk chunk = {.address = H5_UNDEF};
-	bool filtered;
-	int rc = 0;
-
-	memset(source, 0, sizeof *source);
-	if (dataset->index)
-		rc = h5_chunk_index_lookup(dataset->index, NULL, part->scaled, &chunk);
-	if (rc || chunk.address == H5_UNDEF)
-		return rc;
-	source->stored = true;
-	source->address = chunk.address;
-	filtered = !dataset->layout.chunked.unfiltered_edges || !h5_chunk_is_partial(&q->grid, part->scaled);
-	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
-		return get_decoded(dataset, &chunk, filtered, source);
-	if (filtered && h5_chunk_is_filtered(&dataset->pipeline, chunk.filter_mask))
-		return get_decoded(dataset, &chunk, true, source);
-	if (chunk.size < dataset->chunk_size)
-		return h5_fail(-EUCLEAN, chunk.address, "chunk: %llu bytes are stored of %llu",
-			       (unsigned long long)chunk.size, (unsigned long long)dataset->chunk_size);
-	chunk.size = dataset->chunk_size;
-	if (part->run < H5_DIRECT_RUN && dataset->chunk_size <= H5_DIRECT_CHUNK)
-		return get_decoded(dataset, &chunk, false, source);
-	return 0;
-}
 
 static int read_run(void *arg, uint64_t from, uint64_t to, size_t n)
 {
-	const struct part_request *p = arg;
-	uint8_t *buf = p->request->buf + (to - p->request->offset);
+	const struct source *source = arg;
+	struct request *q = source->request;
+	uint8_t *buf = q->buf + (to - q->offset);
 	uint64_t address;
 
-	if (!p->source.stored) {
-		h5_dataset_fill(p->request->dataset, to, buf, n);
+	if (!source->stored) {
+		h5_dataset_fill(q->dataset, to, buf, n);
 		return 0;
 	}
-	if (p->source.data) {
-		memcpy(buf, p->source.data + from, n);
+	if (source->data) {
+		memcpy(buf, source->data + from, n);
 		return 0;
 	}
-	if (!h5_add(p->source.address, from, &address))
-		return h5_fail(-EUCLEAN, p->source.address, "chunk: it reaches beyond any file");
-	return h5_file_read(p->request->dataset->file, address, buf, n);
+	if (!h5_add(source->address, from, &address))
+		return h5_fail(-EUCLEAN, source->address, "chunk: it reaches beyond any file");
+	return h5_runs_add(&q->runs, address, buf, n);
+}
+
+static int copy_decoded(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted,
+			struct h5_chunk_decoded *decoded)
+{
+	struct source source = {.request = q, .stored = true, .data = decoded->data};
+	int rc = h5_part_walk(part, read_run, &source);
+
+	h5_chunk_put(wanted, decoded, h5_part_size(part), h5_part_chunk_size(part));
+	return rc;
+}
+
+/* ---- what was put aside ---- */
+
+static int decode_aside(void *arg, size_t i)
+{
+	struct request *q = arg;
+	struct aside *a = &q->aside[i];
+	struct h5_chunk_decoded decoded;
+	int rc = h5_chunk_get(&a->wanted, q->aside_count == 1, &decoded);
+
+	a->elsewhere = rc == -EAGAIN;
+	if (rc)
+		return a->elsewhere ? 0 : rc;
+	return copy_decoded(q, &a->part, &a->wanted, &decoded);
+}
+
+/* Those that other threads are decoding come last: meanwhile these may have ended. */
+static int take_aside(struct request *q)
+{
+	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(q->dataset->file));
+	int rc = h5_pool_run(pool, decode_aside, q, q->aside_count);
+
+	for (unsigned i = 0; i < q->aside_count && !rc; i++) {
+		struct aside *a = &q->aside[i];
+		struct h5_chunk_decoded decoded;
+
+		if (!a->elsewhere)
+			continue;
+		rc = h5_chunk_get(&a->wanted, true, &decoded);
+		if (!rc)
+			rc = copy_decoded(q, &a->part, &a->wanted, &decoded);
+	}
+	q->aside_count = 0;
+	return rc;
+}
+
+static int put_aside(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted)
+{
+	struct aside *a;
+
+	if (!q->aside)
+		q->aside = malloc(TOGETHER * sizeof *q->aside);
+	if (!q->aside)
+		return h5_fail(-ENOMEM, q->dataset->address, "dataset: out of memory");
+	a = &q->aside[q->aside_count++];
+	a->part = *part;
+	memcpy(a->scaled, part->scaled, (part->grid->dims_count - 1) * sizeof *a->scaled);
+	a->part.scaled = a->scaled;
+	a->wanted = *wanted;
+	return q->aside_count == TOGETHER ? take_aside(q) : 0;
+}
+
+/* ---- a request ---- */
+
+/* Where a part of an unfiltered chunk is many short runs, of which a sweep over the rows comes back to each,
+ * the chunk is kept decoded unless it is large. */
+static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_part *part)
+{
+	uint64_t stretch = h5_part_stretch(part);
+
+	return stretch >= DIRECT_STRETCH || stretch == dataset->chunk_size ||
+	       dataset->chunk_size > H5_DIRECT_CHUNK;
 }
 
 static int read_part(void *arg, const struct h5_part *part)
 {
-	struct part_request p = {.request = arg};
-	int rc = source_open(p.request, part, &p.source);
+	struct request *q = arg;
+	struct source source = {.request = q};
+	struct h5_chunk_wanted wanted;
+	struct h5_chunk_decoded decoded;
+	enum h5_chunk_place place;
+	int rc = h5_chunk_locate(q->dataset, &q->grid, &q->cursor, part->scaled, &wanted, &place);
 
 	if (rc)
 		return rc;
-	rc = h5_part_walk(part, read_run, &p);
-	source_release(p.request->dataset, &p.source);
-	return rc;
+	if (place == H5_CHUNK_NOT_STORED ||
+	    (place == H5_CHUNK_AS_IT_IS && is_read_by_runs(q->dataset, part))) {
+		source.stored = place != H5_CHUNK_NOT_STORED;
+		source.address = wanted.chunk.address;
+		return h5_part_walk(part, read_run, &source);
+	}
+	if (h5_chunk_find(&wanted, &decoded))
+		return copy_decoded(q, part, &wanted, &decoded);
+	return put_aside(q, part, &wanted);
 }
 
 static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
-	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
-	struct request q = {.dataset = dataset, .offset = offset, .buf = buf};
+	struct request q;
+	int rc;
 
-	h5_grid_init(&q.grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
-	return h5_grid_walk(&q.grid, offset, n, read_part, &q);
+	q.dataset = dataset;
+	q.offset = offset;
+	q.buf = buf;
+	q.aside = NULL;
+	q.aside_count = 0;
+	q.cursor.ref = NULL;
+	q.cursor.held = false;
+	h5_runs_init(&q.runs, dataset->file);
+	h5_chunk_grid(dataset, &q.grid);
+	rc = h5_grid_walk(&q.grid, offset, n, read_part, &q);
+	if (!rc)
+		rc = h5_runs_flush(&q.runs);
+	if (!rc)
+		rc = take_aside(&q);
+	if (dataset->index)
+		h5_chunk_cursor_release(dataset->index, &q.cursor);
+	free(q.aside);
+	return rc;
 }
+
+/* ---- the layout ---- */
 
 static int chunked_open(struct h5_dataset *dataset)
 {

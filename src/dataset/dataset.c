@@ -216,6 +216,7 @@ static int dataset_load(struct h5_file *file, uint64_t address, const void *arg,
 		return h5_fail(-ENOMEM, address, "dataset: out of memory");
 	dataset->file = file;
 	dataset->address = address;
+	dataset->number = h5_file_number(file);
 	rc = h5_object_get(file, address, &ref, &object);
 	if (!rc && object->kind != H5_OBJECT_DATASET)
 		rc = h5_fail(-EUCLEAN, address, "object: not a dataset");

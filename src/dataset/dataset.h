@@ -15,6 +15,7 @@
 struct h5_dataset {
 	struct h5_file *file; /* borrowed */
 	uint64_t address;     /* of the object header */
+	uint64_t number;      /* of the file as it was read: h5_file_number() */
 	struct h5_datatype *type;
 	struct h5_dataspace space;
 	uint64_t size; /* bytes: elements x element size; UINT64_MAX where that passes 2^63-1 */
@@ -39,6 +40,10 @@ int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry *
 
 /* n bytes from the offset, all inside `size`. Decodes no chunk but those that the range touches. */
 int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n);
+
+/* Starts to decode in the background what one who reads in order, and has come to the offset, will want next.
+ * *ahead is how far that was done before, and is done then. */
+void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t *ahead);
 
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
 int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes);

@@ -1,6 +1,8 @@
 libh5fs_a_SOURCES += \
 	src/dataset/boxes.c \
 	src/dataset/boxes.h \
+	src/dataset/chunk_cache.c \
+	src/dataset/chunk_cache.h \
 	src/dataset/chunked.c \
 	src/dataset/contiguous.c \
 	src/dataset/convert.c \
@@ -11,6 +13,9 @@ libh5fs_a_SOURCES += \
 	src/dataset/layouts.h \
 	src/dataset/places.c \
 	src/dataset/places.h \
+	src/dataset/read_ahead.c \
+	src/dataset/runs.c \
+	src/dataset/runs.h \
 	src/dataset/selection_private.h \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include <time.h>
+
+enum { H5_IO_BUFFERS = 256 };
 
 struct h5_io;
 
@@ -24,6 +27,11 @@ struct h5_io_ops {
 	/* The n bytes at offset, or as many (*got) as there are before the end of the file or of a piece of
 	 * it; -EIO with detail. Safe from several threads. */
 	int (*read)(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got);
+	/* The same, into several buffers, one after the other, at most H5_IO_BUFFERS. NULL: as `read` for
+	 * each.
+	 */
+	int (*readv)(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
+		     size_t *got);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
 	/* The rest but `close` is NULL where the bytes are only for reading. All n bytes, growing the file
 	 * where they reach beyond its end; -ENOSPC, -EDQUOT, -EFBIG, -EIO with detail. */
@@ -45,6 +53,9 @@ static inline int h5_io_read_some(struct h5_io *io, uint64_t offset, void *buf, 
 {
 	return io->ops->read(io, offset, buf, n, got);
 }
+
+/* As many bytes as the buffers hold together, or as there are. */
+int h5_io_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count, size_t *got);
 
 /* All n bytes at offset; -EUCLEAN where they are not there. */
 int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_t n);

@@ -1,5 +1,6 @@
 #include "io/io.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <fcntl.h>
@@ -33,6 +34,34 @@ static int local_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, si
 		if (!part)
 			break;
 		*got += (size_t)part;
+	}
+	return 0;
+}
+
+/* The kernel may give less than was asked for; then the rest is read buffer by buffer. */
+static int local_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
+		       size_t *got)
+{
+	ssize_t n = offset <= INT64_MAX ? preadv(((struct local *)io)->fd, buffers, (int)count, (off_t)offset)
+					: -1;
+	size_t skip = n > 0 ? (size_t)n : 0;
+
+	*got = 0;
+	for (unsigned i = 0; i < count; i++) {
+		size_t there = (size_t)h5_min(skip, buffers[i].iov_len), more;
+		int rc;
+
+		skip -= there;
+		*got += there;
+		if (there == buffers[i].iov_len)
+			continue;
+		rc = local_read(io, offset + *got, (char *)buffers[i].iov_base + there,
+				buffers[i].iov_len - there, &more);
+		if (rc)
+			return rc;
+		*got += more;
+		if (there + more < buffers[i].iov_len)
+			break;
 	}
 	return 0;
 }
@@ -111,14 +140,18 @@ static int local_unlock(struct h5_io *io)
 }
 
 static const struct h5_io_ops local_ops = {.read = local_read,
+					   .readv = local_readv,
 					   .stat = local_stat,
 					   .write = local_write,
 					   .resize = local_resize,
 					   .sync = local_sync,
 					   .unlock = local_unlock,
 					   .close = local_close};
-static const struct h5_io_ops read_only_ops = {
-	.read = local_read, .stat = local_stat, .unlock = local_unlock, .close = local_close};
+static const struct h5_io_ops read_only_ops = {.read = local_read,
+					       .readv = local_readv,
+					       .stat = local_stat,
+					       .unlock = local_unlock,
+					       .close = local_close};
 
 static int take_lock(int fd, enum h5_lock_mode lock, bool writable, bool *locked)
 {

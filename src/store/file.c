@@ -391,6 +391,42 @@ int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 	return rc;
 }
 
+/* What a transaction has allocated may not be there yet. */
+static void clear_from(const struct iovec *buffers, unsigned count, size_t got)
+{
+	for (unsigned i = 0; i < count; i++) {
+		size_t there = (size_t)h5_min(got, buffers[i].iov_len);
+
+		memset((char *)buffers[i].iov_base + there, 0, buffers[i].iov_len - there);
+		got -= there;
+	}
+}
+
+int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *buffers, unsigned count,
+		  size_t n)
+{
+	uint64_t end = file->end;
+	size_t got;
+	int rc;
+
+	if (address >= end || n > end - address)
+		end = end_by_now(file);
+	if (address >= end || n > end - address)
+		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
+	rc = h5_io_readv(file->io, file->superblock.base + address, buffers, count, &got);
+	if (rc)
+		return rc;
+	if (got < n && !file->tx)
+		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
+	if (got < n)
+		clear_from(buffers, count, got);
+	for (unsigned i = 0; i < count; i++) {
+		lay_over(file, address, buffers[i].iov_base, buffers[i].iov_len);
+		address += buffers[i].iov_len;
+	}
+	return 0;
+}
+
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address)
 {
 	return h5_reader_init(data, n, address, file->superblock.size_of_offsets,

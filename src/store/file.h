@@ -53,6 +53,9 @@ struct h5_tx *h5_file_tx(const struct h5_file *file);
 
 /* All n bytes at the address; -EUCLEAN where that is beyond the file's end. */
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n);
+/* The same, into several buffers one after the other, at most H5_IO_BUFFERS; they hold n bytes together. */
+int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *buffers, unsigned count,
+		  size_t n);
 /* As many of `n` bytes as lie inside the file; their number. For structures of unknown length. */
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got);
 

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+	IN_ORDER = 4 << 20, /* bytes that reads in order may be apart */
+	READS = 2,	    /* in order, before something is done ahead */
+};
+
 enum h5_format h5_content_format(const struct h5_dataset *dataset)
 {
 	const struct h5_datatype *type = dataset->type;
@@ -184,7 +189,32 @@ void h5_handles_close(struct h5_vfs *vfs)
 
 /* ---- reading ---- */
 
-static int read_raw(const struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+/* Who reads in order gets what comes next decoded meanwhile. The kernel's own reading ahead comes in several
+ * requests at once, so in nearly this order. A mount for writing does without: nothing may be decoded while
+ * something changes. */
+static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t offset, size_t n)
+{
+	uint64_t read_to = h->read_to, ahead;
+
+	if (h->vfs->options.writable)
+		return;
+	if (offset > read_to + IN_ORDER || read_to > offset + IN_ORDER) {
+		h->in_order = 0;
+		h->ahead = 0;
+		h->read_to = offset + n;
+		return;
+	}
+	h->read_to = h5_max(read_to, offset + n);
+	if (h->in_order < READS) {
+		h->in_order++;
+		return;
+	}
+	ahead = h->ahead;
+	h5_dataset_read_ahead(dataset, h->read_to, &ahead);
+	h->ahead = ahead;
+}
+
+static int read_raw(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
@@ -199,12 +229,14 @@ static int read_raw(const struct h5_handle *h, uint64_t offset, void *buf, size_
 	else if (offset < dataset->size)
 		*got = (size_t)h5_min(n, dataset->size - offset);
 	if (*got)
+		read_ahead(h, dataset, offset, *got);
+	if (*got)
 		rc = h5_dataset_read(dataset, offset, buf, *got);
 	h5_file_put(h->file, ref);
 	return rc;
 }
 
-static int read_handle(const struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+static int read_handle(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	uint64_t size = h->text ? h5_text_size(h->text) : h->ddl.size;
 

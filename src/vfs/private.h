@@ -8,6 +8,7 @@
 #include "vfs/vfs.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -100,6 +101,10 @@ struct h5_handle {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *dataset_ref, *text_ref;
 	struct h5_buf ddl;
+	/* Of one who reads raw data in order: how far, how many reads, how far ahead was decoded. Several
+	 * threads may be at it: what gets lost then is speed. */
+	atomic_uint_fast64_t read_to, ahead;
+	atomic_uint in_order;
 	/* write_lock: */
 	struct h5_written *written; /* borrowed; NULL: open for reading */
 	bool has_written;	    /* through this handle */

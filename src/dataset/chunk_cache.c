@@ -1,0 +1,170 @@
+#include "dataset/chunk_cache.h"
+
+#include "base/error.h"
+#include "dataset/layouts.h"
+#include "store/file_set.h"
+#include "store/pipeline.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid)
+{
+	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
+
+	h5_grid_init(grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
+}
+
+bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled)
+{
+	for (unsigned i = 0; i + 1 < grid->dims_count; i++)
+		if (grid->dims[i] - scaled[i] * grid->chunk[i] < grid->chunk[i])
+			return true;
+	return false;
+}
+
+bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask)
+{
+	uint64_t all = (UINT64_C(1) << pipeline->count) - 1;
+
+	return (mask & all) != all;
+}
+
+int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid,
+		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
+		    enum h5_chunk_place *place)
+{
+	struct h5_chunk *chunk = &wanted->chunk;
+	bool whole;
+	int rc;
+
+	*place = H5_CHUNK_NOT_STORED;
+	if (!dataset->index)
+		return 0;
+	rc = h5_chunk_index_lookup(dataset->index, cursor, scaled, chunk);
+	if (rc || chunk->address == H5_UNDEF)
+		return rc;
+	wanted->dataset = dataset;
+	whole = !dataset->layout.chunked.unfiltered_edges || !h5_chunk_is_partial(grid, scaled);
+	*place = H5_CHUNK_TO_DECODE;
+	wanted->filtered = whole;
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+		return 0;
+	wanted->filtered = whole && h5_chunk_is_filtered(&dataset->pipeline, chunk->filter_mask);
+	if (wanted->filtered)
+		return 0;
+	if (chunk->size < dataset->chunk_size)
+		return h5_fail(-EUCLEAN, chunk->address, "chunk: %llu bytes are stored of %llu",
+			       (unsigned long long)chunk->size, (unsigned long long)dataset->chunk_size);
+	chunk->size = dataset->chunk_size;
+	*place = H5_CHUNK_AS_IT_IS;
+	return 0;
+}
+
+struct decoded {
+	uint8_t *data;		    /* owned */
+	atomic_uint_fast64_t taken; /* bytes that readers have copied, each time they did */
+};
+
+static void decoded_free(void *value)
+{
+	struct decoded *chunk = value;
+
+	free(chunk->data);
+	free(chunk);
+}
+
+/* The bytes of a chunk as they were before they were stored. */
+static int read_whole(const struct h5_chunk_wanted *w, uint8_t **data)
+{
+	const struct h5_dataset *dataset = w->dataset;
+
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+		return h5_structured_read(dataset, &w->chunk, w->filtered, data);
+	return h5_pipeline_read(dataset->file, w->filtered ? &dataset->pipeline : NULL, w->chunk.filter_mask,
+				w->chunk.address, w->chunk.size, (size_t)dataset->chunk_size, data);
+}
+
+static int load(void *arg, void **value, size_t *cost)
+{
+	const struct h5_chunk_wanted *w = arg;
+	struct decoded *chunk = calloc(1, sizeof *chunk);
+	int rc;
+
+	if (!chunk)
+		return h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
+	rc = read_whole(w, &chunk->data);
+	if (rc) {
+		free(chunk);
+		return rc;
+	}
+	*value = chunk;
+	*cost = sizeof *chunk + (size_t)w->dataset->chunk_size;
+	return 0;
+}
+
+static struct h5_lru *cache_of(const struct h5_chunk_wanted *w)
+{
+	return h5_file_set_chunks(h5_file_set_of(w->dataset->file));
+}
+
+/* What was decoded with an index that has changed since is not found by who knows the new one. */
+static struct h5_lru_key key_of(const struct h5_chunk_wanted *w)
+{
+	static const struct h5_lru_kind kind = {"chunk", decoded_free};
+
+	return (struct h5_lru_key){.kind = &kind,
+				   .owner = w->dataset->number,
+				   .address = w->chunk.address,
+				   .variant = w->dataset->address};
+}
+
+static void refer(struct h5_chunk_decoded *decoded)
+{
+	decoded->data = ((const struct decoded *)h5_lru_value(decoded->ref))->data;
+}
+
+bool h5_chunk_find(const struct h5_chunk_wanted *w, struct h5_chunk_decoded *decoded)
+{
+	struct h5_lru_key key = key_of(w);
+
+	if (!h5_lru_find(cache_of(w), &key, &decoded->ref))
+		return false;
+	refer(decoded);
+	return true;
+}
+
+bool h5_chunk_is_under_way(const struct h5_chunk_wanted *w)
+{
+	struct h5_lru_key key = key_of(w);
+
+	return h5_lru_has(cache_of(w), &key);
+}
+
+int h5_chunk_get(const struct h5_chunk_wanted *w, bool wait, struct h5_chunk_decoded *decoded)
+{
+	struct h5_chunk_wanted copy = *w;
+	struct h5_lru_key key = key_of(w);
+	int rc;
+
+	if (w->dataset->chunk_size > SIZE_MAX / 4)
+		return h5_fail(-ENOTSUP, w->chunk.address, "chunk: %llu bytes",
+			       (unsigned long long)w->dataset->chunk_size);
+	rc = (wait ? h5_lru_get : h5_lru_try)(cache_of(w), &key, load, &copy, &decoded->ref);
+	if (!rc)
+		refer(decoded);
+	return rc;
+}
+
+void h5_chunk_put(const struct h5_chunk_wanted *w, struct h5_chunk_decoded *decoded, uint64_t taken,
+		  uint64_t all)
+{
+	/* The count is not of the value that others see. */
+	struct decoded *chunk = (struct decoded *)(uintptr_t)h5_lru_value(decoded->ref);
+
+	if (atomic_fetch_add(&chunk->taken, taken) + taken >= all)
+		h5_lru_drop(cache_of(w), decoded->ref);
+	else
+		h5_lru_put(cache_of(w), decoded->ref);
+	decoded->ref = NULL;
+}

@@ -1,0 +1,45 @@
+/* Where the chunks of a dataset are, and what they hold, through the cache of decoded chunks. */
+#ifndef H5_DATASET_CHUNK_CACHE_H
+#define H5_DATASET_CHUNK_CACHE_H
+
+#include "dataset/boxes.h"
+#include "dataset/dataset.h"
+
+/* Which chunk. */
+struct h5_chunk_wanted {
+	const struct h5_dataset *dataset; /* borrowed */
+	struct h5_chunk chunk;
+	bool filtered; /* not stored as it is */
+};
+
+enum h5_chunk_place {
+	H5_CHUNK_NOT_STORED,
+	H5_CHUNK_AS_IT_IS, /* chunk.size bytes in the file */
+	H5_CHUNK_TO_DECODE,
+};
+
+/* The dataset and its chunks, for walks over its bytes. */
+void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid);
+/* `cursor` as for h5_chunk_index_lookup(). */
+int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid,
+		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
+		    enum h5_chunk_place *place);
+
+/* A reference to a decoded chunk; chunk_size bytes. */
+struct h5_chunk_decoded {
+	struct h5_lru_entry *ref;
+	const uint8_t *data; /* valid until it is put */
+};
+
+/* True: it is there. */
+bool h5_chunk_find(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded);
+/* From the cache, or read and decoded. Where another thread is at it: waits, or -EAGAIN. */
+int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chunk_decoded *decoded);
+/* True: it is there, or somebody is decoding it. */
+bool h5_chunk_is_under_way(const struct h5_chunk_wanted *wanted);
+/* The reader has taken `taken` bytes of the `all` that lie inside the dataset. Who reads a dataset from begin
+ * to end does not come back to a chunk: once all its bytes were taken it is among the first to go. */
+void h5_chunk_put(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded, uint64_t taken,
+		  uint64_t all);
+
+#endif

@@ -1,0 +1,125 @@
+/* Decoding chunks before they are asked for. */
+#include "base/checked.h"
+#include "dataset/boxes.h"
+#include "dataset/chunk_cache.h"
+#include "store/file_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+	MIN_BYTES = 2 << 20,  /* of a dataset that are decoded ahead, at least */
+	CACHE_SHARE = 4,      /* of the cache of chunks: at most */
+	MAX_CHUNKS = 1 << 12, /* at most */
+};
+
+/* Chunks that are decoded in the background. */
+struct ahead {
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref; /* of the dataset */
+	const struct h5_grid *grid;
+	struct h5_chunk_cursor cursor;
+	uint64_t budget; /* bytes that may still be decoded */
+	size_t count, capacity;
+	struct h5_chunk_wanted *chunks; /* owned */
+};
+
+static int add_ahead(struct ahead *a, const struct h5_chunk_wanted *wanted)
+{
+	if (a->count == a->capacity) {
+		size_t capacity = a->capacity ? 2 * a->capacity : 16;
+		struct h5_chunk_wanted *chunks = reallocarray(a->chunks, capacity, sizeof *chunks);
+
+		if (!chunks)
+			return -ENOMEM;
+		a->chunks = chunks;
+		a->capacity = capacity;
+	}
+	a->chunks[a->count++] = *wanted;
+	return 0;
+}
+
+/* Ends the walk at the first trouble: who reads will be told. */
+static int look_ahead(void *arg, const struct h5_part *part)
+{
+	struct ahead *a = arg;
+	struct h5_chunk_wanted wanted;
+	enum h5_chunk_place place;
+	int rc = h5_chunk_locate(a->dataset, a->grid, &a->cursor, part->scaled, &wanted, &place);
+
+	if (rc || place != H5_CHUNK_TO_DECODE || h5_chunk_is_under_way(&wanted))
+		return rc;
+	if (a->dataset->chunk_size > a->budget || a->count == MAX_CHUNKS)
+		return -ENOBUFS;
+	a->budget -= a->dataset->chunk_size;
+	return add_ahead(a, &wanted);
+}
+
+static int decode_ahead(void *arg, size_t i)
+{
+	const struct ahead *a = arg;
+	struct h5_chunk_decoded decoded;
+	int rc = h5_chunk_get(&a->chunks[i], false, &decoded);
+
+	if (!rc)
+		h5_chunk_put(&a->chunks[i], &decoded, 0, a->dataset->chunk_size);
+	return rc == -EAGAIN ? 0 : rc;
+}
+
+static void end_ahead(void *arg)
+{
+	struct ahead *a = arg;
+
+	h5_file_put(a->dataset->file, a->ref);
+	free(a->chunks);
+	free(a);
+}
+
+static void start_ahead(struct ahead *found)
+{
+	struct h5_file_set *set = h5_file_set_of(found->dataset->file);
+	struct ahead *a = malloc(sizeof *a);
+
+	if (a)
+		*a = *found;
+	if (!a || h5_dataset_get(a->dataset->file, a->dataset->address, &a->ref, &a->dataset)) {
+		free(found->chunks);
+		free(a);
+		return;
+	}
+	for (size_t i = 0; i < a->count; i++)
+		a->chunks[i].dataset = a->dataset;
+	h5_pool_start(h5_file_set_pool(set), decode_ahead, end_ahead, a, a->count);
+}
+
+static bool has_filters(const struct h5_dataset *dataset)
+{
+	return dataset->index && (dataset->pipeline.count || dataset->layout.class == H5_LAYOUT_STRUCTURED);
+}
+
+void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t *ahead)
+{
+	struct h5_file_set *set = h5_file_set_of(dataset->file);
+	uint64_t budget = h5_file_set_chunk_budget(set) / CACHE_SHARE, band, end;
+	struct h5_grid grid;
+	struct ahead a = {.dataset = dataset, .grid = &grid, .budget = budget};
+
+	if (!has_filters(dataset) || !h5_pool_workers(h5_file_set_pool(set)))
+		return;
+	/* A band of chunks is what one step of chunks along the first dimension passes. */
+	h5_chunk_grid(dataset, &grid);
+	if (!h5_mul(grid.chunk[0], grid.stride[0], &band))
+		band = UINT64_MAX;
+	band = h5_min(h5_max(band, MIN_BYTES), budget);
+	end = h5_min(dataset->size, offset > UINT64_MAX - band ? UINT64_MAX : offset + band);
+	offset = h5_max(offset, *ahead);
+	if (offset >= end)
+		return;
+	*ahead = end;
+	h5_grid_walk(&grid, offset, end - offset, look_ahead, &a);
+	h5_chunk_cursor_release(dataset->index, &a.cursor);
+	if (a.count)
+		start_ahead(&a);
+	else
+		free(a.chunks);
+}
