@@ -7,7 +7,7 @@ import struct
 
 import h5py
 
-from mountlib import Mount, MountCase, main
+from mountlib import Mount, MountCase, main, refusal
 
 
 class Options(MountCase):
@@ -78,13 +78,13 @@ class Options(MountCase):
             with self.subTest(workers=workers), Mount(path, options=f"workers={workers}") as m:
                 with open(m.at("d"), "rb") as f:
                     self.assertEqual(f.read(), expected)
-                names = [open(f"/proc/{m.pid}/task/{task}/comm").read() for task in os.listdir(f"/proc/{m.pid}/task")]
+                names = [open(f"/proc/{m.daemon}/task/{task}/comm").read() for task in os.listdir(f"/proc/{m.daemon}/task")]
                 self.assertEqual(names.count("h5fs-worker\n"), workers)
 
     def test_wrong_workers(self):
         for workers in ("x", "-1", "65", ""):
             with self.subTest(workers=workers):
-                self.assertRefused(self.path, options=f"workers={workers}")
+                self.assertEqual(refusal(self.path, options=f"workers={workers}")[0], 2)
 
 
 if __name__ == "__main__":
