@@ -7,7 +7,7 @@ check-format:
 
 # make bench: measures h5fs against libhdf5 and the limits of the machine (contrib/install-deps bench); doc/performance.md says how.
 # Its programs are built for it alone.
-bench_programs = contrib/bench/bare contrib/bench/files contrib/bench/libhdf5
+bench_programs = contrib/bench/bare contrib/bench/files contrib/bench/inflate contrib/bench/libhdf5
 bench_common = contrib/bench/bench.c contrib/bench/bench.h
 hdf5_cflags = `$(PKG_CONFIG) --cflags hdf5 | sed 's/-I/-isystem /g'`
 hdf5_libs = `$(PKG_CONFIG) "--libs" hdf5`
@@ -16,6 +16,8 @@ CLEANFILES += $(bench_programs)
 contrib_bench_bare_SOURCES = contrib/bench/bare.c $(bench_common)
 contrib_bench_bare_LDADD = $(FUSE_LIBS)
 contrib_bench_files_SOURCES = contrib/bench/files.c $(bench_common)
+contrib_bench_inflate_SOURCES = contrib/bench/inflate.c $(bench_common)
+contrib_bench_inflate_LDADD = -ldeflate
 contrib_bench_libhdf5_SOURCES = contrib/bench/libhdf5.c $(bench_common)
 contrib_bench_libhdf5_CPPFLAGS = $(AM_CPPFLAGS) $(hdf5_cflags)
 contrib_bench_libhdf5_LDADD = $(hdf5_libs)

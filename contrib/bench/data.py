@@ -131,6 +131,13 @@ class Data:
         numpy.savetxt(path, numbers, "%d")
         return path
 
+    def chunk_places(self, path):
+        """Where the chunks of a dataset lie in its file, in its order."""
+        with h5py.File(path) as f:
+            dataset = f["data"].id
+            chunks = [dataset.get_chunk_info(i) for i in range(dataset.get_num_chunks())]
+        return self.offsets(os.path.basename(path) + ".chunks", [(c.byte_offset, c.size) for c in chunks])
+
     def random_offsets(self, count):
         """Anywhere in the field, aligned as reads of programs are."""
         places = numpy.random.default_rng(6).integers(0, self.side * self.side * 4 // RANDOM_READ, count)

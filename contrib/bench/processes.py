@@ -49,6 +49,12 @@ def is_mounted(path):
         return any(line.split()[4] == path.replace(" ", "\\040") for line in f)
 
 
+def unmount(path):
+    """What is left of a run that failed."""
+    if is_mounted(path):
+        subprocess.run(["fusermount3", "-uz", path], check=True)
+
+
 def readahead_file(path):
     device = os.stat(path).st_dev
     return f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb"
@@ -66,9 +72,8 @@ class Mount:
         return os.path.join(self.path, name)
 
     def __enter__(self):
+        unmount(self.path)
         os.makedirs(self.path, exist_ok=True)
-        if is_mounted(self.path):  # a killed run's
-            subprocess.run(["fusermount3", "-uz", self.path], check=True)
         self.daemon = subprocess.Popen([*self.command, self.path], stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL, preexec_fn=end_with_parent)
         try:
@@ -113,5 +118,4 @@ class Mount:
             if self.daemon.poll() is None:
                 self.daemon.kill()
                 self.daemon.wait()
-            if is_mounted(self.path):
-                subprocess.run(["fusermount3", "-uz", self.path], check=False)
+            unmount(self.path)

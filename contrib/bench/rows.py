@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import h5py
 import numpy
 
-from data import RANDOM_READ, ROW
-from processes import Mount, run, seconds, timed
+from data import CHUNK, RANDOM_READ, ROW
+from processes import Mount, run, seconds, timed, unmount
 
 MIB = 1 << 20
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,8 +44,8 @@ class Bench:
     def h5py(self, *arguments):
         return seconds(sys.executable, os.path.join(HERE, "h5py_side.py"), *arguments)
 
-    def h5fs(self, path, options="", number=0):
-        return Mount([self.h5fs_program, "-f", *(["-o", options] if options else []), path], f"{self.point}-h5fs{number}")
+    def h5fs(self, path, options=""):
+        return Mount([self.h5fs_program, "-f", *(["-o", options] if options else []), path], f"{self.point}-h5fs")
 
     def bare(self, path):
         return Mount([self.program("bare"), "-f", path], f"{self.point}-bare")
@@ -110,7 +110,13 @@ def check_dataset(bench, path, raw):
 
 # Reading whole datasets.
 
-def whole(name, raw="field.raw", readers=1, libhdf5=("whole", 1), limit="bare"):
+def inflate(bench, path):
+    """Inflating the chunks of a dataset, and nothing else, on all cores."""
+    places = bench.data.chunk_places(path)
+    return seconds(bench.program("inflate"), path, places, CHUNK * CHUNK * 4, os.cpu_count())
+
+
+def whole(name, raw="field.raw", readers=1, libhdf5=("whole", 1)):
     def measure(bench):
         path, plain = bench.data.file(name), bench.data.file(raw)
         check_dataset(bench, path, plain)
@@ -120,7 +126,9 @@ def whole(name, raw="field.raw", readers=1, libhdf5=("whole", 1), limit="bare"):
             sides["libhdf5"] = lambda: size / bench.h5py("whole", path)
         else:
             sides["libhdf5"] = lambda: size / bench.libhdf5(libhdf5[0], path, libhdf5[1])
-        if limit:
+        if "deflate" in name:
+            sides["limit"] = lambda: size / inflate(bench, path)
+        else:
             sides["limit"] = lambda: size / bench.in_bare(plain, "whole", readers)
         return interleave(sides)
     return measure
@@ -159,8 +167,12 @@ def first_byte(bench):
 
     def mounted(command, file, offset):
         point = bench.point + "-first"
+        unmount(point)
         os.makedirs(point, exist_ok=True)
-        return 1 / bench.files("first", f"{point}/data", offset, point, command, file, point)
+        try:
+            return 1 / bench.files("first", f"{point}/data", offset, point, command, file, point)
+        finally:
+            unmount(point)
 
     return interleave({"h5fs": lambda: mounted(bench.h5fs_program, path, middle),
                        "libhdf5": lambda: 1 / timed(bench.program("libhdf5"), "first", path, str(middle)),
@@ -280,18 +292,19 @@ class Row:
     names: str = ""  # what the sides are where they are not libhdf5 in C and the bare daemon
 
 
+DECODING = "limit: inflating alone"
 ROWS = [
     Row("contiguous", "contiguous, whole", "GB/s", whole("contiguous.h5"), ("limit", 0.85)),
     Row("second-read", "again, from the kernel's cache", "GB/s", second_read, ("limit", 0.9), "limit: plain file"),
     Row("chunks", "chunks 256x256, no filter", "GB/s", whole("chunks.h5"), ("limit", 0.85)),
-    Row("deflate-farray", "shuffle + deflate 4, fixed array", "GB/s", whole("deflate-farray.h5"), ("libhdf5", 3.5)),
-    Row("deflate-earray", "- extensible array", "GB/s", whole("deflate-earray.h5"), ("libhdf5", 3.5)),
-    Row("deflate-btree1", "- version-1 B-tree", "GB/s", whole("deflate-btree1.h5"), ("libhdf5", 3.5)),
-    Row("deflate-btree2", "- B-tree v2", "GB/s", whole("deflate-btree2.h5")),
+    Row("deflate-farray", "shuffle + deflate 4, fixed array", "GB/s", whole("deflate-farray.h5"), ("libhdf5", 3.5), DECODING),
+    Row("deflate-earray", "- extensible array", "GB/s", whole("deflate-earray.h5"), ("libhdf5", 3.5), DECODING),
+    Row("deflate-btree1", "- version-1 B-tree", "GB/s", whole("deflate-btree1.h5"), ("libhdf5", 3.5), DECODING),
+    Row("deflate-btree2", "- B-tree v2", "GB/s", whole("deflate-btree2.h5"), (), DECODING),
     Row("lzf", "shuffle + LZF", "GB/s", whole("lzf.h5", libhdf5=("h5py",)), (), "libhdf5: h5py"),
     Row("tiny-chunks", "2 million chunks of 16 int32", "MB/s",
         whole("tiny.h5", "tiny.raw", libhdf5=("rows", MIB // 4)), ("libhdf5", 20)),
-    Row("band", "deflate, 32 rows a read", "GB/s", whole("deflate-farray.h5", libhdf5=("rows", 32))),
+    Row("band", "deflate, 32 rows a read", "GB/s", whole("deflate-farray.h5", libhdf5=("rows", 32)), (), DECODING),
     Row("random-first", "random 4 KiB, each chunk once", "reads/s", random_reads(lambda d: d.first_touch_offsets()),
         ("libhdf5", 1.5)),
     Row("random-many", "random 4 KiB, 4000 reads", "reads/s", random_reads(lambda d: d.random_offsets(4000)),
@@ -299,9 +312,11 @@ ROWS = [
     Row("find", "find, 90,000 objects", "s", listing("find", h5ls=True), ("libhdf5", 3), "h5ls -r; squashfuse"),
     Row("ls", "ls -lR, 90,000 objects", "s", listing("ls", "-lR"), ("limit", 1.0), "limit: squashfuse"),
     Row("first-byte", "first byte amid 10 million chunks", "ms", first_byte, ("ms", 30)),
-    Row("readers-1", "deflate, 1 reader", "GB/s", whole("deflate-farray.h5")),
-    Row("readers-2", "deflate, 2 readers", "GB/s", whole("deflate-farray.h5", readers=2, libhdf5=("whole", 2))),
-    Row("readers-4", "deflate, 4 readers", "GB/s", whole("deflate-farray.h5", readers=4, libhdf5=("whole", 4))),
+    Row("readers-1", "deflate, 1 reader", "GB/s", whole("deflate-farray.h5"), (), DECODING),
+    Row("readers-2", "deflate, 2 readers", "GB/s", whole("deflate-farray.h5", readers=2, libhdf5=("whole", 2)), (),
+        DECODING),
+    Row("readers-4", "deflate, 4 readers", "GB/s", whole("deflate-farray.h5", readers=4, libhdf5=("whole", 4)), (),
+        DECODING),
     Row("append-1M", "append 1 MiB writes", "MB/s", append(1024, "none"), ("libhdf5", 1.0), "limit: plain file"),
     Row("append-1M-durable", "- durable", "MB/s", append(1024, "end"), ("libhdf5", 1.0), "limit: plain file"),
     Row("append-1M-deflate", "- deflated", "MB/s", append(1024, "none", True, plain=False), ("libhdf5", 1.0)),
