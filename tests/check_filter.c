@@ -66,6 +66,152 @@ START_TEST(deflate_bombs_stop_and_trailing_bytes_pass)
 }
 END_TEST
 
+/* A stream without compression, of one block. */
+static size_t stored_stream(uint8_t *to, const uint8_t *data, uint16_t n)
+{
+	uLong sum = adler32(adler32(0, NULL, 0), data, n);
+	const uint8_t header[] = {
+		0x78, 0x01, 1, (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)~n, (uint8_t)(~n >> 8)};
+
+	memcpy(to, header, sizeof header);
+	memcpy(to + sizeof header, data, n);
+	for (unsigned i = 0; i < 4; i++)
+		to[sizeof header + n + i] = (uint8_t)(sum >> (24 - 8 * i));
+	return sizeof header + n + 4;
+}
+
+/* What becomes of the stream: whole, within limits, cut anywhere, with something behind it. */
+static void check_stream(const uint8_t *stream, size_t size, const uint8_t *data, size_t n)
+{
+	uint8_t *damaged = malloc(size + 9);
+	struct h5_filter_buf buf;
+
+	for (size_t limit = n; limit < n + 3; limit++) {
+		ck_assert_int_eq(decode(1, NULL, 0, stream, size, limit, &buf), 0);
+		ck_assert(buf.size == n && !memcmp(buf.data, data, n));
+		h5_filter_buf_release(&buf);
+	}
+	for (size_t less = 1; less <= n; less += 1 + less / 2) {
+		ck_assert_int_eq(decode(1, NULL, 0, stream, size, n - less, &buf), -EUCLEAN);
+		h5_filter_buf_release(&buf);
+	}
+	for (size_t cut = 0; cut < size; cut++) {
+		ck_assert_msg(decode(1, NULL, 0, stream, cut, n + 100, &buf) == -EUCLEAN, "%zu of %zu", cut,
+			      size);
+		h5_filter_buf_release(&buf);
+	}
+	memcpy(damaged, stream, size);
+	memset(damaged + size, 0xff, 9);
+	ck_assert_int_eq(decode(1, NULL, 0, damaged, size + 9, n, &buf), 0);
+	ck_assert(buf.size == n && !memcmp(buf.data, data, n));
+	h5_filter_buf_release(&buf);
+	for (unsigned bit = 0; bit < 32; bit++) {
+		memcpy(damaged, stream, size);
+		damaged[size - 4 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		ck_assert_int_eq(decode(1, NULL, 0, damaged, size, n, &buf), -EUCLEAN);
+		h5_filter_buf_release(&buf);
+	}
+	free(damaged);
+}
+
+START_TEST(zlib_streams_are_checked)
+{
+	static uint8_t data[3000], stream[4000];
+
+	for (unsigned n = 0; n <= 3000; n = n ? n * 3 + 1 : 1) {
+		for (unsigned i = 0; i < n; i++)
+			data[i] = (uint8_t)(i % 7 ? i / 50 : i * 2654435761u >> 20);
+		check_stream(stream, stored_stream(stream, data, (uint16_t)n), data, n);
+		for (int level = 0; level <= 9; level += 3) {
+			uLongf size = sizeof stream;
+
+			ck_assert_int_eq(compress2(stream, &size, data, n, level), Z_OK);
+			check_stream(stream, size, data, n);
+		}
+	}
+}
+END_TEST
+
+START_TEST(zlib_headers_are_checked)
+{
+	/* compression method 7; a window of 64 KiB; a wrong check; a dictionary that nobody has */
+	static const uint8_t headers[][2] = {{0x77, 0x85}, {0x88, 0x1c}, {0x78, 0x02}, {0x78, 0x20}};
+	uint8_t stream[100];
+	struct h5_filter_buf buf;
+
+	for (unsigned i = 0; i < 4; i++) {
+		size_t size = stored_stream(stream, (const uint8_t *)"abc", 3);
+
+		ck_assert_int_eq(decode(1, NULL, 0, stream, size, 3, &buf), 0);
+		h5_filter_buf_release(&buf);
+		ck_assert(i == 2 || !((headers[i][0] << 8 | headers[i][1]) % 31));
+		memcpy(stream, headers[i], 2);
+		ck_assert_int_eq(decode(1, NULL, 0, stream, size, 3, &buf), -EUCLEAN);
+		h5_filter_buf_release(&buf);
+	}
+}
+END_TEST
+
+/* The other way round: zlib reads what comes out. */
+START_TEST(zlib_reads_what_was_deflated)
+{
+	static uint8_t data[100000], back[sizeof data + 1];
+
+	for (unsigned i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i % 5 ? i / 500 : i * 2654435761u >> 20);
+	for (uint32_t level = 0; level <= 9; level++)
+		for (size_t n = 0; n <= sizeof data; n = n ? n * 10 : 1) {
+			struct h5_filter_buf buf = {0};
+			uLongf size = sizeof back;
+
+			ck_assert_int_eq(h5_filter_find(1)->encode(&level, 1, data, n, &buf), 0);
+			ck_assert_int_eq(uncompress(back, &size, buf.data, buf.size), Z_OK);
+			ck_assert(size == n && !memcmp(back, data, n));
+			ck_assert(n < 1000 || (buf.size < n) == (level > 0));
+			h5_filter_buf_release(&buf);
+		}
+}
+END_TEST
+
+/* As RFC 1146 has it, a word at a time. */
+static uint32_t fletcher32(const uint8_t *data, size_t n)
+{
+	uint32_t sum1 = 0, sum2 = 0;
+
+	for (size_t i = 0; i < n; i += 2) {
+		sum1 += (uint32_t)data[i] << 8 | (i + 1 < n ? data[i + 1] : 0u);
+		sum1 = (sum1 & 0xffff) + (sum1 >> 16);
+		sum2 += sum1;
+		sum2 = (sum2 & 0xffff) + (sum2 >> 16);
+	}
+	return sum2 << 16 | sum1;
+}
+
+START_TEST(fletcher32_sums_all_lengths)
+{
+	static uint8_t data[100000];
+
+	for (unsigned pattern = 0; pattern < 4; pattern++)
+		for (size_t n = 1; n <= sizeof data; n += 1 + n / 7) {
+			struct h5_filter_buf buf = {0};
+			uint32_t sum;
+
+			for (size_t i = 0; i < n; i++)
+				data[i] = (uint8_t)(pattern == 0   ? 0
+						    : pattern == 1 ? 255
+						    : pattern == 2 ? i + 1 == n
+								   : i * 2654435761u >> 9);
+			sum = fletcher32(data, n);
+			ck_assert_int_eq(h5_filter_find(3)->encode(NULL, 0, data, n, &buf), 0);
+			ck_assert_uint_eq(buf.size, n + 4);
+			for (unsigned i = 0; i < 4; i++)
+				ck_assert_msg(buf.data[n + i] == (uint8_t)(sum >> 8 * i),
+					      "pattern %u, %zu bytes", pattern, n);
+			h5_filter_buf_release(&buf);
+		}
+}
+END_TEST
+
 START_TEST(fletcher32_takes_swapped_halves_and_refuses_damage)
 {
 	/* Words 0x6162, 0x6364, 0x6500: sum1 = 0x129c7 -> 0x29c8, sum2 = 0x6162 + 0xc4c6 + 0x129c7 = 0x24fef
@@ -102,6 +248,43 @@ START_TEST(shuffle_keeps_the_rest_at_the_end)
 }
 END_TEST
 
+static void check_shuffle(uint32_t size, size_t n)
+{
+	uint8_t *data = malloc(n), *shuffled = malloc(n);
+	size_t elements = n / size;
+	struct h5_filter_buf buf = {0};
+
+	for (size_t i = 0; i < n; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 13);
+	memcpy(shuffled, data, n);
+	for (size_t e = 0; e < elements; e++)
+		for (size_t b = 0; b < size; b++)
+			shuffled[b * elements + e] = data[e * size + b];
+	ck_assert_int_eq(decode(2, &size, 1, shuffled, n, n, &buf), 0);
+	ck_assert_msg(buf.size == n && !memcmp(buf.data, data, n), "%zu bytes by %u", n, size);
+	h5_filter_buf_release(&buf);
+	ck_assert_int_eq(h5_filter_find(2)->encode(&size, 1, data, n, &buf), 0);
+	ck_assert_msg(buf.size == n && !memcmp(buf.data, shuffled, n), "%zu bytes into %u", n, size);
+	h5_filter_buf_release(&buf);
+	free(data);
+	free(shuffled);
+}
+
+START_TEST(shuffle_takes_elements_of_all_sizes)
+{
+	static const size_t elements[] = {1, 2, 15, 16, 17, 31, 63, 64, 65, 79, 80, 127, 129, 1000};
+
+	for (uint32_t size = 1; size <= 33; size++)
+		for (unsigned i = 0; i < sizeof elements / sizeof *elements; i++)
+			for (size_t rest = 0; rest < size; rest += 1 + size / 3)
+				check_shuffle(size, elements[i] * size + rest);
+	check_shuffle(1000, 100 * 1000 + 999);
+	/* No element at all, and not as much work as bytes of one. */
+	for (unsigned i = 0; i < 1000; i++)
+		check_shuffle(UINT32_MAX, 100);
+}
+END_TEST
+
 START_TEST(quantized_floats_are_stored_as_they_are)
 {
 	static const uint16_t ids[] = {32022, 32023};
@@ -135,6 +318,41 @@ START_TEST(lzf_references_stay_inside)
 	h5_filter_buf_release(&buf);
 	ck_assert_int_eq(decode(32000, NULL, 0, literals, sizeof literals, 100, &buf), -EUCLEAN);
 	h5_filter_buf_release(&buf);
+}
+END_TEST
+
+/* References of all lengths from all distances, at the end of the room and before it. */
+START_TEST(lzf_copies_what_overlaps)
+{
+	uint8_t stored[64], data[40 + 264];
+	struct h5_filter_buf buf;
+
+	for (unsigned back = 1; back <= 40; back++)
+		for (unsigned n = 3; n <= 264; n++) {
+			size_t at = 0;
+
+			for (unsigned i = 0; i < 40; i++)
+				data[i] = (uint8_t)(i * 7 + 1);
+			for (unsigned i = 0; i < n; i++)
+				data[40 + i] = data[40 + i - back];
+			for (unsigned i = 0; i < 40; i += 20) {
+				stored[at++] = 19;
+				memcpy(stored + at, data + i, 20);
+				at += 20;
+			}
+			stored[at++] = (uint8_t)((n - 2 < 7 ? n - 2 : 7) << 5);
+			if (n - 2 >= 7)
+				stored[at++] = (uint8_t)(n - 2 - 7);
+			stored[at++] = (uint8_t)(back - 1);
+			for (unsigned room = 0; room < 40; room++) {
+				ck_assert_int_eq(decode(32000, NULL, 0, stored, at, 40 + n + room, &buf), 0);
+				ck_assert_msg(buf.size == 40 + n && !memcmp(buf.data, data, 40 + n),
+					      "%u bytes from %u", n, back);
+				h5_filter_buf_release(&buf);
+			}
+			ck_assert_int_eq(decode(32000, NULL, 0, stored, at, 40 + n - 1, &buf), -EUCLEAN);
+			h5_filter_buf_release(&buf);
+		}
 }
 END_TEST
 
@@ -201,6 +419,8 @@ END_TEST
 
 UNIT_MAIN("filter", filters_are_found_by_id, chunks_of_libhdf5_are_decoded, output_stops_at_the_limit,
 	  truncated_chunks_are_seen, damaged_chunks_do_no_harm, deflate_bombs_stop_and_trailing_bytes_pass,
-	  fletcher32_takes_swapped_halves_and_refuses_damage, shuffle_keeps_the_rest_at_the_end,
-	  quantized_floats_are_stored_as_they_are, lzf_references_stay_inside,
+	  zlib_streams_are_checked, zlib_headers_are_checked, zlib_reads_what_was_deflated,
+	  fletcher32_sums_all_lengths, fletcher32_takes_swapped_halves_and_refuses_damage,
+	  shuffle_keeps_the_rest_at_the_end, shuffle_takes_elements_of_all_sizes,
+	  quantized_floats_are_stored_as_they_are, lzf_copies_what_overlaps, lzf_references_stay_inside,
 	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked)

@@ -83,16 +83,36 @@ static inline bool sample_next(FILE *list, struct sample *s)
 	return true;
 }
 
+/* Decodes *in, which is released. */
+static inline int decode_buf(uint16_t id, const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+			     size_t limit, struct h5_filter_buf *out)
+{
+	const struct h5_filter_ops *ops = h5_filter_find(id);
+	bool in_place = ops->decodes_in_place && ops->decodes_in_place(values, count);
+	int rc;
+
+	memset(out, 0, sizeof *out);
+	rc = ops->decode(values, count, in, out, limit);
+	/* No more than may come out; the one byte is for none at all. */
+	ck_assert_uint_le(out->capacity, limit ? limit : 1);
+	if (in_place)
+		*out = *in;
+	else
+		h5_filter_buf_release(in);
+	return rc;
+}
+
 /* Decodes a copy that is exactly as large as the bytes, so that sanitizers see what is read beyond it. */
 static inline int decode(uint16_t id, const uint32_t *values, unsigned count, const void *in, size_t size,
 			 size_t limit, struct h5_filter_buf *buf)
 {
-	memset(buf, 0, sizeof *buf);
-	ck_assert_int_eq(h5_filter_buf_reserve(buf, size), 0);
+	struct h5_filter_buf copy = {0};
+
+	ck_assert_int_eq(h5_filter_buf_reserve(&copy, size), 0);
 	if (size)
-		memcpy(buf->data, in, size);
-	buf->size = size;
-	return h5_filter_find(id)->decode(values, count, buf, limit);
+		memcpy(copy.data, in, size);
+	copy.size = size;
+	return decode_buf(id, values, count, &copy, limit, buf);
 }
 
 /* Returns how many there were. */

@@ -15,6 +15,7 @@
 #include "base/reader.h"
 #include "base/writer.h"
 #include "filter/filters.h"
+#include "filter/planes.h"
 
 #include <string.h>
 
@@ -54,21 +55,66 @@ static void scatter(uint8_t *p, size_t step, uint64_t v)
 		p[k * step] = (uint8_t)(v >> 8 * k);
 }
 
-/* n elements, a multiple of eight. A row of n / 8 bytes holds one bit of each. */
-static void unshuffle(const uint8_t *in, uint8_t *out, size_t n, size_t element_size)
+typedef uint64_t pair __attribute__((vector_size(16)));
+
+/* As transpose(), of the two halves of each vector. */
+static inline void transpose_all(h5_bytes *v)
 {
-	for (size_t byte = 0; byte < element_size; byte++)
-		for (size_t i = 0; i < n / 8; i++)
-			scatter(out + i * 8 * element_size + byte, element_size,
-				transpose(gather(in + byte * n + i, n / 8)));
+	H5_UNROLL
+	for (unsigned i = 0; i < 8; i++) {
+		pair w = (pair)v[i], t = (w ^ w >> 7) & 0x00AA00AA00AA00AA;
+
+		w ^= t ^ t << 7;
+		t = (w ^ w >> 14) & 0x0000CCCC0000CCCC;
+		w ^= t ^ t << 14;
+		t = (w ^ w >> 28) & 0x00000000F0F0F0F0;
+		v[i] = (h5_bytes)(w ^ t ^ t << 28);
+	}
 }
 
-static void shuffle(const uint8_t *in, uint8_t *out, size_t n, size_t element_size)
+enum {
+	ROW = 16, /* bytes of each row at once */
+	/* Where the first byte of a number is not its lowest, transpose_all() is something else. */
+	VECTORS = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+};
+
+/* A plane of n elements, a multiple of eight: from its eight rows of bits, and into them. */
+static void plane_from_rows(const uint8_t *rows, size_t n, uint8_t *plane)
 {
-	for (size_t byte = 0; byte < element_size; byte++)
-		for (size_t i = 0; i < n / 8; i++)
-			scatter(out + byte * n + i, n / 8,
-				transpose(gather(in + i * 8 * element_size + byte, element_size)));
+	size_t step = n / 8, i = 0;
+	h5_bytes v[8];
+
+	for (; VECTORS && step - i >= ROW; i += ROW) {
+		H5_UNROLL
+		for (unsigned k = 0; k < 8; k++)
+			memcpy(&v[k], rows + k * step + i, ROW);
+		H5_UNROLL
+		for (unsigned turn = 0; turn < 3; turn++)
+			h5_zip(v, 8);
+		transpose_all(v);
+		memcpy(plane + 8 * i, v, sizeof v);
+	}
+	for (; i < step; i++)
+		scatter(plane + 8 * i, 1, transpose(gather(rows + i, step)));
+}
+
+static void plane_to_rows(const uint8_t *plane, size_t n, uint8_t *rows)
+{
+	size_t step = n / 8, i = 0;
+	h5_bytes v[8];
+
+	for (; VECTORS && step - i >= ROW; i += ROW) {
+		memcpy(v, plane + 8 * i, sizeof v);
+		transpose_all(v);
+		H5_UNROLL
+		for (unsigned turn = 0; turn < 4; turn++)
+			h5_zip(v, 8);
+		H5_UNROLL
+		for (unsigned k = 0; k < 8; k++)
+			memcpy(rows + k * step + i, &v[k], ROW);
+	}
+	for (; i < step; i++)
+		scatter(rows + i, step, transpose(gather(plane + 8 * i, 1)));
 }
 
 struct bitshuffle {
@@ -76,8 +122,24 @@ struct bitshuffle {
 	h5_filter_block *expand;    /* NULL: not compressed */
 	h5_filter_pack *pack;
 	int level;
-	struct h5_filter_buf bits; /* a block that was compressed */
+	struct h5_filter_buf bits;   /* a block that was compressed */
+	struct h5_filter_buf planes; /* a block on its way between elements and bits */
 };
+
+/* A block of n elements, a multiple of eight. */
+static void unshuffle(struct bitshuffle *b, const uint8_t *in, size_t n, uint8_t *out)
+{
+	for (size_t at = 0; at < n * b->element_size; at += n)
+		plane_from_rows(in + at, n, b->planes.data + at);
+	h5_planes_merge(b->planes.data, n, b->element_size, out);
+}
+
+static void shuffle(struct bitshuffle *b, const uint8_t *in, size_t n, uint8_t *out)
+{
+	h5_planes_split(in, n, b->element_size, b->planes.data);
+	for (size_t at = 0; at < n * b->element_size; at += n)
+		plane_to_rows(b->planes.data + at, n, out + at);
+}
 
 /* The next block of n bytes, as it was before unshuffling; valid until the next one. */
 static int next_block(struct bitshuffle *b, struct h5_reader *r, size_t n, const uint8_t **block)
@@ -105,7 +167,7 @@ static int expand(struct bitshuffle *b, struct h5_reader *r, struct h5_filter_bu
 		rc = next_block(b, r, n * b->element_size, &block);
 		if (rc)
 			return rc;
-		unshuffle(block, out->data + out->size, n, b->element_size);
+		unshuffle(b, block, n, out->data + out->size);
 		out->size += n * b->element_size;
 	}
 	block = h5_read_bytes(r, size - out->size);
@@ -155,12 +217,12 @@ static int init(struct bitshuffle *b, const uint32_t *values, unsigned count)
 	return 0;
 }
 
-int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+			 struct h5_filter_buf *out, size_t limit)
 {
-	struct h5_reader r = h5_reader_init(buf->data, buf->size, H5_UNDEF, 8, 8);
-	struct h5_filter_buf out = {0};
+	struct h5_reader r = h5_reader_init(in->data, in->size, H5_UNDEF, 8, 8);
 	struct bitshuffle b = {0};
-	uint64_t size = buf->size, block;
+	uint64_t size = in->size, block;
 	int rc = init(&b, values, count);
 
 	if (rc)
@@ -178,13 +240,16 @@ int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filte
 			       "bitshuffle: %llu bytes in blocks of %llu instead of at most %zu",
 			       (unsigned long long)size, (unsigned long long)block, limit);
 	b.block = (size_t)h5_min(block, size);
-	rc = h5_filter_buf_reserve(&out, (size_t)size);
+	rc = h5_filter_buf_reserve(out, (size_t)size);
+	if (!rc)
+		rc = h5_filter_buf_reserve(&b.planes, b.block);
 	if (!rc && b.expand)
 		rc = h5_filter_buf_reserve(&b.bits, b.block);
 	if (!rc)
-		rc = expand(&b, &r, &out, (size_t)size);
+		rc = expand(&b, &r, out, (size_t)size);
 	h5_filter_buf_release(&b.bits);
-	return h5_filter_buf_replace(buf, &out, rc);
+	h5_filter_buf_release(&b.planes);
+	return rc;
 }
 
 static int pack_block(struct bitshuffle *b, const uint8_t *data, size_t n, struct h5_filter_buf *out)
@@ -193,11 +258,11 @@ static int pack_block(struct bitshuffle *b, const uint8_t *data, size_t n, struc
 	int rc;
 
 	if (!b->pack) {
-		shuffle(data, out->data + out->size, n, b->element_size);
+		shuffle(b, data, n, out->data + out->size);
 		out->size += n * b->element_size;
 		return 0;
 	}
-	shuffle(data, b->bits.data, n, b->element_size);
+	shuffle(b, data, n, b->bits.data);
 	rc = h5_filter_buf_grow(out, 4);
 	if (rc)
 		return rc;
@@ -249,10 +314,13 @@ int h5_bitshuffle_encode(const uint32_t *values, unsigned count, const uint8_t *
 			       (unsigned long long)block, b.element_size);
 	b.block = (size_t)block;
 	rc = h5_filter_buf_reserve(out, HEADER + size);
+	if (!rc)
+		rc = h5_filter_buf_reserve(&b.planes, (size_t)h5_min(block, size));
 	if (!rc && b.pack)
 		rc = h5_filter_buf_reserve(&b.bits, (size_t)h5_min(block, size));
 	if (!rc)
 		rc = pack(&b, data, size, out);
 	h5_filter_buf_release(&b.bits);
+	h5_filter_buf_release(&b.planes);
 	return rc;
 }

@@ -35,22 +35,22 @@ static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out, siz
 	return 0;
 }
 
-int h5_blosc_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_blosc_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+		    struct h5_filter_buf *out, size_t limit)
 {
-	struct h5_filter_buf out = {0};
 	size_t size;
 	int rc;
 
 	(void)values; /* versions, sizes and how to compress: the buffer tells */
 	(void)count;
-	if (blosc_cbuffer_validate(buf->data, buf->size, &size))
+	if (blosc_cbuffer_validate(in->data, in->size, &size))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "blosc: bad header");
 	if (size > limit)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "blosc: %zu bytes instead of at most %zu", size, limit);
-	rc = h5_filter_buf_reserve(&out, size);
+	rc = h5_filter_buf_reserve(out, size);
 	if (!rc)
-		rc = expand(buf, &out, size);
-	return h5_filter_buf_replace(buf, &out, rc);
+		rc = expand(in, out, size);
+	return rc;
 }
 
 int h5_blosc_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,

@@ -5,9 +5,9 @@
 
 #include <bzlib.h>
 
-static int expand(struct h5_filter_buf *in, struct h5_filter_buf *out)
+static int expand(struct h5_filter_buf *in, struct h5_filter_buf *out, size_t limit)
 {
-	unsigned size = (unsigned)out->capacity;
+	unsigned size = (unsigned)limit;
 
 	switch (BZ2_bzBuffToBuffDecompress((char *)out->data, &size, (char *)in->data, (unsigned)in->size, 0,
 					   0)) {
@@ -17,7 +17,7 @@ static int expand(struct h5_filter_buf *in, struct h5_filter_buf *out)
 	case BZ_MEM_ERROR:
 		return h5_fail(-ENOMEM, H5_UNDEF, "bzip2: out of memory");
 	case BZ_OUTBUFF_FULL:
-		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: more than %zu bytes come out", out->capacity);
+		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: more than %zu bytes come out", limit);
 	case BZ_UNEXPECTED_EOF:
 		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: the stream is truncated");
 	default:
@@ -25,19 +25,19 @@ static int expand(struct h5_filter_buf *in, struct h5_filter_buf *out)
 	}
 }
 
-int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+		    struct h5_filter_buf *out, size_t limit)
 {
-	struct h5_filter_buf out = {0};
 	int rc;
 
 	(void)values; /* the block size, which the stream tells too */
 	(void)count;
-	if (buf->size > UINT32_MAX || limit > UINT32_MAX)
-		return h5_fail(-ENOTSUP, H5_UNDEF, "bzip2: %zu bytes in one chunk", buf->size);
-	rc = h5_filter_buf_reserve(&out, limit);
+	if (in->size > UINT32_MAX || limit > UINT32_MAX)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "bzip2: %zu bytes in one chunk", in->size);
+	rc = h5_filter_buf_reserve(out, limit);
 	if (!rc)
-		rc = expand(buf, &out);
-	return h5_filter_buf_replace(buf, &out, rc);
+		rc = expand(in, out, limit);
+	return rc;
 }
 
 int h5_bzip2_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,

@@ -6,24 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool in_place(const uint32_t *values, unsigned count)
+{
+	(void)values;
+	(void)count;
+	return true;
+}
+
 /* Ids from the registry of the HDF Group. */
 static const struct h5_filter_ops filters[] = {
-	{1, "deflate", h5_deflate_decode, h5_deflate_encode, false},
-	{2, "shuffle", h5_shuffle_decode, h5_shuffle_encode, false},
-	{3, "fletcher32", h5_fletcher32_decode, h5_fletcher32_encode, false},
-	{4, "szip", h5_szip_decode, h5_szip_encode, true},
-	{5, "nbit", h5_nbit_decode, h5_nbit_encode, false},
-	{6, "scaleoffset", h5_scaleoffset_decode, h5_scaleoffset_encode, false},
-	{305, "lzo", h5_lzo_decode, h5_lzo_encode, true},
-	{307, "bzip2", h5_bzip2_decode, h5_bzip2_encode, false},
-	{32000, "lzf", h5_lzf_decode, h5_lzf_encode, true},
-	{32001, "blosc", h5_blosc_decode, h5_blosc_encode, true},
-	{32004, "lz4", h5_lz4_decode, h5_lz4_encode, false},
-	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, false},
-	{32013, "zfp", h5_zfp_decode, NULL, false},
-	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, false},
-	{32022, "bitgroom", h5_quantize_decode, NULL, false},
-	{32023, "bitround", h5_quantize_decode, NULL, false},
+	{1, "deflate", h5_deflate_decode, h5_deflate_encode, false, NULL},
+	{2, "shuffle", h5_shuffle_decode, h5_shuffle_encode, false, h5_shuffle_is_identity},
+	{3, "fletcher32", h5_fletcher32_decode, h5_fletcher32_encode, false, in_place},
+	{4, "szip", h5_szip_decode, h5_szip_encode, true, NULL},
+	{5, "nbit", h5_nbit_decode, h5_nbit_encode, false, NULL},
+	{6, "scaleoffset", h5_scaleoffset_decode, h5_scaleoffset_encode, false, NULL},
+	{305, "lzo", h5_lzo_decode, h5_lzo_encode, true, NULL},
+	{307, "bzip2", h5_bzip2_decode, h5_bzip2_encode, false, NULL},
+	{32000, "lzf", h5_lzf_decode, h5_lzf_encode, true, NULL},
+	{32001, "blosc", h5_blosc_decode, h5_blosc_encode, true, NULL},
+	{32004, "lz4", h5_lz4_decode, h5_lz4_encode, false, NULL},
+	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, false, NULL},
+	{32013, "zfp", h5_zfp_decode, NULL, false, NULL},
+	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, false, NULL},
+	{32022, "bitgroom", h5_quantize_decode, NULL, false, in_place},
+	{32023, "bitround", h5_quantize_decode, NULL, false, in_place},
 };
 
 const struct h5_filter_ops *h5_filter_at(unsigned n)
@@ -48,6 +55,9 @@ int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity)
 		capacity = 1;
 	if (capacity <= buf->capacity)
 		return 0;
+	/* Without bytes there is nothing to copy. */
+	if (!buf->size)
+		h5_filter_buf_release(buf);
 	data = realloc(buf->data, capacity);
 	if (!data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "no memory for a chunk of %zu bytes", capacity);
@@ -78,12 +88,4 @@ void h5_filter_buf_release(struct h5_filter_buf *buf)
 {
 	free(buf->data);
 	memset(buf, 0, sizeof *buf);
-}
-
-int h5_filter_buf_replace(struct h5_filter_buf *buf, struct h5_filter_buf *out, int rc)
-{
-	h5_filter_buf_release(rc ? out : buf);
-	if (!rc)
-		*buf = *out;
-	return rc;
 }

@@ -9,29 +9,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A malloc'ed buffer that a filter works on or replaces. */
+/* A malloc'ed buffer. */
 struct h5_filter_buf {
 	uint8_t *data; /* owned */
 	size_t size, capacity;
 };
 
-/* Puts the encoded bytes into *out, which is empty before; the caller releases it whatever is returned. They
- * may be more than `size`. -ENOTSUP: not with these values, or not these bytes. Without bytes (size 0) it
- * only tells whether the values will do. */
+/* Puts the decoded bytes of *in into *out: at most `limit` bytes, more is -EUCLEAN, and no more is reserved.
+ * *out has no bytes before, but may have room; the caller releases it whatever is returned. */
+typedef int h5_filter_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+			     struct h5_filter_buf *out, size_t limit);
+
+/* Puts the encoded bytes into *out, which has no bytes before, but may have room; the caller releases it
+ * whatever is returned. They may be more than `size`. -ENOTSUP: not with these values, or not these bytes.
+ * Without bytes (size 0) it only tells whether the values will do. */
 typedef int h5_filter_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
 			     struct h5_filter_buf *out);
 
 struct h5_filter_ops {
 	uint16_t id;
-	const char *name; /* as h5fs.filters shows it */
-	/* Replaces the bytes in *buf by the decoded ones: at most `limit` bytes, more is -EUCLEAN.
-	 * NULL: known by name, but not built in. */
-	int (*decode)(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+	const char *name;	  /* as h5fs.filters shows it */
+	h5_filter_decode *decode; /* NULL: known by name, but not built in */
 	h5_filter_encode *encode; /* NULL: cannot be encoded, or not built in */
 	/* libhdf5's filter of this id fails where its result would not be smaller, and is skipped if that may
 	 * be. Others keep what they yield: libhdf5 doesn't update the mask of a chunk that it stores in as
 	 * many bytes as before, so none may be skipped that it would not skip. */
 	bool must_gain;
+	/* With these values decoding moves no bytes: it makes *in shorter at most, and does not look at *out.
+	 * NULL: with none. */
+	bool (*decodes_in_place)(const uint32_t *values, unsigned count);
 };
 
 /* NULL: an unknown id. */

@@ -5,17 +5,19 @@
 #include "config.h"
 #include "filter/filter.h"
 
-int h5_deflate_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-int h5_shuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-int h5_fletcher32_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-int h5_quantize_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
-
+h5_filter_decode h5_deflate_decode, h5_shuffle_decode, h5_fletcher32_decode, h5_nbit_decode,
+	h5_scaleoffset_decode, h5_lzf_decode, h5_quantize_decode, h5_bitshuffle_decode;
 h5_filter_encode h5_deflate_encode, h5_shuffle_encode, h5_fletcher32_encode, h5_nbit_encode,
 	h5_scaleoffset_encode, h5_lzf_encode, h5_bitshuffle_encode;
+
+/* struct h5_filter_ops.decodes_in_place */
+bool h5_shuffle_is_identity(const uint32_t *values, unsigned count);
+
+/* zlib streams, by the library that configure chose. Decoding fills *out with at most `room` bytes, which are
+ * there; what stands behind the stream is left alone. */
+int h5_zlib_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room);
+/* Level 0 to 9. */
+int h5_zlib_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out);
 
 /* One block of what a filter stores in blocks: exactly `size` bytes come out. */
 typedef int h5_filter_block(const uint8_t *data, size_t n, uint8_t *out, size_t size);
@@ -24,35 +26,35 @@ typedef int h5_filter_pack(const uint8_t *data, size_t n, int level, struct h5_f
 
 /* Those that need a library are NULL where configure left it out. */
 #ifdef HAVE_LIBAEC
-int h5_szip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+h5_filter_decode h5_szip_decode;
 h5_filter_encode h5_szip_encode;
 #else
 #define h5_szip_decode NULL
 #define h5_szip_encode NULL
 #endif
 #ifdef HAVE_LZO
-int h5_lzo_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+h5_filter_decode h5_lzo_decode;
 h5_filter_encode h5_lzo_encode;
 #else
 #define h5_lzo_decode NULL
 #define h5_lzo_encode NULL
 #endif
 #ifdef HAVE_BZIP2
-int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+h5_filter_decode h5_bzip2_decode;
 h5_filter_encode h5_bzip2_encode;
 #else
 #define h5_bzip2_decode NULL
 #define h5_bzip2_encode NULL
 #endif
 #ifdef HAVE_BLOSC
-int h5_blosc_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+h5_filter_decode h5_blosc_decode;
 h5_filter_encode h5_blosc_encode;
 #else
 #define h5_blosc_decode NULL
 #define h5_blosc_encode NULL
 #endif
 #ifdef HAVE_LZ4
-int h5_lz4_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+h5_filter_decode h5_lz4_decode;
 h5_filter_encode h5_lz4_encode;
 h5_filter_block h5_lz4_block;
 h5_filter_pack h5_lz4_pack;
@@ -63,12 +65,12 @@ h5_filter_pack h5_lz4_pack;
 #define h5_lz4_pack   NULL
 #endif
 #ifdef HAVE_ZFP
-int h5_zfp_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+h5_filter_decode h5_zfp_decode;
 #else
 #define h5_zfp_decode NULL
 #endif
 #ifdef HAVE_ZSTD
-int h5_zstd_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit);
+h5_filter_decode h5_zstd_decode;
 h5_filter_encode h5_zstd_encode;
 h5_filter_block h5_zstd_block;
 h5_filter_pack h5_zstd_pack;
@@ -78,8 +80,5 @@ h5_filter_pack h5_zstd_pack;
 #define h5_zstd_block  NULL
 #define h5_zstd_pack   NULL
 #endif
-
-/* Ends a decoder that returns rc: 0 puts *out in the place of *buf, else *out is released. */
-int h5_filter_buf_replace(struct h5_filter_buf *buf, struct h5_filter_buf *out, int rc);
 
 #endif

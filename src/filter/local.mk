@@ -8,9 +8,18 @@ libh5fs_a_SOURCES += \
 	src/filter/fletcher32.c \
 	src/filter/lzf.c \
 	src/filter/nbit.c \
-	src/filter/scaleoffset.c \
+	src/filter/planes.c \
+	src/filter/planes.h \
 	src/filter/quantize.c \
+	src/filter/scaleoffset.c \
+	src/filter/scratch.c \
+	src/filter/scratch.h \
 	src/filter/shuffle.c
+if HAVE_LIBDEFLATE
+libh5fs_a_SOURCES += src/filter/deflate_libdeflate.c
+else
+libh5fs_a_SOURCES += src/filter/deflate_zlib.c
+endif
 if HAVE_LIBAEC
 libh5fs_a_SOURCES += src/filter/szip.c
 endif

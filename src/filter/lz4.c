@@ -49,12 +49,12 @@ static int expand(struct h5_reader *r, struct h5_filter_buf *out, size_t size, s
 	return 0;
 }
 
-int h5_lz4_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_lz4_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in, struct h5_filter_buf *out,
+		  size_t limit)
 {
-	struct h5_reader r = h5_reader_init(buf->data, buf->size, H5_UNDEF, 8, 8);
+	struct h5_reader r = h5_reader_init(in->data, in->size, H5_UNDEF, 8, 8);
 	uint64_t size = __builtin_bswap64(h5_read_u64(&r));
 	uint32_t block_size = __builtin_bswap32(h5_read_u32(&r));
-	struct h5_filter_buf out = {0};
 	int rc = h5_reader_check(&r, "lz4 header");
 
 	(void)values; /* the block size */
@@ -64,10 +64,10 @@ int h5_lz4_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 	if (size > limit || (!block_size && size))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "lz4: %llu bytes in blocks of %u instead of at most %zu",
 			       (unsigned long long)size, block_size, limit);
-	rc = h5_filter_buf_reserve(&out, (size_t)size);
+	rc = h5_filter_buf_reserve(out, (size_t)size);
 	if (!rc)
-		rc = expand(&r, &out, (size_t)size, block_size);
-	return h5_filter_buf_replace(buf, &out, rc);
+		rc = expand(&r, out, (size_t)size, block_size);
+	return rc;
 }
 
 int h5_lz4_pack(const uint8_t *data, size_t n, int level, struct h5_filter_buf *out)

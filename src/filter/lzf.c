@@ -18,28 +18,44 @@ enum {
 	MATCH_MAX = 264,
 	BACK_MAX = 8192,
 	HASH_BITS = 13,
+	STEP = 8, /* bytes that are copied at once */
 };
 
-/* Copies n bytes from `back` bytes before the end of the output; the two may overlap. */
-static bool copy_back(struct h5_filter_buf *out, size_t back, size_t n, size_t limit)
+/* Copies n bytes from `back` bytes before; the two may overlap. Where there is room behind them it writes up
+ * to STEP - 1 bytes too many. */
+static void copy_back(uint8_t *to, size_t back, size_t n, size_t room)
 {
-	if (back > out->size || n > limit - out->size)
-		return false;
-	for (size_t i = 0; i < n; i++, out->size++)
-		out->data[out->size] = out->data[out->size - back];
-	return true;
+	const uint8_t *from = to - back;
+	uint8_t step[STEP];
+	size_t i = 0;
+
+	if (back >= STEP && room >= n + STEP) {
+		for (; i < n; i += STEP) {
+			memcpy(step, from + i, STEP);
+			memcpy(to + i, step, STEP);
+		}
+		return;
+	}
+	for (; i < n; i++)
+		to[i] = from[i];
 }
 
 static bool expand(const uint8_t *p, const uint8_t *end, struct h5_filter_buf *out, size_t limit)
 {
 	while (p < end) {
 		size_t control = *p++, n = control >> 5, back = (control & 31) << 8;
+		size_t room = limit - out->size;
+		uint8_t *to = out->data + out->size;
 
 		if (!n) {
 			n = control + 1;
-			if (n > (size_t)(end - p) || n > limit - out->size)
+			if (n > (size_t)(end - p) || n > room)
 				return false;
-			memcpy(out->data + out->size, p, n);
+			/* A size that the compiler knows is copied at once. */
+			if ((size_t)(end - p) >= RUN_MAX && room >= RUN_MAX)
+				memcpy(to, p, RUN_MAX);
+			else
+				memcpy(to, p, n);
 			out->size += n;
 			p += n;
 			continue;
@@ -48,31 +64,28 @@ static bool expand(const uint8_t *p, const uint8_t *end, struct h5_filter_buf *o
 			n += *p++;
 		if (p == end)
 			return false;
-		back += *p++;
-		if (!copy_back(out, back + 1, n + 2, limit))
+		back += *p++ + (size_t)1;
+		n += 2;
+		if (back > out->size || n > room)
 			return false;
+		copy_back(to, back, n, room);
+		out->size += n;
 	}
 	return true;
 }
 
-int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in, struct h5_filter_buf *out,
+		  size_t limit)
 {
-	struct h5_filter_buf out = {0};
 	int rc;
 
 	(void)values; /* versions, and the size of the chunk */
 	(void)count;
-	limit = (size_t)h5_min(limit, EXPANSION_MAX * ((uint64_t)buf->size + 1));
-	rc = h5_filter_buf_reserve(&out, limit);
-	if (!rc && !expand(buf->data, buf->data + buf->size, &out, limit))
+	limit = (size_t)h5_min(limit, EXPANSION_MAX * ((uint64_t)in->size + 1));
+	rc = h5_filter_buf_reserve(out, limit);
+	if (!rc && !expand(in->data, in->data + in->size, out, limit))
 		rc = h5_fail(-EUCLEAN, H5_UNDEF, "lzf: bad data, or more than %zu bytes come out", limit);
-	if (rc) {
-		h5_filter_buf_release(&out);
-		return rc;
-	}
-	h5_filter_buf_release(buf);
-	*buf = out;
-	return 0;
+	return rc;
 }
 
 /* Literal bytes as runs. */

@@ -5,9 +5,9 @@
 #include <lzo/lzo1x.h>
 #include <stdlib.h>
 
-static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out)
+static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t limit)
 {
-	lzo_uint size = out->capacity;
+	lzo_uint size = limit;
 
 	if (lzo_init() != LZO_E_OK)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "lzo: the library does not fit this program");
@@ -16,7 +16,7 @@ static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out)
 		out->size = size;
 		return 0;
 	case LZO_E_OUTPUT_OVERRUN:
-		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: more than %zu bytes come out", out->capacity);
+		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: more than %zu bytes come out", limit);
 	case LZO_E_INPUT_OVERRUN:
 		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: the stream is truncated");
 	default:
@@ -24,17 +24,17 @@ static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out)
 	}
 }
 
-int h5_lzo_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_lzo_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in, struct h5_filter_buf *out,
+		  size_t limit)
 {
-	struct h5_filter_buf out = {0};
 	int rc;
 
 	(void)values; /* the level, and version and kind of the PyTables object */
 	(void)count;
-	rc = h5_filter_buf_reserve(&out, limit);
+	rc = h5_filter_buf_reserve(out, limit);
 	if (!rc)
-		rc = expand(buf, &out);
-	return h5_filter_buf_replace(buf, &out, rc);
+		rc = expand(in, out, limit);
+	return rc;
 }
 
 int h5_lzo_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,

@@ -168,27 +168,29 @@ static int read_values(const uint32_t *values, unsigned count, bool *packed)
 	return 0;
 }
 
-int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+		   struct h5_filter_buf *out, size_t limit)
 {
-	struct h5_filter_buf out = {0};
-	struct walk w = {.values = values, .count = count, .bits = h5_bits_init(buf->data, buf->size)};
+	struct walk w = {.values = values, .count = count, .bits = h5_bits_init(in->data, in->size)};
 	bool packed = false;
+	size_t size;
 	int rc = read_values(values, count, &packed);
 
 	if (rc)
 		return rc;
-	if ((packed ? (uint64_t)values[V_ELEMENTS] * values[V_SIZE] : buf->size) > limit)
+	if ((packed ? (uint64_t)values[V_ELEMENTS] * values[V_SIZE] : in->size) > limit)
 		return bad("more bytes come out than may");
 	if (!packed)
-		return 0;
-	out.size = (size_t)values[V_ELEMENTS] * values[V_SIZE];
-	rc = h5_filter_buf_reserve(&out, out.size);
+		return h5_filter_buf_copy(out, in->data, in->size);
+	size = (size_t)values[V_ELEMENTS] * values[V_SIZE];
+	rc = h5_filter_buf_reserve(out, size);
 	if (!rc) {
-		memset(out.data, 0, out.size);
-		w.out = out.data;
+		memset(out->data, 0, size);
+		out->size = size;
+		w.out = out->data;
 		rc = move_all(&w);
 	}
-	return h5_filter_buf_replace(buf, &out, rc);
+	return rc;
 }
 
 int h5_nbit_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,

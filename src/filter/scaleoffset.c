@@ -155,32 +155,27 @@ static int read_values(struct scaleoffset *u, const uint32_t *values, unsigned c
 	return 0;
 }
 
-int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+			  struct h5_filter_buf *out, size_t limit)
 {
-	struct h5_filter_buf out = {0};
 	struct scaleoffset u = {0};
 	int rc = read_values(&u, values, count);
 
 	if (rc)
 		return rc;
 	if (!u.is_float && values[V_SCALE_FACTOR] == 8 * u.size) /* left as it was */
-		return buf->size > limit ? bad("more bytes come out than may") : 0;
-	rc = read_header(&u, buf);
+		return in->size > limit ? bad("more bytes come out than may")
+					: h5_filter_buf_copy(out, in->data, in->size);
+	rc = read_header(&u, in);
 	if (!rc && (uint64_t)u.elements * u.size > limit)
 		rc = bad("more bytes come out than may");
 	if (rc)
 		return rc;
-	out.size = (size_t)u.elements * u.size;
-	rc = h5_filter_buf_reserve(&out, out.size);
-	if (!rc)
-		rc = unpack_all(&u, buf->data + HEADER, buf->size - HEADER, out.data);
-	if (rc) {
-		h5_filter_buf_release(&out);
+	rc = h5_filter_buf_reserve(out, (size_t)u.elements * u.size);
+	if (rc)
 		return rc;
-	}
-	h5_filter_buf_release(buf);
-	*buf = out;
-	return 0;
+	out->size = (size_t)u.elements * u.size;
+	return unpack_all(&u, in->data + HEADER, in->size - HEADER, out->data);
 }
 
 /* The element's bits; those of a signed integer extended to all 64. */

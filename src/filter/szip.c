@@ -127,10 +127,10 @@ static int expand(const struct szip *s, const struct h5_reader *r, struct h5_fil
 	return rc;
 }
 
-int h5_szip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_szip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+		   struct h5_filter_buf *out, size_t limit)
 {
-	struct h5_reader r = h5_reader_init(buf->data, buf->size, H5_UNDEF, 8, 8);
-	struct h5_filter_buf out = {0};
+	struct h5_reader r = h5_reader_init(in->data, in->size, H5_UNDEF, 8, 8);
 	size_t size = h5_read_u32(&r);
 	struct szip s = {0};
 	int rc = h5_reader_check(&r, "szip");
@@ -141,11 +141,11 @@ int h5_szip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf 
 		return rc;
 	if (size > limit || size % (s.planes * s.pixel_bytes))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "szip: %zu bytes instead of at most %zu", size, limit);
-	rc = h5_filter_buf_reserve(&out, size);
-	out.size = size;
-	if (!rc)
-		rc = expand(&s, &r, &out);
-	return h5_filter_buf_replace(buf, &out, rc);
+	rc = h5_filter_buf_reserve(out, size);
+	if (rc)
+		return rc;
+	out->size = size;
+	return expand(&s, &r, out);
 }
 
 /* The reverse of merge(): n bytes of the code from byte `at` on, out of pixels of `size` bytes in all. */

@@ -141,15 +141,15 @@ static int decode(struct zfp *z, const uint32_t *values, unsigned count, const s
 	return expand(z, in, out);
 }
 
-int h5_zfp_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_zfp_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in, struct h5_filter_buf *out,
+		  size_t limit)
 {
 	struct zfp z = {.stream = zfp_stream_open(NULL), .field = zfp_field_alloc()};
-	struct h5_filter_buf out = {0};
-	int rc = decode(&z, values, count, buf, &out, limit);
+	int rc = decode(&z, values, count, in, out, limit);
 
 	if (z.field)
 		zfp_field_free(z.field);
 	if (z.stream)
 		zfp_stream_close(z.stream);
-	return h5_filter_buf_replace(buf, &out, rc);
+	return rc;
 }

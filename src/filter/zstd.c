@@ -29,20 +29,20 @@ int h5_zstd_block(const uint8_t *data, size_t n, uint8_t *out, size_t size)
 	return 0;
 }
 
-int h5_zstd_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *buf, size_t limit)
+int h5_zstd_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
+		   struct h5_filter_buf *out, size_t limit)
 {
-	struct h5_filter_buf out = {0};
 	int64_t got;
 	int rc;
 
 	(void)values; /* the level, of no meaning here */
 	(void)count;
-	rc = h5_filter_buf_reserve(&out, limit);
+	rc = h5_filter_buf_reserve(out, limit);
 	if (rc)
 		return rc;
-	got = expand(buf->data, buf->size, out.data, limit);
-	out.size = got < 0 ? 0 : (size_t)got;
-	return h5_filter_buf_replace(buf, &out, got < 0 ? (int)got : 0);
+	got = expand(in->data, in->size, out->data, limit);
+	out->size = got < 0 ? 0 : (size_t)got;
+	return got < 0 ? (int)got : 0;
 }
 
 int h5_zstd_pack(const uint8_t *data, size_t n, int level, struct h5_filter_buf *out)

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "filter/filter.h"
+#include "filter/scratch.h"
 
 #include <stdlib.h>
 
@@ -26,23 +27,64 @@ static int missing(const struct h5_filter_info *info, const struct h5_filter_ops
 		       what);
 }
 
-static int undo(const struct h5_filter_info *info, struct h5_filter_buf *buf, size_t limit)
-{
-	const struct h5_filter_ops *ops = h5_filter_find(info->id);
+/* What is to be done to the stored bytes. */
+struct steps {
+	unsigned count, moving; /* moving: those that put bytes into another buffer */
+	struct step {
+		const struct h5_filter_info *info;
+		const struct h5_filter_ops *ops;
+		bool in_place;
+	} steps[H5_FILTERS_MAX];
+};
 
-	if (!ops || !ops->decode)
-		return missing(info, ops, "is not available");
-	return ops->decode(info->values, info->count, buf, limit);
+static int plan(const struct h5_pipeline *pipeline, uint32_t mask, struct steps *all)
+{
+	all->count = all->moving = 0;
+	for (unsigned i = pipeline ? pipeline->count : 0; i-- > 0;) {
+		const struct h5_filter_info *info = &pipeline->filters[i];
+		struct step *step = &all->steps[all->count];
+
+		if (mask >> i & 1)
+			continue;
+		*step = (struct step){.info = info, .ops = h5_filter_find(info->id)};
+		if (!step->ops || !step->ops->decode)
+			return missing(info, step->ops, "is not available");
+		step->in_place =
+			step->ops->decodes_in_place && step->ops->decodes_in_place(info->values, info->count);
+		all->count++;
+		all->moving += !step->in_place;
+	}
+	return 0;
 }
 
-static int undo_all(const struct h5_pipeline *pipeline, uint32_t mask, size_t size, struct h5_filter_buf *buf)
+/* Bytes that move go to and fro between the buffers of the scratch, and at last to *out. */
+static int undo(const struct steps *all, size_t size, struct h5_scratch *scratch, struct h5_filter_buf *in,
+		struct h5_filter_buf *out)
 {
+	unsigned moving = all->moving;
 	int rc = 0;
 
-	for (unsigned i = pipeline->count; i-- > 0 && !rc;)
-		if (!(mask >> i & 1))
-			rc = undo(&pipeline->filters[i], buf, (size_t)encoded_max(size));
+	for (unsigned i = 0; i < all->count && !rc; i++) {
+		const struct step *step = &all->steps[i];
+		size_t limit = i + 1 < all->count ? (size_t)encoded_max(size) : size;
+		struct h5_filter_buf *next = in;
+
+		if (!step->in_place) {
+			next = --moving ? &scratch->bufs[in == scratch->bufs] : out;
+			next->size = 0;
+		}
+		rc = step->ops->decode(step->info->values, step->info->count, in, next, limit);
+		in = next;
+	}
 	return rc;
+}
+
+/* Filters don't know where their bytes come from. */
+static int fail_at(uint64_t address, int rc)
+{
+	struct h5_error cause = *h5_error_last();
+
+	return h5_fail(rc, address, "chunk: %s", cause.text);
 }
 
 /* Gives back what a filter reserved and did not need: a cache counts the data alone. */
@@ -53,11 +95,32 @@ static uint8_t *take_data(const struct h5_filter_buf *buf)
 	return data ? data : buf->data;
 }
 
+static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t address, size_t stored,
+			 size_t size, struct h5_scratch *scratch, struct h5_filter_buf *out)
+{
+	/* Where nothing moves, they come to where they stay. */
+	struct h5_filter_buf *in = all->moving ? &scratch->bufs[0] : out;
+	int rc = h5_filter_buf_reserve(in, stored);
+
+	if (!rc)
+		rc = h5_file_read(file, address, in->data, stored);
+	if (rc)
+		return rc;
+	in->size = stored;
+	rc = undo(all, size, scratch, in, out);
+	if (rc)
+		return fail_at(address, rc);
+	if (out->size != size)
+		return h5_fail(-EUCLEAN, address, "chunk: %zu bytes instead of %zu", out->size, size);
+	return 0;
+}
+
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, size_t size, uint8_t **data)
 {
-	struct h5_filter_buf buf = {0};
-	struct h5_error cause;
+	struct h5_scratch *scratch = NULL;
+	struct h5_filter_buf out = {0};
+	struct steps all;
 	int rc;
 
 	if (pipeline && size > SIZE_MAX_FILTERED)
@@ -66,24 +129,20 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	    stored > h5_file_end(file) - address)
 		return h5_fail(-EUCLEAN, address, "a chunk of %llu bytes, stored in %llu",
 			       (unsigned long long)size, (unsigned long long)stored);
-	rc = h5_filter_buf_reserve(&buf, (size_t)stored);
-	if (!rc)
-		rc = h5_file_read(file, address, buf.data, (size_t)stored);
-	buf.size = (size_t)stored;
-	if (!rc && pipeline) {
-		rc = undo_all(pipeline, mask, size, &buf);
-		if (rc) {
-			/* Filters don't know where their bytes come from. */
-			cause = *h5_error_last();
-			rc = h5_fail(rc, address, "chunk: %s", cause.text);
-		}
-	}
-	if (!rc && buf.size != size)
-		rc = h5_fail(-EUCLEAN, address, "chunk: %zu bytes instead of %zu", buf.size, size);
+	rc = plan(pipeline, mask, &all);
 	if (rc)
-		h5_filter_buf_release(&buf);
+		return fail_at(address, rc);
+	if (all.moving) {
+		scratch = h5_scratch_get();
+		if (!scratch)
+			return -ENOMEM;
+	}
+	rc = read_and_undo(file, &all, address, (size_t)stored, size, scratch, &out);
+	h5_scratch_put(scratch);
+	if (rc)
+		h5_filter_buf_release(&out);
 	else
-		*data = take_data(&buf);
+		*data = take_data(&out);
 	return rc;
 }
 
@@ -114,36 +173,56 @@ int h5_pipeline_can_encode(const struct h5_pipeline *pipeline)
 	return rc;
 }
 
+/* Runs the filters. *at: where the bytes are then, in *out or in the scratch; NULL: none has run. */
+static int run_all(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size,
+		   struct h5_scratch *scratch, struct h5_filter_buf *out, struct h5_filter_buf **at,
+		   uint32_t *skipped)
+{
+	for (unsigned i = 0; i < pipeline->count; i++) {
+		const struct h5_filter_info *info = &pipeline->filters[i];
+		struct h5_filter_buf *next = out;
+		int rc;
+
+		if (i + 1 < pipeline->count)
+			next = &scratch->bufs[*at == scratch->bufs];
+		next->size = 0;
+		rc = run(info, *at ? (*at)->data : data, *at ? (*at)->size : size, next);
+		if (!rc && next->size > encoded_max(size))
+			rc = h5_fail(-EFBIG, H5_UNDEF, "a chunk of %zu bytes takes %zu after filter %u", size,
+				     next->size, info->id);
+		if (!rc)
+			*at = next;
+		else if (info->optional)
+			*skipped |= UINT32_C(1) << i;
+		else
+			return rc;
+	}
+	return 0;
+}
+
 int h5_pipeline_encode(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size, uint8_t **out,
 		       size_t *stored, uint32_t *mask)
 {
-	struct h5_filter_buf buf = {0}; /* empty until a filter has run */
+	struct h5_filter_buf buf = {0}, *at = NULL;
+	struct h5_scratch *scratch;
 	uint32_t skipped = 0;
-	int rc = 0;
+	int rc;
 
 	if (pipeline->count && size > SIZE_MAX_FILTERED)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "a filtered chunk of %zu bytes", size);
-	for (unsigned i = 0; i < pipeline->count && !rc; i++) {
-		const struct h5_filter_info *info = &pipeline->filters[i];
-		struct h5_filter_buf next = {0};
-
-		rc = run(info, buf.data ? buf.data : data, buf.data ? buf.size : size, &next);
-		if (!rc && next.size > encoded_max(size))
-			rc = h5_fail(-EFBIG, H5_UNDEF, "a chunk of %zu bytes takes %zu after filter %u", size,
-				     next.size, info->id);
-		if (!rc) {
-			h5_filter_buf_release(&buf);
-			buf = next;
-			continue;
-		}
-		h5_filter_buf_release(&next);
-		if (info->optional) {
-			skipped |= UINT32_C(1) << i;
-			rc = 0;
-		}
-	}
-	if (!rc && !buf.data)
+	scratch = h5_scratch_get();
+	if (!scratch)
+		return -ENOMEM;
+	rc = run_all(pipeline, data, size, scratch, &buf, &at, &skipped);
+	if (!rc && !at)
 		rc = h5_filter_buf_copy(&buf, data, size);
+	if (!rc && at && at != &buf) {
+		/* The last filter was skipped. */
+		h5_filter_buf_release(&buf);
+		buf = *at;
+		*at = (struct h5_filter_buf){0};
+	}
+	h5_scratch_put(scratch);
 	if (rc) {
 		h5_filter_buf_release(&buf);
 		return rc;
