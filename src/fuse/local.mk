@@ -1,5 +1,7 @@
 bin_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
+	src/fuse/buffer.c \
+	src/fuse/buffer.h \
 	src/fuse/commit.c \
 	src/fuse/commit.h \
 	src/fuse/invalidate.c \
@@ -11,6 +13,8 @@ src_h5fs_SOURCES = \
 	src/fuse/operations.h \
 	src/fuse/options.c \
 	src/fuse/options.h \
+	src/fuse/readahead.c \
+	src/fuse/readahead.h \
 	src/fuse/refuse.c \
 	src/fuse/refuse.h
 src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)

@@ -36,6 +36,7 @@ enum {
 
 enum {
 	LONG = 365 * 24 * 3600, /* seconds */
+	IDLE_THREADS = 10,	/* that are kept */
 	THREADS = 64,		/* that serve requests; they are made as they are needed */
 };
 
@@ -156,6 +157,7 @@ static int serve(struct fuse_session *session, const struct h5_options *o)
 		return -ENOMEM;
 	/* Some may wait long for one another; that they are interrupted comes as a request too. */
 	fuse_loop_cfg_set_max_threads(config, THREADS);
+	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
 	rc = fuse_session_loop_mt(session, config);
 	fuse_loop_cfg_destroy(config);
 	return rc;
@@ -258,7 +260,7 @@ static int open_place(struct h5_options *o)
 static int run(struct h5_options *o)
 {
 	struct h5_file_set *set = NULL;
-	struct h5_mount m = {.writable = o->set.writable};
+	struct h5_mount m = {.writable = o->set.writable, .opened = ATOMIC_FLAG_INIT};
 	struct h5_io_stat st = {0};
 	int rc = find_mountpoint(o), code;
 
@@ -277,6 +279,7 @@ static int run(struct h5_options *o)
 		/* A SWMR writer gives its own lock up. */
 		m.locked = st.locked && !o->set.swmr && (m.writable || !is_marked(h5_file_set_root(set)));
 		m.timeout = m.locked ? LONG : 0;
+		m.mountpoint = o->mountpoint;
 	}
 	rc = code ? refuse(o, code) : mount_and_serve(&m, o);
 	h5_vfs_close(m.vfs);

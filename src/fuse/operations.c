@@ -2,9 +2,11 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "fuse/buffer.h"
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
 #include "fuse/log.h"
+#include "fuse/readahead.h"
 #include "fuse/refuse.h"
 
 #include <fcntl.h>
@@ -420,6 +422,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct h5_handle *handle;
 	int rc;
 
+	if (!atomic_flag_test_and_set(&m->opened))
+		h5_readahead_raise(m->mountpoint);
 	rc = h5_vfs_open_file(m->vfs, node_of(m, ino), fi->flags, &handle);
 	if (rc) {
 		fail(req, "open", rc);
@@ -445,7 +449,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	char *data = malloc(size);
+	char *data = h5_reply_buffer(size);
 	size_t got = 0;
 	int rc = -ENOMEM;
 
@@ -457,7 +461,6 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 		fail(req, "read", rc);
 	else
 		fuse_reply_buf(req, data, got);
-	free(data);
 }
 
 static void reply_write(fuse_req_t req, fuse_ino_t ino, size_t written)

@@ -4,10 +4,14 @@
 
 #include "fuse/options.h"
 
+#include <stdatomic.h>
+
 /* What every request gets as its userdata. */
 struct h5_mount {
 	struct h5_vfs *vfs;
 	struct fuse_session *session;
+	const char *mountpoint; /* borrowed */
+	atomic_flag opened;	/* a file was opened */
 	/* Seconds that the kernel may keep names and attributes: long while the lock holds writers off, else
 	 * 0. */
 	double timeout;
