@@ -50,7 +50,7 @@ def is_mounted(path):
 
 
 def unmount(path):
-    """What is left of a run that failed."""
+    """What a run that failed has left, even where it is in use."""
     if is_mounted(path):
         subprocess.run(["fusermount3", "-uz", path], check=True)
 
@@ -108,8 +108,8 @@ class Mount:
     def __exit__(self, *_):
         with contextlib.suppress(OSError, StopIteration):
             self.peak = self.high_water()
-        if is_mounted(self.path):
-            subprocess.run(["fusermount3", "-u", self.path], check=False)
+        if is_mounted(self.path) and subprocess.run(["fusermount3", "-u", self.path], check=False).returncode:
+            unmount(self.path)
         try:
             self.daemon.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
