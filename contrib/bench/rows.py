@@ -2,6 +2,7 @@
 
 A side gives a speed (work a second, so that more is better) for each call; the sides of a row are called in turn."""
 import os
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -14,9 +15,8 @@ from processes import Mount, run, seconds, timed, unmount
 
 MIB = 1 << 20
 HERE = os.path.dirname(os.path.abspath(__file__))
-DEFAULT_BUDGETS = 256 + 64, ""
-SMALL_BUDGETS = 32 + 8, "cache=32M,index_cache=8M"
-ALLOWANCE = 64  # MiB beyond the budgets
+BUDGETS = (256, 64), (32, 8)  # MiB: cache, index_cache
+ALLOWANCE = 64  # MiB beyond them
 BEST_READAHEAD = 2048  # KiB: with less, and with more, the bare daemon is slower
 
 
@@ -261,21 +261,20 @@ def append(rows_a_write, sync, deflated=False, against="C", plain=True):
 
 def memory(bench):
     """The mount that comes nearest to, or goes farthest beyond, what it may take."""
+    files, new, raw = bench.program("files"), bench.scratch + ".h5", bench.data.file("field.raw")
+    writes = os.path.getsize(raw) // MIB
     peaks = []
+    for cache, index_cache in BUDGETS:
+        def take(name, options, *command):
+            with bench.h5fs(name, f"{options}cache={cache}M,index_cache={index_cache}M") as m:
+                run(*[str(word).replace("MOUNT", m.path) for word in command], stdout=subprocess.DEVNULL)
+            peaks.append((m.peak / MIB, cache + index_cache + ALLOWANCE))
 
-    def take(budget, mount, *command):
-        with mount as m:
-            run(*[word.replace("MOUNT", m.path) for word in command], stdout=-3)
-        peaks.append((mount.peak / MIB, budget + ALLOWANCE))
-
-    for budget, options in DEFAULT_BUDGETS, SMALL_BUDGETS:
         for name in "deflate-farray.h5", "tiny.h5", "many.h5":
-            take(budget, bench.h5fs(bench.data.file(name), options), bench.program("files"), "whole", "MOUNT/data", "4")
-        take(budget, bench.h5fs(bench.data.file("tree.h5"), options), "ls", "-lR", "MOUNT")
-        new, raw = bench.scratch + ".h5", bench.data.file("field.raw")
+            take(bench.data.file(name), "", files, "whole", "MOUNT/data", 4)
+        take(bench.data.file("tree.h5"), "", "ls", "-lR", "MOUNT")
         bench.data.empty(new, True)
-        take(budget, bench.h5fs(new, ",".join(filter(None, ["rw", options]))), bench.program("files"), "append", "MOUNT/data",
-             raw, str(MIB), str(os.path.getsize(raw) // MIB), "none")
+        take(new, "rw,", files, "append", "MOUNT/data", raw, MIB, writes, "none")
         os.unlink(new)
     peak, allowed = max(peaks, key=lambda p: p[0] / p[1])
     return {"h5fs": [1 / peak], "limit": [1 / allowed]}
