@@ -20,6 +20,7 @@ UNIT_TESTS = \
 	tests/check_group \
 	tests/check_header_edit \
 	tests/check_heap \
+	tests/check_holes \
 	tests/check_journal \
 	tests/check_layout \
 	tests/check_members \
@@ -77,6 +78,7 @@ MOUNT_TESTS = \
 	tests/mount_copy.py \
 	tests/mount_errors.py \
 	tests/mount_fsx.py \
+	tests/mount_holes.py \
 	tests/mount_kill.py \
 	tests/mount_lazy.py \
 	tests/mount_links.py \
@@ -139,6 +141,7 @@ FIXTURES = \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \
 	tests/fixtures/header_edit.py \
+	tests/fixtures/holes.py \
 	tests/fixtures/members.py \
 	tests/fixtures/object.py \
 	tests/fixtures/rare_headers.py \

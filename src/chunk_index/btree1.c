@@ -110,6 +110,31 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	return 0;
 }
 
+static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
+		const uint64_t *scaled, uint64_t *next)
+{
+	const unsigned rank = index->layout.rank;
+	const struct h5_btree1_node *leaf = cursor->block;
+	const uint64_t *end = cursor->high;
+	uint64_t offsets[H5_RANK_MAX];
+
+	for (unsigned i = 0; i < rank; i++)
+		if (!h5_mul(scaled[i], index->layout.dims[i], &offsets[i]))
+			return;
+	if (!h5_chunk_cursor_covers(cursor, offsets, rank))
+		return;
+	if (leaf) {
+		bool exact;
+		unsigned i = h5_chunk_btree1_search(leaf, offsets, rank, &exact);
+
+		i = i == leaf->count ? 0 : i + 1;
+		if (i < leaf->count)
+			end = leaf->keys[i].offsets;
+	}
+	for (unsigned i = 0; i < rank; i++)
+		next[i] = end[i] / index->layout.dims[i];
+}
+
 /* The recursion is as deep as the tree: 255 levels at most, as a writer with K = 1 gives it. */
 static int walk_node(const struct h5_chunk_index *index, uint64_t address, int level, uint64_t *left,
 		     h5_chunk_visit *visit, void *arg)
@@ -144,4 +169,4 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_btree1 = {
-	.lookup = lookup, .walk = walk, .set = h5_chunk_btree1_set, .trim = h5_chunk_btree1_trim};
+	.lookup = lookup, .gap = gap, .walk = walk, .set = h5_chunk_btree1_set, .trim = h5_chunk_btree1_trim};

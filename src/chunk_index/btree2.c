@@ -121,6 +121,21 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	return rc;
 }
 
+static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
+		const uint64_t *scaled, uint64_t *next)
+{
+	const unsigned rank = index->layout.rank;
+	const struct h5_btree2_node *leaf = cursor->block;
+	struct sought sought = {index, scaled};
+	size_t i;
+	bool equal;
+
+	memcpy(next, cursor->high, rank * sizeof *next);
+	if (leaf && !h5_btree2_lower_bound(&index->btree2, leaf, compare, &sought, &i, &equal) &&
+	    i < leaf->count)
+		scaled_of(index, leaf->records + i * index->btree2.record_size, next);
+}
+
 struct visitor {
 	const struct h5_chunk_index *index;
 	h5_chunk_visit *visit;
@@ -206,6 +221,7 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 const struct h5_chunk_index_ops h5_chunk_index_btree2 = {
 	.open = open_index,
 	.lookup = lookup,
+	.gap = gap,
 	.walk = walk,
 	.set = set,
 	.trim = trim,

@@ -102,13 +102,18 @@ void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk
 	cursor->next = 0;
 }
 
+bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t *key, unsigned n)
+{
+	return cursor->held && h5_chunk_compare(key, cursor->low, n) >= 0 &&
+	       h5_chunk_compare(key, cursor->high, n) < 0;
+}
+
 int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 			 const uint64_t *key, unsigned n, h5_chunk_seek *seek)
 {
 	int rc;
 
-	if (cursor->held && h5_chunk_compare(key, cursor->low, n) >= 0 &&
-	    h5_chunk_compare(key, cursor->high, n) < 0)
+	if (h5_chunk_cursor_covers(cursor, key, n))
 		return 0;
 	h5_chunk_cursor_release(index, cursor);
 	rc = seek(index, key, cursor);
@@ -117,6 +122,29 @@ int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cur
 	else
 		cursor->held = true;
 	return rc;
+}
+
+int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+		       const uint64_t *scaled, bool *stored, uint64_t *next)
+{
+	const unsigned rank = index->layout.rank;
+	struct h5_chunk chunk;
+	int rc = h5_chunk_index_lookup(index, cursor, scaled, &chunk);
+
+	*stored = !rc && chunk.address != H5_UNDEF;
+	if (rc || *stored)
+		return rc;
+	memcpy(next, scaled, rank * sizeof *next);
+	next[rank - 1]++;
+	if (index->layout.address == H5_UNDEF)
+		memset(next, 0xff, rank * sizeof *next);
+	else if (index->ops->gap)
+		index->ops->gap(index, cursor, scaled, next);
+	if (h5_chunk_compare(next, scaled, rank) <= 0) { /* a damaged index */
+		memcpy(next, scaled, rank * sizeof *next);
+		next[rank - 1]++;
+	}
+	return 0;
 }
 
 int h5_chunk_index_can_change(const struct h5_chunk_index *index)
@@ -175,6 +203,7 @@ int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest)
 		fits = fits && index->max[i] != H5_UNLIMITED && h5_mul(n, chunks_along(index, i), &n);
 	}
 	index->step[slowest] = n;
+	index->slowest = slowest;
 	index->count = H5_UNLIMITED;
 	if (index->max[slowest] != H5_UNLIMITED)
 		fits = fits && h5_mul(n, chunks_along(index, slowest), &index->count);

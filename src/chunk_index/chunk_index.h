@@ -43,6 +43,11 @@ void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk
 int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 			  const uint64_t *scaled, struct h5_chunk *chunk);
 
+/* Whether the chunk is stored; if not, no chunk from it up to *next, in row-major order, is. *next, which
+ * comes after it, may be one that isn't stored, or none of the dataspace. */
+int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+		       const uint64_t *scaled, bool *stored, uint64_t *next);
+
 /* Visits every stored chunk, in the index' order; a result other than 0 ends the walk and is returned. */
 typedef int h5_chunk_visit(void *arg, const struct h5_chunk *chunk);
 int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);

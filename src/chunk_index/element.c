@@ -131,6 +131,47 @@ int h5_chunk_elements_walk(const struct h5_chunk_index *index, const uint8_t *el
 	return rc;
 }
 
+/* The first number from this one on that the cursor doesn't know to be absent. */
+static uint64_t absent_until(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
+			     uint64_t number)
+{
+	struct h5_chunk chunk = h5_chunk_absent();
+
+	if (!cursor->block)
+		return cursor->high[0];
+	while (number < cursor->high[0]) {
+		h5_chunk_element_at(index, cursor->block, number - cursor->low[0], &chunk);
+		if (chunk.address != H5_UNDEF)
+			break;
+		number++;
+	}
+	return number;
+}
+
+void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
+			   const uint64_t *scaled, uint64_t *next)
+{
+	const unsigned rank = index->layout.rank;
+	uint64_t number, end, steps;
+
+	if (!h5_chunk_index_number_of(index, scaled, &number) || !h5_chunk_cursor_covers(cursor, &number, 1))
+		return;
+	for (unsigned i = 0; i < rank; i++)
+		if (!index->step[i])
+			return;
+	end = absent_until(index, cursor, number);
+	if (index->slowest) { /* numbers that are neighbours are not so in row-major order */
+		steps = (end - number - 1) / index->step[rank - 1] + 1;
+		if (!h5_add(scaled[rank - 1], steps, &next[rank - 1]))
+			next[rank - 1] = UINT64_MAX;
+		return;
+	}
+	for (unsigned i = 0; i < rank; i++) {
+		next[i] = end / index->step[i];
+		end %= index->step[i];
+	}
+}
+
 uint64_t h5_chunk_address_at(const struct h5_chunk_index *index, const uint8_t *addresses, uint64_t i)
 {
 	unsigned size = h5_file_superblock(index->file)->size_of_offsets;

@@ -176,5 +176,9 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc;
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_fixed_array = {
-	.open = open_index, .lookup = lookup, .walk = walk, .set = h5_farray_set, .trim = h5_farray_trim};
+const struct h5_chunk_index_ops h5_chunk_index_fixed_array = {.open = open_index,
+							      .lookup = lookup,
+							      .gap = h5_chunk_elements_gap,
+							      .walk = walk,
+							      .set = h5_farray_set,
+							      .trim = h5_farray_trim};

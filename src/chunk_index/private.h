@@ -16,6 +16,10 @@ struct h5_chunk_index_ops {
 	/* *chunk is an absent one before. */
 	int (*lookup)(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 		      const uint64_t *scaled, struct h5_chunk *chunk);
+	/* As h5_chunk_index_gap(), after a lookup that has found the chunk not stored. *next stands behind
+	 * the chunk; NULL, or nothing done: no more is known. */
+	void (*gap)(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
+		    const uint64_t *scaled, uint64_t *next);
 	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
 	/* As the functions of chunk_index.h. Where layout.address is undefined the index is yet to be made,
 	 * and `open` has not run: set makes it, and trim isn't called. NULL: this index does not change. */
@@ -29,6 +33,7 @@ extern const struct h5_chunk_index_ops h5_chunk_index_btree1, h5_chunk_index_sin
 /* Finds the block that answers for a chunk, and puts it in the cursor, which is empty, with the range. */
 typedef int h5_chunk_seek(const struct h5_chunk_index *index, const uint64_t *key,
 			  struct h5_chunk_cursor *cursor);
+bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t *key, unsigned n);
 /* Has the cursor answer for the chunk: it does already, or seeks. `key`: the n coordinates that the index
  * sorts by. */
 int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
@@ -58,6 +63,7 @@ struct h5_chunk_index {
 	/* Where chunks are numbered: chunks that one step along a dimension passes, and the number of all. */
 	uint64_t step[H5_RANK_MAX];
 	uint64_t count;
+	unsigned slowest; /* dimension that was moved to the front */
 	union {
 		struct h5_fixed_array_header fixed_array;
 		struct h5_extensible_array_header extensible_array;
@@ -105,6 +111,10 @@ void h5_chunk_address_put(const struct h5_chunk_index *index, uint8_t *addresses
 int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest);
 /* A chunk's number; false where it is not to be had in 64 bits. */
 bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number);
+
+/* The `gap` of an array whose cursor has elements by number. */
+void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
+			   const uint64_t *scaled, uint64_t *next);
 
 /* A page: `size` bytes of elements and a checksum, through the cache. `elements` is valid until *ref is put.
  */

@@ -45,6 +45,13 @@ int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf
  * *ahead is how far that was done before, and is done then. */
 void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t *ahead);
 
+/* Finds the first byte from the offset on, which lies inside `size`, that belongs to a hole (`hole`), or to
+ * none; *found is `size` where there is no such byte. A hole is a run of H5_HOLE_LEAST bytes or more, from
+ * the offset on, that nothing is stored for and that read as zeros. Asks the index alone: what is damaged of
+ * that is no hole. */
+enum { H5_HOLE_LEAST = 4096 };
+int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
+
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
 int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes);
 

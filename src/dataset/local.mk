@@ -10,6 +10,7 @@ libh5fs_a_SOURCES += \
 	src/dataset/dataset.c \
 	src/dataset/dataset.h \
 	src/dataset/external.c \
+	src/dataset/holes.c \
 	src/dataset/layouts.h \
 	src/dataset/places.c \
 	src/dataset/places.h \

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- frames ---- */
 
@@ -463,6 +464,22 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 		fuse_reply_buf(req, data, got);
 }
 
+static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
+{
+	uint64_t found;
+	int rc;
+
+	(void)ino;
+	begin(req);
+	rc = h5_vfs_seek(handle_of(fi), (uint64_t)offset, whence == SEEK_HOLE, &found);
+	if (rc == -ENXIO)
+		fuse_reply_err(req, ENXIO); /* an answer */
+	else if (rc)
+		fail(req, "lseek", rc);
+	else
+		fuse_reply_lseek(req, (off_t)found);
+}
+
 static void reply_write(fuse_req_t req, fuse_ino_t ino, size_t written)
 {
 	(void)ino;
@@ -542,6 +559,7 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.releasedir = op_releasedir,
 	.open = op_open,
 	.read = op_read,
+	.lseek = op_lseek,
 	.release = op_release,
 	.setattr = op_setattr,
 	.write = op_write,

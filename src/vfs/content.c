@@ -261,3 +261,53 @@ int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_
 	h5_unlock(h->vfs);
 	return rc;
 }
+
+/* ---- holes ---- */
+
+static bool is_mapped(const struct h5_handle *h)
+{
+	bool mapped;
+
+	pthread_mutex_lock(&h->vfs->lock);
+	mapped = h->node->mapped;
+	pthread_mutex_unlock(&h->vfs->lock);
+	return mapped;
+}
+
+/* *size: of the file, and what there is no hole before. */
+static int seek_raw(const struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found, uint64_t *size)
+{
+	const uint64_t limit = h5_vfs_size_limit(h->vfs, h->node);
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc = h5_written_failure(h->vfs, h->file, h->address);
+
+	if (!rc)
+		rc = h5_dataset_get(h->file, h->address, &ref, &dataset);
+	if (rc)
+		return rc;
+	*size = h5_min(dataset->size, limit);
+	*found = hole ? *size : offset;
+	/* Of pages that are mapped and dirty, the kernel has told nothing. */
+	if (offset < *size && *size <= INT64_MAX && !is_mapped(h))
+		rc = h5_dataset_seek(dataset, offset, hole, found);
+	*found = h5_min(*found, *size);
+	h5_file_put(h->file, ref);
+	return rc;
+}
+
+int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
+{
+	uint64_t size = h->text ? h5_text_size(h->text) : h->ddl.size;
+	int rc = 0;
+
+	*found = hole ? size : offset;
+	if (h->is_dataset && !h->text) {
+		h5_lock_to_read(h->vfs);
+		rc = seek_raw(h, offset, hole, found, &size);
+		h5_unlock(h->vfs);
+	}
+	if (!rc && (offset >= size || (!hole && *found >= size)))
+		return -ENXIO;
+	return rc;
+}

@@ -44,9 +44,12 @@ static void set_size(struct stat *st, uint64_t size, uint64_t stored)
 		st->st_blocks = 1; /* 0 would say that all of it is a hole */
 }
 
-/* Bytes allocated in the file, where that is known without a walk through an index; else the size. */
+/* Bytes allocated in the file, where that is known without a walk through an index; else the most that can
+ * be: who copies looks for holes only where these are less than the size. */
 static uint64_t storage_known(const struct h5_dataset *dataset, uint64_t size)
 {
+	if (!dataset->external && dataset->layout.class == H5_LAYOUT_CHUNKED)
+		return dataset->index ? h5_min(size, h5_file_size(dataset->file)) : 0;
 	if (dataset->external ||
 	    (dataset->layout.class != H5_LAYOUT_CONTIGUOUS && dataset->layout.class != H5_LAYOUT_COMPACT))
 		return size;

@@ -86,6 +86,9 @@ void h5_vfs_close_file(struct h5_handle *handle);
 /* Up to n bytes at the offset; *got is less only at the end. */
 int h5_vfs_read(struct h5_handle *handle, uint64_t offset, void *buf, size_t n, size_t *got);
 
+/* As lseek(2) with SEEK_HOLE (`hole`) or SEEK_DATA. */
+int h5_vfs_seek(struct h5_handle *handle, uint64_t offset, bool hole, uint64_t *found);
+
 /* ---- writing: MAPPING section 6 ---- */
 
 enum h5_write_place {
