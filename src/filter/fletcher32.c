@@ -14,33 +14,40 @@ static uint32_t reduce(uint64_t sum)
 	return sum ? (uint32_t)((sum - 1) % 0xffff + 1) : 0;
 }
 
+typedef uint32_t lanes __attribute__((vector_size(16))); /* of two words each */
+
 enum {
-	LANES = 8,     /* words at once */
-	VECTORS = 256, /* after which a lane of 32 bits may be full: 65535 * 256 * 257 / 2 */
+	LANES = sizeof(lanes) / 4,
+	WORDS = 2 * LANES,
+	VECTORS = 256, /* after which a lane may be full: 65535 * 256 * 257 / 2 */
+	/* Which of its words is in the lower half of a lane. */
+	LOW = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__,
 };
 
-typedef uint16_t words __attribute__((vector_size(2 * LANES)));
-typedef uint32_t lanes __attribute__((vector_size(4 * LANES)));
-
-/* Adds so many vectors. Lane j holds the sum of words j, j + LANES, ..., and the sum of these sums. */
+/* Adds so many vectors, the words of the lower halves and of the upper ones apart. A lane of `a` holds the
+ * sum of every eighth word, one of `b` the sum of these sums. */
 static void add_vectors(const uint8_t *p, size_t vectors, uint64_t *sum1, uint64_t *sum2)
 {
-	lanes a = {0}, b = {0};
+	lanes a[2] = {{0}, {0}}, b[2] = {{0}, {0}};
 	uint64_t all = 0;
 
 	for (size_t i = 0; i < vectors; i++) {
-		words w;
+		lanes w;
 
 		memcpy(&w, p + i * sizeof w, sizeof w);
-		a += __builtin_convertvector(w, lanes);
-		b += a;
+		a[LOW] += w & 0xffff;
+		a[!LOW] += w >> 16;
+		b[0] += a[0];
+		b[1] += a[1];
 	}
-	*sum2 += vectors * LANES * *sum1;
-	for (unsigned j = 0; j < LANES; j++) {
-		all += a[j];
-		/* Each word counts as often as words follow it, and once more: LANES times for each vector
+	*sum2 += vectors * WORDS * *sum1;
+	for (unsigned j = 0; j < WORDS; j++) {
+		uint64_t sum = a[j % 2][j / 2];
+
+		all += sum;
+		/* Each word counts as often as words follow it, and once more: WORDS times for each vector
 		 * from its own on, less the j words before it there. */
-		*sum2 += (uint64_t)LANES * b[j] - (uint64_t)j * a[j];
+		*sum2 += WORDS * (uint64_t)b[j % 2][j / 2] - j * sum;
 	}
 	*sum1 = reduce(*sum1 + all);
 	*sum2 = reduce(*sum2);
@@ -51,12 +58,12 @@ static uint32_t fletcher32(const uint8_t *p, size_t n)
 	uint64_t sum1 = 0, sum2 = 0;
 	uint16_t word;
 
-	while (n >= sizeof(words)) {
-		size_t vectors = (size_t)h5_min(n / sizeof(words), VECTORS);
+	while (n >= sizeof(lanes)) {
+		size_t vectors = (size_t)h5_min(n / sizeof(lanes), VECTORS);
 
 		add_vectors(p, vectors, &sum1, &sum2);
-		p += vectors * sizeof(words);
-		n -= vectors * sizeof(words);
+		p += vectors * sizeof(lanes);
+		n -= vectors * sizeof(lanes);
 	}
 	for (size_t i = 0; i < n; i += sizeof word) {
 		word = 0;
