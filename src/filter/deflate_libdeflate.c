@@ -1,3 +1,5 @@
+/* What zlib accepts, and a little more: it does not mind codes for lengths and distances that do not exist,
+ * where nothing uses them. The checksum is as good there. */
 #include "base/error.h"
 #include "filter/filters.h"
 
