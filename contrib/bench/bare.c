@@ -1,5 +1,5 @@
-/* The limit of what a FUSE daemon can do: one file, answered from a plain one with pread(2) and
- * fuse_reply_buf().
+/* The limit of what a FUSE daemon can do: one file, whose requests become pread(2) and pwrite(2) on a plain
+ * one.
  *
  *     bare FILE MOUNTPOINT      in the foreground if the first argument is -f
  *
@@ -55,6 +55,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
 	fi->keep_cache = 1;
+	fi->direct_io = (fi->flags & O_ACCMODE) == O_WRONLY;
 	fi->noflush = 1;
 	fuse_reply_open(req, fi);
 }
@@ -79,11 +80,34 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 		fuse_reply_buf(req, buffer, (size_t)got);
 }
 
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+		     struct fuse_file_info *fi)
+{
+	ssize_t put = pwrite(data_fd, data, size, offset);
+
+	(void)ino;
+	(void)fi;
+	if (put < 0)
+		fuse_reply_err(req, errno);
+	else
+		fuse_reply_write(req, (size_t)put);
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)ino;
+	(void)datasync;
+	(void)fi;
+	fuse_reply_err(req, fdatasync(data_fd) ? errno : 0);
+}
+
 static const struct fuse_lowlevel_ops operations = {
 	.lookup = op_lookup,
 	.getattr = op_getattr,
 	.open = op_open,
 	.read = op_read,
+	.write = op_write,
+	.fsync = op_fsync,
 };
 
 int main(int argc, char **argv)
@@ -97,7 +121,7 @@ int main(int argc, char **argv)
 
 	if (argc != 3 + foreground)
 		die("usage: see the source");
-	data_fd = open(argv[1 + foreground], O_RDONLY);
+	data_fd = open(argv[1 + foreground], O_RDWR);
 	if (data_fd < 0)
 		die("%s", argv[1 + foreground]);
 	session = fuse_session_new(&args, &operations, sizeof operations, NULL);

@@ -209,7 +209,7 @@ def check_appended(path, raw, rows):
         numpy.testing.assert_array_equal(f["data"][...], source[numpy.arange(rows) % len(source)])
 
 
-def append(rows_a_write, sync, deflated=False, against="C", plain=True):
+def append(rows_a_write, sync, deflated=False, against="C"):
     def measure(bench):
         raw = bench.data.file("field.raw")
         new = bench.scratch + ".h5"
@@ -217,7 +217,11 @@ def append(rows_a_write, sync, deflated=False, against="C", plain=True):
             writes = bench.data.synced_rows
         else:
             writes = bench.data.rows if rows_a_write == 1 else os.path.getsize(raw) // (rows_a_write * ROW)
+        arguments = raw, rows_a_write * ROW, writes, sync
         checked = set()
+
+        def speed(elapsed, count=writes):
+            return count * (1 if rows_a_write == 1 else rows_a_write * ROW) / elapsed
 
         def prepare():
             bench.data.empty(new, deflated)
@@ -228,12 +232,12 @@ def append(rows_a_write, sync, deflated=False, against="C", plain=True):
                 check_appended(new, raw, count * rows_a_write)
                 checked.add(name)
             os.unlink(new)
-            return count * rows_a_write * ROW / elapsed if rows_a_write > 1 else count / elapsed
+            return speed(elapsed, count)
 
         def in_h5fs():
             prepare()
             with bench.h5fs(new, "rw,sync=fsync") as m:
-                elapsed = bench.files("append", m.at("data"), raw, rows_a_write * ROW, writes, sync)
+                elapsed = bench.files("append", m.at("data"), *arguments)
             return finish("h5fs", elapsed)
 
         def in_libhdf5():
@@ -244,16 +248,19 @@ def append(rows_a_write, sync, deflated=False, against="C", plain=True):
             prepare()
             return finish("h5py", bench.h5py("append", new, raw, writes // 2), writes // 2)
 
-        def in_file():
-            os.sync()
-            elapsed = bench.files("append", bench.scratch, raw, rows_a_write * ROW, writes, sync)
-            os.unlink(bench.scratch)
-            return writes * rows_a_write * ROW / elapsed if rows_a_write > 1 else writes / elapsed
+        def in_bare():
+            with open(bench.scratch, "wb"):
+                os.sync()
+            with bench.bare(bench.scratch) as m:
+                return speed(bench.files("append", m.at("data"), *arguments))
 
-        sides = {"h5fs": in_h5fs, "libhdf5": in_h5py if against == "h5py" else in_libhdf5}
-        if plain:
-            sides["limit"] = in_file
-        return interleave(sides)
+        def in_file():
+            with open(bench.scratch, "wb"):
+                os.sync()
+            return speed(bench.files("append", bench.scratch, *arguments))
+
+        return interleave({"h5fs": in_h5fs, "libhdf5": in_h5py if against == "h5py" else in_libhdf5,
+                           "limit": in_file if sync == "each" else in_bare})
     return measure
 
 
@@ -315,17 +322,16 @@ ROWS = [
         DECODING),
     Row("readers-4", "deflate, 4 readers", "GB/s", whole("deflate-farray.h5", readers=4, libhdf5=("whole", 4)), (),
         DECODING),
-    Row("append-1M", "append 1 MiB writes", "MB/s", append(1024, "none"), ("libhdf5", 1.0), "limit: plain file"),
-    Row("append-1M-durable", "- durable", "MB/s", append(1024, "end"), ("libhdf5", 1.0), "limit: plain file"),
-    Row("append-1M-deflate", "- deflated", "MB/s", append(1024, "none", True, plain=False), ("libhdf5", 1.0)),
-    Row("append-1M-deflate-durable", "- deflated, durable", "MB/s", append(1024, "end", True, plain=False),
-        ("libhdf5", 1.0)),
+    Row("append-1M", "append 1 MiB writes", "MB/s", append(1024, "none"), ("libhdf5", 1.0)),
+    Row("append-1M-durable", "- durable", "MB/s", append(1024, "end"), ("libhdf5", 1.0)),
+    Row("append-1M-deflate", "- deflated", "MB/s", append(1024, "none", True), ("libhdf5", 1.0)),
+    Row("append-1M-deflate-durable", "- deflated, durable", "MB/s", append(1024, "end", True), ("libhdf5", 1.0)),
     Row("append-1K-h5py", "append 1 KiB rows, against h5py", "rows/s", append(1, "none", against="h5py"), ("libhdf5", 2),
-        "h5py; plain file"),
-    Row("append-1K-C", "- against C", "rows/s", append(1, "none"), (), "limit: plain file"),
-    Row("append-1K-durable", "- durable", "rows/s", append(1, "end"), (), "limit: plain file"),
-    Row("append-1K-deflate", "- deflated", "rows/s", append(1, "none", True, plain=False)),
-    Row("append-1K-deflate-durable", "- deflated, durable", "rows/s", append(1, "end", True, plain=False)),
+        "libhdf5: h5py"),
+    Row("append-1K-C", "- against C", "rows/s", append(1, "none")),
+    Row("append-1K-durable", "- durable", "rows/s", append(1, "end")),
+    Row("append-1K-deflate", "- deflated", "rows/s", append(1, "none", True)),
+    Row("append-1K-deflate-durable", "- deflated, durable", "rows/s", append(1, "end", True)),
     Row("fsync", "append 1 KiB rows, fsync each", "rows/s", append(1, "each"), ("limit", 0.1), "limit: plain file"),
     Row("memory", "peak memory, budgets + 64 MiB", "MiB", memory, ("limit", 1.0), "limit: what it may take"),
 ]
