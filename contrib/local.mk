@@ -29,7 +29,7 @@ EXTRA_DIST += \
 	contrib/bench/processes.py \
 	contrib/bench/rows.py
 
-# BENCH_ROWS: words; rows with one of them in their key are measured. BENCH_SCALE: below 1, a trial of the benchmark itself.
+# BENCH_ROWS: keys of rows, or parts of keys. BENCH_SCALE: below 1, a trial of the benchmark itself.
 BENCH_DIR = bench
 BENCH_ROWS =
 BENCH_SCALE = 1

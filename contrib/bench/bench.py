@@ -67,7 +67,10 @@ def machine():
 
 
 def chosen(words):
-    return [row for row in ROWS if not words or any(word in row.key for word in words)]
+    """A word is a key, or else a part of some."""
+    keys = {row.key for row in ROWS}
+    return [row for row in ROWS
+            if not words or any(word == row.key if word in keys else word in row.key for word in words)]
 
 
 def measure_all(bench, wanted):
@@ -88,7 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", required=True, help="for data, mounts and scratch files")
     parser.add_argument("--scale", type=float, default=1, help="of the data; below 1 the numbers mean nothing")
-    parser.add_argument("--rows", default="", help="words; rows with one of them in their key are measured")
+    parser.add_argument("--rows", default="", help="keys, or parts of keys, of the rows that are measured")
     parser.add_argument("--h5fs", default="src/h5fs")
     parser.add_argument("--programs", required=True, help="the folder of the compiled programs")
     arguments = parser.parse_args()
