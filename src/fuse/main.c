@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +235,15 @@ destroy:
 	return rc;
 }
 
+/* Chunks come and go by the thousand: giving their memory back to the kernel each time, and taking it anew, costs
+ * as much as copying them. Few arenas: what one keeps, no other has. */
+static void keep_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 32 << 20);
+	mallopt(M_TRIM_THRESHOLD, 32 << 20);
+	mallopt(M_ARENA_MAX, 2);
+}
+
 /* Each member of a family takes a descriptor, and so does each file that a link leads to. */
 static void allow_many_files(void)
 {
@@ -267,6 +277,7 @@ static int run(struct h5_options *o)
 	if (rc)
 		return rc;
 	allow_many_files();
+	keep_memory();
 	code = open_place(o);
 	if (!code)
 		code = h5_file_set_open(o->file, &o->set, &set);
