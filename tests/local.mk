@@ -29,6 +29,7 @@ UNIT_TESTS = \
 	tests/check_object \
 	tests/check_rare \
 	tests/check_pool \
+	tests/check_reading \
 	tests/check_recovery \
 	tests/check_selection \
 	tests/check_structured \
@@ -66,6 +67,7 @@ tests_crash_replay_SOURCES = \
 	tests/crash_workloads.h \
 	tests/fault_io.c \
 	tests/fault_io.h
+tests_check_reading_SOURCES = tests/check_reading.c $(scratch)
 tests_check_write_faults_SOURCES = tests/check_write_faults.c $(scratch)
 tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 AM_CPPFLAGS += $(CHECK_CFLAGS)
@@ -148,6 +150,7 @@ FIXTURES = \
 	tests/fixtures/rare_heaps.py \
 	tests/fixtures/rare_layouts.py \
 	tests/fixtures/rare_sizes.py \
+	tests/fixtures/reading.py \
 	tests/fixtures/structured.py \
 	tests/fixtures/value.py \
 	tests/fixtures/virtual.py \

@@ -1,0 +1,348 @@
+/* How chunked data are read: how many reads it takes, by how many threads, and what is done ahead. */
+#include "base/error.h"
+#include "dataset/dataset.h"
+#include "scratch.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- a file whose reads are counted ---- */
+
+struct counting {
+	struct h5_io io;
+	struct h5_io_ops ops;
+	struct h5_io *inner;
+	atomic_uint *reads;
+};
+
+static int count_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	struct counting *c = (struct counting *)io;
+
+	(*c->reads)++;
+	return h5_io_read_some(c->inner, offset, buf, n, got);
+}
+
+static int count_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
+		       size_t *got)
+{
+	struct counting *c = (struct counting *)io;
+
+	(*c->reads)++;
+	return h5_io_readv(c->inner, offset, buffers, count, got);
+}
+
+static int count_stat(struct h5_io *io, struct h5_io_stat *st)
+{
+	return h5_io_stat(((struct counting *)io)->inner, st);
+}
+
+static void count_close(struct h5_io *io)
+{
+	h5_io_close(((struct counting *)io)->inner);
+	free(io);
+}
+
+static struct h5_io *count_calls(void *arg, struct h5_io *inner)
+{
+	struct counting *c = calloc(1, sizeof *c);
+
+	c->ops = (struct h5_io_ops){
+		.read = count_read, .readv = count_readv, .stat = count_stat, .close = count_close};
+	c->io.ops = &c->ops;
+	c->inner = inner;
+	c->reads = arg;
+	return &c->io;
+}
+
+/* An io that cannot read into several buffers. */
+static struct h5_io *count_plain_calls(void *arg, struct h5_io *inner)
+{
+	struct counting *c = (struct counting *)count_calls(arg, inner);
+
+	c->ops.readv = NULL;
+	return &c->io;
+}
+
+/* ---- a dataset ---- */
+
+struct opened {
+	struct h5_file_set *set;
+	struct h5_lru_entry *ref;
+	const struct h5_dataset *dataset;
+	size_t size;
+	atomic_uint reads;
+};
+
+static void open_path(struct opened *o, const char *path, const char *name,
+		      const struct h5_file_set_options *with)
+{
+	struct h5_file_set_options options = *with;
+	char list[512], found[64];
+	unsigned long long address, size;
+	FILE *f;
+
+	scratch_fixture("reading.list", list);
+	f = fopen(list, "r");
+	ck_assert_ptr_nonnull(f);
+	do {
+		ck_assert_int_eq(fscanf(f, "%63s %llu %llu", found, &address, &size), 3);
+	} while (strcmp(found, name));
+	fclose(f);
+	options.wrap_arg = &o->reads;
+	o->size = size;
+	SUCCEEDS(h5_file_set_open(path, &options, &o->set));
+	SUCCEEDS(h5_dataset_get(h5_file_set_root(o->set), address, &o->ref, &o->dataset));
+}
+
+static void open_dataset(struct opened *o, const char *name, const struct h5_file_set_options *with)
+{
+	char path[512];
+
+	scratch_fixture("reading.h5", path);
+	open_path(o, path, name, with);
+}
+
+static void close_dataset(struct opened *o)
+{
+	h5_file_put(h5_file_set_root(o->set), o->ref);
+	h5_file_set_close(o->set);
+}
+
+/* Reads and compares with what the fixture wrote. */
+static void expect(struct opened *o, size_t offset, size_t n)
+{
+	uint8_t *buf = malloc(n);
+
+	memset(buf, 0xa5, n);
+	SUCCEEDS(h5_dataset_read(o->dataset, offset, buf, n));
+	for (size_t i = 0; i < n; i++) {
+		uint32_t value = (uint32_t)((offset + i) / 4 * 7 + 3);
+
+		if (buf[i] != (uint8_t)(value >> 8 * ((offset + i) % 4)))
+			ck_abort_msg("byte %zu", offset + i);
+	}
+	free(buf);
+}
+
+static struct h5_file_set_options with_workers(unsigned workers)
+{
+	return (struct h5_file_set_options){.block_cache = 1 << 20,
+					    .chunk_cache = 16 << 20,
+					    .lock = H5_LOCK_NONE,
+					    .workers = workers,
+					    .wrap = count_calls};
+}
+
+static struct h5_lru_stats chunks_of(const struct opened *o)
+{
+	struct h5_lru_stats stats;
+
+	h5_lru_stats(h5_file_set_chunks(o->set), &stats);
+	return stats;
+}
+
+/* ---- tests ---- */
+
+/* 4,096 chunks of 64 bytes, one behind the other in the file but for pages of the index. */
+START_TEST(neighbours_are_read_together)
+{
+	struct h5_file_set_options options = with_workers(0);
+	struct opened o = {0};
+	unsigned before;
+
+	open_dataset(&o, "tiny", &options);
+	before = o.reads;
+	expect(&o, 0, o.size);
+	ck_assert_uint_lt(o.reads - before, 40);
+	before = o.reads;
+	expect(&o, 128, 6400); /* the index is in the cache now */
+	ck_assert_uint_le(o.reads - before, 2);
+	ck_assert_uint_eq(chunks_of(&o).misses, 0);
+	close_dataset(&o);
+}
+END_TEST
+
+/* Rows of a band of chunks: a read for each chunk, not for each row of each. */
+START_TEST(rows_of_a_chunk_are_read_together)
+{
+	struct h5_file_set_options options = with_workers(0);
+	struct opened o = {0};
+	unsigned before;
+
+	open_dataset(&o, "plain", &options);
+	expect(&o, 0, 4 * 1024); /* the index is in the cache now */
+	before = o.reads;
+	expect(&o, 3 * 1024, 40 * 1024);
+	ck_assert_uint_eq(o.reads - before, 4);
+	ck_assert_uint_eq(chunks_of(&o).misses, 0);
+	close_dataset(&o);
+	/* rows of 32 bytes in chunks of 8 KiB: 8 chunks across */
+	open_dataset(&o, "narrow", &options);
+	expect(&o, 0, 4);
+	before = o.reads;
+	expect(&o, 0, 64 * 256); /* 2 KiB of each */
+	ck_assert_uint_eq(o.reads - before, 8);
+	close_dataset(&o);
+}
+END_TEST
+
+START_TEST(an_io_without_readv_serves)
+{
+	static const char *const names[] = {"tiny", "plain", "narrow", "deflate", "many"};
+	struct h5_file_set_options options = with_workers((unsigned)_i);
+	struct opened o = {0};
+
+	options.wrap = _i % 2 ? count_plain_calls : count_calls;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		open_dataset(&o, names[i], &options);
+		expect(&o, 0, o.size);
+		expect(&o, 1, o.size - 2);
+		for (size_t at = 3; at < o.size; at += 33333)
+			expect(&o, at, o.size - at < 33333 ? o.size - at : 33333);
+		close_dataset(&o);
+	}
+}
+END_TEST
+
+/* Of what is behind the end of the file reading fails; what is before it, also in the same run, is there. */
+START_TEST(a_file_cut_in_a_run)
+{
+	struct h5_file_set_options options = with_workers(2);
+	struct opened o = {0};
+	struct scratch s;
+	uint64_t end;
+	uint8_t *buf;
+
+	scratch_init(&s, "reading.h5");
+	open_path(&o, s.path, "plain", &options);
+	expect(&o, 0, o.size);
+	/* under us: the size that was seen at opening is not the file's any more */
+	end = h5_file_size(h5_file_set_root(o.set));
+	buf = malloc(o.size);
+	for (uint64_t cut = end; cut > 1 << 16; cut -= cut / 5) {
+		int rc;
+
+		ck_assert_int_eq(truncate(s.path, (off_t)cut), 0);
+		rc = h5_dataset_read(o.dataset, 0, buf, o.size);
+		ck_assert(rc == 0 || rc == -EUCLEAN);
+	}
+	ck_assert_int_eq(truncate(s.path, 1 << 16), 0);
+	ck_assert_int_eq(h5_dataset_read(o.dataset, 0, buf, o.size), -EUCLEAN);
+	free(buf);
+	close_dataset(&o);
+	scratch_release(&s);
+}
+END_TEST
+
+/* Who has read all of a chunk does not come back: it goes. One of which something is left stays. */
+START_TEST(chunks_that_were_read_go)
+{
+	struct h5_file_set_options options = with_workers((unsigned)_i);
+	struct opened o = {0};
+
+	open_dataset(&o, "deflate", &options);
+	expect(&o, 0, 100 * 1024); /* a band and a half of four chunks of 16 KiB */
+	ck_assert_uint_eq(chunks_of(&o).entries, 4);
+	ck_assert_uint_eq(chunks_of(&o).misses, 8);
+	expect(&o, 100 * 1024, 28 * 1024);
+	ck_assert_uint_eq(chunks_of(&o).entries, 0);
+	ck_assert_uint_eq(chunks_of(&o).misses, 8);
+	close_dataset(&o);
+}
+END_TEST
+
+struct reader {
+	struct opened *o;
+	unsigned first;
+	pthread_t thread;
+};
+
+static void *read_in_pieces(void *arg)
+{
+	enum { PIECE = 7000 };
+	struct reader *r = arg;
+	size_t pieces = r->o->size / PIECE;
+
+	for (size_t i = 0; i < pieces; i++)
+		expect(r->o, (i + r->first * pieces / 4) % pieces * PIECE, PIECE);
+	return NULL;
+}
+
+START_TEST(readers_at_once)
+{
+	static const char *const names[] = {"deflate", "many", "plain"};
+	struct h5_file_set_options options = with_workers(3);
+
+	options.chunk_cache = _i % 2 ? 16 << 20 : 40000;
+	for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+		struct opened o = {0};
+		struct reader readers[4];
+
+		open_dataset(&o, names[n], &options);
+		for (unsigned i = 0; i < 4; i++) {
+			readers[i] = (struct reader){.o = &o, .first = i};
+			pthread_create(&readers[i].thread, NULL, read_in_pieces, &readers[i]);
+		}
+		for (unsigned i = 0; i < 4; i++)
+			pthread_join(readers[i].thread, NULL);
+		close_dataset(&o);
+	}
+}
+END_TEST
+
+/* What comes next is decoded without being asked for, once. */
+START_TEST(what_comes_next_is_decoded_ahead)
+{
+	struct h5_file_set_options options = with_workers(2);
+	struct opened o = {0};
+	uint64_t ahead = 0;
+	unsigned before;
+
+	open_dataset(&o, "many", &options);
+	h5_dataset_read_ahead(o.dataset, 4000, &ahead);
+	ck_assert_uint_eq(ahead, o.size);
+	h5_dataset_read_ahead(o.dataset, 8000, &ahead); /* all of it is done or under way */
+	while (chunks_of(&o).entries < 299)
+		sched_yield();
+	before = o.reads;
+	expect(&o, 4000, o.size - 4000);
+	ck_assert_uint_eq(o.reads, before);
+	ck_assert_uint_eq(chunks_of(&o).misses, 299);
+	close_dataset(&o);
+}
+END_TEST
+
+/* A quarter of the cache is the most that is filled ahead; nothing where nothing is to be decoded. */
+START_TEST(not_too_much_is_decoded_ahead)
+{
+	struct h5_file_set_options options = with_workers(2);
+	struct opened o = {0};
+	uint64_t ahead = 0;
+
+	options.chunk_cache = 400000;
+	open_dataset(&o, "many", &options);
+	h5_dataset_read_ahead(o.dataset, 0, &ahead);
+	ck_assert_uint_eq(ahead, 100000);
+	close_dataset(&o); /* while it may be under way */
+	options.workers = 0;
+	open_dataset(&o, "many", &options);
+	h5_dataset_read_ahead(o.dataset, 0, &ahead);
+	ck_assert_uint_eq(chunks_of(&o).misses, 0);
+	close_dataset(&o);
+	options.workers = 2;
+	open_dataset(&o, "tiny", &options);
+	h5_dataset_read_ahead(o.dataset, 0, &ahead);
+	ck_assert_uint_eq(chunks_of(&o).misses, 0);
+	close_dataset(&o);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
+		{an_io_without_readv_serves, 4}, {a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3},
+		{readers_at_once, 2}, {what_comes_next_is_decoded_ahead, 1},
+		{not_too_much_is_decoded_ahead, 1})
