@@ -8,15 +8,26 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM	       1
+#define HASH_FUNCTION(key, size, hash) ((hash) = hash_key(key))
 #include <uthash.h>
 #include <utlist.h>
 
+struct place_key {
+	uint64_t owner, address;
+};
+
+/* Multiplying spreads all bits upwards. */
+static unsigned hash_key(const struct place_key *key)
+{
+	uint64_t h = (key->owner + 1) * 0x9e3779b97f4a7c15 ^ key->address;
+
+	return (unsigned)((h ^ h >> 32) * 0xd6e8feb86659fd93 >> 32);
+}
+
 /* All that is cached under one address. */
 struct place {
-	struct {
-		uint64_t owner, address;
-	} key;
+	struct place_key key;
 	struct h5_lru_entry *entries; /* by `others`; never NULL */
 	UT_hash_handle hh;
 };
