@@ -9,27 +9,30 @@
 
 #include <stdlib.h>
 
-enum { NAME_MAX_SIZE = 1 << 20 };
+enum {
+	NAME_MAX_SIZE = 1 << 20,
+	FIRST_READ = 512, /* more than the nodes of most files have */
+};
 
 static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	uint8_t prefix[H5_SYMBOL_NODE_PREFIX];
+	uint8_t first[FIRST_READ];
 	struct h5_symbol_node *node;
 	struct h5_reader r;
-	size_t size;
-	void *data;
-	int rc = h5_file_read(file, address, prefix, sizeof prefix);
+	size_t size, got;
+	void *data = NULL;
+	int rc = h5_file_read_some(file, address, first, sizeof first, &got);
 
 	(void)arg;
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, prefix, sizeof prefix, address);
+	r = h5_file_reader(file, first, got, address);
 	rc = h5_symbol_node_size(&r, &size);
-	if (!rc)
+	if (!rc && size > got)
 		rc = h5_block_read(file, address, 0, size, "symbol table node", &data);
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, data, size, address);
+	r = h5_file_reader(file, data ? data : first, size, address);
 	rc = h5_symbol_node_decode(&r, &node, cost);
 	if (!rc)
 		*value = node;
