@@ -36,6 +36,7 @@ UNIT_TESTS = \
 	tests/check_transaction \
 	tests/check_value \
 	tests/check_virtual \
+	tests/check_window \
 	tests/check_write_faults \
 	tests/crash_replay
 

@@ -59,6 +59,15 @@ static void read_facts(struct h5_file *file, struct h5_object *object)
 	object->mtime = object->has_mtime ? seconds : 0;
 }
 
+/* All but the header. */
+static void complete(struct h5_file *file, uint64_t address, struct h5_object *object)
+{
+	object->address = address;
+	object->count = object->header.count;
+	object->messages = object->header.messages;
+	read_facts(file, object);
+}
+
 static int load_object(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
 	struct h5_object *object = calloc(1, sizeof *object);
@@ -72,10 +81,7 @@ static int load_object(struct h5_file *file, uint64_t address, const void *arg, 
 		release_object(object);
 		return rc;
 	}
-	object->address = address;
-	object->count = object->header.count;
-	object->messages = object->header.messages;
-	read_facts(file, object);
+	complete(file, address, object);
 	*value = object;
 	*cost = sizeof *object + object->header.cost;
 	return 0;
@@ -93,6 +99,22 @@ int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **
 
 	*object = rc ? NULL : h5_lru_value(*ref);
 	return rc;
+}
+
+int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object)
+{
+	int rc;
+
+	*object = (struct h5_object){0};
+	rc = h5_header_load_near(window, address, &object->header);
+	if (!rc)
+		complete(window->file, address, object);
+	return rc;
+}
+
+void h5_object_release(struct h5_object *object)
+{
+	h5_header_release(&object->header);
 }
 
 const struct h5_message *h5_object_find(const struct h5_object *object, enum h5_message_type type)

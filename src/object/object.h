@@ -29,6 +29,11 @@ struct h5_object {
 int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
 		  const struct h5_object **object);
 
+/* The object without the cache, for those who look at many, once each: a listing. On success the caller's,
+ * h5_object_release(). A failure may be the window's fault: h5_object_get() tells what is wrong. */
+int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object);
+void h5_object_release(struct h5_object *object); /* may run twice */
+
 /* First message of the type, NULL: none. */
 const struct h5_message *h5_object_find(const struct h5_object *object, enum h5_message_type type);
 

@@ -36,4 +36,6 @@ libh5fs_a_SOURCES += \
 	src/store/tx_commit.c \
 	src/store/tx_commit.h \
 	src/store/tx_private.h \
-	src/store/tx_record.c
+	src/store/tx_record.c \
+	src/store/window.c \
+	src/store/window.h

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "store/block.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,24 +20,55 @@ static const uint64_t HEADER_MAX = (uint64_t)1 << 28;
  * Behind the chunks that are read stand those still to read. */
 struct loader {
 	struct h5_file *file;
+	const struct h5_window *window; /* NULL: none */
 	struct h5_header *header;
 	unsigned capacity, chunk_capacity; /* of header->messages, header->chunks */
 	uint64_t bytes;
+	void *ranges; /* of the chunks, where there are several; see tsearch(3) */
 };
+
+struct range {
+	uint64_t address, size;
+};
+
+/* Ranges that overlap are equal. */
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->address < y->address)
+		return y->address - x->address < x->size ? 0 : -1;
+	return x->address - y->address < y->size ? 0 : 1;
+}
+
+static int add_range(struct loader *l, const struct h5_header_chunk *chunk)
+{
+	struct range *range = malloc(sizeof *range), **found;
+
+	if (!range)
+		return h5_fail(-ENOMEM, chunk->address, "object header: out of memory");
+	*range = (struct range){chunk->address, chunk->size};
+	found = tsearch(range, &l->ranges, compare_ranges);
+	if (found && *found == range)
+		return 0;
+	free(range);
+	return found ? h5_fail(-EUCLEAN, chunk->address, "object header: overlapping continuation blocks")
+		     : h5_fail(-ENOMEM, chunk->address, "object header: out of memory");
+}
 
 /* Chunks may not overlap, so that no chain of continuations goes in circles. */
 static int add_chunk(struct loader *l, struct h5_header_chunk chunk)
 {
 	struct h5_header *header = l->header;
+	int rc = 0;
 
-	for (unsigned i = 0; i < header->chunk_count; i++) {
-		const struct h5_header_chunk *other = &header->chunks[i];
-
-		if (chunk.address < other->address ? other->address - chunk.address < chunk.size
-						   : chunk.address - other->address < other->size)
-			return h5_fail(-EUCLEAN, chunk.address,
-				       "object header: overlapping continuation blocks");
-	}
+	/* Most headers have but one. */
+	if (header->chunk_count == 1)
+		rc = add_range(l, header->chunks);
+	if (!rc && header->chunk_count)
+		rc = add_range(l, &chunk);
+	if (rc)
+		return rc;
 	if (header->chunk_count >= CHUNKS_MAX || chunk.size > HEADER_MAX - l->bytes)
 		return h5_fail(-ENOTSUP, chunk.address, "object header: too large");
 	if (header->chunk_count == l->chunk_capacity) {
@@ -105,12 +137,27 @@ static int read_messages(struct loader *l, struct h5_reader *r)
 	return rc;
 }
 
+/* The bytes of a chunk, owned: from the window where it holds them all. */
+static int read_block(const struct loader *l, uint64_t address, uint64_t size, const char *what, void **block)
+{
+	size_t held;
+	const uint8_t *bytes = h5_window_at(l->window, address, &held);
+
+	if (!bytes || held < size)
+		return h5_block_read(l->file, address, 0, size, what, block);
+	*block = malloc(size);
+	if (!*block)
+		return h5_fail(-ENOMEM, address, "%s: out of memory", what);
+	memcpy(*block, bytes, size);
+	return 0;
+}
+
 /* A continuation block: in version 1 nothing but messages. */
 static int read_continuation(struct loader *l, struct h5_header_chunk *chunk)
 {
 	struct h5_reader r, messages;
 	void *block;
-	int rc = h5_block_read(l->file, chunk->address, 0, chunk->size, "object header continuation", &block);
+	int rc = read_block(l, chunk->address, chunk->size, "object header continuation", &block);
 
 	if (rc)
 		return rc;
@@ -126,11 +173,16 @@ static int read_continuation(struct loader *l, struct h5_header_chunk *chunk)
 static int read_first(struct loader *l, uint64_t address)
 {
 	struct h5_reader r, messages;
-	uint8_t first[FIRST_READ];
+	uint8_t own[FIRST_READ];
 	void *block;
 	size_t got = 0, prefix, tail;
-	int rc = h5_file_read_some(l->file, address, first, sizeof first, &got);
+	const uint8_t *first = h5_window_at(l->window, address, &got);
+	int rc = 0;
 
+	if (!first || got < H5_OBJECT_HEADER_PREFIX_MAX) {
+		first = own;
+		rc = h5_file_read_some(l->file, address, own, sizeof own, &got);
+	}
 	if (rc)
 		return rc;
 	r = h5_file_reader(l->file, first, got, address);
@@ -173,15 +225,17 @@ void h5_header_release(struct h5_header *header)
 	memset(header, 0, sizeof *header);
 }
 
-int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header)
+static int load(struct h5_file *file, const struct h5_window *window, uint64_t address,
+		struct h5_header *header)
 {
-	struct loader l = {.file = file, .header = header};
+	struct loader l = {.file = file, .window = window, .header = header};
 	int rc;
 
 	memset(header, 0, sizeof *header);
 	rc = read_first(&l, address);
 	for (unsigned i = 1; !rc && i < header->chunk_count; i++)
 		rc = read_continuation(&l, &header->chunks[i]);
+	tdestroy(l.ranges, free);
 	if (rc) {
 		h5_header_release(header);
 		return rc;
@@ -189,6 +243,16 @@ int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *hea
 	header->cost =
 		l.bytes + l.capacity * sizeof *header->messages + l.chunk_capacity * sizeof *header->chunks;
 	return 0;
+}
+
+int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header)
+{
+	return load(file, NULL, address, header);
+}
+
+int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header)
+{
+	return load(window->file, window, address, header);
 }
 
 const struct h5_message *h5_header_find(const struct h5_header *header, enum h5_message_type type)

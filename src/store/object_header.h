@@ -4,6 +4,7 @@
 
 #include "format/object_header.h"
 #include "store/file.h"
+#include "store/window.h"
 
 /* A chunk of the header: chunk 0 with the prefix, or a continuation block. */
 struct h5_header_chunk {
@@ -23,6 +24,8 @@ struct h5_header {
 };
 
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
+/* The same with what the window of the file holds. */
+int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
 /* Replaces the body of the first message of the type, n bytes as before, in the transaction

@@ -1,0 +1,67 @@
+#include "store/window.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+
+enum {
+	SIZE_MOST = 1 << 16,
+	/* Reading so much that nobody asked for costs no more than another call. */
+	GAP = 1 << 12,
+};
+
+void h5_window_init(struct h5_window *window, struct h5_file *file)
+{
+	*window = (struct h5_window){.file = file};
+}
+
+void h5_window_release(struct h5_window *window)
+{
+	free(window->bytes);
+	window->bytes = NULL;
+	window->size = 0;
+}
+
+/* Bytes from the first address on that hold it and those behind it that lie close; 0: there are none. */
+static size_t find_run(const uint64_t *addresses, size_t n, size_t each)
+{
+	size_t size = each, i = 1;
+
+	for (; i < n && addresses[i] >= addresses[i - 1]; i++) {
+		uint64_t distance = addresses[i] - addresses[0];
+
+		if (distance > size + GAP || distance + each > SIZE_MOST)
+			break;
+		size = (size_t)distance + each;
+	}
+	return i > 1 ? size : 0;
+}
+
+void h5_window_move(struct h5_window *w, const uint64_t *addresses, size_t n, size_t each)
+{
+	uint64_t end = h5_file_end(w->file), address = addresses[0];
+	size_t held, size;
+
+	if (address >= end ||
+	    (h5_window_at(w, address, &held) && held >= (size_t)h5_min(each, end - address)))
+		return;
+	w->size = 0;
+	size = find_run(addresses, n, each);
+	if (!size || size > SIZE_MOST)
+		return;
+	if (!w->bytes)
+		w->bytes = malloc(SIZE_MOST);
+	w->number = h5_file_number(w->file);
+	w->address = address;
+	if (w->bytes && h5_file_read_some(w->file, address, w->bytes, size, &w->size))
+		w->size = 0;
+}
+
+const uint8_t *h5_window_at(const struct h5_window *w, uint64_t address, size_t *n)
+{
+	if (!w || address < w->address || address - w->address >= w->size ||
+	    w->number != h5_file_number(w->file))
+		return NULL;
+	*n = w->size - (size_t)(address - w->address);
+	return w->bytes + (address - w->address);
+}

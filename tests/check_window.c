@@ -1,0 +1,208 @@
+/* Object headers that are read many at a time, as listings do it. */
+#include "base/error.h"
+#include "io/io.h"
+#include "objects.h"
+#include "store/window.h"
+
+enum { OBJECTS_MAX = 4096, HEADER = 512 };
+
+struct addresses {
+	uint64_t at[OBJECTS_MAX];
+	size_t n;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void addresses_of(const char *name, struct addresses *a)
+{
+	struct expected e = expected_open(name);
+
+	a->n = 0;
+	while (expected_next(&e))
+		if (a->n < OBJECTS_MAX)
+			a->at[a->n++] = e.address;
+	ck_assert_uint_gt(a->n, 1);
+	qsort(a->at, a->n, sizeof *a->at, by_address);
+}
+
+static void reverse(struct addresses *a)
+{
+	for (size_t i = 0; i < a->n / 2; i++) {
+		uint64_t first = a->at[i];
+
+		a->at[i] = a->at[a->n - 1 - i];
+		a->at[a->n - 1 - i] = first;
+	}
+}
+
+static void assert_same(const struct h5_object *x, const struct h5_object *y)
+{
+	ck_assert_uint_eq(x->address, y->address);
+	ck_assert_int_eq(x->kind, y->kind);
+	ck_assert_uint_eq(x->references, y->references);
+	ck_assert_uint_eq(x->count, y->count);
+	for (unsigned i = 0; i < x->count; i++) {
+		ck_assert_uint_eq(x->messages[i].type, y->messages[i].type);
+		ck_assert_uint_eq(x->messages[i].address, y->messages[i].address);
+		ck_assert_uint_eq(x->messages[i].size, y->messages[i].size);
+		if (x->messages[i].size)
+			ck_assert_mem_eq(x->messages[i].data, y->messages[i].data, x->messages[i].size);
+	}
+}
+
+/* All objects through one window are what they are alone; the number of those that are damaged. */
+static unsigned compare_all(struct h5_file *file, const struct addresses *a, size_t each)
+{
+	struct h5_window window;
+	unsigned damaged = 0;
+
+	h5_window_init(&window, file);
+	for (size_t i = 0; i < a->n; i++) {
+		const struct h5_object *alone;
+		struct h5_lru_entry *ref;
+		struct h5_object object;
+		int rc, expected = h5_object_get(file, a->at[i], &ref, &alone);
+
+		h5_window_move(&window, a->at + i, a->n - i, each);
+		rc = h5_object_read(&window, a->at[i], &object);
+		ck_assert_int_eq(rc, expected);
+		if (!rc)
+			assert_same(&object, alone);
+		damaged += rc != 0;
+		h5_object_release(&object);
+		h5_object_release(&object);
+		h5_file_put(file, ref);
+	}
+	h5_window_release(&window);
+	h5_window_release(&window);
+	return damaged;
+}
+
+/* In any order, and whatever is thought of the size of a header. */
+START_TEST(objects_are_the_same)
+{
+	static const size_t sizes[] = {1, 16, HEADER, 5000, 1 << 16, 1 << 20};
+
+	for (unsigned i = 0; i < OBJECTS_FILES; i++) {
+		struct opened o = objects_open(objects_files[i]);
+		struct addresses a;
+
+		addresses_of(objects_files[i], &a);
+		for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
+			ck_assert_uint_eq(compare_all(o.file, &a, sizes[k]), 0);
+		reverse(&a);
+		ck_assert_uint_eq(compare_all(o.file, &a, HEADER), 0);
+		a.at[a.n - 1] = a.at[0] + 1; /* overlaps */
+		ck_assert_uint_eq(compare_all(o.file, &a, HEADER), 1);
+		objects_close(&o);
+	}
+}
+END_TEST
+
+/* A damaged header is its own harm alone, and so is the end of the file within one. */
+START_TEST(damaged_neighbours)
+{
+	static const char *const names[] = {"old", "latest"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct opened o = objects_load(names[i]);
+		struct addresses a;
+		size_t whole = o.size;
+
+		addresses_of(names[i], &a);
+		for (size_t k = a.n / 2; k < a.n; k += a.n / 4 + 1)
+			o.bytes[a.at[k]] ^= 0xff;
+		a.at[a.n - 1] = o.size - 1;
+		objects_serve(&o);
+		ck_assert_uint_gt(compare_all(o.file, &a, HEADER), 1);
+		ck_assert_uint_lt(compare_all(o.file, &a, HEADER), (unsigned)a.n / 2);
+		h5_file_set_close(o.set);
+		addresses_of(names[i], &a);
+		o.size = a.at[a.n - 1] + 20;
+		ck_assert_uint_lt(o.size, whole);
+		if (!h5_file_set_open_memory(o.bytes, o.size, &objects_options, &o.set)) {
+			o.file = h5_file_set_root(o.set);
+			ck_assert_uint_gt(compare_all(o.file, &a, HEADER), 0);
+		} else {
+			o.set = NULL;
+		}
+		objects_close(&o);
+	}
+}
+END_TEST
+
+/* An h5_io that counts. */
+struct counting {
+	struct h5_io io;
+	struct h5_io *inner;
+};
+
+static unsigned long reads;
+
+static int count_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	reads++;
+	return h5_io_read_some(((struct counting *)io)->inner, offset, buf, n, got);
+}
+
+static int count_stat(struct h5_io *io, struct h5_io_stat *st)
+{
+	return h5_io_stat(((struct counting *)io)->inner, st);
+}
+
+static void count_close(struct h5_io *io)
+{
+	h5_io_close(((struct counting *)io)->inner);
+	free(io);
+}
+
+static const struct h5_io_ops counting_ops = {.read = count_read, .stat = count_stat, .close = count_close};
+
+static struct h5_io *count_wrap(void *arg, struct h5_io *io)
+{
+	struct counting *c = calloc(1, sizeof *c);
+
+	(void)arg;
+	ck_assert_ptr_nonnull(c);
+	c->io.ops = &counting_ops;
+	c->inner = io;
+	return &c->io;
+}
+
+/* Headers that lie side by side need few reads, even where something lies between them. */
+START_TEST(reads_are_few)
+{
+	struct h5_file_set_options options = objects_options;
+	struct h5_window window;
+	struct addresses a;
+	struct h5_file_set *set;
+	struct h5_file *file;
+	char path[512];
+
+	options.wrap = count_wrap;
+	objects_path("old", ".h5", path);
+	ck_assert_int_eq(h5_file_set_open(path, &options, &set), 0);
+	file = h5_file_set_root(set);
+	addresses_of("old", &a);
+	ck_assert_uint_gt(a.n, 400);
+	h5_window_init(&window, file);
+	reads = 0;
+	for (size_t i = 0; i < a.n; i++) {
+		struct h5_object object;
+
+		h5_window_move(&window, a.at + i, a.n - i, HEADER);
+		ck_assert_int_eq(h5_object_read(&window, a.at[i], &object), 0);
+		h5_object_release(&object);
+	}
+	ck_assert_uint_lt(reads, a.n / 4);
+	h5_window_release(&window);
+	h5_file_set_close(set);
+}
+END_TEST
+
+UNIT_MAIN("window", objects_are_the_same, damaged_neighbours, reads_are_few)
