@@ -204,31 +204,58 @@ static size_t dataset_cost(const struct h5_dataset *dataset)
 	return cost + dataset->files.count * sizeof *dataset->files.slots;
 }
 
-static int dataset_load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+/* `number`: of the file, before the object was read. */
+static int decode(struct h5_file *file, uint64_t number, const struct h5_object *object,
+		  struct h5_dataset **out)
 {
-	struct h5_dataset *dataset = calloc(1, sizeof *dataset);
-	const struct h5_object *object;
-	struct h5_lru_entry *ref = NULL;
+	struct h5_dataset *dataset;
 	int rc;
 
-	(void)arg;
+	if (object->kind != H5_OBJECT_DATASET)
+		return h5_fail(-EUCLEAN, object->address, "object: not a dataset");
+	dataset = calloc(1, sizeof *dataset);
 	if (!dataset)
-		return h5_fail(-ENOMEM, address, "dataset: out of memory");
+		return h5_fail(-ENOMEM, object->address, "dataset: out of memory");
 	dataset->file = file;
-	dataset->address = address;
-	dataset->number = h5_file_number(file);
-	rc = h5_object_get(file, address, &ref, &object);
-	if (!rc && object->kind != H5_OBJECT_DATASET)
-		rc = h5_fail(-EUCLEAN, address, "object: not a dataset");
-	if (!rc)
-		rc = decode_messages(dataset, object);
-	h5_file_put(file, ref);
+	dataset->address = object->address;
+	dataset->number = number;
+	rc = decode_messages(dataset, object);
 	if (!rc && ops_of(dataset)->open)
 		rc = ops_of(dataset)->open(dataset);
 	if (rc) {
 		dataset_free(dataset);
 		return rc;
 	}
+	*out = dataset;
+	return 0;
+}
+
+int h5_dataset_decode(struct h5_file *file, const struct h5_object *object, struct h5_dataset **out)
+{
+	return decode(file, h5_file_number(file), object, out);
+}
+
+void h5_dataset_free(struct h5_dataset *dataset)
+{
+	if (dataset)
+		dataset_free(dataset);
+}
+
+static int dataset_load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	const struct h5_object *object;
+	struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint64_t number = h5_file_number(file);
+	int rc = h5_object_get(file, address, &ref, &object);
+
+	(void)arg;
+	if (rc)
+		return rc;
+	rc = decode(file, number, object, &dataset);
+	h5_file_put(file, ref);
+	if (rc)
+		return rc;
 	*value = dataset;
 	*cost = dataset_cost(dataset);
 	return 0;

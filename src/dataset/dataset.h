@@ -38,6 +38,11 @@ struct h5_dataset {
 int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
 		   const struct h5_dataset **dataset);
 
+/* The dataset without the cache, for those who look at many, once each, and don't read them: a listing. The
+ * caller's, h5_dataset_free(). */
+int h5_dataset_decode(struct h5_file *file, const struct h5_object *object, struct h5_dataset **dataset);
+void h5_dataset_free(struct h5_dataset *dataset); /* NULL is fine */
+
 /* n bytes from the offset, all inside `size`. Decodes no chunk but those that the range touches. */
 int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n);
 

@@ -314,84 +314,100 @@ struct page {
 	bool plus;
 };
 
-/* false: full. */
-static bool add_plain(struct page *p, const char *name, const struct stat *st, off_t next)
+static size_t entry_size(const struct page *p, const char *name)
 {
-	size_t room = p->size - p->used, n;
+	return p->plus ? fuse_add_direntry_plus(p->req, NULL, 0, name, NULL, 0)
+		       : fuse_add_direntry(p->req, NULL, 0, name, NULL, 0);
+}
 
-	if (p->plus) {
-		/* Of `.` and `..` the kernel makes no inodes: ino 0. */
-		struct fuse_entry_param e = {.attr = *st};
+/* There is room for it. Of what has no nodeid (`.` and `..`) the kernel makes no inode. */
+static void add(struct page *p, const char *name, const struct fuse_entry_param *e, off_t next)
+{
+	size_t room = p->size - p->used;
 
-		n = fuse_add_direntry_plus(p->req, p->data + p->used, room, name, &e, next);
-	} else {
-		n = fuse_add_direntry(p->req, p->data + p->used, room, name, st, next);
+	p->used += p->plus ? fuse_add_direntry_plus(p->req, p->data + p->used, room, name, e, next)
+			   : fuse_add_direntry(p->req, p->data + p->used, room, name, &e->attr, next);
+}
+
+/* false: full. */
+static bool add_dots(struct page *p, off_t offset)
+{
+	static const char *const names[] = {".", ".."};
+	const ino_t inodes[] = {h5_vfs_dir_self(p->dir), h5_vfs_dir_parent(p->dir)};
+
+	for (; offset < 2; offset++) {
+		struct fuse_entry_param e = {.attr = {.st_ino = inodes[offset], .st_mode = S_IFDIR}};
+
+		if (entry_size(p, names[offset]) > p->size - p->used)
+			return false;
+		add(p, names[offset], &e, offset + 1);
 	}
-	if (n > room)
-		return false;
-	p->used += n;
 	return true;
 }
 
-/* 1: added, 0: full. An entry in the page has its reference, so one that does not fit gives it back. */
-static int add_entry(struct page *p, size_t i)
+/* Number of entries from `first` on that there is room for. */
+static size_t count_fitting(const struct page *p, size_t first)
 {
-	off_t next = (off_t)i + 3;
-	size_t room = p->size - p->used, n;
-	struct fuse_entry_param e;
-	struct h5_vfs_entry entry;
-	const char *name;
-	struct stat st;
-	int rc;
+	size_t count = h5_vfs_dir_count(p->dir), room = p->size - p->used, i = first;
 
-	if (!p->plus) {
-		rc = h5_vfs_dir_peek(p->dir, i, &name, &st);
-		return rc ? rc : add_plain(p, name, &st, next);
+	for (; i < count; i++) {
+		size_t n = entry_size(p, h5_vfs_dir_name(p->dir, i));
+
+		if (n > room)
+			break;
+		room -= n;
 	}
-	rc = h5_vfs_dir_entry(p->dir, i, &name, &entry);
-	if (rc)
-		return rc;
-	e = entry_param(p->m, &entry);
-	n = fuse_add_direntry_plus(p->req, p->data + p->used, room, name, &e, next);
-	if (n > room) {
-		h5_vfs_forget(p->m->vfs, entry.node, 1);
-		return 0;
+	return i - first;
+}
+
+static int add_entries(struct page *p, size_t first, size_t count, struct h5_vfs_entry *entries)
+{
+	for (size_t got; count; first += got, count -= got) {
+		int rc = h5_vfs_dir_read(p->dir, first, count, p->plus, entries, &got);
+
+		if (rc)
+			return rc;
+		for (size_t i = 0; i < got; i++) {
+			struct fuse_entry_param e = {.attr = entries[i].st};
+
+			if (p->plus)
+				e = entry_param(p->m, &entries[i]);
+			add(p, h5_vfs_dir_name(p->dir, first + i), &e, (off_t)(first + i) + 3);
+		}
 	}
-	p->used += n;
-	return 1;
+	return 0;
 }
 
 static int fill_page(struct page *p, off_t offset)
 {
-	struct stat st = {.st_mode = S_IFDIR};
-	int rc = 1;
+	size_t first = offset > 2 ? (size_t)offset - 2 : 0, count;
+	struct h5_vfs_entry *entries;
+	int rc = 0;
 
-	if (offset == 0) {
-		st.st_ino = h5_vfs_dir_self(p->dir);
-		rc = add_plain(p, ".", &st, 1);
-		offset = 1;
+	if (!add_dots(p, offset))
+		return 0;
+	count = count_fitting(p, first);
+	if (count) {
+		entries = malloc(count * sizeof *entries);
+		rc = entries ? add_entries(p, first, count, entries) : -ENOMEM;
+		free(entries);
 	}
-	if (rc && offset == 1) {
-		st.st_ino = h5_vfs_dir_parent(p->dir);
-		rc = add_plain(p, "..", &st, 2);
-		offset = 2;
-	}
-	for (size_t i = (size_t)(offset - 2); rc > 0 && i < h5_vfs_dir_count(p->dir); i++)
-		rc = add_entry(p, i);
-	if (rc > 0)
+	if (!rc && first + count >= h5_vfs_dir_count(p->dir))
 		rc = h5_vfs_dir_error(p->dir);
 	/* A failure behind entries that are already there shows when the next page begins with it. */
-	return rc < 0 && !p->used ? rc : 0;
+	return p->used ? 0 : rc;
 }
 
 static void read_directory(fuse_req_t req, size_t size, off_t offset, const struct fuse_file_info *fi,
 			   bool plus)
 {
-	struct page p = {
-		.req = req, .m = begin(req), .dir = (struct h5_dir *)(uintptr_t)fi->fh, .size = size};
+	struct page p = {.req = req,
+			 .m = begin(req),
+			 .dir = (struct h5_dir *)(uintptr_t)fi->fh,
+			 .size = size,
+			 .plus = plus};
 	int rc = -ENOMEM;
 
-	p.plus = plus;
 	p.data = malloc(size);
 	if (p.data)
 		rc = fill_page(&p, offset);

@@ -151,6 +151,9 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 /* Where a link of the directory leads, by the rules of MAPPING section 2. */
 int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		    struct h5_place *place);
+/* The same for a hard link to an object of the directory's file that is at hand. */
+int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_object *object,
+			   struct h5_place *place);
 void h5_place_release(struct h5_place *place); /* may run twice */
 
 /* ---- written.c: the lock, and the datasets that are written ---- */
@@ -189,7 +192,7 @@ int h5_write_open(struct h5_handle *handle, const struct h5_node *node, bool cut
 /* The handle is closed. */
 void h5_write_close(struct h5_handle *handle);
 
-/* ---- dir.c, content.c ---- */
+/* ---- listing.c, content.c ---- */
 
 /* Close what is still open. */
 void h5_dirs_close(struct h5_vfs *vfs);
@@ -197,8 +200,16 @@ void h5_handles_close(struct h5_vfs *vfs);
 
 /* ---- stat.c ---- */
 
-/* Fills entry->st and entry->size_known for entry->node; on failure gives the node's reference back. */
-int h5_node_entry(struct h5_vfs *vfs, struct h5_vfs_entry *entry);
+/* Size and times of the file that was asked last, for one request. */
+struct h5_times {
+	struct h5_file *file; /* NULL: none */
+	struct h5_io_stat st;
+};
+
+/* Fills entry->st and entry->size_known for entry->node; on failure gives the node's reference back. `known`:
+ * the node's object where it is at hand, else NULL. */
+int h5_node_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
+		  struct h5_vfs_entry *entry);
 
 /* ---- content.c ---- */
 

@@ -15,10 +15,10 @@ static void advance(struct timespec *time, const struct timespec *changed)
 		*time = *changed;
 }
 
-static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct stat *st)
+static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
+			struct stat *st)
 {
 	struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
-	struct h5_io_stat times;
 
 	*st = (struct stat){.st_ino = node->ino,
 			    .st_uid = vfs->options.uid,
@@ -26,9 +26,11 @@ static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct s
 			    .st_nlink = 1,
 			    .st_blksize = 1 << 17,
 			    .st_mode = S_IFREG | (0444 & ~vfs->options.fmask)};
-	if (!h5_file_stat(file, &times)) {
-		st->st_mtim = st->st_atim = times.mtime;
-		st->st_ctim = times.ctime;
+	if (times->file != file && !h5_file_stat(file, &times->st))
+		times->file = file;
+	if (times->file == file) {
+		st->st_mtim = st->st_atim = times->st.mtime;
+		st->st_ctim = times->st.ctime;
 	}
 	if (file == h5_file_set_root(vfs->set)) {
 		advance(&st->st_mtim, &vfs->changed);
@@ -94,15 +96,32 @@ static bool is_told_later(int rc)
 	return !h5_is_passing(rc) && rc != -EIO;
 }
 
+/* A dataset: from an object that is at hand, or the cache. */
+static int open_dataset(const struct h5_node *node, const struct h5_object *known, struct h5_lru_entry **ref,
+			struct h5_dataset **own, const struct h5_dataset **dataset)
+{
+	int rc;
+
+	*ref = NULL;
+	*own = NULL;
+	if (!known)
+		return h5_dataset_get(node->file, node->address, ref, dataset);
+	rc = h5_dataset_decode(node->file, known, own);
+	*dataset = *own;
+	return rc;
+}
+
 /* false: the size is that of a text, and not known without reading the dataset's elements. */
-static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st, int *rc)
+static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
+			 bool with_text, struct stat *st, int *rc)
 {
 	const struct h5_dataset *dataset;
+	struct h5_dataset *own;
 	struct h5_lru_entry *ref;
 	uint64_t size = 0;
-	bool known = true;
+	bool size_known = true;
 
-	*rc = h5_dataset_get(node->file, node->address, &ref, &dataset);
+	*rc = open_dataset(node, known, &ref, &own, &dataset);
 	if (*rc) {
 		*rc = is_told_later(*rc) ? 0 : *rc;
 		return true;
@@ -112,17 +131,18 @@ static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, bool with_tex
 	if (h5_content_format(dataset) == H5_FORMAT_RAW) {
 		size = dataset->size;
 	} else if (!recall_text_size(vfs, node, &size)) {
-		known = with_text;
-		*rc = known ? find_text_size(vfs, node, dataset, &size) : 0;
+		size_known = with_text;
+		*rc = size_known ? find_text_size(vfs, node, dataset, &size) : 0;
 	}
 	if (!*rc && dataset->layout.class == H5_LAYOUT_VIRTUAL)
 		*rc = h5_written_follow(vfs, node);
 	if (*rc && is_told_later(*rc))
 		*rc = 0;
-	else if (!*rc && known)
+	else if (!*rc && size_known)
 		set_size(st, size, storage_known(dataset, size));
+	h5_dataset_free(own);
 	h5_file_put(node->file, ref);
-	return known;
+	return size_known;
 }
 
 static int stat_datatype(const struct h5_node *node, struct stat *st)
@@ -148,17 +168,18 @@ static int stat_group(const struct h5_node *node, const struct h5_object *object
 	return is_told_later(rc) ? 0 : rc;
 }
 
-static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st,
-		     bool *size_known)
+/* `known`: the node's object where it is at hand, else NULL. */
+static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
+		     struct h5_times *times, bool with_text, struct stat *st, bool *size_known)
 {
-	const struct h5_object *object = NULL;
+	const struct h5_object *object = known;
 	struct h5_lru_entry *ref = NULL;
-	int rc = node->file ? h5_object_get(node->file, node->address, &ref, &object) : 0;
+	int rc = node->file && !known ? h5_object_get(node->file, node->address, &ref, &object) : 0;
 
 	if (h5_is_passing(rc))
 		return rc;
 	rc = 0;
-	stat_common(vfs, node, st);
+	stat_common(vfs, node, times, st);
 	*size_known = true;
 	switch (node->kind) {
 	case H5_NODE_DIRECTORY:
@@ -171,7 +192,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, s
 		st->st_size = (off_t)strlen(node->target);
 		break;
 	case H5_NODE_DATASET:
-		*size_known = stat_dataset(vfs, node, with_text, st, &rc);
+		*size_known = stat_dataset(vfs, node, known, with_text, st, &rc);
 		break;
 	case H5_NODE_DATATYPE:
 		rc = stat_datatype(node, st);
@@ -187,18 +208,20 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, bool with_text, s
 
 int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st)
 {
+	struct h5_times times = {0};
 	bool size_known;
 	int rc;
 
 	h5_lock_to_read(vfs);
-	rc = stat_node(vfs, node, true, st, &size_known);
+	rc = stat_node(vfs, node, NULL, &times, true, st, &size_known);
 	h5_unlock(vfs);
 	return rc;
 }
 
-int h5_node_entry(struct h5_vfs *vfs, struct h5_vfs_entry *entry)
+int h5_node_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
+		  struct h5_vfs_entry *entry)
 {
-	int rc = stat_node(vfs, entry->node, false, &entry->st, &entry->size_known);
+	int rc = stat_node(vfs, entry->node, known, times, false, &entry->st, &entry->size_known);
 
 	if (rc)
 		h5_vfs_forget(vfs, entry->node, 1);

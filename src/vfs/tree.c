@@ -37,12 +37,13 @@ static int symlink_to(struct h5_place *place, struct h5_buf *target)
 	return 0;
 }
 
+static const enum h5_node_kind kinds[] = {[H5_OBJECT_UNKNOWN] = H5_NODE_DAMAGED,
+					  [H5_OBJECT_GROUP] = H5_NODE_DIRECTORY,
+					  [H5_OBJECT_DATASET] = H5_NODE_DATASET,
+					  [H5_OBJECT_DATATYPE] = H5_NODE_DATATYPE};
+
 static int kind_of_object(struct h5_file *file, uint64_t address, enum h5_node_kind *kind)
 {
-	static const enum h5_node_kind kinds[] = {[H5_OBJECT_UNKNOWN] = H5_NODE_DAMAGED,
-						  [H5_OBJECT_GROUP] = H5_NODE_DIRECTORY,
-						  [H5_OBJECT_DATASET] = H5_NODE_DATASET,
-						  [H5_OBJECT_DATATYPE] = H5_NODE_DATATYPE};
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
 	int rc = h5_object_get(file, address, &ref, &object);
@@ -55,26 +56,41 @@ static int kind_of_object(struct h5_file *file, uint64_t address, enum h5_node_k
 	return h5_is_passing(rc) ? rc : 0;
 }
 
-/* A directory entry for the object; a symlink where it is the directory itself or one above it. */
-static int place_object(const struct h5_node *directory, struct h5_file *file, uint64_t address,
-			enum h5_object_kind known, struct h5_place *place)
+/* A directory that is the one itself or one above it is shown as a symlink. */
+static int turn_back(const struct h5_node *directory, struct h5_place *place)
 {
 	struct h5_buf up;
-	int rc = 0;
 
-	*place = (struct h5_place){.file = file, .address = address, .kind = H5_NODE_DIRECTORY};
-	if (known != H5_OBJECT_GROUP)
-		rc = kind_of_object(file, address, &place->kind);
-	if (rc || place->kind != H5_NODE_DIRECTORY)
-		return rc;
+	if (place->kind != H5_NODE_DIRECTORY)
+		return 0;
 	h5_buf_init(&up, PATH_MAX);
 	for (const struct h5_node *d = directory; d; d = d->parent) {
-		if (d->file == file && d->address == address)
+		if (d->file == place->file && d->address == place->address)
 			return symlink_to(place, &up);
 		h5_buf_text(&up, up.size ? "/.." : "..");
 	}
 	h5_buf_release(&up);
 	return 0;
+}
+
+/* A directory entry for the object. */
+static int place_object(const struct h5_node *directory, struct h5_file *file, uint64_t address,
+			enum h5_object_kind known, struct h5_place *place)
+{
+	int rc = 0;
+
+	*place = (struct h5_place){.file = file, .address = address, .kind = kinds[known]};
+	if (known == H5_OBJECT_UNKNOWN)
+		rc = kind_of_object(file, address, &place->kind);
+	return rc ? rc : turn_back(directory, place);
+}
+
+int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_object *object,
+			   struct h5_place *place)
+{
+	*place = (struct h5_place){
+		.file = directory->file, .address = object->address, .kind = kinds[object->kind]};
+	return turn_back(directory, place);
 }
 
 /* Appends the path with each component escaped, without doubled and trailing slashes and `.` components. */

@@ -73,10 +73,12 @@ ino_t h5_vfs_dir_self(const struct h5_dir *dir);
 ino_t h5_vfs_dir_parent(const struct h5_dir *dir);
 /* What a reader shall hear behind the last entry: 0, or why there may have been more. */
 int h5_vfs_dir_error(const struct h5_dir *dir);
-/* Name (borrowed), inode number and type of entry i, for a listing without attributes. */
-int h5_vfs_dir_peek(struct h5_dir *dir, size_t i, const char **name, struct stat *st);
-/* The same with all that h5_vfs_lookup() gives. */
-int h5_vfs_dir_entry(struct h5_dir *dir, size_t i, const char **name, struct h5_vfs_entry *entry);
+/* File name of entry i; borrowed. */
+const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i);
+/* At most `count` of the entries from `first` on, which are there: *got of them, at least one, with all that
+ * h5_vfs_lookup() gives; without `plus` only inode number and type, and no node. */
+int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, struct h5_vfs_entry *entries,
+		    size_t *got);
 
 /* `flags`: the access mode and O_TRUNC of open(2). The kernel shall keep pages of what is opened, except for
  * O_WRONLY. -EROFS: a mount for reading; -EPERM: a file that can't be written, or can't be truncated. */

@@ -1,0 +1,311 @@
+/* Listings of directories.
+ *
+ * Entries are asked for many at a time: the headers of their objects are read in the order of their
+ * addresses, in large pieces, and decoded without the cache, since a listing looks at each once. Where that
+ * fails, the entry is made the ordinary way, which tells what is wrong. */
+#include "vfs/private.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "vfs/name.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct item {
+	struct h5_link link; /* its pointers lead into `text` */
+	char *text;	     /* owned: file name with NUL, link name, target, file */
+};
+
+struct h5_dir {
+	struct h5_vfs *vfs;
+	struct h5_node *node; /* referenced by the kernel as long as the directory is open */
+	struct item *items;
+	size_t count, capacity;
+	int error;		    /* why the listing is not complete, 0: it is */
+	struct h5_dir *prev, *next; /* vfs->lock: in vfs->dirs */
+};
+
+/* A copy of the link that owns its texts, in one allocation. */
+static int item_init(struct item *item, const struct h5_link *link)
+{
+	char name[H5_NAME_MAX + 1];
+	size_t n = h5_name_escape(link->name, link->name_size, name) + 1;
+	char *p = malloc(n + link->target_size + link->file_size);
+
+	if (!p)
+		return -ENOMEM;
+	item->text = p;
+	item->link = *link;
+	memcpy(p, name, n);
+	p += n;
+	item->link.name = NULL; /* the file name stands for it */
+	item->link.name_size = 0;
+	if (link->target_size)
+		memcpy(p, link->target, link->target_size);
+	item->link.target = p;
+	p += link->target_size;
+	if (link->file_size)
+		memcpy(p, link->file, link->file_size);
+	item->link.file = p;
+	return 0;
+}
+
+static int add_item(void *arg, const struct h5_link *link)
+{
+	struct h5_dir *dir = arg;
+	int rc;
+
+	if (dir->count == dir->capacity) {
+		size_t capacity = dir->capacity ? 2 * dir->capacity : 16;
+		struct item *items = reallocarray(dir->items, capacity, sizeof *items);
+
+		if (!items)
+			return -ENOMEM;
+		dir->items = items;
+		dir->capacity = capacity;
+	}
+	rc = item_init(&dir->items[dir->count], link);
+	if (!rc)
+		dir->count++;
+	return rc;
+}
+
+static void dir_free(struct h5_dir *dir)
+{
+	for (size_t i = 0; i < dir->count; i++)
+		free(dir->items[i].text);
+	free(dir->items);
+	free(dir);
+}
+
+static int read_links(struct h5_dir *dir)
+{
+	enum h5_link_order order =
+		dir->vfs->options.order_by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME;
+	struct h5_file *file = dir->node->file;
+	const struct h5_object *group;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, dir->node->address, &ref, &group);
+
+	if (rc)
+		return rc;
+	rc = h5_group_iterate(file, group, order, add_item, dir);
+	h5_file_put(file, ref);
+	/* A damaged group shows what is left of it, and then says that this is not all. */
+	if (dir->count && (rc == -EUCLEAN || rc == -ENOTSUP)) {
+		dir->error = rc;
+		rc = 0;
+	}
+	return rc;
+}
+
+int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)
+{
+	struct h5_dir *dir;
+	int rc;
+
+	if (node->kind != H5_NODE_DIRECTORY)
+		return -ENOTDIR;
+	dir = calloc(1, sizeof *dir);
+	if (!dir)
+		return -ENOMEM;
+	dir->vfs = vfs;
+	dir->node = node;
+	h5_lock_to_read(vfs);
+	rc = read_links(dir);
+	h5_unlock(vfs);
+	if (rc) {
+		dir_free(dir);
+		return rc;
+	}
+	pthread_mutex_lock(&vfs->lock);
+	DL_PREPEND(vfs->dirs, dir);
+	pthread_mutex_unlock(&vfs->lock);
+	*out = dir;
+	return 0;
+}
+
+void h5_vfs_closedir(struct h5_dir *dir)
+{
+	pthread_mutex_lock(&dir->vfs->lock);
+	DL_DELETE(dir->vfs->dirs, dir);
+	pthread_mutex_unlock(&dir->vfs->lock);
+	dir_free(dir);
+}
+
+void h5_dirs_close(struct h5_vfs *vfs)
+{
+	while (vfs->dirs)
+		h5_vfs_closedir(vfs->dirs);
+}
+
+size_t h5_vfs_dir_count(const struct h5_dir *dir)
+{
+	return dir->count;
+}
+
+ino_t h5_vfs_dir_self(const struct h5_dir *dir)
+{
+	return dir->node->ino;
+}
+
+ino_t h5_vfs_dir_parent(const struct h5_dir *dir)
+{
+	return dir->node->parent ? dir->node->parent->ino : dir->node->ino;
+}
+
+int h5_vfs_dir_error(const struct h5_dir *dir)
+{
+	return dir->error
+		       ? h5_fail(dir->error, dir->node->address, "damaged group: the listing is not complete")
+		       : 0;
+}
+
+const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i)
+{
+	return dir->items[i].text;
+}
+
+/* ---- entries ---- */
+
+enum {
+	BATCH = 1024,
+	HEADER = 512, /* most object headers are smaller */
+};
+
+struct object_at {
+	uint64_t address;
+	size_t entry;
+};
+
+/* Entries that are wanted together. */
+struct batch {
+	struct h5_dir *dir;
+	const struct item *items;
+	size_t count;
+	bool plus; /* with attributes */
+	struct h5_vfs_entry *entries;
+	bool filled[BATCH];
+	struct h5_times times;
+	struct h5_window window;
+};
+
+/* `known`: the object where it is at hand, else NULL. */
+static int fill(struct batch *b, size_t i, struct h5_place *place, const struct h5_object *known)
+{
+	struct h5_vfs_entry *entry = &b->entries[i];
+	const char *name = b->items[i].text;
+	int rc;
+
+	if (b->plus) {
+		rc = h5_node_get(b->dir->vfs, b->dir->node, name, place, &entry->node);
+		return rc ? rc : h5_node_entry(b->dir->vfs, known, &b->times, entry);
+	}
+	*entry = (struct h5_vfs_entry){.st.st_ino = h5_node_ino(b->dir->vfs, b->dir->node, name, place)};
+	entry->st.st_mode = place->kind == H5_NODE_DIRECTORY ? S_IFDIR
+			    : place->kind == H5_NODE_SYMLINK ? S_IFLNK
+							     : S_IFREG;
+	h5_place_release(place);
+	return 0;
+}
+
+static void fill_with_object(struct batch *b, size_t i, const struct h5_object *object)
+{
+	struct h5_place place;
+	int rc;
+
+	/* What the entry of a symbol table says of the object counts, as it does for a lookup. */
+	if (b->items[i].link.cached_kind)
+		rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &b->items[i].link, &place);
+	else
+		rc = h5_tree_resolve_object(b->dir->node, object, &place);
+	b->filled[i] = !rc && !fill(b, i, &place, place.kind == H5_NODE_SYMLINK ? NULL : object);
+}
+
+static int fill_alone(struct batch *b, size_t i)
+{
+	struct h5_place place;
+	int rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &b->items[i].link, &place);
+
+	return rc ? rc : fill(b, i, &place, NULL);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct object_at *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* The objects that hard links lead to, by address. That of a group is not needed where the symbol table says
+ * that it is one, and no more is asked. */
+static size_t find_objects(const struct batch *b, struct object_at objects[BATCH])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->count; i++) {
+		const struct h5_link *link = &b->items[i].link;
+
+		if (link->type == H5_LINK_HARD && (b->plus || !link->cached_kind))
+			objects[n++] = (struct object_at){link->address, i};
+	}
+	if (n)
+		qsort(objects, n, sizeof *objects, by_address);
+	return n;
+}
+
+static void fill_by_address(struct batch *b)
+{
+	struct object_at objects[BATCH];
+	uint64_t addresses[BATCH];
+	size_t n = find_objects(b, objects);
+
+	for (size_t i = 0; i < n; i++)
+		addresses[i] = objects[i].address;
+	for (size_t i = 0; i < n; i++) {
+		struct h5_object object;
+
+		h5_window_move(&b->window, addresses + i, n - i, HEADER);
+		if (h5_object_read(&b->window, addresses[i], &object))
+			continue;
+		fill_with_object(b, objects[i].entry, &object);
+		h5_object_release(&object);
+	}
+}
+
+/* Up to the first entry that fails: the number of those before it. */
+static int fill_batch(struct batch *b, size_t *got)
+{
+	int rc = 0;
+
+	fill_by_address(b);
+	for (*got = 0; *got < b->count; ++*got) {
+		if (!b->filled[*got])
+			rc = fill_alone(b, *got);
+		if (rc)
+			break;
+	}
+	for (size_t i = *got; b->plus && i < b->count; i++)
+		if (b->filled[i])
+			h5_vfs_forget(b->dir->vfs, b->entries[i].node, 1);
+	return rc;
+}
+
+int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, struct h5_vfs_entry *entries,
+		    size_t *got)
+{
+	struct batch b = {.dir = dir,
+			  .items = dir->items + first,
+			  .count = (size_t)h5_min(count, BATCH),
+			  .plus = plus,
+			  .entries = entries};
+	int rc;
+
+	h5_window_init(&b.window, dir->node->file);
+	h5_lock_to_read(dir->vfs);
+	rc = fill_batch(&b, got);
+	h5_unlock(dir->vfs);
+	h5_window_release(&b.window);
+	return *got ? 0 : rc;
+}
