@@ -73,8 +73,9 @@ def chosen(words):
             if not words or any(word == row.key if word in keys else word in row.key for word in words)]
 
 
-def measure_all(bench, wanted):
-    lines, failed = [HEADINGS], 0
+def measure_all(bench, wanted, lines):
+    """Adds a line for each row; how many have failed."""
+    failed = 0
     for row in wanted:
         start = time.perf_counter()
         try:
@@ -84,7 +85,7 @@ def measure_all(bench, wanted):
             lines.append([row.title, "failed"] + [""] * (len(HEADINGS) - 2))
             failed += 1
         print(f"{row.key}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    return lines, failed
+    return failed
 
 
 def main():
@@ -102,11 +103,14 @@ def main():
     wanted = chosen(arguments.rows.split())
     if not wanted:
         sys.exit("no such row; there are: " + " ".join(row.key for row in ROWS))
-    lines, failed = measure_all(Bench(folder, data, os.path.abspath(arguments.h5fs), programs), wanted)
-    print(machine())
-    print("\n".join(layout(lines)))
-    with open(os.path.join(folder, "table.md"), "w") as f:
-        f.write(f"{machine()}.\n\n{markdown(lines)}")
+    lines, failed = [HEADINGS], True
+    try:
+        failed = measure_all(Bench(folder, data, os.path.abspath(arguments.h5fs), programs), wanted, lines)
+    finally:  # what there is, where the run is interrupted
+        print(machine())
+        print("\n".join(layout(lines)), flush=True)
+        with open(os.path.join(folder, "table.md"), "w") as f:
+            f.write(f"{machine()}.\n\n{markdown(lines)}")
     sys.exit(1 if failed else 0)
 
 
