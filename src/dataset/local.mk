@@ -31,5 +31,6 @@ libh5fs_a_SOURCES += \
 	src/dataset/write_chunked.c \
 	src/dataset/write_private.h \
 	src/dataset/write_rows.c \
+	src/dataset/write_run.c \
 	src/dataset/writer.c \
 	src/dataset/writer.h

@@ -1,8 +1,8 @@
 /* Single chunks of a dataset that is written. The numbers of invariants are those of doc/writing.md.
  *
  * What is written gathers in decoded chunks, and goes to the file when too many are held or the dataset is
- * settled; but long runs go into stored chunks without filters at once. A filtered chunk always moves to new
- * space (invariant 1).
+ * settled; but whole chunks without filters, and long runs into stored ones, go there at once (write_run.c).
+ * A filtered chunk always moves to new space (invariant 1).
  *
  * Chunks that reach beyond the dataset are stored without their filters where the layout has
  * unfiltered_edges. A kill may leave the dataset with its rows of the last commit, or with those of this one;
@@ -11,12 +11,17 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "dataset/write_private.h"
+#include "store/file_set.h"
 #include "store/pipeline.h"
 #include "store/transaction.h"
 
 #include <stdlib.h>
 
-enum { HELD_MAX = 1 << 26 }; /* bytes of chunks in memory */
+enum {
+	HELD_MAX = 1 << 26,    /* bytes of chunks in memory */
+	BATCH_MAX = 128,       /* chunks that are encoded together */
+	BATCH_BYTES = 1 << 25, /* of them, but for the last one */
+};
 
 /* True: with so many rows the chunk reaches beyond the dataset. */
 static bool is_partial(const struct h5_chunked_writer *c, const uint64_t *scaled, uint64_t rows)
@@ -102,10 +107,25 @@ int h5_chunked_hold(struct h5_dataset_writer *w, struct h5_place *place, bool wh
 	return rc;
 }
 
+int h5_chunked_publish(struct h5_dataset_writer *w, struct h5_place *place, const struct h5_chunk *chunk)
+{
+	struct h5_chunk old = place->stored;
+	int rc = h5_tx_touch(w->file, w->address);
+
+	w->index_changed = true;
+	if (!rc)
+		rc = h5_chunk_index_set(w->chunked.index, place->scaled, chunk);
+	if (rc)
+		return rc;
+	if (old.address != H5_UNDEF)
+		h5_tx_free(w->file, old.address, old.size);
+	place->stored = *chunk;
+	return 0;
+}
+
 int h5_chunked_move(struct h5_dataset_writer *w, struct h5_place *place, struct h5_chunk *chunk,
 		    const uint8_t *bytes)
 {
-	struct h5_chunk old = place->stored;
 	int rc = h5_tx_allocate(w->file, H5_ALLOCATE_RAW, chunk->size, &chunk->address);
 
 	if (rc)
@@ -113,51 +133,56 @@ int h5_chunked_move(struct h5_dataset_writer *w, struct h5_place *place, struct 
 	rc = bytes ? h5_tx_write(w->file, chunk->address, bytes, (size_t)chunk->size)
 		   : h5_write_fill_value(w, chunk->address, 0, chunk->size);
 	if (!rc)
-		rc = h5_tx_touch(w->file, w->address);
-	w->index_changed = true;
-	if (!rc)
-		rc = h5_chunk_index_set(w->chunked.index, place->scaled, chunk);
-	if (rc) {
+		rc = h5_chunked_publish(w, place, chunk);
+	if (rc)
 		h5_tx_free(w->file, chunk->address, chunk->size);
-		return rc;
-	}
-	if (old.address != H5_UNDEF)
-		h5_tx_free(w->file, old.address, old.size);
-	place->stored = *chunk;
-	return 0;
-}
-
-static int store_chunk(struct h5_dataset_writer *w, struct h5_place *place)
-{
-	const struct h5_pipeline *pipeline = &w->dataset->pipeline;
-	struct h5_chunk chunk = {.size = w->dataset->chunk_size};
-	uint8_t *encoded = NULL;
-	size_t size;
-	int rc = 0;
-
-	if (w->chunked.filters && stays_raw(w, place->scaled)) {
-		chunk.filter_mask = (uint32_t)((UINT64_C(1) << pipeline->count) - 1);
-	} else if (w->chunked.filters) {
-		rc = h5_pipeline_encode(pipeline, place->data, (size_t)chunk.size, &encoded, &size,
-					&chunk.filter_mask);
-		if (!rc)
-			chunk.size = size;
-	}
-	if (!rc)
-		rc = h5_chunked_move(w, place, &chunk, encoded ? encoded : place->data);
-	free(encoded);
 	return rc;
 }
 
-int h5_chunked_store(struct h5_dataset_writer *w, struct h5_place *place)
+/* ---- what is held goes to the file ---- */
+
+/* Chunks that are stored together. Their encoding is the work of many processors; where they go is decided in
+ * their order, so that the file does not tell how many there were. */
+struct batch {
+	struct h5_dataset_writer *w;
+	unsigned count;
+	struct {
+		struct h5_place *place;
+		uint8_t *encoded; /* owned; NULL: stored as it is */
+		struct h5_chunk chunk;
+	} chunks[BATCH_MAX];
+};
+
+/* A part of h5_pool_run(): it changes nothing but its own chunk of the batch. */
+static int encode(void *arg, size_t i)
 {
+	struct batch *b = arg;
+	const struct h5_pipeline *pipeline = &b->w->dataset->pipeline;
+	struct h5_chunk *chunk = &b->chunks[i].chunk;
+	size_t size;
+	int rc;
+
+	if (stays_raw(b->w, b->chunks[i].place->scaled)) {
+		chunk->filter_mask = (uint32_t)((UINT64_C(1) << pipeline->count) - 1);
+		return 0;
+	}
+	rc = h5_pipeline_encode(pipeline, b->chunks[i].place->data, (size_t)chunk->size,
+				&b->chunks[i].encoded, &size, &chunk->filter_mask);
+	if (!rc)
+		chunk->size = size;
+	return rc;
+}
+
+/* Chunk i of the batch, once it is encoded. */
+static int store_chunk(struct h5_dataset_writer *w, struct batch *b, unsigned i)
+{
+	struct h5_place *place = b->chunks[i].place;
 	uint64_t address = place->stored.address;
 	int rc;
 
-	if (place->begin == place->end)
-		return 0;
 	if (w->chunked.filters || address == H5_UNDEF) {
-		rc = store_chunk(w, place);
+		rc = h5_chunked_move(w, place, &b->chunks[i].chunk,
+				     b->chunks[i].encoded ? b->chunks[i].encoded : place->data);
 	} else {
 		rc = h5_tx_write(w->file, address + place->begin, place->data + place->begin,
 				 (size_t)(place->end - place->begin));
@@ -168,6 +193,52 @@ int h5_chunked_store(struct h5_dataset_writer *w, struct h5_place *place)
 	place->begin = place->end = 0;
 	w->dirty--;
 	return 0;
+}
+
+static int store_batch(struct batch *b)
+{
+	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(b->w->file));
+	int rc = b->w->chunked.filters && b->count ? h5_pool_run(pool, encode, b, b->count) : 0;
+
+	for (unsigned i = 0; i < b->count; i++) {
+		if (!rc)
+			rc = store_chunk(b->w, b, i);
+		free(b->chunks[i].encoded);
+	}
+	b->count = 0;
+	return rc;
+}
+
+static void add_to_batch(struct batch *b, struct h5_place *place)
+{
+	b->chunks[b->count].place = place;
+	b->chunks[b->count].encoded = NULL;
+	b->chunks[b->count].chunk = (struct h5_chunk){.size = b->w->dataset->chunk_size};
+	b->count++;
+}
+
+/* True: the chunk ends before the last row, or `all` are meant. */
+static bool is_meant(const struct h5_chunked_writer *c, const struct h5_place *place, bool all)
+{
+	return all || place->scaled[0] < c->grid.dims[0] / c->grid.chunk[0];
+}
+
+int h5_chunked_store(struct h5_dataset_writer *w, bool all)
+{
+	uint64_t most = h5_min(BATCH_MAX, BATCH_BYTES / w->dataset->chunk_size + 1);
+	struct batch b;
+	int rc = 0;
+
+	b.w = w;
+	b.count = 0;
+	for (struct h5_place *place = w->chunked.places.first; place && !rc; place = place->next) {
+		if (place->begin == place->end || !is_meant(&w->chunked, place, all))
+			continue;
+		add_to_batch(&b, place);
+		if (b.count >= most)
+			rc = store_batch(&b);
+	}
+	return rc ? rc : store_batch(&b);
 }
 
 void h5_chunked_mark(struct h5_dataset_writer *w, struct h5_place *place, uint64_t begin, uint64_t end)
@@ -185,27 +256,28 @@ void h5_chunked_mark(struct h5_dataset_writer *w, struct h5_place *place, uint64
 int h5_chunked_release(struct h5_dataset_writer *w, bool all)
 {
 	struct h5_chunked_writer *c = &w->chunked;
-	uint64_t last = c->grid.dims[0] / c->grid.chunk[0];
 	struct h5_place **at = &c->places.first;
-	int rc = 0;
+	int rc = h5_chunked_store(w, all);
 
 	while (*at && !rc) {
-		if (!all && (*at)->scaled[0] >= last) {
-			at = &(*at)->next;
-			continue;
-		}
-		rc = h5_chunked_store(w, *at);
-		if (!rc)
+		if (is_meant(c, *at, all))
 			h5_places_remove(&c->places, at);
+		else
+			at = &(*at)->next;
 	}
 	return rc;
+}
+
+bool h5_chunked_is_full(const struct h5_dataset_writer *w)
+{
+	return w->chunked.places.bytes > HELD_MAX;
 }
 
 int h5_chunked_limit(struct h5_dataset_writer *w)
 {
 	int rc;
 
-	if (w->chunked.places.bytes <= HELD_MAX)
+	if (!h5_chunked_is_full(w))
 		return 0;
 	rc = h5_chunked_release(w, false);
 	if (!rc && w->chunked.places.bytes > HELD_MAX / 2)

@@ -18,6 +18,7 @@ struct request {
 	struct h5_place *place;
 	const uint8_t *data; /* NULL: the fill value, where something is stored */
 	uint64_t offset;     /* of data in the dataset */
+	struct h5_chunk_run run;
 };
 
 static int gather_run(void *arg, uint64_t from, uint64_t to, size_t n)
@@ -39,6 +40,15 @@ static int write_run(void *arg, uint64_t from, uint64_t to, size_t n)
 
 	return q->data ? h5_tx_write(q->w->file, address, q->data + (to - q->offset), n)
 		       : h5_write_fill_value(q->w, address, to, n);
+}
+
+static int add_whole(void *arg, uint64_t from, uint64_t to, size_t n)
+{
+	struct request *q = arg;
+
+	(void)from;
+	(void)n;
+	return h5_chunk_run_add(q->w, &q->run, q->place, q->data + (to - q->offset));
 }
 
 /* Into the stored chunk, or a new one that is too large for memory. */
@@ -67,6 +77,13 @@ static bool is_direct(const struct h5_dataset_writer *w, const struct h5_place *
 	       (place->stored.address != H5_UNDEF && part->run >= H5_DIRECT_RUN);
 }
 
+static int gather(struct request *q, const struct h5_part *part)
+{
+	int rc = q->place->data ? 0 : h5_chunked_hold(q->w, q->place, h5_part_is_whole(part));
+
+	return rc ? rc : h5_part_walk(part, gather_run, q);
+}
+
 static int write_part(void *arg, const struct h5_part *part)
 {
 	struct request *q = arg;
@@ -77,16 +94,15 @@ static int write_part(void *arg, const struct h5_part *part)
 		rc = h5_interrupt_check();
 	if (rc)
 		return rc;
-	if (q->data || q->place->data || q->place->stored.address != H5_UNDEF) {
-		if (is_direct(w, q->place, part)) {
-			rc = write_directly(q, part);
-		} else {
-			if (!q->place->data)
-				rc = h5_chunked_hold(w, q->place, h5_part_is_whole(part));
-			if (!rc)
-				rc = h5_part_walk(part, gather_run, q);
-		}
-	}
+	/* One run of so many bytes is all of the chunk. */
+	if (q->data && !w->chunked.filters && !q->place->data && part->run == w->dataset->chunk_size)
+		rc = h5_part_walk(part, add_whole, q);
+	else if (!q->data && !q->place->data && q->place->stored.address == H5_UNDEF)
+		rc = 0; /* it reads as the fill value */
+	else
+		rc = is_direct(w, q->place, part) ? write_directly(q, part) : gather(q, part);
+	if (!rc && h5_chunked_is_full(w))
+		rc = h5_chunk_run_end(w, &q->run);
 	return rc ? rc : h5_chunked_limit(w);
 }
 
@@ -137,18 +153,31 @@ static int make_places(struct h5_dataset_writer *w)
 int h5_chunked_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
 {
 	const struct h5_chunk_layout *layout = h5_chunk_index_layout(w->chunked.index);
-	struct request q = {.w = w, .data = data, .offset = offset};
+	struct request q;
 	int rc = 0;
 
+	q.w = w;
+	q.data = data;
+	q.offset = offset;
+	q.run.count = 0;
 	if (layout->index == H5_INDEX_IMPLICIT && layout->address == H5_UNDEF)
 		rc = make_places(w);
-	return rc ? rc : h5_grid_walk(&w->chunked.grid, offset, n, write_part, &q);
+	if (!rc)
+		rc = h5_grid_walk(&w->chunked.grid, offset, n, write_part, &q);
+	if (!rc)
+		rc = h5_chunk_run_end(w, &q.run);
+	h5_chunk_run_drop(w, &q.run);
+	return rc;
 }
 
 int h5_chunked_clear(struct h5_dataset_writer *w, uint64_t first, uint64_t end)
 {
-	struct request q = {.w = w};
+	struct request q;
 
+	q.w = w;
+	q.data = NULL;
+	q.offset = 0;
+	q.run.count = 0;
 	return h5_grid_walk(&w->chunked.grid, first * w->row, (end - first) * w->row, write_part, &q);
 }
 
@@ -184,8 +213,8 @@ static int chunked_flush(struct h5_dataset_writer *w)
 	if (c->unclean)
 		(void)h5_chunked_clean(w);
 	rc = h5_chunked_release(w, false);
-	for (struct h5_place *place = c->places.first; place && !rc; place = place->next)
-		rc = h5_chunked_store(w, place);
+	if (!rc)
+		rc = h5_chunked_store(w, true);
 	if (!rc && c->places.bytes > KEPT_MAX)
 		rc = h5_chunked_release(w, true);
 	if (now->address != was->address || now->single.size != was->single.size ||

@@ -9,6 +9,8 @@
 #include "io/io.h"
 #include "store/transaction.h"
 
+enum { H5_CHUNK_RUN_MAX = 512 };
+
 struct h5_write_ops {
 	/* Checks that this dataset can be written, and prepares it. */
 	int (*open)(struct h5_dataset_writer *w);
@@ -62,6 +64,25 @@ int h5_write_needs(struct h5_dataset_writer *w, enum h5_message_type type);
 /* n bytes of the dataset at the offset, written to the address as what nothing was stored for. */
 int h5_write_fill_value(struct h5_dataset_writer *w, uint64_t address, uint64_t offset, uint64_t n);
 
+/* ---- chunked: write_run.c ---- */
+
+/* Whole chunks without filters, side by side in the file and in the caller's memory, that go there with one
+ * write. */
+struct h5_chunk_run {
+	uint64_t address;
+	const uint8_t *data; /* borrowed */
+	unsigned count;
+	struct h5_place *places[H5_CHUNK_RUN_MAX]; /* borrowed: none may be released meanwhile */
+};
+
+/* The chunk's bytes become these. They are in the file when the run has been ended. */
+int h5_chunk_run_add(struct h5_dataset_writer *w, struct h5_chunk_run *run, struct h5_place *place,
+		     const uint8_t *data);
+/* Writes the run, which is empty then. After a failure none of its chunks is newly stored. */
+int h5_chunk_run_end(struct h5_dataset_writer *w, struct h5_chunk_run *run);
+/* Empties the run, nothing of it is written. */
+void h5_chunk_run_drop(struct h5_dataset_writer *w, struct h5_chunk_run *run);
+
 /* ---- chunked: write_chunk.c ---- */
 
 /* Where the chunk lies; borrowed until chunks are released. */
@@ -73,11 +94,15 @@ void h5_chunked_mark(struct h5_dataset_writer *w, struct h5_place *place, uint64
 /* The chunk lies in new space from now on: chunk->size bytes, NULL: the fill value. */
 int h5_chunked_move(struct h5_dataset_writer *w, struct h5_place *place, struct h5_chunk *chunk,
 		    const uint8_t *bytes);
-/* What the file does not have of the chunk goes there. */
-int h5_chunked_store(struct h5_dataset_writer *w, struct h5_place *place);
+/* The chunk lies there from now on; its old space is given up. */
+int h5_chunked_publish(struct h5_dataset_writer *w, struct h5_place *place, const struct h5_chunk *chunk);
+/* What the file does not have of chunks goes there: of all, or of those that end before the last row. */
+int h5_chunked_store(struct h5_dataset_writer *w, bool all);
 /* Stores the chunks and lets go of them: all, or those that end before the last row. */
 int h5_chunked_release(struct h5_dataset_writer *w, bool all);
-/* The same where too many are in memory. */
+/* True: too many are in memory. */
+bool h5_chunked_is_full(const struct h5_dataset_writer *w);
+/* Then: the same. */
 int h5_chunked_limit(struct h5_dataset_writer *w);
 /* Forgets chunks that begin at the row or behind it, whatever the file has of them. */
 void h5_chunked_drop(struct h5_dataset_writer *w, uint64_t row);
