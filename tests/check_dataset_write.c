@@ -1,6 +1,7 @@
 /* Datasets of every layout, chunk index and filter (tests/fixtures/dataset_write.py) are written at random,
  * beside a model in memory. What we read must be the model, before and after the file was opened anew; and at
  * the end libhdf5 reads the file, and goes on with it (tests/dataset_write_judge.py). */
+#include "base/checked.h"
 #include "base/error.h"
 #include "dataset/writer.h"
 #include "object/path.h"
@@ -132,6 +133,18 @@ static struct h5_dataset_writer *writer_of(struct run *r, struct model *m)
 	ck_assert_uint_eq(h5_dataset_writer_row(m->writer), m->row);
 	ck_assert_uint_eq(h5_dataset_writer_size(m->writer), m->size);
 	return m->writer;
+}
+
+static void append_rows(struct run *r, struct model *m, const uint8_t *data, uint64_t rows)
+{
+	size_t n = (size_t)(rows * m->row);
+	int rc = h5_dataset_writer_append(writer_of(r, m), data, n);
+
+	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
+	ck_assert_uint_le(m->size + n, DATA_MAX);
+	memcpy(m->data + m->size, data, n);
+	m->size += n;
+	m->rows += rows;
 }
 
 /* ---- comparing ---- */
@@ -736,8 +749,70 @@ START_TEST(long_appends_are_held_in_bounds)
 }
 END_TEST
 
-UNIT_MAIN("dataset_write", what_is_no_bytes_is_refused, what_cannot_change_its_size_is_told,
-	  long_appends_are_held_in_bounds, a_failed_change_leaves_the_rows_as_they_were,
-	  rows_of_a_killed_append_are_not_found, a_failed_append_leaves_nothing_behind,
-	  kills_find_edge_chunks_as_they_are_stored, random_changes_of_old_files,
-	  random_changes_of_v108_files, random_changes_of_new_files)
+/* Whole chunks of one append go to the file from where they are, side by side: with one write. */
+START_TEST(whole_chunks_take_one_write)
+{
+	enum { CHUNK = 5, CHUNKS = 100 };
+	uint8_t data[4 * CHUNK * CHUNKS];
+	unsigned writes = 0;
+	struct model *m;
+	struct run r;
+
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 7);
+	begin(&r, "latest", 1);
+	m = find(&r, "plain1");
+	append_rows(&r, m, data, CHUNK - m->rows % CHUNK);
+	r.fault.record = true;
+	append_rows(&r, m, data, CHUNK * CHUNKS);
+	r.fault.record = false;
+	for (size_t i = 0; i < r.fault.count; i++)
+		if (r.fault.events[i].kind == FAULT_WRITE) {
+			ck_assert_uint_eq(r.fault.events[i].size, sizeof data);
+			writes++;
+		}
+	ck_assert_uint_eq(writes, 1);
+	compare(&r, m);
+	reopen(&r);
+	fault_io_release(&r.fault);
+	end(&r);
+}
+END_TEST
+
+/* What the file holds does not tell how many processors have encoded it. */
+START_TEST(workers_make_the_same_file)
+{
+	static const char *const names[] = {"plain1_gzip", "plain2_all", "both_gzip", "long_runs_all"};
+	struct run runs[2];
+
+	for (unsigned k = 0; k < 2; k++) {
+		struct run *r = &runs[k];
+
+		begin(r, "latest", 1);
+		close_file(r);
+		r->scratch.options.workers = k ? 4 : 0;
+		scratch_open(&r->scratch);
+		for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+			struct model *m = find(r, names[i]);
+			size_t rows = h5_min(150, (DATA_MAX - m->size) / m->row);
+			uint8_t *data = malloc(rows * m->row);
+
+			for (size_t j = 0; j < rows * m->row; j++)
+				data[j] = (uint8_t)(j * j >> 5);
+			append_rows(r, m, data, rows);
+			free(data);
+		}
+		ck_assert_int_eq(h5_tx_commit(r->scratch.file), 0);
+		close_file(r);
+	}
+	scratch_run("cmp %s %s", runs[0].scratch.path, runs[1].scratch.path);
+	for (unsigned k = 0; k < 2; k++)
+		end(&runs[k]);
+}
+END_TEST
+
+UNIT_MAIN("dataset_write", whole_chunks_take_one_write, workers_make_the_same_file,
+	  what_is_no_bytes_is_refused, what_cannot_change_its_size_is_told, long_appends_are_held_in_bounds,
+	  a_failed_change_leaves_the_rows_as_they_were, rows_of_a_killed_append_are_not_found,
+	  a_failed_append_leaves_nothing_behind, kills_find_edge_chunks_as_they_are_stored,
+	  random_changes_of_old_files, random_changes_of_v108_files, random_changes_of_new_files)
