@@ -46,9 +46,10 @@ void h5_dataset_free(struct h5_dataset *dataset); /* NULL is fine */
 /* n bytes from the offset, all inside `size`. Decodes no chunk but those that the range touches. */
 int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n);
 
-/* Starts to decode in the background what one who reads in order, and has come to the offset, will want next.
- * *ahead is how far that was done before, and is done then. */
-void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t *ahead);
+/* How many bytes to decode ahead of one who reads in order; 0: it doesn't pay. */
+uint64_t h5_dataset_ahead(const struct h5_dataset *dataset);
+/* Starts to decode, in the background, the chunks of n bytes from the offset, all inside `size`. */
+void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t n);
 
 /* Finds the first byte from the offset on, which lies inside `size`, that belongs to a hole (`hole`), or to
  * none; *found is `size` where there is no such byte. A hole is a run of H5_HOLE_LEAST bytes or more, from

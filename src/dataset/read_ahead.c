@@ -97,26 +97,32 @@ static bool has_filters(const struct h5_dataset *dataset)
 	return dataset->index && (dataset->pipeline.count || dataset->layout.class == H5_LAYOUT_STRUCTURED);
 }
 
-void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t *ahead)
+static uint64_t budget_of(const struct h5_dataset *dataset)
 {
-	struct h5_file_set *set = h5_file_set_of(dataset->file);
-	uint64_t budget = h5_file_set_chunk_budget(set) / CACHE_SHARE, band, end;
-	struct h5_grid grid;
-	struct ahead a = {.dataset = dataset, .grid = &grid, .budget = budget};
+	return h5_file_set_chunk_budget(h5_file_set_of(dataset->file)) / CACHE_SHARE;
+}
 
-	if (!has_filters(dataset) || !h5_pool_workers(h5_file_set_pool(set)))
-		return;
-	/* A band of chunks is what one step of chunks along the first dimension passes. */
+/* A band of chunks: what one step of chunks along the first dimension passes. */
+uint64_t h5_dataset_ahead(const struct h5_dataset *dataset)
+{
+	struct h5_grid grid;
+	uint64_t band;
+
+	if (!has_filters(dataset) || !h5_pool_workers(h5_file_set_pool(h5_file_set_of(dataset->file))))
+		return 0;
 	h5_chunk_grid(dataset, &grid);
 	if (!h5_mul(grid.chunk[0], grid.stride[0], &band))
 		band = UINT64_MAX;
-	band = h5_min(h5_max(band, MIN_BYTES), budget);
-	end = h5_min(dataset->size, offset > UINT64_MAX - band ? UINT64_MAX : offset + band);
-	offset = h5_max(offset, *ahead);
-	if (offset >= end)
-		return;
-	*ahead = end;
-	h5_grid_walk(&grid, offset, end - offset, look_ahead, &a);
+	return h5_min(h5_max(band, MIN_BYTES), budget_of(dataset));
+}
+
+void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t n)
+{
+	struct h5_grid grid;
+	struct ahead a = {.dataset = dataset, .grid = &grid, .budget = budget_of(dataset)};
+
+	h5_chunk_grid(dataset, &grid);
+	h5_grid_walk(&grid, offset, n, look_ahead, &a);
 	h5_chunk_cursor_release(dataset->index, &a.cursor);
 	if (a.count)
 		start_ahead(&a);

@@ -189,29 +189,42 @@ void h5_handles_close(struct h5_vfs *vfs)
 
 /* ---- reading ---- */
 
+/* The larger of what others have stored and of the value. */
+static void raise(atomic_uint_fast64_t *to, uint64_t value)
+{
+	uint_fast64_t now = atomic_load(to);
+
+	while (now < value && !atomic_compare_exchange_weak(to, &now, value))
+		;
+}
+
 /* Who reads in order gets what comes next decoded meanwhile. The kernel's own reading ahead comes in several
  * requests at once, so in nearly this order. A mount for writing does without: nothing may be decoded while
  * something changes. */
 static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t offset, size_t n)
 {
-	uint64_t read_to = h->read_to, ahead;
+	uint64_t read_to = h->read_to, window, from, to;
+	uint_fast64_t ahead = h->ahead;
 
 	if (h->vfs->options.writable)
 		return;
 	if (offset > read_to + IN_ORDER || read_to > offset + IN_ORDER) {
 		h->in_order = 0;
-		h->ahead = 0;
-		h->read_to = offset + n;
+		h->read_to = h->ahead = offset + n;
 		return;
 	}
-	h->read_to = h5_max(read_to, offset + n);
+	raise(&h->read_to, offset + n);
 	if (h->in_order < READS) {
 		h->in_order++;
 		return;
 	}
-	ahead = h->ahead;
-	h5_dataset_read_ahead(dataset, h->read_to, &ahead);
-	h->ahead = ahead;
+	window = h5_dataset_ahead(dataset);
+	read_to = h->read_to;
+	from = h5_max(read_to, ahead);
+	to = h5_min(dataset->size, read_to + window);
+	/* Who does not get to claim it leaves it to who did. */
+	if (window && from < to && atomic_compare_exchange_strong(&h->ahead, &ahead, to))
+		h5_dataset_read_ahead(dataset, from, to - from);
 }
 
 static int read_raw(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
