@@ -235,8 +235,8 @@ destroy:
 	return rc;
 }
 
-/* Chunks come and go by the thousand: giving their memory back to the kernel each time, and taking it anew, costs
- * as much as copying them. Few arenas: what one keeps, no other has. */
+/* Chunks come and go by the thousand: giving their memory back to the kernel each time, and taking it anew,
+ * costs as much as copying them. Few arenas: what one keeps, no other has. */
 static void keep_memory(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
