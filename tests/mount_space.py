@@ -120,7 +120,7 @@ class Space(MountCase):
                 for at in range(0, len(content), 1000):
                     f.write(content[at:at + 1000])
                     os.fsync(f.fileno())
-        self.assertLess(os.stat(path).st_size, 5 * len(content))
+        self.assertLess(os.stat(path).st_size, 6 * len(content))
         with h5py.File(path) as f:
             self.assertTrue(f["d"][()].tobytes() == content)
 

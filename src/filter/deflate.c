@@ -1,5 +1,5 @@
-/* Filter 1: a zlib stream (RFC 1950). values[0] is the level. Two libraries know how: deflate_libdeflate.c,
- * and deflate_zlib.c where configure did not find the faster one. */
+/* Filter 1: a zlib stream (RFC 1950). values[0] is the level. libdeflate is the faster one of two libraries
+ * that know how, where configure found it. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "filter/filters.h"
@@ -7,7 +7,20 @@
 enum {
 	EXPANSION_MAX = 1032, /* bytes out of one byte in: a match of 258 costs two bits */
 	LEVEL_MAX = 9,
+	SMALL = 64, /* bytes; libdeflate does not try to make less any smaller */
 };
+
+#ifdef HAVE_LIBDEFLATE
+#define unpack h5_libdeflate_unpack
+
+static int pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out)
+{
+	return (size < SMALL ? h5_zlib_pack : h5_libdeflate_pack)(level, data, size, out);
+}
+#else
+#define unpack h5_zlib_unpack
+#define pack   h5_zlib_pack
+#endif
 
 int h5_deflate_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
 		      struct h5_filter_buf *out, size_t limit)
@@ -21,7 +34,7 @@ int h5_deflate_decode(const uint32_t *values, unsigned count, struct h5_filter_b
 		return h5_fail(-ENOTSUP, H5_UNDEF, "deflate: %zu bytes in one chunk", in->size);
 	room = (size_t)h5_min(limit, EXPANSION_MAX * ((uint64_t)in->size + 1));
 	rc = h5_filter_buf_reserve(out, room);
-	return rc ? rc : h5_zlib_unpack(in, out, room);
+	return rc ? rc : unpack(in, out, room);
 }
 
 int h5_deflate_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
@@ -29,5 +42,5 @@ int h5_deflate_encode(const uint32_t *values, unsigned count, const uint8_t *dat
 {
 	if (count < 1 || values[0] > LEVEL_MAX)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "deflate: no level, or none of 0 to 9");
-	return h5_zlib_pack((int)values[0], data, size, out);
+	return pack((int)values[0], data, size, out);
 }

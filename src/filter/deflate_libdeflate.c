@@ -5,7 +5,7 @@
 
 #include <libdeflate.h>
 
-int h5_zlib_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room)
+int h5_libdeflate_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room)
 {
 	/* One for each call: it is small, and costs less than a lock would. */
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
@@ -22,7 +22,7 @@ int h5_zlib_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, si
 	return h5_fail(-EUCLEAN, H5_UNDEF, "deflate: a bad stream, or a truncated one");
 }
 
-int h5_zlib_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out)
+int h5_libdeflate_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out)
 {
 	struct libdeflate_compressor *c = libdeflate_alloc_compressor(level);
 	int rc;

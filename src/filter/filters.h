@@ -13,11 +13,12 @@ h5_filter_encode h5_deflate_encode, h5_shuffle_encode, h5_fletcher32_encode, h5_
 /* struct h5_filter_ops.decodes_in_place */
 bool h5_shuffle_is_identity(const uint32_t *values, unsigned count);
 
-/* zlib streams, by the library that configure chose. Decoding fills *out with at most `room` bytes, which are
- * there; what stands behind the stream is left alone. */
+/* zlib streams, by zlib and by libdeflate where it is there. Decoding fills *out with at most `room` bytes,
+ * which are there; what stands behind the stream is left alone. Levels are 0 to 9. */
 int h5_zlib_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room);
-/* Level 0 to 9. */
 int h5_zlib_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out);
+int h5_libdeflate_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room);
+int h5_libdeflate_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out);
 
 /* One block of what a filter stores in blocks: exactly `size` bytes come out. */
 typedef int h5_filter_block(const uint8_t *data, size_t n, uint8_t *out, size_t size);

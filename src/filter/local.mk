@@ -2,6 +2,7 @@ libh5fs_a_SOURCES += \
 	src/filter/bits.h \
 	src/filter/bitshuffle.c \
 	src/filter/deflate.c \
+	src/filter/deflate_zlib.c \
 	src/filter/filter.c \
 	src/filter/filter.h \
 	src/filter/filters.h \
@@ -17,8 +18,6 @@ libh5fs_a_SOURCES += \
 	src/filter/shuffle.c
 if HAVE_LIBDEFLATE
 libh5fs_a_SOURCES += src/filter/deflate_libdeflate.c
-else
-libh5fs_a_SOURCES += src/filter/deflate_zlib.c
 endif
 if HAVE_LIBAEC
 libh5fs_a_SOURCES += src/filter/szip.c
