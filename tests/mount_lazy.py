@@ -5,6 +5,7 @@ import os
 import signal
 import struct
 import subprocess
+import threading
 
 import h5py
 import numpy
@@ -123,6 +124,30 @@ class Lazy(MountCase):
             os.kill(m.daemon, signal.SIGTERM)
             self.assertEqual(m.wait(), 0)
             self.assertEqual(waiting.wait(20), 1)
+
+
+    def test_a_write_that_waits_keeps_nobody_unheard(self):
+        """Small writes are served by the thread that hears of requests: not while another request holds them up."""
+        path = self.file("waits.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
+            f.create_dataset("n", (0,), "u1", maxshape=(None,), chunks=(100,))
+        with Mount(path, options="rw") as m:
+            fd = m.open("n", os.O_WRONLY)
+            os.write(fd, b"1")
+            stat = subprocess.Popen(["stat", m.at("d")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                stat.wait(1)
+            writer = threading.Thread(target=os.write, args=(fd, b"2"))
+            writer.start()
+            with self.assertRaises(subprocess.TimeoutExpired):
+                stat.wait(1)
+            stat.send_signal(signal.SIGINT)
+            self.assertEqual(stat.wait(30), -signal.SIGINT)
+            writer.join(30)
+            self.assertFalse(writer.is_alive())
+            os.close(fd)
+            self.assertEqual(read(m.at("n")), b"12")
 
 
 if __name__ == "__main__":

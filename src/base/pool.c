@@ -126,7 +126,6 @@ static void *work(void *arg)
 {
 	struct h5_pool *pool = arg;
 
-	pthread_setname_np(pthread_self(), "h5fs-worker");
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->closing) {
 		struct batch *b = pool->awaited ? pool->awaited : pool->background;
@@ -155,8 +154,10 @@ static void start_threads(struct h5_pool *pool)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (pool->started < pool->wanted &&
-	       !pthread_create(&pool->threads[pool->started], NULL, work, pool))
+	       !pthread_create(&pool->threads[pool->started], NULL, work, pool)) {
+		pthread_setname_np(pool->threads[pool->started], "h5fs-worker");
 		pool->started++;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	/* What cannot be started now is not tried again. */
 	pool->wanted = pool->started;

@@ -8,6 +8,8 @@ src_h5fs_SOURCES = \
 	src/fuse/invalidate.h \
 	src/fuse/log.c \
 	src/fuse/log.h \
+	src/fuse/loop.c \
+	src/fuse/loop.h \
 	src/fuse/main.c \
 	src/fuse/operations.c \
 	src/fuse/operations.h \

@@ -6,6 +6,7 @@
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
 #include "fuse/log.h"
+#include "fuse/loop.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
 #include "store/file.h"
@@ -37,8 +38,6 @@ enum {
 
 enum {
 	LONG = 365 * 24 * 3600, /* seconds */
-	IDLE_THREADS = 10,	/* that are kept */
-	THREADS = 64,		/* that serve requests; they are made as they are needed */
 };
 
 static int status_of(const struct h5_options *o, int code)
@@ -146,24 +145,6 @@ static void warn(const struct h5_options *o, const struct h5_file_set *set)
 		       o->file, end, sb->end);
 }
 
-static int serve(struct fuse_session *session, const struct h5_options *o)
-{
-	struct fuse_loop_config *config;
-	int rc;
-
-	if (o->single_thread)
-		return fuse_session_loop(session);
-	config = fuse_loop_cfg_create();
-	if (!config)
-		return -ENOMEM;
-	/* Some may wait long for one another; that they are interrupted comes as a request too. */
-	fuse_loop_cfg_set_max_threads(config, THREADS);
-	fuse_loop_cfg_set_idle_threads(config, IDLE_THREADS);
-	rc = fuse_session_loop_mt(session, config);
-	fuse_loop_cfg_destroy(config);
-	return rc;
-}
-
 /* libfuse's word on a failed mount is an own line before ours: kept from the user, who gets one. */
 static void discard_log(enum fuse_log_level level, const char *format, va_list args)
 {
@@ -186,7 +167,7 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o)
 		h5_log("%s: cannot start a thread: %s", o->file, strerror(-code));
 		return EXIT_MOUNT;
 	}
-	rc = serve(m->session, o);
+	rc = o->single_thread ? fuse_session_loop(m->session) : h5_serve(m->session);
 	/* Nobody serves what pages are locked for: the kernel shall give it up, and with it these. */
 	if (rc < 0)
 		umount2(o->mountpoint, MNT_FORCE);
@@ -322,6 +303,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	options.set.check = h5_vfs_check_object;
 	options.vfs.log = h5_log;
+	options.vfs.waits = h5_serve_others;
 	if (options.help)
 		h5_options_usage(argv[0]);
 	else if (options.version)

@@ -6,6 +6,7 @@
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
 #include "fuse/log.h"
+#include "fuse/loop.h"
 #include "fuse/readahead.h"
 #include "fuse/refuse.h"
 
@@ -21,6 +22,7 @@ static bool is_unwanted(void *arg)
 {
 	const struct h5_mount *m = fuse_req_userdata(arg);
 
+	h5_serve_others(); /* that it is interrupted comes as a request, too */
 	return fuse_req_interrupted(arg) || fuse_session_exited(m->session);
 }
 
@@ -453,13 +455,16 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	/* What is only written goes straight on; who reads, too, may map the file. */
 	fi->direct_io = (fi->flags & O_ACCMODE) == O_WRONLY;
 	fi->noflush = (fi->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
-	if (fuse_reply_open(req, fi))
-		h5_vfs_close_file(handle);
+	if (!fuse_reply_open(req, fi))
+		return;
+	h5_interrupt_begin(NULL, NULL); /* there is no request any more */
+	h5_vfs_close_file(handle);
 }
 
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
+	h5_interrupt_begin(NULL, NULL); /* nobody waits for it */
 	h5_vfs_close_file(handle_of(fi));
 	fuse_reply_err(req, 0);
 }

@@ -73,22 +73,34 @@ static struct h5_file *root_of(const struct h5_vfs *vfs)
 	return h5_file_set_root(vfs->set);
 }
 
-void h5_lock_to_read(struct h5_vfs *vfs)
+static void about_to_wait(const struct h5_vfs *vfs)
 {
-	if (!vfs->options.writable)
-		return;
-	pthread_rwlock_rdlock(&vfs->write_lock);
-	/* When writing was given up, what is gathered stays there. */
-	if (!vfs->dirty || !h5_tx_is_writable(root_of(vfs)))
-		return;
-	pthread_rwlock_unlock(&vfs->write_lock);
-	pthread_rwlock_wrlock(&vfs->write_lock);
-	tell(vfs, settle(vfs));
+	if (vfs->options.waits)
+		vfs->options.waits();
 }
 
 void h5_lock_to_write(struct h5_vfs *vfs)
 {
-	pthread_rwlock_wrlock(&vfs->write_lock);
+	if (pthread_rwlock_trywrlock(&vfs->write_lock)) {
+		about_to_wait(vfs);
+		pthread_rwlock_wrlock(&vfs->write_lock);
+	}
+}
+
+void h5_lock_to_read(struct h5_vfs *vfs)
+{
+	if (!vfs->options.writable)
+		return;
+	if (pthread_rwlock_tryrdlock(&vfs->write_lock)) {
+		about_to_wait(vfs);
+		pthread_rwlock_rdlock(&vfs->write_lock);
+	}
+	/* When writing was given up, what is gathered stays there. */
+	if (!vfs->dirty || !h5_tx_is_writable(root_of(vfs)))
+		return;
+	pthread_rwlock_unlock(&vfs->write_lock);
+	h5_lock_to_write(vfs);
+	tell(vfs, settle(vfs));
 }
 
 void h5_unlock(struct h5_vfs *vfs)
