@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <utlist.h>
 
@@ -21,7 +22,11 @@ enum {
 		64, /* some may wait long for one another; that they are interrupted comes as a request too */
 	IDLE = 10,  /* that are kept */
 	BRIEF_WRITE = 1 << 14, /* bytes of a request that writes */
+	AGAIN = 10000000,      /* nanoseconds */
+	SECOND = 1000000000,
 };
+
+#define WAKE SIGRTMIN
 
 struct server {
 	struct loop *loop;
@@ -68,18 +73,15 @@ static bool is_brief(const struct fuse_buf *buf)
 	}
 }
 
-/* One request, which may be waited for long: only then the thread can be cancelled. False: the session is
- * over. */
+/* One request, which may be waited for long. False: the session is over. */
 static bool receive(struct server *s, int *error)
 {
 	struct fuse_session *session = s->loop->session;
 	int n;
 
-	do {
-		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	do
 		n = fuse_session_receive_buf(session, &s->buf);
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-	} while (n == -EINTR && !fuse_session_exited(session));
+	while (n == -EINTR && !fuse_session_exited(session));
 	*error = n < 0 && n != -EINTR ? n : 0;
 	return n > 0 && !fuse_session_exited(session);
 }
@@ -97,8 +99,9 @@ static int start_server(struct loop *l)
 	if (!s)
 		return -ENOMEM;
 	s->loop = l;
-	/* Signals are for the main thread. */
+	/* Signals are for the main thread, but the one that ends the waiting. */
 	sigfillset(&all);
+	sigdelset(&all, WAKE);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&s->thread, NULL, serve, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -192,7 +195,6 @@ static void *serve(void *arg)
 	struct loop *l = s->loop;
 	int error = 0;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	self = s;
 	pthread_mutex_lock(&l->lock);
 	join_ended(l);
@@ -216,6 +218,22 @@ static void *serve(void *arg)
 	return NULL;
 }
 
+/* The session is over: the thread will see it once it does not wait for a request. The signal may come before
+ * it waits, so it comes again. */
+static void end_server(struct server *s)
+{
+	struct timespec until;
+
+	do {
+		pthread_kill(s->thread, WAKE);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += AGAIN;
+		until.tv_sec += until.tv_nsec / SECOND;
+		until.tv_nsec %= SECOND;
+	} while (pthread_timedjoin_np(s->thread, NULL, &until) == ETIMEDOUT);
+	free_server(s);
+}
+
 /* Ends all threads; what they work on is answered first. */
 static void stop(struct loop *l)
 {
@@ -226,20 +244,22 @@ static void stop(struct loop *l)
 	pthread_cond_broadcast(&l->free);
 	pthread_mutex_unlock(&l->lock);
 	/* None is added any more. */
-	DL_FOREACH(l->servers, s)
-	pthread_cancel(s->thread);
 	DL_FOREACH_SAFE(l->servers, s, next)
-	{
-		pthread_join(s->thread, NULL);
-		free_server(s);
-	}
+	end_server(s);
+}
+
+static void wake(int number)
+{
+	(void)number;
 }
 
 int h5_serve(struct fuse_session *session)
 {
 	struct loop l = {.session = session};
+	struct sigaction action = {.sa_handler = wake}; /* no SA_RESTART: read(2) shall end */
 	int rc;
 
+	sigaction(WAKE, &action, NULL);
 	sem_init(&l.over, 0, 0);
 	pthread_mutex_init(&l.lock, NULL);
 	pthread_cond_init(&l.free, NULL);
