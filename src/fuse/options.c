@@ -21,7 +21,7 @@
 enum {
 	INDEX_SHARE = 4, /* of the cache for chunks */
 	WORKERS_MAX = 64,
-	GATHER = 64 << 20, /* of chunks that small writes fill */
+	GATHER = 32 << 20, /* of chunks that small writes fill */
 };
 
 /* The values as they were written, NULL where not given. */
