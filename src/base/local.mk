@@ -16,5 +16,7 @@ libh5fs_a_SOURCES += \
 	src/base/reader.h \
 	src/base/seen.c \
 	src/base/seen.h \
+	src/base/thread.c \
+	src/base/thread.h \
 	src/base/writer.c \
 	src/base/writer.h

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -144,21 +144,13 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for the threads that serve. */
 static void start_threads(struct h5_pool *pool)
 {
-	sigset_t all, before;
-
-	if (pool->started == pool->wanted)
-		return;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (pool->started < pool->wanted &&
-	       !pthread_create(&pool->threads[pool->started], NULL, work, pool)) {
+	       !h5_thread_start(&pool->threads[pool->started], work, pool, 0)) {
 		pthread_setname_np(pool->threads[pool->started], "h5fs-worker");
 		pool->started++;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	/* What cannot be started now is not tried again. */
 	pool->wanted = pool->started;
 }

@@ -1,11 +1,11 @@
 #include "fuse/commit.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "fuse/log.h"
 #include "vfs/vfs.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
@@ -73,19 +73,6 @@ static int init(struct h5_committer *c)
 	return -rc;
 }
 
-/* Signals that end the mount are for the thread that waits for its end. */
-static int start_thread(struct h5_committer *c)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&c->thread, NULL, run, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -rc;
-}
-
 int h5_committer_start(struct h5_vfs *vfs, struct h5_committer **out)
 {
 	struct h5_committer *c = calloc(1, sizeof *c);
@@ -96,7 +83,7 @@ int h5_committer_start(struct h5_vfs *vfs, struct h5_committer **out)
 	c->vfs = vfs;
 	rc = init(c);
 	if (!rc)
-		rc = start_thread(c);
+		rc = h5_thread_start(&c->thread, run, c, 0);
 	if (rc) {
 		free(c);
 		return rc;

@@ -6,6 +6,7 @@
 #include "fuse/loop.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 
 #include <linux/fuse.h>
 #include <poll.h>
@@ -29,7 +30,7 @@ enum {
 	SECOND = 1000000000,
 };
 
-#define WAKE SIGRTMIN
+#define WAKE SIGRTMIN /* ends the waiting */
 
 struct server {
 	struct loop *loop;
@@ -96,21 +97,15 @@ static void *serve(void *arg);
 static int start_server(struct loop *l)
 {
 	struct server *s = calloc(1, sizeof *s);
-	sigset_t all, before;
 	int rc;
 
 	if (!s)
 		return -ENOMEM;
 	s->loop = l;
-	/* Signals are for the main thread, but the one that ends the waiting. */
-	sigfillset(&all);
-	sigdelset(&all, WAKE);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&s->thread, NULL, serve, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = h5_thread_start(&s->thread, serve, s, WAKE);
 	if (rc) {
 		free(s);
-		return -rc;
+		return rc;
 	}
 	DL_PREPEND(l->servers, s);
 	l->count++;
