@@ -13,8 +13,6 @@ libh5fs_a_SOURCES += \
 	src/filter/planes.h \
 	src/filter/quantize.c \
 	src/filter/scaleoffset.c \
-	src/filter/scratch.c \
-	src/filter/scratch.h \
 	src/filter/shuffle.c
 if HAVE_LIBDEFLATE
 libh5fs_a_SOURCES += src/filter/deflate_libdeflate.c

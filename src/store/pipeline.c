@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "filter/filter.h"
-#include "filter/scratch.h"
 
 #include <stdlib.h>
 
@@ -57,9 +56,9 @@ static int plan(const struct h5_pipeline *pipeline, uint32_t mask, struct steps 
 	return 0;
 }
 
-/* Bytes that move go to and fro between the buffers of the scratch, and at last to *out. */
-static int undo(const struct steps *all, size_t size, struct h5_scratch *scratch, struct h5_filter_buf *in,
-		struct h5_filter_buf *out)
+/* Bytes that move go to and fro between two buffers, and at last to *out. */
+static int undo(const struct steps *all, size_t size, struct h5_filter_buf scratch[2],
+		struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
 	unsigned moving = all->moving;
 	int rc = 0;
@@ -70,13 +69,19 @@ static int undo(const struct steps *all, size_t size, struct h5_scratch *scratch
 		struct h5_filter_buf *next = in;
 
 		if (!step->in_place) {
-			next = --moving ? &scratch->bufs[in == scratch->bufs] : out;
+			next = --moving ? &scratch[in == scratch] : out;
 			next->size = 0;
 		}
 		rc = step->ops->decode(step->info->values, step->info->count, in, next, limit);
 		in = next;
 	}
 	return rc;
+}
+
+static void release(struct h5_filter_buf scratch[2])
+{
+	h5_filter_buf_release(&scratch[0]);
+	h5_filter_buf_release(&scratch[1]);
 }
 
 /* Filters don't know where their bytes come from. */
@@ -96,10 +101,10 @@ static uint8_t *take_data(const struct h5_filter_buf *buf)
 }
 
 static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t address, size_t stored,
-			 size_t size, struct h5_scratch *scratch, struct h5_filter_buf *out)
+			 size_t size, struct h5_filter_buf scratch[2], struct h5_filter_buf *out)
 {
 	/* Where nothing moves, they come to where they stay. */
-	struct h5_filter_buf *in = all->moving ? &scratch->bufs[0] : out;
+	struct h5_filter_buf *in = all->moving ? &scratch[0] : out;
 	int rc = h5_filter_buf_reserve(in, stored);
 
 	if (!rc)
@@ -118,8 +123,7 @@ static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, size_t size, uint8_t **data)
 {
-	struct h5_scratch *scratch = NULL;
-	struct h5_filter_buf out = {0};
+	struct h5_filter_buf scratch[2] = {{0}}, out = {0};
 	struct steps all;
 	int rc;
 
@@ -132,13 +136,8 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	rc = plan(pipeline, mask, &all);
 	if (rc)
 		return fail_at(address, rc);
-	if (all.moving) {
-		scratch = h5_scratch_get();
-		if (!scratch)
-			return -ENOMEM;
-	}
 	rc = read_and_undo(file, &all, address, (size_t)stored, size, scratch, &out);
-	h5_scratch_put(scratch);
+	release(scratch);
 	if (rc)
 		h5_filter_buf_release(&out);
 	else
@@ -175,7 +174,7 @@ int h5_pipeline_can_encode(const struct h5_pipeline *pipeline)
 
 /* Runs the filters. *at: where the bytes are then, in *out or in the scratch; NULL: none has run. */
 static int run_all(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size,
-		   struct h5_scratch *scratch, struct h5_filter_buf *out, struct h5_filter_buf **at,
+		   struct h5_filter_buf scratch[2], struct h5_filter_buf *out, struct h5_filter_buf **at,
 		   uint32_t *skipped)
 {
 	for (unsigned i = 0; i < pipeline->count; i++) {
@@ -184,7 +183,7 @@ static int run_all(const struct h5_pipeline *pipeline, const uint8_t *data, size
 		int rc;
 
 		if (i + 1 < pipeline->count)
-			next = &scratch->bufs[*at == scratch->bufs];
+			next = &scratch[*at == scratch];
 		next->size = 0;
 		rc = run(info, *at ? (*at)->data : data, *at ? (*at)->size : size, next);
 		if (!rc && next->size > encoded_max(size))
@@ -203,16 +202,12 @@ static int run_all(const struct h5_pipeline *pipeline, const uint8_t *data, size
 int h5_pipeline_encode(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size, uint8_t **out,
 		       size_t *stored, uint32_t *mask)
 {
-	struct h5_filter_buf buf = {0}, *at = NULL;
-	struct h5_scratch *scratch;
+	struct h5_filter_buf scratch[2] = {{0}}, buf = {0}, *at = NULL;
 	uint32_t skipped = 0;
 	int rc;
 
 	if (pipeline->count && size > SIZE_MAX_FILTERED)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "a filtered chunk of %zu bytes", size);
-	scratch = h5_scratch_get();
-	if (!scratch)
-		return -ENOMEM;
 	rc = run_all(pipeline, data, size, scratch, &buf, &at, &skipped);
 	if (!rc && !at)
 		rc = h5_filter_buf_copy(&buf, data, size);
@@ -222,7 +217,7 @@ int h5_pipeline_encode(const struct h5_pipeline *pipeline, const uint8_t *data, 
 		buf = *at;
 		*at = (struct h5_filter_buf){0};
 	}
-	h5_scratch_put(scratch);
+	release(scratch);
 	if (rc) {
 		h5_filter_buf_release(&buf);
 		return rc;
