@@ -15,10 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	TOGETHER = 64,		  /* chunks that are put aside */
-	DIRECT_STRETCH = 1 << 10, /* bytes that are worth a system call */
-};
+enum { TOGETHER = 64 }; /* chunks that are put aside */
 
 /* A part whose chunk is still to be decoded. */
 struct aside {
@@ -136,7 +133,7 @@ static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_pa
 {
 	uint64_t stretch = h5_part_stretch(part);
 
-	return stretch >= DIRECT_STRETCH || stretch == dataset->chunk_size ||
+	return stretch >= H5_DIRECT_RUN || stretch == dataset->chunk_size ||
 	       dataset->chunk_size > H5_DIRECT_CHUNK;
 }
 

@@ -2,8 +2,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "dataset/dataset.h"
-#include "dataset/layouts.h"
+#include "dataset/chunk_cache.h"
 
 #include <string.h>
 
@@ -22,12 +21,10 @@ struct walker {
 
 static void walker_init(struct walker *w, const struct h5_dataset *dataset, uint64_t offset)
 {
-	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
-
 	memset(w, 0, sizeof *w);
 	w->dataset = dataset;
-	w->last = layout->rank - 1;
-	h5_grid_init(&w->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
+	w->last = dataset->layout.chunked.rank - 1;
+	h5_chunk_grid(dataset, &w->grid);
 	w->begin = w->at = w->hole = offset;
 }
 

@@ -22,9 +22,9 @@ extern const struct h5_layout_ops h5_layout_compact, h5_layout_contiguous, h5_la
 int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *chunk, bool filtered,
 		       uint8_t **data);
 
-/* Chunks without filters are read and written run by run where a run is worth a system call, or the chunk is
- * large; the small ones with short runs, of which a sweep over the rows comes back to each, are kept decoded.
- */
+/* Chunks without filters are read and written where they lie if so many bytes that are worth a system call
+ * lie together, or the chunk is large; the small ones with short runs, of which a sweep over the rows comes
+ * back to each, are kept decoded. */
 enum {
 	H5_DIRECT_RUN = 1 << 10,
 	H5_DIRECT_CHUNK = 1 << 20,
