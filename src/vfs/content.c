@@ -227,24 +227,30 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 		h5_dataset_read_ahead(dataset, from, to - from);
 }
 
+/* The dataset as it is shown now; h5_file_put(). */
+static int get_raw(const struct h5_handle *h, struct h5_lru_entry **ref, const struct h5_dataset **dataset)
+{
+	int rc = h5_written_failure(h->vfs, h->file, h->address);
+
+	return rc ? rc : h5_dataset_get(h->file, h->address, ref, dataset);
+}
+
 static int read_raw(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
-	int rc = h5_written_failure(h->vfs, h->file, h->address);
+	int rc = get_raw(h, &ref, &dataset);
 
-	if (!rc)
-		rc = h5_dataset_get(h->file, h->address, &ref, &dataset);
 	if (rc)
 		return rc;
 	if (dataset->size > INT64_MAX)
 		rc = h5_fail(-EOVERFLOW, h->address, "dataset of more than 2^63-1 bytes");
 	else if (offset < dataset->size)
 		*got = (size_t)h5_min(n, dataset->size - offset);
-	if (*got)
+	if (*got) {
 		read_ahead(h, dataset, offset, *got);
-	if (*got)
 		rc = h5_dataset_read(dataset, offset, buf, *got);
+	}
 	h5_file_put(h->file, ref);
 	return rc;
 }
@@ -293,10 +299,8 @@ static int seek_raw(const struct h5_handle *h, uint64_t offset, bool hole, uint6
 	const uint64_t limit = h5_vfs_size_limit(h->vfs, h->node);
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
-	int rc = h5_written_failure(h->vfs, h->file, h->address);
+	int rc = get_raw(h, &ref, &dataset);
 
-	if (!rc)
-		rc = h5_dataset_get(h->file, h->address, &ref, &dataset);
 	if (rc)
 		return rc;
 	*size = h5_min(dataset->size, limit);
