@@ -9,6 +9,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -326,6 +327,76 @@ START_TEST(lru_forgets_what_is_dropped)
 }
 END_TEST
 
+/* Threads that reserve, and what they have at one time. */
+struct reserving {
+	struct h5_lru *lru;
+	atomic_size_t held, turns;
+	size_t most; /* that may be held by several */
+};
+
+static void *reserve_again_and_again(void *arg)
+{
+	struct reserving *r = arg;
+	unsigned number = (unsigned)atomic_fetch_add(&r->turns, 1);
+
+	for (unsigned i = 0; i < 500; i++) {
+		size_t n = (number * 7919 + i * 104729) % 13 << 20, held;
+
+		/* Now and then more than there is. */
+		if (i % 50 == number)
+			n = 100 << 20;
+		ck_assert_int_eq(h5_lru_reserve(r->lru, n), 0);
+		held = atomic_fetch_add(&r->held, n) + n;
+		ck_assert_msg(held <= r->most || held == n, "%zu bytes are held", held);
+		atomic_fetch_sub(&r->held, n);
+		h5_lru_unreserve(r->lru, n);
+	}
+	return NULL;
+}
+
+/* Nobody waits for ever, and no more is given away than there is but to one who is alone. */
+START_TEST(lru_reserves_within_its_budget)
+{
+	struct reserving r = {.most = 40 << 20};
+	pthread_t threads[8];
+
+	ck_assert_int_eq(h5_lru_open(r.most, &r.lru), 0);
+	for (unsigned i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, reserve_again_and_again, &r);
+	for (unsigned i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	h5_lru_close(r.lru);
+}
+END_TEST
+
+START_TEST(lru_evicts_for_what_is_reserved)
+{
+	struct loader l = {0};
+	struct h5_lru_stats stats;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	for (uint64_t i = 1; i < 4; i++)
+		touch(lru, &l, i);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_gt(stats.entries, 1);
+	ck_assert_int_eq(h5_lru_reserve(lru, 3000), 0);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 0);
+	/* What comes meanwhile stays as long as nothing else does. */
+	for (uint64_t i = 1; i < 4; i++)
+		touch(lru, &l, i);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	h5_lru_unreserve(lru, 3000);
+	for (uint64_t i = 1; i < 4; i++)
+		touch(lru, &l, i);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_gt(stats.entries, 1);
+	h5_lru_close(lru);
+}
+END_TEST
+
 static bool never_wanted(void *arg)
 {
 	++*(unsigned *)arg;
@@ -409,5 +480,5 @@ UNIT_MAIN("base", lookup3_known_values, reader_is_bounded_and_sticky, reader_ver
 	  products_are_checked, buf_stops_at_its_limit, lru_keeps_the_latest_within_its_budget,
 	  lru_keeps_a_value_over_its_budget, lru_does_not_cache_failures, lru_values_may_hold_references,
 	  lru_loads_once, lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped,
-	  lru_waits_only_while_it_is_wanted, nothing_is_interrupted_in_its_first_second,
-	  io_tells_whether_it_is_locked)
+	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+	  nothing_is_interrupted_in_its_first_second, io_tells_whether_it_is_locked)

@@ -43,12 +43,22 @@ struct h5_lru_entry {
 	struct h5_lru_entry *prev, *next; /* lock: recency, head is the latest; only where references is 0 */
 };
 
+/* One who waits for room. */
+struct h5_lru_turn {
+	struct h5_lru_turn *prev, *next;
+};
+
+/* What may be reserved at once however small the budget is. */
+static const size_t RESERVED_LEAST = (size_t)32 << 20;
+
 struct h5_lru {
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t loaded;
+	pthread_cond_t room;
 	struct place *table;
 	struct h5_lru_entry *idle; /* entries without references */
-	size_t budget;
+	size_t budget, reserved;
+	struct h5_lru_turn *turns; /* the first is the next one */
 	struct h5_lru_stats stats;
 };
 
@@ -63,6 +73,7 @@ int h5_lru_open(size_t budget, struct h5_lru **out)
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&lru->loaded, &attributes);
+	pthread_cond_init(&lru->room, &attributes);
 	pthread_condattr_destroy(&attributes);
 	lru->budget = budget;
 	*out = lru;
@@ -119,8 +130,9 @@ static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
 
 /* Takes what is over the budget, the least recently used first, but for the last `keep` ones; a list by
  * `next` for release_all(). */
-static struct h5_lru_entry *evict(struct h5_lru *lru, size_t budget, unsigned keep)
+static struct h5_lru_entry *evict(struct h5_lru *lru, size_t most, unsigned keep)
 {
+	size_t budget = most > lru->reserved ? most - lru->reserved : 0;
 	struct h5_lru_entry *dead = NULL;
 
 	while (lru->idle && lru->stats.bytes > budget) {
@@ -157,6 +169,7 @@ void h5_lru_close(struct h5_lru *lru)
 		return;
 	while ((dead = evict(lru, 0, 0)))
 		release_all(dead);
+	pthread_cond_destroy(&lru->room);
 	pthread_cond_destroy(&lru->loaded);
 	pthread_mutex_destroy(&lru->lock);
 	free(lru);
@@ -214,14 +227,14 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 	return rc;
 }
 
-/* Waits until some load has ended, or it is time to ask whether the wait still makes sense. */
-static int wait_for_load(struct h5_lru *lru)
+/* Waits until something has happened, or it is time to ask whether the wait still makes sense. */
+static int wait_for(struct h5_lru *lru, pthread_cond_t *what)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec++;
-	pthread_cond_timedwait(&lru->loaded, &lru->lock, &until);
+	pthread_cond_timedwait(what, &lru->lock, &until);
 	return h5_interrupt_check();
 }
 
@@ -241,7 +254,7 @@ static int get(struct h5_lru *lru, const struct h5_lru_key *key, bool wait, h5_l
 
 	pthread_mutex_lock(&lru->lock);
 	while ((e = find(lru, key)) && e->loading && !rc)
-		rc = wait ? wait_for_load(lru) : -EAGAIN;
+		rc = wait ? wait_for(lru, &lru->loaded) : -EAGAIN;
 	if (rc) {
 		e = NULL;
 	} else if (e) {
@@ -348,6 +361,43 @@ void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address)
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);
+}
+
+static bool has_room(const struct h5_lru *lru, size_t n)
+{
+	size_t most = lru->budget > RESERVED_LEAST ? lru->budget : RESERVED_LEAST;
+
+	return !lru->reserved || (lru->reserved <= most && n <= most - lru->reserved);
+}
+
+/* In the order of coming: much room would never be there while others come for little. */
+int h5_lru_reserve(struct h5_lru *lru, size_t n)
+{
+	struct h5_lru_entry *dead = NULL;
+	struct h5_lru_turn turn;
+	int rc = 0;
+
+	pthread_mutex_lock(&lru->lock);
+	DL_APPEND(lru->turns, &turn);
+	while (!rc && (lru->turns != &turn || !has_room(lru, n)))
+		rc = wait_for(lru, &lru->room);
+	DL_DELETE(lru->turns, &turn);
+	if (!rc) {
+		lru->reserved += n;
+		dead = evict(lru, lru->budget, 0);
+	}
+	pthread_cond_broadcast(&lru->room);
+	pthread_mutex_unlock(&lru->lock);
+	release_all(dead);
+	return rc;
+}
+
+void h5_lru_unreserve(struct h5_lru *lru, size_t n)
+{
+	pthread_mutex_lock(&lru->lock);
+	lru->reserved -= n;
+	pthread_cond_broadcast(&lru->room);
+	pthread_mutex_unlock(&lru->lock);
 }
 
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats)

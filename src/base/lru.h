@@ -3,7 +3,8 @@
  * A value is immutable and reference-counted. A miss loads outside the lock, behind an in-flight marker:
  * whoever asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. A wait
  * ends with -EINTR by h5_interrupt_check(). Values in use may take the cache over its budget; they are
- * evicted, least recently used first, once they are put back.
+ * evicted, least recently used first, once they are put back. What making values takes for a while is part of
+ * the budget, too, where it is reserved.
  *
  * A loader may itself get other keys; the order of kinds in doc/locking.md keeps such chains free of cycles.
  */
@@ -64,6 +65,12 @@ void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *entry);
 /* Forgets all values under the owner's address, of every kind and variant: what is referenced lives on, but
  * is not found again. None of them may be loading. */
 void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address);
+
+/* Makes room in the budget for n bytes that work needs for a while: evicts, and waits for its turn while
+ * others have reserved so much that they do not fit. One who is alone gets whatever it asks for. Who has
+ * reserved must not wait for others, nor reserve more. -EINTR. */
+int h5_lru_reserve(struct h5_lru *lru, size_t n);
+void h5_lru_unreserve(struct h5_lru *lru, size_t n);
 
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats);
 

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+enum { RESERVED_LEAST = 1 << 20 };
+
 void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid)
 {
 	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
@@ -61,6 +63,11 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 	return 0;
 }
 
+static struct h5_lru *cache_of(const struct h5_chunk_wanted *w)
+{
+	return h5_file_set_chunks(h5_file_set_of(w->dataset->file));
+}
+
 struct decoded {
 	uint8_t *data;		    /* owned */
 	atomic_uint_fast64_t taken; /* bytes that readers have copied, each time they did */
@@ -85,15 +92,34 @@ static int read_whole(const struct h5_chunk_wanted *w, uint8_t **data)
 				w->chunk.address, w->chunk.size, (size_t)dataset->chunk_size, data);
 }
 
+/* The most memory that reading takes. */
+static uint64_t need(const struct h5_chunk_wanted *w)
+{
+	const struct h5_dataset *dataset = w->dataset;
+
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+		return h5_structured_need(dataset, &w->chunk);
+	return h5_pipeline_need(w->filtered ? &dataset->pipeline : NULL, w->chunk.size, dataset->chunk_size);
+}
+
 static int load(void *arg, void **value, size_t *cost)
 {
 	const struct h5_chunk_wanted *w = arg;
-	struct decoded *chunk = calloc(1, sizeof *chunk);
+	struct h5_lru *cache = cache_of(w);
+	uint64_t room = need(w);
+	struct decoded *chunk;
 	int rc;
 
-	if (!chunk)
-		return h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
-	rc = read_whole(w, &chunk->data);
+	/* Small ones are few at a time, and not worth counting. */
+	if (room < RESERVED_LEAST)
+		room = 0;
+	rc = room ? h5_lru_reserve(cache, (size_t)room) : 0;
+	if (rc)
+		return rc;
+	chunk = calloc(1, sizeof *chunk);
+	rc = chunk ? read_whole(w, &chunk->data) : h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
+	if (room)
+		h5_lru_unreserve(cache, (size_t)room);
 	if (rc) {
 		free(chunk);
 		return rc;
@@ -101,11 +127,6 @@ static int load(void *arg, void **value, size_t *cost)
 	*value = chunk;
 	*cost = sizeof *chunk + (size_t)w->dataset->chunk_size;
 	return 0;
-}
-
-static struct h5_lru *cache_of(const struct h5_chunk_wanted *w)
-{
-	return h5_file_set_chunks(h5_file_set_of(w->dataset->file));
 }
 
 /* What was decoded with an index that has changed since is not found by who knows the new one. */
@@ -145,11 +166,12 @@ int h5_chunk_get(const struct h5_chunk_wanted *w, bool wait, struct h5_chunk_dec
 {
 	struct h5_chunk_wanted copy = *w;
 	struct h5_lru_key key = key_of(w);
-	int rc;
+	/* Before it waits for memory that it must not have. */
+	int rc = h5_pipeline_check_size(w->dataset->file, w->filtered ? w->dataset->pipeline.count : 0,
+					w->chunk.address, w->dataset->chunk_size);
 
-	if (w->dataset->chunk_size > SIZE_MAX / 4)
-		return h5_fail(-ENOTSUP, w->chunk.address, "chunk: %llu bytes",
-			       (unsigned long long)w->dataset->chunk_size);
+	if (rc)
+		return rc;
 	rc = (wait ? h5_lru_get : h5_lru_try)(cache_of(w), &key, load, &copy, &decoded->ref);
 	if (!rc)
 		refer(decoded);

@@ -21,6 +21,8 @@ extern const struct h5_layout_ops h5_layout_compact, h5_layout_contiguous, h5_la
  * filters are undone where they ran: `filtered`. */
 int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *chunk, bool filtered,
 		       uint8_t **data);
+/* Bytes of memory that it takes at most. */
+uint64_t h5_structured_need(const struct h5_dataset *dataset, const struct h5_chunk *chunk);
 
 /* Chunks without filters are read and written where they lie if so many bytes that are worth a system call
  * lie together, or the chunk is large; the small ones with short runs, of which a sweep over the rows comes

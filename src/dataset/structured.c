@@ -11,10 +11,11 @@
 #include <string.h>
 
 enum {
-	CHUNK_MAX = 1 << 30, /* bytes of a chunk with all its elements, as for filtered chunks */
 	/* Bytes that section 0 needs beside the coordinates: two of eight bytes for each dimension of an
 	 * element at most. */
 	SELECTION_OVERHEAD = 4096,
+	SELECTION_MAX = 64 << 20, /* bytes of section 0, more than any writer makes */
+	COORDINATE_LEAST = 2,	  /* bytes of a coordinate there, which takes eight in memory */
 	/* Writers' blocks do not overlap. Those that do are forgiven as long as they cover the chunk no more
 	 * often than this. */
 	PASSES = 4,
@@ -139,7 +140,7 @@ static int read_selection(const struct chunk *chunk, const struct marks *m, stru
 	uint8_t *data;
 	int rc;
 
-	if (size > h5_min(16 * m->layout->rank * m->elements + SELECTION_OVERHEAD, H5_BLOCK_MAX))
+	if (size > h5_min(16 * m->layout->rank * m->elements + SELECTION_OVERHEAD, SELECTION_MAX))
 		return h5_fail(-EUCLEAN, chunk->address, "structured chunk: a selection of %ju bytes",
 			       (uintmax_t)size);
 	rc = read_section(chunk, 0, &data);
@@ -180,16 +181,35 @@ static int marks_init(struct marks *m, const struct chunk *chunk)
 	const struct h5_dataset *dataset = chunk->dataset;
 	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
 
+	int rc = h5_pipeline_check_size(dataset->file, 0, chunk->address, dataset->chunk_size);
+
 	*m = (struct marks){.layout = layout, .address = chunk->address};
-	if (dataset->chunk_size > CHUNK_MAX)
-		return h5_fail(-ENOTSUP, chunk->address, "a structured chunk of %ju bytes",
-			       (uintmax_t)dataset->chunk_size);
+	if (rc)
+		return rc;
 	m->elements = dataset->chunk_size / layout->element_size;
 	m->left = PASSES * m->elements;
 	m->stride[layout->rank - 1] = 1;
 	for (unsigned i = layout->rank - 1; i-- > 0;)
 		m->stride[i] = m->stride[i + 1] * layout->dims[i + 1];
 	return 0;
+}
+
+uint64_t h5_structured_need(const struct h5_dataset *dataset, const struct h5_chunk *chunk)
+{
+	const struct h5_pipeline *pipelines = dataset->section_pipelines;
+	uint64_t sections[H5_SECTIONS] = {0}, need = dataset->chunk_size;
+	struct h5_section found[H5_SECTIONS];
+
+	if (h5_sections_decode(&dataset->layout.chunked, chunk->metadata, pipelines, chunk->size,
+			       chunk->address, found))
+		return need; /* reading ends there, too */
+	for (unsigned i = 0; i < H5_SECTIONS; i++)
+		sections[i] = h5_pipeline_need(pipelines ? &pipelines[i] : NULL, found[i].stored,
+					       h5_min(found[i].size, i ? need : SELECTION_MAX));
+	/* The elements, a mark for each or the coordinates, and one section after the other. */
+	need += h5_max(dataset->chunk_size / dataset->layout.chunked.element_size,
+		       h5_min(found[0].size, SELECTION_MAX) / COORDINATE_LEAST * sizeof(uint64_t));
+	return need + h5_max(sections[0], sections[1]);
 }
 
 int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *at, bool filtered,

@@ -9,8 +9,7 @@
 #include <string.h>
 
 enum {
-	KEPT_MAX = 1 << 23,  /* bytes of chunks in memory that stay when all is in the file */
-	CHUNK_MAX = 1 << 30, /* of a filtered chunk */
+	KEPT_MAX = 1 << 23, /* bytes of chunks in memory that stay when all is in the file */
 };
 
 struct request {
@@ -245,9 +244,9 @@ static int chunked_open(struct h5_dataset_writer *w)
 			     "dataset: its version 1 B-tree cannot be read along (swmr)");
 	if (!rc && c->filters)
 		rc = h5_pipeline_can_encode(&dataset->pipeline);
-	if (!rc && c->filters && dataset->chunk_size > CHUNK_MAX)
-		rc = h5_fail(-ENOTSUP, w->address, "dataset: filtered chunks of %ju bytes",
-			     (uintmax_t)dataset->chunk_size);
+	if (!rc && c->filters)
+		rc = h5_pipeline_check_size(w->file, dataset->pipeline.count, w->address,
+					    dataset->chunk_size);
 	if (!rc)
 		rc = open_index(w, layout);
 	if (!rc)

@@ -16,7 +16,8 @@
 /* The caches are a part of the machine's memory, within bounds that suit a laptop and a server. */
 #define CACHE_SHARE	32
 #define CHUNK_CACHE_MIN ((uint64_t)64 << 20)
-#define CHUNK_CACHE_MAX ((uint64_t)1 << 30)
+#define CHUNK_CACHE_MAX ((uint64_t)640 << 20)
+#define MAX_CHUNK_LEAST ((size_t)64 << 20)
 
 enum {
 	INDEX_SHARE = 4, /* of the cache for chunks */
@@ -29,7 +30,7 @@ struct texts {
 	struct h5_options *options;
 	char *external, *locking, *order, *xattr;
 	char *uid, *gid, *fmask, *dmask;
-	char *cache, *index_cache, *workers;
+	char *cache, *index_cache, *max_chunk, *workers;
 	char *sync, *journal;
 	int writable, swmr, force, external_write;
 	int allow_other, foreground, debug, single_thread, recover, help, version;
@@ -64,6 +65,7 @@ static const struct fuse_opt known[] = {
 	TEXT(dmask),
 	TEXT(cache),
 	TEXT(index_cache),
+	TEXT(max_chunk),
 	TEXT(workers),
 	TEXT(sync),
 	TEXT(journal),
@@ -108,8 +110,9 @@ void h5_options_usage(const char *program)
 	       "    fmask=OCTAL            mode bits taken out of files\n"
 	       "    dmask=OCTAL            mode bits taken out of directories\n"
 	       "    allow_other            other users may look, too\n"
-	       "    cache=SIZE             of decoded chunks (64M and a 32nd of the memory, at most 1G)\n"
+	       "    cache=SIZE             of decoded chunks (64M and a 32nd of the memory, at most 640M)\n"
 	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
+	       "    max_chunk=SIZE         of a decoded chunk, at most (half the cache, but 64M to 256M)\n"
 	       "    workers=N              threads that decode and encode chunks (the processors; 0 to 64)\n",
 	       program, program);
 }
@@ -233,6 +236,11 @@ static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
 		rc = parse_size("cache", t->cache, &set->chunk_cache);
 	if (!rc && t->index_cache)
 		rc = parse_size("index_cache", t->index_cache, &set->block_cache);
+	set->max_chunk = (size_t)h5_min(h5_max(set->chunk_cache / 2, MAX_CHUNK_LEAST), H5_MAX_CHUNK);
+	if (!rc && t->max_chunk)
+		rc = parse_size("max_chunk", t->max_chunk, &set->max_chunk);
+	if (!rc && (!set->max_chunk || set->max_chunk > H5_MAX_CHUNK_LIMIT))
+		rc = wrong("max_chunk", t->max_chunk, "a size from 1 to 1G");
 	if (!rc && t->workers)
 		rc = parse_number("workers", t->workers, 10, WORKERS_MAX, &workers);
 	set->workers = (unsigned)workers;
@@ -369,6 +377,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.dmask);
 	free(t.cache);
 	free(t.index_cache);
+	free(t.max_chunk);
 	free(t.workers);
 	free(t.sync);
 	free(t.journal);

@@ -299,6 +299,11 @@ size_t h5_file_set_chunk_budget(const struct h5_file_set *set)
 	return set->options.chunk_cache;
 }
 
+size_t h5_file_set_max_chunk(const struct h5_file_set *set)
+{
+	return set->options.max_chunk ? set->options.max_chunk : H5_MAX_CHUNK;
+}
+
 bool h5_file_set_refresh(struct h5_file_set *set)
 {
 	bool changed = false;

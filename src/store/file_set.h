@@ -20,9 +20,14 @@ enum h5_external {
 	H5_EXTERNAL_ANY,     /* everywhere */
 };
 
+/* Bytes of a decoded chunk: unless told otherwise, and at most, since filters work on it as a whole. */
+#define H5_MAX_CHUNK	   ((size_t)256 << 20)
+#define H5_MAX_CHUNK_LIMIT ((size_t)1 << 30)
+
 struct h5_file_set_options {
 	size_t block_cache; /* bytes of decoded metadata blocks */
 	size_t chunk_cache; /* bytes of decoded chunks */
+	size_t max_chunk;   /* bytes of a decoded chunk; a larger one is refused. 0: H5_MAX_CHUNK */
 	unsigned workers;   /* threads that decode and encode chunks beside those that ask for them */
 	enum h5_external external;
 	enum h5_lock_mode lock;
@@ -57,6 +62,7 @@ struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set);
 struct h5_pool *h5_file_set_pool(const struct h5_file_set *set);
 size_t h5_file_set_chunk_budget(const struct h5_file_set *set);
+size_t h5_file_set_max_chunk(const struct h5_file_set *set);
 
 /* h5_file_refresh() for all files; true: one has changed. */
 bool h5_file_set_refresh(struct h5_file_set *set);

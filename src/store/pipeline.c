@@ -1,20 +1,47 @@
 #include "store/pipeline.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "filter/filter.h"
+#include "store/file_set.h"
 
 #include <stdlib.h>
 
 enum {
-	SIZE_MAX_FILTERED = 1 << 30, /* bytes of a chunk that filters yield; they work on it as a whole */
 	OVERHEAD = 1 << 16,
+	OVERHEAD_MAX = 64 << 20, /* of a chunk that large compression gains nothing, but costs little */
+	FILTERS = 8, /* that a chunk of max_chunk bytes may have; with more of them it must be smaller */
 };
 
 /* What stands between two filters, and in the file, may be larger than the data: checksums, headers, and
  * compression that gains nothing. No filter doubles its input beyond a constant. */
-static uint64_t encoded_max(size_t size)
+static uint64_t encoded_max(uint64_t size)
 {
-	return 2 * (uint64_t)size + OVERHEAD;
+	return size + h5_min(size, OVERHEAD_MAX) + OVERHEAD;
+}
+
+/* Filters are undone from one buffer to another. */
+uint64_t h5_pipeline_need(const struct h5_pipeline *pipeline, uint64_t stored, uint64_t size)
+{
+	unsigned count = pipeline ? pipeline->count : 0;
+	uint64_t first = h5_min(stored, encoded_max(size));
+
+	if (count < 2)
+		return first + size;
+	return encoded_max(size) + h5_max(size, count > 2 ? encoded_max(size) : first);
+}
+
+int h5_pipeline_check_size(struct h5_file *file, unsigned filters, uint64_t address, uint64_t size)
+{
+	uint64_t max = h5_file_set_max_chunk(h5_file_set_of(file));
+
+	if (size > max)
+		return h5_fail(-EFBIG, address, "a chunk of %ju bytes; max_chunk is %ju", (uintmax_t)size,
+			       (uintmax_t)max);
+	if (size * filters > max * FILTERS)
+		return h5_fail(-EFBIG, address, "a chunk of %ju bytes with %u filters; max_chunk is %ju",
+			       (uintmax_t)size, filters, (uintmax_t)max);
+	return 0;
 }
 
 static int missing(const struct h5_filter_info *info, const struct h5_filter_ops *ops, const char *what)
@@ -71,6 +98,8 @@ static int undo(const struct steps *all, size_t size, struct h5_filter_buf scrat
 		if (!step->in_place) {
 			next = --moving ? &scratch[in == scratch] : out;
 			next->size = 0;
+			if (next == out)
+				h5_filter_buf_release(&scratch[in == scratch]);
 		}
 		rc = step->ops->decode(step->info->values, step->info->count, in, next, limit);
 		in = next;
@@ -127,8 +156,10 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	struct steps all;
 	int rc;
 
-	if (pipeline && size > SIZE_MAX_FILTERED)
-		return h5_fail(-ENOTSUP, address, "a filtered chunk of %zu bytes", size);
+	rc = h5_pipeline_check_size(file, pipeline ? pipeline->count : 0, address,
+				    pipeline ? size : h5_min(stored, size));
+	if (rc)
+		return rc;
 	if (stored > encoded_max(size) || address >= h5_file_end(file) ||
 	    stored > h5_file_end(file) - address)
 		return h5_fail(-EUCLEAN, address, "a chunk of %llu bytes, stored in %llu",
@@ -206,8 +237,8 @@ int h5_pipeline_encode(const struct h5_pipeline *pipeline, const uint8_t *data, 
 	uint32_t skipped = 0;
 	int rc;
 
-	if (pipeline->count && size > SIZE_MAX_FILTERED)
-		return h5_fail(-ENOTSUP, H5_UNDEF, "a filtered chunk of %zu bytes", size);
+	if (pipeline->count && size > H5_MAX_CHUNK_LIMIT)
+		return h5_fail(-EFBIG, H5_UNDEF, "a filtered chunk of %zu bytes", size);
 	rc = run_all(pipeline, data, size, scratch, &buf, &at, &skipped);
 	if (!rc && !at)
 		rc = h5_filter_buf_copy(&buf, data, size);

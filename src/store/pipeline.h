@@ -9,10 +9,15 @@
 /* Reads `stored` bytes at the address and decodes them; a set bit i in the mask: filter i was skipped.
  *
  * *data (owned by the caller, free()) holds exactly `size` bytes, the unfiltered size; a result of another
- * length is -EUCLEAN. A filter that is not there: -ENOTSUP, its id and name in the detail. pipeline NULL: no
- * filters. */
+ * length is -EUCLEAN, more than max_chunk of the mount -EFBIG. A filter that is not there: -ENOTSUP, its id
+ * and name in the detail. pipeline NULL: no filters. */
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, size_t size, uint8_t **data);
+/* Bytes of memory that h5_pipeline_read() takes at most, those of *data included. */
+uint64_t h5_pipeline_need(const struct h5_pipeline *pipeline, uint64_t stored, uint64_t size);
+/* 0; -EFBIG, with a detail: chunks of so many bytes, undone by so many filters, are over the limit of the
+ * mount. h5_pipeline_read() asks the same. */
+int h5_pipeline_check_size(struct h5_file *file, unsigned filters, uint64_t address, uint64_t size);
 
 /* 0: all filters of the pipeline can be run on new chunks. -ENOTSUP: one cannot, even if it is optional; its
  * id and name in the detail. */
