@@ -8,6 +8,7 @@ enum {
 	TYPE_SHARED = 0x01, /* flags of version 2 and 3 */
 	SPACE_SHARED = 0x02,
 	INFO_TRACKS_ORDER = 0x01, /* flags of an attribute info message */
+	INFO_INDEXES_ORDER = 0x02,
 };
 
 /* A part of n bytes; in version 1 with padding to a multiple of 8, which may be missing at the message's end.
@@ -73,5 +74,6 @@ int h5_attribute_info_decode(struct h5_reader *r, struct h5_attribute_info *info
 		h5_reader_skip(r, 2);
 	info->heap = h5_read_offset(r);
 	info->name_index = h5_read_offset(r);
+	info->order_index = flags & INFO_INDEXES_ORDER ? h5_read_offset(r) : H5_UNDEF;
 	return h5_reader_check(r, "attribute info message");
 }

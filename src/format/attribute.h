@@ -24,6 +24,7 @@ int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attrib
 struct h5_attribute_info {
 	uint64_t heap;	     /* fractal heap of attribute messages; H5_UNDEF: they are in the object header */
 	uint64_t name_index; /* version 2 B-tree */
+	uint64_t order_index; /* the same by creation order; H5_UNDEF: none */
 };
 
 int h5_attribute_info_decode(struct h5_reader *r, struct h5_attribute_info *info);

@@ -104,7 +104,7 @@ int h5_fractal_heap_decode(struct h5_reader *r, struct h5_fractal_heap *heap)
 	h5_read_length(r);
 	heap->huge_btree = h5_read_offset(r);
 	h5_read_length(r);
-	h5_read_offset(r);
+	heap->free_space = h5_read_offset(r);
 	for (int i = 0; i < 8; i++)
 		h5_read_length(r);
 	heap->width = h5_read_u16(r);
@@ -115,6 +115,8 @@ int h5_fractal_heap_decode(struct h5_reader *r, struct h5_fractal_heap *heap)
 	heap->root = h5_read_offset(r);
 	heap->root_rows = h5_read_u16(r);
 	heap->filtered = filters;
+	heap->huge_in_id = heap->id_size >
+			   r->size_of_offsets + (filters ? 2u * r->size_of_lengths + 4 : r->size_of_lengths);
 	if (filters) {
 		heap->root_stored = h5_read_length(r);
 		heap->root_mask = h5_read_u32(r);
@@ -268,13 +270,9 @@ static void read_tiny(struct h5_reader *r, const struct h5_fractal_heap *heap, u
 /* Huge: in full where the heap's IDs have room for it, else the key of a record in the B-tree. */
 static void read_huge(struct h5_reader *r, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id)
 {
-	size_t room = heap->id_size - 1u;
-	size_t full =
-		r->size_of_offsets + (heap->filtered ? 2u * r->size_of_lengths + 4 : r->size_of_lengths);
-
-	id->direct = full <= room;
+	id->direct = heap->huge_in_id;
 	if (!id->direct) {
-		id->key = h5_read_uint(r, (unsigned)h5_min(room, 8));
+		id->key = h5_read_uint(r, (unsigned)h5_min(heap->id_size - 1u, 8));
 		return;
 	}
 	id->address = h5_read_offset(r);

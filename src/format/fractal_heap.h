@@ -20,6 +20,7 @@ struct h5_fractal_heap {
 	bool checksums;	      /* of direct blocks */
 	uint32_t managed_max; /* largest managed object */
 	uint64_t huge_btree;  /* H5_UNDEF: none */
+	uint64_t free_space;  /* free-space manager; H5_UNDEF: none */
 	uint16_t width;	      /* of the doubling table; a power of two */
 	uint64_t start_size;  /* bytes of the first blocks; a power of two */
 	uint64_t direct_max;  /* bytes of the largest direct block; a power of two */
@@ -31,9 +32,10 @@ struct h5_fractal_heap {
 	uint64_t root_stored;	     /* filtered direct root: stored bytes and filter mask */
 	uint32_t root_mask;
 	/* computed */
-	unsigned row_bits;		   /* log2 of start_size x width: what row 0 spans */
-	unsigned direct_rows;		   /* rows of direct blocks in an indirect block */
-	unsigned rows_max;		   /* that the address space has room for */
+	unsigned row_bits;    /* log2 of start_size x width: what row 0 spans */
+	unsigned direct_rows; /* rows of direct blocks in an indirect block */
+	unsigned rows_max;    /* that the address space has room for */
+	bool huge_in_id;      /* IDs of huge objects tell where these are, else they are keys of huge_btree */
 	unsigned offset_size, length_size; /* bytes in IDs of managed objects */
 };
 

@@ -67,8 +67,33 @@ int h5_free_space_header_decode(struct h5_reader *r, struct h5_free_space_header
 	h5_read_length(r);
 	h5_reader_skip(r, 8);
 	h5_read_length(r);
-	h5_read_offset(r);
-	h5_read_length(r);
+	header->list = h5_read_offset(r);
+	header->list_size = h5_read_length(r);
 	h5_read_length(r);
 	return h5_reader_checksum(r, "free-space manager");
+}
+
+/*   offset  size  field
+ *        0     4  signature "FSSE"
+ *        4     1  version, 0
+ *        5     O  address of the manager's header
+ *                 sections
+ *              4  checksum             */
+int h5_free_space_list_check(struct h5_reader *r, uint64_t header)
+{
+	bool is_list = h5_read_signature(r, "FSSE");
+	uint8_t version = h5_read_u8(r);
+	uint64_t owner = h5_read_offset(r);
+
+	if (!is_list)
+		return h5_fail(-EUCLEAN, r->address, "free-space section list: wrong signature");
+	if (version)
+		return h5_fail(-ENOTSUP, r->address, "free-space section list: version %u is not supported",
+			       version);
+	if (owner != header)
+		return h5_fail(-EUCLEAN, r->address,
+			       "free-space section list: it belongs to another manager");
+	if (h5_reader_left(r) >= 4)
+		h5_reader_skip(r, h5_reader_left(r) - 4);
+	return h5_reader_checksum(r, "free-space section list");
 }

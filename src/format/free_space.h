@@ -1,6 +1,6 @@
 /* What a file says of its own space: the File Space Info message (0x0017, in the superblock extension), and
- * the header of a free-space manager, for how much is free. Specification III.H; the message: libhdf5's
- * public documentation. */
+ * header and section list of a free-space manager: how much is free, and whether they are sound.
+ * Specification III.H; the message: libhdf5's public documentation. */
 #ifndef H5_FORMAT_FREE_SPACE_H
 #define H5_FORMAT_FREE_SPACE_H
 
@@ -23,8 +23,13 @@ int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *in
 struct h5_free_space_header {
 	uint64_t total; /* bytes of free space that it tracks */
 	uint64_t sections;
+	uint64_t list;	    /* address of the section list; H5_UNDEF: none */
+	uint64_t list_size; /* bytes of it that are used */
 };
 
 int h5_free_space_header_decode(struct h5_reader *r, struct h5_free_space_header *header);
+
+/* Verifies a section list as a whole, without looking at the sections. `header`: address of the manager's. */
+int h5_free_space_list_check(struct h5_reader *r, uint64_t header);
 
 #endif

@@ -11,6 +11,7 @@ enum {
 	HAS_CHARSET = 0x10,
 	FLAGS_KNOWN = 0x1f,
 	INFO_TRACKS_ORDER = 0x01, /* flags of a link info message */
+	INFO_INDEXES_ORDER = 0x02,
 };
 
 /* The value of an external link: version and flags (0), file name, NUL, path, NUL. A value without NULs is
@@ -91,5 +92,6 @@ int h5_link_info_decode(struct h5_reader *r, struct h5_link_info *info)
 		h5_reader_skip(r, 8);
 	info->heap = h5_read_offset(r);
 	info->name_index = h5_read_offset(r);
+	info->order_index = flags & INFO_INDEXES_ORDER ? h5_read_offset(r) : H5_UNDEF;
 	return h5_reader_check(r, "link info message");
 }

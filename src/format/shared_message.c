@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { IN_HEAP = 1, IN_OTHER_HEADER = 2 };
+enum { IN_HEAP = 1, IN_OTHER_HEADER = 2, INDEX_LIST = 0 };
 
 /*   version 1: a whole symbol table entry's begin, which the specification leaves out
  *   size  field
@@ -70,7 +70,7 @@ size_t h5_shared_table_size(unsigned indexes, uint8_t size_of_offsets)
  *      4  signature SMTB
  *         for each index:
  *      1    version, 0
- *      1    index type
+ *      1    index type; 0: list, 1: version 2 B-tree
  *      2    message type flags
  *      4    minimum message size
  *      2    list cutoff
@@ -91,11 +91,61 @@ int h5_shared_table_decode(struct h5_reader *r, unsigned indexes, struct h5_shar
 		if (version)
 			return h5_fail(-EUCLEAN, r->address, "shared message table: index of version %u",
 				       version);
-		h5_reader_skip(r, 1);
+		table->indexes[i].is_list = h5_read_u8(r) == INDEX_LIST;
 		table->indexes[i].types = h5_read_u16(r);
-		h5_reader_skip(r, 10);
-		h5_read_offset(r);
+		h5_reader_skip(r, 8);
+		table->indexes[i].messages = h5_read_u16(r);
+		table->indexes[i].index = h5_read_offset(r);
 		table->indexes[i].heap = h5_read_offset(r);
 	}
 	return h5_reader_checksum(r, "shared message table");
+}
+
+/* A record has room for either form.
+ *
+ *   size  field
+ *      1  location; 0: in the heap
+ *      4  hash of the message
+ *         in the heap:               in an object header:
+ *      4    reference count        1   reserved
+ *      8    heap ID                1   message type
+ *                                  2   creation index
+ *                                  O   address of the object header */
+size_t h5_shared_record_size(uint8_t size_of_offsets)
+{
+	return 5u + (size_of_offsets > H5_SHARED_ID_SIZE ? size_of_offsets : H5_SHARED_ID_SIZE) + 4u;
+}
+
+int h5_shared_record_decode(struct h5_reader *r, struct h5_shared_record *record)
+{
+	uint8_t location = h5_read_u8(r);
+
+	memset(record, 0, sizeof *record);
+	record->in_heap = !location;
+	record->hash = h5_read_u32(r);
+	h5_reader_skip(r, 4);
+	if (record->in_heap)
+		record->id = h5_read_bytes(r, H5_SHARED_ID_SIZE);
+	else
+		record->address = h5_read_offset(r);
+	if (location > 1)
+		return h5_fail(-EUCLEAN, r->address, "shared message record: location %u", location);
+	return h5_reader_check(r, "shared message record");
+}
+
+/*   size  field
+ *      4  signature SMLI
+ *         records
+ *      4  checksum       */
+size_t h5_shared_list_size(unsigned messages, uint8_t size_of_offsets)
+{
+	return 4 + messages * h5_shared_record_size(size_of_offsets) + 4;
+}
+
+int h5_shared_list_decode(struct h5_reader *r, struct h5_reader *records)
+{
+	if (!h5_read_signature(r, "SMLI"))
+		return h5_fail(-EUCLEAN, r->address, "shared message list: wrong signature");
+	*records = h5_reader_sub(r, h5_reader_left(r) < 4 ? 0 : h5_reader_left(r) - 4);
+	return h5_reader_checksum(r, "shared message list");
 }

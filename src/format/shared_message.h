@@ -31,13 +31,32 @@ enum { H5_SHARED_INDEXES_MAX = 8 };
 struct h5_shared_table {
 	unsigned count;
 	struct {
-		uint16_t types; /* bit t: messages of type t (the specification numbers the bits 0 to 4) */
-		uint64_t heap;	/* fractal heap, H5_UNDEF: none yet */
+		bool is_list;	   /* the index is a list, else a version 2 B-tree */
+		uint16_t types;	   /* bit t: messages of type t (the specification numbers the bits 0 to 4) */
+		uint16_t messages; /* in the index */
+		uint64_t index;	   /* H5_UNDEF: none yet */
+		uint64_t heap;	   /* fractal heap, H5_UNDEF: none yet */
 	} indexes[H5_SHARED_INDEXES_MAX];
 };
 
 /* Bytes of a table. */
 size_t h5_shared_table_size(unsigned indexes, uint8_t size_of_offsets);
 int h5_shared_table_decode(struct h5_reader *r, unsigned indexes, struct h5_shared_table *table);
+
+/* Where an index says a message is. Specification III.I, shared message record. */
+struct h5_shared_record {
+	bool in_heap;
+	uint32_t hash;
+	const uint8_t *id; /* in_heap: H5_SHARED_ID_SIZE bytes, borrowed */
+	uint64_t address;  /* not in_heap: of the object header */
+};
+
+size_t h5_shared_record_size(uint8_t size_of_offsets);
+int h5_shared_record_decode(struct h5_reader *r, struct h5_shared_record *record);
+
+/* Bytes of an index that is a list. */
+size_t h5_shared_list_size(unsigned messages, uint8_t size_of_offsets);
+/* Verifies it as a whole; *records is then over its records. */
+int h5_shared_list_decode(struct h5_reader *r, struct h5_reader *records);
 
 #endif

@@ -8,18 +8,25 @@
 
 struct h5_damage {
 	struct h5_error first; /* code 0: none */
+	/* NULL, or hears of each; borrowed */
+	void (*heard)(void *arg, const struct h5_error *error);
+	void *arg;
 };
 
 /* Takes note of the error `rc` that h5_fail() has just set, and gives 0, so that the walk goes on - unless it
  * is none of the file's (memory): then rc. */
 static inline int h5_damage_note(struct h5_damage *damage, int rc)
 {
+	struct h5_error error;
+
 	if (rc != -EUCLEAN && rc != -ENOTSUP && rc != -EIO)
 		return rc;
-	if (!damage->first.code) {
-		damage->first = *h5_error_last();
-		damage->first.code = rc;
-	}
+	error = *h5_error_last();
+	error.code = rc;
+	if (!damage->first.code)
+		damage->first = error;
+	if (damage->heard)
+		damage->heard(damage->arg, &error);
 	return 0;
 }
 

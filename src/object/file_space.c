@@ -6,6 +6,8 @@
 #include "object/object.h"
 #include "store/block.h"
 
+#include <stdlib.h>
+
 static int read_info(struct h5_file *file, struct h5_file_space_info *info)
 {
 	struct h5_message_body body;
@@ -23,6 +25,12 @@ static int decode_header(struct h5_reader *r, void *header)
 	return h5_free_space_header_decode(r, header);
 }
 
+/* Not cached: who asks for it asks once. */
+static int read_manager(struct h5_file *file, uint64_t address, struct h5_free_space_header *header)
+{
+	return h5_block_decode_header(file, address, H5_FREE_SPACE_HEADER_MAX, decode_header, header);
+}
+
 int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
 {
 	struct h5_free_space_header header;
@@ -33,12 +41,47 @@ int h5_file_space_free(struct h5_file *file, uint64_t *bytes)
 	for (unsigned i = 0; !rc && i < info.count; i++) {
 		if (info.managers[i] == H5_UNDEF)
 			continue;
-		/* Not cached: only this question asks for them. */
-		rc = h5_block_decode_header(file, info.managers[i], H5_FREE_SPACE_HEADER_MAX, decode_header,
-					    &header);
+		rc = read_manager(file, info.managers[i], &header);
 		if (!rc && !h5_add(*bytes, header.total, bytes))
 			rc = h5_fail(-EUCLEAN, info.managers[i],
 				     "free-space managers: more than 2^64 bytes are free");
 	}
+	return rc;
+}
+
+static int check_list(struct h5_file *file, uint64_t address, const struct h5_free_space_header *header)
+{
+	struct h5_reader r;
+	void *data;
+	int rc = h5_block_read(file, header->list, 0, header->list_size, "free-space section list", &data);
+
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, header->list_size, header->list);
+	rc = h5_free_space_list_check(&r, address);
+	free(data);
+	return rc;
+}
+
+int h5_free_space_check(struct h5_file *file, uint64_t address, struct h5_damage *damage)
+{
+	struct h5_free_space_header header;
+	int rc = read_manager(file, address, &header);
+
+	if (!rc && header.list != H5_UNDEF)
+		rc = check_list(file, address, &header);
+	return h5_damage_note(damage, rc);
+}
+
+int h5_file_space_check(struct h5_file *file, struct h5_damage *damage)
+{
+	struct h5_file_space_info info;
+	int rc = read_info(file, &info);
+
+	if (rc)
+		return rc == -ENODATA ? 0 : h5_damage_note(damage, rc);
+	for (unsigned i = 0; i < info.count && !rc; i++)
+		if (info.managers[i] != H5_UNDEF)
+			rc = h5_free_space_check(file, info.managers[i], damage);
 	return rc;
 }

@@ -2,7 +2,9 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/seen.h"
 #include "format/fractal_heap.h"
+#include "object/file_space.h"
 #include "store/block.h"
 #include "store/btree2.h"
 #include "store/pipeline.h"
@@ -259,59 +261,72 @@ static int compare_key(void *arg, struct h5_reader record, int *rc)
 	return id->key < key ? -1 : id->key > key;
 }
 
-/* Record of an indirectly accessed huge object (types 1 and 2 of version 2 B-trees).
+/* Record of a huge object (types 1 to 4 of version 2 B-trees).
  *
  *   size  field
  *      O  address
  *      L  stored length
- *      4  filter mask; type 2
- *      L  unfiltered length; type 2
- *      L  key                       */
-static int find_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id)
+ *      4  filter mask; types 2 and 4
+ *      L  unfiltered length; types 2 and 4
+ *      L  key; types 1 and 2               */
+static void read_huge_record(const struct h5_fractal_heap *heap, struct h5_reader r,
+			     struct h5_fractal_heap_id *id)
+{
+	id->address = h5_read_offset(&r);
+	id->size = id->memory_size = h5_read_length(&r);
+	if (heap->filtered) {
+		id->mask = h5_read_u32(&r);
+		id->memory_size = h5_read_length(&r);
+	}
+}
+
+static int open_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_btree2 *tree)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	unsigned expected = sb->size_of_offsets + 2u * sb->size_of_lengths;
-	struct h5_btree2 tree;
-	struct h5_reader r;
-	uint8_t *record;
+	unsigned expected = sb->size_of_offsets + sb->size_of_lengths;
+	enum h5_btree2_type type;
 	int rc;
 
 	if (heap->filtered)
 		expected += 4u + sb->size_of_lengths;
-	rc = h5_btree2_open(file, heap->huge_btree,
-			    heap->filtered ? H5_BTREE2_HUGE_INDIRECT_FILTERED : H5_BTREE2_HUGE_INDIRECT,
-			    expected, &tree);
+	if (heap->huge_in_id) {
+		type = heap->filtered ? H5_BTREE2_HUGE_DIRECT_FILTERED : H5_BTREE2_HUGE_DIRECT;
+	} else {
+		expected += sb->size_of_lengths;
+		type = heap->filtered ? H5_BTREE2_HUGE_INDIRECT_FILTERED : H5_BTREE2_HUGE_INDIRECT;
+	}
+	rc = h5_btree2_open(file, heap->huge_btree, type, expected, tree);
+
+	if (!rc && tree->address != H5_UNDEF && tree->record_size != expected)
+		rc = h5_fail(-EUCLEAN, heap->huge_btree, "fractal heap: records of %u bytes",
+			     tree->record_size);
+	return rc;
+}
+
+static int find_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id)
+{
+	struct h5_btree2 tree;
+	uint8_t *record;
+	int rc = open_huge(file, heap, &tree);
+
 	if (rc)
 		return rc;
 	record = malloc(tree.record_size + 1u);
 	if (!record)
 		return h5_fail(-ENOMEM, H5_UNDEF, "fractal heap: out of memory");
-	rc = tree.record_size == expected ? h5_btree2_find(&tree, compare_key, id, record)
-					  : h5_fail(-EUCLEAN, heap->huge_btree,
-						    "fractal heap: records of %u bytes", tree.record_size);
+	rc = h5_btree2_find(&tree, compare_key, id, record);
 	if (rc == -ENOENT)
 		rc = h5_fail(-EUCLEAN, heap->huge_btree, "fractal heap: no huge object %llu",
 			     (unsigned long long)id->key);
-	if (!rc) {
-		r = h5_file_reader(file, record, tree.record_size, H5_UNDEF);
-		id->address = h5_read_offset(&r);
-		id->size = id->memory_size = h5_read_length(&r);
-		if (heap->filtered) {
-			id->mask = h5_read_u32(&r);
-			id->memory_size = h5_read_length(&r);
-		}
-	}
+	if (!rc)
+		read_huge_record(heap, h5_file_reader(file, record, tree.record_size, H5_UNDEF), id);
 	free(record);
 	return rc;
 }
 
-static int get_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id,
-		    uint8_t **data, size_t *size)
+static int read_huge_object(struct h5_file *file, const struct h5_fractal_heap *heap,
+			    const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size)
 {
-	int rc = id->direct ? 0 : find_huge(file, heap, id);
-
-	if (rc)
-		return rc;
 	if (id->memory_size > H5_BLOCK_MAX)
 		return h5_fail(-ENOTSUP, id->address,
 			       "fractal heap: an object of %llu bytes is not supported",
@@ -319,6 +334,14 @@ static int get_huge(struct h5_file *file, const struct h5_fractal_heap *heap, st
 	*size = (size_t)id->memory_size;
 	return h5_pipeline_read(file, heap->filtered ? &heap->pipeline : NULL, id->mask, id->address,
 				id->size, *size, data);
+}
+
+static int get_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id,
+		    uint8_t **data, size_t *size)
+{
+	int rc = id->direct ? 0 : find_huge(file, heap, id);
+
+	return rc ? rc : read_huge_object(file, heap, id, data, size);
 }
 
 int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *bytes, size_t id_size,
@@ -362,4 +385,127 @@ int h5_fractal_heap_id_size(struct h5_file *file, uint64_t address, unsigned *si
 	*size = heap->id_size;
 	h5_file_put(file, ref);
 	return 0;
+}
+
+/* ---- verifying it all ---- */
+
+struct heap_check {
+	struct h5_file *file;
+	const struct h5_fractal_heap *heap;
+	struct h5_damage *damage;
+	struct h5_seen seen; /* indirect blocks, so that a damaged heap's are not walked again and again */
+};
+
+static int check_direct(struct heap_check *c, const struct block_request *q)
+{
+	struct h5_lru_entry *ref = NULL;
+	int rc = h5_file_block(c->file, &direct_block, q->entry.address, q->header, q, &ref);
+
+	h5_file_put(c->file, ref);
+	return h5_damage_note(c->damage, rc);
+}
+
+static int check_indirect(struct heap_check *c, const struct block_request *q);
+
+/* The block of entry i of an indirect block; the rows of one further down are fewer. */
+static int check_entry(struct heap_check *c, const struct block_request *q,
+		       const struct h5_fractal_heap_entry *entry, size_t i)
+{
+	unsigned row = (unsigned)(i / c->heap->width);
+	uint64_t size = h5_fractal_heap_row_size(c->heap, row);
+	uint64_t row_begin = row ? size * c->heap->width : 0;
+	struct block_request next = {
+		.heap = c->heap,
+		.header = q->header,
+		.begin = q->begin + row_begin + i % c->heap->width * size,
+		.size = size,
+		.entry = *entry,
+	};
+
+	if (row < c->heap->direct_rows)
+		return check_direct(c, &next);
+	next.rows = h5_fractal_heap_rows(c->heap, size);
+	if (!next.rows || next.rows >= q->rows)
+		return h5_damage_note(c->damage,
+				      h5_fail(-EUCLEAN, q->header, "fractal heap: nonsense doubling table"));
+	return check_indirect(c, &next);
+}
+
+static int check_indirect(struct heap_check *c, const struct block_request *q)
+{
+	const struct indirect_block *block;
+	struct h5_lru_entry *ref;
+	int rc = h5_interrupt_check();
+
+	if (!rc)
+		rc = h5_seen_add(&c->seen, q->entry.address);
+	if (rc == -EEXIST)
+		rc = h5_fail(-EUCLEAN, q->entry.address, "fractal heap: one indirect block in two places");
+	if (!rc)
+		rc = h5_file_block(c->file, &indirect_block, q->entry.address, q->header, q, &ref);
+	if (rc)
+		return h5_damage_note(c->damage, rc);
+	block = h5_lru_value(ref);
+	for (size_t i = 0; i < (size_t)block->rows * c->heap->width && !rc; i++)
+		if (block->entries[i].address != H5_UNDEF)
+			rc = check_entry(c, q, &block->entries[i], i);
+	h5_file_put(c->file, ref);
+	return rc;
+}
+
+static int check_root(struct heap_check *c, uint64_t header)
+{
+	struct block_request q = {
+		.heap = c->heap,
+		.header = header,
+		.rows = c->heap->root_rows,
+		.size = c->heap->start_size,
+		.entry = {c->heap->root, c->heap->root_stored, c->heap->root_mask},
+	};
+
+	if (c->heap->root == H5_UNDEF)
+		return 0;
+	return q.rows ? check_indirect(c, &q) : check_direct(c, &q);
+}
+
+static int check_huge_object(void *arg, struct h5_reader record)
+{
+	struct h5_fractal_heap_id id = {0};
+	struct heap_check *c = arg;
+	uint8_t *data = NULL;
+	size_t size;
+	int rc;
+
+	read_huge_record(c->heap, record, &id);
+	rc = read_huge_object(c->file, c->heap, &id, &data, &size);
+	free(data);
+	return h5_damage_note(c->damage, rc);
+}
+
+static int check_huge(struct heap_check *c)
+{
+	struct h5_btree2 tree;
+	int rc = open_huge(c->file, c->heap, &tree);
+
+	if (!rc)
+		rc = h5_btree2_iterate(&tree, check_huge_object, c);
+	return h5_damage_note(c->damage, rc);
+}
+
+int h5_fractal_heap_check(struct h5_file *file, uint64_t address, struct h5_damage *damage)
+{
+	struct heap_check c = {.file = file, .damage = damage};
+	struct h5_lru_entry *ref;
+	int rc = heap_get(file, address, &ref, &c.heap);
+
+	if (rc)
+		return h5_damage_note(damage, rc);
+	rc = check_root(&c, address);
+	if (!rc)
+		rc = check_huge(&c);
+	if (!rc && c.heap->free_space != H5_UNDEF)
+		rc = h5_free_space_check(file, c.heap->free_space, damage);
+	h5_seen_release(&c.seen);
+	h5_file_put(file, ref);
+	return rc;
 }

@@ -1,9 +1,11 @@
 #include "object/shared_table.h"
 
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "format/shared_message.h"
 #include "object/fractal_heap.h"
 #include "store/block.h"
+#include "store/btree2.h"
 
 #include <stdlib.h>
 
@@ -37,19 +39,25 @@ static const struct h5_block_type table_block = {
 	.load = load_table,
 };
 
-/* The superblock extension tells where the table is. */
+/* The superblock extension tells where the table is. -ENODATA: nowhere. */
 static int read_table_message(struct h5_file *file, struct h5_shared_table_message *table)
 {
 	struct h5_message_body body;
 	int rc = h5_message_open_extension(file, H5_MSG_SHARED_TABLE, &body);
 
-	if (rc == -ENODATA)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "shared message: the file has no shared message table");
 	if (rc)
 		return rc;
 	rc = h5_shared_table_message_decode(&body.reader, table);
 	h5_message_release(file, &body);
 	return rc;
+}
+
+/* -ENODATA: the file has none. */
+static int table_get(struct h5_file *file, struct h5_shared_table_message *message, struct h5_lru_entry **ref)
+{
+	int rc = read_table_message(file, message);
+
+	return rc ? rc : h5_file_block(file, &table_block, message->address, message->indexes, message, ref);
 }
 
 /* Bit of the message type in an index's flags. */
@@ -72,11 +80,10 @@ int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const u
 	struct h5_shared_table_message message;
 	struct h5_lru_entry *ref;
 	uint64_t heap;
-	int rc = read_table_message(file, &message);
+	int rc = table_get(file, &message, &ref);
 
-	if (rc)
-		return rc;
-	rc = h5_file_block(file, &table_block, message.address, message.indexes, &message, &ref);
+	if (rc == -ENODATA)
+		rc = h5_fail(-EUCLEAN, H5_UNDEF, "shared message: the file has no shared message table");
 	if (rc)
 		return rc;
 	heap = heap_of(h5_lru_value(ref), type);
@@ -85,4 +92,98 @@ int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const u
 		return h5_fail(-EUCLEAN, message.address,
 			       "shared message table: no heap for messages of type %#x", type);
 	return h5_fractal_heap_get(file, heap, id, H5_SHARED_ID_SIZE, data, size);
+}
+
+/* ---- verifying it all ---- */
+
+struct table_check {
+	struct h5_file *file;
+	uint64_t heap;
+	unsigned types; /* of messages in the index: bit t for type t */
+	struct h5_damage *damage;
+};
+
+/* The hash of a message begins with its type. */
+static bool has_hash(const struct table_check *c, const uint8_t *data, size_t size, uint32_t hash)
+{
+	for (unsigned type = 0; c->types >> type; type++)
+		if (c->types >> type & 1 && h5_lookup3(data, size, type) == hash)
+			return true;
+	return false;
+}
+
+/* The message itself is there, and it is the one of that hash. */
+static int check_record(void *arg, struct h5_reader r)
+{
+	const struct table_check *c = arg;
+	struct h5_shared_record record;
+	uint64_t address = r.address;
+	uint8_t *data = NULL;
+	size_t size;
+	int rc = h5_shared_record_decode(&r, &record);
+
+	if (!rc && record.in_heap) {
+		rc = h5_fractal_heap_get(c->file, c->heap, record.id, H5_SHARED_ID_SIZE, &data, &size);
+		if (!rc && !has_hash(c, data, size, record.hash))
+			rc = h5_fail(-EUCLEAN, address, "shared message record: wrong hash of its message");
+		free(data);
+	}
+	return h5_damage_note(c->damage, rc);
+}
+
+static int check_list(struct table_check *c, uint64_t address, unsigned messages)
+{
+	uint8_t offsets = h5_file_superblock(c->file)->size_of_offsets;
+	size_t size = h5_shared_list_size(messages, offsets);
+	struct h5_reader r, records;
+	void *data;
+	int rc = h5_block_read(c->file, address, 0, size, "shared message list", &data);
+
+	if (rc)
+		return h5_damage_note(c->damage, rc);
+	r = h5_file_reader(c->file, data, size, address);
+	rc = h5_shared_list_decode(&r, &records);
+	if (rc)
+		rc = h5_damage_note(c->damage, rc);
+	else
+		for (unsigned i = 0; i < messages && !rc; i++)
+			rc = check_record(c, h5_reader_sub(&records, h5_shared_record_size(offsets)));
+	free(data);
+	return rc;
+}
+
+static int check_tree(struct table_check *c, uint64_t address)
+{
+	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(c->file)->size_of_offsets);
+	struct h5_btree2 tree;
+	int rc = h5_btree2_open(c->file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
+
+	if (!rc)
+		rc = h5_btree2_iterate(&tree, check_record, c);
+	return h5_damage_note(c->damage, rc);
+}
+
+int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage)
+{
+	struct table_check c = {.file = file, .damage = damage};
+	struct h5_shared_table_message message;
+	const struct h5_shared_table *table;
+	struct h5_lru_entry *ref;
+	int rc = table_get(file, &message, &ref);
+
+	if (rc)
+		return rc == -ENODATA ? 0 : h5_damage_note(damage, rc);
+	table = h5_lru_value(ref);
+	for (unsigned i = 0; i < table->count && !rc; i++) {
+		c.heap = table->indexes[i].heap;
+		c.types = table->indexes[i].types;
+		if (c.heap != H5_UNDEF)
+			rc = h5_fractal_heap_check(file, c.heap, damage);
+		if (!rc && table->indexes[i].index != H5_UNDEF)
+			rc = table->indexes[i].is_list
+				     ? check_list(&c, table->indexes[i].index, table->indexes[i].messages)
+				     : check_tree(&c, table->indexes[i].index);
+	}
+	h5_file_put(file, ref);
+	return rc;
 }

@@ -2,11 +2,15 @@
 #ifndef H5_OBJECT_SHARED_TABLE_H
 #define H5_OBJECT_SHARED_TABLE_H
 
+#include "object/damage.h"
 #include "object/object.h"
 
 /* Copies the shared message of that type and heap ID (H5_SHARED_ID_SIZE bytes) to *data, owned by the caller.
  */
 int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id, uint8_t **data,
 			size_t *size);
+
+/* Verifies the table, its indexes and their heaps; notes what is damaged. A file without one is fine. */
+int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage);
 
 #endif
