@@ -102,24 +102,32 @@ static uint64_t need(const struct h5_chunk_wanted *w)
 	return h5_pipeline_need(w->filtered ? &dataset->pipeline : NULL, w->chunk.size, dataset->chunk_size);
 }
 
-static int load(void *arg, void **value, size_t *cost)
+int h5_chunk_read(const struct h5_chunk_wanted *w, uint8_t **data)
 {
-	const struct h5_chunk_wanted *w = arg;
 	struct h5_lru *cache = cache_of(w);
 	uint64_t room = need(w);
-	struct decoded *chunk;
 	int rc;
 
 	/* Small ones are few at a time, and not worth counting. */
 	if (room < RESERVED_LEAST)
-		room = 0;
-	rc = room ? h5_lru_reserve(cache, (size_t)room) : 0;
+		return read_whole(w, data);
+	rc = h5_lru_reserve(cache, (size_t)room);
 	if (rc)
 		return rc;
-	chunk = calloc(1, sizeof *chunk);
-	rc = chunk ? read_whole(w, &chunk->data) : h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
-	if (room)
-		h5_lru_unreserve(cache, (size_t)room);
+	rc = read_whole(w, data);
+	h5_lru_unreserve(cache, (size_t)room);
+	return rc;
+}
+
+static int load(void *arg, void **value, size_t *cost)
+{
+	const struct h5_chunk_wanted *w = arg;
+	struct decoded *chunk = calloc(1, sizeof *chunk);
+	int rc;
+
+	if (!chunk)
+		return h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
+	rc = h5_chunk_read(w, &chunk->data);
 	if (rc) {
 		free(chunk);
 		return rc;

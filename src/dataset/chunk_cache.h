@@ -25,6 +25,10 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
 		    enum h5_chunk_place *place);
 
+/* The bytes of a chunk as they were before they were stored, past the cache, whose budget they count against
+ * while they are read: chunk_size of them, the caller's, free(). */
+int h5_chunk_read(const struct h5_chunk_wanted *wanted, uint8_t **data);
+
 /* A reference to a decoded chunk; chunk_size bytes. */
 struct h5_chunk_decoded {
 	struct h5_lru_entry *ref;

@@ -10,6 +10,7 @@
 #include "format/external_files.h"
 #include "format/layout.h"
 #include "format/pipeline.h"
+#include "object/damage.h"
 #include "object/object.h"
 
 struct h5_dataset {
@@ -60,5 +61,11 @@ int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole
 
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
 int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes);
+
+/* Verifies what is stored of the dataset: that it lies inside the file, the whole chunk index, and every
+ * chunk by decoding it; notes what is damaged. `chunk_done` (NULL: nobody) hears of the stored bytes of each
+ * chunk that was decoded. A chunk index that fails ends the check of its chunks. */
+int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage,
+		     void (*chunk_done)(void *arg, uint64_t bytes), void *arg);
 
 #endif

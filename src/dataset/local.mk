@@ -1,6 +1,7 @@
 libh5fs_a_SOURCES += \
 	src/dataset/boxes.c \
 	src/dataset/boxes.h \
+	src/dataset/check.c \
 	src/dataset/chunk_cache.c \
 	src/dataset/chunk_cache.h \
 	src/dataset/chunked.c \

@@ -1,0 +1,214 @@
+/* Verifying all that is stored of a dataset. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/pool.h"
+#include "dataset/chunk_cache.h"
+#include "dataset/virtual_map.h"
+#include "store/file_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	BATCH = 64,	      /* chunks that are decoded side by side */
+	BATCH_SIZE = 1 << 26, /* bytes of them when decoded; one at least */
+};
+
+struct chunk_check {
+	const struct h5_dataset *dataset;
+	struct h5_damage *damage;
+	void (*done)(void *arg, uint64_t bytes);
+	void *arg;
+	struct h5_grid grid;
+	struct h5_chunk_cursor cursor;
+	uint64_t stored; /* bytes of all chunks so far */
+	unsigned count;
+	struct h5_chunk_wanted batch[BATCH];
+	int results[BATCH];
+	struct h5_error errors[BATCH];
+};
+
+/* Each worker has an error of its own; they are noted in order, by one thread. */
+static int decode_part(void *arg, size_t i)
+{
+	struct chunk_check *c = arg;
+	uint8_t *data = NULL;
+	int rc = h5_interrupt_check();
+
+	if (!rc)
+		rc = h5_chunk_read(&c->batch[i], &data);
+	free(data);
+	c->results[i] = rc;
+	c->errors[i] = *h5_error_last();
+	return h5_is_passing(rc) ? rc : 0;
+}
+
+static int decode_batch(struct chunk_check *c)
+{
+	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(c->dataset->file));
+	int rc = h5_pool_run(pool, decode_part, c, c->count);
+
+	for (unsigned i = 0; i < c->count && !rc; i++) {
+		if (c->results[i])
+			rc = h5_damage_note(c->damage, h5_fail(c->results[i], c->errors[i].address, "%s",
+							       c->errors[i].text));
+		if (c->done)
+			c->done(c->arg, c->batch[i].chunk.size);
+	}
+	c->count = 0;
+	return rc;
+}
+
+/* Chunks that share bytes are damage, and might be more than anybody can decode. */
+static int count_stored(struct chunk_check *c, const struct h5_chunk *chunk)
+{
+	if (!h5_add(c->stored, chunk->size, &c->stored) || c->stored > h5_file_end(c->dataset->file))
+		return h5_fail(-EUCLEAN, chunk->address, "chunks: more bytes than the file has");
+	return 0;
+}
+
+static int add_chunk(struct chunk_check *c, const uint64_t *scaled)
+{
+	struct h5_chunk_wanted *wanted = &c->batch[c->count];
+	enum h5_chunk_place place;
+	int rc = h5_chunk_locate(c->dataset, &c->grid, &c->cursor, scaled, wanted, &place);
+	uint64_t end = h5_file_end(c->dataset->file);
+
+	if (rc || place == H5_CHUNK_NOT_STORED)
+		return h5_damage_note(c->damage, rc);
+	if (wanted->chunk.address > end || wanted->chunk.size > end - wanted->chunk.address)
+		return h5_damage_note(c->damage, h5_fail(-EUCLEAN, wanted->chunk.address,
+							 "chunk: it reaches beyond the end of the file"));
+	/* Bytes as they are have nothing to verify them by. */
+	if (place == H5_CHUNK_AS_IT_IS)
+		return 0;
+	rc = count_stored(c, &wanted->chunk);
+	if (rc)
+		return rc;
+	c->count++;
+	if (c->count < BATCH && c->count < BATCH_SIZE / (c->dataset->chunk_size + 1))
+		return 0;
+	return decode_batch(c);
+}
+
+/* The chunk after this one in row-major order; false: there is none. */
+static bool advance(const struct chunk_check *c, uint64_t *scaled)
+{
+	unsigned d = c->dataset->layout.chunked.rank;
+
+	while (d-- > 0) {
+		scaled[d]++;
+		if (scaled[d] <= (c->grid.dims[d] - 1) / c->grid.chunk[d])
+			return true;
+		scaled[d] = 0;
+	}
+	return false;
+}
+
+static bool is_inside(const struct chunk_check *c, const uint64_t *scaled)
+{
+	for (unsigned d = 0; d < c->dataset->layout.chunked.rank; d++)
+		if (scaled[d] > (c->grid.dims[d] - 1) / c->grid.chunk[d])
+			return false;
+	return true;
+}
+
+static int check_each(struct chunk_check *c)
+{
+	uint64_t scaled[H5_RANK_MAX] = {0}, next[H5_RANK_MAX];
+	bool stored, more = true;
+	int rc = 0;
+
+	while (more && !rc) {
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = h5_chunk_index_gap(c->dataset->index, &c->cursor, scaled, &stored, next);
+		if (rc)
+			break;
+		if (stored) {
+			rc = add_chunk(c, scaled);
+			more = advance(c, scaled);
+		} else {
+			memcpy(scaled, next, sizeof scaled);
+			more = is_inside(c, scaled);
+		}
+	}
+	if (!rc)
+		rc = decode_batch(c);
+	return rc;
+}
+
+static int count_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	(void)arg;
+	(void)chunk;
+	return h5_interrupt_check();
+}
+
+static int check_chunks(const struct h5_dataset *dataset, struct h5_damage *damage,
+			void (*done)(void *arg, uint64_t bytes), void *arg)
+{
+	struct chunk_check *c;
+	int rc;
+
+	if (!dataset->index)
+		return 0;
+	/* First all of its blocks, those too that tell of chunks beyond the dataset. */
+	rc = h5_chunk_index_walk(dataset->index, count_chunk, NULL);
+	if (rc)
+		return h5_damage_note(damage, rc);
+	if (!dataset->space.elements)
+		return 0;
+	c = calloc(1, sizeof *c);
+	if (!c)
+		return h5_fail(-ENOMEM, dataset->address, "dataset: out of memory");
+	c->dataset = dataset;
+	c->damage = damage;
+	c->done = done;
+	c->arg = arg;
+	h5_chunk_grid(dataset, &c->grid);
+	rc = check_each(c);
+	h5_chunk_cursor_release(dataset->index, &c->cursor);
+	free(c);
+	return h5_damage_note(damage, rc);
+}
+
+static int check_contiguous(const struct h5_dataset *dataset)
+{
+	uint64_t address = dataset->layout.contiguous.address, size = dataset->layout.contiguous.size;
+	uint64_t end = h5_file_end(dataset->file);
+
+	if (dataset->external || address == H5_UNDEF)
+		return 0;
+	if (address > end || size > end - address)
+		return h5_fail(-EUCLEAN, address, "dataset: its data reach beyond the end of the file");
+	return 0;
+}
+
+static int check_virtual(const struct h5_dataset *dataset)
+{
+	const struct h5_virtual_map *map;
+	struct h5_lru_entry *ref;
+	int rc = h5_virtual_map_get(dataset, &ref, &map);
+
+	if (!rc)
+		h5_file_put(dataset->file, ref);
+	return rc;
+}
+
+int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage,
+		     void (*chunk_done)(void *arg, uint64_t bytes), void *arg)
+{
+	switch (dataset->layout.class) {
+	case H5_LAYOUT_CHUNKED:
+	case H5_LAYOUT_STRUCTURED:
+		return check_chunks(dataset, damage, chunk_done, arg);
+	case H5_LAYOUT_CONTIGUOUS:
+		return h5_damage_note(damage, check_contiguous(dataset));
+	case H5_LAYOUT_VIRTUAL:
+		return h5_damage_note(damage, check_virtual(dataset));
+	default:
+		return 0;
+	}
+}
