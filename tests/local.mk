@@ -103,7 +103,12 @@ MOUNT_TESTS = \
 	tests/mount_worked_example.py \
 	tests/mount_write.py
 
-EXTRA_DIST += $(MOUNT_TESTS) \
+# Commands that mount nothing.
+OFFLINE_TESTS = \
+	tests/offline_check.py \
+	tests/offline_list.py
+
+EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/btree1_judge.py \
 	tests/btree2_judge.py \
 	tests/conformance-exceptions \
@@ -119,7 +124,7 @@ EXTRA_DIST += $(MOUNT_TESTS) \
 	tests/make_worked_example.py \
 	tests/mountlib.py
 
-TESTS = $(MOUNT_TESTS)
+TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
 if HAVE_CHECK
 check_PROGRAMS = $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)

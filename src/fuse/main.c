@@ -9,6 +9,7 @@
 #include "fuse/loop.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
+#include "offline/offline.h"
 #include "store/file.h"
 #include "store/journal.h"
 
@@ -294,6 +295,64 @@ static int recover(const struct h5_options *o)
 	return EXIT_SUCCESS;
 }
 
+/* What a command that only reads does with the open file. */
+typedef int look(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result);
+
+static int check(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
+{
+	return h5_offline_check(set, o->file, result);
+}
+
+static int list(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
+{
+	struct h5_vfs *vfs;
+	int rc = h5_vfs_open(set, &o->vfs, &vfs);
+
+	if (rc)
+		return rc;
+	rc = h5_offline_list(vfs, result);
+	h5_vfs_close(vfs);
+	return rc;
+}
+
+static int look_at(struct h5_options *o, look *what)
+{
+	static const int statuses[] = {
+		[H5_OFFLINE_SOUND] = EXIT_SUCCESS,
+		[H5_OFFLINE_UNKNOWN] = EXIT_UNSUPPORTED,
+		[H5_OFFLINE_DAMAGED] = EXIT_DAMAGED,
+	};
+	enum h5_offline_result result = H5_OFFLINE_SOUND;
+	struct h5_file_set *set;
+	int rc;
+
+	o->set.writable = o->vfs.writable = false;
+	keep_memory();
+	rc = h5_file_set_open(o->file, &o->set, &set);
+	if (rc)
+		return refuse(o, rc);
+	warn(o, set);
+	rc = what(o, set, &result);
+	if (rc)
+		rc = refuse(o, rc);
+	h5_file_set_close(set);
+	return rc ? rc : statuses[result];
+}
+
+static int obey(struct h5_options *o)
+{
+	switch (o->command) {
+	case H5_COMMAND_CHECK:
+		return look_at(o, check);
+	case H5_COMMAND_LIST:
+		return look_at(o, list);
+	case H5_COMMAND_RECOVER:
+		return recover(o);
+	default:
+		return run(o);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct h5_options options;
@@ -309,7 +368,7 @@ int main(int argc, char **argv)
 	else if (options.version)
 		printf("h5fs %s\nlibfuse %s\n", PACKAGE_VERSION, fuse_pkgversion());
 	else
-		rc = options.recover ? recover(&options) : run(&options);
+		rc = obey(&options);
 	h5_options_release(&options);
 	return rc;
 }

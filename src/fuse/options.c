@@ -33,7 +33,8 @@ struct texts {
 	char *cache, *index_cache, *max_chunk, *workers;
 	char *sync, *journal;
 	int writable, swmr, force, external_write;
-	int allow_other, foreground, debug, single_thread, recover, help, version;
+	int allow_other, foreground, debug, single_thread, help, version;
+	int command; /* enum h5_command */
 };
 
 #define TEXT(name)                                                                                           \
@@ -43,6 +44,10 @@ struct texts {
 #define FLAG(text, name)                                                                                     \
 	{                                                                                                    \
 		text, offsetof(struct texts, name), 1                                                        \
+	}
+#define COMMAND(text, value)                                                                                 \
+	{                                                                                                    \
+		text, offsetof(struct texts, command), value                                                 \
 	}
 
 static const struct fuse_opt known[] = {
@@ -75,13 +80,16 @@ static const struct fuse_opt known[] = {
 	FLAG("swmr", swmr),
 	FLAG("force", force),
 	FLAG("external-write", external_write),
-	FLAG("--recover", recover),
+	COMMAND("--check", H5_COMMAND_CHECK),
+	COMMAND("--list", H5_COMMAND_LIST),
+	COMMAND("--recover", H5_COMMAND_RECOVER),
 	FUSE_OPT_END,
 };
 
 void h5_options_usage(const char *program)
 {
 	printf("usage: %s [options] FILE MOUNTPOINT\n"
+	       "       %s --check|--list FILE\n"
 	       "       %s --recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n"
@@ -89,6 +97,8 @@ void h5_options_usage(const char *program)
 	       "    -f                     stay in the foreground\n"
 	       "    -d                     debug output of libfuse (implies -f)\n"
 	       "    -s                     serve one request at a time\n"
+	       "    --check                verify all that the file holds; no mount\n"
+	       "    --list                 print what a mount would show; no mount\n"
 	       "    --recover              deal with the journal that a killed mount has left; no mount\n"
 	       "    -h, --help             this text\n"
 	       "    -V, --version          versions\n"
@@ -114,7 +124,7 @@ void h5_options_usage(const char *program)
 	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
 	       "    max_chunk=SIZE         of a decoded chunk, at most (half the cache, but 64M to 256M)\n"
 	       "    workers=N              threads that decode and encode chunks (the processors; 0 to 64)\n",
-	       program, program);
+	       program, program, program);
 }
 
 /* ---- values ---- */
@@ -322,7 +332,7 @@ static int mount_arguments(struct h5_options *o)
 
 static void take_flags(struct texts *t, struct h5_options *o)
 {
-	o->set.writable = o->vfs.writable = t->writable || t->recover;
+	o->set.writable = o->vfs.writable = t->writable || o->command == H5_COMMAND_RECOVER;
 	o->set.swmr = t->swmr;
 	o->set.force = t->force;
 	o->set.journal = o->journal = t->journal;
@@ -340,17 +350,17 @@ static int interpret(struct texts *t, struct h5_options *o)
 	o->single_thread = t->single_thread;
 	o->help = t->help;
 	o->version = t->version;
-	o->recover = t->recover;
+	o->command = (enum h5_command)t->command;
 	o->allow_other = t->allow_other;
 	take_flags(t, o);
 	if (o->help || o->version)
 		return 0;
-	if (!o->file || (!o->mountpoint && !o->recover)) {
+	if (!o->file || (!o->mountpoint && o->command == H5_COMMAND_MOUNT)) {
 		fprintf(stderr, "h5fs: %s is missing: h5fs [options] FILE MOUNTPOINT (h5fs -h tells more)\n",
 			o->file ? "the mount point" : "the HDF5 file");
 		return -EINVAL;
 	}
-	if (o->mountpoint && o->recover) {
+	if (o->mountpoint && o->command != H5_COMMAND_MOUNT) {
 		fprintf(stderr, "h5fs: too many arguments: %s\n", o->mountpoint);
 		return -EINVAL;
 	}

@@ -9,12 +9,20 @@
 
 #include <fuse_lowlevel.h>
 
+/* What h5fs is to do; all but the first take no mount point. */
+enum h5_command {
+	H5_COMMAND_MOUNT,
+	H5_COMMAND_CHECK,
+	H5_COMMAND_LIST,
+	H5_COMMAND_RECOVER, /* deals with the journal of the file */
+};
+
 struct h5_options {
 	char *file;	  /* owned */
 	char *mountpoint; /* owned */
 	bool foreground, debug, single_thread;
 	char *journal; /* owned; set.journal borrows it */
-	bool recover;  /* no mount: deals with the journal of the file */
+	enum h5_command command;
 	bool help, version;
 	bool allow_other;
 	struct h5_file_set_options set;

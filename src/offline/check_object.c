@@ -1,0 +1,294 @@
+#include "base/buf.h"
+#include "base/checked.h"
+#include "base/interrupt.h"
+#include "dataset/dataset.h"
+#include "format/attribute.h"
+#include "format/link.h"
+#include "object/attribute.h"
+#include "object/fractal_heap.h"
+#include "object/group.h"
+#include "object/value.h"
+#include "offline/check_private.h"
+#include "store/btree2.h"
+
+#include <stdlib.h>
+
+enum {
+	PIECE = 1 << 20,      /* bytes of elements that are read at once */
+	VALUE_MOST = 1 << 28, /* bytes of one element's text */
+};
+
+static int note(struct h5_checker *c, int rc)
+{
+	return h5_damage_note(&c->damage, rc);
+}
+
+/* ---- dense storage of links and attributes ---- */
+
+static int count_record(void *arg, struct h5_reader record)
+{
+	uint64_t *count = arg;
+
+	(void)record;
+	++*count;
+	return h5_interrupt_check();
+}
+
+/* Visits all nodes of a tree; -EUCLEAN where the header counts other records than there are. */
+static int count_records(struct h5_checker *c, uint64_t address, enum h5_btree2_type type, uint64_t *count)
+{
+	struct h5_btree2 tree;
+	int rc = h5_btree2_open(c->file, address, type, 1, &tree);
+
+	*count = 0;
+	if (!rc)
+		rc = h5_btree2_iterate(&tree, count_record, count);
+	if (!rc && tree.records != *count)
+		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree: %ju records, not %ju", (uintmax_t)*count,
+			     (uintmax_t)tree.records);
+	return rc;
+}
+
+/* The heap, and the indexes, which have a record for each thing in it. */
+static int check_dense(struct h5_checker *c, uint64_t heap, uint64_t by_name, enum h5_btree2_type name_type,
+		       uint64_t by_order, enum h5_btree2_type order_type)
+{
+	uint64_t names, orders;
+	int rc;
+
+	if (heap == H5_UNDEF)
+		return 0;
+	rc = h5_fractal_heap_check(c->file, heap, &c->damage);
+	if (rc)
+		return rc;
+	rc = count_records(c, by_name, name_type, &names);
+	if (rc)
+		return note(c, rc);
+	if (by_order == H5_UNDEF)
+		return 0;
+	rc = count_records(c, by_order, order_type, &orders);
+	if (!rc && names != orders)
+		rc = h5_fail(-EUCLEAN, by_order,
+			     "version 2 B-tree: %ju records by creation order, but %ju by name",
+			     (uintmax_t)orders, (uintmax_t)names);
+	return note(c, rc);
+}
+
+/* ---- links ---- */
+
+struct links {
+	struct h5_checker *checker;
+	const struct h5_object *group;
+};
+
+/* The index leads to it by its name, and so it is found. */
+static int check_link(void *arg, const struct h5_link *link)
+{
+	const struct links *l = arg;
+	struct h5_checker *c = l->checker;
+	struct h5_link found;
+	int rc = h5_group_lookup(c->file, l->group, link->name, link->name_size, &found);
+
+	h5_link_release(&found);
+	if (rc == -ENOENT)
+		rc = h5_fail(-EUCLEAN, l->group->address, "group: the index does not find the link %.*s",
+			     (int)h5_min(link->name_size, 100), link->name);
+	rc = note(c, rc);
+	if (!rc && link->type == H5_LINK_HARD)
+		rc = h5_check_link(c, link->name, link->name_size, link->address);
+	return rc;
+}
+
+static int check_link_info(struct h5_checker *c, const struct h5_object *object)
+{
+	const struct h5_message *message = h5_object_find(object, H5_MSG_LINK_INFO);
+	struct h5_link_info info;
+	struct h5_reader r;
+
+	if (!message)
+		return 0;
+	r = h5_file_reader(c->file, message->data, message->size, message->address);
+	/* That it cannot be decoded, the group itself will tell. */
+	if (h5_link_info_decode(&r, &info))
+		return 0;
+	return check_dense(c, info.heap, info.name_index, H5_BTREE2_LINK_NAME, info.order_index,
+			   H5_BTREE2_LINK_ORDER);
+}
+
+static int check_group(struct h5_checker *c, const struct h5_object *object)
+{
+	struct links l = {c, object};
+	int rc = check_link_info(c, object);
+
+	if (!rc)
+		rc = note(c, h5_group_iterate(c->file, object, H5_LINKS_BY_NAME, check_link, &l));
+	return rc;
+}
+
+/* ---- values ---- */
+
+static int no_path(void *arg, uint64_t address, struct h5_buf *path)
+{
+	(void)arg;
+	(void)address;
+	(void)path;
+	return -ENOENT;
+}
+
+/* Elements whose data lie in heaps: they are there, and are of their type. */
+static int check_values(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *data, uint64_t n)
+{
+	const struct h5_value_context context = {.file = c->file, .object_path = no_path};
+	struct h5_buf text;
+	int rc = 0;
+
+	h5_buf_init(&text, VALUE_MOST);
+	for (uint64_t i = 0; i < n && !rc; i++) {
+		text.size = 0;
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = note(c, h5_value_json(&context, type, data + i * type->size, &text));
+		if (!rc && text.err)
+			rc = text.err == -ENOMEM ? -ENOMEM : 0;
+	}
+	h5_buf_release(&text);
+	return rc;
+}
+
+/* ---- attributes ---- */
+
+struct attributes {
+	struct h5_checker *checker;
+	const struct h5_object *object;
+};
+
+static int check_attribute(void *arg, const struct h5_attribute *attribute)
+{
+	const struct attributes *a = arg;
+	struct h5_checker *c = a->checker;
+	struct h5_attribute found;
+	int rc;
+
+	/* What was wrong with it has just been said. */
+	if (!attribute->type)
+		return note(c, h5_error_last()->code);
+	rc = h5_attribute_lookup(c->file, a->object, attribute->name, &found);
+	h5_attribute_release(&found);
+	if (rc == -ENODATA)
+		rc = h5_fail(-EUCLEAN, a->object->address,
+			     "attributes: the index does not find the attribute %.100s", attribute->name);
+	rc = note(c, rc);
+	if (!rc && !h5_datatype_is_fixed(attribute->type))
+		rc = check_values(c, attribute->type, attribute->data, attribute->space.elements);
+	return rc;
+}
+
+static int check_attributes(struct h5_checker *c, const struct h5_object *object)
+{
+	const struct h5_message *message = h5_object_find(object, H5_MSG_ATTRIBUTE_INFO);
+	struct attributes a = {c, object};
+	struct h5_attribute_info info;
+	struct h5_reader r;
+	int rc = 0;
+
+	if (message) {
+		r = h5_file_reader(c->file, message->data, message->size, message->address);
+		if (!h5_attribute_info_decode(&r, &info))
+			rc = check_dense(c, info.heap, info.name_index, H5_BTREE2_ATTRIBUTE_NAME,
+					 info.order_index, H5_BTREE2_ATTRIBUTE_ORDER);
+	}
+	if (!rc)
+		rc = note(c, h5_attribute_iterate(c->file, object, check_attribute, &a));
+	return rc;
+}
+
+/* ---- datasets ---- */
+
+static void chunk_done(void *arg, uint64_t bytes)
+{
+	struct h5_checker *c = arg;
+
+	c->check->chunks++;
+	c->check->bytes += bytes;
+	if (c->check->progress)
+		c->check->progress(c->check->arg, c->path, c->check->bytes);
+}
+
+static int check_elements(struct h5_checker *c, const struct h5_dataset *dataset)
+{
+	size_t size = dataset->type->size;
+	uint64_t at_once = size < PIECE ? PIECE / size : 1;
+	uint8_t *data;
+	int rc = 0;
+
+	if (h5_datatype_is_fixed(dataset->type) || dataset->size == UINT64_MAX || !dataset->size)
+		return 0;
+	data = malloc((size_t)h5_min(at_once, dataset->space.elements) * size);
+	if (!data)
+		return h5_fail(-ENOMEM, dataset->address, "check: out of memory");
+	for (uint64_t i = 0, n; i < dataset->space.elements && !rc; i += n) {
+		n = h5_min(at_once, dataset->space.elements - i);
+		rc = h5_dataset_read(dataset, i * size, data, (size_t)n * size);
+		if (!rc)
+			rc = check_values(c, dataset->type, data, n);
+	}
+	free(data);
+	return note(c, rc);
+}
+
+static int check_dataset(struct h5_checker *c, uint64_t address)
+{
+	const struct h5_dataset *dataset;
+	uint64_t before = c->check->damaged + c->check->unknown;
+	struct h5_lru_entry *ref;
+	int rc = h5_dataset_get(c->file, address, &ref, &dataset);
+
+	if (rc)
+		return note(c, rc);
+	rc = h5_dataset_check(dataset, &c->damage, chunk_done, c);
+	/* The same damage is not met once more; what lies in other files is not looked at. */
+	if (!rc && before == c->check->damaged + c->check->unknown &&
+	    dataset->layout.class != H5_LAYOUT_VIRTUAL && !dataset->external)
+		rc = check_elements(c, dataset);
+	h5_file_put(c->file, ref);
+	return rc;
+}
+
+/* ---- objects ---- */
+
+static int check_committed(struct h5_checker *c, const struct h5_object *object)
+{
+	const struct h5_message *message = h5_object_find(object, H5_MSG_DATATYPE);
+	struct h5_datatype *type = NULL;
+	struct h5_message_body body;
+	int rc = h5_message_open(c->file, message, &body);
+
+	if (!rc)
+		rc = h5_datatype_decode(&body.reader, &type);
+	h5_datatype_free(type);
+	h5_message_release(c->file, &body);
+	return note(c, rc);
+}
+
+int h5_check_object(struct h5_checker *c, uint64_t address)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_interrupt_check();
+
+	if (!rc)
+		rc = h5_object_get(c->file, address, &ref, &object);
+	if (rc)
+		return note(c, rc);
+	rc = check_attributes(c, object);
+	if (!rc && object->kind == H5_OBJECT_GROUP)
+		rc = check_group(c, object);
+	else if (!rc && object->kind == H5_OBJECT_DATASET)
+		rc = check_dataset(c, address);
+	else if (!rc && object->kind == H5_OBJECT_DATATYPE)
+		rc = check_committed(c, object);
+	else if (!rc)
+		rc = note(c, h5_fail(-EUCLEAN, address, "object header: of no known kind of object"));
+	h5_file_put(c->file, ref);
+	return rc;
+}

@@ -1,0 +1,8 @@
+libh5fs_a_SOURCES += \
+	src/offline/check.c \
+	src/offline/check.h \
+	src/offline/check_object.c \
+	src/offline/check_private.h \
+	src/offline/list.c \
+	src/offline/offline.h \
+	src/offline/report.c

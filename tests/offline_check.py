@@ -1,0 +1,277 @@
+"""h5fs --check: finds every byte that is changed in checksummed metadata and says which structure it is in; finds what has
+no checksum but cannot be right; and says nothing of sound files."""
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import h5py
+import numpy
+
+H5FS = os.environ.get("H5FS", "src/h5fs")
+DATA = os.environ["H5FS_TEST_DATA"]
+DAMAGED, UNSUPPORTED = 4, 6
+SEED = os.environ.get("H5FS_CHECK_SEED", "1")
+EACH = 2  # changed bytes of a structure
+OF_A_KIND = 1  # structures of a kind in one file: to find how long one is takes most of the time
+
+# What the specification calls them, as far as an error must say it: where the signature is damaged, a block of a heap or
+# of an extensible array cannot be told from its brothers.
+NAMES = {
+    b"OHDR": "object header", b"OCHK": "object header", b"FRHP": "fractal heap", b"FHDB": "fractal heap",
+    b"FHIB": "fractal heap", b"BTHD": "version 2 B-tree header", b"BTIN": "version 2 B-tree node",
+    b"BTLF": "version 2 B-tree node", b"FAHD": "fixed array header", b"FADB": "fixed array data block",
+    b"EAHD": "extensible array header", b"EAIB": "extensible array index block",
+    b"EASB": "extensible array super block", b"EADB": "extensible array data block",
+    b"FSHD": "free-space manager", b"FSSE": "free-space section list", b"SMTB": "shared message table",
+    b"SMLI": "shared message list", b"\x89HDF": "superblock",
+}
+LENGTHS = 256, 1024, 4096
+
+FILES = ["rare_heaps_88_deflate", "rare_heaps_24", "object_shared", "rare_layout4_48", "rare_layout5_88",
+         "rare_sohm_24_plain", "rare_library_24latest", "structured_extensible_now_filtered", "crash_bthd",
+         "dataset_latest", "header_edit_block", "virtual_block_3"]
+
+
+def prefix_hashes(data):
+    """Bob Jenkins' lookup3 of data[:n] for each n from 1 on, side by side."""
+    lengths = numpy.arange(1, len(data) + 1, dtype=numpy.uint64)
+    padded = numpy.frombuffer(data + bytes(12 - len(data) % 12), "<u4").astype(numpy.uint64)
+    low = numpy.uint64(0xFFFFFFFF)
+    a = (lengths + numpy.uint64(0xDEADBEEF)) & low
+    b, c = a.copy(), a.copy()
+
+    def rot(x, k):
+        return (x << numpy.uint64(k) | x >> numpy.uint64(32 - k)) & low
+
+    def word(n, i, length):
+        """The word i of the last block, which ends with the data."""
+        left = numpy.clip(length.astype(numpy.int64) - (12 * n + 4 * i), 0, 4).astype(numpy.uint64)
+        mask = (numpy.uint64(1) << (left * numpy.uint64(8))) - numpy.uint64(1)
+        return padded[3 * n + i] & mask
+
+    result = numpy.zeros(len(data), numpy.uint64)
+    for n in range((len(data) + 11) // 12):
+        last = (lengths > 12 * n) & (lengths <= 12 * n + 12)
+        x, y, z = ((v[last] + word(n, i, lengths[last])) & low for i, v in enumerate((a, b, c)))
+        for target, other, k in ("zy", "y", 14), ("xz", "z", 11), ("yx", "x", 25), ("zy", "y", 16), ("xz", "z", 4), \
+                ("yx", "x", 14), ("zy", "y", 24):
+            v = {"x": x, "y": y, "z": z}
+            changed = ((v[target[0]] ^ v[target[1]]) - rot(v[other], k)) & low
+            x, y, z = (changed if name == target[0] else v[name] for name in "xyz")
+        result[last] = z
+        a, b, c = ((v + padded[3 * n + i]) & low for i, v in enumerate((a, b, c)))
+        a, c = (a - c & low) ^ rot(c, 4), (c + b) & low
+        b, a = (b - a & low) ^ rot(a, 6), (a + c) & low
+        c, b = (c - b & low) ^ rot(b, 8), (b + a) & low
+        a, c = (a - c & low) ^ rot(c, 16), (c + b) & low
+        b, a = (b - a & low) ^ rot(a, 19), (a + c) & low
+        c, b = (c - b & low) ^ rot(b, 4), (b + a) & low
+    return result.astype(numpy.uint32)
+
+
+def block_length(piece, sizes):
+    """The checksum of a direct block is in front, of the whole block with zeros in its place."""
+    for place in range(5 + sizes + 1, 5 + sizes + 9):
+        hashes = prefix_hashes(piece[:place] + bytes(4) + piece[place + 4:])
+        stored, = struct.unpack_from("<I", piece, place)
+        for n in (1 << k for k in range(6, len(piece).bit_length())):
+            if hashes[n - 1] == stored:
+                return n
+    return None
+
+
+def plain_length(piece):
+    stored = numpy.lib.stride_tricks.sliding_window_view(numpy.frombuffer(piece, "u1"), 4)
+    stored = numpy.ascontiguousarray(stored).view("<u4").ravel()
+    equal = numpy.nonzero(prefix_hashes(piece)[7:len(piece) - 4] == stored[8:])[0]
+    return int(equal[0]) + 8 + 4 if len(equal) else None
+
+
+def length_of(content, at, sizes):
+    """Bytes of the checksummed structure that begins there; None: the bytes only look like one."""
+    for most in LENGTHS:
+        piece = content[at:at + most]
+        if len(piece) < 64:
+            piece += bytes(64)
+        n = block_length(piece, sizes) if content[at:at + 4] == b"FHDB" else plain_length(piece)
+        if n:
+            return n
+    return None
+
+
+def structures(content):
+    """(signature, offset, length) of all, at most OF_A_KIND of a kind."""
+    sizes = content[9] if content[8] >= 2 else content[13]
+    count = {}
+    if content[8] >= 2:
+        yield b"\x89HDF", 0, 16 + 4 * sizes
+    for m in re.finditer(b"|".join(s for s in NAMES if s != b"\x89HDF"), content):
+        if count.get(m.group(), 0) == OF_A_KIND:
+            continue
+        n = length_of(content, m.start(), sizes)
+        if n:
+            count[m.group()] = count.get(m.group(), 0) + 1
+            yield m.group(), m.start(), n
+
+
+def check(path):
+    run = subprocess.run([H5FS, "--check", path], capture_output=True, text=True, errors="surrogateescape", timeout=60)
+    return run.returncode, run.stdout, run.stderr
+
+
+class Check(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name="x.h5"):
+        return os.path.join(self.folder, name)
+
+    def assertSound(self, path):
+        status, said, errors = check(path)
+        self.assertEqual((status, errors), (0, ""), said)
+        self.assertIn("no damage found", said)
+
+    def test_every_changed_byte_of_checksummed_metadata(self):
+        rng = random.Random(SEED)
+        changed, kinds, files = 0, set(), 0
+        for name in FILES + [self.make_free_space()]:
+            source = name if os.path.isabs(name) else f"{DATA}/{name}.h5"
+            with open(source, "rb") as f:
+                content = f.read()
+            self.assertSound(source)
+            files += 1
+            for signature, at, n in structures(content):
+                if name not in FILES and signature not in (b"FSHD", b"FSSE"):
+                    continue  # what was deleted there lies about
+                kinds.add(signature)
+                for place in {at, *rng.sample(range(at, at + n), min(EACH, n))}:
+                    broken = bytearray(content)
+                    broken[place] ^= rng.randrange(1, 256)
+                    with open(self.path(), "wb") as f:
+                        f.write(broken)
+                    status, said, errors = check(self.path())
+                    about = f"{source}, {signature} at {at}, byte {place - at} of {n}: {said}{errors}"
+                    if place < 8:  # HDF5's signature: no HDF5 file any more
+                        self.assertEqual(status, 3, about)
+                        continue
+                    self.assertIn(status, (DAMAGED, UNSUPPORTED), about)
+                    self.assertIn(NAMES[signature], said + errors, about)
+                    changed += 1
+        self.assertGreaterEqual(files, 10)
+        self.assertGreaterEqual(changed, 200)
+        self.assertEqual(set(NAMES) - kinds, set())
+
+    def make_free_space(self):
+        """A file with persistent free-space managers."""
+        path = self.path("free.h5")
+        with h5py.File(path, "w", libver="v110", fs_strategy="fsm", fs_persist=True) as f:
+            for i in range(20):
+                f[f"d{i}"] = numpy.arange(1000 + i)
+        with h5py.File(path, "a") as f:
+            for i in range(0, 20, 3):
+                del f[f"d{i}"]
+        return path
+
+
+    def test_damage_that_no_checksum_guards(self):
+        with h5py.File(self.path(), "w", libver="earliest") as f:
+            f.create_dataset("d", data=numpy.arange(100), chunks=(10,), fletcher32=True)
+            f["strings"] = numpy.array(["some", "words"], dtype=h5py.string_dtype())
+            f["group/inner"] = 1
+            f.attrs["list"] = numpy.array(["of", "words"], dtype=h5py.string_dtype())
+            chunk = f["d"].id.get_chunk_info(3)
+        self.assertSound(self.path())
+        with open(self.path(), "rb") as f:
+            content = f.read()
+        for what, at, path, said in (
+                ("a byte of a chunk", chunk.byte_offset + 5, "/d", "fletcher32"),
+                ("a collection's signature", content.index(b"GCOL"), "/", "global heap"),
+                ("a symbol table node", content.rindex(b"SNOD"), "/", "symbol table node"),
+                ("a B-tree's level", content.rindex(b"TREE") + 5, "/", "B-tree"),
+                ("a heap's signature", content.rindex(b"HEAP"), "/", "local heap")):
+            broken = bytearray(content)
+            broken[at] ^= 0x55
+            with open(self.path("broken.h5"), "wb") as f:
+                f.write(broken)
+            with self.subTest(what):
+                status, lines, _ = check(self.path("broken.h5"))
+                self.assertEqual(status, DAMAGED, lines)
+                self.assertRegex(lines, f"(?m)^{path}.*: .*{said}.* at address [0-9]+$")
+
+    def test_index_that_does_not_find_its_links(self):
+        with h5py.File(self.path(), "w", libver="latest") as f:
+            for i in range(50):
+                f[f"link {i}"] = h5py.SoftLink("/nowhere")
+        self.assertSound(self.path())
+        with open(self.path(), "rb") as f:
+            content = bytearray(f.read())
+        # The first record of the leaf gets another hash, and the leaf its right checksum.
+        at = content.index(b"BTLF")
+        n = length_of(bytes(content), at, 8)
+        content[at + 6] ^= 0x01
+        struct.pack_into("<I", content, at + n - 4, int(prefix_hashes(bytes(content[at:at + n - 4]))[-1]))
+        with open(self.path(), "wb") as f:
+            f.write(content)
+        status, said, _ = check(self.path())
+        self.assertEqual(status, DAMAGED, said)
+        self.assertIn("/: group: the index does not find the link link ", said)
+
+    def test_every_finding_is_told(self):
+        with h5py.File(self.path(), "w") as f:
+            f.create_dataset("a/d", data=numpy.arange(100), chunks=(10,), fletcher32=True)
+            f.create_dataset("e", data=numpy.arange(100), chunks=(10,), fletcher32=True)
+            chunks = [f[d].id.get_chunk_info(i).byte_offset for d in ("e", "a/d") for i in (1, 7)]
+        with open(self.path(), "r+b") as f:
+            for at in chunks:
+                f.seek(at)
+                f.write(b"\xff")
+        status, said, _ = check(self.path())
+        self.assertEqual(status, DAMAGED)
+        lines = said.splitlines()
+        self.assertEqual([line.split(": ")[0] for line in lines[:-1]], ["/e", "/e", "/a/d", "/a/d"])
+        self.assertEqual([int(line.rsplit(" ", 1)[1]) for line in lines[:-1]], chunks)
+        self.assertEqual(lines[-1], f"{self.path()}: 4 objects, 20 chunks decoded: 4 damaged")
+
+    def test_what_cannot_be_verified_is_no_damage(self):
+        with h5py.File(self.path(), "w") as f:
+            d = f.create_dataset("d", shape=(10,), chunks=(10,), dtype="i4", compression="gzip")
+            d.id.write_direct_chunk((0,), bytes(40))
+        with open(self.path(), "rb") as f:
+            content = bytearray(f.read())
+        at = content.index(b"deflate\0")
+        struct.pack_into("<H", content, at - 8, 4321)
+        with open(self.path(), "wb") as f:
+            f.write(content)
+        status, said, _ = check(self.path())
+        self.assertEqual(status, UNSUPPORTED)
+        self.assertRegex(said, "^/d: .*filter 4321.* at address")
+        self.assertIn("no damage found, 1 that this version cannot verify", said)
+
+    def test_no_hdf5_file(self):
+        with open(self.path(), "w") as f:
+            f.write("text")
+        self.assertEqual(check(self.path())[0], 3)
+        self.assertEqual(check(self.path("nothing"))[0], 3)
+        run = subprocess.run([H5FS, "--check", self.path(), self.folder], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 2)
+
+    def test_the_file_stays_as_it_is(self):
+        with h5py.File(self.path(), "w") as f:
+            f["d"] = 1
+        def state():
+            with open(self.path(), "rb") as f:
+                return os.stat(self.path()).st_mtime_ns, f.read()
+
+        before = state()
+        self.assertSound(self.path())
+        self.assertEqual(state(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

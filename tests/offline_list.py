@@ -1,0 +1,80 @@
+"""h5fs --list: a line for each name of the tree, with type, shape, storage and filters."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import h5py
+import numpy
+
+H5FS = os.environ.get("H5FS", "src/h5fs")
+
+
+def list_file(path, *arguments):
+    run = subprocess.run([H5FS, "--list", *arguments, path], capture_output=True, text=True, timeout=60)
+    return run.returncode, run.stdout.splitlines(), run.stderr
+
+
+class List(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.path = os.path.join(self.folder, "x.h5")
+
+    def test_tree(self):
+        with h5py.File(self.path, "w") as f:
+            f.create_dataset("run/image", data=numpy.zeros((64, 100), "<f4"), chunks=(16, 50), shuffle=True,
+                             compression="gzip", compression_opts=4)
+            stored = f["run/image"].id.get_storage_size()
+            f["run/number"] = numpy.int16(7)
+            f["run/words"] = numpy.array(["a", "bc"], dtype=h5py.string_dtype())
+            f["type"] = numpy.dtype("<i8")
+            f["link"] = h5py.SoftLink("/run/image")
+            f["nothing"] = h5py.Empty("<u2")
+            f["two\nlines\\"] = numpy.arange(3, dtype="<u1")
+        status, lines, errors = list_file(self.path)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(lines, [
+            "/",
+            "/link -> run/image",
+            "/nothing  <u2  (null)  contiguous  0 bytes",
+            "/run/",
+            f"/run/image  <f4  (64,100)  chunked(16,50)  shuffle,deflate(4)  {stored} bytes of 25600"
+            f"  ratio {25600 / stored:.2f}",
+            "/run/number  <i2  contiguous  2 bytes",
+            "/run/words  object  (2)  contiguous  32 bytes",
+            "/two\\012lines\\134  |u1  (3)  contiguous  3 bytes",
+            "/type  datatype",
+        ])
+
+    def test_creation_order(self):
+        with h5py.File(self.path, "w", track_order=True, libver="latest") as f:
+            for name in "zay":
+                f.create_group(name)
+        self.assertEqual(list_file(self.path)[1], ["/", "/a/", "/y/", "/z/"])
+        self.assertEqual(list_file(self.path, "-o", "order=creation")[1], ["/", "/z/", "/a/", "/y/"])
+
+    def test_damage_is_told_and_the_rest_listed(self):
+        with h5py.File(self.path, "w", libver="latest") as f:
+            for name in ("good", "ill", "well"):
+                f[name] = 1
+            address = h5py.h5o.get_info(f["ill"].id).addr
+        with open(self.path, "r+b") as f:
+            f.seek(address)
+            f.write(b"XXXX")
+        status, lines, errors = list_file(self.path)
+        self.assertEqual(status, 4)
+        self.assertRegex(errors, f"^/ill: object header: .* at address {address}\n$")
+        self.assertEqual([line.split("  ")[0] for line in lines], ["/", "/good", "/ill", "/well"])
+
+    def test_refusals(self):
+        self.assertEqual(list_file(self.path)[0], 3)
+        with open(self.path, "w") as f:
+            f.write("text")
+        self.assertEqual(list_file(self.path)[0], 3)
+        self.assertEqual(list_file(self.path, "-o", "nonsense")[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
