@@ -100,6 +100,7 @@ MOUNT_TESTS = \
 	tests/mount_structured.py \
 	tests/mount_swmr.py \
 	tests/mount_syncs.py \
+	tests/mount_views.py \
 	tests/mount_worked_example.py \
 	tests/mount_write.py
 

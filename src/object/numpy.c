@@ -1,83 +1,217 @@
 /* Types in NumPy's words. */
 #include "object/value_private.h"
 
+#include "base/error.h"
+
+#include <stdlib.h>
 #include <string.h>
 
-/* False, with part of it written, where NumPy has no such type. In a descr each name stands in quotes. */
-static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, bool in_descr);
+/* How a type is spelled:
+ *
+ *   WORD     by itself
+ *   DESCR    as a part of JSON, as h5fs.dtype has it
+ *   LITERAL  as a part of a Python literal, as in the header of an NPY file: members in the order of their
+ *            offsets, and the booleans and complex numbers that h5py reads
+ */
+enum form { WORD, DESCR, LITERAL };
+
+enum { RANK_MAX = 32 }; /* NumPy's */
+
+/* False, with part of it written, where NumPy has no such type. */
+static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum form form);
 
 static char order(const struct h5_datatype *t)
 {
 	return t->size == 1 ? '|' : t->order == H5_ORDER_BE ? '>' : '<';
 }
 
-static bool word(struct h5_buf *out, bool in_descr, char byte_order, char kind, uint32_t size)
+static bool word(struct h5_buf *out, enum form form, char byte_order, char kind, uint32_t size)
 {
-	const char *quote = in_descr ? "\"" : "", mark[2] = {byte_order};
+	const char *quote = form == WORD ? "" : form == DESCR ? "\"" : "'", mark[2] = {byte_order};
 
 	h5_buf_printf(out, "%s%s%c%u%s", quote, mark, kind, size, quote);
-	return true;
+	return form != LITERAL || size <= INT32_MAX;
 }
 
-static void padding(struct h5_buf *out, uint64_t from, uint64_t to)
+static void padding(struct h5_buf *out, enum form form, uint64_t from, uint64_t to)
 {
 	if (to > from)
-		h5_buf_printf(out, "[\"\",\"|V%llu\"]", (unsigned long long)(to - from));
+		h5_buf_printf(out, form == LITERAL ? "('', '|V%llu')" : "[\"\",\"|V%llu\"]",
+			      (unsigned long long)(to - from));
+}
+
+/* Appends dimensions, and counts them. */
+static void add_dims(struct h5_buf *out, const uint64_t *dims, unsigned n, unsigned *count)
+{
+	for (unsigned i = 0; i < n; i++)
+		h5_buf_printf(out, (*count)++ ? ",%llu" : "%llu", (unsigned long long)dims[i]);
+}
+
+/* As a tuple of Python: the dimensions of the space, and then those of arrays, one in the other. */
+static bool tuple(struct h5_buf *out, const struct h5_dataspace *space, const struct h5_datatype *t)
+{
+	unsigned count = 0;
+
+	h5_buf_byte(out, '(');
+	if (space)
+		add_dims(out, space->dims, space->rank, &count);
+	for (; t->class == H5_CLASS_ARRAY; t = t->array.base)
+		add_dims(out, t->array.dims, t->array.rank, &count);
+	h5_buf_text(out, count == 1 ? ",)" : ")");
+	return count <= RANK_MAX;
+}
+
+static const struct h5_datatype *innermost(const struct h5_datatype *t)
+{
+	while (t->class == H5_CLASS_ARRAY)
+		t = t->array.base;
+	return t;
+}
+
+/* ["b","<f8",[3]] or ("b", '<f8', (3,)) */
+static bool field(struct h5_buf *out, const struct h5_member *m, enum form form)
+{
+	const struct h5_datatype *t = m->type;
+	unsigned count = 0;
+	bool good = true;
+
+	h5_buf_byte(out, form == LITERAL ? '(' : '[');
+	h5_json_string(out, m->name, strlen(m->name)); /* which Python reads as JSON does */
+	h5_buf_text(out, form == LITERAL ? ", " : ",");
+	if (t->class != H5_CLASS_ARRAY) {
+		good = type_numpy(out, t, form);
+	} else if (form == LITERAL) {
+		good = type_numpy(out, innermost(t), form);
+		h5_buf_text(out, ", ");
+		good = tuple(out, NULL, t) && good;
+	} else {
+		good = type_numpy(out, t->array.base, form);
+		h5_buf_text(out, ",[");
+		add_dims(out, t->array.dims, t->array.rank, &count);
+		h5_buf_byte(out, ']');
+	}
+	h5_buf_byte(out, form == LITERAL ? ')' : ']');
+	return good && (form != LITERAL || *m->name);
 }
 
 /* [["a","<i4"],["","|V4"],["b","<f8",[3]]] */
-static bool descr(struct h5_buf *out, const struct h5_datatype *t)
+static bool fields(struct h5_buf *out, const struct h5_datatype *t, const struct h5_member *const *members,
+		   enum form form)
 {
+	const char *comma = form == LITERAL ? ", " : ",";
 	uint64_t at = 0;
 
 	h5_buf_byte(out, '[');
 	for (unsigned i = 0; i < t->compound.count && !out->err; i++) {
-		const struct h5_member *m = &t->compound.members[i];
-		bool array = m->type->class == H5_CLASS_ARRAY;
+		const struct h5_member *m = members[i];
 
 		if (m->offset < at)
 			return false; /* members overlap, or stand in another order than their names */
-		padding(out, at, m->offset);
-		h5_buf_text(out, m->offset > at ? ",[" : "[");
-		h5_json_string(out, m->name, strlen(m->name));
-		h5_buf_byte(out, ',');
-		if (!type_numpy(out, array ? m->type->array.base : m->type, true))
+		padding(out, form, at, m->offset);
+		if (m->offset > at)
+			h5_buf_text(out, comma);
+		if (!field(out, m, form))
 			return false;
-		if (array) {
-			h5_buf_text(out, ",[");
-			for (unsigned k = 0; k < m->type->array.rank; k++)
-				h5_buf_printf(out, k ? ",%llu" : "%llu",
-					      (unsigned long long)m->type->array.dims[k]);
-			h5_buf_byte(out, ']');
-		}
 		at = m->offset + m->type->size;
-		h5_buf_text(out, i + 1 < t->compound.count || at < t->size ? "]," : "]");
+		if (i + 1 < t->compound.count || at < t->size)
+			h5_buf_text(out, comma);
 	}
-	padding(out, at, t->size);
+	padding(out, form, at, t->size);
 	h5_buf_byte(out, ']');
 	return true;
 }
 
-static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, bool in_descr)
+static int by_offset(const void *a, const void *b)
 {
+	const struct h5_member *const *x = a, *const *y = b;
+
+	return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
+}
+
+static bool compound(struct h5_buf *out, const struct h5_datatype *t, enum form form)
+{
+	unsigned count = t->compound.count;
+	const struct h5_member **members = malloc((count + 1) * sizeof *members);
+	bool good;
+
+	if (!members) {
+		out->err = -ENOMEM;
+		return false;
+	}
+	for (unsigned i = 0; i < count; i++)
+		members[i] = &t->compound.members[i];
+	if (form == LITERAL && count)
+		qsort(members, count, sizeof *members, by_offset);
+	good = fields(out, t, members, form == LITERAL ? LITERAL : DESCR);
+	free(members);
+	return good;
+}
+
+/* h5py writes a boolean as an enumeration of FALSE and TRUE. */
+static bool is_boolean(const struct h5_datatype *t)
+{
+	unsigned seen = 0;
+
+	if (t->size != 1 || t->enumeration.count != 2)
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct h5_enum_member *m = &t->enumeration.members[i];
+
+		if (*m->value < 2 && !strcmp(m->name, *m->value ? "TRUE" : "FALSE"))
+			seen |= 1u << *m->value;
+	}
+	return seen == 3;
+}
+
+/* h5py writes a complex number as a compound of r and i; their type, NULL: it is none. */
+static const struct h5_datatype *complex_part(const struct h5_datatype *t)
+{
+	const struct h5_member *m = t->compound.members;
+
+	if (t->compound.count != 2 || strcmp(m[0].name, "r") || strcmp(m[1].name, "i") || m[0].offset ||
+	    m[1].offset != m[0].type->size || m[0].type->size != m[1].type->size ||
+	    t->size != 2 * (uint64_t)m[0].type->size)
+		return NULL;
+	for (unsigned i = 0; i < 2; i++)
+		if (m[i].type->class != H5_CLASS_FLOAT || !h5_float_is_ieee(m[i].type) ||
+		    m[i].type->order != m[0].type->order || m[i].type->size < 4)
+			return NULL;
+	return m[0].type;
+}
+
+static bool is_whole(const struct h5_datatype *t)
+{
+	return t->precision == 8 * (uint64_t)t->size && t->order != H5_ORDER_VAX &&
+	       (t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8);
+}
+
+static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum form form)
+{
+	const struct h5_datatype *part;
+
 	switch (t->class) {
 	case H5_CLASS_INTEGER:
-		return t->precision == 8 * (uint64_t)t->size &&
-		       (t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8) &&
-		       word(out, in_descr, order(t), t->is_signed ? 'i' : 'u', t->size);
+		return is_whole(t) && word(out, form, order(t), t->is_signed ? 'i' : 'u', t->size);
+	case H5_CLASS_BITFIELD:
+		return form == LITERAL && is_whole(t) && word(out, form, order(t), 'u', t->size);
 	case H5_CLASS_FLOAT:
-		return h5_float_is_ieee(t) && word(out, in_descr, order(t), 'f', t->size);
+		return h5_float_is_ieee(t) && word(out, form, order(t), 'f', t->size);
 	case H5_CLASS_STRING:
-		return word(out, in_descr, 0, 'S', t->size);
+		return word(out, form, form == LITERAL ? '|' : 0, 'S', t->size);
 	case H5_CLASS_OPAQUE:
-		return word(out, in_descr, '|', 'V', t->size);
+		return word(out, form, '|', 'V', t->size);
 	case H5_CLASS_ENUM:
-		return type_numpy(out, t->enumeration.base, in_descr);
+		if (form == LITERAL && is_boolean(t))
+			return word(out, form, '|', 'b', 1);
+		return type_numpy(out, t->enumeration.base, form);
 	case H5_CLASS_COMPOUND:
-		return h5_datatype_is_fixed(t) && descr(out, t);
+		part = form == LITERAL ? complex_part(t) : NULL;
+		if (part)
+			return word(out, form, order(part), 'c', t->size);
+		return h5_datatype_is_fixed(t) && compound(out, t, form);
 	case H5_CLASS_COMPLEX:
 		return h5_float_is_ieee(t->complex.base) && t->complex.base->size > 2 &&
-		       word(out, in_descr, order(t->complex.base), 'c', t->size);
+		       word(out, form, order(t->complex.base), 'c', t->size);
 	default:
 		return false;
 	}
@@ -87,10 +221,22 @@ void h5_datatype_numpy(const struct h5_datatype *type, struct h5_buf *out)
 {
 	size_t before = out->size;
 
-	if (!type_numpy(out, type, false) && !out->err) {
+	if (!type_numpy(out, type, WORD) && !out->err) {
 		out->size = before;
 		h5_buf_text(out, "object");
 	}
+}
+
+bool h5_datatype_npy(const struct h5_datatype *type, const struct h5_dataspace *space, struct h5_buf *out)
+{
+	bool good;
+
+	h5_buf_text(out, "{'descr': ");
+	good = space->kind != H5_SPACE_NULL && type_numpy(out, innermost(type), LITERAL);
+	h5_buf_text(out, ", 'fortran_order': False, 'shape': ");
+	good = tuple(out, space, type) && good;
+	h5_buf_text(out, ", }");
+	return good;
 }
 
 void h5_datatype_numpy_shaped(const struct h5_datatype *type, const struct h5_dataspace *space,

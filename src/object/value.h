@@ -47,6 +47,10 @@ void h5_datatype_ddl(const struct h5_datatype *type, bool one_line, struct h5_bu
 /* h5fs.dtype: NumPy's type string, or descr for a compound; `object` where NumPy has none. */
 void h5_datatype_numpy(const struct h5_datatype *type, struct h5_buf *out);
 
+/* The dictionary in the header of an NPY file: type, order and shape. False, with part of it written, where
+ * NumPy has no such type or no such shape. */
+bool h5_datatype_npy(const struct h5_datatype *type, const struct h5_dataspace *space, struct h5_buf *out);
+
 /* h5fs.type.NAME: `(3,)<i4`, `vlen str`, ... */
 void h5_datatype_numpy_shaped(const struct h5_datatype *type, const struct h5_dataspace *space,
 			      struct h5_buf *out);

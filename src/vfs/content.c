@@ -88,9 +88,13 @@ static int open_node(struct h5_handle *h, const struct h5_node *node)
 		return open_dataset(h, node);
 	case H5_NODE_DATATYPE:
 		return h5_content_ddl(node->file, node->address, &h->ddl);
+	case H5_NODE_VIEW:
+		h->is_view = true;
+		return h5_views_open(h->vfs, node, true, &h->source, &h->view);
 	case H5_NODE_DAMAGED:
 		return open_damaged(node);
 	case H5_NODE_DIRECTORY:
+	case H5_NODE_VIEWS:
 		return -EISDIR;
 	default:
 		return -ELOOP;
@@ -126,6 +130,8 @@ static void handle_free(struct h5_handle *h)
 		h5_write_close(h);
 		h5_unlock(h->vfs);
 	}
+	if (h->is_view)
+		h5_view_release(&h->view);
 	h5_file_put(h->file, h->text_ref);
 	h5_file_put(h->file, h->dataset_ref);
 	h5_buf_release(&h->ddl);
@@ -255,10 +261,39 @@ static int read_raw(struct h5_handle *h, uint64_t offset, void *buf, size_t n, s
 	return rc;
 }
 
+static int read_view_as(struct h5_handle *h, const struct h5_view *v, uint64_t offset, void *buf, size_t n,
+			size_t *got)
+{
+	if (offset >= v->size)
+		return 0;
+	*got = (size_t)h5_min(n, v->size - offset);
+	if (offset >= v->dataset_from)
+		read_ahead(h, v->dataset, offset - v->dataset_from, *got);
+	return h5_view_read(v, offset, buf, *got);
+}
+
+/* What has been changed since it was opened is opened anew. */
+static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	struct h5_value_source source;
+	struct h5_view now;
+	int rc;
+
+	if (h->view.state == h5_state(h->vfs, h->file))
+		return read_view_as(h, &h->view, offset, buf, n, got);
+	rc = h5_views_open(h->vfs, h->node, true, &source, &now);
+	if (!rc)
+		rc = read_view_as(h, &now, offset, buf, n, got);
+	h5_view_release(&now);
+	return rc;
+}
+
 static int read_handle(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	uint64_t size = h->text ? h5_text_size(h->text) : h->ddl.size;
 
+	if (h->is_view)
+		return read_view(h, offset, buf, n, got);
 	if (h->is_dataset && !h->text)
 		return read_raw(h, offset, buf, n, got);
 	if (offset >= size)
@@ -315,7 +350,7 @@ static int seek_raw(const struct h5_handle *h, uint64_t offset, bool hole, uint6
 
 int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
 {
-	uint64_t size = h->text ? h5_text_size(h->text) : h->ddl.size;
+	uint64_t size = h->is_view ? h->view.size : h->text ? h5_text_size(h->text) : h->ddl.size;
 	int rc = 0;
 
 	*found = hole ? size : offset;

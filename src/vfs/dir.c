@@ -10,8 +10,24 @@ struct search {
 	const char *name;
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
+	bool as_file; /* in a view: a file of it is looked for */
 	struct h5_place place;
 };
+
+/* The file name of a link. */
+static void escape(const struct search *s, const char *name, size_t size, char out[H5_NAME_MAX + 1])
+{
+	if (s->directory->view)
+		h5_views_escape(s->directory->view, s->as_file, name, size, out);
+	else
+		h5_name_escape(name, size, out);
+}
+
+static int resolve(struct search *s, const struct h5_link *link)
+{
+	return s->directory->view ? h5_views_resolve(s->vfs, s->directory, link, s->as_file, &s->place)
+				  : h5_tree_resolve(s->vfs, s->directory, link, &s->place);
+}
 
 static int compare_escaped(void *arg, const struct h5_link *link)
 {
@@ -19,53 +35,72 @@ static int compare_escaped(void *arg, const struct h5_link *link)
 	char name[H5_NAME_MAX + 1];
 	int rc;
 
-	h5_name_escape(link->name, link->name_size, name);
+	escape(s, link->name, link->name_size, name);
 	if (strcmp(name, s->name))
 		return 0;
-	rc = h5_tree_resolve(s->vfs, s->directory, link, &s->place);
+	rc = resolve(s, link);
 	return rc ? rc : 1;
 }
 
 static int find_link(struct search *s, const struct h5_object *group)
 {
-	char name[H5_NAME_MAX + 1], again[H5_NAME_MAX + 1];
+	char stem[H5_NAME_MAX + 1], name[H5_NAME_MAX + 1], again[H5_NAME_MAX + 1];
+	size_t size = strlen(s->name), suffix = s->as_file ? strlen(s->directory->view->suffix) : 0;
 	struct h5_link link = {0};
-	size_t size;
 	int rc;
 
+	if (size <= suffix || (s->directory->view && group->kind != H5_OBJECT_GROUP))
+		return -ENOENT;
+	memcpy(stem, s->name, size - suffix);
+	stem[size - suffix] = 0;
 	/* Only a comparison with all names tells which one was cut. */
-	if (h5_name_is_cut(s->name)) {
+	if (h5_name_is_cut(stem)) {
 		rc = h5_group_iterate(s->directory->file, group, H5_LINKS_BY_NAME, compare_escaped, s);
 		return rc == 1 ? 0 : rc ? rc : -ENOENT;
 	}
-	size = h5_name_unescape(s->name, name);
-	h5_name_escape(name, size, again);
+	size = h5_name_unescape(stem, name);
+	escape(s, name, size, again);
 	if (strcmp(again, s->name))
 		return -ENOENT;
 	rc = h5_group_lookup(s->directory->file, group, name, size, &link);
 	if (!rc)
-		rc = h5_tree_resolve(s->vfs, s->directory, &link, &s->place);
+		rc = resolve(s, &link);
 	h5_link_release(&link);
 	return rc;
+}
+
+/* A link of the directory, or, in a view, what it shows of one; or a name that no link has. */
+static int find(struct search *s)
+{
+	const struct h5_node *directory = s->directory;
+	const struct h5_object *group;
+	struct h5_lru_entry *ref;
+	int rc = -ENOENT;
+
+	if (directory->kind == H5_NODE_DIRECTORY) {
+		rc = h5_object_get(directory->file, directory->address, &ref, &group);
+		if (rc)
+			return rc;
+		rc = find_link(s, group);
+		s->as_file = directory->view;
+		if (rc == -ENOENT && s->as_file)
+			rc = find_link(s, group);
+		h5_file_put(directory->file, ref);
+	}
+	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->place) : rc;
 }
 
 static int look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
 {
 	struct search s = {.name = name, .vfs = vfs, .directory = parent};
 	struct h5_times times = {0};
-	const struct h5_object *group;
-	struct h5_lru_entry *ref;
 	int rc;
 
-	if (parent->kind != H5_NODE_DIRECTORY)
+	if (parent->kind != H5_NODE_DIRECTORY && parent->kind != H5_NODE_VIEWS)
 		return -ENOTDIR;
 	if (strlen(name) > H5_NAME_MAX)
 		return -ENAMETOOLONG;
-	rc = h5_object_get(parent->file, parent->address, &ref, &group);
-	if (rc)
-		return rc;
-	rc = find_link(&s, group);
-	h5_file_put(parent->file, ref);
+	rc = find(&s);
 	if (!rc)
 		rc = h5_node_get(vfs, parent, name, &s.place, &entry->node);
 	if (!rc)

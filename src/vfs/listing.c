@@ -13,8 +13,9 @@
 #include <string.h>
 
 struct item {
-	struct h5_link link; /* its pointers lead into `text` */
-	char *text;	     /* owned: file name with NUL, link name, target, file */
+	struct h5_link link;   /* its pointers lead into `text` */
+	char *text;	       /* owned: file name with NUL, link name, target, file */
+	struct h5_place place; /* in a view: where it leads */
 };
 
 struct h5_dir {
@@ -35,8 +36,7 @@ static int item_init(struct item *item, const struct h5_link *link)
 
 	if (!p)
 		return -ENOMEM;
-	item->text = p;
-	item->link = *link;
+	*item = (struct item){.link = *link, .text = p};
 	memcpy(p, name, n);
 	p += n;
 	item->link.name = NULL; /* the file name stands for it */
@@ -51,11 +51,9 @@ static int item_init(struct item *item, const struct h5_link *link)
 	return 0;
 }
 
-static int add_item(void *arg, const struct h5_link *link)
+/* Room for one more. */
+static int grow(struct h5_dir *dir)
 {
-	struct h5_dir *dir = arg;
-	int rc;
-
 	if (dir->count == dir->capacity) {
 		size_t capacity = dir->capacity ? 2 * dir->capacity : 16;
 		struct item *items = reallocarray(dir->items, capacity, sizeof *items);
@@ -65,16 +63,47 @@ static int add_item(void *arg, const struct h5_link *link)
 		dir->items = items;
 		dir->capacity = capacity;
 	}
-	rc = item_init(&dir->items[dir->count], link);
+	return 0;
+}
+
+static int add_item(void *arg, const struct h5_link *link)
+{
+	struct h5_dir *dir = arg;
+	int rc = grow(dir);
+
+	if (!rc)
+		rc = item_init(&dir->items[dir->count], link);
 	if (!rc)
 		dir->count++;
 	return rc;
 }
 
+static int add_place(void *arg, const char *name, struct h5_place *place)
+{
+	struct h5_dir *dir = arg;
+	char *text = strdup(name);
+
+	if (!text || grow(dir)) {
+		free(text);
+		h5_place_release(place);
+		return -ENOMEM;
+	}
+	dir->items[dir->count++] = (struct item){.text = text, .place = *place};
+	return 0;
+}
+
+/* In a view: where each entry leads is found when it is listed. */
+static bool has_places(const struct h5_dir *dir)
+{
+	return dir->node->view || dir->node->kind == H5_NODE_VIEWS;
+}
+
 static void dir_free(struct h5_dir *dir)
 {
-	for (size_t i = 0; i < dir->count; i++)
+	for (size_t i = 0; i < dir->count; i++) {
 		free(dir->items[i].text);
+		h5_place_release(&dir->items[i].place);
+	}
 	free(dir->items);
 	free(dir);
 }
@@ -92,6 +121,13 @@ static int read_links(struct h5_dir *dir)
 		return rc;
 	rc = h5_group_iterate(file, group, order, add_item, dir);
 	h5_file_put(file, ref);
+	return rc;
+}
+
+static int read_entries(struct h5_dir *dir)
+{
+	int rc = has_places(dir) ? h5_views_iterate(dir->vfs, dir->node, add_place, dir) : read_links(dir);
+
 	/* A damaged group shows what is left of it, and then says that this is not all. */
 	if (dir->count && (rc == -EUCLEAN || rc == -ENOTSUP)) {
 		dir->error = rc;
@@ -105,7 +141,7 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 	struct h5_dir *dir;
 	int rc;
 
-	if (node->kind != H5_NODE_DIRECTORY)
+	if (node->kind != H5_NODE_DIRECTORY && node->kind != H5_NODE_VIEWS)
 		return -ENOTDIR;
 	dir = calloc(1, sizeof *dir);
 	if (!dir)
@@ -113,7 +149,7 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 	dir->vfs = vfs;
 	dir->node = node;
 	h5_lock_to_read(vfs);
-	rc = read_links(dir);
+	rc = read_entries(dir);
 	h5_unlock(vfs);
 	if (rc) {
 		dir_free(dir);
@@ -203,9 +239,9 @@ static int fill(struct batch *b, size_t i, struct h5_place *place, const struct 
 		return rc ? rc : h5_node_entry(b->dir->vfs, known, &b->times, entry);
 	}
 	*entry = (struct h5_vfs_entry){.st.st_ino = h5_node_ino(b->dir->vfs, b->dir->node, name, place)};
-	entry->st.st_mode = place->kind == H5_NODE_DIRECTORY ? S_IFDIR
-			    : place->kind == H5_NODE_SYMLINK ? S_IFLNK
-							     : S_IFREG;
+	entry->st.st_mode = place->kind == H5_NODE_DIRECTORY || place->kind == H5_NODE_VIEWS ? S_IFDIR
+			    : place->kind == H5_NODE_SYMLINK				     ? S_IFLNK
+											     : S_IFREG;
 	h5_place_release(place);
 	return 0;
 }
@@ -225,9 +261,14 @@ static void fill_with_object(struct batch *b, size_t i, const struct h5_object *
 
 static int fill_alone(struct batch *b, size_t i)
 {
-	struct h5_place place;
-	int rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &b->items[i].link, &place);
+	const struct item *item = &b->items[i];
+	struct h5_place place = item->place;
+	int rc = 0;
 
+	if (!has_places(b->dir))
+		rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &item->link, &place);
+	else if (place.target && !(place.target = strdup(item->place.target)))
+		rc = -ENOMEM;
 	return rc ? rc : fill(b, i, &place, NULL);
 }
 
@@ -279,7 +320,8 @@ static int fill_batch(struct batch *b, size_t *got)
 {
 	int rc = 0;
 
-	fill_by_address(b);
+	if (!has_places(b->dir))
+		fill_by_address(b);
 	for (*got = 0; *got < b->count; ++*got) {
 		if (!b->filled[*got])
 			rc = fill_alone(b, *got);

@@ -13,6 +13,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/tree.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \
+	src/vfs/views.c \
 	src/vfs/write.c \
 	src/vfs/written.c \
 	src/vfs/xattr.c

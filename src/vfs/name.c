@@ -44,7 +44,7 @@ static size_t cut(char out[H5_NAME_MAX + 1], size_t kept, const char *name, size
 	       (size_t)snprintf(out + kept, H5_NAME_MAX + 1 - kept, "%%~%016" PRIx64, hash(name, size));
 }
 
-size_t h5_name_escape(const char *name, size_t size, char out[H5_NAME_MAX + 1])
+size_t h5_name_escape_within(const char *name, size_t size, size_t limit, char out[H5_NAME_MAX + 1])
 {
 	size_t n = 0, kept = 0;
 
@@ -53,7 +53,7 @@ size_t h5_name_escape(const char *name, size_t size, char out[H5_NAME_MAX + 1])
 	for (size_t i = 0; i < size; i++) {
 		bool escaped = is_escaped(name, size, i);
 
-		if (n + (escaped ? 3 : 1) > H5_NAME_MAX)
+		if (n + (escaped ? 3 : 1) > limit)
 			return cut(out, kept, name, size);
 		if (escaped)
 			n += (size_t)snprintf(out + n, 4, "%%%02X", (uint8_t)name[i]);
@@ -64,6 +64,11 @@ size_t h5_name_escape(const char *name, size_t size, char out[H5_NAME_MAX + 1])
 	}
 	out[n] = 0;
 	return n;
+}
+
+size_t h5_name_escape(const char *name, size_t size, char out[H5_NAME_MAX + 1])
+{
+	return h5_name_escape_within(name, size, H5_NAME_MAX, out);
 }
 
 static int upper_hex(char c)

@@ -9,6 +9,8 @@ enum { H5_NAME_MAX = 255 };
 
 /* The file name of a link name, NUL-terminated; its length. */
 size_t h5_name_escape(const char *name, size_t size, char out[H5_NAME_MAX + 1]);
+/* The same for one of at most `limit` bytes, which are less than H5_NAME_MAX by a few. */
+size_t h5_name_escape_within(const char *name, size_t size, size_t limit, char out[H5_NAME_MAX + 1]);
 
 /* The link name that a file name could stand for; its size (at most the file name's). Only a name that
  * escapes to the file name again is the right one. */

@@ -5,10 +5,11 @@
  *   dataset, committed datatype, damaged object   the object: (file, address) - hard links share the inode
  *   directory, symlink                            the place: (parent node, name) - the kernel wants one
  *                                                 parent per directory; hard-linked groups share st_ino only
+ *   file of a view                                the object and the view
  *
  * st_ino: an object of the mounted file has its address; one of another file a hash of (device, inode,
- * address) marked by bit 62; a symlink a hash of (parent's st_ino, name) marked by bit 63. All are stable
- * across mounts. */
+ * address) marked by bit 62; a symlink a hash of (parent's st_ino, name) marked by bit 63; what is in a view
+ * a hash marked by both. All are stable across mounts. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -18,12 +19,13 @@
 
 #define FOREIGN_MARK (UINT64_C(1) << 62)
 #define SYMLINK_MARK (UINT64_C(1) << 63)
+#define VIEW_MARK    (FOREIGN_MARK | SYMLINK_MARK)
 
 enum { KEY_MAX = 24 + 256 };
 
 static bool is_in_place(enum h5_node_kind kind)
 {
-	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_SYMLINK;
+	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_SYMLINK || kind == H5_NODE_VIEWS;
 }
 
 /* splitmix64's finaliser. */
@@ -34,24 +36,37 @@ static uint64_t mix(uint64_t v)
 	return v ^ v >> 31;
 }
 
-uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
-		     const struct h5_place *place)
+static uint64_t mix_text(uint64_t h, const char *text)
+{
+	h = mix(h);
+	for (const char *p = text; *p; p++)
+		h = mix(h ^ (uint8_t)*p);
+	return h;
+}
+
+static uint64_t object_ino(struct h5_vfs *vfs, const struct h5_place *place)
 {
 	struct h5_io_stat st;
 	uint64_t h;
 
-	if (place->kind == H5_NODE_SYMLINK) {
-		h = mix(parent->ino);
-		for (const char *p = name; *p; p++)
-			h = mix(h ^ (uint8_t)*p);
-		return h | SYMLINK_MARK;
-	}
 	if (place->file == h5_file_set_root(vfs->set))
 		return place->address & ~(FOREIGN_MARK | SYMLINK_MARK);
 	h = place->address;
 	if (!h5_file_stat(place->file, &st))
 		h = mix(mix(mix(h) ^ st.device) ^ st.inode);
 	return (h & ~SYMLINK_MARK) | FOREIGN_MARK;
+}
+
+uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
+		     const struct h5_place *place)
+{
+	if (place->kind == H5_NODE_SYMLINK)
+		return (mix_text(parent->ino, name) & ~FOREIGN_MARK) | SYMLINK_MARK;
+	if (place->kind == H5_NODE_VIEWS)
+		return mix_text(parent->ino, name) | VIEW_MARK;
+	if (!place->view)
+		return object_ino(vfs, place);
+	return mix_text(object_ino(vfs, place), place->view->name) | VIEW_MARK;
 }
 
 static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const char *name,
@@ -69,13 +84,16 @@ static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const
 	memcpy(key + n, &place->file, sizeof place->file);
 	n += sizeof place->file;
 	memcpy(key + n, &place->address, sizeof place->address);
-	return n + sizeof place->address;
+	n += sizeof place->address;
+	memcpy(key + n, &place->view, sizeof place->view);
+	return n + sizeof place->view;
 }
 
 /* A node's contents follow the place: the same name may lead elsewhere once the file has changed. */
 static bool is_same(const struct h5_node *node, const struct h5_place *place)
 {
 	return node->kind == place->kind && node->file == place->file && node->address == place->address &&
+	       node->view == place->view &&
 	       (!node->target || (place->target && !strcmp(node->target, place->target)));
 }
 
@@ -89,6 +107,7 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 	node->kind = place->kind;
 	node->file = place->file;
 	node->address = place->address;
+	node->view = place->view;
 	node->ino = h5_node_ino(vfs, parent, name, place);
 	node->key_size = key_size;
 	memcpy(node->key, key, key_size);
@@ -101,7 +120,8 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 	place->target = NULL;
 	if (is_in_place(node->kind) && parent) {
 		node->parent = parent;
-		node->depth = parent->depth + 1;
+		/* The root of a view is a root to its links. */
+		node->depth = parent->kind == H5_NODE_VIEWS ? 0 : parent->depth + 1;
 		parent->references++;
 	}
 	return node;

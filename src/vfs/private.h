@@ -5,7 +5,9 @@
 #include "dataset/writer.h"
 #include "object/group.h"
 #include "object/value.h"
+#include "vfs/name.h"
 #include "vfs/vfs.h"
+#include "view/view.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,14 +22,17 @@ enum h5_node_kind {
 	H5_NODE_DATATYPE,
 	H5_NODE_SYMLINK,
 	H5_NODE_DAMAGED, /* listed; opening it tells what is wrong */
+	H5_NODE_VIEWS,	 /* the directory of the views */
+	H5_NODE_VIEW,	 /* an object as a file of a view */
 };
 
 /* Where a link leads. */
 struct h5_place {
 	enum h5_node_kind kind;
-	struct h5_file *file; /* borrowed; of the object; of a symlink: NULL */
-	uint64_t address;     /* of the object */
-	char *target;	      /* owned; of a symlink */
+	struct h5_file *file;		/* borrowed; of the object; of a symlink: NULL */
+	uint64_t address;		/* of the object */
+	char *target;			/* owned; of a symlink */
+	const struct h5_view_ops *view; /* that this is in; NULL: in none */
 };
 
 struct h5_node {
@@ -35,6 +40,7 @@ struct h5_node {
 	struct h5_file *file;
 	uint64_t address;
 	char *target;
+	const struct h5_view_ops *view;
 	uint64_t ino;
 	unsigned depth; /* directories: names below the root */
 	struct h5_node
@@ -43,10 +49,10 @@ struct h5_node {
 	UT_hash_handle hh;	     /* vfs->lock */
 	struct h5_node *prev, *next; /* vfs->lock: in vfs->detached */
 	bool is_detached;
-	/* vfs->lock: size of the contents of a dataset as text, once it was asked for; of the file as it was
-	 * under that number */
+	/* vfs->lock: size of the contents of a dataset as text, or of the file of a view, once it was asked
+	 * for; of the file as it was in that state */
 	bool has_text_size;
-	uint64_t text_size, text_number;
+	uint64_t text_size, text_state;
 	/* vfs->lock: open files that the kernel keeps pages of, and those of them whose pages may be dirty */
 	unsigned cached, mapped;
 	/* vfs->lock: growths that the kernel has stale pages of; meanwhile the size that is told */
@@ -57,6 +63,12 @@ struct h5_node {
 };
 
 struct h5_path_map; /* paths.c: from an object's address to a path */
+
+/* What the functions of object/value.h need. `arg` keeps the pair that it points at. */
+struct h5_value_source {
+	struct h5_vfs *vfs;
+	struct h5_file *file;
+};
 
 /* A dataset of the mounted file that was opened for writing. */
 struct h5_written {
@@ -101,6 +113,9 @@ struct h5_handle {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *dataset_ref, *text_ref;
 	struct h5_buf ddl;
+	bool is_view;
+	struct h5_view view; /* as it was when it was opened */
+	struct h5_value_source source;
 	/* Of one who reads raw data in order: how far, how many reads, how far ahead was decoded. Several
 	 * threads may be at it: what gets lost then is speed. */
 	atomic_uint_fast64_t read_to, ahead;
@@ -132,6 +147,7 @@ struct h5_vfs {
 	unsigned dirty;		    /* how many of them are to be settled */
 	size_t held;		    /* bytes of chunks that they hold */
 	struct timespec changed;    /* when something was last written; 0: never */
+	uint64_t changes;	    /* how often */
 	int told;		    /* the failure to settle that was logged last */
 };
 
@@ -148,6 +164,12 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 
 /* ---- tree.c ---- */
 
+/* Takes the target over. One that is longer than a symlink can be becomes a target that exists nowhere. */
+int h5_place_symlink(struct h5_place *place, struct h5_buf *target);
+int h5_place_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *kind);
+/* A directory that is the one itself or one above it becomes a symlink. */
+int h5_place_turn_back(const struct h5_node *directory, struct h5_place *place);
+
 /* Where a link of the directory leads, by the rules of MAPPING section 2. */
 int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		    struct h5_place *place);
@@ -163,6 +185,9 @@ void h5_lock_to_read(struct h5_vfs *vfs);
 /* Around one that changes something; only on a mount for writing. */
 void h5_lock_to_write(struct h5_vfs *vfs);
 void h5_unlock(struct h5_vfs *vfs);
+
+/* Stands for the contents of the file as they are now. */
+uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file);
 
 /* True: its elements can be written in this mount, as far as that is known without its index. */
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
@@ -197,6 +222,28 @@ void h5_write_close(struct h5_handle *handle);
 /* Close what is still open. */
 void h5_dirs_close(struct h5_vfs *vfs);
 void h5_handles_close(struct h5_vfs *vfs);
+
+/* ---- views.c: the tree of each view ---- */
+
+#define H5_VIEWS_NAME ".h5fs"
+
+/* The name of a link in a directory of the view: as a file of it, or as a directory. */
+size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char *name, size_t size,
+		       char out[H5_NAME_MAX + 1]);
+/* Where a link of the directory, which is in a view, leads, as a file or as a directory. -ENOENT: it is not
+ * shown as that. */
+int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+		     bool as_file, struct h5_place *place);
+/* Names that no link has. -ENOENT: there is none. */
+int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
+		  struct h5_place *place);
+/* Every entry of a directory that is in a view, or is that of the views. The place is the visitor's. */
+typedef int h5_views_visit(void *arg, const char *name, struct h5_place *place);
+int h5_views_iterate(struct h5_vfs *vfs, const struct h5_node *directory, h5_views_visit *visit, void *arg);
+
+/* Opens what the node of a view shows; `source` must live as long. h5_view_release() on failure, too. */
+int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading,
+		  struct h5_value_source *source, struct h5_view *view);
 
 /* ---- stat.c ---- */
 
@@ -244,11 +291,6 @@ int h5_xattr_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *count)
 /* Appends the absolute path, escaped, of the object in the mount. -ENOENT: none leads there. */
 int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct h5_buf *path);
 void h5_paths_free(struct h5_path_map *map); /* NULL is fine */
-/* What the functions of object/value.h need. `arg` keeps the pair that it points at. */
-struct h5_value_source {
-	struct h5_vfs *vfs;
-	struct h5_file *file;
-};
 struct h5_value_context h5_paths_context(struct h5_value_source *source);
 
 #endif

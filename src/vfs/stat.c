@@ -64,16 +64,25 @@ static bool recall_text_size(struct h5_vfs *vfs, const struct h5_node *node, uin
 	bool known;
 
 	pthread_mutex_lock(&vfs->lock);
-	known = node->has_text_size && node->text_number == h5_file_number(node->file);
+	known = node->has_text_size && node->text_state == h5_state(vfs, node->file);
 	*size = known ? node->text_size : 0;
 	pthread_mutex_unlock(&vfs->lock);
 	return known;
 }
 
+static void remember_text_size(struct h5_vfs *vfs, struct h5_node *node, uint64_t size, uint64_t state)
+{
+	pthread_mutex_lock(&vfs->lock);
+	node->has_text_size = true;
+	node->text_size = size;
+	node->text_state = state;
+	pthread_mutex_unlock(&vfs->lock);
+}
+
 static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct h5_dataset *dataset,
 			  uint64_t *size)
 {
-	uint64_t number = h5_file_number(node->file);
+	uint64_t state = h5_state(vfs, node->file);
 	const struct h5_text *text;
 	struct h5_lru_entry *ref;
 	int rc = h5_text_get(vfs, dataset, &ref, &text);
@@ -82,11 +91,7 @@ static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct
 		return rc;
 	*size = h5_text_size(text);
 	h5_file_put(dataset->file, ref);
-	pthread_mutex_lock(&vfs->lock);
-	node->has_text_size = true;
-	node->text_size = *size;
-	node->text_number = number;
-	pthread_mutex_unlock(&vfs->lock);
+	remember_text_size(vfs, node, *size, state);
 	return 0;
 }
 
@@ -158,6 +163,31 @@ static int stat_datatype(const struct h5_node *node, struct stat *st)
 	return is_told_later(rc) ? 0 : rc;
 }
 
+/* The size of the file of a view takes work: a listing does without. */
+static bool stat_view(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st, int *rc)
+{
+	struct h5_value_source source;
+	struct h5_view view;
+	uint64_t size;
+
+	*rc = 0;
+	if (recall_text_size(vfs, node, &size)) {
+		set_size(st, size, size);
+		return true;
+	}
+	if (!with_text)
+		return false;
+	*rc = h5_views_open(vfs, node, false, &source, &view);
+	if (!*rc) {
+		set_size(st, view.size, view.size);
+		remember_text_size(vfs, node, view.size, view.state);
+	} else if (is_told_later(*rc)) {
+		*rc = 0;
+	}
+	h5_view_release(&view);
+	return true;
+}
+
 static int stat_group(const struct h5_node *node, const struct h5_object *object, struct stat *st)
 {
 	uint64_t links;
@@ -184,8 +214,16 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 	switch (node->kind) {
 	case H5_NODE_DIRECTORY:
 		st->st_mode = S_IFDIR | ((vfs->options.writable ? 0755 : 0555) & ~vfs->options.dmask);
-		if (object)
+		if (node->view)
+			st->st_mode &= ~0222u;
+		if (object && object->kind == H5_OBJECT_GROUP)
 			rc = stat_group(node, object, st);
+		break;
+	case H5_NODE_VIEWS:
+		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
+		break;
+	case H5_NODE_VIEW:
+		*size_known = stat_view(vfs, node, with_text, st, &rc);
 		break;
 	case H5_NODE_SYMLINK:
 		st->st_mode = S_IFLNK | 0777;

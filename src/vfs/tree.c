@@ -15,8 +15,7 @@ void h5_place_release(struct h5_place *place)
 	place->target = NULL;
 }
 
-/* Takes the target over. One that is longer than a symlink can be becomes a target that exists nowhere. */
-static int symlink_to(struct h5_place *place, struct h5_buf *target)
+int h5_place_symlink(struct h5_place *place, struct h5_buf *target)
 {
 	int rc;
 
@@ -42,7 +41,7 @@ static const enum h5_node_kind kinds[] = {[H5_OBJECT_UNKNOWN] = H5_NODE_DAMAGED,
 					  [H5_OBJECT_DATASET] = H5_NODE_DATASET,
 					  [H5_OBJECT_DATATYPE] = H5_NODE_DATATYPE};
 
-static int kind_of_object(struct h5_file *file, uint64_t address, enum h5_node_kind *kind)
+int h5_place_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *kind)
 {
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
@@ -56,8 +55,7 @@ static int kind_of_object(struct h5_file *file, uint64_t address, enum h5_node_k
 	return h5_is_passing(rc) ? rc : 0;
 }
 
-/* A directory that is the one itself or one above it is shown as a symlink. */
-static int turn_back(const struct h5_node *directory, struct h5_place *place)
+int h5_place_turn_back(const struct h5_node *directory, struct h5_place *place)
 {
 	struct h5_buf up;
 
@@ -66,7 +64,7 @@ static int turn_back(const struct h5_node *directory, struct h5_place *place)
 	h5_buf_init(&up, PATH_MAX);
 	for (const struct h5_node *d = directory; d; d = d->parent) {
 		if (d->file == place->file && d->address == place->address)
-			return symlink_to(place, &up);
+			return h5_place_symlink(place, &up);
 		h5_buf_text(&up, up.size ? "/.." : "..");
 	}
 	h5_buf_release(&up);
@@ -81,8 +79,8 @@ static int place_object(const struct h5_node *directory, struct h5_file *file, u
 
 	*place = (struct h5_place){.file = file, .address = address, .kind = kinds[known]};
 	if (known == H5_OBJECT_UNKNOWN)
-		rc = kind_of_object(file, address, &place->kind);
-	return rc ? rc : turn_back(directory, place);
+		rc = h5_place_kind(file, address, &place->kind);
+	return rc ? rc : h5_place_turn_back(directory, place);
 }
 
 int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_object *object,
@@ -90,7 +88,7 @@ int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_obje
 {
 	*place = (struct h5_place){
 		.file = directory->file, .address = object->address, .kind = kinds[object->kind]};
-	return turn_back(directory, place);
+	return h5_place_turn_back(directory, place);
 }
 
 /* Appends the path with each component escaped, without doubled and trailing slashes and `.` components. */
@@ -121,7 +119,7 @@ static int place_soft(const struct h5_node *directory, const struct h5_link *lin
 		for (unsigned i = 0; i < directory->depth; i++)
 			h5_buf_text(&target, i ? "/.." : "..");
 	add_escaped_path(&target, link->target, link->target_size);
-	return symlink_to(place, &target);
+	return h5_place_symlink(place, &target);
 }
 
 /* A target that exists nowhere and says where the link would lead. */
@@ -162,12 +160,12 @@ static int place_dangling(const struct h5_node *directory, const char *file, siz
 	}
 	h5_buf_add(&target, path, size);
 	if (target.err || !leads_somewhere(directory, &target))
-		return symlink_to(place, &target);
+		return h5_place_symlink(place, &target);
 	/* It does not dangle: a link is named like this, and `..` behind it would lead out of the mount. */
 	h5_buf_init(&inside, PATH_MAX);
 	add_escaped_path(&inside, target.data, target.size);
 	h5_buf_release(&target);
-	return symlink_to(place, &inside);
+	return h5_place_symlink(place, &inside);
 }
 
 /* What a link leads to that was followed through files with the result `rc`; dangling where nothing is there
@@ -211,7 +209,7 @@ static int place_user_defined(const struct h5_link *link, struct h5_place *place
 
 	h5_buf_init(&target, PATH_MAX);
 	h5_buf_printf(&target, "udlink:%u", link->type);
-	return symlink_to(place, &target);
+	return h5_place_symlink(place, &target);
 }
 
 int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,

@@ -109,6 +109,12 @@ void h5_unlock(struct h5_vfs *vfs)
 		pthread_rwlock_unlock(&vfs->write_lock);
 }
 
+uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
+{
+	/* Numbers of files are small. */
+	return h5_file_number(file) << 32 ^ vfs->changes;
+}
+
 /* ---- the table ---- */
 
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
@@ -260,6 +266,7 @@ void h5_written_end(struct h5_vfs *vfs, struct h5_written *w)
 	recount(vfs, w);
 	forget_followers(vfs);
 	set_time(&vfs->changed);
+	vfs->changes++;
 }
 
 int h5_written_failure(const struct h5_vfs *vfs, const struct h5_file *file, uint64_t address)

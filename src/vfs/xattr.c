@@ -71,6 +71,12 @@ static int find_attribute(struct h5_file *file, const struct h5_object *object, 
 	return rc;
 }
 
+/* The file of a view has those of what it shows. */
+static bool has_attributes(const struct h5_node *node)
+{
+	return node->kind != H5_NODE_SYMLINK && node->kind != H5_NODE_VIEWS;
+}
+
 enum form { FORM_VALUE, FORM_RAW, FORM_TYPE };
 
 static int get_attribute(struct h5_vfs *vfs, struct h5_node *node, const char *name, enum form form,
@@ -95,7 +101,7 @@ static int get_attribute(struct h5_vfs *vfs, struct h5_node *node, const char *n
 
 static int get(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
 {
-	if (node->kind == H5_NODE_SYMLINK)
+	if (!has_attributes(node))
 		return -ENODATA;
 	out->limit = VALUE_MAX;
 	if (!strncmp(name, USER, strlen(USER)))
@@ -186,7 +192,7 @@ int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *ou
 	int rc = 0;
 
 	h5_lock_to_read(vfs);
-	if (node->kind != H5_NODE_SYMLINK)
+	if (has_attributes(node))
 		rc = list(vfs, node, out, &unlisted);
 	h5_unlock(vfs);
 	return rc;

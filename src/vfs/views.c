@@ -1,0 +1,252 @@
+/* The tree of each view, below the directory `.h5fs` of the root, which is found by name alone.
+ *
+ * It is the tree of the mount, with a file instead of each object that the view shows: NAME and the view's
+ * suffix. The name of a directory that ends in that suffix has `%2E` for its last dot, so no two names are
+ * the same. A soft link is there as what it leads to: as a symlink to a file, to a directory, or both. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "object/path.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define DOT	"%2E"
+#define ESCAPED DOT "h5fs" /* where a link has the plain name */
+
+/* ---- names ---- */
+
+static bool ends_in(const char *name, size_t size, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	return n && size >= n && !memcmp(name + size - n, suffix, n);
+}
+
+size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char *name, size_t size,
+		       char out[H5_NAME_MAX + 1])
+{
+	const char *suffix = view->suffix;
+	size_t length = strlen(suffix), n;
+
+	if (as_file) {
+		n = h5_name_escape_within(name, size, H5_NAME_MAX - length, out);
+		memcpy(out + n, suffix, length + 1);
+		return n + length;
+	}
+	if (!ends_in(name, size, suffix))
+		return h5_name_escape(name, size, out);
+	n = h5_name_escape_within(name, size, H5_NAME_MAX - (sizeof DOT - 2), out);
+	if (!ends_in(out, n, suffix))
+		return n; /* it was cut */
+	memcpy(out + n - length, DOT, sizeof DOT - 1);
+	memcpy(out + n - length + sizeof DOT - 1, suffix + 1, length);
+	return n + sizeof DOT - 2;
+}
+
+/* ---- links ---- */
+
+static int find_object(const struct h5_node *directory, const struct h5_link *link, struct h5_file **file,
+		       uint64_t *address)
+{
+	int rc;
+
+	*file = directory->file;
+	*address = link->address;
+	switch (link->type) {
+	case H5_LINK_HARD:
+		return 0;
+	case H5_LINK_SOFT:
+		rc = h5_path_find(directory->file, directory->address, link->target, link->target_size, file,
+				  address);
+		break;
+	case H5_LINK_EXTERNAL:
+		rc = h5_path_find_external(directory->file, link->file, link->file_size, link->target,
+					   link->target_size, file, address);
+		break;
+	default:
+		return -ENOENT;
+	}
+	return rc && !h5_is_passing(rc) ? -ENOENT : rc;
+}
+
+static int check_directory(const struct h5_view *v)
+{
+	enum h5_node_kind kind;
+	int rc = h5_place_kind(v->file, v->address, &kind);
+
+	return rc ? rc : kind == H5_NODE_DIRECTORY ? 0 : -ENOENT;
+}
+
+/* Appends the path in the tree of the view that leads to an object: as a file, or a directory. */
+static void add_path(struct h5_buf *out, const struct h5_view_ops *view, bool as_file, const char *path,
+		     size_t size)
+{
+	const char *end = path + size, *last = NULL;
+	char name[H5_NAME_MAX + 1];
+	size_t last_size = 0;
+
+	/* Each component is written when it is known if it is the last one. */
+	while (path <= end) {
+		const char *slash = path < end ? memchr(path, '/', (size_t)(end - path)) : NULL;
+		size_t n = (size_t)((slash ? slash : end) - path);
+		bool named = n && !(n == 1 && *path == '.');
+
+		if (last && (named || path == end)) {
+			h5_buf_text(out, out->size ? "/" : "");
+			h5_buf_add(out, name,
+				   h5_views_escape(view, as_file && !named, last, last_size, name));
+		}
+		if (named) {
+			last = path;
+			last_size = n;
+		}
+		path = slash ? slash + 1 : path < end ? end : end + 1;
+	}
+	if (!last && as_file) {
+		h5_buf_text(out, out->size ? "/" : "");
+		h5_buf_text(out, view->suffix);
+	}
+}
+
+static int place_soft(const struct h5_node *directory, const struct h5_link *link, bool as_file,
+		      struct h5_place *place)
+{
+	struct h5_buf target;
+
+	h5_buf_init(&target, PATH_MAX);
+	if (link->target_size && link->target[0] == '/')
+		for (unsigned i = 0; i < directory->depth; i++)
+			h5_buf_text(&target, i ? "/.." : "..");
+	add_path(&target, directory->view, as_file, link->target, link->target_size);
+	return h5_place_symlink(place, &target);
+}
+
+int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+		     bool as_file, struct h5_place *place)
+{
+	struct h5_view v = {.ops = directory->view};
+	int rc = find_object(directory, link, &v.file, &v.address);
+
+	*place = (struct h5_place){0};
+	if (!rc)
+		rc = as_file ? h5_view_shows(&v) : check_directory(&v);
+	if (rc)
+		return rc;
+	if (link->type == H5_LINK_SOFT && directory->file == h5_file_set_root(vfs->set))
+		return place_soft(directory, link, as_file, place);
+	*place = (struct h5_place){.kind = as_file ? H5_NODE_VIEW : H5_NODE_DIRECTORY,
+				   .file = v.file,
+				   .address = v.address,
+				   .view = v.ops};
+	return as_file ? 0 : h5_place_turn_back(directory, place);
+}
+
+/* ---- directories ---- */
+
+static struct h5_place root_of_view(const struct h5_vfs *vfs, const struct h5_view_ops *view)
+{
+	struct h5_file *file = h5_file_set_root(vfs->set);
+
+	return (struct h5_place){.kind = H5_NODE_DIRECTORY,
+				 .file = file,
+				 .address = h5_file_superblock(file)->root,
+				 .view = view};
+}
+
+int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
+		  struct h5_place *place)
+{
+	if (directory == vfs->root && (!strcmp(name, H5_VIEWS_NAME) || !strcmp(name, ESCAPED))) {
+		*place = (struct h5_place){.kind = H5_NODE_VIEWS, .address = H5_UNDEF};
+		return 0;
+	}
+	for (size_t i = 0; directory->kind == H5_NODE_VIEWS && h5_views[i]; i++)
+		if (!strcmp(h5_views[i]->name, name)) {
+			*place = root_of_view(vfs, h5_views[i]);
+			return 0;
+		}
+	return -ENOENT;
+}
+
+struct walk {
+	struct h5_vfs *vfs;
+	const struct h5_node *directory;
+	h5_views_visit *visit;
+	void *arg;
+};
+
+static int visit_as(struct walk *w, const struct h5_link *link, bool as_file)
+{
+	char name[H5_NAME_MAX + 1];
+	struct h5_place place;
+	int rc = h5_views_resolve(w->vfs, w->directory, link, as_file, &place);
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	h5_views_escape(w->directory->view, as_file, link->name, link->name_size, name);
+	return w->visit(w->arg, name, &place);
+}
+
+static int visit_link(void *arg, const struct h5_link *link)
+{
+	int rc = h5_interrupt_check();
+
+	if (!rc)
+		rc = visit_as(arg, link, false);
+	return rc ? rc : visit_as(arg, link, true);
+}
+
+static int visit_group(struct walk *w)
+{
+	bool by_creation = w->vfs->options.order_by_creation;
+	struct h5_file *file = w->directory->file;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, w->directory->address, &ref, &object);
+
+	if (rc)
+		return rc;
+	if (object->kind == H5_OBJECT_GROUP)
+		rc = h5_group_iterate(file, object, by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME,
+				      visit_link, w);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+int h5_views_iterate(struct h5_vfs *vfs, const struct h5_node *directory, h5_views_visit *visit, void *arg)
+{
+	struct walk w = {vfs, directory, visit, arg};
+	int rc = 0;
+
+	if (directory->kind != H5_NODE_VIEWS)
+		return visit_group(&w);
+	for (size_t i = 0; h5_views[i] && !rc; i++) {
+		struct h5_place place = root_of_view(vfs, h5_views[i]);
+
+		rc = visit(arg, h5_views[i]->name, &place);
+	}
+	return rc;
+}
+
+/* ---- files ---- */
+
+int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading,
+		  struct h5_value_source *source, struct h5_view *v)
+{
+	int rc;
+
+	*source = (struct h5_value_source){vfs, node->file};
+	*v = (struct h5_view){.ops = node->view,
+			      .file = node->file,
+			      .address = node->address,
+			      .context = h5_paths_context(source),
+			      .state = h5_state(vfs, node->file)};
+	rc = h5_written_failure(vfs, node->file, node->address);
+	if (!rc)
+		rc = h5_view_open(v, reading);
+	if (!rc && v->dataset && v->dataset->layout.class == H5_LAYOUT_VIRTUAL)
+		rc = h5_written_follow(vfs, node);
+	return rc;
+}

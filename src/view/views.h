@@ -1,0 +1,9 @@
+/* The views, a file each. */
+#ifndef H5_VIEW_VIEWS_H
+#define H5_VIEW_VIEWS_H
+
+#include "view/view.h"
+
+extern const struct h5_view_ops h5_view_npy;
+
+#endif

@@ -1,0 +1,285 @@
+#!/usr/bin/python3
+"""The views below .h5fs: NumPy, an image library, csv and json read what h5py says."""
+import errno
+import os
+import random
+import subprocess
+
+import h5py
+import numpy
+
+from mountlib import Mount, MountCase, main, read
+
+VIEWS = ["npy"]
+
+
+def tree(folder):
+    """All names below a folder: of links with their targets, of directories with a slash."""
+    found = set()
+    for path, folders, files in os.walk(folder):
+        for name in folders + files:
+            whole = os.path.join(path, name)
+            shown = os.path.relpath(whole, folder)
+            if os.path.islink(whole):
+                found.add(f"{shown} -> {os.readlink(whole)}")
+            else:
+                found.add(shown + "/" * (name in folders))
+    return found
+
+
+class ViewCase(MountCase):
+    def assertRanges(self, path, whole):
+        """Bytes from anywhere are those of the whole, whose size stat tells; none is written."""
+        self.assertEqual(os.stat(path).st_size, len(whole))
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            pick = random.Random(7)
+            for _ in range(40):
+                offset, n = pick.randrange(len(whole) + 1), pick.choice((1, 63, 4096, 70000))
+                self.assertEqual(os.pread(fd, n, offset), whole[offset:offset + n], (path, offset, n))
+            self.assertEqual(os.pread(fd, 10, len(whole) + 5), b"")
+        finally:
+            os.close(fd)
+
+
+class Tree(ViewCase):
+    def make(self):
+        path = self.file("tree.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f["top"] = numpy.arange(4)
+            f["text"] = ["a", "b"]
+            group = f.create_group("group")
+            group["inside"] = numpy.arange(3.0)
+            group["up"] = h5py.SoftLink("/top")
+            group["beside"] = h5py.SoftLink("inside")
+            group["root"] = h5py.SoftLink("/")
+            group["cycle"] = f["/"]
+            group["nowhere"] = h5py.SoftLink("/missing")
+            group["words"] = h5py.SoftLink("/text")
+            group["deep/deeper"] = 5
+            group["deep/long way"] = h5py.SoftLink("//./group//deep/./deeper/.")
+            f["same"] = f["top"]
+            f["way"] = h5py.SoftLink("group")
+            f.create_group("folder.npy")["x.npy"] = 1
+            f["to.npy"] = h5py.SoftLink("folder.npy/x.npy")
+            f["to folder.npy"] = h5py.SoftLink("folder.npy")
+            f["%2E%2E"] = 2
+            f["a%2Enpy"] = 3
+            f["type"] = numpy.dtype("<i2")
+            for n in (250, 252, 255, 300):
+                f["n" * n] = n
+            f.create_group("g" * 250 + ".npy")["x"] = 1
+        return path
+
+    def test_names_and_links(self):
+        with Mount(self.make()) as m:
+            long = {name for name in os.listdir(m.at(".h5fs/npy")) if len(name) > 200}
+            self.assertEqual(tree(m.at(".h5fs/npy")) - {name for name in tree(m.at(".h5fs/npy")) if len(name) > 200}, {
+                "top.npy", "same.npy", "group/", "group/inside.npy", "group/up.npy -> ../top.npy",
+                "group/beside.npy -> inside.npy", "group/root -> ..", "group/cycle -> ..", "group/deep/",
+                "group/deep/deeper.npy", "group/deep/long way.npy -> ../../group/deep/deeper.npy", "way -> group",
+                "folder%2Enpy/", "folder%2Enpy/x.npy.npy", "to.npy.npy -> folder%2Enpy/x.npy.npy",
+                "to folder%2Enpy -> folder%2Enpy", "%252E%252E.npy", "a%252Enpy.npy"})
+            self.assertEqual(len(long), 5)
+            for name in long:
+                self.assertLessEqual(len(name), 255)
+                path = m.at(".h5fs/npy", name)
+                if name[0] == "g":
+                    self.assertEqual(numpy.load(os.path.join(path, "x.npy")), 1)
+                    self.assertNotEqual(name[-4:], ".npy")
+                else:
+                    self.assertIn(numpy.load(path), (250, 252, 255, 300))
+            self.assertEqual(sum("%~" in name for name in long), 4)
+            for name in ("group/up", "group/beside", "group/deep/long way", "way/beside", "to.npy"):
+                self.assertTrue(os.path.samefile(m.at(".h5fs/npy", name + ".npy"),
+                                                 os.path.realpath(m.at(".h5fs/npy", name + ".npy"))))
+            self.assertTrue(os.path.samefile(m.at(".h5fs/npy/top.npy"), m.at(".h5fs/npy/same.npy")))
+            self.assertEqual(os.stat(m.at(".h5fs/npy/top.npy")).st_nlink, 2)
+            for name in ("text.npy", "top", "type.npy", "group.npy", "folder.npy", "group/nowhere.npy", ".npy",
+                         "top.npy.npy", "group/words.npy"):
+                self.assertFalse(os.path.lexists(m.at(".h5fs/npy", name)), name)
+
+    def test_inodes(self):
+        with Mount(self.make()) as m:
+            for folder, folders, files in os.walk(m.path):
+                self.assertNotIn(".h5fs", folders, folder)
+            seen = {}
+            for start in [m.path] + [m.at(".h5fs")]:
+                for folder, folders, files in os.walk(start):
+                    for name in folders + files:
+                        path = os.path.join(folder, name)
+                        if not os.path.islink(path):
+                            seen.setdefault(os.lstat(path).st_ino, set()).add(path)
+            for paths in seen.values():
+                self.assertTrue(len(paths) == 1 or {os.path.basename(p)[:4] for p in paths} == {"top", "same"} or
+                                {os.path.splitext(os.path.basename(p))[0] for p in paths} == {"top", "same"}, paths)
+
+    def test_hidden(self):
+        path = self.make()
+        with Mount(path) as m:
+            self.assertNotIn(".h5fs", os.listdir(m.path))
+            found = subprocess.run(["find", m.path], capture_output=True, text=True, check=True).stdout
+            self.assertNotIn(".h5fs", found)
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs"))), sorted(VIEWS))
+            self.assertEqual(os.listdir(m.at("%2Eh5fs")), os.listdir(m.at(".h5fs")))
+            self.assertFalse(os.path.exists(m.at("group/.h5fs")))
+            self.assertFalse(os.path.exists(m.at(".h5fs/.h5fs")))
+            self.assertFalse(os.path.exists(m.at(".h5fs/npy/.h5fs")))
+            self.assertTrue(os.path.samefile(m.at(".h5fs/npy/.."), m.at(".h5fs")))
+            self.assertTrue(os.path.samefile(m.at(".h5fs/.."), m.path))
+            self.assertEqual(os.listxattr(m.at(".h5fs")), [])
+            self.assertErrno(errno.ENODATA, os.getxattr, m.at(".h5fs"), "h5fs.class")
+            self.assertEqual(os.getxattr(m.at(".h5fs/npy/top.npy"), "h5fs.shape"), b"4")
+
+    def test_a_link_of_that_name(self):
+        """It is the user's; the views are beside it."""
+        path = self.file("own.h5")
+        with h5py.File(path, "w") as f:
+            f[".h5fs/x"] = [1, 2]
+        with Mount(path) as m:
+            self.assertEqual(os.listdir(m.path), [".h5fs"])
+            self.assertEqual(os.listdir(m.at(".h5fs")), ["x"])
+            self.assertEqual(numpy.load(m.at("%2Eh5fs/npy/.h5fs/x.npy")).tolist(), [1, 2])
+
+    def test_read_only(self):
+        path = self.make()
+        for options, code in ((None, errno.EROFS), ("rw", errno.EPERM)):
+            with Mount(path, options=options) as m, self.subTest(options=options):
+                file, folder = m.at(".h5fs/npy/top.npy"), m.at(".h5fs/npy/group")
+                self.assertEqual(os.stat(file).st_mode & 0o777, 0o444)
+                for directory in (folder, m.at(".h5fs"), m.at(".h5fs/npy")):
+                    self.assertEqual(os.stat(directory).st_mode & 0o777, 0o555)
+                    self.assertErrno(code, os.mkdir, os.path.join(directory, "new"))
+                    self.assertErrno(code, open, os.path.join(directory, "new"), "wb")
+                self.assertErrno(code, os.open, file, os.O_WRONLY)
+                self.assertErrno(code, os.truncate, file, 0)
+                self.assertErrno(code, os.unlink, file)
+                self.assertErrno(errno.EISDIR, os.open, m.at(".h5fs"), os.O_WRONLY)
+
+    def test_external_link(self):
+        with h5py.File(self.file("other.h5"), "w") as f:
+            f["group/x"] = [5, 6]
+            f["group/soft"] = h5py.SoftLink("/group/x")
+        with h5py.File(self.file("main.h5"), "w") as f:
+            f["out"] = h5py.ExternalLink("other.h5", "/group")
+            f["x"] = h5py.ExternalLink("other.h5", "/group/x")
+            f["through"] = h5py.SoftLink("/out/x")
+            f["gone"] = h5py.ExternalLink("missing.h5", "/x")
+        with Mount(self.file("main.h5")) as m:
+            self.assertEqual(tree(m.at(".h5fs/npy")),
+                             {"out/", "out/x.npy", "out/soft.npy", "x.npy", "through.npy -> out/x.npy"})
+            for name in ("x", "out/x", "out/soft", "through"):
+                self.assertEqual(numpy.load(m.at(f".h5fs/npy/{name}.npy")).tolist(), [5, 6])
+
+    def test_a_damaged_neighbour(self):
+        path = self.file("damaged.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f["good"] = [1, 2]
+            f["bad"] = [3, 4]
+            address = h5py.h5o.get_info(f["bad"].id).addr
+        with open(path, "r+b") as f:
+            f.seek(address + 8)
+            f.write(b"\xff\xff")
+        with Mount(path) as m:
+            self.assertEqual(os.listdir(m.at(".h5fs/npy")), ["good.npy"])
+            self.assertFalse(os.path.exists(m.at(".h5fs/npy/bad.npy")))
+
+    def test_what_is_written_shows(self):
+        path = self.file("write.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", data=numpy.arange(9), maxshape=(None,), chunks=(4,))
+        with Mount(path, options="rw") as m:
+            view = m.at(".h5fs/npy/d.npy")
+            kept = m.open(".h5fs/npy/d.npy", os.O_RDONLY)
+            self.assertEqual(numpy.load(view).tolist(), list(range(9)))
+            for i in range(9, 15):
+                with open(m.at("d"), "ab", buffering=0) as f:
+                    f.write(numpy.int64(i).tobytes())
+                self.assertEqual(numpy.load(view).tolist(), list(range(i + 1)))
+                self.assertEqual(os.pread(kept, 1 << 20, 0), read(view))
+            with open(m.at("d"), "r+b", buffering=0) as f:
+                f.write(numpy.int64(77).tobytes())
+            self.assertEqual(numpy.load(view)[0], 77)
+
+
+class Npy(ViewCase):
+    def load(self, m, name, **options):
+        return numpy.load(m.at(f".h5fs/npy/{name}.npy"), **options)
+
+    def make(self):
+        color = h5py.enum_dtype({"RED": 0, "GREEN": 1, "BLUE": 42}, basetype=">i2")
+        nested = numpy.dtype([("a", "i1"), ("b", [("x", ">f4"), ("y", "<u2", (2, 3))], 2), ("s", "S5")])
+        padded = numpy.dtype({"names": ["late", "early"], "formats": ["<i4", "<f8"], "offsets": [20, 4], "itemsize": 32})
+        pick = numpy.random.default_rng(5)
+        data = {name.replace(">", "be "): pick.integers(-100, 100, (7, 5)).astype(name)
+                for name in ("i1", "<i2", ">i4", "<i8", "f2", "<f4", ">f8", "c8", ">c16", "?")}
+        data |= {name.replace(">", "be "): pick.integers(0, 100, (7, 5)).astype(name) for name in ("u1", "<u2", ">u4", "u8")}
+        data["strings"] = numpy.array([b"one", b"two two", b""], "S9")
+        data["opaque"] = numpy.frombuffer(bytes(range(24)), "V8")
+        data["enum"] = numpy.array([0, 1, 42], color)
+        data["nested"] = numpy.frombuffer(pick.bytes(3 * nested.itemsize), nested)
+        data["padded"] = numpy.frombuffer(pick.integers(0, 100, 3 * 8, dtype="<i4").tobytes(), padded)
+        data["array"] = numpy.arange(24, dtype="<i4").reshape(2, 3, 4)
+        data["scalar"] = numpy.float64(2.5)
+        data["empty"] = numpy.zeros((0, 3), "<f4")
+        data["compressed"] = pick.integers(0, 9, (300, 500), dtype="<i4")
+        data["umlaut"] = numpy.array([(1, 2)], [("gr\u00f6\u00dfe", "<i4"), ("\u65e5'\"\\ \n", "<i4")])
+        data["wide"] = numpy.zeros(2, [(f"{i:06}", "S12") for i in range(3500)])
+        path = self.file("types.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, array in data.items():
+                if name == "array":
+                    f.create_dataset(name, (2,), numpy.dtype(("<i4", (3, 4))))[...] = array
+                elif name == "compressed":
+                    f.create_dataset(name, data=array, chunks=(30, 50), compression="gzip", shuffle=True)
+                else:
+                    f[name] = array
+            f["vlen"] = ["a", "b"]
+            f.create_dataset("sequence", (2,), h5py.vlen_dtype("i4"))
+            f["reference"] = f["scalar"].ref
+            f["null"] = h5py.Empty("f4")
+        return path, data
+
+    def test_types(self):
+        path, data = self.make()
+        unordered = {"names": ["late", "early"], "formats": ["<i4", "<f8"], "offsets": [20, 4], "itemsize": 32}
+        with Mount(path) as m, h5py.File(path) as f:
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs/npy"))), sorted(name + ".npy" for name in data))
+            for name, array in data.items():
+                for mode in (None, "r"):
+                    with self.subTest(name=name, mode=mode):
+                        loaded = self.load(m, name, mmap_mode=mode, max_header_size=1 << 20)
+                        expected = numpy.asarray(f[name][()])
+                        if name == "padded":  # NPY knows only members in the order of their offsets
+                            expected = expected.view(numpy.dtype({key: [values[1], values[0]] if key != "itemsize" else values
+                                                                  for key, values in unordered.items()}))
+                        self.assertEqual(loaded.shape, expected.shape)
+                        self.assertEqual(loaded.dtype, expected.dtype)
+                        self.assertEqual(loaded.tobytes(), expected.tobytes())
+                        self.assertEqual(isinstance(loaded, numpy.memmap), bool(mode))
+                        del loaded  # or it keeps the mount busy
+                whole = read(m.at(f".h5fs/npy/{name}.npy"))
+                self.assertEqual(whole[:6], b"\x93NUMPY")
+                self.assertEqual((len(whole) - expected.nbytes) % 64, 0)
+                self.assertRanges(m.at(f".h5fs/npy/{name}.npy"), whole)
+            for name, version in (("scalar", 1), ("umlaut", 3), ("wide", 2)):
+                self.assertEqual(read(m.at(f".h5fs/npy/{name}.npy"))[6], version, name)
+
+    def test_dimensions_that_overflow(self):
+        path = self.file("huge.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("most", ((1 << 60) - 32,), "<i8", chunks=(1 << 16,))
+            f.create_dataset("more", (1 << 60,), "<i8", chunks=(1 << 16,))
+            f.create_dataset("overflow", (1 << 40, 1 << 40), "<i8", chunks=(1 << 8, 1 << 8))
+        with Mount(path) as m:
+            for name in ("more", "overflow"):
+                self.assertEqual(os.stat(m.at(f".h5fs/npy/{name}.npy")).st_size, 0)
+                self.assertErrno(errno.EOVERFLOW, open, m.at(f".h5fs/npy/{name}.npy"))
+            fd = m.open(".h5fs/npy/most.npy", os.O_RDONLY)
+            size = os.fstat(fd).st_size
+            self.assertEqual(size, 8 * ((1 << 60) - 32) + 128)
+            self.assertEqual(os.pread(fd, 64, size - 8), bytes(8))
+
+
+if __name__ == "__main__":
+    main()
