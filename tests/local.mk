@@ -204,7 +204,7 @@ need_conformance = \
 		echo "0 passed, 0 failed, 1 skipped"; exit 0; }; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE
 
-# conformance: the common files and the corners; conformance-all: every file there is; -copy: copies of the mounts; -memory: what
+# conformance: the common files, the corners, and malformed ones; conformance-all: every file there is; -copy: copies of the mounts; -memory: what
 # the daemon takes.
 .PHONY: conformance conformance-all conformance-copy conformance-memory
 conformance: src/h5fs
@@ -212,6 +212,7 @@ conformance: src/h5fs
 	check() { $(PYTHON3) $(CONFORMANCE)/check.py --h5fs src/h5fs "$$@" || status=1; }; \
 	check --corpus $(CONFORMANCE)/corpus --truth $(CONFORMANCE)/truth --list $(CONFORMANCE)/core.txt; \
 	check --corpus $(CONFORMANCE)/edge/corpus --truth $(CONFORMANCE)/edge/truth; \
+	check --bad $(CONFORMANCE)/bad; \
 	exit $$status
 
 conformance-all: src/h5fs
