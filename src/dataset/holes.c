@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+/* Chunks that one call looks at: the dimensions may claim any number of them. What lies behind is called
+ * data, which is always right. */
+enum { STEPS_MAX = 1 << 22 };
+
 /* A position in a chunked dataset that moves over pieces that are stored, or not. */
 struct walker {
 	const struct h5_dataset *dataset;
@@ -120,7 +124,7 @@ static int find_hole(struct walker *w, uint64_t *found)
 {
 	int rc = 0;
 
-	while (!rc && w->at < w->dataset->size && w->at - w->hole < H5_HOLE_LEAST) {
+	while (!rc && w->at < w->dataset->size && w->at - w->hole < H5_HOLE_LEAST && w->steps < STEPS_MAX) {
 		bool stored;
 
 		find_indices(w);
@@ -144,7 +148,7 @@ static int find_data(struct walker *w, uint64_t *found)
 	bool stored = false;
 	int rc = 0;
 
-	while (!rc && !stored && w->at < w->dataset->size) {
+	while (!rc && !stored && w->at < w->dataset->size && w->steps < STEPS_MAX) {
 		end = w->at;
 		find_indices(w);
 		rc = step(w, &stored);
