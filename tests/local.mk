@@ -23,6 +23,7 @@ UNIT_TESTS = \
 	tests/check_holes \
 	tests/check_journal \
 	tests/check_layout \
+	tests/check_malformed \
 	tests/check_members \
 	tests/check_name \
 	tests/check_number \
@@ -68,6 +69,8 @@ tests_crash_replay_SOURCES = \
 	tests/crash_workloads.h \
 	tests/fault_io.c \
 	tests/fault_io.h
+tests_check_malformed_SOURCES = tests/check_malformed.c tests/tree_facts.c tests/tree_facts.h
+tests_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
 tests_check_reading_SOURCES = tests/check_reading.c $(scratch)
 tests_check_write_faults_SOURCES = tests/check_write_faults.c $(scratch)
 tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
@@ -152,6 +155,7 @@ FIXTURES = \
 	tests/fixtures/fixed_array_write.py \
 	tests/fixtures/header_edit.py \
 	tests/fixtures/holes.py \
+	tests/fixtures/malformed.py \
 	tests/fixtures/members.py \
 	tests/fixtures/object.py \
 	tests/fixtures/rare_headers.py \
@@ -195,6 +199,11 @@ soak: src/h5fs tests/crash_replay tests/data/stamp
 	for seed in `seq 2 $(SOAK_SEEDS)`; do \
 		srcdir=$(srcdir) H5FS_CRASH_SEED=$$seed tests/crash_replay || exit 1; \
 	done
+
+# Every byte of the files that `make check` takes some of.
+.PHONY: malformed
+malformed: tests/check_malformed tests/data/stamp
+	@$(AM_TESTS_ENVIRONMENT) H5FS_MALFORMED=all tests/check_malformed
 
 # Real files and what libhdf5 says of them; not part of the project.
 CONFORMANCE = $(top_srcdir)/../shared/conformance
