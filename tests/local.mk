@@ -100,6 +100,7 @@ MOUNT_TESTS = \
 	tests/mount_properties.py \
 	tests/mount_signals.py \
 	tests/mount_space.py \
+	tests/mount_statistics.py \
 	tests/mount_structured.py \
 	tests/mount_swmr.py \
 	tests/mount_syncs.py \

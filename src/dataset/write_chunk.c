@@ -13,6 +13,7 @@
 #include "dataset/write_private.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
+#include "store/statistics.h"
 #include "store/transaction.h"
 
 #include <stdlib.h>
@@ -159,6 +160,8 @@ static int encode(void *arg, size_t i)
 	struct batch *b = arg;
 	const struct h5_pipeline *pipeline = &b->w->dataset->pipeline;
 	struct h5_chunk *chunk = &b->chunks[i].chunk;
+	uint64_t bytes = chunk->size;
+	struct timespec begin;
 	size_t size;
 	int rc;
 
@@ -166,11 +169,14 @@ static int encode(void *arg, size_t i)
 		chunk->filter_mask = (uint32_t)((UINT64_C(1) << pipeline->count) - 1);
 		return 0;
 	}
+	clock_gettime(CLOCK_MONOTONIC, &begin);
 	rc = h5_pipeline_encode(pipeline, b->chunks[i].place->data, (size_t)chunk->size,
 				&b->chunks[i].encoded, &size, &chunk->filter_mask);
-	if (!rc)
-		chunk->size = size;
-	return rc;
+	if (rc)
+		return rc;
+	chunk->size = size;
+	h5_count_filtered(&h5_file_set_statistics(h5_file_set_of(b->w->file))->encoded, bytes, &begin);
+	return 0;
 }
 
 /* Chunk i of the batch, once it is encoded. */

@@ -6,6 +6,7 @@
 #include "store/file_private.h"
 #include "store/file_set_private.h"
 #include "store/members.h"
+#include "store/statistics.h"
 #include "store/tx_private.h"
 
 #include <pthread.h>
@@ -343,11 +344,21 @@ static void lay_over(const struct h5_file *file, uint64_t address, uint8_t *buf,
 		h5_tx_apply(file->tx, address, buf, n);
 }
 
+static void count_read(const struct h5_file *file, size_t n)
+{
+	struct h5_statistics *s = h5_file_set_statistics(file->set);
+
+	h5_count(&s->reads, 1);
+	h5_count(&s->bytes, n);
+}
+
 /* From the medium; what a transaction has allocated may not be there yet. */
 static int read_medium(struct h5_file *file, uint64_t address, uint8_t *buf, size_t n, size_t *got)
 {
 	int rc = h5_io_read_some(file->io, file->superblock.base + address, buf, n, got);
 
+	if (!rc)
+		count_read(file, *got);
 	if (!rc && file->tx && *got < n) {
 		memset(buf + *got, 0, n - *got);
 		*got = n;
@@ -416,6 +427,7 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 	rc = h5_io_readv(file->io, file->superblock.base + address, buffers, count, &got);
 	if (rc)
 		return rc;
+	count_read(file, got);
 	if (got < n && !file->tx)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
 	if (got < n)

@@ -6,6 +6,7 @@
 #include "store/file_set_private.h"
 #include "store/journal.h"
 #include "store/members.h"
+#include "store/statistics.h"
 #include "store/tx_private.h"
 
 #include <fcntl.h>
@@ -35,6 +36,7 @@ struct h5_file_set {
 	struct h5_lru *blocks, *chunks;
 	struct h5_pool *pool;
 	struct h5_file_set_options options;
+	struct h5_statistics statistics;
 	char *directory; /* real path of the mounted file's directory; NULL for memory */
 	int dirfd;
 	struct h5_journal_place journal; /* of the mounted file; dirfd is owned */
@@ -292,6 +294,16 @@ struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set)
 struct h5_pool *h5_file_set_pool(const struct h5_file_set *set)
 {
 	return set->pool;
+}
+
+const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *set)
+{
+	return &set->options;
+}
+
+struct h5_statistics *h5_file_set_statistics(struct h5_file_set *set)
+{
+	return &set->statistics;
 }
 
 size_t h5_file_set_chunk_budget(const struct h5_file_set *set)

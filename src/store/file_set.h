@@ -12,6 +12,7 @@
 struct h5_file;
 struct h5_file_set;
 struct h5_recovered;
+struct h5_statistics;
 
 /* MAPPING.md, section 2, external links. */
 enum h5_external {
@@ -62,6 +63,10 @@ struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set);
 struct h5_pool *h5_file_set_pool(const struct h5_file_set *set);
 size_t h5_file_set_chunk_budget(const struct h5_file_set *set);
+/* What it was opened with. */
+const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *set);
+/* Anybody may add to them. */
+struct h5_statistics *h5_file_set_statistics(struct h5_file_set *set);
 size_t h5_file_set_max_chunk(const struct h5_file_set *set);
 
 /* h5_file_refresh() for all files; true: one has changed. */

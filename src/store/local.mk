@@ -31,6 +31,7 @@ libh5fs_a_SOURCES += \
 	src/store/recovery.c \
 	src/store/space.c \
 	src/store/space.h \
+	src/store/statistics.h \
 	src/store/transaction.c \
 	src/store/transaction.h \
 	src/store/tx_commit.c \

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "filter/filter.h"
 #include "store/file_set.h"
+#include "store/statistics.h"
 
 #include <stdlib.h>
 
@@ -134,6 +135,7 @@ static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t
 {
 	/* Where nothing moves, they come to where they stay. */
 	struct h5_filter_buf *in = all->moving ? &scratch[0] : out;
+	struct timespec begin;
 	int rc = h5_filter_buf_reserve(in, stored);
 
 	if (!rc)
@@ -141,9 +143,12 @@ static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t
 	if (rc)
 		return rc;
 	in->size = stored;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
 	rc = undo(all, size, scratch, in, out);
 	if (rc)
 		return fail_at(address, rc);
+	if (all->count)
+		h5_count_filtered(&h5_file_set_statistics(h5_file_set_of(file))->decoded, size, &begin);
 	if (out->size != size)
 		return h5_fail(-EUCLEAN, address, "chunk: %zu bytes instead of %zu", out->size, size);
 	return 0;

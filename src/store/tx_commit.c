@@ -4,6 +4,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "store/file_private.h"
+#include "store/file_set.h"
+#include "store/statistics.h"
 #include "store/tx_private.h"
 
 #include <stdlib.h>
@@ -329,6 +331,7 @@ static bool settle_all(struct h5_tx *tx)
 /* `all`: nothing that was given up is still referred to. */
 static void committed(struct h5_tx *tx, bool all)
 {
+	h5_count(&h5_file_set_statistics(h5_file_set_of(tx->file))->commits, 1);
 	tx->space.committed_end = tx->space.end;
 	tx->superblock.end = tx->space.base + tx->space.end;
 	h5_tx_drop_all(tx);

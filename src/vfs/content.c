@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "store/statistics.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -312,6 +313,7 @@ int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_
 	*got = 0;
 	h5_lock_to_read(h->vfs);
 	rc = read_handle(h, offset, buf, n, got);
+	h5_count(&h->vfs->bytes_read, *got);
 	h5_unlock(h->vfs);
 	return rc;
 }

@@ -9,6 +9,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/private.h \
 	src/vfs/property.c \
 	src/vfs/stat.c \
+	src/vfs/statistics.c \
 	src/vfs/text.c \
 	src/vfs/tree.c \
 	src/vfs/vfs.c \

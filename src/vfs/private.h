@@ -130,6 +130,7 @@ struct h5_handle {
 struct h5_vfs {
 	struct h5_file_set *set; /* borrowed */
 	struct h5_vfs_options options;
+	atomic_uint_fast64_t bytes_read, bytes_written; /* by users */
 	struct h5_node *root;
 	pthread_mutex_t lock;  /* guards nodes, and what struct h5_node says */
 	struct h5_node *nodes; /* hash table by key */

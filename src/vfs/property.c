@@ -89,6 +89,11 @@ static int get_free(const struct subject *s, struct h5_buf *out)
 	return rc;
 }
 
+static int get_stats(const struct subject *s, struct h5_buf *out)
+{
+	return s->node == h5_vfs_root(s->vfs) ? h5_vfs_statistics(s->vfs, out) : -ENODATA;
+}
+
 /* Object comment message: text and a NUL. Specification IV.A.2.n. */
 static int get_comment(const struct subject *s, struct h5_buf *out)
 {
@@ -264,7 +269,7 @@ static const struct {
 	{"mtime", get_mtime, true, true},	 {"superblock", get_superblock, true, true},
 	{"comment", get_comment, true, false},	 {"free", get_free, true, true},
 	{"storage", get_storage, false, true},	 {"unlisted", get_unlisted, false, true},
-	{"info", get_info, false, false},
+	{"stats", get_stats, false, false},	 {"info", get_info, false, false},
 };
 
 enum { PROPERTIES = sizeof properties / sizeof *properties };

@@ -63,6 +63,8 @@ void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t n);
 int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st);
 /* The target, borrowed as long as the node is referenced; -EINVAL: no symlink. */
 int h5_vfs_readlink(struct h5_node *node, const char **target);
+/* Appends what has been done since the mount, as a JSON object: the xattr h5fs.stats of the root. */
+int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out);
 int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
 
 /* A directory's listing is read at once when it is opened; entry i of it is resolved when asked for. */

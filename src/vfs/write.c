@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "dataset/layouts.h"
 #include "store/file.h"
+#include "store/statistics.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -293,6 +294,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	if (!rc && h->mode == O_WRONLY && h5_dataset_writer_size(h->written->writer) > size)
 		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
+	h5_count(&h->vfs->bytes_written, *written);
 	/* The rest of a page is nobody's. */
 	if (!rc && place == H5_WRITE_INSIDE && *written == left)
 		*written = n;
