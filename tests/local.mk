@@ -98,6 +98,8 @@ MOUNT_TESTS = \
 	tests/mount_paged_append.py \
 	tests/mount_rare.py \
 	tests/mount_properties.py \
+	tests/mount_safety.py \
+	tests/mount_sandbox.py \
 	tests/mount_signals.py \
 	tests/mount_space.py \
 	tests/mount_statistics.py \
@@ -125,6 +127,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/dataset_write_cuts.py \
 	tests/dataset_write_judge.py \
 	tests/header_edit_judge.py \
+	tests/injectlib.py \
 	tests/index_structure.py \
 	tests/make_worked_example.py \
 	tests/mountlib.py

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """Mount options: owner and modes, order of listing, raw attributes."""
+import contextlib
 import json
 import os
 import stat
 import struct
+import time
 
 import h5py
 
@@ -78,8 +80,19 @@ class Options(MountCase):
             with self.subTest(workers=workers), Mount(path, options=f"workers={workers}") as m:
                 with open(m.at("d"), "rb") as f:
                     self.assertEqual(f.read(), expected)
-                names = [open(f"/proc/{m.daemon}/task/{task}/comm").read() for task in os.listdir(f"/proc/{m.daemon}/task")]
-                self.assertEqual(names.count("h5fs-worker\n"), workers)
+                # They have been started; each names itself when it first runs.
+                end = time.monotonic() + 60
+                while self.names(m.daemon).count("h5fs-worker") < workers and time.monotonic() < end:
+                    time.sleep(0.01)
+                self.assertEqual(self.names(m.daemon).count("h5fs-worker"), workers)
+
+    @staticmethod
+    def names(pid):
+        found = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{task}/comm") as f:
+                found.append(f.read().strip())
+        return found
 
     def test_wrong_workers(self):
         for workers in ("x", "-1", "65", ""):

@@ -8,7 +8,7 @@ import subprocess
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, main
+from mountlib import Mount, MountCase, Strace, main
 
 DATASETS = {
     "plain": dict(chunks=(100, 4)),
@@ -18,26 +18,15 @@ DATASETS = {
 }
 
 
-class Calls:
-    """`with Calls(pid) as c:` counts c["fdatasync"], ... of the process and its threads inside the block."""
+class Calls(Strace):
+    """`with Calls(pid, log) as c:` counts c["fdatasync"], ... of the process and its threads inside the block."""
 
     def __init__(self, pid, log):
-        self.pid, self.log = pid, log
-
-    def __enter__(self):
-        self.strace = subprocess.Popen(["strace", "-f", "-p", str(self.pid), "-o", self.log, "-e",
-                                        "trace=fsync,fdatasync,sync_file_range,msync,syncfs,pwrite64,pwritev,ftruncate"],
-                                       stderr=subprocess.PIPE, text=True)
-        line = self.strace.stderr.readline()
-        if "attached" not in line:
-            raise AssertionError(f"strace: {line}")
-        return self
+        super().__init__(pid, log, "-e", "trace=fsync,fdatasync,sync_file_range,msync,syncfs,pwrite64,pwritev,ftruncate")
 
     def __exit__(self, *_):
-        self.strace.send_signal(signal.SIGINT)
-        self.strace.communicate()
-        with open(self.log) as f:
-            self.calls = re.findall(r"^\d+ +(\w+)\(", f.read(), re.M)
+        super().__exit__()
+        self.calls = re.findall(r"^\d+ +(\w+)\(", self.text(), re.M)
 
     def __getitem__(self, pattern):
         return sum(bool(re.fullmatch(pattern, call)) for call in self.calls)

@@ -27,10 +27,10 @@ PR_SET_CHILD_SUBREAPER = 36
 WATCHDOG = "import os, sys, time; time.sleep(float(sys.argv[2])); os.kill(int(sys.argv[1]), 9)"
 
 
-def own_children():
-    """Process ids of the children of all threads of this process."""
+def own_children(pid="self"):
+    """Process ids of the children of all threads of this process, or of another one."""
     found = set()
-    for name in glob.glob("/proc/self/task/*/children"):
+    for name in glob.glob(f"/proc/{pid}/task/*/children"):
         with open(name) as f:
             found |= {int(pid) for pid in f.read().split()}
     return found
@@ -152,12 +152,17 @@ class Mount:
         return 0
 
     def kill(self):
-        """Ends the daemon as a crash would."""
+        """Ends the daemon as a crash would. The process that it leaves behind, which is ours then, unmounts."""
+        unmounters = own_children(self.daemon)
         os.kill(self.daemon, signal.SIGKILL)
         if self.wait() != -signal.SIGKILL:
             raise AssertionError(f"the daemon had ended with {self.status}")
         self.status = 0
-        subprocess.run(["fusermount3", "-uz", self.path], check=True)
+        for pid in unmounters:
+            if reap(pid, EXIT_SECONDS) != 0:
+                raise AssertionError("what should unmount has failed")
+        if mounted(self.path):
+            raise AssertionError("the mount of a dead daemon is still there")
 
     def unmount(self):
         subprocess.run(["fusermount3", "-u", self.path], check=True)
@@ -206,6 +211,30 @@ class Mount:
             wrong = self.end()
         if wrong:
             raise AssertionError(wrong)
+
+
+class Strace:
+    """`with Strace(pid, log, argument...) as s:` what the process and its threads ask of the kernel inside the block, by
+    strace: `s.text()` afterwards."""
+
+    def __init__(self, pid, log, *arguments):
+        self.command = ["strace", "-f", "-p", str(pid), "-o", log, *arguments]
+        self.log = log
+
+    def __enter__(self):
+        self.strace = subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
+        line = self.strace.stderr.readline()
+        if "attached" not in line:
+            raise AssertionError(f"strace: {line}")
+        return self
+
+    def __exit__(self, *_):
+        self.strace.send_signal(signal.SIGINT)
+        self.strace.communicate()
+
+    def text(self):
+        with open(self.log, errors="surrogateescape") as f:
+            return f.read()
 
 
 def refusal(file, *arguments, point=None, **options):

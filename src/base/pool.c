@@ -126,6 +126,8 @@ static void *work(void *arg)
 {
 	struct h5_pool *pool = arg;
 
+	/* By itself: for another thread this takes a file of /proc. */
+	pthread_setname_np(pthread_self(), "h5fs-worker");
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->closing) {
 		struct batch *b = pool->awaited ? pool->awaited : pool->background;
@@ -146,11 +148,8 @@ static void *work(void *arg)
 
 static void start_threads(struct h5_pool *pool)
 {
-	while (pool->started < pool->wanted &&
-	       !h5_thread_start(&pool->threads[pool->started], work, pool, 0)) {
-		pthread_setname_np(pool->threads[pool->started], "h5fs-worker");
+	while (pool->started < pool->wanted && !h5_thread_start(&pool->threads[pool->started], work, pool, 0))
 		pool->started++;
-	}
 	/* What cannot be started now is not tried again. */
 	pool->wanted = pool->started;
 }

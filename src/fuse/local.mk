@@ -1,11 +1,15 @@
 bin_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
+	src/fuse/background.c \
+	src/fuse/background.h \
 	src/fuse/buffer.c \
 	src/fuse/buffer.h \
 	src/fuse/commit.c \
 	src/fuse/commit.h \
 	src/fuse/invalidate.c \
 	src/fuse/invalidate.h \
+	src/fuse/landlock.c \
+	src/fuse/landlock.h \
 	src/fuse/log.c \
 	src/fuse/log.h \
 	src/fuse/loop.c \
@@ -18,5 +22,11 @@ src_h5fs_SOURCES = \
 	src/fuse/readahead.c \
 	src/fuse/readahead.h \
 	src/fuse/refuse.c \
-	src/fuse/refuse.h
+	src/fuse/refuse.h \
+	src/fuse/sandbox.c \
+	src/fuse/sandbox.h \
+	src/fuse/seccomp.c \
+	src/fuse/seccomp.h \
+	src/fuse/unmounter.c \
+	src/fuse/unmounter.h
 src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
+#include <time.h>
 
 /* The process has one log, so this is the one place with state of the process. */
 static struct {
@@ -20,9 +21,16 @@ static struct {
 void h5_log_to_syslog(void)
 {
 	pthread_mutex_lock(&sink.lock);
-	openlog("h5fs", LOG_PID, LOG_DAEMON);
+	/* At once, and with the time zone: later it may not open files. */
+	tzset();
+	openlog("h5fs", LOG_PID | LOG_NDELAY, LOG_DAEMON);
 	sink.to_syslog = true;
 	pthread_mutex_unlock(&sink.lock);
+}
+
+void h5_log_reopen(void)
+{
+	closelog(); /* the next line opens it */
 }
 
 /* With the lock. Bytes from a file that are no printable text must not reach a terminal. */

@@ -5,6 +5,8 @@
 
 /* From now on to syslog. */
 void h5_log_to_syslog(void);
+/* In a process that was forked: no descriptor is shared any more but standard error. */
+void h5_log_reopen(void);
 
 /* One line. */
 void h5_log(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -3,25 +3,28 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "fuse/background.h"
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
 #include "fuse/log.h"
 #include "fuse/loop.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
+#include "fuse/readahead.h"
+#include "fuse/sandbox.h"
+#include "fuse/unmounter.h"
 #include "offline/offline.h"
 #include "store/file.h"
 #include "store/journal.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Exit statuses; doc/h5fs.1 has them too. */
@@ -35,6 +38,7 @@ enum {
 	EXIT_READ_ONLY = 8,   /* rw: no right to write the file, or no place for its journal */
 	EXIT_FORCE = 9,	      /* rw: only with -o force */
 	EXIT_COMMIT = 10,     /* what was written last could not be committed */
+	EXIT_STALE = 11,      /* the mount point is that of a daemon which is no more */
 };
 
 enum {
@@ -80,24 +84,48 @@ static int refuse(const struct h5_options *o, int code)
 	return status;
 }
 
+/* Why the mount point cannot be one. */
+static int refuse_mountpoint(const char *path, int code)
+{
+	if (code == ENOTCONN) {
+		h5_log("%s: a stale mount, whose daemon is no more; end it with: fusermount3 -u %s", path,
+		       path);
+		return EXIT_STALE;
+	}
+	h5_log("%s: %s", path, code == ENOTDIR ? "the mount point is not a directory" : strerror(code));
+	return EXIT_MOUNT;
+}
+
+/* What is there already would be hidden. Also tells a stale mount whose attributes the kernel still knows. */
+static int check_empty(const struct h5_options *o)
+{
+	DIR *dir = opendir(o->mountpoint);
+	const struct dirent *entry;
+
+	/* Who may not look may not mount either, unless the kernel sees it otherwise. */
+	if (!dir)
+		return errno == EACCES ? 0 : refuse_mountpoint(o->mountpoint, errno);
+	do
+		entry = readdir(dir);
+	while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")));
+	closedir(dir);
+	if (!entry || o->nonempty)
+		return 0;
+	h5_log("%s: the mount point is not empty: with -o nonempty, what it has is hidden meanwhile",
+	       o->mountpoint);
+	return EXIT_MOUNT;
+}
+
 /* The mount point as an absolute path: the daemon leaves the folder that a relative one is relative to. */
 static int find_mountpoint(struct h5_options *o)
 {
 	char *path = realpath(o->mountpoint, NULL);
-	struct stat st;
 
-	if (!path || stat(path, &st)) {
-		h5_log("%s: %s", o->mountpoint, strerror(errno));
-		free(path);
-		return EXIT_MOUNT;
-	}
+	if (!path)
+		return refuse_mountpoint(o->mountpoint, errno);
 	free(o->mountpoint);
 	o->mountpoint = path;
-	if (!S_ISDIR(st.st_mode)) {
-		h5_log("%s: the mount point is not a directory", o->mountpoint);
-		return EXIT_MOUNT;
-	}
-	return 0;
+	return check_empty(o);
 }
 
 /* True if the file says that somebody writes it. In older versions the flags mean nothing: libhdf5 1.6 left
@@ -155,7 +183,8 @@ static void discard_log(enum fuse_log_level level, const char *format, va_list a
 }
 
 /* Serves until the mount ends; then what is left is committed. */
-static int serve_and_commit(struct h5_mount *m, const struct h5_options *o)
+static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, struct h5_unmounter *unmounter,
+			    struct h5_background *background)
 {
 	int rc = 0, code = 0;
 
@@ -168,10 +197,11 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o)
 		h5_log("%s: cannot start a thread: %s", o->file, strerror(-code));
 		return EXIT_MOUNT;
 	}
+	h5_background_ready(background);
 	rc = o->single_thread ? fuse_session_loop(m->session) : h5_serve(m->session);
 	/* Nobody serves what pages are locked for: the kernel shall give it up, and with it these. */
 	if (rc < 0)
-		umount2(o->mountpoint, MNT_FORCE);
+		h5_unmounter_abort(unmounter);
 	h5_invalidator_stop(m->invalidator);
 	h5_committer_stop(m->committer);
 	h5_interrupt_begin(NULL, NULL);
@@ -185,7 +215,47 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o)
 	return rc < 0 ? EXIT_MOUNT : EXIT_SUCCESS;
 }
 
-static int mount_and_serve(struct h5_mount *m, struct h5_options *o)
+/* Nobody needs to open by name what is open. */
+static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *set)
+{
+	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	int folder = o->set.external == H5_EXTERNAL_BENEATH ? h5_file_set_directory(set) : all;
+	const struct h5_sandbox sandbox = {
+		.readable = folder,
+		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
+		.journals = o->set.writable ? h5_file_set_journal_directory(set) : -1,
+		.syslog = !o->foreground,
+	};
+
+	if (o->sandbox)
+		h5_sandbox_enter(&sandbox);
+	if (all >= 0)
+		close(all);
+}
+
+/* In the order in which each step takes away what those before it need. */
+static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const struct h5_file_set *set,
+			 struct h5_background *background)
+{
+	struct h5_unmounter *unmounter = NULL;
+	int rc, code;
+
+	h5_background_detach(background);
+	if (!o->foreground)
+		h5_log_to_syslog();
+	code = h5_unmounter_start(m->session, o->mountpoint, &unmounter);
+	if (code)
+		h5_log("%s: cannot start a process: %s", o->file, strerror(-code));
+	m->readahead = h5_readahead_open(o->mountpoint);
+	if (!code)
+		enter_sandbox(o, set);
+	rc = code ? EXIT_MOUNT : serve_and_commit(m, o, unmounter, background);
+	h5_unmounter_stop(unmounter, m->session);
+	return rc;
+}
+
+static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struct h5_file_set *set,
+			   struct h5_background *background)
 {
 	struct fuse_session *session;
 	int rc = EXIT_MOUNT;
@@ -202,14 +272,7 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o)
 		h5_log("%s: cannot mount: %s", o->mountpoint, strerror(errno));
 		goto handlers;
 	}
-	/* The mount is there; requests wait for the daemon. Only now the parent may exit. */
-	if (fuse_daemonize(o->foreground))
-		goto unmount;
-	if (!o->foreground)
-		h5_log_to_syslog();
-	rc = serve_and_commit(m, o);
-unmount:
-	fuse_session_unmount(session);
+	rc = serve_mounted(m, o, set, background);
 handlers:
 	fuse_remove_signal_handlers(session);
 destroy:
@@ -249,15 +312,13 @@ static int open_place(struct h5_options *o)
 	return o->vfs.file_fd < 0 ? h5_fail(-errno, H5_UNDEF, "%s", strerror(errno)) : 0;
 }
 
-static int run(struct h5_options *o)
+static int open_and_mount(struct h5_options *o, struct h5_background *background)
 {
 	struct h5_file_set *set = NULL;
 	struct h5_mount m = {.writable = o->set.writable, .opened = ATOMIC_FLAG_INIT};
 	struct h5_io_stat st = {0};
-	int rc = find_mountpoint(o), code;
+	int rc, code;
 
-	if (rc)
-		return rc;
 	allow_many_files();
 	keep_memory();
 	code = open_place(o);
@@ -272,12 +333,23 @@ static int run(struct h5_options *o)
 		/* A SWMR writer gives its own lock up. */
 		m.locked = st.locked && !o->set.swmr && (m.writable || !is_marked(h5_file_set_root(set)));
 		m.timeout = m.locked ? LONG : 0;
-		m.mountpoint = o->mountpoint;
 	}
-	rc = code ? refuse(o, code) : mount_and_serve(&m, o);
+	rc = code ? refuse(o, code) : mount_and_serve(&m, o, set, background);
 	h5_vfs_close(m.vfs);
 	h5_file_set_close(set);
 	return rc;
+}
+
+/* The daemon is a process of its own from the start, so that its locks and threads are. */
+static int run(struct h5_options *o)
+{
+	struct h5_background background = {.ready = -1};
+	int rc = find_mountpoint(o);
+
+	if (rc)
+		return rc;
+	rc = o->foreground ? 0 : h5_background_begin(&background);
+	return rc ? refuse(o, rc) : open_and_mount(o, &background);
 }
 
 /* h5fs --recover: opening the file for writing does it. */
@@ -353,6 +425,12 @@ static int obey(struct h5_options *o)
 	}
 }
 
+static void print_versions(void)
+{
+	printf("h5fs %s\nlibfuse %s\n", PACKAGE_VERSION, fuse_pkgversion());
+	h5_sandbox_describe(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	struct h5_options options;
@@ -366,7 +444,7 @@ int main(int argc, char **argv)
 	if (options.help)
 		h5_options_usage(argv[0]);
 	else if (options.version)
-		printf("h5fs %s\nlibfuse %s\n", PACKAGE_VERSION, fuse_pkgversion());
+		print_versions();
 	else
 		rc = obey(&options);
 	h5_options_release(&options);

@@ -442,7 +442,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	int rc;
 
 	if (!atomic_flag_test_and_set(&m->opened))
-		h5_readahead_raise(m->mountpoint);
+		h5_readahead_raise(m->readahead);
 	rc = h5_vfs_open_file(m->vfs, node_of(m, ino), fi->flags, &handle);
 	if (rc) {
 		fail(req, "open", rc);

@@ -10,8 +10,8 @@
 struct h5_mount {
 	struct h5_vfs *vfs;
 	struct fuse_session *session;
-	const char *mountpoint; /* borrowed */
-	atomic_flag opened;	/* a file was opened */
+	int readahead;	    /* descriptor of that setting until a file is opened; -1: none */
+	atomic_flag opened; /* a file was opened */
 	/* Seconds that the kernel may keep names and attributes: long while the lock holds writers off, else
 	 * 0. */
 	double timeout;

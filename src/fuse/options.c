@@ -28,12 +28,12 @@ enum {
 /* The values as they were written, NULL where not given. */
 struct texts {
 	struct h5_options *options;
-	char *external, *locking, *order, *xattr;
+	char *external, *locking, *order, *xattr, *sandbox;
 	char *uid, *gid, *fmask, *dmask;
 	char *cache, *index_cache, *max_chunk, *workers;
 	char *sync, *journal;
 	int writable, swmr, force, external_write;
-	int allow_other, foreground, debug, single_thread, help, version;
+	int allow_other, nonempty, foreground, debug, single_thread, help, version;
 	int command; /* enum h5_command */
 };
 
@@ -60,10 +60,12 @@ static const struct fuse_opt known[] = {
 	FLAG("-V", version),
 	FLAG("--version", version),
 	FLAG("allow_other", allow_other),
+	FLAG("nonempty", nonempty),
 	TEXT(external),
 	TEXT(locking),
 	TEXT(order),
 	TEXT(xattr),
+	TEXT(sandbox),
 	TEXT(uid),
 	TEXT(gid),
 	TEXT(fmask),
@@ -120,6 +122,8 @@ void h5_options_usage(const char *program)
 	       "    fmask=OCTAL            mode bits taken out of files\n"
 	       "    dmask=OCTAL            mode bits taken out of directories\n"
 	       "    allow_other            other users may look, too\n"
+	       "    nonempty               the mount point may have files, which are hidden meanwhile\n"
+	       "    sandbox=WHETHER        the daemon gives up what it does not need: yes (the default), no\n"
 	       "    cache=SIZE             of decoded chunks (64M and a 32nd of the memory, at most 640M)\n"
 	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
 	       "    max_chunk=SIZE         of a decoded chunk, at most (half the cache, but 64M to 256M)\n"
@@ -199,6 +203,7 @@ static int parse_words(const struct texts *t, struct h5_options *o)
 	static const char *const orders[] = {"name", "creation"};
 	static const char *const forms[] = {"text", "raw"};
 	static const char *const syncs[] = {"close", "fsync"};
+	static const char *const whether[] = {"no", "yes"};
 	int external =
 		choose("external", t->external, rules, 3,
 		       t->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH, "none, beneath or any");
@@ -207,14 +212,16 @@ static int parse_words(const struct texts *t, struct h5_options *o)
 	int order = choose("order", t->order, orders, 2, 0, "name or creation");
 	int form = choose("xattr", t->xattr, forms, 2, 0, "text or raw");
 	int sync = choose("sync", t->sync, syncs, 2, 0, "close or fsync");
+	int sandbox = choose("sandbox", t->sandbox, whether, 2, 1, "yes or no");
 
-	if (external < 0 || lock < 0 || order < 0 || form < 0 || sync < 0)
+	if (external < 0 || lock < 0 || order < 0 || form < 0 || sync < 0 || sandbox < 0)
 		return -EINVAL;
 	o->set.external = (enum h5_external)external;
 	o->set.lock = (enum h5_lock_mode)lock;
 	o->vfs.order_by_creation = order;
 	o->vfs.raw_attributes = form;
 	o->vfs.commit_at_close = !sync;
+	o->sandbox = sandbox;
 	return 0;
 }
 
@@ -315,7 +322,7 @@ static int mount_arguments(struct h5_options *o)
 		return rc;
 	/* Escaped: a comma in the file's name does not end the option. */
 	if (fuse_opt_add_opt_escaped(&list, name) ||
-	    fuse_opt_add_opt(&list, "subtype=h5fs,noexec,default_permissions") ||
+	    fuse_opt_add_opt(&list, "subtype=h5fs,nosuid,nodev,noexec,default_permissions") ||
 	    fuse_opt_add_opt(&list, o->set.writable ? "rw" : "ro") ||
 	    (o->allow_other && fuse_opt_add_opt(&list, "allow_other")))
 		rc = -ENOMEM;
@@ -352,6 +359,7 @@ static int interpret(struct texts *t, struct h5_options *o)
 	o->version = t->version;
 	o->command = (enum h5_command)t->command;
 	o->allow_other = t->allow_other;
+	o->nonempty = t->nonempty;
 	take_flags(t, o);
 	if (o->help || o->version)
 		return 0;
@@ -381,6 +389,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.locking);
 	free(t.order);
 	free(t.xattr);
+	free(t.sandbox);
 	free(t.uid);
 	free(t.gid);
 	free(t.fmask);

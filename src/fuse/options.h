@@ -21,6 +21,7 @@ struct h5_options {
 	char *file;	  /* owned */
 	char *mountpoint; /* owned */
 	bool foreground, debug, single_thread;
+	bool sandbox, nonempty;
 	char *journal; /* owned; set.journal borrows it */
 	enum h5_command command;
 	bool help, version;

@@ -10,17 +10,22 @@
 /* With less, and with more, reading is slower: `make bench`, row contiguous. */
 #define KIBIBYTES "2048"
 
-void h5_readahead_raise(const char *mountpoint)
+int h5_readahead_open(const char *mountpoint)
 {
-	char path[80], now[32] = "";
 	struct statx st;
-	int fd;
+	char path[80];
 
 	/* Not asking for what is new: that would be a request to ourselves. */
 	if (statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC, STATX_TYPE, &st))
-		return;
+		return -1;
 	snprintf(path, sizeof path, "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major, st.stx_dev_minor);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+void h5_readahead_raise(int fd)
+{
+	char now[32] = "";
+
 	if (fd < 0)
 		return;
 	/* What cannot be raised stays as it is. */

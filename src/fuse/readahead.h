@@ -3,8 +3,11 @@
 #ifndef H5_FUSE_READAHEAD_H
 #define H5_FUSE_READAHEAD_H
 
-/* Raises it for the mount where we may: only root can. To be called after the kernel has had the session's
- * answer to INIT, which sets it. */
-void h5_readahead_raise(const char *mountpoint);
+/* A descriptor of the setting of the file system that is mounted there; -1 where we may not change it: only
+ * root can. */
+int h5_readahead_open(const char *mountpoint);
+/* Raises it, and closes the descriptor. To be called after the kernel has had the session's answer to INIT,
+ * which sets it. -1 is fine. */
+void h5_readahead_raise(int fd);
 
 #endif

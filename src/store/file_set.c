@@ -276,6 +276,16 @@ void h5_file_set_close(struct h5_file_set *set)
 	free(set);
 }
 
+int h5_file_set_directory(const struct h5_file_set *set)
+{
+	return set->dirfd;
+}
+
+int h5_file_set_journal_directory(const struct h5_file_set *set)
+{
+	return set->journal.dirfd;
+}
+
 struct h5_file *h5_file_set_root(const struct h5_file_set *set)
 {
 	return set->root->file;

@@ -57,6 +57,11 @@ void h5_file_set_close(struct h5_file_set *set);
 /* What was done about a journal of the file that was found at opening; borrowed. */
 const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set);
 
+/* The folder of the mounted file, and that of its journal: O_PATH descriptors, borrowed; -1: there is none.
+ */
+int h5_file_set_directory(const struct h5_file_set *set);
+int h5_file_set_journal_directory(const struct h5_file_set *set);
+
 /* The mounted file; borrowed. */
 struct h5_file *h5_file_set_root(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);

@@ -1,0 +1,12 @@
+/* Landlock (Linux 5.13): which files can be opened by name. */
+#ifndef H5_FUSE_LANDLOCK_H
+#define H5_FUSE_LANDLOCK_H
+
+#include "fuse/sandbox.h"
+
+/* Its version in this kernel; 0: there is none. */
+int h5_landlock_version(void);
+/* Confines this thread. 0, or a negative errno. */
+int h5_landlock_enter(const struct h5_sandbox *sandbox);
+
+#endif

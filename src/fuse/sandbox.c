@@ -1,0 +1,51 @@
+#include "config.h"
+
+#include "fuse/sandbox.h"
+
+#include "fuse/landlock.h"
+#include "fuse/log.h"
+#include "fuse/seccomp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#ifdef NO_SANDBOX
+static const char none[] = NO_SANDBOX;
+#else
+static const char none[] = "";
+#endif
+
+/* Two that every kernel with the feature, and no policy against it, grants. */
+static void report(const char *what, int rc)
+{
+	if (rc)
+		h5_log("sandbox: %s: %s", what, strerror(-rc));
+}
+
+void h5_sandbox_enter(const struct h5_sandbox *sandbox)
+{
+	if (*none)
+		return;
+	report("no new privileges", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0);
+	if (h5_landlock_version())
+		report("Landlock", h5_landlock_enter(sandbox));
+	/* The last, as it forbids what is done above. */
+	if (h5_seccomp_available())
+		report("seccomp", h5_seccomp_enter(sandbox));
+}
+
+void h5_sandbox_describe(FILE *out)
+{
+	int version = h5_landlock_version();
+
+	if (*none) {
+		fprintf(out, "sandbox: none, since %s\n", none);
+		return;
+	}
+	if (version)
+		fprintf(out, "sandbox: no new privileges, Landlock (version %d), ", version);
+	else
+		fprintf(out, "sandbox: no new privileges, no Landlock in this kernel, ");
+	fprintf(out, "%s\n", h5_seccomp_available() ? "seccomp" : "no seccomp here");
+}

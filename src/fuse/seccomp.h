@@ -1,0 +1,12 @@
+/* seccomp: which system calls the daemon makes once it has mounted. */
+#ifndef H5_FUSE_SECCOMP_H
+#define H5_FUSE_SECCOMP_H
+
+#include "fuse/sandbox.h"
+
+/* Whether the kernel has it, and we have a list for this processor. */
+bool h5_seccomp_available(void);
+/* Confines all threads. Needs PR_SET_NO_NEW_PRIVS. 0, or a negative errno. */
+int h5_seccomp_enter(const struct h5_sandbox *sandbox);
+
+#endif

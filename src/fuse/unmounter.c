@@ -1,0 +1,263 @@
+#include "fuse/unmounter.h"
+
+#include "base/error.h"
+#include "fuse/log.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct h5_unmounter {
+	pid_t pid;
+	int fd;
+};
+
+/* What the daemon asks for. */
+enum {
+	UNMOUNT = 'u',
+	ABORT = 'a',
+	LEAVE = 'l', /* somebody else has unmounted */
+};
+
+/* ---- the process ---- */
+
+struct keeper {
+	int fd; /* to the daemon; at its end, the daemon has died */
+	pid_t daemon;
+	struct fuse_session *session;
+	const char *mountpoint;
+	unsigned major, minor; /* of the mounted file system; 0 and 0: unknown */
+};
+
+static pid_t daemon_of_this;
+
+/* Whoever ends all processes of h5fs, or this one alone, wants the mount to end: that is the daemon's matter,
+ * which may have something to commit. */
+static void pass_on(int number)
+{
+	int saved = errno;
+
+	(void)number;
+	if (getppid() == daemon_of_this)
+		kill(daemon_of_this, SIGTERM);
+	errno = saved;
+}
+
+static void hear_signals(void)
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+	struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		sigaction(numbers[i], &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Octal escapes of blanks and backslashes; in place. */
+static void unescape(char *s)
+{
+	char *out = s;
+
+	for (; *s; s++, out++) {
+		unsigned value;
+
+		if (*s == '\\' && sscanf(s + 1, "%3o", &value) == 1) {
+			*out = (char)value;
+			s += 3;
+		} else {
+			*out = *s;
+		}
+	}
+	*out = 0;
+}
+
+/* Whether what is mounted there, on top, is still ours. */
+static bool is_ours(const struct keeper *k)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	unsigned major, minor;
+	char *line = NULL;
+	bool ours = false;
+	size_t size = 0;
+
+	if (!f || (!k->major && !k->minor)) {
+		if (f)
+			fclose(f);
+		return true;
+	}
+	while (getline(&line, &size, f) > 0) {
+		char *path;
+
+		if (sscanf(line, "%*u %*u %u:%u %*s %ms", &major, &minor, &path) != 3)
+			continue;
+		unescape(path);
+		if (!strcmp(path, k->mountpoint))
+			ours = major == k->major && minor == k->minor;
+		free(path);
+	}
+	free(line);
+	fclose(f);
+	return ours;
+}
+
+static void unmount(const struct keeper *k)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	/* libfuse polls and closes the device. We have closed ours, and the number may mean something else.
+	 */
+	if (null >= 0 && dup2(null, fuse_session_fd(k->session)) >= 0)
+		fuse_session_unmount(k->session);
+}
+
+/* One request; false: it was the last. */
+static bool serve(const struct keeper *k, char what)
+{
+	switch (what) {
+	case ABORT:
+		umount2(k->mountpoint, MNT_FORCE);
+		return true;
+	case UNMOUNT:
+		if (is_ours(k))
+			unmount(k);
+		return false;
+	default:
+		return false;
+	}
+}
+
+static _Noreturn void keep(struct keeper *k)
+{
+	char what;
+	ssize_t n;
+
+	h5_log_reopen();
+	/* No descriptor of the daemon's, or its lock and the session would last longer than it. */
+	k->fd = dup2(k->fd, STDERR_FILENO + 1);
+	closefrom(STDERR_FILENO + 2);
+	daemon_of_this = k->daemon;
+	setsid();
+	prctl(PR_SET_NAME, "h5fs-unmounter");
+	hear_signals();
+	send(k->fd, "", 1, MSG_NOSIGNAL);
+	do {
+		n = recv(k->fd, &what, 1, 0);
+	} while ((n < 0 && errno == EINTR) || (n == 1 && serve(k, what)));
+	if (n != 1 && is_ours(k)) {
+		unmount(k);
+		h5_log("%s: the daemon has died: unmounted", k->mountpoint);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+/* ---- in the daemon ---- */
+
+/* Until it has let go of what is ours. */
+static int wait_until_ready(const struct h5_unmounter *u)
+{
+	char ready;
+	ssize_t n;
+
+	do
+		n = recv(u->fd, &ready, 1, 0);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : -ECHILD;
+}
+
+int h5_unmounter_start(struct fuse_session *session, const char *mountpoint, struct h5_unmounter **out)
+{
+	struct keeper k = {.daemon = getpid(), .session = session, .mountpoint = mountpoint};
+	struct h5_unmounter *u = calloc(1, sizeof *u);
+	int ends[2], rc;
+	struct statx st;
+
+	if (!u)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+		rc = -errno;
+		free(u);
+		return rc;
+	}
+	/* Not asking for what is new: that would be a request to ourselves. */
+	if (!statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC, STATX_TYPE, &st)) {
+		k.major = st.stx_dev_major;
+		k.minor = st.stx_dev_minor;
+	}
+	k.fd = ends[1];
+	u->fd = ends[0];
+	u->pid = fork();
+	if (!u->pid)
+		keep(&k);
+	rc = u->pid < 0 ? -errno : 0;
+	close(ends[1]);
+	if (!rc)
+		rc = wait_until_ready(u);
+	if (rc) {
+		close(u->fd);
+		free(u);
+		return rc;
+	}
+	*out = u;
+	return 0;
+}
+
+static bool ask(struct h5_unmounter *u, char what)
+{
+	return send(u->fd, &what, 1, MSG_NOSIGNAL) == 1;
+}
+
+void h5_unmounter_abort(struct h5_unmounter *u)
+{
+	if (u)
+		(void)ask(u, ABORT);
+}
+
+/* The device says so. */
+static bool is_unmounted(struct fuse_session *session)
+{
+	struct pollfd fd = {.fd = fuse_session_fd(session)};
+
+	return poll(&fd, 1, 0) == 1 && fd.revents & POLLERR;
+}
+
+/* Lets go of the device, and has libfuse free what it knows of the mount. It shall not unmount: there may be
+ * another one at the mount point by now. A pipe that nobody reads looks to it like the device of what is
+ * unmounted. */
+static void forget(struct fuse_session *session)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return;
+	close(ends[0]);
+	if (dup3(ends[1], fuse_session_fd(session), O_CLOEXEC) >= 0)
+		fuse_session_unmount(session);
+	close(ends[1]);
+}
+
+void h5_unmounter_stop(struct h5_unmounter *u, struct fuse_session *session)
+{
+	bool done = u && ask(u, is_unmounted(session) ? LEAVE : UNMOUNT);
+
+	if (u) {
+		while (waitpid(u->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		close(u->fd);
+		free(u);
+	}
+	if (done)
+		forget(session);
+	else
+		fuse_session_unmount(session);
+}

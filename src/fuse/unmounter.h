@@ -1,0 +1,20 @@
+/* The process that unmounts. It stays outside of the sandbox, where the daemon cannot unmount any more, and
+ * outlives it: a mount whose daemon has crashed or was killed does not stay behind. It has none of the
+ * daemon's files, and all it hears of it is a byte. */
+#ifndef H5_FUSE_UNMOUNTER_H
+#define H5_FUSE_UNMOUNTER_H
+
+#include "fuse/options.h"
+
+struct h5_unmounter;
+
+/* For the session that is mounted at the absolute path. No thread may run yet, but what is logged goes where
+ * it will go. */
+int h5_unmounter_start(struct fuse_session *session, const char *mountpoint, struct h5_unmounter **unmounter);
+/* Has the kernel give up all requests, as far as we may. NULL is fine. */
+void h5_unmounter_abort(struct h5_unmounter *unmounter);
+/* Unmounts, unless somebody has, and ends the process. The session can only be destroyed then. NULL: the
+ * daemon unmounts by itself, as far as it may. */
+void h5_unmounter_stop(struct h5_unmounter *unmounter, struct fuse_session *session);
+
+#endif

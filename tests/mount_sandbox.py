@@ -1,0 +1,310 @@
+#!/usr/bin/python3
+"""The sandbox: what the daemon can do once it has mounted, asked from inside by system calls that are put into it; and
+what it opens, seen by strace, while files are walked that name others. H5FS_CONFORMANCE names a folder of many."""
+import contextlib
+import errno
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import unittest
+
+import h5py
+import numpy
+
+from injectlib import Injector, available
+from mountlib import H5FS, Mount, MountCase, Strace, main, own_children, read, refusal
+
+CORPUS = os.environ.get("H5FS_CONFORMANCE", "")
+AT_FDCWD = -100
+SAID = subprocess.run([H5FS, "-V"], capture_output=True, text=True, check=True).stdout
+KEPT = "sandbox: no new privileges, Landlock (version " in SAID and SAID.endswith(", seccomp\n")
+REASON = "no full sandbox here: " + SAID.splitlines()[-1]
+MUCH = 1 << 20  # bytes of a dataset
+
+
+def status(pid, task, name):
+    with open(f"/proc/{pid}/task/{task}/status") as f:
+        return int(re.search(rf"^{name}:\s+(\d+)$", f.read(), re.M)[1])
+
+
+def walk(path):
+    """Asks for all that there is; what fails, fails."""
+    for folder, folders, files in os.walk(path):
+        for name in folders + files:
+            place = os.path.join(folder, name)
+            with contextlib.suppress(OSError):
+                for attribute in os.listxattr(place) + ["h5fs.info"]:
+                    os.getxattr(place, attribute)
+            with contextlib.suppress(OSError), open(place, "rb") as f:
+                f.read(MUCH)
+                f.seek(-1, os.SEEK_END)
+                f.read()
+
+
+class Case(MountCase):
+    """in/main.h5 is mounted; in/sub/other.h5 lies beneath, out.h5 outside."""
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.file("in/sub"))
+        self.path = self.file("in/main.h5")
+        for name in ("in/sub/other.h5", "out.h5"):
+            with h5py.File(self.file(name), "w") as f:
+                f["d"] = [1, 2]
+        for name in ("in/beneath.raw", "outside.raw", "secret"):
+            with open(self.file(name), "wb") as f:
+                f.write(bytes(64))
+        os.symlink(self.file("out.h5"), self.file("in/sub/way-out.h5"))
+        os.symlink("..", self.file("in/up"))
+        with h5py.File(self.path, "w", libver="latest") as f:
+            f["d"] = numpy.arange(10_000)
+            f.create_dataset("rows", (0,), "<i8", maxshape=(None,), chunks=(8,))
+            for i, name in enumerate(self.names()):
+                f[f"link {i}"] = h5py.ExternalLink(name, "/d")
+                f.create_dataset(f"raw {i}", (8,), "<i8", external=[(name, 0, 64)])
+                layout = h5py.VirtualLayout((2,), "<i8")
+                layout[:] = h5py.VirtualSource(name, "d", (2,), "<i8")
+                f.create_virtual_dataset(f"virtual {i}", layout)
+
+    def names(self):
+        """Other files, as a hostile file may call them."""
+        return ["sub/other.h5", "beneath.raw", "../out.h5", self.file("out.h5"), "sub/way-out.h5", "up/out.h5", "sub/../../out.h5",
+                "../outside.raw", self.file("outside.raw"), "/etc/passwd", "../../../../../../../../etc/passwd", "/proc/self/mem",
+                "/proc/self/root/etc/passwd", "/dev/fuse", "/dev/zero", "/proc/self/fd/0", "//etc//passwd", "."]
+
+
+@unittest.skipUnless(KEPT, REASON)
+class Confined(Case):
+    def test_every_thread(self):
+        for arguments, options in (((), None), (("-s",), None), ((), "rw"), ((), "external=none"), ((), "external=any")):
+            with self.subTest(arguments=arguments, options=options), Mount(self.path, *arguments, options=options) as m:
+                walk(m.path)
+                for task in os.listdir(f"/proc/{m.daemon}/task"):
+                    self.assertEqual((status(m.daemon, task, "NoNewPrivs"), status(m.daemon, task, "Seccomp")), (1, 2))
+
+    def test_off(self):
+        with Mount(self.path, options="sandbox=no") as m:
+            walk(m.path)
+            for task in os.listdir(f"/proc/{m.daemon}/task"):
+                self.assertEqual((status(m.daemon, task, "NoNewPrivs"), status(m.daemon, task, "Seccomp")), (0, 0))
+
+    def test_neither(self):
+        self.assertEqual(refusal(self.path, options="sandbox=maybe")[0], 2)
+
+    def test_the_one_outside_has_nothing(self):
+        with Mount(self.path) as m:
+            pid, = own_children(m.daemon)
+            self.assertEqual(status(pid, pid, "Seccomp"), 0)
+            files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+            self.assertEqual({name for name in files if not name.startswith("socket:")}, {"/dev/null"})
+
+
+@unittest.skipUnless(KEPT, REASON)
+@unittest.skipUnless(available(), "system calls are put into x86-64 processes only, by root")
+class Refused(Case):
+    """What a daemon that was taken over could do."""
+
+    def check(self, options, expected):
+        with Mount(self.path, options=options) as m:
+            with Injector(m.daemon) as inside:
+                for wanted, name, *arguments in expected:
+                    got = inside.call(name, *arguments)
+                    if wanted is None:
+                        self.assertGreaterEqual(got, 0, (options, name, arguments))
+                        if name.startswith("open"):
+                            inside.call("close", got)
+                    else:
+                        self.assertEqual(got, -wanted, (options, name, arguments, os.strerror(-got) if got < 0 else ""))
+            self.assertEqual(len(read(m.at("d"))), 80_000)  # it still serves
+
+    def open2(self, name, flags):
+        return "openat2", AT_FDCWD, os.fsencode(name), struct.pack("3Q", flags, 0o600 if flags & os.O_CREAT else 0, 0), 24
+
+    def open(self, name, flags=os.O_RDONLY):
+        return "openat", AT_FDCWD, os.fsencode(name), flags, 0o600
+
+    def outside(self):
+        return ["/etc/passwd", "/proc/self/mem", "/proc/self/environ", "/dev/null", "/dev/fuse", self.file("out.h5"),
+                self.file("secret"), self.file("in/sub/way-out.h5"), self.file("in/up/out.h5"), self.file("in/../out.h5"),
+                "/proc/self/fd/0"]
+
+    def test_nothing_is_forbidden_without(self):
+        """These tests would see it."""
+        victim = self.file("victim")
+        with open(victim, "w"):
+            pass
+        self.check("sandbox=no", [(None, *self.open(name)) for name in self.outside()] + [
+            (None, "unlinkat", AT_FDCWD, os.fsencode(victim), 0),
+            (None, "socket", socket.AF_INET, socket.SOCK_STREAM, 0),
+            (None, "kill", os.getpid(), 0),
+            (None, "mmap", 0, 4096, 7, 0x22, -1, 0)])
+        self.assertFalse(os.path.exists(victim))
+
+    def test_files(self):
+        inside, raw = self.file("in/sub/other.h5"), self.file("in/beneath.raw")
+        new, journal = self.file("in/new"), self.path + ".h5fs-journal"
+        write = os.O_WRONLY
+        no_access = [(errno.EACCES, *self.open(name)) for name in self.outside()] + [
+            (errno.EACCES, *self.open2(name, os.O_RDONLY)) for name in self.outside()]
+        no_writing = [(errno.EPERM, *self.open(name, write)) for name in (self.path, raw, self.file("secret"))] + [
+            (errno.EPERM, *self.open(new, os.O_RDONLY | os.O_CREAT)), (errno.EPERM, *self.open(raw, os.O_RDONLY | os.O_TRUNC)),
+            (errno.EACCES, *self.open2(raw, write)), (errno.EACCES, *self.open2(new, write | os.O_CREAT)),
+            (errno.ENOSYS, "unlinkat", AT_FDCWD, os.fsencode(raw), 0)]
+        no_opening = [(errno.ENOSYS, *how(name, os.O_RDONLY)) for name in (inside, "/etc/passwd") for how in (self.open, self.open2)]
+        self.check(None, no_access + no_writing + [(None, *self.open(inside)), (None, *self.open2(inside, os.O_RDONLY)),
+                                                   (errno.EACCES, *self.open(self.file("in"), os.O_RDONLY | os.O_DIRECTORY))])
+        self.check("external=none", no_opening)
+        self.check("external=any", no_writing + [(None, *self.open(name)) for name in (inside, "/etc/passwd", self.file("out.h5"))])
+        # The journal is there when the sandbox begins: it is only removed.
+        self.check("rw", no_access + [
+            (None, *self.open(inside)), (None, *self.open(self.file("in"), os.O_RDONLY | os.O_DIRECTORY)),
+            (errno.EACCES, *self.open2(raw, write)), (errno.EACCES, *self.open2(new, write | os.O_CREAT)),
+            (errno.EACCES, *self.open2(journal, write)), (errno.EPERM, *self.open(journal, write)),
+            (errno.EACCES, "unlinkat", AT_FDCWD, os.fsencode(self.file("secret")), 0),
+            (errno.EACCES, *self.open(self.folder, os.O_RDONLY | os.O_DIRECTORY))])
+        self.check("rw,external-write", no_access + [
+            (None, *self.open(raw, write)), (errno.EACCES, *self.open(new, write | os.O_CREAT)),
+            (errno.EACCES, *self.open(self.file("secret"), write))])
+        self.check("rw,external=none", [(errno.EACCES, *self.open(name)) for name in [inside, *self.outside()]])
+        self.assertEqual(read(self.file("secret")), bytes(64))
+
+    def test_calls(self):
+        pid = os.getpid()
+        forbidden = [
+            ("execve", b"/bin/true", 0, 0), ("fork",), ("vfork",), ("clone3", bytes(64), 64), ("kill", pid, 0), ("ptrace", 16, pid, 0, 0),
+            ("mount", b"none", os.fsencode(self.folder), b"tmpfs", 0, 0), ("umount2", os.fsencode(self.folder), 0), ("unshare", 0x10000000),
+            ("setns", 0, 0), ("bpf", 0, 0, 0), ("init_module", 0, 0, b""), ("io_uring_setup", 1, bytes(128)), ("setuid", 0),
+            ("process_vm_readv", pid, 0, 0, 0, 0, 0), ("process_vm_writev", pid, 0, 0, 0, 0, 0), ("pidfd_open", pid, 0), ("keyctl", 0, 0),
+            ("reboot", 0, 0, 0, 0), ("open", b"/etc/passwd", 0), ("creat", os.fsencode(self.file("in/new")), 0o600),
+            ("truncate", os.fsencode(self.file("in/beneath.raw")), 0), ("memfd_create", b"x", 0), ("userfaultfd", 0),
+            ("perf_event_open", 0, 0, 0, 0, 0), ("bind", 0, 0, 0), ("fchmodat", AT_FDCWD, os.fsencode(self.path), 0o777),
+            ("fchownat", AT_FDCWD, os.fsencode(self.path), 0, 0, 0), ("mkdirat", AT_FDCWD, os.fsencode(self.file("in/d")), 0o700),
+            ("symlinkat", b"x", AT_FDCWD, os.fsencode(self.file("in/l"))),
+            ("linkat", AT_FDCWD, os.fsencode(self.path), AT_FDCWD, os.fsencode(self.file("in/l")), 0),
+            ("renameat2", AT_FDCWD, os.fsencode(self.path), AT_FDCWD, os.fsencode(self.file("in/l")), 0)]
+        arguments = [
+            ("clone", signal.SIGCHLD, 0, 0, 0, 0), ("tgkill", pid, pid, 0), ("mmap", 0, 4096, 7, 0x22, -1, 0), ("mprotect", 0, 4096, 5),
+            ("socket", socket.AF_INET, socket.SOCK_STREAM, 0), ("socket", socket.AF_INET, socket.SOCK_DGRAM, 0),
+            ("socket", socket.AF_UNIX, socket.SOCK_STREAM, 0), ("prctl", 24, 0)]
+        for options in (None, "rw,external=any,external-write"):
+            self.check(options, [(errno.ENOSYS, *call) for call in forbidden] + [(errno.EPERM, *call) for call in arguments]
+                       + [(None, "getpid")])
+
+
+class Opened(Case):
+    """By strace, so with whatever sandbox there is."""
+
+    def opened(self, file, options, allowed):
+        with Mount(file, options=options) as m:
+            with Strace(m.daemon, self.file("trace"), "-y", "-z", "-e",
+                        "trace=open,openat,openat2,creat,execve,connect,unlinkat,mkdirat,renameat2") as trace:
+                walk(m.path)
+        text = trace.text()
+        self.assertNotRegex(text, r"(execve|connect|unlinkat|mkdirat|renameat2|creat)\(")
+        # With -y, 5</path> is what the descriptor is of.
+        found = [os.fsdecode(path.encode("latin-1").decode("unicode_escape").encode("latin-1"))
+                 for path in re.findall(r"\)\s+= \d+<(.*)>$", text, re.M)]
+        for path in found:
+            self.assertTrue(allowed(path), f"{file} -o {options}: {path} was opened")
+        self.assertEqual(len(found), len(re.findall(r"^\d+ .*open", text, re.M)) - len(re.findall("unfinished", text)), text)
+        return set(found)
+
+    def test_hostile_names(self):
+        folder = os.path.realpath(self.file("in"))
+
+        def beneath(path):
+            return path == folder or path.startswith(folder + "/")
+
+        self.assertEqual(self.opened(self.path, "external=none", lambda _: False), set())
+        # The name `.` opens the folder where Landlock does not forbid it; it is no file.
+        self.assertEqual(self.opened(self.path, None, beneath) - {folder},
+                         {self.file("in/sub/other.h5"), self.file("in/beneath.raw")})
+        # Here they are found: with this rule, the test sees what it should not with others.
+        self.assertLessEqual({"/etc/passwd", self.file("out.h5"), self.file("outside.raw")},
+                             self.opened(self.path, "external=any", lambda _: True))
+
+    @unittest.skipUnless(CORPUS, "H5FS_CONFORMANCE names no folder")
+    def test_corpus(self):
+        """Files of others that name files, as the truth about them says."""
+        kinds = ('"kind":"external"', '"layout":"external"', '"layout":"virtual"')
+        truth, corpus, files = os.path.join(CORPUS, "truth"), os.path.join(CORPUS, "corpus"), []
+        for folder, _, names in os.walk(truth):
+            for name in names:
+                text = read(os.path.join(folder, name)).decode(errors="replace")
+                path = os.path.join(corpus, os.path.relpath(os.path.join(folder, name.removesuffix(".json")), truth))
+                if any(kind in text for kind in kinds) and os.path.exists(path):
+                    files.append(path)
+        if not files:
+            self.skipTest(f"{CORPUS} has no such file")
+        seen = set()
+        for path in sorted(files):
+            folder = os.path.realpath(os.path.dirname(path))
+            with self.subTest(path):
+                seen |= self.opened(path, None, lambda opened, folder=folder: opened.startswith(folder + "/"))
+        self.assertGreater(len(seen), 10)
+
+
+class Works(Case):
+    """What needs a right that the sandbox leaves."""
+
+    def test_other_files(self):
+        two = struct.pack("<2q", 1, 2)
+        with Mount(self.path) as m:
+            self.assertEqual([read(m.at(f"{kind} 0")) for kind in ("link", "virtual")], [two, two])
+            self.assertEqual(read(m.at("raw 1")), bytes(64))
+        with Mount(self.path, options="external=any") as m:
+            self.assertEqual([read(m.at(f"{kind} {i}")) for kind in ("link", "virtual") for i in (0, 2, 3, 4, 5, 6)], [two] * 12)
+
+    def test_writing(self):
+        os.mkdir(self.file("journals"))
+        for options in ("rw", f"rw,journal={self.file('journals')}", "rw,external=none", "rw,external=any", "rw,swmr"):
+            for end in (Mount.unmount, lambda m: os.kill(m.daemon, signal.SIGTERM)):
+                with self.subTest(options=options), Mount(self.path, options=options) as m:
+                    before = os.stat(m.at("rows")).st_size
+                    with open(m.at("rows"), "ab") as f:
+                        f.write(struct.pack("<3q", 1, 2, 3))
+                    self.assertEqual(os.stat(m.at("rows")).st_size, before + 24)
+                    end(m)
+                    self.assertEqual(m.wait(), 0)
+                self.assertEqual(os.listdir(self.file("journals")), [])
+                self.assertEqual(sorted(os.listdir(self.file("in"))), ["beneath.raw", "main.h5", "sub", "up"])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["rows"][:].tolist(), [1, 2, 3] * 10)
+
+    def test_external_raw_files(self):
+        for options, number in (("rw,external-write", 1), ("rw,external-write,external=any", 7)):
+            with self.subTest(options=options), Mount(self.path, options=options) as m:
+                with open(m.at(f"raw {number}"), "r+b") as f:
+                    f.write(b"written")
+        for name in ("in/beneath.raw", "outside.raw"):
+            self.assertEqual(read(self.file(name))[:8], b"written\0")
+
+    @unittest.skipIf(os.geteuid() or os.path.lexists("/dev/log"), "a system log of one's own takes root, and that there is none")
+    def test_system_log(self):
+        """Also when it comes late, and again."""
+        path = self.file("damaged.h5")
+        with h5py.File(path, "w") as f:
+            for name in "abc":
+                f.create_group(name)["x"] = 1
+            places = [h5py.h5o.get_info(f[name].id).addr for name in "abc"]
+        with open(path, "r+b") as f:
+            for place in places:
+                f.seek(place)
+                f.write(b"\xff")
+        with Mount(path) as m:
+            for name in "abc":
+                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
+                    log.settimeout(60)
+                    log.bind("/dev/log")
+                    try:
+                        self.assertErrno(errno.EUCLEAN, os.listdir, m.at(name))
+                        self.assertRegex(log.recv(2000).decode(), r"h5fs\[\d+\]: .* at address \d+")
+                    finally:
+                        os.unlink("/dev/log")
+
+
+if __name__ == "__main__":
+    main()
