@@ -2,6 +2,8 @@ libh5fs_a_SOURCES += \
 	src/base/buf.c \
 	src/base/buf.h \
 	src/base/checked.h \
+	src/base/checksum.c \
+	src/base/checksum.h \
 	src/base/error.c \
 	src/base/error.h \
 	src/base/interrupt.c \

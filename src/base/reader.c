@@ -1,5 +1,6 @@
 #include "base/reader.h"
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/lookup3.h"
 
@@ -128,7 +129,7 @@ int h5_reader_checksum(struct h5_reader *r, const char *what)
 	uint32_t stored = h5_read_u32(r);
 	int rc = h5_reader_check(r, what);
 
-	if (!rc && stored != h5_lookup3(r->begin, n, 0))
+	if (!rc && !h5_checksum_matches(stored, h5_lookup3(r->begin, n, 0)))
 		rc = h5_fail(-EUCLEAN, r->address, "%s: wrong checksum", what);
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* Filter 3: Fletcher's checksum (RFC 1146's algorithm on 16-bit words, big-endian, sums begin with 0),
  * appended as 4 bytes, little-endian. */
 #include "base/checked.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/reader.h"
 #include "base/writer.h"
@@ -100,7 +101,7 @@ int h5_fletcher32_decode(const uint32_t *values, unsigned count, struct h5_filte
 	in->size -= 4;
 	stored = (uint32_t)h5_uint_from(in->data + in->size, 4);
 	sum = fletcher32(in->data, in->size);
-	if (stored != sum && stored != swap_halves(sum))
+	if (!h5_checksum_matches(stored, sum) && !h5_checksum_matches(stored, swap_halves(sum)))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "fletcher32: wrong checksum");
 	return 0;
 }

@@ -1,5 +1,6 @@
 #include "format/cache_image.h"
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/lookup3.h"
 
@@ -42,7 +43,7 @@ int h5_cache_image_decode(struct h5_reader *r, uint32_t *entries)
 		return h5_fail(-EUCLEAN, r->address, "cache image: truncated");
 	if (version)
 		return h5_fail(-ENOTSUP, r->address, "cache image: version %u is not supported", version);
-	if (h5_uint_from(r->end - 4, 4) != h5_lookup3(r->begin, size - 4, 0))
+	if (!h5_checksum_matches(h5_uint_from(r->end - 4, 4), h5_lookup3(r->begin, size - 4, 0)))
 		return h5_fail(-EUCLEAN, r->address, "cache image: wrong checksum");
 	r->end -= 4;
 	return 0;

@@ -1,6 +1,7 @@
 #include "format/fractal_heap.h"
 
 #include "base/checked.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/lookup3.h"
 
@@ -208,7 +209,7 @@ int h5_fractal_heap_direct_check(struct h5_reader *r, uint8_t *block, const stru
 	if (rc)
 		return rc;
 	memset(block + at, 0, 4);
-	if (stored != h5_lookup3(block, (size_t)(r->end - r->begin), 0))
+	if (!h5_checksum_matches(stored, h5_lookup3(block, (size_t)(r->end - r->begin), 0)))
 		return h5_fail(-EUCLEAN, r->address, "fractal heap direct block: wrong checksum");
 	return 0;
 }

@@ -1,6 +1,7 @@
 #include "format/journal.h"
 
 #include "base/checked.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "base/reader.h"
@@ -90,7 +91,7 @@ int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_he
 		return -ENODATA;
 	if (version != VERSION)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "journal: version %u is not supported", version);
-	if (hash != h5_journal_hash(data, HEADER_USED - 8))
+	if (!h5_checksum_matches(hash, h5_journal_hash(data, HEADER_USED - 8)))
 		return -ENODATA;
 	memcpy(header->id, id, sizeof header->id);
 	header->swmr = flags & FLAG_SWMR;
@@ -282,7 +283,8 @@ int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_re
 	int rc;
 
 	memset(record, 0, sizeof *record);
-	if (!length || length > n || h5_uint_from(data + 8, 8) != h5_journal_hash(data + 16, length - 16))
+	if (!length || length > n ||
+	    !h5_checksum_matches(h5_uint_from(data + 8, 8), h5_journal_hash(data + 16, length - 16)))
 		return -ENODATA;
 	rc = decode(&r, record);
 	if (rc)

@@ -1,5 +1,6 @@
 #include "format/virtual_mapping.h"
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/lookup3.h"
 
@@ -28,7 +29,7 @@ static int check_sum(struct h5_reader *r)
 	if (n < CHECKSUM_SIZE)
 		return damaged(r, "truncated");
 	n -= CHECKSUM_SIZE;
-	if (h5_uint_from(r->p + n, CHECKSUM_SIZE) != h5_lookup3(r->p, n, 0))
+	if (!h5_checksum_matches(h5_uint_from(r->p + n, CHECKSUM_SIZE), h5_lookup3(r->p, n, 0)))
 		return damaged(r, "wrong checksum");
 	r->end -= CHECKSUM_SIZE;
 	return 0;
