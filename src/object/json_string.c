@@ -33,7 +33,7 @@ static size_t utf8_sequence(const uint8_t *p, size_t n)
 
 void h5_json_string(struct h5_buf *out, const char *bytes, size_t n)
 {
-	const uint8_t *p = (const uint8_t *)bytes, *end = p + n, *plain = p;
+	const uint8_t *p = (const uint8_t *)(n ? bytes : ""), *end = p + n, *plain = p;
 
 	h5_buf_byte(out, '"');
 	while (p < end && !out->err) {
