@@ -1,0 +1,28 @@
+/* The entry points that libFuzzer and AFL++ call. The program's own name tells the target. */
+#include "fuzz.h"
+
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct fuzz_target target;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	if (fuzz_target_find(basename((*argv)[0]), &target))
+		return 0;
+	fprintf(stderr, "Call it by the name of a target (a link to this program):\n");
+	for (unsigned i = 0; fuzz_target_at(i, &target); i++)
+		fprintf(stderr, "%s\n", target.name);
+	exit(EXIT_FAILURE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	target.run(target.arg, data, size);
+	return 0;
+}

@@ -1,0 +1,352 @@
+/* Writes datasets of a file, commits, opens it again, and compares with what was acknowledged. */
+#include "write.h"
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "dataset/dataset.h"
+#include "fuzz.h"
+#include "vfs/private.h"
+#include "walk.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	DATASETS = 8,	     /* that are written */
+	BYTES_MAX = 1 << 18, /* bytes of a dataset that is */
+};
+
+/* What one dataset should read like. */
+struct model {
+	uint64_t address;
+	uint64_t row; /* bytes; 0: it cannot grow */
+	struct h5_handle *handle;
+	uint8_t data[BYTES_MAX];
+	size_t size;
+	bool unknown; /* something failed half way */
+};
+
+struct scene {
+	char folder[64], path[80], journal[100];
+	struct h5_file_set *set;
+	struct h5_vfs *vfs;
+	struct fuzz_budget budget;
+	struct model *models; /* DATASETS */
+	unsigned count;
+	bool honest; /* fuzz_looks_honest(), and its datasets too */
+	bool failed; /* a commit: what follows is not promised */
+};
+
+static char folder[64];
+
+static void remove_folder(void)
+{
+	rmdir(folder);
+}
+
+/* One folder for the process, in memory where there is. */
+static void make_folder(void)
+{
+	if (*folder)
+		return;
+	snprintf(folder, sizeof folder, "%s/h5fs-fuzz.XXXXXX",
+		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	FUZZ_HOLDS(mkdtemp(folder));
+	atexit(remove_folder);
+}
+
+static void put_file(const struct scene *s, const uint8_t *data, size_t size)
+{
+	FILE *f = fopen(s->path, "wb");
+
+	FUZZ_HOLDS(f && fwrite(data, 1, size, f) == size && !fclose(f));
+}
+
+/* ---- opening ---- */
+
+static bool open_file(struct scene *s, bool writable)
+{
+	struct h5_file_set_options options = fuzz_set_options(false);
+	struct h5_vfs_options vfs_options = {
+		.writable = writable, .commit_at_close = true, .gather = 1 << 14, .file_fd = -1};
+
+	options.writable = writable;
+	options.check = h5_vfs_check_object;
+	fuzz_request(&s->budget);
+	if (h5_file_set_open(s->path, &options, &s->set))
+		return false;
+	if (!h5_vfs_open(s->set, &vfs_options, &s->vfs))
+		return true;
+	h5_file_set_close(s->set);
+	s->set = NULL;
+	return false;
+}
+
+static void close_handles(struct scene *s)
+{
+	for (unsigned i = 0; i < s->count; i++) {
+		if (s->models[i].handle)
+			h5_vfs_close_file(s->models[i].handle);
+		s->models[i].handle = NULL;
+	}
+}
+
+static void close_file(struct scene *s)
+{
+	h5_interrupt_begin(NULL, NULL);
+	close_handles(s);
+	h5_vfs_close(s->vfs);
+	h5_file_set_close(s->set);
+	s->vfs = NULL;
+	s->set = NULL;
+}
+
+/* ---- the datasets ---- */
+
+static bool is_checksummed(struct h5_file *file, uint64_t address)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	bool yes;
+
+	if (h5_object_get(file, address, &ref, &object))
+		return false;
+	yes = object->version >= 2;
+	h5_file_put(file, ref);
+	return yes;
+}
+
+static bool read_model(struct scene *s, struct h5_node *node, struct model *m)
+{
+	struct h5_handle *handle;
+	bool good;
+
+	(void)s;
+	if (h5_vfs_open_file(s->vfs, node, O_RDONLY, &handle))
+		return false;
+	good = !h5_vfs_read(handle, 0, m->data, BYTES_MAX, &m->size);
+	h5_vfs_close_file(handle);
+	return good;
+}
+
+static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
+{
+	struct scene *s = arg;
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct model *m = &s->models[s->count];
+
+	s->honest &= is_checksummed(node->file, node->address);
+	if (s->count >= DATASETS || node->kind != H5_NODE_DATASET || st->st_size > BYTES_MAX / 2)
+		return;
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->models[i].address == node->address)
+			return;
+	if (h5_dataset_get(node->file, node->address, &ref, &dataset))
+		return;
+	m->address = node->address;
+	m->unknown = false;
+	m->row = dataset->layout.class == H5_LAYOUT_CHUNKED && dataset->space.rank ? dataset->type->size : 0;
+	for (unsigned i = 1; i < dataset->space.rank && m->row <= BYTES_MAX; i++)
+		m->row *= dataset->space.dims[i] <= BYTES_MAX ? dataset->space.dims[i] : 0;
+	h5_file_put(node->file, ref);
+	fuzz_request(&s->budget);
+	if (!read_model(s, node, m))
+		return;
+	/* The node lives as long as a handle is open. */
+	fuzz_request(&s->budget);
+	if (!h5_vfs_open_file(s->vfs, node, O_WRONLY, &m->handle))
+		s->count++;
+}
+
+/* ---- what is done ---- */
+
+/* A commit has failed, or a change: for a file that nobody has tampered with there is no reason to. */
+static void note(struct scene *s, struct model *m, int rc)
+{
+	if (rc == -EINTR || rc == -ENOMEM)
+		m->unknown = true;
+	s->failed |= rc && !h5_is_passing(rc) && rc != -EFBIG && rc != -EINVAL && rc != -EPERM;
+}
+
+static void told(struct scene *s, struct model *m, uint64_t stale)
+{
+	if (stale != H5_NOT_STALE)
+		h5_vfs_tell_size(s->vfs, m->handle->node);
+}
+
+static void write_at(struct scene *s, struct model *m, uint64_t offset, size_t n, uint8_t value,
+		     enum h5_write_place place)
+{
+	uint8_t *bytes = malloc(n ? n : 1);
+	size_t written;
+	uint64_t stale;
+	int rc;
+
+	FUZZ_HOLDS(bytes);
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (uint8_t)(value + i * 7);
+	fuzz_request(&s->budget);
+	rc = h5_vfs_write(m->handle, offset, bytes, n, place, &written, &stale);
+	note(s, m, rc);
+	told(s, m, stale);
+	if (!rc) {
+		FUZZ_HOLDS(written <= n && offset + written <= BYTES_MAX);
+		memcpy(m->data + offset, bytes, written);
+		if (offset + written > m->size)
+			m->size = (size_t)offset + written;
+	}
+	free(bytes);
+}
+
+static void append(struct scene *s, struct model *m, unsigned rows, uint8_t value)
+{
+	size_t n = rows * (size_t)m->row;
+
+	if (m->row && m->row <= BYTES_MAX && n <= BYTES_MAX - m->size)
+		write_at(s, m, m->size, n, value, H5_WRITE_APPEND);
+}
+
+static void overwrite(struct scene *s, struct model *m, unsigned where, size_t n, uint8_t value)
+{
+	size_t offset = m->size * where / 256;
+
+	write_at(s, m, offset, n < m->size - offset ? n : m->size - offset, value, H5_WRITE_AT);
+}
+
+/* Rows that are added read as something: what, is told by reading. */
+static void truncate_to(struct scene *s, struct model *m, unsigned where)
+{
+	uint64_t stale, size = m->row ? (m->size * where / 128) / m->row * m->row : m->size * where / 128;
+	struct h5_handle *handle;
+	size_t got = 0;
+	int rc;
+
+	if (size > BYTES_MAX)
+		return;
+	fuzz_request(&s->budget);
+	rc = h5_vfs_truncate(s->vfs, m->handle->node, m->handle, size, &stale);
+	note(s, m, rc);
+	told(s, m, stale);
+	if (rc)
+		return;
+	if (size > m->size && !h5_vfs_open_file(s->vfs, m->handle->node, O_RDONLY, &handle)) {
+		rc = h5_vfs_read(handle, m->size, m->data + m->size, (size_t)size - m->size, &got);
+		h5_vfs_close_file(handle);
+		m->unknown |= rc || got != size - m->size;
+	}
+	m->size = (size_t)size;
+}
+
+static void check(struct scene *s, struct model *m, struct h5_node *node)
+{
+	static uint8_t data[BYTES_MAX];
+	struct h5_handle *handle;
+	size_t got;
+	int rc;
+
+	fuzz_request(&s->budget);
+	if (h5_vfs_open_file(s->vfs, node, O_RDONLY, &handle)) {
+		FUZZ_HOLDS(!s->honest || s->failed || m->unknown || s->budget.checks < 0);
+		return;
+	}
+	rc = h5_vfs_read(handle, 0, data, BYTES_MAX, &got);
+	h5_vfs_close_file(handle);
+	if (!s->honest || s->failed || m->unknown || s->budget.checks < 0)
+		return;
+	FUZZ_HOLDS(!rc && got == m->size && !memcmp(data, m->data, got));
+}
+
+static void operate(struct scene *s, const uint8_t *op)
+{
+	struct model *m = &s->models[op[1] % s->count];
+
+	switch (op[0] % 8) {
+	case 0:
+	case 1:
+		append(s, m, op[2] % 32u * (op[3] % 4 ? 1 : 16), op[4]);
+		break;
+	case 2:
+		overwrite(s, m, op[2], op[3] * (size_t)(op[4] % 16 ? 1 : 64), op[5]);
+		break;
+	case 3:
+		truncate_to(s, m, op[2]);
+		break;
+	case 4:
+		fuzz_request(&s->budget);
+		note(s, m, h5_vfs_fsync(m->handle));
+		break;
+	case 5:
+		fuzz_request(&s->budget);
+		note(s, m, h5_vfs_flush(m->handle));
+		break;
+	case 6:
+		fuzz_request(&s->budget);
+		note(s, m, h5_vfs_commit(s->vfs));
+		break;
+	default:
+		check(s, m, m->handle->node);
+	}
+}
+
+/* ---- afterwards ---- */
+
+static void check_file(void *arg, struct h5_node *node, const struct stat *st)
+{
+	struct scene *s = arg;
+
+	(void)st;
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->models[i].address == node->address)
+			check(s, &s->models[i], node);
+}
+
+static void use_file(struct scene *s, const uint8_t *operations)
+{
+	struct fuzz_walk walk = {.budget = &s->budget, .file = add_dataset, .arg = s};
+
+	if (!open_file(s, true))
+		return;
+	walk.vfs = s->vfs;
+	fuzz_walk(&walk);
+	s->honest &= !fuzz_wrong_checksums && s->budget.checks > 0 && s->budget.nodes > 0;
+	for (unsigned i = 0; s->count && i + FUZZ_OPERATION <= FUZZ_OPERATIONS; i += FUZZ_OPERATION)
+		operate(s, operations + i);
+	fuzz_request(&s->budget);
+	s->failed |= h5_vfs_commit(s->vfs) != 0;
+	close_file(s);
+	s->budget = (struct fuzz_budget)FUZZ_BUDGET;
+	fuzz_wrong_checksums = 0;
+	if (!open_file(s, false)) {
+		FUZZ_HOLDS(!s->honest || s->failed);
+		return;
+	}
+	walk.vfs = s->vfs;
+	walk.file = check_file;
+	fuzz_walk(&walk);
+	FUZZ_HOLDS(!s->honest || s->failed || !fuzz_wrong_checksums);
+	close_file(s);
+}
+
+void fuzz_write(const void *arg, const uint8_t *data, size_t size)
+{
+	static struct model models[DATASETS + 1];
+	struct scene s = {.budget = FUZZ_BUDGET, .models = models};
+
+	(void)arg;
+	if (size < FUZZ_OPERATIONS)
+		return;
+	size -= FUZZ_OPERATIONS;
+	make_folder();
+	snprintf(s.path, sizeof s.path, "%s/file.h5", folder);
+	snprintf(s.journal, sizeof s.journal, "%s.h5fs-journal", s.path);
+	put_file(&s, data, size);
+	s.honest = fuzz_looks_honest(data, size);
+	fuzz_wrong_checksums = 0;
+	use_file(&s, data + size);
+	unlink(s.journal);
+	unlink(s.path);
+}
