@@ -311,3 +311,24 @@ int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 {
 	return ops_of(dataset)->storage(dataset, bytes);
 }
+
+const char *h5_dataset_layout_name(const struct h5_dataset *dataset)
+{
+	static const char *const names[] = {[H5_LAYOUT_COMPACT] = "compact",
+					    [H5_LAYOUT_CONTIGUOUS] = "contiguous",
+					    [H5_LAYOUT_CHUNKED] = "chunked",
+					    [H5_LAYOUT_VIRTUAL] = "virtual",
+					    [H5_LAYOUT_STRUCTURED] = "structured"};
+
+	return dataset->external ? "external" : names[dataset->layout.class];
+}
+
+const char *h5_dataset_index_name(const struct h5_dataset *dataset)
+{
+	static const char *const names[] = {
+		[H5_INDEX_BTREE1] = "btree1",		[H5_INDEX_SINGLE] = "single",
+		[H5_INDEX_IMPLICIT] = "implicit",	[H5_INDEX_FIXED_ARRAY] = "farray",
+		[H5_INDEX_EXTENSIBLE_ARRAY] = "earray", [H5_INDEX_BTREE2] = "btree2"};
+
+	return names[dataset->layout.chunked.index];
+}

@@ -44,6 +44,11 @@ int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry *
 int h5_dataset_decode(struct h5_file *file, const struct h5_object *object, struct h5_dataset **dataset);
 void h5_dataset_free(struct h5_dataset *dataset); /* NULL is fine */
 
+/* In words: compact, contiguous, external, chunked, virtual or structured; of a chunked one: btree1, single,
+ * implicit, farray, earray or btree2. */
+const char *h5_dataset_layout_name(const struct h5_dataset *dataset);
+const char *h5_dataset_index_name(const struct h5_dataset *dataset);
+
 /* n bytes from the offset, all inside `size`. Decodes no chunk but those that the range touches. */
 int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n);
 

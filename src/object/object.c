@@ -1,6 +1,7 @@
 #include "object/object.h"
 
 #include "base/error.h"
+#include "format/datatype.h"
 #include "format/header_messages.h"
 #include "format/shared_message.h"
 #include "object/shared_table.h"
@@ -201,4 +202,17 @@ void h5_message_release(struct h5_file *file, struct h5_message_body *body)
 	h5_file_put(file, body->ref);
 	free(body->copy);
 	memset(body, 0, sizeof *body);
+}
+
+int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type)
+{
+	const struct h5_message *message = h5_object_find(object, H5_MSG_DATATYPE);
+	struct h5_message_body body = {0};
+	int rc = message ? h5_message_open(file, message, &body) : -ENODATA;
+
+	*type = NULL;
+	if (!rc)
+		rc = h5_datatype_decode(&body.reader, type);
+	h5_message_release(file, &body);
+	return rc;
 }

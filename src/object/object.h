@@ -37,6 +37,10 @@ void h5_object_release(struct h5_object *object); /* may run twice */
 /* First message of the type, NULL: none. */
 const struct h5_message *h5_object_find(const struct h5_object *object, enum h5_message_type type);
 
+/* The type of a committed datatype, or of a dataset; the caller's. -ENODATA: there is none. */
+struct h5_datatype;
+int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type);
+
 /* The body of a message, with sharing resolved: in another object's header, or in the file's shared message
  * heap. */
 struct h5_message_body {

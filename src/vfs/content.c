@@ -23,29 +23,38 @@ enum h5_format h5_content_format(const struct h5_dataset *dataset)
 	return type->class == H5_CLASS_VLEN && type->vlen.is_string ? H5_FORMAT_LINES : H5_FORMAT_JSONL;
 }
 
+struct h5_text_source h5_content_source(struct h5_vfs *vfs, const struct h5_dataset *dataset,
+					struct h5_value_source *source)
+{
+	bool lines = h5_content_format(dataset) == H5_FORMAT_LINES;
+
+	*source = (struct h5_value_source){vfs, dataset->file};
+	return (struct h5_text_source){.form = lines ? &h5_text_lines : &h5_text_jsonl,
+				       .context = h5_paths_context(source),
+				       .address = dataset->address,
+				       .type = dataset->type,
+				       .space = &dataset->space,
+				       .dataset = dataset};
+}
+
 int h5_content_ddl(struct h5_file *file, uint64_t address, struct h5_buf *out)
 {
-	const struct h5_message *message;
 	const struct h5_object *object;
-	struct h5_message_body body = {0};
 	struct h5_datatype *type = NULL;
 	struct h5_lru_entry *ref;
 	int rc = h5_object_get(file, address, &ref, &object);
 
 	if (rc)
 		return rc;
-	message = h5_object_find(object, H5_MSG_DATATYPE);
-	rc = message ? h5_message_open(file, message, &body)
-		     : h5_fail(-EUCLEAN, address, "no datatype message");
-	if (!rc)
-		rc = h5_datatype_decode(&body.reader, &type);
+	rc = h5_object_datatype(file, object, &type);
+	if (rc == -ENODATA)
+		rc = h5_fail(-EUCLEAN, address, "no datatype message");
 	if (!rc) {
 		h5_datatype_ddl(type, false, out);
 		h5_buf_byte(out, '\n');
 		rc = out->err;
 	}
 	h5_datatype_free(type);
-	h5_message_release(file, &body);
 	h5_file_put(file, ref);
 	return rc;
 }
@@ -60,8 +69,10 @@ static int open_dataset(struct h5_handle *h, const struct h5_node *node)
 		return rc;
 	if (h->dataset->size > INT64_MAX)
 		return h5_fail(-EOVERFLOW, node->address, "dataset of more than 2^63-1 bytes");
-	if (h5_content_format(h->dataset) != H5_FORMAT_RAW)
-		return h5_text_get(h->vfs, h->dataset, &h->text_ref, &h->text);
+	if (h5_content_format(h->dataset) != H5_FORMAT_RAW) {
+		h->lines = h5_content_source(h->vfs, h->dataset, &h->source);
+		return h5_text_get(&h->lines, &h->text_ref, &h->text);
+	}
 	h5_file_put(node->file, h->dataset_ref);
 	h->dataset_ref = NULL;
 	h->dataset = NULL;
@@ -301,7 +312,7 @@ static int read_handle(struct h5_handle *h, uint64_t offset, void *buf, size_t n
 		return 0;
 	*got = (size_t)h5_min(n, size - offset);
 	if (h->text)
-		return h5_text_read(h->vfs, h->dataset, h->text, offset, buf, *got);
+		return h5_text_read(&h->lines, h->text, offset, buf, *got);
 	memcpy(buf, h->ddl.data + offset, *got);
 	return 0;
 }

@@ -10,7 +10,6 @@ libh5fs_a_SOURCES += \
 	src/vfs/property.c \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
-	src/vfs/text.c \
 	src/vfs/tree.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \

@@ -23,9 +23,10 @@
 
 enum { KEY_MAX = 24 + 256 };
 
-static bool is_in_place(enum h5_node_kind kind)
+/* The file of an attribute has the attribute's name for its target. */
+static bool is_in_place(enum h5_node_kind kind, const char *target)
 {
-	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_SYMLINK || kind == H5_NODE_VIEWS;
+	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_VIEWS || target;
 }
 
 /* splitmix64's finaliser. */
@@ -62,11 +63,13 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 {
 	if (place->kind == H5_NODE_SYMLINK)
 		return (mix_text(parent->ino, name) & ~FOREIGN_MARK) | SYMLINK_MARK;
-	if (place->kind == H5_NODE_VIEWS)
+	if (place->kind == H5_NODE_VIEWS || place->target)
 		return mix_text(parent->ino, name) | VIEW_MARK;
 	if (!place->view)
 		return object_ino(vfs, place);
-	return mix_text(object_ino(vfs, place), place->view->name) | VIEW_MARK;
+	/* An object may be there as a file and as a directory. */
+	return mix_text(object_ino(vfs, place) ^ (place->kind == H5_NODE_DIRECTORY), place->view->name) |
+	       VIEW_MARK;
 }
 
 static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const char *name,
@@ -74,8 +77,8 @@ static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const
 {
 	size_t n = 0, length = strlen(name);
 
-	key[n++] = is_in_place(place->kind);
-	if (is_in_place(place->kind)) {
+	key[n++] = is_in_place(place->kind, place->target);
+	if (key[0]) {
 		memcpy(key + n, &parent, sizeof parent);
 		n += sizeof parent;
 		memcpy(key + n, name, length);
@@ -118,7 +121,7 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 	}
 	node->target = place->target;
 	place->target = NULL;
-	if (is_in_place(node->kind) && parent) {
+	if (is_in_place(node->kind, node->target) && parent) {
 		node->parent = parent;
 		/* The root of a view is a root to its links. */
 		node->depth = parent->kind == H5_NODE_VIEWS ? 0 : parent->depth + 1;

@@ -7,6 +7,7 @@
 #include "object/value.h"
 #include "vfs/name.h"
 #include "vfs/vfs.h"
+#include "view/text.h"
 #include "view/view.h"
 
 #include <pthread.h>
@@ -31,7 +32,7 @@ struct h5_place {
 	enum h5_node_kind kind;
 	struct h5_file *file;		/* borrowed; of the object; of a symlink: NULL */
 	uint64_t address;		/* of the object */
-	char *target;			/* owned; of a symlink */
+	char *target;			/* owned; of a symlink; of an attribute's file: its name; else NULL */
 	const struct h5_view_ops *view; /* that this is in; NULL: in none */
 };
 
@@ -109,8 +110,9 @@ struct h5_handle {
 	uint64_t address;
 	bool is_dataset;	    /* else a committed datatype */
 	const struct h5_text *text; /* NULL: raw */
-	/* Of a text: what it was made of. Raw data may change: the dataset is got for each request. */
+	/* Of a text: what it is made of. Raw data may change: the dataset is got for each request. */
 	const struct h5_dataset *dataset;
+	struct h5_text_source lines;
 	struct h5_lru_entry *dataset_ref, *text_ref;
 	struct h5_buf ddl;
 	bool is_view;
@@ -264,19 +266,11 @@ int h5_node_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_t
 enum h5_format { H5_FORMAT_RAW, H5_FORMAT_LINES, H5_FORMAT_JSONL };
 
 enum h5_format h5_content_format(const struct h5_dataset *dataset);
+/* What the lines of a dataset are made of; `source` must live as long. */
+struct h5_text_source h5_content_source(struct h5_vfs *vfs, const struct h5_dataset *dataset,
+					struct h5_value_source *source);
 /* The text of a committed datatype. */
 int h5_content_ddl(struct h5_file *file, uint64_t address, struct h5_buf *out);
-
-/* ---- text.c: datasets as lines of text ---- */
-
-struct h5_text; /* immutable: an index from elements to offsets */
-
-/* A reference, through the block cache; h5_file_put() gives it back. */
-int h5_text_get(struct h5_vfs *vfs, const struct h5_dataset *dataset, struct h5_lru_entry **ref,
-		const struct h5_text **text);
-uint64_t h5_text_size(const struct h5_text *text);
-int h5_text_read(struct h5_vfs *vfs, const struct h5_dataset *dataset, const struct h5_text *text,
-		 uint64_t offset, void *buf, size_t n);
 
 /* ---- property.c: the xattrs h5fs.* ---- */
 

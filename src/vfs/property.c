@@ -146,15 +146,9 @@ static int get_maxshape(const struct subject *s, struct h5_buf *out)
 
 static int get_layout(const struct subject *s, struct h5_buf *out)
 {
-	static const char *const names[] = {[H5_LAYOUT_COMPACT] = "compact",
-					    [H5_LAYOUT_CONTIGUOUS] = "contiguous",
-					    [H5_LAYOUT_CHUNKED] = "chunked",
-					    [H5_LAYOUT_VIRTUAL] = "virtual",
-					    [H5_LAYOUT_STRUCTURED] = "structured"};
-
 	if (!s->dataset)
 		return -ENODATA;
-	h5_buf_text(out, s->dataset->external ? "external" : names[s->dataset->layout.class]);
+	h5_buf_text(out, h5_dataset_layout_name(s->dataset));
 	return 0;
 }
 
@@ -173,14 +167,9 @@ static int get_chunks(const struct subject *s, struct h5_buf *out)
 
 static int get_index(const struct subject *s, struct h5_buf *out)
 {
-	static const char *const names[] = {
-		[H5_INDEX_BTREE1] = "btree1",		[H5_INDEX_SINGLE] = "single",
-		[H5_INDEX_IMPLICIT] = "implicit",	[H5_INDEX_FIXED_ARRAY] = "farray",
-		[H5_INDEX_EXTENSIBLE_ARRAY] = "earray", [H5_INDEX_BTREE2] = "btree2"};
-
 	if (!is_chunked(s))
 		return -ENODATA;
-	h5_buf_text(out, names[s->dataset->layout.chunked.index]);
+	h5_buf_text(out, h5_dataset_index_name(s->dataset));
 	return 0;
 }
 
@@ -301,19 +290,6 @@ static int get_info(const struct subject *s, struct h5_buf *out)
 	return 0;
 }
 
-/* The type of a committed datatype. */
-static int open_type(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type)
-{
-	const struct h5_message *message = h5_object_find(object, H5_MSG_DATATYPE);
-	struct h5_message_body body = {0};
-	int rc = message ? h5_message_open(file, message, &body) : -ENODATA;
-
-	if (!rc)
-		rc = h5_datatype_decode(&body.reader, type);
-	h5_message_release(file, &body);
-	return rc;
-}
-
 static int get_property(property *get, const struct subject *of, struct h5_buf *out)
 {
 	struct h5_lru_entry *dataset_ref = NULL;
@@ -326,7 +302,7 @@ static int get_property(property *get, const struct subject *of, struct h5_buf *
 		rc = h5_dataset_get(file, s.object->address, &dataset_ref, &s.dataset);
 		s.type = rc ? NULL : s.dataset->type;
 	} else if (s.object->kind == H5_OBJECT_DATATYPE) {
-		rc = open_type(file, s.object, &committed);
+		rc = h5_object_datatype(file, s.object, &committed);
 		s.type = committed;
 	}
 	/* Of a dataset that cannot be opened the rest is known all the same. */

@@ -83,9 +83,11 @@ static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct
 			  uint64_t *size)
 {
 	uint64_t state = h5_state(vfs, node->file);
+	struct h5_value_source source;
+	struct h5_text_source lines = h5_content_source(vfs, dataset, &source);
 	const struct h5_text *text;
 	struct h5_lru_entry *ref;
-	int rc = h5_text_get(vfs, dataset, &ref, &text);
+	int rc = h5_text_get(&lines, &ref, &text);
 
 	if (rc)
 		return rc;
@@ -238,7 +240,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 	case H5_NODE_DAMAGED:
 		break;
 	}
-	if (object && S_ISREG(st->st_mode))
+	if (object && S_ISREG(st->st_mode) && !node->target)
 		st->st_nlink = object->references ? object->references : 1; /* a name leads here */
 	h5_file_put(node->file, ref);
 	return rc;

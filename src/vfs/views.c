@@ -2,17 +2,21 @@
  *
  * It is the tree of the mount, with a file instead of each object that the view shows: NAME and the view's
  * suffix. The name of a directory that ends in that suffix has `%2E` for its last dot, so no two names are
- * the same. A soft link is there as what it leads to: as a symlink to a file, to a directory, or both. */
+ * the same. (In a view of attributes these are the files, and all objects are directories.) A soft link is
+ * there as what it leads to: as a symlink to a file, to a directory, or both. */
 #include "vfs/private.h"
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "object/attribute.h"
 #include "object/path.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DOT	"%2E"
+#define BESIDE	"%~attr"   /* behind the name of an attribute that a link of the group has, too */
 #define ESCAPED DOT "h5fs" /* where a link has the plain name */
 
 /* ---- names ---- */
@@ -76,7 +80,11 @@ static int check_directory(const struct h5_view *v)
 	enum h5_node_kind kind;
 	int rc = h5_place_kind(v->file, v->address, &kind);
 
-	return rc ? rc : kind == H5_NODE_DIRECTORY ? 0 : -ENOENT;
+	if (rc)
+		return rc;
+	if (v->ops->of_attributes)
+		return kind == H5_NODE_DAMAGED ? -ENOENT : 0;
+	return kind == H5_NODE_DIRECTORY ? 0 : -ENOENT;
 }
 
 /* Appends the path in the tree of the view that leads to an object: as a file, or a directory. */
@@ -104,7 +112,7 @@ static void add_path(struct h5_buf *out, const struct h5_view_ops *view, bool as
 		}
 		path = slash ? slash + 1 : path < end ? end : end + 1;
 	}
-	if (!last && as_file) {
+	if (!last && as_file) { /* the directory's own object */
 		h5_buf_text(out, out->size ? "/" : "");
 		h5_buf_text(out, view->suffix);
 	}
@@ -143,6 +151,106 @@ int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 	return as_file ? 0 : h5_place_turn_back(directory, place);
 }
 
+/* ---- attributes ---- */
+
+static int has_link(const struct h5_node *directory, const struct h5_object *object, const char *name)
+{
+	struct h5_link link = {0};
+	int rc = -ENOENT;
+
+	if (object->kind == H5_OBJECT_GROUP)
+		rc = h5_group_lookup(directory->file, object, name, strlen(name), &link);
+	h5_link_release(&link);
+	return rc == -ENOENT ? 0 : rc ? rc : 1;
+}
+
+/* The name of an attribute's file. */
+static int escape_attribute(const struct h5_node *directory, const struct h5_object *object, const char *name,
+			    char out[H5_NAME_MAX + 1])
+{
+	int beside = has_link(directory, object, name);
+	size_t n;
+
+	if (beside < 0)
+		return beside;
+	n = h5_name_escape_within(name, strlen(name), H5_NAME_MAX - (beside ? strlen(BESIDE) : 0), out);
+	if (beside)
+		memcpy(out + n, BESIDE, sizeof BESIDE);
+	return 0;
+}
+
+struct attribute_search {
+	const struct h5_node *directory;
+	const struct h5_object *object;
+	const char *name; /* of the file */
+	char *found;	  /* owned: the attribute's name */
+};
+
+static int compare_attribute(void *arg, const struct h5_attribute *a)
+{
+	struct attribute_search *s = arg;
+	char name[H5_NAME_MAX + 1];
+	int rc = escape_attribute(s->directory, s->object, a->name, name);
+
+	if (rc || strcmp(name, s->name))
+		return rc;
+	s->found = strdup(a->name);
+	return s->found ? 1 : -ENOMEM;
+}
+
+static int search_attribute(struct attribute_search *s)
+{
+	size_t size = strlen(s->name);
+	struct h5_attribute a = {0};
+	char stem[H5_NAME_MAX + 1], name[H5_NAME_MAX + 1];
+	int rc;
+
+	strcpy(stem, s->name);
+	if (ends_in(stem, size, BESIDE))
+		stem[size - strlen(BESIDE)] = 0;
+	if (h5_name_is_cut(stem)) {
+		rc = h5_attribute_iterate(s->directory->file, s->object, compare_attribute, s);
+		return rc == 1 ? 0 : rc ? rc : -ENOENT;
+	}
+	name[h5_name_unescape(stem, name)] = 0;
+	rc = h5_attribute_lookup(s->directory->file, s->object, name, &a);
+	h5_attribute_release(&a);
+	if (rc == -ENODATA)
+		return -ENOENT;
+	if (!rc || rc == -EUCLEAN || rc == -ENOTSUP) {
+		const struct h5_attribute known = {.name = name};
+
+		rc = compare_attribute(s, &known);
+		rc = rc == 1 ? 0 : rc ? rc : -ENOENT;
+	}
+	return rc;
+}
+
+/* Takes the name over. */
+static struct h5_place place_attribute(const struct h5_node *directory, char *name)
+{
+	return (struct h5_place){.kind = H5_NODE_VIEW,
+				 .file = directory->file,
+				 .address = directory->address,
+				 .target = name,
+				 .view = directory->view};
+}
+
+static int find_attribute(const struct h5_node *directory, const char *name, struct h5_place *place)
+{
+	struct attribute_search s = {.directory = directory, .name = name};
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(directory->file, directory->address, &ref, &s.object);
+
+	if (rc)
+		return rc;
+	rc = search_attribute(&s);
+	h5_file_put(directory->file, ref);
+	if (!rc)
+		*place = place_attribute(directory, s.found);
+	return rc;
+}
+
 /* ---- directories ---- */
 
 static struct h5_place root_of_view(const struct h5_vfs *vfs, const struct h5_view_ops *view)
@@ -153,6 +261,16 @@ static struct h5_place root_of_view(const struct h5_vfs *vfs, const struct h5_vi
 				 .file = file,
 				 .address = h5_file_superblock(file)->root,
 				 .view = view};
+}
+
+/* The file of the directory's own object: its name is the suffix alone. */
+static int place_itself(const struct h5_node *directory, struct h5_place *place)
+{
+	const struct h5_view v = {
+		.ops = directory->view, .file = directory->file, .address = directory->address};
+
+	*place = (struct h5_place){.kind = H5_NODE_VIEW, .file = v.file, .address = v.address, .view = v.ops};
+	return h5_view_shows(&v);
 }
 
 int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
@@ -167,12 +285,17 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 			*place = root_of_view(vfs, h5_views[i]);
 			return 0;
 		}
-	return -ENOENT;
+	if (!directory->view)
+		return -ENOENT;
+	if (directory->view->of_attributes)
+		return find_attribute(directory, name, place);
+	return strcmp(name, directory->view->suffix) ? -ENOENT : place_itself(directory, place);
 }
 
 struct walk {
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
+	const struct h5_object *object; /* of the directory */
 	h5_views_visit *visit;
 	void *arg;
 };
@@ -198,35 +321,65 @@ static int visit_link(void *arg, const struct h5_link *link)
 	return rc ? rc : visit_as(arg, link, true);
 }
 
-static int visit_group(struct walk *w)
+static int visit_attribute(void *arg, const struct h5_attribute *a)
 {
-	bool by_creation = w->vfs->options.order_by_creation;
-	struct h5_file *file = w->directory->file;
-	const struct h5_object *object;
-	struct h5_lru_entry *ref;
-	int rc = h5_object_get(file, w->directory->address, &ref, &object);
+	struct walk *w = arg;
+	char name[H5_NAME_MAX + 1], *copy;
+	struct h5_place place;
+	int rc = escape_attribute(w->directory, w->object, a->name, name);
 
 	if (rc)
 		return rc;
-	if (object->kind == H5_OBJECT_GROUP)
-		rc = h5_group_iterate(file, object, by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME,
-				      visit_link, w);
-	h5_file_put(file, ref);
+	copy = strdup(a->name);
+	if (!copy)
+		return -ENOMEM;
+	place = place_attribute(w->directory, copy);
+	return w->visit(w->arg, name, &place);
+}
+
+/* The first failure; what comes behind it is visited all the same. */
+static int visit_object(struct walk *w)
+{
+	const struct h5_node *directory = w->directory;
+	bool by_creation = w->vfs->options.order_by_creation, is_root = !directory->depth;
+	struct h5_place place;
+	int rc = 0, more = 0;
+
+	if (directory->view->of_attributes)
+		rc = h5_attribute_iterate(directory->file, w->object, visit_attribute, w);
+	else if (is_root && !place_itself(directory, &place))
+		rc = w->visit(w->arg, directory->view->suffix, &place);
+	if (w->object->kind == H5_OBJECT_GROUP && !h5_is_passing(rc))
+		more = h5_group_iterate(directory->file, w->object,
+					by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME, visit_link, w);
+	return rc ? rc : more;
+}
+
+static int visit_views(struct walk *w)
+{
+	int rc = 0;
+
+	for (size_t i = 0; h5_views[i] && !rc; i++) {
+		struct h5_place place = root_of_view(w->vfs, h5_views[i]);
+
+		rc = w->visit(w->arg, h5_views[i]->name, &place);
+	}
 	return rc;
 }
 
 int h5_views_iterate(struct h5_vfs *vfs, const struct h5_node *directory, h5_views_visit *visit, void *arg)
 {
-	struct walk w = {vfs, directory, visit, arg};
-	int rc = 0;
+	struct walk w = {.vfs = vfs, .directory = directory, .visit = visit, .arg = arg};
+	struct h5_lru_entry *ref;
+	int rc;
 
-	if (directory->kind != H5_NODE_VIEWS)
-		return visit_group(&w);
-	for (size_t i = 0; h5_views[i] && !rc; i++) {
-		struct h5_place place = root_of_view(vfs, h5_views[i]);
-
-		rc = visit(arg, h5_views[i]->name, &place);
-	}
+	if (directory->kind == H5_NODE_VIEWS)
+		return visit_views(&w);
+	rc = h5_object_get(directory->file, directory->address, &ref, &w.object);
+	if (rc)
+		return rc;
+	rc = visit_object(&w);
+	h5_file_put(directory->file, ref);
 	return rc;
 }
 
@@ -241,6 +394,7 @@ int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading,
 	*v = (struct h5_view){.ops = node->view,
 			      .file = node->file,
 			      .address = node->address,
+			      .attribute = node->target,
 			      .context = h5_paths_context(source),
 			      .state = h5_state(vfs, node->file)};
 	rc = h5_written_failure(vfs, node->file, node->address);

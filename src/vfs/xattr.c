@@ -74,7 +74,7 @@ static int find_attribute(struct h5_file *file, const struct h5_object *object, 
 /* The file of a view has those of what it shows. */
 static bool has_attributes(const struct h5_node *node)
 {
-	return node->kind != H5_NODE_SYMLINK && node->kind != H5_NODE_VIEWS;
+	return node->kind != H5_NODE_VIEWS && !node->target;
 }
 
 enum form { FORM_VALUE, FORM_RAW, FORM_TYPE };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const struct h5_view_ops *const h5_views[] = {&h5_view_npy, NULL};
+const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_json, &h5_view_npy, NULL};
 
 static int open_object(struct h5_view *v)
 {
@@ -17,7 +17,8 @@ static int open_object(struct h5_view *v)
 	v->dataset_from = H5_UNDEF;
 	h5_buf_init(&v->head, 0);
 	rc = h5_object_get(v->file, v->address, &v->object_ref, &v->object);
-	if (!rc && v->object->kind == H5_OBJECT_DATASET)
+	/* Its attributes can be read, even if a dataset can't be. */
+	if (!rc && v->object->kind == H5_OBJECT_DATASET && !v->ops->of_attributes)
 		rc = h5_dataset_get(v->file, v->address, &v->dataset_ref, &v->dataset);
 	return rc;
 }

@@ -8,16 +8,19 @@
 
 #include "base/buf.h"
 #include "dataset/dataset.h"
+#include "object/attribute.h"
 #include "object/object.h"
 #include "object/value.h"
+#include "view/text.h"
 
 struct h5_view_ops;
 
 /* An object in a view. First the caller's; the rest is filled by h5_view_open(). */
 struct h5_view {
 	const struct h5_view_ops *ops;
-	struct h5_file *file; /* borrowed */
-	uint64_t address;     /* of the object */
+	struct h5_file *file;  /* borrowed */
+	uint64_t address;      /* of the object */
+	const char *attribute; /* borrowed; which one of the object, in a view of attributes; NULL: none */
 	struct h5_value_context context;
 	uint64_t state; /* stands for the contents of the file as they are now */
 
@@ -28,16 +31,21 @@ struct h5_view {
 	/* From here on the bytes are those of the dataset; H5_UNDEF: they are not. */
 	uint64_t dataset_from;
 	struct h5_buf head; /* the bytes before; of some views all of them */
+	/* of views that need them */
+	struct h5_attribute value;
+	struct h5_text_source source;
+	struct h5_text *own; /* owned */
 };
 
 struct h5_view_ops {
 	const char *name;   /* of its folder */
 	const char *suffix; /* of the names of its files */
+	bool of_attributes; /* these are its files, and each object is a directory */
 	/* Whether the object has a file, by what does not change when elements are added. */
 	bool (*shows)(const struct h5_view *view);
 	/* Finds v->size, and with `reading` what reads need. */
 	int (*open)(struct h5_view *view, bool reading);
-	/* n bytes that are there. */
+	/* n bytes that are there, behind the head; NULL: there are none. */
 	int (*read)(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
 	void (*release)(struct h5_view *view); /* NULL: nothing to do */
 };

@@ -1,0 +1,104 @@
+/* An attribute as a file, which holds the text that its extended attribute has, however long that is. */
+#include "view/views.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+enum { BRACKETS_MAX = 1 << 20 }; /* of an array without elements */
+
+static bool attrs_shows(const struct h5_view *v)
+{
+	return v->attribute;
+}
+
+/* How many of the dimensions, the fastest first, begin at element i; all n of them where i is 0. */
+static unsigned count_begun(const struct h5_dataspace *space, uint64_t i)
+{
+	unsigned n = 0;
+
+	for (; n < space->rank && i % space->dims[space->rank - n - 1] == 0; n++)
+		i /= space->dims[space->rank - n - 1];
+	return n;
+}
+
+static void repeat(struct h5_buf *out, char c, unsigned n)
+{
+	while (n--)
+		h5_buf_byte(out, c);
+}
+
+/* A scalar by itself, an element of an array with the brackets around it. */
+static int piece(const struct h5_text_source *source, uint64_t i, const uint8_t *element, struct h5_buf *out)
+{
+	const struct h5_dataspace *space = source->space;
+	int rc;
+
+	if (space->kind != H5_SPACE_SIMPLE)
+		return h5_value_text(&source->context, source->type, space, element, out);
+	if (i)
+		h5_buf_byte(out, ',');
+	repeat(out, '[', count_begun(space, i));
+	rc = h5_value_json(&source->context, source->type, element, out);
+	repeat(out, ']', count_begun(space, i + 1));
+	return rc;
+}
+
+/* What has no elements has brackets all the same. */
+static uint64_t count_heads(const struct h5_text_source *source)
+{
+	return source->space->elements ? 0 : 1;
+}
+
+static int head(const struct h5_text_source *source, uint64_t i, struct h5_buf *out)
+{
+	uint64_t pairs = 1;
+
+	(void)i;
+	for (unsigned k = 0; k < source->space->rank && source->space->dims[k]; k++)
+		if (!h5_mul(pairs, source->space->dims[k], &pairs) || pairs > BRACKETS_MAX)
+			return -E2BIG;
+	return h5_value_text(&source->context, source->type, source->space, source->data, out);
+}
+
+static const struct h5_text_form form = {.heads = count_heads, .head = head, .piece = piece};
+
+static int attrs_open(struct h5_view *v, bool reading)
+{
+	int rc = h5_attribute_lookup(v->file, v->object, v->attribute, &v->value);
+
+	(void)reading;
+	if (!rc && !v->value.type)
+		rc = h5_fail(-EUCLEAN, v->address, "attribute %s is damaged", v->attribute);
+	if (rc)
+		return rc;
+	v->source = (struct h5_text_source){.form = &form,
+					    .context = v->context,
+					    .address = v->address,
+					    .type = v->value.type,
+					    .space = &v->value.space,
+					    .data = v->value.data};
+	rc = h5_text_open(&v->source, &v->own);
+	if (!rc)
+		v->size = h5_text_size(v->own);
+	return rc;
+}
+
+static int attrs_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
+{
+	return h5_text_read(&v->source, v->own, offset, buf, n);
+}
+
+static void attrs_release(struct h5_view *v)
+{
+	h5_text_close(v->own);
+	v->own = NULL;
+	h5_attribute_release(&v->value);
+}
+
+const struct h5_view_ops h5_view_attrs = {.name = "attrs",
+					  .suffix = "",
+					  .of_attributes = true,
+					  .shows = attrs_shows,
+					  .open = attrs_open,
+					  .read = attrs_read,
+					  .release = attrs_release};

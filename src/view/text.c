@@ -1,0 +1,316 @@
+#include "view/text.h"
+
+#include "base/error.h"
+#include "base/interrupt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SAMPLE_BYTES = 1 << 16, /* samples are at most so far apart, unless one piece is longer, */
+	SAMPLE_PIECES = 4096,	/* and so many pieces */
+	SLAB_BYTES = 1 << 18,	/* elements are read in parts of about this size */
+	ELEMENT_MAX = 1 << 26,	/* stored bytes; a larger one is refused */
+	PIECE_MAX = 1 << 28	/* bytes; a longer piece is refused */
+};
+
+struct sample {
+	uint64_t piece, offset;
+};
+
+struct h5_text {
+	uint64_t size; /* bytes */
+	size_t count;
+	struct sample *samples; /* the first is 0, 0 */
+};
+
+/* Goes over the pieces from a given one on. */
+struct cursor {
+	const struct h5_text_source *source;
+	uint64_t heads;
+	uint64_t next; /* piece */
+	uint8_t *slab; /* of a dataset: stored bytes of the elements from slab_first on */
+	uint64_t slab_first, slab_count, slab_capacity;
+	struct h5_buf piece;
+};
+
+static int cursor_init(struct cursor *c, const struct h5_text_source *source, uint64_t piece)
+{
+	uint64_t fit = SLAB_BYTES / source->type->size;
+
+	*c = (struct cursor){.source = source, .next = piece};
+	h5_buf_init(&c->piece, PIECE_MAX);
+	if (source->type->size > ELEMENT_MAX)
+		return h5_fail(-ENOTSUP, source->address, "an element of %u bytes", source->type->size);
+	if (source->form->heads)
+		c->heads = source->form->heads(source);
+	if (!source->dataset)
+		return 0;
+	c->slab_capacity = fit ? fit : 1;
+	c->slab = malloc((size_t)c->slab_capacity * source->type->size);
+	return c->slab ? 0 : -ENOMEM;
+}
+
+static void cursor_release(struct cursor *c)
+{
+	free(c->slab);
+	h5_buf_release(&c->piece);
+}
+
+static int read_slab(struct cursor *c, uint64_t element)
+{
+	size_t size = c->source->type->size;
+	uint64_t left = c->source->space->elements - element;
+	int rc = h5_interrupt_check();
+
+	if (rc)
+		return rc;
+	if (!left)
+		return h5_fail(-EUCLEAN, c->source->address, "the text has changed");
+	c->slab_first = element;
+	c->slab_count = left < c->slab_capacity ? left : c->slab_capacity;
+	return h5_dataset_read(c->source->dataset, element * size, c->slab, (size_t)c->slab_count * size);
+}
+
+/* The stored bytes of an element; those of a dataset until the next call. */
+static int get_element(struct cursor *c, uint64_t element, const uint8_t **data)
+{
+	size_t size = c->source->type->size;
+	int rc = 0;
+
+	if (!c->source->dataset) {
+		*data = c->source->data + element * size;
+		return 0;
+	}
+	if (element < c->slab_first || element >= c->slab_first + c->slab_count)
+		rc = read_slab(c, element);
+	*data = c->slab + (size_t)(element - c->slab_first) * size;
+	return rc;
+}
+
+/* Makes c->piece. */
+static int make_piece(struct cursor *c, uint64_t i, const uint8_t *element)
+{
+	const struct h5_text_form *form = c->source->form;
+	int rc = h5_interrupt_check();
+
+	c->piece.size = 0;
+	if (rc)
+		return rc;
+	rc = element ? form->piece(c->source, i - c->heads, element, &c->piece)
+		     : form->head(c->source, i, &c->piece);
+	if (rc == -E2BIG || c->piece.err == -E2BIG)
+		return h5_fail(-ENOTSUP, c->source->address, "an element's text is over %d bytes", PIECE_MAX);
+	return rc ? rc : c->piece.err;
+}
+
+/* Length of the next piece, as cheaply as may be; then it is passed. */
+static int pass(struct cursor *c, const uint8_t **element, uint64_t *length)
+{
+	const struct h5_text_form *form = c->source->form;
+	uint64_t i = c->next++;
+	int rc = 0;
+
+	*element = NULL;
+	if (i >= c->heads)
+		rc = get_element(c, i - c->heads, element);
+	if (rc)
+		return rc;
+	if (*element && form->length)
+		return form->length(c->source, *element, length);
+	rc = make_piece(c, i, *element);
+	*length = c->piece.size;
+	return rc;
+}
+
+void h5_text_close(struct h5_text *text)
+{
+	if (text)
+		free(text->samples);
+	free(text);
+}
+
+static int add_sample(struct h5_text *text, size_t *capacity, uint64_t piece)
+{
+	if (text->count == *capacity) {
+		size_t more = *capacity ? 2 * *capacity : 4;
+		struct sample *samples = reallocarray(text->samples, more, sizeof *samples);
+
+		if (!samples)
+			return -ENOMEM;
+		text->samples = samples;
+		*capacity = more;
+	}
+	text->samples[text->count++] = (struct sample){piece, text->size};
+	return 0;
+}
+
+static int measure(struct cursor *c, struct h5_text *text)
+{
+	uint64_t elements = c->source->space->elements;
+	size_t capacity = 0;
+	int rc = 0;
+
+	while (!rc && (c->next < c->heads || c->next - c->heads < elements)) {
+		const struct sample *last = text->count ? &text->samples[text->count - 1] : NULL;
+		const uint8_t *element;
+		uint64_t length = 0;
+
+		if (!last || text->size - last->offset >= SAMPLE_BYTES ||
+		    c->next - last->piece >= SAMPLE_PIECES)
+			rc = add_sample(text, &capacity, c->next);
+		if (!rc)
+			rc = pass(c, &element, &length);
+		text->size += length;
+		if (!rc && text->size > INT64_MAX)
+			rc = h5_fail(-EOVERFLOW, c->source->address, "text of more than 2^63-1 bytes");
+	}
+	return rc;
+}
+
+int h5_text_open(const struct h5_text_source *source, struct h5_text **out)
+{
+	struct h5_text *text = calloc(1, sizeof *text);
+	struct cursor c;
+	int rc = cursor_init(&c, source, 0);
+
+	if (!rc)
+		rc = text ? measure(&c, text) : -ENOMEM;
+	cursor_release(&c);
+	if (rc) {
+		h5_text_close(text);
+		return rc;
+	}
+	*out = text;
+	return 0;
+}
+
+static int text_load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	struct h5_text *text;
+	int rc = h5_text_open(arg, &text);
+
+	(void)file;
+	(void)address;
+	if (rc)
+		return rc;
+	*value = text;
+	*cost = sizeof *text + text->count * sizeof *text->samples;
+	return 0;
+}
+
+static void text_free(void *value)
+{
+	h5_text_close(value);
+}
+
+static const struct h5_block_type text_type = {{"text of a dataset", text_free}, text_load};
+
+int h5_text_get(const struct h5_text_source *source, struct h5_lru_entry **ref, const struct h5_text **text)
+{
+	/* States differ in their low bits first. */
+	uint64_t variant = source->state << 8 | source->form->id;
+	int rc = h5_file_block(source->dataset->file, &text_type, source->address, variant, source, ref);
+
+	*text = rc ? NULL : h5_lru_value(*ref);
+	return rc;
+}
+
+uint64_t h5_text_size(const struct h5_text *text)
+{
+	return text->size;
+}
+
+/* The last sample at or before the offset. */
+static const struct sample *find_sample(const struct h5_text *text, uint64_t offset)
+{
+	size_t low = 0, high = text->count;
+
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (text->samples[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &text->samples[low];
+}
+
+/* Pieces that end before `skip` bytes are only measured. */
+static int copy_pieces(struct cursor *c, uint64_t skip, char *out, size_t n)
+{
+	while (n) {
+		const uint8_t *element;
+		uint64_t length;
+		size_t part;
+		int rc = pass(c, &element, &length);
+
+		if (rc)
+			return rc;
+		if (length <= skip) {
+			skip -= length;
+			continue;
+		}
+		if (element && c->source->form->length)
+			rc = make_piece(c, c->next - 1, element);
+		if (rc)
+			return rc;
+		if (c->piece.size != length)
+			return h5_fail(-EUCLEAN, c->source->address, "element %llu: its length has changed",
+				       (unsigned long long)(c->next - 1 - c->heads));
+		part = (size_t)(length - skip < n ? length - skip : n);
+		memcpy(out, c->piece.data + skip, part);
+		out += part;
+		n -= part;
+		skip = 0;
+	}
+	return 0;
+}
+
+int h5_text_read(const struct h5_text_source *source, const struct h5_text *text, uint64_t offset, void *buf,
+		 size_t n)
+{
+	const struct sample *sample = find_sample(text, offset);
+	struct cursor c;
+	int rc = cursor_init(&c, source, sample->piece);
+
+	if (!rc)
+		rc = copy_pieces(&c, offset - sample->offset, buf, n);
+	cursor_release(&c);
+	return rc;
+}
+
+/* ---- lines ---- */
+
+static int line(const struct h5_text_source *source, uint64_t i, const uint8_t *element, struct h5_buf *out)
+{
+	int rc = h5_value_vlen_string(source->context.file, source->type, element, out);
+
+	(void)i;
+	h5_buf_byte(out, '\n');
+	return rc;
+}
+
+/* No heap is read for it. */
+static int line_length(const struct h5_text_source *source, const uint8_t *element, uint64_t *length)
+{
+	int rc = h5_value_vlen_length(source->context.file, source->type, element, length);
+
+	*length += 1;
+	return rc;
+}
+
+const struct h5_text_form h5_text_lines = {.id = 1, .piece = line, .length = line_length};
+
+static int json_line(const struct h5_text_source *source, uint64_t i, const uint8_t *element,
+		     struct h5_buf *out)
+{
+	int rc = h5_value_json(&source->context, source->type, element, out);
+
+	(void)i;
+	h5_buf_byte(out, '\n');
+	return rc;
+}
+
+const struct h5_text_form h5_text_jsonl = {.id = 2, .piece = json_line};
