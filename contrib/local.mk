@@ -1,9 +1,23 @@
-EXTRA_DIST += contrib/check-format contrib/check-layers contrib/install-deps contrib/spec-coverage contrib/test-all contrib/try
+EXTRA_DIST += contrib/check-format contrib/check-layers contrib/coverage contrib/install-deps contrib/spec-coverage contrib/test-all contrib/try
 TESTS += contrib/check-layers contrib/spec-coverage
 
 .PHONY: check-format
 check-format:
 	$(srcdir)/contrib/check-format
+
+# make coverage: which lines `make check` runs (contrib/install-deps test coverage). A build that does not count them makes one below it
+# that does.
+.PHONY: coverage
+if COVERAGE
+coverage:
+	find . -name '*.gcda' -delete
+	status=0; $(MAKE) check || status=1; \
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/contrib/coverage $(srcdir) . || status=1; exit $$status
+else
+coverage:
+	$(MKDIR_P) coverage
+	cd coverage && { test -f Makefile || $(abs_srcdir)/configure -q --enable-coverage; } && $(MAKE) && $(MAKE) coverage
+endif
 
 # make bench: measures h5fs against libhdf5 and the limits of the machine (contrib/install-deps bench); doc/performance.md says how.
 # Its programs are built for it alone.
