@@ -3,43 +3,12 @@
  * under way. */
 #include "base/error.h"
 #include "dataset/writer.h"
+#include "fault_alloc.h"
 #include "scratch.h"
 #include "store/transaction.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* ---- allocations that fail: the linker leads malloc & Co. here ---- */
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-static bool counting; /* an engine's call is under way */
-static unsigned long allocations, failing_allocation;
-
-static bool allocation_fails(void)
-{
-	return counting && ++allocations == failing_allocation;
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return allocation_fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return allocation_fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return allocation_fails() ? NULL : __real_realloc(p, n);
-}
 
 /* ---- datasets and what they hold ---- */
 
@@ -68,14 +37,15 @@ struct run {
 	bool given_up;	 /* the file takes no more changes */
 };
 
+/* Allocations of the engine's call that is under way may fail, not the test's own. */
 static void begin(void)
 {
-	counting = true;
+	fault_alloc_count(true);
 }
 
 static int end(int rc)
 {
-	counting = false;
+	fault_alloc_count(false);
 	return rc;
 }
 
@@ -291,11 +261,10 @@ static void verify(struct run *run)
 /* The test's own memory does not run short. */
 static struct h5_io *wrap(void *arg, struct h5_io *io)
 {
-	bool was = counting;
+	bool was = fault_alloc_count(false);
 
-	counting = false;
 	io = fault_io_wrap(arg, io);
-	counting = was;
+	fault_alloc_count(was);
 	return io;
 }
 
@@ -371,11 +340,9 @@ START_TEST(memory_is_short)
 
 			run_init(&run, files[i]);
 			run.error = -ENOMEM;
-			allocations = 0;
-			failing_allocation = n;
+			fault_alloc_arm(n);
 			work(&run);
-			fired = allocations >= n;
-			failing_allocation = 0;
+			fired = fault_alloc_disarm();
 			verify(&run);
 			run_release(&run);
 			if (!fired)

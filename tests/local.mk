@@ -30,6 +30,7 @@ UNIT_TESTS = \
 	tests/check_object \
 	tests/check_rare \
 	tests/check_pool \
+	tests/check_read_faults \
 	tests/check_reading \
 	tests/check_recovery \
 	tests/check_selection \
@@ -72,8 +73,14 @@ tests_crash_replay_SOURCES = \
 tests_check_malformed_SOURCES = tests/check_malformed.c tests/tree_facts.c tests/tree_facts.h
 tests_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
 tests_check_reading_SOURCES = tests/check_reading.c $(scratch)
-tests_check_write_faults_SOURCES = tests/check_write_faults.c $(scratch)
-tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+# Allocations, and system calls of reading, that fail.
+fault_alloc = tests/fault_alloc.c tests/fault_alloc.h
+fault_alloc_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
+fault_call_LDFLAGS = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
+tests_check_read_faults_SOURCES = tests/check_read_faults.c tests/fault_call.c tests/fault_call.h $(fault_alloc) $(scratch)
+tests_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_LDFLAGS) $(fault_call_LDFLAGS)
+tests_check_write_faults_SOURCES = tests/check_write_faults.c $(fault_alloc) $(scratch)
+tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_LDFLAGS)
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
@@ -167,6 +174,7 @@ FIXTURES = \
 	tests/fixtures/rare_heaps.py \
 	tests/fixtures/rare_layouts.py \
 	tests/fixtures/rare_sizes.py \
+	tests/fixtures/read_faults.py \
 	tests/fixtures/reading.py \
 	tests/fixtures/structured.py \
 	tests/fixtures/value.py \

@@ -110,7 +110,7 @@ static int step(struct walker *w, bool *stored)
 	for (unsigned d = 0; d <= w->last; d++)
 		scaled[d] = w->x[d] / w->grid.chunk[d];
 	rc = h5_chunk_index_gap(w->dataset->index, &w->cursor, scaled, stored, next);
-	if (rc == -EINTR || rc == -ENOMEM)
+	if (h5_is_passing(rc))
 		return rc;
 	*stored |= !!rc; /* reading it will tell */
 	if (*stored)

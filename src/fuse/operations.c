@@ -322,7 +322,8 @@ static size_t entry_size(const struct page *p, const char *name)
 		       : fuse_add_direntry(p->req, NULL, 0, name, NULL, 0);
 }
 
-/* There is room for it. Of what has no nodeid (`.` and `..`) the kernel makes no inode. */
+/* There is room for it. Of what has no nodeid (`.`, `..`, and what could not be looked at) the kernel makes no
+ * inode. */
 static void add(struct page *p, const char *name, const struct fuse_entry_param *e, off_t next)
 {
 	size_t room = p->size - p->used;
@@ -372,7 +373,7 @@ static int add_entries(struct page *p, size_t first, size_t count, struct h5_vfs
 		for (size_t i = 0; i < got; i++) {
 			struct fuse_entry_param e = {.attr = entries[i].st};
 
-			if (p->plus)
+			if (entries[i].node)
 				e = entry_param(p->m, &entries[i]);
 			add(p, h5_vfs_dir_name(p->dir, first + i), &e, (off_t)(first + i) + 3);
 		}

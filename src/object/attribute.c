@@ -363,6 +363,9 @@ static int visit_item(struct listing *l, const struct item *item, h5_attribute_v
 		rc = copy_name(&m, &attribute);
 	if (!rc) {
 		rc = read_value(l->file, &m, &attribute);
+		/* Its name is told, and at the end what the device said. */
+		if (rc == -EIO)
+			rc = h5_damage_note(&l->damage, rc);
 		if (!h5_is_passing(rc))
 			rc = visit(arg, &attribute);
 	}

@@ -29,8 +29,9 @@ struct h5_file {
 	atomic_uint_fast64_t end;  /* of its addresses */
 	atomic_uint_fast64_t number;
 	pthread_mutex_t seen_lock; /* guards seen */
-	struct h5_io_stat seen;	   /* what h5_file_refresh() compares with */
-	struct timespec looked;	   /* seen_lock: when that was */
+	uint64_t device, inode;
+	struct h5_io_stat seen; /* what h5_file_refresh() compares with */
+	struct timespec looked; /* seen_lock: when that was */
 };
 
 enum {
@@ -182,6 +183,8 @@ int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, co
 	pthread_mutex_init(&file->seen_lock, NULL);
 	file->number = h5_file_set_next_number(set);
 	rc = h5_io_stat(io, &file->seen);
+	file->device = file->seen.device;
+	file->inode = file->seen.inode;
 	if (!rc)
 		rc = find_superblock(io, file->seen.size, &file->superblock);
 	if (!rc)
@@ -318,6 +321,12 @@ uint64_t h5_file_number(const struct h5_file *file)
 int h5_file_stat(struct h5_file *file, struct h5_io_stat *st)
 {
 	return h5_io_stat(file->io, st);
+}
+
+void h5_file_identity(const struct h5_file *file, uint64_t *device, uint64_t *inode)
+{
+	*device = file->device;
+	*inode = file->inode;
 }
 
 uint64_t h5_file_size(const struct h5_file *file)

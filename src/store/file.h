@@ -37,6 +37,8 @@ struct h5_file_set *h5_file_set_of(const struct h5_file *file);
 /* Stands for the file, as it is now, in cache keys. */
 uint64_t h5_file_number(const struct h5_file *file);
 int h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
+/* Device and inode, of its first piece; those of a file in memory are 0. */
+void h5_file_identity(const struct h5_file *file, uint64_t *device, uint64_t *inode);
 /* For a file that others may write meanwhile: where its size or mtime has changed, forgets what is cached of
  * it. True: it has. */
 bool h5_file_refresh(struct h5_file *file);

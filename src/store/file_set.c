@@ -216,13 +216,15 @@ const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set)
 int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
-	char *first = access(path, F_OK) ? h5_members_first_path(path) : NULL;
-	const char *slash = strrchr(path, '/'), *pattern = !first ? NULL : slash ? slash + 1 : path;
-	char *real = NULL, *copy = NULL;
+	const char *slash = strrchr(path, '/'), *pattern;
+	char *first = NULL, *real = NULL, *copy = NULL;
 	struct h5_file *file;
 	struct h5_io *io;
 	int rc = set ? 0 : -ENOMEM;
 
+	if (!rc && access(path, F_OK))
+		rc = h5_members_first_path(path, &first);
+	pattern = !first ? NULL : slash ? slash + 1 : path;
 	if (!rc && !(real = realpath(first ? first : path, NULL)))
 		rc = h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
 	if (!rc && !(copy = strdup(real)))
@@ -419,6 +421,9 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 		fd = open_candidate(set, path, writable);
 		if (fd >= 0)
 			return fd;
+		/* That says nothing of the file. */
+		if (h5_is_passing(-errno))
+			return h5_fail(-errno, H5_UNDEF, "%s: %s", name, strerror(errno));
 		forbidden |= errno == EXDEV || errno == EACCES || errno == EPERM;
 	}
 	return h5_fail(forbidden ? -EACCES : -ENOENT, H5_UNDEF, "%s: %s", name,

@@ -111,18 +111,20 @@ static bool numbering_from_pattern(struct numbering *n, const char *pattern)
 	return seen;
 }
 
-char *h5_members_first_path(const char *path)
+int h5_members_first_path(const char *path, char **first)
 {
 	const char *base = base_name(path);
 	struct numbering n;
-	char *first, *name;
+	char *name;
 
-	if (!numbering_from_pattern(&n, base) || !(name = name_of(&n, 0)))
-		return NULL;
-	if (asprintf(&first, "%.*s%s", (int)(base - path), path, name) < 0)
-		first = NULL;
+	*first = NULL;
+	if (!numbering_from_pattern(&n, base))
+		return 0;
+	name = name_of(&n, 0);
+	if (!name || asprintf(first, "%.*s%s", (int)(base - path), path, name) < 0)
+		*first = NULL;
 	free(name);
-	return first;
+	return *first ? 0 : -ENOMEM;
 }
 
 static int open_numbered(const struct h5_members *members, const struct numbering *n, unsigned number,

@@ -29,8 +29,8 @@ struct h5_members {
 int h5_members_open(struct h5_members *members, const struct h5_driver_info *info, bool sure,
 		    struct h5_io **io);
 
-/* The name of a family's first member, in place of the pattern that the last component of `path` is; to be
- * freed. NULL: it is none, or out of memory. */
-char *h5_members_first_path(const char *path);
+/* *first: the name of a family's first member, in place of the pattern that the last component of `path` is;
+ * to be freed. NULL: it is none. */
+int h5_members_first_path(const char *path, char **first);
 
 #endif

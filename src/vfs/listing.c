@@ -269,7 +269,13 @@ static int fill_alone(struct batch *b, size_t i)
 		rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &item->link, &place);
 	else if (place.target && !(place.target = strdup(item->place.target)))
 		rc = -ENOMEM;
-	return rc ? rc : fill(b, i, &place, NULL);
+	if (!rc)
+		rc = fill(b, i, &place, NULL);
+	if (!h5_is_passing(rc) || rc == -ENOMEM || rc == -EINTR)
+		return rc;
+	/* The others are listed all the same. Who looks this one up will be told. */
+	b->entries[i] = (struct h5_vfs_entry){0};
+	return 0;
 }
 
 static int by_address(const void *a, const void *b)

@@ -47,14 +47,12 @@ static uint64_t mix_text(uint64_t h, const char *text)
 
 static uint64_t object_ino(struct h5_vfs *vfs, const struct h5_place *place)
 {
-	struct h5_io_stat st;
-	uint64_t h;
+	uint64_t h, device, inode;
 
 	if (place->file == h5_file_set_root(vfs->set))
 		return place->address & ~(FOREIGN_MARK | SYMLINK_MARK);
-	h = place->address;
-	if (!h5_file_stat(place->file, &st))
-		h = mix(mix(mix(h) ^ st.device) ^ st.inode);
+	h5_file_identity(place->file, &device, &inode);
+	h = mix(mix(mix(place->address) ^ device) ^ inode);
 	return (h & ~SYMLINK_MARK) | FOREIGN_MARK;
 }
 

@@ -22,6 +22,7 @@ struct known {
 
 struct h5_path_map {
 	struct known *table;
+	int unread; /* why a group could not be looked at that time, 0: all were */
 };
 
 struct walk {
@@ -65,7 +66,7 @@ static int visit(void *arg, const struct h5_link *link)
 	return add(w, link->address, name) ? 0 : -ENOMEM;
 }
 
-/* A damaged object has a name, but leads no further. */
+/* A damaged object has a name, but leads no further. Nor does one that cannot be read this time. */
 static int visit_group(struct h5_file *file, struct walk *w)
 {
 	const struct h5_object *object;
@@ -77,7 +78,11 @@ static int visit_group(struct h5_file *file, struct walk *w)
 			rc = h5_group_iterate(file, object, H5_LINKS_BY_NAME, visit, w);
 		h5_file_put(file, ref);
 	}
-	return h5_is_passing(rc) ? rc : 0;
+	if (rc == -ENOMEM || rc == -EINTR)
+		return rc;
+	if (h5_is_passing(rc))
+		w->map->unread = rc;
+	return 0;
 }
 
 void h5_paths_free(struct h5_path_map *map)
@@ -137,21 +142,39 @@ static int add_path(const struct known *k, struct h5_buf *path)
 	return 0;
 }
 
+/* With map_lock. */
+static int find_known(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct known **k)
+{
+	int rc = vfs->map ? 0 : make_map(file, &vfs->map);
+
+	*k = NULL;
+	if (!rc)
+		HASH_FIND(hh, vfs->map->table, &address, sizeof address, *k);
+	return rc;
+}
+
 int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct h5_buf *path)
 {
-	struct known *k = NULL;
-	int rc = 0;
+	struct known *k;
+	int rc;
 
 	/* Objects of other files have no place of their own in the mount. */
 	if (file != h5_file_set_root(vfs->set))
 		return -ENOENT;
 	pthread_mutex_lock(&vfs->map_lock);
-	if (!vfs->map)
-		rc = make_map(file, &vfs->map);
-	if (!rc) {
-		HASH_FIND(hh, vfs->map->table, &address, sizeof address, k);
-		rc = k ? add_path(k, path) : -ENOENT;
+	rc = find_known(vfs, file, address, &k);
+	/* What the map lacks may be there this time. */
+	if (!rc && !k && vfs->map->unread) {
+		h5_paths_free(vfs->map);
+		vfs->map = NULL;
+		rc = find_known(vfs, file, address, &k);
 	}
+	if (!rc && k)
+		rc = add_path(k, path);
+	else if (!rc)
+		rc = vfs->map->unread
+			     ? h5_fail(vfs->map->unread, address, "a group that may hold it cannot be read")
+			     : -ENOENT;
 	pthread_mutex_unlock(&vfs->map_lock);
 	return rc;
 }

@@ -15,10 +15,11 @@ static void advance(struct timespec *time, const struct timespec *changed)
 		*time = *changed;
 }
 
-static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
-			struct stat *st)
+static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
+		       struct stat *st)
 {
 	struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
+	int rc = 0;
 
 	*st = (struct stat){.st_ino = node->ino,
 			    .st_uid = vfs->options.uid,
@@ -26,16 +27,17 @@ static void stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h
 			    .st_nlink = 1,
 			    .st_blksize = 1 << 17,
 			    .st_mode = S_IFREG | (0444 & ~vfs->options.fmask)};
-	if (times->file != file && !h5_file_stat(file, &times->st))
-		times->file = file;
-	if (times->file == file) {
-		st->st_mtim = st->st_atim = times->st.mtime;
-		st->st_ctim = times->st.ctime;
+	if (times->file != file) {
+		rc = h5_file_stat(file, &times->st);
+		times->file = rc ? NULL : file;
 	}
+	st->st_mtim = st->st_atim = times->st.mtime;
+	st->st_ctim = times->st.ctime;
 	if (file == h5_file_set_root(vfs->set)) {
 		advance(&st->st_mtim, &vfs->changed);
 		advance(&st->st_ctim, &vfs->changed);
 	}
+	return rc;
 }
 
 static void set_size(struct stat *st, uint64_t size, uint64_t stored)
@@ -100,7 +102,7 @@ static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct
 /* What a dataset lacks is told when it is opened; its name must not fail. */
 static bool is_told_later(int rc)
 {
-	return !h5_is_passing(rc) && rc != -EIO;
+	return !h5_is_passing(rc);
 }
 
 /* A dataset: from an object that is at hand, or the cache. */
@@ -210,9 +212,12 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 
 	if (h5_is_passing(rc))
 		return rc;
-	rc = 0;
-	stat_common(vfs, node, times, st);
+	rc = stat_common(vfs, node, times, st);
 	*size_known = true;
+	if (rc) {
+		h5_file_put(node->file, ref);
+		return rc;
+	}
 	switch (node->kind) {
 	case H5_NODE_DIRECTORY:
 		st->st_mode = S_IFDIR | ((vfs->options.writable ? 0755 : 0555) & ~vfs->options.dmask);

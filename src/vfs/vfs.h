@@ -79,7 +79,9 @@ int h5_vfs_dir_error(const struct h5_dir *dir);
 /* File name of entry i; borrowed. */
 const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i);
 /* At most `count` of the entries from `first` on, which are there: *got of them, at least one, with all that
- * h5_vfs_lookup() gives; without `plus` only inode number and type, and no node. */
+ * h5_vfs_lookup() gives; without `plus` only inode number and type, and no node. Of one that could not be
+ * looked at because the device failed, or descriptors ran out, only the name is known: neither node nor
+ * inode number, type 0. */
 int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, struct h5_vfs_entry *entries,
 		    size_t *got);
 

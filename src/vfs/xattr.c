@@ -136,23 +136,28 @@ struct listing {
 	uint64_t unlisted;
 };
 
-/* True if the value can be got: what a list names and nobody can get makes rsync -X skip the whole file. */
-static bool fits(const struct listing *l, const struct h5_attribute *a)
+/* -E2BIG: the value cannot be got; what a list names and nobody can get makes rsync -X skip the whole file.
+ */
+static int check_size(const struct listing *l, const struct h5_attribute *a)
 {
-	bool number, result;
 	struct h5_buf text;
+	bool number;
+	int rc;
 
 	if (!a->type)
-		return true; /* getting it tells what is damaged */
+		return 0; /* getting it tells what is damaged */
 	if (l->vfs->options.raw_attributes)
-		return a->size <= VALUE_MAX;
+		return a->size <= VALUE_MAX ? 0 : -E2BIG;
 	number = a->type->class == H5_CLASS_INTEGER || a->type->class == H5_CLASS_FLOAT;
 	if (number && a->size <= SMALL)
-		return true;
+		return 0;
 	h5_buf_init(&text, VALUE_MAX);
-	result = add_value(l->vfs, l->file, a, false, &text) != -E2BIG && text.err != -E2BIG;
+	rc = add_value(l->vfs, l->file, a, false, &text);
+	if (!rc)
+		rc = text.err;
 	h5_buf_release(&text);
-	return result;
+	/* Damage is told to who gets it. */
+	return rc == -E2BIG || h5_is_passing(rc) ? rc : 0;
 }
 
 static int list_attribute(void *arg, const struct h5_attribute *a)
@@ -160,11 +165,14 @@ static int list_attribute(void *arg, const struct h5_attribute *a)
 	struct listing *l = arg;
 	char name[H5_NAME_MAX + 1];
 	size_t n = h5_name_of_attribute(a->name, name) + 1;
+	int rc = l->size + n > LIST_MAX ? -E2BIG : check_size(l, a);
 
-	if (l->size + n > LIST_MAX || !fits(l, a)) {
+	if (rc == -E2BIG) {
 		l->unlisted++;
 		return 0;
 	}
+	if (rc)
+		return rc;
 	l->size += n;
 	if (l->out)
 		h5_buf_add(l->out, name, n);
