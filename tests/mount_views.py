@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """The views below .h5fs: NumPy, an image library, csv and json read what h5py says."""
+import csv
 import errno
+import io
 import json
 import os
 import random
@@ -11,7 +13,7 @@ import numpy
 
 from mountlib import Mount, MountCase, main, read
 
-VIEWS = ["attrs", "json", "npy"]
+VIEWS = ["attrs", "csv", "json", "npy"]
 
 
 def tree(folder):
@@ -435,6 +437,112 @@ class Attrs(ViewCase):
             self.assertErrno(errno.ENOTSUP, open, m.at(".h5fs/attrs/d/bad"))
             self.assertEqual(read(m.at(".h5fs/attrs/d/good")), b"1")
             self.assertEqual(json.loads(read(m.at(".h5fs/json/d.json")))["attributes"], {"bad": None, "good": 1})
+
+
+class Csv(ViewCase):
+    def rows(self, m, name):
+        """The header, and the other lines."""
+        text = read(m.at(f".h5fs/csv/{name}.csv"))
+        self.assertEqual(os.stat(m.at(f".h5fs/csv/{name}.csv")).st_size, len(text))
+        found = list(csv.reader(io.StringIO(text.decode(), newline="")))
+        return found[0], found[1:]
+
+    def make(self):
+        pick = numpy.random.default_rng(3)
+        data = {"ints": pick.integers(-2**63, 2**63 - 1, 5000), "bytes": pick.integers(0, 255, (300, 7), "u1"),
+                "be": pick.integers(-1000, 1000, (40, 3)).astype(">i2"), "doubles": pick.normal(size=(700, 11)) * 1e10,
+                "floats": pick.normal(size=3000).astype("<f4"), "halves": pick.normal(size=300).astype(">f2"),
+                "odd": numpy.array([numpy.nan, numpy.inf, -numpy.inf, 0.0, -0.0, 5e-324, 1.7976931348623157e308, 0.1]),
+                "wide": pick.integers(0, 9, (2, 60000), "i1"), "flags": numpy.array([True, False, True])}
+        path = self.file("csv.h5")
+        words = ["plain", "", "a,b", 'say "so"', '"', "two\nlines", "r\r\n", "\u00e4\u65e5", " spaces "]
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, array in data.items():
+                f[name] = array
+            f["chunked"] = f["doubles"][()]
+            f.create_dataset("packed", data=data["doubles"], chunks=(64, 3), compression="gzip")
+            f["words"] = words
+            f["fixed"] = numpy.array([word.encode() for word in words], "S20")
+            f["table of words"] = numpy.array([words[:4], words[4:8]], dtype=h5py.string_dtype())
+            f["records"] = numpy.array([(1, 2.5, b"x,y", [1, 2], (3, 4.5)), (-1, 0.1, b"", [3, 4], (5, 6))],
+                                       [("a", "<i4"), ("b, \"c\"", "<f8"), ("s", "S5"), ("v", "<i2", 2),
+                                        ("n", [("p", "i1"), ("q", "<f4")])])
+            f["complex"] = numpy.array([1 + 2j, 3 - 0.5j])
+            f["enum"] = numpy.array([0, 1, 5], h5py.enum_dtype({"RED": 0, "GREEN": 1}, basetype="i1"))
+            f["no rows"] = numpy.zeros((0, 3))
+            f["no columns"] = numpy.zeros((3, 0))
+            f["nothing"] = numpy.zeros(0)
+            f["scalar"], f["cube"], f["null"] = 5, numpy.zeros((2, 2, 2)), h5py.Empty("f4")
+        return path, data, words
+
+    def test_numbers(self):
+        path, data, _ = self.make()
+        with Mount(path) as m:
+            for name, array in data.items():
+                with self.subTest(name=name):
+                    head, rows = self.rows(m, name)
+                    self.assertEqual(head, ["value"] if array.ndim == 1 else [str(i) for i in range(array.shape[1])])
+                    if name == "flags":
+                        self.assertEqual(rows, [["TRUE"], ["FALSE"], ["TRUE"]])
+                        continue
+                    back = numpy.array(rows, array.dtype if array.dtype.kind == "f" else object)
+                    if array.dtype.kind != "f":
+                        back = back.astype(int).astype(array.dtype)
+                    numpy.testing.assert_array_equal(back.reshape(array.shape), array)
+                    self.assertEqual(back.reshape(array.shape).tobytes(), array.tobytes())
+            loaded = numpy.loadtxt(m.at(".h5fs/csv/packed.csv"), delimiter=",", skiprows=1)
+            numpy.testing.assert_array_equal(loaded, data["doubles"])
+
+    def test_strings_and_records(self):
+        path, _, words = self.make()
+        with Mount(path) as m:
+            for name in ("words", "fixed"):
+                head, rows = self.rows(m, name)
+                self.assertEqual((head, [row for row, in rows]), (["value"], words))
+            self.assertEqual(self.rows(m, "table of words")[1], [words[:4], words[4:8]])
+            head, rows = self.rows(m, "records")
+            self.assertEqual(head, ["a", 'b, "c"', "s", "v", "n"])
+            self.assertEqual(rows, [["1", "2.5", "x,y", "[1,2]", '{"p":3,"q":4.5}'], ["-1", "0.1", "", "[3,4]", '{"p":5,"q":6}']])
+            self.assertEqual(self.rows(m, "complex"), (["r", "i"], [["1", "2"], ["3", "-0.5"]]))
+            self.assertEqual(self.rows(m, "enum")[1], [["RED"], ["GREEN"], ["5"]])
+            self.assertEqual(self.rows(m, "no rows"), (["0", "1", "2"], []))
+            self.assertEqual(read(m.at(".h5fs/csv/no columns.csv")), b"")
+            self.assertEqual(self.rows(m, "nothing"), (["value"], []))
+            for name in ("scalar", "cube", "null"):
+                self.assertFalse(os.path.exists(m.at(f".h5fs/csv/{name}.csv")), name)
+
+    def test_ranges(self):
+        path, _, _ = self.make()
+        with Mount(path) as m:
+            for name in os.listdir(m.at(".h5fs/csv")):
+                whole = read(m.at(".h5fs/csv", name))
+                self.assertRanges(m.at(".h5fs/csv", name), whole)
+
+    def test_hostile_shapes(self):
+        """Text that would take for ever is refused, or not there."""
+        path = self.file("hostile.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("long", (1 << 50,), "<i4", chunks=(1 << 16,))
+            f.create_dataset("wide", (0, 1 << 50), "<i4", chunks=(1, 1 << 16), maxshape=(None, 1 << 50))
+        with Mount(path) as m:
+            self.assertEqual(os.listdir(m.at(".h5fs/csv")), ["long.csv"])
+            self.assertEqual(os.stat(m.at(".h5fs/csv/long.csv")).st_size, 0)
+            self.assertErrno(errno.EOVERFLOW, open, m.at(".h5fs/csv/long.csv"))
+
+    def test_what_is_written_shows(self):
+        path = self.file("write.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", data=numpy.arange(3), maxshape=(None,), chunks=(4,))
+        with Mount(path, options="rw") as m:
+            kept = m.open(".h5fs/csv/d.csv", os.O_RDONLY)
+            for i in range(3, 12):
+                with open(m.at("d"), "ab", buffering=0) as f:
+                    f.write(numpy.int64(i).tobytes())
+                self.assertEqual(self.rows(m, "d")[1], [[str(k)] for k in range(i + 1)])
+                self.assertEqual(os.pread(kept, 1 << 20, 0), read(m.at(".h5fs/csv/d.csv")))
+            with open(m.at("d"), "r+b", buffering=0) as f:
+                f.write(numpy.int64(7).tobytes())
+            self.assertEqual(self.rows(m, "d")[1][0], ["7"])
 
 
 if __name__ == "__main__":

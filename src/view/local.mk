@@ -1,5 +1,6 @@
 libh5fs_a_SOURCES += \
 	src/view/attrs.c \
+	src/view/csv.c \
 	src/view/json.c \
 	src/view/npy.c \
 	src/view/text.c \

@@ -34,7 +34,9 @@ struct h5_view {
 	/* of views that need them */
 	struct h5_attribute value;
 	struct h5_text_source source;
-	struct h5_text *own; /* owned */
+	struct h5_text *own;	       /* owned */
+	struct h5_lru_entry *text_ref; /* of text */
+	const struct h5_text *text;
 };
 
 struct h5_view_ops {

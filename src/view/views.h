@@ -5,6 +5,7 @@
 #include "view/view.h"
 
 extern const struct h5_view_ops h5_view_attrs;
+extern const struct h5_view_ops h5_view_csv;
 extern const struct h5_view_ops h5_view_json;
 extern const struct h5_view_ops h5_view_npy;
 

@@ -1,0 +1,164 @@
+/* A dataset of one or two dimensions as CSV (RFC 4180, but with lines that end as they do in Unix).
+ *
+ * The first line names the columns: the members of a compound; `value` of anything else in one dimension; in
+ * two dimensions the numbers of the columns. A field is the text that the value would have as an attribute:
+ * strings and numbers as they are, what has parts of its own as JSON. It is quoted where it has to be, and
+ * where it is an empty string: a line of nothing is none to many readers.
+ *
+ * A piece of the text is a field, or a compound with all of its fields, so rows may be of any length. */
+#include "view/views.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define ELEMENTS_MAX (UINT64_C(1) << 36) /* whoever asks for the size of more would wait for a day */
+
+enum { COLUMNS_MAX = 1 << 20 };
+
+static bool csv_shows(const struct h5_view *v)
+{
+	const struct h5_dataspace *space = v->dataset ? &v->dataset->space : NULL;
+
+	return space && (space->rank == 1 || (space->rank == 2 && space->dims[1] <= COLUMNS_MAX));
+}
+
+/* ---- fields ---- */
+
+/* Quotes what stands in the buffer from `start` on. */
+static void quote(struct h5_buf *out, size_t start)
+{
+	size_t quotes = 0, from = out->size, to;
+
+	for (size_t i = start; i < out->size; i++)
+		quotes += out->data[i] == '"';
+	for (size_t i = 0; i < quotes + 2; i++)
+		h5_buf_byte(out, '"');
+	if (out->err)
+		return;
+	to = out->size - 1; /* its last byte is the closing one */
+	while (from > start) {
+		char c = out->data[--from];
+
+		out->data[--to] = c;
+		if (c == '"')
+			out->data[--to] = c;
+	}
+	out->data[start] = '"';
+}
+
+/* After what was added from `start` on. */
+static void end_field(struct h5_buf *out, size_t start, bool last)
+{
+	bool plain = out->size > start;
+
+	for (size_t i = start; plain && i < out->size; i++)
+		plain = !strchr("\",\r\n", out->data[i]) || !out->data[i];
+	if (!plain)
+		quote(out, start);
+	h5_buf_byte(out, last ? '\n' : ',');
+}
+
+static int add_field(const struct h5_text_source *source, const struct h5_datatype *type, const uint8_t *data,
+		     bool last, struct h5_buf *out)
+{
+	static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
+	size_t start = out->size;
+	int rc = h5_value_text(&source->context, type, &scalar, data, out);
+
+	if (rc)
+		return rc;
+	if (type->class == H5_CLASS_INTEGER || type->class == H5_CLASS_FLOAT)
+		h5_buf_byte(out, last ? '\n' : ',');
+	else
+		end_field(out, start, last);
+	return out->err;
+}
+
+/* ---- pieces ---- */
+
+static bool has_members(const struct h5_text_source *source)
+{
+	return source->space->rank == 1 && source->type->class == H5_CLASS_COMPOUND;
+}
+
+static uint64_t count_heads(const struct h5_text_source *source)
+{
+	return has_members(source)	  ? source->type->compound.count
+	       : source->space->rank == 1 ? 1
+					  : source->space->dims[1];
+}
+
+static int head(const struct h5_text_source *source, uint64_t i, struct h5_buf *out)
+{
+	bool last = i + 1 == count_heads(source);
+
+	if (has_members(source))
+		h5_buf_text(out, source->type->compound.members[i].name);
+	else if (source->space->rank == 1)
+		h5_buf_text(out, "value");
+	else
+		h5_buf_printf(out, "%" PRIu64, i);
+	end_field(out, 0, last);
+	return out->err;
+}
+
+static int piece(const struct h5_text_source *source, uint64_t i, const uint8_t *element, struct h5_buf *out)
+{
+	const struct h5_datatype *type = source->type;
+	int rc = 0;
+
+	if (source->space->rank == 2)
+		return add_field(source, type, element, (i + 1) % source->space->dims[1] == 0, out);
+	if (!has_members(source))
+		return add_field(source, type, element, true, out);
+	for (unsigned k = 0; k < type->compound.count && !rc; k++) {
+		const struct h5_member *m = &type->compound.members[k];
+
+		rc = add_field(source, m->type, element + m->offset, k + 1 == type->compound.count, out);
+	}
+	return rc;
+}
+
+static const struct h5_text_form form = {.id = 3, .heads = count_heads, .head = head, .piece = piece};
+
+/* ---- the view ---- */
+
+static int csv_open(struct h5_view *v, bool reading)
+{
+	int rc;
+
+	(void)reading;
+	if (v->dataset->space.elements > ELEMENTS_MAX)
+		return h5_fail(-EOVERFLOW, v->address, "more elements than a table may have");
+	v->source = (struct h5_text_source){.form = &form,
+					    .context = v->context,
+					    .address = v->address,
+					    .type = v->dataset->type,
+					    .space = &v->dataset->space,
+					    .dataset = v->dataset,
+					    .state = v->state};
+	rc = h5_text_get(&v->source, &v->text_ref, &v->text);
+	if (!rc)
+		v->size = h5_text_size(v->text);
+	return rc;
+}
+
+static int csv_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
+{
+	return h5_text_read(&v->source, v->text, offset, buf, n);
+}
+
+static void csv_release(struct h5_view *v)
+{
+	h5_file_put(v->file, v->text_ref);
+	v->text_ref = NULL;
+}
+
+const struct h5_view_ops h5_view_csv = {.name = "csv",
+					.suffix = ".csv",
+					.shows = csv_shows,
+					.open = csv_open,
+					.read = csv_read,
+					.release = csv_release};
