@@ -68,8 +68,11 @@ class Mount:
     a sanitizer's report. A refused mount raises MountFailed. With the argument "-f", `m.said()` is also what the
     daemon logs."""
 
-    def __init__(self, file, *arguments, options=None, env=None, point=None):
-        self.command = [H5FS, *arguments] + (["-o", options] if options else [])
+    def __init__(self, file, *arguments, options=None, env=None, point=None, program=H5FS, folder=None, named=True):
+        """point: the mount point, which h5fs may make. named: the command names it. folder: where it is started."""
+        self.command = [program, *arguments] + (["-o", options] if options else [])
+        self.cwd = folder
+        self.named = named
         self.file = file
         self.env = dict(os.environ, **(env or {}))
         self.point = point
@@ -115,8 +118,8 @@ class Mount:
     def start(self):
         before = own_children()
         with open(self.log, "wb") as log:
-            run = subprocess.Popen([*self.command, self.file, self.path], stdin=subprocess.DEVNULL, stdout=log,
-                                   stderr=log, env=self.env)
+            run = subprocess.Popen([*self.command, self.file, *([self.path] if self.named else [])],
+                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd=self.cwd)
         status = self.wait_for_mount(run) if "-f" in self.command else self.wait_for_command(run)
         daemons = own_children() - before
         if len(daemons) == 1:

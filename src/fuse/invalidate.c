@@ -9,8 +9,9 @@
 
 #include <utlist.h>
 
+#define WAKE (SIGRTMIN + 1)
+
 enum {
-	WAKE = SIGUSR1,
 	AGAIN = 50000000, /* nanoseconds until the serving thread is woken up once more */
 };
 

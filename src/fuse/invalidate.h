@@ -25,7 +25,7 @@ struct h5_stale {
 };
 
 /* To be called in the thread that will serve: until h5_invalidator_stop() it gets no signals that end the
- * mount, but SIGUSR1 to wake it up. */
+ * mount, but SIGRTMIN + 1 to wake it up. */
 int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs,
 			 struct h5_invalidator **invalidator);
 /* Takes the request over. */

@@ -15,6 +15,8 @@ src_h5fs_SOURCES = \
 	src/fuse/loop.c \
 	src/fuse/loop.h \
 	src/fuse/main.c \
+	src/fuse/mountpoint.c \
+	src/fuse/mountpoint.h \
 	src/fuse/operations.c \
 	src/fuse/operations.h \
 	src/fuse/options.c \
@@ -27,6 +29,16 @@ src_h5fs_SOURCES = \
 	src/fuse/sandbox.h \
 	src/fuse/seccomp.c \
 	src/fuse/seccomp.h \
+	src/fuse/status.h \
 	src/fuse/unmounter.c \
-	src/fuse/unmounter.h
+	src/fuse/unmounter.h \
+	src/fuse/watch.c \
+	src/fuse/watch.h
 src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
+
+# What mount(8) calls for the type fuse.h5fs.
+install-exec-hook:
+	$(MKDIR_P) $(DESTDIR)$(sbindir)
+	cd $(DESTDIR)$(sbindir) && rm -f mount.fuse.h5fs && $(LN_S) $(bindir)/h5fs mount.fuse.h5fs
+uninstall-hook:
+	rm -f $(DESTDIR)$(sbindir)/mount.fuse.h5fs

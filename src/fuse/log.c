@@ -2,21 +2,35 @@
 
 #include "base/error.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <time.h>
+#include <unistd.h>
+
+enum target { TO_STDERR, TO_SYSLOG, TO_FILE };
 
 /* The process has one log, so this is the one place with state of the process. */
 static struct {
 	pthread_mutex_t lock; /* guards all below */
-	bool to_syslog;
+	enum h5_log_level level;
+	enum target target;
+	char *path;	/* owned: of the file that was named; NULL: none */
+	int fd;		/* of it; -1: not open */
 	char last[400]; /* the latest failure */
-} sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = H5_LOG_NORMAL, .fd = -1};
+
+void h5_log_set_level(enum h5_log_level level)
+{
+	sink.level = level;
+}
 
 void h5_log_to_syslog(void)
 {
@@ -24,13 +38,59 @@ void h5_log_to_syslog(void)
 	/* At once, and with the time zone: later it may not open files. */
 	tzset();
 	openlog("h5fs", LOG_PID | LOG_NDELAY, LOG_DAEMON);
-	sink.to_syslog = true;
+	sink.target = TO_SYSLOG;
 	pthread_mutex_unlock(&sink.lock);
+}
+
+static int open_file(void)
+{
+	sink.fd = open(sink.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+	return sink.fd < 0 ? -errno : 0;
+}
+
+int h5_log_open(const char *path)
+{
+	int rc;
+
+	sink.path = strdup(path);
+	rc = sink.path ? open_file() : -ENOMEM;
+	if (rc) {
+		free(sink.path);
+		sink.path = NULL;
+		return rc;
+	}
+	/* Absolute: it may be opened once more, from another folder. */
+	path = realpath(sink.path, NULL);
+	if (path) {
+		free(sink.path);
+		sink.path = (char *)path;
+	}
+	return 0;
+}
+
+void h5_log_detach(void)
+{
+	if (sink.path)
+		sink.target = TO_FILE;
 }
 
 void h5_log_reopen(void)
 {
 	closelog(); /* the next line opens it */
+	sink.fd = -1;
+}
+
+static void write_to_file(const char *line)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+	char when[32] = "";
+
+	if (sink.fd < 0 && open_file())
+		return;
+	if (gmtime_r(&now, &utc))
+		strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+	dprintf(sink.fd, "%s h5fs[%d]: %s\n", when, (int)getpid(), line);
 }
 
 /* With the lock. Bytes from a file that are no printable text must not reach a terminal. */
@@ -39,23 +99,42 @@ static void write_line(char *line)
 	for (char *p = line; *p; p++)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
-	if (sink.to_syslog)
+	if (sink.target == TO_SYSLOG)
 		syslog(LOG_WARNING, "%s", line);
+	else if (sink.target == TO_FILE)
+		write_to_file(line);
 	else
 		fprintf(stderr, "h5fs: %s\n", line);
 }
 
-void h5_log(const char *format, ...)
+static void log_line(const char *format, va_list args)
 {
 	char line[1024];
-	va_list args;
 
-	va_start(args, format);
 	vsnprintf(line, sizeof line, format, args);
-	va_end(args);
 	pthread_mutex_lock(&sink.lock);
 	write_line(line);
 	pthread_mutex_unlock(&sink.lock);
+}
+
+void h5_log(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	log_line(format, args);
+	va_end(args);
+}
+
+void h5_log_at(enum h5_log_level level, const char *format, ...)
+{
+	va_list args;
+
+	if (level > sink.level)
+		return;
+	va_start(args, format);
+	log_line(format, args);
+	va_end(args);
 }
 
 static bool is_about_the_file(int code)
@@ -75,7 +154,7 @@ void h5_log_failure(const char *what, int code)
 	const struct h5_error *e = h5_error_last();
 	char line[sizeof sink.last], at[40] = "";
 
-	if (!is_about_the_file(code) && !is_detailed(code))
+	if (sink.level == H5_LOG_QUIET || (!is_about_the_file(code) && !is_detailed(code)))
 		return;
 	if (e->code == code && e->address != H5_UNDEF)
 		snprintf(at, sizeof at, " at address %" PRIu64, e->address);

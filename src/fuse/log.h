@@ -1,15 +1,28 @@
-/* The log: standard error in the foreground, syslog in the background. Only src/fuse logs; what lies below
- * returns its errors. */
+/* The log: standard error in the foreground, syslog in the background, or what -o log= says. Only src/fuse
+ * logs; what lies below returns its errors. */
 #ifndef H5_FUSE_LOG_H
 #define H5_FUSE_LOG_H
 
+enum h5_log_level {
+	H5_LOG_QUIET,	/* only what ends the mount, or loses what was written */
+	H5_LOG_NORMAL,	/* and what is wrong with the file */
+	H5_LOG_VERBOSE, /* and what is done */
+};
+
+void h5_log_set_level(enum h5_log_level level);
 /* From now on to syslog. */
 void h5_log_to_syslog(void);
+/* Opens the file to append to it; a negative errno. From h5_log_detach() on all goes there. */
+int h5_log_open(const char *path);
+/* Leaves standard error, where another place was named. */
+void h5_log_detach(void);
 /* In a process that was forked: no descriptor is shared any more but standard error. */
 void h5_log_reopen(void);
 
-/* One line. */
+/* One line, whatever the level. */
 void h5_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* One that is left out below the level. */
+void h5_log_at(enum h5_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Logs why a request failed, where this is about the HDF5 file (-EUCLEAN, -ENOTSUP, -EIO, ...) and not what
  * users ask for (-ENOENT, -ENODATA, ...). The same line is not repeated. `what` is the request's name. */

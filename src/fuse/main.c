@@ -3,21 +3,24 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "filter/filter.h"
 #include "fuse/background.h"
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
 #include "fuse/log.h"
 #include "fuse/loop.h"
+#include "fuse/mountpoint.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
 #include "fuse/readahead.h"
 #include "fuse/sandbox.h"
+#include "fuse/status.h"
 #include "fuse/unmounter.h"
+#include "fuse/watch.h"
 #include "offline/offline.h"
 #include "store/file.h"
 #include "store/journal.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -26,23 +29,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-/* Exit statuses; doc/h5fs.1 has them too. */
-enum {
-	EXIT_USAGE = 2,	      /* the command line */
-	EXIT_FILE = 3,	      /* the file cannot be opened or is no HDF5 file */
-	EXIT_DAMAGED = 4,     /* its superblock or root group is damaged */
-	EXIT_LOCKED = 5,      /* another program writes it */
-	EXIT_UNSUPPORTED = 6, /* valid HDF5 that this version cannot do */
-	EXIT_MOUNT = 7,	      /* the mount point, or FUSE */
-	EXIT_READ_ONLY = 8,   /* rw: no right to write the file, or no place for its journal */
-	EXIT_FORCE = 9,	      /* rw: only with -o force */
-	EXIT_COMMIT = 10,     /* what was written last could not be committed */
-	EXIT_STALE = 11,      /* the mount point is that of a daemon which is no more */
-};
+#include <zlib.h>
 
 enum {
 	LONG = 365 * 24 * 3600, /* seconds */
+	HELPER_FAILED = 32,	/* mount(8)'s word for that the mount failed */
 };
 
 static int status_of(const struct h5_options *o, int code)
@@ -84,50 +75,6 @@ static int refuse(const struct h5_options *o, int code)
 	return status;
 }
 
-/* Why the mount point cannot be one. */
-static int refuse_mountpoint(const char *path, int code)
-{
-	if (code == ENOTCONN) {
-		h5_log("%s: a stale mount, whose daemon is no more; end it with: fusermount3 -u %s", path,
-		       path);
-		return EXIT_STALE;
-	}
-	h5_log("%s: %s", path, code == ENOTDIR ? "the mount point is not a directory" : strerror(code));
-	return EXIT_MOUNT;
-}
-
-/* What is there already would be hidden. Also tells a stale mount whose attributes the kernel still knows. */
-static int check_empty(const struct h5_options *o)
-{
-	DIR *dir = opendir(o->mountpoint);
-	const struct dirent *entry;
-
-	/* Who may not look may not mount either, unless the kernel sees it otherwise. */
-	if (!dir)
-		return errno == EACCES ? 0 : refuse_mountpoint(o->mountpoint, errno);
-	do
-		entry = readdir(dir);
-	while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")));
-	closedir(dir);
-	if (!entry || o->nonempty)
-		return 0;
-	h5_log("%s: the mount point is not empty: with -o nonempty, what it has is hidden meanwhile",
-	       o->mountpoint);
-	return EXIT_MOUNT;
-}
-
-/* The mount point as an absolute path: the daemon leaves the folder that a relative one is relative to. */
-static int find_mountpoint(struct h5_options *o)
-{
-	char *path = realpath(o->mountpoint, NULL);
-
-	if (!path)
-		return refuse_mountpoint(o->mountpoint, errno);
-	free(o->mountpoint);
-	o->mountpoint = path;
-	return check_empty(o);
-}
-
 /* True if the file says that somebody writes it. In older versions the flags mean nothing: libhdf5 1.6 left
  * them set. */
 static bool is_marked(const struct h5_file *file)
@@ -163,15 +110,18 @@ static void warn(const struct h5_options *o, const struct h5_file_set *set)
 	uint64_t end = sb->base + h5_file_end(file);
 
 	if (recovery(set))
-		h5_log("%s: %s", o->file, recovery(set));
+		h5_log_at(H5_LOG_NORMAL, "%s: %s", o->file, recovery(set));
 	if (!o->set.writable && is_marked(file))
-		h5_log("%s: marked as open for writing: a program writes it without a lock, or has crashed",
-		       o->file);
+		h5_log_at(
+			H5_LOG_NORMAL,
+			"%s: marked as open for writing: a program writes it without a lock, or has crashed",
+			o->file);
 	if (missing)
-		h5_log("%s: missing: %s; what lies in it cannot be read", o->file, missing);
+		h5_log_at(H5_LOG_NORMAL, "%s: missing: %s; what lies in it cannot be read", o->file, missing);
 	else if (sb->end != H5_UNDEF && sb->end > end)
-		h5_log("%s: truncated: %" PRIu64 " bytes of %" PRIu64 "; what lies beyond cannot be read",
-		       o->file, end, sb->end);
+		h5_log_at(H5_LOG_NORMAL,
+			  "%s: truncated: %" PRIu64 " bytes of %" PRIu64 "; what lies beyond cannot be read",
+			  o->file, end, sb->end);
 }
 
 /* libfuse's word on a failed mount is an own line before ours: kept from the user, who gets one. */
@@ -186,22 +136,29 @@ static void discard_log(enum fuse_log_level level, const char *format, va_list a
 static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, struct h5_unmounter *unmounter,
 			    struct h5_background *background)
 {
+	struct h5_watch *watch = NULL;
 	int rc = 0, code = 0;
 
 	if (m->writable)
 		code = h5_committer_start(m->vfs, &m->committer);
 	if (m->writable && !code)
 		code = h5_invalidator_start(m->session, m->vfs, &m->invalidator);
+	if (!code)
+		code = h5_watch_start(m, unmounter, o->timeout, &watch);
 	if (code) {
+		h5_invalidator_stop(m->invalidator);
 		h5_committer_stop(m->committer);
 		h5_log("%s: cannot start a thread: %s", o->file, strerror(-code));
 		return EXIT_MOUNT;
 	}
+	h5_log_at(H5_LOG_VERBOSE, "%s: mounted at %s for %s", o->file, o->mountpoint,
+		  m->writable ? "writing" : "reading");
 	h5_background_ready(background);
 	rc = o->single_thread ? fuse_session_loop(m->session) : h5_serve(m->session);
 	/* Nobody serves what pages are locked for: the kernel shall give it up, and with it these. */
 	if (rc < 0)
 		h5_unmounter_abort(unmounter);
+	h5_watch_stop(watch);
 	h5_invalidator_stop(m->invalidator);
 	h5_committer_stop(m->committer);
 	h5_interrupt_begin(NULL, NULL);
@@ -224,7 +181,7 @@ static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *
 		.readable = folder,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? h5_file_set_journal_directory(set) : -1,
-		.syslog = !o->foreground,
+		.syslog = o->to_syslog || (!o->foreground && !o->log),
 	};
 
 	if (o->sandbox)
@@ -241,9 +198,10 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 	int rc, code;
 
 	h5_background_detach(background);
-	if (!o->foreground)
+	if (o->to_syslog || (!o->foreground && !o->log))
 		h5_log_to_syslog();
-	code = h5_unmounter_start(m->session, o->mountpoint, &unmounter);
+	h5_log_detach();
+	code = h5_unmounter_start(m->session, o, &unmounter);
 	if (code)
 		h5_log("%s: cannot start a process: %s", o->file, strerror(-code));
 	m->readahead = h5_readahead_open(o->mountpoint);
@@ -251,6 +209,7 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 		enter_sandbox(o, set);
 	rc = code ? EXIT_MOUNT : serve_and_commit(m, o, unmounter, background);
 	h5_unmounter_stop(unmounter, m->session);
+	h5_log_at(H5_LOG_VERBOSE, "%s: unmounted", o->file);
 	return rc;
 }
 
@@ -344,12 +303,18 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 static int run(struct h5_options *o)
 {
 	struct h5_background background = {.ready = -1};
-	int rc = find_mountpoint(o);
+	int rc = h5_mountpoint_find(o), code;
 
-	if (rc)
+	if (rc) {
+		h5_mountpoint_remove(o);
 		return rc;
-	rc = o->foreground ? 0 : h5_background_begin(&background);
-	return rc ? refuse(o, rc) : open_and_mount(o, &background);
+	}
+	h5_watch_prepare();
+	code = o->foreground ? 0 : h5_background_begin(&background);
+	rc = code ? refuse(o, code) : open_and_mount(o, &background);
+	/* In the sandbox it cannot, but then the unmounter has. */
+	h5_mountpoint_remove(o);
+	return rc;
 }
 
 /* h5fs --recover: opening the file for writing does it. */
@@ -427,7 +392,13 @@ static int obey(struct h5_options *o)
 
 static void print_versions(void)
 {
-	printf("h5fs %s\nlibfuse %s\n", PACKAGE_VERSION, fuse_pkgversion());
+	const struct h5_filter_ops *ops;
+
+	printf("h5fs %s\nlibfuse %s\nzlib %s\nfilters:", PACKAGE_VERSION, fuse_pkgversion(), zlibVersion());
+	for (unsigned n = 0; (ops = h5_filter_at(n)); n++)
+		if (ops->decode)
+			printf(" %s", ops->name);
+	putchar('\n');
 	h5_sandbox_describe(stdout);
 }
 
@@ -438,6 +409,7 @@ int main(int argc, char **argv)
 
 	if (h5_options_parse(argc, argv, &options))
 		return EXIT_USAGE;
+	h5_log_set_level(options.level);
 	options.set.check = h5_vfs_check_object;
 	options.vfs.log = h5_log;
 	options.vfs.waits = h5_serve_others;
@@ -447,6 +419,8 @@ int main(int argc, char **argv)
 		print_versions();
 	else
 		rc = obey(&options);
+	if (rc && options.is_helper)
+		rc = HELPER_FAILED;
 	h5_options_release(&options);
 	return rc;
 }

@@ -9,6 +9,7 @@
 #include "fuse/loop.h"
 #include "fuse/readahead.h"
 #include "fuse/refuse.h"
+#include "fuse/watch.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ static struct h5_mount *begin(fuse_req_t req)
 {
 	struct h5_mount *m = fuse_req_userdata(req);
 
+	h5_watch_request(m);
 	h5_error_clear();
 	h5_interrupt_begin(is_unwanted, req);
 	if (!m->locked)

@@ -5,6 +5,7 @@
 #include "fuse/options.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 /* What every request gets as its userdata. */
 struct h5_mount {
@@ -17,6 +18,7 @@ struct h5_mount {
 	double timeout;
 	bool locked; /* the file cannot change behind our back */
 	bool writable;
+	_Atomic time_t last_request; /* CLOCK_MONOTONIC */
 	/* Of a mount for writing: */
 	struct h5_committer *committer;
 	struct h5_invalidator *invalidator;

@@ -32,8 +32,9 @@ struct texts {
 	char *uid, *gid, *fmask, *dmask;
 	char *cache, *index_cache, *max_chunk, *workers;
 	char *sync, *journal;
+	char *subdir, *offset, *timeout, *log;
 	int writable, swmr, force, external_write;
-	int allow_other, nonempty, foreground, debug, single_thread, help, version;
+	int allow_other, nonempty, foreground, debug, single_thread, quiet, verbose, help, version;
 	int command; /* enum h5_command */
 };
 
@@ -82,6 +83,28 @@ static const struct fuse_opt known[] = {
 	FLAG("swmr", swmr),
 	FLAG("force", force),
 	FLAG("external-write", external_write),
+	TEXT(subdir),
+	TEXT(offset),
+	TEXT(timeout),
+	TEXT(log),
+	FLAG("quiet", quiet),
+	FLAG("verbose", verbose),
+	/* What fstab(5) may say beside, to others or in general. */
+	FUSE_OPT_KEY("defaults", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("auto", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("noauto", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("nofail", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("_netdev", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("user", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("user=", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("users", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("nouser", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("noatime", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("relatime", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("nodiratime", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("nosuid", FUSE_OPT_KEY_DISCARD), /* they are in force anyway */
+	FUSE_OPT_KEY("nodev", FUSE_OPT_KEY_DISCARD),
+	FUSE_OPT_KEY("noexec", FUSE_OPT_KEY_DISCARD),
 	COMMAND("--check", H5_COMMAND_CHECK),
 	COMMAND("--list", H5_COMMAND_LIST),
 	COMMAND("--recover", H5_COMMAND_RECOVER),
@@ -90,7 +113,7 @@ static const struct fuse_opt known[] = {
 
 void h5_options_usage(const char *program)
 {
-	printf("usage: %s [options] FILE MOUNTPOINT\n"
+	printf("usage: %s [options] FILE [MOUNTPOINT]\n"
 	       "       %s --check|--list FILE\n"
 	       "       %s --recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
@@ -118,9 +141,16 @@ void h5_options_usage(const char *program)
 	       "    locking=HOW            yes, no, best-effort; also HDF5_USE_FILE_LOCKING\n"
 	       "    order=ORDER            of listings: name, creation\n"
 	       "    xattr=FORM             of attributes: text, raw\n"
-	       "    uid=N, gid=N           owner and group of all files\n"
+	       "    uid=N                  owner of all files\n"
+	       "    gid=N                  group of all files\n"
 	       "    fmask=OCTAL            mode bits taken out of files\n"
 	       "    dmask=OCTAL            mode bits taken out of directories\n"
+	       "    subdir=/GROUP          mount only this group\n"
+	       "    offset=N               the size of the user block: where the HDF5 file begins\n"
+	       "    timeout=SECONDS        unmount when nothing was asked for so long\n"
+	       "    log=WHERE              a file, or syslog, instead of standard error\n"
+	       "    quiet                  log only what ends the mount or loses data\n"
+	       "    verbose                log also what is done\n"
 	       "    allow_other            other users may look, too\n"
 	       "    nonempty               the mount point may have files, which are hidden meanwhile\n"
 	       "    sandbox=WHETHER        the daemon gives up what it does not need: yes (the default), no\n"
@@ -266,7 +296,7 @@ static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
 
 static int parse_numbers(const struct texts *t, struct h5_options *o)
 {
-	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0;
+	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0, timeout = 0, offset = 0;
 	int rc = 0;
 
 	if (t->uid)
@@ -277,8 +307,14 @@ static int parse_numbers(const struct texts *t, struct h5_options *o)
 		rc = parse_number("fmask", t->fmask, 8, 0777, &fmask);
 	if (!rc && t->dmask)
 		rc = parse_number("dmask", t->dmask, 8, 0777, &dmask);
+	if (!rc && t->timeout)
+		rc = parse_number("timeout", t->timeout, 10, INT32_MAX, &timeout);
+	if (!rc && t->offset)
+		rc = parse_number("offset", t->offset, 10, INT64_MAX, &offset);
 	if (!rc)
 		rc = parse_engine(t, &o->set);
+	o->timeout = (unsigned)timeout;
+	o->set.offset = offset;
 	o->vfs.uid = (uid_t)uid;
 	o->vfs.gid = (gid_t)gid;
 	o->vfs.fmask = (mode_t)fmask;
@@ -294,6 +330,9 @@ static int take_argument(void *data, const char *arg, int key, struct fuse_args 
 	char **place;
 
 	(void)args;
+	/* As mount(8) has it, options for others than who mounts. */
+	if (key == FUSE_OPT_KEY_OPT && (!strncmp(arg, "x-", 2) || !strncmp(arg, "comment=", 8)))
+		return 0;
 	if (key != FUSE_OPT_KEY_NONOPT) {
 		fprintf(stderr, "h5fs: unknown option %s%s\n", *arg == '-' ? "" : "-o ", arg);
 		return -1;
@@ -337,6 +376,27 @@ static int mount_arguments(struct h5_options *o)
 	return rc;
 }
 
+/* Before anything can go wrong, so that it can be said there. */
+static int open_log(struct texts *t, struct h5_options *o)
+{
+	int rc;
+
+	if (!t->log)
+		return 0;
+	if (!strcmp(t->log, "syslog")) {
+		o->to_syslog = true;
+		return 0;
+	}
+	rc = h5_log_open(t->log);
+	if (rc) {
+		fprintf(stderr, "h5fs: -o log=%s: %s\n", t->log, strerror(-rc));
+		return -EINVAL;
+	}
+	o->log = t->log;
+	t->log = NULL;
+	return 0;
+}
+
 static void take_flags(struct texts *t, struct h5_options *o)
 {
 	o->set.writable = o->vfs.writable = t->writable || o->command == H5_COMMAND_RECOVER;
@@ -344,6 +404,9 @@ static void take_flags(struct texts *t, struct h5_options *o)
 	o->set.force = t->force;
 	o->set.journal = o->journal = t->journal;
 	t->journal = NULL;
+	o->vfs.subdir = o->subdir = t->subdir;
+	t->subdir = NULL;
+	o->level = t->quiet ? H5_LOG_QUIET : t->verbose ? H5_LOG_VERBOSE : H5_LOG_NORMAL;
 	o->vfs.external_write = t->external_write;
 	o->vfs.gather = GATHER;
 }
@@ -363,9 +426,10 @@ static int interpret(struct texts *t, struct h5_options *o)
 	take_flags(t, o);
 	if (o->help || o->version)
 		return 0;
-	if (!o->file || (!o->mountpoint && o->command == H5_COMMAND_MOUNT)) {
-		fprintf(stderr, "h5fs: %s is missing: h5fs [options] FILE MOUNTPOINT (h5fs -h tells more)\n",
-			o->file ? "the mount point" : "the HDF5 file");
+	if (!o->file) {
+		fprintf(stderr,
+			"h5fs: the HDF5 file is missing: h5fs [options] FILE [MOUNTPOINT] (h5fs -h tells "
+			"more)\n");
 		return -EINVAL;
 	}
 	if (o->mountpoint && o->command != H5_COMMAND_MOUNT) {
@@ -375,7 +439,39 @@ static int interpret(struct texts *t, struct h5_options *o)
 	rc = parse_words(t, o);
 	if (!rc)
 		rc = parse_numbers(t, o);
+	if (!rc)
+		rc = open_log(t, o);
 	return rc ? rc : mount_arguments(o);
+}
+
+/* mount(8) calls /sbin/mount.fuse.h5fs FILE DIR -o OPTIONS, with options of its own before or behind. */
+static bool is_helper(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return !strncmp(slash ? slash + 1 : program, "mount.", 6);
+}
+
+/* Takes mount(8)'s own options out: -n, -s, -v; -N and -t with what follows. */
+static int take_out(struct fuse_args *args)
+{
+	struct fuse_args left = FUSE_ARGS_INIT(0, NULL);
+	int rc = 0;
+
+	for (int i = 0; i < args->argc && !rc; i++) {
+		const char *arg = args->argv[i];
+
+		if (!strcmp(arg, "-t") || !strcmp(arg, "-N"))
+			i++;
+		else if (strcmp(arg, "-n") && strcmp(arg, "-s") && strcmp(arg, "-v"))
+			rc = add_argument(&left, arg);
+	}
+	if (rc) {
+		fuse_opt_free_args(&left);
+		return rc;
+	}
+	*args = left;
+	return 0;
 }
 
 int h5_options_parse(int argc, char **argv, struct h5_options *options)
@@ -383,8 +479,11 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	struct texts t = {.options = options};
 	int rc;
 
-	*options = (struct h5_options){.args = FUSE_ARGS_INIT(argc, argv)};
-	rc = fuse_opt_parse(&options->args, &t, known, take_argument) ? -EINVAL : interpret(&t, options);
+	*options = (struct h5_options){.args = FUSE_ARGS_INIT(argc, argv), .is_helper = is_helper(argv[0])};
+	rc = options->is_helper ? take_out(&options->args) : 0;
+	if (!rc)
+		rc = fuse_opt_parse(&options->args, &t, known, take_argument) ? -EINVAL
+									      : interpret(&t, options);
 	free(t.external);
 	free(t.locking);
 	free(t.order);
@@ -400,6 +499,10 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.workers);
 	free(t.sync);
 	free(t.journal);
+	free(t.subdir);
+	free(t.offset);
+	free(t.timeout);
+	free(t.log);
 	if (rc)
 		h5_options_release(options);
 	return rc;
@@ -411,5 +514,7 @@ void h5_options_release(struct h5_options *options)
 	free(options->file);
 	free(options->mountpoint);
 	free(options->journal);
-	options->file = options->mountpoint = options->journal = NULL;
+	free(options->log);
+	free(options->subdir);
+	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
 }

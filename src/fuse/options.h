@@ -4,6 +4,7 @@
 
 #define FUSE_USE_VERSION 312
 
+#include "fuse/log.h"
 #include "store/file_set.h"
 #include "vfs/vfs.h"
 
@@ -19,10 +20,17 @@ enum h5_command {
 
 struct h5_options {
 	char *file;	  /* owned */
-	char *mountpoint; /* owned */
+	char *mountpoint; /* owned; NULL: none was given */
+	bool mountpoint_made;
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;
-	char *journal; /* owned; set.journal borrows it */
+	bool is_helper;		 /* it was called by mount(8) */
+	unsigned timeout;	 /* seconds without use after which it unmounts; 0: never */
+	char *log;		 /* owned: a file; NULL: none was named */
+	bool to_syslog;		 /* the log, in the foreground, too */
+	enum h5_log_level level; /* of the log */
+	char *subdir;		 /* owned; vfs.subdir borrows it */
+	char *journal;		 /* owned; set.journal borrows it */
 	enum h5_command command;
 	bool help, version;
 	bool allow_other;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "fuse/log.h"
+#include "fuse/mountpoint.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -26,6 +27,7 @@ enum {
 	UNMOUNT = 'u',
 	ABORT = 'a',
 	LEAVE = 'l', /* somebody else has unmounted */
+	TRY = 't',   /* unmount unless it is in use */
 };
 
 /* ---- the process ---- */
@@ -34,6 +36,7 @@ struct keeper {
 	int fd; /* to the daemon; at its end, the daemon has died */
 	pid_t daemon;
 	struct fuse_session *session;
+	const struct h5_options *options;
 	const char *mountpoint;
 	unsigned major, minor; /* of the mounted file system; 0 and 0: unknown */
 };
@@ -60,6 +63,7 @@ static void hear_signals(void)
 
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		sigaction(numbers[i], &action, NULL);
+	signal(SIGUSR1, SIG_IGN); /* the daemon has something to say to it */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -121,12 +125,35 @@ static void unmount(const struct keeper *k)
 		fuse_session_unmount(k->session);
 }
 
+/* As umount(8) does it, which refuses where a file is open or a process is inside. The daemon sees by the
+ * device that it is done. */
+static void try_to_unmount(const struct keeper *k)
+{
+	pid_t pid;
+
+	if (!geteuid()) {
+		umount2(k->mountpoint, UMOUNT_NOFOLLOW);
+		return;
+	}
+	pid = fork();
+	if (!pid) {
+		execlp("fusermount3", "fusermount3", "-u", "-q", "--", k->mountpoint, (char *)NULL);
+		_exit(EXIT_FAILURE);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+}
+
 /* One request; false: it was the last. */
 static bool serve(const struct keeper *k, char what)
 {
 	switch (what) {
 	case ABORT:
 		umount2(k->mountpoint, MNT_FORCE);
+		return true;
+	case TRY:
+		if (is_ours(k))
+			try_to_unmount(k);
 		return true;
 	case UNMOUNT:
 		if (is_ours(k))
@@ -158,6 +185,7 @@ static _Noreturn void keep(struct keeper *k)
 		unmount(k);
 		h5_log("%s: the daemon has died: unmounted", k->mountpoint);
 	}
+	h5_mountpoint_remove(k->options);
 	_exit(EXIT_SUCCESS);
 }
 
@@ -175,9 +203,12 @@ static int wait_until_ready(const struct h5_unmounter *u)
 	return n == 1 ? 0 : -ECHILD;
 }
 
-int h5_unmounter_start(struct fuse_session *session, const char *mountpoint, struct h5_unmounter **out)
+int h5_unmounter_start(struct fuse_session *session, const struct h5_options *options,
+		       struct h5_unmounter **out)
 {
-	struct keeper k = {.daemon = getpid(), .session = session, .mountpoint = mountpoint};
+	const char *mountpoint = options->mountpoint;
+	struct keeper k = {
+		.daemon = getpid(), .session = session, .options = options, .mountpoint = mountpoint};
 	struct h5_unmounter *u = calloc(1, sizeof *u);
 	int ends[2], rc;
 	struct statx st;
@@ -215,6 +246,12 @@ int h5_unmounter_start(struct fuse_session *session, const char *mountpoint, str
 static bool ask(struct h5_unmounter *u, char what)
 {
 	return send(u->fd, &what, 1, MSG_NOSIGNAL) == 1;
+}
+
+void h5_unmounter_try(struct h5_unmounter *u)
+{
+	if (u)
+		(void)ask(u, TRY);
 }
 
 void h5_unmounter_abort(struct h5_unmounter *u)

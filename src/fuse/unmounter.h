@@ -8,9 +8,12 @@
 
 struct h5_unmounter;
 
-/* For the session that is mounted at the absolute path. No thread may run yet, but what is logged goes where
- * it will go. */
-int h5_unmounter_start(struct fuse_session *session, const char *mountpoint, struct h5_unmounter **unmounter);
+/* For the session that is mounted at options->mountpoint. No thread may run yet, but what is logged goes
+ * where it will go. A mount point that was made goes with the mount. */
+int h5_unmounter_start(struct fuse_session *session, const struct h5_options *options,
+		       struct h5_unmounter **unmounter);
+/* Unmounts, unless the mount is in use. NULL is fine. */
+void h5_unmounter_try(struct h5_unmounter *unmounter);
 /* Has the kernel give up all requests, as far as we may. NULL is fine. */
 void h5_unmounter_abort(struct h5_unmounter *unmounter);
 /* Unmounts, unless somebody has, and ends the process. The session can only be destroyed then. NULL: the

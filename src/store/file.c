@@ -44,19 +44,22 @@ enum {
 };
 
 /* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it.
- */
-static int find_superblock(struct h5_io *io, uint64_t size, struct h5_superblock *sb)
+ * `only`: where it stands, if it is known; else 0. */
+static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struct h5_superblock *sb)
 {
 	uint8_t data[H5_SUPERBLOCK_MAX];
 
-	for (uint64_t at = 0; at + sizeof H5_SIGNATURE - 1 <= size; at = at ? 2 * at : 512) {
+	for (uint64_t at = only; at + sizeof H5_SIGNATURE - 1 <= size; at = at ? 2 * at : 512) {
 		size_t n = (size_t)h5_min(sizeof data, size - at);
 		int rc = h5_io_read(io, at, data, n);
 
 		if (rc)
 			return rc;
-		if (memcmp(data, H5_SIGNATURE, sizeof H5_SIGNATURE - 1))
+		if (memcmp(data, H5_SIGNATURE, sizeof H5_SIGNATURE - 1)) {
+			if (only)
+				break;
 			continue;
+		}
 		rc = h5_superblock_decode(data, n, at, sb);
 		/* As libhdf5 has it: the superblock's place is the base, whatever a stale field says, and the
 		 * end, which counts from the file's begin, moves with it. */
@@ -66,7 +69,8 @@ static int find_superblock(struct h5_io *io, uint64_t size, struct h5_superblock
 		sb->base = at;
 		return rc;
 	}
-	return h5_fail(-EINVAL, H5_UNDEF, "not an HDF5 file (no signature)");
+	return only ? h5_fail(-EINVAL, only, "not an HDF5 file (no signature)")
+		    : h5_fail(-EINVAL, H5_UNDEF, "not an HDF5 file (no signature)");
 }
 
 /* Reads the superblock extension (specification II.C; empty where there is none), and what the file says of
@@ -186,7 +190,7 @@ int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, co
 	file->device = file->seen.device;
 	file->inode = file->seen.inode;
 	if (!rc)
-		rc = find_superblock(io, file->seen.size, &file->superblock);
+		rc = find_superblock(io, file->seen.size, h5_file_set_offset(set), &file->superblock);
 	if (!rc)
 		rc = read_size(file);
 	if (!rc) {

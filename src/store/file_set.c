@@ -54,6 +54,11 @@ uint64_t h5_file_set_next_number(struct h5_file_set *set)
 	return atomic_fetch_add(&set->numbers, 1);
 }
 
+uint64_t h5_file_set_offset(const struct h5_file_set *set)
+{
+	return set->root ? 0 : set->options.offset;
+}
+
 bool h5_file_set_follows(const struct h5_file_set *set)
 {
 	return set->options.swmr && !set->options.writable;

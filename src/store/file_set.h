@@ -26,6 +26,8 @@ enum h5_external {
 #define H5_MAX_CHUNK_LIMIT ((size_t)1 << 30)
 
 struct h5_file_set_options {
+	uint64_t offset; /* where the superblock of the mounted file is; 0: it is searched. Specification II.A
+			  */
 	size_t block_cache; /* bytes of decoded metadata blocks */
 	size_t chunk_cache; /* bytes of decoded chunks */
 	size_t max_chunk;   /* bytes of a decoded chunk; a larger one is refused. 0: H5_MAX_CHUNK */

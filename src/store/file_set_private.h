@@ -7,6 +7,9 @@
 /* Numbers the files of a set, and what becomes of them: 0, 1, ... */
 uint64_t h5_file_set_next_number(struct h5_file_set *set);
 
+/* Where the superblock of the file that is being opened is; 0: it is not known. */
+uint64_t h5_file_set_offset(const struct h5_file_set *set);
+
 /* True: a writer without a lock may add to the files while they are read. */
 bool h5_file_set_follows(const struct h5_file_set *set);
 

@@ -108,3 +108,21 @@ size_t h5_name_of_attribute(const char *name, char out[H5_NAME_MAX + 1])
 
 	return n <= H5_NAME_MAX ? (size_t)n : cut(out, KEPT, name, strlen(name));
 }
+
+void h5_path_escape(struct h5_buf *out, const char *path, size_t size)
+{
+	const char *end = path + size;
+	char name[H5_NAME_MAX + 1];
+
+	while (path < end) {
+		const char *slash = memchr(path, '/', (size_t)(end - path));
+		size_t n = (size_t)((slash ? slash : end) - path);
+
+		if (n && !(n == 1 && *path == '.')) {
+			if (out->size && out->data[out->size - 1] != '/')
+				h5_buf_byte(out, '/');
+			h5_buf_add(out, name, h5_name_escape(path, n, name));
+		}
+		path += n + (slash != NULL);
+	}
+}

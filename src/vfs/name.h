@@ -2,6 +2,8 @@
 #ifndef H5_VFS_NAME_H
 #define H5_VFS_NAME_H
 
+#include "base/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,6 +17,10 @@ size_t h5_name_escape_within(const char *name, size_t size, size_t limit, char o
 /* The link name that a file name could stand for; its size (at most the file name's). Only a name that
  * escapes to the file name again is the right one. */
 size_t h5_name_unescape(const char *file_name, char *out);
+
+/* Appends the path of an HDF5 file with each component escaped, without leading, doubled and trailing slashes
+ * and `.` components. */
+void h5_path_escape(struct h5_buf *out, const char *path, size_t size);
 
 /* True for a name that was cut: which link it is, only a comparison with all of them tells. */
 bool h5_name_is_cut(const char *name);

@@ -99,12 +99,13 @@ void h5_paths_free(struct h5_path_map *map)
 	free(map);
 }
 
-static int make_map(struct h5_file *file, struct h5_path_map **out)
+static int make_map(const struct h5_vfs *vfs, struct h5_path_map **out)
 {
+	struct h5_file *file = vfs->root->file;
 	struct h5_path_map *map = calloc(1, sizeof *map);
 	struct known *queue = NULL;
 	struct walk w = {.map = map, .tail = &queue};
-	int rc = map && add(&w, h5_file_superblock(file)->root, "") ? 0 : -ENOMEM;
+	int rc = map && add(&w, vfs->root->address, "") ? 0 : -ENOMEM;
 
 	for (struct known *k = queue; k && !rc; k = k->next) {
 		w.at = k;
@@ -143,9 +144,9 @@ static int add_path(const struct known *k, struct h5_buf *path)
 }
 
 /* With map_lock. */
-static int find_known(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct known **k)
+static int find_known(struct h5_vfs *vfs, uint64_t address, struct known **k)
 {
-	int rc = vfs->map ? 0 : make_map(file, &vfs->map);
+	int rc = vfs->map ? 0 : make_map(vfs, &vfs->map);
 
 	*k = NULL;
 	if (!rc)
@@ -162,12 +163,12 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 	if (file != h5_file_set_root(vfs->set))
 		return -ENOENT;
 	pthread_mutex_lock(&vfs->map_lock);
-	rc = find_known(vfs, file, address, &k);
+	rc = find_known(vfs, address, &k);
 	/* What the map lacks may be there this time. */
 	if (!rc && !k && vfs->map->unread) {
 		h5_paths_free(vfs->map);
 		vfs->map = NULL;
-		rc = find_known(vfs, file, address, &k);
+		rc = find_known(vfs, address, &k);
 	}
 	if (!rc && k)
 		rc = add_path(k, path);

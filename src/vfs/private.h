@@ -134,7 +134,8 @@ struct h5_vfs {
 	struct h5_vfs_options options;
 	atomic_uint_fast64_t bytes_read, bytes_written; /* by users */
 	struct h5_node *root;
-	pthread_mutex_t lock;  /* guards nodes, and what struct h5_node says */
+	char *prefix;	      /* owned: the escaped path of the root in the file, without slashes around it */
+	pthread_mutex_t lock; /* guards nodes, and what struct h5_node says */
 	struct h5_node *nodes; /* hash table by key */
 	struct h5_node
 		*detached; /* nodes whose name leads elsewhere by now: found no more, but not yet forgotten */

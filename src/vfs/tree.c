@@ -91,37 +91,6 @@ int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_obje
 	return h5_place_turn_back(directory, place);
 }
 
-/* Appends the path with each component escaped, without doubled and trailing slashes and `.` components. */
-static void add_escaped_path(struct h5_buf *out, const char *path, size_t size)
-{
-	const char *end = path + size;
-	char name[H5_NAME_MAX + 1];
-
-	while (path < end) {
-		const char *slash = memchr(path, '/', (size_t)(end - path));
-		size_t n = (size_t)((slash ? slash : end) - path);
-
-		if (n && !(n == 1 && *path == '.')) {
-			if (out->size && out->data[out->size - 1] != '/')
-				h5_buf_byte(out, '/');
-			h5_buf_add(out, name, h5_name_escape(path, n, name));
-		}
-		path += n + (slash != NULL);
-	}
-}
-
-static int place_soft(const struct h5_node *directory, const struct h5_link *link, struct h5_place *place)
-{
-	struct h5_buf target;
-
-	h5_buf_init(&target, PATH_MAX);
-	if (link->target_size && link->target[0] == '/')
-		for (unsigned i = 0; i < directory->depth; i++)
-			h5_buf_text(&target, i ? "/.." : "..");
-	add_escaped_path(&target, link->target, link->target_size);
-	return h5_place_symlink(place, &target);
-}
-
 /* A target that exists nowhere and says where the link would lead. */
 /* True if the directory shows a name equal to the first component of the target. */
 static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf *target)
@@ -163,7 +132,7 @@ static int place_dangling(const struct h5_node *directory, const char *file, siz
 		return h5_place_symlink(place, &target);
 	/* It does not dangle: a link is named like this, and `..` behind it would lead out of the mount. */
 	h5_buf_init(&inside, PATH_MAX);
-	add_escaped_path(&inside, target.data, target.size);
+	h5_path_escape(&inside, target.data, target.size);
 	h5_buf_release(&target);
 	return h5_place_symlink(place, &inside);
 }
@@ -190,10 +159,10 @@ static int place_external(const struct h5_node *directory, const struct h5_link 
 	return place_found(directory, rc, file, address, link->file, link->file_size, link, place);
 }
 
-/* Beneath an external link a soft link has no place in the mount to point at: it is shown as what it leads
- * to. */
-static int place_foreign_soft(const struct h5_node *directory, const struct h5_link *link,
-			      struct h5_place *place)
+/* A soft link that has no place in the mount to point at, beneath an external link, or out of the group that
+ * is mounted: it is shown as what it leads to. */
+static int place_unplaced_soft(const struct h5_node *directory, const struct h5_link *link,
+			       struct h5_place *place)
 {
 	struct h5_file *file;
 	uint64_t address;
@@ -201,6 +170,60 @@ static int place_foreign_soft(const struct h5_node *directory, const struct h5_l
 			      &address);
 
 	return place_found(directory, rc, file, address, "", 0, link, place);
+}
+
+/* True: the path, which begins at the root group, leads into what is mounted; *size bytes of it lead to the
+ * mount's root. */
+static bool is_mounted(const struct h5_vfs *vfs, const struct h5_buf *path, size_t *size)
+{
+	*size = strlen(vfs->prefix);
+	if (!*size)
+		return true;
+	if (path->size < *size || memcmp(path->data, vfs->prefix, *size))
+		return false;
+	if (path->size > *size && path->data[(*size)++] != '/')
+		return false;
+	return true;
+}
+
+static int place_absolute(const struct h5_vfs *vfs, const struct h5_node *directory,
+			  const struct h5_link *link, struct h5_place *place)
+{
+	struct h5_buf path, target;
+	size_t skipped = 0;
+
+	h5_buf_init(&path, PATH_MAX);
+	h5_path_escape(&path, link->target, link->target_size);
+	if (!path.err && !is_mounted(vfs, &path, &skipped)) {
+		h5_buf_release(&path);
+		return place_unplaced_soft(directory, link, place);
+	}
+	h5_buf_init(&target, PATH_MAX);
+	for (unsigned i = 0; i < directory->depth; i++)
+		h5_buf_text(&target, i ? "/.." : "..");
+	if (!path.err && path.size > skipped) {
+		if (target.size)
+			h5_buf_byte(&target, '/');
+		h5_buf_add(&target, path.data + skipped, path.size - skipped);
+	} else if (path.err && !target.err) {
+		target.err = path.err;
+	}
+	h5_buf_release(&path);
+	return h5_place_symlink(place, &target);
+}
+
+static int place_soft(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+		      struct h5_place *place)
+{
+	struct h5_buf target;
+
+	if (directory->file != h5_file_set_root(vfs->set))
+		return place_unplaced_soft(directory, link, place);
+	if (link->target_size && link->target[0] == '/')
+		return place_absolute(vfs, directory, link, place);
+	h5_buf_init(&target, PATH_MAX);
+	h5_path_escape(&target, link->target, link->target_size);
+	return h5_place_symlink(place, &target);
 }
 
 static int place_user_defined(const struct h5_link *link, struct h5_place *place)
@@ -215,15 +238,12 @@ static int place_user_defined(const struct h5_link *link, struct h5_place *place
 int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		    struct h5_place *place)
 {
-	bool foreign = directory->file != h5_file_set_root(vfs->set);
-
 	*place = (struct h5_place){0};
 	switch (link->type) {
 	case H5_LINK_HARD:
 		return place_object(directory, directory->file, link->address, link->cached_kind, place);
 	case H5_LINK_SOFT:
-		return foreign ? place_foreign_soft(directory, link, place)
-			       : place_soft(directory, link, place);
+		return place_soft(vfs, directory, link, place);
 	case H5_LINK_EXTERNAL:
 		return place_external(directory, link, place);
 	default:

@@ -2,8 +2,12 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
+#include "object/path.h"
+#include "vfs/name.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct h5_node *h5_vfs_root(struct h5_vfs *vfs)
 {
@@ -23,20 +27,48 @@ static void init_locks(struct h5_vfs *vfs)
 	pthread_rwlockattr_destroy(&attributes);
 }
 
+/* The group that is to be the root. */
+static int find_root(struct h5_vfs *vfs, struct h5_place *place)
+{
+	struct h5_file *file = h5_file_set_root(vfs->set), *found_in = file;
+	const char *path = vfs->options.subdir ? vfs->options.subdir : "";
+	struct h5_buf prefix;
+	int rc;
+
+	*place = (struct h5_place){
+		.kind = H5_NODE_DIRECTORY, .file = file, .address = h5_file_superblock(file)->root};
+	h5_buf_init(&prefix, PATH_MAX);
+	h5_path_escape(&prefix, path, strlen(path));
+	h5_buf_byte(&prefix, 0);
+	if (prefix.err) {
+		h5_buf_release(&prefix);
+		return prefix.err;
+	}
+	vfs->prefix = prefix.data;
+	if (!*vfs->prefix)
+		return 0;
+	rc = h5_path_find(file, place->address, path, strlen(path), &found_in, &place->address);
+	if (rc == -ENOENT || (!rc && found_in != file))
+		rc = h5_fail(-ENOENT, H5_UNDEF, "the file has no group %s", path);
+	return rc;
+}
+
 static int make_root(struct h5_vfs *vfs)
 {
-	struct h5_file *file = h5_file_set_root(vfs->set);
-	struct h5_place place = {
-		.kind = H5_NODE_DIRECTORY, .file = file, .address = h5_file_superblock(file)->root};
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
-	int rc = h5_object_get(file, place.address, &ref, &object);
+	struct h5_place place;
+	int rc = find_root(vfs, &place);
 
+	if (!rc)
+		rc = h5_object_get(place.file, place.address, &ref, &object);
 	if (rc)
-		return h5_fail_in(rc, "root group");
-	if (object->kind != H5_OBJECT_GROUP)
+		return rc == -ENOENT ? rc : h5_fail_in(rc, "root group");
+	if (object->kind != H5_OBJECT_GROUP && *vfs->prefix)
+		rc = h5_fail(-ENOTDIR, place.address, "%s is not a group", vfs->options.subdir);
+	else if (object->kind != H5_OBJECT_GROUP)
 		rc = h5_fail(-EUCLEAN, place.address, "the root object is not a group");
-	h5_file_put(file, ref);
+	h5_file_put(place.file, ref);
 	return rc ? rc : h5_node_get(vfs, NULL, "", &place, &vfs->root);
 }
 
@@ -68,6 +100,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_paths_free(vfs->map);
+	free(vfs->prefix);
 	pthread_rwlock_destroy(&vfs->write_lock);
 	pthread_mutex_destroy(&vfs->map_lock);
 	pthread_mutex_destroy(&vfs->lock);

@@ -20,6 +20,8 @@ struct h5_dir;	  /* an open directory */
 struct h5_handle; /* an open file */
 
 struct h5_vfs_options {
+	const char
+		*subdir; /* path of the group that is the root of the tree; NULL: the root group. Borrowed */
 	uid_t uid;
 	gid_t gid;
 	mode_t fmask, dmask;	/* bits taken out of the modes of files and directories */

@@ -255,11 +255,9 @@ static int find_attribute(const struct h5_node *directory, const char *name, str
 
 static struct h5_place root_of_view(const struct h5_vfs *vfs, const struct h5_view_ops *view)
 {
-	struct h5_file *file = h5_file_set_root(vfs->set);
-
 	return (struct h5_place){.kind = H5_NODE_DIRECTORY,
-				 .file = file,
-				 .address = h5_file_superblock(file)->root,
+				 .file = vfs->root->file,
+				 .address = vfs->root->address,
 				 .view = view};
 }
 

@@ -1,0 +1,18 @@
+/* Exit statuses; doc/h5fs.1 has them too. */
+#ifndef H5_FUSE_STATUS_H
+#define H5_FUSE_STATUS_H
+
+enum {
+	EXIT_USAGE = 2,	      /* the command line */
+	EXIT_FILE = 3,	      /* the file cannot be opened or is no HDF5 file */
+	EXIT_DAMAGED = 4,     /* its superblock or root group is damaged; --check: any of it */
+	EXIT_LOCKED = 5,      /* another program writes it */
+	EXIT_UNSUPPORTED = 6, /* valid HDF5 that this version cannot do */
+	EXIT_MOUNT = 7,	      /* the mount point, or FUSE */
+	EXIT_READ_ONLY = 8,   /* rw: no right to write the file, or no place for its journal */
+	EXIT_FORCE = 9,	      /* rw: only with -o force */
+	EXIT_COMMIT = 10,     /* what was written last could not be committed */
+	EXIT_STALE = 11,      /* the mount point is that of a daemon which is no more */
+};
+
+#endif

@@ -1,0 +1,116 @@
+#include "fuse/watch.h"
+
+#include "base/buf.h"
+#include "base/thread.h"
+#include "fuse/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+	ASK = SIGUSR1,
+	TEXT_MOST = 1 << 12, /* bytes */
+};
+
+struct h5_watch {
+	struct h5_mount *mount;
+	struct h5_unmounter *unmounter;
+	unsigned idle;
+	pthread_t thread;
+	atomic_bool ended;
+};
+
+void h5_watch_prepare(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, ASK);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+void h5_watch_request(struct h5_mount *mount)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	atomic_store_explicit(&mount->last_request, now.tv_sec, memory_order_relaxed);
+}
+
+static void log_statistics(struct h5_vfs *vfs)
+{
+	struct h5_buf text;
+
+	h5_buf_init(&text, TEXT_MOST);
+	if (!h5_vfs_statistics(vfs, &text))
+		h5_log("statistics: %.*s", (int)text.size, text.data);
+	h5_buf_release(&text);
+}
+
+/* Seconds that the mount may still be idle; 0: it was for long enough. */
+static time_t time_left(const struct h5_watch *w)
+{
+	time_t last = atomic_load_explicit(&w->mount->last_request, memory_order_relaxed);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec - last > w->idle ? 0 : last + w->idle + 1 - now.tv_sec;
+}
+
+static void *run(void *arg)
+{
+	struct h5_watch *w = arg;
+	sigset_t set;
+	int got;
+
+	sigemptyset(&set);
+	sigaddset(&set, ASK);
+	for (;;) {
+		struct timespec wait = {.tv_sec = w->idle ? time_left(w) : 0};
+
+		if (w->idle && !wait.tv_sec) {
+			/* Where it is in use all the same, by an open file or a shell inside, it stays. */
+			h5_unmounter_try(w->unmounter);
+			wait.tv_sec = w->idle;
+		}
+		got = sigtimedwait(&set, NULL, w->idle ? &wait : NULL);
+		if (atomic_load(&w->ended))
+			return NULL;
+		if (got == ASK)
+			log_statistics(w->mount->vfs);
+	}
+}
+
+int h5_watch_start(struct h5_mount *mount, struct h5_unmounter *unmounter, unsigned idle,
+		   struct h5_watch **out)
+{
+	struct h5_watch *w = calloc(1, sizeof *w);
+	int rc;
+
+	if (!w)
+		return -ENOMEM;
+	w->mount = mount;
+	w->unmounter = unmounter;
+	w->idle = idle;
+	h5_watch_request(mount);
+	rc = h5_thread_start(&w->thread, run, w, 0);
+	if (rc) {
+		free(w);
+		return rc;
+	}
+	*out = w;
+	return 0;
+}
+
+void h5_watch_stop(struct h5_watch *w)
+{
+	if (!w)
+		return;
+	atomic_store(&w->ended, true);
+	pthread_kill(w->thread, ASK);
+	pthread_join(w->thread, NULL);
+	free(w);
+}

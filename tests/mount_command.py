@@ -1,0 +1,350 @@
+#!/usr/bin/python3
+"""The command line: mount points that are made and named, what is mounted of a file, the log, statistics by signal, the end
+of an idle mount, and mount(8)'s way to call."""
+import errno
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy
+
+from mountlib import H5FS, EXIT_SECONDS, Mount, MountCase, MountFailed, main, mounted, read
+
+SOON = 30  # seconds that anything here may take
+
+
+def until(condition, seconds=SOON):
+    """Waits for what another process does; what it gives at last."""
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        select.select([], [], [], 0.02)
+    return found
+
+
+class Command(MountCase):
+    def make(self, name="data.h5", **how):
+        path = self.at(name)
+        with h5py.File(path, "w", **how) as f:
+            f["run/first/values"] = numpy.arange(10, dtype="<i4")
+            f["run/notes"] = "text"
+            f["other"] = numpy.arange(3)
+        return path
+
+    def at(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def refusal(self, *arguments, cwd=None, program=H5FS):
+        """Exit status and lines of a command that must not mount."""
+        run = subprocess.run([program, *arguments], capture_output=True, text=True, cwd=cwd or self.folder, timeout=SOON)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertEqual(run.stdout, "")
+        return run.returncode, run.stderr.splitlines()
+
+
+class MountPoints(Command):
+    def test_one_that_is_missing_is_made_and_goes(self):
+        point = self.at("made")
+        with Mount(self.make(), point=point) as m:
+            self.assertEqual(sorted(os.listdir(point)), ["other", "run"])
+            m.unmount()
+            self.assertEqual(m.wait(), 0)
+            self.assertFalse(os.path.exists(point))
+
+    def test_one_that_was_there_stays(self):
+        point = self.at("there")
+        os.mkdir(point)
+        with Mount(self.make(), point=point) as m:
+            m.unmount()
+            self.assertEqual(m.wait(), 0)
+        self.assertEqual(os.listdir(point), [])
+
+    def test_it_goes_in_the_foreground_and_without_the_sandbox(self):
+        for arguments in ("-f", "-o", "sandbox=no"), ("-o", "sandbox=no"), ("-f",), ("-f", "-s"):
+            with self.subTest(arguments):
+                point = self.at("made")
+                with Mount(self.make(), *arguments, point=point) as m:
+                    os.kill(m.daemon, signal.SIGTERM)
+                    self.assertEqual(m.wait(), 0)
+                self.assertFalse(os.path.exists(point))
+
+    def test_it_goes_when_the_daemon_is_killed(self):
+        point = self.at("made")
+        with Mount(self.make(), point=point) as m:
+            m.kill()
+            self.assertFalse(os.path.exists(point))
+
+    def test_named_after_the_file_in_the_current_folder(self):
+        self.make("data.v2.h5")
+        os.mkdir(self.at("here"))
+        with Mount("../data.v2.h5", point=self.at("here", "data.v2"), folder=self.at("here"), named=False) as m:
+            self.assertEqual(sorted(os.listdir(m.path)), ["other", "run"])
+        self.assertEqual(os.listdir(self.at("here")), [])
+
+    def test_no_name_follows(self):
+        self.make("data")
+        self.make(".h5")
+        for name in "data", ".h5":
+            status, (line,) = self.refusal(name)
+            self.assertEqual(status, 7)
+            self.assertIn("no mount point follows", line)
+
+    def test_refused_mounts_leave_nothing(self):
+        with open(self.at("text.h5"), "w") as f:
+            f.write("no HDF5")
+        for arguments in (["text.h5"], ["text.h5", "made"], ["absent.h5", "made"], ["-f", "text.h5", "made"]):
+            status, (line,) = self.refusal(*arguments)
+            self.assertEqual(status, 3, line)
+            self.assertEqual(os.listdir(self.folder), ["text.h5"])
+
+    def test_no_place_for_it(self):
+        self.make()
+        status, (line,) = self.refusal("data.h5", "not/there")
+        self.assertEqual(status, 7)
+        self.assertIn("not/there: No such file or directory", line)
+        status, (line,) = self.refusal("data.h5", "data.h5")
+        self.assertEqual(status, 7)
+        self.assertIn("is not a directory", line)
+
+    def test_mounted_already(self):
+        path = self.make()
+        with Mount(path, point=self.at("m")) as m:
+            status, (line,) = self.refusal(path, m.path)
+            self.assertEqual(status, 7)
+            self.assertIn("not empty", line)
+            self.assertEqual(read(m.at("run", "notes")), b"text\n")
+
+
+class Parts(Command):
+    def test_subdir(self):
+        path = self.make()
+        with h5py.File(path, "a") as f:
+            f["run/inside"] = h5py.SoftLink("/run/first/values")
+            f["run/itself"] = h5py.SoftLink("/run")
+            f["run/first/outside"] = h5py.SoftLink("/other")
+            f["run/nowhere"] = h5py.SoftLink("/absent")
+            f["run/relative"] = h5py.SoftLink("first/values")
+            f["running"] = 1
+            f["run/neighbour"] = h5py.SoftLink("/running")
+            f["run"].attrs["who"] = f["run/first"].ref
+            f["run"].attrs["far"] = f["other"].ref
+        values = numpy.arange(10, dtype="<i4").tobytes()
+        for subdir in "/run", "run", "//run/./":
+            with self.subTest(subdir), Mount(path, options=f"subdir={subdir}") as m:
+                self.assertEqual(sorted(os.listdir(m.path)), ["first", "inside", "itself", "neighbour", "notes",
+                                                              "nowhere", "relative"])
+                self.assertEqual(os.readlink(m.at("inside")), "first/values")
+                self.assertEqual(os.readlink(m.at("itself")), ".")
+                self.assertEqual(read(m.at("inside")), values)
+                self.assertEqual(read(m.at("relative")), values)
+                # What lies outside has no place here: it is shown as what it is.
+                self.assertFalse(os.path.islink(m.at("first", "outside")))
+                self.assertEqual(read(m.at("first", "outside")), numpy.arange(3).tobytes())
+                self.assertFalse(os.path.islink(m.at("neighbour")))
+                self.assertTrue(os.path.islink(m.at("nowhere")) and not os.path.exists(m.at("nowhere")))
+                self.assertEqual(os.getxattr(m.path, "user.who"), b"/first")
+                self.assertEqual(os.getxattr(m.path, "user.far"), b"null")
+        with Mount(path, options="subdir=/run/first") as m:
+            self.assertEqual(read(m.at("values")), values)
+
+    def test_subdir_written(self):
+        path = self.make()
+        with h5py.File(path, "a", libver="latest") as f:
+            f.create_dataset("run/rows", data=numpy.zeros((1, 2), "u1"), maxshape=(None, 2))
+        with Mount(path, options="rw,subdir=/run") as m, open(m.at("rows"), "ab") as f:
+            f.write(b"ab")
+        with h5py.File(path) as f:
+            self.assertEqual(f["run/rows"][...].tolist(), [[0, 0], [97, 98]])
+
+    def test_no_such_subdir(self):
+        path = self.make()
+        status, (line,) = self.refusal("-o", "subdir=/absent", path, "m")
+        self.assertEqual(status, 3)
+        self.assertIn("the file has no group /absent", line)
+        status, (line,) = self.refusal("-o", "subdir=/other", path, "m")
+        self.assertIn("/other is not a group", line)
+
+    def test_offset(self):
+        plain = self.make("plain.h5")
+        with open(plain, "rb") as f:
+            content = f.read()
+        # Where the superblock is not searched, and behind another HDF5 file, which would be found.
+        with open(self.at("odd.h5"), "wb") as f:
+            f.write(bytes(1000) + content)
+        with open(self.at("two.h5"), "wb") as f:
+            f.write(content + bytes(-len(content) % 4096) + content)
+        second = len(content) + -len(content) % 4096
+        self.assertEqual(self.refusal("odd.h5", "m")[0], 3)
+        for name, offset in ("odd.h5", 1000), ("two.h5", second):
+            with Mount(self.at(name), options=f"offset={offset}") as m:
+                self.assertEqual(read(m.at("run", "first", "values")), numpy.arange(10, dtype="<i4").tobytes())
+        status, (line,) = self.refusal("-o", "offset=999", "odd.h5", "m")
+        self.assertEqual(status, 3)
+        self.assertIn("not an HDF5 file", line)
+        run = subprocess.run([H5FS, "--list", "-o", "offset=1000", self.at("odd.h5")], capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stdout.count("\n")), (0, 6), run.stderr)
+
+
+class Log(Command):
+    def damaged(self):
+        path = self.make(libver="latest")
+        with h5py.File(path) as f:
+            address = h5py.h5o.get_info(f["other"].id).addr
+        with open(path, "r+b") as f:
+            f.seek(address)
+            f.write(b"XXXX")
+        return path
+
+    def look(self, m):
+        """Has the daemon meet the damage."""
+        with self.assertRaises(OSError):
+            read(m.at("other"))
+        self.assertEqual(read(m.at("run", "notes")), b"text\n")
+
+    def test_file(self):
+        path, log = self.damaged(), self.at("log")
+        for arguments in (), ("-f",):
+            with self.subTest(arguments), Mount(path, *arguments, options=f"log={log},verbose") as m:
+                self.look(m)
+                point = m.path
+        with open(log) as f:
+            lines = f.read().splitlines()
+        self.assertEqual(len(lines), 6, lines)
+        for i, line in enumerate(lines):
+            self.assertRegex(line, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z h5fs\[[0-9]+\]: ")
+            self.assertIn((": mounted at ", ": object header", ": unmounted")[i % 3], line)
+        self.assertIn(f"{path}: mounted at {point} for reading", lines[3])
+
+    def test_killed_daemon_is_logged(self):
+        log = self.at("log")
+        with Mount(self.make(), options=f"log={log}") as m:
+            m.kill()
+        with open(log) as f:
+            self.assertIn("the daemon has died: unmounted", f.read())
+
+    def test_quiet(self):
+        path = self.damaged()
+        with open(path, "r+b") as f:
+            f.truncate(os.path.getsize(path) - 1)
+        for options, said in ("quiet", []), (None, ["truncated", "object header"]):
+            with self.subTest(options), Mount(path, "-f", options=options) as m:
+                self.look(m)
+                lines = m.said().splitlines()
+                self.assertEqual(len(lines), len(said), lines)
+                for line, part in zip(lines, said):
+                    self.assertIn(part, line)
+
+    def test_place_that_is_none(self):
+        status, (line,) = self.refusal("-o", "log=/absent/log", self.make(), "m")
+        self.assertEqual(status, 2)
+        self.assertIn("log=/absent/log: No such file or directory", line)
+
+    def test_statistics_by_signal(self):
+        for arguments in ("-f",), ("-f", "-s"):
+            with self.subTest(arguments), Mount(self.make(), *arguments) as m:
+                values = read(m.at("run", "first", "values"))
+                os.kill(m.daemon, signal.SIGUSR1)
+                text = until(lambda: re.search(r"statistics: (\{.*\})\n", m.said()))
+                self.assertEqual(json.loads(text[1])["served"]["read"], len(values))
+                self.assertEqual(read(m.at("run", "first", "values")), values)
+
+    def test_statistics_of_a_mount_for_writing(self):
+        with Mount(self.make(), "-f", options="rw") as m:
+            os.kill(m.daemon, signal.SIGUSR1)
+            self.assertTrue(until(lambda: "statistics: {" in m.said()))
+
+
+class Idle(Command):
+    def test_it_ends(self):
+        with Mount(self.make(), options="timeout=1", point=self.at("m")) as m:
+            self.assertEqual(m.wait(), 0)
+            self.assertFalse(mounted(m.path) or os.path.exists(m.path))
+
+    def test_it_stays_while_it_is_in_use(self):
+        with Mount(self.make(), "-f", options="timeout=1,verbose") as m:
+            fd = m.open("other", os.O_RDONLY)
+            # Past the second attempt: the kernel answers what is asked again.
+            self.assertFalse(until(lambda: not mounted(m.path), 4))
+            self.assertEqual(len(os.pread(fd, 100, 0)), 24)
+            os.close(fd)
+            self.assertEqual(m.wait(), 0)
+
+
+class Helper(Command):
+    """As mount(8) calls it, and mount(8) itself."""
+
+    def helper(self):
+        link = self.at("mount.fuse.h5fs")
+        os.symlink(os.path.realpath(H5FS), link)
+        return link
+
+    def test_its_arguments(self):
+        with Mount(self.make(), "-n", "-s", "-v", "-t", "fuse.h5fs", program=self.helper(),
+                   options="ro,nosuid,nodev,noauto,user,_netdev,nofail,x-systemd.automount,subdir=/run") as m:
+            self.assertEqual(sorted(os.listdir(m.path)), ["first", "notes"])
+
+    def test_its_status(self):
+        status, (line,) = self.refusal("absent.h5", "m", program=self.helper())
+        self.assertEqual(status, 32)
+        self.assertIn("absent.h5: No such file or directory", line)
+
+    def test_mount_and_umount(self):
+        """In a namespace of its own, where /sbin has the link: as if it were installed."""
+        path, point = self.make(), self.at("m")
+        os.mkdir(point)
+        script = f"""set -e
+            mkdir {self.folder}/upper
+            mount -t tmpfs none {self.folder}/upper
+            mkdir {self.folder}/upper/u {self.folder}/upper/w
+            mount -t overlay overlay -o lowerdir=/usr/sbin,upperdir={self.folder}/upper/u,workdir={self.folder}/upper/w /usr/sbin
+            ln -sf {os.path.realpath(H5FS)} /usr/sbin/mount.fuse.h5fs
+            mount -t fuse.h5fs -o ro {path} {point}
+            ls {point}
+            findmnt -n -o FSTYPE,SOURCE {point}
+            umount {point}
+            echo "{path} {point} fuse.h5fs ro,noauto,subdir=/run 0 0" >{self.folder}/fstab
+            mount -T {self.folder}/fstab {point}
+            ls {point}
+            umount {point}
+        """
+        run = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(run.stdout.split(), ["other", "run", "fuse.h5fs", path, "first", "notes"])
+
+
+class Words(Command):
+    def test_unknown_options(self):
+        path = self.make()
+        for arguments in (["-o", "nonsense"], ["-o", "cahce=1M"], ["--frobnicate"], ["-x"], ["-o", "timeout=soon"],
+                          ["-o", "offset=-1"], ["-o", "exec"]):
+            status, (line,) = self.refusal(*arguments, path, "m")
+            self.assertEqual(status, 2, line)
+            self.assertIn(arguments[-1].split("=")[0].lstrip("-"), line)
+
+    def test_missing_and_too_many_arguments(self):
+        for arguments in [], ["a.h5", "m", "n"], ["--check"], ["--list", "a.h5", "m"], ["--recover", "a.h5", "m"]:
+            status, (line,) = self.refusal(*arguments)
+            self.assertEqual(status, 2, line)
+
+    def test_every_option_is_documented_once(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "doc", "h5fs.1")) as f:
+            manual = f.read()
+        usage = subprocess.run([H5FS, "-h"], capture_output=True, text=True, check=True).stdout
+        names = re.findall(r"(?m)^    ([a-z][a-z_-]*)(?:=\S+)? ", usage)
+        self.assertGreater(len(names), 25)
+        self.assertEqual(len(names), len(set(names)))
+        for name in names:
+            self.assertEqual(len(re.findall(rf"(?m)^\.It (?:.* )?Cm {name}(?= |$)", manual)), 1, name)
+
+    def test_version_tells_of_libraries(self):
+        text = subprocess.run([H5FS, "-V"], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(text, r"(?s)^h5fs [0-9.]+\nlibfuse 3[0-9.]+\nzlib [0-9.]+\nfilters: .*deflate.*\nsandbox: ")
+        self.assertEqual(text, subprocess.run([H5FS, "--version"], capture_output=True, text=True).stdout)
+
+
+if __name__ == "__main__":
+    main()
