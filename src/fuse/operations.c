@@ -324,8 +324,8 @@ static size_t entry_size(const struct page *p, const char *name)
 		       : fuse_add_direntry(p->req, NULL, 0, name, NULL, 0);
 }
 
-/* There is room for it. Of what has no nodeid (`.`, `..`, and what could not be looked at) the kernel makes no
- * inode. */
+/* There is room for it. Of what has no nodeid (`.`, `..`, and what could not be looked at) the kernel makes
+ * no inode. */
 static void add(struct page *p, const char *name, const struct fuse_entry_param *e, off_t next)
 {
 	size_t room = p->size - p->used;
