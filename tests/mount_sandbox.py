@@ -218,13 +218,27 @@ class Opened(Case):
         def beneath(path):
             return path == folder or path.startswith(folder + "/")
 
-        self.assertEqual(self.opened(self.path, "external=none", lambda _: False), set())
-        # The name `.` opens the folder where Landlock does not forbid it; it is no file.
-        self.assertEqual(self.opened(self.path, None, beneath) - {folder},
-                         {self.file("in/sub/other.h5"), self.file("in/beneath.raw")})
+        # The rule holds without the sandbox too.
+        for sandbox in ("sandbox=yes", "sandbox=no"):
+            self.assertEqual(self.opened(self.path, f"external=none,{sandbox}", lambda _: False), set())
+            # The name `.` opens the folder where Landlock does not forbid it; it is no file.
+            self.assertEqual(self.opened(self.path, sandbox, beneath) - {folder},
+                             {self.file("in/sub/other.h5"), self.file("in/beneath.raw")})
         # Here they are found: with this rule, the test sees what it should not with others.
         self.assertLessEqual({"/etc/passwd", self.file("out.h5"), self.file("outside.raw")},
                              self.opened(self.path, "external=any", lambda _: True))
+
+    @unittest.skipUnless(KEPT, REASON)
+    def test_commands_without_a_mount(self):
+        """They are confined, too, once the file is open."""
+        for command in ("--check", "--list"):
+            subprocess.run(["strace", "-f", "-y", "-z", "-o", self.file("trace"), "-e", "trace=open,openat,openat2,seccomp", H5FS,
+                            command, self.path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            text = read(self.file("trace")).decode()
+            self.assertIn("seccomp(SECCOMP_SET_MODE_FILTER", text)
+            after = text.partition("seccomp(SECCOMP_SET_MODE_FILTER")[2]
+            for path in re.findall(r"\)\s+= \d+<(.*)>$", after, re.M):
+                self.assertTrue(path.startswith(self.file("in/")), path)
 
     @unittest.skipUnless(CORPUS, "H5FS_CONFORMANCE names no folder")
     def test_corpus(self):

@@ -181,7 +181,7 @@ static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *
 		.readable = folder,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? h5_file_set_journal_directory(set) : -1,
-		.syslog = o->to_syslog || (!o->foreground && !o->log),
+		.syslog = o->command == H5_COMMAND_MOUNT && (o->to_syslog || (!o->foreground && !o->log)),
 	};
 
 	if (o->sandbox)
@@ -369,6 +369,7 @@ static int look_at(struct h5_options *o, look *what)
 	if (rc)
 		return refuse(o, rc);
 	warn(o, set);
+	enter_sandbox(o, set);
 	rc = what(o, set, &result);
 	if (rc)
 		rc = refuse(o, rc);
