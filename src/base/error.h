@@ -29,11 +29,18 @@ struct h5_error {
  * ...). */
 int h5_fail(int code, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* True for an error that says nothing of the file, nor of the device: memory ran out, or the request was
+ * interrupted. */
+static inline bool h5_is_own(int code)
+{
+	return code == -ENOMEM || code == -EINTR;
+}
+
 /* True for an error of this moment, not of the file: memory or descriptors ran out, the request was
  * interrupted, or the device failed, which the next time it may not. Nothing may be remembered of it. */
 static inline bool h5_is_passing(int code)
 {
-	return code == -ENOMEM || code == -EINTR || code == -EIO || code == -EMFILE || code == -ENFILE;
+	return h5_is_own(code) || code == -EIO || code == -EMFILE || code == -ENFILE;
 }
 
 /* Puts `outer: ` before the text of this thread's last error, if that is `code`; returns `code`. */

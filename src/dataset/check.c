@@ -41,7 +41,7 @@ static int decode_part(void *arg, size_t i)
 	free(data);
 	c->results[i] = rc;
 	c->errors[i] = *h5_error_last();
-	return h5_is_passing(rc) ? rc : 0;
+	return h5_is_own(rc) ? rc : 0;
 }
 
 static int decode_batch(struct chunk_check *c)

@@ -271,7 +271,7 @@ static int fill_alone(struct batch *b, size_t i)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = fill(b, i, &place, NULL);
-	if (!h5_is_passing(rc) || rc == -ENOMEM || rc == -EINTR)
+	if (!h5_is_passing(rc) || h5_is_own(rc))
 		return rc;
 	/* The others are listed all the same. Who looks this one up will be told. */
 	b->entries[i] = (struct h5_vfs_entry){0};

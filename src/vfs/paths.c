@@ -78,7 +78,7 @@ static int visit_group(struct h5_file *file, struct walk *w)
 			rc = h5_group_iterate(file, object, H5_LINKS_BY_NAME, visit, w);
 		h5_file_put(file, ref);
 	}
-	if (rc == -ENOMEM || rc == -EINTR)
+	if (h5_is_own(rc))
 		return rc;
 	if (h5_is_passing(rc))
 		w->map->unread = rc;

@@ -60,7 +60,7 @@ static void tell(struct h5_vfs *vfs, int rc)
 {
 	const struct h5_error *e = h5_error_last();
 
-	if (rc && rc != vfs->told && rc != -ENOMEM && rc != -EINTR && vfs->options.log)
+	if (rc && rc != vfs->told && !h5_is_own(rc) && vfs->options.log)
 		vfs->options.log("what was written cannot be shown yet: %s",
 				 e->code == rc ? e->text : strerror(-rc));
 	vfs->told = rc;
