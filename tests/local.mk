@@ -96,6 +96,7 @@ MOUNT_TESTS = \
 	tests/mount_holes.py \
 	tests/mount_kill.py \
 	tests/mount_lazy.py \
+	tests/mount_load.py \
 	tests/mount_links.py \
 	tests/mount_members.py \
 	tests/mount_memmap.py \
@@ -199,7 +200,7 @@ tests/data/stamp: $(FIXTURES) $(FIXTURE_MODULES)
 clean-local:
 	rm -rf tests/data
 
-# For an hour and more: readers along with a writer, random sequences, crashes and killed daemons, each with other seeds than in `make check`.
+# For an hour and more: readers along with a writer, load, random sequences, crashes and killed daemons, each with other seeds than in `make check`.
 SOAK_SECONDS = 3600
 SOAK_SEQUENCES = 20000
 SOAK_KILLS = 2000
@@ -208,6 +209,7 @@ SOAK_SEEDS = 20
 soak: src/h5fs tests/crash_replay tests/data/stamp
 	@$(AM_TESTS_ENVIRONMENT) \
 	H5FS_FOLLOW_SECONDS=$(SOAK_SECONDS) $(PYTHON3) $(srcdir)/tests/mount_swmr.py && \
+	H5FS_LOAD_SECONDS=60 $(PYTHON3) $(srcdir)/tests/mount_load.py && \
 	H5FS_MODEL_SEED=random H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount_model.py && \
 	H5FS_KILLS=$(SOAK_KILLS) $(PYTHON3) $(srcdir)/tests/mount_kill.py && \
 	for seed in `seq 2 $(SOAK_SEEDS)`; do \

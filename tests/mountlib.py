@@ -106,8 +106,8 @@ class Mount:
         if not self.point:
             os.mkdir(self.path)
         # The daemon has no standard error. (UndefinedBehaviorSanitizer knows no log_path: its exit status must do.)
-        options = [self.env.get("ASAN_OPTIONS"), f"log_path={self.folder}/sanitizer"]
-        self.env["ASAN_OPTIONS"] = ":".join(filter(None, options))
+        for name in "ASAN_OPTIONS", "TSAN_OPTIONS":
+            self.env[name] = ":".join(filter(None, (self.env.get(name), f"log_path={self.folder}/sanitizer")))
         try:
             self.start()
         except BaseException:
