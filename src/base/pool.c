@@ -5,6 +5,7 @@
 #include "base/thread.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -31,7 +32,8 @@ struct h5_pool {
 	pthread_cond_t ended; /* of a batch that somebody waits for no part runs any more */
 	struct batch *awaited, *background;
 	pthread_t *threads;
-	unsigned wanted, started, idle;
+	atomic_uint wanted; /* looked at without the lock, too */
+	unsigned started, idle;
 	bool closing;
 };
 
