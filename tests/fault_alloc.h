@@ -1,5 +1,5 @@
 /* Allocations that fail on request: the linker leads malloc & Co. here, those of the libraries too where no
- * sanitizer has functions of its own. A program that links this has $(fault_alloc_LDFLAGS). */
+ * sanitizer has functions of its own. A program that links this has $(fault_alloc_flags). */
 #ifndef H5_TESTS_FAULT_ALLOC_H
 #define H5_TESTS_FAULT_ALLOC_H
 

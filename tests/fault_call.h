@@ -1,5 +1,5 @@
 /* System calls of reading that fail on request: the linker leads them here. A program that links this has
- * $(fault_call_LDFLAGS). */
+ * $(fault_call_flags). */
 #ifndef H5_TESTS_FAULT_CALL_H
 #define H5_TESTS_FAULT_CALL_H
 

@@ -11,7 +11,9 @@ UNIT_TESTS = \
 	tests/check_chunk_index_cursor \
 	tests/check_chunk_index_write \
 	tests/check_dataset \
+	tests/check_dataset_faults \
 	tests/check_dataset_write \
+	tests/check_dataspace \
 	tests/check_datatype \
 	tests/check_filter \
 	tests/check_filter_encode \
@@ -29,6 +31,7 @@ UNIT_TESTS = \
 	tests/check_number \
 	tests/check_object \
 	tests/check_rare \
+	tests/check_pipeline \
 	tests/check_pool \
 	tests/check_read_faults \
 	tests/check_reading \
@@ -42,7 +45,7 @@ UNIT_TESTS = \
 	tests/check_write_faults \
 	tests/crash_replay
 
-EXTRA_DIST += tests/bytes.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
+EXTRA_DIST += tests/bytes.h tests/filter_data.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
 # Folders of their own, with files whose calls are recorded and fail.
 scratch = tests/scratch.c tests/scratch.h tests/fault_io.c tests/fault_io.h
 index_target = tests/index_target.c tests/index_target.h $(scratch)
@@ -56,7 +59,9 @@ tests_check_filter_encode_SOURCES = tests/check_filter_encode.c $(scratch)
 tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c $(index_target)
 tests_check_header_edit_SOURCES = tests/check_header_edit.c $(scratch)
 tests_check_transaction_SOURCES = tests/check_transaction.c $(scratch)
-tests_check_dataset_write_SOURCES = tests/check_dataset_write.c $(scratch)
+dataset_model = tests/dataset_model.c tests/dataset_model.h $(scratch)
+tests_check_dataset_faults_SOURCES = tests/check_dataset_faults.c $(dataset_model)
+tests_check_dataset_write_SOURCES = tests/check_dataset_write.c $(dataset_model)
 journal_scene = tests/journal_scene.c tests/journal_scene.h $(scratch)
 tests_check_journal_SOURCES = tests/check_journal.c $(journal_scene)
 tests_check_recovery_SOURCES = tests/check_recovery.c $(journal_scene)
@@ -75,12 +80,12 @@ tests_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=callo
 tests_check_reading_SOURCES = tests/check_reading.c $(scratch)
 # Allocations, and system calls of reading, that fail.
 fault_alloc = tests/fault_alloc.c tests/fault_alloc.h
-fault_alloc_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
-fault_call_LDFLAGS = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
+fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
+fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
 tests_check_read_faults_SOURCES = tests/check_read_faults.c tests/fault_call.c tests/fault_call.h $(fault_alloc) $(scratch)
-tests_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_LDFLAGS) $(fault_call_LDFLAGS)
+tests_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_check_write_faults_SOURCES = tests/check_write_faults.c $(fault_alloc) $(scratch)
-tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_LDFLAGS)
+tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 AM_CPPFLAGS += $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
