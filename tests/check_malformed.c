@@ -4,6 +4,7 @@
  * In `make check` only some bytes of each file take part; H5FS_MALFORMED=all in the environment makes it all
  * of them (`make malformed`). */
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "tree_facts.h"
 #include "unit.h"
 
@@ -246,4 +247,136 @@ START_TEST(checksums_watch)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("malformed", {truncated_files, FILES}, {changed_bytes, FILES}, {checksums_watch, 4})
+/* ---- changes that checksums don't notice ---- */
+
+/* A block that ends in its checksum, or has it inside. */
+struct block {
+	size_t begin, end; /* of what is summed */
+	size_t sum;
+};
+
+static uint32_t get32(const uint8_t *p)
+{
+	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	for (unsigned i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+/* Direct blocks of fractal heaps are summed with zeros for the sum. */
+static uint32_t sum_of(uint8_t *bytes, const struct block *block)
+{
+	uint32_t old = get32(bytes + block->sum), sum;
+	bool inside = block->sum < block->end;
+
+	if (inside)
+		put32(bytes + block->sum, 0);
+	sum = h5_lookup3(bytes + block->begin, block->end - block->begin, 0);
+	if (inside)
+		put32(bytes + block->sum, old);
+	return sum;
+}
+
+static void sign(uint8_t *bytes, const struct block *block)
+{
+	put32(bytes + block->sum, sum_of(bytes, block));
+}
+
+/* The block that begins here, found by its sum. */
+static bool find_block(const struct image *m, size_t begin, struct block *block)
+{
+	static const char *const signatures[] = {"OHDR", "OCHK", "FRHP", "FHIB", "BTHD",    "BTIN",
+						 "BTLF", "FAHD", "FADB", "EAHD", "EAIB",    "EASB",
+						 "EADB", "SMTB", "SMLI", "MDCI", "\x89HDF", "FHDB"};
+	const size_t n = sizeof signatures / sizeof *signatures;
+	size_t i = 0;
+
+	while (i < n && memcmp(m->bytes + begin, signatures[i], 4))
+		i++;
+	if (i == n)
+		return false;
+	block->begin = begin;
+	for (size_t at = begin + 8; at + 4 <= m->size; at++) {
+		*block = (struct block){begin, at, at};
+		/* Behind the offset in the heap, of four or five bytes, in a block of a power of two */
+		if (i == n - 1) {
+			block->end = begin + 512;
+			block->sum = at;
+			if (at > begin + 24 || block->end > m->size)
+				return false;
+		}
+		if (sum_of(m->bytes, block) == get32(m->bytes + at))
+			return true;
+	}
+	return false;
+}
+
+static unsigned find_blocks(const struct image *m, struct block *blocks, unsigned max)
+{
+	unsigned n = 0;
+
+	for (size_t at = 0; at + 12 < m->size && n < max; at++)
+		n += find_block(m, at, &blocks[n]);
+	return n;
+}
+
+static void look_at_signed(const struct image *m, const struct block *block, size_t at)
+{
+	struct tree_facts facts;
+
+	sign(m->bytes, block);
+	look(m, m->bytes, m->size, at, &facts);
+	tree_facts_release(&facts);
+}
+
+/* Numbers that a hostile writer would think of, as eight bytes: also of the field before and behind. */
+static uint64_t hostile(const struct image *m, const struct block *block, unsigned n)
+{
+	const uint64_t values[] = {0,	    UINT64_MAX,		(uint64_t)1 << 63, INT64_MAX, block->begin,
+				   m->size, 0x0101010101010101, (uint64_t)1 << 32};
+
+	return values[n % 8];
+}
+
+static const char *const summed_files[] = {"malformed_sums", "malformed_new_groups", "malformed_new_types",
+					   "malformed_new_virtual", "malformed_paged"};
+enum { SUMMED = sizeof summed_files / sizeof *summed_files, BLOCKS_MAX = 200, WAYS = 12 };
+
+START_TEST(changes_with_the_right_checksum)
+{
+	static struct block blocks[BLOCKS_MAX];
+	size_t n = 0, step;
+	unsigned count;
+	struct image m;
+
+	load(&m, summed_files[_i]);
+	count = find_blocks(&m, blocks, BLOCKS_MAX);
+	ck_assert_uint_ge(count, 5);
+	step = stride(&m, TIMES);
+	for (unsigned b = 0; b < count; b++)
+		for (size_t at = blocks[b].begin + (step > 1 ? b % step : 0); at < blocks[b].end;
+		     at += step, n++)
+			for (unsigned how = 0; how < WAYS; how++) {
+				uint8_t old[8], sum[4];
+				size_t width = how < 4 ? 1 : blocks[b].end - at < 8 ? blocks[b].end - at : 8;
+
+				if (step > 1 && how != n % WAYS)
+					continue;
+				memcpy(sum, m.bytes + blocks[b].sum, 4);
+				memcpy(old, m.bytes + at, width);
+				m.bytes[at] = change(old[0], how);
+				for (unsigned i = 0; i < width && width > 1; i++)
+					m.bytes[at + i] = (uint8_t)(hostile(&m, &blocks[b], how) >> 8 * i);
+				look_at_signed(&m, &blocks[b], at);
+				memcpy(m.bytes + at, old, width);
+				memcpy(m.bytes + blocks[b].sum, sum, 4);
+			}
+	release(&m);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("malformed", {truncated_files, FILES}, {changed_bytes, FILES}, {checksums_watch, 4},
+		{changes_with_the_right_checksum, SUMMED})

@@ -1,6 +1,7 @@
 #include "tree_facts.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "vfs/vfs.h"
 
@@ -17,8 +18,9 @@ enum {
 	DEPTH_MAX = 6,
 	READ_MAX = 1 << 16, /* bytes of a file */
 	PIECE = 1 << 12,
-	ENTRIES = 16, /* of a directory that are asked for at once */
-	SHORT = 64,   /* bytes of a value that are told as they are */
+	ENTRIES = 16,	/* of a directory that are asked for at once */
+	SHORT = 64,	/* bytes of a value that are told as they are */
+	CHECKS = 20000, /* that one request is granted */
 };
 
 struct walk {
@@ -26,6 +28,24 @@ struct walk {
 	struct tree_facts *facts;
 	unsigned objects;
 };
+
+/* A request's work is bounded by how often it asks whether it shall go on; what does not ask has no end here,
+ * either. */
+static bool is_used_up(void *arg)
+{
+	return !--*(unsigned *)arg;
+}
+
+static void begin_request(void)
+{
+	static unsigned checks;
+	/* Since long ago: a second is granted to none. */
+	const struct h5_interrupt request = {.ask = is_used_up, .arg = &checks};
+
+	checks = CHECKS;
+	h5_error_clear();
+	h5_interrupt_set(&request);
+}
 
 static void add_bytes(struct h5_buf *out, const void *data, size_t n)
 {
@@ -77,7 +97,7 @@ static void get_xattr(struct walk *w, struct h5_node *node, const char *path, co
 	char what[300];
 	int rc;
 
-	h5_error_clear();
+	begin_request();
 	h5_buf_init(&value, SIZE_MAX);
 	rc = h5_vfs_getxattr(w->vfs, node, name, &value);
 	snprintf(what, sizeof what, "xattr %s", name);
@@ -100,7 +120,7 @@ static void list_xattrs(struct walk *w, struct h5_node *node, const char *path)
 	size_t count = 0;
 	int rc;
 
-	h5_error_clear();
+	begin_request();
 	h5_buf_init(&names, SIZE_MAX);
 	rc = h5_vfs_listxattr(w->vfs, node, &names);
 	for (size_t at = 0; at < names.size; at += strlen(names.data + at) + 1) {
@@ -133,7 +153,7 @@ static void read_pieces(struct walk *w, struct h5_handle *handle, const char *pa
 		size_t got;
 		int rc;
 
-		h5_error_clear();
+		begin_request();
 		rc = h5_vfs_read(handle, at, buf, sizeof buf, &got);
 		snprintf(what, sizeof what, "bytes %u", at);
 		if (rc)
@@ -150,16 +170,20 @@ static void seek(struct h5_handle *handle)
 {
 	uint64_t at = 0;
 
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 8; i++) {
+		begin_request();
 		if (h5_vfs_seek(handle, at, i % 2, &at))
 			return;
+	}
 }
 
 static int read_file(struct walk *w, struct h5_node *node, const char *path)
 {
 	struct h5_handle *handle;
-	int rc = h5_vfs_open_file(w->vfs, node, O_RDONLY, &handle);
+	int rc;
 
+	begin_request();
+	rc = h5_vfs_open_file(w->vfs, node, O_RDONLY, &handle);
 	if (rc) {
 		add_error(w, path, "open", rc);
 		return rc;
@@ -187,15 +211,17 @@ static int list_directory(struct walk *w, struct h5_node *node, const char *path
 	struct h5_vfs_entry entries[ENTRIES];
 	struct h5_dir *dir;
 	size_t count, got;
-	int rc = h5_vfs_opendir(w->vfs, node, &dir);
+	int rc;
 
+	begin_request();
+	rc = h5_vfs_opendir(w->vfs, node, &dir);
 	if (rc) {
 		add_error(w, path, "names", rc);
 		return rc;
 	}
 	count = h5_vfs_dir_count(dir);
 	for (size_t at = 0; at < count && !rc && w->objects < OBJECTS_MAX && depth < DEPTH_MAX; at += got) {
-		h5_error_clear();
+		begin_request();
 		rc = h5_vfs_dir_read(dir, at, count - at < ENTRIES ? count - at : ENTRIES, true, entries,
 				     &got);
 		for (size_t i = 0; i < got && !rc; i++)
@@ -218,7 +244,7 @@ static void visit(struct walk *w, struct h5_node *node, mode_t mode, const char 
 	int rc = 0;
 
 	w->objects++;
-	h5_error_clear();
+	begin_request();
 	if (S_ISLNK(mode)) {
 		rc = h5_vfs_readlink(node, &target);
 		if (!rc)
@@ -227,7 +253,7 @@ static void visit(struct walk *w, struct h5_node *node, mode_t mode, const char 
 		list_xattrs(w, node, path);
 		rc = S_ISDIR(mode) ? list_directory(w, node, path, depth) : read_file(w, node, path);
 	}
-	h5_error_clear();
+	begin_request();
 	/* What is damaged has a name and no size. */
 	if (!rc)
 		rc = h5_vfs_getattr(w->vfs, node, &st);
@@ -271,7 +297,7 @@ void tree_facts_gather(const void *bytes, size_t size, struct tree_facts *facts)
 
 	*facts = (struct tree_facts){0};
 	h5_buf_init(&facts->text, SIZE_MAX);
-	h5_error_clear();
+	begin_request();
 	rc = h5_file_set_open_memory(bytes, size, &set_options, &set);
 	if (!rc)
 		rc = h5_vfs_open(set, &vfs_options, &w.vfs);
