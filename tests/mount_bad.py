@@ -229,5 +229,92 @@ class Bombs(BadCase):
             self.assertModest(m)
 
 
+class Work(BadCase):
+    """What a few bytes of a file can ask for."""
+
+    def test_lines_without_end(self):
+        path = self.file("endless.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("endless", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
+            f.create_dataset("some", (1 << 16,), h5py.string_dtype(), chunks=(1 << 12,))
+        with Mount(path, "-f", options="max_work=1") as m:
+            # A size that is not known is told when the file is opened: its name must not fail.
+            self.assertEqual(os.stat(m.at("endless")).st_size, 0)
+            for _ in range(20):  # of a failure that is remembered
+                self.assertErrno(errno.EFBIG, os.open, m.at("endless"), os.O_RDONLY)
+            self.assertIn("max_work", m.said())
+            self.assertEqual(read(m.at("some")), b"\n" * (1 << 16))
+            self.assertModest(m)
+        with Mount(path, options="max_work=0") as m:
+            self.assertEqual(read(m.at("some")), b"\n" * (1 << 16))
+
+    def test_one_value_many_times(self):
+        """A long sequence that is stored once, and that many elements refer to; each of these is a line."""
+        path = self.file("same.h5")
+        with h5py.File(path, "w") as f:
+            d = f.create_dataset("d", (20_000,), h5py.vlen_dtype("u1"), chunks=(20_000,))
+            d[0] = numpy.full(1 << 20, 200, "u1")
+            element = f["d"].id.read_direct_chunk((0,))[1][:16]
+            d.id.write_direct_chunk((0,), element * 20_000)
+            f["other"] = 1
+        with Mount(path, options="max_work=1") as m:
+            self.assertErrno(errno.EFBIG, os.open, m.at("d"), os.O_RDONLY)
+            self.assertEqual(len(read(m.at("other"))), 8)
+            self.assertModest(m)
+
+    def test_sequences_of_sequences(self):
+        """Each refers to an object that has ten of the next kind, and is the same one: 10^20 numbers."""
+        path = self.file("nested.h5")
+        with h5py.File(path, "w") as f:
+            kind = h5py.h5t.STD_U8LE
+            for _ in range(20):
+                kind = h5py.h5t.vlen_create(kind)
+            space = h5py.h5s.create_simple((3,))
+            h5py.h5d.create(f.id, b"d", kind, space)
+            f["heap"] = numpy.array(["x" * 160], dtype=object)
+            offset = f["heap"].id.get_offset()
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            nested = h5py.h5d.create(f.id, b"nested", kind, space, plist).get_offset()
+            f["other"] = 1
+        content = bytearray(read(path))
+        _, collection, index = struct.unpack_from("<IQI", content, offset)
+        element = struct.pack("<IQI", 10, collection, index)
+        text = content.index(b"x" * 160)
+        content[text:text + 160] = element * 10
+        content[nested:nested + 48] = element * 3
+        with open(path, "wb") as f:
+            f.write(content)
+        with Mount(path, "-f", options="max_work=1") as m:
+            self.assertErrno(errno.EFBIG, os.open, m.at("nested"), os.O_RDONLY)
+            self.assertEqual(len(read(m.at("other"))), 8)
+            self.assertModest(m)
+
+    def test_huge_elements(self):
+        """An element of 4 GiB as text, and an attribute's text."""
+        path = self.file("elements.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            many = numpy.dtype([("s", h5py.string_dtype()), ("a", "V1000000000")])
+            f.create_dataset("d", (2,), many, chunks=(1,))
+            f.create_dataset("fill", (3, 1 << 30, 1 << 20), h5py.vlen_dtype("<i4"), chunks=(1, 1 << 10, 1))
+            f["other"] = 1
+        with Mount(path, options="max_work=1") as m:
+            for name in "d", "fill":
+                self.assertErrno(errno.EFBIG, os.open, m.at(name), os.O_RDONLY)
+            self.assertEqual(len(read(m.at("other"))), 8)
+            self.assertModest(m)
+
+    def test_wrong_values(self):
+        for value in "", "x", "-1", "1.5", "65536":
+            with self.subTest(value=value):
+                self.assertEqual(refusal(self.path(), options=f"max_work={value}")[0], 2)
+
+    def path(self):
+        path = self.file("any.h5")
+        with h5py.File(path, "w"):
+            pass
+        return path
+
+
 if __name__ == "__main__":
     main()

@@ -101,7 +101,7 @@ class Lazy(MountCase):
         with h5py.File(path, "w", libver="latest") as f:
             f.create_dataset("d", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
             f["e"] = 1
-        with Mount(path) as m:
+        with Mount(path, options="max_work=0") as m:
             self.assertEqual({entry.name: entry.is_file() for entry in os.scandir(m.path)}, {"d": True, "e": True})
             # More of them than libfuse has threads by default: one must stay to hear of the interrupts.
             waiting = [subprocess.Popen(["stat", m.at("d")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(12)]
@@ -117,7 +117,7 @@ class Lazy(MountCase):
         path = self.file("endless.h5")
         with h5py.File(path, "w", libver="latest") as f:
             f.create_dataset("d", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
-        with Mount(path) as m:
+        with Mount(path, options="max_work=0") as m:
             waiting = subprocess.Popen(["stat", m.at("d")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             with self.assertRaises(subprocess.TimeoutExpired):
                 waiting.wait(2)
@@ -132,7 +132,7 @@ class Lazy(MountCase):
         with h5py.File(path, "w", libver="latest") as f:
             f.create_dataset("d", (1 << 40,), h5py.string_dtype(), chunks=(1 << 16,))
             f.create_dataset("n", (0,), "u1", maxshape=(None,), chunks=(100,))
-        with Mount(path, options="rw") as m:
+        with Mount(path, options="rw,max_work=0") as m:
             fd = m.open("n", os.O_WRONLY)
             os.write(fd, b"1")
             stat = subprocess.Popen(["stat", m.at("d")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

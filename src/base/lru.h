@@ -68,7 +68,7 @@ void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address);
 
 /* Makes room in the budget for n bytes that work needs for a while: evicts, and waits for its turn while
  * others have reserved so much that they do not fit. One who is alone gets whatever it asks for. Who has
- * reserved must not wait for others, nor reserve more. -EINTR. */
+ * reserved must not wait for others, nor reserve more of the same. -EINTR. */
 int h5_lru_reserve(struct h5_lru *lru, size_t n);
 void h5_lru_unreserve(struct h5_lru *lru, size_t n);
 

@@ -1,6 +1,7 @@
 #include "dataset/boxes.h"
 
 #include "base/checked.h"
+#include "base/interrupt.h"
 
 #include <string.h>
 
@@ -130,6 +131,7 @@ static int walk_box(const struct h5_grid *grid, const struct box *box, h5_part_v
 	uint64_t first[H5_BOX_DIMS], count[H5_BOX_DIMS], scaled[H5_BOX_DIMS];
 	unsigned rank = grid->dims_count - 1;
 	struct h5_part part = {.grid = grid, .scaled = scaled};
+	unsigned parts = 0;
 	int rc;
 
 	for (unsigned i = 0; i < rank; i++) {
@@ -139,6 +141,8 @@ static int walk_box(const struct h5_grid *grid, const struct box *box, h5_part_v
 	do {
 		intersect(grid, box, &part);
 		rc = visit(arg, &part);
+		if (!rc && !(++parts % 1024))
+			rc = h5_interrupt_check();
 	} while (!rc && h5_box_step(scaled, first, count, rank));
 	return rc;
 }

@@ -349,8 +349,10 @@ static int read_block(struct request *q, const struct h5_virtual_entry *entry, u
 	struct h5_walk to, from;
 	struct source source;
 	struct h5_run run;
-	int rc = h5_walk_init(&to, entry->virtual, space->rank, space->dims, slab);
+	int rc = h5_interrupt_check();
 
+	if (!rc)
+		rc = h5_walk_init(&to, entry->virtual, space->rank, space->dims, slab);
 	if (rc || !to.inside || !next_free(q, &to, q->begin, &run))
 		return rc;
 	rc = open_source(q, entry, block, &source);

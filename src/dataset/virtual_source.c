@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "dataset/selection_walk.h"
 #include "format/virtual_mapping.h"
 #include "object/global_heap.h"
@@ -160,10 +161,13 @@ static int source_space(struct h5_file *file, uint64_t address, struct h5_datasp
 static int find_source(const struct extent *extent, const struct h5_virtual_mapping *m, uint64_t block,
 		       struct visit *visit, struct h5_file **file, uint64_t *address)
 {
+	int rc;
+
 	if (!visit->sources)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "virtual dataset: more than %d sources", SOURCES_MOST);
 	visit->sources--;
-	return h5_virtual_find_source(extent->file, m->file, m->dataset, block, file, address);
+	rc = h5_interrupt_check();
+	return rc ? rc : h5_virtual_find_source(extent->file, m->file, m->dataset, block, file, address);
 }
 
 /* A source that grows, and the virtual dataset with it. */
@@ -229,7 +233,7 @@ static int extend(struct extent *extent, struct h5_virtual_mapping *m, struct vi
 	h5_shape_close(source);
 	if (rc && rc != -ENOENT)
 		extent->unknown = true;
-	return h5_is_passing(rc) ? rc : 0;
+	return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;
 }
 
 /* What the mapping needs in its limited dimensions. */

@@ -27,6 +27,13 @@ static bool is_unwanted(void *arg)
 	return fuse_req_interrupted(arg) || fuse_session_exited(m->session);
 }
 
+static uint64_t work_limit(void *arg)
+{
+	const struct h5_mount *m = fuse_req_userdata(arg);
+
+	return h5_vfs_work_limit(m->vfs);
+}
+
 static struct h5_mount *begin(fuse_req_t req)
 {
 	struct h5_mount *m = fuse_req_userdata(req);
@@ -34,6 +41,7 @@ static struct h5_mount *begin(fuse_req_t req)
 	h5_watch_request(m);
 	h5_error_clear();
 	h5_interrupt_begin(is_unwanted, req);
+	h5_interrupt_bound(work_limit);
 	if (!m->locked)
 		h5_vfs_refresh(m->vfs);
 	return m;

@@ -20,6 +20,7 @@
 #define MAX_CHUNK_LEAST ((size_t)64 << 20)
 
 enum {
+	MAX_WORK = 2,	 /* seconds */
 	INDEX_SHARE = 4, /* of the cache for chunks */
 	WORKERS_MAX = 64,
 	GATHER = 32 << 20, /* of chunks that small writes fill */
@@ -30,7 +31,7 @@ struct texts {
 	struct h5_options *options;
 	char *external, *locking, *order, *xattr, *sandbox;
 	char *uid, *gid, *fmask, *dmask;
-	char *cache, *index_cache, *max_chunk, *workers;
+	char *cache, *index_cache, *max_chunk, *max_work, *workers;
 	char *sync, *journal;
 	char *subdir, *offset, *timeout, *log;
 	int writable, swmr, force, external_write;
@@ -74,6 +75,7 @@ static const struct fuse_opt known[] = {
 	TEXT(cache),
 	TEXT(index_cache),
 	TEXT(max_chunk),
+	TEXT(max_work),
 	TEXT(workers),
 	TEXT(sync),
 	TEXT(journal),
@@ -157,6 +159,8 @@ void h5_options_usage(const char *program)
 	       "    cache=SIZE             of decoded chunks (64M and a 32nd of the memory, at most 640M)\n"
 	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
 	       "    max_chunk=SIZE         of a decoded chunk, at most (half the cache, but 64M to 256M)\n"
+	       "    max_work=SECONDS       that a request may work, beyond what the file's size calls for "
+	       "(2; 0: any)\n"
 	       "    workers=N              threads that decode and encode chunks (the processors; 0 to 64)\n",
 	       program, program, program);
 }
@@ -296,7 +300,8 @@ static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
 
 static int parse_numbers(const struct texts *t, struct h5_options *o)
 {
-	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0, timeout = 0, offset = 0;
+	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0, timeout = 0, offset = 0,
+		      max_work = MAX_WORK;
 	int rc = 0;
 
 	if (t->uid)
@@ -311,10 +316,13 @@ static int parse_numbers(const struct texts *t, struct h5_options *o)
 		rc = parse_number("timeout", t->timeout, 10, INT32_MAX, &timeout);
 	if (!rc && t->offset)
 		rc = parse_number("offset", t->offset, 10, INT64_MAX, &offset);
+	if (!rc && t->max_work)
+		rc = parse_number("max_work", t->max_work, 10, UINT16_MAX, &max_work);
 	if (!rc)
 		rc = parse_engine(t, &o->set);
 	o->timeout = (unsigned)timeout;
 	o->set.offset = offset;
+	o->vfs.max_work = (unsigned)max_work;
 	o->vfs.uid = (uid_t)uid;
 	o->vfs.gid = (gid_t)gid;
 	o->vfs.fmask = (mode_t)fmask;
@@ -496,6 +504,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.cache);
 	free(t.index_cache);
 	free(t.max_chunk);
+	free(t.max_work);
 	free(t.workers);
 	free(t.sync);
 	free(t.journal);

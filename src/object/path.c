@@ -1,6 +1,7 @@
 #include "object/path.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "object/group.h"
 
 #include <stdlib.h>
@@ -53,8 +54,10 @@ static int follow_name(struct walk *w, const char *name, size_t size)
 	struct h5_lru_entry *ref;
 	struct h5_file *file = w->file;
 	struct h5_link link = {0};
-	int rc = h5_object_get(file, w->address, &ref, &group);
+	int rc = h5_interrupt_check();
 
+	if (!rc)
+		rc = h5_object_get(file, w->address, &ref, &group);
 	if (rc)
 		return rc;
 	rc = group->kind == H5_OBJECT_GROUP ? h5_group_lookup(file, group, name, size, &link) : -ENOENT;

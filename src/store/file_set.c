@@ -1,5 +1,6 @@
 #include "store/file_set.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "store/file.h"
@@ -331,6 +332,18 @@ size_t h5_file_set_chunk_budget(const struct h5_file_set *set)
 size_t h5_file_set_max_chunk(const struct h5_file_set *set)
 {
 	return set->options.max_chunk ? set->options.max_chunk : H5_MAX_CHUNK;
+}
+
+uint64_t h5_file_set_size(struct h5_file_set *set)
+{
+	uint64_t size = 0;
+
+	pthread_mutex_lock(&set->lock);
+	for (const struct member *m = set->members; m; m = m->next)
+		if (!h5_add(size, h5_file_size(m->file), &size))
+			size = UINT64_MAX;
+	pthread_mutex_unlock(&set->lock);
+	return size;
 }
 
 bool h5_file_set_refresh(struct h5_file_set *set)

@@ -76,6 +76,9 @@ const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *
 struct h5_statistics *h5_file_set_statistics(struct h5_file_set *set);
 size_t h5_file_set_max_chunk(const struct h5_file_set *set);
 
+/* Bytes of all files that are open. */
+uint64_t h5_file_set_size(struct h5_file_set *set);
+
 /* h5_file_refresh() for all files; true: one has changed. */
 bool h5_file_set_refresh(struct h5_file_set *set);
 

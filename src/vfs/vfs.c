@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WORK_SPEED = 8 << 10 }; /* bytes of files that a millisecond is granted for */
+
 struct h5_node *h5_vfs_root(struct h5_vfs *vfs)
 {
 	return vfs->root;
@@ -105,6 +107,13 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	pthread_mutex_destroy(&vfs->map_lock);
 	pthread_mutex_destroy(&vfs->lock);
 	free(vfs);
+}
+
+uint64_t h5_vfs_work_limit(struct h5_vfs *vfs)
+{
+	uint64_t most = vfs->options.max_work;
+
+	return most ? most * 1000 + h5_file_set_size(vfs->set) / WORK_SPEED : 0;
 }
 
 void h5_vfs_refresh(struct h5_vfs *vfs)

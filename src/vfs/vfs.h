@@ -26,6 +26,7 @@ struct h5_vfs_options {
 	gid_t gid;
 	mode_t fmask, dmask;	/* bits taken out of the modes of files and directories */
 	bool order_by_creation; /* listings in creation order where the group tracks it */
+	unsigned max_work;	/* seconds; see h5_vfs_work_limit(). 0: any */
 	bool raw_attributes;	/* user.NAME is the stored bytes instead of text */
 	/* writing */
 	bool writable;	      /* the mounted file was opened for writing */
@@ -46,6 +47,10 @@ void h5_vfs_close(struct h5_vfs *vfs);
 /* To be called before a request is served on a file that others may write: forgets what is cached of files
  * whose size or mtime changed. */
 void h5_vfs_refresh(struct h5_vfs *vfs);
+
+/* Milliseconds that a request may work: a few bytes of a file can ask for hours, but bytes that are read, and
+ * understood, take time in proportion to their number. 0: any. */
+uint64_t h5_vfs_work_limit(struct h5_vfs *vfs);
 
 /* Borrowed; lives as long as the vfs. */
 struct h5_node *h5_vfs_root(struct h5_vfs *vfs);

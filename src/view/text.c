@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "store/file_set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,9 @@ enum {
 	SAMPLE_BYTES = 1 << 16, /* samples are at most so far apart, unless one piece is longer, */
 	SAMPLE_PIECES = 4096,	/* and so many pieces */
 	SLAB_BYTES = 1 << 18,	/* elements are read in parts of about this size */
-	ELEMENT_MAX = 1 << 26,	/* stored bytes; a larger one is refused */
-	PIECE_MAX = 1 << 28	/* bytes; a longer piece is refused */
+	ELEMENT_MAX = 1 << 24,	/* stored bytes; a larger one is refused */
+	PIECE_SMALL = 1 << 23,	/* bytes; for longer pieces room is reserved */
+	PIECE_MAX = 1 << 27	/* a longer one is refused */
 };
 
 struct sample {
@@ -19,6 +21,7 @@ struct sample {
 };
 
 struct h5_text {
+	int failed;    /* why there is none: to find it out again would take as long */
 	uint64_t size; /* bytes */
 	size_t count;
 	struct sample *samples; /* the first is 0, 0 */
@@ -32,6 +35,7 @@ struct cursor {
 	uint8_t *slab; /* of a dataset: stored bytes of the elements from slab_first on */
 	uint64_t slab_first, slab_count, slab_capacity;
 	struct h5_buf piece;
+	bool reserved; /* PIECE_MAX bytes of the cache of blocks */
 };
 
 static int cursor_init(struct cursor *c, const struct h5_text_source *source, uint64_t piece)
@@ -39,9 +43,9 @@ static int cursor_init(struct cursor *c, const struct h5_text_source *source, ui
 	uint64_t fit = SLAB_BYTES / source->type->size;
 
 	*c = (struct cursor){.source = source, .next = piece};
-	h5_buf_init(&c->piece, PIECE_MAX);
+	h5_buf_init(&c->piece, PIECE_SMALL);
 	if (source->type->size > ELEMENT_MAX)
-		return h5_fail(-ENOTSUP, source->address, "an element of %u bytes", source->type->size);
+		return h5_fail(-EFBIG, source->address, "an element of %u bytes", source->type->size);
 	if (source->form->heads)
 		c->heads = source->form->heads(source);
 	if (!source->dataset)
@@ -51,10 +55,29 @@ static int cursor_init(struct cursor *c, const struct h5_text_source *source, ui
 	return c->slab ? 0 : -ENOMEM;
 }
 
+static struct h5_lru *blocks_of(const struct cursor *c)
+{
+	return h5_file_set_blocks(h5_file_set_of(c->source->context.file));
+}
+
 static void cursor_release(struct cursor *c)
 {
 	free(c->slab);
 	h5_buf_release(&c->piece);
+	if (c->reserved)
+		h5_lru_unreserve(blocks_of(c), PIECE_MAX);
+}
+
+/* Long pieces of all threads at once would be more than one daemon should have. */
+static int allow_long(struct cursor *c)
+{
+	int rc;
+
+	h5_buf_release(&c->piece);
+	rc = h5_lru_reserve(blocks_of(c), PIECE_MAX);
+	c->reserved = !rc;
+	c->piece.limit = PIECE_MAX;
+	return rc;
 }
 
 static int read_slab(struct cursor *c, uint64_t element)
@@ -88,19 +111,31 @@ static int get_element(struct cursor *c, uint64_t element, const uint8_t **data)
 	return rc;
 }
 
+static int try_piece(struct cursor *c, uint64_t i, const uint8_t *element)
+{
+	const struct h5_text_form *form = c->source->form;
+	int rc;
+
+	c->piece.size = 0;
+	rc = element ? form->piece(c->source, i - c->heads, element, &c->piece)
+		     : form->head(c->source, i, &c->piece);
+	return c->piece.err == -E2BIG ? -E2BIG : rc;
+}
+
 /* Makes c->piece. */
 static int make_piece(struct cursor *c, uint64_t i, const uint8_t *element)
 {
-	const struct h5_text_form *form = c->source->form;
 	int rc = h5_interrupt_check();
 
-	c->piece.size = 0;
-	if (rc)
-		return rc;
-	rc = element ? form->piece(c->source, i - c->heads, element, &c->piece)
-		     : form->head(c->source, i, &c->piece);
-	if (rc == -E2BIG || c->piece.err == -E2BIG)
-		return h5_fail(-ENOTSUP, c->source->address, "an element's text is over %d bytes", PIECE_MAX);
+	if (!rc)
+		rc = try_piece(c, i, element);
+	if (rc == -E2BIG && !c->reserved) {
+		rc = allow_long(c);
+		if (!rc)
+			rc = try_piece(c, i, element);
+	}
+	if (rc == -E2BIG)
+		return h5_fail(-EFBIG, c->source->address, "an element's text is over %d bytes", PIECE_MAX);
 	return rc ? rc : c->piece.err;
 }
 
@@ -192,6 +227,10 @@ static int text_load(struct h5_file *file, uint64_t address, const void *arg, vo
 
 	(void)file;
 	(void)address;
+	if (rc == -EFBIG && (text = calloc(1, sizeof *text))) {
+		text->failed = rc;
+		rc = 0;
+	}
 	if (rc)
 		return rc;
 	*value = text;
@@ -213,7 +252,13 @@ int h5_text_get(const struct h5_text_source *source, struct h5_lru_entry **ref, 
 	int rc = h5_file_block(source->dataset->file, &text_type, source->address, variant, source, ref);
 
 	*text = rc ? NULL : h5_lru_value(*ref);
-	return rc;
+	if (rc || !(*text)->failed)
+		return rc;
+	rc = (*text)->failed;
+	h5_file_put(source->dataset->file, *ref);
+	*ref = NULL;
+	*text = NULL;
+	return h5_fail(rc, source->address, "its text takes more than a request may (max_work, max_chunk)");
 }
 
 uint64_t h5_text_size(const struct h5_text *text)
