@@ -6,14 +6,17 @@ import io
 import json
 import os
 import random
+import struct
 import subprocess
+import zlib
 
 import h5py
 import numpy
+from PIL import Image
 
 from mountlib import Mount, MountCase, main, read
 
-VIEWS = ["attrs", "csv", "json", "npy"]
+VIEWS = ["attrs", "csv", "json", "npy", "png"]
 
 
 def tree(folder):
@@ -377,7 +380,7 @@ class Attrs(ViewCase):
             f["type"].attrs["of"] = "a type"
             a = f["group/d"].attrs
             a["units"] = "m"
-            a["long"] = numpy.arange(100000, dtype="<f8").reshape(10, 50, 200) / 7
+            a["long"] = numpy.arange(20000, dtype="<f8").reshape(10, 50, 40) / 7
             a["big text"] = "x" * 1000000
             a["words"] = numpy.array([["a", "b,\""], ["\u00e4", ""]], dtype=h5py.string_dtype())
             a["none"] = h5py.Empty("f4")
@@ -399,7 +402,7 @@ class Attrs(ViewCase):
             self.assertEqual(read(os.path.join(folder, "units")), b"m")
             self.assertEqual(read(os.path.join(folder, "big text")), b"x" * 1000000)
             self.assertEqual(json.loads(read(os.path.join(folder, "long"))), a["long"].tolist())
-            self.assertGreater(os.stat(os.path.join(folder, "long")).st_size, 1 << 20)
+            self.assertGreater(os.stat(os.path.join(folder, "long")).st_size, 1 << 18)
             self.assertErrno(errno.E2BIG, os.getxattr, m.at("group/d"), "user.long")
             for name in ("units", "words", "none", "no elements", "one", "cube"):
                 self.assertEqual(read(os.path.join(folder, name)), os.getxattr(m.at("group/d"), "user." + name), name)
@@ -543,6 +546,120 @@ class Csv(ViewCase):
             with open(m.at("d"), "r+b", buffering=0) as f:
                 f.write(numpy.int64(7).tobytes())
             self.assertEqual(self.rows(m, "d")[1][0], ["7"])
+
+
+class Png(ViewCase):
+    def make(self):
+        pick = numpy.random.default_rng(9)
+        data = {"grey": pick.integers(0, 256, (300, 701), "u1"), "colours": pick.integers(0, 256, (90, 130, 3), "u1"),
+                "alpha": pick.integers(0, 256, (41, 33, 4), "u1"), "dot": numpy.array([[200]], "u1"),
+                "tall": pick.integers(0, 256, (70000, 1), "u1"), "long": pick.integers(0, 256, (2, 140000), "u1")}
+        scaled = {"mask": pick.integers(0, 2, (50, 61)).astype(bool), "i1": pick.integers(-128, 128, (64, 65), "i1"),
+                  "<u2": pick.integers(100, 4000, (64, 65), "<u2"), ">i2": pick.integers(-3000, 3000, (331, 333)).astype(">i2"),
+                  "<i4": pick.integers(-2**31, 2**31 - 1, (20, 30), "<i4"), "u8": pick.integers(0, 2**63, (20, 30), "u8"),
+                  "f2": pick.normal(size=(31, 20)).astype("f2"), ">f4": pick.normal(size=(311, 200)).astype(">f4"),
+                  "f8": pick.normal(size=(40, 41)), "most": pick.choice([-1.7e308, 0, 1.7e308], (30, 40)),
+                  "constant": numpy.full((5, 6), 7.5), "nan": numpy.full((3, 4), numpy.nan),
+                  "levels": pick.integers(0, 3, (9, 9)).astype(h5py.enum_dtype({"A": 0, "B": 1, "C": 2}, basetype="<i2"))}
+        scaled["gaps"] = numpy.where(scaled["f8"] > 1, numpy.nan, scaled["f8"])
+        scaled["gaps"][0, :3] = numpy.inf, -numpy.inf, numpy.nan
+        scaled["deep colours"] = pick.normal(size=(50, 60, 3))
+        path = self.file("pictures.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, array in (data | scaled).items():
+                f[name] = array
+            f.create_dataset("packed", data=data["grey"], chunks=(64, 64), compression="gzip", shuffle=True)
+            f["no rows"] = numpy.zeros((0, 5))
+            f["line"], f["cube"], f["words"] = numpy.zeros(5), numpy.zeros((4, 4, 5)), [["a", "b"]]
+            f["records"] = numpy.zeros((4, 4), [("a", "i4"), ("b", "i4")])
+        data["packed"] = data["grey"]
+        return path, data, scaled
+
+    def expected(self, array):
+        """By the rule of the man page."""
+        if array.dtype == bool:
+            return array * numpy.uint8(255)
+        most, kind = (255, "u1") if array.dtype.itemsize == 1 else (65535, "u2")
+        values = array.astype("f8")
+        finite = values[numpy.isfinite(values)]
+        low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
+        part = (values / 2 - low / 2) / (high / 2 - low / 2) if high > low else values * 0
+        part[numpy.isnan(values) | (values == -numpy.inf)] = 0
+        part[values == numpy.inf] = 1
+        return numpy.floor(part * most + 0.5).astype(kind)
+
+    def decode(self, data):
+        """Samples of a PNG without compression, from its chunks alone: what an image library makes 8 bits of."""
+        at, stream, kinds = 8, b"", []
+        while at < len(data):
+            n, kind = struct.unpack_from(">I4s", data, at)
+            body = data[at + 8:at + 8 + n]
+            self.assertEqual(struct.unpack_from(">I", data, at + 8 + n)[0], zlib.crc32(kind + body))
+            if kind == b"IHDR":
+                width, height, depth, colour = struct.unpack(">IIBB", body[:10])
+            elif kind == b"IDAT":
+                stream += body
+            kinds.append(kind)
+            at += 12 + n
+        self.assertEqual((kinds[0], kinds[-1], at), (b"IHDR", b"IEND", len(data)))
+        channels = {0: 1, 2: 3, 6: 4}[colour]
+        rows = numpy.frombuffer(zlib.decompress(stream), "u1").reshape(height, -1)
+        self.assertFalse(rows[:, 0].any())
+        samples = numpy.ascontiguousarray(rows[:, 1:]).view(">u2" if depth == 16 else "u1")
+        return samples.reshape((height, width) if channels == 1 else (height, width, channels))
+
+    def test_pictures(self):
+        path, data, scaled = self.make()
+        with Mount(path) as m, numpy.errstate(invalid="ignore", over="ignore"):
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs/png"))),
+                             sorted(name + ".png" for name in [*data, *scaled, "no rows"]))
+            self.assertEqual(read(m.at(".h5fs/png/no rows.png")), b"")
+            for name, array in (data | scaled).items():
+                with self.subTest(name=name):
+                    view = m.at(f".h5fs/png/{name}.png")
+                    wanted = array if name in data else self.expected(array)
+                    whole = read(view)
+                    self.assertRanges(view, whole)
+                    numpy.testing.assert_array_equal(self.decode(whole), wanted)
+                    with Image.open(view) as image:
+                        if wanted.dtype == "u1" or wanted.ndim == 2:
+                            numpy.testing.assert_array_equal(numpy.asarray(image), wanted)
+                        else:
+                            self.assertEqual(image.size, wanted.shape[1::-1])
+
+    def test_hostile_shapes(self):
+        path = self.file("hostile.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("wide", (2, 1 << 40), "u1", chunks=(1, 1 << 16))
+            f.create_dataset("overflow", (1 << 33, 1 << 33), "u1", chunks=(1 << 8, 1 << 8))
+            f.create_dataset("many", (1 << 30, 1 << 30), "u1", chunks=(1 << 8, 1 << 8))
+        with Mount(path) as m:
+            for name in ("wide", "overflow", "many"):
+                self.assertEqual(os.stat(m.at(f".h5fs/png/{name}.png")).st_size, 0)
+                self.assertErrno(errno.EOVERFLOW, open, m.at(f".h5fs/png/{name}.png"))
+
+
+class Memory(MountCase):
+    def test_large_datasets(self):
+        """What a mount needs to read the views of 200 MB stays far below that."""
+        path = self.file("large.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", (5000, 40000), "u1", chunks=(100, 4000), fillvalue=3)[::1000] = 5
+            f.create_dataset("column", (200000,), "<i4", chunks=(10000,), compression="gzip")[::10] = 123456
+            f["d"].attrs["long"] = numpy.arange(200000)
+        # What AddressSanitizer keeps of freed memory is not the mount's.
+        with Mount(path, options="cache=4M,index_cache=4M", env={"ASAN_OPTIONS": "quarantine_size_mb=1"}) as m:
+            def most():
+                with open(f"/proc/{m.daemon}/status") as f:
+                    return next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+
+            read(m.at("column"))
+            before = most()
+            for name in ("npy/d.npy", "png/d.png", "csv/column.csv", "json/d.json", "attrs/d/long"):
+                with open(m.at(".h5fs", name), "rb") as f:
+                    size = sum(len(part) for part in iter(lambda: f.read(1 << 20), b""))
+                self.assertEqual(size, os.stat(m.at(".h5fs", name)).st_size)
+            self.assertLess(most() - before, 60000, "KiB")
 
 
 if __name__ == "__main__":

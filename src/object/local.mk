@@ -19,6 +19,7 @@ libh5fs_a_SOURCES += \
 	src/object/local_heap.c \
 	src/object/local_heap.h \
 	src/object/name.h \
+	src/object/number.c \
 	src/object/numpy.c \
 	src/object/object.c \
 	src/object/object.h \

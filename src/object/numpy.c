@@ -147,22 +147,6 @@ static bool compound(struct h5_buf *out, const struct h5_datatype *t, enum form 
 	return good;
 }
 
-/* h5py writes a boolean as an enumeration of FALSE and TRUE. */
-static bool is_boolean(const struct h5_datatype *t)
-{
-	unsigned seen = 0;
-
-	if (t->size != 1 || t->enumeration.count != 2)
-		return false;
-	for (unsigned i = 0; i < 2; i++) {
-		const struct h5_enum_member *m = &t->enumeration.members[i];
-
-		if (*m->value < 2 && !strcmp(m->name, *m->value ? "TRUE" : "FALSE"))
-			seen |= 1u << *m->value;
-	}
-	return seen == 3;
-}
-
 /* h5py writes a complex number as a compound of r and i; their type, NULL: it is none. */
 static const struct h5_datatype *complex_part(const struct h5_datatype *t)
 {
@@ -201,7 +185,7 @@ static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum for
 	case H5_CLASS_OPAQUE:
 		return word(out, form, '|', 'V', t->size);
 	case H5_CLASS_ENUM:
-		if (form == LITERAL && is_boolean(t))
+		if (form == LITERAL && h5_datatype_is_boolean(t))
 			return word(out, form, '|', 'b', 1);
 		return type_numpy(out, t->enumeration.base, form);
 	case H5_CLASS_COMPOUND:

@@ -3,6 +3,7 @@ libh5fs_a_SOURCES += \
 	src/view/csv.c \
 	src/view/json.c \
 	src/view/npy.c \
+	src/view/png.c \
 	src/view/text.c \
 	src/view/text.h \
 	src/view/view.c \

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json, &h5_view_npy,
-					      NULL};
+const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json,
+					      &h5_view_npy,   &h5_view_png, NULL};
 
 static int open_object(struct h5_view *v)
 {

@@ -8,5 +8,6 @@ extern const struct h5_view_ops h5_view_attrs;
 extern const struct h5_view_ops h5_view_csv;
 extern const struct h5_view_ops h5_view_json;
 extern const struct h5_view_ops h5_view_npy;
+extern const struct h5_view_ops h5_view_png;
 
 #endif

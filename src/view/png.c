@@ -1,0 +1,356 @@
+/* A dataset of two dimensions, or of three whose last is 3 or 4 (red, green, blue, alpha), as a picture.
+ *
+ * Portable Network Graphics (PNG) Specification, ISO/IEC 15948; RFC 1950, RFC 1951. The pixels are not
+ * compressed, so the size and the place of each is known without what stands before:
+ *
+ *   size    field
+ *      8    signature
+ *     25    IHDR
+ *     14    IDAT: header of the zlib stream
+ *           IDAT, for each 65535 bytes of rows:
+ *   12+5      chunk, header of a stored block
+ *   65535     bytes of rows; of the last one fewer; a row is a filter type (0: none) and its samples
+ *     16    IDAT: checksum of all rows
+ *     12    IEND
+ *
+ * Unsigned 8-bit integers are the samples, of a boolean TRUE is 255. Other numbers are scaled: the least
+ * finite one is 0, the greatest 255 (8-bit integers) or 65535; where all are the same they are 0. NaN and
+ * -Infinity are 0, Infinity is the greatest. */
+#include "view/views.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+
+#include <endian.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define ELEMENTS_MAX (UINT64_C(1) << 36) /* all have to be read before the first one is shown */
+
+enum {
+	SIDE_MAX = INT32_MAX, /* the format's */
+	BLOCK = 65535,	      /* bytes of rows in a stored block */
+	CHUNK = 12,	      /* bytes of a chunk around its data */
+	BLOCK_HEAD = 5,
+	TAIL = CHUNK + 4 + CHUNK, /* the last IDAT, and IEND */
+	ELEMENT_MAX = 8,
+};
+
+/* What the elements are to the picture. */
+struct tones {
+	bool scaled; /* else they are the samples, or booleans */
+	double low, high;
+	uint32_t adler; /* of all rows */
+};
+
+struct picture {
+	const struct h5_dataset *dataset;
+	uint32_t width, height;
+	unsigned channels, depth; /* bytes of a sample */
+	uint64_t stride;	  /* bytes of a row, with its filter type */
+	uint64_t rows;		  /* bytes of all */
+	uint64_t blocks;
+};
+
+static bool is_plain(const struct h5_datatype *t)
+{
+	return t->class == H5_CLASS_INTEGER && t->size == 1 && !t->is_signed;
+}
+
+static bool png_shows(const struct h5_view *v)
+{
+	const struct h5_dataset *d = v->dataset;
+
+	return d && h5_datatype_is_number(d->type) &&
+	       (d->space.rank == 2 ||
+		(d->space.rank == 3 && (d->space.dims[2] == 3 || d->space.dims[2] == 4)));
+}
+
+/* A picture without pixels has no rows. */
+static int picture_init(struct picture *p, const struct h5_dataset *d)
+{
+	const uint64_t *dims = d->space.dims;
+
+	*p = (struct picture){.dataset = d};
+	if (dims[0] > SIDE_MAX || dims[1] > SIDE_MAX || d->space.elements > ELEMENTS_MAX)
+		return h5_fail(-EOVERFLOW, d->address, "more elements than a picture may have");
+	p->height = (uint32_t)dims[0];
+	p->width = (uint32_t)dims[1];
+	p->channels = d->space.rank == 2 ? 1 : (unsigned)dims[2];
+	p->depth = d->type->size == 1 ? 1 : 2;
+	p->stride = 1 + (uint64_t)p->width * p->channels * p->depth;
+	p->rows = p->width ? p->height * p->stride : 0;
+	p->blocks = p->rows / BLOCK + (p->rows % BLOCK != 0);
+	return 0;
+}
+
+/* ---- samples ---- */
+
+static void scale(const struct tones *t, const double *values, size_t n, unsigned depth, uint8_t *out)
+{
+	double most = depth == 1 ? UINT8_MAX : UINT16_MAX, low = t->low / 2, span = t->high / 2 - low;
+
+	for (size_t i = 0; i < n; i++) {
+		double v = values[i], part = 0; /* NaN too: it is not above anything */
+		uint16_t sample;
+
+		if (v > t->low && span > 0)
+			part = v < t->high ? (v / 2 - low) / span : 1;
+		else if (isinf(v) && v > 0)
+			part = 1;
+		sample = (uint16_t)(part * most + 0.5);
+		if (depth == 1) {
+			out[i] = (uint8_t)sample;
+		} else {
+			sample = htobe16(sample);
+			memcpy(out + 2 * i, &sample, sizeof sample);
+		}
+	}
+}
+
+/* The samples of n elements, at most BLOCK + 1 of them, from the first on; `work` has room for them. */
+static int make_samples(const struct picture *p, const struct tones *t, uint64_t first, size_t n,
+			uint8_t *work, uint8_t *out)
+{
+	size_t size = p->dataset->type->size;
+	double values[512];
+	int rc;
+
+	if (is_plain(p->dataset->type))
+		return h5_dataset_read(p->dataset, first, out, n);
+	rc = h5_dataset_read(p->dataset, first * size, work, n * size);
+	for (size_t i = 0, part; i < n && !rc; i += part) {
+		part = h5_min(n - i, 512);
+		if (t->scaled) {
+			h5_value_doubles(p->dataset->type, work + i * size, part, values);
+			scale(t, values, part, p->depth, out + i * p->depth);
+		} else {
+			for (size_t k = i; k < i + part; k++)
+				out[k] = work[k] ? UINT8_MAX : 0;
+		}
+	}
+	return rc;
+}
+
+/* How many of the first `offset` bytes of rows are filter types. */
+static uint64_t count_filters(const struct picture *p, uint64_t offset)
+{
+	return offset / p->stride + (offset % p->stride != 0);
+}
+
+/* Room for what goes into one block. */
+struct work {
+	uint8_t elements[(BLOCK + 1) * ELEMENT_MAX], samples[2 * (BLOCK + 1)];
+	uint8_t block[CHUNK + BLOCK_HEAD + BLOCK];
+};
+
+/* n bytes of rows, at most BLOCK. */
+static int make_rows(const struct picture *p, const struct tones *t, uint64_t offset, size_t n,
+		     struct work *work, uint8_t *out)
+{
+	uint64_t from = offset - count_filters(p, offset), to = offset + n - count_filters(p, offset + n);
+	uint64_t first = from / p->depth, last = (to + p->depth - 1) / p->depth;
+	const uint8_t *samples = work->samples + from % p->depth;
+	int rc = h5_interrupt_check();
+
+	if (!rc && last > first)
+		rc = make_samples(p, t, first, (size_t)(last - first), work->elements, work->samples);
+	for (uint64_t end = offset + n; offset < end && !rc;) {
+		uint64_t at = offset % p->stride, run = at ? h5_min(p->stride - at, end - offset) : 1;
+
+		if (at) {
+			memcpy(out, samples, (size_t)run);
+			samples += run;
+		} else {
+			*out = 0;
+		}
+		out += run;
+		offset += run;
+	}
+	return rc;
+}
+
+/* ---- what all elements have to be read for ---- */
+
+static int find_range(const struct picture *p, struct work *work, struct tones *t)
+{
+	const struct h5_dataset *d = p->dataset;
+	bool found = false;
+	double values[512];
+	int rc = 0;
+
+	for (uint64_t i = 0, n; i < d->space.elements && !rc; i += n) {
+		n = h5_min(d->space.elements - i, BLOCK);
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = h5_dataset_read(d, i * d->type->size, work->elements, n * d->type->size);
+		for (size_t at = 0, part; at < n && !rc; at += part) {
+			part = h5_min(n - at, 512);
+			h5_value_doubles(d->type, work->elements + at * d->type->size, part, values);
+			for (size_t k = 0; k < part; k++) {
+				if (!isfinite(values[k]))
+					continue;
+				t->low = found && t->low < values[k] ? t->low : values[k];
+				t->high = found && t->high > values[k] ? t->high : values[k];
+				found = true;
+			}
+		}
+	}
+	return rc;
+}
+
+static int find_tones(const struct picture *p, struct work *work, struct tones *t)
+{
+	uint32_t adler = (uint32_t)adler32(0, NULL, 0);
+	int rc = 0;
+
+	t->scaled = !is_plain(p->dataset->type) && !h5_datatype_is_boolean(p->dataset->type);
+	if (t->scaled)
+		rc = find_range(p, work, t);
+	for (uint64_t at = 0, n; at < p->rows && !rc; at += n) {
+		n = h5_min(p->rows - at, BLOCK);
+		rc = make_rows(p, t, at, (size_t)n, work, work->block);
+		adler = (uint32_t)adler32(adler, work->block, (uInt)n);
+	}
+	t->adler = adler;
+	return rc;
+}
+
+static int tones_load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+{
+	struct tones *t = calloc(1, sizeof *t);
+	struct work *work = malloc(sizeof *work);
+	int rc = t && work ? find_tones(arg, work, t) : -ENOMEM;
+
+	(void)file;
+	(void)address;
+	free(work);
+	if (rc) {
+		free(t);
+		return rc;
+	}
+	*value = t;
+	*cost = sizeof *t;
+	return 0;
+}
+
+static const struct h5_block_type tones_type = {{"tones of a picture", free}, tones_load};
+
+/* ---- the file ---- */
+
+static uint8_t *put_u32(uint8_t *p, uint32_t v)
+{
+	v = htobe32(v);
+	memcpy(p, &v, sizeof v);
+	return p + sizeof v;
+}
+
+/* Completes a chunk whose n bytes of data stand at p + 8; its end. */
+static uint8_t *end_chunk(uint8_t *p, const char *type, size_t n)
+{
+	put_u32(p, (uint32_t)n);
+	memcpy(p + 4, type, 4);
+	return put_u32(p + 8 + n, (uint32_t)crc32(0, p + 4, (uInt)(n + 4)));
+}
+
+static void make_head(const struct picture *p, struct h5_buf *head)
+{
+	uint8_t bytes[64] = "\x89PNG\r\n\x1a\n", *at = bytes + 8;
+	uint8_t *data = put_u32(put_u32(at + 8, p->width), p->height);
+
+	data[0] = (uint8_t)(8 * p->depth);
+	data[1] = p->channels == 1 ? 0 : p->channels == 3 ? 2 : 6; /* grey; colours; with alpha */
+	at = end_chunk(at, "IHDR", 13);
+	memcpy(at + 8, "\x78\x01", 2);
+	at = end_chunk(at, "IDAT", 2);
+	h5_buf_init(head, sizeof bytes);
+	h5_buf_add(head, bytes, (size_t)(at - bytes));
+}
+
+static int png_open(struct h5_view *v, bool reading)
+{
+	struct picture p;
+	int rc = picture_init(&p, v->dataset);
+
+	if (rc || !p.rows)
+		return rc;
+	make_head(&p, &v->head);
+	v->size = v->head.size + p.rows + p.blocks * (CHUNK + BLOCK_HEAD) + TAIL;
+	if (reading && !v->head.err)
+		rc = h5_file_block(v->file, &tones_type, v->address, v->state, &p, &v->text_ref);
+	return rc ? rc : v->head.err;
+}
+
+/* Makes block i as it is in the file; its bytes. */
+static int make_block(const struct picture *p, const struct tones *t, uint64_t i, struct work *work,
+		      size_t *size)
+{
+	size_t n = (size_t)h5_min(p->rows - i * BLOCK, BLOCK);
+	uint8_t *data = work->block + 8;
+	int rc = make_rows(p, t, i * BLOCK, n, work, data + BLOCK_HEAD);
+
+	data[0] = i + 1 == p->blocks; /* the last one; type 0: stored */
+	data[1] = (uint8_t)n;
+	data[2] = (uint8_t)(n >> 8);
+	data[3] = (uint8_t)~n;
+	data[4] = (uint8_t)(~n >> 8);
+	*size = (size_t)(end_chunk(work->block, "IDAT", BLOCK_HEAD + n) - work->block);
+	return rc;
+}
+
+static void make_tail(const struct tones *t, struct work *work, size_t *size)
+{
+	uint8_t *at = work->block;
+
+	put_u32(at + 8, t->adler);
+	at = end_chunk(at, "IDAT", 4);
+	at = end_chunk(at, "IEND", 0);
+	*size = (size_t)(at - work->block);
+}
+
+static int png_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
+{
+	const struct tones *t = h5_lru_value(v->text_ref);
+	struct work *work = malloc(sizeof *work);
+	uint8_t *out = buf;
+	struct picture p;
+	int rc = work ? picture_init(&p, v->dataset) : -ENOMEM;
+
+	offset -= v->head.size;
+	while (n && !rc) {
+		/* Behind the last one the tail takes a block's place. */
+		uint64_t whole = CHUNK + BLOCK_HEAD + BLOCK, all = p.rows + p.blocks * (CHUNK + BLOCK_HEAD);
+		uint64_t i = offset < all ? offset / whole : p.blocks;
+		size_t skip = (size_t)(offset - (offset < all ? i * whole : all)), size, part;
+
+		if (i < p.blocks)
+			rc = make_block(&p, t, i, work, &size);
+		else
+			make_tail(t, work, &size);
+		if (rc)
+			break;
+		part = (size_t)h5_min(n, size - skip);
+		memcpy(out, work->block + skip, part);
+		out += part;
+		offset += part;
+		n -= part;
+	}
+	free(work);
+	return rc;
+}
+
+static void png_release(struct h5_view *v)
+{
+	h5_file_put(v->file, v->text_ref);
+	v->text_ref = NULL;
+}
+
+const struct h5_view_ops h5_view_png = {.name = "png",
+					.suffix = ".png",
+					.shows = png_shows,
+					.open = png_open,
+					.read = png_read,
+					.release = png_release};
