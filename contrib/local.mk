@@ -1,4 +1,4 @@
-EXTRA_DIST += contrib/check-format contrib/check-layers contrib/coverage contrib/install-deps contrib/spec-coverage contrib/test-all contrib/try
+EXTRA_DIST += contrib/check-format contrib/check-layers contrib/coverage contrib/install-deps contrib/spec-coverage contrib/suites contrib/test-all contrib/try
 TESTS += contrib/check-layers contrib/spec-coverage
 
 .PHONY: check-format
@@ -18,6 +18,11 @@ coverage:
 	$(MKDIR_P) coverage
 	cd coverage && { test -f Makefile || $(abs_srcdir)/configure -q --enable-coverage; } && $(MAKE) && $(MAKE) coverage
 endif
+
+# make suites: fio and stress-ng on mounts (contrib/install-deps test suites); what they may expect is written in the script.
+.PHONY: suites
+suites: src/h5fs
+	@$(srcdir)/contrib/suites src/h5fs
 
 # make bench: measures h5fs against libhdf5 and the limits of the machine (contrib/install-deps bench); doc/performance.md says how.
 # Its programs are built for it alone.
