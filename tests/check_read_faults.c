@@ -422,7 +422,9 @@ static void try_with_workers(const struct fault *fault)
 {
 	workers = 2;
 	for (size_t i = 0; i < wanted_count; i++)
-		for (unsigned long n = 1; wanted[i].run == do_read && meet(&wanted[i], fault, n); n++)
+		for (unsigned long n = 1; wanted[i].run == do_read && !strcmp(wanted[i].file, "new.h5") &&
+					  meet(&wanted[i], fault, n);
+		     n++)
 			;
 	workers = 0;
 }
