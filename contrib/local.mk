@@ -56,3 +56,32 @@ BENCH_SCALE = 1
 bench: src/h5fs $(bench_programs)
 	@PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/contrib/bench/bench.py --h5fs src/h5fs --programs contrib/bench \
 		--folder "$(BENCH_DIR)" --scale $(BENCH_SCALE) --rows "$(BENCH_ROWS)"
+
+# What belongs to an installed h5fs beside the program and its manual.
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/vendor-completions
+applicationsdir = $(datadir)/applications
+mimedir = $(datadir)/mime/packages
+dist_zshcompletion_DATA = contrib/completion/_h5fs
+dist_applications_DATA = contrib/desktop/h5fs.desktop
+dist_mime_DATA = contrib/desktop/h5fs.xml
+EXTRA_DIST += contrib/completion/h5fs.bash
+install-data-hook:
+	$(MKDIR_P) $(DESTDIR)$(bashcompletiondir)
+	$(INSTALL_DATA) $(srcdir)/contrib/completion/h5fs.bash $(DESTDIR)$(bashcompletiondir)/h5fs
+
+# make deb: the Debian package, in the build folder (contrib/install-deps test). make check-deb: installs it in a clean root of
+# Debian 12 and mounts a file there; as root.
+EXTRA_DIST += \
+	contrib/debian/changelog \
+	contrib/debian/control \
+	contrib/debian/copyright \
+	contrib/debian/rules \
+	contrib/debian/source/format \
+	contrib/make-deb \
+	contrib/test-deb
+.PHONY: deb check-deb
+deb: dist
+	$(srcdir)/contrib/make-deb $(distdir).tar.xz .
+check-deb: deb
+	$(srcdir)/contrib/test-deb ./h5fs_*.deb

@@ -14,3 +14,4 @@ format-coverage: doc/format-coverage.md
 .PHONY: check-doc
 check-doc:
 	mandoc -T lint -W warning $(srcdir)/doc/h5fs.1
+	desktop-file-validate $(srcdir)/contrib/desktop/h5fs.desktop

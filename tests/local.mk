@@ -126,6 +126,7 @@ MOUNT_TESTS = \
 
 # Commands that mount nothing.
 OFFLINE_TESTS = \
+	tests/completion.py \
 	tests/offline_check.py \
 	tests/offline_list.py
 

@@ -41,4 +41,4 @@ install-exec-hook:
 	$(MKDIR_P) $(DESTDIR)$(sbindir)
 	cd $(DESTDIR)$(sbindir) && rm -f mount.fuse.h5fs && $(LN_S) $(bindir)/h5fs mount.fuse.h5fs
 uninstall-hook:
-	rm -f $(DESTDIR)$(sbindir)/mount.fuse.h5fs
+	rm -f $(DESTDIR)$(sbindir)/mount.fuse.h5fs $(DESTDIR)$(bashcompletiondir)/h5fs
