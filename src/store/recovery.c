@@ -55,6 +55,7 @@ static int sort_patches(struct found *found)
 static int read_record(struct found *found)
 {
 	uint8_t head[H5_JOURNAL_HEADER + H5_JOURNAL_RECORD_MIN];
+	struct h5_io_stat st;
 	size_t got, length;
 	int rc = h5_io_read_some(found->io, 0, head, sizeof head, &got);
 
@@ -65,7 +66,11 @@ static int read_record(struct found *found)
 	if (got < sizeof head)
 		return -ENODATA;
 	length = h5_journal_record_length(head + H5_JOURNAL_HEADER, H5_JOURNAL_RECORD_MIN);
-	if (!length)
+	rc = h5_io_stat(found->io, &st);
+	if (rc)
+		return rc;
+	/* It may claim any length. */
+	if (!length || length > st.size - H5_JOURNAL_HEADER)
 		return -ENODATA;
 	found->data = malloc(length);
 	if (!found->data)
