@@ -15,6 +15,7 @@ struct fuzz_target {
 	char name[40]; /* also of its folder in tests/fuzz/corpus */
 	void (*run)(const void *arg, const uint8_t *data, size_t size);
 	const void *arg;
+	size_t tail; /* bytes at the end that are worth as much change as all before */
 };
 
 /* The n-th target there is; false: no more. */

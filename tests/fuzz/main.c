@@ -7,6 +7,9 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+/* libFuzzer's own; AFL++, which calls no mutator of ours, has none. */
+__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
 static struct fuzz_target target;
 
@@ -25,4 +28,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	target.run(target.arg, data, size);
 	return 0;
+}
+
+/* Where the end of an input tells what is done to the rest, it is changed as often as that, and keeps its
+ * size. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+	if (target.tail && size >= target.tail && seed % 2) {
+		LLVMFuzzerMutate(data + size - target.tail, target.tail, target.tail);
+		return size;
+	}
+	return LLVMFuzzerMutate(data, size, max_size);
 }

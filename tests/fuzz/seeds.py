@@ -189,6 +189,12 @@ OPERATIONS = (
 
 def add_file(seeds, data):
     seeds.add("file_read", data)
+    seeds.add("file_check", data)
+    # A commit that was torn before its only change.
+    place = len(data) // 2
+    patch = b"".join(n.to_bytes(8, "little") for n in (place, 4)) + data[place : place + 4] + b"\xff\xfe\xfd\xfc"
+    journal = b"h5fs-jnl\1" + bytes(503) + journal_record(len(data), patch, 1)
+    seeds.add("file_journal", data + journal + len(journal).to_bytes(2, "little") + data[-1:])
     for i, operations in enumerate(OPERATIONS):
         if i == data[-1] % 3:
             seeds.add("file_write", data + operations * 4)
@@ -230,6 +236,23 @@ FILTERS = {
 }  # fmt: skip
 
 
+def add_listed(seeds, path):
+    """Chunks of a fixture with a list: name, filter, client data; the bytes in NAME.in, and decoded in NAME.out."""
+    folder = os.path.dirname(path)
+    for line in open(path):
+        case, number, *values = line.split()
+        names = [os.path.join(folder, f"filter_{case}.{end}") for end in ("in", "out")]
+        if not all(map(os.path.exists, names)) or int(number) not in FILTERS:
+            continue
+        stored, decoded = (open(name, "rb").read() for name in names)
+        if len(stored) <= BLOCK_MAX:
+            values = b"".join((int(v) & 0xFFFFFFFF).to_bytes(4, "little") for v in values)
+            values = bytes([len(values) // 4]) + values + len(decoded).to_bytes(3, "little")
+            seeds.add("filter_" + FILTERS[int(number)], b"\0" + values + stored)
+            if len(decoded) <= BLOCK_MAX:
+                seeds.add("filter_" + FILTERS[int(number)], b"\1" + values + decoded)
+
+
 def add_selections(seeds):
     """libhdf5 encodes a dataspace with its selection as region references, mappings and sparse chunks have them."""
     import h5py
@@ -257,14 +280,20 @@ def add_selections(seeds):
     add(irregular)
 
 
+def journal_record(size, parts, patches, extents=0, objects=0):
+    number = int.to_bytes
+    fixed = number(1, 8, "little") + number(size, 8, "little")
+    fixed += b"".join(number(n, 4, "little") for n in (patches, extents, objects, 0))
+    return b"h5fs-rec" + bytes(8) + number(72 + len(parts), 8, "little") + bytes(16) + fixed + parts
+
+
 def add_journals(seeds):
     number = int.to_bytes
     patch = number(4096, 8, "little") + number(8, 4, "little") + bytes(4) + b"12345678" + b"abcdefgh"
     guard = number(0, 8, "little") + number(4, 4, "little") + b"\1\0\0\0" + b"1234"
     extent = number(8192, 8, "little") + number(100, 8, "little") + bytes(8)
     parts = extent + number(96, 8, "little") + patch + guard
-    fixed = number(5, 8, "little") + number(65536, 8, "little") + b"\2\0\0\0\1\0\0\0\1\0\0\0" + bytes(4)
-    record = b"h5fs-rec" + bytes(8) + number(72 + len(parts), 8, "little") + bytes(16) + fixed + parts
+    record = journal_record(65536, parts, 2, 1, 1)
     seeds.add("journal_record", b"\0" + record)
     seeds.add("journal_header", b"\0h5fs-jnl\1" + bytes(503))
 
@@ -272,6 +301,9 @@ def add_journals(seeds):
 def main():
     seeds = Seeds(sys.argv[1])
     for path in sys.argv[2:]:
+        if path.endswith(".list"):
+            add_listed(seeds, path)
+            continue
         with open(path, "rb") as f:
             data = f.read(1 << 22)
         if not data:

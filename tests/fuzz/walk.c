@@ -13,7 +13,8 @@ enum {
 	DEPTH = 12,	/* of directories */
 	READ = 1 << 16, /* bytes of a file that are read at its begin, and at its end */
 	PIECE = 4099,	/* bytes of the reads that must give the same again */
-	SEEKS = 64,
+	SEEKS = 16,
+	SEEK = 20, /* checks of one */
 	PAGE = 16, /* entries of a directory that are read at once */
 };
 
@@ -41,6 +42,7 @@ struct h5_file_set_options fuzz_set_options(bool small)
 
 	return (struct h5_file_set_options){.block_cache = cache,
 					    .chunk_cache = cache,
+					    .max_chunk = 1 << 26,
 					    .external = H5_EXTERNAL_NONE,
 					    .lock = H5_LOCK_NONE};
 }
@@ -80,6 +82,8 @@ static void get_attribute(const struct fuzz_walk *w, struct h5_node *node, const
 
 static void use_attributes(const struct fuzz_walk *w, struct h5_node *node)
 {
+	/* All of what h5fs itself knows, and what is left out there. */
+	static const char *const own[] = {"info", "storage", "unlisted", "none"};
 	struct h5_buf names;
 
 	h5_buf_init(&names, SIZE_MAX);
@@ -94,7 +98,8 @@ static void use_attributes(const struct fuzz_walk *w, struct h5_node *node)
 		get_attribute(w, node, "h5fs.type.", name + 5);
 	}
 	h5_buf_release(&names);
-	get_attribute(w, node, "h5fs.", "info");
+	for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
+		get_attribute(w, node, "h5fs.", own[i]);
 }
 
 /* ---- contents ---- */
@@ -145,17 +150,28 @@ static void check_hole(const struct fuzz_walk *w, struct h5_handle *h, uint64_t 
 	}
 }
 
+/* It asks seldom if it is still wanted, so it may ask less often. */
+static int seek(const struct fuzz_walk *w, struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
+{
+	long left = w->budget->checks - SEEK;
+	int rc;
+
+	w->budget->checks = SEEK;
+	fuzz_request(w->budget);
+	rc = h5_vfs_seek(h, offset, hole, found);
+	w->budget->checks = left;
+	return rc;
+}
+
 static void use_holes(const struct fuzz_walk *w, struct h5_handle *h)
 {
 	uint64_t at = 0, hole, data;
 
 	for (unsigned i = 0; i < SEEKS; i++, at = data) {
-		fuzz_request(w->budget);
-		if (h5_vfs_seek(h, at, true, &hole))
+		if (seek(w, h, at, true, &hole))
 			return;
 		FUZZ_HOLDS(hole >= at);
-		fuzz_request(w->budget);
-		if (h5_vfs_seek(h, hole, false, &data))
+		if (seek(w, h, hole, false, &data))
 			return;
 		FUZZ_HOLDS(data >= hole);
 		if (data == at)
@@ -256,6 +272,17 @@ static void use_directory(const struct fuzz_walk *w, struct h5_node *node, unsig
 	h5_vfs_closedir(dir);
 }
 
+static void use_views(const struct fuzz_walk *w)
+{
+	struct h5_vfs_entry entry;
+
+	fuzz_request(w->budget);
+	if (h5_vfs_lookup(w->vfs, h5_vfs_root(w->vfs), ".h5fs", &entry))
+		return;
+	use_node(w, entry.node, entry.st.st_mode, 0);
+	h5_vfs_forget(w->vfs, entry.node, 1);
+}
+
 void fuzz_walk(const struct fuzz_walk *w)
 {
 	struct statvfs st;
@@ -263,4 +290,7 @@ void fuzz_walk(const struct fuzz_walk *w)
 	fuzz_request(w->budget);
 	h5_vfs_statfs(w->vfs, &st);
 	use_node(w, h5_vfs_root(w->vfs), S_IFDIR, 0);
+	if (w->views)
+		use_views(w);
+	get_attribute(w, h5_vfs_root(w->vfs), "h5fs.", "stats");
 }

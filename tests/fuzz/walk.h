@@ -26,6 +26,7 @@ struct fuzz_walk {
 	struct h5_vfs *vfs;
 	struct fuzz_budget *budget;
 	bool honest; /* fuzz_looks_honest() */
+	bool views;  /* in the views, too */
 	/* Called for each file; may be NULL. */
 	void (*file)(void *arg, struct h5_node *node, const struct stat *st);
 	void *arg;

@@ -5,9 +5,11 @@
 #include "base/interrupt.h"
 #include "dataset/dataset.h"
 #include "fuzz.h"
+#include "offline/check.h"
 #include "vfs/private.h"
 #include "walk.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ struct model {
 };
 
 struct scene {
-	char folder[64], path[80], journal[100];
+	char path[80], journal[100];
 	struct h5_file_set *set;
 	struct h5_vfs *vfs;
 	struct fuzz_budget budget;
@@ -58,11 +60,31 @@ static void make_folder(void)
 	atexit(remove_folder);
 }
 
-static void put_file(const struct scene *s, const uint8_t *data, size_t size)
+static void put_file(const char *path, const uint8_t *data, size_t size)
 {
-	FILE *f = fopen(s->path, "wb");
+	FILE *f = fopen(path, "wb");
 
 	FUZZ_HOLDS(f && fwrite(data, 1, size, f) == size && !fclose(f));
+}
+
+static void name_files(struct scene *s)
+{
+	make_folder();
+	snprintf(s->path, sizeof s->path, "%s/file.h5", folder);
+	snprintf(s->journal, sizeof s->journal, "%s.h5fs-journal", s->path);
+}
+
+/* A journal may also have been set aside. */
+static void remove_files(void)
+{
+	DIR *all = opendir(folder);
+	struct dirent *entry;
+
+	FUZZ_HOLDS(all);
+	while ((entry = readdir(all)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(all), entry->d_name, 0);
+	closedir(all);
 }
 
 /* ---- opening ---- */
@@ -105,6 +127,23 @@ static void close_file(struct scene *s)
 }
 
 /* ---- the datasets ---- */
+
+static void hear(void *arg, const char *path, const struct h5_error *error)
+{
+	(void)arg;
+	(void)path;
+	(void)error;
+}
+
+/* How much is damaged, as h5fs --check has it, as far as the budget allows. */
+static uint64_t count_damage(struct scene *s, bool *finished)
+{
+	struct h5_check check = {.found = hear};
+
+	fuzz_request(&s->budget);
+	*finished = !h5_check_file(h5_file_set_root(s->set), &check) && !check.unknown;
+	return check.damaged;
+}
 
 static bool is_checksummed(struct h5_file *file, uint64_t address)
 {
@@ -307,12 +346,13 @@ static void check_file(void *arg, struct h5_node *node, const struct stat *st)
 static void use_file(struct scene *s, const uint8_t *operations)
 {
 	struct fuzz_walk walk = {.budget = &s->budget, .file = add_dataset, .arg = s};
+	bool finished;
 
 	if (!open_file(s, true))
 		return;
 	walk.vfs = s->vfs;
 	fuzz_walk(&walk);
-	s->honest &= !fuzz_wrong_checksums && s->budget.checks > 0 && s->budget.nodes > 0;
+	s->honest &= !count_damage(s, &finished) && finished && !fuzz_wrong_checksums && s->budget.nodes > 0;
 	for (unsigned i = 0; s->count && i + FUZZ_OPERATION <= FUZZ_OPERATIONS; i += FUZZ_OPERATION)
 		operate(s, operations + i);
 	fuzz_request(&s->budget);
@@ -327,7 +367,7 @@ static void use_file(struct scene *s, const uint8_t *operations)
 	walk.vfs = s->vfs;
 	walk.file = check_file;
 	fuzz_walk(&walk);
-	FUZZ_HOLDS(!s->honest || s->failed || !fuzz_wrong_checksums);
+	FUZZ_HOLDS(!s->honest || s->failed || (!count_damage(s, &finished) && !fuzz_wrong_checksums));
 	close_file(s);
 }
 
@@ -340,13 +380,35 @@ void fuzz_write(const void *arg, const uint8_t *data, size_t size)
 	if (size < FUZZ_OPERATIONS)
 		return;
 	size -= FUZZ_OPERATIONS;
-	make_folder();
-	snprintf(s.path, sizeof s.path, "%s/file.h5", folder);
-	snprintf(s.journal, sizeof s.journal, "%s.h5fs-journal", s.path);
-	put_file(&s, data, size);
+	name_files(&s);
+	put_file(s.path, data, size);
 	s.honest = fuzz_looks_honest(data, size);
 	fuzz_wrong_checksums = 0;
 	use_file(&s, data + size);
-	unlink(s.journal);
-	unlink(s.path);
+	remove_files();
+}
+
+/* A file with a journal beside it, which is hostile input like any other: behind the file's bytes stand the
+ * journal's, the size of these (2 bytes), and how the file is opened. */
+void fuzz_journal(const void *arg, const uint8_t *data, size_t size)
+{
+	struct scene s = {.budget = FUZZ_BUDGET};
+	struct fuzz_walk walk = {.budget = &s.budget};
+	size_t n;
+
+	(void)arg;
+	if (size < 3)
+		return;
+	n = (size_t)h5_uint_from(data + size - 3, 2);
+	size -= 3;
+	n = n < size ? n : size;
+	name_files(&s);
+	put_file(s.path, data, size - n);
+	put_file(s.journal, data + size - n, n);
+	if (open_file(&s, data[size + 2] & 1)) {
+		walk.vfs = s.vfs;
+		fuzz_walk(&walk);
+		close_file(&s);
+	}
+	remove_files();
 }

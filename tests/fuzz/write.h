@@ -1,4 +1,4 @@
-/* The target that opens a file for writing. */
+/* The targets that open a file for writing. */
 #ifndef H5_TESTS_FUZZ_WRITE_H
 #define H5_TESTS_FUZZ_WRITE_H
 
@@ -8,6 +8,7 @@
 /* The last FUZZ_OPERATIONS bytes are what is done to the file that the others are. */
 enum { FUZZ_OPERATIONS = 96, FUZZ_OPERATION = 6 };
 
+void fuzz_journal(const void *arg, const uint8_t *data, size_t size);
 void fuzz_write(const void *arg, const uint8_t *data, size_t size);
 
 #endif
