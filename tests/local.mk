@@ -95,6 +95,7 @@ MOUNT_TESTS = \
 	tests/mount_bad.py \
 	tests/mount_big.py \
 	tests/mount_command.py \
+	tests/cookbook.py \
 	tests/mount_copy.py \
 	tests/mount_errors.py \
 	tests/mount_fsx.py \

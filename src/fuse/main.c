@@ -227,7 +227,8 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 	m->session = session;
 	if (fuse_set_signal_handlers(session))
 		goto destroy;
-	if (fuse_session_mount(session, o->mountpoint)) {
+	if (fuse_session_mount(session, o->mountpoint) &&
+	    (!h5_mountpoint_renew(o) || fuse_session_mount(session, o->mountpoint))) {
 		h5_log("%s: cannot mount: %s", o->mountpoint, strerror(errno));
 		goto handlers;
 	}

@@ -76,6 +76,13 @@ int h5_mountpoint_find(struct h5_options *o)
 	return check_empty(o);
 }
 
+bool h5_mountpoint_renew(struct h5_options *o)
+{
+	if (access(o->mountpoint, F_OK) && errno == ENOENT && !mkdir(o->mountpoint, 0777))
+		return o->mountpoint_made = true;
+	return false;
+}
+
 void h5_mountpoint_remove(const struct h5_options *o)
 {
 	if (o->mountpoint_made)
