@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The command line: mount points that are made and named, what is mounted of a file, the log, statistics by signal, the end
 of an idle mount, and mount(8)'s way to call."""
-import errno
+import fcntl
 import json
 import os
 import re
@@ -314,6 +314,41 @@ class Helper(Command):
         run = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(run.stdout.split(), ["other", "run", "fuse.h5fs", path, "first", "notes"])
+
+
+class Statuses(Command):
+    """Those that no other test of this folder sees."""
+
+    def test_locked_by_another_program(self):
+        path = self.make()
+        with open(path) as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            status, (line,) = self.refusal(path, "m")
+            self.assertEqual(status, 5)
+            self.assertIn(path, line)
+            fcntl.flock(f, fcntl.LOCK_SH)
+            self.assertEqual(self.refusal("-o", "rw", path, "m")[0], 5)
+
+    def test_what_was_written_last_is_lost(self):
+        disk = self.at("disk")
+        os.mkdir(disk)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "none", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        path = os.path.join(disk, "data.h5")
+        with h5py.File(path, "w", libver="v110") as f:
+            f.create_dataset("rows", (0, 1000), "u1", maxshape=(None, 1000), chunks=(100, 1000))
+        with Mount(path, "-f", options="rw,sync=fsync") as m:
+            with open(m.at("rows"), "ab", buffering=0) as f:
+                f.write(bytes(1000) * 50)
+                with open(os.path.join(disk, "ballast"), "wb", buffering=0) as ballast, self.assertRaises(OSError):
+                    while True:
+                        ballast.write(bytes(1000))
+            m.unmount()
+            self.assertEqual(m.wait(), 10)
+            self.assertIn("what was written last is lost", m.said())
+            m.status = 0
+        with h5py.File(path) as f:
+            self.assertEqual(f["rows"].shape, (0, 1000))
 
 
 class Words(Command):
