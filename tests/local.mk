@@ -93,6 +93,7 @@ LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 MOUNT_TESTS = \
 	tests/mount_append.py \
 	tests/mount_bad.py \
+	tests/mount_bad_structures.py \
 	tests/mount_big.py \
 	tests/mount_command.py \
 	tests/cookbook.py \
