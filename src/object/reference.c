@@ -3,6 +3,7 @@
 #include "object/value_private.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "format/selection.h"
 #include "object/global_heap.h"
 #include "object/object.h"
@@ -136,7 +137,7 @@ static int block_json(void *arg, unsigned rank, const uint64_t *first, const uin
 		h5_buf_byte(out, ',');
 	corner(out, rank, last);
 	h5_buf_byte(out, ']');
-	return out->err;
+	return out->err ? out->err : h5_interrupt_check();
 }
 
 static int selection_json(struct h5_selection *s, const struct h5_dataspace *space, struct h5_buf *out)
