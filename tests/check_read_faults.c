@@ -412,6 +412,8 @@ static void try_all(const struct fault *fault)
 	opening("new.h5", fault);
 	opening("old.h5", fault);
 	opening("family%05d.h5", fault);
+	/* With a cache image */
+	opening("../rare_image_library.h5", fault);
 	for (size_t i = 0; i < wanted_count; i++)
 		for (n = 1; meet(&wanted[i], fault, n); n++)
 			;
