@@ -94,6 +94,19 @@ class Confined(Case):
     def test_neither(self):
         self.assertEqual(refusal(self.path, options="sandbox=maybe")[0], 2)
 
+    def test_kernels_that_lack_it(self):
+        """They give what they have."""
+        lacks = {"landlock_create_ruleset:error=EOPNOTSUPP": "no new privileges, no Landlock in this kernel, seccomp",
+                 "landlock_create_ruleset:error=ENOSYS": "no new privileges, no Landlock in this kernel, seccomp",
+                 "seccomp:error=ENOSYS": ", no seccomp here"}
+        for lack, said in lacks.items():
+            with self.subTest(lack):
+                strace = ["strace", "-f", "-o", self.file("trace"), "-e", f"inject={lack}", H5FS]
+                run = subprocess.run([*strace, "-V"], capture_output=True, text=True, check=True)
+                self.assertTrue(run.stdout.splitlines()[-1].endswith(said), run.stdout)
+                run = subprocess.run([*strace, "--list", self.path], capture_output=True, text=True, check=True)
+                self.assertEqual(run.stderr, "")
+
     def test_the_one_outside_has_nothing(self):
         with Mount(self.path) as m:
             pid, = own_children(m.daemon)
