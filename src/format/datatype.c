@@ -18,6 +18,8 @@ struct prefix {
 	uint32_t size;
 };
 
+enum { MESSAGE_MAX = 1 << 20 }; /* bytes; in an object header there is room for 65,535 */
+
 static int decode(struct h5_reader *r, unsigned depth, struct h5_datatype **type);
 
 static int damaged(const struct h5_reader *r, const char *what)
@@ -391,6 +393,11 @@ static int decode(struct h5_reader *r, unsigned depth, struct h5_datatype **type
 
 int h5_datatype_decode(struct h5_reader *r, struct h5_datatype **type)
 {
+	*type = NULL;
+	/* A tree of members takes many times the bytes of its message. */
+	if (h5_reader_left(r) > MESSAGE_MAX)
+		return h5_fail(-EFBIG, h5_reader_address(r), "datatype message: %zu bytes",
+			       h5_reader_left(r));
 	return decode(r, 1, type);
 }
 

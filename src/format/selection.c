@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLAG_REGULAR = 1 };
+enum {
+	FLAG_REGULAR = 1,
+	COORDINATES_MAX = 1 << 23, /* of one selection: sorted and joined they take many times their bytes */
+};
 
 static int damaged(const struct h5_reader *r, const char *what)
 {
@@ -39,8 +42,10 @@ static int read_coordinates(struct h5_reader *r, unsigned width, unsigned per_it
 
 	if (rc)
 		return rc;
-	if (!h5_mul(count, per_item * s->rank, &n) || n > h5_reader_left(r) / width)
+	if (!h5_mul(count, (uint64_t)per_item * s->rank, &n) || n > h5_reader_left(r) / width)
 		return damaged(r, "more coordinates than bytes");
+	if (n > COORDINATES_MAX)
+		return h5_fail(-EFBIG, r->address, "selection: %ju coordinates", (uintmax_t)n);
 	s->coordinates = malloc(n * sizeof *s->coordinates + 1);
 	if (!s->coordinates)
 		return -ENOMEM;
