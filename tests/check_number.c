@@ -116,5 +116,72 @@ START_TEST(complex_numbers)
 }
 END_TEST
 
-UNIT_MAIN("number", floats_of_many_formats, integers_of_any_width, floats_in_vax_order,
-	  floats_of_wild_formats, complex_numbers)
+static uint64_t next_random(uint64_t *state)
+{
+	*state += UINT64_C(0x9e3779b97f4a7c15);
+	return (*state ^ *state >> 31) * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+/* A double by the fast way; and in the lower half of 16 bytes, which no machine has, by the long one. */
+static void same_both_ways(uint64_t bits, unsigned size)
+{
+	struct h5_datatype fast = {.class = H5_CLASS_FLOAT, .size = size}, wide;
+	uint8_t data[16] = {0};
+	struct h5_buf a, b;
+
+	fast.fl.norm = H5_NORM_IMPLIED;
+	fast.fl.exponent_size = size == 2 ? 5 : size == 4 ? 8 : 11;
+	fast.fl.mantissa_size = fast.fl.exponent = (uint8_t)(8 * size - 1 - fast.fl.exponent_size);
+	fast.fl.sign = (uint8_t)(8 * size - 1);
+	fast.fl.bias = (1u << (fast.fl.exponent_size - 1)) - 1;
+	fast.precision = (uint16_t)(8 * size);
+	wide = fast;
+	wide.size = 16;
+	for (unsigned i = 0; i < size; i++)
+		data[i] = (uint8_t)(bits >> 8 * i);
+	h5_buf_init(&a, 100);
+	h5_buf_init(&b, 100);
+	h5_float_text(&a, &fast, data);
+	h5_float_text(&b, &wide, data);
+	ck_assert_msg(a.size == b.size && !memcmp(a.data, b.data, a.size), "%u bytes %016llx: %.*s, not %.*s",
+		      size, (unsigned long long)bits, (int)a.size, a.data, (int)b.size, b.data);
+	h5_buf_release(&a);
+	h5_buf_release(&b);
+}
+
+START_TEST(machines_floats_fast_and_slow)
+{
+	uint64_t state = 1;
+
+	for (unsigned i = 0; i < 65536; i++)
+		same_both_ways(i, 2);
+	for (unsigned i = 0; i < 20000; i++) {
+		uint64_t r = next_random(&state);
+
+		same_both_ways(r, 8);
+		same_both_ways(r & UINT32_MAX, 4);
+		/* Few bits of mantissa: powers of two, and what is near to a decimal. */
+		same_both_ways(r & UINT64_C(0xfffc000000000001), 8);
+		same_both_ways(r & UINT64_C(0xff800003), 4);
+	}
+	for (uint64_t e = 0; e < 2048; e++) {
+		same_both_ways(e << 52, 8);
+		same_both_ways((e << 52) + 1, 8);
+		same_both_ways((e << 52) - 1, 8);
+	}
+	for (uint64_t i = 0; i < 20000; i++) {
+		double d = (double)i / 1000, big = (double)i * 1e13;
+		uint64_t bits;
+
+		memcpy(&bits, &d, sizeof bits);
+		same_both_ways(bits, 8);
+		memcpy(&bits, &big, sizeof bits);
+		same_both_ways(bits, 8);
+		same_both_ways(i, 8);
+		same_both_ways(i, 4);
+	}
+}
+END_TEST
+
+UNIT_MAIN("number", machines_floats_fast_and_slow, floats_of_many_formats, integers_of_any_width,
+	  floats_in_vax_order, floats_of_wild_formats, complex_numbers)

@@ -156,6 +156,18 @@ static void shortest(const struct number *v, struct decimal *d)
 	d->digit[d->n++] = (char)('0' + digit);
 }
 
+static char *copy(char *to, const char *from, int n)
+{
+	memcpy(to, from, (size_t)n);
+	return to + n;
+}
+
+static char *fill(char *to, int zeros)
+{
+	memset(to, '0', (size_t)zeros);
+	return to + zeros;
+}
+
 /* As %g has it, but for more digits: integers below 10^15 (exact in every reader) and small fractions in
  * full. */
 static void write_decimal(const struct decimal *d, bool negative, char *text)
@@ -167,15 +179,24 @@ static void write_decimal(const struct decimal *d, bool negative, char *text)
 		*p++ = '-';
 	if (point > 15 || point < -3) {
 		*p++ = d->digit[0];
-		if (n > 1)
-			p += sprintf(p, ".%.*s", n - 1, d->digit + 1);
+		if (n > 1) {
+			*p++ = '.';
+			p = copy(p, d->digit + 1, n - 1);
+		}
 		sprintf(p, "e%+d", point - 1);
-	} else if (point <= 0)
-		sprintf(p, "0.%.*s%.*s", -point, "000", n, d->digit);
-	else if (point < n)
-		sprintf(p, "%.*s.%.*s", point, d->digit, n - point, d->digit + point);
-	else
-		sprintf(p, "%.*s%.*s", n, d->digit, point - n, "000000000000000");
+		return;
+	}
+	if (point <= 0) {
+		p = fill(copy(p, "0.", 2), -point);
+		p = copy(p, d->digit, n);
+	} else if (point < n) {
+		p = copy(p, d->digit, point);
+		*p++ = '.';
+		p = copy(p, d->digit + point, n - point);
+	} else {
+		p = fill(copy(p, d->digit, n), point - n);
+	}
+	*p = 0;
 }
 
 static void write_hexadecimal(const struct number *v, bool negative, char *text)
@@ -199,6 +220,53 @@ static const char *special(const struct h5_datatype *t, const struct h5_bignum *
 	return negative ? "-Infinity" : "Infinity";
 }
 
+static void set_digits(struct decimal *d, uint64_t digits, int power)
+{
+	char reversed[24];
+	unsigned n = 0;
+
+	for (; digits; digits /= 10)
+		reversed[n++] = (char)('0' + digits % 10);
+	d->point = (int)n + power;
+	d->n = 0;
+	while (n)
+		d->digit[d->n++] = reversed[--n];
+	while (d->n > 1 && d->digit[d->n - 1] == '0')
+		d->n--;
+}
+
+/* What a machine has; the result is the same as by the long way. */
+static bool format_ieee(const struct h5_datatype *t, const uint8_t *data, char *text)
+{
+	unsigned size = t->fl.mantissa_size, width = t->fl.exponent_size;
+	uint64_t bits = h5_element_load(data, t->size, t->order == H5_ORDER_BE), digits;
+	uint64_t mantissa = bits & ((UINT64_C(1) << size) - 1);
+	int field = (int)(bits >> size & ((1u << width) - 1)), exponent, power;
+	bool negative = bits >> (size + width), narrow = !mantissa && field > 1;
+	struct decimal d;
+
+	if (field == (1 << width) - 1) {
+		strcpy(text, mantissa ? "NaN" : negative ? "-Infinity" : "Infinity");
+		return false;
+	}
+	if (field)
+		mantissa |= UINT64_C(1) << size;
+	if (!mantissa) {
+		strcpy(text, negative ? "-0.0" : "0");
+		return true;
+	}
+	exponent = (field ? field : 1) - (int)t->fl.bias - (int)size;
+	if (exponent <= 0 && -exponent <= (int)size && !(mantissa & ((UINT64_C(1) << -exponent) - 1))) {
+		digits = mantissa >> -exponent; /* an integer */
+		power = 0;
+	} else {
+		h5_shortest(mantissa, exponent, narrow, &digits, &power);
+	}
+	set_digits(&d, digits, power);
+	write_decimal(&d, negative, text);
+	return true;
+}
+
 bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX])
 {
 	unsigned implied = t->fl.norm == H5_NORM_IMPLIED, width = t->fl.exponent_size;
@@ -207,6 +275,8 @@ bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text
 	struct number v;
 	bool negative;
 
+	if (h5_float_is_ieee(t))
+		return format_ieee(t, data, text);
 	h5_element_bits(t, data, t->fl.sign, 1, &field);
 	negative = field.n;
 	h5_element_bits(t, data, t->fl.mantissa, t->fl.mantissa_size, &v.mantissa);

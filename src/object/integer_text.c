@@ -50,12 +50,39 @@ static void decimal(struct h5_buf *out, struct h5_bignum *v)
 		h5_buf_printf(out, "%09u", group[--n]);
 }
 
+bool h5_integer_is_whole(const struct h5_datatype *t)
+{
+	return t->precision == 8 * (uint64_t)t->size && t->order != H5_ORDER_VAX &&
+	       (t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8);
+}
+
+static void whole_integer(struct h5_buf *out, uint64_t v, unsigned size, bool is_signed)
+{
+	uint64_t most = UINT64_MAX >> (64 - 8 * size);
+	char text[24], *p = text + sizeof text;
+	bool negative = is_signed && v > most / 2;
+
+	if (negative)
+		v = most - v + 1;
+	do
+		*--p = (char)('0' + v % 10);
+	while (v /= 10);
+	if (negative)
+		*--p = '-';
+	h5_buf_add(out, p, (size_t)(text + sizeof text - p));
+}
+
 void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data)
 {
 	unsigned precision = type->precision;
 	bool is_signed = type->is_signed || type->class == H5_CLASS_TIME;
 	struct h5_bignum v, modulus;
 
+	if (h5_integer_is_whole(type)) {
+		whole_integer(out, h5_element_load(data, type->size, type->order == H5_ORDER_BE), type->size,
+			      is_signed);
+		return;
+	}
 	h5_element_bits(type, data, type->bit_offset, precision, &v);
 	if (is_signed && h5_bignum_bits(&v) == precision) {
 		h5_bignum_set(&modulus, 1);

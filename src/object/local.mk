@@ -28,6 +28,7 @@ libh5fs_a_SOURCES += \
 	src/object/reference.c \
 	src/object/shared_table.c \
 	src/object/shared_table.h \
+	src/object/shortest.c \
 	src/object/symbol_table.c \
 	src/object/symbol_table.h \
 	src/object/value.c \

@@ -26,11 +26,10 @@ bool h5_datatype_is_number(const struct h5_datatype *t)
 		t = t->enumeration.base;
 	if (t->class == H5_CLASS_FLOAT)
 		return h5_float_is_ieee(t);
-	return t->class == H5_CLASS_INTEGER && t->precision == 8 * (uint64_t)t->size &&
-	       t->order != H5_ORDER_VAX && (t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8);
+	return t->class == H5_CLASS_INTEGER && h5_integer_is_whole(t);
 }
 
-static uint64_t load(const uint8_t *p, unsigned size, bool big)
+uint64_t h5_element_load(const uint8_t *p, unsigned size, bool big)
 {
 	uint16_t two;
 	uint32_t four;
@@ -95,7 +94,7 @@ void h5_value_doubles(const struct h5_datatype *t, const uint8_t *data, size_t n
 		t = t->enumeration.base;
 	big = t->order == H5_ORDER_BE;
 	for (size_t i = 0; i < n; i++) {
-		uint64_t bits = load(data + i * t->size, t->size, big);
+		uint64_t bits = h5_element_load(data + i * t->size, t->size, big);
 
 		out[i] = t->class == H5_CLASS_FLOAT ? as_float(bits, t->size)
 			 : t->is_signed		    ? as_signed(bits, t->size)

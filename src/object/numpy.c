@@ -163,21 +163,15 @@ static const struct h5_datatype *complex_part(const struct h5_datatype *t)
 	return m[0].type;
 }
 
-static bool is_whole(const struct h5_datatype *t)
-{
-	return t->precision == 8 * (uint64_t)t->size && t->order != H5_ORDER_VAX &&
-	       (t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8);
-}
-
 static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum form form)
 {
 	const struct h5_datatype *part;
 
 	switch (t->class) {
 	case H5_CLASS_INTEGER:
-		return is_whole(t) && word(out, form, order(t), t->is_signed ? 'i' : 'u', t->size);
+		return h5_integer_is_whole(t) && word(out, form, order(t), t->is_signed ? 'i' : 'u', t->size);
 	case H5_CLASS_BITFIELD:
-		return form == LITERAL && is_whole(t) && word(out, form, order(t), 'u', t->size);
+		return form == LITERAL && h5_integer_is_whole(t) && word(out, form, order(t), 'u', t->size);
 	case H5_CLASS_FLOAT:
 		return h5_float_is_ieee(t) && word(out, form, order(t), 'f', t->size);
 	case H5_CLASS_STRING:

@@ -1,0 +1,115 @@
+/* The shortest decimal that reads back to the same value, of the formats that machines have.
+ *
+ * After Raffaello Giulietti, "The Schubfach way to render doubles" (2020). With 128 bits of a power of ten
+ * the ends of the interval that rounds to the value are known well enough to tell which decimals lie in it;
+ * there is a proof for double precision, and narrower formats need less. Digits are those of float_text.c,
+ * which is for all formats, but many times slower. */
+#include "object/value_private.h"
+
+#include <pthread.h>
+
+enum { POWER_MIN = -292, POWER_MAX = 324 };
+
+/* 10^k, rounded up, as a number of 128 bits of which the highest is set. */
+static struct power {
+	uint64_t high, low;
+} powers[POWER_MAX - POWER_MIN + 1];
+
+/* 64 bits of b from a position on. */
+static uint64_t bits_from(const struct h5_bignum *b, unsigned position)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < 64; i++) {
+		unsigned limb = (position + i) / 32;
+
+		if (limb < b->n)
+			v |= (uint64_t)(b->limb[limb] >> (position + i) % 32 & 1) << i;
+	}
+	return v;
+}
+
+/* Whether any of the n lowest bits is set. */
+static bool has_low_bits(const struct h5_bignum *b, unsigned n)
+{
+	unsigned i = 0;
+
+	while (i < n / 32 && !b->limb[i])
+		i++;
+	return i < n / 32 || (n % 32 && b->limb[i] << (32 - n % 32));
+}
+
+static void set_power(int k, struct h5_bignum *b, bool exact)
+{
+	struct power *p = &powers[k - POWER_MIN];
+	unsigned bits = h5_bignum_bits(b);
+
+	if (bits < 128) {
+		h5_bignum_shift_left(b, 128 - bits);
+		bits = 128;
+	}
+	p->low = bits_from(b, bits - 128);
+	p->high = bits_from(b, bits - 64);
+	if (!exact || has_low_bits(b, bits - 128))
+		p->high += !++p->low;
+}
+
+static void make_powers(void)
+{
+	struct h5_bignum b;
+
+	for (int k = 0; k <= POWER_MAX; k++) {
+		h5_bignum_set(&b, 1);
+		h5_bignum_mul_power10(&b, (unsigned)k);
+		set_power(k, &b, true);
+	}
+	for (int k = -1; k >= POWER_MIN; k--) {
+		/* 4 bits for each digit that is divided away leave 128 at least. */
+		h5_bignum_set(&b, 1);
+		h5_bignum_shift_left(&b, 128 + 4 * (unsigned)-k);
+		for (int left = -k; left; left--)
+			h5_bignum_div(&b, 10);
+		set_power(k, &b, false);
+	}
+}
+
+/* The upper half of the product of v and a power, odd where anything was lost. */
+static uint64_t round_to_odd(const struct power *p, uint64_t v)
+{
+	__extension__ typedef unsigned __int128 wide;
+	wide sum = (wide)p->high * v + (uint64_t)((wide)p->low * v >> 64);
+
+	return (uint64_t)(sum >> 64) | ((uint64_t)sum > 1);
+}
+
+static int floor_log2_power10(int e)
+{
+	return (e * 1741647) >> 19;
+}
+
+void h5_shortest(uint64_t mantissa, int exponent, bool narrow, uint64_t *digits, int *power)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	uint64_t odd = mantissa & 1, lower, middle, upper, s, tens;
+	int k = (exponent * 1262611 - (narrow ? 524031 : 0)) >> 22, h;
+	const struct power *p;
+
+	pthread_once(&once, make_powers);
+	*power = k;
+	h = exponent + floor_log2_power10(-k) + 1;
+	p = &powers[-k - POWER_MIN];
+	/* In quarters of 10^k: the ends of the interval, which belong to it where the mantissa is even. */
+	lower = round_to_odd(p, (4 * mantissa - 2 + narrow) << h) + odd;
+	middle = round_to_odd(p, (4 * mantissa) << h);
+	upper = round_to_odd(p, (4 * mantissa + 2) << h) - odd;
+	s = middle / 4;
+	tens = s / 10;
+	if (s >= 10 && (lower <= 40 * tens) != (40 * tens + 40 <= upper)) {
+		*digits = tens + (40 * tens + 40 <= upper);
+		++*power;
+	} else if ((lower <= 4 * s) != (4 * s + 4 <= upper)) {
+		*digits = s + (4 * s + 4 <= upper);
+	} else {
+		*digits = s + (middle > 4 * s + 2 || (middle == 4 * s + 2 && s & 1));
+	}
+}
