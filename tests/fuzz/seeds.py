@@ -280,6 +280,42 @@ def add_selections(seeds):
     add(irregular)
 
 
+def add_small_files(seeds):
+    """One dataset each that can be written, all of its metadata with checksums: what is written is compared then."""
+    import h5py
+    import numpy as np
+
+    unlimited = h5py.h5s.UNLIMITED
+    kinds = {
+        "contiguous": {}, "single": {"chunks": (6, 2)}, "fixed": {"chunks": (2, 1), "maxshape": (40, 2)},
+        "extensible": {"chunks": (2, 2), "maxshape": (None, 2)}, "tree": {"chunks": (2, 1), "maxshape": (None, None)},
+        "compact": {"layout": h5py.h5d.COMPACT}, "implicit": {"chunks": (2, 2), "early": True},
+    }  # fmt: skip
+    for kind, options in kinds.items():
+        for filtered in (False, True) if "chunks" in options and "early" not in options else (False,):
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_obj_track_times(False)
+            if "chunks" in options:
+                plist.set_chunk(options["chunks"])
+            if "layout" in options:
+                plist.set_layout(options["layout"])
+            if "early" in options:
+                plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            if filtered:
+                plist.set_deflate(1)
+            most = tuple(unlimited if n is None else n for n in options.get("maxshape", (6, 2)))
+            path = os.path.join(seeds.folder, "small.h5")
+            with h5py.File(path, "w", libver="latest") as f:
+                space = h5py.h5s.create_simple((6, 2), most)
+                dataset = h5py.h5d.create(f.id, b"d", h5py.h5t.STD_I16LE, space, plist)
+                dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.arange(12, dtype="<i2").reshape(6, 2))
+            with open(path, "rb") as f:
+                image = f.read()
+            os.unlink(path)
+            for operations in OPERATIONS:
+                seeds.add("file_write", image + operations * 4)
+
+
 def journal_record(size, parts, patches, extents=0, objects=0):
     number = int.to_bytes
     fixed = number(1, 8, "little") + number(size, 8, "little")
@@ -319,6 +355,7 @@ def main():
                 os._exit(0)
             os.waitpid(child, 0)
     add_selections(seeds)
+    add_small_files(seeds)
     add_journals(seeds)
 
 
