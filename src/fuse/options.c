@@ -52,6 +52,12 @@ struct texts {
 		text, offsetof(struct texts, command), value                                                 \
 	}
 
+/* FUSE_OPT_KEY(), but for a conversion that Clang warns of. */
+#define IGNORED(text)                                                                                        \
+	{                                                                                                    \
+		text, (unsigned long)-1U, FUSE_OPT_KEY_DISCARD                                               \
+	}
+
 static const struct fuse_opt known[] = {
 	FLAG("-f", foreground),
 	FLAG("-d", debug),
@@ -92,21 +98,21 @@ static const struct fuse_opt known[] = {
 	FLAG("quiet", quiet),
 	FLAG("verbose", verbose),
 	/* What fstab(5) may say beside, to others or in general. */
-	FUSE_OPT_KEY("defaults", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("auto", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("noauto", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("nofail", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("_netdev", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("user", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("user=", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("users", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("nouser", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("noatime", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("relatime", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("nodiratime", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("nosuid", FUSE_OPT_KEY_DISCARD), /* they are in force anyway */
-	FUSE_OPT_KEY("nodev", FUSE_OPT_KEY_DISCARD),
-	FUSE_OPT_KEY("noexec", FUSE_OPT_KEY_DISCARD),
+	IGNORED("defaults"),
+	IGNORED("auto"),
+	IGNORED("noauto"),
+	IGNORED("nofail"),
+	IGNORED("_netdev"),
+	IGNORED("user"),
+	IGNORED("user="),
+	IGNORED("users"),
+	IGNORED("nouser"),
+	IGNORED("noatime"),
+	IGNORED("relatime"),
+	IGNORED("nodiratime"),
+	IGNORED("nosuid"), /* they are in force anyway */
+	IGNORED("nodev"),
+	IGNORED("noexec"),
 	COMMAND("--check", H5_COMMAND_CHECK),
 	COMMAND("--list", H5_COMMAND_LIST),
 	COMMAND("--recover", H5_COMMAND_RECOVER),
