@@ -105,6 +105,15 @@ class Tree(ViewCase):
                          "top.npy.npy", "group/words.npy"):
                 self.assertFalse(os.path.lexists(m.at(".h5fs/npy", name)), name)
 
+    def test_a_group_alone(self):
+        with Mount(self.make(), options="subdir=/group") as m:
+            self.assertEqual(tree(m.at(".h5fs/npy")), {
+                "inside.npy", "up.npy", "beside.npy -> inside.npy", "deep/", "deep/deeper.npy", "deep/long way.npy"}
+                | {name for name in tree(m.at(".h5fs/npy")) if name.startswith(("root/", "cycle/"))})
+            self.assertEqual(numpy.load(m.at(".h5fs/npy/up.npy")).tolist(), [0, 1, 2, 3])
+            self.assertEqual(numpy.load(m.at(".h5fs/npy/deep/long way.npy")), 5)
+            self.assertEqual(json.loads(read(m.at(".h5fs/json/.json")))["class"], "group")
+
     def test_inodes(self):
         with Mount(self.make()) as m:
             for folder, folders, files in os.walk(m.path):

@@ -131,6 +131,15 @@ static int place_soft(const struct h5_node *directory, const struct h5_link *lin
 	return h5_place_symlink(place, &target);
 }
 
+/* Beneath an external link, or where only a group is mounted, a soft link may lead to where no symlink can:
+ * then it is the object itself. */
+static bool has_place(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link)
+{
+	bool absolute = link->target_size && link->target[0] == '/';
+
+	return directory->file == h5_file_set_root(vfs->set) && !(absolute && *vfs->prefix);
+}
+
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		     bool as_file, struct h5_place *place)
 {
@@ -142,7 +151,7 @@ int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 		rc = as_file ? h5_view_shows(&v) : check_directory(&v);
 	if (rc)
 		return rc;
-	if (link->type == H5_LINK_SOFT && directory->file == h5_file_set_root(vfs->set))
+	if (link->type == H5_LINK_SOFT && has_place(vfs, directory, link))
 		return place_soft(directory, link, as_file, place);
 	*place = (struct h5_place){.kind = as_file ? H5_NODE_VIEW : H5_NODE_DIRECTORY,
 				   .file = v.file,
