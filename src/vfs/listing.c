@@ -129,7 +129,7 @@ static int read_entries(struct h5_dir *dir)
 	int rc = has_places(dir) ? h5_views_iterate(dir->vfs, dir->node, add_place, dir) : read_links(dir);
 
 	/* A damaged group shows what is left of it, and then says that this is not all. */
-	if (dir->count && (rc == -EUCLEAN || rc == -ENOTSUP)) {
+	if (dir->count && (rc == -EUCLEAN || rc == -ENOTSUP || (has_places(dir) && !h5_is_own(rc)))) {
 		dir->error = rc;
 		rc = 0;
 	}

@@ -303,6 +303,7 @@ struct walk {
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
 	const struct h5_object *object; /* of the directory */
+	int unread;			/* why an object could not be looked at this time; 0: all were */
 	h5_views_visit *visit;
 	void *arg;
 };
@@ -313,8 +314,11 @@ static int visit_as(struct walk *w, const struct h5_link *link, bool as_file)
 	struct h5_place place;
 	int rc = h5_views_resolve(w->vfs, w->directory, link, as_file, &place);
 
+	/* Its neighbours are shown all the same. */
+	if (rc && !h5_is_own(rc) && rc != -ENOENT)
+		w->unread = rc;
 	if (rc)
-		return rc == -ENOENT ? 0 : rc;
+		return h5_is_own(rc) ? rc : 0;
 	h5_views_escape(w->directory->view, as_file, link->name, link->name_size, name);
 	return w->visit(w->arg, name, &place);
 }
@@ -359,7 +363,7 @@ static int visit_object(struct walk *w)
 	if (w->object->kind == H5_OBJECT_GROUP && !h5_is_passing(rc))
 		more = h5_group_iterate(directory->file, w->object,
 					by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME, visit_link, w);
-	return rc ? rc : more;
+	return rc ? rc : more ? more : w->unread;
 }
 
 static int visit_views(struct walk *w)
