@@ -1,5 +1,5 @@
 dist_man_MANS = doc/h5fs.1
-EXTRA_DIST += doc/architecture.md doc/cookbook.md doc/locking.md doc/performance.md doc/writing.md
+EXTRA_DIST += doc/architecture.md doc/cookbook.md doc/locking.md doc/performance.md doc/security.md doc/writing.md
 
 # Which file reads what of the specification.
 EXTRA_DIST += doc/format-coverage.md
