@@ -122,6 +122,7 @@ MOUNT_TESTS = \
 	tests/mount_structured.py \
 	tests/mount_swmr.py \
 	tests/mount_syncs.py \
+	tests/mount_view_texts.py \
 	tests/mount_views.py \
 	tests/mount_worked_example.py \
 	tests/mount_write.py
@@ -147,7 +148,8 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/injectlib.py \
 	tests/index_structure.py \
 	tests/make_worked_example.py \
-	tests/mountlib.py
+	tests/mountlib.py \
+	tests/viewlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
 check_PROGRAMS =
