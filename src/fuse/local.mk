@@ -6,6 +6,8 @@ src_h5fs_SOURCES = \
 	src/fuse/buffer.h \
 	src/fuse/commit.c \
 	src/fuse/commit.h \
+	src/fuse/directories.c \
+	src/fuse/directories.h \
 	src/fuse/invalidate.c \
 	src/fuse/invalidate.h \
 	src/fuse/landlock.c \
@@ -25,6 +27,8 @@ src_h5fs_SOURCES = \
 	src/fuse/readahead.h \
 	src/fuse/refuse.c \
 	src/fuse/refuse.h \
+	src/fuse/request.c \
+	src/fuse/request.h \
 	src/fuse/sandbox.c \
 	src/fuse/sandbox.h \
 	src/fuse/seccomp.c \

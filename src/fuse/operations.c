@@ -4,58 +4,16 @@
 #include "base/interrupt.h"
 #include "fuse/buffer.h"
 #include "fuse/commit.h"
+#include "fuse/directories.h"
 #include "fuse/invalidate.h"
-#include "fuse/log.h"
-#include "fuse/loop.h"
 #include "fuse/readahead.h"
 #include "fuse/refuse.h"
-#include "fuse/watch.h"
+#include "fuse/request.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- frames ---- */
-
-/* Nobody waits for the answer any more: until the request is replied to, `arg` is it. */
-static bool is_unwanted(void *arg)
-{
-	const struct h5_mount *m = fuse_req_userdata(arg);
-
-	h5_serve_others(); /* that it is interrupted comes as a request, too */
-	return fuse_req_interrupted(arg) || fuse_session_exited(m->session);
-}
-
-static uint64_t work_limit(void *arg)
-{
-	const struct h5_mount *m = fuse_req_userdata(arg);
-
-	return h5_vfs_work_limit(m->vfs);
-}
-
-static struct h5_mount *begin(fuse_req_t req)
-{
-	struct h5_mount *m = fuse_req_userdata(req);
-
-	h5_watch_request(m);
-	h5_error_clear();
-	h5_interrupt_begin(is_unwanted, req);
-	h5_interrupt_bound(work_limit);
-	if (!m->locked)
-		h5_vfs_refresh(m->vfs);
-	return m;
-}
-
-static struct h5_node *node_of(const struct h5_mount *m, fuse_ino_t ino)
-{
-	return ino == FUSE_ROOT_ID ? h5_vfs_root(m->vfs) : (struct h5_node *)(uintptr_t)ino;
-}
-
-static fuse_ino_t ino_of(const struct h5_mount *m, struct h5_node *node)
-{
-	return node == h5_vfs_root(m->vfs) ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
-}
 
 static struct h5_handle *handle_of(const struct fuse_file_info *fi)
 {
@@ -69,42 +27,14 @@ static void want_commit(const struct h5_mount *m)
 		h5_committer_want(m->committer);
 }
 
-/* The one place that turns the engine's errors into the kernel's. */
-static void fail(fuse_req_t req, const char *what, int code)
-{
-	h5_log_failure(what, code);
-	fuse_reply_err(req, -code);
-}
-
-/* Files that may be written have a size and a time that the kernel does not know best. */
-static double attr_timeout(const struct h5_mount *m, const struct stat *st)
-{
-	return m->writable && S_ISREG(st->st_mode) ? 0 : m->timeout;
-}
-
-static void limit_size(struct stat *st, uint64_t limit)
-{
-	if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > limit)
-		st->st_size = (off_t)limit;
-}
-
-static struct fuse_entry_param entry_param(const struct h5_mount *m, struct h5_vfs_entry *entry)
-{
-	limit_size(&entry->st, h5_vfs_size_limit(m->vfs, entry->node));
-	return (struct fuse_entry_param){.ino = ino_of(m, entry->node),
-					 .attr = entry->st,
-					 .attr_timeout = entry->size_known ? attr_timeout(m, &entry->st) : 0,
-					 .entry_timeout = m->timeout};
-}
-
 /* ---- names and attributes ---- */
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	struct fuse_entry_param e;
 	struct h5_vfs_entry entry;
-	int rc = h5_vfs_lookup(m->vfs, node_of(m, parent), name, &entry);
+	int rc = h5_vfs_lookup(m->vfs, h5_request_node(m, parent), name, &entry);
 
 	if (rc == -ENOENT) {
 		/* ino 0: the kernel remembers that there is no such name. */
@@ -113,10 +43,10 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		return;
 	}
 	if (rc) {
-		fail(req, "lookup", rc);
+		h5_request_fail(req, "lookup", rc);
 		return;
 	}
-	e = entry_param(m, &entry);
+	e = h5_request_entry(m, &entry);
 	if (fuse_reply_entry(req, &e))
 		h5_vfs_forget(m->vfs, entry.node, 1);
 }
@@ -125,7 +55,7 @@ static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
 	struct h5_mount *m = fuse_req_userdata(req);
 
-	h5_vfs_forget(m->vfs, node_of(m, ino), nlookup);
+	h5_vfs_forget(m->vfs, h5_request_node(m, ino), nlookup);
 	fuse_reply_none(req);
 }
 
@@ -134,13 +64,13 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 	struct h5_mount *m = fuse_req_userdata(req);
 
 	for (size_t i = 0; i < count; i++)
-		h5_vfs_forget(m->vfs, node_of(m, forgets[i].ino), forgets[i].nlookup);
+		h5_vfs_forget(m->vfs, h5_request_node(m, forgets[i].ino), forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 
 static int get_attr(struct h5_mount *m, fuse_ino_t ino, struct stat *st)
 {
-	struct h5_node *node = node_of(m, ino);
+	struct h5_node *node = h5_request_node(m, ino);
 	uint64_t limit = h5_vfs_size_limit(m->vfs, node);
 	int rc = h5_vfs_getattr(m->vfs, node, st);
 
@@ -148,17 +78,17 @@ static int get_attr(struct h5_mount *m, fuse_ino_t ino, struct stat *st)
 		return rc;
 	/* The new size of a file that grew meanwhile: the kernel would pass it on to who has asked, but drop
 	 * it for itself, since dropping pages dates what it had asked for before. */
-	limit_size(st, limit);
-	limit_size(st, h5_vfs_size_limit(m->vfs, node));
+	h5_request_limit_size(st, limit);
+	h5_request_limit_size(st, h5_vfs_size_limit(m->vfs, node));
 	return 0;
 }
 
 static void reply_attr(fuse_req_t req, struct h5_mount *m, const struct stat *st, const char *what, int rc)
 {
 	if (rc)
-		fail(req, what, rc);
+		h5_request_fail(req, what, rc);
 	else
-		fuse_reply_attr(req, st, attr_timeout(m, st));
+		fuse_reply_attr(req, st, h5_request_attr_timeout(m, st));
 }
 
 static void reply_getattr(fuse_req_t req, fuse_ino_t ino, size_t written)
@@ -176,7 +106,7 @@ static void reply_getattr(fuse_req_t req, fuse_ino_t ino, size_t written)
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)fi;
-	begin(req);
+	h5_request_begin(req);
 	reply_getattr(req, ino, 0);
 }
 
@@ -203,10 +133,10 @@ static void reply_grown(struct h5_mount *m, const struct h5_stale *stale)
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		       struct fuse_file_info *fi)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	struct h5_stale stale = {.req = req,
 				 .ino = ino,
-				 .node = node_of(m, ino),
+				 .node = h5_request_node(m, ino),
 				 .from = H5_NOT_STALE,
 				 .reply = reply_setattr};
 	struct h5_handle *handle = fi ? handle_of(fi) : NULL;
@@ -217,32 +147,32 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 		want_commit(m);
 	}
 	if (rc)
-		fail(req, "setattr", rc);
+		h5_request_fail(req, "setattr", rc);
 	else
 		reply_grown(m, &stale);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	const char *target;
-	int rc = h5_vfs_readlink(node_of(m, ino), &target);
+	int rc = h5_vfs_readlink(h5_request_node(m, ino), &target);
 
 	if (rc)
-		fail(req, "readlink", rc);
+		h5_request_fail(req, "readlink", rc);
 	else
 		fuse_reply_readlink(req, target);
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	struct statvfs st;
 	int rc = h5_vfs_statfs(m->vfs, &st);
 
 	(void)ino;
 	if (rc)
-		fail(req, "statfs", rc);
+		h5_request_fail(req, "statfs", rc);
 	else
 		fuse_reply_statfs(req, &st);
 }
@@ -253,7 +183,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 static void reply_xattr(fuse_req_t req, const char *what, int rc, const struct h5_buf *value, size_t size)
 {
 	if (rc)
-		fail(req, what, rc);
+		h5_request_fail(req, what, rc);
 	else if (!size)
 		fuse_reply_xattr(req, value->size);
 	else if (value->size > size)
@@ -264,24 +194,24 @@ static void reply_xattr(fuse_req_t req, const char *what, int rc, const struct h
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	struct h5_buf value;
 	int rc;
 
 	h5_buf_init(&value, SIZE_MAX);
-	rc = h5_vfs_getxattr(m->vfs, node_of(m, ino), name, &value);
+	rc = h5_vfs_getxattr(m->vfs, h5_request_node(m, ino), name, &value);
 	reply_xattr(req, "getxattr", rc, &value, size);
 	h5_buf_release(&value);
 }
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	struct h5_buf names;
 	int rc;
 
 	h5_buf_init(&names, SIZE_MAX);
-	rc = h5_vfs_listxattr(m->vfs, node_of(m, ino), &names);
+	rc = h5_vfs_listxattr(m->vfs, h5_request_node(m, ino), &names);
 	if (rc == -EUCLEAN && names.size) {
 		h5_log_failure("listxattr", rc);
 		rc = 0;
@@ -290,173 +220,19 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	h5_buf_release(&names);
 }
 
-/* ---- directories ---- */
-
-static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct h5_mount *m = begin(req);
-	struct h5_dir *dir;
-	int rc = h5_vfs_opendir(m->vfs, node_of(m, ino), &dir);
-
-	if (rc) {
-		fail(req, "opendir", rc);
-		return;
-	}
-	fi->fh = (uintptr_t)dir;
-	fi->cache_readdir = fi->keep_cache = m->locked;
-	if (fuse_reply_open(req, fi))
-		h5_vfs_closedir(dir);
-}
-
-static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	(void)ino;
-	h5_vfs_closedir((struct h5_dir *)(uintptr_t)fi->fh);
-	fuse_reply_err(req, 0);
-}
-
-/* A reply of directory entries as it fills. Offset 1 and 2 stand behind `.` and `..`, 3 + i behind entry i.
- */
-struct page {
-	fuse_req_t req;
-	struct h5_mount *m;
-	struct h5_dir *dir;
-	char *data;
-	size_t size, used;
-	bool plus;
-};
-
-static size_t entry_size(const struct page *p, const char *name)
-{
-	return p->plus ? fuse_add_direntry_plus(p->req, NULL, 0, name, NULL, 0)
-		       : fuse_add_direntry(p->req, NULL, 0, name, NULL, 0);
-}
-
-/* There is room for it. Of what has no nodeid (`.`, `..`, and what could not be looked at) the kernel makes
- * no inode. */
-static void add(struct page *p, const char *name, const struct fuse_entry_param *e, off_t next)
-{
-	size_t room = p->size - p->used;
-
-	p->used += p->plus ? fuse_add_direntry_plus(p->req, p->data + p->used, room, name, e, next)
-			   : fuse_add_direntry(p->req, p->data + p->used, room, name, &e->attr, next);
-}
-
-/* false: full. */
-static bool add_dots(struct page *p, off_t offset)
-{
-	static const char *const names[] = {".", ".."};
-	const ino_t inodes[] = {h5_vfs_dir_self(p->dir), h5_vfs_dir_parent(p->dir)};
-
-	for (; offset < 2; offset++) {
-		struct fuse_entry_param e = {.attr = {.st_ino = inodes[offset], .st_mode = S_IFDIR}};
-
-		if (entry_size(p, names[offset]) > p->size - p->used)
-			return false;
-		add(p, names[offset], &e, offset + 1);
-	}
-	return true;
-}
-
-/* Number of entries from `first` on that there is room for. */
-static size_t count_fitting(const struct page *p, size_t first)
-{
-	size_t count = h5_vfs_dir_count(p->dir), room = p->size - p->used, i = first;
-
-	for (; i < count; i++) {
-		size_t n = entry_size(p, h5_vfs_dir_name(p->dir, i));
-
-		if (n > room)
-			break;
-		room -= n;
-	}
-	return i - first;
-}
-
-static int add_entries(struct page *p, size_t first, size_t count, struct h5_vfs_entry *entries)
-{
-	for (size_t got; count; first += got, count -= got) {
-		int rc = h5_vfs_dir_read(p->dir, first, count, p->plus, entries, &got);
-
-		if (rc)
-			return rc;
-		for (size_t i = 0; i < got; i++) {
-			struct fuse_entry_param e = {.attr = entries[i].st};
-
-			if (entries[i].node)
-				e = entry_param(p->m, &entries[i]);
-			add(p, h5_vfs_dir_name(p->dir, first + i), &e, (off_t)(first + i) + 3);
-		}
-	}
-	return 0;
-}
-
-static int fill_page(struct page *p, off_t offset)
-{
-	size_t first = offset > 2 ? (size_t)offset - 2 : 0, count;
-	struct h5_vfs_entry *entries;
-	int rc = 0;
-
-	if (!add_dots(p, offset))
-		return 0;
-	count = count_fitting(p, first);
-	if (count) {
-		entries = malloc(count * sizeof *entries);
-		rc = entries ? add_entries(p, first, count, entries) : -ENOMEM;
-		free(entries);
-	}
-	if (!rc && first + count >= h5_vfs_dir_count(p->dir))
-		rc = h5_vfs_dir_error(p->dir);
-	/* A failure behind entries that are already there shows when the next page begins with it. */
-	return p->used ? 0 : rc;
-}
-
-static void read_directory(fuse_req_t req, size_t size, off_t offset, const struct fuse_file_info *fi,
-			   bool plus)
-{
-	struct page p = {.req = req,
-			 .m = begin(req),
-			 .dir = (struct h5_dir *)(uintptr_t)fi->fh,
-			 .size = size,
-			 .plus = plus};
-	int rc = -ENOMEM;
-
-	p.data = malloc(size);
-	if (p.data)
-		rc = fill_page(&p, offset);
-	if (rc)
-		fail(req, "readdir", rc);
-	else
-		fuse_reply_buf(req, p.data, p.used);
-	free(p.data);
-}
-
-static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
-{
-	(void)ino;
-	read_directory(req, size, offset, fi, false);
-}
-
-static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
-			   struct fuse_file_info *fi)
-{
-	(void)ino;
-	read_directory(req, size, offset, fi, true);
-}
-
 /* ---- files ---- */
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	struct h5_handle *handle;
 	int rc;
 
 	if (!atomic_flag_test_and_set(&m->opened))
 		h5_readahead_raise(m->readahead);
-	rc = h5_vfs_open_file(m->vfs, node_of(m, ino), fi->flags, &handle);
+	rc = h5_vfs_open_file(m->vfs, h5_request_node(m, ino), fi->flags, &handle);
 	if (rc) {
-		fail(req, "open", rc);
+		h5_request_fail(req, "open", rc);
 		return;
 	}
 	if (fi->flags & O_TRUNC)
@@ -487,11 +263,11 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 	int rc = -ENOMEM;
 
 	(void)ino;
-	begin(req);
+	h5_request_begin(req);
 	if (data)
 		rc = h5_vfs_read(handle_of(fi), (uint64_t)offset, data, size, &got);
 	if (rc)
-		fail(req, "read", rc);
+		h5_request_fail(req, "read", rc);
 	else
 		fuse_reply_buf(req, data, got);
 }
@@ -502,12 +278,12 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, s
 	int rc;
 
 	(void)ino;
-	begin(req);
+	h5_request_begin(req);
 	rc = h5_vfs_seek(handle_of(fi), (uint64_t)offset, whence == SEEK_HOLE, &found);
 	if (rc == -ENXIO)
 		fuse_reply_err(req, ENXIO); /* an answer */
 	else if (rc)
-		fail(req, "lseek", rc);
+		h5_request_fail(req, "lseek", rc);
 	else
 		fuse_reply_lseek(req, (off_t)found);
 }
@@ -521,13 +297,13 @@ static void reply_write(fuse_req_t req, fuse_ino_t ino, size_t written)
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
 		     struct fuse_file_info *fi)
 {
-	struct h5_mount *m = begin(req);
+	struct h5_mount *m = h5_request_begin(req);
 	enum h5_write_place place = fi->writepage	   ? H5_WRITE_INSIDE
 				    : fi->flags & O_APPEND ? H5_WRITE_APPEND
 							   : H5_WRITE_AT;
 	struct h5_stale stale = {.req = req,
 				 .ino = ino,
-				 .node = node_of(m, ino),
+				 .node = h5_request_node(m, ino),
 				 .handle = handle_of(fi),
 				 .reply = reply_write};
 	int rc =
@@ -535,7 +311,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 
 	want_commit(m);
 	if (rc)
-		fail(req, "write", rc);
+		h5_request_fail(req, "write", rc);
 	else
 		reply_grown(m, &stale);
 }
@@ -543,7 +319,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 static void reply_done(fuse_req_t req, const char *what, int rc)
 {
 	if (rc)
-		fail(req, what, rc);
+		h5_request_fail(req, what, rc);
 	else
 		fuse_reply_err(req, 0);
 }
@@ -551,7 +327,7 @@ static void reply_done(fuse_req_t req, const char *what, int rc)
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	(void)ino;
-	begin(req);
+	h5_request_begin(req);
 	reply_done(req, "close", h5_vfs_flush(handle_of(fi)));
 }
 
@@ -559,7 +335,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 {
 	(void)ino;
 	(void)datasync;
-	begin(req);
+	h5_request_begin(req);
 	reply_done(req, "fsync", h5_vfs_fsync(handle_of(fi)));
 }
 
@@ -585,10 +361,10 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.statfs = op_statfs,
 	.getxattr = op_getxattr,
 	.listxattr = op_listxattr,
-	.opendir = op_opendir,
-	.readdir = op_readdir,
-	.readdirplus = op_readdirplus,
-	.releasedir = op_releasedir,
+	.opendir = h5_op_opendir,
+	.readdir = h5_op_readdir,
+	.readdirplus = h5_op_readdirplus,
+	.releasedir = h5_op_releasedir,
 	.open = op_open,
 	.read = op_read,
 	.lseek = op_lseek,

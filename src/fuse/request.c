@@ -1,0 +1,73 @@
+#include "fuse/request.h"
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "fuse/log.h"
+#include "fuse/loop.h"
+#include "fuse/watch.h"
+
+/* Nobody waits for the answer any more: until the request is replied to, `arg` is it. */
+static bool is_unwanted(void *arg)
+{
+	const struct h5_mount *m = fuse_req_userdata(arg);
+
+	h5_serve_others(); /* that it is interrupted comes as a request, too */
+	return fuse_req_interrupted(arg) || fuse_session_exited(m->session);
+}
+
+static uint64_t work_limit(void *arg)
+{
+	const struct h5_mount *m = fuse_req_userdata(arg);
+
+	return h5_vfs_work_limit(m->vfs);
+}
+
+struct h5_mount *h5_request_begin(fuse_req_t req)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+
+	h5_watch_request(m);
+	h5_error_clear();
+	h5_interrupt_begin(is_unwanted, req);
+	h5_interrupt_bound(work_limit);
+	if (!m->locked)
+		h5_vfs_refresh(m->vfs);
+	return m;
+}
+
+struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino)
+{
+	return ino == FUSE_ROOT_ID ? h5_vfs_root(m->vfs) : (struct h5_node *)(uintptr_t)ino;
+}
+
+fuse_ino_t h5_request_ino(const struct h5_mount *m, struct h5_node *node)
+{
+	return node == h5_vfs_root(m->vfs) ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
+}
+
+void h5_request_fail(fuse_req_t req, const char *what, int code)
+{
+	h5_log_failure(what, code);
+	fuse_reply_err(req, -code);
+}
+
+double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st)
+{
+	return m->writable && S_ISREG(st->st_mode) ? 0 : m->timeout;
+}
+
+void h5_request_limit_size(struct stat *st, uint64_t limit)
+{
+	if (S_ISREG(st->st_mode) && (uint64_t)st->st_size > limit)
+		st->st_size = (off_t)limit;
+}
+
+struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry)
+{
+	h5_request_limit_size(&entry->st, h5_vfs_size_limit(m->vfs, entry->node));
+	return (struct fuse_entry_param){
+		.ino = h5_request_ino(m, entry->node),
+		.attr = entry->st,
+		.attr_timeout = entry->size_known ? h5_request_attr_timeout(m, &entry->st) : 0,
+		.entry_timeout = m->timeout};
+}

@@ -1,0 +1,24 @@
+/* What the answers to all requests begin and end with. */
+#ifndef H5_FUSE_REQUEST_H
+#define H5_FUSE_REQUEST_H
+
+#include "fuse/operations.h"
+
+/* To be called first: the thread's error is cleared, and its work ends when nobody waits for it any more, or
+ * at the limit of work. */
+struct h5_mount *h5_request_begin(fuse_req_t req);
+/* The one place that turns the engine's errors into the kernel's. */
+void h5_request_fail(fuse_req_t req, const char *what, int code);
+
+/* The kernel's number of a node, and back; that of the root is fixed. */
+struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino);
+fuse_ino_t h5_request_ino(const struct h5_mount *m, struct h5_node *node);
+
+/* What the kernel is told of a name. */
+struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry);
+/* Seconds that it may keep attributes: of files that may be written it does not know size and time best. */
+double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st);
+/* A file is not shown larger than the limit. */
+void h5_request_limit_size(struct stat *st, uint64_t limit);
+
+#endif
