@@ -99,7 +99,7 @@ class Refused(ErrorCase):
         self.assertRefused(path, "root")
 
     def test_missing_mount_point(self):
-        point = self.file("no-such-folder")
+        point = self.file("no-such-folder", "mnt")
         status, said = refusal(self.sample(), point=point)
         self.assertGreater(status, 0)
         self.assertRegex(said, "(?i)no such file")

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -211,9 +212,11 @@ class End(Case):
         os.chmod(self.folder, 0o755)
         os.chmod(self.path, 0o666)
         os.chown(self.point, NOBODY, NOBODY)
+        # Where the build is, a user may not look.
+        program = shutil.copy(H5FS, self.file("h5fs"))
         as_user = dict(user=NOBODY, group=NOBODY, extra_groups=[])
         for end in (signal.SIGTERM, signal.SIGKILL):
-            run = subprocess.run([H5FS, self.path, self.point], check=False, **as_user)
+            run = subprocess.run([program, self.path, self.point], check=False, **as_user)
             self.assertEqual(run.returncode, 0)
             self.assertTrue(mounted(self.point))
             daemon, = (pid for pid in own_children() if self.point.encode() in read(f"/proc/{pid}/cmdline"))
