@@ -248,6 +248,18 @@ class Work(BadCase):
         with Mount(path, options="max_work=0") as m:
             self.assertEqual(read(m.at("some")), b"\n" * (1 << 16))
 
+    def test_writing_has_no_bound(self):
+        """What a user writes is work as well, and is done: here a chunk for each byte."""
+        path = self.file("chunks.h5")
+        with h5py.File(path, "w", libver="v110") as f:
+            f.create_dataset("d", (0,), "u1", maxshape=(None,), chunks=(1,))
+        data = os.urandom((1 << 18) if SANITIZED else (1 << 20))
+        with Mount(path, options="rw,max_work=1") as m:
+            fd = m.open("d", os.O_WRONLY | os.O_APPEND)
+            self.assertEqual(os.write(fd, data), len(data))
+            os.close(fd)
+            self.assertEqual(read(m.at("d")), data)
+
     def test_one_value_many_times(self):
         """A long sequence that is stored once, and that many elements refer to; each of these is a line."""
         path = self.file("same.h5")

@@ -85,6 +85,8 @@ void h5_lock_to_write(struct h5_vfs *vfs)
 		about_to_wait(vfs);
 		pthread_rwlock_wrlock(&vfs->write_lock);
 	}
+	/* What changes the file is as much work as its user has given; half done it would be lost. */
+	h5_interrupt_bound(NULL);
 }
 
 void h5_lock_to_read(struct h5_vfs *vfs)
