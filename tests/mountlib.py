@@ -31,7 +31,8 @@ def own_children(pid="self"):
     """Process ids of the children of all threads of this process, or of another one."""
     found = set()
     for name in glob.glob(f"/proc/{pid}/task/*/children"):
-        with open(name) as f:
+        # A thread may end meanwhile.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(name) as f:
             found |= {int(pid) for pid in f.read().split()}
     return found
 
