@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 """Mount options: owner and modes, order of listing, raw attributes."""
-import contextlib
 import json
 import os
 import stat
@@ -9,7 +8,7 @@ import time
 
 import h5py
 
-from mountlib import Mount, MountCase, main, refusal
+from mountlib import Mount, MountCase, main, of_threads, refusal
 
 
 class Options(MountCase):
@@ -82,17 +81,9 @@ class Options(MountCase):
                     self.assertEqual(f.read(), expected)
                 # They have been started; each names itself when it first runs.
                 end = time.monotonic() + 60
-                while self.names(m.daemon).count("h5fs-worker") < workers and time.monotonic() < end:
+                while of_threads(m.daemon, "comm").count("h5fs-worker\n") < workers and time.monotonic() < end:
                     time.sleep(0.01)
-                self.assertEqual(self.names(m.daemon).count("h5fs-worker"), workers)
-
-    @staticmethod
-    def names(pid):
-        found = []
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{task}/comm") as f:
-                found.append(f.read().strip())
-        return found
+                self.assertEqual(of_threads(m.daemon, "comm").count("h5fs-worker\n"), workers)
 
     def test_wrong_workers(self):
         for workers in ("x", "-1", "65", ""):

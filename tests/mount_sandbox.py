@@ -15,7 +15,7 @@ import h5py
 import numpy
 
 from injectlib import Injector, available
-from mountlib import H5FS, Mount, MountCase, Strace, main, own_children, read, refusal
+from mountlib import H5FS, Mount, MountCase, Strace, main, of_threads, own_children, read, refusal
 
 CORPUS = os.environ.get("H5FS_CONFORMANCE", "")
 AT_FDCWD = -100
@@ -25,9 +25,10 @@ REASON = "no full sandbox here: " + SAID.splitlines()[-1]
 MUCH = 1 << 20  # bytes of a dataset
 
 
-def status(pid, task, name):
-    with open(f"/proc/{pid}/task/{task}/status") as f:
-        return int(re.search(rf"^{name}:\s+(\d+)$", f.read(), re.M)[1])
+def confinement(pid):
+    """(no_new_privs, the mode of seccomp) of each thread."""
+    return [tuple(int(re.search(rf"^{name}:\s+(\d+)$", text, re.M)[1]) for name in ("NoNewPrivs", "Seccomp"))
+            for text in of_threads(pid, "status")]
 
 
 def walk(path):
@@ -82,14 +83,12 @@ class Confined(Case):
         for arguments, options in (((), None), (("-s",), None), ((), "rw"), ((), "external=none"), ((), "external=any")):
             with self.subTest(arguments=arguments, options=options), Mount(self.path, *arguments, options=options) as m:
                 walk(m.path)
-                for task in os.listdir(f"/proc/{m.daemon}/task"):
-                    self.assertEqual((status(m.daemon, task, "NoNewPrivs"), status(m.daemon, task, "Seccomp")), (1, 2))
+                self.assertEqual(set(confinement(m.daemon)), {(1, 2)})
 
     def test_off(self):
         with Mount(self.path, options="sandbox=no") as m:
             walk(m.path)
-            for task in os.listdir(f"/proc/{m.daemon}/task"):
-                self.assertEqual((status(m.daemon, task, "NoNewPrivs"), status(m.daemon, task, "Seccomp")), (0, 0))
+            self.assertEqual(set(confinement(m.daemon)), {(0, 0)})
 
     def test_neither(self):
         self.assertEqual(refusal(self.path, options="sandbox=maybe")[0], 2)
@@ -110,7 +109,7 @@ class Confined(Case):
     def test_the_one_outside_has_nothing(self):
         with Mount(self.path) as m:
             pid, = own_children(m.daemon)
-            self.assertEqual(status(pid, pid, "Seccomp"), 0)
+            self.assertEqual([mode for _, mode in confinement(pid)], [0])
             files = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
             self.assertEqual({name for name in files if not name.startswith("socket:")}, {"/dev/null"})
 

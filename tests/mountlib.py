@@ -27,14 +27,18 @@ PR_SET_CHILD_SUBREAPER = 36
 WATCHDOG = "import os, sys, time; time.sleep(float(sys.argv[2])); os.kill(int(sys.argv[1]), 9)"
 
 
+def of_threads(pid, name):
+    """What the file of that name says of each thread of a process; one that ends meanwhile is left out."""
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/{name}"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path) as f:
+            found.append(f.read())
+    return found
+
+
 def own_children(pid="self"):
     """Process ids of the children of all threads of this process, or of another one."""
-    found = set()
-    for name in glob.glob(f"/proc/{pid}/task/*/children"):
-        # A thread may end meanwhile.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(name) as f:
-            found |= {int(pid) for pid in f.read().split()}
-    return found
+    return {int(child) for text in of_threads(pid, "children") for child in text.split()}
 
 
 def mounted(path):
