@@ -40,11 +40,16 @@ static void padding(struct h5_buf *out, enum form form, uint64_t from, uint64_t 
 			      (unsigned long long)(to - from));
 }
 
+static const char *comma(enum form form)
+{
+	return form == LITERAL ? ", " : ",";
+}
+
 /* Appends dimensions, and counts them. */
-static void add_dims(struct h5_buf *out, const uint64_t *dims, unsigned n, unsigned *count)
+static void add_dims(struct h5_buf *out, enum form form, const uint64_t *dims, unsigned n, unsigned *count)
 {
 	for (unsigned i = 0; i < n; i++)
-		h5_buf_printf(out, (*count)++ ? ",%llu" : "%llu", (unsigned long long)dims[i]);
+		h5_buf_printf(out, "%s%llu", (*count)++ ? comma(form) : "", (unsigned long long)dims[i]);
 }
 
 /* As a tuple of Python: the dimensions of the space, and then those of arrays, one in the other. */
@@ -54,9 +59,9 @@ static bool tuple(struct h5_buf *out, const struct h5_dataspace *space, const st
 
 	h5_buf_byte(out, '(');
 	if (space)
-		add_dims(out, space->dims, space->rank, &count);
+		add_dims(out, LITERAL, space->dims, space->rank, &count);
 	for (; t->class == H5_CLASS_ARRAY; t = t->array.base)
-		add_dims(out, t->array.dims, t->array.rank, &count);
+		add_dims(out, LITERAL, t->array.dims, t->array.rank, &count);
 	h5_buf_text(out, count == 1 ? ",)" : ")");
 	return count <= RANK_MAX;
 }
@@ -77,7 +82,7 @@ static bool field(struct h5_buf *out, const struct h5_member *m, enum form form)
 
 	h5_buf_byte(out, form == LITERAL ? '(' : '[');
 	h5_json_string(out, m->name, strlen(m->name)); /* which Python reads as JSON does */
-	h5_buf_text(out, form == LITERAL ? ", " : ",");
+	h5_buf_text(out, comma(form));
 	if (t->class != H5_CLASS_ARRAY) {
 		good = type_numpy(out, t, form);
 	} else if (form == LITERAL) {
@@ -87,7 +92,7 @@ static bool field(struct h5_buf *out, const struct h5_member *m, enum form form)
 	} else {
 		good = type_numpy(out, t->array.base, form);
 		h5_buf_text(out, ",[");
-		add_dims(out, t->array.dims, t->array.rank, &count);
+		add_dims(out, form, t->array.dims, t->array.rank, &count);
 		h5_buf_byte(out, ']');
 	}
 	h5_buf_byte(out, form == LITERAL ? ')' : ']');
@@ -98,7 +103,6 @@ static bool field(struct h5_buf *out, const struct h5_member *m, enum form form)
 static bool fields(struct h5_buf *out, const struct h5_datatype *t, const struct h5_member *const *members,
 		   enum form form)
 {
-	const char *comma = form == LITERAL ? ", " : ",";
 	uint64_t at = 0;
 
 	h5_buf_byte(out, '[');
@@ -109,12 +113,12 @@ static bool fields(struct h5_buf *out, const struct h5_datatype *t, const struct
 			return false; /* members overlap, or stand in another order than their names */
 		padding(out, form, at, m->offset);
 		if (m->offset > at)
-			h5_buf_text(out, comma);
+			h5_buf_text(out, comma(form));
 		if (!field(out, m, form))
 			return false;
 		at = m->offset + m->type->size;
 		if (i + 1 < t->compound.count || at < t->size)
-			h5_buf_text(out, comma);
+			h5_buf_text(out, comma(form));
 	}
 	padding(out, form, at, t->size);
 	h5_buf_byte(out, ']');
