@@ -6,9 +6,9 @@
 
 enum { BRACKETS_MAX = 1 << 20 }; /* of an array without elements */
 
-static bool attrs_shows(const struct h5_view *v)
+static int attrs_shows(const struct h5_view *v)
 {
-	return v->attribute;
+	return v->attribute ? 0 : -ENOENT;
 }
 
 /* How many of the dimensions, the fastest first, begin at element i; all n of them where i is 0. */

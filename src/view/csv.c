@@ -17,11 +17,13 @@
 
 enum { COLUMNS_MAX = 1 << 20 };
 
-static bool csv_shows(const struct h5_view *v)
+static int csv_shows(const struct h5_view *v)
 {
 	const struct h5_dataspace *space = v->dataset ? &v->dataset->space : NULL;
 
-	return space && (space->rank == 1 || (space->rank == 2 && space->dims[1] <= COLUMNS_MAX));
+	if (space && (space->rank == 1 || (space->rank == 2 && space->dims[1] <= COLUMNS_MAX)))
+		return 0;
+	return -ENOENT;
 }
 
 /* ---- fields ---- */

@@ -12,9 +12,9 @@ enum {
 	VALUE_MAX = 1 << 20, /* bytes of an attribute's value; a longer one is left out */
 };
 
-static bool json_shows(const struct h5_view *v)
+static int json_shows(const struct h5_view *v)
 {
-	return v->object->kind != H5_OBJECT_UNKNOWN;
+	return v->object->kind != H5_OBJECT_UNKNOWN ? 0 : -ENOENT;
 }
 
 /* Begins a member of the document. */

@@ -12,7 +12,6 @@
 #include "view/views.h"
 
 #include "base/checked.h"
-
 #include "base/error.h"
 
 #include <string.h>
@@ -23,19 +22,25 @@ enum {
 	SIGNATURE = 6,
 };
 
-static bool dictionary(const struct h5_view *v, struct h5_buf *out)
+/* -ENOENT: NumPy has none for it. */
+static int dictionary(const struct h5_view *v, struct h5_buf *out)
 {
+	bool good;
+
 	h5_buf_init(out, DICTIONARY_MAX);
-	return v->dataset && h5_datatype_npy(v->dataset->type, &v->dataset->space, out) && !out->err;
+	good = v->dataset && h5_datatype_npy(v->dataset->type, &v->dataset->space, out);
+	if (out->err == -ENOMEM)
+		return h5_fail(-ENOMEM, v->address, "npy: out of memory");
+	return good && !out->err ? 0 : -ENOENT;
 }
 
-static bool npy_shows(const struct h5_view *v)
+static int npy_shows(const struct h5_view *v)
 {
 	struct h5_buf text;
-	bool good = dictionary(v, &text);
+	int rc = dictionary(v, &text);
 
 	h5_buf_release(&text);
-	return good;
+	return rc;
 }
 
 static bool is_ascii(const struct h5_buf *text)
@@ -68,14 +73,14 @@ static void make_head(const struct h5_buf *text, struct h5_buf *head)
 static int npy_open(struct h5_view *v, bool reading)
 {
 	struct h5_buf text;
+	int rc = dictionary(v, &text);
 
 	(void)reading;
-	if (!dictionary(v, &text)) {
-		h5_buf_release(&text);
-		return -ENOMEM; /* it was shown */
-	}
-	make_head(&text, &v->head);
+	if (!rc)
+		make_head(&text, &v->head);
 	h5_buf_release(&text);
+	if (rc)
+		return rc;
 	v->dataset_from = v->head.size;
 	if (!h5_add(v->head.size, v->dataset->size, &v->size))
 		v->size = UINT64_MAX;

@@ -60,13 +60,14 @@ static bool is_plain(const struct h5_datatype *t)
 	return t->class == H5_CLASS_INTEGER && t->size == 1 && !t->is_signed;
 }
 
-static bool png_shows(const struct h5_view *v)
+static int png_shows(const struct h5_view *v)
 {
 	const struct h5_dataset *d = v->dataset;
 
-	return d && h5_datatype_is_number(d->type) &&
-	       (d->space.rank == 2 ||
-		(d->space.rank == 3 && (d->space.dims[2] == 3 || d->space.dims[2] == 4)));
+	if (d && h5_datatype_is_number(d->type) &&
+	    (d->space.rank == 2 || (d->space.rank == 3 && (d->space.dims[2] == 3 || d->space.dims[2] == 4))))
+		return 0;
+	return -ENOENT;
 }
 
 /* A picture without pixels has no rows. */

@@ -35,18 +35,21 @@ int h5_view_shows(const struct h5_view *view)
 {
 	struct h5_view v = *view;
 	int rc = open_object(&v);
-	bool shown = !rc && v.ops->shows(&v);
 
+	if (!rc)
+		rc = v.ops->shows(&v);
 	close_object(&v);
-	return shown ? 0 : h5_is_passing(rc) ? rc : -ENOENT;
+	return !rc || h5_is_passing(rc) ? rc : -ENOENT;
 }
 
 int h5_view_open(struct h5_view *v, bool reading)
 {
 	int rc = open_object(v);
 
-	if (!rc && !v->ops->shows(v))
-		rc = h5_fail(-ENOENT, v->address, "no object for the view %s", v->ops->name);
+	if (!rc)
+		rc = v->ops->shows(v);
+	if (rc == -ENOENT)
+		h5_fail(rc, v->address, "no object for the view %s", v->ops->name);
 	if (!rc)
 		rc = v->ops->open(v, reading);
 	if (!rc && v->size > INT64_MAX)

@@ -43,8 +43,8 @@ struct h5_view_ops {
 	const char *name;   /* of its folder */
 	const char *suffix; /* of the names of its files */
 	bool of_attributes; /* these are its files, and each object is a directory */
-	/* Whether the object has a file, by what does not change when elements are added. */
-	bool (*shows)(const struct h5_view *view);
+	/* 0: the object has a file, by what does not change when elements are added. -ENOENT: it has none. */
+	int (*shows)(const struct h5_view *view);
 	/* Finds v->size, and with `reading` what reads need. */
 	int (*open)(struct h5_view *view, bool reading);
 	/* n bytes that are there, behind the head; NULL: there are none. */
@@ -55,7 +55,7 @@ struct h5_view_ops {
 /* All views; the last one is NULL. */
 extern const struct h5_view_ops *const h5_views[];
 
-/* Whether the object has a file in the view. 0: yes; -ENOENT: no, or it cannot be decoded. */
+/* 0: the object has a file in the view. -ENOENT: it has none, or cannot be decoded. */
 int h5_view_shows(const struct h5_view *view);
 
 /* With `reading`: to be read. h5_view_release() on failure, too. */
