@@ -374,7 +374,7 @@ END_TEST
 START_TEST(pipelines_are_undone_in_reverse)
 {
 	/* shuffle of 3, then fletcher32 */
-	uint32_t three[] = {3};
+	uint32_t three[] = {3}, element_size;
 	struct h5_pipeline p = {.count = 2, .filters = {{.id = 2, .count = 1, .values = three}, {.id = 3}}};
 	/* words 0x6164 0x6265 0x6366: sum1 = 0x1272f -> 0x2730, sum2 = 0x6164 + 0xc3c9 + 0x1272f = 0x24c5c ->
 	 * 0x4c5e */
@@ -387,6 +387,16 @@ START_TEST(pipelines_are_undone_in_reverse)
 	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 10, 6, &data), 0);
 	ck_assert(!memcmp(data, "abcdef", 6));
 	free(data);
+	/* the last step can be left to the reader */
+	ck_assert_int_eq(h5_pipeline_read_shuffled(file, &p, 0, at, 10, 6, &data, &element_size), 0);
+	ck_assert(!memcmp(data, "adbecf", 6) && element_size == 3);
+	free(data);
+	ck_assert_int_eq(h5_pipeline_read_shuffled(file, &p, 1, at, 10, 6, &data, &element_size), 0);
+	ck_assert(!memcmp(data, "adbecf", 6) && element_size == 1);
+	free(data);
+	three[0] = 0;
+	ck_assert_int_eq(h5_pipeline_read_shuffled(file, &p, 0, at, 10, 6, &data, &element_size), -EUCLEAN);
+	three[0] = 3;
 	/* skipped filters */
 	ck_assert_int_eq(h5_pipeline_read(file, &p, 1, at, 10, 6, &data), 0);
 	ck_assert(!memcmp(data, "adbecf", 6));

@@ -285,6 +285,29 @@ START_TEST(shuffle_takes_elements_of_all_sizes)
 }
 END_TEST
 
+START_TEST(any_part_of_a_shuffle_can_be_undone)
+{
+	enum { ELEMENTS = 37, MOST = 18 };
+	uint8_t shuffled[(ELEMENTS + 1) * MOST], expected[sizeof shuffled], part[sizeof shuffled + 1];
+
+	for (size_t size = 1; size <= MOST; size++) {
+		size_t all = ELEMENTS * size + size / 2;
+
+		for (size_t i = 0; i < all; i++)
+			expected[i] = shuffled[i] = (uint8_t)(i * 2654435761u >> 13);
+		for (size_t i = 0; i < ELEMENTS * size; i++)
+			shuffled[i % size * ELEMENTS + i / size] = expected[i];
+		for (size_t from = 0; from <= all; from++)
+			for (size_t n = 0; n <= all - from; n++) {
+				part[n] = 0xa5;
+				h5_unshuffle(shuffled, all, size, from, part, n);
+				ck_assert_msg(!memcmp(part, expected + from, n) && part[n] == 0xa5,
+					      "%zu bytes at %zu of elements of %zu", n, from, size);
+			}
+	}
+}
+END_TEST
+
 START_TEST(quantized_floats_are_stored_as_they_are)
 {
 	static const uint16_t ids[] = {32022, 32023};
@@ -422,5 +445,6 @@ UNIT_MAIN("filter", filters_are_found_by_id, chunks_of_libhdf5_are_decoded, outp
 	  zlib_streams_are_checked, zlib_headers_are_checked, zlib_reads_what_was_deflated,
 	  fletcher32_sums_all_lengths, fletcher32_takes_swapped_halves_and_refuses_damage,
 	  shuffle_keeps_the_rest_at_the_end, shuffle_takes_elements_of_all_sizes,
-	  quantized_floats_are_stored_as_they_are, lzf_copies_what_overlaps, lzf_references_stay_inside,
-	  scaleoffset_fill_values_are_all_ones, nbit_descriptions_are_checked)
+	  any_part_of_a_shuffle_can_be_undone, quantized_floats_are_stored_as_they_are,
+	  lzf_copies_what_overlaps, lzf_references_stay_inside, scaleoffset_fill_values_are_all_ones,
+	  nbit_descriptions_are_checked)

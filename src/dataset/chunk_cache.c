@@ -8,7 +8,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { RESERVED_LEAST = 1 << 20 };
+enum {
+	RESERVED_LEAST = 1 << 20,
+	SHUFFLED_ROW = 256, /* bytes */
+};
 
 void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid)
 {
@@ -70,6 +73,7 @@ static struct h5_lru *cache_of(const struct h5_chunk_wanted *w)
 
 struct decoded {
 	uint8_t *data;		    /* owned */
+	uint32_t element_size;	    /* as in struct h5_chunk_decoded */
 	atomic_uint_fast64_t taken; /* bytes that readers have copied, each time they did */
 };
 
@@ -81,15 +85,26 @@ static void decoded_free(void *value)
 	free(chunk);
 }
 
-/* The bytes of a chunk as they were before they were stored. */
-static int read_whole(const struct h5_chunk_wanted *w, uint8_t **data)
+/* A row of the chunk in the dataset is what readers copy: where it is short, one by one they cost more than
+ * the whole chunk. */
+static bool may_stay_shuffled(const struct h5_dataset *dataset)
+{
+	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
+
+	return layout->rank && layout->dims[layout->rank - 1] * layout->element_size >= SHUFFLED_ROW;
+}
+
+static int decode(const struct h5_chunk_wanted *w, uint8_t **data, uint32_t *element_size)
 {
 	const struct h5_dataset *dataset = w->dataset;
 
+	*element_size = 1;
 	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
 		return h5_structured_read(dataset, &w->chunk, w->filtered, data);
-	return h5_pipeline_read(dataset->file, w->filtered ? &dataset->pipeline : NULL, w->chunk.filter_mask,
-				w->chunk.address, w->chunk.size, (size_t)dataset->chunk_size, data);
+	return h5_pipeline_read_shuffled(dataset->file, w->filtered ? &dataset->pipeline : NULL,
+					 w->chunk.filter_mask, w->chunk.address, w->chunk.size,
+					 (size_t)dataset->chunk_size, data,
+					 may_stay_shuffled(dataset) ? element_size : NULL);
 }
 
 /* The most memory that reading takes. */
@@ -102,7 +117,8 @@ static uint64_t need(const struct h5_chunk_wanted *w)
 	return h5_pipeline_need(w->filtered ? &dataset->pipeline : NULL, w->chunk.size, dataset->chunk_size);
 }
 
-int h5_chunk_read(const struct h5_chunk_wanted *w, uint8_t **data)
+/* Against the budget of the cache while it is read. */
+static int read_counted(const struct h5_chunk_wanted *w, uint8_t **data, uint32_t *element_size)
 {
 	struct h5_lru *cache = cache_of(w);
 	uint64_t room = need(w);
@@ -110,12 +126,23 @@ int h5_chunk_read(const struct h5_chunk_wanted *w, uint8_t **data)
 
 	/* Small ones are few at a time, and not worth counting. */
 	if (room < RESERVED_LEAST)
-		return read_whole(w, data);
+		return decode(w, data, element_size);
 	rc = h5_lru_reserve(cache, (size_t)room);
 	if (rc)
 		return rc;
-	rc = read_whole(w, data);
+	rc = decode(w, data, element_size);
 	h5_lru_unreserve(cache, (size_t)room);
+	return rc;
+}
+
+int h5_chunk_verify(const struct h5_chunk_wanted *w)
+{
+	uint32_t element_size;
+	uint8_t *data;
+	int rc = read_counted(w, &data, &element_size);
+
+	if (!rc)
+		free(data);
 	return rc;
 }
 
@@ -127,7 +154,7 @@ static int load(void *arg, void **value, size_t *cost)
 
 	if (!chunk)
 		return h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
-	rc = h5_chunk_read(w, &chunk->data);
+	rc = read_counted(w, &chunk->data, &chunk->element_size);
 	if (rc) {
 		free(chunk);
 		return rc;
@@ -150,7 +177,10 @@ static struct h5_lru_key key_of(const struct h5_chunk_wanted *w)
 
 static void refer(struct h5_chunk_decoded *decoded)
 {
-	decoded->data = ((const struct decoded *)h5_lru_value(decoded->ref))->data;
+	const struct decoded *chunk = h5_lru_value(decoded->ref);
+
+	decoded->data = chunk->data;
+	decoded->element_size = chunk->element_size;
 }
 
 bool h5_chunk_find(const struct h5_chunk_wanted *w, struct h5_chunk_decoded *decoded)

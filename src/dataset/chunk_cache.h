@@ -25,14 +25,15 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
 		    enum h5_chunk_place *place);
 
-/* The bytes of a chunk as they were before they were stored, past the cache, whose budget they count against
- * while they are read: chunk_size of them, the caller's, free(). */
-int h5_chunk_read(const struct h5_chunk_wanted *wanted, uint8_t **data);
+/* Reads and decodes a chunk past the cache, whose budget it counts against meanwhile, and tells nothing but
+ * whether that can be done. */
+int h5_chunk_verify(const struct h5_chunk_wanted *wanted);
 
 /* A reference to a decoded chunk; chunk_size bytes. */
 struct h5_chunk_decoded {
 	struct h5_lru_entry *ref;
-	const uint8_t *data; /* valid until it is put */
+	const uint8_t *data;   /* valid until it is put */
+	uint32_t element_size; /* over 1: they are shuffled still, as h5_unshuffle() takes them */
 };
 
 /* True: it is there. */

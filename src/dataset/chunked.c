@@ -10,6 +10,7 @@
 #include "dataset/chunk_cache.h"
 #include "dataset/layouts.h"
 #include "dataset/runs.h"
+#include "filter/filter.h"
 #include "store/file_set.h"
 
 #include <stdlib.h>
@@ -40,9 +41,19 @@ struct request {
 struct source {
 	struct request *request;
 	bool stored;
-	const uint8_t *data; /* NULL: in the file */
+	const struct h5_chunk_decoded *decoded; /* NULL: in the file */
 	uint64_t address;
 };
+
+static void copy_bytes(const struct h5_dataset *dataset, const struct h5_chunk_decoded *decoded,
+		       uint64_t from, uint8_t *buf, size_t n)
+{
+	if (decoded->element_size > 1)
+		h5_unshuffle(decoded->data, (size_t)dataset->chunk_size, decoded->element_size, (size_t)from,
+			     buf, n);
+	else
+		memcpy(buf, decoded->data + from, n);
+}
 
 static int read_run(void *arg, uint64_t from, uint64_t to, size_t n)
 {
@@ -55,8 +66,8 @@ static int read_run(void *arg, uint64_t from, uint64_t to, size_t n)
 		h5_dataset_fill(q->dataset, to, buf, n);
 		return 0;
 	}
-	if (source->data) {
-		memcpy(buf, source->data + from, n);
+	if (source->decoded) {
+		copy_bytes(q->dataset, source->decoded, from, buf, n);
 		return 0;
 	}
 	if (!h5_add(source->address, from, &address))
@@ -67,7 +78,7 @@ static int read_run(void *arg, uint64_t from, uint64_t to, size_t n)
 static int copy_decoded(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted,
 			struct h5_chunk_decoded *decoded)
 {
-	struct source source = {.request = q, .stored = true, .data = decoded->data};
+	struct source source = {.request = q, .stored = true, .decoded = decoded};
 	int rc = h5_part_walk(part, read_run, &source);
 
 	h5_chunk_put(wanted, decoded, h5_part_size(part), h5_part_chunk_size(part));

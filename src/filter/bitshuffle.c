@@ -131,7 +131,7 @@ static void unshuffle(struct bitshuffle *b, const uint8_t *in, size_t n, uint8_t
 {
 	for (size_t at = 0; at < n * b->element_size; at += n)
 		plane_from_rows(in + at, n, b->planes.data + at);
-	h5_planes_merge(b->planes.data, n, b->element_size, out);
+	h5_planes_merge(b->planes.data, n, n, b->element_size, out);
 }
 
 static void shuffle(struct bitshuffle *b, const uint8_t *in, size_t n, uint8_t *out)

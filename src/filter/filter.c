@@ -16,7 +16,7 @@ static bool in_place(const uint32_t *values, unsigned count)
 /* Ids from the registry of the HDF Group. */
 static const struct h5_filter_ops filters[] = {
 	{1, "deflate", h5_deflate_decode, h5_deflate_encode, false, NULL},
-	{2, "shuffle", h5_shuffle_decode, h5_shuffle_encode, false, h5_shuffle_is_identity},
+	{H5_FILTER_SHUFFLE, "shuffle", h5_shuffle_decode, h5_shuffle_encode, false, h5_shuffle_is_identity},
 	{3, "fletcher32", h5_fletcher32_decode, h5_fletcher32_encode, false, in_place},
 	{4, "szip", h5_szip_decode, h5_szip_encode, true, NULL},
 	{5, "nbit", h5_nbit_decode, h5_nbit_encode, false, NULL},

@@ -40,11 +40,18 @@ struct h5_filter_ops {
 	bool (*decodes_in_place)(const uint32_t *values, unsigned count);
 };
 
+enum { H5_FILTER_SHUFFLE = 2 };
+
 /* NULL: an unknown id. */
 const struct h5_filter_ops *h5_filter_find(uint16_t id);
 
 /* The ops of the n-th filter in the table; NULL: no more. */
 const struct h5_filter_ops *h5_filter_at(unsigned n);
+
+/* A part of what undoing the shuffle of `size` bytes gives, without the rest: n bytes, the first one at
+ * `from`. A reader of a few rows is done with one copy. */
+void h5_unshuffle(const uint8_t *shuffled, size_t size, size_t element_size, size_t from, uint8_t *out,
+		  size_t n);
 
 /* Makes room for `capacity` bytes, keeping the contents. */
 int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity);

@@ -107,27 +107,28 @@ static void split_block(const uint8_t *in, size_t size, size_t run, uint8_t *pla
 		split_run(in + b, size, run, 0, planes + b * n, n);
 }
 
-void h5_planes_merge(const uint8_t *planes, size_t n, size_t size, uint8_t *out)
+void h5_planes_merge(const uint8_t *planes, size_t distance, size_t n, size_t size, uint8_t *out)
 {
 	size_t whole = n / TILE * TILE;
 
 	switch (size) {
 	case 2:
-		merge_run(planes, n, whole, 1, out, 2);
+		merge_run(planes, distance, whole, 1, out, 2);
 		break;
 	case 4:
-		merge_run(planes, n, whole, 2, out, 4);
+		merge_run(planes, distance, whole, 2, out, 4);
 		break;
 	case 8:
-		merge_run(planes, n, whole, 3, out, 8);
+		merge_run(planes, distance, whole, 3, out, 8);
 		break;
 	default:
 		for (size_t at = 0; at < whole; at += BLOCK)
-			merge_block(planes + at, n, (size_t)h5_min(BLOCK, whole - at), out + at * size, size);
+			merge_block(planes + at, distance, (size_t)h5_min(BLOCK, whole - at), out + at * size,
+				    size);
 	}
 	for (size_t b = 0; b < size && whole < n; b++)
 		for (size_t e = whole; e < n; e++)
-			out[e * size + b] = planes[b * n + e];
+			out[e * size + b] = planes[b * distance + e];
 }
 
 void h5_planes_split(const uint8_t *in, size_t n, size_t size, uint8_t *planes)

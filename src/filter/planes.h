@@ -41,8 +41,9 @@ static inline __attribute__((always_inline)) void h5_zip(h5_bytes *v, unsigned k
 		v[i] = w[i];
 }
 
-/* n elements of `size` bytes, from planes and into planes. */
-void h5_planes_merge(const uint8_t *planes, size_t n, size_t size, uint8_t *out);
+/* n elements of `size` bytes, from planes that lie `distance` bytes apart. */
+void h5_planes_merge(const uint8_t *planes, size_t distance, size_t n, size_t size, uint8_t *out);
+/* And into planes of n bytes. */
 void h5_planes_split(const uint8_t *in, size_t n, size_t size, uint8_t *planes);
 
 #endif

@@ -11,6 +11,7 @@
 enum {
 	OVERHEAD = 1 << 16,
 	OVERHEAD_MAX = 64 << 20, /* of a chunk that large compression gains nothing, but costs little */
+	SHUFFLED_MAX = 16,	 /* bytes of an element: those of a larger one lie too far apart */
 	FILTERS = 8, /* that a chunk of max_chunk bytes may have; with more of them it must be smaller */
 };
 
@@ -154,8 +155,22 @@ static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t
 	return 0;
 }
 
-int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-		     uint64_t address, uint64_t stored, size_t size, uint8_t **data)
+/* The element size of a shuffle that need not be undone. */
+static uint32_t leave_shuffle(struct steps *all)
+{
+	const struct step *last = all->count ? &all->steps[all->count - 1] : NULL;
+
+	if (!last || last->info->id != H5_FILTER_SHUFFLE || last->in_place || !last->info->count ||
+	    !last->info->values[0] || last->info->values[0] > SHUFFLED_MAX)
+		return 1;
+	all->count--;
+	all->moving--;
+	return last->info->values[0];
+}
+
+int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
+			      uint64_t address, uint64_t stored, size_t size, uint8_t **data,
+			      uint32_t *element_size)
 {
 	struct h5_filter_buf scratch[2] = {{0}}, out = {0};
 	struct steps all;
@@ -172,6 +187,8 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	rc = plan(pipeline, mask, &all);
 	if (rc)
 		return fail_at(address, rc);
+	if (element_size)
+		*element_size = leave_shuffle(&all);
 	rc = read_and_undo(file, &all, address, (size_t)stored, size, scratch, &out);
 	release(scratch);
 	if (rc)
@@ -179,6 +196,12 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	else
 		*data = take_data(&out);
 	return rc;
+}
+
+int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
+		     uint64_t address, uint64_t stored, size_t size, uint8_t **data)
+{
+	return h5_pipeline_read_shuffled(file, pipeline, mask, address, stored, size, data, NULL);
 }
 
 /* One filter. Without bytes: whether it can be run. */
