@@ -6,10 +6,12 @@ are found by their signatures, and messages in what looks like an object header:
 """
 import hashlib
 import os
+import signal
 import sys
 
 FILE_MAX = 1 << 16  # bytes; larger files are only cut
 BLOCK_MAX = 4096
+LIBRARY_SECONDS = 10
 PREFIX = {8: 0, 4: 1, 2: 2}
 MESSAGES = {
     1: "dataspace", 2: "link_info", 3: "datatype", 4: "fill_value_old", 5: "fill_value", 6: "link", 7: "external_files",
@@ -348,9 +350,10 @@ def main():
         if len(data) <= FILE_MAX:
             add_file(seeds, data)
         if path.endswith((".h5", ".hdf5")):
-            # Some files end libhdf5, and the process with it.
+            # Some files end libhdf5, and the process with it; some it does not come back from.
             child = os.fork()
             if not child:
+                signal.alarm(LIBRARY_SECONDS)
                 add_chunks(seeds, path)
                 os._exit(0)
             os.waitpid(child, 0)
