@@ -119,8 +119,8 @@ def structures(content):
             yield m.group(), m.start(), n
 
 
-def check(path):
-    run = subprocess.run([H5FS, "--check", path], capture_output=True, text=True, errors="surrogateescape", timeout=60)
+def check(path, *options):
+    run = subprocess.run([H5FS, "--check", *options, path], capture_output=True, text=True, errors="surrogateescape", timeout=60)
     return run.returncode, run.stdout, run.stderr
 
 
@@ -178,6 +178,51 @@ class Check(unittest.TestCase):
                 del f[f"d{i}"]
         return path
 
+    def test_changed_pages_of_chunk_indexes(self):
+        """They have no signature, but a checksum each."""
+        for name, row in ("crash_fa_pages", 1000), ("crash_ea_pages", 132_000):
+            shutil.copy(f"{DATA}/{name}.h5", self.path())
+            with h5py.File(self.path()) as f:
+                stored, = (d.id.get_chunk_info_by_coord((row, 0)).byte_offset for d in f.values())
+            self.assertSound(self.path())
+            with open(self.path(), "r+b") as f:
+                content = f.read()
+                at = content.index(struct.pack("<Q", stored))
+                f.seek(at + 1)
+                f.write(bytes([content[at + 1] ^ 1]))
+            status, said, errors = check(self.path())
+            self.assertEqual(status, DAMAGED, said + errors)
+            self.assertRegex(said, r"chunk index page: wrong checksum")
+
+    def test_a_changed_cache_image(self):
+        """It holds what the file would: without it there is no file."""
+        with open(f"{DATA}/rare_image_library.h5", "rb") as f:
+            content = f.read()
+        for place in 5, 30, 200, 5000:
+            at = content.index(b"MDCI") + place
+            with open(self.path(), "wb") as f:
+                f.write(content[:at] + bytes([content[at] ^ 1]) + content[at + 1:])
+            status, said, errors = check(self.path())
+            self.assertEqual((status, said), (DAMAGED, ""))
+            self.assertIn("cache image: wrong checksum", errors)
+
+    def test_what_is_too_large_does_not_end_it(self):
+        with h5py.File(self.path(), "w", libver="latest") as f:
+            f.create_dataset("a", data=numpy.arange(1000), chunks=(1000,), compression=1)
+            f.create_dataset("b", (3,), numpy.dtype([("text", h5py.string_dtype()), ("bytes", "V20000000")]))
+            f.create_dataset("c", data=numpy.arange(20), chunks=(20,), fletcher32=True)
+            place = f["c"].id.get_chunk_info(0).byte_offset
+        for damaged, expected in (False, UNSUPPORTED), (True, DAMAGED):
+            if damaged:
+                with open(self.path(), "r+b") as f:
+                    f.seek(place)
+                    f.write(b"x")
+            status, said, errors = check(self.path(), "-o", "max_chunk=4000")
+            self.assertEqual((status, errors), (expected, ""))
+            self.assertRegex(said, r"/a: a chunk of 8000 bytes; max_chunk is 4000 at address")
+            self.assertRegex(said, r"/b: an element of 200000\d\d bytes at address")
+            self.assertEqual("/c: " in said, damaged)
+            self.assertIn("2 that this version cannot verify", said)
 
     def test_damage_that_no_checksum_guards(self):
         with h5py.File(self.path(), "w", libver="earliest") as f:

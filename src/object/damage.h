@@ -11,6 +11,7 @@ struct h5_damage {
 	/* NULL, or hears of each; borrowed */
 	void (*heard)(void *arg, const struct h5_error *error);
 	void *arg;
+	bool too_large; /* take note of -EFBIG, too: on this walk it is what one thing takes, not all of it */
 };
 
 /* Takes note of the error `rc` that h5_fail() has just set, and gives 0, so that the walk goes on - unless it
@@ -19,7 +20,7 @@ static inline int h5_damage_note(struct h5_damage *damage, int rc)
 {
 	struct h5_error error;
 
-	if (rc != -EUCLEAN && rc != -ENOTSUP && rc != -EIO)
+	if (rc != -EUCLEAN && rc != -ENOTSUP && rc != -EIO && !(rc == -EFBIG && damage->too_large))
 		return rc;
 	error = *h5_error_last();
 	error.code = rc;

@@ -75,7 +75,7 @@ static void heard(void *arg, const struct h5_error *error)
 {
 	struct h5_checker *c = arg;
 
-	if (error->code == -ENOTSUP)
+	if (error->code == -ENOTSUP || error->code == -EFBIG)
 		c->check->unknown++;
 	else
 		c->check->damaged++;
@@ -130,6 +130,7 @@ int h5_check_file(struct h5_file *file, struct h5_check *check)
 	int rc;
 
 	c.damage.heard = heard;
+	c.damage.too_large = true;
 	c.damage.arg = &c;
 	check->objects = check->chunks = check->bytes = check->damaged = check->unknown = 0;
 	rc = check_own_structures(&c);

@@ -8,9 +8,9 @@
 #include "store/file_set.h"
 
 struct h5_check {
-	/* Something is damaged, or cannot be verified (error->code is -ENOTSUP). `path`: of the object, by
-	 * links from the root group; of the file's own structures a word in parentheses. Both are borrowed
-	 * during the call. */
+	/* Something is damaged, or cannot be verified (error->code is -ENOTSUP, or -EFBIG). `path`: of the
+	 * object, by links from the root group; of the file's own structures a word in parentheses. Both are
+	 * borrowed during the call. */
 	void (*found)(void *arg, const char *path, const struct h5_error *error);
 	/* Now and then: where the check is, and the stored bytes of the chunks that it has verified. NULL:
 	 * nobody wants to know. */

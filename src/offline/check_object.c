@@ -14,8 +14,9 @@
 #include <stdlib.h>
 
 enum {
-	PIECE = 1 << 20,      /* bytes of elements that are read at once */
-	VALUE_MOST = 1 << 28, /* bytes of one element's text */
+	PIECE = 1 << 20,	/* bytes of elements that are read at once */
+	ELEMENT_MOST = 1 << 24, /* bytes of one */
+	VALUE_MOST = 1 << 28,	/* bytes of one element's text */
 };
 
 static int note(struct h5_checker *c, int rc)
@@ -223,6 +224,8 @@ static int check_elements(struct h5_checker *c, const struct h5_dataset *dataset
 
 	if (h5_datatype_is_fixed(dataset->type) || dataset->size == UINT64_MAX || !dataset->size)
 		return 0;
+	if (size > ELEMENT_MOST)
+		return note(c, h5_fail(-EFBIG, dataset->address, "an element of %zu bytes", size));
 	data = malloc((size_t)h5_min(at_once, dataset->space.elements) * size);
 	if (!data)
 		return h5_fail(-ENOMEM, dataset->address, "check: out of memory");
