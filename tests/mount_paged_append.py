@@ -1,14 +1,17 @@
 #!/usr/bin/python3
 """A row a chunk, through the extensible array's paged data blocks: past chunk 131,060, where they begin, and past 300,000.
 libhdf5 reads all, appends more itself, and the mount appends after it; and the index looks like the one that libhdf5 makes."""
+import contextlib
+import errno
 import os
+import struct
 import subprocess
 import sys
 
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, main
+from mountlib import Mount, MountCase, main, read
 
 COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "index_structure.py")
 PAGED = 131_060
@@ -85,6 +88,39 @@ class Paged(MountCase):
                                           text=True)
                 self.assertEqual(compared.stdout, "")
                 self.assertEqual(compared.returncode, 0)
+
+
+    def test_a_damaged_page_stays_one(self):
+        """No new checksum makes it a sound one."""
+        path, end = self.make("damaged.h5"), PAGED + 200
+        self.libhdf5_appends(path, 0, end)
+        with h5py.File(path) as f:
+            address = f["plain"].id.get_chunk_info_by_coord((PAGED + 100, 0)).byte_offset
+        content = read(path)
+        at = content.index(struct.pack("<Q", address))
+        page = content[:at + 2] + bytes([content[at + 2] ^ 1]) + content[at + 3:]
+        with open(path, "wb") as f:
+            f.write(page)
+        with Mount(path, options="rw") as m:
+            fd = os.open(m.at("plain"), os.O_WRONLY | os.O_APPEND)
+            try:
+                self.assertErrno(errno.EUCLEAN, self.append_and_sync, fd, values(end, end + 1).tobytes())
+            finally:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+            with open(m.at("deflate"), "ab") as f:
+                f.write(values(end, end + 1).tobytes())
+        self.assertEqual(read(path)[at - 4:at + 8 * 50], page[at - 4:at + 8 * 50])
+        with h5py.File(path) as f:
+            self.assertTrue(numpy.array_equal(f["deflate"][end - 10:], values(end - 10, end + 1)))
+            self.assertTrue(numpy.array_equal(f["plain"][:PAGED], values(0, PAGED)))
+            with self.assertRaises(OSError):
+                f["plain"][PAGED + 100]
+
+    @staticmethod
+    def append_and_sync(fd, data):
+        os.write(fd, data)
+        os.fsync(fd)
 
 
 if __name__ == "__main__":
