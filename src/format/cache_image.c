@@ -39,7 +39,7 @@ int h5_cache_image_decode(struct h5_reader *r, uint32_t *entries)
 	h5_reader_skip(r, 1);
 	h5_read_length(r);
 	*entries = h5_read_u32(r);
-	if (r->err || size < 4)
+	if (r->err || h5_reader_left(r) < 4)
 		return h5_fail(-EUCLEAN, r->address, "cache image: truncated");
 	if (version)
 		return h5_fail(-ENOTSUP, r->address, "cache image: version %u is not supported", version);
