@@ -109,7 +109,7 @@ static bool is_unlimited(const struct h5_hyperslab *slab)
 static bool slab_is_valid(struct h5_hyperslab *slab)
 {
 	slab->end = UINT64_MAX;
-	if (!slab->stride || (slab->count > 1 && slab->block > slab->stride))
+	if (!slab->stride || (slab->count > 1 && (slab->block > slab->stride || slab->block == H5_UNLIMITED)))
 		return false;
 	if (is_unlimited(slab))
 		return slab->count != slab->block && slab->start != UINT64_MAX;
