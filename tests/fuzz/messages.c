@@ -18,6 +18,7 @@
 #include "format/symbol_table.h"
 #include "fuzz.h"
 #include "object/value.h"
+#include "walk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,10 +64,24 @@ static int no_path(void *arg, uint64_t address, struct h5_buf *path)
 	return 0;
 }
 
-/* Values whose meaning needs no file. */
+/* Nothing but a superblock. References need the size of its addresses. */
+static struct h5_file *empty_file(void)
+{
+	static const uint8_t bytes[512] = {
+		0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n', 2,	   8,	 8,    0,    0,	       0,	 0, 0,
+		0,    0,   0,	0,   0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, [29] = 2, [36] = 48};
+	const struct h5_file_set_options options = fuzz_set_options(false);
+	static struct h5_file_set *set;
+
+	if (!set)
+		FUZZ_HOLDS(!h5_file_set_open_memory(bytes, sizeof bytes, &options, &set));
+	return h5_file_set_root(set);
+}
+
+/* Values whose meaning needs nothing else in the file. */
 static void use_values(const struct h5_datatype *type, struct h5_reader *r)
 {
-	const struct h5_value_context context = {.object_path = no_path};
+	const struct h5_value_context context = {.file = empty_file(), .object_path = no_path};
 	const uint8_t *data = h5_read_bytes(r, type->size);
 	struct h5_dataspace space = {
 		.kind = H5_SPACE_SIMPLE, .rank = 1, .elements = 1, .dims = {1}, .max = {1}};
