@@ -219,6 +219,8 @@ START_TEST(wrong_parameters_are_refused)
 		{"a scale type", SCALEOFFSET, 9, {1, 0, 4, 1, 4, 0, 0, 0}, 16, -ENOTSUP},
 		{"numbers of 3 bytes", SCALEOFFSET, 9, {2, 0, 5, 0, 3, 0, 0, 0}, 15, -EUCLEAN},
 		{"too few bits", SCALEOFFSET, 9, {2, 3, 16, 0, 1, 0, 0, 0}, 16, -ENOTSUP},
+		{"too many bits", SCALEOFFSET, 9, {2, 33, 4, 0, 4, 0, 0, 0}, 16, -ENOTSUP},
+		{"too many bits", SCALEOFFSET, 9, {2, 33, 4, 0, 4, 0, 0, 0}, 0, -ENOTSUP},
 		{"no free number", SCALEOFFSET, 9, {2, 4, 16, 0, 1, 0, 0, 1, 99}, 16, -ENOTSUP},
 		{"blocks of nothing", BZIP2, 1, {0}, 16, -ENOTSUP},
 		{"blocks of 10", BZIP2, 1, {10}, 16, -ENOTSUP},

@@ -305,11 +305,16 @@ int h5_scaleoffset_encode(const uint32_t *values, unsigned count, const uint8_t 
 	uint32_t asked;
 	int rc = read_values(&u, values, count);
 
-	if (rc || !size)
+	if (rc)
 		return rc;
+	asked = (int32_t)values[V_SCALE_FACTOR] > 0 ? values[V_SCALE_FACTOR] : 0;
+	if (!u.is_float && asked > 8 * u.size)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "scaleoffset: %u bits for numbers of %u", asked,
+			       8 * u.size);
+	if (!size)
+		return 0;
 	if ((uint64_t)u.elements * u.size != size)
 		return bad("another number of elements than in a chunk");
-	asked = (int32_t)values[V_SCALE_FACTOR] > 0 ? values[V_SCALE_FACTOR] : 0;
 	if (!u.is_float && asked == 8 * u.size)
 		return h5_filter_buf_copy(out, data, size);
 	rc = choose_bits(&u, asked, data);
