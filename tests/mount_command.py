@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -291,6 +292,8 @@ class Helper(Command):
         status, (line,) = self.refusal("absent.h5", "m", program=self.helper())
         self.assertEqual(status, 32)
         self.assertIn("absent.h5: No such file or directory", line)
+        for arguments in ["-o", "nonsense", "absent.h5", "m"], [], ["-o", "workers=x", "absent.h5", "m"]:
+            self.assertEqual(self.refusal(*arguments, program=self.at("mount.fuse.h5fs"))[0], 32)
 
     def test_mount_and_umount(self):
         """In a namespace of its own, where /sbin has the link: as if it were installed."""
@@ -328,6 +331,26 @@ class Statuses(Command):
             self.assertIn(path, line)
             fcntl.flock(f, fcntl.LOCK_SH)
             self.assertEqual(self.refusal("-o", "rw", path, "m")[0], 5)
+
+    def test_output_is_lost(self):
+        path, damaged = self.make(), self.at("damaged.h5")
+        with h5py.File(path) as f:
+            address = h5py.h5o.get_info(f["run/notes"].id).addr
+        shutil.copy(path, damaged)
+        with open(damaged, "r+b") as f:
+            f.seek(address)
+            f.write(b"XXXX")
+        before = read(path)
+        for arguments, status in ((["--check", path], 12), (["--list", path], 12), (["--recover", path], 12), (["-V"], 12),
+                                  (["-h"], 12), (["--check", damaged], 4)):
+            for redirection, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor"),
+                                        ("<&- >&-", "Bad file descriptor")):
+                with self.subTest(arguments=arguments, redirection=redirection):
+                    run = subprocess.run(["sh", "-c", f'exec "$0" "$@" {redirection}', H5FS, *arguments], capture_output=True,
+                                         text=True, timeout=SOON)
+                    self.assertEqual(run.returncode, status, run.stderr)
+                    self.assertIn(f"h5fs: standard output: {reason}\n", run.stderr)
+        self.assertEqual(read(path), before)
 
     def test_what_was_written_last_is_lost(self):
         disk = self.at("disk")

@@ -21,6 +21,7 @@
 #include "store/file.h"
 #include "store/journal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -404,13 +405,36 @@ static void print_versions(void)
 	h5_sandbox_describe(stdout);
 }
 
+/* A closed one would be the number of the next file that is opened, and be written to. This one refuses. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Who reads half a report must not take it for the whole one. */
+static int check_output(int rc)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return rc;
+	h5_log("standard output: %s", strerror(errno ? errno : EIO));
+	return rc ? rc : EXIT_OUTPUT;
+}
+
 int main(int argc, char **argv)
 {
 	struct h5_options options;
 	int rc = EXIT_SUCCESS;
 
+	fill_standard_descriptors();
 	if (h5_options_parse(argc, argv, &options))
-		return EXIT_USAGE;
+		return options.is_helper ? HELPER_FAILED : EXIT_USAGE;
 	h5_log_set_level(options.level);
 	options.set.check = h5_vfs_check_object;
 	options.vfs.log = h5_log;
@@ -421,6 +445,7 @@ int main(int argc, char **argv)
 		print_versions();
 	else
 		rc = obey(&options);
+	rc = check_output(rc);
 	if (rc && options.is_helper)
 		rc = HELPER_FAILED;
 	h5_options_release(&options);

@@ -13,6 +13,7 @@ enum {
 	EXIT_FORCE = 9,	      /* rw: only with -o force */
 	EXIT_COMMIT = 10,     /* what was written last could not be committed */
 	EXIT_STALE = 11,      /* the mount point is that of a daemon which is no more */
+	EXIT_OUTPUT = 12,     /* standard output did not take all */
 };
 
 #endif
