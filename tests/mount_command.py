@@ -181,8 +181,9 @@ class Parts(Command):
         second = len(content) + -len(content) % 4096
         self.assertEqual(self.refusal("odd.h5", "m")[0], 3)
         for name, offset in ("odd.h5", 1000), ("two.h5", second):
-            with Mount(self.at(name), options=f"offset={offset}") as m:
-                self.assertEqual(read(m.at("run", "first", "values")), numpy.arange(10, dtype="<i4").tobytes())
+            for word in "offset", "userblock":
+                with Mount(self.at(name), options=f"{word}={offset}") as m:
+                    self.assertEqual(read(m.at("run", "first", "values")), numpy.arange(10, dtype="<i4").tobytes())
         status, (line,) = self.refusal("-o", "offset=999", "odd.h5", "m")
         self.assertEqual(status, 3)
         self.assertIn("not an HDF5 file", line)
@@ -299,6 +300,8 @@ class Helper(Command):
         """In a namespace of its own, where /sbin has the link: as if it were installed."""
         path, point = self.make(), self.at("m")
         os.mkdir(point)
+        with open(self.at("odd.h5"), "wb") as f:
+            f.write(bytes(1000) + read(path))
         script = f"""set -e
             mkdir {self.folder}/upper
             mount -t tmpfs none {self.folder}/upper
@@ -313,10 +316,13 @@ class Helper(Command):
             mount -T {self.folder}/fstab {point}
             ls {point}
             umount {point}
+            mount -t fuse.h5fs -o ro,userblock=1000 {self.folder}/odd.h5 {point}
+            ls {point}
+            umount {point}
         """
         run = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertEqual(run.stdout.split(), ["other", "run", "fuse.h5fs", path, "first", "notes"])
+        self.assertEqual(run.stdout.split(), ["other", "run", "fuse.h5fs", path, "first", "notes", "other", "run"])
 
 
 class Statuses(Command):

@@ -33,7 +33,7 @@ struct texts {
 	char *uid, *gid, *fmask, *dmask;
 	char *cache, *index_cache, *max_chunk, *max_work, *workers;
 	char *sync, *journal;
-	char *subdir, *offset, *timeout, *log;
+	char *subdir, *offset, *userblock, *timeout, *log;
 	int writable, swmr, force, external_write;
 	int allow_other, nonempty, foreground, debug, single_thread, quiet, verbose, help, version;
 	int command; /* enum h5_command */
@@ -93,6 +93,7 @@ static const struct fuse_opt known[] = {
 	FLAG("external-write", external_write),
 	TEXT(subdir),
 	TEXT(offset),
+	TEXT(userblock),
 	TEXT(timeout),
 	TEXT(log),
 	FLAG("quiet", quiet),
@@ -155,6 +156,7 @@ void h5_options_usage(const char *program)
 	       "    dmask=OCTAL            mode bits taken out of directories\n"
 	       "    subdir=/GROUP          mount only this group\n"
 	       "    offset=N               the size of the user block: where the HDF5 file begins\n"
+	       "    userblock=N            the same; mount(8) takes offset= for itself\n"
 	       "    timeout=SECONDS        unmount when nothing was asked for so long\n"
 	       "    log=WHERE              a file, or syslog, instead of standard error\n"
 	       "    quiet                  log only what ends the mount or loses data\n"
@@ -322,6 +324,8 @@ static int parse_numbers(const struct texts *t, struct h5_options *o)
 		rc = parse_number("timeout", t->timeout, 10, INT32_MAX, &timeout);
 	if (!rc && t->offset)
 		rc = parse_number("offset", t->offset, 10, INT64_MAX, &offset);
+	if (!rc && t->userblock)
+		rc = parse_number("userblock", t->userblock, 10, INT64_MAX, &offset);
 	if (!rc && t->max_work)
 		rc = parse_number("max_work", t->max_work, 10, UINT16_MAX, &max_work);
 	if (!rc)
@@ -516,6 +520,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.journal);
 	free(t.subdir);
 	free(t.offset);
+	free(t.userblock);
 	free(t.timeout);
 	free(t.log);
 	if (rc)
