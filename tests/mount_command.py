@@ -191,6 +191,26 @@ class Parts(Command):
         self.assertEqual((run.returncode, run.stdout.count("\n")), (0, 6), run.stderr)
 
 
+class Names(Command):
+    def test_one_too_long_for_a_journal(self):
+        """It can be looked at all the same, and a writer of SWMR is not kept out."""
+        path = self.make("n" * 252 + ".h5", libver="latest")
+        for command in "--check", "--list":
+            run = subprocess.run([H5FS, command, path], capture_output=True, text=True, timeout=SOON)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+        for options in None, "swmr":
+            with Mount(path, options=options) as m:
+                self.assertEqual(read(m.at("run", "notes")), b"text\n")
+                if options:
+                    with open(path) as f:
+                        fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.mkdir(self.at("m"))
+        for arguments in ["-o", "rw", path, "m"], ["--recover", path]:
+            status, (line,) = self.refusal(*arguments)
+            self.assertEqual(status, 3)
+            self.assertIn("too long", line)
+
+
 class Log(Command):
     def damaged(self):
         path = self.make(libver="latest")

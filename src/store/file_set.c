@@ -150,7 +150,7 @@ static int place_journal(struct h5_file_set *set, struct h5_io *io, const char *
 			 h5_lookup3(path, strlen(path), 1));
 	n = snprintf(set->journal_name, sizeof set->journal_name, "%s%s.h5fs-journal", name, whose);
 	if ((size_t)n >= sizeof set->journal_name)
-		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the journal's name is too long");
+		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the name is too long for that of a journal");
 	set->journal.owner = st.owner;
 	set->journal.mode = st.mode;
 	set->journal.dirfd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -171,10 +171,10 @@ static int open_root_io(struct h5_file_set *set, const char *path, struct h5_io 
 	if (o->wrap)
 		*io = o->wrap(o->wrap_arg, *io);
 	rc = place_journal(set, *io, path);
-	/* Without the right to look for a journal there is none that we could heed. */
-	if (rc == -EACCES && !o->writable)
-		return 0;
-	if (!rc)
+	/* Without the right to look for a journal, or a name for it, there is none that we could heed. */
+	if ((rc == -EACCES || rc == -ENAMETOOLONG) && !o->writable)
+		rc = 0;
+	else if (!rc)
 		rc = h5_journal_recover(&set->journal, *io, o->writable, &overlay, &set->recovered);
 	if (!rc && set->recovered.what == H5_RECOVERY_BUSY && o->writable)
 		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
