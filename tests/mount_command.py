@@ -400,6 +400,42 @@ class Statuses(Command):
             self.assertEqual(f["rows"].shape, (0, 1000))
 
 
+class Reasons(Command):
+    """One line says why FUSE refused, whoever has said it first. In a mount namespace of its own."""
+
+    def why(self, script, *arguments):
+        program, path, point = shutil.copy(H5FS, self.at("h5fs")), self.make(), self.at("m")
+        os.chmod(self.folder, 0o755)
+        os.makedirs(point, exist_ok=True)
+        os.chown(point, 65534, 65534)
+        as_user = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+        script = f"""set -e
+            mknod -m 666 {self.folder}/fuse c 10 229
+            mount --bind {self.folder}/fuse /dev/fuse
+            {script}
+            exec {as_user} {program} "$@" {path} {point}"""
+        run = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *arguments], capture_output=True, text=True, timeout=SOON)
+        os.unlink(self.at("fuse"))
+        self.assertEqual(run.returncode, 7, run.stderr)
+        line, = run.stderr.splitlines()
+        self.assertTrue(line.startswith(f"h5fs: {point}: cannot mount: "), line)
+        return line
+
+    def test_option_that_is_not_allowed(self):
+        for arguments in ["-o", "allow_other"], ["-f", "-o", "allow_other"]:
+            self.assertIn("'user_allow_other' is set in /etc/fuse.conf", self.why("mount --bind /dev/null /etc/fuse.conf", *arguments))
+
+    def test_fusermount3_cannot_run(self):
+        line = self.why("mount --bind /dev/null $(command -v fusermount3)")
+        self.assertIn("fusermount3: ", line)
+        self.assertIn("install the package fuse3", line)
+
+    def test_device(self):
+        self.assertIn("/dev/fuse: Permission denied; you need", self.why("chmod 600 /dev/fuse"))
+        self.assertIn("/dev/fuse: No such file or directory", self.why(
+            f"mkdir {self.folder}/dev; mknod -m 666 {self.folder}/dev/null c 1 3; mount --bind {self.folder}/dev /dev"))
+
+
 class Words(Command):
     def test_unknown_options(self):
         path = self.make()
@@ -408,6 +444,11 @@ class Words(Command):
             status, (line,) = self.refusal(*arguments, path, "m")
             self.assertEqual(status, 2, line)
             self.assertIn(arguments[-1].split("=")[0].lstrip("-"), line)
+
+    def test_option_without_its_value(self):
+        status, (line,) = self.refusal(self.make(), "-o")
+        self.assertEqual(status, 2)
+        self.assertRegex(line, r"^h5fs: missing argument after .-o. \(h5fs -h ")
 
     def test_missing_and_too_many_arguments(self):
         for arguments in [], ["a.h5", "m", "n"], ["--check"], ["--list", "a.h5", "m"], ["--recover", "a.h5", "m"]:

@@ -125,7 +125,7 @@ static void warn(const struct h5_options *o, const struct h5_file_set *set)
 			  o->file, end, sb->end);
 }
 
-/* libfuse's word on a failed mount is an own line before ours: kept from the user, who gets one. */
+/* What libfuse says is not about the file. */
 static void discard_log(enum fuse_log_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -220,19 +220,16 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 	struct fuse_session *session;
 	int rc = EXIT_MOUNT;
 
-	if (!o->debug)
-		fuse_set_log_func(discard_log);
 	session = fuse_session_new(&o->args, &h5_operations, sizeof h5_operations, m);
 	if (!session)
 		return rc;
 	m->session = session;
 	if (fuse_set_signal_handlers(session))
 		goto destroy;
-	if (fuse_session_mount(session, o->mountpoint) &&
-	    (!h5_mountpoint_renew(o) || fuse_session_mount(session, o->mountpoint))) {
-		h5_log("%s: cannot mount: %s", o->mountpoint, strerror(errno));
+	if (h5_mountpoint_mount(o, session))
 		goto handlers;
-	}
+	if (!o->debug)
+		fuse_set_log_func(discard_log);
 	rc = serve_mounted(m, o, set, background);
 handlers:
 	fuse_remove_signal_handlers(session);

@@ -5,10 +5,19 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define DEVICE "/dev/fuse"
+
+/* What others write to standard error, when it is the reason in our line and not a line of its own. */
+struct capture {
+	int saved; /* standard error; -1: nothing is captured */
+	int end;   /* of the pipe that takes its place */
+};
 
 /* Why it cannot be one. */
 static int refuse(const char *path, int code)
@@ -76,11 +85,78 @@ int h5_mountpoint_find(struct h5_options *o)
 	return check_empty(o);
 }
 
-bool h5_mountpoint_renew(struct h5_options *o)
+static bool renew(struct h5_options *o)
 {
 	if (access(o->mountpoint, F_OK) && errno == ENOENT && !mkdir(o->mountpoint, 0777))
 		return o->mountpoint_made = true;
 	return false;
+}
+
+/* Standard error into a pipe. What does not fit is lost, rather than waited for. */
+static void begin_capture(struct capture *c)
+{
+	int ends[2];
+
+	c->saved = -1;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return;
+	c->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	c->end = ends[0];
+	if (c->saved >= 0)
+		dup2(ends[1], STDERR_FILENO);
+	else
+		close(ends[0]);
+	close(ends[1]);
+}
+
+/* What came, as a single line. */
+static void end_capture(struct capture *c, char *text, size_t size)
+{
+	ssize_t n;
+
+	*text = 0;
+	if (c->saved < 0)
+		return;
+	dup2(c->saved, STDERR_FILENO);
+	n = read(c->end, text, size - 1);
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n > 0 ? n : 0] = 0;
+	for (char *p = text; (p = strchr(p, '\n'));)
+		*p = ';';
+	close(c->saved);
+	close(c->end);
+}
+
+/* `said`: by libfuse or fusermount3; empty: nothing, but there is the errno. */
+static void explain(const char *path, const char *said, int code)
+{
+	if (access(DEVICE, R_OK | W_OK))
+		h5_log("%s: cannot mount: " DEVICE ": %s; %s", path, strerror(errno),
+		       errno == EACCES ? "you need the right to read and write it (chmod 666 " DEVICE ")"
+				       : "the kernel or the container lacks FUSE (modprobe fuse)");
+	else if (strstr(said, "fusermount3") && strncmp(said, "fusermount3: ", 13))
+		h5_log("%s: cannot mount: %s; install the package fuse3", path, said);
+	else
+		h5_log("%s: cannot mount: %s", path, *said ? said : strerror(code));
+}
+
+int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session)
+{
+	struct capture c = {.saved = -1};
+	char said[512];
+	int rc, code;
+
+	if (!o->debug)
+		begin_capture(&c);
+	rc = fuse_session_mount(session, o->mountpoint);
+	if (rc && renew(o))
+		rc = fuse_session_mount(session, o->mountpoint);
+	code = errno;
+	end_capture(&c, said, sizeof said);
+	if (rc)
+		explain(o->mountpoint, said, code);
+	return rc ? EXIT_MOUNT : 0;
 }
 
 void h5_mountpoint_remove(const struct h5_options *o)

@@ -8,9 +8,9 @@
  * the file's; the directory is made where there is none (o->mountpoint_made). 0, or an exit status after a
  * line in the log. */
 int h5_mountpoint_find(struct h5_options *o);
-/* Makes it once more where it has gone meanwhile: the mount before, which had made it, may just have ended.
- * False: it is there. */
-bool h5_mountpoint_renew(struct h5_options *o);
+/* Mounts there, and makes it once more where it has gone meanwhile: the mount before, which had made it, may
+ * just have ended. 0, or an exit status after a line in the log. */
+int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session);
 /* Takes it away, if it was made. Where it is not empty, or still mounted, it stays. */
 void h5_mountpoint_remove(const struct h5_options *o);
 

@@ -58,6 +58,8 @@ struct texts {
 		text, (unsigned long)-1U, FUSE_OPT_KEY_DISCARD                                               \
 	}
 
+#define HELP " (h5fs -h tells more)"
+
 static const struct fuse_opt known[] = {
 	FLAG("-f", foreground),
 	FLAG("-d", debug),
@@ -364,6 +366,17 @@ static int take_argument(void *data, const char *arg, int key, struct fuse_args 
 	return *place ? 0 : -1;
 }
 
+/* What libfuse has to say of it. */
+static void say(enum fuse_log_level level, const char *format, va_list args)
+{
+	char line[256];
+
+	(void)level;
+	vsnprintf(line, sizeof line, format, args);
+	line[strcspn(line, "\n")] = 0;
+	fprintf(stderr, "h5fs: %s" HELP "\n", line + (strncmp(line, "fuse: ", 6) ? 0 : 6));
+}
+
 static int add_argument(struct fuse_args *args, const char *arg)
 {
 	return fuse_opt_add_arg(args, arg) ? -ENOMEM : 0;
@@ -445,9 +458,7 @@ static int interpret(struct texts *t, struct h5_options *o)
 	if (o->help || o->version)
 		return 0;
 	if (!o->file) {
-		fprintf(stderr,
-			"h5fs: the HDF5 file is missing: h5fs [options] FILE [MOUNTPOINT] (h5fs -h tells "
-			"more)\n");
+		fprintf(stderr, "h5fs: the HDF5 file is missing: h5fs [options] FILE [MOUNTPOINT]" HELP "\n");
 		return -EINVAL;
 	}
 	if (o->mountpoint && o->command != H5_COMMAND_MOUNT) {
@@ -498,10 +509,12 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	int rc;
 
 	*options = (struct h5_options){.args = FUSE_ARGS_INIT(argc, argv), .is_helper = is_helper(argv[0])};
+	fuse_set_log_func(say);
 	rc = options->is_helper ? take_out(&options->args) : 0;
 	if (!rc)
 		rc = fuse_opt_parse(&options->args, &t, known, take_argument) ? -EINVAL
 									      : interpret(&t, options);
+	fuse_set_log_func(NULL);
 	free(t.external);
 	free(t.locking);
 	free(t.order);
