@@ -62,7 +62,9 @@ static int decode_old(struct h5_reader *r, struct h5_superblock *sb, uint64_t po
 	sb->size_of_offsets = h5_read_u8(r);
 	sb->size_of_lengths = h5_read_u8(r);
 	h5_reader_skip(r, 1);
-	rc = check_sizes(sb, position);
+	rc = h5_reader_check(r, "superblock");
+	if (!rc)
+		rc = check_sizes(sb, position);
 	if (rc)
 		return rc;
 	r->size_of_offsets = sb->size_of_offsets;
@@ -100,7 +102,9 @@ static int decode_new(struct h5_reader *r, struct h5_superblock *sb, uint64_t po
 	sb->size_of_offsets = h5_read_u8(r);
 	sb->size_of_lengths = h5_read_u8(r);
 	sb->consistency = (uint32_t)h5_read_uint(r, flags_size(sb->version));
-	rc = check_sizes(sb, position);
+	rc = h5_reader_check(r, "superblock");
+	if (!rc)
+		rc = check_sizes(sb, position);
 	if (rc)
 		return rc;
 	r->size_of_offsets = sb->size_of_offsets;
