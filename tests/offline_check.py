@@ -224,6 +224,52 @@ class Check(unittest.TestCase):
             self.assertEqual("/c: " in said, damaged)
             self.assertIn("2 that this version cannot verify", said)
 
+    def test_elements_that_are_not_stored(self):
+        """A few bytes say that there are 10^12."""
+        with h5py.File(self.path(), "w") as f:
+            f.create_dataset("never", (10**12,), h5py.string_dtype())
+            d = f.create_dataset("one", (10**12,), h5py.string_dtype(), chunks=(100,), fillvalue="")
+            d[10**11] = "a word"
+        self.assertSound(self.path())
+        with open(self.path(), "rb") as f:
+            content = f.read()
+        with open(self.path(), "wb") as f:
+            f.write(content.replace(b"GCOL", b"gcol"))
+        status, said, errors = check(self.path())
+        self.assertEqual((status, errors), (DAMAGED, ""))
+        self.assertRegex(said, "/one: global heap")
+
+    def test_files_that_are_not_whole(self):
+        with h5py.File(self.path("member%d.h5"), "w", driver="family", memb_size=4096) as f:
+            f["d"] = numpy.arange(10_000)
+        self.assertSound(self.path("member0.h5"))
+        os.unlink(self.path("member3.h5"))
+        status, said, _ = check(self.path("member0.h5"))
+        self.assertEqual(status, DAMAGED)
+        self.assertRegex(said, r"\(superblock\): missing: .*member3\.h5")
+        with h5py.File(self.path(), "w") as f:
+            f["d"] = numpy.arange(10_000)
+        size = os.path.getsize(self.path())
+        os.truncate(self.path(), size - 1)
+        status, said, _ = check(self.path())
+        self.assertEqual(status, DAMAGED)
+        self.assertIn(f"(superblock): truncated: {size - 1} bytes of {size}", said)
+        for left in 30, 13, 9, 8:
+            os.truncate(self.path(), left)
+            self.assertRegex(check(self.path())[2], "superblock: truncated")
+
+    def test_names_write_nothing_of_their_own(self):
+        with h5py.File(self.path(), "w") as f:
+            d = f.create_dataset("x\x1b[31m\nall: no damage\\", data=numpy.arange(10), chunks=(10,), fletcher32=True)
+            place = d.id.get_chunk_info(0).byte_offset
+        with open(self.path(), "r+b") as f:
+            f.seek(place)
+            f.write(b"x")
+        status, said, errors = check(self.path())
+        self.assertEqual((status, errors), (DAMAGED, ""))
+        self.assertEqual(said.count("\n"), 2)
+        self.assertTrue(said.startswith(r"/x\033[31m\012all: no damage\134: chunk: fletcher32"), said)
+
     def test_damage_that_no_checksum_guards(self):
         with h5py.File(self.path(), "w", libver="earliest") as f:
             f.create_dataset("d", data=numpy.arange(100), chunks=(10,), fletcher32=True)

@@ -1,5 +1,6 @@
 """h5fs --list: a line for each name of the tree, with type, shape, storage and filters."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -67,6 +68,43 @@ class List(unittest.TestCase):
         self.assertEqual(status, 4)
         self.assertRegex(errors, f"^/ill: object header: .* at address {address}\n$")
         self.assertEqual([line.split("  ")[0] for line in lines], ["/", "/good", "/ill", "/well"])
+
+    def test_names_write_nothing_of_their_own(self):
+        evil = "\x1b[31m\nFAKE /x\\\x9b"
+        shown = r"\033[31m\012FAKE /x\134\302\233"
+        with h5py.File(self.path, "w", libver="latest") as f:
+            f["d" + evil.replace("/", "")] = 1
+            f["soft"] = h5py.SoftLink("no" + evil)
+            f["external"] = h5py.ExternalLink("no.h5", "/" + evil)
+            f["damaged" + evil.replace("/", "")] = 1
+            address = h5py.h5o.get_info(f["damaged" + evil.replace("/", "")].id).addr
+        with open(self.path, "r+b") as f:
+            f.seek(address)
+            f.write(b"XXXX")
+        status, lines, errors = list_file(self.path)
+        self.assertEqual(status, 4)
+        plain = shown.replace("/", "")
+        self.assertEqual({line.split("  ")[0] for line in lines},
+                         {"/", f"/d{plain}", f"/soft -> no{shown}", f"/external -> extlink:no.h5//{shown}", f"/damaged{plain}"})
+        self.assertRegex(errors, "^" + re.escape(f"/damaged{plain}: object header: ") + f"[ -~]* at address {address}\n$")
+
+    def test_groups_with_many_ways_to_them(self):
+        """2^40 paths."""
+        with h5py.File(self.path, "w") as f:
+            for i in range(40, -1, -1):
+                group = f.create_group(f"g{i:02}")
+                for name in "ab" if i < 40 else ():
+                    group[name] = f[f"g{i + 1:02}"]
+        status, lines, errors = list_file(self.path)
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(lines[:2], ["/", "/g00/"])
+        self.assertEqual(lines[41:44], ["/g00" + "/a" * 40 + "/", *(f"/g00{'/a' * i}/b/  as /g00{'/a' * i}/a" for i in (39, 38))])
+        self.assertEqual(len(lines), 2 + 80 + 40)
+
+    def test_text_that_would_never_end(self):
+        with h5py.File(self.path, "w") as f:
+            f.create_dataset("d", (10**12,), h5py.string_dtype(), chunks=(100_000,))
+        self.assertEqual(list_file(self.path), (0, ["/", "/d  object  (1000000000000)  chunked(100000)  0 bytes"], ""))
 
     def test_refusals(self):
         self.assertEqual(list_file(self.path)[0], 3)

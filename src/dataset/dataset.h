@@ -63,6 +63,8 @@ void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, ui
  * that is no hole. */
 enum { H5_HOLE_LEAST = 4096 };
 int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
+/* The same for data, but what nothing is stored for is passed over even if it reads as a fill value. */
+int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, uint64_t *found);
 
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
 int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes);

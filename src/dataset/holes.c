@@ -163,14 +163,15 @@ static bool is_zero(const struct h5_dataset *dataset)
 	       (!dataset->fill[0] && !memcmp(dataset->fill, dataset->fill + 1, dataset->type->size - 1));
 }
 
-int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
+/* Whatever is read where nothing is stored. */
+static int seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
 {
 	const enum h5_layout_class class = dataset->layout.class;
 	struct walker w;
 	int rc;
 
 	*found = hole ? dataset->size : offset;
-	if (!is_zero(dataset) || dataset->external)
+	if (dataset->external)
 		return 0;
 	if ((class == H5_LAYOUT_CONTIGUOUS && dataset->layout.contiguous.address == H5_UNDEF) ||
 	    (class == H5_LAYOUT_CHUNKED && !dataset->index)) {
@@ -184,4 +185,17 @@ int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole
 	rc = hole ? find_hole(&w, found) : find_data(&w, found);
 	h5_chunk_cursor_release(dataset->index, &w.cursor);
 	return rc;
+}
+
+int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
+{
+	if (is_zero(dataset))
+		return seek(dataset, offset, hole, found);
+	*found = hole ? dataset->size : offset;
+	return 0;
+}
+
+int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, uint64_t *found)
+{
+	return seek(dataset, offset, false, found);
 }

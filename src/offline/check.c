@@ -82,13 +82,32 @@ static void heard(void *arg, const struct h5_error *error)
 	c->check->found(c->check->arg, c->path, error);
 }
 
+/* Whether the file is as long as it says. */
+static int check_size(struct h5_file *file)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	const char *missing = h5_file_missing(file);
+	uint64_t end = sb->base + h5_file_end(file);
+
+	if (missing)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "missing: %s", missing);
+	if (sb->end != H5_UNDEF && sb->end > end)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "truncated: %ju bytes of %ju", (uintmax_t)end,
+			       (uintmax_t)sb->end);
+	return 0;
+}
+
 /* What belongs to no object. */
 static int check_own_structures(struct h5_checker *c)
 {
 	const struct h5_superblock *sb = h5_file_superblock(c->file);
 	struct h5_header extension;
-	int rc = 0;
+	int rc;
 
+	c->path = "(superblock)";
+	rc = h5_damage_note(&c->damage, check_size(c->file));
+	if (rc)
+		return rc;
 	c->path = "(superblock extension)";
 	if (sb->extension != H5_UNDEF) {
 		rc = h5_header_load(c->file, sb->extension, &extension);

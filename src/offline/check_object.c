@@ -14,9 +14,11 @@
 #include <stdlib.h>
 
 enum {
-	PIECE = 1 << 20,	/* bytes of elements that are read at once */
-	ELEMENT_MOST = 1 << 24, /* bytes of one */
-	VALUE_MOST = 1 << 28,	/* bytes of one element's text */
+	PIECE = 1 << 20,	   /* bytes of elements that are read at once */
+	ELEMENT_MOST = 1 << 24,	   /* bytes of one */
+	VALUE_MOST = 1 << 28,	   /* bytes of one element's text */
+	ELEMENTS_LEAST = 1 << 20,  /* of a dataset that are looked at, whatever is stored of it */
+	ELEMENTS_A_BYTE = 1 << 10, /* stored: none of the usual filters makes more of it */
 };
 
 static int note(struct h5_checker *c, int rc)
@@ -215,12 +217,58 @@ static void chunk_done(void *arg, uint64_t bytes)
 		c->check->progress(c->check->arg, c->path, c->check->bytes);
 }
 
+/* Moves to the next element that a part is stored of. */
+static int next_stored(const struct h5_dataset *dataset, uint64_t *element)
+{
+	uint64_t at = *element * dataset->type->size;
+	int rc = at < dataset->size ? h5_dataset_seek_stored(dataset, at, &at) : 0;
+
+	*element = h5_max(*element, at / dataset->type->size);
+	return rc;
+}
+
+static int check_run(struct h5_checker *c, const struct h5_dataset *dataset, uint64_t first, uint64_t n,
+		     uint8_t *data)
+{
+	size_t size = dataset->type->size;
+	int rc = h5_dataset_read(dataset, first * size, data, (size_t)n * size);
+
+	return rc ? rc : check_values(c, dataset->type, data, n);
+}
+
+/* What is stored, and one element of what is not. */
+static int check_stored(struct h5_checker *c, const struct h5_dataset *dataset, uint64_t at_once,
+			uint8_t *data)
+{
+	uint64_t left, first = 0, before = 0, n;
+	bool filled = false;
+	int rc = h5_dataset_storage(dataset, &left);
+
+	left = h5_max(left < UINT64_MAX / ELEMENTS_A_BYTE ? left * ELEMENTS_A_BYTE : left, ELEMENTS_LEAST);
+	while (!rc && !(rc = next_stored(dataset, &first))) {
+		if (first > before && !filled) {
+			filled = true;
+			rc = check_run(c, dataset, before, 1, data);
+		}
+		if (rc || first >= dataset->space.elements)
+			break;
+		n = h5_min(h5_min(at_once, left), dataset->space.elements - first);
+		if (!n)
+			return h5_fail(-EFBIG, dataset->address, "values from element %ju on",
+				       (uintmax_t)first);
+		rc = check_run(c, dataset, first, n, data);
+		first = before = first + n;
+		left -= n;
+	}
+	return rc;
+}
+
 static int check_elements(struct h5_checker *c, const struct h5_dataset *dataset)
 {
 	size_t size = dataset->type->size;
 	uint64_t at_once = size < PIECE ? PIECE / size : 1;
 	uint8_t *data;
-	int rc = 0;
+	int rc;
 
 	if (h5_datatype_is_fixed(dataset->type) || dataset->size == UINT64_MAX || !dataset->size)
 		return 0;
@@ -229,12 +277,7 @@ static int check_elements(struct h5_checker *c, const struct h5_dataset *dataset
 	data = malloc((size_t)h5_min(at_once, dataset->space.elements) * size);
 	if (!data)
 		return h5_fail(-ENOMEM, dataset->address, "check: out of memory");
-	for (uint64_t i = 0, n; i < dataset->space.elements && !rc; i += n) {
-		n = h5_min(at_once, dataset->space.elements - i);
-		rc = h5_dataset_read(dataset, i * size, data, (size_t)n * size);
-		if (!rc)
-			rc = check_values(c, dataset->type, data, n);
-	}
+	rc = check_stored(c, dataset, at_once, data);
 	free(data);
 	return note(c, rc);
 }

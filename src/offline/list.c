@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "offline/escape.h"
 #include "vfs/vfs.h"
 
 #include <inttypes.h>
@@ -9,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 enum {
 	AT_ONCE = 64,	    /* entries of a directory */
 	DEPTH_MOST = 10000, /* of directories */
 	PATH_MOST = 1 << 20,
+	LINE_MOST = 1 << 24,
 };
 
 /* A directory on the way from the root. */
@@ -23,9 +28,17 @@ struct level {
 	size_t path_size; /* of the path of the directory */
 };
 
+/* A directory that was gone into. */
+struct listed {
+	uint64_t number; /* st_ino */
+	char *path;	 /* owned; escaped */
+	UT_hash_handle hh;
+};
+
 struct list {
 	struct h5_vfs *vfs;
-	struct h5_buf path, value;
+	struct h5_buf path, value, line;
+	struct listed *listed;
 	struct level *levels;
 	size_t depth, capacity;
 	enum h5_offline_result result;
@@ -34,15 +47,20 @@ struct list {
 static void complain(struct list *l, int rc)
 {
 	const struct h5_error *e = h5_error_last();
+	struct h5_buf said;
 
-	fflush(stdout);
+	h5_buf_init(&said, LINE_MOST);
+	h5_escape(&said, l->path.data, l->path.size);
+	h5_buf_text(&said, ": ");
 	if (e->code != rc)
-		fprintf(stderr, "%.*s: %s\n", (int)l->path.size, l->path.data, strerror(-rc));
-	else if (e->address == H5_UNDEF)
-		fprintf(stderr, "%.*s: %s\n", (int)l->path.size, l->path.data, e->text);
+		h5_buf_text(&said, strerror(-rc));
 	else
-		fprintf(stderr, "%.*s: %s at address %" PRIu64 "\n", (int)l->path.size, l->path.data, e->text,
-			e->address);
+		h5_escape(&said, e->text, strlen(e->text));
+	if (e->code == rc && e->address != H5_UNDEF)
+		h5_buf_printf(&said, " at address %" PRIu64, e->address);
+	fflush(stdout);
+	fprintf(stderr, "%.*s\n", (int)said.size, said.data);
+	h5_buf_release(&said);
 	if (rc != -ENOTSUP)
 		l->result = H5_OFFLINE_DAMAGED;
 	else if (l->result == H5_OFFLINE_SOUND)
@@ -66,67 +84,126 @@ static const char *value_of(struct list *l, struct h5_node *node, const char *na
 	return l->value.err ? NULL : l->value.data;
 }
 
-static void print_value(struct list *l, struct h5_node *node, const char *name, const char *format)
+static void add_text(struct list *l, const char *before, const char *text, const char *behind)
 {
-	const char *value = value_of(l, node, name);
-
-	if (value && *value)
-		printf(format, value);
+	if (!text || !*text)
+		return;
+	h5_buf_text(&l->line, before);
+	h5_escape(&l->line, text, strlen(text));
+	h5_buf_text(&l->line, behind);
 }
 
-static void print_dataset(struct list *l, struct h5_node *node, const struct stat *st)
+/* The size of a dataset that is no text is at hand; that of text takes reading all of it. */
+static void add_ratio(struct list *l, const struct h5_vfs_entry *entry, uint64_t stored)
 {
-	const char *storage, *format;
+	const char *format = value_of(l, entry->node, "h5fs.format");
+	struct stat st = entry->st;
+	uint64_t size;
+
+	if (!stored || !format || strcmp(format, "raw") != 0)
+		return;
+	if (!entry->size_known) {
+		int rc = h5_vfs_getattr(l->vfs, entry->node, &st);
+
+		if (rc) {
+			complain(l, rc);
+			return;
+		}
+	}
+	size = (uint64_t)st.st_size;
+	if (size != stored)
+		h5_buf_printf(&l->line, " of %" PRIu64 "  ratio %.2f", size, (double)size / (double)stored);
+}
+
+static void add_dataset(struct list *l, const struct h5_vfs_entry *entry)
+{
+	struct h5_node *node = entry->node;
+	const char *storage;
 	uint64_t stored;
 
-	print_value(l, node, "h5fs.dtype", "  %s");
-	print_value(l, node, "h5fs.shape", "  (%s)");
-	print_value(l, node, "h5fs.layout", "  %s");
-	print_value(l, node, "h5fs.chunks", "(%s)");
-	print_value(l, node, "h5fs.filters", "  %s");
+	add_text(l, "  ", value_of(l, node, "h5fs.dtype"), "");
+	add_text(l, "  (", value_of(l, node, "h5fs.shape"), ")");
+	add_text(l, "  ", value_of(l, node, "h5fs.layout"), "");
+	add_text(l, "(", value_of(l, node, "h5fs.chunks"), ")");
+	add_text(l, "  ", value_of(l, node, "h5fs.filters"), "");
 	storage = value_of(l, node, "h5fs.storage");
-	stored = storage ? strtoull(storage, NULL, 10) : 0;
-	if (storage)
-		printf("  %" PRIu64 " bytes", stored);
-	format = value_of(l, node, "h5fs.format");
-	if (stored && (uint64_t)st->st_size != stored && format && !strcmp(format, "raw"))
-		printf(" of %" PRIu64 "  ratio %.2f", (uint64_t)st->st_size,
-		       (double)st->st_size / (double)stored);
+	if (!storage)
+		return;
+	stored = strtoull(storage, NULL, 10);
+	h5_buf_printf(&l->line, "  %" PRIu64 " bytes", stored);
+	add_ratio(l, entry, stored);
 }
 
-static void print_path(const struct list *l)
-{
-	for (size_t i = 0; i < l->path.size; i++) {
-		unsigned char c = (unsigned char)l->path.data[i];
-
-		/* A name must not be able to write lines, or to the terminal, as it likes. */
-		if (c < ' ' || c == 0x7f || c == '\\')
-			printf("\\%03o", c);
-		else
-			putchar(c);
-	}
-}
-
-static void print_node(struct list *l, struct h5_node *node, const struct stat *st)
+/* `same`: where the same directory was listed; NULL: nowhere. What there is to complain of is said before. */
+static void print_node(struct list *l, const struct h5_vfs_entry *entry, const struct listed *same)
 {
 	const char *target, *class;
-	bool is_dataset;
 
-	print_path(l);
-	if (S_ISLNK(st->st_mode)) {
-		if (!h5_vfs_readlink(node, &target))
-			printf(" -> %s", target);
-	} else if (!S_ISDIR(st->st_mode)) {
-		class = value_of(l, node, "h5fs.class");
-		is_dataset = class && !strcmp(class, "dataset");
-		if (is_dataset)
-			print_dataset(l, node, st);
-		else if (class)
-			printf("  %s", class);
-	} else if (l->path.size > 1) {
-		putchar('/');
+	l->line.size = 0;
+	h5_escape(&l->line, l->path.data, l->path.size);
+	if (S_ISLNK(entry->st.st_mode)) {
+		if (!h5_vfs_readlink(entry->node, &target))
+			add_text(l, " -> ", target, "");
+	} else if (!S_ISDIR(entry->st.st_mode)) {
+		class = value_of(l, entry->node, "h5fs.class");
+		if (class && !strcmp(class, "dataset"))
+			add_dataset(l, entry);
+		else
+			add_text(l, "  ", class, "");
+	} else {
+		h5_buf_byte(&l->line, '/');
+		if (same)
+			h5_buf_printf(&l->line, "  as %s", same->path);
 	}
-	putchar('\n');
+	printf("%.*s\n", (int)l->line.size, l->line.data);
+}
+
+/* ---- the walk ---- */
+
+static struct listed *find_listed(const struct list *l, const struct stat *st)
+{
+	uint64_t number = st->st_ino;
+	struct listed *found;
+
+	HASH_FIND(hh, l->listed, &number, sizeof number, found);
+	return found;
+}
+
+/* Hard links lead to a group in many ways: it is gone into once. */
+static int note_listed(struct list *l, const struct stat *st)
+{
+	struct listed *new = calloc(1, sizeof *new);
+	struct h5_buf path;
+
+	h5_buf_init(&path, LINE_MOST);
+	h5_escape(&path, l->path.data, l->path.size);
+	h5_buf_byte(&path, 0);
+	if (!new || path.err) {
+		free(new);
+		h5_buf_release(&path);
+		return -ENOMEM;
+	}
+	new->number = st->st_ino;
+	new->path = path.data;
+	HASH_ADD(hh, l->listed, number, sizeof new->number, new);
+	if (!new->hh.tbl) {
+		free(new->path);
+		free(new);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void release_listed(struct list *l)
+{
+	struct listed *one, *next;
+
+	HASH_ITER(hh, l->listed, one, next)
+	{
+		HASH_DEL(l->listed, one);
+		free(one->path);
+		free(one);
+	}
 }
 
 static int push(struct list *l, struct h5_node *node)
@@ -165,7 +242,8 @@ static void pop(struct list *l)
 /* Prints an entry; a directory is gone into. */
 static int visit(struct list *l, const char *name, struct h5_vfs_entry *entry)
 {
-	struct stat st = entry->st;
+	bool is_directory = S_ISDIR(entry->st.st_mode);
+	const struct listed *same = is_directory ? find_listed(l, &entry->st) : NULL;
 	int rc = 0;
 
 	if (l->path.size > 1)
@@ -175,14 +253,11 @@ static int visit(struct list *l, const char *name, struct h5_vfs_entry *entry)
 		h5_vfs_forget(l->vfs, entry->node, 1);
 		return l->path.err;
 	}
-	if (!entry->size_known)
-		rc = h5_vfs_getattr(l->vfs, entry->node, &st);
-	if (rc)
-		complain(l, rc);
-	print_node(l, entry->node, &st);
-	rc = 0;
-	if (S_ISDIR(st.st_mode)) {
-		rc = push(l, entry->node);
+	print_node(l, entry, same);
+	if (is_directory && !same) {
+		rc = note_listed(l, &entry->st);
+		if (!rc)
+			rc = push(l, entry->node);
 		if (!rc)
 			return 0;
 		complain(l, rc);
@@ -222,12 +297,18 @@ static int step(struct list *l)
 int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result)
 {
 	struct list l = {.vfs = vfs};
+	struct stat st;
 	int rc;
 
 	h5_buf_init(&l.path, PATH_MOST);
 	h5_buf_init(&l.value, PATH_MOST);
+	h5_buf_init(&l.line, LINE_MOST);
 	h5_buf_byte(&l.path, '/');
-	rc = push(&l, h5_vfs_root(vfs));
+	rc = h5_vfs_getattr(vfs, h5_vfs_root(vfs), &st);
+	if (!rc)
+		rc = note_listed(&l, &st);
+	if (!rc)
+		rc = push(&l, h5_vfs_root(vfs));
 	if (rc)
 		complain(&l, rc);
 	else
@@ -239,6 +320,8 @@ int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result)
 	free(l.levels);
 	h5_buf_release(&l.path);
 	h5_buf_release(&l.value);
+	h5_buf_release(&l.line);
+	release_listed(&l);
 	*result = l.result;
 	return rc;
 }

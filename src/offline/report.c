@@ -1,10 +1,12 @@
 #include "offline/offline.h"
 
 #include "offline/check.h"
+#include "offline/escape.h"
 #include "store/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@ enum {
 	BAR = 30,		   /* characters */
 	REDRAWN_AFTER = 100000000, /* nanoseconds */
 	PATH_SHOWN = 40,
+	LINE_MOST = 1 << 24,
 };
 
 #define ERASE "\r\033[K"
@@ -30,12 +33,18 @@ static void erase_bar(const struct report *r)
 
 static void found(void *arg, const char *path, const struct h5_error *error)
 {
+	struct h5_buf line;
+
+	h5_buf_init(&line, LINE_MOST);
+	h5_escape(&line, path, strlen(path));
+	h5_buf_text(&line, ": ");
+	h5_escape(&line, error->text, strlen(error->text));
+	if (error->address != H5_UNDEF)
+		h5_buf_printf(&line, " at address %" PRIu64, error->address);
 	erase_bar(arg);
-	if (error->address == H5_UNDEF)
-		printf("%s: %s\n", path, error->text);
-	else
-		printf("%s: %s at address %" PRIu64 "\n", path, error->text, error->address);
+	printf("%.*s\n", (int)line.size, line.data);
 	fflush(stdout);
+	h5_buf_release(&line);
 }
 
 /* How far it is, by the stored bytes of chunks: the part of a file that takes time. */
@@ -43,6 +52,7 @@ static void draw_bar(void *arg, const char *path, uint64_t bytes)
 {
 	struct report *r = arg;
 	struct timespec now;
+	struct h5_buf shown;
 	unsigned full;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
@@ -52,8 +62,11 @@ static void draw_bar(void *arg, const char *path, uint64_t bytes)
 	full = r->file_size ? (unsigned)((double)bytes / (double)r->file_size * BAR) : 0;
 	if (full > BAR)
 		full = BAR;
+	h5_buf_init(&shown, LINE_MOST);
+	h5_escape(&shown, path, strnlen(path, PATH_SHOWN));
 	fprintf(stderr, ERASE "[%.*s%*s] %.*s", (int)full, "##############################",
-		(int)(BAR - full), "", PATH_SHOWN, path);
+		(int)(BAR - full), "", (int)shown.size, shown.data);
+	h5_buf_release(&shown);
 }
 
 int h5_offline_check(struct h5_file_set *set, const char *name, enum h5_offline_result *result)
