@@ -445,6 +445,14 @@ class Words(Command):
             self.assertEqual(status, 2, line)
             self.assertIn(arguments[-1].split("=")[0].lstrip("-"), line)
 
+    def test_range_of_a_number(self):
+        path = self.make()
+        for option, allowed in (("workers=65", "a number from 0 to 64"), ("workers=x", "a number from 0 to 64"),
+                                ("uid=4294967295", "a number from 0 to 4294967294"),
+                                ("timeout=99999999999999999999", "a number from 0 to 2147483647"),
+                                ("fmask=1000", "an octal number from 0 to 0777"), ("dmask=8", "an octal number from 0 to 0777")):
+            self.assertEqual(self.refusal("-o", option, path, "m"), (2, [f"h5fs: -o {option}: must be {allowed}"]))
+
     def test_option_without_its_value(self):
         status, (line,) = self.refusal(self.make(), "-o")
         self.assertEqual(status, 2)

@@ -199,13 +199,15 @@ static int choose(const char *option, const char *value, const char *const *word
 static int parse_number(const char *option, const char *value, int base, unsigned long max,
 			unsigned long *number)
 {
-	char *end;
+	char allowed[64], *end;
 
 	errno = 0;
 	*number = strtoul(value, &end, base);
-	if (errno || *end || !isdigit((unsigned char)*value) || *number > max)
-		return wrong(option, value, base == 8 ? "an octal number" : "a number");
-	return 0;
+	if (!errno && !*end && isdigit((unsigned char)*value) && *number <= max)
+		return 0;
+	snprintf(allowed, sizeof allowed,
+		 base == 8 ? "an octal number from 0 to %#lo" : "a number from 0 to %lu", max);
+	return wrong(option, value, allowed);
 }
 
 /* Bytes, with K, M, G for powers of 1024. */
