@@ -440,10 +440,32 @@ class Words(Command):
     def test_unknown_options(self):
         path = self.make()
         for arguments in (["-o", "nonsense"], ["-o", "cahce=1M"], ["--frobnicate"], ["-x"], ["-o", "timeout=soon"],
-                          ["-o", "offset=-1"], ["-o", "exec"]):
+                          ["-o", "offset=-1"], ["-o", "execute"]):
             status, (line,) = self.refusal(*arguments, path, "m")
             self.assertEqual(status, 2, line)
             self.assertIn(arguments[-1].split("=")[0].lstrip("-"), line)
+            if "must be" not in line:
+                self.assertRegex(line, r"unknown option .* \(h5fs -h tells more\)$")
+
+    def test_words_of_fstab(self):
+        words = "defaults,async,atime,diratime,strictatime,lazytime,group,owner,silent,loud,suid,dev,exec"
+        with Mount(self.make(), options=words) as m, open("/proc/self/mounts") as f:
+            line, = (line for line in f if line.split()[1] == m.path)
+            self.assertLessEqual({"nosuid", "nodev", "noexec"}, set(line.split()[3].split(",")))
+        for helper in False, True:
+            program = H5FS
+            if helper:
+                program = self.at("mount.fuse.h5fs")
+                os.symlink(os.path.realpath(H5FS), program)
+            status, (line,) = self.refusal("data.h5", "m", "-o", "remount,rw", program=program)
+            self.assertEqual(status, 32 if helper else 2)
+            self.assertIn("remount: not possible", line)
+
+    def test_empty_words(self):
+        path = self.make()
+        for options in "", ",", "ro,", ",ro", "ro,,subdir=/run":
+            with Mount(path, "-o", options) as m:
+                self.assertIn("first" if "subdir" in options else "run", os.listdir(m.path))
 
     def test_range_of_a_number(self):
         path = self.make()

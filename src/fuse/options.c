@@ -113,7 +113,19 @@ static const struct fuse_opt known[] = {
 	IGNORED("noatime"),
 	IGNORED("relatime"),
 	IGNORED("nodiratime"),
-	IGNORED("nosuid"), /* they are in force anyway */
+	IGNORED("atime"),
+	IGNORED("diratime"),
+	IGNORED("strictatime"),
+	IGNORED("lazytime"),
+	IGNORED("async"),
+	IGNORED("group"),
+	IGNORED("owner"),
+	IGNORED("silent"),
+	IGNORED("loud"),
+	IGNORED("suid"), /* nosuid, nodev and noexec are in force anyway */
+	IGNORED("dev"),
+	IGNORED("exec"),
+	IGNORED("nosuid"),
 	IGNORED("nodev"),
 	IGNORED("noexec"),
 	COMMAND("--check", H5_COMMAND_CHECK),
@@ -352,11 +364,15 @@ static int take_argument(void *data, const char *arg, int key, struct fuse_args 
 	char **place;
 
 	(void)args;
-	/* As mount(8) has it, options for others than who mounts. */
-	if (key == FUSE_OPT_KEY_OPT && (!strncmp(arg, "x-", 2) || !strncmp(arg, "comment=", 8)))
+	/* As mount(8) has it, options for others than who mounts, and empty ones. */
+	if (key == FUSE_OPT_KEY_OPT && (!*arg || !strncmp(arg, "x-", 2) || !strncmp(arg, "comment=", 8)))
 		return 0;
+	if (key == FUSE_OPT_KEY_OPT && !strcmp(arg, "remount")) {
+		fprintf(stderr, "h5fs: -o remount: not possible; unmount it, and mount it anew\n");
+		return -1;
+	}
 	if (key != FUSE_OPT_KEY_NONOPT) {
-		fprintf(stderr, "h5fs: unknown option %s%s\n", *arg == '-' ? "" : "-o ", arg);
+		fprintf(stderr, "h5fs: unknown option %s%s" HELP "\n", *arg == '-' ? "" : "-o ", arg);
 		return -1;
 	}
 	place = !o->file ? &o->file : !o->mountpoint ? &o->mountpoint : NULL;
