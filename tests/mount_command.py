@@ -113,11 +113,32 @@ class MountPoints(Command):
 
     def test_mounted_already(self):
         path = self.make()
-        with Mount(path, point=self.at("m")) as m:
-            status, (line,) = self.refusal(path, m.path)
-            self.assertEqual(status, 7)
-            self.assertIn("not empty", line)
-            self.assertEqual(read(m.at("run", "notes")), b"text\n")
+        with h5py.File(self.at("empty.h5"), "w"):
+            pass
+        for name, options in (path, None), (path, "subdir=/run"), (self.at("empty.h5"), None):
+            with self.subTest(name=name, options=options), Mount(name, point=self.at("m"), options=options) as m:
+                names = os.listdir(m.path)
+                status, (line,) = self.refusal(path, m.path)
+                self.assertEqual(status, 7)
+                self.assertTrue(line.endswith(f"already mounted; end it with: fusermount3 -u {m.path}"), line)
+                self.assertEqual(os.listdir(m.path), names)
+
+    def test_root_of_another_empty_file_system(self):
+        point = self.at("m")
+        os.mkdir(point)
+        subprocess.run(["mount", "-t", "tmpfs", "none", point], check=True)
+        # The end of a Mount unmounts all that is there.
+        self.addCleanup(subprocess.run, ["umount", "-lq", point], check=False)
+        with Mount(self.make(), point=point) as m:
+            self.assertEqual(sorted(os.listdir(m.path)), ["other", "run"])
+
+    def test_folder_of_a_mount(self):
+        """It is no mount yet, and may become one where it is empty."""
+        path = self.make()
+        with h5py.File(path, "a") as f:
+            f.create_group("empty")
+        with Mount(path) as m, Mount(path, point=m.at("empty")) as inner:
+            self.assertEqual(read(inner.at("run", "notes")), b"text\n")
 
 
 class Parts(Command):

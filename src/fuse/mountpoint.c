@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define DEVICE "/dev/fuse"
@@ -31,6 +32,12 @@ static int refuse(const char *path, int code)
 	return EXIT_MOUNT;
 }
 
+/* Whether an h5fs is mounted there, whose root alone has this attribute. */
+static bool is_mounted(const char *path)
+{
+	return getxattr(path, "h5fs.superblock", NULL, 0) > 0;
+}
+
 /* What is there already would be hidden. Also tells a stale mount whose attributes the kernel still knows. */
 static int check_empty(const struct h5_options *o)
 {
@@ -44,7 +51,13 @@ static int check_empty(const struct h5_options *o)
 		entry = readdir(dir);
 	while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")));
 	closedir(dir);
-	if (!entry || o->nonempty)
+	if (o->nonempty)
+		return 0;
+	if (is_mounted(o->mountpoint)) {
+		h5_log("%s: already mounted; end it with: fusermount3 -u %s", o->mountpoint, o->mountpoint);
+		return EXIT_MOUNT;
+	}
+	if (!entry)
 		return 0;
 	h5_log("%s: the mount point is not empty: with -o nonempty, what it has is hidden meanwhile",
 	       o->mountpoint);
