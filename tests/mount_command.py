@@ -286,6 +286,23 @@ class Log(Command):
         self.assertEqual(status, 2)
         self.assertIn("log=/absent/log: No such file or directory", line)
 
+    def test_places_that_are_no_log(self):
+        path, fifo, link = self.make(), self.at("fifo"), self.at("link")
+        before = read(path)
+        os.mkfifo(fifo)
+        os.link(path, link)
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+        for log, reason in ((fifo, "neither a file nor a character device"), (path, "this is the HDF5 file"),
+                            (link, "this is the HDF5 file")):
+            status, (line,) = self.refusal("-o", f"log={log},verbose", path, "m")
+            self.assertEqual((status, line), (2, f"h5fs: -o log={log}: {reason}"))
+        os.close(reader)
+        status, (line,) = self.refusal("-o", f"log={fifo},verbose", path, "m")
+        self.assertEqual((status, line), (2, f"h5fs: -o log={fifo}: neither a file nor a character device"))
+        self.assertEqual(read(path), before)
+        with Mount(path, options="log=/dev/null,verbose") as m:
+            self.assertEqual(read(m.at("run", "notes")), b"text\n")
+
     def test_statistics_by_signal(self):
         for arguments in ("-f",), ("-f", "-s"):
             with self.subTest(arguments), Mount(self.make(), *arguments) as m:

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,8 +23,10 @@ static struct {
 	pthread_mutex_t lock; /* guards all below */
 	enum h5_log_level level;
 	enum target target;
-	char *path;	/* owned: of the file that was named; NULL: none */
-	int fd;		/* of it; -1: not open */
+	char *path;   /* owned: of the file that was named; NULL: none */
+	int fd;	      /* of it; -1: not open */
+	dev_t device; /* with the inode: the HDF5 file, which is none for a log; 0: it is not there */
+	ino_t inode;
 	char last[400]; /* the latest failure */
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = H5_LOG_NORMAL, .fd = -1};
 
@@ -42,18 +45,47 @@ void h5_log_to_syslog(void)
 	pthread_mutex_unlock(&sink.lock);
 }
 
-static int open_file(void)
+/* Whether lines may be added to it. A pipe would end with its reader, or have us wait for one. */
+static int check_file(int fd)
 {
-	sink.fd = open(sink.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-	return sink.fd < 0 ? -errno : 0;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
+	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
+		return h5_fail(-EINVAL, H5_UNDEF, "neither a file nor a character device");
+	if (st.st_dev == sink.device && st.st_ino == sink.inode)
+		return h5_fail(-EINVAL, H5_UNDEF, "this is the HDF5 file");
+	return 0;
 }
 
-int h5_log_open(const char *path)
+static int open_file(void)
 {
 	int rc;
 
+	sink.fd = open(sink.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+	if (sink.fd < 0)
+		return errno == ENXIO ? h5_fail(-ENXIO, H5_UNDEF, "neither a file nor a character device")
+				      : h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
+	rc = check_file(sink.fd);
+	if (rc) {
+		close(sink.fd);
+		sink.fd = -1;
+	}
+	return rc;
+}
+
+int h5_log_open(const char *path, const char *file)
+{
+	struct stat st;
+	int rc;
+
+	if (!stat(file, &st)) {
+		sink.device = st.st_dev;
+		sink.inode = st.st_ino;
+	}
 	sink.path = strdup(path);
-	rc = sink.path ? open_file() : -ENOMEM;
+	rc = sink.path ? open_file() : h5_fail(-ENOMEM, H5_UNDEF, "%s", strerror(ENOMEM));
 	if (rc) {
 		free(sink.path);
 		sink.path = NULL;

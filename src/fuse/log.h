@@ -12,8 +12,9 @@ enum h5_log_level {
 void h5_log_set_level(enum h5_log_level level);
 /* From now on to syslog. */
 void h5_log_to_syslog(void);
-/* Opens the file to append to it; a negative errno. From h5_log_detach() on all goes there. */
-int h5_log_open(const char *path);
+/* Opens the file to append to it, unless it is the HDF5 `file`; a negative errno, with h5_error_last(). From
+ * h5_log_detach() on all goes there. */
+int h5_log_open(const char *path, const char *file);
 /* Leaves standard error, where another place was named. */
 void h5_log_detach(void);
 /* In a process that was forked: no descriptor is shared any more but standard error. */

@@ -436,9 +436,9 @@ static int open_log(struct texts *t, struct h5_options *o)
 		o->to_syslog = true;
 		return 0;
 	}
-	rc = h5_log_open(t->log);
+	rc = h5_log_open(t->log, o->file);
 	if (rc) {
-		fprintf(stderr, "h5fs: -o log=%s: %s\n", t->log, strerror(-rc));
+		fprintf(stderr, "h5fs: -o log=%s: %s\n", t->log, h5_error_last()->text);
 		return -EINVAL;
 	}
 	o->log = t->log;
