@@ -77,11 +77,21 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.bash("h5fs -o rw,sync="), {"close", "fsync"})
         self.assertEqual(self.bash("h5fs -orw,external=n"), {"none"})
         self.assertEqual(self.bash("h5fs -o journal=f"), {"folder"})
+        self.assertEqual(self.bash("h5fs -o log="), {"syslog", "a.h5", "b.nc", "c.txt", "folder"})
+        self.assertEqual(self.bash("h5fs -o rw,log=s"), {"syslog"})
+
+    def test_bash_names_with_blanks(self):
+        for name in "d e", "d f":
+            os.mkdir(os.path.join(self.files, name))
+        open(os.path.join(self.files, "d g"), "w").close()
+        self.assertEqual(self.bash("h5fs -o journal=d"), {"d e", "d f"})
+        self.assertEqual(self.bash("h5fs -o rw,log=d"), {"d e", "d f", "d g"})
+        self.assertEqual(self.bash(r"h5fs -o rw,journal=d\ e"), {"d e"})
 
     def test_values_are_understood(self):
         for name in options():
             for value in self.bash(f"h5fs -o {name}") if name.endswith("=") else ():
-                if name == "journal=":
+                if name in ("journal=", "log="):  # files
                     continue
                 run = subprocess.run([H5FS, "-o", name + value, "/absent.h5", "/absent"], capture_output=True, text=True)
                 self.assertNotIn("must be", run.stderr)

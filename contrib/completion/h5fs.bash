@@ -10,20 +10,28 @@ _h5fs_values()
 	sandbox) echo yes no ;;
 	sync) echo close fsync ;;
 	xattr) echo text raw ;;
-	log) echo syslog ;;
 	esac
 }
 
 # The last one of a list with commas.
 _h5fs_mount_options()
 {
-	local before= last=$1 name
+	local before= last=$1 name path
 	if [[ $last == *,* ]]; then
 		before=${last%,*},
 		last=${last##*,}
 	fi
 	case $last in
-	journal=*) COMPREPLY=($(compgen -P "$before${last%%=*}=" -d -- "${last#*=}")) ;;
+	journal=* | log=*)
+		compopt -o filenames 2>/dev/null
+		# Readline quotes what it is given; what was typed is quoted already.
+		path=${last#*=} path=${path//\\/} before+=${last%%=*}=
+		if [[ $last == log=* ]]; then
+			mapfile -t COMPREPLY < <(compgen -P "$before" -W syslog -- "$path"; compgen -P "$before" -f -- "$path")
+		else
+			mapfile -t COMPREPLY < <(compgen -P "$before" -d -- "$path")
+		fi
+		;;
 	*=*) COMPREPLY=($(compgen -P "$before${last%%=*}=" -W "$(_h5fs_values "${last%%=*}")" -- "${last#*=}")) ;;
 	*)
 		name=$("${COMP_WORDS[0]}" -h 2>/dev/null | sed -n 's/^    \([a-z][a-z_-]*\)\(=\{0,1\}\).*/\1\2/p')
@@ -37,7 +45,7 @@ _h5fs()
 {
 	local line=${COMP_LINE:0:COMP_POINT} current=${COMP_WORDS[COMP_CWORD]} i list
 	COMPREPLY=()
-	if [[ $line =~ [[:space:]]-o[[:space:]]*([^[:space:]]*)$ ]]; then
+	if [[ $line =~ [[:space:]]-o[[:space:]]*((\\.|[^\\[:space:]])*)$ ]]; then
 		list=${BASH_REMATCH[1]}
 		_h5fs_mount_options "$list"
 		# Bash has broken the word at each =, and replaces what comes after the last one.
