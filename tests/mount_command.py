@@ -334,6 +334,25 @@ class Idle(Command):
             self.assertEqual(m.wait(), 0)
 
 
+class Desktop(Command):
+    def test_mounts_beside_the_file(self):
+        """Wherever the file manager is; the shell reads the line as the rules for such files have it."""
+        os.mkdir(self.at("a folder"))
+        name = "an odd $(name) 'of' \"it\""
+        path, point = self.make(os.path.join("a folder", name + ".h5")), self.at("a folder", name)
+        with open(os.path.join(os.path.dirname(__file__), "..", "contrib", "desktop", "h5fs.desktop")) as f:
+            line = re.search(r"(?m)^Exec=(.*)$", f.read())[1].replace(r"\\", "\\")
+        words = subprocess.run(["sh", "-c", f"printf '%s\\0' {line}"], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+        self.assertIn("%f", words)
+        command = [path if word == "%f" else word.replace("%%", "%") for word in words]
+        os.symlink(os.path.realpath(H5FS), self.at("h5fs"))
+        os.mkdir(self.at("elsewhere"))
+        with Mount(command[-1], *command[1:-1], program=command[0], point=point, named=False, folder=self.at("elsewhere"),
+                   env={"PATH": f"{self.folder}:{os.environ['PATH']}"}) as m:
+            self.assertEqual(read(m.at("run", "notes")), b"text\n")
+        self.assertEqual(os.listdir(self.at("elsewhere")), [])
+
+
 class Helper(Command):
     """As mount(8) calls it, and mount(8) itself."""
 
