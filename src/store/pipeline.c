@@ -180,10 +180,12 @@ int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pi
 				    pipeline ? size : h5_min(stored, size));
 	if (rc)
 		return rc;
-	if (stored > encoded_max(size) || address >= h5_file_end(file) ||
-	    stored > h5_file_end(file) - address)
-		return h5_fail(-EUCLEAN, address, "a chunk of %llu bytes, stored in %llu",
-			       (unsigned long long)size, (unsigned long long)stored);
+	if (address >= h5_file_end(file) || stored > h5_file_end(file) - address)
+		return h5_fail(-EUCLEAN, address, "chunk: its %ju bytes reach beyond the end of the file",
+			       (uintmax_t)stored);
+	if (stored > encoded_max(size))
+		return h5_fail(-EUCLEAN, address, "a chunk of %zu bytes, stored in %ju", size,
+			       (uintmax_t)stored);
 	rc = plan(pipeline, mask, &all);
 	if (rc)
 		return fail_at(address, rc);
