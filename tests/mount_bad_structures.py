@@ -226,6 +226,32 @@ class Groups(Hostile):
             self.assertGood(m)
 
 
+class Virtual(Hostile):
+    def mappings(self, file, count, blocks):
+        """A virtual dataset over the one named s: each mapping selects these blocks of both."""
+        rank = len(blocks[0]) // 2
+        selection = struct.pack("<IIBBII", 2, 3, 0, 2, rank, 0)[:-4] + struct.pack("<H", len(blocks))
+        selection += b"".join(struct.pack(f"<{2 * rank}H", *block) for block in blocks)
+        mappings = b.summed(bytes([0]) + file.length(count) + (b".\0s\0" + 2 * selection) * count)
+        block = struct.pack("<HHI", 1, 0, 0) + file.length(len(mappings)) + mappings + bytes(-len(mappings) % 8)
+        heap = file.put(b"GCOL\1\0\0\0" + file.length(16 + len(block)) + block)
+        return bytes([4, 3]) + file.offset(heap) + struct.pack("<I", 1)
+
+    def test_blocks_that_overlap(self):
+        """They are many more where they are cut to what does not."""
+        n, file = 600, File()
+        dims = (2 * n + 1, 1, 2 * n + 1)
+        layout = self.mappings(file, 12, [(i, 0, 2 * i, 2 * n - i, 0, 2 * i) for i in range(n)])
+        with Mount(self.make(file, {"d": self.dataset(file, dims, layout=layout), "s": self.dataset(file, dims)})) as m:
+            self.assertErrno(errno.EFBIG, read, m.at("d"))
+            self.assertEqual(len(read(m.at("s"))), dims[0] * dims[2])
+            self.assertGood(m)
+            with open(f"/proc/{m.daemon}/status") as f:
+                peak = int(re.search(r"VmHWM:\s+(\d+)", f.read())[1]) << 10
+            if not SANITIZED:
+                self.assertLess(peak, MEMORY_MAX // 4)
+
+
 class Elsewhere(MountCase):
     """Files that lead to each other, and to nowhere."""
 

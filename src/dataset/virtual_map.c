@@ -1,11 +1,21 @@
 #include "dataset/virtual_map.h"
 
+#include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "format/virtual_mapping.h"
 #include "object/global_heap.h"
+#include "store/file_set.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	MAP_LEAST = 64 << 20,
+	MAP_A_BYTE = 32, /* stored */
+	MAP_MOST = 512 << 20,
+	COUNTED_LEAST = 1 << 12, /* stored bytes */
+};
 
 struct h5_virtual_map {
 	struct h5_dataspace space; /* the one that the entries were made for */
@@ -120,6 +130,12 @@ static uint64_t set_ends(struct h5_virtual_map *map, size_t low, size_t high)
 	return map->ends[middle] = right > end ? right : end;
 }
 
+/* Bytes of memory that a map may take. Blocks that overlap in parts are many more than are stored. */
+static size_t most_of(const struct h5_virtual_map *map)
+{
+	return (size_t)h5_min(MAP_LEAST + MAP_A_BYTE * (uint64_t)map->block_size, MAP_MOST);
+}
+
 static int decode(const struct h5_dataset *dataset, struct h5_virtual_map *map)
 {
 	struct h5_reader r = h5_file_reader(dataset->file, map->block, map->block_size, H5_UNDEF);
@@ -133,13 +149,35 @@ static int decode(const struct h5_dataset *dataset, struct h5_virtual_map *map)
 	map->ends = calloc(block.count + 1, sizeof *map->ends);
 	rc = map->entries && map->ends ? 0 : -ENOMEM;
 	for (uint64_t order = 0; !rc; order++) {
-		rc = h5_virtual_block_next(&block, &mapping);
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = h5_virtual_block_next(&block, &mapping);
 		if (rc <= 0)
 			break;
 		rc = add_entry(dataset, map, order, &mapping);
 		h5_virtual_mapping_release(&mapping);
+		if (!rc && map->cost > most_of(map))
+			rc = h5_fail(-EFBIG, dataset->address,
+				     "virtual dataset: its mappings take more than %zu bytes of memory",
+				     most_of(map));
 	}
 	h5_virtual_block_release(&block);
+	return rc;
+}
+
+/* Those that may become large come one after the other. */
+static int decode_counted(const struct h5_dataset *dataset, struct h5_virtual_map *map)
+{
+	struct h5_lru *budget = h5_file_set_chunks(h5_file_set_of(dataset->file));
+	int rc;
+
+	if (map->block_size < COUNTED_LEAST)
+		return decode(dataset, map);
+	rc = h5_lru_reserve(budget, most_of(map));
+	if (rc)
+		return rc;
+	rc = decode(dataset, map);
+	h5_lru_unreserve(budget, most_of(map));
 	return rc;
 }
 
@@ -155,7 +193,7 @@ static int map_load(struct h5_file *file, uint64_t address, const void *arg, voi
 		rc = copy_block(dataset, map);
 	}
 	if (!rc)
-		rc = decode(dataset, map);
+		rc = decode_counted(dataset, map);
 	if (rc) {
 		if (map)
 			map_free(map);
