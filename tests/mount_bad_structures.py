@@ -226,6 +226,29 @@ class Groups(Hostile):
             self.assertGood(m)
 
 
+class Attributes(Hostile):
+    @staticmethod
+    def header1(file, messages):
+        """An object header without a checksum, which takes long to make."""
+        body = b""
+        for kind, data in messages:
+            data += bytes(-len(data) % 8)
+            body += struct.pack("<HHB3x", kind, len(data), 0) + data
+        return file.put(struct.pack("<BBHIII", 1, 0, len(messages), 1, len(body), 0) + body)
+
+    def test_much_for_each(self):
+        """Of a type with thousands of members, which is stored once."""
+        file = File()
+        members = [(b"%x" % i, 0, b.datatype(3, 1, 0, b"", 3)) for i in range(2000)]
+        shared = b"\3\2" + file.offset(self.header1(file, [(b.DATATYPE, b.compound(8, members, 3))]))
+        group = [(b.LINK_INFO, file.link_info()), (b.GROUP_INFO, b"\0\0")]
+        group += [(b.ATTRIBUTE, b.attribute(b"%x" % i, shared, file.dataspace(None), b"", 3, 1)) for i in range(60_000)]
+        with Mount(self.make(file, {"g": self.header1(file, group)}), options="max_work=1") as m:
+            self.assertErrno(errno.EFBIG, os.stat, m.at(".h5fs/json/g.json"))
+            self.assertErrno(errno.EFBIG, os.listxattr, m.at("g"))
+            self.assertGood(m)
+
+
 class Virtual(Hostile):
     def mappings(self, file, count, blocks):
         """A virtual dataset over the one named s: each mapping selects these blocks of both."""

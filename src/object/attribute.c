@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "format/attribute.h"
 #include "object/damage.h"
@@ -162,9 +163,13 @@ static int look_up_compact(struct h5_file *file, const struct h5_object *object,
 	for (unsigned i = 0; i < object->count && rc == -ENODATA; i++) {
 		struct h5_attribute_message m;
 		struct h5_message_body body;
+		int unwanted;
 
 		if (object->messages[i].type != H5_MSG_ATTRIBUTE)
 			continue;
+		unwanted = h5_interrupt_check();
+		if (unwanted)
+			return unwanted;
 		if (!h5_message_open(file, &object->messages[i], &body) &&
 		    !h5_attribute_decode(&body.reader, &m) &&
 		    !h5_name_compare(name, strlen(name), m.name, m.name_size))
@@ -304,8 +309,11 @@ static int add_item(struct listing *l, const struct item *item)
 {
 	struct h5_attribute_message m;
 	struct h5_message_body body;
-	int rc = open_item(l, item, &body);
+	int rc = h5_interrupt_check();
 
+	if (rc)
+		return rc;
+	rc = open_item(l, item, &body);
 	if (!rc)
 		rc = h5_attribute_decode(&body.reader, &m);
 	rc = rc ? h5_damage_note(&l->damage, rc) : append_item(l, item, &m);
@@ -393,6 +401,9 @@ int h5_attribute_iterate(struct h5_file *file, const struct h5_object *object, h
 	for (size_t i = 0; i < l.count && !rc; i++) {
 		const struct item *item = &l.items[i];
 
+		rc = h5_interrupt_check();
+		if (rc)
+			break;
 		if (!last || h5_name_compare(last->name, last->name_size, item->name, item->name_size))
 			rc = visit_item(&l, item, visit, arg);
 		last = item;

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "object/damage.h"
 #include "object/fractal_heap.h"
@@ -158,8 +159,14 @@ static int look_up_compact(struct h5_file *file, const struct h5_object *group, 
 
 	for (unsigned i = 0; i < group->count; i++) {
 		const struct h5_message *message = &group->messages[i];
+		int rc;
 
-		if (message->type == H5_MSG_LINK && !decode_message(file, message, &found) &&
+		if (message->type != H5_MSG_LINK)
+			continue;
+		rc = h5_interrupt_check();
+		if (rc)
+			return rc;
+		if (!decode_message(file, message, &found) &&
 		    !h5_name_compare(name, size, found.name, found.name_size))
 			return copy_link(&found, link);
 	}
@@ -337,6 +344,9 @@ static int list_compact(struct listing *l, const struct h5_object *group)
 
 		if (group->messages[i].type != H5_MSG_LINK)
 			continue;
+		rc = h5_interrupt_check();
+		if (rc)
+			break;
 		rc = decode_message(l->file, &group->messages[i], &link);
 		rc = rc ? h5_damage_note(&l->damage, rc) : add_link(l, &link);
 	}

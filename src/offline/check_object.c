@@ -163,19 +163,21 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 struct attributes {
 	struct h5_checker *checker;
 	const struct h5_object *object;
+	bool indexed; /* dense: each is also looked up. Among messages that would find the same again */
 };
 
 static int check_attribute(void *arg, const struct h5_attribute *attribute)
 {
 	const struct attributes *a = arg;
 	struct h5_checker *c = a->checker;
-	struct h5_attribute found;
-	int rc;
+	struct h5_attribute found = {0};
+	int rc = 0;
 
 	/* What was wrong with it has just been said. */
 	if (!attribute->type)
 		return note(c, h5_error_last()->code);
-	rc = h5_attribute_lookup(c->file, a->object, attribute->name, &found);
+	if (a->indexed)
+		rc = h5_attribute_lookup(c->file, a->object, attribute->name, &found);
 	h5_attribute_release(&found);
 	if (rc == -ENODATA)
 		rc = h5_fail(-EUCLEAN, a->object->address,
@@ -189,16 +191,18 @@ static int check_attribute(void *arg, const struct h5_attribute *attribute)
 static int check_attributes(struct h5_checker *c, const struct h5_object *object)
 {
 	const struct h5_message *message = h5_object_find(object, H5_MSG_ATTRIBUTE_INFO);
-	struct attributes a = {c, object};
+	struct attributes a = {.checker = c, .object = object};
 	struct h5_attribute_info info;
 	struct h5_reader r;
 	int rc = 0;
 
 	if (message) {
 		r = h5_file_reader(c->file, message->data, message->size, message->address);
-		if (!h5_attribute_info_decode(&r, &info))
+		if (!h5_attribute_info_decode(&r, &info)) {
+			a.indexed = info.heap != H5_UNDEF;
 			rc = check_dense(c, info.heap, info.name_index, H5_BTREE2_ATTRIBUTE_NAME,
 					 info.order_index, H5_BTREE2_ATTRIBUTE_ORDER);
+		}
 	}
 	if (!rc)
 		rc = note(c, h5_attribute_iterate(c->file, object, check_attribute, &a));
