@@ -82,6 +82,7 @@ static int check_dense(struct h5_checker *c, uint64_t heap, uint64_t by_name, en
 struct links {
 	struct h5_checker *checker;
 	const struct h5_object *group;
+	bool compact; /* there is no index: to look one up is to go over all of them again */
 };
 
 /* The index leads to it by its name, and so it is found. */
@@ -89,8 +90,8 @@ static int check_link(void *arg, const struct h5_link *link)
 {
 	const struct links *l = arg;
 	struct h5_checker *c = l->checker;
-	struct h5_link found;
-	int rc = h5_group_lookup(c->file, l->group, link->name, link->name_size, &found);
+	struct h5_link found = {0};
+	int rc = l->compact ? 0 : h5_group_lookup(c->file, l->group, link->name, link->name_size, &found);
 
 	h5_link_release(&found);
 	if (rc == -ENOENT)
@@ -102,7 +103,7 @@ static int check_link(void *arg, const struct h5_link *link)
 	return rc;
 }
 
-static int check_link_info(struct h5_checker *c, const struct h5_object *object)
+static int check_link_info(struct h5_checker *c, const struct h5_object *object, bool *compact)
 {
 	const struct h5_message *message = h5_object_find(object, H5_MSG_LINK_INFO);
 	struct h5_link_info info;
@@ -114,14 +115,15 @@ static int check_link_info(struct h5_checker *c, const struct h5_object *object)
 	/* That it cannot be decoded, the group itself will tell. */
 	if (h5_link_info_decode(&r, &info))
 		return 0;
+	*compact = info.heap == H5_UNDEF;
 	return check_dense(c, info.heap, info.name_index, H5_BTREE2_LINK_NAME, info.order_index,
 			   H5_BTREE2_LINK_ORDER);
 }
 
 static int check_group(struct h5_checker *c, const struct h5_object *object)
 {
-	struct links l = {c, object};
-	int rc = check_link_info(c, object);
+	struct links l = {.checker = c, .group = object};
+	int rc = check_link_info(c, object, &l.compact);
 
 	if (!rc)
 		rc = note(c, h5_group_iterate(c->file, object, H5_LINKS_BY_NAME, check_link, &l));
@@ -163,7 +165,7 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 struct attributes {
 	struct h5_checker *checker;
 	const struct h5_object *object;
-	bool indexed; /* dense: each is also looked up. Among messages that would find the same again */
+	bool dense; /* else as for links that are compact */
 };
 
 static int check_attribute(void *arg, const struct h5_attribute *attribute)
@@ -176,7 +178,7 @@ static int check_attribute(void *arg, const struct h5_attribute *attribute)
 	/* What was wrong with it has just been said. */
 	if (!attribute->type)
 		return note(c, h5_error_last()->code);
-	if (a->indexed)
+	if (a->dense)
 		rc = h5_attribute_lookup(c->file, a->object, attribute->name, &found);
 	h5_attribute_release(&found);
 	if (rc == -ENODATA)
@@ -199,7 +201,7 @@ static int check_attributes(struct h5_checker *c, const struct h5_object *object
 	if (message) {
 		r = h5_file_reader(c->file, message->data, message->size, message->address);
 		if (!h5_attribute_info_decode(&r, &info)) {
-			a.indexed = info.heap != H5_UNDEF;
+			a.dense = info.heap != H5_UNDEF;
 			rc = check_dense(c, info.heap, info.name_index, H5_BTREE2_ATTRIBUTE_NAME,
 					 info.order_index, H5_BTREE2_ATTRIBUTE_ORDER);
 		}
