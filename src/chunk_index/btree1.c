@@ -1,6 +1,7 @@
 #include "chunk_index/btree1.h"
 
 #include "base/checked.h"
+#include "base/interrupt.h"
 
 #include <string.h>
 
@@ -141,8 +142,10 @@ static int walk_node(const struct h5_chunk_index *index, uint64_t address, int l
 {
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
-	int rc = h5_chunk_btree1_node_get(index, address, level, &ref, &node);
+	int rc = h5_interrupt_check();
 
+	if (!rc)
+		rc = h5_chunk_btree1_node_get(index, address, level, &ref, &node);
 	if (rc)
 		return rc;
 	/* its keys: 8 bytes and rank + 1 offsets each */

@@ -10,6 +10,7 @@
  *   4 any other size; all bits are kept                                          */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "filter/bits.h"
 #include "filter/filters.h"
 
@@ -17,7 +18,7 @@
 #include <string.h>
 
 enum { V_UNPACKED = 1, V_ELEMENTS, V_CLASS, V_SIZE };
-enum { NUMBER = 1, ARRAY = 2, COMPOUND = 3, OTHER = 4, DEPTH_MAX = 64 };
+enum { NUMBER = 1, ARRAY = 2, COMPOUND = 3, OTHER = 4, DEPTH_MAX = 64, ASK_AFTER = 1 << 16 };
 
 /* A walk along the elements that moves their bits: out of `in`, or back into `out`. */
 struct walk {
@@ -28,6 +29,7 @@ struct walk {
 	struct h5_bits_writer packed;
 	uint8_t *out; /* zeros before */
 	struct h5_bits bits;
+	unsigned types; /* walked so far */
 };
 
 static int bad(const char *what)
@@ -122,6 +124,12 @@ static int move_type(struct walk *w, uint64_t element, uint64_t room, unsigned d
 {
 	uint32_t class = next(w), size = next(w);
 
+	if (!(++w->types % ASK_AFTER)) {
+		int rc = h5_interrupt_check();
+
+		if (rc)
+			return rc;
+	}
 	if (depth > DEPTH_MAX)
 		return bad("too deep a type");
 	if (!size || size > room)

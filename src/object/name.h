@@ -20,7 +20,7 @@ static inline int h5_name_compare(const char *a, size_t a_size, const char *b, s
  * perhaps compressed; and a file with holes may be of any size. */
 static inline uint64_t h5_names_max(const struct h5_file *file)
 {
-	const uint64_t low = (uint64_t)64 << 20, high = (uint64_t)1 << 30;
+	const uint64_t low = (uint64_t)64 << 20, high = (uint64_t)1 << 28;
 	uint64_t size = h5_file_size(file);
 
 	return size < low ? low : h5_min(size, high);

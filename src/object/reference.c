@@ -210,8 +210,10 @@ static int reference(const struct h5_value_context *context, const struct h5_dat
 		     struct h5_buf *out)
 {
 	struct h5_reader r = h5_file_reader(context->file, data, type->size, H5_UNDEF);
-	int rc;
+	int rc = h5_interrupt_check();
 
+	if (rc)
+		return rc;
 	if (type->reference.kind <= H5_REF_REGION)
 		rc = read_old(context->file, &r, ref);
 	else

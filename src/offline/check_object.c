@@ -16,7 +16,7 @@
 enum {
 	PIECE = 1 << 20,	   /* bytes of elements that are read at once */
 	ELEMENT_MOST = 1 << 24,	   /* bytes of one */
-	VALUE_MOST = 1 << 28,	   /* bytes of one element's text */
+	VALUE_MOST = 1 << 26,	   /* bytes of one element's text */
 	ELEMENTS_LEAST = 1 << 20,  /* of a dataset that are looked at, whatever is stored of it */
 	ELEMENTS_A_BYTE = 1 << 10, /* stored: none of the usual filters makes more of it */
 };
@@ -153,8 +153,14 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 		rc = h5_interrupt_check();
 		if (!rc)
 			rc = note(c, h5_value_json(&context, type, data + i * type->size, &text));
-		if (!rc && text.err)
-			rc = text.err == -ENOMEM ? -ENOMEM : 0;
+		if (!rc)
+			rc = text.err;
+		if (rc == -E2BIG) {
+			/* There is nothing wrong with it so far. */
+			h5_buf_release(&text);
+			h5_buf_init(&text, VALUE_MOST);
+			rc = 0;
+		}
 	}
 	h5_buf_release(&text);
 	return rc;

@@ -13,7 +13,10 @@ struct h5_cache_image {
 	struct h5_cache_image_entry *entries; /* by address, without overlaps; into block */
 };
 
-enum { ENTRY_MIN = 18 }; /* bytes of the smallest entry: with addresses and sizes of 2 bytes */
+enum {
+	ENTRY_MIN = 18,	     /* bytes of the smallest entry: with addresses and sizes of 2 bytes */
+	IMAGE_MAX = 1 << 26, /* many times what a cache of metadata has */
+};
 
 static int by_address(const void *a, const void *b)
 {
@@ -60,6 +63,8 @@ int h5_cache_image_open(struct h5_file *file, const struct h5_header *extension,
 	rc = h5_cache_image_message_decode(&r, &message);
 	if (rc || message.address == H5_UNDEF)
 		return rc;
+	if (message.size > IMAGE_MAX)
+		return h5_fail(-ENOTSUP, message.address, "cache image: %ju bytes", (uintmax_t)message.size);
 	image = calloc(1, sizeof *image);
 	if (!image)
 		return h5_fail(-ENOMEM, message.address, "cache image: out of memory");

@@ -1,6 +1,7 @@
 #include "store/object_header.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "store/block.h"
 
 #include <search.h>
@@ -14,7 +15,7 @@ enum {
 };
 
 /* Memory of one header; more than any writer makes. */
-static const uint64_t HEADER_MAX = (uint64_t)1 << 28;
+static const uint64_t HEADER_MAX = (uint64_t)1 << 25;
 
 /* An object header while it is read: chunk 0, then each continuation block in the order of their messages.
  * Behind the chunks that are read stand those still to read. */
@@ -122,8 +123,10 @@ static int add_message(struct loader *l, const struct h5_message *message)
 static int read_messages(struct loader *l, struct h5_reader *r)
 {
 	struct h5_message message;
-	int rc;
+	int rc = h5_interrupt_check();
 
+	if (rc)
+		return rc;
 	while ((rc = h5_object_header_next(r, &l->header->prefix, &message)) > 0) {
 		if (message.type == H5_MSG_NIL)
 			rc = 0;

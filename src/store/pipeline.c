@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "filter/filter.h"
 #include "store/file_set.h"
 #include "store/statistics.h"
@@ -103,6 +104,9 @@ static int undo(const struct steps *all, size_t size, struct h5_filter_buf scrat
 			if (next == out)
 				h5_filter_buf_release(&scratch[in == scratch]);
 		}
+		rc = h5_interrupt_check();
+		if (rc)
+			break;
 		rc = step->ops->decode(step->info->values, step->info->count, in, next, limit);
 		in = next;
 	}
