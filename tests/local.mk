@@ -109,6 +109,7 @@ MOUNT_TESTS = \
 	tests/mount_memmap.py \
 	tests/mount_model.py \
 	tests/mount_names.py \
+	tests/mount_opens.py \
 	tests/mount_options.py \
 	tests/mount_paged.py \
 	tests/mount_paged_append.py \

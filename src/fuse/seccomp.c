@@ -157,6 +157,7 @@ static void allow_files(struct program *p, const struct h5_sandbox *s)
 		return;
 	/* The flags of openat2 are in memory; Landlock knows better anyway. */
 	allow(p, SYS_openat2);
+	allow(p, SYS_readlinkat);
 	if (s->writable < 0)
 		allow_if(p, SYS_openat, 1, &reading);
 	else

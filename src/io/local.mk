@@ -3,4 +3,6 @@ libh5fs_a_SOURCES += \
 	src/io/io.h \
 	src/io/local.c \
 	src/io/members.c \
-	src/io/memory.c
+	src/io/memory.c \
+	src/io/named.c \
+	src/io/named.h

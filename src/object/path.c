@@ -107,3 +107,21 @@ int h5_path_find_external(struct h5_file *file, const char *name, size_t name_si
 	*address = w.address;
 	return rc;
 }
+
+bool h5_path_is_dead(int code)
+{
+	switch (code) {
+	case -ENOENT:
+	case -EACCES:
+	case -ELOOP:
+	case -ENAMETOOLONG:
+	/* No HDF5 file, or not even a file. */
+	case -EINVAL:
+	case -EISDIR:
+	case -EUCLEAN:
+	case -ENOTSUP:
+		return true;
+	default:
+		return false;
+	}
+}

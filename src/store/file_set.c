@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "io/named.h"
 #include "store/file.h"
 #include "store/file_set_private.h"
 #include "store/journal.h"
@@ -13,14 +14,12 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* How many other files may be open at once: descriptors are a limited good. */
@@ -359,26 +358,19 @@ bool h5_file_set_refresh(struct h5_file_set *set)
 
 /* ---- names of other files ---- */
 
-/* Opens a path relative to the set's directory. The kernel keeps the walk beneath it, symlinks included. */
-static int open_beneath(const struct h5_file_set *set, const char *path, int flags)
-{
-	struct open_how how = {.flags = (unsigned)flags, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-
-	return (int)syscall(SYS_openat2, set->dirfd, path, &how, sizeof how);
-}
-
+/* A descriptor, or a negative errno. */
 static int open_candidate(const struct h5_file_set *set, const char *path, bool writable)
 {
 	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	size_t n = strlen(set->directory);
 	const char *inside = path;
 
-	if (set->options.external == H5_EXTERNAL_ANY)
-		return openat(set->dirfd, path, flags);
-	/* An absolute path into the directory is a relative one. */
+	/* An absolute path into the directory is a relative one, even if something is mounted over it. */
 	if (!strncmp(path, set->directory, n) && path[n] == '/')
 		inside = path + n + 1;
-	return open_beneath(set, inside, flags);
+	return set->options.external == H5_EXTERNAL_ANY
+		       ? h5_named_open_anywhere(set->dirfd, set->directory, inside, flags)
+		       : h5_named_open_beneath(set->dirfd, inside, flags);
 }
 
 int h5_file_set_open_member(const struct h5_file_set *set, const char *path, struct h5_io **io)
@@ -389,7 +381,7 @@ int h5_file_set_open_member(const struct h5_file_set *set, const char *path, str
 		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
 	fd = open_candidate(set, path, false);
 	if (fd < 0)
-		return h5_fail(-errno, H5_UNDEF, "%s: %s", path, strerror(errno));
+		return h5_fail(h5_named_failure(fd), H5_UNDEF, "%s: %s", path, strerror(-fd));
 	return h5_io_open_fd(fd, set->options.lock, false, io);
 }
 
@@ -421,7 +413,7 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 {
 	char beside[4096];
 	bool forbidden = false;
-	int rc, fd;
+	int rc, fd = -ENOENT;
 
 	if (set->options.external == H5_EXTERNAL_NONE || set->dirfd < 0)
 		return h5_fail(-EACCES, H5_UNDEF, "%s: other files are not opened in this mount", name);
@@ -439,14 +431,16 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 		fd = open_candidate(set, path, writable);
 		if (fd >= 0)
 			return fd;
-		/* That says nothing of the file. */
-		if (h5_is_passing(-errno))
-			return h5_fail(-errno, H5_UNDEF, "%s: %s", name, strerror(errno));
-		forbidden |= errno == EXDEV || errno == EACCES || errno == EPERM;
+		rc = h5_named_failure(fd);
+		/* Only a name without a file is a reason to try the next one. */
+		if (rc != -EACCES && rc != -ENOENT)
+			return h5_fail(rc, H5_UNDEF, "%s: %s", name, strerror(-fd));
+		forbidden |= rc == -EACCES;
 	}
-	return h5_fail(forbidden ? -EACCES : -ENOENT, H5_UNDEF, "%s: %s", name,
-		       forbidden ? "not beneath the directory of the mounted file, or not readable"
-				 : strerror(errno));
+	if (forbidden)
+		return h5_fail(-EACCES, H5_UNDEF, "%s: external=%s forbids it, or it cannot be read", name,
+			       set->options.external == H5_EXTERNAL_ANY ? "any" : "beneath");
+	return h5_fail(-ENOENT, H5_UNDEF, "%s: %s", name, strerror(-fd));
 }
 
 static struct h5_file *find_member(const struct h5_file_set *set, const struct h5_io_stat *st)
@@ -502,6 +496,9 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 	if (fd < 0)
 		return fd;
 	rc = h5_io_open_fd(fd, set->options.lock, false, &io);
+	/* Some programs take EWOULDBLOCK from a read for its end. */
+	if (rc == -EWOULDBLOCK)
+		return h5_fail(-EBUSY, H5_UNDEF, "%s: %s", name, h5_error_last()->text);
 	if (rc)
 		return h5_fail_in(rc, "%s", name);
 	rc = h5_io_stat(io, &st);

@@ -83,7 +83,8 @@ uint64_t h5_file_set_size(struct h5_file_set *set);
 bool h5_file_set_refresh(struct h5_file_set *set);
 
 /* The HDF5 file that `from` calls `name`, opened on its first use and kept until the set closes; borrowed.
- * -ENOENT: not there; -EACCES: the rule forbids it; else as h5_file_set_open(). */
+ * -ENOENT: not there; -EACCES: the rule forbids it; -EBUSY: locked by a program that writes it; else as
+ * h5_file_set_open(). */
 int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file);
 /* A raw file that `from` calls `name`, by the same rule; the caller closes it. -EPERM: an HDF5 file of the
  * set is not written as a raw one. */

@@ -261,6 +261,7 @@ static void fill_with_object(struct batch *b, size_t i, const struct h5_object *
 
 static int fill_alone(struct batch *b, size_t i)
 {
+	static const struct h5_place unknown = {.kind = H5_NODE_SYMLINK};
 	const struct item *item = &b->items[i];
 	struct h5_place place = item->place;
 	int rc = 0;
@@ -271,10 +272,13 @@ static int fill_alone(struct batch *b, size_t i)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = fill(b, i, &place, NULL);
-	if (!h5_is_passing(rc) || h5_is_own(rc))
+	/* A file that a link leads to may be locked. */
+	if (rc != -EBUSY && (!h5_is_passing(rc) || h5_is_own(rc)))
 		return rc;
-	/* The others are listed all the same. Who looks this one up will be told. */
-	b->entries[i] = (struct h5_vfs_entry){0};
+	/* The others are listed all the same, and this one by its name; a program that looks it up is told.
+	 * The C library passes over entries with the inode number 0. */
+	b->entries[i] = (struct h5_vfs_entry){
+		.st.st_ino = h5_node_ino(b->dir->vfs, b->dir->node, item->text, &unknown)};
 	return 0;
 }
 

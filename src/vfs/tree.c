@@ -144,7 +144,7 @@ static int place_found(const struct h5_node *directory, int rc, struct h5_file *
 {
 	if (!rc)
 		rc = place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
-	if (h5_is_passing(rc) || (!rc && place->kind != H5_NODE_DAMAGED))
+	if (rc ? !h5_path_is_dead(rc) : place->kind != H5_NODE_DAMAGED)
 		return rc;
 	return place_dangling(directory, name, name_size, link->target, link->target_size, place);
 }

@@ -72,7 +72,7 @@ static int find_object(const struct h5_node *directory, const struct h5_link *li
 	default:
 		return -ENOENT;
 	}
-	return rc && !h5_is_passing(rc) ? -ENOENT : rc;
+	return h5_path_is_dead(rc) ? -ENOENT : rc;
 }
 
 static int check_directory(const struct h5_view *v)

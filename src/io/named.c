@@ -1,0 +1,342 @@
+#include "io/named.h"
+
+#include "base/error.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	LINKS_MAX = 40, /* symbolic links in one path, as in the kernel */
+	TRIES_MAX = 16, /* of openat2(), if folders move meanwhile */
+};
+
+/* A walk along a path, step by step, for what openat2() cannot do or is not there for. Each step opens a name
+ * without following links, so that we know where it leads before the next one asks for anything there.
+ *
+ * `passed` has no links and no dots, so `..` takes its last name away; the walk then begins anew. Thus a
+ * folder that is moved meanwhile does not lead the walk out. */
+struct walk {
+	int dirfd; /* borrowed: where relative paths begin */
+	const char
+		*directory; /* its absolute path, for a walk that may go anywhere; NULL: it stays beneath */
+	bool from_root;	    /* `passed` begins at the root of the file system */
+	int at;		    /* the folder that `passed` leads to: owned, O_PATH */
+	struct statx place; /* of `at` */
+	unsigned links;	    /* that were followed */
+	char passed[PATH_MAX]; /* each name followed by a slash */
+	char left[PATH_MAX];   /* what is still to be walked */
+};
+
+/* ---- mounts ---- */
+
+/* Whether an h5fs is mounted from this device. If that cannot be found out, yes. */
+static bool is_h5fs(uint32_t major, uint32_t minor)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL;
+	size_t size = 0;
+	bool found = !f;
+
+	while (f && !found && getline(&line, &size, f) > 0) {
+		const char *type = strstr(line, " - ");
+		unsigned a, b;
+
+		found = type && sscanf(line, "%*u %*u %u:%u", &a, &b) == 2 && a == major && b == minor &&
+			!strncmp(type, " - fuse.h5fs ", 13);
+	}
+	found |= f && ferror(f);
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Asks the kernel alone: a file system that has to be asked may be our own. */
+static int look_at(int fd, struct statx *st)
+{
+	int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
+
+	return statx(fd, "", flags, STATX_TYPE | STATX_MNT_ID, st) ? -errno : 0;
+}
+
+/* Whether the walk may go on from its place to this one, which was opened but not yet asked for anything. */
+static int check_mount(const struct walk *w, const struct statx *to)
+{
+	const struct statx *from = &w->place;
+	bool same = from->stx_dev_major == to->stx_dev_major && from->stx_dev_minor == to->stx_dev_minor;
+
+	if (w->directory)
+		/* Devices that no hardware stands for have the major number 0. */
+		return same || to->stx_dev_major || !is_h5fs(to->stx_dev_major, to->stx_dev_minor) ? 0
+												   : -EXDEV;
+	/* Bind mounts are of the same device. */
+	if (from->stx_mask & to->stx_mask & STATX_MNT_ID)
+		same = same && from->stx_mnt_id == to->stx_mnt_id;
+	return same ? 0 : -EXDEV;
+}
+
+/* ---- the walk ---- */
+
+/* Takes the descriptor of a folder over. */
+static void stand_at(struct walk *w, int fd, const struct statx *place)
+{
+	if (w->at >= 0)
+		close(w->at);
+	w->at = fd;
+	w->place = *place;
+}
+
+/* Opens a name in the folder that was reached, for looking at it. */
+static int peek(const struct walk *w, const char *name, int flags, struct statx *st)
+{
+	int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | flags), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = look_at(fd, st);
+	if (!rc)
+		rc = check_mount(w, st);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static int enter(struct walk *w, const char *name)
+{
+	struct statx st;
+	/* O_DIRECTORY: what is mounted on demand is mounted now. */
+	int fd = peek(w, name, O_DIRECTORY, &st);
+
+	if (fd < 0)
+		return fd;
+	stand_at(w, fd, &st);
+	return 0;
+}
+
+/* Goes to where the walk begins. */
+static int go_to_start(struct walk *w)
+{
+	int fd = w->from_root ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+			      : openat(w->dirfd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statx st;
+	int rc = fd < 0 ? -errno : look_at(fd, &st);
+
+	if (!rc)
+		stand_at(w, fd, &st);
+	else if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* Follows `passed` from the start. */
+static int go_again(struct walk *w)
+{
+	char name[NAME_MAX + 1];
+	int rc = go_to_start(w);
+
+	for (const char *p = w->passed, *slash; !rc && (slash = strchr(p, '/')); p = slash + 1) {
+		snprintf(name, sizeof name, "%.*s", (int)(slash - p), p);
+		rc = enter(w, name);
+	}
+	return rc;
+}
+
+/* Puts text before what is left. */
+static int put_before(struct walk *w, const char *text)
+{
+	const char *between = w->left[0] && w->left[0] != '/' ? "/" : "";
+	char both[2 * PATH_MAX];
+
+	if ((size_t)snprintf(both, sizeof both, "%s%s%s", text, between, w->left) >= sizeof w->left)
+		return -ENAMETOOLONG;
+	strcpy(w->left, both);
+	return 0;
+}
+
+/* Begins again at the root of the file system, with what is left. */
+static int go_to_root(struct walk *w)
+{
+	if (!w->directory)
+		return -EXDEV;
+	w->from_root = true;
+	w->passed[0] = 0;
+	return go_to_start(w);
+}
+
+static int go_up(struct walk *w)
+{
+	size_t n = strlen(w->passed);
+	int rc;
+
+	if (n) {
+		for (n--; n && w->passed[n - 1] != '/';)
+			n--;
+		w->passed[n] = 0;
+		return go_again(w);
+	}
+	if (w->from_root)
+		return 0;
+	rc = go_to_root(w);
+	if (!rc)
+		rc = put_before(w, "..");
+	return rc ? rc : put_before(w, w->directory);
+}
+
+static int follow_link(struct walk *w, int fd)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(fd, "", target, sizeof target);
+	int rc;
+
+	if (n < 0)
+		return -errno;
+	if ((size_t)n >= sizeof target)
+		return -ENAMETOOLONG;
+	target[n] = 0;
+	if (++w->links > LINKS_MAX)
+		return -ELOOP;
+	rc = put_before(w, target);
+	return rc || target[0] != '/' ? rc : go_to_root(w);
+}
+
+/* Opens the file that the walk has come to. */
+static int open_last(const struct walk *w, const char *name, int flags)
+{
+	struct statx st;
+	int fd = openat(w->at, name, flags | O_NOFOLLOW | O_CLOEXEC), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = look_at(fd, &st);
+	if (!rc)
+		rc = check_mount(w, &st);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* One name. 0: the walk goes on; else the descriptor of the file that it ends at. */
+static int step(struct walk *w, const char *name, int flags)
+{
+	size_t passed = strlen(w->passed);
+	struct statx st;
+	int fd, rc;
+
+	if (!strcmp(name, "."))
+		return 0;
+	if (!strcmp(name, ".."))
+		return go_up(w);
+	fd = peek(w, name, 0, &st);
+	if (fd < 0)
+		return fd;
+	if (S_ISDIR(st.stx_mode)) {
+		if (passed + strlen(name) + 1 >= sizeof w->passed)
+			rc = -ENAMETOOLONG;
+		else
+			rc = enter(w, name);
+		if (!rc)
+			sprintf(w->passed + passed, "%s/", name);
+	} else if (S_ISLNK(st.stx_mode)) {
+		rc = follow_link(w, fd);
+	} else if (w->left[0]) {
+		rc = -ENOTDIR;
+	} else {
+		rc = S_ISREG(st.stx_mode) ? open_last(w, name, flags) : -EINVAL;
+	}
+	close(fd);
+	return rc;
+}
+
+/* Takes the next name off what is left. False: there is none. */
+static bool take_name(struct walk *w, char *name, size_t size, int *rc)
+{
+	const char *begin = w->left + strspn(w->left, "/");
+	size_t n = strcspn(begin, "/");
+
+	*rc = n >= size ? -ENAMETOOLONG : 0;
+	if (!n || *rc)
+		return false;
+	memcpy(name, begin, n);
+	name[n] = 0;
+	/* The slash stays: behind a file it means that a folder was meant. */
+	memmove(w->left, begin + n, strlen(begin + n) + 1);
+	return true;
+}
+
+static int walk(int dirfd, const char *directory, const char *path, int flags)
+{
+	struct walk w = {.dirfd = dirfd, .directory = directory, .at = -1};
+	char name[NAME_MAX + 1];
+	int rc = !*path ? -ENOENT : strlen(path) < sizeof w.left ? 0 : -ENAMETOOLONG;
+
+	if (!rc) {
+		strcpy(w.left, path);
+		rc = path[0] == '/' ? go_to_root(&w) : go_to_start(&w);
+	}
+	while (!rc && take_name(&w, name, sizeof name, &rc))
+		rc = step(&w, name, flags);
+	if (w.at >= 0)
+		close(w.at);
+	return rc ? rc : -EISDIR;
+}
+
+/* ---- opening ---- */
+
+int h5_named_open_beneath(int dirfd, const char *path, int flags)
+{
+	struct open_how how = {.flags = (unsigned)flags | O_CLOEXEC,
+			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+	long fd;
+
+	for (unsigned i = 0; i < TRIES_MAX; i++) {
+		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
+		if (fd >= 0)
+			return (int)fd;
+		if (errno != EAGAIN)
+			break;
+	}
+	/* EPERM: some containers' word for a call that they do not know. */
+	return errno == EAGAIN || errno == ENOSYS || errno == EPERM ? walk(dirfd, NULL, path, flags) : -errno;
+}
+
+int h5_named_open_anywhere(int dirfd, const char *directory, const char *path, int flags)
+{
+	return walk(dirfd, directory, path, flags);
+}
+
+int h5_named_failure(int code)
+{
+	switch (code) {
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ENAMETOOLONG:
+	case -ELOOP:
+		return -ENOENT;
+	case -EXDEV:
+	case -EACCES:
+	case -EPERM:
+		return -EACCES;
+	/* A socket, a device without a driver. */
+	case -ENXIO:
+	case -ENODEV:
+		return -EINVAL;
+	case -EINVAL:
+	case -EISDIR:
+	case -EROFS:
+	case -ETXTBSY:
+		return code;
+	default:
+		return h5_is_passing(code) ? code : -EIO;
+	}
+}
