@@ -3,6 +3,7 @@
 what it opens, seen by strace, while files are walked that name others. H5FS_CONFORMANCE names a folder of many."""
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import signal
@@ -152,6 +153,7 @@ class Refused(Case):
             (None, "unlinkat", AT_FDCWD, os.fsencode(victim), 0),
             (None, "socket", socket.AF_INET, socket.SOCK_STREAM, 0),
             (None, "kill", os.getpid(), 0),
+            (None, "fcntl", 0, fcntl.F_SETOWN, os.getpid()),
             (None, "mmap", 0, 4096, 7, 0x22, -1, 0)])
         self.assertFalse(os.path.exists(victim))
 
@@ -196,11 +198,21 @@ class Refused(Case):
             ("fchownat", AT_FDCWD, os.fsencode(self.path), 0, 0, 0), ("mkdirat", AT_FDCWD, os.fsencode(self.file("in/d")), 0o700),
             ("symlinkat", b"x", AT_FDCWD, os.fsencode(self.file("in/l"))),
             ("linkat", AT_FDCWD, os.fsencode(self.path), AT_FDCWD, os.fsencode(self.file("in/l")), 0),
-            ("renameat2", AT_FDCWD, os.fsencode(self.path), AT_FDCWD, os.fsencode(self.file("in/l")), 0)]
+            ("renameat2", AT_FDCWD, os.fsencode(self.path), AT_FDCWD, os.fsencode(self.file("in/l")), 0),
+            # No socket is made or connected; the log is written by the process outside.
+            ("socket", socket.AF_INET, socket.SOCK_STREAM, 0), ("socket", socket.AF_UNIX, socket.SOCK_DGRAM, 0),
+            ("socketpair", socket.AF_UNIX, socket.SOCK_DGRAM, 0, bytes(8)), ("connect", 0, bytes(110), 110),
+            ("sendmsg", 0, bytes(64), 0), ("sendmmsg", 0, bytes(64), 1, 0), ("ioctl", 0, 0x5412, b"x"), ("rt_sigqueueinfo", pid, 10, bytes(128)),
+            ("pidfd_send_signal", 0, 10, 0, 0), ("timer_create", 0, bytes(64), bytes(8)), ("tkill", pid, 0), ("prlimit64", pid, 0, 0, 0)]
+        CLONE_NEWNS, CLONE_THREAD, F_SETFL, F_NOTIFY, MADV_HWPOISON = 0x20000, 0x10000, 4, 1026, 100
         arguments = [
-            ("clone", signal.SIGCHLD, 0, 0, 0, 0), ("tgkill", pid, pid, 0), ("mmap", 0, 4096, 7, 0x22, -1, 0), ("mprotect", 0, 4096, 5),
-            ("socket", socket.AF_INET, socket.SOCK_STREAM, 0), ("socket", socket.AF_INET, socket.SOCK_DGRAM, 0),
-            ("socket", socket.AF_UNIX, socket.SOCK_STREAM, 0), ("prctl", 24, 0)]
+            # Signals to others by descriptors that they own.
+            *(("fcntl", 0, command, value) for command, value in (
+                (fcntl.F_SETOWN, pid), (fcntl.F_SETSIG, signal.SIGKILL), (F_SETFL, os.O_ASYNC), (15, bytes(8)), (fcntl.F_SETLEASE, fcntl.F_RDLCK),
+                (F_NOTIFY, 1), (fcntl.F_SETLK, bytes(32)))),
+            ("sendto", 0, b"x", 1, 0, bytes(110), 110), ("madvise", 0, 4096, MADV_HWPOISON),
+            ("clone", CLONE_THREAD | CLONE_NEWNS, 0, 0, 0, 0),
+            ("clone", signal.SIGCHLD, 0, 0, 0, 0), ("tgkill", pid, pid, 0), ("mmap", 0, 4096, 7, 0x22, -1, 0), ("mprotect", 0, 4096, 5), ("prctl", 24, 0)]
         for options in (None, "rw,external=any,external-write"):
             self.check(options, [(errno.ENOSYS, *call) for call in forbidden] + [(errno.EPERM, *call) for call in arguments]
                        + [(None, "getpid")])
@@ -327,7 +339,7 @@ class Works(Case):
                     log.bind("/dev/log")
                     try:
                         self.assertErrno(errno.EUCLEAN, os.listdir, m.at(name))
-                        self.assertRegex(log.recv(2000).decode(), r"h5fs\[\d+\]: .* at address \d+")
+                        self.assertRegex(log.recv(2000).decode(), rf"h5fs\[{m.daemon}\]: .* at address \d+")
                     finally:
                         os.unlink("/dev/log")
 

@@ -11,10 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { LINE_MAX_SIZE = 1024 };
 
 enum target { TO_STDERR, TO_SYSLOG, TO_FILE };
 
@@ -27,8 +30,10 @@ static struct {
 	int fd;	      /* of it; -1: not open */
 	dev_t device; /* with the inode: the HDF5 file, which is none for a log; 0: it is not there */
 	ino_t inode;
+	int relay;	/* socket of the process that writes to the system log for us; -1: none. Borrowed */
+	char tag[32];	/* of our lines in the system log, if it is not the usual one */
 	char last[400]; /* the latest failure */
-} sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = H5_LOG_NORMAL, .fd = -1};
+} sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = H5_LOG_NORMAL, .fd = -1, .relay = -1};
 
 void h5_log_set_level(enum h5_log_level level)
 {
@@ -106,10 +111,19 @@ void h5_log_detach(void)
 		sink.target = TO_FILE;
 }
 
-void h5_log_reopen(void)
+void h5_log_through(int socket)
 {
-	closelog(); /* the next line opens it */
-	sink.fd = -1;
+	pthread_mutex_lock(&sink.lock);
+	sink.relay = socket;
+	pthread_mutex_unlock(&sink.lock);
+}
+
+void h5_log_reopen(pid_t daemon)
+{
+	closelog();
+	snprintf(sink.tag, sizeof sink.tag, "h5fs[%d]", (int)daemon);
+	openlog(sink.tag, 0, LOG_DAEMON); /* the next line opens it */
+	sink.fd = sink.relay = -1;
 }
 
 static void write_to_file(const char *line)
@@ -125,6 +139,15 @@ static void write_to_file(const char *line)
 	dprintf(sink.fd, "%s h5fs[%d]: %s\n", when, (int)getpid(), line);
 }
 
+static void write_to_syslog(const char *line)
+{
+	char message[LINE_MAX_SIZE + 1];
+	int n = snprintf(message, sizeof message, "%c%s", H5_LOG_LINE, line);
+
+	if (sink.relay < 0 || send(sink.relay, message, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) != n)
+		syslog(LOG_WARNING, "%s", line);
+}
+
 /* With the lock. Bytes from a file that are no printable text must not reach a terminal. */
 static void write_line(char *line)
 {
@@ -132,7 +155,7 @@ static void write_line(char *line)
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
 	if (sink.target == TO_SYSLOG)
-		syslog(LOG_WARNING, "%s", line);
+		write_to_syslog(line);
 	else if (sink.target == TO_FILE)
 		write_to_file(line);
 	else
@@ -141,7 +164,7 @@ static void write_line(char *line)
 
 static void log_line(const char *format, va_list args)
 {
-	char line[1024];
+	char line[LINE_MAX_SIZE];
 
 	vsnprintf(line, sizeof line, format, args);
 	pthread_mutex_lock(&sink.lock);

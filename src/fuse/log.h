@@ -3,6 +3,8 @@
 #ifndef H5_FUSE_LOG_H
 #define H5_FUSE_LOG_H
 
+#include <sys/types.h>
+
 enum h5_log_level {
 	H5_LOG_QUIET,	/* only what ends the mount, or loses what was written */
 	H5_LOG_NORMAL,	/* and what is wrong with the file */
@@ -17,8 +19,14 @@ void h5_log_to_syslog(void);
 int h5_log_open(const char *path, const char *file);
 /* Leaves standard error, where another place was named. */
 void h5_log_detach(void);
-/* In a process that was forked: no descriptor is shared any more but standard error. */
-void h5_log_reopen(void);
+/* From now on, lines for the system log are sent to this socket, as messages of their own that begin with
+ * H5_LOG_LINE; -1: no longer. In the sandbox we could not open the log again, if it is begun anew. A line
+ * that the socket does not take goes to the log as it was open before. */
+#define H5_LOG_LINE 'm'
+void h5_log_through(int socket);
+/* In a process that was forked: no descriptor is shared any more but standard error. Its lines bear the
+ * number of the daemon. */
+void h5_log_reopen(pid_t daemon);
 
 /* One line, whatever the level. */
 void h5_log(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -182,7 +182,6 @@ static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *
 		.readable = folder,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? h5_file_set_journal_directory(set) : -1,
-		.syslog = o->command == H5_COMMAND_MOUNT && (o->to_syslog || (!o->foreground && !o->log)),
 	};
 
 	if (o->sandbox)

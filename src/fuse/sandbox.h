@@ -12,7 +12,6 @@ struct h5_sandbox {
 	int readable; /* files beneath it */
 	int writable; /* files beneath it, that are there */
 	int journals; /* files in it may be removed, and it can be synced */
-	bool syslog;  /* the log goes there */
 };
 
 /* Enters it, for this thread and those that it starts: none may run yet. What the kernel lacks is left out;

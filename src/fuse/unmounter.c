@@ -28,7 +28,10 @@ enum {
 	ABORT = 'a',
 	LEAVE = 'l', /* somebody else has unmounted */
 	TRY = 't',   /* unmount unless it is in use */
+		     /* H5_LOG_LINE: a line for the system log follows */
 };
+
+enum { MESSAGE_MAX = 2048 };
 
 /* ---- the process ---- */
 
@@ -145,9 +148,12 @@ static void try_to_unmount(const struct keeper *k)
 }
 
 /* One request; false: it was the last. */
-static bool serve(const struct keeper *k, char what)
+static bool serve(const struct keeper *k, const char *message)
 {
-	switch (what) {
+	switch (message[0]) {
+	case H5_LOG_LINE:
+		h5_log("%s", message + 1);
+		return true;
 	case ABORT:
 		umount2(k->mountpoint, MNT_FORCE);
 		return true;
@@ -166,10 +172,10 @@ static bool serve(const struct keeper *k, char what)
 
 static _Noreturn void keep(struct keeper *k)
 {
-	char what;
+	char message[MESSAGE_MAX + 1] = "";
 	ssize_t n;
 
-	h5_log_reopen();
+	h5_log_reopen(k->daemon);
 	/* No descriptor of the daemon's, or its lock and the session would last longer than it. */
 	k->fd = dup2(k->fd, STDERR_FILENO + 1);
 	closefrom(STDERR_FILENO + 2);
@@ -179,9 +185,10 @@ static _Noreturn void keep(struct keeper *k)
 	hear_signals();
 	send(k->fd, "", 1, MSG_NOSIGNAL);
 	do {
-		n = recv(k->fd, &what, 1, 0);
-	} while ((n < 0 && errno == EINTR) || (n == 1 && serve(k, what)));
-	if (n != 1 && is_ours(k)) {
+		n = recv(k->fd, message, MESSAGE_MAX, 0);
+		message[n > 0 ? n : 0] = 0;
+	} while ((n < 0 && errno == EINTR) || (n > 0 && serve(k, message)));
+	if (n <= 0 && is_ours(k)) {
 		unmount(k);
 		h5_log("%s: the daemon has died: unmounted", k->mountpoint);
 	}
@@ -215,7 +222,7 @@ int h5_unmounter_start(struct fuse_session *session, const struct h5_options *op
 
 	if (!u)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
 		rc = -errno;
 		free(u);
 		return rc;
@@ -239,6 +246,7 @@ int h5_unmounter_start(struct fuse_session *session, const struct h5_options *op
 		free(u);
 		return rc;
 	}
+	h5_log_through(u->fd);
 	*out = u;
 	return 0;
 }
@@ -290,6 +298,7 @@ void h5_unmounter_stop(struct h5_unmounter *u, struct fuse_session *session)
 	if (u) {
 		while (waitpid(u->pid, NULL, 0) < 0 && errno == EINTR)
 			;
+		h5_log_through(-1);
 		close(u->fd);
 		free(u);
 	}

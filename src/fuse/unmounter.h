@@ -1,6 +1,6 @@
 /* The process that unmounts. It stays outside of the sandbox, where the daemon cannot unmount any more, and
  * outlives it: a mount whose daemon has crashed or was killed does not stay behind. It has none of the
- * daemon's files, and all it hears of it is a byte. */
+ * daemon's files, and all it hears of it is a byte, or a line for the system log. */
 #ifndef H5_FUSE_UNMOUNTER_H
 #define H5_FUSE_UNMOUNTER_H
 
