@@ -1,11 +1,16 @@
 #!/usr/bin/python3
 """Links of every kind: hard ones that make cycles, soft ones, external ones and the rule that confines them."""
+import contextlib
+import errno
 import os
 import subprocess
+import unittest
 
 import h5py
 
-from mountlib import Mount, MountCase, main, read
+from mountlib import Mount, MountCase, lookup3, main, read, write
+
+FOUND = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "hostile")
 
 ONE = (1).to_bytes(8, "little")
 
@@ -258,6 +263,66 @@ class ExternalLinks(MountCase):
                 target = os.readlink(m.at(name))
                 self.assertNotIn("..", target.split("/"))
                 self.assertFalse(os.path.exists(m.at(name)), target)
+
+    def climb(self, top):
+        """Lists everything, attributes and all, so that the kernel knows each name; then every symlink, followed step by step
+        as the kernel does it, stays in the mount."""
+        subprocess.run(["ls", "-lR", top], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        seen = 0
+        for folder, folders, files in os.walk(top):
+            for name in folders + files:
+                path = os.path.join(folder, name)
+                with contextlib.suppress(OSError):
+                    target = os.readlink(path)
+                    seen += 1
+                    self.assertFalse(target.startswith("/"), path)
+                    self.assertTrue((os.path.realpath(path) + "/").startswith(os.path.realpath(top) + "/"), f"{path} -> {target}")
+        return seen
+
+    @unittest.skipUnless(os.path.isdir(FOUND), "H5FS_CONFORMANCE names no folder with found files")
+    def test_an_index_that_hides_a_name(self):
+        with Mount(os.path.join(FOUND, "symlink-escape-bad-index.h5")) as m:
+            self.assertGreater(self.climb(m.path), 5)
+            self.assertErrno(errno.ENOENT, os.stat, m.at("g/e"))
+            for name in ("e", "etc"):
+                self.assertNotIn("..", os.readlink(m.at("g", name)).split("/"))
+
+    def test_indexes_that_hide_names(self):
+        """The first component of a dangling target exists, but no look-up finds it. Behind it, symbolic links would make steps
+        lead out that look harmless."""
+        for libver in ("earliest", "latest"):
+            path = self.file(f"in/{libver}.h5")
+            with h5py.File(path, "w", libver=libver) as f:
+                for g in (f, f.create_group("g")):
+                    for i in range(20):
+                        g[f"filler {i:02d}"] = h5py.SoftLink("/nowhere")
+                    g.create_group("extlinkAx")["a"] = h5py.SoftLink("/")
+                    for i, name in enumerate(("x/../../../../../../../../../..", "x/a/..", "x/a/./..", "x/./..", "x/..")):
+                        g[f"out {i}"] = h5py.ExternalLink(name, "/etc/passwd")
+                        g[f"two {i}"] = h5py.ExternalLink("x", "a/" + name[2:] + "/etc")
+            # A name that hashes, and sorts, elsewhere.
+            data = bytearray(read(path))
+            self.assertEqual(self.rename_in_heaps(data), 2)
+            write(path, data)
+            with self.subTest(libver=libver), Mount(path) as m:
+                self.assertIn("extlink:x", os.listdir(m.path))
+                self.assertGreater(self.climb(m.path), 20)
+
+    def rename_in_heaps(self, data):
+        """Renames the link in fractal heap blocks, with their checksums; the number of blocks."""
+        count, at = 0, -1
+        while (at := data.find(b"FHDB", at + 1)) >= 0:
+            heap = int.from_bytes(data[at + 5:at + 13], "little")
+            size = int.from_bytes(data[heap + 112:heap + 120], "little")  # of a block; 8-byte sizes, no filters
+            place = at + 13 + (int.from_bytes(data[heap + 128:heap + 130], "little") + 7) // 8  # behind the block's offset
+            block = data[at:at + size].replace(b"extlinkAx", b"extlink:x")
+            if block == data[at:at + size]:
+                continue
+            block[place - at:place - at + 4] = bytes(4)
+            block[place - at:place - at + 4] = lookup3(bytes(block)).to_bytes(4, "little")
+            data[at:at + size] = block
+            count += 1
+        return count
 
     def test_links_within_the_other_file(self):
         with Mount(self.file("in/main.h5")) as m:

@@ -90,19 +90,28 @@ static int find(struct search *s)
 	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->place) : rc;
 }
 
+int h5_dir_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name, struct h5_place *place)
+{
+	struct search s = {.name = name, .vfs = vfs, .directory = directory};
+	int rc = find(&s);
+
+	*place = s.place;
+	return rc;
+}
+
 static int look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
 {
-	struct search s = {.name = name, .vfs = vfs, .directory = parent};
 	struct h5_times times = {0};
+	struct h5_place place;
 	int rc;
 
 	if (parent->kind != H5_NODE_DIRECTORY && parent->kind != H5_NODE_VIEWS)
 		return -ENOTDIR;
 	if (strlen(name) > H5_NAME_MAX)
 		return -ENAMETOOLONG;
-	rc = find(&s);
+	rc = h5_dir_find(vfs, parent, name, &place);
 	if (!rc)
-		rc = h5_node_get(vfs, parent, name, &s.place, &entry->node);
+		rc = h5_node_get(vfs, parent, name, &place, &entry->node);
 	if (!rc)
 		rc = h5_node_entry(vfs, NULL, &times, entry);
 	return rc;

@@ -259,6 +259,13 @@ static void fill_with_object(struct batch *b, size_t i, const struct h5_object *
 	b->filled[i] = !rc && !fill(b, i, &place, place.kind == H5_NODE_SYMLINK ? NULL : object);
 }
 
+/* Targets of dangling symlinks begin with such a name, and were made trusting that a look-up does not find
+ * it. So a listing must not give the kernel what a look-up would not, as it may if an index is damaged. */
+static bool must_be_found(const struct batch *b, size_t i)
+{
+	return !has_places(b->dir) && !strncmp(b->items[i].text, H5_DANGLING, sizeof H5_DANGLING - 1);
+}
+
 static int fill_alone(struct batch *b, size_t i)
 {
 	static const struct h5_place unknown = {.kind = H5_NODE_SYMLINK};
@@ -266,14 +273,16 @@ static int fill_alone(struct batch *b, size_t i)
 	struct h5_place place = item->place;
 	int rc = 0;
 
-	if (!has_places(b->dir))
+	if (must_be_found(b, i))
+		rc = h5_dir_find(b->dir->vfs, b->dir->node, item->text, &place);
+	else if (!has_places(b->dir))
 		rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &item->link, &place);
 	else if (place.target && !(place.target = strdup(item->place.target)))
 		rc = -ENOMEM;
 	if (!rc)
 		rc = fill(b, i, &place, NULL);
 	/* A file that a link leads to may be locked. */
-	if (rc != -EBUSY && (!h5_is_passing(rc) || h5_is_own(rc)))
+	if (!rc || h5_is_own(rc) || !(h5_is_passing(rc) || rc == -EBUSY || must_be_found(b, i)))
 		return rc;
 	/* The others are listed all the same, and this one by its name; a program that looks it up is told.
 	 * The C library passes over entries with the inode number 0. */
@@ -298,7 +307,7 @@ static size_t find_objects(const struct batch *b, struct object_at objects[BATCH
 	for (size_t i = 0; i < b->count; i++) {
 		const struct h5_link *link = &b->items[i].link;
 
-		if (link->type == H5_LINK_HARD && (b->plus || !link->cached_kind))
+		if (link->type == H5_LINK_HARD && (b->plus || !link->cached_kind) && !must_be_found(b, i))
 			objects[n++] = (struct object_at){link->address, i};
 	}
 	if (n)

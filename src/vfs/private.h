@@ -168,8 +168,12 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 
 /* ---- tree.c ---- */
 
-/* Takes the target over. One that is longer than a symlink can be becomes a target that exists nowhere. */
-int h5_place_symlink(struct h5_place *place, struct h5_buf *target);
+/* The targets of symlinks to what is not there or not opened begin like this. */
+#define H5_DANGLING "extlink:"
+
+/* A symlink in the directory. Takes the target over. One that is longer than a symlink can be becomes a
+ * target that exists nowhere; one that leads out of the mount is -EUCLEAN. */
+int h5_place_symlink(const struct h5_node *directory, struct h5_place *place, struct h5_buf *target);
 int h5_place_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *kind);
 /* A directory that is the one itself or one above it becomes a symlink. */
 int h5_place_turn_back(const struct h5_node *directory, struct h5_place *place);
@@ -181,6 +185,12 @@ int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const s
 int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_object *object,
 			   struct h5_place *place);
 void h5_place_release(struct h5_place *place); /* may run twice */
+
+/* ---- dir.c ---- */
+
+/* Where a name of the directory leads, as a look-up finds it. */
+int h5_dir_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
+		struct h5_place *place);
 
 /* ---- written.c: the lock, and the datasets that are written ---- */
 

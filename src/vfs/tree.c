@@ -15,7 +15,28 @@ void h5_place_release(struct h5_place *place)
 	place->target = NULL;
 }
 
-int h5_place_symlink(struct h5_place *place, struct h5_buf *target)
+/* True: read in the directory, no step of the text leads above the root of its tree. */
+static bool stays_inside(const struct h5_node *directory, const char *text)
+{
+	unsigned depth = directory->depth;
+
+	if (*text == '/')
+		return false;
+	while (*text) {
+		size_t n = strcspn(text, "/");
+
+		if (n == 2 && !memcmp(text, "..", 2)) {
+			if (!depth--)
+				return false;
+		} else if (n && !(n == 1 && *text == '.')) {
+			depth++;
+		}
+		text += n + (text[n] == '/');
+	}
+	return true;
+}
+
+int h5_place_symlink(const struct h5_node *directory, struct h5_place *place, struct h5_buf *target)
 {
 	int rc;
 
@@ -28,6 +49,9 @@ int h5_place_symlink(struct h5_place *place, struct h5_buf *target)
 		h5_buf_add(target, "toolong:", sizeof "toolong:");
 	}
 	rc = target->err;
+	/* The last guard: nothing that makes a text should make such a one. */
+	if (!rc && !stays_inside(directory, target->data))
+		rc = h5_fail(-EUCLEAN, directory->address, "a link that would lead out of the mount");
 	if (rc) {
 		h5_buf_release(target);
 		return rc;
@@ -64,7 +88,7 @@ int h5_place_turn_back(const struct h5_node *directory, struct h5_place *place)
 	h5_buf_init(&up, PATH_MAX);
 	for (const struct h5_node *d = directory; d; d = d->parent) {
 		if (d->file == place->file && d->address == place->address)
-			return h5_place_symlink(place, &up);
+			return h5_place_symlink(directory, place, &up);
 		h5_buf_text(&up, up.size ? "/.." : "..");
 	}
 	h5_buf_release(&up);
@@ -91,8 +115,7 @@ int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_obje
 	return h5_place_turn_back(directory, place);
 }
 
-/* A target that exists nowhere and says where the link would lead. */
-/* True if the directory shows a name equal to the first component of the target. */
+/* Whether a look-up in the directory may find the first component of the target. */
 static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf *target)
 {
 	const char *slash = memchr(target->data, '/', target->size);
@@ -101,26 +124,30 @@ static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf
 	const struct h5_object *group;
 	struct h5_link link = {0};
 	struct h5_lru_entry *ref;
-	bool found;
+	int rc;
 
-	if (n > H5_NAME_MAX || h5_object_get(directory->file, directory->address, &ref, &group))
+	if (n > H5_NAME_MAX)
 		return false;
+	if (h5_object_get(directory->file, directory->address, &ref, &group))
+		return true;
 	memcpy(component, target->data, n);
 	component[n] = 0;
 	size = h5_name_unescape(component, name);
-	found = h5_name_is_cut(component) || !h5_group_lookup(directory->file, group, name, size, &link);
+	rc = h5_group_lookup(directory->file, group, name, size, &link);
 	h5_link_release(&link);
 	h5_file_put(directory->file, ref);
-	return found;
+	return rc != -ENOENT || h5_name_is_cut(component);
 }
 
+/* A target that exists nowhere and says where the link would lead. It keeps each `..` as long as its first
+ * component is found by no look-up, and is made harmless else: a link may have that very name. */
 static int place_dangling(const struct h5_node *directory, const char *file, size_t file_size,
 			  const char *path, size_t size, struct h5_place *place)
 {
 	struct h5_buf target, inside;
 
 	h5_buf_init(&target, PATH_MAX);
-	h5_buf_text(&target, "extlink:");
+	h5_buf_text(&target, H5_DANGLING);
 	h5_buf_add(&target, file, file_size);
 	h5_buf_text(&target, "//");
 	while (size && *path == '/') {
@@ -128,13 +155,16 @@ static int place_dangling(const struct h5_node *directory, const char *file, siz
 		size--;
 	}
 	h5_buf_add(&target, path, size);
-	if (target.err || !leads_somewhere(directory, &target))
-		return h5_place_symlink(place, &target);
-	/* It does not dangle: a link is named like this, and `..` behind it would lead out of the mount. */
+	h5_buf_byte(&target, 0);
+	if (target.err)
+		return h5_place_symlink(directory, place, &target);
+	target.size = strlen(target.data);
+	if (stays_inside(directory, target.data) && !leads_somewhere(directory, &target))
+		return h5_place_symlink(directory, place, &target);
 	h5_buf_init(&inside, PATH_MAX);
 	h5_path_escape(&inside, target.data, target.size);
 	h5_buf_release(&target);
-	return h5_place_symlink(place, &inside);
+	return h5_place_symlink(directory, place, &inside);
 }
 
 /* What a link leads to that was followed through files with the result `rc`; dangling where nothing is there
@@ -209,7 +239,7 @@ static int place_absolute(const struct h5_vfs *vfs, const struct h5_node *direct
 		target.err = path.err;
 	}
 	h5_buf_release(&path);
-	return h5_place_symlink(place, &target);
+	return h5_place_symlink(directory, place, &target);
 }
 
 static int place_soft(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
@@ -223,16 +253,17 @@ static int place_soft(const struct h5_vfs *vfs, const struct h5_node *directory,
 		return place_absolute(vfs, directory, link, place);
 	h5_buf_init(&target, PATH_MAX);
 	h5_path_escape(&target, link->target, link->target_size);
-	return h5_place_symlink(place, &target);
+	return h5_place_symlink(directory, place, &target);
 }
 
-static int place_user_defined(const struct h5_link *link, struct h5_place *place)
+static int place_user_defined(const struct h5_node *directory, const struct h5_link *link,
+			      struct h5_place *place)
 {
 	struct h5_buf target;
 
 	h5_buf_init(&target, PATH_MAX);
 	h5_buf_printf(&target, "udlink:%u", link->type);
-	return h5_place_symlink(place, &target);
+	return h5_place_symlink(directory, place, &target);
 }
 
 int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
@@ -247,6 +278,6 @@ int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const s
 	case H5_LINK_EXTERNAL:
 		return place_external(directory, link, place);
 	default:
-		return place_user_defined(link, place);
+		return place_user_defined(directory, link, place);
 	}
 }

@@ -128,7 +128,7 @@ static int place_soft(const struct h5_node *directory, const struct h5_link *lin
 		for (unsigned i = 0; i < directory->depth; i++)
 			h5_buf_text(&target, i ? "/.." : "..");
 	add_path(&target, directory->view, as_file, link->target, link->target_size);
-	return h5_place_symlink(place, &target);
+	return h5_place_symlink(directory, place, &target);
 }
 
 /* Beneath an external link, or where only a group is mounted, a soft link may lead to where no symlink can:
