@@ -5,11 +5,15 @@ import errno
 import glob
 import os
 import resource
+import shutil
+import unittest
 
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, main, read, refusal, write
+from mountlib import Mount, MountCase, main, patch, read, refusal, write
+
+FOUND = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "hostile")
 
 
 def fill(f):
@@ -46,7 +50,7 @@ def tree_but(top, name):
     return found
 
 
-class Members(MountCase):
+class MembersCase(MountCase):
     def setUp(self):
         super().setUp()
         with h5py.File(self.file("plain.h5"), "w") as f:
@@ -79,6 +83,8 @@ class Members(MountCase):
             self.assertEqual(read(name), content)
             self.assertEqual(os.stat(name).st_mtime_ns, mtime)
 
+
+class Members(MembersCase):
     def test_family(self):
         for libver in "earliest", "latest":
             for size in 300, 10_000:
@@ -179,6 +185,90 @@ class Members(MountCase):
             f["link"] = h5py.ExternalLink("sub/" + first, "/")
         with Mount(self.file("main.h5")) as m:
             self.assertEqual(tree(m.at("link")), self.expected)
+
+
+def without_others():
+    """Ways to say that a mount opens no other files."""
+    return ("external=none", "allow_other") if os.geteuid() == 0 else ("external=none",)
+
+
+class Guarded(MembersCase):
+    """Pieces that a hostile file may name, in mounts that open no other files."""
+    SECRET = bytes(range(65, 65 + 48))
+
+    def put(self, name, mode=0o600, owner=0, data=SECRET * 100):
+        write(self.file(name), data)
+        os.chmod(self.file(name), mode)
+        if not os.geteuid():
+            os.chown(self.file(name), owner, owner)
+
+    def assertHidden(self, file, names, options=None):
+        """No byte of the secret comes through."""
+        for option in (options,) if options else without_others():
+            with self.subTest(file=file, option=option), Mount(self.file(file), options=option) as m:
+                for name in names:
+                    try:
+                        data = read(m.at(name))
+                    except OSError as e:
+                        self.assertIn(e.errno, (errno.EIO, errno.EUCLEAN))
+                        continue
+                    self.assertNotIn(data[:48], self.SECRET * 3)
+                self.assertEqual(m.said().count("\n"), 1, m.said())
+
+    @unittest.skipUnless(os.path.isdir(FOUND), "H5FS_CONFORMANCE names no folder with found files")
+    def test_found(self):
+        shutil.copy(os.path.join(FOUND, "multi-driver-external-none.h5"), self.file("a.h5"))
+        self.put("secret.key", data=self.SECRET)
+        self.assertHidden("a.h5", ["leak"])
+        # The test would see it.
+        with Mount(self.file("a.h5"), options="external=beneath") as m:
+            self.assertEqual(read(m.at("leak")), self.SECRET)
+
+    def split(self, name, old, new):
+        """A file of the split driver that calls its second piece otherwise."""
+        with h5py.File(self.file(name), "w", driver="split") as f:
+            f["leak"] = numpy.zeros(48, "u1")
+        patch(self.file(name + "-m.h5"), old, new)
+        os.unlink(self.file(name + "-r.h5"))
+
+    def test_names_that_the_file_chooses(self):
+        for i, (new, secret) in enumerate(((b"%s.key\0", "{}.key"), (b"./%s.k\0", None), (b"kkk.key", "kkk.key"), (b"%s-r.h4", "{}-r.h4"))):
+            name = f"f{i}"
+            self.split(name, b"%s-r.h5", new)
+            if secret:
+                self.put(secret.format(name), mode=0o644)
+            self.assertHidden(name + "-m.h5", ["leak"])
+
+    @unittest.skipIf(os.geteuid(), "to give files away takes root")
+    def test_names_of_the_driver_but_other_rights(self):
+        self.split("f", b"%s-r.h5", b"%s-r.h5")
+        for mode, owner, hidden in ((0o600, 0, True), (0o644, 1, True), (0o640, 0, True), (0o644, 0, False)):
+            self.put("f-r.h5", mode, owner)
+            if hidden:
+                self.assertHidden("f-m.h5", ["leak"])
+                continue
+            with Mount(self.file("f-m.h5"), options="external=none") as m:
+                self.assertIn(read(m.at("leak")), self.SECRET * 3)
+                self.assertEqual(m.said(), "")
+
+    def test_family(self):
+        first = self.family(size=4000)
+        with h5py.File(self.file("family_%05d.h5"), driver="family", memb_size=4000) as f:
+            member = (f["numbers"].id.get_offset() + 6000) // 4000
+        name = self.file(f"family_{member:05d}.h5")
+        content = read(name)
+        # Another one's rights, or a file of its own.
+        os.chmod(name, 0o600)
+        write(name, self.SECRET * 100)
+        self.assertHidden(os.path.basename(first), ["numbers"])
+        os.chmod(name, 0o644)
+        write(name, b"\x89HDF\r\n\x1a\n" + self.SECRET * 100)
+        self.assertHidden(os.path.basename(first), ["numbers"])
+        # Whoever names all of them means all of them.
+        write(name, content)
+        os.chmod(name, 0o600)
+        for option in without_others():
+            self.assertShown(self.file("family_%05d.h5"), options=option)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,17 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Whoever may read the first member may read this one, as far as that is to be seen. */
+static int check_rights(const struct h5_members *members, const char *name, struct h5_io *io)
+{
+	struct h5_io_stat st;
+	int rc = h5_io_stat(io, &st);
+
+	if (rc || (st.owner == members->begins.owner && st.mode == members->begins.mode))
+		return rc;
+	return h5_fail(-EACCES, H5_UNDEF, "%s: a member of another owner or with other permissions", name);
+}
+
 /* Opens the file of that name beside the first member. */
 static int open_beside(const struct h5_members *members, const char *name, struct h5_io **io)
 {
@@ -34,6 +45,10 @@ static int open_beside(const struct h5_members *members, const char *name, struc
 		return -ENOMEM;
 	rc = h5_file_set_open_member(members->set, path, io);
 	free(path);
+	if (!rc && members->guarded && (rc = check_rights(members, name, *io))) {
+		h5_io_close(*io);
+		*io = NULL;
+	}
 	return rc;
 }
 
@@ -47,6 +62,7 @@ static bool is_missing(int rc)
 static int note_missing(struct h5_members *members, const struct h5_io_member *list, unsigned count)
 {
 	const char *first = NULL;
+	char more[32] = "";
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < count; i++)
@@ -54,7 +70,12 @@ static int note_missing(struct h5_members *members, const struct h5_io_member *l
 			first = list[i].name;
 	if (!n)
 		return 0;
-	return asprintf(&members->missing, n > 1 ? "%s and %u more" : "%s", first, n - 1) < 0 ? -ENOMEM : 0;
+	if (n > 1)
+		snprintf(more, sizeof more, " and %u more", n - 1);
+	return asprintf(&members->missing, "%s%s%s", first, more,
+			members->guarded ? " (or not opened, since external=none)" : "") < 0
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* ---- family ---- */
@@ -127,11 +148,27 @@ int h5_members_first_path(const char *path, char **first)
 	return *first ? 0 : -ENOMEM;
 }
 
+static bool has_signature(struct h5_io *io)
+{
+	char begin[sizeof H5_SIGNATURE - 1];
+	size_t got;
+
+	return !h5_io_read_some(io, 0, begin, sizeof begin, &got) && got == sizeof begin &&
+	       !memcmp(begin, H5_SIGNATURE, sizeof begin);
+}
+
 static int open_numbered(const struct h5_members *members, const struct numbering *n, unsigned number,
 			 struct h5_io_member *member)
 {
+	int rc;
+
 	member->name = name_of(n, number);
-	return member->name ? open_beside(members, member->name, &member->io) : -ENOMEM;
+	rc = member->name ? open_beside(members, member->name, &member->io) : -ENOMEM;
+	if (rc || !members->guarded || !has_signature(member->io))
+		return rc;
+	h5_io_close(member->io);
+	member->io = NULL;
+	return h5_fail(-EACCES, H5_UNDEF, "%s: no member but a file of its own", member->name);
 }
 
 /* Which zeros of the first member's name are its number: the last ones that a second member agrees with, else
@@ -187,15 +224,6 @@ static int open_numbers(const struct h5_members *members, const struct numbering
 			rc = h5_fail_in(rc, "%s", list[i].name);
 	}
 	return rc;
-}
-
-static bool has_signature(struct h5_io *io)
-{
-	char begin[sizeof H5_SIGNATURE - 1];
-	size_t got;
-
-	return !h5_io_read_some(io, 0, begin, sizeof begin, &got) && got == sizeof begin &&
-	       !memcmp(begin, H5_SIGNATURE, sizeof begin);
 }
 
 /* Whether all members are there, all but the last of that size, and none a file of its own. */
@@ -282,6 +310,24 @@ static char *fill_template(const char *template, const char *stem)
 												 : name;
 }
 
+/* Whether the members have the names that libhdf5 gives them by default, or h5py: whoever wrote the file had
+ * no choice. */
+static bool has_default_names(const struct h5_driver_info *info)
+{
+	static const char *const names[] = {"%s-s.h5", "%s-b.h5", "%s-r.h5", "%s-g.h5", "%s-l.h5",
+					    "%s-o.h5", "%s-m.h5", "%s.meta", "%s.raw"};
+
+	for (unsigned i = 0; i < info->members; i++) {
+		bool found = false;
+
+		for (unsigned j = 0; j < sizeof names / sizeof *names && !found; j++)
+			found = !strcmp(info->member[i].name, names[j]);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
 static int by_start(const void *a, const void *b)
 {
 	const struct h5_io_member *x = a, *y = b;
@@ -295,6 +341,7 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 	const char *name = base_name(members->path);
 	char stem[NAME_MAX + 1];
 	bool known = match_template(info->member[0].name, name, stem);
+	bool allowed = !members->guarded || (known && has_default_names(info));
 	int rc = 0;
 
 	if (info->member[0].start)
@@ -307,7 +354,9 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 	for (unsigned i = 1; i < info->members && !rc; i++) {
 		list[i].start = info->member[i].start;
 		list[i].name = fill_template(info->member[i].name, known ? stem : NULL);
-		rc = list[i].name ? open_beside(members, list[i].name, &list[i].io) : -ENOMEM;
+		rc = !list[i].name ? -ENOMEM
+		     : allowed	   ? open_beside(members, list[i].name, &list[i].io)
+				   : -EACCES;
 		if (is_missing(rc))
 			rc = 0;
 		else if (rc)
@@ -333,6 +382,12 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 int h5_members_open(struct h5_members *members, const struct h5_driver_info *info, bool sure,
 		    struct h5_io **io)
 {
+	int rc = h5_io_stat(*io, &members->begins);
+
+	if (rc)
+		return rc;
+	members->guarded =
+		!members->pattern && h5_file_set_options(members->set)->external == H5_EXTERNAL_NONE;
 	return info->driver == H5_DRIVER_MULTI ? open_multi(members, info, io)
 					       : open_family(members, info->member_size, sure, io);
 }

@@ -18,11 +18,18 @@ struct h5_members {
 		pattern; /* name of a family's members, with %d for their number; NULL: guessed from `path` */
 	uint64_t end;	 /* where the addresses of the whole file end, by its superblock */
 	char *missing;	 /* set to what is not there, in words; NULL: nothing. The caller's, free() */
+	/* Private: */
+	bool guarded;		  /* no other files are opened: the file alone must not choose its pieces */
+	struct h5_io_stat begins; /* what the system says of the first member */
 };
 
 /* Opens the members of a family or multi file. *io is the first member and becomes the whole file; on failure
  * it stays what it is. A member that cannot be opened is missing; -EWOULDBLOCK where one is locked by a
  * writer.
+ *
+ * With H5_EXTERNAL_NONE, and if the user has not named the members by a pattern, a member must have a name
+ * that follows from the first one's by the rules of the driver, the same owner and the same permissions, or
+ * it is missing: whoever made the file must not choose what the mount shows.
  *
  * `sure` false: nothing but the file's size hints at a family, so that its members must all be there with
  * just the sizes of a family; else it isn't one, and *io stays what it is, too. */
