@@ -113,6 +113,35 @@ START_TEST(bytes_of_a_journal)
 }
 END_TEST
 
+START_TEST(whose_it_is)
+{
+	const struct h5_journal_file file = {.inode = 12345678901, .born = 1700000000, .nanoseconds = 999};
+	const struct h5_journal_file other = {.inode = 12345678901, .born = 1700000000, .nanoseconds = 998};
+	const struct h5_journal_header header = {.id = "0123456789abcde", .swmr = true, .file = file};
+	struct h5_journal_file timeless = {.inode = 12345678901};
+	struct h5_journal_header decoded;
+	uint8_t data[H5_JOURNAL_HEADER];
+
+	h5_journal_header_encode(&header, data);
+	ck_assert_int_eq(h5_journal_header_decode(data, sizeof data, &decoded), 0);
+	ck_assert(decoded.swmr && h5_journal_same_file(&decoded.file, &file));
+	ck_assert(!h5_journal_same_file(&decoded.file, &other));
+	ck_assert(!h5_journal_same_file(&timeless, &timeless));
+	/* What is damaged, or missing as in older journals, is not known; the rest holds. */
+	for (size_t at = 40; at < 72; at++) {
+		data[at] ^= 0x20;
+		ck_assert_int_eq(h5_journal_header_decode(data, sizeof data, &decoded), 0);
+		data[at] ^= 0x20;
+		ck_assert(decoded.swmr && !decoded.file.inode);
+		ck_assert_int_eq(h5_journal_header_decode(data, at, &decoded), 0);
+		ck_assert(decoded.swmr && !decoded.file.inode);
+	}
+	memset(data + 40, 0, sizeof data - 40);
+	ck_assert_int_eq(h5_journal_header_decode(data, sizeof data, &decoded), 0);
+	ck_assert(decoded.swmr && !decoded.file.inode);
+}
+END_TEST
+
 START_TEST(hash_by_pieces)
 {
 	uint64_t hash = h5_journal_hash_next(0, scene.before, H5_JOURNAL_PIECE);
@@ -350,6 +379,6 @@ START_TEST(failing_life)
 }
 END_TEST
 
-SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, hash_by_pieces, nonsense_is_refused,
+SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, whose_it_is, hash_by_pieces, nonsense_is_refused,
 	   one_record_over_the_other, a_record_larger_than_the_journal, closed_and_cleared,
 	   only_where_there_is_none, marks_of_its_own, owner_of_a_new_journal, failing_life)

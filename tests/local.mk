@@ -101,6 +101,7 @@ MOUNT_TESTS = \
 	tests/mount_errors.py \
 	tests/mount_fsx.py \
 	tests/mount_holes.py \
+	tests/mount_journals.py \
 	tests/mount_kill.py \
 	tests/mount_lazy.py \
 	tests/mount_load.py \

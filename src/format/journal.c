@@ -17,6 +17,7 @@ enum {
 	FLAG_SWMR = 1,
 	FLAG_GUARD = 1,
 	HEADER_USED = 40, /* bytes of the header with its checksum */
+	FILE_USED = 32,	  /* behind that: whose journal it is, with a checksum of its own */
 	EXTENT_SIZE = 24,
 	OBJECT_SIZE = 8,
 	PATCH_SIZE = 16, /* without the bytes */
@@ -55,13 +56,54 @@ static bool is_zero(const uint8_t *p, size_t n)
 	return !n || (!p[0] && !memcmp(p, p + 1, n - 1));
 }
 
+static void encode_file(const struct h5_journal_file *file, struct h5_writer *w, const uint8_t *data)
+{
+	if (!file->inode) {
+		h5_write_fill(w, 0, FILE_USED);
+		return;
+	}
+	h5_write_u64(w, file->inode);
+	h5_write_u64(w, file->born);
+	h5_write_u32(w, file->nanoseconds);
+	h5_write_u32(w, 0);
+	h5_write_u64(w, h5_journal_hash(data + HEADER_USED, FILE_USED - 8));
+}
+
+static void decode_file(const uint8_t *data, size_t n, struct h5_journal_file *file)
+{
+	struct h5_reader r;
+
+	if (n < HEADER_USED + FILE_USED)
+		return;
+	r = h5_reader_init(data + HEADER_USED, FILE_USED, H5_UNDEF, 8, 8);
+	file->inode = h5_read_u64(&r);
+	file->born = h5_read_u64(&r);
+	file->nanoseconds = h5_read_u32(&r);
+	h5_reader_skip(&r, 4);
+	if (!h5_checksum_matches(h5_read_u64(&r), h5_journal_hash(data + HEADER_USED, FILE_USED - 8)))
+		*file = (struct h5_journal_file){0};
+}
+
+bool h5_journal_same_file(const struct h5_journal_file *a, const struct h5_journal_file *b)
+{
+	return a->inode && a->inode == b->inode && (a->born || a->nanoseconds) && a->born == b->born &&
+	       a->nanoseconds == b->nanoseconds;
+}
+
 /*   offset  size  field
  *        0     8  signature "h5fs-jnl"
  *        8     4  version, 1
  *       12     4  flags: bit 0 swmr
  *       16    16  id
  *       32     8  hash of the bytes before
- *       40   472  zero                                              */
+ *       40     8  inode number of the HDF5 file
+ *       48     8  when that was made: seconds since 1970
+ *       56     4  nanoseconds
+ *       60     4  zero
+ *       64     8  hash of the 24 bytes before
+ *       72   440  zero
+ *
+ * If the file is not known, all behind the first hash is zero: earlier versions wrote no more. */
 void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t data[H5_JOURNAL_HEADER])
 {
 	struct h5_writer w = h5_writer_init(data, H5_JOURNAL_HEADER, 8, 8);
@@ -71,7 +113,8 @@ void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t da
 	h5_write_u32(&w, header->swmr ? FLAG_SWMR : 0);
 	h5_write_bytes(&w, header->id, sizeof header->id);
 	h5_write_u64(&w, h5_journal_hash(data, h5_writer_at(&w)));
-	h5_write_fill(&w, 0, H5_JOURNAL_HEADER - HEADER_USED);
+	encode_file(&header->file, &w, data);
+	h5_write_fill(&w, 0, H5_JOURNAL_HEADER - HEADER_USED - FILE_USED);
 }
 
 int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_header *header)
@@ -95,6 +138,7 @@ int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_he
 		return -ENODATA;
 	memcpy(header->id, id, sizeof header->id);
 	header->swmr = flags & FLAG_SWMR;
+	decode_file(data, n, &header->file);
 	return 0;
 }
 

@@ -17,9 +17,18 @@ enum {
 	H5_JOURNAL_PIECE = 1 << 16, /* of h5_journal_hash_next() */
 };
 
+/* What stays with a file that is renamed, and that no other file has: a new file may have the inode number of
+ * one that is gone, but is younger. All 0: not known. */
+struct h5_journal_file {
+	uint64_t inode;
+	uint64_t born; /* seconds since 1970 */
+	uint32_t nanoseconds;
+};
+
 struct h5_journal_header {
-	uint8_t id[16]; /* random, of the mount */
-	bool swmr;	/* marks in the superblock are this mount's own */
+	uint8_t id[16];		     /* random, of the mount */
+	bool swmr;		     /* marks in the superblock are this mount's own */
+	struct h5_journal_file file; /* whose journal it is */
 };
 
 /* Bytes that a commit changes in place. */
@@ -55,6 +64,9 @@ uint64_t h5_journal_hash_next(uint64_t before, const void *piece, size_t n);
 void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t data[H5_JOURNAL_HEADER]);
 /* -ENODATA: empty, or not written completely; -EUCLEAN: something else; -ENOTSUP: of a later version. */
 int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_header *header);
+
+/* True: both are known, and the same. */
+bool h5_journal_same_file(const struct h5_journal_file *a, const struct h5_journal_file *b);
 
 /* Bytes of the record; -EFBIG: more than H5_JOURNAL_RECORD_MAX; -EUCLEAN: it breaks what is said above. */
 int h5_journal_record_size(const struct h5_journal_record *record, size_t *size);

@@ -71,6 +71,8 @@ int h5_landlock_enter(const struct h5_sandbox *s)
 		rc = allow(fd, s->writable, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
 	if (!rc)
 		rc = allow(fd, s->journals, LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+	if (!rc)
+		rc = allow(fd, s->pointers, LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
 		rc = -errno;
 	close(fd);

@@ -97,6 +97,8 @@ static const char *recovery(const struct h5_file_set *set)
 		return "its journal is stale, since another program has written the file: not replayed";
 	case H5_RECOVERY_BUSY:
 		return "another h5fs writes it";
+	case H5_RECOVERY_UNFIT:
+		return "its journal is not heeded: it is shown as it is";
 	default:
 		return r->swmr ? "the marks of a killed swmr mount were cleared" : NULL;
 	}
@@ -107,18 +109,22 @@ static void warn(const struct h5_options *o, const struct h5_file_set *set)
 {
 	struct h5_file *file = h5_file_set_root(set);
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	const char *missing = h5_file_missing(file);
+	const char *missing = h5_file_missing(file), *warning = h5_file_set_warning(set);
 	uint64_t end = sb->base + h5_file_end(file);
 
-	if (recovery(set))
-		h5_log_at(H5_LOG_NORMAL, "%s: %s", o->file, recovery(set));
+	if (warning && recovery(set))
+		h5_log_at(H5_LOG_NORMAL, "%s: %s (%s)", o->file, recovery(set), warning);
+	else if (warning || recovery(set))
+		h5_log_at(H5_LOG_NORMAL, "%s: %s", o->file, warning ? warning : recovery(set));
 	if (!o->set.writable && is_marked(file))
 		h5_log_at(
 			H5_LOG_NORMAL,
 			"%s: marked as open for writing: a program writes it without a lock, or has crashed",
 			o->file);
 	if (missing)
-		h5_log_at(H5_LOG_NORMAL, "%s: missing: %s; what lies in it cannot be read", o->file, missing);
+		h5_log_at(H5_LOG_NORMAL, "%s: missing%s: %s; what lies in it cannot be read", o->file,
+			  o->set.external == H5_EXTERNAL_NONE ? ", or not opened (external=none)" : "",
+			  missing);
 	else if (sb->end != H5_UNDEF && sb->end > end)
 		h5_log_at(H5_LOG_NORMAL,
 			  "%s: truncated: %" PRIu64 " bytes of %" PRIu64 "; what lies beyond cannot be read",
@@ -182,6 +188,7 @@ static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *
 		.readable = folder,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? h5_file_set_journal_directory(set) : -1,
+		.pointers = o->set.writable && o->journal ? h5_file_set_directory(set) : -1,
 	};
 
 	if (o->sandbox)

@@ -12,6 +12,7 @@ struct h5_sandbox {
 	int readable; /* files beneath it */
 	int writable; /* files beneath it, that are there */
 	int journals; /* files in it may be removed, and it can be synced */
+	int pointers; /* the same: where a symbolic link leads to the journal */
 };
 
 /* Enters it, for this thread and those that it starts: none may run yet. What the kernel lacks is left out;

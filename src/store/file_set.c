@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/lookup3.h"
 #include "io/named.h"
 #include "store/file.h"
 #include "store/file_set_private.h"
@@ -39,8 +38,8 @@ struct h5_file_set {
 	struct h5_statistics statistics;
 	char *directory; /* real path of the mounted file's directory; NULL for memory */
 	int dirfd;
-	struct h5_journal_place journal; /* of the mounted file; dirfd is owned */
-	char journal_name[NAME_MAX + 1];
+	struct h5_journal_home journal; /* of the mounted file */
+	char *warning;			/* what the user should know of the journal; NULL: nothing */
 	struct h5_recovered recovered;
 	atomic_uint_fast64_t numbers;
 	pthread_mutex_t lock;	/* guards members; not held over file I/O of reads, but over opening a file */
@@ -72,8 +71,9 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 		return NULL;
 	set->options = *options;
 	set->dirfd = -1;
-	set->journal = (struct h5_journal_place){
-		.dirfd = -1, .name = set->journal_name, .wrap = options->wrap, .wrap_arg = options->wrap_arg};
+	h5_journal_home_init(&set->journal);
+	set->journal.place.wrap = options->wrap;
+	set->journal.place.wrap_arg = options->wrap_arg;
 	pthread_mutex_init(&set->lock, NULL);
 	if (h5_pool_open(options->workers, &set->pool) || h5_lru_open(options->block_cache, &set->blocks) ||
 	    h5_lru_open(options->chunk_cache, &set->chunks)) {
@@ -132,30 +132,50 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 	return 0;
 }
 
-/* Where the journal of the file at the absolute path is. In a folder for the journals of many files its name
- * tells whose it is. */
-static int place_journal(struct h5_file_set *set, struct h5_io *io, const char *path)
+/* Remembers what h5_error_last() says as a thing that the user should know. */
+static int note(struct h5_file_set *set, int code)
 {
-	const char *directory = set->options.journal ? set->options.journal : set->directory;
-	const char *name = strrchr(path, '/') + 1;
-	char whose[2 * 8 + 2] = "";
-	struct h5_io_stat st;
-	int rc = h5_io_stat(io, &st), n;
+	const struct h5_error *e = h5_error_last();
+
+	free(set->warning);
+	return asprintf(&set->warning, "%s", e->code == code ? e->text : strerror(-code)) < 0 ? -ENOMEM : 0;
+}
+
+/* The journal may bear the name that the file had when it was mounted. */
+static int look_for_journal(struct h5_file_set *set)
+{
+	char found[NAME_MAX + 1];
+	int rc = h5_journal_check_beside(&set->journal.place);
 
 	if (rc)
 		return rc;
-	if (set->options.journal)
-		snprintf(whose, sizeof whose, ".%08x%08x", h5_lookup3(path, strlen(path), 0),
-			 h5_lookup3(path, strlen(path), 1));
-	n = snprintf(set->journal_name, sizeof set->journal_name, "%s%s.h5fs-journal", name, whose);
-	if ((size_t)n >= sizeof set->journal_name)
-		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the name is too long for that of a journal");
-	set->journal.owner = st.owner;
-	set->journal.mode = st.mode;
-	set->journal.dirfd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return set->journal.dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "folder of the journal '%s': %s", directory,
-						strerror(errno))
-				      : 0;
+	if (h5_journal_find(&set->journal.place, found, sizeof found))
+		return 0;
+	if (set->options.writable)
+		rc = h5_journal_adopt(&set->journal.place, found);
+	/* Where it cannot be renamed, or is in use, it keeps its name. */
+	if (!set->options.writable || rc == -EWOULDBLOCK) {
+		strcpy(set->journal.name, found);
+		rc = 0;
+	}
+	if (!rc && asprintf(&set->warning, "its journal was found under another name, %s", found) < 0)
+		rc = -ENOMEM;
+	return rc;
+}
+
+static int heed_journal(struct h5_file_set *set, struct h5_io *io, struct h5_io **overlay)
+{
+	bool writable = set->options.writable;
+	int rc = look_for_journal(set);
+
+	if (!rc)
+		rc = h5_journal_recover(&set->journal.place, io, writable, overlay, &set->recovered);
+	/* Anybody may have put something in its place: that must not keep the file from being read. */
+	if (rc && !writable && !h5_is_passing(rc)) {
+		set->recovered.what = H5_RECOVERY_UNFIT;
+		rc = note(set, rc);
+	}
+	return rc;
 }
 
 /* Opens the mounted file and deals with its journal: replays it, or lays it over. */
@@ -169,12 +189,12 @@ static int open_root_io(struct h5_file_set *set, const char *path, struct h5_io 
 		return rc;
 	if (o->wrap)
 		*io = o->wrap(o->wrap_arg, *io);
-	rc = place_journal(set, *io, path);
+	rc = h5_journal_home_open(&set->journal, *io, path, set->dirfd, o->journal);
 	/* Without the right to look for a journal, or a name for it, there is none that we could heed. */
 	if ((rc == -EACCES || rc == -ENAMETOOLONG) && !o->writable)
 		rc = 0;
 	else if (!rc)
-		rc = h5_journal_recover(&set->journal, *io, o->writable, &overlay, &set->recovered);
+		rc = heed_journal(set, *io, &overlay);
 	if (!rc && set->recovered.what == H5_RECOVERY_BUSY && o->writable)
 		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
 	if (!rc && overlay)
@@ -197,12 +217,12 @@ static int check_stale(const struct h5_file_set *set, struct h5_file *file)
 		rc = set->options.check(file, recovered->objects[i]);
 	if (rc)
 		return h5_fail_in(rc, "an object that a stale journal names");
-	return h5_journal_set_aside(&set->journal, recovered);
+	return h5_journal_set_aside(&set->journal.place, recovered);
 }
 
 static int start_writing(struct h5_file_set *set, struct h5_file *file)
 {
-	const struct h5_tx_options options = {.place = set->journal,
+	const struct h5_tx_options options = {.place = set->journal.place,
 					      .swmr = set->options.swmr,
 					      .force = set->options.force,
 					      .own_marks = set->recovered.swmr};
@@ -216,6 +236,11 @@ static int start_writing(struct h5_file_set *set, struct h5_file *file)
 const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set)
 {
 	return &set->recovered;
+}
+
+const char *h5_file_set_warning(const struct h5_file_set *set)
+{
+	return set->warning;
 }
 
 int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
@@ -275,10 +300,10 @@ void h5_file_set_close(struct h5_file_set *set)
 	}
 	if (set->dirfd >= 0)
 		close(set->dirfd);
-	if (set->journal.dirfd >= 0)
-		close(set->journal.dirfd);
+	h5_journal_home_release(&set->journal);
 	h5_recovered_release(&set->recovered);
 	pthread_mutex_destroy(&set->lock);
+	free(set->warning);
 	free(set->directory);
 	free(set);
 }
@@ -290,7 +315,7 @@ int h5_file_set_directory(const struct h5_file_set *set)
 
 int h5_file_set_journal_directory(const struct h5_file_set *set)
 {
-	return set->journal.dirfd;
+	return set->journal.place.dirfd;
 }
 
 struct h5_file *h5_file_set_root(const struct h5_file_set *set)

@@ -59,6 +59,9 @@ void h5_file_set_close(struct h5_file_set *set);
 /* What was done about a journal of the file that was found at opening; borrowed. */
 const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set);
 
+/* What the user should know of its journal beside that, a phrase; NULL: nothing. Borrowed. */
+const char *h5_file_set_warning(const struct h5_file_set *set);
+
 /* The folder of the mounted file, and that of its journal: O_PATH descriptors, borrowed; -1: there is none.
  */
 int h5_file_set_directory(const struct h5_file_set *set);

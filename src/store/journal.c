@@ -4,6 +4,7 @@
 #include "store/journal_private.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,6 +17,8 @@ struct h5_journal {
 	struct h5_io *io;
 	int dirfd;  /* owned */
 	char *name; /* in it; owned */
+	/* Of the symbolic link that leads to it: `beside`, `pointer` and `path` are owned. */
+	struct h5_journal_place link;
 	struct h5_journal_header header;
 	uint64_t sequence; /* of the last record */
 	size_t size;	   /* bytes of the file */
@@ -47,6 +50,28 @@ static int set_rights(const struct h5_journal_place *place, int fd)
 	return 0;
 }
 
+/* What stands in its place is not followed, but may tell the user where to look. */
+static int refuse_link(const struct h5_journal_place *place)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(place->dirfd, place->name, target, sizeof target - 1);
+	char *slash;
+
+	if (n < 0)
+		return h5_fail(-ELOOP, H5_UNDEF, "journal: %s: %s", place->name, strerror(ELOOP));
+	target[n] = 0;
+	slash = strrchr(target, '/');
+	if (target[0] != '/' || access(target, F_OK))
+		return h5_fail(-ELOOP, H5_UNDEF,
+			       "journal: %s is a symbolic link to %s, which is not there: "
+			       "remove it if that journal is no more",
+			       place->name, target);
+	*slash = 0;
+	return h5_fail(-ELOOP, H5_UNDEF,
+		       "journal: it lies elsewhere (%s is a symbolic link): with -o journal=%s", place->name,
+		       slash == target ? "/" : target);
+}
+
 int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io)
 {
 	int flags = (writable ? O_RDWR : O_RDONLY) | (create ? O_CREAT | O_EXCL : 0);
@@ -55,7 +80,9 @@ int h5_journal_open(const struct h5_journal_place *place, bool create, bool writ
 	int rc;
 
 	if (fd < 0)
-		return h5_fail(-errno, H5_UNDEF, "journal: %s: %s", place->name, strerror(errno));
+		return errno == ELOOP
+			       ? refuse_link(place)
+			       : h5_fail(-errno, H5_UNDEF, "journal: %s: %s", place->name, strerror(errno));
 	rc = create ? set_rights(place, fd) : check_trust(place, fd);
 	if (rc)
 		close(fd);
@@ -66,6 +93,28 @@ int h5_journal_open(const struct h5_journal_place *place, bool create, bool writ
 	if (!rc && place->wrap)
 		*io = place->wrap(place->wrap_arg, *io);
 	return rc;
+}
+
+int h5_journal_peek(const struct h5_journal_place *place, const char *name, struct h5_journal_header *header)
+{
+	int fd = openat(place->dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc;
+	uint8_t data[H5_JOURNAL_HEADER];
+	struct h5_io *io;
+	size_t got;
+
+	if (fd < 0)
+		return -errno;
+	rc = check_trust(place, fd);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	rc = h5_io_open_fd(fd, H5_LOCK_NONE, false, &io);
+	if (rc)
+		return rc;
+	rc = h5_io_read_some(io, 0, data, sizeof data, &got);
+	h5_io_close(io);
+	return rc ? rc : h5_journal_header_decode(data, got, header);
 }
 
 int h5_journal_sync_directory(int dirfd)
@@ -83,6 +132,7 @@ int h5_journal_sync_directory(int dirfd)
 
 int h5_journal_remove(const struct h5_journal_place *place)
 {
+	h5_journal_unpoint(place);
 	if (unlinkat(place->dirfd, place->name, 0))
 		return h5_fail(-errno, H5_UNDEF, "journal: removing %s: %s", place->name, strerror(errno));
 	return h5_journal_sync_directory(place->dirfd);
@@ -94,7 +144,30 @@ static void journal_free(struct h5_journal *journal)
 	if (journal->dirfd >= 0)
 		close(journal->dirfd);
 	free(journal->name);
+	if (journal->link.pointer)
+		close(journal->link.beside);
+	free((char *)journal->link.pointer);
+	free((char *)journal->link.path);
 	free(journal);
+}
+
+/* Copies what is borrowed. */
+static int keep_link(struct h5_journal *journal, const struct h5_journal_place *place)
+{
+	struct h5_journal_place *link = &journal->link;
+
+	if (!place->pointer)
+		return 0;
+	link->beside = fcntl(place->beside, F_DUPFD_CLOEXEC, 0);
+	if (link->beside < 0)
+		return h5_fail(-errno, H5_UNDEF, "journal: %s", strerror(errno));
+	link->pointer = strdup(place->pointer);
+	link->path = strdup(place->path);
+	if (link->pointer && link->path)
+		return 0;
+	if (!link->pointer)
+		close(link->beside);
+	return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 }
 
 /* The header, and room for records, which are written over it. */
@@ -124,16 +197,19 @@ int h5_journal_create(const struct h5_journal_place *place, bool swmr, struct h5
 	if (!journal)
 		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 	journal->header.swmr = swmr;
+	journal->header.file = place->file;
 	journal->dirfd = fcntl(place->dirfd, F_DUPFD_CLOEXEC, 0);
 	if (journal->dirfd < 0 ||
 	    getrandom(journal->header.id, sizeof journal->header.id, 0) != sizeof journal->header.id)
 		rc = h5_fail(-errno, H5_UNDEF, "journal: %s", strerror(errno));
 	else if (!(journal->name = strdup(place->name)))
 		rc = h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
-	else
+	else if (!(rc = keep_link(journal, place)))
 		rc = h5_journal_open(place, true, true, &journal->io);
 	if (!rc && (rc = write_header(journal)))
 		unlinkat(place->dirfd, place->name, 0);
+	if (!rc)
+		h5_journal_point(place);
 	if (rc) {
 		journal_free(journal);
 		return rc;
@@ -191,6 +267,7 @@ void h5_journal_close(struct h5_journal *journal, bool done)
 		/* So that it says nothing if it comes back, or under another name. */
 		if (!h5_io_write(journal->io, 0, zeros, sizeof zeros))
 			(void)h5_io_sync(journal->io);
+		h5_journal_unpoint(&journal->link);
 		unlinkat(journal->dirfd, journal->name, 0);
 		(void)h5_journal_sync_directory(journal->dirfd);
 	}

@@ -8,6 +8,8 @@
 #include "format/journal.h"
 #include "io/io.h"
 
+#include <limits.h>
+
 struct h5_journal; /* open for writing */
 
 /* Where journals live: the directory of the file, or the one of -o journal=DIR. */
@@ -16,11 +18,31 @@ struct h5_journal_place {
 	const char *name; /* FILE.h5fs-journal; borrowed */
 	uint64_t owner;	  /* uid of the HDF5 file's owner: who may own a journal beside ourselves */
 	unsigned mode;	  /* of the HDF5 file: who may read it may read the journal too */
+	struct h5_journal_file file; /* what the HDF5 file is known by, whatever its name */
+	/* For a journal that does not lie beside the HDF5 file: a symbolic link there leads to it, so that a
+	 * mount that looks for none elsewhere is warned. */
+	int beside;	     /* folder of the HDF5 file: O_PATH, borrowed */
+	const char *pointer; /* name of the link; NULL: there is none. Borrowed */
+	const char *path;    /* what it says: the absolute path of the journal. Borrowed */
 	/* Puts an h5_io around the one of the journal, for tests that record and fail its calls; NULL: none.
 	 */
 	struct h5_io *(*wrap)(void *arg, struct h5_io *io);
 	void *wrap_arg;
 };
+
+/* The place with what it borrows. */
+struct h5_journal_home {
+	struct h5_journal_place place;
+	char name[NAME_MAX + 1];
+	char *pointer, *path; /* NULL: it lies beside the file */
+};
+
+void h5_journal_home_init(struct h5_journal_home *home);
+/* For the HDF5 file `io` at the absolute path. `beside`: its folder, borrowed; `folder`: the one for
+ * journals, NULL: the same. -ENAMETOOLONG: the name leaves no room for that of a journal. */
+int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const char *path, int beside,
+			 const char *folder);
+void h5_journal_home_release(struct h5_journal_home *home); /* may run twice */
 
 /* Creates and locks the journal; it must not exist. Its directory entry is durable afterwards. `swmr`: the
  * marks that the superblock gets after this are this mount's own. -EROFS, -EACCES, ...: no place for it. */
@@ -40,6 +62,8 @@ enum h5_recovery {
 	H5_RECOVERY_STALE,    /* another program has written since: nothing was done. The caller checks the
 				 objects it names */
 	H5_RECOVERY_BUSY,     /* somebody alive holds it: nothing was done */
+	H5_RECOVERY_UNFIT, /* what stands in its place is none that could be heeded, and the file was opened
+			      for reading; h5_journal_recover() itself fails then */
 };
 
 struct h5_recovered {
@@ -58,6 +82,15 @@ struct h5_recovered {
  * like any other. -EPERM, -ELOOP, -EUCLEAN: not one that may be trusted, or none at all. */
 int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, bool write,
 		       struct h5_io **overlay, struct h5_recovered *recovered);
+/* Looks for the journal under another name in its folder: the file was renamed while it was mounted. 0: it is
+ * called `name`; -ENOENT: there is none, as far as that can be seen. */
+int h5_journal_find(const struct h5_journal_place *place, char *name, size_t size);
+/* Gives a journal that was found like that the name that it should have. -EWOULDBLOCK: somebody alive holds
+ * it. */
+int h5_journal_adopt(const struct h5_journal_place *place, const char *name);
+/* Looks beside the file for a journal other than this one, where this one lies elsewhere. -EPERM: there is
+ * one, and h5_error_last() tells what to do. */
+int h5_journal_check_beside(const struct h5_journal_place *place);
 void h5_recovered_release(struct h5_recovered *recovered); /* may run twice */
 /* Removes a journal whose marks were cleared, durably. */
 int h5_journal_remove(const struct h5_journal_place *place);

@@ -7,6 +7,12 @@
 /* Opens the journal and locks it; with `create` it must not exist, else it must be one that may be trusted.
  * -ENOENT; -EWOULDBLOCK: somebody alive holds it. */
 int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io);
+/* The header of the journal of that name, if it is one that may be trusted. It is not locked. */
+int h5_journal_peek(const struct h5_journal_place *place, const char *name, struct h5_journal_header *header);
+/* Makes the symbolic link to the journal that place->pointer tells of, as far as the folder lets us; or
+ * removes it, if it is that. */
+void h5_journal_point(const struct h5_journal_place *place);
+void h5_journal_unpoint(const struct h5_journal_place *place);
 /* Names in the directory are durable. */
 int h5_journal_sync_directory(int dirfd);
 

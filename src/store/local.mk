@@ -20,6 +20,7 @@ libh5fs_a_SOURCES += \
 	src/store/file_set_private.h \
 	src/store/journal.c \
 	src/store/journal.h \
+	src/store/journal_place.c \
 	src/store/journal_private.h \
 	src/store/members.c \
 	src/store/members.h \

@@ -72,10 +72,7 @@ static int note_missing(struct h5_members *members, const struct h5_io_member *l
 		return 0;
 	if (n > 1)
 		snprintf(more, sizeof more, " and %u more", n - 1);
-	return asprintf(&members->missing, "%s%s%s", first, more,
-			members->guarded ? " (or not opened, since external=none)" : "") < 0
-		       ? -ENOMEM
-		       : 0;
+	return asprintf(&members->missing, "%s%s", first, more) < 0 ? -ENOMEM : 0;
 }
 
 /* ---- family ---- */
