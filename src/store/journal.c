@@ -61,15 +61,16 @@ static int refuse_link(const struct h5_journal_place *place)
 		return h5_fail(-ELOOP, H5_UNDEF, "journal: %s: %s", place->name, strerror(ELOOP));
 	target[n] = 0;
 	slash = strrchr(target, '/');
-	if (target[0] != '/' || access(target, F_OK))
-		return h5_fail(-ELOOP, H5_UNDEF,
-			       "journal: %s is a symbolic link to %s, which is not there: "
-			       "remove it if that journal is no more",
-			       place->name, target);
-	*slash = 0;
-	return h5_fail(-ELOOP, H5_UNDEF,
-		       "journal: it lies elsewhere (%s is a symbolic link): with -o journal=%s", place->name,
-		       slash == target ? "/" : target);
+	if (slash)
+		*slash = 0;
+	return h5_fail(
+		-ELOOP, H5_UNDEF,
+		"journal: %s is a symbolic link: remove it if the journal there is no more, else mount "
+		"with -o journal=%s",
+		place->name,
+		!slash	  ? "."
+		: *target ? target
+			  : "/");
 }
 
 int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io)
