@@ -175,6 +175,10 @@ class Renamed(Case):
         """The file may be in another folder, too."""
         options = f"journal={self.file('journals')}"
         os.mkdir(self.file("away"))
+        self.assertRecovered(self.crash(rename="in/b.h5", options="rw," + options), options)
+        self.path = self.file("in/b.h5")
+        with h5py.File(self.path, "r+") as f:
+            f["rows"].resize((0,))
         path = self.crash(rename="away/b.h5", options="rw," + options)
         os.unlink(self.path + ".h5fs-journal")
         self.assertRecovered(path, options)

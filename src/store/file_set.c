@@ -138,7 +138,8 @@ static int note(struct h5_file_set *set, int code)
 	const struct h5_error *e = h5_error_last();
 
 	free(set->warning);
-	return asprintf(&set->warning, "%s", e->code == code ? e->text : strerror(-code)) < 0 ? -ENOMEM : 0;
+	set->warning = strdup(e->code == code ? e->text : strerror(-code));
+	return set->warning ? 0 : -ENOMEM;
 }
 
 /* The journal may bear the name that the file had when it was mounted. */
@@ -158,8 +159,10 @@ static int look_for_journal(struct h5_file_set *set)
 		strcpy(set->journal.name, found);
 		rc = 0;
 	}
-	if (!rc && asprintf(&set->warning, "its journal was found under another name, %s", found) < 0)
+	if (!rc && asprintf(&set->warning, "its journal was found under another name, %s", found) < 0) {
+		set->warning = NULL;
 		rc = -ENOMEM;
+	}
 	return rc;
 }
 

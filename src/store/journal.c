@@ -55,22 +55,22 @@ static int refuse_link(const struct h5_journal_place *place)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(place->dirfd, place->name, target, sizeof target - 1);
+	const char *folder = ".";
 	char *slash;
 
 	if (n < 0)
 		return h5_fail(-ELOOP, H5_UNDEF, "journal: %s: %s", place->name, strerror(ELOOP));
 	target[n] = 0;
 	slash = strrchr(target, '/');
-	if (slash)
+	if (slash) {
 		*slash = 0;
+		folder = *target ? target : "/";
+	}
 	return h5_fail(
 		-ELOOP, H5_UNDEF,
 		"journal: %s is a symbolic link: remove it if the journal there is no more, else mount "
 		"with -o journal=%s",
-		place->name,
-		!slash	  ? "."
-		: *target ? target
-			  : "/");
+		place->name, folder);
 }
 
 int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io)

@@ -1,5 +1,5 @@
-/* Journals that do not lie where they are looked for: the file was renamed, or the folder was named by an
- * option. */
+/* Where a journal lies, and how it is found if it does not lie where it is looked for: the file was renamed,
+ * or its folder was once named by an option. */
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "store/journal_private.h"
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define SUFFIX ".h5fs-journal"
+#define WHOSE  ".0123456789abcdef" /* before it, in a folder for many files: a hash of the path */
 
 enum {
 	NAMES_MAX = 100000, /* that are looked at in one folder */
@@ -34,20 +35,25 @@ static struct h5_journal_file identify(const char *path, uint64_t inode)
 		.inode = inode, .born = (uint64_t)st.stx_btime.tv_sec, .nanoseconds = st.stx_btime.tv_nsec};
 }
 
-/* In a folder for the journals of many files its name tells whose it is, and a link beside the file leads to
- * it.
- */
+static char *join(const char *folder, const char *slash, const char *name)
+{
+	char *path;
+
+	return asprintf(&path, "%s%s%s", folder, slash, name) < 0 ? NULL : path;
+}
+
+/* In a folder for the journals of many files. A link beside the file leads to the journal. */
 static int place_elsewhere(struct h5_journal_home *home, const char *name, int beside, const char *given)
 {
 	char *folder = realpath(given, NULL);
-	int rc = folder ? 0 : -errno;
 
-	if (!rc && (asprintf(&home->pointer, "%s" SUFFIX, name) < 0 ||
-		    asprintf(&home->path, "%s/%s", folder, home->name) < 0))
-		rc = -ENOMEM;
+	if (!folder)
+		return h5_fail(-errno, H5_UNDEF, "folder of the journal '%s': %s", given, strerror(errno));
+	home->pointer = join(name, "", SUFFIX);
+	home->path = join(folder, "/", home->name);
 	free(folder);
-	if (rc)
-		return h5_fail(rc, H5_UNDEF, "folder of the journal '%s': %s", given, strerror(-rc));
+	if (!home->pointer || !home->path)
+		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 	home->place.beside = beside;
 	home->place.pointer = home->pointer;
 	home->place.path = home->path;
@@ -64,12 +70,13 @@ int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const c
 {
 	const char *name = strrchr(path, '/') + 1;
 	struct h5_journal_place *place = &home->place;
-	char whose[2 * 8 + 2] = "";
+	char whose[sizeof WHOSE] = "";
 	struct h5_io_stat st;
 	int rc = h5_io_stat(io, &st), n;
 
 	if (rc)
 		return rc;
+	/* The name alone may be that of several files then. */
 	if (folder)
 		snprintf(whose, sizeof whose, ".%08x%08x", h5_lookup3(path, strlen(path), 0),
 			 h5_lookup3(path, strlen(path), 1));
@@ -146,30 +153,6 @@ int h5_journal_find(const struct h5_journal_place *place, char *name, size_t siz
 	return rc;
 }
 
-int h5_journal_adopt(const struct h5_journal_place *place, const char *name)
-{
-	struct h5_journal_place found = *place;
-	struct h5_io *io;
-	int rc;
-
-	found.name = name;
-	found.wrap = NULL;
-	rc = h5_journal_open(&found, false, true, &io);
-	if (rc)
-		return rc;
-	rc = renameat2(place->dirfd, name, place->dirfd, place->name, RENAME_NOREPLACE);
-	/* Not every file system knows the flag. Nothing had that name when the search began. */
-	if (rc && errno == EINVAL)
-		rc = renameat(place->dirfd, name, place->dirfd, place->name);
-	if (rc)
-		rc = h5_fail(-errno, H5_UNDEF, "journal: renaming %s to %s: %s", name, place->name,
-			     strerror(errno));
-	else
-		rc = h5_journal_sync_directory(place->dirfd);
-	h5_io_close(io);
-	return rc;
-}
-
 /* ---- a journal in a folder of its own ---- */
 
 /* True: what stands beside the file is the symbolic link to this journal. */
@@ -205,4 +188,47 @@ int h5_journal_check_beside(const struct h5_journal_place *place)
 		       "journal: there is another one, %s beside the file: first mount or --recover "
 		       "it without -o journal",
 		       place->pointer);
+}
+
+/* ---- both ---- */
+
+/* The link to a journal that had the name, which begins with that of the file, in a folder of its own. */
+static void drop_old_pointer(const struct h5_journal_place *place, const char *name)
+{
+	size_t file = strlen(name) - (sizeof WHOSE - 1) - (sizeof SUFFIX - 1);
+	char pointer[NAME_MAX + 1], path[PATH_MAX];
+	const struct h5_journal_place old = {.beside = place->beside, .pointer = pointer, .path = path};
+
+	if (!place->pointer || file > strlen(name))
+		return;
+	snprintf(pointer, sizeof pointer, "%.*s" SUFFIX, (int)file, name);
+	snprintf(path, sizeof path, "%.*s/%s", (int)(strrchr(place->path, '/') - place->path), place->path,
+		 name);
+	h5_journal_unpoint(&old);
+}
+
+int h5_journal_adopt(const struct h5_journal_place *place, const char *name)
+{
+	struct h5_journal_place found = *place;
+	struct h5_io *io;
+	int rc;
+
+	found.name = name;
+	found.wrap = NULL;
+	rc = h5_journal_open(&found, false, true, &io);
+	if (rc)
+		return rc;
+	rc = renameat2(place->dirfd, name, place->dirfd, place->name, RENAME_NOREPLACE);
+	/* Not every file system knows the flag. Nothing had that name when the search began. */
+	if (rc && errno == EINVAL)
+		rc = renameat(place->dirfd, name, place->dirfd, place->name);
+	if (rc)
+		rc = h5_fail(-errno, H5_UNDEF, "journal: renaming %s to %s: %s", name, place->name,
+			     strerror(errno));
+	else
+		rc = h5_journal_sync_directory(place->dirfd);
+	if (!rc)
+		drop_old_pointer(place, name);
+	h5_io_close(io);
+	return rc;
 }
