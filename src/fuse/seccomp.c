@@ -30,25 +30,65 @@
 
 #ifdef ARCH
 
-/* The most frequent ones first. */
 static const int always[] = {
-	SYS_read,	   SYS_writev,	    SYS_pread64,	 SYS_preadv,	      SYS_futex,
-	SYS_write,	   SYS_pwrite64,    SYS_pwritev,	 SYS_ppoll,	      SYS_sched_yield,
-	SYS_clock_gettime, SYS_splice,	    SYS_vmsplice,	 SYS_fdatasync,	      SYS_fstat,
-	SYS_newfstatat,	   SYS_statx,	    SYS_munmap,		 SYS_mremap,	      SYS_brk,
-	SYS_close,	   SYS_lseek,	    SYS_rt_sigprocmask,	 SYS_rt_sigtimedwait, SYS_rt_sigreturn,
-	SYS_rt_sigaction,  SYS_sigaltstack, SYS_restart_syscall, SYS_clock_nanosleep, SYS_nanosleep,
-	SYS_getpid,	   SYS_getppid,	    SYS_gettid,		 SYS_getuid,	      SYS_geteuid,
-	SYS_getgid,	   SYS_getegid,	    SYS_getcpu,		 SYS_getrandom,	      SYS_sched_getaffinity,
-	SYS_sysinfo,	   SYS_fstatfs,	    SYS_flock,		 SYS_fsync,	      SYS_ftruncate,
-	SYS_dup3,	   SYS_pipe2,	    SYS_readv,		 SYS_wait4,	      SYS_set_robust_list,
+	SYS_read, /* the most frequent ones first */
+	SYS_writev,
+	SYS_pread64,
+	SYS_preadv,
+	SYS_futex,
+	SYS_write,
+	SYS_pwrite64,
+	SYS_pwritev,
+	SYS_ppoll,
+	SYS_sched_yield,
+	SYS_clock_gettime,
+	SYS_splice,
+	SYS_vmsplice,
+	SYS_fdatasync,
+	SYS_fstat,
+	SYS_newfstatat,
+	SYS_statx,
+	SYS_munmap,
+	SYS_mremap,
+	SYS_brk,
+	SYS_close,
+	SYS_lseek,
+	SYS_rt_sigprocmask,
+	SYS_rt_sigtimedwait,
+	SYS_rt_sigreturn,
+	SYS_rt_sigaction,
+	SYS_sigaltstack,
+	SYS_restart_syscall,
+	SYS_clock_nanosleep,
+	SYS_nanosleep,
+	SYS_getpid,
+	SYS_getppid,
+	SYS_gettid,
+	SYS_getuid,
+	SYS_geteuid,
+	SYS_getgid,
+	SYS_getegid,
+	SYS_getcpu,
+	SYS_getrandom,
+	SYS_sched_getaffinity,
+	SYS_sysinfo,
+	SYS_fstatfs,
+	SYS_flock,
+	SYS_fsync,
+	SYS_ftruncate,
+	SYS_dup3,
+	SYS_pipe2,
+	SYS_readv,
+	SYS_wait4, /* for the process that unmounts */
+	SYS_set_robust_list,
 #ifdef SYS_rseq
 	SYS_rseq,
 #endif
 #ifdef SYS_poll
 	SYS_poll,
 #endif
-	SYS_exit,	   SYS_exit_group,
+	SYS_exit,
+	SYS_exit_group,
 };
 
 enum { LENGTH = 4 * sizeof always / sizeof *always + 150 };
@@ -147,8 +187,7 @@ static void allow_some(struct program *p)
 	static const struct test data = {2, PROT_EXEC, 0};
 	static const struct test thread = {0, CLONE_THREAD | NOT_OF_THREADS, CLONE_THREAD};
 	static const struct test name = {0, UINT32_MAX, PR_SET_NAME};
-	/* An address of no bytes: to what the socket is connected with, the system log or our other process.
-	 */
+	/* No address: to what the socket is connected with, the system log or our other process. */
 	static const struct test connected = {5, UINT32_MAX, 0};
 	/* None has signals sent to a process of our choice, as F_SETOWN and F_SETSIG do. */
 	static const uint32_t commands[] = {F_GETFD,	     F_SETFD,	   F_GETFL,
