@@ -92,6 +92,7 @@ LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
 	tests/mount_append.py \
+	tests/mount_automount.py \
 	tests/mount_bad.py \
 	tests/mount_bad_structures.py \
 	tests/mount_big.py \

@@ -60,7 +60,6 @@ void h5_background_detach(struct h5_background *b)
 		h5_log("/: %s", strerror(errno));
 	if (b->ready < 0)
 		return;
-	setsid();
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		dup2(b->null, fd);
 	if (b->null > STDERR_FILENO)
@@ -71,6 +70,7 @@ void h5_background_ready(struct h5_background *b)
 {
 	if (b->ready < 0)
 		return;
+	setsid();
 	while (write(b->ready, "", 1) < 0 && errno == EINTR)
 		;
 	close(b->ready);

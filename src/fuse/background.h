@@ -11,9 +11,11 @@ struct h5_background {
 /* Returns in the daemon alone, still with the terminal's descriptors: 0 or a negative errno. No thread may
  * run yet. */
 int h5_background_begin(struct h5_background *b);
-/* Leaves the terminal and the folder. From here on nobody sees what is written to standard error. */
+/* Leaves the folder and the terminal's descriptors. From here on nobody sees what is written to standard
+ * error. */
 void h5_background_detach(struct h5_background *b);
-/* Lets the command exit. */
+/* Leaves the session of the command and with it the terminal, and lets the command exit. Not before: an
+ * automounter's mount point is open only to processes of the command's process group until then. */
 void h5_background_ready(struct h5_background *b);
 
 #endif

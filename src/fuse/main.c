@@ -160,6 +160,7 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	}
 	h5_log_at(H5_LOG_VERBOSE, "%s: mounted at %s for %s", o->file, o->mountpoint,
 		  m->writable ? "writing" : "reading");
+	h5_unmounter_detach(unmounter);
 	h5_background_ready(background);
 	rc = o->single_thread ? fuse_session_loop(m->session) : h5_serve(m->session);
 	/* Nobody serves what pages are locked for: the kernel shall give it up, and with it these. */
@@ -199,7 +200,7 @@ static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *
 
 /* In the order in which each step takes away what those before it need. */
 static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const struct h5_file_set *set,
-			 struct h5_background *background)
+			 const struct h5_mounted *mounted, struct h5_background *background)
 {
 	struct h5_unmounter *unmounter = NULL;
 	int rc, code;
@@ -208,10 +209,10 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 	if (o->to_syslog || (!o->foreground && !o->log))
 		h5_log_to_syslog();
 	h5_log_detach();
-	code = h5_unmounter_start(m->session, o, &unmounter);
+	code = h5_unmounter_start(m->session, o, mounted, &unmounter);
 	if (code)
 		h5_log("%s: cannot start a process: %s", o->file, strerror(-code));
-	m->readahead = h5_readahead_open(o->mountpoint);
+	m->readahead = h5_readahead_open(mounted);
 	if (!code)
 		enter_sandbox(o, set);
 	rc = code ? EXIT_MOUNT : serve_and_commit(m, o, unmounter, background);
@@ -224,6 +225,7 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 			   struct h5_background *background)
 {
 	struct fuse_session *session;
+	struct h5_mounted mounted;
 	int rc = EXIT_MOUNT;
 
 	session = fuse_session_new(&o->args, &h5_operations, sizeof h5_operations, m);
@@ -232,11 +234,11 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 	m->session = session;
 	if (fuse_set_signal_handlers(session))
 		goto destroy;
-	if (h5_mountpoint_mount(o, session))
+	if (h5_mountpoint_mount(o, session, &mounted))
 		goto handlers;
 	if (!o->debug)
 		fuse_set_log_func(discard_log);
-	rc = serve_mounted(m, o, set, background);
+	rc = serve_mounted(m, o, set, &mounted, background);
 handlers:
 	fuse_remove_signal_handlers(session);
 destroy:

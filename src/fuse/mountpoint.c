@@ -154,7 +154,20 @@ static void explain(const char *path, const char *said, int code)
 		h5_log("%s: cannot mount: %s", path, *said ? said : strerror(code));
 }
 
-int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session)
+/* Without asking for what is new: that would be a request to ourselves. */
+static void identify(const char *path, struct h5_mounted *mounted)
+{
+	struct statx st;
+
+	*mounted = (struct h5_mounted){0};
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE | STATX_MNT_ID, &st))
+		return;
+	mounted->major = st.stx_dev_major;
+	mounted->minor = st.stx_dev_minor;
+	mounted->id = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
+}
+
+int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, struct h5_mounted *mounted)
 {
 	struct capture c = {.saved = -1};
 	char said[512];
@@ -169,6 +182,8 @@ int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session)
 	end_capture(&c, said, sizeof said);
 	if (rc)
 		explain(o->mountpoint, said, code);
+	else
+		identify(o->mountpoint, mounted);
 	return rc ? EXIT_MOUNT : 0;
 }
 

@@ -4,13 +4,23 @@
 
 #include "fuse/options.h"
 
+/* Tells the mount from others at the same place. */
+struct h5_mounted {
+	unsigned major, minor; /* device number of its file system; 0 and 0: unknown */
+	uint64_t id;	       /* of the mount, as in /proc/self/mountinfo; 0: the kernel does not tell */
+};
+
 /* Makes o->mountpoint an absolute path: the one given, or a name in the current directory that follows from
  * the file's; the directory is made where there is none (o->mountpoint_made). 0, or an exit status after a
  * line in the log. */
 int h5_mountpoint_find(struct h5_options *o);
 /* Mounts there, and makes it once more where it has gone meanwhile: the mount before, which had made it, may
- * just have ended. 0, or an exit status after a line in the log. */
-int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session);
+ * just have ended. 0, or an exit status after a line in the log.
+ *
+ * An automounter lets only its own process group through to the mount point, until the command that it has
+ * started has exited. So whatever needs the mount's path is done here: a process that leaves the group would
+ * wait for itself. */
+int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, struct h5_mounted *mounted);
 /* Takes it away, if it was made. Where it is not empty, or still mounted, it stays. */
 void h5_mountpoint_remove(const struct h5_options *o);
 

@@ -81,6 +81,7 @@ static const int always[] = {
 	SYS_readv,
 	SYS_wait4, /* for the process that unmounts */
 	SYS_set_robust_list,
+	SYS_setsid,
 #ifdef SYS_rseq
 	SYS_rseq,
 #endif

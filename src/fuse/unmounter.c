@@ -5,6 +5,7 @@
 #include "fuse/mountpoint.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +14,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,9 +26,10 @@ struct h5_unmounter {
 enum {
 	UNMOUNT = 'u',
 	ABORT = 'a',
-	LEAVE = 'l', /* somebody else has unmounted */
-	TRY = 't',   /* unmount unless it is in use */
-		     /* H5_LOG_LINE: a line for the system log follows */
+	LEAVE = 'l',  /* somebody else has unmounted */
+	TRY = 't',    /* unmount unless it is in use */
+	DETACH = 'd', /* leave the process group; it answers */
+		      /* H5_LOG_LINE: a line for the system log follows */
 };
 
 enum { MESSAGE_MAX = 2048 };
@@ -41,7 +42,7 @@ struct keeper {
 	struct fuse_session *session;
 	const struct h5_options *options;
 	const char *mountpoint;
-	unsigned major, minor; /* of the mounted file system; 0 and 0: unknown */
+	const struct h5_mounted *mounted;
 };
 
 static pid_t daemon_of_this;
@@ -89,16 +90,22 @@ static void unescape(char *s)
 	*out = 0;
 }
 
-/* Whether what is mounted there, on top, is still ours. */
+static bool is_same(const struct h5_mounted *a, const struct h5_mounted *b)
+{
+	return a->major == b->major && a->minor == b->minor && (!a->id || a->id == b->id);
+}
+
+/* Whether what is mounted there, on top, is still ours. The mount point itself is not looked at: an
+ * automounter may be at work on it. */
 static bool is_ours(const struct keeper *k)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	unsigned major, minor;
+	struct h5_mounted m;
 	char *line = NULL;
 	bool ours = false;
 	size_t size = 0;
 
-	if (!f || (!k->major && !k->minor)) {
+	if (!f || (!k->mounted->major && !k->mounted->minor)) {
 		if (f)
 			fclose(f);
 		return true;
@@ -106,11 +113,11 @@ static bool is_ours(const struct keeper *k)
 	while (getline(&line, &size, f) > 0) {
 		char *path;
 
-		if (sscanf(line, "%*u %*u %u:%u %*s %ms", &major, &minor, &path) != 3)
+		if (sscanf(line, "%" SCNu64 " %*u %u:%u %*s %ms", &m.id, &m.major, &m.minor, &path) != 4)
 			continue;
 		unescape(path);
 		if (!strcmp(path, k->mountpoint))
-			ours = major == k->major && minor == k->minor;
+			ours = is_same(k->mounted, &m);
 		free(path);
 	}
 	free(line);
@@ -147,6 +154,11 @@ static void try_to_unmount(const struct keeper *k)
 		waitpid(pid, NULL, 0);
 }
 
+static void answer(const struct keeper *k)
+{
+	send(k->fd, "", 1, MSG_NOSIGNAL);
+}
+
 /* One request; false: it was the last. */
 static bool serve(const struct keeper *k, const char *message)
 {
@@ -156,6 +168,11 @@ static bool serve(const struct keeper *k, const char *message)
 		return true;
 	case ABORT:
 		umount2(k->mountpoint, MNT_FORCE);
+		return true;
+	case DETACH:
+		/* Ctrl-C reaches the daemon alone. */
+		setsid();
+		answer(k);
 		return true;
 	case TRY:
 		if (is_ours(k))
@@ -180,10 +197,9 @@ static _Noreturn void keep(struct keeper *k)
 	k->fd = dup2(k->fd, STDERR_FILENO + 1);
 	closefrom(STDERR_FILENO + 2);
 	daemon_of_this = k->daemon;
-	setsid();
 	prctl(PR_SET_NAME, "h5fs-unmounter");
 	hear_signals();
-	send(k->fd, "", 1, MSG_NOSIGNAL);
+	answer(k);
 	do {
 		n = recv(k->fd, message, MESSAGE_MAX, 0);
 		message[n > 0 ? n : 0] = 0;
@@ -198,8 +214,7 @@ static _Noreturn void keep(struct keeper *k)
 
 /* ---- in the daemon ---- */
 
-/* Until it has let go of what is ours. */
-static int wait_until_ready(const struct h5_unmounter *u)
+static int wait_for_answer(const struct h5_unmounter *u)
 {
 	char ready;
 	ssize_t n;
@@ -211,14 +226,15 @@ static int wait_until_ready(const struct h5_unmounter *u)
 }
 
 int h5_unmounter_start(struct fuse_session *session, const struct h5_options *options,
-		       struct h5_unmounter **out)
+		       const struct h5_mounted *mounted, struct h5_unmounter **out)
 {
-	const char *mountpoint = options->mountpoint;
-	struct keeper k = {
-		.daemon = getpid(), .session = session, .options = options, .mountpoint = mountpoint};
+	struct keeper k = {.daemon = getpid(),
+			   .session = session,
+			   .options = options,
+			   .mountpoint = options->mountpoint,
+			   .mounted = mounted};
 	struct h5_unmounter *u = calloc(1, sizeof *u);
 	int ends[2], rc;
-	struct statx st;
 
 	if (!u)
 		return -ENOMEM;
@@ -226,11 +242,6 @@ int h5_unmounter_start(struct fuse_session *session, const struct h5_options *op
 		rc = -errno;
 		free(u);
 		return rc;
-	}
-	/* Not asking for what is new: that would be a request to ourselves. */
-	if (!statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC, STATX_TYPE, &st)) {
-		k.major = st.stx_dev_major;
-		k.minor = st.stx_dev_minor;
 	}
 	k.fd = ends[1];
 	u->fd = ends[0];
@@ -240,7 +251,7 @@ int h5_unmounter_start(struct fuse_session *session, const struct h5_options *op
 	rc = u->pid < 0 ? -errno : 0;
 	close(ends[1]);
 	if (!rc)
-		rc = wait_until_ready(u);
+		rc = wait_for_answer(u); /* it has let go of what is ours */
 	if (rc) {
 		close(u->fd);
 		free(u);
@@ -254,6 +265,12 @@ int h5_unmounter_start(struct fuse_session *session, const struct h5_options *op
 static bool ask(struct h5_unmounter *u, char what)
 {
 	return send(u->fd, &what, 1, MSG_NOSIGNAL) == 1;
+}
+
+void h5_unmounter_detach(struct h5_unmounter *u)
+{
+	if (u && ask(u, DETACH))
+		(void)wait_for_answer(u);
 }
 
 void h5_unmounter_try(struct h5_unmounter *u)

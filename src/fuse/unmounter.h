@@ -4,14 +4,17 @@
 #ifndef H5_FUSE_UNMOUNTER_H
 #define H5_FUSE_UNMOUNTER_H
 
-#include "fuse/options.h"
+#include "fuse/mountpoint.h"
 
 struct h5_unmounter;
 
-/* For the session that is mounted at options->mountpoint. No thread may run yet, but what is logged goes
- * where it will go. A mount point that was made goes with the mount. */
+/* For the session that is mounted at options->mountpoint as `mounted`. No thread may run yet, but what is
+ * logged goes where it will go. A mount point that was made goes with the mount. */
 int h5_unmounter_start(struct fuse_session *session, const struct h5_options *options,
-		       struct h5_unmounter **unmounter);
+		       const struct h5_mounted *mounted, struct h5_unmounter **unmounter);
+/* The mount can be used: the process leaves the process group, which it needed until now to unmount a mount
+ * of an automounter's that does not come about. */
+void h5_unmounter_detach(struct h5_unmounter *unmounter);
 /* Unmounts, unless the mount is in use. NULL is fine. */
 void h5_unmounter_try(struct h5_unmounter *unmounter);
 /* Has the kernel give up all requests, as far as we may. NULL is fine. */
