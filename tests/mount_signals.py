@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """How a mount begins and ends: ready when the command returns, ended cleanly by unmounting and by signals."""
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -9,7 +10,7 @@ import time
 
 import h5py
 
-from mountlib import H5FS, Mount, MountCase, main, mounted, read, reap
+from mountlib import H5FS, Mount, MountCase, main, mounted, read, reap, refusal
 
 
 class Life(MountCase):
@@ -110,6 +111,56 @@ class Life(MountCase):
                     subprocess.run(["fusermount3", "-uz", point], check=False)
                 run.kill()
                 run.poll()
+
+    def test_signals_of_the_parent_do_not_matter(self):
+        """What the program that starts it ignores or blocks, as nohup does."""
+        for setting in "--ignore-signal", "--block-signal":
+            for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+                for options in "ro", "rw":
+                    with self.subTest(setting=setting, signal=number, options=options):
+                        with Mount(self.path, f"{setting}=HUP,INT,TERM,CHLD,USR1,PIPE,XFSZ", H5FS, program="env", options=options) as m:
+                            os.kill(m.daemon, number)
+                            self.assertEqual(m.wait(), 0)
+                            self.assertFalse(mounted(m.path))
+
+    def test_the_status_of_one_that_fails_while_sigchld_is_ignored(self):
+        self.assertEqual(refusal(self.file("absent.h5"), "--ignore-signal=CHLD", H5FS, program="env")[0], 3)
+
+    def test_statistics_if_sigusr1_was_ignored(self):
+        log = self.file("log")
+        with Mount(self.path, "--ignore-signal=USR1", H5FS, program="env", options=f"log={log}") as m:
+            os.kill(m.daemon, signal.SIGUSR1)
+            end = time.monotonic() + 60
+            while b"statistics" not in read(log) and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assertIn(b"statistics", read(log))
+
+    def test_nohup_in_the_foreground(self):
+        """There the terminal's signals stay ignored, and SIGTERM ends it."""
+        with Mount(self.path, "--ignore-signal=HUP,INT", H5FS, "-f", program="env", options="rw") as m:
+            for number in signal.SIGHUP, signal.SIGINT:
+                os.kill(m.daemon, number)
+                self.assertEqual(len(read(m.at("group/data"))), 8000)
+            os.kill(m.daemon, signal.SIGTERM)
+            self.assertEqual(m.wait(), 0)
+
+    def test_a_limit_of_file_sizes_gives_an_error(self):
+        """Not SIGXFSZ, which would end the daemon."""
+        with h5py.File(self.path, "a") as f:
+            f.create_dataset("rows", (0,), "u1", maxshape=(None,), chunks=(4096,))
+        limit = 1 << 20
+        with Mount(self.path, f"--fsize={limit}", H5FS, program="prlimit", options="rw") as m:
+            fd = m.open("rows", os.O_WRONLY | os.O_APPEND)
+            with self.assertRaises(OSError) as caught:
+                for _ in range(40):
+                    os.write(fd, bytes(limit // 20))
+                    os.fsync(fd)
+            self.assertEqual(caught.exception.errno, errno.EFBIG)
+            self.assertIsNone(reap(m.daemon, 0))
+            m.close_all()
+            m.unmount()
+            self.assertIn(m.wait(), (0, 10))  # it has told of what is lost, or tells now
+            m.status = 0
 
     def test_help_and_version(self):
         for option, expected in (("-h", "usage"), ("-V", "h5fs")):

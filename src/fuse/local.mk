@@ -33,6 +33,8 @@ src_h5fs_SOURCES = \
 	src/fuse/sandbox.h \
 	src/fuse/seccomp.c \
 	src/fuse/seccomp.h \
+	src/fuse/signals.c \
+	src/fuse/signals.h \
 	src/fuse/status.h \
 	src/fuse/unmounter.c \
 	src/fuse/unmounter.h \

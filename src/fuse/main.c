@@ -14,6 +14,7 @@
 #include "fuse/options.h"
 #include "fuse/readahead.h"
 #include "fuse/sandbox.h"
+#include "fuse/signals.h"
 #include "fuse/status.h"
 #include "fuse/unmounter.h"
 #include "fuse/watch.h"
@@ -312,11 +313,9 @@ static int run(struct h5_options *o)
 	struct h5_background background = {.ready = -1};
 	int rc = h5_mountpoint_find(o), code;
 
-	if (rc) {
-		h5_mountpoint_remove(o);
+	if (rc)
 		return rc;
-	}
-	h5_watch_prepare();
+	h5_signals_begin(o->foreground);
 	code = o->foreground ? 0 : h5_background_begin(&background);
 	rc = code ? refuse(o, code) : open_and_mount(o, &background);
 	/* In the sandbox it cannot, but then the unmounter has. */

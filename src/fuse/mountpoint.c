@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -78,31 +79,58 @@ static int name_after_file(struct h5_options *o)
 	return o->mountpoint ? 0 : refuse(name, ENOMEM);
 }
 
+/* The absolute path of a directory that is not there yet, in a folder that is; owned. NULL with errno. */
+static char *path_of_missing(const char *path)
+{
+	size_t size = strlen(path), begin;
+	char *folder, *real, *whole = NULL;
+
+	while (size && path[size - 1] == '/')
+		size--;
+	for (begin = size; begin && path[begin - 1] != '/';)
+		begin--;
+	folder = begin ? strndup(path, begin) : strdup(".");
+	real = folder ? realpath(folder, NULL) : NULL;
+	if (real &&
+	    asprintf(&whole, "%s/%.*s", strcmp(real, "/") ? real : "", (int)(size - begin), path + begin) < 0)
+		whole = NULL;
+	free(folder);
+	free(real);
+	return whole;
+}
+
 int h5_mountpoint_find(struct h5_options *o)
 {
 	int rc = o->mountpoint ? 0 : name_after_file(o);
+	bool missing = false;
 	char *path;
 
 	if (rc)
 		return rc;
-	if (!mkdir(o->mountpoint, 0777))
-		o->mountpoint_made = true;
-	else if (errno != EEXIST)
-		return refuse(o->mountpoint, errno);
 	/* The daemon leaves the folder that a relative path is relative to. */
 	path = realpath(o->mountpoint, NULL);
+	if (!path && errno == ENOENT) {
+		path = path_of_missing(o->mountpoint);
+		missing = true;
+	}
 	if (!path)
 		return refuse(o->mountpoint, errno);
 	free(o->mountpoint);
 	o->mountpoint = path;
-	return check_empty(o);
+	return missing ? 0 : check_empty(o);
 }
 
-static bool renew(struct h5_options *o)
+static bool is_missing(const char *path)
 {
-	if (access(o->mountpoint, F_OK) && errno == ENOENT && !mkdir(o->mountpoint, 0777))
-		return o->mountpoint_made = true;
-	return false;
+	return access(path, F_OK) && errno == ENOENT;
+}
+
+static int make(struct h5_options *o)
+{
+	if (mkdir(o->mountpoint, 0777))
+		return refuse(o->mountpoint, errno);
+	o->mountpoint_made = true;
+	return 0;
 }
 
 /* Standard error into a pipe. What does not fit is lost, rather than waited for. */
@@ -171,12 +199,15 @@ int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, stru
 {
 	struct capture c = {.saved = -1};
 	char said[512];
-	int rc, code;
+	int rc = is_missing(o->mountpoint) ? make(o) : 0, code;
 
+	if (rc)
+		return rc;
 	if (!o->debug)
 		begin_capture(&c);
 	rc = fuse_session_mount(session, o->mountpoint);
-	if (rc && renew(o))
+	/* The mount before, which had made it, may just have ended. */
+	if (rc && is_missing(o->mountpoint) && !make(o))
 		rc = fuse_session_mount(session, o->mountpoint);
 	code = errno;
 	end_capture(&c, said, sizeof said);

@@ -11,11 +11,11 @@ struct h5_mounted {
 };
 
 /* Makes o->mountpoint an absolute path: the one given, or a name in the current directory that follows from
- * the file's; the directory is made where there is none (o->mountpoint_made). 0, or an exit status after a
- * line in the log. */
+ * the file's. 0, or an exit status after a line in the log. */
 int h5_mountpoint_find(struct h5_options *o);
-/* Mounts there, and makes it once more where it has gone meanwhile: the mount before, which had made it, may
- * just have ended. 0, or an exit status after a line in the log.
+/* Mounts there, and makes the directory if there is none (o->mountpoint_made). Only now, since the file may
+ * have to be waited for: a command that is ended meanwhile leaves nothing behind. 0, or an exit status after
+ * a line in the log.
  *
  * An automounter lets only its own process group through to the mount point, until the command that it has
  * started has exited. So whatever needs the mount's path is done here: a process that leaves the group would

@@ -11,7 +11,7 @@
 #include <time.h>
 
 enum {
-	ASK = SIGUSR1,
+	ASK = SIGUSR1,	     /* blocked by h5_signals_begin() */
 	TEXT_MOST = 1 << 12, /* bytes */
 };
 
@@ -22,15 +22,6 @@ struct h5_watch {
 	pthread_t thread;
 	atomic_bool ended;
 };
-
-void h5_watch_prepare(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, ASK);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
 
 void h5_watch_request(struct h5_mount *mount)
 {

@@ -8,8 +8,6 @@
 
 struct h5_watch;
 
-/* Blocks SIGUSR1: to be called before any thread starts, and before somebody may send it. */
-void h5_watch_prepare(void);
 /* `idle`: seconds without a request, 0: for ever. The unmounter is borrowed. */
 int h5_watch_start(struct h5_mount *mount, struct h5_unmounter *unmounter, unsigned idle,
 		   struct h5_watch **watch);
