@@ -127,6 +127,7 @@ MOUNT_TESTS = \
 	tests/mount_syncs.py \
 	tests/mount_view_texts.py \
 	tests/mount_views.py \
+	tests/mount_wait.py \
 	tests/mount_worked_example.py \
 	tests/mount_write.py
 

@@ -21,6 +21,7 @@
 
 enum {
 	MAX_WORK = 2,	 /* seconds */
+	WAIT = 2,	 /* seconds */
 	INDEX_SHARE = 4, /* of the cache for chunks */
 	WORKERS_MAX = 64,
 	GATHER = 32 << 20, /* of chunks that small writes fill */
@@ -33,7 +34,7 @@ struct texts {
 	char *uid, *gid, *fmask, *dmask;
 	char *cache, *index_cache, *max_chunk, *max_work, *workers;
 	char *sync, *journal;
-	char *subdir, *offset, *userblock, *timeout, *log;
+	char *subdir, *offset, *userblock, *timeout, *wait, *log;
 	int writable, swmr, force, external_write;
 	int allow_other, nonempty, foreground, debug, single_thread, quiet, verbose, help, version;
 	int command; /* enum h5_command */
@@ -97,6 +98,7 @@ static const struct fuse_opt known[] = {
 	TEXT(offset),
 	TEXT(userblock),
 	TEXT(timeout),
+	TEXT(wait),
 	TEXT(log),
 	FLAG("quiet", quiet),
 	FLAG("verbose", verbose),
@@ -172,6 +174,8 @@ void h5_options_usage(const char *program)
 	       "    offset=N               the size of the user block: where the HDF5 file begins\n"
 	       "    userblock=N            the same; mount(8) takes offset= for itself\n"
 	       "    timeout=SECONDS        unmount when nothing was asked for so long\n"
+	       "    wait=SECONDS           wait so long for a file that another program has locked (2; 0: "
+	       "not)\n"
 	       "    log=WHERE              a file, or syslog, instead of standard error\n"
 	       "    quiet                  log only what ends the mount or loses data\n"
 	       "    verbose                log also what is done\n"
@@ -325,7 +329,7 @@ static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
 static int parse_numbers(const struct texts *t, struct h5_options *o)
 {
 	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0, timeout = 0, offset = 0,
-		      max_work = MAX_WORK;
+		      max_work = MAX_WORK, wait = WAIT;
 	int rc = 0;
 
 	if (t->uid)
@@ -338,6 +342,8 @@ static int parse_numbers(const struct texts *t, struct h5_options *o)
 		rc = parse_number("dmask", t->dmask, 8, 0777, &dmask);
 	if (!rc && t->timeout)
 		rc = parse_number("timeout", t->timeout, 10, INT32_MAX, &timeout);
+	if (!rc && t->wait)
+		rc = parse_number("wait", t->wait, 10, INT32_MAX, &wait);
 	if (!rc && t->offset)
 		rc = parse_number("offset", t->offset, 10, INT64_MAX, &offset);
 	if (!rc && t->userblock)
@@ -347,6 +353,7 @@ static int parse_numbers(const struct texts *t, struct h5_options *o)
 	if (!rc)
 		rc = parse_engine(t, &o->set);
 	o->timeout = (unsigned)timeout;
+	o->set.wait = (unsigned)wait;
 	o->set.offset = offset;
 	o->vfs.max_work = (unsigned)max_work;
 	o->vfs.uid = (uid_t)uid;
@@ -553,6 +560,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	free(t.offset);
 	free(t.userblock);
 	free(t.timeout);
+	free(t.wait);
 	free(t.log);
 	if (rc)
 		h5_options_release(options);

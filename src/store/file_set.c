@@ -19,10 +19,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How many other files may be open at once: descriptors are a limited good. */
 enum { MEMBERS_MAX = 512 };
+
+/* Milliseconds after which a lock is tried again: flock(2) waits for ever, or not at all. */
+enum { PAUSE_MOST = 50 };
 
 struct member {
 	struct h5_file *file;
@@ -246,7 +250,7 @@ const char *h5_file_set_warning(const struct h5_file_set *set)
 	return set->warning;
 }
 
-int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
+static int open_once(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
 	const char *slash = strrchr(path, '/'), *pattern;
@@ -285,6 +289,39 @@ int h5_file_set_open(const char *path, const struct h5_file_set_options *options
 	set->root = set->members;
 	*out = set;
 	return 0;
+}
+
+static uint64_t milliseconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void sleep_milliseconds(uint64_t n)
+{
+	const struct timespec time = {.tv_nsec = (long)n * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+/* Each try begins with the name and holds nothing while it waits: what had the lock may have replaced the
+ * file or removed its journal, and two that wait for several locks must not wait for each other. */
+int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
+{
+	const uint64_t until = milliseconds_now() + (uint64_t)options->wait * 1000;
+	uint64_t pause = 1;
+	int rc = open_once(path, options, out);
+
+	while (rc == -EWOULDBLOCK && milliseconds_now() < until) {
+		sleep_milliseconds(pause);
+		pause = h5_min(2 * pause, PAUSE_MOST);
+		rc = open_once(path, options, out);
+	}
+	return rc == -EWOULDBLOCK && options->wait
+		       ? h5_fail_in(rc, "waited for %u s (-o wait=)", options->wait)
+		       : rc;
 }
 
 void h5_file_set_close(struct h5_file_set *set)

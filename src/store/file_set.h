@@ -34,6 +34,7 @@ struct h5_file_set_options {
 	unsigned workers;   /* threads that decode and encode chunks beside those that ask for them */
 	enum h5_external external;
 	enum h5_lock_mode lock;
+	unsigned wait; /* seconds that a held lock is waited for at opening; 0: not at all */
 	/* Writing: of the mounted file alone. */
 	bool writable;
 	bool swmr;	     /* with `writable`: readers along; else: follow a writer */
@@ -48,7 +49,8 @@ struct h5_file_set_options {
 	void *wrap_arg;
 };
 
-/* Opens the file at path and the set around it. */
+/* Opens the file at path and the set around it. -EWOULDBLOCK: it, a piece of it or its journal was locked by
+ * somebody else for as long as options->wait. */
 int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set);
 /* A set around bytes in memory, without other files; for tests and fuzzing. The bytes are borrowed. */
 int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_set_options *options,
