@@ -5,6 +5,7 @@
 #include "base/lookup3.h"
 #include "base/lru.h"
 #include "base/reader.h"
+#include "base/siphash.h"
 #include "io/io.h"
 #include "unit.h"
 
@@ -22,6 +23,21 @@ START_TEST(lookup3_known_values)
 	ck_assert_uint_eq(h5_lookup3("", 0, 0xdeadbeef), 0xbd5b7dde);
 	ck_assert_uint_eq(h5_lookup3(text, strlen(text), 0), 0x17770551);
 	ck_assert_uint_eq(h5_lookup3(text, strlen(text), 1), 0xcd628161);
+}
+END_TEST
+
+/* Of the first bytes 00 01 02 ... with the key 00 01 ... 0f: the paper's appendix A, and the reference's
+ * list. */
+START_TEST(siphash_known_values)
+{
+	uint8_t bytes[16];
+
+	for (unsigned i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)i;
+	ck_assert_uint_eq(h5_siphash(bytes, bytes, 0), 0x726fdb47dd0e0e31);
+	ck_assert_uint_eq(h5_siphash(bytes, bytes, 1), 0x74f839c593dc67fd);
+	ck_assert_uint_eq(h5_siphash(bytes, bytes, 8), 0x93f5f5799a932462);
+	ck_assert_uint_eq(h5_siphash(bytes, bytes, 15), 0xa129ca6149be45e5);
 }
 END_TEST
 
@@ -476,9 +492,10 @@ START_TEST(io_tells_whether_it_is_locked)
 }
 END_TEST
 
-UNIT_MAIN("base", lookup3_known_values, reader_is_bounded_and_sticky, reader_verifies_checksums,
-	  products_are_checked, buf_stops_at_its_limit, lru_keeps_the_latest_within_its_budget,
-	  lru_keeps_a_value_over_its_budget, lru_does_not_cache_failures, lru_values_may_hold_references,
-	  lru_loads_once, lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped,
-	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
+	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
+	  lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
+	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
+	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_reserves_within_its_budget,
+	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
 	  nothing_is_interrupted_in_its_first_second, io_tells_whether_it_is_locked)

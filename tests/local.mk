@@ -101,6 +101,7 @@ MOUNT_TESTS = \
 	tests/mount_copy.py \
 	tests/mount_errors.py \
 	tests/mount_fsx.py \
+	tests/mount_handles.py \
 	tests/mount_holes.py \
 	tests/mount_journals.py \
 	tests/mount_kill.py \
@@ -112,6 +113,7 @@ MOUNT_TESTS = \
 	tests/mount_model.py \
 	tests/mount_names.py \
 	tests/mount_opens.py \
+	tests/mount_nfs.py \
 	tests/mount_options.py \
 	tests/mount_paged.py \
 	tests/mount_paged_append.py \

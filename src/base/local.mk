@@ -16,6 +16,8 @@ libh5fs_a_SOURCES += \
 	src/base/pool.h \
 	src/base/reader.c \
 	src/base/reader.h \
+	src/base/siphash.c \
+	src/base/siphash.h \
 	src/base/seen.c \
 	src/base/seen.h \
 	src/base/thread.c \

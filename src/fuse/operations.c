@@ -29,12 +29,23 @@ static void want_commit(const struct h5_mount *m)
 
 /* ---- names and attributes ---- */
 
+/* `.` and `..` are not of paths, which the kernel follows itself: it looks for the node of a handle, which it
+ * may have forgotten, and for the directory above. */
+static int look_up(struct h5_mount *m, fuse_ino_t parent, const char *name, struct h5_vfs_entry *entry)
+{
+	if (!strcmp(name, "."))
+		return h5_vfs_lookup_id(m->vfs, parent, entry);
+	if (!strcmp(name, ".."))
+		return h5_vfs_lookup_parent(m->vfs, parent, entry);
+	return h5_vfs_lookup(m->vfs, h5_request_node(m, parent), name, entry);
+}
+
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct h5_mount *m = h5_request_begin(req);
 	struct fuse_entry_param e;
 	struct h5_vfs_entry entry;
-	int rc = h5_vfs_lookup(m->vfs, h5_request_node(m, parent), name, &entry);
+	int rc = look_up(m, parent, name, &entry);
 
 	if (rc == -ENOENT) {
 		/* ino 0: the kernel remembers that there is no such name. */
@@ -349,6 +360,8 @@ static void op_init(void *userdata, struct fuse_conn_info *connection)
 	/* A changed time tells the kernel that what it has of a file is stale; that O_TRUNC comes with open
 	 * tells us which opening it fails. */
 	connection->want |= connection->capable & (FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC);
+	/* NFS servers may ask for nodes that the kernel has forgotten. */
+	connection->want |= connection->capable & FUSE_CAP_EXPORT_SUPPORT;
 }
 
 const struct fuse_lowlevel_ops h5_operations = {

@@ -6,6 +6,8 @@
 #include "fuse/loop.h"
 #include "fuse/watch.h"
 
+#include <assert.h>
+
 /* Nobody waits for the answer any more: until the request is replied to, `arg` is it. */
 static bool is_unwanted(void *arg)
 {
@@ -35,14 +37,14 @@ struct h5_mount *h5_request_begin(fuse_req_t req)
 	return m;
 }
 
+static_assert(H5_ROOT_ID == FUSE_ROOT_ID, "the root is the root");
+
 struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino)
 {
-	return ino == FUSE_ROOT_ID ? h5_vfs_root(m->vfs) : (struct h5_node *)(uintptr_t)ino;
-}
+	struct h5_node *node = h5_vfs_node(m->vfs, ino);
 
-fuse_ino_t h5_request_ino(const struct h5_mount *m, struct h5_node *node)
-{
-	return node == h5_vfs_root(m->vfs) ? FUSE_ROOT_ID : (fuse_ino_t)(uintptr_t)node;
+	assert(node);
+	return node;
 }
 
 void h5_request_fail(fuse_req_t req, const char *what, int code)
@@ -66,7 +68,8 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 {
 	h5_request_limit_size(&entry->st, h5_vfs_size_limit(m->vfs, entry->node));
 	return (struct fuse_entry_param){
-		.ino = h5_request_ino(m, entry->node),
+		.ino = h5_vfs_id(entry->node),
+		.generation = h5_vfs_generation(entry->node),
 		.attr = entry->st,
 		.attr_timeout = entry->size_known ? h5_request_attr_timeout(m, &entry->st) : 0,
 		.entry_timeout = m->timeout};

@@ -10,9 +10,8 @@ struct h5_mount *h5_request_begin(fuse_req_t req);
 /* The one place that turns the engine's errors into the kernel's. */
 void h5_request_fail(fuse_req_t req, const char *what, int code);
 
-/* The kernel's number of a node, and back; that of the root is fixed. */
+/* The node that a request is about. The kernel has not forgotten it, unless it looks for `.`. */
 struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino);
-fuse_ino_t h5_request_ino(const struct h5_mount *m, struct h5_node *node);
 
 /* What the kernel is told of a name. */
 struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry);

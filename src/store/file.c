@@ -186,6 +186,7 @@ int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, co
 	file->follows = h5_file_set_follows(set);
 	pthread_mutex_init(&file->seen_lock, NULL);
 	file->number = h5_file_set_next_number(set);
+	clock_gettime(CLOCK_REALTIME, &file->looked);
 	rc = h5_io_stat(io, &file->seen);
 	file->device = file->seen.device;
 	file->inode = file->seen.inode;

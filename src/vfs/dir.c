@@ -99,7 +99,7 @@ int h5_dir_find(struct h5_vfs *vfs, const struct h5_node *directory, const char 
 	return rc;
 }
 
-static int look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
+int h5_node_look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
 {
 	struct h5_times times = {0};
 	struct h5_place place;
@@ -122,7 +122,7 @@ int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, 
 	int rc;
 
 	h5_lock_to_read(vfs);
-	rc = look_up(vfs, parent, name, entry);
+	rc = h5_node_look_up(vfs, parent, name, entry);
 	h5_unlock(vfs);
 	return rc;
 }

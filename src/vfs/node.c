@@ -1,6 +1,7 @@
 /* The inode table.
  *
- * A node stands for a nodeid that the kernel holds. What makes two names the same node:
+ * A node stands for a nodeid that the kernel holds (see ids.c for its number). What makes two names the same
+ * node:
  *
  *   dataset, committed datatype, damaged object   the object: (file, address) - hard links share the inode
  *   directory, symlink                            the place: (parent node, name) - the kernel wants one
@@ -101,10 +102,17 @@ static bool is_same(const struct h5_node *node, const struct h5_place *place)
 static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
 				struct h5_place *place, const uint8_t *key, size_t key_size)
 {
-	struct h5_node *node = calloc(1, sizeof *node + key_size);
+	bool in_place = is_in_place(place->kind, place->target) && parent;
+	/* Of objects of the mounted file no name is kept: their number follows from their address. */
+	bool named = in_place || (parent && place->file != h5_file_set_root(vfs->set));
+	struct h5_node *node = calloc(1, sizeof *node + key_size + (named ? strlen(name) + 1 : 0));
 
 	if (!node)
 		return NULL;
+	if (named) {
+		node->from = parent->id;
+		node->name = strcpy((char *)node->key + key_size, name);
+	}
 	node->kind = place->kind;
 	node->file = place->file;
 	node->address = place->address;
@@ -118,9 +126,15 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 		return NULL;
 	}
 	node->target = place->target;
-	place->target = NULL;
-	if (is_in_place(node->kind, node->target) && parent) {
+	if (in_place)
 		node->parent = parent;
+	if (h5_node_identify(vfs, node)) {
+		HASH_DEL(vfs->nodes, node);
+		free(node);
+		return NULL;
+	}
+	place->target = NULL;
+	if (in_place) {
 		/* The root of a view is a root to its links. */
 		node->depth = parent->kind == H5_NODE_VIEWS ? 0 : parent->depth + 1;
 		parent->references++;
@@ -161,6 +175,7 @@ static void node_free(struct h5_vfs *vfs, struct h5_node *node)
 		DL_DELETE(vfs->detached, node);
 	else
 		HASH_DEL(vfs->nodes, node);
+	HASH_DELETE(by_id, vfs->by_id, node);
 	free(node->target);
 	free(node);
 }
@@ -173,6 +188,7 @@ void h5_nodes_free(struct h5_vfs *vfs)
 	node_free(vfs, node);
 	DL_FOREACH_SAFE(vfs->detached, node, next)
 	node_free(vfs, node);
+	h5_remembered_free(vfs);
 }
 
 void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
@@ -184,6 +200,7 @@ void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
 		node->references -= count;
 		if (node->references)
 			break;
+		h5_node_remember(vfs, node);
 		node_free(vfs, node);
 		node = parent; /* loses the reference of its child */
 		count = 1;

@@ -2,6 +2,7 @@
 #ifndef H5_VFS_PRIVATE_H
 #define H5_VFS_PRIVATE_H
 
+#include "base/siphash.h"
 #include "dataset/writer.h"
 #include "object/group.h"
 #include "object/value.h"
@@ -43,7 +44,12 @@ struct h5_node {
 	char *target;
 	const struct h5_view_ops *view;
 	uint64_t ino;
-	unsigned depth; /* directories: names below the root */
+	uint64_t id; /* the kernel's number of it: see ids.c */
+	uint32_t generation;
+	UT_hash_handle by_id; /* vfs->lock */
+	uint64_t from;	      /* id of the directory and name that led here, if the id is a hash of them */
+	const char *name;     /* of that directory's entry; NULL: the id is no hash. In `key` */
+	unsigned depth;	      /* directories: names below the root */
 	struct h5_node
 		*parent; /* directories and symlinks: referenced; NULL: root, and files, which have many */
 	uint64_t references;	     /* vfs->lock: the kernel's lookups, child nodes */
@@ -134,9 +140,13 @@ struct h5_vfs {
 	struct h5_vfs_options options;
 	atomic_uint_fast64_t bytes_read, bytes_written; /* by users */
 	struct h5_node *root;
+	uint8_t secret[H5_SIPHASH_KEY]; /* of this mount */
+	bool may_change;		/* another program may write objects anew without our notice */
 	char *prefix;	      /* owned: the escaped path of the root in the file, without slashes around it */
 	pthread_mutex_t lock; /* guards nodes, and what struct h5_node says */
-	struct h5_node *nodes; /* hash table by key */
+	struct h5_node *nodes;		  /* hash table by key */
+	struct h5_node *by_id;		  /* hash table of all nodes */
+	struct h5_remembered *remembered; /* hash table of nodes that were forgotten */
 	struct h5_node
 		*detached; /* nodes whose name leads elsewhere by now: found no more, but not yet forgotten */
 	/* Open files and directories (by `prev`, `next`): the kernel may end without a release of them. */
@@ -165,6 +175,19 @@ void h5_nodes_free(struct h5_vfs *vfs);
 /* Inode number of a place, without a node. */
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
 		     const struct h5_place *place);
+
+/* ---- ids.c: the kernel's numbers of nodes. With vfs->lock: ---- */
+
+/* Gives a new node its id and its generation, and enters it. -ENOMEM. */
+int h5_node_identify(struct h5_vfs *vfs, struct h5_node *node);
+/* Before a node is freed: it can be found again by its id. */
+void h5_node_remember(struct h5_vfs *vfs, const struct h5_node *node);
+void h5_remembered_free(struct h5_vfs *vfs);
+
+/* ---- dir.c ---- */
+
+/* h5_vfs_lookup() for one who has the lock to read. */
+int h5_node_look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
 
 /* ---- tree.c ---- */
 

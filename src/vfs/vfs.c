@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { WORK_SPEED = 8 << 10 }; /* bytes of files that a millisecond is granted for */
 
@@ -74,6 +75,20 @@ static int make_root(struct h5_vfs *vfs)
 	return rc ? rc : h5_node_get(vfs, NULL, "", &place, &vfs->root);
 }
 
+static int init_ids(struct h5_vfs *vfs)
+{
+	struct h5_io_stat st;
+	int rc = h5_file_stat(h5_file_set_root(vfs->set), &st);
+
+	if (rc)
+		return rc;
+	/* SWMR writers make no objects and remove none. */
+	vfs->may_change = !st.locked && !h5_file_set_options(vfs->set)->swmr;
+	return getrandom(vfs->secret, sizeof vfs->secret, 0) == sizeof vfs->secret
+		       ? 0
+		       : h5_fail(-EIO, H5_UNDEF, "no random numbers");
+}
+
 int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, struct h5_vfs **out)
 {
 	struct h5_vfs *vfs = calloc(1, sizeof *vfs);
@@ -84,7 +99,9 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 	vfs->set = set;
 	vfs->options = *options;
 	init_locks(vfs);
-	rc = make_root(vfs);
+	rc = init_ids(vfs);
+	if (!rc)
+		rc = make_root(vfs);
 	if (rc) {
 		h5_vfs_close(vfs);
 		return rc;

@@ -64,6 +64,19 @@ struct h5_vfs_entry {
 };
 
 int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
+
+/* The number of a node, which leads to it also when it was forgotten meanwhile; with its generation it stands
+ * for nothing else as long as the vfs lives, nor in another mount. The root has H5_ROOT_ID and generation 0.
+ */
+enum { H5_ROOT_ID = 1 };
+uint64_t h5_vfs_id(const struct h5_node *node);
+uint32_t h5_vfs_generation(const struct h5_node *node);
+/* The node of that number, borrowed; NULL: it was forgotten. */
+struct h5_node *h5_vfs_node(struct h5_vfs *vfs, uint64_t id);
+/* Lookups by number: of the node itself, and of the directory above. -ESTALE: it leads nowhere, or too many
+ * others were forgotten since. */
+int h5_vfs_lookup_id(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry);
+int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry);
 /* Gives n references back. */
 void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t n);
 

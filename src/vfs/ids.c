@@ -1,0 +1,324 @@
+/* The numbers by which the kernel knows nodes, and finds them again after it has forgotten them.
+ *
+ * An NFS server, or open_by_handle_at(2), may come with the number of a node that was forgotten long ago. So
+ *a number follows from what the node stands for, and leads back to it:
+ *
+ *   bits 62..63	the node is			and the other bits are
+ *   0			the root			1
+ *   1 (DIRECT)	a file whose object is in the	the object's address, and from bit 56 on the view
+ *			mounted file
+ *   2 or 3 (HASHED)	any other			a hash: of a directory, symlink or file of an
+ *attribute that of its parent's number and its name; of an object of another file that of its place there
+ *
+ * A hash leads back by a table of parents and names of nodes that were forgotten. It has a bound: the number
+ *of one that was forgotten before many others is found again only when somebody has looked its name up.
+ *
+ * The generation of a node is a hash of the number and of what the node stands for. The key is random and of
+ * this mount alone. So a handle of an earlier mount fits nothing, nor does one that somebody has made up; and
+ * if there is another object in the place by now, that has another generation. (An address that is used again
+ * for another object in a file which only this mount can change must get one by what is hashed here.) */
+#include "vfs/private.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HASHED	(UINT64_C(1) << 63)
+#define DIRECT	(UINT64_C(1) << 62)
+#define ADDRESS (VIEW - 1)
+#define VIEW	(UINT64_C(1) << 56)
+
+enum { REMEMBERED_MAX = 1 << 16 }; /* about 120 bytes each */
+
+struct h5_remembered {
+	uint64_t id, parent;
+	UT_hash_handle hh; /* the first one was forgotten first */
+	char name[];
+};
+
+/* ---- numbers ---- */
+
+/* From 1 on; 0: none. */
+static uint64_t view_number(const struct h5_view_ops *view)
+{
+	uint64_t n = 0;
+
+	if (view)
+		while (h5_views[n++] != view)
+			;
+	return n;
+}
+
+/* What stands for the object of a node, the same in each mount. */
+struct object {
+	uint64_t device, inode, address, view, kind;
+};
+
+static struct object object_of(const struct h5_node *node)
+{
+	struct object o = {.address = node->address, .view = view_number(node->view), .kind = node->kind};
+
+	if (node->file)
+		h5_file_identity(node->file, &o.device, &o.inode);
+	return o;
+}
+
+static uint64_t hash_name(const struct h5_vfs *vfs, uint64_t parent, const char *name)
+{
+	uint8_t data[sizeof parent + H5_NAME_MAX + 1];
+	size_t length = strlen(name);
+
+	memcpy(data, &parent, sizeof parent);
+	memcpy(data + sizeof parent, name, length);
+	return h5_siphash(vfs->secret, data, sizeof parent + length) | HASHED;
+}
+
+static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
+{
+	const struct object o = object_of(node);
+
+	if (node->parent)
+		return hash_name(vfs, node->from, node->name);
+	if (node->file == h5_file_set_root(vfs->set) && node->address <= ADDRESS)
+		return DIRECT | o.view * VIEW | node->address;
+	return h5_siphash(vfs->secret, &o, sizeof o) | HASHED;
+}
+
+/* A file that may change without our notice, may have another object at an address whenever it has changed.
+ */
+static uint32_t find_generation(const struct h5_vfs *vfs, const struct h5_node *node)
+{
+	const struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
+	const struct {
+		uint64_t id, number, target;
+		struct object object;
+	} all = {.id = node->id,
+		 .number = vfs->may_change ? h5_file_number(file) : 0,
+		 .target = node->target ? h5_siphash(vfs->secret, node->target, strlen(node->target)) : 0,
+		 .object = object_of(node)};
+
+	return (uint32_t)h5_siphash(vfs->secret, &all, sizeof all);
+}
+
+static struct h5_node *find_node(const struct h5_vfs *vfs, uint64_t id)
+{
+	struct h5_node *node;
+
+	HASH_FIND(by_id, vfs->by_id, &id, sizeof id, node);
+	return node;
+}
+
+int h5_node_identify(struct h5_vfs *vfs, struct h5_node *node)
+{
+	if (!vfs->root) {
+		node->id = H5_ROOT_ID;
+	} else {
+		node->id = find_id(vfs, node);
+		/* One that the kernel still has of what was in the place before. */
+		while (find_node(vfs, node->id))
+			node->id = (node->id + 1) | HASHED;
+		node->generation = find_generation(vfs, node);
+	}
+	HASH_ADD(by_id, vfs->by_id, id, sizeof node->id, node);
+	return node->by_id.tbl ? 0 : -ENOMEM;
+}
+
+uint64_t h5_vfs_id(const struct h5_node *node)
+{
+	return node->id;
+}
+
+uint32_t h5_vfs_generation(const struct h5_node *node)
+{
+	return node->generation;
+}
+
+struct h5_node *h5_vfs_node(struct h5_vfs *vfs, uint64_t id)
+{
+	struct h5_node *node;
+
+	if (id == H5_ROOT_ID)
+		return vfs->root;
+	pthread_mutex_lock(&vfs->lock);
+	node = find_node(vfs, id);
+	pthread_mutex_unlock(&vfs->lock);
+	return node;
+}
+
+/* ---- nodes that were forgotten ---- */
+
+static struct h5_remembered *find_remembered(const struct h5_vfs *vfs, uint64_t id)
+{
+	struct h5_remembered *r;
+
+	HASH_FIND(hh, vfs->remembered, &id, sizeof id, r);
+	return r;
+}
+
+static void drop(struct h5_vfs *vfs, struct h5_remembered *r)
+{
+	HASH_DEL(vfs->remembered, r);
+	free(r);
+}
+
+void h5_node_remember(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	struct h5_remembered *r;
+
+	if (!node->name || node->is_detached)
+		return;
+	r = find_remembered(vfs, node->id);
+	if (r)
+		drop(vfs, r);
+	r = calloc(1, sizeof *r + strlen(node->name) + 1);
+	if (!r)
+		return;
+	r->id = node->id;
+	r->parent = node->from;
+	strcpy(r->name, node->name);
+	HASH_ADD(hh, vfs->remembered, id, sizeof r->id, r);
+	if (!r->hh.tbl)
+		free(r);
+	else if (HASH_COUNT(vfs->remembered) > REMEMBERED_MAX)
+		drop(vfs, vfs->remembered);
+}
+
+void h5_remembered_free(struct h5_vfs *vfs)
+{
+	struct h5_remembered *r, *next;
+
+	HASH_ITER(hh, vfs->remembered, r, next)
+	drop(vfs, r);
+}
+
+/* A name on the way from a node to one beneath. */
+struct step {
+	struct step *next;
+	char name[];
+};
+
+static void free_steps(struct step *steps)
+{
+	struct step *step, *next;
+
+	LL_FOREACH_SAFE(steps, step, next)
+	free(step);
+}
+
+/* With the lock: the names that lead to the node from the next one above that is known, which is referenced.
+ */
+static int find_way(struct h5_vfs *vfs, uint64_t id, struct step **steps, struct h5_node **from)
+{
+	while (!(*from = find_node(vfs, id))) {
+		const struct h5_remembered *r = find_remembered(vfs, id);
+		struct step *step = r ? malloc(sizeof *step + strlen(r->name) + 1) : NULL;
+
+		if (!r)
+			return -ESTALE;
+		if (!step)
+			return -ENOMEM;
+		strcpy(step->name, r->name);
+		LL_PREPEND(*steps, step);
+		id = r->parent;
+	}
+	(*from)->references++;
+	return 0;
+}
+
+/* The object of a file. Whether the number was ever given out, the kernel finds out by the generation. */
+static int look_at_object(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	uint64_t number = (id & ~DIRECT) / VIEW;
+	struct h5_place place = {.file = h5_file_set_root(vfs->set), .address = id & ADDRESS};
+	struct h5_times times = {0};
+	int rc;
+
+	if (number) {
+		for (uint64_t i = 0; i < number; i++)
+			if (!(place.view = h5_views[i]))
+				return -ESTALE;
+		place.kind = H5_NODE_VIEW;
+		rc = h5_view_shows(
+			&(struct h5_view){.ops = place.view, .file = place.file, .address = place.address});
+	} else {
+		rc = h5_place_kind(place.file, place.address, &place.kind);
+	}
+	if (!rc && place.kind == H5_NODE_DIRECTORY)
+		rc = -ESTALE;
+	if (!rc)
+		rc = h5_node_get(vfs, NULL, "", &place, &entry->node);
+	return rc ? rc : h5_node_entry(vfs, NULL, &times, entry);
+}
+
+static int look_up_known(struct h5_vfs *vfs, struct h5_node *node, struct h5_vfs_entry *entry)
+{
+	struct h5_times times = {0};
+
+	entry->node = node;
+	return h5_node_entry(vfs, NULL, &times, entry);
+}
+
+/* The node itself, or what the steps lead to from there; gives the reference back. */
+static int go(struct h5_vfs *vfs, struct h5_node *node, const struct step *steps, struct h5_vfs_entry *entry)
+{
+	int rc = 0;
+
+	if (!steps)
+		return look_up_known(vfs, node, entry);
+	for (const struct step *step = steps; step && !rc; step = step->next) {
+		rc = h5_node_look_up(vfs, node, step->name, entry);
+		h5_vfs_forget(vfs, node, 1);
+		node = entry->node;
+	}
+	return rc;
+}
+
+static int look_up(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct step *steps = NULL;
+	struct h5_node *node;
+	int rc;
+
+	pthread_mutex_lock(&vfs->lock);
+	rc = find_way(vfs, id, &steps, &node);
+	pthread_mutex_unlock(&vfs->lock);
+	if (!rc)
+		rc = go(vfs, node, steps, entry);
+	else if (rc == -ESTALE && id & DIRECT && !(id & HASHED))
+		rc = look_at_object(vfs, id, entry);
+	free_steps(steps);
+	if (!rc && entry->node->id != id) {
+		h5_vfs_forget(vfs, entry->node, 1);
+		rc = -ESTALE;
+	}
+	/* Something else is in the place by now, or nothing. */
+	return rc == -ENOENT || rc == -ENOTDIR ? -ESTALE : rc;
+}
+
+int h5_vfs_lookup_id(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	int rc;
+
+	h5_lock_to_read(vfs);
+	rc = look_up(vfs, id, entry);
+	h5_unlock(vfs);
+	return rc;
+}
+
+int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct h5_node *node, *parent;
+	int rc;
+
+	h5_lock_to_read(vfs);
+	pthread_mutex_lock(&vfs->lock);
+	node = find_node(vfs, id);
+	parent = node ? node->parent : NULL;
+	if (parent)
+		parent->references++;
+	pthread_mutex_unlock(&vfs->lock);
+	rc = parent ? look_up_known(vfs, parent, entry) : -ESTALE;
+	h5_unlock(vfs);
+	return rc;
+}
