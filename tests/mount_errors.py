@@ -112,7 +112,7 @@ class Refused(ErrorCase):
 
     def test_options_that_do_not_exist(self):
         path = self.sample()
-        for option in ("no_such_option", "external=perhaps", "locking=perhaps", "order=size", "xattr=no", "uid=x", "sync=never"):
+        for option in ("no_such_option", "external=perhaps", "locking=perhaps", "order=size", "xattr=no", "uid=x", "sync=never", "wait=x"):
             with self.subTest(option=option):
                 self.assertRefused(path, re.escape(option.split("=")[0]), options=option)
 

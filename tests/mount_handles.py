@@ -181,6 +181,30 @@ class Found(Case):
             self.assertEqual(read(m.at("rows")), b"rowrowrow")
 
 
+class Many(Case):
+    COUNT = 66000  # more than are remembered
+
+    def test_the_first_ones_forgotten_are_stale_until_somebody_looks(self):
+        with h5py.File(self.path, "a", libver="latest") as f:
+            group = f.create_group("many").id
+            for i in range(self.COUNT):
+                group.links.create_hard(b"%d" % i, f.id, b"one")
+        with Mount(self.path) as m:
+            first = m.at("many", "0")
+            handle, ino = handle_of(first), os.stat(first).st_ino
+            forget()
+            with os.scandir(m.at("many")) as entries:
+                self.assertEqual(sum(entry.stat().st_ino == ino for entry in entries), self.COUNT)
+            for _ in range(10):
+                forget()
+                if self.is_stale(m, handle):
+                    break
+            else:
+                self.fail("it is found without having been remembered")
+            os.stat(first)
+            self.assertFalse(self.is_stale(m, handle))
+
+
 class Stale(Case):
     def check_stale(self, m, handles):
         for path, handle, _ in handles:

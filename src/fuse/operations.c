@@ -167,12 +167,17 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
 	struct h5_mount *m = h5_request_begin(req);
 	const char *target;
+	char *copy = NULL;
 	int rc = h5_vfs_readlink(h5_request_node(m, ino), &target);
 
+	/* When the reply has arrived, but the call that sends it has not yet returned, the kernel may already
+	 * forget the node. */
+	if (!rc && !(copy = h5_reply_buffer(strlen(target) + 1)))
+		rc = -ENOMEM;
 	if (rc)
 		h5_request_fail(req, "readlink", rc);
 	else
-		fuse_reply_readlink(req, target);
+		fuse_reply_readlink(req, strcpy(copy, target));
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)

@@ -1,22 +1,20 @@
 /* The numbers by which the kernel knows nodes, and finds them again after it has forgotten them.
  *
  * An NFS server, or open_by_handle_at(2), may come with the number of a node that was forgotten long ago. So
- *a number follows from what the node stands for, and leads back to it:
+ * a number follows from what the node stands for, and leads back to it:
  *
- *   bits 62..63	the node is			and the other bits are
- *   0			the root			1
- *   1 (DIRECT)	a file whose object is in the	the object's address, and from bit 56 on the view
- *			mounted file
- *   2 or 3 (HASHED)	any other			a hash: of a directory, symlink or file of an
- *attribute that of its parent's number and its name; of an object of another file that of its place there
+ *   1	     the root
+ *   DIRECT  a file whose object is in the mounted file: the object's address, and from bit 56 on the view
+ *   HASHED  any other. A directory, a symlink or the file of an attribute has a hash of its name and of its
+ *	     parent's number; an object of another file has a hash of its place there.
  *
- * A hash leads back by a table of parents and names of nodes that were forgotten. It has a bound: the number
- *of one that was forgotten before many others is found again only when somebody has looked its name up.
+ * A table leads back from a hash to the parent and the name. It holds the nodes that were forgotten last. The
+ * number of any other leads nowhere until somebody looks its name up.
  *
- * The generation of a node is a hash of the number and of what the node stands for. The key is random and of
- * this mount alone. So a handle of an earlier mount fits nothing, nor does one that somebody has made up; and
- * if there is another object in the place by now, that has another generation. (An address that is used again
- * for another object in a file which only this mount can change must get one by what is hashed here.) */
+ * The generation of a node is a hash of its number and of its object, with a random key that only this mount
+ * has. So a handle of an earlier mount fits no node, nor does one that somebody has made up. If there is
+ * another object in the place by now, it has another generation. (Whatever frees the address of an object in
+ * a mount for writing must see to it that the next object there has another one, too.) */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -85,8 +83,7 @@ static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
 	return h5_siphash(vfs->secret, &o, sizeof o) | HASHED;
 }
 
-/* A file that may change without our notice, may have another object at an address whenever it has changed.
- */
+/* Whenever a file has changed without our notice, it may have another object at the address. */
 static uint32_t find_generation(const struct h5_vfs *vfs, const struct h5_node *node)
 {
 	const struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
