@@ -100,6 +100,19 @@ class Waits(Case):
                 self.assertEqual(os.listdir(self.point), ["rows"])
                 self.end()
 
+    def test_somebody_else_mounts_there_meanwhile(self):
+        other = self.file("other.h5")
+        with h5py.File(other, "w") as f:
+            f["other"] = 1
+        lock, tries = self.lock(), self.tries()
+        run = self.start("-o", LONG, self.path, self.point)
+        tries.wait()
+        self.assertEqual(subprocess.run([H5FS, other, self.point], check=False).returncode, 0)
+        lock.close()
+        self.assertEqual(run.wait(60), 7)
+        self.assertIn(b"already mounted", run.stderr.read())
+        self.assertEqual(os.listdir(self.point), ["other"])
+
     def test_without_a_mount(self):
         for command in "--check", "--list", "--recover":
             with self.subTest(command):
@@ -129,8 +142,10 @@ class Waits(Case):
 class Ends(Case):
     def test_after_its_time(self):
         self.lock()
-        for options, seconds, said in (("wait=0", 0, "locked"), ("wait=1", 1, "waited for 1 s"), ("rw", 2, "waited for 2 s")):
-            for arguments in ([], ["-f"], ["--recover"]):
+        ways = ([], ["-f"], ["--recover"])
+        for options, seconds, said, ways in (("wait=0", 0, "locked", ways), ("wait=1", 1, "waited for 1 s", ways),
+                                             ("rw", 2, "waited for 2 s", ways[:1])):
+            for arguments in ways:
                 with self.subTest(options=options, arguments=arguments):
                     begin = time.monotonic()
                     run = self.start(*arguments, "-o", options, self.path, *([] if "--recover" in arguments else [self.point]))

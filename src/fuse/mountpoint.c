@@ -199,7 +199,8 @@ int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, stru
 {
 	struct capture c = {.saved = -1};
 	char said[512];
-	int rc = is_missing(o->mountpoint) ? make(o) : 0, code;
+	/* Somebody may have mounted there while the file was waited for. */
+	int rc = is_missing(o->mountpoint) ? make(o) : check_empty(o), code;
 
 	if (rc)
 		return rc;

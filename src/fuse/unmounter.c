@@ -220,7 +220,7 @@ static int wait_for_answer(const struct h5_unmounter *u)
 	ssize_t n;
 
 	do
-		n = recv(u->fd, &ready, 1, 0);
+		n = read(u->fd, &ready, 1); /* recv() is not allowed in the sandbox */
 	while (n < 0 && errno == EINTR);
 	return n == 1 ? 0 : -ECHILD;
 }
