@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char header_signature[8] = "h5fs-jnl", record_signature[8] = "h5fs-rec";
+static const char header_signature[8] = {'h', '5', 'f', 's', '-', 'j', 'n', 'l'};
+static const char record_signature[8] = {'h', '5', 'f', 's', '-', 'r', 'e', 'c'};
 
 enum {
 	VERSION = 1,

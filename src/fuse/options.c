@@ -231,8 +231,9 @@ static int parse_size(const char *option, const char *value, size_t *size)
 {
 	static const char units[] = "KMG";
 	const char *allowed = "a size such as 64M";
-	char *end, *unit;
+	const char *unit;
 	unsigned long long n;
+	char *end;
 
 	errno = 0;
 	n = strtoull(value, &end, 10);
