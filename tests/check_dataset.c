@@ -415,8 +415,8 @@ START_TEST(pipelines_are_undone_in_reverse)
 	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 11, 6, &data), -EUCLEAN);
 	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, UINT64_MAX - 4, 10, 6, &data), -EUCLEAN);
 	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, UINT64_MAX, 6, &data), -EUCLEAN);
-	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 10, (size_t)1 << 32, &data), -EFBIG);
-	ck_assert_int_eq(h5_pipeline_read(file, NULL, 0, at, 10, (size_t)1 << 40, &data), -EUCLEAN);
+	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, at, 10, (uint64_t)1 << 32, &data), -EFBIG);
+	ck_assert_int_eq(h5_pipeline_read(file, NULL, 0, at, 10, (uint64_t)1 << 40, &data), -EUCLEAN);
 	h5_file_set_close(set);
 }
 END_TEST

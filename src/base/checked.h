@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 static inline bool h5_mul(uint64_t a, uint64_t b, uint64_t *product)
 {
@@ -41,6 +42,12 @@ static inline unsigned h5_log2(uint64_t v)
 static inline unsigned h5_limit_size(uint64_t limit)
 {
 	return h5_log2(limit) / 8 + 1;
+}
+
+/* Memory of zeros for n elements; free(). NULL also if the address space has no room for them. */
+static inline void *h5_calloc(uint64_t n, size_t size)
+{
+	return n > SIZE_MAX ? NULL : calloc((size_t)n, size);
 }
 
 static inline uint64_t h5_min(uint64_t a, uint64_t b)

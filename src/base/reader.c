@@ -19,7 +19,7 @@ struct h5_reader h5_reader_init(const void *data, size_t size, uint64_t address,
 				  .size_of_lengths = size_of_lengths};
 }
 
-struct h5_reader h5_reader_sub(struct h5_reader *r, size_t n)
+struct h5_reader h5_reader_sub(struct h5_reader *r, uint64_t n)
 {
 	struct h5_reader sub = *r;
 	const uint8_t *p = h5_read_bytes(r, n);
@@ -36,7 +36,7 @@ uint64_t h5_reader_address(const struct h5_reader *r)
 	return r->address == H5_UNDEF ? H5_UNDEF : r->address + h5_reader_at(r);
 }
 
-const uint8_t *h5_read_bytes(struct h5_reader *r, size_t n)
+const uint8_t *h5_read_bytes(struct h5_reader *r, uint64_t n)
 {
 	const uint8_t *p = r->p;
 
@@ -48,7 +48,7 @@ const uint8_t *h5_read_bytes(struct h5_reader *r, size_t n)
 	return p;
 }
 
-void h5_reader_skip(struct h5_reader *r, size_t n)
+void h5_reader_skip(struct h5_reader *r, uint64_t n)
 {
 	(void)h5_read_bytes(r, n);
 }

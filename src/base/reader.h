@@ -21,7 +21,7 @@ struct h5_reader h5_reader_init(const void *data, size_t size, uint64_t address,
 				uint8_t size_of_lengths);
 
 /* A reader of the next n bytes, which the outer one passes over. */
-struct h5_reader h5_reader_sub(struct h5_reader *r, size_t n);
+struct h5_reader h5_reader_sub(struct h5_reader *r, uint64_t n);
 
 static inline size_t h5_reader_left(const struct h5_reader *r)
 {
@@ -38,8 +38,8 @@ static inline size_t h5_reader_at(const struct h5_reader *r)
 uint64_t h5_reader_address(const struct h5_reader *r);
 
 /* The next n bytes, borrowed from the reader's memory; NULL where they are not there. */
-const uint8_t *h5_read_bytes(struct h5_reader *r, size_t n);
-void h5_reader_skip(struct h5_reader *r, size_t n);
+const uint8_t *h5_read_bytes(struct h5_reader *r, uint64_t n);
+void h5_reader_skip(struct h5_reader *r, uint64_t n);
 
 uint8_t h5_read_u8(struct h5_reader *r);
 uint16_t h5_read_u16(struct h5_reader *r);

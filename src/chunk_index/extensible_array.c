@@ -25,7 +25,7 @@ static int read_block(struct h5_file *file, uint64_t address, const struct h5_ea
 		      size_t *cost)
 {
 	void *memory;
-	int rc = h5_block_read(file, address, sizeof **out, (size_t)size, what, &memory);
+	int rc = h5_block_read(file, address, sizeof **out, size, what, &memory);
 
 	if (rc)
 		return rc;

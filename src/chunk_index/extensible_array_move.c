@@ -85,8 +85,7 @@ int h5_earray_copy_paged(const struct h5_chunk_index *index, const struct h5_ear
 
 		if (!h5_extensible_array_has_page(s, &super->super, i, p))
 			continue;
-		rc = h5_block_read(index->file, at, 0, (size_t)s->page_size, "extensible array page",
-				   &memory);
+		rc = h5_block_read(index->file, at, 0, s->page_size, "extensible array page", &memory);
 		if (rc)
 			break;
 		rc = h5_tx_put(index->file, h5_earray_page_address(shape, to, p), memory,

@@ -32,19 +32,19 @@ static int load_block(struct h5_file *file, uint64_t address, const void *arg, v
 {
 	const struct h5_fixed_array_header *header = arg;
 	struct data_block *block;
-	size_t n = (size_t)header->block_size;
 	struct h5_reader r;
-	int rc = h5_block_read(file, address, sizeof *block, n, "fixed array data block", value);
+	int rc = h5_block_read(file, address, sizeof *block, header->block_size, "fixed array data block",
+			       value);
 
 	if (rc)
 		return rc;
 	block = *value;
-	block->size = n;
-	r = h5_file_reader(file, block->bytes, n, address);
+	block->size = header->block_size;
+	r = h5_file_reader(file, block->bytes, (size_t)block->size, address);
 	rc = h5_fixed_array_block_decode(&r, header, &block->decoded);
 	if (rc)
 		free(block);
-	*cost = sizeof *block + n;
+	*cost = sizeof *block + (size_t)header->block_size;
 	return rc;
 }
 

@@ -1,5 +1,6 @@
 #include "dataset/chunk_cache.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "dataset/layouts.h"
 #include "store/file_set.h"
@@ -103,7 +104,7 @@ static int decode(const struct h5_chunk_wanted *w, uint8_t **data, uint32_t *ele
 		return h5_structured_read(dataset, &w->chunk, w->filtered, data);
 	return h5_pipeline_read_shuffled(dataset->file, w->filtered ? &dataset->pipeline : NULL,
 					 w->chunk.filter_mask, w->chunk.address, w->chunk.size,
-					 (size_t)dataset->chunk_size, data,
+					 dataset->chunk_size, data,
 					 may_stay_shuffled(dataset) ? element_size : NULL);
 }
 
@@ -121,17 +122,18 @@ static uint64_t need(const struct h5_chunk_wanted *w)
 static int read_counted(const struct h5_chunk_wanted *w, uint8_t **data, uint32_t *element_size)
 {
 	struct h5_lru *cache = cache_of(w);
-	uint64_t room = need(w);
+	/* No more than a machine of 32 bits can count: that is all of the budget, too. */
+	size_t room = (size_t)h5_min(need(w), SIZE_MAX);
 	int rc;
 
 	/* Small ones are few at a time, and not worth counting. */
 	if (room < RESERVED_LEAST)
 		return decode(w, data, element_size);
-	rc = h5_lru_reserve(cache, (size_t)room);
+	rc = h5_lru_reserve(cache, room);
 	if (rc)
 		return rc;
 	rc = decode(w, data, element_size);
-	h5_lru_unreserve(cache, (size_t)room);
+	h5_lru_unreserve(cache, room);
 	return rc;
 }
 

@@ -151,9 +151,9 @@ static int build(struct tree *tree, unsigned d, const uint64_t **blocks, size_t 
 	return rc;
 }
 
-static int open_blocks(struct h5_shape *shape, const uint64_t *coordinates, uint64_t count)
+static int open_blocks(struct h5_shape *shape, const uint64_t *coordinates, size_t count)
 {
-	struct tree tree = {shape, 4 * count * shape->rank + TREE_WORK};
+	struct tree tree = {shape, (uint64_t)4 * count * shape->rank + TREE_WORK};
 	const uint64_t **blocks = calloc(count + 1, sizeof *blocks);
 	int rc;
 
@@ -218,7 +218,7 @@ static void join_points(struct h5_shape *shape)
 
 static int sort_points(struct h5_shape *shape, const uint64_t *dims)
 {
-	shape->runs = calloc(shape->count + 1, sizeof *shape->runs);
+	shape->runs = h5_calloc(shape->count + 1, sizeof *shape->runs);
 	if (!shape->runs)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < shape->count; i++) {
@@ -228,7 +228,7 @@ static int sort_points(struct h5_shape *shape, const uint64_t *dims)
 					   &shape->runs[i].position))
 			return damaged("a point outside the dataset");
 	}
-	qsort(shape->runs, shape->count, sizeof *shape->runs, by_position);
+	qsort(shape->runs, (size_t)shape->count, sizeof *shape->runs, by_position);
 	join_points(shape);
 	return 0;
 }
@@ -272,7 +272,7 @@ static size_t cost_of(const struct h5_shape *shape)
 	if (shape->slabs)
 		cost += shape->rank * sizeof *shape->slabs;
 	if (shape->points)
-		cost += shape->count * shape->rank * sizeof *shape->points;
+		cost += (size_t)shape->count * shape->rank * sizeof *shape->points;
 	for (unsigned i = 0; shape->levels && i < shape->rank; i++)
 		cost += sizeof *shape->levels + shape->levels[i].capacity * sizeof(struct h5_shape_node);
 	return cost;
@@ -293,7 +293,7 @@ int h5_shape_open(struct h5_selection *selection, const uint64_t *dims, struct h
 	} else if (selection->kind == H5_SELECT_HYPERSLAB && selection->count == 1) {
 		rc = open_one_block(shape, selection->coordinates);
 	} else if (selection->kind == H5_SELECT_HYPERSLAB) {
-		rc = open_blocks(shape, selection->coordinates, selection->count);
+		rc = open_blocks(shape, selection->coordinates, (size_t)selection->count);
 	} else if (selection->kind == H5_SELECT_POINTS) {
 		shape->points = selection->coordinates;
 		shape->count = selection->count;

@@ -130,7 +130,7 @@ static int read_section(const struct chunk *chunk, unsigned i, uint8_t **data)
 		return h5_fail(-EUCLEAN, chunk->address, "structured chunk: it reaches beyond any file");
 	return h5_pipeline_read(chunk->dataset->file,
 				chunk->pipelines && chunk->pipelines[i].count ? &chunk->pipelines[i] : NULL,
-				section->filter_mask, address, section->stored, (size_t)section->size, data);
+				section->filter_mask, address, section->stored, section->size, data);
 }
 
 static int read_selection(const struct chunk *chunk, const struct marks *m, struct h5_selection *selection)

@@ -449,7 +449,7 @@ static int read_window(struct request *q, const struct h5_virtual_map *map)
 	q->begin = q->offset / size;
 	q->end = (q->offset + q->n - 1) / size + 1;
 	q->left = q->end - q->begin;
-	q->taken = calloc(q->left / 64 + 1, sizeof *q->taken);
+	q->taken = h5_calloc(q->left / 64 + 1, sizeof *q->taken);
 	if (!q->taken)
 		return h5_fail(-ENOMEM, q->dataset->address, "virtual dataset: out of memory");
 	rc = h5_virtual_map_find(map, q->begin, q->end, &entries, &count);

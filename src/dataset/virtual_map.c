@@ -145,8 +145,8 @@ static int decode(const struct h5_dataset *dataset, struct h5_virtual_map *map)
 
 	if (rc)
 		return rc;
-	map->entries = calloc(block.count + 1, sizeof *map->entries);
-	map->ends = calloc(block.count + 1, sizeof *map->ends);
+	map->entries = h5_calloc(block.count + 1, sizeof *map->entries);
+	map->ends = h5_calloc(block.count + 1, sizeof *map->ends);
 	rc = map->entries && map->ends ? 0 : -ENOMEM;
 	for (uint64_t order = 0; !rc; order++) {
 		rc = h5_interrupt_check();

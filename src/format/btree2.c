@@ -136,16 +136,16 @@ struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *h, unsi
 					  size_t *cost)
 {
 	size_t children = level ? room + 1 : 0;
-	size_t size = sizeof(struct h5_btree2_node) + children * sizeof(struct h5_btree2_child) +
-		      room * h->record_size;
-	struct h5_btree2_node *node = calloc(1, size);
+	uint64_t size = sizeof(struct h5_btree2_node) + (uint64_t)children * sizeof(struct h5_btree2_child) +
+			(uint64_t)room * h->record_size;
+	struct h5_btree2_node *node = h5_calloc(size, 1);
 
 	if (!node)
 		return NULL;
 	node->level = level;
 	node->children = level ? (struct h5_btree2_child *)(node + 1) : NULL;
 	node->records = (uint8_t *)(node + 1) + children * sizeof *node->children;
-	*cost = size;
+	*cost = (size_t)size;
 	return node;
 }
 

@@ -255,7 +255,7 @@ static int decode_enum(struct h5_reader *r, const struct prefix *p, unsigned dep
 		if (rc)
 			return rc;
 	}
-	values = h5_read_bytes(r, (size_t)count * t->size);
+	values = h5_read_bytes(r, (uint64_t)count * t->size);
 	if (!values)
 		return 0;
 	t->enumeration.values = malloc((size_t)count * t->size + 1);

@@ -261,8 +261,8 @@ int h5_extensible_array_super_block_decode(struct h5_reader *r, const struct h5_
 	if (rc)
 		return rc;
 	block->block_offset = h5_read_uint(r, h->offset_size);
-	block->bitmap = s->pages ? h5_read_bytes(r, (size_t)s->bitmap_size) : NULL;
-	block->data_blocks = h5_read_bytes(r, (size_t)s->data_blocks * size_of_offsets);
+	block->bitmap = s->pages ? h5_read_bytes(r, s->bitmap_size) : NULL;
+	block->data_blocks = h5_read_bytes(r, s->data_blocks * size_of_offsets);
 	return h5_reader_checksum(r, what);
 }
 
@@ -292,7 +292,7 @@ int h5_extensible_array_data_block_decode(struct h5_reader *r, const struct h5_e
 	if (rc)
 		return rc;
 	block->block_offset = h5_read_uint(r, h->offset_size);
-	block->elements = s->pages ? NULL : h5_read_bytes(r, (size_t)s->elements * h->element_size);
+	block->elements = s->pages ? NULL : h5_read_bytes(r, s->elements * h->element_size);
 	return h5_reader_checksum(r, what);
 }
 

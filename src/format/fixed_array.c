@@ -111,7 +111,7 @@ int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array
 	version = h5_read_u8(r);
 	client = h5_read_u8(r);
 	owner = h5_read_offset(r);
-	body = h5_read_bytes(r, (size_t)h->block_size - 6 - r->size_of_offsets - CHECKSUM_SIZE);
+	body = h5_read_bytes(r, h->block_size - 6 - r->size_of_offsets - CHECKSUM_SIZE);
 	rc = h5_reader_checksum(r, "fixed array data block");
 	if (rc)
 		return rc;

@@ -216,7 +216,7 @@ int h5_fractal_heap_direct_check(struct h5_reader *r, uint8_t *block, const stru
 
 static size_t direct_entries(const struct h5_fractal_heap *heap, unsigned rows)
 {
-	return h5_min(rows, heap->direct_rows) * heap->width;
+	return (size_t)h5_min(rows, heap->direct_rows) * heap->width;
 }
 
 size_t h5_fractal_heap_indirect_size(const struct h5_fractal_heap *heap, unsigned rows,

@@ -7,9 +7,9 @@
 
 enum { INDEXES_MAX = UINT16_MAX };
 
-static size_t aligned(size_t n)
+static uint64_t aligned(uint64_t n)
 {
-	return (n + 7) & ~(size_t)7;
+	return (n + 7) & ~UINT64_C(7);
 }
 
 /*   size  field
@@ -69,7 +69,7 @@ static int append(struct h5_global_heap_object **objects, unsigned *count,
  * An object that passes the collection's end is where reading stops: those before it are good. */
 int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **objects, unsigned *count)
 {
-	size_t field = 8u + r->size_of_lengths, header = aligned(field);
+	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field);
 	int rc = 0;
 
 	*objects = NULL;
@@ -86,7 +86,7 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 		if (!object.index || object.size > h5_reader_left(r))
 			break;
 		rc = append(objects, count, object);
-		h5_reader_skip(r, (size_t)h5_min(aligned(object.size), h5_reader_left(r)));
+		h5_reader_skip(r, h5_min(aligned(object.size), h5_reader_left(r)));
 	}
 	if (rc) {
 		free(*objects);

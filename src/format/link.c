@@ -58,7 +58,7 @@ int h5_link_decode(struct h5_reader *r, struct h5_link_message *link)
 		h5_reader_skip(r, 1);
 	length = h5_read_uint(r, 1u << (flags & NAME_WIDTH));
 	link->name = (const char *)h5_read_bytes(r, length);
-	link->name_size = length;
+	link->name_size = link->name ? (size_t)length : 0;
 	if (link->type == H5_LINK_HARD) {
 		link->address = h5_read_offset(r);
 		return h5_reader_check(r, "link message");
@@ -66,10 +66,10 @@ int h5_link_decode(struct h5_reader *r, struct h5_link_message *link)
 	length = h5_read_u16(r);
 	value = (const char *)h5_read_bytes(r, length);
 	if (value && link->type == H5_LINK_EXTERNAL) {
-		read_external(value, length, link);
+		read_external(value, (size_t)length, link);
 	} else {
 		link->target = value;
-		link->target_size = length;
+		link->target_size = value ? (size_t)length : 0;
 	}
 	return h5_reader_check(r, "link message");
 }

@@ -46,7 +46,7 @@ static int read_coordinates(struct h5_reader *r, unsigned width, unsigned per_it
 		return damaged(r, "more coordinates than bytes");
 	if (n > COORDINATES_MAX)
 		return h5_fail(-EFBIG, r->address, "selection: %ju coordinates", (uintmax_t)n);
-	s->coordinates = malloc(n * sizeof *s->coordinates + 1);
+	s->coordinates = malloc((size_t)n * sizeof *s->coordinates + 1);
 	if (!s->coordinates)
 		return -ENOMEM;
 	s->count = count;

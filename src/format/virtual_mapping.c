@@ -1,5 +1,6 @@
 #include "format/virtual_mapping.h"
 
+#include "base/checked.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/lookup3.h"
@@ -60,8 +61,8 @@ int h5_virtual_block_open(struct h5_reader *r, struct h5_virtual_block *block)
 	block->reader = *r;
 	if (!block->version)
 		return 0;
-	block->files = calloc(block->count + 1, sizeof *block->files);
-	block->datasets = calloc(block->count + 1, sizeof *block->datasets);
+	block->files = h5_calloc(block->count + 1, sizeof *block->files);
+	block->datasets = h5_calloc(block->count + 1, sizeof *block->datasets);
 	if (!block->files || !block->datasets) {
 		h5_virtual_block_release(block);
 		return h5_fail(-ENOMEM, r->address, "virtual dataset mappings: out of memory");

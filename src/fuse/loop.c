@@ -183,7 +183,7 @@ static void look_out(struct fuse_session *session)
 		sched_yield(); /* to the one who was answered, if it is to run here */
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (!poll(&fd, 1, 0) &&
-		 (now.tv_sec - begin.tv_sec) * SECOND + now.tv_nsec - begin.tv_nsec < LOOK_OUT);
+		 (int64_t)(now.tv_sec - begin.tv_sec) * SECOND + now.tv_nsec - begin.tv_nsec < LOOK_OUT);
 }
 
 /* Hears of requests and answers them as long as they are brief; the first that is not it answers when another

@@ -212,17 +212,16 @@ static int choose(const char *option, const char *value, const char *const *word
 }
 
 /* A number in the base, up to max. */
-static int parse_number(const char *option, const char *value, int base, unsigned long max,
-			unsigned long *number)
+static int parse_number(const char *option, const char *value, int base, uint64_t max, uint64_t *number)
 {
 	char allowed[64], *end;
 
 	errno = 0;
-	*number = strtoul(value, &end, base);
+	*number = strtoull(value, &end, base);
 	if (!errno && !*end && isdigit((unsigned char)*value) && *number <= max)
 		return 0;
 	snprintf(allowed, sizeof allowed,
-		 base == 8 ? "an octal number from 0 to %#lo" : "a number from 0 to %lu", max);
+		 base == 8 ? "an octal number from 0 to %#jo" : "a number from 0 to %ju", (uintmax_t)max);
 	return wrong(option, value, allowed);
 }
 
@@ -245,7 +244,9 @@ static int parse_size(const char *option, const char *value, size_t *size)
 	for (const char *u = units; unit && u <= unit; u++)
 		if (__builtin_mul_overflow(n, 1024, &n))
 			return wrong(option, value, allowed);
-	*size = n;
+	if (n > SIZE_MAX)
+		return wrong(option, value, "a size that fits in this machine's address space");
+	*size = (size_t)n;
 	return 0;
 }
 
@@ -307,7 +308,7 @@ static unsigned default_workers(void)
 
 static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
 {
-	unsigned long workers = default_workers();
+	uint64_t workers = default_workers();
 	int rc = 0;
 
 	set->chunk_cache = default_cache();
@@ -329,8 +330,8 @@ static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
 
 static int parse_numbers(const struct texts *t, struct h5_options *o)
 {
-	unsigned long uid = getuid(), gid = getgid(), fmask = 0, dmask = 0, timeout = 0, offset = 0,
-		      max_work = MAX_WORK, wait = WAIT;
+	uint64_t uid = getuid(), gid = getgid(), fmask = 0, dmask = 0, timeout = 0, offset = 0,
+		 max_work = MAX_WORK, wait = WAIT;
 	int rc = 0;
 
 	if (t->uid)

@@ -1,6 +1,7 @@
 #include "fuse/watch.h"
 
 #include "base/buf.h"
+#include "base/checked.h"
 #include "base/thread.h"
 #include "fuse/log.h"
 
@@ -46,9 +47,11 @@ static time_t time_left(const struct h5_watch *w)
 {
 	time_t last = atomic_load_explicit(&w->mount->last_request, memory_order_relaxed);
 	struct timespec now;
+	int64_t left;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec - last > w->idle ? 0 : last + w->idle + 1 - now.tv_sec;
+	left = (int64_t)w->idle + 1 - (now.tv_sec - last);
+	return left > 0 ? (time_t)h5_min((uint64_t)left, INT32_MAX) : 0;
 }
 
 static void *run(void *arg)
@@ -65,7 +68,7 @@ static void *run(void *arg)
 		if (w->idle && !wait.tv_sec) {
 			/* Where it is in use all the same, by an open file or a shell inside, it stays. */
 			h5_unmounter_try(w->unmounter);
-			wait.tv_sec = w->idle;
+			wait.tv_sec = (time_t)w->idle;
 		}
 		got = sigtimedwait(&set, NULL, w->idle ? &wait : NULL);
 		if (atomic_load(&w->ended))

@@ -22,7 +22,7 @@ static int local_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, si
 	char *p = buf;
 
 	*got = 0;
-	if (offset > INT64_MAX - n)
+	if (offset > (uint64_t)INT64_MAX - n)
 		return h5_fail(-EIO, offset, "read beyond the largest file offset");
 	while (*got < n) {
 		ssize_t part = pread(fd, p + *got, n - *got, (off_t)(offset + *got));
@@ -99,7 +99,7 @@ static int local_write(struct h5_io *io, uint64_t offset, const void *buf, size_
 	const char *p = buf;
 	size_t done = 0;
 
-	if (offset > INT64_MAX - n)
+	if (offset > (uint64_t)INT64_MAX - n)
 		return h5_fail(-EFBIG, offset, "write beyond the largest file offset");
 	while (done < n) {
 		ssize_t part = pwrite(fd, p + done, n - done, (off_t)(offset + done));

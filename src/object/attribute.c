@@ -103,12 +103,12 @@ static int read_data(struct h5_attribute_message *m, struct h5_attribute *attrib
 	    size > h5_reader_left(&m->data))
 		return h5_fail(-EUCLEAN, m->data.address, "attribute message: its data pass its end");
 	data = h5_read_bytes(&m->data, size);
-	attribute->data = malloc(size ? size : 1);
+	attribute->data = malloc(size ? (size_t)size : 1);
 	if (!attribute->data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "attribute: out of memory");
 	if (size)
-		memcpy(attribute->data, data, size);
-	attribute->size = size;
+		memcpy(attribute->data, data, (size_t)size);
+	attribute->size = (size_t)size;
 	return 0;
 }
 

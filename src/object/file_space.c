@@ -57,7 +57,7 @@ static int check_list(struct h5_file *file, uint64_t address, const struct h5_fr
 
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, data, header->list_size, header->list);
+	r = h5_file_reader(file, data, (size_t)header->list_size, header->list);
 	rc = h5_free_space_list_check(&r, address);
 	free(data);
 	return rc;

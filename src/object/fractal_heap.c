@@ -143,7 +143,7 @@ static int load_direct(struct h5_file *file, uint64_t address, const void *arg, 
 	rc = h5_pipeline_read(file, pipeline, q->entry.mask, address, pipeline ? q->entry.stored : q->size,
 			      q->size, &block->data);
 	if (!rc) {
-		r = h5_file_reader(file, block->data, q->size, address);
+		r = h5_file_reader(file, block->data, (size_t)q->size, address);
 		rc = h5_fractal_heap_direct_check(&r, block->data, q->heap, q->header, q->begin);
 	}
 	if (rc) {
@@ -151,7 +151,7 @@ static int load_direct(struct h5_file *file, uint64_t address, const void *arg, 
 		return rc;
 	}
 	*value = block;
-	*cost = sizeof *block + q->size;
+	*cost = sizeof *block + (size_t)q->size;
 	return 0;
 }
 

@@ -51,7 +51,7 @@ static int load_collection(struct h5_file *file, uint64_t address, const void *a
 	rc = h5_block_read(file, address, 0, size, "global heap collection", &data);
 	if (!rc) {
 		c->data = data;
-		r = h5_file_reader(file, data, size, address);
+		r = h5_file_reader(file, data, (size_t)size, address);
 		rc = h5_global_heap_decode(&r, &c->objects, &c->count);
 	}
 	if (rc) {
@@ -59,7 +59,7 @@ static int load_collection(struct h5_file *file, uint64_t address, const void *a
 		return rc;
 	}
 	*value = c;
-	*cost = sizeof *c + size + c->count * sizeof *c->objects;
+	*cost = sizeof *c + (size_t)size + c->count * sizeof *c->objects;
 	return 0;
 }
 
@@ -99,6 +99,6 @@ int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, s
 		return h5_fail(-EUCLEAN, address, "global heap collection: no object %u", index);
 	}
 	*data = c->data + object->offset;
-	*size = object->size;
+	*size = (size_t)object->size;
 	return 0;
 }

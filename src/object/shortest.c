@@ -73,13 +73,23 @@ static void make_powers(void)
 	}
 }
 
+/* a x b: the upper 64 bits, and the lower ones. In halves, as not every machine multiplies 128 bits. */
+static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *low)
+{
+	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+	uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (uint32_t)middle;
+
+	*low = a * b;
+	return a1 * b1 + (middle >> 32) + (other >> 32);
+}
+
 /* The upper half of the product of v and a power, odd where anything was lost. */
 static uint64_t round_to_odd(const struct power *p, uint64_t v)
 {
-	__extension__ typedef unsigned __int128 wide;
-	wide sum = (wide)p->high * v + (uint64_t)((wide)p->low * v >> 64);
+	uint64_t low, high = multiply(p->high, v, &low), carried;
 
-	return (uint64_t)(sum >> 64) | ((uint64_t)sum > 1);
+	high += __builtin_add_overflow(low, multiply(p->low, v, &carried), &low);
+	return high | (low > 1);
 }
 
 static int floor_log2_power10(int e)

@@ -43,7 +43,7 @@ static size_t string_length(const struct h5_datatype *t, const uint8_t *data)
 	size_t n = t->size;
 
 	if (t->string.padding == H5_PAD_NULLTERM)
-		return strnlen((const char *)data, n);
+		return strnlen((const char *)data, (size_t)n);
 	while (n && data[n - 1] == pad)
 		n--;
 	return n;
@@ -112,7 +112,7 @@ static int vlen_string(struct h5_file *file, const struct h5_datatype *t, const 
 	if (rc)
 		return rc;
 	if (n)
-		h5_string_text(out, (const char *)data, strnlen((const char *)data, n), bare);
+		h5_string_text(out, (const char *)data, strnlen((const char *)data, (size_t)n), bare);
 	else
 		h5_string_text(out, "", 0, bare);
 	h5_file_put(file, ref);
@@ -128,7 +128,7 @@ int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, c
 	int rc = vlen_open(file, type, data, &ref, &bytes, &n);
 
 	if (!rc && n)
-		h5_buf_add(out, bytes, n);
+		h5_buf_add(out, bytes, (size_t)n);
 	h5_file_put(file, ref);
 	return rc ? rc : out->err;
 }

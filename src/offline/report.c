@@ -56,10 +56,11 @@ static void draw_bar(void *arg, const char *path, uint64_t bytes)
 	unsigned full;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((now.tv_sec - r->drawn.tv_sec) * 1000000000 + now.tv_nsec - r->drawn.tv_nsec < REDRAWN_AFTER)
+	if ((int64_t)(now.tv_sec - r->drawn.tv_sec) * 1000000000 + now.tv_nsec - r->drawn.tv_nsec <
+	    REDRAWN_AFTER)
 		return;
 	r->drawn = now;
-	full = r->file_size ? (unsigned)((double)bytes / (double)r->file_size * BAR) : 0;
+	full = r->file_size ? (unsigned)((double)bytes / (double)r->file_size * (double)BAR) : 0;
 	if (full > BAR)
 		full = BAR;
 	h5_buf_init(&shown, LINE_MOST);

@@ -5,21 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-int h5_block_read(struct h5_file *file, uint64_t address, size_t head, size_t n, const char *what, void **out)
+int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t n, const char *what,
+		  void **out)
 {
 	uint64_t end = h5_file_end(file);
 	uint8_t *memory;
 	int rc;
 
 	if (address >= end || n > end - address)
-		return h5_fail(-EUCLEAN, address, "%s: %zu bytes reach beyond the end of the file", what, n);
+		return h5_fail(-EUCLEAN, address, "%s: %ju bytes reach beyond the end of the file", what,
+			       (uintmax_t)n);
 	if (n > H5_BLOCK_MAX)
-		return h5_fail(-ENOTSUP, address, "%s: a block of %zu bytes is not supported", what, n);
-	memory = malloc(head + n);
+		return h5_fail(-ENOTSUP, address, "%s: a block of %ju bytes is not supported", what,
+			       (uintmax_t)n);
+	memory = malloc(head + (size_t)n);
 	if (!memory)
 		return h5_fail(-ENOMEM, address, "%s: out of memory", what);
 	memset(memory, 0, head);
-	rc = h5_file_read(file, address, memory + head, n);
+	rc = h5_file_read(file, address, memory + head, (size_t)n);
 	if (rc) {
 		free(memory);
 		return rc;

@@ -11,7 +11,7 @@
 /* Allocates `head` bytes of zeros and n bytes after them, and reads the n bytes at the address there. *memory
  * is the caller's, free(). -EUCLEAN, before anything is allocated, where the block reaches beyond the end of
  * the file. `what` names the block in errors. */
-int h5_block_read(struct h5_file *file, uint64_t address, size_t head, size_t n, const char *what,
+int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t n, const char *what,
 		  void **memory);
 
 /* A header of no more than H5_BLOCK_HEADER_MAX bytes. */

@@ -1,5 +1,6 @@
 #include "store/cache_image.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "format/cache_image.h"
 #include "store/block.h"
@@ -70,7 +71,7 @@ int h5_cache_image_open(struct h5_file *file, const struct h5_header *extension,
 		return h5_fail(-ENOMEM, message.address, "cache image: out of memory");
 	rc = h5_block_read(file, message.address, 0, message.size, "cache image", &image->block);
 	if (!rc) {
-		r = h5_file_reader(file, image->block, message.size, message.address);
+		r = h5_file_reader(file, image->block, (size_t)message.size, message.address);
 		rc = decode_entries(image, &r);
 	}
 	if (rc) {
@@ -111,6 +112,6 @@ void h5_cache_image_apply(const struct h5_cache_image *image, uint64_t address, 
 
 		if (to >= n)
 			break;
-		memcpy(buf + to, e->data + from, e->size - from < n - to ? e->size - from : n - to);
+		memcpy(buf + to, e->data + from, (size_t)h5_min(e->size - from, n - to));
 	}
 }

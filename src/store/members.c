@@ -1,5 +1,6 @@
 #include "store/members.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "format/superblock.h"
 #include "store/file_set_private.h"
@@ -258,7 +259,7 @@ static int open_family(struct h5_members *members, uint64_t size, bool sure, str
 	if (count > FAMILY_MAX)
 		return !sure ? 0
 			     : h5_fail(-ENOTSUP, H5_UNDEF, "a family of more than %d members", FAMILY_MAX);
-	list = calloc(count, sizeof *list);
+	list = h5_calloc(count, sizeof *list);
 	if (!list)
 		return -ENOMEM;
 	list[0].io = *io;

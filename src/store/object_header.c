@@ -148,10 +148,10 @@ static int read_block(const struct loader *l, uint64_t address, uint64_t size, c
 
 	if (!bytes || held < size)
 		return h5_block_read(l->file, address, 0, size, what, block);
-	*block = malloc(size);
+	*block = malloc((size_t)size);
 	if (!*block)
 		return h5_fail(-ENOMEM, address, "%s: out of memory", what);
-	memcpy(*block, bytes, size);
+	memcpy(*block, bytes, (size_t)size);
 	return 0;
 }
 
@@ -165,7 +165,7 @@ static int read_continuation(struct loader *l, struct h5_header_chunk *chunk)
 	if (rc)
 		return rc;
 	chunk->bytes = block;
-	r = h5_file_reader(l->file, block, chunk->size, chunk->address);
+	r = h5_file_reader(l->file, block, (size_t)chunk->size, chunk->address);
 	if (l->header->prefix.version == 1)
 		return read_messages(l, &r);
 	rc = h5_continuation_block_decode(&r, &messages);
@@ -201,17 +201,17 @@ static int read_first(struct loader *l, uint64_t address)
 	if (rc)
 		return rc;
 	if (l->bytes <= got) {
-		block = malloc(l->bytes);
+		block = malloc((size_t)l->bytes);
 		if (!block)
 			return h5_fail(-ENOMEM, address, "object header: out of memory");
-		memcpy(block, first, l->bytes);
+		memcpy(block, first, (size_t)l->bytes);
 	} else {
 		rc = h5_block_read(l->file, address, 0, l->bytes, "object header", &block);
 		if (rc)
 			return rc;
 	}
 	l->header->chunks->bytes = block;
-	r = h5_file_reader(l->file, block, l->bytes, address);
+	r = h5_file_reader(l->file, block, (size_t)l->bytes, address);
 	h5_reader_skip(&r, prefix);
 	messages = h5_reader_sub(&r, l->header->prefix.chunk_size);
 	if (l->header->prefix.version > 1)
@@ -243,8 +243,8 @@ static int load(struct h5_file *file, const struct h5_window *window, uint64_t a
 		h5_header_release(header);
 		return rc;
 	}
-	header->cost =
-		l.bytes + l.capacity * sizeof *header->messages + l.chunk_capacity * sizeof *header->chunks;
+	header->cost = (size_t)l.bytes + l.capacity * sizeof *header->messages +
+		       l.chunk_capacity * sizeof *header->chunks;
 	return 0;
 }
 

@@ -173,7 +173,7 @@ static uint32_t leave_shuffle(struct steps *all)
 }
 
 int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-			      uint64_t address, uint64_t stored, size_t size, uint8_t **data,
+			      uint64_t address, uint64_t stored, uint64_t size, uint8_t **data,
 			      uint32_t *element_size)
 {
 	struct h5_filter_buf scratch[2] = {{0}}, out = {0};
@@ -188,14 +188,14 @@ int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pi
 		return h5_fail(-EUCLEAN, address, "chunk: its %ju bytes reach beyond the end of the file",
 			       (uintmax_t)stored);
 	if (stored > encoded_max(size))
-		return h5_fail(-EUCLEAN, address, "a chunk of %zu bytes, stored in %ju", size,
+		return h5_fail(-EUCLEAN, address, "a chunk of %ju bytes, stored in %ju", (uintmax_t)size,
 			       (uintmax_t)stored);
 	rc = plan(pipeline, mask, &all);
 	if (rc)
 		return fail_at(address, rc);
 	if (element_size)
 		*element_size = leave_shuffle(&all);
-	rc = read_and_undo(file, &all, address, (size_t)stored, size, scratch, &out);
+	rc = read_and_undo(file, &all, address, (size_t)stored, (size_t)size, scratch, &out);
 	release(scratch);
 	if (rc)
 		h5_filter_buf_release(&out);
@@ -205,7 +205,7 @@ int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pi
 }
 
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-		     uint64_t address, uint64_t stored, size_t size, uint8_t **data)
+		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **data)
 {
 	return h5_pipeline_read_shuffled(file, pipeline, mask, address, stored, size, data, NULL);
 }

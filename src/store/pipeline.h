@@ -12,11 +12,11 @@
  * length is -EUCLEAN, more than max_chunk of the mount -EFBIG. A filter that is not there: -ENOTSUP, its id
  * and name in the detail. pipeline NULL: no filters. */
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-		     uint64_t address, uint64_t stored, size_t size, uint8_t **data);
+		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **data);
 /* The same, but where the last thing to be undone is a shuffle of small elements, that is left to
  * h5_unshuffle(): *element_size says of which, or 1. element_size NULL: nothing is left. */
 int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-			      uint64_t address, uint64_t stored, size_t size, uint8_t **data,
+			      uint64_t address, uint64_t stored, uint64_t size, uint8_t **data,
 			      uint32_t *element_size);
 /* Bytes of memory that h5_pipeline_read() takes at most, those of *data included. */
 uint64_t h5_pipeline_need(const struct h5_pipeline *pipeline, uint64_t stored, uint64_t size);

@@ -60,7 +60,7 @@ static int read_record(struct found *found)
 	int rc = h5_io_read_some(found->io, 0, head, sizeof head, &got);
 
 	if (!rc)
-		rc = h5_journal_header_decode(head, h5_min(got, H5_JOURNAL_HEADER), &found->header);
+		rc = h5_journal_header_decode(head, (size_t)h5_min(got, H5_JOURNAL_HEADER), &found->header);
 	if (rc)
 		return rc;
 	if (got < sizeof head)

@@ -32,8 +32,8 @@ static inline void h5_count_filtered(struct h5_filter_statistics *s, uint64_t by
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	h5_count(&s->chunks, 1);
 	h5_count(&s->bytes, bytes);
-	h5_count(&s->time,
-		 (uint64_t)((now.tv_sec - begin->tv_sec) * 1000000000 + now.tv_nsec - begin->tv_nsec));
+	h5_count(&s->time, (uint64_t)((int64_t)(now.tv_sec - begin->tv_sec) * 1000000000 + now.tv_nsec -
+				      begin->tv_nsec));
 }
 
 #endif

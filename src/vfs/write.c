@@ -87,7 +87,7 @@ void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node)
 
 static int reserve(struct h5_row *row, size_t n, size_t limit)
 {
-	size_t capacity = row->capacity ? row->capacity : h5_min(ROW_LEAST, limit);
+	size_t capacity = row->capacity ? row->capacity : (size_t)h5_min(ROW_LEAST, limit);
 	uint8_t *data;
 
 	if (n <= row->capacity)

@@ -124,7 +124,7 @@ static int make_samples(const struct picture *p, const struct tones *t, uint64_t
 		return h5_dataset_read(p->dataset, first, out, n);
 	rc = h5_dataset_read(p->dataset, first * size, work, n * size);
 	for (size_t i = 0, part; i < n && !rc; i += part) {
-		part = h5_min(n - i, 512);
+		part = (size_t)h5_min(n - i, 512);
 		if (t->scaled) {
 			h5_value_doubles(p->dataset->type, work + i * size, part, values);
 			scale(t, values, part, p->depth, out + i * p->depth);
@@ -187,9 +187,9 @@ static int find_range(const struct picture *p, struct work *work, struct tones *
 		n = h5_min(d->space.elements - i, BLOCK);
 		rc = h5_interrupt_check();
 		if (!rc)
-			rc = h5_dataset_read(d, i * d->type->size, work->elements, n * d->type->size);
+			rc = h5_dataset_read(d, i * d->type->size, work->elements, (size_t)n * d->type->size);
 		for (size_t at = 0, part; at < n && !rc; at += part) {
-			part = h5_min(n - at, 512);
+			part = (size_t)h5_min(n - at, 512);
 			h5_value_doubles(d->type, work->elements + at * d->type->size, part, values);
 			for (size_t k = 0; k < part; k++) {
 				if (!isfinite(values[k]))
