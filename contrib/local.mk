@@ -60,15 +60,17 @@ bench: src/h5fs $(bench_programs)
 # What belongs to an installed h5fs beside the program and its manual.
 bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/vendor-completions
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
 applicationsdir = $(datadir)/applications
 mimedir = $(datadir)/mime/packages
 dist_zshcompletion_DATA = contrib/completion/_h5fs
+dist_fishcompletion_DATA = contrib/completion/h5fs.fish
 dist_applications_DATA = contrib/desktop/h5fs.desktop
 dist_mime_DATA = contrib/desktop/h5fs.xml
 EXTRA_DIST += contrib/completion/h5fs.bash
 install-data-hook:
-	$(MKDIR_P) $(DESTDIR)$(bashcompletiondir)
-	$(INSTALL_DATA) $(srcdir)/contrib/completion/h5fs.bash $(DESTDIR)$(bashcompletiondir)/h5fs
+	$(MKDIR_P) "$(DESTDIR)$(bashcompletiondir)"
+	$(INSTALL_DATA) $(srcdir)/contrib/completion/h5fs.bash "$(DESTDIR)$(bashcompletiondir)/h5fs"
 
 # make deb: the Debian package, in the build folder (contrib/install-deps test). make check-deb: installs it in a clean root of
 # Debian 12 and mounts a file there; as root.

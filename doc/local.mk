@@ -1,5 +1,6 @@
-dist_man_MANS = doc/h5fs.1
-EXTRA_DIST += doc/architecture.md doc/cookbook.md doc/locking.md doc/performance.md doc/security.md doc/writing.md
+dist_man_MANS = doc/h5fs.1 doc/mount.fuse.h5fs.8
+dist_doc_DATA = README doc/cookbook.md
+EXTRA_DIST += doc/architecture.md doc/locking.md doc/performance.md doc/portability.md doc/security.md doc/writing.md
 
 # Which file reads what of the specification.
 EXTRA_DIST += doc/format-coverage.md

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The completions for bash and zsh: they offer what h5fs understands."""
+"""The completions for bash, zsh and fish: they offer what h5fs understands."""
 import os
 import re
 import shutil
@@ -20,6 +20,11 @@ read -ra words <<<"${2//=/ = }"
 COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1))
 _h5fs
 printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+FISH = r"""
+source $argv[1]/h5fs.fish
+complete -C $argv[2]
 """
 
 # A terminal of its own, in which the line is typed, then tab; the choices are listed as zsh has them.
@@ -96,6 +101,25 @@ class Completion(unittest.TestCase):
                 run = subprocess.run([H5FS, "-o", name + value, "/absent.h5", "/absent"], capture_output=True, text=True)
                 self.assertNotIn("must be", run.stderr)
                 self.assertNotEqual(run.returncode, 2, name + value)
+
+    def fish(self, line):
+        run = subprocess.run(["fish", "--no-config", "-c", FISH, COMPLETION, line], capture_output=True, text=True, cwd=self.files,
+                             env=self.env, check=True)
+        self.assertEqual(run.stderr, "")
+        return {choice.partition("\t")[0] for choice in run.stdout.split("\n")} - {""}
+
+    def test_fish(self):
+        self.assertEqual(self.fish("h5fs "), {"a.h5", "b.nc", "folder/"})
+        self.assertEqual(self.fish("h5fs a"), {"a.h5"})
+        self.assertEqual(self.fish("h5fs --"), self.bash("h5fs --"))
+        self.assertEqual(self.fish("h5fs -o "), options())
+        self.assertEqual(self.fish("h5fs -o rw,sy"), {"rw,sync="})
+        self.assertEqual(self.fish("h5fs -orw,external=n"), {"-orw,external=none"})
+        self.assertEqual(self.fish("h5fs -o journal=f"), {"journal=folder/"})
+        self.assertEqual(self.fish("h5fs -o rw,log=s"), {"rw,log=syslog"})
+        for name in options():
+            if name.endswith("=") and name not in ("journal=", "log="):
+                self.assertEqual(self.fish(f"h5fs -o {name}"), {name + value for value in self.bash(f"h5fs -o {name}")})
 
     def zsh(self, line):
         run = subprocess.run(["zsh", "-f", "-c", ZSH, "zsh", COMPLETION, line, self.folder], capture_output=True, text=True,

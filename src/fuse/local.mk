@@ -44,7 +44,7 @@ src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # What mount(8) calls for the type fuse.h5fs.
 install-exec-hook:
-	$(MKDIR_P) $(DESTDIR)$(sbindir)
-	cd $(DESTDIR)$(sbindir) && rm -f mount.fuse.h5fs && $(LN_S) $(bindir)/h5fs mount.fuse.h5fs
+	$(MKDIR_P) "$(DESTDIR)$(sbindir)"
+	cd "$(DESTDIR)$(sbindir)" && rm -f mount.fuse.h5fs && $(LN_S) "$(bindir)/h5fs" mount.fuse.h5fs
 uninstall-hook:
-	rm -f $(DESTDIR)$(sbindir)/mount.fuse.h5fs $(DESTDIR)$(bashcompletiondir)/h5fs
+	rm -f "$(DESTDIR)$(sbindir)/mount.fuse.h5fs" "$(DESTDIR)$(bashcompletiondir)/h5fs"
