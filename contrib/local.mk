@@ -87,3 +87,10 @@ deb: dist
 	$(srcdir)/contrib/make-deb $(distdir).tar.xz .
 check-deb: deb
 	$(srcdir)/contrib/test-deb ./h5fs_*.deb
+
+# By hand and before a release, as root (contrib/install-deps test); doc/portability.md has the last results. check-bare: README's two
+# commands on a bare Debian 12. check-releases: make check on newer Debians. check-machines: unit tests for other processors.
+EXTRA_DIST += contrib/check-bare contrib/check-machines contrib/check-releases contrib/copy-sources contrib/in-root contrib/make-root
+.PHONY: check-bare check-machines check-releases
+check-bare check-machines check-releases:
+	$(srcdir)/contrib/$@

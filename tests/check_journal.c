@@ -53,7 +53,8 @@ END_TEST
 /* Built here field by field: what one version has written the next one must read. */
 START_TEST(bytes_of_a_journal)
 {
-	static const uint8_t id[16] = "0123456789abcdef";
+	static const uint8_t id[16] = {'0', '1', '2', '3', '4', '5', '6', '7',
+				       '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
 	uint8_t expected[512 + 146] = {0}, data[512 + 146];
 	struct h5_journal_header header = {.swmr = true};
 	struct h5_writer w = h5_writer_init(expected, sizeof expected, 8, 8);
