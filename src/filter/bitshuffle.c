@@ -119,6 +119,7 @@ static void plane_to_rows(const uint8_t *plane, size_t n, uint8_t *rows)
 
 struct bitshuffle {
 	size_t element_size, block; /* bytes */
+	uint64_t eight;		    /* bytes of eight elements, of which blocks have whole ones */
 	h5_filter_block *expand;    /* NULL: not compressed */
 	h5_filter_pack *pack;
 	int level;
@@ -161,8 +162,8 @@ static int expand(struct bitshuffle *b, struct h5_reader *r, struct h5_filter_bu
 	const uint8_t *block;
 	int rc;
 
-	while (size - out->size >= 8 * b->element_size) {
-		size_t n = (size_t)h5_min(b->block, size - out->size) / (8 * b->element_size) * 8;
+	while (size - out->size >= b->eight) {
+		size_t n = (size_t)(h5_min(b->block, size - out->size) / b->eight * 8);
 
 		rc = next_block(b, r, n * b->element_size, &block);
 		if (rc)
@@ -201,6 +202,7 @@ static int init(struct bitshuffle *b, const uint32_t *values, unsigned count)
 	if (count < 3 || !values[2])
 		return h5_fail(-EUCLEAN, H5_UNDEF, "bitshuffle: no element size");
 	b->element_size = values[2];
+	b->eight = 8 * (uint64_t)values[2];
 	if (!compression)
 		return 0;
 	b->level = count > 5 ? (int)values[5] : 0;
@@ -235,7 +237,7 @@ int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filte
 		if (rc)
 			return rc;
 	}
-	if (size > limit || !block || block % (8 * (uint64_t)b.element_size))
+	if (size > limit || !block || block % b.eight)
 		return h5_fail(-EUCLEAN, H5_UNDEF,
 			       "bitshuffle: %llu bytes in blocks of %llu instead of at most %zu",
 			       (unsigned long long)size, (unsigned long long)block, limit);
@@ -283,8 +285,8 @@ static int pack(struct bitshuffle *b, const uint8_t *data, size_t size, struct h
 		h5_uint_to(out->data + 8, __builtin_bswap32((uint32_t)b->block), 4);
 		out->size = HEADER;
 	}
-	while (size - at >= 8 * b->element_size && !rc) {
-		size_t n = (size_t)h5_min(b->block, size - at) / (8 * b->element_size) * 8;
+	while (size - at >= b->eight && !rc) {
+		size_t n = (size_t)(h5_min(b->block, size - at) / b->eight * 8);
 
 		rc = pack_block(b, data + at, n, out);
 		at += n * b->element_size;
@@ -308,7 +310,7 @@ int h5_bitshuffle_encode(const uint32_t *values, unsigned count, const uint8_t *
 	if (rc)
 		return rc;
 	block = default_block(b.element_size, count > 3 ? values[3] : 0);
-	if (size % b.element_size || block > UINT32_MAX || block % (8 * (uint64_t)b.element_size))
+	if (size % b.element_size || block > UINT32_MAX || block % b.eight)
 		return h5_fail(-ENOTSUP, H5_UNDEF,
 			       "bitshuffle: %zu bytes in blocks of %llu, elements of %zu bytes", size,
 			       (unsigned long long)block, b.element_size);
