@@ -117,6 +117,7 @@ MOUNT_TESTS = \
 	tests/mount_options.py \
 	tests/mount_paged.py \
 	tests/mount_paged_append.py \
+	tests/mount_partial_rows.py \
 	tests/mount_rare.py \
 	tests/mount_properties.py \
 	tests/mount_safety.py \

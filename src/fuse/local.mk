@@ -15,6 +15,8 @@ src_h5fs_SOURCES = \
 	src/fuse/log.c \
 	src/fuse/log.h \
 	src/fuse/loop.c \
+	src/fuse/negotiate.c \
+	src/fuse/negotiate.h \
 	src/fuse/loop.h \
 	src/fuse/main.c \
 	src/fuse/mountpoint.c \

@@ -10,6 +10,7 @@
 #include "fuse/log.h"
 #include "fuse/loop.h"
 #include "fuse/mountpoint.h"
+#include "fuse/negotiate.h"
 #include "fuse/operations.h"
 #include "fuse/options.h"
 #include "fuse/readahead.h"
@@ -236,6 +237,8 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 	if (fuse_set_signal_handlers(session))
 		goto destroy;
 	if (h5_mountpoint_mount(o, session, &mounted))
+		goto handlers;
+	if (m->writable && h5_negotiate_start(m))
 		goto handlers;
 	if (!o->debug)
 		fuse_set_log_func(discard_log);

@@ -255,8 +255,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		want_commit(m);
 	fi->fh = (uintptr_t)handle;
 	fi->keep_cache = m->locked && !m->writable;
-	/* What is only written goes straight on; who reads, too, may map the file. */
-	fi->direct_io = (fi->flags & O_ACCMODE) == O_WRONLY;
+	fi->direct_io = h5_vfs_is_direct(handle);
 	fi->noflush = (fi->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
 	if (!fuse_reply_open(req, fi))
 		return;

@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+enum h5_negotiation { H5_NEGOTIATION_AWAITED, H5_NEGOTIATION_OFFERED, H5_NEGOTIATION_DONE };
+
 /* What every request gets as its userdata. */
 struct h5_mount {
 	struct h5_vfs *vfs;
@@ -22,6 +24,7 @@ struct h5_mount {
 	/* Of a mount for writing: */
 	struct h5_committer *committer;
 	struct h5_invalidator *invalidator;
+	_Atomic enum h5_negotiation negotiation; /* negotiate.c */
 };
 
 extern const struct fuse_lowlevel_ops h5_operations;

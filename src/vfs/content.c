@@ -157,6 +157,30 @@ static void count_handle(const struct h5_handle *h, int by)
 		h->node->cached += (unsigned)by;
 	if (h->mode == O_RDWR)
 		h->node->mapped += (unsigned)by;
+	if (h->mode != O_RDONLY)
+		h->node->writing += (unsigned)by;
+}
+
+/* With vfs->lock. The kernel adds each byte that it has sent to the size that it knows of a file, also those
+ * of an incomplete row. So it takes pages that it keeps for part of the file up to there, and what they have
+ * behind the last row are zeros: whoever reads through such pages while rows are written in pieces may get
+ * these. Only h5_vfs_read() knows where a file ends. But direct handles can be mapped shared only if the
+ * kernel says so; else mapping goes first as long as nobody writes the file. */
+static bool is_to_be_direct(const struct h5_handle *h)
+{
+	if (h->mode == O_WRONLY)
+		return true;
+	return h->vfs->options.writable && (h->vfs->maps_direct || h->node->writing);
+}
+
+void h5_vfs_set_maps_direct(struct h5_vfs *vfs)
+{
+	vfs->maps_direct = true;
+}
+
+bool h5_vfs_is_direct(const struct h5_handle *h)
+{
+	return h->direct;
 }
 
 int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
@@ -183,6 +207,7 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 	pthread_mutex_lock(&vfs->lock);
 	DL_PREPEND(vfs->handles, h);
 	node->references++;
+	h->direct = is_to_be_direct(h);
 	count_handle(h, 1);
 	pthread_mutex_unlock(&vfs->lock);
 	*handle = h;

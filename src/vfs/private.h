@@ -62,6 +62,7 @@ struct h5_node {
 	uint64_t text_size, text_state;
 	/* vfs->lock: open files that the kernel keeps pages of, and those of them whose pages may be dirty */
 	unsigned cached, mapped;
+	unsigned writing; /* vfs->lock: files that are open for writing */
 	/* vfs->lock: growths that the kernel has stale pages of; meanwhile the size that is told */
 	unsigned growing;
 	uint64_t told_size;
@@ -112,6 +113,7 @@ struct h5_handle {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* referenced */
 	int mode;	      /* O_RDONLY, O_WRONLY, O_RDWR */
+	bool direct;	      /* the kernel reads and writes without its pages */
 	struct h5_file *file;
 	uint64_t address;
 	bool is_dataset;	    /* else a committed datatype */
@@ -139,6 +141,7 @@ struct h5_vfs {
 	struct h5_file_set *set; /* borrowed */
 	struct h5_vfs_options options;
 	atomic_uint_fast64_t bytes_read, bytes_written; /* by users */
+	atomic_bool maps_direct;			/* h5_vfs_set_maps_direct() */
 	struct h5_node *root;
 	uint8_t secret[H5_SIPHASH_KEY]; /* of this mount */
 	bool may_change;		/* another program may write objects anew without our notice */

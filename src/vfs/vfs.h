@@ -105,9 +105,13 @@ const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i);
 int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, struct h5_vfs_entry *entries,
 		    size_t *got);
 
-/* `flags`: the access mode and O_TRUNC of open(2). The kernel shall keep pages of what is opened, except for
- * O_WRONLY. -EROFS: a mount for reading; -EPERM: a file that can't be written, or can't be truncated. */
+/* `flags`: the access mode and O_TRUNC of open(2). -EROFS: a mount for reading; -EPERM: a file that can't be
+ * written, or can't be truncated. */
 int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle);
+/* The kernel can map files shared also if it reads them directly. To be called before any file is opened. */
+void h5_vfs_set_maps_direct(struct h5_vfs *vfs);
+/* True: the kernel must not serve reads and writes through this handle from pages that it keeps. */
+bool h5_vfs_is_direct(const struct h5_handle *handle);
 /* An incomplete row vanishes, with a line in the log. */
 void h5_vfs_close_file(struct h5_handle *handle);
 /* Up to n bytes at the offset; *got is less only at the end. */
@@ -130,8 +134,9 @@ enum h5_write_place {
  *   H5_NOT_STALE	there are none
  *   other values	pages from this offset on are to be dropped, then h5_vfs_tell_size() to be called
  *
- * It is not asked for where dropping them would wait for the very request: what is written through a handle
- * that reads, too, is written with its page locked; and while a file is truncated, no dirty page is written.
+ * It is not asked for if dropping them would wait for the very request: the kernel holds the lock of the page
+ * while it writes through a handle that is not direct; and while a file is truncated, it writes no dirty
+ * page.
  */
 #define H5_NOT_STALE UINT64_MAX
 

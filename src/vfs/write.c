@@ -291,7 +291,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	else if (place == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
 	rc = write_all(h, offset, buf, (size_t)left, place == H5_WRITE_APPEND, written);
-	if (!rc && h->mode == O_WRONLY && h5_dataset_writer_size(h->written->writer) > size)
+	if (!rc && h->direct && h5_dataset_writer_size(h->written->writer) > size)
 		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
