@@ -50,25 +50,46 @@ START_TEST(record_round_trip)
 }
 END_TEST
 
-/* Built here field by field: what one version has written the next one must read. */
-START_TEST(bytes_of_a_journal)
+/* The hashes of doc/writing.md, written anew: of up to one piece. */
+static uint64_t expected_hash(unsigned version, const uint8_t *p, size_t n)
 {
-	static const uint8_t id[16] = {'0', '1', '2', '3', '4', '5', '6', '7',
-				       '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
-	uint8_t expected[512 + 146] = {0}, data[512 + 146];
-	struct h5_journal_header header = {.swmr = true};
-	struct h5_writer w = h5_writer_init(expected, sizeof expected, 8, 8);
-	size_t size;
+	const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t lanes[8], hash = n;
 
-	memcpy(header.id, id, 16);
+	if (version == 1)
+		return (uint64_t)h5_lookup3(p, n, 0xffffffff) << 32 | h5_lookup3(p, n, 0);
+	for (unsigned i = 0; i < 8; i++)
+		lanes[i] = ((uint64_t)(i + 1) << 29) * factor;
+	for (size_t at = 0; at < (n + 63) / 64 * 64; at += 8) {
+		uint64_t word = 0, *lane = &lanes[at / 8 % 8];
+
+		for (size_t i = 0; i < 8 && at + i < n; i++)
+			word |= (uint64_t)p[at + i] << 8 * i;
+		word ^= *lane;
+		*lane = (word << 29 | word >> 35) * factor;
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		hash ^= lanes[i];
+		hash = (hash << 29 | hash >> 35) * factor;
+	}
+	hash = (hash ^ hash >> 32) * factor;
+	return hash ^ hash >> 29;
+}
+
+enum { JOURNAL_BYTES = 512 + 146 };
+
+/* A journal built field by field. */
+static void build_journal(unsigned version, const uint8_t *id, uint8_t bytes[JOURNAL_BYTES])
+{
+	struct h5_writer w = h5_writer_init(bytes, JOURNAL_BYTES, 8, 8);
+
 	h5_write_bytes(&w, "h5fs-jnl", 8);
-	h5_write_u32(&w, 1);
+	h5_write_u32(&w, version);
 	h5_write_u32(&w, 1);
 	h5_write_bytes(&w, id, 16);
-	h5_write_u32(&w, h5_lookup3(expected, 32, 0));
-	h5_write_u32(&w, h5_lookup3(expected, 32, 0xffffffff));
+	h5_write_u64(&w, expected_hash(version, bytes, 32));
 	h5_write_fill(&w, 0, 512 - 40);
-	h5_write_bytes(&w, "h5fs-rec", 8);
+	h5_write_bytes(&w, version == 1 ? "h5fs-rec" : "h5fs-rc2", 8);
 	h5_write_u64(&w, 0);
 	h5_write_u64(&w, 146);
 	h5_write_bytes(&w, id, 16);
@@ -80,8 +101,7 @@ START_TEST(bytes_of_a_journal)
 	h5_write_u32(&w, 0);
 	h5_write_u64(&w, 4000);
 	h5_write_u64(&w, 3);
-	h5_write_u64(&w, (uint64_t)h5_lookup3(scene.before + 4000, 3, 0xffffffff) << 32 |
-				 h5_lookup3(scene.before + 4000, 3, 0));
+	h5_write_u64(&w, expected_hash(version, scene.before + 4000, 3));
 	h5_write_u64(&w, 77);
 	h5_write_u64(&w, 100);
 	h5_write_u32(&w, 2);
@@ -94,10 +114,20 @@ START_TEST(bytes_of_a_journal)
 	h5_write_u32(&w, 1);
 	h5_write_bytes(&w, scene.before + 99, 6);
 	ck_assert_int_eq(h5_writer_check(&w, "test"), 0);
-	ck_assert_uint_eq(h5_writer_at(&w), sizeof expected);
-	h5_uint_to(expected + 512 + 8, h5_lookup3(expected + 528, 130, 0), 4);
-	h5_uint_to(expected + 512 + 12, h5_lookup3(expected + 528, 130, 0xffffffff), 4);
+	ck_assert_uint_eq(h5_writer_at(&w), JOURNAL_BYTES);
+	h5_uint_to(bytes + 512 + 8, expected_hash(version, bytes + 528, 130), 8);
+}
 
+START_TEST(bytes_of_a_journal)
+{
+	static const uint8_t id[16] = {'0', '1', '2', '3', '4', '5', '6', '7',
+				       '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+	uint8_t expected[JOURNAL_BYTES] = {0}, data[JOURNAL_BYTES];
+	struct h5_journal_header header = {.swmr = true};
+	size_t size;
+
+	memcpy(header.id, id, 16);
+	build_journal(2, id, expected);
 	scene_add_patch(100, 2);
 	scene_add_guard(99, 6);
 	scene_add_extent(4000, 3);
@@ -143,11 +173,38 @@ START_TEST(whose_it_is)
 }
 END_TEST
 
+/* What a version has written, all later ones must heal by. */
+START_TEST(journals_of_each_version)
+{
+	static const uint8_t id[16] = {'0', '1', '2', '3', '4', '5', '6', '7',
+				       '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+
+	for (unsigned version = 1; version <= 2; version++) {
+		uint8_t data[JOURNAL_BYTES] = {0};
+		struct h5_journal_header header = {0};
+		struct h5_journal_record record;
+
+		build_journal(version, id, data);
+		ck_assert_int_eq(h5_journal_header_decode(data, 512, &header), 0);
+		ck_assert_mem_eq(header.id, id, 16);
+		ck_assert(header.swmr);
+		ck_assert_int_eq(h5_journal_record_decode(data + 512, sizeof data - 512, &record), 0);
+		ck_assert_uint_eq(record.version, version);
+		ck_assert_uint_eq(record.patch_count, 2);
+		ck_assert_uint_eq(record.extents[0].hash,
+				  h5_journal_hash_next(version, 0, scene.before + 4000, 3));
+		h5_journal_record_release(&record);
+		data[512 + 100] ^= 1;
+		ck_assert_int_eq(h5_journal_record_decode(data + 512, sizeof data - 512, &record), -ENODATA);
+	}
+}
+END_TEST
+
 START_TEST(hash_by_pieces)
 {
-	uint64_t hash = h5_journal_hash_next(0, scene.before, H5_JOURNAL_PIECE);
+	uint64_t hash = h5_journal_hash_next(H5_JOURNAL_VERSION, 0, scene.before, H5_JOURNAL_PIECE);
 
-	hash = h5_journal_hash_next(hash, scene.before + H5_JOURNAL_PIECE, 100);
+	hash = h5_journal_hash_next(H5_JOURNAL_VERSION, hash, scene.before + H5_JOURNAL_PIECE, 100);
 	ck_assert_uint_eq(h5_journal_hash(scene.before, H5_JOURNAL_PIECE + 100), hash);
 	ck_assert_uint_ne(h5_journal_hash(scene.before, H5_JOURNAL_PIECE + 101), hash);
 	scene.before[5] ^= 1;
@@ -380,6 +437,7 @@ START_TEST(failing_life)
 }
 END_TEST
 
-SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, whose_it_is, hash_by_pieces, nonsense_is_refused,
-	   one_record_over_the_other, a_record_larger_than_the_journal, closed_and_cleared,
-	   only_where_there_is_none, marks_of_its_own, owner_of_a_new_journal, failing_life)
+SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, journals_of_each_version, whose_it_is, hash_by_pieces,
+	   nonsense_is_refused, one_record_over_the_other, a_record_larger_than_the_journal,
+	   closed_and_cleared, only_where_there_is_none, marks_of_its_own, owner_of_a_new_journal,
+	   failing_life)

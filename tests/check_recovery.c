@@ -96,7 +96,7 @@ START_TEST(from_a_later_version_or_no_journal)
 	uint8_t data[512];
 
 	h5_journal_header_encode(&header, data);
-	data[8] = 2;
+	data[8] = 3;
 	scene_put(SCENE_JOURNAL, data, sizeof data);
 	ck_assert_int_eq(scene_recover(true, &recovered), -ENOTSUP);
 	ck_assert(scene_exists(SCENE_JOURNAL));

@@ -11,6 +11,9 @@
  *
  * mount: the same, opened for writing and closed.
  *
+ * copied pair: the file as it was before any call, with the journal as it was before a later one. What a copy
+ * of a living mount gets if it takes one file after the other.
+ *
  * other programs: libhdf5 changes a file that was left by a crash. Recovery must not undo that.
  *
  * Always each dataset must have the rows of its last acknowledged commit or of one on its way, and all values
@@ -35,6 +38,8 @@ enum {
 	SECTOR = 512,
 	POWER_CUTS = 30000, /* in all */
 	FOREIGN = 1500,	    /* states that another program changes */
+	COPIES = 6000,	    /* pairs that are copied */
+	NEAR = 60,	    /* calls between the two copies, in most pairs */
 	MOUNTS = 1500,	    /* states that are opened for writing, as a mount does it */
 };
 
@@ -45,6 +50,7 @@ struct replay {
 	struct h5_journal_record commit; /* the record in the journal at a kill */
 	uint8_t *commit_bytes;
 	unsigned long kills, cuts, mounts, foreign, torn, replayed, stale;
+	unsigned long copies, copies_stale;
 	unsigned moves; /* writes of this workload that are left to the journal */
 	double share;	/* of all power cuts, for an event */
 };
@@ -353,6 +359,32 @@ static void replay_cut(struct replay *p, const struct medium media[2], size_t i)
 	free(journal.data);
 }
 
+/* ---- copied pair ---- */
+
+static void replay_copy(struct replay *p, const struct medium media[2], size_t i)
+{
+	const struct fault_io *fault = &p->opinion.run->fault;
+	size_t left = fault->count - i, most = crash_draw(&p->random, 4) && left > NEAR ? NEAR : left;
+	size_t later = i + (size_t)crash_draw(&p->random, most + 1);
+	struct crash_image image = {0}, journal = {0};
+	unsigned last = p->opinion.last;
+
+	snprintf(p->opinion.label, sizeof p->opinion.label,
+		 "copied before call %zu of %zu, its journal before call %zu", i, fault->count, later);
+	cut_nothing(&media[0], &image);
+	cut_nothing(&media[1], &journal);
+	for (size_t j = i; j < later; j++)
+		if (fault->events[j].file && fault->events[j].kind != FAULT_MARK)
+			crash_image_apply(&journal, &fault->events[j], fault->events[j].size);
+	p->opinion.last = next_mark(p->opinion.run, later);
+	p->copies_stale += recover(p, &image, &journal, false) == H5_RECOVERY_STALE;
+	crash_opinion_check(&p->opinion, &image);
+	p->opinion.last = last;
+	p->copies++;
+	free(image.data);
+	free(journal.data);
+}
+
 /* ---- another program ---- */
 
 /* libhdf5 changes the file, if it opens it at all, before it is recovered. */
@@ -432,11 +464,14 @@ static void replay_cuts(struct replay *p)
 	for (size_t i = 0; i <= fault->count; i++) {
 		double cuts = p->share * (double)POWER_CUTS;
 		double foreign = p->opinion.run->swmr ? 0 : p->share * (double)FOREIGN;
+		double copies = p->share * (double)COPIES;
 		double mounts = p->share * (double)MOUNTS;
 
 		allow(p, i);
 		for (; cuts * 1e6 > (double)crash_draw(&p->random, 1000000); cuts -= 1)
 			replay_cut(p, media, i);
+		for (; copies * 1e6 > (double)crash_draw(&p->random, 1000000); copies -= 1)
+			replay_copy(p, media, i);
 		for (; foreign * 1e6 > (double)crash_draw(&p->random, 1000000); foreign -= 1)
 			replay_foreign(p, media, i);
 		for (; mounts * 1e6 > (double)crash_draw(&p->random, 1000000); mounts -= 1)
@@ -494,8 +529,9 @@ int main(int argc, char **argv)
 	good = crash_opinion_end(&p.opinion);
 	printf("%lu kills, %lu of them in writes that are left to the journal; %lu power cuts, %lu mounts "
 	       "after one; %lu replays; "
+	       "%lu copied pairs, %lu of them stale; "
 	       "%lu changes by another program, after which %lu journals were stale\n",
-	       p.kills, p.torn, p.cuts, p.mounts, p.replayed, p.foreign, p.stale);
+	       p.kills, p.torn, p.cuts, p.mounts, p.replayed, p.copies, p.copies_stale, p.foreign, p.stale);
 	snprintf(command, sizeof command, "rm -r %s", p.folder);
 	good &= !system(command);
 	return good ? 0 : 1;

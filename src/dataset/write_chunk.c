@@ -124,6 +124,21 @@ int h5_chunked_publish(struct h5_dataset_writer *w, struct h5_place *place, cons
 	return 0;
 }
 
+/* Bytes of the chunk that belong to rows before this one. */
+static uint64_t bytes_before(const struct h5_dataset_writer *w, const struct h5_place *place, uint64_t row)
+{
+	uint64_t chunk = w->chunked.grid.chunk[0], first = place->scaled[0] * chunk;
+
+	return row <= first ? 0 : h5_min(row - first, chunk) * (w->dataset->chunk_size / chunk);
+}
+
+void h5_chunked_cover(struct h5_dataset_writer *w, const struct h5_place *place, uint64_t begin, uint64_t end)
+{
+	begin = h5_max(begin, bytes_before(w, place, w->settled));
+	if (begin < end)
+		h5_tx_cover(w->file, place->stored.address + begin, end - begin);
+}
+
 int h5_chunked_move(struct h5_dataset_writer *w, struct h5_place *place, struct h5_chunk *chunk,
 		    const uint8_t *bytes)
 {
@@ -137,6 +152,9 @@ int h5_chunked_move(struct h5_dataset_writer *w, struct h5_place *place, struct 
 		rc = h5_chunked_publish(w, place, chunk);
 	if (rc)
 		h5_tx_free(w->file, chunk->address, chunk->size);
+	else if (!w->chunked.filters)
+		h5_tx_uncover(w->file, chunk->address + bytes_before(w, place, w->chunked.grid.dims[0]),
+			      chunk->size - bytes_before(w, place, w->chunked.grid.dims[0]));
 	return rc;
 }
 
@@ -193,6 +211,7 @@ static int store_chunk(struct h5_dataset_writer *w, struct batch *b, unsigned i)
 		rc = h5_tx_write(w->file, address + place->begin, place->data + place->begin,
 				 (size_t)(place->end - place->begin));
 		h5_tx_forget(w->file, address);
+		h5_chunked_cover(w, place, place->begin, place->end);
 	}
 	if (rc)
 		return rc;

@@ -36,9 +36,12 @@ static int write_run(void *arg, uint64_t from, uint64_t to, size_t n)
 {
 	const struct request *q = arg;
 	uint64_t address = q->place->stored.address + from;
+	int rc = q->data ? h5_tx_write(q->w->file, address, q->data + (to - q->offset), n)
+			 : h5_write_fill_value(q->w, address, to, n);
 
-	return q->data ? h5_tx_write(q->w->file, address, q->data + (to - q->offset), n)
-		       : h5_write_fill_value(q->w, address, to, n);
+	if (!rc)
+		h5_chunked_cover(q->w, q->place, from, from + n);
+	return rc;
 }
 
 static int add_whole(void *arg, uint64_t from, uint64_t to, size_t n)

@@ -94,6 +94,10 @@ void h5_chunked_mark(struct h5_dataset_writer *w, struct h5_place *place, uint64
 /* The chunk lies in new space from now on: chunk->size bytes, NULL: the fill value. */
 int h5_chunked_move(struct h5_dataset_writer *w, struct h5_place *place, struct h5_chunk *chunk,
 		    const uint8_t *bytes);
+/* To be called after writing these bytes of a stored chunk without filters: the journal covers those of them
+ * that no dataspace has had yet. */
+void h5_chunked_cover(struct h5_dataset_writer *w, const struct h5_place *place, uint64_t begin,
+		      uint64_t end);
 /* The chunk lies there from now on; its old space is given up. */
 int h5_chunked_publish(struct h5_dataset_writer *w, struct h5_place *place, const struct h5_chunk *chunk);
 /* What the file does not have of chunks goes there: of all, or of those that end before the last row. */

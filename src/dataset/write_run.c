@@ -59,6 +59,8 @@ int h5_chunk_run_end(struct h5_dataset_writer *w, struct h5_chunk_run *run)
 
 		if (!rc && is_new(run->places[i]))
 			rc = h5_chunked_publish(w, run->places[i], &chunk);
+		else if (!rc)
+			h5_chunked_cover(w, run->places[i], 0, chunk.size);
 		h5_tx_forget(w->file, chunk.address);
 	}
 	h5_chunk_run_drop(w, run);

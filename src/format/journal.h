@@ -15,6 +15,7 @@ enum {
 	H5_JOURNAL_RECORD_MIN = 72,
 	H5_JOURNAL_RECORD_MAX = 1 << 30,
 	H5_JOURNAL_PIECE = 1 << 16, /* of h5_journal_hash_next() */
+	H5_JOURNAL_VERSION = 2,	    /* that is written; older ones are read */
 };
 
 /* What stays with a file that is renamed, and that no other file has: a new file may have the inode number of
@@ -40,15 +41,16 @@ struct h5_journal_patch {
 	const uint8_t *before, *after; /* borrowed */
 };
 
-/* Bytes that no patch changes and that must be what they were for a replay: new metadata blocks, and what the
- * commit supersedes. They do not overlap each other. */
+/* Bytes that no patch changes and that must be what they were for a replay: new metadata blocks, new raw data
+ * (since version 2), and what the commit supersedes. They do not overlap each other. */
 struct h5_journal_extent {
 	uint64_t offset, size; /* absolute */
-	uint64_t hash;	       /* h5_journal_hash() */
+	uint64_t hash;	       /* by h5_journal_hash_next() of the record's version */
 };
 
 struct h5_journal_record {
-	uint8_t id[16]; /* of the journal */
+	unsigned version; /* of one that was decoded */
+	uint8_t id[16];	  /* of the journal */
 	uint64_t sequence;
 	uint64_t size; /* bytes that the file has at least: all that is told here lies before it */
 	unsigned patch_count, extent_count, object_count;
@@ -57,9 +59,11 @@ struct h5_journal_record {
 	const uint64_t *objects; /* addresses (relative to the base) of the object headers that change */
 };
 
+/* Of the version that is written. It is for differences by chance, not by intent. */
 uint64_t h5_journal_hash(const void *data, size_t n);
-/* The same piece by piece: each but the last of H5_JOURNAL_PIECE bytes, the first one with `before` 0. */
-uint64_t h5_journal_hash_next(uint64_t before, const void *piece, size_t n);
+/* The hash of a version piece by piece: each but the last of H5_JOURNAL_PIECE bytes, the first one with
+ * `before` 0. */
+uint64_t h5_journal_hash_next(unsigned version, uint64_t before, const void *piece, size_t n);
 
 void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t data[H5_JOURNAL_HEADER]);
 /* -ENODATA: empty, or not written completely; -EUCLEAN: something else; -ENOTSUP: of a later version. */

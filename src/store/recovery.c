@@ -140,9 +140,10 @@ static int compare_sectors(const struct found *found, struct h5_io *io, const st
 	return 0;
 }
 
-static int compare_extent(struct h5_io *io, const struct h5_journal_extent *extent, uint8_t *buf, bool *known)
+static int compare_extent(struct h5_io *io, unsigned version, const struct h5_journal_extent *extent,
+			  uint8_t *buf, bool *known)
 {
-	uint64_t hash = extent->size ? 0 : h5_journal_hash(buf, 0);
+	uint64_t hash = extent->size ? 0 : h5_journal_hash_next(version, 0, buf, 0);
 
 	for (uint64_t at = 0; at < extent->size;) {
 		size_t n = (size_t)h5_min(extent->size - at, H5_JOURNAL_PIECE);
@@ -150,7 +151,7 @@ static int compare_extent(struct h5_io *io, const struct h5_journal_extent *exte
 
 		if (rc)
 			return rc;
-		hash = h5_journal_hash_next(hash, buf, n);
+		hash = h5_journal_hash_next(version, hash, buf, n);
 		at += n;
 	}
 	*known &= hash == extent->hash;
@@ -175,7 +176,7 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 		if (record->patches[i].guard)
 			rc = compare_sectors(found, io, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->extent_count && !rc && *known && !*applied; i++)
-		rc = compare_extent(io, &record->extents[i], buf, known);
+		rc = compare_extent(io, record->version, &record->extents[i], buf, known);
 	free(buf);
 	return rc;
 }

@@ -66,6 +66,8 @@ static void give_up(struct h5_file *file, uint64_t address, uint64_t n, bool may
 	h5_tx_forget(file, address);
 	h5_tx_drop_patches(tx, address, n);
 	h5_extents_remove(&tx->blocks, address, n);
+	h5_extents_remove(&tx->raw, address, n);
+	h5_extents_remove(&tx->covered, address, n);
 	h5_space_free(&tx->space, address, n, &committed);
 	/* Without memory the journal misses a hash: it guards less, and is as right. */
 	if (committed && may_be_written)
@@ -116,12 +118,36 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 
 	if (!rc)
 		rc = check_inside(tx, address, n);
+	/* While the journal stands for the last commit, what it has hashed must stay as it is. */
+	if (!rc && tx->unsynced && h5_extents_touches(&tx->covered, address, n))
+		rc = h5_tx_make_certain(tx);
 	if (!rc)
 		rc = h5_io_write(h5_file_io(file), tx->space.base + address, data, n);
+	if (!rc && h5_extents_touches(&tx->space.fresh, address, n))
+		h5_tx_cover(file, address, n);
 	/* Where it failed, it may have changed a part. */
 	if (tx && !tx->failed)
 		changed(file, tx, address, rc ? 0 : n);
 	return rc;
+}
+
+void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n)
+{
+	struct h5_tx *tx = h5_file_tx(file);
+
+	/* Without memory the journal misses a hash: it guards less, and is as right. */
+	if (!tx || tx->failed || !n)
+		return;
+	h5_extents_remove(&tx->covered, address, n);
+	h5_extents_add(&tx->raw, address, n);
+}
+
+void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n)
+{
+	struct h5_tx *tx = h5_file_tx(file);
+
+	if (tx && n)
+		h5_extents_remove(&tx->raw, address, n);
 }
 
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)
@@ -359,6 +385,9 @@ void h5_tx_close(struct h5_tx *tx)
 	h5_tx_drop_all(tx);
 	h5_space_release(&tx->space);
 	h5_extents_release(&tx->blocks);
+	h5_extents_release(&tx->raw);
+	h5_extents_release(&tx->covered);
+	h5_extents_release(&tx->cells);
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	free(tx->patches);

@@ -59,6 +59,13 @@ bool h5_tx_is_new(const struct h5_file *file, uint64_t address);
  * address; so a chunk that is cached under its own address and is written in part needs h5_tx_forget() too.
  */
 int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n);
+/* The journal hashes raw data in new space, and these n bytes: raw data in committed space that nothing has
+ * referred to, like rows beyond the dataspace. So a file that lacks them is not taken for what the commit has
+ * begun with. */
+void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n);
+/* Of raw data in new space: these bytes mean nothing yet, so that the journal needs no hash of them. Writing
+ * them later costs no sync. */
+void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n);
 /* A metadata block, or a part of one that is cached under an address of its own (a page), into new space. At
  * once. */
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n);

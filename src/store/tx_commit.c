@@ -12,6 +12,11 @@
 #include <string.h>
 #include <utlist.h>
 
+enum {
+	COVERED_BYTES = 1 << 18,
+	COVERED_COUNT = 256
+}; /* of commits before that the journal hashes once more */
+
 /* ---- pending patches ---- */
 
 /* The first patch that ends behind the address. */
@@ -280,6 +285,21 @@ static int apply(struct h5_tx *tx, struct h5_tx_patch *const *order)
 	return rc;
 }
 
+/* The last commit needs its journal no more. */
+static void is_certain(struct h5_tx *tx)
+{
+	uint64_t bytes = 0;
+
+	tx->unsynced = false;
+	/* A file that was copied some commits ago may by chance have what the next one begins with. Hashes of
+	 * what these commits have written tell, as far as it is little. */
+	for (size_t i = 0; i < tx->covered.count; i++)
+		bytes += tx->covered.list[i].size;
+	if (bytes > COVERED_BYTES || tx->covered.count > COVERED_COUNT)
+		h5_extents_release(&tx->covered);
+	h5_space_cooled(&tx->space);
+}
+
 /* New data, new metadata blocks and the size of the file are on the medium; and the cells of the commit
  * before. */
 static int sync_new(struct h5_tx *tx)
@@ -300,8 +320,7 @@ static int sync_new(struct h5_tx *tx)
 		tx->failed = true;
 		return rc;
 	}
-	tx->unsynced = false;
-	h5_space_cooled(&tx->space);
+	is_certain(tx);
 	return 0;
 }
 
@@ -310,11 +329,27 @@ static void roll_back(struct h5_tx *tx)
 {
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
+	h5_extents_release(&tx->raw);
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	h5_space_rollback(&tx->space);
 	tx->written = false;
 	h5_file_renumber(tx->file);
+}
+
+int h5_tx_make_certain(struct h5_tx *tx)
+{
+	int rc = h5_io_sync(h5_file_io(tx->file));
+
+	if (!rc)
+		rc = h5_journal_clear(tx->journal);
+	if (!rc) {
+		is_certain(tx);
+		return 0;
+	}
+	tx->failed = true;
+	roll_back(tx);
+	return rc;
 }
 
 /* True: all are settled. Who cannot be does not keep the others from their commit. */
@@ -328,6 +363,14 @@ static bool settle_all(struct h5_tx *tx)
 	return all;
 }
 
+static void remember_cells(struct h5_tx *tx)
+{
+	h5_extents_release(&tx->cells);
+	/* Without memory the next record guards less, and is as right. */
+	for (size_t i = 0; i < tx->patch_count; i++)
+		h5_extents_add(&tx->cells, tx->patches[i]->address, tx->patches[i]->n);
+}
+
 /* `all`: nothing that was given up is still referred to. */
 static void committed(struct h5_tx *tx, bool all)
 {
@@ -336,6 +379,8 @@ static void committed(struct h5_tx *tx, bool all)
 	tx->superblock.end = tx->space.base + tx->space.end;
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
+	h5_extents_move(&tx->covered, &tx->raw);
+	h5_extents_release(&tx->raw);
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	h5_space_committed(&tx->space, all);
@@ -383,6 +428,7 @@ int h5_tx_commit(struct h5_file *file)
 	if (!rc) {
 		tx->applying = false;
 		tx->unsynced = true;
+		remember_cells(tx);
 		committed(tx, all);
 	}
 	free(order);

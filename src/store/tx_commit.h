@@ -27,6 +27,11 @@ struct h5_tx {
 	size_t held; /* bytes of new blocks among them */
 	uint64_t next_order;
 	struct h5_extents blocks;     /* new metadata */
+	struct h5_extents raw;	      /* new raw data */
+	struct h5_extents covered;    /* raw data of the commits before that the next record hashes, too;
+					 not in `raw`. As long as `unsynced`, the last record has hashed all
+					 of it */
+	struct h5_extents cells;      /* that the last commit has changed: the next one guards them */
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of object headers that are concerned */
 	struct h5_tx_participant *participants;
@@ -49,6 +54,9 @@ void h5_tx_drop_all(struct h5_tx *tx);
 
 /* Writes the record of a commit with these patches, and syncs it. */
 int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
+
+/* The last commit is in the file without its journal. On failure the file takes no more changes. */
+int h5_tx_make_certain(struct h5_tx *tx);
 
 /* Sets the consistency flags in the superblock, at once, and where it is of a version that tells by them. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);

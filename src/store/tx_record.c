@@ -7,7 +7,10 @@
 
 #include <stdlib.h>
 
-enum { HASH_PIECE = 1 << 18 }; /* bytes that the journal's hashes are made of */
+enum {
+	HASH_PIECE = 1 << 18, /* bytes that the journal's hashes are made of */
+	CELLS_MAX = 16 << 20, /* bytes of the commit before that are guarded */
+};
 
 /* A record of the journal while it is put together; all arrays are owned. */
 struct record {
@@ -72,27 +75,30 @@ static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_e
 	return rc;
 }
 
-/* The bytes of a message as they are in the file: another program changes them with the rows. */
-static int add_guard(struct h5_tx *tx, struct record *record, const struct h5_message *m)
+/* The bytes as they are in the file. */
+static int add_guard(struct h5_tx *tx, struct record *record, uint64_t address, size_t n)
 {
 	struct h5_journal_record *r = &record->r;
-	uint8_t *bytes;
+	uint8_t *bytes = malloc(n);
 	int rc;
 
-	if (!m || !m->size)
-		return 0;
-	bytes = malloc(m->size);
 	if (!bytes)
-		return h5_fail(-ENOMEM, m->address, "out of memory");
+		return h5_fail(-ENOMEM, address, "out of memory");
 	record->guarded[record->guard_count++] = bytes;
-	rc = h5_io_read(h5_file_io(tx->file), tx->space.base + m->address, bytes, m->size);
+	rc = h5_io_read(h5_file_io(tx->file), tx->space.base + address, bytes, n);
 	if (!rc)
 		record->patches[r->patch_count++] =
-			(struct h5_journal_patch){.offset = tx->space.base + m->address,
-						  .size = m->size,
+			(struct h5_journal_patch){.offset = tx->space.base + address,
+						  .size = (uint32_t)n,
 						  .guard = true,
 						  .before = bytes};
 	return rc;
+}
+
+/* Another program changes these messages with the rows. */
+static int add_message(struct h5_tx *tx, struct record *record, const struct h5_message *m)
+{
+	return m && m->size ? add_guard(tx, record, m->address, m->size) : 0;
 }
 
 static int add_guards(struct h5_tx *tx, struct record *record, uint64_t object)
@@ -101,20 +107,35 @@ static int add_guards(struct h5_tx *tx, struct record *record, uint64_t object)
 	int rc = h5_header_load(tx->file, object, &header);
 
 	if (!rc)
-		rc = add_guard(tx, record, h5_header_find(&header, H5_MSG_DATASPACE));
+		rc = add_message(tx, record, h5_header_find(&header, H5_MSG_DATASPACE));
 	if (!rc)
-		rc = add_guard(tx, record, h5_header_find(&header, H5_MSG_LAYOUT));
+		rc = add_message(tx, record, h5_header_find(&header, H5_MSG_LAYOUT));
 	h5_header_release(&header);
+	return rc;
+}
+
+/* Where the commit before has changed something: a file that was copied before that is not one for this
+ * commit, even if it has all that this one changes. */
+static int add_cells(struct h5_tx *tx, struct record *record)
+{
+	uint64_t bytes = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < tx->cells.count; i++)
+		bytes += tx->cells.list[i].size;
+	for (size_t i = 0; i < tx->cells.count && bytes <= CELLS_MAX && !rc; i++)
+		rc = add_guard(tx, record, tx->cells.list[i].address, (size_t)tx->cells.list[i].size);
 	return rc;
 }
 
 static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struct record *record)
 {
 	struct h5_journal_record *r = &record->r;
+	size_t guards = 2 * tx->objects.count + tx->cells.count;
 	int rc = 0;
 
-	record->patches = calloc(tx->patch_count + 2 * tx->objects.count, sizeof *record->patches);
-	record->guarded = calloc(2 * tx->objects.count + 1, sizeof *record->guarded);
+	record->patches = calloc(tx->patch_count + guards, sizeof *record->patches);
+	record->guarded = calloc(guards + 1, sizeof *record->guarded);
 	record->objects = calloc(tx->objects.count + 1, sizeof *record->objects);
 	if (!record->patches || !record->objects || !record->guarded)
 		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
@@ -132,7 +153,7 @@ static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struc
 	r->objects = record->objects;
 	for (size_t i = 0; i < tx->objects.count && !rc; i++)
 		rc = add_guards(tx, record, record->objects[i]);
-	return rc;
+	return rc ? rc : add_cells(tx, record);
 }
 
 int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order)
@@ -142,6 +163,10 @@ int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order)
 
 	if (!rc)
 		rc = add_hashes(tx, &record, &tx->blocks);
+	if (!rc)
+		rc = add_hashes(tx, &record, &tx->raw);
+	if (!rc)
+		rc = add_hashes(tx, &record, &tx->covered);
 	if (!rc)
 		rc = add_hashes(tx, &record, &tx->superseded);
 	record.r.extents = record.extents;
