@@ -119,6 +119,7 @@ MOUNT_TESTS = \
 	tests/mount_paged_append.py \
 	tests/mount_partial_rows.py \
 	tests/mount_rare.py \
+	tests/mount_refused.py \
 	tests/mount_properties.py \
 	tests/mount_safety.py \
 	tests/mount_sandbox.py \

@@ -220,13 +220,14 @@ os.kill(os.getpid(), signal.SIGKILL)
                     except OSError as error:
                         failed = error
                 self.assertEqual(failed.errno, errno.ENOSPC)
-                counts[name] = n
                 copy = os.path.join(folder, "..", "copy.h5")  # as at the last commit
                 shutil.copy(path, copy)
                 with h5py.File(copy) as f:
                     self.assertTrue(n - 2000 <= len(f[name]) <= n)
                     self.assertTrue((f[name][()] == rows(0, len(f[name]))).all())
-            # When there is room, what was accepted goes there, and more.
+                    counts[name] = len(f[name])
+                self.assertEqual(os.stat(m.at(name)).st_size, 16 * counts[name])
+            # When there is room, more goes there. What was refused is gone.
             os.remove(os.path.join(folder, "ballast"))
             for name, n in counts.items():
                 with open(m.at(name), "ab", buffering=0) as f:

@@ -27,6 +27,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,12 @@ static void keep_memory(void)
 	mallopt(M_ARENA_MAX, 2);
 }
 
+/* A write beyond RLIMIT_FSIZE fails with EFBIG, like any other that has no room. */
+static void survive_size_limit(void)
+{
+	signal(SIGXFSZ, SIG_IGN);
+}
+
 /* Each member of a family takes a descriptor, and so does each file that a link leads to. */
 static void allow_many_files(void)
 {
@@ -290,7 +297,9 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	int rc, code;
 
 	allow_many_files();
+	survive_size_limit();
 	keep_memory();
+	o->vfs.file = o->file;
 	code = open_place(o);
 	if (!code)
 		code = h5_file_set_open(o->file, &o->set, &set);

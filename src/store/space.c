@@ -184,8 +184,10 @@ void h5_space_committed(struct h5_space *space, bool all)
 
 void h5_space_rollback(struct h5_space *space)
 {
-	uint64_t end = space->committed_end;
+	uint64_t end = h5_max(space->committed_end, space->least);
 
+	for (size_t i = 0; i < space->fresh.count; i++)
+		recycle(space, space->fresh.list[i].address, space->fresh.list[i].size);
 	h5_extents_release(&space->fresh);
 	h5_extents_release(&space->given);
 	for (int i = 0; i < 2; i++) {
@@ -193,4 +195,9 @@ void h5_space_rollback(struct h5_space *space)
 		h5_extents_remove(&space->pages[i], end, UINT64_MAX - end);
 	}
 	space->end = end;
+}
+
+void h5_space_keep_given(struct h5_space *space)
+{
+	h5_extents_release(&space->given);
 }

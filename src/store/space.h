@@ -10,6 +10,7 @@ struct h5_space {
 	uint64_t base;
 	uint64_t end;		/* first address behind all that is allocated */
 	uint64_t committed_end; /* the same as the last commit has published it */
+	uint64_t least;		/* the end is never before this: what an other writer has left unpublished */
 	uint64_t limit;		/* addresses that the file's offsets can hold */
 	uint64_t page;		/* paged files: bytes of a page of the file space; 0: not paged */
 	bool keeps;		/* committed space is never used again: readers may still look at it (swmr) */
@@ -29,7 +30,9 @@ void h5_space_cooled(struct h5_space *space);
 /* A commit was made: nothing is new, and what was given up cools; but where not `all` of it is certain to be
  * referred to no more, it waits for the next commit. */
 void h5_space_committed(struct h5_space *space, bool all);
-/* Nothing since the last commit has happened; free space that was used again is lost. */
+/* Nothing since the last commit has happened. */
 void h5_space_rollback(struct h5_space *space);
+/* What was given up since may be referred to after all: it is never used again. */
+void h5_space_keep_given(struct h5_space *space);
 
 #endif

@@ -246,7 +246,19 @@ void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant, bo
 	struct h5_tx *tx = h5_file_tx(file);
 
 	DL_DELETE(tx->participants, participant);
-	tx->incomplete |= !complete;
+	if (!complete)
+		h5_space_keep_given(&tx->space);
+}
+
+void h5_tx_abandon(struct h5_file *file)
+{
+	struct h5_tx *tx = h5_file_tx(file);
+
+	if (!tx || tx->failed)
+		return;
+	h5_tx_roll_back(tx);
+	/* Space that is short is not kept for what nobody gets. The file may as well stay longer. */
+	(void)h5_io_resize(h5_file_io(file), tx->space.base + tx->space.end);
 }
 
 /* ---- opening and closing ---- */
@@ -312,6 +324,7 @@ static int space_init(struct h5_file *file, const struct h5_tx_options *options,
 	 * closes the file. */
 	space->committed_end = sb->end - sb->base;
 	space->end = is_marked(sb) && !options->own_marks ? h5_file_end(file) : space->committed_end;
+	space->least = space->end;
 	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
 	space->limit -= sb->base;
 	space->keeps = options->swmr;

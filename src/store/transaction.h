@@ -101,7 +101,8 @@ struct h5_tx_participant {
 };
 
 void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant);
-/* `complete`: all that it held is in the transaction. */
+/* `complete`: all that it held is in the transaction; else nothing that was given up since the last commit is
+ * used again, as this one's part of the file may still refer to it. */
 void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant, bool complete);
 
 /* True: something is to be committed. */
@@ -110,5 +111,9 @@ bool h5_tx_is_pending(const struct h5_file *file);
  * any it does no I/O. On failure before the first cell the file is as at the last commit, and the changes
  * stay pending; after it the file takes no more changes (h5_tx_is_writable()). */
 int h5_tx_commit(struct h5_file *file);
+/* After a commit that has failed and left the file as it was: drops all pending changes, so that everything
+ * reads as the last commit has left it, except for elements that were overwritten in place. Participants with
+ * changes must have left. */
+void h5_tx_abandon(struct h5_file *file);
 
 #endif

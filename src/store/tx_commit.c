@@ -324,8 +324,7 @@ static int sync_new(struct h5_tx *tx)
 	return 0;
 }
 
-/* Invariant 5: nothing has been changed but new space. */
-static void roll_back(struct h5_tx *tx)
+void h5_tx_roll_back(struct h5_tx *tx)
 {
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
@@ -348,7 +347,7 @@ int h5_tx_make_certain(struct h5_tx *tx)
 		return 0;
 	}
 	tx->failed = true;
-	roll_back(tx);
+	h5_tx_roll_back(tx);
 	return rc;
 }
 
@@ -356,7 +355,7 @@ int h5_tx_make_certain(struct h5_tx *tx)
 static bool settle_all(struct h5_tx *tx)
 {
 	struct h5_tx_participant *p;
-	bool all = !tx->incomplete;
+	bool all = true;
 
 	DL_FOREACH(tx->participants, p)
 	all &= !p->settle(p);
@@ -419,7 +418,7 @@ int h5_tx_commit(struct h5_file *file)
 	if (!rc)
 		rc = h5_tx_journal(tx, order);
 	if (rc && tx->failed)
-		roll_back(tx);
+		h5_tx_roll_back(tx);
 	if (!rc) {
 		tx->applying = true;
 		rc = apply(tx, order);

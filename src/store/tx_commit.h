@@ -35,12 +35,11 @@ struct h5_tx {
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of object headers that are concerned */
 	struct h5_tx_participant *participants;
-	bool incomplete; /* a participant has left with changes: nothing that is given up can be used again */
-	bool written;	 /* something was written or put since the last commit */
-	bool unsynced;	 /* the cells of the last commit may not be on the medium: its journal counts */
-	bool applying;	 /* a commit has begun to change cells and could not end: invariant 5 */
-	bool marked;	 /* the marks in the superblock are ours */
-	bool failed;	 /* no more changes */
+	bool written;  /* something was written or put since the last commit */
+	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
+	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
+	bool marked;   /* the marks in the superblock are ours */
+	bool failed;   /* no more changes */
 };
 
 /* Adds a pending patch, or (`fresh`) a new block; what it overlaps becomes a part of it. */
@@ -54,6 +53,9 @@ void h5_tx_drop_all(struct h5_tx *tx);
 
 /* Writes the record of a commit with these patches, and syncs it. */
 int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
+
+/* Invariant 5: forgets all pending changes. */
+void h5_tx_roll_back(struct h5_tx *tx);
 
 /* The last commit is in the file without its journal. On failure the file takes no more changes. */
 int h5_tx_make_certain(struct h5_tx *tx);

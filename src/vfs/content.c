@@ -273,9 +273,7 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 /* The dataset as it is shown now; h5_file_put(). */
 static int get_raw(const struct h5_handle *h, struct h5_lru_entry **ref, const struct h5_dataset **dataset)
 {
-	int rc = h5_written_failure(h->vfs, h->file, h->address);
-
-	return rc ? rc : h5_dataset_get(h->file, h->address, ref, dataset);
+	return h5_dataset_get(h->file, h->address, ref, dataset);
 }
 
 static int read_raw(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)

@@ -8,7 +8,10 @@
 #include "base/interrupt.h"
 #include "vfs/name.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,6 +181,28 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 			     : -ENOENT;
 	pthread_mutex_unlock(&vfs->map_lock);
 	return rc;
+}
+
+void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
+{
+	struct h5_error cause = *h5_error_last();
+	struct h5_buf path;
+	char text[sizeof cause.text];
+	va_list args;
+
+	if (!vfs->options.log)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	h5_buf_init(&path, PATH_MAX);
+	if (h5_paths_find(vfs, h5_file_set_root(vfs->set), address, &path))
+		path.size = 0;
+	vfs->options.log("%s: %.*s%saddress %" PRIu64 ": %s", vfs->options.file ? vfs->options.file : "",
+			 (int)path.size, path.size ? (const char *)path.data : "", path.size ? ", " : "",
+			 address, text);
+	h5_buf_release(&path);
+	(void)h5_fail(cause.code, cause.address, "%s", cause.text);
 }
 
 static int object_path(void *arg, uint64_t address, struct h5_buf *path)

@@ -81,12 +81,13 @@ struct h5_value_source {
 /* A dataset of the mounted file that was opened for writing. */
 struct h5_written {
 	uint64_t address;
-	struct h5_dataset_writer *writer; /* owned */
-	bool resizable;			  /* dimension 0 may change: it is chunked */
-	unsigned handles;		  /* that are open for writing */
-	bool uncommitted;		  /* something was written since the last commit */
-	int failure;			  /* of the latest settling; 0: none */
-	bool dirty;			  /* what it adds to vfs->dirty and vfs->held */
+	struct h5_dataset_writer
+		*writer;  /* owned; NULL: after changes were lost it could not be opened anew */
+	bool resizable;	  /* dimension 0 may change: it is chunked */
+	unsigned handles; /* that are open for writing */
+	bool uncommitted; /* something was written since the last commit */
+	int failure;	  /* of the latest settling or commit: its changes are lost; 0: none */
+	bool dirty;	  /* what it adds to vfs->dirty and vfs->held */
 	size_t held;
 	UT_hash_handle hh;
 };
@@ -132,7 +133,8 @@ struct h5_handle {
 	atomic_uint in_order;
 	/* write_lock: */
 	struct h5_written *written; /* borrowed; NULL: open for reading */
-	bool has_written;	    /* through this handle */
+	bool unsaved;		    /* something was written through it since the last commit */
+	int lost; /* why some of that will never be committed, until it is told; 0: it will */
 	struct h5_row row;
 	struct h5_handle *prev, *next; /* vfs->lock: in vfs->handles */
 };
@@ -141,6 +143,8 @@ struct h5_vfs {
 	struct h5_file_set *set; /* borrowed */
 	struct h5_vfs_options options;
 	atomic_uint_fast64_t bytes_read, bytes_written; /* by users */
+	atomic_uint_fast64_t dropped_rows;		/* incomplete ones */
+	atomic_uint_fast64_t lost_changes;		/* of a dataset, since its last commit */
 	atomic_bool maps_direct;			/* h5_vfs_set_maps_direct() */
 	struct h5_node *root;
 	uint8_t secret[H5_SIPHASH_KEY]; /* of this mount */
@@ -165,7 +169,6 @@ struct h5_vfs {
 	size_t held;		    /* bytes of chunks that they hold */
 	struct timespec changed;    /* when something was last written; 0: never */
 	uint64_t changes;	    /* how often */
-	int told;		    /* the failure to settle that was logged last */
 };
 
 /* ---- node.c ---- */
@@ -240,14 +243,16 @@ int h5_written_follow(struct h5_vfs *vfs, const struct h5_node *node);
 /* The writer of a node's dataset, opened where there is none; borrowed until the lock is given back, or as
  * long as it counts a handle. -EPERM: it can't be written; -EROFS, -ENOTSUP, ... */
 int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_written **written);
+/* To be called first in each request that uses a handle's writer: 0, or why there is none. */
+int h5_written_ready(struct h5_vfs *vfs, struct h5_written *written);
 /* To be called before a dataset is changed: makes room for what small writes gather. */
 int h5_written_begin(struct h5_vfs *vfs, struct h5_written *written);
 /* To be called after each change that was tried. */
 void h5_written_end(struct h5_vfs *vfs, struct h5_written *written);
-/* Makes everything that was written durable. The failure is that of the one dataset, or (NULL) of any. */
+/* Makes everything that was written durable. What cannot be is lost, at once and for good: such a dataset is
+ * as the last commit has left it, and its handles remember the failure. The result is the failure of the one
+ * dataset, or (NULL) of any. */
 int h5_written_commit(struct h5_vfs *vfs, const struct h5_written *of);
-/* Why the dataset is not shown as it was written; 0: it is. */
-int h5_written_failure(const struct h5_vfs *vfs, const struct h5_file *file, uint64_t address);
 void h5_written_close(struct h5_vfs *vfs);
 
 /* ---- write.c ---- */
@@ -322,6 +327,10 @@ int h5_xattr_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *count)
 
 /* Appends the absolute path, escaped, of the object in the mount. -ENOENT: none leads there. */
 int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, struct h5_buf *path);
+/* Logs a line about an object: with the file, the path that was found, and the address. Leaves the thread's
+ * error as it is. */
+void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void h5_paths_free(struct h5_path_map *map); /* NULL is fine */
 struct h5_value_context h5_paths_context(struct h5_value_source *source);
 

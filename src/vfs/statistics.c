@@ -40,6 +40,8 @@ int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out)
 	add_cache(out, "index_cache", h5_file_set_blocks(vfs->set), limits->block_cache);
 	add_filtered(out, "decoded", &s->decoded);
 	add_filtered(out, "encoded", &s->encoded);
-	h5_buf_printf(out, "\"commits\":%" PRIu64 "}", value(&s->commits));
+	h5_buf_printf(out, "\"commits\":%" PRIu64 ",", value(&s->commits));
+	h5_buf_printf(out, "\"dropped\":{\"incomplete_rows\":%" PRIu64 ",\"refused_changes\":%" PRIu64 "}}",
+		      value(&vfs->dropped_rows), value(&vfs->lost_changes));
 	return out->err;
 }

@@ -33,6 +33,7 @@ struct h5_vfs_options {
 	bool external_write;  /* external raw files may be written */
 	bool commit_at_close; /* sync=close: the close of a file that was written commits; else only fsync */
 	size_t gather;	      /* bytes of chunks that small writes may gather in, of all datasets together */
+	const char *file;     /* name of the mounted file, for the log; borrowed. NULL: not told */
 	int file_fd;	      /* a descriptor in the file system that holds the file, for statfs; borrowed */
 	void (*waits)(void);  /* called by a thread that has to wait for another one's change; NULL: none */
 	void (*log)(const char *format, ...)

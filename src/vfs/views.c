@@ -408,9 +408,7 @@ int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading,
 			      .attribute = node->target,
 			      .context = h5_paths_context(source),
 			      .state = h5_state(vfs, node->file)};
-	rc = h5_written_failure(vfs, node->file, node->address);
-	if (!rc)
-		rc = h5_view_open(v, reading);
+	rc = h5_view_open(v, reading);
 	if (!rc && v->dataset && v->dataset->layout.class == H5_LAYOUT_VIRTUAL)
 		rc = h5_written_follow(vfs, node);
 	return rc;

@@ -262,7 +262,7 @@ static int write_all(struct h5_handle *h, uint64_t offset, const uint8_t *data, 
 
 	if (rc)
 		return rc;
-	h->has_written = true;
+	h->unsaved = true;
 	while (!rc && *written < n) {
 		size_t done;
 
@@ -285,6 +285,11 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	if (!h->written)
 		return -EBADF;
 	h5_lock_to_write(h->vfs);
+	rc = h5_written_ready(h->vfs, h->written);
+	if (rc) {
+		h5_unlock(h->vfs);
+		return rc;
+	}
 	size = h5_dataset_writer_size(h->written->writer);
 	if (place == H5_WRITE_APPEND)
 		offset = size + (h->row.filled && row_begin(h) == size ? h->row.filled : 0);
@@ -308,6 +313,17 @@ static int check_row(const struct h5_handle *h)
 	return h->row.filled ? h5_fail(-EINVAL, h->address, "the last row is incomplete") : 0;
 }
 
+/* What was lost is told once to each handle that wrote it: as `rc` right now, or from before. */
+static int tell_loss(struct h5_handle *h, int rc)
+{
+	int lost = h->lost;
+
+	h->lost = 0;
+	if (rc || !lost)
+		return rc;
+	return h5_fail(lost, h->address, "what was written could not be stored, and is lost");
+}
+
 int h5_vfs_flush(struct h5_handle *h)
 {
 	int rc = 0;
@@ -315,8 +331,9 @@ int h5_vfs_flush(struct h5_handle *h)
 	if (!h->written)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	if (h->vfs->options.commit_at_close && h->has_written && h->written->uncommitted)
+	if (h->vfs->options.commit_at_close && h->unsaved)
 		rc = h5_written_commit(h->vfs, h->written);
+	rc = tell_loss(h, rc);
 	if (!rc)
 		rc = check_row(h);
 	h5_unlock(h->vfs);
@@ -331,6 +348,8 @@ int h5_vfs_fsync(struct h5_handle *h)
 		return 0;
 	h5_lock_to_write(h->vfs);
 	rc = h5_written_commit(h->vfs, h->written);
+	if (h->written)
+		rc = tell_loss(h, rc);
 	if (!rc)
 		rc = check_row(h);
 	h5_unlock(h->vfs);
@@ -378,7 +397,7 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	if (!rc && size > before)
 		*stale = hide_growth(vfs, node, before, before, true);
 	if (!rc && handle)
-		handle->has_written = true;
+		handle->unsaved = true;
 	h5_unlock(vfs);
 	return rc;
 }
@@ -393,7 +412,7 @@ int h5_write_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	if (rc)
 		return rc;
 	h->written = w;
-	h->has_written = cut;
+	h->unsaved = cut;
 	w->handles++;
 	return 0;
 }
@@ -402,11 +421,13 @@ void h5_write_close(struct h5_handle *h)
 {
 	const struct h5_row *row = &h->row;
 
-	if (row->filled && h->vfs->options.log)
-		h->vfs->options.log(
-			"an incomplete row was dropped: %zu of %ju bytes, of the dataset at address %ju",
-			row->filled, (uintmax_t)h5_dataset_writer_row(h->written->writer),
-			(uintmax_t)h->address);
+	if (row->filled) {
+		uint64_t size = h->written->writer ? h5_dataset_writer_row(h->written->writer) : 0;
+
+		h5_count(&h->vfs->dropped_rows, 1);
+		h5_log_about(h->vfs, h->address, "an incomplete row was dropped: %zu of %ju bytes",
+			     row->filled, (uintmax_t)size);
+	}
 	free(h->row.data);
 	h->row = (struct h5_row){0};
 	h->written->handles--;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "store/file.h"
+#include "store/statistics.h"
 #include "store/transaction.h"
 
 #include <stdlib.h>
@@ -32,18 +33,20 @@ static void count(struct h5_vfs *vfs, struct h5_written *w, bool dirty, size_t h
 static void recount(struct h5_vfs *vfs, struct h5_written *w)
 {
 	count(vfs, w, h5_dataset_writer_is_dirty(w->writer), h5_dataset_writer_held(w->writer));
-	if (!w->dirty)
-		w->failure = 0;
 }
 
-/* The first failure; one dataset's does not keep the others from being settled. */
+/* The first failure; one dataset's does not keep the others from being settled. It is everybody's, so it ends
+ * for nobody's sake. */
 static int settle(struct h5_vfs *vfs)
 {
+	struct h5_interrupt request;
 	struct h5_written *w, *next;
 	int rc = 0;
 
 	if (!vfs->dirty)
 		return 0;
+	h5_interrupt_get(&request);
+	h5_interrupt_begin(NULL, NULL);
 	HASH_ITER(hh, vfs->written, w, next)
 	{
 		if (!w->dirty)
@@ -52,18 +55,8 @@ static int settle(struct h5_vfs *vfs)
 		recount(vfs, w);
 		rc = rc ? rc : w->failure;
 	}
+	h5_interrupt_set(&request);
 	return rc;
-}
-
-/* Where no reply tells of a failure; once. */
-static void tell(struct h5_vfs *vfs, int rc)
-{
-	const struct h5_error *e = h5_error_last();
-
-	if (rc && rc != vfs->told && !h5_is_own(rc) && vfs->options.log)
-		vfs->options.log("what was written cannot be shown yet: %s",
-				 e->code == rc ? e->text : strerror(-rc));
-	vfs->told = rc;
 }
 
 /* ---- the lock ---- */
@@ -102,7 +95,8 @@ void h5_lock_to_read(struct h5_vfs *vfs)
 		return;
 	pthread_rwlock_unlock(&vfs->write_lock);
 	h5_lock_to_write(vfs);
-	tell(vfs, settle(vfs));
+	if (settle(vfs))
+		(void)h5_written_commit(vfs, NULL);
 }
 
 void h5_unlock(struct h5_vfs *vfs)
@@ -201,15 +195,27 @@ int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_wri
 	if (rc)
 		return rc;
 	HASH_FIND(hh, vfs->written, &node->address, sizeof node->address, *out);
-	return *out ? 0 : add(vfs, node, resizable, out);
+	return *out ? h5_written_ready(vfs, *out) : add(vfs, node, resizable, out);
+}
+
+int h5_written_ready(struct h5_vfs *vfs, struct h5_written *w)
+{
+	if (w->writer)
+		return 0;
+	return h5_dataset_writer_open(root_of(vfs), w->address, vfs->options.external_write, &w->writer);
 }
 
 int h5_written_begin(struct h5_vfs *vfs, struct h5_written *w)
 {
 	if (!h5_tx_is_writable(root_of(vfs)))
 		return given_up();
+	if (vfs->held > vfs->options.gather && settle(vfs)) {
+		int rc = h5_written_commit(vfs, NULL);
+
+		return rc ? rc : h5_written_ready(vfs, w);
+	}
 	w->uncommitted = true;
-	return vfs->held > vfs->options.gather ? settle(vfs) : 0;
+	return 0;
 }
 
 /* The kernel looks at times to see that contents have changed: no two changes have the same. */
@@ -271,24 +277,73 @@ void h5_written_end(struct h5_vfs *vfs, struct h5_written *w)
 	vfs->changes++;
 }
 
-int h5_written_failure(const struct h5_vfs *vfs, const struct h5_file *file, uint64_t address)
-{
-	const struct h5_written *w = NULL;
-
-	if (file != root_of(vfs) || !vfs->written || !h5_tx_is_writable(file))
-		return 0;
-	HASH_FIND(hh, vfs->written, &address, sizeof address, w);
-	return w ? w->failure : 0;
-}
-
 /* ---- committing ---- */
+
+/* What was written through the handles of a dataset is in the file, or (`lost`) will never be. */
+static void tell_handles(struct h5_vfs *vfs, const struct h5_written *w, int lost)
+{
+	struct h5_handle *h;
+
+	pthread_mutex_lock(&vfs->lock);
+	DL_FOREACH(vfs->handles, h)
+	{
+		if (h->written != w)
+			continue;
+		if (lost && h->unsaved)
+			h->lost = lost;
+		/* The row would be one behind those that are lost. */
+		if (lost)
+			h->row.filled = 0;
+		h->unsaved = false;
+	}
+	pthread_mutex_unlock(&vfs->lock);
+}
 
 static void set_committed(struct h5_vfs *vfs)
 {
 	struct h5_written *w, *next;
 
 	HASH_ITER(hh, vfs->written, w, next)
-	w->uncommitted = w->dirty;
+	{
+		w->uncommitted = false;
+		tell_handles(vfs, w, 0);
+	}
+}
+
+/* The changes of the dataset since the last commit are lost: nobody shall wait for them. */
+static void lose(struct h5_vfs *vfs, struct h5_written *w)
+{
+	tell_handles(vfs, w, w->failure);
+	count(vfs, w, false, 0);
+	h5_dataset_writer_close(w->writer);
+	w->writer = NULL;
+	w->uncommitted = false;
+	h5_count(&vfs->lost_changes, 1);
+	h5_log_about(vfs, w->address, "what was written since the last commit is lost: %s",
+		     strerror(-w->failure));
+}
+
+/* After a commit. One that was made (`rc` 0) lacks only datasets that could not be settled; one that was not
+ * takes along all datasets with changes, as these share their transaction. */
+static void lose_uncommitted(struct h5_vfs *vfs, int rc)
+{
+	struct h5_written *w, *next;
+
+	HASH_ITER(hh, vfs->written, w, next)
+	{
+		if (rc && w->uncommitted && !w->failure)
+			w->failure = rc;
+		if (w->failure)
+			lose(vfs, w);
+	}
+	if (rc)
+		h5_tx_abandon(root_of(vfs));
+	forget_followers(vfs);
+	set_time(&vfs->changed);
+	vfs->changes++;
+	/* Without one, the next who writes tries again. */
+	HASH_ITER(hh, vfs->written, w, next)
+	(void)h5_written_ready(vfs, w);
 }
 
 static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_written *of)
@@ -306,21 +361,29 @@ static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_written *o
 int h5_written_commit(struct h5_vfs *vfs, const struct h5_written *of)
 {
 	struct h5_file *file = root_of(vfs);
+	struct h5_written *w, *next;
 	int settled, rc;
 
 	if (!h5_tx_is_writable(file))
 		return has_uncommitted(vfs, of) ? given_up() : 0;
+	HASH_ITER(hh, vfs->written, w, next)
+	w->failure = 0;
 	if (!vfs->dirty && !h5_tx_is_pending(file))
 		return 0;
-	/* Whoever asks for it: it is everybody's. */
+	/* It is made for all who have written, so it is not interrupted for the one who asks. */
 	h5_interrupt_begin(NULL, NULL);
 	settled = settle(vfs);
 	rc = h5_tx_commit(file);
+	if (!h5_tx_is_writable(file)) {
+		if (vfs->options.log)
+			vfs->options.log("a commit has failed: the mount takes no more changes");
+		return rc;
+	}
+	if (rc || settled)
+		lose_uncommitted(vfs, rc);
 	if (!rc)
 		set_committed(vfs);
-	else if (!h5_tx_is_writable(file) && vfs->options.log)
-		vfs->options.log("a commit has failed: the mount takes no more changes");
-	return rc ? rc : of ? of->failure : settled;
+	return of ? of->failure : rc ? rc : settled;
 }
 
 int h5_vfs_commit(struct h5_vfs *vfs)
