@@ -98,6 +98,7 @@ MOUNT_TESTS = \
 	tests/mount_big.py \
 	tests/mount_command.py \
 	tests/cookbook.py \
+	tests/mount_copied_pair.py \
 	tests/mount_copy.py \
 	tests/mount_errors.py \
 	tests/mount_fsx.py \
