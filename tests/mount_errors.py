@@ -166,13 +166,14 @@ class Damage(MountCase):
 
     def check(self, change, number, name="bad"):
         path, expected = self.damaged(change)
-        with Mount(path) as m:
+        with Mount(path, "-f") as m:
             self.assertEqual(sorted(os.listdir(m.path)), ["bad", "good", "group"])
             if name == "group":
                 self.assertErrno(number, os.listdir, m.at("group"))
             else:
                 self.assertErrno(number, read, m.at("bad"))
             self.assertEqual(read(m.at("good")), expected)
+            self.assertRegex(m.said(), rf"at address [0-9]+ \(/{name}\)")
 
     def test_missing_filter(self):
         def change(content, address):

@@ -2,6 +2,7 @@
 import errno
 import json
 import os
+import time
 
 import h5py
 import numpy
@@ -53,6 +54,20 @@ class Statistics(MountCase):
         self.assertEqual(after["served"]["written"], data.nbytes)
         self.assertEqual((after["encoded"]["chunks"], after["encoded"]["bytes"]), (ROWS // 16, data.nbytes))
         self.assertEqual(after["commits"], 1)
+
+    def test_rows_that_are_dropped(self):
+        path, _, _ = self.make()
+        with Mount(path, "-f", options="rw") as m:
+            self.assertEqual(statistics(m)["dropped"], {"incomplete_rows": 0, "refused_changes": 0})
+            for _ in range(3):
+                fd = os.open(m.at("d"), os.O_WRONLY | os.O_APPEND)
+                os.write(fd, b"part")
+                self.assertErrno(errno.EINVAL, os.close, fd)
+            end = time.monotonic() + 30
+            while statistics(m)["dropped"]["incomplete_rows"] < 3 and time.monotonic() < end:
+                time.sleep(.01)  # the kernel releases a file after close has returned
+            self.assertEqual(statistics(m)["dropped"], {"incomplete_rows": 3, "refused_changes": 0})
+            self.assertRegex(m.said(), f"{path}: /d, address [0-9]+: an incomplete row was dropped: 4 of {4 * COLUMNS} bytes")
 
     def test_only_the_root_has_them(self):
         path, _, _ = self.make()

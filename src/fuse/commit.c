@@ -28,7 +28,7 @@ static bool commit(struct h5_vfs *vfs)
 	h5_error_clear();
 	rc = h5_vfs_commit(vfs);
 	if (rc)
-		h5_log_failure("commit", rc);
+		h5_log_failure("commit", rc, NULL);
 	return rc && rc != -EROFS;
 }
 

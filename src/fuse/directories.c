@@ -12,7 +12,7 @@ void h5_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	int rc = h5_vfs_opendir(m->vfs, h5_request_node(m, ino), &dir);
 
 	if (rc) {
-		h5_request_fail(req, "opendir", rc);
+		h5_request_fail_on(req, ino, "opendir", rc);
 		return;
 	}
 	fi->fh = (uintptr_t)dir;

@@ -204,16 +204,22 @@ static bool is_detailed(int code)
 	return (code == -EFBIG || code == -EROFS || code == -EOVERFLOW) && h5_error_last()->code == code;
 }
 
-void h5_log_failure(const char *what, int code)
+bool h5_log_wants(int code)
+{
+	return sink.level != H5_LOG_QUIET && (is_about_the_file(code) || is_detailed(code));
+}
+
+void h5_log_failure(const char *what, int code, const char *path)
 {
 	const struct h5_error *e = h5_error_last();
 	char line[sizeof sink.last], at[40] = "";
 
-	if (sink.level == H5_LOG_QUIET || (!is_about_the_file(code) && !is_detailed(code)))
+	if (!h5_log_wants(code))
 		return;
 	if (e->code == code && e->address != H5_UNDEF)
 		snprintf(at, sizeof at, " at address %" PRIu64, e->address);
-	snprintf(line, sizeof line, "%s: %s%s", what, e->code == code ? e->text : strerror(-code), at);
+	snprintf(line, sizeof line, "%s: %s%s%s%s%s", what, e->code == code ? e->text : strerror(-code), at,
+		 path ? " (" : "", path ? path : "", path ? ")" : "");
 	pthread_mutex_lock(&sink.lock);
 	if (strcmp(line, sink.last)) {
 		strcpy(sink.last, line);

@@ -3,6 +3,7 @@
 #ifndef H5_FUSE_LOG_H
 #define H5_FUSE_LOG_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum h5_log_level {
@@ -34,7 +35,10 @@ void h5_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void h5_log_at(enum h5_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Logs why a request failed, where this is about the HDF5 file (-EUCLEAN, -ENOTSUP, -EIO, ...) and not what
- * users ask for (-ENOENT, -ENODATA, ...). The same line is not repeated. `what` is the request's name. */
-void h5_log_failure(const char *what, int code);
+ * users ask for (-ENOENT, -ENODATA, ...). The same line is not repeated. `what` is the request's name, `path`
+ * that of the object in the mount; NULL: not known. */
+void h5_log_failure(const char *what, int code, const char *path);
+/* True: such a failure is logged. */
+bool h5_log_wants(int code);
 
 #endif

@@ -94,10 +94,11 @@ static int get_attr(struct h5_mount *m, fuse_ino_t ino, struct stat *st)
 	return 0;
 }
 
-static void reply_attr(fuse_req_t req, struct h5_mount *m, const struct stat *st, const char *what, int rc)
+static void reply_attr(fuse_req_t req, fuse_ino_t ino, struct h5_mount *m, const struct stat *st,
+		       const char *what, int rc)
 {
 	if (rc)
-		h5_request_fail(req, what, rc);
+		h5_request_fail_on(req, ino, what, rc);
 	else
 		fuse_reply_attr(req, st, h5_request_attr_timeout(m, st));
 }
@@ -111,7 +112,7 @@ static void reply_getattr(fuse_req_t req, fuse_ino_t ino, size_t written)
 	int rc = get_attr(m, ino, &st);
 
 	if (!m->invalidator || !h5_invalidator_postpone(m->invalidator, &later))
-		reply_attr(req, m, &st, "getattr", rc);
+		reply_attr(req, ino, m, &st, "getattr", rc);
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -128,7 +129,7 @@ static void reply_setattr(fuse_req_t req, fuse_ino_t ino, size_t written)
 	int rc = get_attr(m, ino, &st);
 
 	(void)written;
-	reply_attr(req, m, &st, "setattr", rc);
+	reply_attr(req, ino, m, &st, "setattr", rc);
 }
 
 /* Replies, where a file has grown not before the kernel has dropped what it has of its end. */
@@ -158,7 +159,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 		want_commit(m);
 	}
 	if (rc)
-		h5_request_fail(req, "setattr", rc);
+		h5_request_fail_on(req, ino, "setattr", rc);
 	else
 		reply_grown(m, &stale);
 }
@@ -196,10 +197,11 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 /* ---- extended attributes ---- */
 
 /* As getxattr(2) has it: size 0 asks for the length. */
-static void reply_xattr(fuse_req_t req, const char *what, int rc, const struct h5_buf *value, size_t size)
+static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *what, int rc, const struct h5_buf *value,
+			size_t size)
 {
 	if (rc)
-		h5_request_fail(req, what, rc);
+		h5_request_fail_on(req, ino, what, rc);
 	else if (!size)
 		fuse_reply_xattr(req, value->size);
 	else if (value->size > size)
@@ -216,7 +218,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 
 	h5_buf_init(&value, SIZE_MAX);
 	rc = h5_vfs_getxattr(m->vfs, h5_request_node(m, ino), name, &value);
-	reply_xattr(req, "getxattr", rc, &value, size);
+	reply_xattr(req, ino, "getxattr", rc, &value, size);
 	h5_buf_release(&value);
 }
 
@@ -229,10 +231,10 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	h5_buf_init(&names, SIZE_MAX);
 	rc = h5_vfs_listxattr(m->vfs, h5_request_node(m, ino), &names);
 	if (rc == -EUCLEAN && names.size) {
-		h5_log_failure("listxattr", rc);
+		h5_log_failure("listxattr", rc, NULL);
 		rc = 0;
 	}
-	reply_xattr(req, "listxattr", rc, &names, size);
+	reply_xattr(req, ino, "listxattr", rc, &names, size);
 	h5_buf_release(&names);
 }
 
@@ -248,7 +250,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		h5_readahead_raise(m->readahead);
 	rc = h5_vfs_open_file(m->vfs, h5_request_node(m, ino), fi->flags, &handle);
 	if (rc) {
-		h5_request_fail(req, "open", rc);
+		h5_request_fail_on(req, ino, "open", rc);
 		return;
 	}
 	if (fi->flags & O_TRUNC)
@@ -277,12 +279,11 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 	size_t got = 0;
 	int rc = -ENOMEM;
 
-	(void)ino;
 	h5_request_begin(req);
 	if (data)
 		rc = h5_vfs_read(handle_of(fi), (uint64_t)offset, data, size, &got);
 	if (rc)
-		h5_request_fail(req, "read", rc);
+		h5_request_fail_on(req, ino, "read", rc);
 	else
 		fuse_reply_buf(req, data, got);
 }
@@ -292,13 +293,12 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, s
 	uint64_t found;
 	int rc;
 
-	(void)ino;
 	h5_request_begin(req);
 	rc = h5_vfs_seek(handle_of(fi), (uint64_t)offset, whence == SEEK_HOLE, &found);
 	if (rc == -ENXIO)
 		fuse_reply_err(req, ENXIO); /* an answer */
 	else if (rc)
-		h5_request_fail(req, "lseek", rc);
+		h5_request_fail_on(req, ino, "lseek", rc);
 	else
 		fuse_reply_lseek(req, (off_t)found);
 }
@@ -326,32 +326,30 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 
 	want_commit(m);
 	if (rc)
-		h5_request_fail(req, "write", rc);
+		h5_request_fail_on(req, ino, "write", rc);
 	else
 		reply_grown(m, &stale);
 }
 
-static void reply_done(fuse_req_t req, const char *what, int rc)
+static void reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
 {
 	if (rc)
-		h5_request_fail(req, what, rc);
+		h5_request_fail_on(req, ino, what, rc);
 	else
 		fuse_reply_err(req, 0);
 }
 
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	(void)ino;
 	h5_request_begin(req);
-	reply_done(req, "close", h5_vfs_flush(handle_of(fi)));
+	reply_done(req, ino, "close", h5_vfs_flush(handle_of(fi)));
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	(void)ino;
 	(void)datasync;
 	h5_request_begin(req);
-	reply_done(req, "fsync", h5_vfs_fsync(handle_of(fi)));
+	reply_done(req, ino, "fsync", h5_vfs_fsync(handle_of(fi)));
 }
 
 /* ---- the session ---- */

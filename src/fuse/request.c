@@ -5,6 +5,9 @@
 #include "fuse/log.h"
 #include "fuse/loop.h"
 #include "fuse/watch.h"
+#include "vfs/vfs.h"
+
+#include <limits.h>
 
 #include <assert.h>
 
@@ -49,7 +52,23 @@ struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino)
 
 void h5_request_fail(fuse_req_t req, const char *what, int code)
 {
-	h5_log_failure(what, code);
+	h5_log_failure(what, code, NULL);
+	fuse_reply_err(req, -code);
+}
+
+void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int code)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+	struct h5_error cause = *h5_error_last();
+	struct h5_buf path;
+
+	h5_buf_init(&path, PATH_MAX);
+	if (!h5_log_wants(code) || h5_vfs_find_path(m->vfs, h5_request_node(m, ino), &path))
+		path.size = 0;
+	h5_buf_byte(&path, '\0');
+	(void)h5_fail(cause.code, cause.address, "%s", cause.text);
+	h5_log_failure(what, code, path.size > 1 ? path.data : NULL);
+	h5_buf_release(&path);
 	fuse_reply_err(req, -code);
 }
 

@@ -9,6 +9,8 @@
 struct h5_mount *h5_request_begin(fuse_req_t req);
 /* The one place that turns the engine's errors into the kernel's. */
 void h5_request_fail(fuse_req_t req, const char *what, int code);
+/* The same, if the request is about one object: the log names its path. */
+void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int code);
 
 /* The node that a request is about. The kernel has not forgotten it, unless it looks for `.`. */
 struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino);

@@ -13,7 +13,7 @@
 #include <utlist.h>
 
 enum {
-	COVERED_BYTES = 1 << 18,
+	COVERED_BYTES = 1 << 16,
 	COVERED_COUNT = 256
 }; /* of commits before that the journal hashes once more */
 

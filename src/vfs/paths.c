@@ -183,6 +183,18 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 	return rc;
 }
 
+int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_buf *path)
+{
+	int rc;
+
+	if (!node->file)
+		return -ENOENT;
+	h5_lock_to_read(vfs);
+	rc = h5_paths_find(vfs, node->file, node->address, path);
+	h5_unlock(vfs);
+	return rc;
+}
+
 void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 {
 	struct h5_error cause = *h5_error_last();
