@@ -26,12 +26,12 @@ enum {
  * folder that is moved meanwhile does not lead the walk out. */
 struct walk {
 	int dirfd; /* borrowed: where relative paths begin */
-	const char
-		*directory; /* its absolute path, for a walk that may go anywhere; NULL: it stays beneath */
-	bool from_root;	    /* `passed` begins at the root of the file system */
-	int at;		    /* the folder that `passed` leads to: owned, O_PATH */
-	struct statx place; /* of `at` */
-	unsigned links;	    /* that were followed */
+	/* The absolute path of that, for a walk that may go anywhere; NULL: it stays beneath. Borrowed. */
+	const char *directory;
+	bool from_root;	       /* `passed` begins at the root of the file system */
+	int at;		       /* the folder that `passed` leads to: owned, O_PATH */
+	struct statx place;    /* of `at` */
+	unsigned links;	       /* that were followed */
 	char passed[PATH_MAX]; /* each name followed by a slash */
 	char left[PATH_MAX];   /* what is still to be walked */
 };
@@ -53,7 +53,7 @@ static bool is_h5fs(uint32_t major, uint32_t minor)
 		found = type && sscanf(line, "%*u %*u %u:%u", &a, &b) == 2 && a == major && b == minor &&
 			!strncmp(type, " - fuse.h5fs ", 13);
 	}
-	found |= f && ferror(f);
+	found |= f && !feof(f);
 	free(line);
 	if (f)
 		fclose(f);
