@@ -16,7 +16,7 @@ coverage:
 else
 coverage:
 	$(MKDIR_P) coverage
-	cd coverage && { test -f Makefile || $(abs_srcdir)/configure -q --enable-coverage; } && $(MAKE) && $(MAKE) coverage
+	cd coverage && { test -f Makefile || "$(abs_srcdir)/configure" -q --enable-coverage; } && $(MAKE) && $(MAKE) coverage
 endif
 
 # make suites: fio and stress-ng on mounts (contrib/install-deps test suites); what they may expect is written in the script.

@@ -169,8 +169,8 @@ endif
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(PYTHON3)
 AM_TESTS_ENVIRONMENT = \
-	H5FS=$(abs_builddir)/src/h5fs; export H5FS; \
-	H5FS_TEST_DATA=$(abs_builddir)/tests/data; export H5FS_TEST_DATA; \
+	H5FS='$(abs_builddir)/src/h5fs'; export H5FS; \
+	H5FS_TEST_DATA='$(abs_builddir)/tests/data'; export H5FS_TEST_DATA; \
 	H5FS_CONFORMANCE=$(CONFORMANCE); export H5FS_CONFORMANCE; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
@@ -261,12 +261,12 @@ conformance: src/h5fs
 
 conformance-all: src/h5fs
 	@$(need_conformance); \
-	H5FS=$(abs_builddir)/src/h5fs $(PYTHON3) $(srcdir)/tests/conformance.py $(CONFORMANCE) $(srcdir)/tests/conformance-exceptions
+	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/conformance.py $(CONFORMANCE) $(srcdir)/tests/conformance-exceptions
 
 conformance-memory: src/h5fs
 	@$(need_conformance); \
-	H5FS=$(abs_builddir)/src/h5fs $(PYTHON3) $(srcdir)/tests/memory_corpus.py $(CONFORMANCE)/corpus
+	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/memory_corpus.py $(CONFORMANCE)/corpus
 
 conformance-copy: src/h5fs
 	@$(need_conformance); \
-	H5FS=$(abs_builddir)/src/h5fs $(PYTHON3) $(srcdir)/tests/copy_corpus.py $(CONFORMANCE)/corpus $(CONFORMANCE)/core.txt
+	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/copy_corpus.py $(CONFORMANCE)/corpus $(CONFORMANCE)/core.txt
