@@ -31,7 +31,7 @@ complete -C $argv[2]
 ZSH = r"""
 zmodload zsh/zpty
 zpty shell zsh -f -i
-zpty -w shell "PS1=REA''DY; fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-prompt ''; LISTMAX=0; stty cols 200 rows 200; PATH=$3:\$PATH"
+zpty -w shell "PS1=REA''DY; fpath=(${(q)1} \$fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-prompt ''; LISTMAX=0; stty cols 200 rows 200; PATH=${(q)3}:\$PATH"
 zpty -r shell text '*READY*'
 zpty -w -n shell "$2"$'\t'
 zpty -w -n shell $'\t'
