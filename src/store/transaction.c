@@ -66,6 +66,7 @@ static void give_up(struct h5_file *file, uint64_t address, uint64_t n, bool may
 	h5_tx_forget(file, address);
 	h5_tx_drop_patches(tx, address, n);
 	h5_extents_remove(&tx->blocks, address, n);
+	h5_tx_unhash(tx, address, n);
 	h5_extents_remove(&tx->raw, address, n);
 	h5_extents_remove(&tx->covered, address, n);
 	h5_space_free(&tx->space, address, n, &committed);
@@ -121,10 +122,15 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 	/* While the journal stands for the last commit, what it has hashed must stay as it is. */
 	if (!rc && tx->unsynced && h5_extents_touches(&tx->covered, address, n))
 		rc = h5_tx_make_certain(tx);
-	if (!rc)
+	if (!rc) {
+		h5_tx_unhash(tx, address, n);
 		rc = h5_io_write(h5_file_io(file), tx->space.base + address, data, n);
-	if (!rc && h5_extents_touches(&tx->space.fresh, address, n))
+	}
+	if (!rc && h5_extents_touches(&tx->space.fresh, address, n)) {
 		h5_tx_cover(file, address, n);
+		if (h5_extents_covers(&tx->raw, address, n))
+			h5_tx_hash(tx, address, data, n);
+	}
 	/* Where it failed, it may have changed a part. */
 	if (tx && !tx->failed)
 		changed(file, tx, address, rc ? 0 : n);
@@ -146,8 +152,10 @@ void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n)
 {
 	struct h5_tx *tx = h5_file_tx(file);
 
-	if (tx && n)
-		h5_extents_remove(&tx->raw, address, n);
+	if (!tx || !n)
+		return;
+	h5_tx_unhash(tx, address, n);
+	h5_extents_remove(&tx->raw, address, n);
 }
 
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)
@@ -404,5 +412,7 @@ void h5_tx_close(struct h5_tx *tx)
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	free(tx->patches);
+	h5_tx_forget_hashes(tx);
+	free(tx->hashed);
 	free(tx);
 }

@@ -329,6 +329,7 @@ void h5_tx_roll_back(struct h5_tx *tx)
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
 	h5_extents_release(&tx->raw);
+	h5_tx_forget_hashes(tx);
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	h5_space_rollback(&tx->space);
@@ -380,6 +381,7 @@ static void committed(struct h5_tx *tx, bool all)
 	h5_extents_release(&tx->blocks);
 	h5_extents_move(&tx->covered, &tx->raw);
 	h5_extents_release(&tx->raw);
+	h5_tx_forget_hashes(tx);
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	h5_space_committed(&tx->space, all);

@@ -17,6 +17,11 @@ struct h5_tx_patch {
 		before; /* n bytes as they are in the file, in one allocation with `after`; NULL: new space */
 };
 
+/* Raw data that was hashed when it was written, while the processor had it in its cache. */
+struct h5_hashed {
+	uint64_t address, n, hash;
+};
+
 struct h5_tx {
 	struct h5_file *file; /* borrowed */
 	struct h5_journal *journal;
@@ -26,14 +31,17 @@ struct h5_tx {
 	size_t patch_count, patch_capacity;
 	size_t held; /* bytes of new blocks among them */
 	uint64_t next_order;
-	struct h5_extents blocks;     /* new metadata */
-	struct h5_extents raw;	      /* new raw data */
-	struct h5_extents covered;    /* raw data of the commits before that the next record hashes, too;
-					 not in `raw`. As long as `unsynced`, the last record has hashed all
-					 of it */
-	struct h5_extents cells;      /* that the last commit has changed: the next one guards them */
-	struct h5_extents superseded; /* committed blocks and chunks that were given up */
-	struct h5_extents objects;    /* addresses of object headers that are concerned */
+	struct h5_extents blocks; /* new metadata */
+	struct h5_extents raw;	  /* new raw data */
+	struct h5_hashed *hashed; /* parts of `raw` whose hash is known; owned */
+	size_t hashed_count, hashed_capacity;
+	struct h5_extents hashed_space; /* of all of them */
+	struct h5_extents covered;	/* raw data of the commits before that the next record hashes, too;
+					   not in `raw`. As long as `unsynced`, the last record has hashed all
+					   of it */
+	struct h5_extents cells;	/* that the last commit has changed: the next one guards them */
+	struct h5_extents superseded;	/* committed blocks and chunks that were given up */
+	struct h5_extents objects;	/* addresses of object headers that are concerned */
 	struct h5_tx_participant *participants;
 	bool written;  /* something was written or put since the last commit */
 	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
@@ -50,6 +58,13 @@ int h5_tx_flush(struct h5_tx *tx);
 /* Forgets pending patches inside the range. */
 void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
 void h5_tx_drop_all(struct h5_tx *tx);
+
+/* Hashes raw data that was written to new space, if it is much. */
+void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n);
+/* These bytes change or mean nothing: hashes of them are known no more. */
+void h5_tx_unhash(struct h5_tx *tx, uint64_t address, uint64_t n);
+
+void h5_tx_forget_hashes(struct h5_tx *tx);
 
 /* Writes the record of a commit with these patches, and syncs it. */
 int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);

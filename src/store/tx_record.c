@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 enum {
-	HASH_PIECE = 1 << 18, /* bytes that the journal's hashes are made of */
-	CELLS_MAX = 16 << 20, /* bytes of the commit before that are guarded */
+	HASH_AT_ONCE = 1 << 16, /* bytes that are hashed when they are written, at least */
+	HASH_PIECE = 1 << 18,	/* bytes that the journal's hashes are made of */
+	CELLS_MAX = 16 << 20,	/* bytes of the commit before that are guarded */
 };
 
 /* A record of the journal while it is put together; all arrays are owned. */
@@ -33,26 +34,83 @@ static void record_release(struct record *record)
 	free(record->objects);
 }
 
+/* ---- hashes ---- */
+
+static bool make_room(struct h5_tx *tx)
+{
+	size_t capacity = 2 * tx->hashed_capacity + 16;
+	struct h5_hashed *hashed;
+
+	if (tx->hashed_count < tx->hashed_capacity)
+		return true;
+	hashed = realloc(tx->hashed, capacity * sizeof *hashed);
+	if (!hashed)
+		return false;
+	tx->hashed = hashed;
+	tx->hashed_capacity = capacity;
+	return true;
+}
+
+void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n)
+{
+	size_t piece;
+
+	/* Without memory for it, the commit reads the data. */
+	for (size_t at = 0; n - at >= HASH_AT_ONCE && make_room(tx); at += piece) {
+		piece = (size_t)h5_min(n - at, HASH_PIECE);
+		if (h5_extents_add(&tx->hashed_space, address + at, piece))
+			return;
+		tx->hashed[tx->hashed_count++] =
+			(struct h5_hashed){address + at, piece, h5_journal_hash(data + at, piece)};
+	}
+}
+
+void h5_tx_unhash(struct h5_tx *tx, uint64_t address, uint64_t n)
+{
+	size_t kept = 0;
+
+	if (!h5_extents_touches(&tx->hashed_space, address, n))
+		return;
+	h5_extents_release(&tx->hashed_space);
+	for (size_t i = 0; i < tx->hashed_count; i++) {
+		struct h5_hashed one = tx->hashed[i];
+
+		if (one.address < address + n && address < one.address + one.n)
+			continue;
+		if (!h5_extents_add(&tx->hashed_space, one.address, one.n))
+			tx->hashed[kept++] = one;
+	}
+	tx->hashed_count = kept;
+}
+
+void h5_tx_forget_hashes(struct h5_tx *tx)
+{
+	tx->hashed_count = 0;
+	h5_extents_release(&tx->hashed_space);
+}
+
+static int add_extent(struct record *record, uint64_t offset, uint64_t n, uint64_t hash)
+{
+	if (record->r.extent_count == record->capacity) {
+		size_t capacity = 2 * record->capacity + 16;
+		struct h5_journal_extent *extents = realloc(record->extents, capacity * sizeof *extents);
+
+		if (!extents)
+			return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+		record->extents = extents;
+		record->capacity = capacity;
+	}
+	record->extents[record->r.extent_count++] = (struct h5_journal_extent){offset, n, hash};
+	return 0;
+}
+
 /* Adds the hash of the bytes as they are in the file. */
 static int add_hash(struct h5_tx *tx, struct record *record, uint64_t address, size_t n, uint8_t *buf)
 {
 	uint64_t offset = tx->space.base + address;
 	int rc = h5_io_read(h5_file_io(tx->file), offset, buf, n);
 
-	if (rc)
-		return rc;
-	if (record->r.extent_count == record->capacity) {
-		size_t capacity = 2 * record->capacity + 16;
-		struct h5_journal_extent *extents = realloc(record->extents, capacity * sizeof *extents);
-
-		if (!extents)
-			return h5_fail(-ENOMEM, address, "out of memory");
-		record->extents = extents;
-		record->capacity = capacity;
-	}
-	record->extents[record->r.extent_count++] =
-		(struct h5_journal_extent){offset, n, h5_journal_hash(buf, n)};
-	return 0;
+	return rc ? rc : add_extent(record, offset, n, h5_journal_hash(buf, n));
 }
 
 static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_extents *extents)
@@ -72,6 +130,27 @@ static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_e
 		}
 	}
 	free(buf);
+	return rc;
+}
+
+/* New raw data: what is not hashed yet is read. */
+static int add_raw(struct h5_tx *tx, struct record *record)
+{
+	struct h5_extents rest = {0};
+	int rc = 0;
+
+	for (size_t i = 0; i < tx->raw.count && !rc; i++)
+		rc = h5_extents_add(&rest, tx->raw.list[i].address, tx->raw.list[i].size);
+	for (size_t i = 0; i < tx->hashed_count && !rc; i++) {
+		const struct h5_hashed *one = &tx->hashed[i];
+
+		rc = h5_extents_remove(&rest, one->address, one->n);
+		if (!rc)
+			rc = add_extent(record, tx->space.base + one->address, one->n, one->hash);
+	}
+	if (!rc)
+		rc = add_hashes(tx, record, &rest);
+	h5_extents_release(&rest);
 	return rc;
 }
 
@@ -164,7 +243,7 @@ int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order)
 	if (!rc)
 		rc = add_hashes(tx, &record, &tx->blocks);
 	if (!rc)
-		rc = add_hashes(tx, &record, &tx->raw);
+		rc = add_raw(tx, &record);
 	if (!rc)
 		rc = add_hashes(tx, &record, &tx->covered);
 	if (!rc)
