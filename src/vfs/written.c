@@ -35,8 +35,8 @@ static void recount(struct h5_vfs *vfs, struct h5_written *w)
 	count(vfs, w, h5_dataset_writer_is_dirty(w->writer), h5_dataset_writer_held(w->writer));
 }
 
-/* The first failure; one dataset's does not keep the others from being settled. It is everybody's, so it ends
- * for nobody's sake. */
+/* The first failure; one dataset's does not keep the others from being settled. It is done for all who have
+ * written, so it is not interrupted for the request that needs it. */
 static int settle(struct h5_vfs *vfs)
 {
 	struct h5_interrupt request;
@@ -51,6 +51,7 @@ static int settle(struct h5_vfs *vfs)
 	{
 		if (!w->dirty)
 			continue;
+		w->uncommitted = true;
 		w->failure = h5_dataset_writer_settle(w->writer);
 		recount(vfs, w);
 		rc = rc ? rc : w->failure;
@@ -210,9 +211,12 @@ int h5_written_begin(struct h5_vfs *vfs, struct h5_written *w)
 	if (!h5_tx_is_writable(root_of(vfs)))
 		return given_up();
 	if (vfs->held > vfs->options.gather && settle(vfs)) {
-		int rc = h5_written_commit(vfs, NULL);
+		int rc = h5_written_commit(vfs, w);
 
-		return rc ? rc : h5_written_ready(vfs, w);
+		if (!rc)
+			rc = h5_written_ready(vfs, w);
+		if (rc)
+			return rc;
 	}
 	w->uncommitted = true;
 	return 0;
