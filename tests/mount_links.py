@@ -127,7 +127,7 @@ class SoftLinks(MountCase):
         """Each as MAPPING has it: absolute targets become relative, each component is escaped, none leaves the mount."""
         targets = {"up": ("/a/d", "../a/d"), "relative": ("../a/d", "%2E%2E/a/d"), "down": ("sub/d", "sub/d"),
                    "doubled": ("//a//d///", "../a/d"), "root": ("/", ".."), "nowhere": ("/no/such", "../no/such"),
-                   "beside": ("nothing", "nothing"), "percent": ("%41", "%2541"), "dots": ("a/../b", "a/%2E%2E/b"),
+                   "beside": ("nothing", "nothing"), "percent": ("%2E", "%252E"), "blank": ("a%20b", "a%20b"), "dots": ("a/../b", "a/%2E%2E/b"),
                    "latin": (b"\xe9", b"\xe9".decode("utf-8", "surrogateescape"))}
         for libver in ("earliest", "latest"):
             path = self.file(f"{libver}.h5")
@@ -135,14 +135,15 @@ class SoftLinks(MountCase):
                 data(f, "a/d")
                 x = f.create_group("x")
                 data(x, "sub/d")
-                data(x, "%41")
+                data(x, "%2E")
+                data(x, "a%20b")
                 for name, (target, _) in targets.items():
                     target = target if isinstance(target, bytes) else target.encode()
                     x.id.links.create_soft(name.encode(), target)
             with self.subTest(libver=libver), Mount(path) as m:
                 for name, (_, shown) in targets.items():
                     self.assertEqual(os.readlink(m.at("x", name)), shown, name)
-                for name in ("up", "down", "doubled", "percent"):
+                for name in ("up", "down", "doubled", "percent", "blank"):
                     self.assertEqual(read(m.at("x", name)), ONE, name)
                 self.assertTrue(os.path.samefile(m.at("x/root"), m.path))
                 for name in ("relative", "nowhere", "beside", "dots", "latin"):

@@ -1,6 +1,5 @@
 #include "vfs/name.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,12 +20,26 @@ static uint64_t hash(const char *name, size_t size)
 	return h;
 }
 
-/* True where a `%` at i would read as the begin of an escape or of the mark of a cut name. */
+/* The byte that two characters behind a `%` stand for; -1: these are no escape. No other pairs are, and hex
+ * digits are in upper case, so that most names with a `%` stay as they are. */
+static int escaped_byte(const char digits[2])
+{
+	static const struct {
+		char digits[3], byte;
+	} escapes[] = {{"2F", '/'}, {"00", 0}, {"25", '%'}, {"2E", '.'}};
+
+	for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++)
+		if (!memcmp(escapes[i].digits, digits, 2))
+			return escapes[i].byte;
+	return -1;
+}
+
+/* True if the `%` at i would read as the begin of an escape, or of the mark of a cut name. */
 static bool reads_as_escape(const char *name, size_t size, size_t i)
 {
 	if (i + 1 < size && name[i + 1] == '~')
 		return true;
-	return i + 2 < size && isxdigit((uint8_t)name[i + 1]) && isxdigit((uint8_t)name[i + 2]);
+	return i + 2 < size && escaped_byte(name + i + 1) >= 0;
 }
 
 static bool is_escaped(const char *name, size_t size, size_t i)
@@ -71,11 +84,6 @@ size_t h5_name_escape(const char *name, size_t size, char out[H5_NAME_MAX + 1])
 	return h5_name_escape_within(name, size, H5_NAME_MAX, out);
 }
 
-static int upper_hex(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 size_t h5_name_unescape(const char *file_name, char *out)
 {
 	size_t n = 0;
@@ -83,10 +91,10 @@ size_t h5_name_unescape(const char *file_name, char *out)
 	if (!strcmp(file_name, "%"))
 		return 0;
 	for (const char *p = file_name; *p; p++) {
-		int high = *p == '%' ? upper_hex(p[1]) : -1, low = high >= 0 ? upper_hex(p[2]) : -1;
+		int byte = *p == '%' && p[1] ? escaped_byte(p + 1) : -1;
 
-		if (low >= 0) {
-			out[n++] = (char)(16 * high + low);
+		if (byte >= 0) {
+			out[n++] = (char)byte;
 			p += 2;
 		} else {
 			out[n++] = *p;
