@@ -89,6 +89,36 @@ class Properties(MountCase):
             self.assertEqual(os.getxattr(m.path, "user.2040").decode(), "/d" * 2040)
             self.assertEqual(os.getxattr(m.path, "user.2100").decode(), "null")
 
+    def test_datasets_of_references_are_paths(self):
+        """An address means nothing outside of the file. Of every rank, alone, in a compound, in an array."""
+        path = self.file("references.h5")
+        record = numpy.dtype([("n", "<i4"), ("to", h5py.ref_dtype)])
+        with h5py.File(path, "w", libver="earliest") as f:
+            group = f.create_group("cells/a.b")
+            group["a%2Fb"] = 1
+            group["gone"] = 2
+            shown = [group["a%2Fb"].ref, f.ref, h5py.Reference(), group["gone"].ref]
+            f.create_dataset("cell", (2, 2), h5py.ref_dtype)[...] = numpy.array(shown, object).reshape(2, 2)
+            f.create_dataset("chunked", (4,), h5py.ref_dtype, chunks=(3,), maxshape=(None,), compression=1)[...] = shown
+            f.create_dataset("scalar", (), h5py.ref_dtype)[()] = group.ref
+            f.create_dataset("records", (2,), record)[...] = numpy.array([(1, f.ref), (2, group.ref)], record)
+            pair = h5py.h5t.array_create(h5py.h5t.STD_REF_OBJ, (2,))
+            h5py.h5d.create(f.id, b"pairs", pair, h5py.h5s.create_simple((2,)))
+            del group["gone"]
+        cells = ["/cells/a.b/a%252Fb", "/", None, None]
+        lines = {"cell": cells, "chunked": cells, "scalar": ["/cells/a.b"],
+                 "records": [{"n": 1, "to": "/"}, {"n": 2, "to": "/cells/a.b"}], "pairs": [[None, None]] * 2}
+        for options in ("ro", "rw"):
+            with Mount(path, options=options) as m:
+                for name, values in lines.items():
+                    with self.subTest(name=name, options=options):
+                        text = read(m.at(name)).decode()
+                        self.assertEqual([json.loads(line) for line in text.splitlines()], values)
+                        self.assertEqual(os.stat(m.at(name)).st_size, len(text))
+                        self.assertEqual(oct(os.stat(m.at(name)).st_mode), "0o100444")
+                        self.assertEqual(os.getxattr(m.at(name), "h5fs.format"), b"jsonl")
+                        self.assertEqual(json.loads(os.getxattr(m.at(name), "h5fs.info"))["format"], "jsonl")
+
     def test_a_text_too_large_to_be_a_file(self):
         path = self.file("large.h5")
         with h5py.File(path, "w", libver="latest") as f:

@@ -17,9 +17,9 @@ class Rare(MountCase):
         path = m.at(os.fsdecode(unhex(path)).lstrip("/"))
         if kind == "fails":
             self.assertErrno(int(fields[0]), read, path)
-        elif kind in ("data", "lines"):
-            self.assertEqual(read(path), unhex(fields[0]))
-            self.assertEqual(os.stat(path).st_size, len(unhex(fields[0])))
+        elif kind in ("data", "lines", "paths"):
+            self.assertEqual(read(path), unhex(fields[-1]))
+            self.assertEqual(os.stat(path).st_size, len(unhex(fields[-1])))
         elif kind == "names":
             self.assertEqual(sorted(os.fsencode(n) for n in os.listdir(path)), unhex(fields[0]).split(b"\n")[:-1])
         elif kind == "soft":

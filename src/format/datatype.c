@@ -448,7 +448,6 @@ bool h5_datatype_is_fixed(const struct h5_datatype *t)
 				return false;
 		return true;
 	case H5_CLASS_REFERENCE:
-		return t->reference.kind == H5_REF_OBJECT;
 	case H5_CLASS_VLEN:
 		return false;
 	case H5_CLASS_ARRAY:

@@ -122,9 +122,8 @@ void h5_datatype_free(struct h5_datatype *type); /* NULL is fine */
 /* The first member of the enumeration that has the value (size bytes); borrowed. NULL: none. */
 const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *type, const uint8_t *value);
 
-/* True if an element's bytes mean something without a heap or another object's address: all but
- * variable-length data, and references other than old-style object references. Nested parts count.
- * MAPPING.md, section 3. */
+/* True if an element's bytes mean something outside of the file: all but variable-length data, which lie in a
+ * heap, and references, which hold addresses. Nested parts count. MAPPING.md, section 3. */
 bool h5_datatype_is_fixed(const struct h5_datatype *type);
 
 /* Bytes of memory of the tree, for cache budgets. */
