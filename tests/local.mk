@@ -124,6 +124,7 @@ MOUNT_TESTS = \
 	tests/mount_properties.py \
 	tests/mount_safety.py \
 	tests/mount_sandbox.py \
+	tests/mount_short_chunks.py \
 	tests/mount_signals.py \
 	tests/mount_space.py \
 	tests/mount_statistics.py \

@@ -36,13 +36,22 @@ unsigned h5_chunk_btree1_search(const struct h5_btree1_node *node, const uint64_
 	return low ? low - 1 : node->count;
 }
 
+/* Without filters a chunk has its own size; some writers store less of one at the edge of the dataset, or leave
+ * the field empty. */
+static uint64_t stored_size(const struct h5_chunk_index *index, uint32_t size)
+{
+	if (index->filtered)
+		return size;
+	return size ? h5_min(size, index->chunk_size) : index->chunk_size;
+}
+
 struct h5_chunk h5_chunk_btree1_chunk_of(const struct h5_chunk_index *index,
 					 const struct h5_btree1_node *leaf, unsigned i)
 {
 	if (leaf->children[i] == H5_UNDEF)
 		return h5_chunk_absent();
 	return (struct h5_chunk){.address = leaf->children[i],
-				 .size = index->filtered ? leaf->keys[i].size : index->chunk_size,
+				 .size = stored_size(index, leaf->keys[i].size),
 				 .filter_mask = index->filtered ? leaf->keys[i].filter_mask : 0};
 }
 

@@ -182,3 +182,18 @@ int h5_grid_walk(const struct h5_grid *grid, uint64_t offset, uint64_t n, h5_par
 	}
 	return rc;
 }
+
+uint64_t h5_grid_needed(const struct h5_grid *grid, const uint64_t *scaled)
+{
+	unsigned last = grid->dims_count - 1; /* the bytes of an element, all of which are there */
+	uint64_t needed = grid->chunk[last];
+
+	for (unsigned i = 0; i < last; i++) {
+		uint64_t first = scaled[i] * grid->chunk[i];
+
+		if (grid->dims[i] <= first)
+			return 0;
+		needed += (h5_min(grid->dims[i] - first, grid->chunk[i]) - 1) * grid->chunk_stride[i];
+	}
+	return needed;
+}

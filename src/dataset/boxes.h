@@ -34,6 +34,9 @@ struct h5_part {
 	uint64_t run;	/* bytes */
 };
 
+/* Bytes of a chunk up to the last one that lies inside the dataset; 0: none does. */
+uint64_t h5_grid_needed(const struct h5_grid *grid, const uint64_t *scaled);
+
 /* A result other than 0 ends the walk and is returned. */
 typedef int h5_part_visit(void *arg, const struct h5_part *part);
 /* Visits the parts of all chunks that n bytes from the offset lie in, all inside the dataset. */

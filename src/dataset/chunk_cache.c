@@ -59,10 +59,7 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 	wanted->filtered = whole && h5_chunk_is_filtered(&dataset->pipeline, chunk->filter_mask);
 	if (wanted->filtered)
 		return 0;
-	if (chunk->size < dataset->chunk_size)
-		return h5_fail(-EUCLEAN, chunk->address, "chunk: %llu bytes are stored of %llu",
-			       (unsigned long long)chunk->size, (unsigned long long)dataset->chunk_size);
-	chunk->size = dataset->chunk_size;
+	chunk->size = h5_min(chunk->size, dataset->chunk_size);
 	*place = H5_CHUNK_AS_IT_IS;
 	return 0;
 }
@@ -74,7 +71,8 @@ static struct h5_lru *cache_of(const struct h5_chunk_wanted *w)
 
 struct decoded {
 	uint8_t *data;		    /* owned */
-	uint32_t element_size;	    /* as in struct h5_chunk_decoded */
+	size_t size;		    /* this and the next: as in struct h5_chunk_decoded */
+	uint32_t element_size;
 	atomic_uint_fast64_t taken; /* bytes that readers have copied, each time they did */
 };
 
@@ -95,74 +93,104 @@ static bool may_stay_shuffled(const struct h5_dataset *dataset)
 	return layout->rank && layout->dims[layout->rank - 1] * layout->element_size >= SHUFFLED_ROW;
 }
 
-static int decode(const struct h5_chunk_wanted *w, uint8_t **data, uint32_t *element_size)
+/* At most `room` bytes come out. */
+static int decode(const struct h5_chunk_wanted *w, uint64_t room, struct h5_pipeline_data *data)
 {
 	const struct h5_dataset *dataset = w->dataset;
 
-	*element_size = 1;
-	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
-		return h5_structured_read(dataset, &w->chunk, w->filtered, data);
-	return h5_pipeline_read_shuffled(dataset->file, w->filtered ? &dataset->pipeline : NULL,
-					 w->chunk.filter_mask, w->chunk.address, w->chunk.size,
-					 dataset->chunk_size, data,
-					 may_stay_shuffled(dataset) ? element_size : NULL);
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED) {
+		data->size = (size_t)dataset->chunk_size;
+		data->element_size = 1;
+		return h5_structured_read(dataset, &w->chunk, w->filtered, &data->bytes);
+	}
+	return h5_pipeline_read_chunk(dataset->file, w->filtered ? &dataset->pipeline : NULL,
+				      w->chunk.filter_mask, w->chunk.address, w->chunk.size,
+				      dataset->chunk_size, room, data);
 }
 
 /* The most memory that reading takes. */
-static uint64_t need(const struct h5_chunk_wanted *w)
+static uint64_t need(const struct h5_chunk_wanted *w, uint64_t room)
 {
 	const struct h5_dataset *dataset = w->dataset;
 
 	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
 		return h5_structured_need(dataset, &w->chunk);
-	return h5_pipeline_need(w->filtered ? &dataset->pipeline : NULL, w->chunk.size, dataset->chunk_size);
+	return h5_pipeline_need(w->filtered ? &dataset->pipeline : NULL, w->chunk.size, room);
 }
 
 /* Against the budget of the cache while it is read. */
-static int read_counted(const struct h5_chunk_wanted *w, uint8_t **data, uint32_t *element_size)
+static int decode_counted(const struct h5_chunk_wanted *w, uint64_t size, struct h5_pipeline_data *data)
 {
 	struct h5_lru *cache = cache_of(w);
 	/* No more than a machine of 32 bits can count: that is all of the budget, too. */
-	size_t room = (size_t)h5_min(need(w), SIZE_MAX);
+	size_t room = (size_t)h5_min(need(w, size), SIZE_MAX);
 	int rc;
 
 	/* Small ones are few at a time, and not worth counting. */
 	if (room < RESERVED_LEAST)
-		return decode(w, data, element_size);
+		return decode(w, size, data);
 	rc = h5_lru_reserve(cache, room);
 	if (rc)
 		return rc;
-	rc = decode(w, data, element_size);
+	rc = decode(w, size, data);
 	h5_lru_unreserve(cache, room);
 	return rc;
 }
 
-int h5_chunk_verify(const struct h5_chunk_wanted *w)
+/* Few chunks decode to more bytes than they have: these are decoded again, with more room. */
+static int read_chunk(const struct h5_chunk_wanted *w, struct h5_pipeline_data *data)
 {
-	uint32_t element_size;
-	uint8_t *data;
-	int rc = read_counted(w, &data, &element_size);
+	struct h5_file *file = w->dataset->file;
+	uint64_t room = w->dataset->chunk_size;
+	int rc = decode_counted(w, room, data);
 
-	if (!rc)
-		free(data);
+	while (rc == -EOVERFLOW && (room = h5_pipeline_more_room(file, room)))
+		rc = decode_counted(w, room, data);
+	if (rc == -EOVERFLOW) {
+		struct h5_error cause = *h5_error_last();
+
+		rc = h5_fail(-EUCLEAN, cause.address, "%s", cause.text);
+	}
 	return rc;
+}
+
+int h5_chunk_read(const struct h5_chunk_wanted *w, uint8_t **data, size_t *size)
+{
+	struct h5_pipeline_data got = {0};
+	int rc = read_chunk(w, &got);
+
+	*data = got.bytes;
+	*size = got.size;
+	return rc;
+}
+
+int h5_chunk_check_size(const struct h5_chunk_wanted *w, uint64_t size, uint64_t needed)
+{
+	if (size >= needed)
+		return 0;
+	return h5_fail(-EUCLEAN, w->chunk.address, "chunk: %ju bytes are stored of %ju", (uintmax_t)size,
+		       (uintmax_t)w->dataset->chunk_size);
 }
 
 static int load(void *arg, void **value, size_t *cost)
 {
 	const struct h5_chunk_wanted *w = arg;
+	struct h5_pipeline_data data = {.may_stay_shuffled = may_stay_shuffled(w->dataset)};
 	struct decoded *chunk = calloc(1, sizeof *chunk);
 	int rc;
 
 	if (!chunk)
 		return h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
-	rc = read_counted(w, &chunk->data, &chunk->element_size);
+	rc = read_chunk(w, &data);
 	if (rc) {
 		free(chunk);
 		return rc;
 	}
+	chunk->data = data.bytes;
+	chunk->size = data.size;
+	chunk->element_size = data.element_size;
 	*value = chunk;
-	*cost = sizeof *chunk + (size_t)w->dataset->chunk_size;
+	*cost = sizeof *chunk + data.size;
 	return 0;
 }
 
@@ -182,6 +210,7 @@ static void refer(struct h5_chunk_decoded *decoded)
 	const struct decoded *chunk = h5_lru_value(decoded->ref);
 
 	decoded->data = chunk->data;
+	decoded->size = chunk->size;
 	decoded->element_size = chunk->element_size;
 }
 

@@ -14,7 +14,7 @@ struct h5_chunk_wanted {
 
 enum h5_chunk_place {
 	H5_CHUNK_NOT_STORED,
-	H5_CHUNK_AS_IT_IS, /* chunk.size bytes in the file */
+	H5_CHUNK_AS_IT_IS, /* chunk.size bytes in the file, the first ones of the chunk */
 	H5_CHUNK_TO_DECODE,
 };
 
@@ -25,14 +25,18 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
 		    enum h5_chunk_place *place);
 
-/* Reads and decodes a chunk past the cache, whose budget it counts against meanwhile, and tells nothing but
- * whether that can be done. */
-int h5_chunk_verify(const struct h5_chunk_wanted *wanted);
+/* Reads and decodes a chunk past the cache, whose budget it counts against meanwhile. *data is the caller's,
+ * free(): *size bytes, chunk_size or fewer. A chunk at the edge of the dataset may have been stored without the
+ * bytes that lie outside. */
+int h5_chunk_read(const struct h5_chunk_wanted *wanted, uint8_t **data, size_t *size);
+/* -EUCLEAN: `size` bytes are stored of a chunk that has more than these inside the dataset. */
+int h5_chunk_check_size(const struct h5_chunk_wanted *wanted, uint64_t size, uint64_t needed);
 
-/* A reference to a decoded chunk; chunk_size bytes. */
+/* A reference to a decoded chunk. */
 struct h5_chunk_decoded {
 	struct h5_lru_entry *ref;
 	const uint8_t *data;   /* valid until it is put */
+	size_t size;	       /* bytes of it: chunk_size or fewer */
 	uint32_t element_size; /* over 1: they are shuffled still, as h5_unshuffle() takes them */
 };
 

@@ -40,17 +40,14 @@ struct request {
 /* A part, and the bytes of its chunk: none, decoded, or in the file. */
 struct source {
 	struct request *request;
-	bool stored;
+	const struct h5_chunk_wanted *wanted;	/* NULL: not stored */
 	const struct h5_chunk_decoded *decoded; /* NULL: in the file */
-	uint64_t address;
 };
 
-static void copy_bytes(const struct h5_dataset *dataset, const struct h5_chunk_decoded *decoded,
-		       uint64_t from, uint8_t *buf, size_t n)
+static void copy_bytes(const struct h5_chunk_decoded *decoded, uint64_t from, uint8_t *buf, size_t n)
 {
 	if (decoded->element_size > 1)
-		h5_unshuffle(decoded->data, (size_t)dataset->chunk_size, decoded->element_size, (size_t)from,
-			     buf, n);
+		h5_unshuffle(decoded->data, decoded->size, decoded->element_size, (size_t)from, buf, n);
 	else
 		memcpy(buf, decoded->data + from, n);
 }
@@ -60,25 +57,32 @@ static int read_run(void *arg, uint64_t from, uint64_t to, size_t n)
 	const struct source *source = arg;
 	struct request *q = source->request;
 	uint8_t *buf = q->buf + (to - q->offset);
+	const struct h5_chunk *chunk;
 	uint64_t address;
+	int rc;
 
-	if (!source->stored) {
+	if (!source->wanted) {
 		h5_dataset_fill(q->dataset, to, buf, n);
 		return 0;
 	}
+	chunk = &source->wanted->chunk;
+	rc = h5_chunk_check_size(source->wanted, source->decoded ? source->decoded->size : chunk->size,
+				 from + n);
+	if (rc)
+		return rc;
 	if (source->decoded) {
-		copy_bytes(q->dataset, source->decoded, from, buf, n);
+		copy_bytes(source->decoded, from, buf, n);
 		return 0;
 	}
-	if (!h5_add(source->address, from, &address))
-		return h5_fail(-EUCLEAN, source->address, "chunk: it reaches beyond any file");
+	if (!h5_add(chunk->address, from, &address))
+		return h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond any file");
 	return h5_runs_add(&q->runs, address, buf, n);
 }
 
 static int copy_decoded(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted,
 			struct h5_chunk_decoded *decoded)
 {
-	struct source source = {.request = q, .stored = true, .decoded = decoded};
+	struct source source = {.request = q, .wanted = wanted, .decoded = decoded};
 	int rc = h5_part_walk(part, read_run, &source);
 
 	h5_chunk_put(wanted, decoded, h5_part_size(part), h5_part_chunk_size(part));
@@ -161,8 +165,7 @@ static int read_part(void *arg, const struct h5_part *part)
 		return rc;
 	if (place == H5_CHUNK_NOT_STORED ||
 	    (place == H5_CHUNK_AS_IT_IS && is_read_by_runs(q->dataset, part))) {
-		source.stored = place != H5_CHUNK_NOT_STORED;
-		source.address = wanted.chunk.address;
+		source.wanted = place == H5_CHUNK_NOT_STORED ? NULL : &wanted;
 		return h5_part_walk(part, read_run, &source);
 	}
 	if (h5_chunk_find(&wanted, &decoded))

@@ -10,6 +10,8 @@
  * filters marked as skipped, which is right whether it is partial or not. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "dataset/chunk_cache.h"
 #include "dataset/write_private.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
@@ -63,9 +65,6 @@ static int check_stored(const struct h5_dataset_writer *w, const struct h5_chunk
 		return 0;
 	if (chunk->address >= end || chunk->size > end - chunk->address)
 		return h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond the file");
-	if (!w->chunked.filters && chunk->size < w->dataset->chunk_size)
-		return h5_fail(-EUCLEAN, chunk->address, "chunk: %ju bytes are stored of %ju",
-			       (uintmax_t)chunk->size, (uintmax_t)w->dataset->chunk_size);
 	return 0;
 }
 
@@ -84,12 +83,95 @@ int h5_chunked_place(struct h5_dataset_writer *w, const uint64_t *scaled, struct
 	return rc ? rc : h5_places_add(&c->places, scaled, &chunk, place);
 }
 
+/* Bytes of the chunk that must be stored: up to the last one that readers may have seen. */
+static uint64_t needed(const struct h5_dataset_writer *w, const struct h5_place *place)
+{
+	struct h5_grid grid = w->chunked.grid;
+
+	grid.dims[0] = h5_min(grid.dims[0], w->rows);
+	return h5_grid_needed(&grid, place->scaled);
+}
+
+static struct h5_chunk_wanted wanted_of(const struct h5_dataset_writer *w, const struct h5_place *place)
+{
+	struct h5_chunk_wanted wanted = {.dataset = w->dataset, .chunk = place->stored};
+
+	wanted.filtered = !is_raw(w, place);
+	if (!wanted.filtered)
+		wanted.chunk.size = h5_min(place->stored.size, w->dataset->chunk_size);
+	return wanted;
+}
+
+/* The stored bytes of the chunk, and the fill value for those that are not stored. */
+static int read_stored(const struct h5_dataset_writer *w, const struct h5_place *place, uint8_t **data)
+{
+	struct h5_chunk_wanted wanted = wanted_of(w, place);
+	size_t size = (size_t)w->dataset->chunk_size, got;
+	uint8_t *all;
+	int rc = h5_chunk_read(&wanted, data, &got);
+
+	if (rc || got == size)
+		return rc;
+	rc = h5_chunk_check_size(&wanted, got, needed(w, place));
+	all = rc ? NULL : realloc(*data, size);
+	if (!all) {
+		free(*data);
+		return rc ? rc : h5_fail(-ENOMEM, place->stored.address, "chunk: out of memory");
+	}
+	h5_dataset_fill(w->dataset, got, all + got, size - got);
+	*data = all;
+	return 0;
+}
+
+bool h5_chunked_is_short(const struct h5_dataset_writer *w, const struct h5_place *place)
+{
+	return !w->chunked.filters && place->stored.address != H5_UNDEF &&
+	       place->stored.size < w->dataset->chunk_size;
+}
+
+static int copy_bytes(struct h5_dataset_writer *w, uint64_t from, uint64_t to, uint64_t n)
+{
+	uint8_t piece[1 << 13];
+	int rc = 0;
+
+	for (uint64_t done = 0; done < n && !rc; done += sizeof piece) {
+		size_t part = (size_t)h5_min(n - done, sizeof piece);
+
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = h5_file_read(w->file, from + done, piece, part);
+		if (!rc)
+			rc = h5_tx_write(w->file, to + done, piece, part);
+	}
+	return rc;
+}
+
+int h5_chunked_widen(struct h5_dataset_writer *w, struct h5_place *place, bool whole)
+{
+	const struct h5_chunk old = place->stored;
+	struct h5_chunk_wanted wanted = wanted_of(w, place);
+	struct h5_chunk chunk = {.size = w->dataset->chunk_size};
+	int rc = whole ? 0 : h5_chunk_check_size(&wanted, old.size, needed(w, place));
+
+	if (!rc)
+		rc = h5_tx_allocate(w->file, H5_ALLOCATE_RAW, chunk.size, &chunk.address);
+	if (rc)
+		return rc;
+	rc = copy_bytes(w, old.address, chunk.address, old.size);
+	if (!rc)
+		rc = h5_write_fill_value(w, chunk.address + old.size, old.size, chunk.size - old.size);
+	if (!rc)
+		rc = h5_chunked_publish(w, place, &chunk);
+	if (rc)
+		h5_tx_free(w->file, chunk.address, chunk.size);
+	return rc;
+}
+
 int h5_chunked_hold(struct h5_dataset_writer *w, struct h5_place *place, bool whole)
 {
 	struct h5_chunked_writer *c = &w->chunked;
 	const struct h5_chunk *stored = &place->stored;
 	size_t size = (size_t)w->dataset->chunk_size;
-	bool raw = is_raw(w, place);
 	uint8_t *data;
 	int rc = 0;
 
@@ -100,8 +182,7 @@ int h5_chunked_hold(struct h5_dataset_writer *w, struct h5_place *place, bool wh
 		if (!whole || is_partial(c, place->scaled, c->grid.dims[0]))
 			h5_dataset_fill(w->dataset, 0, data, size);
 	} else {
-		rc = h5_pipeline_read(w->file, raw ? NULL : &w->dataset->pipeline, stored->filter_mask,
-				      stored->address, raw ? size : stored->size, size, &data);
+		rc = read_stored(w, place, &data);
 	}
 	if (!rc)
 		h5_places_hold(&c->places, place, data);

@@ -94,6 +94,8 @@ static int write_part(void *arg, const struct h5_part *part)
 
 	if (!rc && !q->data)
 		rc = h5_interrupt_check();
+	if (!rc && h5_chunked_is_short(w, q->place))
+		rc = h5_chunked_widen(w, q->place, h5_part_is_whole(part));
 	if (rc)
 		return rc;
 	/* One run of so many bytes is all of the chunk. */

@@ -237,10 +237,11 @@ int h5_bitshuffle_decode(const uint32_t *values, unsigned count, struct h5_filte
 		if (rc)
 			return rc;
 	}
-	if (size > limit || !block || block % b.eight)
-		return h5_fail(-EUCLEAN, H5_UNDEF,
-			       "bitshuffle: %llu bytes in blocks of %llu instead of at most %zu",
-			       (unsigned long long)size, (unsigned long long)block, limit);
+	if (!block || block % b.eight)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "bitshuffle: %llu bytes in blocks of %llu",
+			       (unsigned long long)size, (unsigned long long)block);
+	if (size > limit)
+		return h5_filter_too_long("bitshuffle", limit);
 	b.block = (size_t)h5_min(block, size);
 	rc = h5_filter_buf_reserve(out, (size_t)size);
 	if (!rc)

@@ -46,7 +46,7 @@ int h5_blosc_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 	if (blosc_cbuffer_validate(in->data, in->size, &size))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "blosc: bad header");
 	if (size > limit)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "blosc: %zu bytes instead of at most %zu", size, limit);
+		return h5_filter_too_long("blosc", limit);
 	rc = h5_filter_buf_reserve(out, size);
 	if (!rc)
 		rc = expand(in, out, size);

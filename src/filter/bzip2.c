@@ -17,7 +17,7 @@ static int expand(struct h5_filter_buf *in, struct h5_filter_buf *out, size_t li
 	case BZ_MEM_ERROR:
 		return h5_fail(-ENOMEM, H5_UNDEF, "bzip2: out of memory");
 	case BZ_OUTBUFF_FULL:
-		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: more than %zu bytes come out", limit);
+		return h5_filter_too_long("bzip2", limit);
 	case BZ_UNEXPECTED_EOF:
 		return h5_fail(-EUCLEAN, H5_UNDEF, "bzip2: the stream is truncated");
 	default:

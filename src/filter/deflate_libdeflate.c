@@ -18,7 +18,7 @@ int h5_libdeflate_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *o
 	if (result == LIBDEFLATE_SUCCESS)
 		return 0;
 	if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "deflate: more than %zu bytes come out", room);
+		return h5_filter_too_long("deflate", room);
 	return h5_fail(-EUCLEAN, H5_UNDEF, "deflate: a bad stream, or a truncated one");
 }
 

@@ -17,7 +17,7 @@ static int unpack(z_stream *z, struct h5_filter_buf *out, size_t room)
 	if (status == Z_MEM_ERROR)
 		return h5_fail(-ENOMEM, H5_UNDEF, "deflate: out of memory");
 	if (status == Z_BUF_ERROR && z->avail_in)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "deflate: more than %zu bytes come out", room);
+		return h5_filter_too_long("deflate", room);
 	if (status == Z_BUF_ERROR)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "deflate: the stream is truncated");
 	return h5_fail(-EUCLEAN, H5_UNDEF, "deflate: %s", z->msg ? z->msg : "bad stream");

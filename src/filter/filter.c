@@ -46,6 +46,11 @@ const struct h5_filter_ops *h5_filter_find(uint16_t id)
 	return NULL;
 }
 
+int h5_filter_too_long(const char *name, size_t limit)
+{
+	return h5_fail(-EOVERFLOW, H5_UNDEF, "%s: more than %zu bytes come out", name, limit);
+}
+
 int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity)
 {
 	uint8_t *data;

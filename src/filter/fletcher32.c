@@ -97,7 +97,7 @@ int h5_fletcher32_decode(const uint32_t *values, unsigned count, struct h5_filte
 	if (in->size < 4)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "fletcher32: no checksum in %zu bytes", in->size);
 	if (in->size - 4 > limit)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "fletcher32: more than %zu bytes come out", limit);
+		return h5_filter_too_long("fletcher32", limit);
 	in->size -= 4;
 	stored = (uint32_t)h5_uint_from(in->data + in->size, 4);
 	sum = fletcher32(in->data, in->size);

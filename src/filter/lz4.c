@@ -61,9 +61,11 @@ int h5_lz4_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 	(void)count;
 	if (rc)
 		return rc;
-	if (size > limit || (!block_size && size))
-		return h5_fail(-EUCLEAN, H5_UNDEF, "lz4: %llu bytes in blocks of %u instead of at most %zu",
-			       (unsigned long long)size, block_size, limit);
+	if (!block_size && size)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "lz4: %llu bytes in blocks of nothing",
+			       (unsigned long long)size);
+	if (size > limit)
+		return h5_filter_too_long("lz4", limit);
 	rc = h5_filter_buf_reserve(out, (size_t)size);
 	if (!rc)
 		rc = expand(&r, out, (size_t)size, block_size);

@@ -40,7 +40,7 @@ static void copy_back(uint8_t *to, size_t back, size_t n, size_t room)
 		to[i] = from[i];
 }
 
-static bool expand(const uint8_t *p, const uint8_t *end, struct h5_filter_buf *out, size_t limit)
+static int expand(const uint8_t *p, const uint8_t *end, struct h5_filter_buf *out, size_t limit)
 {
 	while (p < end) {
 		size_t control = *p++, n = control >> 5, back = (control & 31) << 8;
@@ -49,8 +49,10 @@ static bool expand(const uint8_t *p, const uint8_t *end, struct h5_filter_buf *o
 
 		if (!n) {
 			n = control + 1;
-			if (n > (size_t)(end - p) || n > room)
-				return false;
+			if (n > (size_t)(end - p))
+				return -EUCLEAN;
+			if (n > room)
+				return -EOVERFLOW;
 			/* A size that the compiler knows is copied at once. */
 			if ((size_t)(end - p) >= RUN_MAX && room >= RUN_MAX)
 				memcpy(to, p, RUN_MAX);
@@ -63,15 +65,17 @@ static bool expand(const uint8_t *p, const uint8_t *end, struct h5_filter_buf *o
 		if (n == 7 && p < end)
 			n += *p++;
 		if (p == end)
-			return false;
+			return -EUCLEAN;
 		back += *p++ + (size_t)1;
 		n += 2;
-		if (back > out->size || n > room)
-			return false;
+		if (back > out->size)
+			return -EUCLEAN;
+		if (n > room)
+			return -EOVERFLOW;
 		copy_back(to, back, n, room);
 		out->size += n;
 	}
-	return true;
+	return 0;
 }
 
 int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in, struct h5_filter_buf *out,
@@ -83,9 +87,12 @@ int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 	(void)count;
 	limit = (size_t)h5_min(limit, EXPANSION_MAX * ((uint64_t)in->size + 1));
 	rc = h5_filter_buf_reserve(out, limit);
-	if (!rc && !expand(in->data, in->data + in->size, out, limit))
-		rc = h5_fail(-EUCLEAN, H5_UNDEF, "lzf: bad data, or more than %zu bytes come out", limit);
-	return rc;
+	if (rc)
+		return rc;
+	rc = expand(in->data, in->data + in->size, out, limit);
+	return rc == -EOVERFLOW ? h5_filter_too_long("lzf", limit)
+	       : rc		? h5_fail(rc, H5_UNDEF, "lzf: bad data")
+				: 0;
 }
 
 /* Literal bytes as runs. */

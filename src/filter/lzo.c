@@ -16,7 +16,7 @@ static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out, siz
 		out->size = size;
 		return 0;
 	case LZO_E_OUTPUT_OVERRUN:
-		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: more than %zu bytes come out", limit);
+		return h5_filter_too_long("lzo", limit);
 	case LZO_E_INPUT_OVERRUN:
 		return h5_fail(-EUCLEAN, H5_UNDEF, "lzo: the stream is truncated");
 	default:

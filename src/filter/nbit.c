@@ -187,7 +187,7 @@ int h5_nbit_decode(const uint32_t *values, unsigned count, struct h5_filter_buf 
 	if (rc)
 		return rc;
 	if ((packed ? (uint64_t)values[V_ELEMENTS] * values[V_SIZE] : in->size) > limit)
-		return bad("more bytes come out than may");
+		return h5_filter_too_long("nbit", limit);
 	if (!packed)
 		return h5_filter_buf_copy(out, in->data, in->size);
 	size = (size_t)values[V_ELEMENTS] * values[V_SIZE];

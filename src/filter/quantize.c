@@ -10,6 +10,6 @@ int h5_quantize_decode(const uint32_t *values, unsigned count, struct h5_filter_
 	(void)count;
 	(void)out;
 	if (in->size > limit)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "quantize: more than %zu bytes come out", limit);
+		return h5_filter_too_long("quantize", limit);
 	return 0;
 }

@@ -164,11 +164,11 @@ int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filt
 	if (rc)
 		return rc;
 	if (!u.is_float && values[V_SCALE_FACTOR] == 8 * u.size) /* left as it was */
-		return in->size > limit ? bad("more bytes come out than may")
+		return in->size > limit ? h5_filter_too_long("scaleoffset", limit)
 					: h5_filter_buf_copy(out, in->data, in->size);
 	rc = read_header(&u, in);
 	if (!rc && (uint64_t)u.elements * u.size > limit)
-		rc = bad("more bytes come out than may");
+		rc = h5_filter_too_long("scaleoffset", limit);
 	if (rc)
 		return rc;
 	rc = h5_filter_buf_reserve(out, (size_t)u.elements * u.size);

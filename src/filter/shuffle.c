@@ -41,7 +41,7 @@ int h5_shuffle_decode(const uint32_t *values, unsigned count, struct h5_filter_b
 	if (count < 1 || !values[0])
 		return h5_fail(-EUCLEAN, H5_UNDEF, "shuffle: no element size");
 	if (in->size > limit)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "shuffle: more than %zu bytes come out", limit);
+		return h5_filter_too_long("shuffle", limit);
 	if (h5_shuffle_is_identity(values, count))
 		return 0;
 	rc = h5_filter_buf_reserve(out, in->size);

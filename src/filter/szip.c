@@ -139,8 +139,10 @@ int h5_szip_decode(const uint32_t *values, unsigned count, struct h5_filter_buf 
 		rc = init(&s, values, count);
 	if (rc)
 		return rc;
-	if (size > limit || size % (s.planes * s.pixel_bytes))
-		return h5_fail(-EUCLEAN, H5_UNDEF, "szip: %zu bytes instead of at most %zu", size, limit);
+	if (size % (s.planes * s.pixel_bytes))
+		return h5_fail(-EUCLEAN, H5_UNDEF, "szip: %zu bytes are no whole pixels", size);
+	if (size > limit)
+		return h5_filter_too_long("szip", limit);
 	rc = h5_filter_buf_reserve(out, size);
 	if (rc)
 		return rc;

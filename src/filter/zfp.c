@@ -133,7 +133,7 @@ static int decode(struct zfp *z, const uint32_t *values, unsigned count, const s
 		return rc;
 	if (!h5_mul(zfp_field_size(z->field, NULL), zfp_type_size(zfp_field_type(z->field)), &size) ||
 	    size > limit)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "zfp: more than %zu bytes come out", limit);
+		return h5_filter_too_long("zfp", limit);
 	rc = h5_filter_buf_reserve(out, (size_t)size);
 	if (rc)
 		return rc;

@@ -14,6 +14,8 @@ static int64_t expand(const uint8_t *data, size_t n, uint8_t *out, size_t size)
 		return (int64_t)got;
 	if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
 		return h5_fail(-ENOMEM, H5_UNDEF, "zstd: out of memory");
+	if (ZSTD_getErrorCode(got) == ZSTD_error_dstSize_tooSmall)
+		return h5_filter_too_long("zstd", size);
 	return h5_fail(-EUCLEAN, H5_UNDEF, "zstd: %s", ZSTD_getErrorName(got));
 }
 
@@ -21,11 +23,10 @@ int h5_zstd_block(const uint8_t *data, size_t n, uint8_t *out, size_t size)
 {
 	int64_t got = expand(data, n, out, size);
 
-	if (got < 0)
+	if (got < 0 && got != -EOVERFLOW)
 		return (int)got;
-	if ((uint64_t)got != size)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "zstd: a block of %zu bytes holds %lld", size,
-			       (long long)got);
+	if (got < 0 || (uint64_t)got != size)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "zstd: a block does not hold %zu bytes", size);
 	return 0;
 }
 

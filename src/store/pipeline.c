@@ -86,8 +86,8 @@ static int plan(const struct h5_pipeline *pipeline, uint32_t mask, struct steps 
 	return 0;
 }
 
-/* Bytes that move go to and fro between two buffers, and at last to *out. */
-static int undo(const struct steps *all, size_t size, struct h5_filter_buf scratch[2],
+/* Bytes that move go to and fro between two buffers, and at last to *out, which gets at most `room`. */
+static int undo(const struct steps *all, size_t room, struct h5_filter_buf scratch[2],
 		struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
 	unsigned moving = all->moving;
@@ -95,7 +95,7 @@ static int undo(const struct steps *all, size_t size, struct h5_filter_buf scrat
 
 	for (unsigned i = 0; i < all->count && !rc; i++) {
 		const struct step *step = &all->steps[i];
-		size_t limit = i + 1 < all->count ? (size_t)encoded_max(size) : size;
+		size_t limit = i + 1 < all->count ? (size_t)encoded_max(room) : room;
 		struct h5_filter_buf *next = in;
 
 		if (!step->in_place) {
@@ -136,7 +136,7 @@ static uint8_t *take_data(const struct h5_filter_buf *buf)
 }
 
 static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t address, size_t stored,
-			 size_t size, struct h5_filter_buf scratch[2], struct h5_filter_buf *out)
+			 size_t room, struct h5_filter_buf scratch[2], struct h5_filter_buf *out)
 {
 	/* Where nothing moves, they come to where they stay. */
 	struct h5_filter_buf *in = all->moving ? &scratch[0] : out;
@@ -149,65 +149,111 @@ static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t
 		return rc;
 	in->size = stored;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	rc = undo(all, size, scratch, in, out);
+	rc = undo(all, room, scratch, in, out);
 	if (rc)
 		return fail_at(address, rc);
+	if (out->size > room)
+		return h5_fail(-EOVERFLOW, address, "chunk: %zu bytes instead of %zu", out->size, room);
 	if (all->count)
-		h5_count_filtered(&h5_file_set_statistics(h5_file_set_of(file))->decoded, size, &begin);
-	if (out->size != size)
-		return h5_fail(-EUCLEAN, address, "chunk: %zu bytes instead of %zu", out->size, size);
+		h5_count_filtered(&h5_file_set_statistics(h5_file_set_of(file))->decoded, out->size, &begin);
 	return 0;
 }
 
-/* The element size of a shuffle that need not be undone. */
-static uint32_t leave_shuffle(struct steps *all)
+/* The shuffle that is undone last, if a reader of a few bytes can do without. */
+static const struct step *left_shuffle(const struct steps *all)
 {
 	const struct step *last = all->count ? &all->steps[all->count - 1] : NULL;
 
-	if (!last || last->info->id != H5_FILTER_SHUFFLE || last->in_place || !last->info->count ||
-	    !last->info->values[0] || last->info->values[0] > SHUFFLED_MAX)
-		return 1;
-	all->count--;
-	all->moving--;
-	return last->info->values[0];
+	return last && last->info->id == H5_FILTER_SHUFFLE && !last->in_place && last->info->count &&
+			       last->info->values[0] && last->info->values[0] <= SHUFFLED_MAX
+		       ? last
+		       : NULL;
 }
 
-int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-			      uint64_t address, uint64_t stored, uint64_t size, uint8_t **data,
-			      uint32_t *element_size)
+/* The planes of a shuffle are as long as the bytes are many, so those of another number cannot stay as they are. */
+static int undo_left(const struct step *shuffle, size_t room, struct h5_filter_buf *out)
 {
+	struct h5_filter_buf whole = {0};
+	int rc = shuffle->ops->decode(shuffle->info->values, shuffle->info->count, out, &whole, room);
+
+	h5_filter_buf_release(out);
+	*out = whole;
+	return rc;
+}
+
+static int check_extent(struct h5_file *file, uint64_t address, uint64_t stored, uint64_t room)
+{
+	if (address >= h5_file_end(file) || stored > h5_file_end(file) - address)
+		return h5_fail(-EUCLEAN, address, "chunk: its %ju bytes reach beyond the end of the file",
+			       (uintmax_t)stored);
+	if (stored > encoded_max(room))
+		return h5_fail(-EOVERFLOW, address, "a chunk of %ju bytes, stored in %ju", (uintmax_t)room,
+			       (uintmax_t)stored);
+	return 0;
+}
+
+int h5_pipeline_read_chunk(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
+			   uint64_t address, uint64_t stored, uint64_t size, uint64_t room,
+			   struct h5_pipeline_data *data)
+{
+	size_t limit = (size_t)h5_min(room, SIZE_MAX);
 	struct h5_filter_buf scratch[2] = {{0}}, out = {0};
+	const struct step *left;
 	struct steps all;
 	int rc;
 
 	rc = h5_pipeline_check_size(file, pipeline ? pipeline->count : 0, address,
 				    pipeline ? size : h5_min(stored, size));
+	if (!rc)
+		rc = check_extent(file, address, stored, room);
 	if (rc)
 		return rc;
-	if (address >= h5_file_end(file) || stored > h5_file_end(file) - address)
-		return h5_fail(-EUCLEAN, address, "chunk: its %ju bytes reach beyond the end of the file",
-			       (uintmax_t)stored);
-	if (stored > encoded_max(size))
-		return h5_fail(-EUCLEAN, address, "a chunk of %ju bytes, stored in %ju", (uintmax_t)size,
-			       (uintmax_t)stored);
 	rc = plan(pipeline, mask, &all);
 	if (rc)
 		return fail_at(address, rc);
-	if (element_size)
-		*element_size = leave_shuffle(&all);
-	rc = read_and_undo(file, &all, address, (size_t)stored, (size_t)size, scratch, &out);
+	left = data->may_stay_shuffled ? left_shuffle(&all) : NULL;
+	all.count -= !!left;
+	all.moving -= !!left;
+	rc = read_and_undo(file, &all, address, (size_t)stored, limit, scratch, &out);
 	release(scratch);
-	if (rc)
+	if (!rc && left && out.size != size) {
+		rc = undo_left(left, limit, &out);
+		left = NULL;
+	}
+	if (rc) {
 		h5_filter_buf_release(&out);
-	else
-		*data = take_data(&out);
-	return rc;
+		return rc;
+	}
+	out.size = (size_t)h5_min(out.size, size);
+	data->bytes = take_data(&out);
+	data->size = out.size;
+	data->element_size = left ? left->info->values[0] : 1;
+	return 0;
+}
+
+uint64_t h5_pipeline_more_room(struct h5_file *file, uint64_t room)
+{
+	uint64_t most = h5_file_set_max_chunk(h5_file_set_of(file));
+
+	return room >= most ? 0 : h5_min(encoded_max(room), most);
 }
 
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **data)
+		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **bytes)
 {
-	return h5_pipeline_read_shuffled(file, pipeline, mask, address, stored, size, data, NULL);
+	struct h5_pipeline_data data = {0};
+	int rc = h5_pipeline_read_chunk(file, pipeline, mask, address, stored, size, size, &data);
+	struct h5_error cause = *h5_error_last();
+
+	if (rc)
+		return rc == -EOVERFLOW ? h5_fail(-EUCLEAN, cause.address, "%s", cause.text) : rc;
+	if (data.size != size) {
+		free(data.bytes);
+		return h5_fail(-EUCLEAN, address, "chunk: %zu bytes instead of %ju", data.size,
+			       (uintmax_t)size);
+	}
+	*bytes = data.bytes;
+	return 0;
 }
 
 /* One filter. Without bytes: whether it can be run. */

@@ -13,12 +13,26 @@
  * and name in the detail. pipeline NULL: no filters. */
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **data);
-/* The same, but where the last thing to be undone is a shuffle of small elements, that is left to
- * h5_unshuffle(): *element_size says of which, or 1. element_size NULL: nothing is left. */
-int h5_pipeline_read_shuffled(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
-			      uint64_t address, uint64_t stored, uint64_t size, uint8_t **data,
-			      uint32_t *element_size);
-/* Bytes of memory that h5_pipeline_read() takes at most, those of *data included. */
+
+struct h5_pipeline_data {
+	uint8_t *bytes; /* owned by the caller, free() */
+	size_t size;
+	/* Set before: if the last thing to be undone is a shuffle of small elements, it may be left to
+	 * h5_unshuffle(). */
+	bool may_stay_shuffled;
+	uint32_t element_size; /* of the shuffle that was left, or 1 */
+};
+
+/* The same for a chunk, which libhdf5 reads whatever it decodes to: data->size is less than `size` if it has
+ * less; what it has behind `size` bytes is ignored. At most `room` bytes are decoded; -EOVERFLOW if there are
+ * more, so that h5_pipeline_more_room() may be tried. */
+int h5_pipeline_read_chunk(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
+			   uint64_t address, uint64_t stored, uint64_t size, uint64_t room,
+			   struct h5_pipeline_data *data);
+/* The room to try next, up to max_chunk of the mount; 0: none. */
+uint64_t h5_pipeline_more_room(struct h5_file *file, uint64_t room);
+/* Bytes of memory that reading so many stored bytes takes at most if `size` bytes is the room, the result
+ * included. */
 uint64_t h5_pipeline_need(const struct h5_pipeline *pipeline, uint64_t stored, uint64_t size);
 /* 0; -EFBIG, with a detail: chunks of so many bytes, undone by so many filters, are over the limit of the
  * mount. h5_pipeline_read() asks the same. */
