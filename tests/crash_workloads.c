@@ -50,6 +50,8 @@ static const struct {
 	{"header_60", "rtm"},
 	{"header_120", "rtm"},
 	{"header_250", "rtm"},
+	{"tiny_150", "o"},
+	{"tiny_250", "o"},
 	{"eahd", "rm"},
 	{"fahd", "rm"},
 	{"bthd", "rm"},

@@ -165,8 +165,9 @@ static inline void truncated_samples_are_seen(const char *listing)
 			struct h5_filter_buf buf;
 			int rc = decode(s.id, s.values, s.count, s.in.data, n, s.out.size, &buf);
 
-			ck_assert_msg(rc == -EUCLEAN || rc == -EOVERFLOW || (!rc && (buf.size < s.out.size ||
-								 !memcmp(buf.data, s.out.data, s.out.size))),
+			ck_assert_msg(rc == -EUCLEAN || rc == -EOVERFLOW ||
+					      (!rc && (buf.size < s.out.size ||
+						       !memcmp(buf.data, s.out.data, s.out.size))),
 				      "%s: %zu of %zu bytes", s.name, n, s.in.size);
 			h5_filter_buf_release(&buf);
 		}

@@ -97,6 +97,7 @@ MOUNT_TESTS = \
 	tests/mount_bad_structures.py \
 	tests/mount_big.py \
 	tests/mount_command.py \
+	tests/mount_compact.py \
 	tests/cookbook.py \
 	tests/mount_copied_pair.py \
 	tests/mount_copy.py \

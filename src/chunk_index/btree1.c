@@ -36,8 +36,8 @@ unsigned h5_chunk_btree1_search(const struct h5_btree1_node *node, const uint64_
 	return low ? low - 1 : node->count;
 }
 
-/* Without filters a chunk has its own size; some writers store less of one at the edge of the dataset, or leave
- * the field empty. */
+/* Without filters a chunk has its own size; some writers store less of one at the edge of the dataset, or
+ * leave the field empty. */
 static uint64_t stored_size(const struct h5_chunk_index *index, uint32_t size)
 {
 	if (index->filtered)

@@ -70,8 +70,8 @@ static struct h5_lru *cache_of(const struct h5_chunk_wanted *w)
 }
 
 struct decoded {
-	uint8_t *data;		    /* owned */
-	size_t size;		    /* this and the next: as in struct h5_chunk_decoded */
+	uint8_t *data; /* owned */
+	size_t size;   /* this and the next: as in struct h5_chunk_decoded */
 	uint32_t element_size;
 	atomic_uint_fast64_t taken; /* bytes that readers have copied, each time they did */
 };

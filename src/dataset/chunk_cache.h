@@ -26,8 +26,8 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 		    enum h5_chunk_place *place);
 
 /* Reads and decodes a chunk past the cache, whose budget it counts against meanwhile. *data is the caller's,
- * free(): *size bytes, chunk_size or fewer. A chunk at the edge of the dataset may have been stored without the
- * bytes that lie outside. */
+ * free(): *size bytes, chunk_size or fewer. A chunk at the edge of the dataset may have been stored without
+ * the bytes that lie outside. */
 int h5_chunk_read(const struct h5_chunk_wanted *wanted, uint8_t **data, size_t *size);
 /* -EUCLEAN: `size` bytes are stored of a chunk that has more than these inside the dataset. */
 int h5_chunk_check_size(const struct h5_chunk_wanted *wanted, uint64_t size, uint64_t needed);

@@ -155,6 +155,10 @@ static int decode_messages(struct h5_dataset *dataset, const struct h5_object *o
 		rc = h5_message_open(dataset->file, message, &body);
 		if (rc)
 			return rc;
+		if (messages[i].type == H5_MSG_DATASPACE)
+			dataset->shared_space = message->flags & H5_MSG_FLAG_SHARED;
+		if (messages[i].type == H5_MSG_LAYOUT)
+			dataset->shared_layout = message->flags & H5_MSG_FLAG_SHARED;
 		rc = messages[i].decode(dataset, &body.reader);
 		h5_message_release(dataset->file, &body);
 		if (rc)

@@ -22,6 +22,7 @@ struct h5_dataset {
 	uint64_t size; /* bytes: elements x element size; UINT64_MAX where that passes 2^63-1 */
 	struct h5_layout layout;
 	bool external;			       /* contiguous, in external raw files */
+	bool shared_space, shared_layout;      /* the message belongs to other objects too */
 	struct h5_pipeline pipeline;	       /* chunked */
 	struct h5_pipeline *section_pipelines; /* structured: H5_SECTIONS of them; NULL: no filters */
 	bool fill_defined;		       /* user-defined fill value */

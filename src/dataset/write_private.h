@@ -89,8 +89,8 @@ void h5_chunk_run_drop(struct h5_dataset_writer *w, struct h5_chunk_run *run);
 int h5_chunked_place(struct h5_dataset_writer *w, const uint64_t *scaled, struct h5_place **place);
 /* Gets the chunk's bytes into memory; `whole`: all that lies inside the dataset will be overwritten. */
 int h5_chunked_hold(struct h5_dataset_writer *w, struct h5_place *place, bool whole);
-/* True: it is stored without filters, and without some of the bytes that lie outside of the dataset. It must be
- * widened before it is written. */
+/* True: it is stored without filters, and without some of the bytes that lie outside of the dataset. It must
+ * be widened before it is written. */
 bool h5_chunked_is_short(const struct h5_dataset_writer *w, const struct h5_place *place);
 /* The chunk gets new space for all of its bytes. `whole` as above. */
 int h5_chunked_widen(struct h5_dataset_writer *w, struct h5_place *place, bool whole);

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "dataset/write_private.h"
+#include "store/object_header.h"
+#include "store/pipeline.h"
 #include "store/transaction.h"
 
 #include <stdlib.h>
@@ -17,6 +19,30 @@ static int refuse_class(struct h5_dataset_writer *w)
 		       w->dataset->external		      ? "external"
 		       : w->layout.class == H5_LAYOUT_VIRTUAL ? "virtual"
 							      : "sparse");
+}
+
+/* Bytes of compact data whose message may be too small to be moved by itself. */
+enum { COMPACT_SMALL = 16 };
+
+bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external)
+{
+	switch (dataset->layout.class) {
+	case H5_LAYOUT_COMPACT:
+		return !dataset->shared_layout &&
+		       (dataset->layout.compact.size >= COMPACT_SMALL ||
+			!h5_header_can_replace(dataset->file, dataset->address, H5_MSG_LAYOUT));
+	case H5_LAYOUT_CONTIGUOUS:
+		if (dataset->external)
+			return external;
+		return dataset->layout.contiguous.address != H5_UNDEF || !dataset->shared_layout;
+	case H5_LAYOUT_CHUNKED:
+		if (dataset->layout.chunked.index == H5_INDEX_BTREE1 && h5_tx_is_swmr(dataset->file))
+			return false;
+		return !dataset->shared_space && !dataset->shared_layout &&
+		       !h5_pipeline_can_encode(&dataset->pipeline);
+	default:
+		return false;
+	}
 }
 
 static int choose_ops(struct h5_dataset_writer *w, bool external)

@@ -12,6 +12,9 @@
 
 struct h5_dataset_writer;
 
+/* False: h5_dataset_writer_open() refuses it. True: it does so at most for what only a walk finds. Reads the
+ * object header of a small compact dataset, no more. */
+bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external);
 /* 0; -EPERM: a dataset that is read-only by its nature (text, virtual, structured, external without the
  * option, shared dataspace); -ENOTSUP: one that this version cannot write (a filter, an index); the detail
  * says why. `external`: external raw files may be written. Reads no more than h5_dataset_get(). */

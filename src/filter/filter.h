@@ -16,8 +16,8 @@ struct h5_filter_buf {
 };
 
 /* Puts the decoded bytes of *in into *out: at most `limit` bytes, and no more is reserved. -EOVERFLOW: more
- * come out; -EUCLEAN: damaged. *out has no bytes before, but may have room; the caller releases it whatever is
- * returned. */
+ * come out; -EUCLEAN: damaged. *out has no bytes before, but may have room; the caller releases it whatever
+ * is returned. */
 typedef int h5_filter_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
 			     struct h5_filter_buf *out, size_t limit);
 

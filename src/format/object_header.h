@@ -91,6 +91,8 @@ enum { H5_CONTINUATION_BLOCK_EXTRA = 4 + H5_OBJECT_HEADER_CHECKSUM };
 /* A continuation block of version 2 with one message. */
 void h5_continuation_block_encode(struct h5_writer *w, const struct h5_object_header *header,
 				  const struct h5_message *message);
+/* The same with the n bytes of whole messages. */
+void h5_continuation_block_wrap(struct h5_writer *w, const uint8_t *messages, size_t n);
 /* Of a continuation block of version 2 all but its checksum, which is verified: *messages is over it. */
 int h5_continuation_block_decode(struct h5_reader *r, struct h5_reader *messages);
 

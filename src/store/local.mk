@@ -27,6 +27,8 @@ libh5fs_a_SOURCES += \
 	src/store/object_header.c \
 	src/store/object_header.h \
 	src/store/object_header_edit.c \
+	src/store/object_header_span.c \
+	src/store/object_header_span.h \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
 	src/store/recovery.c \

@@ -1,7 +1,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
-#include "store/object_header.h"
+#include "store/object_header_span.h"
 #include "store/transaction.h"
 
 #include <stdlib.h>
@@ -83,13 +83,28 @@ static int patch_chunk(const struct edit *e, const struct h5_header_chunk *chunk
 	return h5_tx_patch(e->file, first, bytes_at(chunk, first), (size_t)(end_of(chunk) - first), e->stage);
 }
 
+static struct h5_writer begin_block(const struct edit *e, uint8_t *block, size_t n, struct h5_continuation *c)
+{
+	const struct h5_superblock *sb = h5_file_superblock(e->file);
+
+	*c = (struct h5_continuation){.address = H5_UNDEF, .size = n};
+	return h5_writer_init(block, n, sb->size_of_offsets, sb->size_of_lengths);
+}
+
+static int end_block(const struct edit *e, const struct h5_writer *w, const uint8_t *block,
+		     struct h5_continuation *c)
+{
+	int rc = h5_writer_check(w, "object header continuation");
+
+	return rc ? rc : h5_tx_store(e->file, &c->address, block, (size_t)c->size, e->stage);
+}
+
 /* Puts the message, with the new body, into a continuation block of its own. */
 static int put_block(const struct edit *e, const struct h5_message *message, const uint8_t *body,
 		     struct h5_continuation *c)
 {
 	const struct h5_object_header *prefix = &e->header.prefix;
 	size_t n = H5_CONTINUATION_BLOCK_EXTRA + h5_message_prefix_size(prefix) + message->size;
-	const struct h5_superblock *sb = h5_file_superblock(e->file);
 	struct h5_message moved = *message;
 	uint8_t *block = malloc(n);
 	struct h5_writer w;
@@ -97,13 +112,32 @@ static int put_block(const struct edit *e, const struct h5_message *message, con
 
 	if (!block)
 		return h5_fail(-ENOMEM, message->address, "object header: out of memory");
-	w = h5_writer_init(block, n, sb->size_of_offsets, sb->size_of_lengths);
+	w = begin_block(e, block, n, c);
 	moved.data = body;
 	h5_continuation_block_encode(&w, prefix, &moved);
-	*c = (struct h5_continuation){.address = H5_UNDEF, .size = n};
-	rc = h5_writer_check(&w, "object header continuation");
-	if (!rc)
-		rc = h5_tx_store(e->file, &c->address, block, n, e->stage);
+	rc = end_block(e, &w, block, c);
+	free(block);
+	return rc;
+}
+
+/* The same for the messages of a span (object_header_span.h), one of which has the new body. */
+static int put_span(const struct edit *e, const struct h5_message *span, const struct h5_message *message,
+		    const uint8_t *body, struct h5_continuation *c)
+{
+	const struct h5_header_chunk *chunk = chunk_of(e, message);
+	unsigned head = h5_message_prefix_size(&e->header.prefix);
+	size_t messages = head + span->size, n = H5_CONTINUATION_BLOCK_EXTRA + messages;
+	uint8_t *block = malloc(n + messages), *copy = block + n;
+	struct h5_writer w;
+	int rc;
+
+	if (!block)
+		return h5_fail(-ENOMEM, message->address, "object header: out of memory");
+	memcpy(copy, bytes_at(chunk, span->address - head), messages);
+	memcpy(copy + head + (message->address - span->address), body, message->size);
+	w = begin_block(e, block, n, c);
+	h5_continuation_block_wrap(&w, copy, messages);
+	rc = end_block(e, &w, block, c);
 	free(block);
 	return rc;
 }
@@ -159,24 +193,32 @@ static int put_link(const struct edit *e, struct h5_continuation *c)
 	return rc;
 }
 
+/* What moves so that a continuation message has room: the message, with neighbours if it is too small. */
+static int find_span(const struct edit *e, const struct h5_message *message, struct h5_message *span)
+{
+	*span = *message;
+	if (message->size >= link_size(e))
+		return 0;
+	return h5_header_span(e->file, &e->header.prefix, chunk_of(e, message), message, link_size(e), span);
+}
+
 /* Moves the message to a continuation block of its own. */
 static int relocate(const struct edit *e, const struct h5_message *message, const uint8_t *body)
 {
-	uint64_t first = message->address - h5_message_prefix_size(&e->header.prefix);
+	struct h5_message span = *message;
 	struct h5_continuation c;
-	int rc;
+	int rc = find_span(e, message, &span);
 
-	if (message->size < link_size(e))
-		return h5_fail(-ENOTSUP, message->address,
-			       "object header: a message of %u bytes cannot be moved", message->size);
-	rc = put_block(e, message, body, &c);
+	if (!rc)
+		rc = put_span(e, &span, message, body, &c);
 	if (!rc && c.size > H5_CELL)
 		rc = put_link(e, &c);
 	if (rc)
 		return rc;
-	rc = write_link(e, message, &c);
+	rc = write_link(e, &span, &c);
 	if (!rc)
-		rc = patch_chunk(e, chunk_of(e, message), first);
+		rc = patch_chunk(e, chunk_of(e, message),
+				 span.address - h5_message_prefix_size(&e->header.prefix));
 	if (rc)
 		h5_tx_free(e->file, c.address, c.size);
 	return rc;
@@ -262,13 +304,13 @@ static int edit_init(struct edit *e, struct h5_file *file, uint64_t address, enu
 int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_message_type type)
 {
 	const struct h5_message *message;
+	struct h5_message span;
 	struct edit e;
 	int rc = edit_init(&e, file, address, type, &message);
 
-	if (!rc && e.header.prefix.version > 1 && message->size < link_size(&e) &&
+	if (!rc && e.header.prefix.version > 1 && !is_alone(&e, message) &&
 	    !is_cell(&e, chunk_of(&e, message), message->address))
-		rc = h5_fail(-ENOTSUP, message->address,
-			     "object header: a message of %u bytes cannot be moved", message->size);
+		rc = find_span(&e, message, &span);
 	h5_header_release(&e.header);
 	return rc;
 }

@@ -170,7 +170,8 @@ static const struct step *left_shuffle(const struct steps *all)
 		       : NULL;
 }
 
-/* The planes of a shuffle are as long as the bytes are many, so those of another number cannot stay as they are. */
+/* The planes of a shuffle are as long as the bytes are many, so those of another number cannot stay as they
+ * are. */
 static int undo_left(const struct step *shuffle, size_t room, struct h5_filter_buf *out)
 {
 	struct h5_filter_buf whole = {0};

@@ -135,7 +135,7 @@ static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, const struct 
 		*rc = is_told_later(*rc) ? 0 : *rc;
 		return true;
 	}
-	if (h5_is_writable(vfs, dataset))
+	if (h5_is_writable(vfs, dataset) && h5_dataset_can_be_written(dataset, vfs->options.external_write))
 		st->st_mode |= 0200 & ~vfs->options.fmask;
 	if (h5_content_format(dataset) == H5_FORMAT_RAW) {
 		size = dataset->size;

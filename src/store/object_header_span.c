@@ -1,0 +1,80 @@
+#include "store/object_header_span.h"
+
+#include "base/error.h"
+
+/* Both reach from the first byte of their data to the last one of the later message. */
+static struct h5_message joined(const struct h5_message *first, const struct h5_message *last)
+{
+	struct h5_message span = *first;
+
+	span.size = (uint32_t)(last->address + last->size - first->address);
+	return span;
+}
+
+/* True: what a continuation message leaves of the span is nothing, or holds a message; else it would be
+ * wasted. */
+static bool fits(const struct h5_message *span, unsigned least, unsigned head)
+{
+	return span->size == least || span->size >= least + head;
+}
+
+/* True: it is large enough, and the better choice. */
+static bool is_better(const struct h5_message *span, const struct h5_message *best, unsigned least,
+		      unsigned head)
+{
+	if (span->size < least)
+		return false;
+	if (!best->size || fits(span, least, head) != fits(best, least, head))
+		return !best->size || fits(span, least, head);
+	return span->size < best->size;
+}
+
+static struct h5_reader messages_of(struct h5_file *file, const struct h5_object_header *prefix,
+				    const struct h5_header_chunk *chunk)
+{
+	struct h5_reader r = h5_file_reader(file, chunk->bytes,
+					    (size_t)chunk->size - H5_OBJECT_HEADER_CHECKSUM, chunk->address);
+	bool is_first = !chunk->link.data;
+
+	h5_reader_skip(&r, is_first ? (size_t)(chunk->size - H5_OBJECT_HEADER_CHECKSUM - prefix->chunk_size)
+				    : H5_CONTINUATION_BLOCK_EXTRA - H5_OBJECT_HEADER_CHECKSUM);
+	return r;
+}
+
+int h5_header_span(struct h5_file *file, const struct h5_object_header *prefix,
+		   const struct h5_header_chunk *chunk, const struct h5_message *message, unsigned least,
+		   struct h5_message *span)
+{
+	struct h5_reader r = messages_of(file, prefix, chunk);
+	unsigned head = h5_message_prefix_size(prefix);
+	struct h5_message m, before[2], candidate;
+	unsigned count = 0; /* of those before the message */
+	bool passed = false;
+
+	span->size = 0;
+	while (h5_object_header_next(&r, prefix, &m) > 0) {
+		passed |= m.address == message->address;
+		if (passed) {
+			candidate = joined(message, &m);
+			if (is_better(&candidate, span, least, head))
+				*span = candidate;
+			for (unsigned i = 0; i < count; i++) {
+				candidate = joined(&before[i], &m);
+				if (is_better(&candidate, span, least, head))
+					*span = candidate;
+			}
+			if (span->size && m.address > message->address)
+				break;
+		} else {
+			if (count == 2) {
+				before[0] = before[1];
+				count = 1;
+			}
+			before[count++] = m;
+		}
+	}
+	if (span->size)
+		return 0;
+	return h5_fail(-ENOTSUP, message->address, "object header: a message of %u bytes cannot be moved",
+		       message->size);
+}
