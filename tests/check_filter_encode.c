@@ -96,6 +96,15 @@ static const struct {
 	{BITSHUFFLE, 5, {0, 4, 100, 0, 2}, 100},
 	{ZSTD, 0, {0}, 1},
 	{ZSTD, 1, {1}, 1},
+	{VBZ, 3, {0, 2, 1}, 2},
+	{VBZ, 4, {1, 2, 1, 1}, 2},
+	{VBZ, 4, {0, 1, 1, 0}, 1},
+	{VBZ, 4, {1, 1, 1, 1}, 1},
+	{VBZ, 4, {1, 1, 0, 0}, 1},
+	{VBZ, 5, {0, 4, 1, 0, 1}, 4},
+	{VBZ, 4, {0, 4, 0, 1}, 4},
+	{VBZ, 4, {0, 0, 0, 1}, 1},
+	{VBZ, 4, {0, 0, 0, 0}, 1},
 };
 
 static bool is_built_in(unsigned encoder)
@@ -232,6 +241,10 @@ START_TEST(wrong_parameters_are_refused)
 		{"blocks of 12", BITSHUFFLE, 5, {0, 4, 4, 12, 0}, 16, -ENOTSUP},
 		{"large blocks", BITSHUFFLE, 5, {0, 4, 1u << 31, 0, 0}, 16, -ENOTSUP},
 		{"a compression", BITSHUFFLE, 5, {0, 4, 4, 0, 7}, 16, -ENOTSUP},
+		{"two parameters", VBZ, 2, {0, 2}, 16, -EUCLEAN},
+		{"version 2", VBZ, 4, {2, 2, 1, 1}, 16, -ENOTSUP},
+		{"integers of 3 bytes", VBZ, 4, {0, 3, 1, 1}, 15, -EUCLEAN},
+		{"a part of an integer", VBZ, 4, {0, 2, 1, 1}, 15, -ENOTSUP},
 	};
 	const uint8_t data[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 250};
 	const uint8_t small[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -267,7 +280,8 @@ START_TEST(damaged_parameters_do_no_harm)
 		values[filter_data_random(&random) % encoders[e].count] ^=
 			UINT32_C(1) << filter_data_random(&random) % 32;
 		/* The best levels take their time and memory. */
-		if (encoders[e].id == ZSTD || (encoders[e].id == BITSHUFFLE && values[4] == 3))
+		if (encoders[e].id == ZSTD || (encoders[e].id == VBZ && values[3] > 9) ||
+		    (encoders[e].id == BITSHUFFLE && values[4] == 3))
 			continue;
 		filter_data_fill(data, sizeof data, i % 4);
 		encode(encoders[e].id, values, encoders[e].count, data, sizeof data, &buf);

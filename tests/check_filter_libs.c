@@ -188,6 +188,48 @@ START_TEST(bitshuffle_transposes)
 }
 END_TEST
 
+/* By hand, without Zstandard around them. */
+START_TEST(vbz_numbers)
+{
+	/* 1, -1, 300: the differences 1, -2, 301 are the numbers 2, 3, 602 */
+	const uint32_t two[] = {0, 2, 1, 0}, newer[] = {1, 2, 1, 0};
+	const uint8_t words[] = {6, 0, 0, 0, 0x10, 2, 3, 0x5a, 2};
+	/* 0, 3, -100, 100: the differences are 0, 6, 0xcd, 0x190, of 0, 1, 2 and 4 half bytes */
+	const uint32_t one[] = {1, 1, 1, 0};
+	const uint8_t bytes[] = {4, 0, 0, 0, 0xe4, 0xd6, 0x0c, 0x19, 0};
+	static const struct wrong wrong[] = {
+		{"two parameters", 32020, {0, 2}, 2, {0}, 4, -EUCLEAN},
+		{"another version", 32020, {2, 2, 1, 0}, 4, {0}, 4, -ENOTSUP},
+		{"integers of 3 bytes", 32020, {0, 3, 1, 0}, 4, {0}, 4, -EUCLEAN},
+		{"no size", 32020, {0, 2, 1, 0}, 4, {0}, 3, -EUCLEAN},
+		{"nothing", 32020, {0, 2, 1, 0}, 4, {0}, 4, 0},
+		{"a part of an integer", 32020, {0, 2, 1, 0}, 4, {3}, 9, -EUCLEAN},
+		{"no keys", 32020, {0, 2, 1, 0}, 4, {2}, 4, -EUCLEAN},
+		{"no numbers", 32020, {0, 2, 1, 0}, 4, {2, 0, 0, 0, 0}, 5, -EUCLEAN},
+		{"a part of a number", 32020, {0, 2, 1, 0}, 4, {2, 0, 0, 0, 3, 1, 2, 3}, 8, -EUCLEAN},
+		{"more behind it", 32020, {0, 2, 1, 0}, 4, {2, 0, 0, 0, 0, 1, 2}, 7, -EUCLEAN},
+		{"a part of the halves", 32020, {1, 1, 1, 0}, 4, {1, 0, 0, 0, 3, 1}, 6, -EUCLEAN},
+		{"more than all", 32020, {0, 2, 1, 0}, 4, {255, 255, 255, 0}, 4, -EUCLEAN},
+		{"very much more", 32020, {0, 4, 1, 0}, 4, {0, 0, 255, 255}, 4, -EOVERFLOW},
+		{"no frame", 32020, {0, 2, 1, 1}, 4, {2, 0, 0, 0, 0, 1}, 6, -EUCLEAN},
+		{"bytes that are too few", 32020, {0, 0, 0, 0}, 4, {2, 0, 0, 0, 1}, 5, -EUCLEAN},
+	};
+	struct h5_filter_buf buf;
+
+	if (!h5_filter_find(32020)->decode)
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(decode(32020, i ? newer : two, 4, words, sizeof words, 6, &buf), 0);
+		ck_assert(buf.size == 6 && !memcmp(buf.data, "\1\0\xff\xff\x2c\1", 6));
+		h5_filter_buf_release(&buf);
+	}
+	ck_assert_int_eq(decode(32020, one, 4, bytes, sizeof bytes, 4, &buf), 0);
+	ck_assert(buf.size == 4 && !memcmp(buf.data, "\0\3\x9c\x64", 4));
+	h5_filter_buf_release(&buf);
+	check_wrong(wrong, sizeof wrong / sizeof *wrong);
+}
+END_TEST
+
 START_TEST(szip_parameters_are_checked)
 {
 	static const struct wrong wrong[] = {
@@ -290,4 +332,5 @@ END_TEST
 
 UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limit, truncated_chunks_are_seen,
 	  damaged_chunks_do_no_harm, lz4_sizes_are_checked, bitshuffle_sizes_are_checked,
-	  bitshuffle_transposes, szip_parameters_are_checked, zfp_headers_are_checked, streams_are_checked)
+	  bitshuffle_transposes, vbz_numbers, szip_parameters_are_checked, zfp_headers_are_checked,
+	  streams_are_checked)

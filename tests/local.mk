@@ -132,6 +132,7 @@ MOUNT_TESTS = \
 	tests/mount_structured.py \
 	tests/mount_swmr.py \
 	tests/mount_syncs.py \
+	tests/mount_vbz.py \
 	tests/mount_view_texts.py \
 	tests/mount_views.py \
 	tests/mount_wait.py \
@@ -209,7 +210,8 @@ FIXTURE_MODULES = \
 	tests/fixtures/h5bytes.py \
 	tests/fixtures/h5dataset.py \
 	tests/fixtures/h5heap.py \
-	tests/fixtures/libhdf5.py
+	tests/fixtures/libhdf5.py \
+	tests/fixtures/vbz.py
 EXTRA_DIST += $(FIXTURES) $(FIXTURE_MODULES)
 check_DATA = tests/data/stamp
 tests/data/stamp: $(FIXTURES) $(FIXTURE_MODULES)

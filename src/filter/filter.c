@@ -29,6 +29,7 @@ static const struct h5_filter_ops filters[] = {
 	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, false, NULL},
 	{32013, "zfp", h5_zfp_decode, NULL, false, NULL},
 	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, false, NULL},
+	{32020, "vbz", h5_vbz_decode, h5_vbz_encode, false, NULL},
 	{32022, "bitgroom", h5_quantize_decode, NULL, false, in_place},
 	{32023, "bitround", h5_quantize_decode, NULL, false, in_place},
 };

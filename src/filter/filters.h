@@ -74,8 +74,11 @@ h5_filter_decode h5_zfp_decode;
 #define h5_zfp_decode NULL
 #endif
 #ifdef HAVE_ZSTD
-h5_filter_decode h5_zstd_decode;
-h5_filter_encode h5_zstd_encode;
+h5_filter_decode h5_zstd_decode, h5_vbz_decode;
+h5_filter_encode h5_zstd_encode, h5_vbz_encode;
+/* The bytes of the frames, at most `limit` of them; else as struct h5_filter_ops.decode. No more is reserved
+ * than a frame says that it has. */
+int h5_zstd_unpack(const uint8_t *data, size_t n, struct h5_filter_buf *out, size_t limit);
 h5_filter_block h5_zstd_block;
 h5_filter_pack h5_zstd_pack;
 #else
@@ -83,6 +86,8 @@ h5_filter_pack h5_zstd_pack;
 #define h5_zstd_encode NULL
 #define h5_zstd_block  NULL
 #define h5_zstd_pack   NULL
+#define h5_vbz_decode  NULL
+#define h5_vbz_encode  NULL
 #endif
 
 #endif

@@ -36,5 +36,5 @@ if HAVE_ZFP
 libh5fs_a_SOURCES += src/filter/zfp.c
 endif
 if HAVE_ZSTD
-libh5fs_a_SOURCES += src/filter/zstd.c
+libh5fs_a_SOURCES += src/filter/vbz.c src/filter/zstd.c
 endif

@@ -30,20 +30,38 @@ int h5_zstd_block(const uint8_t *data, size_t n, uint8_t *out, size_t size)
 	return 0;
 }
 
+/* What a single frame says that it has; `limit` for others. */
+static size_t room_for(const uint8_t *data, size_t n, size_t limit)
+{
+	unsigned long long said = ZSTD_getFrameContentSize(data, n);
+
+	if (said == ZSTD_CONTENTSIZE_UNKNOWN || said == ZSTD_CONTENTSIZE_ERROR || said >= limit ||
+	    ZSTD_findFrameCompressedSize(data, n) != n)
+		return limit;
+	return (size_t)said;
+}
+
+int h5_zstd_unpack(const uint8_t *data, size_t n, struct h5_filter_buf *out, size_t limit)
+{
+	size_t room = room_for(data, n, limit);
+	int64_t got;
+	int rc = h5_filter_buf_reserve(out, room);
+
+	if (rc)
+		return rc;
+	got = expand(data, n, out->data, room);
+	if (got == -EOVERFLOW && room < limit)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "zstd: a frame has more bytes than it says");
+	out->size = got < 0 ? 0 : (size_t)got;
+	return got < 0 ? (int)got : 0;
+}
+
 int h5_zstd_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *in,
 		   struct h5_filter_buf *out, size_t limit)
 {
-	int64_t got;
-	int rc;
-
 	(void)values; /* the level, of no meaning here */
 	(void)count;
-	rc = h5_filter_buf_reserve(out, limit);
-	if (rc)
-		return rc;
-	got = expand(in->data, in->size, out->data, limit);
-	out->size = got < 0 ? 0 : (size_t)got;
-	return got < 0 ? (int)got : 0;
+	return h5_zstd_unpack(in->data, in->size, out, limit);
 }
 
 int h5_zstd_pack(const uint8_t *data, size_t n, int level, struct h5_filter_buf *out)
