@@ -13,13 +13,16 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
 	DICTIONARY_MAX = 1 << 24, /* NumPy itself doesn't take one of more than 10000 characters unasked */
 	ALIGNMENT = 64,
 	SIGNATURE = 6,
+	ELEMENT_MAX = 1 << 24, /* bytes, if strings in it end with spaces */
 };
 
 /* -ENOENT: NumPy has none for it. */
@@ -87,8 +90,81 @@ static int npy_open(struct h5_view *v, bool reading)
 	return v->head.err;
 }
 
+/* ---- strings ---- */
+
+/* NumPy's strings end with zeros; those of Fortran programs end with spaces. A type is as deep as its decoder
+ * allows. */
+static bool has_spaces(const struct h5_datatype *t)
+{
+	switch (t->class) {
+	case H5_CLASS_STRING:
+		return t->string.padding == H5_PAD_SPACEPAD;
+	case H5_CLASS_ARRAY:
+		return has_spaces(t->array.base);
+	case H5_CLASS_COMPOUND:
+		for (unsigned i = 0; i < t->compound.count; i++)
+			if (has_spaces(t->compound.members[i].type))
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* Makes the spaces that end strings zeros, in one element. */
+static void replace_spaces(const struct h5_datatype *t, uint8_t *element)
+{
+	size_t n = t->size;
+
+	switch (t->class) {
+	case H5_CLASS_STRING:
+		while (t->string.padding == H5_PAD_SPACEPAD && n && element[n - 1] == ' ')
+			element[--n] = 0;
+		break;
+	case H5_CLASS_ARRAY:
+		for (uint64_t i = 0; has_spaces(t->array.base) && i < t->array.count; i++)
+			replace_spaces(t->array.base, element + i * t->array.base->size);
+		break;
+	case H5_CLASS_COMPOUND:
+		for (unsigned i = 0; i < t->compound.count; i++)
+			replace_spaces(t->compound.members[i].type, element + t->compound.members[i].offset);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Whether a space belongs to the padding, only the rest of its string tells: so whole elements are read. */
+static int read_replaced(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n)
+{
+	const struct h5_datatype *type = dataset->type;
+	size_t before = (size_t)(offset % type->size), all = before + n;
+	uint8_t *elements;
+	int rc;
+
+	if (type->size > ELEMENT_MAX)
+		return h5_fail(-EFBIG, dataset->address, "npy: strings in an element of %u bytes",
+			       type->size);
+	all += (type->size - all % type->size) % type->size;
+	elements = malloc(all);
+	if (!elements)
+		return h5_fail(-ENOMEM, dataset->address, "npy: out of memory");
+	rc = h5_dataset_read(dataset, offset - before, elements, all);
+	for (size_t i = 0; !rc && i < all; i += type->size) {
+		replace_spaces(type, elements + i);
+		if (!(i / type->size % 4096))
+			rc = h5_interrupt_check();
+	}
+	if (!rc)
+		memcpy(buf, elements + before, n);
+	free(elements);
+	return rc;
+}
+
 static int npy_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
+	if (has_spaces(v->dataset->type))
+		return read_replaced(v->dataset, offset - v->head.size, buf, n);
 	return h5_dataset_read(v->dataset, offset - v->head.size, buf, n);
 }
 
