@@ -316,14 +316,39 @@ class Refused(ChangeCase):
             for function, arguments in (
                     (os.open, (new, WRITE | os.O_CREAT)), (os.open, (m.at("group/new"), WRITE | os.O_CREAT | os.O_EXCL)),
                     (os.mkdir, (new,)), (os.mknod, (new,)), (os.symlink, ("x", new)), (os.link, (here, new)),
-                    (os.unlink, (here,)), (os.rmdir, (m.at("group"),)), (os.rename, (here, new)), (os.rename, (here, m.at("big"))),
-                    (os.chmod, (here, 0o600)), (os.chown, (here, 1, 1)), (os.chmod, (m.at("group"), 0o700))):
+                    (os.unlink, (here,)), (os.rmdir, (m.at("group"),)), (os.rename, (here, new)), (os.rename, (here, m.at("big")))):
                 with self.subTest(function=function.__name__):
                     self.assertErrno(errno.EPERM, function, *arguments)
             self.assertErrno(errno.ENOTSUP, os.setxattr, here, "user.a", b"b")
             self.assertErrno(errno.ENOTSUP, os.removexattr, m.at("scalar"), "user.unit")
             self.assertEqual(os.getxattr(m.at("scalar"), "user.unit"), b"m")
             self.assertErrno(errno.EISDIR, os.open, m.at("group"), WRITE)
+        self.assertEqual(read(path), before)
+
+    def test_owner_and_mode(self):
+        """They are the mount's. To set them does nothing, but with allow_other nobody shall rely on it."""
+        path = self.make()
+        before = read(path)
+        for options, number in (("rw", 0), ("rw,allow_other", errno.EPERM)):
+            with Mount(path, options=options) as m:
+                for name in ("contiguous", "group", "strings"):
+                    here, was = m.at(name), os.stat(m.at(name))
+                    other = was.st_mode ^ 0o200
+                    for function, arguments in ((os.chmod, (here, stat.S_IMODE(other))), (os.chown, (here, was.st_uid + 1, -1)),
+                                                (os.chown, (here, -1, was.st_gid + 1))):
+                        with self.subTest(name=name, options=options, function=function.__name__):
+                            if number:
+                                self.assertErrno(number, function, *arguments)
+                            else:
+                                function(*arguments)
+                    os.chmod(here, stat.S_IMODE(was.st_mode))
+                    os.chown(here, was.st_uid, was.st_gid)
+                    os.utime(here, (1, 1))
+                    now = os.stat(here)
+                    self.assertEqual((now.st_mode, now.st_uid, now.st_gid), (was.st_mode, was.st_uid, was.st_gid))
+        with Mount(path) as m:
+            for function, arguments in ((os.chmod, (0o600,)), (os.chown, (1, 1)), (os.utime, ())):
+                self.assertErrno(errno.EROFS, function, m.at("contiguous"), *arguments)
         self.assertEqual(read(path), before)
 
     def test_what_cannot_be_written(self):

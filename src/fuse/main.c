@@ -292,7 +292,8 @@ static int open_place(struct h5_options *o)
 static int open_and_mount(struct h5_options *o, struct h5_background *background)
 {
 	struct h5_file_set *set = NULL;
-	struct h5_mount m = {.writable = o->set.writable, .opened = ATOMIC_FLAG_INIT};
+	struct h5_mount m = {
+		.writable = o->set.writable, .allow_other = o->allow_other, .opened = ATOMIC_FLAG_INIT};
 	struct h5_io_stat st = {0};
 	int rc, code;
 

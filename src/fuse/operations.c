@@ -141,6 +141,25 @@ static void reply_grown(struct h5_mount *m, const struct h5_stale *stale)
 		h5_invalidator_add(m->invalidator, stale);
 }
 
+/* Owner, group and mode are the mount's. To set them does nothing, so that `cp -p` and `tar` end well; but
+ * where other users look, nobody shall believe to have shut them out. */
+static int check_owner_and_mode(struct h5_mount *m, fuse_ino_t ino, const struct stat *wanted, int to_set)
+{
+	struct stat st;
+	int rc;
+
+	if (!m->allow_other || !(to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)))
+		return 0;
+	rc = get_attr(m, ino, &st);
+	if (rc)
+		return rc;
+	if ((to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode & 07777) != (st.st_mode & 07777)) ||
+	    (to_set & FUSE_SET_ATTR_UID && wanted->st_uid != st.st_uid) ||
+	    (to_set & FUSE_SET_ATTR_GID && wanted->st_gid != st.st_gid))
+		return -EPERM;
+	return 0;
+}
+
 /* Times are set to please who copies: what they are, only writing decides. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		       struct fuse_file_info *fi)
@@ -152,7 +171,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 				 .from = H5_NOT_STALE,
 				 .reply = reply_setattr};
 	struct h5_handle *handle = fi ? handle_of(fi) : NULL;
-	int rc = to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) ? -EPERM : 0;
+	int rc = m->writable ? check_owner_and_mode(m, ino, attr, to_set) : -EROFS;
 
 	if (!rc && to_set & FUSE_SET_ATTR_SIZE) {
 		rc = h5_vfs_truncate(m->vfs, stale.node, handle, (uint64_t)attr->st_size, &stale.from);

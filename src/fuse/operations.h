@@ -20,6 +20,7 @@ struct h5_mount {
 	double timeout;
 	bool locked; /* the file cannot change behind our back */
 	bool writable;
+	bool allow_other;	     /* users other than the mounting one look */
 	_Atomic time_t last_request; /* CLOCK_MONOTONIC */
 	/* Of a mount for writing: */
 	struct h5_committer *committer;
