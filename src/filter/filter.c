@@ -34,6 +34,32 @@ static const struct h5_filter_ops filters[] = {
 	{32023, "bitround", h5_quantize_decode, NULL, false, in_place},
 };
 
+/* Others that are registered there: messages name them. */
+static const struct {
+	uint16_t id;
+	const char *name;
+} registered[] = {
+	{257, "hdf4 rle"}, {258, "hdf4 skphuff"}, {259, "hdf4 jpeg"},	{32002, "mafisc"},
+	{32003, "snappy"}, {32005, "apax"},	  {32006, "cbf"},	{32007, "jpeg-xr"},
+	{32009, "spdp"},   {32010, "lpc-rice"},	  {32011, "ccsds-123"}, {32012, "jpeg-ls"},
+	{32014, "fpzip"},  {32016, "b3d"},	  {32017, "sz"},	{32018, "fcidecomp"},
+	{32019, "jpeg"},   {32021, "fapec"},	  {32024, "sz3"},	{32025, "delta-rice"},
+	{32026, "blosc2"}, {32027, "flac"},	  {32028, "h5z-sperr"}, {32029, "terse"},
+	{32030, "ffmpeg"},
+};
+
+const char *h5_filter_name(uint16_t id)
+{
+	const struct h5_filter_ops *ops = h5_filter_find(id);
+
+	if (ops)
+		return ops->name;
+	for (unsigned i = 0; i < sizeof registered / sizeof *registered; i++)
+		if (registered[i].id == id)
+			return registered[i].name;
+	return NULL;
+}
+
 const struct h5_filter_ops *h5_filter_at(unsigned n)
 {
 	return n < sizeof filters / sizeof *filters ? &filters[n] : NULL;

@@ -30,7 +30,7 @@ typedef int h5_filter_encode(const uint32_t *values, unsigned count, const uint8
 struct h5_filter_ops {
 	uint16_t id;
 	const char *name;	  /* as h5fs.filters shows it */
-	h5_filter_decode *decode; /* NULL: known by name, but not built in */
+	h5_filter_decode *decode; /* NULL: known by name alone, or not built in */
 	h5_filter_encode *encode; /* NULL: cannot be encoded, or not built in */
 	/* libhdf5's filter of this id fails where its result would not be smaller, and is skipped if that may
 	 * be. Others keep what they yield: libhdf5 doesn't update the mask of a chunk that it stores in as
@@ -45,6 +45,9 @@ enum { H5_FILTER_SHUFFLE = 2 };
 
 /* NULL: an unknown id. */
 const struct h5_filter_ops *h5_filter_find(uint16_t id);
+
+/* Of a filter that this program knows, or that is registered; NULL: none of these. */
+const char *h5_filter_name(uint16_t id);
 
 /* The ops of the n-th filter in the table; NULL: no more. */
 const struct h5_filter_ops *h5_filter_at(unsigned n);

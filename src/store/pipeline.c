@@ -47,13 +47,12 @@ int h5_pipeline_check_size(struct h5_file *file, unsigned filters, uint64_t addr
 	return 0;
 }
 
-static int missing(const struct h5_filter_info *info, const struct h5_filter_ops *ops, const char *what)
+static int missing(const struct h5_filter_info *info, const char *what)
 {
-	return h5_fail(-ENOTSUP, H5_UNDEF, "filter %u (%s) %s", info->id,
-		       ops	    ? ops->name
-		       : info->name ? info->name
-				    : "unknown",
-		       what);
+	const char *known = h5_filter_name(info->id),
+		   *name = info->name && *info->name ? info->name : "unknown";
+
+	return h5_fail(-ENOTSUP, H5_UNDEF, "filter %u (%s) %s", info->id, known ? known : name, what);
 }
 
 /* What is to be done to the stored bytes. */
@@ -77,7 +76,7 @@ static int plan(const struct h5_pipeline *pipeline, uint32_t mask, struct steps 
 			continue;
 		*step = (struct step){.info = info, .ops = h5_filter_find(info->id)};
 		if (!step->ops || !step->ops->decode)
-			return missing(info, step->ops, "is not available");
+			return missing(info, "is not available");
 		step->in_place =
 			step->ops->decodes_in_place && step->ops->decodes_in_place(info->values, info->count);
 		all->count++;
@@ -264,7 +263,7 @@ static int run(const struct h5_filter_info *info, const uint8_t *data, size_t si
 	int rc;
 
 	if (!ops || !ops->encode)
-		return missing(info, ops, "cannot be written");
+		return missing(info, "cannot be written");
 	rc = ops->encode(info->values, info->count, data, size, out);
 	if (!rc && size && info->optional && ops->must_gain && out->size >= size)
 		rc = -E2BIG;
