@@ -17,7 +17,7 @@
 #define CACHE_SHARE	32
 #define CHUNK_CACHE_MIN ((uint64_t)64 << 20)
 #define CHUNK_CACHE_MAX ((uint64_t)640 << 20)
-#define MAX_CHUNK_LEAST ((size_t)64 << 20)
+#define MAX_CHUNK_SHARE 8
 
 enum {
 	MAX_WORK = 2,	 /* seconds */
@@ -184,7 +184,8 @@ void h5_options_usage(const char *program)
 	       "    sandbox=WHETHER        the daemon gives up what it does not need: yes (the default), no\n"
 	       "    cache=SIZE             of decoded chunks (64M and a 32nd of the memory, at most 640M)\n"
 	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
-	       "    max_chunk=SIZE         of a decoded chunk, at most (half the cache, but 64M to 256M)\n"
+	       "    max_chunk=SIZE         of a decoded chunk, at most (an 8th of the memory, but 256M to "
+	       "1G)\n"
 	       "    max_work=SECONDS       that a request may work, beyond what the file's size calls for "
 	       "(2; 0: any)\n"
 	       "    workers=N              threads that decode and encode chunks (the processors; 0 to 64)\n",
@@ -289,12 +290,22 @@ static int parse_words(const struct texts *t, struct h5_options *o)
 	return 0;
 }
 
-static size_t default_cache(void)
+/* Bytes; 0: nobody knows. */
+static uint64_t memory_size(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-	uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 
-	return (size_t)h5_min(memory / CACHE_SHARE + CHUNK_CACHE_MIN, CHUNK_CACHE_MAX);
+	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+static size_t default_cache(void)
+{
+	return (size_t)h5_min(memory_size() / CACHE_SHARE + CHUNK_CACHE_MIN, CHUNK_CACHE_MAX);
+}
+
+static size_t default_max_chunk(void)
+{
+	return (size_t)h5_min(h5_max(memory_size() / MAX_CHUNK_SHARE, H5_MAX_CHUNK), H5_MAX_CHUNK_LIMIT);
 }
 
 /* The processors that this process may use. */
@@ -317,7 +328,7 @@ static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
 		rc = parse_size("cache", t->cache, &set->chunk_cache);
 	if (!rc && t->index_cache)
 		rc = parse_size("index_cache", t->index_cache, &set->block_cache);
-	set->max_chunk = (size_t)h5_min(h5_max(set->chunk_cache / 2, MAX_CHUNK_LEAST), H5_MAX_CHUNK);
+	set->max_chunk = default_max_chunk();
 	if (!rc && t->max_chunk)
 		rc = parse_size("max_chunk", t->max_chunk, &set->max_chunk);
 	if (!rc && (!set->max_chunk || set->max_chunk > H5_MAX_CHUNK_LIMIT))
