@@ -307,5 +307,40 @@ class Damage(MountCase):
             self.assertErrno(errno.EROFS, os.setxattr, m.at("good"), "user.a", b"1")
 
 
+class Drivers(MountCase):
+    """Files of drivers of libhdf5 that have no file for themselves: the message says what they are."""
+
+    def test_a_stub_of_subfiling(self):
+        with h5py.File(self.file("f%05d.h5"), "w", driver="family", memb_size=1 << 20, libver="earliest") as f:
+            f["x"] = 1
+        patch(self.file("f00000.h5"), b"NCSAfami", b"Subfilng")
+        status, said = refusal(self.file("f00000.h5"))
+        self.assertTrue(status)
+        self.assertIn("subfiling", said)
+
+    def test_an_onion(self):
+        path = self.file("x.h5.onion")
+        with open(path, "wb") as f:
+            f.write(b"OHDH\1".ljust(40, b"\0"))
+        status, said = refusal(path)
+        self.assertTrue(status)
+        self.assertIn("onion", said)
+
+
+class Unnamed(MountCase):
+    def test_a_registered_filter(self):
+        """A plugin that was not asked for its name left none in the file: 32026 is Blosc2."""
+        path = self.file("blosc2.h5")
+        with h5py.File(path, "w") as f:
+            plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_chunk((4,))
+            plist.set_filter(32026, h5py.h5z.FLAG_OPTIONAL, (1,))
+            d = h5py.h5d.create(f.id, b"d", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((4,)), plist)
+            d.write_direct_chunk((0,), b"x" * 10)
+        with Mount(path, "-f") as m:
+            self.assertErrno(errno.ENOTSUP, read, m.at("d"))
+            self.assertIn("filter 32026 (blosc2) is not available", m.said())
+
+
 if __name__ == "__main__":
     main()

@@ -78,6 +78,10 @@ static int decode(struct h5_reader *r, const uint8_t *id, size_t size, struct h5
 		rc = decode_family(&data, info);
 	else if (!memcmp(id, "NCSAmult", 8))
 		rc = decode_multi(&data, info);
+	else if (!memcmp(id, "Subfilng", 8))
+		rc = h5_fail(-ENOTSUP, H5_UNDEF,
+			     "a stub of the subfiling driver: its data are in files beside it, which h5fuse "
+			     "joins");
 	return rc ? rc : h5_reader_check(&data, "driver information");
 }
 

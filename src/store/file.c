@@ -43,6 +43,16 @@ enum {
 	RETRIES = 40,
 };
 
+/* True for a file in which libhdf5's onion driver keeps the revisions of another one, beside that. */
+static bool is_onion(struct h5_io *io, uint64_t size)
+{
+	static const char signature[] = {'O', 'H', 'D', 'H'};
+	char found[sizeof signature];
+
+	return size >= sizeof found && !h5_io_read(io, 0, found, sizeof found) &&
+	       !memcmp(found, signature, sizeof found);
+}
+
 /* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it.
  * `only`: where it stands, if it is known; else 0. */
 static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struct h5_superblock *sb)
@@ -69,6 +79,9 @@ static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struc
 		sb->base = at;
 		return rc;
 	}
+	if (is_onion(io, size))
+		return h5_fail(-EINVAL, H5_UNDEF,
+			       "not an HDF5 file, but the revisions of one (onion driver)");
 	return only ? h5_fail(-EINVAL, only, "not an HDF5 file (no signature)")
 		    : h5_fail(-EINVAL, H5_UNDEF, "not an HDF5 file (no signature)");
 }
