@@ -313,7 +313,7 @@ class Drivers(MountCase):
     def test_a_stub_of_subfiling(self):
         with h5py.File(self.file("f%05d.h5"), "w", driver="family", memb_size=1 << 20, libver="earliest") as f:
             f["x"] = 1
-        patch(self.file("f00000.h5"), b"NCSAfami", b"Subfilng")
+        patch(self.file("f00000.h5"), b"NCSAfami", b"Subfilin")
         status, said = refusal(self.file("f00000.h5"))
         self.assertTrue(status)
         self.assertIn("subfiling", said)

@@ -78,7 +78,7 @@ static int decode(struct h5_reader *r, const uint8_t *id, size_t size, struct h5
 		rc = decode_family(&data, info);
 	else if (!memcmp(id, "NCSAmult", 8))
 		rc = decode_multi(&data, info);
-	else if (!memcmp(id, "Subfilng", 8))
+	else if (!memcmp(id, "Subfilin", 8))
 		rc = h5_fail(-ENOTSUP, H5_UNDEF,
 			     "a stub of the subfiling driver: its data are in files beside it, which h5fuse "
 			     "joins");
