@@ -1,6 +1,7 @@
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "base/lru.h"
@@ -105,6 +106,43 @@ START_TEST(buf_stops_at_its_limit)
 	ck_assert_mem_eq(b.data, "12345678", 8);
 	h5_buf_release(&b);
 	h5_buf_release(&b);
+}
+END_TEST
+
+static void ck_escaped(const char *text, size_t size, const char *shown)
+{
+	struct h5_buf b;
+	char fixed[256];
+
+	h5_buf_init(&b, SIZE_MAX);
+	h5_escape(&b, text, size);
+	h5_buf_byte(&b, 0);
+	ck_assert_str_eq(b.data, shown);
+	h5_escape_into(fixed, sizeof fixed, text, size);
+	ck_assert_str_eq(fixed, shown);
+	h5_buf_release(&b);
+}
+
+START_TEST(text_cannot_steer_a_terminal)
+{
+	char small[8];
+
+	ck_escaped("plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 17,
+		   "plain \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+	ck_escaped("\x1b[31m\n\x7f\\", 8, "\\033[31m\\012\\177\\134");
+	/* C1: as UTF-8, and as single bytes, as a terminal without UTF-8 takes them */
+	ck_escaped("\xc2\x9b\xc2\x80\xc2\xa0", 6, "\\302\\233\\302\\200\xc2\xa0");
+	ck_escaped("\x9b"
+		   "31m\x84",
+		   5, "\\23331m\\204");
+	/* What is no UTF-8: too long a form, a surrogate, beyond the last character, cut off. */
+	ck_escaped("\xc0\x9b", 2, "\\300\\233");
+	ck_escaped("\xe0\x82\x9b", 3, "\\340\\202\\233");
+	ck_escaped("\xed\xa0\x80", 3, "\\355\\240\\200");
+	ck_escaped("\xf4\x90\x80\x80", 4, "\\364\\220\\200\\200");
+	ck_escaped("\xe2\x82", 2, "\\342\\202");
+	h5_escape_into(small, sizeof small, "abcd\n\n", 6);
+	ck_assert_str_eq(small, "abcd");
 }
 END_TEST
 
@@ -493,7 +531,7 @@ START_TEST(io_tells_whether_it_is_locked)
 END_TEST
 
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
-	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
+	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit, text_cannot_steer_a_terminal,
 	  lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
 	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
 	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_reserves_within_its_budget,

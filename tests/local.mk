@@ -96,6 +96,7 @@ MOUNT_TESTS = \
 	tests/mount_bad.py \
 	tests/mount_bad_structures.py \
 	tests/mount_big.py \
+	tests/mount_bounds.py \
 	tests/mount_command.py \
 	tests/mount_compact.py \
 	tests/cookbook.py \

@@ -6,6 +6,8 @@ libh5fs_a_SOURCES += \
 	src/base/checksum.h \
 	src/base/error.c \
 	src/base/error.h \
+	src/base/escape.c \
+	src/base/escape.h \
 	src/base/interrupt.c \
 	src/base/interrupt.h \
 	src/base/lookup3.c \

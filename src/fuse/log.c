@@ -1,6 +1,7 @@
 #include "fuse/log.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_MAX_SIZE = 1024 };
+enum { LINE_MAX_BYTES = 1024 };
 
 enum target { TO_STDERR, TO_SYSLOG, TO_FILE };
 
@@ -139,23 +140,25 @@ static void write_to_file(const char *line)
 	dprintf(sink.fd, "%s h5fs[%d]: %s\n", when, (int)getpid(), line);
 }
 
-static void write_to_syslog(const char *line)
+/* The process that it is sent to escapes the text itself. */
+static void write_to_syslog(const char *text, const char *line)
 {
-	char message[LINE_MAX_SIZE + 1];
-	int n = snprintf(message, sizeof message, "%c%s", H5_LOG_LINE, line);
+	char message[LINE_MAX_BYTES + 1];
+	int n = snprintf(message, sizeof message, "%c%s", H5_LOG_LINE, text);
 
 	if (sink.relay < 0 || send(sink.relay, message, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) != n)
 		syslog(LOG_WARNING, "%s", line);
 }
 
-/* With the lock. Bytes from a file that are no printable text must not reach a terminal. */
-static void write_line(char *line)
+/* With the lock. */
+static void write_line(const char *text)
 {
-	for (char *p = line; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			*p = '?';
+	char line[2 * LINE_MAX_BYTES];
+
+	/* Names from a file must not steer the terminal that shows the log. */
+	h5_escape_into(line, sizeof line, text, strlen(text));
 	if (sink.target == TO_SYSLOG)
-		write_to_syslog(line);
+		write_to_syslog(text, line);
 	else if (sink.target == TO_FILE)
 		write_to_file(line);
 	else
@@ -164,7 +167,7 @@ static void write_line(char *line)
 
 static void log_line(const char *format, va_list args)
 {
-	char line[LINE_MAX_SIZE];
+	char line[LINE_MAX_BYTES];
 
 	vsnprintf(line, sizeof line, format, args);
 	pthread_mutex_lock(&sink.lock);

@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "offline/escape.h"
+#include "base/escape.h"
 #include "vfs/vfs.h"
 
 #include <inttypes.h>

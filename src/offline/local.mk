@@ -3,8 +3,6 @@ libh5fs_a_SOURCES += \
 	src/offline/check.h \
 	src/offline/check_object.c \
 	src/offline/check_private.h \
-	src/offline/escape.c \
-	src/offline/escape.h \
 	src/offline/list.c \
 	src/offline/offline.h \
 	src/offline/report.c

@@ -1,7 +1,7 @@
 #include "offline/offline.h"
 
+#include "base/escape.h"
 #include "offline/check.h"
-#include "offline/escape.h"
 #include "store/file.h"
 
 #include <inttypes.h>
