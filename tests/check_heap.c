@@ -246,6 +246,7 @@ START_TEST(heap_ids)
 	struct opened o = objects_load("latest");
 	uint8_t *header = objects_find(&o, "FRHP", 4, 0), *data;
 	uint64_t heap = (uint64_t)(header - o.bytes);
+	struct h5_charge charge = {0};
 	unsigned id_size;
 	size_t size;
 
@@ -254,23 +255,24 @@ START_TEST(heap_ids)
 	ck_assert_int_eq(h5_fractal_heap_id_size(o.file, heap, &id_size), 0);
 	ck_assert(id_size == 7 || id_size == 8);
 	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\x22\x61\x62\x63\0\0\0", id_size,
-					     &data, &size),
+					     &data, &size, &charge),
 			 0);
 	ck_assert_uint_eq(size, 3);
 	ck_assert_mem_eq(data, "abc", 3);
 	free(data);
 	for (unsigned first = 0; first < 256; first++) {
 		uint8_t id[8] = {(uint8_t)first, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-		int rc = h5_fractal_heap_get(o.file, heap, id, id_size, &data, &size);
+		int rc = h5_fractal_heap_get(o.file, heap, id, id_size, &data, &size, &charge);
 
 		ck_assert_int_eq(rc, first >> 4 == 2 && (first & 15) < id_size - 1 ? 0 : -EUCLEAN);
 		if (!rc)
 			free(data);
 	}
-	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\0", 1, &data, &size), -EUCLEAN);
-	ck_assert_int_eq(
-		h5_fractal_heap_get(o.file, heap + 1, (const uint8_t *)"\0\0\0\0\0\0\0", 7, &data, &size),
-		-EUCLEAN);
+	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\0", 1, &data, &size, &charge),
+			 -EUCLEAN);
+	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap + 1, (const uint8_t *)"\0\0\0\0\0\0\0", 7, &data,
+					     &size, &charge),
+			 -EUCLEAN);
 	objects_close(&o);
 }
 END_TEST

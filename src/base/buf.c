@@ -15,6 +15,7 @@ void h5_buf_init(struct h5_buf *b, size_t limit)
 void h5_buf_release(struct h5_buf *b)
 {
 	free(b->data);
+	h5_charge_release(&b->charge);
 	*b = (struct h5_buf){.limit = b->limit};
 }
 
@@ -34,6 +35,9 @@ static bool reserve(struct h5_buf *b, size_t n)
 		return true;
 	while (capacity - b->size < n)
 		capacity = capacity > SIZE_MAX / 2 ? b->size + n : 2 * capacity;
+	b->err = h5_charge_set(&b->charge, capacity);
+	if (b->err)
+		return false;
 	data = realloc(b->data, capacity);
 	if (!data) {
 		b->err = -ENOMEM;

@@ -1,9 +1,11 @@
 /* Growing byte buffer with a sticky error, for text and other output of unknown length.
  *
- * A failed append (memory, or more than `limit` bytes) sets `err` and every later one does nothing, so
- * producers check once at the end - or now and then, to stop early. */
+ * What it holds is charged to the request. A failed append (memory, or more than `limit` bytes) sets `err`
+ * and every later one does nothing, so producers check once at the end - or now and then, to stop early. */
 #ifndef H5_BASE_BUF_H
 #define H5_BASE_BUF_H
+
+#include "base/room.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,8 +13,9 @@
 struct h5_buf {
 	char *data; /* not NUL-terminated */
 	size_t size, capacity;
-	size_t limit; /* bytes that it may hold */
-	int err;      /* 0, -ENOMEM, or -E2BIG where the limit was passed */
+	size_t limit;		 /* bytes that it may hold */
+	int err;		 /* 0, -ENOMEM, -EFBIG, or -E2BIG where the limit was passed */
+	struct h5_charge charge; /* of the capacity */
 };
 
 void h5_buf_init(struct h5_buf *b, size_t limit);

@@ -18,6 +18,8 @@ libh5fs_a_SOURCES += \
 	src/base/pool.h \
 	src/base/reader.c \
 	src/base/reader.h \
+	src/base/room.c \
+	src/base/room.h \
 	src/base/siphash.c \
 	src/base/siphash.h \
 	src/base/seen.c \

@@ -1,7 +1,9 @@
 #include "base/lru.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/room.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -37,6 +39,7 @@ struct h5_lru_entry {
 	struct place *place; /* lock: NULL: forgotten; released with its last reference */
 	void *value;
 	size_t cost;
+	struct h5_charge charge;	  /* of the thread that loaded it, until it is first put back; lock */
 	unsigned references;		  /* lock */
 	bool loading;			  /* lock: in flight, value not there */
 	struct h5_lru_entry *others;	  /* lock: the next one of the place, of another kind or variant */
@@ -48,8 +51,8 @@ struct h5_lru_turn {
 	struct h5_lru_turn *prev, *next;
 };
 
-/* What may be reserved at once however small the budget is. */
-static const size_t RESERVED_LEAST = (size_t)32 << 20;
+/* What may be reserved at once however small the budget is, and what may be kept of one value. */
+static const size_t RESERVED_LEAST = (size_t)32 << 20, KEPT_MOST = (size_t)32 << 20;
 
 struct h5_lru {
 	pthread_mutex_t lock; /* guards all below */
@@ -58,6 +61,7 @@ struct h5_lru {
 	struct place *table;
 	struct h5_lru_entry *idle; /* entries without references */
 	size_t budget, reserved;
+	size_t pressed;		   /* bytes of the budget that are used elsewhere */
 	struct h5_lru_turn *turns; /* the first is the next one */
 	struct h5_lru_stats stats;
 };
@@ -128,17 +132,26 @@ static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
 	lru->stats.entries--;
 }
 
-/* Takes what is over the budget, the least recently used first, but for the last `keep` ones; a list by
- * `next` for release_all(). */
-static struct h5_lru_entry *evict(struct h5_lru *lru, size_t most, unsigned keep)
+/* Of so many bytes, those that are neither reserved nor used elsewhere. */
+static size_t what_is_left(const struct h5_lru *lru, size_t most)
 {
-	size_t budget = most > lru->reserved ? most - lru->reserved : 0;
+	size_t away = lru->reserved + lru->pressed;
+
+	return most > away ? most - away : 0;
+}
+
+/* Takes what is over the budget, the least recently used first, but with `keep` not the last one, unless it
+ * is large; a list by
+ * `next` for release_all(). */
+static struct h5_lru_entry *evict(struct h5_lru *lru, size_t most, bool keep)
+{
+	size_t budget = what_is_left(lru, most);
 	struct h5_lru_entry *dead = NULL;
 
 	while (lru->idle && lru->stats.bytes > budget) {
 		struct h5_lru_entry *e = lru->idle->prev;
 
-		if (keep && e == lru->idle)
+		if (keep && e == lru->idle && e->cost <= h5_max(lru->budget, KEPT_MOST))
 			break;
 		DL_DELETE(lru->idle, e);
 		unlink_entry(lru, e);
@@ -167,7 +180,7 @@ void h5_lru_close(struct h5_lru *lru)
 
 	if (!lru)
 		return;
-	while ((dead = evict(lru, 0, 0)))
+	while ((dead = evict(lru, 0, false)))
 		release_all(dead);
 	pthread_cond_destroy(&lru->room);
 	pthread_cond_destroy(&lru->loaded);
@@ -246,10 +259,27 @@ static void refer(struct h5_lru *lru, struct h5_lru_entry *e)
 		DL_DELETE(lru->idle, e);
 }
 
+/* What is over the budget is the request's. */
+static int charge(struct h5_lru *lru, struct h5_lru_entry *e)
+{
+	struct h5_charge made = {0};
+	int rc = h5_charge_set(&made, e->cost);
+
+	if (rc) {
+		h5_lru_drop(lru, e);
+		return rc;
+	}
+	pthread_mutex_lock(&lru->lock);
+	e->charge = made;
+	pthread_mutex_unlock(&lru->lock);
+	return 0;
+}
+
 static int get(struct h5_lru *lru, const struct h5_lru_key *key, bool wait, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry)
 {
 	struct h5_lru_entry *e, *dead = NULL;
+	bool over = false;
 	int rc = 0;
 
 	pthread_mutex_lock(&lru->lock);
@@ -263,10 +293,13 @@ static int get(struct h5_lru *lru, const struct h5_lru_key *key, bool wait, h5_l
 		lru->stats.misses++;
 		e = insert(lru, key);
 		rc = e ? load_entry(lru, e, load, arg) : h5_fail(-ENOMEM, key->address, "out of memory");
-		dead = evict(lru, lru->budget, 1);
+		dead = evict(lru, lru->budget, true);
+		over = !rc && lru->stats.bytes > what_is_left(lru, lru->budget);
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);
+	if (over)
+		rc = charge(lru, e);
 	*entry = rc ? NULL : e;
 	return rc;
 }
@@ -316,21 +349,27 @@ const void *h5_lru_value(const struct h5_lru_entry *entry)
 static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
 {
 	struct h5_lru_entry *dead = NULL;
+	struct h5_charge made = {0};
 
 	if (!e)
 		return;
 	pthread_mutex_lock(&lru->lock);
 	if (forget && e->place)
 		unlink_entry(lru, e);
+	if (e->references == 1) {
+		made = e->charge;
+		e->charge = (struct h5_charge){0};
+	}
 	if (!--e->references && !e->place) {
 		drop(lru, e);
 		LL_PREPEND(dead, e);
 	} else if (!e->references) {
 		DL_PREPEND(lru->idle, e);
-		dead = evict(lru, lru->budget, 1);
+		dead = evict(lru, lru->budget, true);
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);
+	h5_charge_release(&made);
 }
 
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
@@ -367,7 +406,7 @@ static bool has_room(const struct h5_lru *lru, size_t n)
 {
 	size_t most = lru->budget > RESERVED_LEAST ? lru->budget : RESERVED_LEAST;
 
-	return !lru->reserved || (lru->reserved <= most && n <= most - lru->reserved);
+	return !lru->reserved || n <= what_is_left(lru, most);
 }
 
 /* In the order of coming: much room would never be there while others come for little. */
@@ -384,7 +423,7 @@ int h5_lru_reserve(struct h5_lru *lru, size_t n)
 	DL_DELETE(lru->turns, &turn);
 	if (!rc) {
 		lru->reserved += n;
-		dead = evict(lru, lru->budget, 0);
+		dead = evict(lru, lru->budget, false);
 	}
 	pthread_cond_broadcast(&lru->room);
 	pthread_mutex_unlock(&lru->lock);
@@ -398,6 +437,18 @@ void h5_lru_unreserve(struct h5_lru *lru, size_t n)
 	lru->reserved -= n;
 	pthread_cond_broadcast(&lru->room);
 	pthread_mutex_unlock(&lru->lock);
+}
+
+void h5_lru_press(struct h5_lru *lru, size_t n)
+{
+	struct h5_lru_entry *dead;
+
+	pthread_mutex_lock(&lru->lock);
+	lru->pressed = n;
+	dead = evict(lru, lru->budget, false);
+	pthread_cond_broadcast(&lru->room);
+	pthread_mutex_unlock(&lru->lock);
+	release_all(dead);
 }
 
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats)

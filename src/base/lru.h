@@ -2,8 +2,9 @@
  *
  * A value is immutable and reference-counted. A miss loads outside the lock, behind an in-flight marker:
  * whoever asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. A wait
- * ends with -EINTR by h5_interrupt_check(). Values in use may take the cache over its budget; they are
- * evicted, least recently used first, once they are put back. What making values takes for a while is part of
+ * ends with -EINTR by h5_interrupt_check(). Values in use may take the cache over its budget, and are then
+ * charged to the request that loads them (base/room.h); they are evicted, least recently used first, once
+ * they are put back. What making values takes for a while is part of
  * the budget, too, where it is reserved.
  *
  * A loader may itself get other keys; the order of kinds in doc/locking.md keeps such chains free of cycles.
@@ -71,6 +72,9 @@ void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address);
  * reserved must not wait for others, nor reserve more of the same. -EINTR. */
 int h5_lru_reserve(struct h5_lru *lru, size_t n);
 void h5_lru_unreserve(struct h5_lru *lru, size_t n);
+
+/* Of the budget n bytes are used elsewhere: by requests that are counted in base/room.h. Evicts. */
+void h5_lru_press(struct h5_lru *lru, size_t n);
 
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats);
 

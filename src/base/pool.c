@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/room.h"
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -18,6 +19,7 @@ struct batch {
 	void *arg;
 	size_t count;
 	struct h5_interrupt interrupt; /* whom the parts ask */
+	struct h5_account *account;    /* what they charge memory to; NULL: nothing is counted */
 	/* lock: */
 	size_t next;		    /* the first part that has not begun */
 	unsigned running;	    /* parts that have begun and not ended */
@@ -136,6 +138,7 @@ static void *work(void *arg)
 
 		if (b) {
 			h5_interrupt_set(&b->interrupt);
+			h5_account_set(b->account);
 			run_part(pool, b, begin_part(pool, b));
 			end_batch(pool, b);
 			continue;
@@ -185,6 +188,7 @@ int h5_pool_run(struct h5_pool *pool, h5_pool_part *part, void *arg, size_t n)
 	if (n < 2)
 		return run_alone(part, arg, n);
 	h5_interrupt_get(&b.interrupt);
+	b.account = h5_account_get();
 	pthread_mutex_lock(&pool->lock);
 	add_batch(pool, &b, n - 1);
 	while (b.next < b.count)

@@ -252,11 +252,12 @@ destroy:
 }
 
 /* Chunks come and go by the thousand: giving their memory back to the kernel each time, and taking it anew,
- * costs as much as copying them. Few arenas: what one keeps, no other has. */
+ * costs as much as copying them. Large ones are given back all the same: the holes that they leave in an
+ * arena fit nothing else, and would count in no budget. Few arenas: what one keeps, no other has. */
 static void keep_memory(void)
 {
-	mallopt(M_MMAP_THRESHOLD, 32 << 20);
-	mallopt(M_TRIM_THRESHOLD, 32 << 20);
+	mallopt(M_MMAP_THRESHOLD, 8 << 20);
+	mallopt(M_TRIM_THRESHOLD, 16 << 20);
 	mallopt(M_ARENA_MAX, 2);
 }
 

@@ -10,8 +10,10 @@
 #include "object/name.h"
 #include "object/shared_table.h"
 #include "store/btree2.h"
+#include "store/file_set.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	ID_SIZE = 8,  /* a record of the name index: heap ID, */
@@ -23,7 +25,8 @@ void h5_attribute_release(struct h5_attribute *attribute)
 {
 	free(attribute->name);
 	h5_datatype_free(attribute->type);
-	free(attribute->data);
+	free(attribute->block);
+	h5_charge_release(&attribute->charge);
 	*attribute = (struct h5_attribute){0};
 }
 
@@ -53,9 +56,9 @@ static int open_record(struct h5_file *file, uint64_t heap, struct h5_reader rec
 	if (rc)
 		return rc;
 	if (flags & H5_MSG_FLAG_SHARED)
-		rc = h5_shared_table_get(file, H5_MSG_ATTRIBUTE, id, &body->copy, &size);
+		rc = h5_shared_table_get(file, H5_MSG_ATTRIBUTE, id, &body->copy, &size, &body->charge);
 	else
-		rc = h5_fractal_heap_get(file, heap, id, ID_SIZE, &body->copy, &size);
+		rc = h5_fractal_heap_get(file, heap, id, ID_SIZE, &body->copy, &size, &body->charge);
 	if (!rc)
 		body->reader = h5_file_reader(file, body->copy, size, H5_UNDEF);
 	return rc;
@@ -94,33 +97,43 @@ static int read_space(struct h5_file *file, struct h5_attribute_message *m, stru
 	return rc;
 }
 
-static int read_data(struct h5_attribute_message *m, struct h5_attribute *attribute)
+/* Takes over the copy of the message that is in `body`, if there is one: of a large value one is enough. */
+static int read_data(struct h5_attribute_message *m, struct h5_message_body *body,
+		     struct h5_attribute *attribute)
 {
-	const uint8_t *data;
 	uint64_t size;
 
 	if (!h5_mul(attribute->space.elements, attribute->type->size, &size) ||
 	    size > h5_reader_left(&m->data))
 		return h5_fail(-EUCLEAN, m->data.address, "attribute message: its data pass its end");
-	data = h5_read_bytes(&m->data, size);
-	attribute->data = malloc(size ? (size_t)size : 1);
-	if (!attribute->data)
+	attribute->size = (size_t)size;
+	attribute->data = h5_read_bytes(&m->data, size);
+	if (body->copy) {
+		attribute->block = body->copy;
+		attribute->charge = body->charge;
+		body->copy = NULL;
+		body->charge = (struct h5_charge){0};
+		return 0;
+	}
+	attribute->block = malloc(size ? (size_t)size : 1);
+	if (!attribute->block)
 		return h5_fail(-ENOMEM, H5_UNDEF, "attribute: out of memory");
 	if (size)
-		memcpy(attribute->data, data, (size_t)size);
-	attribute->size = (size_t)size;
+		memcpy(attribute->block, attribute->data, (size_t)size);
+	attribute->data = attribute->block;
 	return 0;
 }
 
 /* Type, shape and data; the name stays if they fail. */
-static int read_value(struct h5_file *file, struct h5_attribute_message *m, struct h5_attribute *attribute)
+static int read_value(struct h5_file *file, struct h5_attribute_message *m, struct h5_message_body *body,
+		      struct h5_attribute *attribute)
 {
 	int rc = read_type(file, m, attribute);
 
 	if (!rc)
 		rc = read_space(file, m, attribute);
 	if (!rc)
-		rc = read_data(m, attribute);
+		rc = read_data(m, body, attribute);
 	if (rc) {
 		h5_datatype_free(attribute->type);
 		attribute->type = NULL;
@@ -138,7 +151,7 @@ static int copy_name(const struct h5_attribute_message *m, struct h5_attribute *
 	return 0;
 }
 
-static int read_attribute(struct h5_file *file, struct h5_attribute_message *m,
+static int read_attribute(struct h5_file *file, struct h5_attribute_message *m, struct h5_message_body *body,
 			  struct h5_attribute *attribute)
 {
 	int rc;
@@ -146,7 +159,7 @@ static int read_attribute(struct h5_file *file, struct h5_attribute_message *m,
 	h5_attribute_release(attribute);
 	rc = copy_name(m, attribute);
 	if (!rc)
-		rc = read_value(file, m, attribute);
+		rc = read_value(file, m, body, attribute);
 	if (rc)
 		h5_attribute_release(attribute);
 	return rc;
@@ -173,7 +186,7 @@ static int look_up_compact(struct h5_file *file, const struct h5_object *object,
 		if (!h5_message_open(file, &object->messages[i], &body) &&
 		    !h5_attribute_decode(&body.reader, &m) &&
 		    !h5_name_compare(name, strlen(name), m.name, m.name_size))
-			rc = read_attribute(file, &m, attribute);
+			rc = read_attribute(file, &m, &body, attribute);
 		h5_message_release(file, &body);
 	}
 	return rc;
@@ -208,7 +221,7 @@ static int compare_record(void *arg, struct h5_reader record, int *rc)
 	if (!*rc) {
 		order = h5_name_compare(s->name, s->size, m.name, m.name_size);
 		if (!order)
-			*rc = read_attribute(s->file, &m, s->attribute);
+			*rc = read_attribute(s->file, &m, &body, s->attribute);
 	}
 	h5_message_release(s->file, &body);
 	return order;
@@ -249,6 +262,65 @@ int h5_attribute_lookup(struct h5_file *file, const struct h5_object *object, co
 	return rc == -ENODATA && broken ? find_storage(file, object, &info) : rc;
 }
 
+/* Through the cache */
+
+struct wanted {
+	struct h5_file *file;
+	uint64_t object;
+	const char *name;
+};
+
+static void free_attribute(void *value)
+{
+	h5_attribute_release(value);
+	free(value);
+}
+
+static int load_attribute(void *arg, void **value, size_t *cost)
+{
+	const struct wanted *wanted = arg;
+	struct h5_attribute *attribute = calloc(1, sizeof *attribute);
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = attribute ? h5_object_get(wanted->file, wanted->object, &ref, &object)
+			   : h5_fail(-ENOMEM, wanted->object, "attribute: out of memory");
+
+	if (!rc) {
+		rc = h5_attribute_lookup(wanted->file, object, wanted->name, attribute);
+		h5_file_put(wanted->file, ref);
+	}
+	if (rc) {
+		free(attribute);
+		return rc;
+	}
+	/* The cache counts it from here on. */
+	h5_charge_release(&attribute->charge);
+	*value = attribute;
+	*cost = sizeof *attribute + attribute->size + h5_datatype_cost(attribute->type);
+	return 0;
+}
+
+int h5_attribute_get(struct h5_file *file, uint64_t object, const char *name, uint64_t state,
+		     struct h5_lru_entry **ref, const struct h5_attribute **attribute)
+{
+	static const struct h5_lru_kind kind = {"attribute", free_attribute};
+	struct h5_lru *cache = h5_file_set_chunks(h5_file_set_of(file));
+	struct wanted wanted = {file, object, name};
+	size_t n = strlen(name);
+	uint64_t hash = (uint64_t)h5_lookup3(name, n, 0) << 32 | h5_lookup3(name, n, 1);
+	struct h5_lru_key key = {&kind, h5_file_number(file), object, hash ^ state};
+	int rc = h5_lru_get(cache, &key, load_attribute, &wanted, ref);
+
+	if (rc)
+		return rc;
+	*attribute = h5_lru_value(*ref);
+	if (!strcmp((*attribute)->name, name))
+		return 0;
+	h5_lru_put(cache, *ref);
+	*ref = NULL;
+	return h5_fail(-EUCLEAN, object, "attributes: names with the same hash");
+}
+
 /* Listing */
 
 struct item {
@@ -265,6 +337,7 @@ struct listing {
 	struct item *items;
 	size_t count, capacity;
 	uint64_t bytes, limit; /* of names */
+	struct h5_charge charge;
 	struct h5_damage damage;
 };
 
@@ -276,9 +349,18 @@ static int open_item(struct listing *l, const struct item *item, struct h5_messa
 			   body);
 }
 
+/* A quarter more than there is: it grows. */
+static int count_memory(struct listing *l)
+{
+	size_t need = l->capacity * sizeof *l->items + (size_t)l->bytes;
+
+	return need <= l->charge.bytes ? 0 : h5_charge_set(&l->charge, need + need / 4);
+}
+
 static int append_item(struct listing *l, const struct item *item, const struct h5_attribute_message *m)
 {
 	struct item *added;
+	int rc;
 
 	if (l->count == l->capacity) {
 		size_t more = l->capacity ? 2 * l->capacity : 16;
@@ -292,6 +374,9 @@ static int append_item(struct listing *l, const struct item *item, const struct 
 	l->bytes += m->name_size;
 	if (l->bytes > l->limit)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "attributes: more names than a file can hold");
+	rc = count_memory(l);
+	if (rc)
+		return rc;
 	added = &l->items[l->count];
 	*added = *item;
 	added->position = l->count;
@@ -370,7 +455,7 @@ static int visit_item(struct listing *l, const struct item *item, h5_attribute_v
 	if (!rc)
 		rc = copy_name(&m, &attribute);
 	if (!rc) {
-		rc = read_value(l->file, &m, &attribute);
+		rc = read_value(l->file, &m, &body, &attribute);
 		/* Its name is told, and at the end what the device said. */
 		if (rc == -EIO)
 			rc = h5_damage_note(&l->damage, rc);
@@ -411,5 +496,6 @@ int h5_attribute_iterate(struct h5_file *file, const struct h5_object *object, h
 	for (size_t i = 0; i < l.count; i++)
 		free(l.items[i].name);
 	free(l.items);
+	h5_charge_release(&l.charge);
 	return rc ? rc : h5_damage_result(&l.damage);
 }

@@ -208,8 +208,12 @@ static int find_direct(struct h5_file *file, struct block_request *q, uint64_t o
 	}
 }
 
-static int copy_out(const uint8_t *from, size_t n, uint8_t **data, size_t *size)
+static int copy_out(const uint8_t *from, size_t n, uint8_t **data, size_t *size, struct h5_charge *charge)
 {
+	int rc = h5_charge_set(charge, n);
+
+	if (rc)
+		return rc;
 	*data = malloc(n ? n : 1);
 	if (!*data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "fractal heap object: out of memory");
@@ -220,7 +224,8 @@ static int copy_out(const uint8_t *from, size_t n, uint8_t **data, size_t *size)
 }
 
 static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap, uint64_t header,
-		       const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size)
+		       const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size,
+		       struct h5_charge *charge)
 {
 	size_t prefix = h5_fractal_heap_direct_prefix(heap, h5_file_superblock(file)->size_of_offsets);
 	struct block_request q = {.heap = heap, .header = header};
@@ -245,7 +250,7 @@ static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap,
 		rc = h5_fail(-EUCLEAN, q.entry.address, "fractal heap: object of %llu bytes beyond its block",
 			     (unsigned long long)id->size);
 	else
-		rc = copy_out(block->data + at, (size_t)id->size, data, size);
+		rc = copy_out(block->data + at, (size_t)id->size, data, size, charge);
 	h5_file_put(file, ref);
 	return rc;
 }
@@ -325,27 +330,38 @@ static int find_huge(struct h5_file *file, const struct h5_fractal_heap *heap, s
 }
 
 static int read_huge_object(struct h5_file *file, const struct h5_fractal_heap *heap,
-			    const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size)
+			    const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size,
+			    struct h5_charge *charge)
 {
+	int rc;
+
 	if (id->memory_size > H5_BLOCK_MAX)
 		return h5_fail(-ENOTSUP, id->address,
 			       "fractal heap: an object of %llu bytes is not supported",
 			       (unsigned long long)id->memory_size);
 	*size = (size_t)id->memory_size;
-	return h5_pipeline_read(file, heap->filtered ? &heap->pipeline : NULL, id->mask, id->address,
-				id->size, *size, data);
+	rc = h5_pipeline_read(file, heap->filtered ? &heap->pipeline : NULL, id->mask, id->address, id->size,
+			      *size, data);
+	if (rc)
+		return rc;
+	rc = h5_charge_set(charge, *size);
+	if (rc) {
+		free(*data);
+		*data = NULL;
+	}
+	return rc;
 }
 
 static int get_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id,
-		    uint8_t **data, size_t *size)
+		    uint8_t **data, size_t *size, struct h5_charge *charge)
 {
 	int rc = id->direct ? 0 : find_huge(file, heap, id);
 
-	return rc ? rc : read_huge_object(file, heap, id, data, size);
+	return rc ? rc : read_huge_object(file, heap, id, data, size, charge);
 }
 
 int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *bytes, size_t id_size,
-			uint8_t **data, size_t *size)
+			uint8_t **data, size_t *size, struct h5_charge *charge)
 {
 	struct h5_reader r = h5_file_reader(file, bytes, id_size, H5_UNDEF);
 	const struct h5_fractal_heap *heap;
@@ -364,12 +380,14 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *b
 		rc = h5_fractal_heap_id_decode(&r, heap, &id);
 	if (!rc) {
 		if (id.type == H5_HEAP_ID_TINY)
-			rc = copy_out(id.data, (size_t)id.size, data, size);
+			rc = copy_out(id.data, (size_t)id.size, data, size, charge);
 		else if (id.type == H5_HEAP_ID_HUGE)
-			rc = get_huge(file, heap, &id, data, size);
+			rc = get_huge(file, heap, &id, data, size, charge);
 		else
-			rc = get_managed(file, heap, address, &id, data, size);
+			rc = get_managed(file, heap, address, &id, data, size, charge);
 	}
+	if (rc)
+		h5_charge_release(charge);
 	h5_file_put(file, ref);
 	return rc;
 }
@@ -472,13 +490,15 @@ static int check_huge_object(void *arg, struct h5_reader record)
 {
 	struct h5_fractal_heap_id id = {0};
 	struct heap_check *c = arg;
+	struct h5_charge charge = {0};
 	uint8_t *data = NULL;
 	size_t size;
 	int rc;
 
 	read_huge_record(c->heap, record, &id);
-	rc = read_huge_object(c->file, c->heap, &id, &data, &size);
+	rc = read_huge_object(c->file, c->heap, &id, &data, &size, &charge);
 	free(data);
+	h5_charge_release(&charge);
 	return h5_damage_note(c->damage, rc);
 }
 

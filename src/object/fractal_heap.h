@@ -2,13 +2,14 @@
 #ifndef H5_OBJECT_FRACTAL_HEAP_H
 #define H5_OBJECT_FRACTAL_HEAP_H
 
+#include "base/room.h"
 #include "object/damage.h"
 #include "store/file.h"
 
 /* Copies the object of the heap ID (id_size bytes) to *data, owned by the caller. Managed, huge (direct and
- * indirect) and tiny objects, filtered heaps included. */
+ * indirect) and tiny objects, filtered heaps included. `charge`: {0}; it becomes that of the copy. */
 int h5_fractal_heap_get(struct h5_file *file, uint64_t heap, const uint8_t *id, size_t id_size,
-			uint8_t **data, size_t *size);
+			uint8_t **data, size_t *size, struct h5_charge *charge);
 
 /* Length of the heap's IDs in bytes. */
 int h5_fractal_heap_id_size(struct h5_file *file, uint64_t heap, unsigned *size);

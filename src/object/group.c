@@ -174,7 +174,20 @@ static int look_up_compact(struct h5_file *file, const struct h5_object *group, 
 }
 
 /* The link message of a record of the name index. */
-static int read_record(struct h5_file *file, uint64_t heap, struct h5_reader record, uint8_t **data,
+/* The bytes of a link message in a heap. */
+struct stored {
+	uint8_t *data; /* owned */
+	struct h5_charge charge;
+};
+
+static void stored_release(struct stored *stored)
+{
+	free(stored->data);
+	h5_charge_release(&stored->charge);
+}
+
+/* The link borrows from what is stored, which is to be released on success only. */
+static int read_record(struct h5_file *file, uint64_t heap, struct h5_reader record, struct stored *stored,
 		       struct h5_link *link)
 {
 	struct h5_link_message m;
@@ -182,14 +195,16 @@ static int read_record(struct h5_file *file, uint64_t heap, struct h5_reader rec
 	size_t size;
 	int rc;
 
+	*stored = (struct stored){0};
 	h5_reader_skip(&record, HASH_SIZE);
-	rc = h5_fractal_heap_get(file, heap, record.p, h5_reader_left(&record), data, &size);
+	rc = h5_fractal_heap_get(file, heap, record.p, h5_reader_left(&record), &stored->data, &size,
+				 &stored->charge);
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, *data, size, H5_UNDEF);
+	r = h5_file_reader(file, stored->data, size, H5_UNDEF);
 	rc = h5_link_decode(&r, &m);
 	if (rc)
-		free(*data);
+		stored_release(stored);
 	else
 		*link = from_message(&m);
 	return rc;
@@ -210,13 +225,13 @@ static int compare_record(void *arg, struct h5_reader record, int *rc)
 	struct dense_search *s = arg;
 	struct h5_reader r = record;
 	uint32_t hash = h5_read_u32(&r);
+	struct stored stored;
 	struct h5_link link;
-	uint8_t *data;
 	int order;
 
 	if (s->hash != hash)
 		return s->hash < hash ? -1 : 1;
-	*rc = read_record(s->file, s->heap, record, &data, &link);
+	*rc = read_record(s->file, s->heap, record, &stored, &link);
 	if (*rc)
 		return 0;
 	order = h5_name_compare(s->name, s->size, link.name, link.name_size);
@@ -224,7 +239,7 @@ static int compare_record(void *arg, struct h5_reader record, int *rc)
 		h5_link_release(s->link);
 		*rc = copy_link(&link, s->link);
 	}
-	free(data);
+	stored_release(&stored);
 	return order;
 }
 
@@ -278,11 +293,20 @@ struct listing {
 	struct item *items;
 	size_t count, capacity;
 	uint64_t bytes, limit; /* of texts */
+	struct h5_charge charge;
 	struct h5_damage damage;
 	struct h5_local_heap heap; /* old storage */
 	struct h5_buf text;
 	uint64_t fractal_heap; /* dense storage */
 };
+
+/* A quarter more than there is: it grows. */
+static int count_memory(struct listing *l)
+{
+	size_t need = l->capacity * sizeof *l->items + (size_t)l->bytes;
+
+	return need <= l->charge.bytes ? 0 : h5_charge_set(&l->charge, need + need / 4);
+}
 
 static int add_link(struct listing *l, const struct h5_link *link)
 {
@@ -301,7 +325,9 @@ static int add_link(struct listing *l, const struct h5_link *link)
 	if (l->bytes > l->limit)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "group: more names than a file can hold");
 	l->items[l->count].position = l->count;
-	rc = copy_link(link, &l->items[l->count].link);
+	rc = count_memory(l);
+	if (!rc)
+		rc = copy_link(link, &l->items[l->count].link);
 	l->count += !rc;
 	return rc;
 }
@@ -324,14 +350,14 @@ static int list_symbol(void *arg, const struct h5_symbol *symbol)
 static int list_record(void *arg, struct h5_reader record)
 {
 	struct listing *l = arg;
+	struct stored stored;
 	struct h5_link link;
-	uint8_t *data;
-	int rc = read_record(l->file, l->fractal_heap, record, &data, &link);
+	int rc = read_record(l->file, l->fractal_heap, record, &stored, &link);
 
 	if (rc)
 		return h5_damage_note(&l->damage, rc);
 	rc = add_link(l, &link);
-	free(data);
+	stored_release(&stored);
 	return rc;
 }
 
@@ -442,6 +468,7 @@ int h5_group_iterate(struct h5_file *file, const struct h5_object *group, enum h
 	for (size_t i = 0; i < l.count; i++)
 		h5_link_release(&l.items[i].link);
 	free(l.items);
+	h5_charge_release(&l.charge);
 	return rc ? rc : h5_damage_result(&l.damage);
 }
 

@@ -82,6 +82,8 @@ static int load_object(struct h5_file *file, uint64_t address, const void *arg, 
 		release_object(object);
 		return rc;
 	}
+	/* The cache counts it from here on. */
+	h5_charge_release(&object->header.charge);
 	complete(file, address, object);
 	*value = object;
 	*cost = sizeof *object + object->header.cost;
@@ -153,7 +155,7 @@ int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, stru
 	if (rc)
 		return rc;
 	if (shared.in_heap) {
-		rc = h5_shared_table_get(file, type, shared.id, &body->copy, &size);
+		rc = h5_shared_table_get(file, type, shared.id, &body->copy, &size, &body->charge);
 		if (!rc)
 			body->reader = h5_file_reader(file, body->copy, size, H5_UNDEF);
 	} else {
@@ -201,6 +203,7 @@ void h5_message_release(struct h5_file *file, struct h5_message_body *body)
 {
 	h5_file_put(file, body->ref);
 	free(body->copy);
+	h5_charge_release(&body->charge);
 	memset(body, 0, sizeof *body);
 }
 

@@ -47,6 +47,7 @@ struct h5_message_body {
 	struct h5_reader reader;  /* over the body; borrowed until release */
 	struct h5_lru_entry *ref; /* the other header, NULL: none */
 	uint8_t *copy;		  /* owned: bytes from a heap, NULL: none */
+	struct h5_charge charge;  /* of the copy */
 };
 
 int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body);

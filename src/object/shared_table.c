@@ -75,7 +75,7 @@ static uint64_t heap_of(const struct h5_shared_table *table, enum h5_message_typ
 }
 
 int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id, uint8_t **data,
-			size_t *size)
+			size_t *size, struct h5_charge *charge)
 {
 	struct h5_shared_table_message message;
 	struct h5_lru_entry *ref;
@@ -91,7 +91,7 @@ int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const u
 	if (heap == H5_UNDEF)
 		return h5_fail(-EUCLEAN, message.address,
 			       "shared message table: no heap for messages of type %#x", type);
-	return h5_fractal_heap_get(file, heap, id, H5_SHARED_ID_SIZE, data, size);
+	return h5_fractal_heap_get(file, heap, id, H5_SHARED_ID_SIZE, data, size, charge);
 }
 
 /* ---- verifying it all ---- */
@@ -118,15 +118,18 @@ static int check_record(void *arg, struct h5_reader r)
 	const struct table_check *c = arg;
 	struct h5_shared_record record;
 	uint64_t address = r.address;
+	struct h5_charge charge = {0};
 	uint8_t *data = NULL;
 	size_t size;
 	int rc = h5_shared_record_decode(&r, &record);
 
 	if (!rc && record.in_heap) {
-		rc = h5_fractal_heap_get(c->file, c->heap, record.id, H5_SHARED_ID_SIZE, &data, &size);
+		rc = h5_fractal_heap_get(c->file, c->heap, record.id, H5_SHARED_ID_SIZE, &data, &size,
+					 &charge);
 		if (!rc && !has_hash(c, data, size, record.hash))
 			rc = h5_fail(-EUCLEAN, address, "shared message record: wrong hash of its message");
 		free(data);
+		h5_charge_release(&charge);
 	}
 	return h5_damage_note(c->damage, rc);
 }

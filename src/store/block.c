@@ -1,6 +1,7 @@
 #include "store/block.h"
 
 #include "base/error.h"
+#include "base/room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@ int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t 
 		  void **out)
 {
 	uint64_t end = h5_file_end(file);
+	struct h5_charge charge = {0};
 	uint8_t *memory;
 	int rc;
 
@@ -18,11 +20,18 @@ int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t 
 	if (n > H5_BLOCK_MAX)
 		return h5_fail(-ENOTSUP, address, "%s: a block of %ju bytes is not supported", what,
 			       (uintmax_t)n);
+	/* While it is read; the cache counts it then. */
+	rc = h5_charge_set(&charge, (size_t)n);
+	if (rc)
+		return rc;
 	memory = malloc(head + (size_t)n);
-	if (!memory)
+	if (!memory) {
+		h5_charge_release(&charge);
 		return h5_fail(-ENOMEM, address, "%s: out of memory", what);
+	}
 	memset(memory, 0, head);
 	rc = h5_file_read(file, address, memory + head, (size_t)n);
+	h5_charge_release(&charge);
 	if (rc) {
 		free(memory);
 		return rc;

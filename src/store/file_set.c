@@ -27,6 +27,8 @@ enum { MEMBERS_MAX = 512 };
 
 /* Milliseconds after which a lock is tried again: flock(2) waits for ever, or not at all. */
 enum { PAUSE_MOST = 50 };
+/* Bytes that requests may hold however small the caches are. */
+static const uint64_t ROOM_LEAST = (uint64_t)64 << 20;
 
 struct member {
 	struct h5_file *file;
@@ -38,6 +40,7 @@ struct member {
 struct h5_file_set {
 	struct h5_lru *blocks, *chunks;
 	struct h5_pool *pool;
+	struct h5_room *room;
 	struct h5_file_set_options options;
 	struct h5_statistics statistics;
 	char *directory; /* real path of the mounted file's directory; NULL for memory */
@@ -67,6 +70,24 @@ bool h5_file_set_follows(const struct h5_file_set *set)
 	return set->options.swmr && !set->options.writable;
 }
 
+/* Chunks make way for requests first. */
+static void press_caches(void *arg, size_t used)
+{
+	struct h5_file_set *set = arg;
+	size_t chunks = (size_t)h5_min(used, set->options.chunk_cache);
+
+	h5_lru_press(set->chunks, chunks);
+	h5_lru_press(set->blocks, (size_t)h5_min(used - chunks, set->options.block_cache));
+}
+
+/* Bytes that requests may hold together. */
+static size_t room_of(const struct h5_file_set_options *options)
+{
+	size_t most = options->chunk_cache + options->block_cache;
+
+	return most < options->chunk_cache ? SIZE_MAX : (size_t)h5_max(most, ROOM_LEAST);
+}
+
 static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 {
 	struct h5_file_set *set = calloc(1, sizeof *set);
@@ -80,7 +101,8 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	set->journal.place.wrap_arg = options->wrap_arg;
 	pthread_mutex_init(&set->lock, NULL);
 	if (h5_pool_open(options->workers, &set->pool) || h5_lru_open(options->block_cache, &set->blocks) ||
-	    h5_lru_open(options->chunk_cache, &set->chunks)) {
+	    h5_lru_open(options->chunk_cache, &set->chunks) ||
+	    h5_room_open(room_of(options), press_caches, set, &set->room)) {
 		h5_file_set_close(set);
 		return NULL;
 	}
@@ -332,6 +354,7 @@ void h5_file_set_close(struct h5_file_set *set)
 	h5_pool_close(set->pool);
 	h5_lru_close(set->chunks);
 	h5_lru_close(set->blocks);
+	h5_room_close(set->room);
 	for (struct member *m = set->members, *next; m; m = next) {
 		next = m->next;
 		h5_file_close(m->file);
@@ -376,6 +399,11 @@ struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set)
 struct h5_pool *h5_file_set_pool(const struct h5_file_set *set)
 {
 	return set->pool;
+}
+
+struct h5_room *h5_file_set_room(const struct h5_file_set *set)
+{
+	return set->room;
 }
 
 const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *set)

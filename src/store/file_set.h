@@ -5,6 +5,7 @@
 
 #include "base/lru.h"
 #include "base/pool.h"
+#include "base/room.h"
 #include "io/io.h"
 
 #include <stdbool.h>
@@ -74,6 +75,8 @@ struct h5_file *h5_file_set_root(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);
 struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set);
 struct h5_pool *h5_file_set_pool(const struct h5_file_set *set);
+/* The memory that requests may hold: as much as both caches together, which make way for it. */
+struct h5_room *h5_file_set_room(const struct h5_file_set *set);
 size_t h5_file_set_chunk_budget(const struct h5_file_set *set);
 /* What it was opened with. */
 const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *set);

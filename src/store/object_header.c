@@ -57,6 +57,11 @@ static int add_range(struct loader *l, const struct h5_header_chunk *chunk)
 		     : h5_fail(-ENOMEM, chunk->address, "object header: out of memory");
 }
 
+static size_t messages_cost(const struct loader *l)
+{
+	return l->capacity * sizeof *l->header->messages + l->chunk_capacity * sizeof *l->header->chunks;
+}
+
 /* Chunks may not overlap, so that no chain of continuations goes in circles. */
 static int add_chunk(struct loader *l, struct h5_header_chunk chunk)
 {
@@ -81,6 +86,9 @@ static int add_chunk(struct loader *l, struct h5_header_chunk chunk)
 		header->chunks = chunks;
 		l->chunk_capacity = more;
 	}
+	rc = h5_charge_set(&header->charge, (size_t)(l->bytes + chunk.size) + messages_cost(l));
+	if (rc)
+		return rc;
 	l->bytes += chunk.size;
 	header->chunks[header->chunk_count++] = chunk;
 	return 0;
@@ -108,8 +116,12 @@ static int add_message(struct loader *l, const struct h5_message *message)
 		return h5_fail(-ENOTSUP, message->address, "object header: too many messages");
 	if (l->header->count == l->capacity) {
 		unsigned more = l->capacity ? 2 * l->capacity : 8;
-		struct h5_message *messages = realloc(l->header->messages, more * sizeof *messages);
+		struct h5_message *messages;
+		int rc = h5_charge_set(&l->header->charge, (size_t)l->bytes + more * sizeof *messages);
 
+		if (rc)
+			return rc;
+		messages = realloc(l->header->messages, more * sizeof *messages);
 		if (!messages)
 			return h5_fail(-ENOMEM, message->address, "object header: out of memory");
 		l->header->messages = messages;
@@ -225,6 +237,7 @@ void h5_header_release(struct h5_header *header)
 		free(header->chunks[i].bytes);
 	free(header->chunks);
 	free(header->messages);
+	h5_charge_release(&header->charge);
 	memset(header, 0, sizeof *header);
 }
 
@@ -243,8 +256,7 @@ static int load(struct h5_file *file, const struct h5_window *window, uint64_t a
 		h5_header_release(header);
 		return rc;
 	}
-	header->cost = (size_t)l.bytes + l.capacity * sizeof *header->messages +
-		       l.chunk_capacity * sizeof *header->chunks;
+	header->cost = (size_t)l.bytes + messages_cost(&l);
 	return 0;
 }
 

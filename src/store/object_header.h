@@ -2,6 +2,7 @@
 #ifndef H5_STORE_OBJECT_HEADER_H
 #define H5_STORE_OBJECT_HEADER_H
 
+#include "base/room.h"
 #include "format/object_header.h"
 #include "store/file.h"
 #include "store/window.h"
@@ -21,6 +22,7 @@ struct h5_header {
 	size_t cost;			/* bytes of memory, beside this struct */
 	struct h5_header_chunk *chunks; /* in the order of their continuation messages */
 	unsigned chunk_count;
+	struct h5_charge charge; /* of all that */
 };
 
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);

@@ -181,8 +181,14 @@ static int undo_left(const struct step *shuffle, size_t room, struct h5_filter_b
 	return rc;
 }
 
-static int check_extent(struct h5_file *file, uint64_t address, uint64_t stored, uint64_t room)
+static int check_sizes(struct h5_file *file, const struct h5_pipeline *pipeline, uint64_t address,
+		       uint64_t stored, uint64_t size, uint64_t room)
 {
+	int rc = h5_pipeline_check_size(file, pipeline ? pipeline->count : 0, address,
+					pipeline ? size : h5_min(stored, size));
+
+	if (rc)
+		return rc;
 	if (address >= h5_file_end(file) || stored > h5_file_end(file) - address)
 		return h5_fail(-EUCLEAN, address, "chunk: its %ju bytes reach beyond the end of the file",
 			       (uintmax_t)stored);
@@ -200,12 +206,8 @@ int h5_pipeline_read_chunk(struct h5_file *file, const struct h5_pipeline *pipel
 	struct h5_filter_buf scratch[2] = {{0}}, out = {0};
 	const struct step *left;
 	struct steps all;
-	int rc;
+	int rc = check_sizes(file, pipeline, address, stored, size, room);
 
-	rc = h5_pipeline_check_size(file, pipeline ? pipeline->count : 0, address,
-				    pipeline ? size : h5_min(stored, size));
-	if (!rc)
-		rc = check_extent(file, address, stored, room);
 	if (rc)
 		return rc;
 	rc = plan(pipeline, mask, &all);
@@ -242,9 +244,18 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **bytes)
 {
 	struct h5_pipeline_data data = {0};
-	int rc = h5_pipeline_read_chunk(file, pipeline, mask, address, stored, size, size, &data);
-	struct h5_error cause = *h5_error_last();
+	struct h5_charge charge = {0};
+	struct h5_error cause;
+	/* What cannot be read at all is told before what there is no room for. */
+	int rc = check_sizes(file, pipeline, address, stored, size, size);
 
+	if (!rc)
+		rc = h5_charge_set(&charge,
+				   (size_t)h5_min(h5_pipeline_need(pipeline, stored, size), SIZE_MAX));
+	if (!rc)
+		rc = h5_pipeline_read_chunk(file, pipeline, mask, address, stored, size, size, &data);
+	h5_charge_release(&charge);
+	cause = *h5_error_last();
 	if (rc)
 		return rc == -EOVERFLOW ? h5_fail(-EUCLEAN, cause.address, "%s", cause.text) : rc;
 	if (data.size != size) {

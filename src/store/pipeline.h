@@ -10,7 +10,8 @@
  *
  * *data (owned by the caller, free()) holds exactly `size` bytes, the unfiltered size; a result of another
  * length is -EUCLEAN, more than max_chunk of the mount -EFBIG. A filter that is not there: -ENOTSUP, its id
- * and name in the detail. pipeline NULL: no filters. */
+ * and name in the detail. pipeline NULL: no filters. While
+ * it works, what it takes is charged to the request (base/room.h); *data is the caller's to charge. */
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **data);
 

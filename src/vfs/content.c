@@ -113,6 +113,18 @@ static int open_node(struct h5_handle *h, const struct h5_node *node)
 	}
 }
 
+/* May run twice. */
+static void release_content(struct h5_handle *h)
+{
+	if (h->is_view)
+		h5_view_release(&h->view);
+	h->is_view = false;
+	h5_file_put(h->file, h->text_ref);
+	h5_file_put(h->file, h->dataset_ref);
+	h->text_ref = h->dataset_ref = NULL;
+	h5_buf_release(&h->ddl);
+}
+
 static bool is_change(int flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
@@ -120,6 +132,7 @@ static bool is_change(int flags)
 
 static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int flags)
 {
+	struct h5_account account = {0};
 	bool change = is_change(flags);
 	int rc;
 
@@ -127,11 +140,14 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 		h->is_dataset = true;
 		h5_lock_to_write(h->vfs);
 		rc = h5_write_open(h, node, flags & O_TRUNC);
-	} else {
-		h5_lock_to_read(h->vfs);
-		rc = open_node(h, node);
+		h5_unlock(h->vfs);
+		return rc;
 	}
-	h5_unlock(h->vfs);
+	do {
+		release_content(h);
+		h5_reading_begin(h->vfs, &account);
+		rc = open_node(h, node);
+	} while (h5_reading_again(h->vfs, &account, &rc));
 	return !rc && change && !h->is_dataset ? -EPERM : rc;
 }
 
@@ -142,11 +158,7 @@ static void handle_free(struct h5_handle *h)
 		h5_write_close(h);
 		h5_unlock(h->vfs);
 	}
-	if (h->is_view)
-		h5_view_release(&h->view);
-	h5_file_put(h->file, h->text_ref);
-	h5_file_put(h->file, h->dataset_ref);
-	h5_buf_release(&h->ddl);
+	release_content(h);
 	free(h);
 }
 
@@ -342,13 +354,15 @@ static int read_handle(struct h5_handle *h, uint64_t offset, void *buf, size_t n
 
 int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
+	struct h5_account account = {0};
 	int rc;
 
-	*got = 0;
-	h5_lock_to_read(h->vfs);
-	rc = read_handle(h, offset, buf, n, got);
+	do {
+		*got = 0;
+		h5_reading_begin(h->vfs, &account);
+		rc = read_handle(h, offset, buf, n, got);
+	} while (h5_reading_again(h->vfs, &account, &rc));
 	h5_count(&h->vfs->bytes_read, *got);
-	h5_unlock(h->vfs);
 	return rc;
 }
 
@@ -387,13 +401,15 @@ static int seek_raw(const struct h5_handle *h, uint64_t offset, bool hole, uint6
 int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
 {
 	uint64_t size = h->is_view ? h->view.size : h->text ? h5_text_size(h->text) : h->ddl.size;
+	struct h5_account account = {0};
 	int rc = 0;
 
 	*found = hole ? size : offset;
 	if (h->is_dataset && !h->text) {
-		h5_lock_to_read(h->vfs);
-		rc = seek_raw(h, offset, hole, found, &size);
-		h5_unlock(h->vfs);
+		do {
+			h5_reading_begin(h->vfs, &account);
+			rc = seek_raw(h, offset, hole, found, &size);
+		} while (h5_reading_again(h->vfs, &account, &rc));
 	}
 	if (!rc && (offset >= size || (!hole && *found >= size)))
 		return -ENXIO;

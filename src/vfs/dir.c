@@ -119,10 +119,12 @@ int h5_node_look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name
 
 int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
 {
+	struct h5_account account = {0};
 	int rc;
 
-	h5_lock_to_read(vfs);
-	rc = h5_node_look_up(vfs, parent, name, entry);
-	h5_unlock(vfs);
+	do {
+		h5_reading_begin(vfs, &account);
+		rc = h5_node_look_up(vfs, parent, name, entry);
+	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }

@@ -295,27 +295,37 @@ static int look_up(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 
 int h5_vfs_lookup_id(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 {
+	struct h5_account account = {0};
 	int rc;
 
-	h5_lock_to_read(vfs);
-	rc = look_up(vfs, id, entry);
-	h5_unlock(vfs);
+	do {
+		h5_reading_begin(vfs, &account);
+		rc = look_up(vfs, id, entry);
+	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }
 
-int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+static int look_up_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 {
 	struct h5_node *node, *parent;
-	int rc;
 
-	h5_lock_to_read(vfs);
 	pthread_mutex_lock(&vfs->lock);
 	node = find_node(vfs, id);
 	parent = node ? node->parent : NULL;
 	if (parent)
 		parent->references++;
 	pthread_mutex_unlock(&vfs->lock);
-	rc = parent ? look_up_known(vfs, parent, entry) : -ESTALE;
-	h5_unlock(vfs);
+	return parent ? look_up_known(vfs, parent, entry) : -ESTALE;
+}
+
+int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct h5_account account = {0};
+	int rc;
+
+	do {
+		h5_reading_begin(vfs, &account);
+		rc = look_up_parent(vfs, id, entry);
+	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }

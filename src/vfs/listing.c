@@ -23,12 +23,14 @@ struct h5_dir {
 	struct h5_node *node; /* referenced by the kernel as long as the directory is open */
 	struct item *items;
 	size_t count, capacity;
+	size_t bytes;		    /* of the texts */
+	struct h5_charge charge;    /* while it is read */
 	int error;		    /* why the listing is not complete, 0: it is */
 	struct h5_dir *prev, *next; /* vfs->lock: in vfs->dirs */
 };
 
 /* A copy of the link that owns its texts, in one allocation. */
-static int item_init(struct item *item, const struct h5_link *link)
+static int item_init(struct item *item, const struct h5_link *link, size_t *bytes)
 {
 	char name[H5_NAME_MAX + 1];
 	size_t n = h5_name_escape(link->name, link->name_size, name) + 1;
@@ -37,6 +39,7 @@ static int item_init(struct item *item, const struct h5_link *link)
 	if (!p)
 		return -ENOMEM;
 	*item = (struct item){.link = *link, .text = p};
+	*bytes += n + link->target_size + link->file_size;
 	memcpy(p, name, n);
 	p += n;
 	item->link.name = NULL; /* the file name stands for it */
@@ -54,6 +57,11 @@ static int item_init(struct item *item, const struct h5_link *link)
 /* Room for one more. */
 static int grow(struct h5_dir *dir)
 {
+	size_t need = dir->capacity * sizeof *dir->items + dir->bytes;
+	int rc = need <= dir->charge.bytes ? 0 : h5_charge_set(&dir->charge, need + need / 4);
+
+	if (rc)
+		return rc;
 	if (dir->count == dir->capacity) {
 		size_t capacity = dir->capacity ? 2 * dir->capacity : 16;
 		struct item *items = reallocarray(dir->items, capacity, sizeof *items);
@@ -72,7 +80,7 @@ static int add_item(void *arg, const struct h5_link *link)
 	int rc = grow(dir);
 
 	if (!rc)
-		rc = item_init(&dir->items[dir->count], link);
+		rc = item_init(&dir->items[dir->count], link, &dir->bytes);
 	if (!rc)
 		dir->count++;
 	return rc;
@@ -82,12 +90,14 @@ static int add_place(void *arg, const char *name, struct h5_place *place)
 {
 	struct h5_dir *dir = arg;
 	char *text = strdup(name);
+	int rc = text ? grow(dir) : -ENOMEM;
 
-	if (!text || grow(dir)) {
+	if (rc) {
 		free(text);
 		h5_place_release(place);
-		return -ENOMEM;
+		return rc;
 	}
+	dir->bytes += strlen(name) + 1;
 	dir->items[dir->count++] = (struct item){.text = text, .place = *place};
 	return 0;
 }
@@ -98,13 +108,23 @@ static bool has_places(const struct h5_dir *dir)
 	return dir->node->view || dir->node->kind == H5_NODE_VIEWS;
 }
 
-static void dir_free(struct h5_dir *dir)
+/* May run twice. */
+static void dir_clear(struct h5_dir *dir)
 {
 	for (size_t i = 0; i < dir->count; i++) {
 		free(dir->items[i].text);
 		h5_place_release(&dir->items[i].place);
 	}
 	free(dir->items);
+	h5_charge_release(&dir->charge);
+	dir->items = NULL;
+	dir->count = dir->capacity = dir->bytes = 0;
+	dir->error = 0;
+}
+
+static void dir_free(struct h5_dir *dir)
+{
+	dir_clear(dir);
 	free(dir);
 }
 
@@ -138,6 +158,7 @@ static int read_entries(struct h5_dir *dir)
 
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)
 {
+	struct h5_account account = {0};
 	struct h5_dir *dir;
 	int rc;
 
@@ -148,9 +169,11 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 		return -ENOMEM;
 	dir->vfs = vfs;
 	dir->node = node;
-	h5_lock_to_read(vfs);
-	rc = read_entries(dir);
-	h5_unlock(vfs);
+	do {
+		dir_clear(dir);
+		h5_reading_begin(vfs, &account);
+		rc = read_entries(dir);
+	} while (h5_reading_again(vfs, &account, &rc));
 	if (rc) {
 		dir_free(dir);
 		return rc;
@@ -361,12 +384,16 @@ int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, s
 			  .count = (size_t)h5_min(count, BATCH),
 			  .plus = plus,
 			  .entries = entries};
+	struct h5_account account = {0};
 	int rc;
 
-	h5_window_init(&b.window, dir->node->file);
-	h5_lock_to_read(dir->vfs);
-	rc = fill_batch(&b, got);
-	h5_unlock(dir->vfs);
-	h5_window_release(&b.window);
-	return *got ? 0 : rc;
+	do {
+		memset(b.filled, 0, sizeof b.filled);
+		h5_window_init(&b.window, dir->node->file);
+		h5_reading_begin(dir->vfs, &account);
+		rc = fill_batch(&b, got);
+		rc = *got ? 0 : rc;
+		h5_window_release(&b.window);
+	} while (h5_reading_again(dir->vfs, &account, &rc));
+	return rc;
 }

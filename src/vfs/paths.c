@@ -185,13 +185,17 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 
 int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_buf *path)
 {
+	struct h5_account account = {0};
+	size_t before = path->size;
 	int rc;
 
 	if (!node->file)
 		return -ENOENT;
-	h5_lock_to_read(vfs);
-	rc = h5_paths_find(vfs, node->file, node->address, path);
-	h5_unlock(vfs);
+	do {
+		path->size = before;
+		h5_reading_begin(vfs, &account);
+		rc = h5_paths_find(vfs, node->file, node->address, path);
+	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }
 

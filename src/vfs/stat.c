@@ -253,13 +253,16 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 
 int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st)
 {
-	struct h5_times times = {0};
+	struct h5_account account = {0};
 	bool size_known;
 	int rc;
 
-	h5_lock_to_read(vfs);
-	rc = stat_node(vfs, node, NULL, &times, true, st, &size_known);
-	h5_unlock(vfs);
+	do {
+		struct h5_times times = {0};
+
+		h5_reading_begin(vfs, &account);
+		rc = stat_node(vfs, node, NULL, &times, true, st, &size_known);
+	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }
 

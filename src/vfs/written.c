@@ -83,7 +83,7 @@ void h5_lock_to_write(struct h5_vfs *vfs)
 	h5_interrupt_bound(NULL);
 }
 
-void h5_lock_to_read(struct h5_vfs *vfs)
+static void lock_to_read(struct h5_vfs *vfs)
 {
 	if (!vfs->options.writable)
 		return;
@@ -104,6 +104,20 @@ void h5_unlock(struct h5_vfs *vfs)
 {
 	if (vfs->options.writable)
 		pthread_rwlock_unlock(&vfs->write_lock);
+}
+
+/* What others have written is settled before, and not on this request's account. */
+void h5_reading_begin(struct h5_vfs *vfs, struct h5_account *account)
+{
+	lock_to_read(vfs);
+	h5_account_begin(account, h5_file_set_room(vfs->set));
+}
+
+bool h5_reading_again(struct h5_vfs *vfs, struct h5_account *account, int *rc)
+{
+	h5_account_end(account);
+	h5_unlock(vfs);
+	return h5_account_again(account, rc);
 }
 
 uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)

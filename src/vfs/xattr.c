@@ -118,11 +118,16 @@ static int get(struct h5_vfs *vfs, struct h5_node *node, const char *name, struc
 
 int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
 {
+	struct h5_account account = {0};
+	size_t before = out->size;
 	int rc;
 
-	h5_lock_to_read(vfs);
-	rc = get(vfs, node, name, out);
-	h5_unlock(vfs);
+	do {
+		out->size = before;
+		out->err = 0;
+		h5_reading_begin(vfs, &account);
+		rc = get(vfs, node, name, out);
+	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }
 
@@ -196,13 +201,17 @@ static int list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out, ui
 
 int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out)
 {
+	struct h5_account account = {0};
+	size_t before = out->size;
 	uint64_t unlisted;
-	int rc = 0;
+	int rc;
 
-	h5_lock_to_read(vfs);
-	if (has_attributes(node))
-		rc = list(vfs, node, out, &unlisted);
-	h5_unlock(vfs);
+	do {
+		out->size = before;
+		out->err = 0;
+		h5_reading_begin(vfs, &account);
+		rc = has_attributes(node) ? list(vfs, node, out, &unlisted) : 0;
+	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }
 

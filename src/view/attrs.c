@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "store/file_set.h"
 
 enum { BRACKETS_MAX = 1 << 20 }; /* of an array without elements */
 
@@ -62,22 +63,39 @@ static int head(const struct h5_text_source *source, uint64_t i, struct h5_buf *
 
 static const struct h5_text_form form = {.heads = count_heads, .head = head, .piece = piece};
 
-static int attrs_open(struct h5_view *v, bool reading)
+/* The value, which may be large, is held by nobody between two requests. put_value() on success. */
+static int get_value(const struct h5_view *v, struct h5_lru_entry **ref, struct h5_text_source *source)
 {
-	int rc = h5_attribute_lookup(v->file, v->object, v->attribute, &v->value);
+	const struct h5_attribute *value;
+	int rc = h5_attribute_get(v->file, v->address, v->attribute, v->state, ref, &value);
 
-	(void)reading;
-	if (!rc && !v->value.type)
-		rc = h5_fail(-EUCLEAN, v->address, "attribute %s is damaged", v->attribute);
 	if (rc)
 		return rc;
-	v->source = (struct h5_text_source){.form = &form,
-					    .context = v->context,
-					    .address = v->address,
-					    .type = v->value.type,
-					    .space = &v->value.space,
-					    .data = v->value.data};
-	rc = h5_text_open(&v->source, &v->own);
+	*source = (struct h5_text_source){.form = &form,
+					  .context = v->context,
+					  .address = v->address,
+					  .type = value->type,
+					  .space = &value->space,
+					  .data = value->data};
+	return 0;
+}
+
+static void put_value(const struct h5_view *v, struct h5_lru_entry *ref)
+{
+	h5_lru_put(h5_file_set_chunks(h5_file_set_of(v->file)), ref);
+}
+
+static int attrs_open(struct h5_view *v, bool reading)
+{
+	struct h5_text_source source;
+	struct h5_lru_entry *ref;
+	int rc = get_value(v, &ref, &source);
+
+	(void)reading;
+	if (rc)
+		return rc;
+	rc = h5_text_open(&source, &v->own);
+	put_value(v, ref);
 	if (!rc)
 		v->size = h5_text_size(v->own);
 	return rc;
@@ -85,14 +103,21 @@ static int attrs_open(struct h5_view *v, bool reading)
 
 static int attrs_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
-	return h5_text_read(&v->source, v->own, offset, buf, n);
+	struct h5_text_source source;
+	struct h5_lru_entry *ref;
+	int rc = get_value(v, &ref, &source);
+
+	if (rc)
+		return rc;
+	rc = h5_text_read(&source, v->own, offset, buf, n);
+	put_value(v, ref);
+	return rc;
 }
 
 static void attrs_release(struct h5_view *v)
 {
 	h5_text_close(v->own);
 	v->own = NULL;
-	h5_attribute_release(&v->value);
 }
 
 const struct h5_view_ops h5_view_attrs = {.name = "attrs",

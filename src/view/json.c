@@ -3,8 +3,10 @@
 
 #include "base/error.h"
 #include "filter/filter.h"
+#include "store/file_set.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -240,12 +242,10 @@ static int add_object(const struct h5_view *v, struct h5_buf *out)
 	return rc;
 }
 
-static int json_open(struct h5_view *v, bool reading)
+static int make_document(const struct h5_view *v, struct h5_buf *out)
 {
-	struct h5_buf *out = &v->head;
 	int rc;
 
-	(void)reading;
 	h5_buf_init(out, DOCUMENT_MAX);
 	h5_buf_byte(out, '{');
 	rc = add_object(v, out);
@@ -257,9 +257,82 @@ static int json_open(struct h5_view *v, bool reading)
 	h5_buf_text(out, "\n}\n");
 	if (!rc && out->err == -E2BIG)
 		rc = h5_fail(-ENOTSUP, v->address, "metadata whose text is over %d bytes", DOCUMENT_MAX);
-	v->size = out->size;
 	return rc ? rc : out->err;
 }
 
+static void free_document(void *value)
+{
+	h5_buf_release(value);
+	free(value);
+}
+
+static int load_document(void *arg, void **value, size_t *cost)
+{
+	const struct h5_view *v = arg;
+	struct h5_buf *document = calloc(1, sizeof *document);
+	int rc = document ? make_document(v, document) : -ENOMEM;
+
+	if (rc) {
+		if (document)
+			free_document(document);
+		return rc;
+	}
+	/* The cache counts it from here on. */
+	h5_charge_release(&document->charge);
+	*value = document;
+	*cost = sizeof *document + document->capacity;
+	return 0;
+}
+
+/* Nobody holds it between two requests. put_document() on success. */
+static int get_document(struct h5_view *v, struct h5_lru_entry **ref, const struct h5_buf **document)
+{
+	static const struct h5_lru_kind kind = {"JSON of an object", free_document};
+	struct h5_lru_key key = {&kind, h5_file_number(v->file), v->address, v->state};
+	int rc = h5_lru_get(h5_file_set_chunks(h5_file_set_of(v->file)), &key, load_document, v, ref);
+
+	*document = rc ? NULL : h5_lru_value(*ref);
+	return rc;
+}
+
+static void put_document(const struct h5_view *v, struct h5_lru_entry *ref)
+{
+	h5_lru_put(h5_file_set_chunks(h5_file_set_of(v->file)), ref);
+}
+
+static int json_open(struct h5_view *v, bool reading)
+{
+	const struct h5_buf *document;
+	struct h5_lru_entry *ref;
+	int rc = get_document(v, &ref, &document);
+
+	(void)reading;
+	if (rc)
+		return rc;
+	v->size = document->size;
+	put_document(v, ref);
+	return 0;
+}
+
+static int json_read(const struct h5_view *view, uint64_t offset, void *buf, size_t n)
+{
+	struct h5_lru_entry *object_ref, *ref;
+	const struct h5_buf *document;
+	struct h5_view v = *view;
+	int rc = h5_object_get(v.file, v.address, &object_ref, &v.object);
+
+	if (rc)
+		return rc;
+	rc = get_document(&v, &ref, &document);
+	if (!rc && document->size == v.size)
+		memcpy(buf, document->data + offset, n);
+	else if (!rc)
+		rc = h5_fail(-EUCLEAN, v.address, "its JSON has changed");
+	if (ref)
+		put_document(&v, ref);
+	h5_file_put(v.file, object_ref);
+	return rc;
+}
+
 const struct h5_view_ops h5_view_json = {
-	.name = "json", .suffix = ".json", .shows = json_shows, .open = json_open};
+	.name = "json", .suffix = ".json", .shows = json_shows, .open = json_open, .read = json_read};

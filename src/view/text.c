@@ -13,7 +13,6 @@ enum {
 	CHECKED = 16,		/* pieces, of which one asks if it is wanted */
 	SLAB_BYTES = 1 << 18,	/* elements are read in parts of about this size */
 	ELEMENT_MAX = 1 << 24,	/* stored bytes; a larger one is refused */
-	PIECE_SMALL = 1 << 23,	/* bytes; for longer pieces room is reserved */
 	PIECE_MAX = 1 << 27	/* a longer one is refused */
 };
 
@@ -35,16 +34,17 @@ struct cursor {
 	uint64_t next; /* piece */
 	uint8_t *slab; /* of a dataset: stored bytes of the elements from slab_first on */
 	uint64_t slab_first, slab_count, slab_capacity;
+	struct h5_charge slab_charge;
 	struct h5_buf piece;
-	bool reserved; /* PIECE_MAX bytes of the cache of blocks */
 };
 
 static int cursor_init(struct cursor *c, const struct h5_text_source *source, uint64_t piece)
 {
 	uint64_t fit = SLAB_BYTES / source->type->size;
+	int rc;
 
 	*c = (struct cursor){.source = source, .next = piece};
-	h5_buf_init(&c->piece, PIECE_SMALL);
+	h5_buf_init(&c->piece, PIECE_MAX);
 	if (source->type->size > ELEMENT_MAX)
 		return h5_fail(-EFBIG, source->address, "an element of %u bytes", source->type->size);
 	if (source->form->heads)
@@ -52,33 +52,18 @@ static int cursor_init(struct cursor *c, const struct h5_text_source *source, ui
 	if (!source->dataset)
 		return 0;
 	c->slab_capacity = fit ? fit : 1;
+	rc = h5_charge_set(&c->slab_charge, (size_t)c->slab_capacity * source->type->size);
+	if (rc)
+		return rc;
 	c->slab = malloc((size_t)c->slab_capacity * source->type->size);
 	return c->slab ? 0 : -ENOMEM;
-}
-
-static struct h5_lru *blocks_of(const struct cursor *c)
-{
-	return h5_file_set_blocks(h5_file_set_of(c->source->context.file));
 }
 
 static void cursor_release(struct cursor *c)
 {
 	free(c->slab);
+	h5_charge_release(&c->slab_charge);
 	h5_buf_release(&c->piece);
-	if (c->reserved)
-		h5_lru_unreserve(blocks_of(c), PIECE_MAX);
-}
-
-/* Long pieces of all threads at once would be more than one daemon should have. */
-static int allow_long(struct cursor *c)
-{
-	int rc;
-
-	h5_buf_release(&c->piece);
-	rc = h5_lru_reserve(blocks_of(c), PIECE_MAX);
-	c->reserved = !rc;
-	c->piece.limit = PIECE_MAX;
-	return rc;
 }
 
 static int read_slab(struct cursor *c, uint64_t element)
@@ -130,11 +115,6 @@ static int make_piece(struct cursor *c, uint64_t i, const uint8_t *element)
 
 	if (!rc)
 		rc = try_piece(c, i, element);
-	if (rc == -E2BIG && !c->reserved) {
-		rc = allow_long(c);
-		if (!rc)
-			rc = try_piece(c, i, element);
-	}
 	if (rc == -E2BIG)
 		return h5_fail(-EFBIG, c->source->address, "an element's text is over %d bytes", PIECE_MAX);
 	return rc ? rc : c->piece.err;

@@ -54,6 +54,9 @@ int h5_view_open(struct h5_view *v, bool reading)
 		rc = v->ops->open(v, reading);
 	if (!rc && v->size > INT64_MAX)
 		rc = h5_fail(-EOVERFLOW, v->address, "a file of more than 2^63-1 bytes");
+	h5_file_put(v->file, v->object_ref);
+	v->object_ref = NULL;
+	v->object = NULL;
 	return rc;
 }
 

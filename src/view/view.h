@@ -25,14 +25,13 @@ struct h5_view {
 	uint64_t state; /* stands for the contents of the file as they are now */
 
 	struct h5_lru_entry *object_ref, *dataset_ref;
-	const struct h5_object *object;
+	const struct h5_object *object;	  /* while it is opened; headers may be large */
 	const struct h5_dataset *dataset; /* NULL: the object is none */
 	uint64_t size;			  /* bytes of its file */
 	/* From here on the bytes are those of the dataset; H5_UNDEF: they are not. */
 	uint64_t dataset_from;
 	struct h5_buf head; /* the bytes before; of some views all of them */
 	/* of views that need them */
-	struct h5_attribute value;
 	struct h5_text_source source;
 	struct h5_text *own;	       /* owned */
 	struct h5_lru_entry *text_ref; /* of text */

@@ -1,0 +1,62 @@
+/* The memory of all requests, under one budget.
+ *
+ * Whoever allocates by a size from a file charges it here first. A charge never waits. If there is no room it
+ * is refused with -ENOMEM, so the request unwinds as if malloc() had failed, and gives back all it holds.
+ * Then, holding nothing, it waits for its turn, and runs again with the whole budget to itself. So no request
+ * waits while it holds memory, and none fails because of the others. What alone needs more than the whole
+ * budget gets -EFBIG.
+ *
+ * A thread charges to the account of its request. Without one (commands that mount nothing, changes of the
+ * file, work in the background) nothing is counted. */
+#ifndef H5_BASE_ROOM_H
+#define H5_BASE_ROOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct h5_room;
+
+/* Tells how many bytes requests hold, so that caches can make way for them. Called without a lock. */
+typedef void h5_room_press(void *arg, size_t used);
+
+/* `capacity`: bytes that all requests together may hold, beside a small allowance of each. */
+int h5_room_open(size_t capacity, h5_room_press *press, void *arg, struct h5_room **room);
+void h5_room_close(struct h5_room *room); /* NULL is fine */
+
+/* What one request holds. {0} before the first h5_account_begin(). */
+struct h5_account {
+	struct h5_room *room;
+	uint64_t number; /* of this run of the request; 0: it does not run */
+	/* guarded by the room's lock: */
+	size_t taken;			/* bytes */
+	bool refused;			/* a charge was: it will do better alone */
+	bool alone;			/* it has its turn */
+	struct h5_account *prev, *next; /* in the queue of those that wait for their turn, or have it */
+};
+
+/* From here on this thread charges to the account. */
+void h5_account_begin(struct h5_account *account, struct h5_room *room);
+/* The request has run: all that it was charged for is given back. */
+void h5_account_end(struct h5_account *account);
+/* After that, holding no lock: true if the request is to run once more, since it was refused memory and has
+ * failed (*rc). Waits for its turn; *rc becomes -EINTR if the request is not wanted any more. */
+bool h5_account_again(struct h5_account *account, int *rc);
+
+/* For a thread that does part of another one's work; NULL: nothing is counted. */
+struct h5_account *h5_account_get(void);
+void h5_account_set(struct h5_account *account);
+
+/* One thing's bytes. {0} is none. It may be released by any thread and at any time: what its request has not
+ * given back by its end is given back then. */
+struct h5_charge {
+	uint64_t account; /* its number */
+	size_t bytes;
+};
+
+/* Changes it to so many bytes; small amounts count as none. To make it smaller never fails. -ENOMEM: refused.
+ * -EFBIG: more than the whole budget. */
+int h5_charge_set(struct h5_charge *charge, size_t bytes);
+void h5_charge_release(struct h5_charge *charge); /* may run twice */
+
+#endif
