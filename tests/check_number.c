@@ -1,3 +1,4 @@
+#include "object/value_private.h"
 #include "unit.h"
 #include "values.h"
 
@@ -183,5 +184,41 @@ START_TEST(machines_floats_fast_and_slow)
 }
 END_TEST
 
-UNIT_MAIN("number", machines_floats_fast_and_slow, floats_of_many_formats, integers_of_any_width,
-	  floats_in_vax_order, floats_of_wild_formats, complex_numbers)
+/* Of formats with large exponents the digits are found by leading bits, or exactly. */
+START_TEST(floats_of_large_exponents)
+{
+	static const uint8_t sizes[][2] = {{14, 1},   {14, 17},	 {15, 64}, {15, 112},
+					   {13, 200}, {15, 255}, {11, 52}};
+	char quick[H5_FLOAT_TEXT_MAX], exact[H5_FLOAT_TEXT_MAX];
+	struct h5_datatype t = {.class = H5_CLASS_FLOAT, .order = H5_ORDER_LE};
+	uint64_t seed = 1;
+
+	for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		unsigned e = sizes[k][0], m = sizes[k][1];
+
+		t.size = (1 + e + m + 7) / 8;
+		t.precision = (uint16_t)(1 + e + m);
+		t.fl.norm = H5_NORM_IMPLIED;
+		t.fl.sign = (uint8_t)(e + m > 255 ? 255 : e + m);
+		t.fl.exponent = t.fl.mantissa_size = (uint8_t)m;
+		t.fl.exponent_size = (uint8_t)e;
+		t.fl.bias = (1u << (e - 1)) - 1;
+		for (unsigned i = 0; i < 600; i++) {
+			uint8_t data[40] = {0};
+
+			for (unsigned at = 0; at < t.size; at++) {
+				seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+				/* Few bits, too: values at the edges of their intervals. */
+				data[at] = i % 3 && at + 2 < t.size ? (i % 3 == 1 ? 0 : 0xff)
+								    : (uint8_t)(seed >> 56);
+			}
+			h5_float_format_by(&t, data, true, quick);
+			h5_float_format_by(&t, data, false, exact);
+			ck_assert_str_eq(quick, exact);
+		}
+	}
+}
+END_TEST
+
+UNIT_MAIN("number", floats_of_large_exponents, machines_floats_fast_and_slow, floats_of_many_formats,
+	  integers_of_any_width, floats_in_vax_order, floats_of_wild_formats, complex_numbers)

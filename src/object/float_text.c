@@ -6,7 +6,9 @@
  * the one with the even digit. */
 #include "object/value_private.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -14,6 +16,7 @@ enum {
 	 */
 	EXPONENT_MAX = 17000,
 	DIGITS_MAX = 80, /* 256 bits of mantissa need 78 */
+	QUICK_LEAST = 512,
 };
 
 /* A value mantissa x 2^exponent of a format with `precision` bits and steps of at least 2^lowest. */
@@ -55,9 +58,24 @@ static void normalise(struct number *v)
 /* What the digits are made of: the value r / s, and the distances above / s and below / s to where the
  * rounding interval ends. */
 struct state {
-	struct h5_bignum r, s, above, below, sum;
+	struct h5_bignum r, s, above, below, sum, difference;
 	bool closed; /* the ends read back to the value too */
+	/* Bits of the error that any of these may have; 0: they are exact. */
+	unsigned error;
+	bool uncertain; /* two that were compared were closer than that */
 };
+
+static int compare(struct state *x, const struct h5_bignum *a, const struct h5_bignum *b)
+{
+	int c = h5_bignum_compare(a, b);
+
+	if (!x->error)
+		return c;
+	h5_bignum_copy(&x->difference, c < 0 ? b : a);
+	h5_bignum_sub(&x->difference, c < 0 ? a : b);
+	x->uncertain |= h5_bignum_bits(&x->difference) <= x->error;
+	return c;
+}
 
 /* True if the value plus what lies above it is at least (closed interval) or more than 1. */
 static bool reaches_one(struct state *x)
@@ -66,13 +84,13 @@ static bool reaches_one(struct state *x)
 
 	h5_bignum_copy(&x->sum, &x->r);
 	h5_bignum_add(&x->sum, &x->above);
-	c = h5_bignum_compare(&x->sum, &x->s);
+	c = compare(x, &x->sum, &x->s);
 	return c > 0 || (!c && x->closed);
 }
 
-static bool is_below(const struct state *x)
+static bool is_below(struct state *x)
 {
-	int c = h5_bignum_compare(&x->r, &x->below);
+	int c = compare(x, &x->r, &x->below);
 
 	return c < 0 || (!c && x->closed);
 }
@@ -82,37 +100,48 @@ static void times_ten(struct state *x)
 	h5_bignum_mul(&x->r, 10);
 	h5_bignum_mul(&x->above, 10);
 	h5_bignum_mul(&x->below, 10);
+	x->error += x->error ? 4 : 0;
+}
+
+/* The power of ten by which the value becomes less than 1, or one less. */
+static int estimate_power(const struct number *v)
+{
+	/* 30103 / 100000 is log10(2) and a little more, log2 rounded down */
+	int64_t log2 = (int64_t)h5_bignum_bits(&v->mantissa) - 1 + v->exponent;
+	int64_t scaled = log2 * 30103;
+
+	return (int)(scaled / 100000 - (scaled % 100000 < 0));
 }
 
 /* Scales so that 0.1 <= r / s < 1; the power of ten. */
-static int scale(struct state *x, const struct number *v)
+static int scale(struct state *x, int k)
 {
-	/* at first at most the right one: 30103 / 100000 is log10(2) and a little more, log2 rounded down */
-	int64_t log2 = (int64_t)h5_bignum_bits(&v->mantissa) - 1 + v->exponent;
-	int64_t scaled = log2 * 30103, k = scaled / 100000 - (scaled % 100000 < 0);
-
-	if (k >= 0)
-		h5_bignum_mul_power10(&x->s, (unsigned)k);
-	else {
-		h5_bignum_mul_power10(&x->r, (unsigned)-k);
-		h5_bignum_mul_power10(&x->above, (unsigned)-k);
-		h5_bignum_mul_power10(&x->below, (unsigned)-k);
-	}
-	for (; h5_bignum_compare(&x->r, &x->s) >= 0; k++)
+	for (; compare(x, &x->r, &x->s) >= 0; k++) {
 		h5_bignum_mul(&x->s, 10);
-	return (int)k;
+		x->error += x->error ? 4 : 0;
+	}
+	return k;
 }
 
-static void begin(struct state *x, const struct number *v)
+/* Below a power of two the steps are half as wide, but for the lowest one. */
+static bool is_narrow(const struct number *v)
 {
-	unsigned up = v->exponent > 0 ? (unsigned)v->exponent : 0;
-	unsigned down = v->exponent < 0 ? (unsigned)-v->exponent : 0;
-	/* Below a power of two the steps are half as wide, but for the lowest one. */
 	bool narrow = v->exponent > v->lowest && h5_bignum_bits(&v->mantissa) == v->precision;
 
 	for (unsigned i = 0; narrow && i < v->mantissa.n; i++)
 		narrow = v->mantissa.limb[i] ==
 			 (i + 1 < v->mantissa.n ? 0 : (uint32_t)1 << (v->precision - 1) % 32);
+	return narrow;
+}
+
+static int begin(struct state *x, const struct number *v)
+{
+	unsigned up = v->exponent > 0 ? (unsigned)v->exponent : 0;
+	unsigned down = v->exponent < 0 ? (unsigned)-v->exponent : 0;
+	bool narrow = is_narrow(v);
+	int k = estimate_power(v);
+
+	x->error = 0;
 	x->closed = !(v->mantissa.limb[0] & 1);
 	h5_bignum_copy(&x->r, &v->mantissa);
 	h5_bignum_shift_left(&x->r, up + 1 + narrow);
@@ -122,29 +151,143 @@ static void begin(struct state *x, const struct number *v)
 	h5_bignum_shift_left(&x->below, up);
 	h5_bignum_copy(&x->above, &x->below);
 	h5_bignum_shift_left(&x->above, narrow);
+	if (k >= 0)
+		h5_bignum_mul_power10(&x->s, (unsigned)k);
+	else {
+		h5_bignum_mul_power10(&x->r, (unsigned)-k);
+		h5_bignum_mul_power10(&x->above, (unsigned)-k);
+		h5_bignum_mul_power10(&x->below, (unsigned)-k);
+	}
+	return scale(x, k);
 }
 
-static void shortest(const struct number *v, struct decimal *d)
+/* ---- the quick way ----
+ *
+ * Exact numbers have thousands of bits where exponents are large, and a file may hold millions of such
+ * floats. The leading bits of the power of ten nearly always tell which digits come; where they don't, two
+ * numbers that are compared are closer than the error, and the exact way is gone. */
+
+enum {
+	POWERS = (EXPONENT_MAX + 256) / 29 + 2, /* each of 9 digits, which are more than 29 bits */
+	POWER_LIMBS = 13, /* beside 256 bits of mantissa and 78 digits, 64 bits and more */
+};
+
+/* 10^(9 i) is a little more than limb x 2^exponent. */
+static struct power {
+	uint32_t limb[POWER_LIMBS];
+	unsigned n, exponent;
+} powers[POWERS];
+
+/* Drops the lowest limbs that are too many. */
+static void cut(struct h5_bignum *b, unsigned *exponent)
 {
-	struct state x;
+	unsigned drop = b->n > POWER_LIMBS ? b->n - POWER_LIMBS : 0;
+
+	memmove(b->limb, b->limb + drop, POWER_LIMBS * sizeof *b->limb);
+	b->n -= drop;
+	*exponent += 32 * drop;
+}
+
+static void make_powers(void)
+{
+	struct h5_bignum b;
+	unsigned exponent = 0;
+
+	h5_bignum_set(&b, 1);
+	for (unsigned i = 0; i < POWERS; i++) {
+		memcpy(powers[i].limb, b.limb, b.n * sizeof *b.limb);
+		powers[i].n = b.n;
+		powers[i].exponent = exponent;
+		h5_bignum_mul(&b, 1000000000);
+		cut(&b, &exponent);
+	}
+}
+
+/* 10^k is a little more than b x 2^(what is returned): by less than 2^12 of b's lowest bit. */
+static unsigned get_power(unsigned k, struct h5_bignum *b)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const struct power *p = &powers[k / 9];
+	unsigned exponent;
+
+	pthread_once(&once, make_powers);
+	exponent = p->exponent;
+	b->n = p->n;
+	memcpy(b->limb, p->limb, p->n * sizeof *b->limb);
+	h5_bignum_mul_power10(b, k % 9);
+	cut(b, &exponent);
+	return exponent;
+}
+
+/* to = a x b */
+static void multiply(struct h5_bignum *to, const struct h5_bignum *a, const struct h5_bignum *b,
+		     struct h5_bignum *work)
+{
+	h5_bignum_set(to, 0);
+	for (unsigned i = 0; i < a->n; i++) {
+		h5_bignum_copy(work, b);
+		h5_bignum_mul(work, a->limb[i]);
+		h5_bignum_shift_left(work, 32 * i);
+		h5_bignum_add(to, work);
+	}
+}
+
+/* Of the same form as begin() makes, but divided by a power of two. */
+static int begin_quickly(struct state *x, const struct number *v)
+{
+	bool narrow = is_narrow(v);
+	int k = estimate_power(v);
+	struct h5_bignum *power = k >= 0 ? &x->s : &x->below;
+	int64_t exponent = get_power((unsigned)abs(k), power);
+
+	x->closed = !(v->mantissa.limb[0] & 1);
+	if (k >= 0) {
+		unsigned up = (unsigned)(v->exponent - exponent);
+
+		h5_bignum_copy(&x->r, &v->mantissa);
+		h5_bignum_shift_left(&x->r, up + 1 + narrow);
+		h5_bignum_shift_left(&x->s, 1u + narrow);
+		h5_bignum_set(&x->below, 1);
+		h5_bignum_shift_left(&x->below, up);
+	} else {
+		multiply(&x->r, &v->mantissa, power, &x->sum);
+		h5_bignum_shift_left(&x->r, 1u + narrow);
+		h5_bignum_set(&x->s, 1);
+		h5_bignum_shift_left(&x->s, (unsigned)(1 + narrow - v->exponent - exponent));
+	}
+	h5_bignum_copy(&x->above, &x->below);
+	h5_bignum_shift_left(&x->above, narrow);
+	x->error = 16 + h5_bignum_bits(&v->mantissa);
+	return scale(x, k);
+}
+
+/* Where the leading bits are all there are, nothing is gained. */
+static bool may_be_quick(const struct number *v)
+{
+	return v->exponent > QUICK_LEAST || v->exponent < -QUICK_LEAST;
+}
+
+/* Of what begin() has made, with its power of ten. */
+static void make_digits(struct state *x, int point, struct decimal *d)
+{
 	bool low, high;
 	char digit;
 
-	begin(&x, v);
 	d->n = 0;
-	d->point = scale(&x, v);
+	d->point = point;
 	do {
-		times_ten(&x);
-		for (digit = 0; h5_bignum_compare(&x.r, &x.s) >= 0; digit++)
-			h5_bignum_sub(&x.r, &x.s);
-		low = is_below(&x);
-		high = reaches_one(&x);
+		times_ten(x);
+		for (digit = 0; digit < 10 && compare(x, &x->r, &x->s) >= 0; digit++)
+			h5_bignum_sub(&x->r, &x->s);
+		low = is_below(x);
+		high = reaches_one(x);
 		if (!low && !high)
 			d->digit[d->n++] = (char)('0' + digit);
-	} while (!low && !high && d->n < DIGITS_MAX - 1);
-	h5_bignum_shift_left(&x.r, 1);
+	} while (!low && !high && !x->uncertain && d->n < DIGITS_MAX - 1);
+	h5_bignum_shift_left(&x->r, 1);
+	x->error += x->error ? 1 : 0;
 	if (high && low) {
-		int c = h5_bignum_compare(&x.r, &x.s);
+		int c = compare(x, &x->r, &x->s);
 
 		high = c > 0 || (!c && digit & 1);
 	}
@@ -154,6 +297,20 @@ static void shortest(const struct number *v, struct decimal *d)
 		d->point++;
 	}
 	d->digit[d->n++] = (char)('0' + digit);
+}
+
+static void shortest(const struct number *v, bool quickly, struct decimal *d)
+{
+	struct state x;
+
+	x.uncertain = false;
+	if (quickly && may_be_quick(v)) {
+		make_digits(&x, begin_quickly(&x, v), d);
+		if (!x.uncertain)
+			return;
+		x.uncertain = false;
+	}
+	make_digits(&x, begin(&x, v), d);
 }
 
 static char *copy(char *to, const char *from, int n)
@@ -267,7 +424,8 @@ static bool format_ieee(const struct h5_datatype *t, const uint8_t *data, char *
 	return true;
 }
 
-bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX])
+bool h5_float_format_by(const struct h5_datatype *t, const uint8_t *data, bool quickly,
+			char text[H5_FLOAT_TEXT_MAX])
 {
 	unsigned implied = t->fl.norm == H5_NORM_IMPLIED, width = t->fl.exponent_size;
 	struct h5_bignum field, bit;
@@ -275,7 +433,7 @@ bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text
 	struct number v;
 	bool negative;
 
-	if (h5_float_is_ieee(t))
+	if (quickly && h5_float_is_ieee(t))
 		return format_ieee(t, data, text);
 	h5_element_bits(t, data, t->fl.sign, 1, &field);
 	negative = field.n;
@@ -302,9 +460,14 @@ bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text
 		write_hexadecimal(&v, negative, text);
 		return false;
 	}
-	shortest(&v, &d);
+	shortest(&v, quickly, &d);
 	write_decimal(&d, negative, text);
 	return true;
+}
+
+bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX])
+{
+	return h5_float_format_by(t, data, true, text);
 }
 
 void h5_float_text(struct h5_buf *out, const struct h5_datatype *t, const uint8_t *data)

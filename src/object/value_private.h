@@ -15,6 +15,9 @@ void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const u
 /* The text of h5_float_text(); true if it is a JSON number. */
 enum { H5_FLOAT_TEXT_MAX = 128 };
 bool h5_float_format(const struct h5_datatype *type, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX]);
+/* The same in either of the ways that it knows: the quick one where it can, or always the exact one. */
+bool h5_float_format_by(const struct h5_datatype *type, const uint8_t *data, bool quickly,
+			char text[H5_FLOAT_TEXT_MAX]);
 
 /* The JSON of a reference, a path without quotes where `bare`. */
 int h5_reference_json(const struct h5_value_context *context, const struct h5_datatype *type,
