@@ -27,7 +27,8 @@ enum {
 	FILE_USED = 32,	  /* behind that: whose journal it is, with a checksum of its own */
 	EXTENT_SIZE = 24,
 	OBJECT_SIZE = 8,
-	PATCH_SIZE = 16, /* without the bytes */
+	PATCH_SIZE = 16,	/* without the bytes */
+	GUARD_MAX = UINT16_MAX, /* bytes of a message, which is what is guarded */
 };
 
 /* ---- hash ---- */
@@ -335,6 +336,23 @@ size_t h5_journal_record_length(const uint8_t *data, size_t n)
 		return 0;
 	length = h5_uint_from(data + 16, 8);
 	return length < H5_JOURNAL_RECORD_MIN || length > H5_JOURNAL_RECORD_MAX ? 0 : (size_t)length;
+}
+
+int h5_journal_record_check(const uint8_t *data, uint64_t file_size)
+{
+	uint64_t length = h5_uint_from(data + 16, 8), size = h5_uint_from(data + 48, 8);
+	uint64_t patches = h5_uint_from(data + 56, 4), extents = h5_uint_from(data + 60, 4);
+	uint64_t objects = h5_uint_from(data + 64, 4), most;
+
+	/* None of these sums can overflow: the counts have 32 bits, files less than 64. */
+	if (patches > file_size || extents > file_size || objects > file_size)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: more parts than the file has bytes");
+	most = H5_JOURNAL_RECORD_MIN + extents * EXTENT_SIZE + objects * OBJECT_SIZE +
+	       patches * (PATCH_SIZE + GUARD_MAX) + 2 * h5_min(file_size, INT64_MAX / 4);
+	/* Of a file that was cut since, it may tell more. */
+	if (size <= file_size && length > most)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: longer than the file allows");
+	return 0;
 }
 
 /* The parts behind the fixed ones, whose arrays there is memory for. */

@@ -79,6 +79,10 @@ int h5_journal_record_encode(const struct h5_journal_record *record, uint8_t *da
 /* Bytes of the record that begins with these (H5_JOURNAL_RECORD_MIN, or all up to its end); 0: there is none.
  */
 size_t h5_journal_record_length(const uint8_t *data, size_t n);
+/* Whether the record that begins with these H5_JOURNAL_RECORD_MIN bytes can be one of a file of `file_size`
+ * bytes: each of its parts stands for a byte of the file at least. So a file bounds what decoding the record
+ * takes, however long a hole the journal is. -EUCLEAN: nobody can have meant that. */
+int h5_journal_record_check(const uint8_t *data, uint64_t file_size);
 /* The patches borrow from `data`; the arrays are the record's. -ENODATA: empty, or not written completely;
  * -EUCLEAN: nobody can have meant that. */
 int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_record *record);

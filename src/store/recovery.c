@@ -1,12 +1,19 @@
 /* What is found in a journal after a kill or a power cut: rules 1 to 5 of doc/writing.md, "The journal". */
 #include "base/checked.h"
+#include "base/checksum.h"
 #include "base/error.h"
+#include "base/reader.h"
 #include "store/journal_private.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	HASHED_FROM = 16,	 /* the first byte of a record that its hash is of */
+	NONSENSE_MOST = 1 << 26, /* bytes */
+};
 
 /* A journal with the record that is in it. */
 struct found {
@@ -51,11 +58,58 @@ static int sort_patches(struct found *found)
 	return 0;
 }
 
+static bool is_zero(const uint8_t *p, size_t n)
+{
+	return !*p && !memcmp(p, p + 1, n - 1);
+}
+
+/* The bytes of a record into memory of zeros, which stays untouched where they are zeros: the journal may be
+ * all hole. */
+static int read_stored(struct h5_io *io, uint8_t *data, size_t length, size_t *got)
+{
+	uint8_t *piece = malloc(H5_JOURNAL_PIECE);
+	size_t n, there = 0;
+	int rc = piece ? 0 : h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
+
+	for (*got = 0; *got < length && !rc; *got += there) {
+		n = (size_t)h5_min(length - *got, H5_JOURNAL_PIECE);
+		rc = h5_io_read_some(io, H5_JOURNAL_HEADER + *got, piece, n, &there);
+		if (rc || !there)
+			break;
+		if (!is_zero(piece, there))
+			memcpy(data + *got, piece, there);
+	}
+	free(piece);
+	return rc;
+}
+
+/* Whether a record that cannot be one was written like that, or not completely: -EUCLEAN, -ENODATA. It is not
+ * read as a whole, and nothing more is asked of one that is long. */
+static int judge_nonsense(struct h5_io *io, const uint8_t *head, size_t length)
+{
+	uint8_t *piece = length <= NONSENSE_MOST ? malloc(H5_JOURNAL_PIECE) : NULL;
+	uint64_t hash = 0;
+	int rc = 0;
+
+	if (!piece)
+		return length <= NONSENSE_MOST ? h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory")
+					       : -EUCLEAN;
+	for (size_t at = HASHED_FROM, n; at < length && !rc; at += n) {
+		n = (size_t)h5_min(length - at, H5_JOURNAL_PIECE);
+		rc = h5_io_read(io, H5_JOURNAL_HEADER + at, piece, n);
+		hash = rc ? 0 : h5_journal_hash_next(hash, piece, n);
+	}
+	free(piece);
+	if (rc)
+		return rc;
+	return h5_checksum_matches(h5_uint_from(head + 8, 8), hash) ? -EUCLEAN : -ENODATA;
+}
+
 /* Rule 2. -ENODATA: it is empty, or was not written completely. */
-static int read_record(struct found *found)
+static int read_record(struct found *found, struct h5_io *file)
 {
 	uint8_t head[H5_JOURNAL_HEADER + H5_JOURNAL_RECORD_MIN];
-	struct h5_io_stat st;
+	struct h5_io_stat st, file_st;
 	size_t got, length;
 	int rc = h5_io_read_some(found->io, 0, head, sizeof head, &got);
 
@@ -72,10 +126,17 @@ static int read_record(struct found *found)
 	/* It may claim any length. */
 	if (!length || length > st.size - H5_JOURNAL_HEADER)
 		return -ENODATA;
-	found->data = malloc(length);
+	/* Fresh memory: the kernel gives pages for what is written to it alone. */
+	found->data = calloc(1, length);
 	if (!found->data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
-	rc = h5_io_read_some(found->io, H5_JOURNAL_HEADER, found->data, length, &got);
+	rc = h5_io_stat(file, &file_st);
+	if (!rc)
+		rc = h5_journal_record_check(head + H5_JOURNAL_HEADER, file_st.size);
+	if (rc == -EUCLEAN)
+		return judge_nonsense(found->io, head + H5_JOURNAL_HEADER, length);
+	if (!rc)
+		rc = read_stored(found->io, found->data, length, &got);
 	if (!rc)
 		rc = h5_journal_record_decode(found->data, got, &found->record);
 	if (!rc && memcmp(found->record.id, found->header.id, sizeof found->header.id))
@@ -313,7 +374,7 @@ int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, b
 	}
 	if (rc)
 		return rc;
-	rc = read_record(&found);
+	rc = read_record(&found, io);
 	memcpy(recovered->id, found.header.id, sizeof recovered->id);
 	recovered->swmr = found.header.swmr;
 	if (!rc)
