@@ -124,6 +124,27 @@ int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cur
 	return rc;
 }
 
+/* Beyond the maximum dimensions, which a damaged file's dimensions may pass, is no chunk: *next becomes the
+ * next one inside. False: these are inside. */
+static bool pass_maximum(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *next)
+{
+	const unsigned rank = index->layout.rank;
+	unsigned i = 0;
+
+	while (i < rank && (!index->along[i] || scaled[i] < index->along[i]))
+		i++;
+	if (i == rank)
+		return false;
+	if (!i) {
+		memset(next, 0xff, rank * sizeof *next);
+		return true;
+	}
+	memcpy(next, scaled, i * sizeof *next);
+	memset(next + i, 0, (rank - i) * sizeof *next);
+	next[i - 1]++;
+	return true;
+}
+
 int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 		       const uint64_t *scaled, bool *stored, uint64_t *next)
 {
@@ -138,7 +159,7 @@ int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_curso
 	next[rank - 1]++;
 	if (index->layout.address == H5_UNDEF)
 		memset(next, 0xff, rank * sizeof *next);
-	else if (index->ops->gap)
+	else if (!pass_maximum(index, scaled, next) && index->ops->gap)
 		index->ops->gap(index, cursor, scaled, next);
 	if (h5_chunk_compare(next, scaled, rank) <= 0) { /* a damaged index */
 		memcpy(next, scaled, rank * sizeof *next);
@@ -197,16 +218,17 @@ int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest)
 	bool fits = true;
 
 	for (unsigned i = index->layout.rank; i-- > 0;) {
+		index->along[i] = chunks_along(index, i);
 		if (i == slowest)
 			continue;
 		index->step[i] = n;
-		fits = fits && index->max[i] != H5_UNLIMITED && h5_mul(n, chunks_along(index, i), &n);
+		fits = fits && index->max[i] != H5_UNLIMITED && h5_mul(n, index->along[i], &n);
 	}
 	index->step[slowest] = n;
 	index->slowest = slowest;
 	index->count = H5_UNLIMITED;
 	if (index->max[slowest] != H5_UNLIMITED)
-		fits = fits && h5_mul(n, chunks_along(index, slowest), &index->count);
+		fits = fits && h5_mul(n, index->along[slowest], &index->count);
 	return fits ? 0 : h5_fail(-EUCLEAN, index->layout.address, "chunk index: too many chunks to number");
 }
 
@@ -217,7 +239,8 @@ bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t
 	for (unsigned i = 0; i < index->layout.rank; i++) {
 		uint64_t steps;
 
-		if (!h5_mul(scaled[i], index->step[i], &steps) || !h5_add(n, steps, &n))
+		if (scaled[i] >= index->along[i] || !h5_mul(scaled[i], index->step[i], &steps) ||
+		    !h5_add(n, steps, &n))
 			return false;
 	}
 	*number = n;

@@ -160,6 +160,12 @@ void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_c
 		if (!index->step[i])
 			return;
 	end = absent_until(index, cursor, number);
+	if (index->slowest && cursor->high[0] == UINT64_MAX &&
+	    number - scaled[index->slowest] * index->step[index->slowest] >= cursor->low[0]) {
+		/* Nor is there one in all rows behind. */
+		memset(next, 0xff, rank * sizeof *next);
+		return;
+	}
 	if (index->slowest) { /* numbers that are neighbours are not so in row-major order */
 		steps = (end - number - 1) / index->step[rank - 1] + 1;
 		if (!h5_add(scaled[rank - 1], steps, &next[rank - 1]))

@@ -62,6 +62,7 @@ struct h5_chunk_index {
 
 	/* Where chunks are numbered: chunks that one step along a dimension passes, and the number of all. */
 	uint64_t step[H5_RANK_MAX];
+	uint64_t along[H5_RANK_MAX]; /* how many there can be along a dimension; 0: they are not numbered */
 	uint64_t count;
 	unsigned slowest; /* dimension that was moved to the front */
 	union {
@@ -109,7 +110,7 @@ void h5_chunk_address_put(const struct h5_chunk_index *index, uint8_t *addresses
 /* Numbers the chunks in row-major order of the maximum dimensions, dimension `slowest` moved to the front (0:
  * as they are); that one alone may be unlimited, and `count` with it. */
 int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest);
-/* A chunk's number; false where it is not to be had in 64 bits. */
+/* A chunk's number. False if it lies beyond the maximum dimensions, or its number takes more than 64 bits. */
 bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number);
 
 /* The `gap` of an array whose cursor has elements by number. */

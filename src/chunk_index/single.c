@@ -31,6 +31,15 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	return 0;
 }
 
+/* Behind the first chunk is none. */
+static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
+		const uint64_t *scaled, uint64_t *next)
+{
+	(void)cursor;
+	(void)scaled;
+	memset(next, 0xff, index->layout.rank * sizeof *next);
+}
+
 static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
 	const uint64_t first[H5_RANK_MAX] = {0};
@@ -75,4 +84,4 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_single = {
-	.open = open_index, .lookup = lookup, .walk = walk, .set = set, .trim = trim};
+	.open = open_index, .lookup = lookup, .gap = gap, .walk = walk, .set = set, .trim = trim};

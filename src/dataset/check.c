@@ -13,6 +13,8 @@
 enum {
 	BATCH = 64,	      /* chunks that are decoded side by side */
 	BATCH_SIZE = 1 << 26, /* bytes of them when decoded; one at least */
+	/* Chunks that may be looked for whatever the file's size; and one more for each of its bytes. */
+	STEPS_LEAST = 1 << 20,
 };
 
 struct chunk_check {
@@ -23,6 +25,8 @@ struct chunk_check {
 	struct h5_grid grid;
 	struct h5_chunk_cursor cursor;
 	uint64_t stored; /* bytes of all chunks so far */
+	uint64_t left;	 /* chunks that the index tells of and that were not met yet */
+	uint64_t steps;	 /* that may still be made to look for them */
 	unsigned count;
 	struct h5_chunk_wanted batch[BATCH];
 	uint64_t needed[BATCH]; /* bytes of each, as h5_grid_needed() has it */
@@ -98,11 +102,16 @@ static int add_chunk(struct chunk_check *c, const uint64_t *scaled)
 	return decode_batch(c);
 }
 
-/* The chunk after this one in row-major order; false: there is none. */
-static bool advance(const struct chunk_check *c, uint64_t *scaled)
+/* Behind the end of a row comes the next row; false: there is none. */
+static bool move_inside(const struct chunk_check *c, uint64_t *scaled)
 {
-	unsigned d = c->dataset->layout.chunked.rank;
+	unsigned rank = c->dataset->layout.chunked.rank, d = 0;
 
+	while (d < rank && scaled[d] <= (c->grid.dims[d] - 1) / c->grid.chunk[d])
+		d++;
+	if (d == rank)
+		return true;
+	memset(scaled + d, 0, (rank - d) * sizeof *scaled);
 	while (d-- > 0) {
 		scaled[d]++;
 		if (scaled[d] <= (c->grid.dims[d] - 1) / c->grid.chunk[d])
@@ -112,12 +121,14 @@ static bool advance(const struct chunk_check *c, uint64_t *scaled)
 	return false;
 }
 
-static bool is_inside(const struct chunk_check *c, const uint64_t *scaled)
+/* What the index tells of in chunks that are not there, or that it does not find, may take any time to look
+ * for: the dimensions are as large as they say. */
+static int count_step(struct chunk_check *c)
 {
-	for (unsigned d = 0; d < c->dataset->layout.chunked.rank; d++)
-		if (scaled[d] > (c->grid.dims[d] - 1) / c->grid.chunk[d])
-			return false;
-	return true;
+	if (!c->steps--)
+		return h5_fail(-EFBIG, c->dataset->address,
+			       "chunks: too many that are not stored lie before the next one that is");
+	return h5_interrupt_check();
 }
 
 static int check_each(struct chunk_check *c)
@@ -126,19 +137,20 @@ static int check_each(struct chunk_check *c)
 	bool stored, more = true;
 	int rc = 0;
 
-	while (more && !rc) {
-		rc = h5_interrupt_check();
+	while (more && c->left && !rc) {
+		rc = count_step(c);
 		if (!rc)
 			rc = h5_chunk_index_gap(c->dataset->index, &c->cursor, scaled, &stored, next);
 		if (rc)
 			break;
 		if (stored) {
+			c->left--;
 			rc = add_chunk(c, scaled);
-			more = advance(c, scaled);
+			scaled[c->dataset->layout.chunked.rank - 1]++;
 		} else {
 			memcpy(scaled, next, sizeof scaled);
-			more = is_inside(c, scaled);
 		}
+		more = move_inside(c, scaled);
 	}
 	if (!rc)
 		rc = decode_batch(c);
@@ -147,8 +159,10 @@ static int check_each(struct chunk_check *c)
 
 static int count_chunk(void *arg, const struct h5_chunk *chunk)
 {
-	(void)arg;
+	uint64_t *count = arg;
+
 	(void)chunk;
+	++*count;
 	return h5_interrupt_check();
 }
 
@@ -156,12 +170,13 @@ static int check_chunks(const struct h5_dataset *dataset, struct h5_damage *dama
 			void (*done)(void *arg, uint64_t bytes), void *arg)
 {
 	struct chunk_check *c;
+	uint64_t count = 0;
 	int rc;
 
 	if (!dataset->index)
 		return 0;
 	/* First all of its blocks, those too that tell of chunks beyond the dataset. */
-	rc = h5_chunk_index_walk(dataset->index, count_chunk, NULL);
+	rc = h5_chunk_index_walk(dataset->index, count_chunk, &count);
 	if (rc)
 		return h5_damage_note(damage, rc);
 	if (!dataset->space.elements)
@@ -173,6 +188,8 @@ static int check_chunks(const struct h5_dataset *dataset, struct h5_damage *dama
 	c->damage = damage;
 	c->done = done;
 	c->arg = arg;
+	c->left = count;
+	c->steps = STEPS_LEAST + h5_file_size(dataset->file);
 	h5_chunk_grid(dataset, &c->grid);
 	rc = check_each(c);
 	h5_chunk_cursor_release(dataset->index, &c->cursor);

@@ -1,6 +1,7 @@
 #include "offline/check.h"
 
 #include "base/buf.h"
+#include "base/interrupt.h"
 #include "object/file_space.h"
 #include "object/object.h"
 #include "object/shared_table.h"
@@ -132,7 +133,12 @@ static int check_objects(struct h5_checker *c, struct walk *w)
 		c->path = f->path;
 		if (c->check->progress)
 			c->check->progress(c->check->arg, c->path, c->check->bytes);
-		rc = h5_check_object(c, f->address);
+		/* All of the check has one bound of work: what follows is not looked at any more. */
+		rc = h5_interrupt_check();
+		if (rc == -EFBIG)
+			return h5_damage_note(&c->damage, rc);
+		if (!rc)
+			rc = h5_check_object(c, f->address);
 		c->check->objects++;
 		/* The path is told once; of the object there remains that it was looked at. */
 		free(f->path);

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/interrupt.h"
 #include "vfs/vfs.h"
 
 #include <inttypes.h>
@@ -61,7 +62,7 @@ static void complain(struct list *l, int rc)
 	fflush(stdout);
 	fprintf(stderr, "%.*s\n", (int)said.size, said.data);
 	h5_buf_release(&said);
-	if (rc != -ENOTSUP)
+	if (rc != -ENOTSUP && rc != -EFBIG)
 		l->result = H5_OFFLINE_DAMAGED;
 	else if (l->result == H5_OFFLINE_SOUND)
 		l->result = H5_OFFLINE_UNKNOWN;
@@ -276,6 +277,11 @@ static int step(struct list *l)
 
 	l->path.size = level->path_size;
 	h5_error_clear();
+	rc = h5_interrupt_check();
+	if (rc) {
+		complain(l, rc);
+		return rc;
+	}
 	if (i == h5_vfs_dir_count(level->dir)) {
 		rc = h5_vfs_dir_error(level->dir);
 		if (rc)
@@ -317,6 +323,9 @@ int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result)
 		rc = step(&l);
 	while (l.depth)
 		pop(&l);
+	/* That it is not complete has been said. */
+	if (rc == -EFBIG)
+		rc = 0;
 	free(l.levels);
 	h5_buf_release(&l.path);
 	h5_buf_release(&l.value);
