@@ -4,16 +4,16 @@ import concurrent.futures
 import errno
 import os
 import re
-import resource
 import struct
 import subprocess
+import threading
 import time
 import unittest
 
 import h5py
 import numpy
 
-from mountlib import H5FS, Mount, MountCase, main, patch, read
+from mountlib import H5FS, Mount, MountCase, lookup3, main, patch, read
 
 HOSTILE = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "hostile")
 MIB = 1 << 20
@@ -38,18 +38,22 @@ def error_of(function, *arguments):
     return 0
 
 
-def command(*arguments, seconds=60):
-    """Exit status, standard output and error of h5fs, the seconds of processor time and the most memory it took."""
-    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+def command(*arguments, seconds=60, memory=None):
+    """Exit status, standard output and error of h5fs, and the seconds of processor time that it took; the most memory
+    that it had must be below `memory`."""
     run = subprocess.Popen([H5FS, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        out, said = run.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        run.kill()
-        out, said = run.communicate()
-        raise AssertionError(f"h5fs {' '.join(arguments)} took over {seconds} s: {said!r}") from None
-    end = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return run.returncode, out, said, end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
+    killer = threading.Timer(seconds, run.kill)
+    killer.start()
+    with run.stdout, run.stderr:
+        out, said = run.stdout.read(), run.stderr.read()
+    _, status, usage = os.wait4(run.pid, 0)
+    killer.cancel()
+    run.returncode = os.waitstatus_to_exitcode(status)
+    if run.returncode == -9:
+        raise AssertionError(f"h5fs {' '.join(arguments)} took over {seconds} s: {said!r}")
+    if memory and not SANITIZED and usage.ru_maxrss << 10 > memory:
+        raise AssertionError(f"h5fs {' '.join(arguments)} had {usage.ru_maxrss} KiB of memory")
+    return run.returncode, out, said, usage.ru_utime + usage.ru_stime
 
 
 class Terminal(MountCase):
@@ -173,6 +177,141 @@ class Memory(MountCase):
                 self.assertEqual(number, errno.EFBIG)
             self.assertEqual(os.getxattr(m.path, "user.s3"), b"3")
             self.assertModest(m)
+
+
+class Work(MountCase):
+    """Work that a file asks for ends: by itself, by max_work, or when nobody waits for it any more."""
+    SECONDS = 20  # of processor time: far more than it should take, and far less than it would without a bound
+
+    def assertQuick(self, *arguments):
+        status, out, said, seconds = command(*arguments)
+        self.assertLess(seconds, self.SECONDS, (out, said))
+        return status, out, said
+
+    def test_many_floats_of_large_exponents(self):
+        path = hostile("slow-float-uninterruptible.h5")
+        with Mount(path, options="max_work=1") as m:
+            begin = time.monotonic()
+            self.assertIn(error_of(read_ends, m.at("slow")), (0, errno.EFBIG))
+            self.assertIn(error_of(os.getxattr, m.path, "user.slowattr"), (errno.EFBIG, errno.E2BIG, errno.ERANGE))
+            self.assertLess(time.monotonic() - begin, 2 * self.SECONDS)
+        status, out, said = self.assertQuick("--check", "-o", "max_work=1", path)
+        self.assertIn(status, (0, 6), (out, said))
+
+    def test_interrupted(self):
+        """The one who waits for a long text is gone at once when killed."""
+        with Mount(hostile("slow-float-uninterruptible.h5"), options="max_work=0") as m:
+            reader = subprocess.Popen(["cat", m.at("slow")], stdout=subprocess.DEVNULL)
+            time.sleep(0.5)
+            reader.kill()
+            reader.wait(timeout=30)
+            self.assertTrue(os.stat(m.path))
+
+    def test_fuzz_finding(self):
+        self.assertQuick("--check", hostile("timeout-c1fd4506fc7754cd9c05c7b19822de25fb2d1411"))
+        self.assertQuick("--list", hostile("timeout-c1fd4506fc7754cd9c05c7b19822de25fb2d1411"))
+
+    def test_check_of_dimensions_beyond_their_maximum(self):
+        status, out, _ = self.assertQuick("--check", hostile("check-hang.h5"))
+        self.assertIn(status, (0, 4, 6))
+        self.assertIn(b"4 chunks decoded", out)
+
+    def test_check_of_chunks_far_apart(self):
+        """Chunks among 2^50 places, in every index that can have so many."""
+        path = self.file("far.h5")
+        far = 2**50
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, maxshape in (("earray", (None, 4)), ("rows", (far, None)), ("tree", (None, None))):
+                d = f.create_dataset(name, (far, 4), "i4", chunks=(1, 4), maxshape=maxshape, compression="gzip")
+                d[3] = 7
+                if name == "tree":
+                    d[2**31] = 7
+        status, out, said = self.assertQuick("--check", path)
+        self.assertEqual((status, said), (0, b""), out)
+        self.assertIn(b"4 chunks decoded", out)
+        self.assertQuick("--list", path)
+
+
+class Journal(MountCase):
+    """A journal that is nearly all hole: 1 GiB that takes 8 KiB of the disk, with parts by the million."""
+    MEMORY = 128 * MIB
+
+    @staticmethod
+    def hash(data):
+        """Of a journal's header: two lookup3 hashes."""
+        return struct.pack("<II", lookup3(data), lookup3(data, 0xFFFFFFFF))
+
+    def make(self, path, **counts):
+        header = b"h5fs-jnl" + struct.pack("<II", 1, 0) + bytes([7] * 16)
+        record = struct.pack("<Q", 1 << 30) + bytes([7] * 16) + struct.pack("<QQ", 1, counts.get("size", 2048))
+        record += struct.pack("<IIII", *(counts.get(name, 0) for name in ("patches", "extents", "objects")), 0)
+        with open(path + ".h5fs-journal", "wb") as f:
+            f.write((header + self.hash(header)).ljust(512, b"\0") + b"h5fs-rec" + bytes(8) + record)
+            f.truncate(512 + (1 << 30))
+
+    def test_of_holes(self):
+        path = self.file("x.h5")
+        with h5py.File(path, "w") as f:
+            f["d"] = range(100)
+        for counts in ({"patches": 60_000_000}, {"extents": 40_000_000}, {"objects": 130_000_000}, {"patches": 1},
+                       {"patches": 60_000_000, "size": 1 << 62}):
+            with self.subTest(counts=counts):
+                self.make(path, **counts)
+                status, out, said, seconds = command("--list", path, memory=self.MEMORY)
+                self.assertEqual((status, out.split()[:2]), (0, [b"/", b"/d"]))
+                self.assertIn(b"journal", said)
+                self.assertLess(seconds, 5)
+
+
+class Holes(MountCase):
+    """What is not stored costs nothing, and is as long as it is."""
+
+    def test_terabytes_of_holes(self):
+        path = self.file("sparse.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("text", (2**36,), h5py.string_dtype(), chunks=(2**16,))
+            f.create_dataset("img", (2**17, 2**17), "u1", chunks=(1024, 1024)).attrs["CLASS"] = numpy.bytes_("IMAGE")
+            f.create_dataset("csv", (2**34,), "f8", chunks=(2**16,))
+        os.truncate(path, 2**40)
+        with Mount(path, options="max_work=1") as m:
+            begin = time.monotonic()
+            self.assertEqual(os.stat(m.at("text")).st_size, 2**36)
+            self.assertEqual(os.stat(m.at(".h5fs", "csv", "csv.csv")).st_size, len("value\n") + 2 * 2**34)
+            with open(m.at(".h5fs", "csv", "csv.csv"), "rb") as f:
+                self.assertEqual(f.read(10), b"value\n0\n0\n")
+                f.seek(2**35)
+                self.assertEqual(f.read(6), b"0\n0\n0\n")
+            error_of(os.stat, m.at(".h5fs", "png", "img.png"))
+            self.assertEqual(os.stat(m.at("img")).st_blocks, 1)
+            self.assertLess(time.monotonic() - begin, 30)
+
+    def test_between_what_is_stored(self):
+        """The text is that of a dataset without holes."""
+        path, n = self.file("between.h5"), 60000
+        stored = [(0, 100), (9000, 9100), (30000, 30500), (59000, n)]
+        values, lines = numpy.full(n, 5, "i4"), [b"fill"] * n
+        with h5py.File(path, "w") as f:
+            numbers = f.create_dataset("numbers", (n,), "i4", chunks=(100,), fillvalue=5)
+            wide = f.create_dataset("wide", (n // 4, 4), "i4", chunks=(25, 4), fillvalue=5)
+            texts = f.create_dataset("texts", (n,), h5py.string_dtype(), chunks=(100,))
+            for begin, end in stored:
+                values[begin:end] = numpy.arange(begin, end) * 1001
+                lines[begin:end] = [b"%d" % i * (i % 7) for i in range(begin, end)]
+                numbers[begin:end] = values[begin:end]
+                wide[begin // 4:end // 4] = values[begin:end].reshape(-1, 4)
+                texts[begin:end] = lines[begin:end]
+        lines = [b"" if line == b"fill" else line for line in lines]
+        rows = b"".join(b"%d,%d,%d,%d\n" % tuple(row) for row in values.reshape(-1, 4))
+        expected = {(".h5fs", "csv", "numbers.csv"): b"value\n" + b"".join(b"%d\n" % v for v in values),
+                    (".h5fs", "csv", "wide.csv"): b"0,1,2,3\n" + rows,
+                    ("texts",): b"".join(line + b"\n" for line in lines)}
+        with Mount(path) as m:
+            for name, content in expected.items():
+                self.assertEqual(read(m.at(*name)), content, name)
+                with open(m.at(*name), "rb", buffering=0) as f:
+                    for at in range(0, len(content), 7919):
+                        f.seek(at)
+                        self.assertEqual(f.read(50), content[at:at + 50], (name, at))
 
 
 if __name__ == "__main__":

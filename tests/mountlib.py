@@ -327,14 +327,14 @@ def patch(path, old, new, count=1):
     write(path, data.replace(old, new))
 
 
-def lookup3(data):
-    """Bob Jenkins' lookup3 with the initial value 0: the checksum of the format's metadata."""
+def lookup3(data, initial=0):
+    """Bob Jenkins' lookup3; with the initial value 0 the checksum of the format's metadata."""
     mask = 0xffffffff
 
     def rot(x, k):
         return (x << k | x >> 32 - k) & mask
 
-    a = b = c = 0xdeadbeef + len(data) & mask
+    a = b = c = 0xdeadbeef + len(data) + initial & mask
     at = 0
     while len(data) - at > 12:
         a, b, c = (x + int.from_bytes(data[at + 4 * i:at + 4 * i + 4], "little") & mask for i, x in enumerate((a, b, c)))

@@ -355,6 +355,19 @@ static int recover(const struct h5_options *o)
 /* What a command that only reads does with the open file. */
 typedef int look(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result);
 
+/* What a command may work: as a request does, since it is one. */
+struct work {
+	const struct h5_options *options;
+	struct h5_file_set *set;
+};
+
+static uint64_t work_limit(void *arg)
+{
+	const struct work *work = arg;
+
+	return h5_file_set_work(work->set, work->options->vfs.max_work);
+}
+
 static int check(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
 {
 	return h5_offline_check(set, o->file, result);
@@ -381,6 +394,7 @@ static int look_at(struct h5_options *o, look *what)
 	};
 	enum h5_offline_result result = H5_OFFLINE_SOUND;
 	struct h5_file_set *set;
+	struct work work = {.options = o};
 	int rc;
 
 	o->set.writable = o->vfs.writable = false;
@@ -390,7 +404,11 @@ static int look_at(struct h5_options *o, look *what)
 		return refuse(o, rc);
 	warn(o, set);
 	enter_sandbox(o, set);
+	work.set = set;
+	h5_interrupt_begin(NULL, &work);
+	h5_interrupt_bound(work_limit);
 	rc = what(o, set, &result);
+	h5_interrupt_begin(NULL, NULL);
 	if (rc)
 		rc = refuse(o, rc);
 	h5_file_set_close(set);

@@ -186,7 +186,7 @@ void h5_options_usage(const char *program)
 	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
 	       "    max_chunk=SIZE         of a decoded chunk, at most (an 8th of the memory, but 256M to "
 	       "1G)\n"
-	       "    max_work=SECONDS       that a request may work, beyond what the file's size calls for "
+	       "    max_work=SECONDS       that a request may work, beyond what the file's bytes call for "
 	       "(2; 0: any)\n"
 	       "    workers=N              threads that decode and encode chunks (the processors; 0 to 64)\n",
 	       program, program, program);

@@ -13,8 +13,9 @@ enum { H5_IO_BUFFERS = 256 };
 struct h5_io;
 
 struct h5_io_stat {
-	uint64_t size; /* bytes */
-	uint64_t end;  /* where its addresses end: beyond `size` where members have gaps between them */
+	uint64_t size;	 /* bytes */
+	uint64_t stored; /* bytes of them that take room on the medium: holes don't */
+	uint64_t end;	 /* where its addresses end: beyond `size` where members have gaps between them */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
 	uint64_t links; /* names of a local file */

@@ -73,6 +73,7 @@ static int local_stat(struct h5_io *io, struct h5_io_stat *st)
 	if (fstat(((struct local *)io)->fd, &s))
 		return h5_fail(-EIO, H5_UNDEF, "fstat: %s", strerror(errno));
 	*st = (struct h5_io_stat){.size = (uint64_t)s.st_size,
+				  .stored = h5_min((uint64_t)s.st_size, 512 * (uint64_t)s.st_blocks),
 				  .end = (uint64_t)s.st_size,
 				  .device = s.st_dev,
 				  .inode = s.st_ino,

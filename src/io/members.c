@@ -64,7 +64,7 @@ static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 
 	if (rc)
 		return rc;
-	st->size = st->end = 0;
+	st->size = st->stored = st->end = 0;
 	for (unsigned i = 0; i < m->count; i++) {
 		uint64_t start = m->list[i].start;
 		uint64_t most = (i + 1 < m->count ? m->list[i + 1].start : UINT64_MAX) - start;
@@ -76,6 +76,7 @@ static int members_stat(struct h5_io *io, struct h5_io_stat *st)
 		if (rc)
 			return rc;
 		st->size += h5_min(one.size, most);
+		st->stored += h5_min(one.stored, most);
 		st->locked &= one.locked;
 		if (one.size)
 			st->end = start + h5_min(one.size, most);

@@ -26,7 +26,7 @@ static int memory_stat(struct h5_io *io, struct h5_io_stat *st)
 {
 	uint64_t size = ((const struct memory *)io)->size;
 
-	*st = (struct h5_io_stat){.size = size, .end = size, .locked = true};
+	*st = (struct h5_io_stat){.size = size, .stored = size, .end = size, .locked = true};
 	return 0;
 }
 

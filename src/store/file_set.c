@@ -22,6 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { WORK_SPEED = 8 << 10 }; /* stored bytes that a millisecond is granted for */
+
 /* How many other files may be open at once: descriptors are a limited good. */
 enum { MEMBERS_MAX = 512 };
 
@@ -426,16 +428,22 @@ size_t h5_file_set_max_chunk(const struct h5_file_set *set)
 	return set->options.max_chunk ? set->options.max_chunk : H5_MAX_CHUNK;
 }
 
-uint64_t h5_file_set_size(struct h5_file_set *set)
+uint64_t h5_file_set_stored(struct h5_file_set *set)
 {
-	uint64_t size = 0;
+	struct h5_io_stat st;
+	uint64_t stored = 0;
 
 	pthread_mutex_lock(&set->lock);
 	for (const struct member *m = set->members; m; m = m->next)
-		if (!h5_add(size, h5_file_size(m->file), &size))
-			size = UINT64_MAX;
+		if (!h5_file_stat(m->file, &st) && !h5_add(stored, st.stored, &stored))
+			stored = UINT64_MAX;
 	pthread_mutex_unlock(&set->lock);
-	return size;
+	return stored;
+}
+
+uint64_t h5_file_set_work(struct h5_file_set *set, unsigned seconds)
+{
+	return seconds ? seconds * UINT64_C(1000) + h5_file_set_stored(set) / WORK_SPEED : 0;
 }
 
 bool h5_file_set_refresh(struct h5_file_set *set)

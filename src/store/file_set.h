@@ -84,8 +84,12 @@ const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *
 struct h5_statistics *h5_file_set_statistics(struct h5_file_set *set);
 size_t h5_file_set_max_chunk(const struct h5_file_set *set);
 
-/* Bytes of all files that are open. */
-uint64_t h5_file_set_size(struct h5_file_set *set);
+/* Bytes that all open files store: not those of holes. */
+uint64_t h5_file_set_stored(struct h5_file_set *set);
+/* Milliseconds that a request may work: `seconds`, and more for what the files store. A few bytes of a file
+ * can ask for hours; but bytes that are read, and understood, take time in proportion to their number. 0:
+ * any, if `seconds` is 0. */
+uint64_t h5_file_set_work(struct h5_file_set *set, unsigned seconds);
 
 /* h5_file_refresh() for all files; true: one has changed. */
 bool h5_file_set_refresh(struct h5_file_set *set);

@@ -193,6 +193,7 @@ int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_b
 		return -ENOENT;
 	do {
 		path->size = before;
+		path->err = 0;
 		h5_reading_begin(vfs, &account);
 		rc = h5_paths_find(vfs, node->file, node->address, path);
 	} while (h5_reading_again(vfs, &account, &rc));

@@ -50,10 +50,10 @@ static void set_size(struct stat *st, uint64_t size, uint64_t stored)
 
 /* Bytes allocated in the file, where that is known without a walk through an index; else the most that can
  * be: who copies looks for holes only where these are less than the size. */
-static uint64_t storage_known(const struct h5_dataset *dataset, uint64_t size)
+static uint64_t storage_known(const struct h5_dataset *dataset, const struct h5_times *times, uint64_t size)
 {
 	if (!dataset->external && dataset->layout.class == H5_LAYOUT_CHUNKED)
-		return dataset->index ? h5_min(size, h5_file_size(dataset->file)) : 0;
+		return dataset->index ? h5_min(size, times->st.stored) : 0;
 	if (dataset->external ||
 	    (dataset->layout.class != H5_LAYOUT_CONTIGUOUS && dataset->layout.class != H5_LAYOUT_COMPACT))
 		return size;
@@ -122,7 +122,7 @@ static int open_dataset(const struct h5_node *node, const struct h5_object *know
 
 /* false: the size is that of a text, and not known without reading the dataset's elements. */
 static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
-			 bool with_text, struct stat *st, int *rc)
+			 const struct h5_times *times, bool with_text, struct stat *st, int *rc)
 {
 	const struct h5_dataset *dataset;
 	struct h5_dataset *own;
@@ -148,7 +148,7 @@ static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, const struct 
 	if (*rc && is_told_later(*rc))
 		*rc = 0;
 	else if (!*rc && size_known)
-		set_size(st, size, storage_known(dataset, size));
+		set_size(st, size, storage_known(dataset, times, size));
 	h5_dataset_free(own);
 	h5_file_put(node->file, ref);
 	return size_known;
@@ -237,7 +237,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		st->st_size = (off_t)strlen(node->target);
 		break;
 	case H5_NODE_DATASET:
-		*size_known = stat_dataset(vfs, node, known, with_text, st, &rc);
+		*size_known = stat_dataset(vfs, node, known, times, with_text, st, &rc);
 		break;
 	case H5_NODE_DATATYPE:
 		rc = stat_datatype(node, st);

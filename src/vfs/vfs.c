@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { WORK_SPEED = 8 << 10 }; /* bytes of files that a millisecond is granted for */
-
 struct h5_node *h5_vfs_root(struct h5_vfs *vfs)
 {
 	return vfs->root;
@@ -128,9 +126,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 
 uint64_t h5_vfs_work_limit(struct h5_vfs *vfs)
 {
-	uint64_t most = vfs->options.max_work;
-
-	return most ? most * 1000 + h5_file_set_size(vfs->set) / WORK_SPEED : 0;
+	return h5_file_set_work(vfs->set, vfs->options.max_work);
 }
 
 void h5_vfs_refresh(struct h5_vfs *vfs)

@@ -1,5 +1,6 @@
 #include "view/text.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "store/file_set.h"
@@ -11,6 +12,7 @@ enum {
 	SAMPLE_BYTES = 1 << 16, /* samples are at most so far apart, unless one piece is longer, */
 	SAMPLE_PIECES = 4096,	/* and so many pieces */
 	CHECKED = 16,		/* pieces, of which one asks if it is wanted */
+	FILLED_LEAST = 4096,	/* elements that are not stored, to be taken together */
 	SLAB_BYTES = 1 << 18,	/* elements are read in parts of about this size */
 	ELEMENT_MAX = 1 << 24,	/* stored bytes; a larger one is refused */
 	PIECE_MAX = 1 << 27	/* a longer one is refused */
@@ -18,6 +20,7 @@ enum {
 
 struct sample {
 	uint64_t piece, offset;
+	uint64_t each; /* bytes of each piece up to the next sample: fill values; 0: they differ */
 };
 
 struct h5_text {
@@ -157,8 +160,50 @@ static int add_sample(struct h5_text *text, size_t *capacity, uint64_t piece)
 		text->samples = samples;
 		*capacity = more;
 	}
-	text->samples[text->count++] = (struct sample){piece, text->size};
+	text->samples[text->count++] = (struct sample){piece, text->size, 0};
 	return 0;
+}
+
+/* How many elements from this one on have nothing stored. */
+static int count_filled(const struct cursor *c, uint64_t element, uint64_t *n)
+{
+	const struct h5_dataset *dataset = c->source->dataset;
+	uint64_t at = element * dataset->type->size, found;
+	int rc = h5_dataset_seek_stored(dataset, at, &found);
+
+	*n = rc ? 0 : found / dataset->type->size - element;
+	return rc;
+}
+
+/* Where elements come that are not stored, all of these are measured by the first one: a dataset may have as
+ * many of them as it claims. */
+static int pass_filled(struct cursor *c, struct h5_text *text, size_t *capacity)
+{
+	uint64_t element = c->next - c->heads, n, length, all;
+	const uint8_t *data;
+	int rc = count_filled(c, element, &n);
+
+	if (rc || n < FILLED_LEAST)
+		return rc;
+	rc = add_sample(text, capacity, c->next);
+	if (!rc)
+		rc = pass(c, &data, &length);
+	if (rc)
+		return rc;
+	if (!h5_mul(length, n, &all) || !h5_add(text->size, all, &text->size))
+		text->size = UINT64_MAX;
+	text->samples[text->count - 1].each = length;
+	c->next += n - 1;
+	return 0;
+}
+
+/* Elements are about to be read. */
+static bool is_at_slab(const struct cursor *c, uint64_t elements)
+{
+	uint64_t element = c->next - c->heads;
+
+	return c->source->dataset && c->next >= c->heads && element < elements &&
+	       (element < c->slab_first || element >= c->slab_first + c->slab_count);
 }
 
 static int measure(struct cursor *c, struct h5_text *text)
@@ -168,19 +213,26 @@ static int measure(struct cursor *c, struct h5_text *text)
 	int rc = 0;
 
 	while (!rc && (c->next < c->heads || c->next - c->heads < elements)) {
-		const struct sample *last = text->count ? &text->samples[text->count - 1] : NULL;
+		const struct sample *last;
 		const uint8_t *element;
 		uint64_t length = 0;
 
-		if (!last || text->size - last->offset >= SAMPLE_BYTES ||
+		if (is_at_slab(c, elements))
+			rc = pass_filled(c, text, &capacity);
+		if (rc || c->next - c->heads == elements)
+			break;
+		last = text->count ? &text->samples[text->count - 1] : NULL;
+		if (!last || last->each || text->size - last->offset >= SAMPLE_BYTES ||
 		    c->next - last->piece >= SAMPLE_PIECES)
 			rc = add_sample(text, &capacity, c->next);
 		if (!rc)
 			rc = pass(c, &element, &length);
 		text->size += length;
 		if (!rc && text->size > INT64_MAX)
-			rc = h5_fail(-EOVERFLOW, c->source->address, "text of more than 2^63-1 bytes");
+			break;
 	}
+	if (!rc && text->size > INT64_MAX)
+		rc = h5_fail(-EOVERFLOW, c->source->address, "text of more than 2^63-1 bytes");
 	return rc;
 }
 
@@ -298,11 +350,12 @@ int h5_text_read(const struct h5_text_source *source, const struct h5_text *text
 		 size_t n)
 {
 	const struct sample *sample = find_sample(text, offset);
+	uint64_t skip = offset - sample->offset, pieces = sample->each ? skip / sample->each : 0;
 	struct cursor c;
-	int rc = cursor_init(&c, source, sample->piece);
+	int rc = cursor_init(&c, source, sample->piece + pieces);
 
 	if (!rc)
-		rc = copy_pieces(&c, offset - sample->offset, buf, n);
+		rc = copy_pieces(&c, skip - pieces * sample->each, buf, n);
 	cursor_release(&c);
 	return rc;
 }
