@@ -91,7 +91,7 @@ def read_ends(path):
 
 class Memory(MountCase):
     """However many ask for large things at once: all that they take stays within the budgets of the caches."""
-    CACHE, INDEX_CACHE = 96 * MIB, 32 * MIB
+    CACHE, INDEX_CACHE = 64 * MIB, 16 * MIB
     OPTIONS = f"cache={CACHE},index_cache={INDEX_CACHE},max_work=0"
     BESIDE = 64 * MIB  # beside the budgets
     READERS = 64
@@ -116,9 +116,9 @@ class Memory(MountCase):
         path = self.file("large.h5")
         with h5py.File(path, "w", libver="latest") as f:
             for i in range(8):
-                f.create_dataset(f"attribute{i}", data=0).attrs["big"] = numpy.zeros(self.ELEMENTS, f"S{16 * MIB // self.ELEMENTS}")
-                f.create_dataset(f"chunk{i}", (24 * MIB,), "u1", chunks=(24 * MIB,), compression="gzip", fillvalue=i + 1)[0] = 0
-                f.create_dataset(f"text{i}", (2,), h5py.string_dtype())[:] = ["x" * (20 * MIB), str(i)]
+                f.create_dataset(f"attribute{i}", data=0).attrs["big"] = numpy.zeros(self.ELEMENTS, f"S{12 * MIB // self.ELEMENTS}")
+                f.create_dataset(f"chunk{i}", (12 * MIB,), "u1", chunks=(12 * MIB,), compression="gzip", fillvalue=i + 1)[0] = 0
+                f.create_dataset(f"text{i}", (2,), h5py.string_dtype())[:] = ["x" * (10 * MIB), str(i)]
         return path
 
     def make_headers(self):
@@ -145,8 +145,8 @@ class Memory(MountCase):
             self.assertModest(m)
         for i in range(8):
             self.assertEqual(found[8 * i], (3 * self.ELEMENTS + 1, b"]"))
-            self.assertEqual(found[8 * i + 2], (24 * MIB, bytes([i + 1])))
-            self.assertEqual(found[8 * i + 4], (20 * MIB + 3, b"\n"))
+            self.assertEqual(found[8 * i + 2], (12 * MIB, bytes([i + 1])))
+            self.assertEqual(found[8 * i + 4], (10 * MIB + 3, b"\n"))
             self.assertNotIn("user.big", found[8 * i + 6])
             self.assertEqual(found[8 * i:8 * i + 8:2], found[8 * i + 1:8 * i + 8:2])
 
