@@ -109,7 +109,7 @@ uint64_t h5_journal_hash(const void *data, size_t n)
 
 /* ---- header ---- */
 
-static bool is_zero(const uint8_t *p, size_t n)
+bool h5_journal_is_zero(const uint8_t *p, size_t n)
 {
 	return !n || (!p[0] && !memcmp(p, p + 1, n - 1));
 }
@@ -184,7 +184,7 @@ int h5_journal_header_decode(const uint8_t *data, size_t n, struct h5_journal_he
 	uint64_t hash = h5_read_u64(&r);
 
 	memset(header, 0, sizeof *header);
-	if (is_zero(data, n))
+	if (h5_journal_is_zero(data, n))
 		return -ENODATA;
 	if (!signature || memcmp(signature, header_signature, sizeof header_signature))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: this is none");

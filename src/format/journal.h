@@ -59,6 +59,7 @@ struct h5_journal_record {
 	const uint64_t *objects; /* addresses (relative to the base) of the object headers that change */
 };
 
+bool h5_journal_is_zero(const uint8_t *data, size_t n);
 /* Of the version that is written. It is for differences by chance, not by intent. */
 uint64_t h5_journal_hash(const void *data, size_t n);
 /* The hash of a version piece by piece: each but the last of H5_JOURNAL_PIECE bytes, the first one with

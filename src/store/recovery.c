@@ -58,11 +58,6 @@ static int sort_patches(struct found *found)
 	return 0;
 }
 
-static bool is_zero(const uint8_t *p, size_t n)
-{
-	return !*p && !memcmp(p, p + 1, n - 1);
-}
-
 /* The bytes of a record into memory of zeros, which stays untouched where they are zeros: the journal may be
  * all hole. */
 static int read_stored(struct h5_io *io, uint8_t *data, size_t length, size_t *got)
@@ -76,7 +71,7 @@ static int read_stored(struct h5_io *io, uint8_t *data, size_t length, size_t *g
 		rc = h5_io_read_some(io, H5_JOURNAL_HEADER + *got, piece, n, &there);
 		if (rc || !there)
 			break;
-		if (!is_zero(piece, there))
+		if (!h5_journal_is_zero(piece, there))
 			memcpy(data + *got, piece, there);
 	}
 	free(piece);
