@@ -143,7 +143,7 @@ static void add_job(const struct tree *t, const char *path, const char *operatio
 static void judge(void)
 {
 	fclose(jobs);
-	scratch_python("tests/btree1_judge.py %s/jobs", scratch_folder());
+	scratch_judge_python("tests/btree1_judge.py %s/jobs", scratch_folder());
 }
 
 /* ---- changes ---- */

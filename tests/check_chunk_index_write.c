@@ -215,7 +215,7 @@ START_TEST(killed_between_cells)
 	}
 	save_state(&image, states++);
 	ck_assert_uint_gt(states, 2);
-	scratch_run("/usr/bin/python3 -c \"%s\" %s %ju %ju", judge_states, scratch_folder(), (uintmax_t)n[0],
+	scratch_judge("/usr/bin/python3 -c \"%s\" %s %ju %ju", judge_states, scratch_folder(), (uintmax_t)n[0],
 		    (uintmax_t)n[1]);
 	target_release(&t);
 	fault_io_release(&record);

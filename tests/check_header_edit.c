@@ -198,7 +198,7 @@ static void edit(const char *name, bool relocates)
 			ck_assert_msg(torn == 0, "%u of %u in round %d", torn, changed, round);
 	}
 	scratch_close(&s);
-	scratch_python("tests/header_edit_judge.py %s %s %d", s.original, s.path, ROUNDS);
+	scratch_judge_python("tests/header_edit_judge.py %s %s %d", s.original, s.path, ROUNDS);
 	end(&s, &fault);
 }
 

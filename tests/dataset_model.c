@@ -176,7 +176,7 @@ void model_judge(struct model_run *r)
 		ck_assert_uint_eq(fwrite(m->data, 1, m->size, f), m->size);
 		fclose(f);
 	}
-	scratch_python("tests/dataset_write_judge.py %s %s/dataset_write.list", r->scratch.path,
+	scratch_judge_python("tests/dataset_write_judge.py %s %s/dataset_write.list", r->scratch.path,
 		       getenv("H5FS_TEST_DATA"));
 }
 

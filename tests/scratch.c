@@ -61,16 +61,54 @@ void scratch_run(const char *format, ...)
 	va_end(arguments);
 }
 
-void scratch_python(const char *format, ...)
+static const char *source_folder(void)
 {
 	const char *source = getenv("srcdir");
+
+	return source ? source : ".";
+}
+
+void scratch_python(const char *format, ...)
+{
 	char before[512];
 	va_list arguments;
 
-	ck_assert_int_lt(snprintf(before, sizeof before, "/usr/bin/python3 %s/", source ? source : "."),
+	ck_assert_int_lt(snprintf(before, sizeof before, "/usr/bin/python3 %s/", source_folder()),
 			 (int)sizeof before);
 	va_start(arguments, format);
 	run(before, format, arguments);
+	va_end(arguments);
+}
+
+/* The newer judges have a copy of our folder, so that each finds the file as we left it. */
+static void judge(const char *program, const char *format, va_list arguments)
+{
+	char before[1024];
+
+	ck_assert_int_lt(snprintf(before, sizeof before, "%s/contrib/judges all --copy %s %s", source_folder(),
+				  scratch_folder(), program),
+			 (int)sizeof before);
+	run(before, format, arguments);
+}
+
+void scratch_judge(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	judge("", format, arguments);
+	va_end(arguments);
+}
+
+void scratch_judge_python(const char *format, ...)
+{
+	char program[512];
+	va_list arguments;
+
+	ck_assert_int_lt(snprintf(program, sizeof program, "/usr/bin/python3 %s/", source_folder()),
+			 (int)sizeof program);
+	va_start(arguments, format);
+	judge(program, format, arguments);
 	va_end(arguments);
 }
 
