@@ -26,6 +26,7 @@ libh5fs_a_SOURCES += \
 	src/store/members.h \
 	src/store/object_header.c \
 	src/store/object_header.h \
+	src/store/object_header_check.c \
 	src/store/object_header_edit.c \
 	src/store/object_header_span.c \
 	src/store/object_header_span.h \

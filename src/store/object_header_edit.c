@@ -150,27 +150,43 @@ static unsigned link_size(const struct edit *e)
 	return (unsigned)sb->size_of_offsets + sb->size_of_lengths;
 }
 
-/* Makes a continuation message of the message; what it leaves becomes a NIL message, or belongs to the
- * continuation where it is too small for that. */
-static int write_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c)
+/* Writes a continuation message over the message, with `size` bytes of data, and a NIL message over the rest. */
+static int write_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c,
+		      uint32_t size)
 {
 	const struct h5_superblock *sb = h5_file_superblock(e->file);
 	const struct h5_object_header *prefix = &e->header.prefix;
 	struct h5_header_chunk *chunk = chunk_of(e, message);
-	unsigned head = h5_message_prefix_size(prefix), rest = message->size - link_size(e);
-	struct h5_message link = {.type = H5_MSG_CONTINUATION, .size = link_size(e)};
-	struct h5_message nil = {.type = H5_MSG_NIL, .size = rest - head};
+	unsigned head = h5_message_prefix_size(prefix);
+	struct h5_message link = {.type = H5_MSG_CONTINUATION, .size = size};
+	struct h5_message nil = {.type = H5_MSG_NIL};
 	struct h5_writer w = h5_writer_init(bytes_at(chunk, message->address - head), head + message->size,
 					    sb->size_of_offsets, sb->size_of_lengths);
 
-	if (rest < head)
-		link.size += rest;
 	h5_message_encode(&w, prefix, &link);
 	w.p -= link.size;
 	h5_continuation_encode(&w, c);
-	if (rest >= head)
+	if (size < message->size) {
+		nil.size = message->size - size - head;
 		h5_message_encode(&w, prefix, &nil);
+	}
 	return h5_writer_check(&w, "object header");
+}
+
+/* Makes a continuation message of the message. What it leaves becomes a NIL message, so that libhdf5 can use the space. It
+ * belongs to the continuation if it is too small for that, or if the chunk may not have such a message: beside a gap,
+ * or beside other NIL messages that would be too large if they were made one. */
+static int make_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c)
+{
+	unsigned head = h5_message_prefix_size(&e->header.prefix);
+	int rc;
+
+	if (message->size - link_size(e) < head)
+		return write_link(e, message, c, message->size);
+	rc = write_link(e, message, c, link_size(e));
+	if (!rc && h5_header_check_chunk(e->file, &e->header, chunk_of(e, message)))
+		rc = write_link(e, message, c, message->size);
+	return rc;
 }
 
 /* A continuation block for the continuation message to a block that is no cell: when that one moves, this one
@@ -215,7 +231,7 @@ static int relocate(const struct edit *e, const struct h5_message *message, cons
 		rc = put_link(e, &c);
 	if (rc)
 		return rc;
-	rc = write_link(e, &span, &c);
+	rc = make_link(e, &span, &c);
 	if (!rc)
 		rc = patch_chunk(e, chunk_of(e, message),
 				 span.address - h5_message_prefix_size(&e->header.prefix));
