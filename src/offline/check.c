@@ -112,8 +112,10 @@ static int check_own_structures(struct h5_checker *c)
 	c->path = "(superblock extension)";
 	if (sb->extension != H5_UNDEF) {
 		rc = h5_header_load(c->file, sb->extension, &extension);
-		if (!rc)
+		if (!rc) {
+			rc = h5_header_check(c->file, &extension);
 			h5_header_release(&extension);
+		}
 		rc = h5_damage_note(&c->damage, rc);
 	}
 	c->path = "(shared messages)";

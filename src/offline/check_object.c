@@ -338,7 +338,9 @@ int h5_check_object(struct h5_checker *c, uint64_t address)
 		rc = h5_object_get(c->file, address, &ref, &object);
 	if (rc)
 		return note(c, rc);
-	rc = check_attributes(c, object);
+	rc = note(c, h5_header_check(c->file, &object->header));
+	if (!rc)
+		rc = check_attributes(c, object);
 	if (!rc && object->kind == H5_OBJECT_GROUP)
 		rc = check_group(c, object);
 	else if (!rc && object->kind == H5_OBJECT_DATASET)
