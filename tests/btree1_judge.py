@@ -3,7 +3,7 @@
 Each line of JOBS: ORIGINAL FILE DATASET OPERATIONS.
 
 FILE is what the operations made of ORIGINAL, in a dataset under a version 1 B-tree. libhdf5 does them too, in a copy of
-its own, and the trees must be the same: levels, entries, keys. It then reads FILE, fills all gaps, adds and takes away
+its own, and the trees must be the same: levels, entries, keys (libhdf5 1.10; later ones split nodes elsewhere). It then reads FILE, fills all gaps, adds and takes away
 rows, and must find all that it wrote. Operations, one a line:
 
     set N VALUE      chunk number N, row-major, all of VALUE
@@ -127,7 +127,7 @@ def replay(original, path, name, operations):
                 else:
                     d.trim(int(numbers[0]), 1 if word == "trim1" else 0)
         values = d.dataset[()]
-    if not part:
+    if not part and h5py.version.hdf5_version_tuple < (1, 12):
         theirs, ours = Tree(copy, name).levels, Tree(path, name).levels
         for level, (a, b) in enumerate(zip(theirs, ours)):
             for i, (x, y) in enumerate(zip(a, b)):

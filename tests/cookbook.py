@@ -12,6 +12,8 @@ import unittest
 import h5py
 import numpy
 
+import judges
+
 H5FS = os.path.realpath(os.environ.get("H5FS", "src/h5fs"))
 COOKBOOK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "doc", "cookbook.md")
 
@@ -92,7 +94,7 @@ class Cookbook(unittest.TestCase):
         self.assertEqual(said["Find"].split("\n")[0], "mnt/detector/images")
         self.assertIn("# file: mnt/detector/images\n", said["Find"])
         self.assertIn("beam lost\n", said["Find"])
-        with h5py.File(os.path.join(self.folder, "run.h5")) as f:
+        with judges.File(os.path.join(self.folder, "run.h5")) as f:
             self.assertIn(f"\n{f['table']['current'].sum()}\ncounts", said["Tables and text"])
         self.assertIn("2 started\n", said["Tables and text"])
 

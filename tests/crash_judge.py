@@ -91,7 +91,7 @@ def complain(label, what):
         with open(os.environ["H5FS_CRASH_IMAGE"], "wb") as f:
             f.write(image)
     if complaints <= COMPLAINTS_MAX:
-        print(f"libhdf5: {workload}: {label}: {what}", file=sys.stderr, flush=True)
+        print(f"libhdf5 {h5py.version.hdf5_version}: {workload}: {label}: {what}", file=sys.stderr, flush=True)
 
 
 def check(label, first, last):
@@ -176,5 +176,5 @@ while command := stdin.read(1):
         checks += 1
     else:
         sys.exit(f"no such command: {command}")
-print(f"libhdf5: {checks} files looked at, {complaints} wrong", file=sys.stderr)
+print(f"libhdf5 {h5py.version.hdf5_version}: {checks} files looked at, {complaints} wrong", file=sys.stderr)
 sys.exit(bool(complaints))

@@ -4,141 +4,201 @@
 #include "format/superblock.h"
 #include "store/file_set.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECTOR = 512 };
+enum {
+	SECTOR = 512,
+	SOME = 40, /* of so many images the judges of other releases see one, but for `make judge-newer` */
+};
 
 void crash_wrong(const struct crash_opinion *o, const struct crash_dataset *d, const char *what)
 {
 	const char *path = getenv("H5FS_CRASH_IMAGE");
 
 	if (path)
-		crash_image_save(&o->sent, path);
+		crash_image_save(&o->judges->sent, path);
 	CRASH_FAILED("%s: %s: %s: %s", o->run->name, o->label, d ? d->name : "file", what);
 }
 
 /* ---- libhdf5's opinion ---- */
 
-void crash_opinion_start(struct crash_opinion *o)
+static const char *source_folder(void)
 {
-	const char *source = getenv("srcdir") ? getenv("srcdir") : ".";
-	char path[512];
+	const char *source = getenv("srcdir");
+
+	return source ? source : ".";
+}
+
+/* name NULL: this machine's own libhdf5. */
+static void judge_program(const char *name)
+{
+	char path[512], judges[512];
+
+	snprintf(path, sizeof path, "%s/tests/crash_judge.py", source_folder());
+	snprintf(judges, sizeof judges, "%s/contrib/judges", source_folder());
+	if (name)
+		execl(judges, judges, "run", name, "/usr/bin/python3", "-X", "faulthandler", path,
+		      (char *)NULL);
+	else
+		execl("/usr/bin/python3", "python3", "-X", "faulthandler", path, (char *)NULL);
+	_exit(127);
+}
+
+static void start_judge(struct crash_opinion *o, const char *name)
+{
+	struct crash_judge *j = &o->judges[o->count++];
 	int to[2], from[2];
 
-	snprintf(path, sizeof path, "%s/tests/crash_judge.py", source);
-	if (pipe(to) || pipe(from))
+	/* What is for one judge, another one must not hold open. */
+	if (pipe2(to, O_CLOEXEC) || pipe2(from, O_CLOEXEC))
 		CRASH_FAILED("no pipe");
-	o->judge = fork();
-	if (!o->judge) {
+	fflush(stdout);
+	j->pid = fork();
+	if (!j->pid) {
 		dup2(to[0], 0);
 		dup2(from[1], 1);
-		close(to[1]);
-		close(from[0]);
-		execl("/usr/bin/python3", "python3", "-X", "faulthandler", path, (char *)NULL);
-		_exit(127);
+		judge_program(name);
 	}
 	close(to[0]);
 	close(from[1]);
-	o->to_judge = fdopen(to[1], "wb");
-	o->from_judge = fdopen(from[0], "r");
-	if (o->judge < 0 || !o->to_judge || !o->from_judge)
+	j->to = fdopen(to[1], "wb");
+	j->from = fdopen(from[0], "r");
+	if (j->pid < 0 || !j->to || !j->from)
 		CRASH_FAILED("no judge");
 }
 
+void crash_opinion_start(struct crash_opinion *o)
+{
+	const char *asked = getenv("H5FS_JUDGE");
+	char line[512];
+	FILE *names;
+
+	o->each = asked && !strcmp(asked, "all") ? 1 : SOME;
+	start_judge(o, NULL);
+	snprintf(line, sizeof line, "%s/contrib/judges list", source_folder());
+	names = popen(line, "r");
+	if (!names)
+		CRASH_FAILED("no list of judges");
+	while (o->count < CRASH_JUDGES_MAX && fgets(line, sizeof line, names)) {
+		line[strcspn(line, "\n")] = 0;
+		start_judge(o, line);
+	}
+	if (pclose(names))
+		CRASH_FAILED("no list of judges");
+}
+
 /* True: it has found nothing wrong. */
-bool crash_opinion_end(struct crash_opinion *o)
+static bool end_judge(struct crash_judge *j)
 {
 	int status;
 
-	fclose(o->to_judge);
-	fclose(o->from_judge);
-	free(o->sent.data);
-	free(o->cleared.data);
-	return waitpid(o->judge, &status, 0) == o->judge && WIFEXITED(status) && !WEXITSTATUS(status);
+	fclose(j->to);
+	fclose(j->from);
+	free(j->sent.data);
+	return waitpid(j->pid, &status, 0) == j->pid && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static void send(struct crash_opinion *o, const void *data, size_t n)
+bool crash_opinion_end(struct crash_opinion *o)
 {
-	if (fwrite(data, 1, n, o->to_judge) != n)
+	bool good = true;
+
+	for (unsigned i = 0; i < o->count; i++)
+		good &= end_judge(&o->judges[i]);
+	free(o->cleared.data);
+	return good;
+}
+
+static void send(struct crash_judge *j, const void *data, size_t n)
+{
+	if (fwrite(data, 1, n, j->to) != n)
 		CRASH_FAILED("the judge is gone");
 }
 
-static void send_number(struct crash_opinion *o, uint64_t value, size_t n)
+static void send_number(struct crash_judge *j, uint64_t value, size_t n)
 {
-	send(o, &value, n); /* little-endian, as the judge's numbers */
+	send(j, &value, n); /* little-endian, as the judge's numbers */
 }
 
-static void send_text(struct crash_opinion *o, const char *text)
+static void send_text(struct crash_judge *j, const char *text)
 {
-	send_number(o, strlen(text), 4);
-	send(o, text, strlen(text));
+	send_number(j, strlen(text), 4);
+	send(j, text, strlen(text));
+}
+
+static void send_contents(struct crash_judge *j, const struct crash_run *run, unsigned d)
+{
+	const struct crash_dataset *dataset = &run->datasets[d];
+
+	send(j, "D", 1);
+	send_number(j, dataset->columns, 4);
+	send_number(j, dataset->first, 4);
+	send_text(j, dataset->name);
+	for (size_t i = 0; i < dataset->count; i++) {
+		const struct crash_content *c = &dataset->contents[i];
+
+		send(j, "S", 1);
+		send_number(j, d, 4);
+		send_number(j, c->state, 4);
+		send_number(j, c->overwritten, 1);
+		send_number(j, c->rows, 8);
+		send(j, c->values, crash_elements(dataset, c->rows) * sizeof *c->values);
+	}
 }
 
 void crash_opinion_begin(struct crash_opinion *o)
 {
-	send(o, "W", 1);
-	send_text(o, o->run->name);
-	crash_image_resize(&o->sent, 0);
-	for (unsigned d = 0; d < o->run->count; d++) {
-		const struct crash_dataset *dataset = &o->run->datasets[d];
+	for (unsigned i = 0; i < o->count; i++) {
+		struct crash_judge *j = &o->judges[i];
 
-		send(o, "D", 1);
-		send_number(o, dataset->columns, 4);
-		send_number(o, dataset->first, 4);
-		send_text(o, dataset->name);
-		for (size_t i = 0; i < dataset->count; i++) {
-			const struct crash_content *c = &dataset->contents[i];
-
-			send(o, "S", 1);
-			send_number(o, d, 4);
-			send_number(o, c->state, 4);
-			send_number(o, c->overwritten, 1);
-			send_number(o, c->rows, 8);
-			send(o, c->values, crash_elements(dataset, c->rows) * sizeof *c->values);
-		}
+		send(j, "W", 1);
+		send_text(j, o->run->name);
+		crash_image_resize(&j->sent, 0);
+		for (unsigned d = 0; d < o->run->count; d++)
+			send_contents(j, o->run, d);
 	}
 }
 
-static bool is_changed(const struct crash_opinion *o, const struct crash_image *image, size_t at)
+static bool is_changed(const struct crash_judge *j, const struct crash_image *image, size_t at)
 {
 	size_t n = image->size - at < SECTOR ? image->size - at : SECTOR;
 
-	return at + n > o->sent.size || memcmp(image->data + at, o->sent.data + at, n);
+	return at + n > j->sent.size || memcmp(image->data + at, j->sent.data + at, n);
 }
 
 /* Runs of changed sectors, as pieces; their number. */
-static unsigned send_pieces(struct crash_opinion *o, const struct crash_image *image, bool count_only)
+static unsigned send_pieces(struct crash_judge *j, const struct crash_image *image, bool count_only)
 {
 	unsigned pieces = 0;
 
 	for (size_t at = 0, end; at < image->size; at = end) {
 		end = at + SECTOR;
-		if (!is_changed(o, image, at))
+		if (!is_changed(j, image, at))
 			continue;
-		while (end < image->size && is_changed(o, image, end))
+		while (end < image->size && is_changed(j, image, end))
 			end += SECTOR;
 		end = end < image->size ? end : image->size;
 		pieces++;
 		if (!count_only) {
-			send_number(o, at, 8);
-			send_number(o, end - at, 4);
-			send(o, image->data + at, end - at);
+			send_number(j, at, 8);
+			send_number(j, end - at, 4);
+			send(j, image->data + at, end - at);
 		}
 	}
 	return pieces;
 }
 
-static void send_image(struct crash_opinion *o, const struct crash_image *image)
+static void send_image(struct crash_judge *j, const struct crash_image *image)
 {
-	send(o, "B", 1);
-	send_number(o, image->size, 8);
-	send_number(o, send_pieces(o, image, true), 4);
-	send_pieces(o, image, false);
-	crash_image_copy(&o->sent, image);
+	send(j, "B", 1);
+	send_number(j, image->size, 8);
+	send_number(j, send_pieces(j, image, true), 4);
+	send_pieces(j, image, false);
+	crash_image_copy(&j->sent, image);
 }
 
 /* ---- our own ---- */
@@ -217,7 +277,16 @@ void crash_clear_marks(struct crash_image *image, const struct crash_run *run)
 	h5_superblock_update(image->data + at, image->size - at, &sb, &offset, &n);
 }
 
-/* Both opinions of a file. */
+static void send_check(const struct crash_opinion *o, struct crash_judge *j, const struct crash_image *image)
+{
+	send_image(j, image);
+	send(j, "C", 1);
+	send_number(j, o->first, 4);
+	send_number(j, o->last, 4);
+	send_text(j, o->label);
+}
+
+/* All opinions of a file. */
 void crash_opinion_check(struct crash_opinion *o, const struct crash_image *image)
 {
 	static const struct h5_file_set_options options = {.block_cache = 1 << 20, .chunk_cache = 1 << 20};
@@ -228,11 +297,10 @@ void crash_opinion_check(struct crash_opinion *o, const struct crash_image *imag
 		crash_clear_marks(&o->cleared, o->run);
 		image = &o->cleared;
 	}
-	send_image(o, image);
-	send(o, "C", 1);
-	send_number(o, o->first, 4);
-	send_number(o, o->last, 4);
-	send_text(o, o->label);
+	o->checks++;
+	for (unsigned i = 0; i < o->count; i++)
+		if (!i || o->checks % o->each == 0)
+			send_check(o, &o->judges[i], image);
 	if (h5_file_set_open_memory(image->data, image->size, &options, &set))
 		crash_wrong(o, NULL, h5_error_last()->text);
 	for (unsigned d = 0; d < o->run->count; d++)
@@ -245,23 +313,26 @@ void crash_opinion_check(struct crash_opinion *o, const struct crash_image *imag
 bool crash_opinion_change(struct crash_opinion *o, const struct crash_image *image, char kind,
 			  const char *path)
 {
+	struct crash_judge *j = o->judges;
 	char answer[512];
 
-	send_image(o, image);
-	send(o, "F", 1);
-	send(o, &kind, 1);
-	send_number(o, o->first, 4);
-	send_number(o, o->last, 4);
-	send_text(o, path);
-	fflush(o->to_judge);
-	if (!fgets(answer, sizeof answer, o->from_judge))
+	send_image(j, image);
+	send(j, "F", 1);
+	send(j, &kind, 1);
+	send_number(j, o->first, 4);
+	send_number(j, o->last, 4);
+	send_text(j, path);
+	fflush(j->to);
+	if (!fgets(answer, sizeof answer, j->from))
 		CRASH_FAILED("the judge is gone");
 	return !strcmp(answer, "ok\n");
 }
 
 void crash_opinion_verify(struct crash_opinion *o, const struct crash_image *image)
 {
-	send_image(o, image);
-	send(o, "V", 1);
-	send_text(o, o->label);
+	struct crash_judge *j = o->judges;
+
+	send_image(j, image);
+	send(j, "V", 1);
+	send_text(j, o->label);
 }

@@ -1,4 +1,5 @@
-/* What we and libhdf5 (crash_judge.py, a process of its own) think of an image. For tests/crash_replay.c. */
+/* What we and libhdf5 think of an image: this machine's, and those of other releases that are there (contrib/judges), a
+ * process of crash_judge.py each. For tests/crash_replay.c. */
 #ifndef H5_TESTS_CRASH_OPINION_H
 #define H5_TESTS_CRASH_OPINION_H
 
@@ -8,14 +9,23 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+enum { CRASH_JUDGES_MAX = 8 };
+
+struct crash_judge {
+	pid_t pid;
+	FILE *to, *from;
+	struct crash_image sent; /* its image */
+};
+
 struct crash_opinion {
 	const struct crash_run *run; /* borrowed */
 	unsigned first, last;	     /* states that its datasets may be in */
 	char label[128];	     /* which crash this is, for complaints */
 	/* the rest is crash_opinion.c's */
-	pid_t judge;
-	FILE *to_judge, *from_judge;
-	struct crash_image sent;    /* the judge's image */
+	struct crash_judge judges[CRASH_JUDGES_MAX]; /* this machine's own is the first */
+	unsigned count;
+	unsigned each;		    /* of so many images the other judges see one */
+	unsigned long checks;
 	struct crash_image cleared; /* an image without marks */
 };
 
@@ -28,7 +38,7 @@ void crash_opinion_begin(struct crash_opinion *o);
 /* Each dataset is in one of the states. Ends the program if it is not by our opinion; libhdf5's comes later.
  */
 void crash_opinion_check(struct crash_opinion *o, const struct crash_image *image);
-/* Lets libhdf5 change the file, in one of the ways that crash_judge.py knows, and write it to the path.
+/* Lets this machine's libhdf5 change the file, in one of the ways that crash_judge.py knows, and write it to the path.
  * False: it can't. */
 bool crash_opinion_change(struct crash_opinion *o, const struct crash_image *image, char kind,
 			  const char *path);

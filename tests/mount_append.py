@@ -12,6 +12,7 @@ import time
 import h5py
 import numpy
 
+import judges
 from mountlib import Mount, WriteCase, main, read
 
 APPEND = os.O_WRONLY | os.O_APPEND
@@ -127,7 +128,7 @@ class Shells(AppendCase):
         with Mount(path, options="rw") as m:
             self.shell('cat "$2" >> "$1"', m.at("deflated"), self.file("data"))
             self.assertEqual(read(m.at("deflated")), b"one" + data)
-        with h5py.File(path, "r") as f:
+        with judges.File(path) as f:
             self.assertEqual(f["deflated"][...].tobytes(), b"one" + data)
 
     def test_rows_of_several_chunks(self):
@@ -468,7 +469,7 @@ class Seen(AppendCase):
                     os.write(fd, 100 * b"row")
                     end(fd)
                     m.kill()
-                with h5py.File(path, "r") as f:
+                with judges.File(path) as f:
                     self.assertEqual(f["deflated"][...].tobytes(), b"one" + 100 * b"row")
 
     def test_sync_is_fsync(self):
@@ -485,7 +486,7 @@ class Seen(AppendCase):
             shutil.copy(path, self.file("synced.h5"))
             self.shell('echo three >> "$1"', m.at("text"))
         for name, expected in (("closed.h5", b""), ("synced.h5", b"one\ntwo\n")):
-            with h5py.File(self.file(name), "r") as f:
+            with judges.File(self.file(name)) as f:
                 self.assertEqual(f["text"][...].tobytes(), expected, name)
         self.assertStored(path, text=self.u1(b"one\ntwo\nthree\n"))
 
@@ -535,7 +536,7 @@ class Seen(AppendCase):
                 fd = m.open("deflated", APPEND)
                 os.write(fd, b"lost or not")
                 m.kill()
-            with h5py.File(path, "r") as f:
+            with judges.File(path) as f:
                 self.assertEqual(f["deflated"][...].tobytes()[:3], b"one")
             with Mount(path, options="rw") as m:
                 os.truncate(m.at("deflated"), 3 + 2 * (i + 1))

@@ -10,6 +10,7 @@ import subprocess
 import h5py
 import numpy
 
+import judges
 from mountlib import Mount, MountCase, main
 
 OPERATIONS = int(os.environ.get("H5FS_FSX", "2000"))
@@ -153,7 +154,7 @@ class Fsx(MountCase):
             for name, model in models.items():
                 with self.subTest(name, mount="second"), open(m.at(name), "rb") as f:
                     self.assertTrue(f.read() == model.content)
-        with h5py.File(path) as f:
+        with judges.File(path) as f:
             for name, model in models.items():
                 with self.subTest(name, judge="h5py"):
                     self.assertTrue(f[name][()].tobytes() == model.content)
@@ -176,7 +177,7 @@ class Fsx(MountCase):
                                     "--end_fsync=1", "--ioengine=psync", "--randrepeat=1"],
                                    check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
             contents = {name: open(m.at(name), "rb").read() for name in os.listdir(m.path)}
-        with h5py.File(path) as f:
+        with judges.File(path) as f:
             for name, content in contents.items():
                 self.assertTrue(f[name][()].tobytes() == content, name)
 

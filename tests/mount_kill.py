@@ -9,6 +9,7 @@ import threading
 import h5py
 import numpy
 
+import judges
 from mountlib import Mount, MountCase, main
 
 KILLS = int(os.environ.get("H5FS_KILLS", "100"))
@@ -84,7 +85,7 @@ class Writer(threading.Thread):
 class Kill(MountCase):
     def check(self, path, acknowledged, tried):
         """As libhdf5 sees the file, without repair."""
-        with h5py.File(path, "r") as f:
+        with judges.File(path) as f:
             for name in acknowledged:
                 values = f[name][()]
                 n = len(values)

@@ -14,6 +14,7 @@ import traceback
 import h5py
 import numpy
 
+import judges
 from mountlib import Mount, MountCase, main
 
 SECONDS = float(os.environ.get("H5FS_LOAD_SECONDS", "10"))
@@ -219,7 +220,7 @@ class Load(MountCase):
             self.assertEqual(statuses, [0] * len(works))
         steps = [list(map(int, open(result).read().split())) for result in results]
         print(f"{options}: {sum(n for n, *_ in steps)} steps, {steps[-1][1:]} rows", file=sys.stderr)
-        with h5py.File(path) as f:
+        with judges.File(path) as f:
             for name, n in zip(GROWING, steps[-1][1:] or [0] * len(GROWING)):
                 numpy.testing.assert_array_equal(f["growing"][name][...], rows(0, n), name)
             for name in "contiguous", "compressed", "checked", "tiny":

@@ -14,6 +14,7 @@ import sys
 import h5py
 import numpy as np
 
+import judges
 from mountlib import Mount, MountCase, main, read
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixtures"))
@@ -328,7 +329,7 @@ class Models(MountCase):
             with Mount(path) as m:
                 for model in models:
                     model.compare(read(m.at(model.name)), "in a mount for reading")
-            with h5py.File(path) as f:
+            with judges.File(path) as f:
                 for model in models:
                     model.compare(model.stored(f), "in libhdf5")
         except Exception as e:

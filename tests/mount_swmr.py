@@ -12,6 +12,7 @@ import h5py
 import numpy
 
 import mountlib
+import judges
 from mountlib import Mount, MountCase, MountFailed, lookup3, main, read, write
 
 SECONDS = int(os.environ.get("H5FS_FOLLOW_SECONDS", "60"))
@@ -167,6 +168,7 @@ with h5py.File(sys.argv[1], "r+", libver="latest") as f:
             with self.assertRaises(MountFailed):
                 second.__enter__()
         self.assertEqual(os.listdir(os.path.dirname(self.h5)), [os.path.basename(self.h5)])
+        judges.agree(self.h5)
         with h5py.File(self.h5, "r+") as f:  # no marks are left
             for name in DATASETS:
                 self.assertTrue((f[name][()] == rows(0, n)).all(), name)
@@ -210,6 +212,7 @@ with h5py.File(sys.argv[1], "r+", libver="latest") as f:
         with Mount(self.h5, options="rw") as m:
             with open(m.at("earray"), "rb") as f:
                 self.assertEqual(f.read(), rows(0, 3).tobytes())
+        judges.agree(self.h5)
         with h5py.File(self.h5, "r+") as f:
             self.assertTrue((f["earray"][()] == rows(0, 3)).all())
 

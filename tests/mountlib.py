@@ -15,8 +15,9 @@ import tempfile
 import time
 import unittest
 
-import h5py
 import numpy
+
+import judges
 
 H5FS = os.environ.get("H5FS", "src/h5fs")
 READY_SECONDS = 60  # until the command returns
@@ -276,9 +277,9 @@ class WriteCase(MountCase):
     """What the tests of writing share: judging a file when its mount has ended."""
 
     def assertStored(self, path, **expected):
-        """libhdf5 by h5py, by h5dump, and a new mount: each finds these arrays.
+        """Each libhdf5 that judges, h5dump, and a new mount find these arrays.
         A journal that a killed mount has left is gone after the next one for writing."""
-        with h5py.File(path, "r") as f:
+        with judges.File(path) as f:
             for name, array in expected.items():
                 numpy.testing.assert_array_equal(f[name][...], array, name)
         for name, array in expected.items():

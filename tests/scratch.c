@@ -61,6 +61,8 @@ void scratch_run(const char *format, ...)
 	va_end(arguments);
 }
 
+enum { SOME = 16 }; /* of so many questions all judges hear one, but for `make judge-newer` */
+
 static const char *source_folder(void)
 {
 	const char *source = getenv("srcdir");
@@ -83,8 +85,14 @@ void scratch_python(const char *format, ...)
 /* The newer judges have a copy of our folder, so that each finds the file as we left it. */
 static void judge(const char *program, const char *format, va_list arguments)
 {
+	static unsigned asked; /* by this test */
+	const char *all = getenv("H5FS_JUDGE");
 	char before[1024];
 
+	if (asked++ % SOME && !(all && !strcmp(all, "all"))) {
+		run(program, format, arguments);
+		return;
+	}
 	ck_assert_int_lt(snprintf(before, sizeof before, "%s/contrib/judges all --copy %s %s", source_folder(),
 				  scratch_folder(), program),
 			 (int)sizeof before);
