@@ -100,6 +100,41 @@ class Refused(unittest.TestCase):
 
         self.case(build(1), build(0), "/d: .*of the order of its attributes")
 
+    # ---- global heaps ----
+
+    def heap(self, change=lambda heap: None, rest=None):
+        """An attribute of variable-length strings in a collection of 4,096 bytes, or of its objects and `rest` bytes more."""
+        file = File()
+        at = file.global_heap([b"some", b"words"])
+        if rest is not None:
+            del file.data[at + 16 + 2 * 24 + rest:]
+            struct.pack_into("<Q", file.data, at + 8, 16 + 2 * 24 + rest)
+        heap = memoryview(file.data)[at:]
+        change(heap)
+        heap.release()
+        values = file.vlen_element(at, 1, 4) + file.vlen_element(at, 2, 5)
+        info = b"\0\0" + file.offset(UNDEF) + file.offset(UNDEF)
+        strings = attribute(b"a", file.vlen_string(), file.dataspace((2,)), values)
+        return one_dataset(file, file.header2(messages(file, (ATTRIBUTE_INFO, info), (ATTRIBUTE, strings))))
+
+    def test_collection_that_is_too_small(self):
+        self.case(self.heap(), self.heap(rest=0), "/d: .*global heap collection: a size of 64 bytes")
+
+    def test_free_space_that_is_not_all_the_rest(self):
+        def less(heap):
+            struct.pack_into("<Q", heap, 64 + 8, 4096 - 64 - 8)
+
+        self.case(self.heap(), self.heap(less), "/d: .*free space of 4024 bytes, not 4032", agrees=False)
+
+    def test_free_space_of_zeros(self):
+        """libhdf5 goes round and round: it is not asked."""
+        def zeros(heap):
+            heap[64:80] = bytes(16)
+
+        self.case(self.heap(), self.heap(zeros), "/d: .*free space of 0 bytes, not 4032", agrees=False)
+
+    # ---- headers of version 1 ----
+
     def header1(self, change=lambda data, at: None, *more):
         file = File(superblock=0)
         at = file.header1(messages(file, *more))

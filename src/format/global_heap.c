@@ -5,7 +5,10 @@
 
 #include <stdlib.h>
 
-enum { INDEXES_MAX = UINT16_MAX };
+enum {
+	INDEXES_MAX = UINT16_MAX,
+	SIZE_LEAST = 4096, /* of a collection */
+};
 
 static uint64_t aligned(uint64_t n)
 {
@@ -95,4 +98,33 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 		qsort(*objects, *count, sizeof **objects, by_index);
 	}
 	return rc;
+}
+
+/* Behind the last object there is no room for a header, or free space up to the end. */
+int h5_global_heap_verify(struct h5_reader *r)
+{
+	size_t field = 8u + r->size_of_lengths, header = aligned(field), size = h5_reader_left(r);
+
+	if (size < SIZE_LEAST || size % 8)
+		return h5_fail(-EUCLEAN, r->address, "global heap collection: a size of %zu bytes", size);
+	h5_reader_skip(r, header);
+	while (h5_reader_left(r) >= header) {
+		uint64_t address = h5_reader_address(r), left = h5_reader_left(r), n;
+		uint16_t index = h5_read_u16(r);
+
+		h5_reader_skip(r, 6);
+		n = h5_read_length(r);
+		h5_reader_skip(r, header - field);
+		if (!index)
+			return n == left ? 0
+					 : h5_fail(-EUCLEAN, address,
+						   "global heap collection: free space of %ju bytes, not %ju",
+						   (uintmax_t)n, (uintmax_t)left);
+		if (n > h5_reader_left(r))
+			return h5_fail(-EUCLEAN, address,
+				       "global heap collection: an object of %ju bytes passes the end",
+				       (uintmax_t)n);
+		h5_reader_skip(r, (size_t)h5_min(aligned((size_t)n), h5_reader_left(r)));
+	}
+	return 0;
 }

@@ -102,3 +102,20 @@ int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, s
 	*size = (size_t)object->size;
 	return 0;
 }
+
+int h5_global_heap_check(struct h5_file *file, uint64_t address)
+{
+	struct h5_reader r;
+	uint64_t size;
+	void *data;
+	int rc = read_size(file, address, &size);
+
+	if (!rc)
+		rc = h5_block_read(file, address, 0, size, "global heap collection", &data);
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, data, size, address);
+	rc = h5_global_heap_verify(&r);
+	free(data);
+	return rc;
+}

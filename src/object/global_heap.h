@@ -9,4 +9,7 @@
 int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,
 		       const uint8_t **data, size_t *size);
 
+/* -EUCLEAN if the collection is as some version of libhdf5 refuses it; see h5_global_heap_verify(). */
+int h5_global_heap_check(struct h5_file *file, uint64_t address);
+
 #endif

@@ -163,6 +163,7 @@ int h5_check_file(struct h5_file *file, struct h5_check *check)
 	rc = check_own_structures(&c);
 	if (!rc)
 		rc = check_objects(&c, &w);
+	h5_seen_release(&c.heaps);
 	HASH_CLEAR(hh, w.by_address);
 	for (f = w.first; f; f = next) {
 		next = f->next;

@@ -6,6 +6,7 @@
 #include "format/link.h"
 #include "object/attribute.h"
 #include "object/fractal_heap.h"
+#include "object/global_heap.h"
 #include "object/group.h"
 #include "object/value.h"
 #include "offline/check_private.h"
@@ -140,6 +141,38 @@ static int no_path(void *arg, uint64_t address, struct h5_buf *path)
 	return -ENOENT;
 }
 
+/* The collection of a variable-length element, once. That it is not there, reading the element tells. */
+static int check_heap(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *element)
+{
+	struct h5_reader r = h5_file_reader(c->file, element, type->size, H5_UNDEF);
+	uint32_t count = h5_read_u32(&r);
+	uint64_t address = h5_read_offset(&r);
+	int rc;
+
+	if (h5_reader_check(&r, "variable-length element") || !count || !address || address == H5_UNDEF)
+		return 0;
+	rc = h5_seen_add(&c->heaps, address);
+	if (rc)
+		return rc == -EEXIST ? 0 : rc;
+	return note(c, h5_global_heap_check(c->file, address));
+}
+
+/* Those of an element: of its own type, or of the members of a compound. */
+static int check_heaps(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *element)
+{
+	int rc = 0;
+
+	if (type->class == H5_CLASS_VLEN)
+		return check_heap(c, type, element);
+	for (unsigned i = 0; type->class == H5_CLASS_COMPOUND && i < type->compound.count && !rc; i++) {
+		const struct h5_member *m = &type->compound.members[i];
+
+		if (m->type->class == H5_CLASS_VLEN)
+			rc = check_heap(c, m->type, element + m->offset);
+	}
+	return rc;
+}
+
 /* Elements whose data lie in heaps: they are there, and are of their type. */
 static int check_values(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *data, uint64_t n)
 {
@@ -151,6 +184,8 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 	for (uint64_t i = 0; i < n && !rc; i++) {
 		text.size = 0;
 		rc = h5_interrupt_check();
+		if (!rc)
+			rc = check_heaps(c, type, data + i * type->size);
 		if (!rc)
 			rc = note(c, h5_value_json(&context, type, data + i * type->size, &text));
 		if (!rc)

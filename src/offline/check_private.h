@@ -2,6 +2,7 @@
 #ifndef H5_OFFLINE_CHECK_PRIVATE_H
 #define H5_OFFLINE_CHECK_PRIVATE_H
 
+#include "base/seen.h"
 #include "object/damage.h"
 #include "offline/check.h"
 
@@ -11,6 +12,7 @@ struct h5_checker {
 	const char *path;	 /* of what is looked at */
 	struct h5_damage damage; /* hears of all damage */
 	void *walk;		 /* check.c's */
+	struct h5_seen heaps;	 /* global heap collections that were looked at */
 };
 
 /* All that belongs to the object, but for what its links lead to. */
