@@ -133,6 +133,31 @@ class Refused(unittest.TestCase):
 
         self.case(self.heap(), self.heap(zeros), "/d: .*free space of 0 bytes, not 4032", agrees=False)
 
+    # ---- names of old groups ----
+
+    def free_list(self, head, *fields):
+        """A group whose heap has room for two free blocks behind the names; fields: offset in the segment, value."""
+        file = File(superblock=0)
+        dataset = file.header1(messages(file))
+        root, table = file.old_group([(b"d", dataset, None), (b"f" * 71, dataset, None)])
+        heap = table[1]
+        segment = struct.unpack_from("<Q", file.data, heap + 24)[0]
+        struct.pack_into("<Q", file.data, heap + 16, head)
+        for at, value in fields:
+            struct.pack_into("<Q", file.data, segment + at, value)
+        return file.finish(root, scratch=table)
+
+    def test_free_blocks_of_a_local_heap(self):
+        size = 8 + 8 + 72
+        sound = self.free_list(1)
+        self.case(sound, self.free_list(UNDEF), "/: .*a list of free blocks that leads nowhere")
+        self.case(sound, self.free_list(0), "/: .*a free block that is none")
+        self.case(sound, self.free_list(size), "/: .*a list of free blocks that leads nowhere")
+        # In the middle of the longer name: what h5fs reads of it is another name, and no matter here.
+        inside = self.free_list(32, (32, 1), (40, 16))
+        self.case(inside, self.free_list(32, (32, 0), (40, 16)), "/: .*a free block that is none")
+        self.case(inside, self.free_list(32, (32, 1), (40, 64)), "/: .*a free block that is none")
+
     # ---- headers of version 1 ----
 
     def header1(self, change=lambda data, at: None, *more):

@@ -97,7 +97,17 @@ int h5_local_heap_decode(struct h5_reader *r, struct h5_local_heap_header *heap)
 		return h5_fail(-EUCLEAN, r->address, "local heap: version %u", version);
 	h5_reader_skip(r, 3);
 	heap->size = h5_read_length(r);
-	h5_read_length(r);
+	heap->free = h5_read_length(r);
 	heap->data = h5_read_offset(r);
 	return h5_reader_check(r, "local heap");
+}
+
+/*   size  field
+ *      L  offset of the next free block
+ *      L  bytes of this one            */
+int h5_local_heap_free_decode(struct h5_reader *r, struct h5_local_heap_free *block)
+{
+	block->next = h5_read_length(r);
+	block->size = h5_read_length(r);
+	return h5_reader_check(r, "free block of a local heap");
 }

@@ -41,11 +41,20 @@ int h5_symbol_node_decode(struct h5_reader *r, struct h5_symbol_node **node, siz
 
 struct h5_local_heap_header {
 	uint64_t size; /* of the data segment */
+	uint64_t free; /* offset of the first free block in it; H5_LOCAL_HEAP_END: there is none */
 	uint64_t data; /* its address */
+};
+
+enum { H5_LOCAL_HEAP_END = 1 }; /* ends the list of free blocks */
+
+struct h5_local_heap_free {
+	uint64_t next, size; /* of the whole block */
 };
 
 enum { H5_LOCAL_HEAP_MAX = 32 }; /* bytes of the largest header */
 
 int h5_local_heap_decode(struct h5_reader *r, struct h5_local_heap_header *heap);
+/* A free block; r begins with it. */
+int h5_local_heap_free_decode(struct h5_reader *r, struct h5_local_heap_free *block);
 
 #endif

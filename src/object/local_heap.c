@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "format/symbol_table.h"
 #include "store/block.h"
 
@@ -34,7 +35,7 @@ int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_h
 	if (rc)
 		return rc;
 	header = h5_lru_value(ref);
-	*heap = (struct h5_local_heap){file, header->data, header->size};
+	*heap = (struct h5_local_heap){file, header->data, header->size, header->free};
 	h5_file_put(file, ref);
 	return 0;
 }
@@ -76,4 +77,35 @@ int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct
 	}
 	return h5_fail(-EUCLEAN, heap->address, "local heap: a text at offset %llu does not end in the heap",
 		       (unsigned long long)offset);
+}
+
+int h5_local_heap_check(const struct h5_local_heap *heap)
+{
+	unsigned field = h5_file_superblock(heap->file)->size_of_lengths;
+	uint64_t at = heap->free, blocks = 0, address;
+
+	while (at != H5_LOCAL_HEAP_END) {
+		struct h5_local_heap_free block;
+		uint8_t bytes[2 * 8];
+		struct h5_reader r;
+		int rc = h5_interrupt_check();
+
+		/* More blocks than there is room for go in circles. */
+		if (at >= heap->size || heap->size - at < 2 * field || ++blocks > heap->size / (2 * field) ||
+		    !h5_add(heap->address, at, &address))
+			return h5_fail(-EUCLEAN, heap->address,
+				       "local heap: a list of free blocks that leads nowhere");
+		if (!rc)
+			rc = h5_file_read(heap->file, address, bytes, 2 * field);
+		if (rc)
+			return rc;
+		r = h5_file_reader(heap->file, bytes, 2 * field, address);
+		rc = h5_local_heap_free_decode(&r, &block);
+		if (rc)
+			return rc;
+		if (!block.next || block.size > heap->size - at)
+			return h5_fail(-EUCLEAN, address, "local heap: a free block that is none");
+		at = block.next;
+	}
+	return 0;
 }

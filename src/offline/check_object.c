@@ -4,10 +4,12 @@
 #include "dataset/dataset.h"
 #include "format/attribute.h"
 #include "format/link.h"
+#include "format/symbol_table.h"
 #include "object/attribute.h"
 #include "object/fractal_heap.h"
 #include "object/global_heap.h"
 #include "object/group.h"
+#include "object/local_heap.h"
 #include "object/value.h"
 #include "offline/check_private.h"
 #include "store/btree2.h"
@@ -121,11 +123,29 @@ static int check_link_info(struct h5_checker *c, const struct h5_object *object,
 			   H5_BTREE2_LINK_ORDER);
 }
 
+/* The names of a group of the old kind. That they are not there at all, the group itself will tell. */
+static int check_names(struct h5_checker *c, const struct h5_object *object)
+{
+	const struct h5_message *message = h5_object_find(object, H5_MSG_SYMBOL_TABLE);
+	struct h5_symbol_table table;
+	struct h5_local_heap heap;
+	struct h5_reader r;
+
+	if (!message)
+		return 0;
+	r = h5_file_reader(c->file, message->data, message->size, message->address);
+	if (h5_symbol_table_decode(&r, &table) || h5_local_heap_open(c->file, table.heap, &heap))
+		return 0;
+	return note(c, h5_local_heap_check(&heap));
+}
+
 static int check_group(struct h5_checker *c, const struct h5_object *object)
 {
 	struct links l = {.checker = c, .group = object};
 	int rc = check_link_info(c, object, &l.compact);
 
+	if (!rc)
+		rc = check_names(c, object);
 	if (!rc)
 		rc = note(c, h5_group_iterate(c->file, object, H5_LINKS_BY_NAME, check_link, &l));
 	return rc;
