@@ -215,8 +215,8 @@ START_TEST(killed_between_cells)
 	}
 	save_state(&image, states++);
 	ck_assert_uint_gt(states, 2);
-	scratch_judge("/usr/bin/python3 -c \"%s\" %s %ju %ju", judge_states, scratch_folder(), (uintmax_t)n[0],
-		    (uintmax_t)n[1]);
+	scratch_judge("/usr/bin/python3 -c \"%s\" %s %ju %ju", judge_states, scratch_folder(),
+		      (uintmax_t)n[0], (uintmax_t)n[1]);
 	target_release(&t);
 	fault_io_release(&record);
 	free(image.data);

@@ -284,7 +284,7 @@ static void kill_between(const char *name)
 	model_close(&r);
 	write_events(&r);
 	scratch_judge_python("tests/dataset_write_cuts.py %s %s %zu %s", r.scratch.original, name, m->element,
-		       r.scratch.folder);
+			     r.scratch.folder);
 	fault_io_release(&r.fault);
 	model_end(&r);
 }

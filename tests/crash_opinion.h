@@ -1,5 +1,5 @@
-/* What we and libhdf5 think of an image: this machine's, and those of other releases that are there (contrib/judges), a
- * process of crash_judge.py each. For tests/crash_replay.c. */
+/* What we and libhdf5 think of an image: this machine's, and those of other releases that are there
+ * (contrib/judges), a process of crash_judge.py each. For tests/crash_replay.c. */
 #ifndef H5_TESTS_CRASH_OPINION_H
 #define H5_TESTS_CRASH_OPINION_H
 
@@ -24,7 +24,7 @@ struct crash_opinion {
 	/* the rest is crash_opinion.c's */
 	struct crash_judge judges[CRASH_JUDGES_MAX]; /* this machine's own is the first */
 	unsigned count;
-	unsigned each;		    /* of so many images the other judges see one */
+	unsigned each; /* of so many images the other judges see one */
 	unsigned long checks;
 	struct crash_image cleared; /* an image without marks */
 };
@@ -38,8 +38,8 @@ void crash_opinion_begin(struct crash_opinion *o);
 /* Each dataset is in one of the states. Ends the program if it is not by our opinion; libhdf5's comes later.
  */
 void crash_opinion_check(struct crash_opinion *o, const struct crash_image *image);
-/* Lets this machine's libhdf5 change the file, in one of the ways that crash_judge.py knows, and write it to the path.
- * False: it can't. */
+/* Lets this machine's libhdf5 change the file, in one of the ways that crash_judge.py knows, and write it to
+ * the path. False: it can't. */
 bool crash_opinion_change(struct crash_opinion *o, const struct crash_image *image, char kind,
 			  const char *path);
 /* What it has changed is in the image. */

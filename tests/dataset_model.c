@@ -177,7 +177,7 @@ void model_judge(struct model_run *r)
 		fclose(f);
 	}
 	scratch_judge_python("tests/dataset_write_judge.py %s %s/dataset_write.list", r->scratch.path,
-		       getenv("H5FS_TEST_DATA"));
+			     getenv("H5FS_TEST_DATA"));
 }
 
 /* ---- operations on both ---- */

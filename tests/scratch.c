@@ -93,8 +93,8 @@ static void judge(const char *program, const char *format, va_list arguments)
 		run(program, format, arguments);
 		return;
 	}
-	ck_assert_int_lt(snprintf(before, sizeof before, "%s/contrib/judges all --copy %s %s", source_folder(),
-				  scratch_folder(), program),
+	ck_assert_int_lt(snprintf(before, sizeof before, "%s/contrib/judges all --copy %s %s",
+				  source_folder(), scratch_folder(), program),
 			 (int)sizeof before);
 	run(before, format, arguments);
 }

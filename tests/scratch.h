@@ -26,8 +26,8 @@ void scratch_fixture(const char *name, char path[512]);
 void scratch_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same with Python: a script in the source folder, and its arguments. */
 void scratch_python(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same two where the command asks libhdf5 about a file: each version judges that is there (contrib/judges), this
- * machine's own in the end. What the others change in our folder does not stay. */
+/* The same two where the command asks libhdf5 about a file: each version judges that is there
+ * (contrib/judges), this machine's own in the end. What the others change in our folder does not stay. */
 void scratch_judge(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void scratch_judge_python(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -17,7 +17,8 @@ int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_h
 /* Appends the text at the offset, without its NUL; a text that does not end in the heap is -EUCLEAN. */
 int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct h5_buf *text);
 
-/* Goes along the list of free blocks: -EUCLEAN if libhdf5 refuses it, and with it the group. Names are read without it. */
+/* Goes along the list of free blocks: -EUCLEAN if libhdf5 refuses it, and with it the group. Names are read
+ * without it. */
 int h5_local_heap_check(const struct h5_local_heap *heap);
 
 #endif

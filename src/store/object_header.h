@@ -30,8 +30,8 @@ int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *hea
 int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
-/* -EUCLEAN if the header, which was loaded, or one of its chunks is as some version of libhdf5 refuses it, or comes to
- * harm when it changes it. Reading it is no trouble. */
+/* -EUCLEAN if the header, which was loaded, or one of its chunks is as some version of libhdf5 refuses it, or
+ * comes to harm when it changes it. Reading it is no trouble. */
 int h5_header_check(const struct h5_file *file, const struct h5_header *header);
 int h5_header_check_chunk(const struct h5_file *file, const struct h5_header *header,
 			  const struct h5_header_chunk *chunk);

@@ -7,7 +7,7 @@ enum { NIL_MOST = UINT16_MAX }; /* bytes of a message's data */
 struct contents {
 	unsigned messages, nils; /* the NIL messages are among the messages */
 	unsigned gap;		 /* bytes behind the last message */
-	uint64_t nil_run;	 /* bytes of data of adjacent NIL messages that were made one, of the longest run */
+	uint64_t nil_run; /* bytes of data of adjacent NIL messages that were made one, of the longest run */
 };
 
 /* A reader over the messages of a chunk. */
@@ -77,9 +77,10 @@ int h5_header_check_chunk(const struct h5_file *file, const struct h5_header *he
 		return h5_fail(-EUCLEAN, chunk->address,
 			       "object header: a gap of %u bytes in a chunk that has NIL messages", c.gap);
 	if (c.nil_run > NIL_MOST)
-		return h5_fail(-EUCLEAN, chunk->address,
-			       "object header: adjacent NIL messages of %ju bytes, more than one message holds",
-			       (uintmax_t)c.nil_run);
+		return h5_fail(
+			-EUCLEAN, chunk->address,
+			"object header: adjacent NIL messages of %ju bytes, more than one message holds",
+			(uintmax_t)c.nil_run);
 	if (header->prefix.version == 1 && chunk == header->chunks && header->prefix.messages < c.messages)
 		return h5_fail(-EUCLEAN, chunk->address,
 			       "object header: %u messages in the first chunk, but %u in all", c.messages,

@@ -150,7 +150,8 @@ static unsigned link_size(const struct edit *e)
 	return (unsigned)sb->size_of_offsets + sb->size_of_lengths;
 }
 
-/* Writes a continuation message over the message, with `size` bytes of data, and a NIL message over the rest. */
+/* Writes a continuation message over the message, with `size` bytes of data, and a NIL message over the rest.
+ */
 static int write_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c,
 		      uint32_t size)
 {
@@ -173,9 +174,9 @@ static int write_link(const struct edit *e, const struct h5_message *message, co
 	return h5_writer_check(&w, "object header");
 }
 
-/* Makes a continuation message of the message. What it leaves becomes a NIL message, so that libhdf5 can use the space. It
- * belongs to the continuation if it is too small for that, or if the chunk may not have such a message: beside a gap,
- * or beside other NIL messages that would be too large if they were made one. */
+/* Makes a continuation message of the message. What it leaves becomes a NIL message, so that libhdf5 can use
+ * the space. It belongs to the continuation if it is too small for that, or if the chunk may not have such a
+ * message: beside a gap, or beside other NIL messages that would be too large if they were made one. */
 static int make_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c)
 {
 	unsigned head = h5_message_prefix_size(&e->header.prefix);
