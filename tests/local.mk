@@ -252,7 +252,6 @@ JUDGED_TESTS = \
 	tests/check_chunk_index_write \
 	tests/check_dataset_faults \
 	tests/check_dataset_write \
-	tests/check_filter_encode \
 	tests/check_fixed_array_write \
 	tests/check_header_edit \
 	tests/check_transaction \
