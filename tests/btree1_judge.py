@@ -177,7 +177,10 @@ def judge(original, path, name, operations):
 
 def main():
     with open(sys.argv[1]) as jobs:
-        for job in jobs:
+        for i, job in enumerate(jobs):
+            # `make judge-newer` asks other versions than this machine's about all of them.
+            if i % 8 and h5py.version.hdf5_version_tuple >= (1, 12) and os.environ.get("H5FS_JUDGE") != "all":
+                continue
             try:
                 judge(*job.split())
             except Exception:

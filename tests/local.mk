@@ -273,7 +273,7 @@ JUDGED_TESTS = \
 .PHONY: judge-newer
 judge-newer:
 	$(srcdir)/contrib/judges make
-	@status=0; H5FS_JUDGE=all $(MAKE) check TESTS="$(JUDGED_TESTS)" || status=1; \
+	@status=0; H5FS_JUDGE=all CK_TIMEOUT_MULTIPLIER=6 $(MAKE) check TESTS="$(JUDGED_TESTS)" || status=1; \
 	for test in $(JUDGED_TESTS); do \
 		log=$${test%.py}; \
 		sed -n 's/^:test-result: /result /p' $$log.trs; \
