@@ -320,7 +320,7 @@ int h5_journal_record_encode(const struct h5_journal_record *record, uint8_t *da
 }
 
 /* 0: there is no record. */
-static unsigned record_version(const uint8_t *data, size_t n)
+unsigned h5_journal_record_version(const uint8_t *data, size_t n)
 {
 	for (unsigned version = 1; n >= H5_JOURNAL_RECORD_MIN && version <= H5_JOURNAL_VERSION; version++)
 		if (!memcmp(data, record_signatures[version], SIGNATURE))
@@ -332,7 +332,7 @@ size_t h5_journal_record_length(const uint8_t *data, size_t n)
 {
 	uint64_t length;
 
-	if (!record_version(data, n))
+	if (!h5_journal_record_version(data, n))
 		return 0;
 	length = h5_uint_from(data + 16, 8);
 	return length < H5_JOURNAL_RECORD_MIN || length > H5_JOURNAL_RECORD_MAX ? 0 : (size_t)length;
@@ -413,9 +413,9 @@ int h5_journal_record_decode(const uint8_t *data, size_t n, struct h5_journal_re
 	memset(record, 0, sizeof *record);
 	if (!length || length > n ||
 	    !h5_checksum_matches(h5_uint_from(data + 8, 8),
-				 hash_all(record_version(data, n), data + 16, length - 16)))
+				 hash_all(h5_journal_record_version(data, n), data + 16, length - 16)))
 		return -ENODATA;
-	record->version = record_version(data, n);
+	record->version = h5_journal_record_version(data, n);
 	rc = decode(&r, record);
 	if (rc)
 		h5_journal_record_release(record);

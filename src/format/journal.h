@@ -77,6 +77,8 @@ bool h5_journal_same_file(const struct h5_journal_file *a, const struct h5_journ
 int h5_journal_record_size(const struct h5_journal_record *record, size_t *size);
 /* `size` is what the function above says. */
 int h5_journal_record_encode(const struct h5_journal_record *record, uint8_t *data, size_t size);
+/* The version of the record that begins with these H5_JOURNAL_RECORD_MIN bytes; 0: there is none. */
+unsigned h5_journal_record_version(const uint8_t *data, size_t n);
 /* Bytes of the record that begins with these (H5_JOURNAL_RECORD_MIN, or all up to its end); 0: there is none.
  */
 size_t h5_journal_record_length(const uint8_t *data, size_t n);

@@ -82,6 +82,7 @@ static int read_stored(struct h5_io *io, uint8_t *data, size_t length, size_t *g
  * read as a whole, and nothing more is asked of one that is long. */
 static int judge_nonsense(struct h5_io *io, const uint8_t *head, size_t length)
 {
+	unsigned version = h5_journal_record_version(head, H5_JOURNAL_RECORD_MIN);
 	uint8_t *piece = length <= NONSENSE_MOST ? malloc(H5_JOURNAL_PIECE) : NULL;
 	uint64_t hash = 0;
 	int rc = 0;
@@ -92,7 +93,7 @@ static int judge_nonsense(struct h5_io *io, const uint8_t *head, size_t length)
 	for (size_t at = HASHED_FROM, n; at < length && !rc; at += n) {
 		n = (size_t)h5_min(length - at, H5_JOURNAL_PIECE);
 		rc = h5_io_read(io, H5_JOURNAL_HEADER + at, piece, n);
-		hash = rc ? 0 : h5_journal_hash_next(hash, piece, n);
+		hash = rc ? 0 : h5_journal_hash_next(version, hash, piece, n);
 	}
 	free(piece);
 	if (rc)
