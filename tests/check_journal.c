@@ -437,7 +437,7 @@ START_TEST(failing_life)
 }
 END_TEST
 
-SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, journals_of_each_version, whose_it_is, hash_by_pieces,
-	   nonsense_is_refused, one_record_over_the_other, a_record_larger_than_the_journal,
+SCENE_MAIN("journal", record_round_trip, bytes_of_a_journal, journals_of_each_version, whose_it_is,
+	   hash_by_pieces, nonsense_is_refused, one_record_over_the_other, a_record_larger_than_the_journal,
 	   closed_and_cleared, only_where_there_is_none, marks_of_its_own, owner_of_a_new_journal,
 	   failing_life)
