@@ -640,10 +640,10 @@ START_TEST(io_tells_whether_it_is_locked)
 END_TEST
 
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
-	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit, text_cannot_steer_a_terminal,
-	  lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
-	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
-	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_reserves_within_its_budget,
-	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
+	  text_cannot_steer_a_terminal, lru_keeps_the_latest_within_its_budget,
+	  lru_keeps_a_value_over_its_budget, lru_does_not_cache_failures, lru_values_may_hold_references,
+	  lru_loads_once, lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped,
+	  lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
 	  charges_are_refused_and_never_wait, many_large_requests_come_to_their_end,
 	  nothing_is_interrupted_in_its_first_second, io_tells_whether_it_is_locked)

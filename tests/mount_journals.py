@@ -40,7 +40,7 @@ class Case(MountCase):
             m.kill()
         journal, = (name for name in self.journals() if not os.path.islink(name))
         record = read(journal)[HEADER:]
-        self.assertEqual(record[:8], b"h5fs-rec")
+        self.assertEqual(record[:8], b"h5fs-rc2")
         patches, extents, objects = struct.unpack_from("<3I", record, 56)
         at = 72 + 24 * extents + 8 * objects
         with open(path, "r+b") as f:
@@ -296,7 +296,7 @@ class Elsewhere(Case):
         """The folder is the one beneath the mount."""
         point = self.file("in/mnt")
         os.mkdir(point)
-        with Mount(self.path, point=point, options=f"rw,journal={point}") as m:
+        with Mount(self.path, point=point, options=f"rw,nonempty,journal={point}") as m:
             with open(m.at("rows"), "ab") as f:
                 f.write(ROWS)
             self.assertEqual(os.listdir(point), ["d", "rows"])

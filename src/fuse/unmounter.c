@@ -22,14 +22,13 @@ struct h5_unmounter {
 	int fd;
 };
 
-/* What the daemon asks for. */
+/* What the daemon asks for; H5_LOG_LINE: that the line that follows goes to the system log. */
 enum {
 	UNMOUNT = 'u',
 	ABORT = 'a',
 	LEAVE = 'l',  /* somebody else has unmounted */
 	TRY = 't',    /* unmount unless it is in use */
 	DETACH = 'd', /* leave the process group; it answers */
-		      /* H5_LOG_LINE: a line for the system log follows */
 };
 
 enum { MESSAGE_MAX = 2048 };
