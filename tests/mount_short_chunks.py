@@ -5,6 +5,9 @@ import os
 import subprocess
 import zlib
 
+# From 2.2 on libhdf5 refuses chunks that stay short, so this machine's own judges alone.
+os.environ["H5FS_JUDGES"] = "/none"
+
 import h5py
 import numpy
 
