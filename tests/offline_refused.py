@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "fixtures"))
 import judges  # noqa: E402
 from h5bytes import (ATTRIBUTE, ATTRIBUTE_INFO, DATASPACE, DATATYPE, FILL, GROUP_INFO, LAYOUT, LINK_INFO, NIL,  # noqa: E402
-                     REFERENCE_COUNT, UNDEF, File, attribute, fill_value, integer, padded)
+                     REFERENCE_COUNT, UNDEF, UNLIMITED, File, attribute, fill_value, integer, padded)
 
 H5FS = os.environ.get("H5FS", "src/h5fs")
 DAMAGED = 4
@@ -99,6 +99,23 @@ class Refused(unittest.TestCase):
             return one_dataset(file, file.header2(messages(file, (ATTRIBUTE_INFO, info), (ATTRIBUTE, value)), flags=4))
 
         self.case(build(1), build(0), "/d: .*of the order of its attributes")
+
+    # ---- chunks ----
+
+    def chunks(self, fill, *stored):
+        """Of a dataset of 6 numbers, which can grow, in chunks of 4."""
+        file = File()
+        keys = [struct.pack("<IIQQ", 16, 0, 4 * i, 0) for i in stored] + [struct.pack("<IIQQ", 0, 0, 8, 0)]
+        tree = file.btree1(1, keys, [file.put(bytes(16)) for _ in stored], 32)
+        return one_dataset(file, file.header2([
+            (DATASPACE, file.dataspace((6,), (UNLIMITED,))), (DATATYPE, integer(4)), (FILL, fill),
+            (LAYOUT, file.chunked3(tree, (4,), 4))]))
+
+    def test_early_allocation_without_a_chunk(self):
+        early, incremental = bytes([3, 0x09]), bytes([3, 0x0b])
+        self.case(self.chunks(incremental, 0), self.chunks(early, 0), "/d: .*only 1 are stored, but with early allocation")
+        self.case(self.chunks(early, 0, 1), self.chunks(early, 1), "/d: .*only 1 are stored, but with early allocation",
+                  agrees=False)
 
     # ---- global heaps ----
 

@@ -90,6 +90,7 @@ static int set_fill(struct h5_dataset *dataset, const struct h5_fill_value *fill
 	free(dataset->fill);
 	dataset->fill = NULL;
 	/* One that is no element of this type is none. */
+	dataset->early = fill->allocation == H5_ALLOCATION_EARLY;
 	dataset->fill_never = fill->never_written;
 	dataset->fill_defined = fill->defined && fill->size == dataset->type->size;
 	if (!dataset->fill_defined)

@@ -30,6 +30,7 @@ struct h5_dataset {
 	struct h5_chunk_index *index;	       /* chunked, structured; NULL: nothing stored */
 	/* the rest is src/dataset's */
 	uint64_t chunk_size; /* bytes of an unfiltered chunk */
+	bool early;	     /* early allocation: libhdf5 counts on it that all chunks are stored */
 	bool fill_never;     /* the fill value is not for reading: what isn't stored reads as zeros */
 	uint8_t *compact;    /* owned: the data of the compact layout */
 	struct h5_external_files files;

@@ -15,7 +15,8 @@ enum {
 struct request {
 	struct h5_dataset_writer *w;
 	struct h5_place *place;
-	const uint8_t *data; /* NULL: the fill value, where something is stored */
+	const uint8_t *data; /* NULL: the fill value */
+	bool stored_only;    /* data is NULL: chunks that are not stored stay so */
 	uint64_t offset;     /* of data in the dataset */
 	struct h5_chunk_run run;
 };
@@ -63,6 +64,8 @@ static int write_directly(struct request *q, const struct h5_part *part)
 		struct h5_chunk chunk = {.size = w->dataset->chunk_size};
 
 		rc = h5_chunked_move(w, q->place, &chunk, NULL);
+		if (!q->data)
+			return rc;
 	}
 	if (!rc)
 		rc = h5_part_walk(part, write_run, q);
@@ -101,7 +104,7 @@ static int write_part(void *arg, const struct h5_part *part)
 	/* One run of so many bytes is all of the chunk. */
 	if (q->data && !w->chunked.filters && !q->place->data && part->run == w->dataset->chunk_size)
 		rc = h5_part_walk(part, add_whole, q);
-	else if (!q->data && !q->place->data && q->place->stored.address == H5_UNDEF)
+	else if (q->stored_only && !q->place->data && q->place->stored.address == H5_UNDEF)
 		rc = 0; /* it reads as the fill value */
 	else
 		rc = is_direct(w, q->place, part) ? write_directly(q, part) : gather(q, part);
@@ -154,7 +157,9 @@ static int make_places(struct h5_dataset_writer *w)
 	return 0;
 }
 
-int h5_chunked_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
+/* n bytes at the offset: the data, or (NULL) the fill value. */
+static int write_range(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, uint64_t n,
+		       bool stored_only)
 {
 	const struct h5_chunk_layout *layout = h5_chunk_index_layout(w->chunked.index);
 	struct request q;
@@ -162,9 +167,10 @@ int h5_chunked_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t
 
 	q.w = w;
 	q.data = data;
+	q.stored_only = stored_only;
 	q.offset = offset;
 	q.run.count = 0;
-	if (layout->index == H5_INDEX_IMPLICIT && layout->address == H5_UNDEF)
+	if (!stored_only && layout->index == H5_INDEX_IMPLICIT && layout->address == H5_UNDEF)
 		rc = make_places(w);
 	if (!rc)
 		rc = h5_grid_walk(&w->chunked.grid, offset, n, write_part, &q);
@@ -174,15 +180,19 @@ int h5_chunked_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t
 	return rc;
 }
 
+int h5_chunked_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
+{
+	return write_range(w, offset, data, n, false);
+}
+
 int h5_chunked_clear(struct h5_dataset_writer *w, uint64_t first, uint64_t end)
 {
-	struct request q;
+	return write_range(w, first * w->row, NULL, (end - first) * w->row, true);
+}
 
-	q.w = w;
-	q.data = NULL;
-	q.offset = 0;
-	q.run.count = 0;
-	return h5_grid_walk(&w->chunked.grid, first * w->row, (end - first) * w->row, write_part, &q);
+int h5_chunked_fill(struct h5_dataset_writer *w, uint64_t first, uint64_t end)
+{
+	return write_range(w, first * w->row, NULL, (end - first) * w->row, false);
 }
 
 static int touch_part(void *arg, const struct h5_part *part)

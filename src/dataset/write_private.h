@@ -122,6 +122,8 @@ void h5_chunked_drop(struct h5_dataset_writer *w, uint64_t row);
 int h5_chunked_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n);
 /* The rows from `first` to before `end` become the fill value where something is stored for them. */
 int h5_chunked_clear(struct h5_dataset_writer *w, uint64_t first, uint64_t end);
+/* The same, where space is allocated for all chunks of these rows: chunks that are not stored yet will be. */
+int h5_chunked_fill(struct h5_dataset_writer *w, uint64_t first, uint64_t end);
 /* The chunks of these rows will be stored anew: whether they are filtered has changed. */
 int h5_chunked_store_again(struct h5_dataset_writer *w, uint64_t first, uint64_t end);
 

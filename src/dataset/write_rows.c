@@ -116,6 +116,8 @@ static int grow(struct h5_dataset_writer *w, uint64_t rows, const uint8_t *data)
 	/* Invariant 2: stale rows are overwritten, or become the fill value, before they are uncovered. */
 	if (data)
 		rc = h5_chunked_write(w, w->rows * w->row, data, (size_t)((rows - w->rows) * w->row));
+	else if (w->dataset->early)
+		rc = h5_chunked_fill(w, w->rows, rows);
 	else
 		rc = h5_chunked_clear(w, w->rows, stale_end(c, w->rows, rows));
 	if (rc)

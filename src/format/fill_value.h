@@ -7,9 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* When the space of a dataset's elements is allocated. */
+enum h5_allocation_time {
+	H5_ALLOCATION_EARLY = 1,       /* when the dataset is made, and whenever it grows */
+	H5_ALLOCATION_LATE = 2,	       /* all of it when the first element is written */
+	H5_ALLOCATION_INCREMENTAL = 3, /* that of a chunk when an element of it is written */
+};
+
 struct h5_fill_value {
 	bool defined;	    /* user-defined, with bytes */
-	uint8_t allocation; /* space allocation time: 1 early, 2 late, 3 incremental; 0: not stated */
+	uint8_t allocation; /* enum h5_allocation_time; 0: not stated */
 	bool never_written; /* fill value write time 1: storage without data holds anything */
 	uint32_t size;
 	const uint8_t *value; /* borrowed from the message; NULL where not defined */
