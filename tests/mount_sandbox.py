@@ -69,7 +69,8 @@ class Case(MountCase):
                 f[f"link {i}"] = h5py.ExternalLink(name, "/d")
                 f.create_dataset(f"raw {i}", (8,), "<i8", external=[(name, 0, 64)])
                 layout = h5py.VirtualLayout((2,), "<i8")
-                layout[:] = h5py.VirtualSource(name, "d", (2,), "<i8")
+                # libhdf5 2.2 aborts over a source, of whatever file, that has another number of elements than was said.
+                layout[:] = h5py.VirtualSource(name, "d", (10_000 if name == "." else 2,), "<i8")[:2]
                 f.create_virtual_dataset(f"virtual {i}", layout)
 
     def names(self):
