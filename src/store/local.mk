@@ -40,7 +40,9 @@ libh5fs_a_SOURCES += \
 	src/store/transaction.h \
 	src/store/tx_commit.c \
 	src/store/tx_commit.h \
+	src/store/tx_patches.c \
 	src/store/tx_private.h \
 	src/store/tx_record.c \
+	src/store/tx_unit.c \
 	src/store/window.c \
 	src/store/window.h

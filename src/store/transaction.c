@@ -10,6 +10,7 @@
 #include "store/tx_commit.h"
 #include "store/tx_private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -30,70 +31,7 @@ bool h5_tx_is_swmr(const struct h5_file *file)
 	return tx && tx->space.keeps;
 }
 
-/* The transaction of a file that takes changes. */
-static int tx_of(struct h5_file *file, struct h5_tx **tx)
-{
-	*tx = h5_file_tx(file);
-	if (!*tx || (*tx)->failed)
-		return h5_fail(-EROFS, H5_UNDEF, "the file takes no changes");
-	return 0;
-}
-
-/* ---- space ---- */
-
-int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, uint64_t *address)
-{
-	struct h5_tx *tx;
-	int rc = tx_of(file, &tx);
-
-	return rc ? rc : h5_space_allocate(&tx->space, kind, n, address);
-}
-
-bool h5_tx_is_new(const struct h5_file *file, uint64_t address)
-{
-	const struct h5_tx *tx = h5_file_tx(file);
-
-	return tx && h5_extents_has(&tx->space.fresh, address);
-}
-
-static void give_up(struct h5_file *file, uint64_t address, uint64_t n, bool may_be_written)
-{
-	struct h5_tx *tx = h5_file_tx(file);
-	bool committed;
-
-	if (!tx || tx->failed || !n)
-		return;
-	h5_tx_forget(file, address);
-	h5_tx_drop_patches(tx, address, n);
-	h5_extents_remove(&tx->blocks, address, n);
-	h5_tx_unhash(tx, address, n);
-	h5_extents_remove(&tx->raw, address, n);
-	h5_extents_remove(&tx->covered, address, n);
-	h5_space_free(&tx->space, address, n, &committed);
-	/* Without memory the journal misses a hash: it guards less, and is as right. */
-	if (committed && may_be_written)
-		h5_extents_add(&tx->superseded, address, n);
-}
-
-void h5_tx_free(struct h5_file *file, uint64_t address, uint64_t n)
-{
-	give_up(file, address, n, true);
-}
-
-void h5_tx_discard(struct h5_file *file, uint64_t address, uint64_t n)
-{
-	give_up(file, address, n, false);
-}
-
 /* ---- changes ---- */
-
-void h5_tx_forget(struct h5_file *file, uint64_t address)
-{
-	const struct h5_file_set *set = h5_file_set_of(file);
-
-	h5_lru_forget(h5_file_set_blocks(set), h5_file_number(file), address);
-	h5_lru_forget(h5_file_set_chunks(set), h5_file_number(file), address);
-}
 
 /* Checks that the bytes lie inside the file. */
 static int check_inside(const struct h5_tx *tx, uint64_t address, size_t n)
@@ -115,7 +53,7 @@ static void changed(struct h5_file *file, struct h5_tx *tx, uint64_t address, si
 int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n)
 {
 	struct h5_tx *tx;
-	int rc = tx_of(file, &tx);
+	int rc = h5_tx_of(file, &tx);
 
 	if (!rc)
 		rc = check_inside(tx, address, n);
@@ -161,7 +99,7 @@ void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n)
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)
 {
 	struct h5_tx *tx;
-	int rc = tx_of(file, &tx);
+	int rc = h5_tx_of(file, &tx);
 
 	if (!rc)
 		rc = check_inside(tx, address, n);
@@ -189,7 +127,7 @@ bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n)
 int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage)
 {
 	struct h5_tx *tx;
-	int rc = tx_of(file, &tx);
+	int rc = h5_tx_of(file, &tx);
 
 	if (rc)
 		return rc;
@@ -235,7 +173,7 @@ int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size
 int h5_tx_touch(struct h5_file *file, uint64_t object_header)
 {
 	struct h5_tx *tx;
-	int rc = tx_of(file, &tx);
+	int rc = h5_tx_of(file, &tx);
 
 	return rc ? rc : h5_extents_add(&tx->objects, object_header, 1);
 }
@@ -264,6 +202,7 @@ void h5_tx_abandon(struct h5_file *file)
 
 	if (!tx || tx->failed)
 		return;
+	assert(!tx->unit.depth);
 	h5_tx_roll_back(tx);
 	/* Space that is short is not kept for what nobody gets. The file may as well stay longer. */
 	(void)h5_io_resize(h5_file_io(file), tx->space.base + tx->space.end);
@@ -401,6 +340,7 @@ void h5_tx_close(struct h5_tx *tx)
 
 	if (!tx)
 		return;
+	assert(!tx->unit.depth);
 	done = !tx->applying && !h5_tx_finish(tx);
 	h5_journal_close(tx->journal, done);
 	h5_tx_drop_all(tx);

@@ -66,8 +66,8 @@ void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n);
 /* Of raw data in new space: these bytes mean nothing yet, so that the journal needs no hash of them. Writing
  * them later costs no sync. */
 void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n);
-/* A metadata block, or a part of one that is cached under an address of its own (a page), into new space. At
- * once. */
+/* A metadata block, or a part of one that is cached under an address of its own (a page), into new space. It
+ * is in the file when the commit begins, or earlier. */
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n);
 /* The n bytes at the address become these: held back until the commit, and made at its stage. Pending patches
  * may be replaced by one of the same address and size, or by one that encloses them; the later stage counts.
@@ -84,6 +84,28 @@ int h5_tx_store(struct h5_file *file, uint64_t *address, const void *data, size_
 /* The same, but never in place in committed space: for blocks that are only right together with their parent.
  */
 int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size_t n);
+
+/* ---- units of change ----
+ *
+ * What changes an index or an object header does so in a unit: if all goes well, all of it is in the
+ * transaction when the unit ends; if something fails, nothing of it ever was, the space that it allocated is
+ * free again, and nobody finds what was decoded meanwhile. So code inside a unit undoes nothing: it returns
+ * the error.
+ *
+ * Inside, changes are seen at once. Space that is given up keeps its bytes until the unit has ended, and is
+ * not used again before. A unit inside a unit is a part of the outer one: it takes effect with that one, and
+ * its failure is to be passed on. There is no commit inside a unit. What h5_tx_write(), h5_tx_cover() and
+ * h5_tx_uncover() do to space that was there before the unit is not undone, since raw data are written at
+ * once. */
+
+/* -EROFS: the file takes no changes, and no unit has begun. */
+int h5_unit_begin(struct h5_file *file);
+/* If the unit fails, the n bytes of memory at `data` become what they are now: for what is known of the file,
+ * the header of an index. They outlive the outermost unit. */
+int h5_unit_save(struct h5_file *file, void *data, size_t n);
+/* Ends the unit. `rc`: what it has come to; anything but 0 is a failure. Returns it, or an error of the unit
+ * itself. */
+int h5_unit_end(struct h5_file *file, int rc);
 
 /* Forgets what is cached under the address: for the owners of decoded things that a change makes stale (a
  * dataset under the address of its object header, an index header copied into it). */

@@ -1,4 +1,4 @@
-/* Pending cells and the commit. The numbers of invariants are those of doc/writing.md. */
+/* The commit. The numbers of invariants are those of doc/writing.md. */
 #include "store/tx_commit.h"
 
 #include "base/checked.h"
@@ -8,6 +8,7 @@
 #include "store/statistics.h"
 #include "store/tx_private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -16,194 +17,6 @@ enum {
 	COVERED_BYTES = 1 << 16,
 	COVERED_COUNT = 256
 }; /* of commits before that the journal hashes once more */
-
-/* ---- pending patches ---- */
-
-/* The first patch that ends behind the address. */
-static size_t first_behind(const struct h5_tx *tx, uint64_t address)
-{
-	size_t low = 0, high = tx->patch_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (tx->patches[middle]->address + tx->patches[middle]->n <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static void patch_free(struct h5_tx *tx, struct h5_tx_patch *patch)
-{
-	if (!patch->before)
-		tx->held -= patch->n;
-	free(patch->after);
-	free(patch);
-}
-
-/* A patch over the bytes as they are in the file, or over nothing. */
-static int patch_new(struct h5_tx *tx, uint64_t address, size_t n, bool fresh, struct h5_tx_patch **out)
-{
-	struct h5_tx_patch *patch = calloc(1, sizeof *patch);
-	int rc = 0;
-
-	if (!patch || !(patch->after = malloc(fresh ? n : 2 * n))) {
-		free(patch);
-		return h5_fail(-ENOMEM, address, "out of memory");
-	}
-	patch->address = address;
-	patch->n = n;
-	if (fresh) {
-		tx->held += n;
-	} else {
-		patch->before = patch->after + n;
-		rc = h5_io_read(h5_file_io(tx->file), tx->space.base + address, patch->before, n);
-		if (!rc)
-			memcpy(patch->after, patch->before, n);
-	}
-	if (rc)
-		patch_free(tx, patch);
-	else
-		*out = patch;
-	return rc;
-}
-
-/* Takes `n` patches from i on out of the list. */
-static void remove_patches(struct h5_tx *tx, size_t i, size_t n)
-{
-	if (!n)
-		return;
-	for (size_t j = i; j < i + n; j++)
-		patch_free(tx, tx->patches[j]);
-	memmove(tx->patches + i, tx->patches + i + n, (tx->patch_count - i - n) * sizeof *tx->patches);
-	tx->patch_count -= n;
-}
-
-static int make_room(struct h5_tx *tx)
-{
-	size_t capacity = 2 * tx->patch_capacity + 16;
-	struct h5_tx_patch **patches;
-
-	if (tx->patch_count < tx->patch_capacity)
-		return 0;
-	patches = realloc(tx->patches, capacity * sizeof *patches);
-	if (!patches)
-		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
-	tx->patches = patches;
-	tx->patch_capacity = capacity;
-	return 0;
-}
-
-static void overlay(const struct h5_tx_patch *patch, uint64_t address, uint8_t *buf, size_t n)
-{
-	uint64_t begin = patch->address > address ? patch->address : address;
-	uint64_t end = h5_min(patch->address + patch->n, address + n);
-
-	if (begin < end)
-		memcpy(buf + (begin - address), patch->after + (begin - patch->address),
-		       (size_t)(end - begin));
-}
-
-int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
-		    bool fresh)
-{
-	size_t i = first_behind(tx, address), overlaps = 0;
-	uint64_t begin = address, end = address + n;
-	struct h5_tx_patch *patch = NULL;
-	int rc;
-
-	/* The same bytes once more, as appending makes them all the time. */
-	if (i < tx->patch_count && tx->patches[i]->address <= address &&
-	    tx->patches[i]->address + tx->patches[i]->n >= end) {
-		patch = tx->patches[i];
-		memcpy(patch->after + (address - patch->address), data, n);
-		patch->stage = stage > patch->stage ? stage : patch->stage;
-		return 0;
-	}
-	for (; i + overlaps < tx->patch_count && tx->patches[i + overlaps]->address < end; overlaps++) {
-		const struct h5_tx_patch *other = tx->patches[i + overlaps];
-
-		if (other->address < begin)
-			begin = other->address;
-		if (other->address + other->n > end)
-			end = other->address + other->n;
-	}
-	rc = make_room(tx);
-	if (!rc)
-		rc = patch_new(tx, begin, (size_t)(end - begin), fresh, &patch);
-	if (rc)
-		return rc;
-	patch->stage = stage;
-	for (size_t j = i; j < i + overlaps; j++) {
-		overlay(tx->patches[j], begin, patch->after, patch->n);
-		patch->stage = tx->patches[j]->stage > patch->stage ? tx->patches[j]->stage : patch->stage;
-	}
-	memcpy(patch->after + (address - begin), data, n);
-	patch->order = tx->next_order++;
-	remove_patches(tx, i, overlaps);
-	memmove(tx->patches + i + 1, tx->patches + i, (tx->patch_count - i) * sizeof *tx->patches);
-	tx->patches[i] = patch;
-	tx->patch_count++;
-	return 0;
-}
-
-void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n)
-{
-	size_t i = first_behind(tx, address), inside = 0;
-	uint64_t end = address + n;
-
-	while (i < tx->patch_count && tx->patches[i]->address < address)
-		i++;
-	while (i + inside < tx->patch_count &&
-	       tx->patches[i + inside]->address + tx->patches[i + inside]->n <= end)
-		inside++;
-	remove_patches(tx, i, inside);
-}
-
-void h5_tx_drop_all(struct h5_tx *tx)
-{
-	remove_patches(tx, 0, tx->patch_count);
-}
-
-bool h5_tx_holds(const struct h5_tx *tx, uint64_t address, size_t n)
-{
-	size_t i = first_behind(tx, address);
-
-	return i < tx->patch_count && tx->patches[i]->address <= address &&
-	       tx->patches[i]->address + tx->patches[i]->n >= address + n;
-}
-
-void h5_tx_apply(const struct h5_tx *tx, uint64_t address, uint8_t *buf, size_t n)
-{
-	for (size_t i = first_behind(tx, address);
-	     i < tx->patch_count && tx->patches[i]->address < address + n; i++)
-		overlay(tx->patches[i], address, buf, n);
-}
-
-int h5_tx_flush(struct h5_tx *tx)
-{
-	size_t kept = 0, i = 0;
-	int rc = 0;
-
-	if (!tx->held)
-		return 0;
-	for (; i < tx->patch_count && !rc; i++) {
-		struct h5_tx_patch *patch = tx->patches[i];
-
-		if (!patch->before)
-			rc = h5_io_write(h5_file_io(tx->file), tx->space.base + patch->address, patch->after,
-					 patch->n);
-		if (patch->before || rc)
-			tx->patches[kept++] = patch;
-		else
-			patch_free(tx, patch);
-	}
-	memmove(tx->patches + kept, tx->patches + i, (tx->patch_count - i) * sizeof *tx->patches);
-	tx->patch_count -= i - kept;
-	return rc;
-}
 
 /* ---- the superblock ---- */
 
@@ -327,6 +140,7 @@ static int sync_new(struct h5_tx *tx)
 void h5_tx_roll_back(struct h5_tx *tx)
 {
 	h5_tx_drop_all(tx);
+	h5_tx_empty_unit(tx);
 	h5_extents_release(&tx->blocks);
 	h5_extents_release(&tx->raw);
 	h5_tx_forget_hashes(tx);
@@ -404,6 +218,7 @@ int h5_tx_commit(struct h5_file *file)
 
 	if (!tx || tx->failed)
 		return 0;
+	assert(!tx->unit.depth);
 	all = settle_all(tx);
 	if (!h5_tx_is_pending(file))
 		return 0;

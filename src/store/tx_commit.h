@@ -1,4 +1,5 @@
-/* Between transaction.c and tx_commit.c: pending cells, and their way into the file. */
+/* Between the files of the transaction: transaction.c takes changes, tx_unit.c takes them back, tx_patches.c
+ * holds them, tx_commit.c brings them into the file, and tx_record.c writes the journal's record of that. */
 #ifndef H5_STORE_TX_COMMIT_H
 #define H5_STORE_TX_COMMIT_H
 
@@ -12,9 +13,27 @@ struct h5_tx_patch {
 	size_t n;
 	unsigned stage;
 	uint64_t order; /* of its making: among those of a stage */
+	uint64_t unit;	/* number of the unit of change that made it; 0: none */
 	uint8_t *after; /* n bytes; owned */
 	uint8_t *
 		before; /* n bytes as they are in the file, in one allocation with `after`; NULL: new space */
+	struct h5_tx_patch *next; /* among those that are put aside */
+};
+
+struct h5_tx_note;
+struct h5_tx_saved;
+
+/* The unit of change that is open, and what it takes to go back to its begin. */
+struct h5_tx_unit {
+	unsigned depth;		     /* 0: none is open; more than 1: in each other */
+	uint64_t number;	     /* of units so far, this one included */
+	bool failed;		     /* a unit inside of it has: so must it */
+	int error;		     /* of what could not be noted; 0: none */
+	struct h5_tx_patch *aside;   /* patches that were there before, as they were */
+	struct h5_extents allocated; /* by the unit */
+	struct h5_tx_note *notes;    /* owned; space given up, addresses forgotten */
+	size_t note_count, note_capacity;
+	struct h5_tx_saved *saved; /* owned; of h5_unit_save(), the last one first */
 };
 
 /* Raw data that was hashed when it was written, while the processor had it in its cache. */
@@ -31,6 +50,7 @@ struct h5_tx {
 	size_t patch_count, patch_capacity;
 	size_t held; /* bytes of new blocks among them */
 	uint64_t next_order;
+	struct h5_tx_unit unit;
 	struct h5_extents blocks; /* new metadata */
 	struct h5_extents raw;	  /* new raw data */
 	struct h5_hashed *hashed; /* parts of `raw` whose hash is known; owned */
@@ -50,6 +70,11 @@ struct h5_tx {
 	bool failed;   /* no more changes */
 };
 
+/* -EROFS: the file takes no changes. */
+int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
+
+/* ---- tx_patches.c ---- */
+
 /* Adds a pending patch, or (`fresh`) a new block; what it overlaps becomes a part of it. */
 int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
 		    bool fresh);
@@ -58,6 +83,18 @@ int h5_tx_flush(struct h5_tx *tx);
 /* Forgets pending patches inside the range. */
 void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
 void h5_tx_drop_all(struct h5_tx *tx);
+/* The patches stay as the open unit has made them. */
+void h5_tx_keep_patches(struct h5_tx *tx);
+/* They become what they were before the open unit. Takes no memory. */
+void h5_tx_restore_patches(struct h5_tx *tx);
+
+/* ---- tx_unit.c ---- */
+
+/* After the pending patches were dropped: nothing is left that the open unit could go back to, except in
+ * memory. Does nothing if no unit is open. */
+void h5_tx_empty_unit(struct h5_tx *tx);
+
+/* ---- tx_record.c ---- */
 
 /* Hashes raw data that was written to new space, if it is much. */
 void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n);
@@ -68,6 +105,8 @@ void h5_tx_forget_hashes(struct h5_tx *tx);
 
 /* Writes the record of a commit with these patches, and syncs it. */
 int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
+
+/* ---- the commit ---- */
 
 /* Invariant 5: forgets all pending changes. */
 void h5_tx_roll_back(struct h5_tx *tx);
