@@ -115,9 +115,6 @@ void h5_btree1_change_release(struct h5_btree1_change *c)
 
 	for (struct h5_btree1_edit *e = c->edits; e; e = next) {
 		next = e->next;
-		/* places that nothing came to use */
-		if (!c->published && e->to != H5_UNDEF && e->to != e->address)
-			h5_tx_free(c->index->file, e->to, c->size);
 		h5_file_put(c->index->file, e->ref);
 		free(e);
 	}
@@ -320,24 +317,11 @@ static int encode(const struct h5_btree1_change *c, const struct h5_btree1_node 
 	return h5_btree1_chunk_node_encode(&w, node, c->index->layout.rank);
 }
 
-static int write_new(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
+static int write_node(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
 {
 	int rc = encode(c, &e->node, memory);
 
-	return rc ? rc : h5_tx_put(c->index->file, e->to, memory, c->size);
-}
-
-static int write_over(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
-{
-	int rc = encode(c, &e->node, memory);
-
-	if (rc)
-		return rc;
-	rc = h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
-	/* What went to new space at once may be there in part; then it is to be again what it was. */
-	if (rc && h5_tx_is_new(c->index->file, e->to) && !encode(c, h5_lru_value(e->ref), memory))
-		h5_tx_put(c->index->file, e->to, memory, c->size);
-	return rc;
+	return rc ? rc : h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
 }
 
 /* An address that crosses a page is left to the journal: whoever reads chunks never looks at it. */
@@ -356,24 +340,18 @@ static int write_link(struct h5_btree1_change *c, unsigned level, const struct h
 	return rc;
 }
 
+/* From the root down: see btree1_change.h. */
 int h5_btree1_change_apply(struct h5_btree1_change *c)
 {
 	void *memory = malloc(c->size);
 	int rc = memory ? 0 : out_of_memory(c);
 
-	for (struct h5_btree1_edit *e = c->edits; e && !rc; e = e->next)
-		if (e->dirty && !e->dropped && e->to != e->address)
-			rc = write_new(c, e, memory);
-	c->published = !rc;
 	for (unsigned level = c->height + 1; level-- > 0 && !rc;) {
 		const struct h5_btree1_level *l = &c->levels[level];
 
-		for (unsigned i = 0; i < 2 && !rc; i++) {
-			const struct h5_btree1_edit *e = l->node[i];
-
-			if (e && e->dirty && !e->dropped && e->to == e->address)
-				rc = write_over(c, e, memory);
-		}
+		for (unsigned i = 0; i < 2 && !rc; i++)
+			if (l->node[i] && l->node[i]->dirty && !l->node[i]->dropped)
+				rc = write_node(c, l->node[i], memory);
 		for (unsigned i = 0; i < 2 && !rc; i++)
 			rc = write_link(c, level, &l->link[i]);
 	}

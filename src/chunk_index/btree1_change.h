@@ -1,5 +1,5 @@
 /* One change of the version 1 B-tree of chunks: the nodes that it touches are loaded, edited in memory, given
- * their places, and only then written, so that a failure before the first pointer leaves the tree as it was.
+ * their places, and then written.
  *
  * A node that loses entries which are still wanted - one that splits - never stays in place. So every node
  * that does stay in place, as it was and as it becomes, has each chunk that lay and lies under it, and any
@@ -43,7 +43,6 @@ struct h5_btree1_change {
 	unsigned capacity;	      /* entries of a node, 2K */
 	size_t size;		      /* bytes of a node */
 	bool tail;		      /* nothing remains to the right of the edited nodes */
-	bool published;		      /* something may refer to new nodes */
 	struct h5_btree1_edit *root, *edits;
 	struct h5_btree1_level *levels; /* from the leaves up to the root, and one more */
 	unsigned height;		/* level of the root */

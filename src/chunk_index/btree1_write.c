@@ -313,6 +313,9 @@ int h5_chunk_btree1_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_
 
 			rc = give_up(&v, old, e->kept);
 		}
+		/* What is damaged of them is lost, and does not keep the others from going. */
+		if (rc == -EUCLEAN)
+			rc = 0;
 	}
 	h5_btree1_change_release(&c);
 	return rc;

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "chunk_index/private.h"
+#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,16 +177,35 @@ int h5_chunk_index_can_change(const struct h5_chunk_index *index)
 	return 0;
 }
 
+/* Begins a unit of change, with what is known of the index. */
+static int begin_change(struct h5_chunk_index *index)
+{
+	int rc = h5_unit_begin(index->file);
+
+	if (rc)
+		return rc;
+	rc = h5_unit_save(index->file, index, sizeof *index);
+	return rc ? h5_unit_end(index->file, rc) : 0;
+}
+
 int h5_chunk_index_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
+	int rc;
+
 	if (index->layout.address == H5_UNDEF && chunk->address == H5_UNDEF)
 		return 0;
-	return index->ops->set(index, scaled, chunk);
+	rc = begin_change(index);
+	return rc ? rc : h5_unit_end(index->file, index->ops->set(index, scaled, chunk));
 }
 
 int h5_chunk_index_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
-	return index->layout.address == H5_UNDEF ? 0 : index->ops->trim(index, first, visit, arg);
+	int rc;
+
+	if (index->layout.address == H5_UNDEF)
+		return 0;
+	rc = begin_change(index);
+	return rc ? rc : h5_unit_end(index->file, index->ops->trim(index, first, visit, arg));
 }
 
 void h5_chunk_index_resize(struct h5_chunk_index *index, const uint64_t *dims)

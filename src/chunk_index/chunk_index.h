@@ -54,6 +54,7 @@ int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visi
 
 /* ---- changes, in the transaction of store/transaction.h ----
  *
+ * Each is a unit of change: one that fails leaves the index as it was.
  * An index that is changed belongs to the writer of its dataset alone; readers open their own. After a
  * change, whoever holds it looks at h5_chunk_index_layout(): where that differs from what the layout message
  * says, the message is to be rewritten (the index moved or came to be; the single chunk's place stands
@@ -65,7 +66,8 @@ int h5_chunk_index_can_change(const struct h5_chunk_index *index);
  * is none yet. `scaled` may lie beyond the dataspace as it is, but not beyond its maximum. Space of the chunk
  * itself, the old one's too, is the caller's affair. */
 int h5_chunk_index_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
-/* Removes all chunks with scaled[0] >= first, having visited each. */
+/* Removes all chunks with scaled[0] >= first, and visits each. If a visit gives another result than 0, that
+ * is returned, and nothing is removed. */
 int h5_chunk_index_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
 /* The dataset's dimensions are these now. */
 void h5_chunk_index_resize(struct h5_chunk_index *index, const uint64_t *dims);

@@ -148,7 +148,7 @@ static int copy_pages(const struct h5_chunk_index *index, const struct h5_fixed_
 	return rc;
 }
 
-/* Fills the new space of `to` with what the array holds. The header comes last: it switches. */
+/* Fills the new space of `to` with what the array holds. */
 static int write_copy(const struct h5_chunk_index *index, const struct h5_fixed_array_header *to)
 {
 	struct draft block;
@@ -174,20 +174,12 @@ static int rebuild(struct h5_chunk_index *index)
 	bool moves = old.address == H5_UNDEF || !h5_tx_is_safe(index->file, old.address, n);
 	int rc = h5_tx_allocate(index->file, H5_ALLOCATE_METADATA, old.block_space, &new.data_block);
 
-	if (rc)
-		return rc;
-	if (moves)
+	if (!rc && moves)
 		rc = h5_tx_allocate(index->file, H5_ALLOCATE_METADATA, n, &new.address);
-	if (rc)
-		moves = false;
-	else
+	if (!rc)
 		rc = write_copy(index, &new);
-	if (rc) {
-		h5_tx_free(index->file, new.data_block, new.block_space);
-		if (moves)
-			h5_tx_free(index->file, new.address, n);
+	if (rc)
 		return rc;
-	}
 	if (old.data_block != H5_UNDEF)
 		h5_tx_free(index->file, old.data_block, old.block_space);
 	if (moves && old.address != H5_UNDEF)
@@ -309,25 +301,6 @@ int h5_farray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 	return rc ? rc : change(index, number, 1, element);
 }
 
-/* Removes n elements, all in one page, and visits the chunks that they stood for: a chunk is given up when
- * nothing refers to it. */
-static int remove_elements(struct h5_chunk_index *index, const uint8_t *elements, uint64_t first, uint64_t n,
-			   h5_chunk_visit *visit, void *arg)
-{
-	size_t size = (size_t)n * index->fixed_array.element_size;
-	uint8_t *old = malloc(size);
-	int rc;
-
-	if (!old)
-		return h5_fail(-ENOMEM, index->layout.address, "fixed array: out of memory");
-	memcpy(old, elements, size);
-	rc = change(index, first, n, NULL);
-	if (!rc)
-		rc = h5_chunk_elements_walk(index, old, n, visit, arg);
-	free(old);
-	return rc;
-}
-
 static int any(void *arg, const struct h5_chunk *chunk)
 {
 	(void)arg;
@@ -354,7 +327,9 @@ static int trim_page(struct h5_chunk_index *index, uint64_t page, uint64_t first
 		elements = draft.body + (first - begin) * header->element_size;
 		rc = h5_chunk_elements_walk(index, elements, end - first, any, NULL);
 		if (rc > 0)
-			rc = remove_elements(index, elements, first, end - first, visit, arg);
+			rc = change(index, first, end - first, NULL);
+		if (!rc)
+			rc = h5_chunk_elements_walk(index, elements, end - first, visit, arg);
 	}
 	draft_release(&draft);
 	return rc;

@@ -21,8 +21,9 @@ struct h5_chunk_index_ops {
 	void (*gap)(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 		    const uint64_t *scaled, uint64_t *next);
 	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
-	/* As the functions of chunk_index.h. Where layout.address is undefined the index is yet to be made,
-	 * and `open` has not run: set makes it, and trim isn't called. NULL: this index does not change. */
+	/* As the functions of chunk_index.h, inside a unit of change, which restores the struct too. Where
+	 * layout.address is undefined the index is yet to be made, and `open` has not run: set makes it, and
+	 * trim isn't called. NULL: this index does not change. */
 	int (*set)(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
 	int (*trim)(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
 };
