@@ -86,10 +86,8 @@ void h5_earray_seal(uint8_t *bytes, size_t n);
 int h5_earray_copy_paged(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
 			 const struct h5_extensible_array_header *header, const struct h5_earray_block *super,
 			 uint64_t i, uint64_t from, uint64_t to);
-/* Copies the whole index to new space. The old one stays as it is. */
+/* Moves the whole index to new space. */
 int h5_earray_move(struct h5_chunk_index *index);
-/* Frees the space of the index that has this header. */
-void h5_earray_release(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header);
 
 int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
 int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);

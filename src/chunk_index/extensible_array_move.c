@@ -214,23 +214,6 @@ static int copy_index_block(struct copy *c)
 	return rc;
 }
 
-int h5_earray_move(struct h5_chunk_index *index)
-{
-	struct copy c = {index, index->extensible_array, h5_file_size(index->file)};
-	int rc = h5_tx_allocate(index->file, H5_ALLOCATE_METADATA, h5_earray_header_size(index),
-				&c.header.address);
-
-	if (!rc && c.header.index_block != H5_UNDEF)
-		rc = copy_index_block(&c);
-	if (!rc)
-		rc = h5_earray_write_header(index, &c.header);
-	if (rc)
-		return rc;
-	index->extensible_array = c.header;
-	index->layout.address = c.header.address;
-	return 0;
-}
-
 static void release_data_blocks(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
 				const struct h5_earray_block *root, const struct h5_earray_block *super)
 {
@@ -242,7 +225,8 @@ static void release_data_blocks(const struct h5_chunk_index *index, const struct
 	}
 }
 
-void h5_earray_release(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header)
+/* Gives up the space of the index that has this header. */
+static void release(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header)
 {
 	const struct h5_earray_block *root, *super;
 	struct h5_lru_entry *root_ref, *ref;
@@ -267,4 +251,22 @@ void h5_earray_release(const struct h5_chunk_index *index, const struct h5_exten
 		h5_tx_free(index->file, header->index_block, header->index_block_size);
 	}
 	h5_tx_free(index->file, header->address, h5_earray_header_size(index));
+}
+
+int h5_earray_move(struct h5_chunk_index *index)
+{
+	struct copy c = {index, index->extensible_array, h5_file_size(index->file)};
+	int rc = h5_tx_allocate(index->file, H5_ALLOCATE_METADATA, h5_earray_header_size(index),
+				&c.header.address);
+
+	if (!rc && c.header.index_block != H5_UNDEF)
+		rc = copy_index_block(&c);
+	if (!rc)
+		rc = h5_earray_write_header(index, &c.header);
+	if (rc)
+		return rc;
+	release(index, &index->extensible_array);
+	index->extensible_array = c.header;
+	index->layout.address = c.header.address;
+	return 0;
 }

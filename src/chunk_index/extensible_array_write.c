@@ -8,27 +8,12 @@
 #include <string.h>
 
 /* Changes of the extensible array. A change is one of a leaf - the index block, a data block, a page -, and
- * of its ancestors up to the first that can be changed in place. What moves is written to new space, then the
- * header where it changes, and last the block that stays: until then nothing of the change is to be seen. */
-
-struct extent {
-	uint64_t address, size;
-};
+ * of its ancestors up to the first that can be changed in place; the header changes with what it counts. */
 
 struct change {
 	struct h5_chunk_index *index;
-	struct h5_extensible_array_header header; /* as it will be */
-	struct h5_earray_place place;		  /* its shape borrows the header above */
-	const struct h5_chunk *chunk;		  /* NULL: the leaf is cleared from the place on */
-	struct { /* the block that is changed in place; NULL: there is none */
-		struct h5_earray_block *block;
-		uint64_t address;
-		size_t size;
-		unsigned stage;
-	} last;
-	struct extent made[4], superseded[3]; /* one a level at most: header, index block, super block, data
-						 block */
-	unsigned made_count, superseded_count;
+	struct h5_earray_place place; /* its shape borrows the index' header */
+	const struct h5_chunk *chunk; /* NULL: the leaf is cleared from the place on */
 };
 
 /* ---- drafts: blocks of our own, to be changed ---- */
@@ -47,7 +32,7 @@ static int draft_new(struct change *c, const struct h5_block_type *type, uint64_
 		     struct h5_earray_block **out)
 {
 	const struct h5_extensible_array_super *super = &c->place.shape.super;
-	const struct h5_extensible_array_header *header = &c->header;
+	const struct h5_extensible_array_header *header = &c->index->extensible_array;
 	struct h5_earray_block *draft;
 	struct h5_writer w;
 	struct h5_reader r;
@@ -76,7 +61,7 @@ static int draft_new(struct change *c, const struct h5_block_type *type, uint64_
 
 static int draft_index_block(struct change *c, struct h5_earray_block **out)
 {
-	struct h5_extensible_array_header *header = &c->header;
+	struct h5_extensible_array_header *header = &c->index->extensible_array;
 	struct h5_earray_shape shape;
 	int rc;
 
@@ -102,15 +87,15 @@ static int draft_super_block(struct change *c, uint64_t address, struct h5_earra
 	rc = draft_new(c, &h5_earray_super_block, super->block_size, out);
 	if (rc)
 		return rc;
-	c->header.super_count++;
-	c->header.super_bytes += super->block_size;
+	c->index->extensible_array.super_count++;
+	c->index->extensible_array.super_bytes += super->block_size;
 	return 0;
 }
 
 static int draft_data_block(struct change *c, uint64_t address, struct h5_earray_block **out)
 {
 	const struct h5_extensible_array_super *super = &c->place.shape.super;
-	struct h5_extensible_array_header *header = &c->header;
+	struct h5_extensible_array_header *header = &c->index->extensible_array;
 	int rc;
 
 	if (address != H5_UNDEF)
@@ -162,41 +147,16 @@ static int draft_page(struct change *c, uint64_t address, struct h5_earray_block
 
 /* ---- where drafts go ---- */
 
-static void note_made(struct change *c, uint64_t address, uint64_t size)
-{
-	c->made[c->made_count++] = (struct extent){address, size};
-}
-
-static void note_superseded(struct change *c, uint64_t address, uint64_t size)
-{
-	c->superseded[c->superseded_count++] = (struct extent){address, size};
-}
-
-/* Takes the draft over. Where it stays in its place it waits there; else *address tells where it now is. */
-static int put_draft(struct change *c, struct h5_earray_block *draft, uint64_t size, unsigned stage,
+/* Takes the draft over. Where it cannot stay in its place *address tells where it now is. */
+static int put_draft(const struct change *c, struct h5_earray_block *draft, uint64_t size, unsigned stage,
 		     uint64_t *address)
 {
-	struct h5_file *file = c->index->file;
-	uint64_t at = H5_UNDEF;
 	int rc;
 
 	h5_earray_seal(draft->bytes, (size_t)size);
-	if (*address != H5_UNDEF && h5_tx_is_safe(file, *address, (size_t)size)) {
-		c->last.block = draft;
-		c->last.address = *address;
-		c->last.size = (size_t)size;
-		c->last.stage = stage;
-		return 0;
-	}
-	rc = h5_tx_store(file, &at, draft->bytes, (size_t)size, stage);
+	rc = h5_tx_store(c->index->file, address, draft->bytes, (size_t)size, stage);
 	free(draft);
-	if (rc)
-		return rc;
-	note_made(c, at, size);
-	if (*address != H5_UNDEF)
-		note_superseded(c, *address, size);
-	*address = at;
-	return 0;
+	return rc;
 }
 
 /* ---- the levels, from the leaf up ---- */
@@ -207,7 +167,7 @@ static int edit(const struct change *c, uint8_t *elements)
 
 	if (c->chunk)
 		return h5_chunk_element_put(c->index, elements, place->at, c->chunk);
-	h5_chunk_elements_clear(c->index, elements + place->at * c->header.element_size,
+	h5_chunk_elements_clear(c->index, elements + place->at * c->index->extensible_array.element_size,
 				place->n - place->at);
 	return 0;
 }
@@ -226,12 +186,10 @@ static int renew_paged(struct change *c, const struct h5_earray_block *super, ui
 	rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, space, &at);
 	if (rc)
 		return rc;
-	note_made(c, at, space);
 	if (*address != H5_UNDEF) {
-		rc = h5_earray_copy_paged(c->index, shape, &c->header, super, c->place.data_block, *address,
-					  at);
-		if (!rc)
-			note_superseded(c, *address, space);
+		rc = h5_earray_copy_paged(c->index, shape, shape->header, super, c->place.data_block,
+					  *address, at);
+		h5_tx_free(file, *address, space);
 	} else {
 		rc = draft_data_block(c, H5_UNDEF, &draft);
 		if (!rc) {
@@ -325,7 +283,7 @@ static int change_super_block(struct change *c, uint64_t *address)
 /* A leaf below the index block. */
 static int change_below(struct change *c)
 {
-	struct h5_extensible_array_header *header = &c->header;
+	struct h5_extensible_array_header *header = &c->index->extensible_array;
 	const struct h5_extensible_array_super *super = &c->place.shape.super;
 	bool direct = super->number < header->index_super_blocks;
 	uint64_t i = direct ? super->first_data_block + c->place.data_block
@@ -360,6 +318,7 @@ static int change_below(struct change *c)
 
 static int change_in_index_block(struct change *c)
 {
+	struct h5_extensible_array_header *header = &c->index->extensible_array;
 	struct h5_earray_block *draft;
 	int rc = draft_index_block(c, &draft);
 
@@ -370,110 +329,84 @@ static int change_in_index_block(struct change *c)
 		free(draft);
 		return rc;
 	}
-	return put_draft(c, draft, c->header.index_block_size, H5_STAGE_BLOCK + 2, &c->header.index_block);
+	return put_draft(c, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
 }
 
-static void undo(struct change *c)
+static bool differs(const struct h5_extensible_array_header *a, const struct h5_extensible_array_header *b)
 {
-	for (unsigned i = 0; i < c->made_count; i++)
-		h5_tx_free(c->index->file, c->made[i].address, c->made[i].size);
-}
-
-static bool is_header_changed(const struct change *c)
-{
-	const struct h5_extensible_array_header *a = &c->header, *b = &c->index->extensible_array;
-
 	/* Whatever else may change goes with one of these. */
-	return c->index->layout.address != a->address || a->index_block != b->index_block ||
-	       a->max_index != b->max_index || a->data_count != b->data_count ||
-	       a->super_count != b->super_count;
+	return a->address != b->address || a->index_block != b->index_block || a->max_index != b->max_index ||
+	       a->data_count != b->data_count || a->super_count != b->super_count;
 }
 
-/* The index is there, and its header can be changed in place; or c->header is a new one's. */
-static int change_leaf(struct change *c)
+/* The header is there and can be changed in place, or is a new one. `written`: as it is in the file. */
+static int change_leaf(struct change *c, const struct h5_extensible_array_header *written)
 {
-	struct h5_file *file = c->index->file;
+	const struct h5_extensible_array_header *header = &c->index->extensible_array;
 	int rc;
 
-	c->place.shape.header = &c->header;
+	c->place.shape.header = header;
 	rc = c->place.in_index ? change_in_index_block(c) : change_below(c);
-	if (!rc && is_header_changed(c))
-		rc = h5_earray_write_header(c->index, &c->header);
-	if (!rc && c->last.block)
-		rc = h5_tx_patch(file, c->last.address, c->last.block->bytes, c->last.size, c->last.stage);
-	free(c->last.block);
-	if (rc) {
-		undo(c);
-		return rc;
-	}
-	for (unsigned i = 0; i < c->superseded_count; i++)
-		h5_tx_free(file, c->superseded[i].address, c->superseded[i].size);
-	c->index->extensible_array = c->header;
-	c->index->layout.address = c->header.address;
-	return 0;
+	return !rc && differs(header, written) ? h5_earray_write_header(c->index, header) : rc;
 }
 
-/* Makes sure that the header can be changed in place. True in *moved: the index lies elsewhere now, and what
- * was its header is in *old. */
-static int prepare(struct h5_chunk_index *index, struct h5_extensible_array_header *old, bool *moved)
+/* Makes sure that the header can be changed in place: else the index moves. */
+static int prepare(struct h5_chunk_index *index)
 {
-	*old = index->extensible_array;
-	*moved = !h5_tx_is_safe(index->file, old->address, h5_earray_header_size(index));
-	return *moved ? h5_earray_move(index) : 0;
+	bool safe = h5_tx_is_safe(index->file, index->extensible_array.address, h5_earray_header_size(index));
+
+	return safe ? 0 : h5_earray_move(index);
 }
 
-/* c->header becomes that of an index without any chunk. */
-static int create(struct change *c)
+/* The header becomes that of an index without any chunk, in new space. */
+static int create(struct h5_chunk_index *index)
 {
-	const struct h5_chunk_layout *layout = &c->index->layout;
+	struct h5_extensible_array_header *header = &index->extensible_array;
+	const struct h5_chunk_layout *layout = &index->layout;
 	const struct h5_extensible_array_parameters parameters = {
-		.client = c->index->filtered ? 1 : 0,
-		.element_size = (uint8_t)h5_chunk_element_size(c->index),
+		.client = index->filtered ? 1 : 0,
+		.element_size = (uint8_t)h5_chunk_element_size(index),
 		.max_bits = layout->extensible_array.max_bits,
 		.index_elements = layout->extensible_array.index_elements,
 		.min_elements = layout->extensible_array.min_elements,
 		.min_pointers = layout->extensible_array.min_pointers,
 		.page_bits = layout->extensible_array.page_bits,
 	};
-	uint64_t size = h5_earray_header_size(c->index), address;
-	int rc = h5_extensible_array_header_init(&c->header, H5_UNDEF, &parameters,
-						 h5_file_superblock(c->index->file)->size_of_offsets);
+	int rc = h5_extensible_array_header_init(header, H5_UNDEF, &parameters,
+						 h5_file_superblock(index->file)->size_of_offsets);
 
 	if (!rc)
-		rc = h5_tx_allocate(c->index->file, H5_ALLOCATE_METADATA, size, &address);
-	if (rc)
-		return rc;
-	c->header.address = address;
-	note_made(c, address, size);
-	return 0;
+		rc = h5_tx_allocate(index->file, H5_ALLOCATE_METADATA, h5_earray_header_size(index),
+				    &header->address);
+	index->layout.address = header->address;
+	return rc;
 }
 
 static int set_number(struct h5_chunk_index *index, uint64_t number, const struct h5_chunk *chunk)
 {
+	struct h5_extensible_array_header *header = &index->extensible_array, written = {.address = H5_UNDEF};
 	struct change c = {.index = index, .chunk = chunk};
-	int rc = 0;
+	int rc;
 
-	if (index->layout.address == H5_UNDEF)
-		rc = create(&c);
-	else
-		c.header = index->extensible_array;
+	if (index->layout.address == H5_UNDEF) {
+		rc = create(index);
+	} else {
+		rc = prepare(index);
+		written = *header;
+	}
 	if (rc)
 		return rc;
-	if (!h5_earray_locate(index, &c.header, number, &c.place)) {
-		undo(&c);
+	if (!h5_earray_locate(index, header, number, &c.place))
 		return h5_fail(-EFBIG, index->layout.address, "extensible array: it has no chunk %ju",
 			       (uintmax_t)number);
-	}
-	if (number >= c.header.max_index)
-		c.header.max_index = number + 1;
-	return change_leaf(&c);
+	if (number >= header->max_index)
+		header->max_index = number + 1;
+	return change_leaf(&c, &written);
 }
 
 int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
 	const struct h5_chunk absent = h5_chunk_absent();
-	struct h5_extensible_array_header old;
-	bool moved = false;
 	uint64_t number;
 	int rc = 0;
 
@@ -489,38 +422,31 @@ int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 			return rc;
 		chunk = &absent;
 	}
-	if (!rc && index->layout.address != H5_UNDEF)
-		rc = prepare(index, &old, &moved);
-	if (!rc)
-		rc = set_number(index, number, chunk);
-	if (!rc && moved)
-		h5_earray_release(index, &old);
-	return rc;
+	return rc ? rc : set_number(index, number, chunk);
 }
 
 /* Clears the leaf from the place on, and visits the n chunks that were there. */
 static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_place *place,
 		     const uint8_t *elements, uint64_t n, h5_chunk_visit *visit, void *arg)
 {
-	struct change c = {.index = index, .header = index->extensible_array, .place = *place};
+	const struct h5_extensible_array_header written = index->extensible_array;
+	struct change c = {.index = index, .place = *place};
 	struct h5_chunk chunk = h5_chunk_absent();
 	int rc;
 
-	elements += place->at * c.header.element_size;
+	elements += place->at * written.element_size;
 	for (uint64_t i = 0; i < n && chunk.address == H5_UNDEF; i++)
 		h5_chunk_element_at(index, elements, i, &chunk);
 	if (chunk.address == H5_UNDEF)
 		return 0;
-	rc = change_leaf(&c);
+	rc = change_leaf(&c, &written);
 	return rc ? rc : h5_chunk_elements_walk(index, elements, n, visit, arg);
 }
 
 int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
 	uint64_t left = h5_file_size(index->file), number, from, end;
-	struct h5_extensible_array_header old;
 	struct h5_earray_place place;
-	bool moved;
 	int rc;
 
 	if (index->max[0] != H5_UNLIMITED)
@@ -529,7 +455,7 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 			"extensible array: removing chunks along a limited dimension is not supported");
 	if (!h5_mul(first, index->step[0], &number))
 		return 0;
-	rc = prepare(index, &old, &moved);
+	rc = prepare(index);
 	/* Beyond Max Index Set too: a kill may have come between elements and the header. */
 	while (!rc && h5_earray_locate(index, &index->extensible_array, number, &place)) {
 		struct h5_lru_entry *ref;
@@ -544,7 +470,5 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 		h5_file_put(index->file, ref);
 		number = end;
 	}
-	if (!rc && moved)
-		h5_earray_release(index, &old);
 	return rc;
 }
