@@ -72,9 +72,8 @@ int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void
 
 /* ---- changes, in the transaction of store/transaction.h (btree2_write.c) ----
  *
- * The file holds the tree as it was until all that is new of it has been written; then the header is
- * replaced. A failed change leaves the tree, the struct too, as it was. The header may move: tree->address
- * then differs, and what points at it is the caller's affair. */
+ * Each is a unit of change: one that fails leaves the tree, and the struct, as it was. The header may move:
+ * tree->address then differs, and what points at it is the caller's affair. */
 
 struct h5_btree2_parameters {
 	enum h5_btree2_type type;
@@ -88,7 +87,7 @@ int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *pa
 		     struct h5_btree2 *tree);
 /* Puts the record (record_size bytes) in the place of the one for which compare gives 0, or inserts it. */
 int h5_btree2_set(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, const uint8_t *record);
-/* Removes the record for which compare gives 0. -ENOENT: none. */
+/* Removes the record for which compare gives 0. -ENOENT: none; like any failure, it ends the units around. */
 int h5_btree2_remove(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg);
 /* Removes what is sought and all records after it, and visits these then, the last one first. A result other
  * than 0 of `visit` ends the visits and is returned. */

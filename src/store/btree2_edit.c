@@ -120,28 +120,6 @@ int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node
 
 /* ---- begin and end ---- */
 
-static int places_add(struct h5_btree2_places *places, uint64_t address)
-{
-	if (places->count == places->room) {
-		size_t room = 2 * places->room + 8;
-		uint64_t *addresses = realloc(places->addresses, room * sizeof *addresses);
-
-		if (!addresses)
-			return h5_fail(-ENOMEM, address, "version 2 B-tree: out of memory");
-		places->addresses = addresses;
-		places->room = room;
-	}
-	places->addresses[places->count++] = address;
-	return 0;
-}
-
-static void places_free(struct h5_btree2_edit *edit, struct h5_btree2_places *places)
-{
-	for (size_t i = 0; i < places->count; i++)
-		h5_tx_free(edit->tree->file, places->addresses[i], edit->header.node_size);
-	places->count = 0;
-}
-
 /* What the rules of splitting and merging need, so that what they make fits into nodes. */
 static int check_level(const struct h5_btree2_edit *edit, unsigned i)
 {
@@ -158,15 +136,14 @@ static int check_level(const struct h5_btree2_edit *edit, unsigned i)
 	return 0;
 }
 
-int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree)
+static int load_root(struct h5_btree2_edit *edit)
 {
+	const struct h5_btree2 *tree = edit->tree;
 	const struct h5_btree2_header *header;
 	struct h5_btree2_child root;
 	struct h5_lru_entry *ref;
-	int rc;
+	int rc = h5_btree2_header_get(tree, &ref, &header);
 
-	*edit = (struct h5_btree2_edit){.tree = tree};
-	rc = h5_btree2_header_get(tree, &ref, &header);
 	if (rc)
 		return rc;
 	edit->header = *header;
@@ -181,8 +158,20 @@ int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree)
 	return rc;
 }
 
-/* In place where a node may stay and that is safe, else into new space: even what this transaction has made
- * is whole until the header is written. */
+int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree)
+{
+	int rc = h5_unit_begin(tree->file);
+
+	if (rc)
+		return rc;
+	*edit = (struct h5_btree2_edit){.tree = tree};
+	rc = h5_unit_save(tree->file, tree, sizeof *tree);
+	if (!rc)
+		rc = load_root(edit);
+	return rc ? h5_btree2_edit_end(edit, rc) : 0;
+}
+
+/* In place where a node may stay and that is safe, else into new space. */
 static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
 {
 	const struct h5_btree2_header *h = &edit->header;
@@ -191,26 +180,20 @@ static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *n
 	uint8_t *data = calloc(1, h->node_size);
 	struct h5_writer w = h5_writer_init(data, size, h5_file_superblock(file)->size_of_offsets,
 					    h5_file_superblock(file)->size_of_lengths);
-	uint64_t address;
 	int rc = data ? h5_btree2_node_encode(&w, h, node->node)
 		      : h5_fail(-ENOMEM, node->address, "version 2 B-tree node: out of memory");
 
-	if (!rc && node->state == H5_BTREE2_REPLACED && h5_tx_is_safe(file, node->address, size)) {
+	if (rc)
+		goto done;
+	if (node->state == H5_BTREE2_REPLACED && h5_tx_is_safe(file, node->address, size)) {
 		rc = h5_tx_patch(file, node->address, data, size, H5_STAGE_BLOCK + node->node->level);
 		goto done;
 	}
-	if (!rc && node->address != H5_UNDEF)
-		rc = places_add(&edit->left, node->address);
+	if (node->address != H5_UNDEF)
+		h5_tx_free(file, node->address, h->node_size);
+	rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, h->node_size, &node->address);
 	if (!rc)
-		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, h->node_size, &address);
-	if (rc)
-		goto done;
-	node->address = address;
-	rc = places_add(&edit->made, address);
-	if (rc)
-		h5_tx_free(file, address, h->node_size);
-	else
-		rc = h5_tx_put(file, address, data, h->node_size);
+		rc = h5_tx_put(file, node->address, data, h->node_size);
 done:
 	free(data);
 	return rc;
@@ -241,7 +224,6 @@ static int flush(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node, 
 	return rc ? rc : total_of(edit, node, &now->total);
 }
 
-/* The tree is the new one from here on. */
 static int write_header(struct h5_btree2_edit *edit, const struct h5_btree2_child *root)
 {
 	const struct h5_superblock *superblock = h5_file_superblock(edit->tree->file);
@@ -263,28 +245,22 @@ static int write_header(struct h5_btree2_edit *edit, const struct h5_btree2_chil
 	return rc;
 }
 
-int h5_btree2_edit_commit(struct h5_btree2_edit *edit)
+static int write_tree(struct h5_btree2_edit *edit)
 {
 	struct h5_btree2_child root = {.address = H5_UNDEF};
-	int rc = 0;
+	int rc = edit->root ? flush(edit, edit->root, &root) : 0;
 
-	if (edit->root)
-		rc = flush(edit, edit->root, &root);
 	/* Any other number of records anywhere has moved the root. */
-	if (!rc && root.address != edit->header.root)
-		rc = write_header(edit, &root);
-	places_free(edit, rc ? &edit->made : &edit->left);
-	return rc;
+	return !rc && root.address != edit->header.root ? write_header(edit, &root) : rc;
 }
 
-void h5_btree2_edit_release(struct h5_btree2_edit *edit)
+int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc)
 {
+	if (!rc)
+		rc = write_tree(edit);
 	tree_free(edit->root);
-	edit->root = NULL;
 	h5_seen_release(&edit->seen);
-	free(edit->left.addresses);
-	free(edit->made.addresses);
-	edit->left = edit->made = (struct h5_btree2_places){0};
+	return h5_unit_end(edit->tree->file, rc);
 }
 
 int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *p, struct h5_btree2 *tree)
@@ -335,23 +311,22 @@ int h5_btree2_edit_raise(struct h5_btree2_edit *edit)
 	return 0;
 }
 
-/* The place of a node that the tree has no more. */
-static int leave(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
+/* The tree has the node no more. */
+static void drop(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
 {
-	int rc = node->address == H5_UNDEF ? 0 : places_add(&edit->left, node->address);
-
+	if (node->address != H5_UNDEF)
+		h5_tx_free(edit->tree->file, node->address, edit->header.node_size);
 	node_free(node);
-	return rc;
 }
 
-int h5_btree2_edit_lower(struct h5_btree2_edit *edit)
+void h5_btree2_edit_lower(struct h5_btree2_edit *edit)
 {
 	struct h5_btree2_edit_node *root = edit->root;
 
 	edit->root = root->children ? root->children[0] : NULL;
 	if (edit->root)
 		edit->header.depth--;
-	return leave(edit, root);
+	drop(edit, root);
 }
 
 /* n records, and where there are children the n + 1 around them. */
@@ -410,15 +385,9 @@ static int replace_slots(struct h5_btree2_edit *edit, struct h5_btree2_edit_node
 	size_t count = parent->node->count, behind = count - (first + before - 1);
 	int rc = 0;
 
-	for (unsigned i = after; i < before && !rc; i++) {
-		struct h5_btree2_edit_node *gone = parent->children[first + i];
-
-		parent->children[first + i] = NULL;
-		/* Others hold its children now. */
-		rc = leave(edit, gone);
-	}
-	if (rc)
-		return rc;
+	/* Others hold their children now. */
+	for (unsigned i = after; i < before; i++)
+		drop(edit, parent->children[first + i]);
 	memmove(h5_btree2_edit_record(edit, parent, first + after - 1),
 		h5_btree2_edit_record(edit, parent, first + before - 1), behind * edit->header.record_size);
 	memmove(parent->node->children + first + after, parent->node->children + first + before,

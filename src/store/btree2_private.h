@@ -29,25 +29,18 @@ struct h5_btree2_edit_node {
 	struct h5_btree2_edit_node **children; /* those that were loaded, else NULL; not in a leaf */
 };
 
-struct h5_btree2_places {
-	uint64_t *addresses;
-	size_t count, room;
-};
-
 struct h5_btree2_edit {
 	struct h5_btree2 *tree;		  /* borrowed */
 	struct h5_btree2_header header;	  /* as it will be, but root and counts */
 	struct h5_btree2_edit_node *root; /* NULL: no records */
 	struct h5_seen seen;		  /* nodes that were loaded: none is met twice */
-	struct h5_btree2_places left;	  /* nodes that the tree will have left */
-	struct h5_btree2_places made;	  /* nodes of this change */
 };
 
-/* Loads the root. h5_btree2_edit_release() also after a failure. */
+/* Begins a unit of change and loads the root. On failure there is nothing to end. */
 int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree);
-/* Writes all that has changed, the header last, and brings *tree up to date. */
-int h5_btree2_edit_commit(struct h5_btree2_edit *edit);
-void h5_btree2_edit_release(struct h5_btree2_edit *edit);
+/* If the change has succeeded (rc 0), writes all of it and brings *tree up to date. Releases *edit, and ends
+ * the unit with the result, which it returns. */
+int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc);
 
 /* Child i, borrowed. */
 int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t i,
@@ -55,7 +48,7 @@ int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node
 /* Puts a new root without records above the root, or a leaf where there is none. */
 int h5_btree2_edit_raise(struct h5_btree2_edit *edit);
 /* Makes the only child of the root the root; an empty leaf: no root. */
-int h5_btree2_edit_lower(struct h5_btree2_edit *edit);
+void h5_btree2_edit_lower(struct h5_btree2_edit *edit);
 /* Gives the records of `before` children from `first` on, and those between them, to `after` children there,
  * the i-th one counts[i]. At most 3 of either. */
 int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first,

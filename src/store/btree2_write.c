@@ -220,12 +220,7 @@ int h5_btree2_set(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg,
 	const struct seek seek = {.edit = &edit, .compare = compare, .arg = arg};
 	int rc = h5_btree2_edit_begin(&edit, tree);
 
-	if (!rc)
-		rc = set(&seek, record);
-	if (!rc)
-		rc = h5_btree2_edit_commit(&edit);
-	h5_btree2_edit_release(&edit);
-	return rc;
+	return rc ? rc : h5_btree2_edit_end(&edit, set(&seek, record));
 }
 
 /* ---- remove ---- */
@@ -241,7 +236,9 @@ static int try_lower(struct h5_btree2_edit *edit, bool *lowered)
 	if (!*lowered)
 		return 0;
 	rc = merge2(edit, root, 0);
-	return rc ? rc : h5_btree2_edit_lower(edit);
+	if (!rc)
+		h5_btree2_edit_lower(edit);
+	return rc;
 }
 
 static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
@@ -287,7 +284,9 @@ static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 	if (hole)
 		memcpy(hole, h5_btree2_edit_record(edit, node, i), edit->header.record_size);
 	h5_btree2_edit_remove(edit, node, i);
-	return node == edit->root && !node->node->count ? h5_btree2_edit_lower(edit) : 0;
+	if (node == edit->root && !node->node->count)
+		h5_btree2_edit_lower(edit);
+	return 0;
 }
 
 int h5_btree2_remove(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg)
@@ -296,12 +295,7 @@ int h5_btree2_remove(struct h5_btree2 *tree, h5_btree2_compare *compare, void *a
 	const struct seek seek = {.edit = &edit, .compare = compare, .arg = arg};
 	int rc = h5_btree2_edit_begin(&edit, tree);
 
-	if (!rc)
-		rc = edit.root ? remove_one(&edit, seek) : -ENOENT;
-	if (!rc)
-		rc = h5_btree2_edit_commit(&edit);
-	h5_btree2_edit_release(&edit);
-	return rc;
+	return rc ? rc : h5_btree2_edit_end(&edit, edit.root ? remove_one(&edit, seek) : -ENOENT);
 }
 
 /* ---- trim ---- */
@@ -372,10 +366,7 @@ int h5_btree2_trim(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg
 	int rc = h5_btree2_edit_begin(&edit, tree);
 
 	if (!rc)
-		rc = trim(&seek, &removed);
-	if (!rc)
-		rc = h5_btree2_edit_commit(&edit);
-	h5_btree2_edit_release(&edit);
+		rc = h5_btree2_edit_end(&edit, trim(&seek, &removed));
 	for (size_t i = 0; i < removed.count && !rc; i++)
 		rc = visit(visit_arg, h5_file_reader(tree->file, removed.records + i * removed.record_size,
 						     removed.record_size, H5_UNDEF));
