@@ -203,11 +203,7 @@ static int put_link(const struct edit *e, struct h5_continuation *c)
 
 	h5_continuation_encode(&w, &large);
 	rc = h5_writer_check(&w, "continuation message");
-	if (!rc)
-		rc = put_block(e, &link, body, c);
-	if (rc)
-		h5_tx_free(e->file, large.address, large.size);
-	return rc;
+	return rc ? rc : put_block(e, &link, body, c);
 }
 
 /* What moves so that a continuation message has room: the message, with neighbours if it is too small. */
@@ -230,15 +226,11 @@ static int relocate(const struct edit *e, const struct h5_message *message, cons
 		rc = put_span(e, &span, message, body, &c);
 	if (!rc && c.size > H5_CELL)
 		rc = put_link(e, &c);
-	if (rc)
-		return rc;
-	rc = make_link(e, &span, &c);
 	if (!rc)
-		rc = patch_chunk(e, chunk_of(e, message),
-				 span.address - h5_message_prefix_size(&e->header.prefix));
-	if (rc)
-		h5_tx_free(e->file, c.address, c.size);
-	return rc;
+		rc = make_link(e, &span, &c);
+	return rc ? rc
+		  : patch_chunk(e, chunk_of(e, message),
+				span.address - h5_message_prefix_size(&e->header.prefix));
 }
 
 static int replace_body(const struct edit *e, const struct h5_message *message, const uint8_t *body)
@@ -276,7 +268,7 @@ static int replace_block(const struct edit *e, const struct h5_message *message,
 	if (!rc)
 		rc = replace_body(e, &chunk->link, link);
 	free(link);
-	h5_tx_free(e->file, rc ? c.address : chunk->address, rc ? c.size : chunk->size);
+	h5_tx_free(e->file, chunk->address, chunk->size);
 	return rc;
 }
 
@@ -296,6 +288,22 @@ static int replace(const struct edit *e, const struct h5_message *message, const
 	if (is_alone(e, message) && !is_cell(e, chunk_of(e, message), message->address))
 		return replace_block(e, message, body);
 	return replace_body(e, message, body);
+}
+
+/* All of it or nothing: a message may take several blocks with it when it changes. */
+static int replace_at_once(const struct edit *e, uint64_t address, const struct h5_message *message,
+			   const uint8_t *body)
+{
+	int rc = h5_unit_begin(e->file);
+
+	if (rc)
+		return rc;
+	rc = h5_tx_touch(e->file, address);
+	if (!rc)
+		rc = replace(e, message, body);
+	/* What was decoded from any of its chunks is known by the header's address. */
+	h5_tx_forget(e->file, address);
+	return h5_unit_end(e->file, rc);
 }
 
 /* Loads the header and finds the message. */
@@ -342,13 +350,8 @@ int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_ty
 	if (!rc && message->size != n)
 		rc = h5_fail(-ENOTSUP, message->address, "object header: a message of %u bytes, not %zu",
 			     message->size, n);
-	if (!rc && memcmp(message->data, body, n)) {
-		rc = h5_tx_touch(file, address);
-		if (!rc)
-			rc = replace(&e, message, body);
-		/* What was decoded from any of its chunks is known by the header's address. */
-		h5_tx_forget(file, address);
-	}
+	if (!rc && memcmp(message->data, body, n))
+		rc = replace_at_once(&e, address, message, body);
 	h5_header_release(&e.header);
 	return rc;
 }
