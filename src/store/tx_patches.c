@@ -91,8 +91,8 @@ static void retire(struct h5_tx *tx, struct h5_tx_patch *patch)
 	}
 }
 
-/* Makes patch i one that can be changed. */
-static int make_own(struct h5_tx *tx, size_t i)
+/* Makes patch i one that can be changed. `whole`: all of its bytes will be. */
+static int make_own(struct h5_tx *tx, size_t i, bool whole)
 {
 	struct h5_tx_patch *old = tx->patches[i], *copy;
 
@@ -101,7 +101,10 @@ static int make_own(struct h5_tx *tx, size_t i)
 	copy = patch_new(tx, old->address, old->n, !old->before);
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy->after, old->after, old->before ? 2 * old->n : old->n);
+	if (!whole)
+		memcpy(copy->after, old->after, old->n);
+	if (old->before)
+		memcpy(copy->before, old->before, old->n);
 	copy->stage = old->stage;
 	copy->order = old->order;
 	tx->patches[i] = copy;
@@ -164,7 +167,7 @@ static bool covers(const struct h5_tx *tx, size_t i, uint64_t address, uint64_t 
 static int overwrite(struct h5_tx *tx, size_t i, uint64_t address, const void *data, size_t n, unsigned stage)
 {
 	struct h5_tx_patch *patch;
-	int rc = make_own(tx, i);
+	int rc = make_own(tx, i, n == tx->patches[i]->n);
 
 	if (rc)
 		return rc;
