@@ -253,29 +253,50 @@ static int place(struct h5_btree1_change *c, struct h5_btree1_edit *e)
 	return rc;
 }
 
-/* In the node at the address, the sibling on that side is `to` instead of `from`. Nothing reads along the
- * siblings but who splits or removes nodes: what is no node there, or doesn't point back, is a remnant that
- * means nothing. */
-static int plan_link(const struct h5_btree1_change *c, unsigned level, uint64_t address, bool right,
-		     uint64_t from, uint64_t to, struct h5_btree1_link *link)
+static int write_node(const struct h5_btree1_change *c, const struct h5_btree1_edit *e)
 {
+	const struct h5_superblock *sb = h5_file_superblock(c->index->file);
+	void *memory = malloc(c->size);
+	struct h5_writer w = h5_writer_init(memory, c->size, sb->size_of_offsets, sb->size_of_lengths);
+	int rc = memory ? h5_btree1_chunk_node_encode(&w, &e->node, c->index->layout.rank) : out_of_memory(c);
+
+	if (!rc)
+		rc = h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
+	free(memory);
+	return rc;
+}
+
+/* In the node at the address, the sibling on that side becomes `to` instead of `from`. Nothing reads along
+ * the siblings but who splits or removes nodes: what is no node there, or doesn't point back, is a remnant
+ * that means nothing. An address that crosses a page is left to the journal: whoever reads chunks never looks
+ * at it. */
+static int relink(const struct h5_btree1_change *c, unsigned level, uint64_t address, bool right,
+		  uint64_t from, uint64_t to)
+{
+	unsigned width = h5_file_superblock(c->index->file)->size_of_offsets;
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
+	uint8_t bytes[8];
+	bool points_back;
 	int rc;
 
-	link->address = H5_UNDEF;
 	if (address == H5_UNDEF || from == H5_UNDEF || from == to)
 		return 0;
 	rc = h5_chunk_btree1_node_get(c->index, address, (int)level, &ref, &node);
 	if (rc)
 		return rc == -EUCLEAN ? 0 : rc;
-	if ((right ? node->right : node->left) == from)
-		*link = (struct h5_btree1_link){address, to, right};
+	points_back = (right ? node->right : node->left) == from;
 	h5_file_put(c->index->file, ref);
-	return 0;
+	if (!points_back)
+		return 0;
+	h5_uint_to(bytes, to, width);
+	rc = h5_tx_patch(c->index->file, address + h5_btree1_sibling_offset(right, (uint8_t)width), bytes,
+			 width, stage_of(level));
+	h5_tx_forget(c->index->file, address);
+	return rc;
 }
 
-int h5_btree1_change_settle(struct h5_btree1_change *c, unsigned level)
+int h5_btree1_change_write(struct h5_btree1_change *c, unsigned level)
 {
 	struct h5_btree1_level *l = &c->levels[level];
 	struct h5_btree1_edit *first = l->node[0], *last = l->node[1] ? l->node[1] : first, *stay[2];
@@ -283,7 +304,6 @@ int h5_btree1_change_settle(struct h5_btree1_change *c, unsigned level)
 	unsigned n = 0;
 	int rc = 0;
 
-	l->link[0].address = l->link[1].address = H5_UNDEF;
 	if (!first)
 		return 0;
 	left = first->node.left;
@@ -295,72 +315,21 @@ int h5_btree1_change_settle(struct h5_btree1_change *c, unsigned level)
 		stay[n++] = l->node[i];
 		rc = place(c, l->node[i]);
 	}
-	if (rc)
-		return rc;
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n && !rc; i++) {
 		stay[i]->node.left = i ? stay[i - 1]->to : left;
 		stay[i]->node.right = i + 1 < n ? stay[i + 1]->to : right;
+		if (stay[i]->dirty)
+			rc = write_node(c, stay[i]);
 	}
-	rc = plan_link(c, level, left, true, first->address, n ? stay[0]->to : right, &l->link[0]);
 	if (!rc)
-		rc = plan_link(c, level, right, false, from, n ? stay[n - 1]->to : left, &l->link[1]);
-	return rc;
+		rc = relink(c, level, left, true, first->address, n ? stay[0]->to : right);
+	return rc ? rc : relink(c, level, right, false, from, n ? stay[n - 1]->to : left);
 }
 
-/* ---- the file ---- */
-
-static int encode(const struct h5_btree1_change *c, const struct h5_btree1_node *node, void *memory)
+void h5_btree1_change_finish(struct h5_btree1_change *c)
 {
-	const struct h5_superblock *sb = h5_file_superblock(c->index->file);
-	struct h5_writer w = h5_writer_init(memory, c->size, sb->size_of_offsets, sb->size_of_lengths);
-
-	return h5_btree1_chunk_node_encode(&w, node, c->index->layout.rank);
-}
-
-static int write_node(struct h5_btree1_change *c, const struct h5_btree1_edit *e, void *memory)
-{
-	int rc = encode(c, &e->node, memory);
-
-	return rc ? rc : h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
-}
-
-/* An address that crosses a page is left to the journal: whoever reads chunks never looks at it. */
-static int write_link(struct h5_btree1_change *c, unsigned level, const struct h5_btree1_link *link)
-{
-	unsigned width = h5_file_superblock(c->index->file)->size_of_offsets;
-	uint64_t at = link->address + h5_btree1_sibling_offset(link->right, (uint8_t)width);
-	uint8_t bytes[8];
-	int rc;
-
-	if (link->address == H5_UNDEF)
-		return 0;
-	h5_uint_to(bytes, link->to, width);
-	rc = h5_tx_patch(c->index->file, at, bytes, width, stage_of(level));
-	h5_tx_forget(c->index->file, link->address);
-	return rc;
-}
-
-/* From the root down: see btree1_change.h. */
-int h5_btree1_change_apply(struct h5_btree1_change *c)
-{
-	void *memory = malloc(c->size);
-	int rc = memory ? 0 : out_of_memory(c);
-
-	for (unsigned level = c->height + 1; level-- > 0 && !rc;) {
-		const struct h5_btree1_level *l = &c->levels[level];
-
-		for (unsigned i = 0; i < 2 && !rc; i++)
-			if (l->node[i] && l->node[i]->dirty && !l->node[i]->dropped)
-				rc = write_node(c, l->node[i], memory);
-		for (unsigned i = 0; i < 2 && !rc; i++)
-			rc = write_link(c, level, &l->link[i]);
-	}
-	free(memory);
-	if (rc)
-		return rc;
 	c->index->layout.address = c->root->to;
 	for (struct h5_btree1_edit *e = c->edits; e; e = e->next)
 		if (e->address != H5_UNDEF && (e->dropped || e->to != e->address))
 			h5_tx_free(c->index->file, e->address, c->size);
-	return 0;
 }

@@ -1,12 +1,12 @@
-/* One change of the version 1 B-tree of chunks: the nodes that it touches are loaded, edited in memory, given
- * their places, and then written.
+/* One change of the version 1 B-tree of chunks: the nodes that it touches are loaded, edited in memory, and
+ * then written level by level, inside a unit of change.
  *
  * A node that loses entries which are still wanted - one that splits - never stays in place. So every node
  * that does stay in place, as it was and as it becomes, has each chunk that lay and lies under it, and any
  * mixture of old and new nodes on the way down finds it: the order of the cells is free. (But for a chunk
- * that is removed and set again in one commit, which the writer of a dataset doesn't do.) They are written
- * from the root down, since libhdf5, adding a chunk where a kill left a part of them, trusts a leaf's entry
- * that its own search cannot have found. */
+ * that is removed and set again in one commit, which the writer of a dataset doesn't do.) They get
+ * into the file from the root down, since libhdf5, adding a chunk where a kill left a part of them, trusts a
+ * leaf's entry that its own search cannot have found. */
 #ifndef H5_CHUNK_INDEX_BTREE1_CHANGE_H
 #define H5_CHUNK_INDEX_BTREE1_CHANGE_H
 
@@ -27,15 +27,8 @@ struct h5_btree1_edit {
 	struct h5_btree1_node node; /* with room for 2K entries; offsets of keys lie elsewhere */
 };
 
-/* The address of a sibling that changes in a node that isn't edited otherwise. */
-struct h5_btree1_link {
-	uint64_t address, to; /* address H5_UNDEF: none */
-	bool right;
-};
-
 struct h5_btree1_level {
 	struct h5_btree1_edit *node[2]; /* neighbours from left to right; NULL: none */
-	struct h5_btree1_link link[2];	/* in the nodes to the left and right of these */
 };
 
 struct h5_btree1_change {
@@ -61,9 +54,10 @@ int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e
 			    struct h5_btree1_chunk_key *key, uint64_t *child, unsigned *p);
 /* Removes entry p; the key after it takes the place of its own. */
 void h5_btree1_change_take(struct h5_btree1_edit *e, unsigned p);
-/* Gives the edited nodes of a level their places. The levels below come before. */
-int h5_btree1_change_settle(struct h5_btree1_change *c, unsigned level);
-/* Writes what was settled. */
-int h5_btree1_change_apply(struct h5_btree1_change *c);
+/* Gives the edited nodes of a level their places and writes them; what stands to their left and right points
+ * to them. The levels below come before. */
+int h5_btree1_change_write(struct h5_btree1_change *c, unsigned level);
+/* All levels are written: the root is where it now is, and what left the tree is given up. */
+void h5_btree1_change_finish(struct h5_btree1_change *c);
 
 #endif

@@ -55,12 +55,12 @@ static int descend(struct h5_btree1_change *c, const uint64_t *offsets)
 	return rc;
 }
 
-static int settle(struct h5_btree1_change *c)
+static int write_levels(struct h5_btree1_change *c)
 {
 	int rc = 0;
 
 	for (unsigned level = 0; level <= c->height && !rc; level++)
-		rc = h5_btree1_change_settle(c, level);
+		rc = h5_btree1_change_write(c, level);
 	return rc;
 }
 
@@ -73,7 +73,7 @@ static int replace(struct h5_btree1_change *c, const struct entry *entry, unsign
 	key->filter_mask = entry->key.filter_mask;
 	leaf->node.children[i] = entry->address;
 	leaf->dirty = true;
-	return settle(c);
+	return write_levels(c);
 }
 
 /* Makes the range of keys above the leaf hold the chunk, where it comes before the first one or behind the
@@ -121,7 +121,7 @@ static int insert(struct h5_btree1_change *c, const struct entry *entry, unsigne
 		if (child != H5_UNDEF)
 			rc = h5_btree1_change_insert(c, c->levels[level].node[0], &key, &child, &p);
 		if (!rc)
-			rc = h5_btree1_change_settle(c, level);
+			rc = h5_btree1_change_write(c, level);
 	}
 	return rc;
 }
@@ -158,7 +158,7 @@ static int remove_entry(struct h5_btree1_change *c, unsigned p)
 	if (!e->node.count) {
 		/* The root stays, an empty leaf. */
 		e->node.level = 0;
-		return settle(c);
+		return write_levels(c);
 	}
 	key = e->node.keys[p];
 	if (p) {
@@ -174,7 +174,7 @@ static int remove_entry(struct h5_btree1_change *c, unsigned p)
 		if (i)
 			rc = close_gap(c, e, i - 1, key);
 	}
-	return rc ? rc : settle(c);
+	return rc ? rc : write_levels(c);
 }
 
 int h5_chunk_btree1_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
@@ -203,7 +203,7 @@ int h5_chunk_btree1_set(struct h5_chunk_index *index, const uint64_t *scaled, co
 	else
 		rc = replace(&c, &entry, i);
 	if (!rc)
-		rc = h5_btree1_change_apply(&c);
+		h5_btree1_change_finish(&c);
 out:
 	h5_btree1_change_release(&c);
 	return rc;
@@ -302,12 +302,11 @@ int h5_chunk_btree1_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_
 	if (!rc)
 		rc = cut(&c, limit, &cut_any);
 	if (!rc && cut_any)
-		rc = settle(&c);
-	if (!rc && cut_any)
-		rc = h5_btree1_change_apply(&c);
+		rc = write_levels(&c);
 	if (!rc && cut_any) {
 		struct visitor v = {&c, visit, arg, h5_file_size(index->file)};
 
+		h5_btree1_change_finish(&c);
 		for (struct h5_btree1_edit *e = c.edits; e && !rc; e = e->next) {
 			const struct h5_btree1_node *old = h5_lru_value(e->ref);
 
