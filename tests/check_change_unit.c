@@ -2,8 +2,7 @@
 #include "crash_image.h"
 #include "fault_alloc.h"
 #include "format/journal.h"
-#include "scratch.h"
-#include "store/transaction.h"
+#include "index_target.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -580,6 +579,100 @@ START_TEST(blocks_are_written_meanwhile)
 }
 END_TEST
 
+/* ---- chunk indexes ---- */
+
+struct contents {
+	uint64_t chunks, sum;
+};
+
+static int add_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	struct contents *contents = arg;
+
+	contents->chunks++;
+	contents->sum = contents->sum * 31 + chunk->address + 7 * chunk->size;
+	return 0;
+}
+
+static struct contents contents_of(const struct target *t)
+{
+	struct contents contents = {0};
+
+	SUCCEEDS(h5_chunk_index_walk(t->index, add_chunk, &contents));
+	return contents;
+}
+
+/* What the n-th change does. */
+static int change_index(struct target *t, unsigned n)
+{
+	const uint64_t scaled[H5_RANK_MAX] = {n * 7 % 30};
+	struct h5_chunk chunk = {.address = 800 + 8 * n, .size = 1 + n};
+
+	if (n % 12 == 11)
+		return h5_chunk_index_trim(t->index, 20, target_count_chunk, &(uint64_t){0});
+	if (n % 4 == 3)
+		chunk = (struct h5_chunk){.address = H5_UNDEF};
+	return h5_chunk_index_set(t->index, scaled, &chunk);
+}
+
+/* Allocations of a change fail, one at a time: the index, in the file and in memory, is as it was. */
+static void fail_change(struct target *t, unsigned n, unsigned stride)
+{
+	struct contents before = contents_of(t), after;
+	const struct h5_chunk_layout layout = *h5_chunk_index_layout(t->index);
+	int rc = -ENOMEM;
+
+	for (unsigned long fail = 1; rc; fail += stride) {
+		fault_alloc_arm(fail);
+		fault_alloc_count(true);
+		rc = change_index(t, n);
+		fault_alloc_count(false);
+		fault_alloc_disarm();
+		if (!rc)
+			break;
+		ck_assert_int_eq(rc, -ENOMEM);
+		ck_assert_mem_eq(h5_chunk_index_layout(t->index), &layout, sizeof layout);
+		after = contents_of(t);
+		ck_assert_uint_eq(after.chunks, before.chunks);
+		ck_assert_uint_eq(after.sum, before.sum);
+	}
+}
+
+START_TEST(indexes_are_as_they_were)
+{
+	static const struct {
+		const char *file, *name;
+		unsigned changes, stride;
+	} cases[] = {{"btree1_write-2.h5", "1f", 48, 1},
+		     {"btree2_write-empty.h5", "filtered", 48, 1},
+		     {"chunk_index_write-plain.h5", "a", 24, 1},
+		     /* all of its many blocks move with the first change */
+		     {"chunk_index_write-crossing.h5", "a", 1, 101},
+		     {"fixed_array_write-crossing-paged.h5", "a", 4, 7},
+		     {"fixed_array_write-filtered.h5", "a", 24, 1}};
+	struct contents before, after;
+	struct target t;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		target_init(&t, cases[i].file, cases[i].name, NULL);
+		for (unsigned n = 0; n < cases[i].changes; n++) {
+			fail_change(&t, n, cases[i].stride);
+			if (n % 16 == 15)
+				SUCCEEDS(target_commit(&t));
+		}
+		SUCCEEDS(target_commit(&t));
+		before = contents_of(&t);
+		ck_assert_uint_gt(before.chunks, 0);
+		target_close(&t);
+		target_open(&t);
+		after = contents_of(&t);
+		ck_assert_uint_eq(after.chunks, before.chunks);
+		ck_assert_uint_eq(after.sum, before.sum);
+		target_release(&t);
+	}
+}
+END_TEST
+
 /* ---- mistakes of ours ---- */
 
 static void commit_inside(struct scene *s)
@@ -648,4 +741,4 @@ END_TEST
 
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, all_takes_effect, stages_stay,
 	  the_journal_follows, a_failed_sync_takes_all, caches_follow, blocks_are_written_meanwhile,
-	  mistakes_abort, a_file_for_reading_has_none)
+	  indexes_are_as_they_were, mistakes_abort, a_file_for_reading_has_none)

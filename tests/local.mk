@@ -85,7 +85,7 @@ fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallo
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
 tests_check_read_faults_SOURCES = tests/check_read_faults.c tests/fault_call.c tests/fault_call.h $(fault_alloc) $(scratch)
 tests_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
-tests_check_change_unit_SOURCES = tests/check_change_unit.c tests/crash_image.c tests/crash_image.h tests/crash_workloads.h $(fault_alloc) $(scratch)
+tests_check_change_unit_SOURCES = tests/check_change_unit.c $(crash_image) $(fault_alloc) $(index_target)
 tests_check_change_unit_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_check_write_faults_SOURCES = tests/check_write_faults.c $(fault_alloc) $(scratch)
 tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
