@@ -15,7 +15,6 @@ import unittest
 import h5py
 import numpy
 
-import judges
 from injectlib import Injector, available
 from mountlib import H5FS, Mount, MountCase, Strace, main, of_threads, own_children, read, refusal
 
@@ -311,7 +310,8 @@ class Works(Case):
                     self.assertEqual(m.wait(), 0)
                 self.assertEqual(os.listdir(self.file("journals")), [])
                 self.assertEqual(sorted(os.listdir(self.file("in"))), ["beneath.raw", "main.h5", "sub", "up"])
-        with judges.File(self.path) as f:
+        # Newer versions of libhdf5 refuse the virtual datasets whose sources are no HDF5 files.
+        with h5py.File(self.path) as f:
             self.assertEqual(f["rows"][:].tolist(), [1, 2, 3] * 10)
 
     def test_external_raw_files(self):
