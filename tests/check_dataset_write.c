@@ -221,7 +221,8 @@ static void check_all_stored(struct model_run *r, struct model *m)
 START_TEST(early_allocation_leaves_no_chunk_out)
 {
 	static const char *const versions[] = {"earliest", "v108", "latest"};
-	static const char *const names[] = {"early_bounded", "early_unlimited", "early_gzip", "early_none"};
+	static const char *const names[] = {"early_bounded", "early_unlimited", "early_gzip", "early_none",
+					    "early_second"};
 
 	for (unsigned v = 0; v < sizeof versions / sizeof *versions; v++) {
 		struct model_run r;
@@ -235,7 +236,7 @@ START_TEST(early_allocation_leaves_no_chunk_out)
 			model_resize(&r, m, 2);
 			check_all_stored(&r, m);
 			model_resize(&r, m, 19);
-			model_append(&r, m, 5);
+			model_append(&r, m, 6);
 			check_all_stored(&r, m);
 		}
 		model_reopen(&r);

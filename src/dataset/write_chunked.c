@@ -89,6 +89,29 @@ static int gather(struct request *q, const struct h5_part *part)
 	return rc ? rc : h5_part_walk(part, gather_run, q);
 }
 
+/* True: the index has space for the chunk, but none of its rows has been in the dataset, so that anything may
+ * stand there. */
+static bool is_raw_space(const struct h5_dataset_writer *w, const struct h5_place *place)
+{
+	const struct h5_chunked_writer *c = &w->chunked;
+
+	return c->keeps && !place->data && place->stored.address != H5_UNDEF &&
+	       place->scaled[0] * c->grid.chunk[0] >= w->rows;
+}
+
+/* The chunk's space gets the fill value: its other rows, too, must have it when another program uncovers
+ * them. */
+static int fill_space(struct h5_dataset_writer *w, const struct h5_place *place)
+{
+	uint64_t address = place->stored.address, size = w->dataset->chunk_size;
+	int rc = h5_write_fill_value(w, address, 0, size);
+
+	if (!rc)
+		h5_chunked_cover(w, place, 0, size);
+	h5_tx_forget(w->file, address);
+	return rc;
+}
+
 static int write_part(void *arg, const struct h5_part *part)
 {
 	struct request *q = arg;
@@ -99,6 +122,8 @@ static int write_part(void *arg, const struct h5_part *part)
 		rc = h5_interrupt_check();
 	if (!rc && h5_chunked_is_short(w, q->place))
 		rc = h5_chunked_widen(w, q->place, h5_part_is_whole(part));
+	if (!rc && is_raw_space(w, q->place) && part->run != w->dataset->chunk_size)
+		rc = fill_space(w, q->place);
 	if (rc)
 		return rc;
 	/* One run of so many bytes is all of the chunk. */
