@@ -128,7 +128,8 @@ class Walk:
         if not isinstance(o, h5py.Dataset):
             return digest("datatype", len(o.attrs))
         if is_misread(o):
-            self.found[path + " data"] = UNJUDGED
+            for what in "data", "rows", "attribute", "grown", "data again":
+                self.found[f"{path} {what}"] = UNJUDGED
         else:
             self.datasets.append(path)
             self.tried(path + " data", lambda: digest(read_whole(o)))
