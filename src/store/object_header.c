@@ -231,6 +231,21 @@ static int read_first(struct loader *l, uint64_t address)
 	return rc ? rc : read_messages(l, &messages);
 }
 
+struct h5_reader h5_header_chunk_messages(const struct h5_file *file, const struct h5_object_header *prefix,
+					  const struct h5_header_chunk *chunk)
+{
+	size_t before = 0, after = prefix->version == 1 ? 0 : H5_OBJECT_HEADER_CHECKSUM;
+	struct h5_reader r;
+
+	if (!chunk->link.data)
+		before = (size_t)(chunk->size - prefix->chunk_size) - after;
+	else if (prefix->version > 1)
+		before = H5_CONTINUATION_BLOCK_EXTRA - after;
+	r = h5_file_reader(file, chunk->bytes, (size_t)chunk->size - after, chunk->address);
+	h5_reader_skip(&r, before);
+	return r;
+}
+
 void h5_header_release(struct h5_header *header)
 {
 	for (unsigned i = 0; i < header->chunk_count; i++)

@@ -30,6 +30,10 @@ int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *hea
 int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
+/* A reader over the messages of a chunk that was read, and over the gap behind them. */
+struct h5_reader h5_header_chunk_messages(const struct h5_file *file, const struct h5_object_header *prefix,
+					  const struct h5_header_chunk *chunk);
+
 /* -EUCLEAN if the header, which was loaded, or one of its chunks is as some version of libhdf5 refuses it, or
  * comes to harm when it changes it. Reading it is no trouble. */
 int h5_header_check(const struct h5_file *file, const struct h5_header *header);

@@ -10,27 +10,11 @@ struct contents {
 	uint64_t nil_run; /* bytes of data of adjacent NIL messages that were made one, of the longest run */
 };
 
-/* A reader over the messages of a chunk. */
-static struct h5_reader messages_of(const struct h5_file *file, const struct h5_header *header,
-				    const struct h5_header_chunk *chunk)
-{
-	size_t before = 0, after = header->prefix.version == 1 ? 0 : H5_OBJECT_HEADER_CHECKSUM;
-	struct h5_reader r;
-
-	if (chunk == header->chunks)
-		before = (size_t)(chunk->size - header->prefix.chunk_size) - after;
-	else if (header->prefix.version > 1)
-		before = H5_CONTINUATION_BLOCK_EXTRA - after;
-	r = h5_file_reader(file, chunk->bytes, (size_t)chunk->size - after, chunk->address);
-	h5_reader_skip(&r, before);
-	return r;
-}
-
 static struct contents contents_of(const struct h5_file *file, const struct h5_header *header,
 				   const struct h5_header_chunk *chunk)
 {
 	unsigned head = h5_message_prefix_size(&header->prefix);
-	struct h5_reader r = messages_of(file, header, chunk);
+	struct h5_reader r = h5_header_chunk_messages(file, &header->prefix, chunk);
 	struct contents c = {0};
 	struct h5_message message;
 	uint64_t run = 0; /* bytes of the NIL messages that have just been met, all of them */

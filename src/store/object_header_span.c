@@ -29,23 +29,11 @@ static bool is_better(const struct h5_message *span, const struct h5_message *be
 	return span->size < best->size;
 }
 
-static struct h5_reader messages_of(struct h5_file *file, const struct h5_object_header *prefix,
-				    const struct h5_header_chunk *chunk)
-{
-	struct h5_reader r = h5_file_reader(file, chunk->bytes,
-					    (size_t)chunk->size - H5_OBJECT_HEADER_CHECKSUM, chunk->address);
-	bool is_first = !chunk->link.data;
-
-	h5_reader_skip(&r, is_first ? (size_t)(chunk->size - H5_OBJECT_HEADER_CHECKSUM - prefix->chunk_size)
-				    : H5_CONTINUATION_BLOCK_EXTRA - H5_OBJECT_HEADER_CHECKSUM);
-	return r;
-}
-
 int h5_header_span(struct h5_file *file, const struct h5_object_header *prefix,
 		   const struct h5_header_chunk *chunk, const struct h5_message *message, unsigned least,
 		   struct h5_message *span)
 {
-	struct h5_reader r = messages_of(file, prefix, chunk);
+	struct h5_reader r = h5_header_chunk_messages(file, prefix, chunk);
 	unsigned head = h5_message_prefix_size(prefix);
 	struct h5_message m, before[2], candidate;
 	unsigned count = 0; /* of those before the message */
