@@ -81,16 +81,29 @@ START_TEST(trimming_leaves_what_libhdf5_leaves)
 }
 END_TEST
 
-START_TEST(only_rows_are_trimmed)
+/* The rows that go are spread over all of the array. */
+START_TEST(rows_are_trimmed_along_a_limited_dimension)
 {
+	enum { ROWS = 5, KEPT = 2, CHUNKS = 15000 };
 	struct target t;
 	uint64_t n = 0;
 
 	begin(&t, "second", NULL);
-	target_set_range(&t, 0, 10);
-	ck_assert_int_eq(h5_chunk_index_trim(t.index, 1, target_count_chunk, &n), -ENOTSUP);
+	target_set_range(&t, 0, CHUNKS);
+	SUCCEEDS(target_publish(&t, CHUNKS));
+	SUCCEEDS(h5_chunk_index_trim(t.index, KEPT, target_count_chunk, &n));
+	ck_assert_uint_eq(n, CHUNKS / ROWS * (ROWS - KEPT));
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		ck_assert_int_eq(target_value(&t, i) == H5_UNDEF, i % ROWS >= KEPT);
+	ck_assert_uint_eq(target_count(&t), CHUNKS - n);
+	n = 0;
+	SUCCEEDS(h5_chunk_index_trim(t.index, KEPT, target_count_chunk, &n));
 	ck_assert_uint_eq(n, 0);
-	target_release(&t);
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		if (i % ROWS >= KEPT)
+			SUCCEEDS(target_set(&t, i));
+	SUCCEEDS(target_publish(&t, CHUNKS));
+	judge(&t, "b");
 }
 END_TEST
 
@@ -301,6 +314,6 @@ START_TEST(every_write_can_fail)
 END_TEST
 
 UNIT_MAIN_LOOPS("chunk_index_write", {appending_makes_what_libhdf5_makes, 4}, {from_the_end_with_gaps, 1},
-		{trimming_leaves_what_libhdf5_leaves, 2}, {only_rows_are_trimmed, 1},
+		{trimming_leaves_what_libhdf5_leaves, 2}, {rows_are_trimmed_along_a_limited_dimension, 1},
 		{an_array_that_has_to_move, 1}, {what_is_committed_stays, 1}, {killed_between_cells, 6},
 		{chunks_that_cannot_be, 1}, {every_write_can_fail, 1})

@@ -13,7 +13,8 @@
 struct change {
 	struct h5_chunk_index *index;
 	struct h5_earray_place place; /* its shape borrows the index' header */
-	const struct h5_chunk *chunk; /* NULL: the leaf is cleared from the place on */
+	const struct h5_chunk *chunk; /* NULL: the leaf is cleared from the place on ... */
+	uint64_t first;		      /* ... of chunks with scaled[0] >= first */
 };
 
 /* ---- drafts: blocks of our own, to be changed ---- */
@@ -161,14 +162,24 @@ static int put_draft(const struct change *c, struct h5_earray_block *draft, uint
 
 /* ---- the levels, from the leaf up ---- */
 
+/* True: the chunk of this number has scaled[0] >= first. */
+static bool is_behind(const struct h5_chunk_index *index, uint64_t number, uint64_t first)
+{
+	if (index->slowest)
+		number %= index->step[index->slowest];
+	return number / index->step[0] >= first;
+}
+
 static int edit(const struct change *c, uint8_t *elements)
 {
 	const struct h5_earray_place *place = &c->place;
 
 	if (c->chunk)
 		return h5_chunk_element_put(c->index, elements, place->at, c->chunk);
-	h5_chunk_elements_clear(c->index, elements + place->at * c->index->extensible_array.element_size,
-				place->n - place->at);
+	for (uint64_t i = place->at; i < place->n; i++)
+		if (is_behind(c->index, place->number + (i - place->at), c->first))
+			h5_chunk_elements_clear(c->index,
+						elements + i * c->index->extensible_array.element_size, 1);
 	return 0;
 }
 
@@ -425,35 +436,49 @@ int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 	return rc ? rc : set_number(index, number, chunk);
 }
 
-/* Clears the leaf from the place on, and visits the n chunks that were there. */
-static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_place *place,
+/* Finds the next of the n elements from the place on, element *i itself or one behind it, that is stored and
+ * has scaled[0] >= first. */
+static bool next_behind(const struct h5_chunk_index *index, const struct h5_earray_place *place,
+			const uint8_t *elements, uint64_t n, uint64_t first, uint64_t *i,
+			struct h5_chunk *chunk)
+{
+	for (; *i < n; ++*i) {
+		if (!is_behind(index, place->number + *i, first))
+			continue;
+		h5_chunk_element_at(index, elements, place->at + *i, chunk);
+		if (chunk->address != H5_UNDEF)
+			return true;
+	}
+	return false;
+}
+
+/* Clears the chunks with scaled[0] >= first in the leaf from the place on, and visits those of the n that
+ * were stored. */
+static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_place *place, uint64_t first,
 		     const uint8_t *elements, uint64_t n, h5_chunk_visit *visit, void *arg)
 {
 	const struct h5_extensible_array_header written = index->extensible_array;
-	struct change c = {.index = index, .place = *place};
-	struct h5_chunk chunk = h5_chunk_absent();
+	struct change c = {.index = index, .place = *place, .first = first};
+	struct h5_chunk chunk;
+	uint64_t i = 0;
 	int rc;
 
-	elements += place->at * written.element_size;
-	for (uint64_t i = 0; i < n && chunk.address == H5_UNDEF; i++)
-		h5_chunk_element_at(index, elements, i, &chunk);
-	if (chunk.address == H5_UNDEF)
+	if (!next_behind(index, place, elements, n, first, &i, &chunk))
 		return 0;
 	rc = change_leaf(&c, &written);
-	return rc ? rc : h5_chunk_elements_walk(index, elements, n, visit, arg);
+	for (; !rc && next_behind(index, place, elements, n, first, &i, &chunk); i++)
+		rc = visit(arg, &chunk);
+	return rc;
 }
 
 int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
-	uint64_t left = h5_file_size(index->file), number, from, end;
+	uint64_t left = h5_file_size(index->file), number = 0, from, end;
 	struct h5_earray_place place;
 	int rc;
 
-	if (index->max[0] != H5_UNLIMITED)
-		return h5_fail(
-			-ENOTSUP, index->layout.address,
-			"extensible array: removing chunks along a limited dimension is not supported");
-	if (!h5_mul(first, index->step[0], &number))
+	/* Along another dimension than the unlimited one they are spread over all of the array. */
+	if (!index->step[index->slowest] || (!index->slowest && !h5_mul(first, index->step[0], &number)))
 		return 0;
 	rc = prepare(index);
 	/* Beyond Max Index Set too: a kill may have come between elements and the header. */
@@ -466,7 +491,7 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 			rc = h5_chunk_index_spend(index, &left, place.n * place.shape.header->element_size);
 		/* A reference outlives what becomes of the block. */
 		if (elements && !rc)
-			rc = trim_leaf(index, &place, elements, end - number, visit, arg);
+			rc = trim_leaf(index, &place, first, elements, end - number, visit, arg);
 		h5_file_put(index->file, ref);
 		number = end;
 	}
