@@ -9,6 +9,24 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
+
+int h5_negotiate_start(struct h5_mount *m)
+{
+	(void)m;
+	return 0;
+}
+
+void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
+{
+	if (!m->writable || !(connection->capable & FUSE_CAP_DIRECT_IO_ALLOW_MMAP))
+		return;
+	connection->want |= FUSE_CAP_DIRECT_IO_ALLOW_MMAP;
+	h5_vfs_set_maps_direct(m->vfs);
+}
+
+#else
+
 /* FUSE_DIRECT_IO_ALLOW_MMAP of the kernel's interface 7.39, which older headers lack. */
 #define ALLOW_MMAP (UINT64_C(1) << 36)
 
@@ -70,3 +88,11 @@ int h5_negotiate_start(struct h5_mount *m)
 	/* It copies `io`, and goes on with the descriptor that it has. */
 	return fuse_session_custom_io(m->session, &io, fuse_session_fd(m->session)) ? -ENOMEM : 0;
 }
+
+void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
+{
+	(void)m;
+	(void)connection;
+}
+
+#endif

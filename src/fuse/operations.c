@@ -6,6 +6,7 @@
 #include "fuse/commit.h"
 #include "fuse/directories.h"
 #include "fuse/invalidate.h"
+#include "fuse/negotiate.h"
 #include "fuse/readahead.h"
 #include "fuse/refuse.h"
 #include "fuse/request.h"
@@ -375,7 +376,6 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 
 static void op_init(void *userdata, struct fuse_conn_info *connection)
 {
-	(void)userdata;
 	/* The daemon decides where an append goes, and shall hear of each write at once. */
 	connection->want &= ~(unsigned)FUSE_CAP_WRITEBACK_CACHE;
 	/* A changed time tells the kernel that what it has of a file is stale; that O_TRUNC comes with open
@@ -383,6 +383,7 @@ static void op_init(void *userdata, struct fuse_conn_info *connection)
 	connection->want |= connection->capable & (FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC);
 	/* NFS servers may ask for nodes that the kernel has forgotten. */
 	connection->want |= connection->capable & FUSE_CAP_EXPORT_SUPPORT;
+	h5_negotiate(userdata, connection);
 }
 
 const struct fuse_lowlevel_ops h5_operations = {
