@@ -152,12 +152,15 @@ static bool killed_at(const char *version, const char *name, unsigned long n)
 	model_begin(&r, version, n);
 	m = model_find(&r, name);
 	model_writer(&r, m);
+	model_append(&r, m, 1);
+	model_commit(&r);
 	before = copy_model(m);
 	ck_assert_int_eq(change(&r, m, APPEND_MANY), 0);
 	ck_assert_int_eq(h5_dataset_writer_settle(m->writer), 0);
 	fault_io_arm(&r.fault, n);
 	r.fault.lasting = true;
 	r.fault.error = -EIO;
+	r.fault.torn_at = 4096;
 	failed = h5_tx_commit(r.scratch.file) != 0;
 	model_close(&r);
 	fault_io_disarm(&r.fault);

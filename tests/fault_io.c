@@ -63,7 +63,7 @@ static int wrapped_write(struct h5_io *io, uint64_t offset, const void *buf, siz
 
 	if (bad) {
 		n /= 2;
-		n -= h5_min(n, (offset + n) % SECTOR);
+		n -= h5_min(n, (offset + n) % (w->fault->torn_at ? w->fault->torn_at : SECTOR));
 	}
 	if (n)
 		add_event(w->fault, (struct fault_event){FAULT_WRITE, w->file, offset, n, NULL}, buf);

@@ -23,7 +23,8 @@ struct fault_io {
 	unsigned long calls; /* to write, resize, sync */
 	unsigned long fail; /* the call that fails, counted from 1, and all behind it if `lasting`; 0: none */
 	bool lasting;
-	int error; /* what it returns. A failing write leaves whole sectors of its first half */
+	int error;	  /* what it returns. A failing write leaves whole sectors of its first half */
+	unsigned torn_at; /* or whole units of so many bytes, of which a kill leaves pages; 0: sectors */
 };
 
 /* As the `wrap` hooks have it; `arg` is the struct fault_io, which outlives the h5_io. */
