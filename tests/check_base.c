@@ -574,11 +574,11 @@ static void *request_much(void *arg)
 			if (!q->result)
 				q->result = h5_charge_set(&charge, 7 << 20);
 			if (!q->result) {
-				now = *q->held += 7 << 20;
+				now = atomic_fetch_add(q->held, 7 << 20) + (7 << 20);
 				if (now > *q->most)
 					*q->most = now;
 				sched_yield();
-				*q->held -= 7 << 20;
+				atomic_fetch_sub(q->held, 7 << 20);
 			}
 			h5_account_end(&account);
 		} while (h5_account_again(&account, &q->result));
