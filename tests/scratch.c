@@ -70,15 +70,22 @@ static const char *source_folder(void)
 	return source ? source : ".";
 }
 
+/* The beginning of a command line that runs a script of the sources. */
+static const char *python(void)
+{
+	static char program[512];
+
+	ck_assert_int_lt(snprintf(program, sizeof program, "/usr/bin/python3 %s/", source_folder()),
+			 (int)sizeof program);
+	return program;
+}
+
 void scratch_python(const char *format, ...)
 {
-	char before[512];
 	va_list arguments;
 
-	ck_assert_int_lt(snprintf(before, sizeof before, "/usr/bin/python3 %s/", source_folder()),
-			 (int)sizeof before);
 	va_start(arguments, format);
-	run(before, format, arguments);
+	run(python(), format, arguments);
 	va_end(arguments);
 }
 
@@ -110,13 +117,10 @@ void scratch_judge(const char *format, ...)
 
 void scratch_judge_python(const char *format, ...)
 {
-	char program[512];
 	va_list arguments;
 
-	ck_assert_int_lt(snprintf(program, sizeof program, "/usr/bin/python3 %s/", source_folder()),
-			 (int)sizeof program);
 	va_start(arguments, format);
-	judge(program, format, arguments);
+	judge(python(), format, arguments);
 	va_end(arguments);
 }
 

@@ -1,6 +1,6 @@
 /* Growing byte buffer with a sticky error, for text and other output of unknown length.
  *
- * What it holds is charged to the request. A failed append (memory, or more than `limit` bytes) sets `err`
+ * Its memory is charged to the request. A failed append (memory, or more than `limit` bytes) sets `err`
  * and every later one does nothing, so producers check once at the end - or now and then, to stop early. */
 #ifndef H5_BASE_BUF_H
 #define H5_BASE_BUF_H

@@ -132,7 +132,7 @@ static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
 	lru->stats.entries--;
 }
 
-/* Of so many bytes, those that are neither reserved nor used elsewhere. */
+/* The part of these bytes that is neither reserved nor used elsewhere. */
 static size_t what_is_left(const struct h5_lru *lru, size_t most)
 {
 	size_t away = lru->reserved + lru->pressed;
@@ -259,7 +259,7 @@ static void refer(struct h5_lru *lru, struct h5_lru_entry *e)
 		DL_DELETE(lru->idle, e);
 }
 
-/* What is over the budget is the request's. */
+/* The request is charged for the bytes over the budget. */
 static int charge(struct h5_lru *lru, struct h5_lru_entry *e)
 {
 	struct h5_charge made = {0};

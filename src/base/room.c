@@ -82,7 +82,8 @@ static void set_taken(struct h5_account *account, size_t taken)
 		pthread_cond_broadcast(&room->changed);
 }
 
-/* Outside the lock. What it tells may be old when it arrives; the next change tells anew. */
+/* Called without the lock, so the number may be out of date when it arrives; the next change tells a new one.
+ */
 static void tell(struct h5_room *room, size_t before, size_t now)
 {
 	if (now != before && room->press)

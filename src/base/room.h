@@ -1,7 +1,7 @@
 /* The memory of all requests, under one budget.
  *
- * Whoever allocates by a size from a file charges it here first. A charge never waits. If there is no room it
- * is refused with -ENOMEM, so the request unwinds as if malloc() had failed, and gives back all it holds.
+ * Code that allocates by a size from a file charges it here first. A charge never waits. If there is no room
+ * it is refused with -ENOMEM, so the request unwinds as if malloc() had failed, and gives back all it holds.
  * Then, holding nothing, it waits for its turn, and runs again with the whole budget to itself. So no request
  * waits while it holds memory, and none fails because of the others. What alone needs more than the whole
  * budget gets -EFBIG.
@@ -24,7 +24,7 @@ typedef void h5_room_press(void *arg, size_t used);
 int h5_room_open(size_t capacity, h5_room_press *press, void *arg, struct h5_room **room);
 void h5_room_close(struct h5_room *room); /* NULL is fine */
 
-/* What one request holds. {0} before the first h5_account_begin(). */
+/* The memory of one request. {0} before the first h5_account_begin(). */
 struct h5_account {
 	struct h5_room *room;
 	uint64_t number; /* of this run of the request; 0: it does not run */
