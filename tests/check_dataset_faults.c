@@ -1,7 +1,7 @@
 /* Calls that fail while datasets change, and kills between them: rows are there as before or as after. */
 #include "base/error.h"
+#include "change/transaction.h"
 #include "dataset_model.h"
-#include "store/transaction.h"
 
 #include <stdio.h>
 #include <string.h>

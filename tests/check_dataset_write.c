@@ -3,9 +3,9 @@
  * the end libhdf5 reads the file, and goes on with it (tests/dataset_write_judge.py). */
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/transaction.h"
 #include "dataset_model.h"
 #include "object/path.h"
-#include "store/transaction.h"
 
 #include <stdio.h>
 #include <string.h>

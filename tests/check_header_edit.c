@@ -1,11 +1,11 @@
 /* Messages of object headers, replaced: of all sizes, wherever they lie. libhdf5 judges, in
  * tests/header_edit_judge.py. */
 #include "base/error.h"
+#include "change/transaction.h"
 #include "format/dataspace.h"
 #include "format/layout.h"
 #include "object/path.h"
 #include "scratch.h"
-#include "store/transaction.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
+#include "change/space.h"
+#include "change/transaction.h"
 #include "scratch.h"
-#include "store/space.h"
-#include "store/transaction.h"
 
 #include <fcntl.h>
 #include <string.h>

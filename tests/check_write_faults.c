@@ -2,10 +2,10 @@
  * what was asked for can be asked for again, and the file is as at the last commit or as at the one that was
  * under way. */
 #include "base/error.h"
+#include "change/transaction.h"
 #include "dataset/writer.h"
 #include "fault_alloc.h"
 #include "scratch.h"
-#include "store/transaction.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -22,8 +22,8 @@
 #include "crash_opinion.h"
 
 #include "base/error.h"
+#include "change/journal.h"
 #include "store/file_set.h"
-#include "store/journal.h"
 
 #include <fcntl.h>
 #include <stdio.h>

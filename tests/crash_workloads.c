@@ -1,8 +1,8 @@
 #include "crash_workloads.h"
 
 #include "base/error.h"
+#include "change/transaction.h"
 #include "store/file_set.h"
-#include "store/transaction.h"
 
 #include <ctype.h>
 #include <stdio.h>

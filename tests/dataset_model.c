@@ -1,7 +1,7 @@
 #include "dataset_model.h"
 
 #include "base/error.h"
-#include "store/transaction.h"
+#include "change/transaction.h"
 
 #include <stdio.h>
 #include <string.h>

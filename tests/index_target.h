@@ -2,9 +2,9 @@
 #ifndef H5_TESTS_INDEX_TARGET_H
 #define H5_TESTS_INDEX_TARGET_H
 
+#include "change/transaction.h"
 #include "chunk_index/chunk_index.h"
 #include "scratch.h"
-#include "store/transaction.h"
 
 struct target {
 	struct scratch scratch;

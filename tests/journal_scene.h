@@ -3,8 +3,8 @@
 #ifndef H5_TESTS_JOURNAL_SCENE_H
 #define H5_TESTS_JOURNAL_SCENE_H
 
+#include "change/journal.h"
 #include "scratch.h"
-#include "store/journal.h"
 
 #define SCENE_JOURNAL "a.h5.h5fs-journal"
 

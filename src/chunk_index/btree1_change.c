@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/writer.h"
-#include "store/transaction.h"
+#include "change/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "base/checked.h"
+#include "change/transaction.h"
 #include "chunk_index/btree1_change.h"
-#include "store/transaction.h"
 
 #include <string.h>
 

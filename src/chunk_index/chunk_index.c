@@ -1,8 +1,8 @@
 #include "chunk_index/chunk_index.h"
 
 #include "base/checked.h"
+#include "change/transaction.h"
 #include "chunk_index/private.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

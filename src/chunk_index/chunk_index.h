@@ -52,7 +52,7 @@ int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_curso
 typedef int h5_chunk_visit(void *arg, const struct h5_chunk *chunk);
 int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
 
-/* ---- changes, in the transaction of store/transaction.h ----
+/* ---- changes, in the transaction of change/transaction.h ----
  *
  * Each is a unit of change: one that fails leaves the index as it was.
  * An index that is changed belongs to the writer of its dataset alone; readers open their own. After a

@@ -1,8 +1,8 @@
 #include "base/checked.h"
 #include "base/lookup3.h"
+#include "change/transaction.h"
 #include "chunk_index/extensible_array.h"
 #include "store/block.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 #include "chunk_index/extensible_array.h"
 
 #include "base/checked.h"
+#include "change/transaction.h"
 #include "store/block.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

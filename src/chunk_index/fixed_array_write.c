@@ -2,8 +2,8 @@
 
 #include "base/checked.h"
 #include "base/lookup3.h"
+#include "change/transaction.h"
 #include "store/block.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

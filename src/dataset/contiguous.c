@@ -1,9 +1,9 @@
 /* Data in one piece: in the object header (compact), or elsewhere in the file (contiguous). */
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/transaction.h"
 #include "dataset/layouts.h"
 #include "dataset/write_private.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

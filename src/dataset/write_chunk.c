@@ -11,12 +11,12 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/transaction.h"
 #include "dataset/chunk_cache.h"
 #include "dataset/write_private.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
 #include "store/statistics.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 

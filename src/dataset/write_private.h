@@ -2,12 +2,12 @@
 #ifndef H5_DATASET_WRITE_PRIVATE_H
 #define H5_DATASET_WRITE_PRIVATE_H
 
+#include "change/transaction.h"
 #include "dataset/boxes.h"
 #include "dataset/layouts.h"
 #include "dataset/places.h"
 #include "dataset/writer.h"
 #include "io/io.h"
-#include "store/transaction.h"
 
 enum { H5_CHUNK_RUN_MAX = 512 };
 

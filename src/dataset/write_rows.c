@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/transaction.h"
 #include "dataset/write_private.h"
-#include "store/transaction.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Whole chunks without filters, from the memory of who writes them to the file, neighbours with one write. */
 #include "base/error.h"
+#include "change/transaction.h"
 #include "dataset/write_private.h"
-#include "store/transaction.h"
 
 static uint64_t run_size(const struct h5_dataset_writer *w, const struct h5_chunk_run *run)
 {

@@ -3,10 +3,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/transaction.h"
 #include "dataset/write_private.h"
 #include "store/object_header.h"
 #include "store/pipeline.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * One writer for a dataset, made when it is first written and kept until the mount ends or the dataset was
  * not written for long: it holds the chunks that small writes gather in. Not thread-safe, as
- * store/transaction.h.
+ * change/transaction.h.
  *
  * Readers see what was written after h5_dataset_writer_settle(). */
 #ifndef H5_DATASET_WRITER_H

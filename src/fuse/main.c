@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/journal.h"
 #include "filter/filter.h"
 #include "fuse/background.h"
 #include "fuse/commit.h"
@@ -21,7 +22,6 @@
 #include "fuse/watch.h"
 #include "offline/offline.h"
 #include "store/file.h"
-#include "store/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>

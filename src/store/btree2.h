@@ -70,7 +70,7 @@ struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct 
 typedef int h5_btree2_visit(void *arg, struct h5_reader record);
 int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg);
 
-/* ---- changes, in the transaction of store/transaction.h (btree2_write.c) ----
+/* ---- changes, in the transaction of change/transaction.h (btree2_write.c) ----
  *
  * Each is a unit of change: one that fails leaves the tree, and the struct, as it was. The header may move:
  * tree->address then differs, and what points at it is the caller's affair. */

@@ -1,8 +1,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/transaction.h"
 #include "store/btree2_private.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,12 +2,12 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/private.h"
 #include "store/cache_image.h"
 #include "store/file_private.h"
 #include "store/file_set_private.h"
 #include "store/members.h"
 #include "store/statistics.h"
-#include "store/tx_private.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -49,7 +49,7 @@ uint64_t h5_file_end(const struct h5_file *file);
 /* Which pieces of the file are not there, in words; NULL: none. Borrowed. */
 const char *h5_file_missing(const struct h5_file *file);
 
-/* What changes the file (store/transaction.c); NULL: it is open for reading only. */
+/* What changes the file (change/transaction.c); NULL: it is open for reading only. */
 struct h5_tx;
 struct h5_tx *h5_file_tx(const struct h5_file *file);
 

@@ -2,8 +2,8 @@
 #ifndef H5_STORE_FILE_PRIVATE_H
 #define H5_STORE_FILE_PRIVATE_H
 
+#include "change/transaction.h"
 #include "store/file.h"
-#include "store/transaction.h"
 
 struct h5_header;
 

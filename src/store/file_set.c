@@ -2,13 +2,13 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/journal.h"
+#include "change/private.h"
 #include "io/named.h"
 #include "store/file.h"
 #include "store/file_set_private.h"
-#include "store/journal.h"
 #include "store/members.h"
 #include "store/statistics.h"
-#include "store/tx_private.h"
 
 #include <fcntl.h>
 #include <libgen.h>

@@ -10,39 +10,21 @@ libh5fs_a_SOURCES += \
 	src/store/btree2_write.c \
 	src/store/cache_image.c \
 	src/store/cache_image.h \
-	src/store/extents.c \
-	src/store/extents.h \
 	src/store/file.c \
 	src/store/file.h \
 	src/store/file_private.h \
 	src/store/file_set.c \
 	src/store/file_set.h \
 	src/store/file_set_private.h \
-	src/store/journal.c \
-	src/store/journal.h \
-	src/store/journal_place.c \
-	src/store/journal_private.h \
 	src/store/members.c \
 	src/store/members.h \
 	src/store/object_header.c \
 	src/store/object_header.h \
 	src/store/object_header_check.c \
-	src/store/object_header_edit.c \
 	src/store/object_header_span.c \
 	src/store/object_header_span.h \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
-	src/store/recovery.c \
-	src/store/space.c \
-	src/store/space.h \
 	src/store/statistics.h \
-	src/store/transaction.c \
-	src/store/transaction.h \
-	src/store/tx_commit.c \
-	src/store/tx_commit.h \
-	src/store/tx_patches.c \
-	src/store/tx_private.h \
-	src/store/tx_record.c \
-	src/store/tx_unit.c \
 	src/store/window.c \
 	src/store/window.h

@@ -41,7 +41,7 @@ int h5_header_check_chunk(const struct h5_file *file, const struct h5_header *he
 			  const struct h5_header_chunk *chunk);
 
 /* Replaces the body of the first message of the type, n bytes as before, in the transaction
- * (store/transaction.h); a dataspace after all else of the object. Where that is no cell, because the
+ * (change/transaction.h); a dataspace after all else of the object. Where that is no cell, because the
  * header's checksum lies in another page, the message moves to a continuation block of its own, with a
  * neighbour if it is smaller than a continuation message: the one change that is left to the journal, should
  * a kill tear it; those that follow are cells. -ENOTSUP: the message is not there, is shared, or cannot be

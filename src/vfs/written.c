@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/transaction.h"
 #include "store/file.h"
 #include "store/statistics.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
-#include "store/transaction.h"
+#include "change/transaction.h"
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/commit.h"
+#include "change/private.h"
+#include "change/space.h"
 #include "format/free_space.h"
 #include "store/file_private.h"
 #include "store/file_set.h"
 #include "store/object_header.h"
-#include "store/space.h"
-#include "store/tx_commit.h"
-#include "store/tx_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

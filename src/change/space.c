@@ -1,4 +1,4 @@
-#include "store/space.h"
+#include "change/space.h"
 
 #include "base/checked.h"
 #include "base/error.h"

@@ -3,7 +3,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/reader.h"
-#include "store/journal_private.h"
+#include "change/journal_private.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "change/transaction.h"
 #include "store/object_header_span.h"
-#include "store/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef H5_STORE_SPACE_H
 #define H5_STORE_SPACE_H
 
-#include "store/extents.h"
-#include "store/transaction.h"
+#include "change/extents.h"
+#include "change/transaction.h"
 
 /* All addresses relative to `base`. */
 struct h5_space {

@@ -2,9 +2,9 @@
  * the file sees them; a unit notes how to take them back. Only what is given up waits for the unit's end:
  * until then it is still wanted if the unit fails. */
 #include "base/error.h"
+#include "change/commit.h"
 #include "store/file_private.h"
 #include "store/file_set.h"
-#include "store/tx_commit.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "store/journal.h"
+#include "change/journal.h"
 
 #include "base/error.h"
-#include "store/journal_private.h"
+#include "change/journal_private.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -2,9 +2,9 @@
  * that was there before it is never changed: a copy takes its place, and it is put aside. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/commit.h"
+#include "change/private.h"
 #include "store/file_private.h"
-#include "store/tx_commit.h"
-#include "store/tx_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* The commit. The numbers of invariants are those of doc/writing.md. */
-#include "store/tx_commit.h"
+#include "change/commit.h"
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/private.h"
 #include "store/file_private.h"
 #include "store/file_set.h"
 #include "store/statistics.h"
-#include "store/tx_private.h"
 
 #include <assert.h>
 #include <stdlib.h>

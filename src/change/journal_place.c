@@ -2,7 +2,7 @@
  * or its folder was once named by an option. */
 #include "base/error.h"
 #include "base/lookup3.h"
-#include "store/journal_private.h"
+#include "change/journal_private.h"
 
 #include <dirent.h>
 #include <fcntl.h>

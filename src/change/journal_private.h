@@ -2,7 +2,7 @@
 #ifndef H5_STORE_JOURNAL_PRIVATE_H
 #define H5_STORE_JOURNAL_PRIVATE_H
 
-#include "store/journal.h"
+#include "change/journal.h"
 
 /* Opens the journal and locks it; with `create` it must not exist, else it must be one that may be trusted.
  * -ENOENT; -EWOULDBLOCK: somebody alive holds it. */

@@ -1,4 +1,4 @@
-#include "store/extents.h"
+#include "change/extents.h"
 
 #include "base/error.h"
 

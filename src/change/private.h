@@ -2,8 +2,8 @@
 #ifndef H5_STORE_TX_PRIVATE_H
 #define H5_STORE_TX_PRIVATE_H
 
-#include "store/journal.h"
-#include "store/transaction.h"
+#include "change/journal.h"
+#include "change/transaction.h"
 
 struct h5_tx_options {
 	struct h5_journal_place place;

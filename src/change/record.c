@@ -1,9 +1,9 @@
 /* What a commit writes into the journal. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/commit.h"
 #include "store/file_private.h"
 #include "store/object_header.h"
-#include "store/tx_commit.h"
 
 #include <stdlib.h>
 

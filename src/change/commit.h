@@ -1,11 +1,11 @@
-/* Between the files of the transaction: transaction.c takes changes, tx_unit.c takes them back, tx_patches.c
- * holds them, tx_commit.c brings them into the file, and tx_record.c writes the journal's record of that. */
+/* Between the files of the transaction: transaction.c takes changes, unit.c takes them back, patches.c
+ * holds them, commit.c brings them into the file, and record.c writes the journal's record of that. */
 #ifndef H5_STORE_TX_COMMIT_H
 #define H5_STORE_TX_COMMIT_H
 
+#include "change/journal.h"
+#include "change/space.h"
 #include "format/superblock.h"
-#include "store/journal.h"
-#include "store/space.h"
 
 /* Bytes that are not yet in the file: a new block, or a change of committed space. */
 struct h5_tx_patch {
@@ -73,7 +73,7 @@ struct h5_tx {
 /* -EROFS: the file takes no changes. */
 int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
 
-/* ---- tx_patches.c ---- */
+/* ---- patches.c ---- */
 
 /* Adds a pending patch, or (`fresh`) a new block; what it overlaps becomes a part of it. */
 int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
@@ -88,13 +88,13 @@ void h5_tx_keep_patches(struct h5_tx *tx);
 /* They become what they were before the open unit. Takes no memory. */
 void h5_tx_restore_patches(struct h5_tx *tx);
 
-/* ---- tx_unit.c ---- */
+/* ---- unit.c ---- */
 
 /* After the pending patches were dropped: nothing is left that the open unit could go back to, except in
  * memory. Does nothing if no unit is open. */
 void h5_tx_empty_unit(struct h5_tx *tx);
 
-/* ---- tx_record.c ---- */
+/* ---- record.c ---- */
 
 /* Hashes raw data that was written to new space, if it is much. */
 void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n);

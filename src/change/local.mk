@@ -1,0 +1,19 @@
+libh5fs_a_SOURCES += \
+	src/change/commit.c \
+	src/change/commit.h \
+	src/change/extents.c \
+	src/change/extents.h \
+	src/change/journal.c \
+	src/change/journal.h \
+	src/change/journal_place.c \
+	src/change/journal_private.h \
+	src/change/object_header_edit.c \
+	src/change/patches.c \
+	src/change/private.h \
+	src/change/record.c \
+	src/change/recovery.c \
+	src/change/space.c \
+	src/change/space.h \
+	src/change/transaction.c \
+	src/change/transaction.h \
+	src/change/unit.c
