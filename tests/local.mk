@@ -1,174 +1,174 @@
 # Unit tests: one libcheck program a module. Their HDF5 files are made by the scripts in tests/fixtures.
 UNIT_TESTS = \
-	tests/check_attribute \
-	tests/check_base \
-	tests/check_btree \
-	tests/check_btree1_write \
-	tests/check_btree2_faults \
-	tests/check_btree2_write \
-	tests/check_change_unit \
-	tests/check_chunk_damage \
-	tests/check_chunk_index \
-	tests/check_chunk_index_cursor \
-	tests/check_chunk_index_write \
-	tests/check_dataset \
-	tests/check_dataset_faults \
-	tests/check_dataset_write \
-	tests/check_dataspace \
-	tests/check_datatype \
-	tests/check_filter \
-	tests/check_filter_encode \
-	tests/check_filter_libs \
-	tests/check_fixed_array_write \
-	tests/check_group \
-	tests/check_header_edit \
-	tests/check_heap \
-	tests/check_holes \
-	tests/check_journal \
-	tests/check_layout \
-	tests/check_malformed \
-	tests/check_members \
-	tests/check_name \
-	tests/check_number \
-	tests/check_object \
-	tests/check_rare \
-	tests/check_pipeline \
-	tests/check_pool \
-	tests/check_read_faults \
-	tests/check_reading \
-	tests/check_recovery \
-	tests/check_selection \
-	tests/check_structured \
-	tests/check_transaction \
-	tests/check_value \
-	tests/check_virtual \
-	tests/check_window \
-	tests/check_write_faults \
-	tests/crash_replay
+	tests/unit/check_attribute \
+	tests/unit/check_base \
+	tests/unit/check_btree \
+	tests/unit/check_btree1_write \
+	tests/unit/check_btree2_faults \
+	tests/unit/check_btree2_write \
+	tests/unit/check_change_unit \
+	tests/unit/check_chunk_damage \
+	tests/unit/check_chunk_index \
+	tests/unit/check_chunk_index_cursor \
+	tests/unit/check_chunk_index_write \
+	tests/unit/check_dataset \
+	tests/unit/check_dataset_faults \
+	tests/unit/check_dataset_write \
+	tests/unit/check_dataspace \
+	tests/unit/check_datatype \
+	tests/unit/check_filter \
+	tests/unit/check_filter_encode \
+	tests/unit/check_filter_libs \
+	tests/unit/check_fixed_array_write \
+	tests/unit/check_group \
+	tests/unit/check_header_edit \
+	tests/unit/check_heap \
+	tests/unit/check_holes \
+	tests/unit/check_journal \
+	tests/unit/check_layout \
+	tests/unit/check_malformed \
+	tests/unit/check_members \
+	tests/unit/check_name \
+	tests/unit/check_number \
+	tests/unit/check_object \
+	tests/unit/check_rare \
+	tests/unit/check_pipeline \
+	tests/unit/check_pool \
+	tests/unit/check_read_faults \
+	tests/unit/check_reading \
+	tests/unit/check_recovery \
+	tests/unit/check_selection \
+	tests/unit/check_structured \
+	tests/unit/check_transaction \
+	tests/unit/check_value \
+	tests/unit/check_virtual \
+	tests/unit/check_window \
+	tests/unit/check_write_faults \
+	tests/unit/crash_replay
 
-EXTRA_DIST += tests/bytes.h tests/filter_data.h tests/filter_samples.h tests/objects.h tests/unit.h tests/values.h tests/chunk_index_account.h
+EXTRA_DIST += tests/lib/bytes.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
 # Folders of their own, with files whose calls are recorded and fail.
-scratch = tests/scratch.c tests/scratch.h tests/fault_io.c tests/fault_io.h
-index_target = tests/index_target.c tests/index_target.h $(scratch)
-crash_image = tests/crash_image.c tests/crash_image.h tests/crash_workloads.h
-tests_check_btree1_write_SOURCES = tests/check_btree1_write.c $(index_target) $(crash_image)
-btree2_model = tests/btree2_model.c tests/btree2_model.h $(index_target)
-tests_check_btree2_faults_SOURCES = tests/check_btree2_faults.c $(btree2_model) $(crash_image)
-tests_check_btree2_write_SOURCES = tests/check_btree2_write.c $(btree2_model)
-tests_check_chunk_index_write_SOURCES = tests/check_chunk_index_write.c $(index_target) $(crash_image)
-tests_check_filter_encode_SOURCES = tests/check_filter_encode.c $(scratch)
-tests_check_fixed_array_write_SOURCES = tests/check_fixed_array_write.c $(index_target)
-tests_check_header_edit_SOURCES = tests/check_header_edit.c $(scratch)
-tests_check_transaction_SOURCES = tests/check_transaction.c $(scratch)
-dataset_model = tests/dataset_model.c tests/dataset_model.h $(scratch)
-tests_check_dataset_faults_SOURCES = tests/check_dataset_faults.c $(dataset_model)
-tests_check_dataset_write_SOURCES = tests/check_dataset_write.c $(dataset_model)
-journal_scene = tests/journal_scene.c tests/journal_scene.h $(scratch)
-tests_check_journal_SOURCES = tests/check_journal.c $(journal_scene)
-tests_check_recovery_SOURCES = tests/check_recovery.c $(journal_scene)
-tests_crash_replay_SOURCES = \
-	tests/crash_image.c \
-	tests/crash_image.h \
-	tests/crash_opinion.c \
-	tests/crash_opinion.h \
-	tests/crash_replay.c \
-	tests/crash_workloads.c \
-	tests/crash_workloads.h \
-	tests/fault_io.c \
-	tests/fault_io.h
-tests_check_malformed_SOURCES = tests/check_malformed.c tests/tree_facts.c tests/tree_facts.h
-tests_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
-tests_check_reading_SOURCES = tests/check_reading.c $(scratch)
+scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib/fault_io.h
+index_target = tests/lib/index_target.c tests/lib/index_target.h $(scratch)
+crash_image = tests/lib/crash_image.c tests/lib/crash_image.h tests/lib/crash_workloads.h
+tests_unit_check_btree1_write_SOURCES = tests/unit/check_btree1_write.c $(index_target) $(crash_image)
+btree2_model = tests/lib/btree2_model.c tests/lib/btree2_model.h $(index_target)
+tests_unit_check_btree2_faults_SOURCES = tests/unit/check_btree2_faults.c $(btree2_model) $(crash_image)
+tests_unit_check_btree2_write_SOURCES = tests/unit/check_btree2_write.c $(btree2_model)
+tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.c $(index_target) $(crash_image)
+tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(scratch)
+tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target)
+tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
+tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
+dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
+tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
+tests_unit_check_dataset_write_SOURCES = tests/unit/check_dataset_write.c $(dataset_model)
+journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
+tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)
+tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene)
+tests_unit_crash_replay_SOURCES = \
+	tests/lib/crash_image.c \
+	tests/lib/crash_image.h \
+	tests/lib/crash_opinion.c \
+	tests/lib/crash_opinion.h \
+	tests/unit/crash_replay.c \
+	tests/lib/crash_workloads.c \
+	tests/lib/crash_workloads.h \
+	tests/lib/fault_io.c \
+	tests/lib/fault_io.h
+tests_unit_check_malformed_SOURCES = tests/unit/check_malformed.c tests/lib/tree_facts.c tests/lib/tree_facts.h
+tests_unit_check_malformed_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=free
+tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(scratch)
 # Allocations, and system calls of reading, that fail.
-fault_alloc = tests/fault_alloc.c tests/fault_alloc.h
+fault_alloc = tests/lib/fault_alloc.c tests/lib/fault_alloc.h
 fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
-tests_check_read_faults_SOURCES = tests/check_read_faults.c tests/fault_call.c tests/fault_call.h $(fault_alloc) $(scratch)
-tests_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
-tests_check_change_unit_SOURCES = tests/check_change_unit.c $(crash_image) $(fault_alloc) $(index_target)
-tests_check_change_unit_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_check_write_faults_SOURCES = tests/check_write_faults.c $(fault_alloc) $(scratch)
-tests_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-AM_CPPFLAGS += $(CHECK_CFLAGS)
+tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
+tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_change_unit_SOURCES = tests/unit/check_change_unit.c $(crash_image) $(fault_alloc) $(index_target)
+tests_unit_check_change_unit_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
+tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
 LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \
-	tests/mount_append.py \
-	tests/mount_automount.py \
-	tests/mount_bad.py \
-	tests/mount_bad_structures.py \
-	tests/mount_big.py \
-	tests/mount_bounds.py \
-	tests/mount_command.py \
-	tests/mount_compact.py \
-	tests/cookbook.py \
-	tests/mount_copied_pair.py \
-	tests/mount_copy.py \
-	tests/mount_errors.py \
-	tests/mount_fsx.py \
-	tests/mount_handles.py \
-	tests/mount_holes.py \
-	tests/mount_journals.py \
-	tests/mount_kill.py \
-	tests/mount_lazy.py \
-	tests/mount_load.py \
-	tests/mount_links.py \
-	tests/mount_members.py \
-	tests/mount_memmap.py \
-	tests/mount_model.py \
-	tests/mount_names.py \
-	tests/mount_opens.py \
-	tests/mount_nfs.py \
-	tests/mount_options.py \
-	tests/mount_paged.py \
-	tests/mount_paged_append.py \
-	tests/mount_partial_rows.py \
-	tests/mount_rare.py \
-	tests/mount_refused.py \
-	tests/mount_properties.py \
-	tests/mount_safety.py \
-	tests/mount_sandbox.py \
-	tests/mount_short_chunks.py \
-	tests/mount_signals.py \
-	tests/mount_space.py \
-	tests/mount_statistics.py \
-	tests/mount_structured.py \
-	tests/mount_swmr.py \
-	tests/mount_syncs.py \
-	tests/mount_vbz.py \
-	tests/mount_view_texts.py \
-	tests/mount_views.py \
-	tests/mount_wait.py \
-	tests/mount_worked_example.py \
-	tests/mount_write.py
+	tests/mount/mount_append.py \
+	tests/mount/mount_automount.py \
+	tests/mount/mount_bad.py \
+	tests/mount/mount_bad_structures.py \
+	tests/mount/mount_big.py \
+	tests/mount/mount_bounds.py \
+	tests/mount/mount_command.py \
+	tests/mount/mount_compact.py \
+	tests/mount/cookbook.py \
+	tests/mount/mount_copied_pair.py \
+	tests/mount/mount_copy.py \
+	tests/mount/mount_errors.py \
+	tests/mount/mount_fsx.py \
+	tests/mount/mount_handles.py \
+	tests/mount/mount_holes.py \
+	tests/mount/mount_journals.py \
+	tests/mount/mount_kill.py \
+	tests/mount/mount_lazy.py \
+	tests/mount/mount_load.py \
+	tests/mount/mount_links.py \
+	tests/mount/mount_members.py \
+	tests/mount/mount_memmap.py \
+	tests/mount/mount_model.py \
+	tests/mount/mount_names.py \
+	tests/mount/mount_opens.py \
+	tests/mount/mount_nfs.py \
+	tests/mount/mount_options.py \
+	tests/mount/mount_paged.py \
+	tests/mount/mount_paged_append.py \
+	tests/mount/mount_partial_rows.py \
+	tests/mount/mount_rare.py \
+	tests/mount/mount_refused.py \
+	tests/mount/mount_properties.py \
+	tests/mount/mount_safety.py \
+	tests/mount/mount_sandbox.py \
+	tests/mount/mount_short_chunks.py \
+	tests/mount/mount_signals.py \
+	tests/mount/mount_space.py \
+	tests/mount/mount_statistics.py \
+	tests/mount/mount_structured.py \
+	tests/mount/mount_swmr.py \
+	tests/mount/mount_syncs.py \
+	tests/mount/mount_vbz.py \
+	tests/mount/mount_view_texts.py \
+	tests/mount/mount_views.py \
+	tests/mount/mount_wait.py \
+	tests/mount/mount_worked_example.py \
+	tests/mount/mount_write.py
 
 # Commands that mount nothing.
 OFFLINE_TESTS = \
-	tests/completion.py \
-	tests/offline_check.py \
-	tests/offline_list.py \
-	tests/offline_refused.py
+	tests/offline/completion.py \
+	tests/offline/offline_check.py \
+	tests/offline/offline_list.py \
+	tests/offline/offline_refused.py
 
 EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
-	tests/btree1_judge.py \
-	tests/btree2_judge.py \
-	tests/conformance-exceptions \
-	tests/conformance.py \
-	tests/copy_corpus.py \
-	tests/memory_corpus.py \
-	tests/copytree.py \
-	tests/crash_judge.py \
-	tests/judge_walk.py \
-	tests/judges.py \
-	tests/dataset_write_cuts.py \
-	tests/dataset_write_judge.py \
-	tests/header_edit_judge.py \
-	tests/injectlib.py \
-	tests/index_structure.py \
-	tests/make_worked_example.py \
-	tests/mountlib.py \
-	tests/viewlib.py
+	tests/judge/btree1_judge.py \
+	tests/judge/btree2_judge.py \
+	tests/judge/conformance-exceptions \
+	tests/judge/conformance.py \
+	tests/judge/copy_corpus.py \
+	tests/judge/memory_corpus.py \
+	tests/lib/copytree.py \
+	tests/judge/crash_judge.py \
+	tests/judge/judge_walk.py \
+	tests/judge/judges.py \
+	tests/judge/dataset_write_cuts.py \
+	tests/judge/dataset_write_judge.py \
+	tests/judge/header_edit_judge.py \
+	tests/lib/injectlib.py \
+	tests/judge/index_structure.py \
+	tests/lib/make_worked_example.py \
+	tests/lib/mountlib.py \
+	tests/lib/viewlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
 check_PROGRAMS =
@@ -178,10 +178,13 @@ TESTS += $(UNIT_TESTS)
 endif
 TEST_EXTENSIONS = .py
 PY_LOG_COMPILER = $(PYTHON3)
+# Where tests in Python find what they share.
+tests_path = $(abs_top_srcdir)/tests/lib:$(abs_top_srcdir)/tests/judge:$(abs_top_srcdir)/tests/fixtures
 AM_TESTS_ENVIRONMENT = \
 	H5FS='$(abs_builddir)/src/h5fs'; export H5FS; \
 	H5FS_TEST_DATA='$(abs_builddir)/tests/data'; export H5FS_TEST_DATA; \
 	H5FS_CONFORMANCE=$(CONFORMANCE); export H5FS_CONFORMANCE; \
+	PYTHONPATH=$(tests_path); export PYTHONPATH; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
@@ -224,7 +227,7 @@ check_DATA = tests/data/stamp
 tests/data/stamp: $(FIXTURES) $(FIXTURE_MODULES)
 	@mkdir -p tests/data
 	$(AM_V_GEN)for script in $(FIXTURES); do \
-		PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/$$script tests/data || exit 1; \
+		PYTHONPATH=$(tests_path) PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/$$script tests/data || exit 1; \
 	done; touch $@
 
 clean-local:
@@ -236,43 +239,43 @@ SOAK_SEQUENCES = 20000
 SOAK_KILLS = 2000
 SOAK_SEEDS = 20
 .PHONY: soak
-soak: src/h5fs tests/crash_replay tests/data/stamp
+soak: src/h5fs tests/unit/crash_replay tests/data/stamp
 	@$(AM_TESTS_ENVIRONMENT) \
-	H5FS_FOLLOW_SECONDS=$(SOAK_SECONDS) $(PYTHON3) $(srcdir)/tests/mount_swmr.py && \
-	H5FS_LOAD_SECONDS=60 $(PYTHON3) $(srcdir)/tests/mount_load.py && \
-	H5FS_MODEL_SEED=random H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount_model.py && \
-	H5FS_KILLS=$(SOAK_KILLS) $(PYTHON3) $(srcdir)/tests/mount_kill.py && \
+	H5FS_FOLLOW_SECONDS=$(SOAK_SECONDS) $(PYTHON3) $(srcdir)/tests/mount/mount_swmr.py && \
+	H5FS_LOAD_SECONDS=60 $(PYTHON3) $(srcdir)/tests/mount/mount_load.py && \
+	H5FS_MODEL_SEED=random H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount/mount_model.py && \
+	H5FS_KILLS=$(SOAK_KILLS) $(PYTHON3) $(srcdir)/tests/mount/mount_kill.py && \
 	for seed in `seq 2 $(SOAK_SEEDS)`; do \
-		srcdir=$(srcdir) H5FS_CRASH_SEED=$$seed tests/crash_replay || exit 1; \
+		srcdir=$(srcdir) H5FS_CRASH_SEED=$$seed tests/unit/crash_replay || exit 1; \
 	done
 
 # What asks libhdf5 about files that h5fs has written. `make check` asks the newer versions too, about some of the files, where
 # contrib/judges has made them; this makes them, and asks about every file.
 JUDGED_TESTS = \
-	tests/check_btree1_write \
-	tests/check_btree2_faults \
-	tests/check_btree2_write \
-	tests/check_chunk_index_write \
-	tests/check_dataset_faults \
-	tests/check_dataset_write \
-	tests/check_fixed_array_write \
-	tests/check_header_edit \
-	tests/check_transaction \
-	tests/check_write_faults \
-	tests/crash_replay \
-	tests/cookbook.py \
-	tests/mount_append.py \
-	tests/mount_fsx.py \
-	tests/mount_kill.py \
-	tests/mount_load.py \
-	tests/mount_model.py \
-	tests/mount_paged_append.py \
-	tests/mount_sandbox.py \
-	tests/mount_space.py \
-	tests/mount_swmr.py \
-	tests/mount_syncs.py \
-	tests/mount_write.py \
-	tests/offline_refused.py
+	tests/unit/check_btree1_write \
+	tests/unit/check_btree2_faults \
+	tests/unit/check_btree2_write \
+	tests/unit/check_chunk_index_write \
+	tests/unit/check_dataset_faults \
+	tests/unit/check_dataset_write \
+	tests/unit/check_fixed_array_write \
+	tests/unit/check_header_edit \
+	tests/unit/check_transaction \
+	tests/unit/check_write_faults \
+	tests/unit/crash_replay \
+	tests/mount/cookbook.py \
+	tests/mount/mount_append.py \
+	tests/mount/mount_fsx.py \
+	tests/mount/mount_kill.py \
+	tests/mount/mount_load.py \
+	tests/mount/mount_model.py \
+	tests/mount/mount_paged_append.py \
+	tests/mount/mount_sandbox.py \
+	tests/mount/mount_space.py \
+	tests/mount/mount_swmr.py \
+	tests/mount/mount_syncs.py \
+	tests/mount/mount_write.py \
+	tests/offline/offline_refused.py
 .PHONY: judge-newer
 judge-newer:
 	$(srcdir)/contrib/judges make
@@ -288,8 +291,8 @@ judge-newer:
 
 # Every byte of the files that `make check` takes some of.
 .PHONY: malformed
-malformed: tests/check_malformed tests/data/stamp
-	@$(AM_TESTS_ENVIRONMENT) H5FS_MALFORMED=all tests/check_malformed
+malformed: tests/unit/check_malformed tests/data/stamp
+	@$(AM_TESTS_ENVIRONMENT) H5FS_MALFORMED=all tests/unit/check_malformed
 
 # Real files and what libhdf5 says of them; not part of the project.
 CONFORMANCE = $(top_srcdir)/../shared/conformance
@@ -297,7 +300,7 @@ need_conformance = \
 	test -f $(CONFORMANCE)/check.py || { \
 		echo "no conformance files at $(CONFORMANCE): skipped"; \
 		echo "0 passed, 0 failed, 1 skipped"; exit 0; }; \
-	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE
+	PYTHONPATH=$(tests_path) PYTHONDONTWRITEBYTECODE=1; export PYTHONPATH PYTHONDONTWRITEBYTECODE
 
 # conformance: the common files, the corners, and malformed ones; conformance-all: every file there is; -copy: copies of the mounts; -memory: what
 # the daemon takes.
@@ -312,12 +315,12 @@ conformance: src/h5fs
 
 conformance-all: src/h5fs
 	@$(need_conformance); \
-	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/conformance.py $(CONFORMANCE) $(srcdir)/tests/conformance-exceptions
+	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/conformance.py $(CONFORMANCE) $(srcdir)/tests/judge/conformance-exceptions
 
 conformance-memory: src/h5fs
 	@$(need_conformance); \
-	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/memory_corpus.py $(CONFORMANCE)/corpus
+	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/memory_corpus.py $(CONFORMANCE)/corpus
 
 conformance-copy: src/h5fs
 	@$(need_conformance); \
-	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/copy_corpus.py $(CONFORMANCE)/corpus $(CONFORMANCE)/core.txt
+	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/copy_corpus.py $(CONFORMANCE)/corpus $(CONFORMANCE)/core.txt

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+"""A row a chunk, through the extensible array's paged data blocks: past chunk 131,060, where they begin, and past 300,000.
+libhdf5 reads all, appends more itself, and the mount appends after it; and the index looks like the one that libhdf5 makes."""
+import contextlib
+import errno
+import os
+import struct
+import subprocess
+import sys
+
+import h5py
+import numpy
+
+import judges
+from mountlib import Mount, MountCase, main, read
+
+COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "judge", "index_structure.py")
+PAGED = 131_060
+HOW = {"plain": {}, "deflate": dict(compression=1)}
+
+
+WIDTH = 8  # of a row, so that a chunk is worth compressing
+
+
+def values(begin, end):
+    return numpy.repeat(numpy.arange(begin, end, dtype="<i4"), WIDTH).reshape(-1, WIDTH)
+
+
+class Paged(MountCase):
+    def make(self, name):
+        path = self.file(name)
+        with h5py.File(path, "w", libver="latest") as f:
+            for dataset, how in HOW.items():
+                f.create_dataset(dataset, (0, WIDTH), "<i4", maxshape=(None, WIDTH), chunks=(1, WIDTH), **how)
+        return path
+
+    def append(self, path, steps):
+        """Through the mount, an open file for each step."""
+        with Mount(path, options="rw") as m:
+            for begin, end in steps:
+                for dataset in HOW:
+                    with open(m.at(dataset), "ab") as f:
+                        f.write(values(begin, end).tobytes())
+                    self.assertEqual(os.stat(m.at(dataset)).st_size, 4 * WIDTH * end)
+            for dataset in HOW:
+                with open(m.at(dataset), "rb") as f:
+                    self.assertTrue(f.read() == values(0, steps[-1][1]).tobytes(), dataset)
+
+    def libhdf5_appends(self, path, begin, end):
+        with h5py.File(path, "r+", libver="latest") as f:
+            for dataset in HOW:
+                d = f[dataset]
+                d.resize(end, 0)
+                d[begin:] = values(begin, end)
+
+    def assert_libhdf5_reads(self, path, end):
+        with judges.File(path) as f:
+            for dataset in HOW:
+                self.assertTrue(numpy.array_equal(f[dataset][()], values(0, end)), dataset)
+
+    def test_past_paged_blocks(self):
+        path = self.make("paged.h5")
+        crossing = [(PAGED + i, PAGED + i + 1) for i in range(-3, 12)]
+        self.append(path, [(0, PAGED - 3), *crossing])
+        end = PAGED + 12
+        self.assert_libhdf5_reads(path, end)
+        self.libhdf5_appends(path, end, end + 1500)
+        end += 1500
+        self.append(path, [(end, end + 1), (end + 1, 299_990), *((i, i + 1) for i in range(299_990, 300_010)), (300_010, 301_000)])
+        self.assert_libhdf5_reads(path, 301_000)
+        self.libhdf5_appends(path, 301_000, 303_000)
+        self.append(path, [(303_000, 303_001)])
+        self.assert_libhdf5_reads(path, 303_001)
+        for dataset in HOW:
+            with self.subTest(dataset):
+                said = subprocess.run(["h5dump", "-d", f"/{dataset}", "-s", "302999,0", "-c", "2,1", path], check=True,
+                                      stdout=subprocess.PIPE, text=True).stdout
+                self.assertIn("(302999,0): 302999,", said)
+                self.assertIn("(303000,0): 303000", said)
+
+    def test_the_index_is_as_libhdf5_makes_it(self):
+        end = PAGED + 3000
+        ours, theirs = self.make("ours.h5"), self.make("theirs.h5")
+        self.append(ours, [(0, 70_000), (70_000, PAGED + 5), (PAGED + 5, end)])
+        self.libhdf5_appends(theirs, 0, end)
+        for dataset in HOW:
+            with self.subTest(dataset):
+                compared = subprocess.run([sys.executable, COMPARE, ours, dataset, theirs, dataset], stdout=subprocess.PIPE,
+                                          text=True)
+                self.assertEqual(compared.stdout, "")
+                self.assertEqual(compared.returncode, 0)
+
+
+    def test_a_damaged_page_stays_one(self):
+        """No new checksum makes it a sound one."""
+        path, end = self.make("damaged.h5"), PAGED + 200
+        self.libhdf5_appends(path, 0, end)
+        with h5py.File(path) as f:
+            address = f["plain"].id.get_chunk_info_by_coord((PAGED + 100, 0)).byte_offset
+        content = read(path)
+        at = content.index(struct.pack("<Q", address))
+        page = content[:at + 2] + bytes([content[at + 2] ^ 1]) + content[at + 3:]
+        with open(path, "wb") as f:
+            f.write(page)
+        with Mount(path, options="rw") as m:
+            fd = os.open(m.at("plain"), os.O_WRONLY | os.O_APPEND)
+            try:
+                self.assertErrno(errno.EUCLEAN, self.append_and_sync, fd, values(end, end + 1).tobytes())
+            finally:
+                with contextlib.suppress(OSError):
+                    os.close(fd)
+            with open(m.at("deflate"), "ab") as f:
+                f.write(values(end, end + 1).tobytes())
+        self.assertEqual(read(path)[at - 4:at + 8 * 50], page[at - 4:at + 8 * 50])
+        with judges.File(path) as f:
+            self.assertTrue(numpy.array_equal(f["deflate"][end - 10:], values(end - 10, end + 1)))
+            self.assertTrue(numpy.array_equal(f["plain"][:PAGED], values(0, PAGED)))
+            with self.assertRaises(OSError):
+                f["plain"][PAGED + 100]
+
+    @staticmethod
+    def append_and_sync(fd, data):
+        os.write(fd, data)
+        os.fsync(fd)
+
+
+if __name__ == "__main__":
+    main()

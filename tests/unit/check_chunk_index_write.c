@@ -1,0 +1,319 @@
+/* Changes through the extensible array, against what libhdf5 makes of the same sequence
+ * (tests/fixtures/chunk_index_write.py); tests/judge/index_structure.py compares. */
+#include "base/error.h"
+#include "crash_image.h"
+#include "index_target.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PAGED = 131060 }; /* the first chunk in a page */
+
+static void begin(struct target *t, const char *name, struct fault_io *fault)
+{
+	char fixture[64];
+
+	snprintf(fixture, sizeof fixture, "chunk_index_write-%s.h5", name);
+	target_init(t, fixture, "a", fault);
+}
+
+/* "a" is as the other dataset of the file. */
+static void judge(struct target *t, const char *other)
+{
+	target_compare(t, t->scratch.path, other);
+	target_release(t);
+}
+
+START_TEST(appending_makes_what_libhdf5_makes)
+{
+	static const struct {
+		const char *name;
+		uint64_t n, step;
+	} cases[] = {{"plain", PAGED + 5000, PAGED + 5000},
+		     {"plain", PAGED + 5000, 1013},
+		     {"filtered", PAGED + 2500, 7919},
+		     {"second", 15000, 111}};
+	struct target t;
+
+	begin(&t, cases[_i].name, NULL);
+	target_append(&t, cases[_i].n, cases[_i].step);
+	ck_assert_uint_eq(target_count(&t), cases[_i].n);
+	judge(&t, "b");
+}
+END_TEST
+
+START_TEST(from_the_end_with_gaps)
+{
+	struct target t;
+	uint64_t n = 200000;
+
+	begin(&t, "sparse", NULL);
+	for (unsigned i = 0; n <= 200000; n -= 997, i++) {
+		ck_assert_int_eq(target_set(&t, n), 0);
+		if (i % 7 == 6)
+			SUCCEEDS(target_publish(&t, 200001));
+	}
+	SUCCEEDS(target_publish(&t, 200001));
+	ck_assert_uint_eq(target_value(&t, 200000 - 997), ((200000 - 997) * 7 + 3) & 0xff);
+	ck_assert_uint_eq(target_value(&t, 200000 - 996), H5_UNDEF);
+	judge(&t, "b");
+}
+END_TEST
+
+START_TEST(trimming_leaves_what_libhdf5_leaves)
+{
+	static const char *const names[] = {"trimmed", "trimmed-filtered"};
+	struct target t;
+
+	begin(&t, names[_i], NULL);
+	target_set_range(&t, 0, PAGED + 3000);
+	SUCCEEDS(target_publish(&t, PAGED + 3000));
+	ck_assert_uint_eq(target_trim(&t, PAGED + 1500), 1500);
+	ck_assert_uint_eq(target_trim(&t, PAGED + 1500), 0);
+	target_assert_stored(&t, PAGED - 10, PAGED + 1500);
+	ck_assert_uint_eq(target_value(&t, PAGED + 1500), H5_UNDEF);
+	SUCCEEDS(target_publish(&t, PAGED + 1500));
+	ck_assert_uint_eq(target_trim(&t, 500), PAGED + 1000);
+	ck_assert_uint_eq(target_count(&t), 500);
+	target_set_range(&t, 500, 600);
+	SUCCEEDS(target_publish(&t, 600));
+	judge(&t, "b");
+}
+END_TEST
+
+/* The rows that go are spread over all of the array. */
+START_TEST(rows_are_trimmed_along_a_limited_dimension)
+{
+	enum { ROWS = 5, KEPT = 2, CHUNKS = 15000 };
+	struct target t;
+	uint64_t n = 0;
+
+	begin(&t, "second", NULL);
+	target_set_range(&t, 0, CHUNKS);
+	SUCCEEDS(target_publish(&t, CHUNKS));
+	SUCCEEDS(h5_chunk_index_trim(t.index, KEPT, target_count_chunk, &n));
+	ck_assert_uint_eq(n, CHUNKS / ROWS * (ROWS - KEPT));
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		ck_assert_int_eq(target_value(&t, i) == H5_UNDEF, i % ROWS >= KEPT);
+	ck_assert_uint_eq(target_count(&t), CHUNKS - n);
+	n = 0;
+	SUCCEEDS(h5_chunk_index_trim(t.index, KEPT, target_count_chunk, &n));
+	ck_assert_uint_eq(n, 0);
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		if (i % ROWS >= KEPT)
+			SUCCEEDS(target_set(&t, i));
+	SUCCEEDS(target_publish(&t, CHUNKS));
+	judge(&t, "b");
+}
+END_TEST
+
+/* The header lies across a page: with the first change the whole array moves. */
+START_TEST(an_array_that_has_to_move)
+{
+	struct target t;
+	uint64_t before;
+
+	begin(&t, "crossing", NULL);
+	before = t.layout.chunked.address;
+	ck_assert(!h5_tx_is_safe(t.file, before, 72));
+	ck_assert_int_eq(target_set(&t, PAGED + 1100), 0);
+	ck_assert_uint_ne(h5_chunk_index_layout(t.index)->address, before);
+	target_assert_stored(&t, 0, PAGED + 1101);
+	SUCCEEDS(target_publish(&t, PAGED + 1101));
+	before = h5_chunk_index_layout(t.index)->address;
+	ck_assert(h5_tx_is_safe(t.file, before, 72));
+	ck_assert_int_eq(target_set(&t, 7), 0);
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, before);
+	SUCCEEDS(target_publish(&t, PAGED + 1101));
+	judge(&t, "b");
+}
+END_TEST
+
+/* Writes to the first n bytes of the file; each lies in one page. */
+static unsigned count_cells(const struct fault_io *record, size_t n)
+{
+	unsigned cells = 0;
+
+	for (size_t i = 0; i < record->count; i++) {
+		const struct fault_event *e = &record->events[i];
+
+		if (e->kind != FAULT_WRITE || e->file || e->offset >= n)
+			continue;
+		ck_assert_uint_eq(e->offset / H5_CELL, (e->offset + e->size - 1) / H5_CELL);
+		cells++;
+	}
+	return cells;
+}
+
+/* Chunks move, are added and removed: until the commit nothing that is in the file changes, and then by cells
+ * alone. */
+START_TEST(what_is_committed_stays)
+{
+	struct fault_io record = {.record = true};
+	struct crash_image before = {0}, now = {0};
+	struct target t;
+
+	begin(&t, "plain", &record);
+	target_set_range(&t, 0, PAGED + 3100);
+	SUCCEEDS(target_publish(&t, PAGED + 3100));
+	crash_image_load(&before, t.scratch.path);
+	target_set_range(&t, 0, 10);
+	target_set_range(&t, 1000, 1010);
+	target_set_range(&t, PAGED - 10, PAGED + 6000);
+	ck_assert_uint_eq(target_trim(&t, PAGED + 2500), 3500);
+	ck_assert_uint_eq(target_trim(&t, 100000), PAGED + 2500 - 100000);
+	target_assert_stored(&t, 0, 2000);
+	crash_image_load(&now, t.scratch.path);
+	ck_assert_uint_ge(now.size, before.size);
+	ck_assert_mem_eq(before.data, now.data, before.size);
+	free(before.data);
+	free(now.data);
+	fault_io_release(&record);
+	record.record = true;
+	SUCCEEDS(target_publish(&t, 100000));
+	ck_assert_uint_gt(count_cells(&record, before.size), 3);
+	judge(&t, "a");
+	fault_io_release(&record);
+}
+END_TEST
+
+static void save_state(const struct crash_image *image, unsigned number)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/state-%u.h5", scratch_folder(), number);
+	crash_image_save(image, path);
+}
+
+/* Between any two cells of a commit libhdf5 reads the rows of this commit or of the one before. */
+START_TEST(killed_between_cells)
+{
+	static const uint64_t cases[][2] = {{0, 10},
+					    {3, 5},
+					    {100, 1100},
+					    {240, 250},
+					    {PAGED - 5, PAGED + 10},
+					    {PAGED + 1030, PAGED + 4100}};
+	static const char judge_states[] =
+		"import sys, glob, h5py, numpy as np\n"
+		"lengths = set()\n"
+		"for path in glob.glob(sys.argv[1] + '/state-*.h5'):\n"
+		"    values = h5py.File(path, 'r')['a'][()]\n"
+		"    lengths.add(len(values))\n"
+		"    assert (values == (np.arange(len(values)) * 7 + 3).astype('u1')).all(), path\n"
+		"assert lengths == {int(n) for n in sys.argv[2:]}, lengths\n";
+	const uint64_t *n = cases[_i];
+	struct fault_io record = {0};
+	struct crash_image image = {0};
+	unsigned states = 0;
+	struct target t;
+	size_t size;
+
+	begin(&t, "plain", &record);
+	target_set_range(&t, 0, n[0]);
+	SUCCEEDS(target_publish(&t, n[0]));
+	crash_image_load(&image, t.scratch.path);
+	size = image.size;
+	record.record = true;
+	target_set_range(&t, n[0], n[1]);
+	SUCCEEDS(target_publish(&t, n[1]));
+	for (size_t i = 0; i < record.count; i++) {
+		const struct fault_event *e = &record.events[i];
+
+		if (e->file)
+			continue;
+		if (e->kind == FAULT_WRITE && e->offset < size)
+			save_state(&image, states++);
+		crash_image_apply(&image, e, e->size);
+	}
+	save_state(&image, states++);
+	ck_assert_uint_gt(states, 2);
+	scratch_judge("/usr/bin/python3 -c \"%s\" %s %ju %ju", judge_states, scratch_folder(),
+		      (uintmax_t)n[0], (uintmax_t)n[1]);
+	target_release(&t);
+	fault_io_release(&record);
+	free(image.data);
+}
+END_TEST
+
+START_TEST(chunks_that_cannot_be)
+{
+	const struct h5_chunk absent = {.address = H5_UNDEF, .size = 77},
+			      large = {.address = 8, .size = 1 << 24};
+	const uint64_t zero = 0, far = 100000, beyond = UINT64_C(1) << 32;
+	struct target t;
+
+	begin(&t, "filtered", NULL);
+	ck_assert_int_eq(h5_chunk_index_set(t.index, &zero, &absent), 0);
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
+	ck_assert_int_eq(h5_chunk_index_set(t.index, &zero, &large), -EOVERFLOW);
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
+	target_set_range(&t, 0, 3);
+	/* What is not there is not made to be absent. */
+	ck_assert_int_eq(h5_chunk_index_set(t.index, &far, &absent), 0);
+	ck_assert_int_eq(h5_chunk_index_set(t.index, &far, &large), -EOVERFLOW);
+	ck_assert_int_eq(h5_chunk_index_set(t.index, &beyond, &absent), 0);
+	ck_assert_int_eq(target_set(&t, beyond), -EFBIG);
+	ck_assert_int_eq(h5_chunk_index_set(t.index, &zero, &absent), 0);
+	ck_assert_uint_eq(target_value(&t, 0), H5_UNDEF);
+	ck_assert_uint_eq(target_count(&t), 2);
+	target_set_range(&t, 0, 1);
+	target_set_range(&t, 3, PAGED + 2500);
+	SUCCEEDS(target_publish(&t, PAGED + 2500));
+	judge(&t, "b");
+}
+END_TEST
+
+/* Every call that writes fails once. What was not changed for that is changed by another try; but a block
+ * that is new, and was torn while it was written again, is lost with the transaction. */
+START_TEST(every_write_can_fail)
+{
+	static const uint64_t first[] = {3, 1000, PAGED, PAGED + 1};
+	static const uint64_t then[] = {4, 1001, 5000, PAGED + 2, PAGED + 1024, PAGED + 4096, PAGED + 4097};
+	const size_t firsts = sizeof first / sizeof *first, thens = sizeof then / sizeof *then;
+	unsigned mended = 0, lost = 0;
+	bool fired = true;
+
+	for (unsigned long fail = 1; fired; fail++) {
+		struct fault_io fault = {.error = -EIO};
+		struct target t;
+		bool torn = false;
+		uint64_t n = 0;
+
+		begin(&t, "plain", &fault);
+		for (size_t i = 0; i < firsts; i++)
+			ck_assert_int_eq(target_set(&t, first[i]), 0);
+		SUCCEEDS(target_publish(&t, PAGED + 2));
+		fault_io_arm(&fault, fail);
+		for (size_t i = 0; i < thens && !torn; i++)
+			torn = target_set(&t, then[i]) && target_set(&t, then[i]);
+		if (!torn)
+			torn = h5_chunk_index_trim(t.index, PAGED + 4097, target_count_chunk, &n) &&
+			       h5_chunk_index_trim(t.index, PAGED + 4097, target_count_chunk, &n);
+		fired = fault_io_disarm(&fault);
+		if (!torn) {
+			ck_assert_uint_eq(n, 1);
+			SUCCEEDS(target_publish(&t, PAGED + 5000));
+			mended++;
+		}
+		lost += torn;
+		target_close(&t);
+		scratch_wrap(&t.scratch, NULL);
+		target_open(&t);
+		for (size_t i = 0; i < firsts; i++)
+			target_assert_stored(&t, first[i], first[i] + 1);
+		for (size_t i = 0; i + 1 < thens && !torn; i++)
+			target_assert_stored(&t, then[i], then[i] + 1);
+		ck_assert_uint_eq(target_count(&t), torn ? firsts : firsts + thens - 1);
+		judge(&t, "a");
+		fault_io_release(&fault);
+	}
+	ck_assert_uint_gt(mended, 4);
+	ck_assert_uint_le(lost, 6);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("chunk_index_write", {appending_makes_what_libhdf5_makes, 4}, {from_the_end_with_gaps, 1},
+		{trimming_leaves_what_libhdf5_leaves, 2}, {rows_are_trimmed_along_a_limited_dimension, 1},
+		{an_array_that_has_to_move, 1}, {what_is_committed_stays, 1}, {killed_between_cells, 6},
+		{chunks_that_cannot_be, 1}, {every_write_can_fail, 1})

@@ -1,0 +1,272 @@
+/* Messages of object headers, replaced: of all sizes, wherever they lie. libhdf5 judges, in
+ * tests/header_edit_judge.py. */
+#include "base/error.h"
+#include "change/transaction.h"
+#include "format/dataspace.h"
+#include "format/layout.h"
+#include "object/path.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ROUNDS = 3 };
+
+/* ---- a copy of the file, open for writing, whose calls are recorded ---- */
+
+static void begin(struct scratch *s, struct fault_io *fault, const char *name)
+{
+	char fixture[64];
+
+	snprintf(fixture, sizeof fixture, "%s.h5", name);
+	*fault = (struct fault_io){.record = true};
+	scratch_init(s, fixture);
+	scratch_wrap(s, fault);
+	scratch_open(s);
+	ck_assert(h5_tx_is_writable(s->file));
+}
+
+static void end(struct scratch *s, struct fault_io *fault)
+{
+	scratch_release(s);
+	fault_io_release(fault);
+}
+
+/* Header of a dataset; false: there is none of the name. */
+static bool find(struct scratch *s, const char *name, uint64_t *address)
+{
+	const struct h5_superblock *sb = h5_file_superblock(s->file);
+	struct h5_file *file;
+
+	return !h5_path_find(s->file, sb->root, name, strlen(name), &file, address);
+}
+
+/* ---- changes ---- */
+
+static void replace(struct scratch *s, uint64_t address, enum h5_message_type type, uint8_t *body, size_t n)
+{
+	uint8_t *again;
+	size_t m;
+
+	SUCCEEDS(h5_header_can_replace(s->file, address, type));
+	SUCCEEDS(h5_header_replace(s->file, address, type, body, n));
+	again = scratch_message(s, address, type, &m);
+	ck_assert_uint_eq(m, n);
+	ck_assert_mem_eq(again, body, n);
+	free(again);
+	free(body);
+}
+
+static void set_rows(struct scratch *s, uint64_t address, uint64_t rows)
+{
+	struct h5_dataspace space;
+	struct h5_reader r;
+	size_t n;
+	uint8_t *body = scratch_message(s, address, H5_MSG_DATASPACE, &n);
+
+	r = h5_file_reader(s->file, body, n, 0);
+	SUCCEEDS(h5_dataspace_decode(&r, &space));
+	space.dims[0] = rows;
+	SUCCEEDS(h5_dataspace_update(body, n, h5_file_superblock(s->file)->size_of_lengths, &space));
+	replace(s, address, H5_MSG_DATASPACE, body, n);
+}
+
+static void decode_layout(struct scratch *s, const uint8_t *body, size_t n, struct h5_layout *layout)
+{
+	struct h5_reader r = h5_file_reader(s->file, body, n, 0);
+
+	SUCCEEDS(h5_layout_decode(&r, layout));
+}
+
+static void set_layout(struct scratch *s, uint64_t address, uint8_t *body, size_t n,
+		       const struct h5_layout *layout)
+{
+	const struct h5_superblock *sb = h5_file_superblock(s->file);
+
+	SUCCEEDS(h5_layout_update(body, n, sb->size_of_offsets, sb->size_of_lengths, layout));
+	replace(s, address, H5_MSG_LAYOUT, body, n);
+}
+
+/* Stores n numbers, from `first` on, in new space. */
+static uint64_t store_numbers(struct scratch *s, int first, int n)
+{
+	uint64_t address;
+	int numbers[8];
+
+	for (int i = 0; i < n; i++)
+		numbers[i] = first + i;
+	SUCCEEDS(h5_tx_allocate(s->file, H5_ALLOCATE_RAW, (size_t)n * sizeof *numbers, &address));
+	SUCCEEDS(h5_tx_write(s->file, address, numbers, (size_t)n * sizeof *numbers));
+	return address;
+}
+
+static void move_data(struct scratch *s, char kind, uint64_t address, int round)
+{
+	struct h5_layout layout;
+	size_t n;
+	uint8_t *body = scratch_message(s, address, H5_MSG_LAYOUT, &n);
+
+	decode_layout(s, body, n, &layout);
+	if (kind == 'a')
+		layout.chunked.address = store_numbers(s, round, 8);
+	else
+		layout.contiguous.address = store_numbers(s, 1000 * round, 5);
+	set_layout(s, address, body, n, &layout);
+}
+
+static void set_compact(struct scratch *s, uint64_t address, int round)
+{
+	struct h5_layout layout;
+	size_t n;
+	uint8_t *data, *body = scratch_message(s, address, H5_MSG_LAYOUT, &n);
+
+	decode_layout(s, body, n, &layout);
+	data = malloc(layout.compact.size + 1);
+	memset(data, 7 + round, layout.compact.size);
+	layout.compact.data = data;
+	set_layout(s, address, body, n, &layout);
+	free(data);
+}
+
+/* What all datasets are after the round, of 1, 2, ... */
+static void change(struct scratch *s, char kind, uint64_t address, int round)
+{
+	switch (kind) {
+	case 'a':
+		move_data(s, kind, address, round);
+		set_rows(s, address, (uint64_t)(4 + round));
+		break;
+	case 'b':
+		move_data(s, kind, address, round);
+		break;
+	case 'c':
+		set_compact(s, address, round);
+		break;
+	default:
+		/* twice in a transaction */
+		set_rows(s, address, 100);
+		set_rows(s, address, (uint64_t)(4 + round));
+	}
+}
+
+/* Newer versions of libhdf5 accept the header too, whether they are there to ask or not. */
+static void check(struct scratch *s, uint64_t address)
+{
+	struct h5_header h;
+
+	SUCCEEDS(h5_header_load(s->file, address, &h));
+	SUCCEEDS(h5_header_check(s->file, &h));
+	h5_header_release(&h);
+}
+
+static unsigned change_all(struct scratch *s, int round)
+{
+	uint64_t address;
+	unsigned changed = 0;
+	char name[16];
+
+	for (const char *kind = "abcd"; *kind; kind++)
+		for (unsigned i = 0;; i++, changed++) {
+			snprintf(name, sizeof name, "%c%03u", *kind, i);
+			if (!find(s, name, &address))
+				break;
+			change(s, *kind, address, round);
+			check(s, address);
+		}
+	return changed;
+}
+
+/* Writes that are no cells, in one commit, in what was there before. */
+static unsigned commit(struct scratch *s, const struct fault_io *fault, uint64_t end)
+{
+	size_t begin = fault->count;
+	unsigned torn = 0;
+
+	SUCCEEDS(h5_tx_commit(s->file));
+	for (size_t i = begin; i < fault->count; i++) {
+		const struct fault_event *e = &fault->events[i];
+
+		torn += !e->file && e->kind == FAULT_WRITE && e->offset < end &&
+			e->offset / H5_CELL != (e->offset + e->size - 1) / H5_CELL;
+	}
+	return torn;
+}
+
+static void edit(const char *name, bool relocates)
+{
+	struct fault_io fault;
+	struct scratch s;
+
+	begin(&s, &fault, name);
+	for (int round = 1; round <= ROUNDS; round++) {
+		uint64_t until = h5_file_superblock(s.file)->base + h5_file_end(s.file);
+		unsigned changed = change_all(&s, round), torn = commit(&s, &fault, until);
+
+		ck_assert_uint_gt(changed, 100);
+		if (round == 1 && relocates)
+			ck_assert_msg(torn > 0 && torn < changed / 2, "%u of %u", torn, changed);
+		else
+			ck_assert_msg(torn == 0, "%u of %u in round %d", torn, changed, round);
+	}
+	scratch_close(&s);
+	scratch_judge_python("tests/judge/header_edit_judge.py %s %s %d", s.original, s.path, ROUNDS);
+	end(&s, &fault);
+}
+
+START_TEST(version_1)
+{
+	edit("header_edit_v1", false);
+}
+END_TEST
+
+START_TEST(version_2)
+{
+	edit("header_edit_v2", true);
+}
+END_TEST
+
+START_TEST(user_block)
+{
+	edit("header_edit_block", true);
+}
+END_TEST
+
+START_TEST(what_cannot_be_replaced)
+{
+	struct fault_io fault;
+	struct scratch s;
+	uint64_t address;
+	uint8_t *body;
+	size_t n;
+
+	begin(&s, &fault, "header_edit_v2");
+	ck_assert(find(&s, "d000", &address));
+	ck_assert_int_eq(h5_header_can_replace(s.file, address, H5_MSG_EXTERNAL_FILES), -ENOTSUP);
+	ck_assert_int_eq(h5_header_replace(s.file, address, H5_MSG_EXTERNAL_FILES, "", 0), -ENOTSUP);
+	body = scratch_message(&s, address, H5_MSG_DATASPACE, &n);
+	ck_assert_int_eq(h5_header_replace(s.file, address, H5_MSG_DATASPACE, body, n - 1), -ENOTSUP);
+	/* what changes nothing is no change */
+	ck_assert_int_eq(h5_header_replace(s.file, address, H5_MSG_DATASPACE, body, n), 0);
+	ck_assert(!h5_tx_is_pending(s.file));
+	free(body);
+	end(&s, &fault);
+}
+END_TEST
+
+START_TEST(shared_messages)
+{
+	struct fault_io fault;
+	struct scratch s;
+	uint64_t address;
+
+	begin(&s, &fault, "object_shared");
+	ck_assert(find(&s, "data1", &address));
+	ck_assert_int_eq(h5_header_can_replace(s.file, address, H5_MSG_DATASPACE), -ENOTSUP);
+	ck_assert_int_eq(h5_header_can_replace(s.file, address, H5_MSG_LAYOUT), 0);
+	ck_assert_int_eq(h5_header_replace(s.file, address, H5_MSG_DATASPACE, "", 0), -ENOTSUP);
+	ck_assert(!h5_tx_is_pending(s.file));
+	end(&s, &fault);
+}
+END_TEST
+
+UNIT_MAIN("header_edit", version_1, version_2, user_block, what_cannot_be_replaced, shared_messages)
