@@ -1,5 +1,6 @@
 # Unit tests: one libcheck program a module. Their HDF5 files are made by the scripts in tests/fixtures.
 UNIT_TESTS = \
+	tests/unit/check_array \
 	tests/unit/check_attribute \
 	tests/unit/check_base \
 	tests/unit/check_btree \

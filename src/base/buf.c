@@ -1,5 +1,7 @@
 #include "base/buf.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,30 +24,11 @@ void h5_buf_release(struct h5_buf *b)
 /* Makes room for n more bytes. */
 static bool reserve(struct h5_buf *b, size_t n)
 {
-	size_t capacity = b->capacity ? b->capacity : 64;
-	char *data;
-
 	if (b->err)
 		return false;
-	if (n > b->limit - b->size) {
-		b->err = -E2BIG;
-		return false;
-	}
-	if (n <= b->capacity - b->size)
-		return true;
-	while (capacity - b->size < n)
-		capacity = capacity > SIZE_MAX / 2 ? b->size + n : 2 * capacity;
-	b->err = h5_charge_set(&b->charge, capacity);
-	if (b->err)
-		return false;
-	data = realloc(b->data, capacity);
-	if (!data) {
-		b->err = -ENOMEM;
-		return false;
-	}
-	b->data = data;
-	b->capacity = capacity;
-	return true;
+	b->err = n > b->limit - b->size ? -E2BIG
+					: h5_array_reserve(&b->data, &b->capacity, b->size + n, &b->charge);
+	return !b->err;
 }
 
 void h5_buf_add(struct h5_buf *b, const void *data, size_t n)

@@ -1,4 +1,6 @@
 libh5fs_a_SOURCES += \
+	src/base/array.c \
+	src/base/array.h \
 	src/base/buf.c \
 	src/base/buf.h \
 	src/base/checked.h \

@@ -1,5 +1,6 @@
 #include "format/global_heap.h"
 
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -44,22 +45,6 @@ static int by_index(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static int append(struct h5_global_heap_object **objects, unsigned *count,
-		  struct h5_global_heap_object object)
-{
-	/* Powers of two have just been filled. */
-	if (!(*count & (*count - 1))) {
-		struct h5_global_heap_object *more =
-			realloc(*objects, (*count ? 2u * *count : 1u) * sizeof *more);
-
-		if (!more)
-			return h5_fail(-ENOMEM, H5_UNDEF, "global heap collection: out of memory");
-		*objects = more;
-	}
-	(*objects)[(*count)++] = object;
-	return 0;
-}
-
 /* Object.
  *
  *   size  field
@@ -72,7 +57,7 @@ static int append(struct h5_global_heap_object **objects, unsigned *count,
  * An object that passes the collection's end is where reading stops: those before it are good. */
 int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **objects, unsigned *count)
 {
-	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field);
+	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field), capacity = 0;
 	int rc = 0;
 
 	*objects = NULL;
@@ -88,7 +73,9 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 		object.offset = h5_reader_at(r);
 		if (!object.index || object.size > h5_reader_left(r))
 			break;
-		rc = append(objects, count, object);
+		rc = h5_array_reserve(objects, &capacity, *count + 1u, NULL);
+		if (!rc)
+			(*objects)[(*count)++] = object;
 		h5_reader_skip(r, h5_min(aligned(object.size), h5_reader_left(r)));
 	}
 	if (rc) {
