@@ -27,6 +27,7 @@ UNIT_TESTS = \
 	tests/unit/check_holes \
 	tests/unit/check_journal \
 	tests/unit/check_layout \
+	tests/unit/check_lower_bound \
 	tests/unit/check_malformed \
 	tests/unit/check_members \
 	tests/unit/check_name \

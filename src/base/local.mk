@@ -14,6 +14,7 @@ libh5fs_a_SOURCES += \
 	src/base/interrupt.h \
 	src/base/lookup3.c \
 	src/base/lookup3.h \
+	src/base/lower_bound.h \
 	src/base/lru.c \
 	src/base/lru.h \
 	src/base/pool.c \

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/lower_bound.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -219,19 +220,10 @@ static int index_enum(struct h5_datatype *t)
 
 const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *t, const uint8_t *value)
 {
-	unsigned low = 0, high = t->enumeration.count;
+	const struct h5_enum_member *const *sorted = t->enumeration.by_value;
+	size_t i = h5_lower_bound(j, t->enumeration.count, memcmp(sorted[j]->value, value, t->size) < 0);
 
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-
-		if (memcmp(t->enumeration.by_value[middle]->value, value, t->size) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == t->enumeration.count || memcmp(t->enumeration.by_value[low]->value, value, t->size))
-		return NULL;
-	return t->enumeration.by_value[low];
+	return i < t->enumeration.count && !memcmp(sorted[i]->value, value, t->size) ? sorted[i] : NULL;
 }
 
 /* Properties of an enumeration: base type, names (decode_name), values of the base type's size. */
