@@ -10,7 +10,7 @@
 #include "dataset/chunk_cache.h"
 #include "dataset/layouts.h"
 #include "dataset/runs.h"
-#include "filter/filter.h"
+#include "filter/shuffle.h"
 #include "store/file_set.h"
 
 #include <stdlib.h>

@@ -1,17 +1,16 @@
-/* The decoders and encoders behind the table in filter.c; what they share is said at struct h5_filter_ops. */
+/* The decoders and encoders of all filters, for the table in filter.c and for filters that use others. */
 #ifndef H5_FILTER_FILTERS_H
 #define H5_FILTER_FILTERS_H
 
 #include "config.h"
-#include "filter/filter.h"
+#include "filter/buffer.h"
+
+#include <stdbool.h>
 
 h5_filter_decode h5_deflate_decode, h5_shuffle_decode, h5_fletcher32_decode, h5_nbit_decode,
 	h5_scaleoffset_decode, h5_lzf_decode, h5_quantize_decode, h5_bitshuffle_decode;
 h5_filter_encode h5_deflate_encode, h5_shuffle_encode, h5_fletcher32_encode, h5_nbit_encode,
 	h5_scaleoffset_encode, h5_lzf_encode, h5_bitshuffle_encode;
-
-/* -EOVERFLOW, with a detail: the decoder of that name gives more than `limit` bytes. */
-int h5_filter_too_long(const char *name, size_t limit);
 
 /* struct h5_filter_ops.decodes_in_place */
 bool h5_shuffle_is_identity(const uint32_t *values, unsigned count);

@@ -1,6 +1,8 @@
 libh5fs_a_SOURCES += \
 	src/filter/bits.h \
 	src/filter/bitshuffle.c \
+	src/filter/buffer.c \
+	src/filter/buffer.h \
 	src/filter/deflate.c \
 	src/filter/deflate_zlib.c \
 	src/filter/filter.c \
@@ -13,7 +15,8 @@ libh5fs_a_SOURCES += \
 	src/filter/planes.h \
 	src/filter/quantize.c \
 	src/filter/scaleoffset.c \
-	src/filter/shuffle.c
+	src/filter/shuffle.c \
+	src/filter/shuffle.h
 if HAVE_LIBDEFLATE
 libh5fs_a_SOURCES += src/filter/deflate_libdeflate.c
 endif

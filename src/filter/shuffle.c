@@ -1,5 +1,6 @@
 /* Filter 2: the first bytes of all elements, then all second bytes, ...; bytes after the last whole element
  * stay at the end. values[0] is the element size. */
+#include "filter/shuffle.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "filter/filters.h"

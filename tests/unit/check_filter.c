@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "filter/filter.h"
+#include "filter/shuffle.h"
 #include "filter_samples.h"
 #include "unit.h"
 
