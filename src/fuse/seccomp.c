@@ -1,241 +1,223 @@
-/* A list of what is allowed; all else fails. A call that we have not thought of must not cost what users have
- * written and the file has not got yet, so it does not kill the process but fails with ENOSYS, as in a kernel
- * that lacks it: the C library, which tries new calls first, falls back to old ones then. Forbidden arguments
- * give EPERM.
+/* The system calls that the daemon may make. All others fail: a call that we have not thought of must not
+ * kill the process, which would lose what users have written since the last commit. It fails with ENOSYS, as
+ * in a kernel that lacks it, since the C library then falls back to an older call. A call that is on the
+ * list, but with forbidden arguments, fails with EPERM.
  *
- * What is allowed whatever its arguments, Linux 5.11 and later know without running the filter. */
+ * A filter of libseccomp has one answer for all that it does not allow, so there are two. For the one all
+ * calls of the list are allowed, and the rest is ENOSYS. For the other the calls are allowed only with good
+ * arguments, and the rest is EPERM. If both refuse a call, the kernel gives the answer of the filter that was
+ * loaded last, which is ENOSYS.
+ *
+ * Linux 5.11 and later do not even run the filters for calls that are allowed whatever their arguments. */
 #include "fuse/seccomp.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-/* The processors whose arguments we know how to look at: 64 bits, the low half first. */
-#if defined __x86_64__
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined __aarch64__ && !defined __AARCH64EB__
-#define ARCH AUDIT_ARCH_AARCH64
-#elif defined __riscv && __riscv_xlen == 64
-#define ARCH AUDIT_ARCH_RISCV64
-#endif
-
-#ifdef ARCH
+/* The processors on which the list was tried. Those of 32 bits have calls of their own for time and files. */
+#if defined __x86_64__ || defined __aarch64__ || (defined __riscv && __riscv_xlen == 64)
 
 static const int always[] = {
-	SYS_read, /* the most frequent ones first */
-	SYS_writev,
-	SYS_pread64,
-	SYS_preadv,
-	SYS_futex,
-	SYS_write,
-	SYS_pwrite64,
-	SYS_pwritev,
-	SYS_ppoll,
-	SYS_sched_yield,
-	SYS_clock_gettime,
-	SYS_splice,
-	SYS_vmsplice,
-	SYS_fdatasync,
-	SYS_fstat,
-	SYS_newfstatat,
-	SYS_statx,
-	SYS_munmap,
-	SYS_mremap,
-	SYS_brk,
-	SYS_close,
-	SYS_lseek,
-	SYS_rt_sigprocmask,
-	SYS_rt_sigtimedwait,
-	SYS_rt_sigreturn,
-	SYS_rt_sigaction,
-	SYS_sigaltstack,
-	SYS_restart_syscall,
-	SYS_clock_nanosleep,
-	SYS_nanosleep,
-	SYS_getpid,
-	SYS_getppid,
-	SYS_gettid,
-	SYS_getuid,
-	SYS_geteuid,
-	SYS_getgid,
-	SYS_getegid,
-	SYS_getcpu,
-	SYS_getrandom,
-	SYS_sched_getaffinity,
-	SYS_sysinfo,
-	SYS_fstatfs,
-	SYS_flock,
-	SYS_fsync,
-	SYS_ftruncate,
-	SYS_dup3,
-	SYS_pipe2,
-	SYS_readv,
-	SYS_wait4, /* for the process that unmounts */
-	SYS_set_robust_list,
-	SYS_setsid,
-#ifdef SYS_rseq
-	SYS_rseq,
-#endif
-#ifdef SYS_poll
-	SYS_poll,
-#endif
-	SYS_exit,
-	SYS_exit_group,
+	SCMP_SYS(read),
+	SCMP_SYS(writev),
+	SCMP_SYS(pread64),
+	SCMP_SYS(preadv),
+	SCMP_SYS(futex),
+	SCMP_SYS(write),
+	SCMP_SYS(pwrite64),
+	SCMP_SYS(pwritev),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(sched_yield),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(splice),
+	SCMP_SYS(vmsplice),
+	SCMP_SYS(fdatasync),
+	SCMP_SYS(fstat),
+	SCMP_SYS(newfstatat),
+	SCMP_SYS(statx),
+	SCMP_SYS(munmap),
+	SCMP_SYS(mremap),
+	SCMP_SYS(brk),
+	SCMP_SYS(close),
+	SCMP_SYS(lseek),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigtimedwait),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(sigaltstack),
+	SCMP_SYS(restart_syscall),
+	SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(nanosleep),
+	SCMP_SYS(getpid),
+	SCMP_SYS(getppid),
+	SCMP_SYS(gettid),
+	SCMP_SYS(getuid),
+	SCMP_SYS(geteuid),
+	SCMP_SYS(getgid),
+	SCMP_SYS(getegid),
+	SCMP_SYS(getcpu),
+	SCMP_SYS(getrandom),
+	SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(sysinfo),
+	SCMP_SYS(fstatfs),
+	SCMP_SYS(flock),
+	SCMP_SYS(fsync),
+	SCMP_SYS(ftruncate),
+	SCMP_SYS(dup3),
+	SCMP_SYS(pipe2),
+	SCMP_SYS(readv),
+	SCMP_SYS(wait4), /* for the process that unmounts */
+	SCMP_SYS(set_robust_list),
+	SCMP_SYS(setsid),
+	SCMP_SYS(rseq),
+	SCMP_SYS(poll),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
 };
-
-enum { LENGTH = 4 * sizeof always / sizeof *always + 150 };
 
 /* What makes no thread but a process, or takes it out of where it belongs. */
 #define NOT_OF_THREADS                                                                                       \
 	(CLONE_VFORK | CLONE_PTRACE | CLONE_PARENT | CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |          \
 	 CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
 
-/* MADV_GUARD_INSTALL, MADV_GUARD_REMOVE: for stacks, of C libraries newer than these headers. */
-enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
+enum {
+	/* For stacks, of C libraries that are newer than these headers. */
+	MADVISE_GUARD_INSTALL = 102,
+	MADVISE_GUARD_REMOVE = 103,
 
-struct program {
-	struct sock_filter code[LENGTH];
-	unsigned short n;
+	API_SECCOMP_CALL = 2, /* seccomp_api_get(): the kernel has seccomp(2), which confines all threads */
+	BINARY_TREE = 2,      /* SCMP_FLTATR_CTL_OPTIMIZE */
 };
 
-static void add(struct program *p, struct sock_filter instruction)
+struct filters {
+	scmp_filter_ctx listed;	 /* allows all calls of the list; else ENOSYS */
+	scmp_filter_ctx checked; /* allows them only with good arguments; else EPERM */
+	int rc;			 /* the first error; nothing is added after it */
+};
+
+static void add(struct filters *f, scmp_filter_ctx filter, int call, const struct scmp_arg_cmp *argument)
 {
-	p->code[p->n++] = instruction;
+	if (!f->rc)
+		f->rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, !!argument, argument);
 }
 
-static void load(struct program *p, size_t offset)
+static void allow(struct filters *f, int call)
 {
-	add(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+	add(f, f->listed, call, NULL);
+	add(f, f->checked, call, NULL);
 }
 
-static void give(struct program *p, uint32_t action)
-{
-	add(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
-}
-
-/* Passes over as many instructions unless the accumulator has that value. */
-static void unless(struct program *p, uint32_t value, uint8_t skip)
-{
-	add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip));
-}
-
-static void allow(struct program *p, int number)
-{
-	unless(p, (uint32_t)number, 1);
-	give(p, SECCOMP_RET_ALLOW);
-}
-
+/* (argument & mask) == value */
 struct test {
 	unsigned argument;
 	uint32_t mask, value;
 };
 
-/* Allows it where (argument & mask) == value, in each of the n tests; these are about the low 32 bits. */
-static void allow_if(struct program *p, int number, unsigned n, const struct test *tests)
+/* Allows the call if the test holds. Upper halves of arguments do not matter to these calls. */
+static void allow_if(struct filters *f, int call, struct test test)
 {
-	unless(p, (uint32_t)number, (uint8_t)(4 * n + 1));
-	for (unsigned i = 0; i < n; i++) {
-		load(p, offsetof(struct seccomp_data, args) + tests[i].argument * sizeof(uint64_t));
-		add(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, tests[i].mask));
-		add(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, tests[i].value, 1, 0));
-		give(p, SECCOMP_RET_ERRNO | EPERM);
-	}
-	give(p, SECCOMP_RET_ALLOW);
+	const struct scmp_arg_cmp argument = {test.argument, SCMP_CMP_MASKED_EQ, test.mask, test.value};
+
+	add(f, f->listed, call, NULL);
+	add(f, f->checked, call, &argument);
 }
 
-/* Allows it if the low 32 bits of the argument are one of the n values. */
-static void allow_one_of(struct program *p, int number, unsigned argument, unsigned n, const uint32_t *values)
+/* Allows the call if the argument is one of the n values. */
+static void allow_one_of(struct filters *f, int call, unsigned argument, unsigned n, const uint32_t *values)
 {
-	unless(p, (uint32_t)number, (uint8_t)(2 * n + 2));
-	load(p, offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t));
-	for (unsigned i = 0; i < n; i++) {
-		unless(p, values[i], 1);
-		give(p, SECCOMP_RET_ALLOW);
-	}
-	give(p, SECCOMP_RET_ERRNO | EPERM);
+	for (unsigned i = 0; i < n; i++)
+		allow_if(f, call, (struct test){argument, UINT32_MAX, values[i]});
 }
 
-/* No file but those that are open, where there is no other to open. */
-static void allow_files(struct program *p, const struct h5_sandbox *s)
+/* Only if there are folders whose files may be opened or removed. */
+static void allow_files(struct filters *f, const struct h5_sandbox *s)
 {
-	static const struct test reading = {2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY};
-	static const struct test file = {2, UINT32_MAX, 0};
-
 	if (s->readable < 0 && s->writable < 0 && s->journals < 0)
 		return;
-	/* The flags of openat2 are in memory; Landlock knows better anyway. */
-	allow(p, SYS_openat2);
-	allow(p, SYS_readlinkat);
+	/* The flags of openat2 are in memory; Landlock checks them anyway. */
+	allow(f, SCMP_SYS(openat2));
+	allow(f, SCMP_SYS(readlinkat));
 	if (s->writable < 0)
-		allow_if(p, SYS_openat, 1, &reading);
+		allow_if(f, SCMP_SYS(openat), (struct test){2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY});
 	else
-		allow(p, SYS_openat);
+		allow(f, SCMP_SYS(openat));
 	if (s->journals >= 0)
-		allow_if(p, SYS_unlinkat, 1, &file);
+		allow_if(f, SCMP_SYS(unlinkat), (struct test){2, UINT32_MAX, 0});
 }
 
-static void allow_some(struct program *p)
+static void allow_some(struct filters *f)
 {
-	static const struct test data = {2, PROT_EXEC, 0};
+	static const struct test no_code = {2, PROT_EXEC, 0};
 	static const struct test thread = {0, CLONE_THREAD | NOT_OF_THREADS, CLONE_THREAD};
-	static const struct test name = {0, UINT32_MAX, PR_SET_NAME};
-	/* No address: to what the socket is connected with, the system log or our other process. */
+	static const struct test set_name = {0, UINT32_MAX, PR_SET_NAME};
+	/* Without an address: to what the socket is connected with, the system log or our other process. */
 	static const struct test connected = {5, UINT32_MAX, 0};
 	/* None has signals sent to a process of our choice, as F_SETOWN and F_SETSIG do. */
 	static const uint32_t commands[] = {F_GETFD,	     F_SETFD,	   F_GETFL,
 					    F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_SETPIPE_SZ};
 	/* None takes pages away from other processes, as MADV_HWPOISON does for root. */
-	static const uint32_t advice[] = {MADV_DONTNEED, MADV_FREE,	MADV_HUGEPAGE, MADV_NOHUGEPAGE,
-					  MADV_WILLNEED, GUARD_INSTALL, GUARD_REMOVE};
-	const struct test own = {0, UINT32_MAX, (uint32_t)getpid()};
+	static const uint32_t advice[] = {MADV_DONTNEED,       MADV_FREE,     MADV_HUGEPAGE,
+					  MADV_NOHUGEPAGE,     MADV_WILLNEED, MADVISE_GUARD_INSTALL,
+					  MADVISE_GUARD_REMOVE};
 
-	allow_if(p, SYS_mmap, 1, &data);
-	allow_if(p, SYS_mprotect, 1, &data);
+	allow_if(f, SCMP_SYS(mmap), no_code);
+	allow_if(f, SCMP_SYS(mprotect), no_code);
 	/* clone3 has its flags in memory: without it the C library takes clone. */
-	allow_if(p, SYS_clone, 1, &thread);
-	allow_if(p, SYS_tgkill, 1, &own);
-	allow_if(p, SYS_prctl, 1, &name);
-	allow_if(p, SYS_sendto, 1, &connected);
-	allow_one_of(p, SYS_fcntl, 1, sizeof commands / sizeof *commands, commands);
-	allow_one_of(p, SYS_madvise, 2, sizeof advice / sizeof *advice, advice);
+	allow_if(f, SCMP_SYS(clone), thread);
+	allow_if(f, SCMP_SYS(tgkill), (struct test){0, UINT32_MAX, (uint32_t)getpid()});
+	allow_if(f, SCMP_SYS(prctl), set_name);
+	allow_if(f, SCMP_SYS(sendto), connected);
+	allow_one_of(f, SCMP_SYS(fcntl), 1, sizeof commands / sizeof *commands, commands);
+	allow_one_of(f, SCMP_SYS(madvise), 2, sizeof advice / sizeof *advice, advice);
 }
 
 bool h5_seccomp_available(void)
 {
-	uint32_t action = SECCOMP_RET_ERRNO;
+	return seccomp_api_get() >= API_SECCOMP_CALL;
+}
 
-	return !syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action);
+/* A filter that answers so to what it does not allow. */
+static int make_filter(int error, scmp_filter_ctx *filter)
+{
+	*filter = seccomp_init(SCMP_ACT_ERRNO((unsigned)error));
+	if (!*filter)
+		return -ENOMEM;
+	/* Calls of another architecture are unknown ones. The caller has set no_new_privs. */
+	return seccomp_attr_set(*filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) ||
+			       seccomp_attr_set(*filter, SCMP_FLTATR_CTL_NNP, 0) ||
+			       seccomp_attr_set(*filter, SCMP_FLTATR_CTL_TSYNC, 1) ||
+			       seccomp_attr_set(*filter, SCMP_FLTATR_CTL_OPTIMIZE, BINARY_TREE)
+		       ? -EINVAL
+		       : 0;
 }
 
 int h5_seccomp_enter(const struct h5_sandbox *s)
 {
-	struct program p = {.n = 0};
-	struct sock_fprog filter = {.filter = p.code};
-	long rc;
+	struct filters f = {0};
 
-	load(&p, offsetof(struct seccomp_data, arch));
-	add(&p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
-	give(&p, SECCOMP_RET_ERRNO | ENOSYS);
-	load(&p, offsetof(struct seccomp_data, nr));
+	f.rc = make_filter(ENOSYS, &f.listed);
+	if (!f.rc)
+		f.rc = make_filter(EPERM, &f.checked);
 	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-		allow(&p, always[i]);
-	/* These look at arguments, and so come to an end where they are meant. */
-	allow_some(&p);
-	allow_files(&p, s);
-	give(&p, SECCOMP_RET_ERRNO | ENOSYS);
-	filter.len = p.n;
-	rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
-	/* More than 0: the number of a thread that would stay outside. */
-	return rc < 0 ? -errno : rc ? -ESRCH : 0;
+		allow(&f, always[i]);
+	allow_some(&f);
+	allow_files(&f, s);
+	/* The first filter must let us load the second one, which ends that. */
+	add(&f, f.checked, SCMP_SYS(seccomp), NULL);
+	if (!f.rc)
+		f.rc = seccomp_load(f.checked);
+	if (!f.rc)
+		f.rc = seccomp_load(f.listed);
+	seccomp_release(f.checked);
+	seccomp_release(f.listed);
+	return f.rc;
 }
 
 #else
