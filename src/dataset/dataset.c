@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "dataset/layouts.h"
 #include "format/fill_value.h"
+#include "object/message.h"
 
 #include <stdlib.h>
 #include <string.h>

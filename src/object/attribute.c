@@ -7,6 +7,7 @@
 #include "format/attribute.h"
 #include "object/damage.h"
 #include "object/fractal_heap.h"
+#include "object/message.h"
 #include "object/name.h"
 #include "object/shared_table.h"
 #include "store/btree2.h"
@@ -39,7 +40,7 @@ static int find_storage(struct h5_file *file, const struct h5_object *object, st
 	info->heap = H5_UNDEF;
 	if (!message)
 		return 0;
-	r = h5_file_reader(file, message->data, message->size, message->address);
+	r = h5_message_reader(file, message);
 	return h5_attribute_info_decode(&r, info);
 }
 

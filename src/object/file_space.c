@@ -10,14 +10,21 @@
 
 static int read_info(struct h5_file *file, struct h5_file_space_info *info)
 {
-	struct h5_message_body body;
-	int rc = h5_message_open_extension(file, H5_MSG_FILE_SPACE_INFO, &body);
+	const struct h5_object *extension;
+	const struct h5_message *message;
+	struct h5_lru_entry *ref;
+	struct h5_reader r;
+	int rc = h5_object_get_extension(file, &ref, &extension);
 
 	if (rc)
 		return rc;
-	rc = h5_file_space_info_decode(&body.reader, info);
-	h5_message_release(file, &body);
-	return rc || info->persist ? rc : -ENODATA;
+	message = h5_object_find(extension, H5_MSG_FILE_SPACE_INFO);
+	if (message) {
+		r = h5_message_reader(file, message);
+		rc = h5_file_space_info_decode(&r, info);
+	}
+	h5_file_put(file, ref);
+	return rc || (message && info->persist) ? rc : -ENODATA;
 }
 
 static int decode_header(struct h5_reader *r, void *header)

@@ -35,14 +35,14 @@ static int find_storage(struct h5_file *file, const struct h5_object *group, str
 	if (group->kind != H5_OBJECT_GROUP)
 		return h5_fail(-ENOTDIR, group->address, "not a group");
 	if (message) {
-		r = h5_file_reader(file, message->data, message->size, message->address);
+		r = h5_message_reader(file, message);
 		rc = h5_link_info_decode(&r, &storage->info);
 		if (rc)
 			storage->info.heap = H5_UNDEF;
 		return h5_damage_note(&storage->damage, rc);
 	}
 	message = h5_object_find(group, H5_MSG_SYMBOL_TABLE);
-	r = h5_file_reader(file, message->data, message->size, message->address);
+	r = h5_message_reader(file, message);
 	storage->old = true;
 	return h5_symbol_table_decode(&r, &storage->table);
 }
@@ -142,7 +142,7 @@ static int look_up_old(struct h5_file *file, const struct h5_symbol_table *table
 
 static int decode_message(struct h5_file *file, const struct h5_message *message, struct h5_link *link)
 {
-	struct h5_reader r = h5_file_reader(file, message->data, message->size, message->address);
+	struct h5_reader r = h5_message_reader(file, message);
 	struct h5_link_message m;
 	int rc = h5_link_decode(&r, &m);
 

@@ -18,6 +18,8 @@ libh5fs_a_SOURCES += \
 	src/object/json_string.c \
 	src/object/local_heap.c \
 	src/object/local_heap.h \
+	src/object/message.c \
+	src/object/message.h \
 	src/object/name.h \
 	src/object/number.c \
 	src/object/numpy.c \

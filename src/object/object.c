@@ -1,13 +1,9 @@
 #include "object/object.h"
 
 #include "base/error.h"
-#include "format/datatype.h"
 #include "format/header_messages.h"
-#include "format/shared_message.h"
-#include "object/shared_table.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static void release_object(void *value)
 {
@@ -43,17 +39,17 @@ static void read_facts(struct h5_file *file, struct h5_object *object)
 	object->kind = kind_of(object);
 	object->references = object->version == 1 ? prefix->references : 1;
 	if (object->version > 1 && count) {
-		r = h5_file_reader(file, count->data, count->size, count->address);
+		r = h5_message_reader(file, count);
 		if (!h5_reference_count_decode(&r, &references))
 			object->references = references;
 	}
 	if (prefix->mtime) {
 		seconds = prefix->mtime;
 	} else if (mtime) {
-		r = h5_file_reader(file, mtime->data, mtime->size, mtime->address);
+		r = h5_message_reader(file, mtime);
 		rc = h5_mtime_decode(&r, &seconds);
 	} else if (old) {
-		r = h5_file_reader(file, old->data, old->size, old->address);
+		r = h5_message_reader(file, old);
 		rc = h5_mtime_old_decode(&r, &seconds);
 	}
 	object->has_mtime = !rc && seconds;
@@ -104,6 +100,13 @@ int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **
 	return rc;
 }
 
+int h5_object_get_extension(struct h5_file *file, struct h5_lru_entry **ref, const struct h5_object **object)
+{
+	uint64_t extension = h5_file_superblock(file)->extension;
+
+	return extension == H5_UNDEF ? -ENODATA : h5_object_get(file, extension, ref, object);
+}
+
 int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object)
 {
 	int rc;
@@ -123,99 +126,4 @@ void h5_object_release(struct h5_object *object)
 const struct h5_message *h5_object_find(const struct h5_object *object, enum h5_message_type type)
 {
 	return h5_header_find(&object->header, type);
-}
-
-/* The message of that type in the header at the address; one that is shared in turn is none. */
-static int open_in_header(struct h5_file *file, enum h5_message_type type, uint64_t address,
-			  struct h5_message_body *body)
-{
-	const struct h5_message *message;
-	const struct h5_object *object;
-	int rc = h5_object_get(file, address, &body->ref, &object);
-
-	if (rc)
-		return rc;
-	message = h5_object_find(object, type);
-	if (!message || message->flags & H5_MSG_FLAG_SHARED)
-		return h5_fail(-EUCLEAN, address, "shared message: no message of type %#x in this header",
-			       type);
-	body->reader = h5_file_reader(file, message->data, message->size, message->address);
-	return 0;
-}
-
-int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, struct h5_reader *r,
-			   struct h5_message_body *body)
-{
-	struct h5_shared_message shared;
-	size_t size;
-	int rc;
-
-	memset(body, 0, sizeof *body);
-	rc = h5_shared_message_decode(r, &shared);
-	if (rc)
-		return rc;
-	if (shared.in_heap) {
-		rc = h5_shared_table_get(file, type, shared.id, &body->copy, &size, &body->charge);
-		if (!rc)
-			body->reader = h5_file_reader(file, body->copy, size, H5_UNDEF);
-	} else {
-		rc = open_in_header(file, type, shared.address, body);
-	}
-	if (rc)
-		h5_message_release(file, body);
-	return rc;
-}
-
-int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body)
-{
-	struct h5_reader r = h5_file_reader(file, message->data, message->size, message->address);
-
-	if (message->flags & H5_MSG_FLAG_SHARED)
-		return h5_message_open_shared(file, message->type, &r, body);
-	memset(body, 0, sizeof *body);
-	body->reader = r;
-	return 0;
-}
-
-int h5_message_open_extension(struct h5_file *file, enum h5_message_type type, struct h5_message_body *body)
-{
-	uint64_t extension = h5_file_superblock(file)->extension;
-	const struct h5_message *message;
-	const struct h5_object *object;
-	int rc;
-
-	memset(body, 0, sizeof *body);
-	if (extension == H5_UNDEF)
-		return -ENODATA;
-	rc = h5_object_get(file, extension, &body->ref, &object);
-	if (rc)
-		return rc;
-	message = h5_object_find(object, type);
-	if (!message) {
-		h5_message_release(file, body);
-		return -ENODATA;
-	}
-	body->reader = h5_file_reader(file, message->data, message->size, message->address);
-	return 0;
-}
-
-void h5_message_release(struct h5_file *file, struct h5_message_body *body)
-{
-	h5_file_put(file, body->ref);
-	free(body->copy);
-	h5_charge_release(&body->charge);
-	memset(body, 0, sizeof *body);
-}
-
-int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type)
-{
-	const struct h5_message *message = h5_object_find(object, H5_MSG_DATATYPE);
-	struct h5_message_body body = {0};
-	int rc = message ? h5_message_open(file, message, &body) : -ENODATA;
-
-	*type = NULL;
-	if (!rc)
-		rc = h5_datatype_decode(&body.reader, type);
-	h5_message_release(file, &body);
-	return rc;
 }

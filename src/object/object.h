@@ -29,6 +29,9 @@ struct h5_object {
 int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
 		  const struct h5_object **object);
 
+/* The same for the superblock extension. -ENODATA: the file has none. */
+int h5_object_get_extension(struct h5_file *file, struct h5_lru_entry **ref, const struct h5_object **object);
+
 /* The object without the cache, for those who look at many, once each: a listing. On success the caller's,
  * h5_object_release(). A failure may be the window's fault: h5_object_get() tells what is wrong. */
 int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object);
@@ -36,27 +39,10 @@ void h5_object_release(struct h5_object *object); /* may run twice */
 
 /* First message of the type, NULL: none. */
 const struct h5_message *h5_object_find(const struct h5_object *object, enum h5_message_type type);
-
-/* The type of a committed datatype, or of a dataset; the caller's. -ENODATA: there is none. */
-struct h5_datatype;
-int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type);
-
-/* The body of a message, with sharing resolved: in another object's header, or in the file's shared message
- * heap. */
-struct h5_message_body {
-	struct h5_reader reader;  /* over the body; borrowed until release */
-	struct h5_lru_entry *ref; /* the other header, NULL: none */
-	uint8_t *copy;		  /* owned: bytes from a heap, NULL: none */
-	struct h5_charge charge;  /* of the copy */
-};
-
-int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body);
-/* For a message inside another one (the datatype and dataspace of an attribute): `r` holds the shared form.
- */
-int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, struct h5_reader *r,
-			   struct h5_message_body *body);
-/* A message of the superblock extension. -ENODATA: there is none. */
-int h5_message_open_extension(struct h5_file *file, enum h5_message_type type, struct h5_message_body *body);
-void h5_message_release(struct h5_file *file, struct h5_message_body *body); /* may run twice */
+/* Over the message as the header holds it; object/message.h resolves shared ones. */
+static inline struct h5_reader h5_message_reader(const struct h5_file *file, const struct h5_message *message)
+{
+	return h5_file_reader(file, message->data, message->size, message->address);
+}
 
 #endif

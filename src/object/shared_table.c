@@ -42,14 +42,21 @@ static const struct h5_block_type table_block = {
 /* The superblock extension tells where the table is. -ENODATA: nowhere. */
 static int read_table_message(struct h5_file *file, struct h5_shared_table_message *table)
 {
-	struct h5_message_body body;
-	int rc = h5_message_open_extension(file, H5_MSG_SHARED_TABLE, &body);
+	const struct h5_object *extension;
+	const struct h5_message *message;
+	struct h5_lru_entry *ref;
+	struct h5_reader r;
+	int rc = h5_object_get_extension(file, &ref, &extension);
 
 	if (rc)
 		return rc;
-	rc = h5_shared_table_message_decode(&body.reader, table);
-	h5_message_release(file, &body);
-	return rc;
+	message = h5_object_find(extension, H5_MSG_SHARED_TABLE);
+	if (message) {
+		r = h5_message_reader(file, message);
+		rc = h5_shared_table_message_decode(&r, table);
+	}
+	h5_file_put(file, ref);
+	return message ? rc : -ENODATA;
 }
 
 /* -ENODATA: the file has none. */

@@ -10,6 +10,7 @@
 #include "object/global_heap.h"
 #include "object/group.h"
 #include "object/local_heap.h"
+#include "object/message.h"
 #include "object/value.h"
 #include "offline/check_private.h"
 #include "store/btree2.h"
@@ -114,7 +115,7 @@ static int check_link_info(struct h5_checker *c, const struct h5_object *object,
 
 	if (!message)
 		return 0;
-	r = h5_file_reader(c->file, message->data, message->size, message->address);
+	r = h5_message_reader(c->file, message);
 	/* That it cannot be decoded, the group itself will tell. */
 	if (h5_link_info_decode(&r, &info))
 		return 0;
@@ -133,7 +134,7 @@ static int check_names(struct h5_checker *c, const struct h5_object *object)
 
 	if (!message)
 		return 0;
-	r = h5_file_reader(c->file, message->data, message->size, message->address);
+	r = h5_message_reader(c->file, message);
 	if (h5_symbol_table_decode(&r, &table) || h5_local_heap_open(c->file, table.heap, &heap))
 		return 0;
 	return note(c, h5_local_heap_check(&heap));
@@ -260,7 +261,7 @@ static int check_attributes(struct h5_checker *c, const struct h5_object *object
 	int rc = 0;
 
 	if (message) {
-		r = h5_file_reader(c->file, message->data, message->size, message->address);
+		r = h5_message_reader(c->file, message);
 		if (!h5_attribute_info_decode(&r, &info)) {
 			a.dense = info.heap != H5_UNDEF;
 			rc = check_dense(c, info.heap, info.name_index, H5_BTREE2_ATTRIBUTE_NAME,

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "object/message.h"
 #include "store/statistics.h"
 
 #include <fcntl.h>

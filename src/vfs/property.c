@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "filter/filter.h"
 #include "object/file_space.h"
+#include "object/message.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "filter/filter.h"
+#include "object/message.h"
 #include "store/file_set.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 #include "bytes.h"
 #include "object/attribute.h"
+#include "object/message.h"
 #include "unit.h"
 #include "values.h"
 
