@@ -6,8 +6,6 @@ libh5fs_a_SOURCES += \
 	src/dataset/chunk_cache.h \
 	src/dataset/chunked.c \
 	src/dataset/contiguous.c \
-	src/dataset/convert.c \
-	src/dataset/convert.h \
 	src/dataset/dataset.c \
 	src/dataset/dataset.h \
 	src/dataset/external.c \

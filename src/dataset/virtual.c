@@ -7,11 +7,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "dataset/convert.h"
 #include "dataset/layouts.h"
 #include "dataset/selection_walk.h"
 #include "dataset/virtual_map.h"
 #include "dataset/virtual_source.h"
+#include "format/convert.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -431,24 +431,6 @@ void h5_datatype_free(struct h5_datatype *t)
 	free(t);
 }
 
-bool h5_datatype_is_fixed(const struct h5_datatype *t)
-{
-	switch (t->class) {
-	case H5_CLASS_COMPOUND:
-		for (unsigned i = 0; i < t->compound.count; i++)
-			if (!h5_datatype_is_fixed(t->compound.members[i].type))
-				return false;
-		return true;
-	case H5_CLASS_REFERENCE:
-	case H5_CLASS_VLEN:
-		return false;
-	case H5_CLASS_ARRAY:
-		return h5_datatype_is_fixed(t->array.base);
-	default:
-		return true;
-	}
-}
-
 size_t h5_datatype_cost(const struct h5_datatype *t)
 {
 	size_t cost = sizeof *t;

@@ -126,6 +126,19 @@ const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *t
  * heap, and references, which hold addresses. Nested parts count. MAPPING.md, section 3. */
 bool h5_datatype_is_fixed(const struct h5_datatype *type);
 
+/* True if the bytes of the one mean the same as those of the other. */
+bool h5_datatype_is_same(const struct h5_datatype *a, const struct h5_datatype *b);
+
+/* True for an integer that C has: 1, 2, 4 or 8 bytes, all bits significant, in little- or big-endian order.
+ */
+bool h5_datatype_is_native_integer(const struct h5_datatype *type);
+/* True for IEEE 754 half, single and double precision in little- or big-endian order. */
+bool h5_datatype_is_ieee_float(const struct h5_datatype *type);
+/* True for these two, and for enumerations of such integers. */
+bool h5_datatype_is_number(const struct h5_datatype *type);
+/* True for what h5py writes a boolean as: an enumeration of FALSE and TRUE. */
+bool h5_datatype_is_boolean(const struct h5_datatype *type);
+
 /* Bytes of memory of the tree, for cache budgets. */
 size_t h5_datatype_cost(const struct h5_datatype *type);
 

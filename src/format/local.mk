@@ -7,10 +7,13 @@ libh5fs_a_SOURCES += \
 	src/format/btree2.h \
 	src/format/cache_image.c \
 	src/format/cache_image.h \
+	src/format/convert.c \
+	src/format/convert.h \
 	src/format/dataspace.c \
 	src/format/dataspace.h \
 	src/format/datatype.c \
 	src/format/datatype.h \
+	src/format/datatype_facts.c \
 	src/format/driver_info.c \
 	src/format/driver_info.h \
 	src/format/extensible_array.c \

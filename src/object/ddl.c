@@ -49,7 +49,7 @@ static void number_ddl(struct ddl *d, const struct h5_datatype *t)
 						      : "unsigned integer";
 	uint64_t bits = 8 * (uint64_t)t->size;
 
-	if (t->class == H5_CLASS_FLOAT && h5_float_is_ieee(t))
+	if (t->class == H5_CLASS_FLOAT && h5_datatype_is_ieee_float(t))
 		h5_buf_printf(d->out, "H5T_IEEE_F%u%s", (unsigned)bits, order);
 	else if (t->class == H5_CLASS_FLOAT && t->order == H5_ORDER_VAX)
 		h5_buf_printf(d->out, "H5T_VAX_F%llu", (unsigned long long)bits);
@@ -164,7 +164,7 @@ static void type_ddl(struct ddl *d, const struct h5_datatype *t)
 		array_ddl(d, t);
 		break;
 	case H5_CLASS_COMPLEX:
-		if (h5_float_is_ieee(t->complex.base)) {
+		if (h5_datatype_is_ieee_float(t->complex.base)) {
 			h5_buf_printf(d->out, "H5T_COMPLEX_IEEE_F%u%s", 8 * t->complex.base->size,
 				      t->complex.base->order == H5_ORDER_BE ? "BE" : "LE");
 			break;

@@ -6,6 +6,8 @@
  * the one with the even digit. */
 #include "object/value_private.h"
 
+#include "format/convert.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,16 +34,6 @@ struct decimal {
 	unsigned n;
 	int point;
 };
-
-bool h5_float_is_ieee(const struct h5_datatype *t)
-{
-	unsigned bits = 8 * t->size, e = t->size == 2 ? 5 : t->size == 4 ? 8 : 11;
-
-	return (t->size == 2 || t->size == 4 || t->size == 8) && t->order != H5_ORDER_VAX &&
-	       t->fl.norm == H5_NORM_IMPLIED && t->fl.sign == bits - 1 && t->fl.exponent_size == e &&
-	       t->fl.mantissa_size == bits - e - 1 && t->fl.exponent == t->fl.mantissa_size &&
-	       !t->fl.mantissa && t->fl.bias == (1u << (e - 1)) - 1;
-}
 
 /* The value as a mantissa of all the format's bits, as far as its lowest exponent allows. */
 static void normalise(struct number *v)
@@ -396,7 +388,7 @@ static void set_digits(struct decimal *d, uint64_t digits, int power)
 static bool format_ieee(const struct h5_datatype *t, const uint8_t *data, char *text)
 {
 	unsigned size = t->fl.mantissa_size, width = t->fl.exponent_size;
-	uint64_t bits = h5_element_load(data, t->size, t->order == H5_ORDER_BE), digits;
+	uint64_t bits = h5_convert_bits(t, data), digits;
 	uint64_t mantissa = bits & ((UINT64_C(1) << size) - 1);
 	int field = (int)(bits >> size & ((1u << width) - 1)), exponent, power;
 	bool negative = bits >> (size + width), narrow = !mantissa && field > 1;
@@ -433,7 +425,7 @@ bool h5_float_format_by(const struct h5_datatype *t, const uint8_t *data, bool q
 	struct number v;
 	bool negative;
 
-	if (quickly && h5_float_is_ieee(t))
+	if (quickly && h5_datatype_is_ieee_float(t))
 		return format_ieee(t, data, text);
 	h5_element_bits(t, data, t->fl.sign, 1, &field);
 	negative = field.n;

@@ -1,6 +1,6 @@
 #include "object/value_private.h"
 
-#include "base/checked.h"
+#include "format/convert.h"
 
 /* Byte i of an element, counted from the least significant one. In VAX order 16-bit little-endian words stand
  * in big-endian order. */
@@ -50,12 +50,6 @@ static void decimal(struct h5_buf *out, struct h5_bignum *v)
 		h5_buf_printf(out, "%09u", group[--n]);
 }
 
-bool h5_integer_is_whole(const struct h5_datatype *t)
-{
-	return t->precision == 8 * (uint64_t)t->size && t->order != H5_ORDER_VAX &&
-	       (t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8);
-}
-
 static void whole_integer(struct h5_buf *out, uint64_t v, unsigned size, bool is_signed)
 {
 	uint64_t most = UINT64_MAX >> (64 - 8 * size);
@@ -78,9 +72,8 @@ void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const u
 	bool is_signed = type->is_signed || type->class == H5_CLASS_TIME;
 	struct h5_bignum v, modulus;
 
-	if (h5_integer_is_whole(type)) {
-		whole_integer(out, h5_element_load(data, type->size, type->order == H5_ORDER_BE), type->size,
-			      is_signed);
+	if (h5_datatype_is_native_integer(type)) {
+		whole_integer(out, h5_convert_bits(type, data), type->size, is_signed);
 		return;
 	}
 	h5_element_bits(type, data, type->bit_offset, precision, &v);

@@ -21,7 +21,6 @@ libh5fs_a_SOURCES += \
 	src/object/message.c \
 	src/object/message.h \
 	src/object/name.h \
-	src/object/number.c \
 	src/object/numpy.c \
 	src/object/object.c \
 	src/object/object.h \

@@ -161,7 +161,7 @@ static const struct h5_datatype *complex_part(const struct h5_datatype *t)
 	    t->size != 2 * (uint64_t)m[0].type->size)
 		return NULL;
 	for (unsigned i = 0; i < 2; i++)
-		if (m[i].type->class != H5_CLASS_FLOAT || !h5_float_is_ieee(m[i].type) ||
+		if (m[i].type->class != H5_CLASS_FLOAT || !h5_datatype_is_ieee_float(m[i].type) ||
 		    m[i].type->order != m[0].type->order || m[i].type->size < 4)
 			return NULL;
 	return m[0].type;
@@ -173,11 +173,13 @@ static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum for
 
 	switch (t->class) {
 	case H5_CLASS_INTEGER:
-		return h5_integer_is_whole(t) && word(out, form, order(t), t->is_signed ? 'i' : 'u', t->size);
+		return h5_datatype_is_native_integer(t) &&
+		       word(out, form, order(t), t->is_signed ? 'i' : 'u', t->size);
 	case H5_CLASS_BITFIELD:
-		return form == LITERAL && h5_integer_is_whole(t) && word(out, form, order(t), 'u', t->size);
+		return form == LITERAL && h5_datatype_is_native_integer(t) &&
+		       word(out, form, order(t), 'u', t->size);
 	case H5_CLASS_FLOAT:
-		return h5_float_is_ieee(t) && word(out, form, order(t), 'f', t->size);
+		return h5_datatype_is_ieee_float(t) && word(out, form, order(t), 'f', t->size);
 	case H5_CLASS_STRING:
 		return word(out, form, form == LITERAL ? '|' : 0, 'S', t->size);
 	case H5_CLASS_OPAQUE:
@@ -192,7 +194,7 @@ static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum for
 			return word(out, form, order(part), 'c', t->size);
 		return h5_datatype_is_fixed(t) && compound(out, t, form);
 	case H5_CLASS_COMPLEX:
-		return h5_float_is_ieee(t->complex.base) && t->complex.base->size > 2 &&
+		return h5_datatype_is_ieee_float(t->complex.base) && t->complex.base->size > 2 &&
 		       word(out, form, order(t->complex.base), 'c', t->size);
 	default:
 		return false;

@@ -51,13 +51,6 @@ void h5_datatype_numpy(const struct h5_datatype *type, struct h5_buf *out);
  * NumPy has no such type or no such shape. */
 bool h5_datatype_npy(const struct h5_datatype *type, const struct h5_dataspace *space, struct h5_buf *out);
 
-/* What h5py writes a boolean as: an enumeration of FALSE and TRUE. */
-bool h5_datatype_is_boolean(const struct h5_datatype *type);
-
-/* True for numbers that C has, or enumerations of these; n of them as double. */
-bool h5_datatype_is_number(const struct h5_datatype *type);
-void h5_value_doubles(const struct h5_datatype *type, const uint8_t *data, size_t n, double *out);
-
 /* h5fs.type.NAME: `(3,)<i4`, `vlen str`, ... */
 void h5_datatype_numpy_shaped(const struct h5_datatype *type, const struct h5_dataspace *space,
 			      struct h5_buf *out);

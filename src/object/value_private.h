@@ -26,17 +26,8 @@ int h5_reference_json(const struct h5_value_context *context, const struct h5_da
 /* A string as JSON has it, or as it is where `bare`. */
 void h5_string_text(struct h5_buf *out, const char *bytes, size_t n, bool bare);
 
-/* True for integers that a machine has. */
-bool h5_integer_is_whole(const struct h5_datatype *type);
-
-/* An element of 1, 2, 4 or 8 bytes as the machine has it, whatever its type. */
-uint64_t h5_element_load(const uint8_t *data, unsigned size, bool big_endian);
-
 /* Of mantissa x 2^exponent, which is not 0 and of at most 53 bits; `narrow`: the value below is only half as
  * far away as the one above. The value is digits x 10^power. */
 void h5_shortest(uint64_t mantissa, int exponent, bool narrow, uint64_t *digits, int *power);
-
-/* True for IEEE 754 half, single and double precision in little- or big-endian order. */
-bool h5_float_is_ieee(const struct h5_datatype *type);
 
 #endif

@@ -21,6 +21,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "format/convert.h"
 
 #include <endian.h>
 #include <math.h>
@@ -126,7 +127,7 @@ static int make_samples(const struct picture *p, const struct tones *t, uint64_t
 	for (size_t i = 0, part; i < n && !rc; i += part) {
 		part = (size_t)h5_min(n - i, 512);
 		if (t->scaled) {
-			h5_value_doubles(p->dataset->type, work + i * size, part, values);
+			h5_convert_to_doubles(p->dataset->type, work + i * size, part, values);
 			scale(t, values, part, p->depth, out + i * p->depth);
 		} else {
 			for (size_t k = i; k < i + part; k++)
@@ -190,7 +191,7 @@ static int find_range(const struct picture *p, struct work *work, struct tones *
 			rc = h5_dataset_read(d, i * d->type->size, work->elements, (size_t)n * d->type->size);
 		for (size_t at = 0, part; at < n && !rc; at += part) {
 			part = (size_t)h5_min(n - at, 512);
-			h5_value_doubles(d->type, work->elements + at * d->type->size, part, values);
+			h5_convert_to_doubles(d->type, work->elements + at * d->type->size, part, values);
 			for (size_t k = 0; k < part; k++) {
 				if (!isfinite(values[k]))
 					continue;

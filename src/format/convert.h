@@ -1,0 +1,23 @@
+/* Elements of one datatype as elements of another: numbers, as C converts them, except that a number that
+ * does not fit becomes the nearest that does; and strings of fixed length. */
+#ifndef H5_FORMAT_CONVERT_H
+#define H5_FORMAT_CONVERT_H
+
+#include "format/datatype.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where a virtual dataset and its source differ in type. */
+bool h5_convert_can(const struct h5_datatype *from, const struct h5_datatype *to);
+/* n elements; only what h5_convert_can(). */
+void h5_convert(const struct h5_datatype *from, const uint8_t *in, const struct h5_datatype *to, uint8_t *out,
+		size_t n);
+
+/* n elements, for which h5_datatype_is_number() holds. */
+void h5_convert_to_doubles(const struct h5_datatype *type, const uint8_t *data, size_t n, double *out);
+
+/* The bits of an element of up to 8 bytes, whatever its type, in the machine's byte order. */
+uint64_t h5_convert_bits(const struct h5_datatype *type, const uint8_t *data);
+
+#endif
