@@ -33,6 +33,7 @@ UNIT_TESTS = \
 	tests/unit/check_name \
 	tests/unit/check_number \
 	tests/unit/check_object \
+	tests/unit/check_overlay \
 	tests/unit/check_rare \
 	tests/unit/check_pipeline \
 	tests/unit/check_pool \

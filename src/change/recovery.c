@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/reader.h"
 #include "change/journal_private.h"
+#include "io/overlay.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -21,8 +22,8 @@ struct found {
 	struct h5_journal_header header;
 	uint8_t *data; /* the record's bytes */
 	struct h5_journal_record record;
-	const struct h5_journal_patch **sorted; /* the patches that are no guards, by ascending offset */
-	unsigned sorted_count;
+	struct h5_patch *cells;	   /* owned: the record's patches that are no guards */
+	struct h5_patches patches; /* of them: the file as the commit would have left it */
 };
 
 static void found_release(struct found *found)
@@ -30,31 +31,37 @@ static void found_release(struct found *found)
 	h5_journal_record_release(&found->record);
 	h5_io_close(found->io);
 	free(found->data);
-	free(found->sorted);
+	free(found->cells);
+	h5_patches_release(&found->patches);
 	*found = (struct found){0};
 }
 
 /* ---- reading it ---- */
 
-static int compare_patches(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
-	const struct h5_journal_patch *x = *(const struct h5_journal_patch *const *)a;
-	const struct h5_journal_patch *y = *(const struct h5_journal_patch *const *)b;
+	const struct h5_patch *x = a, *y = b;
 
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static int sort_patches(struct found *found)
+static int sort_cells(struct found *found)
 {
 	const struct h5_journal_record *record = &found->record;
+	size_t count = 0;
 
-	found->sorted = malloc(((size_t)record->patch_count + 1) * sizeof *found->sorted);
-	if (!found->sorted)
+	found->cells = malloc(((size_t)record->patch_count + 1) * sizeof *found->cells);
+	if (!found->cells || h5_patches_reserve(&found->patches, record->patch_count))
 		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
-	for (unsigned i = 0; i < record->patch_count; i++)
-		if (!record->patches[i].guard && record->patches[i].size)
-			found->sorted[found->sorted_count++] = &record->patches[i];
-	qsort(found->sorted, found->sorted_count, sizeof *found->sorted, compare_patches);
+	for (unsigned i = 0; i < record->patch_count; i++) {
+		const struct h5_journal_patch *cell = &record->patches[i];
+
+		if (!cell->guard && cell->size)
+			found->cells[count++] = (struct h5_patch){cell->offset, cell->size, cell->after};
+	}
+	qsort(found->cells, count, sizeof *found->cells, by_offset);
+	for (size_t i = 0; i < count; i++)
+		h5_patches_insert(&found->patches, i, &found->cells[i]);
 	return 0;
 }
 
@@ -137,47 +144,42 @@ static int read_record(struct found *found, struct h5_io *file)
 		rc = h5_journal_record_decode(found->data, got, &found->record);
 	if (!rc && memcmp(found->record.id, found->header.id, sizeof found->header.id))
 		rc = -ENODATA;
-	return rc ? rc : sort_patches(found);
+	return rc ? rc : sort_cells(found);
 }
 
 /* ---- judging it ---- */
 
-/* Lays bytes of the patches over those that are read from the offset: new ones, or where `around` is given,
- * its own, so that nothing but what is around them is left to compare. */
-static void lay_over(const struct found *found, uint64_t offset, uint8_t *buf, size_t n,
-		     const struct h5_journal_patch *around)
+/* Compares a sector's part of a cell. *applied becomes false if it is not new, *known if it is neither old
+ * nor new. */
+static void compare_cell(const uint8_t *found, const uint8_t *before, const uint8_t *after, size_t n,
+			 bool *applied, bool *known)
 {
-	unsigned low = 0, high = found->sorted_count;
-
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-
-		if (found->sorted[middle]->offset + found->sorted[middle]->size <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < found->sorted_count && found->sorted[low]->offset < offset + n; low++) {
-		const struct h5_journal_patch *patch = found->sorted[low];
-		uint64_t begin = patch->offset > offset ? patch->offset : offset;
-		uint64_t end = h5_min(patch->offset + patch->size, offset + n);
-		const uint8_t *from = around ? around->before + (begin - around->offset)
-					     : patch->after + (begin - patch->offset);
-
-		memcpy(buf + (begin - offset), from, (size_t)(end - begin));
-	}
+	if (!memcmp(found, after, n))
+		return;
+	*applied = false;
+	*known &= !memcmp(found, before, n);
 }
 
-/* Compares the sectors' parts of a patch or guard. *applied becomes false where one is not new, *known where
- * one is neither old nor new. */
-static int compare_sectors(const struct found *found, struct h5_io *io, const struct h5_journal_patch *patch,
-			   bool *applied, bool *known)
+/* Compares a sector's part of a guard with what it was, but for the cells in it. */
+static void compare_guard(const struct h5_patches *cells, uint64_t offset, uint8_t *found,
+			  const uint8_t *before, size_t n, bool *known)
+{
+	uint8_t expected[H5_JOURNAL_SECTOR];
+
+	memcpy(expected, before, n);
+	h5_patches_apply(cells, offset, expected, n);
+	h5_patches_apply(cells, offset, found, n);
+	*known &= !memcmp(found, expected, n);
+}
+
+/* Compares a cell or guard sector by sector. */
+static int compare_patch(const struct found *found, struct h5_io *io, const struct h5_journal_patch *patch,
+			 bool *applied, bool *known)
 {
 	uint8_t buf[H5_JOURNAL_SECTOR];
 
 	for (size_t at = 0, n; at < patch->size; at += n) {
 		uint64_t offset = patch->offset + at;
-		bool old;
 		int rc;
 
 		n = (size_t)h5_min(patch->size - at, H5_JOURNAL_SECTOR - offset % H5_JOURNAL_SECTOR);
@@ -185,14 +187,9 @@ static int compare_sectors(const struct found *found, struct h5_io *io, const st
 		if (rc)
 			return rc;
 		if (patch->guard)
-			lay_over(found, offset, buf, n, patch);
-		old = !memcmp(buf, patch->before + at, n);
-		if (patch->guard) {
-			*known &= old;
-		} else if (memcmp(buf, patch->after + at, n)) {
-			*applied = false;
-			*known &= old;
-		}
+			compare_guard(&found->patches, offset, buf, patch->before + at, n, known);
+		else
+			compare_cell(buf, patch->before + at, patch->after + at, n, applied, known);
 	}
 	return 0;
 }
@@ -227,11 +224,12 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 	/* All that the record tells of lies before this. */
 	if (!rc && st.size < record->size)
 		*applied = *known = false;
-	for (unsigned i = 0; i < found->sorted_count && !rc && *known; i++)
-		rc = compare_sectors(found, io, found->sorted[i], applied, known);
+	for (unsigned i = 0; i < record->patch_count && !rc && *known; i++)
+		if (!record->patches[i].guard)
+			rc = compare_patch(found, io, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->patch_count && !rc && *known && !*applied; i++)
 		if (record->patches[i].guard)
-			rc = compare_sectors(found, io, &record->patches[i], applied, known);
+			rc = compare_patch(found, io, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->extent_count && !rc && *known && !*applied; i++)
 		rc = compare_extent(io, record->version, &record->extents[i], buf, known);
 	free(buf);
@@ -266,54 +264,39 @@ static int replay(const struct found *found, struct h5_io *io)
 }
 
 /* A file as if its journal had been replayed. */
-struct overlay {
-	struct h5_io io;
-	struct h5_io *file;
+struct replayed {
+	struct h5_overlay overlay;
 	struct found found;
 };
 
-static int overlay_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+static void replayed_close(struct h5_io *io)
 {
-	const struct overlay *o = (struct overlay *)io;
-	int rc = h5_io_read_some(o->file, offset, buf, n, got);
+	struct replayed *replayed = (struct replayed *)io;
 
-	if (!rc)
-		lay_over(&o->found, offset, buf, *got, NULL);
-	return rc;
+	h5_overlay_release(&replayed->overlay);
+	found_release(&replayed->found);
+	free(replayed);
 }
 
-static int overlay_stat(struct h5_io *io, struct h5_io_stat *st)
-{
-	return h5_io_stat(((struct overlay *)io)->file, st);
-}
-
-static int overlay_unlock(struct h5_io *io)
-{
-	return h5_io_unlock(((struct overlay *)io)->file);
-}
-
-static void overlay_close(struct h5_io *io)
-{
-	struct overlay *o = (struct overlay *)io;
-
-	h5_io_close(o->file);
-	found_release(&o->found);
-	free(o);
-}
-
-static const struct h5_io_ops overlay_ops = {
-	.read = overlay_read, .stat = overlay_stat, .unlock = overlay_unlock, .close = overlay_close};
+static const struct h5_io_ops replayed_ops = {.read = h5_overlay_read,
+					      .readv = h5_overlay_readv,
+					      .stat = h5_overlay_stat,
+					      .unlock = h5_overlay_unlock,
+					      .close = replayed_close};
 
 /* Takes over what was found. */
-static int open_overlay(struct found *found, struct h5_io *file, struct h5_io **io)
+static int open_replayed(struct found *found, struct h5_io *file, struct h5_io **io)
 {
-	struct overlay *o = calloc(1, sizeof *o);
+	struct replayed *replayed = calloc(1, sizeof *replayed);
 
-	if (!o)
+	if (!replayed)
 		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
-	*o = (struct overlay){.io.ops = &overlay_ops, .file = file, .found = *found};
+	replayed->overlay =
+		(struct h5_overlay){.io.ops = &replayed_ops, .beneath = file, .patches = found->patches};
+	found->patches = (struct h5_patches){0};
+	replayed->found = *found;
 	*found = (struct found){0};
-	*io = &o->io;
+	*io = &replayed->overlay.io;
 	return 0;
 }
 
@@ -348,7 +331,7 @@ static int deal_with(struct found *found, struct h5_io *io, bool write, struct h
 		return write ? finish(found, io) : 0;
 	if (!known)
 		return tell_stale(found, recovered);
-	rc = write ? replay(found, io) : open_overlay(found, io, overlay);
+	rc = write ? replay(found, io) : open_replayed(found, io, overlay);
 	if (!rc)
 		recovered->what = H5_RECOVERY_REPLAYED;
 	return rc;

@@ -5,4 +5,6 @@ libh5fs_a_SOURCES += \
 	src/io/members.c \
 	src/io/memory.c \
 	src/io/named.c \
-	src/io/named.h
+	src/io/named.h \
+	src/io/overlay.c \
+	src/io/overlay.h
