@@ -166,23 +166,21 @@ int h5_tx_make_certain(struct h5_tx *tx)
 	return rc;
 }
 
-/* True: all are settled. Who cannot be does not keep the others from their commit. */
-static bool settle_all(struct h5_tx *tx)
-{
-	struct h5_tx_participant *p;
-	bool all = true;
-
-	DL_FOREACH(tx->participants, p)
-	all &= !p->settle(p);
-	return all;
-}
-
 static void remember_cells(struct h5_tx *tx)
 {
 	h5_extents_release(&tx->cells);
 	/* Without memory the next record guards less, and is as right. */
 	for (size_t i = 0; i < tx->patch_count; i++)
 		h5_extents_add(&tx->cells, tx->patches[i]->address, tx->patches[i]->n);
+}
+
+static void set_committed(struct h5_tx *tx)
+{
+	struct h5_tx_participant *participant;
+
+	DL_FOREACH(tx->participants, participant)
+	if (!participant->failure)
+		participant->uncommitted = false;
 }
 
 /* `all`: nothing that was given up is still referred to. */
@@ -199,6 +197,7 @@ static void committed(struct h5_tx *tx, bool all)
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	h5_space_committed(&tx->space, all);
+	set_committed(tx);
 	tx->written = false;
 }
 
@@ -219,9 +218,11 @@ int h5_tx_commit(struct h5_file *file)
 	if (!tx || tx->failed)
 		return 0;
 	assert(!tx->unit.depth);
-	all = settle_all(tx);
-	if (!h5_tx_is_pending(file))
+	all = !h5_tx_settle(file);
+	if (!h5_tx_is_pending(file)) {
+		set_committed(tx);
 		return 0;
+	}
 	rc = sync_new(tx);
 	/* Data over data: the sync was all. */
 	if (!rc && !tx->patch_count && tx->space.end == tx->space.committed_end) {

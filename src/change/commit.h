@@ -63,7 +63,9 @@ struct h5_tx {
 	struct h5_extents superseded;	/* committed blocks and chunks that were given up */
 	struct h5_extents objects;	/* addresses of object headers that are concerned */
 	struct h5_tx_participant *participants;
-	bool written;  /* something was written or put since the last commit */
+	unsigned unsettled;	/* how many of them are to be settled */
+	size_t unsettled_bytes; /* of memory that they hold */
+	bool written;		/* something was written or put since the last commit */
 	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
 	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
 	bool marked;   /* the marks in the superblock are ours */

@@ -8,6 +8,7 @@ libh5fs_a_SOURCES += \
 	src/change/journal_place.c \
 	src/change/journal_private.h \
 	src/change/object_header_edit.c \
+	src/change/participants.c \
 	src/change/patches.c \
 	src/change/private.h \
 	src/change/record.c \

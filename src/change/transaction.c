@@ -13,7 +13,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 enum { HELD_MAX = 8 << 20 }; /* bytes of new metadata in memory */
 
@@ -178,23 +177,7 @@ int h5_tx_touch(struct h5_file *file, uint64_t object_header)
 	return rc ? rc : h5_extents_add(&tx->objects, object_header, 1);
 }
 
-/* ---- participants ---- */
-
-void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant)
-{
-	struct h5_tx *tx = h5_file_tx(file);
-
-	DL_APPEND(tx->participants, participant);
-}
-
-void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant, bool complete)
-{
-	struct h5_tx *tx = h5_file_tx(file);
-
-	DL_DELETE(tx->participants, participant);
-	if (!complete)
-		h5_space_keep_given(&tx->space);
-}
+/* ---- going back ---- */
 
 void h5_tx_abandon(struct h5_file *file)
 {

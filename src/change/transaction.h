@@ -114,28 +114,61 @@ void h5_tx_forget(struct h5_file *file, uint64_t address);
  * stale. */
 int h5_tx_touch(struct h5_file *file, uint64_t object_header);
 
-/* Who holds changes in memory that belong to the transaction. All of them are settled before a commit: what
- * one has given up is referred to by the committed state until its last change is in. */
-struct h5_tx_participant {
-	/* Brings what is held into the transaction; it must not commit. */
+/* ---- participants ----
+ *
+ * A participant holds changes of one object in memory, such as the writer of a dataset. To settle it is to
+ * bring what it holds into the transaction. A commit settles all participants first: space that one of them
+ * has given up is referred to by the committed state until its last change is in. */
+
+struct h5_tx_participant;
+
+struct h5_tx_participant_ops {
+	/* Brings what is held into the transaction; cheap if nothing is. It must not commit. */
 	int (*settle)(struct h5_tx_participant *participant);
-	struct h5_tx_participant *prev, *next; /* the transaction's */
+	/* Forgets what is held: the object is to be read anew. */
+	void (*drop)(struct h5_tx_participant *participant);
+};
+
+struct h5_tx_participant {
+	const struct h5_tx_participant_ops *ops;
+	uint64_t address; /* of the object header */
+	/* The rest is the transaction's; others read it. */
+	bool dirty;	  /* it is to be settled */
+	size_t held;	  /* bytes in memory that settling lets go of */
+	bool uncommitted; /* it has changed something since the last commit */
+	int failure;	  /* of the last attempt to settle it; 0: none */
+	struct h5_tx_participant *prev, *next;
 };
 
 void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant);
-/* `complete`: all that it held is in the transaction; else nothing that was given up since the last commit is
- * used again, as this one's part of the file may still refer to it. */
-void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant, bool complete);
+/* What is not settled is lost. */
+void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant);
+/* The first of the list that goes on with `next`; NULL: there is none. */
+struct h5_tx_participant *h5_tx_participants(const struct h5_file *file);
+/* A participant calls it after it has changed something, or tried to, and after it was settled. */
+void h5_tx_report(struct h5_file *file, struct h5_tx_participant *participant, bool dirty, size_t held);
+/* Forgets what the participant holds. If that was to be settled, nothing that was given up since the last
+ * commit is used again, as this object may still refer to it. */
+void h5_tx_drop(struct h5_file *file, struct h5_tx_participant *participant);
+
+/* True: a participant is to be settled. */
+bool h5_tx_is_unsettled(const struct h5_file *file);
+/* Bytes in memory that settling lets go of. */
+size_t h5_tx_held(const struct h5_file *file);
+/* Settles all participants, and sets `failure` of each. One that fails does not keep the others from it.
+ * The request that asks for it cannot interrupt it, since it is done for all. The first failure. */
+int h5_tx_settle(struct h5_file *file);
 
 /* True: something is to be committed. */
 bool h5_tx_is_pending(const struct h5_file *file);
-/* Makes all pending changes durable, with those of all participants that can be settled: invariant 2. Without
- * any it does no I/O. On failure before the first cell the file is as at the last commit, and the changes
- * stay pending; after it the file takes no more changes (h5_tx_is_writable()). */
+/* Settles all participants, then makes all pending changes durable: invariant 2. Without any it does no I/O.
+ * A participant that cannot be settled (`failure`) does not keep the others from their commit. On failure
+ * before the first cell the file is as at the last commit, and the changes stay pending; after it the file
+ * takes no more changes (h5_tx_is_writable()). */
 int h5_tx_commit(struct h5_file *file);
 /* After a commit that has failed and left the file as it was: drops all pending changes, so that everything
  * reads as the last commit has left it, except for elements that were overwritten in place. Participants with
- * changes must have left. */
+ * uncommitted changes must have been dropped. */
 void h5_tx_abandon(struct h5_file *file);
 
 #endif

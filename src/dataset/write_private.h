@@ -38,10 +38,13 @@ struct h5_chunked_writer {
 };
 
 struct h5_dataset_writer {
-	struct h5_tx_participant participant;
-	struct h5_file *file; /* borrowed */
-	uint64_t address;     /* of the object header */
-	struct h5_lru_entry *ref;
+	struct h5_tx_participant participant; /* the first member */
+	struct h5_file *file;		      /* borrowed */
+	uint64_t address;		      /* of the object header */
+	bool may_write_external;	      /* raw files */
+	unsigned users;
+	/* The rest is gone after h5_tx_drop(): */
+	struct h5_lru_entry *ref;	  /* NULL: so it is */
 	const struct h5_dataset *dataset; /* as it was opened: for type, fill value and pipeline */
 	const struct h5_write_ops *ops;
 	struct h5_layout layout; /* as the message shall be */

@@ -129,10 +129,10 @@ static int grow(struct h5_dataset_writer *w, uint64_t rows, const uint8_t *data)
 
 static int commit(struct h5_dataset_writer *w)
 {
-	int rc = h5_dataset_writer_settle(w);
+	int rc = h5_tx_is_writable(w->file) ? h5_tx_commit(w->file) : -EROFS;
 
 	if (!rc)
-		rc = h5_tx_commit(w->file);
+		rc = w->participant.failure;
 	if (!rc)
 		w->chunked.visible = w->settled;
 	return rc;

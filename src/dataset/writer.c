@@ -8,10 +8,15 @@
 #include "store/object_header.h"
 #include "store/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
-enum { FILL_PIECE = 1 << 16 }; /* bytes that are written at once */
+enum {
+	FILL_PIECE = 1 << 16, /* bytes that are written at once */
+	WRITERS_MAX = 64,     /* of a file; those in use may be more */
+};
 
 static int refuse_class(struct h5_dataset_writer *w)
 {
@@ -45,7 +50,7 @@ bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external)
 	}
 }
 
-static int choose_ops(struct h5_dataset_writer *w, bool external)
+static int choose_ops(struct h5_dataset_writer *w)
 {
 	static const struct h5_write_ops *const layouts[] = {
 		[H5_LAYOUT_COMPACT] = &h5_write_compact, [H5_LAYOUT_CONTIGUOUS] = &h5_write_contiguous,
@@ -55,7 +60,7 @@ static int choose_ops(struct h5_dataset_writer *w, bool external)
 
 	w->ops = layouts[w->layout.class];
 	if (w->dataset->external)
-		w->ops = external ? &h5_write_external : NULL;
+		w->ops = w->may_write_external ? &h5_write_external : NULL;
 	return w->ops ? 0 : refuse_class(w);
 }
 
@@ -75,51 +80,89 @@ static int set_row(struct h5_dataset_writer *w)
 	return 0;
 }
 
-static int settle_participant(struct h5_tx_participant *participant)
+/* ---- opening and closing ---- */
+
+static struct h5_dataset_writer *writer_of(struct h5_tx_participant *participant)
 {
-	/* It is the first member. */
-	return h5_dataset_writer_settle((struct h5_dataset_writer *)participant);
+	return (struct h5_dataset_writer *)participant;
 }
 
-static void close_writer(struct h5_dataset_writer *w)
+/* Forgets all that is known of the dataset. */
+static void clear(struct h5_dataset_writer *w)
 {
 	if (w->ops && w->ops->close)
 		w->ops->close(w);
-	h5_file_put(w->file, w->ref);
-	free(w);
+	if (w->ref)
+		h5_file_put(w->file, w->ref);
+	*w = (struct h5_dataset_writer){.participant = w->participant,
+					.file = w->file,
+					.address = w->address,
+					.may_write_external = w->may_write_external,
+					.users = w->users};
 }
 
-int h5_dataset_writer_open(struct h5_file *file, uint64_t address, bool external,
-			   struct h5_dataset_writer **out)
+static int prepare(struct h5_dataset_writer *w)
 {
-	struct h5_dataset_writer *w;
 	int rc;
 
-	if (!h5_tx_is_writable(file))
-		return h5_fail(-EROFS, address, "the file is open for reading only");
-	w = calloc(1, sizeof *w);
-	if (!w)
-		return h5_fail(-ENOMEM, address, "out of memory");
-	w->file = file;
-	w->address = address;
-	rc = h5_dataset_get(file, address, &w->ref, &w->dataset);
-	if (rc)
-		goto out;
 	w->layout = w->dataset->layout;
 	if (!h5_datatype_is_fixed(w->dataset->type))
-		rc = h5_fail(-EPERM, address, "dataset: its elements are shown as text");
-	if (!rc)
-		rc = choose_ops(w, external);
+		return h5_fail(-EPERM, w->address, "dataset: its elements are shown as text");
+	rc = choose_ops(w);
 	if (!rc)
 		rc = set_row(w);
 	if (!rc && w->ops->open)
 		rc = w->ops->open(w);
-out:
+	return rc;
+}
+
+int h5_dataset_writer_ready(struct h5_dataset_writer *w)
+{
+	int rc;
+
+	if (w->ref)
+		return 0;
+	rc = h5_dataset_get(w->file, w->address, &w->ref, &w->dataset);
+	if (!rc)
+		rc = prepare(w);
+	if (rc)
+		clear(w);
+	return rc;
+}
+
+static int settle_participant(struct h5_tx_participant *participant)
+{
+	return h5_dataset_writer_settle(writer_of(participant));
+}
+
+static void drop_participant(struct h5_tx_participant *participant)
+{
+	clear(writer_of(participant));
+}
+
+static const struct h5_tx_participant_ops participant_ops = {settle_participant, drop_participant};
+
+static bool is_writer(const struct h5_tx_participant *participant)
+{
+	return participant->ops == &participant_ops;
+}
+
+static int make_writer(struct h5_file *file, uint64_t address, bool external, struct h5_dataset_writer **out)
+{
+	struct h5_dataset_writer *w = calloc(1, sizeof *w);
+	int rc;
+
+	if (!w)
+		return h5_fail(-ENOMEM, address, "out of memory");
+	w->participant.ops = &participant_ops;
+	w->participant.address = w->address = address;
+	w->file = file;
+	w->may_write_external = external;
+	rc = h5_dataset_writer_ready(w);
 	if (rc) {
-		close_writer(w);
+		free(w);
 		return rc;
 	}
-	w->participant.settle = settle_participant;
 	h5_tx_join(file, &w->participant);
 	*out = w;
 	return 0;
@@ -129,8 +172,72 @@ void h5_dataset_writer_close(struct h5_dataset_writer *w)
 {
 	if (!w)
 		return;
-	h5_tx_leave(w->file, &w->participant, !h5_dataset_writer_is_dirty(w));
-	close_writer(w);
+	h5_tx_leave(w->file, &w->participant);
+	free(w);
+}
+
+/* Closes writers that have no user until there is room for one more. */
+static void make_room(struct h5_file *file)
+{
+	struct h5_tx_participant *p, *next;
+	unsigned count = 0;
+
+	DL_COUNT(h5_tx_participants(file), p, count);
+	DL_FOREACH_SAFE(h5_tx_participants(file), p, next)
+	{
+		if (count < WRITERS_MAX)
+			break;
+		if (!is_writer(p) || writer_of(p)->users || p->uncommitted)
+			continue;
+		h5_dataset_writer_close(writer_of(p));
+		count--;
+	}
+}
+
+int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
+			  struct h5_dataset_writer **out)
+{
+	struct h5_tx_participant *p;
+	int rc;
+
+	if (!h5_tx_is_writable(file))
+		return h5_fail(-EROFS, address, "the file is open for reading only");
+	DL_SEARCH_SCALAR(h5_tx_participants(file), p, address, address);
+	if (p && is_writer(p)) {
+		*out = writer_of(p);
+		rc = h5_dataset_writer_ready(*out);
+	} else {
+		make_room(file);
+		rc = make_writer(file, address, external, out);
+	}
+	if (!rc)
+		(*out)->users++;
+	return rc;
+}
+
+void h5_dataset_writer_put(struct h5_dataset_writer *w)
+{
+	assert(w->users);
+	w->users--;
+}
+
+void h5_dataset_writers_close(struct h5_file *file)
+{
+	struct h5_tx_participant *p, *next;
+
+	DL_FOREACH_SAFE(h5_tx_participants(file), p, next)
+	if (is_writer(p))
+		h5_dataset_writer_close(writer_of(p));
+}
+
+bool h5_dataset_writer_is_uncommitted(const struct h5_dataset_writer *w)
+{
+	return w->participant.uncommitted;
+}
+
+int h5_dataset_writer_failure(const struct h5_dataset_writer *w)
+{
+	return w->participant.failure;
 }
 
 uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *w)
@@ -143,13 +250,25 @@ uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *w)
 	return w->row;
 }
 
+bool h5_dataset_writer_can_resize(const struct h5_dataset_writer *w)
+{
+	return w->row && w->layout.class == H5_LAYOUT_CHUNKED;
+}
+
 uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *w)
 {
 	uint64_t max = w->dataset->space.max[0];
 
-	if (!w->row || w->layout.class != H5_LAYOUT_CHUNKED || max < w->rows)
+	if (!h5_dataset_writer_can_resize(w) || max < w->rows)
 		return w->rows;
 	return h5_min(max, INT64_MAX / w->row);
+}
+
+/* Tells the transaction what the writer holds after a change that has come to `rc`, which it returns. */
+static int report(struct h5_dataset_writer *w, int rc)
+{
+	h5_tx_report(w->file, &w->participant, h5_dataset_writer_is_dirty(w), h5_dataset_writer_held(w));
+	return rc;
 }
 
 int h5_dataset_writer_write(struct h5_dataset_writer *w, uint64_t offset, const void *data, size_t n)
@@ -158,7 +277,7 @@ int h5_dataset_writer_write(struct h5_dataset_writer *w, uint64_t offset, const 
 
 	if (offset > size || n > size - offset)
 		return h5_fail(-EINVAL, w->address, "dataset: written beyond its end");
-	return n ? w->ops->write(w, offset, data, n) : 0;
+	return n ? report(w, w->ops->write(w, offset, data, n)) : 0;
 }
 
 int h5_dataset_writer_append(struct h5_dataset_writer *w, const void *data, size_t n)
@@ -167,18 +286,18 @@ int h5_dataset_writer_append(struct h5_dataset_writer *w, const void *data, size
 		return h5_fail(-EINVAL, w->address, "dataset: %zu bytes are no whole rows", n);
 	if (n / w->row > h5_dataset_writer_max_rows(w) - w->rows)
 		return h5_fail(-EFBIG, w->address, "dataset: more rows than its maximum");
-	return n ? h5_chunked_grow(w, w->rows + n / w->row, data) : 0;
+	return n ? report(w, h5_chunked_grow(w, w->rows + n / w->row, data)) : 0;
 }
 
 int h5_dataset_writer_resize(struct h5_dataset_writer *w, uint64_t rows)
 {
 	if (rows == w->rows)
 		return 0;
-	if (!w->row || w->layout.class != H5_LAYOUT_CHUNKED)
+	if (!h5_dataset_writer_can_resize(w))
 		return h5_fail(-EPERM, w->address, "dataset: its size cannot change");
 	if (rows > h5_dataset_writer_max_rows(w))
 		return h5_fail(-EFBIG, w->address, "dataset: more rows than its maximum");
-	return rows > w->rows ? h5_chunked_grow(w, rows, NULL) : h5_chunked_shrink(w, rows);
+	return report(w, rows > w->rows ? h5_chunked_grow(w, rows, NULL) : h5_chunked_shrink(w, rows));
 }
 
 /* ---- settling ---- */
@@ -259,7 +378,7 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *w)
 		h5_tx_forget(w->file, w->address);
 		w->index_changed = rc;
 	}
-	return rc;
+	return report(w, rc);
 }
 
 size_t h5_dataset_writer_held(const struct h5_dataset_writer *w)

@@ -1,10 +1,9 @@
 /* Writing a dataset: ranges of its bytes in place, and its first dimension. MAPPING section 6.
  *
- * One writer for a dataset, made when it is first written and kept until the mount ends or the dataset was
- * not written for long: it holds the chunks that small writes gather in. Not thread-safe, as
- * change/transaction.h.
+ * A dataset has one writer, which holds the chunks that small writes gather in. It is a participant of the
+ * file's transaction, which is the only list of writers. Not thread-safe, as change/transaction.h.
  *
- * Readers see what was written after h5_dataset_writer_settle(). */
+ * Readers see what was written after h5_tx_settle(). */
 #ifndef H5_DATASET_WRITER_H
 #define H5_DATASET_WRITER_H
 
@@ -15,19 +14,34 @@ struct h5_dataset_writer;
 /* False: h5_dataset_writer_open() refuses it. True: it does so at most for what only a walk finds. Reads the
  * object header of a small compact dataset, no more. */
 bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external);
-/* 0; -EPERM: a dataset that is read-only by its nature (text, virtual, structured, external without the
- * option, shared dataspace); -ENOTSUP: one that this version cannot write (a filter, an index); the detail
- * says why. `external`: external raw files may be written. Reads no more than h5_dataset_get(). */
-int h5_dataset_writer_open(struct h5_file *file, uint64_t address, bool external,
-			   struct h5_dataset_writer **writer);
-/* What was not settled is lost. NULL is fine. */
+/* The writer of the dataset, for one more user; made if there is none. `external`: external raw files may be
+ * written. Reads no more than h5_dataset_get(). -EPERM: a dataset that is read-only by its nature (text,
+ * virtual, structured, external without the option, shared dataspace); -ENOTSUP: one that this version cannot
+ * write (a filter, an index); the detail says why. */
+int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
+			  struct h5_dataset_writer **writer);
+/* One user less. The writer is kept, with what it has gathered; at least until all of that is committed. */
+void h5_dataset_writer_put(struct h5_dataset_writer *writer);
+/* Closes the writer; what was not settled is lost. NULL is fine. */
 void h5_dataset_writer_close(struct h5_dataset_writer *writer);
+/* Closes all writers of the file. */
+void h5_dataset_writers_close(struct h5_file *file);
+
+/* Opens the dataset anew if h5_tx_drop() was called for the writer: fails as h5_dataset_writer_get(). To be
+ * called before all below. */
+int h5_dataset_writer_ready(struct h5_dataset_writer *writer);
+/* True: something was written since the last commit. */
+bool h5_dataset_writer_is_uncommitted(const struct h5_dataset_writer *writer);
+/* Why the last commit has left out what was written; 0: it has not. */
+int h5_dataset_writer_failure(const struct h5_dataset_writer *writer);
 
 /* Bytes of the dataset as it is being written, and of a row: one index of dimension 0, 0 where there is none
  * (scalar, an other dimension of size 0). */
 uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *writer);
 uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *writer);
-/* Rows that dimension 0 may have: the present number where it cannot change. */
+/* True: dimension 0 may change. */
+bool h5_dataset_writer_can_resize(const struct h5_dataset_writer *writer);
+/* Rows that dimension 0 may have: the present number if it cannot change. */
 uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer);
 
 /* Overwrites n bytes at the offset, all inside the dataset. */
@@ -38,8 +52,8 @@ int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data,
 /* Sets dimension 0: new rows read as the fill value; for fewer rows it commits, before and afterwards. -EFBIG
  * beyond the maximum, -EPERM where the dataset's size cannot change. */
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows);
-/* Brings gathered chunks, index, layout and dataspace into the transaction; to be called before any read and
- * before h5_tx_commit(). Cheap where nothing has changed. */
+/* Brings gathered chunks, index, layout and dataspace into the transaction, as h5_tx_settle() does for all
+ * writers. Cheap if nothing has changed. */
 int h5_dataset_writer_settle(struct h5_dataset_writer *writer);
 /* True: h5_dataset_writer_settle() has something to do. */
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer);

@@ -79,20 +79,6 @@ struct h5_value_source {
 	struct h5_file *file;
 };
 
-/* A dataset of the mounted file that was opened for writing. */
-struct h5_written {
-	uint64_t address;
-	struct h5_dataset_writer
-		*writer;  /* owned; NULL: after changes were lost it could not be opened anew */
-	bool resizable;	  /* dimension 0 may change: it is chunked */
-	unsigned handles; /* that are open for writing */
-	bool uncommitted; /* something was written since the last commit */
-	int failure;	  /* of the latest settling or commit: its changes are lost; 0: none */
-	bool dirty;	  /* what it adds to vfs->dirty and vfs->held */
-	size_t held;
-	UT_hash_handle hh;
-};
-
 /* A virtual dataset, whose size follows that of its sources. */
 struct h5_follower {
 	struct {
@@ -133,8 +119,8 @@ struct h5_handle {
 	atomic_uint_fast64_t read_to, ahead;
 	atomic_uint in_order;
 	/* write_lock: */
-	struct h5_written *written; /* borrowed; NULL: open for reading */
-	bool unsaved;		    /* something was written through it since the last commit */
+	struct h5_dataset_writer *writer; /* counts as a user; NULL: open for reading */
+	bool unsaved;			  /* something was written through it since the last commit */
 	int lost; /* why some of that will never be committed, until it is told; 0: it will */
 	struct h5_row row;
 	struct h5_handle *prev, *next; /* vfs->lock: in vfs->handles */
@@ -165,11 +151,8 @@ struct h5_vfs {
 	struct h5_path_map *map;       /* of the mounted file, made when first needed */
 	/* Of a mount for writing: shared over what reads, exclusive over what changes; guards all below. */
 	pthread_rwlock_t write_lock;
-	struct h5_written *written; /* hash table by address */
-	unsigned dirty;		    /* how many of them are to be settled */
-	size_t held;		    /* bytes of chunks that they hold */
-	struct timespec changed;    /* when something was last written; 0: never */
-	uint64_t changes;	    /* how often */
+	struct timespec changed; /* when something was last written; 0: never */
+	uint64_t changes;	 /* how often */
 };
 
 /* ---- node.c ---- */
@@ -251,19 +234,17 @@ int h5_written_follow(struct h5_vfs *vfs, const struct h5_node *node);
 
 /* The rest is for the holder of the exclusive lock. */
 
-/* The writer of a node's dataset, opened where there is none; borrowed until the lock is given back, or as
- * long as it counts a handle. -EPERM: it can't be written; -EROFS, -ENOTSUP, ... */
-int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_written **written);
-/* To be called first in each request that uses a handle's writer: 0, or why there is none. */
-int h5_written_ready(struct h5_vfs *vfs, struct h5_written *written);
+/* The writer of a node's dataset, for h5_dataset_writer_put(). -EPERM: it can't be written; -EROFS, -ENOTSUP,
+ * ... */
+int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer **writer);
 /* To be called before a dataset is changed: makes room for what small writes gather. */
-int h5_written_begin(struct h5_vfs *vfs, struct h5_written *written);
+int h5_written_begin(struct h5_vfs *vfs, struct h5_dataset_writer *writer);
 /* To be called after each change that was tried. */
-void h5_written_end(struct h5_vfs *vfs, struct h5_written *written);
+void h5_written_end(struct h5_vfs *vfs);
 /* Makes everything that was written durable. What cannot be is lost, at once and for good: such a dataset is
  * as the last commit has left it, and its handles remember the failure. The result is the failure of the one
  * dataset, or (NULL) of any. */
-int h5_written_commit(struct h5_vfs *vfs, const struct h5_written *of);
+int h5_written_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of);
 void h5_written_close(struct h5_vfs *vfs);
 
 /* ---- write.c ---- */

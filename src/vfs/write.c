@@ -126,7 +126,7 @@ static int fill_row(struct h5_handle *h, uint64_t begin, size_t end)
 /* New rows, of the fill value, up to the offset. */
 static int grow_to(struct h5_handle *h, uint64_t offset)
 {
-	struct h5_dataset_writer *w = h->written->writer;
+	struct h5_dataset_writer *w = h->writer;
 
 	return offset > h5_dataset_writer_size(w)
 		       ? h5_dataset_writer_resize(w, offset / h5_dataset_writer_row(w))
@@ -136,7 +136,7 @@ static int grow_to(struct h5_handle *h, uint64_t offset)
 /* The row is complete: it goes where it belongs, also if the dataset has got other rows there meanwhile. */
 static int put_row(struct h5_handle *h, uint64_t begin, size_t size)
 {
-	struct h5_dataset_writer *w = h->written->writer;
+	struct h5_dataset_writer *w = h->writer;
 	int rc = grow_to(h, begin);
 
 	if (!rc)
@@ -157,7 +157,7 @@ static int put_row(struct h5_handle *h, uint64_t begin, size_t size)
 static int write_row(struct h5_handle *h, uint64_t begin, size_t skip, const uint8_t *data, size_t n,
 		     size_t *done)
 {
-	size_t size = (size_t)h5_dataset_writer_row(h->written->writer);
+	size_t size = (size_t)h5_dataset_writer_row(h->writer);
 	struct h5_row *row = &h->row;
 	int rc;
 
@@ -179,7 +179,7 @@ static int write_row(struct h5_handle *h, uint64_t begin, size_t skip, const uin
 /* Completes the row with the fill value. */
 static int fill_up(struct h5_handle *h, uint64_t begin)
 {
-	size_t size = (size_t)h5_dataset_writer_row(h->written->writer);
+	size_t size = (size_t)h5_dataset_writer_row(h->writer);
 	int rc = reserve(&h->row, size, size);
 
 	if (!rc)
@@ -192,13 +192,13 @@ static int fill_up(struct h5_handle *h, uint64_t begin)
 /* Where the incomplete row begins. */
 static uint64_t row_begin(const struct h5_handle *h)
 {
-	return h->row.floats ? h5_dataset_writer_size(h->written->writer) : h->row.offset;
+	return h->row.floats ? h5_dataset_writer_size(h->writer) : h->row.offset;
 }
 
 /* Whole rows, to the end or beyond it: as many as may be. */
 static int append_rows(struct h5_handle *h, uint64_t offset, const uint8_t *data, size_t n, size_t *done)
 {
-	struct h5_dataset_writer *w = h->written->writer;
+	struct h5_dataset_writer *w = h->writer;
 	uint64_t row = h5_dataset_writer_row(w), room = h5_dataset_writer_max_rows(w) - offset / row;
 	size_t whole = (size_t)(h5_min(n / row, room) * row);
 	int rc = grow_to(h, offset);
@@ -213,7 +213,7 @@ static int append_rows(struct h5_handle *h, uint64_t offset, const uint8_t *data
 static int write_beyond(struct h5_handle *h, uint64_t offset, const uint8_t *data, size_t n, bool append,
 			size_t *done)
 {
-	struct h5_dataset_writer *w = h->written->writer;
+	struct h5_dataset_writer *w = h->writer;
 	uint64_t size = h5_dataset_writer_size(w), row = h5_dataset_writer_row(w), begin;
 	bool follows = h->row.filled && row_begin(h) == size; /* the incomplete row is the next one */
 	int rc;
@@ -240,7 +240,7 @@ static int write_beyond(struct h5_handle *h, uint64_t offset, const uint8_t *dat
 static int step(struct h5_handle *h, uint64_t offset, const uint8_t *data, size_t n, bool append,
 		size_t *done)
 {
-	struct h5_dataset_writer *w = h->written->writer;
+	struct h5_dataset_writer *w = h->writer;
 	uint64_t size = h5_dataset_writer_size(w), begin = h->row.filled ? row_begin(h) : UINT64_MAX;
 
 	*done = 0;
@@ -258,7 +258,7 @@ static int step(struct h5_handle *h, uint64_t offset, const uint8_t *data, size_
 static int write_all(struct h5_handle *h, uint64_t offset, const uint8_t *data, size_t n, bool append,
 		     size_t *written)
 {
-	int rc = h5_written_begin(h->vfs, h->written);
+	int rc = h5_written_begin(h->vfs, h->writer);
 
 	if (rc)
 		return rc;
@@ -269,7 +269,7 @@ static int write_all(struct h5_handle *h, uint64_t offset, const uint8_t *data, 
 		rc = step(h, offset + *written, data + *written, n - *written, append, &done);
 		*written += rc ? 0 : done;
 	}
-	h5_written_end(h->vfs, h->written);
+	h5_written_end(h->vfs);
 	/* As POSIX has it: what could not be written is told to who tries again. */
 	return *written ? 0 : rc;
 }
@@ -282,21 +282,21 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 
 	*written = 0;
 	*stale = H5_NOT_STALE;
-	if (!h->written)
+	if (!h->writer)
 		return -EBADF;
 	h5_lock_to_write(h->vfs);
-	rc = h5_written_ready(h->vfs, h->written);
+	rc = h5_dataset_writer_ready(h->writer);
 	if (rc) {
 		h5_unlock(h->vfs);
 		return rc;
 	}
-	size = h5_dataset_writer_size(h->written->writer);
+	size = h5_dataset_writer_size(h->writer);
 	if (place == H5_WRITE_APPEND)
 		offset = size + (h->row.filled && row_begin(h) == size ? h->row.filled : 0);
 	else if (place == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
 	rc = write_all(h, offset, buf, (size_t)left, place == H5_WRITE_APPEND, written);
-	if (!rc && h->direct && h5_dataset_writer_size(h->written->writer) > size)
+	if (!rc && h->direct && h5_dataset_writer_size(h->writer) > size)
 		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
@@ -328,11 +328,11 @@ int h5_vfs_flush(struct h5_handle *h)
 {
 	int rc = 0;
 
-	if (!h->written)
+	if (!h->writer)
 		return 0;
 	h5_lock_to_write(h->vfs);
 	if (h->vfs->options.commit_at_close && h->unsaved)
-		rc = h5_written_commit(h->vfs, h->written);
+		rc = h5_written_commit(h->vfs, h->writer);
 	rc = tell_loss(h, rc);
 	if (!rc)
 		rc = check_row(h);
@@ -347,8 +347,8 @@ int h5_vfs_fsync(struct h5_handle *h)
 	if (!h->vfs->options.writable)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	rc = h5_written_commit(h->vfs, h->written);
-	if (h->written)
+	rc = h5_written_commit(h->vfs, h->writer);
+	if (h->writer)
 		rc = tell_loss(h, rc);
 	if (!rc)
 		rc = check_row(h);
@@ -358,29 +358,29 @@ int h5_vfs_fsync(struct h5_handle *h)
 
 /* ---- size, opening and closing ---- */
 
-static int set_size(struct h5_vfs *vfs, struct h5_written *w, uint64_t size)
+static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writer *w, uint64_t size)
 {
-	uint64_t row = h5_dataset_writer_row(w->writer), now = h5_dataset_writer_size(w->writer);
+	uint64_t row = h5_dataset_writer_row(w);
 	int rc;
 
-	if (size == now)
+	if (size == h5_dataset_writer_size(w))
 		return 0;
-	if (!row || !w->resizable)
-		return h5_fail(-EPERM, w->address, "the size of the dataset cannot change");
+	if (!h5_dataset_writer_can_resize(w))
+		return h5_fail(-EPERM, address, "the size of the dataset cannot change");
 	if (size % row)
-		return h5_fail(-EINVAL, w->address, "no whole rows of %ju bytes", (uintmax_t)row);
+		return h5_fail(-EINVAL, address, "no whole rows of %ju bytes", (uintmax_t)row);
 	rc = h5_written_begin(vfs, w);
 	if (rc)
 		return rc;
-	rc = h5_dataset_writer_resize(w->writer, size / row);
-	h5_written_end(vfs, w);
+	rc = h5_dataset_writer_resize(w, size / row);
+	h5_written_end(vfs);
 	return rc;
 }
 
 int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size,
 		    uint64_t *stale)
 {
-	struct h5_written *w;
+	struct h5_dataset_writer *w;
 	uint64_t before;
 	int rc;
 
@@ -391,29 +391,35 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 		return -EISDIR;
 	h5_lock_to_write(vfs);
 	rc = h5_written_get(vfs, node, &w);
-	before = rc ? 0 : h5_dataset_writer_size(w->writer);
-	if (!rc)
-		rc = set_size(vfs, w, size);
+	if (rc)
+		goto out;
+	before = h5_dataset_writer_size(w);
+	rc = set_size(vfs, node->address, w, size);
 	if (!rc && size > before)
 		*stale = hide_growth(vfs, node, before, before, true);
 	if (!rc && handle)
 		handle->unsaved = true;
+	h5_dataset_writer_put(w);
+out:
 	h5_unlock(vfs);
 	return rc;
 }
 
 int h5_write_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 {
-	struct h5_written *w;
+	struct h5_dataset_writer *w;
 	int rc = h5_written_get(h->vfs, node, &w);
 
-	if (!rc && cut)
-		rc = set_size(h->vfs, w, 0);
 	if (rc)
 		return rc;
-	h->written = w;
+	if (cut)
+		rc = set_size(h->vfs, node->address, w, 0);
+	if (rc) {
+		h5_dataset_writer_put(w);
+		return rc;
+	}
+	h->writer = w;
 	h->unsaved = cut;
-	w->handles++;
 	return 0;
 }
 
@@ -422,14 +428,12 @@ void h5_write_close(struct h5_handle *h)
 	const struct h5_row *row = &h->row;
 
 	if (row->filled) {
-		uint64_t size = h->written->writer ? h5_dataset_writer_row(h->written->writer) : 0;
-
 		h5_count(&h->vfs->dropped_rows, 1);
 		h5_log_about(h->vfs, h->address, "an incomplete row was dropped: %zu of %ju bytes",
-			     row->filled, (uintmax_t)size);
+			     row->filled, (uintmax_t)h5_dataset_writer_row(h->writer));
 	}
 	free(h->row.data);
 	h->row = (struct h5_row){0};
-	h->written->handles--;
-	h->written = NULL;
+	h5_dataset_writer_put(h->writer);
+	h->writer = NULL;
 }

@@ -14,51 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-	WRITERS_MAX = 64, /* that are kept for datasets which nobody has open */
-	SECOND = 1000000000,
-};
-
-/* ---- settling ---- */
-
-/* What the dataset adds to the sums. */
-static void count(struct h5_vfs *vfs, struct h5_written *w, bool dirty, size_t held)
-{
-	vfs->dirty += (unsigned)dirty - (unsigned)w->dirty;
-	vfs->held += held - w->held;
-	w->dirty = dirty;
-	w->held = held;
-}
-
-static void recount(struct h5_vfs *vfs, struct h5_written *w)
-{
-	count(vfs, w, h5_dataset_writer_is_dirty(w->writer), h5_dataset_writer_held(w->writer));
-}
-
-/* The first failure; one dataset's does not keep the others from being settled. It is done for all who have
- * written, so it is not interrupted for the request that needs it. */
-static int settle(struct h5_vfs *vfs)
-{
-	struct h5_interrupt request;
-	struct h5_written *w, *next;
-	int rc = 0;
-
-	if (!vfs->dirty)
-		return 0;
-	h5_interrupt_get(&request);
-	h5_interrupt_begin(NULL, NULL);
-	HASH_ITER(hh, vfs->written, w, next)
-	{
-		if (!w->dirty)
-			continue;
-		w->uncommitted = true;
-		w->failure = h5_dataset_writer_settle(w->writer);
-		recount(vfs, w);
-		rc = rc ? rc : w->failure;
-	}
-	h5_interrupt_set(&request);
-	return rc;
-}
+enum { SECOND = 1000000000 };
 
 /* ---- the lock ---- */
 
@@ -92,11 +48,11 @@ static void lock_to_read(struct h5_vfs *vfs)
 		pthread_rwlock_rdlock(&vfs->write_lock);
 	}
 	/* When writing was given up, what is gathered stays there. */
-	if (!vfs->dirty || !h5_tx_is_writable(root_of(vfs)))
+	if (!h5_tx_is_unsettled(root_of(vfs)) || !h5_tx_is_writable(root_of(vfs)))
 		return;
 	pthread_rwlock_unlock(&vfs->write_lock);
 	h5_lock_to_write(vfs);
-	if (settle(vfs))
+	if (h5_tx_settle(root_of(vfs)))
 		(void)h5_written_commit(vfs, NULL);
 }
 
@@ -144,7 +100,7 @@ static int given_up(void)
 }
 
 /* Whether a writer may be opened for the node. */
-static int check(const struct h5_vfs *vfs, const struct h5_node *node, bool *resizable)
+static int check(const struct h5_vfs *vfs, const struct h5_node *node)
 {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
@@ -158,82 +114,29 @@ static int check(const struct h5_vfs *vfs, const struct h5_node *node, bool *res
 	if (rc)
 		return rc;
 	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
-	*resizable = dataset->layout.class == H5_LAYOUT_CHUNKED;
 	h5_file_put(node->file, ref);
 	return rc;
 }
 
-static void forget(struct h5_vfs *vfs, struct h5_written *w)
+int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer **out)
 {
-	count(vfs, w, false, 0);
-	HASH_DEL(vfs->written, w);
-	h5_dataset_writer_close(w->writer);
-	free(w);
-}
-
-static int add(struct h5_vfs *vfs, const struct h5_node *node, bool resizable, struct h5_written **out)
-{
-	struct h5_written *w, *next;
-	int rc;
-
-	HASH_ITER(hh, vfs->written, w, next)
-	{
-		if (HASH_COUNT(vfs->written) < WRITERS_MAX)
-			break;
-		if (!w->handles && !w->uncommitted)
-			forget(vfs, w);
-	}
-	w = calloc(1, sizeof *w);
-	if (!w)
-		return -ENOMEM;
-	w->address = node->address;
-	w->resizable = resizable;
-	rc = h5_dataset_writer_open(node->file, node->address, vfs->options.external_write, &w->writer);
-	if (!rc) {
-		HASH_ADD(hh, vfs->written, address, sizeof w->address, w);
-		rc = w->hh.tbl ? 0 : -ENOMEM;
-	}
-	if (rc) {
-		h5_dataset_writer_close(w->writer);
-		free(w);
-		return rc;
-	}
-	*out = w;
-	return 0;
-}
-
-int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_written **out)
-{
-	bool resizable = false;
-	int rc = check(vfs, node, &resizable);
+	int rc = check(vfs, node);
 
 	if (rc)
 		return rc;
-	HASH_FIND(hh, vfs->written, &node->address, sizeof node->address, *out);
-	return *out ? h5_written_ready(vfs, *out) : add(vfs, node, resizable, out);
+	return h5_dataset_writer_get(node->file, node->address, vfs->options.external_write, out);
 }
 
-int h5_written_ready(struct h5_vfs *vfs, struct h5_written *w)
+int h5_written_begin(struct h5_vfs *vfs, struct h5_dataset_writer *w)
 {
-	if (w->writer)
-		return 0;
-	return h5_dataset_writer_open(root_of(vfs), w->address, vfs->options.external_write, &w->writer);
-}
+	struct h5_file *file = root_of(vfs);
+	int rc = 0;
 
-int h5_written_begin(struct h5_vfs *vfs, struct h5_written *w)
-{
-	if (!h5_tx_is_writable(root_of(vfs)))
+	if (!h5_tx_is_writable(file))
 		return given_up();
-	if (vfs->held > vfs->options.gather && settle(vfs)) {
-		int rc = h5_written_commit(vfs, w);
-
-		if (!rc)
-			rc = h5_written_ready(vfs, w);
-		if (rc)
-			return rc;
-	}
-	w->uncommitted = true;
-	return 0;
+	if (h5_tx_held(file) > vfs->options.gather && h5_tx_settle(file))
+		rc = h5_written_commit(vfs, w);
+	return rc ? rc : h5_dataset_writer_ready(w);
 }
 
 /* The kernel looks at times to see that contents have changed: no two changes have the same. */
@@ -287,9 +190,8 @@ static void forget_followers(struct h5_vfs *vfs)
 	h5_lru_forget(h5_file_set_blocks(vfs->set), h5_file_number(f->key.file), f->key.address);
 }
 
-void h5_written_end(struct h5_vfs *vfs, struct h5_written *w)
+void h5_written_end(struct h5_vfs *vfs)
 {
-	recount(vfs, w);
 	forget_followers(vfs);
 	set_time(&vfs->changed);
 	vfs->changes++;
@@ -297,15 +199,15 @@ void h5_written_end(struct h5_vfs *vfs, struct h5_written *w)
 
 /* ---- committing ---- */
 
-/* What was written through the handles of a dataset is in the file, or (`lost`) will never be. */
-static void tell_handles(struct h5_vfs *vfs, const struct h5_written *w, int lost)
+/* What was written through the handles of the dataset is in the file, or (`lost`) will never be. */
+static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 {
 	struct h5_handle *h;
 
 	pthread_mutex_lock(&vfs->lock);
 	DL_FOREACH(vfs->handles, h)
 	{
-		if (h->written != w)
+		if (!h->writer || h->address != address)
 			continue;
 		if (lost && h->unsaved)
 			h->lost = lost;
@@ -317,91 +219,85 @@ static void tell_handles(struct h5_vfs *vfs, const struct h5_written *w, int los
 	pthread_mutex_unlock(&vfs->lock);
 }
 
-static void set_committed(struct h5_vfs *vfs)
-{
-	struct h5_written *w, *next;
-
-	HASH_ITER(hh, vfs->written, w, next)
-	{
-		w->uncommitted = false;
-		tell_handles(vfs, w, 0);
-	}
-}
-
 /* The changes of the dataset since the last commit are lost: nobody shall wait for them. */
-static void lose(struct h5_vfs *vfs, struct h5_written *w)
+static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 {
-	tell_handles(vfs, w, w->failure);
-	count(vfs, w, false, 0);
-	h5_dataset_writer_close(w->writer);
-	w->writer = NULL;
-	w->uncommitted = false;
+	tell_handles(vfs, participant->address, participant->failure);
+	h5_tx_drop(root_of(vfs), participant);
 	h5_count(&vfs->lost_changes, 1);
-	h5_log_about(vfs, w->address, "what was written since the last commit is lost: %s",
-		     strerror(-w->failure));
+	h5_log_about(vfs, participant->address, "what was written since the last commit is lost: %s",
+		     strerror(-participant->failure));
 }
 
 /* After a commit. One that was made (`rc` 0) lacks only datasets that could not be settled; one that was not
  * takes along all datasets with changes, as these share their transaction. */
 static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 {
-	struct h5_written *w, *next;
+	struct h5_tx_participant *p;
 
-	HASH_ITER(hh, vfs->written, w, next)
+	DL_FOREACH(h5_tx_participants(root_of(vfs)), p)
 	{
-		if (rc && w->uncommitted && !w->failure)
-			w->failure = rc;
-		if (w->failure)
-			lose(vfs, w);
+		if (rc && p->uncommitted && !p->failure)
+			p->failure = rc;
+		if (p->failure)
+			lose(vfs, p);
 	}
 	if (rc)
 		h5_tx_abandon(root_of(vfs));
-	forget_followers(vfs);
-	set_time(&vfs->changed);
-	vfs->changes++;
-	/* Without one, the next who writes tries again. */
-	HASH_ITER(hh, vfs->written, w, next)
-	(void)h5_written_ready(vfs, w);
+	h5_written_end(vfs);
 }
 
-static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_written *of)
+static void tell_committed(struct h5_vfs *vfs)
 {
-	struct h5_written *w, *next;
+	struct h5_tx_participant *p;
+
+	DL_FOREACH(h5_tx_participants(root_of(vfs)), p)
+	if (!p->failure)
+		tell_handles(vfs, p->address, 0);
+}
+
+static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_dataset_writer *of)
+{
+	const struct h5_tx_participant *p;
 
 	if (of)
-		return of->uncommitted;
-	HASH_ITER(hh, vfs->written, w, next)
-	if (w->uncommitted)
-		return true;
-	return false;
+		return h5_dataset_writer_is_uncommitted(of);
+	DL_SEARCH_SCALAR(h5_tx_participants(root_of(vfs)), p, uncommitted, true);
+	return p;
 }
 
-int h5_written_commit(struct h5_vfs *vfs, const struct h5_written *of)
+/* Why the commit is without changes of any dataset; 0: it has all. */
+static int first_failure(const struct h5_vfs *vfs)
+{
+	const struct h5_tx_participant *p;
+
+	DL_FOREACH(h5_tx_participants(root_of(vfs)), p)
+	if (p->failure)
+		return p->failure;
+	return 0;
+}
+
+int h5_written_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 {
 	struct h5_file *file = root_of(vfs);
-	struct h5_written *w, *next;
-	int settled, rc;
+	int failure, rc;
 
 	if (!h5_tx_is_writable(file))
 		return has_uncommitted(vfs, of) ? given_up() : 0;
-	HASH_ITER(hh, vfs->written, w, next)
-	w->failure = 0;
-	if (!vfs->dirty && !h5_tx_is_pending(file))
-		return 0;
 	/* It is made for all who have written, so it is not interrupted for the one who asks. */
 	h5_interrupt_begin(NULL, NULL);
-	settled = settle(vfs);
 	rc = h5_tx_commit(file);
 	if (!h5_tx_is_writable(file)) {
 		if (vfs->options.log)
 			vfs->options.log("a commit has failed: the mount takes no more changes");
 		return rc;
 	}
-	if (rc || settled)
+	failure = rc ? rc : first_failure(vfs);
+	if (failure)
 		lose_uncommitted(vfs, rc);
 	if (!rc)
-		set_committed(vfs);
-	return of ? of->failure : rc ? rc : settled;
+		tell_committed(vfs);
+	return of ? h5_dataset_writer_failure(of) : failure;
 }
 
 int h5_vfs_commit(struct h5_vfs *vfs)
@@ -418,11 +314,9 @@ int h5_vfs_commit(struct h5_vfs *vfs)
 
 void h5_written_close(struct h5_vfs *vfs)
 {
-	struct h5_written *w, *next;
 	struct h5_follower *f, *after;
 
-	HASH_ITER(hh, vfs->written, w, next)
-	forget(vfs, w);
+	h5_dataset_writers_close(root_of(vfs));
 	HASH_ITER(hh, vfs->followers, f, after)
 	{
 		HASH_DEL(vfs->followers, f);

@@ -352,8 +352,8 @@ static void record(struct crash_run *run, const struct program *program, const c
 	run->file = h5_file_set_root(set);
 	for (unsigned i = 0; i < run->count; i++)
 		must(run,
-		     h5_dataset_writer_open(run->file, run->datasets[i].address, false,
-					    &run->datasets[i].writer),
+		     h5_dataset_writer_get(run->file, run->datasets[i].address, false,
+					   &run->datasets[i].writer),
 		     run->datasets[i].name);
 	program->run(run);
 	for (unsigned i = 0; i < run->count; i++)

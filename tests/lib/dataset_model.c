@@ -94,7 +94,7 @@ struct h5_dataset_writer *model_writer(struct model_run *r, struct model *m)
 
 	if (m->writer)
 		return m->writer;
-	rc = h5_dataset_writer_open(r->scratch.file, m->address, true, &m->writer);
+	rc = h5_dataset_writer_get(r->scratch.file, m->address, true, &m->writer);
 	ck_assert_msg(!rc, "%s: %d %s", m->name, rc, h5_error_last()->text);
 	ck_assert_uint_eq(h5_dataset_writer_row(m->writer), m->row);
 	ck_assert_uint_eq(h5_dataset_writer_size(m->writer), m->size);

@@ -112,7 +112,7 @@ static int open_rc(struct model_run *r, const char *name, bool external)
 			      &file, &address);
 
 	ck_assert_msg(!rc, "%s: %s", name, h5_error_last()->text);
-	rc = h5_dataset_writer_open(file, address, external, &writer);
+	rc = h5_dataset_writer_get(file, address, external, &writer);
 	if (!rc)
 		rc = h5_dataset_writer_write(writer, 0, "abcd", 4);
 	h5_dataset_writer_close(writer);

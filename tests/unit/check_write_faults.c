@@ -97,7 +97,7 @@ static int do_open(struct run *run, struct dataset *d, size_t n)
 static int do_writer(struct run *run, struct dataset *d, size_t n)
 {
 	(void)n;
-	return h5_dataset_writer_open(run->scratch.file, d->address, false, &d->writer);
+	return h5_dataset_writer_get(run->scratch.file, d->address, false, &d->writer);
 }
 
 static int do_append(struct run *run, struct dataset *d, size_t n)
