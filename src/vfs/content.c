@@ -24,14 +24,12 @@ enum h5_format h5_content_format(const struct h5_dataset *dataset)
 	return type->class == H5_CLASS_VLEN && type->vlen.is_string ? H5_FORMAT_LINES : H5_FORMAT_JSONL;
 }
 
-struct h5_text_source h5_content_source(struct h5_vfs *vfs, const struct h5_dataset *dataset,
-					struct h5_value_source *source)
+struct h5_text_source h5_content_source(struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
 	bool lines = h5_content_format(dataset) == H5_FORMAT_LINES;
 
-	*source = (struct h5_value_source){vfs, dataset->file};
 	return (struct h5_text_source){.form = lines ? &h5_text_lines : &h5_text_jsonl,
-				       .context = h5_paths_context(source),
+				       .context = h5_paths_context(vfs, dataset->file),
 				       .address = dataset->address,
 				       .type = dataset->type,
 				       .space = &dataset->space,
@@ -71,7 +69,7 @@ static int open_dataset(struct h5_handle *h, const struct h5_node *node)
 	if (h->dataset->size > INT64_MAX)
 		return h5_fail(-EOVERFLOW, node->address, "dataset of more than 2^63-1 bytes");
 	if (h5_content_format(h->dataset) != H5_FORMAT_RAW) {
-		h->lines = h5_content_source(h->vfs, h->dataset, &h->source);
+		h->lines = h5_content_source(h->vfs, h->dataset);
 		return h5_text_get(&h->lines, &h->text_ref, &h->text);
 	}
 	h5_file_put(node->file, h->dataset_ref);
@@ -103,7 +101,7 @@ static int open_node(struct h5_handle *h, const struct h5_node *node)
 		return h5_content_ddl(node->file, node->address, &h->ddl);
 	case H5_NODE_VIEW:
 		h->is_view = true;
-		return h5_views_open(h->vfs, node, true, &h->source, &h->view);
+		return h5_views_open(h->vfs, node, true, &h->view);
 	case H5_NODE_DAMAGED:
 		return open_damaged(node);
 	case H5_NODE_DIRECTORY:
@@ -323,13 +321,12 @@ static int read_view_as(struct h5_handle *h, const struct h5_view *v, uint64_t o
 /* What has been changed since it was opened is opened anew. */
 static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
-	struct h5_value_source source;
 	struct h5_view now;
 	int rc;
 
 	if (h->view.state == h5_state(h->vfs, h->file))
 		return read_view_as(h, &h->view, offset, buf, n, got);
-	rc = h5_views_open(h->vfs, h->node, true, &source, &now);
+	rc = h5_views_open(h->vfs, h->node, true, &now);
 	if (!rc)
 		rc = read_view_as(h, &now, offset, buf, n, got);
 	h5_view_release(&now);

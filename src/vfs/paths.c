@@ -222,14 +222,25 @@ void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 	(void)h5_fail(cause.code, cause.address, "%s", cause.text);
 }
 
-static int object_path(void *arg, uint64_t address, struct h5_buf *path)
+static int path_in_mount(void *arg, uint64_t address, struct h5_buf *path)
 {
-	const struct h5_value_source *source = arg;
+	struct h5_vfs *vfs = arg;
 
-	return h5_paths_find(source->vfs, source->file, address, path);
+	return h5_paths_find(vfs, h5_file_set_root(vfs->set), address, path);
 }
 
-struct h5_value_context h5_paths_context(struct h5_value_source *source)
+static int no_path(void *arg, uint64_t address, struct h5_buf *path)
 {
-	return (struct h5_value_context){.file = source->file, .object_path = object_path, .arg = source};
+	(void)arg;
+	(void)address;
+	(void)path;
+	return -ENOENT;
+}
+
+struct h5_value_context h5_paths_context(struct h5_vfs *vfs, struct h5_file *file)
+{
+	bool mounted = file == h5_file_set_root(vfs->set);
+
+	return (struct h5_value_context){
+		.file = file, .object_path = mounted ? path_in_mount : no_path, .arg = vfs};
 }

@@ -73,12 +73,6 @@ struct h5_node {
 
 struct h5_path_map; /* paths.c: from an object's address to a path */
 
-/* What the functions of object/value.h need. `arg` keeps the pair that it points at. */
-struct h5_value_source {
-	struct h5_vfs *vfs;
-	struct h5_file *file;
-};
-
 /* A virtual dataset, whose size follows that of its sources. */
 struct h5_follower {
 	struct {
@@ -113,7 +107,6 @@ struct h5_handle {
 	struct h5_buf ddl;
 	bool is_view;
 	struct h5_view view; /* as it was when it was opened */
-	struct h5_value_source source;
 	/* Of one who reads raw data in order: how far, how many reads, how far ahead was decoded. Several
 	 * threads may be at it: what gets lost then is speed. */
 	atomic_uint_fast64_t read_to, ahead;
@@ -278,9 +271,8 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 typedef int h5_views_visit(void *arg, const char *name, struct h5_place *place);
 int h5_views_iterate(struct h5_vfs *vfs, const struct h5_node *directory, h5_views_visit *visit, void *arg);
 
-/* Opens what the node of a view shows; `source` must live as long. h5_view_release() on failure, too. */
-int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading,
-		  struct h5_value_source *source, struct h5_view *view);
+/* Opens what the node of a view shows. h5_view_release() on failure, too. */
+int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading, struct h5_view *view);
 
 /* ---- stat.c ---- */
 
@@ -300,9 +292,8 @@ int h5_node_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_t
 enum h5_format { H5_FORMAT_RAW, H5_FORMAT_LINES, H5_FORMAT_JSONL };
 
 enum h5_format h5_content_format(const struct h5_dataset *dataset);
-/* What the lines of a dataset are made of; `source` must live as long. */
-struct h5_text_source h5_content_source(struct h5_vfs *vfs, const struct h5_dataset *dataset,
-					struct h5_value_source *source);
+/* What the lines of a dataset are made of. */
+struct h5_text_source h5_content_source(struct h5_vfs *vfs, const struct h5_dataset *dataset);
 /* The text of a committed datatype. */
 int h5_content_ddl(struct h5_file *file, uint64_t address, struct h5_buf *out);
 
@@ -324,6 +315,7 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void h5_paths_free(struct h5_path_map *map); /* NULL is fine */
-struct h5_value_context h5_paths_context(struct h5_value_source *source);
+/* For the values of a file: references to objects that have a path in the mount are shown as that path. */
+struct h5_value_context h5_paths_context(struct h5_vfs *vfs, struct h5_file *file);
 
 #endif

@@ -206,8 +206,7 @@ static int get_filters(const struct subject *s, struct h5_buf *out)
 static int get_fill(const struct subject *s, struct h5_buf *out)
 {
 	const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
-	struct h5_value_source source = {s->vfs, s->node->file};
-	struct h5_value_context context = h5_paths_context(&source);
+	struct h5_value_context context = h5_paths_context(s->vfs, s->node->file);
 
 	if (!s->dataset)
 		return -ENODATA;

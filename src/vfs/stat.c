@@ -85,8 +85,7 @@ static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct
 			  uint64_t *size)
 {
 	uint64_t state = h5_state(vfs, node->file);
-	struct h5_value_source source;
-	struct h5_text_source lines = h5_content_source(vfs, dataset, &source);
+	struct h5_text_source lines = h5_content_source(vfs, dataset);
 	const struct h5_text *text;
 	struct h5_lru_entry *ref;
 	int rc = h5_text_get(&lines, &ref, &text);
@@ -170,7 +169,6 @@ static int stat_datatype(const struct h5_node *node, struct stat *st)
 /* The size of the file of a view takes work: a listing does without. */
 static bool stat_view(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st, int *rc)
 {
-	struct h5_value_source source;
 	struct h5_view view;
 	uint64_t size;
 
@@ -181,7 +179,7 @@ static bool stat_view(struct h5_vfs *vfs, struct h5_node *node, bool with_text, 
 	}
 	if (!with_text)
 		return false;
-	*rc = h5_views_open(vfs, node, false, &source, &view);
+	*rc = h5_views_open(vfs, node, false, &view);
 	if (!*rc) {
 		set_size(st, view.size, view.size);
 		remember_text_size(vfs, node, view.size, view.state);

@@ -24,8 +24,7 @@ enum {
 static int add_value(struct h5_vfs *vfs, struct h5_file *file, const struct h5_attribute *a, bool raw,
 		     struct h5_buf *out)
 {
-	struct h5_value_source source = {vfs, file};
-	struct h5_value_context context = h5_paths_context(&source);
+	struct h5_value_context context = h5_paths_context(vfs, file);
 
 	if (!a->type)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "attribute %s is damaged", a->name);
