@@ -471,7 +471,7 @@ int main(int argc, char **argv)
 	fill_standard_descriptors();
 	if (h5_options_parse(argc, argv, &options))
 		return options.is_helper ? HELPER_FAILED : EXIT_USAGE;
-	h5_log_set_level(options.level);
+	h5_log_set_level(options.quiet ? H5_LOG_QUIET : options.verbose ? H5_LOG_VERBOSE : H5_LOG_NORMAL);
 	options.set.check = h5_vfs_check_object;
 	options.vfs.log = h5_log;
 	options.vfs.waits = h5_serve_others;

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <sched.h>
 #include <stddef.h>
@@ -24,117 +25,142 @@ enum {
 	WAIT = 2,	 /* seconds */
 	INDEX_SHARE = 4, /* of the cache for chunks */
 	WORKERS_MAX = 64,
-	GATHER = 32 << 20, /* of chunks that small writes fill */
+	GATHER = 32 << 20, /* bytes of chunks that small writes fill */
 };
-
-/* The values as they were written, NULL where not given. */
-struct texts {
-	struct h5_options *options;
-	char *external, *locking, *order, *xattr, *sandbox;
-	char *uid, *gid, *fmask, *dmask;
-	char *cache, *index_cache, *max_chunk, *max_work, *workers;
-	char *sync, *journal;
-	char *subdir, *offset, *userblock, *timeout, *wait, *log;
-	int writable, swmr, force, external_write;
-	int allow_other, nonempty, foreground, debug, single_thread, quiet, verbose, help, version;
-	int command; /* enum h5_command */
-};
-
-#define TEXT(name)                                                                                           \
-	{                                                                                                    \
-#name "=%s", offsetof(struct texts, name), 0                                                 \
-	}
-#define FLAG(text, name)                                                                                     \
-	{                                                                                                    \
-		text, offsetof(struct texts, name), 1                                                        \
-	}
-#define COMMAND(text, value)                                                                                 \
-	{                                                                                                    \
-		text, offsetof(struct texts, command), value                                                 \
-	}
-
-/* FUSE_OPT_KEY(), but for a conversion that Clang warns of. */
-#define IGNORED(text)                                                                                        \
-	{                                                                                                    \
-		text, (unsigned long)-1U, FUSE_OPT_KEY_DISCARD                                               \
-	}
 
 #define HELP " (h5fs -h tells more)"
 
-static const struct fuse_opt known[] = {
-	FLAG("-f", foreground),
-	FLAG("-d", debug),
-	FLAG("debug", debug),
-	FLAG("-s", single_thread),
-	FLAG("-h", help),
-	FLAG("--help", help),
-	FLAG("-V", version),
-	FLAG("--version", version),
-	FLAG("allow_other", allow_other),
-	FLAG("nonempty", nonempty),
-	TEXT(external),
-	TEXT(locking),
-	TEXT(order),
-	TEXT(xattr),
-	TEXT(sandbox),
-	TEXT(uid),
-	TEXT(gid),
-	TEXT(fmask),
-	TEXT(dmask),
-	TEXT(cache),
-	TEXT(index_cache),
-	TEXT(max_chunk),
-	TEXT(max_work),
-	TEXT(workers),
-	TEXT(sync),
-	TEXT(journal),
-	/* As for mount(8), the last one counts. */
-	FLAG("rw", writable),
-	{"ro", offsetof(struct texts, writable), 0},
-	FLAG("swmr", swmr),
-	FLAG("force", force),
-	FLAG("external-write", external_write),
-	TEXT(subdir),
-	TEXT(offset),
-	TEXT(userblock),
-	TEXT(timeout),
-	TEXT(wait),
-	TEXT(log),
-	FLAG("quiet", quiet),
-	FLAG("verbose", verbose),
-	/* What fstab(5) may say beside, to others or in general. */
-	IGNORED("defaults"),
-	IGNORED("auto"),
-	IGNORED("noauto"),
-	IGNORED("nofail"),
-	IGNORED("_netdev"),
-	IGNORED("user"),
-	IGNORED("user="),
-	IGNORED("users"),
-	IGNORED("nouser"),
-	IGNORED("noatime"),
-	IGNORED("relatime"),
-	IGNORED("nodiratime"),
-	IGNORED("atime"),
-	IGNORED("diratime"),
-	IGNORED("strictatime"),
-	IGNORED("lazytime"),
-	IGNORED("async"),
-	IGNORED("group"),
-	IGNORED("owner"),
-	IGNORED("silent"),
-	IGNORED("loud"),
-	IGNORED("suid"), /* nosuid, nodev and noexec are in force anyway */
-	IGNORED("dev"),
-	IGNORED("exec"),
-	IGNORED("nosuid"),
-	IGNORED("nodev"),
-	IGNORED("noexec"),
-	COMMAND("--check", H5_COMMAND_CHECK),
-	COMMAND("--list", H5_COMMAND_LIST),
-	COMMAND("--recover", H5_COMMAND_RECOVER),
-	FUSE_OPT_END,
+/* ---- the table ---- */
+
+/* What an option takes, and what becomes of it in struct h5_options. */
+enum kind {
+	FLAG,	/* no value: the member becomes `most` */
+	NUMBER, /* decimal, from 0 to `most` */
+	OCTAL,	/* octal, from 0 to `most` */
+	SIZE,	/* bytes, with K, M, G for powers of 1024, from `least` to `most` */
+	WORD,	/* one of `words` */
+	TEXT,	/* any text, an owned char * */
 };
+
+/* A word that an option can be set to; the last of a list has no text. */
+struct word {
+	const char *text;
+	unsigned value;
+};
+
+struct option {
+	const char *name;
+	const char *rest; /* what follows the name in the help */
+	enum kind kind;
+	size_t member, size; /* where it is in struct h5_options, in bytes */
+	uint64_t most, least;
+	const struct word *words;
+	const char *help; /* NULL: it is another name for the option before */
+};
+
+static const struct word external_words[] = {
+	{"none", H5_EXTERNAL_NONE}, {"beneath", H5_EXTERNAL_BENEATH}, {"any", H5_EXTERNAL_ANY}, {0}};
+static const struct word locking_words[] = {
+	{"yes", H5_LOCK_ALWAYS}, {"no", H5_LOCK_NONE}, {"best-effort", H5_LOCK_BEST_EFFORT}, {0}};
+static const struct word order_words[] = {{"name", false}, {"creation", true}, {0}};
+static const struct word xattr_words[] = {{"text", false}, {"raw", true}, {0}};
+static const struct word sync_words[] = {{"close", true}, {"fsync", false}, {0}};
+static const struct word sandbox_words[] = {{"yes", true}, {"no", false}, {0}};
+
+#define INTO(name)	 offsetof(struct h5_options, name), sizeof(((struct h5_options *)0)->name)
+#define SET(name, value) FLAG, INTO(name), .most = value
+
+/* In the order of the help. */
+static const struct option known[] = {
+	{"-f", "", SET(foreground, true), .help = "stay in the foreground"},
+	{"-d", "", SET(debug, true), .help = "debug output of libfuse (implies -f)"},
+	{"debug", "", SET(debug, true)},
+	{"-s", "", SET(single_thread, true), .help = "serve one request at a time"},
+	{"--check", "", SET(command, H5_COMMAND_CHECK), .help = "verify all that the file holds; no mount"},
+	{"--list", "", SET(command, H5_COMMAND_LIST), .help = "print what a mount would show; no mount"},
+	{"--recover", "", SET(command, H5_COMMAND_RECOVER),
+	 .help = "deal with the journal that a killed mount has left; no mount"},
+	{"-h", ", --help", SET(help, true), .help = "this text"},
+	{"--help", "", SET(help, true)},
+	{"-V", ", --version", SET(version, true), .help = "versions"},
+	{"--version", "", SET(version, true)},
+	/* As for mount(8), the last of these two counts. */
+	{"ro", "", SET(set.writable, false), .help = "read-only (the default)"},
+	{"rw", "", SET(set.writable, true), .help = "datasets can be appended to and overwritten"},
+	{"swmr", "", SET(set.swmr, true),
+	 .help = "rw: HDF5 programs read along; ro: another program writes along"},
+	{"force", "", SET(set.force, true),
+	 .help = "rw in spite of marks in the file, or of several hard links to it"},
+	{"external-write", "", SET(vfs.external_write, true), .help = "rw: external raw files, too"},
+	{"sync", "=WHEN", WORD, INTO(vfs.commit_at_close), .words = sync_words,
+	 .help = "what is written is durable after: close (the default), fsync"},
+	{"journal", "=DIR", TEXT, INTO(journal),
+	 .help = "where the journal of the file is (its own directory)"},
+	{"external", "=RULE", WORD, INTO(set.external), .words = external_words,
+	 .help = "other files that may be opened: none, beneath (the file's directory), any"},
+	{"locking", "=HOW", WORD, INTO(set.lock), .words = locking_words,
+	 .help = "yes, no, best-effort; also HDF5_USE_FILE_LOCKING"},
+	{"order", "=ORDER", WORD, INTO(vfs.order_by_creation), .words = order_words,
+	 .help = "of listings: name, creation"},
+	{"xattr", "=FORM", WORD, INTO(vfs.raw_attributes), .words = xattr_words,
+	 .help = "of attributes: text, raw"},
+	{"uid", "=N", NUMBER, INTO(vfs.uid), .most = UINT32_MAX - 1, .help = "owner of all files"},
+	{"gid", "=N", NUMBER, INTO(vfs.gid), .most = UINT32_MAX - 1, .help = "group of all files"},
+	{"fmask", "=OCTAL", OCTAL, INTO(vfs.fmask), .most = 0777, .help = "mode bits taken out of files"},
+	{"dmask", "=OCTAL", OCTAL, INTO(vfs.dmask), .most = 0777,
+	 .help = "mode bits taken out of directories"},
+	{"subdir", "=/GROUP", TEXT, INTO(subdir), .help = "mount only this group"},
+	{"offset", "=N", NUMBER, INTO(set.offset), .most = INT64_MAX,
+	 .help = "the size of the user block: where the HDF5 file begins"},
+	{"userblock", "=N", NUMBER, INTO(set.offset), .most = INT64_MAX,
+	 .help = "the same; mount(8) takes offset= for itself"},
+	{"timeout", "=SECONDS", NUMBER, INTO(timeout), .most = INT32_MAX,
+	 .help = "unmount when nothing was asked for so long"},
+	{"wait", "=SECONDS", NUMBER, INTO(set.wait), .most = INT32_MAX,
+	 .help = "wait so long for a file that another program has locked (2; 0: not)"},
+	{"log", "=WHERE", TEXT, INTO(log), .help = "a file, or syslog, instead of standard error"},
+	{"quiet", "", SET(quiet, true), .help = "log only what ends the mount or loses data"},
+	{"verbose", "", SET(verbose, true), .help = "log also what is done"},
+	{"allow_other", "", SET(allow_other, true), .help = "other users may look, too"},
+	{"nonempty", "", SET(nonempty, true),
+	 .help = "the mount point may have files, which are hidden meanwhile"},
+	{"sandbox", "=WHETHER", WORD, INTO(sandbox), .words = sandbox_words,
+	 .help = "the daemon gives up what it does not need: yes (the default), no"},
+	{"cache", "=SIZE", SIZE, INTO(set.chunk_cache), .most = SIZE_MAX,
+	 .help = "of decoded chunks (64M and a 32nd of the memory, at most 640M)"},
+	{"index_cache", "=SIZE", SIZE, INTO(set.block_cache), .most = SIZE_MAX,
+	 .help = "of decoded metadata blocks (a quarter of that)"},
+	{"max_chunk", "=SIZE", SIZE, INTO(set.max_chunk), .least = 1, .most = H5_MAX_CHUNK_LIMIT,
+	 .help = "of a decoded chunk, at most (an 8th of the memory, but 256M to 1G)"},
+	{"max_work", "=SECONDS", NUMBER, INTO(vfs.max_work), .most = UINT16_MAX,
+	 .help = "that a request may work, beyond what the file's bytes call for (2; 0: any)"},
+	{"workers", "=N", NUMBER, INTO(set.workers), .most = WORKERS_MAX,
+	 .help = "threads that decode and encode chunks (the processors; 0 to 64)"},
+};
+
+enum { KNOWN = sizeof known / sizeof *known };
+
+/* What fstab(5) may say beside, to others or in general; nosuid, nodev and noexec are in force anyway. */
+static const char *const ignored[] = {
+	"defaults",    "auto",	     "noauto", "nofail",   "_netdev", "user",	"users", "nouser", "noatime",
+	"relatime",    "nodiratime", "atime",  "diratime", "async",   "group",	"owner", "silent", "loud",
+	"strictatime", "lazytime",   "suid",   "dev",	   "exec",    "nosuid", "nodev", "noexec",
+};
+
+/* Options that begin so are ignored, too. */
+static const char *const ignored_prefixes[] = {"x-", "comment=", "user="};
+
+static void print_help(bool of_mount)
+{
+	for (size_t i = 0; i < KNOWN; i++) {
+		char left[64];
+
+		if (!known[i].help || (*known[i].name != '-') != of_mount)
+			continue;
+		snprintf(left, sizeof left, "%s%s", known[i].name, known[i].rest);
+		printf("    %-23s%s\n", left, known[i].help);
+	}
+}
 
 void h5_options_usage(const char *program)
 {
@@ -142,114 +168,128 @@ void h5_options_usage(const char *program)
 	       "       %s --check|--list FILE\n"
 	       "       %s --recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
-	       "attributes.\n"
-	       "\n"
-	       "    -f                     stay in the foreground\n"
-	       "    -d                     debug output of libfuse (implies -f)\n"
-	       "    -s                     serve one request at a time\n"
-	       "    --check                verify all that the file holds; no mount\n"
-	       "    --list                 print what a mount would show; no mount\n"
-	       "    --recover              deal with the journal that a killed mount has left; no mount\n"
-	       "    -h, --help             this text\n"
-	       "    -V, --version          versions\n"
-	       "    -o OPTION[,OPTION...]  mount options\n"
-	       "\n"
-	       "    ro                     read-only (the default)\n"
-	       "    rw                     datasets can be appended to and overwritten\n"
-	       "    swmr                   rw: HDF5 programs read along; ro: another program writes along\n"
-	       "    force                  rw in spite of marks in the file, or of several hard links to it\n"
-	       "    external-write         rw: external raw files, too\n"
-	       "    sync=WHEN              what is written is durable after: close (the default), fsync\n"
-	       "    journal=DIR            where the journal of the file is (its own directory)\n"
-	       "    external=RULE          other files that may be opened: none, beneath (the file's "
-	       "directory), any\n"
-	       "    locking=HOW            yes, no, best-effort; also HDF5_USE_FILE_LOCKING\n"
-	       "    order=ORDER            of listings: name, creation\n"
-	       "    xattr=FORM             of attributes: text, raw\n"
-	       "    uid=N                  owner of all files\n"
-	       "    gid=N                  group of all files\n"
-	       "    fmask=OCTAL            mode bits taken out of files\n"
-	       "    dmask=OCTAL            mode bits taken out of directories\n"
-	       "    subdir=/GROUP          mount only this group\n"
-	       "    offset=N               the size of the user block: where the HDF5 file begins\n"
-	       "    userblock=N            the same; mount(8) takes offset= for itself\n"
-	       "    timeout=SECONDS        unmount when nothing was asked for so long\n"
-	       "    wait=SECONDS           wait so long for a file that another program has locked (2; 0: "
-	       "not)\n"
-	       "    log=WHERE              a file, or syslog, instead of standard error\n"
-	       "    quiet                  log only what ends the mount or loses data\n"
-	       "    verbose                log also what is done\n"
-	       "    allow_other            other users may look, too\n"
-	       "    nonempty               the mount point may have files, which are hidden meanwhile\n"
-	       "    sandbox=WHETHER        the daemon gives up what it does not need: yes (the default), no\n"
-	       "    cache=SIZE             of decoded chunks (64M and a 32nd of the memory, at most 640M)\n"
-	       "    index_cache=SIZE       of decoded metadata blocks (a quarter of that)\n"
-	       "    max_chunk=SIZE         of a decoded chunk, at most (an 8th of the memory, but 256M to "
-	       "1G)\n"
-	       "    max_work=SECONDS       that a request may work, beyond what the file's bytes call for "
-	       "(2; 0: any)\n"
-	       "    workers=N              threads that decode and encode chunks (the processors; 0 to 64)\n",
+	       "attributes.\n\n",
 	       program, program, program);
+	print_help(false);
+	printf("    -o OPTION[,OPTION...]  mount options\n\n");
+	print_help(true);
 }
 
 /* ---- values ---- */
 
-static int wrong(const char *option, const char *value, const char *allowed)
+/* All values as they were written, by the number of the option in the table; NULL: not given. Only the last
+ * one of an option counts. */
+struct command_line {
+	struct h5_options *options;
+	char *values[KNOWN]; /* owned */
+};
+
+static int wrong(const struct option *option, const char *value, const char *allowed)
 {
-	fprintf(stderr, "h5fs: -o %s=%s: must be %s\n", option, value, allowed);
+	fprintf(stderr, "h5fs: -o %s=%s: must be %s\n", option->name, value, allowed);
 	return -EINVAL;
 }
 
-/* Index of the value among the n words; `deflt` where there is none, -EINVAL for another one. */
-static int choose(const char *option, const char *value, const char *const *words, int n, int deflt,
-		  const char *allowed)
+static int parse_word(const struct option *option, const char *value, uint64_t *number)
 {
-	if (!value)
-		return deflt;
-	for (int i = 0; i < n; i++)
-		if (!strcmp(value, words[i]))
-			return i;
+	const struct word *word = option->words;
+	char allowed[64] = "";
+	size_t used = 0;
+
+	for (; word->text; word++) {
+		const char *before = word == option->words ? "" : word[1].text ? ", " : " or ";
+
+		*number = word->value;
+		if (!strcmp(value, word->text))
+			return 0;
+		used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", before, word->text);
+		assert(used < sizeof allowed);
+	}
 	return wrong(option, value, allowed);
 }
 
-/* A number in the base, up to max. */
-static int parse_number(const char *option, const char *value, int base, uint64_t max, uint64_t *number)
+static int parse_number(const struct option *option, const char *value, uint64_t *number)
 {
+	bool octal = option->kind == OCTAL;
 	char allowed[64], *end;
 
 	errno = 0;
-	*number = strtoull(value, &end, base);
-	if (!errno && !*end && isdigit((unsigned char)*value) && *number <= max)
+	*number = strtoull(value, &end, octal ? 8 : 10);
+	if (!errno && !*end && isdigit((unsigned char)*value) && *number <= option->most)
 		return 0;
-	snprintf(allowed, sizeof allowed,
-		 base == 8 ? "an octal number from 0 to %#jo" : "a number from 0 to %ju", (uintmax_t)max);
+	snprintf(allowed, sizeof allowed, octal ? "an octal number from 0 to %#jo" : "a number from 0 to %ju",
+		 (uintmax_t)option->most);
 	return wrong(option, value, allowed);
 }
 
-/* Bytes, with K, M, G for powers of 1024. */
-static int parse_size(const char *option, const char *value, size_t *size)
+static int parse_size(const struct option *option, const char *value, uint64_t *size)
 {
 	static const char units[] = "KMG";
-	const char *allowed = "a size such as 64M";
-	const char *unit;
-	unsigned long long n;
-	char *end;
+	const char *allowed = "a size such as 64M", *unit;
+	char bounds[64], *end;
 
 	errno = 0;
-	n = strtoull(value, &end, 10);
+	*size = strtoull(value, &end, 10);
 	if (errno || !isdigit((unsigned char)*value))
 		return wrong(option, value, allowed);
 	unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
 	if (*end && (!unit || end[1]))
 		return wrong(option, value, allowed);
 	for (const char *u = units; unit && u <= unit; u++)
-		if (__builtin_mul_overflow(n, 1024, &n))
+		if (!h5_mul(*size, 1024, size))
 			return wrong(option, value, allowed);
-	if (n > SIZE_MAX)
-		return wrong(option, value, "a size that fits in this machine's address space");
-	*size = (size_t)n;
-	return 0;
+	if (*size >= option->least && *size <= option->most)
+		return 0;
+	snprintf(bounds, sizeof bounds, "a size from %ju to %juG", (uintmax_t)option->least,
+		 (uintmax_t)option->most >> 30);
+	return wrong(option, value,
+		     option->most == SIZE_MAX ? "a size that fits in this machine's address space" : bounds);
 }
+
+/* Sets the member of the option. It may have any type of whole numbers: bool, enum, uid_t, size_t, ... */
+static void set_member(struct h5_options *o, const struct option *option, uint64_t value)
+{
+	void *member = (char *)o + option->member;
+	uint32_t number = (uint32_t)value;
+	bool truth = value;
+
+	assert(option->size == sizeof value || option->size == sizeof number || option->size == sizeof truth);
+	if (option->size == sizeof value)
+		memcpy(member, &value, sizeof value);
+	else if (option->size == sizeof number)
+		memcpy(member, &number, sizeof number);
+	else
+		memcpy(member, &truth, sizeof truth);
+}
+
+static int take_value(struct command_line *line, size_t i)
+{
+	const struct option *option = &known[i];
+	uint64_t number = 0;
+	int rc;
+
+	if (!line->values[i])
+		return 0;
+	switch (option->kind) {
+	case TEXT:
+		*(char **)((char *)line->options + option->member) = line->values[i];
+		line->values[i] = NULL;
+		return 0;
+	case WORD:
+		rc = parse_word(option, line->values[i], &number);
+		break;
+	case SIZE:
+		rc = parse_size(option, line->values[i], &number);
+		break;
+	default:
+		rc = parse_number(option, line->values[i], &number);
+	}
+	if (!rc)
+		set_member(line->options, option, number);
+	return rc;
+}
+
+/* ---- defaults ---- */
 
 /* HDF5_USE_FILE_LOCKING says what locking= does not. */
 static enum h5_lock_mode lock_by_environment(void)
@@ -259,35 +299,6 @@ static enum h5_lock_mode lock_by_environment(void)
 	if (value && (!strcasecmp(value, "FALSE") || !strcmp(value, "0")))
 		return H5_LOCK_NONE;
 	return value && !strcasecmp(value, "BEST_EFFORT") ? H5_LOCK_BEST_EFFORT : H5_LOCK_ALWAYS;
-}
-
-static int parse_words(const struct texts *t, struct h5_options *o)
-{
-	static const char *const rules[] = {"none", "beneath", "any"};
-	static const char *const locks[] = {"no", "yes", "best-effort"};
-	static const char *const orders[] = {"name", "creation"};
-	static const char *const forms[] = {"text", "raw"};
-	static const char *const syncs[] = {"close", "fsync"};
-	static const char *const whether[] = {"no", "yes"};
-	int external =
-		choose("external", t->external, rules, 3,
-		       t->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH, "none, beneath or any");
-	int lock =
-		choose("locking", t->locking, locks, 3, (int)lock_by_environment(), "yes, no or best-effort");
-	int order = choose("order", t->order, orders, 2, 0, "name or creation");
-	int form = choose("xattr", t->xattr, forms, 2, 0, "text or raw");
-	int sync = choose("sync", t->sync, syncs, 2, 0, "close or fsync");
-	int sandbox = choose("sandbox", t->sandbox, whether, 2, 1, "yes or no");
-
-	if (external < 0 || lock < 0 || order < 0 || form < 0 || sync < 0 || sandbox < 0)
-		return -EINVAL;
-	o->set.external = (enum h5_external)external;
-	o->set.lock = (enum h5_lock_mode)lock;
-	o->vfs.order_by_creation = order;
-	o->vfs.raw_attributes = form;
-	o->vfs.commit_at_close = !sync;
-	o->sandbox = sandbox;
-	return 0;
 }
 
 /* Bytes; 0: nobody knows. */
@@ -317,91 +328,81 @@ static unsigned default_workers(void)
 	return n < WORKERS_MAX ? (unsigned)n : WORKERS_MAX;
 }
 
-static int parse_engine(const struct texts *t, struct h5_file_set_options *set)
+/* Of all options that take values. */
+static void set_defaults(struct h5_options *o)
 {
-	uint64_t workers = default_workers();
-	int rc = 0;
-
-	set->chunk_cache = default_cache();
-	set->block_cache = set->chunk_cache / INDEX_SHARE;
-	if (t->cache)
-		rc = parse_size("cache", t->cache, &set->chunk_cache);
-	if (!rc && t->index_cache)
-		rc = parse_size("index_cache", t->index_cache, &set->block_cache);
-	set->max_chunk = default_max_chunk();
-	if (!rc && t->max_chunk)
-		rc = parse_size("max_chunk", t->max_chunk, &set->max_chunk);
-	if (!rc && (!set->max_chunk || set->max_chunk > H5_MAX_CHUNK_LIMIT))
-		rc = wrong("max_chunk", t->max_chunk, "a size from 1 to 1G");
-	if (!rc && t->workers)
-		rc = parse_number("workers", t->workers, 10, WORKERS_MAX, &workers);
-	set->workers = (unsigned)workers;
-	return rc;
-}
-
-static int parse_numbers(const struct texts *t, struct h5_options *o)
-{
-	uint64_t uid = getuid(), gid = getgid(), fmask = 0, dmask = 0, timeout = 0, offset = 0,
-		 max_work = MAX_WORK, wait = WAIT;
-	int rc = 0;
-
-	if (t->uid)
-		rc = parse_number("uid", t->uid, 10, UINT32_MAX - 1, &uid);
-	if (!rc && t->gid)
-		rc = parse_number("gid", t->gid, 10, UINT32_MAX - 1, &gid);
-	if (!rc && t->fmask)
-		rc = parse_number("fmask", t->fmask, 8, 0777, &fmask);
-	if (!rc && t->dmask)
-		rc = parse_number("dmask", t->dmask, 8, 0777, &dmask);
-	if (!rc && t->timeout)
-		rc = parse_number("timeout", t->timeout, 10, INT32_MAX, &timeout);
-	if (!rc && t->wait)
-		rc = parse_number("wait", t->wait, 10, INT32_MAX, &wait);
-	if (!rc && t->offset)
-		rc = parse_number("offset", t->offset, 10, INT64_MAX, &offset);
-	if (!rc && t->userblock)
-		rc = parse_number("userblock", t->userblock, 10, INT64_MAX, &offset);
-	if (!rc && t->max_work)
-		rc = parse_number("max_work", t->max_work, 10, UINT16_MAX, &max_work);
-	if (!rc)
-		rc = parse_engine(t, &o->set);
-	o->timeout = (unsigned)timeout;
-	o->set.wait = (unsigned)wait;
-	o->set.offset = offset;
-	o->vfs.max_work = (unsigned)max_work;
-	o->vfs.uid = (uid_t)uid;
-	o->vfs.gid = (gid_t)gid;
-	o->vfs.fmask = (mode_t)fmask;
-	o->vfs.dmask = (mode_t)dmask;
-	return rc;
+	o->set.external = o->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH;
+	o->set.lock = lock_by_environment();
+	o->set.wait = WAIT;
+	o->set.chunk_cache = default_cache();
+	o->set.block_cache = o->set.chunk_cache / INDEX_SHARE;
+	o->set.max_chunk = default_max_chunk();
+	o->set.workers = default_workers();
+	o->vfs.commit_at_close = true;
+	o->vfs.uid = getuid();
+	o->vfs.gid = getgid();
+	o->vfs.max_work = MAX_WORK;
+	o->vfs.gather = GATHER;
+	o->sandbox = true;
 }
 
 /* ---- the command line ---- */
 
+/* True: the option is for others, and means nothing here. */
+static bool is_ignored(const char *arg)
+{
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		if (!strcmp(arg, ignored[i]))
+			return true;
+	for (size_t i = 0; i < sizeof ignored_prefixes / sizeof *ignored_prefixes; i++)
+		if (!strncmp(arg, ignored_prefixes[i], strlen(ignored_prefixes[i])))
+			return true;
+	return !*arg; /* mount(8) takes empty ones, too */
+}
+
+static int take_option(struct command_line *line, const char *arg)
+{
+	for (size_t i = 0; i < KNOWN; i++) {
+		size_t n = strlen(known[i].name);
+
+		if (strncmp(arg, known[i].name, n))
+			continue;
+		if (known[i].kind == FLAG && !arg[n]) {
+			set_member(line->options, &known[i], known[i].most);
+			return 0;
+		}
+		if (known[i].kind != FLAG && arg[n] == '=') {
+			free(line->values[i]);
+			line->values[i] = strdup(arg + n + 1);
+			return line->values[i] ? 0 : -1;
+		}
+	}
+	if (is_ignored(arg))
+		return 0;
+	if (!strcmp(arg, "remount"))
+		fprintf(stderr, "h5fs: -o remount: not possible; unmount it, and mount it anew\n");
+	else
+		fprintf(stderr, "h5fs: unknown option %s%s" HELP "\n", *arg == '-' ? "" : "-o ", arg);
+	return -1;
+}
+
+/* libfuse has split lists of options. */
 static int take_argument(void *data, const char *arg, int key, struct fuse_args *args)
 {
-	struct h5_options *o = ((struct texts *)data)->options;
-	char **place;
+	struct command_line *line = data;
+	struct h5_options *o = line->options;
+	char **name;
 
 	(void)args;
-	/* As mount(8) has it, options for others than who mounts, and empty ones. */
-	if (key == FUSE_OPT_KEY_OPT && (!*arg || !strncmp(arg, "x-", 2) || !strncmp(arg, "comment=", 8)))
-		return 0;
-	if (key == FUSE_OPT_KEY_OPT && !strcmp(arg, "remount")) {
-		fprintf(stderr, "h5fs: -o remount: not possible; unmount it, and mount it anew\n");
-		return -1;
-	}
-	if (key != FUSE_OPT_KEY_NONOPT) {
-		fprintf(stderr, "h5fs: unknown option %s%s" HELP "\n", *arg == '-' ? "" : "-o ", arg);
-		return -1;
-	}
-	place = !o->file ? &o->file : !o->mountpoint ? &o->mountpoint : NULL;
-	if (!place) {
+	if (key != FUSE_OPT_KEY_NONOPT)
+		return take_option(line, arg);
+	name = !o->file ? &o->file : !o->mountpoint ? &o->mountpoint : NULL;
+	if (!name) {
 		fprintf(stderr, "h5fs: too many arguments: %s\n", arg);
 		return -1;
 	}
-	*place = strdup(arg);
-	return *place ? 0 : -1;
+	*name = strdup(arg);
+	return *name ? 0 : -1;
 }
 
 /* What libfuse has to say of it. */
@@ -446,53 +447,41 @@ static int mount_arguments(struct h5_options *o)
 }
 
 /* Before anything can go wrong, so that it can be said there. */
-static int open_log(struct texts *t, struct h5_options *o)
+static int open_log(struct h5_options *o)
 {
 	int rc;
 
-	if (!t->log)
+	if (!o->log)
 		return 0;
-	if (!strcmp(t->log, "syslog")) {
+	if (!strcmp(o->log, "syslog")) {
+		free(o->log);
+		o->log = NULL;
 		o->to_syslog = true;
 		return 0;
 	}
-	rc = h5_log_open(t->log, o->file);
+	rc = h5_log_open(o->log, o->file);
 	if (rc) {
-		fprintf(stderr, "h5fs: -o log=%s: %s\n", t->log, h5_error_last()->text);
+		fprintf(stderr, "h5fs: -o log=%s: %s\n", o->log, h5_error_last()->text);
 		return -EINVAL;
 	}
-	o->log = t->log;
-	t->log = NULL;
 	return 0;
 }
 
-static void take_flags(struct texts *t, struct h5_options *o)
+/* What follows from the options for others. */
+static void complete(struct h5_options *o)
 {
-	o->set.writable = o->vfs.writable = t->writable || o->command == H5_COMMAND_RECOVER;
-	o->set.swmr = t->swmr;
-	o->set.force = t->force;
-	o->set.journal = o->journal = t->journal;
-	t->journal = NULL;
-	o->vfs.subdir = o->subdir = t->subdir;
-	t->subdir = NULL;
-	o->level = t->quiet ? H5_LOG_QUIET : t->verbose ? H5_LOG_VERBOSE : H5_LOG_NORMAL;
-	o->vfs.external_write = t->external_write;
-	o->vfs.gather = GATHER;
+	o->foreground |= o->debug;
+	o->set.writable |= o->command == H5_COMMAND_RECOVER;
+	o->vfs.writable = o->set.writable;
+	o->set.journal = o->journal;
+	o->vfs.subdir = o->subdir;
 }
 
-static int interpret(struct texts *t, struct h5_options *o)
+static int interpret(struct command_line *line)
 {
-	int rc;
+	struct h5_options *o = line->options;
+	int rc = 0;
 
-	o->foreground = t->foreground || t->debug;
-	o->debug = t->debug;
-	o->single_thread = t->single_thread;
-	o->help = t->help;
-	o->version = t->version;
-	o->command = (enum h5_command)t->command;
-	o->allow_other = t->allow_other;
-	o->nonempty = t->nonempty;
-	take_flags(t, o);
 	if (o->help || o->version)
 		return 0;
 	if (!o->file) {
@@ -503,11 +492,13 @@ static int interpret(struct texts *t, struct h5_options *o)
 		fprintf(stderr, "h5fs: too many arguments: %s\n", o->mountpoint);
 		return -EINVAL;
 	}
-	rc = parse_words(t, o);
-	if (!rc)
-		rc = parse_numbers(t, o);
-	if (!rc)
-		rc = open_log(t, o);
+	set_defaults(o);
+	for (size_t i = 0; i < KNOWN && !rc; i++)
+		rc = take_value(line, i);
+	if (rc)
+		return rc;
+	complete(o);
+	rc = open_log(o);
 	return rc ? rc : mount_arguments(o);
 }
 
@@ -543,38 +534,17 @@ static int take_out(struct fuse_args *args)
 
 int h5_options_parse(int argc, char **argv, struct h5_options *options)
 {
-	struct texts t = {.options = options};
+	struct command_line line = {.options = options};
 	int rc;
 
 	*options = (struct h5_options){.args = FUSE_ARGS_INIT(argc, argv), .is_helper = is_helper(argv[0])};
 	fuse_set_log_func(say);
 	rc = options->is_helper ? take_out(&options->args) : 0;
 	if (!rc)
-		rc = fuse_opt_parse(&options->args, &t, known, take_argument) ? -EINVAL
-									      : interpret(&t, options);
+		rc = fuse_opt_parse(&options->args, &line, NULL, take_argument) ? -EINVAL : interpret(&line);
 	fuse_set_log_func(NULL);
-	free(t.external);
-	free(t.locking);
-	free(t.order);
-	free(t.xattr);
-	free(t.sandbox);
-	free(t.uid);
-	free(t.gid);
-	free(t.fmask);
-	free(t.dmask);
-	free(t.cache);
-	free(t.index_cache);
-	free(t.max_chunk);
-	free(t.max_work);
-	free(t.workers);
-	free(t.sync);
-	free(t.journal);
-	free(t.subdir);
-	free(t.offset);
-	free(t.userblock);
-	free(t.timeout);
-	free(t.wait);
-	free(t.log);
+	for (size_t i = 0; i < KNOWN; i++)
+		free(line.values[i]);
 	if (rc)
 		h5_options_release(options);
 	return rc;

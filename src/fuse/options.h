@@ -24,13 +24,13 @@ struct h5_options {
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;
-	bool is_helper;		 /* it was called by mount(8) */
-	unsigned timeout;	 /* seconds without use after which it unmounts; 0: never */
-	char *log;		 /* owned: a file; NULL: none was named */
-	bool to_syslog;		 /* the log, in the foreground, too */
-	enum h5_log_level level; /* of the log */
-	char *subdir;		 /* owned; vfs.subdir borrows it */
-	char *journal;		 /* owned; set.journal borrows it */
+	bool is_helper;	     /* it was called by mount(8) */
+	unsigned timeout;    /* seconds without use after which it unmounts; 0: never */
+	char *log;	     /* owned: a file; NULL: none was named */
+	bool to_syslog;	     /* the log, in the foreground, too */
+	bool quiet, verbose; /* of the log; quiet counts if both are set */
+	char *subdir;	     /* owned; vfs.subdir borrows it */
+	char *journal;	     /* owned; set.journal borrows it */
 	enum h5_command command;
 	bool help, version;
 	bool allow_other;
