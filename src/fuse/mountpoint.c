@@ -15,12 +15,6 @@
 
 #define DEVICE "/dev/fuse"
 
-/* What others write to standard error, when it is the reason in our line and not a line of its own. */
-struct capture {
-	int saved; /* standard error; -1: nothing is captured */
-	int end;   /* of the pipe that takes its place */
-};
-
 /* Why it cannot be one. */
 static int refuse(const char *path, int code)
 {
@@ -133,53 +127,15 @@ static int make(struct h5_options *o)
 	return 0;
 }
 
-/* Standard error into a pipe. What does not fit is lost, rather than waited for. */
-static void begin_capture(struct capture *c)
+/* Without the device FUSE cannot be used. libfuse would not say what to do about it. */
+static int check_device(const char *path)
 {
-	int ends[2];
-
-	c->saved = -1;
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
-		return;
-	c->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-	c->end = ends[0];
-	if (c->saved >= 0)
-		dup2(ends[1], STDERR_FILENO);
-	else
-		close(ends[0]);
-	close(ends[1]);
-}
-
-/* What came, as a single line. */
-static void end_capture(struct capture *c, char *text, size_t size)
-{
-	ssize_t n;
-
-	*text = 0;
-	if (c->saved < 0)
-		return;
-	dup2(c->saved, STDERR_FILENO);
-	n = read(c->end, text, size - 1);
-	while (n > 0 && text[n - 1] == '\n')
-		n--;
-	text[n > 0 ? n : 0] = 0;
-	for (char *p = text; (p = strchr(p, '\n'));)
-		*p = ';';
-	close(c->saved);
-	close(c->end);
-}
-
-/* `said`: by libfuse or fusermount3; empty: nothing, but there is the errno. */
-static void explain(const char *path, const char *said, int code)
-{
-	if (access(DEVICE, R_OK | W_OK))
-		h5_log("%s: cannot mount: " DEVICE ": %s; %s", path, strerror(errno),
-		       errno == EACCES ? "you need the right to read and write it (chmod 666 " DEVICE ")"
-				       : "the kernel or the container lacks FUSE (modprobe fuse)");
-	else if (strstr(said, "fusermount3") && strncmp(said, "fusermount3: ", 13))
-		h5_log("%s: cannot mount: %s; install the package fuse3", path, said);
-	else
-		h5_log("%s: cannot mount: %s", path, *said ? said : strerror(code));
+	if (!access(DEVICE, R_OK | W_OK))
+		return 0;
+	h5_log("%s: cannot mount: " DEVICE ": %s; %s", path, strerror(errno),
+	       errno == EACCES ? "you need the right to read and write it (chmod 666 " DEVICE ")"
+			       : "the kernel or the container lacks FUSE (modprobe fuse)");
+	return EXIT_MOUNT;
 }
 
 /* Without asking for what is new: that would be a request to ourselves. */
@@ -197,26 +153,26 @@ static void identify(const char *path, struct h5_mounted *mounted)
 
 int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, struct h5_mounted *mounted)
 {
-	struct capture c = {.saved = -1};
-	char said[512];
 	/* Somebody may have mounted there while the file was waited for. */
-	int rc = is_missing(o->mountpoint) ? make(o) : check_empty(o), code;
+	int rc = is_missing(o->mountpoint) ? make(o) : check_empty(o);
 
+	if (!rc)
+		rc = check_device(o->mountpoint);
 	if (rc)
 		return rc;
-	if (!o->debug)
-		begin_capture(&c);
 	rc = fuse_session_mount(session, o->mountpoint);
 	/* The mount before, which had made it, may just have ended. */
 	if (rc && is_missing(o->mountpoint) && !make(o))
 		rc = fuse_session_mount(session, o->mountpoint);
-	code = errno;
-	end_capture(&c, said, sizeof said);
-	if (rc)
-		explain(o->mountpoint, said, code);
-	else
-		identify(o->mountpoint, mounted);
-	return rc ? EXIT_MOUNT : 0;
+	if (rc) {
+		/* libfuse, or fusermount3, has written the reason to standard error. */
+		h5_log("%s: cannot mount, for the reason above; if fusermount3 is missing, install the "
+		       "package fuse3",
+		       o->mountpoint);
+		return EXIT_MOUNT;
+	}
+	identify(o->mountpoint, mounted);
+	return 0;
 }
 
 void h5_mountpoint_remove(const struct h5_options *o)
