@@ -27,8 +27,6 @@ src_h5fs_SOURCES = \
 	src/fuse/options.h \
 	src/fuse/readahead.c \
 	src/fuse/readahead.h \
-	src/fuse/refuse.c \
-	src/fuse/refuse.h \
 	src/fuse/request.c \
 	src/fuse/request.h \
 	src/fuse/sandbox.c \

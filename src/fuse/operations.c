@@ -8,7 +8,6 @@
 #include "fuse/invalidate.h"
 #include "fuse/negotiate.h"
 #include "fuse/readahead.h"
-#include "fuse/refuse.h"
 #include "fuse/request.h"
 
 #include <fcntl.h>
@@ -372,6 +371,55 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	reply_done(req, ino, "fsync", h5_vfs_fsync(handle_of(fi)));
 }
 
+/* ---- names that are made, moved and removed: not possible ---- */
+
+static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t device)
+{
+	(void)parent;
+	(void)name;
+	(void)mode;
+	(void)device;
+	fuse_reply_err(req, EPERM);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	op_mknod(req, parent, name, mode, 0);
+}
+
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
+{
+	(void)fi;
+	op_mknod(req, parent, name, mode, 0);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	op_mknod(req, parent, name, 0, 0);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	(void)target;
+	op_unlink(req, parent, name);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	(void)ino;
+	op_unlink(req, parent, name);
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		      const char *new_name, unsigned flags)
+{
+	(void)new_parent;
+	(void)new_name;
+	(void)flags;
+	op_unlink(req, parent, name);
+}
+
 /* ---- the session ---- */
 
 static void op_init(void *userdata, struct fuse_conn_info *connection)
@@ -408,14 +456,13 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.write = op_write,
 	.flush = op_flush,
 	.fsync = op_fsync,
-	.mknod = h5_refuse_mknod,
-	.mkdir = h5_refuse_mkdir,
-	.create = h5_refuse_create,
-	.unlink = h5_refuse_unlink,
-	.rmdir = h5_refuse_unlink,
-	.symlink = h5_refuse_symlink,
-	.link = h5_refuse_link,
-	.rename = h5_refuse_rename,
-	.setxattr = h5_refuse_setxattr,
-	.removexattr = h5_refuse_removexattr,
+	.mknod = op_mknod,
+	.mkdir = op_mkdir,
+	.create = op_create,
+	.unlink = op_unlink,
+	.rmdir = op_unlink,
+	.symlink = op_symlink,
+	.link = op_link,
+	.rename = op_rename,
+	/* Without setxattr and removexattr the kernel answers EOPNOTSUPP. */
 };
