@@ -1,10 +1,7 @@
 /* The commit. The numbers of invariants are those of doc/writing.md. */
-#include "change/commit.h"
-
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/private.h"
-#include "store/file_private.h"
 #include "store/file_set.h"
 #include "store/statistics.h"
 
@@ -25,7 +22,7 @@ static int superblock_bytes(struct h5_tx *tx, const struct h5_superblock *sb, ui
 			    size_t *n)
 {
 	size_t got;
-	int rc = h5_io_read_some(h5_file_io(tx->file), tx->space.base, data, H5_SUPERBLOCK_MAX, &got);
+	int rc = h5_io_read_some(h5_tx_medium(tx), tx->space.base, data, H5_SUPERBLOCK_MAX, &got);
 
 	return rc ? rc : h5_superblock_update(data, got, sb, offset, n);
 }
@@ -56,9 +53,9 @@ int h5_tx_mark(struct h5_tx *tx, uint32_t marks)
 		return 0;
 	rc = superblock_bytes(tx, &sb, data, &offset, &n);
 	if (!rc)
-		rc = h5_io_write(h5_file_io(tx->file), tx->space.base + offset, data + offset, n);
+		rc = h5_io_write(h5_tx_medium(tx), tx->space.base + offset, data + offset, n);
 	if (!rc)
-		rc = h5_io_sync(h5_file_io(tx->file));
+		rc = h5_io_sync(h5_tx_medium(tx));
 	if (!rc)
 		tx->superblock.consistency = sb.consistency;
 	return rc;
@@ -78,12 +75,14 @@ static int compare_order(const void *a, const void *b)
 /* The patches in the order of the commit. */
 static struct h5_tx_patch **in_order(const struct h5_tx *tx)
 {
-	struct h5_tx_patch **order = malloc(tx->patch_count * sizeof *order);
+	size_t count = h5_tx_patch_count(tx);
+	struct h5_tx_patch **order = malloc(count * sizeof *order);
 
 	if (!order)
 		return NULL;
-	memcpy(order, tx->patches, tx->patch_count * sizeof *order);
-	qsort(order, tx->patch_count, sizeof *order, compare_order);
+	for (size_t i = 0; i < count; i++)
+		order[i] = h5_tx_patch_at(tx, i);
+	qsort(order, count, sizeof *order, compare_order);
 	return order;
 }
 
@@ -91,10 +90,12 @@ static int apply(struct h5_tx *tx, struct h5_tx_patch *const *order)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < tx->patch_count && !rc; i++)
-		if (memcmp(order[i]->before, order[i]->after, order[i]->n))
-			rc = h5_io_write(h5_file_io(tx->file), tx->space.base + order[i]->address,
-					 order[i]->after, order[i]->n);
+	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
+		const struct h5_tx_patch *cell = order[i];
+
+		if (memcmp(cell->before, cell->after, cell->over.n))
+			rc = h5_io_write(h5_tx_medium(tx), cell->over.offset, cell->after, cell->over.n);
+	}
 	return rc;
 }
 
@@ -123,11 +124,11 @@ static int sync_new(struct h5_tx *tx)
 	if (!rc)
 		rc = h5_file_stat(tx->file, &st);
 	if (!rc && st.size < tx->space.base + tx->space.end)
-		rc = h5_io_resize(h5_file_io(tx->file), tx->space.base + tx->space.end);
+		rc = h5_io_resize(h5_tx_medium(tx), tx->space.base + tx->space.end);
 	if (rc)
 		return rc;
 	h5_file_extend(tx->file, tx->space.end);
-	rc = h5_io_sync(h5_file_io(tx->file));
+	rc = h5_io_sync(h5_tx_medium(tx));
 	if (rc) {
 		/* What the kernel could not write it may have thrown away: writing again proves nothing. */
 		tx->failed = true;
@@ -153,7 +154,7 @@ void h5_tx_roll_back(struct h5_tx *tx)
 
 int h5_tx_make_certain(struct h5_tx *tx)
 {
-	int rc = h5_io_sync(h5_file_io(tx->file));
+	int rc = h5_io_sync(h5_tx_medium(tx));
 
 	if (!rc)
 		rc = h5_journal_clear(tx->journal);
@@ -170,8 +171,11 @@ static void remember_cells(struct h5_tx *tx)
 {
 	h5_extents_release(&tx->cells);
 	/* Without memory the next record guards less, and is as right. */
-	for (size_t i = 0; i < tx->patch_count; i++)
-		h5_extents_add(&tx->cells, tx->patches[i]->address, tx->patches[i]->n);
+	for (size_t i = 0; i < h5_tx_patch_count(tx); i++) {
+		const struct h5_patch *cell = &h5_tx_patch_at(tx, i)->over;
+
+		h5_extents_add(&tx->cells, cell->offset - tx->space.base, cell->n);
+	}
 }
 
 static void set_committed(struct h5_tx *tx)
@@ -203,14 +207,14 @@ static void committed(struct h5_tx *tx, bool all)
 
 bool h5_tx_is_pending(const struct h5_file *file)
 {
-	const struct h5_tx *tx = h5_file_tx(file);
+	const struct h5_tx *tx = h5_tx_find(file);
 
-	return tx && !tx->failed && (tx->patch_count || tx->written);
+	return tx && !tx->failed && (h5_tx_patch_count(tx) || tx->written);
 }
 
 int h5_tx_commit(struct h5_file *file)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 	struct h5_tx_patch **order = NULL;
 	bool all;
 	int rc;
@@ -225,7 +229,7 @@ int h5_tx_commit(struct h5_file *file)
 	}
 	rc = sync_new(tx);
 	/* Data over data: the sync was all. */
-	if (!rc && !tx->patch_count && tx->space.end == tx->space.committed_end) {
+	if (!rc && !h5_tx_patch_count(tx) && tx->space.end == tx->space.committed_end) {
 		committed(tx, all);
 		return 0;
 	}
@@ -259,7 +263,7 @@ int h5_tx_finish(struct h5_tx *tx)
 	if (tx->unsynced && tx->failed)
 		return -EIO; /* a sync has failed, so another one's success says nothing */
 	if (tx->unsynced) {
-		rc = h5_io_sync(h5_file_io(tx->file));
+		rc = h5_io_sync(h5_tx_medium(tx));
 		if (!rc)
 			rc = h5_journal_clear(tx->journal);
 		tx->unsynced = rc;

@@ -1,6 +1,5 @@
 libh5fs_a_SOURCES += \
 	src/change/commit.c \
-	src/change/commit.h \
 	src/change/extents.c \
 	src/change/extents.h \
 	src/change/journal.c \
@@ -8,6 +7,8 @@ libh5fs_a_SOURCES += \
 	src/change/journal_place.c \
 	src/change/journal_private.h \
 	src/change/object_header_edit.c \
+	src/change/open.c \
+	src/change/open.h \
 	src/change/participants.c \
 	src/change/patches.c \
 	src/change/private.h \

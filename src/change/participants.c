@@ -1,21 +1,20 @@
 /* Those who hold changes in memory that belong to the transaction. */
 #include "base/interrupt.h"
-#include "change/commit.h"
+#include "change/private.h"
 #include "change/transaction.h"
-#include "store/file_private.h"
 
 #include <utlist.h>
 
 void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 
 	DL_APPEND(tx->participants, participant);
 }
 
 void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 
 	h5_tx_drop(file, participant);
 	DL_DELETE(tx->participants, participant);
@@ -23,7 +22,7 @@ void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant)
 
 struct h5_tx_participant *h5_tx_participants(const struct h5_file *file)
 {
-	const struct h5_tx *tx = h5_file_tx(file);
+	const struct h5_tx *tx = h5_tx_find(file);
 
 	return tx ? tx->participants : NULL;
 }
@@ -39,12 +38,12 @@ static void count(struct h5_tx *tx, struct h5_tx_participant *participant, bool 
 void h5_tx_report(struct h5_file *file, struct h5_tx_participant *participant, bool dirty, size_t held)
 {
 	participant->uncommitted = true;
-	count(h5_file_tx(file), participant, dirty, held);
+	count(h5_tx_find(file), participant, dirty, held);
 }
 
 void h5_tx_drop(struct h5_file *file, struct h5_tx_participant *participant)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 
 	if (participant->dirty)
 		h5_space_keep_given(&tx->space);
@@ -55,21 +54,21 @@ void h5_tx_drop(struct h5_file *file, struct h5_tx_participant *participant)
 
 bool h5_tx_is_unsettled(const struct h5_file *file)
 {
-	const struct h5_tx *tx = h5_file_tx(file);
+	const struct h5_tx *tx = h5_tx_find(file);
 
 	return tx && tx->unsettled;
 }
 
 size_t h5_tx_held(const struct h5_file *file)
 {
-	const struct h5_tx *tx = h5_file_tx(file);
+	const struct h5_tx *tx = h5_tx_find(file);
 
 	return tx ? tx->unsettled_bytes : 0;
 }
 
 int h5_tx_settle(struct h5_file *file)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 	struct h5_tx_participant *participant;
 	struct h5_interrupt request;
 	int rc = 0;

@@ -1,27 +1,150 @@
-/* Between transaction.c and those that open and close a file for writing. */
-#ifndef H5_STORE_TX_PRIVATE_H
-#define H5_STORE_TX_PRIVATE_H
+/* Between the files of the transaction. From the ground up: patches.c holds what is pending, record.c writes
+ * the journal's record, unit.c takes changes back, commit.c brings them into the file, transaction.c takes
+ * them, open.c opens a file for them. */
+#ifndef H5_CHANGE_PRIVATE_H
+#define H5_CHANGE_PRIVATE_H
 
 #include "change/journal.h"
-#include "change/transaction.h"
+#include "change/space.h"
+#include "format/superblock.h"
+#include "io/overlay.h"
+#include "store/file_private.h"
 
-struct h5_tx_options {
-	struct h5_journal_place place;
-	bool swmr;  /* readers along: marks are set, space is never used again */
-	bool force; /* a file that is marked as being written, or has several names, is written all the same
-		     */
-	bool own_marks; /* what marks there are, a mount of ours has left */
+/* A pending change: a new block, or a cell of committed space. */
+struct h5_tx_patch {
+	struct h5_patch over; /* of the file: offset is absolute, bytes are `after` */
+	unsigned stage;
+	uint64_t order; /* of its making: among those of a stage */
+	uint64_t unit;	/* number of the unit of change that made it; 0: none */
+	uint8_t *after; /* over.n bytes; owned */
+	/* As many as they are in the file, in one allocation with `after`; NULL: new space. */
+	uint8_t *before;
+	struct h5_tx_patch *next; /* among those that are put aside */
 };
 
-/* Makes the file one that can be changed. -ENOTSUP, -EBUSY, ...: what can't be kept consistent is refused
- * (invariant 6). */
-int h5_tx_open(struct h5_file *file, const struct h5_tx_options *options);
-/* What is pending is lost. Everything committed is in the file without its journal, which is removed. NULL is
- * fine. */
-void h5_tx_close(struct h5_tx *tx);
-/* True: the n bytes at the address are all pending. */
-bool h5_tx_holds(const struct h5_tx *tx, uint64_t address, size_t n);
-/* Lays pending cells over bytes that were read from the address. */
-void h5_tx_apply(const struct h5_tx *tx, uint64_t address, uint8_t *buf, size_t n);
+struct h5_tx_note;
+struct h5_tx_saved;
+
+/* The unit of change that is open, and what it takes to go back to its begin. */
+struct h5_tx_unit {
+	unsigned depth;		     /* 0: none is open; more than 1: in each other */
+	uint64_t number;	     /* of units so far, this one included */
+	bool failed;		     /* a unit inside of it has: so must it */
+	int error;		     /* of what could not be noted; 0: none */
+	struct h5_tx_patch *aside;   /* patches that were there before, as they were */
+	struct h5_extents allocated; /* by the unit */
+	struct h5_tx_note *notes;    /* owned; space given up, addresses forgotten */
+	size_t note_count, note_capacity;
+	struct h5_tx_saved *saved; /* owned; of h5_unit_save(), the last one first */
+};
+
+/* Raw data that was hashed when it was written, while the processor had it in its cache. */
+struct h5_hashed {
+	uint64_t address, n, hash;
+};
+
+/* A transaction is the io that its file reads by: the pending patches, laid over the io that the file was
+ * opened with. */
+struct h5_tx {
+	struct h5_overlay overlay; /* its patches are those of struct h5_tx_patch */
+	struct h5_file *file;	   /* borrowed */
+	struct h5_journal *journal;
+	struct h5_superblock superblock; /* as it is in the file */
+	struct h5_space space;
+	size_t held; /* bytes of new blocks among the patches */
+	uint64_t next_order;
+	struct h5_tx_unit unit;
+	struct h5_extents blocks; /* new metadata */
+	struct h5_extents raw;	  /* new raw data */
+	struct h5_hashed *hashed; /* parts of `raw` whose hash is known; owned */
+	size_t hashed_count, hashed_capacity;
+	struct h5_extents hashed_space; /* of all of them */
+	struct h5_extents covered;	/* raw data of the commits before that the next record hashes, too;
+					   not in `raw`. As long as `unsynced`, the last record has hashed all
+					   of it */
+	struct h5_extents cells;	/* that the last commit has changed: the next one guards them */
+	struct h5_extents superseded;	/* committed blocks and chunks that were given up */
+	struct h5_extents objects;	/* addresses of object headers that are concerned */
+	struct h5_tx_participant *participants;
+	unsigned unsettled;	/* how many of them are to be settled */
+	size_t unsettled_bytes; /* of memory that they hold */
+	bool written;		/* something was written or put since the last commit */
+	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
+	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
+	bool marked;   /* the marks in the superblock are ours */
+	bool failed;   /* no more changes */
+};
+
+/* NULL: the file is open for reading only. */
+static inline struct h5_tx *h5_tx_find(const struct h5_file *file)
+{
+	return (struct h5_tx *)h5_file_changes(file);
+}
+
+/* The bytes of the file itself, by absolute offsets. */
+static inline struct h5_io *h5_tx_medium(const struct h5_tx *tx)
+{
+	return tx->overlay.beneath;
+}
+
+static inline size_t h5_tx_patch_count(const struct h5_tx *tx)
+{
+	return tx->overlay.patches.count;
+}
+
+/* The i-th patch, by offset. Borrowed. */
+static inline struct h5_tx_patch *h5_tx_patch_at(const struct h5_tx *tx, size_t i)
+{
+	return (struct h5_tx_patch *)tx->overlay.patches.list[i];
+}
+
+/* -EROFS: the file takes no changes. */
+int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
+
+/* ---- patches.c ---- */
+
+/* Adds a pending patch, or (`fresh`) a new block; what it overlaps becomes a part of it. */
+int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
+		    bool fresh);
+/* Writes the new blocks that are held in memory. */
+int h5_tx_flush(struct h5_tx *tx);
+/* Forgets pending patches inside the range. */
+void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
+void h5_tx_drop_all(struct h5_tx *tx);
+/* The patches stay as the open unit has made them. */
+void h5_tx_keep_patches(struct h5_tx *tx);
+/* They become what they were before the open unit. Takes no memory. */
+void h5_tx_restore_patches(struct h5_tx *tx);
+
+/* ---- unit.c ---- */
+
+/* After the pending patches were dropped: nothing is left that the open unit could go back to, except in
+ * memory. Does nothing if no unit is open. */
+void h5_tx_empty_unit(struct h5_tx *tx);
+
+/* ---- record.c ---- */
+
+/* Hashes raw data that was written to new space, if it is much. */
+void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n);
+/* These bytes change or mean nothing: hashes of them are known no more. */
+void h5_tx_unhash(struct h5_tx *tx, uint64_t address, uint64_t n);
+
+void h5_tx_forget_hashes(struct h5_tx *tx);
+
+/* Writes the record of a commit with these patches, and syncs it. */
+int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
+
+/* ---- the commit ---- */
+
+/* Invariant 5: forgets all pending changes. */
+void h5_tx_roll_back(struct h5_tx *tx);
+
+/* The last commit is in the file without its journal. On failure the file takes no more changes. */
+int h5_tx_make_certain(struct h5_tx *tx);
+
+/* Sets the consistency flags in the superblock, at once, and where it is of a version that tells by them. */
+int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
+/* The last commit is in the file without its journal, and marks of ours are cleared. */
+int h5_tx_finish(struct h5_tx *tx);
 
 #endif

@@ -1,8 +1,7 @@
 /* What a commit writes into the journal. */
 #include "base/checked.h"
 #include "base/error.h"
-#include "change/commit.h"
-#include "store/file_private.h"
+#include "change/private.h"
 #include "store/object_header.h"
 
 #include <stdlib.h>
@@ -108,7 +107,7 @@ static int add_extent(struct record *record, uint64_t offset, uint64_t n, uint64
 static int add_hash(struct h5_tx *tx, struct record *record, uint64_t address, size_t n, uint8_t *buf)
 {
 	uint64_t offset = tx->space.base + address;
-	int rc = h5_io_read(h5_file_io(tx->file), offset, buf, n);
+	int rc = h5_io_read(h5_tx_medium(tx), offset, buf, n);
 
 	return rc ? rc : add_extent(record, offset, n, h5_journal_hash(buf, n));
 }
@@ -164,7 +163,7 @@ static int add_guard(struct h5_tx *tx, struct record *record, uint64_t address, 
 	if (!bytes)
 		return h5_fail(-ENOMEM, address, "out of memory");
 	record->guarded[record->guard_count++] = bytes;
-	rc = h5_io_read(h5_file_io(tx->file), tx->space.base + address, bytes, n);
+	rc = h5_io_read(h5_tx_medium(tx), tx->space.base + address, bytes, n);
 	if (!rc)
 		record->patches[r->patch_count++] =
 			(struct h5_journal_patch){.offset = tx->space.base + address,
@@ -210,23 +209,23 @@ static int add_cells(struct h5_tx *tx, struct record *record)
 static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struct record *record)
 {
 	struct h5_journal_record *r = &record->r;
-	size_t guards = 2 * tx->objects.count + tx->cells.count;
+	size_t count = h5_tx_patch_count(tx), guards = 2 * tx->objects.count + tx->cells.count;
 	int rc = 0;
 
-	record->patches = calloc(tx->patch_count + guards, sizeof *record->patches);
+	record->patches = calloc(count + guards, sizeof *record->patches);
 	record->guarded = calloc(guards + 1, sizeof *record->guarded);
 	record->objects = calloc(tx->objects.count + 1, sizeof *record->objects);
 	if (!record->patches || !record->objects || !record->guarded)
 		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
-	for (size_t i = 0; i < tx->patch_count; i++)
-		record->patches[i] = (struct h5_journal_patch){.offset = tx->space.base + order[i]->address,
-							       .size = (uint32_t)order[i]->n,
+	for (size_t i = 0; i < count; i++)
+		record->patches[i] = (struct h5_journal_patch){.offset = order[i]->over.offset,
+							       .size = (uint32_t)order[i]->over.n,
 							       .before = order[i]->before,
 							       .after = order[i]->after};
 	for (size_t i = 0; i < tx->objects.count; i++)
 		record->objects[i] = tx->objects.list[i].address;
 	r->size = tx->space.base + tx->space.end;
-	r->patch_count = (unsigned)tx->patch_count;
+	r->patch_count = (unsigned)count;
 	r->object_count = (unsigned)tx->objects.count;
 	r->patches = record->patches;
 	r->objects = record->objects;

@@ -2,8 +2,7 @@
  * the file sees them; a unit notes how to take them back. Only what is given up waits for the unit's end:
  * until then it is still wanted if the unit fails. */
 #include "base/error.h"
-#include "change/commit.h"
-#include "store/file_private.h"
+#include "change/private.h"
 #include "store/file_set.h"
 
 #include <assert.h>
@@ -31,7 +30,7 @@ struct h5_tx_saved {
 
 int h5_tx_of(struct h5_file *file, struct h5_tx **tx)
 {
-	*tx = h5_file_tx(file);
+	*tx = h5_tx_find(file);
 	if (!*tx || (*tx)->failed)
 		return h5_fail(-EROFS, H5_UNDEF, "the file takes no changes");
 	return 0;
@@ -66,7 +65,7 @@ static void forget(const struct h5_file *file, uint64_t address)
 
 void h5_tx_forget(struct h5_file *file, uint64_t address)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 
 	forget(file, address);
 	/* What is decoded from now on is stale again if the unit fails. */
@@ -94,7 +93,7 @@ int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, ui
 
 bool h5_tx_is_new(const struct h5_file *file, uint64_t address)
 {
-	const struct h5_tx *tx = h5_file_tx(file);
+	const struct h5_tx *tx = h5_tx_find(file);
 
 	return tx && h5_extents_has(&tx->space.fresh, address);
 }
@@ -126,7 +125,7 @@ static void release(struct h5_tx *tx, enum note_kind kind, uint64_t address, uin
 
 static void give_up(struct h5_file *file, enum note_kind kind, uint64_t address, uint64_t n)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 
 	if (!tx || tx->failed || !n)
 		return;
@@ -160,7 +159,7 @@ int h5_unit_begin(struct h5_file *file)
 
 int h5_unit_save(struct h5_file *file, void *data, size_t n)
 {
-	struct h5_tx_unit *unit = &h5_file_tx(file)->unit;
+	struct h5_tx_unit *unit = &h5_tx_find(file)->unit;
 	struct h5_tx_saved *saved = malloc(sizeof *saved + n);
 
 	assert(unit->depth);
@@ -228,7 +227,7 @@ static void unit_release(struct h5_tx_unit *unit)
 
 int h5_unit_end(struct h5_file *file, int rc)
 {
-	struct h5_tx *tx = h5_file_tx(file);
+	struct h5_tx *tx = h5_tx_find(file);
 
 	assert(tx->unit.depth);
 	assert(rc || !tx->unit.failed);

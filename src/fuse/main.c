@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "change/journal.h"
+#include "change/open.h"
 #include "filter/filter.h"
 #include "fuse/background.h"
 #include "fuse/commit.h"
@@ -89,11 +89,9 @@ static bool is_marked(const struct h5_file *file)
 }
 
 /* What was done about a journal; NULL: there was none, or nothing of it was needed. */
-static const char *recovery(const struct h5_file_set *set)
+static const char *recovery(const struct h5_opened *opened)
 {
-	const struct h5_recovered *r = h5_file_set_recovered(set);
-
-	switch (r->what) {
+	switch (opened->recovered.what) {
 	case H5_RECOVERY_REPLAYED:
 		return "what a killed mount had begun to commit was completed from its journal";
 	case H5_RECOVERY_STALE:
@@ -103,22 +101,22 @@ static const char *recovery(const struct h5_file_set *set)
 	case H5_RECOVERY_UNFIT:
 		return "its journal is not heeded: it is shown as it is";
 	default:
-		return r->swmr ? "the marks of a killed swmr mount were cleared" : NULL;
+		return opened->recovered.swmr ? "the marks of a killed swmr mount were cleared" : NULL;
 	}
 }
 
 /* What the user should know of a file that is mounted all the same. */
-static void warn(const struct h5_options *o, const struct h5_file_set *set)
+static void warn(const struct h5_options *o, const struct h5_file_set *set, const struct h5_opened *opened)
 {
 	struct h5_file *file = h5_file_set_root(set);
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	const char *missing = h5_file_missing(file), *warning = h5_file_set_warning(set);
+	const char *missing = h5_file_missing(file), *warning = opened->warning, *done = recovery(opened);
 	uint64_t end = sb->base + h5_file_end(file);
 
-	if (warning && recovery(set))
-		h5_log_at(H5_LOG_NORMAL, "%s: %s (%s)", o->file, recovery(set), warning);
-	else if (warning || recovery(set))
-		h5_log_at(H5_LOG_NORMAL, "%s: %s", o->file, warning ? warning : recovery(set));
+	if (warning && done)
+		h5_log_at(H5_LOG_NORMAL, "%s: %s (%s)", o->file, done, warning);
+	else if (warning || done)
+		h5_log_at(H5_LOG_NORMAL, "%s: %s", o->file, warning ? warning : done);
 	if (!o->set.writable && is_marked(file))
 		h5_log_at(
 			H5_LOG_NORMAL,
@@ -184,14 +182,15 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 }
 
 /* Nobody needs to open by name what is open. */
-static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *set)
+static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *set,
+			  const struct h5_opened *opened)
 {
 	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int folder = o->set.external == H5_EXTERNAL_BENEATH ? h5_file_set_directory(set) : all;
 	const struct h5_sandbox sandbox = {
 		.readable = folder,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
-		.journals = o->set.writable ? h5_file_set_journal_directory(set) : -1,
+		.journals = o->set.writable ? opened->journal_directory : -1,
 		.pointers = o->set.writable && o->journal ? h5_file_set_directory(set) : -1,
 	};
 
@@ -203,7 +202,8 @@ static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *
 
 /* In the order in which each step takes away what those before it need. */
 static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const struct h5_file_set *set,
-			 const struct h5_mounted *mounted, struct h5_background *background)
+			 const struct h5_opened *opened, const struct h5_mounted *mounted,
+			 struct h5_background *background)
 {
 	struct h5_unmounter *unmounter = NULL;
 	int rc, code;
@@ -217,7 +217,7 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 		h5_log("%s: cannot start a process: %s", o->file, strerror(-code));
 	m->readahead = h5_readahead_open(mounted);
 	if (!code)
-		enter_sandbox(o, set);
+		enter_sandbox(o, set, opened);
 	rc = code ? EXIT_MOUNT : serve_and_commit(m, o, unmounter, background);
 	h5_unmounter_stop(unmounter, m->session);
 	h5_log_at(H5_LOG_VERBOSE, "%s: unmounted", o->file);
@@ -225,7 +225,7 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 }
 
 static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struct h5_file_set *set,
-			   struct h5_background *background)
+			   const struct h5_opened *opened, struct h5_background *background)
 {
 	struct fuse_session *session;
 	struct h5_mounted mounted;
@@ -243,7 +243,7 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 		goto handlers;
 	if (!o->debug)
 		fuse_set_log_func(discard_log);
-	rc = serve_mounted(m, o, set, &mounted, background);
+	rc = serve_mounted(m, o, set, opened, &mounted, background);
 handlers:
 	fuse_remove_signal_handlers(session);
 destroy:
@@ -292,6 +292,7 @@ static int open_place(struct h5_options *o)
 
 static int open_and_mount(struct h5_options *o, struct h5_background *background)
 {
+	struct h5_opened opened = {.journal_directory = -1};
 	struct h5_file_set *set = NULL;
 	struct h5_mount m = {
 		.writable = o->set.writable, .allow_other = o->allow_other, .opened = ATOMIC_FLAG_INIT};
@@ -304,20 +305,21 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	o->vfs.file = o->file;
 	code = open_place(o);
 	if (!code)
-		code = h5_file_set_open(o->file, &o->set, &set);
+		code = h5_open_file(o->file, &o->set, &set, &opened);
 	if (!code)
 		code = h5_file_stat(h5_file_set_root(set), &st);
 	if (!code)
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);
 	if (!code) {
-		warn(o, set);
+		warn(o, set, &opened);
 		/* A SWMR writer gives its own lock up. */
 		m.locked = st.locked && !o->set.swmr && (m.writable || !is_marked(h5_file_set_root(set)));
 		m.timeout = m.locked ? LONG : 0;
 	}
-	rc = code ? refuse(o, code) : mount_and_serve(&m, o, set, background);
+	rc = code ? refuse(o, code) : mount_and_serve(&m, o, set, &opened, background);
 	h5_vfs_close(m.vfs);
 	h5_file_set_close(set);
+	h5_opened_release(&opened);
 	return rc;
 }
 
@@ -341,14 +343,16 @@ static int run(struct h5_options *o)
 static int recover(const struct h5_options *o)
 {
 	struct h5_file_set *set;
+	struct h5_opened opened;
 	const char *done;
-	int rc = h5_file_set_open(o->file, &o->set, &set);
+	int rc = h5_open_file(o->file, &o->set, &set, &opened);
 
 	if (rc)
 		return refuse(o, rc);
-	done = recovery(set);
+	done = recovery(&opened);
 	printf("%s: %s\n", o->file, done ? done : "nothing to recover");
 	h5_file_set_close(set);
+	h5_opened_release(&opened);
 	return EXIT_SUCCESS;
 }
 
@@ -393,17 +397,18 @@ static int look_at(struct h5_options *o, look *what)
 		[H5_OFFLINE_DAMAGED] = EXIT_DAMAGED,
 	};
 	enum h5_offline_result result = H5_OFFLINE_SOUND;
+	struct h5_opened opened;
 	struct h5_file_set *set;
 	struct work work = {.options = o};
 	int rc;
 
 	o->set.writable = o->vfs.writable = false;
 	keep_memory();
-	rc = h5_file_set_open(o->file, &o->set, &set);
+	rc = h5_open_file(o->file, &o->set, &set, &opened);
 	if (rc)
 		return refuse(o, rc);
-	warn(o, set);
-	enter_sandbox(o, set);
+	warn(o, set, &opened);
+	enter_sandbox(o, set, &opened);
 	work.set = set;
 	h5_interrupt_begin(NULL, &work);
 	h5_interrupt_bound(work_limit);
@@ -412,6 +417,7 @@ static int look_at(struct h5_options *o, look *what)
 	if (rc)
 		rc = refuse(o, rc);
 	h5_file_set_close(set);
+	h5_opened_release(&opened);
 	return rc ? rc : statuses[result];
 }
 

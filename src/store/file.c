@@ -2,13 +2,13 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "change/private.h"
 #include "store/cache_image.h"
 #include "store/file_private.h"
 #include "store/file_set_private.h"
 #include "store/members.h"
 #include "store/statistics.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,9 +22,10 @@ struct h5_file {
 	struct h5_cache_image *image; /* NULL: none */
 	char *missing;		      /* what is not there of a file in several pieces; NULL: nothing */
 	bool in_pieces;
-	bool follows;	  /* a writer without a lock adds to the file while it is read (swmr) */
-	struct h5_tx *tx; /* NULL: for reading only */
-	/* all above is immutable after h5_file_open() and h5_tx_open() */
+	bool follows;	       /* a writer without a lock adds to the file while it is read (swmr) */
+	struct h5_io *changes; /* the same as `io`, if that is what changes the file; NULL: it is not changed
+				  by us */
+	/* all above is immutable after h5_file_open() and h5_file_lay_over() */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
 	atomic_uint_fast64_t end;  /* of its addresses */
 	atomic_uint_fast64_t number;
@@ -228,7 +229,6 @@ void h5_file_close(struct h5_file *file)
 {
 	if (!file)
 		return;
-	h5_tx_close(file->tx);
 	h5_cache_image_close(file->image);
 	h5_io_close(file->io);
 	pthread_mutex_destroy(&file->seen_lock);
@@ -264,7 +264,7 @@ bool h5_file_refresh(struct h5_file *file)
 	struct timespec now;
 	bool changed = false;
 
-	if (file->tx)
+	if (file->changes)
 		return false; /* it changes by ourselves alone */
 	pthread_mutex_lock(&file->seen_lock);
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -283,14 +283,15 @@ bool h5_file_refresh(struct h5_file *file)
 	return changed;
 }
 
-struct h5_tx *h5_file_tx(const struct h5_file *file)
+void h5_file_lay_over(struct h5_file *file, struct h5_io *changes)
 {
-	return file->tx;
+	assert(!file->changes);
+	file->io = file->changes = changes;
 }
 
-void h5_file_set_tx(struct h5_file *file, struct h5_tx *tx)
+struct h5_io *h5_file_changes(const struct h5_file *file)
 {
-	file->tx = tx;
+	return file->changes;
 }
 
 struct h5_io *h5_file_io(const struct h5_file *file)
@@ -362,13 +363,10 @@ const char *h5_file_missing(const struct h5_file *file)
 	return file->missing;
 }
 
-/* What the file is to read like, where that isn't what it holds. */
 static void lay_over(const struct h5_file *file, uint64_t address, uint8_t *buf, size_t n)
 {
 	if (file->image)
 		h5_cache_image_apply(file->image, address, buf, n);
-	if (file->tx)
-		h5_tx_apply(file->tx, address, buf, n);
 }
 
 static void count_read(const struct h5_file *file, size_t n)
@@ -379,18 +377,16 @@ static void count_read(const struct h5_file *file, size_t n)
 	h5_count(&s->bytes, n);
 }
 
-/* From the medium; what a transaction has allocated may not be there yet. */
-static int read_medium(struct h5_file *file, uint64_t address, uint8_t *buf, size_t n, size_t *got)
+/* 0: n bytes from the address on lie inside the file, as far as is known by now. */
+static int check_inside(struct h5_file *file, uint64_t address, size_t n)
 {
-	int rc = h5_io_read_some(file->io, file->superblock.base + address, buf, n, got);
+	uint64_t end = file->end;
 
-	if (!rc)
-		count_read(file, *got);
-	if (!rc && file->tx && *got < n) {
-		memset(buf + *got, 0, n - *got);
-		*got = n;
-	}
-	return rc;
+	if (address >= end || n > end - address)
+		end = end_by_now(file);
+	if (address >= end || n > end - address)
+		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
+	return 0;
 }
 
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got)
@@ -402,63 +398,35 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
 		end = end_by_now(file);
 	if (address >= end)
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
-	rc = read_medium(file, address, buf, (size_t)h5_min(n, end - address), got);
-	if (!rc)
-		lay_over(file, address, buf, *got);
-	return rc;
+	n = (size_t)h5_min(n, end - address);
+	rc = h5_io_read_some(file->io, file->superblock.base + address, buf, n, got);
+	if (rc)
+		return rc;
+	count_read(file, *got);
+	lay_over(file, address, buf, *got);
+	return 0;
 }
 
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
 {
-	uint64_t end = file->end;
-	size_t got = n;
-	int rc = 0;
+	const struct iovec buffer = {buf, n};
 
-	if (!n)
-		return 0;
-	if (address >= end || n > end - address)
-		end = end_by_now(file);
-	if (address >= end || n > end - address)
-		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	if (!file->tx || !h5_tx_holds(file->tx, address, n))
-		rc = read_medium(file, address, buf, n, &got);
-	if (!rc && got < n)
-		rc = h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	if (!rc)
-		lay_over(file, address, buf, n);
-	return rc;
-}
-
-/* What a transaction has allocated may not be there yet. */
-static void clear_from(const struct iovec *buffers, unsigned count, size_t got)
-{
-	for (unsigned i = 0; i < count; i++) {
-		size_t there = (size_t)h5_min(got, buffers[i].iov_len);
-
-		memset((char *)buffers[i].iov_base + there, 0, buffers[i].iov_len - there);
-		got -= there;
-	}
+	return n ? h5_file_readv(file, address, &buffer, 1, n) : 0;
 }
 
 int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *buffers, unsigned count,
 		  size_t n)
 {
-	uint64_t end = file->end;
 	size_t got;
-	int rc;
+	int rc = check_inside(file, address, n);
 
-	if (address >= end || n > end - address)
-		end = end_by_now(file);
-	if (address >= end || n > end - address)
-		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	rc = h5_io_readv(file->io, file->superblock.base + address, buffers, count, &got);
+	if (!rc)
+		rc = h5_io_readv(file->io, file->superblock.base + address, buffers, count, &got);
 	if (rc)
 		return rc;
 	count_read(file, got);
-	if (got < n && !file->tx)
-		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
 	if (got < n)
-		clear_from(buffers, count, got);
+		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
 	for (unsigned i = 0; i < count; i++) {
 		lay_over(file, address, buffers[i].iov_base, buffers[i].iov_len);
 		address += buffers[i].iov_len;

@@ -49,10 +49,6 @@ uint64_t h5_file_end(const struct h5_file *file);
 /* Which pieces of the file are not there, in words; NULL: none. Borrowed. */
 const char *h5_file_missing(const struct h5_file *file);
 
-/* What changes the file (change/transaction.c); NULL: it is open for reading only. */
-struct h5_tx;
-struct h5_tx *h5_file_tx(const struct h5_file *file);
-
 /* All n bytes at the address; -EUCLEAN where that is beyond the file's end. */
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n);
 /* The same, into several buffers one after the other, at most H5_IO_BUFFERS; they hold n bytes together. */

@@ -2,24 +2,21 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "change/journal.h"
-#include "change/private.h"
 #include "io/named.h"
 #include "store/file.h"
 #include "store/file_set_private.h"
 #include "store/members.h"
 #include "store/statistics.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { WORK_SPEED = 8 << 10 }; /* stored bytes that a millisecond is granted for */
@@ -27,8 +24,6 @@ enum { WORK_SPEED = 8 << 10 }; /* stored bytes that a millisecond is granted for
 /* How many other files may be open at once: descriptors are a limited good. */
 enum { MEMBERS_MAX = 512 };
 
-/* Milliseconds after which a lock is tried again: flock(2) waits for ever, or not at all. */
-enum { PAUSE_MOST = 50 };
 /* Bytes that requests may hold however small the caches are. */
 static const uint64_t ROOM_LEAST = (uint64_t)64 << 20;
 
@@ -45,11 +40,10 @@ struct h5_file_set {
 	struct h5_room *room;
 	struct h5_file_set_options options;
 	struct h5_statistics statistics;
+	char *path;	 /* real path of the mounted file; NULL for memory */
+	char *pattern;	 /* of the names of its members; NULL: none was given */
 	char *directory; /* real path of the mounted file's directory; NULL for memory */
 	int dirfd;
-	struct h5_journal_home journal; /* of the mounted file */
-	char *warning;			/* what the user should know of the journal; NULL: nothing */
-	struct h5_recovered recovered;
 	atomic_uint_fast64_t numbers;
 	pthread_mutex_t lock;	/* guards members; not held over file I/O of reads, but over opening a file */
 	struct member *members; /* the newest first; the mounted file is the last */
@@ -98,9 +92,6 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 		return NULL;
 	set->options = *options;
 	set->dirfd = -1;
-	h5_journal_home_init(&set->journal);
-	set->journal.place.wrap = options->wrap;
-	set->journal.place.wrap_arg = options->wrap_arg;
 	pthread_mutex_init(&set->lock, NULL);
 	if (h5_pool_open(options->workers, &set->pool) || h5_lru_open(options->block_cache, &set->blocks) ||
 	    h5_lru_open(options->chunk_cache, &set->chunks) ||
@@ -142,210 +133,70 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 			    struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
-	struct h5_file *file;
 	struct h5_io *io;
-	int rc;
+	int rc = set ? h5_io_open_memory(data, size, &io) : -ENOMEM;
 
-	if (!set)
-		return -ENOMEM;
-	rc = h5_io_open_memory(data, size, &io);
 	if (!rc)
-		rc = add_member(set, io, "", NULL, &file);
-	if (rc) {
+		rc = h5_file_set_start(set, io);
+	if (rc)
 		h5_file_set_close(set);
-		return rc;
-	}
-	set->root = set->members;
-	*out = set;
-	return 0;
+	else
+		*out = set;
+	return rc;
 }
 
-/* Remembers what h5_error_last() says as a thing that the user should know. */
-static int note(struct h5_file_set *set, int code)
+/* The real path of the file at the path, which may be the pattern of a family's members. */
+static int find_file(struct h5_file_set *set, const char *path)
 {
-	const struct h5_error *e = h5_error_last();
+	const char *slash = strrchr(path, '/');
+	char *first = NULL, *copy = NULL;
+	int rc = 0;
 
-	free(set->warning);
-	set->warning = strdup(e->code == code ? e->text : strerror(-code));
-	return set->warning ? 0 : -ENOMEM;
-}
-
-/* The journal may bear the name that the file had when it was mounted. */
-static int look_for_journal(struct h5_file_set *set)
-{
-	char found[NAME_MAX + 1];
-	int rc = h5_journal_check_beside(&set->journal.place);
-
-	if (rc)
-		return rc;
-	if (h5_journal_find(&set->journal.place, found, sizeof found))
-		return 0;
-	if (set->options.writable)
-		rc = h5_journal_adopt(&set->journal.place, found);
-	/* Where it cannot be renamed, or is in use, it keeps its name. */
-	if (!set->options.writable || rc == -EWOULDBLOCK) {
-		strcpy(set->journal.name, found);
-		rc = 0;
-	}
-	if (!rc && asprintf(&set->warning, "its journal was found under another name, %s", found) < 0) {
-		set->warning = NULL;
+	if (access(path, F_OK))
+		rc = h5_members_first_path(path, &first);
+	if (!rc && first && !(set->pattern = strdup(slash ? slash + 1 : path)))
 		rc = -ENOMEM;
-	}
+	if (!rc && !(set->path = realpath(first ? first : path, NULL)))
+		rc = h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
+	if (!rc && (!(copy = strdup(set->path)) || !(set->directory = strdup(dirname(copy)))))
+		rc = -ENOMEM;
+	free(first);
+	free(copy);
 	return rc;
 }
 
-static int heed_journal(struct h5_file_set *set, struct h5_io *io, struct h5_io **overlay)
-{
-	bool writable = set->options.writable;
-	int rc = look_for_journal(set);
-
-	if (!rc)
-		rc = h5_journal_recover(&set->journal.place, io, writable, overlay, &set->recovered);
-	/* Anybody may have put something in its place: that must not keep the file from being read. */
-	if (rc && !writable && !h5_is_passing(rc)) {
-		set->recovered.what = H5_RECOVERY_UNFIT;
-		rc = note(set, rc);
-	}
-	return rc;
-}
-
-/* Opens the mounted file and deals with its journal: replays it, or lays it over. */
-static int open_root_io(struct h5_file_set *set, const char *path, struct h5_io **io)
-{
-	const struct h5_file_set_options *o = &set->options;
-	struct h5_io *overlay = NULL;
-	int rc = h5_io_open_local(path, o->lock, o->writable, io);
-
-	if (rc)
-		return rc;
-	if (o->wrap)
-		*io = o->wrap(o->wrap_arg, *io);
-	rc = h5_journal_home_open(&set->journal, *io, path, set->dirfd, o->journal);
-	/* Without the right to look for a journal, or a name for it, there is none that we could heed. */
-	if ((rc == -EACCES || rc == -ENAMETOOLONG) && !o->writable)
-		rc = 0;
-	else if (!rc)
-		rc = heed_journal(set, *io, &overlay);
-	if (!rc && set->recovered.what == H5_RECOVERY_BUSY && o->writable)
-		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
-	if (!rc && overlay)
-		*io = overlay;
-	/* The lock said that nobody writes without marks; held, it would keep the writer out. */
-	if (!rc && h5_file_set_follows(set))
-		rc = h5_io_unlock(*io);
-	if (rc)
-		h5_io_close(*io);
-	return rc;
-}
-
-/* Another program has written the file since: what it left must be sound before we write. */
-static int check_stale(const struct h5_file_set *set, struct h5_file *file)
-{
-	const struct h5_recovered *recovered = &set->recovered;
-	int rc = 0;
-
-	for (unsigned i = 0; i < recovered->object_count && set->options.check && !rc; i++)
-		rc = set->options.check(file, recovered->objects[i]);
-	if (rc)
-		return h5_fail_in(rc, "an object that a stale journal names");
-	return h5_journal_set_aside(&set->journal.place, recovered);
-}
-
-static int start_writing(struct h5_file_set *set, struct h5_file *file)
-{
-	const struct h5_tx_options options = {.place = set->journal.place,
-					      .swmr = set->options.swmr,
-					      .force = set->options.force,
-					      .own_marks = set->recovered.swmr};
-	int rc = 0;
-
-	if (set->recovered.what == H5_RECOVERY_STALE)
-		rc = check_stale(set, file);
-	return rc ? rc : h5_tx_open(file, &options);
-}
-
-const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set)
-{
-	return &set->recovered;
-}
-
-const char *h5_file_set_warning(const struct h5_file_set *set)
-{
-	return set->warning;
-}
-
-static int open_once(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
+int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
-	const char *slash = strrchr(path, '/'), *pattern;
-	char *first = NULL, *real = NULL, *copy = NULL;
-	struct h5_file *file;
-	struct h5_io *io;
-	int rc = set ? 0 : -ENOMEM;
+	int rc = set ? find_file(set, path) : -ENOMEM;
 
-	if (!rc && access(path, F_OK))
-		rc = h5_members_first_path(path, &first);
-	pattern = !first ? NULL : slash ? slash + 1 : path;
-	if (!rc && !(real = realpath(first ? first : path, NULL)))
-		rc = h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
-	if (!rc && !(copy = strdup(real)))
-		rc = -ENOMEM;
-	if (!rc && !(set->directory = strdup(dirname(copy))))
-		rc = -ENOMEM;
 	if (!rc) {
 		set->dirfd = open(set->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		rc = set->dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", set->directory, strerror(errno))
 				    : 0;
 	}
-	if (!rc)
-		rc = open_root_io(set, real, &io);
-	if (!rc)
-		rc = add_member(set, io, strrchr(real, '/') + 1, pattern, &file);
-	if (!rc && options->writable)
-		rc = start_writing(set, file);
-	free(first);
-	free(copy);
-	free(real);
-	if (rc) {
+	if (rc)
 		h5_file_set_close(set);
-		return rc;
-	}
-	set->root = set->members;
-	*out = set;
-	return 0;
+	else
+		*out = set;
+	return rc;
 }
 
-static uint64_t milliseconds_now(void)
+int h5_file_set_start(struct h5_file_set *set, struct h5_io *io)
 {
-	struct timespec now;
+	struct h5_file *file;
+	int rc;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	assert(!set->root);
+	rc = add_member(set, io, set->path ? strrchr(set->path, '/') + 1 : "", set->pattern, &file);
+	if (!rc)
+		set->root = set->members;
+	return rc;
 }
 
-static void sleep_milliseconds(uint64_t n)
+const char *h5_file_set_path(const struct h5_file_set *set)
 {
-	const struct timespec time = {.tv_nsec = (long)n * 1000000};
-
-	nanosleep(&time, NULL);
-}
-
-/* Each try begins with the name and holds nothing while it waits: what had the lock may have replaced the
- * file or removed its journal, and two that wait for several locks must not wait for each other. */
-int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
-{
-	const uint64_t until = milliseconds_now() + (uint64_t)options->wait * 1000;
-	uint64_t pause = 1;
-	int rc = open_once(path, options, out);
-
-	while (rc == -EWOULDBLOCK && milliseconds_now() < until) {
-		sleep_milliseconds(pause);
-		pause = h5_min(2 * pause, PAUSE_MOST);
-		rc = open_once(path, options, out);
-	}
-	return rc == -EWOULDBLOCK && options->wait
-		       ? h5_fail_in(rc, "waited for %u s (-o wait=)", options->wait)
-		       : rc;
+	return set->path;
 }
 
 void h5_file_set_close(struct h5_file_set *set)
@@ -365,10 +216,9 @@ void h5_file_set_close(struct h5_file_set *set)
 	}
 	if (set->dirfd >= 0)
 		close(set->dirfd);
-	h5_journal_home_release(&set->journal);
-	h5_recovered_release(&set->recovered);
 	pthread_mutex_destroy(&set->lock);
-	free(set->warning);
+	free(set->path);
+	free(set->pattern);
 	free(set->directory);
 	free(set);
 }
@@ -376,11 +226,6 @@ void h5_file_set_close(struct h5_file_set *set)
 int h5_file_set_directory(const struct h5_file_set *set)
 {
 	return set->dirfd;
-}
-
-int h5_file_set_journal_directory(const struct h5_file_set *set)
-{
-	return set->journal.place.dirfd;
 }
 
 struct h5_file *h5_file_set_root(const struct h5_file_set *set)

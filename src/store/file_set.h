@@ -12,7 +12,6 @@
 
 struct h5_file;
 struct h5_file_set;
-struct h5_recovered;
 struct h5_statistics;
 
 /* MAPPING.md, section 2, external links. */
@@ -50,25 +49,21 @@ struct h5_file_set_options {
 	void *wrap_arg;
 };
 
-/* Opens the file at path and the set around it. -EWOULDBLOCK: it, a piece of it or its journal was locked by
- * somebody else for as long as options->wait. */
-int h5_file_set_open(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set);
+/* A set around the file at the path, which is not open yet: change/open.h has how to open a file with all
+ * that belongs to it. */
+int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set);
+/* The real path of the mounted file, borrowed; NULL: bytes in memory. */
+const char *h5_file_set_path(const struct h5_file_set *set);
+/* Opens the mounted file, whose bytes are in io. Takes io over, also on failure. Once. */
+int h5_file_set_start(struct h5_file_set *set, struct h5_io *io);
 /* A set around bytes in memory, without other files; for tests and fuzzing. The bytes are borrowed. */
 int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_set_options *options,
 			    struct h5_file_set **set);
 /* Closes all files. No block may be referenced. NULL is fine. */
 void h5_file_set_close(struct h5_file_set *set);
 
-/* What was done about a journal of the file that was found at opening; borrowed. */
-const struct h5_recovered *h5_file_set_recovered(const struct h5_file_set *set);
-
-/* What the user should know of its journal beside that, a phrase; NULL: nothing. Borrowed. */
-const char *h5_file_set_warning(const struct h5_file_set *set);
-
-/* The folder of the mounted file, and that of its journal: O_PATH descriptors, borrowed; -1: there is none.
- */
+/* The folder of the mounted file: an O_PATH descriptor, borrowed; -1: there is none. */
 int h5_file_set_directory(const struct h5_file_set *set);
-int h5_file_set_journal_directory(const struct h5_file_set *set);
 
 /* The mounted file; borrowed. */
 struct h5_file *h5_file_set_root(const struct h5_file_set *set);
@@ -96,7 +91,7 @@ bool h5_file_set_refresh(struct h5_file_set *set);
 
 /* The HDF5 file that `from` calls `name`, opened on its first use and kept until the set closes; borrowed.
  * -ENOENT: not there; -EACCES: the rule forbids it; -EBUSY: locked by a program that writes it; else as
- * h5_file_set_open(). */
+ * h5_file_set_start(). */
 int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file);
 /* A raw file that `from` calls `name`, by the same rule; the caller closes it. -EPERM: an HDF5 file of the
  * set is not written as a raw one. */

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/open.h"
 #include "dataset/dataset.h"
 #include "fuzz.h"
 #include "offline/check.h"
@@ -98,7 +99,7 @@ static bool open_file(struct scene *s, bool writable)
 	options.writable = writable;
 	options.check = h5_vfs_check_object;
 	fuzz_request(&s->budget);
-	if (h5_file_set_open(s->path, &options, &s->set))
+	if (h5_open_file(s->path, &options, &s->set, NULL))
 		return false;
 	if (!h5_vfs_open(s->set, &vfs_options, &s->vfs))
 		return true;

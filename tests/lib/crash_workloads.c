@@ -1,6 +1,7 @@
 #include "crash_workloads.h"
 
 #include "base/error.h"
+#include "change/open.h"
 #include "change/transaction.h"
 #include "store/file_set.h"
 
@@ -348,7 +349,7 @@ static void record(struct crash_run *run, const struct program *program, const c
 	struct h5_file_set *set;
 
 	run->fault.record = true;
-	must(run, h5_file_set_open(path, &options, &set), "opening it");
+	must(run, h5_open_file(path, &options, &set, NULL), "opening it");
 	run->file = h5_file_set_root(set);
 	for (unsigned i = 0; i < run->count; i++)
 		must(run,

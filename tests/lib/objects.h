@@ -4,6 +4,7 @@
 #define H5_TESTS_OBJECTS_H
 
 #include "base/buf.h"
+#include "change/open.h"
 #include "object/group.h"
 #include "object/object.h"
 #include "store/file_set.h"
@@ -35,7 +36,7 @@ static inline struct opened objects_open(const char *name)
 	char path[512];
 
 	objects_path(name, ".h5", path);
-	ck_assert_int_eq(h5_file_set_open(path, &objects_options, &o.set), 0);
+	ck_assert_int_eq(h5_open_file(path, &objects_options, &o.set, NULL), 0);
 	o.file = h5_file_set_root(o.set);
 	return o;
 }

@@ -1,4 +1,5 @@
 #include "scratch.h"
+#include "change/open.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -145,7 +146,7 @@ void scratch_wrap(struct scratch *scratch, struct fault_io *fault)
 
 void scratch_open(struct scratch *scratch)
 {
-	SUCCEEDS(h5_file_set_open(scratch->path, &scratch->options, &scratch->set));
+	SUCCEEDS(h5_open_file(scratch->path, &scratch->options, &scratch->set, NULL));
 	scratch->file = h5_file_set_root(scratch->set);
 }
 

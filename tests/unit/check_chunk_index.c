@@ -1,4 +1,5 @@
 /* Chunk indexes against what libhdf5 says of its own files (tests/fixtures/chunk_index.py). */
+#include "change/open.h"
 #include "chunk_index_account.h"
 #include "format/extensible_array.h"
 
@@ -6,7 +7,7 @@ static void open_file(struct opened *o, const struct fixture *f)
 {
 	struct h5_file_set *set;
 
-	ck_assert_int_eq(h5_file_set_open(data_path(f->file), &options, &set), 0);
+	ck_assert_int_eq(h5_open_file(data_path(f->file), &options, &set, NULL), 0);
 	ck_assert_msg(!open_index(o, set, f), "%s: %s", f->name, h5_error_last()->text);
 }
 

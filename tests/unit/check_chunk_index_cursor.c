@@ -1,4 +1,5 @@
 /* Lookups with a cursor find what those without one find, and ask the cache for less. */
+#include "change/open.h"
 #include "chunk_index_account.h"
 
 enum { WINDOW = 2500 }; /* chunks; more than any block of an index has */
@@ -18,7 +19,7 @@ static bool open_next(FILE *text, struct walker *w)
 	memset(w, 0, sizeof *w);
 	if (!read_fixture(text, &w->f))
 		return false;
-	ck_assert_int_eq(h5_file_set_open(data_path(w->f.file), &options, &set), 0);
+	ck_assert_int_eq(h5_open_file(data_path(w->f.file), &options, &set, NULL), 0);
 	ck_assert_msg(!open_index(&w->o, set, &w->f), "%s: %s", w->f.name, h5_error_last()->text);
 	w->n = 1;
 	for (unsigned d = 0; d < w->f.space.rank; d++) {

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "change/open.h"
 #include "dataset/dataset.h"
 #include "filter/filter.h"
 #include "store/file_set.h"
@@ -40,7 +41,7 @@ static struct h5_file_set *open_set(const char *name, const struct h5_file_set_o
 	struct h5_file_set *set;
 
 	snprintf(path, sizeof path, "%s/%s", getenv("H5FS_TEST_DATA"), name);
-	ck_assert_msg(!h5_file_set_open(path, with, &set), "%s: %s", path, h5_error_last()->text);
+	ck_assert_msg(!h5_open_file(path, with, &set, NULL), "%s: %s", path, h5_error_last()->text);
 	return set;
 }
 

@@ -1,6 +1,7 @@
 /* Holes of datasets against what the fixture has written (tests/fixtures/holes.py). */
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/open.h"
 #include "dataset/dataset.h"
 #include "store/file_set.h"
 #include "unit.h"
@@ -126,7 +127,7 @@ START_TEST(as_it_was_written)
 
 			h5_file_set_close(set);
 			snprintf(path, sizeof path, "%s/%s", getenv("H5FS_TEST_DATA"), m.file);
-			ck_assert_int_eq(h5_file_set_open(path, &options, &set), 0);
+			ck_assert_int_eq(h5_open_file(path, &options, &set, NULL), 0);
 			memcpy(open, m.file, sizeof open);
 		}
 		ck_assert_int_eq(h5_dataset_get(h5_file_set_root(set), m.address, &ref, &dataset), 0);

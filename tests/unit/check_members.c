@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "change/open.h"
 #include "format/driver_info.h"
 #include "io/io.h"
 #include "store/file.h"
@@ -203,7 +204,7 @@ START_TEST(files_in_several_pieces)
 	while (fscanf(list, "%255[^\t]\t%d\t%255[^\t]\t%255s\n", name, &code, missing, addresses) == 4) {
 		char *path = path_of(name);
 		struct h5_file_set *set = NULL;
-		int rc = h5_file_set_open(path, &options, &set);
+		int rc = h5_open_file(path, &options, &set, NULL);
 
 		ck_assert_msg(rc == -code, "%s: %d: %s", name, rc, h5_error_last()->text);
 		if (!rc) {
@@ -228,7 +229,7 @@ static struct h5_file_set *open_set(const char *name)
 	char *path = path_of(name);
 	struct h5_file_set *set;
 
-	ck_assert_msg(!h5_file_set_open(path, &options, &set), "%s: %s", name, h5_error_last()->text);
+	ck_assert_msg(!h5_open_file(path, &options, &set, NULL), "%s: %s", name, h5_error_last()->text);
 	free(path);
 	return set;
 }
@@ -265,10 +266,10 @@ START_TEST(members_are_locked)
 	int fd = open(last, O_RDONLY);
 
 	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
-	ck_assert_int_eq(h5_file_set_open(first, &options, &set), -EWOULDBLOCK);
+	ck_assert_int_eq(h5_open_file(first, &options, &set, NULL), -EWOULDBLOCK);
 	ck_assert_msg(strstr(h5_error_last()->text, "_00003.h5"), "%s", h5_error_last()->text);
 	ck_assert_int_eq(flock(fd, LOCK_UN), 0);
-	ck_assert_int_eq(h5_file_set_open(first, &options, &set), 0);
+	ck_assert_int_eq(h5_open_file(first, &options, &set, NULL), 0);
 	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), -1);
 	ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
 	h5_file_set_close(set);

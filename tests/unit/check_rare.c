@@ -1,5 +1,6 @@
 /* Files of kinds that libraries don't write, against what tests/fixtures/expected.py says of them. */
 #include "base/error.h"
+#include "change/open.h"
 #include "dataset/dataset.h"
 #include "object/attribute.h"
 #include "object/group.h"
@@ -244,7 +245,7 @@ static unsigned check_file(const char *list)
 	for (; getline(&text, &capacity, f) > 0; n++) {
 		split(strrchr(path, '/'), text, &line);
 		if (!strcmp(line.kind, "refused")) {
-			int rc = h5_file_set_open(path, &options, &set);
+			int rc = h5_open_file(path, &options, &set, NULL);
 
 			ck_assert_msg(rc == -atoi(line.last), "%s: %d", line.where, rc);
 			ck_assert_str_ne(h5_error_last()->text, "");
@@ -252,7 +253,7 @@ static unsigned check_file(const char *list)
 			continue;
 		}
 		if (!set)
-			OK(&line, h5_file_set_open(path, &options, &set));
+			OK(&line, h5_open_file(path, &options, &set, NULL));
 		check_line(h5_file_set_root(set), &line);
 	}
 	ck_assert_uint_gt(n, 0);

@@ -2,6 +2,7 @@
  * error is the right one, or the result all the same; and what was asked for can be asked for again. */
 #include "base/buf.h"
 #include "base/error.h"
+#include "change/open.h"
 #include "fault_alloc.h"
 #include "fault_call.h"
 #include "scratch.h"
@@ -44,7 +45,7 @@ static int mount_open(struct mount *m, const char *path)
 
 	*m = (struct mount){0};
 	fault_alloc_count(true);
-	rc = h5_file_set_open(path, &options, &m->set);
+	rc = h5_open_file(path, &options, &m->set, NULL);
 	if (!rc)
 		rc = h5_vfs_open(m->set, &vfs, &m->vfs);
 	if (rc) {

@@ -1,5 +1,6 @@
 /* How chunked data are read: how many reads it takes, by how many threads, and what is done ahead. */
 #include "base/error.h"
+#include "change/open.h"
 #include "dataset/dataset.h"
 #include "scratch.h"
 
@@ -95,7 +96,7 @@ static void open_path(struct opened *o, const char *path, const char *name,
 	fclose(f);
 	options.wrap_arg = &o->reads;
 	o->size = size;
-	SUCCEEDS(h5_file_set_open(path, &options, &o->set));
+	SUCCEEDS(h5_open_file(path, &options, &o->set, NULL));
 	SUCCEEDS(h5_dataset_get(h5_file_set_root(o->set), address, &o->ref, &o->dataset));
 }
 

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "change/open.h"
 #include "dataset/dataset.h"
 #include "format/structured_chunk.h"
 #include "object/path.h"
@@ -371,7 +372,7 @@ static void check_foreign(const char *folder, const char *name, const char *json
 	uint64_t address;
 
 	snprintf(path, sizeof path, "%s/%s", folder, name);
-	ck_assert_msg(!h5_file_set_open(path, &options, &set), "%s: %s", path, h5_error_last()->text);
+	ck_assert_msg(!h5_open_file(path, &options, &set, NULL), "%s: %s", path, h5_error_last()->text);
 	file = h5_file_set_root(set);
 	ck_assert_int_eq(h5_path_find(file, h5_file_superblock(file)->root, "/sparse", 7, &file, &address),
 			 0);

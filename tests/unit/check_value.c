@@ -1,4 +1,5 @@
 #include "bytes.h"
+#include "change/open.h"
 #include "object/attribute.h"
 #include "object/message.h"
 #include "unit.h"
@@ -26,7 +27,7 @@ static void fixture_open(struct fixture *x)
 
 	memset(x, 0, sizeof *x);
 	fclose(open_data("value.h5", path, sizeof path));
-	ck_assert_int_eq(h5_file_set_open(path, &options, &x->set), 0);
+	ck_assert_int_eq(h5_open_file(path, &options, &x->set, NULL), 0);
 	x->file = h5_file_set_root(x->set);
 	x->expected = open_data("value.txt", path, sizeof path);
 	while (fgets(line, sizeof line, x->expected) &&

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "change/open.h"
 #include "dataset/dataset.h"
 #include "format/virtual_mapping.h"
 #include "object/global_heap.h"
@@ -85,7 +86,7 @@ static struct h5_file_set *open_set(const struct h5_file_set_options *with)
 	struct h5_file_set *set;
 
 	snprintf(path, sizeof path, "%s/virtual.h5", getenv("H5FS_TEST_DATA"));
-	ck_assert_msg(!h5_file_set_open(path, with, &set), "%s: %s", path, h5_error_last()->text);
+	ck_assert_msg(!h5_open_file(path, with, &set, NULL), "%s: %s", path, h5_error_last()->text);
 	return set;
 }
 

@@ -1,5 +1,6 @@
 /* Object headers that are read many at a time, as listings do it. */
 #include "base/error.h"
+#include "change/open.h"
 #include "io/io.h"
 #include "objects.h"
 #include "store/window.h"
@@ -186,7 +187,7 @@ START_TEST(reads_are_few)
 
 	options.wrap = count_wrap;
 	objects_path("old", ".h5", path);
-	ck_assert_int_eq(h5_file_set_open(path, &options, &set), 0);
+	ck_assert_int_eq(h5_open_file(path, &options, &set, NULL), 0);
 	file = h5_file_set_root(set);
 	addresses_of("old", &a);
 	ck_assert_uint_gt(a.n, 400);

@@ -2,6 +2,7 @@
  * what was asked for can be asked for again, and the file is as at the last commit or as at the one that was
  * under way. */
 #include "base/error.h"
+#include "change/open.h"
 #include "change/transaction.h"
 #include "dataset/writer.h"
 #include "fault_alloc.h"
@@ -91,7 +92,7 @@ static int do_open(struct run *run, struct dataset *d, size_t n)
 {
 	(void)d;
 	(void)n;
-	return h5_file_set_open(run->scratch.path, &run->scratch.options, &run->scratch.set);
+	return h5_open_file(run->scratch.path, &run->scratch.options, &run->scratch.set, NULL);
 }
 
 static int do_writer(struct run *run, struct dataset *d, size_t n)

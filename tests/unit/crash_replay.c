@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "change/journal.h"
+#include "change/open.h"
 #include "store/file_set.h"
 
 #include <fcntl.h>
@@ -435,7 +436,7 @@ static void replay_mount(struct replay *p, const struct medium media[2], size_t 
 	cut_power(p, &media[1], &journal);
 	crash_image_save(&image, path);
 	save_journal(p, &journal);
-	if (h5_file_set_open(path, &options, &set))
+	if (h5_open_file(path, &options, &set, NULL))
 		crash_wrong(&p->opinion, NULL, h5_error_last()->text);
 	h5_file_set_close(set);
 	crash_image_load(&image, path);

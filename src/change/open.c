@@ -1,0 +1,389 @@
+#include "change/open.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "change/private.h"
+#include "format/free_space.h"
+#include "store/object_header.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Milliseconds after which a lock is tried again: flock(2) waits for ever, or not at all. */
+enum { PAUSE_MOST = 50 };
+
+/* One try to open the file. */
+struct opening {
+	const struct h5_file_set_options *options;
+	struct h5_journal_home journal;
+	struct h5_opened opened;
+};
+
+/* ---- the journal ---- */
+
+/* Remembers what h5_error_last() says as a thing that the user should know. */
+static int note(struct opening *o, int code)
+{
+	const struct h5_error *e = h5_error_last();
+
+	free(o->opened.warning);
+	o->opened.warning = strdup(e->code == code ? e->text : strerror(-code));
+	return o->opened.warning ? 0 : -ENOMEM;
+}
+
+/* The journal may bear the name that the file had when it was mounted. */
+static int look_for_journal(struct opening *o)
+{
+	const struct h5_journal_place *place = &o->journal.place;
+	bool writable = o->options->writable;
+	char found[NAME_MAX + 1];
+	int rc = h5_journal_check_beside(place);
+
+	if (rc)
+		return rc;
+	if (h5_journal_find(place, found, sizeof found))
+		return 0;
+	if (writable)
+		rc = h5_journal_adopt(place, found);
+	/* If it cannot be renamed, or is in use, it keeps its name. */
+	if (!writable || rc == -EWOULDBLOCK) {
+		strcpy(o->journal.name, found);
+		rc = 0;
+	}
+	if (!rc && asprintf(&o->opened.warning, "its journal was found under another name, %s", found) < 0) {
+		o->opened.warning = NULL;
+		rc = -ENOMEM;
+	}
+	return rc;
+}
+
+/* Replays the journal, or makes *io one that reads as if it had been. */
+static int heed_journal(struct opening *o, struct h5_io **io)
+{
+	struct h5_recovered *recovered = &o->opened.recovered;
+	bool writable = o->options->writable;
+	struct h5_io *overlay = NULL;
+	int rc = look_for_journal(o);
+
+	if (!rc)
+		rc = h5_journal_recover(&o->journal.place, *io, writable, &overlay, recovered);
+	/* Anybody may have put something in its place: that must not keep the file from being read. */
+	if (rc && !writable && !h5_is_passing(rc)) {
+		recovered->what = H5_RECOVERY_UNFIT;
+		rc = note(o, rc);
+	}
+	if (!rc && overlay)
+		*io = overlay;
+	return rc;
+}
+
+/* Opens the bytes of the file, as its journal wants them. `directory`: its folder. */
+static int open_io(struct opening *o, const char *path, int directory, struct h5_io **io)
+{
+	const struct h5_file_set_options *options = o->options;
+	int rc = h5_io_open_local(path, options->lock, options->writable, io);
+
+	if (rc)
+		return rc;
+	if (options->wrap)
+		*io = options->wrap(options->wrap_arg, *io);
+	rc = h5_journal_home_open(&o->journal, *io, path, directory, options->journal);
+	/* Without the right to look for a journal, or a name for it, there is none that we could heed. */
+	if ((rc == -EACCES || rc == -ENAMETOOLONG) && !options->writable)
+		rc = 0;
+	else if (!rc)
+		rc = heed_journal(o, io);
+	if (!rc && o->opened.recovered.what == H5_RECOVERY_BUSY && options->writable)
+		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
+	/* The lock said that nobody writes without marks; held, it would keep the writer out. */
+	if (!rc && options->swmr && !options->writable)
+		rc = h5_io_unlock(*io);
+	if (rc)
+		h5_io_close(*io);
+	return rc;
+}
+
+/* ---- what is not written ---- */
+
+/* What older versions say there means nothing. */
+static bool is_marked(const struct h5_superblock *sb)
+{
+	return sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
+}
+
+/* Invariant 6, for what the superblock and its extension say. */
+static int check_superblock(struct h5_file *file, const struct opening *o)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+
+	if (sb->end == H5_UNDEF || sb->end < sb->base || sb->end - sb->base > h5_file_end(file))
+		return h5_fail(-EUCLEAN, 0, "the file is truncated: it cannot be written");
+	if (is_marked(sb) && !o->opened.recovered.swmr && !o->options->force)
+		return h5_fail(-EBUSY, 0,
+			       "marked as open for writing: a program writes it, or has crashed (-o force)");
+	if (o->options->swmr && sb->version < 3)
+		return h5_fail(-ENOTSUP, 0, "superblock version %u: swmr needs version 3", sb->version);
+	return 0;
+}
+
+static int check_extension(struct h5_file *file, struct h5_space *space)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	struct h5_file_space_info info = {0};
+	const struct h5_message *m;
+	struct h5_header extension;
+	int rc;
+
+	if (sb->extension == H5_UNDEF)
+		return 0;
+	rc = h5_header_load(file, sb->extension, &extension);
+	if (rc)
+		return rc;
+	m = h5_header_find(&extension, H5_MSG_FILE_SPACE_INFO);
+	if (m) {
+		struct h5_reader r = h5_file_reader(file, m->data, m->size, m->address);
+
+		rc = h5_file_space_info_decode(&r, &info);
+	}
+	if (!rc && info.persist)
+		rc = h5_fail(-ENOTSUP, m->address,
+			     "the file keeps track of its free space: writing it is not supported");
+	if (!rc && info.page_size && (info.page_size < 512 || info.page_size > (1 << 30)))
+		rc = h5_fail(-EUCLEAN, m->address, "file space pages of %ju bytes",
+			     (uintmax_t)info.page_size);
+	space->page = info.page_size;
+	h5_header_release(&extension);
+	return rc;
+}
+
+static int space_init(struct h5_file *file, const struct opening *o, struct h5_space *space)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	int rc = check_extension(file, space);
+
+	space->base = sb->base;
+	/* What lies behind the stored end nothing refers to; but a SWMR writer publishes its end when it
+	 * closes the file. */
+	space->committed_end = sb->end - sb->base;
+	space->end = is_marked(sb) && !o->opened.recovered.swmr ? h5_file_end(file) : space->committed_end;
+	space->least = space->end;
+	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
+	space->limit -= sb->base;
+	space->keeps = o->options->swmr;
+	if (!rc && space->page)
+		space->end += (space->page - space->end % space->page) % space->page;
+	return rc;
+}
+
+/* Invariant 6, for the file as a file. */
+static int check_file(struct h5_file *file, const struct opening *o)
+{
+	struct h5_io_stat st;
+	int rc = h5_file_can_change(file);
+
+	if (!rc)
+		rc = h5_file_stat(file, &st);
+	if (!rc && st.links > 1 && !o->options->force)
+		rc = h5_fail(-EMLINK, H5_UNDEF,
+			     "the file has several names, and its journal but one (-o force)");
+	return rc;
+}
+
+/* ---- the transaction ---- */
+
+/* What is pending is lost. All that was committed is in the file without its journal, which is removed. */
+static void tx_end(struct h5_tx *tx)
+{
+	bool done;
+
+	assert(!tx->unit.depth);
+	done = !tx->applying && !h5_tx_finish(tx);
+	h5_journal_close(tx->journal, done);
+	h5_tx_drop_all(tx);
+	h5_space_release(&tx->space);
+	h5_extents_release(&tx->blocks);
+	h5_extents_release(&tx->raw);
+	h5_extents_release(&tx->covered);
+	h5_extents_release(&tx->cells);
+	h5_extents_release(&tx->superseded);
+	h5_extents_release(&tx->objects);
+	h5_tx_forget_hashes(tx);
+	free(tx->hashed);
+}
+
+static void tx_close(struct h5_io *io)
+{
+	struct h5_tx *tx = (struct h5_tx *)io;
+
+	tx_end(tx);
+	h5_overlay_release(&tx->overlay);
+	free(tx);
+}
+
+/* Nothing is written through it: h5_tx_write() and the commit write to the io beneath. */
+static const struct h5_io_ops tx_ops = {
+	.read = h5_overlay_read, .readv = h5_overlay_readv, .stat = h5_overlay_stat, .close = tx_close};
+
+/* Marks of a mount that was killed go before its journal, which tells that they are ours. */
+static int leave_marks_behind(struct h5_tx *tx, const struct opening *o)
+{
+	int rc = h5_tx_mark(tx, 0);
+
+	return rc || !o->opened.recovered.swmr ? rc : h5_journal_remove(&o->journal.place);
+}
+
+static int tx_begin(struct h5_tx *tx, const struct opening *o)
+{
+	bool swmr = o->options->swmr;
+	int rc = check_file(tx->file, o);
+
+	if (!rc)
+		rc = check_superblock(tx->file, o);
+	if (!rc)
+		rc = space_init(tx->file, o, &tx->space);
+	if (!rc)
+		rc = leave_marks_behind(tx, o);
+	if (!rc)
+		rc = h5_journal_create(&o->journal.place, swmr, &tx->journal);
+	tx->marked = !rc && swmr;
+	if (tx->marked)
+		rc = h5_tx_mark(tx, H5_FLAG_WRITING | H5_FLAG_SWMR);
+	if (!rc && swmr)
+		rc = h5_io_unlock(h5_tx_medium(tx));
+	return rc;
+}
+
+/* Makes the file one that can be changed. */
+static int tx_open(struct h5_file *file, const struct opening *o)
+{
+	struct h5_tx *tx = calloc(1, sizeof *tx);
+	int rc;
+
+	if (!tx)
+		return -ENOMEM;
+	tx->file = file;
+	tx->superblock = *h5_file_superblock(file);
+	/* What was allocated may not be on the medium yet. */
+	tx->overlay = (struct h5_overlay){.io.ops = &tx_ops, .beneath = h5_file_io(file), .endless = true};
+	rc = tx_begin(tx, o);
+	if (rc) {
+		tx->failed = true;
+		tx_end(tx); /* the io beneath stays the file's */
+		free(tx);
+		return rc;
+	}
+	h5_file_lay_over(file, &tx->overlay.io);
+	return 0;
+}
+
+/* ---- opening ---- */
+
+/* Another program has written the file since: what it left must be sound before we write. */
+static int check_stale(const struct opening *o, struct h5_file *file)
+{
+	const struct h5_recovered *recovered = &o->opened.recovered;
+	int rc = 0;
+
+	for (unsigned i = 0; i < recovered->object_count && o->options->check && !rc; i++)
+		rc = o->options->check(file, recovered->objects[i]);
+	if (rc)
+		return h5_fail_in(rc, "an object that a stale journal names");
+	return h5_journal_set_aside(&o->journal.place, recovered);
+}
+
+static int open_in_set(struct opening *o, struct h5_file_set *set)
+{
+	struct h5_io *io;
+	int rc = open_io(o, h5_file_set_path(set), h5_file_set_directory(set), &io);
+
+	if (!rc)
+		rc = h5_file_set_start(set, io);
+	if (rc || !o->options->writable)
+		return rc;
+	if (o->opened.recovered.what == H5_RECOVERY_STALE)
+		rc = check_stale(o, h5_file_set_root(set));
+	return rc ? rc : tx_open(h5_file_set_root(set), o);
+}
+
+/* Gives the caller what it wants to know. */
+static void hand_out(struct opening *o, struct h5_opened *opened)
+{
+	if (!opened)
+		return;
+	*opened = o->opened;
+	opened->journal_directory = o->journal.place.dirfd;
+	o->opened = (struct h5_opened){.journal_directory = -1};
+	o->journal.place.dirfd = -1;
+}
+
+static int open_once(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out,
+		     struct h5_opened *opened)
+{
+	struct opening o = {.options = options, .opened.journal_directory = -1};
+	struct h5_file_set *set;
+	int rc = h5_file_set_new(path, options, &set);
+
+	if (rc)
+		return rc;
+	h5_journal_home_init(&o.journal);
+	o.journal.place.wrap = options->wrap;
+	o.journal.place.wrap_arg = options->wrap_arg;
+	rc = open_in_set(&o, set);
+	if (rc) {
+		h5_file_set_close(set);
+	} else {
+		hand_out(&o, opened);
+		*out = set;
+	}
+	h5_opened_release(&o.opened);
+	h5_journal_home_release(&o.journal);
+	return rc;
+}
+
+static uint64_t milliseconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void sleep_milliseconds(uint64_t n)
+{
+	const struct timespec time = {.tv_nsec = (long)n * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+/* Each try begins with the name and holds nothing while it waits: what had the lock may have replaced the
+ * file or removed its journal, and two that wait for several locks must not wait for each other. */
+int h5_open_file(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set,
+		 struct h5_opened *opened)
+{
+	const uint64_t until = milliseconds_now() + (uint64_t)options->wait * 1000;
+	uint64_t pause = 1;
+	int rc = open_once(path, options, set, opened);
+
+	while (rc == -EWOULDBLOCK && milliseconds_now() < until) {
+		sleep_milliseconds(pause);
+		pause = h5_min(2 * pause, PAUSE_MOST);
+		rc = open_once(path, options, set, opened);
+	}
+	return rc == -EWOULDBLOCK && options->wait
+		       ? h5_fail_in(rc, "waited for %u s (-o wait=)", options->wait)
+		       : rc;
+}
+
+void h5_opened_release(struct h5_opened *opened)
+{
+	h5_recovered_release(&opened->recovered);
+	free(opened->warning);
+	opened->warning = NULL;
+	if (opened->journal_directory >= 0)
+		close(opened->journal_directory);
+	opened->journal_directory = -1;
+}
