@@ -90,7 +90,7 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 /* Behind the last object there is no room for a header, or free space up to the end. */
 int h5_global_heap_verify(struct h5_reader *r)
 {
-	size_t field = 8u + r->size_of_lengths, header = aligned(field), size = h5_reader_left(r);
+	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field), size = h5_reader_left(r);
 
 	if (size < SIZE_LEAST || size % 8)
 		return h5_fail(-EUCLEAN, r->address, "global heap collection: a size of %zu bytes", size);

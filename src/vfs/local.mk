@@ -1,6 +1,7 @@
 libh5fs_a_SOURCES += \
 	src/vfs/content.c \
 	src/vfs/dir.c \
+	src/vfs/handle.c \
 	src/vfs/ids.c \
 	src/vfs/listing.c \
 	src/vfs/name.c \

@@ -9,7 +9,6 @@
 #include "object/value.h"
 #include "vfs/name.h"
 #include "vfs/vfs.h"
-#include "view/text.h"
 #include "view/view.h"
 
 #include <pthread.h>
@@ -57,10 +56,9 @@ struct h5_node {
 	UT_hash_handle hh;	     /* vfs->lock */
 	struct h5_node *prev, *next; /* vfs->lock: in vfs->detached */
 	bool is_detached;
-	/* vfs->lock: size of the contents of a dataset as text, or of the file of a view, once it was asked
-	 * for; of the file as it was in that state */
-	bool has_text_size;
-	uint64_t text_size, text_state;
+	/* vfs->lock: size of the contents, if it took work to find; of the file as it was in that state */
+	bool has_size;
+	uint64_t size, size_state;
 	/* vfs->lock: open files that the kernel keeps pages of, and those of them whose pages may be dirty */
 	unsigned cached, mapped;
 	unsigned writing; /* vfs->lock: files that are open for writing */
@@ -98,15 +96,7 @@ struct h5_handle {
 	bool direct;	      /* the kernel reads and writes without its pages */
 	struct h5_file *file;
 	uint64_t address;
-	bool is_dataset;	    /* else a committed datatype */
-	const struct h5_text *text; /* NULL: raw */
-	/* Of a text: what it is made of. Raw data may change: the dataset is got for each request. */
-	const struct h5_dataset *dataset;
-	struct h5_text_source lines;
-	struct h5_lru_entry *dataset_ref, *text_ref;
-	struct h5_buf ddl;
-	bool is_view;
-	struct h5_view view; /* as it was when it was opened */
+	struct h5_view view; /* as it was when the file was opened to be read; ops NULL: it was not */
 	/* Of one who reads raw data in order: how far, how many reads, how far ahead was decoded. Several
 	 * threads may be at it: what gets lost then is speed. */
 	atomic_uint_fast64_t read_to, ahead;
@@ -247,7 +237,7 @@ int h5_write_open(struct h5_handle *handle, const struct h5_node *node, bool cut
 /* The handle is closed. */
 void h5_write_close(struct h5_handle *handle);
 
-/* ---- listing.c, content.c ---- */
+/* ---- listing.c, handle.c ---- */
 
 /* Close what is still open. */
 void h5_dirs_close(struct h5_vfs *vfs);
@@ -271,9 +261,6 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 typedef int h5_views_visit(void *arg, const char *name, struct h5_place *place);
 int h5_views_iterate(struct h5_vfs *vfs, const struct h5_node *directory, h5_views_visit *visit, void *arg);
 
-/* Opens what the node of a view shows. h5_view_release() on failure, too. */
-int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading, struct h5_view *view);
-
 /* ---- stat.c ---- */
 
 /* Size and times of the file that was asked last, for one request. */
@@ -289,13 +276,11 @@ int h5_node_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_t
 
 /* ---- content.c ---- */
 
-enum h5_format { H5_FORMAT_RAW, H5_FORMAT_LINES, H5_FORMAT_JSONL };
-
-enum h5_format h5_content_format(const struct h5_dataset *dataset);
-/* What the lines of a dataset are made of. */
-struct h5_text_source h5_content_source(struct h5_vfs *vfs, const struct h5_dataset *dataset);
-/* The text of a committed datatype. */
-int h5_content_ddl(struct h5_file *file, uint64_t address, struct h5_buf *out);
+/* An object's view, by its node: h5_view_begin(). h5_view_release() on failure, too. */
+int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
+		     struct h5_view *view);
+/* The same, opened to be read. */
+int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view);
 
 /* ---- property.c: the xattrs h5fs.* ---- */
 

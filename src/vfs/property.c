@@ -230,12 +230,9 @@ static int get_storage(const struct subject *s, struct h5_buf *out)
 
 static int get_format(const struct subject *s, struct h5_buf *out)
 {
-	static const char *const names[] = {
-		[H5_FORMAT_RAW] = "raw", [H5_FORMAT_LINES] = "lines", [H5_FORMAT_JSONL] = "jsonl"};
-
 	if (!s->dataset)
 		return -ENODATA;
-	h5_buf_text(out, names[h5_content_format(s->dataset)]);
+	h5_buf_text(out, h5_view_of_dataset(s->dataset)->name);
 	return 0;
 }
 

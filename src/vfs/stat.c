@@ -60,42 +60,25 @@ static uint64_t storage_known(const struct h5_dataset *dataset, const struct h5_
 	return h5_dataset_storage(dataset, &size) ? 0 : size;
 }
 
-/* Size of the text of a dataset, where this node has been asked before. */
-static bool recall_text_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t *size)
+/* The size that took work to find, if that was done before for this node. */
+static bool recall_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t *size)
 {
 	bool known;
 
 	pthread_mutex_lock(&vfs->lock);
-	known = node->has_text_size && node->text_state == h5_state(vfs, node->file);
-	*size = known ? node->text_size : 0;
+	known = node->has_size && node->size_state == h5_state(vfs, node->file);
+	*size = known ? node->size : 0;
 	pthread_mutex_unlock(&vfs->lock);
 	return known;
 }
 
-static void remember_text_size(struct h5_vfs *vfs, struct h5_node *node, uint64_t size, uint64_t state)
+static void remember_size(struct h5_vfs *vfs, struct h5_node *node, uint64_t size, uint64_t state)
 {
 	pthread_mutex_lock(&vfs->lock);
-	node->has_text_size = true;
-	node->text_size = size;
-	node->text_state = state;
+	node->has_size = true;
+	node->size = size;
+	node->size_state = state;
 	pthread_mutex_unlock(&vfs->lock);
-}
-
-static int find_text_size(struct h5_vfs *vfs, struct h5_node *node, const struct h5_dataset *dataset,
-			  uint64_t *size)
-{
-	uint64_t state = h5_state(vfs, node->file);
-	struct h5_text_source lines = h5_content_source(vfs, dataset);
-	const struct h5_text *text;
-	struct h5_lru_entry *ref;
-	int rc = h5_text_get(&lines, &ref, &text);
-
-	if (rc)
-		return rc;
-	*size = h5_text_size(text);
-	h5_file_put(dataset->file, ref);
-	remember_text_size(vfs, node, *size, state);
-	return 0;
 }
 
 /* What a dataset lacks is told when it is opened; its name must not fail. */
@@ -104,90 +87,58 @@ static bool is_told_later(int rc)
 	return !h5_is_passing(rc);
 }
 
-/* A dataset: from an object that is at hand, or the cache. */
-static int open_dataset(const struct h5_node *node, const struct h5_object *known, struct h5_lru_entry **ref,
-			struct h5_dataset **own, const struct h5_dataset **dataset)
+static bool is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
+{
+	return h5_is_writable(vfs, dataset) &&
+	       h5_dataset_can_be_written(dataset, vfs->options.external_write);
+}
+
+/* The size of a file, if it is found without work on elements, was found before, or with `work`. */
+static int find_size(struct h5_vfs *vfs, struct h5_node *node, struct h5_view *view, bool work,
+		     uint64_t *size, bool *known)
 {
 	int rc;
 
-	*ref = NULL;
-	*own = NULL;
-	if (!known)
-		return h5_dataset_get(node->file, node->address, ref, dataset);
-	rc = h5_dataset_decode(node->file, known, own);
-	*dataset = *own;
+	*known = recall_size(vfs, node, size);
+	if (*known || !(work || view->ops->is_sized))
+		return 0;
+	*known = true;
+	rc = h5_view_open(view, false);
+	*size = view->size;
+	if (!rc && !view->ops->is_sized)
+		remember_size(vfs, node, view->size, view->state);
 	return rc;
 }
 
-/* false: the size is that of a text, and not known without reading the dataset's elements. */
-static bool stat_dataset(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
-			 const struct h5_times *times, bool with_text, struct stat *st, int *rc)
+static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
+			 const struct h5_times *times, bool work, struct stat *st, bool *size_known)
 {
-	const struct h5_dataset *dataset;
-	struct h5_dataset *own;
-	struct h5_lru_entry *ref;
+	struct h5_view view;
 	uint64_t size = 0;
-	bool size_known = true;
+	int rc = h5_content_begin(vfs, node, known, &view);
 
-	*rc = open_dataset(node, known, &ref, &own, &dataset);
-	if (*rc) {
-		*rc = is_told_later(*rc) ? 0 : *rc;
-		return true;
-	}
-	if (h5_is_writable(vfs, dataset) && h5_dataset_can_be_written(dataset, vfs->options.external_write))
+	if (!rc && !node->view && view.dataset && is_writable(vfs, view.dataset))
 		st->st_mode |= 0200 & ~vfs->options.fmask;
-	if (h5_content_format(dataset) == H5_FORMAT_RAW) {
-		size = dataset->size;
-	} else if (!recall_text_size(vfs, node, &size)) {
-		size_known = with_text;
-		*rc = size_known ? find_text_size(vfs, node, dataset, &size) : 0;
-	}
-	if (!*rc && dataset->layout.class == H5_LAYOUT_VIRTUAL)
-		*rc = h5_written_follow(vfs, node);
-	if (*rc && is_told_later(*rc))
-		*rc = 0;
-	else if (!*rc && size_known)
-		set_size(st, size, storage_known(dataset, times, size));
-	h5_dataset_free(own);
-	h5_file_put(node->file, ref);
-	return size_known;
-}
-
-static int stat_datatype(const struct h5_node *node, struct stat *st)
-{
-	struct h5_buf text;
-	int rc;
-
-	h5_buf_init(&text, SIZE_MAX);
-	rc = h5_content_ddl(node->file, node->address, &text);
 	if (!rc)
-		set_size(st, text.size, text.size);
-	h5_buf_release(&text);
+		rc = find_size(vfs, node, &view, work, &size, size_known);
+	if (!rc && *size_known)
+		set_size(st, size,
+			 node->view || !view.dataset ? size : storage_known(view.dataset, times, size));
+	h5_view_release(&view);
 	return is_told_later(rc) ? 0 : rc;
 }
 
-/* The size of the file of a view takes work: a listing does without. */
-static bool stat_view(struct h5_vfs *vfs, struct h5_node *node, bool with_text, struct stat *st, int *rc)
+/* What a folder of `.h5fs` shows is looked at only if its size is wanted: that takes work. */
+static int stat_view(struct h5_vfs *vfs, struct h5_node *node, const struct h5_times *times, bool work,
+		     struct stat *st, bool *size_known)
 {
-	struct h5_view view;
 	uint64_t size;
 
-	*rc = 0;
-	if (recall_text_size(vfs, node, &size)) {
-		set_size(st, size, size);
-		return true;
-	}
-	if (!with_text)
-		return false;
-	*rc = h5_views_open(vfs, node, false, &view);
-	if (!*rc) {
-		set_size(st, view.size, view.size);
-		remember_text_size(vfs, node, view.size, view.state);
-	} else if (is_told_later(*rc)) {
-		*rc = 0;
-	}
-	h5_view_release(&view);
-	return true;
+	*size_known = recall_size(vfs, node, &size);
+	if (!*size_known && work)
+		return stat_contents(vfs, node, NULL, times, work, st, size_known);
+	set_size(st, size, size);
+	return 0;
 }
 
 static int stat_group(const struct h5_node *node, const struct h5_object *object, struct stat *st)
@@ -202,7 +153,7 @@ static int stat_group(const struct h5_node *node, const struct h5_object *object
 
 /* `known`: the node's object where it is at hand, else NULL. */
 static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
-		     struct h5_times *times, bool with_text, struct stat *st, bool *size_known)
+		     struct h5_times *times, bool work, struct stat *st, bool *size_known)
 {
 	const struct h5_object *object = known;
 	struct h5_lru_entry *ref = NULL;
@@ -228,17 +179,15 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
 		break;
 	case H5_NODE_VIEW:
-		*size_known = stat_view(vfs, node, with_text, st, &rc);
+		rc = stat_view(vfs, node, times, work, st, size_known);
 		break;
 	case H5_NODE_SYMLINK:
 		st->st_mode = S_IFLNK | 0777;
 		st->st_size = (off_t)strlen(node->target);
 		break;
 	case H5_NODE_DATASET:
-		*size_known = stat_dataset(vfs, node, known, times, with_text, st, &rc);
-		break;
 	case H5_NODE_DATATYPE:
-		rc = stat_datatype(node, st);
+		rc = stat_contents(vfs, node, known, times, work, st, size_known);
 		break;
 	case H5_NODE_DAMAGED:
 		break;

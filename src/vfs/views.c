@@ -393,21 +393,3 @@ int h5_views_iterate(struct h5_vfs *vfs, const struct h5_node *directory, h5_vie
 	h5_file_put(directory->file, ref);
 	return rc;
 }
-
-/* ---- files ---- */
-
-int h5_views_open(struct h5_vfs *vfs, const struct h5_node *node, bool reading, struct h5_view *v)
-{
-	int rc;
-
-	*v = (struct h5_view){.ops = node->view,
-			      .file = node->file,
-			      .address = node->address,
-			      .attribute = node->target,
-			      .context = h5_paths_context(vfs, node->file),
-			      .state = h5_state(vfs, node->file)};
-	rc = h5_view_open(v, reading);
-	if (!rc && v->dataset && v->dataset->layout.class == H5_LAYOUT_VIRTUAL)
-		rc = h5_written_follow(vfs, node);
-	return rc;
-}

@@ -9,6 +9,7 @@
 #include "change/transaction.h"
 #include "store/file.h"
 #include "store/statistics.h"
+#include "view/views.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,7 @@ bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 	enum h5_layout_class class = dataset->layout.class;
 
 	return vfs->options.writable && dataset->file == root_of(vfs) &&
-	       dataset->space.kind != H5_SPACE_NULL && h5_content_format(dataset) == H5_FORMAT_RAW &&
+	       dataset->space.kind != H5_SPACE_NULL && h5_view_of_dataset(dataset) == &h5_view_raw &&
 	       (class == H5_LAYOUT_COMPACT || class == H5_LAYOUT_CONTIGUOUS || class == H5_LAYOUT_CHUNKED) &&
 	       (!dataset->external || vfs->options.external_write);
 }

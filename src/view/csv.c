@@ -129,38 +129,15 @@ static const struct h5_text_form form = {.id = 3, .heads = count_heads, .head = 
 
 static int csv_open(struct h5_view *v, bool reading)
 {
-	int rc;
-
 	(void)reading;
 	if (v->dataset->space.elements > ELEMENTS_MAX)
 		return h5_fail(-EOVERFLOW, v->address, "more elements than a table may have");
-	v->source = (struct h5_text_source){.form = &form,
-					    .context = v->context,
-					    .address = v->address,
-					    .type = v->dataset->type,
-					    .space = &v->dataset->space,
-					    .dataset = v->dataset,
-					    .state = v->state};
-	rc = h5_text_get(&v->source, &v->text_ref, &v->text);
-	if (!rc)
-		v->size = h5_text_size(v->text);
-	return rc;
-}
-
-static int csv_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
-{
-	return h5_text_read(&v->source, v->text, offset, buf, n);
-}
-
-static void csv_release(struct h5_view *v)
-{
-	h5_file_put(v->file, v->text_ref);
-	v->text_ref = NULL;
+	return h5_view_text_open(v, &form, v->state);
 }
 
 const struct h5_view_ops h5_view_csv = {.name = "csv",
 					.suffix = ".csv",
 					.shows = csv_shows,
 					.open = csv_open,
-					.read = csv_read,
-					.release = csv_release};
+					.read = h5_view_text_read,
+					.release = h5_view_text_release};

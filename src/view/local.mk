@@ -1,11 +1,16 @@
 libh5fs_a_SOURCES += \
 	src/view/attrs.c \
 	src/view/csv.c \
+	src/view/ddl.c \
 	src/view/json.c \
+	src/view/jsonl.c \
+	src/view/lines.c \
 	src/view/npy.c \
 	src/view/png.c \
+	src/view/raw.c \
 	src/view/text.c \
 	src/view/text.h \
+	src/view/text_view.c \
 	src/view/view.c \
 	src/view/view.h \
 	src/view/views.h

@@ -282,7 +282,7 @@ static int png_open(struct h5_view *v, bool reading)
 	make_head(&p, &v->head);
 	v->size = v->head.size + p.rows + p.blocks * (CHUNK + BLOCK_HEAD) + TAIL;
 	if (reading && !v->head.err)
-		rc = h5_file_block(v->file, &tones_type, v->address, v->state, &p, &v->text_ref);
+		rc = h5_file_block(v->file, &tones_type, v->address, v->state, &p, &v->ref);
 	return rc ? rc : v->head.err;
 }
 
@@ -315,7 +315,7 @@ static void make_tail(const struct tones *t, struct work *work, size_t *size)
 
 static int png_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
-	const struct tones *t = h5_lru_value(v->text_ref);
+	const struct tones *t = h5_lru_value(v->ref);
 	struct work *work = malloc(sizeof *work);
 	uint8_t *out = buf;
 	struct picture p;
@@ -346,8 +346,8 @@ static int png_read(const struct h5_view *v, uint64_t offset, void *buf, size_t 
 
 static void png_release(struct h5_view *v)
 {
-	h5_file_put(v->file, v->text_ref);
-	v->text_ref = NULL;
+	h5_file_put(v->file, v->ref);
+	v->ref = NULL;
 }
 
 const struct h5_view_ops h5_view_png = {.name = "png",

@@ -359,37 +359,3 @@ int h5_text_read(const struct h5_text_source *source, const struct h5_text *text
 	cursor_release(&c);
 	return rc;
 }
-
-/* ---- lines ---- */
-
-static int line(const struct h5_text_source *source, uint64_t i, const uint8_t *element, struct h5_buf *out)
-{
-	int rc = h5_value_vlen_string(source->context.file, source->type, element, out);
-
-	(void)i;
-	h5_buf_byte(out, '\n');
-	return rc;
-}
-
-/* No heap is read for it. */
-static int line_length(const struct h5_text_source *source, const uint8_t *element, uint64_t *length)
-{
-	int rc = h5_value_vlen_length(source->context.file, source->type, element, length);
-
-	*length += 1;
-	return rc;
-}
-
-const struct h5_text_form h5_text_lines = {.id = 1, .piece = line, .length = line_length};
-
-static int json_line(const struct h5_text_source *source, uint64_t i, const uint8_t *element,
-		     struct h5_buf *out)
-{
-	int rc = h5_value_json(&source->context, source->type, element, out);
-
-	(void)i;
-	h5_buf_byte(out, '\n');
-	return rc;
-}
-
-const struct h5_text_form h5_text_jsonl = {.id = 2, .piece = json_line};

@@ -34,9 +34,6 @@ struct h5_text_form {
 	int (*length)(const struct h5_text_source *source, const uint8_t *element, uint64_t *length);
 };
 
-extern const struct h5_text_form h5_text_lines; /* variable-length strings as they are, one a line */
-extern const struct h5_text_form h5_text_jsonl; /* JSON, one value a line */
-
 struct h5_text; /* immutable: an index from elements to offsets */
 
 int h5_text_open(const struct h5_text_source *source, struct h5_text **text);

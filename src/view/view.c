@@ -7,56 +7,81 @@
 const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json,
 					      &h5_view_npy,   &h5_view_png, NULL};
 
-static int open_object(struct h5_view *v)
-{
-	int rc;
+/* Of each object at most one shows its contents. */
+static const struct h5_view_ops *const contents[] = {&h5_view_raw, &h5_view_lines, &h5_view_jsonl,
+						     &h5_view_ddl, NULL};
 
-	v->object_ref = v->dataset_ref = NULL;
-	v->object = NULL;
-	v->dataset = NULL;
-	v->size = 0;
+static const struct h5_view_ops *find_contents(const struct h5_view *v)
+{
+	for (size_t i = 0; contents[i]; i++)
+		if (!contents[i]->shows(v))
+			return contents[i];
+	return NULL;
+}
+
+const struct h5_view_ops *h5_view_of_dataset(const struct h5_dataset *dataset)
+{
+	const struct h5_view v = {.dataset = dataset};
+
+	return find_contents(&v);
+}
+
+static int find_object(struct h5_view *v, const struct h5_object *known)
+{
+	int rc = 0;
+
 	v->dataset_from = H5_UNDEF;
-	h5_buf_init(&v->head, 0);
-	rc = h5_object_get(v->file, v->address, &v->object_ref, &v->object);
+	v->object = known;
+	if (!known)
+		rc = h5_object_get(v->file, v->address, &v->object_ref, &v->object);
 	/* Its attributes can be read, even if a dataset can't be. */
-	if (!rc && v->object->kind == H5_OBJECT_DATASET && !v->ops->of_attributes)
-		rc = h5_dataset_get(v->file, v->address, &v->dataset_ref, &v->dataset);
+	if (rc || v->object->kind != H5_OBJECT_DATASET || (v->ops && v->ops->of_attributes))
+		return rc;
+	if (!known)
+		return h5_dataset_get(v->file, v->address, &v->dataset_ref, &v->dataset);
+	rc = h5_dataset_decode(v->file, known, &v->decoded);
+	v->dataset = v->decoded;
 	return rc;
 }
 
-static void close_object(struct h5_view *v)
+static void put_object(struct h5_view *v)
 {
-	h5_file_put(v->file, v->dataset_ref);
 	h5_file_put(v->file, v->object_ref);
-	v->dataset_ref = v->object_ref = NULL;
+	v->object_ref = NULL;
+	v->object = NULL;
+}
+
+int h5_view_begin(struct h5_view *v, const struct h5_object *known)
+{
+	int rc = find_object(v, known);
+
+	if (rc)
+		return rc;
+	if (!v->ops && !(v->ops = find_contents(v)))
+		return h5_fail(-EUCLEAN, v->address, "neither group, nor dataset, nor datatype");
+	rc = v->ops->shows(v);
+	return rc == -ENOENT ? h5_fail(rc, v->address, "no object for the view %s", v->ops->name) : rc;
 }
 
 int h5_view_shows(const struct h5_view *view)
 {
 	struct h5_view v = *view;
-	int rc = open_object(&v);
+	int rc = find_object(&v, NULL);
 
 	if (!rc)
 		rc = v.ops->shows(&v);
-	close_object(&v);
+	h5_view_release(&v);
 	return !rc || h5_is_passing(rc) ? rc : -ENOENT;
 }
 
 int h5_view_open(struct h5_view *v, bool reading)
 {
-	int rc = open_object(v);
+	int rc = v->ops->open(v, reading);
 
-	if (!rc)
-		rc = v->ops->shows(v);
-	if (rc == -ENOENT)
-		h5_fail(rc, v->address, "no object for the view %s", v->ops->name);
-	if (!rc)
-		rc = v->ops->open(v, reading);
-	if (!rc && v->size > INT64_MAX)
+	put_object(v);
+	/* stat() shows the largest size that it can for elements that nobody can read. */
+	if (!rc && v->size > INT64_MAX && (reading || !v->ops->is_sized))
 		rc = h5_fail(-EOVERFLOW, v->address, "a file of more than 2^63-1 bytes");
-	h5_file_put(v->file, v->object_ref);
-	v->object_ref = NULL;
-	v->object = NULL;
 	return rc;
 }
 
@@ -73,10 +98,21 @@ int h5_view_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 	return n ? v->ops->read(v, offset, buf, n) : 0;
 }
 
+int h5_view_seek(const struct h5_view *v, uint64_t offset, bool hole, uint64_t *found)
+{
+	*found = hole ? v->size : offset;
+	return v->ops->seek ? v->ops->seek(v, offset, hole, found) : 0;
+}
+
 void h5_view_release(struct h5_view *v)
 {
 	if (v->ops && v->ops->release)
 		v->ops->release(v);
 	h5_buf_release(&v->head);
-	close_object(v);
+	h5_dataset_free(v->decoded);
+	h5_file_put(v->file, v->dataset_ref);
+	put_object(v);
+	v->decoded = NULL;
+	v->dataset_ref = NULL;
+	v->dataset = NULL;
 }

@@ -1,8 +1,11 @@
-/* Views: objects in forms that other programs read.
+/* Views: what the files of a mount contain.
  *
- * A view shows each object of one kind as a file, whose bytes are made when they are asked for. One file of
- * this folder is one view, behind struct h5_view_ops; which name an object has in it, and where that stands
- * in the tree, is not decided here. */
+ * A view shows each object of one kind as a file, whose bytes are made when they are asked for. The file that
+ * stands for an object in the tree is of the view that shows its contents (raw, lines, jsonl, ddl); others
+ * (attrs, csv, json, npy, png) are forms that other programs read, with a folder each below `.h5fs`.
+ *
+ * One file of this folder is one view, behind struct h5_view_ops; one line of view.c makes it known. Which
+ * name an object has in it, and where that is in the tree, is not decided here. */
 #ifndef H5_VIEW_VIEW_H
 #define H5_VIEW_VIEW_H
 
@@ -15,52 +18,67 @@
 
 struct h5_view_ops;
 
-/* An object in a view. First the caller's; the rest is filled by h5_view_open(). */
+/* An object in a view. The caller sets the first part, and the rest to 0. */
 struct h5_view {
-	const struct h5_view_ops *ops;
-	struct h5_file *file;  /* borrowed */
-	uint64_t address;      /* of the object */
+	const struct h5_view_ops *ops; /* NULL: the one that shows the object's contents */
+	struct h5_file *file;	       /* borrowed */
+	uint64_t address;	       /* of the object */
 	const char *attribute; /* borrowed; which one of the object, in a view of attributes; NULL: none */
 	struct h5_value_context context;
 	uint64_t state; /* stands for the contents of the file as they are now */
 
+	/* h5_view_begin() */
 	struct h5_lru_entry *object_ref, *dataset_ref;
-	const struct h5_object *object;	  /* while it is opened; headers may be large */
+	const struct h5_object *object;	  /* until it is open; headers may be large */
 	const struct h5_dataset *dataset; /* NULL: the object is none */
-	uint64_t size;			  /* bytes of its file */
+	struct h5_dataset *decoded;	  /* owned: the same, if it is not from the cache */
 	/* From here on the bytes are those of the dataset; H5_UNDEF: they are not. */
 	uint64_t dataset_from;
+
+	/* the view's `open` */
+	uint64_t size;	    /* bytes of its file */
 	struct h5_buf head; /* the bytes before; of some views all of them */
-	/* of views that need them */
 	struct h5_text_source source;
-	struct h5_text *own;	       /* owned */
-	struct h5_lru_entry *text_ref; /* of text */
+	struct h5_text *own;	  /* owned */
+	struct h5_lru_entry *ref; /* of text, ... */
 	const struct h5_text *text;
 };
 
 struct h5_view_ops {
-	const char *name;   /* of its folder */
-	const char *suffix; /* of the names of its files */
+	const char *name;   /* of its folder, or of the format of contents */
+	const char *suffix; /* of the names of its files; NULL: it has no folder */
 	bool of_attributes; /* these are its files, and each object is a directory */
+	bool is_sized;	    /* the size is found without work on the elements */
 	/* 0: the object has a file, by what does not change when elements are added. -ENOENT: it has none. */
 	int (*shows)(const struct h5_view *view);
-	/* Finds v->size, and with `reading` what reads need. */
+	/* Finds view->size, and with `reading` what reads need. */
 	int (*open)(struct h5_view *view, bool reading);
 	/* n bytes that are there, behind the head; NULL: there are none. */
 	int (*read)(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
+	/* As h5_dataset_seek(); NULL: the file has no holes. */
+	int (*seek)(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found);
 	void (*release)(struct h5_view *view); /* NULL: nothing to do */
 };
 
-/* All views; the last one is NULL. */
+/* All views that have a folder; the last one is NULL. */
 extern const struct h5_view_ops *const h5_views[];
+
+/* The view that shows the contents of the dataset. */
+const struct h5_view_ops *h5_view_of_dataset(const struct h5_dataset *dataset);
 
 /* 0: the object has a file in the view. -ENOENT: it has none, or cannot be decoded. */
 int h5_view_shows(const struct h5_view *view);
 
-/* With `reading`: to be read. h5_view_release() on failure, too. */
+/* Finds the object and the view. `known`: the object, borrowed until the view is open, if the caller has it
+ * from elsewhere than the cache; else NULL. h5_view_release() on failure, too. */
+int h5_view_begin(struct h5_view *view, const struct h5_object *known);
+/* After h5_view_begin(): finds the size. With `reading`: to be read. -EOVERFLOW: it has more than 2^63-1
+ * bytes. */
 int h5_view_open(struct h5_view *view, bool reading);
 /* n bytes at the offset, all inside the size. */
 int h5_view_read(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
+/* As h5_dataset_seek(). */
+int h5_view_seek(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found);
 void h5_view_release(struct h5_view *view); /* may run twice */
 
 #endif

@@ -1,0 +1,264 @@
+/* Open files: reading, and looking for holes. */
+#include "vfs/private.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "store/statistics.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	IN_ORDER = 4 << 20, /* bytes that reads in order may be apart */
+	READS = 2,	    /* in order, before something is done ahead */
+};
+
+/* ---- open files ---- */
+
+static bool is_change(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+}
+
+static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int flags)
+{
+	struct h5_account account = {0};
+	bool change = is_change(flags);
+	int rc;
+
+	if (node->kind == H5_NODE_DIRECTORY || node->kind == H5_NODE_VIEWS)
+		return -EISDIR;
+	if (node->kind == H5_NODE_SYMLINK)
+		return -ELOOP;
+	if (change && node->kind == H5_NODE_DATASET) {
+		h5_lock_to_write(h->vfs);
+		rc = h5_write_open(h, node, flags & O_TRUNC);
+		h5_unlock(h->vfs);
+		return rc;
+	}
+	do {
+		h5_view_release(&h->view);
+		h5_reading_begin(h->vfs, &account);
+		rc = h5_content_open(h->vfs, node, &h->view);
+	} while (h5_reading_again(h->vfs, &account, &rc));
+	return !rc && change ? -EPERM : rc;
+}
+
+static void handle_free(struct h5_handle *h)
+{
+	if (h->writer) {
+		h5_lock_to_write(h->vfs);
+		h5_write_close(h);
+		h5_unlock(h->vfs);
+	}
+	h5_view_release(&h->view);
+	free(h);
+}
+
+/* With vfs->lock: `by` is 1 or -1. */
+static void count_handle(const struct h5_handle *h, int by)
+{
+	if (h->mode != O_WRONLY)
+		h->node->cached += (unsigned)by;
+	if (h->mode == O_RDWR)
+		h->node->mapped += (unsigned)by;
+	if (h->mode != O_RDONLY)
+		h->node->writing += (unsigned)by;
+}
+
+/* With vfs->lock. The kernel adds each byte that it has sent to the size that it knows of a file, also those
+ * of an incomplete row. So it takes pages that it keeps for part of the file up to there, and what they have
+ * behind the last row are zeros: whoever reads through such pages while rows are written in pieces may get
+ * these. Only h5_vfs_read() knows where a file ends. But direct handles can be mapped shared only if the
+ * kernel says so; else mapping goes first as long as nobody writes the file. */
+static bool is_to_be_direct(const struct h5_handle *h)
+{
+	if (h->mode == O_WRONLY)
+		return true;
+	return h->vfs->options.writable && (h->vfs->maps_direct || h->node->writing);
+}
+
+void h5_vfs_set_maps_direct(struct h5_vfs *vfs)
+{
+	vfs->maps_direct = true;
+}
+
+bool h5_vfs_is_direct(const struct h5_handle *h)
+{
+	return h->direct;
+}
+
+int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
+{
+	struct h5_handle *h;
+	int rc;
+
+	if (is_change(flags) && !vfs->options.writable)
+		return -EROFS;
+	h = calloc(1, sizeof *h);
+	if (!h)
+		return -ENOMEM;
+	h->vfs = vfs;
+	h->node = node;
+	h->mode = flags & O_ACCMODE;
+	h->file = node->file;
+	h->address = node->address;
+	rc = open_in_mode(h, node, flags);
+	if (rc) {
+		handle_free(h);
+		return rc;
+	}
+	pthread_mutex_lock(&vfs->lock);
+	DL_PREPEND(vfs->handles, h);
+	node->references++;
+	h->direct = is_to_be_direct(h);
+	count_handle(h, 1);
+	pthread_mutex_unlock(&vfs->lock);
+	*handle = h;
+	return 0;
+}
+
+void h5_vfs_close_file(struct h5_handle *h)
+{
+	pthread_mutex_lock(&h->vfs->lock);
+	DL_DELETE(h->vfs->handles, h);
+	count_handle(h, -1);
+	pthread_mutex_unlock(&h->vfs->lock);
+	h5_vfs_forget(h->vfs, h->node, 1);
+	handle_free(h);
+}
+
+void h5_handles_close(struct h5_vfs *vfs)
+{
+	while (vfs->handles)
+		h5_vfs_close_file(vfs->handles);
+}
+
+/* ---- reading ---- */
+
+/* The larger of what others have stored and of the value. */
+static void raise(atomic_uint_fast64_t *to, uint64_t value)
+{
+	uint_fast64_t now = atomic_load(to);
+
+	while (now < value && !atomic_compare_exchange_weak(to, &now, value))
+		;
+}
+
+/* Who reads in order gets what comes next decoded meanwhile. The kernel's own reading ahead comes in several
+ * requests at once, so in nearly this order. A mount for writing does without: nothing may be decoded while
+ * something changes. */
+static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t offset, size_t n)
+{
+	uint64_t read_to = h->read_to, window, from, to;
+	uint_fast64_t ahead = h->ahead;
+
+	if (h->vfs->options.writable)
+		return;
+	if (offset > read_to + IN_ORDER || read_to > offset + IN_ORDER) {
+		h->in_order = 0;
+		h->read_to = h->ahead = offset + n;
+		return;
+	}
+	raise(&h->read_to, offset + n);
+	if (h->in_order < READS) {
+		h->in_order++;
+		return;
+	}
+	window = h5_dataset_ahead(dataset);
+	read_to = h->read_to;
+	from = h5_max(read_to, ahead);
+	to = h5_min(dataset->size, read_to + window);
+	/* Who does not get to claim it leaves it to who did. */
+	if (window && from < to && atomic_compare_exchange_strong(&h->ahead, &ahead, to))
+		h5_dataset_read_ahead(dataset, from, to - from);
+}
+
+/* The view as it is now: the one that the handle has, or `fresh`, if something was changed since that was
+ * opened. h5_view_release() of `fresh` in any case. */
+static int get_view(const struct h5_handle *h, struct h5_view *fresh, const struct h5_view **view)
+{
+	*fresh = (struct h5_view){0};
+	*view = &h->view;
+	if (h->view.ops && h->view.state == h5_state(h->vfs, h->node->file))
+		return 0;
+	*view = fresh;
+	return h5_content_open(h->vfs, h->node, fresh);
+}
+
+static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	const struct h5_view *view;
+	struct h5_view fresh;
+	int rc = get_view(h, &fresh, &view);
+
+	if (!rc && offset < view->size) {
+		*got = (size_t)h5_min(n, view->size - offset);
+		if (offset >= view->dataset_from)
+			read_ahead(h, view->dataset, offset - view->dataset_from, *got);
+		rc = h5_view_read(view, offset, buf, *got);
+	}
+	h5_view_release(&fresh);
+	return rc;
+}
+
+int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	struct h5_account account = {0};
+	int rc;
+
+	do {
+		*got = 0;
+		h5_reading_begin(h->vfs, &account);
+		rc = read_view(h, offset, buf, n, got);
+	} while (h5_reading_again(h->vfs, &account, &rc));
+	h5_count(&h->vfs->bytes_read, *got);
+	return rc;
+}
+
+/* ---- holes ---- */
+
+static bool is_mapped(const struct h5_handle *h)
+{
+	bool mapped;
+
+	pthread_mutex_lock(&h->vfs->lock);
+	mapped = h->node->mapped;
+	pthread_mutex_unlock(&h->vfs->lock);
+	return mapped;
+}
+
+/* -ENXIO: there is no such byte. */
+static int seek_in_view(const struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
+{
+	const uint64_t limit = h5_vfs_size_limit(h->vfs, h->node);
+	const struct h5_view *view;
+	struct h5_view fresh;
+	uint64_t size = 0;
+	int rc = get_view(h, &fresh, &view);
+
+	if (!rc) {
+		size = h5_min(view->size, limit);
+		*found = hole ? size : offset;
+	}
+	/* Of pages that are mapped and dirty, the kernel has told nothing. */
+	if (!rc && offset < size && !is_mapped(h))
+		rc = h5_view_seek(view, offset, hole, found);
+	*found = h5_min(*found, size);
+	h5_view_release(&fresh);
+	return !rc && (offset >= size || (!hole && *found >= size)) ? -ENXIO : rc;
+}
+
+int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
+{
+	struct h5_account account = {0};
+	int rc;
+
+	do {
+		*found = 0;
+		h5_reading_begin(h->vfs, &account);
+		rc = seek_in_view(h, offset, hole, found);
+	} while (h5_reading_again(h->vfs, &account, &rc));
+	return rc;
+}

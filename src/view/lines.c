@@ -1,0 +1,41 @@
+/* A dataset of variable-length strings as text: the strings as they are, one a line. */
+#include "view/views.h"
+
+static int lines_shows(const struct h5_view *v)
+{
+	const struct h5_datatype *type = v->dataset ? v->dataset->type : NULL;
+
+	return type && type->class == H5_CLASS_VLEN && type->vlen.is_string ? 0 : -ENOENT;
+}
+
+static int line(const struct h5_text_source *source, uint64_t i, const uint8_t *element, struct h5_buf *out)
+{
+	int rc = h5_value_vlen_string(source->context.file, source->type, element, out);
+
+	(void)i;
+	h5_buf_byte(out, '\n');
+	return rc;
+}
+
+/* No heap is read for it. */
+static int line_length(const struct h5_text_source *source, const uint8_t *element, uint64_t *length)
+{
+	int rc = h5_value_vlen_length(source->context.file, source->type, element, length);
+
+	*length += 1;
+	return rc;
+}
+
+static const struct h5_text_form form = {.id = 1, .piece = line, .length = line_length};
+
+static int lines_open(struct h5_view *v, bool reading)
+{
+	(void)reading;
+	return h5_view_text_open(v, &form, H5_TEXT_UNCHANGED);
+}
+
+const struct h5_view_ops h5_view_lines = {.name = "lines",
+					  .shows = lines_shows,
+					  .open = lines_open,
+					  .read = h5_view_text_read,
+					  .release = h5_view_text_release};
