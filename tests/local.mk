@@ -28,6 +28,7 @@ UNIT_TESTS = \
 	tests/unit/check_journal \
 	tests/unit/check_layout \
 	tests/unit/check_lower_bound \
+	tests/unit/check_lru \
 	tests/unit/check_malformed \
 	tests/unit/check_members \
 	tests/unit/check_name \
@@ -40,6 +41,7 @@ UNIT_TESTS = \
 	tests/unit/check_read_faults \
 	tests/unit/check_reading \
 	tests/unit/check_recovery \
+	tests/unit/check_room \
 	tests/unit/check_selection \
 	tests/unit/check_structured \
 	tests/unit/check_transaction \

@@ -1,0 +1,362 @@
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/lru.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+static const struct h5_lru_kind kind = {"test", free};
+
+struct loader {
+	unsigned calls;
+	int result;
+	pthread_barrier_t *barrier; /* waits inside the load */
+};
+
+static int load(void *arg, void **value, size_t *cost)
+{
+	struct loader *l = arg;
+
+	l->calls++;
+	if (l->barrier)
+		pthread_barrier_wait(l->barrier);
+	if (l->result)
+		return l->result;
+	*value = malloc(1);
+	*cost = 1000;
+	return *value ? 0 : -ENOMEM;
+}
+
+static void touch(struct h5_lru *lru, struct loader *l, uint64_t address)
+{
+	struct h5_lru_key key = {&kind, 0, address, 0};
+	struct h5_lru_entry *e;
+
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, l, &e), 0);
+	h5_lru_put(lru, e);
+}
+
+START_TEST(lru_keeps_the_latest_within_its_budget)
+{
+	struct loader l = {0};
+	struct h5_lru_stats stats;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	for (uint64_t a = 0; a < 3; a++)
+		touch(lru, &l, a);
+	touch(lru, &l, 0);
+	ck_assert_uint_eq(l.calls, 3);
+	touch(lru, &l, 3); /* evicts 1, the least recently used */
+	touch(lru, &l, 0);
+	touch(lru, &l, 2);
+	ck_assert_uint_eq(l.calls, 4);
+	touch(lru, &l, 1);
+	ck_assert_uint_eq(l.calls, 5);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_le(stats.bytes, 3500);
+	ck_assert_uint_eq(stats.hits, 3);
+	ck_assert_uint_eq(stats.misses, 5);
+	h5_lru_close(lru);
+}
+END_TEST
+
+START_TEST(lru_keeps_a_value_over_its_budget)
+{
+	struct loader l = {0};
+	struct h5_lru_stats stats;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(10, &lru), 0);
+	touch(lru, &l, 1);
+	touch(lru, &l, 1);
+	ck_assert_uint_eq(l.calls, 1);
+	touch(lru, &l, 2);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	h5_lru_close(lru);
+}
+END_TEST
+
+START_TEST(lru_does_not_cache_failures)
+{
+	struct loader l = {.result = -EIO};
+	struct h5_lru_key key = {&kind, 1, 2, 3};
+	struct h5_lru_entry *e;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &e), -EIO);
+	ck_assert_ptr_null(e);
+	l.result = 0;
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &e), 0);
+	ck_assert_uint_eq(l.calls, 2);
+	h5_lru_put(lru, e);
+	h5_lru_close(lru);
+}
+END_TEST
+
+struct holder {
+	struct h5_lru *lru;
+	struct h5_lru_entry *held;
+};
+
+static void release_holder(void *value)
+{
+	struct holder *h = value;
+
+	h5_lru_put(h->lru, h->held);
+	free(h);
+}
+
+static const struct h5_lru_kind holder_kind = {"holder", release_holder};
+
+static int load_holder(void *arg, void **value, size_t *cost)
+{
+	struct holder *h = calloc(1, sizeof *h);
+	struct h5_lru_key key = {&kind, 0, 1, 0};
+	struct loader l = {0};
+
+	h->lru = arg;
+	*value = h;
+	*cost = sizeof *h;
+	return h5_lru_get(h->lru, &key, load, &l, &h->held);
+}
+
+/* A value that references another one in the same cache: evicted, it gives that back. */
+START_TEST(lru_values_may_hold_references)
+{
+	struct h5_lru_key key = {&holder_kind, 0, 2, 0};
+	struct h5_lru_stats stats;
+	struct loader l = {0};
+	struct h5_lru_entry *e;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(0, &lru), 0);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load_holder, lru, &e), 0);
+	h5_lru_put(lru, e);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 2); /* the latest stays, and what it holds */
+	touch(lru, &l, 3);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	ck_assert_uint_ge(stats.evictions, 2);
+	h5_lru_close(lru);
+}
+END_TEST
+
+struct reader_thread {
+	struct h5_lru *lru;
+	struct loader *loader;
+};
+
+static void *get_in_thread(void *arg)
+{
+	struct reader_thread *t = arg;
+
+	touch(t->lru, t->loader, 5);
+	return NULL;
+}
+
+/* Two threads ask for one key; the loader runs once, the second one waits for it. */
+START_TEST(lru_loads_once)
+{
+	pthread_barrier_t barrier;
+	struct loader l = {.barrier = &barrier};
+	struct reader_thread t;
+	pthread_t a, b;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	ck_assert_int_eq(h5_lru_open(3500, &t.lru), 0);
+	t.loader = &l;
+	pthread_create(&a, NULL, get_in_thread, &t);
+	pthread_create(&b, NULL, get_in_thread, &t);
+	pthread_barrier_wait(&barrier); /* with the one load; a second load would wait here for ever */
+	pthread_join(a, NULL);
+	pthread_join(b, NULL);
+	ck_assert_uint_eq(l.calls, 1);
+	h5_lru_close(t.lru);
+	pthread_barrier_destroy(&barrier);
+}
+END_TEST
+
+static int load_while_others_try(void *arg, void **value, size_t *cost)
+{
+	struct reader_thread *t = arg;
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+
+	/* A thread of its own would do the same: it is the key that is being loaded. */
+	ck_assert(h5_lru_has(t->lru, &key));
+	ck_assert_int_eq(h5_lru_try(t->lru, &key, load, t->loader, &e), -EAGAIN);
+	ck_assert_ptr_null(e);
+	return load(t->loader, value, cost);
+}
+
+START_TEST(lru_tells_what_is_being_loaded)
+{
+	struct loader l = {0};
+	struct reader_thread t = {.loader = &l};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+
+	ck_assert_int_eq(h5_lru_open(3500, &t.lru), 0);
+	ck_assert(!h5_lru_has(t.lru, &key));
+	ck_assert_int_eq(h5_lru_try(t.lru, &key, load_while_others_try, &t, &e), 0);
+	h5_lru_put(t.lru, e);
+	ck_assert(h5_lru_has(t.lru, &key));
+	ck_assert_int_eq(h5_lru_try(t.lru, &key, load, &l, &e), 0);
+	h5_lru_put(t.lru, e);
+	ck_assert_uint_eq(l.calls, 1);
+	h5_lru_close(t.lru);
+}
+END_TEST
+
+/* Dropped by one who has it, it lives as long as another one has it, too. */
+START_TEST(lru_forgets_what_is_dropped)
+{
+	struct loader l = {0};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_stats stats;
+	struct h5_lru_entry *a, *b;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &a), 0);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &b), 0);
+	h5_lru_drop(lru, a);
+	ck_assert(!h5_lru_has(lru, &key));
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	h5_lru_drop(lru, b); /* may be dropped twice */
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 0);
+	ck_assert_uint_eq(stats.bytes, 0);
+	touch(lru, &l, 5);
+	ck_assert_uint_eq(l.calls, 2);
+	h5_lru_close(lru);
+}
+END_TEST
+
+/* Threads that reserve, and what they have at one time. */
+struct reserving {
+	struct h5_lru *lru;
+	atomic_size_t held, turns;
+	size_t most; /* that may be held by several */
+};
+
+static void *reserve_again_and_again(void *arg)
+{
+	struct reserving *r = arg;
+	unsigned number = (unsigned)atomic_fetch_add(&r->turns, 1);
+
+	for (unsigned i = 0; i < 500; i++) {
+		size_t n = (number * 7919 + i * 104729) % 13 << 20, held;
+
+		/* Now and then more than there is. */
+		if (i % 50 == number)
+			n = 100 << 20;
+		ck_assert_int_eq(h5_lru_reserve(r->lru, n), 0);
+		held = atomic_fetch_add(&r->held, n) + n;
+		ck_assert_msg(held <= r->most || held == n, "%zu bytes are held", held);
+		atomic_fetch_sub(&r->held, n);
+		h5_lru_unreserve(r->lru, n);
+	}
+	return NULL;
+}
+
+/* Nobody waits for ever, and no more is given away than there is but to one who is alone. */
+START_TEST(lru_reserves_within_its_budget)
+{
+	struct reserving r = {.most = 40 << 20};
+	pthread_t threads[8];
+
+	ck_assert_int_eq(h5_lru_open(r.most, &r.lru), 0);
+	for (unsigned i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, reserve_again_and_again, &r);
+	for (unsigned i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	h5_lru_close(r.lru);
+}
+END_TEST
+
+START_TEST(lru_evicts_for_what_is_reserved)
+{
+	struct loader l = {0};
+	struct h5_lru_stats stats;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	for (uint64_t i = 1; i < 4; i++)
+		touch(lru, &l, i);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_gt(stats.entries, 1);
+	ck_assert_int_eq(h5_lru_reserve(lru, 3000), 0);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 0);
+	/* What comes meanwhile stays as long as nothing else does. */
+	for (uint64_t i = 1; i < 4; i++)
+		touch(lru, &l, i);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	h5_lru_unreserve(lru, 3000);
+	for (uint64_t i = 1; i < 4; i++)
+		touch(lru, &l, i);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_gt(stats.entries, 1);
+	h5_lru_close(lru);
+}
+END_TEST
+
+static bool never_wanted(void *arg)
+{
+	++*(unsigned *)arg;
+	return true;
+}
+
+static void *wait_unwanted(void *arg)
+{
+	const struct reader_thread *t = arg;
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+	unsigned asked = 0;
+
+	h5_interrupt_begin(never_wanted, &asked);
+	ck_assert_int_eq(h5_lru_get(t->lru, &key, load, t->loader, &e), -EINTR);
+	ck_assert_ptr_null(e);
+	ck_assert_uint_ge(asked, 1);
+	return NULL;
+}
+
+static int load_meanwhile(void *arg, void **value, size_t *cost)
+{
+	struct reader_thread *t = arg;
+	pthread_t waiting;
+
+	pthread_create(&waiting, NULL, wait_unwanted, t);
+	pthread_join(waiting, NULL);
+	return load(t->loader, value, cost);
+}
+
+/* The wait for another thread's load ends where nobody wants the result; the load goes on. */
+START_TEST(lru_waits_only_while_it_is_wanted)
+{
+	struct loader l = {0};
+	struct reader_thread t = {.loader = &l};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_entry *e;
+
+	ck_assert_int_eq(h5_lru_open(3500, &t.lru), 0);
+	ck_assert_int_eq(h5_lru_get(t.lru, &key, load_meanwhile, &t, &e), 0);
+	ck_assert_uint_eq(l.calls, 1);
+	h5_lru_put(t.lru, e);
+	h5_lru_close(t.lru);
+}
+END_TEST
+
+UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
+	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
+	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_reserves_within_its_budget,
+	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted)

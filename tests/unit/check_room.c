@@ -1,0 +1,115 @@
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/room.h"
+#include "unit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+static void note_used(void *arg, size_t used)
+{
+	*(size_t *)arg = used;
+}
+
+START_TEST(charges_are_refused_and_never_wait)
+{
+	struct h5_account account = {0}, other = {0};
+	struct h5_charge a = {0}, b = {0}, late = {0};
+	struct h5_room *room;
+	size_t used = 0;
+	int rc;
+
+	/* Nothing is counted without an account. */
+	ck_assert_int_eq(h5_charge_set(&a, SIZE_MAX), 0);
+	ck_assert_int_eq(h5_room_open(10 << 20, note_used, &used, &room), 0);
+	h5_account_begin(&other, room);
+	ck_assert_int_eq(h5_charge_set(&late, 6 << 20), 0);
+	h5_account_set(NULL);
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 11 << 20), -EFBIG);
+	ck_assert_int_eq(h5_charge_set(&a, 3 << 20), 0);
+	ck_assert_int_eq(h5_charge_set(&b, 3 << 20), -ENOMEM);
+	ck_assert_uint_eq(b.bytes, 0);
+	ck_assert_int_eq(h5_charge_set(&a, 1 << 20), 0);
+	ck_assert_int_eq(h5_charge_set(&b, 3 << 20), 0);
+	ck_assert_uint_gt(used, 9 << 20);
+	h5_charge_release(&b);
+	h5_charge_release(&b);
+	/* The end of a request gives back what it holds; another one's is not its to give. */
+	h5_charge_release(&late);
+	ck_assert_uint_ge(used, 6 << 20);
+	h5_account_end(&account);
+	h5_account_set(&other);
+	h5_account_end(&other);
+	ck_assert_uint_eq(used, 0);
+	/* Refused, and failed: once more, with all of the room. What was charged before counts no more. */
+	rc = -ENOMEM;
+	ck_assert(h5_account_again(&account, &rc));
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_charge_set(&a, 10 << 20), 0);
+	h5_account_end(&account);
+	ck_assert(!h5_account_again(&account, &rc));
+	rc = 0;
+	ck_assert(!h5_account_again(&other, &rc));
+	h5_room_close(room);
+}
+END_TEST
+
+struct large_request {
+	struct h5_room *room;
+	pthread_t thread;
+	_Atomic(size_t) *held, *most;
+	int result;
+};
+
+/* Takes its memory in two steps, so that some are refused in between. */
+static void *request_much(void *arg)
+{
+	struct large_request *q = arg;
+	struct h5_account account = {0};
+
+	for (int round = 0; round < 50; round++)
+		do {
+			struct h5_charge charge = {0};
+			size_t now;
+
+			h5_account_begin(&account, q->room);
+			q->result = h5_charge_set(&charge, 3 << 20);
+			sched_yield();
+			if (!q->result)
+				q->result = h5_charge_set(&charge, 7 << 20);
+			if (!q->result) {
+				now = atomic_fetch_add(q->held, 7 << 20) + (7 << 20);
+				if (now > *q->most)
+					*q->most = now;
+				sched_yield();
+				atomic_fetch_sub(q->held, 7 << 20);
+			}
+			h5_account_end(&account);
+		} while (h5_account_again(&account, &q->result));
+	return NULL;
+}
+
+START_TEST(many_large_requests_come_to_their_end)
+{
+	struct large_request requests[16];
+	_Atomic(size_t) held = 0, most = 0;
+	struct h5_room *room;
+
+	ck_assert_int_eq(h5_room_open(20 << 20, NULL, NULL, &room), 0);
+	for (int i = 0; i < 16; i++) {
+		requests[i] = (struct large_request){.room = room, .held = &held, .most = &most};
+		ck_assert_int_eq(pthread_create(&requests[i].thread, NULL, request_much, &requests[i]), 0);
+	}
+	for (int i = 0; i < 16; i++) {
+		pthread_join(requests[i].thread, NULL);
+		ck_assert_int_eq(requests[i].result, 0);
+	}
+	ck_assert_uint_gt(most, 0);
+	ck_assert_uint_le(most, (20 << 20) + 3 * (1 << 18)); /* each has an allowance beside */
+	h5_room_close(room);
+}
+END_TEST
+
+UNIT_MAIN("room", charges_are_refused_and_never_wait, many_large_requests_come_to_their_end)
