@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ int h5_array_reserve_bytes(void *items, size_t item_size, size_t *capacity, size
 	void *moved;
 	int rc;
 
+	assert(item_size);
 	if (count <= *capacity)
 		return 0;
 	larger = larger_capacity(*capacity, count, item_size);

@@ -1,7 +1,7 @@
 /* Growing byte buffer with a sticky error, for text and other output of unknown length.
  *
- * Its memory is charged to the request. A failed append (memory, or more than `limit` bytes) sets `err`
- * and every later one does nothing, so producers check once at the end - or now and then, to stop early. */
+ * Its memory is charged to the request. An append that fails (no memory, or more than `limit` bytes) sets
+ * `err`, and later ones do nothing. So callers check `err` once at the end, or now and then to stop early. */
 #ifndef H5_BASE_BUF_H
 #define H5_BASE_BUF_H
 
@@ -14,7 +14,7 @@ struct h5_buf {
 	char *data; /* not NUL-terminated */
 	size_t size, capacity;
 	size_t limit;		 /* bytes that it may hold */
-	int err;		 /* 0, -ENOMEM, -EFBIG, or -E2BIG where the limit was passed */
+	int err;		 /* 0, -ENOMEM, -EFBIG, or -E2BIG: beyond the limit */
 	struct h5_charge charge; /* of the capacity */
 };
 

@@ -1,4 +1,5 @@
-/* Arithmetic on values from a file: every product and sum goes through these, false on overflow. */
+/* Arithmetic on values from a file. Every product and sum of them goes through these, which are false on
+ * overflow. */
 #ifndef H5_BASE_CHECKED_H
 #define H5_BASE_CHECKED_H
 
@@ -16,7 +17,7 @@ static inline bool h5_add(uint64_t a, uint64_t b, uint64_t *sum)
 	return !__builtin_add_overflow(a, b, sum);
 }
 
-/* Product of n dimensions; 1 where n is 0. */
+/* Product of n dimensions; 1 if n is 0. */
 static inline bool h5_product(const uint64_t *dims, unsigned n, uint64_t *product)
 {
 	uint64_t all = 1;

@@ -7,8 +7,8 @@
  *   -EIO        the device failed
  *   -ENOMEM, -EFBIG, -ENOENT, ... as POSIX has them
  *
- * Beside the number stands a detail - what was wrong, at which address - kept per thread like errno itself,
- * set where the error arises, and logged once, by the layer that answers the user. */
+ * Beside the number there is a detail: what was wrong, at which address. It is kept per thread, like errno.
+ * The function that finds the error sets it; the layer that answers the user logs it, once. */
 #ifndef H5_BASE_ERROR_H
 #define H5_BASE_ERROR_H
 
@@ -29,7 +29,7 @@ struct h5_error {
  * ...). */
 int h5_fail(int code, uint64_t address, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* True for an error that says nothing of the file, nor of the device: memory ran out, or the request was
+/* True for an error that says nothing about the file or the device: memory ran out, or the request was
  * interrupted. */
 static inline bool h5_is_own(int code)
 {
@@ -37,7 +37,7 @@ static inline bool h5_is_own(int code)
 }
 
 /* True for an error of this moment, not of the file: memory or descriptors ran out, the request was
- * interrupted, or the device failed, which the next time it may not. Nothing may be remembered of it. */
+ * interrupted, or the device failed. The next time it may not happen, so no result of it may be kept. */
 static inline bool h5_is_passing(int code)
 {
 	return h5_is_own(code) || code == -EIO || code == -EMFILE || code == -ENFILE;
@@ -46,11 +46,11 @@ static inline bool h5_is_passing(int code)
 /* Puts `outer: ` before the text of this thread's last error, if that is `code`; returns `code`. */
 int h5_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* This thread's last detail; valid until the thread's next h5_fail. Meaningful only where its code is the one
- * that a function has just returned. */
+/* This thread's last detail; valid until the thread's next h5_fail. It has a meaning only if its code is the
+ * one that a function has just returned. */
 const struct h5_error *h5_error_last(void);
 
-/* Forgets the detail, at the begin of a request. */
+/* Forgets the detail. To be called when a request begins. */
 void h5_error_clear(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Bytes of the UTF-8 sequence that stands there; 0: it is none. Unicode 15, table 3-7. */
+/* Length of the UTF-8 sequence at p in bytes; 0: there is none. Unicode 15, table 3-7. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
 	unsigned char low = 0x80, high = 0xbf;

@@ -28,7 +28,7 @@ void h5_interrupt_get(struct h5_interrupt *interrupt)
 void h5_interrupt_set(const struct h5_interrupt *interrupt)
 {
 	request = *interrupt;
-	request.spent = 0; /* that is the other thread's */
+	request.spent = 0; /* what the other thread has used does not count here */
 }
 
 static uint64_t milliseconds(const struct timespec *t)
@@ -36,7 +36,7 @@ static uint64_t milliseconds(const struct timespec *t)
 	return (uint64_t)t->tv_sec * 1000 + (uint64_t)t->tv_nsec / 1000000;
 }
 
-/* What counts is work, not time: nobody can help that others work, too, or that a disk is slow. */
+/* Counts processor time: a request must not fail because others run too, or because a disk is slow. */
 static int check_limit(uint64_t passed)
 {
 	struct timespec worked;

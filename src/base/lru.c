@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/room.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,12 +16,12 @@
 #include <uthash.h>
 #include <utlist.h>
 
-struct place_key {
+struct slot_key {
 	uint64_t owner, address;
 };
 
 /* Multiplying spreads all bits upwards. */
-static unsigned hash_key(const struct place_key *key)
+static unsigned hash_key(const struct slot_key *key)
 {
 	uint64_t h = (key->owner + 1) * 0x9e3779b97f4a7c15 ^ key->address;
 
@@ -28,40 +29,42 @@ static unsigned hash_key(const struct place_key *key)
 }
 
 /* All that is cached under one address. */
-struct place {
-	struct place_key key;
+struct slot {
+	struct slot_key key;
 	struct h5_lru_entry *entries; /* by `others`; never NULL */
 	UT_hash_handle hh;
 };
 
 struct h5_lru_entry {
 	struct h5_lru_key key;
-	struct place *place; /* lock: NULL: forgotten; released with its last reference */
+	struct slot *slot; /* lock; NULL: forgotten, and released with its last reference */
 	void *value;
 	size_t cost;
-	struct h5_charge charge;	  /* of the thread that loaded it, until it is first put back; lock */
-	unsigned references;		  /* lock */
-	bool loading;			  /* lock: in flight, value not there */
-	struct h5_lru_entry *others;	  /* lock: the next one of the place, of another kind or variant */
-	struct h5_lru_entry *prev, *next; /* lock: recency, head is the latest; only where references is 0 */
+	struct h5_charge charge;     /* lock; of the thread that loaded it, until it is first put back */
+	unsigned references;	     /* lock */
+	bool loading;		     /* lock; the value is not there yet */
+	struct h5_lru_entry *others; /* lock; the next one of the slot, of another kind or variant */
+	struct h5_lru_entry *prev,
+		*next; /* lock; in `idle` if there are no references; the head was used last */
 };
 
-/* One who waits for room. */
+/* A thread that waits for room. */
 struct h5_lru_turn {
 	struct h5_lru_turn *prev, *next;
 };
 
-/* What may be reserved at once however small the budget is, and what may be kept of one value. */
+/* Bytes that may always be reserved at once, and that may always be kept of one value, if the budget is
+ * smaller. */
 static const size_t RESERVED_LEAST = (size_t)32 << 20, KEPT_MOST = (size_t)32 << 20;
 
 struct h5_lru {
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t loaded;
 	pthread_cond_t room;
-	struct place *table;
+	struct slot *table;
 	struct h5_lru_entry *idle; /* entries without references */
 	size_t budget, reserved;
-	size_t pressed;		   /* bytes of the budget that are used elsewhere */
+	size_t pressed;		   /* bytes of the budget that requests use */
 	struct h5_lru_turn *turns; /* the first is the next one */
 	struct h5_lru_stats stats;
 };
@@ -84,55 +87,57 @@ int h5_lru_open(size_t budget, struct h5_lru **out)
 	return 0;
 }
 
-static struct place *find_place(struct h5_lru *lru, uint64_t owner, uint64_t address)
+static struct slot *find_slot(struct h5_lru *lru, uint64_t owner, uint64_t address)
 {
-	struct place *place, sought = {.key = {owner, address}};
+	struct slot *slot, sought = {.key = {owner, address}};
 
-	HASH_FIND(hh, lru->table, &sought.key, sizeof sought.key, place);
-	return place;
+	HASH_FIND(hh, lru->table, &sought.key, sizeof sought.key, slot);
+	return slot;
 }
 
-/* The place, made where there is none; NULL without memory. */
-static struct place *make_place(struct h5_lru *lru, uint64_t owner, uint64_t address)
+/* The slot, which is made if there is none; NULL: no memory. */
+static struct slot *make_slot(struct h5_lru *lru, uint64_t owner, uint64_t address)
 {
-	struct place *place = find_place(lru, owner, address);
+	struct slot *slot = find_slot(lru, owner, address);
 
-	if (place)
-		return place;
-	place = calloc(1, sizeof *place);
-	if (!place)
+	if (slot)
+		return slot;
+	slot = calloc(1, sizeof *slot);
+	if (!slot)
 		return NULL;
-	place->key.owner = owner;
-	place->key.address = address;
-	HASH_ADD(hh, lru->table, key, sizeof place->key, place);
-	if (!place->hh.tbl) {
-		free(place);
+	slot->key.owner = owner;
+	slot->key.address = address;
+	HASH_ADD(hh, lru->table, key, sizeof slot->key, slot);
+	if (!slot->hh.tbl) {
+		free(slot);
 		return NULL;
 	}
-	return place;
+	return slot;
 }
 
-/* The entry is found no more. */
+/* Takes the entry out of the table. */
 static void unlink_entry(struct h5_lru *lru, struct h5_lru_entry *e)
 {
-	struct place *place = e->place;
+	struct slot *slot = e->slot;
 
-	LL_DELETE2(place->entries, e, others);
-	e->place = NULL;
-	if (place->entries)
+	assert(slot);
+	LL_DELETE2(slot->entries, e, others);
+	e->slot = NULL;
+	if (slot->entries)
 		return;
-	HASH_DEL(lru->table, place);
-	free(place);
+	HASH_DEL(lru->table, slot);
+	free(slot);
 }
 
-/* No longer counted; the caller releases it. */
+/* Takes an idle entry out of the cache; the caller releases it. */
 static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
 {
+	assert(!e->references && !e->loading && lru->stats.entries && lru->stats.bytes >= e->cost);
 	lru->stats.bytes -= e->cost;
 	lru->stats.entries--;
 }
 
-/* The part of these bytes that is neither reserved nor used elsewhere. */
+/* How many of the `most` bytes are neither reserved nor used by requests. */
 static size_t what_is_left(const struct h5_lru *lru, size_t most)
 {
 	size_t away = lru->reserved + lru->pressed;
@@ -140,9 +145,8 @@ static size_t what_is_left(const struct h5_lru *lru, size_t most)
 	return most > away ? most - away : 0;
 }
 
-/* Takes what is over the budget, the least recently used first, but with `keep` not the last one, unless it
- * is large; a list by
- * `next` for release_all(). */
+/* Takes out idle entries until the rest fits into `most` bytes, the least recently used first. With `keep`
+ * the last idle one stays, unless it is large. Returns a list by `next`, for release_all(). */
 static struct h5_lru_entry *evict(struct h5_lru *lru, size_t most, bool keep)
 {
 	size_t budget = what_is_left(lru, most);
@@ -182,6 +186,7 @@ void h5_lru_close(struct h5_lru *lru)
 		return;
 	while ((dead = evict(lru, 0, false)))
 		release_all(dead);
+	assert(!lru->table && !lru->reserved && !lru->turns);
 	pthread_cond_destroy(&lru->room);
 	pthread_cond_destroy(&lru->loaded);
 	pthread_mutex_destroy(&lru->lock);
@@ -190,30 +195,30 @@ void h5_lru_close(struct h5_lru *lru)
 
 static struct h5_lru_entry *find(struct h5_lru *lru, const struct h5_lru_key *key)
 {
-	struct place *place = find_place(lru, key->owner, key->address);
-	struct h5_lru_entry *e = place ? place->entries : NULL;
+	struct slot *slot = find_slot(lru, key->owner, key->address);
+	struct h5_lru_entry *e = slot ? slot->entries : NULL;
 
 	while (e && (e->key.kind != key->kind || e->key.variant != key->variant))
 		e = e->others;
 	return e;
 }
 
-/* A new in-flight entry with one reference; NULL without memory. */
+/* A new entry that is being loaded, with one reference; NULL: no memory. */
 static struct h5_lru_entry *insert(struct h5_lru *lru, const struct h5_lru_key *key)
 {
 	struct h5_lru_entry *e = calloc(1, sizeof *e);
 
 	if (!e)
 		return NULL;
-	e->place = make_place(lru, key->owner, key->address);
-	if (!e->place) {
+	e->slot = make_slot(lru, key->owner, key->address);
+	if (!e->slot) {
 		free(e);
 		return NULL;
 	}
 	e->key = *key;
 	e->references = 1;
 	e->loading = true;
-	LL_PREPEND2(e->place->entries, e, others);
+	LL_PREPEND2(e->slot->entries, e, others);
 	return e;
 }
 
@@ -240,7 +245,7 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 	return rc;
 }
 
-/* Waits until something has happened, or it is time to ask whether the wait still makes sense. */
+/* Waits until something has happened, or until it is time to ask whether the request is still wanted. */
 static int wait_for(struct h5_lru *lru, pthread_cond_t *what)
 {
 	struct timespec until;
@@ -259,7 +264,7 @@ static void refer(struct h5_lru *lru, struct h5_lru_entry *e)
 		DL_DELETE(lru->idle, e);
 }
 
-/* The request is charged for the bytes over the budget. */
+/* Charges the request for the bytes over the budget. */
 static int charge(struct h5_lru *lru, struct h5_lru_entry *e)
 {
 	struct h5_charge made = {0};
@@ -354,13 +359,14 @@ static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
 	if (!e)
 		return;
 	pthread_mutex_lock(&lru->lock);
-	if (forget && e->place)
+	assert(e->references && !e->loading);
+	if (forget && e->slot)
 		unlink_entry(lru, e);
 	if (e->references == 1) {
 		made = e->charge;
 		e->charge = (struct h5_charge){0};
 	}
-	if (!--e->references && !e->place) {
+	if (!--e->references && !e->slot) {
 		drop(lru, e);
 		LL_PREPEND(dead, e);
 	} else if (!e->references) {
@@ -385,12 +391,13 @@ void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *e)
 void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address)
 {
 	struct h5_lru_entry *dead = NULL;
-	struct place *place;
+	struct slot *slot;
 
 	pthread_mutex_lock(&lru->lock);
-	while ((place = find_place(lru, owner, address))) {
-		struct h5_lru_entry *e = place->entries;
+	while ((slot = find_slot(lru, owner, address))) {
+		struct h5_lru_entry *e = slot->entries;
 
+		assert(!e->loading);
 		unlink_entry(lru, e);
 		if (e->references)
 			continue;
@@ -409,7 +416,8 @@ static bool has_room(const struct h5_lru *lru, size_t n)
 	return !lru->reserved || n <= what_is_left(lru, most);
 }
 
-/* In the order of coming: much room would never be there while others come for little. */
+/* In the order of arrival: otherwise threads that need little room would keep one that needs much from ever
+ * getting it. */
 int h5_lru_reserve(struct h5_lru *lru, size_t n)
 {
 	struct h5_lru_entry *dead = NULL;
@@ -434,6 +442,7 @@ int h5_lru_reserve(struct h5_lru *lru, size_t n)
 void h5_lru_unreserve(struct h5_lru *lru, size_t n)
 {
 	pthread_mutex_lock(&lru->lock);
+	assert(lru->reserved >= n);
 	lru->reserved -= n;
 	pthread_cond_broadcast(&lru->room);
 	pthread_mutex_unlock(&lru->lock);

@@ -1,11 +1,10 @@
-/* LRU cache of decoded things with a byte budget; one mechanism for index blocks and for chunks.
+/* LRU cache of decoded values with a budget in bytes, for index blocks and for chunks.
  *
- * A value is immutable and reference-counted. A miss loads outside the lock, behind an in-flight marker:
- * whoever asks for the same key meanwhile waits, so nothing is loaded twice. Failures are not cached. A wait
- * ends with -EINTR by h5_interrupt_check(). Values in use may take the cache over its budget, and are then
- * charged to the request that loads them (base/room.h); they are evicted, least recently used first, once
- * they are put back. What making values takes for a while is part of
- * the budget, too, where it is reserved.
+ * A value is immutable and reference-counted. A miss loads the value outside the lock, and marks the key
+ * meanwhile: other threads that ask for it wait, so nothing is loaded twice. Failures are not cached. A wait
+ * may end with -EINTR (h5_interrupt_check()). Values in use may take the cache over its budget; then they are
+ * charged to the request that loads them (base/room.h). Values that are not in use are evicted, the least
+ * recently used first. Memory that loaders need for a while can be reserved in the same budget.
  *
  * A loader may itself get other keys; the order of kinds in doc/locking.md keeps such chains free of cycles.
  */
@@ -16,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is cached: a constant vtable for each kind of value; its address is part of the key. */
+/* One constant for each kind of value. Its address is part of the key. */
 struct h5_lru_kind {
 	const char *name;
 	void (*release)(
@@ -46,13 +45,14 @@ int h5_lru_open(size_t budget, struct h5_lru **lru);
 /* All references must have been put. NULL is fine. */
 void h5_lru_close(struct h5_lru *lru);
 
-/* A reference to the value of the key, loaded where it isn't there; until h5_lru_put(). */
+/* Gives a reference to the value of the key, which is loaded if it is not there. To be put back by
+ * h5_lru_put(). */
 int h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry);
-/* The same, but -EAGAIN at once where another thread is loading it. */
+/* The same, but -EAGAIN at once if another thread is loading the value. */
 int h5_lru_try(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 	       struct h5_lru_entry **entry);
-/* A reference to the value if it is there; false: it isn't, or is being loaded. */
+/* Gives a reference to the value if it is there. False: it is not, or it is being loaded. */
 bool h5_lru_find(struct h5_lru *lru, const struct h5_lru_key *key, struct h5_lru_entry **entry);
 /* True: the value is there or is being loaded. */
 bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key);
@@ -60,20 +60,22 @@ bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key);
 const void *h5_lru_value(const struct h5_lru_entry *entry);
 /* NULL is fine. */
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
-/* As h5_lru_put() for a value that nobody is expected to ask for again: it is forgotten. */
+/* As h5_lru_put(), and forgets the value: nobody is expected to ask for it again. */
 void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *entry);
 
-/* Forgets all values under the owner's address, of every kind and variant: what is referenced lives on, but
- * is not found again. None of them may be loading. */
+/* Forgets all values at the owner's address, of every kind and variant. Values with references live on, but
+ * are not found again. None of them may be loading. */
 void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address);
 
-/* Makes room in the budget for n bytes that work needs for a while: evicts, and waits for its turn while
- * others have reserved so much that they do not fit. One who is alone gets whatever it asks for. Who has
- * reserved must not wait for others, nor reserve more of the same. -EINTR. */
+/* Reserves n bytes of the budget for work that needs them for a while: evicts values, and waits for its turn
+ * as long as others have reserved so much that the n bytes do not fit. If nobody else has reserved anything,
+ * it gets any number of bytes. A thread that has reserved bytes must not wait for other threads, and must not
+ * reserve more. -EINTR. */
 int h5_lru_reserve(struct h5_lru *lru, size_t n);
 void h5_lru_unreserve(struct h5_lru *lru, size_t n);
 
-/* Of the budget n bytes are used elsewhere: by requests that are counted in base/room.h. Evicts. */
+/* Takes n bytes from the budget, since requests use them (base/room.h). Evicts values that do not fit any
+ * more. */
 void h5_lru_press(struct h5_lru *lru, size_t n);
 
 void h5_lru_stats(struct h5_lru *lru, struct h5_lru_stats *stats);

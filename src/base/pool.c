@@ -5,6 +5,7 @@
 #include "base/room.h"
 #include "base/thread.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,10 +32,10 @@ struct batch {
 struct h5_pool {
 	pthread_mutex_t lock; /* guards all below, and what struct batch says */
 	pthread_cond_t work;  /* there is some */
-	pthread_cond_t ended; /* of a batch that somebody waits for no part runs any more */
+	pthread_cond_t ended; /* a batch that a thread waits for has no running part any more */
 	struct batch *awaited, *background;
 	pthread_t *threads;
-	atomic_uint wanted; /* looked at without the lock, too */
+	atomic_uint wanted; /* also read without the lock */
 	unsigned started, idle;
 	bool closing;
 };
@@ -67,18 +68,19 @@ static struct batch **list_of(struct h5_pool *pool, const struct batch *b)
 	return b->done ? &pool->background : &pool->awaited;
 }
 
-/* No further part of it begins. */
+/* Takes the batch off its list, so that no further part of it begins. */
 static void retire(struct h5_pool *pool, struct batch *b)
 {
 	b->next = b->count;
 	DL_DELETE2(*list_of(pool, b), b, prev, after);
 }
 
-/* Begins the next part of a batch in its list: its number. */
+/* Begins the next part of the batch; returns its number. */
 static size_t begin_part(struct h5_pool *pool, struct batch *b)
 {
 	size_t i = b->next;
 
+	assert(i < b->count);
 	if (i + 1 == b->count)
 		retire(pool, b);
 	else
@@ -108,10 +110,11 @@ static void run_part(struct h5_pool *pool, struct batch *b, size_t i)
 	}
 	if (rc && b->next < b->count)
 		retire(pool, b);
+	assert(b->running);
 	b->running--;
 }
 
-/* By a worker, after one of its parts. */
+/* A worker calls it after one of the batch's parts. */
 static void end_batch(struct h5_pool *pool, struct batch *b)
 {
 	if (!is_over(b))
@@ -130,7 +133,7 @@ static void *work(void *arg)
 {
 	struct h5_pool *pool = arg;
 
-	/* By itself: for another thread this takes a file of /proc. */
+	/* Each thread names itself, since naming another one opens a file in /proc. */
 	pthread_setname_np(pthread_self(), "h5fs-worker");
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->closing) {
@@ -155,7 +158,7 @@ static void start_threads(struct h5_pool *pool)
 {
 	while (pool->started < pool->wanted && !h5_thread_start(&pool->threads[pool->started], work, pool, 0))
 		pool->started++;
-	/* What cannot be started now is not tried again. */
+	/* If a thread cannot be started, no more are tried. */
 	pool->wanted = pool->started;
 }
 
@@ -231,7 +234,8 @@ void h5_pool_close(struct h5_pool *pool)
 	pthread_mutex_unlock(&pool->lock);
 	for (unsigned i = 0; i < pool->started; i++)
 		pthread_join(pool->threads[i], NULL);
-	/* Of these no part runs any more. */
+	assert(!pool->awaited);
+	/* No part of these runs any more. */
 	DL_FOREACH_SAFE2(pool->background, b, next, after)
 	{
 		b->done(b->arg);

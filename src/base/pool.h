@@ -1,8 +1,8 @@
 /* A pool of worker threads, for work that divides into parts of some microseconds or more: chunks to decode
  * and to encode.
  *
- * The threads start with the first work, so that a pool may be opened before a daemon forks. A pool that has
- * none, or cannot start them, leaves all work to those who ask for it. */
+ * The threads start with the first work, so that a pool may be opened before a daemon forks. If a pool has no
+ * threads, or cannot start them, the caller does all the work itself. */
 #ifndef H5_BASE_POOL_H
 #define H5_BASE_POOL_H
 
@@ -14,19 +14,19 @@ struct h5_pool;
 typedef int h5_pool_part(void *arg, size_t i);
 
 int h5_pool_open(unsigned workers, struct h5_pool **pool);
-/* Waits for parts that run; those in the background that have not begun are left out. NULL is fine. */
+/* Waits for parts that run. Parts in the background that have not begun are left out. NULL is fine. */
 void h5_pool_close(struct h5_pool *pool);
 
 unsigned h5_pool_workers(const struct h5_pool *pool);
 
 /* Does the parts 0 to n - 1, in this thread and in idle workers, and returns when no part runs any more.
- * Where one fails no further ones begin; the result and its detail are then those of the failed part with the
- * lowest number. Parts ask the caller's h5_interrupt_ask if they are still wanted. They may call this
- * function themselves. */
+ * If one fails, no further ones begin, and the result and its detail are those of the failed part with the
+ * lowest number. h5_interrupt_check() in a part asks what the caller asks. Parts may call this function
+ * themselves. */
 int h5_pool_run(struct h5_pool *pool, h5_pool_part *part, void *arg, size_t n);
 
-/* Does the parts in workers that have nothing better to do, and returns at once; then done(arg) is called,
- * once, in any thread, and also where parts failed or were left out. */
+/* Returns at once; idle workers do the parts. After the last part done(arg) is called, once, in any thread,
+ * also if parts failed or were left out. */
 void h5_pool_start(struct h5_pool *pool, h5_pool_part *part, void (*done)(void *arg), void *arg, size_t n);
 
 #endif

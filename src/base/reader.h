@@ -20,7 +20,7 @@ struct h5_reader {
 struct h5_reader h5_reader_init(const void *data, size_t size, uint64_t address, uint8_t size_of_offsets,
 				uint8_t size_of_lengths);
 
-/* A reader of the next n bytes, which the outer one passes over. */
+/* A reader of the next n bytes; `r` passes over them. */
 struct h5_reader h5_reader_sub(struct h5_reader *r, uint64_t n);
 
 static inline size_t h5_reader_left(const struct h5_reader *r)
@@ -37,7 +37,7 @@ static inline size_t h5_reader_at(const struct h5_reader *r)
 /* File address of the next byte. */
 uint64_t h5_reader_address(const struct h5_reader *r);
 
-/* The next n bytes, borrowed from the reader's memory; NULL where they are not there. */
+/* The next n bytes, borrowed from the reader's memory; NULL if there are fewer. */
 const uint8_t *h5_read_bytes(struct h5_reader *r, uint64_t n);
 void h5_reader_skip(struct h5_reader *r, uint64_t n);
 
@@ -55,7 +55,7 @@ uint64_t h5_read_length(struct h5_reader *r);
 /* True if the next bytes are the signature; it is passed over. */
 bool h5_read_signature(struct h5_reader *r, const char signature[4]);
 
-/* 0, or -EUCLEAN with "WHAT: truncated" where something was read beyond the end. */
+/* 0, or -EUCLEAN with "WHAT: truncated" if something was read beyond the end. */
 int h5_reader_check(const struct h5_reader *r, const char *what);
 
 /* Verifies the lookup3 checksum in the next four bytes against all that was read before them from `begin`. */

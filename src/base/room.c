@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,7 +11,7 @@
 #include <utlist.h>
 
 enum {
-	COUNTED_LEAST = 1 << 14, /* bytes of a charge that is worth counting */
+	COUNTED_LEAST = 1 << 14, /* bytes; smaller charges are not counted */
 	ALLOWANCE = 1 << 18,	 /* bytes that each request has for itself */
 };
 
@@ -64,7 +65,7 @@ void h5_account_set(struct h5_account *account)
 	current = account;
 }
 
-/* What of an account counts for all. */
+/* What counts of an account beyond its allowance. */
 static size_t shared_part(size_t taken)
 {
 	return taken > ALLOWANCE ? taken - ALLOWANCE : 0;
@@ -76,13 +77,14 @@ static void set_taken(struct h5_account *account, size_t taken)
 	struct h5_room *room = account->room;
 	size_t used = room->used;
 
+	assert(used >= shared_part(account->taken));
 	room->used = used - shared_part(account->taken) + shared_part(taken);
 	account->taken = taken;
 	if (room->used < used)
 		pthread_cond_broadcast(&room->changed);
 }
 
-/* Called without the lock, so the number may be out of date when it arrives; the next change tells a new one.
+/* Called without the lock, so the number may be out of date when it arrives; the next change corrects it.
  */
 static void tell(struct h5_room *room, size_t before, size_t now)
 {
@@ -122,6 +124,7 @@ static void give(struct h5_account *account, size_t n)
 	if (!n)
 		return;
 	pthread_mutex_lock(&room->lock);
+	assert(n <= account->taken);
 	before = room->used;
 	set_taken(account, account->taken - n);
 	now = room->used;
@@ -148,7 +151,7 @@ void h5_account_end(struct h5_account *account)
 	account->number = 0;
 }
 
-/* As h5_lru_get() waits: asks once a second whether the request is still wanted. */
+/* Asks once a second whether the request is still wanted. */
 static int wait_for_turn(struct h5_account *account)
 {
 	struct h5_room *room = account->room;
@@ -203,7 +206,7 @@ int h5_charge_set(struct h5_charge *charge, size_t bytes)
 
 	if (!current)
 		return 0;
-	/* What an earlier request was charged for is given back. */
+	/* The charge of an earlier request was given back when that ended. */
 	if (charge->account != current->number)
 		*charge = (struct h5_charge){.account = current->number};
 	if (bytes < COUNTED_LEAST)

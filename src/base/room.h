@@ -17,44 +17,45 @@
 
 struct h5_room;
 
-/* Tells how many bytes requests hold, so that caches can make way for them. Called without a lock. */
+/* Tells how many bytes requests hold, so that caches can shrink by as much. Called without a lock. */
 typedef void h5_room_press(void *arg, size_t used);
 
-/* `capacity`: bytes that all requests together may hold, beside a small allowance of each. */
+/* `capacity`: bytes that all requests together may hold. Each has a small allowance beside. */
 int h5_room_open(size_t capacity, h5_room_press *press, void *arg, struct h5_room **room);
 void h5_room_close(struct h5_room *room); /* NULL is fine */
 
 /* The memory of one request. {0} before the first h5_account_begin(). */
 struct h5_account {
 	struct h5_room *room;
-	uint64_t number; /* of this run of the request; 0: it does not run */
+	uint64_t number; /* of this run of the request; 0: it is not running */
 	/* guarded by the room's lock: */
-	size_t taken;			/* bytes */
-	bool refused;			/* a charge was: it will do better alone */
-	bool alone;			/* it has its turn */
-	struct h5_account *prev, *next; /* in the queue of those that wait for their turn, or have it */
+	size_t taken; /* bytes */
+	bool refused; /* a charge was refused: the request shall run alone */
+	bool alone;   /* it has its turn */
+	struct h5_account *prev,
+		*next; /* in the queue of requests that wait for their turn; the first one has it */
 };
 
-/* From here on this thread charges to the account. */
+/* This thread charges to the account from now on. */
 void h5_account_begin(struct h5_account *account, struct h5_room *room);
-/* The request has run: all that it was charged for is given back. */
+/* The request has run: gives back all that it was charged for. */
 void h5_account_end(struct h5_account *account);
-/* After that, holding no lock: true if the request is to run once more, since it was refused memory and has
- * failed (*rc). Waits for its turn; *rc becomes -EINTR if the request is not wanted any more. */
+/* To be called after that, without a lock. True: the request has failed (*rc) because it was refused memory,
+ * has waited for its turn, and shall run again. If it is not wanted any more, *rc becomes -EINTR. */
 bool h5_account_again(struct h5_account *account, int *rc);
 
-/* For a thread that does part of another one's work; NULL: nothing is counted. */
+/* The account of this thread, for a thread that does a part of its work; NULL: nothing is counted. */
 struct h5_account *h5_account_get(void);
 void h5_account_set(struct h5_account *account);
 
-/* One thing's bytes. {0} is none. It may be released by any thread and at any time: what its request has not
- * given back by its end is given back then. */
+/* The bytes of one thing; {0}: none. Any thread may release it, at any time. If it is not released when its
+ * request ends, the bytes are given back then. */
 struct h5_charge {
 	uint64_t account; /* its number */
 	size_t bytes;
 };
 
-/* Changes it to so many bytes; small amounts count as none. To make it smaller never fails. -ENOMEM: refused.
+/* Sets the number of bytes; small ones count as 0. Never fails if it becomes smaller. -ENOMEM: refused.
  * -EFBIG: more than the whole budget. */
 int h5_charge_set(struct h5_charge *charge, size_t bytes);
 void h5_charge_release(struct h5_charge *charge); /* may run twice */

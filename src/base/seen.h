@@ -1,4 +1,4 @@
-/* The numbers that a walk has met, so that it goes nowhere twice whatever a file claims. */
+/* The numbers that a walk has met, so that it goes nowhere twice, whatever the file says. */
 #ifndef H5_BASE_SEEN_H
 #define H5_BASE_SEEN_H
 
@@ -8,7 +8,7 @@ struct h5_seen {
 	struct h5_seen_number *numbers; /* NULL: none yet */
 };
 
-/* 0; -EEXIST where the number was added before; -ENOMEM. */
+/* 0; -EEXIST if the number was added before; -ENOMEM. */
 int h5_seen_add(struct h5_seen *seen, uint64_t number);
 void h5_seen_release(struct h5_seen *seen); /* may run twice */
 

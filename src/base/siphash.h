@@ -1,5 +1,5 @@
-/* SipHash-2-4: a hash whose values nobody foresees without the key. Aumasson and Bernstein, "SipHash: a fast
- * short-input PRF" (2012). */
+/* SipHash-2-4: a hash whose values nobody can predict without the key. Aumasson and Bernstein, "SipHash: a
+ * fast short-input PRF" (2012). */
 #ifndef H5_BASE_SIPHASH_H
 #define H5_BASE_SIPHASH_H
 

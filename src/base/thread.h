@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-/* Starts a thread that gets no signals but `heard` (0: none at all): those of the process are for the main
- * thread. A negative errno where it cannot be. */
+/* Starts a thread that gets no signal but `heard` (0: none), since the main thread takes those of the
+ * process. 0 or a negative errno. */
 int h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int heard);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets, uint8_t size_of_lengths)
@@ -14,7 +15,7 @@ struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets
 				  .size_of_lengths = size_of_lengths};
 }
 
-/* Where the next n bytes go; NULL: they don't fit. */
+/* The place of the next n bytes; NULL: they do not fit. */
 static uint8_t *take(struct h5_writer *w, size_t n)
 {
 	uint8_t *p = w->p;
@@ -53,6 +54,7 @@ void h5_write_uint(struct h5_writer *w, uint64_t value, unsigned n)
 {
 	uint8_t *p = take(w, n);
 
+	assert(n <= sizeof value);
 	if (p)
 		h5_uint_to(p, value, n);
 }

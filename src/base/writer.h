@@ -1,7 +1,7 @@
 /* Bounded writer of the bytes of a structure, little-endian: the counterpart of base/reader.h.
  *
- * Writing past the end sets `err` and writes nothing; an encoder asks once at its end. The size of what we
- * encode is ours, so an error is a bug or a damaged shape, not a full disk. */
+ * Writing past the end sets `err` and writes nothing; an encoder checks it once, at its end. We know the size
+ * of what we encode, so an error is a bug or damaged numbers, not a full disk. */
 #ifndef H5_BASE_WRITER_H
 #define H5_BASE_WRITER_H
 
@@ -40,7 +40,7 @@ void h5_write_length(struct h5_writer *w, uint64_t value);
 /* The lookup3 checksum of all that was written from `begin`. */
 void h5_write_checksum(struct h5_writer *w);
 
-/* 0, or -EOVERFLOW with "WHAT: ..." where something did not fit. */
+/* 0, or -EOVERFLOW with "WHAT: ..." if something did not fit. */
 int h5_writer_check(const struct h5_writer *w, const char *what);
 
 /* Little-endian number of 0 to 8 bytes, anywhere; the counterpart of h5_uint_from(). */
