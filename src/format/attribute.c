@@ -7,8 +7,6 @@
 enum {
 	TYPE_SHARED = 0x01, /* flags of version 2 and 3 */
 	SPACE_SHARED = 0x02,
-	INFO_TRACKS_ORDER = 0x01, /* flags of an attribute info message */
-	INFO_INDEXES_ORDER = 0x02,
 };
 
 /* A part of n bytes; in version 1 with padding to a multiple of 8, which may be missing at the message's end.
@@ -55,25 +53,4 @@ int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attrib
 	attribute->space = part(r, version, space_size);
 	attribute->data = h5_reader_sub(r, h5_reader_left(r));
 	return 0;
-}
-
-/*   size  field
- *      1  version, 0
- *      1  flags
- *      2  maximum creation index, if flag bit 0
- *      O  fractal heap
- *      O  version 2 B-tree of names
- *      O  version 2 B-tree of creation order, if flag bit 1 */
-int h5_attribute_info_decode(struct h5_reader *r, struct h5_attribute_info *info)
-{
-	uint8_t version = h5_read_u8(r), flags = h5_read_u8(r);
-
-	if (version)
-		return h5_fail(-EUCLEAN, r->address, "attribute info message: version %u", version);
-	if (flags & INFO_TRACKS_ORDER)
-		h5_reader_skip(r, 2);
-	info->heap = h5_read_offset(r);
-	info->name_index = h5_read_offset(r);
-	info->order_index = flags & INFO_INDEXES_ORDER ? h5_read_offset(r) : H5_UNDEF;
-	return h5_reader_check(r, "attribute info message");
 }

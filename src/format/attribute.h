@@ -1,4 +1,4 @@
-/* Attribute message, versions 1 to 3, and attribute info message. Specification IV.A.2.m, IV.A.2.v. */
+/* Attribute message, versions 1 to 3. Specification IV.A.2.m. */
 #ifndef H5_FORMAT_ATTRIBUTE_H
 #define H5_FORMAT_ATTRIBUTE_H
 
@@ -20,13 +20,5 @@ struct h5_attribute_message {
 
 /* Fails only where the name cannot be told. */
 int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attribute);
-
-struct h5_attribute_info {
-	uint64_t heap;	     /* fractal heap of attribute messages; H5_UNDEF: they are in the object header */
-	uint64_t name_index; /* version 2 B-tree */
-	uint64_t order_index; /* the same by creation order; H5_UNDEF: none */
-};
-
-int h5_attribute_info_decode(struct h5_reader *r, struct h5_attribute_info *info);
 
 #endif

@@ -10,8 +10,6 @@ enum {
 	HAS_TYPE = 0x08,
 	HAS_CHARSET = 0x10,
 	FLAGS_KNOWN = 0x1f,
-	INFO_TRACKS_ORDER = 0x01, /* flags of a link info message */
-	INFO_INDEXES_ORDER = 0x02,
 };
 
 /* The value of an external link: version and flags (0), file name, NUL, path, NUL. A value without NULs is
@@ -72,26 +70,4 @@ int h5_link_decode(struct h5_reader *r, struct h5_link_message *link)
 		link->target_size = value ? (size_t)length : 0;
 	}
 	return h5_reader_check(r, "link message");
-}
-
-/*   size  field
- *      1  version, 0
- *      1  flags
- *      8  maximum creation index, if flag bit 0
- *      O  fractal heap
- *      O  version 2 B-tree of names
- *      O  version 2 B-tree of creation order, if flag bit 1 */
-int h5_link_info_decode(struct h5_reader *r, struct h5_link_info *info)
-{
-	uint8_t version = h5_read_u8(r), flags = h5_read_u8(r);
-
-	if (version)
-		return h5_fail(-EUCLEAN, r->address, "link info message: version %u", version);
-	info->tracks_order = flags & INFO_TRACKS_ORDER;
-	if (info->tracks_order)
-		h5_reader_skip(r, 8);
-	info->heap = h5_read_offset(r);
-	info->name_index = h5_read_offset(r);
-	info->order_index = flags & INFO_INDEXES_ORDER ? h5_read_offset(r) : H5_UNDEF;
-	return h5_reader_check(r, "link info message");
 }

@@ -1,4 +1,4 @@
-/* Link message and link info message. Specification IV.A.2.g, IV.A.2.c. */
+/* Link message. Specification IV.A.2.g. */
 #ifndef H5_FORMAT_LINK_H
 #define H5_FORMAT_LINK_H
 
@@ -25,14 +25,5 @@ struct h5_link_message {
 };
 
 int h5_link_decode(struct h5_reader *r, struct h5_link_message *link);
-
-struct h5_link_info {
-	bool tracks_order;
-	uint64_t heap;	     /* fractal heap of link messages; H5_UNDEF: the links are in the object header */
-	uint64_t name_index; /* version 2 B-tree */
-	uint64_t order_index; /* the same by creation order; H5_UNDEF: none */
-};
-
-int h5_link_info_decode(struct h5_reader *r, struct h5_link_info *info);
 
 #endif

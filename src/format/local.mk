@@ -38,6 +38,8 @@ libh5fs_a_SOURCES += \
 	src/format/layout.h \
 	src/format/link.c \
 	src/format/link.h \
+	src/format/named_message.c \
+	src/format/named_message.h \
 	src/format/object_header.c \
 	src/format/object_header.h \
 	src/format/pipeline.c \

@@ -4,7 +4,7 @@
 
 #include "format/dataspace.h"
 #include "format/datatype.h"
-#include "object/object.h"
+#include "object/named_message.h"
 
 struct h5_attribute {
 	char *name;		  /* owned, NUL-terminated */
@@ -26,12 +26,23 @@ int h5_attribute_get(struct h5_file *file, uint64_t object, const char *name, ui
 		     struct h5_lru_entry **ref, const struct h5_attribute **attribute);
 void h5_attribute_release(struct h5_attribute *attribute); /* may run twice */
 
-/* Every attribute by name (increasing by bytes); borrowed during the visit. One that cannot be decoded is
- * visited with its name and a NULL type where the name can be told, and left out where not: then, after all
- * others have been visited, the first such error is returned. A result other than 0 of `visit` ends the walk
- * and is returned. */
-typedef int h5_attribute_visit(void *arg, const struct h5_attribute *attribute);
-int h5_attribute_iterate(struct h5_file *file, const struct h5_object *object, h5_attribute_visit *visit,
-			 void *arg);
+/* All attributes by name (increasing by bytes), no name twice:
+ *
+ *   rc = h5_attribute_begin(&walk, file, object);
+ *   while (!rc && (rc = h5_attribute_next(&walk, &attribute)) > 0)
+ *           rc = ...;
+ *   h5_attribute_end(&walk);
+ *
+ * One whose value is damaged has a NULL type, and h5_error_last() tells why. One whose name cannot be read is
+ * left out; the first such error comes at the end. */
+struct h5_attribute_walk {
+	struct h5_named_walk messages;
+	struct h5_attribute attribute; /* the current one; its data are the message's */
+};
+
+int h5_attribute_begin(struct h5_attribute_walk *walk, struct h5_file *file, const struct h5_object *object);
+/* 1: *attribute is the next one, borrowed until the next call; 0: the end; else an error. */
+int h5_attribute_next(struct h5_attribute_walk *walk, const struct h5_attribute **attribute);
+void h5_attribute_end(struct h5_attribute_walk *walk); /* also after a failure */
 
 #endif

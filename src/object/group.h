@@ -5,9 +5,10 @@
 #define H5_OBJECT_GROUP_H
 
 #include "format/link.h"
+#include "object/named_message.h"
 #include "object/object.h"
 
-/* One link. Its pointers are valid during a visit; h5_group_lookup() gives an owned one. Names and targets
+/* One link. That of a walk borrows its texts, that of h5_group_lookup() owns them. Names and targets
  * may hold any byte. */
 struct h5_link {
 	uint8_t type; /* enum h5_link_type, or a user-defined class */
@@ -25,21 +26,33 @@ struct h5_link {
 	void *owned; /* group.c's */
 };
 
-enum h5_link_order {
-	H5_LINKS_BY_NAME,     /* increasing by bytes */
-	H5_LINKS_BY_CREATION, /* where the group tracks it, else by name */
-};
-
 /* -ENOENT: no such name. *link is owned: h5_link_release(). */
 int h5_group_lookup(struct h5_file *file, const struct h5_object *group, const char *name, size_t size,
 		    struct h5_link *link);
 void h5_link_release(struct h5_link *link); /* may run twice */
 
-/* Every link; a result other than 0 of `visit` ends the walk and is returned. No name comes twice. Links that
- * cannot be read are left out: after all others have been visited, the first such error is returned. */
-typedef int h5_link_visit(void *arg, const struct h5_link *link);
-int h5_group_iterate(struct h5_file *file, const struct h5_object *group, enum h5_link_order order,
-		     h5_link_visit *visit, void *arg);
+/* All links, no name twice:
+ *
+ *   rc = h5_link_begin(&walk, file, group, order);
+ *   while (!rc && (rc = h5_link_next(&walk, &link)) > 0)
+ *           rc = ...;
+ *   h5_link_end(&walk);
+ *
+ * Links that cannot be read are left out; the first such error comes at the end. */
+struct h5_link_walk {
+	bool is_old;
+	struct h5_named_walk messages;
+	struct h5_name_list symbols; /* old: of a symbol table */
+	size_t next;
+	struct h5_damage damage;
+	struct h5_link link; /* the current one */
+};
+
+int h5_link_begin(struct h5_link_walk *walk, struct h5_file *file, const struct h5_object *group,
+		  enum h5_name_order order);
+/* 1: *link is the next one, borrowed until the next call; 0: the end; else an error. */
+int h5_link_next(struct h5_link_walk *walk, const struct h5_link **link);
+void h5_link_end(struct h5_link_walk *walk); /* also after a failure */
 
 /* Number of links, cheaply where the header tells. */
 int h5_group_count(struct h5_file *file, const struct h5_object *group, uint64_t *count);

@@ -20,7 +20,10 @@ libh5fs_a_SOURCES += \
 	src/object/local_heap.h \
 	src/object/message.c \
 	src/object/message.h \
-	src/object/name.h \
+	src/object/name_list.c \
+	src/object/name_list.h \
+	src/object/named_message.c \
+	src/object/named_message.h \
 	src/object/numpy.c \
 	src/object/object.c \
 	src/object/object.h \

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/seen.h"
 #include "object/damage.h"
-#include "object/name.h"
+#include "object/name_list.h"
 #include "store/block.h"
 #include "store/btree1.h"
 

@@ -2,18 +2,14 @@
 #include "base/checked.h"
 #include "base/interrupt.h"
 #include "dataset/dataset.h"
-#include "format/attribute.h"
-#include "format/link.h"
 #include "format/symbol_table.h"
 #include "object/attribute.h"
-#include "object/fractal_heap.h"
 #include "object/global_heap.h"
 #include "object/group.h"
 #include "object/local_heap.h"
 #include "object/message.h"
 #include "object/value.h"
 #include "offline/check_private.h"
-#include "store/btree2.h"
 
 #include <stdlib.h>
 
@@ -30,76 +26,18 @@ static int note(struct h5_checker *c, int rc)
 	return h5_damage_note(&c->damage, rc);
 }
 
-/* ---- dense storage of links and attributes ---- */
-
-static int count_record(void *arg, struct h5_reader record)
-{
-	uint64_t *count = arg;
-
-	(void)record;
-	++*count;
-	return h5_interrupt_check();
-}
-
-/* Visits all nodes of a tree; -EUCLEAN where the header counts other records than there are. */
-static int count_records(struct h5_checker *c, uint64_t address, enum h5_btree2_type type, uint64_t *count)
-{
-	struct h5_btree2 tree;
-	int rc = h5_btree2_open(c->file, address, type, 1, &tree);
-
-	*count = 0;
-	if (!rc)
-		rc = h5_btree2_iterate(&tree, count_record, count);
-	if (!rc && tree.records != *count)
-		rc = h5_fail(-EUCLEAN, address, "version 2 B-tree: %ju records, not %ju", (uintmax_t)*count,
-			     (uintmax_t)tree.records);
-	return rc;
-}
-
-/* The heap, and the indexes, which have a record for each thing in it. */
-static int check_dense(struct h5_checker *c, uint64_t heap, uint64_t by_name, enum h5_btree2_type name_type,
-		       uint64_t by_order, enum h5_btree2_type order_type)
-{
-	uint64_t names, orders;
-	int rc;
-
-	if (heap == H5_UNDEF)
-		return 0;
-	rc = h5_fractal_heap_check(c->file, heap, &c->damage);
-	if (rc)
-		return rc;
-	rc = count_records(c, by_name, name_type, &names);
-	if (rc)
-		return note(c, rc);
-	if (by_order == H5_UNDEF)
-		return 0;
-	rc = count_records(c, by_order, order_type, &orders);
-	if (!rc && names != orders)
-		rc = h5_fail(-EUCLEAN, by_order,
-			     "version 2 B-tree: %ju records by creation order, but %ju by name",
-			     (uintmax_t)orders, (uintmax_t)names);
-	return note(c, rc);
-}
-
 /* ---- links ---- */
 
-struct links {
-	struct h5_checker *checker;
-	const struct h5_object *group;
-	bool compact; /* there is no index: to look one up is to go over all of them again */
-};
-
-/* The index leads to it by its name, and so it is found. */
-static int check_link(void *arg, const struct h5_link *link)
+/* If there is an index by name, it leads to the link. */
+static int check_link(struct h5_checker *c, const struct h5_object *group, bool has_index,
+		      const struct h5_link *link)
 {
-	const struct links *l = arg;
-	struct h5_checker *c = l->checker;
 	struct h5_link found = {0};
-	int rc = l->compact ? 0 : h5_group_lookup(c->file, l->group, link->name, link->name_size, &found);
+	int rc = has_index ? h5_group_lookup(c->file, group, link->name, link->name_size, &found) : 0;
 
 	h5_link_release(&found);
 	if (rc == -ENOENT)
-		rc = h5_fail(-EUCLEAN, l->group->address, "group: the index does not find the link %.*s",
+		rc = h5_fail(-EUCLEAN, group->address, "group: the index does not find the link %.*s",
 			     (int)h5_min(link->name_size, 100), link->name);
 	rc = note(c, rc);
 	if (!rc && link->type == H5_LINK_HARD)
@@ -107,21 +45,16 @@ static int check_link(void *arg, const struct h5_link *link)
 	return rc;
 }
 
-static int check_link_info(struct h5_checker *c, const struct h5_object *object, bool *compact)
+static int check_links(struct h5_checker *c, const struct h5_object *group, bool has_index)
 {
-	const struct h5_message *message = h5_object_find(object, H5_MSG_LINK_INFO);
-	struct h5_link_info info;
-	struct h5_reader r;
+	const struct h5_link *link;
+	struct h5_link_walk links;
+	int rc = h5_link_begin(&links, c->file, group, H5_NAMES_SORTED);
 
-	if (!message)
-		return 0;
-	r = h5_message_reader(c->file, message);
-	/* That it cannot be decoded, the group itself will tell. */
-	if (h5_link_info_decode(&r, &info))
-		return 0;
-	*compact = info.heap == H5_UNDEF;
-	return check_dense(c, info.heap, info.name_index, H5_BTREE2_LINK_NAME, info.order_index,
-			   H5_BTREE2_LINK_ORDER);
+	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
+		rc = check_link(c, group, has_index, link);
+	h5_link_end(&links);
+	return note(c, rc);
 }
 
 /* The names of a group of the old kind. That they are not there at all, the group itself will tell. */
@@ -142,13 +75,16 @@ static int check_names(struct h5_checker *c, const struct h5_object *object)
 
 static int check_group(struct h5_checker *c, const struct h5_object *object)
 {
-	struct links l = {.checker = c, .group = object};
-	int rc = check_link_info(c, object, &l.compact);
+	struct h5_named_storage storage;
+	/* That the link info cannot be decoded, the group itself will tell. */
+	int rc = h5_named_storage_find(c->file, object, H5_NAMED_LINK, &storage);
 
+	if (!rc)
+		rc = h5_named_check(&storage, &c->damage);
 	if (!rc)
 		rc = check_names(c, object);
 	if (!rc)
-		rc = note(c, h5_group_iterate(c->file, object, H5_LINKS_BY_NAME, check_link, &l));
+		rc = check_links(c, object, storage.is_dense || h5_object_find(object, H5_MSG_SYMBOL_TABLE));
 	return rc;
 }
 
@@ -224,27 +160,20 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 
 /* ---- attributes ---- */
 
-struct attributes {
-	struct h5_checker *checker;
-	const struct h5_object *object;
-	bool dense; /* else as for links that are compact */
-};
-
-static int check_attribute(void *arg, const struct h5_attribute *attribute)
+static int check_attribute(struct h5_checker *c, const struct h5_named_storage *storage,
+			   const struct h5_attribute *attribute)
 {
-	const struct attributes *a = arg;
-	struct h5_checker *c = a->checker;
 	struct h5_attribute found = {0};
 	int rc = 0;
 
 	/* What was wrong with it has just been said. */
 	if (!attribute->type)
 		return note(c, h5_error_last()->code);
-	if (a->dense)
-		rc = h5_attribute_lookup(c->file, a->object, attribute->name, &found);
+	if (storage->is_dense)
+		rc = h5_attribute_lookup(c->file, storage->object, attribute->name, &found);
 	h5_attribute_release(&found);
 	if (rc == -ENODATA)
-		rc = h5_fail(-EUCLEAN, a->object->address,
+		rc = h5_fail(-EUCLEAN, storage->object->address,
 			     "attributes: the index does not find the attribute %.100s", attribute->name);
 	rc = note(c, rc);
 	if (!rc && !h5_datatype_is_fixed(attribute->type))
@@ -254,23 +183,20 @@ static int check_attribute(void *arg, const struct h5_attribute *attribute)
 
 static int check_attributes(struct h5_checker *c, const struct h5_object *object)
 {
-	const struct h5_message *message = h5_object_find(object, H5_MSG_ATTRIBUTE_INFO);
-	struct attributes a = {.checker = c, .object = object};
-	struct h5_attribute_info info;
-	struct h5_reader r;
-	int rc = 0;
+	struct h5_attribute_walk attributes;
+	struct h5_named_storage storage;
+	const struct h5_attribute *attribute;
+	int rc = h5_named_storage_find(c->file, object, H5_NAMED_ATTRIBUTE, &storage);
 
-	if (message) {
-		r = h5_message_reader(c->file, message);
-		if (!h5_attribute_info_decode(&r, &info)) {
-			a.dense = info.heap != H5_UNDEF;
-			rc = check_dense(c, info.heap, info.name_index, H5_BTREE2_ATTRIBUTE_NAME,
-					 info.order_index, H5_BTREE2_ATTRIBUTE_ORDER);
-		}
-	}
 	if (!rc)
-		rc = note(c, h5_attribute_iterate(c->file, object, check_attribute, &a));
-	return rc;
+		rc = h5_named_check(&storage, &c->damage);
+	if (rc)
+		return rc;
+	rc = h5_attribute_begin(&attributes, c->file, object);
+	while (!rc && (rc = h5_attribute_next(&attributes, &attribute)) > 0)
+		rc = check_attribute(c, &storage, attribute);
+	h5_attribute_end(&attributes);
+	return note(c, rc);
 }
 
 /* ---- datasets ---- */

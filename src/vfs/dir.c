@@ -29,9 +29,9 @@ static int resolve(struct search *s, const struct h5_link *link)
 				  : h5_tree_resolve(s->vfs, s->directory, link, &s->place);
 }
 
-static int compare_escaped(void *arg, const struct h5_link *link)
+/* 1: it is the one that is looked for. */
+static int compare_escaped(struct search *s, const struct h5_link *link)
 {
-	struct search *s = arg;
 	char name[H5_NAME_MAX + 1];
 	int rc;
 
@@ -40,6 +40,19 @@ static int compare_escaped(void *arg, const struct h5_link *link)
 		return 0;
 	rc = resolve(s, link);
 	return rc ? rc : 1;
+}
+
+/* Only a comparison with all names tells which one was cut. */
+static int find_cut_link(struct search *s, const struct h5_object *group)
+{
+	const struct h5_link *link;
+	struct h5_link_walk links;
+	int rc = h5_link_begin(&links, s->directory->file, group, H5_NAMES_SORTED);
+
+	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
+		rc = compare_escaped(s, link);
+	h5_link_end(&links);
+	return rc == 1 ? 0 : rc ? rc : -ENOENT;
 }
 
 static int find_link(struct search *s, const struct h5_object *group)
@@ -53,11 +66,8 @@ static int find_link(struct search *s, const struct h5_object *group)
 		return -ENOENT;
 	memcpy(stem, s->name, size - suffix);
 	stem[size - suffix] = 0;
-	/* Only a comparison with all names tells which one was cut. */
-	if (h5_name_is_cut(stem)) {
-		rc = h5_group_iterate(s->directory->file, group, H5_LINKS_BY_NAME, compare_escaped, s);
-		return rc == 1 ? 0 : rc ? rc : -ENOENT;
-	}
+	if (h5_name_is_cut(stem))
+		return find_cut_link(s, group);
 	size = h5_name_unescape(stem, name);
 	escape(s, name, size, again);
 	if (strcmp(again, s->name))

@@ -74,9 +74,8 @@ static int grow(struct h5_dir *dir)
 	return 0;
 }
 
-static int add_item(void *arg, const struct h5_link *link)
+static int add_item(struct h5_dir *dir, const struct h5_link *link)
 {
-	struct h5_dir *dir = arg;
 	int rc = grow(dir);
 
 	if (!rc)
@@ -130,16 +129,21 @@ static void dir_free(struct h5_dir *dir)
 
 static int read_links(struct h5_dir *dir)
 {
-	enum h5_link_order order =
-		dir->vfs->options.order_by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME;
+	enum h5_name_order order =
+		dir->vfs->options.order_by_creation ? H5_NAMES_BY_CREATION : H5_NAMES_SORTED;
 	struct h5_file *file = dir->node->file;
 	const struct h5_object *group;
+	const struct h5_link *link;
+	struct h5_link_walk links;
 	struct h5_lru_entry *ref;
 	int rc = h5_object_get(file, dir->node->address, &ref, &group);
 
 	if (rc)
 		return rc;
-	rc = h5_group_iterate(file, group, order, add_item, dir);
+	rc = h5_link_begin(&links, file, group, order);
+	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
+		rc = add_item(dir, link);
+	h5_link_end(&links);
 	h5_file_put(file, ref);
 	return rc;
 }

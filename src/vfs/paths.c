@@ -54,9 +54,8 @@ static struct known *add(struct walk *w, uint64_t address, const char *name)
 	return k;
 }
 
-static int visit(void *arg, const struct h5_link *link)
+static int add_link(struct walk *w, const struct h5_link *link)
 {
-	struct walk *w = arg;
 	char name[H5_NAME_MAX + 1];
 	struct known *k;
 
@@ -69,6 +68,18 @@ static int visit(void *arg, const struct h5_link *link)
 	return add(w, link->address, name) ? 0 : -ENOMEM;
 }
 
+static int add_links(struct h5_file *file, const struct h5_object *group, struct walk *w)
+{
+	const struct h5_link *link;
+	struct h5_link_walk links;
+	int rc = h5_link_begin(&links, file, group, H5_NAMES_SORTED);
+
+	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
+		rc = add_link(w, link);
+	h5_link_end(&links);
+	return rc;
+}
+
 /* A damaged object has a name, but leads no further. Nor does one that cannot be read this time. */
 static int visit_group(struct h5_file *file, struct walk *w)
 {
@@ -78,7 +89,7 @@ static int visit_group(struct h5_file *file, struct walk *w)
 
 	if (!rc) {
 		if (object->kind == H5_OBJECT_GROUP)
-			rc = h5_group_iterate(file, object, H5_LINKS_BY_NAME, visit, w);
+			rc = add_links(file, object, w);
 		h5_file_put(file, ref);
 	}
 	if (h5_is_own(rc))

@@ -195,16 +195,28 @@ struct attribute_search {
 	char *found;	  /* owned: the attribute's name */
 };
 
-static int compare_attribute(void *arg, const struct h5_attribute *a)
+/* 1: it is the one that is looked for. */
+static int compare_attribute(struct attribute_search *s, const char *attribute)
 {
-	struct attribute_search *s = arg;
 	char name[H5_NAME_MAX + 1];
-	int rc = escape_attribute(s->directory, s->object, a->name, name);
+	int rc = escape_attribute(s->directory, s->object, attribute, name);
 
 	if (rc || strcmp(name, s->name))
 		return rc;
-	s->found = strdup(a->name);
+	s->found = strdup(attribute);
 	return s->found ? 1 : -ENOMEM;
+}
+
+static int search_cut_attribute(struct attribute_search *s)
+{
+	struct h5_attribute_walk attributes;
+	const struct h5_attribute *a;
+	int rc = h5_attribute_begin(&attributes, s->directory->file, s->object);
+
+	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
+		rc = compare_attribute(s, a->name);
+	h5_attribute_end(&attributes);
+	return rc == 1 ? 0 : rc ? rc : -ENOENT;
 }
 
 static int search_attribute(struct attribute_search *s)
@@ -217,19 +229,15 @@ static int search_attribute(struct attribute_search *s)
 	strcpy(stem, s->name);
 	if (ends_in(stem, size, BESIDE))
 		stem[size - strlen(BESIDE)] = 0;
-	if (h5_name_is_cut(stem)) {
-		rc = h5_attribute_iterate(s->directory->file, s->object, compare_attribute, s);
-		return rc == 1 ? 0 : rc ? rc : -ENOENT;
-	}
+	if (h5_name_is_cut(stem))
+		return search_cut_attribute(s);
 	name[h5_name_unescape(stem, name)] = 0;
 	rc = h5_attribute_lookup(s->directory->file, s->object, name, &a);
 	h5_attribute_release(&a);
 	if (rc == -ENODATA)
 		return -ENOENT;
 	if (!rc || rc == -EUCLEAN || rc == -ENOTSUP) {
-		const struct h5_attribute known = {.name = name};
-
-		rc = compare_attribute(s, &known);
+		rc = compare_attribute(s, name);
 		rc = rc == 1 ? 0 : rc ? rc : -ENOENT;
 	}
 	return rc;
@@ -323,18 +331,24 @@ static int visit_as(struct walk *w, const struct h5_link *link, bool as_file)
 	return w->visit(w->arg, name, &place);
 }
 
-static int visit_link(void *arg, const struct h5_link *link)
+static int visit_links(struct walk *w)
 {
-	int rc = h5_interrupt_check();
+	enum h5_name_order order = w->vfs->options.order_by_creation ? H5_NAMES_BY_CREATION : H5_NAMES_SORTED;
+	const struct h5_link *link;
+	struct h5_link_walk links;
+	int rc = h5_link_begin(&links, w->directory->file, w->object, order);
 
-	if (!rc)
-		rc = visit_as(arg, link, false);
-	return rc ? rc : visit_as(arg, link, true);
+	while (!rc && (rc = h5_link_next(&links, &link)) > 0) {
+		rc = visit_as(w, link, false);
+		if (!rc)
+			rc = visit_as(w, link, true);
+	}
+	h5_link_end(&links);
+	return rc;
 }
 
-static int visit_attribute(void *arg, const struct h5_attribute *a)
+static int visit_attribute(struct walk *w, const struct h5_attribute *a)
 {
-	struct walk *w = arg;
 	char name[H5_NAME_MAX + 1], *copy;
 	struct h5_place place;
 	int rc = escape_attribute(w->directory, w->object, a->name, name);
@@ -348,21 +362,32 @@ static int visit_attribute(void *arg, const struct h5_attribute *a)
 	return w->visit(w->arg, name, &place);
 }
 
+static int visit_attributes(struct walk *w)
+{
+	struct h5_attribute_walk attributes;
+	const struct h5_attribute *a;
+	int rc = h5_attribute_begin(&attributes, w->directory->file, w->object);
+
+	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
+		rc = visit_attribute(w, a);
+	h5_attribute_end(&attributes);
+	return rc;
+}
+
 /* The first failure; what comes behind it is visited all the same. */
 static int visit_object(struct walk *w)
 {
 	const struct h5_node *directory = w->directory;
-	bool by_creation = w->vfs->options.order_by_creation, is_root = !directory->depth;
+	bool is_root = !directory->depth;
 	struct h5_place place;
 	int rc = 0, more = 0;
 
 	if (directory->view->of_attributes)
-		rc = h5_attribute_iterate(directory->file, w->object, visit_attribute, w);
+		rc = visit_attributes(w);
 	else if (is_root && !place_itself(directory, &place))
 		rc = w->visit(w->arg, directory->view->suffix, &place);
 	if (w->object->kind == H5_OBJECT_GROUP && !h5_is_passing(rc))
-		more = h5_group_iterate(directory->file, w->object,
-					by_creation ? H5_LINKS_BY_CREATION : H5_LINKS_BY_NAME, visit_link, w);
+		more = visit_links(w);
 	return rc ? rc : more ? more : w->unread;
 }
 

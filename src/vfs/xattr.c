@@ -5,7 +5,6 @@
 #include "object/attribute.h"
 #include "vfs/name.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -35,39 +34,35 @@ static int add_value(struct h5_vfs *vfs, struct h5_file *file, const struct h5_a
 	return h5_value_text(&context, a->type, &a->space, a->data, out);
 }
 
-struct cut_search {
-	const char *name; /* as in the list, but without its prefix */
-	char *found;	  /* owned: the attribute's name */
-};
-
-static int compare_cut(void *arg, const struct h5_attribute *a)
+/* An attribute whose name is cut in the list. Only a comparison with all names tells which one it is. */
+static int find_cut(struct h5_file *file, const struct h5_object *object, const char *cut,
+		    struct h5_attribute *a)
 {
-	struct cut_search *s = arg;
-	char name[H5_NAME_MAX + 1];
+	struct h5_attribute_walk attributes;
+	const struct h5_attribute *found;
+	int rc = h5_attribute_begin(&attributes, file, object);
 
-	h5_name_of_attribute(a->name, name);
-	if (strcmp(name + strlen(USER), s->name))
-		return 0;
-	s->found = strdup(a->name);
-	return s->found ? 1 : -ENOMEM;
+	while (!rc && (rc = h5_attribute_next(&attributes, &found)) > 0) {
+		char name[H5_NAME_MAX + 1];
+
+		h5_name_of_attribute(found->name, name);
+		rc = strcmp(name + strlen(USER), cut) ? 0 : 1;
+	}
+	if (rc == 1)
+		rc = h5_attribute_lookup(file, object, found->name, a);
+	else if (!rc)
+		rc = -ENODATA;
+	h5_attribute_end(&attributes);
+	return rc;
 }
 
 /* The attribute NAME that is listed as `user.NAME`, which may be a cut one. */
 static int find_attribute(struct h5_file *file, const struct h5_object *object, const char *name,
 			  struct h5_attribute *a)
 {
-	struct cut_search search = {.name = name};
 	int rc = h5_attribute_lookup(file, object, name, a);
 
-	if (rc != -ENODATA || !h5_name_is_cut(name))
-		return rc;
-	rc = h5_attribute_iterate(file, object, compare_cut, &search);
-	if (rc == 1)
-		rc = h5_attribute_lookup(file, object, search.found, a);
-	else if (!rc)
-		rc = -ENODATA;
-	free(search.found);
-	return rc;
+	return rc == -ENODATA && h5_name_is_cut(name) ? find_cut(file, object, name, a) : rc;
 }
 
 /* The file of a view has those of what it shows. */
@@ -164,9 +159,8 @@ static int check_size(const struct listing *l, const struct h5_attribute *a)
 	return rc == -E2BIG || h5_is_passing(rc) ? rc : 0;
 }
 
-static int list_attribute(void *arg, const struct h5_attribute *a)
+static int list_attribute(struct listing *l, const struct h5_attribute *a)
 {
-	struct listing *l = arg;
 	char name[H5_NAME_MAX + 1];
 	size_t n = h5_name_of_attribute(a->name, name) + 1;
 	int rc = l->size + n > LIST_MAX ? -E2BIG : check_size(l, a);
@@ -186,13 +180,18 @@ static int list_attribute(void *arg, const struct h5_attribute *a)
 static int list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out, uint64_t *unlisted)
 {
 	struct listing l = {.vfs = vfs, .file = node->file, .out = out};
+	struct h5_attribute_walk attributes;
 	const struct h5_object *object;
+	const struct h5_attribute *a;
 	struct h5_lru_entry *ref;
 	int rc = h5_object_get(node->file, node->address, &ref, &object);
 
 	if (rc)
 		return rc;
-	rc = h5_attribute_iterate(node->file, object, list_attribute, &l);
+	rc = h5_attribute_begin(&attributes, node->file, object);
+	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
+		rc = list_attribute(&l, a);
+	h5_attribute_end(&attributes);
 	h5_file_put(node->file, ref);
 	*unlisted = l.unlisted;
 	return rc;

@@ -166,9 +166,8 @@ static void add_name(struct h5_buf *out, const char *name, bool first)
 	h5_json_string(out, name, strlen(name));
 }
 
-static int add_attribute(void *arg, const struct h5_attribute *a)
+static int add_attribute(struct attributes *s, const struct h5_attribute *a)
 {
-	struct attributes *s = arg;
 	struct h5_buf type;
 	bool omitted = true;
 	int rc = 0;
@@ -207,12 +206,16 @@ static void add_list(struct h5_buf *out, const char *name, char open, const stru
 static int add_attributes(const struct h5_view *v, struct h5_buf *out)
 {
 	struct attributes s = {.v = v, .out = out};
-	int rc;
+	struct h5_attribute_walk attributes;
+	const struct h5_attribute *a;
+	int rc = h5_attribute_begin(&attributes, v->file, v->object);
 
 	h5_buf_init(&s.types, DOCUMENT_MAX);
 	h5_buf_init(&s.omitted, DOCUMENT_MAX);
 	h5_buf_byte(member(out, "attributes"), '{');
-	rc = h5_attribute_iterate(v->file, v->object, add_attribute, &s);
+	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
+		rc = add_attribute(&s, a);
+	h5_attribute_end(&attributes);
 	h5_buf_text(out, s.count ? "\n  }" : "}");
 	add_list(out, "attribute_types", '{', &s.types, '}');
 	add_list(out, "omitted", '[', &s.omitted, ']');

@@ -12,6 +12,7 @@
 #include "format/header_messages.h"
 #include "format/layout.h"
 #include "format/link.h"
+#include "format/named_message.h"
 #include "format/object_header.h"
 #include "format/pipeline.h"
 #include "format/shared_message.h"
@@ -226,8 +227,8 @@ static void run_external_files(struct h5_reader *r)
 		h5_##name##_decode(r, &decoded);                                                             \
 	}
 
-RUN(link_info, struct h5_link_info)
-RUN(attribute_info, struct h5_attribute_info)
+RUN(link_info, struct h5_named_info)
+RUN(attribute_info, struct h5_named_info)
 RUN(shared_message, struct h5_shared_message)
 RUN(shared_table_message, struct h5_shared_table_message)
 RUN(continuation, struct h5_continuation)

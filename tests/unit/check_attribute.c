@@ -10,9 +10,8 @@ struct listing {
 };
 
 /* An attribute by name is that of the listing. */
-static int list_and_look_up(void *arg, const struct h5_attribute *attribute)
+static void list_and_look_up(struct listing *l, const struct h5_attribute *attribute)
 {
-	struct listing *l = arg;
 	struct h5_attribute found;
 	bool in_heap;
 
@@ -31,7 +30,18 @@ static int list_and_look_up(void *arg, const struct h5_attribute *attribute)
 	h5_attribute_release(&found);
 	h5_attribute_release(&found);
 	l->count++;
-	return 0;
+}
+
+static int list_all(struct listing *l)
+{
+	struct h5_attribute_walk walk;
+	const struct h5_attribute *attribute;
+	int rc = h5_attribute_begin(&walk, l->opened->file, l->object);
+
+	for (; !rc && (rc = h5_attribute_next(&walk, &attribute)) > 0; rc = 0)
+		list_and_look_up(l, attribute);
+	h5_attribute_end(&walk);
+	return rc;
 }
 
 START_TEST(attributes_are_as_h5py_says)
@@ -46,7 +56,7 @@ START_TEST(attributes_are_as_h5py_says)
 			struct h5_attribute none;
 
 			h5_buf_init(&l.text, SIZE_MAX);
-			ck_assert_int_eq(h5_attribute_iterate(o.file, l.object, list_and_look_up, &l), 0);
+			ck_assert_int_eq(list_all(&l), 0);
 			assert_text(&l.text, &e.attributes);
 			ck_assert_int_eq(h5_attribute_lookup(o.file, l.object, "no such name", &none),
 					 -ENODATA);
@@ -97,12 +107,17 @@ START_TEST(committed_type_of_an_attribute)
 }
 END_TEST
 
-static int count_kinds(void *arg, const struct h5_attribute *attribute)
+/* Counts those with a value in counts[1], those with only a name in counts[0]. */
+static int count_kinds(struct h5_file *file, const struct h5_object *object, unsigned counts[2])
 {
-	unsigned *counts = arg;
+	struct h5_attribute_walk walk;
+	const struct h5_attribute *attribute;
+	int rc = h5_attribute_begin(&walk, file, object);
 
-	counts[attribute->type != NULL]++;
-	return 0;
+	for (; !rc && (rc = h5_attribute_next(&walk, &attribute)) > 0; rc = 0)
+		counts[attribute->type != NULL]++;
+	h5_attribute_end(&walk);
+	return rc;
 }
 
 /* The attribute message around the n-th place of the name has its byte at `offset` from the name replaced. */
@@ -126,7 +141,7 @@ static void check_damaged(int offset, uint8_t byte, unsigned good, unsigned name
 	damage_message(&o, "text1", offset, byte);
 	objects_serve(&o);
 	object = object_named(&o, "attributes3", &ref);
-	ck_assert_int_eq(h5_attribute_iterate(o.file, object, count_kinds, counts), rc);
+	ck_assert_int_eq(count_kinds(o.file, object, counts), rc);
 	ck_assert_uint_eq(counts[1], good);
 	ck_assert_uint_eq(counts[0], named);
 	ck_assert_int_eq(h5_attribute_lookup(o.file, object, "number2", &attribute), 0);
@@ -202,7 +217,7 @@ START_TEST(damaged_dense_storage)
 	objects_serve(&o);
 	object = object_named(&o, "attributes300", &ref);
 	ck_assert_int_eq(object->kind, H5_OBJECT_GROUP);
-	ck_assert_int_eq(h5_attribute_iterate(o.file, object, count_kinds, counts), -EUCLEAN);
+	ck_assert_int_eq(count_kinds(o.file, object, counts), -EUCLEAN);
 	ck_assert_uint_eq(counts[0] + counts[1], 0);
 	h5_file_put(o.file, ref);
 	objects_close(&o);

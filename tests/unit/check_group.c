@@ -29,9 +29,8 @@ static void add_link(struct h5_buf *out, const struct h5_link *link)
 }
 
 /* A link by name is the link of the listing. */
-static int list_and_look_up(void *arg, const struct h5_link *link)
+static int list_and_look_up(struct listing *l, const struct h5_link *link)
 {
-	struct listing *l = arg;
 	struct h5_link found;
 
 	ck_assert_int_eq(h5_group_lookup(l->opened->file, l->group, link->name, link->name_size, &found), 0);
@@ -45,16 +44,27 @@ static int list_and_look_up(void *arg, const struct h5_link *link)
 	return 0;
 }
 
-static int list_order(void *arg, const struct h5_link *link)
+static int list_order(struct listing *l, const struct h5_link *link)
 {
-	struct listing *l = arg;
-
 	if (!link->has_order)
 		return 1;
 	h5_buf_text(&l->orders, "order ");
 	add_hex(&l->orders, link->name, link->name_size);
 	h5_buf_text(&l->orders, "\n");
 	return 0;
+}
+
+static int list_links(struct listing *l, enum h5_name_order order,
+		      int (*list)(struct listing *, const struct h5_link *))
+{
+	const struct h5_link *link;
+	struct h5_link_walk walk;
+	int rc = h5_link_begin(&walk, l->opened->file, l->group, order);
+
+	while (!rc && (rc = h5_link_next(&walk, &link)) > 0)
+		rc = list(l, link);
+	h5_link_end(&walk);
+	return rc;
 }
 
 START_TEST(links_are_as_h5py_says)
@@ -73,7 +83,7 @@ START_TEST(links_are_as_h5py_says)
 
 			h5_buf_init(&l.links, SIZE_MAX);
 			h5_buf_init(&l.orders, SIZE_MAX);
-			rc = h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, list_and_look_up, &l);
+			rc = list_links(&l, H5_NAMES_SORTED, list_and_look_up);
 			ck_assert_int_eq(rc, e.kind == H5_OBJECT_GROUP ? 0 : -ENOTDIR);
 			assert_text(&l.links, &e.links);
 			if (!rc) {
@@ -82,9 +92,7 @@ START_TEST(links_are_as_h5py_says)
 				links += count;
 			}
 			if (!rc && e.orders.size) {
-				ck_assert_int_eq(
-					h5_group_iterate(o.file, group, H5_LINKS_BY_CREATION, list_order, &l),
-					0);
+				ck_assert_int_eq(list_links(&l, H5_NAMES_BY_CREATION, list_order), 0);
 				assert_text(&l.orders, &e.orders);
 			}
 			h5_buf_release(&l.links);
@@ -147,15 +155,22 @@ START_TEST(unknown_names_are_not_there)
 END_TEST
 
 /* Names and targets of a group of 100,000 are those of its numbers, in order. */
-static int check_number(void *arg, const struct h5_link *link)
+static int check_numbers(struct h5_file *file, const struct h5_object *group, unsigned *number)
 {
-	unsigned *number = arg;
-	char name[16], target[16];
+	const struct h5_link *link;
+	struct h5_link_walk walk;
+	int rc = h5_link_begin(&walk, file, group, H5_NAMES_SORTED);
 
-	snprintf(name, sizeof name, "link%06u", *number);
-	snprintf(target, sizeof target, "/t%06u", (*number)++);
-	return link->type != H5_LINK_SOFT || link->name_size != 10 || memcmp(link->name, name, 10) ||
-	       link->target_size != 8 || memcmp(link->target, target, 8);
+	while (!rc && (rc = h5_link_next(&walk, &link)) > 0) {
+		char name[16], target[16];
+
+		snprintf(name, sizeof name, "link%06u", *number);
+		snprintf(target, sizeof target, "/t%06u", (*number)++);
+		rc = link->type != H5_LINK_SOFT || link->name_size != 10 || memcmp(link->name, name, 10) ||
+		     link->target_size != 8 || memcmp(link->target, target, 8);
+	}
+	h5_link_end(&walk);
+	return rc;
 }
 
 START_TEST(many_links)
@@ -179,7 +194,7 @@ START_TEST(many_links)
 		h5_link_release(&link);
 		/* A few levels of the tree, and pieces of the heap that the keys on the way lie in. */
 		ck_assert_uint_lt(after.misses - before.misses, 25);
-		ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, check_number, &number), 0);
+		ck_assert_int_eq(check_numbers(o.file, group, &number), 0);
 		ck_assert_uint_eq(number, 100000);
 		ck_assert_int_eq(h5_group_count(o.file, group, &count), 0);
 		ck_assert_uint_eq(count, 100000);
@@ -189,35 +204,34 @@ START_TEST(many_links)
 }
 END_TEST
 
-static int stop_at_three(void *arg, const struct h5_link *link)
-{
-	unsigned *n = arg;
-
-	(void)link;
-	return ++*n == 3 ? -EUCLEAN : 0;
-}
-
-START_TEST(a_visit_ends_the_walk)
+/* A walk that ends early leaves nothing behind. */
+START_TEST(a_walk_may_end_early)
 {
 	struct opened o = objects_open("old");
+	const struct h5_link *link;
+	struct h5_link_walk walk;
 	struct h5_lru_entry *ref;
 	const struct h5_object *group = object_named(&o, "links400", &ref);
-	unsigned n = 0;
 
-	ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, stop_at_three, &n), -EUCLEAN);
-	ck_assert_uint_eq(n, 3);
+	ck_assert_int_eq(h5_link_begin(&walk, o.file, group, H5_NAMES_SORTED), 0);
+	for (unsigned n = 0; n < 3; n++)
+		ck_assert_int_eq(h5_link_next(&walk, &link), 1);
+	h5_link_end(&walk);
 	h5_file_put(o.file, ref);
 	objects_close(&o);
 }
 END_TEST
 
-static int count_links(void *arg, const struct h5_link *link)
+static int count_links(struct h5_file *file, const struct h5_object *group, unsigned *n)
 {
-	unsigned *n = arg;
+	const struct h5_link *link;
+	struct h5_link_walk walk;
+	int rc = h5_link_begin(&walk, file, group, H5_NAMES_SORTED);
 
-	(void)link;
-	++*n;
-	return 0;
+	for (; !rc && (rc = h5_link_next(&walk, &link)) > 0; rc = 0)
+		++*n;
+	h5_link_end(&walk);
+	return rc;
 }
 
 /* Lists a group of a file in which the n-th `signature` is damaged: some links, and the error at the end. */
@@ -234,7 +248,7 @@ static void check_damage(const char *name, const char *group_name, const char *s
 	at[1] ^= 0x20;
 	objects_serve(&o);
 	group = object_named(&o, group_name, &ref);
-	ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, count_links, &links), -EUCLEAN);
+	ck_assert_int_eq(count_links(o.file, group, &links), -EUCLEAN);
 	ck_assert_int_eq(h5_error_last()->code, -EUCLEAN);
 	ck_assert_uint_ge(links, least);
 	ck_assert_uint_le(links, most);
@@ -284,7 +298,7 @@ START_TEST(cycle_in_the_tree)
 				memcpy(node + 24 + 8 + 16 * c, node + 24 + 8, 8);
 	objects_serve(&o);
 	group = object_named(&o, "many", &ref);
-	ck_assert_int_eq(h5_group_iterate(o.file, group, H5_LINKS_BY_NAME, count_links, &links), -EUCLEAN);
+	ck_assert_int_eq(count_links(o.file, group, &links), -EUCLEAN);
 	ck_assert_uint_gt(links, 0);
 	ck_assert_uint_lt(links, 100000);
 	h5_file_put(o.file, ref);
@@ -293,4 +307,4 @@ START_TEST(cycle_in_the_tree)
 END_TEST
 
 UNIT_MAIN("group", links_are_as_h5py_says, cached_kinds, unknown_names_are_not_there, many_links,
-	  a_visit_ends_the_walk, damaged_node_leaves_its_neighbours, damaged_heap_or_tree, cycle_in_the_tree)
+	  a_walk_may_end_early, damaged_node_leaves_its_neighbours, damaged_heap_or_tree, cycle_in_the_tree)
