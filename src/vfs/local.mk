@@ -1,4 +1,5 @@
 libh5fs_a_SOURCES += \
+	src/vfs/attributes.c \
 	src/vfs/content.c \
 	src/vfs/dir.c \
 	src/vfs/handle.c \

@@ -286,10 +286,24 @@ int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_vi
 
 int h5_property_get(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);
 
-/* ---- xattr.c ---- */
+/* ---- attributes.c: the attributes of an object as xattrs ---- */
 
-/* Number of attributes that the list of xattrs leaves out. */
-int h5_xattr_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *count);
+enum { H5_XATTR_MAX = 65536 }; /* Linux' limit of a value */
+
+enum h5_attribute_form {
+	H5_ATTRIBUTE_TEXT,
+	H5_ATTRIBUTE_RAW,    /* its bytes */
+	H5_ATTRIBUTE_TYPE,   /* the name of its type */
+	H5_ATTRIBUTE_LISTED, /* text, or raw by an option of the mount: what user.NAME has */
+};
+
+/* Appends the value. -ENODATA: there is no attribute that is listed by that name. */
+int h5_attributes_get(struct h5_vfs *vfs, struct h5_node *node, const char *name, enum h5_attribute_form form,
+		      struct h5_buf *out);
+/* Appends user.NAME with its NUL for each attribute whose value can be got. */
+int h5_attributes_list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out);
+/* Number of attributes that the list leaves out. */
+int h5_attributes_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *count);
 
 /* ---- paths.c ---- */
 

@@ -65,7 +65,7 @@ static int get_mtime(const struct subject *s, struct h5_buf *out)
 static int get_unlisted(const struct subject *s, struct h5_buf *out)
 {
 	uint64_t count;
-	int rc = h5_xattr_unlisted(s->vfs, s->node, &count);
+	int rc = h5_attributes_unlisted(s->vfs, s->node, &count);
 
 	if (!rc)
 		h5_buf_printf(out, "%" PRIu64, count);

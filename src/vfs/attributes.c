@@ -1,0 +1,308 @@
+/* The attributes of an object as extended attributes: their list, and the value of each.
+ *
+ * A program that lists the xattrs of an object then asks for all values, each of them twice: for its size,
+ * and for its bytes. A list takes the same work as all values, since an attribute whose text is too long is
+ * left out. So the texts that were made for a list stay in the cache of chunks, and values come from there.
+ */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "object/attribute.h"
+#include "vfs/name.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	LIST_MAX = 65535,   /* Linux' limit of a list */
+	KEPT_MAX = 4 << 20, /* bytes of texts that one list keeps */
+	SMALL = 1024,	    /* bytes of numbers whose text is below H5_XATTR_MAX whatever they are */
+};
+
+#define USER "user."
+
+/* ---- one attribute ---- */
+
+static int add_value(struct h5_vfs *vfs, struct h5_file *file, const struct h5_attribute *a,
+		     enum h5_attribute_form form, struct h5_buf *out)
+{
+	struct h5_value_context context = h5_paths_context(vfs, file);
+
+	if (!a->type)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "attribute %s is damaged", a->name);
+	if (form == H5_ATTRIBUTE_TEXT)
+		return h5_value_text(&context, a->type, &a->space, a->data, out);
+	if (form == H5_ATTRIBUTE_TYPE)
+		h5_datatype_numpy_shaped(a->type, &a->space, out);
+	else
+		h5_buf_add(out, a->data, a->size);
+	return out->err;
+}
+
+/* An attribute whose name is cut in the list. Only a comparison with all names tells which one it is. */
+static int find_cut(struct h5_file *file, const struct h5_object *object, const char *cut,
+		    struct h5_attribute *a)
+{
+	struct h5_attribute_walk attributes;
+	const struct h5_attribute *found;
+	int rc = h5_attribute_begin(&attributes, file, object);
+
+	while (!rc && (rc = h5_attribute_next(&attributes, &found)) > 0) {
+		char name[H5_NAME_MAX + 1];
+
+		h5_name_of_attribute(found->name, name);
+		rc = strcmp(name + strlen(USER), cut) ? 0 : 1;
+	}
+	if (rc == 1)
+		rc = h5_attribute_lookup(file, object, found->name, a);
+	else if (!rc)
+		rc = -ENODATA;
+	h5_attribute_end(&attributes);
+	return rc;
+}
+
+/* The attribute that is listed as `user.NAME`. */
+static int find_attribute(struct h5_file *file, const struct h5_object *object, const char *name,
+			  struct h5_attribute *a)
+{
+	int rc = h5_attribute_lookup(file, object, name, a);
+
+	return rc == -ENODATA && h5_name_is_cut(name) ? find_cut(file, object, name, a) : rc;
+}
+
+/* ---- the texts of all attributes ---- */
+
+struct text {
+	uint32_t name; /* offset in the list */
+	uint32_t text, size;
+};
+
+struct texts {
+	struct h5_buf list;   /* user.NAME with a NUL, for each attribute */
+	uint64_t unlisted;    /* attributes that the list leaves out */
+	struct h5_buf kept;   /* struct text, sorted by name; those with whole names */
+	struct h5_buf values; /* their texts */
+};
+
+struct subject {
+	struct h5_vfs *vfs;
+	struct h5_node *node;
+};
+
+static void free_texts(void *value)
+{
+	struct texts *texts = value;
+
+	h5_buf_release(&texts->list);
+	h5_buf_release(&texts->kept);
+	h5_buf_release(&texts->values);
+	free(texts);
+}
+
+static enum h5_attribute_form listed_form(const struct h5_vfs *vfs)
+{
+	return vfs->options.raw_attributes ? H5_ATTRIBUTE_RAW : H5_ATTRIBUTE_TEXT;
+}
+
+static bool is_short(const struct h5_attribute *a)
+{
+	return a->type && a->size <= SMALL &&
+	       (a->type->class == H5_CLASS_INTEGER || a->type->class == H5_CLASS_FLOAT);
+}
+
+/* Appends the value. -E2BIG: it is too long to be got; what a list names and nobody can get makes rsync -X
+ * skip the whole file. *good: it has been appended. */
+static int try_value(const struct subject *of, struct texts *texts, const struct h5_attribute *a, bool *good)
+{
+	size_t before = texts->values.size;
+	int rc;
+
+	*good = false;
+	if (before >= KEPT_MAX && is_short(a))
+		return 0;
+	texts->values.limit = before + H5_XATTR_MAX;
+	rc = add_value(of->vfs, of->node->file, a, listed_form(of->vfs), &texts->values);
+	*good = !rc;
+	if (rc) {
+		texts->values.size = before;
+		texts->values.err = 0;
+	}
+	/* What is damaged is listed: getting it tells of the damage. */
+	return rc == -E2BIG || h5_is_passing(rc) ? rc : 0;
+}
+
+static int add_attribute(const struct subject *of, struct texts *texts, const struct h5_attribute *a)
+{
+	char name[H5_NAME_MAX + 1];
+	size_t n = h5_name_of_attribute(a->name, name) + 1, before = texts->values.size;
+	struct text text = {.name = (uint32_t)texts->list.size, .text = (uint32_t)before};
+	bool good = false;
+	int rc = texts->list.size + n > LIST_MAX ? -E2BIG : try_value(of, texts, a, &good);
+
+	if (rc == -E2BIG) {
+		texts->unlisted++;
+		return 0;
+	}
+	if (rc)
+		return rc;
+	h5_buf_add(&texts->list, name, n);
+	if (good && before < KEPT_MAX && !h5_name_is_cut(name)) {
+		text.size = (uint32_t)(texts->values.size - before);
+		h5_buf_add(&texts->kept, &text, sizeof text);
+	} else {
+		texts->values.size = before;
+	}
+	return texts->list.err ? texts->list.err : texts->kept.err;
+}
+
+static int add_attributes(const struct subject *of, struct texts *texts)
+{
+	struct h5_attribute_walk attributes;
+	struct h5_file *file = of->node->file;
+	const struct h5_object *object;
+	const struct h5_attribute *a;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, of->node->address, &ref, &object);
+
+	if (rc)
+		return rc;
+	rc = h5_attribute_begin(&attributes, file, object);
+	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
+		rc = add_attribute(of, texts, a);
+	h5_attribute_end(&attributes);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+static int load_texts(void *arg, void **value, size_t *cost)
+{
+	struct texts *texts = calloc(1, sizeof *texts);
+	int rc;
+
+	if (!texts)
+		return -ENOMEM;
+	h5_buf_init(&texts->list, LIST_MAX);
+	h5_buf_init(&texts->kept, SIZE_MAX);
+	h5_buf_init(&texts->values, 0);
+	rc = add_attributes(arg, texts);
+	if (rc) {
+		free_texts(texts);
+		return rc;
+	}
+	/* The cache counts them from here on. */
+	h5_charge_release(&texts->list.charge);
+	h5_charge_release(&texts->kept.charge);
+	h5_charge_release(&texts->values.charge);
+	*value = texts;
+	*cost = sizeof *texts + texts->list.capacity + texts->kept.capacity + texts->values.capacity;
+	return 0;
+}
+
+static const struct h5_lru_kind texts_kind = {"texts of attributes", free_texts};
+
+static struct h5_lru_key texts_key(const struct h5_vfs *vfs, const struct h5_node *node)
+{
+	return (struct h5_lru_key){&texts_kind, h5_file_number(node->file), node->address,
+				   h5_state(vfs, node->file)};
+}
+
+/* Until h5_lru_put() of the cache of chunks. */
+static int get_texts(struct h5_vfs *vfs, struct h5_node *node, struct h5_lru_entry **ref,
+		     const struct texts **texts)
+{
+	struct subject subject = {vfs, node};
+	struct h5_lru_key key = texts_key(vfs, node);
+	int rc = h5_lru_get(h5_file_set_chunks(vfs->set), &key, load_texts, &subject, ref);
+
+	*texts = rc ? NULL : h5_lru_value(*ref);
+	return rc;
+}
+
+/* The text of the attribute with that whole name; NULL: it is not kept. */
+static const struct text *find_text(const struct texts *texts, const char *name)
+{
+	const struct text *kept = (const void *)texts->kept.data;
+	size_t low = 0, high = texts->kept.size / sizeof *kept;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(texts->list.data + kept[middle].name + strlen(USER), name);
+
+		if (!order)
+			return &kept[middle];
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+/* Appends the value if a list has been made and has it. */
+static bool add_kept(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
+{
+	struct h5_lru *cache = h5_file_set_chunks(vfs->set);
+	struct h5_lru_key key = texts_key(vfs, node);
+	const struct texts *texts;
+	const struct text *text;
+	struct h5_lru_entry *ref;
+
+	if (!h5_lru_find(cache, &key, &ref))
+		return false;
+	texts = h5_lru_value(ref);
+	text = find_text(texts, name);
+	if (text)
+		h5_buf_add(out, texts->values.data + text->text, text->size);
+	h5_lru_put(cache, ref);
+	return text;
+}
+
+int h5_attributes_get(struct h5_vfs *vfs, struct h5_node *node, const char *name, enum h5_attribute_form form,
+		      struct h5_buf *out)
+{
+	struct h5_attribute a = {0};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (form == H5_ATTRIBUTE_LISTED) {
+		if (add_kept(vfs, node, name, out))
+			return out->err;
+		form = listed_form(vfs);
+	}
+	rc = h5_object_get(node->file, node->address, &ref, &object);
+	if (rc)
+		return rc;
+	rc = find_attribute(node->file, object, name, &a);
+	if (!rc)
+		rc = add_value(vfs, node->file, &a, form, out);
+	h5_attribute_release(&a);
+	h5_file_put(node->file, ref);
+	return rc ? rc : out->err;
+}
+
+int h5_attributes_list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out)
+{
+	const struct texts *texts;
+	struct h5_lru_entry *ref;
+	int rc = get_texts(vfs, node, &ref, &texts);
+
+	if (rc)
+		return rc;
+	h5_buf_add(out, texts->list.data, texts->list.size);
+	h5_lru_put(h5_file_set_chunks(vfs->set), ref);
+	return out->err;
+}
+
+int h5_attributes_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *count)
+{
+	const struct texts *texts;
+	struct h5_lru_entry *ref;
+	int rc = get_texts(vfs, node, &ref, &texts);
+
+	if (rc)
+		return rc;
+	*count = texts->unlisted;
+	h5_lru_put(h5_file_set_chunks(vfs->set), ref);
+	return 0;
+}
