@@ -1,6 +1,6 @@
 /* A set of bytes of the file, kept as extents that neither overlap nor touch, in ascending order. */
-#ifndef H5_STORE_EXTENTS_H
-#define H5_STORE_EXTENTS_H
+#ifndef H5_CHANGE_EXTENTS_H
+#define H5_CHANGE_EXTENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

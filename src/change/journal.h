@@ -2,8 +2,8 @@
  *
  * A record is written and synced before the first cell of a commit, and overwritten by the next one, which
  * begins by syncing the file. Offsets are absolute: user block included. */
-#ifndef H5_STORE_JOURNAL_H
-#define H5_STORE_JOURNAL_H
+#ifndef H5_CHANGE_JOURNAL_H
+#define H5_CHANGE_JOURNAL_H
 
 #include "format/journal.h"
 #include "io/io.h"

@@ -1,6 +1,6 @@
 /* Between journal.c and recovery.c: the journal as a file in its directory. */
-#ifndef H5_STORE_JOURNAL_PRIVATE_H
-#define H5_STORE_JOURNAL_PRIVATE_H
+#ifndef H5_CHANGE_JOURNAL_PRIVATE_H
+#define H5_CHANGE_JOURNAL_PRIVATE_H
 
 #include "change/journal.h"
 

@@ -1,4 +1,8 @@
 libh5fs_a_SOURCES += \
+	src/change/btree2_edit.c \
+	src/change/btree2_edit.h \
+	src/change/btree2_write.c \
+	src/change/btree2_write.h \
 	src/change/commit.c \
 	src/change/extents.c \
 	src/change/extents.h \
@@ -7,6 +11,9 @@ libh5fs_a_SOURCES += \
 	src/change/journal_place.c \
 	src/change/journal_private.h \
 	src/change/object_header_edit.c \
+	src/change/object_header_edit.h \
+	src/change/object_header_span.c \
+	src/change/object_header_span.h \
 	src/change/open.c \
 	src/change/open.h \
 	src/change/participants.c \

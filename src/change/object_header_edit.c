@@ -1,8 +1,10 @@
+#include "change/object_header_edit.h"
+
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
+#include "change/object_header_span.h"
 #include "change/transaction.h"
-#include "store/object_header_span.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Space of a file that is open for writing: what is free, what is new, and where the file ends. */
-#ifndef H5_STORE_SPACE_H
-#define H5_STORE_SPACE_H
+#ifndef H5_CHANGE_SPACE_H
+#define H5_CHANGE_SPACE_H
 
 #include "change/extents.h"
 #include "change/transaction.h"

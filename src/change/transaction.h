@@ -11,8 +11,8 @@
  * Nothing here is thread-safe: whoever changes the file keeps all other requests out meanwhile. Addresses are
  * the format's, relative to the base address. All functions but h5_tx_is_writable() need a file that is open
  * for writing. */
-#ifndef H5_STORE_TRANSACTION_H
-#define H5_STORE_TRANSACTION_H
+#ifndef H5_CHANGE_TRANSACTION_H
+#define H5_CHANGE_TRANSACTION_H
 
 #include "store/file.h"
 

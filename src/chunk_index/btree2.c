@@ -1,3 +1,4 @@
+#include "change/btree2_write.h"
 #include "chunk_index/private.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "dataset/write_private.h"
 #include "store/object_header.h"

@@ -4,7 +4,6 @@
 #include "base/interrupt.h"
 #include "base/seen.h"
 #include "store/block.h"
-#include "store/btree2_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Version 2 B-trees: search, walk and change. Specification III.A.2. What the records mean is the caller's.
- */
+/* Version 2 B-trees: search and walk. Specification III.A.2. What the records mean is the caller's. They are
+ * changed by change/btree2_write.h. */
 #ifndef H5_STORE_BTREE2_H
 #define H5_STORE_BTREE2_H
 
@@ -70,28 +70,14 @@ struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct 
 typedef int h5_btree2_visit(void *arg, struct h5_reader record);
 int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg);
 
-/* ---- changes, in the transaction of change/transaction.h (btree2_write.c) ----
- *
- * Each is a unit of change: one that fails leaves the tree, and the struct, as it was. The header may move:
- * tree->address then differs, and what points at it is the caller's affair. */
+/* ---- for what changes a tree (change/btree2_edit.c) ---- */
 
-struct h5_btree2_parameters {
-	enum h5_btree2_type type;
-	uint16_t record_size;		      /* bytes */
-	uint32_t node_size;		      /* bytes */
-	uint8_t split_percent, merge_percent; /* of the most records of a node */
-};
-
-/* A new tree without records. */
-int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *parameters,
-		     struct h5_btree2 *tree);
-/* Puts the record (record_size bytes) in the place of the one for which compare gives 0, or inserts it. */
-int h5_btree2_set(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, const uint8_t *record);
-/* Removes the record for which compare gives 0. -ENOENT: none; like any failure, it ends the units around. */
-int h5_btree2_remove(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg);
-/* Removes what is sought and all records after it, and visits these then, the last one first. A result other
- * than 0 of `visit` ends the visits and is returned. */
-int h5_btree2_trim(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, h5_btree2_visit *visit,
-		   void *visit_arg);
+/* A reference to the tree's header, until h5_file_put(). */
+int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref,
+			 const struct h5_btree2_header **header);
+/* Reads a node, past the cache, into memory that has room for `room` records; free(). */
+int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *header, uint64_t address,
+			unsigned level, uint64_t records, uint64_t room, struct h5_btree2_node **node,
+			size_t *cost);
 
 #endif

@@ -5,9 +5,6 @@ libh5fs_a_SOURCES += \
 	src/store/btree1.h \
 	src/store/btree2.c \
 	src/store/btree2.h \
-	src/store/btree2_edit.c \
-	src/store/btree2_private.h \
-	src/store/btree2_write.c \
 	src/store/cache_image.c \
 	src/store/cache_image.h \
 	src/store/file.c \
@@ -21,8 +18,6 @@ libh5fs_a_SOURCES += \
 	src/store/object_header.c \
 	src/store/object_header.h \
 	src/store/object_header_check.c \
-	src/store/object_header_span.c \
-	src/store/object_header_span.h \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
 	src/store/statistics.h \

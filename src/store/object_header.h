@@ -1,4 +1,4 @@
-/* An object header with all its continuation blocks, and replacing messages of it. Specification IV.A.1. */
+/* An object header with all its continuation blocks. Specification IV.A.1. */
 #ifndef H5_STORE_OBJECT_HEADER_H
 #define H5_STORE_OBJECT_HEADER_H
 
@@ -39,17 +39,6 @@ struct h5_reader h5_header_chunk_messages(const struct h5_file *file, const stru
 int h5_header_check(const struct h5_file *file, const struct h5_header *header);
 int h5_header_check_chunk(const struct h5_file *file, const struct h5_header *header,
 			  const struct h5_header_chunk *chunk);
-
-/* Replaces the body of the first message of the type, n bytes as before, in the transaction
- * (change/transaction.h); a dataspace after all else of the object. Where that is no cell, because the
- * header's checksum lies in another page, the message moves to a continuation block of its own, with a
- * neighbour if it is smaller than a continuation message: the one change that is left to the journal, should
- * a kill tear it; those that follow are cells. -ENOTSUP: the message is not there, is shared, or cannot be
- * replaced safely. */
-int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_type type, const void *body,
-		      size_t n);
-/* What h5_header_replace() would answer before anything is changed: 0 or -ENOTSUP. */
-int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_message_type type);
 
 /* First message of the type, NULL: none. */
 const struct h5_message *h5_header_find(const struct h5_header *header, enum h5_message_type type);

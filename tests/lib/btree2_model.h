@@ -3,6 +3,7 @@
 #ifndef H5_TESTS_BTREE2_MODEL_H
 #define H5_TESTS_BTREE2_MODEL_H
 
+#include "change/btree2_write.h"
 #include "format/btree2.h"
 #include "index_target.h"
 

@@ -1,6 +1,7 @@
 #include "index_target.h"
 
 #include "base/checked.h"
+#include "change/object_header_edit.h"
 #include "object/path.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Messages of object headers, replaced: of all sizes, wherever they lie. libhdf5 judges, in
  * tests/header_edit_judge.py. */
 #include "base/error.h"
+#include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "format/dataspace.h"
 #include "format/layout.h"

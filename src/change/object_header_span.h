@@ -1,6 +1,6 @@
 /* Messages of an object header that move together. */
-#ifndef H5_STORE_OBJECT_HEADER_SPAN_H
-#define H5_STORE_OBJECT_HEADER_SPAN_H
+#ifndef H5_CHANGE_OBJECT_HEADER_SPAN_H
+#define H5_CHANGE_OBJECT_HEADER_SPAN_H
 
 #include "store/object_header.h"
 

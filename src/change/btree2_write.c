@@ -1,5 +1,7 @@
+#include "change/btree2_write.h"
+
 #include "base/error.h"
-#include "store/btree2_private.h"
+#include "change/btree2_edit.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,10 @@
+#include "change/btree2_edit.h"
+
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/btree2_write.h"
 #include "change/transaction.h"
-#include "store/btree2_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "store/object_header_span.h"
+#include "change/object_header_span.h"
 
 #include "base/error.h"
 

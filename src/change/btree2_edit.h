@@ -1,20 +1,11 @@
-/* Between the files of the version 2 B-tree: btree2.c reads, btree2_edit.c holds the nodes that change,
- * btree2_write.c decides how. */
-#ifndef H5_STORE_BTREE2_PRIVATE_H
-#define H5_STORE_BTREE2_PRIVATE_H
+/* The nodes of a version 2 B-tree that a change meets, in memory. btree2_write.c decides what becomes of
+ * them.
+ */
+#ifndef H5_CHANGE_BTREE2_EDIT_H
+#define H5_CHANGE_BTREE2_EDIT_H
 
 #include "base/seen.h"
 #include "store/btree2.h"
-
-/* A reference to the tree's header, until h5_file_put(). */
-int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref,
-			 const struct h5_btree2_header **header);
-/* Reads a node, past the cache, into memory that has room for `room` records; free(). */
-int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *header, uint64_t address,
-			unsigned level, uint64_t records, uint64_t room, struct h5_btree2_node **node,
-			size_t *cost);
-
-/* ---- a change: the nodes that it meets, in memory ---- */
 
 enum h5_btree2_state {
 	H5_BTREE2_KEPT,	    /* as in the file */
