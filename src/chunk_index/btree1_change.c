@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+int h5_chunk_btree1_node_get(const struct h5_chunk_index *index, uint64_t address, int level,
+			     struct h5_lru_entry **ref, const struct h5_btree1_node **node)
+{
+	return h5_btree1_node_get(index->file, address, H5_BTREE1_CHUNK, index->layout.rank, level, ref,
+				  node);
+}
+
 static int out_of_memory(const struct h5_btree1_change *c)
 {
 	return h5_fail(-ENOMEM, c->index->layout.address, "version 1 B-tree: out of memory");

@@ -10,7 +10,12 @@
 #ifndef H5_CHUNK_INDEX_BTREE1_CHANGE_H
 #define H5_CHUNK_INDEX_BTREE1_CHANGE_H
 
-#include "chunk_index/btree1.h"
+#include "chunk_index/private.h"
+#include "store/btree1.h"
+
+/* A node through the cache, level -1: of any. */
+int h5_chunk_btree1_node_get(const struct h5_chunk_index *index, uint64_t address, int level,
+			     struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
 /* A node while it is edited. */
 struct h5_btree1_edit {

@@ -190,13 +190,10 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 {
 	struct sought sought = {index, scaled};
 	uint8_t record[RECORD_MAX];
-	struct h5_chunk stored;
 	int rc;
 
 	if (chunk->address == H5_UNDEF) {
-		rc = h5_chunk_index_lookup(index, NULL, scaled, &stored);
-		if (!rc && stored.address != H5_UNDEF)
-			rc = h5_btree2_remove(&index->btree2, compare, &sought);
+		rc = h5_btree2_remove(&index->btree2, compare, &sought);
 	} else {
 		rc = encode(index, scaled, chunk, record);
 		if (!rc && index->layout.address == H5_UNDEF)

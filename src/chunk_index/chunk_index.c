@@ -94,37 +94,6 @@ int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cu
 	return rc;
 }
 
-void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor)
-{
-	h5_file_put(index->file, cursor->ref);
-	cursor->ref = NULL;
-	cursor->block = NULL;
-	cursor->held = false;
-	cursor->next = 0;
-}
-
-bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t *key, unsigned n)
-{
-	return cursor->held && h5_chunk_compare(key, cursor->low, n) >= 0 &&
-	       h5_chunk_compare(key, cursor->high, n) < 0;
-}
-
-int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
-			 const uint64_t *key, unsigned n, h5_chunk_seek *seek)
-{
-	int rc;
-
-	if (h5_chunk_cursor_covers(cursor, key, n))
-		return 0;
-	h5_chunk_cursor_release(index, cursor);
-	rc = seek(index, key, cursor);
-	if (rc)
-		h5_chunk_cursor_release(index, cursor);
-	else
-		cursor->held = true;
-	return rc;
-}
-
 /* Beyond the maximum dimensions, which a damaged file's dimensions may pass, is no chunk: *next becomes the
  * next one inside. False: these are inside. */
 static bool pass_maximum(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *next)
@@ -192,8 +161,13 @@ int h5_chunk_index_set(struct h5_chunk_index *index, const uint64_t *scaled, con
 {
 	int rc;
 
-	if (index->layout.address == H5_UNDEF && chunk->address == H5_UNDEF)
-		return 0;
+	if (chunk->address == H5_UNDEF) {
+		struct h5_chunk stored;
+
+		rc = h5_chunk_index_lookup(index, NULL, scaled, &stored);
+		if (rc || stored.address == H5_UNDEF)
+			return rc;
+	}
 	rc = begin_change(index);
 	return rc ? rc : h5_unit_end(index->file, index->ops->set(index, scaled, chunk));
 }
@@ -221,48 +195,4 @@ const struct h5_chunk_layout *h5_chunk_index_layout(const struct h5_chunk_index 
 int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
 	return index->layout.address == H5_UNDEF ? 0 : index->ops->walk(index, visit, arg);
-}
-
-/* Chunks along a dimension: the specification counts them by the current size; writers count by the maximum
- * one, so that growing renumbers nothing. */
-static uint64_t chunks_along(const struct h5_chunk_index *index, unsigned i)
-{
-	uint64_t max = index->max[i], chunk = index->layout.dims[i];
-
-	return max == H5_UNLIMITED ? H5_UNLIMITED : max / chunk + (max % chunk != 0);
-}
-
-int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest)
-{
-	uint64_t n = 1;
-	bool fits = true;
-
-	for (unsigned i = index->layout.rank; i-- > 0;) {
-		index->along[i] = chunks_along(index, i);
-		if (i == slowest)
-			continue;
-		index->step[i] = n;
-		fits = fits && index->max[i] != H5_UNLIMITED && h5_mul(n, index->along[i], &n);
-	}
-	index->step[slowest] = n;
-	index->slowest = slowest;
-	index->count = H5_UNLIMITED;
-	if (index->max[slowest] != H5_UNLIMITED)
-		fits = fits && h5_mul(n, index->along[slowest], &index->count);
-	return fits ? 0 : h5_fail(-EUCLEAN, index->layout.address, "chunk index: too many chunks to number");
-}
-
-bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < index->layout.rank; i++) {
-		uint64_t steps;
-
-		if (scaled[i] >= index->along[i] || !h5_mul(scaled[i], index->step[i], &steps) ||
-		    !h5_add(n, steps, &n))
-			return false;
-	}
-	*number = n;
-	return true;
 }

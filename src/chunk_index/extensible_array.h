@@ -1,5 +1,6 @@
-/* Between the parts of the extensible array: reading (extensible_array.c), changing
- * (extensible_array_write.c), and moving it as a whole (extensible_array_move.c). */
+/* Between the files of the extensible array, lowest first: its blocks (extensible_array_blocks.c), moving it
+ * as a whole (extensible_array_move.c), changing it (extensible_array_write.c), and the index that is made of
+ * these (extensible_array.c). */
 #ifndef H5_CHUNK_INDEX_EXTENSIBLE_ARRAY_H
 #define H5_CHUNK_INDEX_EXTENSIBLE_ARRAY_H
 
@@ -46,6 +47,11 @@ uint64_t h5_earray_data_block_address(const struct h5_chunk_index *index, const 
 				      const struct h5_earray_shape *shape,
 				      const struct h5_earray_block *super, uint64_t i);
 uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t data_block, uint64_t page);
+/* Page `page` of data block i of the super block, whose address that is. *ref and *elements are NULL if it is
+ * not initialised. */
+int h5_earray_page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
+		       const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
+		       struct h5_lru_entry **ref, const uint8_t **elements);
 
 /* Where an element lies. The leaf is the index block, a data block or a page. */
 struct h5_earray_place {

@@ -425,15 +425,7 @@ int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 		rc = h5_earray_number(index);
 	if (!rc && !h5_chunk_index_number_of(index, scaled, &number))
 		rc = h5_fail(-EFBIG, index->layout.address, "extensible array: a chunk beyond all numbers");
-	if (!rc && chunk->address == H5_UNDEF) {
-		struct h5_chunk stored = absent;
-
-		rc = h5_chunk_index_lookup(index, NULL, scaled, &stored);
-		if (rc || stored.address == H5_UNDEF)
-			return rc;
-		chunk = &absent;
-	}
-	return rc ? rc : set_number(index, number, chunk);
+	return rc ? rc : set_number(index, number, chunk->address == H5_UNDEF ? &absent : chunk);
 }
 
 /* Finds the next of the n elements from the place on, element *i itself or one behind it, that is stored and

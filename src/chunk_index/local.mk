@@ -1,20 +1,19 @@
 libh5fs_a_SOURCES += \
 	src/chunk_index/btree1.c \
-	src/chunk_index/btree1.h \
 	src/chunk_index/btree1_change.c \
 	src/chunk_index/btree1_change.h \
-	src/chunk_index/btree1_write.c \
 	src/chunk_index/btree2.c \
 	src/chunk_index/chunk_index.c \
 	src/chunk_index/chunk_index.h \
+	src/chunk_index/cursor.c \
 	src/chunk_index/element.c \
 	src/chunk_index/extensible_array.c \
 	src/chunk_index/extensible_array.h \
+	src/chunk_index/extensible_array_blocks.c \
 	src/chunk_index/extensible_array_move.c \
 	src/chunk_index/extensible_array_write.c \
 	src/chunk_index/fixed_array.c \
-	src/chunk_index/fixed_array.h \
-	src/chunk_index/fixed_array_write.c \
 	src/chunk_index/implicit.c \
+	src/chunk_index/numbering.c \
 	src/chunk_index/private.h \
 	src/chunk_index/single.c

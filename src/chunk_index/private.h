@@ -1,4 +1,6 @@
-/* Between chunk_index.c and the implementations. */
+/* Between the files of this folder, lowest first: cursor.c, numbering.c and element.c are what the
+ * implementations share; then one implementation a file, but for the larger ones; chunk_index.c has the table
+ * of them. */
 #ifndef H5_CHUNK_INDEX_PRIVATE_H
 #define H5_CHUNK_INDEX_PRIVATE_H
 
@@ -21,9 +23,10 @@ struct h5_chunk_index_ops {
 	void (*gap)(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 		    const uint64_t *scaled, uint64_t *next);
 	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
-	/* As the functions of chunk_index.h, inside a unit of change, which restores the struct too. Where
-	 * layout.address is undefined the index is yet to be made, and `open` has not run: set makes it, and
-	 * trim isn't called. NULL: this index does not change. */
+	/* As the functions of chunk_index.h, inside a unit of change, which restores the struct too. If
+	 * layout.address is undefined, the index does not exist and `open` has not run: then `set` makes it,
+	 * and `trim` is not called. A chunk that `set` removes is stored. NULL: this index does not change.
+	 */
 	int (*set)(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
 	int (*trim)(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
 };
@@ -31,14 +34,6 @@ struct h5_chunk_index_ops {
 extern const struct h5_chunk_index_ops h5_chunk_index_btree1, h5_chunk_index_single, h5_chunk_index_implicit,
 	h5_chunk_index_fixed_array, h5_chunk_index_extensible_array, h5_chunk_index_btree2;
 
-/* Finds the block that answers for a chunk, and puts it in the cursor, which is empty, with the range. */
-typedef int h5_chunk_seek(const struct h5_chunk_index *index, const uint64_t *key,
-			  struct h5_chunk_cursor *cursor);
-bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t *key, unsigned n);
-/* Has the cursor answer for the chunk: it does already, or seeks. `key`: the n coordinates that the index
- * sorts by. */
-int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
-			 const uint64_t *key, unsigned n, h5_chunk_seek *seek);
 /* <0, 0, >0: the first n of the coordinates a come before, are, come after those of b. */
 static inline int h5_chunk_compare(const uint64_t *a, const uint64_t *b, unsigned n)
 {
@@ -72,6 +67,26 @@ struct h5_chunk_index {
 		struct h5_btree2 btree2;
 	};
 };
+
+/* ---- cursor.c ---- */
+
+/* Finds the block that answers for a chunk, and puts it in the cursor, which is empty, with the range. */
+typedef int h5_chunk_seek(const struct h5_chunk_index *index, const uint64_t *key,
+			  struct h5_chunk_cursor *cursor);
+bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t *key, unsigned n);
+/* Has the cursor answer for the chunk: it does already, or seeks. `key`: the n coordinates that the index
+ * sorts by. */
+int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			 const uint64_t *key, unsigned n, h5_chunk_seek *seek);
+/* ---- numbering.c ---- */
+
+/* Numbers the chunks in row-major order of the maximum dimensions, dimension `slowest` moved to the front (0:
+ * as they are); that one alone may be unlimited, and `count` with it. */
+int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest);
+/* A chunk's number. False if it lies beyond the maximum dimensions, or its number takes more than 64 bits. */
+bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number);
+
+/* ---- element.c ---- */
 
 /* Bytes that a chunk takes in an index, specification VII.C, Data Block Element:
  *
@@ -107,12 +122,6 @@ int h5_chunk_elements_walk(const struct h5_chunk_index *index, const uint8_t *el
 uint64_t h5_chunk_address_at(const struct h5_chunk_index *index, const uint8_t *addresses, uint64_t i);
 void h5_chunk_address_put(const struct h5_chunk_index *index, uint8_t *addresses, uint64_t i,
 			  uint64_t address);
-
-/* Numbers the chunks in row-major order of the maximum dimensions, dimension `slowest` moved to the front (0:
- * as they are); that one alone may be unlimited, and `count` with it. */
-int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest);
-/* A chunk's number. False if it lies beyond the maximum dimensions, or its number takes more than 64 bits. */
-bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number);
 
 /* The `gap` of an array whose cursor has elements by number. */
 void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,

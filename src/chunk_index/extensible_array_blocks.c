@@ -1,0 +1,282 @@
+#include "chunk_index/extensible_array.h"
+
+#include "base/checked.h"
+#include "store/block.h"
+
+#include <stdlib.h>
+
+static int read_block(struct h5_file *file, uint64_t address, const struct h5_earray_shape *shape,
+		      uint64_t size, const char *what, struct h5_earray_block **out, struct h5_reader *r,
+		      size_t *cost)
+{
+	void *memory;
+	int rc = h5_block_read(file, address, sizeof **out, size, what, &memory);
+
+	if (rc)
+		return rc;
+	*out = memory;
+	(*out)->header = shape->header->address;
+	*r = h5_file_reader(file, (*out)->bytes, (size_t)size, address);
+	*cost = sizeof **out + (size_t)size;
+	return 0;
+}
+
+/* Hands a block over, or frees it where its decoder failed. */
+static int decoded(struct h5_earray_block *block, int rc, void **value)
+{
+	if (rc)
+		free(block);
+	else
+		*value = block;
+	return rc;
+}
+
+static int load_index_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
+			    size_t *cost)
+{
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
+	struct h5_reader r;
+	int rc = read_block(file, address, shape, shape->header->index_block_size,
+			    "extensible array index block", &block, &r, cost);
+
+	if (rc)
+		return rc;
+	rc = h5_extensible_array_index_block_decode(&r, shape->header, &block->index);
+	return decoded(block, rc, value);
+}
+
+static int load_super_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
+			    size_t *cost)
+{
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
+	struct h5_reader r;
+	int rc = read_block(file, address, shape, shape->super.block_size, "extensible array super block",
+			    &block, &r, cost);
+
+	if (rc)
+		return rc;
+	rc = h5_extensible_array_super_block_decode(&r, shape->header, &shape->super, &block->super);
+	return decoded(block, rc, value);
+}
+
+static int load_data_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
+			   size_t *cost)
+{
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
+	struct h5_reader r;
+	int rc = read_block(file, address, shape, shape->super.data_block_size, "extensible array data block",
+			    &block, &r, cost);
+
+	if (rc)
+		return rc;
+	rc = h5_extensible_array_data_block_decode(&r, shape->header, &shape->super, &block->data);
+	return decoded(block, rc, value);
+}
+
+const struct h5_block_type h5_earray_index_block = {{"extensible array index block", free}, load_index_block};
+const struct h5_block_type h5_earray_super_block = {{"extensible array super block", free}, load_super_block};
+const struct h5_block_type h5_earray_data_block = {{"extensible array data block", free}, load_data_block};
+
+int h5_earray_number(struct h5_chunk_index *index)
+{
+	unsigned unlimited = 0, n = 0;
+
+	for (unsigned i = 0; i < index->layout.rank; i++) {
+		if (index->max[i] == H5_UNLIMITED) {
+			unlimited = i;
+			n++;
+		}
+	}
+	if (n != 1)
+		return h5_fail(-EUCLEAN, index->layout.address, "extensible array: %u unlimited dimensions",
+			       n);
+	return h5_chunk_index_number(index, unlimited);
+}
+
+void h5_earray_shape_init(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+			  unsigned number, struct h5_earray_shape *shape)
+{
+	shape->header = header;
+	h5_extensible_array_super(header, number, h5_file_superblock(index->file)->size_of_offsets,
+				  &shape->super);
+}
+
+int h5_earray_block_get(const struct h5_chunk_index *index, const struct h5_block_type *type,
+			uint64_t address, const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
+			const struct h5_earray_block **out)
+{
+	uint64_t variant = shape->header->shape | (uint64_t)shape->super.number << 56;
+	const struct h5_earray_block *block;
+	int rc = h5_file_block(index->file, type, address, variant, shape, ref);
+
+	if (rc)
+		return rc;
+	block = h5_lru_value(*ref);
+	/* Decoding has compared it with the header that first led here. */
+	if (block->header != shape->header->address) {
+		h5_file_put(index->file, *ref);
+		*ref = NULL;
+		return h5_fail(-EUCLEAN, address, "%s: it belongs to another header", type->kind.name);
+	}
+	*out = block;
+	return 0;
+}
+
+int h5_earray_root_get(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+		       struct h5_lru_entry **ref, const struct h5_earray_block **block)
+{
+	struct h5_earray_shape shape;
+
+	h5_earray_shape_init(index, header, 0, &shape);
+	return h5_earray_block_get(index, &h5_earray_index_block, header->index_block, &shape, ref, block);
+}
+
+int h5_earray_super_get(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+			const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
+			const struct h5_earray_block **block)
+{
+	const struct h5_extensible_array_header *header = shape->header;
+	uint64_t address;
+
+	*ref = NULL;
+	*block = NULL;
+	if (shape->super.number < header->index_super_blocks)
+		return 0;
+	address = h5_chunk_address_at(index, root->index.super_blocks,
+				      shape->super.number - header->index_super_blocks);
+	if (address == H5_UNDEF)
+		return 0;
+	return h5_earray_block_get(index, &h5_earray_super_block, address, shape, ref, block);
+}
+
+uint64_t h5_earray_data_block_address(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+				      const struct h5_earray_shape *shape,
+				      const struct h5_earray_block *super, uint64_t i)
+{
+	if (super)
+		return h5_chunk_address_at(index, super->super.data_blocks, i);
+	if (shape->super.number < shape->header->index_super_blocks)
+		return h5_chunk_address_at(index, root->index.data_blocks, shape->super.first_data_block + i);
+	return H5_UNDEF;
+}
+
+/* A page is less than a data block, which lies in the file, or is refused when it is read. */
+uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t data_block, uint64_t page)
+{
+	return data_block + shape->super.data_block_size + page * shape->super.page_size;
+}
+
+int h5_earray_page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
+		       const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
+		       struct h5_lru_entry **ref, const uint8_t **elements)
+{
+	*ref = NULL;
+	*elements = NULL;
+	if (!h5_extensible_array_has_page(&shape->super, &super->super, i, page))
+		return 0;
+	return h5_chunk_page_get(index, h5_earray_page_address(shape, address, page),
+				 shape->header->page_elements * shape->header->element_size, ref, elements);
+}
+
+bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+		      uint64_t number, struct h5_earray_place *place)
+{
+	struct h5_extensible_array_super *super = &place->shape.super;
+
+	*place = (struct h5_earray_place){.in_index = number < header->index_elements, .number = number};
+	if (number >> header->max_bits)
+		return false;
+	if (place->in_index) {
+		h5_earray_shape_init(index, header, 0, &place->shape);
+		place->at = number;
+		place->n = header->index_elements;
+		return true;
+	}
+	number -= header->index_elements;
+	h5_earray_shape_init(index, header, h5_extensible_array_super_of(header, number), &place->shape);
+	number -= super->first_element;
+	place->in_super = number;
+	place->data_block = number / super->elements;
+	place->at = number % super->elements;
+	place->n = super->elements;
+	if (super->pages) {
+		place->page = place->at / header->page_elements;
+		place->at %= header->page_elements;
+		place->n = header->page_elements;
+	}
+	return true;
+}
+
+static void span(uint64_t from, uint64_t n, uint64_t *first, uint64_t *end)
+{
+	*first = from;
+	*end = h5_add(from, n, end) ? *end : UINT64_MAX;
+}
+
+/* The same for a leaf below the index block. */
+static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+		      const struct h5_earray_place *place, struct h5_lru_entry **ref,
+		      const uint8_t **elements, uint64_t *first, uint64_t *end)
+{
+	const struct h5_earray_shape *shape = &place->shape;
+	const struct h5_earray_block *super, *data;
+	struct h5_lru_entry *super_ref, *data_ref;
+	uint64_t address;
+	int rc = h5_earray_super_get(index, root, shape, &super_ref, &super);
+
+	if (rc)
+		return rc;
+	address = h5_earray_data_block_address(index, root, shape, super, place->data_block);
+	if (address == H5_UNDEF) {
+		if (!super && shape->super.number >= shape->header->index_super_blocks)
+			span(place->number - place->in_super,
+			     shape->super.data_blocks * shape->super.elements, first, end);
+		else
+			span(place->number - place->in_super % shape->super.elements, shape->super.elements,
+			     first, end);
+		goto out;
+	}
+	rc = h5_earray_block_get(index, &h5_earray_data_block, address, shape, &data_ref, &data);
+	if (rc)
+		goto out;
+	if (!shape->super.pages) {
+		*ref = data_ref;
+		*elements = data->data.elements;
+		goto out;
+	}
+	rc = h5_earray_page_get(index, shape, super, place->data_block, address, place->page, ref, elements);
+	h5_file_put(index->file, data_ref);
+out:
+	h5_file_put(index->file, super_ref);
+	return rc;
+}
+
+int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_place *place,
+		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *first, uint64_t *end)
+{
+	const struct h5_earray_block *root;
+	struct h5_lru_entry *root_ref;
+	int rc;
+
+	*ref = NULL;
+	*elements = NULL;
+	span(place->number - place->at, place->n, first, end);
+	if (place->shape.header->index_block == H5_UNDEF) {
+		span(0, UINT64_C(1) << place->shape.header->max_bits, first, end);
+		return 0;
+	}
+	rc = h5_earray_root_get(index, place->shape.header, &root_ref, &root);
+	if (rc)
+		return rc;
+	if (place->in_index) {
+		*ref = root_ref;
+		*elements = root->index.elements;
+		return 0;
+	}
+	rc = leaf_below(index, root, place, ref, elements, first, end);
+	h5_file_put(index->file, root_ref);
+	return rc;
+}
