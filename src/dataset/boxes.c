@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-struct box {
-	uint64_t first[H5_BOX_DIMS], count[H5_BOX_DIMS];
-};
-
 void h5_grid_init(struct h5_grid *grid, unsigned rank, const uint64_t *dims, const uint64_t *chunk,
 		  uint32_t element_size)
 {
@@ -41,25 +37,28 @@ static void chunk_range(const struct h5_grid *grid, const uint64_t *scaled, unsi
 	*count = h5_min(grid->chunk[i], grid->dims[i] - *first);
 }
 
-static void intersect(const struct h5_grid *grid, const struct box *box, struct h5_part *part)
+/* Makes the part that of the box in the chunk part->scaled. */
+static void intersect(const struct h5_box *box, struct h5_part *part)
 {
-	memcpy(part->first, box->first, sizeof part->first);
-	memcpy(part->count, box->count, sizeof part->count);
+	const struct h5_grid *grid = part->grid;
+	struct h5_box *common = &part->box;
+
+	*common = *box;
 	for (unsigned i = 0; i + 1 < grid->dims_count; i++) {
 		uint64_t first, count;
 
 		chunk_range(grid, part->scaled, i, &first, &count);
-		if (part->first[i] < first) {
-			part->count[i] -= first - part->first[i];
-			part->first[i] = first;
+		if (common->first[i] < first) {
+			common->count[i] -= first - common->first[i];
+			common->first[i] = first;
 		}
-		part->count[i] = h5_min(part->count[i], first + count - part->first[i]);
+		common->count[i] = h5_min(common->count[i], first + count - common->first[i]);
 	}
 	part->outer = grid->dims_count - 1;
-	while (part->outer && part->count[part->outer] == grid->dims[part->outer] &&
-	       part->count[part->outer] == grid->chunk[part->outer])
+	while (part->outer && common->count[part->outer] == grid->dims[part->outer] &&
+	       common->count[part->outer] == grid->chunk[part->outer])
 		part->outer--;
-	part->run = part->count[part->outer] * grid->stride[part->outer];
+	part->run = common->count[part->outer] * grid->stride[part->outer];
 }
 
 bool h5_part_is_whole(const struct h5_part *part)
@@ -68,7 +67,7 @@ bool h5_part_is_whole(const struct h5_part *part)
 		uint64_t first, count;
 
 		chunk_range(part->grid, part->scaled, i, &first, &count);
-		if (part->count[i] != count)
+		if (part->box.count[i] != count)
 			return false;
 	}
 	return true;
@@ -79,7 +78,7 @@ uint64_t h5_part_size(const struct h5_part *part)
 	uint64_t size = 1;
 
 	for (unsigned i = 0; i < part->grid->dims_count; i++)
-		size *= part->count[i];
+		size *= part->box.count[i];
 	return size;
 }
 
@@ -100,55 +99,13 @@ uint64_t h5_part_stretch(const struct h5_part *part)
 {
 	unsigned i = part->grid->dims_count - 1;
 
-	while (i && part->count[i] == part->grid->chunk[i])
+	while (i && part->box.count[i] == part->grid->chunk[i])
 		i--;
-	return part->count[i] * part->grid->chunk_stride[i];
-}
-
-int h5_part_walk(const struct h5_part *part, h5_run_visit *visit, void *arg)
-{
-	const struct h5_grid *grid = part->grid;
-	uint64_t at[H5_BOX_DIMS];
-	int rc;
-
-	memcpy(at, part->first, sizeof at);
-	do {
-		uint64_t from = 0, to = 0;
-
-		for (unsigned i = 0; i < grid->dims_count; i++) {
-			uint64_t origin = i + 1 < grid->dims_count ? part->scaled[i] * grid->chunk[i] : 0;
-
-			from += (at[i] - origin) * grid->chunk_stride[i];
-			to += at[i] * grid->stride[i];
-		}
-		rc = visit(arg, from, to, (size_t)part->run);
-	} while (!rc && h5_box_step(at, part->first, part->count, part->outer));
-	return rc;
-}
-
-static int walk_box(const struct h5_grid *grid, const struct box *box, h5_part_visit *visit, void *arg)
-{
-	uint64_t first[H5_BOX_DIMS], count[H5_BOX_DIMS], scaled[H5_BOX_DIMS];
-	unsigned rank = grid->dims_count - 1;
-	struct h5_part part = {.grid = grid, .scaled = scaled};
-	unsigned parts = 0;
-	int rc;
-
-	for (unsigned i = 0; i < rank; i++) {
-		first[i] = scaled[i] = box->first[i] / grid->chunk[i];
-		count[i] = (box->first[i] + box->count[i] - 1) / grid->chunk[i] - first[i] + 1;
-	}
-	do {
-		intersect(grid, box, &part);
-		rc = visit(arg, &part);
-		if (!rc && !(++parts % 1024))
-			rc = h5_interrupt_check();
-	} while (!rc && h5_box_step(scaled, first, count, rank));
-	return rc;
+	return part->box.count[i] * part->grid->chunk_stride[i];
 }
 
 /* The largest box that begins at the offset and has at most n bytes; its bytes. */
-static uint64_t cut_box(const struct h5_grid *grid, uint64_t offset, uint64_t n, struct box *box)
+static uint64_t cut_box(const struct h5_grid *grid, uint64_t offset, uint64_t n, struct h5_box *box)
 {
 	unsigned whole = 0; /* this dimension's indexes are taken whole */
 	uint64_t rest = offset;
@@ -168,19 +125,77 @@ static uint64_t cut_box(const struct h5_grid *grid, uint64_t offset, uint64_t n,
 	return box->count[whole] * grid->stride[whole];
 }
 
-int h5_grid_walk(const struct h5_grid *grid, uint64_t offset, uint64_t n, h5_part_visit *visit, void *arg)
+/* Begins the next box of the range. */
+static void begin_box(struct h5_part_iterator *parts)
 {
-	int rc = 0;
+	const struct h5_grid *grid = parts->part.grid;
+	uint64_t bytes = cut_box(grid, parts->offset, parts->left, &parts->box);
 
-	while (n && !rc) {
-		struct box box;
-		uint64_t bytes = cut_box(grid, offset, n, &box);
+	parts->offset += bytes;
+	parts->left -= bytes;
+	for (unsigned i = 0; i + 1 < grid->dims_count; i++) {
+		uint64_t first = parts->box.first[i] / grid->chunk[i];
+		uint64_t last = (parts->box.first[i] + parts->box.count[i] - 1) / grid->chunk[i];
 
-		rc = walk_box(grid, &box, visit, arg);
-		offset += bytes;
-		n -= bytes;
+		parts->chunks.first[i] = parts->part.scaled[i] = first;
+		parts->chunks.count[i] = last - first + 1;
 	}
-	return rc;
+}
+
+void h5_part_begin(struct h5_part_iterator *parts, const struct h5_grid *grid, uint64_t offset, uint64_t n)
+{
+	parts->part.grid = grid;
+	parts->offset = offset;
+	parts->left = n;
+	parts->inside = false;
+	parts->count = 0;
+}
+
+int h5_part_next(struct h5_part_iterator *parts)
+{
+	unsigned rank = parts->part.grid->dims_count - 1;
+	int rc;
+
+	if (parts->inside)
+		parts->inside =
+			h5_box_step(parts->part.scaled, parts->chunks.first, parts->chunks.count, rank);
+	if (!parts->inside) {
+		if (!parts->left)
+			return 0;
+		begin_box(parts);
+		parts->inside = true;
+	}
+	intersect(&parts->box, &parts->part);
+	if (++parts->count % 1024)
+		return 1;
+	rc = h5_interrupt_check();
+	return rc ? rc : 1;
+}
+
+void h5_run_begin(struct h5_run_iterator *runs, const struct h5_part *part)
+{
+	runs->part = part;
+	runs->more = true;
+	memcpy(runs->at, part->box.first, sizeof runs->at);
+}
+
+bool h5_run_next(struct h5_run_iterator *runs)
+{
+	const struct h5_part *part = runs->part;
+	const struct h5_grid *grid = part->grid;
+	uint64_t in_chunk = 0, in_dataset = 0;
+
+	if (!runs->more)
+		return false;
+	for (unsigned i = 0; i < grid->dims_count; i++) {
+		uint64_t origin = i + 1 < grid->dims_count ? part->scaled[i] * grid->chunk[i] : 0;
+
+		in_chunk += (runs->at[i] - origin) * grid->chunk_stride[i];
+		in_dataset += runs->at[i] * grid->stride[i];
+	}
+	runs->run = (struct h5_part_run){in_chunk, in_dataset, (size_t)part->run};
+	runs->more = h5_box_step(runs->at, part->box.first, part->box.count, part->outer);
+	return true;
 }
 
 uint64_t h5_grid_needed(const struct h5_grid *grid, const uint64_t *scaled)

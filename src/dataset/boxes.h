@@ -25,26 +25,54 @@ struct h5_grid {
 void h5_grid_init(struct h5_grid *grid, unsigned rank, const uint64_t *dims, const uint64_t *chunk,
 		  uint32_t element_size);
 
+/* Bytes of a chunk up to the last one that lies inside the dataset; 0: none does. */
+uint64_t h5_grid_needed(const struct h5_grid *grid, const uint64_t *scaled);
+
+struct h5_box {
+	uint64_t first[H5_BOX_DIMS], count[H5_BOX_DIMS];
+};
+
 /* What a box and a chunk have in common. */
 struct h5_part {
-	const struct h5_grid *grid;
-	const uint64_t *scaled; /* of the chunk */
-	uint64_t first[H5_BOX_DIMS], count[H5_BOX_DIMS];
+	const struct h5_grid *grid;   /* borrowed */
+	uint64_t scaled[H5_BOX_DIMS]; /* coordinates of the chunk */
+	struct h5_box box;
 	unsigned outer; /* dimensions that are walked; the others make up a run */
 	uint64_t run;	/* bytes */
 };
 
-/* Bytes of a chunk up to the last one that lies inside the dataset; 0: none does. */
-uint64_t h5_grid_needed(const struct h5_grid *grid, const uint64_t *scaled);
+/* The parts of all chunks that a range of bytes lies in. */
+struct h5_part_iterator {
+	struct h5_part part;	   /* the present one */
+	uint64_t offset, left;	   /* of the range: what lies behind the box */
+	struct h5_box box, chunks; /* the present box, and the chunks that it touches */
+	bool inside;		   /* the box has a next part */
+	unsigned count;		   /* parts so far */
+};
 
-/* A result other than 0 ends the walk and is returned. */
-typedef int h5_part_visit(void *arg, const struct h5_part *part);
-/* Visits the parts of all chunks that n bytes from the offset lie in, all inside the dataset. */
-int h5_grid_walk(const struct h5_grid *grid, uint64_t offset, uint64_t n, h5_part_visit *visit, void *arg);
+/* Before the first part of n bytes from the offset, all inside the dataset. */
+void h5_part_begin(struct h5_part_iterator *parts, const struct h5_grid *grid, uint64_t offset, uint64_t n);
+/* 1: the next part; 0: there are no more; -EINTR. */
+int h5_part_next(struct h5_part_iterator *parts);
 
-/* n bytes at the offset `from` of the chunk are those at the offset `to` of the dataset. */
-typedef int h5_run_visit(void *arg, uint64_t from, uint64_t to, size_t n);
-int h5_part_walk(const struct h5_part *part, h5_run_visit *visit, void *arg);
+/* Bytes that lie together both in a chunk and in the dataset. */
+struct h5_part_run {
+	uint64_t in_chunk, in_dataset; /* offsets */
+	size_t n;
+};
+
+/* The runs of a part. */
+struct h5_run_iterator {
+	struct h5_part_run run;	    /* the present one */
+	const struct h5_part *part; /* borrowed */
+	uint64_t at[H5_BOX_DIMS];   /* indexes of the next run */
+	bool more;
+};
+
+/* Before the first run of the part. */
+void h5_run_begin(struct h5_run_iterator *runs, const struct h5_part *part);
+/* False: there are no more. */
+bool h5_run_next(struct h5_run_iterator *runs);
 
 /* True: the part has all of the chunk that lies inside the dataset. */
 bool h5_part_is_whole(const struct h5_part *part);

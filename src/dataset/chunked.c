@@ -21,7 +21,6 @@ enum { TOGETHER = 64 }; /* chunks that are put aside */
 /* A part whose chunk is still to be decoded. */
 struct aside {
 	struct h5_part part;
-	uint64_t scaled[H5_RANK_MAX]; /* what part.scaled points to */
 	struct h5_chunk_wanted wanted;
 	bool elsewhere; /* another thread is decoding it */
 };
@@ -37,12 +36,39 @@ struct request {
 	unsigned aside_count;
 };
 
-/* A part, and the bytes of its chunk: none, decoded, or in the file. */
-struct source {
-	struct request *request;
-	const struct h5_chunk_wanted *wanted;	/* NULL: not stored */
-	const struct h5_chunk_decoded *decoded; /* NULL: in the file */
-};
+/* ---- a part of a chunk ---- */
+
+/* Nothing is stored of the chunk. */
+static void fill_part(const struct request *q, const struct h5_part *part)
+{
+	struct h5_run_iterator runs;
+
+	h5_run_begin(&runs, part);
+	while (h5_run_next(&runs))
+		h5_dataset_fill(q->dataset, runs.run.in_dataset, q->buf + (runs.run.in_dataset - q->offset),
+				runs.run.n);
+}
+
+/* The chunk is stored as it is: its runs are read from the file. */
+static int read_part(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted)
+{
+	const struct h5_chunk *chunk = &wanted->chunk;
+	struct h5_run_iterator runs;
+	int rc = 0;
+
+	h5_run_begin(&runs, part);
+	while (!rc && h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+		uint64_t address;
+
+		rc = h5_chunk_check_size(wanted, chunk->size, run->in_chunk + run->n);
+		if (!rc && !h5_add(chunk->address, run->in_chunk, &address))
+			rc = h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond any file");
+		if (!rc)
+			rc = h5_runs_add(&q->runs, address, q->buf + (run->in_dataset - q->offset), run->n);
+	}
+	return rc;
+}
 
 static void copy_bytes(const struct h5_chunk_decoded *decoded, uint64_t from, uint8_t *buf, size_t n)
 {
@@ -52,39 +78,21 @@ static void copy_bytes(const struct h5_chunk_decoded *decoded, uint64_t from, ui
 		memcpy(buf, decoded->data + from, n);
 }
 
-static int read_run(void *arg, uint64_t from, uint64_t to, size_t n)
+/* The chunk is decoded: gives it back. */
+static int copy_part(const struct request *q, const struct h5_part *part,
+		     const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded)
 {
-	const struct source *source = arg;
-	struct request *q = source->request;
-	uint8_t *buf = q->buf + (to - q->offset);
-	const struct h5_chunk *chunk;
-	uint64_t address;
-	int rc;
+	struct h5_run_iterator runs;
+	int rc = 0;
 
-	if (!source->wanted) {
-		h5_dataset_fill(q->dataset, to, buf, n);
-		return 0;
+	h5_run_begin(&runs, part);
+	while (!rc && h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+
+		rc = h5_chunk_check_size(wanted, decoded->size, run->in_chunk + run->n);
+		if (!rc)
+			copy_bytes(decoded, run->in_chunk, q->buf + (run->in_dataset - q->offset), run->n);
 	}
-	chunk = &source->wanted->chunk;
-	rc = h5_chunk_check_size(source->wanted, source->decoded ? source->decoded->size : chunk->size,
-				 from + n);
-	if (rc)
-		return rc;
-	if (source->decoded) {
-		copy_bytes(source->decoded, from, buf, n);
-		return 0;
-	}
-	if (!h5_add(chunk->address, from, &address))
-		return h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond any file");
-	return h5_runs_add(&q->runs, address, buf, n);
-}
-
-static int copy_decoded(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted,
-			struct h5_chunk_decoded *decoded)
-{
-	struct source source = {.request = q, .wanted = wanted, .decoded = decoded};
-	int rc = h5_part_walk(part, read_run, &source);
-
 	h5_chunk_put(wanted, decoded, h5_part_size(part), h5_part_chunk_size(part));
 	return rc;
 }
@@ -101,7 +109,7 @@ static int decode_aside(void *arg, size_t i)
 	a->elsewhere = rc == -EAGAIN;
 	if (rc)
 		return a->elsewhere ? 0 : rc;
-	return copy_decoded(q, &a->part, &a->wanted, &decoded);
+	return copy_part(q, &a->part, &a->wanted, &decoded);
 }
 
 /* Those that other threads are decoding come last: meanwhile these may have ended. */
@@ -118,7 +126,7 @@ static int take_aside(struct request *q)
 			continue;
 		rc = h5_chunk_get(&a->wanted, true, &decoded);
 		if (!rc)
-			rc = copy_decoded(q, &a->part, &a->wanted, &decoded);
+			rc = copy_part(q, &a->part, &a->wanted, &decoded);
 	}
 	q->aside_count = 0;
 	return rc;
@@ -134,8 +142,6 @@ static int put_aside(struct request *q, const struct h5_part *part, const struct
 		return h5_fail(-ENOMEM, q->dataset->address, "dataset: out of memory");
 	a = &q->aside[q->aside_count++];
 	a->part = *part;
-	memcpy(a->scaled, part->scaled, (part->grid->dims_count - 1) * sizeof *a->scaled);
-	a->part.scaled = a->scaled;
 	a->wanted = *wanted;
 	return q->aside_count == TOGETHER ? take_aside(q) : 0;
 }
@@ -152,25 +158,34 @@ static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_pa
 	       dataset->chunk_size > H5_DIRECT_CHUNK;
 }
 
-static int read_part(void *arg, const struct h5_part *part)
+/* Reads all parts, but those that are put aside at the end. */
+static int read_parts(struct request *q, size_t n)
 {
-	struct request *q = arg;
-	struct source source = {.request = q};
-	struct h5_chunk_wanted wanted;
-	struct h5_chunk_decoded decoded;
-	enum h5_chunk_place place;
-	int rc = h5_chunk_locate(q->dataset, &q->grid, &q->cursor, part->scaled, &wanted, &place);
+	struct h5_part_iterator parts;
+	int rc;
 
-	if (rc)
-		return rc;
-	if (place == H5_CHUNK_NOT_STORED ||
-	    (place == H5_CHUNK_AS_IT_IS && is_read_by_runs(q->dataset, part))) {
-		source.wanted = place == H5_CHUNK_NOT_STORED ? NULL : &wanted;
-		return h5_part_walk(part, read_run, &source);
+	h5_part_begin(&parts, &q->grid, q->offset, n);
+	while ((rc = h5_part_next(&parts)) > 0) {
+		const struct h5_part *part = &parts.part;
+		struct h5_chunk_wanted wanted;
+		struct h5_chunk_decoded decoded;
+		enum h5_chunk_place place;
+
+		rc = h5_chunk_locate(q->dataset, &q->grid, &q->cursor, part->scaled, &wanted, &place);
+		if (rc)
+			break;
+		if (place == H5_CHUNK_NOT_STORED)
+			fill_part(q, part);
+		else if (place == H5_CHUNK_AS_IT_IS && is_read_by_runs(q->dataset, part))
+			rc = read_part(q, part, &wanted);
+		else if (h5_chunk_find(&wanted, &decoded))
+			rc = copy_part(q, part, &wanted, &decoded);
+		else
+			rc = put_aside(q, part, &wanted);
+		if (rc)
+			break;
 	}
-	if (h5_chunk_find(&wanted, &decoded))
-		return copy_decoded(q, part, &wanted, &decoded);
-	return put_aside(q, part, &wanted);
+	return rc;
 }
 
 static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
@@ -187,7 +202,7 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	q.cursor.held = false;
 	h5_runs_init(&q.runs, dataset->file);
 	h5_chunk_grid(dataset, &q.grid);
-	rc = h5_grid_walk(&q.grid, offset, n, read_part, &q);
+	rc = read_parts(&q, n);
 	if (!rc)
 		rc = h5_runs_flush(&q.runs);
 	if (!rc)

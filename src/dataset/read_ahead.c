@@ -39,20 +39,24 @@ static int add_ahead(struct ahead *a, const struct h5_chunk_wanted *wanted)
 	return 0;
 }
 
-/* Ends the walk at the first trouble: who reads will be told. */
-static int look_ahead(void *arg, const struct h5_part *part)
+/* Ends at the first trouble: the read itself will report it. */
+static void look_ahead(struct ahead *a, uint64_t offset, uint64_t n)
 {
-	struct ahead *a = arg;
-	struct h5_chunk_wanted wanted;
-	enum h5_chunk_place place;
-	int rc = h5_chunk_locate(a->dataset, a->grid, &a->cursor, part->scaled, &wanted, &place);
+	struct h5_part_iterator parts;
 
-	if (rc || place != H5_CHUNK_TO_DECODE || h5_chunk_is_under_way(&wanted))
-		return rc;
-	if (a->dataset->chunk_size > a->budget || a->count == MAX_CHUNKS)
-		return -ENOBUFS;
-	a->budget -= a->dataset->chunk_size;
-	return add_ahead(a, &wanted);
+	h5_part_begin(&parts, a->grid, offset, n);
+	while (h5_part_next(&parts) > 0) {
+		struct h5_chunk_wanted wanted;
+		enum h5_chunk_place place;
+
+		if (h5_chunk_locate(a->dataset, a->grid, &a->cursor, parts.part.scaled, &wanted, &place))
+			return;
+		if (place != H5_CHUNK_TO_DECODE || h5_chunk_is_under_way(&wanted))
+			continue;
+		if (a->dataset->chunk_size > a->budget || a->count == MAX_CHUNKS || add_ahead(a, &wanted))
+			return;
+		a->budget -= a->dataset->chunk_size;
+	}
 }
 
 static int decode_ahead(void *arg, size_t i)
@@ -122,7 +126,7 @@ void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, ui
 	struct ahead a = {.dataset = dataset, .grid = &grid, .budget = budget_of(dataset)};
 
 	h5_chunk_grid(dataset, &grid);
-	h5_grid_walk(&grid, offset, n, look_ahead, &a);
+	look_ahead(&a, offset, n);
 	h5_chunk_cursor_release(dataset->index, &a.cursor);
 	if (a.count)
 		start_ahead(&a);

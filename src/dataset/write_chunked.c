@@ -14,62 +14,37 @@ enum {
 
 struct request {
 	struct h5_dataset_writer *w;
-	struct h5_place *place;
 	const uint8_t *data; /* NULL: the fill value */
 	bool stored_only;    /* data is NULL: chunks that are not stored stay so */
 	uint64_t offset;     /* of data in the dataset */
 	struct h5_chunk_run run;
 };
 
-static int gather_run(void *arg, uint64_t from, uint64_t to, size_t n)
-{
-	const struct request *q = arg;
-
-	if (q->data)
-		memcpy(q->place->data + from, q->data + (to - q->offset), n);
-	else
-		h5_dataset_fill(q->w->dataset, to, q->place->data + from, n);
-	h5_chunked_mark(q->w, q->place, from, from + n);
-	return 0;
-}
-
-static int write_run(void *arg, uint64_t from, uint64_t to, size_t n)
-{
-	const struct request *q = arg;
-	uint64_t address = q->place->stored.address + from;
-	int rc = q->data ? h5_tx_write(q->w->file, address, q->data + (to - q->offset), n)
-			 : h5_write_fill_value(q->w, address, to, n);
-
-	if (!rc)
-		h5_chunked_cover(q->w, q->place, from, from + n);
-	return rc;
-}
-
-static int add_whole(void *arg, uint64_t from, uint64_t to, size_t n)
-{
-	struct request *q = arg;
-
-	(void)from;
-	(void)n;
-	return h5_chunk_run_add(q->w, &q->run, q->place, q->data + (to - q->offset));
-}
-
 /* Into the stored chunk, or a new one that is too large for memory. */
-static int write_directly(struct request *q, const struct h5_part *part)
+static int write_directly(const struct request *q, struct h5_place *place, const struct h5_part *part)
 {
 	struct h5_dataset_writer *w = q->w;
+	struct h5_run_iterator runs;
 	int rc = 0;
 
-	if (q->place->stored.address == H5_UNDEF) {
+	if (place->stored.address == H5_UNDEF) {
 		struct h5_chunk chunk = {.size = w->dataset->chunk_size};
 
-		rc = h5_chunked_move(w, q->place, &chunk, NULL);
+		rc = h5_chunked_move(w, place, &chunk, NULL);
 		if (!q->data)
 			return rc;
 	}
-	if (!rc)
-		rc = h5_part_walk(part, write_run, q);
-	h5_tx_forget(w->file, q->place->stored.address);
+	h5_run_begin(&runs, part);
+	while (!rc && h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+		uint64_t address = place->stored.address + run->in_chunk;
+
+		rc = q->data ? h5_tx_write(w->file, address, q->data + (run->in_dataset - q->offset), run->n)
+			     : h5_write_fill_value(w, address, run->in_dataset, run->n);
+		if (!rc)
+			h5_chunked_cover(w, place, run->in_chunk, run->in_chunk + run->n);
+	}
+	h5_tx_forget(w->file, place->stored.address);
 	return rc;
 }
 
@@ -82,11 +57,26 @@ static bool is_direct(const struct h5_dataset_writer *w, const struct h5_place *
 	       (place->stored.address != H5_UNDEF && part->run >= H5_DIRECT_RUN);
 }
 
-static int gather(struct request *q, const struct h5_part *part)
+/* Into the chunk in memory. */
+static int gather(const struct request *q, struct h5_place *place, const struct h5_part *part)
 {
-	int rc = q->place->data ? 0 : h5_chunked_hold(q->w, q->place, h5_part_is_whole(part));
+	struct h5_run_iterator runs;
+	int rc = place->data ? 0 : h5_chunked_hold(q->w, place, h5_part_is_whole(part));
 
-	return rc ? rc : h5_part_walk(part, gather_run, q);
+	if (rc)
+		return rc;
+	h5_run_begin(&runs, part);
+	while (h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+		uint8_t *bytes = place->data + run->in_chunk;
+
+		if (q->data)
+			memcpy(bytes, q->data + (run->in_dataset - q->offset), run->n);
+		else
+			h5_dataset_fill(q->w->dataset, run->in_dataset, bytes, run->n);
+		h5_chunked_mark(q->w, place, run->in_chunk, run->in_chunk + run->n);
+	}
+	return 0;
 }
 
 /* True: the index has space for the chunk, but none of its rows has been in the dataset, so that anything may
@@ -112,27 +102,37 @@ static int fill_space(struct h5_dataset_writer *w, const struct h5_place *place)
 	return rc;
 }
 
-static int write_part(void *arg, const struct h5_part *part)
+/* All of the chunk, which joins the run of its neighbours. */
+static int add_whole(struct request *q, struct h5_place *place, const struct h5_part *part)
 {
-	struct request *q = arg;
+	struct h5_run_iterator runs;
+
+	h5_run_begin(&runs, part);
+	h5_run_next(&runs);
+	return h5_chunk_run_add(q->w, &q->run, place, q->data + (runs.run.in_dataset - q->offset));
+}
+
+static int write_part(struct request *q, const struct h5_part *part)
+{
 	struct h5_dataset_writer *w = q->w;
-	int rc = h5_chunked_place(w, part->scaled, &q->place);
+	struct h5_place *place;
+	int rc = h5_chunked_place(w, part->scaled, &place);
 
 	if (!rc && !q->data)
 		rc = h5_interrupt_check();
-	if (!rc && h5_chunked_is_short(w, q->place))
-		rc = h5_chunked_widen(w, q->place, h5_part_is_whole(part));
-	if (!rc && is_raw_space(w, q->place) && part->run != w->dataset->chunk_size)
-		rc = fill_space(w, q->place);
+	if (!rc && h5_chunked_is_short(w, place))
+		rc = h5_chunked_widen(w, place, h5_part_is_whole(part));
+	if (!rc && is_raw_space(w, place) && part->run != w->dataset->chunk_size)
+		rc = fill_space(w, place);
 	if (rc)
 		return rc;
 	/* One run of so many bytes is all of the chunk. */
-	if (q->data && !w->chunked.filters && !q->place->data && part->run == w->dataset->chunk_size)
-		rc = h5_part_walk(part, add_whole, q);
-	else if (q->stored_only && !q->place->data && q->place->stored.address == H5_UNDEF)
+	if (q->data && !w->chunked.filters && !place->data && part->run == w->dataset->chunk_size)
+		rc = add_whole(q, place, part);
+	else if (q->stored_only && !place->data && place->stored.address == H5_UNDEF)
 		rc = 0; /* it reads as the fill value */
 	else
-		rc = is_direct(w, q->place, part) ? write_directly(q, part) : gather(q, part);
+		rc = is_direct(w, place, part) ? write_directly(q, place, part) : gather(q, place, part);
 	if (!rc && h5_chunked_is_full(w))
 		rc = h5_chunk_run_end(w, &q->run);
 	return rc ? rc : h5_chunked_limit(w);
@@ -187,6 +187,7 @@ static int write_range(struct h5_dataset_writer *w, uint64_t offset, const uint8
 		       bool stored_only)
 {
 	const struct h5_chunk_layout *layout = h5_chunk_index_layout(w->chunked.index);
+	struct h5_part_iterator parts;
 	struct request q;
 	int rc = 0;
 
@@ -197,8 +198,9 @@ static int write_range(struct h5_dataset_writer *w, uint64_t offset, const uint8
 	q.run.count = 0;
 	if (!stored_only && layout->index == H5_INDEX_IMPLICIT && layout->address == H5_UNDEF)
 		rc = make_places(w);
-	if (!rc)
-		rc = h5_grid_walk(&w->chunked.grid, offset, n, write_part, &q);
+	h5_part_begin(&parts, &w->chunked.grid, offset, n);
+	while (!rc && (rc = h5_part_next(&parts)) > 0)
+		rc = write_part(&q, &parts.part);
 	if (!rc)
 		rc = h5_chunk_run_end(w, &q.run);
 	h5_chunk_run_drop(w, &q.run);
@@ -220,11 +222,11 @@ int h5_chunked_fill(struct h5_dataset_writer *w, uint64_t first, uint64_t end)
 	return write_range(w, first * w->row, NULL, (end - first) * w->row, false);
 }
 
-static int touch_part(void *arg, const struct h5_part *part)
+/* Marks the chunk as changed, if there is one. */
+static int touch_chunk(struct h5_dataset_writer *w, const uint64_t *scaled)
 {
-	struct h5_dataset_writer *w = arg;
 	struct h5_place *place;
-	int rc = h5_chunked_place(w, part->scaled, &place);
+	int rc = h5_chunked_place(w, scaled, &place);
 
 	if (rc || (!place->data && place->stored.address == H5_UNDEF))
 		return rc;
@@ -238,7 +240,13 @@ static int touch_part(void *arg, const struct h5_part *part)
 
 int h5_chunked_store_again(struct h5_dataset_writer *w, uint64_t first, uint64_t end)
 {
-	return h5_grid_walk(&w->chunked.grid, first * w->row, (end - first) * w->row, touch_part, w);
+	struct h5_part_iterator parts;
+	int rc = 0;
+
+	h5_part_begin(&parts, &w->chunked.grid, first * w->row, (end - first) * w->row);
+	while (!rc && (rc = h5_part_next(&parts)) > 0)
+		rc = touch_chunk(w, parts.part.scaled);
+	return rc;
 }
 
 /* ---- the whole ---- */
