@@ -47,7 +47,7 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 
 static void handle_free(struct h5_handle *h)
 {
-	if (h->writer) {
+	if (h->input.ops) {
 		h5_lock_to_write(h->vfs);
 		h5_write_close(h);
 		h5_unlock(h->vfs);

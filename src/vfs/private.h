@@ -80,15 +80,6 @@ struct h5_follower {
 	UT_hash_handle hh;
 };
 
-/* An incomplete row: bytes behind the end of a dataset that only their handle knows of. */
-struct h5_row {
-	uint8_t *data; /* owned */
-	size_t capacity;
-	size_t filled;	 /* 0: there is none; less than a row */
-	uint64_t offset; /* where it begins; a multiple of the row's size */
-	bool floats;	 /* an append began it: it goes to the end, wherever that is when it is complete */
-};
-
 struct h5_handle {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* referenced */
@@ -102,10 +93,9 @@ struct h5_handle {
 	atomic_uint_fast64_t read_to, ahead;
 	atomic_uint in_order;
 	/* write_lock: */
-	struct h5_dataset_writer *writer; /* counts as a user; NULL: open for reading */
-	bool unsaved;			  /* something was written through it since the last commit */
+	struct h5_view_input input; /* its writer counts as a user; ops NULL: open for reading */
+	bool unsaved;		    /* something was written through it since the last commit */
 	int lost; /* why some of that will never be committed, until it is told; 0: it will */
-	struct h5_row row;
 	struct h5_handle *prev, *next; /* vfs->lock: in vfs->handles */
 };
 
@@ -217,9 +207,10 @@ int h5_written_follow(struct h5_vfs *vfs, const struct h5_node *node);
 
 /* The rest is for the holder of the exclusive lock. */
 
-/* The writer of a node's dataset, for h5_dataset_writer_put(). -EPERM: it can't be written; -EROFS, -ENOTSUP,
- * ... */
-int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer **writer);
+/* Opens a node's dataset to be written; on success for h5_written_close(). -EPERM: it can't be written;
+ * -EROFS, -ENOTSUP, ... */
+int h5_written_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input);
+void h5_written_close(struct h5_view_input *input);
 /* To be called before a dataset is changed: makes room for what small writes gather. */
 int h5_written_begin(struct h5_vfs *vfs, struct h5_dataset_writer *writer);
 /* To be called after each change that was tried. */
@@ -228,7 +219,7 @@ void h5_written_end(struct h5_vfs *vfs);
  * as the last commit has left it, and its handles remember the failure. The result is the failure of the one
  * dataset, or (NULL) of any. */
 int h5_written_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of);
-void h5_written_close(struct h5_vfs *vfs);
+void h5_written_free(struct h5_vfs *vfs);
 
 /* ---- write.c ---- */
 

@@ -113,7 +113,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	if (!vfs)
 		return;
 	h5_handles_close(vfs);
-	h5_written_close(vfs);
+	h5_written_free(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_paths_free(vfs->map);

@@ -9,7 +9,6 @@
 #include "change/transaction.h"
 #include "store/file.h"
 #include "store/statistics.h"
-#include "view/views.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +89,7 @@ bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 	enum h5_layout_class class = dataset->layout.class;
 
 	return vfs->options.writable && dataset->file == root_of(vfs) &&
-	       dataset->space.kind != H5_SPACE_NULL && h5_view_of_dataset(dataset) == &h5_view_raw &&
+	       dataset->space.kind != H5_SPACE_NULL && h5_view_of_dataset(dataset)->write &&
 	       (class == H5_LAYOUT_COMPACT || class == H5_LAYOUT_CONTIGUOUS || class == H5_LAYOUT_CHUNKED) &&
 	       (!dataset->external || vfs->options.external_write);
 }
@@ -100,8 +99,8 @@ static int given_up(void)
 	return h5_fail(-EROFS, H5_UNDEF, "writing was given up after a failure");
 }
 
-/* Whether a writer may be opened for the node. */
-static int check(const struct h5_vfs *vfs, const struct h5_node *node)
+/* Whether a writer may be opened for the node; then by which view. */
+static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_ops **view)
 {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
@@ -115,17 +114,27 @@ static int check(const struct h5_vfs *vfs, const struct h5_node *node)
 	if (rc)
 		return rc;
 	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
+	*view = h5_view_of_dataset(dataset);
 	h5_file_put(node->file, ref);
 	return rc;
 }
 
-int h5_written_get(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer **out)
+int h5_written_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
 {
-	int rc = check(vfs, node);
+	int rc;
 
-	if (rc)
-		return rc;
-	return h5_dataset_writer_get(node->file, node->address, vfs->options.external_write, out);
+	*input = (struct h5_view_input){.file = node->file, .address = node->address};
+	rc = find_view(vfs, node, &input->ops);
+	if (!rc)
+		rc = h5_dataset_writer_get(node->file, node->address, vfs->options.external_write,
+					   &input->writer);
+	return rc;
+}
+
+void h5_written_close(struct h5_view_input *input)
+{
+	h5_dataset_writer_put(input->writer);
+	h5_view_input_release(input);
 }
 
 int h5_written_begin(struct h5_vfs *vfs, struct h5_dataset_writer *w)
@@ -208,13 +217,13 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 	pthread_mutex_lock(&vfs->lock);
 	DL_FOREACH(vfs->handles, h)
 	{
-		if (!h->writer || h->address != address)
+		if (!h->input.ops || h->address != address)
 			continue;
 		if (lost && h->unsaved)
 			h->lost = lost;
 		/* The row would be one behind those that are lost. */
 		if (lost)
-			h->row.filled = 0;
+			h->input.filled = 0;
 		h->unsaved = false;
 	}
 	pthread_mutex_unlock(&vfs->lock);
@@ -313,7 +322,7 @@ int h5_vfs_commit(struct h5_vfs *vfs)
 	return rc;
 }
 
-void h5_written_close(struct h5_vfs *vfs)
+void h5_written_free(struct h5_vfs *vfs)
 {
 	struct h5_follower *f, *after;
 

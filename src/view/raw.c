@@ -1,5 +1,24 @@
-/* The elements of a dataset as they are stored, one after the other. */
+/* The elements of a dataset as they are stored, one after the other.
+ *
+ * Writing: a dataset grows by whole rows, bytes come as they like. Those of a row that is not complete stay
+ * with their open file (struct h5_view_input), so that appenders never mix within a row. The dataset gets
+ * them when the row is complete. To its own file it looks as if they were there: a write may continue and
+ * overwrite them. */
 #include "view/views.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "dataset/layouts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of an incomplete row. */
+enum {
+	ROW_LEAST = 4096,    /* that are allocated at least */
+	ROW_KEPT = 1 << 20,  /* that stay allocated when it is complete */
+	GAP_MAX = 256 << 20, /* that it may have of the fill value: nobody has sent these */
+};
 
 static int raw_shows(const struct h5_view *v)
 {
@@ -24,9 +43,229 @@ static int raw_seek(const struct h5_view *v, uint64_t offset, bool hole, uint64_
 	return h5_dataset_seek(v->dataset, offset, hole, found);
 }
 
+/* ---- writing: the incomplete row ---- */
+
+/* Memory for its first n bytes; `most`: of the whole row. */
+static int reserve(struct h5_view_input *in, size_t n, size_t most)
+{
+	size_t capacity = in->capacity ? in->capacity : (size_t)h5_min(ROW_LEAST, most);
+	uint8_t *data;
+
+	if (n <= in->capacity)
+		return 0;
+	if (n - in->filled > GAP_MAX)
+		return h5_fail(-ENOMEM, H5_UNDEF, "an incomplete row with a gap of %zu bytes",
+			       n - in->filled);
+	while (capacity < n)
+		capacity = capacity > most / 2 ? most : 2 * capacity;
+	data = realloc(in->data, capacity);
+	if (!data)
+		return h5_fail(-ENOMEM, H5_UNDEF, "no memory for an incomplete row of %zu bytes", n);
+	in->data = data;
+	in->capacity = capacity;
+	return 0;
+}
+
+/* Fills the row, which begins at the offset, with the fill value up to `end`. */
+static int fill_row(struct h5_view_input *in, uint64_t begin, size_t end)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (end <= in->filled)
+		return 0;
+	rc = h5_dataset_get(in->file, in->address, &ref, &dataset);
+	if (rc)
+		return rc;
+	h5_dataset_fill(dataset, begin + in->filled, in->data + in->filled, end - in->filled);
+	h5_file_put(in->file, ref);
+	return 0;
+}
+
+/* New rows, of the fill value, up to the offset. */
+static int grow_to(struct h5_view_input *in, uint64_t offset)
+{
+	struct h5_dataset_writer *writer = in->writer;
+
+	return offset > h5_dataset_writer_size(writer)
+		       ? h5_dataset_writer_resize(writer, offset / h5_dataset_writer_row(writer))
+		       : 0;
+}
+
+/* The row is complete: it goes where it belongs, also if the dataset has got other rows there meanwhile. */
+static int put_row(struct h5_view_input *in, uint64_t begin, size_t size)
+{
+	struct h5_dataset_writer *writer = in->writer;
+	int rc = grow_to(in, begin);
+
+	if (!rc)
+		rc = begin < h5_dataset_writer_size(writer)
+			     ? h5_dataset_writer_write(writer, begin, in->data, size)
+			     : h5_dataset_writer_append(writer, in->data, size);
+	if (rc)
+		return rc;
+	in->filled = 0;
+	if (in->capacity > ROW_KEPT)
+		h5_view_input_release(in);
+	return 0;
+}
+
+/* Writes into the row that begins at `begin`, from its byte `skip` on; before that it has the fill value.
+ * *done: how many bytes. On failure the row is no longer than it was. */
+static int write_row(struct h5_view_input *in, uint64_t begin, size_t skip, const uint8_t *data, size_t n,
+		     size_t *done)
+{
+	size_t size = (size_t)h5_dataset_writer_row(in->writer);
+	int rc;
+
+	n = (size_t)h5_min(n, size - skip);
+	rc = reserve(in, skip + n, size);
+	if (!rc)
+		rc = fill_row(in, begin, skip);
+	if (rc)
+		return rc;
+	memcpy(in->data + skip, data, n);
+	if (skip + n == size)
+		rc = put_row(in, begin, size);
+	else if (skip + n > in->filled)
+		in->filled = skip + n;
+	*done = rc ? 0 : n;
+	return rc;
+}
+
+/* Completes the row with the fill value. */
+static int fill_up(struct h5_view_input *in, uint64_t begin)
+{
+	size_t size = (size_t)h5_dataset_writer_row(in->writer);
+	int rc = reserve(in, size, size);
+
+	if (!rc)
+		rc = fill_row(in, begin, size);
+	return rc ? rc : put_row(in, begin, size);
+}
+
+/* ---- writing: growing ---- */
+
+static int refuse_growth(const struct h5_view_input *in)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc = h5_dataset_get(in->file, in->address, &ref, &dataset);
+	unsigned other = 0;
+
+	if (rc)
+		return rc;
+	for (unsigned i = 1; i < dataset->space.rank; i++)
+		if (dataset->space.max[i] == H5_UNLIMITED)
+			other = i;
+	if (other)
+		rc = h5_fail(
+			-EFBIG, in->address,
+			"only dimension 0 grows by writing: it is at its maximum, dimension %u is unlimited",
+			other);
+	else
+		rc = h5_fail(-EFBIG, in->address, "the dataset has all the rows that it may have");
+	h5_file_put(in->file, ref);
+	return rc;
+}
+
+/* Where the incomplete row begins. */
+static uint64_t row_begin(const struct h5_view_input *in)
+{
+	return in->floats ? h5_dataset_writer_size(in->writer) : in->offset;
+}
+
+/* Whole rows, to the end or beyond it: as many as may be. */
+static int append_rows(struct h5_view_input *in, uint64_t offset, const uint8_t *data, size_t n, size_t *done)
+{
+	struct h5_dataset_writer *writer = in->writer;
+	uint64_t row = h5_dataset_writer_row(writer),
+		 room = h5_dataset_writer_max_rows(writer) - offset / row;
+	size_t whole = (size_t)(h5_min(n / row, room) * row);
+	int rc = grow_to(in, offset);
+
+	if (!rc)
+		rc = h5_dataset_writer_append(writer, data, whole);
+	*done = rc ? 0 : whole;
+	return rc;
+}
+
+/* At the end, or beyond it; not next to what the handle has of an incomplete row. */
+static int write_beyond(struct h5_view_input *in, uint64_t offset, const uint8_t *data, size_t n, bool append,
+			size_t *done)
+{
+	struct h5_dataset_writer *writer = in->writer;
+	uint64_t size = h5_dataset_writer_size(writer), row = h5_dataset_writer_row(writer), begin;
+	bool follows = in->filled && row_begin(in) == size; /* the incomplete row is the next one */
+	int rc;
+
+	if (!row || offset / row >= h5_dataset_writer_max_rows(writer))
+		return refuse_growth(in);
+	begin = offset - offset % row;
+	if (follows)
+		return begin > size ? fill_up(in, size)
+				    : write_row(in, size, (size_t)(offset - size), data, n, done);
+	if (offset == begin && n >= row)
+		return append_rows(in, offset, data, n, done);
+	if (in->filled)
+		return h5_fail(-EINVAL, in->address, "another row of this descriptor is incomplete");
+	rc = grow_to(in, begin);
+	if (rc)
+		return rc;
+	in->offset = begin;
+	in->floats = append;
+	return write_row(in, begin, (size_t)(offset - begin), data, n, done);
+}
+
+/* One step of a write: *done bytes of it, or 0 if it has only made way for the rest. */
+static int step(struct h5_view_input *in, uint64_t offset, const uint8_t *data, size_t n, bool append,
+		size_t *done)
+{
+	struct h5_dataset_writer *writer = in->writer;
+	uint64_t size = h5_dataset_writer_size(writer), begin = in->filled ? row_begin(in) : UINT64_MAX;
+
+	*done = 0;
+	if (offset >= begin && offset - begin <= in->filled)
+		return write_row(in, begin, (size_t)(offset - begin), data, n, done);
+	if (offset >= size)
+		return write_beyond(in, offset, data, n, append, done);
+	n = (size_t)h5_min(n, size - offset);
+	if (begin > offset)
+		n = (size_t)h5_min(n, begin - offset);
+	*done = n;
+	return h5_dataset_writer_write(writer, offset, data, n);
+}
+
+/* The end as its own file sees it. */
+static uint64_t end_of(const struct h5_view_input *in)
+{
+	uint64_t size = h5_dataset_writer_size(in->writer);
+
+	return in->filled && row_begin(in) == size ? size + in->filled : size;
+}
+
+static int raw_write(struct h5_view_input *in, uint64_t offset, const void *data, size_t n, bool append,
+		     size_t *written)
+{
+	int rc = 0;
+
+	if (append)
+		offset = end_of(in);
+	for (*written = 0; !rc && *written < n;) {
+		size_t done;
+
+		rc = step(in, offset + *written, (const uint8_t *)data + *written, n - *written, append,
+			  &done);
+		*written += rc ? 0 : done;
+	}
+	return rc;
+}
+
 const struct h5_view_ops h5_view_raw = {.name = "raw",
 					.is_sized = true,
 					.shows = raw_shows,
 					.open = raw_open,
 					.read = raw_read,
-					.seek = raw_seek};
+					.seek = raw_seek,
+					.write = raw_write};

@@ -10,7 +10,7 @@
 #define H5_VIEW_VIEW_H
 
 #include "base/buf.h"
-#include "dataset/dataset.h"
+#include "dataset/writer.h"
 #include "object/attribute.h"
 #include "object/object.h"
 #include "object/value.h"
@@ -44,6 +44,22 @@ struct h5_view {
 	const struct h5_text *text;
 };
 
+/* An open file through which a view is written. The caller sets the first part, and the rest to 0. */
+struct h5_view_input {
+	const struct h5_view_ops *ops;
+	struct h5_file *file; /* borrowed */
+	uint64_t address;
+	struct h5_dataset_writer *writer; /* borrowed */
+
+	/* Bytes that it has got, and that the dataset cannot take before more of them come: an incomplete row
+	 * of raw elements. Nobody else knows of them. */
+	uint8_t *data; /* owned */
+	size_t capacity;
+	size_t filled;	 /* 0: there are none */
+	uint64_t offset; /* where they begin */
+	bool floats;	 /* an append began it: it goes to the end, wherever that is when it is complete */
+};
+
 struct h5_view_ops {
 	const char *name;   /* of its folder, or of the format of contents */
 	const char *suffix; /* of the names of its files; NULL: it has no folder */
@@ -58,6 +74,11 @@ struct h5_view_ops {
 	/* As h5_dataset_seek(); NULL: the file has no holes. */
 	int (*seek)(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found);
 	void (*release)(struct h5_view *view); /* NULL: nothing to do */
+	/* Writes at the offset, or, with `append`, at the end, wherever that is: *written of the n bytes,
+	 * also if it fails. -EFBIG: nothing fits; -EINVAL: what is incomplete would have to be left behind.
+	 * NULL: files of the view are read-only. */
+	int (*write)(struct h5_view_input *input, uint64_t offset, const void *data, size_t n, bool append,
+		     size_t *written);
 };
 
 /* All views that have a folder; the last one is NULL. */
@@ -80,5 +101,8 @@ int h5_view_read(const struct h5_view *view, uint64_t offset, void *buf, size_t 
 /* As h5_dataset_seek(). */
 int h5_view_seek(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found);
 void h5_view_release(struct h5_view *view); /* may run twice */
+
+/* Forgets the bytes that are incomplete. May run twice. */
+void h5_view_input_release(struct h5_view_input *input);
 
 #endif
