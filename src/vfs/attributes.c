@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "object/attribute.h"
+#include "vfs/changes.h"
 #include "vfs/name.h"
+#include "vfs/paths.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,10 @@
 /* What the file of a node contains: an object in a view. */
 #include "vfs/private.h"
 
+#include "vfs/changes.h"
+#include "vfs/content.h"
+#include "vfs/paths.h"
+
 int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
 		     struct h5_view *view)
 {
@@ -14,7 +18,7 @@ int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struc
 				 .state = h5_state(vfs, node->file)};
 	rc = h5_view_begin(view, known);
 	if (!rc && view->dataset && view->dataset->layout.class == H5_LAYOUT_VIRTUAL)
-		rc = h5_written_follow(vfs, node);
+		rc = h5_changes_follow(vfs, node);
 	return rc;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "vfs/directory.h"
 #include "vfs/name.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The inode table.
  *
- * A node stands for a nodeid that the kernel holds (see ids.c for its number). What makes two names the same
- * node:
+ * A node stands for a nodeid that the kernel holds (see node_id.c for its number). What makes two names the
+ * same node:
  *
  *   dataset, committed datatype, damaged object   the object: (file, address) - hard links share the inode
  *   directory, symlink                            the place: (parent node, name) - the kernel wants one
@@ -50,7 +50,7 @@ static uint64_t object_ino(struct h5_vfs *vfs, const struct h5_place *place)
 {
 	uint64_t h, device, inode;
 
-	if (place->file == h5_file_set_root(vfs->set))
+	if (place->file == h5_mounted_file(vfs))
 		return place->address & ~(FOREIGN_MARK | SYMLINK_MARK);
 	h5_file_identity(place->file, &device, &inode);
 	h = mix(mix(mix(place->address) ^ device) ^ inode);
@@ -104,7 +104,7 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 {
 	bool in_place = is_in_place(place->kind, place->target) && parent;
 	/* Of objects of the mounted file no name is kept: their number follows from their address. */
-	bool named = in_place || (parent && place->file != h5_file_set_root(vfs->set));
+	bool named = in_place || (parent && place->file != h5_mounted_file(vfs));
 	struct h5_node *node = calloc(1, sizeof *node + key_size + (named ? strlen(name) + 1 : 0));
 
 	if (!node)

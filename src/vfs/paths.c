@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "vfs/name.h"
+#include "vfs/paths.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -174,7 +175,7 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 	int rc;
 
 	/* Objects of other files have no place of their own in the mount. */
-	if (file != h5_file_set_root(vfs->set))
+	if (file != h5_mounted_file(vfs))
 		return -ENOENT;
 	pthread_mutex_lock(&vfs->map_lock);
 	rc = find_known(vfs, address, &k);
@@ -194,23 +195,6 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 	return rc;
 }
 
-int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_buf *path)
-{
-	struct h5_account account = {0};
-	size_t before = path->size;
-	int rc;
-
-	if (!node->file)
-		return -ENOENT;
-	do {
-		path->size = before;
-		path->err = 0;
-		h5_reading_begin(vfs, &account);
-		rc = h5_paths_find(vfs, node->file, node->address, path);
-	} while (h5_reading_again(vfs, &account, &rc));
-	return rc;
-}
-
 void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 {
 	struct h5_error cause = *h5_error_last();
@@ -224,7 +208,7 @@ void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	h5_buf_init(&path, PATH_MAX);
-	if (h5_paths_find(vfs, h5_file_set_root(vfs->set), address, &path))
+	if (h5_paths_find(vfs, h5_mounted_file(vfs), address, &path))
 		path.size = 0;
 	vfs->options.log("%s: %.*s%saddress %" PRIu64 ": %s", vfs->options.file ? vfs->options.file : "",
 			 (int)path.size, path.size ? (const char *)path.data : "", path.size ? ", " : "",
@@ -237,7 +221,7 @@ static int path_in_mount(void *arg, uint64_t address, struct h5_buf *path)
 {
 	struct h5_vfs *vfs = arg;
 
-	return h5_paths_find(vfs, h5_file_set_root(vfs->set), address, path);
+	return h5_paths_find(vfs, h5_mounted_file(vfs), address, path);
 }
 
 static int no_path(void *arg, uint64_t address, struct h5_buf *path)
@@ -250,7 +234,7 @@ static int no_path(void *arg, uint64_t address, struct h5_buf *path)
 
 struct h5_value_context h5_paths_context(struct h5_vfs *vfs, struct h5_file *file)
 {
-	bool mounted = file == h5_file_set_root(vfs->set);
+	bool mounted = file == h5_mounted_file(vfs);
 
 	return (struct h5_value_context){
 		.file = file, .object_path = mounted ? path_in_mount : no_path, .arg = vfs};

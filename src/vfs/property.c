@@ -6,6 +6,7 @@
 #include "filter/filter.h"
 #include "object/file_space.h"
 #include "object/message.h"
+#include "vfs/paths.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "vfs/changes.h"
+#include "vfs/content.h"
 #include "vfs/name.h"
 
 enum { BLOCK = 512 }; /* the unit of st_blocks */
@@ -18,7 +20,7 @@ static void advance(struct timespec *time, const struct timespec *changed)
 static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
 		       struct stat *st)
 {
-	struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
+	struct h5_file *file = node->file ? node->file : h5_mounted_file(vfs);
 	int rc = 0;
 
 	*st = (struct stat){.st_ino = node->ino,
@@ -33,7 +35,7 @@ static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5
 	}
 	st->st_mtim = st->st_atim = times->st.mtime;
 	st->st_ctim = times->st.ctime;
-	if (file == h5_file_set_root(vfs->set)) {
+	if (file == h5_mounted_file(vfs)) {
 		advance(&st->st_mtim, &vfs->changed);
 		advance(&st->st_ctim, &vfs->changed);
 	}
@@ -227,7 +229,7 @@ int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st)
 {
 	struct h5_io_stat file;
 	struct statvfs below;
-	int rc = h5_file_stat(h5_file_set_root(vfs->set), &file);
+	int rc = h5_file_stat(h5_mounted_file(vfs), &file);
 
 	*st = (struct statvfs){.f_bsize = 1 << 17, .f_frsize = BLOCK, .f_namemax = H5_NAME_MAX};
 	if (!rc)

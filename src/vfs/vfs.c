@@ -1,9 +1,13 @@
-/* Opening and closing of the tree. */
+/* Opening and closing of a mount, and questions about the whole of it. */
 #include "vfs/private.h"
 
 #include "base/error.h"
 #include "object/path.h"
+#include "vfs/changes.h"
+#include "vfs/directory.h"
+#include "vfs/handle.h"
 #include "vfs/name.h"
+#include "vfs/paths.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -31,7 +35,7 @@ static void init_locks(struct h5_vfs *vfs)
 /* The group that is to be the root. */
 static int find_root(struct h5_vfs *vfs, struct h5_place *place)
 {
-	struct h5_file *file = h5_file_set_root(vfs->set), *found_in = file;
+	struct h5_file *file = h5_mounted_file(vfs), *found_in = file;
 	const char *path = vfs->options.subdir ? vfs->options.subdir : "";
 	struct h5_buf prefix;
 	int rc;
@@ -76,7 +80,7 @@ static int make_root(struct h5_vfs *vfs)
 static int init_ids(struct h5_vfs *vfs)
 {
 	struct h5_io_stat st;
-	int rc = h5_file_stat(h5_file_set_root(vfs->set), &st);
+	int rc = h5_file_stat(h5_mounted_file(vfs), &st);
 
 	if (rc)
 		return rc;
@@ -113,7 +117,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	if (!vfs)
 		return;
 	h5_handles_close(vfs);
-	h5_written_free(vfs);
+	h5_changes_free(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_paths_free(vfs->map);
@@ -137,4 +141,44 @@ void h5_vfs_refresh(struct h5_vfs *vfs)
 	h5_paths_free(vfs->map);
 	vfs->map = NULL;
 	pthread_mutex_unlock(&vfs->map_lock);
+}
+
+int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_buf *path)
+{
+	struct h5_account account = {0};
+	size_t before = path->size;
+	int rc;
+
+	if (!node->file)
+		return -ENOENT;
+	do {
+		path->size = before;
+		path->err = 0;
+		h5_reading_begin(vfs, &account);
+		rc = h5_paths_find(vfs, node->file, node->address, path);
+	} while (h5_reading_again(vfs, &account, &rc));
+	return rc;
+}
+
+int h5_vfs_check_object(struct h5_file *file, uint64_t address)
+{
+	const struct h5_dataset *dataset;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	uint64_t bytes;
+	bool is_dataset;
+	int rc = h5_object_get(file, address, &ref, &object);
+
+	if (rc)
+		return rc;
+	is_dataset = object->kind == H5_OBJECT_DATASET;
+	h5_file_put(file, ref);
+	if (!is_dataset)
+		return 0;
+	rc = h5_dataset_get(file, address, &ref, &dataset);
+	if (rc)
+		return rc;
+	rc = h5_dataset_storage(dataset, &bytes);
+	h5_file_put(file, ref);
+	return rc;
 }

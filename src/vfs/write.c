@@ -3,9 +3,10 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "dataset/layouts.h"
-#include "store/file.h"
 #include "store/statistics.h"
+#include "vfs/changes.h"
+#include "vfs/handle.h"
+#include "vfs/paths.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -52,13 +53,13 @@ void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node)
 static int write_all(struct h5_handle *h, uint64_t offset, const void *data, size_t n, bool append,
 		     size_t *written)
 {
-	int rc = h5_written_begin(h->vfs, h->input.writer);
+	int rc = h5_changes_begin(h->vfs, h->input.writer);
 
 	if (rc)
 		return rc;
 	h->unsaved = true;
 	rc = h->input.ops->write(&h->input, offset, data, n, append, written);
-	h5_written_end(h->vfs);
+	h5_changes_end(h->vfs);
 	/* As POSIX has it: if a part was written, the next call tells why the rest was not. */
 	return *written ? 0 : rc;
 }
@@ -121,7 +122,7 @@ int h5_vfs_flush(struct h5_handle *h)
 		return 0;
 	h5_lock_to_write(h->vfs);
 	if (h->vfs->options.commit_at_close && h->unsaved)
-		rc = h5_written_commit(h->vfs, h->input.writer);
+		rc = h5_changes_commit(h->vfs, h->input.writer);
 	rc = tell_loss(h, rc);
 	if (!rc)
 		rc = check_row(h);
@@ -136,12 +137,24 @@ int h5_vfs_fsync(struct h5_handle *h)
 	if (!h->vfs->options.writable)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	rc = h5_written_commit(h->vfs, h->input.writer);
+	rc = h5_changes_commit(h->vfs, h->input.writer);
 	if (h->input.ops)
 		rc = tell_loss(h, rc);
 	if (!rc)
 		rc = check_row(h);
 	h5_unlock(h->vfs);
+	return rc;
+}
+
+int h5_vfs_commit(struct h5_vfs *vfs)
+{
+	int rc;
+
+	if (!vfs->options.writable)
+		return 0;
+	h5_lock_to_write(vfs);
+	rc = h5_changes_commit(vfs, NULL);
+	h5_unlock(vfs);
 	return rc;
 }
 
@@ -158,11 +171,11 @@ static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writ
 		return h5_fail(-EPERM, address, "the size of the dataset cannot change");
 	if (size % row)
 		return h5_fail(-EINVAL, address, "no whole rows of %ju bytes", (uintmax_t)row);
-	rc = h5_written_begin(vfs, w);
+	rc = h5_changes_begin(vfs, w);
 	if (rc)
 		return rc;
 	rc = h5_dataset_writer_resize(w, size / row);
-	h5_written_end(vfs);
+	h5_changes_end(vfs);
 	return rc;
 }
 
@@ -179,7 +192,7 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	if (node->kind == H5_NODE_DIRECTORY)
 		return -EISDIR;
 	h5_lock_to_write(vfs);
-	rc = h5_written_open(vfs, node, &input);
+	rc = h5_changes_open(vfs, node, &input);
 	if (rc)
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
@@ -188,7 +201,7 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 		*stale = hide_growth(vfs, node, before, before, true);
 	if (!rc && handle)
 		handle->unsaved = true;
-	h5_written_close(&input);
+	h5_changes_close(&input);
 out:
 	h5_unlock(vfs);
 	return rc;
@@ -197,14 +210,14 @@ out:
 int h5_write_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 {
 	struct h5_view_input input;
-	int rc = h5_written_open(h->vfs, node, &input);
+	int rc = h5_changes_open(h->vfs, node, &input);
 
 	if (rc)
 		return rc;
 	if (cut)
 		rc = set_size(h->vfs, node->address, input.writer, 0);
 	if (rc) {
-		h5_written_close(&input);
+		h5_changes_close(&input);
 		return rc;
 	}
 	h->input = input;
@@ -219,5 +232,5 @@ void h5_write_close(struct h5_handle *h)
 		h5_log_about(h->vfs, h->address, "an incomplete row was dropped: %zu of %ju bytes",
 			     h->input.filled, (uintmax_t)h5_dataset_writer_row(h->input.writer));
 	}
-	h5_written_close(&h->input);
+	h5_changes_close(&h->input);
 }

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json,
@@ -116,11 +115,4 @@ void h5_view_release(struct h5_view *v)
 	v->decoded = NULL;
 	v->dataset_ref = NULL;
 	v->dataset = NULL;
-}
-
-void h5_view_input_release(struct h5_view_input *in)
-{
-	free(in->data);
-	in->data = NULL;
-	in->capacity = in->filled = 0;
 }

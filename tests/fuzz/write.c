@@ -7,7 +7,8 @@
 #include "dataset/dataset.h"
 #include "fuzz.h"
 #include "offline/check.h"
-#include "vfs/private.h"
+#include "vfs/handle.h"
+#include "vfs/node.h"
 #include "walk.h"
 
 #include <dirent.h>

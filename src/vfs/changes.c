@@ -1,14 +1,13 @@
-/* The lock of a mount for writing, and the table of the datasets that are written.
- *
- * Writers gather small writes in memory, where readers do not look. So whoever reads has them settled first:
- * brought into the transaction, of which all reads know. That is rare, and then one thread's work. */
+/* What changes the mounted file: who may, what follows from it, and commits. */
 #include "vfs/private.h"
 
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "change/transaction.h"
-#include "store/file.h"
 #include "store/statistics.h"
+#include "vfs/changes.h"
+#include "vfs/handle.h"
+#include "vfs/paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,65 +15,14 @@
 
 enum { SECOND = 1000000000 };
 
-/* ---- the lock ---- */
-
-static struct h5_file *root_of(const struct h5_vfs *vfs)
-{
-	return h5_file_set_root(vfs->set);
-}
-
-static void about_to_wait(const struct h5_vfs *vfs)
-{
-	if (vfs->options.waits)
-		vfs->options.waits();
-}
-
-void h5_lock_to_write(struct h5_vfs *vfs)
-{
-	if (pthread_rwlock_trywrlock(&vfs->write_lock)) {
-		about_to_wait(vfs);
-		pthread_rwlock_wrlock(&vfs->write_lock);
-	}
-	/* What changes the file is as much work as its user has given; half done it would be lost. */
-	h5_interrupt_bound(NULL);
-}
-
-static void lock_to_read(struct h5_vfs *vfs)
-{
-	if (!vfs->options.writable)
-		return;
-	if (pthread_rwlock_tryrdlock(&vfs->write_lock)) {
-		about_to_wait(vfs);
-		pthread_rwlock_rdlock(&vfs->write_lock);
-	}
-	/* When writing was given up, what is gathered stays there. */
-	if (!h5_tx_is_unsettled(root_of(vfs)) || !h5_tx_is_writable(root_of(vfs)))
-		return;
-	pthread_rwlock_unlock(&vfs->write_lock);
-	h5_lock_to_write(vfs);
-	if (h5_tx_settle(root_of(vfs)))
-		(void)h5_written_commit(vfs, NULL);
-}
-
-void h5_unlock(struct h5_vfs *vfs)
-{
-	if (vfs->options.writable)
-		pthread_rwlock_unlock(&vfs->write_lock);
-}
-
-/* What others have written is settled before, and not on this request's account. */
-void h5_reading_begin(struct h5_vfs *vfs, struct h5_account *account)
-{
-	lock_to_read(vfs);
-	h5_account_begin(account, h5_file_set_room(vfs->set));
-}
-
-bool h5_reading_again(struct h5_vfs *vfs, struct h5_account *account, int *rc)
-{
-	h5_account_end(account);
-	h5_unlock(vfs);
-	return h5_account_again(account, rc);
-}
+/* A virtual dataset, whose size follows that of its sources. */
+struct h5_follower {
+	struct {
+		struct h5_file *file;
+		uint64_t address;
+	} key;
+	UT_hash_handle hh;
+};
 
 uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
 {
@@ -82,13 +30,13 @@ uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
 	return h5_file_number(file) << 32 ^ vfs->changes;
 }
 
-/* ---- the table ---- */
+/* ---- before and after a change ---- */
 
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
 	enum h5_layout_class class = dataset->layout.class;
 
-	return vfs->options.writable && dataset->file == root_of(vfs) &&
+	return vfs->options.writable && dataset->file == h5_mounted_file(vfs) &&
 	       dataset->space.kind != H5_SPACE_NULL && h5_view_of_dataset(dataset)->write &&
 	       (class == H5_LAYOUT_COMPACT || class == H5_LAYOUT_CONTIGUOUS || class == H5_LAYOUT_CHUNKED) &&
 	       (!dataset->external || vfs->options.external_write);
@@ -106,7 +54,7 @@ static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const
 	struct h5_lru_entry *ref;
 	int rc;
 
-	if (node->kind != H5_NODE_DATASET || node->file != root_of(vfs))
+	if (node->kind != H5_NODE_DATASET || node->file != h5_mounted_file(vfs))
 		return -EPERM;
 	if (!h5_tx_is_writable(node->file))
 		return given_up();
@@ -119,7 +67,7 @@ static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const
 	return rc;
 }
 
-int h5_written_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
+int h5_changes_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
 {
 	int rc;
 
@@ -131,21 +79,21 @@ int h5_written_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_vi
 	return rc;
 }
 
-void h5_written_close(struct h5_view_input *input)
+void h5_changes_close(struct h5_view_input *input)
 {
 	h5_dataset_writer_put(input->writer);
 	h5_view_input_release(input);
 }
 
-int h5_written_begin(struct h5_vfs *vfs, struct h5_dataset_writer *w)
+int h5_changes_begin(struct h5_vfs *vfs, struct h5_dataset_writer *w)
 {
-	struct h5_file *file = root_of(vfs);
+	struct h5_file *file = h5_mounted_file(vfs);
 	int rc = 0;
 
 	if (!h5_tx_is_writable(file))
 		return given_up();
 	if (h5_tx_held(file) > vfs->options.gather && h5_tx_settle(file))
-		rc = h5_written_commit(vfs, w);
+		rc = h5_changes_commit(vfs, w);
 	return rc ? rc : h5_dataset_writer_ready(w);
 }
 
@@ -167,7 +115,7 @@ static void set_time(struct timespec *changed)
 	*changed = now;
 }
 
-int h5_written_follow(struct h5_vfs *vfs, const struct h5_node *node)
+int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node)
 {
 	struct h5_follower *f = NULL, *new;
 	int rc = 0;
@@ -200,7 +148,7 @@ static void forget_followers(struct h5_vfs *vfs)
 	h5_lru_forget(h5_file_set_blocks(vfs->set), h5_file_number(f->key.file), f->key.address);
 }
 
-void h5_written_end(struct h5_vfs *vfs)
+void h5_changes_end(struct h5_vfs *vfs)
 {
 	forget_followers(vfs);
 	set_time(&vfs->changed);
@@ -233,7 +181,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 {
 	tell_handles(vfs, participant->address, participant->failure);
-	h5_tx_drop(root_of(vfs), participant);
+	h5_tx_drop(h5_mounted_file(vfs), participant);
 	h5_count(&vfs->lost_changes, 1);
 	h5_log_about(vfs, participant->address, "what was written since the last commit is lost: %s",
 		     strerror(-participant->failure));
@@ -245,7 +193,7 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 {
 	struct h5_tx_participant *p;
 
-	DL_FOREACH(h5_tx_participants(root_of(vfs)), p)
+	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), p)
 	{
 		if (rc && p->uncommitted && !p->failure)
 			p->failure = rc;
@@ -253,15 +201,15 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 			lose(vfs, p);
 	}
 	if (rc)
-		h5_tx_abandon(root_of(vfs));
-	h5_written_end(vfs);
+		h5_tx_abandon(h5_mounted_file(vfs));
+	h5_changes_end(vfs);
 }
 
 static void tell_committed(struct h5_vfs *vfs)
 {
 	struct h5_tx_participant *p;
 
-	DL_FOREACH(h5_tx_participants(root_of(vfs)), p)
+	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), p)
 	if (!p->failure)
 		tell_handles(vfs, p->address, 0);
 }
@@ -272,7 +220,7 @@ static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_dataset_wr
 
 	if (of)
 		return h5_dataset_writer_is_uncommitted(of);
-	DL_SEARCH_SCALAR(h5_tx_participants(root_of(vfs)), p, uncommitted, true);
+	DL_SEARCH_SCALAR(h5_tx_participants(h5_mounted_file(vfs)), p, uncommitted, true);
 	return p;
 }
 
@@ -281,15 +229,15 @@ static int first_failure(const struct h5_vfs *vfs)
 {
 	const struct h5_tx_participant *p;
 
-	DL_FOREACH(h5_tx_participants(root_of(vfs)), p)
+	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), p)
 	if (p->failure)
 		return p->failure;
 	return 0;
 }
 
-int h5_written_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
+int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 {
-	struct h5_file *file = root_of(vfs);
+	struct h5_file *file = h5_mounted_file(vfs);
 	int failure, rc;
 
 	if (!h5_tx_is_writable(file))
@@ -310,49 +258,14 @@ int h5_written_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 	return of ? h5_dataset_writer_failure(of) : failure;
 }
 
-int h5_vfs_commit(struct h5_vfs *vfs)
-{
-	int rc;
-
-	if (!vfs->options.writable)
-		return 0;
-	h5_lock_to_write(vfs);
-	rc = h5_written_commit(vfs, NULL);
-	h5_unlock(vfs);
-	return rc;
-}
-
-void h5_written_free(struct h5_vfs *vfs)
+void h5_changes_free(struct h5_vfs *vfs)
 {
 	struct h5_follower *f, *after;
 
-	h5_dataset_writers_close(root_of(vfs));
+	h5_dataset_writers_close(h5_mounted_file(vfs));
 	HASH_ITER(hh, vfs->followers, f, after)
 	{
 		HASH_DEL(vfs->followers, f);
 		free(f);
 	}
-}
-
-int h5_vfs_check_object(struct h5_file *file, uint64_t address)
-{
-	const struct h5_dataset *dataset;
-	const struct h5_object *object;
-	struct h5_lru_entry *ref;
-	uint64_t bytes;
-	bool is_dataset;
-	int rc = h5_object_get(file, address, &ref, &object);
-
-	if (rc)
-		return rc;
-	is_dataset = object->kind == H5_OBJECT_DATASET;
-	h5_file_put(file, ref);
-	if (!is_dataset)
-		return 0;
-	rc = h5_dataset_get(file, address, &ref, &dataset);
-	if (rc)
-		return rc;
-	rc = h5_dataset_storage(dataset, &bytes);
-	h5_file_put(file, ref);
-	return rc;
 }

@@ -18,6 +18,7 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
+#include "vfs/name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,7 @@ static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
 
 	if (node->parent)
 		return hash_name(vfs, node->from, node->name);
-	if (node->file == h5_file_set_root(vfs->set) && node->address <= ADDRESS)
+	if (node->file == h5_mounted_file(vfs) && node->address <= ADDRESS)
 		return DIRECT | o.view * VIEW | node->address;
 	return h5_siphash(vfs->secret, &o, sizeof o) | HASHED;
 }
@@ -86,7 +87,7 @@ static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
 /* Whenever a file has changed without our notice, it may have another object at the address. */
 static uint32_t find_generation(const struct h5_vfs *vfs, const struct h5_node *node)
 {
-	const struct h5_file *file = node->file ? node->file : h5_file_set_root(vfs->set);
+	const struct h5_file *file = node->file ? node->file : h5_mounted_file(vfs);
 	const struct {
 		uint64_t id, number, target;
 		struct object object;
@@ -143,6 +144,19 @@ struct h5_node *h5_vfs_node(struct h5_vfs *vfs, uint64_t id)
 	return node;
 }
 
+struct h5_node *h5_node_find_parent(struct h5_vfs *vfs, uint64_t id)
+{
+	struct h5_node *node, *parent;
+
+	pthread_mutex_lock(&vfs->lock);
+	node = find_node(vfs, id);
+	parent = node ? node->parent : NULL;
+	if (parent)
+		parent->references++;
+	pthread_mutex_unlock(&vfs->lock);
+	return parent;
+}
+
 /* ---- nodes that were forgotten ---- */
 
 static struct h5_remembered *find_remembered(const struct h5_vfs *vfs, uint64_t id)
@@ -189,27 +203,22 @@ void h5_remembered_free(struct h5_vfs *vfs)
 	drop(vfs, r);
 }
 
-/* A name on the way from a node to one beneath. */
-struct step {
-	struct step *next;
-	char name[];
-};
+/* ---- the way back ---- */
 
-static void free_steps(struct step *steps)
+void h5_steps_free(struct h5_step *steps)
 {
-	struct step *step, *next;
+	struct h5_step *step, *next;
 
 	LL_FOREACH_SAFE(steps, step, next)
 	free(step);
 }
 
-/* With the lock: the names that lead to the node from the next one above that is known, which is referenced.
- */
-static int find_way(struct h5_vfs *vfs, uint64_t id, struct step **steps, struct h5_node **from)
+/* With vfs->lock. */
+static int find_way(struct h5_vfs *vfs, uint64_t id, struct h5_step **steps, struct h5_node **from)
 {
 	while (!(*from = find_node(vfs, id))) {
 		const struct h5_remembered *r = find_remembered(vfs, id);
-		struct step *step = r ? malloc(sizeof *step + strlen(r->name) + 1) : NULL;
+		struct h5_step *step = r ? malloc(sizeof *step + strlen(r->name) + 1) : NULL;
 
 		if (!r)
 			return -ESTALE;
@@ -223,109 +232,27 @@ static int find_way(struct h5_vfs *vfs, uint64_t id, struct step **steps, struct
 	return 0;
 }
 
-/* The object of a file. Whether the number was ever given out, the kernel finds out by the generation. */
-static int look_at_object(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+int h5_node_find_way(struct h5_vfs *vfs, uint64_t id, struct h5_step **steps, struct h5_node **from)
+{
+	int rc;
+
+	*steps = NULL;
+	pthread_mutex_lock(&vfs->lock);
+	rc = find_way(vfs, id, steps, from);
+	pthread_mutex_unlock(&vfs->lock);
+	return rc;
+}
+
+int h5_node_id_decode(uint64_t id, uint64_t *address, const struct h5_view_ops **view)
 {
 	uint64_t number = (id & ~DIRECT) / VIEW;
-	struct h5_place place = {.file = h5_file_set_root(vfs->set), .address = id & ADDRESS};
-	struct h5_times times = {0};
-	int rc;
 
-	if (number) {
-		for (uint64_t i = 0; i < number; i++)
-			if (!(place.view = h5_views[i]))
-				return -ESTALE;
-		place.kind = H5_NODE_VIEW;
-		rc = h5_view_shows(
-			&(struct h5_view){.ops = place.view, .file = place.file, .address = place.address});
-	} else {
-		rc = h5_place_kind(place.file, place.address, &place.kind);
-	}
-	if (!rc && place.kind == H5_NODE_DIRECTORY)
-		rc = -ESTALE;
-	if (!rc)
-		rc = h5_node_get(vfs, NULL, "", &place, &entry->node);
-	return rc ? rc : h5_node_entry(vfs, NULL, &times, entry);
-}
-
-static int look_up_known(struct h5_vfs *vfs, struct h5_node *node, struct h5_vfs_entry *entry)
-{
-	struct h5_times times = {0};
-
-	entry->node = node;
-	return h5_node_entry(vfs, NULL, &times, entry);
-}
-
-/* The node itself, or what the steps lead to from there; gives the reference back. */
-static int go(struct h5_vfs *vfs, struct h5_node *node, const struct step *steps, struct h5_vfs_entry *entry)
-{
-	int rc = 0;
-
-	if (!steps)
-		return look_up_known(vfs, node, entry);
-	for (const struct step *step = steps; step && !rc; step = step->next) {
-		rc = h5_node_look_up(vfs, node, step->name, entry);
-		h5_vfs_forget(vfs, node, 1);
-		node = entry->node;
-	}
-	return rc;
-}
-
-static int look_up(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
-{
-	struct step *steps = NULL;
-	struct h5_node *node;
-	int rc;
-
-	pthread_mutex_lock(&vfs->lock);
-	rc = find_way(vfs, id, &steps, &node);
-	pthread_mutex_unlock(&vfs->lock);
-	if (!rc)
-		rc = go(vfs, node, steps, entry);
-	else if (rc == -ESTALE && id & DIRECT && !(id & HASHED))
-		rc = look_at_object(vfs, id, entry);
-	free_steps(steps);
-	if (!rc && entry->node->id != id) {
-		h5_vfs_forget(vfs, entry->node, 1);
-		rc = -ESTALE;
-	}
-	/* Something else is in the place by now, or nothing. */
-	return rc == -ENOENT || rc == -ENOTDIR ? -ESTALE : rc;
-}
-
-int h5_vfs_lookup_id(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
-{
-	struct h5_account account = {0};
-	int rc;
-
-	do {
-		h5_reading_begin(vfs, &account);
-		rc = look_up(vfs, id, entry);
-	} while (h5_reading_again(vfs, &account, &rc));
-	return rc;
-}
-
-static int look_up_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
-{
-	struct h5_node *node, *parent;
-
-	pthread_mutex_lock(&vfs->lock);
-	node = find_node(vfs, id);
-	parent = node ? node->parent : NULL;
-	if (parent)
-		parent->references++;
-	pthread_mutex_unlock(&vfs->lock);
-	return parent ? look_up_known(vfs, parent, entry) : -ESTALE;
-}
-
-int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
-{
-	struct h5_account account = {0};
-	int rc;
-
-	do {
-		h5_reading_begin(vfs, &account);
-		rc = look_up_parent(vfs, id, entry);
-	} while (h5_reading_again(vfs, &account, &rc));
-	return rc;
+	if (!(id & DIRECT) || id & HASHED)
+		return -ESTALE;
+	*address = id & ADDRESS;
+	*view = NULL;
+	for (uint64_t i = 0; i < number; i++)
+		if (!(*view = h5_views[i]))
+			return -ESTALE;
+	return 0;
 }

@@ -2,6 +2,7 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
+#include "vfs/directory.h"
 #include "vfs/name.h"
 
 #include <string.h>

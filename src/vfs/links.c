@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "object/path.h"
+#include "vfs/directory.h"
 #include "vfs/name.h"
 
 #include <limits.h>
@@ -247,7 +248,7 @@ static int place_soft(const struct h5_vfs *vfs, const struct h5_node *directory,
 {
 	struct h5_buf target;
 
-	if (directory->file != h5_file_set_root(vfs->set))
+	if (directory->file != h5_mounted_file(vfs))
 		return place_unplaced_soft(directory, link, place);
 	if (link->target_size && link->target[0] == '/')
 		return place_absolute(vfs, directory, link, place);

@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "object/attribute.h"
 #include "object/path.h"
+#include "vfs/directory.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -137,7 +138,7 @@ static bool has_place(const struct h5_vfs *vfs, const struct h5_node *directory,
 {
 	bool absolute = link->target_size && link->target[0] == '/';
 
-	return directory->file == h5_file_set_root(vfs->set) && !(absolute && *vfs->prefix);
+	return directory->file == h5_mounted_file(vfs) && !(absolute && *vfs->prefix);
 }
 
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,

@@ -1,0 +1,63 @@
+/* The lock of a mount for writing.
+ *
+ * Writers gather small writes in memory, where readers do not look. So before a request reads, all of these
+ * are settled: brought into the transaction, of which all reads know. That is rare, and one thread does it.
+ */
+#include "vfs/private.h"
+
+#include "base/interrupt.h"
+#include "change/transaction.h"
+#include "vfs/changes.h"
+
+static void about_to_wait(const struct h5_vfs *vfs)
+{
+	if (vfs->options.waits)
+		vfs->options.waits();
+}
+
+void h5_lock_to_write(struct h5_vfs *vfs)
+{
+	if (pthread_rwlock_trywrlock(&vfs->write_lock)) {
+		about_to_wait(vfs);
+		pthread_rwlock_wrlock(&vfs->write_lock);
+	}
+	/* What changes the file is as much work as its user has given; half done it would be lost. */
+	h5_interrupt_bound(NULL);
+}
+
+static void lock_to_read(struct h5_vfs *vfs)
+{
+	if (!vfs->options.writable)
+		return;
+	if (pthread_rwlock_tryrdlock(&vfs->write_lock)) {
+		about_to_wait(vfs);
+		pthread_rwlock_rdlock(&vfs->write_lock);
+	}
+	/* When writing was given up, what is gathered stays there. */
+	if (!h5_tx_is_unsettled(h5_mounted_file(vfs)) || !h5_tx_is_writable(h5_mounted_file(vfs)))
+		return;
+	pthread_rwlock_unlock(&vfs->write_lock);
+	h5_lock_to_write(vfs);
+	if (h5_tx_settle(h5_mounted_file(vfs)))
+		(void)h5_changes_commit(vfs, NULL);
+}
+
+void h5_unlock(struct h5_vfs *vfs)
+{
+	if (vfs->options.writable)
+		pthread_rwlock_unlock(&vfs->write_lock);
+}
+
+/* What others have written is settled before, and not on this request's account. */
+void h5_reading_begin(struct h5_vfs *vfs, struct h5_account *account)
+{
+	lock_to_read(vfs);
+	h5_account_begin(account, h5_file_set_room(vfs->set));
+}
+
+bool h5_reading_again(struct h5_vfs *vfs, struct h5_account *account, int *rc)
+{
+	h5_account_end(account);
+	h5_unlock(vfs);
+	return h5_account_again(account, rc);
+}

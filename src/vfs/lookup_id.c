@@ -1,0 +1,98 @@
+/* Look-ups by number: of nodes that the kernel has, and of those that it has forgotten. */
+#include "vfs/private.h"
+
+#include "base/error.h"
+#include "vfs/directory.h"
+
+/* The object of a file. Whether the number was ever given out, the kernel finds out by the generation. */
+static int look_at_object(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct h5_place place = {.file = h5_mounted_file(vfs), .kind = H5_NODE_VIEW};
+	struct h5_times times = {0};
+	int rc = h5_node_id_decode(id, &place.address, &place.view);
+
+	if (!rc && place.view)
+		rc = h5_view_shows(
+			&(struct h5_view){.ops = place.view, .file = place.file, .address = place.address});
+	else if (!rc)
+		rc = h5_place_kind(place.file, place.address, &place.kind);
+	if (!rc && place.kind == H5_NODE_DIRECTORY)
+		rc = -ESTALE;
+	if (!rc)
+		rc = h5_node_get(vfs, NULL, "", &place, &entry->node);
+	return rc ? rc : h5_node_entry(vfs, NULL, &times, entry);
+}
+
+static int look_up_known(struct h5_vfs *vfs, struct h5_node *node, struct h5_vfs_entry *entry)
+{
+	struct h5_times times = {0};
+
+	entry->node = node;
+	return h5_node_entry(vfs, NULL, &times, entry);
+}
+
+/* The node itself, or what the steps lead to from there; gives the reference back. */
+static int go(struct h5_vfs *vfs, struct h5_node *node, const struct h5_step *steps,
+	      struct h5_vfs_entry *entry)
+{
+	int rc = 0;
+
+	if (!steps)
+		return look_up_known(vfs, node, entry);
+	for (const struct h5_step *step = steps; step && !rc; step = step->next) {
+		rc = h5_node_look_up(vfs, node, step->name, entry);
+		h5_vfs_forget(vfs, node, 1);
+		node = entry->node;
+	}
+	return rc;
+}
+
+static int look_up(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct h5_step *steps;
+	struct h5_node *node;
+	int rc = h5_node_find_way(vfs, id, &steps, &node);
+
+	if (!rc)
+		rc = go(vfs, node, steps, entry);
+	else if (rc == -ESTALE)
+		rc = look_at_object(vfs, id, entry);
+	h5_steps_free(steps);
+	if (!rc && entry->node->id != id) {
+		h5_vfs_forget(vfs, entry->node, 1);
+		rc = -ESTALE;
+	}
+	/* Something else is in the place by now, or nothing. */
+	return rc == -ENOENT || rc == -ENOTDIR ? -ESTALE : rc;
+}
+
+int h5_vfs_lookup_id(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct h5_account account = {0};
+	int rc;
+
+	do {
+		h5_reading_begin(vfs, &account);
+		rc = look_up(vfs, id, entry);
+	} while (h5_reading_again(vfs, &account, &rc));
+	return rc;
+}
+
+static int look_up_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct h5_node *parent = h5_node_find_parent(vfs, id);
+
+	return parent ? look_up_known(vfs, parent, entry) : -ESTALE;
+}
+
+int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
+{
+	struct h5_account account = {0};
+	int rc;
+
+	do {
+		h5_reading_begin(vfs, &account);
+		rc = look_up_parent(vfs, id, entry);
+	} while (h5_reading_again(vfs, &account, &rc));
+	return rc;
+}
