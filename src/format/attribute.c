@@ -9,7 +9,8 @@ enum {
 	SPACE_SHARED = 0x02,
 };
 
-/* A part of n bytes; in version 1 with padding to a multiple of 8, which may be missing at the message's end.
+/* Reads a part of n bytes. In version 1 it is padded to a multiple of 8, but the padding may be missing at
+ * the end of the message.
  */
 static struct h5_reader part(struct h5_reader *r, unsigned version, size_t n)
 {

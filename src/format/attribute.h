@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The parts of a message. Where only the name is whole, the readers of the other parts have their error set.
+/* The parts of a message. If only the name is whole, the readers of the other parts have their error set.
  */
 struct h5_attribute_message {
 	const char *name; /* borrowed from the message, without NUL */
@@ -18,7 +18,7 @@ struct h5_attribute_message {
 	struct h5_reader data; /* and whatever follows */
 };
 
-/* Fails only where the name cannot be told. */
+/* Fails only if the name cannot be read. */
 int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attribute);
 
 #endif

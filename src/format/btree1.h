@@ -1,6 +1,6 @@
 /* Version 1 B-tree nodes. Specification III.A.1.
  *
- * A node of n entries has n children and n + 1 keys; child i holds what lies from key i up to key i + 1. */
+ * A node of n entries has n children and n + 1 keys. Child i holds the entries from key i up to key i + 1. */
 #ifndef H5_FORMAT_BTREE1_H
 #define H5_FORMAT_BTREE1_H
 
@@ -15,28 +15,28 @@ enum h5_btree1_type { H5_BTREE1_GROUP = 0, H5_BTREE1_CHUNK = 1 };
 struct h5_btree1_chunk_key {
 	uint32_t size; /* stored bytes */
 	uint32_t filter_mask;
-	/* rank + 1 element coordinates, the last of them inside the element: 0 but in a key that is no
-	 * chunk's. Decoded: into the node's memory. */
+	/* rank + 1 element coordinates. The last one is inside the element: 0 in the key of a chunk. In a
+	 * decoded node they are part of its memory. */
 	const uint64_t *offsets;
 };
 
 struct h5_btree1_node {
 	enum h5_btree1_type type;
-	uint8_t level;			  /* 0: leaf */
-	unsigned count;			  /* entries used */
-	uint64_t left, right;		  /* siblings, H5_UNDEF: none */
-	uint64_t *children;		  /* count: nodes; in a leaf symbol table nodes or chunks */
-	uint64_t *names;		  /* group: count + 1 offsets into the local heap */
+	uint8_t level;	      /* 0: leaf */
+	unsigned count;	      /* entries used */
+	uint64_t left, right; /* siblings, H5_UNDEF: none */
+	uint64_t *children;   /* `count` addresses: of nodes; in a leaf of symbol table nodes or chunks */
+	uint64_t *names;      /* group: count + 1 offsets into the local heap */
 	struct h5_btree1_chunk_key *keys; /* chunk: count + 1 */
 };
 
 enum {
 	H5_BTREE1_PREFIX_MAX = 24,
-	H5_BTREE1_LEVELS = 256, /* that a tree can have */
+	H5_BTREE1_LEVELS = 256, /* of a tree, at most */
 };
 
-/* Bytes that a node takes from its prefix, whose `count` they depend on: reads only the prefix.
- * `rank` is the dataset's, without the element dimension; of no meaning to groups. */
+/* The size of a node in bytes, which depends on the `count` in its prefix; only the prefix is read. `rank` is
+ * the dataset's, without the element dimension; it means nothing for groups. */
 int h5_btree1_node_size(struct h5_reader *prefix, enum h5_btree1_type type, unsigned rank, size_t *size);
 /* One allocation; free() it. */
 int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigned rank,
@@ -44,9 +44,9 @@ int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigne
 
 /* Bytes that the file keeps for a node of chunks: 2K entries, however many it uses. */
 size_t h5_btree1_chunk_node_size(unsigned rank, unsigned k, uint8_t size_of_offsets);
-/* A node of chunks, zeros behind it up to the writer's end. */
+/* Writes a node of chunks, and zeros behind it up to the writer's end. */
 int h5_btree1_chunk_node_encode(struct h5_writer *w, const struct h5_btree1_node *node, unsigned rank);
-/* Where in a node the address of a sibling stands. */
+/* The offset of a sibling's address in a node. */
 unsigned h5_btree1_sibling_offset(bool right, uint8_t size_of_offsets);
 
 /* K of the trees of chunks, from the body of a B-tree 'K' Values message (specification IV.A.2.t). */

@@ -24,11 +24,11 @@ static void set_limits(const struct h5_btree2_header *h, struct h5_btree2_level 
 	level->merge_records = max_records * h->merge_percent / 100;
 }
 
-/* How many records the nodes of each level may hold, which settles the widths of the counts in child
+/* Computes how many records the nodes of each level may hold, and from that the widths of the counts in child
  * pointers.
  *
- * The specification's text lets each level's maximum decide the width of Number of Records; writers take that
- * of the leaves, the largest, for all levels. */
+ * In the text of the specification each level's maximum decides the width of Number of Records. Writers take
+ * the width of the leaves, the largest, for all levels. */
 int h5_btree2_header_compute(struct h5_btree2_header *h, uint64_t address, unsigned size_of_offsets)
 {
 	uint64_t total; /* most records of a node and all beneath it */
@@ -125,7 +125,7 @@ size_t h5_btree2_node_size(const struct h5_btree2_header *h, unsigned level, uin
 {
 	const struct h5_btree2_level *l = &h->levels[level];
 
-	/* Within node_size, which has 32 bits, by the choice of max_records. */
+	/* Fits into node_size, which has 32 bits, since max_records was chosen so. */
 	if (records > l->max_records)
 		return 0;
 	return (size_t)(NODE_OVERHEAD + records * h->record_size +

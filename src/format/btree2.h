@@ -13,11 +13,11 @@ enum {
 	H5_BTREE2_DEPTH = 63,	   /* no deeper tree can count its records in 64 bits */
 };
 
-/* What all nodes of one level have in common; level 0: leaves. */
+/* The same for all nodes of one level; level 0: leaves. */
 struct h5_btree2_level {
 	uint64_t max_records;	/* in a node */
-	uint64_t split_records; /* a node of so many takes no more */
-	uint64_t merge_records; /* a node of so few gives none away */
+	uint64_t split_records; /* a node with so many is split or shares its records */
+	uint64_t merge_records; /* a node with so few is merged or gets some */
 	uint8_t pointer_size;	/* bytes of a pointer to a child; 0 for leaves */
 	uint8_t total_size;	/* bytes that hold the records of a node and all beneath it; 0 for leaves */
 };
@@ -50,17 +50,17 @@ struct h5_btree2_node {
 };
 
 int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *header);
-/* Computes what follows from the fields before it. -EUCLEAN with `address`: they make no tree. */
+/* Computes the fields after "computed" from those before. -EUCLEAN with `address`: there is no such tree. */
 int h5_btree2_header_compute(struct h5_btree2_header *header, uint64_t address, unsigned size_of_offsets);
 int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *header);
 
-/* Bytes that a node of `records` records takes, checksum included; 0 where the level allows no such node. */
+/* Bytes of a node of `records` records, with its checksum; 0: the level allows no such node. */
 size_t h5_btree2_node_size(const struct h5_btree2_header *header, unsigned level, uint64_t records);
-/* A node without records that has room for as many, in one allocation, free(); NULL: out of memory. `room` is
- * one for which h5_btree2_node_size() does not give 0. */
+/* Makes a node without records that has room for `room`, in one allocation, free(); NULL: out of memory.
+ * h5_btree2_node_size() must not be 0 for `room`. */
 struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *header, unsigned level, size_t room,
 					  size_t *cost);
-/* Into a new node that has room for the records. */
+/* Decodes into a new node that has room for the records. */
 int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *header, size_t records,
 			  struct h5_btree2_node *node);
 int h5_btree2_node_encode(struct h5_writer *w, const struct h5_btree2_header *header,

@@ -1,5 +1,5 @@
 /* Metadata cache image: blocks of metadata that libhdf5 had in its cache when it closed the file, written in
- * one piece. They override what stands at their addresses. Not in the specification: see libhdf5's H5C image
+ * one piece. They replace the blocks at their addresses. Not in the specification: see libhdf5's H5C image
  * format.
  */
 #ifndef H5_FORMAT_CACHE_IMAGE_H
@@ -17,12 +17,12 @@ struct h5_cache_image_message {
 
 int h5_cache_image_message_decode(struct h5_reader *r, struct h5_cache_image_message *message);
 
-/* Prefix of the image: the number of entries, and the reader stands at the first one. The checksum at the end
- * of the block is verified. */
+/* Decodes the prefix of the image: the number of entries. Then the reader is at the first one. Also verifies
+ * the checksum at the end of the block. */
 int h5_cache_image_decode(struct h5_reader *r, uint32_t *entries);
 
 struct h5_cache_image_entry {
-	uint64_t address; /* where it belongs */
+	uint64_t address; /* of the block in the file */
 	uint64_t size;
 	const uint8_t *data; /* borrowed from the image */
 };

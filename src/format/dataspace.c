@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/writer.h"
 
-/* Offset of the sizes. */
+/* Offset of the dimension sizes. */
 static unsigned sizes_at(unsigned version)
 {
 	return version == 1 ? 8 : 4;

@@ -180,7 +180,7 @@ static int decode_compound(struct h5_reader *r, const struct prefix *p, unsigned
 {
 	unsigned count = p->bits & 0xffff;
 
-	/* A member takes ten bytes at least, so that memory stays in proportion to the message. */
+	/* A member takes ten bytes at least. The check keeps memory in proportion to the message. */
 	if (!count || count > h5_reader_left(r) / 10)
 		return damaged(r, "number of compound members");
 	t->compound.members = calloc(count, sizeof *t->compound.members);
@@ -195,7 +195,7 @@ static int decode_compound(struct h5_reader *r, const struct prefix *p, unsigned
 	return 0;
 }
 
-/* Of members with one value the first comes first. */
+/* Members with the same value stay in their order. */
 static int compare_members(const void *a, const void *b, void *size)
 {
 	const struct h5_enum_member *x = *(const struct h5_enum_member *const *)a,
@@ -273,7 +273,7 @@ static int decode_vlen(struct h5_reader *r, const struct prefix *p, unsigned dep
 
 /* Properties of an array: 1 dimensionality; 3 reserved; 4 for each dimension size; 4 for each permutation
  * index, which were never implemented; base type. Version 3 has neither the reserved bytes nor the
- * permutation. Arrays of version 1 exist, in the form of version 2. */
+ * permutation. Some files have arrays of version 1, in the form of version 2. */
 static int decode_array(struct h5_reader *r, const struct prefix *p, unsigned depth, struct h5_datatype *t)
 {
 	unsigned rank = h5_read_u8(r);
@@ -386,7 +386,7 @@ static int decode(struct h5_reader *r, unsigned depth, struct h5_datatype **type
 int h5_datatype_decode(struct h5_reader *r, struct h5_datatype **type)
 {
 	*type = NULL;
-	/* A tree of members takes many times the bytes of its message. */
+	/* The tree takes many times the bytes of its message. */
 	if (h5_reader_left(r) > MESSAGE_MAX)
 		return h5_fail(-EFBIG, h5_reader_address(r), "datatype message: %zu bytes",
 			       h5_reader_left(r));

@@ -58,8 +58,7 @@ struct h5_member {
 
 struct h5_enum_member {
 	char *name;
-	const uint8_t
-		*value; /* `size` bytes of the enum, in the base type's form; owned by the enum (`values`) */
+	const uint8_t *value; /* `size` bytes, as the base type stores them; owned by the enum (`values`) */
 };
 
 struct h5_datatype {
@@ -114,16 +113,18 @@ struct h5_datatype {
 	};
 };
 
-/* Decodes one type message; *type is owned by the caller. Checked: sizes not 0, bits inside the size, members
- * inside their compound, size of an array = count x size of its base, nesting. */
+/* Decodes one type message; *type is owned by the caller. Checks that sizes are not 0, bits lie inside the
+ * element and members inside their compound, arrays have the size of their elements, and nesting is not too
+ * deep. */
 int h5_datatype_decode(struct h5_reader *r, struct h5_datatype **type);
 void h5_datatype_free(struct h5_datatype *type); /* NULL is fine */
 
 /* The first member of the enumeration that has the value (size bytes); borrowed. NULL: none. */
 const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *type, const uint8_t *value);
 
-/* True if an element's bytes mean something outside of the file: all but variable-length data, which lie in a
- * heap, and references, which hold addresses. Nested parts count. MAPPING.md, section 3. */
+/* True if an element's bytes mean something outside of the file. Not so: variable-length data, which lie in a
+ * heap, and references, which hold addresses; also if only a part of the type is one. MAPPING.md, section 3.
+ */
 bool h5_datatype_is_fixed(const struct h5_datatype *type);
 
 /* True if the bytes of the one mean the same as those of the other. */

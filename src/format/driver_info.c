@@ -31,8 +31,9 @@ static int decode_name(struct h5_reader *r, char *name)
 	return 0;
 }
 
-/* Multi driver information, specification II.B; the kinds of data, specification VI. The members come in the
- * order in which the mapping first names them; a kind of data that is mapped to 0 has a member of its own.
+/* Multi driver information, specification II.B; the kinds of data, specification VI. The members are stored
+ * in the order in which the mapping first names them. A kind of data that is mapped to 0 has a member of its
+ * own.
  *
  *   offset  size  field
  *        0     6  member mapping, 1 to 6 for each kind of data: superblock, B-tree, raw data, global heap,
@@ -123,7 +124,7 @@ int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *in
 	return decode(r, id, size, info);
 }
 
-/* The specification has the names; libhdf5 shares the addresses out in equal parts. */
+/* The names are those of the specification; libhdf5 divides the addresses into equal parts. */
 void h5_driver_info_multi_default(struct h5_driver_info *info)
 {
 	static const char names[H5_DRIVER_MEMBERS_MAX][8] = {"%s-s.h5", "%s-b.h5", "%s-r.h5",

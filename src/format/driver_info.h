@@ -1,5 +1,5 @@
-/* Driver information block and driver info message (0x0014): how the address space of a file is spread over
- * several. Specification II.B, IV.A.2.u. */
+/* Driver information block and driver info message (0x0014): how the address space of one HDF5 file is spread
+ * over several files. Specification II.B, IV.A.2.u. */
 #ifndef H5_FORMAT_DRIVER_INFO_H
 #define H5_FORMAT_DRIVER_INFO_H
 
@@ -34,7 +34,7 @@ struct h5_driver_info {
 int h5_driver_info_block_decode(struct h5_reader *r, struct h5_driver_info *info);
 int h5_driver_info_message_decode(struct h5_reader *r, struct h5_driver_info *info);
 
-/* The multi driver's information where its user asked for nothing special: six members. */
+/* The defaults of the multi driver: six members. */
 void h5_driver_info_multi_default(struct h5_driver_info *info);
 
 #endif

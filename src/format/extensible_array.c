@@ -12,7 +12,8 @@ static bool power_of_two(unsigned n)
 	return n && !(n & (n - 1));
 }
 
-/* Number and size of the data blocks of a super block: both double every second super block, by turns. */
+/* Number and size of the data blocks of a super block. By turns, one of them doubles from each super block to
+ * the next. */
 static uint64_t data_blocks_of(unsigned super)
 {
 	return (uint64_t)1 << super / 2;
@@ -52,7 +53,7 @@ static int compute_geometry(struct h5_extensible_array_header *h,
 	if (h->index_super_blocks > h->super_blocks)
 		return h5_fail(-EUCLEAN, h->address, "extensible array header: %u pointers for %u bits",
 			       h->min_pointers, h->max_bits);
-	/* Pages need a super block's bitmap. */
+	/* The bitmap of pages is in a super block, so data blocks without one must not be paged. */
 	if (h->index_super_blocks && elements_of(h, h->index_super_blocks - 1) > h->page_elements)
 		return h5_fail(-EUCLEAN, h->address,
 			       "extensible array header: pages of 2^%u elements are too small", page_bits);
@@ -296,8 +297,8 @@ int h5_extensible_array_data_block_decode(struct h5_reader *r, const struct h5_e
 	return h5_reader_checksum(r, what);
 }
 
-/* The block offset is the number of the first element. Writers count the data blocks below the index block
- * from the first one of all, not from the first one of their super block; so that is what stands there. */
+/* The block offset is the number of the first element. For data blocks below the index block writers count
+ * from the first of all data blocks, not from the first one of their super block. */
 void h5_extensible_array_data_block_encode(struct h5_writer *w, const struct h5_extensible_array_header *h,
 					   const struct h5_extensible_array_super *s, uint64_t data_block)
 {

@@ -10,7 +10,7 @@ enum {
 	WRITE_NEVER = 1, /* fill value write time */
 };
 
-/* Size 4, signed, and so many bytes. A size of 0 stands for the library's default, -1 for `undefined`. */
+/* Size (4 bytes, signed) and value. A size of 0 means the library's default, -1 `undefined`. */
 static int decode_value(struct h5_reader *r, struct h5_fill_value *fill)
 {
 	uint32_t size = h5_read_u32(r);

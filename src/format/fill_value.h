@@ -17,9 +17,9 @@ enum h5_allocation_time {
 struct h5_fill_value {
 	bool defined;	    /* user-defined, with bytes */
 	uint8_t allocation; /* enum h5_allocation_time; 0: not stated */
-	bool never_written; /* fill value write time 1: storage without data holds anything */
+	bool never_written; /* fill value write time 1: new storage may hold anything */
 	uint32_t size;
-	const uint8_t *value; /* borrowed from the message; NULL where not defined */
+	const uint8_t *value; /* borrowed from the message; NULL: not defined */
 };
 
 int h5_fill_value_decode(struct h5_reader *r, struct h5_fill_value *fill);

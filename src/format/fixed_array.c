@@ -7,7 +7,7 @@
 
 enum { CHECKSUM_SIZE = 4 };
 
-/* The shape of the data block. */
+/* Computes the shape of the data block. */
 static int compute(struct h5_fixed_array_header *h, uint8_t size_of_offsets)
 {
 	uint64_t body, pages = 0;
@@ -148,7 +148,8 @@ bool h5_fixed_array_page(const struct h5_fixed_array_header *h, uint64_t page, u
 	uint64_t full = h->page_elements * h->element_size, before;
 	uint64_t elements = h5_min(h->page_elements, h->elements - page * h->page_elements);
 
-	/* No page has more bytes than all elements together, whose product was checked with the header. */
+	/* Cannot overflow: a page has no more elements than the array, whose size was checked with the
+	 * header. */
 	*size = elements * h->element_size;
 	return h5_mul(page, full + CHECKSUM_SIZE, &before) && h5_add(before, h->block_size, &before) &&
 	       h5_add(before, h->data_block, address);

@@ -1,8 +1,9 @@
 /* Fixed array, the chunk index of datasets whose maximum dimensions are fixed. Specification VII.C (Appendix
  * C).
  *
- * A header and a data block. The data block holds the elements, or, where they are more than fit a page, a
- * bitmap of the pages that are initialised; the pages follow it at once, each with a checksum of its own. */
+ * There is a header and a data block. The data block holds the elements. If they do not fit into one page, it
+ * holds a bitmap of the initialised pages instead, and the pages follow it at once, each with a checksum of
+ * its own. */
 #ifndef H5_FORMAT_FIXED_ARRAY_H
 #define H5_FORMAT_FIXED_ARRAY_H
 
@@ -35,7 +36,7 @@ struct h5_fixed_array_block {
 				 /* both borrowed from the reader's memory */
 };
 
-/* A header for new: it has no address and no data block yet. */
+/* Makes a new header, which has no address and no data block yet. */
 int h5_fixed_array_header_init(struct h5_fixed_array_header *header, bool filtered, unsigned element_size,
 			       unsigned page_bits, uint64_t elements, uint8_t size_of_offsets);
 int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_header *header);
@@ -44,12 +45,12 @@ int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array
 
 /* For chunks that are not structured. */
 void h5_fixed_array_header_encode(struct h5_writer *w, const struct h5_fixed_array_header *header);
-/* What stands before the elements or the bitmap. */
+/* Writes the part before the elements or the bitmap. */
 void h5_fixed_array_block_encode(struct h5_writer *w, const struct h5_fixed_array_header *header);
 void h5_fixed_array_set_page(uint8_t *bitmap, uint64_t page);
 
 bool h5_fixed_array_has_page(const struct h5_fixed_array_block *block, uint64_t page);
-/* Where a page begins, and the bytes of its elements; a checksum follows them. False where the address
+/* The address of a page, and the bytes of its elements; a checksum follows them. False: the address
  * overflows. */
 bool h5_fixed_array_page(const struct h5_fixed_array_header *header, uint64_t page, uint64_t *address,
 			 uint64_t *size);

@@ -17,7 +17,7 @@ static bool is_power(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
-/* The doubling table's parameters, and what follows from them. */
+/* Checks the parameters of the doubling table, and computes what follows from them. */
 static int check_table(struct h5_fractal_heap *heap, uint64_t address)
 {
 	unsigned start_bits = h5_log2(heap->start_size), direct_bits = h5_log2(heap->direct_max);
@@ -163,7 +163,7 @@ struct h5_fractal_heap_place h5_fractal_heap_locate(const struct h5_fractal_heap
 	return place;
 }
 
-/* What direct and indirect blocks begin with.
+/* The prefix of direct and indirect blocks.
  *
  *   size  field
  *      4  signature FHDB or FHIB
@@ -268,7 +268,7 @@ static void read_tiny(struct h5_reader *r, const struct h5_fractal_heap *heap, u
 	id->data = h5_read_bytes(r, id->size);
 }
 
-/* Huge: in full where the heap's IDs have room for it, else the key of a record in the B-tree. */
+/* Huge: address and size if the heap's IDs have room for them, else the key of a record in the B-tree. */
 static void read_huge(struct h5_reader *r, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id)
 {
 	id->direct = heap->huge_in_id;

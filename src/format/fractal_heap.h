@@ -2,8 +2,8 @@
  *
  * The heap's address space is cut into rows of `width` blocks. Rows 0 and 1 have blocks of the starting size,
  * each further row blocks of twice the size of the row before. Blocks up to the maximum direct size hold
- * objects; a larger one is an indirect block: a doubling table of its own over the span of addresses that it
- * stands for. */
+ * objects; a larger one is an indirect block, which has a doubling table of its own for its part of the
+ * address space. */
 #ifndef H5_FORMAT_FRACTAL_HEAP_H
 #define H5_FORMAT_FRACTAL_HEAP_H
 
@@ -32,17 +32,18 @@ struct h5_fractal_heap {
 	uint64_t root_stored;	     /* filtered direct root: stored bytes and filter mask */
 	uint32_t root_mask;
 	/* computed */
-	unsigned row_bits;    /* log2 of start_size x width: what row 0 spans */
+	unsigned row_bits;    /* log2 of start_size x width, the size of row 0 */
 	unsigned direct_rows; /* rows of direct blocks in an indirect block */
 	unsigned rows_max;    /* that the address space has room for */
-	bool huge_in_id;      /* IDs of huge objects tell where these are, else they are keys of huge_btree */
+	bool huge_in_id;      /* IDs of huge objects hold their addresses, else keys of huge_btree */
 	unsigned offset_size, length_size; /* bytes in IDs of managed objects */
 };
 
-/* Bytes of the header up to and with the I/O filters' encoded length, and of the whole from there. */
+/* Bytes of the header up to and with the I/O filters' encoded length. From these the size of all of it
+ * follows. */
 enum { H5_FRACTAL_HEAP_PREFIX = 9 };
 int h5_fractal_heap_size(struct h5_reader *prefix, size_t *size);
-/* h5_fractal_heap_release() what was decoded. */
+/* The result is to be released by h5_fractal_heap_release(), also after an error. */
 int h5_fractal_heap_decode(struct h5_reader *r, struct h5_fractal_heap *heap);
 void h5_fractal_heap_release(struct h5_fractal_heap *heap); /* may run twice */
 
@@ -57,13 +58,13 @@ struct h5_fractal_heap_place {
 	uint64_t size;	/* of the block */
 };
 
-/* Where in its doubling table an offset lies. */
+/* Finds the block of the doubling table in which an offset lies. */
 struct h5_fractal_heap_place h5_fractal_heap_locate(const struct h5_fractal_heap *heap, uint64_t offset);
 
 /* Bytes before the objects of a direct block. */
 size_t h5_fractal_heap_direct_prefix(const struct h5_fractal_heap *heap, uint8_t size_of_offsets);
-/* Verifies a direct block of the heap: `offset` is its place in the address space. The checksum field inside
- * the block is set to zero. */
+/* Verifies a direct block of the heap; `offset` is its offset in the heap's address space. Sets the checksum
+ * field inside the block to zero. */
 int h5_fractal_heap_direct_check(struct h5_reader *r, uint8_t *block, const struct h5_fractal_heap *heap,
 				 uint64_t header, uint64_t offset);
 
@@ -84,7 +85,7 @@ enum h5_fractal_heap_id_type { H5_HEAP_ID_MANAGED = 0, H5_HEAP_ID_HUGE = 1, H5_H
 
 struct h5_fractal_heap_id {
 	enum h5_fractal_heap_id_type type;
-	bool direct;	      /* huge: address and size are in the ID, else `key` is sought in the B-tree */
+	bool direct;	      /* huge: address and size are in the ID, else the B-tree has them under `key` */
 	uint64_t key;	      /* huge, not direct */
 	uint64_t offset;      /* managed */
 	uint64_t address;     /* huge, direct */

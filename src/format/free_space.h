@@ -1,6 +1,6 @@
-/* What a file says of its own space: the File Space Info message (0x0017, in the superblock extension), and
- * header and section list of a free-space manager: how much is free, and whether they are sound.
- * Specification III.H; the message: libhdf5's public documentation. */
+/* Free space that a file keeps track of: the File Space Info message (0x0017, in the superblock extension),
+ * and header and section list of a free-space manager. Sources: specification III.H; for the message
+ * libhdf5's public documentation. */
 #ifndef H5_FORMAT_FREE_SPACE_H
 #define H5_FORMAT_FREE_SPACE_H
 
@@ -12,7 +12,7 @@
 enum { H5_FREE_SPACE_MANAGERS = 12, H5_FREE_SPACE_HEADER_MAX = 82 };
 
 struct h5_file_space_info {
-	bool persist;	    /* free space is kept track of in the file */
+	bool persist;	    /* the file keeps track of its free space */
 	uint64_t page_size; /* bytes of a page of the file space; 0: the file is not paged */
 	unsigned count;
 	uint64_t managers[H5_FREE_SPACE_MANAGERS]; /* addresses of headers; H5_UNDEF: none for that kind */
@@ -29,7 +29,7 @@ struct h5_free_space_header {
 
 int h5_free_space_header_decode(struct h5_reader *r, struct h5_free_space_header *header);
 
-/* Verifies a section list as a whole, without looking at the sections. `header`: address of the manager's. */
+/* Verifies a section list, but not the sections in it. `header`: address of the manager's. */
 int h5_free_space_list_check(struct h5_reader *r, uint64_t header);
 
 #endif

@@ -54,7 +54,7 @@ static int by_index(const void *a, const void *b)
  *      L  size of the data
  *         up to a multiple of 8; data, up to a multiple of 8
  *
- * An object that passes the collection's end is where reading stops: those before it are good. */
+ * Decoding stops at an object that passes the end of the collection. The objects before it are good. */
 int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **objects, unsigned *count)
 {
 	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field), capacity = 0;
@@ -87,7 +87,7 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 	return rc;
 }
 
-/* Behind the last object there is no room for a header, or free space up to the end. */
+/* Behind the last object there must be free space up to the end, or no room for another header. */
 int h5_global_heap_verify(struct h5_reader *r)
 {
 	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field), size = h5_reader_left(r);

@@ -16,11 +16,11 @@ struct h5_global_heap_object {
 /* `size`: of the whole collection. */
 int h5_global_heap_size(struct h5_reader *prefix, uint64_t *size);
 
-/* -EUCLEAN if some version of libhdf5 refuses the collection that the reader is over, or comes to harm when
- * it adds to it: its size, or its free space. Reading it may well be possible. */
+/* Checks size and free space of the collection that the reader is over. -EUCLEAN: some version of libhdf5
+ * refuses the collection, or fails when it adds to it. It may still be readable. */
 int h5_global_heap_verify(struct h5_reader *r);
 
-/* The objects of a collection, by index; *objects is owned by the caller, free(). */
+/* The objects of a collection, sorted by index; *objects is owned by the caller, free(). */
 int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **objects, unsigned *count);
 
 #endif

@@ -19,7 +19,7 @@ int h5_mtime_decode(struct h5_reader *r, int64_t *seconds)
 	return h5_reader_check(r, "modification time message");
 }
 
-/* A decimal number of n ASCII digits, -1 where something else stands there. */
+/* Reads a decimal number of n ASCII digits; -1: there is something else. */
 static int read_digits(struct h5_reader *r, unsigned n)
 {
 	int number = 0;

@@ -24,16 +24,16 @@ enum {
 	FLAG_SWMR = 1,
 	FLAG_GUARD = 1,
 	HEADER_USED = 40, /* bytes of the header with its checksum */
-	FILE_USED = 32,	  /* behind that: whose journal it is, with a checksum of its own */
+	FILE_USED = 32,	  /* behind that: whose journal it is, with its own checksum */
 	EXTENT_SIZE = 24,
 	OBJECT_SIZE = 8,
 	PATCH_SIZE = 16,	/* without the bytes */
-	GUARD_MAX = UINT16_MAX, /* bytes of a message, which is what is guarded */
+	GUARD_MAX = UINT16_MAX, /* bytes; only messages are guarded */
 };
 
 /* ---- hash ---- */
 
-/* Version 1: two lookup3 hashes, each begun with what came out of the piece before. */
+/* Version 1: two lookup3 hashes, each of which begins with its value of the piece before. */
 static uint64_t hash_lookup3(uint64_t before, const void *piece, size_t n)
 {
 	uint32_t low = h5_lookup3(piece, n, (uint32_t)before);
@@ -42,7 +42,7 @@ static uint64_t hash_lookup3(uint64_t before, const void *piece, size_t n)
 	return (uint64_t)high << 32 | low;
 }
 
-/* Odd, so that multiplying loses nothing. */
+/* Odd, so that no two numbers have the same product. */
 #define FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t stir(uint64_t lane, uint64_t word)
@@ -61,8 +61,9 @@ static void stir_block(uint64_t lanes[LANES], const uint8_t *block)
 	}
 }
 
-/* Version 2, for raw data by the gigabyte: independent lanes, which a processor multiplies side by side. Each
- * step maps the states of a lane one to one, so a single word that differs always shows. */
+/* Version 2, fast enough for gigabytes of raw data: independent lanes, which a processor multiplies side by
+ * side. Each step maps the states of a lane one to one, so data that differ in one word always have different
+ * hashes. */
 static uint64_t hash_lanes(uint64_t before, const uint8_t *piece, size_t n)
 {
 	uint8_t rest[LANES * 8] = {0};
@@ -161,7 +162,8 @@ bool h5_journal_same_file(const struct h5_journal_file *a, const struct h5_journ
  *       64     8  hash of the 24 bytes before
  *       72   440  zero
  *
- * If the file is not known, all behind the first hash is zero: earlier versions wrote no more. */
+ * If the file is not known, all bytes behind the first hash are zero: earlier versions wrote nothing there.
+ */
 void h5_journal_header_encode(const struct h5_journal_header *header, uint8_t data[H5_JOURNAL_HEADER])
 {
 	struct h5_writer w = h5_writer_init(data, H5_JOURNAL_HEADER, 8, 8);
@@ -213,7 +215,7 @@ static int compare_ranges(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* True: none overlaps another one, and all lie before `size`. */
+/* True: no range overlaps another one, and all end at `size` or before. */
 static bool are_apart(struct range *ranges, size_t n, uint64_t size)
 {
 	uint64_t end = 0;
@@ -226,7 +228,7 @@ static bool are_apart(struct range *ranges, size_t n, uint64_t size)
 	return end <= size;
 }
 
-/* What the header file promises of patches and extents, to who reads a record and from who writes one. */
+/* Checks what the header file says about patches and extents, for reading and for writing. */
 static int check_ranges(const struct h5_journal_record *record)
 {
 	size_t most = (size_t)record->patch_count + record->extent_count + 1, n = 0;
@@ -344,18 +346,18 @@ int h5_journal_record_check(const uint8_t *data, uint64_t file_size)
 	uint64_t patches = h5_uint_from(data + 56, 4), extents = h5_uint_from(data + 60, 4);
 	uint64_t objects = h5_uint_from(data + 64, 4), most;
 
-	/* None of these sums can overflow: the counts have 32 bits, files less than 64. */
+	/* None of these sums can overflow: the counts have 32 bits, and a file's size fewer than 64. */
 	if (patches > file_size || extents > file_size || objects > file_size)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: more parts than the file has bytes");
 	most = H5_JOURNAL_RECORD_MIN + extents * EXTENT_SIZE + objects * OBJECT_SIZE +
 	       patches * (PATCH_SIZE + GUARD_MAX) + 2 * h5_min(file_size, INT64_MAX / 4);
-	/* Of a file that was cut since, it may tell more. */
+	/* If the file was cut since, the record may describe more than it has. */
 	if (size <= file_size && length > most)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "journal: longer than the file allows");
 	return 0;
 }
 
-/* The parts behind the fixed ones, whose arrays there is memory for. */
+/* Decodes the parts behind the fixed ones into arrays that are allocated. */
 static void decode_parts(struct h5_reader *r, struct h5_journal_extent *extents, uint64_t *objects,
 			 struct h5_journal_patch *patches, const struct h5_journal_record *record)
 {

@@ -68,7 +68,7 @@ static int decode_old(struct h5_reader *r, struct h5_layout *layout)
 		rc = check_rank(r, dimensionality);
 		return rc ? rc : decode_dims(r, dimensionality, 4, &layout->chunked);
 	}
-	/* The dimensions are too narrow for large datasets: the dataspace has the true ones. */
+	/* These fields are too narrow for large datasets; the dataspace has the true dimensions. */
 	h5_reader_skip(r, 4 * (size_t)dimensionality);
 	switch (layout->class) {
 	case H5_LAYOUT_COMPACT:
@@ -107,8 +107,8 @@ static int decode_chunked_v3(struct h5_reader *r, struct h5_layout *layout)
 	return decode_dims(r, dimensionality, 4, chunk);
 }
 
-/* Flags, dimensionality n, bytes of a dimension size, and the sizes: what chunks in versions 4 and 5 begin
- * with. */
+/* The begin of chunks in versions 4 and 5: flags, dimensionality n, bytes of a dimension size, and the sizes.
+ */
 static int decode_chunk_shape(struct h5_reader *r, struct h5_chunk_layout *chunk)
 {
 	uint8_t flags = h5_read_u8(r);
@@ -195,7 +195,7 @@ unsigned h5_chunk_metadata_size(const struct h5_chunk_layout *chunk, bool filter
 	return filtered ? offsets + H5_SECTIONS * (chunk->structured.offset_size + 4u) : offsets;
 }
 
-/* What the sections of all chunks are; only sparse data of fixed size have a settled form.
+/* The description of the sections of all chunks. Only that of sparse data of fixed size is known.
  *
  *   size  field
  *      1  offset size
@@ -227,8 +227,9 @@ static void decode_single(struct h5_reader *r, unsigned width, struct h5_chunk_l
 	chunk->address = h5_read_offset(r);
 }
 
-/* Bytes of the single chunk's size: a byte more than an unfiltered chunk's needs, or eight. Of eight the
- * upper ones are zero; the section's offset that would begin there never is. */
+/* Bytes of the field for the single chunk's size: one more than the size of an unfiltered chunk needs, or
+ * eight. If there are eight, the upper ones are zero. If not, a section's offset begins there, which is never
+ * zero. */
 static unsigned single_width(struct h5_reader r, const struct h5_chunk_layout *chunk, unsigned narrow)
 {
 	size_t rest = h5_chunk_metadata_size(chunk, chunk->single.filtered) + r.size_of_offsets;
@@ -239,7 +240,8 @@ static unsigned single_width(struct h5_reader r, const struct h5_chunk_layout *c
 	return h5_read_uint(&r, 8 - narrow) ? narrow : 8;
 }
 
-/* In RFC version 16 it takes the sections' description, behind the chunk, to know where the chunk ends. */
+/* In RFC version 16 the description of the sections comes after the single chunk, but is needed to know where
+ * that ends. */
 static bool decode_single_early(struct h5_reader *r, struct h5_chunk_layout *chunk, unsigned narrow)
 {
 	for (unsigned i = 0; i < 4; i++) {
@@ -359,7 +361,7 @@ int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout)
 	return layout->version < 3 ? decode_old(r, layout) : decode_new(r, layout);
 }
 
-/* The same but for what changes. */
+/* True: they differ in nothing but the fields that h5_layout_update() writes. */
 static bool is_same_shape(const struct h5_layout *a, const struct h5_layout *b)
 {
 	if (a->version != b->version || a->class != b->class || a->changing != b->changing)

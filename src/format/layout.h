@@ -18,8 +18,7 @@ enum h5_layout_class {
 	H5_LAYOUT_STRUCTURED = 4,
 };
 
-/* Chunk index types: those of layout versions 4 and 5, and 0 for the version 1 B-tree of version 3 and
- * before. */
+/* Chunk index types of layout versions 4 and 5; 0: the version 1 B-tree of version 3 and before. */
 enum h5_index_type {
 	H5_INDEX_BTREE1 = 0,
 	H5_INDEX_SINGLE = 1,
@@ -40,9 +39,9 @@ struct h5_chunk_layout {
 	uint32_t element_size;	    /* as the message states it */
 	enum h5_index_type index;
 	bool unfiltered_edges; /* layout flag bit 0: don't filter partial edge chunks */
-	uint64_t address; /* of the index; of the chunk (single), of the chunks (implicit); H5_UNDEF: nothing
-			     stored */
-	struct {	  /* single chunk; all but the first only where it is filtered or structured */
+	uint64_t address;      /* of the index, of the chunk (single) or of the chunks (implicit); H5_UNDEF:
+				  nothing stored */
+	struct {	       /* single chunk; all but the first only if it is filtered or structured */
 		bool filtered; /* flag bit 1 */
 		uint64_t size;
 		uint32_t filter_mask;
@@ -51,10 +50,10 @@ struct h5_chunk_layout {
 	struct {		     /* structured chunks */
 		uint8_t offset_size; /* bytes of an offset in the metadata of a chunk; 0: not structured */
 		bool early;	     /* the message has the form of RFC version 16 */
-		bool sparse;	     /* false: sections of another kind; what follows them isn't decoded */
+		bool sparse;	     /* false: sections of another kind; the rest is not decoded */
 	} structured;
-	/* Creation parameters of the other indexes: for making one. An index that is there has them in its
-	 * header, which is used instead. */
+	/* Creation parameters of the other indexes, for making one. If the index exists, those in its header
+	 * count. */
 	union {
 		struct {
 			uint8_t page_bits;
@@ -94,9 +93,9 @@ unsigned h5_chunk_metadata_size(const struct h5_chunk_layout *layout, bool filte
 
 /* `r` holds the message body; compact data are borrowed from it. */
 int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout);
-/* Writes what changes while data are written into the n bytes of a message body that was decoded to such a
- * layout: the address (contiguous, chunked), the single chunk's size and filter mask, the compact data.
- * -ENOTSUP: this version does not hold it. */
+/* Updates the n bytes of a message body after data were written: the address (contiguous, chunked), the
+ * single chunk's size and filter mask, the compact data. The body was decoded to a layout that is otherwise
+ * the same. -ENOTSUP: this version has no field for it. */
 int h5_layout_update(uint8_t *body, size_t n, uint8_t size_of_offsets, uint8_t size_of_lengths,
 		     const struct h5_layout *layout);
 

@@ -12,8 +12,8 @@ enum {
 	FLAGS_KNOWN = 0x1f,
 };
 
-/* The value of an external link: version and flags (0), file name, NUL, path, NUL. A value without NULs is
- * taken as far as it goes: such a link has a name and leads nowhere. */
+/* The value of an external link: version and flags (0), file name, NUL, path, NUL. If the NULs are missing,
+ * the link has a name but leads nowhere. */
 static void read_external(const char *value, size_t n, struct h5_link_message *link)
 {
 	link->file = n ? value + 1 : value;

@@ -89,7 +89,7 @@ unsigned h5_message_prefix_size(const struct h5_object_header *header)
  *      3  reserved                    2  creation order, if header flag bit 2
  *         data, a multiple of 8          data
  *
- * What is left at the end of a chunk and too small for a message is a gap. */
+ * Bytes at the end of a chunk that are too few for a message are a gap. */
 int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *header,
 			  struct h5_message *message)
 {

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Message types that the code asks for by name. */
+/* The message types that are used. */
 enum h5_message_type {
 	H5_MSG_NIL = 0x00,
 	H5_MSG_DATASPACE = 0x01,
@@ -40,7 +40,7 @@ enum h5_message_type {
 
 enum {
 	H5_MSG_FLAG_SHARED = 0x02,
-	H5_MSG_FLAG_FAIL_UNKNOWN = 0x80, /* fail always where the type is not known */
+	H5_MSG_FLAG_FAIL_UNKNOWN = 0x80, /* fail always if the type is not known */
 };
 
 struct h5_message {
@@ -66,7 +66,7 @@ enum {
 	H5_OBJECT_HEADER_CHECKSUM = 4, /* bytes after the messages of every chunk in version 2 */
 };
 
-/* Reads the prefix; the reader then stands at the first message. */
+/* Reads the prefix. Then the reader is at the first message. */
 int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header);
 
 /* Bytes of a message before its data. */
@@ -91,9 +91,9 @@ enum { H5_CONTINUATION_BLOCK_EXTRA = 4 + H5_OBJECT_HEADER_CHECKSUM };
 /* A continuation block of version 2 with one message. */
 void h5_continuation_block_encode(struct h5_writer *w, const struct h5_object_header *header,
 				  const struct h5_message *message);
-/* The same with the n bytes of whole messages. */
+/* A continuation block of version 2 with n bytes of whole messages. */
 void h5_continuation_block_wrap(struct h5_writer *w, const uint8_t *messages, size_t n);
-/* Of a continuation block of version 2 all but its checksum, which is verified: *messages is over it. */
+/* Verifies the checksum of a continuation block of version 2; then *messages is over its messages. */
 int h5_continuation_block_decode(struct h5_reader *r, struct h5_reader *messages);
 
 #endif

@@ -13,7 +13,7 @@ enum { H5_FILTERS_MAX = 32 };
 struct h5_filter_info {
 	uint16_t id;
 	bool optional;	/* flag bit 0 */
-	char *name;	/* as the message gives it; NULL: none */
+	char *name;	/* NULL: the message has none */
 	unsigned count; /* client data values */
 	uint32_t *values;
 };
@@ -24,8 +24,8 @@ struct h5_pipeline {
 };
 
 int h5_pipeline_decode(struct h5_reader *r, struct h5_pipeline *pipeline);
-/* The pipelines of structured chunks: one for each of `n` sections, those without filters empty. `early`: the
- * message is 0x000B. All are initialised whatever is returned. */
+/* Decodes the pipelines of structured chunks, one for each of `n` sections; sections without filters have
+ * empty ones. `early`: the message is 0x000B. All are initialised, also after an error. */
 int h5_section_pipelines_decode(struct h5_reader *r, bool early, unsigned n, struct h5_pipeline *pipelines);
 void h5_pipeline_release(struct h5_pipeline *pipeline); /* may run twice */
 

@@ -8,7 +8,7 @@
 
 enum {
 	FLAG_REGULAR = 1,
-	COORDINATES_MAX = 1 << 23, /* of one selection: sorted and joined they take many times their bytes */
+	COORDINATES_MAX = 1 << 23, /* of one selection; sorting and joining takes many times their bytes */
 };
 
 static int damaged(const struct h5_reader *r, const char *what)
@@ -92,7 +92,7 @@ static int check_blocks(const struct h5_reader *r, const struct h5_selection *s)
 	return 0;
 }
 
-/* All ones in an encoding of fewer bytes mean unlimited too. */
+/* All ones mean unlimited, also in fewer than eight bytes. */
 static uint64_t read_limited(struct h5_reader *r, unsigned width)
 {
 	uint64_t v = h5_read_uint(r, width);
@@ -105,7 +105,7 @@ static bool is_unlimited(const struct h5_hyperslab *slab)
 	return slab->count == H5_UNLIMITED || slab->block == H5_UNLIMITED;
 }
 
-/* Sets the end too. */
+/* Also sets the end. */
 static bool slab_is_valid(struct h5_hyperslab *slab)
 {
 	slab->end = UINT64_MAX;
@@ -182,7 +182,7 @@ static int decode_hyperslab(struct h5_reader *r, uint32_t version, struct h5_sel
 
 /*   0  4  type    4  4  version    8  what the type and version need
  *
- * None and all: 8 bytes that say nothing (reserved, length). */
+ * None and all: 8 bytes without a meaning (reserved, length). */
 int h5_selection_decode(struct h5_reader *r, struct h5_selection *s)
 {
 	uint32_t kind = h5_read_u32(r), version = h5_read_u32(r);

@@ -17,16 +17,16 @@ enum h5_selection_kind {
 };
 
 /* One dimension of a regular hyperslab: `count` blocks of `block` elements, their starts `stride` apart.
- * count or block, not both, may be H5_UNLIMITED, in one dimension at most; else the last element is below
- * 2^64 - 1. */
+ * Either count or block may be H5_UNLIMITED, in one dimension at most. If not, the last element is below 2^64
+ * - 1. */
 struct h5_hyperslab {
 	uint64_t start, stride, count, block;
-	uint64_t end; /* no element is there or beyond; UINT64_MAX where unlimited */
+	uint64_t end; /* behind the last element; UINT64_MAX if unlimited */
 };
 
 struct h5_selection {
 	enum h5_selection_kind kind;
-	unsigned rank; /* 0 for none and all, which state none */
+	unsigned rank; /* 0 for none and all */
 	bool regular;  /* hyperslab: `slabs` hold it, else the blocks in `coordinates` */
 	struct h5_hyperslab slabs[H5_RANK_MAX];
 	uint64_t count;	       /* of points or of blocks in `coordinates` */
@@ -34,16 +34,17 @@ struct h5_selection {
 				  the last */
 };
 
-/* Leaves the reader behind the selection. */
+/* Then the reader is behind the selection. */
 int h5_selection_decode(struct h5_reader *r, struct h5_selection *selection);
 void h5_selection_release(struct h5_selection *selection); /* may run twice */
 
 bool h5_selection_is_unlimited(const struct h5_selection *selection);
-/* Makes an unlimited dimension end with an extent of `rank` dimensions; a partial last block is cut. */
+/* Makes an unlimited dimension end where the extent `dims` ends; a partial last block is cut. */
 void h5_selection_clip(struct h5_selection *selection, const uint64_t *dims);
 
-/* The blocks of a hyperslab, which is not unlimited (h5_selection_clip), in row-major order of their first
- * elements (as stored where not regular); a result other than 0 of `visit` ends the walk and is returned. */
+/* Visits the blocks of a hyperslab, which must not be unlimited (h5_selection_clip()): in row-major order of
+ * their first elements, or as stored if it is not regular. A result of `visit` other than 0 ends the walk and
+ * is returned. */
 typedef int h5_selection_visit(void *arg, unsigned rank, const uint64_t *first, const uint64_t *last);
 int h5_selection_blocks(const struct h5_selection *selection, h5_selection_visit *visit, void *arg);
 

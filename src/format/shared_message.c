@@ -6,7 +6,7 @@
 
 enum { IN_HEAP = 1, IN_OTHER_HEADER = 2, INDEX_LIST = 0 };
 
-/*   version 1: a whole symbol table entry's begin, which the specification leaves out
+/*   version 1: the begin of a symbol table entry, which the specification leaves out
  *   size  field
  *      1  version
  *      1  type, without meaning

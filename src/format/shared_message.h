@@ -1,5 +1,5 @@
-/* Shared messages: the form that stands in place of a message, and the table of the file's shared message
- * heaps. Specification IV.A.2, IV.A.2.p, III.I. */
+/* Shared messages: the form that replaces a message, and the table of the file's shared message heaps.
+ * Specification IV.A.2, IV.A.2.p, III.I. */
 #ifndef H5_FORMAT_SHARED_MESSAGE_H
 #define H5_FORMAT_SHARED_MESSAGE_H
 
@@ -43,7 +43,7 @@ struct h5_shared_table {
 size_t h5_shared_table_size(unsigned indexes, uint8_t size_of_offsets);
 int h5_shared_table_decode(struct h5_reader *r, unsigned indexes, struct h5_shared_table *table);
 
-/* Where an index says a message is. Specification III.I, shared message record. */
+/* Where a message is, as an index has it. Specification III.I, shared message record. */
 struct h5_shared_record {
 	bool in_heap;
 	uint32_t hash;
@@ -56,7 +56,7 @@ int h5_shared_record_decode(struct h5_reader *r, struct h5_shared_record *record
 
 /* Bytes of an index that is a list. */
 size_t h5_shared_list_size(unsigned messages, uint8_t size_of_offsets);
-/* Verifies it as a whole; *records is then over its records. */
+/* Verifies a list; then *records is over its records. */
 int h5_shared_list_decode(struct h5_reader *r, struct h5_reader *records);
 
 #endif

@@ -33,8 +33,8 @@ static void decode(struct h5_reader r, unsigned offset_size, bool filtered, bool
 		sections[i].filter_mask = h5_read_u32(&r);
 }
 
-/* Only filters change the size of a section. No filter makes section 0 very short, as it is never empty:
- * masks taken for its size are. */
+/* False: without filters a section must keep its size, and section 0, which is never empty, is never very
+ * short. If masks are taken for its size, it is. */
 static bool are_possible(const struct h5_section *sections, const struct h5_pipeline *pipelines,
 			 uint64_t chunk_size)
 {
@@ -58,8 +58,8 @@ int h5_sections_decode(const struct h5_chunk_layout *layout, const uint8_t *meta
 	struct h5_reader r =
 		h5_reader_init(metadata, h5_chunk_metadata_size(layout, pipelines), H5_UNDEF, 8, 8);
 
-	/* Nothing says which order it is but the form of the layout message, and that the other order makes
-	 * no sense. */
+	/* Only the form of the layout message tells which order it is, and that the other order gives
+	 * impossible sections. */
 	for (unsigned i = 0; i < 2; i++) {
 		decode(r, layout->structured.offset_size, pipelines, layout->structured.early != i,
 		       chunk_size, sections);

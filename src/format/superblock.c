@@ -17,7 +17,7 @@ static unsigned flags_size(unsigned version)
 	return version < 2 ? 4 : 1;
 }
 
-/* Offset of the base address, with which the addresses begin; the end-of-file address is the third one. */
+/* Offset of the base address, which is the first address; the end-of-file address is the third one. */
 static size_t base_at(unsigned version)
 {
 	return version == 0 ? 24 : version == 1 ? 28 : 12;

@@ -17,8 +17,8 @@ struct h5_superblock {
 	uint8_t version;
 	uint8_t size_of_offsets, size_of_lengths; /* 2, 4 or 8 */
 	uint32_t consistency;			  /* file consistency flags */
-	uint16_t group_leaf_k, group_internal_k;  /* version 1 B-trees of groups; 4 and 16 where not stored */
-	uint16_t chunk_k;			  /* version 1 B-trees of chunks; 32 where not stored */
+	uint16_t group_leaf_k, group_internal_k;  /* version 1 B-trees of groups; 4 and 16 if not stored */
+	uint16_t chunk_k;			  /* version 1 B-trees of chunks; 32 if not stored */
 	uint64_t base;				  /* absolute; every other address is relative to it */
 	uint64_t extension;			  /* superblock extension's object header, H5_UNDEF: none */
 	uint64_t end; /* end-of-file address; it counts from the begin of the file, in every version */
@@ -29,11 +29,11 @@ struct h5_superblock {
 /* Decodes the superblock in data, found at byte `position` of the file. */
 int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, struct h5_superblock *sb);
 /* Writes end-of-file address and consistency flags into the bytes of a superblock that was decoded to `sb`,
- * and its checksum. Offset and size of what may have changed: an old one's end-of-file address alone where
- * the flags are the same, a new one as a whole.
+ * and its checksum. Gives offset and size of the bytes that may have changed: in an old superblock only the
+ * end-of-file address if the flags are the same, else all.
  *
- * sb->end is absolute, user block included: libhdf5 stores it so in all versions. Where sb->base is not what
- * the bytes have (a user block was put before the file or cut off), the stored end is moved likewise. */
+ * sb->end is absolute, user block included: libhdf5 stores it so in all versions. If the bytes have another
+ * base than sb->base (a user block was added or removed later), the stored end is moved by the difference. */
 int h5_superblock_update(uint8_t *data, size_t size, const struct h5_superblock *sb, size_t *offset,
 			 size_t *changed);
 

@@ -90,7 +90,7 @@ static const char *read_name(struct h5_reader *r)
 	return name;
 }
 
-/* A name, or the number of an earlier mapping with the same. */
+/* A name, or the number of an earlier mapping that has the same name. */
 static int read_shared(struct h5_virtual_block *block, bool shared, const char **names, const char **name)
 {
 	uint64_t origin;

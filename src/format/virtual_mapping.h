@@ -16,8 +16,8 @@ struct h5_virtual_mapping {
 struct h5_virtual_block {
 	struct h5_reader reader;
 	uint8_t version;
-	uint64_t count, at; /* mappings, and how many were decoded */
-	/* the names of those that were decoded, which later ones share; version 1 */
+	uint64_t count, at; /* number of mappings, and of those that were decoded */
+	/* version 1: the names of decoded mappings, since later mappings may share them */
 	const char **files, **datasets;
 };
 
