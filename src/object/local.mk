@@ -15,7 +15,8 @@ libh5fs_a_SOURCES += \
 	src/object/group.c \
 	src/object/group.h \
 	src/object/integer_text.c \
-	src/object/json_string.c \
+	src/object/json.c \
+	src/object/json.h \
 	src/object/local_heap.c \
 	src/object/local_heap.h \
 	src/object/message.c \

@@ -112,76 +112,71 @@ static int read_extent(struct h5_file *file, uint64_t address, struct h5_dataspa
 	return rc;
 }
 
-static void corner(struct h5_buf *out, unsigned rank, const uint64_t *at)
+static void add_coordinates(struct h5_json *list, unsigned rank, const uint64_t *at)
 {
+	struct h5_json coordinates = h5_json_array(h5_json_item(list));
+
 	for (unsigned i = 0; i < rank; i++)
-		h5_buf_printf(out, i ? ",%llu" : "[%llu", (unsigned long long)at[i]);
-	if (rank)
-		h5_buf_byte(out, ']');
+		h5_json_number(h5_json_item(&coordinates), at[i]);
+	h5_json_close(&coordinates);
 }
 
-static void separate(struct h5_buf *out)
+/* Of a scalar a block is an empty list. */
+static int add_block(void *arg, unsigned rank, const uint64_t *first, const uint64_t *last)
 {
-	if (out->size && out->data[out->size - 1] != '[')
-		h5_buf_byte(out, ',');
+	struct h5_json *list = arg, block = h5_json_array(h5_json_item(list));
+
+	if (rank) {
+		add_coordinates(&block, rank, first);
+		add_coordinates(&block, rank, last);
+	}
+	h5_json_close(&block);
+	return list->out->err ? list->out->err : h5_interrupt_check();
 }
 
-static int block_json(void *arg, unsigned rank, const uint64_t *first, const uint64_t *last)
+static int selection_json(struct h5_selection *s, const struct h5_dataspace *space, struct h5_json *object)
 {
-	struct h5_buf *out = arg;
-
-	separate(out);
-	h5_buf_byte(out, '[');
-	corner(out, rank, first);
-	if (rank)
-		h5_buf_byte(out, ',');
-	corner(out, rank, last);
-	h5_buf_byte(out, ']');
-	return out->err ? out->err : h5_interrupt_check();
-}
-
-static int selection_json(struct h5_selection *s, const struct h5_dataspace *space, struct h5_buf *out)
-{
+	struct h5_json list =
+		h5_json_array(h5_json_key(object, s->kind == H5_SELECT_POINTS ? "points" : "blocks"));
 	static const uint64_t origin[H5_RANK_MAX];
 	uint64_t last[H5_RANK_MAX];
 	int rc = 0;
 
-	h5_buf_text(out, s->kind == H5_SELECT_POINTS ? ",\"points\":[" : ",\"blocks\":[");
 	if (s->kind == H5_SELECT_HYPERSLAB) {
 		if (h5_selection_is_unlimited(s))
 			h5_selection_clip(s, space->dims);
-		rc = h5_selection_blocks(s, block_json, out);
+		rc = h5_selection_blocks(s, add_block, &list);
 	} else if (s->kind == H5_SELECT_ALL && space->elements) {
 		for (unsigned i = 0; i < space->rank; i++)
 			last[i] = space->dims[i] - 1;
-		rc = block_json(out, space->rank, origin, last);
+		rc = add_block(&list, space->rank, origin, last);
 	} else if (s->kind == H5_SELECT_POINTS) {
-		for (uint64_t i = 0; i < s->count && !out->err; i++) {
-			separate(out);
-			corner(out, s->rank, s->coordinates + i * s->rank);
-		}
+		for (uint64_t i = 0; i < s->count && !list.out->err; i++)
+			add_coordinates(&list, s->rank, s->coordinates + i * s->rank);
 	}
-	h5_buf_text(out, "]}");
+	h5_json_close(&list);
 	return rc;
 }
 
-static void begin(struct h5_buf *out, const struct h5_buf *path)
+static struct h5_json begin(struct h5_buf *out, const struct h5_buf *path)
 {
-	h5_buf_text(out, "{\"object\":");
-	h5_json_string(out, path->data, path->size);
+	struct h5_json object = h5_json_object(out);
+
+	h5_json_string(h5_json_key(&object, "object"), path->data, path->size);
+	return object;
 }
 
 static int attribute_json(struct reference *ref, const struct h5_buf *path, struct h5_buf *out)
 {
 	size_t n = h5_read_u16(&ref->rest);
 	const uint8_t *name = h5_read_bytes(&ref->rest, n);
+	struct h5_json object;
 
 	if (!name)
 		return h5_reader_check(&ref->rest, "attribute reference");
-	begin(out, path);
-	h5_buf_text(out, ",\"attribute\":");
-	h5_json_string(out, (const char *)name, n);
-	h5_buf_byte(out, '}');
+	object = begin(out, path);
+	h5_json_string(h5_json_key(&object, "attribute"), (const char *)name, n);
+	h5_json_close(&object);
 	return 0;
 }
 
@@ -190,6 +185,7 @@ static int region_json(struct h5_file *file, struct reference *ref, const struct
 {
 	struct h5_dataspace space = {0};
 	struct h5_selection s;
+	struct h5_json object;
 	int rc = h5_selection_decode(&ref->rest, &s);
 
 	if (rc)
@@ -198,8 +194,9 @@ static int region_json(struct h5_file *file, struct reference *ref, const struct
 	if (!rc && s.rank && s.rank != space.rank)
 		rc = damaged("region of another rank than its dataset");
 	if (!rc) {
-		begin(out, path);
-		rc = selection_json(&s, &space, out);
+		object = begin(out, path);
+		rc = selection_json(&s, &space, &object);
+		h5_json_close(&object);
 	}
 	h5_selection_release(&s);
 	return rc;

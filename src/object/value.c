@@ -21,6 +21,7 @@ static int value(const struct h5_value_context *context, const struct h5_datatyp
 static int array(const struct h5_value_context *context, const struct h5_datatype *base, unsigned rank,
 		 const uint64_t *dims, const uint8_t **data, struct h5_buf *out)
 {
+	struct h5_json list;
 	int rc = 0;
 
 	if (!rank) {
@@ -28,17 +29,15 @@ static int array(const struct h5_value_context *context, const struct h5_datatyp
 		*data += base->size;
 		return rc;
 	}
-	h5_buf_byte(out, '[');
+	list = h5_json_array(out);
 	for (uint64_t i = 0; i < dims[0] && !rc; i++) {
-		if (i)
-			h5_buf_byte(out, ',');
 		rc = i % CHECKED ? 0 : h5_interrupt_check();
 		if (!rc)
-			rc = array(context, base, rank - 1, dims + 1, data, out);
+			rc = array(context, base, rank - 1, dims + 1, data, h5_json_item(&list));
 		if (!rc)
 			rc = out->err;
 	}
-	h5_buf_byte(out, ']');
+	h5_json_close(&list);
 	return rc;
 }
 
@@ -201,23 +200,19 @@ static void enumeration(const struct h5_datatype *t, const uint8_t *data, bool b
 static int compound(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
 		    struct h5_buf *out)
 {
+	struct h5_json object = h5_json_object(out);
 	int rc = 0;
 
-	h5_buf_byte(out, '{');
 	for (unsigned i = 0; i < t->compound.count && !rc; i++) {
 		const struct h5_member *m = &t->compound.members[i];
 
-		if (i)
-			h5_buf_byte(out, ',');
-		h5_json_string(out, m->name, strlen(m->name));
-		h5_buf_byte(out, ':');
 		rc = i % CHECKED ? 0 : h5_interrupt_check();
 		if (!rc)
-			rc = value(context, m->type, data + m->offset, false, out);
+			rc = value(context, m->type, data + m->offset, false, h5_json_key(&object, m->name));
 		if (!rc)
 			rc = out->err;
 	}
-	h5_buf_byte(out, '}');
+	h5_json_close(&object);
 	return rc;
 }
 

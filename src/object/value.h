@@ -34,9 +34,6 @@ int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, c
 int h5_value_vlen_length(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 			 uint64_t *length);
 
-/* A JSON string with its quotes; bytes that are not UTF-8 as lone surrogates. */
-void h5_json_string(struct h5_buf *out, const char *bytes, size_t n);
-
 /* Shortest decimal that reads back to the same value of the type's own format; not quoted: NaN, Infinity,
  * -Infinity. */
 void h5_float_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data);

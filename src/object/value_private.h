@@ -3,6 +3,7 @@
 #define H5_OBJECT_VALUE_PRIVATE_H
 
 #include "object/bignum.h"
+#include "object/json.h"
 #include "object/value.h"
 
 /* The n bits from bit `position` up of an element, byte order undone; those beyond the element are 0. */
@@ -23,8 +24,14 @@ bool h5_float_format_by(const struct h5_datatype *type, const uint8_t *data, boo
 int h5_reference_json(const struct h5_value_context *context, const struct h5_datatype *type,
 		      const uint8_t *data, bool bare, struct h5_buf *out);
 
-/* A string as JSON has it, or as it is where `bare`. */
-void h5_string_text(struct h5_buf *out, const char *bytes, size_t n, bool bare);
+/* A string as JSON has it, or if it is `bare` as it is. */
+static inline void h5_string_text(struct h5_buf *out, const char *bytes, size_t n, bool bare)
+{
+	if (bare)
+		h5_buf_add(out, bytes, n);
+	else
+		h5_json_string(out, bytes, n);
+}
 
 /* Of mantissa x 2^exponent, which is not 0 and of at most 53 bits; `narrow`: the value below is only half as
  * far away as the one above. The value is digits x 10^power. */

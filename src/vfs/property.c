@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "filter/filter.h"
 #include "object/file_space.h"
+#include "object/json.h"
 #include "object/message.h"
 #include "vfs/paths.h"
 
@@ -261,30 +262,39 @@ static const struct {
 
 enum { PROPERTIES = sizeof properties / sizeof *properties };
 
+/* A property that there is no room for is left out. */
+static void add_to_info(const struct subject *s, unsigned i, struct h5_json *info)
+{
+	const struct h5_json before = *info;
+	size_t size = info->out->size;
+	struct h5_buf value;
+
+	h5_buf_init(&value, info->out->limit);
+	if (!properties[i].get(s, &value) && !value.err) {
+		h5_json_key(info, properties[i].name);
+		if (properties[i].is_number)
+			h5_buf_add(info->out, value.data, value.size);
+		else
+			h5_json_string(info->out, value.data, value.size);
+	}
+	if (info->out->err) {
+		*info = before;
+		info->out->size = size;
+		info->out->err = 0;
+	}
+	h5_buf_release(&value);
+}
+
 static int get_info(const struct subject *s, struct h5_buf *out)
 {
-	struct h5_buf value, pair;
+	struct h5_json info = h5_json_object(out);
 
-	h5_buf_byte(out, '{');
-	for (unsigned i = 0; i < PROPERTIES; i++) {
-		if (!properties[i].in_info)
-			continue;
-		h5_buf_init(&value, out->limit);
-		/* One that leaves no room for the end is left out. */
-		h5_buf_init(&pair, out->limit - out->size - 1);
-		h5_buf_printf(&pair, "%s\"%s\":", out->size > 1 ? "," : "", properties[i].name);
-		if (!properties[i].get(s, &value) && !value.err) {
-			if (properties[i].is_number)
-				h5_buf_add(&pair, value.data, value.size);
-			else
-				h5_json_string(&pair, value.data, value.size);
-			if (!pair.err)
-				h5_buf_add(out, pair.data, pair.size);
-		}
-		h5_buf_release(&pair);
-		h5_buf_release(&value);
-	}
-	h5_buf_byte(out, '}');
+	out->limit--; /* for the bracket that closes it */
+	for (unsigned i = 0; i < PROPERTIES; i++)
+		if (properties[i].in_info)
+			add_to_info(s, i, &info);
+	out->limit++;
+	h5_json_close(&info);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "filter/filter.h"
+#include "object/json.h"
 #include "object/message.h"
 #include "store/file_set.h"
 
@@ -20,55 +21,63 @@ static int json_shows(const struct h5_view *v)
 	return v->object->kind != H5_OBJECT_UNKNOWN ? 0 : -ENOENT;
 }
 
-/* Begins a member of the document. */
-static struct h5_buf *member(struct h5_buf *out, const char *name)
+/* On one line. */
+static struct h5_json list(struct h5_buf *out)
 {
-	h5_buf_printf(out, "%s\n  \"%s\": ", out->size > 1 ? "," : "", name);
-	return out;
+	struct h5_json array = h5_json_array(out);
+
+	array.spaced = true;
+	return array;
 }
 
-static void text_member(struct h5_buf *out, const char *name, const char *text)
+/* With a line for each member. */
+static struct h5_json document(struct h5_buf *out, unsigned indent)
 {
-	h5_json_string(member(out, name), text, strlen(text));
+	struct h5_json object = h5_json_object(out);
+
+	object.spaced = true;
+	object.indent = indent;
+	return object;
 }
 
 static void add_dims(struct h5_buf *out, const uint64_t *dims, unsigned rank)
 {
-	h5_buf_byte(out, '[');
+	struct h5_json array = list(out);
+
 	for (unsigned i = 0; i < rank; i++) {
-		h5_buf_text(out, i ? ", " : "");
+		h5_json_item(&array);
 		if (dims[i] == H5_UNLIMITED)
 			h5_buf_text(out, "null");
 		else
-			h5_buf_printf(out, "%" PRIu64, dims[i]);
+			h5_json_number(out, dims[i]);
 	}
-	h5_buf_byte(out, ']');
+	h5_json_close(&array);
 }
 
-static void shape_member(struct h5_buf *out, const char *name, const struct h5_dataspace *space,
-			 const uint64_t *dims)
+static void add_shape(struct h5_json *doc, const char *name, const struct h5_dataspace *space,
+		      const uint64_t *dims)
 {
-	member(out, name);
+	struct h5_buf *out = h5_json_key(doc, name);
+
 	if (space->kind == H5_SPACE_NULL)
 		h5_buf_text(out, "null");
 	else
 		add_dims(out, dims, space->rank);
 }
 
-static void add_type(struct h5_buf *out, const struct h5_datatype *type)
+static void add_type(struct h5_json *doc, const struct h5_datatype *type)
 {
-	struct h5_buf text;
+	struct h5_buf *out = h5_json_key(doc, "dtype"), text;
 
 	h5_buf_init(&text, DOCUMENT_MAX);
 	h5_datatype_numpy(type, &text);
-	member(out, "dtype");
 	if (text.size && *text.data == '[')
 		h5_buf_add(out, text.data, text.size); /* a descr is JSON */
 	else
 		h5_json_string(out, text.data, text.size);
 	text.size = 0;
 	h5_datatype_ddl(type, true, &text);
-	h5_json_string(member(out, "type"), text.data, text.size);
+	h5_json_string(h5_json_key(doc, "type"), text.data, text.size);
 	if (text.err)
 		out->err = text.err;
 	h5_buf_release(&text);
@@ -78,28 +87,32 @@ static void add_filter(struct h5_buf *out, const struct h5_filter_info *f)
 {
 	const struct h5_filter_ops *ops = h5_filter_find(f->id);
 	const char *name = ops ? ops->name : f->name;
+	struct h5_json object = h5_json_object(out), values;
 
-	h5_buf_printf(out, "{\"id\": %u, \"name\": ", f->id);
+	object.spaced = true;
+	h5_json_number(h5_json_key(&object, "id"), f->id);
+	h5_json_key(&object, "name");
 	if (name)
-		h5_json_string(out, name, strlen(name));
+		h5_json_text(out, name);
 	else
 		h5_buf_text(out, "null");
-	h5_buf_text(out, ", \"values\": [");
+	values = list(h5_json_key(&object, "values"));
 	for (unsigned i = 0; i < f->count; i++)
-		h5_buf_printf(out, i ? ", %u" : "%u", f->values[i]);
-	h5_buf_text(out, "]}");
+		h5_json_number(h5_json_item(&values), f->values[i]);
+	h5_json_close(&values);
+	h5_json_close(&object);
 }
 
-static void add_chunks(struct h5_buf *out, const struct h5_dataset *d)
+static void add_chunks(struct h5_json *doc, const struct h5_dataset *d)
 {
-	add_dims(member(out, "chunks"), d->layout.chunked.dims, d->layout.chunked.rank);
-	text_member(out, "index", h5_dataset_index_name(d));
-	h5_buf_byte(member(out, "filters"), '[');
-	for (unsigned i = 0; i < d->pipeline.count; i++) {
-		h5_buf_text(out, i ? ", " : "");
-		add_filter(out, &d->pipeline.filters[i]);
-	}
-	h5_buf_byte(out, ']');
+	struct h5_json filters;
+
+	add_dims(h5_json_key(doc, "chunks"), d->layout.chunked.dims, d->layout.chunked.rank);
+	h5_json_text(h5_json_key(doc, "index"), h5_dataset_index_name(d));
+	filters = list(h5_json_key(doc, "filters"));
+	for (unsigned i = 0; i < d->pipeline.count; i++)
+		add_filter(h5_json_item(&filters), &d->pipeline.filters[i]);
+	h5_json_close(&filters);
 }
 
 /* A value of its own, or null where it is too long; *omitted: it is. */
@@ -127,107 +140,100 @@ static int add_value(const struct h5_view *v, const struct h5_datatype *type,
 	return h5_is_passing(rc) ? rc : 0;
 }
 
-static int add_dataset(const struct h5_view *v, struct h5_buf *out)
+static int add_dataset(const struct h5_view *v, struct h5_json *doc)
 {
 	const struct h5_dataset *d = v->dataset;
 	uint64_t bytes;
 	bool omitted;
 	int rc = 0;
 
-	shape_member(out, "shape", &d->space, d->space.dims);
-	shape_member(out, "maxshape", &d->space, d->space.max);
+	add_shape(doc, "shape", &d->space, d->space.dims);
+	add_shape(doc, "maxshape", &d->space, d->space.max);
 	if (d->size <= INT64_MAX)
-		h5_buf_printf(member(out, "size"), "%" PRIu64, d->size);
-	text_member(out, "layout", h5_dataset_layout_name(d));
+		h5_json_number(h5_json_key(doc, "size"), d->size);
+	h5_json_text(h5_json_key(doc, "layout"), h5_dataset_layout_name(d));
 	if (d->layout.class == H5_LAYOUT_CHUNKED)
-		add_chunks(out, d);
+		add_chunks(doc, d);
 	if (d->fill_defined && d->fill)
-		rc = add_value(v, d->type, NULL, d->fill, &omitted, member(out, "fill"));
+		rc = add_value(v, d->type, NULL, d->fill, &omitted, h5_json_key(doc, "fill"));
 	if (!rc)
 		rc = h5_dataset_storage(d, &bytes);
 	if (!rc)
-		h5_buf_printf(member(out, "storage"), "%" PRIu64, bytes);
+		h5_json_number(h5_json_key(doc, "storage"), bytes);
 	return h5_is_passing(rc) ? rc : 0;
 }
 
 /* ---- attributes ---- */
 
+/* Three parts of the document that are made side by side; the latter two in buffers of their own. */
 struct attributes {
 	const struct h5_view *v;
-	struct h5_buf *out;
-	struct h5_buf types, omitted; /* as JSON */
-	unsigned count;
+	struct h5_json values, types, omitted;
 };
-
-static void add_name(struct h5_buf *out, const char *name, bool first)
-{
-	h5_buf_text(out, first ? "" : ",");
-	h5_buf_text(out, "\n    ");
-	h5_json_string(out, name, strlen(name));
-}
 
 static int add_attribute(struct attributes *s, const struct h5_attribute *a)
 {
-	struct h5_buf type;
+	struct h5_buf *out = h5_json_key(&s->values, a->name), type;
 	bool omitted = true;
 	int rc = 0;
 
-	add_name(s->out, a->name, !s->count);
-	h5_buf_text(s->out, ": ");
 	if (a->type)
-		rc = add_value(s->v, a->type, &a->space, a->data, &omitted, s->out);
+		rc = add_value(s->v, a->type, &a->space, a->data, &omitted, out);
 	else
-		h5_buf_text(s->out, "null");
+		h5_buf_text(out, "null");
 	h5_buf_init(&type, VALUE_MAX);
 	if (a->type)
 		h5_datatype_numpy_shaped(a->type, &a->space, &type);
-	add_name(&s->types, a->name, !s->count);
-	h5_buf_text(&s->types, ": ");
-	h5_json_string(&s->types, type.data, type.size);
+	h5_json_string(h5_json_key(&s->types, a->name), type.data, type.size);
 	h5_buf_release(&type);
 	if (omitted)
-		add_name(&s->omitted, a->name, !s->omitted.size);
-	s->count++;
-	return rc ? rc : s->out->err;
+		h5_json_text(h5_json_item(&s->omitted), a->name);
+	return rc ? rc : out->err;
 }
 
-static void add_list(struct h5_buf *out, const char *name, char open, const struct h5_buf *list, char close)
+/* Takes over what was made in a buffer of its own, if it has any items. */
+static void add_part(struct h5_json *doc, const char *name, struct h5_json *part)
 {
-	if (!list->size)
-		return;
-	h5_buf_byte(member(out, name), open);
-	h5_buf_add(out, list->data, list->size);
-	h5_buf_text(out, "\n  ");
-	h5_buf_byte(out, close);
-	if (list->err)
-		out->err = list->err;
+	struct h5_buf *text = part->out;
+
+	h5_json_close(part);
+	if (part->any) {
+		struct h5_buf *out = h5_json_key(doc, name);
+
+		h5_buf_add(out, text->data, text->size);
+		if (text->err)
+			out->err = text->err;
+	}
+	h5_buf_release(text);
 }
 
-static int add_attributes(const struct h5_view *v, struct h5_buf *out)
+static int add_attributes(const struct h5_view *v, struct h5_json *doc)
 {
-	struct attributes s = {.v = v, .out = out};
+	struct attributes s = {.v = v};
 	struct h5_attribute_walk attributes;
 	const struct h5_attribute *a;
+	struct h5_buf types, omitted;
 	int rc = h5_attribute_begin(&attributes, v->file, v->object);
 
-	h5_buf_init(&s.types, DOCUMENT_MAX);
-	h5_buf_init(&s.omitted, DOCUMENT_MAX);
-	h5_buf_byte(member(out, "attributes"), '{');
+	h5_buf_init(&types, DOCUMENT_MAX);
+	h5_buf_init(&omitted, DOCUMENT_MAX);
+	s.values = document(h5_json_key(doc, "attributes"), 4);
+	s.types = document(&types, 4);
+	s.omitted = list(&omitted);
+	s.omitted.indent = 4;
 	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
 		rc = add_attribute(&s, a);
 	h5_attribute_end(&attributes);
-	h5_buf_text(out, s.count ? "\n  }" : "}");
-	add_list(out, "attribute_types", '{', &s.types, '}');
-	add_list(out, "omitted", '[', &s.omitted, ']');
-	h5_buf_release(&s.types);
-	h5_buf_release(&s.omitted);
-	/* What can't be read of them is missing; -EFBIG: it would have taken too long. */
+	h5_json_close(&s.values);
+	add_part(doc, "attribute_types", &s.types);
+	add_part(doc, "omitted", &s.omitted);
+	/* Attributes that can't be read are missing; -EFBIG: it would have taken too long. */
 	return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;
 }
 
 /* ---- the document ---- */
 
-static int add_object(const struct h5_view *v, struct h5_buf *out)
+static int add_object(const struct h5_view *v, struct h5_json *doc)
 {
 	static const char *const classes[] = {[H5_OBJECT_GROUP] = "group",
 					      [H5_OBJECT_DATASET] = "dataset",
@@ -235,30 +241,32 @@ static int add_object(const struct h5_view *v, struct h5_buf *out)
 	struct h5_datatype *committed = NULL;
 	int rc = 0;
 
-	text_member(out, "class", classes[v->object->kind]);
+	h5_json_text(h5_json_key(doc, "class"), classes[v->object->kind]);
 	if (v->object->kind == H5_OBJECT_DATATYPE)
 		rc = h5_object_datatype(v->file, v->object, &committed);
 	if (!rc && v->object->kind != H5_OBJECT_GROUP)
-		add_type(out, committed ? committed : v->dataset->type);
+		add_type(doc, committed ? committed : v->dataset->type);
 	if (!rc && v->dataset)
-		rc = add_dataset(v, out);
+		rc = add_dataset(v, doc);
 	h5_datatype_free(committed);
 	return rc;
 }
 
 static int make_document(const struct h5_view *v, struct h5_buf *out)
 {
+	struct h5_json doc;
 	int rc;
 
 	h5_buf_init(out, DOCUMENT_MAX);
-	h5_buf_byte(out, '{');
-	rc = add_object(v, out);
+	doc = document(out, 2);
+	rc = add_object(v, &doc);
 	if (!rc)
-		rc = add_attributes(v, out);
-	h5_buf_printf(member(out, "address"), "%" PRIu64, v->address);
+		rc = add_attributes(v, &doc);
+	h5_json_number(h5_json_key(&doc, "address"), v->address);
 	if (v->object->has_mtime)
-		h5_buf_printf(member(out, "mtime"), "%" PRId64, v->object->mtime);
-	h5_buf_text(out, "\n}\n");
+		h5_buf_printf(h5_json_key(&doc, "mtime"), "%" PRId64, v->object->mtime);
+	h5_json_close(&doc);
+	h5_buf_byte(out, '\n');
 	if (!rc && out->err == -E2BIG)
 		rc = h5_fail(-ENOTSUP, v->address, "metadata whose text is over %d bytes", DOCUMENT_MAX);
 	return rc ? rc : out->err;

@@ -1,5 +1,66 @@
-/* Strings as JSON, whatever bytes they hold. */
-#include "object/value_private.h"
+#include "object/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static struct h5_json begin(struct h5_buf *out, char open, char close)
+{
+	h5_buf_byte(out, open);
+	return (struct h5_json){.out = out, .bracket = close};
+}
+
+struct h5_json h5_json_array(struct h5_buf *out)
+{
+	return begin(out, '[', ']');
+}
+
+struct h5_json h5_json_object(struct h5_buf *out)
+{
+	return begin(out, '{', '}');
+}
+
+static void begin_line(struct h5_buf *out, unsigned indent)
+{
+	h5_buf_byte(out, '\n');
+	while (indent--)
+		h5_buf_byte(out, ' ');
+}
+
+struct h5_buf *h5_json_item(struct h5_json *json)
+{
+	if (json->any)
+		h5_buf_byte(json->out, ',');
+	if (json->indent)
+		begin_line(json->out, json->indent);
+	else if (json->any && json->spaced)
+		h5_buf_byte(json->out, ' ');
+	json->any = true;
+	return json->out;
+}
+
+struct h5_buf *h5_json_key(struct h5_json *json, const char *name)
+{
+	h5_json_text(h5_json_item(json), name);
+	h5_buf_text(json->out, json->spaced ? ": " : ":");
+	return json->out;
+}
+
+void h5_json_close(struct h5_json *json)
+{
+	if (json->indent && json->any)
+		begin_line(json->out, json->indent - 2);
+	h5_buf_byte(json->out, json->bracket);
+}
+
+void h5_json_number(struct h5_buf *out, uint64_t number)
+{
+	h5_buf_printf(out, "%" PRIu64, number);
+}
+
+void h5_json_text(struct h5_buf *out, const char *text)
+{
+	h5_json_string(out, text, strlen(text));
+}
 
 /* Length of the UTF-8 sequence at p, n > 0 bytes; 0: none. Well-formed as in table 3-7 of the Unicode
  * standard. */
@@ -54,12 +115,4 @@ void h5_json_string(struct h5_buf *out, const char *bytes, size_t n)
 	}
 	h5_buf_add(out, plain, (size_t)(p - plain));
 	h5_buf_byte(out, '"');
-}
-
-void h5_string_text(struct h5_buf *out, const char *bytes, size_t n, bool bare)
-{
-	if (bare)
-		h5_buf_add(out, bytes, n);
-	else
-		h5_json_string(out, bytes, n);
 }

@@ -1,0 +1,36 @@
+/* JSON, written to a buffer: whoever writes an array or object gives its items, and never writes commas. */
+#ifndef H5_OBJECT_JSON_H
+#define H5_OBJECT_JSON_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An array or object that is being written. A copy of it and the size of the buffer are all that is needed to
+ * take back what was written since. */
+struct h5_json {
+	struct h5_buf *out;
+	char bracket;	 /* that closes it */
+	bool any;	 /* it has items */
+	bool spaced;	 /* spaces after commas and colons; the caller may set it after opening */
+	unsigned indent; /* likewise: spaces before each item, which has a line of its own; 0: all on one line
+			  */
+};
+
+struct h5_json h5_json_array(struct h5_buf *out);
+struct h5_json h5_json_object(struct h5_buf *out);
+void h5_json_close(struct h5_json *json);
+
+/* Begins an item of an array, or a member of an object. The value is written to the buffer next, which is
+ * returned. */
+struct h5_buf *h5_json_item(struct h5_json *array);
+struct h5_buf *h5_json_key(struct h5_json *object, const char *name);
+
+/* A string with its quotes; bytes that are not UTF-8 as lone surrogates. */
+void h5_json_string(struct h5_buf *out, const char *bytes, size_t n);
+void h5_json_text(struct h5_buf *out, const char *text);
+void h5_json_number(struct h5_buf *out, uint64_t number);
+
+#endif
