@@ -146,21 +146,21 @@ unsigned h5_fractal_heap_rows(const struct h5_fractal_heap *heap, uint64_t size)
 	return size >> heap->row_bits ? h5_log2(size) - heap->row_bits + 1 : 0;
 }
 
-struct h5_fractal_heap_place h5_fractal_heap_locate(const struct h5_fractal_heap *heap, uint64_t offset)
+struct h5_fractal_heap_slot h5_fractal_heap_locate(const struct h5_fractal_heap *heap, uint64_t offset)
 {
-	struct h5_fractal_heap_place place = {0};
+	struct h5_fractal_heap_slot slot = {0};
 	uint64_t row_begin = 0;
 
 	if (offset >> heap->row_bits) {
 		unsigned high = h5_log2(offset);
 
-		place.row = high - heap->row_bits + 1;
+		slot.row = high - heap->row_bits + 1;
 		row_begin = (uint64_t)1 << high;
 	}
-	place.size = h5_fractal_heap_row_size(heap, place.row);
-	place.column = (unsigned)((offset - row_begin) / place.size);
-	place.begin = row_begin + place.column * place.size;
-	return place;
+	slot.size = h5_fractal_heap_row_size(heap, slot.row);
+	slot.column = (unsigned)((offset - row_begin) / slot.size);
+	slot.begin = row_begin + slot.column * slot.size;
+	return slot;
 }
 
 /* The prefix of direct and indirect blocks.

@@ -52,14 +52,14 @@ uint64_t h5_fractal_heap_row_size(const struct h5_fractal_heap *heap, unsigned r
 /* Rows of an indirect block that spans `size` bytes of the address space; 0: no such block. */
 unsigned h5_fractal_heap_rows(const struct h5_fractal_heap *heap, uint64_t size);
 
-struct h5_fractal_heap_place {
+struct h5_fractal_heap_slot {
 	unsigned row, column;
 	uint64_t begin; /* of the block, from the begin of the doubling table */
 	uint64_t size;	/* of the block */
 };
 
 /* Finds the block of the doubling table in which an offset lies. */
-struct h5_fractal_heap_place h5_fractal_heap_locate(const struct h5_fractal_heap *heap, uint64_t offset);
+struct h5_fractal_heap_slot h5_fractal_heap_locate(const struct h5_fractal_heap *heap, uint64_t offset);
 
 /* Bytes before the objects of a direct block. */
 size_t h5_fractal_heap_direct_prefix(const struct h5_fractal_heap *heap, uint8_t size_of_offsets);

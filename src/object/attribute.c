@@ -14,8 +14,7 @@ void h5_attribute_release(struct h5_attribute *attribute)
 {
 	free(attribute->name);
 	h5_datatype_free(attribute->type);
-	free(attribute->block);
-	h5_charge_release(&attribute->charge);
+	h5_heap_object_release(&attribute->memory);
 	*attribute = (struct h5_attribute){0};
 }
 
@@ -97,19 +96,18 @@ static int copy_name(const struct h5_attribute_message *m, struct h5_attribute *
  * large value one is enough. */
 static int own_data(struct h5_message_body *body, struct h5_attribute *attribute)
 {
-	if (body->copy) {
-		attribute->block = body->copy;
-		attribute->charge = body->charge;
-		body->copy = NULL;
-		body->charge = (struct h5_charge){0};
+	struct h5_heap_object *memory = &attribute->memory;
+
+	*memory = body->copy;
+	body->copy = (struct h5_heap_object){0};
+	if (memory->data)
 		return 0;
-	}
-	attribute->block = malloc(attribute->size ? attribute->size : 1);
-	if (!attribute->block)
+	memory->data = malloc(attribute->size ? attribute->size : 1);
+	if (!memory->data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "attribute: out of memory");
 	if (attribute->size)
-		memcpy(attribute->block, attribute->data, attribute->size);
-	attribute->data = attribute->block;
+		memcpy(memory->data, attribute->data, attribute->size);
+	attribute->data = memory->data;
 	return 0;
 }
 
@@ -226,7 +224,7 @@ static int load_attribute(void *arg, void **value, size_t *cost)
 		return rc;
 	}
 	/* The cache counts it from here on. */
-	h5_charge_release(&attribute->charge);
+	h5_charge_release(&attribute->memory.charge);
 	*value = attribute;
 	*cost = sizeof *attribute + attribute->size + h5_datatype_cost(attribute->type);
 	return 0;

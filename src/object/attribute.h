@@ -12,8 +12,7 @@ struct h5_attribute {
 	struct h5_dataspace space;
 	const uint8_t *data; /* elements x element size bytes */
 	size_t size;
-	uint8_t *block;		 /* owned: where the data are */
-	struct h5_charge charge; /* of the block */
+	struct h5_heap_object memory; /* where the data are; {0}: they are borrowed */
 };
 
 /* -ENODATA: no attribute of that name. */

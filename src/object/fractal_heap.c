@@ -88,10 +88,10 @@ static int heap_get(struct h5_file *file, uint64_t address, struct h5_lru_entry 
 static int load_indirect(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	const struct block_request *q = arg;
-	size_t entries = (size_t)q->rows * q->heap->width;
-	size_t size =
-		h5_fractal_heap_indirect_size(q->heap, q->rows, sb->size_of_offsets, sb->size_of_lengths);
+	const struct block_request *request = arg;
+	size_t entries = (size_t)request->rows * request->heap->width;
+	size_t size = h5_fractal_heap_indirect_size(request->heap, request->rows, sb->size_of_offsets,
+						    sb->size_of_lengths);
 	struct indirect_block *block;
 	struct h5_reader r;
 	void *data;
@@ -103,10 +103,10 @@ static int load_indirect(struct h5_file *file, uint64_t address, const void *arg
 	block = malloc(*cost);
 	r = h5_file_reader(file, data, size, address);
 	if (block) {
-		block->begin = q->begin;
-		block->rows = q->rows;
-		rc = h5_fractal_heap_indirect_decode(&r, q->heap, q->header, q->begin, q->rows,
-						     block->entries);
+		block->begin = request->begin;
+		block->rows = request->rows;
+		rc = h5_fractal_heap_indirect_decode(&r, request->heap, request->header, request->begin,
+						     request->rows, block->entries);
 	} else {
 		rc = h5_fail(-ENOMEM, address, "fractal heap indirect block: out of memory");
 	}
@@ -130,105 +130,113 @@ static void release_direct(void *value)
 
 static int load_direct(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	const struct block_request *q = arg;
-	const struct h5_pipeline *pipeline = q->heap->filtered ? &q->heap->pipeline : NULL;
+	const struct block_request *request = arg;
+	const struct h5_pipeline *pipeline = request->heap->filtered ? &request->heap->pipeline : NULL;
 	struct direct_block *block = calloc(1, sizeof *block);
 	struct h5_reader r;
 	int rc;
 
 	if (!block)
 		return h5_fail(-ENOMEM, address, "fractal heap direct block: out of memory");
-	block->begin = q->begin;
-	block->size = q->size;
-	rc = h5_pipeline_read(file, pipeline, q->entry.mask, address, pipeline ? q->entry.stored : q->size,
-			      q->size, &block->data);
+	block->begin = request->begin;
+	block->size = request->size;
+	rc = h5_pipeline_read(file, pipeline, request->entry.mask, address,
+			      pipeline ? request->entry.stored : request->size, request->size, &block->data);
 	if (!rc) {
-		r = h5_file_reader(file, block->data, (size_t)q->size, address);
-		rc = h5_fractal_heap_direct_check(&r, block->data, q->heap, q->header, q->begin);
+		r = h5_file_reader(file, block->data, (size_t)request->size, address);
+		rc = h5_fractal_heap_direct_check(&r, block->data, request->heap, request->header,
+						  request->begin);
 	}
 	if (rc) {
 		release_direct(block);
 		return rc;
 	}
 	*value = block;
-	*cost = sizeof *block + (size_t)q->size;
+	*cost = sizeof *block + (size_t)request->size;
 	return 0;
 }
 
 static const struct h5_block_type direct_block = {{"fractal heap direct block", release_direct}, load_direct};
 
-/* Entry and place of the block that holds `offset`, in the indirect block of the request. */
-static int look_up(struct h5_file *file, const struct block_request *q, uint64_t offset,
-		   struct h5_fractal_heap_entry *entry, struct h5_fractal_heap_place *place)
+/* Entry and slot of the block that holds `offset`, in the indirect block of the request. */
+static int look_up(struct h5_file *file, const struct block_request *request, uint64_t offset,
+		   struct h5_fractal_heap_entry *entry, struct h5_fractal_heap_slot *slot)
 {
 	const struct indirect_block *block;
 	struct h5_lru_entry *ref;
-	int rc = h5_file_block(file, &indirect_block, q->entry.address, q->header, q, &ref);
+	int rc = h5_file_block(file, &indirect_block, request->entry.address, request->header, request, &ref);
 
 	if (rc)
 		return rc;
 	block = h5_lru_value(ref);
-	*place = h5_fractal_heap_locate(q->heap, offset - q->begin);
-	if (block->begin != q->begin || block->rows != q->rows)
-		rc = h5_fail(-EUCLEAN, q->entry.address, "fractal heap: one indirect block in two places");
-	else if (place->row >= q->rows)
-		rc = h5_fail(-EUCLEAN, q->entry.address, "fractal heap: no block at offset %llu",
+	*slot = h5_fractal_heap_locate(request->heap, offset - request->begin);
+	if (block->begin != request->begin || block->rows != request->rows)
+		rc = h5_fail(-EUCLEAN, request->entry.address,
+			     "fractal heap: one indirect block in two places");
+	else if (slot->row >= request->rows)
+		rc = h5_fail(-EUCLEAN, request->entry.address, "fractal heap: no block at offset %llu",
 			     (unsigned long long)offset);
 	else
-		*entry = block->entries[(size_t)place->row * q->heap->width + place->column];
+		*entry = block->entries[(size_t)slot->row * request->heap->width + slot->column];
 	h5_file_put(file, ref);
 	return rc;
 }
 
 /* Goes down to the direct block that holds `offset`; the rows fall at each step. */
-static int find_direct(struct h5_file *file, struct block_request *q, uint64_t offset)
+static int find_direct(struct h5_file *file, struct block_request *request, uint64_t offset)
 {
-	struct h5_fractal_heap_place place;
+	struct h5_fractal_heap_slot slot;
 	int rc;
 
-	q->entry.address = q->heap->root;
-	q->rows = q->heap->root_rows;
-	if (!q->rows) {
-		q->entry.stored = q->heap->root_stored;
-		q->entry.mask = q->heap->root_mask;
-		q->size = q->heap->start_size;
+	request->entry.address = request->heap->root;
+	request->rows = request->heap->root_rows;
+	if (!request->rows) {
+		request->entry.stored = request->heap->root_stored;
+		request->entry.mask = request->heap->root_mask;
+		request->size = request->heap->start_size;
 		return 0;
 	}
 	for (;;) {
-		rc = look_up(file, q, offset, &q->entry, &place);
+		rc = look_up(file, request, offset, &request->entry, &slot);
 		if (rc)
 			return rc;
-		q->begin += place.begin;
-		q->size = place.size;
-		if (place.row < q->heap->direct_rows)
+		request->begin += slot.begin;
+		request->size = slot.size;
+		if (slot.row < request->heap->direct_rows)
 			return 0;
-		q->rows = h5_fractal_heap_rows(q->heap, place.size);
-		if (!q->rows)
-			return h5_fail(-EUCLEAN, q->header, "fractal heap: nonsense doubling table");
+		request->rows = h5_fractal_heap_rows(request->heap, slot.size);
+		if (!request->rows)
+			return h5_fail(-EUCLEAN, request->header, "fractal heap: nonsense doubling table");
 	}
 }
 
-static int copy_out(const uint8_t *from, size_t n, uint8_t **data, size_t *size, struct h5_charge *charge)
+void h5_heap_object_release(struct h5_heap_object *object)
 {
-	int rc = h5_charge_set(charge, n);
+	free(object->data);
+	h5_charge_release(&object->charge);
+	*object = (struct h5_heap_object){0};
+}
+
+static int copy_out(const uint8_t *from, size_t n, struct h5_heap_object *object)
+{
+	int rc = h5_charge_set(&object->charge, n);
 
 	if (rc)
 		return rc;
-	*data = malloc(n ? n : 1);
-	if (!*data)
+	object->data = malloc(n ? n : 1);
+	if (!object->data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "fractal heap object: out of memory");
 	if (n)
-		memcpy(*data, from, n);
-	*size = n;
+		memcpy(object->data, from, n);
+	object->size = n;
 	return 0;
 }
 
 static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap, uint64_t header,
-		       const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size,
-		       struct h5_charge *charge)
+		       const struct h5_fractal_heap_id *id, struct h5_heap_object *object)
 {
 	size_t prefix = h5_fractal_heap_direct_prefix(heap, h5_file_superblock(file)->size_of_offsets);
-	struct block_request q = {.heap = heap, .header = header};
+	struct block_request request = {.heap = heap, .header = header};
 	const struct direct_block *block;
 	struct h5_lru_entry *ref;
 	uint64_t at;
@@ -237,20 +245,21 @@ static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap,
 	if (heap->heap_bits < 64 && id->offset >> heap->heap_bits)
 		return h5_fail(-EUCLEAN, header, "fractal heap: offset %llu beyond the heap",
 			       (unsigned long long)id->offset);
-	rc = find_direct(file, &q, id->offset);
+	rc = find_direct(file, &request, id->offset);
 	if (!rc)
-		rc = h5_file_block(file, &direct_block, q.entry.address, header, &q, &ref);
+		rc = h5_file_block(file, &direct_block, request.entry.address, header, &request, &ref);
 	if (rc)
 		return rc;
 	block = h5_lru_value(ref);
-	at = id->offset - q.begin;
-	if (block->begin != q.begin || block->size != q.size)
-		rc = h5_fail(-EUCLEAN, q.entry.address, "fractal heap: one direct block in two places");
-	else if (at < prefix || at > q.size || id->size > q.size - at)
-		rc = h5_fail(-EUCLEAN, q.entry.address, "fractal heap: object of %llu bytes beyond its block",
+	at = id->offset - request.begin;
+	if (block->begin != request.begin || block->size != request.size)
+		rc = h5_fail(-EUCLEAN, request.entry.address, "fractal heap: one direct block in two places");
+	else if (at < prefix || at > request.size || id->size > request.size - at)
+		rc = h5_fail(-EUCLEAN, request.entry.address,
+			     "fractal heap: object of %llu bytes beyond its block",
 			     (unsigned long long)id->size);
 	else
-		rc = copy_out(block->data + at, (size_t)id->size, data, size, charge);
+		rc = copy_out(block->data + at, (size_t)id->size, object);
 	h5_file_put(file, ref);
 	return rc;
 }
@@ -330,8 +339,7 @@ static int find_huge(struct h5_file *file, const struct h5_fractal_heap *heap, s
 }
 
 static int read_huge_object(struct h5_file *file, const struct h5_fractal_heap *heap,
-			    const struct h5_fractal_heap_id *id, uint8_t **data, size_t *size,
-			    struct h5_charge *charge)
+			    const struct h5_fractal_heap_id *id, struct h5_heap_object *object)
 {
 	int rc;
 
@@ -339,29 +347,22 @@ static int read_huge_object(struct h5_file *file, const struct h5_fractal_heap *
 		return h5_fail(-ENOTSUP, id->address,
 			       "fractal heap: an object of %llu bytes is not supported",
 			       (unsigned long long)id->memory_size);
-	*size = (size_t)id->memory_size;
+	object->size = (size_t)id->memory_size;
 	rc = h5_pipeline_read(file, heap->filtered ? &heap->pipeline : NULL, id->mask, id->address, id->size,
-			      *size, data);
-	if (rc)
-		return rc;
-	rc = h5_charge_set(charge, *size);
-	if (rc) {
-		free(*data);
-		*data = NULL;
-	}
-	return rc;
+			      object->size, &object->data);
+	return rc ? rc : h5_charge_set(&object->charge, object->size);
 }
 
 static int get_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_fractal_heap_id *id,
-		    uint8_t **data, size_t *size, struct h5_charge *charge)
+		    struct h5_heap_object *object)
 {
 	int rc = id->direct ? 0 : find_huge(file, heap, id);
 
-	return rc ? rc : read_huge_object(file, heap, id, data, size, charge);
+	return rc ? rc : read_huge_object(file, heap, id, object);
 }
 
 int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *bytes, size_t id_size,
-			uint8_t **data, size_t *size, struct h5_charge *charge)
+			struct h5_heap_object *object)
 {
 	struct h5_reader r = h5_file_reader(file, bytes, id_size, H5_UNDEF);
 	const struct h5_fractal_heap *heap;
@@ -369,6 +370,7 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *b
 	struct h5_lru_entry *ref;
 	int rc = h5_interrupt_check();
 
+	*object = (struct h5_heap_object){0};
 	if (!rc)
 		rc = heap_get(file, address, &ref, &heap);
 	if (rc)
@@ -380,14 +382,14 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *b
 		rc = h5_fractal_heap_id_decode(&r, heap, &id);
 	if (!rc) {
 		if (id.type == H5_HEAP_ID_TINY)
-			rc = copy_out(id.data, (size_t)id.size, data, size, charge);
+			rc = copy_out(id.data, (size_t)id.size, object);
 		else if (id.type == H5_HEAP_ID_HUGE)
-			rc = get_huge(file, heap, &id, data, size, charge);
+			rc = get_huge(file, heap, &id, object);
 		else
-			rc = get_managed(file, heap, address, &id, data, size, charge);
+			rc = get_managed(file, heap, address, &id, object);
 	}
 	if (rc)
-		h5_charge_release(charge);
+		h5_heap_object_release(object);
 	h5_file_put(file, ref);
 	return rc;
 }
@@ -414,118 +416,118 @@ struct heap_check {
 	struct h5_seen seen; /* indirect blocks, so that a damaged heap's are not walked again and again */
 };
 
-static int check_direct(struct heap_check *c, const struct block_request *q)
+static int check_direct(struct heap_check *check, const struct block_request *request)
 {
 	struct h5_lru_entry *ref = NULL;
-	int rc = h5_file_block(c->file, &direct_block, q->entry.address, q->header, q, &ref);
+	int rc = h5_file_block(check->file, &direct_block, request->entry.address, request->header, request,
+			       &ref);
 
-	h5_file_put(c->file, ref);
-	return h5_damage_note(c->damage, rc);
+	h5_file_put(check->file, ref);
+	return h5_damage_note(check->damage, rc);
 }
 
-static int check_indirect(struct heap_check *c, const struct block_request *q);
+static int check_indirect(struct heap_check *check, const struct block_request *request);
 
 /* The block of entry i of an indirect block; the rows of one further down are fewer. */
-static int check_entry(struct heap_check *c, const struct block_request *q,
+static int check_entry(struct heap_check *check, const struct block_request *request,
 		       const struct h5_fractal_heap_entry *entry, size_t i)
 {
-	unsigned row = (unsigned)(i / c->heap->width);
-	uint64_t size = h5_fractal_heap_row_size(c->heap, row);
-	uint64_t row_begin = row ? size * c->heap->width : 0;
+	unsigned row = (unsigned)(i / check->heap->width);
+	uint64_t size = h5_fractal_heap_row_size(check->heap, row);
+	uint64_t row_begin = row ? size * check->heap->width : 0;
 	struct block_request next = {
-		.heap = c->heap,
-		.header = q->header,
-		.begin = q->begin + row_begin + i % c->heap->width * size,
+		.heap = check->heap,
+		.header = request->header,
+		.begin = request->begin + row_begin + i % check->heap->width * size,
 		.size = size,
 		.entry = *entry,
 	};
 
-	if (row < c->heap->direct_rows)
-		return check_direct(c, &next);
-	next.rows = h5_fractal_heap_rows(c->heap, size);
-	if (!next.rows || next.rows >= q->rows)
-		return h5_damage_note(c->damage,
-				      h5_fail(-EUCLEAN, q->header, "fractal heap: nonsense doubling table"));
-	return check_indirect(c, &next);
+	if (row < check->heap->direct_rows)
+		return check_direct(check, &next);
+	next.rows = h5_fractal_heap_rows(check->heap, size);
+	if (!next.rows || next.rows >= request->rows)
+		return h5_damage_note(check->damage, h5_fail(-EUCLEAN, request->header,
+							     "fractal heap: nonsense doubling table"));
+	return check_indirect(check, &next);
 }
 
-static int check_indirect(struct heap_check *c, const struct block_request *q)
+static int check_indirect(struct heap_check *check, const struct block_request *request)
 {
 	const struct indirect_block *block;
 	struct h5_lru_entry *ref;
 	int rc = h5_interrupt_check();
 
 	if (!rc)
-		rc = h5_seen_add(&c->seen, q->entry.address);
+		rc = h5_seen_add(&check->seen, request->entry.address);
 	if (rc == -EEXIST)
-		rc = h5_fail(-EUCLEAN, q->entry.address, "fractal heap: one indirect block in two places");
+		rc = h5_fail(-EUCLEAN, request->entry.address,
+			     "fractal heap: one indirect block in two places");
 	if (!rc)
-		rc = h5_file_block(c->file, &indirect_block, q->entry.address, q->header, q, &ref);
+		rc = h5_file_block(check->file, &indirect_block, request->entry.address, request->header,
+				   request, &ref);
 	if (rc)
-		return h5_damage_note(c->damage, rc);
+		return h5_damage_note(check->damage, rc);
 	block = h5_lru_value(ref);
-	for (size_t i = 0; i < (size_t)block->rows * c->heap->width && !rc; i++)
+	for (size_t i = 0; i < (size_t)block->rows * check->heap->width && !rc; i++)
 		if (block->entries[i].address != H5_UNDEF)
-			rc = check_entry(c, q, &block->entries[i], i);
-	h5_file_put(c->file, ref);
+			rc = check_entry(check, request, &block->entries[i], i);
+	h5_file_put(check->file, ref);
 	return rc;
 }
 
-static int check_root(struct heap_check *c, uint64_t header)
+static int check_root(struct heap_check *check, uint64_t header)
 {
-	struct block_request q = {
-		.heap = c->heap,
+	struct block_request request = {
+		.heap = check->heap,
 		.header = header,
-		.rows = c->heap->root_rows,
-		.size = c->heap->start_size,
-		.entry = {c->heap->root, c->heap->root_stored, c->heap->root_mask},
+		.rows = check->heap->root_rows,
+		.size = check->heap->start_size,
+		.entry = {check->heap->root, check->heap->root_stored, check->heap->root_mask},
 	};
 
-	if (c->heap->root == H5_UNDEF)
+	if (check->heap->root == H5_UNDEF)
 		return 0;
-	return q.rows ? check_indirect(c, &q) : check_direct(c, &q);
+	return request.rows ? check_indirect(check, &request) : check_direct(check, &request);
 }
 
 static int check_huge_object(void *arg, struct h5_reader record)
 {
 	struct h5_fractal_heap_id id = {0};
-	struct heap_check *c = arg;
-	struct h5_charge charge = {0};
-	uint8_t *data = NULL;
-	size_t size;
+	struct heap_check *check = arg;
+	struct h5_heap_object object = {0};
 	int rc;
 
-	read_huge_record(c->heap, record, &id);
-	rc = read_huge_object(c->file, c->heap, &id, &data, &size, &charge);
-	free(data);
-	h5_charge_release(&charge);
-	return h5_damage_note(c->damage, rc);
+	read_huge_record(check->heap, record, &id);
+	rc = read_huge_object(check->file, check->heap, &id, &object);
+	h5_heap_object_release(&object);
+	return h5_damage_note(check->damage, rc);
 }
 
-static int check_huge(struct heap_check *c)
+static int check_huge(struct heap_check *check)
 {
 	struct h5_btree2 tree;
-	int rc = open_huge(c->file, c->heap, &tree);
+	int rc = open_huge(check->file, check->heap, &tree);
 
 	if (!rc)
-		rc = h5_btree2_iterate(&tree, check_huge_object, c);
-	return h5_damage_note(c->damage, rc);
+		rc = h5_btree2_iterate(&tree, check_huge_object, check);
+	return h5_damage_note(check->damage, rc);
 }
 
 int h5_fractal_heap_check(struct h5_file *file, uint64_t address, struct h5_damage *damage)
 {
-	struct heap_check c = {.file = file, .damage = damage};
+	struct heap_check check = {.file = file, .damage = damage};
 	struct h5_lru_entry *ref;
-	int rc = heap_get(file, address, &ref, &c.heap);
+	int rc = heap_get(file, address, &ref, &check.heap);
 
 	if (rc)
 		return h5_damage_note(damage, rc);
-	rc = check_root(&c, address);
+	rc = check_root(&check, address);
 	if (!rc)
-		rc = check_huge(&c);
-	if (!rc && c.heap->free_space != H5_UNDEF)
-		rc = h5_free_space_check(file, c.heap->free_space, damage);
-	h5_seen_release(&c.seen);
+		rc = check_huge(&check);
+	if (!rc && check.heap->free_space != H5_UNDEF)
+		rc = h5_free_space_check(file, check.heap->free_space, damage);
+	h5_seen_release(&check.seen);
 	h5_file_put(file, ref);
 	return rc;
 }

@@ -6,10 +6,19 @@
 #include "object/damage.h"
 #include "store/file.h"
 
-/* Copies the object of the heap ID (id_size bytes) to *data, owned by the caller. Managed, huge (direct and
- * indirect) and tiny objects, filtered heaps included. `charge`: {0}; it becomes that of the copy. */
+/* A copy of an object of a heap. {0}: none. */
+struct h5_heap_object {
+	uint8_t *data; /* owned */
+	size_t size;
+	struct h5_charge charge; /* of the data */
+};
+
+void h5_heap_object_release(struct h5_heap_object *object); /* may run twice */
+
+/* Copies the object of the heap ID (id_size bytes): a managed, huge (direct or indirect) or tiny one, of a
+ * filtered heap, too. After a failure *object is {0}. */
 int h5_fractal_heap_get(struct h5_file *file, uint64_t heap, const uint8_t *id, size_t id_size,
-			uint8_t **data, size_t *size, struct h5_charge *charge);
+			struct h5_heap_object *object);
 
 /* Length of the heap's IDs in bytes. */
 int h5_fractal_heap_id_size(struct h5_file *file, uint64_t heap, unsigned *size);

@@ -14,11 +14,11 @@ struct collection {
 
 static void release_collection(void *value)
 {
-	struct collection *c = value;
+	struct collection *collection = value;
 
-	free(c->objects);
-	free(c->data);
-	free(c);
+	free(collection->objects);
+	free(collection->data);
+	free(collection);
 }
 
 static int read_size(struct h5_file *file, uint64_t address, uint64_t *size)
@@ -36,7 +36,7 @@ static int read_size(struct h5_file *file, uint64_t address, uint64_t *size)
 static int load_collection(struct h5_file *file, uint64_t address, const void *arg, void **value,
 			   size_t *cost)
 {
-	struct collection *c;
+	struct collection *collection;
 	struct h5_reader r;
 	uint64_t size;
 	void *data;
@@ -45,21 +45,21 @@ static int load_collection(struct h5_file *file, uint64_t address, const void *a
 	(void)arg;
 	if (rc)
 		return rc;
-	c = calloc(1, sizeof *c);
-	if (!c)
+	collection = calloc(1, sizeof *collection);
+	if (!collection)
 		return h5_fail(-ENOMEM, address, "global heap collection: out of memory");
 	rc = h5_block_read(file, address, 0, size, "global heap collection", &data);
 	if (!rc) {
-		c->data = data;
+		collection->data = data;
 		r = h5_file_reader(file, data, (size_t)size, address);
-		rc = h5_global_heap_decode(&r, &c->objects, &c->count);
+		rc = h5_global_heap_decode(&r, &collection->objects, &collection->count);
 	}
 	if (rc) {
-		release_collection(c);
+		release_collection(collection);
 		return rc;
 	}
-	*value = c;
-	*cost = sizeof *c + (size_t)size + c->count * sizeof *c->objects;
+	*value = collection;
+	*cost = sizeof *collection + (size_t)size + collection->count * sizeof *collection->objects;
 	return 0;
 }
 
@@ -67,38 +67,39 @@ static const struct h5_block_type collection_block = {{"global heap collection",
 						      load_collection};
 
 /* The first of those with the index, NULL: none. */
-static const struct h5_global_heap_object *find(const struct collection *c, uint32_t index)
+static const struct h5_global_heap_object *find(const struct collection *collection, uint32_t index)
 {
-	unsigned low = 0, high = c->count;
+	unsigned low = 0, high = collection->count;
 
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
 
-		if (c->objects[middle].index < index)
+		if (collection->objects[middle].index < index)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < c->count && c->objects[low].index == index ? &c->objects[low] : NULL;
+	return low < collection->count && collection->objects[low].index == index ? &collection->objects[low]
+										  : NULL;
 }
 
 int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,
 		       const uint8_t **data, size_t *size)
 {
 	const struct h5_global_heap_object *object;
-	const struct collection *c;
+	const struct collection *collection;
 	int rc = h5_file_block(file, &collection_block, address, 0, NULL, ref);
 
 	if (rc)
 		return rc;
-	c = h5_lru_value(*ref);
-	object = find(c, index);
+	collection = h5_lru_value(*ref);
+	object = find(collection, index);
 	if (!object) {
 		h5_file_put(file, *ref);
 		*ref = NULL;
 		return h5_fail(-EUCLEAN, address, "global heap collection: no object %u", index);
 	}
-	*data = c->data + object->offset;
+	*data = collection->data + object->offset;
 	*size = (size_t)object->size;
 	return 0;
 }

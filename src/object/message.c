@@ -5,7 +5,6 @@
 #include "format/shared_message.h"
 #include "object/shared_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The message of that type in the header at the address; one that is shared in turn is none. */
@@ -30,7 +29,6 @@ int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, stru
 			   struct h5_message_body *body)
 {
 	struct h5_shared_message shared;
-	size_t size;
 	int rc;
 
 	memset(body, 0, sizeof *body);
@@ -38,9 +36,9 @@ int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, stru
 	if (rc)
 		return rc;
 	if (shared.in_heap) {
-		rc = h5_shared_table_get(file, type, shared.id, &body->copy, &size, &body->charge);
+		rc = h5_shared_table_get(file, type, shared.id, &body->copy);
 		if (!rc)
-			body->reader = h5_file_reader(file, body->copy, size, H5_UNDEF);
+			body->reader = h5_file_reader(file, body->copy.data, body->copy.size, H5_UNDEF);
 	} else {
 		rc = open_in_header(file, type, shared.address, body);
 	}
@@ -63,8 +61,7 @@ int h5_message_open(struct h5_file *file, const struct h5_message *message, stru
 void h5_message_release(struct h5_file *file, struct h5_message_body *body)
 {
 	h5_file_put(file, body->ref);
-	free(body->copy);
-	h5_charge_release(&body->charge);
+	h5_heap_object_release(&body->copy);
 	memset(body, 0, sizeof *body);
 }
 

@@ -3,14 +3,13 @@
 #ifndef H5_OBJECT_MESSAGE_H
 #define H5_OBJECT_MESSAGE_H
 
-#include "base/room.h"
+#include "object/fractal_heap.h"
 #include "object/object.h"
 
 struct h5_message_body {
-	struct h5_reader reader;  /* over the body; borrowed until release */
-	struct h5_lru_entry *ref; /* the other header, NULL: none */
-	uint8_t *copy;		  /* owned: bytes from a heap, NULL: none */
-	struct h5_charge charge;  /* of the copy */
+	struct h5_reader reader;    /* over the body; borrowed until release */
+	struct h5_lru_entry *ref;   /* the other header, NULL: none */
+	struct h5_heap_object copy; /* from a heap; {0}: none */
 };
 
 int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body);

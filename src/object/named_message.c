@@ -73,18 +73,16 @@ int h5_named_storage_find(struct h5_file *file, const struct h5_object *object, 
 static int open_dense(const struct h5_named_storage *storage, const struct h5_named_record *record,
 		      struct h5_message_body *body)
 {
-	size_t size;
 	int rc;
 
 	*body = (struct h5_message_body){0};
 	if (record->is_shared)
-		rc = h5_shared_table_get(storage->file, kinds[storage->kind].type, record->id, &body->copy,
-					 &size, &body->charge);
+		rc = h5_shared_table_get(storage->file, kinds[storage->kind].type, record->id, &body->copy);
 	else
 		rc = h5_fractal_heap_get(storage->file, storage->info.heap, record->id, record->id_size,
-					 &body->copy, &size, &body->charge);
+					 &body->copy);
 	if (!rc)
-		body->reader = h5_file_reader(storage->file, body->copy, size, H5_UNDEF);
+		body->reader = h5_file_reader(storage->file, body->copy.data, body->copy.size, H5_UNDEF);
 	return rc;
 }
 
@@ -259,11 +257,11 @@ static int add_dense(void *arg, struct h5_reader r)
 		rc = open_dense(storage, &record, &body);
 	if (!rc)
 		rc = kinds[storage->kind].decode_name(body.reader, &name);
-	source.is_kept = h5_reader_left(&body.reader) <= KEPT_MESSAGE && walk->names.bytes < KEPT_MAX;
+	source.is_kept = body.copy.size <= KEPT_MESSAGE && walk->names.bytes < KEPT_MAX;
 	if (rc)
 		rc = h5_damage_note(&walk->damage, rc);
 	else if (source.is_kept)
-		rc = add_name(walk, &name, &source, body.copy, h5_reader_left(&body.reader));
+		rc = add_name(walk, &name, &source, body.copy.data, body.copy.size);
 	else
 		rc = add_name(walk, &name, &source, bytes.p, h5_reader_left(&bytes));
 	h5_message_release(storage->file, &body);

@@ -16,71 +16,72 @@ struct walk {
 	unsigned links;
 };
 
-static int follow_path(struct walk *w, const char *path, size_t size);
+static int follow_path(struct walk *walk, const char *path, size_t size);
 
-static int follow_external(struct walk *w, const char *name, size_t name_size, const char *path, size_t size)
+static int follow_external(struct walk *walk, const char *name, size_t name_size, const char *path,
+			   size_t size)
 {
 	char *file_name = strndup(name, name_size);
 	int rc;
 
 	if (!file_name)
 		return -ENOMEM;
-	rc = h5_file_set_find(h5_file_set_of(w->file), w->file, file_name, &w->file);
+	rc = h5_file_set_find(h5_file_set_of(walk->file), walk->file, file_name, &walk->file);
 	free(file_name);
 	if (rc)
 		return rc;
-	w->address = h5_file_superblock(w->file)->root;
-	return follow_path(w, path, size);
+	walk->address = h5_file_superblock(walk->file)->root;
+	return follow_path(walk, path, size);
 }
 
-static int follow_link(struct walk *w, const struct h5_link *link)
+static int follow_link(struct walk *walk, const struct h5_link *link)
 {
 	if (link->type == H5_LINK_HARD) {
-		w->address = link->address;
+		walk->address = link->address;
 		return 0;
 	}
-	if (++w->links > LINKS_MAX)
+	if (++walk->links > LINKS_MAX)
 		return h5_fail(-ELOOP, H5_UNDEF, "path through more than %d links", LINKS_MAX);
 	if (link->type == H5_LINK_SOFT)
-		return follow_path(w, link->target, link->target_size);
+		return follow_path(walk, link->target, link->target_size);
 	if (link->type == H5_LINK_EXTERNAL)
-		return follow_external(w, link->file, link->file_size, link->target, link->target_size);
+		return follow_external(walk, link->file, link->file_size, link->target, link->target_size);
 	return h5_fail(-ENOENT, H5_UNDEF, "user-defined link");
 }
 
-static int follow_name(struct walk *w, const char *name, size_t size)
+static int follow_name(struct walk *walk, const char *name, size_t size)
 {
 	const struct h5_object *group;
 	struct h5_lru_entry *ref;
-	struct h5_file *file = w->file;
+	struct h5_file *file = walk->file;
 	struct h5_link link = {0};
 	int rc = h5_interrupt_check();
 
 	if (!rc)
-		rc = h5_object_get(file, w->address, &ref, &group);
+		rc = h5_object_get(file, walk->address, &ref, &group);
 	if (rc)
 		return rc;
 	rc = group->kind == H5_OBJECT_GROUP ? h5_group_lookup(file, group, name, size, &link) : -ENOENT;
 	h5_file_put(file, ref);
 	if (!rc)
-		rc = follow_link(w, &link);
+		rc = follow_link(walk, &link);
 	h5_link_release(&link);
 	return rc;
 }
 
-static int follow_path(struct walk *w, const char *path, size_t size)
+static int follow_path(struct walk *walk, const char *path, size_t size)
 {
 	const char *end = path + size;
 	int rc = 0;
 
 	if (size && *path == '/')
-		w->address = h5_file_superblock(w->file)->root;
+		walk->address = h5_file_superblock(walk->file)->root;
 	while (path < end && !rc) {
 		const char *slash = memchr(path, '/', (size_t)(end - path));
 		size_t n = (size_t)((slash ? slash : end) - path);
 
 		if (n && !(n == 1 && *path == '.'))
-			rc = follow_name(w, path, n);
+			rc = follow_name(walk, path, n);
 		path += n + (slash != NULL);
 	}
 	return rc;
@@ -89,22 +90,22 @@ static int follow_path(struct walk *w, const char *path, size_t size)
 int h5_path_find(struct h5_file *file, uint64_t group, const char *path, size_t size,
 		 struct h5_file **found_in, uint64_t *address)
 {
-	struct walk w = {.file = file, .address = group};
-	int rc = follow_path(&w, path, size);
+	struct walk walk = {.file = file, .address = group};
+	int rc = follow_path(&walk, path, size);
 
-	*found_in = w.file;
-	*address = w.address;
+	*found_in = walk.file;
+	*address = walk.address;
 	return rc;
 }
 
 int h5_path_find_external(struct h5_file *file, const char *name, size_t name_size, const char *path,
 			  size_t size, struct h5_file **found_in, uint64_t *address)
 {
-	struct walk w = {.file = file};
-	int rc = follow_external(&w, name, name_size, path, size);
+	struct walk walk = {.file = file};
+	int rc = follow_external(&walk, name, name_size, path, size);
 
-	*found_in = w.file;
-	*address = w.address;
+	*found_in = walk.file;
+	*address = walk.address;
 	return rc;
 }
 

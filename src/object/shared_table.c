@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "format/shared_message.h"
-#include "object/fractal_heap.h"
+#include "object/object.h"
 #include "store/block.h"
 #include "store/btree2.h"
 
@@ -81,14 +81,15 @@ static uint64_t heap_of(const struct h5_shared_table *table, enum h5_message_typ
 	return H5_UNDEF;
 }
 
-int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id, uint8_t **data,
-			size_t *size, struct h5_charge *charge)
+int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id,
+			struct h5_heap_object *message)
 {
-	struct h5_shared_table_message message;
+	struct h5_shared_table_message table;
 	struct h5_lru_entry *ref;
 	uint64_t heap;
-	int rc = table_get(file, &message, &ref);
+	int rc = table_get(file, &table, &ref);
 
+	*message = (struct h5_heap_object){0};
 	if (rc == -ENODATA)
 		rc = h5_fail(-EUCLEAN, H5_UNDEF, "shared message: the file has no shared message table");
 	if (rc)
@@ -96,9 +97,9 @@ int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const u
 	heap = heap_of(h5_lru_value(ref), type);
 	h5_file_put(file, ref);
 	if (heap == H5_UNDEF)
-		return h5_fail(-EUCLEAN, message.address,
+		return h5_fail(-EUCLEAN, table.address,
 			       "shared message table: no heap for messages of type %#x", type);
-	return h5_fractal_heap_get(file, heap, id, H5_SHARED_ID_SIZE, data, size, charge);
+	return h5_fractal_heap_get(file, heap, id, H5_SHARED_ID_SIZE, message);
 }
 
 /* ---- verifying it all ---- */
@@ -111,10 +112,10 @@ struct table_check {
 };
 
 /* The hash of a message begins with its type. */
-static bool has_hash(const struct table_check *c, const uint8_t *data, size_t size, uint32_t hash)
+static bool has_hash(const struct table_check *check, const uint8_t *data, size_t size, uint32_t hash)
 {
-	for (unsigned type = 0; c->types >> type; type++)
-		if (c->types >> type & 1 && h5_lookup3(data, size, type) == hash)
+	for (unsigned type = 0; check->types >> type; type++)
+		if (check->types >> type & 1 && h5_lookup3(data, size, type) == hash)
 			return true;
 	return false;
 }
@@ -122,60 +123,56 @@ static bool has_hash(const struct table_check *c, const uint8_t *data, size_t si
 /* The message itself is there, and it is the one of that hash. */
 static int check_record(void *arg, struct h5_reader r)
 {
-	const struct table_check *c = arg;
+	const struct table_check *check = arg;
 	struct h5_shared_record record;
+	struct h5_heap_object message;
 	uint64_t address = r.address;
-	struct h5_charge charge = {0};
-	uint8_t *data = NULL;
-	size_t size;
 	int rc = h5_shared_record_decode(&r, &record);
 
 	if (!rc && record.in_heap) {
-		rc = h5_fractal_heap_get(c->file, c->heap, record.id, H5_SHARED_ID_SIZE, &data, &size,
-					 &charge);
-		if (!rc && !has_hash(c, data, size, record.hash))
+		rc = h5_fractal_heap_get(check->file, check->heap, record.id, H5_SHARED_ID_SIZE, &message);
+		if (!rc && !has_hash(check, message.data, message.size, record.hash))
 			rc = h5_fail(-EUCLEAN, address, "shared message record: wrong hash of its message");
-		free(data);
-		h5_charge_release(&charge);
+		h5_heap_object_release(&message);
 	}
-	return h5_damage_note(c->damage, rc);
+	return h5_damage_note(check->damage, rc);
 }
 
-static int check_list(struct table_check *c, uint64_t address, unsigned messages)
+static int check_list(struct table_check *check, uint64_t address, unsigned messages)
 {
-	uint8_t offsets = h5_file_superblock(c->file)->size_of_offsets;
+	uint8_t offsets = h5_file_superblock(check->file)->size_of_offsets;
 	size_t size = h5_shared_list_size(messages, offsets);
 	struct h5_reader r, records;
 	void *data;
-	int rc = h5_block_read(c->file, address, 0, size, "shared message list", &data);
+	int rc = h5_block_read(check->file, address, 0, size, "shared message list", &data);
 
 	if (rc)
-		return h5_damage_note(c->damage, rc);
-	r = h5_file_reader(c->file, data, size, address);
+		return h5_damage_note(check->damage, rc);
+	r = h5_file_reader(check->file, data, size, address);
 	rc = h5_shared_list_decode(&r, &records);
 	if (rc)
-		rc = h5_damage_note(c->damage, rc);
+		rc = h5_damage_note(check->damage, rc);
 	else
 		for (unsigned i = 0; i < messages && !rc; i++)
-			rc = check_record(c, h5_reader_sub(&records, h5_shared_record_size(offsets)));
+			rc = check_record(check, h5_reader_sub(&records, h5_shared_record_size(offsets)));
 	free(data);
 	return rc;
 }
 
-static int check_tree(struct table_check *c, uint64_t address)
+static int check_tree(struct table_check *check, uint64_t address)
 {
-	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(c->file)->size_of_offsets);
+	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(check->file)->size_of_offsets);
 	struct h5_btree2 tree;
-	int rc = h5_btree2_open(c->file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
+	int rc = h5_btree2_open(check->file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
 
 	if (!rc)
-		rc = h5_btree2_iterate(&tree, check_record, c);
-	return h5_damage_note(c->damage, rc);
+		rc = h5_btree2_iterate(&tree, check_record, check);
+	return h5_damage_note(check->damage, rc);
 }
 
 int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage)
 {
-	struct table_check c = {.file = file, .damage = damage};
+	struct table_check check = {.file = file, .damage = damage};
 	struct h5_shared_table_message message;
 	const struct h5_shared_table *table;
 	struct h5_lru_entry *ref;
@@ -185,14 +182,14 @@ int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage)
 		return rc == -ENODATA ? 0 : h5_damage_note(damage, rc);
 	table = h5_lru_value(ref);
 	for (unsigned i = 0; i < table->count && !rc; i++) {
-		c.heap = table->indexes[i].heap;
-		c.types = table->indexes[i].types;
-		if (c.heap != H5_UNDEF)
-			rc = h5_fractal_heap_check(file, c.heap, damage);
+		check.heap = table->indexes[i].heap;
+		check.types = table->indexes[i].types;
+		if (check.heap != H5_UNDEF)
+			rc = h5_fractal_heap_check(file, check.heap, damage);
 		if (!rc && table->indexes[i].index != H5_UNDEF)
 			rc = table->indexes[i].is_list
-				     ? check_list(&c, table->indexes[i].index, table->indexes[i].messages)
-				     : check_tree(&c, table->indexes[i].index);
+				     ? check_list(&check, table->indexes[i].index, table->indexes[i].messages)
+				     : check_tree(&check, table->indexes[i].index);
 	}
 	h5_file_put(file, ref);
 	return rc;

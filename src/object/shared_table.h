@@ -3,12 +3,13 @@
 #define H5_OBJECT_SHARED_TABLE_H
 
 #include "object/damage.h"
+#include "object/fractal_heap.h"
 #include "object/object.h"
 
-/* Copies the shared message of that type and heap ID (H5_SHARED_ID_SIZE bytes) to *data, owned by the caller.
- * `charge`: {0}; it becomes that of the copy. */
-int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id, uint8_t **data,
-			size_t *size, struct h5_charge *charge);
+/* Copies the shared message of that type and heap ID (H5_SHARED_ID_SIZE bytes). After a failure *message is
+ * {0}. */
+int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id,
+			struct h5_heap_object *message);
 
 /* Verifies the table, its indexes and their heaps; notes what is damaged. A file without one is fine. */
 int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage);

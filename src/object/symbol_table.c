@@ -51,26 +51,26 @@ struct search {
 };
 
 /* What is sought against the name at an offset of the heap: <0, 0, >0 in *order. */
-static int compare(struct search *s, uint64_t offset, int *order)
+static int compare(struct search *search, uint64_t offset, int *order)
 {
 	int rc;
 
-	s->text.size = 0;
-	rc = h5_local_heap_text(&s->heap, offset, &s->text);
+	search->text.size = 0;
+	rc = h5_local_heap_text(&search->heap, offset, &search->text);
 	if (!rc)
-		*order = h5_name_compare(s->name, s->size, s->text.data, s->text.size);
+		*order = h5_name_compare(search->name, search->size, search->text.data, search->text.size);
 	return rc;
 }
 
 /* The child that a name belongs to: the first whose upper key is not below it, since child i holds the names
  * beyond key i up to and with key i + 1. */
-static int find_child(struct search *s, const struct h5_btree1_node *node, uint64_t *child)
+static int find_child(struct search *search, const struct h5_btree1_node *node, uint64_t *child)
 {
 	unsigned low = 0, high = node->count;
 
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
-		int order, rc = compare(s, node->names[middle + 1], &order);
+		int order, rc = compare(search, node->names[middle + 1], &order);
 
 		if (rc)
 			return rc;
@@ -85,13 +85,13 @@ static int find_child(struct search *s, const struct h5_btree1_node *node, uint6
 	return 0;
 }
 
-static int find_symbol(struct search *s, const struct h5_symbol_node *node, struct h5_symbol *symbol)
+static int find_symbol(struct search *search, const struct h5_symbol_node *node, struct h5_symbol *symbol)
 {
 	unsigned low = 0, high = node->count;
 
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
-		int order, rc = compare(s, node->symbols[middle].name, &order);
+		int order, rc = compare(search, node->symbols[middle].name, &order);
 
 		if (rc)
 			return rc;
@@ -108,7 +108,7 @@ static int find_symbol(struct search *s, const struct h5_symbol_node *node, stru
 }
 
 /* From the root of the B-tree to the symbol table node; the level falls at each step. */
-static int descend(struct search *s, uint64_t root, struct h5_symbol *symbol)
+static int descend(struct search *search, uint64_t root, struct h5_symbol *symbol)
 {
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
@@ -116,34 +116,34 @@ static int descend(struct search *s, uint64_t root, struct h5_symbol *symbol)
 	int rc, level = -1;
 
 	do {
-		rc = h5_btree1_node_get(s->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
+		rc = h5_btree1_node_get(search->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
 		if (rc)
 			return rc;
 		level = node->level - 1;
-		rc = find_child(s, node, &address);
-		h5_file_put(s->file, ref);
+		rc = find_child(search, node, &address);
+		h5_file_put(search->file, ref);
 		if (rc)
 			return rc;
 	} while (level >= 0);
-	rc = h5_file_block(s->file, &node_block, address, 0, NULL, &ref);
+	rc = h5_file_block(search->file, &node_block, address, 0, NULL, &ref);
 	if (rc)
 		return rc;
-	rc = find_symbol(s, h5_lru_value(ref), symbol);
-	h5_file_put(s->file, ref);
+	rc = find_symbol(search, h5_lru_value(ref), symbol);
+	h5_file_put(search->file, ref);
 	return rc;
 }
 
 int h5_symbol_table_lookup(struct h5_file *file, const struct h5_symbol_table *table, const char *name,
 			   size_t size, struct h5_symbol *symbol)
 {
-	struct search s = {.file = file, .name = name, .size = size};
-	int rc = h5_local_heap_open(file, table->heap, &s.heap);
+	struct search search = {.file = file, .name = name, .size = size};
+	int rc = h5_local_heap_open(file, table->heap, &search.heap);
 
 	if (rc)
 		return rc;
-	h5_buf_init(&s.text, NAME_MAX_SIZE);
-	rc = descend(&s, table->btree, symbol);
-	h5_buf_release(&s.text);
+	h5_buf_init(&search.text, NAME_MAX_SIZE);
+	rc = descend(&search, table->btree, symbol);
+	h5_buf_release(&search.text);
 	return rc;
 }
 
@@ -156,60 +156,60 @@ struct walk {
 	struct h5_seen seen; /* nodes: none may come twice, whatever the tree claims */
 };
 
-static int mark_seen(struct walk *w, uint64_t address)
+static int mark_seen(struct walk *walk, uint64_t address)
 {
-	int rc = h5_seen_add(&w->seen, address);
+	int rc = h5_seen_add(&walk->seen, address);
 
 	if (rc == -EEXIST)
 		return h5_fail(-EUCLEAN, address, "symbol table: a node belongs to two places");
 	return rc ? h5_fail(rc, address, "symbol table: out of memory") : 0;
 }
 
-static int walk_symbols(struct walk *w, uint64_t address)
+static int walk_symbols(struct walk *walk, uint64_t address)
 {
 	const struct h5_symbol_node *node;
 	struct h5_lru_entry *ref;
-	int rc = mark_seen(w, address);
+	int rc = mark_seen(walk, address);
 
 	if (!rc)
-		rc = h5_file_block(w->file, &node_block, address, 0, NULL, &ref);
+		rc = h5_file_block(walk->file, &node_block, address, 0, NULL, &ref);
 	if (rc)
 		return rc;
 	node = h5_lru_value(ref);
 	for (unsigned i = 0; i < node->count && !rc; i++)
-		rc = w->visit(w->arg, &node->symbols[i]);
-	w->stopped = rc;
-	h5_file_put(w->file, ref);
+		rc = walk->visit(walk->arg, &node->symbols[i]);
+	walk->stopped = rc;
+	h5_file_put(walk->file, ref);
 	return rc;
 }
 
 /* The level falls with each step down: at most 255 of them. */
-static int walk_tree(struct walk *w, uint64_t address, int level)
+static int walk_tree(struct walk *walk, uint64_t address, int level)
 {
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
-	int rc = mark_seen(w, address);
+	int rc = mark_seen(walk, address);
 
 	if (!rc)
-		rc = h5_btree1_node_get(w->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
+		rc = h5_btree1_node_get(walk->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < node->count && !rc; i++) {
-		rc = node->level ? walk_tree(w, node->children[i], node->level - 1)
-				 : walk_symbols(w, node->children[i]);
-		if (rc && !w->stopped)
-			rc = h5_damage_note(&w->damage, rc);
+		rc = node->level ? walk_tree(walk, node->children[i], node->level - 1)
+				 : walk_symbols(walk, node->children[i]);
+		if (rc && !walk->stopped)
+			rc = h5_damage_note(&walk->damage, rc);
 	}
-	h5_file_put(w->file, ref);
+	h5_file_put(walk->file, ref);
 	return rc;
 }
 
 int h5_symbol_table_iterate(struct h5_file *file, const struct h5_symbol_table *table, h5_symbol_visit *visit,
 			    void *arg)
 {
-	struct walk w = {.file = file, .visit = visit, .arg = arg};
-	int rc = walk_tree(&w, table->btree, -1);
+	struct walk walk = {.file = file, .visit = visit, .arg = arg};
+	int rc = walk_tree(&walk, table->btree, -1);
 
-	h5_seen_release(&w.seen);
-	return rc ? rc : h5_damage_result(&w.damage);
+	h5_seen_release(&walk.seen);
+	return rc ? rc : h5_damage_result(&walk.damage);
 }

@@ -298,15 +298,10 @@ static int check_dataset(struct h5_checker *c, uint64_t address)
 
 static int check_committed(struct h5_checker *c, const struct h5_object *object)
 {
-	const struct h5_message *message = h5_object_find(object, H5_MSG_DATATYPE);
-	struct h5_datatype *type = NULL;
-	struct h5_message_body body;
-	int rc = h5_message_open(c->file, message, &body);
+	struct h5_datatype *type;
+	int rc = h5_object_datatype(c->file, object, &type);
 
-	if (!rc)
-		rc = h5_datatype_decode(&body.reader, &type);
 	h5_datatype_free(type);
-	h5_message_release(c->file, &body);
 	return note(c, rc);
 }
 

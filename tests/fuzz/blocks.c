@@ -177,7 +177,7 @@ static void use_heap_id(const struct h5_fractal_heap *heap, struct h5_reader *r)
 	if (id.type == H5_HEAP_ID_TINY)
 		fuzz_touch(id.data, id.size);
 	if (id.type == H5_HEAP_ID_MANAGED) {
-		struct h5_fractal_heap_place place = h5_fractal_heap_locate(heap, id.offset);
+		struct h5_fractal_heap_slot place = h5_fractal_heap_locate(heap, id.offset);
 
 		FUZZ_HOLDS(place.begin <= id.offset && place.column < heap->width);
 	}

@@ -227,7 +227,7 @@ START_TEST(doubling_table)
 	struct h5_fractal_heap heap = {.width = 4, .start_size = 512, .direct_max = 65536, .row_bits = 11};
 
 	for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
-		struct h5_fractal_heap_place p = h5_fractal_heap_locate(&heap, places[i].offset);
+		struct h5_fractal_heap_slot p = h5_fractal_heap_locate(&heap, places[i].offset);
 
 		ck_assert_uint_eq(p.row, places[i].row);
 		ck_assert_uint_eq(p.column, places[i].column);
@@ -244,34 +244,30 @@ END_TEST
 START_TEST(heap_ids)
 {
 	struct opened o = objects_load("latest");
-	uint8_t *header = objects_find(&o, "FRHP", 4, 0), *data;
+	uint8_t *header = objects_find(&o, "FRHP", 4, 0);
 	uint64_t heap = (uint64_t)(header - o.bytes);
-	struct h5_charge charge = {0};
+	struct h5_heap_object object;
 	unsigned id_size;
-	size_t size;
 
 	ck_assert_ptr_nonnull(header);
 	objects_serve(&o);
 	ck_assert_int_eq(h5_fractal_heap_id_size(o.file, heap, &id_size), 0);
 	ck_assert(id_size == 7 || id_size == 8);
 	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\x22\x61\x62\x63\0\0\0", id_size,
-					     &data, &size, &charge),
+					     &object),
 			 0);
-	ck_assert_uint_eq(size, 3);
-	ck_assert_mem_eq(data, "abc", 3);
-	free(data);
+	ck_assert_uint_eq(object.size, 3);
+	ck_assert_mem_eq(object.data, "abc", 3);
+	h5_heap_object_release(&object);
 	for (unsigned first = 0; first < 256; first++) {
 		uint8_t id[8] = {(uint8_t)first, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-		int rc = h5_fractal_heap_get(o.file, heap, id, id_size, &data, &size, &charge);
+		int rc = h5_fractal_heap_get(o.file, heap, id, id_size, &object);
 
 		ck_assert_int_eq(rc, first >> 4 == 2 && (first & 15) < id_size - 1 ? 0 : -EUCLEAN);
-		if (!rc)
-			free(data);
+		h5_heap_object_release(&object);
 	}
-	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\0", 1, &data, &size, &charge),
-			 -EUCLEAN);
-	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap + 1, (const uint8_t *)"\0\0\0\0\0\0\0", 7, &data,
-					     &size, &charge),
+	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap, (const uint8_t *)"\0", 1, &object), -EUCLEAN);
+	ck_assert_int_eq(h5_fractal_heap_get(o.file, heap + 1, (const uint8_t *)"\0\0\0\0\0\0\0", 7, &object),
 			 -EUCLEAN);
 	objects_close(&o);
 }

@@ -88,7 +88,7 @@ START_TEST(shared_message_heap)
 			struct h5_message_body body;
 
 			ck_assert_int_eq(h5_message_open(o.file, &object->messages[k], &body), 0);
-			in_heap += body.copy != NULL;
+			in_heap += body.copy.data != NULL;
 			h5_message_release(o.file, &body);
 		}
 		h5_file_put(o.file, ref);
