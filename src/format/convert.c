@@ -3,6 +3,7 @@
 #include "base/reader.h"
 #include "base/writer.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <math.h>
 #include <string.h>
@@ -46,8 +47,10 @@ static uint64_t load_bits(const uint8_t *p, unsigned size)
 
 uint64_t h5_convert_bits(const struct h5_datatype *t, const uint8_t *p)
 {
-	uint64_t bits = load_bits(p, t->size);
+	uint64_t bits;
 
+	assert(t->size && t->size <= sizeof bits);
+	bits = load_bits(p, t->size);
 	return t->order == H5_ORDER_BE ? __builtin_bswap64(bits) >> (64 - 8 * t->size) : bits;
 }
 
@@ -113,6 +116,7 @@ static double as_double(const struct number *v)
 
 void h5_convert_to_doubles(const struct h5_datatype *t, const uint8_t *data, size_t n, double *out)
 {
+	assert(h5_datatype_is_number(t));
 	if (t->class == H5_CLASS_ENUM)
 		t = t->enumeration.base;
 	for (size_t i = 0; i < n; i++) {
@@ -238,6 +242,7 @@ bool h5_convert_can(const struct h5_datatype *from, const struct h5_datatype *to
 void h5_convert(const struct h5_datatype *from, const uint8_t *in, const struct h5_datatype *to, uint8_t *out,
 		size_t n)
 {
+	assert(h5_convert_can(from, to));
 	if (from->class == H5_CLASS_STRING)
 		convert_strings(from, in, to, out, n);
 	else

@@ -1,12 +1,15 @@
 #include "object/bignum.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Appends the carry out of the highest limb. */
 static void carry(struct h5_bignum *b, uint64_t v)
 {
-	if (v && b->n < H5_BIGNUM_LIMBS)
-		b->limb[b->n++] = (uint32_t)v;
+	if (!v)
+		return;
+	assert(b->n < H5_BIGNUM_LIMBS);
+	b->limb[b->n++] = (uint32_t)v;
 }
 
 static void trim(struct h5_bignum *b)
@@ -56,8 +59,9 @@ void h5_bignum_shift_left(struct h5_bignum *b, unsigned bits)
 	unsigned limbs = bits / 32;
 
 	h5_bignum_mul(b, (uint32_t)1 << bits % 32);
-	if (!b->n || !limbs || limbs > H5_BIGNUM_LIMBS - b->n)
+	if (!b->n || !limbs)
 		return;
+	assert(limbs <= H5_BIGNUM_LIMBS - b->n);
 	memmove(b->limb + limbs, b->limb, b->n * sizeof *b->limb);
 	memset(b->limb, 0, limbs * sizeof *b->limb);
 	b->n += limbs;
@@ -81,6 +85,7 @@ void h5_bignum_sub(struct h5_bignum *b, const struct h5_bignum *v)
 {
 	uint64_t borrow = 0;
 
+	assert(h5_bignum_compare(b, v) >= 0);
 	for (unsigned i = 0; i < b->n; i++) {
 		uint64_t d = (uint64_t)b->limb[i] - (i < v->n ? v->limb[i] : 0) - borrow;
 

@@ -9,6 +9,7 @@
 #include "store/btree2.h"
 #include "store/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,6 +187,7 @@ static int look_up(struct h5_file *file, const struct block_request *request, ui
 static int find_direct(struct h5_file *file, struct block_request *request, uint64_t offset)
 {
 	struct h5_fractal_heap_slot slot;
+	unsigned rows;
 	int rc;
 
 	request->entry.address = request->heap->root;
@@ -204,8 +206,10 @@ static int find_direct(struct h5_file *file, struct block_request *request, uint
 		request->size = slot.size;
 		if (slot.row < request->heap->direct_rows)
 			return 0;
-		request->rows = h5_fractal_heap_rows(request->heap, slot.size);
-		if (!request->rows)
+		rows = h5_fractal_heap_rows(request->heap, slot.size);
+		assert(rows < request->rows);
+		request->rows = rows;
+		if (!rows)
 			return h5_fail(-EUCLEAN, request->header, "fractal heap: nonsense doubling table");
 	}
 }

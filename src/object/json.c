@@ -1,5 +1,6 @@
 #include "object/json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ static void begin_line(struct h5_buf *out, unsigned indent)
 
 struct h5_buf *h5_json_item(struct h5_json *json)
 {
+	assert(json->bracket);
 	if (json->any)
 		h5_buf_byte(json->out, ',');
 	if (json->indent)
@@ -47,9 +49,11 @@ struct h5_buf *h5_json_key(struct h5_json *json, const char *name)
 
 void h5_json_close(struct h5_json *json)
 {
+	assert(json->bracket);
 	if (json->indent && json->any)
 		begin_line(json->out, json->indent - 2);
 	h5_buf_byte(json->out, json->bracket);
+	json->bracket = 0;
 }
 
 void h5_json_number(struct h5_buf *out, uint64_t number)

@@ -320,6 +320,7 @@ static int open_again(struct h5_named_walk *walk, const struct h5_name_item *ite
 
 int h5_named_next(struct h5_named_walk *walk, const struct h5_name **name, struct h5_reader *message)
 {
+	assert(walk->next <= walk->names.count);
 	while (walk->next < walk->names.count) {
 		const struct h5_name_item *item = &walk->names.items[walk->next++];
 		int rc = h5_interrupt_check();

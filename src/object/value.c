@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "object/global_heap.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Elements, or members, of which one asks whether the text is still wanted: some floats take a tenth of a
@@ -248,6 +249,7 @@ static int value(const struct h5_value_context *context, const struct h5_datatyp
 	case H5_CLASS_COMPLEX:
 		return array(context, t->complex.base, 1, &(const uint64_t){2}, &data, out);
 	}
+	assert(!"class of a decoded type");
 	return -EINVAL;
 }
 

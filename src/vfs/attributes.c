@@ -12,6 +12,7 @@
 #include "vfs/name.h"
 #include "vfs/paths.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,7 @@ static int add_attribute(const struct subject *of, struct texts *texts, const st
 		return rc;
 	h5_buf_add(&texts->list, name, n);
 	if (good && before < KEPT_MAX && !h5_name_is_cut(name)) {
+		assert(texts->values.size <= KEPT_MAX + H5_XATTR_MAX);
 		text.size = (uint32_t)(texts->values.size - before);
 		h5_buf_add(&texts->kept, &text, sizeof text);
 	} else {
