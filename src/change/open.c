@@ -3,8 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/private.h"
-#include "format/free_space.h"
-#include "store/object_header.h"
+#include "store/extension.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -132,31 +131,18 @@ static int check_superblock(struct h5_file *file, const struct opening *o)
 
 static int check_extension(struct h5_file *file, struct h5_space *space)
 {
-	const struct h5_superblock *sb = h5_file_superblock(file);
+	uint64_t address = h5_file_superblock(file)->extension;
 	struct h5_file_space_info info = {0};
-	const struct h5_message *m;
-	struct h5_header extension;
-	int rc;
+	int rc = h5_extension_file_space(file, &info);
 
-	if (sb->extension == H5_UNDEF)
+	if (rc == -ENODATA)
 		return 0;
-	rc = h5_header_load(file, sb->extension, &extension);
-	if (rc)
-		return rc;
-	m = h5_header_find(&extension, H5_MSG_FILE_SPACE_INFO);
-	if (m) {
-		struct h5_reader r = h5_file_reader(file, m->data, m->size, m->address);
-
-		rc = h5_file_space_info_decode(&r, &info);
-	}
 	if (!rc && info.persist)
-		rc = h5_fail(-ENOTSUP, m->address,
+		rc = h5_fail(-ENOTSUP, address,
 			     "the file keeps track of its free space: writing it is not supported");
 	if (!rc && info.page_size && (info.page_size < 512 || info.page_size > (1 << 30)))
-		rc = h5_fail(-EUCLEAN, m->address, "file space pages of %ju bytes",
-			     (uintmax_t)info.page_size);
+		rc = h5_fail(-EUCLEAN, address, "file space pages of %ju bytes", (uintmax_t)info.page_size);
 	space->page = info.page_size;
-	h5_header_release(&extension);
 	return rc;
 }
 

@@ -3,28 +3,16 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/free_space.h"
-#include "object/object.h"
 #include "store/block.h"
+#include "store/extension.h"
 
 #include <stdlib.h>
 
 static int read_info(struct h5_file *file, struct h5_file_space_info *info)
 {
-	const struct h5_object *extension;
-	const struct h5_message *message;
-	struct h5_lru_entry *ref;
-	struct h5_reader r;
-	int rc = h5_object_get_extension(file, &ref, &extension);
+	int rc = h5_extension_file_space(file, info);
 
-	if (rc)
-		return rc;
-	message = h5_object_find(extension, H5_MSG_FILE_SPACE_INFO);
-	if (message) {
-		r = h5_message_reader(file, message);
-		rc = h5_file_space_info_decode(&r, info);
-	}
-	h5_file_put(file, ref);
-	return rc || (message && info->persist) ? rc : -ENODATA;
+	return rc || info->persist ? rc : -ENODATA;
 }
 
 static int decode_header(struct h5_reader *r, void *header)

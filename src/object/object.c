@@ -100,13 +100,6 @@ int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **
 	return rc;
 }
 
-int h5_object_get_extension(struct h5_file *file, struct h5_lru_entry **ref, const struct h5_object **object)
-{
-	uint64_t extension = h5_file_superblock(file)->extension;
-
-	return extension == H5_UNDEF ? -ENODATA : h5_object_get(file, extension, ref, object);
-}
-
 int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object)
 {
 	int rc;

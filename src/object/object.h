@@ -29,9 +29,6 @@ struct h5_object {
 int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
 		  const struct h5_object **object);
 
-/* The same for the superblock extension. -ENODATA: the file has none. */
-int h5_object_get_extension(struct h5_file *file, struct h5_lru_entry **ref, const struct h5_object **object);
-
 /* The object without the cache, for those who look at many, once each: a listing. On success the caller's,
  * h5_object_release(). A failure may be the window's fault: h5_object_get() tells what is wrong. */
 int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object);

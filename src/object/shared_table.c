@@ -6,6 +6,7 @@
 #include "object/object.h"
 #include "store/block.h"
 #include "store/btree2.h"
+#include "store/extension.h"
 
 #include <stdlib.h>
 
@@ -39,30 +40,10 @@ static const struct h5_block_type table_block = {
 	.load = load_table,
 };
 
-/* The superblock extension tells where the table is. -ENODATA: nowhere. */
-static int read_table_message(struct h5_file *file, struct h5_shared_table_message *table)
-{
-	const struct h5_object *extension;
-	const struct h5_message *message;
-	struct h5_lru_entry *ref;
-	struct h5_reader r;
-	int rc = h5_object_get_extension(file, &ref, &extension);
-
-	if (rc)
-		return rc;
-	message = h5_object_find(extension, H5_MSG_SHARED_TABLE);
-	if (message) {
-		r = h5_message_reader(file, message);
-		rc = h5_shared_table_message_decode(&r, table);
-	}
-	h5_file_put(file, ref);
-	return message ? rc : -ENODATA;
-}
-
 /* -ENODATA: the file has none. */
 static int table_get(struct h5_file *file, struct h5_shared_table_message *message, struct h5_lru_entry **ref)
 {
-	int rc = read_table_message(file, message);
+	int rc = h5_extension_shared_table(file, message);
 
 	return rc ? rc : h5_file_block(file, &table_block, message->address, message->indexes, message, ref);
 }

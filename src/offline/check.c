@@ -6,6 +6,7 @@
 #include "object/object.h"
 #include "object/shared_table.h"
 #include "offline/check_private.h"
+#include "store/extension.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +102,6 @@ static int check_size(struct h5_file *file)
 /* What belongs to no object. */
 static int check_own_structures(struct h5_checker *c)
 {
-	const struct h5_superblock *sb = h5_file_superblock(c->file);
-	struct h5_header extension;
 	int rc;
 
 	c->path = "(superblock)";
@@ -110,14 +109,7 @@ static int check_own_structures(struct h5_checker *c)
 	if (rc)
 		return rc;
 	c->path = "(superblock extension)";
-	if (sb->extension != H5_UNDEF) {
-		rc = h5_header_load(c->file, sb->extension, &extension);
-		if (!rc) {
-			rc = h5_header_check(c->file, &extension);
-			h5_header_release(&extension);
-		}
-		rc = h5_damage_note(&c->damage, rc);
-	}
+	rc = h5_damage_note(&c->damage, h5_extension_check(c->file));
 	c->path = "(shared messages)";
 	if (!rc)
 		rc = h5_shared_table_check(c->file, &c->damage);

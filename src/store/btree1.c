@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "store/block.h"
-#include "store/object_header.h"
+#include "store/extension.h"
 
 #include <stdlib.h>
 
@@ -65,57 +65,16 @@ int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_ty
 	return 0;
 }
 
-/* What the superblock extension at the address says of the trees of chunks; as superblocks do, it leaves the
- * default out. */
-static int load_k(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
-{
-	struct h5_header extension;
-	const struct h5_message *m;
-	uint16_t *k;
-	int rc = h5_header_load(file, address, &extension);
-
-	(void)arg;
-	if (rc)
-		return h5_fail_in(rc, "superblock extension");
-	k = malloc(sizeof *k);
-	if (!k) {
-		h5_header_release(&extension);
-		return h5_fail(-ENOMEM, address, "superblock extension: out of memory");
-	}
-	*k = h5_file_superblock(file)->chunk_k;
-	m = h5_header_find(&extension, H5_MSG_BTREE_K);
-	if (m) {
-		struct h5_reader r = h5_file_reader(file, m->data, m->size, m->address);
-
-		rc = h5_btree1_k_decode(&r, k);
-	}
-	h5_header_release(&extension);
-	if (rc) {
-		free(k);
-		return rc;
-	}
-	*value = k;
-	*cost = sizeof *k;
-	return 0;
-}
-
-static const struct h5_block_type btree_k = {{"B-tree 'K' values", free}, load_k};
-
 int h5_btree1_chunk_k(struct h5_file *file, unsigned *k)
 {
-	const struct h5_superblock *sb = h5_file_superblock(file);
-	struct h5_lru_entry *ref;
-	int rc;
+	/* As superblocks do, the extension leaves the default out. */
+	uint16_t chunk_k = h5_file_superblock(file)->chunk_k;
+	int rc = h5_extension_btree_k(file, &chunk_k);
 
-	*k = sb->chunk_k;
-	if (sb->extension != H5_UNDEF) {
-		rc = h5_file_block(file, &btree_k, sb->extension, 0, NULL, &ref);
-		if (rc)
-			return rc;
-		*k = *(const uint16_t *)h5_lru_value(ref);
-		h5_file_put(file, ref);
-	}
-	/* entries are counted in 16 bits */
+	if (rc && rc != -ENODATA)
+		return rc;
+	*k = chunk_k;
+	/* Entries are counted in 16 bits. */
 	if (!*k || *k > UINT16_MAX / 2)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "version 1 B-tree: K is %u", *k);
 	return 0;

@@ -2,16 +2,18 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "format/cache_image.h"
+#include "io/overlay.h"
 #include "store/block.h"
+#include "store/extension.h"
+#include "store/file_private.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-struct h5_cache_image {
-	void *block; /* the bytes of the image */
-	uint32_t count;
-	struct h5_cache_image_entry *entries; /* by address, without overlaps; into block */
+/* An io that reads as if the image had been written where it belongs. */
+struct image {
+	struct h5_overlay overlay;
+	void *block;		  /* owned: the bytes of the image */
+	struct h5_patch *patches; /* owned: its entries */
 };
 
 enum {
@@ -19,15 +21,34 @@ enum {
 	IMAGE_MAX = 1 << 26, /* many times what a cache of metadata has */
 };
 
-static int by_address(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
-	const struct h5_cache_image_entry *x = a, *y = b;
+	const struct h5_patch *x = a, *y = b;
 
-	return (x->address > y->address) - (x->address < y->address);
+	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static int decode_entries(struct h5_cache_image *image, struct h5_reader *r)
+/* Makes patches of the entries, in any order. */
+static int decode_entries(struct h5_reader *r, uint64_t base, struct h5_patch *patches, uint32_t count)
 {
+	for (uint32_t i = 0; i < count; i++) {
+		struct h5_cache_image_entry entry;
+		uint64_t offset, end;
+		int rc = h5_cache_image_entry_decode(r, &entry);
+
+		if (rc)
+			return rc;
+		if (!h5_add(base, entry.address, &offset) || !h5_add(offset, entry.size, &end))
+			return h5_fail(-EUCLEAN, r->address, "cache image: an entry at %ju",
+				       (uintmax_t)entry.address);
+		patches[i] = (struct h5_patch){offset, (size_t)entry.size, entry.data};
+	}
+	return 0;
+}
+
+static int decode(struct image *image, struct h5_reader *r, uint64_t base)
+{
+	struct h5_patches *patches = &image->overlay.patches;
 	uint32_t count;
 	int rc = h5_cache_image_decode(r, &count);
 
@@ -35,83 +56,73 @@ static int decode_entries(struct h5_cache_image *image, struct h5_reader *r)
 		return rc;
 	if (count > h5_reader_left(r) / ENTRY_MIN)
 		return h5_fail(-EUCLEAN, r->address, "cache image: %u entries do not fit", count);
-	image->entries = calloc((size_t)count + 1, sizeof *image->entries);
-	if (!image->entries)
+	image->patches = calloc((size_t)count + 1, sizeof *image->patches);
+	if (!image->patches || h5_patches_reserve(patches, count))
 		return h5_fail(-ENOMEM, r->address, "cache image: out of memory");
-	while (!rc && image->count < count)
-		rc = h5_cache_image_entry_decode(r, &image->entries[image->count++]);
+	rc = decode_entries(r, base, image->patches, count);
 	if (rc)
 		return rc;
-	qsort(image->entries, count, sizeof *image->entries, by_address);
-	for (uint32_t i = 1; i < count; i++)
-		if (image->entries[i].address - image->entries[i - 1].address < image->entries[i - 1].size)
+	qsort(image->patches, count, sizeof *image->patches, by_offset);
+	for (uint32_t i = 0; i < count; i++) {
+		struct h5_patch *patch = &image->patches[i];
+
+		if (i && patch->offset - patch[-1].offset < patch[-1].n)
 			return h5_fail(-EUCLEAN, r->address, "cache image: entries overlap");
+		if (patch->n)
+			h5_patches_insert(patches, patches->count, patch);
+	}
 	return 0;
 }
 
-int h5_cache_image_open(struct h5_file *file, const struct h5_header *extension, struct h5_cache_image **out)
+static void image_close(struct h5_io *io)
 {
-	const struct h5_message *m = h5_header_find(extension, H5_MSG_CACHE_IMAGE);
-	struct h5_cache_image_message message;
-	struct h5_cache_image *image;
-	struct h5_reader r;
-	int rc;
+	struct image *image = (struct image *)io;
 
-	*out = NULL;
-	if (!m)
-		return 0;
-	r = h5_file_reader(file, m->data, m->size, m->address);
-	rc = h5_cache_image_message_decode(&r, &message);
-	if (rc || message.address == H5_UNDEF)
-		return rc;
-	if (message.size > IMAGE_MAX)
-		return h5_fail(-ENOTSUP, message.address, "cache image: %ju bytes", (uintmax_t)message.size);
-	image = calloc(1, sizeof *image);
-	if (!image)
-		return h5_fail(-ENOMEM, message.address, "cache image: out of memory");
-	rc = h5_block_read(file, message.address, 0, message.size, "cache image", &image->block);
-	if (!rc) {
-		r = h5_file_reader(file, image->block, (size_t)message.size, message.address);
-		rc = decode_entries(image, &r);
-	}
-	if (rc) {
-		h5_cache_image_close(image);
-		return rc;
-	}
-	*out = image;
-	return 0;
-}
-
-void h5_cache_image_close(struct h5_cache_image *image)
-{
-	if (!image)
-		return;
-	free(image->entries);
+	h5_overlay_release(&image->overlay);
+	free(image->patches);
 	free(image->block);
 	free(image);
 }
 
-void h5_cache_image_apply(const struct h5_cache_image *image, uint64_t address, uint8_t *buf, size_t n)
+static const struct h5_io_ops image_ops = {
+	.read = h5_overlay_read, .readv = h5_overlay_readv, .stat = h5_overlay_stat, .close = image_close};
+
+static int open_image(struct h5_file *file, const struct h5_cache_image_message *message, struct image **out)
 {
-	uint32_t low = 0, high = image->count;
+	struct image *image = calloc(1, sizeof *image);
+	struct h5_reader r;
+	int rc;
 
-	/* The first entry that does not end before the address. */
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct h5_cache_image_entry *e = &image->entries[middle];
-
-		if (e->address <= address && address - e->address >= e->size)
-			low = middle + 1;
-		else
-			high = middle;
+	if (!image)
+		return h5_fail(-ENOMEM, message->address, "cache image: out of memory");
+	image->overlay.io.ops = &image_ops;
+	rc = h5_block_read(file, message->address, 0, message->size, "cache image", &image->block);
+	if (!rc) {
+		r = h5_file_reader(file, image->block, (size_t)message->size, message->address);
+		rc = decode(image, &r, h5_file_superblock(file)->base);
 	}
-	for (; low < image->count; low++) {
-		const struct h5_cache_image_entry *e = &image->entries[low];
-		uint64_t from = e->address < address ? address - e->address : 0;
-		uint64_t to = e->address < address ? 0 : e->address - address;
+	if (rc)
+		image_close(&image->overlay.io);
+	else
+		*out = image;
+	return rc;
+}
 
-		if (to >= n)
-			break;
-		memcpy(buf + to, e->data + from, (size_t)h5_min(e->size - from, n - to));
-	}
+int h5_cache_image_lay_over(struct h5_file *file, const struct h5_header *extension)
+{
+	struct h5_cache_image_message message;
+	struct image *image = NULL;
+	int rc = h5_extension_cache_image(file, extension, &message);
+
+	if (rc == -ENODATA)
+		return 0;
+	if (rc || message.address == H5_UNDEF)
+		return rc;
+	if (message.size > IMAGE_MAX)
+		return h5_fail(-ENOTSUP, message.address, "cache image: %ju bytes", (uintmax_t)message.size);
+	rc = open_image(file, &message, &image);
+	if (rc)
+		return rc;
+	image->overlay.beneath = h5_file_io(file);
+	return h5_file_read_through(file, &image->overlay.io, "a file with a metadata cache image");
 }

@@ -1,17 +1,11 @@
-/* The metadata cache image of a file, laid over what is read from it. */
+/* The metadata cache image of a file: blocks that libhdf5 has left in one piece, and not where they belong.
+ */
 #ifndef H5_STORE_CACHE_IMAGE_H
 #define H5_STORE_CACHE_IMAGE_H
 
 #include "store/object_header.h"
 
-struct h5_cache_image;
-
-/* Reads the image that the superblock extension names; NULL where there is none. */
-int h5_cache_image_open(struct h5_file *file, const struct h5_header *extension,
-			struct h5_cache_image **image);
-void h5_cache_image_close(struct h5_cache_image *image); /* NULL is fine */
-
-/* Puts the image's bytes over those that were read from the address. */
-void h5_cache_image_apply(const struct h5_cache_image *image, uint64_t address, uint8_t *buf, size_t n);
+/* Lays the image that the superblock extension names over what is read of the file, if there is one. */
+int h5_cache_image_lay_over(struct h5_file *file, const struct h5_header *extension);
 
 #endif

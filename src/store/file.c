@@ -2,10 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "store/cache_image.h"
 #include "store/file_private.h"
-#include "store/file_set_private.h"
-#include "store/members.h"
 #include "store/statistics.h"
 
 #include <assert.h>
@@ -16,15 +13,13 @@
 #include <time.h>
 
 struct h5_file {
-	struct h5_file_set *set; /* borrowed */
+	const struct h5_file_shared *shared; /* borrowed */
 	struct h5_io *io;
 	struct h5_superblock superblock;
-	struct h5_cache_image *image; /* NULL: none */
-	char *missing;		      /* what is not there of a file in several pieces; NULL: nothing */
-	bool in_pieces;
-	bool follows;	       /* a writer without a lock adds to the file while it is read (swmr) */
-	struct h5_io *changes; /* the same as `io`, if that is what changes the file; NULL: it is not changed
-				  by us */
+	const char *fixed; /* what the file is, in words, so that it cannot be changed; NULL: it can */
+	char *missing;	   /* what is not there of a file in several pieces; NULL: nothing */
+	/* The same as `io`, if the file is changed by us; else NULL. */
+	struct h5_io *changes;
 	/* all above is immutable after h5_file_open() and h5_file_lay_over() */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
 	atomic_uint_fast64_t end;  /* of its addresses */
@@ -87,40 +82,9 @@ static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struc
 		    : h5_fail(-EINVAL, H5_UNDEF, "not an HDF5 file (no signature)");
 }
 
-/* Reads the superblock extension (specification II.C; empty where there is none), and what the file says of
- * its driver. */
-static int read_extension(struct h5_file *file, struct h5_header *extension, struct h5_driver_info *driver)
+static uint64_t next_number(const struct h5_file_shared *shared)
 {
-	const struct h5_superblock *sb = &file->superblock;
-	uint8_t block[H5_DRIVER_BLOCK_MAX];
-	const struct h5_message *m;
-	struct h5_reader r;
-	size_t got;
-	int rc;
-
-	*extension = (struct h5_header){0};
-	*driver = (struct h5_driver_info){0};
-	if (sb->extension != H5_UNDEF) {
-		rc = h5_header_load(file, sb->extension, extension);
-		if (rc)
-			return h5_fail_in(rc, "superblock extension");
-		m = h5_header_find(extension, H5_MSG_DRIVER_INFO);
-		if (!m)
-			return 0;
-		r = h5_file_reader(file, m->data, m->size, m->address);
-		rc = h5_driver_info_message_decode(&r, driver);
-		if (rc)
-			h5_header_release(extension);
-		return rc;
-	}
-	/* At address 0 is the superblock itself: some writers' word for none. */
-	if (sb->driver_info == H5_UNDEF || !sb->driver_info)
-		return 0;
-	rc = h5_file_read_some(file, sb->driver_info, block, sizeof block, &got);
-	if (rc)
-		return h5_fail_in(rc, "driver information block");
-	r = h5_file_reader(file, block, got, sb->driver_info);
-	return h5_driver_info_block_decode(&r, driver);
+	return atomic_fetch_add(shared->numbers, 1);
 }
 
 static int read_size(struct h5_file *file)
@@ -134,102 +98,52 @@ static int read_size(struct h5_file *file)
 	return rc;
 }
 
-/* The driver's information is where it tells how to get to: in another member. So it is guessed, read and
- * compared. */
-static int open_guessed(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
+int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t offset, struct h5_file **out)
 {
-	const struct h5_superblock *sb = &file->superblock;
-	struct h5_driver_info guess, driver;
-	int rc;
-
-	h5_driver_info_multi_default(&guess);
-	if (sb->extension == H5_UNDEF || sb->extension < guess.member[1].start) {
-		memset(&guess, 0, sizeof guess);
-		guess.driver = H5_DRIVER_FAMILY;
-		guess.member_size = file->seen.size;
-	}
-	rc = h5_members_open(members, &guess, true, &file->io);
-	if (!rc)
-		rc = read_size(file);
-	if (!rc)
-		rc = read_extension(file, extension, &driver);
-	if (!rc && memcmp(&guess, &driver, sizeof driver))
-		rc = h5_fail(-EUCLEAN, H5_UNDEF, "driver information: not that of these files");
-	return rc;
-}
-
-/* Puts the pieces of the file together, where it has several. */
-static int open_members(struct h5_file *file, struct h5_members *members, struct h5_header *extension)
-{
-	const struct h5_superblock *sb = &file->superblock;
-	bool cut = sb->end != H5_UNDEF && sb->end > file->seen.size;
-	bool elsewhere = sb->extension != H5_UNDEF && sb->extension >= file->end;
-	struct h5_driver_info driver;
-	int rc = read_extension(file, extension, &driver);
-
-	if (rc == -EUCLEAN && (cut || elsewhere || members->pattern))
-		return open_guessed(file, members, extension);
-	/* A file that holds all of its addresses is none of a family, whatever it says: its members may have
-	 * been joined. */
-	if (rc || (driver.driver != H5_DRIVER_MULTI && !cut && !members->pattern))
-		return rc;
-	if (driver.driver == H5_DRIVER_NONE) {
-		/* Old families don't tell. */
-		driver.member_size = file->seen.size;
-		rc = h5_members_open(members, &driver, members->pattern, &file->io);
-	} else {
-		rc = h5_members_open(members, &driver, true, &file->io);
-	}
-	return rc ? rc : read_size(file);
-}
-
-int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
-		 struct h5_file **out)
-{
-	struct h5_members members = {.set = set, .path = path, .pattern = pattern};
 	struct h5_file *file = calloc(1, sizeof *file);
-	struct h5_header extension = {0};
 	int rc;
 
 	if (!file) {
 		h5_io_close(io);
 		return -ENOMEM;
 	}
-	file->set = set;
+	file->shared = shared;
 	file->io = io;
-	file->follows = h5_file_set_follows(set);
 	pthread_mutex_init(&file->seen_lock, NULL);
-	file->number = h5_file_set_next_number(set);
+	file->number = next_number(shared);
 	clock_gettime(CLOCK_REALTIME, &file->looked);
 	rc = h5_io_stat(io, &file->seen);
 	file->device = file->seen.device;
 	file->inode = file->seen.inode;
 	if (!rc)
-		rc = find_superblock(io, file->seen.size, h5_file_set_offset(set), &file->superblock);
+		rc = find_superblock(io, file->seen.size, offset, &file->superblock);
 	if (!rc)
 		rc = read_size(file);
-	if (!rc) {
-		members.end = file->superblock.end;
-		rc = open_members(file, &members, &extension);
-		file->in_pieces = file->io != io;
-		file->missing = members.missing;
-	}
-	if (!rc)
-		rc = h5_cache_image_open(file, &extension, &file->image);
-	h5_header_release(&extension);
-	if (rc) {
+	if (rc)
 		h5_file_close(file);
-		return rc;
-	}
-	*out = file;
-	return 0;
+	else
+		*out = file;
+	return rc;
+}
+
+int h5_file_read_through(struct h5_file *file, struct h5_io *io, const char *what)
+{
+	file->io = io;
+	file->fixed = what;
+	h5_file_renumber(file);
+	return read_size(file);
+}
+
+void h5_file_set_missing(struct h5_file *file, char *missing)
+{
+	assert(!file->missing);
+	file->missing = missing;
 }
 
 void h5_file_close(struct h5_file *file)
 {
 	if (!file)
 		return;
-	h5_cache_image_close(file->image);
 	h5_io_close(file->io);
 	pthread_mutex_destroy(&file->seen_lock);
 	free(file->missing);
@@ -253,7 +167,7 @@ static uint64_t end_by_now(struct h5_file *file)
 {
 	struct h5_io_stat st;
 
-	if (file->follows && !h5_io_stat(file->io, &st) && st.end >= file->superblock.base)
+	if (file->shared->follows && !h5_io_stat(file->io, &st) && st.end >= file->superblock.base)
 		h5_file_extend(file, st.end - file->superblock.base);
 	return file->end;
 }
@@ -277,7 +191,7 @@ bool h5_file_refresh(struct h5_file *file)
 		file->size = st.size - file->superblock.base;
 		file->end = st.end - file->superblock.base;
 		/* What is cached under the old number is found no more, and evicted in its turn. */
-		file->number = h5_file_set_next_number(file->set);
+		file->number = next_number(file->shared);
 	}
 	pthread_mutex_unlock(&file->seen_lock);
 	return changed;
@@ -307,18 +221,15 @@ void h5_file_extend(struct h5_file *file, uint64_t end)
 
 void h5_file_renumber(struct h5_file *file)
 {
-	file->number = h5_file_set_next_number(file->set);
+	file->number = next_number(file->shared);
 }
 
 int h5_file_can_change(const struct h5_file *file)
 {
+	if (file->fixed)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "writing %s is not supported", file->fixed);
 	if (!file->io->ops->write)
 		return h5_fail(-EROFS, H5_UNDEF, "the file is open for reading");
-	if (file->in_pieces)
-		return h5_fail(-ENOTSUP, H5_UNDEF, "writing a file in several pieces is not supported");
-	if (file->image)
-		return h5_fail(-ENOTSUP, H5_UNDEF,
-			       "writing a file with a metadata cache image is not supported");
 	return 0;
 }
 
@@ -329,7 +240,7 @@ const struct h5_superblock *h5_file_superblock(const struct h5_file *file)
 
 struct h5_file_set *h5_file_set_of(const struct h5_file *file)
 {
-	return file->set;
+	return file->shared->set;
 }
 
 uint64_t h5_file_number(const struct h5_file *file)
@@ -363,15 +274,9 @@ const char *h5_file_missing(const struct h5_file *file)
 	return file->missing;
 }
 
-static void lay_over(const struct h5_file *file, uint64_t address, uint8_t *buf, size_t n)
-{
-	if (file->image)
-		h5_cache_image_apply(file->image, address, buf, n);
-}
-
 static void count_read(const struct h5_file *file, size_t n)
 {
-	struct h5_statistics *s = h5_file_set_statistics(file->set);
+	struct h5_statistics *s = file->shared->statistics;
 
 	h5_count(&s->reads, 1);
 	h5_count(&s->bytes, n);
@@ -400,11 +305,9 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
 		return h5_fail(-EUCLEAN, address, "address beyond the end of the file");
 	n = (size_t)h5_min(n, end - address);
 	rc = h5_io_read_some(file->io, file->superblock.base + address, buf, n, got);
-	if (rc)
-		return rc;
-	count_read(file, *got);
-	lay_over(file, address, buf, *got);
-	return 0;
+	if (!rc)
+		count_read(file, *got);
+	return rc;
 }
 
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n)
@@ -427,10 +330,6 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 	count_read(file, got);
 	if (got < n)
 		return h5_fail(-EUCLEAN, address, "%zu bytes reach beyond the end of the file", n);
-	for (unsigned i = 0; i < count; i++) {
-		lay_over(file, address, buffers[i].iov_base, buffers[i].iov_len);
-		address += buffers[i].iov_len;
-	}
 	return 0;
 }
 
@@ -453,8 +352,8 @@ static int load_block(void *arg, void **value, size_t *cost)
 	int rc = q->type->load(q->file, q->address, q->arg, value, cost);
 
 	/* It may just be being written. What another block's loading says was asked again there. */
-	for (int i = 0;
-	     i < RETRIES && rc == -EUCLEAN && q->file->follows && h5_error_last()->address == q->address;
+	for (int i = 0; i < RETRIES && rc == -EUCLEAN && q->file->shared->follows &&
+			h5_error_last()->address == q->address;
 	     i++) {
 		static const struct timespec pause = {.tv_nsec = 1000000};
 
@@ -475,11 +374,11 @@ int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64
 	*ref = NULL;
 	if (address >= file->end && address >= end_by_now(file))
 		return h5_fail(-EUCLEAN, address, "%s: address beyond the end of the file", type->kind.name);
-	return h5_lru_get(h5_file_set_blocks(file->set), &key, load_block, &request, ref);
+	return h5_lru_get(file->shared->blocks, &key, load_block, &request, ref);
 }
 
 void h5_file_put(struct h5_file *file, struct h5_lru_entry *ref)
 {
 	if (ref)
-		h5_lru_put(h5_file_set_blocks(file->set), ref);
+		h5_lru_put(file->shared->blocks, ref);
 }

@@ -1,4 +1,4 @@
-/* The open HDF5 file: superblock, bounds, and the cache of decoded blocks.
+/* The open HDF5 file: superblock, bounds, and the cache of decoded blocks. file_open.h opens it.
  *
  * Addresses are the format's: relative to the base address. */
 #ifndef H5_STORE_FILE_H
@@ -22,14 +22,6 @@ struct h5_block_type {
 	int (*load)(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost);
 };
 
-/* Takes io over, also on failure. The set, borrowed, gives caches and opens other files; it outlives the
- * file.
- *
- * A file in several pieces is opened by its first one: the others are found beside `path` (relative to the
- * set's directory, or absolute), where `pattern` with %d is the name of all (NULL: it follows from `path`).
- */
-int h5_file_open(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
-		 struct h5_file **file);
 void h5_file_close(struct h5_file *file); /* NULL is fine */
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file);

@@ -2,9 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "io/named.h"
-#include "store/file.h"
-#include "store/file_set_private.h"
+#include "store/file_open.h"
 #include "store/members.h"
 #include "store/statistics.h"
 
@@ -24,6 +22,8 @@ enum { WORK_SPEED = 8 << 10 }; /* stored bytes that a millisecond is granted for
 /* How many other files may be open at once: descriptors are a limited good. */
 enum { MEMBERS_MAX = 512 };
 
+enum { PATH_SIZE = 4096 };
+
 /* Bytes that requests may hold however small the caches are. */
 static const uint64_t ROOM_LEAST = (uint64_t)64 << 20;
 
@@ -40,31 +40,16 @@ struct h5_file_set {
 	struct h5_room *room;
 	struct h5_file_set_options options;
 	struct h5_statistics statistics;
-	char *path;	 /* real path of the mounted file; NULL for memory */
-	char *pattern;	 /* of the names of its members; NULL: none was given */
-	char *directory; /* real path of the mounted file's directory; NULL for memory */
-	int dirfd;
+	char *path;		      /* real path of the mounted file; NULL for memory */
+	char *pattern;		      /* of the names of its members; NULL: none was given */
+	struct h5_folder folder;      /* of the mounted file */
+	struct h5_file_shared shared; /* with the files */
 	atomic_uint_fast64_t numbers;
 	pthread_mutex_t lock;	/* guards members; not held over file I/O of reads, but over opening a file */
 	struct member *members; /* the newest first; the mounted file is the last */
 	struct member *root;
 	unsigned count;
 };
-
-uint64_t h5_file_set_next_number(struct h5_file_set *set)
-{
-	return atomic_fetch_add(&set->numbers, 1);
-}
-
-uint64_t h5_file_set_offset(const struct h5_file_set *set)
-{
-	return set->root ? 0 : set->options.offset;
-}
-
-bool h5_file_set_follows(const struct h5_file_set *set)
-{
-	return set->options.swmr && !set->options.writable;
-}
 
 /* Chunks make way for requests first. */
 static void press_caches(void *arg, size_t used)
@@ -91,7 +76,7 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	if (!set)
 		return NULL;
 	set->options = *options;
-	set->dirfd = -1;
+	set->folder = (struct h5_folder){.fd = -1, .external = options->external, .lock = options->lock};
 	pthread_mutex_init(&set->lock, NULL);
 	if (h5_pool_open(options->workers, &set->pool) || h5_lru_open(options->block_cache, &set->blocks) ||
 	    h5_lru_open(options->chunk_cache, &set->chunks) ||
@@ -99,6 +84,11 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 		h5_file_set_close(set);
 		return NULL;
 	}
+	set->shared = (struct h5_file_shared){.set = set,
+					      .blocks = set->blocks,
+					      .statistics = &set->statistics,
+					      .numbers = &set->numbers,
+					      .follows = options->swmr && !options->writable};
 	return set;
 }
 
@@ -113,7 +103,8 @@ static int add_member(struct h5_file_set *set, struct h5_io *io, const char *pat
 	if (rc)
 		h5_io_close(io);
 	else
-		rc = h5_file_open(set, io, path, pattern, &m->file);
+		rc = h5_file_open(&set->shared, &set->folder, io, path, pattern,
+				  set->root ? 0 : set->options.offset, &m->file);
 	if (rc) {
 		if (m)
 			free(m->path);
@@ -158,8 +149,10 @@ static int find_file(struct h5_file_set *set, const char *path)
 		rc = -ENOMEM;
 	if (!rc && !(set->path = realpath(first ? first : path, NULL)))
 		rc = h5_fail(-errno, H5_UNDEF, "%s", strerror(errno));
-	if (!rc && (!(copy = strdup(set->path)) || !(set->directory = strdup(dirname(copy)))))
+	if (!rc && !(copy = strdup(set->path)))
 		rc = -ENOMEM;
+	if (!rc)
+		rc = h5_folder_open(&set->folder, dirname(copy));
 	free(first);
 	free(copy);
 	return rc;
@@ -170,11 +163,6 @@ int h5_file_set_new(const char *path, const struct h5_file_set_options *options,
 	struct h5_file_set *set = set_new(options);
 	int rc = set ? find_file(set, path) : -ENOMEM;
 
-	if (!rc) {
-		set->dirfd = open(set->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		rc = set->dirfd < 0 ? h5_fail(-errno, H5_UNDEF, "%s: %s", set->directory, strerror(errno))
-				    : 0;
-	}
 	if (rc)
 		h5_file_set_close(set);
 	else
@@ -214,18 +202,16 @@ void h5_file_set_close(struct h5_file_set *set)
 		free(m->path);
 		free(m);
 	}
-	if (set->dirfd >= 0)
-		close(set->dirfd);
+	h5_folder_close(&set->folder);
 	pthread_mutex_destroy(&set->lock);
 	free(set->path);
 	free(set->pattern);
-	free(set->directory);
 	free(set);
 }
 
 int h5_file_set_directory(const struct h5_file_set *set)
 {
-	return set->dirfd;
+	return set->folder.fd;
 }
 
 struct h5_file *h5_file_set_root(const struct h5_file_set *set)
@@ -304,33 +290,6 @@ bool h5_file_set_refresh(struct h5_file_set *set)
 
 /* ---- names of other files ---- */
 
-/* A descriptor, or a negative errno. */
-static int open_candidate(const struct h5_file_set *set, const char *path, bool writable)
-{
-	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	size_t n = strlen(set->directory);
-	const char *inside = path;
-
-	/* An absolute path into the directory is a relative one, even if something is mounted over it. */
-	if (!strncmp(path, set->directory, n) && path[n] == '/')
-		inside = path + n + 1;
-	return set->options.external == H5_EXTERNAL_ANY
-		       ? h5_named_open_anywhere(set->dirfd, set->directory, inside, flags)
-		       : h5_named_open_beneath(set->dirfd, inside, flags);
-}
-
-int h5_file_set_open_member(const struct h5_file_set *set, const char *path, struct h5_io **io)
-{
-	int fd;
-
-	if (set->dirfd < 0)
-		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
-	fd = open_candidate(set, path, false);
-	if (fd < 0)
-		return h5_fail(h5_named_failure(fd), H5_UNDEF, "%s: %s", path, strerror(-fd));
-	return h5_io_open_fd(fd, set->options.lock, false, io);
-}
-
 /* The directory of a member, with a slash at the end, relative to the set's one; "" for that itself. */
 static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out, size_t size)
 {
@@ -352,41 +311,14 @@ static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out
 	return 0;
 }
 
-/* A descriptor of the file that `from` calls `name`, and in `path` where it was found. Tried in libhdf5's
- * order: an absolute name as it is, then its last component beside `from`; a relative one beside `from`. */
+/* A descriptor of the file that `from` calls `name`, and in `path` where it was found. */
 static int open_named(struct h5_file_set *set, struct h5_file *from, const char *name, bool writable,
-		      char *path, size_t size)
+		      char path[PATH_SIZE])
 {
-	char beside[4096];
-	bool forbidden = false;
-	int rc, fd = -ENOENT;
+	char beside[PATH_SIZE];
+	int rc = directory_of(set, from, beside, sizeof beside);
 
-	if (set->options.external == H5_EXTERNAL_NONE || set->dirfd < 0)
-		return h5_fail(-EACCES, H5_UNDEF, "%s: other files are not opened in this mount", name);
-	rc = directory_of(set, from, beside, sizeof beside);
-	if (rc)
-		return rc;
-	for (int attempt = name[0] == '/' ? 0 : 1; attempt < 2; attempt++) {
-		const char *slash = strrchr(name, '/');
-		const char *tail = name[0] == '/' ? slash + 1 : name;
-		int n = attempt ? snprintf(path, size, "%s%s", beside, tail)
-				: snprintf(path, size, "%s", name);
-
-		if (n < 0 || (size_t)n >= size)
-			return h5_fail(-ENAMETOOLONG, H5_UNDEF, "name of another file is too long");
-		fd = open_candidate(set, path, writable);
-		if (fd >= 0)
-			return fd;
-		rc = h5_named_failure(fd);
-		/* Only a name without a file is a reason to try the next one. */
-		if (rc != -EACCES && rc != -ENOENT)
-			return h5_fail(rc, H5_UNDEF, "%s: %s", name, strerror(-fd));
-		forbidden |= rc == -EACCES;
-	}
-	if (forbidden)
-		return h5_fail(-EACCES, H5_UNDEF, "%s: external=%s forbids it, or it cannot be read", name,
-			       set->options.external == H5_EXTERNAL_ANY ? "any" : "beneath");
-	return h5_fail(-ENOENT, H5_UNDEF, "%s: %s", name, strerror(-fd));
+	return rc ? rc : h5_folder_open_named(&set->folder, beside, name, writable, path, PATH_SIZE);
 }
 
 static struct h5_file *find_member(const struct h5_file_set *set, const struct h5_io_stat *st)
@@ -415,9 +347,9 @@ static int check_raw(struct h5_file_set *set, struct h5_io *io, const char *name
 int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, bool writable,
 			 struct h5_io **io)
 {
-	char path[4096];
+	char path[PATH_SIZE];
 	struct h5_io *raw;
-	int fd = open_named(set, from, name, writable, path, sizeof path), rc;
+	int fd = open_named(set, from, name, writable, path), rc;
 
 	if (fd < 0)
 		return fd;
@@ -434,10 +366,10 @@ int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const ch
 
 int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file)
 {
-	char path[4096];
+	char path[PATH_SIZE];
 	struct h5_io_stat st;
 	struct h5_io *io;
-	int fd = open_named(set, from, name, false, path, sizeof path), rc;
+	int fd = open_named(set, from, name, false, path), rc;
 
 	if (fd < 0)
 		return fd;

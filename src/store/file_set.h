@@ -6,20 +6,13 @@
 #include "base/lru.h"
 #include "base/pool.h"
 #include "base/room.h"
-#include "io/io.h"
+#include "store/folder.h"
 
 #include <stdbool.h>
 
 struct h5_file;
 struct h5_file_set;
 struct h5_statistics;
-
-/* MAPPING.md, section 2, external links. */
-enum h5_external {
-	H5_EXTERNAL_NONE,    /* never */
-	H5_EXTERNAL_BENEATH, /* beneath the directory of the mounted file */
-	H5_EXTERNAL_ANY,     /* everywhere */
-};
 
 /* Bytes of a decoded chunk: unless told otherwise, and at most, since filters work on it as a whole. */
 #define H5_MAX_CHUNK	   ((size_t)256 << 20)

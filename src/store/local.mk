@@ -7,12 +7,17 @@ libh5fs_a_SOURCES += \
 	src/store/btree2.h \
 	src/store/cache_image.c \
 	src/store/cache_image.h \
+	src/store/extension.c \
+	src/store/extension.h \
 	src/store/file.c \
 	src/store/file.h \
+	src/store/file_open.c \
+	src/store/file_open.h \
 	src/store/file_private.h \
 	src/store/file_set.c \
 	src/store/file_set.h \
-	src/store/file_set_private.h \
+	src/store/folder.c \
+	src/store/folder.h \
 	src/store/members.c \
 	src/store/members.h \
 	src/store/object_header.c \

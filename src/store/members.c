@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/superblock.h"
-#include "store/file_set_private.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -44,7 +43,7 @@ static int open_beside(const struct h5_members *members, const char *name, struc
 		return h5_fail(-EACCES, H5_UNDEF, "%s: a member in another directory", name);
 	if (asprintf(&path, "%.*s%s", (int)folder, members->path, name) < 0)
 		return -ENOMEM;
-	rc = h5_file_set_open_member(members->set, path, io);
+	rc = h5_folder_open_member(members->folder, path, io);
 	free(path);
 	if (!rc && members->guarded && (rc = check_rights(members, name, *io))) {
 		h5_io_close(*io);
@@ -384,8 +383,7 @@ int h5_members_open(struct h5_members *members, const struct h5_driver_info *inf
 
 	if (rc)
 		return rc;
-	members->guarded =
-		!members->pattern && h5_file_set_options(members->set)->external == H5_EXTERNAL_NONE;
+	members->guarded = !members->pattern && members->folder->external == H5_EXTERNAL_NONE;
 	return info->driver == H5_DRIVER_MULTI ? open_multi(members, info, io)
 					       : open_family(members, info->member_size, sure, io);
 }

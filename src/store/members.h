@@ -4,7 +4,7 @@
 #define H5_STORE_MEMBERS_H
 
 #include "format/driver_info.h"
-#include "store/file_set.h"
+#include "store/folder.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 /* What is known of the first member. */
 struct h5_members {
-	struct h5_file_set *set; /* borrowed */
-	const char *path;	 /* relative to the set's directory, or absolute; borrowed */
+	const struct h5_folder *folder; /* borrowed */
+	const char *path;		/* relative to the folder, or absolute; borrowed */
 	const char *
 		pattern; /* name of a family's members, with %d for their number; NULL: guessed from `path` */
 	uint64_t end;	 /* where the addresses of the whole file end, by its superblock */

@@ -1,0 +1,91 @@
+#include "store/folder.h"
+
+#include "base/error.h"
+#include "io/named.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int h5_folder_open(struct h5_folder *folder, const char *path)
+{
+	int rc;
+
+	folder->path = strdup(path);
+	if (!folder->path)
+		return -ENOMEM;
+	folder->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder->fd >= 0)
+		return 0;
+	rc = h5_fail(-errno, H5_UNDEF, "%s: %s", path, strerror(errno));
+	h5_folder_close(folder);
+	return rc;
+}
+
+void h5_folder_close(struct h5_folder *folder)
+{
+	if (folder->fd >= 0)
+		close(folder->fd);
+	folder->fd = -1;
+	free(folder->path);
+	folder->path = NULL;
+}
+
+/* A descriptor, or a negative errno. */
+static int open_candidate(const struct h5_folder *folder, const char *path, bool writable)
+{
+	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	size_t n = strlen(folder->path);
+	const char *inside = path;
+
+	/* An absolute path into the folder is a relative one, even if something is mounted over it. */
+	if (!strncmp(path, folder->path, n) && path[n] == '/')
+		inside = path + n + 1;
+	return folder->external == H5_EXTERNAL_ANY
+		       ? h5_named_open_anywhere(folder->fd, folder->path, inside, flags)
+		       : h5_named_open_beneath(folder->fd, inside, flags);
+}
+
+int h5_folder_open_member(const struct h5_folder *folder, const char *path, struct h5_io **io)
+{
+	int fd;
+
+	if (folder->fd < 0)
+		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
+	fd = open_candidate(folder, path, false);
+	if (fd < 0)
+		return h5_fail(h5_named_failure(fd), H5_UNDEF, "%s: %s", path, strerror(-fd));
+	return h5_io_open_fd(fd, folder->lock, false, io);
+}
+
+int h5_folder_open_named(const struct h5_folder *folder, const char *beside, const char *name, bool writable,
+			 char *path, size_t size)
+{
+	bool forbidden = false;
+	int rc, fd = -ENOENT;
+
+	if (folder->external == H5_EXTERNAL_NONE || folder->fd < 0)
+		return h5_fail(-EACCES, H5_UNDEF, "%s: other files are not opened in this mount", name);
+	for (int attempt = name[0] == '/' ? 0 : 1; attempt < 2; attempt++) {
+		const char *tail = name[0] == '/' ? strrchr(name, '/') + 1 : name;
+		int n = attempt ? snprintf(path, size, "%s%s", beside, tail)
+				: snprintf(path, size, "%s", name);
+
+		if (n < 0 || (size_t)n >= size)
+			return h5_fail(-ENAMETOOLONG, H5_UNDEF, "name of another file is too long");
+		fd = open_candidate(folder, path, writable);
+		if (fd >= 0)
+			return fd;
+		rc = h5_named_failure(fd);
+		/* Only a name without a file is a reason to try the next one. */
+		if (rc != -EACCES && rc != -ENOENT)
+			return h5_fail(rc, H5_UNDEF, "%s: %s", name, strerror(-fd));
+		forbidden |= rc == -EACCES;
+	}
+	if (forbidden)
+		return h5_fail(-EACCES, H5_UNDEF, "%s: external=%s forbids it, or it cannot be read", name,
+			       folder->external == H5_EXTERNAL_ANY ? "any" : "beneath");
+	return h5_fail(-ENOENT, H5_UNDEF, "%s: %s", name, strerror(-fd));
+}
