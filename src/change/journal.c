@@ -118,19 +118,6 @@ int h5_journal_peek(const struct h5_journal_place *place, const char *name, stru
 	return rc ? rc : h5_journal_header_decode(data, got, header);
 }
 
-int h5_journal_sync_directory(int dirfd)
-{
-	/* A descriptor that only stands for a path cannot be synced. */
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-
-	/* EINVAL: a file system that has nothing to sync there. */
-	if (fd < 0 || (fsync(fd) && errno != EINVAL))
-		rc = h5_fail(-errno, H5_UNDEF, "journal: syncing its directory: %s", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
 int h5_journal_remove(const struct h5_journal_place *place)
 {
 	h5_journal_unpoint(place);

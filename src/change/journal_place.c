@@ -1,10 +1,8 @@
-/* Where a journal lies, and how it is found if it does not lie where it is looked for: the file was renamed,
- * or its folder was once named by an option. */
+/* Where a journal lies, and the symbolic link that leads to one in a folder of its own. */
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "change/journal_private.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,14 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define SUFFIX ".h5fs-journal"
-#define WHOSE  ".0123456789abcdef" /* before it, in a folder for many files: a hash of the path */
-
-enum {
-	NAMES_MAX = 100000, /* that are looked at in one folder */
-	OPENED_MAX = 1000,  /* journals among them that are opened */
-};
 
 /* ---- where it lies ---- */
 
@@ -49,7 +39,7 @@ static int place_elsewhere(struct h5_journal_home *home, const char *name, int b
 
 	if (!folder)
 		return h5_fail(-errno, H5_UNDEF, "folder of the journal '%s': %s", given, strerror(errno));
-	home->pointer = join(name, "", SUFFIX);
+	home->pointer = join(name, "", H5_JOURNAL_SUFFIX);
 	home->path = join(folder, "/", home->name);
 	free(folder);
 	if (!home->pointer || !home->path)
@@ -70,7 +60,7 @@ int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const c
 {
 	const char *name = strrchr(path, '/') + 1;
 	struct h5_journal_place *place = &home->place;
-	char whose[sizeof WHOSE] = "";
+	char whose[sizeof H5_JOURNAL_WHOSE] = "";
 	struct h5_io_stat st;
 	int rc = h5_io_stat(io, &st), n;
 
@@ -80,7 +70,7 @@ int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const c
 	if (folder)
 		snprintf(whose, sizeof whose, ".%08x%08x", h5_lookup3(path, strlen(path), 0),
 			 h5_lookup3(path, strlen(path), 1));
-	n = snprintf(home->name, sizeof home->name, "%s%s" SUFFIX, name, whose);
+	n = snprintf(home->name, sizeof home->name, "%s%s" H5_JOURNAL_SUFFIX, name, whose);
 	if ((size_t)n >= sizeof home->name)
 		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the name is too long for that of a journal");
 	place->owner = st.owner;
@@ -103,56 +93,6 @@ void h5_journal_home_release(struct h5_journal_home *home)
 	h5_journal_home_init(home);
 }
 
-/* ---- a file that was renamed ---- */
-
-static bool is_journal(const char *name)
-{
-	size_t n = strlen(name), suffix = sizeof SUFFIX - 1;
-
-	return n > suffix && !strcmp(name + n - suffix, SUFFIX);
-}
-
-static int search(const struct h5_journal_place *place, DIR *dir, char *name, size_t size)
-{
-	unsigned names = 0, opened = 0;
-	const struct dirent *entry;
-
-	while (names++ < NAMES_MAX && opened < OPENED_MAX && (entry = readdir(dir))) {
-		struct h5_journal_header header;
-
-		if (!is_journal(entry->d_name) || strlen(entry->d_name) >= size)
-			continue;
-		opened++;
-		/* One that cannot be read, or is none, is none of ours. */
-		if (!h5_journal_peek(place, entry->d_name, &header) &&
-		    h5_journal_same_file(&header.file, &place->file)) {
-			strcpy(name, entry->d_name);
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
-int h5_journal_find(const struct h5_journal_place *place, char *name, size_t size)
-{
-	struct stat st;
-	DIR *dir;
-	int fd, rc;
-
-	if (!fstatat(place->dirfd, place->name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT)
-		return -ENOENT; /* what has the right name is the one */
-	fd = openat(place->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
-		return -ENOENT;
-	}
-	rc = search(place, dir, name, size);
-	closedir(dir);
-	return rc;
-}
-
 /* ---- a journal in a folder of its own ---- */
 
 /* True: what stands beside the file is the symbolic link to this journal. */
@@ -162,6 +102,19 @@ static bool is_pointer(const struct h5_journal_place *place)
 	ssize_t n = readlinkat(place->beside, place->pointer, target, sizeof target);
 
 	return n >= 0 && (size_t)n == strlen(place->path) && !memcmp(target, place->path, (size_t)n);
+}
+
+int h5_journal_sync_directory(int dirfd)
+{
+	/* A descriptor that only stands for a path cannot be synced. */
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+
+	/* EINVAL: a file system that has nothing to sync there. */
+	if (fd < 0 || (fsync(fd) && errno != EINVAL))
+		rc = h5_fail(-errno, H5_UNDEF, "journal: syncing its directory: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return rc;
 }
 
 void h5_journal_point(const struct h5_journal_place *place)
@@ -188,47 +141,4 @@ int h5_journal_check_beside(const struct h5_journal_place *place)
 		       "journal: there is another one, %s beside the file: first mount or --recover "
 		       "it without -o journal",
 		       place->pointer);
-}
-
-/* ---- both ---- */
-
-/* The link to a journal that had the name, which begins with that of the file, in a folder of its own. */
-static void drop_old_pointer(const struct h5_journal_place *place, const char *name)
-{
-	size_t file = strlen(name) - (sizeof WHOSE - 1) - (sizeof SUFFIX - 1);
-	char pointer[NAME_MAX + 1], path[PATH_MAX];
-	const struct h5_journal_place old = {.beside = place->beside, .pointer = pointer, .path = path};
-
-	if (!place->pointer || file > strlen(name))
-		return;
-	snprintf(pointer, sizeof pointer, "%.*s" SUFFIX, (int)file, name);
-	snprintf(path, sizeof path, "%.*s/%s", (int)(strrchr(place->path, '/') - place->path), place->path,
-		 name);
-	h5_journal_unpoint(&old);
-}
-
-int h5_journal_adopt(const struct h5_journal_place *place, const char *name)
-{
-	struct h5_journal_place found = *place;
-	struct h5_io *io;
-	int rc;
-
-	found.name = name;
-	found.wrap = NULL;
-	rc = h5_journal_open(&found, false, true, &io);
-	if (rc)
-		return rc;
-	rc = renameat2(place->dirfd, name, place->dirfd, place->name, RENAME_NOREPLACE);
-	/* Not every file system knows the flag. Nothing had that name when the search began. */
-	if (rc && errno == EINVAL)
-		rc = renameat(place->dirfd, name, place->dirfd, place->name);
-	if (rc)
-		rc = h5_fail(-errno, H5_UNDEF, "journal: renaming %s to %s: %s", name, place->name,
-			     strerror(errno));
-	else
-		rc = h5_journal_sync_directory(place->dirfd);
-	if (!rc)
-		drop_old_pointer(place, name);
-	h5_io_close(io);
-	return rc;
 }

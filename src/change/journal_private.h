@@ -1,8 +1,13 @@
-/* Between journal.c and recovery.c: the journal as a file in its directory. */
+/* Between the files of the journal. From the ground up: journal_place.c knows where it lies, journal.c opens
+ * and writes it, journal_find.c looks for one under another name, recovery.c replays it. */
 #ifndef H5_CHANGE_JOURNAL_PRIVATE_H
 #define H5_CHANGE_JOURNAL_PRIVATE_H
 
 #include "change/journal.h"
+
+#define H5_JOURNAL_SUFFIX ".h5fs-journal"
+/* Stands before the suffix in a folder for the journals of many files: a hash of the path. */
+#define H5_JOURNAL_WHOSE ".0123456789abcdef"
 
 /* Opens the journal and locks it; with `create` it must not exist, else it must be one that may be trusted.
  * -ENOENT; -EWOULDBLOCK: somebody alive holds it. */

@@ -8,6 +8,7 @@ libh5fs_a_SOURCES += \
 	src/change/extents.h \
 	src/change/journal.c \
 	src/change/journal.h \
+	src/change/journal_find.c \
 	src/change/journal_place.c \
 	src/change/journal_private.h \
 	src/change/object_header_edit.c \
