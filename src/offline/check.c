@@ -1,77 +1,10 @@
 #include "offline/check.h"
 
-#include "base/buf.h"
 #include "base/interrupt.h"
 #include "object/file_space.h"
-#include "object/object.h"
 #include "object/shared_table.h"
 #include "offline/check_private.h"
 #include "store/extension.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
-enum { PATH_MOST = 1 << 16 }; /* bytes of a path; a longer one is cut */
-
-/* An object that a hard link leads to; the hash is by address, the list in the order of the links. */
-struct found {
-	uint64_t address;
-	char *path; /* owned */
-	struct found *next;
-	UT_hash_handle hh;
-};
-
-struct walk {
-	struct found *by_address;
-	struct found *first, *last;
-};
-
-static int add(struct walk *w, uint64_t address, const char *path)
-{
-	struct found *f;
-
-	HASH_FIND(hh, w->by_address, &address, sizeof address, f);
-	if (f)
-		return 0;
-	f = calloc(1, sizeof *f);
-	if (f)
-		f->path = strdup(path);
-	if (!f || !f->path) {
-		free(f);
-		return h5_fail(-ENOMEM, address, "check: out of memory");
-	}
-	f->address = address;
-	HASH_ADD(hh, w->by_address, address, sizeof f->address, f);
-	if (!f->hh.tbl) {
-		free(f->path);
-		free(f);
-		return h5_fail(-ENOMEM, address, "check: out of memory");
-	}
-	if (w->last)
-		w->last->next = f;
-	else
-		w->first = f;
-	w->last = f;
-	return 0;
-}
-
-int h5_check_link(struct h5_checker *c, const char *name, size_t size, uint64_t address)
-{
-	struct h5_buf path;
-	int rc;
-
-	h5_buf_init(&path, PATH_MOST);
-	h5_buf_text(&path, strcmp(c->path, "/") ? c->path : "");
-	h5_buf_byte(&path, '/');
-	h5_buf_add(&path, name, size);
-	h5_buf_byte(&path, 0);
-	rc = path.err == -ENOMEM ? -ENOMEM : add(c->walk, address, path.err ? c->path : path.data);
-	h5_buf_release(&path);
-	return rc;
-}
 
 static void heard(void *arg, const struct h5_error *error)
 {
@@ -119,12 +52,12 @@ static int check_own_structures(struct h5_checker *c)
 	return rc;
 }
 
-static int check_objects(struct h5_checker *c, struct walk *w)
+static int check_objects(struct h5_checker *c)
 {
-	int rc = add(w, h5_file_superblock(c->file)->root, "/");
+	int rc = h5_check_add(&c->walk, h5_file_superblock(c->file)->root, "/");
+	uint64_t address;
 
-	for (struct found *f = w->first; f && !rc; f = f->next) {
-		c->path = f->path;
+	while (!rc && h5_check_next(&c->walk, &address, &c->path)) {
 		if (c->check->progress)
 			c->check->progress(c->check->arg, c->path, c->check->bytes);
 		/* All of the check has one bound of work: what follows is not looked at any more. */
@@ -132,20 +65,15 @@ static int check_objects(struct h5_checker *c, struct walk *w)
 		if (rc == -EFBIG)
 			return h5_damage_note(&c->damage, rc);
 		if (!rc)
-			rc = h5_check_object(c, f->address);
+			rc = h5_check_object(c, address);
 		c->check->objects++;
-		/* The path is told once; of the object there remains that it was looked at. */
-		free(f->path);
-		f->path = NULL;
 	}
 	return rc;
 }
 
 int h5_check_file(struct h5_file *file, struct h5_check *check)
 {
-	struct walk w = {0};
-	struct h5_checker c = {.file = file, .check = check, .walk = &w};
-	struct found *f, *next;
+	struct h5_checker c = {.file = file, .check = check};
 	int rc;
 
 	c.damage.heard = heard;
@@ -154,13 +82,8 @@ int h5_check_file(struct h5_file *file, struct h5_check *check)
 	check->objects = check->chunks = check->bytes = check->damaged = check->unknown = 0;
 	rc = check_own_structures(&c);
 	if (!rc)
-		rc = check_objects(&c, &w);
+		rc = check_objects(&c);
 	h5_seen_release(&c.heaps);
-	HASH_CLEAR(hh, w.by_address);
-	for (f = w.first; f; f = next) {
-		next = f->next;
-		free(f->path);
-		free(f);
-	}
+	h5_check_walk_release(&c.walk);
 	return rc;
 }

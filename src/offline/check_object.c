@@ -41,7 +41,7 @@ static int check_link(struct h5_checker *c, const struct h5_object *group, bool 
 			     (int)h5_min(link->name_size, 100), link->name);
 	rc = note(c, rc);
 	if (!rc && link->type == H5_LINK_HARD)
-		rc = h5_check_link(c, link->name, link->name_size, link->address);
+		rc = h5_check_add_link(c, link->name, link->name_size, link->address);
 	return rc;
 }
 

@@ -1,4 +1,5 @@
-/* Between the files of h5fs --check: check.c goes from object to object, check_object.c looks at each. */
+/* Between the files of h5fs --check. From the ground up: check_walk.c gathers the objects that links lead to,
+ * check_object.c looks at each, check.c goes from object to object. */
 #ifndef H5_OFFLINE_CHECK_PRIVATE_H
 #define H5_OFFLINE_CHECK_PRIVATE_H
 
@@ -6,18 +7,37 @@
 #include "object/damage.h"
 #include "offline/check.h"
 
+struct h5_check_found;
+
+/* The objects that were found, each once, in the order of the links. All zero: none. */
+struct h5_check_walk {
+	struct h5_check_found *first, *last; /* owned */
+	struct h5_check_found *now;	     /* what h5_check_next() has told of */
+	struct h5_check_found *by_address;   /* a hash of the same */
+};
+
 struct h5_checker {
 	struct h5_file *file;
 	struct h5_check *check;
 	const char *path;	 /* of what is looked at */
 	struct h5_damage damage; /* hears of all damage */
-	void *walk;		 /* check.c's */
-	struct h5_seen heaps;	 /* global heap collections that were looked at */
+	struct h5_check_walk walk;
+	struct h5_seen heaps; /* global heap collections that were looked at */
 };
 
-/* All that belongs to the object, but for what its links lead to. */
+/* ---- check_walk.c ---- */
+
+/* Adds an object, unless it was found before. */
+int h5_check_add(struct h5_check_walk *walk, uint64_t address, const char *path);
+/* Adds the one that a hard link of the object at c->path leads to. */
+int h5_check_add_link(struct h5_checker *c, const char *name, size_t size, uint64_t address);
+/* The next object; false: there is none. The path is borrowed until the next call. */
+bool h5_check_next(struct h5_check_walk *walk, uint64_t *address, const char **path);
+void h5_check_walk_release(struct h5_check_walk *walk);
+
+/* ---- check_object.c ---- */
+
+/* Checks all that belongs to the object, but for what its links lead to. */
 int h5_check_object(struct h5_checker *c, uint64_t address);
-/* A hard link of the object that is looked at, in check.c. */
-int h5_check_link(struct h5_checker *c, const char *name, size_t size, uint64_t address);
 
 #endif

@@ -3,6 +3,7 @@ libh5fs_a_SOURCES += \
 	src/offline/check.h \
 	src/offline/check_object.c \
 	src/offline/check_private.h \
+	src/offline/check_walk.c \
 	src/offline/list.c \
 	src/offline/offline.h \
 	src/offline/report.c
