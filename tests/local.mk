@@ -151,6 +151,7 @@ MOUNT_TESTS = \
 # Commands that mount nothing.
 OFFLINE_TESTS = \
 	tests/offline/completion.py \
+	tests/layers.py \
 	tests/offline/offline_check.py \
 	tests/offline/offline_list.py \
 	tests/offline/offline_refused.py
