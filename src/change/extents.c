@@ -73,25 +73,44 @@ int h5_extents_add(struct h5_extents *extents, uint64_t address, uint64_t size)
 	return replace(extents, i, n, &whole, 1);
 }
 
-int h5_extents_remove(struct h5_extents *extents, uint64_t address, uint64_t size)
-{
-	uint64_t end = address + size;
+/* The bytes lie in `n` extents from i on, of which `count` parts are left without them. */
+struct removal {
+	size_t i, n, count;
 	struct h5_extent rest[2];
-	size_t i = first_from(extents, address), n = 0, m = 0;
+};
 
-	if (!size)
-		return 0;
-	if (i < extents->count && end_of(&extents->list[i]) == address)
-		i++;
-	for (; i + n < extents->count && extents->list[i + n].address < end; n++) {
-		const struct h5_extent *e = &extents->list[i + n];
+static struct removal plan_removal(const struct h5_extents *extents, uint64_t address, uint64_t size)
+{
+	struct removal r = {.i = first_from(extents, address)};
+	uint64_t end = address + size;
+
+	if (r.i < extents->count && end_of(&extents->list[r.i]) == address)
+		r.i++;
+	for (; size && r.i + r.n < extents->count && extents->list[r.i + r.n].address < end; r.n++) {
+		const struct h5_extent *e = &extents->list[r.i + r.n];
 
 		if (e->address < address)
-			rest[m++] = (struct h5_extent){e->address, address - e->address};
+			r.rest[r.count++] = (struct h5_extent){e->address, address - e->address};
 		if (end_of(e) > end)
-			rest[m++] = (struct h5_extent){end, end_of(e) - end};
+			r.rest[r.count++] = (struct h5_extent){end, end_of(e) - end};
 	}
-	return n ? replace(extents, i, n, rest, m) : 0;
+	return r;
+}
+
+int h5_extents_remove(struct h5_extents *extents, uint64_t address, uint64_t size)
+{
+	const struct removal r = plan_removal(extents, address, size);
+
+	return r.n ? replace(extents, r.i, r.n, r.rest, r.count) : 0;
+}
+
+void h5_extents_drop(struct h5_extents *extents, uint64_t address, uint64_t size)
+{
+	const struct removal r = plan_removal(extents, address, size);
+
+	/* Only one extent that becomes two takes memory. */
+	if (r.n && replace(extents, r.i, r.n, r.rest, r.count))
+		(void)replace(extents, r.i, r.n, &r.rest[r.rest[1].size > r.rest[0].size], 1);
 }
 
 /* The extent that holds the address, or else the first one behind it; NULL: none. */

@@ -21,6 +21,9 @@ void h5_extents_release(struct h5_extents *extents); /* may run twice */
 int h5_extents_add(struct h5_extents *extents, uint64_t address, uint64_t size);
 /* Takes the bytes out, as far as they are there. -ENOMEM: nothing is taken. */
 int h5_extents_remove(struct h5_extents *extents, uint64_t address, uint64_t size);
+/* The same, and never fails: without memory, more of the extent that the bytes lie in is taken out with them.
+ */
+void h5_extents_drop(struct h5_extents *extents, uint64_t address, uint64_t size);
 bool h5_extents_covers(const struct h5_extents *extents, uint64_t address,
 		       uint64_t size); /* all of the bytes */
 bool h5_extents_touches(const struct h5_extents *extents, uint64_t address, uint64_t size); /* some of them */

@@ -73,7 +73,7 @@ void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n)
 	/* Without memory the journal misses a hash: it guards less, and is as right. */
 	if (!tx || tx->failed || !n)
 		return;
-	h5_extents_remove(&tx->covered, address, n);
+	h5_extents_drop(&tx->covered, address, n);
 	h5_extents_add(&tx->raw, address, n);
 }
 
@@ -84,7 +84,7 @@ void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n)
 	if (!tx || !n)
 		return;
 	h5_tx_unhash(tx, address, n);
-	h5_extents_remove(&tx->raw, address, n);
+	h5_extents_drop(&tx->raw, address, n);
 }
 
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)

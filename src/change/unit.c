@@ -98,15 +98,16 @@ bool h5_tx_is_new(const struct h5_file *file, uint64_t address)
 	return tx && h5_extents_has(&tx->space.fresh, address);
 }
 
-/* Frees the space. The journal needs no hash of what was written there. True: the space is committed. */
+/* Frees the space. The journal needs no hash of what was written there, and may have none: the space may be
+ * used for something else at once. True: the space is committed. */
 static bool free_space(struct h5_tx *tx, uint64_t address, uint64_t n)
 {
 	bool committed;
 
-	h5_extents_remove(&tx->blocks, address, n);
+	h5_extents_drop(&tx->blocks, address, n);
 	h5_tx_unhash(tx, address, n);
-	h5_extents_remove(&tx->raw, address, n);
-	h5_extents_remove(&tx->covered, address, n);
+	h5_extents_drop(&tx->raw, address, n);
+	h5_extents_drop(&tx->covered, address, n);
 	h5_space_free(&tx->space, address, n, &committed);
 	return committed;
 }

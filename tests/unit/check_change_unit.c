@@ -739,6 +739,40 @@ START_TEST(a_file_for_reading_has_none)
 }
 END_TEST
 
+/* Space that is given up may be used again before the commit. If memory is short meanwhile, the journal must
+ * not take the new block there for a part of the raw data as well. */
+START_TEST(given_up_without_memory)
+{
+	enum { EXTENTS = 10 }; /* so many take no memory for one more, which the hole makes */
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		const uint8_t data[3 * CHUNK] = {1};
+		struct scratch scratch;
+		uint64_t raw, hole;
+
+		scratch_init(&scratch, "dataset_latest.h5");
+		scratch_open(&scratch);
+		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, (2 * EXTENTS + 2) * CHUNK, &raw));
+		for (unsigned i = 0; i < EXTENTS; i++)
+			SUCCEEDS(h5_tx_write(scratch.file, raw + 2 * i * CHUNK, data,
+					     i < EXTENTS - 1 ? CHUNK : sizeof data));
+		hole = raw + 2 * (EXTENTS - 1) * CHUNK + CHUNK;
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		h5_tx_free(scratch.file, hole, CHUNK);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		if (!fired)
+			ck_assert_uint_lt(new_block(scratch.file, 7) - hole, CHUNK);
+		else
+			new_block(scratch.file, 7);
+		SUCCEEDS(h5_tx_commit(scratch.file));
+		scratch_release(&scratch);
+	}
+}
+END_TEST
+
 UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, all_takes_effect, stages_stay,
 	  the_journal_follows, a_failed_sync_takes_all, caches_follow, blocks_are_written_meanwhile,
-	  indexes_are_as_they_were, mistakes_abort, a_file_for_reading_has_none)
+	  indexes_are_as_they_were, given_up_without_memory, mistakes_abort, a_file_for_reading_has_none)
