@@ -40,6 +40,16 @@ int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t 
 	return 0;
 }
 
+int h5_block_open(struct h5_file *file, uint64_t address, uint64_t n, const char *what, void **memory,
+		  struct h5_reader *r)
+{
+	int rc = h5_block_read(file, address, 0, n, what, memory);
+
+	if (!rc)
+		*r = h5_file_reader(file, *memory, (size_t)n, address);
+	return rc;
+}
+
 int h5_block_decode_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
 			   void *header)
 {

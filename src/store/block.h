@@ -9,10 +9,14 @@
 #define H5_BLOCK_MAX ((size_t)256 << 20)
 
 /* Allocates `head` bytes of zeros and n bytes after them, and reads the n bytes at the address there. *memory
- * is the caller's, free(). -EUCLEAN, before anything is allocated, where the block reaches beyond the end of
- * the file. `what` names the block in errors. */
+ * is the caller's, free(). -EUCLEAN, before anything is allocated: the block reaches beyond the end of the
+ * file. `what` names the block in errors. */
 int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t n, const char *what,
 		  void **memory);
+
+/* The same n bytes alone, and a reader over them. */
+int h5_block_open(struct h5_file *file, uint64_t address, uint64_t n, const char *what, void **memory,
+		  struct h5_reader *r);
 
 /* A header of no more than H5_BLOCK_HEADER_MAX bytes. */
 enum { H5_BLOCK_HEADER_MAX = 128 };

@@ -28,10 +28,9 @@ static int load_node(struct h5_file *file, uint64_t address, const void *arg, vo
 	rc = h5_btree1_node_size(&r, shape->type, shape->rank, &size);
 	if (rc)
 		return rc;
-	rc = h5_block_read(file, address, 0, size, "version 1 B-tree", &data);
+	rc = h5_block_open(file, address, size, "version 1 B-tree", &data, &r);
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, data, size, address);
 	rc = h5_btree1_node_decode(&r, shape->type, shape->rank, &node, cost);
 	if (!rc)
 		*value = node;

@@ -34,11 +34,10 @@ int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *hea
 
 	if (!size)
 		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: %ju records", (uintmax_t)records);
-	rc = h5_block_read(file, address, 0, size, "version 2 B-tree node", &data);
+	rc = h5_block_open(file, address, size, "version 2 B-tree node", &data, &r);
 	if (rc)
 		return rc;
 	node = h5_btree2_node_new(header, level, (size_t)room, cost);
-	r = h5_file_reader(file, data, size, address);
 	rc = node ? h5_btree2_node_decode(&r, header, (size_t)records, node)
 		  : h5_fail(-ENOMEM, address, "version 2 B-tree node: out of memory");
 	free(data);

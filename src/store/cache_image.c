@@ -96,11 +96,9 @@ static int open_image(struct h5_file *file, const struct h5_cache_image_message 
 	if (!image)
 		return h5_fail(-ENOMEM, message->address, "cache image: out of memory");
 	image->overlay.io.ops = &image_ops;
-	rc = h5_block_read(file, message->address, 0, message->size, "cache image", &image->block);
-	if (!rc) {
-		r = h5_file_reader(file, image->block, (size_t)message->size, message->address);
+	rc = h5_block_open(file, message->address, message->size, "cache image", &image->block, &r);
+	if (!rc)
 		rc = decode(image, &r, h5_file_superblock(file)->base);
-	}
 	if (rc)
 		image_close(&image->overlay.io);
 	else
