@@ -489,4 +489,11 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_btree1 = {
-	.lookup = lookup, .gap = gap, .walk = walk, .set = set, .trim = trim};
+	.name = "btree1",
+	.no_swmr = true,
+	.lookup = lookup,
+	.gap = gap,
+	.walk = walk,
+	.set = set,
+	.trim = trim,
+};

@@ -218,6 +218,7 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_btree2 = {
+	.name = "btree2",
 	.open = open_index,
 	.lookup = lookup,
 	.gap = gap,

@@ -16,6 +16,21 @@ static const struct h5_chunk_index_ops *const implementations[] = {
 	[H5_INDEX_BTREE2] = &h5_chunk_index_btree2,
 };
 
+const char *h5_chunk_index_name(enum h5_index_type type)
+{
+	return implementations[type]->name;
+}
+
+bool h5_chunk_index_keeps(enum h5_index_type type)
+{
+	return implementations[type]->keeps;
+}
+
+bool h5_chunk_index_allows_swmr(enum h5_index_type type)
+{
+	return !implementations[type]->no_swmr;
+}
+
 static int check_layout(const struct h5_chunk_layout *layout, const struct h5_dataspace *space,
 			uint64_t chunk_size)
 {

@@ -15,6 +15,14 @@ struct h5_chunk {
 	uint8_t metadata[H5_CHUNK_METADATA_MAX]; /* structured: encoded; format/structured_chunk.h */
 };
 
+/* In one word: btree1, single, implicit, farray, earray or btree2. */
+const char *h5_chunk_index_name(enum h5_index_type type);
+
+/* True: all chunks have their space as long as the index exists; none moves, none is removed. */
+bool h5_chunk_index_keeps(enum h5_index_type type);
+/* True: an index that changes can be read by other programs meanwhile (SWMR). */
+bool h5_chunk_index_allows_swmr(enum h5_index_type type);
+
 struct h5_chunk_index; /* immutable once open: calls from several threads need no lock */
 
 /* All is copied. `filtered`: the dataset has a filter pipeline. `chunk_size`: bytes of an unfiltered chunk.

@@ -1,6 +1,7 @@
 /* The extensible array, specification VII.D: chunk numbers by the maximum dimensions, the unlimited one moved
  * to the front; header, index block, super blocks, data blocks, pages. */
 #include "chunk_index/extensible_array.h"
+
 #include "base/checked.h"
 #include "store/block.h"
 
@@ -38,16 +39,16 @@ static int open_index(struct h5_chunk_index *index)
 static int seek(const struct h5_chunk_index *index, const uint64_t *number, struct h5_chunk_cursor *cursor)
 {
 	const struct h5_extensible_array_header *header = &index->extensible_array;
-	struct h5_earray_place place;
+	struct h5_earray_position position;
 	const uint8_t *elements;
 	int rc;
 
-	if (*number >= header->max_index || !h5_earray_locate(index, header, *number, &place)) {
+	if (*number >= header->max_index || !h5_earray_locate(index, header, *number, &position)) {
 		cursor->low[0] = *number;
 		cursor->high[0] = UINT64_MAX;
 		return 0;
 	}
-	rc = h5_earray_leaf_get(index, &place, &cursor->ref, &elements, &cursor->low[0], &cursor->high[0]);
+	rc = h5_earray_leaf_get(index, &position, &cursor->ref, &elements, &cursor->low[0], &cursor->high[0]);
 	cursor->block = elements;
 	/* what lies beyond Max Index Set is not stored, whatever the leaf says */
 	cursor->high[0] = h5_min(cursor->high[0], header->max_index);
@@ -68,7 +69,7 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	return rc;
 }
 
-struct walk {
+struct walker {
 	const struct h5_chunk_index *index;
 	const struct h5_earray_block *root;
 	h5_chunk_visit *visit;
@@ -76,80 +77,84 @@ struct walk {
 	uint64_t left; /* bytes of blocks that the file can still hold */
 };
 
-static int walk_data_block(struct walk *w, const struct h5_earray_shape *shape,
+static int walk_data_block(struct walker *walker, const struct h5_earray_shape *shape,
 			   const struct h5_earray_block *super, uint64_t i)
 {
-	uint64_t address = h5_earray_data_block_address(w->index, w->root, shape, super, i);
+	uint64_t address = h5_earray_data_block_address(walker->index, walker->root, shape, super, i);
 	const struct h5_earray_block *data;
 	struct h5_lru_entry *ref;
 	int rc;
 
 	if (address == H5_UNDEF)
 		return 0;
-	rc = h5_chunk_index_spend(w->index, &w->left, shape->super.data_block_size);
+	rc = h5_chunk_index_spend(walker->index, &walker->left, shape->super.data_block_size);
 	if (!rc)
-		rc = h5_earray_block_get(w->index, &h5_earray_data_block, address, shape, &ref, &data);
+		rc = h5_earray_block_get(walker->index, &h5_earray_data_block, address, shape, &ref, &data);
 	if (rc)
 		return rc;
 	if (!shape->super.pages)
-		rc = h5_chunk_elements_walk(w->index, data->data.elements, shape->super.elements, w->visit,
-					    w->arg);
+		rc = h5_chunk_elements_walk(walker->index, data->data.elements, shape->super.elements,
+					    walker->visit, walker->arg);
 	for (uint64_t page = 0; page < shape->super.pages && !rc; page++) {
 		uint64_t n = shape->header->page_elements;
 		struct h5_lru_entry *page_ref;
 		const uint8_t *elements;
 
-		rc = h5_earray_page_get(w->index, shape, super, i, address, page, &page_ref, &elements);
+		rc = h5_earray_page_get(walker->index, shape, super, i, address, page, &page_ref, &elements);
 		if (page_ref)
-			rc = h5_chunk_index_spend(w->index, &w->left, n * shape->header->element_size);
+			rc = h5_chunk_index_spend(walker->index, &walker->left,
+						  n * shape->header->element_size);
 		if (page_ref && !rc)
-			rc = h5_chunk_elements_walk(w->index, elements, n, w->visit, w->arg);
-		h5_file_put(w->index->file, page_ref);
+			rc = h5_chunk_elements_walk(walker->index, elements, n, walker->visit, walker->arg);
+		h5_file_put(walker->index->file, page_ref);
 	}
-	h5_file_put(w->index->file, ref);
+	h5_file_put(walker->index->file, ref);
 	return rc;
 }
 
-static int walk_super_block(struct walk *w, const struct h5_earray_shape *shape)
+static int walk_super_block(struct walker *walker, const struct h5_earray_shape *shape)
 {
 	const struct h5_earray_block *super;
 	struct h5_lru_entry *ref;
-	int rc = h5_earray_super_get(w->index, w->root, shape, &ref, &super);
+	int rc = h5_earray_super_get(walker->index, walker->root, shape, &ref, &super);
 
 	if (rc || (!super && shape->super.number >= shape->header->index_super_blocks))
 		return rc;
 	for (uint64_t i = 0; i < shape->super.data_blocks && !rc; i++)
-		rc = walk_data_block(w, shape, super, i);
-	h5_file_put(w->index->file, ref);
+		rc = walk_data_block(walker, shape, super, i);
+	h5_file_put(walker->index->file, ref);
 	return rc;
 }
 
 static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
 	const struct h5_extensible_array_header *header = &index->extensible_array;
-	struct walk w = {index, NULL, visit, arg, h5_file_size(index->file)};
+	struct walker walker = {index, NULL, visit, arg, h5_file_size(index->file)};
 	struct h5_lru_entry *ref;
 	int rc;
 
 	if (header->index_block == H5_UNDEF)
 		return 0;
-	rc = h5_earray_root_get(index, header, &ref, &w.root);
+	rc = h5_earray_root_get(index, header, &ref, &walker.root);
 	if (rc)
 		return rc;
-	rc = h5_chunk_elements_walk(index, w.root->index.elements, header->index_elements, visit, arg);
+	rc = h5_chunk_elements_walk(index, walker.root->index.elements, header->index_elements, visit, arg);
 	for (unsigned i = 0; i < header->super_blocks && !rc; i++) {
 		struct h5_earray_shape shape;
 
 		h5_earray_shape_init(index, header, i, &shape);
-		rc = walk_super_block(&w, &shape);
+		rc = walk_super_block(&walker, &shape);
 	}
 	h5_file_put(index->file, ref);
 	return rc;
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {.open = open_index,
-								   .lookup = lookup,
-								   .gap = h5_chunk_elements_gap,
-								   .walk = walk,
-								   .set = h5_earray_set,
-								   .trim = h5_earray_trim};
+const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {
+	.name = "earray",
+	.open = open_index,
+	.lookup = lookup,
+	.gap = h5_chunk_elements_gap,
+	.walk = walk,
+	.set = h5_earray_set,
+	.trim = h5_earray_trim,
+};

@@ -54,7 +54,7 @@ int h5_earray_page_get(const struct h5_chunk_index *index, const struct h5_earra
 		       struct h5_lru_entry **ref, const uint8_t **elements);
 
 /* Where an element lies. The leaf is the index block, a data block or a page. */
-struct h5_earray_place {
+struct h5_earray_position {
 	bool in_index;		      /* the leaf is the index block: there is no data block and no page */
 	struct h5_earray_shape shape; /* of the super block */
 	uint64_t data_block;	      /* number in the super block */
@@ -67,10 +67,10 @@ struct h5_earray_place {
 
 /* False: the array has no room for so many elements. */
 bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
-		      uint64_t number, struct h5_earray_place *place);
+		      uint64_t number, struct h5_earray_position *position);
 /* The elements of the leaf; NULL, *ref too, where it is not stored. Numbers from *first up to *end lie in the
  * leaf, or are not stored for the same reason. */
-int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_place *place,
+int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_position *position,
 		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *first, uint64_t *end);
 
 /* ---- changing ---- */

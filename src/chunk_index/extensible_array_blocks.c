@@ -182,30 +182,31 @@ int h5_earray_page_get(const struct h5_chunk_index *index, const struct h5_earra
 }
 
 bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
-		      uint64_t number, struct h5_earray_place *place)
+		      uint64_t number, struct h5_earray_position *position)
 {
-	struct h5_extensible_array_super *super = &place->shape.super;
+	struct h5_extensible_array_super *super = &position->shape.super;
 
-	*place = (struct h5_earray_place){.in_index = number < header->index_elements, .number = number};
+	*position =
+		(struct h5_earray_position){.in_index = number < header->index_elements, .number = number};
 	if (number >> header->max_bits)
 		return false;
-	if (place->in_index) {
-		h5_earray_shape_init(index, header, 0, &place->shape);
-		place->at = number;
-		place->n = header->index_elements;
+	if (position->in_index) {
+		h5_earray_shape_init(index, header, 0, &position->shape);
+		position->at = number;
+		position->n = header->index_elements;
 		return true;
 	}
 	number -= header->index_elements;
-	h5_earray_shape_init(index, header, h5_extensible_array_super_of(header, number), &place->shape);
+	h5_earray_shape_init(index, header, h5_extensible_array_super_of(header, number), &position->shape);
 	number -= super->first_element;
-	place->in_super = number;
-	place->data_block = number / super->elements;
-	place->at = number % super->elements;
-	place->n = super->elements;
+	position->in_super = number;
+	position->data_block = number / super->elements;
+	position->at = number % super->elements;
+	position->n = super->elements;
 	if (super->pages) {
-		place->page = place->at / header->page_elements;
-		place->at %= header->page_elements;
-		place->n = header->page_elements;
+		position->page = position->at / header->page_elements;
+		position->at %= header->page_elements;
+		position->n = header->page_elements;
 	}
 	return true;
 }
@@ -218,10 +219,10 @@ static void span(uint64_t from, uint64_t n, uint64_t *first, uint64_t *end)
 
 /* The same for a leaf below the index block. */
 static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray_block *root,
-		      const struct h5_earray_place *place, struct h5_lru_entry **ref,
+		      const struct h5_earray_position *position, struct h5_lru_entry **ref,
 		      const uint8_t **elements, uint64_t *first, uint64_t *end)
 {
-	const struct h5_earray_shape *shape = &place->shape;
+	const struct h5_earray_shape *shape = &position->shape;
 	const struct h5_earray_block *super, *data;
 	struct h5_lru_entry *super_ref, *data_ref;
 	uint64_t address;
@@ -229,14 +230,14 @@ static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray
 
 	if (rc)
 		return rc;
-	address = h5_earray_data_block_address(index, root, shape, super, place->data_block);
+	address = h5_earray_data_block_address(index, root, shape, super, position->data_block);
 	if (address == H5_UNDEF) {
 		if (!super && shape->super.number >= shape->header->index_super_blocks)
-			span(place->number - place->in_super,
+			span(position->number - position->in_super,
 			     shape->super.data_blocks * shape->super.elements, first, end);
 		else
-			span(place->number - place->in_super % shape->super.elements, shape->super.elements,
-			     first, end);
+			span(position->number - position->in_super % shape->super.elements,
+			     shape->super.elements, first, end);
 		goto out;
 	}
 	rc = h5_earray_block_get(index, &h5_earray_data_block, address, shape, &data_ref, &data);
@@ -247,14 +248,15 @@ static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray
 		*elements = data->data.elements;
 		goto out;
 	}
-	rc = h5_earray_page_get(index, shape, super, place->data_block, address, place->page, ref, elements);
+	rc = h5_earray_page_get(index, shape, super, position->data_block, address, position->page, ref,
+				elements);
 	h5_file_put(index->file, data_ref);
 out:
 	h5_file_put(index->file, super_ref);
 	return rc;
 }
 
-int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_place *place,
+int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_position *position,
 		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *first, uint64_t *end)
 {
 	const struct h5_earray_block *root;
@@ -263,20 +265,20 @@ int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earra
 
 	*ref = NULL;
 	*elements = NULL;
-	span(place->number - place->at, place->n, first, end);
-	if (place->shape.header->index_block == H5_UNDEF) {
-		span(0, UINT64_C(1) << place->shape.header->max_bits, first, end);
+	span(position->number - position->at, position->n, first, end);
+	if (position->shape.header->index_block == H5_UNDEF) {
+		span(0, UINT64_C(1) << position->shape.header->max_bits, first, end);
 		return 0;
 	}
-	rc = h5_earray_root_get(index, place->shape.header, &root_ref, &root);
+	rc = h5_earray_root_get(index, position->shape.header, &root_ref, &root);
 	if (rc)
 		return rc;
-	if (place->in_index) {
+	if (position->in_index) {
 		*ref = root_ref;
 		*elements = root->index.elements;
 		return 0;
 	}
-	rc = leaf_below(index, root, place, ref, elements, first, end);
+	rc = leaf_below(index, root, position, ref, elements, first, end);
 	h5_file_put(index->file, root_ref);
 	return rc;
 }

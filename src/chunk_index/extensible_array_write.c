@@ -12,9 +12,9 @@
 
 struct change {
 	struct h5_chunk_index *index;
-	struct h5_earray_place place; /* its shape borrows the index' header */
-	const struct h5_chunk *chunk; /* NULL: the leaf is cleared from the place on ... */
-	uint64_t first;		      /* ... of chunks with scaled[0] >= first */
+	struct h5_earray_position position; /* its shape borrows the index' header */
+	const struct h5_chunk *chunk;	    /* NULL: the leaf is cleared from the position on ... */
+	uint64_t first;			    /* ... of chunks with scaled[0] >= first */
 };
 
 /* ---- drafts: blocks of our own, to be changed ---- */
@@ -28,11 +28,11 @@ static int draft_empty(uint64_t size, struct h5_earray_block **draft)
 	return *draft ? 0 : h5_fail(-ENOMEM, H5_UNDEF, "extensible array: out of memory");
 }
 
-/* Encodes a new block of one of the types, for the place of the change, and decodes it. */
+/* Encodes a new block of one of the types, for the position of the change, and decodes it. */
 static int draft_new(struct change *c, const struct h5_block_type *type, uint64_t size,
 		     struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	const struct h5_extensible_array_super *super = &c->position.shape.super;
 	const struct h5_extensible_array_header *header = &c->index->extensible_array;
 	struct h5_earray_block *draft;
 	struct h5_writer w;
@@ -50,7 +50,7 @@ static int draft_new(struct change *c, const struct h5_block_type *type, uint64_
 		h5_extensible_array_super_block_encode(&w, header, super);
 		rc = h5_extensible_array_super_block_decode(&r, header, super, &draft->super);
 	} else {
-		h5_extensible_array_data_block_encode(&w, header, super, c->place.data_block);
+		h5_extensible_array_data_block_encode(&w, header, super, c->position.data_block);
 		rc = h5_extensible_array_data_block_decode(&r, header, super, &draft->data);
 	}
 	if (rc)
@@ -80,11 +80,11 @@ static int draft_index_block(struct change *c, struct h5_earray_block **out)
 
 static int draft_super_block(struct change *c, uint64_t address, struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	const struct h5_extensible_array_super *super = &c->position.shape.super;
 	int rc;
 
 	if (address != H5_UNDEF)
-		return h5_earray_draft(c->index, &h5_earray_super_block, address, &c->place.shape, out);
+		return h5_earray_draft(c->index, &h5_earray_super_block, address, &c->position.shape, out);
 	rc = draft_new(c, &h5_earray_super_block, super->block_size, out);
 	if (rc)
 		return rc;
@@ -95,12 +95,12 @@ static int draft_super_block(struct change *c, uint64_t address, struct h5_earra
 
 static int draft_data_block(struct change *c, uint64_t address, struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	const struct h5_extensible_array_super *super = &c->position.shape.super;
 	struct h5_extensible_array_header *header = &c->index->extensible_array;
 	int rc;
 
 	if (address != H5_UNDEF)
-		return h5_earray_draft(c->index, &h5_earray_data_block, address, &c->place.shape, out);
+		return h5_earray_draft(c->index, &h5_earray_data_block, address, &c->position.shape, out);
 	rc = draft_new(c, &h5_earray_data_block, super->data_block_size, out);
 	if (rc)
 		return rc;
@@ -116,7 +116,7 @@ static int draft_data_block(struct change *c, uint64_t address, struct h5_earray
 /* `address` H5_UNDEF: the page isn't initialised. */
 static int draft_page(struct change *c, uint64_t address, struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	const struct h5_extensible_array_super *super = &c->position.shape.super;
 	struct h5_file *file = c->index->file;
 	size_t size = (size_t)super->page_size;
 	struct h5_earray_block *draft;
@@ -127,7 +127,7 @@ static int draft_page(struct change *c, uint64_t address, struct h5_earray_block
 	if (address == H5_UNDEF) {
 		rc = draft_empty(super->page_size, &draft);
 		if (!rc) {
-			h5_chunk_elements_clear(c->index, draft->bytes, c->place.n);
+			h5_chunk_elements_clear(c->index, draft->bytes, c->position.n);
 			*out = draft;
 		}
 		return rc;
@@ -172,12 +172,12 @@ static bool is_behind(const struct h5_chunk_index *index, uint64_t number, uint6
 
 static int edit(const struct change *c, uint8_t *elements)
 {
-	const struct h5_earray_place *place = &c->place;
+	const struct h5_earray_position *position = &c->position;
 
 	if (c->chunk)
-		return h5_chunk_element_put(c->index, elements, place->at, c->chunk);
-	for (uint64_t i = place->at; i < place->n; i++)
-		if (is_behind(c->index, place->number + (i - place->at), c->first))
+		return h5_chunk_element_put(c->index, elements, position->at, c->chunk);
+	for (uint64_t i = position->at; i < position->n; i++)
+		if (is_behind(c->index, position->number + (i - position->at), c->first))
 			h5_chunk_elements_clear(c->index,
 						elements + i * c->index->extensible_array.element_size, 1);
 	return 0;
@@ -186,7 +186,7 @@ static int edit(const struct change *c, uint8_t *elements)
 /* Makes the paged data block, or makes it new. */
 static int renew_paged(struct change *c, const struct h5_earray_block *super, uint64_t *address)
 {
-	const struct h5_earray_shape *shape = &c->place.shape;
+	const struct h5_earray_shape *shape = &c->position.shape;
 	struct h5_file *file = c->index->file;
 	uint64_t space = shape->super.data_block_space, at;
 	struct h5_earray_block *draft;
@@ -198,7 +198,7 @@ static int renew_paged(struct change *c, const struct h5_earray_block *super, ui
 	if (rc)
 		return rc;
 	if (*address != H5_UNDEF) {
-		rc = h5_earray_copy_paged(c->index, shape, shape->header, super, c->place.data_block,
+		rc = h5_earray_copy_paged(c->index, shape, shape->header, super, c->position.data_block,
 					  *address, at);
 		h5_tx_free(file, *address, space);
 	} else {
@@ -218,9 +218,9 @@ static int renew_paged(struct change *c, const struct h5_earray_block *super, ui
 static int change_page(struct change *c, const struct h5_earray_block *super, uint64_t *address,
 		       bool *initialised)
 {
-	const struct h5_earray_shape *shape = &c->place.shape;
+	const struct h5_earray_shape *shape = &c->position.shape;
 	size_t size = (size_t)shape->super.page_size;
-	uint64_t at = *initialised ? h5_earray_page_address(shape, *address, c->place.page) : H5_UNDEF;
+	uint64_t at = *initialised ? h5_earray_page_address(shape, *address, c->position.page) : H5_UNDEF;
 	struct h5_earray_block *draft;
 	int rc = draft_page(c, at, &draft);
 
@@ -233,7 +233,7 @@ static int change_page(struct change *c, const struct h5_earray_block *super, ui
 		rc = renew_paged(c, super, address);
 	if (!rc) {
 		h5_earray_seal(draft->bytes, size);
-		at = h5_earray_page_address(shape, *address, c->place.page);
+		at = h5_earray_page_address(shape, *address, c->position.page);
 		rc = h5_tx_put(c->index->file, at, draft->bytes, size);
 		*initialised = true;
 	}
@@ -253,13 +253,13 @@ static int change_data_block(struct change *c, uint64_t *address)
 		free(draft);
 		return rc;
 	}
-	return put_draft(c, draft, c->place.shape.super.data_block_size, H5_STAGE_BLOCK, address);
+	return put_draft(c, draft, c->position.shape.super.data_block_size, H5_STAGE_BLOCK, address);
 }
 
 static int change_super_block(struct change *c, uint64_t *address)
 {
-	const struct h5_earray_shape *shape = &c->place.shape;
-	uint64_t before = H5_UNDEF, after, i = c->place.data_block;
+	const struct h5_earray_shape *shape = &c->position.shape;
+	uint64_t before = H5_UNDEF, after, i = c->position.data_block;
 	const struct h5_earray_block *super = NULL;
 	struct h5_lru_entry *ref = NULL;
 	bool was = false, is;
@@ -273,7 +273,7 @@ static int change_super_block(struct change *c, uint64_t *address)
 	if (super) {
 		before = h5_chunk_address_at(c->index, super->super.data_blocks, i);
 		was = before != H5_UNDEF && shape->super.pages &&
-		      h5_extensible_array_has_page(&shape->super, &super->super, i, c->place.page);
+		      h5_extensible_array_has_page(&shape->super, &super->super, i, c->position.page);
 	}
 	after = before;
 	is = was;
@@ -287,7 +287,7 @@ static int change_super_block(struct change *c, uint64_t *address)
 	h5_chunk_address_put(c->index, h5_earray_part(draft, draft->super.data_blocks), i, after);
 	if (is)
 		h5_extensible_array_set_page(&shape->super, h5_earray_part(draft, draft->super.bitmap), i,
-					     c->place.page);
+					     c->position.page);
 	return put_draft(c, draft, shape->super.block_size, H5_STAGE_BLOCK + 1, address);
 }
 
@@ -295,9 +295,9 @@ static int change_super_block(struct change *c, uint64_t *address)
 static int change_below(struct change *c)
 {
 	struct h5_extensible_array_header *header = &c->index->extensible_array;
-	const struct h5_extensible_array_super *super = &c->place.shape.super;
+	const struct h5_extensible_array_super *super = &c->position.shape.super;
 	bool direct = super->number < header->index_super_blocks;
-	uint64_t i = direct ? super->first_data_block + c->place.data_block
+	uint64_t i = direct ? super->first_data_block + c->position.data_block
 			    : super->number - header->index_super_blocks;
 	uint64_t before = H5_UNDEF, after;
 	const struct h5_earray_block *root;
@@ -356,8 +356,8 @@ static int change_leaf(struct change *c, const struct h5_extensible_array_header
 	const struct h5_extensible_array_header *header = &c->index->extensible_array;
 	int rc;
 
-	c->place.shape.header = header;
-	rc = c->place.in_index ? change_in_index_block(c) : change_below(c);
+	c->position.shape.header = header;
+	rc = c->position.in_index ? change_in_index_block(c) : change_below(c);
 	return !rc && differs(header, written) ? h5_earray_write_header(c->index, header) : rc;
 }
 
@@ -407,7 +407,7 @@ static int set_number(struct h5_chunk_index *index, uint64_t number, const struc
 	}
 	if (rc)
 		return rc;
-	if (!h5_earray_locate(index, header, number, &c.place))
+	if (!h5_earray_locate(index, header, number, &c.position))
 		return h5_fail(-EFBIG, index->layout.address, "extensible array: it has no chunk %ju",
 			       (uintmax_t)number);
 	if (number >= header->max_index)
@@ -428,37 +428,37 @@ int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 	return rc ? rc : set_number(index, number, chunk->address == H5_UNDEF ? &absent : chunk);
 }
 
-/* Finds the next of the n elements from the place on, element *i itself or one behind it, that is stored and
- * has scaled[0] >= first. */
-static bool next_behind(const struct h5_chunk_index *index, const struct h5_earray_place *place,
+/* Finds the next of the n elements from the position on, element *i itself or one behind it, that is stored
+ * and has scaled[0] >= first. */
+static bool next_behind(const struct h5_chunk_index *index, const struct h5_earray_position *position,
 			const uint8_t *elements, uint64_t n, uint64_t first, uint64_t *i,
 			struct h5_chunk *chunk)
 {
 	for (; *i < n; ++*i) {
-		if (!is_behind(index, place->number + *i, first))
+		if (!is_behind(index, position->number + *i, first))
 			continue;
-		h5_chunk_element_at(index, elements, place->at + *i, chunk);
+		h5_chunk_element_at(index, elements, position->at + *i, chunk);
 		if (chunk->address != H5_UNDEF)
 			return true;
 	}
 	return false;
 }
 
-/* Clears the chunks with scaled[0] >= first in the leaf from the place on, and visits those of the n that
+/* Clears the chunks with scaled[0] >= first in the leaf from the position on, and visits those of the n that
  * were stored. */
-static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_place *place, uint64_t first,
+static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_position *position, uint64_t first,
 		     const uint8_t *elements, uint64_t n, h5_chunk_visit *visit, void *arg)
 {
 	const struct h5_extensible_array_header written = index->extensible_array;
-	struct change c = {.index = index, .place = *place, .first = first};
+	struct change c = {.index = index, .position = *position, .first = first};
 	struct h5_chunk chunk;
 	uint64_t i = 0;
 	int rc;
 
-	if (!next_behind(index, place, elements, n, first, &i, &chunk))
+	if (!next_behind(index, position, elements, n, first, &i, &chunk))
 		return 0;
 	rc = change_leaf(&c, &written);
-	for (; !rc && next_behind(index, place, elements, n, first, &i, &chunk); i++)
+	for (; !rc && next_behind(index, position, elements, n, first, &i, &chunk); i++)
 		rc = visit(arg, &chunk);
 	return rc;
 }
@@ -466,7 +466,7 @@ static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_place 
 int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
 	uint64_t left = h5_file_size(index->file), number = 0, from, end;
-	struct h5_earray_place place;
+	struct h5_earray_position position;
 	int rc;
 
 	/* Along another dimension than the unlimited one they are spread over all of the array. */
@@ -474,16 +474,17 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 		return 0;
 	rc = prepare(index);
 	/* Beyond Max Index Set too: a kill may have come between elements and the header. */
-	while (!rc && h5_earray_locate(index, &index->extensible_array, number, &place)) {
+	while (!rc && h5_earray_locate(index, &index->extensible_array, number, &position)) {
 		struct h5_lru_entry *ref;
 		const uint8_t *elements;
 
-		rc = h5_earray_leaf_get(index, &place, &ref, &elements, &from, &end);
+		rc = h5_earray_leaf_get(index, &position, &ref, &elements, &from, &end);
 		if (elements)
-			rc = h5_chunk_index_spend(index, &left, place.n * place.shape.header->element_size);
+			rc = h5_chunk_index_spend(index, &left,
+						  position.n * position.shape.header->element_size);
 		/* A reference outlives what becomes of the block. */
 		if (elements && !rc)
-			rc = trim_leaf(index, &place, first, elements, end - number, visit, arg);
+			rc = trim_leaf(index, &position, first, elements, end - number, visit, arg);
 		h5_file_put(index->file, ref);
 		number = end;
 	}

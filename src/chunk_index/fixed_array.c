@@ -522,9 +522,12 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 	return rc;
 }
 
-const struct h5_chunk_index_ops h5_chunk_index_fixed_array = {.open = open_index,
-							      .lookup = lookup,
-							      .gap = h5_chunk_elements_gap,
-							      .walk = walk,
-							      .set = set,
-							      .trim = trim};
+const struct h5_chunk_index_ops h5_chunk_index_fixed_array = {
+	.name = "farray",
+	.open = open_index,
+	.lookup = lookup,
+	.gap = h5_chunk_elements_gap,
+	.walk = walk,
+	.set = set,
+	.trim = trim,
+};

@@ -92,4 +92,11 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_implicit = {
-	.open = open_index, .lookup = lookup, .walk = walk, .set = set, .trim = trim};
+	.name = "implicit",
+	.keeps = true,
+	.open = open_index,
+	.lookup = lookup,
+	.walk = walk,
+	.set = set,
+	.trim = trim,
+};

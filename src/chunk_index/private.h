@@ -13,6 +13,9 @@
 #include "store/btree2.h"
 
 struct h5_chunk_index_ops {
+	const char *name;
+	bool keeps;   /* h5_chunk_index_keeps() */
+	bool no_swmr; /* its changes are not for readers who read along */
 	/* Reads the header and checks it, where there is one. May be NULL. */
 	int (*open)(struct h5_chunk_index *index);
 	/* *chunk is an absent one before. */

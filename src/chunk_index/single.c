@@ -84,4 +84,11 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 }
 
 const struct h5_chunk_index_ops h5_chunk_index_single = {
-	.open = open_index, .lookup = lookup, .gap = gap, .walk = walk, .set = set, .trim = trim};
+	.name = "single",
+	.open = open_index,
+	.lookup = lookup,
+	.gap = gap,
+	.walk = walk,
+	.set = set,
+	.trim = trim,
+};

@@ -2,7 +2,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "dataset/layouts.h"
+#include "dataset/private.h"
+#include "dataset/structured.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
 
@@ -19,6 +20,16 @@ void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid)
 	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
 
 	h5_grid_init(grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
+}
+
+static bool is_structured(const struct h5_dataset *dataset)
+{
+	return dataset->layout.chunked.structured.sparse;
+}
+
+bool h5_chunks_are_decoded(const struct h5_dataset *dataset)
+{
+	return dataset->index && (dataset->pipeline.count || is_structured(dataset));
 }
 
 bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled)
@@ -38,13 +49,13 @@ bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask)
 
 int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid,
 		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
-		    enum h5_chunk_place *place)
+		    enum h5_chunk_state *state)
 {
 	struct h5_chunk *chunk = &wanted->chunk;
 	bool whole;
 	int rc;
 
-	*place = H5_CHUNK_NOT_STORED;
+	*state = H5_CHUNK_NOT_STORED;
 	if (!dataset->index)
 		return 0;
 	rc = h5_chunk_index_lookup(dataset->index, cursor, scaled, chunk);
@@ -52,21 +63,21 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 		return rc;
 	wanted->dataset = dataset;
 	whole = !dataset->layout.chunked.unfiltered_edges || !h5_chunk_is_partial(grid, scaled);
-	*place = H5_CHUNK_TO_DECODE;
+	*state = H5_CHUNK_TO_DECODE;
 	wanted->filtered = whole;
-	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+	if (is_structured(dataset))
 		return 0;
 	wanted->filtered = whole && h5_chunk_is_filtered(&dataset->pipeline, chunk->filter_mask);
 	if (wanted->filtered)
 		return 0;
 	chunk->size = h5_min(chunk->size, dataset->chunk_size);
-	*place = H5_CHUNK_AS_IT_IS;
+	*state = H5_CHUNK_AS_IT_IS;
 	return 0;
 }
 
-static struct h5_lru *cache_of(const struct h5_chunk_wanted *w)
+static struct h5_lru *cache_of(const struct h5_chunk_wanted *wanted)
 {
-	return h5_file_set_chunks(h5_file_set_of(w->dataset->file));
+	return h5_file_set_chunks(h5_file_set_of(wanted->dataset->file));
 }
 
 struct decoded {
@@ -94,58 +105,58 @@ static bool may_stay_shuffled(const struct h5_dataset *dataset)
 }
 
 /* At most `room` bytes come out. */
-static int decode(const struct h5_chunk_wanted *w, uint64_t room, struct h5_pipeline_data *data)
+static int decode(const struct h5_chunk_wanted *wanted, uint64_t room, struct h5_pipeline_data *data)
 {
-	const struct h5_dataset *dataset = w->dataset;
+	const struct h5_dataset *dataset = wanted->dataset;
 
-	if (dataset->layout.class == H5_LAYOUT_STRUCTURED) {
+	if (is_structured(dataset)) {
 		data->size = (size_t)dataset->chunk_size;
 		data->element_size = 1;
-		return h5_structured_read(dataset, &w->chunk, w->filtered, &data->bytes);
+		return h5_structured_read(dataset, &wanted->chunk, wanted->filtered, &data->bytes);
 	}
-	return h5_pipeline_read_chunk(dataset->file, w->filtered ? &dataset->pipeline : NULL,
-				      w->chunk.filter_mask, w->chunk.address, w->chunk.size,
+	return h5_pipeline_read_chunk(dataset->file, wanted->filtered ? &dataset->pipeline : NULL,
+				      wanted->chunk.filter_mask, wanted->chunk.address, wanted->chunk.size,
 				      dataset->chunk_size, room, data);
 }
 
 /* The most memory that reading takes. */
-static uint64_t need(const struct h5_chunk_wanted *w, uint64_t room)
+static uint64_t need(const struct h5_chunk_wanted *wanted, uint64_t room)
 {
-	const struct h5_dataset *dataset = w->dataset;
+	const struct h5_dataset *dataset = wanted->dataset;
 
-	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
-		return h5_structured_need(dataset, &w->chunk);
-	return h5_pipeline_need(w->filtered ? &dataset->pipeline : NULL, w->chunk.size, room);
+	if (is_structured(dataset))
+		return h5_structured_need(dataset, &wanted->chunk);
+	return h5_pipeline_need(wanted->filtered ? &dataset->pipeline : NULL, wanted->chunk.size, room);
 }
 
 /* Against the budget of the cache while it is read. */
-static int decode_counted(const struct h5_chunk_wanted *w, uint64_t size, struct h5_pipeline_data *data)
+static int decode_counted(const struct h5_chunk_wanted *wanted, uint64_t size, struct h5_pipeline_data *data)
 {
-	struct h5_lru *cache = cache_of(w);
+	struct h5_lru *cache = cache_of(wanted);
 	/* No more than a machine of 32 bits can count: that is all of the budget, too. */
-	size_t room = (size_t)h5_min(need(w, size), SIZE_MAX);
+	size_t room = (size_t)h5_min(need(wanted, size), SIZE_MAX);
 	int rc;
 
 	/* Small ones are few at a time, and not worth counting. */
 	if (room < RESERVED_LEAST)
-		return decode(w, size, data);
+		return decode(wanted, size, data);
 	rc = h5_lru_reserve(cache, room);
 	if (rc)
 		return rc;
-	rc = decode(w, size, data);
+	rc = decode(wanted, size, data);
 	h5_lru_unreserve(cache, room);
 	return rc;
 }
 
 /* Few chunks decode to more bytes than they have: these are decoded again, with more room. */
-static int read_chunk(const struct h5_chunk_wanted *w, struct h5_pipeline_data *data)
+static int read_chunk(const struct h5_chunk_wanted *wanted, struct h5_pipeline_data *data)
 {
-	struct h5_file *file = w->dataset->file;
-	uint64_t room = w->dataset->chunk_size;
-	int rc = decode_counted(w, room, data);
+	struct h5_file *file = wanted->dataset->file;
+	uint64_t room = wanted->dataset->chunk_size;
+	int rc = decode_counted(wanted, room, data);
 
 	while (rc == -EOVERFLOW && (room = h5_pipeline_more_room(file, room)))
-		rc = decode_counted(w, room, data);
+		rc = decode_counted(wanted, room, data);
 	if (rc == -EOVERFLOW) {
 		struct h5_error cause = *h5_error_last();
 
@@ -154,34 +165,34 @@ static int read_chunk(const struct h5_chunk_wanted *w, struct h5_pipeline_data *
 	return rc;
 }
 
-int h5_chunk_read(const struct h5_chunk_wanted *w, uint8_t **data, size_t *size)
+int h5_chunk_read(const struct h5_chunk_wanted *wanted, uint8_t **data, size_t *size)
 {
 	struct h5_pipeline_data got = {0};
-	int rc = read_chunk(w, &got);
+	int rc = read_chunk(wanted, &got);
 
 	*data = got.bytes;
 	*size = got.size;
 	return rc;
 }
 
-int h5_chunk_check_size(const struct h5_chunk_wanted *w, uint64_t size, uint64_t needed)
+int h5_chunk_check_size(const struct h5_chunk_wanted *wanted, uint64_t size, uint64_t needed)
 {
 	if (size >= needed)
 		return 0;
-	return h5_fail(-EUCLEAN, w->chunk.address, "chunk: %ju bytes are stored of %ju", (uintmax_t)size,
-		       (uintmax_t)w->dataset->chunk_size);
+	return h5_fail(-EUCLEAN, wanted->chunk.address, "chunk: %ju bytes are stored of %ju", (uintmax_t)size,
+		       (uintmax_t)wanted->dataset->chunk_size);
 }
 
 static int load(void *arg, void **value, size_t *cost)
 {
-	const struct h5_chunk_wanted *w = arg;
-	struct h5_pipeline_data data = {.may_stay_shuffled = may_stay_shuffled(w->dataset)};
+	const struct h5_chunk_wanted *wanted = arg;
+	struct h5_pipeline_data data = {.may_stay_shuffled = may_stay_shuffled(wanted->dataset)};
 	struct decoded *chunk = calloc(1, sizeof *chunk);
 	int rc;
 
 	if (!chunk)
-		return h5_fail(-ENOMEM, w->chunk.address, "chunk: out of memory");
-	rc = read_chunk(w, &data);
+		return h5_fail(-ENOMEM, wanted->chunk.address, "chunk: out of memory");
+	rc = read_chunk(wanted, &data);
 	if (rc) {
 		free(chunk);
 		return rc;
@@ -195,14 +206,14 @@ static int load(void *arg, void **value, size_t *cost)
 }
 
 /* What was decoded with an index that has changed since is not found by who knows the new one. */
-static struct h5_lru_key key_of(const struct h5_chunk_wanted *w)
+static struct h5_lru_key key_of(const struct h5_chunk_wanted *wanted)
 {
 	static const struct h5_lru_kind kind = {"chunk", decoded_free};
 
 	return (struct h5_lru_key){.kind = &kind,
-				   .owner = w->dataset->number,
-				   .address = w->chunk.address,
-				   .variant = w->dataset->address};
+				   .owner = wanted->dataset->number,
+				   .address = wanted->chunk.address,
+				   .variant = wanted->dataset->address};
 }
 
 static void refer(struct h5_chunk_decoded *decoded)
@@ -214,48 +225,49 @@ static void refer(struct h5_chunk_decoded *decoded)
 	decoded->element_size = chunk->element_size;
 }
 
-bool h5_chunk_find(const struct h5_chunk_wanted *w, struct h5_chunk_decoded *decoded)
+bool h5_chunk_find(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded)
 {
-	struct h5_lru_key key = key_of(w);
+	struct h5_lru_key key = key_of(wanted);
 
-	if (!h5_lru_find(cache_of(w), &key, &decoded->ref))
+	if (!h5_lru_find(cache_of(wanted), &key, &decoded->ref))
 		return false;
 	refer(decoded);
 	return true;
 }
 
-bool h5_chunk_is_under_way(const struct h5_chunk_wanted *w)
+bool h5_chunk_is_under_way(const struct h5_chunk_wanted *wanted)
 {
-	struct h5_lru_key key = key_of(w);
+	struct h5_lru_key key = key_of(wanted);
 
-	return h5_lru_has(cache_of(w), &key);
+	return h5_lru_has(cache_of(wanted), &key);
 }
 
-int h5_chunk_get(const struct h5_chunk_wanted *w, bool wait, struct h5_chunk_decoded *decoded)
+int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chunk_decoded *decoded)
 {
-	struct h5_chunk_wanted copy = *w;
-	struct h5_lru_key key = key_of(w);
+	struct h5_chunk_wanted copy = *wanted;
+	struct h5_lru_key key = key_of(wanted);
 	/* Before it waits for memory that it must not have. */
-	int rc = h5_pipeline_check_size(w->dataset->file, w->filtered ? w->dataset->pipeline.count : 0,
-					w->chunk.address, w->dataset->chunk_size);
+	int rc = h5_pipeline_check_size(wanted->dataset->file,
+					wanted->filtered ? wanted->dataset->pipeline.count : 0,
+					wanted->chunk.address, wanted->dataset->chunk_size);
 
 	if (rc)
 		return rc;
-	rc = (wait ? h5_lru_get : h5_lru_try)(cache_of(w), &key, load, &copy, &decoded->ref);
+	rc = (wait ? h5_lru_get : h5_lru_try)(cache_of(wanted), &key, load, &copy, &decoded->ref);
 	if (!rc)
 		refer(decoded);
 	return rc;
 }
 
-void h5_chunk_put(const struct h5_chunk_wanted *w, struct h5_chunk_decoded *decoded, uint64_t taken,
+void h5_chunk_put(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded, uint64_t taken,
 		  uint64_t all)
 {
 	/* The count is not of the value that others see. */
 	struct decoded *chunk = (struct decoded *)(uintptr_t)h5_lru_value(decoded->ref);
 
 	if (atomic_fetch_add(&chunk->taken, taken) + taken >= all)
-		h5_lru_drop(cache_of(w), decoded->ref);
+		h5_lru_drop(cache_of(wanted), decoded->ref);
 	else
-		h5_lru_put(cache_of(w), decoded->ref);
+		h5_lru_put(cache_of(wanted), decoded->ref);
 	decoded->ref = NULL;
 }

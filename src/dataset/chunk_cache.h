@@ -12,18 +12,35 @@ struct h5_chunk_wanted {
 	bool filtered; /* not stored as it is */
 };
 
-enum h5_chunk_place {
+/* True: it has chunks that are decoded before they can be read. */
+bool h5_chunks_are_decoded(const struct h5_dataset *dataset);
+
+enum h5_chunk_state {
 	H5_CHUNK_NOT_STORED,
 	H5_CHUNK_AS_IT_IS, /* chunk.size bytes in the file, the first ones of the chunk */
 	H5_CHUNK_TO_DECODE,
 };
+
+/* Chunks without filters are read and written where they lie if so many bytes that are worth a system call
+ * lie together, or the chunk is large; the small ones with short runs, of which a sweep over the rows comes
+ * back to each, are kept decoded. */
+enum {
+	H5_DIRECT_RUN = 1 << 10,
+	H5_DIRECT_CHUNK = 1 << 20,
+};
+
+/* True: the chunk reaches beyond the dataset. Such chunks are stored unfiltered where the layout has
+ * unfiltered_edges. */
+bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled);
+/* True if not all filters of the pipeline were skipped. */
+bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask);
 
 /* The dataset and its chunks, for walks over its bytes. */
 void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid);
 /* `cursor` as for h5_chunk_index_lookup(). */
 int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid,
 		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
-		    enum h5_chunk_place *place);
+		    enum h5_chunk_state *state);
 
 /* Reads and decodes a chunk past the cache, whose budget it counts against meanwhile. *data is the caller's,
  * free(): *size bytes, chunk_size or fewer. A chunk at the edge of the dataset may have been stored without

@@ -1,9 +1,10 @@
 /* Data in one piece: in the object header (compact), or elsewhere in the file (contiguous). */
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/object_header_edit.h"
 #include "change/transaction.h"
-#include "dataset/layouts.h"
-#include "dataset/write_private.h"
+#include "dataset/writing.h"
+#include "store/object_header.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,40 +33,79 @@ static int compact_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return 0;
 }
 
-const struct h5_layout_ops h5_layout_compact = {NULL, compact_read, compact_storage};
-
-static int compact_write_open(struct h5_dataset_writer *w)
+static uint64_t compact_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
 {
-	size_t n = w->layout.compact.size;
-	int rc = h5_write_needs(w, H5_MSG_LAYOUT);
+	(void)size;
+	(void)file;
+	return dataset->layout.compact.size;
+}
+
+/* One read of all of it asks for no more than a part does. */
+static uint64_t no_window(const struct h5_dataset *dataset, uint64_t offset)
+{
+	(void)dataset;
+	(void)offset;
+	return UINT64_MAX;
+}
+
+/* Bytes of compact data whose message may be too small to be moved by itself. */
+enum { COMPACT_SMALL = 16 };
+
+static bool compact_is_possible(const struct h5_dataset *dataset)
+{
+	return !dataset->shared_layout &&
+	       (dataset->layout.compact.size >= COMPACT_SMALL ||
+		!h5_header_can_replace(dataset->file, dataset->address, H5_MSG_LAYOUT));
+}
+
+static int compact_write_open(struct h5_dataset_writer *writer)
+{
+	size_t n = writer->layout.compact.size;
+	int rc = h5_write_needs(writer, H5_MSG_LAYOUT);
 
 	if (rc)
 		return rc;
-	w->compact = malloc(n + 1);
-	if (!w->compact)
-		return h5_fail(-ENOMEM, w->address, "dataset: out of memory");
-	memcpy(w->compact, w->layout.compact.data, n);
-	w->layout.compact.data = w->compact;
+	writer->state = malloc(n + 1);
+	if (!writer->state)
+		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
+	memcpy(writer->state, writer->layout.compact.data, n);
+	writer->layout.compact.data = writer->state;
 	return 0;
 }
 
-static int compact_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
+static int compact_write(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n)
 {
-	int rc = check_stored(w->dataset, w->layout.compact.size, offset, n);
+	int rc = check_stored(writer->dataset, writer->layout.compact.size, offset, n);
 
 	if (rc)
 		return rc;
-	memcpy(w->compact + offset, data, n);
-	w->layout_changed = true;
+	memcpy((uint8_t *)writer->state + offset, data, n);
+	writer->layout_changed = true;
 	return 0;
 }
 
-static void compact_write_close(struct h5_dataset_writer *w)
+static void compact_write_close(struct h5_dataset_writer *writer)
 {
-	free(w->compact);
+	free(writer->state);
 }
 
-const struct h5_write_ops h5_write_compact = {compact_write_open, compact_write, NULL, compact_write_close};
+static const struct h5_write_ops compact_writing = {
+	.is_possible = compact_is_possible,
+	.open = compact_write_open,
+	.write = compact_write,
+	.close = compact_write_close,
+};
+
+const struct h5_layout_ops h5_layout_compact = {
+	.name = "compact",
+	.read = compact_read,
+	.storage = compact_storage,
+	.storage_most = compact_storage_most,
+	.window = no_window,
+	.write = &compact_writing,
+};
+
+/* ---- contiguous ---- */
 
 static int contiguous_open(struct h5_dataset *dataset)
 {
@@ -98,52 +138,108 @@ static int contiguous_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return 0;
 }
 
-const struct h5_layout_ops h5_layout_contiguous = {contiguous_open, contiguous_read, contiguous_storage};
-
-static int contiguous_write_open(struct h5_dataset_writer *w)
+static uint64_t contiguous_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
 {
-	return w->layout.contiguous.address == H5_UNDEF ? h5_write_needs(w, H5_MSG_LAYOUT) : 0;
+	uint64_t bytes;
+
+	(void)size;
+	(void)file;
+	contiguous_storage(dataset, &bytes);
+	return bytes;
 }
 
-/* The first write: all of it is stored now, n bytes at the offset as they are given. */
-static int contiguous_allocate(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
+static int contiguous_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
 {
-	uint64_t size = w->layout.contiguous.size, address;
-	int rc;
-
-	if (size != w->dataset->size)
-		return h5_fail(-EUCLEAN, w->address, "dataset: %llu bytes in storage of %llu",
-			       (unsigned long long)w->dataset->size, (unsigned long long)size);
-	rc = h5_tx_allocate(w->file, H5_ALLOCATE_RAW, size, &address);
-	if (rc)
-		return rc;
-	rc = h5_write_fill_value(w, address, 0, offset);
-	if (!rc)
-		rc = h5_tx_write(w->file, address + offset, data, n);
-	if (!rc)
-		rc = h5_write_fill_value(w, address + offset + n, offset + n, size - offset - n);
-	if (rc) {
-		h5_tx_free(w->file, address, size);
-		return rc;
-	}
-	w->layout.contiguous.address = address;
-	w->layout_changed = true;
+	if (dataset->layout.contiguous.address == H5_UNDEF)
+		return h5_dataset_seek_nothing(dataset, offset, hole, found);
+	*found = hole ? dataset->size : offset;
 	return 0;
 }
 
-static int contiguous_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
+static int check_inside(const struct h5_dataset *dataset)
+{
+	uint64_t address = dataset->layout.contiguous.address, size = dataset->layout.contiguous.size;
+	uint64_t end = h5_file_end(dataset->file);
+
+	if (address != H5_UNDEF && (address > end || size > end - address))
+		return h5_fail(-EUCLEAN, address, "dataset: its data reach beyond the end of the file");
+	return 0;
+}
+
+static int contiguous_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *done,
+			    void *arg)
+{
+	(void)done;
+	(void)arg;
+	return h5_damage_note(damage, check_inside(dataset));
+}
+
+static bool contiguous_is_possible(const struct h5_dataset *dataset)
+{
+	return dataset->layout.contiguous.address != H5_UNDEF || !dataset->shared_layout;
+}
+
+static int contiguous_write_open(struct h5_dataset_writer *writer)
+{
+	return writer->layout.contiguous.address == H5_UNDEF ? h5_write_needs(writer, H5_MSG_LAYOUT) : 0;
+}
+
+/* The first write: all of it is stored now, n bytes at the offset as they are given. */
+static int contiguous_allocate(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data,
+			       size_t n)
+{
+	uint64_t size = writer->layout.contiguous.size, address;
+	int rc;
+
+	if (size != writer->dataset->size)
+		return h5_fail(-EUCLEAN, writer->address, "dataset: %llu bytes in storage of %llu",
+			       (unsigned long long)writer->dataset->size, (unsigned long long)size);
+	rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, size, &address);
+	if (rc)
+		return rc;
+	rc = h5_write_fill_value(writer, address, 0, offset);
+	if (!rc)
+		rc = h5_tx_write(writer->file, address + offset, data, n);
+	if (!rc)
+		rc = h5_write_fill_value(writer, address + offset + n, offset + n, size - offset - n);
+	if (rc) {
+		h5_tx_free(writer->file, address, size);
+		return rc;
+	}
+	writer->layout.contiguous.address = address;
+	writer->layout_changed = true;
+	return 0;
+}
+
+static int contiguous_write(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n)
 {
 	uint64_t address;
 	int rc;
 
-	if (w->layout.contiguous.address == H5_UNDEF)
-		return contiguous_allocate(w, offset, data, n);
-	rc = check_stored(w->dataset, w->layout.contiguous.size, offset, n);
+	if (writer->layout.contiguous.address == H5_UNDEF)
+		return contiguous_allocate(writer, offset, data, n);
+	rc = check_stored(writer->dataset, writer->layout.contiguous.size, offset, n);
 	if (rc)
 		return rc;
-	if (!h5_add(w->layout.contiguous.address, offset, &address))
-		return h5_fail(-EUCLEAN, w->address, "dataset: its data lie beyond any file");
-	return h5_tx_write(w->file, address, data, n);
+	if (!h5_add(writer->layout.contiguous.address, offset, &address))
+		return h5_fail(-EUCLEAN, writer->address, "dataset: its data lie beyond any file");
+	return h5_tx_write(writer->file, address, data, n);
 }
 
-const struct h5_write_ops h5_write_contiguous = {contiguous_write_open, contiguous_write, NULL, NULL};
+static const struct h5_write_ops contiguous_writing = {
+	.is_possible = contiguous_is_possible,
+	.open = contiguous_write_open,
+	.write = contiguous_write,
+};
+
+const struct h5_layout_ops h5_layout_contiguous = {
+	.name = "contiguous",
+	.open = contiguous_open,
+	.read = contiguous_read,
+	.storage = contiguous_storage,
+	.storage_most = contiguous_storage_most,
+	.seek = contiguous_seek,
+	.window = no_window,
+	.check = contiguous_check,
+	.write = &contiguous_writing,
+};

@@ -2,25 +2,12 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "dataset/layouts.h"
+#include "dataset/private.h"
 #include "format/fill_value.h"
 #include "object/message.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const struct h5_layout_ops *ops_of(const struct h5_dataset *dataset)
-{
-	static const struct h5_layout_ops *const layouts[] = {
-		[H5_LAYOUT_COMPACT] = &h5_layout_compact,
-		[H5_LAYOUT_CONTIGUOUS] = &h5_layout_contiguous,
-		[H5_LAYOUT_CHUNKED] = &h5_layout_chunked,
-		[H5_LAYOUT_VIRTUAL] = &h5_layout_virtual,
-		[H5_LAYOUT_STRUCTURED] = &h5_layout_structured,
-	};
-
-	return dataset->external ? &h5_layout_external : layouts[dataset->layout.class];
-}
 
 static int decode_type(struct h5_dataset *dataset, struct h5_reader *r)
 {
@@ -210,9 +197,19 @@ static size_t dataset_cost(const struct h5_dataset *dataset)
 	return cost + dataset->files.count * sizeof *dataset->files.slots;
 }
 
-/* `number`: of the file, before the object was read. */
-static int decode(struct h5_file *file, uint64_t number, const struct h5_object *object,
-		  struct h5_dataset **out)
+static int complete(struct h5_dataset *dataset, const struct h5_object *object)
+{
+	const struct h5_layouts *layouts = dataset->layouts;
+	int rc = decode_messages(dataset, object);
+
+	if (rc)
+		return rc;
+	dataset->ops = dataset->external ? layouts->external : layouts->by_class[dataset->layout.class];
+	return dataset->ops->open ? dataset->ops->open(dataset) : 0;
+}
+
+int h5_dataset_decode_by(const struct h5_layouts *layouts, struct h5_file *file,
+			 const struct h5_object *object, struct h5_dataset **out)
 {
 	struct h5_dataset *dataset;
 	int rc;
@@ -222,12 +219,11 @@ static int decode(struct h5_file *file, uint64_t number, const struct h5_object 
 	dataset = calloc(1, sizeof *dataset);
 	if (!dataset)
 		return h5_fail(-ENOMEM, object->address, "dataset: out of memory");
+	dataset->layouts = layouts;
 	dataset->file = file;
 	dataset->address = object->address;
-	dataset->number = number;
-	rc = decode_messages(dataset, object);
-	if (!rc && ops_of(dataset)->open)
-		rc = ops_of(dataset)->open(dataset);
+	dataset->number = h5_file_number(file);
+	rc = complete(dataset, object);
 	if (rc) {
 		dataset_free(dataset);
 		return rc;
@@ -236,18 +232,14 @@ static int decode(struct h5_file *file, uint64_t number, const struct h5_object 
 	return 0;
 }
 
-int h5_dataset_decode(struct h5_file *file, const struct h5_object *object, struct h5_dataset **out)
-{
-	return decode(file, h5_file_number(file), object, out);
-}
-
 void h5_dataset_free(struct h5_dataset *dataset)
 {
 	if (dataset)
 		dataset_free(dataset);
 }
 
-static int dataset_load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
+static int dataset_load(struct h5_file *file, uint64_t address, const void *layouts, void **value,
+			size_t *cost)
 {
 	const struct h5_object *object;
 	struct h5_dataset *dataset;
@@ -255,23 +247,23 @@ static int dataset_load(struct h5_file *file, uint64_t address, const void *arg,
 	uint64_t number = h5_file_number(file);
 	int rc = h5_object_get(file, address, &ref, &object);
 
-	(void)arg;
 	if (rc)
 		return rc;
-	rc = decode(file, number, object, &dataset);
+	rc = h5_dataset_decode_by(layouts, file, object, &dataset);
 	h5_file_put(file, ref);
 	if (rc)
 		return rc;
+	dataset->number = number; /* as it was before the object was read */
 	*value = dataset;
 	*cost = dataset_cost(dataset);
 	return 0;
 }
 
-int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
-		   const struct h5_dataset **dataset)
+int h5_dataset_get_by(const struct h5_layouts *layouts, struct h5_file *file, uint64_t address,
+		      struct h5_lru_entry **ref, const struct h5_dataset **dataset)
 {
 	static const struct h5_block_type type = {{"dataset", dataset_free}, dataset_load};
-	int rc = h5_file_block(file, &type, address, 0, NULL, ref);
+	int rc = h5_file_block(file, &type, address, 0, layouts, ref);
 
 	*dataset = rc ? NULL : h5_lru_value(*ref);
 	return rc;
@@ -310,31 +302,81 @@ int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf
 		return h5_fail(-EOVERFLOW, dataset->address, "dataset: more than 2^63-1 bytes");
 	if (offset > dataset->size || n > dataset->size - offset)
 		return h5_fail(-EINVAL, dataset->address, "dataset: read beyond its end");
-	return n ? ops_of(dataset)->read(dataset, offset, buf, n) : 0;
+	return n ? dataset->ops->read(dataset, offset, buf, n) : 0;
 }
 
 int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 {
-	return ops_of(dataset)->storage(dataset, bytes);
+	return dataset->ops->storage(dataset, bytes);
 }
+
+uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
+{
+	return dataset->ops->storage_most ? dataset->ops->storage_most(dataset, size, file) : size;
+}
+
+/* ---- holes ---- */
+
+int h5_dataset_seek_nothing(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
+{
+	if (dataset->size - offset >= H5_HOLE_LEAST)
+		*found = hole ? offset : dataset->size;
+	else
+		*found = hole ? dataset->size : offset;
+	return 0;
+}
+
+static bool is_zero(const struct h5_dataset *dataset)
+{
+	return !dataset->fill || dataset->fill_never ||
+	       (!dataset->fill[0] && !memcmp(dataset->fill, dataset->fill + 1, dataset->type->size - 1));
+}
+
+int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
+{
+	if (dataset->ops->seek && is_zero(dataset))
+		return dataset->ops->seek(dataset, offset, hole, found);
+	*found = hole ? dataset->size : offset;
+	return 0;
+}
+
+int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, uint64_t *found)
+{
+	*found = offset;
+	return dataset->ops->seek ? dataset->ops->seek(dataset, offset, false, found) : 0;
+}
+
+/* ---- verifying ---- */
+
+int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *chunk_done,
+		     void *arg)
+{
+	return dataset->ops->check ? dataset->ops->check(dataset, damage, chunk_done, arg) : 0;
+}
+
+/* ---- what is told of the layout ---- */
 
 const char *h5_dataset_layout_name(const struct h5_dataset *dataset)
 {
-	static const char *const names[] = {[H5_LAYOUT_COMPACT] = "compact",
-					    [H5_LAYOUT_CONTIGUOUS] = "contiguous",
-					    [H5_LAYOUT_CHUNKED] = "chunked",
-					    [H5_LAYOUT_VIRTUAL] = "virtual",
-					    [H5_LAYOUT_STRUCTURED] = "structured"};
-
-	return dataset->external ? "external" : names[dataset->layout.class];
+	return dataset->ops->name;
 }
 
 const char *h5_dataset_index_name(const struct h5_dataset *dataset)
 {
-	static const char *const names[] = {
-		[H5_INDEX_BTREE1] = "btree1",		[H5_INDEX_SINGLE] = "single",
-		[H5_INDEX_IMPLICIT] = "implicit",	[H5_INDEX_FIXED_ARRAY] = "farray",
-		[H5_INDEX_EXTENSIBLE_ARRAY] = "earray", [H5_INDEX_BTREE2] = "btree2"};
+	return h5_chunk_index_name(dataset->layout.chunked.index);
+}
 
-	return names[dataset->layout.chunked.index];
+const struct h5_chunk_layout *h5_dataset_chunks(const struct h5_dataset *dataset)
+{
+	return dataset->ops->has_chunks ? &dataset->layout.chunked : NULL;
+}
+
+bool h5_dataset_is_virtual(const struct h5_dataset *dataset)
+{
+	return dataset->ops->is_virtual;
+}
+
+bool h5_dataset_is_elsewhere(const struct h5_dataset *dataset)
+{
+	return dataset->ops->is_elsewhere;
 }

@@ -13,10 +13,15 @@
 #include "object/damage.h"
 #include "object/object.h"
 
+struct h5_layout_ops;
+struct h5_layouts;
+
 struct h5_dataset {
-	struct h5_file *file; /* borrowed */
-	uint64_t address;     /* of the object header */
-	uint64_t number;      /* of the file as it was read: h5_file_number() */
+	const struct h5_layout_ops *ops;
+	const struct h5_layouts *layouts; /* all that there are */
+	struct h5_file *file;		  /* borrowed */
+	uint64_t address;		  /* of the object header */
+	uint64_t number;		  /* of the file as it was read: h5_file_number() */
 	struct h5_datatype *type;
 	struct h5_dataspace space;
 	uint64_t size; /* bytes: elements x element size; UINT64_MAX where that passes 2^63-1 */
@@ -50,9 +55,18 @@ void h5_dataset_free(struct h5_dataset *dataset); /* NULL is fine */
  * implicit, farray, earray or btree2. */
 const char *h5_dataset_layout_name(const struct h5_dataset *dataset);
 const char *h5_dataset_index_name(const struct h5_dataset *dataset);
+/* The chunks of a chunked dataset; NULL: it is not chunked. */
+const struct h5_chunk_layout *h5_dataset_chunks(const struct h5_dataset *dataset);
+/* True: its elements are those of other datasets. */
+bool h5_dataset_is_virtual(const struct h5_dataset *dataset);
+/* True: its elements lie in other files, or may. */
+bool h5_dataset_is_elsewhere(const struct h5_dataset *dataset);
 
 /* n bytes from the offset, all inside `size`. Decodes no chunk but those that the range touches. */
 int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n);
+
+/* The bytes of a range that nothing is stored for. */
+void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n);
 
 /* How many bytes to decode ahead of one who reads in order; 0: it doesn't pay. */
 uint64_t h5_dataset_ahead(const struct h5_dataset *dataset);
@@ -70,11 +84,16 @@ int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, ui
 
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
 int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes);
+/* The same if that is known without a walk. Otherwise the most that it can be: `size`, what a user sees of
+ * the dataset, or `file`, the bytes that are allocated to the whole file. */
+uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file);
 
+/* Hears of the stored bytes of each chunk that was decoded. */
+typedef void h5_check_done(void *arg, uint64_t bytes);
 /* Verifies what is stored of the dataset: that it lies inside the file, the whole chunk index, and every
- * chunk by decoding it; notes what is damaged. `chunk_done` (NULL: nobody) hears of the stored bytes of each
- * chunk that was decoded. A chunk index that fails ends the check of its chunks. */
-int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage,
-		     void (*chunk_done)(void *arg, uint64_t bytes), void *arg);
+ * chunk by decoding it; notes what is damaged. `chunk_done` may be NULL. A chunk index that fails ends the
+ * check of its chunks. */
+int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *chunk_done,
+		     void *arg);
 
 #endif

@@ -2,8 +2,7 @@
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "dataset/layouts.h"
-#include "dataset/write_private.h"
+#include "dataset/writing.h"
 #include "object/local_heap.h"
 #include "store/file_set.h"
 
@@ -126,36 +125,46 @@ static int external_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return 0;
 }
 
-const struct h5_layout_ops h5_layout_external = {NULL, external_read, external_storage};
-
 /* ---- writing ---- */
 
-static int external_write_open(struct h5_dataset_writer *w)
+/* The raw files of the slots that were written since the last flush; NULL: the others. */
+static struct h5_io **files_of(const struct h5_dataset_writer *writer)
 {
-	w->external = calloc(w->dataset->files.count + 1, sizeof *w->external);
-	return w->external ? 0 : h5_fail(-ENOMEM, w->address, "dataset: out of memory");
+	return writer->state;
+}
+
+static bool external_is_possible(const struct h5_dataset *dataset)
+{
+	(void)dataset;
+	return true;
+}
+
+static int external_write_open(struct h5_dataset_writer *writer)
+{
+	writer->state = calloc(writer->dataset->files.count + 1, sizeof(struct h5_io *));
+	return writer->state ? 0 : h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
 }
 
 /* The journal knows nothing of these files: what was written to them is made durable before the commit. */
-static int external_flush(struct h5_dataset_writer *w)
+static int external_flush(struct h5_dataset_writer *writer)
 {
 	int rc = 0;
 
-	for (unsigned i = 0; i < w->dataset->files.count && !rc; i++) {
-		if (!w->external[i])
+	for (unsigned i = 0; i < writer->dataset->files.count && !rc; i++) {
+		if (!files_of(writer)[i])
 			continue;
-		rc = h5_io_sync(w->external[i]);
+		rc = h5_io_sync(files_of(writer)[i]);
 		if (rc)
 			break;
-		h5_io_close(w->external[i]);
-		w->external[i] = NULL;
-		w->dirty--;
+		h5_io_close(files_of(writer)[i]);
+		files_of(writer)[i] = NULL;
+		writer->dirty--;
 	}
 	return rc;
 }
 
 struct write_request {
-	struct h5_dataset_writer *w;
+	struct h5_dataset_writer *writer;
 	uint64_t offset; /* of data in the dataset */
 	const uint8_t *data;
 };
@@ -163,35 +172,48 @@ struct write_request {
 static int write_slot(void *arg, unsigned i, uint64_t from, uint64_t offset, size_t n)
 {
 	const struct write_request *q = arg;
-	struct h5_dataset_writer *w = q->w;
-	const struct h5_external_slot *slot = &w->dataset->files.slots[i];
+	struct h5_dataset_writer *writer = q->writer;
+	const struct h5_external_slot *slot = &writer->dataset->files.slots[i];
 	uint64_t at;
 	int rc = 0;
 
 	if (!h5_add(slot->offset, from, &at))
-		return h5_fail(-EUCLEAN, w->address, "dataset: offset in an external file");
-	if (!w->external[i] && w->dirty >= WRITTEN_MAX)
-		rc = external_flush(w);
-	if (!rc && !w->external[i]) {
-		rc = open_slot(w->dataset, slot, true, &w->external[i]);
-		w->dirty += !rc;
+		return h5_fail(-EUCLEAN, writer->address, "dataset: offset in an external file");
+	if (!files_of(writer)[i] && writer->dirty >= WRITTEN_MAX)
+		rc = external_flush(writer);
+	if (!rc && !files_of(writer)[i]) {
+		rc = open_slot(writer->dataset, slot, true, &files_of(writer)[i]);
+		writer->dirty += !rc;
 	}
-	return rc ? rc : h5_io_write(w->external[i], at, q->data + (offset - q->offset), n);
+	return rc ? rc : h5_io_write(files_of(writer)[i], at, q->data + (offset - q->offset), n);
 }
 
-static int external_write(struct h5_dataset_writer *w, uint64_t offset, const uint8_t *data, size_t n)
+static int external_write(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n)
 {
-	struct write_request q = {w, offset, data};
+	struct write_request q = {writer, offset, data};
 
-	return walk_slots(w->dataset, offset, n, write_slot, &q);
+	return walk_slots(writer->dataset, offset, n, write_slot, &q);
 }
 
-static void external_write_close(struct h5_dataset_writer *w)
+static void external_write_close(struct h5_dataset_writer *writer)
 {
-	for (unsigned i = 0; w->external && i < w->dataset->files.count; i++)
-		h5_io_close(w->external[i]);
-	free(w->external);
+	for (unsigned i = 0; writer->state && i < writer->dataset->files.count; i++)
+		h5_io_close(files_of(writer)[i]);
+	free(writer->state);
 }
 
-const struct h5_write_ops h5_write_external = {external_write_open, external_write, external_flush,
-					       external_write_close};
+static const struct h5_write_ops external_writing = {
+	.is_possible = external_is_possible,
+	.open = external_write_open,
+	.write = external_write,
+	.flush = external_flush,
+	.close = external_write_close,
+};
+
+const struct h5_layout_ops h5_layout_external = {
+	.name = "external",
+	.is_elsewhere = true,
+	.read = external_read,
+	.storage = external_storage,
+	.write = &external_writing,
+};

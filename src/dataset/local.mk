@@ -1,18 +1,24 @@
 libh5fs_a_SOURCES += \
 	src/dataset/boxes.c \
 	src/dataset/boxes.h \
-	src/dataset/check.c \
 	src/dataset/chunk_cache.c \
 	src/dataset/chunk_cache.h \
 	src/dataset/chunked.c \
+	src/dataset/chunked.h \
+	src/dataset/chunked_check.c \
+	src/dataset/chunked_holes.c \
+	src/dataset/chunked_read.c \
+	src/dataset/chunked_rows.c \
+	src/dataset/chunked_store.c \
+	src/dataset/chunked_store.h \
 	src/dataset/contiguous.c \
 	src/dataset/dataset.c \
 	src/dataset/dataset.h \
 	src/dataset/external.c \
-	src/dataset/holes.c \
-	src/dataset/layouts.h \
-	src/dataset/places.c \
-	src/dataset/places.h \
+	src/dataset/known_chunks.c \
+	src/dataset/known_chunks.h \
+	src/dataset/layouts.c \
+	src/dataset/private.h \
 	src/dataset/read_ahead.c \
 	src/dataset/runs.c \
 	src/dataset/runs.h \
@@ -21,15 +27,13 @@ libh5fs_a_SOURCES += \
 	src/dataset/selection_walk.c \
 	src/dataset/selection_walk.h \
 	src/dataset/structured.c \
+	src/dataset/structured.h \
 	src/dataset/virtual.c \
 	src/dataset/virtual_map.c \
 	src/dataset/virtual_map.h \
 	src/dataset/virtual_source.c \
 	src/dataset/virtual_source.h \
-	src/dataset/write_chunk.c \
-	src/dataset/write_chunked.c \
-	src/dataset/write_private.h \
-	src/dataset/write_rows.c \
-	src/dataset/write_run.c \
 	src/dataset/writer.c \
-	src/dataset/writer.h
+	src/dataset/writer.h \
+	src/dataset/writing.c \
+	src/dataset/writing.h

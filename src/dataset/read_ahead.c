@@ -47,11 +47,11 @@ static void look_ahead(struct ahead *a, uint64_t offset, uint64_t n)
 	h5_part_begin(&parts, a->grid, offset, n);
 	while (h5_part_next(&parts) > 0) {
 		struct h5_chunk_wanted wanted;
-		enum h5_chunk_place place;
+		enum h5_chunk_state state;
 
-		if (h5_chunk_locate(a->dataset, a->grid, &a->cursor, parts.part.scaled, &wanted, &place))
+		if (h5_chunk_locate(a->dataset, a->grid, &a->cursor, parts.part.scaled, &wanted, &state))
 			return;
-		if (place != H5_CHUNK_TO_DECODE || h5_chunk_is_under_way(&wanted))
+		if (state != H5_CHUNK_TO_DECODE || h5_chunk_is_under_way(&wanted))
 			continue;
 		if (a->dataset->chunk_size > a->budget || a->count == MAX_CHUNKS || add_ahead(a, &wanted))
 			return;
@@ -96,11 +96,6 @@ static void start_ahead(struct ahead *found)
 	h5_pool_start(h5_file_set_pool(set), decode_ahead, end_ahead, a, a->count);
 }
 
-static bool has_filters(const struct h5_dataset *dataset)
-{
-	return dataset->index && (dataset->pipeline.count || dataset->layout.class == H5_LAYOUT_STRUCTURED);
-}
-
 static uint64_t budget_of(const struct h5_dataset *dataset)
 {
 	return h5_file_set_chunk_budget(h5_file_set_of(dataset->file)) / CACHE_SHARE;
@@ -112,7 +107,8 @@ uint64_t h5_dataset_ahead(const struct h5_dataset *dataset)
 	struct h5_grid grid;
 	uint64_t band;
 
-	if (!has_filters(dataset) || !h5_pool_workers(h5_file_set_pool(h5_file_set_of(dataset->file))))
+	if (!h5_chunks_are_decoded(dataset) ||
+	    !h5_pool_workers(h5_file_set_pool(h5_file_set_of(dataset->file))))
 		return 0;
 	h5_chunk_grid(dataset, &grid);
 	if (!h5_mul(grid.chunk[0], grid.stride[0], &band))

@@ -1,8 +1,11 @@
 /* Structured chunks of sparse data. They are chunked data like others, but for what a chunk's bytes become:
  * section 0 says which elements are there, section 1 has their values, and all others have the fill value. */
+#include "dataset/structured.h"
+
 #include "base/checked.h"
 #include "base/error.h"
-#include "dataset/layouts.h"
+#include "dataset/boxes.h"
+#include "dataset/private.h"
 #include "format/structured_chunk.h"
 #include "store/block.h"
 #include "store/pipeline.h"
@@ -249,24 +252,3 @@ out:
 		*out = data;
 	return rc;
 }
-
-static int structured_open(struct h5_dataset *dataset)
-{
-	return dataset->layout.chunked.structured.sparse ? h5_layout_chunked.open(dataset) : 0;
-}
-
-static int structured_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
-{
-	if (!dataset->layout.chunked.structured.sparse)
-		return h5_fail(
-			-ENOTSUP, dataset->address,
-			"dataset: structured chunks but of sparse data of fixed size are not supported");
-	return h5_layout_chunked.read(dataset, offset, buf, n);
-}
-
-static int structured_storage(const struct h5_dataset *dataset, uint64_t *bytes)
-{
-	return h5_layout_chunked.storage(dataset, bytes);
-}
-
-const struct h5_layout_ops h5_layout_structured = {structured_open, structured_read, structured_storage};

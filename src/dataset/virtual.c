@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "dataset/layouts.h"
+#include "dataset/private.h"
 #include "dataset/selection_walk.h"
 #include "dataset/virtual_map.h"
 #include "dataset/virtual_source.h"
@@ -118,7 +118,7 @@ static void clip(const struct request *q, const struct piece *piece, uint64_t *b
 static int read_source(const struct request *q, const struct source *source, uint64_t offset, uint8_t *buf,
 		       size_t n)
 {
-	if (source->dataset->layout.class == H5_LAYOUT_VIRTUAL)
+	if (source->dataset->ops->is_virtual)
 		return read_range(source->dataset, offset, buf, n, q->depth - 1);
 	return h5_dataset_read(source->dataset, offset, buf, n);
 }
@@ -163,24 +163,9 @@ static int read_together(struct request *q, const struct source *source, const s
 	return rc;
 }
 
-/* Where in the source a read that begins at this byte should end, so that it asks for no chunk, file or
- * source that the pieces alone would not. */
 static uint64_t window_end(const struct h5_dataset *source, uint64_t from)
 {
-	const struct h5_chunk_layout *chunk = &source->layout.chunked;
-	uint64_t row, at, width;
-
-	if (!source->external &&
-	    (source->layout.class == H5_LAYOUT_COMPACT || source->layout.class == H5_LAYOUT_CONTIGUOUS))
-		return UINT64_MAX;
-	if (source->layout.class != H5_LAYOUT_CHUNKED)
-		return from;
-	row = source->space.dims[chunk->rank - 1] * source->type->size;
-	width = chunk->dims[chunk->rank - 1];
-	at = from % row;
-	if (!h5_mul(width, source->type->size, &width) || width > row)
-		width = row;
-	return from - at + h5_min(row, (at / width + 1) * width);
+	return source->ops->window ? source->ops->window(source, from) : from;
 }
 
 /* How many of the pieces are read together with the first. */
@@ -253,7 +238,7 @@ static int check_source(const struct request *q, struct source *source)
 
 	if (source->dataset->size == UINT64_MAX)
 		return h5_fail(-EOVERFLOW, source->dataset->address, "dataset: more than 2^63-1 bytes");
-	if (source->dataset->layout.class == H5_LAYOUT_VIRTUAL && !q->depth)
+	if (source->dataset->ops->is_virtual && !q->depth)
 		return h5_fail(-ELOOP, source->dataset->address,
 			       "virtual dataset: too many that follow each other");
 	source->convert = !h5_datatype_is_same(from, to);
@@ -278,7 +263,8 @@ static int open_source(const struct request *q, const struct h5_virtual_entry *e
 		rc = h5_virtual_find_source(q->dataset->file, entry->file, entry->dataset, block,
 					    &source->file, &address);
 	if (!rc)
-		rc = h5_dataset_get(source->file, address, &source->ref, &source->dataset);
+		rc = h5_dataset_get_by(q->dataset->layouts, source->file, address, &source->ref,
+				       &source->dataset);
 	if (!rc)
 		rc = check_source(q, source);
 	if (rc && source->ref) {
@@ -511,4 +497,26 @@ static int virtual_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return 0;
 }
 
-const struct h5_layout_ops h5_layout_virtual = {virtual_open, virtual_read, virtual_storage};
+static int virtual_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *done,
+			 void *arg)
+{
+	const struct h5_virtual_map *map;
+	struct h5_lru_entry *ref;
+	int rc = h5_virtual_map_get(dataset, &ref, &map);
+
+	(void)done;
+	(void)arg;
+	if (!rc)
+		h5_file_put(dataset->file, ref);
+	return h5_damage_note(damage, rc);
+}
+
+const struct h5_layout_ops h5_layout_virtual = {
+	.name = "virtual",
+	.is_virtual = true,
+	.is_elsewhere = true,
+	.open = virtual_open,
+	.read = virtual_read,
+	.storage = virtual_storage,
+	.check = virtual_check,
+};

@@ -2,82 +2,41 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
-#include "dataset/write_private.h"
+#include "dataset/writing.h"
 #include "store/object_header.h"
-#include "store/pipeline.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-enum {
-	FILL_PIECE = 1 << 16, /* bytes that are written at once */
-	WRITERS_MAX = 64,     /* of a file; those in use may be more */
-};
+enum { WRITERS_MAX = 64 }; /* of a file; those in use may be more */
 
-static int refuse_class(struct h5_dataset_writer *w)
+bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external)
 {
-	return h5_fail(-EPERM, w->address, "dataset: %s data are not written in this mount",
-		       w->dataset->external		      ? "external"
-		       : w->layout.class == H5_LAYOUT_VIRTUAL ? "virtual"
-							      : "sparse");
+	return dataset->ops->write && (external || !dataset->external);
 }
-
-/* Bytes of compact data whose message may be too small to be moved by itself. */
-enum { COMPACT_SMALL = 16 };
 
 bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external)
 {
-	switch (dataset->layout.class) {
-	case H5_LAYOUT_COMPACT:
-		return !dataset->shared_layout &&
-		       (dataset->layout.compact.size >= COMPACT_SMALL ||
-			!h5_header_can_replace(dataset->file, dataset->address, H5_MSG_LAYOUT));
-	case H5_LAYOUT_CONTIGUOUS:
-		if (dataset->external)
-			return external;
-		return dataset->layout.contiguous.address != H5_UNDEF || !dataset->shared_layout;
-	case H5_LAYOUT_CHUNKED:
-		if (dataset->layout.chunked.index == H5_INDEX_BTREE1 && h5_tx_is_swmr(dataset->file))
-			return false;
-		return !dataset->shared_space && !dataset->shared_layout &&
-		       !h5_pipeline_can_encode(&dataset->pipeline);
-	default:
-		return false;
-	}
-}
-
-static int choose_ops(struct h5_dataset_writer *w)
-{
-	static const struct h5_write_ops *const layouts[] = {
-		[H5_LAYOUT_COMPACT] = &h5_write_compact, [H5_LAYOUT_CONTIGUOUS] = &h5_write_contiguous,
-		[H5_LAYOUT_CHUNKED] = &h5_write_chunked, [H5_LAYOUT_VIRTUAL] = NULL,
-		[H5_LAYOUT_STRUCTURED] = NULL,
-	};
-
-	w->ops = layouts[w->layout.class];
-	if (w->dataset->external)
-		w->ops = w->may_write_external ? &h5_write_external : NULL;
-	return w->ops ? 0 : refuse_class(w);
+	return h5_dataset_has_writer(dataset, external) && dataset->ops->write->is_possible(dataset);
 }
 
 /* Bytes of a row. */
-static int set_row(struct h5_dataset_writer *w)
+static int set_row(struct h5_dataset_writer *writer)
 {
-	const struct h5_dataspace *space = &w->dataset->space;
+	const struct h5_dataspace *space = &writer->dataset->space;
 
-	if (w->dataset->size == UINT64_MAX)
-		return h5_fail(-EOVERFLOW, w->address, "dataset: more than 2^63-1 bytes");
+	if (writer->dataset->size == UINT64_MAX)
+		return h5_fail(-EOVERFLOW, writer->address, "dataset: more than 2^63-1 bytes");
 	if (!space->rank)
 		return 0;
-	if (!h5_product(space->dims + 1, space->rank - 1, &w->row) ||
-	    !h5_mul(w->row, w->dataset->type->size, &w->row) || w->row > INT64_MAX)
-		return h5_fail(-EOVERFLOW, w->address, "dataset: rows of more than 2^63-1 bytes");
-	w->rows = w->settled = space->dims[0];
+	if (!h5_product(space->dims + 1, space->rank - 1, &writer->row) ||
+	    !h5_mul(writer->row, writer->dataset->type->size, &writer->row) || writer->row > INT64_MAX)
+		return h5_fail(-EOVERFLOW, writer->address, "dataset: rows of more than 2^63-1 bytes");
+	writer->rows = writer->settled = space->dims[0];
 	return 0;
 }
 
@@ -89,45 +48,47 @@ static struct h5_dataset_writer *writer_of(struct h5_tx_participant *participant
 }
 
 /* Forgets all that is known of the dataset. */
-static void clear(struct h5_dataset_writer *w)
+static void clear(struct h5_dataset_writer *writer)
 {
-	if (w->ops && w->ops->close)
-		w->ops->close(w);
-	if (w->ref)
-		h5_file_put(w->file, w->ref);
-	*w = (struct h5_dataset_writer){.participant = w->participant,
-					.file = w->file,
-					.address = w->address,
-					.may_write_external = w->may_write_external,
-					.users = w->users};
+	if (writer->ops && writer->ops->close)
+		writer->ops->close(writer);
+	if (writer->ref)
+		h5_file_put(writer->file, writer->ref);
+	*writer = (struct h5_dataset_writer){.participant = writer->participant,
+					     .file = writer->file,
+					     .address = writer->address,
+					     .may_write_external = writer->may_write_external,
+					     .users = writer->users};
 }
 
-static int prepare(struct h5_dataset_writer *w)
+static int prepare(struct h5_dataset_writer *writer)
 {
 	int rc;
 
-	w->layout = w->dataset->layout;
-	if (!h5_datatype_is_fixed(w->dataset->type))
-		return h5_fail(-EPERM, w->address, "dataset: its elements are shown as text");
-	rc = choose_ops(w);
-	if (!rc)
-		rc = set_row(w);
-	if (!rc && w->ops->open)
-		rc = w->ops->open(w);
+	writer->layout = writer->dataset->layout;
+	if (!h5_datatype_is_fixed(writer->dataset->type))
+		return h5_fail(-EPERM, writer->address, "dataset: its elements are shown as text");
+	if (!h5_dataset_has_writer(writer->dataset, writer->may_write_external))
+		return h5_fail(-EPERM, writer->address, "dataset: %s data are not written in this mount",
+			       h5_dataset_layout_name(writer->dataset));
+	writer->ops = writer->dataset->ops->write;
+	rc = set_row(writer);
+	if (!rc && writer->ops->open)
+		rc = writer->ops->open(writer);
 	return rc;
 }
 
-int h5_dataset_writer_ready(struct h5_dataset_writer *w)
+int h5_dataset_writer_ready(struct h5_dataset_writer *writer)
 {
 	int rc;
 
-	if (w->ref)
+	if (writer->ref)
 		return 0;
-	rc = h5_dataset_get(w->file, w->address, &w->ref, &w->dataset);
+	rc = h5_dataset_get(writer->file, writer->address, &writer->ref, &writer->dataset);
 	if (!rc)
-		rc = prepare(w);
+		rc = prepare(writer);
 	if (rc)
-		clear(w);
+		clear(writer);
 	return rc;
 }
 
@@ -150,31 +111,31 @@ static bool is_writer(const struct h5_tx_participant *participant)
 
 static int make_writer(struct h5_file *file, uint64_t address, bool external, struct h5_dataset_writer **out)
 {
-	struct h5_dataset_writer *w = calloc(1, sizeof *w);
+	struct h5_dataset_writer *writer = calloc(1, sizeof *writer);
 	int rc;
 
-	if (!w)
+	if (!writer)
 		return h5_fail(-ENOMEM, address, "out of memory");
-	w->participant.ops = &participant_ops;
-	w->participant.address = w->address = address;
-	w->file = file;
-	w->may_write_external = external;
-	rc = h5_dataset_writer_ready(w);
+	writer->participant.ops = &participant_ops;
+	writer->participant.address = writer->address = address;
+	writer->file = file;
+	writer->may_write_external = external;
+	rc = h5_dataset_writer_ready(writer);
 	if (rc) {
-		free(w);
+		free(writer);
 		return rc;
 	}
-	h5_tx_join(file, &w->participant);
-	*out = w;
+	h5_tx_join(file, &writer->participant);
+	*out = writer;
 	return 0;
 }
 
-void h5_dataset_writer_close(struct h5_dataset_writer *w)
+void h5_dataset_writer_close(struct h5_dataset_writer *writer)
 {
-	if (!w)
+	if (!writer)
 		return;
-	h5_tx_leave(w->file, &w->participant);
-	free(w);
+	h5_tx_leave(writer->file, &writer->participant);
+	free(writer);
 }
 
 /* Closes writers that have no user until there is room for one more. */
@@ -216,10 +177,10 @@ int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 	return rc;
 }
 
-void h5_dataset_writer_put(struct h5_dataset_writer *w)
+void h5_dataset_writer_put(struct h5_dataset_writer *writer)
 {
-	assert(w->users);
-	w->users--;
+	assert(writer->users);
+	writer->users--;
 }
 
 void h5_dataset_writers_close(struct h5_file *file)
@@ -231,183 +192,160 @@ void h5_dataset_writers_close(struct h5_file *file)
 		h5_dataset_writer_close(writer_of(p));
 }
 
-bool h5_dataset_writer_is_uncommitted(const struct h5_dataset_writer *w)
+bool h5_dataset_writer_is_uncommitted(const struct h5_dataset_writer *writer)
 {
-	return w->participant.uncommitted;
+	return writer->participant.uncommitted;
 }
 
-int h5_dataset_writer_failure(const struct h5_dataset_writer *w)
+int h5_dataset_writer_failure(const struct h5_dataset_writer *writer)
 {
-	return w->participant.failure;
+	return writer->participant.failure;
 }
 
-uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *w)
+uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *writer)
 {
-	return w->dataset->space.rank ? w->rows * w->row : w->dataset->size;
+	return writer->dataset->space.rank ? writer->rows * writer->row : writer->dataset->size;
 }
 
-uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *w)
+uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *writer)
 {
-	return w->row;
+	return writer->row;
 }
 
-bool h5_dataset_writer_can_resize(const struct h5_dataset_writer *w)
+bool h5_dataset_writer_can_resize(const struct h5_dataset_writer *writer)
 {
-	return w->row && w->layout.class == H5_LAYOUT_CHUNKED;
+	return writer->row && writer->ops->grow;
 }
 
-uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *w)
+uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer)
 {
-	uint64_t max = w->dataset->space.max[0];
+	uint64_t max = writer->dataset->space.max[0];
 
-	if (!h5_dataset_writer_can_resize(w) || max < w->rows)
-		return w->rows;
-	return h5_min(max, INT64_MAX / w->row);
+	if (!h5_dataset_writer_can_resize(writer) || max < writer->rows)
+		return writer->rows;
+	return h5_min(max, INT64_MAX / writer->row);
 }
 
 /* Tells the transaction what the writer holds after a change that has come to `rc`, which it returns. */
-static int report(struct h5_dataset_writer *w, int rc)
+static int report(struct h5_dataset_writer *writer, int rc)
 {
-	h5_tx_report(w->file, &w->participant, h5_dataset_writer_is_dirty(w), h5_dataset_writer_held(w));
+	h5_tx_report(writer->file, &writer->participant, h5_dataset_writer_is_dirty(writer),
+		     h5_dataset_writer_held(writer));
 	return rc;
 }
 
-int h5_dataset_writer_write(struct h5_dataset_writer *w, uint64_t offset, const void *data, size_t n)
+int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, const void *data, size_t n)
 {
-	uint64_t size = h5_dataset_writer_size(w);
+	uint64_t size = h5_dataset_writer_size(writer);
 
 	if (offset > size || n > size - offset)
-		return h5_fail(-EINVAL, w->address, "dataset: written beyond its end");
-	return n ? report(w, w->ops->write(w, offset, data, n)) : 0;
+		return h5_fail(-EINVAL, writer->address, "dataset: written beyond its end");
+	return n ? report(writer, writer->ops->write(writer, offset, data, n)) : 0;
 }
 
-int h5_dataset_writer_append(struct h5_dataset_writer *w, const void *data, size_t n)
+int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data, size_t n)
 {
-	if (!w->row || n % w->row)
-		return h5_fail(-EINVAL, w->address, "dataset: %zu bytes are no whole rows", n);
-	if (n / w->row > h5_dataset_writer_max_rows(w) - w->rows)
-		return h5_fail(-EFBIG, w->address, "dataset: more rows than its maximum");
-	return n ? report(w, h5_chunked_grow(w, w->rows + n / w->row, data)) : 0;
+	if (!writer->row || n % writer->row)
+		return h5_fail(-EINVAL, writer->address, "dataset: %zu bytes are no whole rows", n);
+	if (n / writer->row > h5_dataset_writer_max_rows(writer) - writer->rows)
+		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
+	return n ? report(writer, writer->ops->grow(writer, writer->rows + n / writer->row, data)) : 0;
 }
 
-int h5_dataset_writer_resize(struct h5_dataset_writer *w, uint64_t rows)
+int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 {
-	if (rows == w->rows)
+	if (rows == writer->rows)
 		return 0;
-	if (!h5_dataset_writer_can_resize(w))
-		return h5_fail(-EPERM, w->address, "dataset: its size cannot change");
-	if (rows > h5_dataset_writer_max_rows(w))
-		return h5_fail(-EFBIG, w->address, "dataset: more rows than its maximum");
-	return report(w, rows > w->rows ? h5_chunked_grow(w, rows, NULL) : h5_chunked_shrink(w, rows));
+	if (!h5_dataset_writer_can_resize(writer))
+		return h5_fail(-EPERM, writer->address, "dataset: its size cannot change");
+	if (rows > h5_dataset_writer_max_rows(writer))
+		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
+	return report(writer, rows > writer->rows ? writer->ops->grow(writer, rows, NULL)
+						  : writer->ops->shrink(writer, rows));
 }
 
 /* ---- settling ---- */
 
-static int update_layout(const struct h5_dataset_writer *w, uint8_t *body, size_t n)
+static int update_layout(const struct h5_dataset_writer *writer, uint8_t *body, size_t n)
 {
-	const struct h5_superblock *sb = h5_file_superblock(w->file);
+	const struct h5_superblock *sb = h5_file_superblock(writer->file);
 
-	return h5_layout_update(body, n, sb->size_of_offsets, sb->size_of_lengths, &w->layout);
+	return h5_layout_update(body, n, sb->size_of_offsets, sb->size_of_lengths, &writer->layout);
 }
 
-static int update_space(const struct h5_dataset_writer *w, uint8_t *body, size_t n)
+static int update_space(const struct h5_dataset_writer *writer, uint8_t *body, size_t n)
 {
-	struct h5_dataspace space = w->dataset->space;
+	struct h5_dataspace space = writer->dataset->space;
 
-	space.dims[0] = w->rows;
-	return h5_dataspace_update(body, n, h5_file_superblock(w->file)->size_of_lengths, &space);
+	space.dims[0] = writer->rows;
+	return h5_dataspace_update(body, n, h5_file_superblock(writer->file)->size_of_lengths, &space);
 }
 
 /* Brings a message of the object header up to date. */
-static int replace(struct h5_dataset_writer *w, enum h5_message_type type,
-		   int (*update)(const struct h5_dataset_writer *w, uint8_t *body, size_t n))
+static int replace(struct h5_dataset_writer *writer, enum h5_message_type type,
+		   int (*update)(const struct h5_dataset_writer *writer, uint8_t *body, size_t n))
 {
 	const struct h5_object *object;
 	const struct h5_message *message;
 	struct h5_lru_entry *ref;
 	uint8_t *body = NULL;
 	size_t n = 0;
-	int rc = h5_object_get(w->file, w->address, &ref, &object);
+	int rc = h5_object_get(writer->file, writer->address, &ref, &object);
 
 	if (rc)
 		return rc;
 	message = h5_object_find(object, type);
 	if (!message)
-		rc = h5_fail(-EUCLEAN, w->address, "dataset: a message of its header is gone");
+		rc = h5_fail(-EUCLEAN, writer->address, "dataset: a message of its header is gone");
 	else if (!(body = malloc(message->size + 1)))
-		rc = h5_fail(-ENOMEM, w->address, "out of memory");
+		rc = h5_fail(-ENOMEM, writer->address, "out of memory");
 	if (!rc) {
 		n = message->size;
 		memcpy(body, message->data, n);
-		rc = update(w, body, n);
+		rc = update(writer, body, n);
 	}
-	h5_file_put(w->file, ref);
+	h5_file_put(writer->file, ref);
 	if (!rc)
-		rc = h5_tx_touch(w->file, w->address);
+		rc = h5_tx_touch(writer->file, writer->address);
 	if (!rc)
-		rc = h5_header_replace(w->file, w->address, type, body, n);
+		rc = h5_header_replace(writer->file, writer->address, type, body, n);
 	free(body);
-	h5_tx_forget(w->file, w->address);
+	h5_tx_forget(writer->file, writer->address);
 	return rc;
 }
 
-bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *w)
+bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
 {
-	return w->dirty || w->layout_changed || w->index_changed || w->rows != w->settled ||
-	       (w->layout.class == H5_LAYOUT_CHUNKED && w->chunked.unclean);
+	return writer->dirty || writer->layout_changed || writer->index_changed ||
+	       writer->rows != writer->settled;
 }
 
 /* The dataspace comes last: where something before it fails, it uncovers nothing that is not there. */
-int h5_dataset_writer_settle(struct h5_dataset_writer *w)
+int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 {
 	int rc = 0;
 
-	if (!h5_dataset_writer_is_dirty(w))
+	if (!h5_dataset_writer_is_dirty(writer))
 		return 0;
-	if (w->ops->flush)
-		rc = w->ops->flush(w);
-	if (!rc && w->layout_changed) {
-		rc = replace(w, H5_MSG_LAYOUT, update_layout);
-		w->layout_changed = rc;
+	if (writer->ops->flush)
+		rc = writer->ops->flush(writer);
+	if (!rc && writer->layout_changed) {
+		rc = replace(writer, H5_MSG_LAYOUT, update_layout);
+		writer->layout_changed = rc;
 	}
-	if (!rc && w->rows != w->settled) {
-		rc = replace(w, H5_MSG_DATASPACE, update_space);
+	if (!rc && writer->rows != writer->settled) {
+		rc = replace(writer, H5_MSG_DATASPACE, update_space);
 		if (!rc)
-			w->settled = w->rows;
+			writer->settled = writer->rows;
 	}
-	if (w->index_changed) {
-		h5_tx_forget(w->file, w->address);
-		w->index_changed = rc;
+	if (writer->index_changed) {
+		h5_tx_forget(writer->file, writer->address);
+		writer->index_changed = rc;
 	}
-	return report(w, rc);
+	return report(writer, rc);
 }
 
-size_t h5_dataset_writer_held(const struct h5_dataset_writer *w)
+size_t h5_dataset_writer_held(const struct h5_dataset_writer *writer)
 {
-	return w->layout.class == H5_LAYOUT_CHUNKED ? w->dirty * (size_t)w->dataset->chunk_size : 0;
-}
-
-int h5_write_needs(struct h5_dataset_writer *w, enum h5_message_type type)
-{
-	int rc = h5_header_can_replace(w->file, w->address, type);
-	struct h5_error cause = *h5_error_last();
-
-	return rc == -ENOTSUP ? h5_fail(-EPERM, cause.address, "%s", cause.text) : rc;
-}
-
-int h5_write_fill_value(struct h5_dataset_writer *w, uint64_t address, uint64_t offset, uint64_t n)
-{
-	uint8_t *piece = malloc(FILL_PIECE);
-	int rc = piece ? 0 : h5_fail(-ENOMEM, address, "out of memory");
-
-	for (uint64_t done = 0; done < n && !rc; done += h5_min(n - done, FILL_PIECE)) {
-		size_t part = (size_t)h5_min(n - done, FILL_PIECE);
-
-		h5_dataset_fill(w->dataset, offset + done, piece, part);
-		rc = h5_interrupt_check();
-		if (!rc)
-			rc = h5_tx_write(w->file, address + done, piece, part);
-	}
-	free(piece);
-	return rc;
+	return writer->held;
 }

@@ -11,8 +11,10 @@
 
 struct h5_dataset_writer;
 
-/* False: h5_dataset_writer_open() refuses it. True: it does so at most for what only a walk finds. Reads the
- * object header of a small compact dataset, no more. */
+/* False: h5_dataset_writer_get() refuses it, by its layout. `external` as there. */
+bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external);
+/* False: it refuses it. True: it does so at most for what only a walk finds. Reads the object header of a
+ * small compact dataset, no more. */
 bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external);
 /* The writer of the dataset, for one more user; made if there is none. `external`: external raw files may be
  * written. Reads no more than h5_dataset_get(). -EPERM: a dataset that is read-only by its nature (text,

@@ -287,8 +287,7 @@ static int check_dataset(struct h5_checker *c, uint64_t address)
 		return note(c, rc);
 	rc = h5_dataset_check(dataset, &c->damage, chunk_done, c);
 	/* The same damage is not met once more; what lies in other files is not looked at. */
-	if (!rc && before == c->check->damaged + c->check->unknown &&
-	    dataset->layout.class != H5_LAYOUT_VIRTUAL && !dataset->external)
+	if (!rc && before == c->check->damaged + c->check->unknown && !h5_dataset_is_elsewhere(dataset))
 		rc = check_elements(c, dataset);
 	h5_file_put(c->file, ref);
 	return rc;

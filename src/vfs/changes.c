@@ -34,12 +34,9 @@ uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
 
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
-	enum h5_layout_class class = dataset->layout.class;
-
 	return vfs->options.writable && dataset->file == h5_mounted_file(vfs) &&
 	       dataset->space.kind != H5_SPACE_NULL && h5_view_of_dataset(dataset)->write &&
-	       (class == H5_LAYOUT_COMPACT || class == H5_LAYOUT_CONTIGUOUS || class == H5_LAYOUT_CHUNKED) &&
-	       (!dataset->external || vfs->options.external_write);
+	       h5_dataset_has_writer(dataset, vfs->options.external_write);
 }
 
 static int given_up(void)

@@ -17,7 +17,7 @@ int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struc
 				 .context = h5_paths_context(vfs, node->file),
 				 .state = h5_state(vfs, node->file)};
 	rc = h5_view_begin(view, known);
-	if (!rc && view->dataset && view->dataset->layout.class == H5_LAYOUT_VIRTUAL)
+	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))
 		rc = h5_changes_follow(vfs, node);
 	return rc;
 }

@@ -157,7 +157,7 @@ static int get_layout(const struct subject *s, struct h5_buf *out)
 
 static bool is_chunked(const struct subject *s)
 {
-	return s->dataset && s->dataset->layout.class == H5_LAYOUT_CHUNKED;
+	return s->dataset && h5_dataset_chunks(s->dataset);
 }
 
 static int get_chunks(const struct subject *s, struct h5_buf *out)

@@ -50,18 +50,6 @@ static void set_size(struct stat *st, uint64_t size, uint64_t stored)
 		st->st_blocks = 1; /* 0 would say that all of it is a hole */
 }
 
-/* Bytes allocated in the file, where that is known without a walk through an index; else the most that can
- * be: who copies looks for holes only where these are less than the size. */
-static uint64_t storage_known(const struct h5_dataset *dataset, const struct h5_times *times, uint64_t size)
-{
-	if (!dataset->external && dataset->layout.class == H5_LAYOUT_CHUNKED)
-		return dataset->index ? h5_min(size, times->st.stored) : 0;
-	if (dataset->external ||
-	    (dataset->layout.class != H5_LAYOUT_CONTIGUOUS && dataset->layout.class != H5_LAYOUT_COMPACT))
-		return size;
-	return h5_dataset_storage(dataset, &size) ? 0 : size;
-}
-
 /* The size that took work to find, if that was done before for this node. */
 static bool recall_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t *size)
 {
@@ -125,7 +113,11 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 		rc = find_size(vfs, node, &view, work, &size, size_known);
 	if (!rc && *size_known)
 		set_size(st, size,
-			 node->view || !view.dataset ? size : storage_known(view.dataset, times, size));
+			 /* A program that copies looks for holes only if fewer blocks are allocated than the
+			    size needs. */
+			 node->view || !view.dataset
+				 ? size
+				 : h5_dataset_storage_most(view.dataset, size, times->st.stored));
 	h5_view_release(&view);
 	return is_told_later(rc) ? 0 : rc;
 }

@@ -152,7 +152,7 @@ static int add_dataset(const struct h5_view *v, struct h5_json *doc)
 	if (d->size <= INT64_MAX)
 		h5_json_number(h5_json_key(doc, "size"), d->size);
 	h5_json_text(h5_json_key(doc, "layout"), h5_dataset_layout_name(d));
-	if (d->layout.class == H5_LAYOUT_CHUNKED)
+	if (h5_dataset_chunks(d))
 		add_chunks(doc, d);
 	if (d->fill_defined && d->fill)
 		rc = add_value(v, d->type, NULL, d->fill, &omitted, h5_json_key(doc, "fill"));

@@ -8,7 +8,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "dataset/layouts.h"
 
 #include <stdlib.h>
 #include <string.h>

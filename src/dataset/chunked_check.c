@@ -1,10 +1,10 @@
-/* Verifying all that is stored of a dataset. */
+/* Verifying chunked data: the whole index, and every chunk by decoding it. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/pool.h"
 #include "dataset/chunk_cache.h"
-#include "dataset/virtual_map.h"
+#include "dataset/chunked.h"
 #include "store/file_set.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum {
 struct chunk_check {
 	const struct h5_dataset *dataset;
 	struct h5_damage *damage;
-	void (*done)(void *arg, uint64_t bytes);
+	h5_check_done *done;
 	void *arg;
 	struct h5_grid grid;
 	struct h5_chunk_cursor cursor;
@@ -80,18 +80,18 @@ static int count_stored(struct chunk_check *c, const struct h5_chunk *chunk)
 static int add_chunk(struct chunk_check *c, const uint64_t *scaled)
 {
 	struct h5_chunk_wanted *wanted = &c->batch[c->count];
-	enum h5_chunk_place place;
-	int rc = h5_chunk_locate(c->dataset, &c->grid, &c->cursor, scaled, wanted, &place);
+	enum h5_chunk_state state;
+	int rc = h5_chunk_locate(c->dataset, &c->grid, &c->cursor, scaled, wanted, &state);
 	uint64_t end = h5_file_end(c->dataset->file);
 
-	if (rc || place == H5_CHUNK_NOT_STORED)
+	if (rc || state == H5_CHUNK_NOT_STORED)
 		return h5_damage_note(c->damage, rc);
 	if (wanted->chunk.address > end || wanted->chunk.size > end - wanted->chunk.address)
 		return h5_damage_note(c->damage, h5_fail(-EUCLEAN, wanted->chunk.address,
 							 "chunk: it reaches beyond the end of the file"));
 	c->needed[c->count] = h5_grid_needed(&c->grid, scaled);
 	/* Bytes as they are have nothing to verify them by but their number. */
-	if (place == H5_CHUNK_AS_IT_IS)
+	if (state == H5_CHUNK_AS_IT_IS)
 		return h5_damage_note(c->damage,
 				      h5_chunk_check_size(wanted, wanted->chunk.size, c->needed[c->count]));
 	rc = count_stored(c, &wanted->chunk);
@@ -183,8 +183,8 @@ static int count_chunk(void *arg, const struct h5_chunk *chunk)
 	return h5_interrupt_check();
 }
 
-static int check_chunks(const struct h5_dataset *dataset, struct h5_damage *damage,
-			void (*done)(void *arg, uint64_t bytes), void *arg)
+int h5_chunked_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *done,
+		     void *arg)
 {
 	struct chunk_check *c;
 	uint64_t count = 0;
@@ -214,43 +214,4 @@ static int check_chunks(const struct h5_dataset *dataset, struct h5_damage *dama
 	h5_chunk_cursor_release(dataset->index, &c->cursor);
 	free(c);
 	return h5_damage_note(damage, rc);
-}
-
-static int check_contiguous(const struct h5_dataset *dataset)
-{
-	uint64_t address = dataset->layout.contiguous.address, size = dataset->layout.contiguous.size;
-	uint64_t end = h5_file_end(dataset->file);
-
-	if (dataset->external || address == H5_UNDEF)
-		return 0;
-	if (address > end || size > end - address)
-		return h5_fail(-EUCLEAN, address, "dataset: its data reach beyond the end of the file");
-	return 0;
-}
-
-static int check_virtual(const struct h5_dataset *dataset)
-{
-	const struct h5_virtual_map *map;
-	struct h5_lru_entry *ref;
-	int rc = h5_virtual_map_get(dataset, &ref, &map);
-
-	if (!rc)
-		h5_file_put(dataset->file, ref);
-	return rc;
-}
-
-int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage,
-		     void (*chunk_done)(void *arg, uint64_t bytes), void *arg)
-{
-	switch (dataset->layout.class) {
-	case H5_LAYOUT_CHUNKED:
-	case H5_LAYOUT_STRUCTURED:
-		return check_chunks(dataset, damage, chunk_done, arg);
-	case H5_LAYOUT_CONTIGUOUS:
-		return h5_damage_note(damage, check_contiguous(dataset));
-	case H5_LAYOUT_VIRTUAL:
-		return h5_damage_note(damage, check_virtual(dataset));
-	default:
-		return 0;
-	}
 }

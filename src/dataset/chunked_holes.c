@@ -1,0 +1,172 @@
+/* Holes of chunked data: what the index has no chunks for. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "dataset/chunk_cache.h"
+#include "dataset/chunked.h"
+
+#include <string.h>
+
+/* Chunks that one call looks at: the dimensions may claim any number of them. What lies behind is called
+ * data, which is always right. */
+enum { STEPS_MAX = 1 << 22 };
+
+/* A position in a chunked dataset that moves over pieces that are stored, or not. */
+struct walker {
+	const struct h5_dataset *dataset;
+	struct h5_chunk_cursor cursor;
+	struct h5_grid grid;
+	unsigned last;		 /* dimension along a row; behind it is that of the bytes of an element */
+	uint64_t begin;		 /* where the walk began, in bytes */
+	uint64_t at;		 /* where it is now */
+	uint64_t x[H5_BOX_DIMS]; /* the same as indices */
+	uint64_t hole;		 /* what was not stored right before began here; `at`: it was stored */
+	unsigned steps;
+};
+
+static void walker_init(struct walker *walker, const struct h5_dataset *dataset, uint64_t offset)
+{
+	memset(walker, 0, sizeof *walker);
+	walker->dataset = dataset;
+	walker->last = dataset->layout.chunked.rank - 1;
+	h5_chunk_grid(dataset, &walker->grid);
+	walker->begin = walker->at = walker->hole = offset;
+}
+
+/* Byte at which index i of dimension d begins, the indices before as they are; at most the end of them all.
+ */
+static uint64_t begin_of(const struct walker *walker, unsigned d, uint64_t i)
+{
+	uint64_t at = h5_min(i, walker->grid.dims[d]) * walker->grid.stride[d];
+
+	while (d-- > 0)
+		at += walker->x[d] * walker->grid.stride[d];
+	return at;
+}
+
+/* Byte at which chunks of that coordinate begin. */
+static uint64_t begin_of_chunk(const struct walker *walker, unsigned d, uint64_t scaled)
+{
+	uint64_t i;
+
+	return begin_of(walker, d, h5_mul(scaled, walker->grid.chunk[d], &i) ? i : UINT64_MAX);
+}
+
+/* The first dimension of which an index begins here. */
+static unsigned outermost(const struct walker *walker)
+{
+	unsigned d = walker->last;
+
+	while (d && !walker->x[d] && !walker->x[walker->last + 1])
+		d--;
+	return d;
+}
+
+/* The end of what isn't stored from here on: there is no chunk up to `next`. An index of a dimension that
+ * begins here has, from this chunk on, all chunks of the dimensions behind. */
+static uint64_t end_of_gap(const struct walker *walker, const uint64_t *scaled, const uint64_t *next)
+{
+	unsigned d = outermost(walker), differs = 0;
+
+	while (next[differs] == scaled[differs])
+		differs++;
+	return differs < d ? begin_of(walker, d, UINT64_MAX) : begin_of_chunk(walker, differs, next[differs]);
+}
+
+static void find_indices(struct walker *walker)
+{
+	uint64_t rest = walker->at;
+
+	for (unsigned d = 0; d < walker->grid.dims_count; d++) {
+		walker->x[d] = rest / walker->grid.stride[d];
+		rest %= walker->grid.stride[d];
+	}
+}
+
+/* Where two rows, or planes, ... one after the other had no hole, the others of the same chunks have none
+ * either: passes over these. */
+static void pass_over_alike(struct walker *walker)
+{
+	for (unsigned d = outermost(walker); d < walker->last; d++) {
+		uint64_t in_chunk = walker->x[d] % walker->grid.chunk[d], stride = walker->grid.stride[d],
+			 end;
+
+		if (in_chunk < 2 || walker->at - walker->begin < 2 * stride ||
+		    walker->at - walker->hole >= stride)
+			continue;
+		end = begin_of_chunk(walker, d, walker->x[d] / walker->grid.chunk[d] + 1);
+		walker->hole += end - walker->at;
+		walker->at = end;
+		find_indices(walker);
+		return;
+	}
+}
+
+/* Moves over a piece inside the dataset. */
+static int step(struct walker *walker, bool *stored)
+{
+	uint64_t scaled[H5_RANK_MAX], next[H5_RANK_MAX];
+	int rc = walker->steps++ % 1024 ? 0 : h5_interrupt_check();
+
+	if (rc)
+		return rc;
+	for (unsigned d = 0; d <= walker->last; d++)
+		scaled[d] = walker->x[d] / walker->grid.chunk[d];
+	rc = h5_chunk_index_gap(walker->dataset->index, &walker->cursor, scaled, stored, next);
+	if (h5_is_passing(rc))
+		return rc;
+	*stored |= !!rc; /* reading it will tell */
+	if (*stored)
+		walker->at = walker->hole = begin_of_chunk(walker, walker->last, scaled[walker->last] + 1);
+	else
+		walker->at = end_of_gap(walker, scaled, next);
+	return 0;
+}
+
+static int find_hole(struct walker *walker, uint64_t *found)
+{
+	int rc = 0;
+
+	while (!rc && walker->at < walker->dataset->size && walker->at - walker->hole < H5_HOLE_LEAST &&
+	       walker->steps < STEPS_MAX) {
+		bool stored;
+
+		find_indices(walker);
+		pass_over_alike(walker);
+		if (walker->at < walker->dataset->size)
+			rc = step(walker, &stored);
+	}
+	*found = walker->at - walker->hole < H5_HOLE_LEAST ? walker->dataset->size : walker->hole;
+	return rc;
+}
+
+static int find_data(struct walker *walker, uint64_t *found)
+{
+	uint64_t end = walker->at;
+	bool stored = false;
+	int rc = 0;
+
+	while (!rc && !stored && walker->at < walker->dataset->size && walker->steps < STEPS_MAX) {
+		end = walker->at;
+		find_indices(walker);
+		rc = step(walker, &stored);
+	}
+	if (!stored)
+		end = walker->at;
+	/* Fewer bytes are no hole. */
+	*found = end - walker->begin < H5_HOLE_LEAST ? walker->begin : end;
+	return rc;
+}
+
+int h5_chunked_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
+{
+	struct walker walker;
+	int rc;
+
+	if (!dataset->index)
+		return h5_dataset_seek_nothing(dataset, offset, hole, found);
+	walker_init(&walker, dataset, offset);
+	rc = hole ? find_hole(&walker, found) : find_data(&walker, found);
+	h5_chunk_cursor_release(dataset->index, &walker.cursor);
+	return rc;
+}

@@ -1,0 +1,573 @@
+/* Ranges of the bytes of chunked data. */
+#include "base/buf.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "change/transaction.h"
+#include "dataset/chunk_cache.h"
+#include "dataset/chunked.h"
+#include "dataset/chunked_store.h"
+#include "store/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	KEPT_MAX = 1 << 23, /* bytes of chunks in memory that stay when all is in the file */
+};
+
+struct request {
+	struct h5_dataset_writer *writer;
+	const uint8_t *data; /* NULL: the fill value */
+	bool stored_only;    /* data is NULL: chunks that are not stored stay so */
+	uint64_t offset;     /* of data in the dataset */
+	struct h5_chunk_run run;
+};
+
+/* Into the stored chunk, or a new one that is too large for memory. */
+static int write_directly(const struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
+{
+	struct h5_dataset_writer *writer = q->writer;
+	struct h5_run_iterator runs;
+	int rc = 0;
+
+	if (known->stored.address == H5_UNDEF) {
+		struct h5_chunk chunk = {.size = writer->dataset->chunk_size};
+
+		rc = h5_chunked_move(writer, known, &chunk, NULL);
+		if (!q->data)
+			return rc;
+	}
+	h5_run_begin(&runs, part);
+	while (!rc && h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+		uint64_t address = known->stored.address + run->in_chunk;
+
+		rc = q->data ? h5_tx_write(writer->file, address, q->data + (run->in_dataset - q->offset),
+					   run->n)
+			     : h5_write_fill_value(writer, address, run->in_dataset, run->n);
+		if (!rc)
+			h5_chunked_cover(writer, known, run->in_chunk, run->in_chunk + run->n);
+	}
+	h5_tx_forget(writer->file, known->stored.address);
+	return rc;
+}
+
+static bool is_direct(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known,
+		      const struct h5_part *part)
+{
+	if (h5_chunked_of(writer)->filters || known->data)
+		return false;
+	return writer->dataset->chunk_size > H5_DIRECT_CHUNK ||
+	       (known->stored.address != H5_UNDEF && part->run >= H5_DIRECT_RUN);
+}
+
+/* Into the chunk in memory. */
+static int gather(const struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
+{
+	struct h5_run_iterator runs;
+	int rc = known->data ? 0 : h5_chunked_hold(q->writer, known, h5_part_is_whole(part));
+
+	if (rc)
+		return rc;
+	h5_run_begin(&runs, part);
+	while (h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+		uint8_t *bytes = known->data + run->in_chunk;
+
+		if (q->data)
+			memcpy(bytes, q->data + (run->in_dataset - q->offset), run->n);
+		else
+			h5_dataset_fill(q->writer->dataset, run->in_dataset, bytes, run->n);
+		h5_chunked_mark(q->writer, known, run->in_chunk, run->in_chunk + run->n);
+	}
+	return 0;
+}
+
+/* True: the index has space for the chunk, but none of its rows has been in the dataset, so that anything may
+ * stand there. */
+static bool is_raw_space(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
+{
+	const struct h5_chunked_writer *c = h5_chunked_of(writer);
+
+	return c->keeps && !known->data && known->stored.address != H5_UNDEF &&
+	       known->scaled[0] * c->grid.chunk[0] >= writer->rows;
+}
+
+/* The chunk's space gets the fill value: its other rows, too, must have it when another program uncovers
+ * them. */
+static int fill_space(struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
+{
+	uint64_t address = known->stored.address, size = writer->dataset->chunk_size;
+	int rc = h5_write_fill_value(writer, address, 0, size);
+
+	if (!rc)
+		h5_chunked_cover(writer, known, 0, size);
+	h5_tx_forget(writer->file, address);
+	return rc;
+}
+
+/* All of the chunk, which joins the run of its neighbours. */
+static int add_whole(struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
+{
+	struct h5_run_iterator runs;
+
+	h5_run_begin(&runs, part);
+	h5_run_next(&runs);
+	return h5_chunk_run_add(q->writer, &q->run, known, q->data + (runs.run.in_dataset - q->offset));
+}
+
+static int write_part(struct request *q, const struct h5_part *part)
+{
+	struct h5_dataset_writer *writer = q->writer;
+	struct h5_known_chunk *known;
+	int rc = h5_chunked_know(writer, part->scaled, &known);
+
+	if (!rc && !q->data)
+		rc = h5_interrupt_check();
+	if (!rc && h5_chunked_is_short(writer, known))
+		rc = h5_chunked_widen(writer, known, h5_part_is_whole(part));
+	if (!rc && is_raw_space(writer, known) && part->run != writer->dataset->chunk_size)
+		rc = fill_space(writer, known);
+	if (rc)
+		return rc;
+	/* One run of so many bytes is all of the chunk. */
+	if (q->data && !h5_chunked_of(writer)->filters && !known->data &&
+	    part->run == writer->dataset->chunk_size)
+		rc = add_whole(q, known, part);
+	else if (q->stored_only && !known->data && known->stored.address == H5_UNDEF)
+		rc = 0; /* it reads as the fill value */
+	else
+		rc = is_direct(writer, known, part) ? write_directly(q, known, part) : gather(q, known, part);
+	if (!rc && h5_chunked_is_full(writer))
+		rc = h5_chunk_run_end(writer, &q->run);
+	return rc ? rc : h5_chunked_limit(writer);
+}
+
+static int open_index(struct h5_dataset_writer *writer, const struct h5_chunk_layout *layout)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_dataspace space = writer->dataset->space;
+	struct h5_chunk_index *index;
+	int rc;
+
+	space.dims[0] = c->grid.dims[0];
+	rc = h5_chunk_index_open(writer->file, writer->layout.version, layout, &space, c->filters,
+				 writer->dataset->chunk_size, &index);
+	if (rc)
+		return rc;
+	h5_chunk_index_close(c->index);
+	c->index = index;
+	return 0;
+}
+
+/* An index that keeps its chunks has none if the dataset was made without rows: then all chunks that there
+ * may be get their space at once. */
+static int allocate_all(struct h5_dataset_writer *writer)
+{
+	const struct h5_dataspace *space = &writer->dataset->space;
+	struct h5_chunk_layout layout = *h5_chunk_index_layout(h5_chunked_of(writer)->index);
+	uint64_t bytes = writer->dataset->chunk_size;
+	int rc;
+
+	for (unsigned i = 0; i < layout.rank; i++)
+		if (!h5_mul(bytes, space->max[i] / layout.dims[i] + (space->max[i] % layout.dims[i] != 0),
+			    &bytes))
+			return h5_fail(-EUCLEAN, writer->address, "dataset: more than 2^64 bytes of chunks");
+	rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, bytes, &layout.address);
+	if (rc)
+		return rc;
+	rc = h5_write_fill_value(writer, layout.address, 0, bytes);
+	if (!rc)
+		rc = open_index(writer, &layout);
+	if (rc) {
+		h5_tx_free(writer->file, layout.address, bytes);
+		return rc;
+	}
+	writer->index_changed = true;
+	h5_chunked_drop(writer, 0); /* they were known as not stored */
+	return 0;
+}
+
+/* n bytes at the offset: the data, or (NULL) the fill value. */
+static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, uint64_t n,
+		       bool stored_only)
+{
+	const struct h5_chunk_layout *layout = h5_chunk_index_layout(h5_chunked_of(writer)->index);
+	struct h5_part_iterator parts;
+	struct request q;
+	int rc = 0;
+
+	q.writer = writer;
+	q.data = data;
+	q.stored_only = stored_only;
+	q.offset = offset;
+	q.run.count = 0;
+	if (!stored_only && h5_chunk_index_keeps(layout->index) && layout->address == H5_UNDEF)
+		rc = allocate_all(writer);
+	h5_part_begin(&parts, &h5_chunked_of(writer)->grid, offset, n);
+	while (!rc && (rc = h5_part_next(&parts)) > 0)
+		rc = write_part(&q, &parts.part);
+	if (!rc)
+		rc = h5_chunk_run_end(writer, &q.run);
+	h5_chunk_run_drop(writer, &q.run);
+	return rc;
+}
+
+static int chunked_write(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n)
+{
+	return write_range(writer, offset, data, n, false);
+}
+
+/* The rows from `first` to before `end` become the fill value if something is stored for them. */
+static int clear_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
+{
+	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, true);
+}
+
+/* The same if space is allocated for all chunks of these rows: chunks that are not stored yet will be. */
+static int fill_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
+{
+	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, false);
+}
+
+/* Marks the chunk as changed, if there is one. */
+static int touch_chunk(struct h5_dataset_writer *writer, const uint64_t *scaled)
+{
+	struct h5_known_chunk *known;
+	int rc = h5_chunked_know(writer, scaled, &known);
+
+	if (rc || (!known->data && known->stored.address == H5_UNDEF))
+		return rc;
+	if (!known->data)
+		rc = h5_chunked_hold(writer, known, false);
+	if (rc)
+		return rc;
+	h5_chunked_mark(writer, known, 0, writer->dataset->chunk_size);
+	return h5_chunked_limit(writer);
+}
+
+/* The chunks of these rows will be stored anew: whether they are filtered has changed. */
+static int store_again(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
+{
+	struct h5_part_iterator parts;
+	int rc = 0;
+
+	h5_part_begin(&parts, &h5_chunked_of(writer)->grid, first * writer->row, (end - first) * writer->row);
+	while (!rc && (rc = h5_part_next(&parts)) > 0)
+		rc = touch_chunk(writer, parts.part.scaled);
+	return rc;
+}
+
+/* ---- dimension 0 ---- */
+
+/* The first row of the next chunk, or `most`, where that comes first. */
+static uint64_t chunk_end(const struct h5_chunked_writer *c, uint64_t row, uint64_t most)
+{
+	uint64_t rest = row % c->grid.chunk[0];
+
+	return row + h5_min(rest ? c->grid.chunk[0] - rest : 0, most - row);
+}
+
+/* Where rows from `first` on may be stored though they are not in the dataset: to the end of the last chunk,
+ * or everywhere. */
+static uint64_t stale_end(const struct h5_chunked_writer *c, uint64_t first, uint64_t most)
+{
+	return c->keeps ? most : chunk_end(c, first, most);
+}
+
+static void set_rows(struct h5_dataset_writer *writer, uint64_t rows)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+
+	c->grid.dims[0] = rows;
+	h5_chunk_index_resize(c->index, c->grid.dims);
+}
+
+/* Extents of chunks that were removed. */
+struct removed {
+	uint64_t address, size;
+};
+
+static int add_removed(void *arg, const struct h5_chunk *chunk)
+{
+	struct removed one = {chunk->address, chunk->size}, last;
+	struct h5_buf *list = arg;
+
+	/* Most lie side by side. */
+	if (list->size) {
+		memcpy(&last, list->data + list->size - sizeof last, sizeof last);
+		if (last.address + last.size == one.address) {
+			last.size += one.size;
+			memcpy(list->data + list->size - sizeof last, &last, sizeof last);
+			return 0;
+		}
+	}
+	/* Without memory for it, the space is lost. */
+	h5_buf_add(list, &one, sizeof one);
+	return 0;
+}
+
+static int ignore_removed(void *arg, const struct h5_chunk *chunk)
+{
+	(void)arg;
+	(void)chunk;
+	return 0;
+}
+
+/* Removes the chunks behind the last row. `discard`: what becomes of their space; NULL: it is lost, since who
+ * left them there may have freed it. */
+static int trim(struct h5_dataset_writer *writer, void (*discard)(struct h5_file *, uint64_t, uint64_t))
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	uint64_t first = writer->rows / c->grid.chunk[0] + (writer->rows % c->grid.chunk[0] != 0);
+	struct h5_buf list;
+	int rc;
+
+	if (c->keeps)
+		return 0;
+	writer->index_changed = true;
+	h5_buf_init(&list, SIZE_MAX);
+	rc = h5_chunk_index_trim(c->index, first, discard ? add_removed : ignore_removed, &list);
+	for (size_t i = 0; !rc && i < list.size; i += sizeof(struct removed)) {
+		struct removed one;
+
+		memcpy(&one, list.data + i, sizeof one);
+		discard(writer->file, one.address, one.size);
+	}
+	h5_buf_release(&list);
+	c->keeps = rc == -ENOTSUP;
+	if (c->keeps)
+		rc = 0;
+	c->trimmed = !rc;
+	return rc;
+}
+
+/* After growing from writer->rows has failed: nothing of it stays. Where that fails too, the next growth sees
+ * to it. */
+static void undo_growth(struct h5_dataset_writer *writer)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	uint64_t end = stale_end(c, writer->rows, c->grid.dims[0]);
+	struct h5_error cause = *h5_error_last();
+
+	/* Nobody waits for this, but it must not stay undone. */
+	h5_interrupt_begin(NULL, NULL);
+	(void)clear_rows(writer, writer->rows, end);
+	h5_chunked_drop(writer, end);
+	set_rows(writer, writer->rows);
+	(void)trim(writer, h5_tx_free);
+	(void)h5_fail(cause.code, cause.address, "%s", cause.text);
+}
+
+static int grow(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	int rc = c->trimmed ? 0 : trim(writer, NULL);
+
+	if (rc)
+		return rc;
+	set_rows(writer, rows);
+	/* Invariant 2: stale rows are overwritten, or become the fill value, before they are uncovered. */
+	if (data)
+		rc = chunked_write(writer, writer->rows * writer->row, data,
+				   (size_t)((rows - writer->rows) * writer->row));
+	else if (writer->dataset->early)
+		rc = fill_rows(writer, writer->rows, rows);
+	else
+		rc = clear_rows(writer, writer->rows, stale_end(c, writer->rows, rows));
+	if (rc)
+		undo_growth(writer);
+	else
+		writer->rows = rows;
+	return rc;
+}
+
+static int commit(struct h5_dataset_writer *writer)
+{
+	int rc = h5_tx_is_writable(writer->file) ? h5_tx_commit(writer->file) : -EROFS;
+
+	if (!rc)
+		rc = writer->participant.failure;
+	if (!rc)
+		h5_chunked_of(writer)->visible = writer->settled;
+	return rc;
+}
+
+static int chunked_grow(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	uint64_t first = writer->rows - writer->rows % c->grid.chunk[0],
+		 end = chunk_end(c, writer->rows, rows);
+	bool completed = c->edges && first < writer->settled && end - first == c->grid.chunk[0];
+	int rc = grow(writer, rows, data);
+
+	/* The last chunks had to stay raw, but not for ever. That the rows are there does not hang on it. */
+	if (!rc && completed && !commit(writer))
+		(void)store_again(writer, first, end);
+	return rc;
+}
+
+/* Stores chunks that become partial raw, while they are not yet. */
+static int unfilter_last(struct h5_dataset_writer *writer, uint64_t rows)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	uint64_t first = rows - rows % c->grid.chunk[0];
+	int rc;
+
+	if (!c->edges || first == rows)
+		return 0;
+	c->grid.dims[0] = rows;
+	rc = store_again(writer, first, rows);
+	if (!rc)
+		rc = h5_chunked_release(writer, true);
+	c->grid.dims[0] = writer->rows;
+	return rc;
+}
+
+/* Rows that may be stored though they are gone, up to this one; 0: there are none. To clean them up is a
+ * thing that `flush` has to do. */
+static void set_unclean(struct h5_dataset_writer *writer, uint64_t rows)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+
+	writer->dirty += (size_t)(rows != 0) - (size_t)(c->unclean != 0);
+	c->unclean = rows;
+}
+
+/* What is stored behind the last row after it shrank becomes the fill value, or is not stored any more. */
+static int clean(struct h5_dataset_writer *writer)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	int rc = h5_tx_touch(writer->file, writer->address);
+
+	if (!rc)
+		rc = trim(writer, h5_tx_discard);
+	if (!rc && c->unclean > writer->rows) {
+		c->grid.dims[0] = c->unclean;
+		rc = clear_rows(writer, writer->rows, stale_end(c, writer->rows, c->unclean));
+		if (!rc)
+			rc = h5_chunked_release(writer, true);
+		c->grid.dims[0] = writer->rows;
+	}
+	if (!rc)
+		set_unclean(writer, 0);
+	return rc;
+}
+
+static int chunked_shrink(struct h5_dataset_writer *writer, uint64_t rows)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	uint64_t before = writer->rows;
+	int rc = commit(writer);
+
+	if (!rc)
+		rc = unfilter_last(writer, rows);
+	if (!rc)
+		rc = h5_chunked_release(writer, true);
+	if (rc)
+		return rc;
+	writer->rows = rows;
+	set_rows(writer, rows);
+	rc = commit(writer);
+	if (rc) {
+		writer->rows = before;
+		set_rows(writer, before);
+		return rc;
+	}
+	/* The rows are gone. Where the rest fails, it is tried again whenever the dataset is settled. */
+	set_unclean(writer, before);
+	h5_interrupt_begin(NULL, NULL);
+	if (clean(writer) || commit(writer))
+		c->trimmed = false;
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static int chunked_flush(struct h5_dataset_writer *writer)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	const struct h5_chunk_layout *now = h5_chunk_index_layout(c->index), *was = &writer->layout.chunked;
+	int rc;
+
+	if (c->unclean)
+		(void)clean(writer);
+	rc = h5_chunked_release(writer, false);
+	if (!rc)
+		rc = h5_chunked_store(writer, true);
+	if (!rc && c->known.bytes > KEPT_MAX)
+		rc = h5_chunked_release(writer, true);
+	if (now->address != was->address || now->single.size != was->single.size ||
+	    now->single.filter_mask != was->single.filter_mask) {
+		writer->layout.chunked = *now;
+		writer->layout_changed = true;
+	}
+	return rc;
+}
+
+static bool chunked_is_possible(const struct h5_dataset *dataset)
+{
+	if (h5_tx_is_swmr(dataset->file) && !h5_chunk_index_allows_swmr(dataset->layout.chunked.index))
+		return false;
+	return !dataset->shared_space && !dataset->shared_layout &&
+	       !h5_pipeline_can_encode(&dataset->pipeline);
+}
+
+static int chunked_open(struct h5_dataset_writer *writer)
+{
+	const struct h5_dataset *dataset = writer->dataset;
+	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
+	struct h5_chunked_writer *c = calloc(1, sizeof *c);
+	int rc;
+
+	if (!c)
+		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
+	writer->state = c;
+	c->filters = dataset->pipeline.count;
+	c->edges = c->filters && layout->unfiltered_edges;
+	c->keeps = h5_chunk_index_keeps(layout->index);
+	c->visible = writer->rows;
+	h5_grid_init(&c->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
+	h5_known_chunks_init(&c->known, layout->rank, dataset->chunk_size);
+	rc = h5_write_needs(writer, H5_MSG_LAYOUT);
+	if (!rc)
+		rc = h5_write_needs(writer, H5_MSG_DATASPACE);
+	if (!rc && h5_tx_is_swmr(writer->file) && !h5_chunk_index_allows_swmr(layout->index))
+		rc = h5_fail(-ENOTSUP, writer->address,
+			     "dataset: its version 1 B-tree cannot be read along (swmr)");
+	if (!rc && c->filters)
+		rc = h5_pipeline_can_encode(&dataset->pipeline);
+	if (!rc && c->filters)
+		rc = h5_pipeline_check_size(writer->file, dataset->pipeline.count, writer->address,
+					    dataset->chunk_size);
+	if (!rc)
+		rc = open_index(writer, layout);
+	if (!rc)
+		rc = h5_chunk_index_can_change(c->index);
+	/* `visible` holds for what is committed. */
+	if (!rc && c->edges)
+		rc = h5_tx_commit(writer->file);
+	return rc;
+}
+
+static void chunked_close(struct h5_dataset_writer *writer)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+
+	if (!c)
+		return;
+	h5_chunk_index_close(c->index);
+	h5_known_chunks_release(&c->known);
+	free(c);
+}
+
+const struct h5_write_ops h5_write_chunked = {
+	.is_possible = chunked_is_possible,
+	.open = chunked_open,
+	.write = chunked_write,
+	.grow = chunked_grow,
+	.shrink = chunked_shrink,
+	.flush = chunked_flush,
+	.close = chunked_close,
+};

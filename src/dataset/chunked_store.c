@@ -1,0 +1,504 @@
+/* Single chunks of a dataset that is written. The numbers of invariants are those of doc/writing.md.
+ *
+ * What is written gathers in decoded chunks, and goes to the file when too many are held or the dataset is
+ * settled; but whole chunks without filters, and long runs into stored ones, go there at once.
+ * A filtered chunk always moves to new space (invariant 1).
+ *
+ * Chunks that reach beyond the dataset are stored without their filters where the layout has
+ * unfiltered_edges. A kill may leave the dataset with its rows of the last commit, or with those of this one;
+ * so whatever is partial with any number of rows that the file may be found with is stored raw, with all
+ * filters marked as skipped, which is right whether it is partial or not. */
+#include "dataset/chunked_store.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "change/transaction.h"
+#include "dataset/chunk_cache.h"
+#include "store/file_set.h"
+#include "store/pipeline.h"
+#include "store/statistics.h"
+
+#include <stdlib.h>
+
+enum {
+	HELD_MAX = 1 << 26,    /* bytes of chunks in memory */
+	BATCH_MAX = 128,       /* chunks that are encoded together */
+	BATCH_BYTES = 1 << 25, /* of them, but for the last one */
+};
+
+/* True: with so many rows the chunk reaches beyond the dataset. */
+static bool is_partial(const struct h5_chunked_writer *c, const uint64_t *scaled, uint64_t rows)
+{
+	for (unsigned i = 0; i + 1 < c->grid.dims_count; i++) {
+		uint64_t first = scaled[i] * c->grid.chunk[i], dim = i ? c->grid.dims[i] : rows;
+
+		if (dim > first && dim - first < c->grid.chunk[i])
+			return true;
+	}
+	return false;
+}
+
+/* True: the chunk is to be stored without its filters. */
+static bool stays_raw(const struct h5_dataset_writer *writer, const uint64_t *scaled)
+{
+	const struct h5_chunked_writer *c = h5_chunked_of(writer);
+	uint64_t first = scaled[0] * c->grid.chunk[0];
+
+	return c->edges && (is_partial(c, scaled, writer->rows) || is_partial(c, scaled, c->grid.dims[0]) ||
+			    (first < writer->settled && first + c->grid.chunk[0] > c->visible));
+}
+
+/* True: the chunk is stored without its filters. */
+static bool is_raw(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
+{
+	const struct h5_chunked_writer *c = h5_chunked_of(writer);
+
+	return !c->filters || !h5_chunk_is_filtered(&writer->dataset->pipeline, known->stored.filter_mask) ||
+	       (c->edges && is_partial(c, known->scaled, writer->rows));
+}
+
+static int check_stored(const struct h5_dataset_writer *writer, const struct h5_chunk *chunk)
+{
+	uint64_t end = h5_file_end(writer->file);
+
+	if (chunk->address == H5_UNDEF)
+		return 0;
+	if (chunk->address >= end || chunk->size > end - chunk->address)
+		return h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond the file");
+	return 0;
+}
+
+int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, struct h5_known_chunk **known)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunk chunk;
+	int rc;
+
+	*known = h5_known_chunk_find(&c->known, scaled);
+	if (*known)
+		return 0;
+	rc = h5_chunk_index_lookup(c->index, NULL, scaled, &chunk);
+	if (!rc)
+		rc = check_stored(writer, &chunk);
+	return rc ? rc : h5_known_chunk_add(&c->known, scaled, &chunk, known);
+}
+
+/* Bytes of the chunk that must be stored: up to the last one that readers may have seen. */
+static uint64_t needed(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
+{
+	struct h5_grid grid = h5_chunked_of(writer)->grid;
+
+	grid.dims[0] = h5_min(grid.dims[0], writer->rows);
+	return h5_grid_needed(&grid, known->scaled);
+}
+
+static struct h5_chunk_wanted wanted_of(const struct h5_dataset_writer *writer,
+					const struct h5_known_chunk *known)
+{
+	struct h5_chunk_wanted wanted = {.dataset = writer->dataset, .chunk = known->stored};
+
+	wanted.filtered = !is_raw(writer, known);
+	if (!wanted.filtered)
+		wanted.chunk.size = h5_min(known->stored.size, writer->dataset->chunk_size);
+	return wanted;
+}
+
+/* The stored bytes of the chunk, and the fill value for those that are not stored. */
+static int read_stored(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known,
+		       uint8_t **data)
+{
+	struct h5_chunk_wanted wanted = wanted_of(writer, known);
+	size_t size = (size_t)writer->dataset->chunk_size, got;
+	uint8_t *all;
+	int rc = h5_chunk_read(&wanted, data, &got);
+
+	if (rc || got == size)
+		return rc;
+	rc = h5_chunk_check_size(&wanted, got, needed(writer, known));
+	all = rc ? NULL : realloc(*data, size);
+	if (!all) {
+		free(*data);
+		return rc ? rc : h5_fail(-ENOMEM, known->stored.address, "chunk: out of memory");
+	}
+	h5_dataset_fill(writer->dataset, got, all + got, size - got);
+	*data = all;
+	return 0;
+}
+
+bool h5_chunked_is_short(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
+{
+	return !h5_chunked_of(writer)->filters && known->stored.address != H5_UNDEF &&
+	       known->stored.size < writer->dataset->chunk_size;
+}
+
+/* The chunk lies there from now on; its old space is given up. */
+static int publish(struct h5_dataset_writer *writer, struct h5_known_chunk *known,
+		   const struct h5_chunk *chunk)
+{
+	struct h5_chunk old = known->stored;
+	int rc = h5_tx_touch(writer->file, writer->address);
+
+	writer->index_changed = true;
+	if (!rc)
+		rc = h5_chunk_index_set(h5_chunked_of(writer)->index, known->scaled, chunk);
+	if (rc)
+		return rc;
+	if (old.address != H5_UNDEF)
+		h5_tx_free(writer->file, old.address, old.size);
+	known->stored = *chunk;
+	return 0;
+}
+
+static int copy_bytes(struct h5_dataset_writer *writer, uint64_t from, uint64_t to, uint64_t n)
+{
+	uint8_t piece[1 << 13];
+	int rc = 0;
+
+	for (uint64_t done = 0; done < n && !rc; done += sizeof piece) {
+		size_t part = (size_t)h5_min(n - done, sizeof piece);
+
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = h5_file_read(writer->file, from + done, piece, part);
+		if (!rc)
+			rc = h5_tx_write(writer->file, to + done, piece, part);
+	}
+	return rc;
+}
+
+int h5_chunked_widen(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole)
+{
+	const struct h5_chunk old = known->stored;
+	struct h5_chunk_wanted wanted = wanted_of(writer, known);
+	struct h5_chunk chunk = {.size = writer->dataset->chunk_size};
+	int rc = whole ? 0 : h5_chunk_check_size(&wanted, old.size, needed(writer, known));
+
+	if (!rc)
+		rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, chunk.size, &chunk.address);
+	if (rc)
+		return rc;
+	rc = copy_bytes(writer, old.address, chunk.address, old.size);
+	if (!rc)
+		rc = h5_write_fill_value(writer, chunk.address + old.size, old.size, chunk.size - old.size);
+	if (!rc)
+		rc = publish(writer, known, &chunk);
+	if (rc)
+		h5_tx_free(writer->file, chunk.address, chunk.size);
+	return rc;
+}
+
+int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	const struct h5_chunk *stored = &known->stored;
+	size_t size = (size_t)writer->dataset->chunk_size;
+	uint8_t *data;
+	int rc = 0;
+
+	if (stored->address == H5_UNDEF || whole) {
+		data = malloc(size);
+		if (!data)
+			return h5_fail(-ENOMEM, stored->address, "chunk: out of memory");
+		if (!whole || is_partial(c, known->scaled, c->grid.dims[0]))
+			h5_dataset_fill(writer->dataset, 0, data, size);
+	} else {
+		rc = read_stored(writer, known, &data);
+	}
+	if (!rc)
+		h5_known_chunk_hold(&c->known, known, data);
+	return rc;
+}
+
+/* Bytes of the chunk that belong to rows before this one. */
+static uint64_t bytes_before(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known,
+			     uint64_t row)
+{
+	uint64_t chunk = h5_chunked_of(writer)->grid.chunk[0], first = known->scaled[0] * chunk;
+
+	return row <= first ? 0 : h5_min(row - first, chunk) * (writer->dataset->chunk_size / chunk);
+}
+
+void h5_chunked_cover(struct h5_dataset_writer *writer, const struct h5_known_chunk *known, uint64_t begin,
+		      uint64_t end)
+{
+	begin = h5_max(begin, bytes_before(writer, known, writer->settled));
+	if (begin < end)
+		h5_tx_cover(writer->file, known->stored.address + begin, end - begin);
+}
+
+int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *known, struct h5_chunk *chunk,
+		    const uint8_t *bytes)
+{
+	int rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, chunk->size, &chunk->address);
+
+	if (rc)
+		return rc;
+	rc = bytes ? h5_tx_write(writer->file, chunk->address, bytes, (size_t)chunk->size)
+		   : h5_write_fill_value(writer, chunk->address, 0, chunk->size);
+	if (!rc)
+		rc = publish(writer, known, chunk);
+	if (rc)
+		h5_tx_free(writer->file, chunk->address, chunk->size);
+	else if (!h5_chunked_of(writer)->filters)
+		h5_tx_uncover(writer->file,
+			      chunk->address +
+				      bytes_before(writer, known, h5_chunked_of(writer)->grid.dims[0]),
+			      chunk->size - bytes_before(writer, known, h5_chunked_of(writer)->grid.dims[0]));
+	return rc;
+}
+
+/* The file lacks these bytes of the chunk; begin == end: none. */
+static void set_changed(struct h5_dataset_writer *writer, struct h5_known_chunk *known, uint64_t begin,
+			uint64_t end)
+{
+	size_t was = known->begin != known->end, is = begin != end;
+
+	writer->dirty += is - was;
+	writer->held += (is - was) * (size_t)writer->dataset->chunk_size;
+	known->begin = begin;
+	known->end = end;
+}
+
+/* ---- what is held goes to the file ---- */
+
+/* Chunks that are stored together. Their encoding is the work of many processors; where they go is decided in
+ * their order, so that the file does not tell how many there were. */
+struct batch {
+	struct h5_dataset_writer *writer;
+	unsigned count;
+	struct {
+		struct h5_known_chunk *known;
+		uint8_t *encoded; /* owned; NULL: stored as it is */
+		struct h5_chunk chunk;
+	} chunks[BATCH_MAX];
+};
+
+/* A part of h5_pool_run(): it changes nothing but its own chunk of the batch. */
+static int encode(void *arg, size_t i)
+{
+	struct batch *b = arg;
+	const struct h5_pipeline *pipeline = &b->writer->dataset->pipeline;
+	struct h5_chunk *chunk = &b->chunks[i].chunk;
+	uint64_t bytes = chunk->size;
+	struct timespec begin;
+	size_t size;
+	int rc;
+
+	if (stays_raw(b->writer, b->chunks[i].known->scaled)) {
+		chunk->filter_mask = (uint32_t)((UINT64_C(1) << pipeline->count) - 1);
+		return 0;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	rc = h5_pipeline_encode(pipeline, b->chunks[i].known->data, (size_t)chunk->size,
+				&b->chunks[i].encoded, &size, &chunk->filter_mask);
+	if (rc)
+		return rc;
+	chunk->size = size;
+	h5_count_filtered(&h5_file_set_statistics(h5_file_set_of(b->writer->file))->encoded, bytes, &begin);
+	return 0;
+}
+
+/* Chunk i of the batch, once it is encoded. */
+static int store_chunk(struct h5_dataset_writer *writer, struct batch *b, unsigned i)
+{
+	struct h5_known_chunk *known = b->chunks[i].known;
+	uint64_t address = known->stored.address;
+	int rc;
+
+	if (h5_chunked_of(writer)->filters || address == H5_UNDEF) {
+		rc = h5_chunked_move(writer, known, &b->chunks[i].chunk,
+				     b->chunks[i].encoded ? b->chunks[i].encoded : known->data);
+	} else {
+		rc = h5_tx_write(writer->file, address + known->begin, known->data + known->begin,
+				 (size_t)(known->end - known->begin));
+		h5_tx_forget(writer->file, address);
+		h5_chunked_cover(writer, known, known->begin, known->end);
+	}
+	if (rc)
+		return rc;
+	set_changed(writer, known, 0, 0);
+	return 0;
+}
+
+static int store_batch(struct batch *b)
+{
+	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(b->writer->file));
+	int rc = h5_chunked_of(b->writer)->filters && b->count ? h5_pool_run(pool, encode, b, b->count) : 0;
+
+	for (unsigned i = 0; i < b->count; i++) {
+		if (!rc)
+			rc = store_chunk(b->writer, b, i);
+		free(b->chunks[i].encoded);
+	}
+	b->count = 0;
+	return rc;
+}
+
+static void add_to_batch(struct batch *b, struct h5_known_chunk *known)
+{
+	b->chunks[b->count].known = known;
+	b->chunks[b->count].encoded = NULL;
+	b->chunks[b->count].chunk = (struct h5_chunk){.size = b->writer->dataset->chunk_size};
+	b->count++;
+}
+
+/* True: the chunk ends before the last row, or `all` are meant. */
+static bool is_meant(const struct h5_chunked_writer *c, const struct h5_known_chunk *known, bool all)
+{
+	return all || known->scaled[0] < c->grid.dims[0] / c->grid.chunk[0];
+}
+
+int h5_chunked_store(struct h5_dataset_writer *writer, bool all)
+{
+	uint64_t most = h5_min(BATCH_MAX, BATCH_BYTES / writer->dataset->chunk_size + 1);
+	struct batch b;
+	int rc = 0;
+
+	b.writer = writer;
+	b.count = 0;
+	for (struct h5_known_chunk *known = h5_chunked_of(writer)->known.first; known && !rc;
+	     known = known->next) {
+		if (known->begin == known->end || !is_meant(h5_chunked_of(writer), known, all))
+			continue;
+		add_to_batch(&b, known);
+		if (b.count >= most)
+			rc = store_batch(&b);
+	}
+	return rc ? rc : store_batch(&b);
+}
+
+void h5_chunked_mark(struct h5_dataset_writer *writer, struct h5_known_chunk *known, uint64_t begin,
+		     uint64_t end)
+{
+	if (known->begin != known->end) {
+		begin = h5_min(known->begin, begin);
+		end = h5_max(known->end, end);
+	}
+	set_changed(writer, known, begin, end);
+}
+
+int h5_chunked_release(struct h5_dataset_writer *writer, bool all)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_known_chunk **at = &c->known.first;
+	int rc = h5_chunked_store(writer, all);
+
+	while (*at && !rc) {
+		if (is_meant(c, *at, all))
+			h5_known_chunk_remove(&c->known, at);
+		else
+			at = &(*at)->next;
+	}
+	return rc;
+}
+
+bool h5_chunked_is_full(const struct h5_dataset_writer *writer)
+{
+	return h5_chunked_of(writer)->known.bytes > HELD_MAX;
+}
+
+int h5_chunked_limit(struct h5_dataset_writer *writer)
+{
+	int rc;
+
+	if (!h5_chunked_is_full(writer))
+		return 0;
+	rc = h5_chunked_release(writer, false);
+	if (!rc && h5_chunked_of(writer)->known.bytes > HELD_MAX / 2)
+		rc = h5_chunked_release(writer, true);
+	return rc;
+}
+
+void h5_chunked_drop(struct h5_dataset_writer *writer, uint64_t row)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_known_chunk **at = &c->known.first;
+
+	while (*at) {
+		if ((*at)->scaled[0] * c->grid.chunk[0] >= row) {
+			set_changed(writer, *at, 0, 0);
+			h5_known_chunk_remove(&c->known, at);
+		} else {
+			at = &(*at)->next;
+		}
+	}
+}
+
+/* ---- whole chunks, from the memory of the caller ---- */
+
+static uint64_t run_size(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run)
+{
+	return run->count * writer->dataset->chunk_size;
+}
+
+/* Where chunk i lies, or is to lie. */
+static struct h5_chunk chunk_of(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run,
+				unsigned i)
+{
+	return (struct h5_chunk){.address = run->address + i * writer->dataset->chunk_size,
+				 .size = writer->dataset->chunk_size};
+}
+
+static bool is_new(const struct h5_known_chunk *known)
+{
+	return known->stored.address == H5_UNDEF;
+}
+
+int h5_chunk_run_add(struct h5_dataset_writer *writer, struct h5_chunk_run *run, struct h5_known_chunk *known,
+		     const uint8_t *data)
+{
+	uint64_t size = writer->dataset->chunk_size, address = known->stored.address;
+	int rc = 0;
+
+	/* Before the index blocks that the run's end may want: so neighbours stay together. */
+	if (is_new(known))
+		rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, size, &address);
+	if (rc)
+		return rc;
+	if (run->count == H5_CHUNK_RUN_MAX ||
+	    (run->count &&
+	     (address != run->address + run_size(writer, run) || data != run->data + run_size(writer, run))))
+		rc = h5_chunk_run_end(writer, run);
+	if (rc) {
+		if (is_new(known))
+			h5_tx_free(writer->file, address, size);
+		return rc;
+	}
+	if (!run->count) {
+		run->address = address;
+		run->data = data;
+	}
+	run->known[run->count++] = known;
+	return 0;
+}
+
+int h5_chunk_run_end(struct h5_dataset_writer *writer, struct h5_chunk_run *run)
+{
+	int rc;
+
+	if (!run->count)
+		return 0;
+	rc = h5_tx_write(writer->file, run->address, run->data, (size_t)run_size(writer, run));
+	for (unsigned i = 0; i < run->count; i++) {
+		struct h5_chunk chunk = chunk_of(writer, run, i);
+
+		if (!rc && is_new(run->known[i]))
+			rc = publish(writer, run->known[i], &chunk);
+		else if (!rc)
+			h5_chunked_cover(writer, run->known[i], 0, chunk.size);
+		h5_tx_forget(writer->file, chunk.address);
+	}
+	h5_chunk_run_drop(writer, run);
+	return rc;
+}
+
+/* Those that have got their known keep it. */
+void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *run)
+{
+	for (unsigned i = 0; i < run->count; i++)
+		if (is_new(run->known[i]))
+			h5_tx_free(writer->file, chunk_of(writer, run, i).address,
+				   writer->dataset->chunk_size);
+	run->count = 0;
+}
