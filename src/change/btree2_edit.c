@@ -20,7 +20,7 @@ static void node_free(struct h5_btree2_edit_node *node)
 	free(node);
 }
 
-/* The recursion is as deep as the tree. */
+/* The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */
 static void tree_free(struct h5_btree2_edit_node *node)
 {
 	if (node && node->children)
@@ -53,7 +53,7 @@ static struct h5_btree2_edit_node *node_new(const struct h5_btree2_edit *edit, u
 	return NULL;
 }
 
-/* Records of the node and all beneath it. */
+/* Counts the records of the node and of all nodes beneath it. */
 static int total_of(const struct h5_btree2_edit *edit, const struct h5_btree2_edit_node *node,
 		    uint64_t *total)
 {
@@ -82,7 +82,7 @@ static int load(struct h5_btree2_edit *edit, unsigned level, const struct h5_btr
 		return h5_fail(-EUCLEAN, pointer->address, "version 2 B-tree: a node belongs to two places");
 	if (rc)
 		return h5_fail(rc, pointer->address, "version 2 B-tree: out of memory");
-	/* All of it is to be given up. */
+	/* When the node moves, all of its space is given up. */
 	if (!h5_add(pointer->address, edit->header.node_size, &end) || end > h5_file_end(file))
 		return h5_fail(-EUCLEAN, pointer->address,
 			       "version 2 B-tree node: it reaches beyond the end of the file");
@@ -122,7 +122,7 @@ int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node
 
 /* ---- begin and end ---- */
 
-/* What the rules of splitting and merging need, so that what they make fits into nodes. */
+/* Checks that the results of splitting and merging fit into nodes. */
 static int check_level(const struct h5_btree2_edit *edit, unsigned i)
 {
 	const struct h5_btree2_level *level = &edit->header.levels[i];
@@ -173,7 +173,7 @@ int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree)
 	return rc ? h5_btree2_edit_end(edit, rc) : 0;
 }
 
-/* In place where a node may stay and that is safe, else into new space. */
+/* Writes the node in place, if it may stay there and that is safe; else into new space. */
 static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
 {
 	const struct h5_btree2_header *h = &edit->header;
@@ -201,7 +201,7 @@ done:
 	return rc;
 }
 
-/* Children before parents: what a node says of them makes it change too. */
+/* Writes children before parents, since a node changes if the address or count of a child does. */
 static int flush(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node, struct h5_btree2_child *now)
 {
 	struct h5_btree2_node *data = node->node;
@@ -252,7 +252,7 @@ static int write_tree(struct h5_btree2_edit *edit)
 	struct h5_btree2_child root = {.address = H5_UNDEF};
 	int rc = edit->root ? flush(edit, edit->root, &root) : 0;
 
-	/* Any other number of records anywhere has moved the root. */
+	/* If a number of records has changed anywhere, the root has moved. */
 	return !rc && root.address != edit->header.root ? write_header(edit, &root) : rc;
 }
 
@@ -313,7 +313,7 @@ int h5_btree2_edit_raise(struct h5_btree2_edit *edit)
 	return 0;
 }
 
-/* The tree has the node no more. */
+/* Gives up a node that the tree no longer has. */
 static void drop(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
 {
 	if (node->address != H5_UNDEF)
@@ -331,7 +331,7 @@ void h5_btree2_edit_lower(struct h5_btree2_edit *edit)
 	drop(edit, root);
 }
 
-/* n records, and where there are children the n + 1 around them. */
+/* Copies n records, and if there are children the n + 1 around them. */
 static void copy(const struct h5_btree2_edit *edit, struct h5_btree2_edit_node *to, size_t to_i,
 		 const struct h5_btree2_edit_node *from, size_t from_i, size_t n)
 {
@@ -351,7 +351,7 @@ static void copy_record(const struct h5_btree2_edit *edit, struct h5_btree2_edit
 	       edit->header.record_size);
 }
 
-/* All records of the children, in one node larger than any in a file. */
+/* Gathers all records of the children in one node, which may be larger than any in a file. */
 static int gather(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first, unsigned n,
 		  struct h5_btree2_edit_node **out)
 {
@@ -379,7 +379,7 @@ static int gather(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *paren
 	return 0;
 }
 
-/* Makes room for `after` children, and the records between them, where `before` were. */
+/* Makes room for `after` children, and the records between them, in place of `before`. */
 static int replace_slots(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first,
 			 unsigned before, unsigned after)
 {
@@ -387,7 +387,7 @@ static int replace_slots(struct h5_btree2_edit *edit, struct h5_btree2_edit_node
 	size_t count = parent->node->count, behind = count - (first + before - 1);
 	int rc = 0;
 
-	/* Others hold their children now. */
+	/* The new nodes have their children now. */
 	for (unsigned i = after; i < before; i++)
 		drop(edit, parent->children[first + i]);
 	memmove(h5_btree2_edit_record(edit, parent, first + after - 1),

@@ -9,7 +9,7 @@
 
 enum h5_btree2_state {
 	H5_BTREE2_KEPT,	    /* as in the file */
-	H5_BTREE2_REPLACED, /* other records, as many: may stay where it is */
+	H5_BTREE2_REPLACED, /* has as many records, some of them new: may stay at its address */
 	H5_BTREE2_CHANGED,  /* goes to new space */
 };
 
@@ -22,9 +22,9 @@ struct h5_btree2_edit_node {
 
 struct h5_btree2_edit {
 	struct h5_btree2 *tree;		  /* borrowed */
-	struct h5_btree2_header header;	  /* as it will be, but root and counts */
+	struct h5_btree2_header header;	  /* as it will be, except for the root and counts */
 	struct h5_btree2_edit_node *root; /* NULL: no records */
-	struct h5_seen seen;		  /* nodes that were loaded: none is met twice */
+	struct h5_seen seen;		  /* addresses of loaded nodes, so that none is loaded twice */
 };
 
 /* Begins a unit of change and loads the root. On failure there is nothing to end. */
@@ -36,15 +36,15 @@ int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc);
 /* Child i, borrowed. */
 int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t i,
 			 struct h5_btree2_edit_node **child);
-/* Puts a new root without records above the root, or a leaf where there is none. */
+/* Puts a new root without records above the root; in an empty tree, a leaf. */
 int h5_btree2_edit_raise(struct h5_btree2_edit *edit);
-/* Makes the only child of the root the root; an empty leaf: no root. */
+/* The only child of the root becomes the root. If the root is an empty leaf, the tree has none any more. */
 void h5_btree2_edit_lower(struct h5_btree2_edit *edit);
-/* Gives the records of `before` children from `first` on, and those between them, to `after` children there,
- * the i-th one counts[i]. At most 3 of either. */
+/* Deals the records of `before` children from `first` on, and those between them, out to `after` children in
+ * their place: counts[i] records to the i-th one. At most 3 of either. */
 int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t first,
 			unsigned before, unsigned after, const size_t *counts);
-/* In a leaf. */
+/* Insert and remove a record of a leaf. */
 int h5_btree2_edit_insert(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i,
 			  const uint8_t *record);
 void h5_btree2_edit_remove(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i);

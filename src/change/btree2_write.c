@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inserting and removing. The choices between splitting, sharing with siblings and merging are libhdf5's, so
- * that a tree has the same shape whoever made it: nodes are made ready on the way down, so that nothing has
- * to be done on the way back. */
+/* Inserting and removing. Nodes split, share with siblings and merge just as in libhdf5, so that a tree of
+ * ours has the same shape. Each node is made ready on the way down, so nothing is left to do on the way back.
+ */
 
 enum place {
 	PLACE_SOUGHT,
@@ -23,7 +23,7 @@ struct seek {
 	enum place place;
 };
 
-/* Where in a leaf, or which child of a node; *equal: the record is in the node itself, at *i. */
+/* Finds the place in a leaf, or the child of a node; *equal: the record is in the node itself, at *i. */
 static int seek_in(const struct seek *seek, const struct h5_btree2_edit_node *node, size_t *i, bool *equal)
 {
 	*equal = false;
@@ -55,7 +55,7 @@ static int split(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent
 	return h5_btree2_edit_deal(edit, parent, i, 1, 2, (size_t[]){all / 2, all - all / 2 - 1});
 }
 
-/* Children i and i + 1. */
+/* Evens out children i and i + 1. */
 static int share2(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t i)
 {
 	size_t left = count_of(parent, i), right = count_of(parent, i + 1), all = left + right;
@@ -64,7 +64,7 @@ static int share2(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *paren
 	return h5_btree2_edit_deal(edit, parent, i, 2, 2, (size_t[]){new_left, all - new_left});
 }
 
-/* Child i and those beside it. */
+/* Evens out child i and those beside it. */
 static int share3(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t i)
 {
 	size_t all = count_of(parent, i - 1) + count_of(parent, i) + count_of(parent, i + 1);
@@ -87,9 +87,11 @@ static int merge3(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *paren
 	return h5_btree2_edit_deal(edit, parent, i - 1, 3, 2, (size_t[]){all / 2, all - all / 2});
 }
 
-enum { TRIES = 2 }; /* of sharing: it may take what is sought to a sibling that is as full, or as empty */
+enum {
+	TRIES = 2
+}; /* of sharing, which may move the sought place to a sibling that is as full, or as empty */
 
-/* Sets *i to the child that the record goes to, which has room then. */
+/* Makes room in the child that the record goes to, and sets *i to it. */
 static int make_room(const struct seek *seek, struct h5_btree2_edit_node *node, size_t *i)
 {
 	struct h5_btree2_edit *edit = seek->edit;
@@ -114,7 +116,7 @@ static int make_room(const struct seek *seek, struct h5_btree2_edit_node *node, 
 	}
 }
 
-/* Sets *i to the child that loses a record, which has one to spare then. *equal: what is sought is in the
+/* Gives the child that loses a record one to spare, and sets *i to it. *equal: the sought record is in the
  * node itself, before the child. */
 static int make_spare(const struct seek *seek, struct h5_btree2_edit_node *node, size_t *i, bool *equal)
 {
@@ -144,7 +146,7 @@ static int make_spare(const struct seek *seek, struct h5_btree2_edit_node *node,
 
 /* ---- insert ---- */
 
-/* Down from a node that has room for one record more. */
+/* Inserts beneath a node that has room for one more record. */
 static int insert_beneath(const struct seek *seek, struct h5_btree2_edit_node *node, const uint8_t *record)
 {
 	bool equal;
@@ -205,7 +207,7 @@ static int set(const struct seek *seek, const uint8_t *record)
 	}
 	if (node->node->count < edit->header.levels[0].split_records)
 		return h5_btree2_edit_insert(edit, node, at[0], record);
-	/* From the lowest node that takes another child, or need not. */
+	/* Begin at the lowest node that has room for another child, or needs none. */
 	for (level = 1; level <= edit->header.depth; level++)
 		if (path[level]->node->count < edit->header.levels[level].split_records ||
 		    !could_split(edit, path[level], at[level]))
@@ -227,7 +229,7 @@ int h5_btree2_set(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg,
 
 /* ---- remove ---- */
 
-/* Gives a root with one record its two children's records, where they fit. */
+/* Gives a root with one record its two children's records, if they fit. */
 static int try_lower(struct h5_btree2_edit *edit, bool *lowered)
 {
 	struct h5_btree2_edit_node *root = edit->root;
@@ -246,7 +248,8 @@ static int try_lower(struct h5_btree2_edit *edit, bool *lowered)
 static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 {
 	struct h5_btree2_edit_node *node = edit->root;
-	uint8_t *hole = NULL; /* the record that goes, in an internal node: its successor takes its place */
+	uint8_t *hole =
+		NULL; /* the record to remove, if it is in an internal node: its successor takes its place */
 	bool equal;
 	size_t i;
 	int rc;
@@ -282,7 +285,7 @@ static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 		return h5_fail(-EUCLEAN, edit->tree->address, "version 2 B-tree: a leaf without records");
 	if (seek.place == PLACE_LAST)
 		i--;
-	/* The count of its node's child changes: so does the node. */
+	/* The node is written anyway, since the count of its child changes. */
 	if (hole)
 		memcpy(hole, h5_btree2_edit_record(edit, node, i), edit->header.record_size);
 	h5_btree2_edit_remove(edit, node, i);

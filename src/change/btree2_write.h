@@ -19,10 +19,11 @@ int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *pa
 		     struct h5_btree2 *tree);
 /* Puts the record (record_size bytes) in the place of the one for which compare gives 0, or inserts it. */
 int h5_btree2_set(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, const uint8_t *record);
-/* Removes the record for which compare gives 0. -ENOENT: none; like any failure, it ends the units around. */
+/* Removes the record for which compare gives 0. -ENOENT: there is none; like any failure, this fails the
+ * units around it. */
 int h5_btree2_remove(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg);
-/* Removes what is sought and all records after it, and visits these then, the last one first. A result other
- * than 0 of `visit` ends the visits and is returned. */
+/* Removes the sought record and all after it, then visits them, the last one first. A result other than 0 of
+ * `visit` ends the visits and is returned. */
 int h5_btree2_trim(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, h5_btree2_visit *visit,
 		   void *visit_arg);
 

@@ -10,14 +10,12 @@
 #include <string.h>
 #include <utlist.h>
 
-enum {
-	COVERED_BYTES = 1 << 16,
-	COVERED_COUNT = 256
-}; /* of commits before that the journal hashes once more */
+/* Raw data of earlier commits that a record hashes once more, at most. */
+enum { COVERED_BYTES = 1 << 16, COVERED_COUNT = 256 };
 
 /* ---- the superblock ---- */
 
-/* The superblock with this end and these marks. */
+/* Encodes the superblock. Its n bytes at the offset change. */
 static int superblock_bytes(struct h5_tx *tx, const struct h5_superblock *sb, uint8_t *data, size_t *offset,
 			    size_t *n)
 {
@@ -48,7 +46,7 @@ int h5_tx_mark(struct h5_tx *tx, uint32_t marks)
 	int rc;
 
 	sb.consistency = (sb.consistency & ~(uint32_t)(H5_FLAG_WRITING | H5_FLAG_SWMR)) | marks;
-	/* What older versions say there means nothing. */
+	/* In older versions the flags mean nothing. */
 	if (sb.version < 3 || sb.consistency == tx->superblock.consistency)
 		return 0;
 	rc = superblock_bytes(tx, &sb, data, &offset, &n);
@@ -99,14 +97,15 @@ static int apply(struct h5_tx *tx, struct h5_tx_patch *const *order)
 	return rc;
 }
 
-/* The last commit needs its journal no more. */
+/* The last commit no longer needs its journal. */
 static void is_certain(struct h5_tx *tx)
 {
 	uint64_t bytes = 0;
 
 	tx->unsynced = false;
-	/* A file that was copied some commits ago may by chance have what the next one begins with. Hashes of
-	 * what these commits have written tell, as far as it is little. */
+	/* A copy of the file from some commits ago may by chance look like the begin of the next commit.
+	 * Hashes of what the commits since have written tell them apart. If that is much, they are left out.
+	 */
 	for (size_t i = 0; i < tx->covered.count; i++)
 		bytes += tx->covered.list[i].size;
 	if (bytes > COVERED_BYTES || tx->covered.count > COVERED_COUNT)
@@ -114,8 +113,7 @@ static void is_certain(struct h5_tx *tx)
 	h5_space_cooled(&tx->space);
 }
 
-/* New data, new metadata blocks and the size of the file are on the medium; and the cells of the commit
- * before. */
+/* Syncs new data, new metadata blocks, the size of the file, and the cells of the commit before. */
 static int sync_new(struct h5_tx *tx)
 {
 	struct h5_io_stat st;
@@ -130,7 +128,7 @@ static int sync_new(struct h5_tx *tx)
 	h5_file_extend(tx->file, tx->space.end);
 	rc = h5_io_sync(h5_tx_medium(tx));
 	if (rc) {
-		/* What the kernel could not write it may have thrown away: writing again proves nothing. */
+		/* The kernel may have thrown away what it could not write, so another sync proves nothing. */
 		tx->failed = true;
 		return rc;
 	}
@@ -170,7 +168,7 @@ int h5_tx_make_certain(struct h5_tx *tx)
 static void remember_cells(struct h5_tx *tx)
 {
 	h5_extents_release(&tx->cells);
-	/* Without memory the next record guards less, and is as right. */
+	/* Without memory the next record guards less, and is correct all the same. */
 	for (size_t i = 0; i < h5_tx_patch_count(tx); i++) {
 		const struct h5_patch *cell = &h5_tx_patch_at(tx, i)->over;
 
@@ -187,7 +185,7 @@ static void set_committed(struct h5_tx *tx)
 		participant->uncommitted = false;
 }
 
-/* `all`: nothing that was given up is still referred to. */
+/* `all`: all participants were settled, so nothing refers to what was given up. */
 static void committed(struct h5_tx *tx, bool all)
 {
 	h5_count(&h5_file_set_statistics(h5_file_set_of(tx->file))->commits, 1);
@@ -228,7 +226,7 @@ int h5_tx_commit(struct h5_file *file)
 		return 0;
 	}
 	rc = sync_new(tx);
-	/* Data over data: the sync was all. */
+	/* Only elements were overwritten: the sync was all. */
 	if (!rc && !h5_tx_patch_count(tx) && tx->space.end == tx->space.committed_end) {
 		committed(tx, all);
 		return 0;
@@ -261,7 +259,7 @@ int h5_tx_finish(struct h5_tx *tx)
 	int rc = 0;
 
 	if (tx->unsynced && tx->failed)
-		return -EIO; /* a sync has failed, so another one's success says nothing */
+		return -EIO; /* a sync has failed, so the success of another one means nothing */
 	if (tx->unsynced) {
 		rc = h5_io_sync(h5_tx_medium(tx));
 		if (!rc)

@@ -16,7 +16,7 @@ static uint64_t end_of(const struct h5_extent *extent)
 	return extent->address + extent->size;
 }
 
-/* The first extent that ends at the address or behind it; count: none. */
+/* Index of the first extent that ends at the address or behind it; count: none. */
 static size_t first_from(const struct h5_extents *extents, uint64_t address)
 {
 	size_t low = 0, high = extents->count;
@@ -32,7 +32,7 @@ static size_t first_from(const struct h5_extents *extents, uint64_t address)
 	return low;
 }
 
-/* The n extents from i on become those `m` ones. */
+/* Puts m extents in the place of the n from i on. */
 static int replace(struct h5_extents *extents, size_t i, size_t n, const struct h5_extent *with, size_t m)
 {
 	size_t count = extents->count - n + m;
@@ -73,7 +73,7 @@ int h5_extents_add(struct h5_extents *extents, uint64_t address, uint64_t size)
 	return replace(extents, i, n, &whole, 1);
 }
 
-/* The bytes lie in `n` extents from i on, of which `count` parts are left without them. */
+/* Bytes that are removed lie in n extents from i on, of which `count` parts are left. */
 struct removal {
 	size_t i, n, count;
 	struct h5_extent rest[2];
@@ -108,7 +108,7 @@ void h5_extents_drop(struct h5_extents *extents, uint64_t address, uint64_t size
 {
 	const struct removal r = plan_removal(extents, address, size);
 
-	/* Only one extent that becomes two takes memory. */
+	/* Memory is needed only if one extent becomes two. */
 	if (r.n && replace(extents, r.i, r.n, r.rest, r.count))
 		(void)replace(extents, r.i, r.n, &r.rest[r.rest[1].size > r.rest[0].size], 1);
 }

@@ -17,9 +17,9 @@ struct h5_extents {
 };
 
 void h5_extents_release(struct h5_extents *extents); /* may run twice */
-/* Adds the bytes, those that are there already included. -ENOMEM: nothing is added. */
+/* Adds the bytes, some of which may be there already. -ENOMEM: nothing is added. */
 int h5_extents_add(struct h5_extents *extents, uint64_t address, uint64_t size);
-/* Takes the bytes out, as far as they are there. -ENOMEM: nothing is taken. */
+/* Takes those of the bytes out that are there. -ENOMEM: nothing is taken. */
 int h5_extents_remove(struct h5_extents *extents, uint64_t address, uint64_t size);
 /* The same, and never fails: without memory, more of the extent that the bytes lie in is taken out with them.
  */
@@ -28,7 +28,7 @@ bool h5_extents_covers(const struct h5_extents *extents, uint64_t address,
 		       uint64_t size); /* all of the bytes */
 bool h5_extents_touches(const struct h5_extents *extents, uint64_t address, uint64_t size); /* some of them */
 bool h5_extents_has(const struct h5_extents *extents, uint64_t address);
-/* Moves all of `from` into `to`; what memory does not suffice for is lost. `from` is empty then. */
+/* Moves all extents of `from` into `to`, so that `from` is empty. Without memory some are lost. */
 void h5_extents_move(struct h5_extents *to, struct h5_extents *from);
 
 #endif

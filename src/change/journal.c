@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROWTH = 1 << 16 }; /* bytes by which a journal grows: space that it has is not asked for again */
+enum { GROWTH = 1 << 16 }; /* bytes by which a journal grows, so that most records need no new space */
 
 struct h5_journal {
 	struct h5_io *io;
@@ -24,7 +24,7 @@ struct h5_journal {
 	size_t size;	   /* bytes of the file */
 };
 
-/* A journal says what is written to the HDF5 file, so it must come from who may write that anyway. */
+/* A journal decides what is written to the HDF5 file, so only those who may write that may own it. */
 static int check_trust(const struct h5_journal_place *place, int fd)
 {
 	struct stat st;
@@ -40,7 +40,7 @@ static int check_trust(const struct h5_journal_place *place, int fd)
 	return 0;
 }
 
-/* Who may read the file may read its journal; and a journal of root's is the owner's. */
+/* Whoever may read the file may read its journal; if root makes it, the owner of the file gets it. */
 static int set_rights(const struct h5_journal_place *place, int fd)
 {
 	if (geteuid() == 0 && place->owner && fchown(fd, (uid_t)place->owner, (gid_t)-1))
@@ -50,7 +50,7 @@ static int set_rights(const struct h5_journal_place *place, int fd)
 	return 0;
 }
 
-/* What stands in its place is not followed, but may tell the user where to look. */
+/* A symbolic link in its place is not followed, but tells the user where to look. */
 static int refuse_link(const struct h5_journal_place *place)
 {
 	char target[PATH_MAX];
@@ -158,7 +158,7 @@ static int keep_link(struct h5_journal *journal, const struct h5_journal_place *
 	return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 }
 
-/* The header, and room for records, which are written over it. */
+/* Writes the header, and room for records. */
 static int write_header(struct h5_journal *journal)
 {
 	uint8_t *data = calloc(1, GROWTH);
@@ -231,7 +231,7 @@ int h5_journal_write(struct h5_journal *journal, struct h5_journal_record *recor
 		rc = h5_io_sync(journal->io);
 	}
 	free(data);
-	/* A commit that does not come must not be replayed either. */
+	/* This commit fails, so it must not be replayed. */
 	if (rc)
 		(void)h5_journal_clear(journal);
 	return h5_fail_in(rc, "journal");
@@ -252,7 +252,7 @@ void h5_journal_close(struct h5_journal *journal, bool done)
 	if (!journal)
 		return;
 	if (done) {
-		/* So that it says nothing if it comes back, or under another name. */
+		/* It means nothing then, even if it has another name or comes back after a crash. */
 		if (!h5_io_write(journal->io, 0, zeros, sizeof zeros))
 			(void)h5_io_sync(journal->io);
 		h5_journal_unpoint(&journal->link);

@@ -1,4 +1,5 @@
-/* The journal FILE.h5fs-journal: what heals a commit that a power cut tore. doc/writing.md has the rules.
+/* The journal FILE.h5fs-journal, which heals a commit that a power cut has torn. doc/writing.md has the
+ * rules.
  *
  * A record is written and synced before the first cell of a commit, and overwritten by the next one, which
  * begins by syncing the file. Offsets are absolute: user block included. */
@@ -16,21 +17,21 @@ struct h5_journal; /* open for writing */
 struct h5_journal_place {
 	int dirfd;	  /* borrowed; O_PATH is enough */
 	const char *name; /* FILE.h5fs-journal; borrowed */
-	uint64_t owner;	  /* uid of the HDF5 file's owner: who may own a journal beside ourselves */
-	unsigned mode;	  /* of the HDF5 file: who may read it may read the journal too */
-	struct h5_journal_file file; /* what the HDF5 file is known by, whatever its name */
-	/* For a journal that does not lie beside the HDF5 file: a symbolic link there leads to it, so that a
-	 * mount that looks for none elsewhere is warned. */
+	uint64_t owner; /* uid of the HDF5 file's owner: beside ourselves, only that user may own a journal */
+	unsigned mode;	/* permissions of the HDF5 file, and so of the journal */
+	struct h5_journal_file file; /* identifies the HDF5 file, also under another name */
+	/* If the journal does not lie beside the HDF5 file, a symbolic link there leads to it, so that a
+	 * mount without -o journal is warned. */
 	int beside;	     /* folder of the HDF5 file: O_PATH, borrowed */
 	const char *pointer; /* name of the link; NULL: there is none. Borrowed */
-	const char *path;    /* what it says: the absolute path of the journal. Borrowed */
+	const char *path;    /* what the link says: the absolute path of the journal. Borrowed */
 	/* Puts an h5_io around the one of the journal, for tests that record and fail its calls; NULL: none.
 	 */
 	struct h5_io *(*wrap)(void *arg, struct h5_io *io);
 	void *wrap_arg;
 };
 
-/* The place with what it borrows. */
+/* A place, and what it borrows. */
 struct h5_journal_home {
 	struct h5_journal_place place;
 	char name[NAME_MAX + 1];
@@ -38,8 +39,8 @@ struct h5_journal_home {
 };
 
 void h5_journal_home_init(struct h5_journal_home *home);
-/* For the HDF5 file `io` at the absolute path. `beside`: its folder, borrowed; `folder`: the one for
- * journals, NULL: the same. -ENAMETOOLONG: the name leaves no room for that of a journal. */
+/* Finds the place for the HDF5 file in `io`, at the absolute path. `beside`: its folder, borrowed; `folder`:
+ * the one for journals, NULL: the same. -ENAMETOOLONG: the name is too long to add the suffix. */
 int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const char *path, int beside,
 			 const char *folder);
 void h5_journal_home_release(struct h5_journal_home *home); /* may run twice */
@@ -49,11 +50,11 @@ void h5_journal_home_release(struct h5_journal_home *home); /* may run twice */
 int h5_journal_create(const struct h5_journal_place *place, bool swmr, struct h5_journal **journal);
 /* Writes the record over the one before, and syncs it. Sets its id and sequence. -EFBIG: too large. */
 int h5_journal_write(struct h5_journal *journal, struct h5_journal_record *record);
-/* The last record is needed no more: its header is zeroed, and synced. What it guards may change then other
- * than by a commit, as marks in the superblock do. */
+/* Zeroes the header of the last record, and syncs that. Then what the record guards may change outside of a
+ * commit, as marks in the superblock do. */
 int h5_journal_clear(struct h5_journal *journal);
-/* Zeroes, syncs, unlinks, syncs the directory where `done`; else leaves the record for the next mount. NULL
- * is fine. */
+/* `done`: zeroes and removes the journal, durably; else leaves the record for the next mount. NULL is fine.
+ */
 void h5_journal_close(struct h5_journal *journal, bool done);
 
 enum h5_recovery {
@@ -61,7 +62,7 @@ enum h5_recovery {
 	H5_RECOVERY_REPLAYED, /* written to the file, or to the overlay */
 	H5_RECOVERY_STALE,    /* another program has written since: nothing was done. The caller checks the
 				 objects it names */
-	H5_RECOVERY_BUSY,     /* somebody alive holds it: nothing was done */
+	H5_RECOVERY_BUSY,     /* another process has it locked: nothing was done */
 	H5_RECOVERY_UNFIT, /* what stands in its place is none that could be heeded, and the file was opened
 			      for reading; h5_journal_recover() itself fails then */
 };
@@ -76,20 +77,20 @@ struct h5_recovered {
 };
 
 /* Deals with a journal that is found beside the file, by the rules of doc/writing.md. `io`: the HDF5 file,
- * locked. With `write` it is replayed into the file and removed; but where `swmr` comes out true, the caller
- * clears the marks and then removes it. Without, *overlay becomes an io that reads as if it had been (it
- * takes `io` over and holds the journal's lock; NULL where nothing was replayed). A journal is hostile input
- * like any other. -EPERM, -ELOOP, -EUCLEAN: not one that may be trusted, or none at all. */
+ * locked. With `write` the journal is replayed into the file and removed; but if `swmr` comes out true, the
+ * caller clears the marks first and then removes it. Without `write`, *overlay becomes an io that reads as if
+ * it had been replayed, takes `io` over and holds the journal's lock; NULL: nothing was to be replayed. A
+ * journal is hostile input like any other. -EPERM, -ELOOP, -EUCLEAN: it cannot be trusted, or is no journal.
+ */
 int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, bool write,
 		       struct h5_io **overlay, struct h5_recovered *recovered);
-/* Looks for the journal under another name in its folder: the file was renamed while it was mounted. 0: it is
- * called `name`; -ENOENT: there is none, as far as that can be seen. */
+/* Looks for the journal under another name in its folder, since the file may have been renamed while it was
+ * mounted. 0: `name` is its name; -ENOENT: none was found. */
 int h5_journal_find(const struct h5_journal_place *place, char *name, size_t size);
-/* Gives a journal that was found like that the name that it should have. -EWOULDBLOCK: somebody alive holds
- * it. */
+/* Gives a journal that was found like that its right name. -EWOULDBLOCK: another process has it locked. */
 int h5_journal_adopt(const struct h5_journal_place *place, const char *name);
-/* Looks beside the file for a journal other than this one, where this one lies elsewhere. -EPERM: there is
- * one, and h5_error_last() tells what to do. */
+/* If the journal lies elsewhere, looks for another one beside the file. -EPERM: there is one, and
+ * h5_error_last() tells what to do. */
 int h5_journal_check_beside(const struct h5_journal_place *place);
 void h5_recovered_release(struct h5_recovered *recovered); /* may run twice */
 /* Removes a journal whose marks were cleared, durably. */

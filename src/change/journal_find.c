@@ -1,5 +1,4 @@
-/* A journal under another name than the one that its file should have: the file was renamed while it was
- * mounted, perhaps. */
+/* Finds a journal that has a wrong name, since its file was renamed while it was mounted. */
 #include "base/error.h"
 #include "change/journal_private.h"
 
@@ -34,7 +33,7 @@ static int search(const struct h5_journal_place *place, DIR *dir, char *name, si
 		if (!is_journal(entry->d_name) || strlen(entry->d_name) >= size)
 			continue;
 		opened++;
-		/* One that cannot be read, or is none, is none of ours. */
+		/* Others, and files that are no journals, are passed over. */
 		if (!h5_journal_peek(place, entry->d_name, &header) &&
 		    h5_journal_same_file(&header.file, &place->file)) {
 			strcpy(name, entry->d_name);
@@ -51,7 +50,7 @@ int h5_journal_find(const struct h5_journal_place *place, char *name, size_t siz
 	int fd, rc;
 
 	if (!fstatat(place->dirfd, place->name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT)
-		return -ENOENT; /* what has the right name is the one */
+		return -ENOENT; /* something has the right name, so no other name is looked for */
 	fd = openat(place->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
@@ -64,7 +63,8 @@ int h5_journal_find(const struct h5_journal_place *place, char *name, size_t siz
 	return rc;
 }
 
-/* The link to a journal that had the name, which begins with that of the file, in a folder of its own. */
+/* Removes the link beside the file that led to the journal under its old name. That name begins with the
+ * file's. */
 static void drop_old_pointer(const struct h5_journal_place *place, const char *name)
 {
 	size_t file = strlen(name) - (sizeof H5_JOURNAL_WHOSE - 1) - (sizeof H5_JOURNAL_SUFFIX - 1);
@@ -91,7 +91,7 @@ int h5_journal_adopt(const struct h5_journal_place *place, const char *name)
 	if (rc)
 		return rc;
 	rc = renameat2(place->dirfd, name, place->dirfd, place->name, RENAME_NOREPLACE);
-	/* Not every file system knows the flag. Nothing had that name when the search began. */
+	/* Not every file system knows the flag. When the search began, nothing had that name. */
 	if (rc && errno == EINVAL)
 		rc = renameat(place->dirfd, name, place->dirfd, place->name);
 	if (rc)

@@ -13,7 +13,7 @@
 
 /* ---- where it lies ---- */
 
-/* What the file is known by, whatever its name will be. */
+/* Identifies the file, also under another name. */
 static struct h5_journal_file identify(const char *path, uint64_t inode)
 {
 	struct statx st;
@@ -32,7 +32,7 @@ static char *join(const char *folder, const char *slash, const char *name)
 	return asprintf(&path, "%s%s%s", folder, slash, name) < 0 ? NULL : path;
 }
 
-/* In a folder for the journals of many files. A link beside the file leads to the journal. */
+/* The journal lies in a folder for those of many files. A link beside the file leads to it. */
 static int place_elsewhere(struct h5_journal_home *home, const char *name, int beside, const char *given)
 {
 	char *folder = realpath(given, NULL);
@@ -66,7 +66,7 @@ int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const c
 
 	if (rc)
 		return rc;
-	/* The name alone may be that of several files then. */
+	/* In such a folder, several files may have the same name. */
 	if (folder)
 		snprintf(whose, sizeof whose, ".%08x%08x", h5_lookup3(path, strlen(path), 0),
 			 h5_lookup3(path, strlen(path), 1));
@@ -95,7 +95,7 @@ void h5_journal_home_release(struct h5_journal_home *home)
 
 /* ---- a journal in a folder of its own ---- */
 
-/* True: what stands beside the file is the symbolic link to this journal. */
+/* True: beside the file is the symbolic link to this journal. */
 static bool is_pointer(const struct h5_journal_place *place)
 {
 	char target[PATH_MAX];
@@ -106,10 +106,10 @@ static bool is_pointer(const struct h5_journal_place *place)
 
 int h5_journal_sync_directory(int dirfd)
 {
-	/* A descriptor that only stands for a path cannot be synced. */
+	/* An O_PATH descriptor cannot be synced. */
 	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 
-	/* EINVAL: a file system that has nothing to sync there. */
+	/* EINVAL: this file system need not sync directories. */
 	if (fd < 0 || (fsync(fd) && errno != EINVAL))
 		rc = h5_fail(-errno, H5_UNDEF, "journal: syncing its directory: %s", strerror(errno));
 	if (fd >= 0)
@@ -119,7 +119,7 @@ int h5_journal_sync_directory(int dirfd)
 
 void h5_journal_point(const struct h5_journal_place *place)
 {
-	/* The folder was chosen perhaps because this one cannot be written. */
+	/* A failure is fine: perhaps the other folder was chosen since this one cannot be written. */
 	if (place->pointer && !symlinkat(place->path, place->beside, place->pointer))
 		(void)h5_journal_sync_directory(place->beside);
 }

@@ -9,16 +9,16 @@
 /* Stands before the suffix in a folder for the journals of many files: a hash of the path. */
 #define H5_JOURNAL_WHOSE ".0123456789abcdef"
 
-/* Opens the journal and locks it; with `create` it must not exist, else it must be one that may be trusted.
- * -ENOENT; -EWOULDBLOCK: somebody alive holds it. */
+/* Opens the journal and locks it. With `create` it must not exist; without, it must be one that can be
+ * trusted. -ENOENT; -EWOULDBLOCK: another process has it locked. */
 int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io);
-/* The header of the journal of that name, if it is one that may be trusted. It is not locked. */
+/* Reads the header of the journal of that name, if it can be trusted, without a lock. */
 int h5_journal_peek(const struct h5_journal_place *place, const char *name, struct h5_journal_header *header);
-/* Makes the symbolic link to the journal that place->pointer tells of, as far as the folder lets us; or
- * removes it, if it is that. */
+/* Make and remove the symbolic link place->pointer to the journal, if there shall be one. Failures are
+ * ignored, and another file of that name stays. */
 void h5_journal_point(const struct h5_journal_place *place);
 void h5_journal_unpoint(const struct h5_journal_place *place);
-/* Names in the directory are durable. */
+/* Makes the names in the directory durable. */
 int h5_journal_sync_directory(int dirfd);
 
 #endif

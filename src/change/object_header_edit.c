@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A header that is being changed. Its bytes in memory change first. */
+/* A header that is being changed: first its bytes in memory, then the file. */
 struct edit {
 	struct h5_file *file;
 	struct h5_header header;
@@ -48,8 +48,8 @@ static size_t same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 
 /* ---- version 1: no checksum ---- */
 
-/* Patches those pages of the message that change. Where the field that changes crosses a page (headers of old
- * files may lie anywhere), its two parts are two cells. */
+/* Patches those pages of the message that change. A field that crosses the edge of a page becomes two cells;
+ * headers of old files may lie anywhere. */
 static int patch_pages(const struct edit *e, const struct h5_message *message, const uint8_t *body)
 {
 	uint64_t base = h5_file_superblock(e->file)->base;
@@ -70,13 +70,13 @@ static int patch_pages(const struct edit *e, const struct h5_message *message, c
 
 /* ---- version 2: every chunk has a checksum ---- */
 
-/* True: a change of the chunk that begins at the address is a cell, the checksum included. */
+/* True: a change from the address to the end of the chunk, where its checksum is, would be a cell. */
 static bool is_cell(const struct edit *e, const struct h5_header_chunk *chunk, uint64_t first)
 {
 	return h5_tx_is_safe(e->file, first, (size_t)(end_of(chunk) - first));
 }
 
-/* The chunk was changed in memory, from the address on. */
+/* Brings a chunk that was changed in memory, from the address on, into the file. */
 static int patch_chunk(const struct edit *e, const struct h5_header_chunk *chunk, uint64_t first)
 {
 	size_t n = (size_t)chunk->size - H5_OBJECT_HEADER_CHECKSUM;
@@ -122,7 +122,7 @@ static int put_block(const struct edit *e, const struct h5_message *message, con
 	return rc;
 }
 
-/* The same for the messages of a span (object_header_span.h), one of which has the new body. */
+/* The same for the messages of a span (object_header_span.h), one of which gets the new body. */
 static int put_span(const struct edit *e, const struct h5_message *span, const struct h5_message *message,
 		    const uint8_t *body, struct h5_continuation *c)
 {
@@ -176,9 +176,10 @@ static int write_link(const struct edit *e, const struct h5_message *message, co
 	return h5_writer_check(&w, "object header");
 }
 
-/* Makes a continuation message of the message. What it leaves becomes a NIL message, so that libhdf5 can use
- * the space. It belongs to the continuation if it is too small for that, or if the chunk may not have such a
- * message: beside a gap, or beside other NIL messages that would be too large if they were made one. */
+/* Makes a continuation message of the message. The rest of its bytes become a NIL message, so that libhdf5
+ * can use them. They belong to the continuation message instead if they are too few for that, or if the chunk
+ * may not have that NIL message: beside a gap, or beside other NIL messages with which it would be too large
+ * as one. */
 static int make_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c)
 {
 	unsigned head = h5_message_prefix_size(&e->header.prefix);
@@ -192,8 +193,8 @@ static int make_link(const struct edit *e, const struct h5_message *message, con
 	return rc;
 }
 
-/* A continuation block for the continuation message to a block that is no cell: when that one moves, this one
- * changes in place. */
+/* Puts the continuation message to a block that is no cell into a block of its own. When the large block
+ * moves, the small one changes in place. */
 static int put_link(const struct edit *e, struct h5_continuation *c)
 {
 	const struct h5_superblock *sb = h5_file_superblock(e->file);
@@ -208,7 +209,8 @@ static int put_link(const struct edit *e, struct h5_continuation *c)
 	return rc ? rc : put_block(e, &link, body, c);
 }
 
-/* What moves so that a continuation message has room: the message, with neighbours if it is too small. */
+/* Finds what moves so that a continuation message has room: the message, with neighbours if it is too small.
+ */
 static int find_span(const struct edit *e, const struct h5_message *message, struct h5_message *span)
 {
 	*span = *message;
@@ -246,7 +248,7 @@ static int replace_body(const struct edit *e, const struct h5_message *message, 
 	return patch_chunk(e, chunk, first);
 }
 
-/* A message that has a continuation block for itself, larger than a cell: a new block takes its place. */
+/* Replaces a message that is alone in a continuation block larger than a cell: by a new block. */
 static int replace_block(const struct edit *e, const struct h5_message *message, const uint8_t *body)
 {
 	const struct h5_header_chunk *chunk = chunk_of(e, message);
@@ -292,7 +294,7 @@ static int replace(const struct edit *e, const struct h5_message *message, const
 	return replace_body(e, message, body);
 }
 
-/* All of it or nothing: a message may take several blocks with it when it changes. */
+/* Replaces the message in a unit, since several blocks may change. */
 static int replace_at_once(const struct edit *e, uint64_t address, const struct h5_message *message,
 			   const uint8_t *body)
 {
@@ -303,7 +305,7 @@ static int replace_at_once(const struct edit *e, uint64_t address, const struct 
 	rc = h5_tx_touch(e->file, address);
 	if (!rc)
 		rc = replace(e, message, body);
-	/* What was decoded from any of its chunks is known by the header's address. */
+	/* Whatever was decoded from any of its chunks is cached under the header's address. */
 	h5_tx_forget(e->file, address);
 	return h5_unit_end(e->file, rc);
 }
@@ -316,7 +318,7 @@ static int edit_init(struct edit *e, struct h5_file *file, uint64_t address, enu
 
 	memset(e, 0, sizeof *e);
 	e->file = file;
-	/* The dataspace uncovers what the others have brought. */
+	/* The dataspace changes last: only then all else is visible. */
 	e->stage = type == H5_MSG_DATASPACE ? H5_STAGE_OBJECT + 1 : H5_STAGE_OBJECT;
 	rc = h5_header_load(file, address, &e->header);
 	if (rc)

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-/* Both reach from the first byte of their data to the last one of the later message. */
+/* One message with the bytes of both and of those between, from the first one's data on. */
 static struct h5_message joined(const struct h5_message *first, const struct h5_message *last)
 {
 	struct h5_message span = *first;
@@ -11,8 +11,7 @@ static struct h5_message joined(const struct h5_message *first, const struct h5_
 	return span;
 }
 
-/* True: what a continuation message leaves of the span is nothing, or holds a message; else it would be
- * wasted. */
+/* True: behind a continuation message the span has no bytes left, or enough for a NIL message. */
 static bool fits(const struct h5_message *span, unsigned least, unsigned head)
 {
 	return span->size == least || span->size >= least + head;

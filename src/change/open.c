@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Milliseconds after which a lock is tried again: flock(2) waits for ever, or not at all. */
+/* Milliseconds between two tries to lock: flock(2) waits for ever, or not at all. */
 enum { PAUSE_MOST = 50 };
 
 /* One try to open the file. */
@@ -24,7 +24,7 @@ struct opening {
 
 /* ---- the journal ---- */
 
-/* Remembers what h5_error_last() says as a thing that the user should know. */
+/* Makes the last error a warning. */
 static int note(struct opening *o, int code)
 {
 	const struct h5_error *e = h5_error_last();
@@ -34,7 +34,7 @@ static int note(struct opening *o, int code)
 	return o->opened.warning ? 0 : -ENOMEM;
 }
 
-/* The journal may bear the name that the file had when it was mounted. */
+/* Finds the journal, which may have the name that the file had when it was mounted. */
 static int look_for_journal(struct opening *o)
 {
 	const struct h5_journal_place *place = &o->journal.place;
@@ -70,7 +70,7 @@ static int heed_journal(struct opening *o, struct h5_io **io)
 
 	if (!rc)
 		rc = h5_journal_recover(&o->journal.place, *io, writable, &overlay, recovered);
-	/* Anybody may have put something in its place: that must not keep the file from being read. */
+	/* A file that anybody could have put there must not keep the HDF5 file from being read. */
 	if (rc && !writable && !h5_is_passing(rc)) {
 		recovered->what = H5_RECOVERY_UNFIT;
 		rc = note(o, rc);
@@ -80,7 +80,7 @@ static int heed_journal(struct opening *o, struct h5_io **io)
 	return rc;
 }
 
-/* Opens the bytes of the file, as its journal wants them. `directory`: its folder. */
+/* Opens the bytes of the file, with its journal replayed. `directory`: its folder. */
 static int open_io(struct opening *o, const char *path, int directory, struct h5_io **io)
 {
 	const struct h5_file_set_options *options = o->options;
@@ -91,14 +91,15 @@ static int open_io(struct opening *o, const char *path, int directory, struct h5
 	if (options->wrap)
 		*io = options->wrap(options->wrap_arg, *io);
 	rc = h5_journal_home_open(&o->journal, *io, path, directory, options->journal);
-	/* Without the right to look for a journal, or a name for it, there is none that we could heed. */
+	/* If we may not look for a journal, or it can have no name, there is none for us. */
 	if ((rc == -EACCES || rc == -ENAMETOOLONG) && !options->writable)
 		rc = 0;
 	else if (!rc)
 		rc = heed_journal(o, io);
 	if (!rc && o->opened.recovered.what == H5_RECOVERY_BUSY && options->writable)
 		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
-	/* The lock said that nobody writes without marks; held, it would keep the writer out. */
+	/* The lock has told us that nobody writes without marks. If we kept it, it would keep the writer out.
+	 */
 	if (!rc && options->swmr && !options->writable)
 		rc = h5_io_unlock(*io);
 	if (rc)
@@ -106,15 +107,14 @@ static int open_io(struct opening *o, const char *path, int directory, struct h5
 	return rc;
 }
 
-/* ---- what is not written ---- */
+/* ---- what cannot be written: invariant 6 ---- */
 
-/* What older versions say there means nothing. */
+/* In older versions the flags mean nothing. */
 static bool is_marked(const struct h5_superblock *sb)
 {
 	return sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
 }
 
-/* Invariant 6, for what the superblock and its extension say. */
 static int check_superblock(struct h5_file *file, const struct opening *o)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
@@ -152,7 +152,7 @@ static int space_init(struct h5_file *file, const struct opening *o, struct h5_s
 	int rc = check_extension(file, space);
 
 	space->base = sb->base;
-	/* What lies behind the stored end nothing refers to; but a SWMR writer publishes its end when it
+	/* Nothing refers to what lies behind the stored end; but a SWMR writer stores the end only when it
 	 * closes the file. */
 	space->committed_end = sb->end - sb->base;
 	space->end = is_marked(sb) && !o->opened.recovered.swmr ? h5_file_end(file) : space->committed_end;
@@ -165,7 +165,6 @@ static int space_init(struct h5_file *file, const struct opening *o, struct h5_s
 	return rc;
 }
 
-/* Invariant 6, for the file as a file. */
 static int check_file(struct h5_file *file, const struct opening *o)
 {
 	struct h5_io_stat st;
@@ -181,7 +180,7 @@ static int check_file(struct h5_file *file, const struct opening *o)
 
 /* ---- the transaction ---- */
 
-/* What is pending is lost. All that was committed is in the file without its journal, which is removed. */
+/* Pending changes are lost. All that was committed is in the file without the journal, which is removed. */
 static void tx_end(struct h5_tx *tx)
 {
 	bool done;
@@ -210,11 +209,11 @@ static void tx_close(struct h5_io *io)
 	free(tx);
 }
 
-/* Nothing is written through it: h5_tx_write() and the commit write to the io beneath. */
+/* It has no `write`: h5_tx_write() and the commit write to the io beneath. */
 static const struct h5_io_ops tx_ops = {
 	.read = h5_overlay_read, .readv = h5_overlay_readv, .stat = h5_overlay_stat, .close = tx_close};
 
-/* Marks of a mount that was killed go before its journal, which tells that they are ours. */
+/* Clears the marks of a mount that was killed before its journal goes, which tells that they are ours. */
 static int leave_marks_behind(struct h5_tx *tx, const struct opening *o)
 {
 	int rc = h5_tx_mark(tx, 0);
@@ -253,7 +252,7 @@ static int tx_open(struct h5_file *file, const struct opening *o)
 		return -ENOMEM;
 	tx->file = file;
 	tx->superblock = *h5_file_superblock(file);
-	/* What was allocated may not be on the medium yet. */
+	/* Space that was allocated may not be on the medium yet. */
 	tx->overlay = (struct h5_overlay){.io.ops = &tx_ops, .beneath = h5_file_io(file), .endless = true};
 	rc = tx_begin(tx, o);
 	if (rc) {
@@ -268,7 +267,7 @@ static int tx_open(struct h5_file *file, const struct opening *o)
 
 /* ---- opening ---- */
 
-/* Another program has written the file since: what it left must be sound before we write. */
+/* Another program has written the file since. It must have left it sound, or we do not write. */
 static int check_stale(const struct opening *o, struct h5_file *file)
 {
 	const struct h5_recovered *recovered = &o->opened.recovered;
@@ -295,7 +294,6 @@ static int open_in_set(struct opening *o, struct h5_file_set *set)
 	return rc ? rc : tx_open(h5_file_set_root(set), o);
 }
 
-/* Gives the caller what it wants to know. */
 static void hand_out(struct opening *o, struct h5_opened *opened)
 {
 	if (!opened)
@@ -345,8 +343,8 @@ static void sleep_milliseconds(uint64_t n)
 	nanosleep(&time, NULL);
 }
 
-/* Each try begins with the name and holds nothing while it waits: what had the lock may have replaced the
- * file or removed its journal, and two that wait for several locks must not wait for each other. */
+/* Each try begins with the name, since the process that had the lock may have replaced the file or removed
+ * its journal. Between two tries nothing is locked, so two processes never wait for each other. */
 int h5_open_file(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set,
 		 struct h5_opened *opened)
 {

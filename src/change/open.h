@@ -8,16 +8,16 @@
 /* What the user should know of the opening. */
 struct h5_opened {
 	struct h5_recovered recovered; /* what was done about a journal that was found */
-	char *warning;		       /* what else is to be said of the journal, a phrase; NULL: nothing */
+	char *warning;		       /* another remark on the journal, a phrase; NULL: none */
 	int journal_directory;	       /* where the journal lies: an O_PATH descriptor; -1: there is none */
 };
 
 /* Opens the file at the path and the set around it; h5_file_set_close() ends both, and the journal.
- * -EWOULDBLOCK: the file, a piece of it or its journal was locked by somebody else for as long as
- * options->wait. What cannot be kept consistent is not opened for writing: -ENOTSUP, -EBUSY, -EMLINK, ...
- * (invariant 6 of doc/writing.md).
+ * -EWOULDBLOCK: another process had the file, a piece of it or its journal locked for as long as
+ * options->wait. -ENOTSUP, -EBUSY, -EMLINK, ...: the file could not be kept consistent, so it is not opened
+ * for writing (invariant 6 of doc/writing.md).
  *
- * On success *opened is the caller's, h5_opened_release(); NULL: the caller does not want it. */
+ * On success the caller owns *opened: h5_opened_release(). It may be NULL. */
 int h5_open_file(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set,
 		 struct h5_opened *opened);
 void h5_opened_release(struct h5_opened *opened); /* may run twice */

@@ -1,4 +1,5 @@
-/* Where the bytes of a file live: a local file, memory (tests, fuzzing), or several of these together. */
+/* Where the bytes of a file live: a local file, memory (for tests and fuzzing), or several of these together.
+ * overlay.h lays other bytes over them. */
 #ifndef H5_IO_IO_H
 #define H5_IO_IO_H
 
@@ -13,9 +14,9 @@ enum { H5_IO_BUFFERS = 256 };
 struct h5_io;
 
 struct h5_io_stat {
-	uint64_t size;	 /* bytes */
-	uint64_t stored; /* bytes of them that take room on the medium: holes don't */
-	uint64_t end;	 /* where its addresses end: beyond `size` where members have gaps between them */
+	uint64_t size;		/* bytes */
+	uint64_t stored;	/* of these, the bytes that take room on the medium: holes don't */
+	uint64_t end;		/* where its addresses end: beyond `size` if there are gaps between members */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
 	uint64_t links; /* names of a local file */
@@ -34,13 +35,13 @@ struct h5_io_ops {
 	int (*readv)(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
 		     size_t *got);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
-	/* The rest but `close` is NULL where the bytes are only for reading. All n bytes, growing the file
-	 * where they reach beyond its end; -ENOSPC, -EDQUOT, -EFBIG, -EIO with detail. */
+	/* All n bytes; the file grows if they reach beyond its end. -ENOSPC, -EDQUOT, -EFBIG, -EIO with
+	 * detail. NULL, like `resize` and `sync`, if the bytes are only for reading. */
 	int (*write)(struct h5_io *io, uint64_t offset, const void *buf, size_t n);
 	int (*resize)(struct h5_io *io, uint64_t size);
 	/* All that was written before is on the medium, and the size with it. */
 	int (*sync)(struct h5_io *io);
-	/* Gives the advisory lock up. */
+	/* Gives the advisory lock up. NULL: there is none. */
 	int (*unlock)(struct h5_io *io);
 	void (*close)(struct h5_io *io);
 };
@@ -58,7 +59,7 @@ static inline int h5_io_read_some(struct h5_io *io, uint64_t offset, void *buf, 
 /* As many bytes as the buffers hold together, or as there are. */
 int h5_io_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count, size_t *got);
 
-/* All n bytes at offset; -EUCLEAN where they are not there. */
+/* All n bytes at offset; -EUCLEAN: the file ends before. */
 int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_t n);
 
 static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)
@@ -101,15 +102,15 @@ enum h5_lock_mode {
 	H5_LOCK_BEST_EFFORT, /* the same; a file system without flock is forgiven */
 };
 
-/* A regular file. -EWOULDBLOCK where somebody holds the lock, -EISDIR, -ENOENT, ...
- * The second one takes an open descriptor over, also when it fails; `writable`: it is open for writing. */
+/* Opens a regular file. -EWOULDBLOCK: another program holds the lock; -EISDIR, -ENOENT, ...
+ * The second one takes an open descriptor over, also if it fails; `writable`: it is open for writing. */
 int h5_io_open_local(const char *path, enum h5_lock_mode lock, bool writable, struct h5_io **io);
 int h5_io_open_fd(int fd, enum h5_lock_mode lock, bool writable, struct h5_io **io);
 
 /* The bytes are borrowed: they must outlive the h5_io. */
 int h5_io_open_memory(const void *data, size_t size, struct h5_io **io);
 
-/* A file in several pieces. Each stands for the addresses from `start` to the start of the next one. */
+/* A piece of a file. It stands for the addresses from `start` to the start of the next piece. */
 struct h5_io_member {
 	struct h5_io *io; /* NULL: missing; reading its addresses is -EIO */
 	uint64_t start;

@@ -19,8 +19,8 @@ enum {
 	TRIES_MAX = 16, /* of openat2(), if folders move meanwhile */
 };
 
-/* A walk along a path, step by step, for what openat2() cannot do or is not there for. Each step opens a name
- * without following links, so that we know where it leads before the next one asks for anything there.
+/* A walk along a path, step by step, for kernels without openat2() and for what it cannot do. Each step opens
+ * a name without following links, so that we know where it leads before the next one asks for anything there.
  *
  * `passed` has no links and no dots, so `..` takes its last name away; the walk then begins anew. Thus a
  * folder that is moved meanwhile does not lead the walk out. */
@@ -38,7 +38,7 @@ struct walk {
 
 /* ---- mounts ---- */
 
-/* Whether an h5fs is mounted from this device. If that cannot be found out, yes. */
+/* True: an h5fs is mounted from this device, or that cannot be found out. */
 static bool is_h5fs(uint32_t major, uint32_t minor)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -68,7 +68,7 @@ static int look_at(int fd, struct statx *st)
 	return statx(fd, "", flags, STATX_TYPE | STATX_MNT_ID, st) ? -errno : 0;
 }
 
-/* Whether the walk may go on from its place to this one, which was opened but not yet asked for anything. */
+/* 0: the walk may go on to this file, which was opened but not yet asked for anything. */
 static int check_mount(const struct walk *w, const struct statx *to)
 {
 	const struct statx *from = &w->place;
@@ -78,7 +78,7 @@ static int check_mount(const struct walk *w, const struct statx *to)
 		/* Devices that no hardware stands for have the major number 0. */
 		return same || to->stx_dev_major || !is_h5fs(to->stx_dev_major, to->stx_dev_minor) ? 0
 												   : -EXDEV;
-	/* Bind mounts are of the same device. */
+	/* A bind mount has the device of its source. */
 	if (from->stx_mask & to->stx_mask & STATX_MNT_ID)
 		same = same && from->stx_mnt_id == to->stx_mnt_id;
 	return same ? 0 : -EXDEV;

@@ -1,4 +1,4 @@
-/* Opening files whose names come from a file: a hostile one may name anything. */
+/* Opens files whose names are stored in a file, which may name anything. */
 #ifndef H5_IO_NAMED_H
 #define H5_IO_NAMED_H
 
@@ -10,8 +10,8 @@
 int h5_named_open_beneath(int dirfd, const char *path, int flags);
 
 /* The file lies anywhere, and `path` may be absolute; `directory` is the absolute path of the folder, without
- * symbolic links. No step leads into an h5fs mount, since the request might come back to us and wait for
- * ourselves; the magic links of /proc lead where their text says. -EXDEV: it leads into an h5fs mount. */
+ * symbolic links. No step leads into an h5fs mount: the request might come back to us, and wait for itself.
+ * Magic links of /proc lead where their text says. -EXDEV: it leads into an h5fs mount. */
 int h5_named_open_anywhere(int dirfd, const char *directory, const char *path, int flags);
 
 /* What a failure of these means: -ENOENT, no such file; -EACCES, one that must not or cannot be opened;

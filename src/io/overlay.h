@@ -41,7 +41,8 @@ struct h5_overlay {
 	struct h5_io io;
 	struct h5_io *beneath; /* owned */
 	struct h5_patches patches;
-	bool endless; /* what lies behind the end of the io beneath reads as zeros: it is yet to be written */
+	bool endless; /* reads behind the end of the io beneath give zeros: these bytes are yet to be written
+		       */
 };
 
 int h5_overlay_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got);

@@ -20,7 +20,7 @@ int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t 
 	if (n > H5_BLOCK_MAX)
 		return h5_fail(-ENOTSUP, address, "%s: a block of %ju bytes is not supported", what,
 			       (uintmax_t)n);
-	/* While it is read; the cache counts it then. */
+	/* While it is read; later the cache counts it. */
 	rc = h5_charge_set(&charge, (size_t)n);
 	if (rc)
 		return rc;

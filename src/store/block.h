@@ -4,8 +4,8 @@
 
 #include "store/file.h"
 
-/* A larger block is refused (-ENOTSUP): far beyond what writers make, and memory that a sparse file can't
- * make us take. */
+/* A larger block is refused (-ENOTSUP). No writer makes one, but a sparse file could make us take the memory.
+ */
 #define H5_BLOCK_MAX ((size_t)256 << 20)
 
 /* Allocates `head` bytes of zeros and n bytes after them, and reads the n bytes at the address there. *memory
@@ -23,10 +23,10 @@ enum { H5_BLOCK_HEADER_MAX = 128 };
 
 typedef int h5_block_decode(struct h5_reader *r, void *header);
 
-/* Reads `max` bytes at the address, or what there is of them, and decodes them. */
+/* Reads at most `max` bytes at the address, as far as the file has them, and decodes them. */
 int h5_block_decode_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
 			   void *header);
-/* The same as a loader: *value is a new struct of `size` bytes, free(). */
+/* The same as a loader of struct h5_block_type: *value is a new struct of `size` bytes, free(). */
 int h5_block_load_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
 			 size_t size, void **value, size_t *cost);
 

@@ -5,12 +5,13 @@
 #include "format/btree1.h"
 #include "store/file.h"
 
-/* A reference to the node at the address; put it back with h5_file_put(). `level` is what the parent makes
- * sure of (its own level - 1; -1 for a root): another one is -EUCLEAN, so that no walk goes in circles. */
+/* A reference to the node at the address; put it back with h5_file_put(). `level` is the one that
+ * the node must have: one less than its parent; -1: any, since it is a root. Another level is -EUCLEAN, so
+ * that no walk goes in circles. */
 int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
 		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
-/* K of the file's trees of chunks: a node has 2K entries at most. */
+/* K of the file's trees of chunks: a node has at most 2K entries. */
 int h5_btree1_chunk_k(struct h5_file *file, unsigned *k);
 
 #endif

@@ -111,7 +111,8 @@ int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref
 	if (rc)
 		return rc;
 	*header = h5_lru_value(*ref);
-	/* The cache may have dropped it since h5_btree2_open(), and somebody may have written the file. */
+	/* The cache may have dropped it since h5_btree2_open(), and another program may have written the
+	 * file. */
 	if ((*header)->type != tree->type || (*header)->record_size != tree->record_size) {
 		h5_file_put(tree->file, *ref);
 		return h5_fail(-EUCLEAN, tree->address, "version 2 B-tree header: it has changed");
@@ -138,7 +139,7 @@ static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t
 	if (rc)
 		return rc;
 	node = h5_lru_value(*ref);
-	/* The header, part of the cache's key, settles all of a node's form but these two. */
+	/* All else of a node's form follows from the header, whose address is in the cache's key. */
 	if (node->level != level || node->count != records) {
 		h5_file_put(s->tree->file, *ref);
 		*ref = NULL;
@@ -177,7 +178,7 @@ int h5_btree2_lower_bound(const struct h5_btree2 *tree, const struct h5_btree2_n
 	return 0;
 }
 
-/* The child of the node that the search has got to. */
+/* Goes down to the child that the search leads to. */
 static int descend(struct search *s, struct h5_btree2_end *end, uint64_t *address, uint64_t *records)
 {
 	const struct h5_btree2_node *node = end->node;

@@ -1,5 +1,5 @@
-/* Version 2 B-trees: search and walk. Specification III.A.2. What the records mean is the caller's. They are
- * changed by change/btree2_write.h. */
+/* Version 2 B-trees: search and walk. Specification III.A.2. The caller knows what the records mean.
+ * change/btree2_write.h changes trees. */
 #ifndef H5_STORE_BTREE2_H
 #define H5_STORE_BTREE2_H
 
@@ -31,13 +31,13 @@ struct h5_btree2 {
 	uint64_t records;     /* in all */
 };
 
-/* Reads the header (through the cache). -EUCLEAN where it is of another type, or its records are shorter than
- * `record_size`. A plain struct: nothing to release. */
+/* Reads the header (through the cache). -EUCLEAN: it is of another type, or its records are shorter than
+ * `record_size`. There is nothing to release. */
 int h5_btree2_open(struct h5_file *file, uint64_t address, enum h5_btree2_type type, unsigned record_size,
 		   struct h5_btree2 *tree);
 
-/* <0, 0, >0: what is sought comes before, at, after the record; sorted as the tree is. An error, set with
- * h5_fail(), goes into *rc and ends the search. */
+/* <0, 0, >0: the sought record comes before this one in the order of the tree, is this one, comes after it.
+ * An error, set with h5_fail(), goes into *rc and ends the search. */
 typedef int h5_btree2_compare(void *arg, struct h5_reader record, int *rc);
 
 /* Copies the record for which compare gives 0 to `record` (record_size bytes). -ENOENT: none. */
@@ -46,9 +46,9 @@ int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, voi
 /* Where a search ends. */
 struct h5_btree2_end {
 	struct h5_lru_entry *ref;	   /* of the node, until h5_file_put(); NULL: the tree is empty */
-	const struct h5_btree2_node *node; /* a leaf, but where the record was found further up */
-	size_t first;			   /* record that is not before what is sought; count: none */
-	bool equal;			   /* it is that */
+	const struct h5_btree2_node *node; /* a leaf, unless the record was found further up */
+	size_t first; /* the first record that is not before the sought one; count: none */
+	bool equal;   /* that is the sought one */
 	/* Memory of the caller's, record_size bytes each, or NULL: copies of the records right before and
 	 * right after the node, which stand further up. */
 	uint8_t *before, *after;
@@ -58,19 +58,19 @@ struct h5_btree2_end {
 /* Sets all of *end but the two pointers to memory. */
 int h5_btree2_seek(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg,
 		   struct h5_btree2_end *end);
-/* Sets *first to the first record of a node that is not before what is sought, *equal to whether it is that.
+/* Sets *first to the first record of a node that is not before the sought one, *equal to whether it is that.
  */
 int h5_btree2_lower_bound(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
 			  h5_btree2_compare *compare, void *arg, size_t *first, bool *equal);
 struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct h5_btree2_node *node,
 				     size_t i);
 
-/* All records, in order; a result other than 0 of `visit` ends the walk and is returned. A node that comes
- * twice is -EUCLEAN. */
+/* Visits all records, in order; a result other than 0 of `visit` ends the walk and is returned. A node that
+ * is met twice is -EUCLEAN. */
 typedef int h5_btree2_visit(void *arg, struct h5_reader record);
 int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg);
 
-/* ---- for what changes a tree (change/btree2_edit.c) ---- */
+/* ---- for changes (change/btree2_edit.c) ---- */
 
 /* A reference to the tree's header, until h5_file_put(). */
 int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref,

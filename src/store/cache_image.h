@@ -1,5 +1,5 @@
-/* The metadata cache image of a file: blocks that libhdf5 has left in one piece, and not where they belong.
- */
+/* The metadata cache image of a file: blocks of metadata that libhdf5 has written in one piece, and not where
+ * they belong. */
 #ifndef H5_STORE_CACHE_IMAGE_H
 #define H5_STORE_CACHE_IMAGE_H
 

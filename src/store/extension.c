@@ -66,7 +66,7 @@ static int load_extension(struct h5_file *file, uint64_t address, const void *ar
 		free(extension);
 		return rc;
 	}
-	/* The cache counts it from here on. */
+	/* From here on the cache counts it. */
 	h5_charge_release(&extension->charge);
 	*value = extension;
 	*cost = sizeof *extension + extension->cost;

@@ -8,21 +8,24 @@
 #include "format/shared_message.h"
 #include "store/object_header.h"
 
-/* While the file is opened, when its bytes may not all be there yet, the extension is loaded, past the cache.
- * A file without one has an empty header. h5_header_release() on success. */
+/* ---- while the file is opened: past the cache, since its pieces may not all be there yet ---- */
+
+/* Loads the extension; h5_header_release() on success. That of a file without one is an empty header. */
 int h5_extension_load(struct h5_file *file, struct h5_header *extension);
-/* -ENODATA: the extension does not tell. */
+/* Decode one message. -ENODATA: the extension has none. */
 int h5_extension_driver_info(struct h5_file *file, const struct h5_header *extension,
 			     struct h5_driver_info *driver);
 int h5_extension_cache_image(struct h5_file *file, const struct h5_header *extension,
 			     struct h5_cache_image_message *image);
 
-/* What is asked for later, through the cache. -ENODATA: the file has no extension, or that does not tell. */
+/* ---- later: through the cache ---- */
+
+/* Decode one message. -ENODATA: there is none, or no extension. */
 int h5_extension_btree_k(struct h5_file *file, uint16_t *chunk_k);
 int h5_extension_file_space(struct h5_file *file, struct h5_file_space_info *info);
 int h5_extension_shared_table(struct h5_file *file, struct h5_shared_table_message *table);
 
-/* h5_header_check() of the extension; 0: there is none. */
+/* h5_header_check() of the extension; 0 also if there is none. */
 int h5_extension_check(struct h5_file *file);
 
 #endif

@@ -16,8 +16,8 @@ struct h5_file {
 	const struct h5_file_shared *shared; /* borrowed */
 	struct h5_io *io;
 	struct h5_superblock superblock;
-	const char *fixed; /* what the file is, in words, so that it cannot be changed; NULL: it can */
-	char *missing;	   /* what is not there of a file in several pieces; NULL: nothing */
+	const char *fixed; /* why it cannot be changed: what it is, in words; NULL: it can */
+	char *missing;	   /* pieces that are not there, in words; NULL: none */
 	/* The same as `io`, if the file is changed by us; else NULL. */
 	struct h5_io *changes;
 	/* all above is immutable after h5_file_open() and h5_file_lay_over() */
@@ -31,15 +31,14 @@ struct h5_file {
 };
 
 enum {
-	/* A time in a file may be this old when it is stored: a change that comes soon after a look shows no
-	   other time. */
+	/* File systems store times that are up to so old: two changes within it may have the same mtime. */
 	TICK = 20 * 1000 * 1000, /* nanoseconds */
-	/* A block that is just being written fails its checksum; so often it is read again, a millisecond
+	/* A block that is just being written fails its checksum. It is read again, so often, a millisecond
 	   apart. */
 	RETRIES = 40,
 };
 
-/* True for a file in which libhdf5's onion driver keeps the revisions of another one, beside that. */
+/* True: libhdf5's onion driver keeps the revisions of another file in this one. */
 static bool is_onion(struct h5_io *io, uint64_t size)
 {
 	static const char signature[] = {'O', 'H', 'D', 'H'};
@@ -50,7 +49,7 @@ static bool is_onion(struct h5_io *io, uint64_t size)
 }
 
 /* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it.
- * `only`: where it stands, if it is known; else 0. */
+ * `only`: where it must stand; 0: anywhere. */
 static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struct h5_superblock *sb)
 {
 	uint8_t data[H5_SUPERBLOCK_MAX];
@@ -67,8 +66,8 @@ static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struc
 			continue;
 		}
 		rc = h5_superblock_decode(data, n, at, sb);
-		/* As libhdf5 has it: the superblock's place is the base, whatever a stale field says, and the
-		 * end, which counts from the file's begin, moves with it. */
+		/* As in libhdf5, the base is where the superblock stands, even if its field says something
+		 * else, and the stored end moves along. */
 		if (!rc && sb->end != H5_UNDEF && sb->end >= sb->base &&
 		    !h5_add(sb->end - sb->base, at, &sb->end))
 			sb->end = H5_UNDEF;
@@ -162,7 +161,7 @@ static bool is_within_tick(const struct timespec *mtime, const struct timespec *
 	return seconds < 2 && seconds * 1000000000 + looked->tv_nsec - mtime->tv_nsec < TICK;
 }
 
-/* Looks how far a file reaches that somebody else makes longer. */
+/* Where the addresses end now, if another program makes the file longer. */
 static uint64_t end_by_now(struct h5_file *file)
 {
 	struct h5_io_stat st;
@@ -179,7 +178,7 @@ bool h5_file_refresh(struct h5_file *file)
 	bool changed = false;
 
 	if (file->changes)
-		return false; /* it changes by ourselves alone */
+		return false; /* only we change it */
 	pthread_mutex_lock(&file->seen_lock);
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (!h5_io_stat(file->io, &st) && st.size >= file->superblock.base)
@@ -190,7 +189,7 @@ bool h5_file_refresh(struct h5_file *file)
 		file->looked = now;
 		file->size = st.size - file->superblock.base;
 		file->end = st.end - file->superblock.base;
-		/* What is cached under the old number is found no more, and evicted in its turn. */
+		/* Nobody finds what is cached under the old number; it is evicted in its turn. */
 		file->number = next_number(file->shared);
 	}
 	pthread_mutex_unlock(&file->seen_lock);
@@ -282,7 +281,7 @@ static void count_read(const struct h5_file *file, size_t n)
 	h5_count(&s->bytes, n);
 }
 
-/* 0: n bytes from the address on lie inside the file, as far as is known by now. */
+/* 0: n bytes from the address on lie inside the file. */
 static int check_inside(struct h5_file *file, uint64_t address, size_t n)
 {
 	uint64_t end = file->end;
@@ -351,7 +350,7 @@ static int load_block(void *arg, void **value, size_t *cost)
 	const struct block_request *q = arg;
 	int rc = q->type->load(q->file, q->address, q->arg, value, cost);
 
-	/* It may just be being written. What another block's loading says was asked again there. */
+	/* It may just be being written. If another block failed, its own loading has tried again. */
 	for (int i = 0; i < RETRIES && rc == -EUCLEAN && q->file->shared->follows &&
 			h5_error_last()->address == q->address;
 	     i++) {

@@ -1,6 +1,6 @@
 /* The open HDF5 file: superblock, bounds, and the cache of decoded blocks. file_open.h opens it.
  *
- * Addresses are the format's: relative to the base address. */
+ * Addresses are those of the format: relative to the base address. */
 #ifndef H5_STORE_FILE_H
 #define H5_STORE_FILE_H
 
@@ -14,11 +14,11 @@
 struct h5_file;
 struct h5_file_set;
 
-/* Kinds of decoded blocks: one static const per kind, beside its loader. */
+/* A kind of decoded blocks: one static const for each, beside its loader. */
 struct h5_block_type {
 	struct h5_lru_kind kind; /* name as in the specification, release for the decoded value */
-	/* Reads and decodes the block at the address. `arg` is what the caller of h5_file_block() passed on.
-	 * *value is owned by the cache; *cost its bytes of memory. */
+	/* Reads and decodes the block at the address. `arg` comes from the caller of h5_file_block(). *value
+	 * is the cache's then; *cost: its bytes of memory. */
 	int (*load)(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost);
 };
 
@@ -26,27 +26,27 @@ void h5_file_close(struct h5_file *file); /* NULL is fine */
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file);
 struct h5_file_set *h5_file_set_of(const struct h5_file *file);
-/* Stands for the file, as it is now, in cache keys. */
+/* Stands for the file in cache keys. It changes if the file may have changed as a whole. */
 uint64_t h5_file_number(const struct h5_file *file);
 int h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
 /* Device and inode, of its first piece; those of a file in memory are 0. */
 void h5_file_identity(const struct h5_file *file, uint64_t *device, uint64_t *inode);
-/* For a file that others may write meanwhile: where its size or mtime has changed, forgets what is cached of
- * it. True: it has. */
+/* For a file that other programs may write meanwhile. True: its size or mtime has changed, and all that is
+ * cached of it is forgotten. */
 bool h5_file_refresh(struct h5_file *file);
-/* Bytes of the file beyond its base address, in all its pieces: a bound for any walk over its blocks. */
+/* Bytes of the file from its base address on, in all its pieces: a bound for any walk over its blocks. */
 uint64_t h5_file_size(const struct h5_file *file);
-/* Where its addresses end; the same as its size, but for a file in several pieces with gaps between them. */
+/* Where its addresses end: the same as its size, unless there are gaps between its pieces. */
 uint64_t h5_file_end(const struct h5_file *file);
 /* Which pieces of the file are not there, in words; NULL: none. Borrowed. */
 const char *h5_file_missing(const struct h5_file *file);
 
-/* All n bytes at the address; -EUCLEAN where that is beyond the file's end. */
+/* Reads all n bytes at the address; -EUCLEAN: the file ends before. */
 int h5_file_read(struct h5_file *file, uint64_t address, void *buf, size_t n);
 /* The same, into several buffers one after the other, at most H5_IO_BUFFERS; they hold n bytes together. */
 int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *buffers, unsigned count,
 		  size_t n);
-/* As many of `n` bytes as lie inside the file; their number. For structures of unknown length. */
+/* Reads as many of `n` bytes as lie inside the file: *got of them. For structures of unknown length. */
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got);
 
 /* A reader with this file's sizes over a block that was read from `address`. */

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What the file says of its driver: nothing is as good as none. */
+/* What the file says of its driver. One that says nothing has none. */
 static int read_driver_info(struct h5_file *file, const struct h5_header *extension,
 			    struct h5_driver_info *driver)
 {
@@ -22,7 +22,7 @@ static int read_driver_info(struct h5_file *file, const struct h5_header *extens
 		rc = h5_extension_driver_info(file, extension, driver);
 		return rc == -ENODATA ? 0 : rc;
 	}
-	/* At address 0 is the superblock itself: some writers' word for none. */
+	/* Address 0 is that of the superblock: some writers mean "none" by it. */
 	if (sb->driver_info == H5_UNDEF || !sb->driver_info)
 		return 0;
 	rc = h5_file_read_some(file, sb->driver_info, block, sizeof block, &got);
@@ -57,8 +57,8 @@ static int join_members(struct h5_file *file, struct h5_members *members, const 
 	return h5_file_read_through(file, io, "a file in several pieces");
 }
 
-/* The driver's information is where it tells how to get to: in another member. So it is guessed, read and
- * compared. `size`: bytes of the first member. */
+/* The driver's information lies in another member, and it says where that is. So we guess it, read it by the
+ * guess, and compare. `size`: bytes of the first member. */
 static int open_guessed(struct h5_file *file, struct h5_members *members, uint64_t size,
 			struct h5_header *extension)
 {
@@ -92,13 +92,13 @@ static int open_members(struct h5_file *file, struct h5_members *members, struct
 
 	if (rc == -EUCLEAN && (cut || elsewhere || members->pattern))
 		return open_guessed(file, members, size, extension);
-	/* A file that holds all of its addresses is none of a family, whatever it says: its members may have
-	 * been joined. */
+	/* A file that holds all of its addresses is complete, even if it says that it belongs to a family:
+	 * its members may have been joined. */
 	if (rc || (driver.driver != H5_DRIVER_MULTI && !cut && !members->pattern))
 		return rc;
 	if (driver.driver != H5_DRIVER_NONE)
 		return join_members(file, members, &driver, true);
-	/* Old families don't tell. */
+	/* Members of old families don't say so. */
 	driver.member_size = size;
 	return join_members(file, members, &driver, members->pattern);
 }

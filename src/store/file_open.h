@@ -9,7 +9,8 @@
  * where the superblock is; 0: it is searched.
  *
  * A file in several pieces is opened by its first one: the others are found beside `path` (relative to the
- * folder, or absolute), where `pattern` with %d is the name of all (NULL: it follows from `path`). */
+ * folder, or absolute). `pattern` is the name of all, with %d for their number; NULL: it follows from `path`.
+ */
 int h5_file_open(const struct h5_file_shared *shared, const struct h5_folder *folder, struct h5_io *io,
 		 const char *path, const char *pattern, uint64_t offset, struct h5_file **file);
 

@@ -17,14 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORK_SPEED = 8 << 10 }; /* stored bytes that a millisecond is granted for */
+enum { WORK_SPEED = 8 << 10 }; /* stored bytes for which a request may work a millisecond longer */
 
-/* How many other files may be open at once: descriptors are a limited good. */
+/* So many other files may be open at once, since each takes a descriptor. */
 enum { MEMBERS_MAX = 512 };
 
 enum { PATH_SIZE = 4096 };
 
-/* Bytes that requests may hold however small the caches are. */
+/* Bytes that requests may hold, even if the caches are smaller. */
 static const uint64_t ROOM_LEAST = (uint64_t)64 << 20;
 
 struct member {
@@ -45,13 +45,13 @@ struct h5_file_set {
 	struct h5_folder folder;      /* of the mounted file */
 	struct h5_file_shared shared; /* with the files */
 	atomic_uint_fast64_t numbers;
-	pthread_mutex_t lock;	/* guards members; not held over file I/O of reads, but over opening a file */
+	pthread_mutex_t lock;	/* guards members; held while a file is opened, not while one is read */
 	struct member *members; /* the newest first; the mounted file is the last */
 	struct member *root;
 	unsigned count;
 };
 
-/* Chunks make way for requests first. */
+/* Makes room for requests: first in the cache of chunks. */
 static void press_caches(void *arg, size_t used)
 {
 	struct h5_file_set *set = arg;
@@ -92,7 +92,7 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	return set;
 }
 
-/* Opens the HDF5 file in io, which it takes over, also on failure. `pattern` as in h5_file_open(). */
+/* Opens the HDF5 file in io. Takes io over, also on failure. `path` and `pattern` as in h5_file_open(). */
 static int add_member(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
 		      struct h5_file **file)
 {
@@ -136,7 +136,7 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 	return rc;
 }
 
-/* The real path of the file at the path, which may be the pattern of a family's members. */
+/* Finds the real path of the file, and its folder. `path` may be the pattern of a family's members. */
 static int find_file(struct h5_file_set *set, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -191,7 +191,7 @@ void h5_file_set_close(struct h5_file_set *set)
 {
 	if (!set)
 		return;
-	/* Work in the background has references to what is cached, and that refers to the files. */
+	/* In this order: work in the background refers to cached values, and these to the files. */
 	h5_pool_close(set->pool);
 	h5_lru_close(set->chunks);
 	h5_lru_close(set->blocks);
@@ -290,7 +290,8 @@ bool h5_file_set_refresh(struct h5_file_set *set)
 
 /* ---- names of other files ---- */
 
-/* The directory of a member, with a slash at the end, relative to the set's one; "" for that itself. */
+/* The folder of a file of the set, relative to that of the mounted one, with a slash at its end; "": it is
+ * the same. */
 static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out, size_t size)
 {
 	int n = 0;
@@ -311,7 +312,7 @@ static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out
 	return 0;
 }
 
-/* A descriptor of the file that `from` calls `name`, and in `path` where it was found. */
+/* A descriptor of the file that `from` calls `name`; `path` becomes its path. */
 static int open_named(struct h5_file_set *set, struct h5_file *from, const char *name, bool writable,
 		      char path[PATH_SIZE])
 {
@@ -329,7 +330,7 @@ static struct h5_file *find_member(const struct h5_file_set *set, const struct h
 	return NULL;
 }
 
-/* What is open as HDF5 is written in transactions, or not at all. */
+/* A file that is open as an HDF5 file is not written as a raw one. */
 static int check_raw(struct h5_file_set *set, struct h5_io *io, const char *name)
 {
 	const struct h5_file *member;
@@ -374,7 +375,7 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 	if (fd < 0)
 		return fd;
 	rc = h5_io_open_fd(fd, set->options.lock, false, &io);
-	/* Some programs take EWOULDBLOCK from a read for its end. */
+	/* Some programs take EWOULDBLOCK of a read() for the end of the file. */
 	if (rc == -EWOULDBLOCK)
 		return h5_fail(-EBUSY, H5_UNDEF, "%s: %s", name, h5_error_last()->text);
 	if (rc)

@@ -1,5 +1,5 @@
-/* The files of one mount: the mounted one and those that its external links, virtual datasets and external
- * raw files name. They share the caches and one rule about what may be opened. */
+/* The files of one mount: the mounted one, and those that its external links and virtual datasets name. They
+ * share the caches, and one rule about which files may be opened. */
 #ifndef H5_STORE_FILE_SET_H
 #define H5_STORE_FILE_SET_H
 
@@ -14,24 +14,23 @@ struct h5_file;
 struct h5_file_set;
 struct h5_statistics;
 
-/* Bytes of a decoded chunk: unless told otherwise, and at most, since filters work on it as a whole. */
+/* The largest decoded chunk, in bytes: by default, and as an option. A filter has all of it in memory. */
 #define H5_MAX_CHUNK	   ((size_t)256 << 20)
 #define H5_MAX_CHUNK_LIMIT ((size_t)1 << 30)
 
 struct h5_file_set_options {
-	uint64_t offset; /* where the superblock of the mounted file is; 0: it is searched. Specification II.A
-			  */
+	uint64_t offset; /* of the superblock of the mounted file; 0: it is searched (specification II.A) */
 	size_t block_cache; /* bytes of decoded metadata blocks */
 	size_t chunk_cache; /* bytes of decoded chunks */
 	size_t max_chunk;   /* bytes of a decoded chunk; a larger one is refused. 0: H5_MAX_CHUNK */
-	unsigned workers;   /* threads that decode and encode chunks beside those that ask for them */
+	unsigned workers;   /* threads that help to decode and encode chunks */
 	enum h5_external external;
 	enum h5_lock_mode lock;
 	unsigned wait; /* seconds that a held lock is waited for at opening; 0: not at all */
-	/* Writing: of the mounted file alone. */
+	/* The rest is for h5_open_file() and the mounted file alone. */
 	bool writable;
-	bool swmr;	     /* with `writable`: readers along; else: follow a writer */
-	bool force;	     /* write a file that is marked as being written, or has several hard links */
+	bool swmr;  /* with `writable`: other programs read the file meanwhile; else: one may write it */
+	bool force; /* write a file that is marked as being written, or has several hard links */
 	const char *journal; /* directory of the journal; NULL: the file's own. Borrowed */
 	/* Looks whether an object, by the address of its header, is sound: asked for those that a stale
 	 * journal names. NULL: all are. */

@@ -20,7 +20,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whoever may read the first member may read this one, as far as that is to be seen. */
+/* 0: the member has the owner and the permissions of the first one, so whoever may read that may read it. */
 static int check_rights(const struct h5_members *members, const char *name, struct h5_io *io)
 {
 	struct h5_io_stat st;
@@ -52,13 +52,14 @@ static int open_beside(const struct h5_members *members, const char *name, struc
 	return rc;
 }
 
-/* A failure for which the member counts as missing; others are those of our own means, or of a lock. */
+/* True: after this failure the member counts as missing. Without memory or descriptors, or if it is locked,
+ * it does not. */
 static bool is_missing(int rc)
 {
 	return rc && rc != -EWOULDBLOCK && rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM;
 }
 
-/* Words for the members that are not there. */
+/* Tells in words which members are not there. */
 static int note_missing(struct h5_members *members, const struct h5_io_member *list, unsigned count)
 {
 	const char *first = NULL;
@@ -92,7 +93,7 @@ static char *name_of(const struct numbering *n, unsigned number)
 	return asprintf(&name, format, n->prefix, n->width, number, n->suffix) < 0 ? NULL : name;
 }
 
-/* The name with the run of `width` zeros at `at` taken as the number. */
+/* The numbering of a name in which the `width` zeros at `at` are the number. */
 static void numbering_from_zeros(struct numbering *n, const char *name, size_t at, size_t width)
 {
 	*n = (struct numbering){.width = (int)width, .zeros = true};
@@ -100,7 +101,8 @@ static void numbering_from_zeros(struct numbering *n, const char *name, size_t a
 	strcpy(n->suffix, name + at + width);
 }
 
-/* A printf pattern with one %d (%5d, %05d); %% stands for %. False: it is none. */
+/* The numbering of a printf pattern with one %d (%5d, %05d); %% stands for %. False: it is no such pattern.
+ */
 static bool numbering_from_pattern(struct numbering *n, const char *pattern)
 {
 	char *out = n->prefix;
@@ -168,8 +170,8 @@ static int open_numbered(const struct h5_members *members, const struct numberin
 	return h5_fail(-EACCES, H5_UNDEF, "%s: no member but a file of its own", member->name);
 }
 
-/* Which zeros of the first member's name are its number: the last ones that a second member agrees with, else
- * the last ones. False: there are none. */
+/* Finds the zeros of the first member's name that are its number: the last ones for which there is a second
+ * member, else the last ones. False: there are none. */
 static bool find_numbering(const struct h5_members *members, struct numbering *n)
 {
 	const char *name = base_name(members->path);
@@ -206,7 +208,7 @@ static bool find_numbering(const struct h5_members *members, struct numbering *n
 	return true;
 }
 
-/* Opens the members from the second on that the end of the addresses asks for. */
+/* Opens the members from the second on. */
 static int open_numbers(const struct h5_members *members, const struct numbering *n, uint64_t size,
 			struct h5_io_member *list, unsigned count)
 {
@@ -223,7 +225,7 @@ static int open_numbers(const struct h5_members *members, const struct numbering
 	return rc;
 }
 
-/* Whether all members are there, all but the last of that size, and none a file of its own. */
+/* True: all members are there, all but the last have that size, and none is a file of its own. */
 static bool is_whole_family(const struct h5_members *members, const struct h5_io_member *list, unsigned count,
 			    uint64_t size)
 {
@@ -280,7 +282,7 @@ out:
 
 /* ---- multi ---- */
 
-/* The text that stands for %s where the template gives the name; false: it does not. */
+/* Finds the text for %s by which the template becomes the name; false: there is none. */
 static bool match_template(const char *template, const char *name, char stem[NAME_MAX + 1])
 {
 	const char *hole = strstr(template, "%s"), *suffix = hole ? hole + 2 : NULL;
@@ -295,7 +297,7 @@ static bool match_template(const char *template, const char *name, char stem[NAM
 	return true;
 }
 
-/* The template with %s replaced; a copy of it where it has none. */
+/* The template with %s replaced, if it has one. */
 static char *fill_template(const char *template, const char *stem)
 {
 	const char *hole = strstr(template, "%s");
@@ -307,8 +309,8 @@ static char *fill_template(const char *template, const char *stem)
 												 : name;
 }
 
-/* Whether the members have the names that libhdf5 gives them by default, or h5py: whoever wrote the file had
- * no choice. */
+/* True: the members have the names that libhdf5 or h5py give them by default, so whoever made the file has
+ * not chosen them. */
 static bool has_default_names(const struct h5_driver_info *info)
 {
 	static const char *const names[] = {"%s-s.h5", "%s-b.h5", "%s-r.h5", "%s-g.h5", "%s-l.h5",

@@ -10,16 +10,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is known of the first member. */
+/* What is known of the first member, and becomes known of the others. */
 struct h5_members {
 	const struct h5_folder *folder; /* borrowed */
 	const char *path;		/* relative to the folder, or absolute; borrowed */
 	const char *
 		pattern; /* name of a family's members, with %d for their number; NULL: guessed from `path` */
 	uint64_t end;	 /* where the addresses of the whole file end, by its superblock */
-	char *missing;	 /* set to what is not there, in words; NULL: nothing. The caller's, free() */
+	char *missing;	 /* result: which members are not there, in words; NULL: none. free() */
 	/* Private: */
-	bool guarded;		  /* no other files are opened: the file alone must not choose its pieces */
+	bool guarded;		  /* no external files are opened: the file must not choose its pieces */
 	struct h5_io_stat begins; /* what the system says of the first member */
 };
 
@@ -27,17 +27,17 @@ struct h5_members {
  * it stays what it is. A member that cannot be opened is missing; -EWOULDBLOCK where one is locked by a
  * writer.
  *
- * With H5_EXTERNAL_NONE, and if the user has not named the members by a pattern, a member must have a name
- * that follows from the first one's by the rules of the driver, the same owner and the same permissions, or
- * it is missing: whoever made the file must not choose what the mount shows.
+ * With H5_EXTERNAL_NONE, whoever made the file must not choose what the mount shows. So a member counts as
+ * missing unless the user has named the members by a pattern, or it has the owner and permissions of the
+ * first one, and a name that follows from the first one's by the rules of the driver.
  *
- * `sure` false: nothing but the file's size hints at a family, so that its members must all be there with
- * just the sizes of a family; else it isn't one, and *io stays what it is, too. */
+ * `sure` false: only the file's size suggests a family. It is one if all members are there with just the
+ * sizes of a family; otherwise *io stays what it is. */
 int h5_members_open(struct h5_members *members, const struct h5_driver_info *info, bool sure,
 		    struct h5_io **io);
 
-/* *first: the name of a family's first member, in place of the pattern that the last component of `path` is;
- * to be freed. NULL: it is none. */
+/* If the last component of `path` is a pattern, *first is the path of the family's first member, free(); else
+ * NULL. */
 int h5_members_first_path(const char *path, char **first);
 
 #endif

@@ -10,22 +10,22 @@
 
 enum {
 	FIRST_READ = 512,	/* most headers are smaller */
-	MESSAGES_MAX = 1 << 17, /* the format numbers messages with 16 bits where it does */
+	MESSAGES_MAX = 1 << 17, /* version 1 counts messages in 16 bits */
 	CHUNKS_MAX = 1 << 16,
 };
 
-/* Memory of one header; more than any writer makes. */
+/* The most bytes of a header; no writer makes a larger one. */
 static const uint64_t HEADER_MAX = (uint64_t)1 << 25;
 
-/* An object header while it is read: chunk 0, then each continuation block in the order of their messages.
- * Behind the chunks that are read stand those still to read. */
+/* An object header while it is read: chunk 0, then each continuation block in the order of their messages. In
+ * the list of chunks, those that are still to be read come last. */
 struct loader {
 	struct h5_file *file;
 	const struct h5_window *window; /* NULL: none */
 	struct h5_header *header;
 	unsigned capacity, chunk_capacity; /* of header->messages, header->chunks */
 	uint64_t bytes;
-	void *ranges; /* of the chunks, where there are several; see tsearch(3) */
+	void *ranges; /* of the chunks, if there are several; see tsearch(3) */
 };
 
 struct range {
@@ -68,7 +68,7 @@ static int add_chunk(struct loader *l, struct h5_header_chunk chunk)
 	struct h5_header *header = l->header;
 	int rc = 0;
 
-	/* Most headers have but one. */
+	/* Most headers have only one chunk, which needs no range. */
 	if (header->chunk_count == 1)
 		rc = add_range(l, header->chunks);
 	if (!rc && header->chunk_count)
@@ -152,7 +152,7 @@ static int read_messages(struct loader *l, struct h5_reader *r)
 	return rc;
 }
 
-/* The bytes of a chunk, owned: from the window where it holds them all. */
+/* The bytes of a chunk, owned: from the window, if it holds them all. */
 static int read_block(const struct loader *l, uint64_t address, uint64_t size, const char *what, void **block)
 {
 	size_t held;
@@ -167,7 +167,7 @@ static int read_block(const struct loader *l, uint64_t address, uint64_t size, c
 	return 0;
 }
 
-/* A continuation block: in version 1 nothing but messages. */
+/* Reads a continuation block, which in version 1 has nothing but messages. */
 static int read_continuation(struct loader *l, struct h5_header_chunk *chunk)
 {
 	struct h5_reader r, messages;
@@ -184,7 +184,7 @@ static int read_continuation(struct loader *l, struct h5_header_chunk *chunk)
 	return rc ? rc : read_messages(l, &messages);
 }
 
-/* Prefix and chunk 0. */
+/* Reads the prefix and chunk 0. */
 static int read_first(struct loader *l, uint64_t address)
 {
 	struct h5_reader r, messages;

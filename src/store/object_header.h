@@ -26,16 +26,16 @@ struct h5_header {
 };
 
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
-/* The same with what the window of the file holds. */
+/* The same, without reading what the window of the file holds. */
 int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
-/* A reader over the messages of a chunk that was read, and over the gap behind them. */
+/* A reader over the messages of a chunk and the gap behind them. The chunk was read. */
 struct h5_reader h5_header_chunk_messages(const struct h5_file *file, const struct h5_object_header *prefix,
 					  const struct h5_header_chunk *chunk);
 
-/* -EUCLEAN if the header, which was loaded, or one of its chunks is as some version of libhdf5 refuses it, or
- * comes to harm when it changes it. Reading it is no trouble. */
+/* -EUCLEAN: some version of libhdf5 refuses such a header, or such a chunk, or damages it by changing it. We
+ * can read it all the same. The header was loaded. */
 int h5_header_check(const struct h5_file *file, const struct h5_header *header);
 int h5_header_check_chunk(const struct h5_file *file, const struct h5_header *header,
 			  const struct h5_header_chunk *chunk);

@@ -7,7 +7,7 @@ enum { NIL_MOST = UINT16_MAX }; /* bytes of a message's data */
 struct contents {
 	unsigned messages, nils; /* the NIL messages are among the messages */
 	unsigned gap;		 /* bytes behind the last message */
-	uint64_t nil_run; /* bytes of data of adjacent NIL messages that were made one, of the longest run */
+	uint64_t nil_run; /* bytes of data that the longest run of adjacent NIL messages would have as one */
 };
 
 static struct contents contents_of(const struct h5_file *file, const struct h5_header *header,
@@ -17,7 +17,7 @@ static struct contents contents_of(const struct h5_file *file, const struct h5_h
 	struct h5_reader r = h5_header_chunk_messages(file, &header->prefix, chunk);
 	struct contents c = {0};
 	struct h5_message message;
-	uint64_t run = 0; /* bytes of the NIL messages that have just been met, all of them */
+	uint64_t run = 0; /* bytes of the NIL messages right before, prefixes included */
 
 	while (h5_object_header_next(&r, &header->prefix, &message) > 0) {
 		c.messages++;
@@ -34,7 +34,7 @@ static struct contents contents_of(const struct h5_file *file, const struct h5_h
 	return c;
 }
 
-/* What a header of version 1 may not have, whatever its checksum. */
+/* What libhdf5 refuses in a message, beside its checksum. */
 static int check_message(const struct h5_header *header, const struct h5_message *message)
 {
 	enum { ATTRIBUTE_ORDER = 0x0c, SHIFT = 2 }; /* of the header's flags; where Attribute Info has them */

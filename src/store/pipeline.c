@@ -11,13 +11,13 @@
 
 enum {
 	OVERHEAD = 1 << 16,
-	OVERHEAD_MAX = 64 << 20, /* of a chunk that large compression gains nothing, but costs little */
-	SHUFFLED_MAX = 16,	 /* bytes of an element: those of a larger one lie too far apart */
-	FILTERS = 8, /* that a chunk of max_chunk bytes may have; with more of them it must be smaller */
+	OVERHEAD_MAX = 64 << 20, /* compression that gains nothing makes a large chunk only a little larger */
+	SHUFFLED_MAX = 16,	 /* bytes of an element; the bytes of a larger one lie too far apart */
+	FILTERS = 8,		 /* of a chunk of max_chunk bytes; one with more filters must be smaller */
 };
 
-/* What stands between two filters, and in the file, may be larger than the data: checksums, headers, and
- * compression that gains nothing. No filter doubles its input beyond a constant. */
+/* Between two filters, and in the file, the data may be larger than without filters: by checksums, headers,
+ * and compression that gains nothing. No filter makes more than twice its input and a constant. */
 static uint64_t encoded_max(uint64_t size)
 {
 	return size + h5_min(size, OVERHEAD_MAX) + OVERHEAD;
@@ -57,7 +57,7 @@ static int missing(const struct h5_filter_info *info, const char *what)
 
 /* What is to be done to the stored bytes. */
 struct steps {
-	unsigned count, moving; /* moving: those that put bytes into another buffer */
+	unsigned count, moving; /* moving: filters that write into another buffer */
 	struct step {
 		const struct h5_filter_info *info;
 		const struct h5_filter_ops *ops;
@@ -85,7 +85,7 @@ static int plan(const struct h5_pipeline *pipeline, uint32_t mask, struct steps 
 	return 0;
 }
 
-/* Bytes that move go to and fro between two buffers, and at last to *out, which gets at most `room`. */
+/* The filters write to and fro between two buffers; the last one writes to *out, at most `room` bytes. */
 static int undo(const struct steps *all, size_t room, struct h5_filter_buf scratch[2],
 		struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
@@ -137,7 +137,7 @@ static uint8_t *take_data(const struct h5_filter_buf *buf)
 static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t address, size_t stored,
 			 size_t room, struct h5_filter_buf scratch[2], struct h5_filter_buf *out)
 {
-	/* Where nothing moves, they come to where they stay. */
+	/* If no filter writes into another buffer, they are read into the last one at once. */
 	struct h5_filter_buf *in = all->moving ? &scratch[0] : out;
 	struct timespec begin;
 	int rc = h5_filter_buf_reserve(in, stored);
@@ -158,7 +158,7 @@ static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t
 	return 0;
 }
 
-/* The shuffle that is undone last, if a reader of a few bytes can do without. */
+/* The shuffle that is undone last, if it can be left to those who read a few bytes. */
 static const struct step *left_shuffle(const struct steps *all)
 {
 	const struct step *last = all->count ? &all->steps[all->count - 1] : NULL;
@@ -169,8 +169,7 @@ static const struct step *left_shuffle(const struct steps *all)
 		       : NULL;
 }
 
-/* The planes of a shuffle are as long as the bytes are many, so those of another number cannot stay as they
- * are. */
+/* Shuffled planes depend on the number of bytes, so those of a chunk with another number are unshuffled. */
 static int undo_left(const struct step *shuffle, size_t room, struct h5_filter_buf *out)
 {
 	struct h5_filter_buf whole = {0};
@@ -246,7 +245,7 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	struct h5_pipeline_data data = {0};
 	struct h5_charge charge = {0};
 	struct h5_error cause;
-	/* What cannot be read at all is told before what there is no room for. */
+	/* A filter that we do not have is reported before a lack of room. */
 	int rc = check_sizes(file, pipeline, address, stored, size, size);
 
 	if (!rc)
@@ -267,7 +266,7 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	return 0;
 }
 
-/* One filter. Without bytes: whether it can be run. */
+/* Runs one filter; without bytes, tells if it can be run. */
 static int run(const struct h5_filter_info *info, const uint8_t *data, size_t size, struct h5_filter_buf *out)
 {
 	const struct h5_filter_ops *ops = h5_filter_find(info->id);
@@ -294,7 +293,7 @@ int h5_pipeline_can_encode(const struct h5_pipeline *pipeline)
 	return rc;
 }
 
-/* Runs the filters. *at: where the bytes are then, in *out or in the scratch; NULL: none has run. */
+/* Runs the filters. *at: the buffer that has the result, *out or the scratch; NULL: no filter has run. */
 static int run_all(const struct h5_pipeline *pipeline, const uint8_t *data, size_t size,
 		   struct h5_filter_buf scratch[2], struct h5_filter_buf *out, struct h5_filter_buf **at,
 		   uint32_t *skipped)

@@ -1,5 +1,5 @@
-/* Undoing a filter pipeline on the stored bytes of a chunk or of a fractal heap block, and running it on
- * those of a chunk. */
+/* Undoes a filter pipeline on the stored bytes of a chunk, or of a fractal heap block, and runs it on those
+ * of a chunk. */
 #ifndef H5_STORE_PIPELINE_H
 #define H5_STORE_PIPELINE_H
 
@@ -10,29 +10,29 @@
  *
  * *data (owned by the caller, free()) holds exactly `size` bytes, the unfiltered size; a result of another
  * length is -EUCLEAN, more than max_chunk of the mount -EFBIG. A filter that is not there: -ENOTSUP, its id
- * and name in the detail. pipeline NULL: no filters. While
- * it works, what it takes is charged to the request (base/room.h); *data is the caller's to charge. */
+ * and name in the detail. pipeline NULL: no filters. Its memory is charged to the request while it works
+ * (base/room.h); the caller charges *data. */
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **data);
 
 struct h5_pipeline_data {
 	uint8_t *bytes; /* owned by the caller, free() */
 	size_t size;
-	/* Set before: if the last thing to be undone is a shuffle of small elements, it may be left to
+	/* Set by the caller: a shuffle of small elements, if it is undone last, may be left to
 	 * h5_unshuffle(). */
 	bool may_stay_shuffled;
 	uint32_t element_size; /* of the shuffle that was left, or 1 */
 };
 
-/* The same for a chunk, which libhdf5 reads whatever it decodes to: data->size is less than `size` if it has
- * less; what it has behind `size` bytes is ignored. At most `room` bytes are decoded; -EOVERFLOW if there are
- * more, so that h5_pipeline_more_room() may be tried. */
+/* The same for a chunk, which libhdf5 reads even if its size is wrong: one that is too short gives a smaller
+ * data->size; bytes behind `size` are ignored. At most `room` bytes are decoded; -EOVERFLOW: there are more,
+ * and the caller may try with h5_pipeline_more_room(). */
 int h5_pipeline_read_chunk(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 			   uint64_t address, uint64_t stored, uint64_t size, uint64_t room,
 			   struct h5_pipeline_data *data);
 /* The room to try next, up to max_chunk of the mount; 0: none. */
 uint64_t h5_pipeline_more_room(struct h5_file *file, uint64_t room);
-/* Bytes of memory that reading so many stored bytes takes at most if `size` bytes is the room, the result
+/* The most bytes of memory that reading so many stored bytes takes with a room of `size` bytes, the result
  * included. */
 uint64_t h5_pipeline_need(const struct h5_pipeline *pipeline, uint64_t stored, uint64_t size);
 /* 0; -EFBIG, with a detail: chunks of so many bytes, undone by so many filters, are over the limit of the

@@ -1,5 +1,5 @@
-/* What has been done for the files of a set since it was opened. Counters that all threads add to: each is
- * right, but they are not of one moment. */
+/* What has been done for the files of a set since it was opened. All threads add to the counters, so those
+ * that are read together may be of different moments. */
 #ifndef H5_STORE_STATISTICS_H
 #define H5_STORE_STATISTICS_H
 

@@ -6,7 +6,7 @@
 
 enum {
 	SIZE_MOST = 1 << 16,
-	/* Reading so much that nobody asked for costs no more than another call. */
+	/* Reading so many bytes for nothing costs no more than another call. */
 	GAP = 1 << 12,
 };
 
@@ -22,7 +22,7 @@ void h5_window_release(struct h5_window *window)
 	window->size = 0;
 }
 
-/* Bytes from the first address on that hold it and those behind it that lie close; 0: there are none. */
+/* Bytes from the first address to the end of the last structure that lies close behind; 0: there is none. */
 static size_t find_run(const uint64_t *addresses, size_t n, size_t each)
 {
 	size_t size = each, i = 1;

@@ -1,7 +1,7 @@
 /* Bytes of the file that were read in one piece, for structures that lie side by side.
  *
- * A window is only an aid: where it does not hold what is sought, or what it holds makes no sense, the file
- * is read. It belongs to one request, since nobody tells it of changes. */
+ * It saves reads and nothing else: the caller reads the file if the window lacks a structure, or if what it
+ * holds makes no sense. It lives no longer than a request, since it does not follow changes of the file. */
 #ifndef H5_STORE_WINDOW_H
 #define H5_STORE_WINDOW_H
 
@@ -18,12 +18,11 @@ struct h5_window {
 void h5_window_init(struct h5_window *window, struct h5_file *file);
 void h5_window_release(struct h5_window *window); /* may run twice */
 
-/* To be called before structures of about `each` bytes are read, the first of them next; n > 0. Unless it
- * holds the first one, it is moved to that and those behind it that lie close; their addresses shall ascend.
- */
+/* Prepares for reading structures of about `each` bytes at n ascending addresses, n > 0. Unless the window
+ * holds the first one, it is moved to that and to those close behind. */
 void h5_window_move(struct h5_window *window, const uint64_t *addresses, size_t n, size_t each);
-/* What it holds from the address on, *n bytes, borrowed until it is moved; NULL: nothing, or the file has
- * changed. The window may be NULL. */
+/* The *n bytes that it holds from the address on, borrowed until it is moved; NULL: none, or the file has
+ * changed since. The window may be NULL. */
 const uint8_t *h5_window_at(const struct h5_window *window, uint64_t address, size_t *n);
 
 #endif
