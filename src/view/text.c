@@ -1,8 +1,10 @@
 #include "view/text.h"
 
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/lower_bound.h"
 #include "store/file_set.h"
 
 #include <stdlib.h>
@@ -26,7 +28,7 @@ struct sample {
 struct h5_text {
 	int failed;    /* why there is none: to find it out again would take as long */
 	uint64_t size; /* bytes */
-	size_t count;
+	size_t count, capacity;
 	struct sample *samples; /* the first is 0, 0 */
 };
 
@@ -149,19 +151,13 @@ void h5_text_close(struct h5_text *text)
 	free(text);
 }
 
-static int add_sample(struct h5_text *text, size_t *capacity, uint64_t piece)
+static int add_sample(struct h5_text *text, uint64_t piece)
 {
-	if (text->count == *capacity) {
-		size_t more = *capacity ? 2 * *capacity : 4;
-		struct sample *samples = reallocarray(text->samples, more, sizeof *samples);
+	int rc = h5_array_reserve(&text->samples, &text->capacity, text->count + 1, NULL);
 
-		if (!samples)
-			return -ENOMEM;
-		text->samples = samples;
-		*capacity = more;
-	}
-	text->samples[text->count++] = (struct sample){piece, text->size, 0};
-	return 0;
+	if (!rc)
+		text->samples[text->count++] = (struct sample){piece, text->size, 0};
+	return rc;
 }
 
 /* How many elements from this one on have nothing stored. */
@@ -177,7 +173,7 @@ static int count_filled(const struct cursor *c, uint64_t element, uint64_t *n)
 
 /* Where elements come that are not stored, all of these are measured by the first one: a dataset may have as
  * many of them as it claims. */
-static int pass_filled(struct cursor *c, struct h5_text *text, size_t *capacity)
+static int pass_filled(struct cursor *c, struct h5_text *text)
 {
 	uint64_t element = c->next - c->heads, n, length, all;
 	const uint8_t *data;
@@ -185,7 +181,7 @@ static int pass_filled(struct cursor *c, struct h5_text *text, size_t *capacity)
 
 	if (rc || n < FILLED_LEAST)
 		return rc;
-	rc = add_sample(text, capacity, c->next);
+	rc = add_sample(text, c->next);
 	if (!rc)
 		rc = pass(c, &data, &length);
 	if (rc)
@@ -209,7 +205,6 @@ static bool is_at_slab(const struct cursor *c, uint64_t elements)
 static int measure(struct cursor *c, struct h5_text *text)
 {
 	uint64_t elements = c->source->space->elements;
-	size_t capacity = 0;
 	int rc = 0;
 
 	while (!rc && (c->next < c->heads || c->next - c->heads < elements)) {
@@ -218,13 +213,13 @@ static int measure(struct cursor *c, struct h5_text *text)
 		uint64_t length = 0;
 
 		if (is_at_slab(c, elements))
-			rc = pass_filled(c, text, &capacity);
+			rc = pass_filled(c, text);
 		if (rc || c->next - c->heads == elements)
 			break;
 		last = text->count ? &text->samples[text->count - 1] : NULL;
 		if (!last || last->each || text->size - last->offset >= SAMPLE_BYTES ||
 		    c->next - last->piece >= SAMPLE_PIECES)
-			rc = add_sample(text, &capacity, c->next);
+			rc = add_sample(text, c->next);
 		if (!rc)
 			rc = pass(c, &element, &length);
 		text->size += length;
@@ -302,17 +297,7 @@ uint64_t h5_text_size(const struct h5_text *text)
 /* The last sample at or before the offset. */
 static const struct sample *find_sample(const struct h5_text *text, uint64_t offset)
 {
-	size_t low = 0, high = text->count;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (text->samples[middle].offset <= offset)
-			low = middle;
-		else
-			high = middle;
-	}
-	return &text->samples[low];
+	return &text->samples[h5_lower_bound(i, text->count, text->samples[i].offset <= offset) - 1];
 }
 
 /* Pieces that end before `skip` bytes are only measured. */
