@@ -332,7 +332,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 		     struct fuse_file_info *fi)
 {
 	struct h5_mount *m = h5_request_begin(req);
-	enum h5_write_place place = fi->writepage	   ? H5_WRITE_INSIDE
+	enum h5_write_where where = fi->writepage	   ? H5_WRITE_INSIDE
 				    : fi->flags & O_APPEND ? H5_WRITE_APPEND
 							   : H5_WRITE_AT;
 	struct h5_stale stale = {.req = req,
@@ -341,7 +341,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 				 .handle = handle_of(fi),
 				 .reply = reply_write};
 	int rc =
-		h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, place, &stale.written, &stale.from);
+		h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, where, &stale.written, &stale.from);
 
 	want_commit(m);
 	if (rc)

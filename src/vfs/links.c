@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void h5_place_release(struct h5_place *place)
+void h5_entity_release(struct h5_entity *entity)
 {
-	free(place->target);
-	place->target = NULL;
+	free(entity->target);
+	entity->target = NULL;
 }
 
 /* True: read in the directory, no step of the text leads above the root of its tree. */
@@ -37,7 +37,7 @@ static bool stays_inside(const struct h5_node *directory, const char *text)
 	return true;
 }
 
-int h5_place_symlink(const struct h5_node *directory, struct h5_place *place, struct h5_buf *target)
+int h5_entity_symlink(const struct h5_node *directory, struct h5_entity *entity, struct h5_buf *target)
 {
 	int rc;
 
@@ -57,7 +57,7 @@ int h5_place_symlink(const struct h5_node *directory, struct h5_place *place, st
 		h5_buf_release(target);
 		return rc;
 	}
-	*place = (struct h5_place){.kind = H5_NODE_SYMLINK, .address = H5_UNDEF, .target = target->data};
+	*entity = (struct h5_entity){.kind = H5_NODE_SYMLINK, .address = H5_UNDEF, .target = target->data};
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static const enum h5_node_kind kinds[] = {[H5_OBJECT_UNKNOWN] = H5_NODE_DAMAGED,
 					  [H5_OBJECT_DATASET] = H5_NODE_DATASET,
 					  [H5_OBJECT_DATATYPE] = H5_NODE_DATATYPE};
 
-int h5_place_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *kind)
+int h5_entity_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *kind)
 {
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
@@ -80,16 +80,16 @@ int h5_place_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *kin
 	return h5_is_passing(rc) ? rc : 0;
 }
 
-int h5_place_turn_back(const struct h5_node *directory, struct h5_place *place)
+int h5_entity_turn_back(const struct h5_node *directory, struct h5_entity *entity)
 {
 	struct h5_buf up;
 
-	if (place->kind != H5_NODE_DIRECTORY)
+	if (entity->kind != H5_NODE_DIRECTORY)
 		return 0;
 	h5_buf_init(&up, PATH_MAX);
 	for (const struct h5_node *d = directory; d; d = d->parent) {
-		if (d->file == place->file && d->address == place->address)
-			return h5_place_symlink(directory, place, &up);
+		if (d->file == entity->file && d->address == entity->address)
+			return h5_entity_symlink(directory, entity, &up);
 		h5_buf_text(&up, up.size ? "/.." : "..");
 	}
 	h5_buf_release(&up);
@@ -97,23 +97,23 @@ int h5_place_turn_back(const struct h5_node *directory, struct h5_place *place)
 }
 
 /* A directory entry for the object. */
-static int place_object(const struct h5_node *directory, struct h5_file *file, uint64_t address,
-			enum h5_object_kind known, struct h5_place *place)
+static int resolve_object(const struct h5_node *directory, struct h5_file *file, uint64_t address,
+			  enum h5_object_kind known, struct h5_entity *entity)
 {
 	int rc = 0;
 
-	*place = (struct h5_place){.file = file, .address = address, .kind = kinds[known]};
+	*entity = (struct h5_entity){.file = file, .address = address, .kind = kinds[known]};
 	if (known == H5_OBJECT_UNKNOWN)
-		rc = h5_place_kind(file, address, &place->kind);
-	return rc ? rc : h5_place_turn_back(directory, place);
+		rc = h5_entity_kind(file, address, &entity->kind);
+	return rc ? rc : h5_entity_turn_back(directory, entity);
 }
 
-int h5_tree_resolve_object(const struct h5_node *directory, const struct h5_object *object,
-			   struct h5_place *place)
+int h5_links_resolve_object(const struct h5_node *directory, const struct h5_object *object,
+			    struct h5_entity *entity)
 {
-	*place = (struct h5_place){
+	*entity = (struct h5_entity){
 		.file = directory->file, .address = object->address, .kind = kinds[object->kind]};
-	return h5_place_turn_back(directory, place);
+	return h5_entity_turn_back(directory, entity);
 }
 
 /* Whether a look-up in the directory may find the first component of the target. */
@@ -142,8 +142,8 @@ static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf
 
 /* A target that exists nowhere and says where the link would lead. It keeps each `..` as long as its first
  * component is found by no look-up, and is made harmless else: a link may have that very name. */
-static int place_dangling(const struct h5_node *directory, const char *file, size_t file_size,
-			  const char *path, size_t size, struct h5_place *place)
+static int resolve_dangling(const struct h5_node *directory, const char *file, size_t file_size,
+			    const char *path, size_t size, struct h5_entity *entity)
 {
 	struct h5_buf target, inside;
 
@@ -158,49 +158,51 @@ static int place_dangling(const struct h5_node *directory, const char *file, siz
 	h5_buf_add(&target, path, size);
 	h5_buf_byte(&target, 0);
 	if (target.err)
-		return h5_place_symlink(directory, place, &target);
+		return h5_entity_symlink(directory, entity, &target);
 	target.size = strlen(target.data);
 	if (stays_inside(directory, target.data) && !leads_somewhere(directory, &target))
-		return h5_place_symlink(directory, place, &target);
+		return h5_entity_symlink(directory, entity, &target);
 	h5_buf_init(&inside, PATH_MAX);
 	h5_path_escape(&inside, target.data, target.size);
 	h5_buf_release(&target);
-	return h5_place_symlink(directory, place, &inside);
+	return h5_entity_symlink(directory, entity, &inside);
 }
 
 /* What a link leads to that was followed through files with the result `rc`; dangling where nothing is there
  * that can be opened. */
-static int place_found(const struct h5_node *directory, int rc, struct h5_file *file, uint64_t address,
-		       const char *name, size_t name_size, const struct h5_link *link, struct h5_place *place)
+static int resolve_found(const struct h5_node *directory, int rc, struct h5_file *file, uint64_t address,
+			 const char *name, size_t name_size, const struct h5_link *link,
+			 struct h5_entity *entity)
 {
 	if (!rc)
-		rc = place_object(directory, file, address, H5_OBJECT_UNKNOWN, place);
-	if (rc ? !h5_path_is_dead(rc) : place->kind != H5_NODE_DAMAGED)
+		rc = resolve_object(directory, file, address, H5_OBJECT_UNKNOWN, entity);
+	if (rc ? !h5_path_is_dead(rc) : entity->kind != H5_NODE_DAMAGED)
 		return rc;
-	return place_dangling(directory, name, name_size, link->target, link->target_size, place);
+	return resolve_dangling(directory, name, name_size, link->target, link->target_size, entity);
 }
 
-static int place_external(const struct h5_node *directory, const struct h5_link *link, struct h5_place *place)
+static int resolve_external(const struct h5_node *directory, const struct h5_link *link,
+			    struct h5_entity *entity)
 {
 	struct h5_file *file;
 	uint64_t address;
 	int rc = h5_path_find_external(directory->file, link->file, link->file_size, link->target,
 				       link->target_size, &file, &address);
 
-	return place_found(directory, rc, file, address, link->file, link->file_size, link, place);
+	return resolve_found(directory, rc, file, address, link->file, link->file_size, link, entity);
 }
 
 /* A soft link that has no place in the mount to point at, beneath an external link, or out of the group that
  * is mounted: it is shown as what it leads to. */
-static int place_unplaced_soft(const struct h5_node *directory, const struct h5_link *link,
-			       struct h5_place *place)
+static int resolve_through(const struct h5_node *directory, const struct h5_link *link,
+			   struct h5_entity *entity)
 {
 	struct h5_file *file;
 	uint64_t address;
 	int rc = h5_path_find(directory->file, directory->address, link->target, link->target_size, &file,
 			      &address);
 
-	return place_found(directory, rc, file, address, "", 0, link, place);
+	return resolve_found(directory, rc, file, address, "", 0, link, entity);
 }
 
 /* True: the path, which begins at the root group, leads into what is mounted; *size bytes of it lead to the
@@ -217,8 +219,8 @@ static bool is_mounted(const struct h5_vfs *vfs, const struct h5_buf *path, size
 	return true;
 }
 
-static int place_absolute(const struct h5_vfs *vfs, const struct h5_node *directory,
-			  const struct h5_link *link, struct h5_place *place)
+static int resolve_absolute(const struct h5_vfs *vfs, const struct h5_node *directory,
+			    const struct h5_link *link, struct h5_entity *entity)
 {
 	struct h5_buf path, target;
 	size_t skipped = 0;
@@ -227,7 +229,7 @@ static int place_absolute(const struct h5_vfs *vfs, const struct h5_node *direct
 	h5_path_escape(&path, link->target, link->target_size);
 	if (!path.err && !is_mounted(vfs, &path, &skipped)) {
 		h5_buf_release(&path);
-		return place_unplaced_soft(directory, link, place);
+		return resolve_through(directory, link, entity);
 	}
 	h5_buf_init(&target, PATH_MAX);
 	for (unsigned i = 0; i < directory->depth; i++)
@@ -240,45 +242,45 @@ static int place_absolute(const struct h5_vfs *vfs, const struct h5_node *direct
 		target.err = path.err;
 	}
 	h5_buf_release(&path);
-	return h5_place_symlink(directory, place, &target);
+	return h5_entity_symlink(directory, entity, &target);
 }
 
-static int place_soft(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
-		      struct h5_place *place)
+static int resolve_soft(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+			struct h5_entity *entity)
 {
 	struct h5_buf target;
 
 	if (directory->file != h5_mounted_file(vfs))
-		return place_unplaced_soft(directory, link, place);
+		return resolve_through(directory, link, entity);
 	if (link->target_size && link->target[0] == '/')
-		return place_absolute(vfs, directory, link, place);
+		return resolve_absolute(vfs, directory, link, entity);
 	h5_buf_init(&target, PATH_MAX);
 	h5_path_escape(&target, link->target, link->target_size);
-	return h5_place_symlink(directory, place, &target);
+	return h5_entity_symlink(directory, entity, &target);
 }
 
-static int place_user_defined(const struct h5_node *directory, const struct h5_link *link,
-			      struct h5_place *place)
+static int resolve_user_defined(const struct h5_node *directory, const struct h5_link *link,
+				struct h5_entity *entity)
 {
 	struct h5_buf target;
 
 	h5_buf_init(&target, PATH_MAX);
 	h5_buf_printf(&target, "udlink:%u", link->type);
-	return h5_place_symlink(directory, place, &target);
+	return h5_entity_symlink(directory, entity, &target);
 }
 
-int h5_tree_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
-		    struct h5_place *place)
+int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+		     struct h5_entity *entity)
 {
-	*place = (struct h5_place){0};
+	*entity = (struct h5_entity){0};
 	switch (link->type) {
 	case H5_LINK_HARD:
-		return place_object(directory, directory->file, link->address, link->cached_kind, place);
+		return resolve_object(directory, directory->file, link->address, link->cached_kind, entity);
 	case H5_LINK_SOFT:
-		return place_soft(vfs, directory, link, place);
+		return resolve_soft(vfs, directory, link, entity);
 	case H5_LINK_EXTERNAL:
-		return place_external(directory, link, place);
+		return resolve_external(directory, link, entity);
 	default:
-		return place_user_defined(directory, link, place);
+		return resolve_user_defined(directory, link, entity);
 	}
 }

@@ -13,125 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct item {
-	struct h5_link link;   /* its pointers lead into `text` */
-	char *text;	       /* owned: file name with NUL, link name, target, file */
-	struct h5_place place; /* in a view: where it leads */
-};
-
 struct h5_dir {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* referenced by the kernel as long as the directory is open */
-	struct item *items;
-	size_t count, capacity;
-	size_t bytes;		    /* of the texts */
-	struct h5_charge charge;    /* while it is read */
+	struct h5_dir_list list;
 	int error;		    /* why the listing is not complete, 0: it is */
 	struct h5_dir *prev, *next; /* vfs->lock: in vfs->dirs */
 };
 
-/* A copy of the link that owns its texts, in one allocation. */
-static int item_init(struct item *item, const struct h5_link *link, size_t *bytes)
-{
-	char name[H5_NAME_MAX + 1];
-	size_t n = h5_name_escape(link->name, link->name_size, name) + 1;
-	char *p = malloc(n + link->target_size + link->file_size);
-
-	if (!p)
-		return -ENOMEM;
-	*item = (struct item){.link = *link, .text = p};
-	*bytes += n + link->target_size + link->file_size;
-	memcpy(p, name, n);
-	p += n;
-	item->link.name = NULL; /* the file name stands for it */
-	item->link.name_size = 0;
-	if (link->target_size)
-		memcpy(p, link->target, link->target_size);
-	item->link.target = p;
-	p += link->target_size;
-	if (link->file_size)
-		memcpy(p, link->file, link->file_size);
-	item->link.file = p;
-	return 0;
-}
-
-/* Room for one more. */
-static int grow(struct h5_dir *dir)
-{
-	size_t need = dir->capacity * sizeof *dir->items + dir->bytes;
-	int rc = need <= dir->charge.bytes ? 0 : h5_charge_set(&dir->charge, need + need / 4);
-
-	if (rc)
-		return rc;
-	if (dir->count == dir->capacity) {
-		size_t capacity = dir->capacity ? 2 * dir->capacity : 16;
-		struct item *items = reallocarray(dir->items, capacity, sizeof *items);
-
-		if (!items)
-			return -ENOMEM;
-		dir->items = items;
-		dir->capacity = capacity;
-	}
-	return 0;
-}
-
-static int add_item(struct h5_dir *dir, const struct h5_link *link)
-{
-	int rc = grow(dir);
-
-	if (!rc)
-		rc = item_init(&dir->items[dir->count], link, &dir->bytes);
-	if (!rc)
-		dir->count++;
-	return rc;
-}
-
-static int add_place(void *arg, const char *name, struct h5_place *place)
-{
-	struct h5_dir *dir = arg;
-	char *text = strdup(name);
-	int rc = text ? grow(dir) : -ENOMEM;
-
-	if (rc) {
-		free(text);
-		h5_place_release(place);
-		return rc;
-	}
-	dir->bytes += strlen(name) + 1;
-	dir->items[dir->count++] = (struct item){.text = text, .place = *place};
-	return 0;
-}
-
 /* In a view: where each entry leads is found when it is listed. */
-static bool has_places(const struct h5_dir *dir)
+static bool is_in_view(const struct h5_dir *dir)
 {
 	return dir->node->view || dir->node->kind == H5_NODE_VIEWS;
 }
 
-/* May run twice. */
-static void dir_clear(struct h5_dir *dir)
-{
-	for (size_t i = 0; i < dir->count; i++) {
-		free(dir->items[i].text);
-		h5_place_release(&dir->items[i].place);
-	}
-	free(dir->items);
-	h5_charge_release(&dir->charge);
-	dir->items = NULL;
-	dir->count = dir->capacity = dir->bytes = 0;
-	dir->error = 0;
-}
-
 static void dir_free(struct h5_dir *dir)
 {
-	dir_clear(dir);
+	h5_dir_list_release(&dir->list);
 	free(dir);
 }
 
 static int read_links(struct h5_dir *dir)
 {
-	enum h5_name_order order =
-		dir->vfs->options.order_by_creation ? H5_NAMES_BY_CREATION : H5_NAMES_SORTED;
 	struct h5_file *file = dir->node->file;
 	const struct h5_object *group;
 	const struct h5_link *link;
@@ -141,9 +44,9 @@ static int read_links(struct h5_dir *dir)
 
 	if (rc)
 		return rc;
-	rc = h5_link_begin(&links, file, group, order);
+	rc = h5_link_begin(&links, file, group, h5_listing_order(dir->vfs));
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
-		rc = add_item(dir, link);
+		rc = h5_dir_list_add_link(&dir->list, link);
 	h5_link_end(&links);
 	h5_file_put(file, ref);
 	return rc;
@@ -151,10 +54,10 @@ static int read_links(struct h5_dir *dir)
 
 static int read_entries(struct h5_dir *dir)
 {
-	int rc = has_places(dir) ? h5_views_iterate(dir->vfs, dir->node, add_place, dir) : read_links(dir);
+	int rc = is_in_view(dir) ? h5_views_list(dir->vfs, dir->node, &dir->list) : read_links(dir);
 
 	/* A damaged group shows what is left of it, and then says that this is not all. */
-	if (dir->count && (rc == -EUCLEAN || rc == -ENOTSUP || (has_places(dir) && !h5_is_own(rc)))) {
+	if (dir->list.count && (rc == -EUCLEAN || rc == -ENOTSUP || (is_in_view(dir) && !h5_is_own(rc)))) {
 		dir->error = rc;
 		rc = 0;
 	}
@@ -175,7 +78,8 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 	dir->vfs = vfs;
 	dir->node = node;
 	do {
-		dir_clear(dir);
+		h5_dir_list_release(&dir->list);
+		dir->error = 0;
 		h5_reading_begin(vfs, &account);
 		rc = read_entries(dir);
 	} while (h5_reading_again(vfs, &account, &rc));
@@ -206,7 +110,7 @@ void h5_dirs_close(struct h5_vfs *vfs)
 
 size_t h5_vfs_dir_count(const struct h5_dir *dir)
 {
-	return dir->count;
+	return dir->list.count;
 }
 
 ino_t h5_vfs_dir_self(const struct h5_dir *dir)
@@ -228,7 +132,7 @@ int h5_vfs_dir_error(const struct h5_dir *dir)
 
 const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i)
 {
-	return dir->items[i].text;
+	return dir->list.items[i].text;
 }
 
 /* ---- entries ---- */
@@ -246,7 +150,7 @@ struct object_at {
 /* Entries that are wanted together. */
 struct batch {
 	struct h5_dir *dir;
-	const struct item *items;
+	const struct h5_dir_item *items;
 	size_t count;
 	bool plus; /* with attributes */
 	struct h5_vfs_entry *entries;
@@ -256,59 +160,59 @@ struct batch {
 };
 
 /* `known`: the object where it is at hand, else NULL. */
-static int fill(struct batch *b, size_t i, struct h5_place *place, const struct h5_object *known)
+static int fill(struct batch *b, size_t i, struct h5_entity *entity, const struct h5_object *known)
 {
 	struct h5_vfs_entry *entry = &b->entries[i];
 	const char *name = b->items[i].text;
 	int rc;
 
 	if (b->plus) {
-		rc = h5_node_get(b->dir->vfs, b->dir->node, name, place, &entry->node);
-		return rc ? rc : h5_node_entry(b->dir->vfs, known, &b->times, entry);
+		rc = h5_node_get(b->dir->vfs, b->dir->node, name, entity, &entry->node);
+		return rc ? rc : h5_stat_entry(b->dir->vfs, known, &b->times, entry);
 	}
-	*entry = (struct h5_vfs_entry){.st.st_ino = h5_node_ino(b->dir->vfs, b->dir->node, name, place)};
-	entry->st.st_mode = place->kind == H5_NODE_DIRECTORY || place->kind == H5_NODE_VIEWS ? S_IFDIR
-			    : place->kind == H5_NODE_SYMLINK				     ? S_IFLNK
-											     : S_IFREG;
-	h5_place_release(place);
+	*entry = (struct h5_vfs_entry){.st.st_ino = h5_node_ino(b->dir->vfs, b->dir->node, name, entity)};
+	entry->st.st_mode = entity->kind == H5_NODE_DIRECTORY || entity->kind == H5_NODE_VIEWS ? S_IFDIR
+			    : entity->kind == H5_NODE_SYMLINK				       ? S_IFLNK
+											       : S_IFREG;
+	h5_entity_release(entity);
 	return 0;
 }
 
 static void fill_with_object(struct batch *b, size_t i, const struct h5_object *object)
 {
-	struct h5_place place;
+	struct h5_entity entity;
 	int rc;
 
 	/* What the entry of a symbol table says of the object counts, as it does for a lookup. */
 	if (b->items[i].link.cached_kind)
-		rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &b->items[i].link, &place);
+		rc = h5_links_resolve(b->dir->vfs, b->dir->node, &b->items[i].link, &entity);
 	else
-		rc = h5_tree_resolve_object(b->dir->node, object, &place);
-	b->filled[i] = !rc && !fill(b, i, &place, place.kind == H5_NODE_SYMLINK ? NULL : object);
+		rc = h5_links_resolve_object(b->dir->node, object, &entity);
+	b->filled[i] = !rc && !fill(b, i, &entity, entity.kind == H5_NODE_SYMLINK ? NULL : object);
 }
 
 /* Targets of dangling symlinks begin with such a name, and were made trusting that a look-up does not find
  * it. So a listing must not give the kernel what a look-up would not, as it may if an index is damaged. */
 static bool must_be_found(const struct batch *b, size_t i)
 {
-	return !has_places(b->dir) && !strncmp(b->items[i].text, H5_DANGLING, sizeof H5_DANGLING - 1);
+	return !is_in_view(b->dir) && !strncmp(b->items[i].text, H5_DANGLING, sizeof H5_DANGLING - 1);
 }
 
 static int fill_alone(struct batch *b, size_t i)
 {
-	static const struct h5_place unknown = {.kind = H5_NODE_SYMLINK};
-	const struct item *item = &b->items[i];
-	struct h5_place place = item->place;
+	static const struct h5_entity unknown = {.kind = H5_NODE_SYMLINK};
+	const struct h5_dir_item *item = &b->items[i];
+	struct h5_entity entity = item->entity;
 	int rc = 0;
 
 	if (must_be_found(b, i))
-		rc = h5_dir_find(b->dir->vfs, b->dir->node, item->text, &place);
-	else if (!has_places(b->dir))
-		rc = h5_tree_resolve(b->dir->vfs, b->dir->node, &item->link, &place);
-	else if (place.target && !(place.target = strdup(item->place.target)))
+		rc = h5_lookup_name(b->dir->vfs, b->dir->node, item->text, &entity);
+	else if (!is_in_view(b->dir))
+		rc = h5_links_resolve(b->dir->vfs, b->dir->node, &item->link, &entity);
+	else if (entity.target && !(entity.target = strdup(item->entity.target)))
 		rc = -ENOMEM;
 	if (!rc)
-		rc = fill(b, i, &place, NULL);
+		rc = fill(b, i, &entity, NULL);
 	/* A file that a link leads to may be locked. */
 	if (!rc || h5_is_own(rc) || !(h5_is_passing(rc) || rc == -EBUSY || must_be_found(b, i)))
 		return rc;
@@ -367,7 +271,7 @@ static int fill_batch(struct batch *b, size_t *got)
 {
 	int rc = 0;
 
-	if (!has_places(b->dir))
+	if (!is_in_view(b->dir))
 		fill_by_address(b);
 	for (*got = 0; *got < b->count; ++*got) {
 		if (!b->filled[*got])
@@ -385,7 +289,7 @@ int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, s
 		    size_t *got)
 {
 	struct batch b = {.dir = dir,
-			  .items = dir->items + first,
+			  .items = dir->list.items + first,
 			  .count = (size_t)h5_min(count, BATCH),
 			  .plus = plus,
 			  .entries = entries};

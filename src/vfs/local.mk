@@ -5,6 +5,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/content.c \
 	src/vfs/content.h \
 	src/vfs/directory.h \
+	src/vfs/dir_list.c \
 	src/vfs/handle.c \
 	src/vfs/handle.h \
 	src/vfs/links.c \

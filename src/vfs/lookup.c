@@ -12,7 +12,7 @@ struct search {
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
 	bool as_file; /* in a view: a file of it is looked for */
-	struct h5_place place;
+	struct h5_entity entity;
 };
 
 /* The file name of a link. */
@@ -26,8 +26,8 @@ static void escape(const struct search *s, const char *name, size_t size, char o
 
 static int resolve(struct search *s, const struct h5_link *link)
 {
-	return s->directory->view ? h5_views_resolve(s->vfs, s->directory, link, s->as_file, &s->place)
-				  : h5_tree_resolve(s->vfs, s->directory, link, &s->place);
+	return s->directory->view ? h5_views_resolve(s->vfs, s->directory, link, s->as_file, &s->entity)
+				  : h5_links_resolve(s->vfs, s->directory, link, &s->entity);
 }
 
 /* 1: it is the one that is looked for. */
@@ -98,33 +98,34 @@ static int find(struct search *s)
 			rc = find_link(s, group);
 		h5_file_put(directory->file, ref);
 	}
-	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->place) : rc;
+	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->entity) : rc;
 }
 
-int h5_dir_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name, struct h5_place *place)
+int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
+		   struct h5_entity *entity)
 {
 	struct search s = {.name = name, .vfs = vfs, .directory = directory};
 	int rc = find(&s);
 
-	*place = s.place;
+	*entity = s.entity;
 	return rc;
 }
 
-int h5_node_look_up(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
+int h5_lookup_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
 {
 	struct h5_times times = {0};
-	struct h5_place place;
+	struct h5_entity entity;
 	int rc;
 
 	if (parent->kind != H5_NODE_DIRECTORY && parent->kind != H5_NODE_VIEWS)
 		return -ENOTDIR;
 	if (strlen(name) > H5_NAME_MAX)
 		return -ENAMETOOLONG;
-	rc = h5_dir_find(vfs, parent, name, &place);
+	rc = h5_lookup_name(vfs, parent, name, &entity);
 	if (!rc)
-		rc = h5_node_get(vfs, parent, name, &place, &entry->node);
+		rc = h5_node_get(vfs, parent, name, &entity, &entry->node);
 	if (!rc)
-		rc = h5_node_entry(vfs, NULL, &times, entry);
+		rc = h5_stat_entry(vfs, NULL, &times, entry);
 	return rc;
 }
 
@@ -135,7 +136,7 @@ int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, 
 
 	do {
 		h5_reading_begin(vfs, &account);
-		rc = h5_node_look_up(vfs, parent, name, entry);
+		rc = h5_lookup_entry(vfs, parent, name, entry);
 	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }

@@ -7,20 +7,20 @@
 /* The object of a file. Whether the number was ever given out, the kernel finds out by the generation. */
 static int look_at_object(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 {
-	struct h5_place place = {.file = h5_mounted_file(vfs), .kind = H5_NODE_VIEW};
+	struct h5_entity entity = {.file = h5_mounted_file(vfs), .kind = H5_NODE_VIEW};
 	struct h5_times times = {0};
-	int rc = h5_node_id_decode(id, &place.address, &place.view);
+	int rc = h5_node_id_decode(id, &entity.address, &entity.view);
 
-	if (!rc && place.view)
-		rc = h5_view_shows(
-			&(struct h5_view){.ops = place.view, .file = place.file, .address = place.address});
+	if (!rc && entity.view)
+		rc = h5_view_shows(&(struct h5_view){
+			.ops = entity.view, .file = entity.file, .address = entity.address});
 	else if (!rc)
-		rc = h5_place_kind(place.file, place.address, &place.kind);
-	if (!rc && place.kind == H5_NODE_DIRECTORY)
+		rc = h5_entity_kind(entity.file, entity.address, &entity.kind);
+	if (!rc && entity.kind == H5_NODE_DIRECTORY)
 		rc = -ESTALE;
 	if (!rc)
-		rc = h5_node_get(vfs, NULL, "", &place, &entry->node);
-	return rc ? rc : h5_node_entry(vfs, NULL, &times, entry);
+		rc = h5_node_get(vfs, NULL, "", &entity, &entry->node);
+	return rc ? rc : h5_stat_entry(vfs, NULL, &times, entry);
 }
 
 static int look_up_known(struct h5_vfs *vfs, struct h5_node *node, struct h5_vfs_entry *entry)
@@ -28,7 +28,7 @@ static int look_up_known(struct h5_vfs *vfs, struct h5_node *node, struct h5_vfs
 	struct h5_times times = {0};
 
 	entry->node = node;
-	return h5_node_entry(vfs, NULL, &times, entry);
+	return h5_stat_entry(vfs, NULL, &times, entry);
 }
 
 /* The node itself, or what the steps lead to from there; gives the reference back. */
@@ -40,7 +40,7 @@ static int go(struct h5_vfs *vfs, struct h5_node *node, const struct h5_step *st
 	if (!steps)
 		return look_up_known(vfs, node, entry);
 	for (const struct h5_step *step = steps; step && !rc; step = step->next) {
-		rc = h5_node_look_up(vfs, node, step->name, entry);
+		rc = h5_lookup_entry(vfs, node, step->name, entry);
 		h5_vfs_forget(vfs, node, 1);
 		node = entry->node;
 	}

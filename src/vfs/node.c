@@ -25,7 +25,7 @@
 enum { KEY_MAX = 24 + 256 };
 
 /* The file of an attribute has the attribute's name for its target. */
-static bool is_in_place(enum h5_node_kind kind, const char *target)
+static bool is_of_name(enum h5_node_kind kind, const char *target)
 {
 	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_VIEWS || target;
 }
@@ -46,65 +46,65 @@ static uint64_t mix_text(uint64_t h, const char *text)
 	return h;
 }
 
-static uint64_t object_ino(struct h5_vfs *vfs, const struct h5_place *place)
+static uint64_t object_ino(struct h5_vfs *vfs, const struct h5_entity *entity)
 {
 	uint64_t h, device, inode;
 
-	if (place->file == h5_mounted_file(vfs))
-		return place->address & ~(FOREIGN_MARK | SYMLINK_MARK);
-	h5_file_identity(place->file, &device, &inode);
-	h = mix(mix(mix(place->address) ^ device) ^ inode);
+	if (entity->file == h5_mounted_file(vfs))
+		return entity->address & ~(FOREIGN_MARK | SYMLINK_MARK);
+	h5_file_identity(entity->file, &device, &inode);
+	h = mix(mix(mix(entity->address) ^ device) ^ inode);
 	return (h & ~SYMLINK_MARK) | FOREIGN_MARK;
 }
 
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
-		     const struct h5_place *place)
+		     const struct h5_entity *entity)
 {
-	if (place->kind == H5_NODE_SYMLINK)
+	if (entity->kind == H5_NODE_SYMLINK)
 		return (mix_text(parent->ino, name) & ~FOREIGN_MARK) | SYMLINK_MARK;
-	if (place->kind == H5_NODE_VIEWS || place->target)
+	if (entity->kind == H5_NODE_VIEWS || entity->target)
 		return mix_text(parent->ino, name) | VIEW_MARK;
-	if (!place->view)
-		return object_ino(vfs, place);
+	if (!entity->view)
+		return object_ino(vfs, entity);
 	/* An object may be there as a file and as a directory. */
-	return mix_text(object_ino(vfs, place) ^ (place->kind == H5_NODE_DIRECTORY), place->view->name) |
+	return mix_text(object_ino(vfs, entity) ^ (entity->kind == H5_NODE_DIRECTORY), entity->view->name) |
 	       VIEW_MARK;
 }
 
 static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const char *name,
-		       const struct h5_place *place)
+		       const struct h5_entity *entity)
 {
 	size_t n = 0, length = strlen(name);
 
-	key[n++] = is_in_place(place->kind, place->target);
+	key[n++] = is_of_name(entity->kind, entity->target);
 	if (key[0]) {
 		memcpy(key + n, &parent, sizeof parent);
 		n += sizeof parent;
 		memcpy(key + n, name, length);
 		return n + length;
 	}
-	memcpy(key + n, &place->file, sizeof place->file);
-	n += sizeof place->file;
-	memcpy(key + n, &place->address, sizeof place->address);
-	n += sizeof place->address;
-	memcpy(key + n, &place->view, sizeof place->view);
-	return n + sizeof place->view;
+	memcpy(key + n, &entity->file, sizeof entity->file);
+	n += sizeof entity->file;
+	memcpy(key + n, &entity->address, sizeof entity->address);
+	n += sizeof entity->address;
+	memcpy(key + n, &entity->view, sizeof entity->view);
+	return n + sizeof entity->view;
 }
 
 /* A node's contents follow the place: the same name may lead elsewhere once the file has changed. */
-static bool is_same(const struct h5_node *node, const struct h5_place *place)
+static bool is_same(const struct h5_node *node, const struct h5_entity *entity)
 {
-	return node->kind == place->kind && node->file == place->file && node->address == place->address &&
-	       node->view == place->view &&
-	       (!node->target || (place->target && !strcmp(node->target, place->target)));
+	return node->kind == entity->kind && node->file == entity->file && node->address == entity->address &&
+	       node->view == entity->view &&
+	       (!node->target || (entity->target && !strcmp(node->target, entity->target)));
 }
 
 static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
-				struct h5_place *place, const uint8_t *key, size_t key_size)
+				struct h5_entity *entity, const uint8_t *key, size_t key_size)
 {
-	bool in_place = is_in_place(place->kind, place->target) && parent;
+	bool of_name = is_of_name(entity->kind, entity->target) && parent;
 	/* Of objects of the mounted file no name is kept: their number follows from their address. */
-	bool named = in_place || (parent && place->file != h5_mounted_file(vfs));
+	bool named = of_name || (parent && entity->file != h5_mounted_file(vfs));
 	struct h5_node *node = calloc(1, sizeof *node + key_size + (named ? strlen(name) + 1 : 0));
 
 	if (!node)
@@ -113,11 +113,11 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 		node->from = parent->id;
 		node->name = strcpy((char *)node->key + key_size, name);
 	}
-	node->kind = place->kind;
-	node->file = place->file;
-	node->address = place->address;
-	node->view = place->view;
-	node->ino = h5_node_ino(vfs, parent, name, place);
+	node->kind = entity->kind;
+	node->file = entity->file;
+	node->address = entity->address;
+	node->view = entity->view;
+	node->ino = h5_node_ino(vfs, parent, name, entity);
 	node->key_size = key_size;
 	memcpy(node->key, key, key_size);
 	HASH_ADD_KEYPTR(hh, vfs->nodes, node->key, node->key_size, node);
@@ -125,16 +125,16 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 		free(node);
 		return NULL;
 	}
-	node->target = place->target;
-	if (in_place)
+	node->target = entity->target;
+	if (of_name)
 		node->parent = parent;
 	if (h5_node_identify(vfs, node)) {
 		HASH_DEL(vfs->nodes, node);
 		free(node);
 		return NULL;
 	}
-	place->target = NULL;
-	if (in_place) {
+	entity->target = NULL;
+	if (of_name) {
 		/* The root of a view is a root to its links. */
 		node->depth = parent->kind == H5_NODE_VIEWS ? 0 : parent->depth + 1;
 		parent->references++;
@@ -142,28 +142,28 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 	return node;
 }
 
-int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_place *place,
+int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
 		struct h5_node **node)
 {
 	uint8_t key[KEY_MAX];
-	size_t key_size = make_key(key, parent, name, place);
+	size_t key_size = make_key(key, parent, name, entity);
 	struct h5_node *n;
 
 	pthread_mutex_lock(&vfs->lock);
 	HASH_FIND(hh, vfs->nodes, key, key_size, n);
-	if (n && !is_same(n, place)) {
+	if (n && !is_same(n, entity)) {
 		HASH_DEL(vfs->nodes, n);
 		DL_PREPEND(vfs->detached, n);
 		n->is_detached = true;
 		n = NULL;
 	}
 	if (!n)
-		n = node_new(vfs, parent, name, place, key, key_size);
+		n = node_new(vfs, parent, name, entity, key, key_size);
 	if (n)
 		n->references++;
 	pthread_mutex_unlock(&vfs->lock);
-	free(place->target);
-	place->target = NULL;
+	free(entity->target);
+	entity->target = NULL;
 	*node = n;
 	return n ? 0 : -ENOMEM;
 }

@@ -23,8 +23,8 @@ enum h5_node_kind {
 	H5_NODE_VIEW,	 /* an object as a file of a view */
 };
 
-/* Where a link leads. */
-struct h5_place {
+/* What a name leads to. */
+struct h5_entity {
 	enum h5_node_kind kind;
 	struct h5_file *file;		/* borrowed; of the object; of a symlink: NULL */
 	uint64_t address;		/* of the object */
@@ -64,14 +64,14 @@ struct h5_node {
 	uint8_t key[]; /* what makes it the same node: see node.c */
 };
 
-/* The node of what the name in the parent leads to, found or made; takes over place->target. Referenced. */
-int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_place *place,
+/* The node of what the name in the parent leads to, found or made; takes over entity->target. Referenced. */
+int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
 		struct h5_node **node);
 /* Frees all nodes. */
 void h5_nodes_free(struct h5_vfs *vfs);
-/* Inode number of a place, without a node. */
+/* st_ino of an entity, without a node. */
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
-		     const struct h5_place *place);
+		     const struct h5_entity *entity);
 
 /* ---- numbers; to be called with vfs->lock ---- */
 

@@ -55,7 +55,7 @@ struct h5_times {
 
 /* Fills entry->st and entry->size_known for entry->node; on failure gives the node's reference back. `known`:
  * the node's object where it is at hand, else NULL. */
-int h5_node_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
+int h5_stat_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
 		  struct h5_vfs_entry *entry);
 
 /* ---- property.c: the xattrs h5fs.* ---- */

@@ -207,7 +207,7 @@ int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st)
 	return rc;
 }
 
-int h5_node_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
+int h5_stat_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
 		  struct h5_vfs_entry *entry)
 {
 	int rc = stat_node(vfs, entry->node, known, times, false, &entry->st, &entry->size_known);

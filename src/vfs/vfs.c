@@ -33,14 +33,14 @@ static void init_locks(struct h5_vfs *vfs)
 }
 
 /* The group that is to be the root. */
-static int find_root(struct h5_vfs *vfs, struct h5_place *place)
+static int find_root(struct h5_vfs *vfs, struct h5_entity *entity)
 {
 	struct h5_file *file = h5_mounted_file(vfs), *found_in = file;
 	const char *path = vfs->options.subdir ? vfs->options.subdir : "";
 	struct h5_buf prefix;
 	int rc;
 
-	*place = (struct h5_place){
+	*entity = (struct h5_entity){
 		.kind = H5_NODE_DIRECTORY, .file = file, .address = h5_file_superblock(file)->root};
 	h5_buf_init(&prefix, PATH_MAX);
 	h5_path_escape(&prefix, path, strlen(path));
@@ -52,7 +52,7 @@ static int find_root(struct h5_vfs *vfs, struct h5_place *place)
 	vfs->prefix = prefix.data;
 	if (!*vfs->prefix)
 		return 0;
-	rc = h5_path_find(file, place->address, path, strlen(path), &found_in, &place->address);
+	rc = h5_path_find(file, entity->address, path, strlen(path), &found_in, &entity->address);
 	if (rc == -ENOENT || (!rc && found_in != file))
 		rc = h5_fail(-ENOENT, H5_UNDEF, "the file has no group %s", path);
 	return rc;
@@ -62,19 +62,19 @@ static int make_root(struct h5_vfs *vfs)
 {
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
-	struct h5_place place;
-	int rc = find_root(vfs, &place);
+	struct h5_entity entity;
+	int rc = find_root(vfs, &entity);
 
 	if (!rc)
-		rc = h5_object_get(place.file, place.address, &ref, &object);
+		rc = h5_object_get(entity.file, entity.address, &ref, &object);
 	if (rc)
 		return rc == -ENOENT ? rc : h5_fail_in(rc, "root group");
 	if (object->kind != H5_OBJECT_GROUP && *vfs->prefix)
-		rc = h5_fail(-ENOTDIR, place.address, "%s is not a group", vfs->options.subdir);
+		rc = h5_fail(-ENOTDIR, entity.address, "%s is not a group", vfs->options.subdir);
 	else if (object->kind != H5_OBJECT_GROUP)
-		rc = h5_fail(-EUCLEAN, place.address, "the root object is not a group");
-	h5_file_put(place.file, ref);
-	return rc ? rc : h5_node_get(vfs, NULL, "", &place, &vfs->root);
+		rc = h5_fail(-EUCLEAN, entity.address, "the root object is not a group");
+	h5_file_put(entity.file, ref);
+	return rc ? rc : h5_node_get(vfs, NULL, "", &entity, &vfs->root);
 }
 
 static int init_ids(struct h5_vfs *vfs)

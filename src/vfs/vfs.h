@@ -126,7 +126,7 @@ int h5_vfs_seek(struct h5_handle *handle, uint64_t offset, bool hole, uint64_t *
 
 /* ---- writing: MAPPING section 6 ---- */
 
-enum h5_write_place {
+enum h5_write_where {
 	H5_WRITE_AT,	 /* at the offset */
 	H5_WRITE_APPEND, /* at the end, wherever that is now */
 	H5_WRITE_INSIDE, /* at the offset, without what lies beyond the end: pages that were mapped */
@@ -147,7 +147,7 @@ enum h5_write_place {
 /* *written may be less than n: what fits. -EFBIG: nothing fits; -EINVAL: it would begin a row while another
  * one is incomplete. *stale: see above. */
 int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n,
-		 enum h5_write_place place, size_t *written, uint64_t *stale);
+		 enum h5_write_where where, size_t *written, uint64_t *stale);
 /* A close of one of the handle's descriptors: commits (sync=close). -EINVAL: a row is incomplete; it stays.
  */
 int h5_vfs_flush(struct h5_handle *handle);

@@ -7,7 +7,6 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "object/attribute.h"
 #include "object/path.h"
 #include "vfs/directory.h"
@@ -79,7 +78,7 @@ static int find_object(const struct h5_node *directory, const struct h5_link *li
 static int check_directory(const struct h5_view *v)
 {
 	enum h5_node_kind kind;
-	int rc = h5_place_kind(v->file, v->address, &kind);
+	int rc = h5_entity_kind(v->file, v->address, &kind);
 
 	if (rc)
 		return rc;
@@ -119,8 +118,8 @@ static void add_path(struct h5_buf *out, const struct h5_view_ops *view, bool as
 	}
 }
 
-static int place_soft(const struct h5_node *directory, const struct h5_link *link, bool as_file,
-		      struct h5_place *place)
+static int resolve_soft(const struct h5_node *directory, const struct h5_link *link, bool as_file,
+			struct h5_entity *entity)
 {
 	struct h5_buf target;
 
@@ -129,12 +128,12 @@ static int place_soft(const struct h5_node *directory, const struct h5_link *lin
 		for (unsigned i = 0; i < directory->depth; i++)
 			h5_buf_text(&target, i ? "/.." : "..");
 	add_path(&target, directory->view, as_file, link->target, link->target_size);
-	return h5_place_symlink(directory, place, &target);
+	return h5_entity_symlink(directory, entity, &target);
 }
 
 /* Beneath an external link, or where only a group is mounted, a soft link may lead to where no symlink can:
  * then it is the object itself. */
-static bool has_place(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link)
+static bool is_symlink(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link)
 {
 	bool absolute = link->target_size && link->target[0] == '/';
 
@@ -142,23 +141,23 @@ static bool has_place(const struct h5_vfs *vfs, const struct h5_node *directory,
 }
 
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
-		     bool as_file, struct h5_place *place)
+		     bool as_file, struct h5_entity *entity)
 {
 	struct h5_view v = {.ops = directory->view};
 	int rc = find_object(directory, link, &v.file, &v.address);
 
-	*place = (struct h5_place){0};
+	*entity = (struct h5_entity){0};
 	if (!rc)
 		rc = as_file ? h5_view_shows(&v) : check_directory(&v);
 	if (rc)
 		return rc;
-	if (link->type == H5_LINK_SOFT && has_place(vfs, directory, link))
-		return place_soft(directory, link, as_file, place);
-	*place = (struct h5_place){.kind = as_file ? H5_NODE_VIEW : H5_NODE_DIRECTORY,
-				   .file = v.file,
-				   .address = v.address,
-				   .view = v.ops};
-	return as_file ? 0 : h5_place_turn_back(directory, place);
+	if (link->type == H5_LINK_SOFT && is_symlink(vfs, directory, link))
+		return resolve_soft(directory, link, as_file, entity);
+	*entity = (struct h5_entity){.kind = as_file ? H5_NODE_VIEW : H5_NODE_DIRECTORY,
+				     .file = v.file,
+				     .address = v.address,
+				     .view = v.ops};
+	return as_file ? 0 : h5_entity_turn_back(directory, entity);
 }
 
 /* ---- attributes ---- */
@@ -245,16 +244,16 @@ static int search_attribute(struct attribute_search *s)
 }
 
 /* Takes the name over. */
-static struct h5_place place_attribute(const struct h5_node *directory, char *name)
+static struct h5_entity attribute_entity(const struct h5_node *directory, char *name)
 {
-	return (struct h5_place){.kind = H5_NODE_VIEW,
-				 .file = directory->file,
-				 .address = directory->address,
-				 .target = name,
-				 .view = directory->view};
+	return (struct h5_entity){.kind = H5_NODE_VIEW,
+				  .file = directory->file,
+				  .address = directory->address,
+				  .target = name,
+				  .view = directory->view};
 }
 
-static int find_attribute(const struct h5_node *directory, const char *name, struct h5_place *place)
+static int find_attribute(const struct h5_node *directory, const char *name, struct h5_entity *entity)
 {
 	struct attribute_search s = {.directory = directory, .name = name};
 	struct h5_lru_entry *ref;
@@ -265,157 +264,156 @@ static int find_attribute(const struct h5_node *directory, const char *name, str
 	rc = search_attribute(&s);
 	h5_file_put(directory->file, ref);
 	if (!rc)
-		*place = place_attribute(directory, s.found);
+		*entity = attribute_entity(directory, s.found);
 	return rc;
 }
 
 /* ---- directories ---- */
 
-static struct h5_place root_of_view(const struct h5_vfs *vfs, const struct h5_view_ops *view)
+static struct h5_entity root_of_view(const struct h5_vfs *vfs, const struct h5_view_ops *view)
 {
-	return (struct h5_place){.kind = H5_NODE_DIRECTORY,
-				 .file = vfs->root->file,
-				 .address = vfs->root->address,
-				 .view = view};
+	return (struct h5_entity){.kind = H5_NODE_DIRECTORY,
+				  .file = vfs->root->file,
+				  .address = vfs->root->address,
+				  .view = view};
 }
 
 /* The file of the directory's own object: its name is the suffix alone. */
-static int place_itself(const struct h5_node *directory, struct h5_place *place)
+static int find_itself(const struct h5_node *directory, struct h5_entity *entity)
 {
 	const struct h5_view v = {
 		.ops = directory->view, .file = directory->file, .address = directory->address};
 
-	*place = (struct h5_place){.kind = H5_NODE_VIEW, .file = v.file, .address = v.address, .view = v.ops};
+	*entity =
+		(struct h5_entity){.kind = H5_NODE_VIEW, .file = v.file, .address = v.address, .view = v.ops};
 	return h5_view_shows(&v);
 }
 
 int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
-		  struct h5_place *place)
+		  struct h5_entity *entity)
 {
 	if (directory == vfs->root && (!strcmp(name, H5_VIEWS_NAME) || !strcmp(name, ESCAPED))) {
-		*place = (struct h5_place){.kind = H5_NODE_VIEWS, .address = H5_UNDEF};
+		*entity = (struct h5_entity){.kind = H5_NODE_VIEWS, .address = H5_UNDEF};
 		return 0;
 	}
 	for (size_t i = 0; directory->kind == H5_NODE_VIEWS && h5_views[i]; i++)
 		if (!strcmp(h5_views[i]->name, name)) {
-			*place = root_of_view(vfs, h5_views[i]);
+			*entity = root_of_view(vfs, h5_views[i]);
 			return 0;
 		}
 	if (!directory->view)
 		return -ENOENT;
 	if (directory->view->of_attributes)
-		return find_attribute(directory, name, place);
-	return strcmp(name, directory->view->suffix) ? -ENOENT : place_itself(directory, place);
+		return find_attribute(directory, name, entity);
+	return strcmp(name, directory->view->suffix) ? -ENOENT : find_itself(directory, entity);
 }
 
-struct walk {
+struct listing {
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
 	const struct h5_object *object; /* of the directory */
 	int unread;			/* why an object could not be looked at this time; 0: all were */
-	h5_views_visit *visit;
-	void *arg;
+	struct h5_dir_list *list;
 };
 
-static int visit_as(struct walk *w, const struct h5_link *link, bool as_file)
+static int list_link_as(struct listing *l, const struct h5_link *link, bool as_file)
 {
 	char name[H5_NAME_MAX + 1];
-	struct h5_place place;
-	int rc = h5_views_resolve(w->vfs, w->directory, link, as_file, &place);
+	struct h5_entity entity;
+	int rc = h5_views_resolve(l->vfs, l->directory, link, as_file, &entity);
 
 	/* Its neighbours are shown all the same. */
 	if (rc && !h5_is_own(rc) && rc != -ENOENT)
-		w->unread = rc;
+		l->unread = rc;
 	if (rc)
 		return h5_is_own(rc) ? rc : 0;
-	h5_views_escape(w->directory->view, as_file, link->name, link->name_size, name);
-	return w->visit(w->arg, name, &place);
+	h5_views_escape(l->directory->view, as_file, link->name, link->name_size, name);
+	return h5_dir_list_add(l->list, name, &entity);
 }
 
-static int visit_links(struct walk *w)
+static int list_links(struct listing *l)
 {
-	enum h5_name_order order = w->vfs->options.order_by_creation ? H5_NAMES_BY_CREATION : H5_NAMES_SORTED;
 	const struct h5_link *link;
 	struct h5_link_walk links;
-	int rc = h5_link_begin(&links, w->directory->file, w->object, order);
+	int rc = h5_link_begin(&links, l->directory->file, l->object, h5_listing_order(l->vfs));
 
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0) {
-		rc = visit_as(w, link, false);
+		rc = list_link_as(l, link, false);
 		if (!rc)
-			rc = visit_as(w, link, true);
+			rc = list_link_as(l, link, true);
 	}
 	h5_link_end(&links);
 	return rc;
 }
 
-static int visit_attribute(struct walk *w, const struct h5_attribute *a)
+static int list_attribute(struct listing *l, const char *attribute)
 {
 	char name[H5_NAME_MAX + 1], *copy;
-	struct h5_place place;
-	int rc = escape_attribute(w->directory, w->object, a->name, name);
+	struct h5_entity entity;
+	int rc = escape_attribute(l->directory, l->object, attribute, name);
 
 	if (rc)
 		return rc;
-	copy = strdup(a->name);
+	copy = strdup(attribute);
 	if (!copy)
 		return -ENOMEM;
-	place = place_attribute(w->directory, copy);
-	return w->visit(w->arg, name, &place);
+	entity = attribute_entity(l->directory, copy);
+	return h5_dir_list_add(l->list, name, &entity);
 }
 
-static int visit_attributes(struct walk *w)
+static int list_attributes(struct listing *l)
 {
 	struct h5_attribute_walk attributes;
 	const struct h5_attribute *a;
-	int rc = h5_attribute_begin(&attributes, w->directory->file, w->object);
+	int rc = h5_attribute_begin(&attributes, l->directory->file, l->object);
 
 	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
-		rc = visit_attribute(w, a);
+		rc = list_attribute(l, a->name);
 	h5_attribute_end(&attributes);
 	return rc;
 }
 
-/* The first failure; what comes behind it is visited all the same. */
-static int visit_object(struct walk *w)
+/* The first failure; what comes behind it is listed all the same. */
+static int list_object(struct listing *l)
 {
-	const struct h5_node *directory = w->directory;
+	const struct h5_node *directory = l->directory;
 	bool is_root = !directory->depth;
-	struct h5_place place;
+	struct h5_entity entity;
 	int rc = 0, more = 0;
 
 	if (directory->view->of_attributes)
-		rc = visit_attributes(w);
-	else if (is_root && !place_itself(directory, &place))
-		rc = w->visit(w->arg, directory->view->suffix, &place);
-	if (w->object->kind == H5_OBJECT_GROUP && !h5_is_passing(rc))
-		more = visit_links(w);
-	return rc ? rc : more ? more : w->unread;
+		rc = list_attributes(l);
+	else if (is_root && !find_itself(directory, &entity))
+		rc = h5_dir_list_add(l->list, directory->view->suffix, &entity);
+	if (l->object->kind == H5_OBJECT_GROUP && !h5_is_passing(rc))
+		more = list_links(l);
+	return rc ? rc : more ? more : l->unread;
 }
 
-static int visit_views(struct walk *w)
+static int list_views(const struct h5_vfs *vfs, struct h5_dir_list *list)
 {
 	int rc = 0;
 
 	for (size_t i = 0; h5_views[i] && !rc; i++) {
-		struct h5_place place = root_of_view(w->vfs, h5_views[i]);
+		struct h5_entity entity = root_of_view(vfs, h5_views[i]);
 
-		rc = w->visit(w->arg, h5_views[i]->name, &place);
+		rc = h5_dir_list_add(list, h5_views[i]->name, &entity);
 	}
 	return rc;
 }
 
-int h5_views_iterate(struct h5_vfs *vfs, const struct h5_node *directory, h5_views_visit *visit, void *arg)
+int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_dir_list *list)
 {
-	struct walk w = {.vfs = vfs, .directory = directory, .visit = visit, .arg = arg};
+	struct listing l = {.vfs = vfs, .directory = directory, .list = list};
 	struct h5_lru_entry *ref;
 	int rc;
 
 	if (directory->kind == H5_NODE_VIEWS)
-		return visit_views(&w);
-	rc = h5_object_get(directory->file, directory->address, &ref, &w.object);
+		return list_views(vfs, list);
+	rc = h5_object_get(directory->file, directory->address, &ref, &l.object);
 	if (rc)
 		return rc;
-	rc = visit_object(&w);
+	rc = list_object(&l);
 	h5_file_put(directory->file, ref);
 	return rc;
 }

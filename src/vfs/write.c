@@ -64,7 +64,7 @@ static int write_all(struct h5_handle *h, uint64_t offset, const void *data, siz
 	return *written ? 0 : rc;
 }
 
-int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, enum h5_write_place place,
+int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, enum h5_write_where where,
 		 size_t *written, uint64_t *stale)
 {
 	uint64_t size, left = n;
@@ -81,17 +81,17 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 		return rc;
 	}
 	size = h5_dataset_writer_size(h->input.writer);
-	if (place == H5_WRITE_APPEND)
+	if (where == H5_WRITE_APPEND)
 		offset = size;
-	else if (place == H5_WRITE_INSIDE)
+	else if (where == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
-	rc = write_all(h, offset, buf, (size_t)left, place == H5_WRITE_APPEND, written);
+	rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
 	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
 		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
 	/* The rest of a page is nobody's. */
-	if (!rc && place == H5_WRITE_INSIDE && *written == left)
+	if (!rc && where == H5_WRITE_INSIDE && *written == left)
 		*written = n;
 	return rc;
 }

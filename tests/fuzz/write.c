@@ -220,7 +220,7 @@ static void told(struct scene *s, struct model *m, uint64_t stale)
 }
 
 static void write_at(struct scene *s, struct model *m, uint64_t offset, size_t n, uint8_t value,
-		     enum h5_write_place place)
+		     enum h5_write_where where)
 {
 	uint8_t *bytes = malloc(n ? n : 1);
 	size_t written;
@@ -231,7 +231,7 @@ static void write_at(struct scene *s, struct model *m, uint64_t offset, size_t n
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (uint8_t)(value + i * 7);
 	fuzz_request(&s->budget);
-	rc = h5_vfs_write(m->handle, offset, bytes, n, place, &written, &stale);
+	rc = h5_vfs_write(m->handle, offset, bytes, n, where, &written, &stale);
 	note(s, m, rc);
 	told(s, m, stale);
 	if (!rc) {
