@@ -9,6 +9,7 @@
 #include "vfs/handle.h"
 #include "vfs/paths.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -68,6 +69,7 @@ int h5_changes_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_vi
 {
 	int rc;
 
+	assert(h5_is_locked_to_write(vfs));
 	*input = (struct h5_view_input){.file = node->file, .address = node->address};
 	rc = find_view(vfs, node, &input->ops);
 	if (!rc)
@@ -82,16 +84,17 @@ void h5_changes_close(struct h5_view_input *input)
 	h5_view_input_release(input);
 }
 
-int h5_changes_begin(struct h5_vfs *vfs, struct h5_dataset_writer *w)
+int h5_changes_begin(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
 {
 	struct h5_file *file = h5_mounted_file(vfs);
 	int rc = 0;
 
+	assert(h5_is_locked_to_write(vfs));
 	if (!h5_tx_is_writable(file))
 		return given_up();
 	if (h5_tx_held(file) > vfs->options.gather && h5_tx_settle(file))
-		rc = h5_changes_commit(vfs, w);
-	return rc ? rc : h5_dataset_writer_ready(w);
+		rc = h5_changes_commit(vfs, writer);
+	return rc ? rc : h5_dataset_writer_ready(writer);
 }
 
 /* The kernel looks at times to see that contents have changed: no two changes have the same. */
@@ -147,6 +150,7 @@ static void forget_followers(struct h5_vfs *vfs)
 
 void h5_changes_end(struct h5_vfs *vfs)
 {
+	assert(h5_is_locked_to_write(vfs));
 	forget_followers(vfs);
 	set_time(&vfs->changed);
 	vfs->changes++;
@@ -162,7 +166,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 	pthread_mutex_lock(&vfs->lock);
 	DL_FOREACH(vfs->handles, h)
 	{
-		if (!h->input.ops || h->address != address)
+		if (!h->input.ops || h->node->address != address)
 			continue;
 		if (lost && h->unsaved)
 			h->lost = lost;
@@ -237,6 +241,7 @@ int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 	struct h5_file *file = h5_mounted_file(vfs);
 	int failure, rc;
 
+	assert(h5_is_locked_to_write(vfs));
 	if (!h5_tx_is_writable(file))
 		return has_uncommitted(vfs, of) ? given_up() : 0;
 	/* It is made for all who have written, so it is not interrupted for the one who asks. */

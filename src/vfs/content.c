@@ -5,11 +5,14 @@
 #include "vfs/content.h"
 #include "vfs/paths.h"
 
+#include <assert.h>
+
 int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
 		     struct h5_view *view)
 {
 	int rc;
 
+	assert(h5_is_locked(vfs));
 	*view = (struct h5_view){.ops = node->view,
 				 .file = node->file,
 				 .address = node->address,

@@ -8,7 +8,9 @@
 #include "vfs/content.h"
 #include "vfs/handle.h"
 
+#include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,12 +64,15 @@ static void handle_free(struct h5_handle *h)
 /* With vfs->lock: `by` is 1 or -1. */
 static void count_handle(const struct h5_handle *h, int by)
 {
+	struct h5_node *node = h->node;
+
 	if (h->mode != O_WRONLY)
-		h->node->cached += (unsigned)by;
+		node->cached += (unsigned)by;
 	if (h->mode == O_RDWR)
-		h->node->mapped += (unsigned)by;
+		node->mapped += (unsigned)by;
 	if (h->mode != O_RDONLY)
-		h->node->writing += (unsigned)by;
+		node->writing += (unsigned)by;
+	assert(node->cached <= INT_MAX && node->mapped <= node->cached && node->writing <= INT_MAX);
 }
 
 /* With vfs->lock. The kernel adds each byte that it has sent to the size that it knows of a file, also those
@@ -105,8 +110,6 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 	h->vfs = vfs;
 	h->node = node;
 	h->mode = flags & O_ACCMODE;
-	h->file = node->file;
-	h->address = node->address;
 	rc = open_in_mode(h, node, flags);
 	if (rc) {
 		handle_free(h);
@@ -124,12 +127,15 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 
 void h5_vfs_close_file(struct h5_handle *h)
 {
-	pthread_mutex_lock(&h->vfs->lock);
-	DL_DELETE(h->vfs->handles, h);
+	struct h5_vfs *vfs = h->vfs;
+	struct h5_node *node = h->node;
+
+	pthread_mutex_lock(&vfs->lock);
+	DL_DELETE(vfs->handles, h);
 	count_handle(h, -1);
-	pthread_mutex_unlock(&h->vfs->lock);
-	h5_vfs_forget(h->vfs, h->node, 1);
+	pthread_mutex_unlock(&vfs->lock);
 	handle_free(h);
+	h5_vfs_forget(vfs, node, 1);
 }
 
 void h5_handles_close(struct h5_vfs *vfs)
@@ -149,9 +155,9 @@ static void raise(atomic_uint_fast64_t *to, uint64_t value)
 		;
 }
 
-/* Who reads in order gets what comes next decoded meanwhile. The kernel's own reading ahead comes in several
- * requests at once, so in nearly this order. A mount for writing does without: nothing may be decoded while
- * something changes. */
+/* If a file is read in order, the chunks that come next are decoded in the background. The kernel reads ahead
+ * in several requests at once, so they come in nearly that order. On a mount for writing nothing is decoded
+ * ahead, since the background holds no lock. */
 static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t offset, size_t n)
 {
 	uint64_t read_to = h->read_to, window, from, to;
@@ -173,13 +179,13 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 	read_to = h->read_to;
 	from = h5_max(read_to, ahead);
 	to = h5_min(dataset->size, read_to + window);
-	/* Who does not get to claim it leaves it to who did. */
+	/* Only one thread claims it; the others return. */
 	if (window && from < to && atomic_compare_exchange_strong(&h->ahead, &ahead, to))
 		h5_dataset_read_ahead(dataset, from, to - from);
 }
 
-/* The view as it is now: the one that the handle has, or `fresh`, if something was changed since that was
- * opened. h5_view_release() of `fresh` in any case. */
+/* The view as it is now: the one that the handle has, or, if something was changed since that was opened,
+ * `fresh`. The caller releases `fresh` in any case. */
 static int get_view(const struct h5_handle *h, struct h5_view *fresh, const struct h5_view **view)
 {
 	*fresh = (struct h5_view){0};

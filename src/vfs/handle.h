@@ -11,11 +11,9 @@ struct h5_handle {
 	struct h5_node *node; /* referenced */
 	int mode;	      /* O_RDONLY, O_WRONLY, O_RDWR */
 	bool direct;	      /* the kernel reads and writes without its pages */
-	struct h5_file *file;
-	uint64_t address;
-	struct h5_view view; /* as it was when the file was opened to be read; ops NULL: it was not */
-	/* Of one who reads raw data in order: how far, how many reads, how far ahead was decoded. Several
-	 * threads may be at it: what gets lost then is speed. */
+	struct h5_view view;  /* as it was when the file was opened to be read; ops NULL: it was not */
+	/* If raw data are read in order: up to where, by how many reads, and up to where chunks were decoded
+	 * ahead. Several threads may change these at once, which costs only speed. */
 	atomic_uint_fast64_t read_to, ahead;
 	atomic_uint in_order;
 	/* write_lock: */

@@ -10,6 +10,7 @@
 #include "vfs/directory.h"
 #include "vfs/name.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -296,6 +297,7 @@ int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, s
 	struct h5_account account = {0};
 	int rc;
 
+	assert(first < dir->list.count && count <= dir->list.count - first);
 	do {
 		memset(b.filled, 0, sizeof b.filled);
 		h5_window_init(&b.window, dir->node->file);

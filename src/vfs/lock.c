@@ -48,6 +48,17 @@ void h5_unlock(struct h5_vfs *vfs)
 		pthread_rwlock_unlock(&vfs->write_lock);
 }
 
+/* A lock that is to be had is not held, and then the assertion ends the process. */
+bool h5_is_locked(struct h5_vfs *vfs)
+{
+	return !vfs->options.writable || pthread_rwlock_trywrlock(&vfs->write_lock);
+}
+
+bool h5_is_locked_to_write(struct h5_vfs *vfs)
+{
+	return vfs->options.writable && pthread_rwlock_tryrdlock(&vfs->write_lock);
+}
+
 /* What others have written is settled before, and not on this request's account. */
 void h5_reading_begin(struct h5_vfs *vfs, struct h5_account *account)
 {

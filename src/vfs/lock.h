@@ -21,4 +21,8 @@ bool h5_reading_again(struct h5_vfs *vfs, struct h5_account *account, int *rc);
 void h5_lock_to_write(struct h5_vfs *vfs);
 void h5_unlock(struct h5_vfs *vfs);
 
+/* For assertions: false if the lock is free, or only shared, on a mount for writing. */
+bool h5_is_locked(struct h5_vfs *vfs);
+bool h5_is_locked_to_write(struct h5_vfs *vfs);
+
 #endif

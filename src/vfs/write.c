@@ -8,9 +8,7 @@
 #include "vfs/handle.h"
 #include "vfs/paths.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
+#include <assert.h>
 
 /* ---- what has grown ---- */
 
@@ -44,6 +42,7 @@ uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node)
 void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node)
 {
 	pthread_mutex_lock(&vfs->lock);
+	assert(node->growing);
 	node->growing--;
 	pthread_mutex_unlock(&vfs->lock);
 }
@@ -100,7 +99,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 
 static int check_row(const struct h5_handle *h)
 {
-	return h->input.filled ? h5_fail(-EINVAL, h->address, "the last row is incomplete") : 0;
+	return h->input.filled ? h5_fail(-EINVAL, h->node->address, "the last row is incomplete") : 0;
 }
 
 /* What was lost is told once to each handle that wrote it: as `rc` right now, or from before. */
@@ -111,7 +110,7 @@ static int tell_loss(struct h5_handle *h, int rc)
 	h->lost = 0;
 	if (rc || !lost)
 		return rc;
-	return h5_fail(lost, h->address, "what was written could not be stored, and is lost");
+	return h5_fail(lost, h->node->address, "what was written could not be stored, and is lost");
 }
 
 int h5_vfs_flush(struct h5_handle *h)
@@ -160,21 +159,21 @@ int h5_vfs_commit(struct h5_vfs *vfs)
 
 /* ---- size, opening and closing ---- */
 
-static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writer *w, uint64_t size)
+static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writer *writer, uint64_t size)
 {
-	uint64_t row = h5_dataset_writer_row(w);
+	uint64_t row = h5_dataset_writer_row(writer);
 	int rc;
 
-	if (size == h5_dataset_writer_size(w))
+	if (size == h5_dataset_writer_size(writer))
 		return 0;
-	if (!h5_dataset_writer_can_resize(w))
+	if (!h5_dataset_writer_can_resize(writer))
 		return h5_fail(-EPERM, address, "the size of the dataset cannot change");
 	if (size % row)
 		return h5_fail(-EINVAL, address, "no whole rows of %ju bytes", (uintmax_t)row);
-	rc = h5_changes_begin(vfs, w);
+	rc = h5_changes_begin(vfs, writer);
 	if (rc)
 		return rc;
-	rc = h5_dataset_writer_resize(w, size / row);
+	rc = h5_dataset_writer_resize(writer, size / row);
 	h5_changes_end(vfs);
 	return rc;
 }
@@ -229,7 +228,7 @@ void h5_write_close(struct h5_handle *h)
 {
 	if (h->input.filled) {
 		h5_count(&h->vfs->dropped_rows, 1);
-		h5_log_about(h->vfs, h->address, "an incomplete row was dropped: %zu of %ju bytes",
+		h5_log_about(h->vfs, h->node->address, "an incomplete row was dropped: %zu of %ju bytes",
 			     h->input.filled, (uintmax_t)h5_dataset_writer_row(h->input.writer));
 	}
 	h5_changes_close(&h->input);

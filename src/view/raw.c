@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,6 +225,7 @@ static int step(struct h5_view_input *in, uint64_t offset, const uint8_t *data, 
 	struct h5_dataset_writer *writer = in->writer;
 	uint64_t size = h5_dataset_writer_size(writer), begin = in->filled ? row_begin(in) : UINT64_MAX;
 
+	assert(!in->filled || in->filled < h5_dataset_writer_row(writer));
 	*done = 0;
 	if (offset >= begin && offset - begin <= in->filled)
 		return write_row(in, begin, (size_t)(offset - begin), data, n, done);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json,
@@ -87,6 +88,7 @@ int h5_view_open(struct h5_view *v, bool reading)
 
 int h5_view_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
+	assert(offset <= v->size && n <= v->size - offset);
 	if (offset < v->head.size) {
 		size_t left = v->head.size - (size_t)offset, part = n < left ? n : left;
 
@@ -100,6 +102,7 @@ int h5_view_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 
 int h5_view_seek(const struct h5_view *v, uint64_t offset, bool hole, uint64_t *found)
 {
+	assert(offset < v->size);
 	*found = hole ? v->size : offset;
 	return v->ops->seek ? v->ops->seek(v, offset, hole, found) : 0;
 }
