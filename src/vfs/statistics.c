@@ -1,47 +1,70 @@
 /* Statistics of a mount, as JSON: the property h5fs.stats of the root. */
 #include "vfs/private.h"
 
+#include "object/json.h"
 #include "store/statistics.h"
-
-#include <inttypes.h>
 
 static uint64_t value(const atomic_uint_fast64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static void add_cache(struct h5_buf *out, const char *name, struct h5_lru *cache, size_t limit)
+static void add(struct h5_json *object, const char *name, uint64_t number)
 {
-	struct h5_lru_stats s;
-
-	h5_lru_stats(cache, &s);
-	h5_buf_printf(out,
-		      "\"%s\":{\"hits\":%" PRIu64 ",\"misses\":%" PRIu64 ",\"evictions\":%" PRIu64
-		      ",\"entries\":%zu,\"bytes\":%zu,\"limit\":%zu},",
-		      name, s.hits, s.misses, s.evictions, s.entries, s.bytes, limit);
+	h5_json_number(h5_json_key(object, name), number);
 }
 
-static void add_filtered(struct h5_buf *out, const char *name, const struct h5_filter_statistics *s)
+/* An object of two counters. */
+static void add_pair(struct h5_json *all, const char *name, const char *first, uint64_t first_value,
+		     const char *second, uint64_t second_value)
 {
-	h5_buf_printf(out, "\"%s\":{\"chunks\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"seconds\":%.6f},", name,
-		      value(&s->chunks), value(&s->bytes), (double)value(&s->time) / 1e9);
+	struct h5_json pair = h5_json_object(h5_json_key(all, name));
+
+	add(&pair, first, first_value);
+	add(&pair, second, second_value);
+	h5_json_close(&pair);
+}
+
+static void add_cache(struct h5_json *all, const char *name, struct h5_lru *lru, size_t limit)
+{
+	struct h5_json cache = h5_json_object(h5_json_key(all, name));
+	struct h5_lru_stats s;
+
+	h5_lru_stats(lru, &s);
+	add(&cache, "hits", s.hits);
+	add(&cache, "misses", s.misses);
+	add(&cache, "evictions", s.evictions);
+	add(&cache, "entries", s.entries);
+	add(&cache, "bytes", s.bytes);
+	add(&cache, "limit", limit);
+	h5_json_close(&cache);
+}
+
+static void add_filtered(struct h5_json *all, const char *name, const struct h5_filter_statistics *s)
+{
+	struct h5_json filtered = h5_json_object(h5_json_key(all, name));
+
+	add(&filtered, "chunks", value(&s->chunks));
+	add(&filtered, "bytes", value(&s->bytes));
+	h5_buf_printf(h5_json_key(&filtered, "seconds"), "%.6f", (double)value(&s->time) / 1e9);
+	h5_json_close(&filtered);
 }
 
 int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out)
 {
 	const struct h5_file_set_options *limits = h5_file_set_options(vfs->set);
 	const struct h5_statistics *s = h5_file_set_statistics(vfs->set);
+	struct h5_json all = h5_json_object(out);
 
-	h5_buf_printf(out, "{\"served\":{\"read\":%" PRIu64 ",\"written\":%" PRIu64 "},",
-		      value(&vfs->bytes_read), value(&vfs->bytes_written));
-	h5_buf_printf(out, "\"file\":{\"reads\":%" PRIu64 ",\"bytes\":%" PRIu64 "},", value(&s->reads),
-		      value(&s->bytes));
-	add_cache(out, "chunk_cache", h5_file_set_chunks(vfs->set), limits->chunk_cache);
-	add_cache(out, "index_cache", h5_file_set_blocks(vfs->set), limits->block_cache);
-	add_filtered(out, "decoded", &s->decoded);
-	add_filtered(out, "encoded", &s->encoded);
-	h5_buf_printf(out, "\"commits\":%" PRIu64 ",", value(&s->commits));
-	h5_buf_printf(out, "\"dropped\":{\"incomplete_rows\":%" PRIu64 ",\"refused_changes\":%" PRIu64 "}}",
-		      value(&vfs->dropped_rows), value(&vfs->lost_changes));
+	add_pair(&all, "served", "read", value(&vfs->bytes_read), "written", value(&vfs->bytes_written));
+	add_pair(&all, "file", "reads", value(&s->reads), "bytes", value(&s->bytes));
+	add_cache(&all, "chunk_cache", h5_file_set_chunks(vfs->set), limits->chunk_cache);
+	add_cache(&all, "index_cache", h5_file_set_blocks(vfs->set), limits->block_cache);
+	add_filtered(&all, "decoded", &s->decoded);
+	add_filtered(&all, "encoded", &s->encoded);
+	add(&all, "commits", value(&s->commits));
+	add_pair(&all, "dropped", "incomplete_rows", value(&vfs->dropped_rows), "refused_changes",
+		 value(&vfs->lost_changes));
+	h5_json_close(&all);
 	return out->err;
 }
