@@ -28,7 +28,7 @@ static bool is_change(int flags)
 
 static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int flags)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = h->vfs};
 	bool change = is_change(flags);
 	int rc;
 
@@ -42,11 +42,10 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 		h5_unlock(h->vfs);
 		return rc;
 	}
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		h5_view_release(&h->view);
-		h5_reading_begin(h->vfs, &account);
 		rc = h5_content_open(h->vfs, node, &h->view);
-	} while (h5_reading_again(h->vfs, &account, &rc));
+	}
 	return !rc && change ? -EPERM : rc;
 }
 
@@ -214,14 +213,13 @@ static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, 
 
 int h5_vfs_read(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = h->vfs};
 	int rc;
 
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		*got = 0;
-		h5_reading_begin(h->vfs, &account);
 		rc = read_view(h, offset, buf, n, got);
-	} while (h5_reading_again(h->vfs, &account, &rc));
+	}
 	h5_count(&h->vfs->bytes_read, *got);
 	return rc;
 }
@@ -261,13 +259,12 @@ static int seek_in_view(const struct h5_handle *h, uint64_t offset, bool hole, u
 
 int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = h->vfs};
 	int rc;
 
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		*found = 0;
-		h5_reading_begin(h->vfs, &account);
 		rc = seek_in_view(h, offset, hole, found);
-	} while (h5_reading_again(h->vfs, &account, &rc));
+	}
 	return rc;
 }

@@ -67,7 +67,7 @@ static int read_entries(struct h5_dir *dir)
 
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	struct h5_dir *dir;
 	int rc;
 
@@ -78,12 +78,11 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 		return -ENOMEM;
 	dir->vfs = vfs;
 	dir->node = node;
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		h5_dir_list_release(&dir->list);
 		dir->error = 0;
-		h5_reading_begin(vfs, &account);
 		rc = read_entries(dir);
-	} while (h5_reading_again(vfs, &account, &rc));
+	}
 	if (rc) {
 		dir_free(dir);
 		return rc;
@@ -294,17 +293,16 @@ int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, s
 			  .count = (size_t)h5_min(count, BATCH),
 			  .plus = plus,
 			  .entries = entries};
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = dir->vfs};
 	int rc;
 
 	assert(first < dir->list.count && count <= dir->list.count - first);
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		memset(b.filled, 0, sizeof b.filled);
 		h5_window_init(&b.window, dir->node->file);
-		h5_reading_begin(dir->vfs, &account);
 		rc = fill_batch(&b, got);
 		rc = *got ? 0 : rc;
 		h5_window_release(&b.window);
-	} while (h5_reading_again(dir->vfs, &account, &rc));
+	}
 	return rc;
 }

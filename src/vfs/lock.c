@@ -59,16 +59,19 @@ bool h5_is_locked_to_write(struct h5_vfs *vfs)
 	return vfs->options.writable && pthread_rwlock_tryrdlock(&vfs->write_lock);
 }
 
-/* What others have written is settled before, and not on this request's account. */
-void h5_reading_begin(struct h5_vfs *vfs, struct h5_account *account)
+bool h5_reading_next(struct h5_reading *reading, int *rc)
 {
-	lock_to_read(vfs);
-	h5_account_begin(account, h5_file_set_room(vfs->set));
-}
+	struct h5_vfs *vfs = reading->vfs;
 
-bool h5_reading_again(struct h5_vfs *vfs, struct h5_account *account, int *rc)
-{
-	h5_account_end(account);
-	h5_unlock(vfs);
-	return h5_account_again(account, rc);
+	if (reading->runs) {
+		h5_account_end(&reading->account);
+		h5_unlock(vfs);
+		if (!h5_account_again(&reading->account, rc))
+			return false;
+	}
+	/* What others have written is settled before, and not on this request's account. */
+	lock_to_read(vfs);
+	h5_account_begin(&reading->account, h5_file_set_room(vfs->set));
+	reading->runs = true;
+	return true;
 }

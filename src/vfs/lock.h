@@ -5,18 +5,22 @@
 #include "base/room.h"
 #include "vfs/vfs.h"
 
-/* Around a request that reads; first settles what was written, so that it sees it. Such a request runs once
- * more, alone, if there was no room for what it takes (base/room.h):
+/* A request that reads. It runs with the lock, after everything that was written has been settled, so that
+ * it sees that. It runs once more, alone, if there was no room for what it takes (base/room.h):
  *
- *   struct h5_account account = {0};
+ *   struct h5_reading reading = {.vfs = vfs};
  *
- *   do {
- *           h5_reading_begin(vfs, &account);
+ *   while (h5_reading_next(&reading, &rc))
  *           rc = ...
- *   } while (h5_reading_again(vfs, &account, &rc));
  */
-void h5_reading_begin(struct h5_vfs *vfs, struct h5_account *account);
-bool h5_reading_again(struct h5_vfs *vfs, struct h5_account *account, int *rc);
+struct h5_reading {
+	struct h5_vfs *vfs;
+	struct h5_account account;
+	bool runs;
+};
+
+/* True: the request is to run; the thread has the lock. False: it has run, with the result *rc. */
+bool h5_reading_next(struct h5_reading *reading, int *rc);
 /* Around one that changes something; only on a mount for writing. */
 void h5_lock_to_write(struct h5_vfs *vfs);
 void h5_unlock(struct h5_vfs *vfs);

@@ -131,12 +131,10 @@ int h5_lookup_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name
 
 int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	int rc;
 
-	do {
-		h5_reading_begin(vfs, &account);
+	while (h5_reading_next(&reading, &rc))
 		rc = h5_lookup_entry(vfs, parent, name, entry);
-	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }

@@ -68,13 +68,11 @@ static int look_up(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 
 int h5_vfs_lookup_id(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	int rc;
 
-	do {
-		h5_reading_begin(vfs, &account);
+	while (h5_reading_next(&reading, &rc))
 		rc = look_up(vfs, id, entry);
-	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }
 
@@ -87,12 +85,10 @@ static int look_up_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *
 
 int h5_vfs_lookup_parent(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	int rc;
 
-	do {
-		h5_reading_begin(vfs, &account);
+	while (h5_reading_next(&reading, &rc))
 		rc = look_up_parent(vfs, id, entry);
-	} while (h5_reading_again(vfs, &account, &rc));
 	return rc;
 }

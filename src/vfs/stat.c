@@ -194,16 +194,15 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 
 int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	bool size_known;
 	int rc;
 
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		struct h5_times times = {0};
 
-		h5_reading_begin(vfs, &account);
 		rc = stat_node(vfs, node, NULL, &times, true, st, &size_known);
-	} while (h5_reading_again(vfs, &account, &rc));
+	}
 	return rc;
 }
 

@@ -145,18 +145,17 @@ void h5_vfs_refresh(struct h5_vfs *vfs)
 
 int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_buf *path)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	size_t before = path->size;
 	int rc;
 
 	if (!node->file)
 		return -ENOENT;
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		path->size = before;
 		path->err = 0;
-		h5_reading_begin(vfs, &account);
 		rc = h5_paths_find(vfs, node->file, node->address, path);
-	} while (h5_reading_again(vfs, &account, &rc));
+	}
 	return rc;
 }
 

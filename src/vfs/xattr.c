@@ -39,30 +39,28 @@ static int get(struct h5_vfs *vfs, struct h5_node *node, const char *name, struc
 
 int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	size_t before = out->size;
 	int rc;
 
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		out->size = before;
 		out->err = 0;
-		h5_reading_begin(vfs, &account);
 		rc = get(vfs, node, name, out);
-	} while (h5_reading_again(vfs, &account, &rc));
+	}
 	return rc;
 }
 
 int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out)
 {
-	struct h5_account account = {0};
+	struct h5_reading reading = {.vfs = vfs};
 	size_t before = out->size;
 	int rc;
 
-	do {
+	while (h5_reading_next(&reading, &rc)) {
 		out->size = before;
 		out->err = 0;
-		h5_reading_begin(vfs, &account);
 		rc = has_attributes(node) ? h5_attributes_list(vfs, node, out) : 0;
-	} while (h5_reading_again(vfs, &account, &rc));
+	}
 	return rc;
 }
