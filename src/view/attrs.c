@@ -1,18 +1,18 @@
-/* An attribute as a file, which holds the text that its extended attribute has, however long that is. */
+/* An attribute as a file. It holds the text of the extended attribute, which may be of any length here. */
 #include "view/views.h"
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "store/file_set.h"
 
-enum { BRACKETS_MAX = 1 << 20 }; /* of an array without elements */
+enum { BRACKETS_MAX = 1 << 20 }; /* bytes of brackets of an array without elements */
 
 static int attrs_shows(const struct h5_view *v)
 {
 	return v->attribute ? 0 : -ENOENT;
 }
 
-/* How many of the dimensions, the fastest first, begin at element i; all n of them where i is 0. */
+/* How many dimensions, counted from the fastest one, begin at element i. At element 0 all do. */
 static unsigned count_begun(const struct h5_dataspace *space, uint64_t i)
 {
 	unsigned n = 0;
@@ -28,7 +28,7 @@ static void repeat(struct h5_buf *out, char c, unsigned n)
 		h5_buf_byte(out, c);
 }
 
-/* A scalar by itself, an element of an array with the brackets around it. */
+/* A scalar is the whole text. An element of an array comes with the brackets that open and close there. */
 static int piece(const struct h5_text_source *source, uint64_t i, const uint8_t *element, struct h5_buf *out)
 {
 	const struct h5_dataspace *space = source->space;
@@ -44,7 +44,7 @@ static int piece(const struct h5_text_source *source, uint64_t i, const uint8_t 
 	return rc;
 }
 
-/* What has no elements has brackets all the same. */
+/* The text of an array without elements is brackets alone. */
 static uint64_t count_heads(const struct h5_text_source *source)
 {
 	return source->space->elements ? 0 : 1;
@@ -63,7 +63,8 @@ static int head(const struct h5_text_source *source, uint64_t i, struct h5_buf *
 
 static const struct h5_text_form form = {.heads = count_heads, .head = head, .piece = piece};
 
-/* The value, which may be large, is held by nobody between two requests. put_value() on success. */
+/* An open file does not hold the value, which may be large, between two requests. On success the caller calls
+ * put_value(). */
 static int get_value(const struct h5_view *v, struct h5_lru_entry **ref, struct h5_text_source *source)
 {
 	const struct h5_attribute *value;

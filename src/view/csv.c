@@ -1,9 +1,9 @@
 /* A dataset of one or two dimensions as CSV (RFC 4180, but with lines that end as they do in Unix).
  *
- * The first line names the columns: the members of a compound; `value` of anything else in one dimension; in
- * two dimensions the numbers of the columns. A field is the text that the value would have as an attribute:
- * strings and numbers as they are, what has parts of its own as JSON. It is quoted where it has to be, and
- * where it is an empty string: a line of nothing is none to many readers.
+ * The first line names the columns: the members of a compound; in two dimensions the numbers of the columns;
+ * else `value`. A field is the text that an attribute of that value has: strings and numbers as they are,
+ * arrays and compounds as JSON. It is quoted if it has to be, and if it is empty, since many readers skip
+ * empty lines.
  *
  * A piece of the text is a field, or a compound with all of its fields, so rows may be of any length. */
 #include "view/views.h"
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define ELEMENTS_MAX (UINT64_C(1) << 36) /* whoever asks for the size of more would wait for a day */
+#define ELEMENTS_MAX (UINT64_C(1) << 36) /* to measure more would take a day */
 
 enum { COLUMNS_MAX = 1 << 20 };
 
@@ -28,7 +28,7 @@ static int csv_shows(const struct h5_view *v)
 
 /* ---- fields ---- */
 
-/* Quotes what stands in the buffer from `start` on. */
+/* Quotes the bytes of the buffer from `start` on. */
 static void quote(struct h5_buf *out, size_t start)
 {
 	size_t quotes = 0, from = out->size, to;
@@ -39,7 +39,7 @@ static void quote(struct h5_buf *out, size_t start)
 		h5_buf_byte(out, '"');
 	if (out->err)
 		return;
-	to = out->size - 1; /* its last byte is the closing one */
+	to = out->size - 1; /* before the quote that closes */
 	while (from > start) {
 		char c = out->data[--from];
 
@@ -50,7 +50,7 @@ static void quote(struct h5_buf *out, size_t start)
 	out->data[start] = '"';
 }
 
-/* After what was added from `start` on. */
+/* Ends the field that begins at `start`: quotes it if it has to be. */
 static void end_field(struct h5_buf *out, size_t start, bool last)
 {
 	bool plain = out->size > start;

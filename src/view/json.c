@@ -1,4 +1,4 @@
-/* What the file says of an object beside its elements, as one JSON object, a member a line. */
+/* The metadata of an object as one JSON document, with a line for each member. */
 #include "view/views.h"
 
 #include "base/error.h"
@@ -13,7 +13,7 @@
 
 enum {
 	DOCUMENT_MAX = 1 << 26,
-	VALUE_MAX = 1 << 20, /* bytes of an attribute's value; a longer one is left out */
+	VALUE_MAX = 1 << 20, /* bytes of the text of an attribute; a longer one is left out */
 };
 
 static int json_shows(const struct h5_view *v)
@@ -21,7 +21,7 @@ static int json_shows(const struct h5_view *v)
 	return v->object->kind != H5_OBJECT_UNKNOWN ? 0 : -ENOENT;
 }
 
-/* On one line. */
+/* An array on one line. */
 static struct h5_json list(struct h5_buf *out)
 {
 	struct h5_json array = h5_json_array(out);
@@ -30,7 +30,7 @@ static struct h5_json list(struct h5_buf *out)
 	return array;
 }
 
-/* With a line for each member. */
+/* An object with a line for each member. */
 static struct h5_json document(struct h5_buf *out, unsigned indent)
 {
 	struct h5_json object = h5_json_object(out);
@@ -115,7 +115,7 @@ static void add_chunks(struct h5_json *doc, const struct h5_dataset *d)
 	h5_json_close(&filters);
 }
 
-/* A value of its own, or null where it is too long; *omitted: it is. */
+/* Adds a value, or null if it is too long or cannot be read; then *omitted. */
 static int add_value(const struct h5_view *v, const struct h5_datatype *type,
 		     const struct h5_dataspace *space, const uint8_t *data, bool *omitted, struct h5_buf *out)
 {
@@ -129,7 +129,7 @@ static int add_value(const struct h5_view *v, const struct h5_datatype *type,
 		rc = h5_value_text(&v->context, type, space, data, &text);
 	else
 		rc = h5_value_json(&v->context, type, data, &text);
-	/* A value that cannot be read takes none of the others with it. */
+	/* A value that cannot be read does not keep others from being shown. */
 	*omitted = rc || text.err;
 	if (*omitted)
 		h5_buf_text(out, "null");
@@ -165,7 +165,7 @@ static int add_dataset(const struct h5_view *v, struct h5_json *doc)
 
 /* ---- attributes ---- */
 
-/* Three parts of the document that are made side by side; the latter two in buffers of their own. */
+/* Three parts of the document, made by one walk; the latter two in buffers of their own. */
 struct attributes {
 	const struct h5_view *v;
 	struct h5_json values, types, omitted;
@@ -191,7 +191,7 @@ static int add_attribute(struct attributes *s, const struct h5_attribute *a)
 	return rc ? rc : out->err;
 }
 
-/* Takes over what was made in a buffer of its own, if it has any items. */
+/* Adds a part that was made in a buffer of its own, unless it is empty. */
 static void add_part(struct h5_json *doc, const char *name, struct h5_json *part)
 {
 	struct h5_buf *text = part->out;
@@ -227,7 +227,7 @@ static int add_attributes(const struct h5_view *v, struct h5_json *doc)
 	h5_json_close(&s.values);
 	add_part(doc, "attribute_types", &s.types);
 	add_part(doc, "omitted", &s.omitted);
-	/* Attributes that can't be read are missing; -EFBIG: it would have taken too long. */
+	/* Attributes that can't be read are left out. -EFBIG: they would take too long. */
 	return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;
 }
 
@@ -296,7 +296,8 @@ static int load_document(void *arg, void **value, size_t *cost)
 	return 0;
 }
 
-/* Nobody holds it between two requests. put_document() on success. */
+/* An open file does not hold the document between two requests. On success the caller calls put_document().
+ */
 static int get_document(struct h5_view *v, struct h5_lru_entry **ref, const struct h5_buf **document)
 {
 	static const struct h5_lru_kind kind = {"JSON of an object", free_document};

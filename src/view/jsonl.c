@@ -1,4 +1,4 @@
-/* A dataset whose elements have no fixed size, but are no strings, as JSON Lines: one value a line. */
+/* A dataset as JSON Lines, one element a line, if its elements have no fixed size and are no strings. */
 #include "view/views.h"
 
 static int jsonl_shows(const struct h5_view *v)

@@ -17,7 +17,7 @@ static int line(const struct h5_text_source *source, uint64_t i, const uint8_t *
 	return rc;
 }
 
-/* No heap is read for it. */
+/* The element tells the length, so no heap is read. */
 static int line_length(const struct h5_text_source *source, const uint8_t *element, uint64_t *length)
 {
 	int rc = h5_value_vlen_length(source->context.file, source->type, element, length);

@@ -4,7 +4,7 @@
  *
  *   size   field
  *      6   signature
- *      2   version: 1.0; 2.0 where the header is long; 3.0 where it is not ASCII
+ *      2   version: 1.0; 2.0 if the header is long; 3.0 if it is not ASCII
  *    2|4   length of the header, in little-endian order: 2 bytes in version 1.0
  *          header: a dictionary in Python's words, spaces and an end of line, so that the
  *          elements begin at a multiple of 64
@@ -19,13 +19,13 @@
 #include <string.h>
 
 enum {
-	DICTIONARY_MAX = 1 << 24, /* NumPy itself doesn't take one of more than 10000 characters unasked */
+	DICTIONARY_MAX = 1 << 24, /* NumPy refuses more than 10,000 characters, unless told otherwise */
 	ALIGNMENT = 64,
 	SIGNATURE = 6,
-	ELEMENT_MAX = 1 << 24, /* bytes, if strings in it end with spaces */
+	ELEMENT_MAX = 1 << 24, /* bytes of an element with strings that end with spaces */
 };
 
-/* -ENOENT: NumPy has none for it. */
+/* The dictionary of the header. -ENOENT: NumPy has no such type. */
 static int dictionary(const struct h5_view *v, struct h5_buf *out)
 {
 	bool good;
@@ -92,8 +92,8 @@ static int npy_open(struct h5_view *v, bool reading)
 
 /* ---- strings ---- */
 
-/* NumPy's strings end with zeros; those of Fortran programs end with spaces. A type is as deep as its decoder
- * allows. */
+/* NumPy pads strings with zeros, Fortran programs with spaces. The recursion is bounded, since the decoder of
+ * types bounds their depth. */
 static bool has_spaces(const struct h5_datatype *t)
 {
 	switch (t->class) {
@@ -111,7 +111,7 @@ static bool has_spaces(const struct h5_datatype *t)
 	}
 }
 
-/* Makes the spaces that end strings zeros, in one element. */
+/* Replaces the spaces that pad strings by zeros, in one element. */
 static void replace_spaces(const struct h5_datatype *t, uint8_t *element)
 {
 	size_t n = t->size;
@@ -134,7 +134,7 @@ static void replace_spaces(const struct h5_datatype *t, uint8_t *element)
 	}
 }
 
-/* Whether a space belongs to the padding, only the rest of its string tells: so whole elements are read. */
+/* Reads whole elements, since only the rest of a string tells if a space is padding. */
 static int read_replaced(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n)
 {
 	const struct h5_datatype *type = dataset->type;

@@ -1,7 +1,7 @@
 /* A dataset of two dimensions, or of three whose last is 3 or 4 (red, green, blue, alpha), as a picture.
  *
  * Portable Network Graphics (PNG) Specification, ISO/IEC 15948; RFC 1950, RFC 1951. The pixels are not
- * compressed, so the size and the place of each is known without what stands before:
+ * compressed, so the offset of each is known without the pixels before it:
  *
  *   size    field
  *      8    signature
@@ -9,13 +9,13 @@
  *     14    IDAT: header of the zlib stream
  *           IDAT, for each 65535 bytes of rows:
  *   12+5      chunk, header of a stored block
- *   65535     bytes of rows; of the last one fewer; a row is a filter type (0: none) and its samples
+ *   65535     bytes of rows, fewer in the last block; a row is a filter type (0: none) and samples
  *     16    IDAT: checksum of all rows
  *     12    IEND
  *
- * Unsigned 8-bit integers are the samples, of a boolean TRUE is 255. Other numbers are scaled: the least
- * finite one is 0, the greatest 255 (8-bit integers) or 65535; where all are the same they are 0. NaN and
- * -Infinity are 0, Infinity is the greatest. */
+ * Unsigned 8-bit integers are samples as they are. Of booleans, TRUE is 255. Other numbers are scaled: the
+ * least finite one becomes 0, the greatest 255 (8-bit integers) or 65535. If all are the same, they become 0.
+ * NaN and -Infinity become 0, Infinity the greatest sample. */
 #include "view/views.h"
 
 #include "base/checked.h"
@@ -29,10 +29,10 @@
 #include <string.h>
 #include <zlib.h>
 
-#define ELEMENTS_MAX (UINT64_C(1) << 36) /* all have to be read before the first one is shown */
+#define ELEMENTS_MAX (UINT64_C(1) << 36) /* all are read before the first byte is known */
 
 enum {
-	SIDE_MAX = INT32_MAX, /* the format's */
+	SIDE_MAX = INT32_MAX, /* the format's limit */
 	BLOCK = 65535,	      /* bytes of rows in a stored block */
 	CHUNK = 12,	      /* bytes of a chunk around its data */
 	BLOCK_HEAD = 5,
@@ -40,9 +40,9 @@ enum {
 	ELEMENT_MAX = 8,
 };
 
-/* What the elements are to the picture. */
+/* How elements become samples. */
 struct tones {
-	bool scaled; /* else they are the samples, or booleans */
+	bool scaled; /* false: they are samples, or booleans */
 	double low, high;
 	uint32_t adler; /* of all rows */
 };
@@ -52,7 +52,7 @@ struct picture {
 	uint32_t width, height;
 	unsigned channels, depth; /* bytes of a sample */
 	uint64_t stride;	  /* bytes of a row, with its filter type */
-	uint64_t rows;		  /* bytes of all */
+	uint64_t rows;		  /* bytes of all rows */
 	uint64_t blocks;
 };
 
@@ -96,7 +96,7 @@ static void scale(const struct tones *t, const double *values, size_t n, unsigne
 	double most = depth == 1 ? UINT8_MAX : UINT16_MAX, low = t->low / 2, span = t->high / 2 - low;
 
 	for (size_t i = 0; i < n; i++) {
-		double v = values[i], part = 0; /* NaN too: it is not above anything */
+		double v = values[i], part = 0; /* of NaN, too, since it is not above anything */
 		uint16_t sample;
 
 		if (v > t->low && span > 0)
@@ -113,7 +113,7 @@ static void scale(const struct tones *t, const double *values, size_t n, unsigne
 	}
 }
 
-/* The samples of n elements, at most BLOCK + 1 of them, from the first on; `work` has room for them. */
+/* Makes the samples of n elements, at most BLOCK + 1, from `first` on. `work` has room for the elements. */
 static int make_samples(const struct picture *p, const struct tones *t, uint64_t first, size_t n,
 			uint8_t *work, uint8_t *out)
 {
@@ -137,19 +137,19 @@ static int make_samples(const struct picture *p, const struct tones *t, uint64_t
 	return rc;
 }
 
-/* How many of the first `offset` bytes of rows are filter types. */
+/* The number of filter types among the first `offset` bytes of rows. */
 static uint64_t count_filters(const struct picture *p, uint64_t offset)
 {
 	return offset / p->stride + (offset % p->stride != 0);
 }
 
-/* Room for what goes into one block. */
+/* Memory to make one block in. */
 struct work {
 	uint8_t elements[(BLOCK + 1) * ELEMENT_MAX], samples[2 * (BLOCK + 1)];
 	uint8_t block[CHUNK + BLOCK_HEAD + BLOCK];
 };
 
-/* n bytes of rows, at most BLOCK. */
+/* Makes n bytes of rows, at most BLOCK, from `offset` on. */
 static int make_rows(const struct picture *p, const struct tones *t, uint64_t offset, size_t n,
 		     struct work *work, uint8_t *out)
 {
@@ -175,7 +175,7 @@ static int make_rows(const struct picture *p, const struct tones *t, uint64_t of
 	return rc;
 }
 
-/* ---- what all elements have to be read for ---- */
+/* ---- tones: all elements are read for them ---- */
 
 static int find_range(const struct picture *p, struct work *work, struct tones *t)
 {
@@ -250,7 +250,7 @@ static uint8_t *put_u32(uint8_t *p, uint32_t v)
 	return p + sizeof v;
 }
 
-/* Completes a chunk whose n bytes of data stand at p + 8; its end. */
+/* Completes the chunk at p, whose n bytes of data are at p + 8; returns its end. */
 static uint8_t *end_chunk(uint8_t *p, const char *type, size_t n)
 {
 	put_u32(p, (uint32_t)n);
@@ -264,7 +264,7 @@ static void make_head(const struct picture *p, struct h5_buf *head)
 	uint8_t *data = put_u32(put_u32(at + 8, p->width), p->height);
 
 	data[0] = (uint8_t)(8 * p->depth);
-	data[1] = p->channels == 1 ? 0 : p->channels == 3 ? 2 : 6; /* grey; colours; with alpha */
+	data[1] = p->channels == 1 ? 0 : p->channels == 3 ? 2 : 6; /* grey; colours; colours with alpha */
 	at = end_chunk(at, "IHDR", 13);
 	memcpy(at + 8, "\x78\x01", 2);
 	at = end_chunk(at, "IDAT", 2);
@@ -286,7 +286,7 @@ static int png_open(struct h5_view *v, bool reading)
 	return rc ? rc : v->head.err;
 }
 
-/* Makes block i as it is in the file; its bytes. */
+/* Makes block i as it is in the file. */
 static int make_block(const struct picture *p, const struct tones *t, uint64_t i, struct work *work,
 		      size_t *size)
 {
@@ -323,7 +323,7 @@ static int png_read(const struct h5_view *v, uint64_t offset, void *buf, size_t 
 
 	offset -= v->head.size;
 	while (n && !rc) {
-		/* Behind the last one the tail takes a block's place. */
+		/* The tail takes the place of a block after the last one. */
 		uint64_t whole = CHUNK + BLOCK_HEAD + BLOCK, all = p.rows + p.blocks * (CHUNK + BLOCK_HEAD);
 		uint64_t i = offset < all ? offset / whole : p.blocks;
 		size_t skip = (size_t)(offset - (offset < all ? i * whole : all)), size, part;

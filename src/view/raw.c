@@ -1,9 +1,9 @@
 /* The elements of a dataset as they are stored, one after the other.
  *
- * Writing: a dataset grows by whole rows, bytes come as they like. Those of a row that is not complete stay
- * with their open file (struct h5_view_input), so that appenders never mix within a row. The dataset gets
- * them when the row is complete. To its own file it looks as if they were there: a write may continue and
- * overwrite them. */
+ * Writing: a dataset grows by whole rows, but a program writes any number of bytes. The bytes of an
+ * incomplete row stay with the open file (struct h5_view_input), so that rows of several programs never mix.
+ * The dataset gets them when the row is complete. Until then writes through the same open file can go on
+ * after them, and overwrite them. */
 #include "view/views.h"
 
 #include "base/checked.h"
@@ -15,9 +15,9 @@
 
 /* Bytes of an incomplete row. */
 enum {
-	ROW_LEAST = 4096,    /* that are allocated at least */
-	ROW_KEPT = 1 << 20,  /* that stay allocated when it is complete */
-	GAP_MAX = 256 << 20, /* that it may have of the fill value: nobody has sent these */
+	ROW_LEAST = 4096,    /* allocated at least */
+	ROW_KEPT = 1 << 20,  /* kept allocated when the row is complete */
+	GAP_MAX = 256 << 20, /* of the fill value that a write beyond the end may need */
 };
 
 static int raw_shows(const struct h5_view *v)
@@ -45,7 +45,7 @@ static int raw_seek(const struct h5_view *v, uint64_t offset, bool hole, uint64_
 
 /* ---- writing: the incomplete row ---- */
 
-/* Memory for its first n bytes; `most`: of the whole row. */
+/* Allocates memory for the first n bytes of a row of `most` bytes. */
 static int reserve(struct h5_view_input *in, size_t n, size_t most)
 {
 	size_t capacity = in->capacity ? in->capacity : (size_t)h5_min(ROW_LEAST, most);
@@ -66,7 +66,7 @@ static int reserve(struct h5_view_input *in, size_t n, size_t most)
 	return 0;
 }
 
-/* Fills the row, which begins at the offset, with the fill value up to `end`. */
+/* Extends the incomplete row, which begins at offset `begin`, to `end` bytes by the fill value. */
 static int fill_row(struct h5_view_input *in, uint64_t begin, size_t end)
 {
 	const struct h5_dataset *dataset;
@@ -83,7 +83,7 @@ static int fill_row(struct h5_view_input *in, uint64_t begin, size_t end)
 	return 0;
 }
 
-/* New rows, of the fill value, up to the offset. */
+/* Adds rows of the fill value up to the offset. */
 static int grow_to(struct h5_view_input *in, uint64_t offset)
 {
 	struct h5_dataset_writer *writer = in->writer;
@@ -93,7 +93,7 @@ static int grow_to(struct h5_view_input *in, uint64_t offset)
 		       : 0;
 }
 
-/* The row is complete: it goes where it belongs, also if the dataset has got other rows there meanwhile. */
+/* Gives the complete row to the dataset; overwrites the row that is there by now, if any. */
 static int put_row(struct h5_view_input *in, uint64_t begin, size_t size)
 {
 	struct h5_dataset_writer *writer = in->writer;
@@ -111,8 +111,8 @@ static int put_row(struct h5_view_input *in, uint64_t begin, size_t size)
 	return 0;
 }
 
-/* Writes into the row that begins at `begin`, from its byte `skip` on; before that it has the fill value.
- * *done: how many bytes. On failure the row is no longer than it was. */
+/* Writes *done of the n bytes into the row that begins at `begin`, from its byte `skip` on. Bytes before that
+ * which nobody has written become the fill value. On failure the row is no longer than it was. */
 static int write_row(struct h5_view_input *in, uint64_t begin, size_t skip, const uint8_t *data, size_t n,
 		     size_t *done)
 {
@@ -134,7 +134,7 @@ static int write_row(struct h5_view_input *in, uint64_t begin, size_t skip, cons
 	return rc;
 }
 
-/* Completes the row with the fill value. */
+/* Completes the row by the fill value. */
 static int fill_up(struct h5_view_input *in, uint64_t begin)
 {
 	size_t size = (size_t)h5_dataset_writer_row(in->writer);
@@ -176,7 +176,7 @@ static uint64_t row_begin(const struct h5_view_input *in)
 	return in->floats ? h5_dataset_writer_size(in->writer) : in->offset;
 }
 
-/* Whole rows, to the end or beyond it: as many as may be. */
+/* Writes whole rows at the end or beyond it, as many as the maximum allows. */
 static int append_rows(struct h5_view_input *in, uint64_t offset, const uint8_t *data, size_t n, size_t *done)
 {
 	struct h5_dataset_writer *writer = in->writer;
@@ -191,7 +191,7 @@ static int append_rows(struct h5_view_input *in, uint64_t offset, const uint8_t 
 	return rc;
 }
 
-/* At the end, or beyond it; not next to what the handle has of an incomplete row. */
+/* Writes at the end or beyond it, but not next to the bytes of the incomplete row. */
 static int write_beyond(struct h5_view_input *in, uint64_t offset, const uint8_t *data, size_t n, bool append,
 			size_t *done)
 {
@@ -218,7 +218,7 @@ static int write_beyond(struct h5_view_input *in, uint64_t offset, const uint8_t
 	return write_row(in, begin, (size_t)(offset - begin), data, n, done);
 }
 
-/* One step of a write: *done bytes of it, or 0 if it has only made way for the rest. */
+/* One step of a write: *done of the n bytes, or 0 if it has only completed another row. */
 static int step(struct h5_view_input *in, uint64_t offset, const uint8_t *data, size_t n, bool append,
 		size_t *done)
 {
@@ -238,7 +238,7 @@ static int step(struct h5_view_input *in, uint64_t offset, const uint8_t *data, 
 	return h5_dataset_writer_write(writer, offset, data, n);
 }
 
-/* The end as its own file sees it. */
+/* The end of the file as it looks to this open file. */
 static uint64_t end_of(const struct h5_view_input *in)
 {
 	uint64_t size = h5_dataset_writer_size(in->writer);

@@ -11,33 +11,33 @@
 #include <string.h>
 
 enum {
-	SAMPLE_BYTES = 1 << 16, /* samples are at most so far apart, unless one piece is longer, */
-	SAMPLE_PIECES = 4096,	/* and so many pieces */
-	CHECKED = 16,		/* pieces, of which one asks if it is wanted */
-	FILLED_LEAST = 4096,	/* elements that are not stored, to be taken together */
-	SLAB_BYTES = 1 << 18,	/* elements are read in parts of about this size */
-	ELEMENT_MAX = 1 << 24,	/* stored bytes; a larger one is refused */
-	PIECE_MAX = 1 << 27	/* a longer one is refused */
+	SAMPLE_BYTES = 1 << 16, /* at most so far apart are samples, unless a piece is longer, */
+	SAMPLE_PIECES = 4096,	/* and at most so many pieces */
+	CHECKED = 16,		/* one of so many pieces asks if the request is still wanted */
+	FILLED_LEAST = 4096,	/* so many elements that are not stored are measured together */
+	SLAB_BYTES = 1 << 18,	/* about so many bytes of elements are read at once */
+	ELEMENT_MAX = 1 << 24,	/* stored bytes; a larger element is refused */
+	PIECE_MAX = 1 << 27	/* bytes; a longer piece is refused */
 };
 
 struct sample {
 	uint64_t piece, offset;
-	uint64_t each; /* bytes of each piece up to the next sample: fill values; 0: they differ */
+	uint64_t each; /* bytes of each piece up to the next sample, if these are fill values; else 0 */
 };
 
 struct h5_text {
-	int failed;    /* why there is none: to find it out again would take as long */
+	int failed;    /* why there is none; kept, since finding that out takes long */
 	uint64_t size; /* bytes */
 	size_t count, capacity;
-	struct sample *samples; /* the first is 0, 0 */
+	struct sample *samples; /* the first is of piece 0 at offset 0 */
 };
 
-/* Goes over the pieces from a given one on. */
+/* Goes over pieces, from any one on. */
 struct cursor {
 	const struct h5_text_source *source;
-	uint64_t heads;
-	uint64_t next; /* piece */
-	uint8_t *slab; /* of a dataset: stored bytes of the elements from slab_first on */
+	uint64_t heads; /* number of pieces before those of elements */
+	uint64_t next;	/* number of the next piece */
+	uint8_t *slab;	/* stored bytes of elements of a dataset, from slab_first on */
 	uint64_t slab_first, slab_count, slab_capacity;
 	struct h5_charge slab_charge;
 	struct h5_buf piece;
@@ -86,7 +86,7 @@ static int read_slab(struct cursor *c, uint64_t element)
 	return h5_dataset_read(c->source->dataset, element * size, c->slab, (size_t)c->slab_count * size);
 }
 
-/* The stored bytes of an element; those of a dataset until the next call. */
+/* *data: the stored bytes of an element; those of a dataset are valid until the next call. */
 static int get_element(struct cursor *c, uint64_t element, const uint8_t **data)
 {
 	size_t size = c->source->type->size;
@@ -113,10 +113,10 @@ static int try_piece(struct cursor *c, uint64_t i, const uint8_t *element)
 	return c->piece.err == -E2BIG ? -E2BIG : rc;
 }
 
-/* Makes c->piece. */
+/* Makes piece i, in c->piece. */
 static int make_piece(struct cursor *c, uint64_t i, const uint8_t *element)
 {
-	int rc = i % CHECKED ? 0 : h5_interrupt_check(); /* what makes a piece long asks, too */
+	int rc = i % CHECKED ? 0 : h5_interrupt_check(); /* a long piece asks while it is made */
 
 	if (!rc)
 		rc = try_piece(c, i, element);
@@ -125,7 +125,7 @@ static int make_piece(struct cursor *c, uint64_t i, const uint8_t *element)
 	return rc ? rc : c->piece.err;
 }
 
-/* Length of the next piece, as cheaply as may be; then it is passed. */
+/* Goes past the next piece and tells its length. The piece is made only if nothing else tells that. */
 static int pass(struct cursor *c, const uint8_t **element, uint64_t *length)
 {
 	const struct h5_text_form *form = c->source->form;
@@ -160,7 +160,7 @@ static int add_sample(struct h5_text *text, uint64_t piece)
 	return rc;
 }
 
-/* How many elements from this one on have nothing stored. */
+/* *n: how many elements are not stored, from this one on. */
 static int count_filled(const struct cursor *c, uint64_t element, uint64_t *n)
 {
 	const struct h5_dataset *dataset = c->source->dataset;
@@ -171,8 +171,8 @@ static int count_filled(const struct cursor *c, uint64_t element, uint64_t *n)
 	return rc;
 }
 
-/* Where elements come that are not stored, all of these are measured by the first one: a dataset may have as
- * many of them as it claims. */
+/* If many elements come that are not stored, passes all of them, by the length of the first: a file may claim
+ * any number of them. */
 static int pass_filled(struct cursor *c, struct h5_text *text)
 {
 	uint64_t element = c->next - c->heads, n, length, all;
@@ -193,7 +193,7 @@ static int pass_filled(struct cursor *c, struct h5_text *text)
 	return 0;
 }
 
-/* Elements are about to be read. */
+/* True: the next piece needs elements to be read. */
 static bool is_at_slab(const struct cursor *c, uint64_t elements)
 {
 	uint64_t element = c->next - c->heads;
@@ -275,7 +275,7 @@ static const struct h5_block_type text_type = {{"text of a dataset", text_free},
 
 int h5_text_get(const struct h5_text_source *source, struct h5_lru_entry **ref, const struct h5_text **text)
 {
-	/* States differ in their low bits first. */
+	/* The high bits of states seldom differ. */
 	uint64_t variant = source->state << 8 | source->form->id;
 	int rc = h5_file_block(source->dataset->file, &text_type, source->address, variant, source, ref);
 
@@ -300,7 +300,8 @@ static const struct sample *find_sample(const struct h5_text *text, uint64_t off
 	return &text->samples[h5_lower_bound(i, text->count, text->samples[i].offset <= offset) - 1];
 }
 
-/* Pieces that end before `skip` bytes are only measured. */
+/* Copies n bytes of the next pieces, without the first `skip` bytes; pieces inside those are only measured.
+ */
 static int copy_pieces(struct cursor *c, uint64_t skip, char *out, size_t n)
 {
 	while (n) {

@@ -1,7 +1,7 @@
-/* Elements as text: each makes a piece of it, by one of several forms.
+/* Elements as text. A form makes a piece of the text from each element.
  *
- * How long a piece is, only its element tells. One pass over all of them gives the size of the text and an
- * index, so that any range of it is made without what stands before. */
+ * Only the element tells how long its piece is. So one pass over all elements finds the size of the text and
+ * makes an index; then any range of the text is made without the pieces before it. */
 #ifndef H5_VIEW_TEXT_H
 #define H5_VIEW_TEXT_H
 
@@ -10,27 +10,27 @@
 
 struct h5_text_form;
 
-/* What a text is made of; all of it is borrowed. */
+/* What a text is made from; all of it is borrowed. */
 struct h5_text_source {
 	const struct h5_text_form *form;
 	struct h5_value_context context;
 	uint64_t address; /* of the object, for errors */
 	const struct h5_datatype *type;
 	const struct h5_dataspace *space;
-	const struct h5_dataset *dataset; /* where the elements are, or */
-	const uint8_t *data;		  /* the elements themselves */
-	uint64_t state;			  /* stands for what they are now, if that may change */
+	const struct h5_dataset *dataset; /* has the elements; NULL: they are in `data` */
+	const uint8_t *data;		  /* the elements, if there is no dataset */
+	uint64_t state;			  /* changes whenever the elements may have; 0: they never do */
 };
 
 struct h5_text_form {
-	unsigned id; /* a number of its own */
-	/* How many pieces stand before those of the elements; NULL: none. */
+	unsigned id; /* of this form alone */
+	/* Number of pieces before those of the elements, such as column names; NULL: none. */
 	uint64_t (*heads)(const struct h5_text_source *source);
 	int (*head)(const struct h5_text_source *source, uint64_t i, struct h5_buf *out);
-	/* The piece of element i. */
+	/* Appends the piece of element i. */
 	int (*piece)(const struct h5_text_source *source, uint64_t i, const uint8_t *element,
 		     struct h5_buf *out);
-	/* Its length, where that is known without the piece; NULL: it isn't. */
+	/* The length of the piece; NULL: only the piece tells. */
 	int (*length)(const struct h5_text_source *source, const uint8_t *element, uint64_t *length);
 };
 
@@ -38,7 +38,7 @@ struct h5_text; /* immutable: an index from elements to offsets */
 
 int h5_text_open(const struct h5_text_source *source, struct h5_text **text);
 void h5_text_close(struct h5_text *text); /* NULL is fine */
-/* The same of a dataset through the block cache: a reference; h5_file_put() gives it back. */
+/* The text of a dataset through the cache of blocks: a reference, which h5_file_put() gives back. */
 int h5_text_get(const struct h5_text_source *source, struct h5_lru_entry **ref, const struct h5_text **text);
 uint64_t h5_text_size(const struct h5_text *text);
 /* n bytes at the offset, all inside the size. */

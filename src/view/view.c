@@ -8,7 +8,7 @@
 const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json,
 					      &h5_view_npy,   &h5_view_png, NULL};
 
-/* Of each object at most one shows its contents. */
+/* An object is shown by at most one of these. */
 static const struct h5_view_ops *const contents[] = {&h5_view_raw, &h5_view_lines, &h5_view_jsonl,
 						     &h5_view_ddl, NULL};
 
@@ -35,7 +35,7 @@ static int find_object(struct h5_view *v, const struct h5_object *known)
 	v->object = known;
 	if (!known)
 		rc = h5_object_get(v->file, v->address, &v->object_ref, &v->object);
-	/* Its attributes can be read, even if a dataset can't be. */
+	/* The attributes of a dataset can be read even if the dataset itself can't be. */
 	if (rc || v->object->kind != H5_OBJECT_DATASET || (v->ops && v->ops->of_attributes))
 		return rc;
 	if (!known)
@@ -80,7 +80,7 @@ int h5_view_open(struct h5_view *v, bool reading)
 	int rc = v->ops->open(v, reading);
 
 	put_object(v);
-	/* stat() shows the largest size that it can for elements that nobody can read. */
+	/* A size that is too large is shown by stat(), as well as it can be, but nobody can read that. */
 	if (!rc && v->size > INT64_MAX && (reading || !v->ops->is_sized))
 		rc = h5_fail(-EOVERFLOW, v->address, "a file of more than 2^63-1 bytes");
 	return rc;
