@@ -1,4 +1,4 @@
-/* Reader and writer of packed numbers: bits from the most significant one of each byte on. */
+/* Reader and writer of packed numbers: the bits of each byte begin with the most significant one. */
 #ifndef H5_FILTER_BITS_H
 #define H5_FILTER_BITS_H
 
@@ -17,7 +17,7 @@ static inline struct h5_bits h5_bits_init(const uint8_t *data, size_t size)
 	return (struct h5_bits){.data = data, .size = size, .left = 8};
 }
 
-/* The next n bits, 0 to 64, as a number; beyond the end they are zeros. */
+/* The next n bits, 0 to 64, as a number; bits beyond the end are zeros. */
 static inline uint64_t h5_bits_read(struct h5_bits *b, unsigned n)
 {
 	uint64_t v = 0;
@@ -49,7 +49,7 @@ static inline struct h5_bits_writer h5_bits_writer_init(uint8_t *data, size_t si
 	return (struct h5_bits_writer){.data = data, .size = size, .left = 8};
 }
 
-/* The low n bits of v, 0 to 64; what is beyond the end goes nowhere. */
+/* Writes the low n bits of v, 0 to 64. Bits beyond the end are dropped. */
 static inline void h5_bits_write(struct h5_bits_writer *b, uint64_t v, unsigned n)
 {
 	while (n) {

@@ -1,15 +1,15 @@
 /* Filter 32008, bitshuffle: in blocks of elements, bit 0 of all elements comes first, then bit 1, and so on;
  * each block may be compressed.
  *
- * values: version (two numbers), size of an element, elements per block (0: by the size), compression (0
+ * values: version (two numbers), size of an element, elements per block (0: default_block()), compression (0
  * none, 2 LZ4, 3 Zstandard), level. Blocks hold a multiple of eight elements; the last one is shorter, and up
  * to seven elements after it stay as they are. Compressed, all numbers big endian:
  *
- *   0   8  bytes that come out
- *   8   4  bytes that come out of each block
+ *   0   8  bytes of all elements
+ *   8   4  bytes of a decoded block
  *   12     for each block:
  *            0  4  bytes stored
- *            4     those             */
+ *            4     these bytes      */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"
@@ -23,8 +23,8 @@ enum {
 	HEADER = 12,
 	LZ4 = 2,
 	ZSTD = 3,
-	BLOCK_BYTES = 8192, /* of a block, where the parameters leave it open; */
-	BLOCK_MIN = 128,    /* but as many elements at least */
+	BLOCK_BYTES = 8192, /* of a block, if the parameters do not tell; */
+	BLOCK_MIN = 128,    /* but it has at least so many elements */
 };
 
 /* Transposes 8 x 8 bits: bit i of byte k becomes bit k of byte i. */
@@ -39,7 +39,7 @@ static uint64_t transpose(uint64_t v)
 	return v ^ t ^ t << 28;
 }
 
-/* Eight bytes, each `step` behind the one before it. */
+/* Reads eight bytes, which lie `step` bytes apart. */
 static uint64_t gather(const uint8_t *p, size_t step)
 {
 	uint64_t v = 0;
@@ -57,7 +57,7 @@ static void scatter(uint8_t *p, size_t step, uint64_t v)
 
 typedef uint64_t pair __attribute__((vector_size(16)));
 
-/* As transpose(), of the two halves of each vector. */
+/* Does what transpose() does, with both halves of each vector. */
 static inline void transpose_all(h5_bytes *v)
 {
 	H5_UNROLL
@@ -74,11 +74,12 @@ static inline void transpose_all(h5_bytes *v)
 
 enum {
 	ROW = 16, /* bytes of each row at once */
-	/* Where the first byte of a number is not its lowest, transpose_all() is something else. */
+	/* On big-endian machines transpose_all() would do something else. */
 	VECTORS = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
 
-/* A plane of n elements, a multiple of eight: from its eight rows of bits, and into them. */
+/* Makes a plane of n elements, a multiple of eight, from its eight rows of bits; the next function does the
+ * reverse. */
 static void plane_from_rows(const uint8_t *rows, size_t n, uint8_t *plane)
 {
 	size_t step = n / 8, i = 0;
@@ -119,12 +120,12 @@ static void plane_to_rows(const uint8_t *plane, size_t n, uint8_t *rows)
 
 struct bitshuffle {
 	size_t element_size, block; /* bytes */
-	uint64_t eight;		    /* bytes of eight elements, of which blocks have whole ones */
+	uint64_t eight;		    /* bytes of eight elements; a block has a multiple of these */
 	h5_filter_block *expand;    /* NULL: not compressed */
 	h5_filter_pack *pack;
 	int level;
 	struct h5_filter_buf bits;   /* a block that was compressed */
-	struct h5_filter_buf planes; /* a block on its way between elements and bits */
+	struct h5_filter_buf planes; /* a block between elements and bits */
 };
 
 /* A block of n elements, a multiple of eight. */
@@ -142,7 +143,7 @@ static void shuffle(struct bitshuffle *b, const uint8_t *in, size_t n, uint8_t *
 		plane_to_rows(b->planes.data + at, n, out + at);
 }
 
-/* The next block of n bytes, as it was before unshuffling; valid until the next one. */
+/* Gives the next block of n bytes, uncompressed but shuffled; valid until the next call. */
 static int next_block(struct bitshuffle *b, struct h5_reader *r, size_t n, const uint8_t **block)
 {
 	size_t stored = b->expand ? __builtin_bswap32(h5_read_u32(r)) : n;
@@ -180,7 +181,7 @@ static int expand(struct bitshuffle *b, struct h5_reader *r, struct h5_filter_bu
 	return 0;
 }
 
-/* The bytes of a block that the parameters ask for. */
+/* Bytes of a block, as the parameters say. */
 static uint64_t default_block(uint64_t element_size, uint64_t elements)
 {
 	if (!elements) {

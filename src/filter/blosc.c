@@ -1,7 +1,7 @@
-/* Filter 32001: a Blosc (version 1) buffer, whose header tells the sizes, the compressor and the shuffling.
+/* Filter 32001: a Blosc (version 1) buffer. Its header holds the sizes, the compressor and the shuffling.
  *
- * values: version of the filter, of the format, size of an element, bytes of a chunk; then, where they are
- * there, the level, the shuffling (0 none, 1 bytes, 2 bits) and the compressor. */
+ * values: version of the filter, of the format, size of an element, bytes of a chunk; then, if there are
+ * more, the level, the shuffling (0 none, 1 bytes, 2 bits) and the compressor. */
 #include "base/error.h"
 #include "filter/filters.h"
 
@@ -9,11 +9,11 @@
 
 enum { V_ELEMENT_SIZE = 2, V_LEVEL = 4, V_SHUFFLE, V_COMPRESSOR };
 
-/* Why nothing came out. */
+/* Says why decoding has failed. */
 static int fail(const struct h5_filter_buf *in)
 {
-	/* The format's number of the compressor, in the header; the library has one more, for a variant of
-	 * LZ4. */
+	/* The number of the compressor in the header. The library's numbers from 2 on are one more, since it
+	 * has a variant of LZ4. */
 	int format = in->data[2] >> 5, code = format < 2 ? format : format + 1;
 	const char *name = NULL;
 
@@ -26,7 +26,7 @@ static int fail(const struct h5_filter_buf *in)
 
 static int expand(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t size)
 {
-	/* A context of its own, without threads: chunks are decoded side by side already. */
+	/* Without threads of its own: chunks are decoded side by side already. */
 	int got = blosc_decompress_ctx(in->data, out->data, size, 1);
 
 	if (got < 0 || (size_t)got != size)
@@ -41,7 +41,7 @@ int h5_blosc_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 	size_t size;
 	int rc;
 
-	(void)values; /* versions, sizes and how to compress: the buffer tells */
+	(void)values; /* the buffer's header has all that is needed */
 	(void)count;
 	if (blosc_cbuffer_validate(in->data, in->size, &size))
 		return h5_fail(-EUCLEAN, H5_UNDEF, "blosc: bad header");
@@ -70,7 +70,7 @@ int h5_blosc_encode(const uint32_t *values, unsigned count, const uint8_t *data,
 	if (!element_size || level > 9 || shuffle > BLOSC_BITSHUFFLE || size > BLOSC_MAX_BUFFERSIZE)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "blosc: %zu bytes, elements of %u, level %u, shuffle %u",
 			       size, element_size, level, shuffle);
-	/* As the library has it, but for sizes that overflow there. */
+	/* As the library does, except for sizes that overflow in it. */
 	if (element_size > BLOSC_MAX_TYPESIZE)
 		element_size = 1;
 	rc = h5_filter_buf_reserve(out, size + BLOSC_MAX_OVERHEAD);
@@ -78,7 +78,7 @@ int h5_blosc_encode(const uint32_t *values, unsigned count, const uint8_t *data,
 		return rc;
 	stored = blosc_compress_ctx((int)level, (int)shuffle, element_size, size, data, out->data,
 				    size + BLOSC_MAX_OVERHEAD, compressor, 0, 1);
-	/* With that much room it always finds a way, even if only to copy. */
+	/* This is enough room for a copy, so it cannot fail for want of room. */
 	if (stored <= 0)
 		return h5_fail(-ENOMEM, H5_UNDEF, "blosc: out of memory");
 	out->size = (size_t)stored;

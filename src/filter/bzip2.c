@@ -30,7 +30,7 @@ int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 {
 	int rc;
 
-	(void)values; /* the block size, which the stream tells too */
+	(void)values; /* the block size, which is in the stream, too */
 	(void)count;
 	if (in->size > UINT32_MAX || limit > UINT32_MAX)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "bzip2: %zu bytes in one chunk", in->size);
@@ -43,7 +43,7 @@ int h5_bzip2_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 int h5_bzip2_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
 		    struct h5_filter_buf *out)
 {
-	/* What its manual promises to be enough. */
+	/* Enough, according to its manual. */
 	uint64_t room = (uint64_t)size + size / 100 + 600;
 	unsigned stored = (unsigned)room;
 	uint32_t block = count ? values[0] : 9;

@@ -1,13 +1,13 @@
-/* Filter 1: a zlib stream (RFC 1950). values[0] is the level. libdeflate is the faster one of two libraries
- * that know how, where configure found it. */
+/* Filter 1: a zlib stream (RFC 1950). values[0] is the level. libdeflate is faster than zlib, and used if
+ * configure has found it. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "filter/filters.h"
 
 enum {
-	EXPANSION_MAX = 1032, /* bytes out of one byte in: a match of 258 costs two bits */
+	EXPANSION_MAX = 1032, /* bytes decoded from one byte: a match of 258 takes two bits */
 	LEVEL_MAX = 9,
-	SMALL = 64, /* bytes; libdeflate does not try to make less any smaller */
+	SMALL = 64, /* bytes; libdeflate does not compress less than that */
 };
 
 #ifdef HAVE_LIBDEFLATE

@@ -30,7 +30,7 @@ static const struct h5_filter_ops filters[] = {
 	{32023, "bitround", h5_quantize_decode, NULL, false, in_place},
 };
 
-/* Others that are registered there: messages name them. */
+/* Other registered filters, for their names in messages. */
 static const struct {
 	uint16_t id;
 	const char *name;

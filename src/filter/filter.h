@@ -9,14 +9,14 @@
 struct h5_filter_ops {
 	uint16_t id;
 	const char *name;	  /* as h5fs.filters shows it */
-	h5_filter_decode *decode; /* NULL: known by name alone, or not built in */
+	h5_filter_decode *decode; /* NULL: only the name is known, or it is not built in */
 	h5_filter_encode *encode; /* NULL: cannot be encoded, or not built in */
-	/* libhdf5's filter of this id fails where its result would not be smaller, and is skipped if that may
-	 * be. Others keep what they yield: libhdf5 doesn't update the mask of a chunk that it stores in as
-	 * many bytes as before, so none may be skipped that it would not skip. */
+	/* libhdf5's filter of this id fails if its result is not smaller, and is then skipped if it may be.
+	 * The other filters must not be skipped: libhdf5 does not update the mask of a chunk that it stores
+	 * in as many bytes as before. */
 	bool must_gain;
-	/* With these values decoding moves no bytes: it makes *in shorter at most, and does not look at *out.
-	 * NULL: with none. */
+	/* True: with these values decoding moves no bytes. It may make *in shorter, and does not use *out.
+	 * NULL: never. */
 	bool (*decodes_in_place)(const uint32_t *values, unsigned count);
 };
 
@@ -25,7 +25,7 @@ enum { H5_FILTER_SHUFFLE = 2 };
 /* NULL: an unknown id. */
 const struct h5_filter_ops *h5_filter_find(uint16_t id);
 
-/* Of a filter that this program knows, or that is registered; NULL: none of these. */
+/* The name of a filter that is in the table or registered; NULL: it is neither. */
 const char *h5_filter_name(uint16_t id);
 
 /* The ops of the n-th filter in the table; NULL: no more. */

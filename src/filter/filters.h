@@ -15,19 +15,19 @@ h5_filter_encode h5_deflate_encode, h5_shuffle_encode, h5_fletcher32_encode, h5_
 /* struct h5_filter_ops.decodes_in_place */
 bool h5_shuffle_is_identity(const uint32_t *values, unsigned count);
 
-/* zlib streams, by zlib and by libdeflate where it is there. Decoding fills *out with at most `room` bytes,
- * which are there; what stands behind the stream is left alone. Levels are 0 to 9. */
+/* zlib streams, by zlib and, if built in, by libdeflate. Decoding writes at most `room` bytes, for which *out
+ * has room; bytes behind the stream are ignored. Levels are 0 to 9. */
 int h5_zlib_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room);
 int h5_zlib_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out);
 int h5_libdeflate_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room);
 int h5_libdeflate_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out);
 
-/* One block of what a filter stores in blocks: exactly `size` bytes come out. */
+/* Decodes one block of a filter that stores blocks, to exactly `size` bytes. */
 typedef int h5_filter_block(const uint8_t *data, size_t n, uint8_t *out, size_t size);
-/* The other way: appends the block that n bytes give. The level is the compressor's own, 0 its default. */
+/* Encodes n bytes to a block, which is appended. The level is the compressor's own, 0 its default. */
 typedef int h5_filter_pack(const uint8_t *data, size_t n, int level, struct h5_filter_buf *out);
 
-/* Those that need a library are NULL where configure left it out. */
+/* Filters whose library configure has not found are NULL. */
 #ifdef HAVE_LIBAEC
 h5_filter_decode h5_szip_decode;
 h5_filter_encode h5_szip_encode;
@@ -75,8 +75,8 @@ h5_filter_decode h5_zfp_decode;
 #ifdef HAVE_ZSTD
 h5_filter_decode h5_zstd_decode, h5_vbz_decode;
 h5_filter_encode h5_zstd_encode, h5_vbz_encode;
-/* The bytes of the frames, at most `limit` of them; else as struct h5_filter_ops.decode. No more is reserved
- * than a frame says that it has. */
+/* Decodes the frames to at most `limit` bytes, like a h5_filter_decode. No more room is reserved than the
+ * frame says that it needs. */
 int h5_zstd_unpack(const uint8_t *data, size_t n, struct h5_filter_buf *out, size_t limit);
 h5_filter_block h5_zstd_block;
 h5_filter_pack h5_zstd_pack;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* One's complement arithmetic: no sum of anything but zeros gives 0. */
+/* One's complement arithmetic: the result is 0 only if all words are. */
 static uint32_t reduce(uint64_t sum)
 {
 	return sum ? (uint32_t)((sum - 1) % 0xffff + 1) : 0;
@@ -20,13 +20,13 @@ typedef uint32_t lanes __attribute__((vector_size(16))); /* of two words each */
 enum {
 	LANES = sizeof(lanes) / 4,
 	WORDS = 2 * LANES,
-	VECTORS = 256, /* after which a lane may be full: 65535 * 256 * 257 / 2 */
-	/* Which of its words is in the lower half of a lane. */
+	VECTORS = 256, /* that a lane has room for: 65535 * 256 * 257 / 2 */
+	/* Which word of a lane is in its lower half. */
 	LOW = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__,
 };
 
-/* Adds so many vectors, the words of the lower halves and of the upper ones apart. A lane of `a` holds the
- * sum of every eighth word, one of `b` the sum of these sums. */
+/* Adds vectors to the sums, with the words of lower and upper halves apart. A lane of `a` is the sum of every
+ * eighth word, a lane of `b` the sum of these sums. */
 static void add_vectors(const uint8_t *p, size_t vectors, uint64_t *sum1, uint64_t *sum2)
 {
 	lanes a[2] = {{0}, {0}}, b[2] = {{0}, {0}};
@@ -46,8 +46,8 @@ static void add_vectors(const uint8_t *p, size_t vectors, uint64_t *sum1, uint64
 		uint64_t sum = a[j % 2][j / 2];
 
 		all += sum;
-		/* Each word counts as often as words follow it, and once more: WORDS times for each vector
-		 * from its own on, less the j words before it there. */
+		/* Each word counts once, and once more for each word that follows it: WORDS times for each
+		 * vector from its own on, minus the j words before it in its vector. */
 		*sum2 += WORDS * (uint64_t)b[j % 2][j / 2] - j * sum;
 	}
 	*sum1 = reduce(*sum1 + all);
@@ -72,7 +72,8 @@ static uint32_t fletcher32(const uint8_t *p, size_t n)
 		sum1 += word;
 		sum2 += sum1;
 	}
-	/* The words were read in the order of this machine. Modulo 65535 bytes are swapped by 256 times. */
+	/* The words were read in the byte order of this machine. Modulo 65535, multiplying by 256 swaps the
+	 * bytes. */
 	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
 		sum1 *= 256;
 		sum2 *= 256;

@@ -1,11 +1,11 @@
 /* Filter 32004: LZ4 blocks, each on its own. values[0] is the size of a block; 0 or none: 1 GiB. All numbers
  * are big endian.
  *
- *   0   8  bytes that come out
- *   8   4  bytes that come out of each block; the last one may give less
+ *   0   8  bytes of the decoded chunk
+ *   8   4  bytes of a decoded block; the last one may have fewer
  *   12     for each block:
- *            0  4  bytes stored; as many as come out: they are not compressed
- *            4     those                                                      */
+ *            0  4  bytes stored; if they are as many as decoded, the block is not compressed
+ *            4     these bytes                                                              */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"

@@ -1,4 +1,4 @@
-/* Filter 32000, h5py's LZF: runs of literal bytes and references to what came out before.
+/* Filter 32000, h5py's LZF: runs of literal bytes, and references to bytes that were decoded before.
  *
  *   000xxxxx                    x + 1 literal bytes follow
  *   nnnooooo oooooooo           n 1 to 6: copy n + 2 bytes from o + 1 bytes back
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	EXPANSION_MAX = 88, /* bytes out of one byte in: 264 of three */
+	EXPANSION_MAX = 88, /* bytes decoded from one byte: 264 from three */
 	RUN_MAX = 32,	    /* literal bytes after one control byte */
 	MATCH_MIN = 3,
 	MATCH_MAX = 264,
@@ -21,8 +21,8 @@ enum {
 	STEP = 8, /* bytes that are copied at once */
 };
 
-/* Copies n bytes from `back` bytes before; the two may overlap. Where there is room behind them it writes up
- * to STEP - 1 bytes too many. */
+/* Copies n bytes from `back` bytes before `to`; both may overlap. If there is room behind them, it writes up
+ * to STEP - 1 bytes more. */
 static void copy_back(uint8_t *to, size_t back, size_t n, size_t room)
 {
 	const uint8_t *from = to - back;
@@ -53,7 +53,7 @@ static int expand(const uint8_t *p, const uint8_t *end, struct h5_filter_buf *ou
 				return -EUCLEAN;
 			if (n > room)
 				return -EOVERFLOW;
-			/* A size that the compiler knows is copied at once. */
+			/* A constant size, so that the compiler makes one copy of it. */
 			if ((size_t)(end - p) >= RUN_MAX && room >= RUN_MAX)
 				memcpy(to, p, RUN_MAX);
 			else
@@ -95,7 +95,7 @@ int h5_lzf_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 				: 0;
 }
 
-/* Literal bytes as runs. */
+/* Writes runs of literal bytes. */
 static void put_literals(struct h5_filter_buf *out, const uint8_t *p, size_t n)
 {
 	while (n) {
@@ -136,10 +136,10 @@ static unsigned hash(const uint8_t *p)
 	return (uint32_t)h5_uint_from(p, MATCH_MIN) * 2654435761u >> (32 - HASH_BITS);
 }
 
-/* Greedy: takes the last place that had the same hash, where that matches. */
+/* Greedy: takes the last position with the same hash, if the bytes match. */
 static void pack(const uint8_t *data, size_t size, struct h5_filter_buf *out)
 {
-	uint32_t seen[1 << HASH_BITS] = {0}; /* 1 + the last place */
+	uint32_t seen[1 << HASH_BITS] = {0}; /* 1 + the last position with that hash */
 	size_t at = 0, literals = 0;
 
 	while (at + MATCH_MIN <= size) {
@@ -170,7 +170,8 @@ int h5_lzf_encode(const uint32_t *values, unsigned count, const uint8_t *data, s
 	(void)count;
 	if (size >= UINT32_MAX)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "lzf: %zu bytes in one chunk", size);
-	/* The shortest match takes fewer bytes than it gives, which pays for the run before it. */
+	/* The shortest match takes fewer bytes than it stands for, which makes up for the control byte of the
+	 * run before it. */
 	rc = h5_filter_buf_reserve(out, size + size / RUN_MAX + 1);
 	if (!rc)
 		pack(data, size, out);

@@ -40,7 +40,7 @@ int h5_lzo_decode(const uint32_t *values, unsigned count, struct h5_filter_buf *
 int h5_lzo_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
 		  struct h5_filter_buf *out)
 {
-	/* What its manual promises to be enough. */
+	/* Enough, according to its manual. */
 	lzo_uint stored = size + size / 16 + 64 + 3;
 	void *work;
 	int rc = h5_filter_buf_reserve(out, stored);

@@ -1,7 +1,6 @@
-/* Filter 5, n-bit: only the significant bits of each number are kept, packed from the most significant one
- * on.
+/* Filter 5, n-bit: only the significant bits of each number are stored, the most significant one first.
  *
- * values: their count, 1 where nothing was packed, number of elements, then a description of the element's
+ * values: their count, 1 if nothing was packed, number of elements, then a description of the element's
  * type:
  *
  *   1 number    size, byte order (0 little, 1 big endian), precision, bit offset
@@ -20,12 +19,12 @@
 enum { V_UNPACKED = 1, V_ELEMENTS, V_CLASS, V_SIZE };
 enum { NUMBER = 1, ARRAY = 2, COMPOUND = 3, OTHER = 4, DEPTH_MAX = 64, ASK_AFTER = 1 << 16 };
 
-/* A walk along the elements that moves their bits: out of `in`, or back into `out`. */
+/* A walk along the elements that packs their bits from `in`, or unpacks them into `out`. */
 struct walk {
 	const uint32_t *values;
 	unsigned count, at; /* the next value of the description */
-	bool is_lost;	    /* libhdf5 would look for the next value elsewhere */
-	const uint8_t *in;  /* the elements; NULL: they are decoded */
+	bool is_lost;	    /* libhdf5 would continue at another value */
+	const uint8_t *in;  /* the elements; NULL: decoding */
 	struct h5_bits_writer packed;
 	uint8_t *out; /* zeros before */
 	struct h5_bits bits;
@@ -42,7 +41,7 @@ static uint32_t next(struct walk *w)
 	return w->at < w->count ? w->values[w->at++] : 0;
 }
 
-/* n bits of a byte of the elements, from bit `shift` on. */
+/* Packs or unpacks n bits of one byte of the elements, from bit `shift` on. */
 static void move(struct walk *w, uint64_t byte, unsigned shift, unsigned n)
 {
 	if (w->in)
@@ -56,7 +55,7 @@ static bool is_at_end(const struct walk *w)
 	return w->in ? w->packed.at >= w->packed.size : w->bits.at >= w->bits.size;
 }
 
-/* More bits than there are went through. */
+/* True: it has read or written beyond the packed bits. */
 static bool is_beyond_end(const struct walk *w)
 {
 	return w->in ? w->packed.at + (w->packed.left < 8) > w->packed.size
@@ -87,7 +86,7 @@ static int move_array(struct walk *w, uint64_t element, uint32_t size, unsigned 
 	uint32_t base = begin + 1 < w->count ? w->values[begin + 1] : 0;
 	int rc = 0;
 
-	/* The base type stands there once for all elements. */
+	/* The base type is described once for all elements. */
 	if (!base || size % base)
 		return bad("bad array");
 	for (uint32_t i = 0; i < size && !rc; i += base) {
@@ -95,7 +94,7 @@ static int move_array(struct walk *w, uint64_t element, uint32_t size, unsigned 
 		w->is_lost = false;
 		rc = move_type(w, element + i, base, depth + 1);
 	}
-	/* Such a description libhdf5 does not pass over. */
+	/* libhdf5 does not pass over such a description. */
 	w->is_lost = w->values[begin] == ARRAY || w->values[begin] == COMPOUND;
 	return rc;
 }
@@ -134,7 +133,7 @@ static int move_type(struct walk *w, uint64_t element, uint64_t room, unsigned d
 		return bad("too deep a type");
 	if (!size || size > room)
 		return bad("bad type");
-	/* Every number takes bits: this bounds the work, whatever the description says. */
+	/* Each number takes bits. So this limits the work, whatever the description says. */
 	if (is_at_end(w))
 		return bad("truncated");
 	switch (class) {
@@ -220,7 +219,7 @@ int h5_nbit_encode(const uint32_t *values, unsigned count, const uint8_t *data, 
 	memset(out->data, 0, size + 1);
 	w.packed = h5_bits_writer_init(out->data, size);
 	rc = move_all(&w);
-	/* The byte after the last whole one is there even if it has no bits, as libhdf5 has it. */
+	/* Like libhdf5, it stores the byte after the last whole one even if that has no bits. */
 	out->size = w.packed.at + 1;
 	return rc;
 }

@@ -11,7 +11,8 @@ enum {
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Sixteen elements, k = 2^bits bytes of each, up to 8. They lie `size` bytes apart, the planes n. */
+/* Merges k = 2^bits bytes, up to 8, of each of sixteen elements. Elements lie `size` bytes apart, planes n.
+ */
 INLINE void merge_tile(const uint8_t *planes, size_t n, unsigned bits, uint8_t *out, size_t size)
 {
 	const unsigned k = 1u << bits;
@@ -57,7 +58,7 @@ INLINE void split_tile(const uint8_t *in, size_t size, unsigned bits, uint8_t *p
 		memcpy(planes + i * n, &v[i], TILE);
 }
 
-/* `run` elements, a multiple of a tile. */
+/* Merges `run` elements, a multiple of a tile. */
 INLINE void merge_run(const uint8_t *planes, size_t n, size_t run, unsigned bits, uint8_t *out, size_t size)
 {
 	for (size_t e = 0; e < run; e += TILE)
@@ -70,7 +71,7 @@ INLINE void split_run(const uint8_t *in, size_t size, size_t run, unsigned bits,
 		split_tile(in + e * size, size, bits, planes + e, n);
 }
 
-/* Elements of any size. */
+/* Merges elements of any size. */
 static void merge_block(const uint8_t *planes, size_t n, size_t run, uint8_t *out, size_t size)
 {
 	size_t b = 0;

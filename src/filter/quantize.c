@@ -1,5 +1,5 @@
-/* Filters 32022, BitGroom, and 32023, Granular BitRound: they clear bits of the floats that they store, which
- * stay floats; there is nothing to undo. */
+/* Filters 32022, BitGroom, and 32023, Granular BitRound: they clear bits of floats before they are stored;
+ * there is nothing to decode. */
 #include "base/error.h"
 #include "filter/filters.h"
 

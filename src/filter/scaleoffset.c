@@ -1,23 +1,23 @@
-/* Filter 6, scale-offset: numbers less their minimum, in as many bits as the largest needs; floating-point
- * ones are first multiplied by a power of ten and rounded.
+/* Filter 6, scale-offset: numbers minus their minimum, in as many bits as the largest result needs.
+ * Floating-point numbers are first multiplied by a power of ten and rounded.
  *
  * values:  0  scale type: 0 decimal scale of floating point, 2 integer
- *          1  scale factor: the power of ten; integer: bits, 0 let the filter choose
+ *          1  scale factor: the power of ten; integer: bits, 0: the filter chooses
  *          2  number of elements
  *          3  class: 0 integer, 1 floating point
  *          4  size of an element
  *          5  1 for signed ones
  *          6  byte order: 0 little, 1 big endian
- *          7  1 where there is a fill value
+ *          7  1 if there is a fill value
  *          8  fill value, least significant part first
  *
  * data:    offset  size  field
  *               0     4  bits of a packed number b
  *               4     1  size of the minimum s
  *               5     s  minimum, an integer or the bits of a float
- *              21        numbers of b bits, from the most significant bit on; whole elements where b is all
+ *              21        numbers of b bits, the most significant bit first; if b is all bits, whole elements
  *
- * All ones stand for the fill value. */
+ * A number of all ones is the fill value. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"
@@ -55,7 +55,7 @@ static int bad(const char *what)
 
 static double power_of_ten(int32_t exponent)
 {
-	/* More is infinite anyway. */
+	/* Larger powers are infinite anyway. */
 	int n = exponent < -400 ? 400 : exponent > 400 ? 400 : exponent < 0 ? -exponent : exponent;
 	long double power = 1;
 
@@ -64,13 +64,13 @@ static double power_of_ten(int32_t exponent)
 	return (double)(exponent < 0 ? 1 / power : power);
 }
 
-/* The packed number that stands for the fill value. */
+/* The packed number that means the fill value. */
 static uint64_t all_ones(const struct scaleoffset *u)
 {
 	return (UINT64_C(1) << u->bits) - 1;
 }
 
-/* The number of the packed one, in the element's own bits. */
+/* The bits of the element that has this packed number. */
 static uint64_t restore(const struct scaleoffset *u, uint64_t packed)
 {
 	uint64_t v;
@@ -163,7 +163,7 @@ int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filt
 
 	if (rc)
 		return rc;
-	if (!u.is_float && values[V_SCALE_FACTOR] == 8 * u.size) /* left as it was */
+	if (!u.is_float && values[V_SCALE_FACTOR] == 8 * u.size) /* stored as it is */
 		return in->size > limit ? h5_filter_too_long("scaleoffset", limit)
 					: h5_filter_buf_copy(out, in->data, in->size);
 	rc = read_header(&u, in);
@@ -178,7 +178,7 @@ int h5_scaleoffset_decode(const uint32_t *values, unsigned count, struct h5_filt
 	return unpack_all(&u, in->data + HEADER, in->size - HEADER, out->data);
 }
 
-/* The element's bits; those of a signed integer extended to all 64. */
+/* Reads an element's bits. A signed integer is extended to 64 bits. */
 static uint64_t load(const struct scaleoffset *u, const uint8_t *p)
 {
 	uint64_t v = 0;
@@ -208,7 +208,7 @@ static bool is_fill(const struct scaleoffset *u, uint64_t v)
 {
 	if (!u->has_fill)
 		return false;
-	/* So is a float that rounding would not tell from it. */
+	/* A float counts as the fill value if rounding makes them equal. */
 	return !((v ^ u->fill) << (64 - 8 * u->size)) ||
 	       (u->is_float && fabs(to_double(u, v) - to_double(u, u->fill)) < 1 / u->scale);
 }
@@ -220,7 +220,7 @@ static bool is_less(const struct scaleoffset *u, uint64_t a, uint64_t b)
 	return u->is_signed ? (int64_t)a < (int64_t)b : a < b;
 }
 
-/* How far the element is from the minimum, as it is packed; UINT64_MAX: too far, or no number. */
+/* The packed number of the element: its distance from the minimum. UINT64_MAX: too far, or not a number. */
 static uint64_t offset(const struct scaleoffset *u, uint64_t v)
 {
 	double steps;
@@ -231,7 +231,7 @@ static uint64_t offset(const struct scaleoffset *u, uint64_t v)
 	return steps < (double)(UINT64_C(1) << (8 * u->size - 1)) ? (uint64_t)steps : UINT64_MAX;
 }
 
-/* Finds the minimum, and the largest offset from it; *most is 0 where all elements are fill values. */
+/* Finds the minimum, and the largest offset from it; *most is 0 if all elements are fill values. */
 static void measure(struct scaleoffset *u, const uint8_t *data, uint64_t *most)
 {
 	bool any = false;
@@ -248,7 +248,7 @@ static void measure(struct scaleoffset *u, const uint8_t *data, uint64_t *most)
 		if (!any || is_less(u, maximum, v))
 			maximum = v;
 		any = true;
-		/* Found by no comparison. */
+		/* Comparisons would miss these. */
 		if (u->is_float && !isfinite(to_double(u, v))) {
 			*most = UINT64_MAX;
 			return;
@@ -257,7 +257,8 @@ static void measure(struct scaleoffset *u, const uint8_t *data, uint64_t *most)
 	*most = any ? offset(u, maximum) : 0;
 }
 
-/* The bits that offsets up to `most` take, beside all ones; whole elements where there is nothing to gain. */
+/* The bits that are needed for offsets up to `most` and the number of all ones; if nothing is gained, those
+ * of a whole element. */
 static uint32_t bits_for(const struct scaleoffset *u, uint64_t most)
 {
 	uint32_t whole = 8 * u->size;
@@ -282,7 +283,7 @@ static void pack_all(const struct scaleoffset *u, const uint8_t *data, struct h5
 	}
 }
 
-/* Chooses the bits. Those that the parameters ask for may be too few; libhdf5 cuts the numbers then. */
+/* Chooses the number of bits. If the parameters ask for too few, it fails; libhdf5 would cut the numbers. */
 static int choose_bits(struct scaleoffset *u, uint32_t asked, const uint8_t *data)
 {
 	uint64_t most = UINT64_MAX;
@@ -320,7 +321,7 @@ int h5_scaleoffset_encode(const uint32_t *values, unsigned count, const uint8_t 
 	rc = choose_bits(&u, asked, data);
 	if (rc)
 		return rc;
-	/* One byte more than whole ones, even if it has no bits, as libhdf5 has it. */
+	/* Like libhdf5, one byte more than whole ones, even if that has no bits. */
 	out->size = HEADER + size;
 	if (u.bits < 8 * u.size)
 		out->size = HEADER + (size_t)((uint64_t)u.elements * u.bits / 8) + 1;

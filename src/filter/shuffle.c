@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* One by one: what is not a whole element. */
+/* Copies bytes one by one, for parts of elements. */
 static size_t copy_bytes(const uint8_t *in, size_t count, size_t element, size_t from, uint8_t *out, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /* Filter 4, szip: the extended Rice code of CCSDS 121.0-B, in scanlines.
  *
- * values: options, pixels per block, bits per pixel, pixels per scanline. The chunk: bytes that come out
+ * values: options, pixels per block, bits per pixel, pixels per scanline. The chunk: number of decoded bytes
  * (u32), then the code. Each scanline is coded up to a multiple of the block. Pixels of 32 and 64 bits are
  * split before coding: first the first byte of each, then the second, and so on; the pixels of the code are
  * these bytes. */
@@ -26,7 +26,7 @@ struct szip {
 	uint32_t options, per_block, bits, per_scanline;
 	unsigned planes;      /* bytes that a pixel was split into; 1: not split */
 	unsigned pixel_bits;  /* of the code */
-	unsigned pixel_bytes; /* bytes of such a pixel when decoded */
+	unsigned pixel_bytes; /* bytes of a decoded pixel */
 };
 
 enum { HEADER = 4 };
@@ -36,7 +36,7 @@ static int init(struct szip *s, const uint32_t *values, unsigned count)
 	if (count < 4)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "szip: %u parameters", count);
 	*s = (struct szip){values[0], values[1], values[2], values[3], 1, values[2], 4};
-	/* A scanline shorter than a block would be mostly filling: 31 bytes for one. */
+	/* Refuses scanlines shorter than a block, since most of them would be padding: 31 bytes for one. */
 	if (!s->per_block || s->per_block % 2 || s->per_block > PIXELS_PER_BLOCK_MAX ||
 	    s->per_scanline < s->per_block || s->per_scanline > PIXELS_PER_SCANLINE_MAX || !s->bits ||
 	    (s->bits > 32 && s->bits != 64))
@@ -86,7 +86,7 @@ static int decode_scanlines(const struct szip *s, const struct h5_reader *r, uin
 	return 0;
 }
 
-/* Puts n decoded bytes, from byte `at` of the code on, to where they were before the pixels were split. */
+/* Puts n decoded bytes, from byte `at` of the code on, back to their places before the pixels were split. */
 static void merge(const struct szip *s, const uint8_t *data, size_t at, size_t n, struct h5_filter_buf *out)
 {
 	size_t each = out->size / s->planes;
@@ -167,7 +167,7 @@ static void split(const struct szip *s, const uint8_t *data, size_t size, size_t
 	}
 }
 
-/* No pixel has bits beyond those that are coded. */
+/* True: no pixel has bits beyond those that are coded. */
 static bool fits(const struct szip *s, const uint8_t *data, size_t size)
 {
 	uint64_t allowed = (UINT64_C(1) << s->pixel_bits) - 1;
@@ -184,8 +184,8 @@ static bool fits(const struct szip *s, const uint8_t *data, size_t size)
 	return true;
 }
 
-/* Fills a scanline of n bytes up to whole blocks with what costs the least: what its last pixel was, or zeros
- * where no differences are coded. */
+/* Pads a scanline of n bytes to whole blocks with the pixels that take the fewest bits: copies of its last
+ * pixel, or zeros if no differences are coded. */
 static void pad(const struct szip *s, uint8_t *line, size_t n, size_t coded)
 {
 	if (s->options & OPTION_NN)
@@ -208,7 +208,7 @@ static int pack_lines(const struct szip *s, struct aec_stream *aec, const uint8_
 		aec->next_in = coded_line;
 		aec->avail_in = coded;
 		status = aec_encode(aec, n < size - at ? AEC_NO_FLUSH : AEC_FLUSH);
-		/* It takes all unless it lacks room. */
+		/* It takes all input if there is room. */
 		if (status == AEC_OK && aec->avail_in)
 			status = AEC_STREAM_ERROR;
 	}
@@ -222,7 +222,7 @@ static int pack(const struct szip *s, const uint8_t *data, size_t size, struct h
 	uint8_t *line = malloc(coded);
 	int status = AEC_MEM_ERROR, end;
 
-	aec.flags |= AEC_NOT_ENFORCE; /* blocks of other sizes than the standard's are libhdf5's too */
+	aec.flags |= AEC_NOT_ENFORCE; /* libhdf5 also allows blocks of other sizes than the standard does */
 	aec.next_out = out->data + HEADER;
 	aec.avail_out = out->capacity - HEADER;
 	if (line)
@@ -257,7 +257,7 @@ int h5_szip_encode(const uint32_t *values, unsigned count, const uint8_t *data, 
 	line = (size_t)s.per_scanline * s.pixel_bytes;
 	lines = (size + line - 1) / line;
 	coded = (uint64_t)lines * stream(&s).rsi * s.per_block * s.pixel_bytes;
-	/* At worst a block is stored as it is, after at most 5 bits; none has less than two bytes. */
+	/* At worst a block is stored as it is, after at most 5 bits. Each block has at least two bytes. */
 	rc = h5_filter_buf_reserve(out, HEADER + (size_t)(coded + coded / 2) + 64);
 	if (rc)
 		return rc;

@@ -1,14 +1,16 @@
-/* Filter 32020, VBZ of Oxford Nanopore: small differences between neighbours in few bytes each.
+/* Filter 32020, VBZ of Oxford Nanopore: differences between neighbours, in few bytes if they are small.
  *
  * values: version 0 or 1; bytes of an integer, or 0; 1: differences, with the sign in bit 0; level of
  * Zstandard, 0: without (not there: 1).
  *
  *   size  field
- *      4  bytes that come out, little-endian
- *         a Zstandard frame, unless the level is 0, of: the bytes as they are, if an integer has 0 bytes;
- * else keys, 2 bits for each number, the low ones first, in whole bytes the numbers, of as many bytes as
- * their keys say: 1 to 4. In version 1 those of integers of one byte are 0, 1, 2 or 4 half bytes, the low
- * half of a byte first. */
+ *      4  number of decoded bytes, little-endian
+ *         the data, in a Zstandard frame unless the level is 0
+ *
+ * If an integer has 0 bytes, the data are the bytes as they are. Else they are a key of 2 bits for each
+ * number, the low bits of a byte first, padded to whole bytes, and then the numbers. Each number has 1 to 4
+ * bytes, as its key says. In version 1, if integers have one byte, a number has 0, 1, 2 or 4 half bytes
+ * instead, the low half of a byte first. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/reader.h"
@@ -27,7 +29,7 @@ struct vbz {
 	int level;
 };
 
-/* Numbers that are read or written one after the other. */
+/* Numbers, read or written one after the other. */
 struct stream {
 	uint8_t *keys;
 	uint8_t *at, *end; /* of the numbers; not const, as an encoder writes them */
@@ -108,7 +110,7 @@ static int decode_integers(const struct vbz *v, const struct h5_filter_buf *in, 
 	return 0;
 }
 
-/* What stands in the frame: *buf is the caller's, released whatever is returned. */
+/* Decodes the frame into *buf, which the caller releases, also after an error. */
 static int unpack(const struct vbz *v, const uint8_t *data, size_t n, size_t size, struct h5_filter_buf *buf)
 {
 	uint64_t most = size;
@@ -184,7 +186,7 @@ static unsigned write_bytes(struct stream *s, uint32_t number)
 	return key - 1;
 }
 
-/* The integer as one of 32 bits. */
+/* Reads an integer, extended to 32 bits. */
 static uint32_t load(const uint8_t *p, unsigned size)
 {
 	uint32_t value = 0;

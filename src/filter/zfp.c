@@ -1,5 +1,6 @@
-/* Filter 32013, zfp. values: versions, then zfp's own header (magic, array, mode) as the writer's memory held
- * it. So a big-endian writer's is swapped, and what comes out has the byte order of the writer. */
+/* Filter 32013, zfp. values: versions, then zfp's own header (magic, array, mode) as it was in the writer's
+ * memory. So the header of a big-endian writer is swapped, and the decoded numbers have the byte order of the
+ * writer. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "filter/filters.h"
@@ -21,7 +22,7 @@ struct zfp {
 	bool big_endian; /* the writer was */
 };
 
-/* Reads zfp's header or, then, the array from n bytes; 0: in vain. */
+/* Reads zfp's header, or the array after that, from n bytes; 0: failed. */
 static size_t read_bits(struct zfp *z, uint8_t *data, size_t n, bool header)
 {
 	bitstream *bits = stream_open(data, n);
@@ -58,7 +59,7 @@ static int read_header(struct zfp *z, const uint32_t *values, unsigned count)
 	return 0;
 }
 
-/* The bytes that hostile data can make zfp read: it checks no bounds itself. */
+/* Computes how many bytes hostile data can make zfp read, since it checks no bounds. */
 static int bound(const struct zfp *z, size_t stored, size_t *bytes)
 {
 	size_t blocks = zfp_field_blocks(z->field);
@@ -66,11 +67,11 @@ static int bound(const struct zfp *z, size_t stored, size_t *bytes)
 	uint64_t worst, bits;
 
 	zfp_stream_params(z->stream, &minimum, NULL, NULL, NULL);
-	/* Each block is filled up to its minimum. */
+	/* Each block is padded to its minimum. */
 	if (!h5_mul(blocks, minimum, &bits) || bits / CHAR_BIT > stored)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "zfp: the data are truncated");
-	/* Each bit plane takes at most a bit a value and the one that ends it; each value two when it turns
-	 * up; and there is an exponent, and a precision. */
+	/* Each bit plane takes at most one bit for each value and one at its end. Each value takes two bits
+	 * when it first appears. And there are an exponent and a precision. */
 	worst = (uint64_t)zfp_field_precision(z->field) * (values + 1) + 2 * values + 64;
 	if (worst < minimum)
 		worst = minimum;
@@ -105,7 +106,7 @@ static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filte
 	if (room < in->size + READ_AHEAD)
 		room = in->size + READ_AHEAD;
 	room = room / 8 * 8;
-	/* Zeros follow the stored bytes; nobody touches most of them. */
+	/* Zeros follow the stored bytes. Most of these pages are never touched. */
 	data = calloc(room, 1);
 	if (!data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "zfp: no memory for %zu bytes", room);
@@ -113,7 +114,7 @@ static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filte
 	zfp_field_set_pointer(z->field, out->data);
 	got = read_bits(z, data, room, false);
 	free(data);
-	/* It stands after the last word that it needed. */
+	/* zfp's position is behind the last word that it needed. */
 	if (!got || got > in->size + stream_word_bits / CHAR_BIT - 1)
 		return h5_fail(-EUCLEAN, H5_UNDEF, "zfp: bad data, or truncated");
 	to_order(out->data, out->size, zfp_type_size(zfp_field_type(z->field)), z->big_endian);

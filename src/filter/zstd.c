@@ -5,7 +5,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* The bytes that come out, or a negative errno. */
+/* Returns the number of decoded bytes, or a negative errno. */
 static int64_t expand(const uint8_t *data, size_t n, uint8_t *out, size_t size)
 {
 	size_t got = ZSTD_decompress(out, size, data, n);
@@ -30,7 +30,7 @@ int h5_zstd_block(const uint8_t *data, size_t n, uint8_t *out, size_t size)
 	return 0;
 }
 
-/* What a single frame says that it has; `limit` for others. */
+/* The decoded size that a single frame states; else `limit`. */
 static size_t room_for(const uint8_t *data, size_t n, size_t limit)
 {
 	unsigned long long said = ZSTD_getFrameContentSize(data, n);
