@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +15,12 @@ int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity)
 {
 	uint8_t *data;
 
-	/* At least one byte, so that data is there even for an empty result. */
+	/* At least one byte, so that `data` is not NULL, not even for an empty result. */
 	if (!capacity)
 		capacity = 1;
 	if (capacity <= buf->capacity)
 		return 0;
-	/* Without bytes there is nothing to copy. */
+	/* If it is empty, realloc() need not copy anything. */
 	if (!buf->size)
 		h5_filter_buf_release(buf);
 	data = realloc(buf->data, capacity);
@@ -32,6 +33,7 @@ int h5_filter_buf_reserve(struct h5_filter_buf *buf, size_t capacity)
 
 int h5_filter_buf_grow(struct h5_filter_buf *buf, size_t more)
 {
+	assert(buf->size <= buf->capacity);
 	if (more <= buf->capacity - buf->size)
 		return 0;
 	return h5_filter_buf_reserve(buf, buf->size + buf->size / 2 + more);
@@ -39,8 +41,10 @@ int h5_filter_buf_grow(struct h5_filter_buf *buf, size_t more)
 
 int h5_filter_buf_copy(struct h5_filter_buf *buf, const uint8_t *data, size_t n)
 {
-	int rc = h5_filter_buf_reserve(buf, n);
+	int rc;
 
+	buf->size = 0;
+	rc = h5_filter_buf_reserve(buf, n);
 	if (!rc) {
 		memcpy(buf->data, data, n);
 		buf->size = n;

@@ -1,16 +1,18 @@
-/* What zlib accepts, and a little more: it does not mind codes for lengths and distances that do not exist,
- * where nothing uses them. The checksum is as good there. */
+/* It accepts all that zlib accepts, and also streams that define, but do not use, codes for lengths and
+ * distances that do not exist. It checks the checksum as well. */
 #include "base/error.h"
 #include "filter/filters.h"
 
+#include <assert.h>
 #include <libdeflate.h>
 
 int h5_libdeflate_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room)
 {
-	/* One for each call: it is small, and costs less than a lock would. */
+	/* Made for each call: it is small, and costs less than a lock. */
 	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
 	enum libdeflate_result result;
 
+	assert(room <= out->capacity);
 	if (!d)
 		return h5_fail(-ENOMEM, H5_UNDEF, "deflate: out of memory");
 	result = libdeflate_zlib_decompress(d, in->data, in->size, out->data, room, &out->size);
@@ -32,7 +34,7 @@ int h5_libdeflate_pack(int level, const uint8_t *data, size_t size, struct h5_fi
 	rc = h5_filter_buf_reserve(out, libdeflate_zlib_compress_bound(c, size));
 	if (!rc) {
 		out->size = libdeflate_zlib_compress(c, data, size, out->data, out->capacity);
-		/* The bound leaves no cause of failure. */
+		/* There is enough room, so this does not happen. */
 		if (!out->size)
 			rc = h5_fail(-EIO, H5_UNDEF, "deflate: cannot compress");
 	}

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "filter/filters.h"
 
+#include <assert.h>
 #include <zlib.h>
 
 static int unpack(z_stream *z, struct h5_filter_buf *out, size_t room)
@@ -9,7 +10,7 @@ static int unpack(z_stream *z, struct h5_filter_buf *out, size_t room)
 
 	z->next_out = out->data;
 	z->avail_out = (uInt)room;
-	/* The end of the stream, and its checksum, take no room. */
+	/* Enough room also for the end of the stream: it gives no bytes. */
 	status = inflate(z, Z_FINISH);
 	out->size = room - z->avail_out;
 	if (status == Z_STREAM_END)
@@ -28,6 +29,7 @@ int h5_zlib_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, si
 	z_stream z = {.next_in = in->data, .avail_in = (uInt)in->size};
 	int rc;
 
+	assert(room <= out->capacity);
 	if (inflateInit(&z) != Z_OK)
 		return h5_fail(-ENOMEM, H5_UNDEF, "deflate: out of memory");
 	rc = unpack(&z, out, room);
@@ -42,7 +44,7 @@ int h5_zlib_pack(int level, const uint8_t *data, size_t size, struct h5_filter_b
 
 	if (rc)
 		return rc;
-	/* The bound leaves only one cause of failure. */
+	/* There is enough room, so only memory can be missing. */
 	if (compress2(out->data, &stored, data, size, level) != Z_OK)
 		return h5_fail(-ENOMEM, H5_UNDEF, "deflate: out of memory");
 	out->size = stored;

@@ -2,18 +2,19 @@
 #ifndef H5_FILTER_PLANES_H
 #define H5_FILTER_PLANES_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sixteen bytes, which GCC and Clang make a register where the machine has such ones. */
+/* Sixteen bytes. GCC and Clang use a vector register for them if the machine has such registers. */
 typedef uint8_t h5_bytes __attribute__((vector_size(16)));
 
-/* The bytes of the lower half of each, one of a, then one of b, and so on; and of the upper half. */
+/* Interleaves the lower halves of two vectors (a byte of a, a byte of b, ...), and the upper halves. */
 #ifdef __clang__
 #define H5_ZIP_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define H5_ZIP_HIGH(a, b)                                                                                    \
 	__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#define H5_UNROLL /* it does without being told */
+#define H5_UNROLL /* GCC unrolls anyway */
 #else
 #define H5_ZIP_LOW(a, b)                                                                                     \
 	__builtin_shuffle(a, b, (h5_bytes){0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23})
@@ -22,13 +23,14 @@ typedef uint8_t h5_bytes __attribute__((vector_size(16)));
 #define H5_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* Zips the first half of the k vectors with the second one, a power of two. That turns the bits of the number
- * that counts all their bytes by one to the left: log2(k) times, and byte e of vector b is byte b of element
- * e; four times more and all is as it was. */
+/* Interleaves the first half of the k vectors with the second one; k is a power of two. This rotates the bits
+ * of each byte's number (among all bytes) to the left by one. After log2(k) times, byte e of vector b has
+ * become byte b of element e; after four times more all bytes are back in their places. */
 static inline __attribute__((always_inline)) void h5_zip(h5_bytes *v, unsigned k)
 {
 	h5_bytes w[8];
 
+	assert(k <= 8 && !(k & (k - 1)));
 	if (k < 2)
 		return;
 	H5_UNROLL
@@ -41,9 +43,9 @@ static inline __attribute__((always_inline)) void h5_zip(h5_bytes *v, unsigned k
 		v[i] = w[i];
 }
 
-/* n elements of `size` bytes, from planes that lie `distance` bytes apart. */
+/* Makes n elements of `size` bytes from planes that lie `distance` bytes apart. */
 void h5_planes_merge(const uint8_t *planes, size_t distance, size_t n, size_t size, uint8_t *out);
-/* And into planes of n bytes. */
+/* The reverse, into planes of n bytes. */
 void h5_planes_split(const uint8_t *in, size_t n, size_t size, uint8_t *planes);
 
 #endif

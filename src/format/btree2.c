@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +200,7 @@ int h5_btree2_node_encode(struct h5_writer *w, const struct h5_btree2_header *h,
 {
 	unsigned level = node->level;
 
+	assert(level <= h->depth && node->count <= h->levels[level].max_records);
 	h5_write_bytes(w, level ? "BTIN" : "BTLF", 4);
 	h5_write_u8(w, 0);
 	h5_write_u8(w, h->type);

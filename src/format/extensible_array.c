@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { CHECKSUM_SIZE = 4 };
@@ -148,6 +149,7 @@ void h5_extensible_array_super(const struct h5_extensible_array_header *h, unsig
 {
 	uint64_t prefix = 6 + size_of_offsets + h->offset_size;
 
+	assert(number < h->super_blocks);
 	memset(s, 0, sizeof *s);
 	s->number = number;
 	s->data_blocks = data_blocks_of(number);
@@ -315,6 +317,7 @@ void h5_extensible_array_set_page(const struct h5_extensible_array_super *s, uin
 {
 	uint64_t bit = data_block * s->pages + page;
 
+	assert(data_block < s->data_blocks && page < s->pages);
 	bitmap[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
 }
 
@@ -324,5 +327,6 @@ bool h5_extensible_array_has_page(const struct h5_extensible_array_super *s,
 {
 	uint64_t bit = data_block * s->pages + page;
 
+	assert(data_block < s->data_blocks && page < s->pages);
 	return block->bitmap[bit / 8] & 0x80 >> bit % 8;
 }

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { CHECKSUM_SIZE = 4 };
@@ -148,6 +149,7 @@ bool h5_fixed_array_page(const struct h5_fixed_array_header *h, uint64_t page, u
 	uint64_t full = h->page_elements * h->element_size, before;
 	uint64_t elements = h5_min(h->page_elements, h->elements - page * h->page_elements);
 
+	assert(page < h->pages);
 	/* Cannot overflow: a page has no more elements than the array, whose size was checked with the
 	 * header. */
 	*size = elements * h->element_size;

@@ -309,6 +309,7 @@ START_TEST(extensible_array_geometry)
 					    {12, 64, 1024, 65520, 0}, {13, 64, 2048, 131056, 0}};
 	const struct h5_extensible_array_header header = {.element_size = 8,
 							  .max_bits = 32,
+							  .super_blocks = 29,
 							  .min_elements = 16,
 							  .min_pointers = 4,
 							  .page_elements = 1024,
