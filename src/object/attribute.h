@@ -1,4 +1,5 @@
-/* Attributes of an object, in its header and in dense storage. Specification IV.A.2.m, IV.A.2.v. */
+/* The attributes of an object, one by name or all of them (object/named_message.h). Specification IV.A.2.m.
+ */
 #ifndef H5_OBJECT_ATTRIBUTE_H
 #define H5_OBJECT_ATTRIBUTE_H
 
@@ -15,12 +16,12 @@ struct h5_attribute {
 	struct h5_heap_object memory; /* where the data are; {0}: they are borrowed */
 };
 
-/* -ENODATA: no attribute of that name. */
+/* On success h5_attribute_release(). -ENODATA: there is no attribute of that name. */
 int h5_attribute_lookup(struct h5_file *file, const struct h5_object *object, const char *name,
 			struct h5_attribute *attribute);
-/* The same through the cache of chunks, so that many readers of one attribute have it in memory once: a
- * reference, which h5_lru_put() of that cache gives back. `state` stands for the contents of the file as they
- * are now. */
+/* The same through the cache of chunks, so that many readers of one attribute have it in memory once.
+ * h5_lru_put() of that cache gives the reference back. `state` is a number for the present contents of the
+ * file; it differs after each change. */
 int h5_attribute_get(struct h5_file *file, uint64_t object, const char *name, uint64_t state,
 		     struct h5_lru_entry **ref, const struct h5_attribute **attribute);
 void h5_attribute_release(struct h5_attribute *attribute); /* may run twice */

@@ -1,4 +1,5 @@
-/* Damage met on a walk that goes on: what can be read is shown, and the first error is told at the end. */
+/* Damage that a walk comes across. The walk goes on, so that everything else is shown, and returns the first
+ * error at its end. */
 #ifndef H5_OBJECT_DAMAGE_H
 #define H5_OBJECT_DAMAGE_H
 
@@ -8,14 +9,14 @@
 
 struct h5_damage {
 	struct h5_error first; /* code 0: none */
-	/* NULL, or hears of each; borrowed */
+	/* called for each error; NULL: nobody is told */
 	void (*heard)(void *arg, const struct h5_error *error);
 	void *arg;
-	bool too_large; /* take note of -EFBIG, too: on this walk it is what one thing takes, not all of it */
+	bool too_large; /* note -EFBIG, too: on this walk it means that one item is too large */
 };
 
-/* Takes note of the error `rc` that h5_fail() has just set, and gives 0, so that the walk goes on - unless it
- * is none of the file's (memory): then rc. */
+/* Notes the error `rc`, which h5_fail() has just set, and returns 0, so that the walk goes on. An error that
+ * is not the file's, such as -ENOMEM, is not noted but returned. */
 static inline int h5_damage_note(struct h5_damage *damage, int rc)
 {
 	struct h5_error error;
@@ -31,7 +32,7 @@ static inline int h5_damage_note(struct h5_damage *damage, int rc)
 	return 0;
 }
 
-/* 0, or the first error with its detail. */
+/* The first error, with its detail set again; 0: there was none. */
 static inline int h5_damage_result(const struct h5_damage *damage)
 {
 	const struct h5_error *e = &damage->first;

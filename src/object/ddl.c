@@ -1,4 +1,4 @@
-/* HDF5 DDL of a type, spelled and indented as h5dump 1.10 does it. */
+/* A type as HDF5 DDL, spelled and indented as by h5dump 1.10. */
 #include "object/value_private.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ static void open_block(struct ddl *ddl, const char *what)
 	line(ddl);
 }
 
-/* After the last line of a block, whose end has led to the next one. */
+/* Ends a block after its last member. */
 static void close_block(struct ddl *ddl)
 {
 	ddl->depth--;
@@ -93,7 +93,7 @@ static void compound_ddl(struct ddl *ddl, const struct h5_datatype *t)
 	close_block(ddl);
 }
 
-/* Values stand in one column behind names of up to 16 bytes. */
+/* Values are aligned in one column, behind names of up to 16 bytes. */
 static void enum_ddl(struct ddl *ddl, const struct h5_datatype *t)
 {
 	open_block(ddl, "H5T_ENUM");

@@ -20,7 +20,7 @@ static int decode_header(struct h5_reader *r, void *header)
 	return h5_free_space_header_decode(r, header);
 }
 
-/* Not cached: who asks for it asks once. */
+/* Not cached, since it is read once. */
 static int read_manager(struct h5_file *file, uint64_t address, struct h5_free_space_header *header)
 {
 	return h5_block_decode_header(file, address, H5_FREE_SPACE_HEADER_MAX, decode_header, header);

@@ -1,4 +1,4 @@
-/* Free space that a file keeps track of. Specification III.H. */
+/* The free space that a file records. Specification III.H. */
 #ifndef H5_OBJECT_FILE_SPACE_H
 #define H5_OBJECT_FILE_SPACE_H
 
@@ -6,12 +6,12 @@
 #include "store/file.h"
 
 /* Bytes that the file's persistent free-space managers hold, as H5Fget_freespace counts them. -ENODATA: the
- * file keeps no track. */
+ * file does not record its free space. */
 int h5_file_space_free(struct h5_file *file, uint64_t *bytes);
 
-/* Verifies the managers that the file has, each with its section list; notes what is damaged. */
+/* Verifies all free-space managers of the file, each with its section list; notes what is damaged. */
 int h5_file_space_check(struct h5_file *file, struct h5_damage *damage);
-/* The same for one manager, whose header is at the address: of the file, or of a fractal heap. */
+/* The same for one manager, of the file or of a fractal heap, whose header is at the address. */
 int h5_free_space_check(struct h5_file *file, uint64_t address, struct h5_damage *damage);
 
 #endif

@@ -35,7 +35,7 @@ struct decimal {
 	int point;
 };
 
-/* The value as a mantissa of all the format's bits, as far as its lowest exponent allows. */
+/* Shifts the mantissa so that it has all bits of the format, as far as the lowest exponent allows. */
 static void normalise(struct number *v)
 {
 	unsigned bits = h5_bignum_bits(&v->mantissa);
@@ -47,14 +47,14 @@ static void normalise(struct number *v)
 	v->exponent -= shift;
 }
 
-/* What the digits are made of: the value r / s, and the distances above / s and below / s to where the
- * rounding interval ends. */
+/* The digits are made from this. The value is r / s, and its rounding interval reaches from (r - below) / s
+ * to (r + above) / s. */
 struct state {
 	struct h5_bignum r, s, above, below, sum, difference;
-	bool closed; /* the ends read back to the value too */
-	/* Bits of the error that any of these may have; 0: they are exact. */
+	bool closed; /* the ends of the interval read back as the value, too */
+	/* Each of these numbers has an error of at most so many bits; 0: they are exact. */
 	unsigned error;
-	bool uncertain; /* two that were compared were closer than that */
+	bool uncertain; /* two numbers were compared whose difference is within the error */
 };
 
 static int compare(struct state *x, const struct h5_bignum *a, const struct h5_bignum *b)
@@ -69,7 +69,7 @@ static int compare(struct state *x, const struct h5_bignum *a, const struct h5_b
 	return c;
 }
 
-/* True if the value plus what lies above it is at least (closed interval) or more than 1. */
+/* True if the upper end of the interval is more than 1, or 1 and part of it. */
 static bool reaches_one(struct state *x)
 {
 	int c;
@@ -95,7 +95,7 @@ static void times_ten(struct state *x)
 	x->error += x->error ? 4 : 0;
 }
 
-/* The power of ten by which the value becomes less than 1, or one less. */
+/* The k for which the value / 10^k is less than 1, or one less than it. */
 static int estimate_power(const struct number *v)
 {
 	/* 30103 / 100000 is log10(2) and a little more, log2 rounded down */
@@ -105,7 +105,7 @@ static int estimate_power(const struct number *v)
 	return (int)(scaled / 100000 - (scaled % 100000 < 0));
 }
 
-/* Scales so that 0.1 <= r / s < 1; the power of ten. */
+/* Scales so that 0.1 <= r / s < 1. Returns the power of ten. */
 static int scale(struct state *x, int k)
 {
 	for (; compare(x, &x->r, &x->s) >= 0; k++) {
@@ -115,7 +115,7 @@ static int scale(struct state *x, int k)
 	return k;
 }
 
-/* Below a power of two the steps are half as wide, but for the lowest one. */
+/* Below a power of two the steps are half as wide, except below the lowest power. */
 static bool is_narrow(const struct number *v)
 {
 	bool narrow = v->exponent > v->lowest && h5_bignum_bits(&v->mantissa) == v->precision;
@@ -155,9 +155,9 @@ static int begin(struct state *x, const struct number *v)
 
 /* ---- the quick way ----
  *
- * Exact numbers have thousands of bits where exponents are large, and a file may hold millions of such
- * floats. The leading bits of the power of ten nearly always tell which digits come; where they don't, two
- * numbers that are compared are closer than the error, and the exact way is gone. */
+ * If exponents are large, exact numbers have thousands of bits, and a file may hold millions of such floats.
+ * The leading bits of the power of ten are nearly always enough. If they are not, two numbers are compared
+ * whose difference is within the error. Then the digits are made again from exact numbers. */
 
 enum {
 	POWERS = (EXPONENT_MAX + 256) / 29 + 2, /* each of 9 digits, which are more than 29 bits */
@@ -170,7 +170,7 @@ static struct power {
 	unsigned n, exponent;
 } powers[POWERS];
 
-/* Drops the lowest limbs that are too many. */
+/* Drops the lowest limbs, so that POWER_LIMBS stay. */
 static void cut(struct h5_bignum *b, unsigned *exponent)
 {
 	unsigned drop = b->n > POWER_LIMBS ? b->n - POWER_LIMBS : 0;
@@ -195,7 +195,7 @@ static void make_powers(void)
 	}
 }
 
-/* 10^k is a little more than b x 2^(what is returned): by less than 2^12 of b's lowest bit. */
+/* Returns the e for which 10^k is b x 2^e or a little more: by less than 2^12 of b's lowest bit. */
 static unsigned get_power(unsigned k, struct h5_bignum *b)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -224,7 +224,7 @@ static void multiply(struct h5_bignum *to, const struct h5_bignum *a, const stru
 	}
 }
 
-/* Of the same form as begin() makes, but divided by a power of two. */
+/* As begin(), but with all numbers divided by one power of two. */
 static int begin_quickly(struct state *x, const struct number *v)
 {
 	bool narrow = is_narrow(v);
@@ -253,13 +253,13 @@ static int begin_quickly(struct state *x, const struct number *v)
 	return scale(x, k);
 }
 
-/* Where the leading bits are all there are, nothing is gained. */
+/* With small exponents exact numbers are short. */
 static bool may_be_quick(const struct number *v)
 {
 	return v->exponent > QUICK_LEAST || v->exponent < -QUICK_LEAST;
 }
 
-/* Of what begin() has made, with its power of ten. */
+/* Makes the digits from what begin() has set up; `point` is what it returned. */
 static void make_digits(struct state *x, int point, struct decimal *d)
 {
 	bool low, high;
@@ -284,7 +284,7 @@ static void make_digits(struct state *x, int point, struct decimal *d)
 		high = c > 0 || (!c && digit & 1);
 	}
 	digit = (char)(digit + high);
-	if (digit == 10) { /* only of one digit: else the one before it would have ended the number */
+	if (digit == 10) { /* can only be the first digit: a digit before it would have been the last */
 		digit = 1;
 		d->point++;
 	}
@@ -317,8 +317,8 @@ static char *fill(char *to, int zeros)
 	return to + zeros;
 }
 
-/* As %g has it, but for more digits: integers below 10^15 (exact in every reader) and small fractions in
- * full. */
+/* As printf() with %g, but integers below 10^15, which every reader takes exactly, and small fractions are
+ * written in full. */
 static void write_decimal(const struct decimal *d, bool negative, char *text)
 {
 	int n = (int)d->n, point = d->point;
@@ -357,7 +357,8 @@ static void write_hexadecimal(const struct number *v, bool negative, char *text)
 	sprintf(p, "p%+lld", (long long)v->exponent);
 }
 
-/* NaN or an infinity, where the exponent is all ones; narrow formats have finite values there. */
+/* The name of a value whose exponent is all ones: NaN or an infinity. (In narrow formats such values are
+ * finite.) */
 static const char *special(const struct h5_datatype *t, const struct h5_bignum *mantissa, bool negative)
 {
 	struct h5_bignum integer; /* the explicit integer bit says nothing */
@@ -384,7 +385,7 @@ static void set_digits(struct decimal *d, uint64_t digits, int power)
 		d->n--;
 }
 
-/* What a machine has; the result is the same as by the long way. */
+/* A format that the machine has. The text is the same as by the long way. */
 static bool format_ieee(const struct h5_datatype *t, const uint8_t *data, char *text)
 {
 	unsigned size = t->fl.mantissa_size, width = t->fl.exponent_size;

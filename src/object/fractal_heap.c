@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks are cached under their address and their heap's; what else they depend on is in `begin` and in size
- * or rows, which are compared with what is expected. */
+/* The key of a cached block is its address and that of its heap. The decoded form also depends on `begin` and
+ * on the size or rows. So these are kept, and compared with the expected ones after each look-up. */
 struct direct_block {
 	uint64_t begin; /* in the heap's address space */
 	uint64_t size;
@@ -159,7 +159,7 @@ static int load_direct(struct h5_file *file, uint64_t address, const void *arg, 
 
 static const struct h5_block_type direct_block = {{"fractal heap direct block", release_direct}, load_direct};
 
-/* Entry and slot of the block that holds `offset`, in the indirect block of the request. */
+/* Finds the block that holds `offset`: its entry and slot in the indirect block of the request. */
 static int look_up(struct h5_file *file, const struct block_request *request, uint64_t offset,
 		   struct h5_fractal_heap_entry *entry, struct h5_fractal_heap_slot *slot)
 {
@@ -417,7 +417,7 @@ struct heap_check {
 	struct h5_file *file;
 	const struct h5_fractal_heap *heap;
 	struct h5_damage *damage;
-	struct h5_seen seen; /* indirect blocks, so that a damaged heap's are not walked again and again */
+	struct h5_seen seen; /* indirect blocks: none of a damaged heap is walked twice */
 };
 
 static int check_direct(struct heap_check *check, const struct block_request *request)
@@ -432,7 +432,7 @@ static int check_direct(struct heap_check *check, const struct block_request *re
 
 static int check_indirect(struct heap_check *check, const struct block_request *request);
 
-/* The block of entry i of an indirect block; the rows of one further down are fewer. */
+/* Checks the block of entry i of an indirect block. If it is an indirect one, it has fewer rows. */
 static int check_entry(struct heap_check *check, const struct block_request *request,
 		       const struct h5_fractal_heap_entry *entry, size_t i)
 {

@@ -1,4 +1,4 @@
-/* Fractal heap, read side: from heap ID to object. Specification III.G. */
+/* Reads the objects of a fractal heap by their heap IDs. Specification III.G. */
 #ifndef H5_OBJECT_FRACTAL_HEAP_H
 #define H5_OBJECT_FRACTAL_HEAP_H
 
@@ -23,8 +23,8 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t heap, const uint8_t *id, 
 /* Length of the heap's IDs in bytes. */
 int h5_fractal_heap_id_size(struct h5_file *file, uint64_t heap, unsigned *size);
 
-/* Verifies all of the heap: header, every block, the index of huge objects and these themselves, and the
- * free-space manager; notes what is damaged. What the managed objects are is not looked at. */
+/* Verifies all of the heap: header, every block, huge objects with their index, and the free-space manager;
+ * notes what is damaged. Managed objects are not looked at. */
 int h5_fractal_heap_check(struct h5_file *file, uint64_t heap, struct h5_damage *damage);
 
 #endif

@@ -66,7 +66,7 @@ static int load_collection(struct h5_file *file, uint64_t address, const void *a
 static const struct h5_block_type collection_block = {{"global heap collection", release_collection},
 						      load_collection};
 
-/* The first of those with the index, NULL: none. */
+/* The first object with the index; NULL: there is none. */
 static const struct h5_global_heap_object *find(const struct collection *collection, uint32_t index)
 {
 	unsigned low = 0, high = collection->count;

@@ -1,15 +1,15 @@
-/* Global heap: where variable-length data and region references lie. Specification III.E. */
+/* The global heap, which holds variable-length data and region references. Specification III.E. */
 #ifndef H5_OBJECT_GLOBAL_HEAP_H
 #define H5_OBJECT_GLOBAL_HEAP_H
 
 #include "store/file.h"
 
-/* Bytes of one object of the collection at the address; borrowed until h5_file_put(file, *ref).
+/* The bytes of one object of the collection at the address; borrowed until h5_file_put(file, *ref).
  * -EUCLEAN: no such object. */
 int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,
 		       const uint8_t **data, size_t *size);
 
-/* -EUCLEAN if the collection is as some version of libhdf5 refuses it; see h5_global_heap_verify(). */
+/* -EUCLEAN if some version of libhdf5 refuses the collection; see h5_global_heap_verify(). */
 int h5_global_heap_check(struct h5_file *file, uint64_t address);
 
 #endif

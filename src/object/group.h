@@ -1,6 +1,5 @@
-/* Groups: links by name and all of them, from symbol tables, link messages, and dense storage (fractal heap
- * and version 2 B-tree). Specification IV.A.2.c, IV.A.2.g, IV.A.2.r, III.B, III.C, III.D,
- * III.G. */
+/* The links of a group, one by name or all of them: from a symbol table, or from link messages
+ * (object/named_message.h). Specification IV.A.2.g, IV.A.2.r, III.B, III.C, III.D. */
 #ifndef H5_OBJECT_GROUP_H
 #define H5_OBJECT_GROUP_H
 
@@ -21,7 +20,7 @@ struct h5_link {
 	size_t target_size;
 	const char *file; /* external */
 	size_t file_size;
-	/* hard, from a symbol table whose entry caches it: the kind is known without the object header */
+	/* hard: the kind of its object, if the entry of a symbol table tells it; else UNKNOWN */
 	enum h5_object_kind cached_kind;
 	void *owned; /* group.c's */
 };
@@ -54,7 +53,7 @@ int h5_link_begin(struct h5_link_walk *walk, struct h5_file *file, const struct 
 int h5_link_next(struct h5_link_walk *walk, const struct h5_link **link);
 void h5_link_end(struct h5_link_walk *walk); /* also after a failure */
 
-/* Number of links, cheaply where the header tells. */
+/* The number of links, by the header of the index if there is one. */
 int h5_group_count(struct h5_file *file, const struct h5_object *group, uint64_t *count);
 
 #endif

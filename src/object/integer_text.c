@@ -2,8 +2,8 @@
 
 #include "format/convert.h"
 
-/* Byte i of an element, counted from the least significant one. In VAX order 16-bit little-endian words stand
- * in big-endian order. */
+/* Byte i of an element, counted from the least significant one. VAX order is big-endian, but with the two
+ * bytes of each 16-bit word swapped. */
 static uint8_t element_byte(const struct h5_datatype *type, const uint8_t *data, uint32_t i)
 {
 	uint32_t last = type->size - 1;
@@ -36,7 +36,7 @@ void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsign
 		bits->n--;
 }
 
-/* In groups of nine digits, the lowest first. */
+/* Makes groups of nine digits, the lowest one first. */
 static void decimal(struct h5_buf *out, struct h5_bignum *v)
 {
 	uint32_t group[H5_BIGNUM_LIMBS * 32 / 29];

@@ -66,8 +66,8 @@ void h5_json_text(struct h5_buf *out, const char *text)
 	h5_json_string(out, text, strlen(text));
 }
 
-/* Length of the UTF-8 sequence at p, n > 0 bytes; 0: none. Well-formed as in table 3-7 of the Unicode
- * standard. */
+/* The length of the UTF-8 sequence at the begin of the n > 0 bytes at p; 0: they begin with none. A sequence
+ * is well-formed by table 3-7 of the Unicode standard. */
 static size_t utf8_sequence(const uint8_t *p, size_t n)
 {
 	uint8_t low = 0x80, high = 0xbf;
@@ -81,9 +81,9 @@ static size_t utf8_sequence(const uint8_t *p, size_t n)
 	if (size > n)
 		return 0;
 	if (p[0] == 0xe0)
-		low = 0xa0; /* below: too long a form */
+		low = 0xa0; /* below it a shorter form exists */
 	else if (p[0] == 0xed)
-		high = 0x9f; /* above: surrogates */
+		high = 0x9f; /* above it are surrogates */
 	else if (p[0] == 0xf0)
 		low = 0x90;
 	else if (p[0] == 0xf4)

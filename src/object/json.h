@@ -1,4 +1,4 @@
-/* JSON, written to a buffer: whoever writes an array or object gives its items, and never writes commas. */
+/* Writes JSON to a buffer. The caller writes values; brackets, commas and keys are written here. */
 #ifndef H5_OBJECT_JSON_H
 #define H5_OBJECT_JSON_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An array or object that is being written. A copy of it and the size of the buffer are all that is needed to
- * take back what was written since. */
+/* An array or object that is being written. To undo what was written since some point, restore a copy of this
+ * struct and the size of the buffer. */
 struct h5_json {
 	struct h5_buf *out;
 	char bracket;	 /* that closes it; 0: it is closed */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The data segment of a large group has many megabytes: it is cached in pieces. */
+/* The data segment of a large group has many megabytes, so it is cached in pieces. */
 enum { PIECE = 1 << 16 };
 
 static int decode_header(struct h5_reader *r, void *header)
@@ -40,7 +40,7 @@ int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_h
 	return 0;
 }
 
-/* A piece is its bytes; their number is the variant. */
+/* The value of a piece is its bytes. Their number is the variant of the key. */
 static int load_piece(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
 	*cost = *(const size_t *)arg;
@@ -90,7 +90,7 @@ int h5_local_heap_check(const struct h5_local_heap *heap)
 		struct h5_reader r;
 		int rc = h5_interrupt_check();
 
-		/* More blocks than there is room for go in circles. */
+		/* More blocks than there is room for: the list is a circle. */
 		if (at >= heap->size || heap->size - at < 2 * field || ++blocks > heap->size / (2 * field) ||
 		    !h5_add(heap->address, at, &address))
 			return h5_fail(-EUCLEAN, heap->address,

@@ -14,11 +14,11 @@ struct h5_local_heap {
 
 int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_heap *heap);
 
-/* Appends the text at the offset, without its NUL; a text that does not end in the heap is -EUCLEAN. */
+/* Appends the text at the offset, without its NUL. -EUCLEAN: it does not end within the heap. */
 int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct h5_buf *text);
 
-/* Goes along the list of free blocks: -EUCLEAN if libhdf5 refuses it, and with it the group. Names are read
- * without it. */
+/* Verifies the list of free blocks. -EUCLEAN: libhdf5 refuses the list, and with it the group; names can be
+ * read all the same. */
 int h5_local_heap_check(const struct h5_local_heap *heap);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The message of that type in the header at the address; one that is shared in turn is none. */
+/* Opens the message of that type in the header at the address. It must not be shared itself. */
 static int open_in_header(struct h5_file *file, enum h5_message_type type, uint64_t address,
 			  struct h5_message_body *body)
 {

@@ -13,13 +13,13 @@ struct h5_message_body {
 };
 
 int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body);
-/* For a message inside another one (the datatype and dataspace of an attribute): `r` holds the shared form.
- */
+/* Opens a shared message inside another one, such as the datatype of an attribute; `r` is over its shared
+ * form. */
 int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, struct h5_reader *r,
 			   struct h5_message_body *body);
 void h5_message_release(struct h5_file *file, struct h5_message_body *body); /* may run twice */
 
-/* The type of a committed datatype, or of a dataset; the caller's. -ENODATA: there is none. */
+/* The type of a committed datatype or of a dataset; h5_datatype_free(). -ENODATA: it has none. */
 struct h5_datatype;
 int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type);
 

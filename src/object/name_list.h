@@ -1,4 +1,4 @@
-/* The names of one object's links or attributes, sorted, each with bytes that its owner keeps for it. */
+/* A list of the names of an object's links or attributes, each with data of the list's owner; sorted. */
 #ifndef H5_OBJECT_NAME_LIST_H
 #define H5_OBJECT_NAME_LIST_H
 

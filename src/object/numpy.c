@@ -1,4 +1,4 @@
-/* Types in NumPy's words. */
+/* Types as NumPy names them. */
 #include "object/value_private.h"
 
 #include "base/error.h"
@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How a type is spelled:
+/* The form in which a type is written:
  *
- *   WORD     by itself
- *   DESCR    as a part of JSON, as h5fs.dtype has it
- *   LITERAL  as a part of a Python literal, as in the header of an NPY file: members in the order of their
- *            offsets, and the booleans and complex numbers that h5py reads
+ *   WORD     alone
+ *   DESCR    in JSON, for h5fs.dtype
+ *   LITERAL  in a Python literal, for the header of an NPY file: members in the order of their offsets;
+ *            booleans and complex numbers as h5py writes them
  */
 enum form { WORD, DESCR, LITERAL };
 
 enum { RANK_MAX = 32 }; /* NumPy's */
 
-/* False, with part of it written, where NumPy has no such type. */
+/* False, after a part has been written, if NumPy has no such type. */
 static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum form form);
 
 static char order(const struct h5_datatype *t)
@@ -45,14 +45,14 @@ static const char *comma(enum form form)
 	return form == LITERAL ? ", " : ",";
 }
 
-/* Appends dimensions, and counts them. */
+/* Appends dimensions, and adds their number to *count. */
 static void add_dims(struct h5_buf *out, enum form form, const uint64_t *dims, unsigned n, unsigned *count)
 {
 	for (unsigned i = 0; i < n; i++)
 		h5_buf_printf(out, "%s%llu", (*count)++ ? comma(form) : "", (unsigned long long)dims[i]);
 }
 
-/* As a tuple of Python: the dimensions of the space, and then those of arrays, one in the other. */
+/* A tuple of Python: the dimensions of the space, then those of the array type, and of arrays in it. */
 static bool tuple(struct h5_buf *out, const struct h5_dataspace *space, const struct h5_datatype *t)
 {
 	unsigned count = 0;
@@ -81,7 +81,7 @@ static bool field(struct h5_buf *out, const struct h5_member *m, enum form form)
 	bool good = true;
 
 	h5_buf_byte(out, form == LITERAL ? '(' : '[');
-	h5_json_string(out, m->name, strlen(m->name)); /* which Python reads as JSON does */
+	h5_json_string(out, m->name, strlen(m->name)); /* Python reads it as JSON does */
 	h5_buf_text(out, comma(form));
 	if (t->class != H5_CLASS_ARRAY) {
 		good = type_numpy(out, t, form);
@@ -110,7 +110,7 @@ static bool fields(struct h5_buf *out, const struct h5_datatype *t, const struct
 		const struct h5_member *m = members[i];
 
 		if (m->offset < at)
-			return false; /* members overlap, or stand in another order than their names */
+			return false; /* members overlap, or are not in the order of their offsets */
 		padding(out, form, at, m->offset);
 		if (m->offset > at)
 			h5_buf_text(out, comma(form));
@@ -151,7 +151,8 @@ static bool compound(struct h5_buf *out, const struct h5_datatype *t, enum form 
 	return good;
 }
 
-/* h5py writes a complex number as a compound of r and i; their type, NULL: it is none. */
+/* h5py writes a complex number as a compound of r and i. Returns their type; NULL: the compound is no such
+ * number. */
 static const struct h5_datatype *complex_part(const struct h5_datatype *t)
 {
 	const struct h5_member *m = t->compound.members;

@@ -23,7 +23,7 @@ static enum h5_object_kind kind_of(const struct h5_object *object)
 	return h5_object_find(object, H5_MSG_DATASPACE) ? H5_OBJECT_DATASET : H5_OBJECT_DATATYPE;
 }
 
-/* What the small messages say. A damaged one tells nothing, and harms nothing else. */
+/* Reads the small messages. A damaged one is as good as missing. */
 static void read_facts(struct h5_file *file, struct h5_object *object)
 {
 	const struct h5_object_header *prefix = &object->header.prefix;
@@ -56,7 +56,7 @@ static void read_facts(struct h5_file *file, struct h5_object *object)
 	object->mtime = object->has_mtime ? seconds : 0;
 }
 
-/* All but the header. */
+/* Fills all fields except the header, which has been loaded. */
 static void complete(struct h5_file *file, uint64_t address, struct h5_object *object)
 {
 	object->address = address;

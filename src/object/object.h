@@ -1,4 +1,5 @@
-/* Objects: a decoded object header with all its continuation blocks, and its messages. Specification IV.A. */
+/* Objects: the decoded object header with its messages, those of all continuation blocks included.
+ * Specification IV.A. */
 #ifndef H5_OBJECT_OBJECT_H
 #define H5_OBJECT_OBJECT_H
 
@@ -9,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an object is, from its messages as libhdf5 tells it: symbol table or link info: group; dataspace and
- * datatype: dataset; datatype alone: committed datatype. */
+/* The kind follows from the messages, by the rule of libhdf5: a symbol table or link info makes a group, a
+ * dataspace and a datatype make a dataset, and a datatype alone is a committed datatype. */
 enum h5_object_kind { H5_OBJECT_UNKNOWN, H5_OBJECT_GROUP, H5_OBJECT_DATASET, H5_OBJECT_DATATYPE };
 
 struct h5_object {
@@ -22,21 +23,22 @@ struct h5_object {
 	int64_t mtime; /* seconds since 1970 */
 	unsigned count;
 	const struct h5_message *messages;
-	struct h5_header header; /* what owns the messages */
+	struct h5_header header; /* owns the messages */
 };
 
 /* A reference to the decoded header, through the block cache; h5_file_put() gives it back. */
 int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
 		  const struct h5_object **object);
 
-/* The object without the cache, for those who look at many, once each: a listing. On success the caller's,
- * h5_object_release(). A failure may be the window's fault: h5_object_get() tells what is wrong. */
+/* Reads the object without the cache, for a listing, which looks at each of many objects once. On success
+ * h5_object_release(). After a failure, which may be that of the window, h5_object_get() tells what is wrong.
+ */
 int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object);
 void h5_object_release(struct h5_object *object); /* may run twice */
 
-/* First message of the type, NULL: none. */
+/* The first message of the type; NULL: there is none. */
 const struct h5_message *h5_object_find(const struct h5_object *object, enum h5_message_type type);
-/* Over the message as the header holds it; object/message.h resolves shared ones. */
+/* Reads the message as it is in the header. If it may be shared, use object/message.h. */
 static inline struct h5_reader h5_message_reader(const struct h5_file *file, const struct h5_message *message)
 {
 	return h5_file_reader(file, message->data, message->size, message->address);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Soft and external links that one path may lead through; libhdf5 stops at 16 by default. */
+/* The most soft and external links that one path may lead through; libhdf5 stops at 16 by default. */
 enum { LINKS_MAX = 40 };
 
 struct walk {
@@ -116,7 +116,7 @@ bool h5_path_is_dead(int code)
 	case -EACCES:
 	case -ELOOP:
 	case -ENAMETOOLONG:
-	/* No HDF5 file, or not even a file. */
+	/* It is no HDF5 file, or no file at all. */
 	case -EINVAL:
 	case -EISDIR:
 	case -EUCLEAN:

@@ -1,4 +1,4 @@
-/* Paths inside HDF5 files, as soft and external links spell them. */
+/* Paths inside HDF5 files, as in soft and external links. */
 #ifndef H5_OBJECT_PATH_H
 #define H5_OBJECT_PATH_H
 
@@ -7,19 +7,20 @@
 
 #include <stdbool.h>
 
-/* Follows the path from the group at `group` (from the root, where it begins with a slash) through hard, soft
- * and external links, the latter where the file set's rule lets them. `.` is the group itself; `..` is an
- * ordinary name. *found_in is borrowed from the set. -ENOENT: it leads nowhere; -ELOOP: through too many
- * links. */
+/* Follows the path from the group at `group`, or from the root if the path begins with a slash. It may lead
+ * through hard and soft links, and through external links if the rule of the file set allows them. `.` is the
+ * group itself; `..` is an ordinary name. *found_in is borrowed from the set. -ENOENT: it leads nowhere;
+ * -ELOOP: through too many links. */
 int h5_path_find(struct h5_file *file, uint64_t group, const char *path, size_t size,
 		 struct h5_file **found_in, uint64_t *address);
 
-/* The object that an external link of `file` names. */
+/* Finds the object that an external link of `file` leads to. */
 int h5_path_find_external(struct h5_file *file, const char *name, size_t name_size, const char *path,
 			  size_t size, struct h5_file **found_in, uint64_t *address);
 
-/* True: these have failed since the path leads to nothing that can be opened, or to what is damaged. Any
- * other failure says nothing about the path, and must not be shown as a link to nowhere. */
+/* True for the error codes of the two above that mean: the path leads to nothing, to a file that cannot be
+ * opened, or to damage. Any other failure says nothing about the path, so the link must not be shown as a
+ * dangling one. */
 bool h5_path_is_dead(int code);
 
 #endif

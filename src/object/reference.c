@@ -1,5 +1,5 @@
-/* References as JSON: of the old style (a bare address, or a global heap ID) and of libhdf5 1.12's, which the
- * specification does not know: that form is taken from files that libhdf5 wrote. */
+/* References as JSON. Those of the old style are an address or a global heap ID. Those of libhdf5 1.12 are
+ * not in the specification; their form is known from files that libhdf5 wrote. */
 #include "object/value_private.h"
 
 #include "base/error.h"
@@ -10,11 +10,11 @@
 
 enum { FLAG_EXTERNAL = 1 };
 
-/* What a reference says, in whichever form it came. */
+/* A decoded reference of either style. */
 struct reference {
 	enum h5_reference_kind kind;
 	uint64_t object;
-	struct h5_lru_entry *heap; /* the collection that has the rest, NULL: none */
+	struct h5_lru_entry *heap; /* the collection that holds the rest; NULL: none */
 	struct h5_reader rest;	   /* region: the selection; attribute: its name */
 };
 
@@ -23,7 +23,7 @@ static int damaged(const char *what)
 	return h5_fail(-EUCLEAN, H5_UNDEF, "reference: %s", what);
 }
 
-/* The heap object that the ID at `id` (address, index) names. -ENOENT: the ID is null. */
+/* Opens the heap object with the ID (address, index) at `id`. -ENOENT: the ID is null. */
 static int open_heap(struct h5_file *file, struct h5_reader *id, struct reference *ref)
 {
 	uint64_t address = h5_read_offset(id);
@@ -55,7 +55,7 @@ static int read_old(struct h5_file *file, struct h5_reader *r, struct reference 
 	return h5_reader_check(r, "reference");
 }
 
-/* 1 size, so many bytes of object token: the address of the object header. */
+/* 1 size, then an object token of that size: the address of the object header. */
 static int read_token(struct h5_reader *r, struct reference *ref)
 {
 	uint8_t size = h5_read_u8(r);
@@ -91,7 +91,7 @@ static int read_new(struct h5_file *file, struct h5_reader *r, struct reference 
 	return rc;
 }
 
-/* The extent of the dataset that a region is of. */
+/* Reads the extent of the dataset at the address. */
 static int read_extent(struct h5_file *file, uint64_t address, struct h5_dataspace *space)
 {
 	const struct h5_message *message;
@@ -241,8 +241,8 @@ int h5_reference_json(const struct h5_value_context *context, const struct h5_da
 
 	h5_buf_init(&path, out->limit);
 	rc = reference(context, type, data, bare, &ref, &path, out);
-	/* A reference may outlive its target, and something else take the place of that or of its heap
-	 * object: what cannot be read there is no damage of the file. */
+	/* A reference may outlive its target. Something else may then be at that address, or in the heap. So
+	 * a reference that cannot be read is no damage of the file. */
 	if (rc == -ENOENT || rc == -EUCLEAN) {
 		out->size = begin;
 		h5_buf_text(out, "null");

@@ -48,7 +48,7 @@ static int table_get(struct h5_file *file, struct h5_shared_table_message *messa
 	return rc ? rc : h5_file_block(file, &table_block, message->address, message->indexes, message, ref);
 }
 
-/* Bit of the message type in an index's flags. */
+/* The bit of the message type in the flags of an index. */
 static unsigned type_flag(enum h5_message_type type)
 {
 	return 1u << (type == H5_MSG_FILL_VALUE_OLD ? H5_MSG_FILL_VALUE : type);
@@ -101,7 +101,7 @@ static bool has_hash(const struct table_check *check, const uint8_t *data, size_
 	return false;
 }
 
-/* The message itself is there, and it is the one of that hash. */
+/* Checks that the message is there and has the hash of the record. */
 static int check_record(void *arg, struct h5_reader r)
 {
 	const struct table_check *check = arg;

@@ -11,7 +11,7 @@
 int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const uint8_t *id,
 			struct h5_heap_object *message);
 
-/* Verifies the table, its indexes and their heaps; notes what is damaged. A file without one is fine. */
+/* Verifies the table, its indexes and their heaps; notes what is damaged. A file without a table is fine. */
 int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage);
 
 #endif

@@ -1,21 +1,21 @@
-/* The shortest decimal that reads back to the same value, of the formats that machines have.
+/* The shortest decimal that reads back as the same value, for the float formats that machines have.
  *
- * After Raffaello Giulietti, "The Schubfach way to render doubles" (2020). With 128 bits of a power of ten
- * the ends of the interval that rounds to the value are known well enough to tell which decimals lie in it;
- * there is a proof for double precision, and narrower formats need less. Digits are those of float_text.c,
- * which is for all formats, but many times slower. */
+ * After Raffaello Giulietti, "The Schubfach way to render doubles" (2020). 128 bits of a power of
+ * ten give the ends of the rounding interval well enough to tell which decimals lie in it: that is proved for
+ * double precision, and narrower formats need less. The digits are the same as by float_text.c, which takes
+ * all formats and is many times slower. */
 #include "object/value_private.h"
 
 #include <pthread.h>
 
 enum { POWER_MIN = -292, POWER_MAX = 324 };
 
-/* 10^k, rounded up, as a number of 128 bits of which the highest is set. */
+/* 10^k, scaled by a power of two to 128 bits, the highest of which is set, and rounded up. */
 static struct power {
 	uint64_t high, low;
 } powers[POWER_MAX - POWER_MIN + 1];
 
-/* 64 bits of b from a position on. */
+/* The 64 bits of b from the position up. */
 static uint64_t bits_from(const struct h5_bignum *b, unsigned position)
 {
 	uint64_t v = 0;
@@ -29,7 +29,7 @@ static uint64_t bits_from(const struct h5_bignum *b, unsigned position)
 	return v;
 }
 
-/* Whether any of the n lowest bits is set. */
+/* True if any of the n lowest bits is set. */
 static bool has_low_bits(const struct h5_bignum *b, unsigned n)
 {
 	unsigned i = 0;
@@ -64,7 +64,7 @@ static void make_powers(void)
 		set_power(k, &b, true);
 	}
 	for (int k = -1; k >= POWER_MIN; k--) {
-		/* 4 bits for each digit that is divided away leave 128 at least. */
+		/* With 4 bits for each division by 10, at least 128 bits stay. */
 		h5_bignum_set(&b, 1);
 		h5_bignum_shift_left(&b, 128 + 4 * (unsigned)-k);
 		for (int left = -k; left; left--)
@@ -73,7 +73,8 @@ static void make_powers(void)
 	}
 }
 
-/* a x b: the upper 64 bits, and the lower ones. In halves, as not every machine multiplies 128 bits. */
+/* a x b: returns the upper 64 bits, and the lower ones in *low. In halves, since not every compiler has
+ * 128-bit integers. */
 static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *low)
 {
 	uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
@@ -83,7 +84,7 @@ static uint64_t multiply(uint64_t a, uint64_t b, uint64_t *low)
 	return a1 * b1 + (middle >> 32) + (other >> 32);
 }
 
-/* The upper half of the product of v and a power, odd where anything was lost. */
+/* The upper 64 bits of the product of v and a power. The lowest bit is set if lower bits were lost. */
 static uint64_t round_to_odd(const struct power *p, uint64_t v)
 {
 	uint64_t low, high = multiply(p->high, v, &low), carried;
@@ -108,7 +109,7 @@ void h5_shortest(uint64_t mantissa, int exponent, bool narrow, uint64_t *digits,
 	*power = k;
 	h = exponent + floor_log2_power10(-k) + 1;
 	p = &powers[-k - POWER_MIN];
-	/* In quarters of 10^k: the ends of the interval, which belong to it where the mantissa is even. */
+	/* The ends of the interval in quarters of 10^k. They belong to it if the mantissa is even. */
 	lower = round_to_odd(p, (4 * mantissa - 2 + narrow) << h) + odd;
 	middle = round_to_odd(p, (4 * mantissa) << h);
 	upper = round_to_odd(p, (4 * mantissa + 2) << h) - odd;

@@ -11,7 +11,7 @@
 
 enum {
 	NAME_MAX_SIZE = 1 << 20,
-	FIRST_READ = 512, /* more than the nodes of most files have */
+	FIRST_READ = 512, /* bytes; most nodes are smaller */
 };
 
 static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
@@ -50,7 +50,7 @@ struct search {
 	struct h5_buf text;
 };
 
-/* What is sought against the name at an offset of the heap: <0, 0, >0 in *order. */
+/* *order is <0, 0, >0: the name that is sought comes before, at, after the one at the offset in the heap. */
 static int compare(struct search *search, uint64_t offset, int *order)
 {
 	int rc;
@@ -62,8 +62,8 @@ static int compare(struct search *search, uint64_t offset, int *order)
 	return rc;
 }
 
-/* The child that a name belongs to: the first whose upper key is not below it, since child i holds the names
- * beyond key i up to and with key i + 1. */
+/* Child i holds the names that are greater than key i, up to and including key i + 1. So a name belongs to
+ * the first child whose upper key is not less than it. */
 static int find_child(struct search *search, const struct h5_btree1_node *node, uint64_t *child)
 {
 	unsigned low = 0, high = node->count;
@@ -151,9 +151,9 @@ struct walk {
 	struct h5_file *file;
 	h5_symbol_visit *visit;
 	void *arg;
-	bool stopped; /* by `visit`: its result is the walk's */
+	bool stopped; /* by `visit`, whose result the walk returns */
 	struct h5_damage damage;
-	struct h5_seen seen; /* nodes: none may come twice, whatever the tree claims */
+	struct h5_seen seen; /* nodes: a damaged tree may lead to one twice */
 };
 
 static int mark_seen(struct walk *walk, uint64_t address)

@@ -11,8 +11,8 @@
 int h5_symbol_table_lookup(struct h5_file *file, const struct h5_symbol_table *table, const char *name,
 			   size_t size, struct h5_symbol *symbol);
 
-/* All entries, by name; a result other than 0 of `visit` ends the walk and is returned. Damaged nodes are
- * left out; the first such error is returned after the others have been visited. */
+/* Visits all entries, sorted by name. If `visit` returns anything but 0, the walk ends and returns it.
+ * Damaged nodes are left out; the first such error is returned after all other entries have been visited. */
 typedef int h5_symbol_visit(void *arg, const struct h5_symbol *symbol);
 int h5_symbol_table_iterate(struct h5_file *file, const struct h5_symbol_table *table, h5_symbol_visit *visit,
 			    void *arg);

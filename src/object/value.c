@@ -1,4 +1,4 @@
-/* Values as JSON and as the text of attributes. */
+/* Values as JSON, and as the text of attributes. */
 #include "object/value_private.h"
 
 #include "base/checked.h"
@@ -9,16 +9,16 @@
 #include <assert.h>
 #include <string.h>
 
-/* Elements, or members, of which one asks whether the text is still wanted: some floats take a tenth of a
+/* After so many elements or members h5_interrupt_check() is called: some floats take a tenth of a
  * millisecond. */
 enum { CHECKED = 64 };
 
-/* A string is written as it is, without quotes, where `bare`: only of a value that stands alone. */
+/* If `bare`, a string is written without quotes and escapes: that is for a value that stands alone. */
 static int value(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
 		 bool bare, struct h5_buf *out);
 
-/* Elements nested by dimension; *data is passed over. Everything writes a byte at least, so the buffer's
- * limit bounds the walk. */
+/* Writes the elements at *data, nested by dimension, and moves *data behind them. Each of them writes a byte
+ * at least, so the limit of the buffer bounds the walk. */
 static int array(const struct h5_value_context *context, const struct h5_datatype *base, unsigned rank,
 		 const uint64_t *dims, const uint8_t **data, struct h5_buf *out)
 {
@@ -42,7 +42,7 @@ static int array(const struct h5_value_context *context, const struct h5_datatyp
 	return rc;
 }
 
-/* Bytes of a fixed-length string without its padding. */
+/* The length of a fixed-length string without its padding. */
 static size_t string_length(const struct h5_datatype *t, const uint8_t *data)
 {
 	char pad = t->string.padding == H5_PAD_SPACEPAD ? ' ' : 0;

@@ -1,5 +1,5 @@
-/* Values as text: JSON of an element (MAPPING.md, section 5), text of an attribute (section 4), and types as
- * HDF5 DDL and in NumPy's words. */
+/* Values as text: the JSON of an element (MAPPING.md, section 5) and the text of an attribute (section 4).
+ * Types as text: HDF5 DDL, and NumPy's names. */
 #ifndef H5_OBJECT_VALUE_H
 #define H5_OBJECT_VALUE_H
 
@@ -8,44 +8,43 @@
 #include "format/datatype.h"
 #include "store/file.h"
 
-/* What a value needs beside its bytes. */
+/* What is needed beside the bytes of a value. */
 struct h5_value_context {
 	struct h5_file *file; /* for the heaps */
 	/* Appends the path of the object at the address to `path` (raw bytes, not quoted).
-	 * -ENOENT: no path leads there, shown as null. */
+	 * -ENOENT: no path leads there; then the reference is shown as null. */
 	int (*object_path)(void *arg, uint64_t address, struct h5_buf *path);
 	void *arg;
 };
 
-/* Appends the JSON of one element at data (type->size bytes). Depth and total size are bounded by out->limit.
- */
+/* Appends the JSON of the element at data (type->size bytes). out->limit bounds its depth and size. */
 int h5_value_json(const struct h5_value_context *context, const struct h5_datatype *type, const uint8_t *data,
 		  struct h5_buf *out);
 
-/* The text of an attribute or fill value: section 4, "Text of an attribute". data: all elements. */
+/* Appends the text of an attribute or fill value: section 4, "Text of an attribute". `data`: all elements. */
 int h5_value_text(const struct h5_value_context *context, const struct h5_datatype *type,
 		  const struct h5_dataspace *space, const uint8_t *data, struct h5_buf *out);
 
-/* The bytes of a variable-length string element as stored, a NUL among them too, appended to out; nothing for
- * a null one. */
+/* Appends the bytes of a variable-length string element as they are stored, NULs included; nothing for a null
+ * one. */
 int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 			 struct h5_buf *out);
-/* How many these are, by the element alone: no heap is read. */
+/* The number of these bytes, which the element itself tells: no heap is read. */
 int h5_value_vlen_length(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 			 uint64_t *length);
 
-/* Shortest decimal that reads back to the same value of the type's own format; not quoted: NaN, Infinity,
- * -Infinity. */
+/* The shortest decimal that reads back as the same value of the type's format; or NaN, Infinity, -Infinity,
+ * without quotes. */
 void h5_float_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data);
 
-/* HDF5 DDL as h5dump writes it; one line (spaces instead of line ends), or indented as in h5dump. */
+/* HDF5 DDL as h5dump writes it: indented, or on one line, with spaces instead of line ends. */
 void h5_datatype_ddl(const struct h5_datatype *type, bool one_line, struct h5_buf *out);
 
-/* h5fs.dtype: NumPy's type string, or descr for a compound; `object` where NumPy has none. */
+/* h5fs.dtype: NumPy's type string, or descr of a compound; `object` if NumPy has no such type. */
 void h5_datatype_numpy(const struct h5_datatype *type, struct h5_buf *out);
 
-/* The dictionary in the header of an NPY file: type, order and shape. False, with part of it written, where
- * NumPy has no such type or no such shape. */
+/* The dictionary in the header of an NPY file: type, order and shape. False, after a part has been written,
+ * if NumPy has no such type or shape. */
 bool h5_datatype_npy(const struct h5_datatype *type, const struct h5_dataspace *space, struct h5_buf *out);
 
 /* h5fs.type.NAME: `(3,)<i4`, `vlen str`, ... */

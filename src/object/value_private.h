@@ -1,4 +1,4 @@
-/* What the parts of the value module share. */
+/* Shared by the files that write values and types as text. */
 #ifndef H5_OBJECT_VALUE_PRIVATE_H
 #define H5_OBJECT_VALUE_PRIVATE_H
 
@@ -6,7 +6,7 @@
 #include "object/json.h"
 #include "object/value.h"
 
-/* The n bits from bit `position` up of an element, byte order undone; those beyond the element are 0. */
+/* The n bits of an element from bit `position` up, whatever its byte order. Bits beyond the element are 0. */
 void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsigned position, unsigned n,
 		     struct h5_bignum *bits);
 
@@ -16,11 +16,11 @@ void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const u
 /* The text of h5_float_text(); true if it is a JSON number. */
 enum { H5_FLOAT_TEXT_MAX = 128 };
 bool h5_float_format(const struct h5_datatype *type, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX]);
-/* The same in either of the ways that it knows: the quick one where it can, or always the exact one. */
+/* The same; `quickly`: by the quick way if it is certain, else always by the exact one. */
 bool h5_float_format_by(const struct h5_datatype *type, const uint8_t *data, bool quickly,
 			char text[H5_FLOAT_TEXT_MAX]);
 
-/* The JSON of a reference, a path without quotes where `bare`. */
+/* The JSON of a reference; if `bare`, a path has no quotes. */
 int h5_reference_json(const struct h5_value_context *context, const struct h5_datatype *type,
 		      const uint8_t *data, bool bare, struct h5_buf *out);
 
@@ -33,8 +33,8 @@ static inline void h5_string_text(struct h5_buf *out, const char *bytes, size_t 
 		h5_json_string(out, bytes, n);
 }
 
-/* Of mantissa x 2^exponent, which is not 0 and of at most 53 bits; `narrow`: the value below is only half as
- * far away as the one above. The value is digits x 10^power. */
+/* The shortest decimal, digits x 10^power, of mantissa x 2^exponent. The mantissa is not 0 and has at most 53
+ * bits. `narrow`: the next smaller value is only half as far away as the next larger one. */
 void h5_shortest(uint64_t mantissa, int exponent, bool narrow, uint64_t *digits, int *power);
 
 #endif

@@ -1,5 +1,5 @@
-/* What h5fs itself knows of an object: the xattrs h5fs.NAME (MAPPING section 4, table). One function a
- * property, and one table of them; h5fs.info is made from the same table. */
+/* Properties of an object, which are the xattrs h5fs.NAME (MAPPING section 4, table). Each has a function,
+ * and one table has them all; h5fs.info is made from that table. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -12,16 +12,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What properties are asked about. */
+/* The object whose properties are asked for. */
 struct subject {
 	struct h5_vfs *vfs;
 	struct h5_node *node;
 	const struct h5_object *object;
-	const struct h5_dataset *dataset; /* NULL: no dataset */
+	const struct h5_dataset *dataset; /* NULL: it is no dataset */
 	const struct h5_datatype *type;	  /* of a dataset or committed datatype; NULL: none */
 };
 
-/* 0; -ENODATA where the property does not apply. */
+/* -ENODATA: the object has no such property. */
 typedef int property(const struct subject *s, struct h5_buf *out);
 
 static void add_dims(struct h5_buf *out, const uint64_t *dims, unsigned rank)
@@ -176,7 +176,7 @@ static int get_index(const struct subject *s, struct h5_buf *out)
 	return 0;
 }
 
-/* A name from the file, kept apart from the commas and brackets around it. */
+/* A name from the file. Characters that the list of filters uses itself become underscores. */
 static void add_filter_name(struct h5_buf *out, const char *name)
 {
 	for (; *name; name++)
@@ -245,7 +245,7 @@ static int get_info(const struct subject *s, struct h5_buf *out);
 static const struct {
 	const char *name;
 	property *get;
-	bool in_info;	/* costs no walk */
+	bool in_info;	/* it is part of h5fs.info: it takes no walk over an index */
 	bool is_number; /* in the JSON of h5fs.info */
 } properties[] = {
 	{"class", get_class, true, false},	 {"dtype", get_dtype, true, false},
@@ -313,7 +313,7 @@ static int get_property(property *get, const struct subject *of, struct h5_buf *
 		rc = h5_object_datatype(file, s.object, &committed);
 		s.type = committed;
 	}
-	/* Of a dataset that cannot be opened the rest is known all the same. */
+	/* These need only the header, so a dataset that cannot be opened has them, too. */
 	if (!rc || get == get_class || get == get_address || get == get_mtime)
 		rc = get(&s, out);
 	h5_datatype_free(committed);
