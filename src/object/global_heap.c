@@ -1,6 +1,7 @@
 #include "object/global_heap.h"
 
 #include "base/error.h"
+#include "base/lower_bound.h"
 #include "format/global_heap.h"
 #include "store/block.h"
 
@@ -69,18 +70,10 @@ static const struct h5_block_type collection_block = {{"global heap collection",
 /* The first object with the index; NULL: there is none. */
 static const struct h5_global_heap_object *find(const struct collection *collection, uint32_t index)
 {
-	unsigned low = 0, high = collection->count;
+	size_t first = h5_lower_bound(i, collection->count, collection->objects[i].index < index);
+	const struct h5_global_heap_object *object = &collection->objects[first];
 
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-
-		if (collection->objects[middle].index < index)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < collection->count && collection->objects[low].index == index ? &collection->objects[low]
-										  : NULL;
+	return first < collection->count && object->index == index ? object : NULL;
 }
 
 int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,

@@ -1,5 +1,6 @@
 #include "object/name_list.h"
 
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -36,18 +37,6 @@ void h5_name_list_release(struct h5_name_list *list)
 	*list = (struct h5_name_list){0};
 }
 
-static int grow(struct h5_name_list *list)
-{
-	size_t more = list->capacity ? 2 * list->capacity : 16;
-	struct h5_name_item *items = reallocarray(list->items, more, sizeof *items);
-
-	if (!items)
-		return h5_fail(-ENOMEM, H5_UNDEF, "list of names: out of memory");
-	list->items = items;
-	list->capacity = more;
-	return 0;
-}
-
 /* A quarter more than there is: it grows. */
 static int charge_memory(struct h5_name_list *list)
 {
@@ -58,7 +47,7 @@ static int charge_memory(struct h5_name_list *list)
 
 int h5_name_list_add(struct h5_name_list *list, const struct h5_name *name, size_t size, void **data)
 {
-	int rc = list->count == list->capacity ? grow(list) : 0;
+	int rc = h5_array_reserve(&list->items, &list->capacity, list->count + 1, NULL);
 	char *memory, *text;
 
 	if (rc)

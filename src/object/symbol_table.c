@@ -1,6 +1,7 @@
 #include "object/symbol_table.h"
 
 #include "base/error.h"
+#include "base/lower_bound.h"
 #include "base/seen.h"
 #include "object/damage.h"
 #include "object/name_list.h"
@@ -62,49 +63,45 @@ static int compare(struct search *search, uint64_t offset, int *order)
 	return rc;
 }
 
+/* For binary searches: true if the name that is sought comes after the one at the offset. After an error,
+ * which is in *rc then, it is false at once. */
+static bool is_after(struct search *search, uint64_t offset, int *rc)
+{
+	int order = 0;
+
+	if (!*rc)
+		*rc = compare(search, offset, &order);
+	return order > 0;
+}
+
 /* Child i holds the names that are greater than key i, up to and including key i + 1. So a name belongs to
  * the first child whose upper key is not less than it. */
 static int find_child(struct search *search, const struct h5_btree1_node *node, uint64_t *child)
 {
-	unsigned low = 0, high = node->count;
+	int rc = 0;
+	size_t i = h5_lower_bound(k, node->count, is_after(search, node->names[k + 1], &rc));
 
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-		int order, rc = compare(search, node->names[middle + 1], &order);
-
-		if (rc)
-			return rc;
-		if (order > 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == node->count)
+	if (rc)
+		return rc;
+	if (i == node->count)
 		return -ENOENT;
-	*child = node->children[low];
+	*child = node->children[i];
 	return 0;
 }
 
 static int find_symbol(struct search *search, const struct h5_symbol_node *node, struct h5_symbol *symbol)
 {
-	unsigned low = 0, high = node->count;
+	int order = 0, rc = 0;
+	size_t i = h5_lower_bound(k, node->count, is_after(search, node->symbols[k].name, &rc));
 
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-		int order, rc = compare(search, node->symbols[middle].name, &order);
-
-		if (rc)
-			return rc;
-		if (!order) {
-			*symbol = node->symbols[middle];
-			return 0;
-		}
-		if (order > 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return -ENOENT;
+	if (!rc && i == node->count)
+		return -ENOENT;
+	if (!rc)
+		rc = compare(search, node->symbols[i].name, &order);
+	if (rc)
+		return rc;
+	*symbol = node->symbols[i];
+	return order ? -ENOENT : 0;
 }
 
 /* From the root of the B-tree to the symbol table node; the level falls at each step. */

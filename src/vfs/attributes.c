@@ -6,7 +6,9 @@
  */
 #include "vfs/private.h"
 
+#include "base/array.h"
 #include "base/error.h"
+#include "base/lower_bound.h"
 #include "object/attribute.h"
 #include "vfs/changes.h"
 #include "vfs/name.h"
@@ -81,10 +83,12 @@ struct text {
 };
 
 struct texts {
-	struct h5_buf list;   /* user.NAME with a NUL, for each attribute */
-	uint64_t unlisted;    /* attributes that the list leaves out */
-	struct h5_buf kept;   /* struct text, sorted by name; those with whole names */
-	struct h5_buf values; /* their texts */
+	struct h5_buf list; /* user.NAME with a NUL, for each attribute */
+	uint64_t unlisted;  /* attributes that the list leaves out */
+	struct text *kept;  /* owned, sorted by name: attributes with whole names */
+	size_t count, capacity;
+	struct h5_charge charge; /* of these */
+	struct h5_buf values;	 /* their texts */
 };
 
 struct subject {
@@ -97,7 +101,8 @@ static void free_texts(void *value)
 	struct texts *texts = value;
 
 	h5_buf_release(&texts->list);
-	h5_buf_release(&texts->kept);
+	free(texts->kept);
+	h5_charge_release(&texts->charge);
 	h5_buf_release(&texts->values);
 	free(texts);
 }
@@ -152,11 +157,14 @@ static int add_attribute(const struct subject *of, struct texts *texts, const st
 	if (good && before < KEPT_MAX && !h5_name_is_cut(name)) {
 		assert(texts->values.size <= KEPT_MAX + H5_XATTR_MAX);
 		text.size = (uint32_t)(texts->values.size - before);
-		h5_buf_add(&texts->kept, &text, sizeof text);
+		rc = h5_array_reserve(&texts->kept, &texts->capacity, texts->count + 1, &texts->charge);
+		if (rc)
+			return rc;
+		texts->kept[texts->count++] = text;
 	} else {
 		texts->values.size = before;
 	}
-	return texts->list.err ? texts->list.err : texts->kept.err;
+	return texts->list.err;
 }
 
 static int add_attributes(const struct subject *of, struct texts *texts)
@@ -186,7 +194,6 @@ static int load_texts(void *arg, void **value, size_t *cost)
 	if (!texts)
 		return -ENOMEM;
 	h5_buf_init(&texts->list, LIST_MAX);
-	h5_buf_init(&texts->kept, SIZE_MAX);
 	h5_buf_init(&texts->values, 0);
 	rc = add_attributes(arg, texts);
 	if (rc) {
@@ -195,10 +202,11 @@ static int load_texts(void *arg, void **value, size_t *cost)
 	}
 	/* The cache counts them from here on. */
 	h5_charge_release(&texts->list.charge);
-	h5_charge_release(&texts->kept.charge);
+	h5_charge_release(&texts->charge);
 	h5_charge_release(&texts->values.charge);
 	*value = texts;
-	*cost = sizeof *texts + texts->list.capacity + texts->kept.capacity + texts->values.capacity;
+	*cost = sizeof *texts + texts->list.capacity + texts->capacity * sizeof *texts->kept +
+		texts->values.capacity;
 	return 0;
 }
 
@@ -225,21 +233,13 @@ static int get_texts(struct h5_vfs *vfs, struct h5_node *node, struct h5_lru_ent
 /* The text of the attribute with that whole name; NULL: it is not kept. */
 static const struct text *find_text(const struct texts *texts, const char *name)
 {
-	const struct text *kept = (const void *)texts->kept.data;
-	size_t low = 0, high = texts->kept.size / sizeof *kept;
+	const char *list = texts->list.data;
+	size_t first =
+		h5_lower_bound(i, texts->count, strcmp(list + texts->kept[i].name + strlen(USER), name) < 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(texts->list.data + kept[middle].name + strlen(USER), name);
-
-		if (!order)
-			return &kept[middle];
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	if (first == texts->count || strcmp(list + texts->kept[first].name + strlen(USER), name) != 0)
+		return NULL;
+	return &texts->kept[first];
 }
 
 /* Appends the value if a list has been made and has it. */
