@@ -1,5 +1,5 @@
-/* The pending patches. While a unit of change is open, a patch that was there before it is never changed: a
- * copy takes its place, and it is put aside. */
+/* The pending patches. While a unit of change is open, a patch of before is never changed: a copy takes its
+ * place, and the patch is put aside. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/private.h"
@@ -42,7 +42,7 @@ static struct h5_tx_patch *patch_new(struct h5_tx *tx, uint64_t offset, size_t n
 	return patch;
 }
 
-/* A patch over the bytes as they are in the file, or over nothing. */
+/* A patch that begins as the bytes of the file, or (`fresh`) with any. */
 static int patch_read(struct h5_tx *tx, uint64_t offset, size_t n, bool fresh, struct h5_tx_patch **out)
 {
 	struct h5_tx_patch *patch = patch_new(tx, offset, n, fresh);
@@ -62,13 +62,13 @@ static int patch_read(struct h5_tx *tx, uint64_t offset, size_t n, bool fresh, s
 	return rc;
 }
 
-/* True: a unit is open, and may have to go back to this patch. */
+/* True: a unit is open, and must restore this patch if it fails. */
 static bool is_older_than_unit(const struct h5_tx *tx, const struct h5_tx_patch *patch)
 {
 	return tx->unit.depth && patch->unit != tx->unit.number;
 }
 
-/* What was taken out of the list. */
+/* Frees a patch that was taken out of the list, or puts it aside for the open unit. */
 static void retire(struct h5_tx *tx, struct h5_tx_patch *patch)
 {
 	if (is_older_than_unit(tx, patch)) {
@@ -79,7 +79,7 @@ static void retire(struct h5_tx *tx, struct h5_tx_patch *patch)
 	}
 }
 
-/* Makes patch i one that can be changed. `whole`: all of its bytes will be. */
+/* Makes patch i one that may be changed: itself, or a copy. `whole`: all of its bytes will change. */
 static int make_own(struct h5_tx *tx, size_t i, bool whole)
 {
 	struct h5_tx_patch *old = h5_tx_patch_at(tx, i), *copy;
@@ -109,7 +109,7 @@ static void remove_patches(struct h5_tx *tx, size_t i, size_t n)
 	h5_patches_remove(&tx->overlay.patches, i, n);
 }
 
-/* Patch i has all these bytes already, as when rows are appended. */
+/* Changes bytes that all are in patch i already. */
 static int overwrite(struct h5_tx *tx, size_t i, uint64_t offset, const void *data, size_t n, unsigned stage)
 {
 	struct h5_tx_patch *patch;
@@ -123,7 +123,7 @@ static int overwrite(struct h5_tx *tx, size_t i, uint64_t offset, const void *da
 	return 0;
 }
 
-/* A patch of these bytes, and of all those of the patches from i on that it overlaps, *overlaps in number. */
+/* Makes a patch of these bytes, and of the patches from i on that they overlap, which are *overlaps. */
 static int join(struct h5_tx *tx, size_t i, uint64_t offset, const void *data, size_t n, bool fresh,
 		size_t *overlaps, struct h5_tx_patch **joined)
 {
@@ -208,7 +208,7 @@ void h5_tx_restore_patches(struct h5_tx *tx)
 			patches->list[kept++] = patches->list[i];
 	}
 	patches->count = kept;
-	/* There is room for what was there before. */
+	/* They fit, since the list was as long before. */
 	for (struct h5_tx_patch *patch = tx->unit.aside, *next; patch; patch = next) {
 		next = patch->next;
 		h5_patches_insert(patches, h5_patches_find(patches, patch->over.offset), &patch->over);
@@ -216,8 +216,8 @@ void h5_tx_restore_patches(struct h5_tx *tx)
 	tx->unit.aside = NULL;
 }
 
-/* New metadata that may be written now. What a unit has put into new space that was there before it has to
- * wait for the unit's end; what it has allocated nobody refers to if it fails. */
+/* True: this is new metadata that may be written now. In space that was new before the open unit, its blocks
+ * wait for its end. In space that it has allocated they need not: if it fails, nothing refers to that. */
 static bool can_flush(const struct h5_tx *tx, const struct h5_tx_patch *patch)
 {
 	if (patch->before)

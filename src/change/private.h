@@ -1,6 +1,6 @@
-/* Between the files of the transaction. From the ground up: patches.c holds what is pending, record.c writes
- * the journal's record, unit.c takes changes back, commit.c brings them into the file, transaction.c takes
- * them, open.c opens a file for them. */
+/* Between the files of the transaction. From the ground up: patches.c holds pending changes, record.c writes
+ * the record of the journal, unit.c takes changes back, commit.c brings them into the file, transaction.c
+ * accepts them, open.c opens a file for them. */
 #ifndef H5_CHANGE_PRIVATE_H
 #define H5_CHANGE_PRIVATE_H
 
@@ -14,10 +14,10 @@
 struct h5_tx_patch {
 	struct h5_patch over; /* of the file: offset is absolute, bytes are `after` */
 	unsigned stage;
-	uint64_t order; /* of its making: among those of a stage */
+	uint64_t order; /* by which those of a stage are written: the order in which they were made */
 	uint64_t unit;	/* number of the unit of change that made it; 0: none */
 	uint8_t *after; /* over.n bytes; owned */
-	/* As many as they are in the file, in one allocation with `after`; NULL: new space. */
+	/* What the same bytes are in the file, in one allocation with `after`; NULL: new space. */
 	uint8_t *before;
 	struct h5_tx_patch *next; /* among those that are put aside */
 };
@@ -25,13 +25,13 @@ struct h5_tx_patch {
 struct h5_tx_note;
 struct h5_tx_saved;
 
-/* The unit of change that is open, and what it takes to go back to its begin. */
+/* The open unit of change, and what is needed to go back to its begin. */
 struct h5_tx_unit {
-	unsigned depth;		     /* 0: none is open; more than 1: in each other */
-	uint64_t number;	     /* of units so far, this one included */
-	bool failed;		     /* a unit inside of it has: so must it */
-	int error;		     /* of what could not be noted; 0: none */
-	struct h5_tx_patch *aside;   /* patches that were there before, as they were */
+	unsigned depth;		     /* units that are open, one inside the other */
+	uint64_t number;	     /* of this unit, or else of the last one: 1, 2, ... */
+	bool failed;		     /* a unit inside of it has failed, so it must fail too */
+	int error;		     /* of a note that found no memory; 0: none */
+	struct h5_tx_patch *aside;   /* patches of before that the unit has replaced */
 	struct h5_extents allocated; /* by the unit */
 	struct h5_tx_note *notes;    /* owned; space given up, addresses forgotten */
 	size_t note_count, note_capacity;
@@ -43,10 +43,10 @@ struct h5_hashed {
 	uint64_t address, n, hash;
 };
 
-/* A transaction is the io that its file reads by: the pending patches, laid over the io that the file was
+/* A transaction is the io that its file is read through: pending patches, laid over the io that the file was
  * opened with. */
 struct h5_tx {
-	struct h5_overlay overlay; /* its patches are those of struct h5_tx_patch */
+	struct h5_overlay overlay; /* its patches are each a struct h5_tx_patch */
 	struct h5_file *file;	   /* borrowed */
 	struct h5_journal *journal;
 	struct h5_superblock superblock; /* as it is in the file */
@@ -59,18 +59,18 @@ struct h5_tx {
 	struct h5_hashed *hashed; /* parts of `raw` whose hash is known; owned */
 	size_t hashed_count, hashed_capacity;
 	struct h5_extents hashed_space; /* of all of them */
-	struct h5_extents covered;	/* raw data of the commits before that the next record hashes, too;
-					   not in `raw`. As long as `unsynced`, the last record has hashed all
-					   of it */
-	struct h5_extents cells;	/* that the last commit has changed: the next one guards them */
-	struct h5_extents superseded;	/* committed blocks and chunks that were given up */
-	struct h5_extents objects;	/* addresses of object headers that are concerned */
+	/* Raw data of earlier commits that the next record hashes too; none of it is in `raw`. While
+	   `unsynced`, the last record has hashed all of it. */
+	struct h5_extents covered;
+	struct h5_extents cells;      /* that the last commit has changed: the next one guards them */
+	struct h5_extents superseded; /* committed blocks and chunks that were given up */
+	struct h5_extents objects;    /* addresses of the headers of objects that change */
 	struct h5_tx_participant *participants;
 	unsigned unsettled;	/* how many of them are to be settled */
 	size_t unsettled_bytes; /* of memory that they hold */
 	bool written;		/* something was written or put since the last commit */
-	bool unsynced; /* the cells of the last commit may not be on the medium: its journal counts */
-	bool applying; /* a commit has begun to change cells and could not end: invariant 5 */
+	bool unsynced; /* the cells of the last commit may not be on the medium, so its record is needed */
+	bool applying; /* a commit is writing its cells, or has failed there: invariant 5 */
 	bool marked;   /* the marks in the superblock are ours */
 	bool failed;   /* no more changes */
 };
@@ -103,30 +103,29 @@ int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
 
 /* ---- patches.c ---- */
 
-/* Adds a pending patch, or (`fresh`) a new block; what it overlaps becomes a part of it. */
+/* Adds a pending patch, or (`fresh`) a new block. Patches that it overlaps become a part of it. */
 int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
 		    bool fresh);
-/* Writes the new blocks that are held in memory. */
+/* Writes new blocks that are held in memory; inside a unit, only those that may be written then. */
 int h5_tx_flush(struct h5_tx *tx);
 /* Forgets pending patches inside the range. */
 void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
 void h5_tx_drop_all(struct h5_tx *tx);
-/* The patches stay as the open unit has made them. */
+/* The patches of the open unit stay. */
 void h5_tx_keep_patches(struct h5_tx *tx);
-/* They become what they were before the open unit. Takes no memory. */
+/* The patches become what they were before the open unit. Takes no memory. */
 void h5_tx_restore_patches(struct h5_tx *tx);
 
 /* ---- unit.c ---- */
 
-/* After the pending patches were dropped: nothing is left that the open unit could go back to, except in
- * memory. Does nothing if no unit is open. */
+/* After the pending patches were dropped: the open unit, if any, has nothing to restore but memory. */
 void h5_tx_empty_unit(struct h5_tx *tx);
 
 /* ---- record.c ---- */
 
-/* Hashes raw data that was written to new space, if it is much. */
+/* Hashes much raw data that was just written to new space; little is left to the commit. */
 void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n);
-/* These bytes change or mean nothing: hashes of them are known no more. */
+/* Forgets hashes of these bytes, which change or mean nothing any more. */
 void h5_tx_unhash(struct h5_tx *tx, uint64_t address, uint64_t n);
 
 void h5_tx_forget_hashes(struct h5_tx *tx);
@@ -139,12 +138,13 @@ int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
 /* Invariant 5: forgets all pending changes. */
 void h5_tx_roll_back(struct h5_tx *tx);
 
-/* The last commit is in the file without its journal. On failure the file takes no more changes. */
+/* Makes sure that the last commit is in the file, so that it no longer needs its journal. On failure the file
+ * takes no more changes. */
 int h5_tx_make_certain(struct h5_tx *tx);
 
-/* Sets the consistency flags in the superblock, at once, and where it is of a version that tells by them. */
+/* Sets the consistency flags in the superblock, at once. Does nothing if they mean nothing in its version. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
-/* The last commit is in the file without its journal, and marks of ours are cleared. */
+/* The same as h5_tx_make_certain() at the end of the mount. Clears marks of ours as well. */
 int h5_tx_finish(struct h5_tx *tx);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a commit writes into the journal. */
+/* Makes the record that a commit writes into the journal. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/private.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 enum {
-	HASH_AT_ONCE = 1 << 16, /* bytes that are hashed when they are written, at least */
-	HASH_PIECE = 1 << 18,	/* bytes that the journal's hashes are made of */
-	CELLS_MAX = 16 << 20,	/* bytes of the commit before that are guarded */
+	HASH_AT_ONCE = 1 << 16, /* so many bytes, or more, are hashed when they are written */
+	HASH_PIECE = 1 << 18,	/* bytes of a hash, at most */
+	CELLS_MAX = 16 << 20,	/* cells of the commit before are guarded if they have no more bytes */
 };
 
 /* A record of the journal while it is put together; all arrays are owned. */
@@ -132,7 +132,7 @@ static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_e
 	return rc;
 }
 
-/* New raw data: what is not hashed yet is read. */
+/* Adds hashes of new raw data: those that are known, and of the rest as it is in the file. */
 static int add_raw(struct h5_tx *tx, struct record *record)
 {
 	struct h5_extents rest = {0};
@@ -153,7 +153,7 @@ static int add_raw(struct h5_tx *tx, struct record *record)
 	return rc;
 }
 
-/* The bytes as they are in the file. */
+/* Adds a guard: the bytes as they are in the file. */
 static int add_guard(struct h5_tx *tx, struct record *record, uint64_t address, size_t n)
 {
 	struct h5_journal_record *r = &record->r;
@@ -173,7 +173,7 @@ static int add_guard(struct h5_tx *tx, struct record *record, uint64_t address, 
 	return rc;
 }
 
-/* Another program changes these messages with the rows. */
+/* Guards a message that another program would change with the rows. */
 static int add_message(struct h5_tx *tx, struct record *record, const struct h5_message *m)
 {
 	return m && m->size ? add_guard(tx, record, m->address, m->size) : 0;
@@ -192,8 +192,8 @@ static int add_guards(struct h5_tx *tx, struct record *record, uint64_t object)
 	return rc;
 }
 
-/* Where the commit before has changed something: a file that was copied before that is not one for this
- * commit, even if it has all that this one changes. */
+/* Guards what the commit before has changed. So this record is not replayed into a copy of the file from
+ * before that commit, even if that has all the old bytes of this one. */
 static int add_cells(struct h5_tx *tx, struct record *record)
 {
 	uint64_t bytes = 0;

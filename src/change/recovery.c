@@ -1,4 +1,4 @@
-/* What is found in a journal after a kill or a power cut: rules 1 to 5 of doc/writing.md, "The journal". */
+/* Deals with a journal that a kill or a power cut has left: rules 1 to 5 of doc/writing.md, "The journal". */
 #include "base/checked.h"
 #include "base/checksum.h"
 #include "base/error.h"
@@ -13,7 +13,7 @@
 
 enum {
 	HASHED_FROM = 16,	 /* the first byte of a record that its hash is of */
-	NONSENSE_MOST = 1 << 26, /* bytes */
+	NONSENSE_MOST = 1 << 26, /* bytes of a senseless record whose hash is still looked at */
 };
 
 /* A journal with the record that is in it. */
@@ -23,7 +23,7 @@ struct found {
 	uint8_t *data; /* the record's bytes */
 	struct h5_journal_record record;
 	struct h5_patch *cells;	   /* owned: the record's patches that are no guards */
-	struct h5_patches patches; /* of them: the file as the commit would have left it */
+	struct h5_patches patches; /* these, to lay over the file */
 };
 
 static void found_release(struct found *found)
@@ -65,8 +65,8 @@ static int sort_cells(struct found *found)
 	return 0;
 }
 
-/* The bytes of a record into memory of zeros, which stays untouched where they are zeros: the journal may be
- * all hole. */
+/* Reads a record into memory of zeros. Where the record is zeros it does not touch that: the journal may be
+ * one large hole. */
 static int read_stored(struct h5_io *io, uint8_t *data, size_t length, size_t *got)
 {
 	uint8_t *piece = malloc(H5_JOURNAL_PIECE);
@@ -85,8 +85,8 @@ static int read_stored(struct h5_io *io, uint8_t *data, size_t length, size_t *g
 	return rc;
 }
 
-/* Whether a record that cannot be one was written like that, or not completely: -EUCLEAN, -ENODATA. It is not
- * read as a whole, and nothing more is asked of one that is long. */
+/* Judges a record that makes no sense, by its hash: -EUCLEAN, it was written like that; -ENODATA, it was not
+ * written completely. It is read piece by piece; one that is long is -EUCLEAN at once. */
 static int judge_nonsense(struct h5_io *io, const uint8_t *head, size_t length)
 {
 	unsigned version = h5_journal_record_version(head, H5_JOURNAL_RECORD_MIN);
@@ -126,10 +126,10 @@ static int read_record(struct found *found, struct h5_io *file)
 	rc = h5_io_stat(found->io, &st);
 	if (rc)
 		return rc;
-	/* It may claim any length. */
+	/* The record may claim any length. */
 	if (!length || length > st.size - H5_JOURNAL_HEADER)
 		return -ENODATA;
-	/* Fresh memory: the kernel gives pages for what is written to it alone. */
+	/* calloc(): the kernel gives only those pages that are written to. */
 	found->data = calloc(1, length);
 	if (!found->data)
 		return h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
@@ -160,7 +160,7 @@ static void compare_cell(const uint8_t *found, const uint8_t *before, const uint
 	*known &= !memcmp(found, before, n);
 }
 
-/* Compares a sector's part of a guard with what it was, but for the cells in it. */
+/* Compares a sector's part of a guard with what it was, except for the cells in it. */
 static void compare_guard(const struct h5_patches *cells, uint64_t offset, uint8_t *found,
 			  const uint8_t *before, size_t n, bool *known)
 {
@@ -221,7 +221,7 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 	int rc = buf ? h5_io_stat(io, &st) : h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 
 	*applied = *known = true;
-	/* All that the record tells of lies before this. */
+	/* All that the record tells of lies before its end of the file. */
 	if (!rc && st.size < record->size)
 		*applied = *known = false;
 	for (unsigned i = 0; i < record->patch_count && !rc && *known; i++)
@@ -238,8 +238,9 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 
 /* ---- replay ---- */
 
-/* All that the record would do is in the file; once that is certain, it says nothing any more. The journal
- * may be needed for its header still. */
+/* All cells are in the file: syncs that, then zeroes the record. The header of the journal may still be
+ * needed.
+ */
 static int finish(const struct found *found, struct h5_io *io)
 {
 	static const uint8_t zeros[H5_JOURNAL_SECTOR];
@@ -250,7 +251,7 @@ static int finish(const struct found *found, struct h5_io *io)
 	return rc ? rc : h5_io_sync(found->io);
 }
 
-/* Into the file. Interrupted, it can be done again. */
+/* Writes all cells into the file. If that is interrupted, the next mount does it again. */
 static int replay(const struct found *found, struct h5_io *io)
 {
 	const struct h5_journal_record *record = &found->record;
@@ -302,7 +303,7 @@ static int open_replayed(struct found *found, struct h5_io *file, struct h5_io *
 
 /* ---- all of it ---- */
 
-/* Rule 5. */
+/* Rule 5: the journal is stale. */
 static int tell_stale(const struct found *found, struct h5_recovered *recovered)
 {
 	const struct h5_journal_record *record = &found->record;
@@ -317,7 +318,7 @@ static int tell_stale(const struct found *found, struct h5_recovered *recovered)
 	return 0;
 }
 
-/* What to do with what was found: replayed, stale, or nothing. */
+/* Replays the record, finds it stale, or needs nothing of it. */
 static int deal_with(struct found *found, struct h5_io *io, bool write, struct h5_io **overlay,
 		     struct h5_recovered *recovered)
 {
@@ -326,7 +327,7 @@ static int deal_with(struct found *found, struct h5_io *io, bool write, struct h
 
 	if (rc)
 		return rc;
-	/* Perhaps only as far as the kernel. */
+	/* Perhaps only the kernel knows it yet, so it is synced. */
 	if (applied)
 		return write ? finish(found, io) : 0;
 	if (!known)
@@ -362,7 +363,7 @@ int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, b
 		rc = 0;
 	else if (rc == -EUCLEAN && found.data)
 		rc = tell_stale(&found, recovered);
-	/* Who has written since has cleared marks of ours, or the marks are his. */
+	/* If another program has written since, it has cleared our marks, or the marks are its own. */
 	recovered->swmr &= recovered->what != H5_RECOVERY_STALE;
 	if (!rc && write && recovered->what != H5_RECOVERY_STALE && !recovered->swmr)
 		rc = h5_journal_remove(place);

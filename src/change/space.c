@@ -4,8 +4,8 @@
 #include "base/error.h"
 
 enum {
-	FRAGMENT = 64,	   /* bytes: smaller gaps are not worth remembering */
-	PAGES_IN_CELL = 8, /* of the smallest pages */
+	FRAGMENT = 64,	   /* bytes; smaller gaps are not remembered */
+	PAGES_IN_CELL = 8, /* if the pages are the smallest ones, of 512 bytes */
 };
 
 void h5_space_release(struct h5_space *space)
@@ -19,7 +19,7 @@ void h5_space_release(struct h5_space *space)
 	h5_extents_release(&space->cooling);
 }
 
-/* The next multiple of `size` from `at` on, where `at` is counted from `origin`. */
+/* The first address from `at` on that, plus `origin`, is a multiple of `size`. */
 static uint64_t align(uint64_t at, uint64_t origin, uint64_t size)
 {
 	uint64_t rest = (at + origin) % size;
@@ -32,8 +32,8 @@ static bool crosses(uint64_t at, uint64_t n, uint64_t origin, uint64_t size)
 	return (at + origin) / size != (at + origin + n - 1) / size;
 }
 
-/* The first place from `at` on where n bytes may lie: metadata up to a cell inside a page of the file and
- * aligned; what is smaller than a page of a paged file inside of one. */
+/* The first address from `at` on where n bytes may lie. Metadata is aligned, and up to the size of a cell it
+ * lies inside one; in a paged file, all that is smaller than a page lies inside one. */
 static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t at)
 {
 	bool cell = kind == H5_ALLOCATE_METADATA && n <= H5_CELL;
@@ -89,7 +89,7 @@ static int grow(struct h5_space *space, uint64_t at, uint64_t n)
 
 	if (!h5_add(at, n, &end) || end > space->limit)
 		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
-	/* A gap is space like any other; without memory it is lost. */
+	/* The gap is free; without memory it is lost. */
 	if (at - space->end >= FRAGMENT)
 		h5_extents_add(&space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
 	space->end = end;
@@ -105,7 +105,7 @@ static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint
 		*address = at;
 		return grow(space, at, space->page ? align(n, 0, space->page) : n);
 	}
-	/* A page of its own kind, of which the rest is free. */
+	/* A new page for this kind; the rest of it is free. */
 	at = align(space->end, 0, space->page);
 	rc = grow(space, at, space->page);
 	if (rc)
@@ -129,8 +129,8 @@ int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t 
 	return rc ? rc : h5_extents_add(&space->fresh, *address, n);
 }
 
-/* Space that can be allocated again. In paged files, page by page: small allocations as what they were; of
- * others whole pages. What belonged together is not known any more. */
+/* Makes space free. In a paged file that is done page by page: a page of small allocations is free for those
+ * of its kind; of larger allocations, only whole pages become free. */
 static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
 {
 	if (!space->page) {
@@ -160,7 +160,7 @@ void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *c
 			recycle(space, address, n);
 		return;
 	}
-	/* Damaged files have chunks that reach into each other's space. */
+	/* In a damaged file, chunks may overlap other space, which stays as it is. */
 	if (end > space->committed_end || h5_extents_touches(&space->fresh, address, n))
 		return;
 	*committed = true;

@@ -8,31 +8,31 @@
 /* All addresses relative to `base`. */
 struct h5_space {
 	uint64_t base;
-	uint64_t end;		/* first address behind all that is allocated */
-	uint64_t committed_end; /* the same as the last commit has published it */
-	uint64_t least;		/* the end is never before this: what an other writer has left unpublished */
-	uint64_t limit;		/* addresses that the file's offsets can hold */
-	uint64_t page;		/* paged files: bytes of a page of the file space; 0: not paged */
-	bool keeps;		/* committed space is never used again: readers may still look at it (swmr) */
-	struct h5_extents free[2];  /* by enum h5_allocation; one for both where the file is not paged */
+	uint64_t end;		   /* first address behind all that is allocated */
+	uint64_t committed_end;	   /* the same at the last commit */
+	uint64_t least;		   /* the end is never before this: another writer has not stored its end */
+	uint64_t limit;		   /* the largest end: that which the offsets of the file can hold */
+	uint64_t page;		   /* paged files: bytes of a page of the file space; 0: not paged */
+	bool keeps;		   /* committed space is never used again, since readers may need it (swmr) */
+	struct h5_extents free[2]; /* by enum h5_allocation; in a file without pages, one for both */
 	struct h5_extents pages[2]; /* paged files: pages for small allocations of a kind */
 	struct h5_extents fresh;    /* allocated since the last commit */
-	struct h5_extents given;    /* committed space that the next commit gives up */
-	struct h5_extents cooling;  /* given up by the last commit, which may yet be replayed */
+	struct h5_extents given;    /* committed space that was given up since the last commit */
+	struct h5_extents cooling;  /* given up by the last commit, whose replay may need it */
 };
 
 void h5_space_release(struct h5_space *space); /* may run twice */
 int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address);
-/* Gives space up. *committed: it was not new, and waits for the commit. */
+/* Gives space up. *committed: it was not new, so it waits for the commit. */
 void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *committed);
-/* The commit before is durable without its journal: what it gave up can be used. */
+/* The last commit no longer needs its journal: the space that it gave up is free. */
 void h5_space_cooled(struct h5_space *space);
-/* A commit was made: nothing is new, and what was given up cools; but where not `all` of it is certain to be
- * referred to no more, it waits for the next commit. */
+/* A commit was made: no space is new any more. If `all`, nothing refers to the space that was given up, so it
+ * cools; else it waits for the next commit. */
 void h5_space_committed(struct h5_space *space, bool all);
-/* Nothing since the last commit has happened. */
+/* Takes back all that has happened since the last commit. */
 void h5_space_rollback(struct h5_space *space);
-/* What was given up since may be referred to after all: it is never used again. */
+/* Something may still refer to space that was given up since, so it is never used again. */
 void h5_space_keep_given(struct h5_space *space);
 
 #endif

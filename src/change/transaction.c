@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-enum { HELD_MAX = 8 << 20 }; /* bytes of new metadata in memory */
+enum { HELD_MAX = 8 << 20 }; /* bytes of new metadata that are held in memory */
 
 bool h5_tx_is_writable(const struct h5_file *file)
 {
@@ -48,7 +48,7 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 
 	if (!rc)
 		rc = check_inside(tx, address, n);
-	/* While the journal stands for the last commit, what it has hashed must stay as it is. */
+	/* While the last commit needs its journal, bytes that this has hashed must not change. */
 	if (!rc && tx->unsynced && h5_extents_touches(&tx->covered, address, n))
 		rc = h5_tx_make_certain(tx);
 	if (!rc) {
@@ -60,7 +60,7 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 		if (h5_extents_covers(&tx->raw, address, n))
 			h5_tx_hash(tx, address, data, n);
 	}
-	/* Where it failed, it may have changed a part. */
+	/* Even if it failed, it may have changed a part. */
 	if (tx && !tx->failed)
 		changed(file, tx, address, rc ? 0 : n);
 	return rc;
@@ -70,7 +70,7 @@ void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n)
 {
 	struct h5_tx *tx = h5_tx_find(file);
 
-	/* Without memory the journal misses a hash: it guards less, and is as right. */
+	/* Without memory the journal lacks a hash: it guards less, and is correct all the same. */
 	if (!tx || tx->failed || !n)
 		return;
 	h5_extents_drop(&tx->covered, address, n);
@@ -179,6 +179,7 @@ void h5_tx_abandon(struct h5_file *file)
 		return;
 	assert(!tx->unit.depth);
 	h5_tx_roll_back(tx);
-	/* Space that is short is not kept for what nobody gets. The file may as well stay longer. */
+	/* The disk may be full, so space that nothing needs is given back. If that fails, the file stays
+	 * longer. */
 	(void)h5_io_resize(h5_tx_medium(tx), tx->space.base + tx->space.end);
 }

@@ -1,16 +1,17 @@
-/* Changes to the open file, gathered and then committed together so that the file is at every instant one
- * that libhdf5 opens. doc/writing.md has the rules, numbered; the code names them.
+/* Gathers changes of the open file and commits them together, so that libhdf5 can open the file at every
+ * instant. doc/writing.md has the rules; the code names them by their numbers.
  *
- * Space that was allocated since the last commit is *new*: nothing committed refers to it, so it is written
- * at any time: raw data at once, metadata when the commit begins. What is committed changes in place only by
- * *cells*: writes that lie inside one 4 KiB page of the file, held back until the commit and then made in the
- * order of their stages. All else is copied to new space, and its parent switched to the copy.
+ * Space that was allocated since the last commit is *new*: nothing committed refers to it, so it may be
+ * written at any time: raw data at once, metadata when the commit begins. Committed bytes change in place
+ * only by *cells*: writes inside one 4 KiB page of the file, which are held back until the commit and then
+ * made in the order of their stages. Any other block is copied to new space, and its parent changes to point
+ * to the copy.
  *
  * Reads of the file (h5_file_read() and all above it) see every change at once.
  *
- * Nothing here is thread-safe: whoever changes the file keeps all other requests out meanwhile. Addresses are
- * the format's, relative to the base address. All functions but h5_tx_is_writable() need a file that is open
- * for writing. */
+ * Nothing here is thread-safe: a request that changes the file runs alone. Addresses are those of the format,
+ * relative to the base address. All functions but h5_tx_is_writable() need a file that is open for writing.
+ */
 #ifndef H5_CHANGE_TRANSACTION_H
 #define H5_CHANGE_TRANSACTION_H
 
@@ -18,17 +19,17 @@
 
 #include <stdbool.h>
 
-enum { H5_CELL = 4096 }; /* bytes of a page of the file, inside of which a write is whole or not at all */
+enum { H5_CELL = 4096 }; /* bytes of a page of the file; a write inside one is made whole or not at all */
 
-/* Order of the cells of a commit: children before parents. A number between two of these is fine:
- * H5_STAGE_BLOCK + level. */
+/* Order of the cells of a commit: children before parents. Numbers between these are used too: H5_STAGE_BLOCK
+ * + level. */
 enum h5_stage {
 	H5_STAGE_SUPERBLOCK = 0,
 	H5_STAGE_BLOCK = 16,  /* data blocks, pages, leaves; + level for what stands above them: super blocks,
 				 index block, inner nodes. (A version 1 B-tree goes the other way round: see
 				 chunk_index/btree1_change.h.) */
 	H5_STAGE_INDEX = 512, /* header of an index */
-	H5_STAGE_LINK = 513,  /* pointers between siblings, which nothing but a walk along a level follows */
+	H5_STAGE_LINK = 513,  /* pointers between siblings: only a walk along a level follows them */
 	H5_STAGE_OBJECT = 514, /* object headers: layout, dataspace */
 };
 
@@ -43,75 +44,73 @@ bool h5_tx_is_writable(const struct h5_file *file);
 /* True: other programs read the file meanwhile, as SWMR readers. */
 bool h5_tx_is_swmr(const struct h5_file *file);
 
-/* n > 0 bytes of new space. -ENOSPC: the file has no more addresses. */
+/* Allocates n > 0 bytes of new space. -ENOSPC: the file has no more addresses. */
 int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, uint64_t *address);
-/* Gives up space that is referred to no more: new space is used again at once, committed space after it is
- * certain that no recovery will want it. Its committed bytes stay as they are until then. `n` is what was
- * allocated. Forgets pending cells inside of it. */
+/* Gives up space that nothing refers to any more, as it was allocated. New space is used again at once.
+ * Committed space keeps its bytes until no recovery can need them; then it is used again. Pending cells in it
+ * are forgotten. */
 void h5_tx_free(struct h5_file *file, uint64_t address, uint64_t n);
-/* The same for what nothing can have written since the commit before, because it lies beyond the dataspace:
- * the journal needs no hash of it. */
+/* The same for space beyond the dataspace, which no other program can have written since the last commit: the
+ * journal needs no hash of it. */
 void h5_tx_discard(struct h5_file *file, uint64_t address, uint64_t n);
 /* True: the byte at the address is in new space. */
 bool h5_tx_is_new(const struct h5_file *file, uint64_t address);
 
-/* Raw data: into new space, or over committed elements in place. At once. Forgets what is cached under the
- * address; so a chunk that is cached under its own address and is written in part needs h5_tx_forget() too.
+/* Writes raw data at once: into new space, or over committed elements. Forgets what is cached under the
+ * address. After a part of a chunk was written, the caller calls h5_tx_forget() for the address of the chunk.
  */
 int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n);
-/* The journal hashes raw data in new space, and these n bytes: raw data in committed space that nothing has
- * referred to, like rows beyond the dataspace. So a file that lacks them is not taken for what the commit has
- * begun with. */
+/* The journal hashes raw data in new space, and these n bytes too: raw data in committed space that nothing
+ * referred to before, like rows beyond the dataspace. So it is never replayed into a file that lacks them. */
 void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n);
-/* Of raw data in new space: these bytes mean nothing yet, so that the journal needs no hash of them. Writing
- * them later costs no sync. */
+/* These bytes of raw data in new space mean nothing yet: the journal does not hash them, so writing them
+ * later costs no sync. */
 void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n);
-/* A metadata block, or a part of one that is cached under an address of its own (a page), into new space. It
- * is in the file when the commit begins, or earlier. */
+/* Puts a metadata block into new space, or a part of one that is cached under an address of its own (a page).
+ * It is written when the commit begins, or earlier. */
 int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n);
-/* The n bytes at the address become these: held back until the commit, and made at its stage. Pending patches
- * may be replaced by one of the same address and size, or by one that encloses them; the later stage counts.
- * A patch of committed space that is no cell is left to the journal, should a kill tear it: for the few
- * places that cannot do without. In new space it is h5_tx_put(). */
+/* Changes the n bytes at the address: in the commit, at the stage. Pending patches that it overlaps become a
+ * part of it; the latest of their stages counts. In new space it is h5_tx_put().
+ *
+ * If it is no cell, only the journal heals it after a kill in the middle of the write; so it is for the few
+ * places where a copy is impossible. */
 int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage);
-/* True: a patch of these n bytes would be safe: new space, or a cell. */
+/* True: a patch of these n bytes would be in new space, or a cell. */
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n);
 
-/* What most blocks need: the block at *address becomes these n bytes, in place where that is safe; else it
- * goes to new space, *address tells where, the old one is freed, and the caller makes the parent point there.
- * *address H5_UNDEF: a new block. */
+/* What most blocks need. Replaces the n bytes of the block at *address: in place, if h5_tx_is_safe(); else in
+ * new space. Then *address changes, the old block is freed, and the caller makes the parent point to the new
+ * one. *address H5_UNDEF: a new block. */
 int h5_tx_store(struct h5_file *file, uint64_t *address, const void *data, size_t n, unsigned stage);
-/* The same, but never in place in committed space: for blocks that are only right together with their parent.
- */
+/* The same, but never in place in committed space: for blocks that must change together with their parent. */
 int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size_t n);
 
 /* ---- units of change ----
  *
- * What changes an index or an object header does so in a unit: if all goes well, all of it is in the
- * transaction when the unit ends; if something fails, nothing of it ever was, the space that it allocated is
- * free again, and nobody finds what was decoded meanwhile. So code inside a unit undoes nothing: it returns
- * the error.
+ * An index or an object header is changed in a unit. If the unit succeeds, all of it is in the transaction.
+ * If it fails, the transaction is as it was: space that the unit has allocated is free again, and nothing
+ * that was decoded meanwhile is cached. So code inside a unit undoes nothing: it returns the error.
  *
- * Inside, changes are seen at once. Space that is given up keeps its bytes until the unit has ended, and is
- * not used again before. A unit inside a unit is a part of the outer one: it takes effect with that one, and
- * its failure is to be passed on. There is no commit inside a unit. What h5_tx_write(), h5_tx_cover() and
- * h5_tx_uncover() do to space that was there before the unit is not undone, since raw data are written at
- * once. */
+ * Reads inside a unit see its changes at once. Space that it gives up keeps its bytes, and is not used again,
+ * until it ends. A unit inside a unit is a part of the outer one: it takes effect with that one, and the
+ * caller must pass its failure on. There is no commit inside a unit. Raw data are written at once, so a
+ * failing unit does not undo what h5_tx_write(), h5_tx_cover() and h5_tx_uncover() did to space that was
+ * there before. */
 
-/* -EROFS: the file takes no changes, and no unit has begun. */
+/* Begins a unit. -EROFS: the file takes no changes; there is nothing to end. */
 int h5_unit_begin(struct h5_file *file);
-/* If the unit fails, the n bytes of memory at `data` become what they are now: for what is known of the file,
- * the header of an index. They outlive the outermost unit. */
+/* If the unit fails, the n bytes of memory at `data` become again what they are now: for the decoded header
+ * of an index. They outlive the outermost unit. */
 int h5_unit_save(struct h5_file *file, void *data, size_t n);
-/* Ends the unit. `rc`: what it has come to; anything but 0 is a failure. Returns it, or an error of the unit
- * itself. */
+/* Ends the unit with a result: 0, or an error. Returns that, or an error of the unit itself. */
 int h5_unit_end(struct h5_file *file, int rc);
 
-/* Forgets what is cached under the address: for the owners of decoded things that a change makes stale (a
- * dataset under the address of its object header, an index header copied into it). */
+/* Forgets what is cached under the address: for those whose change makes something decoded stale (a dataset,
+ * which is cached under the address of its object header). */
 void h5_tx_forget(struct h5_file *file, uint64_t address);
-/* Tells the journal which object a change belongs to: its header is looked at when a journal turns out to be
- * stale. */
+/* Tells the journal which object a change belongs to. If the journal is found stale later, the object is
+ * checked.
+ */
 int h5_tx_touch(struct h5_file *file, uint64_t object_header);
 
 /* ---- participants ----

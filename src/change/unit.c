@@ -1,6 +1,6 @@
-/* Space that is taken and given up, and the units of change. Changes are made at once, so that whatever reads
- * the file sees them; a unit notes how to take them back. Only what is given up waits for the unit's end:
- * until then it is still wanted if the unit fails. */
+/* Allocating and giving up space, and the units of change. Changes are made at once, so that reads of the
+ * file see them; a unit notes how to take them back. Only giving up space waits for its end, since a unit
+ * that fails still needs the space. */
 #include "base/error.h"
 #include "change/private.h"
 #include "store/file_set.h"
@@ -12,7 +12,7 @@
 enum note_kind {
 	NOTE_FREED,
 	NOTE_DISCARDED,
-	NOTE_FORGOTTEN, /* n is nothing */
+	NOTE_FORGOTTEN, /* n is not used */
 };
 
 struct h5_tx_note {
@@ -20,7 +20,7 @@ struct h5_tx_note {
 	uint64_t address, n;
 };
 
-/* Bytes in memory as they were. */
+/* What bytes in memory were before. */
 struct h5_tx_saved {
 	struct h5_tx_saved *next;
 	void *data; /* borrowed: where they belong */
@@ -36,7 +36,7 @@ int h5_tx_of(struct h5_file *file, struct h5_tx **tx)
 	return 0;
 }
 
-/* For functions that cannot fail: without memory it is the unit that fails. */
+/* Its callers cannot fail, so without memory the unit fails. */
 static void note(struct h5_tx_unit *unit, enum note_kind kind, uint64_t address, uint64_t n)
 {
 	if (unit->note_count == unit->note_capacity) {
@@ -68,7 +68,7 @@ void h5_tx_forget(struct h5_file *file, uint64_t address)
 	struct h5_tx *tx = h5_tx_find(file);
 
 	forget(file, address);
-	/* What is decoded from now on is stale again if the unit fails. */
+	/* If the unit fails, what is decoded from now on is stale. */
 	if (tx && tx->unit.depth)
 		note(&tx->unit, NOTE_FORGOTTEN, address, 0);
 }
@@ -98,8 +98,8 @@ bool h5_tx_is_new(const struct h5_file *file, uint64_t address)
 	return tx && h5_extents_has(&tx->space.fresh, address);
 }
 
-/* Frees the space. The journal needs no hash of what was written there, and may have none: the space may be
- * used for something else at once. True: the space is committed. */
+/* Frees the space. The journal must not hash what was written there, since the space may be used for
+ * something else at once. True: the space is committed. */
 static bool free_space(struct h5_tx *tx, uint64_t address, uint64_t n)
 {
 	bool committed;
@@ -119,7 +119,7 @@ static void release(struct h5_tx *tx, enum note_kind kind, uint64_t address, uin
 	forget(tx->file, address);
 	h5_tx_drop_patches(tx, address, n);
 	committed = free_space(tx, address, n);
-	/* Without memory the journal misses a hash: it guards less, and is as right. */
+	/* Without memory the journal lacks a hash: it guards less, and is correct all the same. */
 	if (committed && kind == NOTE_FREED)
 		h5_extents_add(&tx->superseded, address, n);
 }
@@ -184,7 +184,7 @@ static void take_effect(struct h5_tx *tx)
 			release(tx, unit->notes[i].kind, unit->notes[i].address, unit->notes[i].n);
 }
 
-/* Leaves the error's detail as it is: it is the cause. */
+/* Keeps the detail of the error, which tells why the unit failed. */
 static void take_back(struct h5_tx *tx)
 {
 	const struct h5_tx_unit *unit = &tx->unit;
@@ -198,7 +198,7 @@ static void take_back(struct h5_tx *tx)
 	for (size_t i = 0; i < unit->note_count; i++)
 		if (unit->notes[i].kind == NOTE_FORGOTTEN)
 			forget(tx->file, unit->notes[i].address);
-	/* Nobody knows which addresses these are. */
+	/* An address that should be forgotten could not be noted: forget all. */
 	if (unit->error)
 		h5_file_renumber(tx->file);
 	(void)h5_fail(cause.code, cause.address, "%s", cause.text);

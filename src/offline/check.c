@@ -17,7 +17,7 @@ static void heard(void *arg, const struct h5_error *error)
 	c->check->found(c->check->arg, c->path, error);
 }
 
-/* Whether the file is as long as it says. */
+/* -EUCLEAN: the file is shorter than it says. */
 static int check_size(struct h5_file *file)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
@@ -32,7 +32,7 @@ static int check_size(struct h5_file *file)
 	return 0;
 }
 
-/* What belongs to no object. */
+/* Checks the structures that belong to no object. */
 static int check_own_structures(struct h5_checker *c)
 {
 	int rc;
@@ -60,7 +60,7 @@ static int check_objects(struct h5_checker *c)
 	while (!rc && h5_check_next(&c->walk, &address, &c->path)) {
 		if (c->check->progress)
 			c->check->progress(c->check->arg, c->path, c->check->bytes);
-		/* All of the check has one bound of work: what follows is not looked at any more. */
+		/* The bound of work is for the whole check, so the rest is not checked. */
 		rc = h5_interrupt_check();
 		if (rc == -EFBIG)
 			return h5_damage_note(&c->damage, rc);

@@ -14,11 +14,13 @@
 #include <stdlib.h>
 
 enum {
-	PIECE = 1 << 20,	   /* bytes of elements that are read at once */
-	ELEMENT_MOST = 1 << 24,	   /* bytes of one */
-	VALUE_MOST = 1 << 26,	   /* bytes of one element's text */
-	ELEMENTS_LEAST = 1 << 20,  /* of a dataset that are looked at, whatever is stored of it */
-	ELEMENTS_A_BYTE = 1 << 10, /* stored: none of the usual filters makes more of it */
+	PIECE = 1 << 20,	/* bytes of elements that are read at once */
+	ELEMENT_MOST = 1 << 24, /* bytes of one element */
+	VALUE_MOST = 1 << 26,	/* bytes of one element's text */
+	/* Of a dataset, so many elements are checked at most: these, and more for what is stored of it. None
+	   of the usual filters makes more elements of a stored byte. */
+	ELEMENTS_LEAST = 1 << 20,
+	ELEMENTS_A_BYTE = 1 << 10,
 };
 
 static int note(struct h5_checker *c, int rc)
@@ -28,7 +30,7 @@ static int note(struct h5_checker *c, int rc)
 
 /* ---- links ---- */
 
-/* If there is an index by name, it leads to the link. */
+/* If there is an index by name, it must find the link. */
 static int check_link(struct h5_checker *c, const struct h5_object *group, bool has_index,
 		      const struct h5_link *link)
 {
@@ -57,7 +59,8 @@ static int check_links(struct h5_checker *c, const struct h5_object *group, bool
 	return note(c, rc);
 }
 
-/* The names of a group of the old kind. That they are not there at all, the group itself will tell. */
+/* Checks the names of a group of the old kind. If they are not there at all, iterating over the group tells.
+ */
 static int check_names(struct h5_checker *c, const struct h5_object *object)
 {
 	const struct h5_message *message = h5_object_find(object, H5_MSG_SYMBOL_TABLE);
@@ -98,7 +101,8 @@ static int no_path(void *arg, uint64_t address, struct h5_buf *path)
 	return -ENOENT;
 }
 
-/* The collection of a variable-length element, once. That it is not there, reading the element tells. */
+/* Checks the heap collection of a variable-length element, once. If it is not there, reading the element
+ * tells. */
 static int check_heap(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *element)
 {
 	struct h5_reader r = h5_file_reader(c->file, element, type->size, H5_UNDEF);
@@ -114,7 +118,7 @@ static int check_heap(struct h5_checker *c, const struct h5_datatype *type, cons
 	return note(c, h5_global_heap_check(c->file, address));
 }
 
-/* Those of an element: of its own type, or of the members of a compound. */
+/* Checks the collections of an element, or of the members of a compound. */
 static int check_heaps(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *element)
 {
 	int rc = 0;
@@ -130,7 +134,7 @@ static int check_heaps(struct h5_checker *c, const struct h5_datatype *type, con
 	return rc;
 }
 
-/* Elements whose data lie in heaps: they are there, and are of their type. */
+/* Checks elements whose data lie in heaps, by making text of them. */
 static int check_values(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *data, uint64_t n)
 {
 	const struct h5_value_context context = {.file = c->file, .object_path = no_path};
@@ -148,7 +152,7 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 		if (!rc)
 			rc = text.err;
 		if (rc == -E2BIG) {
-			/* There is nothing wrong with it so far. */
+			/* The text is too long to check all of it. */
 			h5_buf_release(&text);
 			h5_buf_init(&text, VALUE_MOST);
 			rc = 0;
@@ -166,7 +170,7 @@ static int check_attribute(struct h5_checker *c, const struct h5_named_storage *
 	struct h5_attribute found = {0};
 	int rc = 0;
 
-	/* What was wrong with it has just been said. */
+	/* h5_error_last() still says what is wrong with it. */
 	if (!attribute->type)
 		return note(c, h5_error_last()->code);
 	if (storage->is_dense)
@@ -211,7 +215,7 @@ static void chunk_done(void *arg, uint64_t bytes)
 		c->check->progress(c->check->arg, c->path, c->check->bytes);
 }
 
-/* Moves to the next element that a part is stored of. */
+/* Moves to the next element of which a part is stored. */
 static int next_stored(const struct h5_dataset *dataset, uint64_t *element)
 {
 	uint64_t at = *element * dataset->type->size;
@@ -230,7 +234,7 @@ static int check_run(struct h5_checker *c, const struct h5_dataset *dataset, uin
 	return rc ? rc : check_values(c, dataset->type, data, n);
 }
 
-/* What is stored, and one element of what is not. */
+/* Checks elements that are stored, and one that is not. */
 static int check_stored(struct h5_checker *c, const struct h5_dataset *dataset, uint64_t at_once,
 			uint8_t *data)
 {
@@ -286,7 +290,7 @@ static int check_dataset(struct h5_checker *c, uint64_t address)
 	if (rc)
 		return note(c, rc);
 	rc = h5_dataset_check(dataset, &c->damage, chunk_done, c);
-	/* The same damage is not met once more; what lies in other files is not looked at. */
+	/* If chunks are damaged, their elements would only tell so again. Other files are not checked. */
 	if (!rc && before == c->check->damaged + c->check->unknown && !h5_dataset_is_elsewhere(dataset))
 		rc = check_elements(c, dataset);
 	h5_file_put(c->file, ref);

@@ -12,24 +12,24 @@ struct h5_check_found;
 /* The objects that were found, each once, in the order of the links. All zero: none. */
 struct h5_check_walk {
 	struct h5_check_found *first, *last; /* owned */
-	struct h5_check_found *now;	     /* what h5_check_next() has told of */
+	struct h5_check_found *now;	     /* the last one that h5_check_next() gave */
 	struct h5_check_found *by_address;   /* a hash of the same */
 };
 
 struct h5_checker {
 	struct h5_file *file;
 	struct h5_check *check;
-	const char *path;	 /* of what is looked at */
+	const char *path;	 /* of the object that is checked */
 	struct h5_damage damage; /* hears of all damage */
 	struct h5_check_walk walk;
-	struct h5_seen heaps; /* global heap collections that were looked at */
+	struct h5_seen heaps; /* global heap collections that were checked */
 };
 
 /* ---- check_walk.c ---- */
 
 /* Adds an object, unless it was found before. */
 int h5_check_add(struct h5_check_walk *walk, uint64_t address, const char *path);
-/* Adds the one that a hard link of the object at c->path leads to. */
+/* Adds the object that a hard link of the one at c->path leads to. */
 int h5_check_add_link(struct h5_checker *c, const char *name, size_t size, uint64_t address);
 /* The next object; false: there is none. The path is borrowed until the next call. */
 bool h5_check_next(struct h5_check_walk *walk, uint64_t *address, const char **path);
@@ -37,7 +37,7 @@ void h5_check_walk_release(struct h5_check_walk *walk);
 
 /* ---- check_object.c ---- */
 
-/* Checks all that belongs to the object, but for what its links lead to. */
+/* Checks all that belongs to the object, without the objects that its links lead to. */
 int h5_check_object(struct h5_checker *c, uint64_t address);
 
 #endif

@@ -12,7 +12,7 @@ enum { PATH_MOST = 1 << 16 }; /* bytes of a path; a longer one is cut */
 /* An object that a hard link leads to. */
 struct h5_check_found {
 	uint64_t address;
-	char *path; /* owned; NULL: it was looked at */
+	char *path; /* owned; NULL: h5_check_next() has gone on from it */
 	struct h5_check_found *next;
 	UT_hash_handle hh;
 };
@@ -65,7 +65,7 @@ bool h5_check_next(struct h5_check_walk *walk, uint64_t *address, const char **p
 {
 	struct h5_check_found *now = walk->now;
 
-	/* The path is told once; of the object there remains that it was looked at. */
+	/* The path is needed no more; the address stays, so that the object is not added again. */
 	if (now) {
 		free(now->path);
 		now->path = NULL;

@@ -29,7 +29,7 @@ struct level {
 	size_t path_size; /* of the path of the directory */
 };
 
-/* A directory that was gone into. */
+/* A directory whose entries were listed. */
 struct listed {
 	uint64_t number; /* st_ino */
 	char *path;	 /* owned; escaped */
@@ -68,8 +68,8 @@ static void complain(struct list *l, int rc)
 		l->result = H5_OFFLINE_UNKNOWN;
 }
 
-/* What h5fs knows of the node under that name; NULL: nothing, or it is damaged, which is said. Valid until
- * the next call. */
+/* The value of an xattr of the node, valid until the next call; NULL: it has none, or that is damaged, which
+ * was reported. */
 static const char *value_of(struct list *l, struct h5_node *node, const char *name)
 {
 	int rc;
@@ -94,7 +94,8 @@ static void add_text(struct list *l, const char *before, const char *text, const
 	h5_buf_text(&l->line, behind);
 }
 
-/* The size of a dataset that is no text is at hand; that of text takes reading all of it. */
+/* Adds the size and ratio of a raw dataset. Of one that is text, the size is known only after reading all of
+ * it. */
 static void add_ratio(struct list *l, const struct h5_vfs_entry *entry, uint64_t stored)
 {
 	const char *format = value_of(l, entry->node, "h5fs.format");
@@ -135,7 +136,8 @@ static void add_dataset(struct list *l, const struct h5_vfs_entry *entry)
 	add_ratio(l, entry, stored);
 }
 
-/* `same`: where the same directory was listed; NULL: nowhere. What there is to complain of is said before. */
+/* Prints the line of an entry, after complaints about it. `same`: where the same directory was listed; NULL:
+ * nowhere. */
 static void print_node(struct list *l, const struct h5_vfs_entry *entry, const struct listed *same)
 {
 	const char *target, *class;
@@ -170,7 +172,7 @@ static struct listed *find_listed(const struct list *l, const struct stat *st)
 	return found;
 }
 
-/* Hard links lead to a group in many ways: it is gone into once. */
+/* Remembers a directory, so that its entries are listed once, even if several hard links lead to it. */
 static int note_listed(struct list *l, const struct stat *st)
 {
 	struct listed *new = calloc(1, sizeof *new);
@@ -240,7 +242,7 @@ static void pop(struct list *l)
 		h5_vfs_forget(l->vfs, level->node, 1);
 }
 
-/* Prints an entry; a directory is gone into. */
+/* Prints an entry, and goes into a directory. */
 static int visit(struct list *l, const char *name, struct h5_vfs_entry *entry)
 {
 	bool is_directory = S_ISDIR(entry->st.st_mode);
@@ -267,7 +269,7 @@ static int visit(struct list *l, const char *name, struct h5_vfs_entry *entry)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* The next entry of the innermost directory, or out of it. */
+/* Visits the next entry of the innermost directory; behind the last one, goes out of it. */
 static int step(struct list *l)
 {
 	struct level *level = &l->levels[l->depth - 1];
@@ -323,7 +325,7 @@ int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result)
 		rc = step(&l);
 	while (l.depth)
 		pop(&l);
-	/* That it is not complete has been said. */
+	/* It was reported that the list is not complete. */
 	if (rc == -EFBIG)
 		rc = 0;
 	free(l.levels);

@@ -1,4 +1,4 @@
-/* The commands that tell of a file without mounting it: what h5fs prints on standard output. */
+/* The commands that look at a file without mounting it. They print on standard output. */
 #ifndef H5_OFFLINE_OFFLINE_H
 #define H5_OFFLINE_OFFLINE_H
 
@@ -8,16 +8,16 @@ struct h5_vfs;
 
 enum h5_offline_result {
 	H5_OFFLINE_SOUND,
-	H5_OFFLINE_UNKNOWN, /* some of it is valid, but nothing that this version can do */
+	H5_OFFLINE_UNKNOWN, /* no damage was found, but this version cannot verify all of it */
 	H5_OFFLINE_DAMAGED,
 };
 
-/* h5fs --check: a line for each finding and one with the sum, after `name`; a bar on standard error while it
- * lasts, where that is a terminal. */
+/* h5fs --check: prints a line for each finding and one with the sum, after `name`. If standard error is a
+ * terminal, it shows a bar meanwhile. */
 int h5_offline_check(struct h5_file_set *set, const char *name, enum h5_offline_result *result);
 
-/* h5fs --list: a line for each name of the tree that a mount would show. What cannot be read is said on
- * standard error. */
+/* h5fs --list: prints a line for each name of the tree that a mount would show. Standard error tells what
+ * cannot be read. */
 int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result);
 
 #endif

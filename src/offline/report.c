@@ -47,7 +47,7 @@ static void found(void *arg, const char *path, const struct h5_error *error)
 	h5_buf_release(&line);
 }
 
-/* How far it is, by the stored bytes of chunks: the part of a file that takes time. */
+/* Shows how far the check is, by the stored bytes of chunks, since these take most of the time. */
 static void draw_bar(void *arg, const char *path, uint64_t bytes)
 {
 	struct report *r = arg;
