@@ -11,7 +11,8 @@
 
 enum { BY_SIGNAL = 128 }; /* as shells have it */
 
-/* What the command does; nothing of it is the daemon's, so it runs no exit handlers. */
+/* What the command does while the daemon starts. It runs no exit handlers, since all of these are the
+ * daemon's. */
 static _Noreturn void wait_for_daemon(pid_t daemon, int ready)
 {
 	int status;

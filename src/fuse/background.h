@@ -1,5 +1,5 @@
-/* The daemon's way to the background. The command that the user has started waits until the mount can be
- * used, then exits with 0; where it cannot come about, with the daemon's exit status. */
+/* The daemon goes to the background. The command that the user has started waits until the mount can be used,
+ * and exits with 0. If mounting fails, it exits with the daemon's status. */
 #ifndef H5_FUSE_BACKGROUND_H
 #define H5_FUSE_BACKGROUND_H
 
@@ -8,14 +8,13 @@ struct h5_background {
 	int null;  /* /dev/null */
 };
 
-/* Returns in the daemon alone, still with the terminal's descriptors: 0 or a negative errno. No thread may
- * run yet. */
+/* Forks; returns only in the daemon, which still has the terminal's descriptors. 0 or a negative errno. No
+ * thread may run yet. */
 int h5_background_begin(struct h5_background *b);
-/* Leaves the folder and the terminal's descriptors. From here on nobody sees what is written to standard
- * error. */
+/* Leaves the folder and the terminal's descriptors. From now on text on standard error is lost. */
 void h5_background_detach(struct h5_background *b);
-/* Leaves the session of the command and with it the terminal, and lets the command exit. Not before: an
- * automounter's mount point is open only to processes of the command's process group until then. */
+/* Leaves the command's session, and so the terminal, and lets the command exit. Not earlier, since until then
+ * an automounter lets only the command's process group through to its mount point. */
 void h5_background_ready(struct h5_background *b);
 
 #endif

@@ -11,7 +11,7 @@ static _Thread_local size_t size;
 static void make_key(void)
 {
 	if (pthread_key_create(&key, free))
-		abort(); /* of more than a thousand keys none is left */
+		abort(); /* all of the more than a thousand keys are taken */
 }
 
 void *h5_reply_buffer(size_t n)

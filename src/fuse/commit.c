@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { DELAY = 5 }; /* seconds from the first change on */
+enum { DELAY = 5 }; /* seconds after the first change */
 
 struct h5_committer {
 	struct h5_vfs *vfs; /* borrowed */
@@ -20,7 +20,7 @@ struct h5_committer {
 	bool wanted, ended;
 };
 
-/* True: it has failed, and may succeed later. */
+/* True: it has failed, but may succeed later. */
 static bool commit(struct h5_vfs *vfs)
 {
 	int rc;

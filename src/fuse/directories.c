@@ -28,7 +28,7 @@ void h5_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_err(req, 0);
 }
 
-/* A reply of directory entries as it fills. Offset 1 and 2 stand behind `.` and `..`, 3 + i behind entry i.
+/* A reply that fills with directory entries. The offset after `.` is 1, after `..` 2, after entry i 3 + i.
  */
 struct page {
 	fuse_req_t req;
@@ -45,8 +45,8 @@ static size_t entry_size(const struct page *p, const char *name)
 		       : fuse_add_direntry(p->req, NULL, 0, name, NULL, 0);
 }
 
-/* There is room for it. Of what has no nodeid (`.`, `..`, and what could not be looked at) the kernel makes
- * no inode. */
+/* Adds an entry, for which there is room. The kernel makes no inode of entries without a nodeid: `.`, `..`,
+ * and objects that could not be read. */
 static void add(struct page *p, const char *name, const struct fuse_entry_param *e, off_t next)
 {
 	size_t room = p->size - p->used;
@@ -55,7 +55,7 @@ static void add(struct page *p, const char *name, const struct fuse_entry_param 
 			   : fuse_add_direntry(p->req, p->data + p->used, room, name, &e->attr, next);
 }
 
-/* false: full. */
+/* False: the page is full. */
 static bool add_dots(struct page *p, off_t offset)
 {
 	static const char *const names[] = {".", ".."};
@@ -120,7 +120,8 @@ static int fill_page(struct page *p, off_t offset)
 	}
 	if (!rc && first + count >= h5_vfs_dir_count(p->dir))
 		rc = h5_vfs_dir_error(p->dir);
-	/* A failure behind entries that are already there shows when the next page begins with it. */
+	/* If there are entries before the one that failed, these are the reply. The next page begins with the
+	 * failure. */
 	return p->used ? 0 : rc;
 }
 

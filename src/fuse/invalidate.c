@@ -12,7 +12,7 @@
 #define WAKE (SIGRTMIN + 1)
 
 enum {
-	AGAIN = 50000000, /* nanoseconds until the serving thread is woken up once more */
+	AGAIN = 50000000, /* nanoseconds until the main thread is woken up once more */
 };
 
 struct item {
@@ -27,12 +27,13 @@ struct h5_invalidator {
 	uint8_t *page; /* owned; of the thread */
 	size_t page_size;
 	sigset_t ending; /* the signals that end the mount */
-	sigset_t before; /* what the server had blocked */
+	sigset_t before; /* the signals that the main thread had blocked */
 	struct sigaction wake_before;
 	pthread_mutex_t lock; /* guards all below; nothing is locked under it */
 	struct item *items;
-	fuse_ino_t storing; /* the file whose new size is told, but perhaps not yet the kernel's; 0: none */
-	bool closed;	    /* no more is dropped */
+	fuse_ino_t storing; /* the file whose new size we tell, but the kernel perhaps does not have yet; 0:
+			       none */
+	bool closed;	    /* it drops no more pages */
 	bool stopped;	    /* the session has ended */
 };
 
@@ -52,7 +53,7 @@ static void set_storing(struct h5_invalidator *v, fuse_ino_t ino)
 	pthread_mutex_unlock(&v->lock);
 }
 
-/* The page that the file ends in, up to there; 0: there is none. */
+/* Reads the last page of the file, up to the file's end; 0: there is none. */
 static size_t read_end(struct h5_invalidator *v, const struct h5_stale *s, uint64_t *begin)
 {
 	struct stat st;
@@ -64,17 +65,17 @@ static size_t read_end(struct h5_invalidator *v, const struct h5_stale *s, uint6
 	return h5_vfs_read(s->handle, *begin, v->page, v->page_size, &n) ? 0 : n;
 }
 
-/* The kernel learns the new size of what was written when the writer gets to run again. Where somebody asks
- * for attributes before, it takes the size from these, then clears what its pages have behind it - also if
- * the file has grown on meanwhile. So it gets the size before the reply; and no other one from here on. With
- * the size it wants data: a whole page, since readers would see an old one which they read to complete a
- * part. */
+/* The kernel learns the new size of a file when the writer runs again. If another program asks for attributes
+ * before that, the kernel takes the size from these and clears its pages behind it, even if the file has
+ * grown more meanwhile. So it is given the size before the reply, and no other size until then. It takes a
+ * size only with data. These are a whole page: if they were a part of it, the kernel might complete the page
+ * with old bytes. */
 static void drop_and_reply(struct h5_invalidator *v, const struct h5_stale *s)
 {
 	struct fuse_bufvec data = FUSE_BUFVEC_INIT(0);
 	uint64_t begin = 0;
 
-	/* Both fail where the kernel has no such file any more. */
+	/* Both fail if the kernel does not have the file any more. */
 	fuse_lowlevel_notify_inval_inode(v->session, s->ino, (off_t)s->from, 0);
 	data.buf[0].size = s->handle ? read_end(v, s, &begin) : 0;
 	data.buf[0].mem = v->page;
@@ -98,7 +99,7 @@ static struct item *take(struct h5_invalidator *v)
 	return item;
 }
 
-/* False: there was none. */
+/* False: there was no request. */
 static bool serve_one(struct h5_invalidator *v, bool drop)
 {
 	struct item *item = take(v);
@@ -177,7 +178,7 @@ static void close_queue(struct h5_invalidator *v)
 		;
 }
 
-/* The server may just be about to wait for a request when the signal comes: it gets more of them. */
+/* The main thread may get the signal just before it begins to wait, so it gets more of them. */
 static void end_session(struct h5_invalidator *v)
 {
 	const struct timespec again = {.tv_nsec = AGAIN};
@@ -212,7 +213,7 @@ static void wake(int number)
 	(void)number;
 }
 
-/* Those that end the mount, unless whoever started it has them ignored. */
+/* Finds the signals that end the mount: those that the program that started us does not have ignored. */
 static void find_signals(struct h5_invalidator *v)
 {
 	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};

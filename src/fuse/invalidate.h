@@ -1,10 +1,9 @@
-/* The thread that has the kernel drop pages which a growing file has made stale, before the reply to the
- * request that made it grow.
+/* The thread that replies to requests which make a file grow. Before that it has the kernel drop pages that
+ * have become stale.
  *
- * The kernel does so when it has got the locks of these pages. Reads that it has sent hold them, so the
- * threads that serve these must not wait for it; and they must not end while this one does. So on a mount for
- * writing it is this thread that gets the signals which end the mount: it ends the session between two
- * requests of its own. */
+ * The kernel waits for the locks of these pages. Reads that it has sent hold these locks, so the threads that
+ * serve reads must not wait for this one, and must not end while this one waits. Therefore this thread gets
+ * the signals that end a mount for writing, and ends the session between two of its requests. */
 #ifndef H5_FUSE_INVALIDATE_H
 #define H5_FUSE_INVALIDATE_H
 
@@ -12,25 +11,26 @@
 
 struct h5_invalidator;
 
-/* A request that waits for it. */
+/* A request whose reply has to wait. */
 struct h5_stale {
 	fuse_req_t req;
 	fuse_ino_t ino;
 	struct h5_node *node;
-	struct h5_handle *handle; /* that was written through; NULL: the kernel sets the size itself */
-	uint64_t from; /* offset of the first stale page, or in it; H5_NOT_STALE: it is only replied to */
-	/* What then replies to the request. */
+	struct h5_handle *handle; /* through which it was written; NULL: the kernel sets the size itself */
+	uint64_t from; /* an offset in the first stale page; H5_NOT_STALE: there is none, and it only replies
+			*/
+	/* Replies to the request. */
 	void (*reply)(fuse_req_t req, fuse_ino_t ino, size_t written);
 	size_t written;
 };
 
-/* To be called in the thread that will serve: until h5_invalidator_stop() it gets no signals that end the
- * mount, but SIGRTMIN + 1 to wake it up. */
+/* To be called in the main thread. Until h5_invalidator_stop() the main thread does not get the signals that
+ * end the mount, but SIGRTMIN + 1, which wakes it up. */
 int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs,
 			 struct h5_invalidator **invalidator);
 /* Takes the request over. */
 void h5_invalidator_add(struct h5_invalidator *invalidator, const struct h5_stale *stale);
-/* Takes the request over if a reply with the file's size has to wait: to be asked when the size is known. */
+/* Takes the request over if a reply with the file's size has to wait. To be called when the size is known. */
 bool h5_invalidator_postpone(struct h5_invalidator *invalidator, const struct h5_stale *stale);
 /* To be called when the session has ended. NULL is fine. */
 void h5_invalidator_stop(struct h5_invalidator *invalidator);

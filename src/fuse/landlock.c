@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What headers of Linux 6.1 do not have. */
+/* Missing in the headers of Linux 6.1. */
 #define ACCESS_FS_TRUNCATE  ((uint64_t)1 << 14) /* version 3 */
 #define ACCESS_FS_IOCTL_DEV ((uint64_t)1 << 15) /* version 5 */
 #define ACCESS_NET_TCP	    ((uint64_t)3)	/* version 4: bind, connect */
@@ -29,7 +29,7 @@ int h5_landlock_version(void)
 	return version > 0 ? (int)version : 0;
 }
 
-/* All that this kernel can forbid. */
+/* Fills in all that this kernel can forbid. */
 static size_t forbid(int version, struct ruleset *r)
 {
 	*r = (struct ruleset){.files = ACCESS_FS_VERSION_1};
@@ -48,7 +48,7 @@ static size_t forbid(int version, struct ruleset *r)
 			      : offsetof(struct ruleset, net);
 }
 
-/* Beneath the folder. */
+/* Allows the access to files beneath the folder; -1: no folder. */
 static int allow(int ruleset, int folder, uint64_t access)
 {
 	struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = folder};

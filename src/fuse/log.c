@@ -28,11 +28,11 @@ static struct {
 	enum h5_log_level level;
 	enum target target;
 	char *path;   /* owned: of the file that was named; NULL: none */
-	int fd;	      /* of it; -1: not open */
-	dev_t device; /* with the inode: the HDF5 file, which is none for a log; 0: it is not there */
+	int fd;	      /* of that file; -1: not open */
+	dev_t device; /* and inode of the HDF5 file, to which no log may be written; 0: it does not exist */
 	ino_t inode;
 	int relay;	/* socket of the process that writes to the system log for us; -1: none. Borrowed */
-	char tag[32];	/* of our lines in the system log, if it is not the usual one */
+	char tag[32];	/* of our lines in the system log; the unmounter has its own */
 	char last[400]; /* the latest failure */
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = H5_LOG_NORMAL, .fd = -1, .relay = -1};
 
@@ -44,14 +44,14 @@ void h5_log_set_level(enum h5_log_level level)
 void h5_log_to_syslog(void)
 {
 	pthread_mutex_lock(&sink.lock);
-	/* At once, and with the time zone: later it may not open files. */
+	/* Opens the log and reads the time zone now: later the sandbox does not let us open files. */
 	tzset();
 	openlog("h5fs", LOG_PID | LOG_NDELAY, LOG_DAEMON);
 	sink.target = TO_SYSLOG;
 	pthread_mutex_unlock(&sink.lock);
 }
 
-/* Whether lines may be added to it. A pipe would end with its reader, or have us wait for one. */
+/* Checks if it can be a log. Not a pipe: we would wait for its reader, or fail when that ends. */
 static int check_file(int fd)
 {
 	struct stat st;
@@ -97,7 +97,7 @@ int h5_log_open(const char *path, const char *file)
 		sink.path = NULL;
 		return rc;
 	}
-	/* Absolute: it may be opened once more, from another folder. */
+	/* Absolute, since another process may open it once more, from another folder. */
 	path = realpath(sink.path, NULL);
 	if (path) {
 		free(sink.path);
@@ -140,7 +140,7 @@ static void write_to_file(const char *line)
 	dprintf(sink.fd, "%s h5fs[%d]: %s\n", when, (int)getpid(), line);
 }
 
-/* The process that it is sent to escapes the text itself. */
+/* The unmounter gets the text and escapes it itself; `line` is the escaped one. */
 static void write_to_syslog(const char *text, const char *line)
 {
 	char message[LINE_MAX_BYTES + 1];
@@ -155,7 +155,7 @@ static void write_line(const char *text)
 {
 	char line[2 * LINE_MAX_BYTES];
 
-	/* Names from a file must not steer the terminal that shows the log. */
+	/* Names in a file must not steer the terminal that shows the log. */
 	h5_escape_into(line, sizeof line, text, strlen(text));
 	if (sink.target == TO_SYSLOG)
 		write_to_syslog(text, line);
@@ -201,7 +201,7 @@ static bool is_about_the_file(int code)
 	       code == -EDQUOT;
 }
 
-/* Others are, where there is more to say than their name. */
+/* These are logged if there is more to say than the error's name. */
 static bool is_detailed(int code)
 {
 	return (code == -EFBIG || code == -EROFS || code == -EOVERFLOW) && h5_error_last()->code == code;

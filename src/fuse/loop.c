@@ -1,8 +1,8 @@
-/* One thread at a time waits for a request. Before it works on what may take long, it leaves the waiting to
- * another one; what is brief it answers itself and goes on, unless that turns out to take long. So a program
- * that asks for one little thing after the other, as `ls -l` and a writer of small records do, is served by
- * one thread, which has it all in its processor's cache. (In libfuse's own loop all idle threads wait, and
- * take turns.) */
+/* One thread at a time waits for a request: it leads. Before it works on a request that may take long, it
+ * lets another thread lead. It answers brief requests itself and goes on leading, unless one turns out to
+ * take long. So one thread, with all it needs in its processor's cache, serves a program that asks for many
+ * little things, such as `ls -l` or a writer of small records. (In libfuse's own loop all idle threads wait,
+ * and take turns.) */
 #include "fuse/loop.h"
 
 #include "base/error.h"
@@ -21,10 +21,10 @@
 #include <utlist.h>
 
 enum {
-	THREADS =
-		64, /* some may wait long for one another; that they are interrupted comes as a request too */
-	IDLE = 10,  /* that are kept */
-	BRIEF_WRITE = 1 << 14, /* bytes of a request that writes */
+	THREADS = 64, /* many, since threads may wait long for each other, and one must be free to read their
+			 interrupts */
+	IDLE = 10,    /* threads that are kept */
+	BRIEF_WRITE = 1 << 14, /* bytes; larger writes are not brief */
 	LOOK_OUT = 50000,      /* nanoseconds */
 	AGAIN = 10000000,      /* nanoseconds */
 	SECOND = 1000000000,
@@ -35,9 +35,9 @@ enum {
 struct server {
 	struct loop *loop;
 	pthread_t thread;
-	struct fuse_buf buf; /* mem is owned */
-	bool leads;	     /* it is the one that waits for requests, or would be but for a brief one */
-	bool ended;	     /* lock: to be joined */
+	struct fuse_buf buf;	    /* mem is owned */
+	bool leads;		    /* it waits for requests, or works on a brief one */
+	bool ended;		    /* lock: to be joined */
 	struct server *prev, *next; /* lock: in loop->servers */
 };
 
@@ -45,7 +45,7 @@ struct loop {
 	struct fuse_session *session;
 	sem_t over;	      /* posted when the session has ended */
 	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t free;  /* nobody waits for requests, or the session has ended */
+	pthread_cond_t free;  /* signalled when no thread waits for requests, or the session has ended */
 	struct server *servers;
 	unsigned count, idle;
 	bool waiting; /* some thread waits for a request */
@@ -53,7 +53,7 @@ struct loop {
 	int error;
 };
 
-/* What is answered without looking at the file, and small writes. */
+/* True: it can be answered without a look at the file, or is a small write. */
 static bool is_brief(const struct fuse_buf *buf)
 {
 	struct fuse_in_header header;
@@ -77,7 +77,7 @@ static bool is_brief(const struct fuse_buf *buf)
 	}
 }
 
-/* One request, which may be waited for long. False: the session is over. */
+/* Waits for a request. False: the session is over. */
 static bool receive(struct server *s, int *error)
 {
 	struct fuse_session *session = s->loop->session;
@@ -112,7 +112,7 @@ static int start_server(struct loop *l)
 	return 0;
 }
 
-/* With the lock: somebody else shall wait for requests, as far as there is or can be one. */
+/* With the lock: lets another thread lead, if there is one or one can be started. */
 static void pass_on(struct server *s)
 {
 	struct loop *l = s->loop;
@@ -136,7 +136,7 @@ void h5_serve_others(void)
 	pthread_mutex_unlock(&s->loop->lock);
 }
 
-/* With the lock: waits until this thread is the one that waits for requests; false: it is not needed. */
+/* With the lock: waits until this thread can lead. False: it is not needed. */
 static bool take_over(struct loop *l)
 {
 	if (l->waiting && l->idle >= IDLE)
@@ -154,7 +154,7 @@ static void free_server(struct server *s)
 	free(s);
 }
 
-/* With the lock: those that have ended for want of work. */
+/* With the lock: joins threads that have ended because there was no work. */
 static void join_ended(struct loop *l)
 {
 	struct server *s, *next;
@@ -171,8 +171,8 @@ static void join_ended(struct loop *l)
 	}
 }
 
-/* Who has had a brief answer often asks the next thing at once: waking up for it would take longer than
- * everything else. */
+/* A program that has got a brief answer often asks the next thing at once. To sleep and wake up again would
+ * take longer than all else, so this polls for a moment. */
 static void look_out(struct fuse_session *session)
 {
 	struct pollfd fd = {.fd = fuse_session_fd(session), .events = POLLIN};
@@ -180,14 +180,14 @@ static void look_out(struct fuse_session *session)
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
-		sched_yield(); /* to the one who was answered, if it is to run here */
+		sched_yield(); /* so that the program that was answered can run */
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (!poll(&fd, 1, 0) &&
 		 (int64_t)(now.tv_sec - begin.tv_sec) * SECOND + now.tv_nsec - begin.tv_nsec < LOOK_OUT);
 }
 
-/* Hears of requests and answers them as long as they are brief; the first that is not it answers when another
- * thread has taken over. False: the session is over. */
+/* Waits for requests and answers them as long as they are brief. It answers the first one that is not after
+ * it has let another thread lead. False: the session is over. */
 static bool lead(struct server *s, int *error)
 {
 	struct fuse_session *session = s->loop->session;
@@ -233,8 +233,8 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* The session is over: the thread will see it once it does not wait for a request. The signal may come before
- * it waits, so it comes again. */
+/* Wakes and joins a thread after the session is over. The signal may come before the thread waits for a
+ * request, so it is sent again. */
 static void end_server(struct server *s)
 {
 	struct timespec until;
@@ -249,7 +249,7 @@ static void end_server(struct server *s)
 	free_server(s);
 }
 
-/* Ends all threads; what they work on is answered first. */
+/* Ends all threads, after they have answered their requests. */
 static void stop(struct loop *l)
 {
 	struct server *s, *next;
@@ -258,7 +258,7 @@ static void stop(struct loop *l)
 	l->stopping = true;
 	pthread_cond_broadcast(&l->free);
 	pthread_mutex_unlock(&l->lock);
-	/* None is added any more. */
+	/* No thread is added any more. */
 	DL_FOREACH_SAFE(l->servers, s, next)
 	end_server(s);
 }

@@ -4,10 +4,10 @@
 
 #include "fuse/options.h"
 
-/* Serves until the session ends: 0 when it was unmounted, or ended by a signal; else a negative errno. */
+/* Serves until the session ends. 0: it was unmounted, or ended by a signal; else a negative errno. */
 int h5_serve(struct fuse_session *session);
-/* Whoever works on a request that may take longer than it looked: from now on another thread hears of other
- * requests. Cheap. */
+/* Lets another thread wait for requests from now on. To be called by work that may take longer than expected;
+ * it is cheap. */
 void h5_serve_others(void);
 
 #endif

@@ -37,7 +37,7 @@
 
 enum {
 	LONG = 365 * 24 * 3600, /* seconds */
-	HELPER_FAILED = 32,	/* mount(8)'s word for that the mount failed */
+	HELPER_FAILED = 32,	/* the exit status by which mount(8) knows that mounting failed */
 };
 
 static int status_of(const struct h5_options *o, int code)
@@ -63,7 +63,7 @@ static int status_of(const struct h5_options *o, int code)
 	}
 }
 
-/* Says why the file is not mounted. */
+/* Logs why the file is not mounted; returns the exit status. */
 static int refuse(const struct h5_options *o, int code)
 {
 	const struct h5_error *e = h5_error_last();
@@ -79,8 +79,8 @@ static int refuse(const struct h5_options *o, int code)
 	return status;
 }
 
-/* True if the file says that somebody writes it. In older versions the flags mean nothing: libhdf5 1.6 left
- * them set. */
+/* True: the file is marked as being written. In older versions the flags mean nothing: libhdf5 1.6 left them
+ * set. */
 static bool is_marked(const struct h5_file *file)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
@@ -88,7 +88,7 @@ static bool is_marked(const struct h5_file *file)
 	return sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
 }
 
-/* What was done about a journal; NULL: there was none, or nothing of it was needed. */
+/* What was done about a journal; NULL: there was none, or it was not needed. */
 static const char *recovery(const struct h5_opened *opened)
 {
 	switch (opened->recovered.what) {
@@ -105,7 +105,7 @@ static const char *recovery(const struct h5_opened *opened)
 	}
 }
 
-/* What the user should know of a file that is mounted all the same. */
+/* Logs what the user should know about a file that is mounted nevertheless. */
 static void warn(const struct h5_options *o, const struct h5_file_set *set, const struct h5_opened *opened)
 {
 	struct h5_file *file = h5_file_set_root(set);
@@ -132,7 +132,7 @@ static void warn(const struct h5_options *o, const struct h5_file_set *set, cons
 			  o->file, end, sb->end);
 }
 
-/* What libfuse says is not about the file. */
+/* libfuse's messages are not about the file. */
 static void discard_log(enum fuse_log_level level, const char *format, va_list args)
 {
 	(void)level;
@@ -140,7 +140,7 @@ static void discard_log(enum fuse_log_level level, const char *format, va_list a
 	(void)args;
 }
 
-/* Serves until the mount ends; then what is left is committed. */
+/* Serves until the mount ends, then commits the rest. */
 static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, struct h5_unmounter *unmounter,
 			    struct h5_background *background)
 {
@@ -164,7 +164,8 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	h5_unmounter_detach(unmounter);
 	h5_background_ready(background);
 	rc = o->single_thread ? fuse_session_loop(m->session) : h5_serve(m->session);
-	/* Nobody serves what pages are locked for: the kernel shall give it up, and with it these. */
+	/* Requests that nobody serves keep pages locked. The kernel shall abort them, so that the invalidator
+	 * can end. */
 	if (rc < 0)
 		h5_unmounter_abort(unmounter);
 	h5_watch_stop(watch);
@@ -181,7 +182,7 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	return rc < 0 ? EXIT_MOUNT : EXIT_SUCCESS;
 }
 
-/* Nobody needs to open by name what is open. */
+/* Files that are open need not be opened by name again, so only other files are allowed. */
 static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *set,
 			  const struct h5_opened *opened)
 {
@@ -200,7 +201,7 @@ static void enter_sandbox(const struct h5_options *o, const struct h5_file_set *
 		close(all);
 }
 
-/* In the order in which each step takes away what those before it need. */
+/* The order matters: each step takes away something that those before it need. */
 static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const struct h5_file_set *set,
 			 const struct h5_opened *opened, const struct h5_mounted *mounted,
 			 struct h5_background *background)
@@ -251,9 +252,10 @@ destroy:
 	return rc;
 }
 
-/* Chunks come and go by the thousand: giving their memory back to the kernel each time, and taking it anew,
- * costs as much as copying them. Large ones are given back all the same: the holes that they leave in an
- * arena fit nothing else, and would count in no budget. Few arenas: what one keeps, no other has. */
+/* Chunks come and go by the thousand. To return their memory to the kernel each time costs as much as copying
+ * them, so malloc() keeps it. The memory of large chunks is returned nevertheless: their holes in an arena
+ * would fit nothing else, and no budget would count them. There are few arenas, since none can use the free
+ * memory of another one. */
 static void keep_memory(void)
 {
 	mallopt(M_MMAP_THRESHOLD, 8 << 20);
@@ -278,7 +280,7 @@ static void allow_many_files(void)
 	}
 }
 
-/* A descriptor in the file system that takes what is written. */
+/* Opens a descriptor of the file for statfs, and checks the folder of the journal. */
 static int open_place(struct h5_options *o)
 {
 	if (!o->set.writable)
@@ -312,7 +314,7 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);
 	if (!code) {
 		warn(o, set, &opened);
-		/* A SWMR writer gives its own lock up. */
+		/* A SWMR writer gives up its own lock. */
 		m.locked = st.locked && !o->set.swmr && (m.writable || !is_marked(h5_file_set_root(set)));
 		m.timeout = m.locked ? LONG : 0;
 	}
@@ -323,7 +325,7 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	return rc;
 }
 
-/* The daemon is a process of its own from the start, so that its locks and threads are. */
+/* The daemon is forked before it takes locks and starts threads, since these do not survive a fork. */
 static int run(struct h5_options *o)
 {
 	struct h5_background background = {.ready = -1};
@@ -334,12 +336,12 @@ static int run(struct h5_options *o)
 	h5_signals_begin(o->foreground);
 	code = o->foreground ? 0 : h5_background_begin(&background);
 	rc = code ? refuse(o, code) : open_and_mount(o, &background);
-	/* In the sandbox it cannot, but then the unmounter has. */
+	/* In the sandbox this fails, but then the unmounter has removed it. */
 	h5_mountpoint_remove(o);
 	return rc;
 }
 
-/* h5fs --recover: opening the file for writing does it. */
+/* h5fs --recover: opening the file for writing recovers it. */
 static int recover(const struct h5_options *o)
 {
 	struct h5_file_set *set;
@@ -356,10 +358,10 @@ static int recover(const struct h5_options *o)
 	return EXIT_SUCCESS;
 }
 
-/* What a command that only reads does with the open file. */
+/* A command that only reads the open file. */
 typedef int look(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result);
 
-/* What a command may work: as a request does, since it is one. */
+/* For the limit of a command's work, which is that of one request. */
 struct work {
 	const struct h5_options *options;
 	struct h5_file_set *set;
@@ -447,7 +449,8 @@ static void print_versions(void)
 	h5_sandbox_describe(stdout);
 }
 
-/* A closed one would be the number of the next file that is opened, and be written to. This one refuses. */
+/* If standard output were closed, the next file that is opened would get its number and be written to.
+ * /dev/null opened for reading refuses writes. */
 static void fill_standard_descriptors(void)
 {
 	int fd;
@@ -459,7 +462,7 @@ static void fill_standard_descriptors(void)
 		close(fd);
 }
 
-/* Who reads half a report must not take it for the whole one. */
+/* Nobody must take half a report for the whole one, so a failed write is an error. */
 static int check_output(int rc)
 {
 	errno = 0;

@@ -15,7 +15,7 @@
 
 #define DEVICE "/dev/fuse"
 
-/* Why it cannot be one. */
+/* Logs why it cannot be a mount point; returns the exit status. */
 static int refuse(const char *path, int code)
 {
 	if (code == ENOTCONN) {
@@ -27,19 +27,20 @@ static int refuse(const char *path, int code)
 	return EXIT_MOUNT;
 }
 
-/* Whether an h5fs is mounted there, whose root alone has this attribute. */
+/* True: an h5fs is mounted there. Only its root has this attribute. */
 static bool is_mounted(const char *path)
 {
 	return getxattr(path, "h5fs.superblock", NULL, 0) > 0;
 }
 
-/* What is there already would be hidden. Also tells a stale mount whose attributes the kernel still knows. */
+/* Refuses a directory whose files the mount would hide. Also finds a stale mount whose attributes the kernel
+ * still knows. */
 static int check_empty(const struct h5_options *o)
 {
 	DIR *dir = opendir(o->mountpoint);
 	const struct dirent *entry;
 
-	/* Who may not look may not mount either, unless the kernel sees it otherwise. */
+	/* A user who may not read it may not mount on it either; the kernel decides. */
 	if (!dir)
 		return errno == EACCES ? 0 : refuse(o->mountpoint, errno);
 	do
@@ -59,7 +60,7 @@ static int check_empty(const struct h5_options *o)
 	return EXIT_MOUNT;
 }
 
-/* The file's name without what comes after its last dot. */
+/* The file's name up to its last dot. */
 static int name_after_file(struct h5_options *o)
 {
 	const char *slash = strrchr(o->file, '/'), *name = slash ? slash + 1 : o->file;
@@ -73,7 +74,7 @@ static int name_after_file(struct h5_options *o)
 	return o->mountpoint ? 0 : refuse(name, ENOMEM);
 }
 
-/* The absolute path of a directory that is not there yet, in a folder that is; owned. NULL with errno. */
+/* The absolute path of a directory that does not exist yet, in a folder that does; owned. NULL with errno. */
 static char *path_of_missing(const char *path)
 {
 	size_t size = strlen(path), begin;
@@ -101,7 +102,7 @@ int h5_mountpoint_find(struct h5_options *o)
 
 	if (rc)
 		return rc;
-	/* The daemon leaves the folder that a relative path is relative to. */
+	/* An absolute path, since the daemon changes its working directory. */
 	path = realpath(o->mountpoint, NULL);
 	if (!path && errno == ENOENT) {
 		path = path_of_missing(o->mountpoint);
@@ -138,7 +139,7 @@ static int check_device(const char *path)
 	return EXIT_MOUNT;
 }
 
-/* Without asking for what is new: that would be a request to ourselves. */
+/* Must not ask for new attributes, which would be a request to ourselves. */
 static void identify(const char *path, struct h5_mounted *mounted)
 {
 	struct statx st;
@@ -153,7 +154,7 @@ static void identify(const char *path, struct h5_mounted *mounted)
 
 int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, struct h5_mounted *mounted)
 {
-	/* Somebody may have mounted there while the file was waited for. */
+	/* Another program may have mounted there while we waited for the file. */
 	int rc = is_missing(o->mountpoint) ? make(o) : check_empty(o);
 
 	if (!rc)
@@ -161,7 +162,7 @@ int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, stru
 	if (rc)
 		return rc;
 	rc = fuse_session_mount(session, o->mountpoint);
-	/* The mount before, which had made it, may just have ended. */
+	/* The mount before this one, which had made the directory, may just have removed it. */
 	if (rc && is_missing(o->mountpoint) && !make(o))
 		rc = fuse_session_mount(session, o->mountpoint);
 	if (rc) {

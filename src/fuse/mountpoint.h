@@ -10,18 +10,18 @@ struct h5_mounted {
 	uint64_t id;	       /* of the mount, as in /proc/self/mountinfo; 0: the kernel does not tell */
 };
 
-/* Makes o->mountpoint an absolute path: the one given, or a name in the current directory that follows from
- * the file's. 0, or an exit status after a line in the log. */
+/* Makes o->mountpoint an absolute path: the given one, or one in the current directory that is named after
+ * the file. 0, or an exit status after a line in the log. */
 int h5_mountpoint_find(struct h5_options *o);
-/* Mounts there, and makes the directory if there is none (o->mountpoint_made). Only now, since the file may
- * have to be waited for: a command that is ended meanwhile leaves nothing behind. 0, or an exit status after
+/* Mounts there, and makes the directory if there is none (o->mountpoint_made). Not earlier, since the command
+ * may wait for the file, and shall leave nothing behind if it is ended meanwhile. 0, or an exit status after
  * a line in the log.
  *
  * An automounter lets only its own process group through to the mount point, until the command that it has
- * started has exited. So whatever needs the mount's path is done here: a process that leaves the group would
- * wait for itself. */
+ * started has exited. So all that needs the mount's path is done here: a process that has left the group
+ * would wait for itself. */
 int h5_mountpoint_mount(struct h5_options *o, struct fuse_session *session, struct h5_mounted *mounted);
-/* Takes it away, if it was made. Where it is not empty, or still mounted, it stays. */
+/* Removes the directory if it was made, unless it is not empty or still mounted. */
 void h5_mountpoint_remove(const struct h5_options *o);
 
 #endif

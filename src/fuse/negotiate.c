@@ -30,7 +30,7 @@ void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
 /* FUSE_DIRECT_IO_ALLOW_MMAP of the kernel's interface 7.39, which older headers lack. */
 #define ALLOW_MMAP (UINT64_C(1) << 36)
 
-/* Whether the request is FUSE_INIT of a kernel that offers it. */
+/* True: the request is FUSE_INIT of a kernel that offers it. */
 static bool offers(const void *request, size_t n)
 {
 	struct fuse_in_header header;
@@ -45,7 +45,7 @@ static bool offers(const void *request, size_t n)
 	       init.flags2 & (uint32_t)(ALLOW_MMAP >> 32);
 }
 
-/* Adds it to the reply; false: the reply is an error, or of a libfuse that does not speak of `flags2`. */
+/* Adds it to the reply. False: the reply is an error, or libfuse does not know `flags2`. */
 static bool accept_offer(const struct iovec *iov, int count)
 {
 	struct fuse_init_out *init;
@@ -85,7 +85,7 @@ int h5_negotiate_start(struct h5_mount *m)
 {
 	static const struct fuse_custom_io io = {.read = read_request, .writev = write_reply};
 
-	/* It copies `io`, and goes on with the descriptor that it has. */
+	/* libfuse copies `io`, and keeps its descriptor. */
 	return fuse_session_custom_io(m->session, &io, fuse_session_fd(m->session)) ? -ENOMEM : 0;
 }
 

@@ -1,17 +1,17 @@
-/* What libfuse does not ask the kernel for, added to its answer to FUSE_INIT. */
+/* Asks the kernel for a feature that older versions of libfuse do not know. */
 #ifndef H5_FUSE_NEGOTIATE_H
 #define H5_FUSE_NEGOTIATE_H
 
 #include "fuse/operations.h"
 
-/* Files that are read directly (FOPEN_DIRECT_IO) can be mapped shared if the kernel is asked for it, since
- * Linux 6.6. libfuse asks since 3.17; these ask beneath an older one. If the kernel grants it they call
- * h5_vfs_set_maps_direct(). */
+/* Since Linux 6.6, files that are read directly (FOPEN_DIRECT_IO) can be mapped shared if the file system
+ * asks for it. libfuse asks since 3.17. For an older one, these functions change its answer to FUSE_INIT. If
+ * the kernel agrees, they call h5_vfs_set_maps_direct(). */
 
 /* To be called between fuse_session_mount() and the first request. -ENOMEM */
 int h5_negotiate_start(struct h5_mount *m);
 
-/* To be called where libfuse lets us choose what the kernel is asked for. */
+/* To be called in libfuse's init, where features are chosen. */
 void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection);
 
 #endif

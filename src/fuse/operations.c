@@ -20,7 +20,7 @@ static struct h5_handle *handle_of(const struct fuse_file_info *fi)
 	return (struct h5_handle *)(uintptr_t)fi->fh;
 }
 
-/* After whatever may have changed something. */
+/* To be called after each request that may have changed something. */
 static void want_commit(const struct h5_mount *m)
 {
 	if (m->committer)
@@ -29,8 +29,8 @@ static void want_commit(const struct h5_mount *m)
 
 /* ---- names and attributes ---- */
 
-/* `.` and `..` are not of paths, which the kernel follows itself: it looks for the node of a handle, which it
- * may have forgotten, and for the directory above. */
+/* The kernel does not look up `.` and `..` of paths, but only of file handles: the node itself, which it may
+ * have forgotten, and the directory above it. */
 static int look_up(struct h5_mount *m, fuse_ino_t parent, const char *name, struct h5_vfs_entry *entry)
 {
 	if (!strcmp(name, "."))
@@ -48,7 +48,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc = look_up(m, parent, name, &entry);
 
 	if (rc == -ENOENT) {
-		/* ino 0: the kernel remembers that there is no such name. */
+		/* With ino 0 the kernel remembers that there is no such name. */
 		e = (struct fuse_entry_param){.entry_timeout = m->timeout};
 		fuse_reply_entry(req, &e);
 		return;
@@ -87,8 +87,9 @@ static int get_attr(struct h5_mount *m, fuse_ino_t ino, struct stat *st)
 
 	if (rc)
 		return rc;
-	/* The new size of a file that grew meanwhile: the kernel would pass it on to who has asked, but drop
-	 * it for itself, since dropping pages dates what it had asked for before. */
+	/* The file may have grown meanwhile. The kernel would give the new size to the program, but not keep
+	 * it itself, since it ignores attributes that it had asked for before pages were dropped. So the old
+	 * limit counts. */
 	h5_request_limit_size(st, limit);
 	h5_request_limit_size(st, h5_vfs_size_limit(m->vfs, node));
 	return 0;
@@ -132,7 +133,7 @@ static void reply_setattr(fuse_req_t req, fuse_ino_t ino, size_t written)
 	reply_attr(req, ino, m, &st, "setattr", rc);
 }
 
-/* Replies, where a file has grown not before the kernel has dropped what it has of its end. */
+/* Replies at once, or, if a file has grown, after the kernel has dropped its pages of the file's end. */
 static void reply_grown(struct h5_mount *m, const struct h5_stale *stale)
 {
 	if (stale->from == H5_NOT_STALE)
@@ -141,8 +142,8 @@ static void reply_grown(struct h5_mount *m, const struct h5_stale *stale)
 		h5_invalidator_add(m->invalidator, stale);
 }
 
-/* Owner, group and mode are the mount's. To set them does nothing, so that `cp -p` and `tar` end well; but
- * where other users look, nobody shall believe to have shut them out. */
+/* Owner, group and mode are the mount's. To set them does nothing, so that `cp -p` and `tar` succeed. But if
+ * other users can look, it is an error, so that nobody believes to have shut them out. */
 static int check_owner_and_mode(struct h5_mount *m, fuse_ino_t ino, const struct stat *wanted, int to_set)
 {
 	struct stat st;
@@ -160,7 +161,7 @@ static int check_owner_and_mode(struct h5_mount *m, fuse_ino_t ino, const struct
 	return 0;
 }
 
-/* Times are set to please who copies: what they are, only writing decides. */
+/* Setting times succeeds, for programs that copy files, but has no effect. */
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		       struct fuse_file_info *fi)
 {
@@ -190,8 +191,8 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 	char *copy = NULL;
 	int rc = h5_vfs_readlink(h5_request_node(m, ino), &target);
 
-	/* When the reply has arrived, but the call that sends it has not yet returned, the kernel may already
-	 * forget the node. */
+	/* A copy, since the kernel may forget the node as soon as the reply has arrived, before
+	 * fuse_reply_readlink() returns. */
 	if (!rc && !(copy = h5_reply_buffer(strlen(target) + 1)))
 		rc = -ENOMEM;
 	if (rc)
@@ -215,7 +216,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* ---- extended attributes ---- */
 
-/* As getxattr(2) has it: size 0 asks for the length. */
+/* As for getxattr(2), size 0 asks for the length. */
 static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *what, int rc, const struct h5_buf *value,
 			size_t size)
 {
@@ -280,7 +281,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->noflush = (fi->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
 	if (!fuse_reply_open(req, fi))
 		return;
-	h5_interrupt_begin(NULL, NULL); /* there is no request any more */
+	h5_interrupt_begin(NULL, NULL); /* the request has been answered */
 	h5_vfs_close_file(handle);
 }
 
@@ -315,7 +316,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, s
 	h5_request_begin(req);
 	rc = h5_vfs_seek(handle_of(fi), (uint64_t)offset, whence == SEEK_HOLE, &found);
 	if (rc == -ENXIO)
-		fuse_reply_err(req, ENXIO); /* an answer */
+		fuse_reply_err(req, ENXIO); /* not a failure */
 	else if (rc)
 		h5_request_fail_on(req, ino, "lseek", rc);
 	else
@@ -424,10 +425,10 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 
 static void op_init(void *userdata, struct fuse_conn_info *connection)
 {
-	/* The daemon decides where an append goes, and shall hear of each write at once. */
+	/* No write-back cache: the daemon decides where an append goes, and must see each write at once. */
 	connection->want &= ~(unsigned)FUSE_CAP_WRITEBACK_CACHE;
-	/* A changed time tells the kernel that what it has of a file is stale; that O_TRUNC comes with open
-	 * tells us which opening it fails. */
+	/* AUTO_INVAL_DATA: a changed time tells the kernel that its pages of a file are stale.
+	 * ATOMIC_O_TRUNC: O_TRUNC comes with open, so that its failure fails that open. */
 	connection->want |= connection->capable & (FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC);
 	/* NFS servers may ask for nodes that the kernel has forgotten. */
 	connection->want |= connection->capable & FUSE_CAP_EXPORT_SUPPORT;

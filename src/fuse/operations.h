@@ -1,4 +1,4 @@
-/* FUSE requests, each answered by one call into src/vfs. */
+/* FUSE requests. Each is one call into src/vfs and one reply. */
 #ifndef H5_FUSE_OPERATIONS_H
 #define H5_FUSE_OPERATIONS_H
 
@@ -9,18 +9,18 @@
 
 enum h5_negotiation { H5_NEGOTIATION_AWAITED, H5_NEGOTIATION_OFFERED, H5_NEGOTIATION_DONE };
 
-/* What every request gets as its userdata. */
+/* The mount; every request has it as its userdata. */
 struct h5_mount {
 	struct h5_vfs *vfs;
 	struct fuse_session *session;
-	int readahead;	    /* descriptor of that setting until a file is opened; -1: none */
+	int readahead;	    /* descriptor for fuse/readahead until a file is opened; -1: none */
 	atomic_flag opened; /* a file was opened */
-	/* Seconds that the kernel may keep names and attributes: long while the lock holds writers off, else
-	 * 0. */
+	/* Seconds that the kernel may keep names and attributes: long if a lock keeps writers away, else 0.
+	 */
 	double timeout;
-	bool locked; /* the file cannot change behind our back */
+	bool locked; /* no other program can change the file */
 	bool writable;
-	bool allow_other;	     /* users other than the mounting one look */
+	bool allow_other;	     /* other users have access */
 	_Atomic time_t last_request; /* CLOCK_MONOTONIC */
 	/* Of a mount for writing: */
 	struct h5_committer *committer;

@@ -32,7 +32,7 @@ enum {
 
 /* ---- the table ---- */
 
-/* What an option takes, and what becomes of it in struct h5_options. */
+/* The values of an option, and what they set in struct h5_options. */
 enum kind {
 	FLAG,	/* no value: the member becomes `most` */
 	NUMBER, /* decimal, from 0 to `most` */
@@ -140,7 +140,7 @@ static const struct option known[] = {
 
 enum { KNOWN = sizeof known / sizeof *known };
 
-/* What fstab(5) may say beside, to others or in general; nosuid, nodev and noexec are in force anyway. */
+/* Words of fstab(5) that other programs heed. nosuid, nodev and noexec are in force anyway. */
 static const char *const ignored[] = {
 	"defaults",    "auto",	     "noauto", "nofail",   "_netdev", "user",	"users", "nouser", "noatime",
 	"relatime",    "nodiratime", "atime",  "diratime", "async",   "group",	"owner", "silent", "loud",
@@ -177,8 +177,8 @@ void h5_options_usage(const char *program)
 
 /* ---- values ---- */
 
-/* All values as they were written, by the number of the option in the table; NULL: not given. Only the last
- * one of an option counts. */
+/* The values as they were written, by the number of the option in the table; NULL: not given. Of several
+ * values of an option the last one counts. */
 struct command_line {
 	struct h5_options *options;
 	char *values[KNOWN]; /* owned */
@@ -291,7 +291,7 @@ static int take_value(struct command_line *line, size_t i)
 
 /* ---- defaults ---- */
 
-/* HDF5_USE_FILE_LOCKING says what locking= does not. */
+/* HDF5_USE_FILE_LOCKING counts if locking= was not given. */
 static enum h5_lock_mode lock_by_environment(void)
 {
 	const char *value = getenv("HDF5_USE_FILE_LOCKING");
@@ -301,7 +301,7 @@ static enum h5_lock_mode lock_by_environment(void)
 	return value && !strcasecmp(value, "BEST_EFFORT") ? H5_LOCK_BEST_EFFORT : H5_LOCK_ALWAYS;
 }
 
-/* Bytes; 0: nobody knows. */
+/* Memory of the machine in bytes; 0: not known. */
 static uint64_t memory_size(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -328,7 +328,7 @@ static unsigned default_workers(void)
 	return n < WORKERS_MAX ? (unsigned)n : WORKERS_MAX;
 }
 
-/* Of all options that take values. */
+/* Sets the options that take values. */
 static void set_defaults(struct h5_options *o)
 {
 	o->set.external = o->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH;
@@ -405,7 +405,7 @@ static int take_argument(void *data, const char *arg, int key, struct fuse_args 
 	return *name ? 0 : -1;
 }
 
-/* What libfuse has to say of it. */
+/* Prints libfuse's errors in our form. */
 static void say(enum fuse_log_level level, const char *format, va_list args)
 {
 	char line[256];
@@ -421,7 +421,7 @@ static int add_argument(struct fuse_args *args, const char *arg)
 	return fuse_opt_add_arg(args, arg) ? -ENOMEM : 0;
 }
 
-/* What libfuse shall tell the kernel. */
+/* Leaves the options for libfuse in o->args. */
 static int mount_arguments(struct h5_options *o)
 {
 	char *name = NULL, *list = NULL;
@@ -446,7 +446,7 @@ static int mount_arguments(struct h5_options *o)
 	return rc;
 }
 
-/* Before anything can go wrong, so that it can be said there. */
+/* Opens the log before anything that may fail and be logged. */
 static int open_log(struct h5_options *o)
 {
 	int rc;
@@ -467,7 +467,7 @@ static int open_log(struct h5_options *o)
 	return 0;
 }
 
-/* What follows from the options for others. */
+/* Sets members that follow from others. */
 static void complete(struct h5_options *o)
 {
 	o->foreground |= o->debug;
@@ -502,7 +502,7 @@ static int interpret(struct command_line *line)
 	return rc ? rc : mount_arguments(o);
 }
 
-/* mount(8) calls /sbin/mount.fuse.h5fs FILE DIR -o OPTIONS, with options of its own before or behind. */
+/* mount(8) calls /sbin/mount.fuse.h5fs FILE DIR -o OPTIONS, with more options before or after. */
 static bool is_helper(const char *program)
 {
 	const char *slash = strrchr(program, '/');

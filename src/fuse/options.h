@@ -1,4 +1,4 @@
-/* The command line: what may be said, and what was. */
+/* The command line. */
 #ifndef H5_FUSE_OPTIONS_H
 #define H5_FUSE_OPTIONS_H
 
@@ -10,7 +10,7 @@
 
 #include <fuse_lowlevel.h>
 
-/* What h5fs is to do; all but the first take no mount point. */
+/* What h5fs shall do. Only the first one takes a mount point. */
 enum h5_command {
 	H5_COMMAND_MOUNT,
 	H5_COMMAND_CHECK,
@@ -24,10 +24,10 @@ struct h5_options {
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;
-	bool is_helper;	     /* it was called by mount(8) */
+	bool is_helper;	     /* mount(8) has called it */
 	unsigned timeout;    /* seconds without use after which it unmounts; 0: never */
 	char *log;	     /* owned: a file; NULL: none was named */
-	bool to_syslog;	     /* the log, in the foreground, too */
+	bool to_syslog;	     /* log to syslog, also in the foreground */
 	bool quiet, verbose; /* of the log; quiet counts if both are set */
 	char *subdir;	     /* owned; vfs.subdir borrows it */
 	char *journal;	     /* owned; set.journal borrows it */
@@ -36,7 +36,7 @@ struct h5_options {
 	bool allow_other;
 	struct h5_file_set_options set;
 	struct h5_vfs_options vfs;
-	struct fuse_args args; /* what is left for libfuse */
+	struct fuse_args args; /* for libfuse */
 };
 
 /* 0, or -EINVAL after a message on standard error. */

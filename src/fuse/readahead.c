@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* With less, and with more, reading is slower: `make bench`, row contiguous. */
+/* Reading is slower with less and with more: `make bench`, row contiguous. */
 #define KIBIBYTES "2048"
 
 int h5_readahead_open(const struct h5_mounted *mounted)
@@ -23,7 +23,7 @@ void h5_readahead_raise(int fd)
 
 	if (fd < 0)
 		return;
-	/* What cannot be raised stays as it is. */
+	/* If it cannot be raised, it stays as it is. */
 	if (read(fd, now, sizeof now - 1) > 0 && atol(now) < atol(KIBIBYTES) &&
 	    pwrite(fd, KIBIBYTES, strlen(KIBIBYTES), 0) < 0)
 		now[0] = 0;

@@ -11,12 +11,12 @@
 
 #include <assert.h>
 
-/* Nobody waits for the answer any more: until the request is replied to, `arg` is it. */
+/* True: nobody waits for the answer any more. `arg` is the request, which must not have been replied to. */
 static bool is_unwanted(void *arg)
 {
 	const struct h5_mount *m = fuse_req_userdata(arg);
 
-	h5_serve_others(); /* that it is interrupted comes as a request, too */
+	h5_serve_others(); /* an interrupt is a request, too, which another thread must read */
 	return fuse_req_interrupted(arg) || fuse_session_exited(m->session);
 }
 

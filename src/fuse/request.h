@@ -1,25 +1,26 @@
-/* What the answers to all requests begin and end with. */
+/* The begin and the end of all requests. */
 #ifndef H5_FUSE_REQUEST_H
 #define H5_FUSE_REQUEST_H
 
 #include "fuse/operations.h"
 
-/* To be called first: the thread's error is cleared, and its work ends when nobody waits for it any more, or
+/* To be called first. Clears the thread's error, and makes its work end when nobody waits for it any more, or
  * at the limit of work. */
 struct h5_mount *h5_request_begin(fuse_req_t req);
-/* The one place that turns the engine's errors into the kernel's. */
+/* Logs the failure if need be, and replies with the error. */
 void h5_request_fail(fuse_req_t req, const char *what, int code);
-/* The same, if the request is about one object: the log names its path. */
+/* The same for a request about one object, whose path is logged. */
 void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int code);
 
-/* The node that a request is about. The kernel has not forgotten it, unless it looks for `.`. */
+/* The node of a request. The kernel has not forgotten it, unless it looks up `.`. */
 struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino);
 
-/* What the kernel is told of a name. */
+/* What the kernel is told about a name. */
 struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry);
-/* Seconds that it may keep attributes: of files that may be written it does not know size and time best. */
+/* Seconds that the kernel may keep attributes: 0 for files that may be written, since it does not know their
+ * size and time. */
 double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st);
-/* A file is not shown larger than the limit. */
+/* Makes a file not look larger than the limit. */
 void h5_request_limit_size(struct stat *st, uint64_t limit);
 
 #endif

@@ -16,7 +16,7 @@ static const char none[] = NO_SANDBOX;
 static const char none[] = "";
 #endif
 
-/* Two that every kernel with the feature, and no policy against it, grants. */
+/* Logs a part of the sandbox that the kernel has, but does not grant. */
 static void report(const char *what, int rc)
 {
 	if (rc)
@@ -30,7 +30,7 @@ void h5_sandbox_enter(const struct h5_sandbox *sandbox)
 	report("no new privileges", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0);
 	if (h5_landlock_version())
 		report("Landlock", h5_landlock_enter(sandbox));
-	/* The last, as it forbids what is done above. */
+	/* The last step, since it forbids the calls above. */
 	if (h5_seccomp_available())
 		report("seccomp", h5_seccomp_enter(sandbox));
 }

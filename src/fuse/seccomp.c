@@ -82,7 +82,7 @@ static const int always[] = {
 	SCMP_SYS(exit_group),
 };
 
-/* What makes no thread but a process, or takes it out of where it belongs. */
+/* Flags of clone() that make a process instead of a thread, or move it to other namespaces. */
 #define NOT_OF_THREADS                                                                                       \
 	(CLONE_VFORK | CLONE_PTRACE | CLONE_PARENT | CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |          \
 	 CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
@@ -157,19 +157,19 @@ static void allow_some(struct filters *f)
 	static const struct test no_code = {2, PROT_EXEC, 0};
 	static const struct test thread = {0, CLONE_THREAD | NOT_OF_THREADS, CLONE_THREAD};
 	static const struct test set_name = {0, UINT32_MAX, PR_SET_NAME};
-	/* Without an address: to what the socket is connected with, the system log or our other process. */
+	/* sendto() without an address: the socket is connected, to the system log or to the unmounter. */
 	static const struct test connected = {5, UINT32_MAX, 0};
-	/* None has signals sent to a process of our choice, as F_SETOWN and F_SETSIG do. */
+	/* Not F_SETOWN and F_SETSIG, by which signals could be sent to any process. */
 	static const uint32_t commands[] = {F_GETFD,	     F_SETFD,	   F_GETFL,
 					    F_DUPFD_CLOEXEC, F_GETPIPE_SZ, F_SETPIPE_SZ};
-	/* None takes pages away from other processes, as MADV_HWPOISON does for root. */
+	/* Not MADV_HWPOISON, by which root could take pages away from other processes. */
 	static const uint32_t advice[] = {MADV_DONTNEED,       MADV_FREE,     MADV_HUGEPAGE,
 					  MADV_NOHUGEPAGE,     MADV_WILLNEED, MADVISE_GUARD_INSTALL,
 					  MADVISE_GUARD_REMOVE};
 
 	allow_if(f, SCMP_SYS(mmap), no_code);
 	allow_if(f, SCMP_SYS(mprotect), no_code);
-	/* clone3 has its flags in memory: without it the C library takes clone. */
+	/* Not clone3, whose flags are in memory. Without it the C library takes clone. */
 	allow_if(f, SCMP_SYS(clone), thread);
 	allow_if(f, SCMP_SYS(tgkill), (struct test){0, UINT32_MAX, (uint32_t)getpid()});
 	allow_if(f, SCMP_SYS(prctl), set_name);
@@ -183,13 +183,13 @@ bool h5_seccomp_available(void)
 	return seccomp_api_get() >= API_SECCOMP_CALL;
 }
 
-/* A filter that answers so to what it does not allow. */
+/* Makes a filter that allows nothing yet; `error` is its answer. */
 static int make_filter(int error, scmp_filter_ctx *filter)
 {
 	*filter = seccomp_init(SCMP_ACT_ERRNO((unsigned)error));
 	if (!*filter)
 		return -ENOMEM;
-	/* Calls of another architecture are unknown ones. The caller has set no_new_privs. */
+	/* Calls of another architecture are not on the list. The caller has set no_new_privs. */
 	return seccomp_attr_set(*filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) ||
 			       seccomp_attr_set(*filter, SCMP_FLTATR_CTL_NNP, 0) ||
 			       seccomp_attr_set(*filter, SCMP_FLTATR_CTL_TSYNC, 1) ||

@@ -4,7 +4,7 @@
 
 #include "fuse/sandbox.h"
 
-/* Whether the kernel has it, and we have a list for this processor. */
+/* True: the kernel has seccomp, and we have a list for this processor. */
 bool h5_seccomp_available(void);
 /* Confines all threads. Needs PR_SET_NO_NEW_PRIVS. 0, or a negative errno. */
 int h5_seccomp_enter(const struct h5_sandbox *sandbox);

@@ -23,7 +23,7 @@ void h5_signals_begin(bool foreground)
 	for (size_t i = 0; i < sizeof of_terminal / sizeof *of_terminal; i++)
 		if (!foreground || !is_ignored(of_terminal[i]))
 			signal(of_terminal[i], SIG_DFL);
-	/* The calls fail instead, and that is dealt with. */
+	/* Calls then fail with EPIPE, which their callers handle. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	sigemptyset(&blocked);

@@ -11,9 +11,9 @@ enum {
 	EXIT_MOUNT = 7,	      /* the mount point, or FUSE */
 	EXIT_READ_ONLY = 8,   /* rw: no right to write the file, or no place for its journal */
 	EXIT_FORCE = 9,	      /* rw: only with -o force */
-	EXIT_COMMIT = 10,     /* what was written last could not be committed */
-	EXIT_STALE = 11,      /* the mount point is that of a daemon which is no more */
-	EXIT_OUTPUT = 12,     /* standard output did not take all */
+	EXIT_COMMIT = 10,     /* the last changes could not be committed */
+	EXIT_STALE = 11,      /* the mount point belongs to a daemon that has died */
+	EXIT_OUTPUT = 12,     /* standard output could not be written */
 };
 
 #endif

@@ -22,11 +22,11 @@ struct h5_unmounter {
 	int fd;
 };
 
-/* What the daemon asks for; H5_LOG_LINE: that the line that follows goes to the system log. */
+/* Messages of the daemon. There is also H5_LOG_LINE: the text after it goes to the system log. */
 enum {
 	UNMOUNT = 'u',
 	ABORT = 'a',
-	LEAVE = 'l',  /* somebody else has unmounted */
+	LEAVE = 'l',  /* another process has unmounted */
 	TRY = 't',    /* unmount unless it is in use */
 	DETACH = 'd', /* leave the process group; it answers */
 };
@@ -36,7 +36,7 @@ enum { MESSAGE_MAX = 2048 };
 /* ---- the process ---- */
 
 struct keeper {
-	int fd; /* to the daemon; at its end, the daemon has died */
+	int fd; /* socket to the daemon; if it ends, the daemon has died */
 	pid_t daemon;
 	struct fuse_session *session;
 	const struct h5_options *options;
@@ -46,7 +46,7 @@ struct keeper {
 
 static pid_t daemon_of_this;
 
-/* Whoever ends all processes of h5fs, or this one alone, wants the mount to end: that is the daemon's matter,
+/* A signal to all processes of h5fs, or to this one, shall end the mount. It is passed on to the daemon,
  * which may have something to commit. */
 static void pass_on(int number)
 {
@@ -66,12 +66,12 @@ static void hear_signals(void)
 
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		sigaction(numbers[i], &action, NULL);
-	signal(SIGUSR1, SIG_IGN); /* the daemon has something to say to it */
+	signal(SIGUSR1, SIG_IGN); /* the daemon handles it */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Octal escapes of blanks and backslashes; in place. */
+/* Replaces the octal escapes of blanks and backslashes in place. */
 static void unescape(char *s)
 {
 	char *out = s;
@@ -94,8 +94,8 @@ static bool is_same(const struct h5_mounted *a, const struct h5_mounted *b)
 	return a->major == b->major && a->minor == b->minor && (!a->id || a->id == b->id);
 }
 
-/* Whether what is mounted there, on top, is still ours. The mount point itself is not looked at: an
- * automounter may be at work on it. */
+/* True: the top mount at the mount point is still ours. Reads a list instead of the mount point, on which an
+ * automounter may be at work. */
 static bool is_ours(const struct keeper *k)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -128,14 +128,15 @@ static void unmount(const struct keeper *k)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	/* libfuse polls and closes the device. We have closed ours, and the number may mean something else.
+	/* libfuse polls and closes the device. We have closed it, and its number may belong to another file,
+	 * so that gets /dev/null first.
 	 */
 	if (null >= 0 && dup2(null, fuse_session_fd(k->session)) >= 0)
 		fuse_session_unmount(k->session);
 }
 
-/* As umount(8) does it, which refuses where a file is open or a process is inside. The daemon sees by the
- * device that it is done. */
+/* Unmounts as umount(8) does, which refuses if a file is open or a process is inside. The daemon learns the
+ * result from the device. */
 static void try_to_unmount(const struct keeper *k)
 {
 	pid_t pid;
@@ -158,7 +159,7 @@ static void answer(const struct keeper *k)
 	send(k->fd, "", 1, MSG_NOSIGNAL);
 }
 
-/* One request; false: it was the last. */
+/* Serves one message. False: it was the last one. */
 static bool serve(const struct keeper *k, const char *message)
 {
 	switch (message[0]) {
@@ -169,7 +170,7 @@ static bool serve(const struct keeper *k, const char *message)
 		umount2(k->mountpoint, MNT_FORCE);
 		return true;
 	case DETACH:
-		/* Ctrl-C reaches the daemon alone. */
+		/* From now on Ctrl-C reaches only the daemon. */
 		setsid();
 		answer(k);
 		return true;
@@ -192,7 +193,7 @@ static _Noreturn void keep(struct keeper *k)
 	ssize_t n;
 
 	h5_log_reopen(k->daemon);
-	/* No descriptor of the daemon's, or its lock and the session would last longer than it. */
+	/* Closes all descriptors of the daemon, or its lock and the session would outlive it. */
 	k->fd = dup2(k->fd, STDERR_FILENO + 1);
 	closefrom(STDERR_FILENO + 2);
 	daemon_of_this = k->daemon;
@@ -250,7 +251,7 @@ int h5_unmounter_start(struct fuse_session *session, const struct h5_options *op
 	rc = u->pid < 0 ? -errno : 0;
 	close(ends[1]);
 	if (!rc)
-		rc = wait_for_answer(u); /* it has let go of what is ours */
+		rc = wait_for_answer(u); /* it has closed our descriptors */
 	if (rc) {
 		close(u->fd);
 		free(u);
@@ -284,7 +285,7 @@ void h5_unmounter_abort(struct h5_unmounter *u)
 		(void)ask(u, ABORT);
 }
 
-/* The device says so. */
+/* The device tells. */
 static bool is_unmounted(struct fuse_session *session)
 {
 	struct pollfd fd = {.fd = fuse_session_fd(session)};
@@ -292,9 +293,9 @@ static bool is_unmounted(struct fuse_session *session)
 	return poll(&fd, 1, 0) == 1 && fd.revents & POLLERR;
 }
 
-/* Lets go of the device, and has libfuse free what it knows of the mount. It shall not unmount: there may be
- * another one at the mount point by now. A pipe that nobody reads looks to it like the device of what is
- * unmounted. */
+/* Closes the device, and lets libfuse free its data about the mount. It must not unmount, since another mount
+ * may be there by now. A pipe without a reader looks to libfuse like the device of a file system that is not
+ * mounted any more. */
 static void forget(struct fuse_session *session)
 {
 	int ends[2];

@@ -42,7 +42,7 @@ static void log_statistics(struct h5_vfs *vfs)
 	h5_buf_release(&text);
 }
 
-/* Seconds that the mount may still be idle; 0: it was for long enough. */
+/* Seconds that the mount may still be idle; 0: it was idle for long enough. */
 static time_t time_left(const struct h5_watch *w)
 {
 	time_t last = atomic_load_explicit(&w->mount->last_request, memory_order_relaxed);
@@ -66,7 +66,7 @@ static void *run(void *arg)
 		struct timespec wait = {.tv_sec = w->idle ? time_left(w) : 0};
 
 		if (w->idle && !wait.tv_sec) {
-			/* Where it is in use all the same, by an open file or a shell inside, it stays. */
+			/* If it is in use nevertheless, by an open file or a shell inside, it stays. */
 			h5_unmounter_try(w->unmounter);
 			wait.tv_sec = (time_t)w->idle;
 		}

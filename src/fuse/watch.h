@@ -1,5 +1,5 @@
-/* The thread that watches over a mount: logs its statistics when SIGUSR1 asks for them, and has it unmounted
- * when nobody has used it for a while. */
+/* The thread that logs statistics at SIGUSR1, and has the mount unmounted when nobody has used it for a
+ * while. */
 #ifndef H5_FUSE_WATCH_H
 #define H5_FUSE_WATCH_H
 
@@ -8,10 +8,10 @@
 
 struct h5_watch;
 
-/* `idle`: seconds without a request, 0: for ever. The unmounter is borrowed. */
+/* `idle`: seconds without a request after which it is unmounted; 0: never. The unmounter is borrowed. */
 int h5_watch_start(struct h5_mount *mount, struct h5_unmounter *unmounter, unsigned idle,
 		   struct h5_watch **watch);
-/* The mount is in use now. */
+/* To be called for each request: the mount is in use. */
 void h5_watch_request(struct h5_mount *mount);
 void h5_watch_stop(struct h5_watch *watch); /* NULL is fine */
 
