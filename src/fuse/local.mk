@@ -2,8 +2,6 @@ bin_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
 	src/fuse/background.c \
 	src/fuse/background.h \
-	src/fuse/buffer.c \
-	src/fuse/buffer.h \
 	src/fuse/commit.c \
 	src/fuse/commit.h \
 	src/fuse/directories.c \
@@ -15,18 +13,20 @@ src_h5fs_SOURCES = \
 	src/fuse/log.c \
 	src/fuse/log.h \
 	src/fuse/loop.c \
-	src/fuse/negotiate.c \
-	src/fuse/negotiate.h \
 	src/fuse/loop.h \
 	src/fuse/main.c \
 	src/fuse/mountpoint.c \
 	src/fuse/mountpoint.h \
+	src/fuse/negotiate.c \
+	src/fuse/negotiate.h \
 	src/fuse/operations.c \
 	src/fuse/operations.h \
 	src/fuse/options.c \
 	src/fuse/options.h \
 	src/fuse/readahead.c \
 	src/fuse/readahead.h \
+	src/fuse/reply_buffer.c \
+	src/fuse/reply_buffer.h \
 	src/fuse/request.c \
 	src/fuse/request.h \
 	src/fuse/sandbox.c \

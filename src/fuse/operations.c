@@ -2,12 +2,12 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "fuse/buffer.h"
 #include "fuse/commit.h"
 #include "fuse/directories.h"
 #include "fuse/invalidate.h"
 #include "fuse/negotiate.h"
 #include "fuse/readahead.h"
+#include "fuse/reply_buffer.h"
 #include "fuse/request.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Each thread has a buffer for its replies, since new memory costs as much as copying into it. */
-#ifndef H5_FUSE_BUFFER_H
-#define H5_FUSE_BUFFER_H
+#ifndef H5_FUSE_REPLY_BUFFER_H
+#define H5_FUSE_REPLY_BUFFER_H
 
 #include <stddef.h>
 

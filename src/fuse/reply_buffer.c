@@ -1,4 +1,4 @@
-#include "fuse/buffer.h"
+#include "fuse/reply_buffer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
