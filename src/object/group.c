@@ -170,12 +170,6 @@ struct entry {
 	char target[];
 };
 
-struct listing {
-	struct h5_link_walk *walk;
-	struct h5_local_heap heap;
-	struct h5_buf text;
-};
-
 static int add_link(struct h5_name_list *names, const struct h5_link *link)
 {
 	const struct h5_name name = {.text = link->name, .size = link->name_size};
@@ -192,30 +186,36 @@ static int add_link(struct h5_name_list *names, const struct h5_link *link)
 	return 0;
 }
 
-static int add_symbol(void *arg, const struct h5_symbol *symbol)
+static int add_symbol(struct h5_link_walk *walk, const struct h5_local_heap *heap,
+		      const struct h5_symbol *symbol, struct h5_buf *text)
 {
-	struct listing *l = arg;
 	struct h5_link link;
-	int rc = from_symbol(&l->heap, symbol, &l->text, &link);
+	int rc = from_symbol(heap, symbol, text, &link);
 
 	if (!rc)
-		return add_link(&l->walk->symbols, &link);
+		return add_link(&walk->symbols, &link);
 	/* The buffer keeps its error. */
-	h5_buf_release(&l->text);
-	h5_buf_init(&l->text, TEXT_MAX);
-	return h5_damage_note(&l->walk->damage, rc);
+	h5_buf_release(text);
+	h5_buf_init(text, TEXT_MAX);
+	return h5_damage_note(&walk->damage, rc);
 }
 
 static int add_symbols(struct h5_link_walk *walk, struct h5_file *file, const struct h5_symbol_table *table)
 {
-	struct listing l = {.walk = walk};
-	int rc = h5_local_heap_open(file, table->heap, &l.heap);
+	const struct h5_symbol *symbol;
+	struct h5_symbol_walk symbols;
+	struct h5_local_heap heap;
+	struct h5_buf text;
+	int rc = h5_local_heap_open(file, table->heap, &heap);
 
 	if (rc)
 		return rc;
-	h5_buf_init(&l.text, TEXT_MAX);
-	rc = h5_symbol_table_iterate(file, table, add_symbol, &l);
-	h5_buf_release(&l.text);
+	h5_buf_init(&text, TEXT_MAX);
+	rc = h5_symbol_begin(&symbols, file, table);
+	while (!rc && (rc = h5_symbol_next(&symbols, &symbol)) > 0)
+		rc = add_symbol(walk, &heap, symbol, &text);
+	h5_symbol_end(&symbols);
+	h5_buf_release(&text);
 	return rc;
 }
 
@@ -276,13 +276,16 @@ void h5_link_end(struct h5_link_walk *walk)
 	h5_named_end(&walk->messages);
 }
 
-static int count_symbol(void *arg, const struct h5_symbol *symbol)
+static int count_symbols(struct h5_file *file, const struct h5_symbol_table *table, uint64_t *count)
 {
-	uint64_t *count = arg;
+	const struct h5_symbol *symbol;
+	struct h5_symbol_walk walk;
+	int rc = h5_symbol_begin(&walk, file, table);
 
-	(void)symbol;
-	++*count;
-	return 0;
+	for (; !rc && (rc = h5_symbol_next(&walk, &symbol)) > 0; rc = 0)
+		++*count;
+	h5_symbol_end(&walk);
+	return rc;
 }
 
 int h5_group_count(struct h5_file *file, const struct h5_object *group, uint64_t *count)
@@ -293,6 +296,6 @@ int h5_group_count(struct h5_file *file, const struct h5_object *group, uint64_t
 	*count = 0;
 	if (rc)
 		return rc;
-	return storage.is_old ? h5_symbol_table_iterate(file, &storage.table, count_symbol, count)
+	return storage.is_old ? count_symbols(file, &storage.table, count)
 			      : h5_named_count(&storage.messages, count);
 }

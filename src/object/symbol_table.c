@@ -2,12 +2,10 @@
 
 #include "base/error.h"
 #include "base/lower_bound.h"
-#include "base/seen.h"
-#include "object/damage.h"
 #include "object/name_list.h"
 #include "store/block.h"
-#include "store/btree1.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -144,16 +142,9 @@ int h5_symbol_table_lookup(struct h5_file *file, const struct h5_symbol_table *t
 	return rc;
 }
 
-struct walk {
-	struct h5_file *file;
-	h5_symbol_visit *visit;
-	void *arg;
-	bool stopped; /* by `visit`, whose result the walk returns */
-	struct h5_damage damage;
-	struct h5_seen seen; /* nodes: a damaged tree may lead to one twice */
-};
+/* ---- all entries ---- */
 
-static int mark_seen(struct walk *walk, uint64_t address)
+static int mark_seen(struct h5_symbol_walk *walk, uint64_t address)
 {
 	int rc = h5_seen_add(&walk->seen, address);
 
@@ -162,51 +153,86 @@ static int mark_seen(struct walk *walk, uint64_t address)
 	return rc ? h5_fail(rc, address, "symbol table: out of memory") : 0;
 }
 
-static int walk_symbols(struct walk *walk, uint64_t address)
+/* Goes down to a node of the B-tree; level -1: of any level. */
+static int enter_node(struct h5_symbol_walk *walk, uint64_t address, int level)
 {
-	const struct h5_symbol_node *node;
-	struct h5_lru_entry *ref;
-	int rc = mark_seen(walk, address);
+	struct h5_symbol_step *step = &walk->path[walk->depth];
+	int rc;
 
+	assert(walk->depth < H5_SYMBOL_DEPTH);
+	rc = mark_seen(walk, address);
+	*step = (struct h5_symbol_step){.next = 0};
 	if (!rc)
-		rc = h5_file_block(walk->file, &node_block, address, 0, NULL, &ref);
-	if (rc)
-		return rc;
-	node = h5_lru_value(ref);
-	for (unsigned i = 0; i < node->count && !rc; i++)
-		rc = walk->visit(walk->arg, &node->symbols[i]);
-	walk->stopped = rc;
-	h5_file_put(walk->file, ref);
+		rc = h5_btree1_node_get(walk->file, address, H5_BTREE1_GROUP, 0, level, &step->ref,
+					&step->node);
+	walk->depth += !rc;
 	return rc;
 }
 
-/* The level falls with each step down: at most 255 of them. */
-static int walk_tree(struct walk *walk, uint64_t address, int level)
+static int enter_symbols(struct h5_symbol_walk *walk, uint64_t address)
 {
-	const struct h5_btree1_node *node;
-	struct h5_lru_entry *ref;
 	int rc = mark_seen(walk, address);
 
 	if (!rc)
-		rc = h5_btree1_node_get(walk->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
-	if (rc)
-		return rc;
-	for (unsigned i = 0; i < node->count && !rc; i++) {
-		rc = node->level ? walk_tree(walk, node->children[i], node->level - 1)
-				 : walk_symbols(walk, node->children[i]);
-		if (rc && !walk->stopped)
-			rc = h5_damage_note(&walk->damage, rc);
+		rc = h5_file_block(walk->file, &node_block, address, 0, NULL, &walk->ref);
+	walk->symbols = rc ? NULL : h5_lru_value(walk->ref);
+	walk->next = 0;
+	return rc;
+}
+
+static void leave_symbols(struct h5_symbol_walk *walk)
+{
+	h5_file_put(walk->file, walk->ref);
+	walk->ref = NULL;
+	walk->symbols = NULL;
+}
+
+/* Moves to the next symbol table node that can be read; walk->symbols is NULL if there is none. */
+static int next_symbols(struct h5_symbol_walk *walk)
+{
+	int rc = 0;
+
+	leave_symbols(walk);
+	while (walk->depth && !walk->symbols && !rc) {
+		struct h5_symbol_step *step = &walk->path[walk->depth - 1];
+		uint64_t child;
+
+		if (step->next == step->node->count) {
+			h5_file_put(walk->file, step->ref);
+			walk->depth--;
+			continue;
+		}
+		child = step->node->children[step->next++];
+		/* The level falls with each step down. */
+		rc = step->node->level ? enter_node(walk, child, step->node->level - 1)
+				       : enter_symbols(walk, child);
+		rc = h5_damage_note(&walk->damage, rc);
 	}
-	h5_file_put(walk->file, ref);
 	return rc;
 }
 
-int h5_symbol_table_iterate(struct h5_file *file, const struct h5_symbol_table *table, h5_symbol_visit *visit,
-			    void *arg)
+int h5_symbol_begin(struct h5_symbol_walk *walk, struct h5_file *file, const struct h5_symbol_table *table)
 {
-	struct walk walk = {.file = file, .visit = visit, .arg = arg};
-	int rc = walk_tree(&walk, table->btree, -1);
+	*walk = (struct h5_symbol_walk){.file = file};
+	return enter_node(walk, table->btree, -1);
+}
 
-	h5_seen_release(&walk.seen);
-	return rc ? rc : h5_damage_result(&walk.damage);
+int h5_symbol_next(struct h5_symbol_walk *walk, const struct h5_symbol **symbol)
+{
+	while (!walk->symbols || walk->next == walk->symbols->count) {
+		int rc = next_symbols(walk);
+
+		if (rc || !walk->symbols)
+			return rc ? rc : h5_damage_result(&walk->damage);
+	}
+	*symbol = &walk->symbols->symbols[walk->next++];
+	return 1;
+}
+
+void h5_symbol_end(struct h5_symbol_walk *walk)
+{
+	leave_symbols(walk);
+	while (walk->depth)
+		h5_file_put(walk->file, walk->path[--walk->depth].ref);
+	h5_seen_release(&walk->seen);
 }
