@@ -245,7 +245,8 @@ void model_judge(struct model *m, unsigned seed)
 	 * 1.10.8 corrupts its memory even in a file that nobody else has written. */
 	if (seed && m->node_size >= 512)
 		snprintf(more, sizeof more, "%u", seed);
-	scratch_judge_python("tests/judge/btree2_judge.py %s %s %s %s", m->t.scratch.path, m->t.name, path, more);
+	scratch_judge_python("tests/judge/btree2_judge.py %s %s %s %s", m->t.scratch.path, m->t.name, path,
+			     more);
 	target_open(&m->t);
 }
 

@@ -1,5 +1,6 @@
 /* Chunks set and removed through version 1 B-trees (tests/fixtures/btree1_write.py). Our reader is asked
- * after every commit; libhdf5 at the end, which does the same in a file of its own (tests/judge/btree1_judge.py).
+ * after every commit; libhdf5 at the end, which does the same in a file of its own
+ * (tests/judge/btree1_judge.py).
  */
 #include "base/checked.h"
 #include "base/error.h"

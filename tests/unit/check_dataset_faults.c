@@ -297,8 +297,8 @@ static void kill_between(const char *name)
 	r.fault.record = false;
 	model_close(&r);
 	write_events(&r);
-	scratch_judge_python("tests/judge/dataset_write_cuts.py %s %s %zu %s", r.scratch.original, name, m->element,
-			     r.scratch.folder);
+	scratch_judge_python("tests/judge/dataset_write_cuts.py %s %s %zu %s", r.scratch.original, name,
+			     m->element, r.scratch.folder);
 	fault_io_release(&r.fault);
 	model_end(&r);
 }
