@@ -3,12 +3,14 @@
 #include "change/private.h"
 #include "change/transaction.h"
 
+#include <assert.h>
 #include <utlist.h>
 
 void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant)
 {
 	struct h5_tx *tx = h5_tx_find(file);
 
+	assert(tx && !participant->dirty && !participant->uncommitted);
 	DL_APPEND(tx->participants, participant);
 }
 

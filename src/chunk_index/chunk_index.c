@@ -4,6 +4,7 @@
 #include "change/transaction.h"
 #include "chunk_index/private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,6 +177,7 @@ int h5_chunk_index_set(struct h5_chunk_index *index, const uint64_t *scaled, con
 {
 	int rc;
 
+	assert(index->ops->set);
 	if (chunk->address == H5_UNDEF) {
 		struct h5_chunk stored;
 
@@ -191,6 +193,7 @@ int h5_chunk_index_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_v
 {
 	int rc;
 
+	assert(index->ops->trim);
 	if (index->layout.address == H5_UNDEF)
 		return 0;
 	rc = begin_change(index);

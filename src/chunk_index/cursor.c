@@ -1,5 +1,7 @@
 #include "chunk_index/private.h"
 
+#include <assert.h>
+
 void h5_chunk_cursor_release(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor)
 {
 	h5_file_put(index->file, cursor->ref);
@@ -24,9 +26,11 @@ int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cur
 		return 0;
 	h5_chunk_cursor_release(index, cursor);
 	rc = seek(index, key, cursor);
-	if (rc)
+	if (rc) {
 		h5_chunk_cursor_release(index, cursor);
-	else
-		cursor->held = true;
-	return rc;
+		return rc;
+	}
+	assert(!cursor->block || cursor->ref);
+	cursor->held = true;
+	return 0;
 }

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/interrupt.h"
 
+#include <assert.h>
 #include <string.h>
 
 void h5_grid_init(struct h5_grid *grid, unsigned rank, const uint64_t *dims, const uint64_t *chunk,
@@ -144,6 +145,7 @@ static void begin_box(struct h5_part_iterator *parts)
 
 void h5_part_begin(struct h5_part_iterator *parts, const struct h5_grid *grid, uint64_t offset, uint64_t n)
 {
+	assert(offset <= grid->dims[0] * grid->stride[0] && n <= grid->dims[0] * grid->stride[0] - offset);
 	parts->part.grid = grid;
 	parts->offset = offset;
 	parts->left = n;

@@ -9,6 +9,7 @@
 #include "dataset/chunked_store.h"
 #include "store/pipeline.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -365,6 +366,7 @@ static int grow(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
 	int rc = c->trimmed ? 0 : trim(writer, NULL);
 
+	assert(rows > writer->rows);
 	if (rc)
 		return rc;
 	set_rows(writer, rows);
@@ -459,8 +461,10 @@ static int chunked_shrink(struct h5_dataset_writer *writer, uint64_t rows)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
 	uint64_t before = writer->rows;
-	int rc = commit(writer);
+	int rc;
 
+	assert(rows < before);
+	rc = commit(writer);
 	if (!rc)
 		rc = unfilter_last(writer, rows);
 	if (!rc)

@@ -19,6 +19,7 @@
 #include "store/pipeline.h"
 #include "store/statistics.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -230,6 +231,7 @@ void h5_chunked_cover(struct h5_dataset_writer *writer, const struct h5_known_ch
 int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *known, struct h5_chunk *chunk,
 		    const uint8_t *bytes)
 {
+	uint64_t inside = bytes_before(writer, known, h5_chunked_of(writer)->grid.dims[0]);
 	int rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, chunk->size, &chunk->address);
 
 	if (rc)
@@ -241,10 +243,7 @@ int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 	if (rc)
 		h5_tx_free(writer->file, chunk->address, chunk->size);
 	else if (!h5_chunked_of(writer)->filters)
-		h5_tx_uncover(writer->file,
-			      chunk->address +
-				      bytes_before(writer, known, h5_chunked_of(writer)->grid.dims[0]),
-			      chunk->size - bytes_before(writer, known, h5_chunked_of(writer)->grid.dims[0]));
+		h5_tx_uncover(writer->file, chunk->address + inside, chunk->size - inside);
 	return rc;
 }
 
@@ -254,6 +253,8 @@ static void set_changed(struct h5_dataset_writer *writer, struct h5_known_chunk 
 {
 	size_t was = known->begin != known->end, is = begin != end;
 
+	assert(begin <= end && end <= writer->dataset->chunk_size);
+	assert(!is || known->data);
 	writer->dirty += is - was;
 	writer->held += (is - was) * (size_t)writer->dataset->chunk_size;
 	known->begin = begin;
@@ -337,6 +338,7 @@ static int store_batch(struct batch *b)
 
 static void add_to_batch(struct batch *b, struct h5_known_chunk *known)
 {
+	assert(b->count < BATCH_MAX && known->data);
 	b->chunks[b->count].known = known;
 	b->chunks[b->count].encoded = NULL;
 	b->chunks[b->count].chunk = (struct h5_chunk){.size = b->writer->dataset->chunk_size};
@@ -451,6 +453,7 @@ int h5_chunk_run_add(struct h5_dataset_writer *writer, struct h5_chunk_run *run,
 	uint64_t size = writer->dataset->chunk_size, address = known->stored.address;
 	int rc = 0;
 
+	assert(!h5_chunked_of(writer)->filters && !known->data);
 	/* Before the index blocks that the run's end may want: so neighbours stay together. */
 	if (is_new(known))
 		rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, size, &address);
@@ -493,7 +496,7 @@ int h5_chunk_run_end(struct h5_dataset_writer *writer, struct h5_chunk_run *run)
 	return rc;
 }
 
-/* Those that have got their known keep it. */
+/* Chunks that are stored by now keep their space. */
 void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *run)
 {
 	for (unsigned i = 0; i < run->count; i++)

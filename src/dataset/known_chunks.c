@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ void h5_known_chunks_release(struct h5_known_chunks *all)
 {
 	while (all->first)
 		h5_known_chunk_remove(all, &all->first);
+	assert(!all->count && !all->bytes);
 	free(all->buckets);
 	all->buckets = NULL;
 	all->bucket_count = 0;
@@ -100,6 +102,7 @@ int h5_known_chunk_add(struct h5_known_chunks *all, const uint64_t *scaled, cons
 
 void h5_known_chunk_hold(struct h5_known_chunks *all, struct h5_known_chunk *known, uint8_t *data)
 {
+	assert(!known->data);
 	known->data = data;
 	all->bytes += (size_t)all->chunk_size;
 }

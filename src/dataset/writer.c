@@ -238,6 +238,7 @@ int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, c
 {
 	uint64_t size = h5_dataset_writer_size(writer);
 
+	assert(writer->ref);
 	if (offset > size || n > size - offset)
 		return h5_fail(-EINVAL, writer->address, "dataset: written beyond its end");
 	return n ? report(writer, writer->ops->write(writer, offset, data, n)) : 0;
@@ -245,6 +246,7 @@ int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, c
 
 int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data, size_t n)
 {
+	assert(writer->ref);
 	if (!writer->row || n % writer->row)
 		return h5_fail(-EINVAL, writer->address, "dataset: %zu bytes are no whole rows", n);
 	if (n / writer->row > h5_dataset_writer_max_rows(writer) - writer->rows)
@@ -254,6 +256,7 @@ int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data,
 
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 {
+	assert(writer->ref);
 	if (rows == writer->rows)
 		return 0;
 	if (!h5_dataset_writer_can_resize(writer))
@@ -342,6 +345,7 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 		h5_tx_forget(writer->file, writer->address);
 		writer->index_changed = rc;
 	}
+	assert(rc || (!writer->layout_changed && writer->rows == writer->settled));
 	return report(writer, rc);
 }
 
