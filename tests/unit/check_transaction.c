@@ -256,6 +256,62 @@ START_TEST(addresses_end)
 }
 END_TEST
 
+/* Changes a byte of the file when it is settled, unless it shall fail. */
+struct member {
+	struct h5_tx_participant participant; /* the first member */
+	int fails;
+	unsigned settled, dropped;
+};
+
+static int settle_member(struct h5_tx_participant *participant)
+{
+	struct member *m = (struct member *)participant;
+	uint64_t address = participant->address;
+	int rc = m->fails ? m->fails : h5_tx_store(scratch.file, &address, &m->settled, 1, H5_STAGE_OBJECT);
+
+	m->settled++;
+	h5_tx_report(scratch.file, participant, rc, rc ? 100 : 0);
+	return rc;
+}
+
+static void drop_member(struct h5_tx_participant *participant)
+{
+	((struct member *)participant)->dropped++;
+}
+
+static const struct h5_tx_participant_ops member_ops = {settle_member, drop_member};
+
+/* One that cannot be settled does not keep the other from its commit. */
+START_TEST(a_commit_settles_each_participant_once)
+{
+	struct member good = {{.ops = &member_ops, .address = 64}, 0, 0, 0};
+	struct member bad = {{.ops = &member_ops, .address = 80}, -ENOSPC, 0, 0};
+	struct h5_file *file = begin("dataset_latest.h5");
+
+	h5_tx_join(file, &good.participant);
+	h5_tx_join(file, &bad.participant);
+	ck_assert_ptr_eq(h5_tx_participants(file), &good.participant);
+	ck_assert_ptr_eq(good.participant.next, &bad.participant);
+	h5_tx_report(file, &good.participant, true, 20);
+	h5_tx_report(file, &bad.participant, true, 100);
+	ck_assert(h5_tx_is_unsettled(file));
+	ck_assert_uint_eq(h5_tx_held(file), 120);
+	ck_assert_int_eq(h5_tx_commit(file), 0);
+	ck_assert_uint_eq(good.settled, 1);
+	ck_assert_uint_eq(bad.settled, 1);
+	ck_assert(!good.participant.failure && !good.participant.uncommitted);
+	ck_assert(bad.participant.failure == -ENOSPC && bad.participant.uncommitted);
+	ck_assert_uint_eq(h5_tx_held(file), 100);
+	h5_tx_drop(file, &bad.participant);
+	ck_assert(bad.dropped == 1 && !bad.participant.uncommitted);
+	ck_assert(!h5_tx_is_unsettled(file) && !h5_tx_held(file));
+	h5_tx_leave(file, &good.participant);
+	h5_tx_leave(file, &bad.participant);
+	ck_assert_ptr_null(h5_tx_participants(file));
+	scratch_release(&scratch);
+}
+END_TEST
+
 /* Against a map of bytes. */
 START_TEST(extents_are_a_set)
 {
@@ -287,4 +343,4 @@ END_TEST
 UNIT_MAIN("transaction", a_cell_waits_for_the_commit, patches_overlap, what_crosses_a_page_is_copied,
 	  the_end_is_published, metadata_over_committed_bytes_is_refused, metadata_stays_inside_a_page,
 	  space_is_used_again_when_nobody_wants_it, readers_along_keep_all_space, pages_of_the_file_space,
-	  addresses_end, extents_are_a_set)
+	  addresses_end, a_commit_settles_each_participant_once, extents_are_a_set)
