@@ -58,65 +58,79 @@ static int open_slot(const struct h5_dataset *dataset, const struct h5_external_
 	return rc;
 }
 
-/* n bytes from `from` of slot i are those at the offset of the dataset. */
-typedef int visit_slot(void *arg, unsigned i, uint64_t from, uint64_t offset, size_t n);
-
-static int walk_slots(const struct h5_dataset *dataset, uint64_t offset, size_t n, visit_slot *visit,
-		      void *arg)
-{
-	uint64_t begin = 0, end; /* of the slot's bytes in the dataset */
-
-	for (unsigned i = 0; i < dataset->files.count && n; i++, begin = end) {
-		size_t part;
-		int rc;
-
-		if (!h5_add(begin, dataset->files.slots[i].size, &end))
-			end = UINT64_MAX;
-		if (offset >= end)
-			continue;
-		part = (size_t)h5_min(n, end - offset);
-		rc = visit(arg, i, offset - begin, offset, part);
-		if (rc)
-			return rc;
-		offset += part;
-		n -= part;
-	}
-	return n ? h5_fail(-EUCLEAN, dataset->address, "dataset: its external files end before it") : 0;
-}
-
-struct read_request {
+/* The slots that a range of the dataset's bytes lies in, one after the other. */
+struct slots {
 	const struct h5_dataset *dataset;
-	uint64_t offset; /* of buf in the dataset */
-	uint8_t *buf;
+	unsigned i;	 /* the present slot */
+	uint64_t at;	 /* offset of its bytes of the range, in its file */
+	uint64_t offset; /* the same in the dataset */
+	size_t n;	 /* how many they are */
+	size_t left;	 /* bytes of the range from there on */
+	uint64_t begin;	 /* where the slot's bytes begin in the dataset */
 };
 
-static int read_slot(void *arg, unsigned i, uint64_t from, uint64_t offset, size_t n)
+static void slots_begin(struct slots *slots, const struct h5_dataset *dataset, uint64_t offset, size_t n)
 {
-	const struct read_request *q = arg;
-	const struct h5_external_slot *slot = &q->dataset->files.slots[i];
-	uint8_t *buf = q->buf + (offset - q->offset);
-	struct h5_io *io;
-	uint64_t at;
-	int rc;
+	*slots = (struct slots){.dataset = dataset, .offset = offset, .left = n};
+}
 
-	if (!h5_add(slot->offset, from, &at))
-		return h5_fail(-EUCLEAN, q->dataset->address, "dataset: offset in an external file");
-	rc = open_slot(q->dataset, slot, false, &io);
-	if (rc == -ENOENT || rc == -ENOTDIR) {
-		h5_dataset_fill(q->dataset, offset, buf, n);
-		rc = 0;
-	} else if (!rc) {
-		rc = read_raw(io, at, buf, n);
-		h5_io_close(io);
+/* 1: the next slot; 0: there are no more; or an error. */
+static int slots_next(struct slots *slots)
+{
+	const struct h5_external_files *files = &slots->dataset->files;
+	const struct h5_external_slot *slot;
+	uint64_t end;
+
+	if (slots->n) {
+		slots->begin += files->slots[slots->i++].size;
+		slots->offset += slots->n;
+		slots->left -= slots->n;
+		slots->n = 0;
 	}
+	if (!slots->left)
+		return 0;
+	for (;; slots->i++, slots->begin = end) {
+		if (slots->i == files->count)
+			return h5_fail(-EUCLEAN, slots->dataset->address,
+				       "dataset: its external files end before it");
+		slot = &files->slots[slots->i];
+		if (!h5_add(slots->begin, slot->size, &end))
+			end = UINT64_MAX;
+		if (slots->offset < end)
+			break;
+	}
+	slots->n = (size_t)h5_min(slots->left, end - slots->offset);
+	if (!h5_add(slot->offset, slots->offset - slots->begin, &slots->at))
+		return h5_fail(-EUCLEAN, slots->dataset->address, "dataset: offset in an external file");
+	return 1;
+}
+
+/* A file that is not there reads as the fill value. */
+static int read_slot(const struct slots *slots, uint8_t *buf)
+{
+	struct h5_io *io;
+	int rc = open_slot(slots->dataset, &slots->dataset->files.slots[slots->i], false, &io);
+
+	if (rc == -ENOENT || rc == -ENOTDIR) {
+		h5_dataset_fill(slots->dataset, slots->offset, buf, slots->n);
+		return 0;
+	}
+	if (rc)
+		return rc;
+	rc = read_raw(io, slots->at, buf, slots->n);
+	h5_io_close(io);
 	return rc;
 }
 
 static int external_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
-	struct read_request q = {dataset, offset, buf};
+	struct slots slots;
+	int rc = 0;
 
-	return walk_slots(dataset, offset, n, read_slot, &q);
+	slots_begin(&slots, dataset, offset, n);
+	while (!rc && (rc = slots_next(&slots)) > 0)
+		rc = read_slot(&slots, buf + (slots.offset - offset));
+	return rc;
 }
 
 static int external_storage(const struct h5_dataset *dataset, uint64_t *bytes)
@@ -163,36 +177,29 @@ static int external_flush(struct h5_dataset_writer *writer)
 	return rc;
 }
 
-struct write_request {
-	struct h5_dataset_writer *writer;
-	uint64_t offset; /* of data in the dataset */
-	const uint8_t *data;
-};
-
-static int write_slot(void *arg, unsigned i, uint64_t from, uint64_t offset, size_t n)
+static int write_slot(struct h5_dataset_writer *writer, const struct slots *slots, const uint8_t *data)
 {
-	const struct write_request *q = arg;
-	struct h5_dataset_writer *writer = q->writer;
-	const struct h5_external_slot *slot = &writer->dataset->files.slots[i];
-	uint64_t at;
+	struct h5_io **io = &files_of(writer)[slots->i];
 	int rc = 0;
 
-	if (!h5_add(slot->offset, from, &at))
-		return h5_fail(-EUCLEAN, writer->address, "dataset: offset in an external file");
-	if (!files_of(writer)[i] && writer->dirty >= WRITTEN_MAX)
+	if (!*io && writer->dirty >= WRITTEN_MAX)
 		rc = external_flush(writer);
-	if (!rc && !files_of(writer)[i]) {
-		rc = open_slot(writer->dataset, slot, true, &files_of(writer)[i]);
+	if (!rc && !*io) {
+		rc = open_slot(slots->dataset, &slots->dataset->files.slots[slots->i], true, io);
 		writer->dirty += !rc;
 	}
-	return rc ? rc : h5_io_write(files_of(writer)[i], at, q->data + (offset - q->offset), n);
+	return rc ? rc : h5_io_write(*io, slots->at, data, slots->n);
 }
 
 static int external_write(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n)
 {
-	struct write_request q = {writer, offset, data};
+	struct slots slots;
+	int rc = 0;
 
-	return walk_slots(writer->dataset, offset, n, write_slot, &q);
+	slots_begin(&slots, writer->dataset, offset, n);
+	while (!rc && (rc = slots_next(&slots)) > 0)
+		rc = write_slot(writer, &slots, data + (slots.offset - offset));
+	return rc;
 }
 
 static void external_write_close(struct h5_dataset_writer *writer)
