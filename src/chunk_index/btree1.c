@@ -1,8 +1,7 @@
 /* The version 1 B-tree of chunks, specification III.A.1, node type 1.
  *
  * The key of child i is the first chunk in it, so that a node is searched by its left keys alone. The last
- * key is no chunk's: writers leave one there that compares like a chunk right behind, or like one still to
- * come. */
+ * key belongs to no chunk: it compares like the chunk after the last one, or like a later one. */
 #include "base/checked.h"
 #include "base/interrupt.h"
 #include "change/transaction.h"
@@ -12,8 +11,9 @@
 
 static unsigned search(const struct h5_btree1_node *node, const uint64_t *offsets, unsigned rank, bool *exact)
 {
-	unsigned low = 0,
-		 high = node->count; /* keys before low are not after the offsets, those from high on are */
+	unsigned
+		low = 0,
+		high = node->count; /* keys before `low` are <= the offsets, keys from `high` on are > them */
 
 	while (low < high) {
 		unsigned middle = low + (high - low) / 2;
@@ -27,8 +27,8 @@ static unsigned search(const struct h5_btree1_node *node, const uint64_t *offset
 	return low ? low - 1 : node->count;
 }
 
-/* Without filters a chunk has its own size; some writers store less of one at the edge of the dataset, or
- * leave the field empty. */
+/* Without filters a chunk has its full size. But some writers store less of a chunk at the edge of the
+ * dataset, or leave the field 0. */
 static uint64_t stored_size(const struct h5_chunk_index *index, uint32_t size)
 {
 	if (index->filtered)
@@ -46,12 +46,12 @@ static struct h5_chunk chunk_of(const struct h5_chunk_index *index, const struct
 				 .filter_mask = index->filtered ? leaf->keys[i].filter_mask : 0};
 }
 
-/* The leaf for the element coordinates. */
+/* Finds the leaf for the element coordinates. */
 static int seek(const struct h5_chunk_index *index, const uint64_t *offsets, struct h5_chunk_cursor *cursor)
 {
 	const size_t size = index->layout.rank * sizeof *offsets;
 	uint64_t address = index->layout.address;
-	int level = -1; /* any: the root's */
+	int level = -1; /* any level: it is the root */
 
 	memset(cursor->low, 0, size);
 	memset(cursor->high, 0xff, size);
@@ -136,7 +136,7 @@ static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor
 		next[i] = end[i] / index->layout.dims[i];
 }
 
-/* The recursion is as deep as the tree: 255 levels at most, as a writer with K = 1 gives it. */
+/* The recursion is as deep as the tree, at most 255 levels. */
 static int walk_node(const struct h5_chunk_index *index, uint64_t address, int level, uint64_t *left,
 		     h5_chunk_visit *visit, void *arg)
 {
@@ -148,7 +148,7 @@ static int walk_node(const struct h5_chunk_index *index, uint64_t address, int l
 		rc = h5_chunk_btree1_node_get(index, address, level, &ref, &node);
 	if (rc)
 		return rc;
-	/* its keys: 8 bytes and rank + 1 offsets each */
+	/* each key is 8 bytes and rank + 1 offsets */
 	rc = h5_chunk_index_spend(index, left, ((uint64_t)node->count + 1) * (16 + 8 * index->layout.rank));
 	for (unsigned i = 0; i < node->count && !rc; i++) {
 		if (node->level) {
@@ -173,11 +173,11 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 
 /* ---- changes ----
  *
- * Keys are kept as libhdf5 keeps them, since it compares with the right ones too: two neighbours of one level
- * share the key between them, which also stands in the node above that parts them; the last one of all lies
- * behind the last chunk, but may be that of a chunk still to come. */
+ * Keys are as libhdf5 makes them, since it compares with the right keys, too: two neighbours of one level
+ * share the key between them, and the node above them has it, too. The last key of all is greater than that
+ * of the last chunk; it may be that of a chunk that does not exist yet. */
 
-/* A chunk, and a last key for when it is the last of all. */
+/* An entry for a chunk, and the key after it if it is the last of all. */
 struct entry {
 	struct h5_btree1_chunk_key key, after;
 	uint64_t offsets[H5_RANK_MAX + 1], after_offsets[H5_RANK_MAX + 1];
@@ -244,8 +244,8 @@ static int replace(struct h5_btree1_change *c, const struct entry *entry, unsign
 	return write_levels(c);
 }
 
-/* Makes the range of keys above the leaf hold the chunk, where it comes before the first one or behind the
- * last. */
+/* Widens the range of keys of the leaf and of the nodes above it, if the chunk comes before the first key or
+ * after the last. */
 static void widen(struct h5_btree1_change *c, const struct entry *entry)
 {
 	struct h5_btree1_edit *leaf = c->levels[0].node[0], *e;
@@ -263,7 +263,7 @@ static void widen(struct h5_btree1_change *c, const struct entry *entry)
 	if (leaf->node.count &&
 	    h5_chunk_compare(entry->offsets, leaf->node.keys[leaf->node.count].offsets, words) < 0)
 		return;
-	/* Between two nodes it is the key that parts them. */
+	/* If a node follows, the last key is that of this node. */
 	for (e = leaf; e->parent; e = e->parent) {
 		if (e->index + 1 < e->parent->node.count) {
 			last = e->parent->node.keys[e->index + 1];
@@ -294,8 +294,8 @@ static int insert(struct h5_btree1_change *c, const struct entry *entry, unsigne
 	return rc;
 }
 
-/* The last chunk of the nodes to the left of the removed entry is followed by this key now: `e` parts them
- * from what is to the right, its child i is on their side. */
+/* Makes `key` the last key of the nodes to the left of the removed entry: of child i of `e`, and of the last
+ * child of each level below. */
 static int close_gap(struct h5_btree1_change *c, struct h5_btree1_edit *e, unsigned i,
 		     struct h5_btree1_chunk_key key)
 {
@@ -324,7 +324,7 @@ static int remove_entry(struct h5_btree1_change *c, unsigned p)
 		e = e->parent;
 	}
 	if (!e->node.count) {
-		/* The root stays, an empty leaf. */
+		/* The root stays, as an empty leaf. */
 		e->node.level = 0;
 		return write_levels(c);
 	}
@@ -387,10 +387,10 @@ static void cut_node(struct h5_btree1_edit *e, unsigned n, struct h5_btree1_chun
 	e->dirty = true;
 }
 
-/* Cuts the nodes along the way down to the first chunk that goes. *cut: there is one. */
+/* Cuts the nodes on the way down to the first chunk that is removed. *cut_any: there is one. */
 static int cut(struct h5_btree1_change *c, uint64_t limit, bool *cut_any)
 {
-	/* Chunks are ordered by their first coordinate before all, so that those which go are the tail. */
+	/* Chunks are ordered by their first coordinate first, so all that are removed are at the end. */
 	const struct h5_btree1_chunk_key last = c->root->node.keys[c->root->node.count];
 	struct h5_btree1_edit *e = c->root;
 	int rc;
@@ -480,7 +480,7 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 
 			rc = give_up(&v, old, e->kept);
 		}
-		/* What is damaged of them is lost, and does not keep the others from going. */
+		/* The space of a damaged node is lost; the others are still given up. */
 		if (rc == -EUCLEAN)
 			rc = 0;
 	}

@@ -154,9 +154,9 @@ void h5_btree1_change_take(struct h5_btree1_edit *e, unsigned p)
 	e->dirty = true;
 }
 
-/* Entries that stay in a full node when it splits, as libhdf5 has it, to the rounding of its ratios, so that
- * the trees are alike: 0.9 of them at the right end of the level, where appending goes on, 0.1 at the left
- * end, half in between. */
+/* How many entries stay in a full node that splits: as in libhdf5, up to the rounding of its ratios, so that
+ * the trees are alike. At the right end of a level, where appends go, 0.9 of them; at the left end 0.1; else
+ * half. */
 static unsigned split_at(const struct h5_btree1_change *c, const struct h5_btree1_node *node)
 {
 	float ratio = node->right == H5_UNDEF ? 0.9f : node->left == H5_UNDEF ? 0.1f : 0.5f;
@@ -185,7 +185,8 @@ static int split(struct h5_btree1_change *c, struct h5_btree1_edit *e)
 	return 0;
 }
 
-/* A new root over the old one, in the old one's place, as libhdf5 does: so the layout message stays. */
+/* Puts a new root above the old one, and at its address, as libhdf5 does. So the layout message does not
+ * change. */
 static int raise_root(struct h5_btree1_change *c, const struct h5_btree1_chunk_key *last)
 {
 	struct h5_btree1_edit *old = c->root, *root;
@@ -214,7 +215,7 @@ static int raise_root(struct h5_btree1_change *c, const struct h5_btree1_chunk_k
 int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e,
 			    struct h5_btree1_chunk_key *key, uint64_t *child, unsigned *p)
 {
-	unsigned near = *p ? *p - 1 : 0; /* the new entry goes where this one goes */
+	unsigned near = *p ? *p - 1 : 0; /* the new entry goes into the same node as this one */
 	struct h5_btree1_edit *right;
 	int rc;
 
@@ -242,7 +243,7 @@ int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e
 	return rc;
 }
 
-/* ---- places ---- */
+/* ---- addresses ---- */
 
 static int place(struct h5_btree1_change *c, struct h5_btree1_edit *e)
 {
@@ -273,10 +274,9 @@ static int write_node(const struct h5_btree1_change *c, const struct h5_btree1_e
 	return rc;
 }
 
-/* In the node at the address, the sibling on that side becomes `to` instead of `from`. Nothing reads along
- * the siblings but who splits or removes nodes: what is no node there, or doesn't point back, is a remnant
- * that means nothing. An address that crosses a page is left to the journal: whoever reads chunks never looks
- * at it. */
+/* Changes the sibling on that side of the node at the address from `from` to `to`. Only changes of the tree
+ * use siblings, no lookup does. So nothing is done if there is no node, or if it has another sibling: that is
+ * a remnant without meaning. If the field crosses a page, only the journal protects it. */
 static int relink(const struct h5_btree1_change *c, unsigned level, uint64_t address, bool right,
 		  uint64_t from, uint64_t to)
 {

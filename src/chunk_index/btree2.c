@@ -28,7 +28,7 @@ static int open_index(struct h5_chunk_index *index)
 			    structured ? 0 : record_size, &index->btree2);
 	if (!rc && structured)
 		return h5_chunk_element_fit(index, index->btree2.record_size);
-	/* A longer record has its Chunk Size in another width. */
+	/* With another size of the record, Chunk Size has another width, too. */
 	if (!rc && index->btree2.record_size != record_size)
 		rc = h5_fail(-EUCLEAN, index->layout.address, "chunk index: records of %u bytes, not %u",
 			     index->btree2.record_size, record_size);
@@ -44,7 +44,7 @@ static int compare(void *arg, struct h5_reader record, int *rc)
 {
 	const struct sought *sought = arg;
 
-	(void)rc; /* records have the size that was asked for */
+	(void)rc; /* cannot fail: the size of records was checked */
 	h5_reader_skip(&record, h5_chunk_prefix_size(sought->index));
 	for (unsigned i = 0; i < sought->index->layout.rank; i++) {
 		uint64_t scaled = h5_read_u64(&record);
@@ -62,14 +62,15 @@ static void scaled_of(const struct h5_chunk_index *index, const uint8_t *record,
 		scaled[i] = h5_uint_from(record + 8 * i, 8);
 }
 
-/* Steps to the first coordinates after these, which are not the last ones there are. */
+/* Steps to the next coordinates in row-major order of 64-bit numbers. */
 static void step(uint64_t *scaled, unsigned rank)
 {
 	while (rank-- > 0 && !++scaled[rank])
 		;
 }
 
-/* The leaf, or, where the chunk's record stands further up, that node for this chunk alone. */
+/* Finds the leaf that answers for the chunk. If the record is in an inner node, the cursor gets that node,
+ * for this chunk alone. */
 static int seek(const struct h5_chunk_index *index, const uint64_t *scaled, struct h5_chunk_cursor *cursor)
 {
 	const size_t size = index->layout.rank * sizeof *scaled;

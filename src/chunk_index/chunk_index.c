@@ -69,8 +69,8 @@ int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const stru
 	index->layout_version = layout_version;
 	index->filtered = filtered;
 	index->chunk_size = chunk_size;
-	/* Layout version 4 leaves a filtered chunk a byte more than its unfiltered size needs; version 5 has
-	 * no rule but the width of all lengths. */
+	/* In layout version 4 the size of a filtered chunk has one byte more than its unfiltered size needs;
+	 * in version 5 it has the size of lengths. */
 	index->size_width = layout_version > 4 ? h5_file_superblock(file)->size_of_lengths
 					       : (uint8_t)h5_min(8, h5_limit_size(chunk_size) + 1);
 	index->metadata_size =
@@ -110,8 +110,8 @@ int h5_chunk_index_lookup(const struct h5_chunk_index *index, struct h5_chunk_cu
 	return rc;
 }
 
-/* Beyond the maximum dimensions, which a damaged file's dimensions may pass, is no chunk: *next becomes the
- * next one inside. False: these are inside. */
+/* If the chunk lies beyond the maximum dimensions, as it may in a damaged file, sets *next to the next one
+ * inside, and returns true. */
 static bool pass_maximum(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *next)
 {
 	const unsigned rank = index->layout.rank;
@@ -162,7 +162,7 @@ int h5_chunk_index_can_change(const struct h5_chunk_index *index)
 	return 0;
 }
 
-/* Begins a unit of change, with what is known of the index. */
+/* Begins a unit of change that restores the index in memory if it fails. */
 static int begin_change(struct h5_chunk_index *index)
 {
 	int rc = h5_unit_begin(index->file);

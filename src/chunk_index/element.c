@@ -131,7 +131,7 @@ int h5_chunk_elements_walk(const struct h5_chunk_index *index, const uint8_t *el
 	return rc;
 }
 
-/* The first number from this one on that the cursor doesn't know to be absent. */
+/* The first number, from this one on, of a chunk that may be stored, as far as the cursor tells. */
 static uint64_t absent_until(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 			     uint64_t number)
 {
@@ -162,11 +162,11 @@ void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_c
 	end = absent_until(index, cursor, number);
 	if (index->slowest && cursor->high[0] == UINT64_MAX &&
 	    number - scaled[index->slowest] * index->step[index->slowest] >= cursor->low[0]) {
-		/* Nor is there one in all rows behind. */
+		/* No later row has a chunk either. */
 		memset(next, 0xff, rank * sizeof *next);
 		return;
 	}
-	if (index->slowest) { /* numbers that are neighbours are not so in row-major order */
+	if (index->slowest) { /* chunks with consecutive numbers are not neighbours in row-major order */
 		steps = (end - number - 1) / index->step[rank - 1] + 1;
 		if (!h5_add(scaled[rank - 1], steps, &next[rank - 1]))
 			next[rank - 1] = UINT64_MAX;
@@ -201,7 +201,7 @@ static int load_page(struct h5_file *file, uint64_t address, const void *arg, vo
 	size_t n;
 	int rc;
 
-	/* More than a size_t holds is more than any file has. */
+	/* No file has more bytes than a size_t can hold. */
 	if (__builtin_add_overflow(*size, 4, &n))
 		return h5_fail(-EUCLEAN, address, "chunk index page: %ju bytes", (uintmax_t)*size);
 	rc = h5_block_read(file, address, 0, n, "chunk index page", value);
@@ -221,7 +221,7 @@ static const struct h5_block_type chunk_page = {{"chunk index page", free}, load
 int h5_chunk_page_get(const struct h5_chunk_index *index, uint64_t address, uint64_t size,
 		      struct h5_lru_entry **ref, const uint8_t **elements)
 {
-	/* A page is verified bytes: nothing but their number settles its form. */
+	/* The decoded form depends only on the size: it is the bytes, verified. */
 	int rc = h5_file_block(index->file, &chunk_page, address, size, &size, ref);
 
 	if (!rc)

@@ -1,5 +1,5 @@
-/* The extensible array, specification VII.D: chunk numbers by the maximum dimensions, the unlimited one moved
- * to the front; header, index block, super blocks, data blocks, pages. */
+/* The extensible array, specification VII.D. Chunks are numbered by the maximum dimensions, the unlimited one
+ * first. It consists of a header, an index block, super blocks, data blocks and pages. */
 #include "chunk_index/extensible_array.h"
 
 #include "base/checked.h"
@@ -50,7 +50,7 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *number, stru
 	}
 	rc = h5_earray_leaf_get(index, &position, &cursor->ref, &elements, &cursor->low[0], &cursor->high[0]);
 	cursor->block = elements;
-	/* what lies beyond Max Index Set is not stored, whatever the leaf says */
+	/* beyond Max Index Set nothing is stored, whatever the leaf says */
 	cursor->high[0] = h5_min(cursor->high[0], header->max_index);
 	return rc;
 }

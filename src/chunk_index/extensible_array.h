@@ -1,12 +1,12 @@
-/* Between the files of the extensible array, lowest first: its blocks (extensible_array_blocks.c), moving it
- * as a whole (extensible_array_move.c), changing it (extensible_array_write.c), and the index that is made of
- * these (extensible_array.c). */
+/* Between the files of the extensible array. Lowest first: extensible_array_blocks.c reads its blocks,
+ * extensible_array_move.c moves it as a whole, extensible_array_write.c changes it, and extensible_array.c
+ * makes an index of these. */
 #ifndef H5_CHUNK_INDEX_EXTENSIBLE_ARRAY_H
 #define H5_CHUNK_INDEX_EXTENSIBLE_ARRAY_H
 
 #include "chunk_index/private.h"
 
-/* What the form of a block depends on. */
+/* What decides the form of a block. */
 struct h5_earray_shape {
 	const struct h5_extensible_array_header *header; /* borrowed */
 	struct h5_extensible_array_super super;		 /* number 0 for the index block */
@@ -20,7 +20,7 @@ struct h5_earray_block {
 		struct h5_extensible_array_super_block super;
 		struct h5_extensible_array_data_block data;
 	};
-	uint8_t bytes[]; /* verified, and what the decoded block points into */
+	uint8_t bytes[]; /* verified; the decoded block points into them */
 };
 
 /* Their loaders take a shape. */
@@ -28,21 +28,21 @@ extern const struct h5_block_type h5_earray_index_block, h5_earray_super_block, 
 
 void h5_earray_shape_init(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
 			  unsigned number, struct h5_earray_shape *shape);
-/* Numbers the chunks, for which no header is needed. */
+/* Numbers the chunks. Needs no header. */
 int h5_earray_number(struct h5_chunk_index *index);
 
-/* A reference to the block, which belongs to the shape's header. */
+/* A reference to a block. -EUCLEAN: it belongs to another header than the shape's. */
 int h5_earray_block_get(const struct h5_chunk_index *index, const struct h5_block_type *type,
 			uint64_t address, const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
 			const struct h5_earray_block **block);
 /* The index block. */
 int h5_earray_root_get(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
 		       struct h5_lru_entry **ref, const struct h5_earray_block **block);
-/* The super block; *ref and *block are NULL where it is not stored, or in the index block. */
+/* The super block. *ref and *block are NULL if it is not stored, or is a part of the index block. */
 int h5_earray_super_get(const struct h5_chunk_index *index, const struct h5_earray_block *root,
 			const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
 			const struct h5_earray_block **block);
-/* Address of data block i of a super block, which is NULL as h5_earray_super_get() leaves it. */
+/* The address of data block i of a super block; `super` as h5_earray_super_get() sets it. */
 uint64_t h5_earray_data_block_address(const struct h5_chunk_index *index, const struct h5_earray_block *root,
 				      const struct h5_earray_shape *shape,
 				      const struct h5_earray_block *super, uint64_t i);
@@ -68,8 +68,8 @@ struct h5_earray_position {
 /* False: the array has no room for so many elements. */
 bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
 		      uint64_t number, struct h5_earray_position *position);
-/* The elements of the leaf; NULL, *ref too, where it is not stored. Numbers from *first up to *end lie in the
- * leaf, or are not stored for the same reason. */
+/* The elements of the leaf; *elements and *ref are NULL if it is not stored. *first and *end: the numbers of
+ * its elements; if it is not stored, of all elements that are not stored for the same reason. */
 int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_position *position,
 		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *first, uint64_t *end);
 
@@ -80,15 +80,15 @@ size_t h5_earray_header_size(const struct h5_chunk_index *index);
 int h5_earray_write_header(const struct h5_chunk_index *index,
 			   const struct h5_extensible_array_header *header);
 
-/* A block of the caller's own, to be changed: free(). */
+/* A copy of the block that can be changed; the caller's, free(). */
 int h5_earray_draft(const struct h5_chunk_index *index, const struct h5_block_type *type, uint64_t address,
 		    const struct h5_earray_shape *shape, struct h5_earray_block **draft);
-/* A part of the draft, which its decoded form shows read-only. */
+/* The part of the draft that its decoded form points to, to be changed. */
 uint8_t *h5_earray_part(struct h5_earray_block *draft, const uint8_t *decoded);
-/* Every block and page ends with the checksum of the rest. */
+/* Sets the checksum at the end of a block or page. */
 void h5_earray_seal(uint8_t *bytes, size_t n);
 
-/* Copies paged data block i with its pages to new space, for this header. */
+/* Copies paged data block i with its pages from one address to another, for this header. */
 int h5_earray_copy_paged(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
 			 const struct h5_extensible_array_header *header, const struct h5_earray_block *super,
 			 uint64_t i, uint64_t from, uint64_t to);

@@ -21,7 +21,7 @@ static int read_block(struct h5_file *file, uint64_t address, const struct h5_ea
 	return 0;
 }
 
-/* Hands a block over, or frees it where its decoder failed. */
+/* Returns a block in *value, or frees it if its decoder has failed. */
 static int decoded(struct h5_earray_block *block, int rc, void **value)
 {
 	if (rc)
@@ -115,7 +115,7 @@ int h5_earray_block_get(const struct h5_chunk_index *index, const struct h5_bloc
 	if (rc)
 		return rc;
 	block = h5_lru_value(*ref);
-	/* Decoding has compared it with the header that first led here. */
+	/* The decoder compared it with the header by which it was loaded, which may be another one. */
 	if (block->header != shape->header->address) {
 		h5_file_put(index->file, *ref);
 		*ref = NULL;
@@ -163,7 +163,7 @@ uint64_t h5_earray_data_block_address(const struct h5_chunk_index *index, const 
 	return H5_UNDEF;
 }
 
-/* A page is less than a data block, which lies in the file, or is refused when it is read. */
+/* This cannot overflow: the data block has been read, or will be refused. */
 uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t data_block, uint64_t page)
 {
 	return data_block + shape->super.data_block_size + page * shape->super.page_size;

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* Copies of what an extensible array consists of: of one paged data block, which nothing changes in place,
- * and of the whole, since each block has the header's address. */
+/* Copies an extensible array to new space: one paged data block, which is never changed in place; or all of
+ * it, if the header cannot stay, since each block has the address of the header. */
 
 struct h5_writer h5_earray_writer(const struct h5_chunk_index *index, uint8_t *bytes, size_t n)
 {
@@ -104,7 +104,7 @@ struct copy {
 	uint64_t left;				  /* bytes of blocks that the file can still hold */
 };
 
-/* Data block i to new space. */
+/* Copies data block i to new space. */
 static int copy_data_block(struct copy *c, const struct h5_earray_shape *shape,
 			   const struct h5_earray_block *super, uint64_t i, uint64_t *address)
 {
@@ -130,7 +130,7 @@ static int copy_data_block(struct copy *c, const struct h5_earray_shape *shape,
 	return rc;
 }
 
-/* The data blocks of a super block, whose addresses are there, to new space. */
+/* Copies the data blocks of a super block to new space, and updates their addresses. */
 static int copy_data_blocks(struct copy *c, const struct h5_earray_shape *shape,
 			    const struct h5_earray_block *super, uint8_t *addresses)
 {
@@ -231,7 +231,7 @@ static void release(const struct h5_chunk_index *index, const struct h5_extensib
 	const struct h5_earray_block *root, *super;
 	struct h5_lru_entry *root_ref, *ref;
 
-	/* What cannot be read is lost, and nothing else. */
+	/* The space below a block that cannot be read is lost. */
 	if (header->index_block != H5_UNDEF && !h5_earray_root_get(index, header, &root_ref, &root)) {
 		for (unsigned number = 0; number < header->super_blocks; number++) {
 			struct h5_earray_shape shape;

@@ -7,17 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes of the extensible array. A change is one of a leaf - the index block, a data block, a page -, and
- * of its ancestors up to the first that can be changed in place; the header changes with what it counts. */
+/* Changes of the extensible array. A change begins at a leaf: the index block, a data block or a page. Then
+ * its ancestors change, up to the first that can be changed in place. The header has counts that change,
+ * too. */
 
 struct change {
 	struct h5_chunk_index *index;
-	struct h5_earray_position position; /* its shape borrows the index' header */
+	struct h5_earray_position position; /* its shape borrows the header of the index */
 	const struct h5_chunk *chunk;	    /* NULL: the leaf is cleared from the position on ... */
 	uint64_t first;			    /* ... of chunks with scaled[0] >= first */
 };
 
-/* ---- drafts: blocks of our own, to be changed ---- */
+/* ---- drafts: copies of blocks, to be changed ---- */
 
 static int draft_empty(uint64_t size, struct h5_earray_block **draft)
 {
@@ -28,7 +29,7 @@ static int draft_empty(uint64_t size, struct h5_earray_block **draft)
 	return *draft ? 0 : h5_fail(-ENOMEM, H5_UNDEF, "extensible array: out of memory");
 }
 
-/* Encodes a new block of one of the types, for the position of the change, and decodes it. */
+/* Makes an empty block of the type for the position of the change, and decodes it. */
 static int draft_new(struct change *c, const struct h5_block_type *type, uint64_t size,
 		     struct h5_earray_block **out)
 {
@@ -113,7 +114,7 @@ static int draft_data_block(struct change *c, uint64_t address, struct h5_earray
 	return 0;
 }
 
-/* `address` H5_UNDEF: the page isn't initialised. */
+/* `address` H5_UNDEF: the page is not initialised; the draft is an empty one. */
 static int draft_page(struct change *c, uint64_t address, struct h5_earray_block **out)
 {
 	const struct h5_extensible_array_super *super = &c->position.shape.super;
@@ -146,9 +147,9 @@ static int draft_page(struct change *c, uint64_t address, struct h5_earray_block
 	return rc;
 }
 
-/* ---- where drafts go ---- */
+/* ---- writing drafts ---- */
 
-/* Takes the draft over. Where it cannot stay in its place *address tells where it now is. */
+/* Writes the draft and frees it. *address changes if it cannot be written in place. */
 static int put_draft(const struct change *c, struct h5_earray_block *draft, uint64_t size, unsigned stage,
 		     uint64_t *address)
 {
@@ -183,7 +184,7 @@ static int edit(const struct change *c, uint8_t *elements)
 	return 0;
 }
 
-/* Makes the paged data block, or makes it new. */
+/* Makes sure that the paged data block is in new space: makes it, or copies it. */
 static int renew_paged(struct change *c, const struct h5_earray_block *super, uint64_t *address)
 {
 	const struct h5_earray_shape *shape = &c->position.shape;
@@ -213,8 +214,7 @@ static int renew_paged(struct change *c, const struct h5_earray_block *super, ui
 	return rc;
 }
 
-/* *initialised: the page is there. A page that was not is there from the moment on at which its bit is set.
- */
+/* *initialised: the page exists. A new page exists once its bit is set. */
 static int change_page(struct change *c, const struct h5_earray_block *super, uint64_t *address,
 		       bool *initialised)
 {
@@ -345,12 +345,12 @@ static int change_in_index_block(struct change *c)
 
 static bool differs(const struct h5_extensible_array_header *a, const struct h5_extensible_array_header *b)
 {
-	/* Whatever else may change goes with one of these. */
+	/* If anything else changes, one of these does, too. */
 	return a->address != b->address || a->index_block != b->index_block || a->max_index != b->max_index ||
 	       a->data_count != b->data_count || a->super_count != b->super_count;
 }
 
-/* The header is there and can be changed in place, or is a new one. `written`: as it is in the file. */
+/* The header can be changed in place, or is new. `written`: the header as it is in the file. */
 static int change_leaf(struct change *c, const struct h5_extensible_array_header *written)
 {
 	const struct h5_extensible_array_header *header = &c->index->extensible_array;
@@ -361,7 +361,7 @@ static int change_leaf(struct change *c, const struct h5_extensible_array_header
 	return !rc && differs(header, written) ? h5_earray_write_header(c->index, header) : rc;
 }
 
-/* Makes sure that the header can be changed in place: else the index moves. */
+/* Makes sure that the header can be changed in place, by moving the index if it cannot. */
 static int prepare(struct h5_chunk_index *index)
 {
 	bool safe = h5_tx_is_safe(index->file, index->extensible_array.address, h5_earray_header_size(index));
@@ -369,7 +369,7 @@ static int prepare(struct h5_chunk_index *index)
 	return safe ? 0 : h5_earray_move(index);
 }
 
-/* The header becomes that of an index without any chunk, in new space. */
+/* Makes the header of an index without chunks, in new space. */
 static int create(struct h5_chunk_index *index)
 {
 	struct h5_extensible_array_header *header = &index->extensible_array;
@@ -469,11 +469,11 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 	struct h5_earray_position position;
 	int rc;
 
-	/* Along another dimension than the unlimited one they are spread over all of the array. */
+	/* If dimension 0 is not the unlimited one, these chunks are spread over all of the array. */
 	if (!index->step[index->slowest] || (!index->slowest && !h5_mul(first, index->step[0], &number)))
 		return 0;
 	rc = prepare(index);
-	/* Beyond Max Index Set too: a kill may have come between elements and the header. */
+	/* Also beyond Max Index Set: a kill may have left elements there without the new header. */
 	while (!rc && h5_earray_locate(index, &index->extensible_array, number, &position)) {
 		struct h5_lru_entry *ref;
 		const uint8_t *elements;
@@ -482,7 +482,7 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 		if (elements)
 			rc = h5_chunk_index_spend(index, &left,
 						  position.n * position.shape.header->element_size);
-		/* A reference outlives what becomes of the block. */
+		/* The elements stay valid while the block changes, since this is a reference. */
 		if (elements && !rc)
 			rc = trim_leaf(index, &position, first, elements, end - number, visit, arg);
 		h5_file_put(index->file, ref);

@@ -1,4 +1,5 @@
-/* The fixed array, specification VII.C: chunk numbers by the maximum dimensions; header, data block, pages.
+/* The fixed array, specification VII.C. Chunks are numbered by the maximum dimensions. It consists of a
+ * header, a data block and pages.
  *
  * A data block or a page changes in place if it is a cell or lies in new space. Otherwise the whole array is
  * copied to new space first, which happens once in a transaction. */
@@ -85,7 +86,7 @@ static int block_get(const struct h5_chunk_index *index, struct h5_lru_entry **r
 	if (rc)
 		return rc;
 	block = h5_lru_value(*ref);
-	/* The cache has what another index read by this header, which somebody may have written since. */
+	/* Another reader of the index may have loaded the block, by a header that has changed since. */
 	if (block->size != header->block_size || !block->decoded.bitmap != !header->pages) {
 		h5_file_put(index->file, *ref);
 		return h5_fail(-EUCLEAN, header->address, "fixed array header: it has changed");
@@ -108,7 +109,7 @@ static int page_get(const struct h5_chunk_index *index, const struct h5_fixed_ar
 	return h5_chunk_page_get(index, address, *size, ref, elements);
 }
 
-/* The elements that element *number lies with: those of its page, or all. */
+/* Finds the elements of the page of element *number, or all if there are no pages. */
 static int seek(const struct h5_chunk_index *index, const uint64_t *number, struct h5_chunk_cursor *cursor)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;
@@ -190,12 +191,12 @@ static struct h5_writer writer(const struct h5_chunk_index *index, void *data, s
 	return h5_writer_init(data, n, sb->size_of_offsets, sb->size_of_lengths);
 }
 
-/* The data block without its pages, or a page, to be changed. */
+/* A copy of the data block without its pages, or of a page, to be changed. */
 struct draft {
 	uint64_t address;
 	size_t size;
 	uint8_t *bytes; /* owned */
-	uint8_t *body;	/* elements, or bitmap */
+	uint8_t *body;	/* its elements, or its bitmap */
 };
 
 static int draft_init(struct draft *draft, uint64_t address, uint64_t size)
@@ -222,8 +223,8 @@ static int draft_write(const struct h5_chunk_index *index, const struct draft *d
 	return h5_tx_patch(index->file, draft->address, draft->bytes, draft->size, stage);
 }
 
-/* The data block as it belongs under the header given, which may have another address; an empty one where
- * there is none yet. */
+/* A draft of the data block for this header, which may have another address; an empty one if there is none
+ * yet. */
 static int draft_block(const struct h5_chunk_index *index, const struct h5_fixed_array_header *header,
 		       struct draft *draft)
 {
@@ -318,7 +319,7 @@ static int copy_pages(const struct h5_chunk_index *index, const struct h5_fixed_
 	return rc;
 }
 
-/* Fills the new space of `to` with what the array holds. */
+/* Copies the array to the new space of `to`. */
 static int write_copy(const struct h5_chunk_index *index, const struct h5_fixed_array_header *to)
 {
 	struct draft block;
@@ -334,8 +335,8 @@ static int write_copy(const struct h5_chunk_index *index, const struct h5_fixed_
 	return rc;
 }
 
-/* Gives the array a new data block; and a new header, where there is none or where it cannot change in place:
- * data blocks tell whose they are. */
+/* Gives the array a new data block. Also a new header if there is none, or if it cannot change in place; this
+ * is why all is copied: a data block has the address of its header. */
 static int rebuild(struct h5_chunk_index *index)
 {
 	const struct h5_fixed_array_header old = index->fixed_array;
@@ -359,7 +360,7 @@ static int rebuild(struct h5_chunk_index *index)
 	return 0;
 }
 
-/* True: the page can change where it is, and the bitmap with it. */
+/* *safe: the page can change in place, and the bitmap, too. */
 static int page_is_safe(const struct h5_chunk_index *index, uint64_t page, bool *safe)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;
@@ -380,7 +381,7 @@ static int page_is_safe(const struct h5_chunk_index *index, uint64_t page, bool 
 	return 0;
 }
 
-/* Sees to it that the elements of a page, or of a data block without pages, can change where they are. */
+/* Makes sure that the elements of the page, or of a data block without pages, can change in place. */
 static int make_safe(struct h5_chunk_index *index, uint64_t page)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;
@@ -410,8 +411,8 @@ static int set_page_bit(const struct h5_chunk_index *index, uint64_t page)
 	return rc;
 }
 
-/* Changes n elements, from one on, all in one page: `element` is the one that it becomes; NULL: they stand
- * for no chunks. */
+/* Changes n elements from `first` on, all in one page. NULL: they become those of chunks that are not stored;
+ * else n is 1. */
 static int change(struct h5_chunk_index *index, uint64_t first, uint64_t n, const uint8_t *element)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;
@@ -436,7 +437,7 @@ static int change(struct h5_chunk_index *index, uint64_t first, uint64_t n, cons
 	return rc;
 }
 
-/* The header of an array that is yet to be made. */
+/* Makes the header of a new array. */
 static int prepare(struct h5_chunk_index *index)
 {
 	int rc = h5_chunk_index_number(index, 0);
@@ -479,7 +480,7 @@ static int any(void *arg, const struct h5_chunk *chunk)
 	return 1;
 }
 
-/* Of the elements of a page, or of a data block without pages, those from `first` on. */
+/* Removes the chunks from number `first` on that are in the page, or in a data block without pages. */
 static int trim_page(struct h5_chunk_index *index, uint64_t page, uint64_t first, h5_chunk_visit *visit,
 		     void *arg)
 {

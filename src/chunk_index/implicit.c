@@ -1,7 +1,7 @@
 #include "base/checked.h"
 #include "chunk_index/private.h"
 
-/* The implicit index, specification VII.B: all chunks of the maximum dimensions lie one behind the other. */
+/* The implicit index, specification VII.B: all chunks of the maximum dimensions lie one after the other. */
 
 static int open_index(struct h5_chunk_index *index)
 {
@@ -44,8 +44,8 @@ static bool next(const struct h5_chunk_index *index, uint64_t *scaled)
 	return false;
 }
 
-/* Chunks of the maximum dimensions have their place, and libhdf5 counts those of the current ones as stored.
- */
+/* All chunks of the maximum dimensions have space. Those of the current dimensions count as stored, as in
+ * libhdf5. */
 static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
 	uint64_t scaled[H5_RANK_MAX] = {0}, n = 0;
@@ -67,7 +67,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc;
 }
 
-/* All chunks have their places from the dataset's creation on, and keep them. */
+/* All chunks have their space from the creation of the dataset on, and keep it. */
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
 	struct h5_chunk old = h5_chunk_absent();
@@ -81,7 +81,7 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 	return rc;
 }
 
-/* Nothing is removed: what lies beyond the dataspace is still there when it grows again. */
+/* Removes nothing: chunks beyond the dataspace are still there when it grows again. */
 static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
 	(void)index;

@@ -1,8 +1,8 @@
 #include "base/checked.h"
 #include "chunk_index/private.h"
 
-/* Chunks along a dimension: the specification counts them by the current size; writers count by the maximum
- * one, so that growing renumbers nothing. */
+/* How many chunks there can be along a dimension. The specification counts by the current size, but writers
+ * count by the maximum, so that numbers stay when the dataset grows. */
 static uint64_t chunks_along(const struct h5_chunk_index *index, unsigned i)
 {
 	uint64_t max = index->max[i], chunk = index->layout.dims[i];

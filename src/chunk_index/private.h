@@ -1,6 +1,5 @@
-/* Between the files of this folder, lowest first: cursor.c, numbering.c and element.c are what the
- * implementations share; then one implementation a file, but for the larger ones; chunk_index.c has the table
- * of them. */
+/* Between the files of this folder. The implementations share cursor.c, numbering.c and element.c.
+ * chunk_index.c is above them all, and has the table of them. */
 #ifndef H5_CHUNK_INDEX_PRIVATE_H
 #define H5_CHUNK_INDEX_PRIVATE_H
 
@@ -15,14 +14,14 @@
 struct h5_chunk_index_ops {
 	const char *name;
 	bool keeps;   /* h5_chunk_index_keeps() */
-	bool no_swmr; /* its changes are not for readers who read along */
-	/* Reads the header and checks it, where there is one. May be NULL. */
+	bool no_swmr; /* SWMR readers cannot follow its changes */
+	/* Reads the header and checks it. NULL: there is none. */
 	int (*open)(struct h5_chunk_index *index);
-	/* *chunk is an absent one before. */
+	/* *chunk is not stored, unless this finds it. */
 	int (*lookup)(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 		      const uint64_t *scaled, struct h5_chunk *chunk);
-	/* As h5_chunk_index_gap(), after a lookup that has found the chunk not stored. *next stands behind
-	 * the chunk; NULL, or nothing done: no more is known. */
+	/* As h5_chunk_index_gap(), after a lookup that did not find the chunk. *next is the chunk after it,
+	 * and stays so if no more is known. May be NULL. */
 	void (*gap)(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 		    const uint64_t *scaled, uint64_t *next);
 	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
@@ -37,7 +36,7 @@ struct h5_chunk_index_ops {
 extern const struct h5_chunk_index_ops h5_chunk_index_btree1, h5_chunk_index_single, h5_chunk_index_implicit,
 	h5_chunk_index_fixed_array, h5_chunk_index_extensible_array, h5_chunk_index_btree2;
 
-/* <0, 0, >0: the first n of the coordinates a come before, are, come after those of b. */
+/* <0, 0, >0: the first n coordinates of `a` come before, equal, come after those of `b`. */
 static inline int h5_chunk_compare(const uint64_t *a, const uint64_t *b, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -47,7 +46,7 @@ static inline int h5_chunk_compare(const uint64_t *a, const uint64_t *b, unsigne
 }
 
 struct h5_chunk_index {
-	const struct h5_chunk_index_ops *ops; /* not called where the layout has no address */
+	const struct h5_chunk_index_ops *ops; /* not called if the layout has no address */
 	struct h5_file *file;		      /* borrowed */
 	struct h5_chunk_layout layout;
 	uint64_t dims[H5_RANK_MAX]; /* of the dataset */
@@ -59,7 +58,8 @@ struct h5_chunk_index {
 	uint8_t metadata_size; /* bytes of the metadata in a structured element */
 	uint16_t scaled_size;  /* bytes of the scaled offsets in a record of the version 2 B-tree */
 
-	/* Where chunks are numbered: chunks that one step along a dimension passes, and the number of all. */
+	/* If chunks are numbered: by how much the number grows from one chunk to the next along a dimension,
+	 * and how many numbers there are. */
 	uint64_t step[H5_RANK_MAX];
 	uint64_t along[H5_RANK_MAX]; /* how many there can be along a dimension; 0: they are not numbered */
 	uint64_t count;
@@ -73,18 +73,18 @@ struct h5_chunk_index {
 
 /* ---- cursor.c ---- */
 
-/* Finds the block that answers for a chunk, and puts it in the cursor, which is empty, with the range. */
+/* Finds the block that answers for a chunk, and puts it and its range into the cursor, which is empty. */
 typedef int h5_chunk_seek(const struct h5_chunk_index *index, const uint64_t *key,
 			  struct h5_chunk_cursor *cursor);
 bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t *key, unsigned n);
-/* Has the cursor answer for the chunk: it does already, or seeks. `key`: the n coordinates that the index
- * sorts by. */
+/* Makes the cursor answer for the chunk, by `seek` unless it does already. `key`: the n coordinates that the
+ * index sorts by. */
 int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 			 const uint64_t *key, unsigned n, h5_chunk_seek *seek);
 /* ---- numbering.c ---- */
 
-/* Numbers the chunks in row-major order of the maximum dimensions, dimension `slowest` moved to the front (0:
- * as they are); that one alone may be unlimited, and `count` with it. */
+/* Numbers the chunks in row-major order of the maximum dimensions, with dimension `slowest` moved to the
+ * front. Only that one may be unlimited; `count` is so, then. */
 int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest);
 /* A chunk's number. False if it lies beyond the maximum dimensions, or its number takes more than 64 bits. */
 bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number);
@@ -99,34 +99,34 @@ bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t
  *         version 2 B-tree: scaled offsets
  *         structured: metadata                                                         */
 unsigned h5_chunk_element_size(const struct h5_chunk_index *index);
-/* Bytes of it before the scaled offsets and the metadata. */
+/* Bytes of an element before the scaled offsets and the metadata. */
 unsigned h5_chunk_prefix_size(const struct h5_chunk_index *index);
-/* Takes the width of the chunk size from the size of an element of structured chunks. */
+/* Sets the width of the chunk size by the size of an element. For structured chunks. */
 int h5_chunk_element_fit(struct h5_chunk_index *index, unsigned size);
-/* Checks what an array's header says of its elements. */
+/* Checks what the header of an array says about its elements. */
 int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsigned size, const char *what);
 void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk);
-/* The address, and for filtered chunks size and filter mask; the scaled offsets of a B-tree record are the
- * caller's to write. -EOVERFLOW: the size does not fit. Not for structured chunks. */
+/* Writes the address, and for filtered chunks size and filter mask. The caller writes the scaled offsets of a
+ * B-tree record. -EOVERFLOW: the size does not fit. Not for structured chunks. */
 int h5_chunk_element_encode(const struct h5_chunk_index *index, struct h5_writer *w,
 			    const struct h5_chunk *chunk);
-/* Element i of many, encoded. */
+/* Encodes element i of many. */
 int h5_chunk_element_put(const struct h5_chunk_index *index, uint8_t *elements, uint64_t i,
 			 const struct h5_chunk *chunk);
-/* n elements of chunks that are not stored. */
+/* Makes n elements those of chunks that are not stored. */
 void h5_chunk_elements_clear(const struct h5_chunk_index *index, uint8_t *elements, uint64_t n);
-/* Element i of many. */
+/* Decodes element i of many. */
 void h5_chunk_element_at(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t i,
 			 struct h5_chunk *chunk);
 /* Visits those of n elements that are stored. */
 int h5_chunk_elements_walk(const struct h5_chunk_index *index, const uint8_t *elements, uint64_t n,
 			   h5_chunk_visit *visit, void *arg);
-/* Address i of many, as blocks list their children. */
+/* Address i of a list of them, as blocks have of their children. */
 uint64_t h5_chunk_address_at(const struct h5_chunk_index *index, const uint8_t *addresses, uint64_t i);
 void h5_chunk_address_put(const struct h5_chunk_index *index, uint8_t *addresses, uint64_t i,
 			  uint64_t address);
 
-/* The `gap` of an array whose cursor has elements by number. */
+/* The `gap` of an array: its cursor has elements by their number. */
 void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 			   const uint64_t *scaled, uint64_t *next);
 
@@ -135,8 +135,8 @@ void h5_chunk_elements_gap(const struct h5_chunk_index *index, const struct h5_c
 int h5_chunk_page_get(const struct h5_chunk_index *index, uint64_t address, uint64_t size,
 		      struct h5_lru_entry **ref, const uint8_t **elements);
 
-/* Takes the bytes of a block off those that a walk over a file of this size can still meet: blocks do not
- * overlap, so a walk that wants more goes over some of them again. */
+/* Takes the bytes of a block off *left, which begins as the size of the file. Blocks do not overlap, so a
+ * walk over more bytes than that is going in a circle. */
 static inline int h5_chunk_index_spend(const struct h5_chunk_index *index, uint64_t *left, uint64_t bytes)
 {
 	if (bytes > *left)

@@ -31,7 +31,7 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	return 0;
 }
 
-/* Behind the first chunk is none. */
+/* There is no chunk after the first. */
 static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 		const uint64_t *scaled, uint64_t *next)
 {
@@ -49,7 +49,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	return rc ? rc : visit(arg, &chunk);
 }
 
-/* The caller rewrites the layout message. */
+/* The layout message has the address: the caller rewrites it. */
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
 	struct h5_chunk_layout *layout = &index->layout;
