@@ -185,7 +185,7 @@ static void tx_end(struct h5_tx *tx)
 {
 	bool done;
 
-	assert(!tx->unit.depth);
+	assert(!tx->unit.depth && !tx->participants);
 	done = !tx->applying && !h5_tx_finish(tx);
 	h5_journal_close(tx->journal, done);
 	h5_tx_drop_all(tx);

@@ -1,4 +1,4 @@
-/* Those who hold changes in memory that belong to the transaction. */
+/* The participants of a transaction, which hold changes in memory. */
 #include "base/interrupt.h"
 #include "change/private.h"
 #include "change/transaction.h"

@@ -3,9 +3,9 @@
  *
  * A node that splits always moves. So a node that stays in place never loses an entry that is still wanted,
  * and a lookup finds each chunk through any mixture of old and new nodes. (Except if a chunk is removed and
- * set again in one commit; the writer of a dataset does not do that.) Nodes are written from the root down. In
- * another order a kill could leave a leaf with an entry that a search from the root does not find, and libhdf5
- * would trust that entry when it adds a chunk. */
+ * set again in one commit; the writer of a dataset does not do that.) Nodes are written from the root down.
+ * In another order a kill could leave a leaf with an entry that a search from the root does not find, and
+ * libhdf5 would trust that entry when it adds a chunk. */
 #ifndef H5_CHUNK_INDEX_BTREE1_CHANGE_H
 #define H5_CHUNK_INDEX_BTREE1_CHANGE_H
 

@@ -30,7 +30,7 @@ bool h5_box_step(uint64_t *at, const uint64_t *first, const uint64_t *count, uns
 	return false;
 }
 
-/* First index and number of the chunk's indexes in a dimension that are inside the dataset. */
+/* Which indexes of dimension i the chunk has inside the dataset: the first, and how many. */
 static void chunk_range(const struct h5_grid *grid, const uint64_t *scaled, unsigned i, uint64_t *first,
 			uint64_t *count)
 {
@@ -38,7 +38,7 @@ static void chunk_range(const struct h5_grid *grid, const uint64_t *scaled, unsi
 	*count = h5_min(grid->chunk[i], grid->dims[i] - *first);
 }
 
-/* Makes the part that of the box in the chunk part->scaled. */
+/* Sets the part to what the box and the chunk part->scaled have in common. */
 static void intersect(const struct h5_box *box, struct h5_part *part)
 {
 	const struct h5_grid *grid = part->grid;
@@ -105,10 +105,10 @@ uint64_t h5_part_stretch(const struct h5_part *part)
 	return part->box.count[i] * part->grid->chunk_stride[i];
 }
 
-/* The largest box that begins at the offset and has at most n bytes; its bytes. */
+/* Finds the largest box that begins at the offset and has at most n bytes. Returns how many it has. */
 static uint64_t cut_box(const struct h5_grid *grid, uint64_t offset, uint64_t n, struct h5_box *box)
 {
-	unsigned whole = 0; /* this dimension's indexes are taken whole */
+	unsigned whole = 0; /* the box has all of each index of this dimension */
 	uint64_t rest = offset;
 
 	while (rest % grid->stride[whole] || grid->stride[whole] > n) {
@@ -202,7 +202,8 @@ bool h5_run_next(struct h5_run_iterator *runs)
 
 uint64_t h5_grid_needed(const struct h5_grid *grid, const uint64_t *scaled)
 {
-	unsigned last = grid->dims_count - 1; /* the bytes of an element, all of which are there */
+	unsigned last =
+		grid->dims_count - 1; /* the dimension of the bytes of an element; all of them are there */
 	uint64_t needed = grid->chunk[last];
 
 	for (unsigned i = 0; i < last; i++) {

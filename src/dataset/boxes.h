@@ -1,9 +1,9 @@
 /* Where the bytes of a chunked dataset lie in its chunks.
  *
- * A range of bytes is cut into boxes: from its start the largest box of whole rows (or planes, ...) that it
- * holds, and so on, at most two for each dimension. Each box is taken chunk by chunk, and of each chunk those
- * runs of bytes that lie together both in the chunk and in the dataset. The bytes of an element count as one
- * more dimension, so that a range may begin and end inside of one. */
+ * A range of bytes is cut into boxes: first the largest box of whole rows (or planes, ...) at its start, then
+ * the next, and so on; at most two for each dimension. A box is cut into *parts*: what it has in common with
+ * one chunk. A part is cut into *runs*: bytes that lie together both in the chunk and in the dataset. The
+ * bytes of an element count as one more dimension, so that a range may begin and end inside an element. */
 #ifndef H5_DATASET_BOXES_H
 #define H5_DATASET_BOXES_H
 
@@ -37,22 +37,22 @@ struct h5_part {
 	const struct h5_grid *grid;   /* borrowed */
 	uint64_t scaled[H5_BOX_DIMS]; /* coordinates of the chunk */
 	struct h5_box box;
-	unsigned outer; /* dimensions that are walked; the others make up a run */
+	unsigned outer; /* dimensions that the runs step through; a run has all of the others */
 	uint64_t run;	/* bytes */
 };
 
-/* The parts of all chunks that a range of bytes lies in. */
+/* Goes through the parts of a range of bytes. */
 struct h5_part_iterator {
 	struct h5_part part;	   /* the present one */
-	uint64_t offset, left;	   /* of the range: what lies behind the box */
+	uint64_t offset, left;	   /* the range after the present box */
 	struct h5_box box, chunks; /* the present box, and the chunks that it touches */
-	bool inside;		   /* the box has a next part */
+	bool inside;		   /* the present part is inside the box */
 	unsigned count;		   /* parts so far */
 };
 
-/* Before the first part of n bytes from the offset, all inside the dataset. */
+/* Stands before the first part of n bytes from the offset, all inside the dataset. */
 void h5_part_begin(struct h5_part_iterator *parts, const struct h5_grid *grid, uint64_t offset, uint64_t n);
-/* 1: the next part; 0: there are no more; -EINTR. */
+/* Goes to the next part: 1. 0: there are no more. -EINTR, ...: see h5_interrupt_check(). */
 int h5_part_next(struct h5_part_iterator *parts);
 
 /* Bytes that lie together both in a chunk and in the dataset. */
@@ -61,7 +61,7 @@ struct h5_part_run {
 	size_t n;
 };
 
-/* The runs of a part. */
+/* Goes through the runs of a part. */
 struct h5_run_iterator {
 	struct h5_part_run run;	    /* the present one */
 	const struct h5_part *part; /* borrowed */
@@ -69,9 +69,9 @@ struct h5_run_iterator {
 	bool more;
 };
 
-/* Before the first run of the part. */
+/* Stands before the first run of the part. */
 void h5_run_begin(struct h5_run_iterator *runs, const struct h5_part *part);
-/* False: there are no more. */
+/* Goes to the next run. False: there are no more. */
 bool h5_run_next(struct h5_run_iterator *runs);
 
 /* True: the part has all of the chunk that lies inside the dataset. */
@@ -80,11 +80,11 @@ bool h5_part_is_whole(const struct h5_part *part);
 uint64_t h5_part_size(const struct h5_part *part);
 /* Bytes of its chunk that lie inside the dataset. */
 uint64_t h5_part_chunk_size(const struct h5_part *part);
-/* Bytes of the part that lie together in the chunk, from its first one on. */
+/* How many bytes from the first one of the part on lie together in the chunk. */
 uint64_t h5_part_stretch(const struct h5_part *part);
 
-/* Steps `at` to the next index of a box in row-major order over its first n dimensions; false after the last,
- * when it stands at the first again. */
+/* Steps `at` to the next index of a box, in row-major order of its first n dimensions. False after the last;
+ * then it is the first again. */
 bool h5_box_step(uint64_t *at, const uint64_t *first, const uint64_t *count, unsigned n);
 
 #endif

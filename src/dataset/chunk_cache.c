@@ -84,7 +84,7 @@ struct decoded {
 	uint8_t *data; /* owned */
 	size_t size;   /* this and the next: as in struct h5_chunk_decoded */
 	uint32_t element_size;
-	atomic_uint_fast64_t taken; /* bytes that readers have copied, each time they did */
+	atomic_uint_fast64_t taken; /* bytes that readers have copied, all together */
 };
 
 static void decoded_free(void *value)
@@ -95,8 +95,8 @@ static void decoded_free(void *value)
 	free(chunk);
 }
 
-/* A row of the chunk in the dataset is what readers copy: where it is short, one by one they cost more than
- * the whole chunk. */
+/* Readers copy one row of the chunk after the other. If rows are short, unshuffling each of them costs more
+ * than unshuffling the whole chunk once. */
 static bool may_stay_shuffled(const struct h5_dataset *dataset)
 {
 	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
@@ -104,7 +104,7 @@ static bool may_stay_shuffled(const struct h5_dataset *dataset)
 	return layout->rank && layout->dims[layout->rank - 1] * layout->element_size >= SHUFFLED_ROW;
 }
 
-/* At most `room` bytes come out. */
+/* Reads and decodes the chunk, into at most `room` bytes. */
 static int decode(const struct h5_chunk_wanted *wanted, uint64_t room, struct h5_pipeline_data *data)
 {
 	const struct h5_dataset *dataset = wanted->dataset;
@@ -119,7 +119,7 @@ static int decode(const struct h5_chunk_wanted *wanted, uint64_t room, struct h5
 				      dataset->chunk_size, room, data);
 }
 
-/* The most memory that reading takes. */
+/* The most memory that decode() takes. */
 static uint64_t need(const struct h5_chunk_wanted *wanted, uint64_t room)
 {
 	const struct h5_dataset *dataset = wanted->dataset;
@@ -129,15 +129,15 @@ static uint64_t need(const struct h5_chunk_wanted *wanted, uint64_t room)
 	return h5_pipeline_need(wanted->filtered ? &dataset->pipeline : NULL, wanted->chunk.size, room);
 }
 
-/* Against the budget of the cache while it is read. */
+/* The same; its memory counts against the budget of the cache meanwhile. */
 static int decode_counted(const struct h5_chunk_wanted *wanted, uint64_t size, struct h5_pipeline_data *data)
 {
 	struct h5_lru *cache = cache_of(wanted);
-	/* No more than a machine of 32 bits can count: that is all of the budget, too. */
+	/* On a machine of 32 bits no budget is larger than SIZE_MAX. */
 	size_t room = (size_t)h5_min(need(wanted, size), SIZE_MAX);
 	int rc;
 
-	/* Small ones are few at a time, and not worth counting. */
+	/* Small chunks are not worth counting: few are decoded at a time. */
 	if (room < RESERVED_LEAST)
 		return decode(wanted, size, data);
 	rc = h5_lru_reserve(cache, room);
@@ -148,7 +148,7 @@ static int decode_counted(const struct h5_chunk_wanted *wanted, uint64_t size, s
 	return rc;
 }
 
-/* Few chunks decode to more bytes than they have: these are decoded again, with more room. */
+/* A few chunks decode to more bytes than a chunk has. They are decoded again, with more room. */
 static int read_chunk(const struct h5_chunk_wanted *wanted, struct h5_pipeline_data *data)
 {
 	struct h5_file *file = wanted->dataset->file;
@@ -205,7 +205,8 @@ static int load(void *arg, void **value, size_t *cost)
 	return 0;
 }
 
-/* What was decoded with an index that has changed since is not found by who knows the new one. */
+/* The owner is the number of the file when the dataset was read, so what was decoded before a change is not
+ * found after it. */
 static struct h5_lru_key key_of(const struct h5_chunk_wanted *wanted)
 {
 	static const struct h5_lru_kind kind = {"chunk", decoded_free};
@@ -246,7 +247,7 @@ int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chun
 {
 	struct h5_chunk_wanted copy = *wanted;
 	struct h5_lru_key key = key_of(wanted);
-	/* Before it waits for memory that it must not have. */
+	/* Checked before it waits for that much memory. */
 	int rc = h5_pipeline_check_size(wanted->dataset->file,
 					wanted->filtered ? wanted->dataset->pipeline.count : 0,
 					wanted->chunk.address, wanted->dataset->chunk_size);
@@ -262,7 +263,7 @@ int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chun
 void h5_chunk_put(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded, uint64_t taken,
 		  uint64_t all)
 {
-	/* The count is not of the value that others see. */
+	/* The count may change though the value is const: it is atomic, and nothing that readers see. */
 	struct decoded *chunk = (struct decoded *)(uintptr_t)h5_lru_value(decoded->ref);
 
 	if (atomic_fetch_add(&chunk->taken, taken) + taken >= all)

@@ -1,52 +1,52 @@
-/* Where the chunks of a dataset are, and what they hold, through the cache of decoded chunks. */
+/* The chunks of a dataset: where each is stored, and its decoded bytes, through the cache of chunks. */
 #ifndef H5_DATASET_CHUNK_CACHE_H
 #define H5_DATASET_CHUNK_CACHE_H
 
 #include "dataset/boxes.h"
 #include "dataset/dataset.h"
 
-/* Which chunk. */
+/* A stored chunk to be read. */
 struct h5_chunk_wanted {
 	const struct h5_dataset *dataset; /* borrowed */
 	struct h5_chunk chunk;
-	bool filtered; /* not stored as it is */
+	bool filtered; /* it is to be decoded */
 };
 
-/* True: it has chunks that are decoded before they can be read. */
+/* True: the dataset has chunks that must be decoded. */
 bool h5_chunks_are_decoded(const struct h5_dataset *dataset);
 
 enum h5_chunk_state {
 	H5_CHUNK_NOT_STORED,
-	H5_CHUNK_AS_IT_IS, /* chunk.size bytes in the file, the first ones of the chunk */
+	H5_CHUNK_AS_IT_IS, /* the file has its first chunk.size bytes as they are */
 	H5_CHUNK_TO_DECODE,
 };
 
-/* Chunks without filters are read and written where they lie if so many bytes that are worth a system call
- * lie together, or the chunk is large; the small ones with short runs, of which a sweep over the rows comes
- * back to each, are kept decoded. */
+/* Chunks without filters are read and written in the file if so many bytes lie together that a system call is
+ * worth it, or if the chunk is large. Others are kept in memory: a sweep over the rows comes back to each. */
 enum {
 	H5_DIRECT_RUN = 1 << 10,
 	H5_DIRECT_CHUNK = 1 << 20,
 };
 
-/* True: the chunk reaches beyond the dataset. Such chunks are stored unfiltered where the layout has
- * unfiltered_edges. */
+/* True: the chunk reaches beyond the dataset. If the layout has unfiltered_edges, such chunks are stored
+ * without filters. */
 bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled);
-/* True if not all filters of the pipeline were skipped. */
+/* True: the mask does not skip all filters of the pipeline. */
 bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask);
 
-/* The dataset and its chunks, for walks over its bytes. */
+/* Sets the grid to the dimensions of the dataset and its chunks. */
 void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid);
-/* `cursor` as for h5_chunk_index_lookup(). */
+/* Finds out how a chunk is stored. `cursor` as for h5_chunk_index_lookup(). *wanted is set if it is
+ * stored. */
 int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid,
 		    struct h5_chunk_cursor *cursor, const uint64_t *scaled, struct h5_chunk_wanted *wanted,
 		    enum h5_chunk_state *state);
 
-/* Reads and decodes a chunk past the cache, whose budget it counts against meanwhile. *data is the caller's,
- * free(): *size bytes, chunk_size or fewer. A chunk at the edge of the dataset may have been stored without
- * the bytes that lie outside. */
+/* Reads and decodes a chunk without the cache; meanwhile its memory counts against the budget of the cache.
+ * *data: *size bytes, the caller's, free(). A chunk at the edge of the dataset may have been stored without
+ * the bytes that lie outside, so *size may be less than chunk_size. */
 int h5_chunk_read(const struct h5_chunk_wanted *wanted, uint8_t **data, size_t *size);
-/* -EUCLEAN: `size` bytes are stored of a chunk that has more than these inside the dataset. */
+/* -EUCLEAN: only `size` bytes of the chunk are stored, but `needed` are inside the dataset. */
 int h5_chunk_check_size(const struct h5_chunk_wanted *wanted, uint64_t size, uint64_t needed);
 
 /* A reference to a decoded chunk. */
@@ -54,17 +54,19 @@ struct h5_chunk_decoded {
 	struct h5_lru_entry *ref;
 	const uint8_t *data;   /* valid until it is put */
 	size_t size;	       /* bytes of it: chunk_size or fewer */
-	uint32_t element_size; /* over 1: they are shuffled still, as h5_unshuffle() takes them */
+	uint32_t element_size; /* over 1: the bytes are still shuffled, for h5_unshuffle() */
 };
 
-/* True: it is there. */
+/* True: the chunk is in the cache. */
 bool h5_chunk_find(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded);
-/* From the cache, or read and decoded. Where another thread is at it: waits, or -EAGAIN. */
+/* Takes the chunk from the cache, or reads and decodes it. If another thread is decoding it: waits, or
+ * -EAGAIN. */
 int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chunk_decoded *decoded);
-/* True: it is there, or somebody is decoding it. */
+/* True: it is in the cache, or a thread is decoding it. */
 bool h5_chunk_is_under_way(const struct h5_chunk_wanted *wanted);
-/* The reader has taken `taken` bytes of the `all` that lie inside the dataset. Who reads a dataset from begin
- * to end does not come back to a chunk: once all its bytes were taken it is among the first to go. */
+/* Gives the reference back after `taken` bytes were copied, of `all` that lie inside the dataset. Once all
+ * bytes of a chunk were copied it leaves the cache early: a program that reads a dataset from begin to end
+ * does not come back to it. */
 void h5_chunk_put(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded, uint64_t taken,
 		  uint64_t all);
 

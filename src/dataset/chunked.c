@@ -1,4 +1,4 @@
-/* Chunked data, and structured chunks: the layouts as a whole. */
+/* The layouts of chunked data, and of structured chunks. */
 #include "dataset/chunked.h"
 
 #include "base/checked.h"
@@ -46,7 +46,7 @@ static uint64_t chunked_storage_most(const struct h5_dataset *dataset, uint64_t 
 	return dataset->index ? h5_min(size, file) : 0;
 }
 
-/* To the end of the chunk, or of the row. */
+/* A read ends with the chunk, or with the row if that comes first. */
 static uint64_t chunked_window(const struct h5_dataset *dataset, uint64_t offset)
 {
 	const struct h5_chunk_layout *chunk = &dataset->layout.chunked;

@@ -12,8 +12,8 @@
 
 enum {
 	BATCH = 64,	      /* chunks that are decoded side by side */
-	BATCH_SIZE = 1 << 26, /* bytes of them when decoded; one at least */
-	/* Chunks that may be looked for whatever the file's size; and one more for each of its bytes. */
+	BATCH_SIZE = 1 << 26, /* decoded bytes of these; but at least one chunk */
+	/* Steps that may be made to look for chunks: so many, and one more for each byte of the file. */
 	STEPS_LEAST = 1 << 20,
 };
 
@@ -25,9 +25,9 @@ struct chunk_check {
 	struct h5_grid grid;
 	struct h5_chunk_cursor cursor;
 	uint64_t stored; /* bytes of all chunks so far */
-	uint64_t left;	 /* chunks that the index tells of and that were not met yet */
+	uint64_t left;	 /* chunks of the index that were not met yet */
 	uint64_t met;	 /* chunks of the dataset that are stored */
-	uint64_t steps;	 /* that may still be made to look for them */
+	uint64_t steps;	 /* that may still be made */
 	unsigned count;
 	struct h5_chunk_wanted batch[BATCH];
 	uint64_t needed[BATCH]; /* bytes of each, as h5_grid_needed() has it */
@@ -35,7 +35,7 @@ struct chunk_check {
 	struct h5_error errors[BATCH];
 };
 
-/* Each worker has an error of its own; they are noted in order, by one thread. */
+/* Runs in a worker, which has its own error. One thread notes them later, in order. */
 static int decode_part(void *arg, size_t i)
 {
 	struct chunk_check *c = arg;
@@ -69,7 +69,7 @@ static int decode_batch(struct chunk_check *c)
 	return rc;
 }
 
-/* Chunks that share bytes are damage, and might be more than anybody can decode. */
+/* Chunks that share bytes are damage. Without a bound they could be more than can ever be decoded. */
 static int count_stored(struct chunk_check *c, const struct h5_chunk *chunk)
 {
 	if (!h5_add(c->stored, chunk->size, &c->stored) || c->stored > h5_file_end(c->dataset->file))
@@ -90,7 +90,7 @@ static int add_chunk(struct chunk_check *c, const uint64_t *scaled)
 		return h5_damage_note(c->damage, h5_fail(-EUCLEAN, wanted->chunk.address,
 							 "chunk: it reaches beyond the end of the file"));
 	c->needed[c->count] = h5_grid_needed(&c->grid, scaled);
-	/* Bytes as they are have nothing to verify them by but their number. */
+	/* Of bytes that are stored as they are only the number can be verified. */
 	if (state == H5_CHUNK_AS_IT_IS)
 		return h5_damage_note(c->damage,
 				      h5_chunk_check_size(wanted, wanted->chunk.size, c->needed[c->count]));
@@ -103,7 +103,7 @@ static int add_chunk(struct chunk_check *c, const uint64_t *scaled)
 	return decode_batch(c);
 }
 
-/* Behind the end of a row comes the next row; false: there is none. */
+/* If the chunk is beyond the end of a row, goes to the next row. False: there is none. */
 static bool move_inside(const struct chunk_check *c, uint64_t *scaled)
 {
 	unsigned rank = c->dataset->layout.chunked.rank, d = 0;
@@ -122,8 +122,8 @@ static bool move_inside(const struct chunk_check *c, uint64_t *scaled)
 	return false;
 }
 
-/* What the index tells of in chunks that are not there, or that it does not find, may take any time to look
- * for: the dimensions are as large as they say. */
+/* Bounds the steps: dimensions may claim any size, so looking for chunks that the index counts but does not
+ * find could take for ever. */
 static int count_step(struct chunk_check *c)
 {
 	if (!c->steps--)
@@ -192,7 +192,7 @@ int h5_chunked_check(const struct h5_dataset *dataset, struct h5_damage *damage,
 
 	if (!dataset->index)
 		return 0;
-	/* First all of its blocks, those too that tell of chunks beyond the dataset. */
+	/* First all blocks of the index, also those with chunks beyond the dataset. */
 	rc = h5_chunk_index_walk(dataset->index, count_chunk, &count);
 	if (rc)
 		return h5_damage_note(damage, rc);

@@ -1,4 +1,4 @@
-/* Holes of chunked data: what the index has no chunks for. */
+/* Holes of chunked data: ranges that the index has no chunks for. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -7,20 +7,20 @@
 
 #include <string.h>
 
-/* Chunks that one call looks at: the dimensions may claim any number of them. What lies behind is called
- * data, which is always right. */
+/* Chunks that one call looks at, since dimensions may claim any number of them. The rest counts as data,
+ * which is never wrong. */
 enum { STEPS_MAX = 1 << 22 };
 
-/* A position in a chunked dataset that moves over pieces that are stored, or not. */
+/* A position in a chunked dataset. It moves over pieces that are stored, or not. */
 struct walker {
 	const struct h5_dataset *dataset;
 	struct h5_chunk_cursor cursor;
 	struct h5_grid grid;
-	unsigned last;		 /* dimension along a row; behind it is that of the bytes of an element */
-	uint64_t begin;		 /* where the walk began, in bytes */
-	uint64_t at;		 /* where it is now */
+	unsigned last;	/* the dimension along a row; after it comes that of the bytes of an element */
+	uint64_t begin; /* where the walk began, in bytes */
+	uint64_t at;	/* where it is now */
 	uint64_t x[H5_BOX_DIMS]; /* the same as indices */
-	uint64_t hole;		 /* what was not stored right before began here; `at`: it was stored */
+	uint64_t hole;		 /* where the hole right before `at` begins; equal to `at`: there is none */
 	unsigned steps;
 };
 
@@ -33,8 +33,8 @@ static void walker_init(struct walker *walker, const struct h5_dataset *dataset,
 	walker->begin = walker->at = walker->hole = offset;
 }
 
-/* Byte at which index i of dimension d begins, the indices before as they are; at most the end of them all.
- */
+/* The byte at which index i of dimension d begins, with the present indices of the dimensions before. At most
+ * the end of the dimension. */
 static uint64_t begin_of(const struct walker *walker, unsigned d, uint64_t i)
 {
 	uint64_t at = h5_min(i, walker->grid.dims[d]) * walker->grid.stride[d];
@@ -44,7 +44,7 @@ static uint64_t begin_of(const struct walker *walker, unsigned d, uint64_t i)
 	return at;
 }
 
-/* Byte at which chunks of that coordinate begin. */
+/* The byte at which the chunk of this coordinate begins. */
 static uint64_t begin_of_chunk(const struct walker *walker, unsigned d, uint64_t scaled)
 {
 	uint64_t i;
@@ -52,7 +52,7 @@ static uint64_t begin_of_chunk(const struct walker *walker, unsigned d, uint64_t
 	return begin_of(walker, d, h5_mul(scaled, walker->grid.chunk[d], &i) ? i : UINT64_MAX);
 }
 
-/* The first dimension of which an index begins here. */
+/* The first dimension of which an index begins at the position. */
 static unsigned outermost(const struct walker *walker)
 {
 	unsigned d = walker->last;
@@ -62,8 +62,8 @@ static unsigned outermost(const struct walker *walker)
 	return d;
 }
 
-/* The end of what isn't stored from here on: there is no chunk up to `next`. An index of a dimension that
- * begins here has, from this chunk on, all chunks of the dimensions behind. */
+/* The end of the hole at the position, if no chunk is stored from `scaled` to before `next`. If an index of a
+ * dimension begins at the position, its bytes are in all chunks of the later dimensions. */
 static uint64_t end_of_gap(const struct walker *walker, const uint64_t *scaled, const uint64_t *next)
 {
 	unsigned d = outermost(walker), differs = 0;
@@ -83,8 +83,8 @@ static void find_indices(struct walker *walker)
 	}
 }
 
-/* Where two rows, or planes, ... one after the other had no hole, the others of the same chunks have none
- * either: passes over these. */
+/* If two rows (or planes, ...) in a row had no hole, the other rows of the same chunks have none either:
+ * moves to their end. */
 static void pass_over_alike(struct walker *walker)
 {
 	for (unsigned d = outermost(walker); d < walker->last; d++) {
@@ -102,7 +102,7 @@ static void pass_over_alike(struct walker *walker)
 	}
 }
 
-/* Moves over a piece inside the dataset. */
+/* Moves over one piece, which begins inside the dataset. *stored: a chunk is stored for it. */
 static int step(struct walker *walker, bool *stored)
 {
 	uint64_t scaled[H5_RANK_MAX], next[H5_RANK_MAX];
@@ -115,7 +115,7 @@ static int step(struct walker *walker, bool *stored)
 	rc = h5_chunk_index_gap(walker->dataset->index, &walker->cursor, scaled, stored, next);
 	if (h5_is_passing(rc))
 		return rc;
-	*stored |= !!rc; /* reading it will tell */
+	*stored |= !!rc; /* damage counts as data: a read will report it */
 	if (*stored)
 		walker->at = walker->hole = begin_of_chunk(walker, walker->last, scaled[walker->last] + 1);
 	else
@@ -153,7 +153,7 @@ static int find_data(struct walker *walker, uint64_t *found)
 	}
 	if (!stored)
 		end = walker->at;
-	/* Fewer bytes are no hole. */
+	/* So few bytes are no hole. */
 	*found = end - walker->begin < H5_HOLE_LEAST ? walker->begin : end;
 	return rc;
 }

@@ -1,8 +1,8 @@
-/* Reading chunked data: chunk by chunk, and run by run.
+/* Reading chunked data.
  *
- * A request is walked part by part: what isn't stored is filled in, what is in the cache is copied, and what
- * is stored as it is is read, neighbours together. Chunks that are still to be decoded are put aside, and
- * then decoded side by side. */
+ * A request is cut into parts, one for each chunk. If the chunk is not stored, the part is filled; if it is
+ * stored as it is, its runs are read, neighbours together; if it is in the cache, it is copied. Chunks that
+ * must be decoded are put aside, and decoded side by side. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -18,7 +18,7 @@
 
 enum { TOGETHER = 64 }; /* chunks that are put aside */
 
-/* A part whose chunk is still to be decoded. */
+/* A part whose chunk must be decoded. */
 struct aside {
 	struct h5_part part;
 	struct h5_chunk_wanted wanted;
@@ -28,7 +28,7 @@ struct aside {
 struct request {
 	const struct h5_dataset *dataset;
 	struct h5_grid grid;
-	uint64_t offset; /* in the dataset, of buf */
+	uint64_t offset; /* of buf in the dataset */
 	uint8_t *buf;
 	struct h5_chunk_cursor cursor;
 	struct h5_runs runs;
@@ -78,7 +78,7 @@ static void copy_bytes(const struct h5_chunk_decoded *decoded, uint64_t from, ui
 		memcpy(buf, decoded->data + from, n);
 }
 
-/* The chunk is decoded: gives it back. */
+/* The chunk is decoded: copies its runs, and gives it back. */
 static int copy_part(const struct request *q, const struct h5_part *part,
 		     const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded)
 {
@@ -112,7 +112,7 @@ static int decode_aside(void *arg, size_t i)
 	return copy_part(q, &a->part, &a->wanted, &decoded);
 }
 
-/* Those that other threads are decoding come last: meanwhile these may have ended. */
+/* Chunks that other threads are decoding come last, since these may be done by then. */
 static int take_aside(struct request *q)
 {
 	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(q->dataset->file));
@@ -148,8 +148,8 @@ static int put_aside(struct request *q, const struct h5_part *part, const struct
 
 /* ---- a request ---- */
 
-/* Where a part of an unfiltered chunk is many short runs, of which a sweep over the rows comes back to each,
- * the chunk is kept decoded unless it is large. */
+/* True: the part of a chunk without filters is read from the file. Otherwise it is many short runs of a small
+ * chunk, which is better kept in the cache, since a sweep over the rows comes back to it. */
 static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_part *part)
 {
 	uint64_t stretch = h5_part_stretch(part);
@@ -158,7 +158,7 @@ static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_pa
 	       dataset->chunk_size > H5_DIRECT_CHUNK;
 }
 
-/* Reads all parts, but those that are put aside at the end. */
+/* Reads all parts, except for those that are put aside. */
 static int read_parts(struct request *q, size_t n)
 {
 	struct h5_part_iterator parts;

@@ -1,4 +1,5 @@
-/* Ranges of the bytes of chunked data. */
+/* Writing chunked data: ranges of its bytes, and its rows (dimension 0). The numbers of invariants are those
+ * of doc/writing.md. */
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -14,18 +15,18 @@
 #include <string.h>
 
 enum {
-	KEPT_MAX = 1 << 23, /* bytes of chunks in memory that stay when all is in the file */
+	KEPT_MAX = 1 << 23, /* bytes of chunks that stay in memory after all is in the file */
 };
 
 struct request {
 	struct h5_dataset_writer *writer;
 	const uint8_t *data; /* NULL: the fill value */
-	bool stored_only;    /* data is NULL: chunks that are not stored stay so */
-	uint64_t offset;     /* of data in the dataset */
+	bool stored_only;    /* data is NULL: skip chunks that are not stored */
+	uint64_t offset;     /* of the first byte of data in the dataset */
 	struct h5_chunk_run run;
 };
 
-/* Into the stored chunk, or a new one that is too large for memory. */
+/* Writes into the stored chunk; or into a new one, if chunks are too large for memory. */
 static int write_directly(const struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
 {
 	struct h5_dataset_writer *writer = q->writer;
@@ -63,7 +64,7 @@ static bool is_direct(const struct h5_dataset_writer *writer, const struct h5_kn
 	       (known->stored.address != H5_UNDEF && part->run >= H5_DIRECT_RUN);
 }
 
-/* Into the chunk in memory. */
+/* Writes into the chunk in memory. */
 static int gather(const struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
 {
 	struct h5_run_iterator runs;
@@ -85,8 +86,8 @@ static int gather(const struct request *q, struct h5_known_chunk *known, const s
 	return 0;
 }
 
-/* True: the index has space for the chunk, but none of its rows has been in the dataset, so that anything may
- * stand there. */
+/* True: the chunk has space, but none of its rows has been in the dataset, so the space may contain
+ * anything. */
 static bool is_raw_space(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
 {
 	const struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -95,8 +96,8 @@ static bool is_raw_space(const struct h5_dataset_writer *writer, const struct h5
 	       known->scaled[0] * c->grid.chunk[0] >= writer->rows;
 }
 
-/* The chunk's space gets the fill value: its other rows, too, must have it when another program uncovers
- * them. */
+/* Fills the space of the chunk: its other rows must have the fill value when another program makes the
+ * dataset larger. */
 static int fill_space(struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
 {
 	uint64_t address = known->stored.address, size = writer->dataset->chunk_size;
@@ -108,7 +109,7 @@ static int fill_space(struct h5_dataset_writer *writer, const struct h5_known_ch
 	return rc;
 }
 
-/* All of the chunk, which joins the run of its neighbours. */
+/* Adds the chunk, of which the part is all, to the run of its neighbours. */
 static int add_whole(struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
 {
 	struct h5_run_iterator runs;
@@ -132,12 +133,12 @@ static int write_part(struct request *q, const struct h5_part *part)
 		rc = fill_space(writer, known);
 	if (rc)
 		return rc;
-	/* One run of so many bytes is all of the chunk. */
+	/* A run of so many bytes is the whole chunk. */
 	if (q->data && !h5_chunked_of(writer)->filters && !known->data &&
 	    part->run == writer->dataset->chunk_size)
 		rc = add_whole(q, known, part);
 	else if (q->stored_only && !known->data && known->stored.address == H5_UNDEF)
-		rc = 0; /* it reads as the fill value */
+		rc = 0; /* the chunk reads as the fill value */
 	else
 		rc = is_direct(writer, known, part) ? write_directly(q, known, part) : gather(q, known, part);
 	if (!rc && h5_chunked_is_full(writer))
@@ -162,8 +163,8 @@ static int open_index(struct h5_dataset_writer *writer, const struct h5_chunk_la
 	return 0;
 }
 
-/* An index that keeps its chunks has none if the dataset was made without rows: then all chunks that there
- * may be get their space at once. */
+/* An index that keeps its chunks has no space if the dataset was made without rows. So all chunks that there
+ * may ever be get their space at once. */
 static int allocate_all(struct h5_dataset_writer *writer)
 {
 	const struct h5_dataspace *space = &writer->dataset->space;
@@ -186,11 +187,11 @@ static int allocate_all(struct h5_dataset_writer *writer)
 		return rc;
 	}
 	writer->index_changed = true;
-	h5_chunked_drop(writer, 0); /* they were known as not stored */
+	h5_chunked_drop(writer, 0); /* they are known as not stored, which is wrong now */
 	return 0;
 }
 
-/* n bytes at the offset: the data, or (NULL) the fill value. */
+/* Writes n bytes at the offset, inside the grid: data, or (NULL) the fill value. */
 static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, uint64_t n,
 		       bool stored_only)
 {
@@ -226,13 +227,13 @@ static int clear_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t
 	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, true);
 }
 
-/* The same if space is allocated for all chunks of these rows: chunks that are not stored yet will be. */
+/* The same, but chunks of these rows that are not stored get space. */
 static int fill_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
 {
 	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, false);
 }
 
-/* Marks the chunk as changed, if there is one. */
+/* Marks all of the chunk as changed, if it is stored or in memory. */
 static int touch_chunk(struct h5_dataset_writer *writer, const uint64_t *scaled)
 {
 	struct h5_known_chunk *known;
@@ -248,7 +249,7 @@ static int touch_chunk(struct h5_dataset_writer *writer, const uint64_t *scaled)
 	return h5_chunked_limit(writer);
 }
 
-/* The chunks of these rows will be stored anew: whether they are filtered has changed. */
+/* Makes the chunks of these rows be stored again, since they are filtered now, or not any more. */
 static int store_again(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
 {
 	struct h5_part_iterator parts;
@@ -262,7 +263,7 @@ static int store_again(struct h5_dataset_writer *writer, uint64_t first, uint64_
 
 /* ---- dimension 0 ---- */
 
-/* The first row of the next chunk, or `most`, where that comes first. */
+/* The first row of a chunk from `row` on; at most `most`. */
 static uint64_t chunk_end(const struct h5_chunked_writer *c, uint64_t row, uint64_t most)
 {
 	uint64_t rest = row % c->grid.chunk[0];
@@ -270,8 +271,8 @@ static uint64_t chunk_end(const struct h5_chunked_writer *c, uint64_t row, uint6
 	return row + h5_min(rest ? c->grid.chunk[0] - rest : 0, most - row);
 }
 
-/* Where rows from `first` on may be stored though they are not in the dataset: to the end of the last chunk,
- * or everywhere. */
+/* Where stale rows end, which may be stored from row `first` on though they are not in the dataset: at the
+ * end of the last chunk, or at `most` if chunks are never removed. */
 static uint64_t stale_end(const struct h5_chunked_writer *c, uint64_t first, uint64_t most)
 {
 	return c->keeps ? most : chunk_end(c, first, most);
@@ -295,7 +296,7 @@ static int add_removed(void *arg, const struct h5_chunk *chunk)
 	struct removed one = {chunk->address, chunk->size}, last;
 	struct h5_buf *list = arg;
 
-	/* Most lie side by side. */
+	/* Most chunks lie side by side. */
 	if (list->size) {
 		memcpy(&last, list->data + list->size - sizeof last, sizeof last);
 		if (last.address + last.size == one.address) {
@@ -316,8 +317,8 @@ static int ignore_removed(void *arg, const struct h5_chunk *chunk)
 	return 0;
 }
 
-/* Removes the chunks behind the last row. `discard`: what becomes of their space; NULL: it is lost, since who
- * left them there may have freed it. */
+/* Removes the chunks after the last row. `discard` gives up their space. NULL: the space is lost; these
+ * chunks were there when the dataset was opened, and the program that left them there may have freed it. */
 static int trim(struct h5_dataset_writer *writer, void (*discard)(struct h5_file *, uint64_t, uint64_t))
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -344,15 +345,14 @@ static int trim(struct h5_dataset_writer *writer, void (*discard)(struct h5_file
 	return rc;
 }
 
-/* After growing from writer->rows has failed: nothing of it stays. Where that fails too, the next growth sees
- * to it. */
+/* Undoes a growth from writer->rows that has failed. What cannot be undone the next growth overwrites. */
 static void undo_growth(struct h5_dataset_writer *writer)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
 	uint64_t end = stale_end(c, writer->rows, c->grid.dims[0]);
 	struct h5_error cause = *h5_error_last();
 
-	/* Nobody waits for this, but it must not stay undone. */
+	/* This must be done even if the request was interrupted. */
 	h5_interrupt_begin(NULL, NULL);
 	(void)clear_rows(writer, writer->rows, end);
 	h5_chunked_drop(writer, end);
@@ -404,13 +404,14 @@ static int chunked_grow(struct h5_dataset_writer *writer, uint64_t rows, const u
 	bool completed = c->edges && first < writer->settled && end - first == c->grid.chunk[0];
 	int rc = grow(writer, rows, data);
 
-	/* The last chunks had to stay raw, but not for ever. That the rows are there does not hang on it. */
+	/* The chunks that were the last had to be stored raw; now they can be filtered. The rows are there
+	 * even if that fails. */
 	if (!rc && completed && !commit(writer))
 		(void)store_again(writer, first, end);
 	return rc;
 }
 
-/* Stores chunks that become partial raw, while they are not yet. */
+/* Stores the chunks that will be partial with so many rows raw, before they are partial. */
 static int unfilter_last(struct h5_dataset_writer *writer, uint64_t rows)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -427,8 +428,8 @@ static int unfilter_last(struct h5_dataset_writer *writer, uint64_t rows)
 	return rc;
 }
 
-/* Rows that may be stored though they are gone, up to this one; 0: there are none. To clean them up is a
- * thing that `flush` has to do. */
+/* Notes that rows up to this one may still be stored though they are gone; 0: none are. `flush` has to clear
+ * them. */
 static void set_unclean(struct h5_dataset_writer *writer, uint64_t rows)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -437,7 +438,8 @@ static void set_unclean(struct h5_dataset_writer *writer, uint64_t rows)
 	c->unclean = rows;
 }
 
-/* What is stored behind the last row after it shrank becomes the fill value, or is not stored any more. */
+/* After the dataset has shrunk: removes chunks after the last row, and clears the rows of the last chunk that
+ * are gone. */
 static int clean(struct h5_dataset_writer *writer)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -479,7 +481,7 @@ static int chunked_shrink(struct h5_dataset_writer *writer, uint64_t rows)
 		set_rows(writer, before);
 		return rc;
 	}
-	/* The rows are gone. Where the rest fails, it is tried again whenever the dataset is settled. */
+	/* The rows are gone. If the rest fails, it is tried again whenever the dataset is settled. */
 	set_unclean(writer, before);
 	h5_interrupt_begin(NULL, NULL);
 	if (clean(writer) || commit(writer))
@@ -487,7 +489,7 @@ static int chunked_shrink(struct h5_dataset_writer *writer, uint64_t rows)
 	return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the layout ---- */
 
 static int chunked_flush(struct h5_dataset_writer *writer)
 {
@@ -549,7 +551,7 @@ static int chunked_open(struct h5_dataset_writer *writer)
 		rc = open_index(writer, layout);
 	if (!rc)
 		rc = h5_chunk_index_can_change(c->index);
-	/* `visible` holds for what is committed. */
+	/* `visible` must be the rows of the last commit. */
 	if (!rc && c->edges)
 		rc = h5_tx_commit(writer->file);
 	return rc;

@@ -1,13 +1,13 @@
-/* Single chunks of a dataset that is written. The numbers of invariants are those of doc/writing.md.
+/* The chunks of a dataset that is written. The numbers of invariants are those of doc/writing.md.
  *
- * What is written gathers in decoded chunks, and goes to the file when too many are held or the dataset is
- * settled; but whole chunks without filters, and long runs into stored ones, go there at once.
- * A filtered chunk always moves to new space (invariant 1).
+ * Writes gather in decoded chunks, which are stored when too many are held or when the dataset is settled.
+ * But whole chunks without filters, and long runs into stored chunks, are written at once. A filtered chunk
+ * always moves to new space (invariant 1).
  *
- * Chunks that reach beyond the dataset are stored without their filters where the layout has
- * unfiltered_edges. A kill may leave the dataset with its rows of the last commit, or with those of this one;
- * so whatever is partial with any number of rows that the file may be found with is stored raw, with all
- * filters marked as skipped, which is right whether it is partial or not. */
+ * If the layout has unfiltered_edges, *partial* chunks, which reach beyond the dataset, are stored *raw*:
+ * without their filters. A kill may leave the dataset with the rows of the last commit or with those of this
+ * one. So a chunk that is partial with any of these numbers of rows is stored raw, and its mask skips all
+ * filters: then it is right whether it is partial or not. */
 #include "dataset/chunked_store.h"
 
 #include "base/checked.h"
@@ -25,10 +25,10 @@
 enum {
 	HELD_MAX = 1 << 26,    /* bytes of chunks in memory */
 	BATCH_MAX = 128,       /* chunks that are encoded together */
-	BATCH_BYTES = 1 << 25, /* of them, but for the last one */
+	BATCH_BYTES = 1 << 25, /* of these, not counting the last one */
 };
 
-/* True: with so many rows the chunk reaches beyond the dataset. */
+/* True: with so many rows the chunk is partial. */
 static bool is_partial(const struct h5_chunked_writer *c, const uint64_t *scaled, uint64_t rows)
 {
 	for (unsigned i = 0; i + 1 < c->grid.dims_count; i++) {
@@ -40,7 +40,7 @@ static bool is_partial(const struct h5_chunked_writer *c, const uint64_t *scaled
 	return false;
 }
 
-/* True: the chunk is to be stored without its filters. */
+/* True: the chunk must be stored raw. */
 static bool stays_raw(const struct h5_dataset_writer *writer, const uint64_t *scaled)
 {
 	const struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -50,7 +50,7 @@ static bool stays_raw(const struct h5_dataset_writer *writer, const uint64_t *sc
 			    (first < writer->settled && first + c->grid.chunk[0] > c->visible));
 }
 
-/* True: the chunk is stored without its filters. */
+/* True: the chunk is stored raw. */
 static bool is_raw(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
 {
 	const struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -85,7 +85,7 @@ int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, st
 	return rc ? rc : h5_known_chunk_add(&c->known, scaled, &chunk, known);
 }
 
-/* Bytes of the chunk that must be stored: up to the last one that readers may have seen. */
+/* How many bytes of a stored chunk must be there: up to the last one that readers may have seen. */
 static uint64_t needed(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
 {
 	struct h5_grid grid = h5_chunked_of(writer)->grid;
@@ -105,7 +105,7 @@ static struct h5_chunk_wanted wanted_of(const struct h5_dataset_writer *writer,
 	return wanted;
 }
 
-/* The stored bytes of the chunk, and the fill value for those that are not stored. */
+/* Reads the chunk. Bytes that are not stored get the fill value. */
 static int read_stored(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known,
 		       uint8_t **data)
 {
@@ -133,7 +133,7 @@ bool h5_chunked_is_short(const struct h5_dataset_writer *writer, const struct h5
 	       known->stored.size < writer->dataset->chunk_size;
 }
 
-/* The chunk lies there from now on; its old space is given up. */
+/* Sets where the chunk is stored from now on, and gives up its old space. */
 static int publish(struct h5_dataset_writer *writer, struct h5_known_chunk *known,
 		   const struct h5_chunk *chunk)
 {
@@ -247,7 +247,7 @@ int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 	return rc;
 }
 
-/* The file lacks these bytes of the chunk; begin == end: none. */
+/* Notes which bytes of the chunk the file lacks; begin == end: none. */
 static void set_changed(struct h5_dataset_writer *writer, struct h5_known_chunk *known, uint64_t begin,
 			uint64_t end)
 {
@@ -261,10 +261,10 @@ static void set_changed(struct h5_dataset_writer *writer, struct h5_known_chunk 
 	known->end = end;
 }
 
-/* ---- what is held goes to the file ---- */
+/* ---- storing chunks ---- */
 
-/* Chunks that are stored together. Their encoding is the work of many processors; where they go is decided in
- * their order, so that the file does not tell how many there were. */
+/* Chunks that are stored together. They are encoded in parallel, then stored in their order, so that the file
+ * does not depend on the number of processors. */
 struct batch {
 	struct h5_dataset_writer *writer;
 	unsigned count;
@@ -275,7 +275,7 @@ struct batch {
 	} chunks[BATCH_MAX];
 };
 
-/* A part of h5_pool_run(): it changes nothing but its own chunk of the batch. */
+/* Runs in a worker; changes only its own chunk of the batch. */
 static int encode(void *arg, size_t i)
 {
 	struct batch *b = arg;
@@ -300,7 +300,7 @@ static int encode(void *arg, size_t i)
 	return 0;
 }
 
-/* Chunk i of the batch, once it is encoded. */
+/* Stores chunk i of the batch, after it was encoded. */
 static int store_chunk(struct h5_dataset_writer *writer, struct batch *b, unsigned i)
 {
 	struct h5_known_chunk *known = b->chunks[i].known;
@@ -345,7 +345,7 @@ static void add_to_batch(struct batch *b, struct h5_known_chunk *known)
 	b->count++;
 }
 
-/* True: the chunk ends before the last row, or `all` are meant. */
+/* True: all chunks are meant, or the chunk ends before the last row. */
 static bool is_meant(const struct h5_chunked_writer *c, const struct h5_known_chunk *known, bool all)
 {
 	return all || known->scaled[0] < c->grid.dims[0] / c->grid.chunk[0];
@@ -427,14 +427,14 @@ void h5_chunked_drop(struct h5_dataset_writer *writer, uint64_t row)
 	}
 }
 
-/* ---- whole chunks, from the memory of the caller ---- */
+/* ---- runs of whole chunks ---- */
 
 static uint64_t run_size(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run)
 {
 	return run->count * writer->dataset->chunk_size;
 }
 
-/* Where chunk i lies, or is to lie. */
+/* Where chunk i of the run is stored, or will be. */
 static struct h5_chunk chunk_of(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run,
 				unsigned i)
 {
@@ -454,7 +454,8 @@ int h5_chunk_run_add(struct h5_dataset_writer *writer, struct h5_chunk_run *run,
 	int rc = 0;
 
 	assert(!h5_chunked_of(writer)->filters && !known->data);
-	/* Before the index blocks that the run's end may want: so neighbours stay together. */
+	/* Space is allocated now, before blocks of the index need any, so that neighbours lie side by
+	 * side. */
 	if (is_new(known))
 		rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, size, &address);
 	if (rc)

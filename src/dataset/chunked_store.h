@@ -1,4 +1,4 @@
-/* The chunks that the writer of a chunked dataset works on. */
+/* The chunks that a writer of chunked data works on. */
 #ifndef H5_DATASET_CHUNKED_STORE_H
 #define H5_DATASET_CHUNKED_STORE_H
 
@@ -11,15 +11,15 @@ enum { H5_CHUNK_RUN_MAX = 512 };
 /* The state of a writer of chunked data. */
 struct h5_chunked_writer {
 	struct h5_chunk_index *index; /* owned */
-	struct h5_grid grid;	      /* dims[0]: those rows that are being written too */
+	struct h5_grid grid;	      /* dims[0] includes rows that are just being added */
 	struct h5_known_chunks known;
 	bool filters;
 	bool edges;	  /* partial chunks are stored without their filters */
 	bool trimmed;	  /* the index has no chunks behind the last row */
-	bool keeps;	  /* or cannot remove chunks: they are cleared instead */
-	uint64_t unclean; /* rows that there were before it shrank, while some of them may be stored; 0: none
-			     are */
-	uint64_t visible; /* the least rows that the file may have, if we are killed; the most: `settled` */
+	bool keeps;	  /* the index cannot remove chunks: they are cleared */
+	uint64_t unclean; /* the number of rows before the dataset shrank, as long as some may still be
+			     stored; 0: none are */
+	uint64_t visible; /* if killed, the file has at least so many rows, and at most `settled` */
 };
 
 static inline struct h5_chunked_writer *h5_chunked_of(const struct h5_dataset_writer *writer)
@@ -27,7 +27,7 @@ static inline struct h5_chunked_writer *h5_chunked_of(const struct h5_dataset_wr
 	return writer->state;
 }
 
-/* Whole chunks without filters, side by side in the file and in the caller's memory, that go there with one
+/* Whole chunks without filters that lie side by side both in the file and in the caller's memory, for one
  * write. */
 struct h5_chunk_run {
 	uint64_t address;
@@ -36,27 +36,28 @@ struct h5_chunk_run {
 	struct h5_known_chunk *known[H5_CHUNK_RUN_MAX]; /* borrowed: none may be released meanwhile */
 };
 
-/* The chunk's bytes become these. They are in the file when the run has been ended. */
+/* Adds a chunk and its bytes, which are written when the run ends. May end the run and begin a new one. */
 int h5_chunk_run_add(struct h5_dataset_writer *writer, struct h5_chunk_run *run, struct h5_known_chunk *known,
 		     const uint8_t *data);
-/* Writes the run, which is empty then. After a failure none of its chunks is newly stored. */
+/* Writes the run, and empties it. If that fails, none of its chunks becomes a stored one. */
 int h5_chunk_run_end(struct h5_dataset_writer *writer, struct h5_chunk_run *run);
-/* Empties the run, nothing of it is written. */
+/* Empties the run without writing it. */
 void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *run);
 
 /* Looks the chunk up, unless it is known already; borrowed until chunks are released. */
 int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, struct h5_known_chunk **known);
-/* Gets the chunk's bytes into memory; `whole`: all that lies inside the dataset will be overwritten. */
+/* Reads the chunk into memory. `whole`: not, since all of it that lies inside the dataset will be
+ * overwritten. */
 int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole);
 /* True: it is stored without filters, and without some of the bytes that lie outside of the dataset. It must
  * be widened before it is written. */
 bool h5_chunked_is_short(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known);
-/* The chunk gets new space for all of its bytes. `whole` as above. */
+/* Moves the chunk to new space, which is large enough for all of its bytes. `whole` as above. */
 int h5_chunked_widen(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole);
-/* These of its bytes in memory have changed. */
+/* To be called after changing these bytes in memory. */
 void h5_chunked_mark(struct h5_dataset_writer *writer, struct h5_known_chunk *known, uint64_t begin,
 		     uint64_t end);
-/* The chunk lies in new space from now on: chunk->size bytes, NULL: the fill value. */
+/* Stores the chunk in new space: chunk->size bytes; NULL: the fill value. */
 int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *known, struct h5_chunk *chunk,
 		    const uint8_t *bytes);
 /* To be called after writing these bytes of a stored chunk without filters: the journal hashes those of them
@@ -65,13 +66,13 @@ void h5_chunked_cover(struct h5_dataset_writer *writer, const struct h5_known_ch
 		      uint64_t end);
 /* Stores the bytes that the file lacks: of all chunks, or of those that end before the last row. */
 int h5_chunked_store(struct h5_dataset_writer *writer, bool all);
-/* Stores the chunks and lets go of them: all, or those that end before the last row. */
+/* Stores these chunks, and forgets them. */
 int h5_chunked_release(struct h5_dataset_writer *writer, bool all);
-/* True: too many are in memory. */
+/* True: too many chunks are in memory. */
 bool h5_chunked_is_full(const struct h5_dataset_writer *writer);
-/* If so, releases chunks. */
+/* If so, releases some. */
 int h5_chunked_limit(struct h5_dataset_writer *writer);
-/* Forgets chunks that begin at the row or behind it, whatever the file has of them. */
+/* Forgets chunks that begin at this row or later, even if they are not stored. */
 void h5_chunked_drop(struct h5_dataset_writer *writer, uint64_t row);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fewer bytes may be stored than the dataspace asks for: only reads of what is missing fail. */
+/* Fewer bytes may be stored than the dataspace needs. Only reads of missing bytes fail. */
 static int check_stored(const struct h5_dataset *dataset, uint64_t stored, uint64_t offset, size_t n)
 {
 	if (offset > stored || n > stored - offset)
@@ -40,7 +40,7 @@ static uint64_t compact_storage_most(const struct h5_dataset *dataset, uint64_t 
 	return dataset->layout.compact.size;
 }
 
-/* One read of all of it asks for no more than a part does. */
+/* A read may be of any size: there is nothing to load but its bytes. */
 static uint64_t no_window(const struct h5_dataset *dataset, uint64_t offset)
 {
 	(void)dataset;
@@ -48,7 +48,7 @@ static uint64_t no_window(const struct h5_dataset *dataset, uint64_t offset)
 	return UINT64_MAX;
 }
 
-/* Bytes of compact data whose message may be too small to be moved by itself. */
+/* With fewer bytes than this the message may be too small to be moved. */
 enum { COMPACT_SMALL = 16 };
 
 static bool compact_is_possible(const struct h5_dataset *dataset)
@@ -109,7 +109,7 @@ const struct h5_layout_ops h5_layout_compact = {
 
 static int contiguous_open(struct h5_dataset *dataset)
 {
-	/* Versions 1 and 2 of the message leave it to the dataspace. */
+	/* Versions 1 and 2 of the message have no size. */
 	if (dataset->layout.contiguous.size == UINT64_MAX)
 		dataset->layout.contiguous.size = dataset->size;
 	return 0;
@@ -184,7 +184,8 @@ static int contiguous_write_open(struct h5_dataset_writer *writer)
 	return writer->layout.contiguous.address == H5_UNDEF ? h5_write_needs(writer, H5_MSG_LAYOUT) : 0;
 }
 
-/* The first write: all of it is stored now, n bytes at the offset as they are given. */
+/* The first write allocates and writes all of the data: n bytes at the offset as given, the rest as the fill
+ * value. */
 static int contiguous_allocate(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data,
 			       size_t n)
 {

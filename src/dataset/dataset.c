@@ -77,7 +77,7 @@ static int set_fill(struct h5_dataset *dataset, const struct h5_fill_value *fill
 {
 	free(dataset->fill);
 	dataset->fill = NULL;
-	/* One that is no element of this type is none. */
+	/* A fill value of another size than the type is none. */
 	dataset->early = fill->allocation == H5_ALLOCATION_EARLY;
 	dataset->fill_never = fill->never_written;
 	dataset->fill_defined = fill->defined && fill->size == dataset->type->size;
@@ -277,7 +277,7 @@ void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t 
 		memset(buf, 0, n);
 		return;
 	}
-	/* The first element's worth from the fill value, then what is there already, doubling. */
+	/* Copies one element from the fill value; then what is there already, which doubles each time. */
 	phase = (size_t)(offset % size);
 	done = (size_t)h5_min(n, size - phase);
 	memcpy(buf, dataset->fill + phase, done);
@@ -288,7 +288,7 @@ void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t 
 		done += head;
 	}
 	while (done < n) {
-		/* done is a whole number of elements here */
+		/* `done` is a multiple of the size of an element */
 		size_t more = (size_t)h5_min(n - done, done);
 
 		memcpy(buf + done, buf, more);

@@ -1,4 +1,4 @@
-/* Data in external raw files: segments one after the other, each in some file. */
+/* Data in external raw files: a list of slots, each a range of some file. */
 #include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WRITTEN_MAX = 16 }; /* that a writer holds open */
+enum { WRITTEN_MAX = 16 }; /* files that a writer keeps open */
 
-/* Reads from the file; beyond its end are zeros. */
+/* Reads from a raw file; bytes beyond its end are zeros. */
 static int read_raw(struct h5_io *io, uint64_t offset, uint8_t *buf, size_t n)
 {
 	struct h5_io_stat st;
@@ -58,12 +58,12 @@ static int open_slot(const struct h5_dataset *dataset, const struct h5_external_
 	return rc;
 }
 
-/* The slots that a range of the dataset's bytes lies in, one after the other. */
+/* Goes through the slots that a range of the dataset's bytes lies in. */
 struct slots {
 	const struct h5_dataset *dataset;
 	unsigned i;	 /* the present slot */
-	uint64_t at;	 /* offset of its bytes of the range, in its file */
-	uint64_t offset; /* the same in the dataset */
+	uint64_t at;	 /* where its bytes of the range begin in its file */
+	uint64_t offset; /* and in the dataset */
 	size_t n;	 /* how many they are */
 	size_t left;	 /* bytes of the range from there on */
 	uint64_t begin;	 /* where the slot's bytes begin in the dataset */
@@ -159,7 +159,7 @@ static int external_write_open(struct h5_dataset_writer *writer)
 	return writer->state ? 0 : h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
 }
 
-/* The journal knows nothing of these files: what was written to them is made durable before the commit. */
+/* The journal does not cover these files, so they are synced before the commit. */
 static int external_flush(struct h5_dataset_writer *writer)
 {
 	int rc = 0;

@@ -8,7 +8,7 @@
 struct h5_known_chunk {
 	struct h5_chunk stored;
 	uint8_t *data;		      /* owned: the chunk, decoded; NULL: it is not in memory */
-	uint64_t begin, end;	      /* bytes of data that the file does not have; begin == end: none */
+	uint64_t begin, end;	      /* bytes of data that the file lacks; begin == end: none */
 	struct h5_known_chunk *next;  /* in the list */
 	struct h5_known_chunk *chain; /* of the same hash */
 	uint64_t scaled[];	      /* rank of them */

@@ -1,5 +1,5 @@
-/* Between the files of this folder. Lowest first: dataset.c, the layouts, and layouts.c, which has the table
- * of them. */
+/* Between the files of this folder. Lowest first: dataset.c; the layouts, a table of operations each;
+ * layouts.c, which lists them; writer.c. */
 #ifndef H5_DATASET_PRIVATE_H
 #define H5_DATASET_PRIVATE_H
 
@@ -12,27 +12,26 @@ struct h5_layout_ops {
 	bool has_chunks;   /* h5_dataset_chunks() */
 	bool is_virtual;   /* h5_dataset_is_virtual() */
 	bool is_elsewhere; /* h5_dataset_is_elsewhere() */
-	/* Completes and checks what the messages gave. NULL: nothing to do. Reads no more than an index
-	 * header. */
+	/* Completes and checks what was decoded from the messages. Reads at most the header of an index.
+	 * NULL: nothing to do. */
 	int (*open)(struct h5_dataset *dataset);
 	/* As h5_dataset_read(); the range lies inside the dataset and isn't empty. */
 	int (*read)(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n);
 	int (*storage)(const struct h5_dataset *dataset, uint64_t *bytes);
 	/* As h5_dataset_storage_most(). NULL: `size`. */
 	uint64_t (*storage_most)(const struct h5_dataset *dataset, uint64_t size, uint64_t file);
-	/* As h5_dataset_seek(), whatever is read if nothing is stored. NULL: all is stored, as far as anybody
-	 * can tell. */
+	/* As h5_dataset_seek(), but whatever the fill value is. NULL: there are no holes. */
 	int (*seek)(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
-	/* The offset at which a read that begins at this one should end, so that it asks for no more chunks
-	 * or files than the byte there alone. NULL: right there. */
+	/* Where a read that begins at this offset should end, so that it needs no more chunks or files than
+	 * for its first byte. NULL: with that byte. */
 	uint64_t (*window)(const struct h5_dataset *dataset, uint64_t offset);
-	/* As h5_dataset_check(); returns what h5_damage_note() says. NULL: there is nothing to verify. */
+	/* As h5_dataset_check(). NULL: there is nothing to verify. */
 	int (*check)(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *done,
 		     void *arg);
 	const struct h5_write_ops *write; /* NULL: it cannot be written */
 };
 
-/* Those that there are: a virtual dataset opens its sources by them. */
+/* All layouts. */
 struct h5_layouts {
 	const struct h5_layout_ops *by_class[H5_LAYOUT_STRUCTURED + 1], *external;
 };
@@ -48,7 +47,7 @@ int h5_dataset_get_by(const struct h5_layouts *layouts, struct h5_file *file, ui
 int h5_dataset_decode_by(const struct h5_layouts *layouts, struct h5_file *file,
 			 const struct h5_object *object, struct h5_dataset **dataset);
 
-/* The `seek` of a dataset that nothing is stored of. */
+/* The `seek` of a dataset of which nothing is stored. */
 int h5_dataset_seek_nothing(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum {
-	MIN_BYTES = 2 << 20,  /* of a dataset that are decoded ahead, at least */
-	CACHE_SHARE = 4,      /* of the cache of chunks: at most */
+	MIN_BYTES = 2 << 20,  /* decoded ahead, at least */
+	CACHE_SHARE = 4,      /* at most this part of the cache of chunks */
 	MAX_CHUNKS = 1 << 12, /* at most */
 };
 
@@ -39,7 +39,7 @@ static int add_ahead(struct ahead *a, const struct h5_chunk_wanted *wanted)
 	return 0;
 }
 
-/* Ends at the first trouble: the read itself will report it. */
+/* Stops at the first error: the read itself will report it. */
 static void look_ahead(struct ahead *a, uint64_t offset, uint64_t n)
 {
 	struct h5_part_iterator parts;
@@ -101,7 +101,7 @@ static uint64_t budget_of(const struct h5_dataset *dataset)
 	return h5_file_set_chunk_budget(h5_file_set_of(dataset->file)) / CACHE_SHARE;
 }
 
-/* A band of chunks: what one step of chunks along the first dimension passes. */
+/* A band of chunks: as many bytes as one chunk along the first dimension has rows. */
 uint64_t h5_dataset_ahead(const struct h5_dataset *dataset)
 {
 	struct h5_grid grid;

@@ -1,11 +1,11 @@
-/* Reading many runs of bytes that lie near each other: neighbours in the file are read together, wherever
- * their bytes go. */
+/* Reads many runs of bytes. Those that lie side by side in the file are read with one call, though their
+ * buffers lie anywhere. */
 #ifndef H5_DATASET_RUNS_H
 #define H5_DATASET_RUNS_H
 
 #include "store/file.h"
 
-/* Runs that follow one another in the file and have not been read yet. */
+/* Runs that lie side by side in the file, and that are still to be read. */
 struct h5_runs {
 	struct h5_file *file; /* borrowed */
 	uint64_t address;     /* of the first */
@@ -15,7 +15,7 @@ struct h5_runs {
 };
 
 void h5_runs_init(struct h5_runs *runs, struct h5_file *file);
-/* n bytes at the address are wanted in buf; they are there after h5_runs_flush(). */
+/* Asks for n bytes at the address; they are in buf after h5_runs_flush(). */
 int h5_runs_add(struct h5_runs *runs, uint64_t address, void *buf, size_t n);
 int h5_runs_flush(struct h5_runs *runs);
 

@@ -8,12 +8,12 @@
 
 /* ---- irregular hyperslabs ---- */
 
-/* Nodes and visits to blocks beyond what blocks that don't overlap in parts need. */
+/* Bounds the work on blocks that overlap in parts, which may need many more nodes than there are blocks. */
 enum { TREE_WORK = 1 << 20 };
 
 struct tree {
 	struct h5_shape *shape;
-	uint64_t work; /* that may still be done */
+	uint64_t work; /* nodes and blocks that may still be visited */
 };
 
 static int damaged(const char *what)
@@ -38,7 +38,7 @@ static int push(struct tree *tree, unsigned d, const struct h5_shape_node *node)
 	return 0;
 }
 
-/* Blocks are pointers to their first corner in dimension d; `rank` further is their last one. */
+/* A block is a pointer to its first index in dimension d; its last index is `rank` further. */
 static int by_first(const void *a, const void *b, void *dimension)
 {
 	const uint64_t *x = *(const uint64_t *const *)a, *y = *(const uint64_t *const *)b;
@@ -54,7 +54,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The last dimension: ranges that touch become one. `blocks` are sorted. */
+/* In the last dimension, ranges that touch become one node. `blocks` are sorted. */
 static int build_last(struct tree *tree, const uint64_t **blocks, size_t n, uint64_t *total)
 {
 	unsigned rank = tree->shape->rank, d = rank - 1;
@@ -76,7 +76,7 @@ static int build_last(struct tree *tree, const uint64_t **blocks, size_t n, uint
 
 static int build(struct tree *tree, unsigned d, const uint64_t **blocks, size_t n, uint64_t *total);
 
-/* One node: the indexes from first to last, where just these blocks are. */
+/* Adds a node: the indexes from first to last, all of which are in just these blocks. */
 static int build_node(struct tree *tree, unsigned d, const uint64_t **blocks, size_t n, uint64_t first,
 		      uint64_t last, uint64_t *total)
 {
@@ -97,7 +97,7 @@ static int build_node(struct tree *tree, unsigned d, const uint64_t **blocks, si
 	return push(tree, d, &node);
 }
 
-/* Cuts the dimension where blocks begin and end. `at`: where, sorted; `active`: room for n blocks, twice. */
+/* Cuts the dimension at `at`, where blocks begin and end, sorted. `active`: room for n blocks, twice. */
 static int build_cuts(struct tree *tree, unsigned d, const uint64_t **blocks, size_t n, const uint64_t *at,
 		      const uint64_t **active, uint64_t *total)
 {
@@ -118,13 +118,14 @@ static int build_cuts(struct tree *tree, unsigned d, const uint64_t **blocks, si
 			active[count++] = blocks[next++];
 		if (!count)
 			continue;
-		memcpy(active + n, active, count * sizeof *active); /* which is sorted again */
+		memcpy(active + n, active, count * sizeof *active); /* sorting changes their order */
 		rc = build_node(tree, d, active + n, count, at[i], at[i + 1] - 1, total);
 	}
 	return rc;
 }
 
-/* Appends the nodes of these blocks to level d; *total: their elements. Deep as the rank. */
+/* Appends the nodes of these blocks to level d; *total: their elements. The recursion is as deep as the
+ * rank. */
 static int build(struct tree *tree, unsigned d, const uint64_t **blocks, size_t n, uint64_t *total)
 {
 	unsigned rank = tree->shape->rank;
@@ -196,7 +197,7 @@ bool h5_selection_position(const uint64_t *point, unsigned rank, const uint64_t 
 	return true;
 }
 
-/* Of a point that is there twice the later one counts. */
+/* If a point is there twice, the later one counts. */
 static void join_points(struct h5_shape *shape)
 {
 	size_t kept = 0;
@@ -333,7 +334,7 @@ int h5_shape_unlimited(const struct h5_shape *shape)
 	return shape->unlimited;
 }
 
-/* Blocks without gaps between them count as one. */
+/* Blocks without gaps between them become one. */
 static bool is_gapless(const struct h5_hyperslab *slab)
 {
 	return slab->block == H5_UNLIMITED || slab->block == slab->stride;

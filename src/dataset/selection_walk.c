@@ -33,7 +33,7 @@ static bool is_whole(const struct h5_walk_dim *dim)
 	return !dim->start && dim->count == dim->extent;
 }
 
-/* Dimensions that are taken whole become one with those before them, for longer runs. */
+/* Joins a dimension of which all indexes are selected to the one before it, for longer runs. */
 static void join_dims(struct h5_walk *walk)
 {
 	unsigned kept = 0;
@@ -74,7 +74,7 @@ static int count_elements(struct h5_walk *walk)
 	return 0;
 }
 
-/* All elements are one dimension of which each index is taken. */
+/* All elements: one dimension of which each index is selected. */
 static void init_all(struct h5_walk *walk, unsigned rank, const uint64_t *dims)
 {
 	struct h5_walk_dim *dim = &walk->dims[0];
@@ -126,13 +126,13 @@ static uint64_t dim_below(const struct h5_walk_dim *dim, uint64_t at)
 	return h5_min(dim->count, ahead / dim->stride * dim->block + h5_min(ahead % dim->stride, dim->block));
 }
 
-/* The selected index of that number. */
+/* The selected index number `number`. */
 static uint64_t dim_index(const struct h5_walk_dim *dim, uint64_t number)
 {
 	return dim->start + number / dim->block * dim->stride + number % dim->block;
 }
 
-/* Fills the run from the selected indexes' numbers. */
+/* Makes the run that begins at these numbers of selected indexes. */
 static void make_run(const struct h5_walk *walk, const uint64_t *numbers, struct h5_run *run)
 {
 	const struct h5_walk_dim *dim = &walk->dims[walk->rank - 1];
@@ -167,8 +167,8 @@ static bool regular_from(const struct h5_walk *walk, uint64_t position, struct h
 		if (numbers[i] == dim->count || dim_index(dim, numbers[i]) != at)
 			break;
 	}
-	/* From dimension i on the position is behind: the first of what is selected there. Where there is no
-	 * more, the dimension before goes on. */
+	/* The position is beyond the selected indexes of dimension i: goes on with the next index of the
+	 * dimension before, and the first ones of the later dimensions. */
 	while (i < walk->rank && numbers[i] == walk->dims[i].count) {
 		numbers[i] = 0;
 		if (!i)
@@ -192,7 +192,7 @@ static void regular_at(const struct h5_walk *walk, uint64_t index, struct h5_run
 
 /* ---- walks of blocks ---- */
 
-/* The first of the nodes that ends at the index or beyond. */
+/* The first of the nodes that does not end before the index. */
 static size_t node_from(const struct h5_shape_level *level, size_t begin, size_t end, uint64_t at)
 {
 	while (begin < end) {
@@ -206,8 +206,8 @@ static size_t node_from(const struct h5_shape_level *level, size_t begin, size_t
 	return begin;
 }
 
-/* Adds the first elements of these nodes from the index `at` of each dimension on, where `behind` is false
- * all of them, to the run. False: none. */
+/* Finds the first run of these nodes of level d from the element with the indexes `at` on (NULL: from their
+ * first one on), and adds it to *run, which has what the dimensions before give. False: there is none. */
 static bool blocks_from(const struct h5_walk *walk, unsigned d, size_t begin, size_t end, const uint64_t *at,
 			struct h5_run *run)
 {
@@ -226,7 +226,7 @@ static bool blocks_from(const struct h5_walk *walk, unsigned d, size_t begin, si
 			run->count = node->last - index + 1;
 			return true;
 		}
-		/* In the index itself, then in the next one, whose elements all come after. */
+		/* First in this index; then in the next one, all elements of which come later. */
 		for (; index <= node->last; index++, within = false) {
 			found.position = run->position + index * walk->dims[d].step;
 			found.index = run->index + node->before + (index - node->first) * node->each;
@@ -251,7 +251,7 @@ static void blocks_at(const struct h5_walk *walk, uint64_t number, struct h5_run
 		const struct h5_shape_node *node;
 		uint64_t index;
 
-		/* the last that begins at the number or before */
+		/* the last node that does not begin after the number */
 		while (end - begin > 1) {
 			size_t middle = begin + (end - begin) / 2;
 

@@ -1,7 +1,8 @@
-/* Walking selections: which elements of a dataset a selection holds, in which order, without a list of them.
+/* Walks through selections: which elements of a dataset a selection has, and in which order, without a list
+ * of them.
  *
- * A position is the number of an element in the dataset, an index its number in the selection, both from 0:
- * in row-major order, but for points, which are in the order of the list. */
+ * A *position* is the number of an element in the dataset, an *index* its number in the selection. Both begin
+ * at 0 and are in row-major order; but a selection of points has the order of its list. */
 #ifndef H5_DATASET_SELECTION_WALK_H
 #define H5_DATASET_SELECTION_WALK_H
 
@@ -17,11 +18,12 @@ struct h5_run {
 	uint64_t index, count;
 };
 
-/* A selection made ready for walks. */
+/* A selection that is prepared for walks. */
 struct h5_shape;
 
-/* Takes the selection's coordinates over. With `dims`, of a dataset of rank selection->rank, points are
- * sorted for h5_walk_from(); -EUCLEAN where one lies outside. *cost: bytes of memory. */
+/* Prepares the selection, and takes over its coordinates. `dims`: of a dataset of rank selection->rank; then
+ * points are sorted for h5_walk_from(), and -EUCLEAN: one lies outside. NULL: they are not. *cost: bytes of
+ * memory. */
 int h5_shape_open(struct h5_selection *selection, const uint64_t *dims, struct h5_shape **shape,
 		  size_t *cost);
 void h5_shape_close(struct h5_shape *shape); /* NULL is fine */
@@ -29,13 +31,13 @@ void h5_shape_close(struct h5_shape *shape); /* NULL is fine */
 bool h5_shape_has_rank(const struct h5_shape *shape, unsigned rank);
 /* The unlimited dimension, -1: none. */
 int h5_shape_unlimited(const struct h5_shape *shape);
-/* How many indexes of the unlimited dimension are selected below the extent. */
+/* How many indexes of the unlimited dimension are selected if it has this extent. */
 uint64_t h5_shape_slices(const struct h5_shape *shape, uint64_t extent);
-/* The least extent with so many. */
+/* The least extent with so many selected indexes. */
 uint64_t h5_shape_extent(const struct h5_shape *shape, uint64_t slices);
-/* The unlimited dimension cut to so many; false where that passes 2^64. */
+/* Cuts the unlimited dimension to so many selected indexes. False: they reach beyond 2^64. */
 bool h5_shape_cut(const struct h5_shape *shape, uint64_t slices, struct h5_hyperslab *slab);
-/* The unlimited dimension's block of that number alone; false where there is no such. */
+/* One block of the unlimited dimension. False: there is none of this number. */
 bool h5_shape_block(const struct h5_shape *shape, uint64_t block, struct h5_hyperslab *slab);
 
 struct h5_walk_dim {
@@ -55,17 +57,18 @@ struct h5_walk {
 	struct h5_walk_dim dims[H5_RANK_MAX];
 };
 
-/* Of the shape in a dataset of this rank, which it must have, and of less than 2^63 elements. `slab` takes
- * the place of the unlimited dimension; NULL where there is none. */
+/* A walk through the shape in a dataset of this rank, which the shape must have, and of less than 2^63
+ * elements. `slab` replaces the unlimited dimension; NULL: there is none. */
 int h5_walk_init(struct h5_walk *walk, const struct h5_shape *shape, unsigned rank, const uint64_t *dims,
 		 const struct h5_hyperslab *slab);
 
-/* The first run that ends beyond the position, cut to begin there or later; false: none. Only for walks that
+/* The next run from the position on, which may be inside the run; false: there is none. Only for walks that
  * are inside, and shapes opened with `dims`. */
 bool h5_walk_from(const struct h5_walk *walk, uint64_t position, struct h5_run *run);
-/* The run from the index, which is below the count, on. */
+/* The run that begins at the index, which is less than the count. */
 void h5_walk_at(const struct h5_walk *walk, uint64_t index, struct h5_run *run);
-/* Positions of the first element and beyond the last one; of walks as for h5_walk_from() that select some. */
+/* The positions of the first element and after the last one. Only for walks as for h5_walk_from() that select
+ * some. */
 void h5_walk_bounds(const struct h5_walk *walk, uint64_t *begin, uint64_t *end);
 
 #endif

@@ -1,5 +1,5 @@
-/* Structured chunks of sparse data. They are chunked data like others, but for what a chunk's bytes become:
- * section 0 says which elements are there, section 1 has their values, and all others have the fill value. */
+/* Structured chunks of sparse data. They differ from other chunks in how they are stored: section 0 says
+ * which elements are there, section 1 has their values; all other elements have the fill value. */
 #include "dataset/structured.h"
 
 #include "base/checked.h"
@@ -14,13 +14,12 @@
 #include <string.h>
 
 enum {
-	/* Bytes that section 0 needs beside the coordinates: two of eight bytes for each dimension of an
-	 * element at most. */
+	/* Bytes of section 0 beside the coordinates, of which there are at most two of eight bytes for each
+	 * dimension of an element. */
 	SELECTION_OVERHEAD = 4096,
 	SELECTION_MAX = 64 << 20, /* bytes of section 0, more than any writer makes */
-	COORDINATE_LEAST = 2,	  /* bytes of a coordinate there, which takes eight in memory */
-	/* Writers' blocks do not overlap. Those that do are forgiven as long as they cover the chunk no more
-	 * often than this. */
+	COORDINATE_LEAST = 2,	  /* bytes of a coordinate in section 0; in memory it takes eight */
+	/* Blocks should not overlap. They may do so as long as they cover the chunk at most so many times. */
 	PASSES = 4,
 };
 
@@ -29,9 +28,9 @@ struct marks {
 	const struct h5_chunk_layout *layout;
 	uint64_t address;	      /* of the chunk */
 	uint64_t elements;	      /* of the chunk */
-	uint64_t left;		      /* that blocks may still cover */
+	uint64_t left;		      /* elements that blocks may still cover */
 	uint64_t stride[H5_RANK_MAX]; /* elements from one index to the next */
-	uint8_t *set; /* 1 for each element that is there; NULL: points, which aren't marked */
+	uint8_t *set;		      /* 1 for each element that is there; NULL: a selection of points */
 };
 
 static int mark_block(void *arg, unsigned rank, const uint64_t *first, const uint64_t *last)
@@ -59,7 +58,7 @@ static int mark_block(void *arg, unsigned rank, const uint64_t *first, const uin
 	return 0;
 }
 
-/* The next element from `i` on that is, or is not, there; `elements`: none. */
+/* The next element from `i` on that is there, or is not; `elements`: there is none. */
 static uint64_t next(const struct marks *m, uint64_t i, int there)
 {
 	const uint8_t *p = memchr(m->set + i, there, (size_t)(m->elements - i));
@@ -67,7 +66,7 @@ static uint64_t next(const struct marks *m, uint64_t i, int there)
 	return p ? (uint64_t)(p - m->set) : m->elements;
 }
 
-/* Marks the elements of a selection that isn't of points. */
+/* Marks the elements of a selection, which is not one of points. */
 static int mark(struct marks *m, const struct h5_selection *selection)
 {
 	m->set = calloc((size_t)m->elements, 1);
@@ -80,7 +79,7 @@ static int mark(struct marks *m, const struct h5_selection *selection)
 	return 0;
 }
 
-/* Section 1, one run of values after the other. */
+/* The values of section 1, which are taken one run after the other. */
 struct values {
 	const uint8_t *from; /* the next one; NULL: they are only counted */
 	uint8_t *chunk;
@@ -205,11 +204,11 @@ uint64_t h5_structured_need(const struct h5_dataset *dataset, const struct h5_ch
 
 	if (h5_sections_decode(&dataset->layout.chunked, chunk->metadata, pipelines, chunk->size,
 			       chunk->address, found))
-		return need; /* reading ends there, too */
+		return need; /* reading will fail here, too */
 	for (unsigned i = 0; i < H5_SECTIONS; i++)
 		sections[i] = h5_pipeline_need(pipelines ? &pipelines[i] : NULL, found[i].stored,
 					       h5_min(found[i].size, i ? need : SELECTION_MAX));
-	/* The elements, a mark for each or the coordinates, and one section after the other. */
+	/* The elements; a mark for each, or the coordinates; and one section at a time. */
 	need += h5_max(dataset->chunk_size / dataset->layout.chunked.element_size,
 		       h5_min(found[0].size, SELECTION_MAX) / COORDINATE_LEAST * sizeof(uint64_t));
 	return need + h5_max(sections[0], sections[1]);

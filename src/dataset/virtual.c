@@ -1,9 +1,9 @@
-/* Virtual datasets: their elements lie in other datasets.
+/* Virtual datasets: their elements are those of other datasets, the sources.
  *
  * A read goes through the mappings that may have elements in the range, the last one first, since a later
- * mapping covers an earlier one. Each takes what is still free of its elements; what no source has is the
- * fill value. The runs of a mapping are gathered, so that those that lie close together in the source are
- * read at once. */
+ * mapping overrides an earlier one. Each mapping takes those of its elements that no other has taken.
+ * Elements that no source has get the fill value. The runs of a mapping are gathered, so that runs that lie
+ * close together in the source are read at once. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -20,7 +20,7 @@ enum {
 	WINDOW = 4 << 20, /* bytes that are read at once */
 	PIECES = 256,
 	SCRATCH = 64 << 10,
-	/* Bytes between two runs in a source that are cheaper read than jumped over. */
+	/* It is cheaper to read so many bytes between two runs than to skip them. */
 	GAP = 4 << 10,
 };
 
@@ -31,12 +31,13 @@ struct request {
 	uint8_t *buf;
 	size_t n;
 	uint64_t begin, end; /* elements that the range touches */
-	uint64_t left;	     /* of them are not taken yet */
+	uint64_t left;	     /* how many of them are not taken yet */
 	uint64_t *taken;     /* a bit each */
 	uint8_t *scratch;    /* twice SCRATCH bytes; NULL: not needed yet */
 };
 
-/* Elements of the source that are elements of the virtual dataset, from the position to the position. */
+/* Elements of the source from position `from` on that are those of the virtual dataset from position `to`
+ * on. */
 struct piece {
 	uint64_t from, to, count;
 };
@@ -55,7 +56,7 @@ static int read_range(const struct h5_dataset *dataset, uint64_t offset, uint8_t
 
 /* ---- what is taken ---- */
 
-/* The first element from `at` on whose bit is this; `end` where there is none before. */
+/* The first element from `at` on that is taken, or is not; `end` if there is none before. */
 static uint64_t next_bit(const struct request *q, uint64_t at, uint64_t end, bool taken)
 {
 	while (at < end) {
@@ -85,7 +86,7 @@ static void take(struct request *q, uint64_t at, uint64_t count)
 	}
 }
 
-/* The next free run of the walk's elements in the request from the position on. */
+/* The next run of elements of the walk in the request, from the position on, that are not taken. */
 static bool next_free(const struct request *q, const struct h5_walk *walk, uint64_t at, struct h5_run *run)
 {
 	while (at < q->end && h5_walk_from(walk, at, run) && run->position < q->end) {
@@ -133,7 +134,7 @@ static int read_direct(const struct request *q, const struct source *source, con
 			   q->buf + (begin - q->offset), n);
 }
 
-/* Reads what lies between the first and the last of the pieces, and takes them out of it. */
+/* Reads all from the first to the last of the pieces at once, and copies the pieces from that. */
 static int read_together(struct request *q, const struct source *source, const struct piece *pieces,
 			 size_t count)
 {
@@ -274,8 +275,8 @@ static int open_source(const struct request *q, const struct h5_virtual_entry *e
 	return rc ? h5_fail_in(rc, "%s in %s", entry->dataset, entry->file) : 0;
 }
 
-/* What the mapping gives: the walk through the source; the one through the virtual dataset is cut to as many
- * slices as the source has, where both are unlimited. */
+/* The walk through the source. If both selections are unlimited, the walk through the virtual dataset is cut
+ * to as many slices as the source has. */
 static int walk_source(const struct request *q, const struct h5_virtual_entry *entry,
 		       const struct h5_dataset *source, struct h5_walk *from, struct h5_walk *to)
 {
@@ -305,8 +306,8 @@ static int walk_source(const struct request *q, const struct h5_virtual_entry *e
 	return rc;
 }
 
-/* One run of the virtual dataset from as many runs of the source as it takes. What the source doesn't have
- * stays free. */
+/* Copies one run of the virtual dataset, from as many runs of the source as it needs. Elements that the
+ * source does not have are not taken. */
 static int copy_run(struct request *q, struct source *source, const struct h5_walk *from,
 		    const struct h5_run *run)
 {
@@ -327,7 +328,7 @@ static int copy_run(struct request *q, struct source *source, const struct h5_wa
 	return rc;
 }
 
-/* Takes the free elements of one mapping, or of one block of it; `slab` is the unlimited dimension. */
+/* Reads the free elements of one mapping, or of one block of it; `slab` replaces its unlimited dimension. */
 static int read_block(struct request *q, const struct h5_virtual_entry *entry, uint64_t block,
 		      const struct h5_hyperslab *slab)
 {
@@ -353,7 +354,7 @@ static int read_block(struct request *q, const struct h5_virtual_entry *entry, u
 	return rc;
 }
 
-/* The blocks with indexes from first to last in the unlimited dimension. */
+/* Reads the blocks that touch the indexes from first to last of the unlimited dimension. */
 static int read_blocks(struct request *q, const struct h5_virtual_entry *entry, uint64_t first, uint64_t last)
 {
 	struct h5_hyperslab slab;
@@ -375,7 +376,7 @@ static int read_blocks(struct request *q, const struct h5_virtual_entry *entry, 
 	return rc;
 }
 
-/* A source for each block: those blocks that the range of elements touches. */
+/* If each block has a source of its own, reads the blocks that the range of elements touches. */
 static int read_counted(struct request *q, const struct h5_virtual_entry *entry, unsigned d)
 {
 	const struct h5_dataspace *space = &q->dataset->space;
@@ -404,7 +405,7 @@ static int read_mapping(struct request *q, const struct h5_virtual_entry *entry)
 		return read_block(q, entry, 0, NULL);
 	if (h5_shape_unlimited(entry->source) < 0)
 		return read_counted(q, entry, (unsigned)d);
-	/* That it is below 2^64 was seen when the map was made. */
+	/* Cannot fail: it was checked when the map was made. */
 	h5_shape_cut(entry->virtual, h5_shape_slices(entry->virtual, q->dataset->space.dims[d]), &slab);
 	return read_block(q, entry, 0, &slab);
 }
@@ -485,7 +486,8 @@ static int virtual_open(struct h5_dataset *dataset)
 	if (!h5_mul(dataset->space.elements, dataset->type->size, &dataset->size) ||
 	    dataset->size > INT64_MAX)
 		dataset->size = UINT64_MAX;
-	/* Nothing is ever written here, so when to write the fill value says nothing. */
+	/* Nothing is ever written to a virtual dataset, so it does not matter when its fill value is
+	 * written. */
 	dataset->fill_never = false;
 	return 0;
 }

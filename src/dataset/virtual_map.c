@@ -18,11 +18,12 @@ enum {
 };
 
 struct h5_virtual_map {
-	struct h5_dataspace space; /* the one that the entries were made for */
+	struct h5_dataspace space; /* the dataspace that the entries were made for */
 	uint8_t *block;		   /* the heap object, which holds the names */
 	size_t block_size;
 	struct h5_virtual_entry *entries; /* by begin */
-	/* The entries are a balanced tree, each the middle of its range; the largest end in that range. */
+	/* The entries are a balanced tree: each is the root of the range whose middle it is. This is the
+	 * largest end in that range. */
 	uint64_t *ends;
 	size_t count, cost;
 };
@@ -58,7 +59,7 @@ static int copy_block(const struct h5_dataset *dataset, struct h5_virtual_map *m
 	return map->block ? 0 : -ENOMEM;
 }
 
-/* Where its elements lie in the virtual dataset; 0: it has none there. */
+/* Finds where its elements lie in the virtual dataset. 1: found; 0: it has none there. */
 static int find_bounds(const struct h5_dataset *dataset, struct h5_virtual_entry *entry)
 {
 	const struct h5_dataspace *space = &dataset->space;
@@ -86,7 +87,7 @@ static int add_entry(const struct h5_dataset *dataset, struct h5_virtual_map *ma
 		     struct h5_virtual_mapping *mapping)
 {
 	struct h5_virtual_entry *entry = &map->entries[map->count];
-	/* A rank that isn't the dataset's is refused below. */
+	/* Another rank is refused below. */
 	bool fits = mapping->virtual.rank == dataset->space.rank;
 	size_t cost = 0, more = 0;
 	int rc = h5_shape_open(&mapping->virtual, fits ? dataset->space.dims : NULL, &entry->virtual, &cost);
@@ -130,7 +131,7 @@ static uint64_t set_ends(struct h5_virtual_map *map, size_t low, size_t high)
 	return map->ends[middle] = right > end ? right : end;
 }
 
-/* Bytes of memory that a map may take. Blocks that overlap in parts are many more than are stored. */
+/* Bytes of memory that a map may take. Blocks that overlap in parts become many more than are stored. */
 static size_t most_of(const struct h5_virtual_map *map)
 {
 	return (size_t)h5_min(MAP_LEAST + MAP_A_BYTE * (uint64_t)map->block_size, MAP_MOST);
@@ -165,7 +166,7 @@ static int decode(const struct h5_dataset *dataset, struct h5_virtual_map *map)
 	return rc;
 }
 
-/* Those that may become large come one after the other. */
+/* Maps that may become large are decoded one after the other. */
 static int decode_counted(const struct h5_dataset *dataset, struct h5_virtual_map *map)
 {
 	struct h5_lru *budget = h5_file_set_chunks(h5_file_set_of(dataset->file));
@@ -206,7 +207,7 @@ static int map_load(struct h5_file *file, uint64_t address, const void *arg, voi
 	return 0;
 }
 
-/* FNV-1a. The dimensions change with the extents of the sources. */
+/* FNV-1a. The dimensions are in the key since they change with the extents of the sources. */
 static uint64_t hash_dims(const struct h5_dataspace *space)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -1,4 +1,4 @@
-/* The mappings of one virtual dataset, ready to find those that hold a range of its elements. */
+/* The mappings of one virtual dataset, in a form in which those for a range of its elements are found. */
 #ifndef H5_DATASET_VIRTUAL_MAP_H
 #define H5_DATASET_VIRTUAL_MAP_H
 
@@ -9,7 +9,7 @@ struct h5_virtual_entry {
 	const char *file, *dataset; /* of the source */
 	struct h5_shape *source, *virtual;
 	uint64_t begin, end; /* positions in the virtual dataset that hold its elements */
-	uint64_t order;	     /* among the mappings as they are stored: a later one covers an earlier one */
+	uint64_t order;	     /* its number among the stored mappings; a later one overrides an earlier one */
 };
 
 struct h5_virtual_map; /* immutable */

@@ -16,10 +16,10 @@
 
 enum {
 	NAME_MOST = 1 << 16,
-	SOURCES_MOST = 1 << 20, /* that one dataset's extent may depend on */
+	SOURCES_MOST = 1 << 20, /* sources that the extent of one dataset may depend on */
 };
 
-/* %b is the block's number, %% a percent sign. */
+/* Replaces %b by the number of the block, and %% by a percent sign. */
 static void expand_name(const char *name, uint64_t block, struct h5_buf *out)
 {
 	for (; *name; name++) {
@@ -49,7 +49,7 @@ static int find_in_file(struct h5_file *file, const char *name, struct h5_file *
 	bool is_dataset;
 	int rc = h5_path_find(file, h5_file_superblock(file)->root, name, strlen(name), found_in, address);
 
-	/* Links that lead nowhere, in circles too */
+	/* Links in a circle lead nowhere. */
 	if (rc == -ELOOP)
 		return -ENOENT;
 	if (!rc)
@@ -76,7 +76,7 @@ int h5_virtual_find_source(struct h5_file *file, const char *file_name, const ch
 		h5_fail(rc, H5_UNDEF, "virtual dataset: name of a source");
 	else if (strcmp(real_file.data, "."))
 		rc = h5_file_set_find(h5_file_set_of(file), file, real_file.data, &file);
-	/* What is no HDF5 file has no datasets, as libhdf5 sees it. */
+	/* As in libhdf5, a file that is not HDF5 is a source that is not there. */
 	if (rc == -EINVAL)
 		rc = -ENOENT;
 	if (!rc)
@@ -90,16 +90,16 @@ int h5_virtual_find_source(struct h5_file *file, const char *file_name, const ch
 
 struct visit {
 	unsigned depth;	  /* virtual datasets that may yet follow */
-	unsigned sources; /* that may yet be asked */
+	unsigned sources; /* that may still be asked */
 };
 
-/* What is found of one virtual dataset's dimensions. */
+/* The dimensions of one virtual dataset, as far as they are known. */
 struct extent {
 	struct h5_file *file;
 	struct h5_dataspace *space;
-	bool unlimited[H5_RANK_MAX]; /* a mapping is, in this dimension */
+	bool unlimited[H5_RANK_MAX]; /* a mapping is unlimited in this dimension */
 	uint64_t available[H5_RANK_MAX];
-	uint64_t least[H5_RANK_MAX]; /* what limited dimensions of mappings need */
+	uint64_t least[H5_RANK_MAX]; /* needed by the mappings that are limited in this dimension */
 	bool unknown;		     /* a source could not be asked */
 };
 
@@ -133,7 +133,7 @@ static int decode_layout(struct h5_reader *r, void *into)
 	return h5_layout_decode(r, into);
 }
 
-/* Not through h5_dataset_get(), which may be what waits for this: virtual datasets may be in a circle. */
+/* Not through h5_dataset_get(), which would wait for itself if virtual datasets are in a circle. */
 static int source_space(struct h5_file *file, uint64_t address, struct h5_dataspace *space,
 			struct visit *visit)
 {
@@ -171,7 +171,7 @@ static int find_source(const struct extent *extent, const struct h5_virtual_mapp
 	return rc ? rc : h5_virtual_find_source(extent->file, m->file, m->dataset, block, file, address);
 }
 
-/* A source that grows, and the virtual dataset with it. */
+/* The extent that one source gives, with which the virtual dataset grows. */
 static int follow_source(struct extent *extent, const struct h5_virtual_mapping *m,
 			 const struct h5_shape *virtual, const struct h5_shape *source, struct visit *visit,
 			 uint64_t *available)
@@ -192,7 +192,7 @@ static int follow_source(struct extent *extent, const struct h5_virtual_mapping 
 	return 0;
 }
 
-/* A source for each block, up to the first that isn't there. */
+/* If each block has a source of its own: counts them up to the first that is not there. */
 static int count_sources(struct extent *extent, const struct h5_virtual_mapping *m,
 			 const struct h5_shape *virtual, struct visit *visit, uint64_t *available)
 {
@@ -237,7 +237,7 @@ static int extend(struct extent *extent, struct h5_virtual_mapping *m, struct vi
 	return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;
 }
 
-/* What the mapping needs in its limited dimensions. */
+/* Notes what the mapping needs in its limited dimensions. */
 static void need(struct extent *extent, const struct h5_selection *s)
 {
 	uint64_t items = s->kind == H5_SELECT_POINTS ? s->count : 2 * s->count;
@@ -310,7 +310,7 @@ static int current_space(struct h5_file *file, const struct h5_layout *layout, s
 	size_t size;
 	int rc;
 
-	/* Most are fixed, and their mappings need not be looked at before they are read. */
+	/* Most are of fixed size; then the mappings need not be read now. */
 	if (!can_grow(space))
 		return 0;
 	rc = h5_global_heap_get(file, layout->virtual.heap, layout->virtual.index, &ref, &data, &size);

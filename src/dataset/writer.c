@@ -12,7 +12,7 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { WRITERS_MAX = 64 }; /* of a file; those in use may be more */
+enum { WRITERS_MAX = 64 }; /* of a file; more only if more are in use */
 
 bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external)
 {
@@ -24,7 +24,7 @@ bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external)
 	return h5_dataset_has_writer(dataset, external) && dataset->ops->write->is_possible(dataset);
 }
 
-/* Bytes of a row. */
+/* Sets the size of a row, and the number of rows. */
 static int set_row(struct h5_dataset_writer *writer)
 {
 	const struct h5_dataspace *space = &writer->dataset->space;
@@ -226,7 +226,7 @@ uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer)
 	return h5_min(max, INT64_MAX / writer->row);
 }
 
-/* Tells the transaction what the writer holds after a change that has come to `rc`, which it returns. */
+/* Tells the transaction what the writer holds after a change with this result, which it returns. */
 static int report(struct h5_dataset_writer *writer, int rc)
 {
 	h5_tx_report(writer->file, &writer->participant, h5_dataset_writer_is_dirty(writer),
@@ -323,7 +323,7 @@ bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
 	       writer->rows != writer->settled;
 }
 
-/* The dataspace comes last: where something before it fails, it uncovers nothing that is not there. */
+/* The dataspace comes last: if something else fails, no row becomes visible that is not stored. */
 int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 {
 	int rc = 0;

@@ -11,34 +11,35 @@
 
 struct h5_dataset_writer;
 
-/* False: h5_dataset_writer_get() refuses it, by its layout. `external` as there. */
+/* False: h5_dataset_writer_get() refuses the dataset because of its layout. `external` as there. */
 bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external);
-/* False: it refuses it. True: it does so at most for what only a walk finds. Reads the object header of a
- * small compact dataset, no more. */
+/* False: h5_dataset_writer_get() refuses the dataset. True: it may still do so, for a reason that is found
+ * only by reading more. Reads at most the object header, of a small compact dataset. */
 bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external);
-/* The writer of the dataset, for one more user; made if there is none. `external`: external raw files may be
- * written. Reads no more than h5_dataset_get(). -EPERM: a dataset that is read-only by its nature (text,
- * virtual, structured, external without the option, shared dataspace); -ENOTSUP: one that this version cannot
- * write (a filter, an index); the detail says why. */
+/* The writer of the dataset, which is opened if there is none. Counts one more user. `external`: external raw
+ * files may be written. Reads no more than h5_dataset_get(). -EPERM: a dataset that is read-only by its
+ * nature (text, virtual, structured, external without the option, shared dataspace). -ENOTSUP: one that this
+ * version cannot write (a filter, an index). The detail says why. */
 int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 			  struct h5_dataset_writer **writer);
-/* One user less. The writer is kept, with what it has gathered; at least until all of that is committed. */
+/* Counts one user less. The writer stays open for the next one, at least until all that it has gathered is
+ * committed. */
 void h5_dataset_writer_put(struct h5_dataset_writer *writer);
 /* Closes the writer; what was not settled is lost. NULL is fine. */
 void h5_dataset_writer_close(struct h5_dataset_writer *writer);
 /* Closes all writers of the file. */
 void h5_dataset_writers_close(struct h5_file *file);
 
-/* Opens the dataset anew if h5_tx_drop() was called for the writer: fails as h5_dataset_writer_get(). To be
- * called before all below. */
+/* Opens the dataset again if h5_tx_drop() was called for the writer. Fails as h5_dataset_writer_get(). To be
+ * called before all functions below. */
 int h5_dataset_writer_ready(struct h5_dataset_writer *writer);
 /* True: something was written since the last commit. */
 bool h5_dataset_writer_is_uncommitted(const struct h5_dataset_writer *writer);
-/* Why the last commit has left out what was written; 0: it has not. */
+/* Why the last commit left out what was written; 0: it did not. */
 int h5_dataset_writer_failure(const struct h5_dataset_writer *writer);
 
-/* Bytes of the dataset as it is being written, and of a row: one index of dimension 0, 0 where there is none
- * (scalar, an other dimension of size 0). */
+/* Bytes of the dataset as it is being written, and of a row. A row is one index of dimension 0; 0: there are
+ * none (the dataset is scalar, or has another dimension of size 0). */
 uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *writer);
 uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *writer);
 /* True: dimension 0 may change. */
@@ -48,18 +49,18 @@ uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer);
 
 /* Overwrites n bytes at the offset, all inside the dataset. */
 int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, const void *data, size_t n);
-/* Adds whole rows behind the last one. n: a multiple of the row size; -EFBIG beyond the maximum, nothing is
- * added. */
+/* Adds whole rows after the last one. n: a multiple of the row size. -EFBIG: more than the maximum; nothing
+ * is added. */
 int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data, size_t n);
-/* Sets dimension 0: new rows read as the fill value; for fewer rows it commits, before and afterwards. -EFBIG
- * beyond the maximum, -EPERM where the dataset's size cannot change. */
+/* Sets dimension 0. New rows have the fill value. With fewer rows, it commits before and after. -EFBIG: more
+ * than the maximum; -EPERM: the size cannot change. */
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows);
 /* Brings gathered chunks, index, layout and dataspace into the transaction, as h5_tx_settle() does for all
  * writers. Cheap if nothing has changed. */
 int h5_dataset_writer_settle(struct h5_dataset_writer *writer);
 /* True: h5_dataset_writer_settle() has something to do. */
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer);
-/* Bytes of gathered chunks in memory that settling lets go of. */
+/* Bytes of memory that settling frees. */
 size_t h5_dataset_writer_held(const struct h5_dataset_writer *writer);
 
 #endif

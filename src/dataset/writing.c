@@ -1,4 +1,4 @@
-/* What several layouts need for writing. */
+/* Functions for the layouts that can be written. */
 #include "dataset/writing.h"
 
 #include "base/checked.h"

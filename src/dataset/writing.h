@@ -13,12 +13,12 @@ struct h5_write_ops {
 	int (*open)(struct h5_dataset_writer *writer);
 	/* The range lies inside the dataset and isn't empty. */
 	int (*write)(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n);
-	/* Dimension 0 becomes larger, by whole rows as given, or (NULL) of the fill value; or it becomes
-	 * smaller. Both NULL: it cannot change. */
+	/* Makes dimension 0 larger, by whole rows of data, or (NULL) of the fill value; or smaller. Both
+	 * NULL: it cannot change. */
 	int (*grow)(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data);
 	int (*shrink)(struct h5_dataset_writer *writer, uint64_t rows);
-	/* What is held in memory goes to the file. If the layout message must change, `layout` and
-	 * `layout_changed` say so. NULL: nothing is held. */
+	/* Stores what is held in memory. Sets `layout` and `layout_changed` if the layout message must
+	 * change. NULL: nothing is ever held. */
 	int (*flush)(struct h5_dataset_writer *writer);
 	/* Frees `state`, which may be NULL. NULL: nothing to do. */
 	void (*close)(struct h5_dataset_writer *writer);
@@ -31,17 +31,17 @@ struct h5_dataset_writer {
 	bool may_write_external;	      /* raw files */
 	unsigned users;
 	/* The rest is cleared by h5_tx_drop(): */
-	struct h5_lru_entry *ref;	  /* NULL: it was */
+	struct h5_lru_entry *ref;	  /* NULL: it was called */
 	const struct h5_dataset *dataset; /* as it was opened: for type, fill value and pipeline */
 	const struct h5_write_ops *ops;
-	struct h5_layout layout; /* as the message shall be */
-	bool layout_changed;	 /* it is not yet */
-	bool index_changed;	 /* what readers know of the chunk index is stale */
+	struct h5_layout layout; /* as the message is to be */
+	bool layout_changed;	 /* the message is not so yet */
+	bool index_changed;	 /* the chunk index that readers have opened is stale */
 	size_t dirty;		 /* things that `flush` has to do: chunks, external files */
-	size_t held;		 /* bytes of memory that it lets go of */
+	size_t held;		 /* bytes of memory that `flush` frees */
 	uint64_t row;		 /* bytes */
 	uint64_t rows;		 /* dimension 0, as it is being written */
-	uint64_t settled;	 /* as the dataspace message has it */
+	uint64_t settled;	 /* dimension 0 in the dataspace message */
 	void *state;		 /* the layout's */
 };
 
@@ -49,7 +49,7 @@ struct h5_dataset_writer {
 
 /* -EPERM: this message of the object header cannot be replaced. */
 int h5_write_needs(struct h5_dataset_writer *writer, enum h5_message_type type);
-/* n bytes of the dataset at the offset, which nothing was stored for, are written to the address. */
+/* Writes the fill value to the address, as the n bytes at the offset of the dataset. */
 int h5_write_fill_value(struct h5_dataset_writer *writer, uint64_t address, uint64_t offset, uint64_t n);
 
 #endif
