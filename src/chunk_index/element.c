@@ -76,9 +76,10 @@ int h5_chunk_element_encode(const struct h5_chunk_index *index, struct h5_writer
 	if (!index->filtered)
 		return h5_writer_check(w, "chunk index element");
 	if (width < 8 && chunk->size >> 8 * width)
-		return h5_fail(-EOVERFLOW, chunk->address,
-			       "chunk index element: a chunk of %ju bytes, for which there are %u",
-			       (uintmax_t)chunk->size, width);
+		return h5_fail(
+			-EOVERFLOW, chunk->address,
+			"chunk index element: the size of a chunk, %ju bytes, does not fit in %u bytes",
+			(uintmax_t)chunk->size, width);
 	h5_write_uint(w, chunk->size, width);
 	h5_write_u32(w, chunk->filter_mask);
 	return h5_writer_check(w, "chunk index element");

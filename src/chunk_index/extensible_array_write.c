@@ -424,7 +424,7 @@ int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const st
 	if (index->layout.address == H5_UNDEF)
 		rc = h5_earray_number(index);
 	if (!rc && !h5_chunk_index_number_of(index, scaled, &number))
-		rc = h5_fail(-EFBIG, index->layout.address, "extensible array: a chunk beyond all numbers");
+		rc = h5_fail(-EFBIG, index->layout.address, "extensible array: a chunk beyond the maximum");
 	return rc ? rc : set_number(index, number, chunk->address == H5_UNDEF ? &absent : chunk);
 }
 

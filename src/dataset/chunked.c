@@ -80,9 +80,8 @@ static int structured_open(struct h5_dataset *dataset)
 static int structured_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
 	if (!dataset->layout.chunked.structured.sparse)
-		return h5_fail(
-			-ENOTSUP, dataset->address,
-			"dataset: structured chunks but of sparse data of fixed size are not supported");
+		return h5_fail(-ENOTSUP, dataset->address,
+			       "dataset: structured chunks are only supported for sparse data of fixed size");
 	return h5_chunked_read(dataset, offset, buf, n);
 }
 

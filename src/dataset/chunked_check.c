@@ -128,7 +128,7 @@ static int count_step(struct chunk_check *c)
 {
 	if (!c->steps--)
 		return h5_fail(-EFBIG, c->dataset->address,
-			       "chunks: too many that are not stored lie before the next one that is");
+			       "chunks: too many chunks are not stored before the next one that is");
 	return h5_interrupt_check();
 }
 

@@ -541,7 +541,7 @@ static int chunked_open(struct h5_dataset_writer *writer)
 		rc = h5_write_needs(writer, H5_MSG_DATASPACE);
 	if (!rc && h5_tx_is_swmr(writer->file) && !h5_chunk_index_allows_swmr(layout->index))
 		rc = h5_fail(-ENOTSUP, writer->address,
-			     "dataset: its version 1 B-tree cannot be read along (swmr)");
+			     "dataset: SWMR readers cannot follow its version 1 B-tree");
 	if (!rc && c->filters)
 		rc = h5_pipeline_can_encode(&dataset->pipeline);
 	if (!rc && c->filters)

@@ -92,7 +92,7 @@ static int slots_next(struct slots *slots)
 	for (;; slots->i++, slots->begin = end) {
 		if (slots->i == files->count)
 			return h5_fail(-EUCLEAN, slots->dataset->address,
-				       "dataset: its external files end before it");
+				       "dataset: its external files are too small");
 		slot = &files->slots[slots->i];
 		if (!h5_add(slots->begin, slot->size, &end))
 			end = UINT64_MAX;
@@ -101,7 +101,8 @@ static int slots_next(struct slots *slots)
 	}
 	slots->n = (size_t)h5_min(slots->left, end - slots->offset);
 	if (!h5_add(slot->offset, slots->offset - slots->begin, &slots->at))
-		return h5_fail(-EUCLEAN, slots->dataset->address, "dataset: offset in an external file");
+		return h5_fail(-EUCLEAN, slots->dataset->address,
+			       "dataset: an offset in an external file is too large");
 	return 1;
 }
 

@@ -40,13 +40,13 @@ static int mark_block(void *arg, unsigned rank, const uint64_t *first, const uin
 
 	for (unsigned i = 0; i < rank; i++) {
 		if (last[i] >= m->layout->dims[i])
-			return h5_fail(-EUCLEAN, m->address, "structured chunk: a block outside");
+			return h5_fail(-EUCLEAN, m->address, "structured chunk: a block outside of it");
 		at[i] = first[i];
 		count[i] = last[i] - first[i] + 1;
 		covered *= count[i]; /* at most the elements of the chunk */
 	}
 	if (covered > m->left)
-		return h5_fail(-EUCLEAN, m->address, "structured chunk: blocks over blocks");
+		return h5_fail(-EUCLEAN, m->address, "structured chunk: blocks overlap too often");
 	m->left -= covered;
 	do {
 		uint64_t begin = 0;

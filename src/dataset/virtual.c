@@ -241,7 +241,7 @@ static int check_source(const struct request *q, struct source *source)
 		return h5_fail(-EOVERFLOW, source->dataset->address, "dataset: more than 2^63-1 bytes");
 	if (source->dataset->ops->is_virtual && !q->depth)
 		return h5_fail(-ELOOP, source->dataset->address,
-			       "virtual dataset: too many that follow each other");
+			       "virtual dataset: too many sources in a row");
 	source->convert = !h5_datatype_is_same(from, to);
 	if (source->convert && (!h5_convert_can(from, to) || from->size > SCRATCH || to->size > SCRATCH))
 		return h5_fail(-ENOTSUP, source->dataset->address,

@@ -151,7 +151,7 @@ static int source_space(struct h5_file *file, uint64_t address, struct h5_datasp
 	if (rc || layout.class != H5_LAYOUT_VIRTUAL)
 		return rc;
 	if (!visit->depth)
-		return h5_fail(-ELOOP, address, "virtual dataset: too many that follow each other");
+		return h5_fail(-ELOOP, address, "virtual dataset: too many sources in a row");
 	visit->depth--;
 	rc = current_space(file, &layout, space, visit);
 	visit->depth++;

@@ -299,7 +299,7 @@ static int replace(struct h5_dataset_writer *writer, enum h5_message_type type,
 		return rc;
 	message = h5_object_find(object, type);
 	if (!message)
-		rc = h5_fail(-EUCLEAN, writer->address, "dataset: a message of its header is gone");
+		rc = h5_fail(-EUCLEAN, writer->address, "dataset: its object header has lost a message");
 	else if (!(body = malloc(message->size + 1)))
 		rc = h5_fail(-ENOMEM, writer->address, "out of memory");
 	if (!rc) {
