@@ -41,11 +41,6 @@ static int chunked_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return dataset->index ? h5_chunk_index_walk(dataset->index, add_stored, bytes) : 0;
 }
 
-static uint64_t chunked_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
-{
-	return dataset->index ? h5_min(size, file) : 0;
-}
-
 /* A read ends with the chunk, or with the row if that comes first. */
 static uint64_t chunked_window(const struct h5_dataset *dataset, uint64_t offset)
 {
@@ -63,7 +58,6 @@ const struct h5_layout_ops h5_layout_chunked = {
 	.open = chunked_open,
 	.read = h5_chunked_read,
 	.storage = chunked_storage,
-	.storage_most = chunked_storage_most,
 	.seek = h5_chunked_seek,
 	.window = chunked_window,
 	.check = h5_chunked_check,

@@ -1,9 +1,9 @@
 /* Writing chunked data: ranges of its bytes, and its rows (dimension 0). The numbers of invariants are those
  * of doc/writing.md. */
-#include "base/buf.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/extents.h"
 #include "change/transaction.h"
 #include "dataset/chunk_cache.h"
 #include "dataset/chunked.h"
@@ -286,34 +286,11 @@ static void set_rows(struct h5_dataset_writer *writer, uint64_t rows)
 	h5_chunk_index_resize(c->index, c->grid.dims);
 }
 
-/* Extents of chunks that were removed. */
-struct removed {
-	uint64_t address, size;
-};
-
-static int add_removed(void *arg, const struct h5_chunk *chunk)
+/* `arg`: the space of all; NULL: it is lost. It is lost, too, if there is no memory to note it. */
+static int note_removed(void *arg, const struct h5_chunk *chunk)
 {
-	struct removed one = {chunk->address, chunk->size}, last;
-	struct h5_buf *list = arg;
-
-	/* Most chunks lie side by side. */
-	if (list->size) {
-		memcpy(&last, list->data + list->size - sizeof last, sizeof last);
-		if (last.address + last.size == one.address) {
-			last.size += one.size;
-			memcpy(list->data + list->size - sizeof last, &last, sizeof last);
-			return 0;
-		}
-	}
-	/* Without memory for it, the space is lost. */
-	h5_buf_add(list, &one, sizeof one);
-	return 0;
-}
-
-static int ignore_removed(void *arg, const struct h5_chunk *chunk)
-{
-	(void)arg;
-	(void)chunk;
+	if (arg)
+		(void)h5_extents_add(arg, chunk->address, chunk->size);
 	return 0;
 }
 
@@ -323,21 +300,16 @@ static int trim(struct h5_dataset_writer *writer, void (*discard)(struct h5_file
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
 	uint64_t first = writer->rows / c->grid.chunk[0] + (writer->rows % c->grid.chunk[0] != 0);
-	struct h5_buf list;
+	struct h5_extents removed = {0};
 	int rc;
 
 	if (c->keeps)
 		return 0;
 	writer->index_changed = true;
-	h5_buf_init(&list, SIZE_MAX);
-	rc = h5_chunk_index_trim(c->index, first, discard ? add_removed : ignore_removed, &list);
-	for (size_t i = 0; !rc && i < list.size; i += sizeof(struct removed)) {
-		struct removed one;
-
-		memcpy(&one, list.data + i, sizeof one);
-		discard(writer->file, one.address, one.size);
-	}
-	h5_buf_release(&list);
+	rc = h5_chunk_index_trim(c->index, first, note_removed, discard ? &removed : NULL);
+	for (size_t i = 0; !rc && i < removed.count; i++)
+		discard(writer->file, removed.list[i].address, removed.list[i].size);
+	h5_extents_release(&removed);
 	c->keeps = rc == -ENOTSUP;
 	if (c->keeps)
 		rc = 0;

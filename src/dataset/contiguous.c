@@ -33,13 +33,6 @@ static int compact_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return 0;
 }
 
-static uint64_t compact_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
-{
-	(void)size;
-	(void)file;
-	return dataset->layout.compact.size;
-}
-
 /* A read may be of any size: there is nothing to load but its bytes. */
 static uint64_t no_window(const struct h5_dataset *dataset, uint64_t offset)
 {
@@ -100,7 +93,7 @@ const struct h5_layout_ops h5_layout_compact = {
 	.name = "compact",
 	.read = compact_read,
 	.storage = compact_storage,
-	.storage_most = compact_storage_most,
+	.storage_is_known = true,
 	.window = no_window,
 	.write = &compact_writing,
 };
@@ -136,16 +129,6 @@ static int contiguous_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 {
 	*bytes = dataset->layout.contiguous.address == H5_UNDEF ? 0 : dataset->layout.contiguous.size;
 	return 0;
-}
-
-static uint64_t contiguous_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
-{
-	uint64_t bytes;
-
-	(void)size;
-	(void)file;
-	contiguous_storage(dataset, &bytes);
-	return bytes;
 }
 
 static int contiguous_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
@@ -238,7 +221,7 @@ const struct h5_layout_ops h5_layout_contiguous = {
 	.open = contiguous_open,
 	.read = contiguous_read,
 	.storage = contiguous_storage,
-	.storage_most = contiguous_storage_most,
+	.storage_is_known = true,
 	.seek = contiguous_seek,
 	.window = no_window,
 	.check = contiguous_check,

@@ -312,7 +312,11 @@ int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 
 uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
 {
-	return dataset->ops->storage_most ? dataset->ops->storage_most(dataset, size, file) : size;
+	if (dataset->ops->has_chunks)
+		return dataset->index ? h5_min(size, file) : 0;
+	if (dataset->ops->storage_is_known)
+		(void)h5_dataset_storage(dataset, &size);
+	return size;
 }
 
 /* ---- holes ---- */

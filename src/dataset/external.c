@@ -148,12 +148,6 @@ static struct h5_io **files_of(const struct h5_dataset_writer *writer)
 	return writer->state;
 }
 
-static bool external_is_possible(const struct h5_dataset *dataset)
-{
-	(void)dataset;
-	return true;
-}
-
 static int external_write_open(struct h5_dataset_writer *writer)
 {
 	writer->state = calloc(writer->dataset->files.count + 1, sizeof(struct h5_io *));
@@ -211,7 +205,6 @@ static void external_write_close(struct h5_dataset_writer *writer)
 }
 
 static const struct h5_write_ops external_writing = {
-	.is_possible = external_is_possible,
 	.open = external_write_open,
 	.write = external_write,
 	.flush = external_flush,

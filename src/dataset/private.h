@@ -18,8 +18,7 @@ struct h5_layout_ops {
 	/* As h5_dataset_read(); the range lies inside the dataset and isn't empty. */
 	int (*read)(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n);
 	int (*storage)(const struct h5_dataset *dataset, uint64_t *bytes);
-	/* As h5_dataset_storage_most(). NULL: `size`. */
-	uint64_t (*storage_most)(const struct h5_dataset *dataset, uint64_t size, uint64_t file);
+	bool storage_is_known; /* without a walk; it cannot fail */
 	/* As h5_dataset_seek(), but whatever the fill value is. NULL: there are no holes. */
 	int (*seek)(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
 	/* Where a read that begins at this offset should end, so that it needs no more chunks or files than

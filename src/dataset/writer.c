@@ -21,7 +21,9 @@ bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external)
 
 bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external)
 {
-	return h5_dataset_has_writer(dataset, external) && dataset->ops->write->is_possible(dataset);
+	const struct h5_write_ops *ops = dataset->ops->write;
+
+	return h5_dataset_has_writer(dataset, external) && (!ops->is_possible || ops->is_possible(dataset));
 }
 
 /* Sets the size of a row, and the number of rows. */
@@ -192,14 +194,9 @@ void h5_dataset_writers_close(struct h5_file *file)
 		h5_dataset_writer_close(writer_of(p));
 }
 
-bool h5_dataset_writer_is_uncommitted(const struct h5_dataset_writer *writer)
+const struct h5_tx_participant *h5_dataset_writer_participant(const struct h5_dataset_writer *writer)
 {
-	return writer->participant.uncommitted;
-}
-
-int h5_dataset_writer_failure(const struct h5_dataset_writer *writer)
-{
-	return writer->participant.failure;
+	return &writer->participant;
 }
 
 uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *writer)

@@ -7,6 +7,7 @@
 #ifndef H5_DATASET_WRITER_H
 #define H5_DATASET_WRITER_H
 
+#include "change/transaction.h"
 #include "dataset/dataset.h"
 
 struct h5_dataset_writer;
@@ -33,10 +34,8 @@ void h5_dataset_writers_close(struct h5_file *file);
 /* Opens the dataset again if h5_tx_drop() was called for the writer. Fails as h5_dataset_writer_get(). To be
  * called before all functions below. */
 int h5_dataset_writer_ready(struct h5_dataset_writer *writer);
-/* True: something was written since the last commit. */
-bool h5_dataset_writer_is_uncommitted(const struct h5_dataset_writer *writer);
-/* Why the last commit left out what was written; 0: it did not. */
-int h5_dataset_writer_failure(const struct h5_dataset_writer *writer);
+/* What the transaction knows of the writer. */
+const struct h5_tx_participant *h5_dataset_writer_participant(const struct h5_dataset_writer *writer);
 
 /* Bytes of the dataset as it is being written, and of a row. A row is one index of dimension 0; 0: there are
  * none (the dataset is scalar, or has another dimension of size 0). */

@@ -7,7 +7,7 @@
 #include "dataset/writer.h"
 
 struct h5_write_ops {
-	/* As h5_dataset_can_be_written(). */
+	/* As h5_dataset_can_be_written(). NULL: it always can. */
 	bool (*is_possible)(const struct h5_dataset *dataset);
 	/* Checks that this dataset can be written, and makes `state`. NULL: nothing to do. */
 	int (*open)(struct h5_dataset_writer *writer);

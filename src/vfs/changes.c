@@ -220,7 +220,7 @@ static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_dataset_wr
 	const struct h5_tx_participant *p;
 
 	if (of)
-		return h5_dataset_writer_is_uncommitted(of);
+		return h5_dataset_writer_participant(of)->uncommitted;
 	DL_SEARCH_SCALAR(h5_tx_participants(h5_mounted_file(vfs)), p, uncommitted, true);
 	return p;
 }
@@ -257,7 +257,7 @@ int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 		lose_uncommitted(vfs, rc);
 	if (!rc)
 		tell_committed(vfs);
-	return of ? h5_dataset_writer_failure(of) : failure;
+	return of ? h5_dataset_writer_participant(of)->failure : failure;
 }
 
 void h5_changes_free(struct h5_vfs *vfs)
