@@ -10,27 +10,27 @@
  * ours has the same shape. Each node is made ready on the way down, so nothing is left to do on the way back.
  */
 
-enum place {
-	PLACE_SOUGHT,
-	PLACE_FIRST,
-	PLACE_LAST,
+enum aim {
+	AIM_SOUGHT,
+	AIM_FIRST,
+	AIM_LAST,
 };
 
 struct seek {
 	struct h5_btree2_edit *edit;
 	h5_btree2_compare *compare;
 	void *arg;
-	enum place place;
+	enum aim aim;
 };
 
 /* Finds the place in a leaf, or the child of a node; *equal: the record is in the node itself, at *i. */
 static int seek_in(const struct seek *seek, const struct h5_btree2_edit_node *node, size_t *i, bool *equal)
 {
 	*equal = false;
-	if (seek->place == PLACE_SOUGHT)
+	if (seek->aim == AIM_SOUGHT)
 		return h5_btree2_lower_bound(seek->edit->tree, node->node, seek->compare, seek->arg, i,
 					     equal);
-	*i = seek->place == PLACE_FIRST ? 0 : node->node->count;
+	*i = seek->aim == AIM_FIRST ? 0 : node->node->count;
 	return 0;
 }
 
@@ -87,9 +87,8 @@ static int merge3(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *paren
 	return h5_btree2_edit_deal(edit, parent, i - 1, 3, 2, (size_t[]){all / 2, all - all / 2});
 }
 
-enum {
-	TRIES = 2
-}; /* of sharing, which may move the sought place to a sibling that is as full, or as empty */
+/* How often children share: that may move the sought place to a sibling that is as full, or as empty. */
+enum { TRIES = 2 };
 
 /* Makes room in the child that the record goes to, and sets *i to it. */
 static int make_room(const struct seek *seek, struct h5_btree2_edit_node *node, size_t *i)
@@ -248,8 +247,8 @@ static int try_lower(struct h5_btree2_edit *edit, bool *lowered)
 static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 {
 	struct h5_btree2_edit_node *node = edit->root;
-	uint8_t *hole =
-		NULL; /* the record to remove, if it is in an internal node: its successor takes its place */
+	/* The record to remove, if it is in an internal node: its successor takes its place. */
+	uint8_t *hole = NULL;
 	bool equal;
 	size_t i;
 	int rc;
@@ -270,7 +269,7 @@ static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 			return rc;
 		if (equal) {
 			hole = h5_btree2_edit_record(edit, node, i - 1);
-			seek.place = PLACE_FIRST;
+			seek.aim = AIM_FIRST;
 		}
 		rc = h5_btree2_edit_child(edit, node, i, &node);
 		if (rc)
@@ -279,11 +278,11 @@ static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 	rc = seek_in(&seek, node, &i, &equal);
 	if (rc)
 		return rc;
-	if (seek.place == PLACE_SOUGHT && !equal)
+	if (seek.aim == AIM_SOUGHT && !equal)
 		return -ENOENT;
 	if (!node->node->count)
 		return h5_fail(-EUCLEAN, edit->tree->address, "version 2 B-tree: a leaf without records");
-	if (seek.place == PLACE_LAST)
+	if (seek.aim == AIM_LAST)
 		i--;
 	/* The node is written anyway, since the count of its child changes. */
 	if (hole)
@@ -366,7 +365,7 @@ int h5_btree2_trim(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg
 		   void *visit_arg)
 {
 	struct h5_btree2_edit edit;
-	const struct seek seek = {&edit, compare, arg, PLACE_LAST};
+	const struct seek seek = {&edit, compare, arg, AIM_LAST};
 	struct removed removed = {.record_size = tree->record_size};
 	int rc = h5_btree2_edit_begin(&edit, tree);
 

@@ -16,9 +16,9 @@ struct edit {
 	unsigned stage;
 };
 
-static struct h5_header_chunk *chunk_of(const struct edit *e, const struct h5_message *message)
+static struct h5_header_chunk *chunk_of(const struct edit *edit, const struct h5_message *message)
 {
-	struct h5_header_chunk *chunk = e->header.chunks;
+	struct h5_header_chunk *chunk = edit->header.chunks;
 
 	while (message->address < chunk->address || message->address - chunk->address >= chunk->size)
 		chunk++;
@@ -50,9 +50,9 @@ static size_t same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 
 /* Patches those pages of the message that change. A field that crosses the edge of a page becomes two cells;
  * headers of old files may lie anywhere. */
-static int patch_pages(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+static int patch_pages(const struct edit *edit, const struct h5_message *message, const uint8_t *body)
 {
-	uint64_t base = h5_file_superblock(e->file)->base;
+	uint64_t base = h5_file_superblock(edit->file)->base;
 
 	for (size_t at = 0, n; at < message->size; at += n) {
 		uint64_t address = message->address + at;
@@ -61,7 +61,7 @@ static int patch_pages(const struct edit *e, const struct h5_message *message, c
 		n = (size_t)h5_min(message->size - at, H5_CELL - (base + address) % H5_CELL);
 		if (!memcmp(message->data + at, body + at, n))
 			continue;
-		rc = h5_tx_patch(e->file, address, body + at, n, e->stage);
+		rc = h5_tx_patch(edit->file, address, body + at, n, edit->stage);
 		if (rc)
 			return rc;
 	}
@@ -71,41 +71,43 @@ static int patch_pages(const struct edit *e, const struct h5_message *message, c
 /* ---- version 2: every chunk has a checksum ---- */
 
 /* True: a change from the address to the end of the chunk, where its checksum is, would be a cell. */
-static bool is_cell(const struct edit *e, const struct h5_header_chunk *chunk, uint64_t first)
+static bool is_cell(const struct edit *edit, const struct h5_header_chunk *chunk, uint64_t first)
 {
-	return h5_tx_is_safe(e->file, first, (size_t)(end_of(chunk) - first));
+	return h5_tx_is_safe(edit->file, first, (size_t)(end_of(chunk) - first));
 }
 
 /* Brings a chunk that was changed in memory, from the address on, into the file. */
-static int patch_chunk(const struct edit *e, const struct h5_header_chunk *chunk, uint64_t first)
+static int patch_chunk(const struct edit *edit, const struct h5_header_chunk *chunk, uint64_t first)
 {
 	size_t n = (size_t)chunk->size - H5_OBJECT_HEADER_CHECKSUM;
 
 	h5_uint_to(chunk->bytes + n, h5_lookup3(chunk->bytes, n, 0), H5_OBJECT_HEADER_CHECKSUM);
-	return h5_tx_patch(e->file, first, bytes_at(chunk, first), (size_t)(end_of(chunk) - first), e->stage);
+	return h5_tx_patch(edit->file, first, bytes_at(chunk, first), (size_t)(end_of(chunk) - first),
+			   edit->stage);
 }
 
-static struct h5_writer begin_block(const struct edit *e, uint8_t *block, size_t n, struct h5_continuation *c)
+static struct h5_writer begin_block(const struct edit *edit, uint8_t *block, size_t n,
+				    struct h5_continuation *c)
 {
-	const struct h5_superblock *sb = h5_file_superblock(e->file);
+	const struct h5_superblock *sb = h5_file_superblock(edit->file);
 
 	*c = (struct h5_continuation){.address = H5_UNDEF, .size = n};
 	return h5_writer_init(block, n, sb->size_of_offsets, sb->size_of_lengths);
 }
 
-static int end_block(const struct edit *e, const struct h5_writer *w, const uint8_t *block,
+static int end_block(const struct edit *edit, const struct h5_writer *w, const uint8_t *block,
 		     struct h5_continuation *c)
 {
 	int rc = h5_writer_check(w, "object header continuation");
 
-	return rc ? rc : h5_tx_store(e->file, &c->address, block, (size_t)c->size, e->stage);
+	return rc ? rc : h5_tx_store(edit->file, &c->address, block, (size_t)c->size, edit->stage);
 }
 
 /* Puts the message, with the new body, into a continuation block of its own. */
-static int put_block(const struct edit *e, const struct h5_message *message, const uint8_t *body,
+static int put_block(const struct edit *edit, const struct h5_message *message, const uint8_t *body,
 		     struct h5_continuation *c)
 {
-	const struct h5_object_header *prefix = &e->header.prefix;
+	const struct h5_object_header *prefix = &edit->header.prefix;
 	size_t n = H5_CONTINUATION_BLOCK_EXTRA + h5_message_prefix_size(prefix) + message->size;
 	struct h5_message moved = *message;
 	uint8_t *block = malloc(n);
@@ -114,20 +116,20 @@ static int put_block(const struct edit *e, const struct h5_message *message, con
 
 	if (!block)
 		return h5_fail(-ENOMEM, message->address, "object header: out of memory");
-	w = begin_block(e, block, n, c);
+	w = begin_block(edit, block, n, c);
 	moved.data = body;
 	h5_continuation_block_encode(&w, prefix, &moved);
-	rc = end_block(e, &w, block, c);
+	rc = end_block(edit, &w, block, c);
 	free(block);
 	return rc;
 }
 
 /* The same for the messages of a span (object_header_span.h), one of which gets the new body. */
-static int put_span(const struct edit *e, const struct h5_message *span, const struct h5_message *message,
+static int put_span(const struct edit *edit, const struct h5_message *span, const struct h5_message *message,
 		    const uint8_t *body, struct h5_continuation *c)
 {
-	const struct h5_header_chunk *chunk = chunk_of(e, message);
-	unsigned head = h5_message_prefix_size(&e->header.prefix);
+	const struct h5_header_chunk *chunk = chunk_of(edit, message);
+	unsigned head = h5_message_prefix_size(&edit->header.prefix);
 	size_t messages = head + span->size, n = H5_CONTINUATION_BLOCK_EXTRA + messages;
 	uint8_t *block = malloc(n + messages), *copy = block + n;
 	struct h5_writer w;
@@ -137,29 +139,29 @@ static int put_span(const struct edit *e, const struct h5_message *span, const s
 		return h5_fail(-ENOMEM, message->address, "object header: out of memory");
 	memcpy(copy, bytes_at(chunk, span->address - head), messages);
 	memcpy(copy + head + (message->address - span->address), body, message->size);
-	w = begin_block(e, block, n, c);
+	w = begin_block(edit, block, n, c);
 	h5_continuation_block_wrap(&w, copy, messages);
-	rc = end_block(e, &w, block, c);
+	rc = end_block(edit, &w, block, c);
 	free(block);
 	return rc;
 }
 
 /* Bytes of the body of a continuation message. */
-static unsigned link_size(const struct edit *e)
+static unsigned link_size(const struct edit *edit)
 {
-	const struct h5_superblock *sb = h5_file_superblock(e->file);
+	const struct h5_superblock *sb = h5_file_superblock(edit->file);
 
 	return (unsigned)sb->size_of_offsets + sb->size_of_lengths;
 }
 
 /* Writes a continuation message over the message, with `size` bytes of data, and a NIL message over the rest.
  */
-static int write_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c,
-		      uint32_t size)
+static int write_link(const struct edit *edit, const struct h5_message *message,
+		      const struct h5_continuation *c, uint32_t size)
 {
-	const struct h5_superblock *sb = h5_file_superblock(e->file);
-	const struct h5_object_header *prefix = &e->header.prefix;
-	struct h5_header_chunk *chunk = chunk_of(e, message);
+	const struct h5_superblock *sb = h5_file_superblock(edit->file);
+	const struct h5_object_header *prefix = &edit->header.prefix;
+	struct h5_header_chunk *chunk = chunk_of(edit, message);
 	unsigned head = h5_message_prefix_size(prefix);
 	struct h5_message link = {.type = H5_MSG_CONTINUATION, .size = size};
 	struct h5_message nil = {.type = H5_MSG_NIL};
@@ -180,25 +182,26 @@ static int write_link(const struct edit *e, const struct h5_message *message, co
  * can use them. They belong to the continuation message instead if they are too few for that, or if the chunk
  * may not have that NIL message: beside a gap, or beside other NIL messages with which it would be too large
  * as one. */
-static int make_link(const struct edit *e, const struct h5_message *message, const struct h5_continuation *c)
+static int make_link(const struct edit *edit, const struct h5_message *message,
+		     const struct h5_continuation *c)
 {
-	unsigned head = h5_message_prefix_size(&e->header.prefix);
+	unsigned head = h5_message_prefix_size(&edit->header.prefix);
 	int rc;
 
-	if (message->size - link_size(e) < head)
-		return write_link(e, message, c, message->size);
-	rc = write_link(e, message, c, link_size(e));
-	if (!rc && h5_header_check_chunk(e->file, &e->header, chunk_of(e, message)))
-		rc = write_link(e, message, c, message->size);
+	if (message->size - link_size(edit) < head)
+		return write_link(edit, message, c, message->size);
+	rc = write_link(edit, message, c, link_size(edit));
+	if (!rc && h5_header_check_chunk(edit->file, &edit->header, chunk_of(edit, message)))
+		rc = write_link(edit, message, c, message->size);
 	return rc;
 }
 
 /* Puts the continuation message to a block that is no cell into a block of its own. When the large block
  * moves, the small one changes in place. */
-static int put_link(const struct edit *e, struct h5_continuation *c)
+static int put_link(const struct edit *edit, struct h5_continuation *c)
 {
-	const struct h5_superblock *sb = h5_file_superblock(e->file);
-	const struct h5_message link = {.type = H5_MSG_CONTINUATION, .size = link_size(e)};
+	const struct h5_superblock *sb = h5_file_superblock(edit->file);
+	const struct h5_message link = {.type = H5_MSG_CONTINUATION, .size = link_size(edit)};
 	const struct h5_continuation large = *c;
 	uint8_t body[2 * 8];
 	struct h5_writer w = h5_writer_init(body, sizeof body, sb->size_of_offsets, sb->size_of_lengths);
@@ -206,57 +209,58 @@ static int put_link(const struct edit *e, struct h5_continuation *c)
 
 	h5_continuation_encode(&w, &large);
 	rc = h5_writer_check(&w, "continuation message");
-	return rc ? rc : put_block(e, &link, body, c);
+	return rc ? rc : put_block(edit, &link, body, c);
 }
 
 /* Finds what moves so that a continuation message has room: the message, with neighbours if it is too small.
  */
-static int find_span(const struct edit *e, const struct h5_message *message, struct h5_message *span)
+static int find_span(const struct edit *edit, const struct h5_message *message, struct h5_message *span)
 {
 	*span = *message;
-	if (message->size >= link_size(e))
+	if (message->size >= link_size(edit))
 		return 0;
-	return h5_header_span(e->file, &e->header.prefix, chunk_of(e, message), message, link_size(e), span);
+	return h5_header_span(edit->file, &edit->header.prefix, chunk_of(edit, message), message,
+			      link_size(edit), span);
 }
 
 /* Moves the message to a continuation block of its own. */
-static int relocate(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+static int relocate(const struct edit *edit, const struct h5_message *message, const uint8_t *body)
 {
 	struct h5_message span = *message;
 	struct h5_continuation c;
-	int rc = find_span(e, message, &span);
+	int rc = find_span(edit, message, &span);
 
 	if (!rc)
-		rc = put_span(e, &span, message, body, &c);
+		rc = put_span(edit, &span, message, body, &c);
 	if (!rc && c.size > H5_CELL)
-		rc = put_link(e, &c);
+		rc = put_link(edit, &c);
 	if (!rc)
-		rc = make_link(e, &span, &c);
+		rc = make_link(edit, &span, &c);
 	return rc ? rc
-		  : patch_chunk(e, chunk_of(e, message),
-				span.address - h5_message_prefix_size(&e->header.prefix));
+		  : patch_chunk(edit, chunk_of(edit, message),
+				span.address - h5_message_prefix_size(&edit->header.prefix));
 }
 
-static int replace_body(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+static int replace_body(const struct edit *edit, const struct h5_message *message, const uint8_t *body)
 {
-	struct h5_header_chunk *chunk = chunk_of(e, message);
+	struct h5_header_chunk *chunk = chunk_of(edit, message);
 	uint64_t first = message->address + same_bytes(message->data, body, message->size);
 
-	if (!is_cell(e, chunk, first))
-		return relocate(e, message, body);
+	if (!is_cell(edit, chunk, first))
+		return relocate(edit, message, body);
 	memcpy(bytes_at(chunk, message->address), body, message->size);
-	return patch_chunk(e, chunk, first);
+	return patch_chunk(edit, chunk, first);
 }
 
 /* Replaces a message that is alone in a continuation block larger than a cell: by a new block. */
-static int replace_block(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+static int replace_block(const struct edit *edit, const struct h5_message *message, const uint8_t *body)
 {
-	const struct h5_header_chunk *chunk = chunk_of(e, message);
-	const struct h5_superblock *sb = h5_file_superblock(e->file);
+	const struct h5_header_chunk *chunk = chunk_of(edit, message);
+	const struct h5_superblock *sb = h5_file_superblock(edit->file);
 	struct h5_continuation c;
 	struct h5_writer w;
 	uint8_t *link;
-	int rc = put_block(e, message, body, &c);
+	int rc = put_block(edit, message, body, &c);
 
 	if (rc)
 		return rc;
@@ -270,60 +274,60 @@ static int replace_block(const struct edit *e, const struct h5_message *message,
 		rc = h5_fail(-ENOMEM, chunk->address, "object header: out of memory");
 	}
 	if (!rc)
-		rc = replace_body(e, &chunk->link, link);
+		rc = replace_body(edit, &chunk->link, link);
 	free(link);
-	h5_tx_free(e->file, chunk->address, chunk->size);
+	h5_tx_free(edit->file, chunk->address, chunk->size);
 	return rc;
 }
 
-static bool is_alone(const struct edit *e, const struct h5_message *message)
+static bool is_alone(const struct edit *edit, const struct h5_message *message)
 {
-	const struct h5_header_chunk *chunk = chunk_of(e, message);
+	const struct h5_header_chunk *chunk = chunk_of(edit, message);
 
-	return chunk != e->header.chunks && chunk->size == H5_CONTINUATION_BLOCK_EXTRA +
-								   h5_message_prefix_size(&e->header.prefix) +
-								   message->size;
+	return chunk != edit->header.chunks &&
+	       chunk->size == H5_CONTINUATION_BLOCK_EXTRA + h5_message_prefix_size(&edit->header.prefix) +
+				      message->size;
 }
 
-static int replace(const struct edit *e, const struct h5_message *message, const uint8_t *body)
+static int replace(const struct edit *edit, const struct h5_message *message, const uint8_t *body)
 {
-	if (e->header.prefix.version == 1)
-		return patch_pages(e, message, body);
-	if (is_alone(e, message) && !is_cell(e, chunk_of(e, message), message->address))
-		return replace_block(e, message, body);
-	return replace_body(e, message, body);
+	if (edit->header.prefix.version == 1)
+		return patch_pages(edit, message, body);
+	if (is_alone(edit, message) && !is_cell(edit, chunk_of(edit, message), message->address))
+		return replace_block(edit, message, body);
+	return replace_body(edit, message, body);
 }
 
 /* Replaces the message in a unit, since several blocks may change. */
-static int replace_at_once(const struct edit *e, uint64_t address, const struct h5_message *message,
+static int replace_at_once(const struct edit *edit, uint64_t address, const struct h5_message *message,
 			   const uint8_t *body)
 {
-	int rc = h5_unit_begin(e->file);
+	int rc = h5_unit_begin(edit->file);
 
 	if (rc)
 		return rc;
-	rc = h5_tx_touch(e->file, address);
+	rc = h5_tx_touch(edit->file, address);
 	if (!rc)
-		rc = replace(e, message, body);
+		rc = replace(edit, message, body);
 	/* Whatever was decoded from any of its chunks is cached under the header's address. */
-	h5_tx_forget(e->file, address);
-	return h5_unit_end(e->file, rc);
+	h5_tx_forget(edit->file, address);
+	return h5_unit_end(edit->file, rc);
 }
 
 /* Loads the header and finds the message. */
-static int edit_init(struct edit *e, struct h5_file *file, uint64_t address, enum h5_message_type type,
+static int edit_init(struct edit *edit, struct h5_file *file, uint64_t address, enum h5_message_type type,
 		     const struct h5_message **message)
 {
 	int rc;
 
-	memset(e, 0, sizeof *e);
-	e->file = file;
+	memset(edit, 0, sizeof *edit);
+	edit->file = file;
 	/* The dataspace changes last: only then all else is visible. */
-	e->stage = type == H5_MSG_DATASPACE ? H5_STAGE_OBJECT + 1 : H5_STAGE_OBJECT;
-	rc = h5_header_load(file, address, &e->header);
+	edit->stage = type == H5_MSG_DATASPACE ? H5_STAGE_OBJECT + 1 : H5_STAGE_OBJECT;
+	rc = h5_header_load(file, address, &edit->header);
 	if (rc)
 		return rc;
-	*message = h5_header_find(&e->header, type);
+	*message = h5_header_find(&edit->header, type);
 	if (!*message || (*message)->flags & H5_MSG_FLAG_SHARED)
 		return h5_fail(-ENOTSUP, address, "object header: message type %#x %s", type,
 			       *message ? "is shared: changing it is not supported" : "is not there");
@@ -334,13 +338,13 @@ int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_messag
 {
 	const struct h5_message *message;
 	struct h5_message span;
-	struct edit e;
-	int rc = edit_init(&e, file, address, type, &message);
+	struct edit edit;
+	int rc = edit_init(&edit, file, address, type, &message);
 
-	if (!rc && e.header.prefix.version > 1 && !is_alone(&e, message) &&
-	    !is_cell(&e, chunk_of(&e, message), message->address))
-		rc = find_span(&e, message, &span);
-	h5_header_release(&e.header);
+	if (!rc && edit.header.prefix.version > 1 && !is_alone(&edit, message) &&
+	    !is_cell(&edit, chunk_of(&edit, message), message->address))
+		rc = find_span(&edit, message, &span);
+	h5_header_release(&edit.header);
 	return rc;
 }
 
@@ -348,14 +352,14 @@ int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_ty
 		      size_t n)
 {
 	const struct h5_message *message;
-	struct edit e;
-	int rc = edit_init(&e, file, address, type, &message);
+	struct edit edit;
+	int rc = edit_init(&edit, file, address, type, &message);
 
 	if (!rc && message->size != n)
 		rc = h5_fail(-ENOTSUP, message->address, "object header: a message of %u bytes, not %zu",
 			     message->size, n);
 	if (!rc && memcmp(message->data, body, n))
-		rc = replace_at_once(&e, address, message, body);
-	h5_header_release(&e.header);
+		rc = replace_at_once(&edit, address, message, body);
+	h5_header_release(&edit.header);
 	return rc;
 }

@@ -30,7 +30,7 @@ struct walk {
 	const char *directory;
 	bool from_root;	       /* `passed` begins at the root of the file system */
 	int at;		       /* the folder that `passed` leads to: owned, O_PATH */
-	struct statx place;    /* of `at` */
+	struct statx stat;     /* of `at` */
 	unsigned links;	       /* that were followed */
 	char passed[PATH_MAX]; /* each name followed by a slash */
 	char left[PATH_MAX];   /* what is still to be walked */
@@ -69,12 +69,12 @@ static int look_at(int fd, struct statx *st)
 }
 
 /* 0: the walk may go on to this file, which was opened but not yet asked for anything. */
-static int check_mount(const struct walk *w, const struct statx *to)
+static int check_mount(const struct walk *walk, const struct statx *to)
 {
-	const struct statx *from = &w->place;
+	const struct statx *from = &walk->stat;
 	bool same = from->stx_dev_major == to->stx_dev_major && from->stx_dev_minor == to->stx_dev_minor;
 
-	if (w->directory)
+	if (walk->directory)
 		/* Devices that no hardware stands for have the major number 0. */
 		return same || to->stx_dev_major || !is_h5fs(to->stx_dev_major, to->stx_dev_minor) ? 0
 												   : -EXDEV;
@@ -87,112 +87,112 @@ static int check_mount(const struct walk *w, const struct statx *to)
 /* ---- the walk ---- */
 
 /* Takes the descriptor of a folder over. */
-static void stand_at(struct walk *w, int fd, const struct statx *place)
+static void stand_at(struct walk *walk, int fd, const struct statx *stat)
 {
-	if (w->at >= 0)
-		close(w->at);
-	w->at = fd;
-	w->place = *place;
+	if (walk->at >= 0)
+		close(walk->at);
+	walk->at = fd;
+	walk->stat = *stat;
 }
 
 /* Opens a name in the folder that was reached, for looking at it. */
-static int peek(const struct walk *w, const char *name, int flags, struct statx *st)
+static int peek(const struct walk *walk, const char *name, int flags, struct statx *st)
 {
-	int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | flags), rc;
+	int fd = openat(walk->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | flags), rc;
 
 	if (fd < 0)
 		return -errno;
 	rc = look_at(fd, st);
 	if (!rc)
-		rc = check_mount(w, st);
+		rc = check_mount(walk, st);
 	if (!rc)
 		return fd;
 	close(fd);
 	return rc;
 }
 
-static int enter(struct walk *w, const char *name)
+static int enter(struct walk *walk, const char *name)
 {
 	struct statx st;
 	/* O_DIRECTORY: what is mounted on demand is mounted now. */
-	int fd = peek(w, name, O_DIRECTORY, &st);
+	int fd = peek(walk, name, O_DIRECTORY, &st);
 
 	if (fd < 0)
 		return fd;
-	stand_at(w, fd, &st);
+	stand_at(walk, fd, &st);
 	return 0;
 }
 
 /* Goes to where the walk begins. */
-static int go_to_start(struct walk *w)
+static int go_to_start(struct walk *walk)
 {
-	int fd = w->from_root ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
-			      : openat(w->dirfd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = walk->from_root ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)
+				 : openat(walk->dirfd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct statx st;
 	int rc = fd < 0 ? -errno : look_at(fd, &st);
 
 	if (!rc)
-		stand_at(w, fd, &st);
+		stand_at(walk, fd, &st);
 	else if (fd >= 0)
 		close(fd);
 	return rc;
 }
 
 /* Follows `passed` from the start. */
-static int go_again(struct walk *w)
+static int go_again(struct walk *walk)
 {
 	char name[NAME_MAX + 1];
-	int rc = go_to_start(w);
+	int rc = go_to_start(walk);
 
-	for (const char *p = w->passed, *slash; !rc && (slash = strchr(p, '/')); p = slash + 1) {
+	for (const char *p = walk->passed, *slash; !rc && (slash = strchr(p, '/')); p = slash + 1) {
 		snprintf(name, sizeof name, "%.*s", (int)(slash - p), p);
-		rc = enter(w, name);
+		rc = enter(walk, name);
 	}
 	return rc;
 }
 
 /* Puts text before what is left. */
-static int put_before(struct walk *w, const char *text)
+static int put_before(struct walk *walk, const char *text)
 {
-	const char *between = w->left[0] && w->left[0] != '/' ? "/" : "";
+	const char *between = walk->left[0] && walk->left[0] != '/' ? "/" : "";
 	char both[2 * PATH_MAX];
 
-	if ((size_t)snprintf(both, sizeof both, "%s%s%s", text, between, w->left) >= sizeof w->left)
+	if ((size_t)snprintf(both, sizeof both, "%s%s%s", text, between, walk->left) >= sizeof walk->left)
 		return -ENAMETOOLONG;
-	strcpy(w->left, both);
+	strcpy(walk->left, both);
 	return 0;
 }
 
 /* Begins again at the root of the file system, with what is left. */
-static int go_to_root(struct walk *w)
+static int go_to_root(struct walk *walk)
 {
-	if (!w->directory)
+	if (!walk->directory)
 		return -EXDEV;
-	w->from_root = true;
-	w->passed[0] = 0;
-	return go_to_start(w);
+	walk->from_root = true;
+	walk->passed[0] = 0;
+	return go_to_start(walk);
 }
 
-static int go_up(struct walk *w)
+static int go_up(struct walk *walk)
 {
-	size_t n = strlen(w->passed);
+	size_t n = strlen(walk->passed);
 	int rc;
 
 	if (n) {
-		for (n--; n && w->passed[n - 1] != '/';)
+		for (n--; n && walk->passed[n - 1] != '/';)
 			n--;
-		w->passed[n] = 0;
-		return go_again(w);
+		walk->passed[n] = 0;
+		return go_again(walk);
 	}
-	if (w->from_root)
+	if (walk->from_root)
 		return 0;
-	rc = go_to_root(w);
+	rc = go_to_root(walk);
 	if (!rc)
-		rc = put_before(w, "..");
-	return rc ? rc : put_before(w, w->directory);
+		rc = put_before(walk, "..");
+	return rc ? rc : put_before(walk, walk->directory);
 }
 
-static int follow_link(struct walk *w, int fd)
+static int follow_link(struct walk *walk, int fd)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(fd, "", target, sizeof target);
@@ -203,23 +203,23 @@ static int follow_link(struct walk *w, int fd)
 	if ((size_t)n >= sizeof target)
 		return -ENAMETOOLONG;
 	target[n] = 0;
-	if (++w->links > LINKS_MAX)
+	if (++walk->links > LINKS_MAX)
 		return -ELOOP;
-	rc = put_before(w, target);
-	return rc || target[0] != '/' ? rc : go_to_root(w);
+	rc = put_before(walk, target);
+	return rc || target[0] != '/' ? rc : go_to_root(walk);
 }
 
 /* Opens the file that the walk has come to. */
-static int open_last(const struct walk *w, const char *name, int flags)
+static int open_last(const struct walk *walk, const char *name, int flags)
 {
 	struct statx st;
-	int fd = openat(w->at, name, flags | O_NOFOLLOW | O_CLOEXEC), rc;
+	int fd = openat(walk->at, name, flags | O_NOFOLLOW | O_CLOEXEC), rc;
 
 	if (fd < 0)
 		return -errno;
 	rc = look_at(fd, &st);
 	if (!rc)
-		rc = check_mount(w, &st);
+		rc = check_mount(walk, &st);
 	if (!rc)
 		return fd;
 	close(fd);
@@ -227,41 +227,41 @@ static int open_last(const struct walk *w, const char *name, int flags)
 }
 
 /* One name. 0: the walk goes on; else the descriptor of the file that it ends at. */
-static int step(struct walk *w, const char *name, int flags)
+static int step(struct walk *walk, const char *name, int flags)
 {
-	size_t passed = strlen(w->passed);
+	size_t passed = strlen(walk->passed);
 	struct statx st;
 	int fd, rc;
 
 	if (!strcmp(name, "."))
 		return 0;
 	if (!strcmp(name, ".."))
-		return go_up(w);
-	fd = peek(w, name, 0, &st);
+		return go_up(walk);
+	fd = peek(walk, name, 0, &st);
 	if (fd < 0)
 		return fd;
 	if (S_ISDIR(st.stx_mode)) {
-		if (passed + strlen(name) + 1 >= sizeof w->passed)
+		if (passed + strlen(name) + 1 >= sizeof walk->passed)
 			rc = -ENAMETOOLONG;
 		else
-			rc = enter(w, name);
+			rc = enter(walk, name);
 		if (!rc)
-			sprintf(w->passed + passed, "%s/", name);
+			sprintf(walk->passed + passed, "%s/", name);
 	} else if (S_ISLNK(st.stx_mode)) {
-		rc = follow_link(w, fd);
-	} else if (w->left[0]) {
+		rc = follow_link(walk, fd);
+	} else if (walk->left[0]) {
 		rc = -ENOTDIR;
 	} else {
-		rc = S_ISREG(st.stx_mode) ? open_last(w, name, flags) : -EINVAL;
+		rc = S_ISREG(st.stx_mode) ? open_last(walk, name, flags) : -EINVAL;
 	}
 	close(fd);
 	return rc;
 }
 
 /* Takes the next name off what is left. False: there is none. */
-static bool take_name(struct walk *w, char *name, size_t size, int *rc)
+static bool take_name(struct walk *walk, char *name, size_t size, int *rc)
 {
-	const char *begin = w->left + strspn(w->left, "/");
+	const char *begin = walk->left + strspn(walk->left, "/");
 	size_t n = strcspn(begin, "/");
 
 	*rc = n >= size ? -ENAMETOOLONG : 0;
@@ -270,24 +270,24 @@ static bool take_name(struct walk *w, char *name, size_t size, int *rc)
 	memcpy(name, begin, n);
 	name[n] = 0;
 	/* The slash stays: behind a file it means that a folder was meant. */
-	memmove(w->left, begin + n, strlen(begin + n) + 1);
+	memmove(walk->left, begin + n, strlen(begin + n) + 1);
 	return true;
 }
 
-static int walk(int dirfd, const char *directory, const char *path, int flags)
+static int walk_along(int dirfd, const char *directory, const char *path, int flags)
 {
-	struct walk w = {.dirfd = dirfd, .directory = directory, .at = -1};
+	struct walk walk = {.dirfd = dirfd, .directory = directory, .at = -1};
 	char name[NAME_MAX + 1];
-	int rc = !*path ? -ENOENT : strlen(path) < sizeof w.left ? 0 : -ENAMETOOLONG;
+	int rc = !*path ? -ENOENT : strlen(path) < sizeof walk.left ? 0 : -ENAMETOOLONG;
 
 	if (!rc) {
-		strcpy(w.left, path);
-		rc = path[0] == '/' ? go_to_root(&w) : go_to_start(&w);
+		strcpy(walk.left, path);
+		rc = path[0] == '/' ? go_to_root(&walk) : go_to_start(&walk);
 	}
-	while (!rc && take_name(&w, name, sizeof name, &rc))
-		rc = step(&w, name, flags);
-	if (w.at >= 0)
-		close(w.at);
+	while (!rc && take_name(&walk, name, sizeof name, &rc))
+		rc = step(&walk, name, flags);
+	if (walk.at >= 0)
+		close(walk.at);
 	return rc ? rc : -EISDIR;
 }
 
@@ -307,12 +307,13 @@ int h5_named_open_beneath(int dirfd, const char *path, int flags)
 			break;
 	}
 	/* EPERM: some containers' word for a call that they do not know. */
-	return errno == EAGAIN || errno == ENOSYS || errno == EPERM ? walk(dirfd, NULL, path, flags) : -errno;
+	return errno == EAGAIN || errno == ENOSYS || errno == EPERM ? walk_along(dirfd, NULL, path, flags)
+								    : -errno;
 }
 
 int h5_named_open_anywhere(int dirfd, const char *directory, const char *path, int flags)
 {
-	return walk(dirfd, directory, path, flags);
+	return walk_along(dirfd, directory, path, flags);
 }
 
 int h5_named_failure(int code)

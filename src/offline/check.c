@@ -8,13 +8,13 @@
 
 static void heard(void *arg, const struct h5_error *error)
 {
-	struct h5_checker *c = arg;
+	struct h5_checker *checker = arg;
 
 	if (error->code == -ENOTSUP || error->code == -EFBIG)
-		c->check->unknown++;
+		checker->check->unknown++;
 	else
-		c->check->damaged++;
-	c->check->found(c->check->arg, c->path, error);
+		checker->check->damaged++;
+	checker->check->found(checker->check->arg, checker->path, error);
 }
 
 /* -EUCLEAN: the file is shorter than it says. */
@@ -33,57 +33,57 @@ static int check_size(struct h5_file *file)
 }
 
 /* Checks the structures that belong to no object. */
-static int check_own_structures(struct h5_checker *c)
+static int check_own_structures(struct h5_checker *checker)
 {
 	int rc;
 
-	c->path = "(superblock)";
-	rc = h5_damage_note(&c->damage, check_size(c->file));
+	checker->path = "(superblock)";
+	rc = h5_damage_note(&checker->damage, check_size(checker->file));
 	if (rc)
 		return rc;
-	c->path = "(superblock extension)";
-	rc = h5_damage_note(&c->damage, h5_extension_check(c->file));
-	c->path = "(shared messages)";
+	checker->path = "(superblock extension)";
+	rc = h5_damage_note(&checker->damage, h5_extension_check(checker->file));
+	checker->path = "(shared messages)";
 	if (!rc)
-		rc = h5_shared_table_check(c->file, &c->damage);
-	c->path = "(free space)";
+		rc = h5_shared_table_check(checker->file, &checker->damage);
+	checker->path = "(free space)";
 	if (!rc)
-		rc = h5_file_space_check(c->file, &c->damage);
+		rc = h5_file_space_check(checker->file, &checker->damage);
 	return rc;
 }
 
-static int check_objects(struct h5_checker *c)
+static int check_objects(struct h5_checker *checker)
 {
-	int rc = h5_check_add(&c->walk, h5_file_superblock(c->file)->root, "/");
+	int rc = h5_check_add(&checker->walk, h5_file_superblock(checker->file)->root, "/");
 	uint64_t address;
 
-	while (!rc && h5_check_next(&c->walk, &address, &c->path)) {
-		if (c->check->progress)
-			c->check->progress(c->check->arg, c->path, c->check->bytes);
+	while (!rc && h5_check_next(&checker->walk, &address, &checker->path)) {
+		if (checker->check->progress)
+			checker->check->progress(checker->check->arg, checker->path, checker->check->bytes);
 		/* The bound of work is for the whole check, so the rest is not checked. */
 		rc = h5_interrupt_check();
 		if (rc == -EFBIG)
-			return h5_damage_note(&c->damage, rc);
+			return h5_damage_note(&checker->damage, rc);
 		if (!rc)
-			rc = h5_check_object(c, address);
-		c->check->objects++;
+			rc = h5_check_object(checker, address);
+		checker->check->objects++;
 	}
 	return rc;
 }
 
 int h5_check_file(struct h5_file *file, struct h5_check *check)
 {
-	struct h5_checker c = {.file = file, .check = check};
+	struct h5_checker checker = {.file = file, .check = check};
 	int rc;
 
-	c.damage.heard = heard;
-	c.damage.too_large = true;
-	c.damage.arg = &c;
+	checker.damage.heard = heard;
+	checker.damage.too_large = true;
+	checker.damage.arg = &checker;
 	check->objects = check->chunks = check->bytes = check->damaged = check->unknown = 0;
-	rc = check_own_structures(&c);
+	rc = check_own_structures(&checker);
 	if (!rc)
-		rc = check_objects(&c);
-	h5_seen_release(&c.heaps);
-	h5_check_walk_release(&c.walk);
+		rc = check_objects(&checker);
+	h5_seen_release(&checker.heaps);
+	h5_check_walk_release(&checker.walk);
 	return rc;
 }

@@ -23,45 +23,45 @@ enum {
 	ELEMENTS_A_BYTE = 1 << 10,
 };
 
-static int note(struct h5_checker *c, int rc)
+static int note(struct h5_checker *checker, int rc)
 {
-	return h5_damage_note(&c->damage, rc);
+	return h5_damage_note(&checker->damage, rc);
 }
 
 /* ---- links ---- */
 
 /* If there is an index by name, it must find the link. */
-static int check_link(struct h5_checker *c, const struct h5_object *group, bool has_index,
+static int check_link(struct h5_checker *checker, const struct h5_object *group, bool has_index,
 		      const struct h5_link *link)
 {
 	struct h5_link found = {0};
-	int rc = has_index ? h5_group_lookup(c->file, group, link->name, link->name_size, &found) : 0;
+	int rc = has_index ? h5_group_lookup(checker->file, group, link->name, link->name_size, &found) : 0;
 
 	h5_link_release(&found);
 	if (rc == -ENOENT)
 		rc = h5_fail(-EUCLEAN, group->address, "group: the index does not find the link %.*s",
 			     (int)h5_min(link->name_size, 100), link->name);
-	rc = note(c, rc);
+	rc = note(checker, rc);
 	if (!rc && link->type == H5_LINK_HARD)
-		rc = h5_check_add_link(c, link->name, link->name_size, link->address);
+		rc = h5_check_add_link(checker, link->name, link->name_size, link->address);
 	return rc;
 }
 
-static int check_links(struct h5_checker *c, const struct h5_object *group, bool has_index)
+static int check_links(struct h5_checker *checker, const struct h5_object *group, bool has_index)
 {
 	const struct h5_link *link;
 	struct h5_link_walk links;
-	int rc = h5_link_begin(&links, c->file, group, H5_NAMES_SORTED);
+	int rc = h5_link_begin(&links, checker->file, group, H5_NAMES_SORTED);
 
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
-		rc = check_link(c, group, has_index, link);
+		rc = check_link(checker, group, has_index, link);
 	h5_link_end(&links);
-	return note(c, rc);
+	return note(checker, rc);
 }
 
 /* Checks the names of a group of the old kind. If they are not there at all, iterating over the group tells.
  */
-static int check_names(struct h5_checker *c, const struct h5_object *object)
+static int check_names(struct h5_checker *checker, const struct h5_object *object)
 {
 	const struct h5_message *message = h5_object_find(object, H5_MSG_SYMBOL_TABLE);
 	struct h5_symbol_table table;
@@ -70,24 +70,25 @@ static int check_names(struct h5_checker *c, const struct h5_object *object)
 
 	if (!message)
 		return 0;
-	r = h5_message_reader(c->file, message);
-	if (h5_symbol_table_decode(&r, &table) || h5_local_heap_open(c->file, table.heap, &heap))
+	r = h5_message_reader(checker->file, message);
+	if (h5_symbol_table_decode(&r, &table) || h5_local_heap_open(checker->file, table.heap, &heap))
 		return 0;
-	return note(c, h5_local_heap_check(&heap));
+	return note(checker, h5_local_heap_check(&heap));
 }
 
-static int check_group(struct h5_checker *c, const struct h5_object *object)
+static int check_group(struct h5_checker *checker, const struct h5_object *object)
 {
 	struct h5_named_storage storage;
 	/* That the link info cannot be decoded, the group itself will tell. */
-	int rc = h5_named_storage_find(c->file, object, H5_NAMED_LINK, &storage);
+	int rc = h5_named_storage_find(checker->file, object, H5_NAMED_LINK, &storage);
 
 	if (!rc)
-		rc = h5_named_check(&storage, &c->damage);
+		rc = h5_named_check(&storage, &checker->damage);
 	if (!rc)
-		rc = check_names(c, object);
+		rc = check_names(checker, object);
 	if (!rc)
-		rc = check_links(c, object, storage.is_dense || h5_object_find(object, H5_MSG_SYMBOL_TABLE));
+		rc = check_links(checker, object,
+				 storage.is_dense || h5_object_find(object, H5_MSG_SYMBOL_TABLE));
 	return rc;
 }
 
@@ -103,41 +104,42 @@ static int no_path(void *arg, uint64_t address, struct h5_buf *path)
 
 /* Checks the heap collection of a variable-length element, once. If it is not there, reading the element
  * tells. */
-static int check_heap(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *element)
+static int check_heap(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *element)
 {
-	struct h5_reader r = h5_file_reader(c->file, element, type->size, H5_UNDEF);
+	struct h5_reader r = h5_file_reader(checker->file, element, type->size, H5_UNDEF);
 	uint32_t count = h5_read_u32(&r);
 	uint64_t address = h5_read_offset(&r);
 	int rc;
 
 	if (h5_reader_check(&r, "variable-length element") || !count || !address || address == H5_UNDEF)
 		return 0;
-	rc = h5_seen_add(&c->heaps, address);
+	rc = h5_seen_add(&checker->heaps, address);
 	if (rc)
 		return rc == -EEXIST ? 0 : rc;
-	return note(c, h5_global_heap_check(c->file, address));
+	return note(checker, h5_global_heap_check(checker->file, address));
 }
 
 /* Checks the collections of an element, or of the members of a compound. */
-static int check_heaps(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *element)
+static int check_heaps(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *element)
 {
 	int rc = 0;
 
 	if (type->class == H5_CLASS_VLEN)
-		return check_heap(c, type, element);
+		return check_heap(checker, type, element);
 	for (unsigned i = 0; type->class == H5_CLASS_COMPOUND && i < type->compound.count && !rc; i++) {
 		const struct h5_member *m = &type->compound.members[i];
 
 		if (m->type->class == H5_CLASS_VLEN)
-			rc = check_heap(c, m->type, element + m->offset);
+			rc = check_heap(checker, m->type, element + m->offset);
 	}
 	return rc;
 }
 
 /* Checks elements whose data lie in heaps, by making text of them. */
-static int check_values(struct h5_checker *c, const struct h5_datatype *type, const uint8_t *data, uint64_t n)
+static int check_values(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *data,
+			uint64_t n)
 {
-	const struct h5_value_context context = {.file = c->file, .object_path = no_path};
+	const struct h5_value_context context = {.file = checker->file, .object_path = no_path};
 	struct h5_buf text;
 	int rc = 0;
 
@@ -146,9 +148,9 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 		text.size = 0;
 		rc = h5_interrupt_check();
 		if (!rc)
-			rc = check_heaps(c, type, data + i * type->size);
+			rc = check_heaps(checker, type, data + i * type->size);
 		if (!rc)
-			rc = note(c, h5_value_json(&context, type, data + i * type->size, &text));
+			rc = note(checker, h5_value_json(&context, type, data + i * type->size, &text));
 		if (!rc)
 			rc = text.err;
 		if (rc == -E2BIG) {
@@ -164,7 +166,7 @@ static int check_values(struct h5_checker *c, const struct h5_datatype *type, co
 
 /* ---- attributes ---- */
 
-static int check_attribute(struct h5_checker *c, const struct h5_named_storage *storage,
+static int check_attribute(struct h5_checker *checker, const struct h5_named_storage *storage,
 			   const struct h5_attribute *attribute)
 {
 	struct h5_attribute found = {0};
@@ -172,47 +174,47 @@ static int check_attribute(struct h5_checker *c, const struct h5_named_storage *
 
 	/* h5_error_last() still says what is wrong with it. */
 	if (!attribute->type)
-		return note(c, h5_error_last()->code);
+		return note(checker, h5_error_last()->code);
 	if (storage->is_dense)
-		rc = h5_attribute_lookup(c->file, storage->object, attribute->name, &found);
+		rc = h5_attribute_lookup(checker->file, storage->object, attribute->name, &found);
 	h5_attribute_release(&found);
 	if (rc == -ENODATA)
 		rc = h5_fail(-EUCLEAN, storage->object->address,
 			     "attributes: the index does not find the attribute %.100s", attribute->name);
-	rc = note(c, rc);
+	rc = note(checker, rc);
 	if (!rc && !h5_datatype_is_fixed(attribute->type))
-		rc = check_values(c, attribute->type, attribute->data, attribute->space.elements);
+		rc = check_values(checker, attribute->type, attribute->data, attribute->space.elements);
 	return rc;
 }
 
-static int check_attributes(struct h5_checker *c, const struct h5_object *object)
+static int check_attributes(struct h5_checker *checker, const struct h5_object *object)
 {
 	struct h5_attribute_walk attributes;
 	struct h5_named_storage storage;
 	const struct h5_attribute *attribute;
-	int rc = h5_named_storage_find(c->file, object, H5_NAMED_ATTRIBUTE, &storage);
+	int rc = h5_named_storage_find(checker->file, object, H5_NAMED_ATTRIBUTE, &storage);
 
 	if (!rc)
-		rc = h5_named_check(&storage, &c->damage);
+		rc = h5_named_check(&storage, &checker->damage);
 	if (rc)
 		return rc;
-	rc = h5_attribute_begin(&attributes, c->file, object);
+	rc = h5_attribute_begin(&attributes, checker->file, object);
 	while (!rc && (rc = h5_attribute_next(&attributes, &attribute)) > 0)
-		rc = check_attribute(c, &storage, attribute);
+		rc = check_attribute(checker, &storage, attribute);
 	h5_attribute_end(&attributes);
-	return note(c, rc);
+	return note(checker, rc);
 }
 
 /* ---- datasets ---- */
 
 static void chunk_done(void *arg, uint64_t bytes)
 {
-	struct h5_checker *c = arg;
+	struct h5_checker *checker = arg;
 
-	c->check->chunks++;
-	c->check->bytes += bytes;
-	if (c->check->progress)
-		c->check->progress(c->check->arg, c->path, c->check->bytes);
+	checker->check->chunks++;
+	checker->check->bytes += bytes;
+	if (checker->check->progress)
+		checker->check->progress(checker->check->arg, checker->path, checker->check->bytes);
 }
 
 /* Moves to the next element of which a part is stored. */
@@ -225,17 +227,17 @@ static int next_stored(const struct h5_dataset *dataset, uint64_t *element)
 	return rc;
 }
 
-static int check_run(struct h5_checker *c, const struct h5_dataset *dataset, uint64_t first, uint64_t n,
+static int check_run(struct h5_checker *checker, const struct h5_dataset *dataset, uint64_t first, uint64_t n,
 		     uint8_t *data)
 {
 	size_t size = dataset->type->size;
 	int rc = h5_dataset_read(dataset, first * size, data, (size_t)n * size);
 
-	return rc ? rc : check_values(c, dataset->type, data, n);
+	return rc ? rc : check_values(checker, dataset->type, data, n);
 }
 
 /* Checks elements that are stored, and one that is not. */
-static int check_stored(struct h5_checker *c, const struct h5_dataset *dataset, uint64_t at_once,
+static int check_stored(struct h5_checker *checker, const struct h5_dataset *dataset, uint64_t at_once,
 			uint8_t *data)
 {
 	uint64_t left, first = 0, before = 0, n;
@@ -246,7 +248,7 @@ static int check_stored(struct h5_checker *c, const struct h5_dataset *dataset, 
 	while (!rc && !(rc = next_stored(dataset, &first))) {
 		if (first > before && !filled) {
 			filled = true;
-			rc = check_run(c, dataset, before, 1, data);
+			rc = check_run(checker, dataset, before, 1, data);
 		}
 		if (rc || first >= dataset->space.elements)
 			break;
@@ -254,14 +256,14 @@ static int check_stored(struct h5_checker *c, const struct h5_dataset *dataset, 
 		if (!n)
 			return h5_fail(-EFBIG, dataset->address, "values from element %ju on",
 				       (uintmax_t)first);
-		rc = check_run(c, dataset, first, n, data);
+		rc = check_run(checker, dataset, first, n, data);
 		first = before = first + n;
 		left -= n;
 	}
 	return rc;
 }
 
-static int check_elements(struct h5_checker *c, const struct h5_dataset *dataset)
+static int check_elements(struct h5_checker *checker, const struct h5_dataset *dataset)
 {
 	size_t size = dataset->type->size;
 	uint64_t at_once = size < PIECE ? PIECE / size : 1;
@@ -271,64 +273,65 @@ static int check_elements(struct h5_checker *c, const struct h5_dataset *dataset
 	if (h5_datatype_is_fixed(dataset->type) || dataset->size == UINT64_MAX || !dataset->size)
 		return 0;
 	if (size > ELEMENT_MOST)
-		return note(c, h5_fail(-EFBIG, dataset->address, "an element of %zu bytes", size));
+		return note(checker, h5_fail(-EFBIG, dataset->address, "an element of %zu bytes", size));
 	data = malloc((size_t)h5_min(at_once, dataset->space.elements) * size);
 	if (!data)
 		return h5_fail(-ENOMEM, dataset->address, "check: out of memory");
-	rc = check_stored(c, dataset, at_once, data);
+	rc = check_stored(checker, dataset, at_once, data);
 	free(data);
-	return note(c, rc);
+	return note(checker, rc);
 }
 
-static int check_dataset(struct h5_checker *c, uint64_t address)
+static int check_dataset(struct h5_checker *checker, uint64_t address)
 {
 	const struct h5_dataset *dataset;
-	uint64_t before = c->check->damaged + c->check->unknown;
+	uint64_t before = checker->check->damaged + checker->check->unknown;
 	struct h5_lru_entry *ref;
-	int rc = h5_dataset_get(c->file, address, &ref, &dataset);
+	int rc = h5_dataset_get(checker->file, address, &ref, &dataset);
 
 	if (rc)
-		return note(c, rc);
-	rc = h5_dataset_check(dataset, &c->damage, chunk_done, c);
+		return note(checker, rc);
+	rc = h5_dataset_check(dataset, &checker->damage, chunk_done, checker);
 	/* If chunks are damaged, their elements would only tell so again. Other files are not checked. */
-	if (!rc && before == c->check->damaged + c->check->unknown && !h5_dataset_is_elsewhere(dataset))
-		rc = check_elements(c, dataset);
-	h5_file_put(c->file, ref);
+	if (!rc && before == checker->check->damaged + checker->check->unknown &&
+	    !h5_dataset_is_elsewhere(dataset))
+		rc = check_elements(checker, dataset);
+	h5_file_put(checker->file, ref);
 	return rc;
 }
 
 /* ---- objects ---- */
 
-static int check_committed(struct h5_checker *c, const struct h5_object *object)
+static int check_committed(struct h5_checker *checker, const struct h5_object *object)
 {
 	struct h5_datatype *type;
-	int rc = h5_object_datatype(c->file, object, &type);
+	int rc = h5_object_datatype(checker->file, object, &type);
 
 	h5_datatype_free(type);
-	return note(c, rc);
+	return note(checker, rc);
 }
 
-int h5_check_object(struct h5_checker *c, uint64_t address)
+int h5_check_object(struct h5_checker *checker, uint64_t address)
 {
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
 	int rc = h5_interrupt_check();
 
 	if (!rc)
-		rc = h5_object_get(c->file, address, &ref, &object);
+		rc = h5_object_get(checker->file, address, &ref, &object);
 	if (rc)
-		return note(c, rc);
-	rc = note(c, h5_header_check(c->file, &object->header));
+		return note(checker, rc);
+	rc = note(checker, h5_header_check(checker->file, &object->header));
 	if (!rc)
-		rc = check_attributes(c, object);
+		rc = check_attributes(checker, object);
 	if (!rc && object->kind == H5_OBJECT_GROUP)
-		rc = check_group(c, object);
+		rc = check_group(checker, object);
 	else if (!rc && object->kind == H5_OBJECT_DATASET)
-		rc = check_dataset(c, address);
+		rc = check_dataset(checker, address);
 	else if (!rc && object->kind == H5_OBJECT_DATATYPE)
-		rc = check_committed(c, object);
+		rc = check_committed(checker, object);
 	else if (!rc)
-		rc = note(c, h5_fail(-EUCLEAN, address, "object header: of no known kind of object"));
-	h5_file_put(c->file, ref);
+		rc = note(checker, h5_fail(-EUCLEAN, address, "object header: of no known kind of object"));
+	h5_file_put(checker->file, ref);
 	return rc;
 }

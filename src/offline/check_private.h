@@ -29,8 +29,8 @@ struct h5_checker {
 
 /* Adds an object, unless it was found before. */
 int h5_check_add(struct h5_check_walk *walk, uint64_t address, const char *path);
-/* Adds the object that a hard link of the one at c->path leads to. */
-int h5_check_add_link(struct h5_checker *c, const char *name, size_t size, uint64_t address);
+/* Adds the object that a hard link of the one at checker->path leads to. */
+int h5_check_add_link(struct h5_checker *checker, const char *name, size_t size, uint64_t address);
 /* The next object; false: there is none. The path is borrowed until the next call. */
 bool h5_check_next(struct h5_check_walk *walk, uint64_t *address, const char **path);
 void h5_check_walk_release(struct h5_check_walk *walk);
@@ -38,6 +38,6 @@ void h5_check_walk_release(struct h5_check_walk *walk);
 /* ---- check_object.c ---- */
 
 /* Checks all that belongs to the object, without the objects that its links lead to. */
-int h5_check_object(struct h5_checker *c, uint64_t address);
+int h5_check_object(struct h5_checker *checker, uint64_t address);
 
 #endif

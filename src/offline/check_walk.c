@@ -46,17 +46,19 @@ int h5_check_add(struct h5_check_walk *walk, uint64_t address, const char *path)
 	return 0;
 }
 
-int h5_check_add_link(struct h5_checker *c, const char *name, size_t size, uint64_t address)
+int h5_check_add_link(struct h5_checker *checker, const char *name, size_t size, uint64_t address)
 {
 	struct h5_buf path;
 	int rc;
 
 	h5_buf_init(&path, PATH_MOST);
-	h5_buf_text(&path, strcmp(c->path, "/") ? c->path : "");
+	h5_buf_text(&path, strcmp(checker->path, "/") ? checker->path : "");
 	h5_buf_byte(&path, '/');
 	h5_buf_add(&path, name, size);
 	h5_buf_byte(&path, 0);
-	rc = path.err == -ENOMEM ? -ENOMEM : h5_check_add(&c->walk, address, path.err ? c->path : path.data);
+	rc = path.err == -ENOMEM
+		     ? -ENOMEM
+		     : h5_check_add(&checker->walk, address, path.err ? checker->path : path.data);
 	h5_buf_release(&path);
 	return rc;
 }

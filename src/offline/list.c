@@ -45,13 +45,13 @@ struct list {
 	enum h5_offline_result result;
 };
 
-static void complain(struct list *l, int rc)
+static void complain(struct list *list, int rc)
 {
 	const struct h5_error *e = h5_error_last();
 	struct h5_buf said;
 
 	h5_buf_init(&said, LINE_MOST);
-	h5_escape(&said, l->path.data, l->path.size);
+	h5_escape(&said, list->path.data, list->path.size);
 	h5_buf_text(&said, ": ");
 	if (e->code != rc)
 		h5_buf_text(&said, strerror(-rc));
@@ -63,123 +63,124 @@ static void complain(struct list *l, int rc)
 	fprintf(stderr, "%.*s\n", (int)said.size, said.data);
 	h5_buf_release(&said);
 	if (rc != -ENOTSUP && rc != -EFBIG)
-		l->result = H5_OFFLINE_DAMAGED;
-	else if (l->result == H5_OFFLINE_SOUND)
-		l->result = H5_OFFLINE_UNKNOWN;
+		list->result = H5_OFFLINE_DAMAGED;
+	else if (list->result == H5_OFFLINE_SOUND)
+		list->result = H5_OFFLINE_UNKNOWN;
 }
 
 /* The value of an xattr of the node, valid until the next call; NULL: it has none, or that is damaged, which
  * was reported. */
-static const char *value_of(struct list *l, struct h5_node *node, const char *name)
+static const char *value_of(struct list *list, struct h5_node *node, const char *name)
 {
 	int rc;
 
-	l->value.size = 0;
+	list->value.size = 0;
 	h5_error_clear();
-	rc = h5_vfs_getxattr(l->vfs, node, name, &l->value);
+	rc = h5_vfs_getxattr(list->vfs, node, name, &list->value);
 	if (rc && rc != -ENODATA)
-		complain(l, rc);
+		complain(list, rc);
 	if (rc)
 		return NULL;
-	h5_buf_byte(&l->value, 0);
-	return l->value.err ? NULL : l->value.data;
+	h5_buf_byte(&list->value, 0);
+	return list->value.err ? NULL : list->value.data;
 }
 
-static void add_text(struct list *l, const char *before, const char *text, const char *behind)
+static void add_text(struct list *list, const char *before, const char *text, const char *behind)
 {
 	if (!text || !*text)
 		return;
-	h5_buf_text(&l->line, before);
-	h5_escape(&l->line, text, strlen(text));
-	h5_buf_text(&l->line, behind);
+	h5_buf_text(&list->line, before);
+	h5_escape(&list->line, text, strlen(text));
+	h5_buf_text(&list->line, behind);
 }
 
 /* Adds the size and ratio of a raw dataset. Of one that is text, the size is known only after reading all of
  * it. */
-static void add_ratio(struct list *l, const struct h5_vfs_entry *entry, uint64_t stored)
+static void add_ratio(struct list *list, const struct h5_vfs_entry *entry, uint64_t stored)
 {
-	const char *format = value_of(l, entry->node, "h5fs.format");
+	const char *format = value_of(list, entry->node, "h5fs.format");
 	struct stat st = entry->st;
 	uint64_t size;
 
 	if (!stored || !format || strcmp(format, "raw") != 0)
 		return;
 	if (!entry->size_known) {
-		int rc = h5_vfs_getattr(l->vfs, entry->node, &st);
+		int rc = h5_vfs_getattr(list->vfs, entry->node, &st);
 
 		if (rc) {
-			complain(l, rc);
+			complain(list, rc);
 			return;
 		}
 	}
 	size = (uint64_t)st.st_size;
 	if (size != stored)
-		h5_buf_printf(&l->line, " of %" PRIu64 "  ratio %.2f", size, (double)size / (double)stored);
+		h5_buf_printf(&list->line, " of %" PRIu64 "  ratio %.2f", size,
+			      (double)size / (double)stored);
 }
 
-static void add_dataset(struct list *l, const struct h5_vfs_entry *entry)
+static void add_dataset(struct list *list, const struct h5_vfs_entry *entry)
 {
 	struct h5_node *node = entry->node;
 	const char *storage;
 	uint64_t stored;
 
-	add_text(l, "  ", value_of(l, node, "h5fs.dtype"), "");
-	add_text(l, "  (", value_of(l, node, "h5fs.shape"), ")");
-	add_text(l, "  ", value_of(l, node, "h5fs.layout"), "");
-	add_text(l, "(", value_of(l, node, "h5fs.chunks"), ")");
-	add_text(l, "  ", value_of(l, node, "h5fs.filters"), "");
-	storage = value_of(l, node, "h5fs.storage");
+	add_text(list, "  ", value_of(list, node, "h5fs.dtype"), "");
+	add_text(list, "  (", value_of(list, node, "h5fs.shape"), ")");
+	add_text(list, "  ", value_of(list, node, "h5fs.layout"), "");
+	add_text(list, "(", value_of(list, node, "h5fs.chunks"), ")");
+	add_text(list, "  ", value_of(list, node, "h5fs.filters"), "");
+	storage = value_of(list, node, "h5fs.storage");
 	if (!storage)
 		return;
 	stored = strtoull(storage, NULL, 10);
-	h5_buf_printf(&l->line, "  %" PRIu64 " bytes", stored);
-	add_ratio(l, entry, stored);
+	h5_buf_printf(&list->line, "  %" PRIu64 " bytes", stored);
+	add_ratio(list, entry, stored);
 }
 
 /* Prints the line of an entry, after complaints about it. `same`: where the same directory was listed; NULL:
  * nowhere. */
-static void print_node(struct list *l, const struct h5_vfs_entry *entry, const struct listed *same)
+static void print_node(struct list *list, const struct h5_vfs_entry *entry, const struct listed *same)
 {
 	const char *target, *class;
 
-	l->line.size = 0;
-	h5_escape(&l->line, l->path.data, l->path.size);
+	list->line.size = 0;
+	h5_escape(&list->line, list->path.data, list->path.size);
 	if (S_ISLNK(entry->st.st_mode)) {
 		if (!h5_vfs_readlink(entry->node, &target))
-			add_text(l, " -> ", target, "");
+			add_text(list, " -> ", target, "");
 	} else if (!S_ISDIR(entry->st.st_mode)) {
-		class = value_of(l, entry->node, "h5fs.class");
+		class = value_of(list, entry->node, "h5fs.class");
 		if (class && !strcmp(class, "dataset"))
-			add_dataset(l, entry);
+			add_dataset(list, entry);
 		else
-			add_text(l, "  ", class, "");
+			add_text(list, "  ", class, "");
 	} else {
-		h5_buf_byte(&l->line, '/');
+		h5_buf_byte(&list->line, '/');
 		if (same)
-			h5_buf_printf(&l->line, "  as %s", same->path);
+			h5_buf_printf(&list->line, "  as %s", same->path);
 	}
-	printf("%.*s\n", (int)l->line.size, l->line.data);
+	printf("%.*s\n", (int)list->line.size, list->line.data);
 }
 
 /* ---- the walk ---- */
 
-static struct listed *find_listed(const struct list *l, const struct stat *st)
+static struct listed *find_listed(const struct list *list, const struct stat *st)
 {
 	uint64_t number = st->st_ino;
 	struct listed *found;
 
-	HASH_FIND(hh, l->listed, &number, sizeof number, found);
+	HASH_FIND(hh, list->listed, &number, sizeof number, found);
 	return found;
 }
 
 /* Remembers a directory, so that its entries are listed once, even if several hard links lead to it. */
-static int note_listed(struct list *l, const struct stat *st)
+static int note_listed(struct list *list, const struct stat *st)
 {
 	struct listed *new = calloc(1, sizeof *new);
 	struct h5_buf path;
 
 	h5_buf_init(&path, LINE_MOST);
-	h5_escape(&path, l->path.data, l->path.size);
+	h5_escape(&path, list->path.data, list->path.size);
 	h5_buf_byte(&path, 0);
 	if (!new || path.err) {
 		free(new);
@@ -188,7 +189,7 @@ static int note_listed(struct list *l, const struct stat *st)
 	}
 	new->number = st->st_ino;
 	new->path = path.data;
-	HASH_ADD(hh, l->listed, number, sizeof new->number, new);
+	HASH_ADD(hh, list->listed, number, sizeof new->number, new);
 	if (!new->hh.tbl) {
 		free(new->path);
 		free(new);
@@ -197,98 +198,98 @@ static int note_listed(struct list *l, const struct stat *st)
 	return 0;
 }
 
-static void release_listed(struct list *l)
+static void release_listed(struct list *list)
 {
 	struct listed *one, *next;
 
-	HASH_ITER(hh, l->listed, one, next)
+	HASH_ITER(hh, list->listed, one, next)
 	{
-		HASH_DEL(l->listed, one);
+		HASH_DEL(list->listed, one);
 		free(one->path);
 		free(one);
 	}
 }
 
-static int push(struct list *l, struct h5_node *node)
+static int push(struct list *list, struct h5_node *node)
 {
 	struct level *level;
 	int rc;
 
-	if (l->depth == DEPTH_MOST)
+	if (list->depth == DEPTH_MOST)
 		return h5_fail(-ELOOP, H5_UNDEF, "too many directories one in the other");
-	if (l->depth == l->capacity) {
-		size_t more = l->capacity ? 2 * l->capacity : 16;
-		struct level *levels = realloc(l->levels, more * sizeof *levels);
+	if (list->depth == list->capacity) {
+		size_t more = list->capacity ? 2 * list->capacity : 16;
+		struct level *levels = realloc(list->levels, more * sizeof *levels);
 
 		if (!levels)
 			return -ENOMEM;
-		l->levels = levels;
-		l->capacity = more;
+		list->levels = levels;
+		list->capacity = more;
 	}
-	level = &l->levels[l->depth];
-	*level = (struct level){.node = node, .path_size = l->path.size};
-	rc = h5_vfs_opendir(l->vfs, node, &level->dir);
+	level = &list->levels[list->depth];
+	*level = (struct level){.node = node, .path_size = list->path.size};
+	rc = h5_vfs_opendir(list->vfs, node, &level->dir);
 	if (!rc)
-		l->depth++;
+		list->depth++;
 	return rc;
 }
 
-static void pop(struct list *l)
+static void pop(struct list *list)
 {
-	struct level *level = &l->levels[--l->depth];
+	struct level *level = &list->levels[--list->depth];
 
 	h5_vfs_closedir(level->dir);
-	if (l->depth)
-		h5_vfs_forget(l->vfs, level->node, 1);
+	if (list->depth)
+		h5_vfs_forget(list->vfs, level->node, 1);
 }
 
 /* Prints an entry, and goes into a directory. */
-static int visit(struct list *l, const char *name, struct h5_vfs_entry *entry)
+static int visit(struct list *list, const char *name, struct h5_vfs_entry *entry)
 {
 	bool is_directory = S_ISDIR(entry->st.st_mode);
-	const struct listed *same = is_directory ? find_listed(l, &entry->st) : NULL;
+	const struct listed *same = is_directory ? find_listed(list, &entry->st) : NULL;
 	int rc = 0;
 
-	if (l->path.size > 1)
-		h5_buf_byte(&l->path, '/');
-	h5_buf_text(&l->path, name);
-	if (l->path.err) {
-		h5_vfs_forget(l->vfs, entry->node, 1);
-		return l->path.err;
+	if (list->path.size > 1)
+		h5_buf_byte(&list->path, '/');
+	h5_buf_text(&list->path, name);
+	if (list->path.err) {
+		h5_vfs_forget(list->vfs, entry->node, 1);
+		return list->path.err;
 	}
-	print_node(l, entry, same);
+	print_node(list, entry, same);
 	if (is_directory && !same) {
-		rc = note_listed(l, &entry->st);
+		rc = note_listed(list, &entry->st);
 		if (!rc)
-			rc = push(l, entry->node);
+			rc = push(list, entry->node);
 		if (!rc)
 			return 0;
-		complain(l, rc);
+		complain(list, rc);
 	}
-	h5_vfs_forget(l->vfs, entry->node, 1);
+	h5_vfs_forget(list->vfs, entry->node, 1);
 	return rc == -ENOMEM ? rc : 0;
 }
 
 /* Visits the next entry of the innermost directory; behind the last one, goes out of it. */
-static int step(struct list *l)
+static int step(struct list *list)
 {
-	struct level *level = &l->levels[l->depth - 1];
+	struct level *level = &list->levels[list->depth - 1];
 	struct h5_vfs_entry entry;
 	size_t got, i = level->next;
 	int rc;
 
-	l->path.size = level->path_size;
+	list->path.size = level->path_size;
 	h5_error_clear();
 	rc = h5_interrupt_check();
 	if (rc) {
-		complain(l, rc);
+		complain(list, rc);
 		return rc;
 	}
 	if (i == h5_vfs_dir_count(level->dir)) {
 		rc = h5_vfs_dir_error(level->dir);
 		if (rc)
-			complain(l, rc);
-		pop(l);
+			complain(list, rc);
+		pop(list);
 		return 0;
 	}
 	level->next++;
@@ -296,43 +297,43 @@ static int step(struct list *l)
 	if (!rc && !entry.node)
 		rc = -EUCLEAN;
 	if (rc) {
-		complain(l, rc);
+		complain(list, rc);
 		return rc == -ENOMEM ? rc : 0;
 	}
-	return visit(l, h5_vfs_dir_name(level->dir, i), &entry);
+	return visit(list, h5_vfs_dir_name(level->dir, i), &entry);
 }
 
 int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result)
 {
-	struct list l = {.vfs = vfs};
+	struct list list = {.vfs = vfs};
 	struct stat st;
 	int rc;
 
-	h5_buf_init(&l.path, PATH_MOST);
-	h5_buf_init(&l.value, PATH_MOST);
-	h5_buf_init(&l.line, LINE_MOST);
-	h5_buf_byte(&l.path, '/');
+	h5_buf_init(&list.path, PATH_MOST);
+	h5_buf_init(&list.value, PATH_MOST);
+	h5_buf_init(&list.line, LINE_MOST);
+	h5_buf_byte(&list.path, '/');
 	rc = h5_vfs_getattr(vfs, h5_vfs_root(vfs), &st);
 	if (!rc)
-		rc = note_listed(&l, &st);
+		rc = note_listed(&list, &st);
 	if (!rc)
-		rc = push(&l, h5_vfs_root(vfs));
+		rc = push(&list, h5_vfs_root(vfs));
 	if (rc)
-		complain(&l, rc);
+		complain(&list, rc);
 	else
 		puts("/");
-	while (!rc && l.depth)
-		rc = step(&l);
-	while (l.depth)
-		pop(&l);
+	while (!rc && list.depth)
+		rc = step(&list);
+	while (list.depth)
+		pop(&list);
 	/* It was reported that the list is not complete. */
 	if (rc == -EFBIG)
 		rc = 0;
-	free(l.levels);
-	h5_buf_release(&l.path);
-	h5_buf_release(&l.value);
-	h5_buf_release(&l.line);
-	release_listed(&l);
-	*result = l.result;
+	free(list.levels);
+	h5_buf_release(&list.path);
+	h5_buf_release(&list.value);
+	h5_buf_release(&list.line);
+	release_listed(&list);
+	*result = list.result;
 	return rc;
 }

@@ -14,10 +14,10 @@
 struct h5_members {
 	const struct h5_folder *folder; /* borrowed */
 	const char *path;		/* relative to the folder, or absolute; borrowed */
-	const char *
-		pattern; /* name of a family's members, with %d for their number; NULL: guessed from `path` */
-	uint64_t end;	 /* where the addresses of the whole file end, by its superblock */
-	char *missing;	 /* result: which members are not there, in words; NULL: none. free() */
+	/* Name of a family's members, with %d for their number; NULL: guessed from `path`. */
+	const char *pattern;
+	uint64_t end;  /* where the addresses of the whole file end, by its superblock */
+	char *missing; /* result: which members are not there, in words; NULL: none. free() */
 	/* Private: */
 	bool guarded;		  /* no external files are opened: the file must not choose its pieces */
 	struct h5_io_stat begins; /* what the system says of the first member */

@@ -42,14 +42,14 @@ static int compare_ranges(const void *a, const void *b)
 	return x->address - y->address < y->size ? 0 : 1;
 }
 
-static int add_range(struct loader *l, const struct h5_header_chunk *chunk)
+static int add_range(struct loader *loader, const struct h5_header_chunk *chunk)
 {
 	struct range *range = malloc(sizeof *range), **found;
 
 	if (!range)
 		return h5_fail(-ENOMEM, chunk->address, "object header: out of memory");
 	*range = (struct range){chunk->address, chunk->size};
-	found = tsearch(range, &l->ranges, compare_ranges);
+	found = tsearch(range, &loader->ranges, compare_ranges);
 	if (found && *found == range)
 		return 0;
 	free(range);
@@ -57,46 +57,47 @@ static int add_range(struct loader *l, const struct h5_header_chunk *chunk)
 		     : h5_fail(-ENOMEM, chunk->address, "object header: out of memory");
 }
 
-static size_t messages_cost(const struct loader *l)
+static size_t messages_cost(const struct loader *loader)
 {
-	return l->capacity * sizeof *l->header->messages + l->chunk_capacity * sizeof *l->header->chunks;
+	return loader->capacity * sizeof *loader->header->messages +
+	       loader->chunk_capacity * sizeof *loader->header->chunks;
 }
 
 /* Chunks may not overlap, so that no chain of continuations goes in circles. */
-static int add_chunk(struct loader *l, struct h5_header_chunk chunk)
+static int add_chunk(struct loader *loader, struct h5_header_chunk chunk)
 {
-	struct h5_header *header = l->header;
+	struct h5_header *header = loader->header;
 	int rc = 0;
 
 	/* Most headers have only one chunk, which needs no range. */
 	if (header->chunk_count == 1)
-		rc = add_range(l, header->chunks);
+		rc = add_range(loader, header->chunks);
 	if (!rc && header->chunk_count)
-		rc = add_range(l, &chunk);
+		rc = add_range(loader, &chunk);
 	if (rc)
 		return rc;
-	if (header->chunk_count >= CHUNKS_MAX || chunk.size > HEADER_MAX - l->bytes)
+	if (header->chunk_count >= CHUNKS_MAX || chunk.size > HEADER_MAX - loader->bytes)
 		return h5_fail(-ENOTSUP, chunk.address, "object header: too large");
-	if (header->chunk_count == l->chunk_capacity) {
-		unsigned more = l->chunk_capacity ? 2 * l->chunk_capacity : 1;
+	if (header->chunk_count == loader->chunk_capacity) {
+		unsigned more = loader->chunk_capacity ? 2 * loader->chunk_capacity : 1;
 		struct h5_header_chunk *chunks = realloc(header->chunks, more * sizeof *chunks);
 
 		if (!chunks)
 			return h5_fail(-ENOMEM, chunk.address, "object header: out of memory");
 		header->chunks = chunks;
-		l->chunk_capacity = more;
+		loader->chunk_capacity = more;
 	}
-	rc = h5_charge_set(&header->charge, (size_t)(l->bytes + chunk.size) + messages_cost(l));
+	rc = h5_charge_set(&header->charge, (size_t)(loader->bytes + chunk.size) + messages_cost(loader));
 	if (rc)
 		return rc;
-	l->bytes += chunk.size;
+	loader->bytes += chunk.size;
 	header->chunks[header->chunk_count++] = chunk;
 	return 0;
 }
 
-static int add_continuation(struct loader *l, const struct h5_message *message)
+static int add_continuation(struct loader *loader, const struct h5_message *message)
 {
-	struct h5_reader r = h5_file_reader(l->file, message->data, message->size, message->address);
+	struct h5_reader r = h5_file_reader(loader->file, message->data, message->size, message->address);
 	struct h5_continuation c;
 	int rc = h5_continuation_decode(&r, &c);
 
@@ -104,48 +105,50 @@ static int add_continuation(struct loader *l, const struct h5_message *message)
 		return rc;
 	if (!c.size)
 		return h5_fail(-EUCLEAN, message->address, "object header: empty continuation block");
-	return add_chunk(l, (struct h5_header_chunk){.address = c.address, .size = c.size, .link = *message});
+	return add_chunk(loader,
+			 (struct h5_header_chunk){.address = c.address, .size = c.size, .link = *message});
 }
 
-static int add_message(struct loader *l, const struct h5_message *message)
+static int add_message(struct loader *loader, const struct h5_message *message)
 {
 	if (message->type > H5_MSG_STRUCTURED_PIPELINE && message->flags & H5_MSG_FLAG_FAIL_UNKNOWN)
 		return h5_fail(-ENOTSUP, message->address, "object header: message type %#x is not supported",
 			       message->type);
-	if (l->header->count >= MESSAGES_MAX)
+	if (loader->header->count >= MESSAGES_MAX)
 		return h5_fail(-ENOTSUP, message->address, "object header: too many messages");
-	if (l->header->count == l->capacity) {
-		unsigned more = l->capacity ? 2 * l->capacity : 8;
+	if (loader->header->count == loader->capacity) {
+		unsigned more = loader->capacity ? 2 * loader->capacity : 8;
 		struct h5_message *messages;
-		int rc = h5_charge_set(&l->header->charge, (size_t)l->bytes + more * sizeof *messages);
+		int rc = h5_charge_set(&loader->header->charge,
+				       (size_t)loader->bytes + more * sizeof *messages);
 
 		if (rc)
 			return rc;
-		messages = realloc(l->header->messages, more * sizeof *messages);
+		messages = realloc(loader->header->messages, more * sizeof *messages);
 		if (!messages)
 			return h5_fail(-ENOMEM, message->address, "object header: out of memory");
-		l->header->messages = messages;
-		l->capacity = more;
+		loader->header->messages = messages;
+		loader->capacity = more;
 	}
-	l->header->messages[l->header->count++] = *message;
+	loader->header->messages[loader->header->count++] = *message;
 	return 0;
 }
 
 /* The messages of one chunk; `r` is over them alone. */
-static int read_messages(struct loader *l, struct h5_reader *r)
+static int read_messages(struct loader *loader, struct h5_reader *r)
 {
 	struct h5_message message;
 	int rc = h5_interrupt_check();
 
 	if (rc)
 		return rc;
-	while ((rc = h5_object_header_next(r, &l->header->prefix, &message)) > 0) {
+	while ((rc = h5_object_header_next(r, &loader->header->prefix, &message)) > 0) {
 		if (message.type == H5_MSG_NIL)
 			rc = 0;
 		else if (message.type == H5_MSG_CONTINUATION)
-			rc = add_continuation(l, &message);
+			rc = add_continuation(loader, &message);
 		else
-			rc = add_message(l, &message);
+			rc = add_message(loader, &message);
 		if (rc)
 			return rc;
 	}
@@ -153,13 +156,14 @@ static int read_messages(struct loader *l, struct h5_reader *r)
 }
 
 /* The bytes of a chunk, owned: from the window, if it holds them all. */
-static int read_block(const struct loader *l, uint64_t address, uint64_t size, const char *what, void **block)
+static int read_block(const struct loader *loader, uint64_t address, uint64_t size, const char *what,
+		      void **block)
 {
 	size_t held;
-	const uint8_t *bytes = h5_window_at(l->window, address, &held);
+	const uint8_t *bytes = h5_window_at(loader->window, address, &held);
 
 	if (!bytes || held < size)
-		return h5_block_read(l->file, address, 0, size, what, block);
+		return h5_block_read(loader->file, address, 0, size, what, block);
 	*block = malloc((size_t)size);
 	if (!*block)
 		return h5_fail(-ENOMEM, address, "%s: out of memory", what);
@@ -168,67 +172,68 @@ static int read_block(const struct loader *l, uint64_t address, uint64_t size, c
 }
 
 /* Reads a continuation block, which in version 1 has nothing but messages. */
-static int read_continuation(struct loader *l, struct h5_header_chunk *chunk)
+static int read_continuation(struct loader *loader, struct h5_header_chunk *chunk)
 {
 	struct h5_reader r, messages;
 	void *block;
-	int rc = read_block(l, chunk->address, chunk->size, "object header continuation", &block);
+	int rc = read_block(loader, chunk->address, chunk->size, "object header continuation", &block);
 
 	if (rc)
 		return rc;
 	chunk->bytes = block;
-	r = h5_file_reader(l->file, block, (size_t)chunk->size, chunk->address);
-	if (l->header->prefix.version == 1)
-		return read_messages(l, &r);
+	r = h5_file_reader(loader->file, block, (size_t)chunk->size, chunk->address);
+	if (loader->header->prefix.version == 1)
+		return read_messages(loader, &r);
 	rc = h5_continuation_block_decode(&r, &messages);
-	return rc ? rc : read_messages(l, &messages);
+	return rc ? rc : read_messages(loader, &messages);
 }
 
 /* Reads the prefix and chunk 0. */
-static int read_first(struct loader *l, uint64_t address)
+static int read_first(struct loader *loader, uint64_t address)
 {
 	struct h5_reader r, messages;
 	uint8_t own[FIRST_READ];
 	void *block;
 	size_t got = 0, prefix, tail;
-	const uint8_t *first = h5_window_at(l->window, address, &got);
+	const uint8_t *first = h5_window_at(loader->window, address, &got);
 	int rc = 0;
 
 	if (!first || got < H5_OBJECT_HEADER_PREFIX_MAX) {
 		first = own;
-		rc = h5_file_read_some(l->file, address, own, sizeof own, &got);
+		rc = h5_file_read_some(loader->file, address, own, sizeof own, &got);
 	}
 	if (rc)
 		return rc;
-	r = h5_file_reader(l->file, first, got, address);
-	rc = h5_object_header_decode(&r, &l->header->prefix);
+	r = h5_file_reader(loader->file, first, got, address);
+	rc = h5_object_header_decode(&r, &loader->header->prefix);
 	if (rc)
 		return rc;
 	prefix = h5_reader_at(&r);
-	tail = l->header->prefix.version == 1 ? 0 : H5_OBJECT_HEADER_CHECKSUM;
-	if (l->header->prefix.chunk_size > HEADER_MAX)
+	tail = loader->header->prefix.version == 1 ? 0 : H5_OBJECT_HEADER_CHECKSUM;
+	if (loader->header->prefix.chunk_size > HEADER_MAX)
 		return h5_fail(-EUCLEAN, address, "object header: too large");
-	rc = add_chunk(l, (struct h5_header_chunk){.address = address,
-						   .size = prefix + l->header->prefix.chunk_size + tail});
+	rc = add_chunk(loader,
+		       (struct h5_header_chunk){.address = address,
+						.size = prefix + loader->header->prefix.chunk_size + tail});
 	if (rc)
 		return rc;
-	if (l->bytes <= got) {
-		block = malloc((size_t)l->bytes);
+	if (loader->bytes <= got) {
+		block = malloc((size_t)loader->bytes);
 		if (!block)
 			return h5_fail(-ENOMEM, address, "object header: out of memory");
-		memcpy(block, first, (size_t)l->bytes);
+		memcpy(block, first, (size_t)loader->bytes);
 	} else {
-		rc = h5_block_read(l->file, address, 0, l->bytes, "object header", &block);
+		rc = h5_block_read(loader->file, address, 0, loader->bytes, "object header", &block);
 		if (rc)
 			return rc;
 	}
-	l->header->chunks->bytes = block;
-	r = h5_file_reader(l->file, block, (size_t)l->bytes, address);
+	loader->header->chunks->bytes = block;
+	r = h5_file_reader(loader->file, block, (size_t)loader->bytes, address);
 	h5_reader_skip(&r, prefix);
-	messages = h5_reader_sub(&r, l->header->prefix.chunk_size);
-	if (l->header->prefix.version > 1)
+	messages = h5_reader_sub(&r, loader->header->prefix.chunk_size);
+	if (loader->header->prefix.version > 1)
 		rc = h5_reader_checksum(&r, "object header");
-	return rc ? rc : read_messages(l, &messages);
+	return rc ? rc : read_messages(loader, &messages);
 }
 
 struct h5_reader h5_header_chunk_messages(const struct h5_file *file, const struct h5_object_header *prefix,
@@ -259,19 +264,19 @@ void h5_header_release(struct h5_header *header)
 static int load(struct h5_file *file, const struct h5_window *window, uint64_t address,
 		struct h5_header *header)
 {
-	struct loader l = {.file = file, .window = window, .header = header};
+	struct loader loader = {.file = file, .window = window, .header = header};
 	int rc;
 
 	memset(header, 0, sizeof *header);
-	rc = read_first(&l, address);
+	rc = read_first(&loader, address);
 	for (unsigned i = 1; !rc && i < header->chunk_count; i++)
-		rc = read_continuation(&l, &header->chunks[i]);
-	tdestroy(l.ranges, free);
+		rc = read_continuation(&loader, &header->chunks[i]);
+	tdestroy(loader.ranges, free);
 	if (rc) {
 		h5_header_release(header);
 		return rc;
 	}
-	header->cost = (size_t)l.bytes + messages_cost(&l);
+	header->cost = (size_t)loader.bytes + messages_cost(&loader);
 	return 0;
 }
 

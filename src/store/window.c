@@ -37,31 +37,31 @@ static size_t find_run(const uint64_t *addresses, size_t n, size_t each)
 	return i > 1 ? size : 0;
 }
 
-void h5_window_move(struct h5_window *w, const uint64_t *addresses, size_t n, size_t each)
+void h5_window_move(struct h5_window *window, const uint64_t *addresses, size_t n, size_t each)
 {
-	uint64_t end = h5_file_end(w->file), address = addresses[0];
+	uint64_t end = h5_file_end(window->file), address = addresses[0];
 	size_t held, size;
 
 	if (address >= end ||
-	    (h5_window_at(w, address, &held) && held >= (size_t)h5_min(each, end - address)))
+	    (h5_window_at(window, address, &held) && held >= (size_t)h5_min(each, end - address)))
 		return;
-	w->size = 0;
+	window->size = 0;
 	size = find_run(addresses, n, each);
 	if (!size || size > SIZE_MOST)
 		return;
-	if (!w->bytes)
-		w->bytes = malloc(SIZE_MOST);
-	w->number = h5_file_number(w->file);
-	w->address = address;
-	if (w->bytes && h5_file_read_some(w->file, address, w->bytes, size, &w->size))
-		w->size = 0;
+	if (!window->bytes)
+		window->bytes = malloc(SIZE_MOST);
+	window->number = h5_file_number(window->file);
+	window->address = address;
+	if (window->bytes && h5_file_read_some(window->file, address, window->bytes, size, &window->size))
+		window->size = 0;
 }
 
-const uint8_t *h5_window_at(const struct h5_window *w, uint64_t address, size_t *n)
+const uint8_t *h5_window_at(const struct h5_window *window, uint64_t address, size_t *n)
 {
-	if (!w || address < w->address || address - w->address >= w->size ||
-	    w->number != h5_file_number(w->file))
+	if (!window || address < window->address || address - window->address >= window->size ||
+	    window->number != h5_file_number(window->file))
 		return NULL;
-	*n = w->size - (size_t)(address - w->address);
-	return w->bytes + (address - w->address);
+	*n = window->size - (size_t)(address - window->address);
+	return window->bytes + (address - window->address);
 }
