@@ -6,6 +6,7 @@
 #include "change/btree2_write.h"
 #include "change/transaction.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -444,6 +445,7 @@ int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node 
 		if (i + 1 < after)
 			copy_record(edit, parent, first + i, all, at++);
 	}
+	assert(at == all->node->count);
 	parent->state = H5_BTREE2_CHANGED;
 	node_free(all);
 	return 0;
@@ -454,6 +456,7 @@ int h5_btree2_edit_insert(struct h5_btree2_edit *edit, struct h5_btree2_edit_nod
 {
 	size_t count = leaf->node->count;
 
+	assert(!leaf->children && i <= count);
 	if (count >= edit->header.levels[0].max_records)
 		return h5_fail(-EUCLEAN, edit->tree->address, "version 2 B-tree: no room in a leaf");
 	copy(edit, leaf, i + 1, leaf, i, count - i);
@@ -465,6 +468,7 @@ int h5_btree2_edit_insert(struct h5_btree2_edit *edit, struct h5_btree2_edit_nod
 
 void h5_btree2_edit_remove(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *leaf, size_t i)
 {
+	assert(!leaf->children && i < leaf->node->count);
 	copy(edit, leaf, i, leaf, i + 1, --leaf->node->count - i);
 	leaf->state = H5_BTREE2_CHANGED;
 }

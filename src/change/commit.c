@@ -25,7 +25,7 @@ static int superblock_bytes(struct h5_tx *tx, const struct h5_superblock *sb, ui
 	return rc ? rc : h5_superblock_update(data, got, sb, offset, n);
 }
 
-/* Makes the new end of the file a patch, the first of all. */
+/* Makes the new end of the file a patch, which is written first. */
 static int publish_end(struct h5_tx *tx)
 {
 	struct h5_superblock sb = tx->superblock;
@@ -82,19 +82,6 @@ static struct h5_tx_patch **in_order(const struct h5_tx *tx)
 		order[i] = h5_tx_patch_at(tx, i);
 	qsort(order, count, sizeof *order, compare_order);
 	return order;
-}
-
-static int apply(struct h5_tx *tx, struct h5_tx_patch *const *order)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
-		const struct h5_tx_patch *cell = order[i];
-
-		if (memcmp(cell->before, cell->after, cell->over.n))
-			rc = h5_io_write(h5_tx_medium(tx), cell->over.offset, cell->after, cell->over.n);
-	}
-	return rc;
 }
 
 /* The last commit no longer needs its journal. */
@@ -165,6 +152,19 @@ int h5_tx_make_certain(struct h5_tx *tx)
 	return rc;
 }
 
+/* Makes the new end of the file a patch, and writes the record of the journal. *order becomes the cells in
+ * the order of the commit, free(). */
+static int write_record(struct h5_tx *tx, struct h5_tx_patch ***order)
+{
+	int rc = publish_end(tx);
+
+	if (rc)
+		return rc;
+	assert(!tx->held); /* new blocks are written, so all patches are cells */
+	*order = in_order(tx);
+	return *order ? h5_tx_journal(tx, *order) : h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+}
+
 static void remember_cells(struct h5_tx *tx)
 {
 	h5_extents_release(&tx->cells);
@@ -174,6 +174,29 @@ static void remember_cells(struct h5_tx *tx)
 
 		h5_extents_add(&tx->cells, cell->offset - tx->space.base, cell->n);
 	}
+}
+
+/* If it fails in between, the journal stays: invariant 5. */
+static int write_cells(struct h5_tx *tx, struct h5_tx_patch *const *order)
+{
+	int rc = 0;
+
+	tx->applying = true;
+	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
+		const struct h5_tx_patch *cell = order[i];
+
+		assert(!i || order[i - 1]->stage <= cell->stage);
+		if (memcmp(cell->before, cell->after, cell->over.n))
+			rc = h5_io_write(h5_tx_medium(tx), cell->over.offset, cell->after, cell->over.n);
+	}
+	if (rc) {
+		tx->failed = true;
+		return rc;
+	}
+	tx->applying = false;
+	tx->unsynced = true;
+	remember_cells(tx);
+	return 0;
 }
 
 static void set_committed(struct h5_tx *tx)
@@ -189,7 +212,6 @@ static void set_committed(struct h5_tx *tx)
 static void committed(struct h5_tx *tx, bool all)
 {
 	h5_count(&h5_file_set_statistics(h5_file_set_of(tx->file))->commits, 1);
-	tx->space.committed_end = tx->space.end;
 	tx->superblock.end = tx->space.base + tx->space.end;
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);
@@ -221,36 +243,23 @@ int h5_tx_commit(struct h5_file *file)
 		return 0;
 	assert(!tx->unit.depth);
 	all = !h5_tx_settle(file);
+	assert(!tx->unit.depth);
 	if (!h5_tx_is_pending(file)) {
 		set_committed(tx);
 		return 0;
 	}
 	rc = sync_new(tx);
-	/* Only elements were overwritten: the sync was all. */
-	if (!rc && !h5_tx_patch_count(tx) && tx->space.end == tx->space.committed_end) {
-		committed(tx, all);
-		return 0;
-	}
-	if (!rc)
-		rc = publish_end(tx);
-	if (!rc && !(order = in_order(tx)))
-		rc = h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
-	if (!rc)
-		rc = h5_tx_journal(tx, order);
-	if (rc && tx->failed)
+	if (tx->failed)
 		h5_tx_roll_back(tx);
-	if (!rc) {
-		tx->applying = true;
-		rc = apply(tx, order);
-		tx->failed = rc;
+	/* If only elements were overwritten, the sync was all. */
+	if (!rc && (h5_tx_patch_count(tx) || tx->space.end != tx->space.committed_end)) {
+		rc = write_record(tx, &order);
+		if (!rc)
+			rc = write_cells(tx, order);
+		free(order);
 	}
-	if (!rc) {
-		tx->applying = false;
-		tx->unsynced = true;
-		remember_cells(tx);
+	if (!rc)
 		committed(tx, all);
-	}
-	free(order);
 	return rc;
 }
 

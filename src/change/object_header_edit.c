@@ -6,6 +6,7 @@
 #include "change/object_header_span.h"
 #include "change/transaction.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ static struct h5_header_chunk *chunk_of(const struct edit *edit, const struct h5
 
 	while (message->address < chunk->address || message->address - chunk->address >= chunk->size)
 		chunk++;
+	assert(chunk < edit->header.chunks + edit->header.chunk_count);
 	return chunk;
 }
 

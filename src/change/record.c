@@ -4,6 +4,7 @@
 #include "change/private.h"
 #include "store/object_header.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -20,7 +21,7 @@ struct record {
 	size_t capacity; /* of extents */
 	uint64_t *objects;
 	uint8_t **guarded; /* bytes of the guards; owned */
-	size_t guard_count;
+	size_t guard_count, guard_capacity;
 };
 
 static void record_release(struct record *record)
@@ -162,6 +163,7 @@ static int add_guard(struct h5_tx *tx, struct record *record, uint64_t address, 
 
 	if (!bytes)
 		return h5_fail(-ENOMEM, address, "out of memory");
+	assert(record->guard_count < record->guard_capacity);
 	record->guarded[record->guard_count++] = bytes;
 	rc = h5_io_read(h5_tx_medium(tx), tx->space.base + address, bytes, n);
 	if (!rc)
@@ -214,6 +216,7 @@ static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struc
 
 	record->patches = calloc(count + guards, sizeof *record->patches);
 	record->guarded = calloc(guards + 1, sizeof *record->guarded);
+	record->guard_capacity = guards;
 	record->objects = calloc(tx->objects.count + 1, sizeof *record->objects);
 	if (!record->patches || !record->objects || !record->guarded)
 		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");

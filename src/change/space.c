@@ -3,6 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <assert.h>
+
 enum {
 	FRAGMENT = 64,	   /* bytes; smaller gaps are not remembered */
 	PAGES_IN_CELL = 8, /* if the pages are the smallest ones, of 512 bytes */
@@ -176,6 +178,7 @@ void h5_space_cooled(struct h5_space *space)
 
 void h5_space_committed(struct h5_space *space, bool all)
 {
+	assert(space->end >= space->committed_end);
 	h5_extents_release(&space->fresh);
 	if (all)
 		h5_extents_move(&space->cooling, &space->given);

@@ -161,9 +161,10 @@ int h5_unit_begin(struct h5_file *file)
 int h5_unit_save(struct h5_file *file, void *data, size_t n)
 {
 	struct h5_tx_unit *unit = &h5_tx_find(file)->unit;
-	struct h5_tx_saved *saved = malloc(sizeof *saved + n);
+	struct h5_tx_saved *saved;
 
 	assert(unit->depth);
+	saved = malloc(sizeof *saved + n);
 	if (!saved)
 		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
 	saved->next = unit->saved;
@@ -217,6 +218,7 @@ static void unit_release(struct h5_tx_unit *unit)
 {
 	struct h5_tx_saved *next;
 
+	assert(!unit->depth && !unit->aside);
 	for (struct h5_tx_saved *saved = unit->saved; saved; saved = next) {
 		next = saved->next;
 		free(saved);

@@ -322,6 +322,7 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 	size_t got;
 	int rc = check_inside(file, address, n);
 
+	assert(count && count <= H5_IO_BUFFERS);
 	if (!rc)
 		rc = h5_io_readv(file->io, file->superblock.base + address, buffers, count, &got);
 	if (rc)

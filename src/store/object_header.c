@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "store/block.h"
 
+#include <assert.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,6 +243,7 @@ struct h5_reader h5_header_chunk_messages(const struct h5_file *file, const stru
 	size_t before = 0, after = prefix->version == 1 ? 0 : H5_OBJECT_HEADER_CHECKSUM;
 	struct h5_reader r;
 
+	assert(chunk->bytes);
 	if (!chunk->link.data)
 		before = (size_t)(chunk->size - prefix->chunk_size) - after;
 	else if (prefix->version > 1)
