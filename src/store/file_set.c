@@ -20,18 +20,18 @@
 enum { WORK_SPEED = 8 << 10 }; /* stored bytes for which a request may work a millisecond longer */
 
 /* So many other files may be open at once, since each takes a descriptor. */
-enum { MEMBERS_MAX = 512 };
+enum { FILES_MAX = 512 };
 
 enum { PATH_SIZE = 4096 };
 
 /* Bytes that requests may hold, even if the caches are smaller. */
 static const uint64_t ROOM_LEAST = (uint64_t)64 << 20;
 
-struct member {
+struct entry {
 	struct h5_file *file;
 	uint64_t device, inode;
 	char *path; /* relative to the set's directory, or absolute */
-	struct member *next;
+	struct entry *next;
 };
 
 struct h5_file_set {
@@ -45,9 +45,9 @@ struct h5_file_set {
 	struct h5_folder folder;      /* of the mounted file */
 	struct h5_file_shared shared; /* with the files */
 	atomic_uint_fast64_t numbers;
-	pthread_mutex_t lock;	/* guards members; held while a file is opened, not while one is read */
-	struct member *members; /* the newest first; the mounted file is the last */
-	struct member *root;
+	pthread_mutex_t lock; /* guards files; held while a file is opened, not while one is read */
+	struct entry *files;  /* the newest first; the mounted file is the last */
+	struct entry *root;
 	unsigned count;
 };
 
@@ -93,30 +93,30 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 }
 
 /* Opens the HDF5 file in io. Takes io over, also on failure. `path` and `pattern` as in h5_file_open(). */
-static int add_member(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
-		      struct h5_file **file)
+static int add_file(struct h5_file_set *set, struct h5_io *io, const char *path, const char *pattern,
+		    struct h5_file **file)
 {
-	struct member *m = calloc(1, sizeof *m);
+	struct entry *entry = calloc(1, sizeof *entry);
 	struct h5_io_stat st;
-	int rc = m && (m->path = strdup(path)) ? h5_io_stat(io, &st) : -ENOMEM;
+	int rc = entry && (entry->path = strdup(path)) ? h5_io_stat(io, &st) : -ENOMEM;
 
 	if (rc)
 		h5_io_close(io);
 	else
 		rc = h5_file_open(&set->shared, &set->folder, io, path, pattern,
-				  set->root ? 0 : set->options.offset, &m->file);
+				  set->root ? 0 : set->options.offset, &entry->file);
 	if (rc) {
-		if (m)
-			free(m->path);
-		free(m);
+		if (entry)
+			free(entry->path);
+		free(entry);
 		return rc;
 	}
-	m->device = st.device;
-	m->inode = st.inode;
-	m->next = set->members;
-	set->members = m;
+	entry->device = st.device;
+	entry->inode = st.inode;
+	entry->next = set->files;
+	set->files = entry;
 	set->count++;
-	*file = m->file;
+	*file = entry->file;
 	return 0;
 }
 
@@ -137,7 +137,7 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 }
 
 /* Finds the real path of the file, and its folder. `path` may be the pattern of a family's members. */
-static int find_file(struct h5_file_set *set, const char *path)
+static int resolve_path(struct h5_file_set *set, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *first = NULL, *copy = NULL;
@@ -161,7 +161,7 @@ static int find_file(struct h5_file_set *set, const char *path)
 int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
-	int rc = set ? find_file(set, path) : -ENOMEM;
+	int rc = set ? resolve_path(set, path) : -ENOMEM;
 
 	if (rc)
 		h5_file_set_close(set);
@@ -176,9 +176,9 @@ int h5_file_set_start(struct h5_file_set *set, struct h5_io *io)
 	int rc;
 
 	assert(!set->root);
-	rc = add_member(set, io, set->path ? strrchr(set->path, '/') + 1 : "", set->pattern, &file);
+	rc = add_file(set, io, set->path ? strrchr(set->path, '/') + 1 : "", set->pattern, &file);
 	if (!rc)
-		set->root = set->members;
+		set->root = set->files;
 	return rc;
 }
 
@@ -196,11 +196,11 @@ void h5_file_set_close(struct h5_file_set *set)
 	h5_lru_close(set->chunks);
 	h5_lru_close(set->blocks);
 	h5_room_close(set->room);
-	for (struct member *m = set->members, *next; m; m = next) {
-		next = m->next;
-		h5_file_close(m->file);
-		free(m->path);
-		free(m);
+	for (struct entry *entry = set->files, *next; entry; entry = next) {
+		next = entry->next;
+		h5_file_close(entry->file);
+		free(entry->path);
+		free(entry);
 	}
 	h5_folder_close(&set->folder);
 	pthread_mutex_destroy(&set->lock);
@@ -265,8 +265,8 @@ uint64_t h5_file_set_stored(struct h5_file_set *set)
 	uint64_t stored = 0;
 
 	pthread_mutex_lock(&set->lock);
-	for (const struct member *m = set->members; m; m = m->next)
-		if (!h5_file_stat(m->file, &st) && !h5_add(stored, st.stored, &stored))
+	for (const struct entry *entry = set->files; entry; entry = entry->next)
+		if (!h5_file_stat(entry->file, &st) && !h5_add(stored, st.stored, &stored))
 			stored = UINT64_MAX;
 	pthread_mutex_unlock(&set->lock);
 	return stored;
@@ -282,8 +282,8 @@ bool h5_file_set_refresh(struct h5_file_set *set)
 	bool changed = false;
 
 	pthread_mutex_lock(&set->lock);
-	for (struct member *m = set->members; m; m = m->next)
-		changed |= h5_file_refresh(m->file);
+	for (struct entry *entry = set->files; entry; entry = entry->next)
+		changed |= h5_file_refresh(entry->file);
 	pthread_mutex_unlock(&set->lock);
 	return changed;
 }
@@ -297,13 +297,13 @@ static int directory_of(struct h5_file_set *set, struct h5_file *file, char *out
 	int n = 0;
 
 	pthread_mutex_lock(&set->lock);
-	for (const struct member *m = set->members; m; m = m->next)
-		if (m->file == file) {
-			const char *slash = strrchr(m->path, '/');
+	for (const struct entry *entry = set->files; entry; entry = entry->next)
+		if (entry->file == file) {
+			const char *slash = strrchr(entry->path, '/');
 
-			n = slash ? (int)(slash - m->path) + 1 : 0;
+			n = slash ? (int)(slash - entry->path) + 1 : 0;
 			if ((size_t)n < size)
-				memcpy(out, m->path, (size_t)n);
+				memcpy(out, entry->path, (size_t)n);
 		}
 	pthread_mutex_unlock(&set->lock);
 	if ((size_t)n >= size)
@@ -322,27 +322,27 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 	return rc ? rc : h5_folder_open_named(&set->folder, beside, name, writable, path, PATH_SIZE);
 }
 
-static struct h5_file *find_member(const struct h5_file_set *set, const struct h5_io_stat *st)
+static struct h5_file *find_file(const struct h5_file_set *set, const struct h5_io_stat *st)
 {
-	for (const struct member *m = set->members; m; m = m->next)
-		if (m->device == st->device && m->inode == st->inode)
-			return m->file;
+	for (const struct entry *entry = set->files; entry; entry = entry->next)
+		if (entry->device == st->device && entry->inode == st->inode)
+			return entry->file;
 	return NULL;
 }
 
 /* A file that is open as an HDF5 file is not written as a raw one. */
 static int check_raw(struct h5_file_set *set, struct h5_io *io, const char *name)
 {
-	const struct h5_file *member;
+	const struct h5_file *open;
 	struct h5_io_stat st;
 	int rc = h5_io_stat(io, &st);
 
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&set->lock);
-	member = find_member(set, &st);
+	open = find_file(set, &st);
 	pthread_mutex_unlock(&set->lock);
-	return member ? h5_fail(-EPERM, H5_UNDEF, "%s: an open HDF5 file, as a raw one", name) : 0;
+	return open ? h5_fail(-EPERM, H5_UNDEF, "%s: an open HDF5 file, as a raw one", name) : 0;
 }
 
 int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, bool writable,
@@ -382,14 +382,14 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 		return h5_fail_in(rc, "%s", name);
 	rc = h5_io_stat(io, &st);
 	pthread_mutex_lock(&set->lock);
-	*file = rc ? NULL : find_member(set, &st);
+	*file = rc ? NULL : find_file(set, &st);
 	if (rc || *file) {
 		h5_io_close(io);
-	} else if (set->count >= MEMBERS_MAX) {
+	} else if (set->count >= FILES_MAX) {
 		h5_io_close(io);
-		rc = h5_fail(-ENFILE, H5_UNDEF, "%s: more than %d other files", name, MEMBERS_MAX);
+		rc = h5_fail(-ENFILE, H5_UNDEF, "%s: more than %d other files", name, FILES_MAX);
 	} else {
-		rc = h5_fail_in(add_member(set, io, path, NULL, file), "%s", name);
+		rc = h5_fail_in(add_file(set, io, path, NULL, file), "%s", name);
 	}
 	pthread_mutex_unlock(&set->lock);
 	return rc;
