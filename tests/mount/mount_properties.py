@@ -62,6 +62,33 @@ class Properties(MountCase):
         with Mount(path) as m:
             self.assertErrno(errno.ENODATA, os.getxattr, m.path, "h5fs.free")
 
+    def test_values_are_the_same_after_a_list(self):
+        """A list keeps the texts that it has made: values come from these, and take no look at the file."""
+        path = self.file("many.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            for i in range(300):
+                f.attrs[f"number {i}"] = i
+                f.attrs[f"text {i}"] = "x" * i
+            f.attrs["long name " * 40] = "cut"
+            f.attrs.create("large", numpy.zeros(40000, "<i4"))
+            f.attrs.create("many", numpy.full(2000, 1234567890, "<i4"))
+        for options in ("xattr=text", "xattr=raw"):
+            with Mount(path, options=options) as m, self.subTest(options=options):
+                some = ["user.number 7", "user.text 0", "user.text 299", "user.many"]
+                before = {name: os.getxattr(m.path, name) for name in some}
+                names = os.listxattr(m.path)
+                hits = json.loads(os.getxattr(m.path, "h5fs.stats"))["index_cache"]["hits"]
+                values = {name: os.getxattr(m.path, name) for name in names if "~" not in name}
+                again = json.loads(os.getxattr(m.path, "h5fs.stats"))["index_cache"]["hits"]
+                self.assertEqual(before, {name: values[name] for name in some})
+                self.assertEqual((len(names), len(values)), (602, 601))
+                self.assertNotIn("user.large", names)
+                self.assertLess(again - hits, 10)
+                cut, = (name for name in names if "~" in name)
+                if options == "xattr=text":
+                    self.assertEqual(os.getxattr(m.path, cut), b"cut")
+                self.assertErrno(errno.ENODATA, os.getxattr, m.path, "user.number 300")
+
     def test_type_and_bytes_of_an_attribute_with_a_long_name(self):
         path = self.file("long.h5")
         with h5py.File(path, "w", libver="latest") as f:
