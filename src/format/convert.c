@@ -21,7 +21,7 @@ struct number {
 	};
 };
 
-/* Of the sizes that are usual without a loop: much text is made of these. */
+/* Without a loop for the usual sizes, since large datasets become text through this. */
 static uint64_t load_bits(const uint8_t *p, unsigned size)
 {
 	uint16_t two;
@@ -146,7 +146,7 @@ static void store_float(const struct h5_datatype *t, uint8_t *p, const struct nu
 	store_bits(t, p, bits);
 }
 
-/* The integer towards zero; what is no number is 0. */
+/* Rounds towards zero. NaN becomes 0. */
 static struct number truncated(double real)
 {
 	struct number v = {.kind = NATURAL, .natural = 0};
@@ -209,7 +209,7 @@ static size_t text_size(const struct h5_datatype *t, const uint8_t *text)
 static void convert_strings(const struct h5_datatype *from, const uint8_t *in, const struct h5_datatype *to,
 			    uint8_t *out, size_t n)
 {
-	/* A null-terminated string keeps room for its end. */
+	/* A null-terminated string keeps a byte for its NUL. */
 	size_t most = to->size - (to->string.padding == H5_PAD_NULLTERM);
 
 	for (size_t i = 0; i < n; i++, in += from->size, out += to->size) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a virtual dataset and its source differ in type. */
+/* True if elements of the one type can become elements of the other. */
 bool h5_convert_can(const struct h5_datatype *from, const struct h5_datatype *to);
 /* n elements; only what h5_convert_can(). */
 void h5_convert(const struct h5_datatype *from, const uint8_t *in, const struct h5_datatype *to, uint8_t *out,

@@ -38,14 +38,16 @@ static int attribute_name(struct h5_reader r, struct h5_name *name)
 	return rc;
 }
 
-static const struct {
+struct h5_named_ops {
 	enum h5_message_type type, info;
 	enum h5_btree2_type name_index, order_index;
 	unsigned record_min;
 	int (*decode_info)(struct h5_reader *r, struct h5_named_info *info);
 	int (*decode_record)(struct h5_reader *r, struct h5_named_record *record);
 	int (*decode_name)(struct h5_reader r, struct h5_name *name);
-} kinds[] = {
+};
+
+static const struct h5_named_ops kinds[] = {
 	[H5_NAMED_LINK] = {H5_MSG_LINK, H5_MSG_LINK_INFO, H5_BTREE2_LINK_NAME, H5_BTREE2_LINK_ORDER,
 			   H5_LINK_RECORD_MIN, h5_link_info_decode, h5_link_record_decode, link_name},
 	[H5_NAMED_ATTRIBUTE] = {H5_MSG_ATTRIBUTE, H5_MSG_ATTRIBUTE_INFO, H5_BTREE2_ATTRIBUTE_NAME,
@@ -60,11 +62,11 @@ int h5_named_storage_find(struct h5_file *file, const struct h5_object *object, 
 	struct h5_reader r;
 	int rc;
 
-	*storage = (struct h5_named_storage){.kind = kind, .file = file, .object = object};
+	*storage = (struct h5_named_storage){.ops = &kinds[kind], .file = file, .object = object};
 	if (!message)
 		return 0;
 	r = h5_message_reader(file, message);
-	rc = kinds[kind].decode_info(&r, &storage->info);
+	rc = storage->ops->decode_info(&r, &storage->info);
 	storage->is_dense = !rc && storage->info.heap != H5_UNDEF;
 	return h5_damage_note(&storage->damage, rc);
 }
@@ -77,7 +79,7 @@ static int open_dense(const struct h5_named_storage *storage, const struct h5_na
 
 	*body = (struct h5_message_body){0};
 	if (record->is_shared)
-		rc = h5_shared_table_get(storage->file, kinds[storage->kind].type, record->id, &body->copy);
+		rc = h5_shared_table_get(storage->file, storage->ops->type, record->id, &body->copy);
 	else
 		rc = h5_fractal_heap_get(storage->file, storage->info.heap, record->id, record->id_size,
 					 &body->copy);
@@ -88,8 +90,8 @@ static int open_dense(const struct h5_named_storage *storage, const struct h5_na
 
 static int open_index(const struct h5_named_storage *storage, struct h5_btree2 *tree)
 {
-	return h5_btree2_open(storage->file, storage->info.name_index, kinds[storage->kind].name_index,
-			      kinds[storage->kind].record_min, tree);
+	return h5_btree2_open(storage->file, storage->info.name_index, storage->ops->name_index,
+			      storage->ops->record_min, tree);
 }
 
 /* The next compact message; *at is its index in the header. False: there is none. */
@@ -97,7 +99,7 @@ static bool next_compact(const struct h5_named_storage *storage, unsigned *at)
 {
 	const struct h5_object *object = storage->object;
 
-	while (*at < object->count && object->messages[*at].type != kinds[storage->kind].type)
+	while (*at < object->count && object->messages[*at].type != storage->ops->type)
 		++*at;
 	return *at < object->count;
 }
@@ -114,12 +116,12 @@ static int find_compact(const struct h5_named_storage *storage, const char *name
 		if (rc)
 			return rc;
 		if (!h5_message_open(storage->file, &storage->object->messages[i], body) &&
-		    !kinds[storage->kind].decode_name(body->reader, &found) &&
+		    !storage->ops->decode_name(body->reader, &found) &&
 		    !h5_name_compare(name, size, found.text, found.size))
 			return 0;
 		h5_message_release(storage->file, body);
 	}
-	/* It may be in dense storage that cannot be found. */
+	/* It may be in dense storage, whose place could not be read. */
 	return storage->damage.first.code ? h5_damage_result(&storage->damage) : -ENOENT;
 }
 
@@ -140,14 +142,14 @@ static int compare_record(void *arg, struct h5_reader r, int *rc)
 	struct h5_name found;
 	int order = 0;
 
-	*rc = kinds[storage->kind].decode_record(&r, &record);
+	*rc = storage->ops->decode_record(&r, &record);
 	if (*rc)
 		return 0;
 	if (s->hash != record.hash)
 		return s->hash < record.hash ? -1 : 1;
 	*rc = open_dense(storage, &record, &body);
 	if (!*rc)
-		*rc = kinds[storage->kind].decode_name(body.reader, &found);
+		*rc = storage->ops->decode_name(body.reader, &found);
 	if (!*rc)
 		order = h5_name_compare(s->name, s->size, found.text, found.size);
 	h5_message_release(storage->file, *rc || order ? &body : s->body);
@@ -233,7 +235,7 @@ static int add_compact(struct h5_named_walk *walk, unsigned i)
 	int rc = h5_message_open(storage->file, &storage->object->messages[i], &body);
 
 	if (!rc)
-		rc = kinds[storage->kind].decode_name(body.reader, &name);
+		rc = storage->ops->decode_name(body.reader, &name);
 	rc = rc ? h5_damage_note(&walk->damage, rc) : add_name(walk, &name, &source, NULL, 0);
 	h5_message_release(storage->file, &body);
 	return rc;
@@ -252,11 +254,11 @@ static int add_dense(void *arg, struct h5_reader r)
 
 	if (rc)
 		return rc;
-	rc = kinds[storage->kind].decode_record(&r, &record);
+	rc = storage->ops->decode_record(&r, &record);
 	if (!rc)
 		rc = open_dense(storage, &record, &body);
 	if (!rc)
-		rc = kinds[storage->kind].decode_name(body.reader, &name);
+		rc = storage->ops->decode_name(body.reader, &name);
 	source.is_kept = body.copy.size <= KEPT_MESSAGE && walk->names.bytes < KEPT_MAX;
 	if (rc)
 		rc = h5_damage_note(&walk->damage, rc);
@@ -314,7 +316,7 @@ static int open_again(struct h5_named_walk *walk, const struct h5_name_item *ite
 		walk->body.reader = r;
 		return 0;
 	}
-	rc = kinds[storage->kind].decode_record(&r, &record);
+	rc = storage->ops->decode_record(&r, &record);
 	return rc ? rc : open_dense(storage, &record, &walk->body);
 }
 
@@ -384,12 +386,12 @@ int h5_named_check(const struct h5_named_storage *storage, struct h5_damage *dam
 	rc = h5_fractal_heap_check(storage->file, info->heap, damage);
 	if (rc)
 		return rc;
-	rc = count_records(storage->file, info->name_index, kinds[storage->kind].name_index, &names);
+	rc = count_records(storage->file, info->name_index, storage->ops->name_index, &names);
 	if (rc)
 		return h5_damage_note(damage, rc);
 	if (info->order_index == H5_UNDEF)
 		return 0;
-	rc = count_records(storage->file, info->order_index, kinds[storage->kind].order_index, &orders);
+	rc = count_records(storage->file, info->order_index, storage->ops->order_index, &orders);
 	if (!rc && names != orders)
 		rc = h5_fail(-EUCLEAN, info->order_index,
 			     "version 2 B-tree: %ju records by creation order, but %ju by name",

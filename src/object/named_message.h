@@ -18,9 +18,11 @@
 
 enum h5_named_kind { H5_NAMED_LINK, H5_NAMED_ATTRIBUTE };
 
+struct h5_named_ops; /* how messages of a kind are found and decoded: named_message.c */
+
 /* Where an object keeps those of one kind. A plain struct: nothing to release. */
 struct h5_named_storage {
-	enum h5_named_kind kind;
+	const struct h5_named_ops *ops; /* of the kind */
 	struct h5_file *file;		/* borrowed */
 	const struct h5_object *object; /* borrowed */
 	bool is_dense;

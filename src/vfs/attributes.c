@@ -91,9 +91,11 @@ struct texts {
 	struct h5_buf values;	 /* their texts */
 };
 
-struct subject {
+/* Makes the texts of an object. */
+struct maker {
 	struct h5_vfs *vfs;
 	struct h5_node *node;
+	struct texts *texts;
 };
 
 static void free_texts(void *value)
@@ -118,10 +120,11 @@ static bool is_short(const struct h5_attribute *a)
 	       (a->type->class == H5_CLASS_INTEGER || a->type->class == H5_CLASS_FLOAT);
 }
 
-/* Appends the value. -E2BIG: it is too long to be got; what a list names and nobody can get makes rsync -X
- * skip the whole file. *good: it has been appended. */
-static int try_value(const struct subject *of, struct texts *texts, const struct h5_attribute *a, bool *good)
+/* Appends the value. -E2BIG: it is too long to be got. (If a list named it all the same, rsync -X would skip
+ * the whole file.) *good: it has been appended. */
+static int try_value(struct maker *maker, const struct h5_attribute *a, bool *good)
 {
+	struct texts *texts = maker->texts;
 	size_t before = texts->values.size;
 	int rc;
 
@@ -129,7 +132,7 @@ static int try_value(const struct subject *of, struct texts *texts, const struct
 	if (before >= KEPT_MAX && is_short(a))
 		return 0;
 	texts->values.limit = before + H5_XATTR_MAX;
-	rc = add_value(of->vfs, of->node->file, a, listed_form(of->vfs), &texts->values);
+	rc = add_value(maker->vfs, maker->node->file, a, listed_form(maker->vfs), &texts->values);
 	*good = !rc;
 	if (rc) {
 		texts->values.size = before;
@@ -139,13 +142,14 @@ static int try_value(const struct subject *of, struct texts *texts, const struct
 	return rc == -E2BIG || h5_is_passing(rc) ? rc : 0;
 }
 
-static int add_attribute(const struct subject *of, struct texts *texts, const struct h5_attribute *a)
+static int add_attribute(struct maker *maker, const struct h5_attribute *a)
 {
+	struct texts *texts = maker->texts;
 	char name[H5_NAME_MAX + 1];
 	size_t n = h5_name_of_attribute(a->name, name) + 1, before = texts->values.size;
 	struct text text = {.name = (uint32_t)texts->list.size, .text = (uint32_t)before};
 	bool good = false;
-	int rc = texts->list.size + n > LIST_MAX ? -E2BIG : try_value(of, texts, a, &good);
+	int rc = texts->list.size + n > LIST_MAX ? -E2BIG : try_value(maker, a, &good);
 
 	if (rc == -E2BIG) {
 		texts->unlisted++;
@@ -167,20 +171,20 @@ static int add_attribute(const struct subject *of, struct texts *texts, const st
 	return texts->list.err;
 }
 
-static int add_attributes(const struct subject *of, struct texts *texts)
+static int add_attributes(struct maker *maker)
 {
 	struct h5_attribute_walk attributes;
-	struct h5_file *file = of->node->file;
+	struct h5_file *file = maker->node->file;
 	const struct h5_object *object;
 	const struct h5_attribute *a;
 	struct h5_lru_entry *ref;
-	int rc = h5_object_get(file, of->node->address, &ref, &object);
+	int rc = h5_object_get(file, maker->node->address, &ref, &object);
 
 	if (rc)
 		return rc;
 	rc = h5_attribute_begin(&attributes, file, object);
 	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
-		rc = add_attribute(of, texts, a);
+		rc = add_attribute(maker, a);
 	h5_attribute_end(&attributes);
 	h5_file_put(file, ref);
 	return rc;
@@ -189,13 +193,15 @@ static int add_attributes(const struct subject *of, struct texts *texts)
 static int load_texts(void *arg, void **value, size_t *cost)
 {
 	struct texts *texts = calloc(1, sizeof *texts);
+	struct maker *maker = arg;
 	int rc;
 
 	if (!texts)
 		return -ENOMEM;
+	maker->texts = texts;
 	h5_buf_init(&texts->list, LIST_MAX);
 	h5_buf_init(&texts->values, 0);
-	rc = add_attributes(arg, texts);
+	rc = add_attributes(maker);
 	if (rc) {
 		free_texts(texts);
 		return rc;
@@ -222,9 +228,9 @@ static struct h5_lru_key texts_key(const struct h5_vfs *vfs, const struct h5_nod
 static int get_texts(struct h5_vfs *vfs, struct h5_node *node, struct h5_lru_entry **ref,
 		     const struct texts **texts)
 {
-	struct subject subject = {vfs, node};
+	struct maker maker = {.vfs = vfs, .node = node};
 	struct h5_lru_key key = texts_key(vfs, node);
-	int rc = h5_lru_get(h5_file_set_chunks(vfs->set), &key, load_texts, &subject, ref);
+	int rc = h5_lru_get(h5_file_set_chunks(vfs->set), &key, load_texts, &maker, ref);
 
 	*texts = rc ? NULL : h5_lru_value(*ref);
 	return rc;
