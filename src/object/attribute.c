@@ -155,7 +155,8 @@ int h5_attribute_begin(struct h5_attribute_walk *walk, struct h5_file *file, con
 	return rc ? rc : h5_named_begin(&walk->messages, &storage, H5_NAMES_SORTED);
 }
 
-/* The name alone if the value is damaged. What the device said is told at the end, too. */
+/* Reads name and value; of a damaged value the name alone. An error of the device is also returned at the end
+ * of the walk. */
 static int read_current(struct h5_attribute_walk *walk, struct h5_reader message)
 {
 	struct h5_attribute_message m;

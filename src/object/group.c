@@ -164,7 +164,7 @@ int h5_group_lookup(struct h5_file *file, const struct h5_object *group, const c
 
 /* ---- all of them ---- */
 
-/* What the list of names holds of an entry of a symbol table. */
+/* The data that a list of names has for each entry of a symbol table. */
 struct entry {
 	struct h5_link link; /* without texts */
 	char target[];

@@ -16,7 +16,7 @@ int h5_name_compare(const char *a, size_t a_size, const char *b, size_t b_size)
 	return order ? order : a_size < b_size ? -1 : a_size > b_size;
 }
 
-/* Of the data of each name so many bytes do not count: they tell where a message is. */
+/* Bytes of data of each name that the limit does not count: they tell where its message is. */
 enum { ALLOWANCE = 64 };
 
 /* Names are in the file too, none of them twice, but perhaps compressed; and a file with holes may be of any

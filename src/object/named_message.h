@@ -6,7 +6,7 @@
  *   dense    as objects of a fractal heap, with a version 2 B-tree whose records are sorted by the hash of
  *            the name and then by the name, and perhaps with a second one in the order of creation
  *
- * What a message means is the business of group.c and attribute.c. Specification IV.A.2.c, IV.A.2.g,
+ * group.c and attribute.c know what the messages mean. Specification IV.A.2.c, IV.A.2.g,
  * IV.A.2.m, IV.A.2.v, III.A.2. */
 #ifndef H5_OBJECT_NAMED_MESSAGE_H
 #define H5_OBJECT_NAMED_MESSAGE_H

@@ -249,7 +249,7 @@ static int value(const struct h5_value_context *context, const struct h5_datatyp
 	case H5_CLASS_COMPLEX:
 		return array(context, t->complex.base, 1, &(const uint64_t){2}, &data, out);
 	}
-	assert(!"class of a decoded type");
+	assert(false); /* no decoded type has another class */
 	return -EINVAL;
 }
 

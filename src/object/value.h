@@ -8,7 +8,7 @@
 #include "format/datatype.h"
 #include "store/file.h"
 
-/* What is needed beside the bytes of a value. */
+/* Where the rest of a value is: data in heaps, and paths of objects. */
 struct h5_value_context {
 	struct h5_file *file; /* for the heaps */
 	/* Appends the path of the object at the address to `path` (raw bytes, not quoted).

@@ -21,7 +21,7 @@
 enum {
 	LIST_MAX = 65535,   /* Linux' limit of a list */
 	KEPT_MAX = 4 << 20, /* bytes of texts that one list keeps */
-	SMALL = 1024,	    /* bytes of numbers whose text is below H5_XATTR_MAX whatever they are */
+	SMALL = 1024, /* bytes: the text of so many bytes of numbers is never longer than H5_XATTR_MAX */
 };
 
 #define USER "user."
@@ -138,7 +138,7 @@ static int try_value(struct maker *maker, const struct h5_attribute *a, bool *go
 		texts->values.size = before;
 		texts->values.err = 0;
 	}
-	/* What is damaged is listed: getting it tells of the damage. */
+	/* A damaged attribute is listed. To get its value then tells of the damage. */
 	return rc == -E2BIG || h5_is_passing(rc) ? rc : 0;
 }
 

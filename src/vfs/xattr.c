@@ -9,7 +9,7 @@ static bool has_attributes(const struct h5_node *node)
 	return node->kind != H5_NODE_VIEWS && !node->target;
 }
 
-/* What follows the prefix; NULL: the name begins otherwise. */
+/* The part of the name after the prefix; NULL: it has another one. */
 static const char *after(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);
