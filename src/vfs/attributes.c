@@ -1,9 +1,8 @@
 /* The attributes of an object as extended attributes: their list, and the value of each.
  *
- * A program that lists the xattrs of an object then asks for all values, each of them twice: for its size,
- * and for its bytes. A list takes the same work as all values, since an attribute whose text is too long is
- * left out. So the texts that were made for a list stay in the cache of chunks, and values come from there.
- */
+ * A program that lists the xattrs of an object asks for all values next, and asks twice for each: for its
+ * size, and for its bytes. To make a list, all texts are made anyway, since attributes with too long ones are
+ * left out. So the texts of a list stay in the cache of chunks, and values come from there. */
 #include "vfs/private.h"
 
 #include "base/array.h"
