@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -14,7 +15,7 @@ enum {
 
 /* The value of an external link: version and flags (0), file name, NUL, path, NUL. If the NULs are missing,
  * the link has a name but leads nowhere. */
-static void read_external(const char *value, size_t n, struct h5_link_message *link)
+static void read_external(const char *value, size_t n, struct h5_link *link)
 {
 	link->file = n ? value + 1 : value;
 	n -= n ? 1 : 0;
@@ -34,7 +35,7 @@ static void read_external(const char *value, size_t n, struct h5_link_message *l
  *         name
  *         hard: O address of the object header
  *         else: 2 length, and a value          */
-int h5_link_decode(struct h5_reader *r, struct h5_link_message *link)
+int h5_link_decode(struct h5_reader *r, struct h5_link *link)
 {
 	uint8_t version = h5_read_u8(r), flags = h5_read_u8(r);
 	const char *value;
@@ -70,4 +71,34 @@ int h5_link_decode(struct h5_reader *r, struct h5_link_message *link)
 		link->target_size = value ? (size_t)length : 0;
 	}
 	return h5_reader_check(r, "link message");
+}
+
+static const char *copy_text(char **to, const char *from, size_t n)
+{
+	const char *at = *to;
+
+	if (n)
+		memcpy(*to, from, n);
+	*to += n;
+	return at;
+}
+
+int h5_link_copy(const struct h5_link *from, struct h5_link *to)
+{
+	char *text = malloc(from->name_size + from->target_size + from->file_size + 1);
+
+	if (!text)
+		return h5_fail(-ENOMEM, H5_UNDEF, "link: out of memory");
+	*to = *from;
+	to->owned = text;
+	to->name = copy_text(&text, from->name, from->name_size);
+	to->target = copy_text(&text, from->target, from->target_size);
+	to->file = copy_text(&text, from->file, from->file_size);
+	return 0;
+}
+
+void h5_link_release(struct h5_link *link)
+{
+	free(link->owned);
+	*link = (struct h5_link){0};
 }

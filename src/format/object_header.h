@@ -43,6 +43,10 @@ enum {
 	H5_MSG_FLAG_FAIL_UNKNOWN = 0x80, /* fail always if the type is not known */
 };
 
+/* The kind follows from the messages, by the rule of libhdf5: a symbol table or link info makes a group, a
+ * dataspace and a datatype make a dataset, and a datatype alone is a committed datatype. */
+enum h5_object_kind { H5_OBJECT_UNKNOWN, H5_OBJECT_GROUP, H5_OBJECT_DATASET, H5_OBJECT_DATATYPE };
+
 struct h5_message {
 	uint16_t type;
 	uint8_t flags;

@@ -4,7 +4,6 @@
 #include "object/symbol_table.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TEXT_MAX = 1 << 20 }; /* bytes of a name or soft link in a local heap */
@@ -31,60 +30,6 @@ static int find_storage(struct h5_file *file, const struct h5_object *group, str
 	r = h5_message_reader(file, message);
 	storage->is_old = true;
 	return h5_symbol_table_decode(&r, &storage->table);
-}
-
-/* The link borrows from the message. */
-static int decode_link(struct h5_reader message, struct h5_link *link)
-{
-	struct h5_link_message m;
-	int rc = h5_link_decode(&message, &m);
-
-	if (rc)
-		return rc;
-	*link = (struct h5_link){
-		.type = m.type,
-		.name = m.name,
-		.name_size = m.name_size,
-		.has_order = m.has_order,
-		.order = m.order,
-		.address = m.address,
-		.target = m.target,
-		.target_size = m.target_size,
-		.file = m.file,
-		.file_size = m.file_size,
-	};
-	return 0;
-}
-
-static const char *copy_text(char **to, const char *from, size_t n)
-{
-	const char *at = *to;
-
-	if (n)
-		memcpy(*to, from, n);
-	*to += n;
-	return at;
-}
-
-/* A link with texts of its own. */
-static int copy_link(const struct h5_link *from, struct h5_link *to)
-{
-	char *text = malloc(from->name_size + from->target_size + from->file_size + 1);
-
-	if (!text)
-		return h5_fail(-ENOMEM, H5_UNDEF, "link: out of memory");
-	*to = *from;
-	to->owned = text;
-	to->name = copy_text(&text, from->name, from->name_size);
-	to->target = copy_text(&text, from->target, from->target_size);
-	to->file = copy_text(&text, from->file, from->file_size);
-	return 0;
-}
-
-void h5_link_release(struct h5_link *link)
-{
-	free(link->owned);
-	*link = (struct h5_link){0};
 }
 
 /* The link that an entry of a symbol table stands for. Its texts are in the buffer, which is emptied first.
@@ -128,7 +73,7 @@ static int find_symbol(struct h5_file *file, const struct h5_symbol_table *table
 	h5_buf_init(&text, TEXT_MAX);
 	rc = from_symbol(&heap, &symbol, &text, &found);
 	if (!rc)
-		rc = copy_link(&found, link);
+		rc = h5_link_copy(&found, link);
 	h5_buf_release(&text);
 	return rc;
 }
@@ -142,9 +87,9 @@ static int find_message(const struct h5_named_storage *storage, const char *name
 
 	if (rc)
 		return rc;
-	rc = decode_link(body.reader, &found);
+	rc = h5_link_decode(&body.reader, &found);
 	if (!rc)
-		rc = copy_link(&found, link);
+		rc = h5_link_copy(&found, link);
 	h5_message_release(storage->file, &body);
 	return rc;
 }
@@ -260,7 +205,7 @@ static int next_message(struct h5_link_walk *walk)
 
 	if (rc <= 0)
 		return rc;
-	rc = decode_link(message, &walk->link);
+	rc = h5_link_decode(&message, &walk->link);
 	return rc ? rc : 1;
 }
 

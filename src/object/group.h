@@ -7,28 +7,9 @@
 #include "object/named_message.h"
 #include "object/object.h"
 
-/* One link. That of a walk borrows its texts, that of h5_group_lookup() owns them. Names and targets
- * may hold any byte. */
-struct h5_link {
-	uint8_t type; /* enum h5_link_type, or a user-defined class */
-	const char *name;
-	size_t name_size;
-	bool has_order;
-	int64_t order;	    /* creation order */
-	uint64_t address;   /* hard: of the object header */
-	const char *target; /* soft: the path; external: the path inside the other file */
-	size_t target_size;
-	const char *file; /* external */
-	size_t file_size;
-	/* hard: the kind of its object, if the entry of a symbol table tells it; else UNKNOWN */
-	enum h5_object_kind cached_kind;
-	void *owned; /* group.c's */
-};
-
-/* -ENOENT: no such name. *link is owned: h5_link_release(). */
+/* On success h5_link_release(). -ENOENT: there is no link of that name. */
 int h5_group_lookup(struct h5_file *file, const struct h5_object *group, const char *name, size_t size,
 		    struct h5_link *link);
-void h5_link_release(struct h5_link *link); /* may run twice */
 
 /* All links, no name twice:
  *

@@ -22,7 +22,7 @@ enum {
 
 static int link_name(struct h5_reader r, struct h5_name *name)
 {
-	struct h5_link_message m;
+	struct h5_link m;
 	int rc = h5_link_decode(&r, &m);
 
 	*name = (struct h5_name){m.name, m.name_size, m.has_order, m.order};

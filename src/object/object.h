@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kind follows from the messages, by the rule of libhdf5: a symbol table or link info makes a group, a
- * dataspace and a datatype make a dataset, and a datatype alone is a committed datatype. */
-enum h5_object_kind { H5_OBJECT_UNKNOWN, H5_OBJECT_GROUP, H5_OBJECT_DATASET, H5_OBJECT_DATATYPE };
-
 struct h5_object {
 	uint64_t address;
 	uint8_t version; /* of the header: 1 or 2 */

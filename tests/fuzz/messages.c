@@ -199,7 +199,7 @@ static void run_attribute(struct h5_reader *r)
 
 static void run_link(struct h5_reader *r)
 {
-	struct h5_link_message link;
+	struct h5_link link;
 
 	if (h5_link_decode(r, &link))
 		return;
