@@ -4,6 +4,8 @@ src_h5fs_SOURCES = \
 	src/fuse/background.h \
 	src/fuse/commit.c \
 	src/fuse/commit.h \
+	src/fuse/daemon.c \
+	src/fuse/daemon.h \
 	src/fuse/directories.c \
 	src/fuse/directories.h \
 	src/fuse/invalidate.c \
@@ -27,6 +29,8 @@ src_h5fs_SOURCES = \
 	src/fuse/readahead.h \
 	src/fuse/reply_buffer.c \
 	src/fuse/reply_buffer.h \
+	src/fuse/report.c \
+	src/fuse/report.h \
 	src/fuse/request.c \
 	src/fuse/request.h \
 	src/fuse/sandbox.c \
