@@ -2,6 +2,7 @@
 
 #include "fuse/request.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -53,6 +54,7 @@ static void add(struct page *p, const char *name, const struct fuse_entry_param 
 
 	p->used += p->plus ? fuse_add_direntry_plus(p->req, p->data + p->used, room, name, e, next)
 			   : fuse_add_direntry(p->req, p->data + p->used, room, name, &e->attr, next);
+	assert(p->used <= p->size);
 }
 
 /* False: the page is full. */

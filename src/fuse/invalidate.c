@@ -1,5 +1,6 @@
 #include "fuse/invalidate.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,7 +24,7 @@ struct item {
 struct h5_invalidator {
 	struct fuse_session *session; /* borrowed */
 	struct h5_vfs *vfs;	      /* borrowed */
-	pthread_t thread, server;
+	pthread_t thread, main_thread;
 	uint8_t *page; /* owned; of the thread */
 	size_t page_size;
 	sigset_t ending; /* the signals that end the mount */
@@ -185,7 +186,7 @@ static void end_session(struct h5_invalidator *v)
 
 	fuse_session_exit(v->session);
 	while (!is_stopped(v)) {
-		pthread_kill(v->server, WAKE);
+		pthread_kill(v->main_thread, WAKE);
 		wait_for_signal(v, &again);
 	}
 }
@@ -213,7 +214,7 @@ static void wake(int number)
 	(void)number;
 }
 
-/* Finds the signals that end the mount: those that the program that started us does not have ignored. */
+/* Finds the signals that end the mount: not those that the program which has started us ignores. */
 static void find_signals(struct h5_invalidator *v)
 {
 	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
@@ -251,7 +252,7 @@ int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs, struc
 		return -ENOMEM;
 	v->session = session;
 	v->vfs = vfs;
-	v->server = pthread_self();
+	v->main_thread = pthread_self();
 	pthread_mutex_init(&v->lock, NULL);
 	v->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	v->page = malloc(v->page_size);
@@ -276,6 +277,7 @@ void h5_invalidator_stop(struct h5_invalidator *v)
 	pthread_mutex_unlock(&v->lock);
 	pthread_kill(v->thread, WAKE);
 	pthread_join(v->thread, NULL);
+	assert(!v->items);
 	pthread_sigmask(SIG_SETMASK, &v->before, NULL);
 	sigaction(WAKE, &v->wake_before, NULL);
 	pthread_mutex_destroy(&v->lock);

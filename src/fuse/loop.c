@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 
+#include <assert.h>
 #include <linux/fuse.h>
 #include <poll.h>
 #include <pthread.h>
@@ -117,6 +118,7 @@ static void pass_on(struct server *s)
 {
 	struct loop *l = s->loop;
 
+	assert(s->leads && l->waiting);
 	s->leads = false;
 	l->waiting = false;
 	if (l->idle)
@@ -261,6 +263,7 @@ static void stop(struct loop *l)
 	/* No thread is added any more. */
 	DL_FOREACH_SAFE(l->servers, s, next)
 	end_server(s);
+	assert(!l->count && !l->idle);
 }
 
 static void wake(int number)
