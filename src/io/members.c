@@ -2,7 +2,9 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/lower_bound.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,17 +17,10 @@ struct members {
 /* The member that holds the address: the last that does not start after it. The first starts at 0. */
 static const struct h5_io_member *find(const struct members *m, uint64_t address)
 {
-	unsigned low = 0, high = m->count;
+	size_t after = h5_lower_bound(i, m->count, m->list[i].start <= address);
 
-	while (high - low > 1) {
-		unsigned middle = low + (high - low) / 2;
-
-		if (m->list[middle].start <= address)
-			low = middle;
-		else
-			high = middle;
-	}
-	return &m->list[low];
+	assert(after);
+	return &m->list[after - 1];
 }
 
 static int members_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
