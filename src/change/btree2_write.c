@@ -1,5 +1,6 @@
 #include "change/btree2_write.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "change/btree2_edit.h"
 
@@ -311,15 +312,11 @@ struct removed {
 
 static int removed_add(struct removed *removed, const uint8_t *record)
 {
-	if (removed->count == removed->room) {
-		size_t room = 2 * removed->room + 64;
-		uint8_t *records = reallocarray(removed->records, room, removed->record_size);
+	int rc = h5_array_reserve_bytes(&removed->records, removed->record_size, &removed->room,
+					removed->count + 1, NULL);
 
-		if (!records)
-			return h5_fail(-ENOMEM, H5_UNDEF, "version 2 B-tree: out of memory");
-		removed->records = records;
-		removed->room = room;
-	}
+	if (rc)
+		return rc;
 	memcpy(removed->records + removed->count++ * removed->record_size, record, removed->record_size);
 	return 0;
 }

@@ -1,5 +1,6 @@
 #include "store/object_header.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "store/block.h"
@@ -24,7 +25,7 @@ struct loader {
 	struct h5_file *file;
 	const struct h5_window *window; /* NULL: none */
 	struct h5_header *header;
-	unsigned capacity, chunk_capacity; /* of header->messages, header->chunks */
+	size_t capacity, chunk_capacity; /* of header->messages, header->chunks */
 	uint64_t bytes;
 	void *ranges; /* of the chunks, if there are several; see tsearch(3) */
 };
@@ -79,15 +80,9 @@ static int add_chunk(struct loader *loader, struct h5_header_chunk chunk)
 		return rc;
 	if (header->chunk_count >= CHUNKS_MAX || chunk.size > HEADER_MAX - loader->bytes)
 		return h5_fail(-ENOTSUP, chunk.address, "object header: too large");
-	if (header->chunk_count == loader->chunk_capacity) {
-		unsigned more = loader->chunk_capacity ? 2 * loader->chunk_capacity : 1;
-		struct h5_header_chunk *chunks = realloc(header->chunks, more * sizeof *chunks);
-
-		if (!chunks)
-			return h5_fail(-ENOMEM, chunk.address, "object header: out of memory");
-		header->chunks = chunks;
-		loader->chunk_capacity = more;
-	}
+	rc = h5_array_reserve(&header->chunks, &loader->chunk_capacity, header->chunk_count + 1u, NULL);
+	if (rc)
+		return rc;
 	rc = h5_charge_set(&header->charge, (size_t)(loader->bytes + chunk.size) + messages_cost(loader));
 	if (rc)
 		return rc;
@@ -112,25 +107,19 @@ static int add_continuation(struct loader *loader, const struct h5_message *mess
 
 static int add_message(struct loader *loader, const struct h5_message *message)
 {
+	size_t capacity = loader->capacity;
+	int rc;
+
 	if (message->type > H5_MSG_STRUCTURED_PIPELINE && message->flags & H5_MSG_FLAG_FAIL_UNKNOWN)
 		return h5_fail(-ENOTSUP, message->address, "object header: message type %#x is not supported",
 			       message->type);
 	if (loader->header->count >= MESSAGES_MAX)
 		return h5_fail(-ENOTSUP, message->address, "object header: too many messages");
-	if (loader->header->count == loader->capacity) {
-		unsigned more = loader->capacity ? 2 * loader->capacity : 8;
-		struct h5_message *messages;
-		int rc = h5_charge_set(&loader->header->charge,
-				       (size_t)loader->bytes + more * sizeof *messages);
-
-		if (rc)
-			return rc;
-		messages = realloc(loader->header->messages, more * sizeof *messages);
-		if (!messages)
-			return h5_fail(-ENOMEM, message->address, "object header: out of memory");
-		loader->header->messages = messages;
-		loader->capacity = more;
-	}
+	rc = h5_array_reserve(&loader->header->messages, &loader->capacity, loader->header->count + 1u, NULL);
+	if (!rc && loader->capacity != capacity)
+		rc = h5_charge_set(&loader->header->charge, (size_t)loader->bytes + messages_cost(loader));
+	if (rc)
+		return rc;
 	loader->header->messages[loader->header->count++] = *message;
 	return 0;
 }
