@@ -4,6 +4,7 @@
  * key belongs to no chunk: it compares like the chunk after the last one, or like a later one. */
 #include "base/checked.h"
 #include "base/interrupt.h"
+#include "base/lower_bound.h"
 #include "change/transaction.h"
 #include "chunk_index/btree1_change.h"
 
@@ -11,20 +12,12 @@
 
 static unsigned search(const struct h5_btree1_node *node, const uint64_t *offsets, unsigned rank, bool *exact)
 {
-	unsigned
-		low = 0,
-		high = node->count; /* keys before `low` are <= the offsets, keys from `high` on are > them */
+	/* The first key after the offsets. */
+	unsigned after = (unsigned)h5_lower_bound(
+		i, node->count, h5_chunk_compare(node->keys[i].offsets, offsets, rank) <= 0);
 
-	while (low < high) {
-		unsigned middle = low + (high - low) / 2;
-
-		if (h5_chunk_compare(node->keys[middle].offsets, offsets, rank) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*exact = low && !h5_chunk_compare(node->keys[low - 1].offsets, offsets, rank);
-	return low ? low - 1 : node->count;
+	*exact = after && !h5_chunk_compare(node->keys[after - 1].offsets, offsets, rank);
+	return after ? after - 1 : node->count;
 }
 
 /* Without filters a chunk has its full size. But some writers store less of a chunk at the edge of the
