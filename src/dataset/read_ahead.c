@@ -1,4 +1,5 @@
 /* Decoding chunks before they are asked for. */
+#include "base/array.h"
 #include "base/checked.h"
 #include "dataset/boxes.h"
 #include "dataset/chunk_cache.h"
@@ -26,15 +27,10 @@ struct ahead {
 
 static int add_ahead(struct ahead *a, const struct h5_chunk_wanted *wanted)
 {
-	if (a->count == a->capacity) {
-		size_t capacity = a->capacity ? 2 * a->capacity : 16;
-		struct h5_chunk_wanted *chunks = reallocarray(a->chunks, capacity, sizeof *chunks);
+	int rc = h5_array_reserve(&a->chunks, &a->capacity, a->count + 1, NULL);
 
-		if (!chunks)
-			return -ENOMEM;
-		a->chunks = chunks;
-		a->capacity = capacity;
-	}
+	if (rc)
+		return rc;
 	a->chunks[a->count++] = *wanted;
 	return 0;
 }

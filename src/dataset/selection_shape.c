@@ -1,5 +1,6 @@
 #include "dataset/selection_private.h"
 
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -24,16 +25,10 @@ static int damaged(const char *what)
 static int push(struct tree *tree, unsigned d, const struct h5_shape_node *node)
 {
 	struct h5_shape_level *level = &tree->shape->levels[d];
+	int rc = h5_array_reserve(&level->nodes, &level->capacity, level->count + 1, NULL);
 
-	if (level->count == level->capacity) {
-		size_t capacity = level->capacity ? 2 * level->capacity : 4;
-		struct h5_shape_node *nodes = realloc(level->nodes, capacity * sizeof *nodes);
-
-		if (!nodes)
-			return -ENOMEM;
-		level->nodes = nodes;
-		level->capacity = capacity;
-	}
+	if (rc)
+		return rc;
 	level->nodes[level->count++] = *node;
 	return 0;
 }

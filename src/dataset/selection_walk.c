@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/lower_bound.h"
 #include "dataset/selection_private.h"
 
 /* ---- regular walks ---- */
@@ -195,15 +196,7 @@ static void regular_at(const struct h5_walk *walk, uint64_t index, struct h5_run
 /* The first of the nodes that does not end before the index. */
 static size_t node_from(const struct h5_shape_level *level, size_t begin, size_t end, uint64_t at)
 {
-	while (begin < end) {
-		size_t middle = begin + (end - begin) / 2;
-
-		if (level->nodes[middle].last < at)
-			begin = middle + 1;
-		else
-			end = middle;
-	}
-	return begin;
+	return begin + h5_lower_bound(i, end - begin, level->nodes[begin + i].last < at);
 }
 
 /* Finds the first run of these nodes of level d from the element with the indexes `at` on (NULL: from their
@@ -251,15 +244,8 @@ static void blocks_at(const struct h5_walk *walk, uint64_t number, struct h5_run
 		const struct h5_shape_node *node;
 		uint64_t index;
 
-		/* the last node that does not begin after the number */
-		while (end - begin > 1) {
-			size_t middle = begin + (end - begin) / 2;
-
-			if (level->nodes[middle].before <= number)
-				begin = middle;
-			else
-				end = middle;
-		}
+		/* The last node that begins at the number or before. */
+		begin += h5_lower_bound(i, end - begin - 1, level->nodes[begin + i + 1].before <= number);
 		node = &level->nodes[begin];
 		number -= node->before;
 		index = node->first + number / node->each;
@@ -280,16 +266,9 @@ static void blocks_at(const struct h5_walk *walk, uint64_t number, struct h5_run
 
 static bool points_from(const struct h5_shape *shape, uint64_t position, struct h5_run *run)
 {
-	size_t begin = 0, end = shape->run_count;
+	size_t begin = h5_lower_bound(i, shape->run_count,
+				      shape->runs[i].position + shape->runs[i].count <= position);
 
-	while (begin < end) {
-		size_t middle = begin + (end - begin) / 2;
-
-		if (shape->runs[middle].position + shape->runs[middle].count <= position)
-			begin = middle + 1;
-		else
-			end = middle;
-	}
 	if (begin == shape->run_count)
 		return false;
 	*run = shape->runs[begin];

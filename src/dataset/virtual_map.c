@@ -1,5 +1,6 @@
 #include "dataset/virtual_map.h"
 
+#include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -241,16 +242,10 @@ struct hits {
 
 static int add_hit(struct hits *hits, const struct h5_virtual_entry *entry)
 {
-	if (hits->count == hits->capacity) {
-		size_t capacity = hits->capacity ? 2 * hits->capacity : 16;
-		const struct h5_virtual_entry **entries =
-			realloc(hits->entries, capacity * sizeof *hits->entries);
+	int rc = h5_array_reserve(&hits->entries, &hits->capacity, hits->count + 1, NULL);
 
-		if (!entries)
-			return h5_fail(-ENOMEM, H5_UNDEF, "virtual dataset: out of memory");
-		hits->entries = entries;
-		hits->capacity = capacity;
-	}
+	if (rc)
+		return rc;
 	hits->entries[hits->count++] = entry;
 	return 0;
 }
