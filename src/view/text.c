@@ -7,6 +7,7 @@
 #include "base/lower_bound.h"
 #include "store/file_set.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -297,7 +298,10 @@ uint64_t h5_text_size(const struct h5_text *text)
 /* The last sample at or before the offset. */
 static const struct sample *find_sample(const struct h5_text *text, uint64_t offset)
 {
-	return &text->samples[h5_lower_bound(i, text->count, text->samples[i].offset <= offset) - 1];
+	size_t after = h5_lower_bound(i, text->count, text->samples[i].offset <= offset);
+
+	assert(after);
+	return &text->samples[after - 1];
 }
 
 /* Copies n bytes of the next pieces, without the first `skip` bytes; pieces inside those are only measured.
