@@ -1,5 +1,6 @@
 #include "offline/offline.h"
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/escape.h"
@@ -217,18 +218,12 @@ static int push(struct list *list, struct h5_node *node)
 
 	if (list->depth == DEPTH_MOST)
 		return h5_fail(-ELOOP, H5_UNDEF, "too many directories one in the other");
-	if (list->depth == list->capacity) {
-		size_t more = list->capacity ? 2 * list->capacity : 16;
-		struct level *levels = realloc(list->levels, more * sizeof *levels);
-
-		if (!levels)
-			return -ENOMEM;
-		list->levels = levels;
-		list->capacity = more;
-	}
+	rc = h5_array_reserve(&list->levels, &list->capacity, list->depth + 1, NULL);
+	if (rc)
+		return rc;
 	level = &list->levels[list->depth];
 	*level = (struct level){.node = node, .path_size = list->path.size};
-	rc = h5_vfs_opendir(list->vfs, node, &level->dir);
+	rc = h5_vfs_opendir(list->vfs, node, &levelist->dir);
 	if (!rc)
 		list->depth++;
 	return rc;
