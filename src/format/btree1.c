@@ -142,7 +142,7 @@ size_t h5_btree1_chunk_node_size(unsigned rank, unsigned k, uint8_t size_of_offs
 
 int h5_btree1_chunk_node_encode(struct h5_writer *w, const struct h5_btree1_node *node, unsigned rank)
 {
-	assert(node->count <= UINT16_MAX && node->level < H5_BTREE1_LEVELS);
+	assert(node->count <= UINT16_MAX);
 	h5_write_bytes(w, "TREE", 4);
 	h5_write_u8(w, H5_BTREE1_CHUNK);
 	h5_write_u8(w, node->level);
