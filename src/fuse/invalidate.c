@@ -40,11 +40,11 @@ struct h5_invalidator {
 
 /* ---- requests ---- */
 
-static void reply(struct h5_invalidator *v, const struct h5_stale *s)
+static void reply(struct h5_invalidator *v, const struct h5_stale *stale)
 {
-	if (s->from != H5_NOT_STALE)
-		h5_vfs_tell_size(v->vfs, s->node);
-	s->reply(s->req, s->ino, s->written);
+	if (stale->from != H5_NOT_STALE)
+		h5_vfs_tell_size(v->vfs, stale->node);
+	stale->reply(stale->req, stale->ino, stale->written);
 }
 
 static void set_storing(struct h5_invalidator *v, fuse_ino_t ino)
@@ -55,15 +55,15 @@ static void set_storing(struct h5_invalidator *v, fuse_ino_t ino)
 }
 
 /* Reads the last page of the file, up to the file's end; 0: there is none. */
-static size_t read_end(struct h5_invalidator *v, const struct h5_stale *s, uint64_t *begin)
+static size_t read_end(struct h5_invalidator *v, const struct h5_stale *stale, uint64_t *begin)
 {
 	struct stat st;
 	size_t n;
 
-	if (!v->page || h5_vfs_getattr(v->vfs, s->node, &st) || st.st_size <= 0)
+	if (!v->page || h5_vfs_getattr(v->vfs, stale->node, &st) || st.st_size <= 0)
 		return 0;
 	*begin = (uint64_t)(st.st_size - 1) / v->page_size * v->page_size;
-	return h5_vfs_read(s->handle, *begin, v->page, v->page_size, &n) ? 0 : n;
+	return h5_vfs_read(stale->handle, *begin, v->page, v->page_size, &n) ? 0 : n;
 }
 
 /* The kernel learns the new size of a file when the writer runs again. If another program asks for attributes
@@ -71,21 +71,21 @@ static size_t read_end(struct h5_invalidator *v, const struct h5_stale *s, uint6
  * grown more meanwhile. So it is given the size before the reply, and no other size until then. It takes a
  * size only with data. These are a whole page: if they were a part of it, the kernel might complete the page
  * with old bytes. */
-static void drop_and_reply(struct h5_invalidator *v, const struct h5_stale *s)
+static void drop_and_reply(struct h5_invalidator *v, const struct h5_stale *stale)
 {
 	struct fuse_bufvec data = FUSE_BUFVEC_INIT(0);
 	uint64_t begin = 0;
 
 	/* Both fail if the kernel does not have the file any more. */
-	fuse_lowlevel_notify_inval_inode(v->session, s->ino, (off_t)s->from, 0);
-	data.buf[0].size = s->handle ? read_end(v, s, &begin) : 0;
+	fuse_lowlevel_notify_inval_inode(v->session, stale->ino, (off_t)stale->from, 0);
+	data.buf[0].size = stale->handle ? read_end(v, stale, &begin) : 0;
 	data.buf[0].mem = v->page;
-	set_storing(v, data.buf[0].size ? s->ino : 0);
-	h5_vfs_tell_size(v->vfs, s->node);
+	set_storing(v, data.buf[0].size ? stale->ino : 0);
+	h5_vfs_tell_size(v->vfs, stale->node);
 	if (data.buf[0].size)
-		fuse_lowlevel_notify_store(v->session, s->ino, (off_t)begin, &data, 0);
+		fuse_lowlevel_notify_store(v->session, stale->ino, (off_t)begin, &data, 0);
 	set_storing(v, 0);
-	s->reply(s->req, s->ino, s->written);
+	stale->reply(stale->req, stale->ino, stale->written);
 }
 
 static struct item *take(struct h5_invalidator *v)

@@ -58,7 +58,7 @@ static int allow(int ruleset, int folder, uint64_t access)
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ? -errno : 0;
 }
 
-int h5_landlock_enter(const struct h5_sandbox *s)
+int h5_landlock_enter(const struct h5_sandbox *sandbox)
 {
 	struct ruleset r;
 	size_t size = forbid(h5_landlock_version(), &r);
@@ -66,13 +66,16 @@ int h5_landlock_enter(const struct h5_sandbox *s)
 
 	if (fd < 0)
 		return -errno;
-	rc = allow(fd, s->readable, LANDLOCK_ACCESS_FS_READ_FILE);
+	rc = allow(fd, sandbox->readable, LANDLOCK_ACCESS_FS_READ_FILE);
 	if (!rc)
-		rc = allow(fd, s->writable, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
+		rc = allow(fd, sandbox->writable,
+			   LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
 	if (!rc)
-		rc = allow(fd, s->journals, LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+		rc = allow(fd, sandbox->journals,
+			   LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
 	if (!rc)
-		rc = allow(fd, s->pointers, LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+		rc = allow(fd, sandbox->pointers,
+			   LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
 		rc = -errno;
 	close(fd);

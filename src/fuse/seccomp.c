@@ -137,18 +137,18 @@ static void allow_one_of(struct filters *f, int call, unsigned argument, unsigne
 }
 
 /* Only if there are folders whose files may be opened or removed. */
-static void allow_files(struct filters *f, const struct h5_sandbox *s)
+static void allow_files(struct filters *f, const struct h5_sandbox *sandbox)
 {
-	if (s->readable < 0 && s->writable < 0 && s->journals < 0)
+	if (sandbox->readable < 0 && sandbox->writable < 0 && sandbox->journals < 0)
 		return;
 	/* The flags of openat2 are in memory; Landlock checks them anyway. */
 	allow(f, SCMP_SYS(openat2));
 	allow(f, SCMP_SYS(readlinkat));
-	if (s->writable < 0)
+	if (sandbox->writable < 0)
 		allow_if(f, SCMP_SYS(openat), (struct test){2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY});
 	else
 		allow(f, SCMP_SYS(openat));
-	if (s->journals >= 0)
+	if (sandbox->journals >= 0)
 		allow_if(f, SCMP_SYS(unlinkat), (struct test){2, UINT32_MAX, 0});
 }
 
@@ -198,7 +198,7 @@ static int make_filter(int error, scmp_filter_ctx *filter)
 		       : 0;
 }
 
-int h5_seccomp_enter(const struct h5_sandbox *s)
+int h5_seccomp_enter(const struct h5_sandbox *sandbox)
 {
 	struct filters f = {0};
 
@@ -208,7 +208,7 @@ int h5_seccomp_enter(const struct h5_sandbox *s)
 	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
 		allow(&f, always[i]);
 	allow_some(&f);
-	allow_files(&f, s);
+	allow_files(&f, sandbox);
 	/* The first filter must let us load the second one, which ends that. */
 	add(&f, f.checked, SCMP_SYS(seccomp), NULL);
 	if (!f.rc)
@@ -227,9 +227,9 @@ bool h5_seccomp_available(void)
 	return false;
 }
 
-int h5_seccomp_enter(const struct h5_sandbox *s)
+int h5_seccomp_enter(const struct h5_sandbox *sandbox)
 {
-	(void)s;
+	(void)sandbox;
 	return -ENOSYS;
 }
 
