@@ -23,7 +23,7 @@ static inline bool h5_product(const uint64_t *dims, unsigned n, uint64_t *produc
 	uint64_t all = 1;
 	bool zero = false;
 
-	/* A zero extent makes the product zero whatever stands before it. */
+	/* One zero makes the product zero, even if the product of the others overflows. */
 	for (unsigned i = 0; i < n; i++)
 		zero |= !dims[i];
 	for (unsigned i = 0; i < n && !zero; i++)

@@ -19,7 +19,7 @@ struct batch {
 	void (*done)(void *arg); /* NULL: somebody waits for it in h5_pool_run() */
 	void *arg;
 	size_t count;
-	struct h5_interrupt interrupt; /* whom the parts ask */
+	struct h5_interrupt interrupt; /* what h5_interrupt_check() asks in the parts */
 	struct h5_account *account;    /* what they charge memory to; NULL: nothing is counted */
 	/* lock: */
 	size_t next;		    /* the first part that has not begun */

@@ -24,7 +24,7 @@ enum {
 	LZ4 = 2,
 	ZSTD = 3,
 	BLOCK_BYTES = 8192, /* of a block, if the parameters do not tell; */
-	BLOCK_MIN = 128,    /* but it has at least so many elements */
+	BLOCK_MIN = 128,    /* but at least so many elements */
 };
 
 /* Transposes 8 x 8 bits: bit i of byte k becomes bit k of byte i. */

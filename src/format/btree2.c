@@ -158,7 +158,7 @@ struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *h, unsi
  *        5     1  type
  *        6        N records
  *                 N + 1 child pointers, not in a leaf: address O, number of records,
- *                   total number of records (not where the children are leaves)
+ *                   total number of records (not if the children are leaves)
  *              4  checksum                                                              */
 int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *h, size_t records,
 			  struct h5_btree2_node *node)

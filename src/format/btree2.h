@@ -16,8 +16,8 @@ enum {
 /* The same for all nodes of one level; level 0: leaves. */
 struct h5_btree2_level {
 	uint64_t max_records;	/* in a node */
-	uint64_t split_records; /* a node with so many is split or shares its records */
-	uint64_t merge_records; /* a node with so few is merged or gets some */
+	uint64_t split_records; /* a node with this many is split, or gives records away */
+	uint64_t merge_records; /* a node with this few is merged, or gets records */
 	uint8_t pointer_size;	/* bytes of a pointer to a child; 0 for leaves */
 	uint8_t total_size;	/* bytes that hold the records of a node and all beneath it; 0 for leaves */
 };

@@ -69,7 +69,7 @@ static int compute_geometry(struct h5_extensible_array_header *h,
  *
  *   offset  size  field
  *        0     4  signature "EAHD"
- *        4     1  version 0; 1 too where the client ID is 2 or 3
+ *        4     1  version 0; 1 too if the client ID is 2 or 3
  *        5     1  client ID: 0 chunks, 1 filtered chunks, 2 structured chunks, 3 filtered structured chunks
  *        6     1  element size
  *        7     1  max nelmts bits
@@ -249,7 +249,7 @@ void h5_extensible_array_index_block_encode(struct h5_writer *w, const struct h5
  *
  *   size  field
  *         block offset
- *         paged data blocks: a bit for each page, most significant first, set where the page is initialised;
+ *         paged data blocks: a bit for each page, most significant first, set if the page is initialised;
  *         page p of data block d has bit d * pages + p
  *         data block addresses, O each
  *      4  checksum                                                                                         */

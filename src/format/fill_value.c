@@ -29,10 +29,10 @@ static int decode_value(struct h5_reader *r, struct h5_fill_value *fill)
  *        1     1  space allocation time
  *        2     1  fill value write time
  *        3     1  fill value defined
- *        4     4  size, and the value; not read where the value is not defined (version 2: not there)
+ *        4     4  size, and the value; not read if the value is not defined (version 2: missing)
  *                 version 3:
  *        1     1  flags: bits 0-1 allocation time, 2-3 write time, 4 undefined, 5 defined
- *        2     4  size, and the value; only where defined                               */
+ *        2     4  size, and the value; only if defined                                  */
 int h5_fill_value_decode(struct h5_reader *r, struct h5_fill_value *fill)
 {
 	unsigned version = h5_read_u8(r);

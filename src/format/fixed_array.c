@@ -46,7 +46,7 @@ int h5_fixed_array_header_init(struct h5_fixed_array_header *h, bool filtered, u
  *
  *   offset  size  field
  *        0     4  signature "FAHD"
- *        4     1  version 0; 1 too where the client ID is 2 or 3
+ *        4     1  version 0; 1 too if the client ID is 2 or 3
  *        5     1  client ID: 0 chunks, 1 filtered chunks, 2 structured chunks, 3 filtered structured chunks
  *        6     1  entry size
  *        7     1  page bits: a page has 2^bits entries
@@ -96,7 +96,7 @@ void h5_fixed_array_header_encode(struct h5_writer *w, const struct h5_fixed_arr
  *        4     1  version, as in the header
  *        5     1  client ID
  *        6     O  header address
- *      6+O        paged: a bit for each page, most significant first, set where the page is initialised;
+ *      6+O        paged: a bit for each page, most significant first, set if the page is initialised;
  *                 else the elements
  *              4  checksum                                                                             */
 int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array_header *h,

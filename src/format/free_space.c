@@ -11,10 +11,10 @@ enum { OLD_MANAGERS = 6, OLD_STRATEGY_PERSIST = 1, STRATEGY_PAGE = 1 };
  *        1     1  strategy; 1: persistent               1     1  strategy
  *        2     L  threshold                             2     1  persistent
  *              O  of each of 6 managers,                3     L  threshold
- *                 where persistent                            L  size of a file space page
+ *                 if persistent                               L  size of a file space page
  *                                                             2  threshold of the page end
  *                                                             O  end of the file before the managers
- *                                                             O  of each of 12 managers, where persistent */
+ *                                                             O  of each of 12 managers, if persistent */
 int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *info)
 {
 	uint8_t version = h5_read_u8(r), strategy = h5_read_u8(r);

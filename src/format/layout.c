@@ -162,7 +162,7 @@ static int decode_parameters(struct h5_reader *r, struct h5_chunk_layout *chunk)
  *        4     1  e, bytes of a dimension size
  *        5   e*n  dimension sizes, the last the element size
  *              1  chunk index type
- *                 what belongs to the type, fields of 1 byte where nothing else is said:
+ *                 what belongs to the type, fields of 1 byte unless stated:
  *                   1 single chunk, flag bit 1: size of the filtered chunk L, filter mask 4
  *                   3 fixed array: page bits
  *                   4 extensible array: max bits, index elements, min pointers, min elements, page bits

@@ -9,12 +9,12 @@
  *
  *   offset  size  field
  *        0     2  filter identification value
- *        2     2  name length n; not in version 2 where the identification value is under 256
+ *        2     2  name length n; not in version 2 if the identification value is under 256
  *        4     2  flags: bit 0 optional
  *        6     2  number of client data values v
  *        8     n  name; in version 1 with zeros up to a multiple of eight, which n counts
  *            4*v  client data
- *              4  padding, where version is 1 and v is odd                              */
+ *              4  padding, if version is 1 and v is odd                              */
 static int decode_filter(struct h5_reader *r, unsigned version, struct h5_filter_info *filter)
 {
 	const uint8_t *name, *values;

@@ -15,8 +15,8 @@ struct h5_section {
 	uint32_t filter_mask;
 };
 
-/* Decodes the metadata of a chunk of so many bytes. `pipelines`: one for each section, NULL: the dataset has
- * no filters. `address` is the chunk's, for errors. */
+/* Decodes the metadata of a chunk of `chunk_size` bytes. `pipelines`: one for each section, NULL: the dataset
+ * has no filters. `address` is the chunk's, for errors. */
 int h5_sections_decode(const struct h5_chunk_layout *layout, const uint8_t *metadata,
 		       const struct h5_pipeline *pipelines, uint64_t chunk_size, uint64_t address,
 		       struct h5_section *sections);
