@@ -4,12 +4,12 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/room.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define HASH_NONFATAL_OOM	       1
 #define HASH_FUNCTION(key, size, hash) ((hash) = hash_key(key))
@@ -72,16 +72,12 @@ struct h5_lru {
 int h5_lru_open(size_t budget, struct h5_lru **out)
 {
 	struct h5_lru *lru = calloc(1, sizeof *lru);
-	pthread_condattr_t attributes;
 
 	if (!lru)
 		return -ENOMEM;
 	pthread_mutex_init(&lru->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&lru->loaded, &attributes);
-	pthread_cond_init(&lru->room, &attributes);
-	pthread_condattr_destroy(&attributes);
+	h5_thread_cond_init(&lru->loaded);
+	h5_thread_cond_init(&lru->room);
 	lru->budget = budget;
 	*out = lru;
 	return 0;
@@ -248,11 +244,7 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 /* Waits until something has happened, or until it is time to ask whether the request is still wanted. */
 static int wait_for(struct h5_lru *lru, pthread_cond_t *what)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec++;
-	pthread_cond_timedwait(what, &lru->lock, &until);
+	h5_thread_wait_a_second(what, &lru->lock);
 	return h5_interrupt_check();
 }
 

@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <utlist.h>
 
@@ -30,15 +30,11 @@ static _Thread_local struct h5_account *current;
 int h5_room_open(size_t capacity, h5_room_press *press, void *arg, struct h5_room **out)
 {
 	struct h5_room *room = calloc(1, sizeof *room);
-	pthread_condattr_t attributes;
 
 	if (!room)
 		return -ENOMEM;
 	pthread_mutex_init(&room->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&room->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	h5_thread_cond_init(&room->changed);
 	room->capacity = capacity;
 	room->press = press;
 	room->arg = arg;
@@ -155,13 +151,10 @@ void h5_account_end(struct h5_account *account)
 static int wait_for_turn(struct h5_account *account)
 {
 	struct h5_room *room = account->room;
-	struct timespec until;
 	int rc = h5_interrupt_check();
 
 	while (!rc && (room->turns != account || room->used)) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec++;
-		pthread_cond_timedwait(&room->changed, &room->lock, &until);
+		h5_thread_wait_a_second(&room->changed, &room->lock);
 		rc = h5_interrupt_check();
 	}
 	return rc;

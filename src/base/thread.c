@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <time.h>
 
 int h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int heard)
 {
@@ -14,4 +15,23 @@ int h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int h
 	rc = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -rc;
+}
+
+void h5_thread_cond_init(pthread_cond_t *condition)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
+void h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	pthread_cond_timedwait(condition, lock, &until);
 }

@@ -1,4 +1,4 @@
-/* Starting threads. */
+/* Starting threads, and conditions with timed waits. */
 #ifndef H5_BASE_THREAD_H
 #define H5_BASE_THREAD_H
 
@@ -7,5 +7,10 @@
 /* Starts a thread that gets no signal but `heard` (0: none), since the main thread takes those of the
  * process. 0 or a negative errno. */
 int h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int heard);
+
+/* Initialises a condition whose timed waits are by CLOCK_MONOTONIC. */
+void h5_thread_cond_init(pthread_cond_t *condition);
+/* Waits, with the lock, until the condition is signalled, or a second has passed. */
+void h5_thread_wait_a_second(pthread_cond_t *condition, pthread_mutex_t *lock);
 
 #endif

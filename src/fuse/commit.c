@@ -60,19 +60,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int init(struct h5_committer *c)
-{
-	pthread_condattr_t attributes;
-	int rc;
-
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	rc = pthread_cond_init(&c->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-	return -rc;
-}
-
 int h5_committer_start(struct h5_vfs *vfs, struct h5_committer **out)
 {
 	struct h5_committer *c = calloc(1, sizeof *c);
@@ -81,9 +68,9 @@ int h5_committer_start(struct h5_vfs *vfs, struct h5_committer **out)
 	if (!c)
 		return -ENOMEM;
 	c->vfs = vfs;
-	rc = init(c);
-	if (!rc)
-		rc = h5_thread_start(&c->thread, run, c, 0);
+	pthread_mutex_init(&c->lock, NULL);
+	h5_thread_cond_init(&c->changed);
+	rc = h5_thread_start(&c->thread, run, c, 0);
 	if (rc) {
 		free(c);
 		return rc;
