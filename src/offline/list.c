@@ -223,7 +223,7 @@ static int push(struct list *list, struct h5_node *node)
 		return rc;
 	level = &list->levels[list->depth];
 	*level = (struct level){.node = node, .path_size = list->path.size};
-	rc = h5_vfs_opendir(list->vfs, node, &levelist->dir);
+	rc = h5_vfs_opendir(list->vfs, node, &level->dir);
 	if (!rc)
 		list->depth++;
 	return rc;

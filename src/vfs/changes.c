@@ -1,4 +1,5 @@
-/* What changes the mounted file: who may, what follows from it, and commits. */
+/* Changes of the mounted file: what may be changed, what must be done before and after a change, and commits.
+ */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -16,7 +17,7 @@
 
 enum { SECOND = 1000000000 };
 
-/* A virtual dataset, whose size follows that of its sources. */
+/* A virtual dataset. Its size depends on its sources. */
 struct h5_follower {
 	struct {
 		struct h5_file *file;
@@ -27,7 +28,7 @@ struct h5_follower {
 
 uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
 {
-	/* Numbers of files are small. */
+	/* Numbers of files fit in 32 bits. */
 	return h5_file_number(file) << 32 ^ vfs->changes;
 }
 
@@ -45,7 +46,7 @@ static int given_up(void)
 	return h5_fail(-EROFS, H5_UNDEF, "writing was given up after a failure");
 }
 
-/* Whether a writer may be opened for the node; then by which view. */
+/* 0: the node can be written, through *view. */
 static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_ops **view)
 {
 	const struct h5_dataset *dataset;
@@ -97,7 +98,7 @@ int h5_changes_begin(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
 	return rc ? rc : h5_dataset_writer_ready(writer);
 }
 
-/* The kernel looks at times to see that contents have changed: no two changes have the same. */
+/* The kernel compares times to see if contents have changed, so each change gets a later time. */
 static void set_time(struct timespec *changed)
 {
 	struct timespec now;
@@ -139,7 +140,7 @@ int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node)
 	return rc;
 }
 
-/* With the exclusive lock, so nobody adds one. */
+/* The lock is exclusive, so no other thread adds one. */
 static void forget_followers(struct h5_vfs *vfs)
 {
 	struct h5_follower *f, *next;
@@ -158,7 +159,8 @@ void h5_changes_end(struct h5_vfs *vfs)
 
 /* ---- committing ---- */
 
-/* What was written through the handles of the dataset is in the file, or (`lost`) will never be. */
+/* Tells the handles of the dataset what became of the bytes that they have written: they are in the file, or,
+ * if `lost` is an error, never will be. */
 static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 {
 	struct h5_handle *h;
@@ -170,7 +172,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 			continue;
 		if (lost && h->unsaved)
 			h->lost = lost;
-		/* The row would be one behind those that are lost. */
+		/* The incomplete row came after the lost rows. */
 		if (lost)
 			h->input.filled = 0;
 		h->unsaved = false;
@@ -178,7 +180,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 	pthread_mutex_unlock(&vfs->lock);
 }
 
-/* The changes of the dataset since the last commit are lost: nobody shall wait for them. */
+/* Gives up the changes of the dataset since the last commit, and says so in the log. */
 static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 {
 	tell_handles(vfs, participant->address, participant->failure);
@@ -188,8 +190,8 @@ static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 		     strerror(-participant->failure));
 }
 
-/* After a commit. One that was made (`rc` 0) lacks only datasets that could not be settled; one that was not
- * takes along all datasets with changes, as these share their transaction. */
+/* After a commit with the result `rc`. If it was made, only the changes of datasets that could not be settled
+ * are lost. If it failed, all uncommitted changes are, since they share one transaction. */
 static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 {
 	struct h5_tx_participant *p;
@@ -225,7 +227,7 @@ static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_dataset_wr
 	return p;
 }
 
-/* Why the commit is without changes of any dataset; 0: it has all. */
+/* Why the commit lacks the changes of a dataset; 0: it has all changes. */
 static int first_failure(const struct h5_vfs *vfs)
 {
 	const struct h5_tx_participant *p;
@@ -244,7 +246,7 @@ int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 	assert(h5_is_locked_to_write(vfs));
 	if (!h5_tx_is_writable(file))
 		return has_uncommitted(vfs, of) ? given_up() : 0;
-	/* It is made for all who have written, so it is not interrupted for the one who asks. */
+	/* A commit covers all writers, so the caller's request cannot interrupt it. */
 	h5_interrupt_begin(NULL, NULL);
 	rc = h5_tx_commit(file);
 	if (!h5_tx_is_writable(file)) {

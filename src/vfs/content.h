@@ -4,10 +4,10 @@
 
 #include "vfs/node.h"
 
-/* The view of a node's contents, as h5_view_begin() finds it. h5_view_release() on failure, too. */
+/* h5_view_begin() for the contents of the node. The view is to be released on failure, too. */
 int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
 		     struct h5_view *view);
-/* The same, opened to be read. */
+/* The same, and h5_view_open() for reading. */
 int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view);
 
 #endif

@@ -1,17 +1,16 @@
-/* What a directory contains: names, and where they lead. */
+/* Directories: names, and what they lead to. */
 #ifndef H5_VFS_DIRECTORY_H
 #define H5_VFS_DIRECTORY_H
 
 #include "vfs/name.h"
 #include "vfs/private.h"
 
-/* ---- what a directory lists: dir_list.c ---- */
+/* ---- the list of an open directory: dir_list.c ---- */
 
 struct h5_dir_item {
-	char *text; /* owned: file name with NUL, and the texts of the link */
-	struct h5_link
-		link; /* its pointers lead into `text`; it has no name, the file name stands for that */
-	struct h5_entity entity; /* in a view, which has no links */
+	char *text;		 /* owned: file name with NUL, then target and file of the link */
+	struct h5_link link;	 /* its texts are in `text`; its name is not kept */
+	struct h5_entity entity; /* below .h5fs, instead of the link */
 };
 
 struct h5_dir_list {
@@ -23,26 +22,26 @@ struct h5_dir_list {
 
 /* Adds a copy of the link. */
 int h5_dir_list_add_link(struct h5_dir_list *list, const struct h5_link *link);
-/* Adds an entity; takes it over, also on failure. */
+/* Adds an entity, and takes over what it owns, also on failure. */
 int h5_dir_list_add(struct h5_dir_list *list, const char *name, struct h5_entity *entity);
 void h5_dir_list_release(struct h5_dir_list *list); /* may run twice */
 
 /* ---- links: links.c ---- */
 
-/* The targets of symlinks to what is not there or not opened begin like this. */
+/* Symlinks that lead to nothing that can be opened have targets that begin like this. */
 #define H5_DANGLING "extlink:"
 
-/* A symlink in the directory. Takes the target over. One that is longer than a symlink can be becomes a
- * target that exists nowhere; one that leads out of the mount is -EUCLEAN. */
+/* Makes a symlink of the directory, and takes the target over. A target that is too long for a symlink is
+ * replaced by one that exists nowhere. -EUCLEAN: the target leads out of the mount. */
 int h5_entity_symlink(const struct h5_node *directory, struct h5_entity *entity, struct h5_buf *target);
 int h5_entity_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *kind);
-/* A directory that is the one itself or one above it becomes a symlink. */
+/* If the entity is the directory itself or one above it, makes it a symlink to that. */
 int h5_entity_turn_back(const struct h5_node *directory, struct h5_entity *entity);
 
-/* Where a link of the directory leads, by the rules of MAPPING section 2. */
+/* What a link of the directory leads to, by the rules of MAPPING section 2. */
 int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		     struct h5_entity *entity);
-/* The same for a hard link to an object of the directory's file that is at hand. */
+/* The same for a hard link whose object the caller has decoded. */
 int h5_links_resolve_object(const struct h5_node *directory, const struct h5_object *object,
 			    struct h5_entity *entity);
 void h5_entity_release(struct h5_entity *entity); /* may run twice */
@@ -51,27 +50,27 @@ void h5_entity_release(struct h5_entity *entity); /* may run twice */
 
 #define H5_VIEWS_NAME ".h5fs"
 
-/* The name of a link in a directory of the view: as a file of it, or as a directory. */
+/* The file name of a link in the tree of a view, for its file or for its directory; returns the length. */
 size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char *name, size_t size,
 		       char out[H5_NAME_MAX + 1]);
-/* Where a link of the directory, which is in a view, leads, as a file or as a directory. -ENOENT: it is not
- * shown as that. */
+/* What a link of a directory in the tree of a view leads to: the file, or the directory. -ENOENT: the view
+ * shows no such file or directory. */
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		     bool as_file, struct h5_entity *entity);
-/* Names that no link has. -ENOENT: there is none. */
+/* What a name leads to that belongs to no link. -ENOENT: nothing. */
 int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
 		  struct h5_entity *entity);
-/* Lists all entries of a directory that is in a view, or is that of the views. On failure, too: those that
+/* Lists all entries of `.h5fs`, or of a directory in the tree of a view. On failure the list has those that
  * could be found. */
 int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_dir_list *list);
 
 /* ---- look-ups: lookup.c ---- */
 
-/* Where a name of the directory leads, as a look-up finds it. */
+/* What a name of the directory leads to. */
 int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
 		   struct h5_entity *entity);
 
-/* h5_vfs_lookup() for one who has the lock to read. */
+/* h5_vfs_lookup() inside a request that reads. */
 int h5_lookup_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
 
 /* ---- listings: listing.c ---- */

@@ -15,8 +15,8 @@
 #include <string.h>
 
 enum {
-	IN_ORDER = 4 << 20, /* bytes that reads in order may be apart */
-	READS = 2,	    /* in order, before something is done ahead */
+	IN_ORDER = 4 << 20, /* bytes between reads that count as in order */
+	READS = 2,	    /* so many reads in order, then chunks are decoded ahead */
 };
 
 /* ---- open files ---- */
@@ -60,7 +60,7 @@ static void handle_free(struct h5_handle *h)
 	free(h);
 }
 
-/* With vfs->lock: `by` is 1 or -1. */
+/* `by` is 1 or -1. With vfs->lock. */
 static void count_handle(const struct h5_handle *h, int by)
 {
 	struct h5_node *node = h->node;
@@ -74,11 +74,11 @@ static void count_handle(const struct h5_handle *h, int by)
 	assert(node->cached <= INT_MAX && node->mapped <= node->cached && node->writing <= INT_MAX);
 }
 
-/* With vfs->lock. The kernel adds each byte that it has sent to the size that it knows of a file, also those
- * of an incomplete row. So it takes pages that it keeps for part of the file up to there, and what they have
- * behind the last row are zeros: whoever reads through such pages while rows are written in pieces may get
- * these. Only h5_vfs_read() knows where a file ends. But direct handles can be mapped shared only if the
- * kernel says so; else mapping goes first as long as nobody writes the file. */
+/* Must the kernel read and write without its pages? It adds each byte that it has sent to the size that it
+ * knows, also bytes of an incomplete row. So it takes its pages for part of the file up to there, though they
+ * have zeros behind the last row, and a program that reads through them gets these zeros. Only h5_vfs_read()
+ * knows where a file ends. But some kernels cannot map files shared that they read directly; there files stay
+ * mappable until a program writes them. With vfs->lock. */
 static bool is_to_be_direct(const struct h5_handle *h)
 {
 	if (h->mode == O_WRONLY)
@@ -145,7 +145,7 @@ void h5_handles_close(struct h5_vfs *vfs)
 
 /* ---- reading ---- */
 
-/* The larger of what others have stored and of the value. */
+/* Makes *to at least `value`, while other threads do the same. */
 static void raise(atomic_uint_fast64_t *to, uint64_t value)
 {
 	uint_fast64_t now = atomic_load(to);
@@ -236,7 +236,7 @@ static bool is_mapped(const struct h5_handle *h)
 	return mapped;
 }
 
-/* -ENXIO: there is no such byte. */
+/* -ENXIO: the offset is beyond the end, or no data come after it. */
 static int seek_in_view(const struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
 {
 	const uint64_t limit = h5_vfs_size_limit(h->vfs, h->node);
@@ -249,7 +249,7 @@ static int seek_in_view(const struct h5_handle *h, uint64_t offset, bool hole, u
 		size = h5_min(view->size, limit);
 		*found = hole ? size : offset;
 	}
-	/* Of pages that are mapped and dirty, the kernel has told nothing. */
+	/* The kernel may have dirty pages of a mapped file, and their bytes are data already. */
 	if (!rc && offset < size && !is_mapped(h))
 		rc = h5_view_seek(view, offset, hole, found);
 	*found = h5_min(*found, size);

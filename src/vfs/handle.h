@@ -10,24 +10,24 @@ struct h5_handle {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* referenced */
 	int mode;	      /* O_RDONLY, O_WRONLY, O_RDWR */
-	bool direct;	      /* the kernel reads and writes without its pages */
-	struct h5_view view;  /* as it was when the file was opened to be read; ops NULL: it was not */
+	bool direct;	      /* the kernel reads and writes it without its pages */
+	struct h5_view view;  /* opened with the file; ops NULL: the file was opened for writing */
 	/* If raw data are read in order: up to where, by how many reads, and up to where chunks were decoded
 	 * ahead. Several threads may change these at once, which costs only speed. */
 	atomic_uint_fast64_t read_to, ahead;
 	atomic_uint in_order;
-	/* write_lock: */
-	struct h5_view_input input; /* its writer counts as a user; ops NULL: open for reading */
+	/* guarded by vfs->write_lock: */
+	struct h5_view_input input; /* ops NULL: the file was opened for reading */
 	bool unsaved;		    /* something was written through it since the last commit */
-	int lost; /* why some of that will never be committed, until it is told; 0: it will */
-	struct h5_handle *prev, *next; /* vfs->lock: in vfs->handles */
+	int lost; /* why bytes were lost that were written through it, until that is told; 0: none were */
+	struct h5_handle *prev, *next; /* in vfs->handles; guarded by vfs->lock */
 };
 
 /* ---- write.c ---- */
 
-/* With the exclusive lock: opens the handle for writing; with `cut` to size 0. */
+/* Opens the handle for writing; with `cut` sets size 0 first. With the exclusive lock. */
 int h5_write_open(struct h5_handle *handle, const struct h5_node *node, bool cut);
-/* The handle is closed. */
+/* Ends writing; logs an incomplete row that is dropped. With the exclusive lock. */
 void h5_write_close(struct h5_handle *handle);
 
 /* ---- handle.c ---- */

@@ -1,4 +1,4 @@
-/* Links: where each leads in the tree that the mount shows. */
+/* What links lead to in the tree of the mount. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ void h5_entity_release(struct h5_entity *entity)
 	entity->target = NULL;
 }
 
-/* True: read in the directory, no step of the text leads above the root of its tree. */
+/* True: no component of the text, followed from the directory, leads above the root of its tree. */
 static bool stays_inside(const struct h5_node *directory, const char *text)
 {
 	unsigned depth = directory->depth;
@@ -50,7 +50,7 @@ int h5_entity_symlink(const struct h5_node *directory, struct h5_entity *entity,
 		h5_buf_add(target, "toolong:", sizeof "toolong:");
 	}
 	rc = target->err;
-	/* The last guard: nothing that makes a text should make such a one. */
+	/* The code that makes targets should make no such one; this is the last guard. */
 	if (!rc && !stays_inside(directory, target->data))
 		rc = h5_fail(-EUCLEAN, directory->address, "a link that would lead out of the mount");
 	if (rc) {
@@ -96,7 +96,7 @@ int h5_entity_turn_back(const struct h5_node *directory, struct h5_entity *entit
 	return 0;
 }
 
-/* A directory entry for the object. */
+/* What leads to an object of the file. `known`: its kind, if the link tells. */
 static int resolve_object(const struct h5_node *directory, struct h5_file *file, uint64_t address,
 			  enum h5_object_kind known, struct h5_entity *entity)
 {
@@ -116,7 +116,7 @@ int h5_links_resolve_object(const struct h5_node *directory, const struct h5_obj
 	return h5_entity_turn_back(directory, entity);
 }
 
-/* Whether a look-up in the directory may find the first component of the target. */
+/* True: a look-up in the directory may find the first component of the target. */
 static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf *target)
 {
 	const char *slash = memchr(target->data, '/', target->size);
@@ -140,8 +140,8 @@ static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf
 	return rc != -ENOENT || h5_name_is_cut(component);
 }
 
-/* A target that exists nowhere and says where the link would lead. It keeps each `..` as long as its first
- * component is found by no look-up, and is made harmless else: a link may have that very name. */
+/* Makes a symlink whose target exists nowhere and says where the link would lead. If a link has the name of
+ * the target's first component, the target could lead somewhere; then its `..` are escaped. */
 static int resolve_dangling(const struct h5_node *directory, const char *file, size_t file_size,
 			    const char *path, size_t size, struct h5_entity *entity)
 {
@@ -168,8 +168,8 @@ static int resolve_dangling(const struct h5_node *directory, const char *file, s
 	return h5_entity_symlink(directory, entity, &inside);
 }
 
-/* What a link leads to that was followed through files with the result `rc`; dangling where nothing is there
- * that can be opened. */
+/* What a link leads to. It was followed with the result `rc` to an object; if there is none that can be
+ * opened, makes a dangling symlink. */
 static int resolve_found(const struct h5_node *directory, int rc, struct h5_file *file, uint64_t address,
 			 const char *name, size_t name_size, const struct h5_link *link,
 			 struct h5_entity *entity)
@@ -192,8 +192,8 @@ static int resolve_external(const struct h5_node *directory, const struct h5_lin
 	return resolve_found(directory, rc, file, address, link->file, link->file_size, link, entity);
 }
 
-/* A soft link that has no place in the mount to point at, beneath an external link, or out of the group that
- * is mounted: it is shown as what it leads to. */
+/* Shows a soft link as the object that it leads to, since no symlink can lead there: the link is below an
+ * external link, or leads out of the group that is mounted. */
 static int resolve_through(const struct h5_node *directory, const struct h5_link *link,
 			   struct h5_entity *entity)
 {
@@ -205,8 +205,8 @@ static int resolve_through(const struct h5_node *directory, const struct h5_link
 	return resolve_found(directory, rc, file, address, "", 0, link, entity);
 }
 
-/* True: the path, which begins at the root group, leads into what is mounted; *size bytes of it lead to the
- * mount's root. */
+/* True: the path from the root group leads into the mounted group; its first *size bytes lead to that group.
+ */
 static bool is_mounted(const struct h5_vfs *vfs, const struct h5_buf *path, size_t *size)
 {
 	*size = strlen(vfs->prefix);

@@ -1,8 +1,8 @@
 /* Listings of directories.
  *
- * Entries are asked for many at a time: the headers of their objects are read in the order of their
- * addresses, in large pieces, and decoded without the cache, since a listing looks at each once. Where that
- * fails, the entry is made the ordinary way, which tells what is wrong. */
+ * A request wants many entries. The headers of their objects are read in the order of their addresses, in
+ * large pieces, and decoded without the cache, since a listing looks at each only once. If that fails, the
+ * entry is made as a look-up makes it, which tells what is wrong. */
 #include "vfs/private.h"
 
 #include "base/checked.h"
@@ -16,13 +16,13 @@
 
 struct h5_dir {
 	struct h5_vfs *vfs;
-	struct h5_node *node; /* referenced by the kernel as long as the directory is open */
+	struct h5_node *node; /* the kernel has a reference while the directory is open */
 	struct h5_dir_list list;
-	int error;		    /* why the listing is not complete, 0: it is */
-	struct h5_dir *prev, *next; /* vfs->lock: in vfs->dirs */
+	int error;		    /* why the list is not complete; 0: it is */
+	struct h5_dir *prev, *next; /* in vfs->dirs; guarded by vfs->lock */
 };
 
-/* In a view: where each entry leads is found when it is listed. */
+/* True: the list has entities, not links. */
 static bool is_in_view(const struct h5_dir *dir)
 {
 	return dir->node->view || dir->node->kind == H5_NODE_VIEWS;
@@ -57,7 +57,7 @@ static int read_entries(struct h5_dir *dir)
 {
 	int rc = is_in_view(dir) ? h5_views_list(dir->vfs, dir->node, &dir->list) : read_links(dir);
 
-	/* A damaged group shows what is left of it, and then says that this is not all. */
+	/* A damaged group shows the entries that can be read; the error comes after the last one. */
 	if (dir->list.count && (rc == -EUCLEAN || rc == -ENOTSUP || (is_in_view(dir) && !h5_is_own(rc)))) {
 		dir->error = rc;
 		rc = 0;
@@ -147,7 +147,7 @@ struct object_at {
 	size_t entry;
 };
 
-/* Entries that are wanted together. */
+/* The entries of one request. */
 struct batch {
 	struct h5_dir *dir;
 	const struct h5_dir_item *items;
@@ -159,7 +159,7 @@ struct batch {
 	struct h5_window window;
 };
 
-/* `known`: the object where it is at hand, else NULL. */
+/* `known`: the object, if the caller has decoded it; else NULL. */
 static int fill(struct batch *b, size_t i, struct h5_entity *entity, const struct h5_object *known)
 {
 	struct h5_vfs_entry *entry = &b->entries[i];
@@ -183,7 +183,7 @@ static void fill_with_object(struct batch *b, size_t i, const struct h5_object *
 	struct h5_entity entity;
 	int rc;
 
-	/* What the entry of a symbol table says of the object counts, as it does for a lookup. */
+	/* A look-up believes what the symbol table says of the object, so a listing does, too. */
 	if (b->items[i].link.cached_kind)
 		rc = h5_links_resolve(b->dir->vfs, b->dir->node, &b->items[i].link, &entity);
 	else
@@ -191,8 +191,9 @@ static void fill_with_object(struct batch *b, size_t i, const struct h5_object *
 	b->filled[i] = !rc && !fill(b, i, &entity, entity.kind == H5_NODE_SYMLINK ? NULL : object);
 }
 
-/* Targets of dangling symlinks begin with such a name, and were made trusting that a look-up does not find
- * it. So a listing must not give the kernel what a look-up would not, as it may if an index is damaged. */
+/* True: a look-up has to find the name, too. Targets of dangling symlinks begin with such a name, because a
+ * look-up does not find it. If an index is damaged, a listing may have a name that a look-up does not find,
+ * and the kernel must not learn of it. */
 static bool must_be_found(const struct batch *b, size_t i)
 {
 	return !is_in_view(b->dir) && !strncmp(b->items[i].text, H5_DANGLING, sizeof H5_DANGLING - 1);
@@ -213,11 +214,11 @@ static int fill_alone(struct batch *b, size_t i)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = fill(b, i, &entity, NULL);
-	/* A file that a link leads to may be locked. */
+	/* -EBUSY: a link leads into a file that is locked. */
 	if (!rc || h5_is_own(rc) || !(h5_is_passing(rc) || rc == -EBUSY || must_be_found(b, i)))
 		return rc;
-	/* The others are listed all the same, and this one by its name; a program that looks it up is told.
-	 * The C library passes over entries with the inode number 0. */
+	/* The entry is listed by its name alone; a look-up tells what is wrong. It has an inode number, since
+	 * the C library leaves out entries with the number 0. */
 	b->entries[i] = (struct h5_vfs_entry){
 		.st.st_ino = h5_node_ino(b->dir->vfs, b->dir->node, item->text, &unknown)};
 	return 0;
@@ -230,8 +231,8 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* The objects that hard links lead to, by address. That of a group is not needed where the symbol table says
- * that it is one, and no more is asked. */
+/* The objects that hard links lead to, sorted by address. If only the type of an entry is wanted, and a
+ * symbol table tells that it is a group, its object is left out. */
 static size_t find_objects(const struct batch *b, struct object_at objects[BATCH])
 {
 	size_t n = 0;
@@ -266,7 +267,7 @@ static void fill_by_address(struct batch *b)
 	}
 }
 
-/* Up to the first entry that fails: the number of those before it. */
+/* Fills entries up to the first one that fails. *got: how many. */
 static int fill_batch(struct batch *b, size_t *got)
 {
 	int rc = 0;

@@ -1,8 +1,7 @@
 /* The lock of a mount for writing.
  *
- * Writers gather small writes in memory, where readers do not look. So before a request reads, all of these
- * are settled: brought into the transaction, of which all reads know. That is rare, and one thread does it.
- */
+ * Writers gather small writes in memory, where readers do not look. So before a request reads, all writers
+ * are settled: what they hold goes into the transaction, through which all reads go. That is rare. */
 #include "vfs/private.h"
 
 #include "base/interrupt.h"
@@ -21,7 +20,7 @@ void h5_lock_to_write(struct h5_vfs *vfs)
 		about_to_wait(vfs);
 		pthread_rwlock_wrlock(&vfs->write_lock);
 	}
-	/* What changes the file is as much work as its user has given; half done it would be lost. */
+	/* A change is as much work as its user has given, and it must not end half done. */
 	h5_interrupt_bound(NULL);
 }
 
@@ -33,7 +32,7 @@ static void lock_to_read(struct h5_vfs *vfs)
 		about_to_wait(vfs);
 		pthread_rwlock_rdlock(&vfs->write_lock);
 	}
-	/* When writing was given up, what is gathered stays there. */
+	/* If writing was given up, nothing can be settled any more. */
 	if (!h5_tx_is_unsettled(h5_mounted_file(vfs)) || !h5_tx_is_writable(h5_mounted_file(vfs)))
 		return;
 	pthread_rwlock_unlock(&vfs->write_lock);
@@ -48,7 +47,7 @@ void h5_unlock(struct h5_vfs *vfs)
 		pthread_rwlock_unlock(&vfs->write_lock);
 }
 
-/* A lock that is to be had is not held, and then the assertion ends the process. */
+/* If the lock can be taken, nobody holds it; then the assertion ends the process. */
 bool h5_is_locked(struct h5_vfs *vfs)
 {
 	return !vfs->options.writable || pthread_rwlock_trywrlock(&vfs->write_lock);
@@ -69,7 +68,7 @@ bool h5_reading_next(struct h5_reading *reading, int *rc)
 		if (!h5_account_again(&reading->account, rc))
 			return false;
 	}
-	/* What others have written is settled before, and not on this request's account. */
+	/* Settling comes before the account begins, since it is done for all writers. */
 	lock_to_read(vfs);
 	h5_account_begin(&reading->account, h5_file_set_room(vfs->set));
 	reading->runs = true;

@@ -5,8 +5,8 @@
 #include "base/room.h"
 #include "vfs/vfs.h"
 
-/* A request that reads. It runs with the lock, after everything that was written has been settled, so that
- * it sees that. It runs once more, alone, if there was no room for what it takes (base/room.h):
+/* A request that reads. It runs with the shared lock, after all writers have been settled. If there is too
+ * little memory for it (base/room.h), it waits, holding nothing, and then runs once more, alone:
  *
  *   struct h5_reading reading = {.vfs = vfs};
  *
@@ -21,11 +21,11 @@ struct h5_reading {
 
 /* True: the request is to run; the thread has the lock. False: it has run, with the result *rc. */
 bool h5_reading_next(struct h5_reading *reading, int *rc);
-/* Around one that changes something; only on a mount for writing. */
+/* A request that changes something has the exclusive lock; only on a mount for writing. */
 void h5_lock_to_write(struct h5_vfs *vfs);
 void h5_unlock(struct h5_vfs *vfs);
 
-/* For assertions: false if the lock is free, or only shared, on a mount for writing. */
+/* For assertions: a thread holds the lock, or the mount is for reading; a thread holds the exclusive lock. */
 bool h5_is_locked(struct h5_vfs *vfs);
 bool h5_is_locked_to_write(struct h5_vfs *vfs);
 

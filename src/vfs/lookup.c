@@ -1,4 +1,4 @@
-/* Lookup of a name in a directory. */
+/* Look-ups by name. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -11,7 +11,7 @@ struct search {
 	const char *name;
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
-	bool as_file; /* in a view: a file of it is looked for */
+	bool as_file; /* in the tree of a view: look for its file, not its directory */
 	struct h5_entity entity;
 };
 
@@ -30,7 +30,7 @@ static int resolve(struct search *s, const struct h5_link *link)
 				  : h5_links_resolve(s->vfs, s->directory, link, &s->entity);
 }
 
-/* 1: it is the one that is looked for. */
+/* 1: the link has the name; 0: another. */
 static int compare_escaped(struct search *s, const struct h5_link *link)
 {
 	char name[H5_NAME_MAX + 1];
@@ -43,7 +43,7 @@ static int compare_escaped(struct search *s, const struct h5_link *link)
 	return rc ? rc : 1;
 }
 
-/* Only a comparison with all names tells which one was cut. */
+/* Compares a name that was cut with those of all links, since it does not tell the whole name. */
 static int find_cut_link(struct search *s, const struct h5_object *group)
 {
 	const struct h5_link *link;
@@ -80,7 +80,7 @@ static int find_link(struct search *s, const struct h5_object *group)
 	return rc;
 }
 
-/* A link of the directory, or, in a view, what it shows of one; or a name that no link has. */
+/* The name of a link, in the tree of a view of its directory or its file; or a name that no link has. */
 static int find(struct search *s)
 {
 	const struct h5_node *directory = s->directory;

@@ -4,7 +4,8 @@
 #include "base/error.h"
 #include "vfs/directory.h"
 
-/* The object of a file. Whether the number was ever given out, the kernel finds out by the generation. */
+/* The object that the number itself names. The kernel compares the generation, which shows if the number was
+ * ever given out. */
 static int look_at_object(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 {
 	struct h5_entity entity = {.file = h5_mounted_file(vfs), .kind = H5_NODE_VIEW};
@@ -31,7 +32,7 @@ static int look_up_known(struct h5_vfs *vfs, struct h5_node *node, struct h5_vfs
 	return h5_stat_entry(vfs, NULL, &times, entry);
 }
 
-/* The node itself, or what the steps lead to from there; gives the reference back. */
+/* The node, or what the steps lead to from it. Gives the reference to the node back. */
 static int go(struct h5_vfs *vfs, struct h5_node *node, const struct h5_step *steps,
 	      struct h5_vfs_entry *entry)
 {
@@ -62,7 +63,7 @@ static int look_up(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *entry)
 		h5_vfs_forget(vfs, entry->node, 1);
 		rc = -ESTALE;
 	}
-	/* Something else is in the place by now, or nothing. */
+	/* The name is gone, or leads to something else by now. */
 	return rc == -ENOENT || rc == -ENOTDIR ? -ESTALE : rc;
 }
 

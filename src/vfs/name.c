@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-	KEPT = 200,    /* bytes of a name that is cut */
+	KEPT = 200,    /* bytes that stay of a name that is cut */
 	MARK_SIZE = 18 /* "%~" and 16 hex digits */
 };
 
@@ -20,8 +20,8 @@ static uint64_t hash(const char *name, size_t size)
 	return h;
 }
 
-/* The byte that two characters behind a `%` stand for; -1: these are no escape. No other pairs are, and hex
- * digits are in upper case, so that most names with a `%` stay as they are. */
+/* The byte that two characters after a `%` stand for; -1: they are no escape. Few pairs are, and only with
+ * upper-case digits, so that most names with a `%` need no escape. */
 static int escaped_byte(const char digits[2])
 {
 	static const struct {
@@ -34,7 +34,7 @@ static int escaped_byte(const char digits[2])
 	return -1;
 }
 
-/* True if the `%` at i would read as the begin of an escape, or of the mark of a cut name. */
+/* True: the `%` at i looks like the begin of an escape, or of the mark of a cut name. */
 static bool reads_as_escape(const char *name, size_t size, size_t i)
 {
 	if (i + 1 < size && name[i + 1] == '~')

@@ -1,16 +1,16 @@
 /* The inode table.
  *
- * A node stands for a nodeid that the kernel holds (see node_id.c for its number). What makes two names the
- * same node:
+ * A node is an inode that the kernel knows (node_id.c makes its number). Two names have the same node if
+ * these are the same:
  *
- *   dataset, committed datatype, damaged object   the object: (file, address) - hard links share the inode
- *   directory, symlink                            the place: (parent node, name) - the kernel wants one
- *                                                 parent per directory; hard-linked groups share st_ino only
- *   file of a view                                the object and the view
+ *   dataset, committed datatype, damaged object   file and address: hard links share the inode
+ *   directory, symlink, file of an attribute      parent node and name: the kernel wants one parent for each
+ *                                                 directory; hard-linked groups share st_ino only
+ *   file of a view                                file, address and view
  *
- * st_ino: an object of the mounted file has its address; one of another file a hash of (device, inode,
- * address) marked by bit 62; a symlink a hash of (parent's st_ino, name) marked by bit 63; what is in a view
- * a hash marked by both. All are stable across mounts. */
+ * st_ino of an object of the mounted file is its address; of one of another file a hash of (device, inode,
+ * address), marked by bit 62; of a symlink a hash of (parent's st_ino, name), marked by bit 63; of anything
+ * below `.h5fs` a hash, marked by both. All stay the same from mount to mount. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -24,7 +24,7 @@
 
 enum { KEY_MAX = 24 + 256 };
 
-/* The file of an attribute has the attribute's name for its target. */
+/* True: parent and name make the node. `target`: of an entity; that of an attribute's file is its name. */
 static bool is_of_name(enum h5_node_kind kind, const char *target)
 {
 	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_VIEWS || target;
@@ -66,7 +66,7 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 		return mix_text(parent->ino, name) | VIEW_MARK;
 	if (!entity->view)
 		return object_ino(vfs, entity);
-	/* An object may be there as a file and as a directory. */
+	/* A view may show an object as a file and as a directory. */
 	return mix_text(object_ino(vfs, entity) ^ (entity->kind == H5_NODE_DIRECTORY), entity->view->name) |
 	       VIEW_MARK;
 }
@@ -91,7 +91,7 @@ static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const
 	return n + sizeof entity->view;
 }
 
-/* A node's contents follow the place: the same name may lead elsewhere once the file has changed. */
+/* False: the name leads to something else than when the node was made, since the file has changed. */
 static bool is_same(const struct h5_node *node, const struct h5_entity *entity)
 {
 	return node->kind == entity->kind && node->file == entity->file && node->address == entity->address &&
@@ -103,7 +103,7 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 				struct h5_entity *entity, const uint8_t *key, size_t key_size)
 {
 	bool of_name = is_of_name(entity->kind, entity->target) && parent;
-	/* Of objects of the mounted file no name is kept: their number follows from their address. */
+	/* An object of the mounted file needs no name, since its number follows from its address. */
 	bool named = of_name || (parent && entity->file != h5_mounted_file(vfs));
 	struct h5_node *node = calloc(1, sizeof *node + key_size + (named ? strlen(name) + 1 : 0));
 
@@ -135,7 +135,7 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 	}
 	entity->target = NULL;
 	if (of_name) {
-		/* The root of a view is a root to its links. */
+		/* For links in the tree of a view, the root is that of the tree. */
 		node->depth = parent->kind == H5_NODE_VIEWS ? 0 : parent->depth + 1;
 		parent->references++;
 	}
@@ -168,7 +168,7 @@ int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, st
 	return n ? 0 : -ENOMEM;
 }
 
-/* Takes the node out of the table. */
+/* Takes the node out of the tables, and frees it. */
 static void node_free(struct h5_vfs *vfs, struct h5_node *node)
 {
 	if (node->is_detached)
@@ -202,7 +202,7 @@ void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
 			break;
 		h5_node_remember(vfs, node);
 		node_free(vfs, node);
-		node = parent; /* loses the reference of its child */
+		node = parent; /* gives back the reference that its child had */
 		count = 1;
 	}
 	pthread_mutex_unlock(&vfs->lock);

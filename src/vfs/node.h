@@ -1,4 +1,4 @@
-/* The inodes that the kernel knows, and what they stand for. */
+/* Nodes: the inodes that the kernel knows. */
 #ifndef H5_VFS_NODE_H
 #define H5_VFS_NODE_H
 
@@ -18,18 +18,18 @@ enum h5_node_kind {
 	H5_NODE_DATASET,
 	H5_NODE_DATATYPE,
 	H5_NODE_SYMLINK,
-	H5_NODE_DAMAGED, /* listed; opening it tells what is wrong */
-	H5_NODE_VIEWS,	 /* the directory of the views */
-	H5_NODE_VIEW,	 /* an object as a file of a view */
+	H5_NODE_DAMAGED, /* an object that can't be decoded; opening it tells why */
+	H5_NODE_VIEWS,	 /* the directory `.h5fs` */
+	H5_NODE_VIEW,	 /* a file below `.h5fs` */
 };
 
-/* What a name leads to. */
+/* What a name leads to: an object, a symlink, or something below `.h5fs`. */
 struct h5_entity {
 	enum h5_node_kind kind;
-	struct h5_file *file;		/* borrowed; of the object; of a symlink: NULL */
-	uint64_t address;		/* of the object */
-	char *target;			/* owned; of a symlink; of an attribute's file: its name; else NULL */
-	const struct h5_view_ops *view; /* that this is in; NULL: in none */
+	struct h5_file *file; /* borrowed: the object's; NULL: it is no object */
+	uint64_t address;     /* the object's */
+	char *target; /* owned: of a symlink; of the file of an attribute, the attribute's name; else NULL */
+	const struct h5_view_ops *view; /* in whose tree it is; NULL: in that of the mount */
 };
 
 struct h5_node {
@@ -39,32 +39,34 @@ struct h5_node {
 	char *target;
 	const struct h5_view_ops *view;
 	uint64_t ino;
-	uint64_t id; /* the kernel's number of it: see node_id.c */
+	uint64_t id; /* the kernel's number for it: see node_id.c */
 	uint32_t generation;
-	UT_hash_handle by_id; /* vfs->lock */
-	uint64_t from;	      /* id of the directory and name that led here, if the id is a hash of them */
-	const char *name;     /* of that directory's entry; NULL: the id is no hash. In `key` */
-	unsigned depth;	      /* directories: names below the root */
-	struct h5_node
-		*parent; /* directories and symlinks: referenced; NULL: root, and files, which have many */
-	uint64_t references;	     /* vfs->lock: the kernel's lookups, child nodes */
+	UT_hash_handle by_id;	     /* vfs->lock */
+	uint64_t from;		     /* id of the directory whose entry it is, if the id is a hash of that */
+	const char *name;	     /* of that entry; in `key`. NULL: the id is no such hash */
+	unsigned depth;		     /* of a directory: names between the root and it */
+	struct h5_node *parent;	     /* referenced; NULL: the root, and files, which may have several */
+	uint64_t references;	     /* vfs->lock: look-ups of the kernel, children, open files */
 	UT_hash_handle hh;	     /* vfs->lock */
 	struct h5_node *prev, *next; /* vfs->lock: in vfs->detached */
 	bool is_detached;
-	/* vfs->lock: size of the contents, if it took work to find; of the file as it was in that state */
+	/* vfs->lock: size of the contents, if it took work to find, and h5_state() at that time */
 	bool has_size;
 	uint64_t size, size_state;
-	/* vfs->lock: open files that the kernel keeps pages of, and those of them whose pages may be dirty */
+	/* vfs->lock: number of open files that the kernel keeps pages of, and of those whose pages may be
+	 * dirty */
 	unsigned cached, mapped;
-	unsigned writing; /* vfs->lock: files that are open for writing */
-	/* vfs->lock: growths that the kernel has stale pages of; meanwhile the size that is told */
+	unsigned writing; /* vfs->lock: number of open files that may be written */
+	/* vfs->lock: how often it has grown without stale pages being dropped since; the size that is told
+	 * until they are */
 	unsigned growing;
 	uint64_t told_size;
 	size_t key_size;
-	uint8_t key[]; /* what makes it the same node: see node.c */
+	uint8_t key[]; /* two names with the same key have the same node: see node.c */
 };
 
-/* The node of what the name in the parent leads to, found or made; takes over entity->target. Referenced. */
+/* Finds or makes the node of a name in the parent, which leads to the entity. *node is referenced. Takes over
+ * entity->target, also on failure. */
 int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
 		struct h5_node **node);
 /* Frees all nodes. */
@@ -73,28 +75,29 @@ void h5_nodes_free(struct h5_vfs *vfs);
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
 		     const struct h5_entity *entity);
 
-/* ---- numbers; to be called with vfs->lock ---- */
+/* ---- numbers: node_id.c ---- */
 
-/* Gives a new node its id and its generation, and enters it. -ENOMEM. */
+/* Gives a new node its id and generation, and puts it into the table of ids. -ENOMEM. With vfs->lock. */
 int h5_node_identify(struct h5_vfs *vfs, struct h5_node *node);
-/* Before a node is freed: it can be found again by its id. */
+/* To be called before a node is freed, so that its id leads back to it. With vfs->lock. */
 void h5_node_remember(struct h5_vfs *vfs, const struct h5_node *node);
 void h5_remembered_free(struct h5_vfs *vfs);
 
 /* The directory above the node of that number, referenced; NULL: there is none, or the node was forgotten. */
 struct h5_node *h5_node_find_parent(struct h5_vfs *vfs, uint64_t id);
 
-/* A name on the way from a directory to what is beneath. */
+/* A name on the way from a directory down to a node. */
 struct h5_step {
 	struct h5_step *next;
 	char name[];
 };
 
-/* The names that lead to the node of that number from the next directory above that has a node: `from`,
- * referenced. None, if the node itself is there. h5_steps_free() on failure, too. -ESTALE: not known. */
+/* Finds the way to the node of that number: the nearest directory above it that still has a node, *from,
+ * which is referenced, and the names from there down. If the node itself is there, it is *from, without
+ * names. h5_steps_free() on failure, too. -ESTALE: no way is known. */
 int h5_node_find_way(struct h5_vfs *vfs, uint64_t id, struct h5_step **steps, struct h5_node **from);
 void h5_steps_free(struct h5_step *steps);
-/* The object and view that a number stands for, if it says so itself; *view NULL: its contents. -ESTALE. */
+/* The object that a number itself names, and the view; *view NULL: none. -ESTALE: it names no object. */
 int h5_node_id_decode(uint64_t id, uint64_t *address, const struct h5_view_ops **view);
 
 #endif

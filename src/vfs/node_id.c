@@ -1,20 +1,20 @@
-/* The numbers by which the kernel knows nodes, and finds them again after it has forgotten them.
+/* The numbers of nodes. By them the kernel finds nodes again after it has forgotten them.
  *
- * An NFS server, or open_by_handle_at(2), may come with the number of a node that was forgotten long ago. So
- * a number follows from what the node stands for, and leads back to it:
+ * An NFS server, or open_by_handle_at(2), may ask for the number of a node that was forgotten long ago. So a
+ * number is made from what the node is, and leads back to it:
  *
  *   1	     the root
  *   DIRECT  a file whose object is in the mounted file: the object's address, and from bit 56 on the view
  *   HASHED  any other. A directory, a symlink or the file of an attribute has a hash of its name and of its
- *	     parent's number; an object of another file has a hash of its place there.
+ *	     parent's number; an object of another file has a hash of that file and of its address.
  *
  * A table leads back from a hash to the parent and the name. It holds the nodes that were forgotten last. The
- * number of any other leads nowhere until somebody looks its name up.
+ * number of any older one leads nowhere until its name is looked up again.
  *
- * The generation of a node is a hash of its number and of its object, with a random key that only this mount
- * has. So a handle of an earlier mount fits no node, nor does one that somebody has made up. If there is
- * another object in the place by now, it has another generation. (Whatever frees the address of an object in
- * a mount for writing must see to it that the next object there has another one, too.) */
+ * The generation of a node is a hash of its number and of its object, with a random key of this mount. So a
+ * handle of an earlier mount fits no node, nor does one that a program has made up. If the number belongs to
+ * another object by now, the generation differs. (Code that frees the address of an object in a mount for
+ * writing must make sure that the next object there has another generation, too.) */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -32,13 +32,13 @@ enum { REMEMBERED_MAX = 1 << 16 }; /* about 120 bytes each */
 
 struct h5_remembered {
 	uint64_t id, parent;
-	UT_hash_handle hh; /* the first one was forgotten first */
+	UT_hash_handle hh; /* in the order in which they were forgotten */
 	char name[];
 };
 
 /* ---- numbers ---- */
 
-/* From 1 on; 0: none. */
+/* Number of a view, from 1 on; 0: no view. */
 static uint64_t view_number(const struct h5_view_ops *view)
 {
 	uint64_t n = 0;
@@ -49,7 +49,7 @@ static uint64_t view_number(const struct h5_view_ops *view)
 	return n;
 }
 
-/* What stands for the object of a node, the same in each mount. */
+/* What a node is, in numbers that are the same in each mount. */
 struct object {
 	uint64_t device, inode, address, view, kind;
 };
@@ -84,7 +84,8 @@ static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
 	return h5_siphash(vfs->secret, &o, sizeof o) | HASHED;
 }
 
-/* Whenever a file has changed without our notice, it may have another object at the address. */
+/* If another program may change the file, each change gives new generations, since another object may be at
+ * the address. */
 static uint32_t find_generation(const struct h5_vfs *vfs, const struct h5_node *node)
 {
 	const struct h5_file *file = node->file ? node->file : h5_mounted_file(vfs);
@@ -113,7 +114,7 @@ int h5_node_identify(struct h5_vfs *vfs, struct h5_node *node)
 		node->id = H5_ROOT_ID;
 	} else {
 		node->id = find_id(vfs, node);
-		/* One that the kernel still has of what was in the place before. */
+		/* The kernel still has a node of that number, of an object that was there before. */
 		while (find_node(vfs, node->id))
 			node->id = (node->id + 1) | HASHED;
 		node->generation = find_generation(vfs, node);
@@ -203,7 +204,7 @@ void h5_remembered_free(struct h5_vfs *vfs)
 	drop(vfs, r);
 }
 
-/* ---- the way back ---- */
+/* ---- from a number to the node ---- */
 
 void h5_steps_free(struct h5_step *steps)
 {

@@ -1,7 +1,7 @@
-/* From an object's address to a path of it in the mount: what references are shown as.
+/* From the address of an object to a path that leads to it in the mount. References are shown as such paths.
  *
- * The map holds every object of the mounted file that hard links lead to, by one of its shortest paths. It is
- * made by one walk over all groups, when the first reference is shown. */
+ * The map has one of the shortest paths of each object of the mounted file. It is made by a walk over all
+ * groups when it is first needed. Only hard links count. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -26,12 +26,12 @@ struct known {
 
 struct h5_path_map {
 	struct known *table;
-	int unread; /* why a group could not be looked at that time, 0: all were */
+	int unread; /* why a group could not be read at that time; 0: all were read */
 };
 
 struct walk {
 	struct h5_path_map *map;
-	struct known *at;    /* the group whose links are visited */
+	struct known *at;    /* the group whose links are added */
 	struct known **tail; /* of the queue */
 };
 
@@ -81,7 +81,7 @@ static int add_links(struct h5_file *file, const struct h5_object *group, struct
 	return rc;
 }
 
-/* A damaged object has a name, but leads no further. Nor does one that cannot be read this time. */
+/* A damaged object is in the map, but its links are not, nor are those of one that cannot be read now. */
 static int visit_group(struct h5_file *file, struct walk *w)
 {
 	const struct h5_object *object;
@@ -136,10 +136,10 @@ static int make_map(const struct h5_vfs *vfs, struct h5_path_map **out)
 	return 0;
 }
 
-/* Names of a path that can be opened: each has a byte and a slash at least. */
+/* Names of a path that can be opened: each takes at least a byte and a slash. */
 enum { NAMES_MAX = PATH_MAX / 2 };
 
-/* -ENOENT: no path that can be opened leads there. */
+/* -ENOENT: the path is too long to be opened. */
 static int add_path(const struct known *k, struct h5_buf *path)
 {
 	const struct known *chain[NAMES_MAX];
@@ -174,12 +174,12 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 	struct known *k;
 	int rc;
 
-	/* Objects of other files have no place of their own in the mount. */
+	/* Objects of other files have no path of their own in the mount. */
 	if (file != h5_mounted_file(vfs))
 		return -ENOENT;
 	pthread_mutex_lock(&vfs->map_lock);
 	rc = find_known(vfs, address, &k);
-	/* What the map lacks may be there this time. */
+	/* A group that could not be read then may be readable now. */
 	if (!rc && !k && vfs->map->unread) {
 		h5_paths_free(vfs->map);
 		vfs->map = NULL;

@@ -1,4 +1,4 @@
-/* A mount, as the files of src/vfs see it. */
+/* A mount, for the files of src/vfs. */
 #ifndef H5_VFS_PRIVATE_H
 #define H5_VFS_PRIVATE_H
 
@@ -13,30 +13,31 @@
 struct h5_vfs {
 	struct h5_file_set *set; /* borrowed */
 	struct h5_vfs_options options;
-	atomic_uint_fast64_t bytes_read, bytes_written; /* by users */
-	atomic_uint_fast64_t dropped_rows;		/* incomplete ones */
-	atomic_uint_fast64_t lost_changes;		/* of a dataset, since its last commit */
+	atomic_uint_fast64_t bytes_read, bytes_written; /* by programs */
+	atomic_uint_fast64_t dropped_rows;		/* incomplete rows */
+	atomic_uint_fast64_t lost_changes;		/* how often a dataset went back to its last commit */
 	atomic_bool maps_direct;			/* h5_vfs_set_maps_direct() */
 	struct h5_node *root;
-	uint8_t secret[H5_SIPHASH_KEY]; /* of this mount */
-	bool may_change;		/* another program may write objects anew without our notice */
-	char *prefix;	      /* owned: the escaped path of the root in the file, without slashes around it */
-	pthread_mutex_t lock; /* guards nodes, and what struct h5_node says */
+	uint8_t secret[H5_SIPHASH_KEY]; /* random; of this mount */
+	bool may_change;		/* another program may replace objects of the file */
+	char *prefix; /* owned: the escaped path of the root in the file, without slashes at its ends */
+	pthread_mutex_t lock;		  /* guards the tables of nodes, and what struct h5_node says */
 	struct h5_node *nodes;		  /* hash table by key */
 	struct h5_node *by_id;		  /* hash table of all nodes */
 	struct h5_remembered *remembered; /* hash table of nodes that were forgotten */
-	struct h5_node
-		*detached; /* nodes whose name leads elsewhere by now: found no more, but not yet forgotten */
-	/* Open files and directories (by `prev`, `next`): the kernel may end without a release of them. */
-	struct h5_handle *handles;     /* lock */
-	struct h5_dir *dirs;	       /* lock */
-	struct h5_follower *followers; /* hash table; added to with lock and the shared write_lock */
-	pthread_mutex_t map_lock;      /* guards map: held while it is built */
-	struct h5_path_map *map;       /* of the mounted file, made when first needed */
-	/* Of a mount for writing: shared over what reads, exclusive over what changes; guards all below. */
+	struct h5_node *
+		detached; /* nodes that the kernel still has, but whose name leads to something else by now */
+	/* Open files and directories: a mount may end before the kernel closes them. */
+	struct h5_handle *handles;     /* guarded by lock */
+	struct h5_dir *dirs;	       /* guarded by lock */
+	struct h5_follower *followers; /* hash table; to add one takes lock and the shared write_lock */
+	pthread_mutex_t map_lock;      /* guards map, also while it is made */
+	struct h5_path_map *map;       /* NULL until it is needed */
+	/* On a mount for writing: shared while a request reads, exclusive while one changes something. Guards
+	 * the rest. */
 	pthread_rwlock_t write_lock;
-	struct timespec changed; /* when something was last written; 0: never */
-	uint64_t changes;	 /* how often */
+	struct timespec changed; /* time of the last change; 0: none */
+	uint64_t changes;	 /* number of changes */
 };
 
 /* The file whose tree is shown. */
@@ -47,14 +48,14 @@ static inline struct h5_file *h5_mounted_file(const struct h5_vfs *vfs)
 
 /* ---- stat.c ---- */
 
-/* Size and times of the file that was asked last, for one request. */
+/* Size and times of a file, kept during one request. */
 struct h5_times {
 	struct h5_file *file; /* NULL: none */
 	struct h5_io_stat st;
 };
 
-/* Fills entry->st and entry->size_known for entry->node; on failure gives the node's reference back. `known`:
- * the node's object where it is at hand, else NULL. */
+/* Fills entry->st and entry->size_known for entry->node; on failure gives the reference to the node back.
+ * `known`: the node's object, if the caller has decoded it; else NULL. */
 int h5_stat_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
 		  struct h5_vfs_entry *entry);
 

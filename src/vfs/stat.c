@@ -1,4 +1,4 @@
-/* Attributes of nodes as stat() shows them. */
+/* What stat() and statfs() tell. */
 #include "vfs/private.h"
 
 #include "base/checked.h"
@@ -9,7 +9,7 @@
 
 enum { BLOCK = 512 }; /* the unit of st_blocks */
 
-/* What was written but not yet committed counts too. */
+/* Makes the time that of a later change, which may not be committed yet. */
 static void advance(struct timespec *time, const struct timespec *changed)
 {
 	if (time->tv_sec < changed->tv_sec ||
@@ -47,10 +47,10 @@ static void set_size(struct stat *st, uint64_t size, uint64_t stored)
 	st->st_size = (off_t)h5_min(size, INT64_MAX);
 	st->st_blocks = (blkcnt_t)(stored / BLOCK + (stored % BLOCK != 0));
 	if (size && !st->st_blocks)
-		st->st_blocks = 1; /* 0 would say that all of it is a hole */
+		st->st_blocks = 1; /* 0 would mean that all of it is a hole */
 }
 
-/* The size that took work to find, if that was done before for this node. */
+/* The size that was found before, if nothing has changed since. */
 static bool recall_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t *size)
 {
 	bool known;
@@ -71,7 +71,7 @@ static void remember_size(struct h5_vfs *vfs, struct h5_node *node, uint64_t siz
 	pthread_mutex_unlock(&vfs->lock);
 }
 
-/* What a dataset lacks is told when it is opened; its name must not fail. */
+/* True: opening the file tells of the error; its name must not fail. */
 static bool is_told_later(int rc)
 {
 	return !h5_is_passing(rc);
@@ -83,7 +83,7 @@ static bool is_writable(const struct h5_vfs *vfs, const struct h5_dataset *datas
 	       h5_dataset_can_be_written(dataset, vfs->options.external_write);
 }
 
-/* The size of a file, if it is found without work on elements, was found before, or with `work`. */
+/* Finds the size of the contents. Unless `work` is set, only if that takes no work on elements. */
 static int find_size(struct h5_vfs *vfs, struct h5_node *node, struct h5_view *view, bool work,
 		     uint64_t *size, bool *known)
 {
@@ -122,7 +122,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 	return is_told_later(rc) ? 0 : rc;
 }
 
-/* What a folder of `.h5fs` shows is looked at only if its size is wanted: that takes work. */
+/* The contents of files below `.h5fs` are looked at only for their size, since that takes work. */
 static int stat_view(struct h5_vfs *vfs, struct h5_node *node, const struct h5_times *times, bool work,
 		     struct stat *st, bool *size_known)
 {
@@ -145,7 +145,7 @@ static int stat_group(const struct h5_node *node, const struct h5_object *object
 	return is_told_later(rc) ? 0 : rc;
 }
 
-/* `known`: the node's object where it is at hand, else NULL. */
+/* `known`: the node's object, if the caller has decoded it; else NULL. */
 static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
 		     struct h5_times *times, bool work, struct stat *st, bool *size_known)
 {
@@ -187,7 +187,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		break;
 	}
 	if (object && S_ISREG(st->st_mode) && !node->target)
-		st->st_nlink = object->references ? object->references : 1; /* a name leads here */
+		st->st_nlink = object->references ? object->references : 1; /* at least one name leads here */
 	h5_file_put(node->file, ref);
 	return rc;
 }

@@ -25,14 +25,14 @@ static void init_locks(struct h5_vfs *vfs)
 
 	pthread_mutex_init(&vfs->lock, NULL);
 	pthread_mutex_init(&vfs->map_lock, NULL);
-	/* Readers, however many they are, don't keep writers waiting. */
+	/* A thread that waits to write goes before new readers. */
 	pthread_rwlockattr_init(&attributes);
 	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&vfs->write_lock, &attributes);
 	pthread_rwlockattr_destroy(&attributes);
 }
 
-/* The group that is to be the root. */
+/* Finds the group that becomes the root of the tree. */
 static int find_root(struct h5_vfs *vfs, struct h5_entity *entity)
 {
 	struct h5_file *file = h5_mounted_file(vfs), *found_in = file;
@@ -84,7 +84,7 @@ static int init_ids(struct h5_vfs *vfs)
 
 	if (rc)
 		return rc;
-	/* SWMR writers make no objects and remove none. */
+	/* An SWMR writer neither makes nor removes objects. */
 	vfs->may_change = !st.locked && !h5_file_set_options(vfs->set)->swmr;
 	return getrandom(vfs->secret, sizeof vfs->secret, 0) == sizeof vfs->secret
 		       ? 0

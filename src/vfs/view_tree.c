@@ -1,9 +1,9 @@
-/* The tree of each view, below the directory `.h5fs` of the root, which is found by name alone.
+/* The tree of each view, below the directory `.h5fs` of the root. No listing shows `.h5fs`.
  *
- * It is the tree of the mount, with a file instead of each object that the view shows: NAME and the view's
- * suffix. The name of a directory that ends in that suffix has `%2E` for its last dot, so no two names are
- * the same. (In a view of attributes these are the files, and all objects are directories.) A soft link is
- * there as what it leads to: as a symlink to a file, to a directory, or both. */
+ * A view's tree is the tree of the mount, but instead of each object that the view shows it has a file: NAME
+ * and the suffix of the view. If the name of a directory ends in that suffix, its last dot is written `%2E`,
+ * so no two names are the same. In a view of attributes, attributes are the files, and all objects are
+ * directories. A soft link is a symlink to the file, or to the directory; there may be both. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -16,8 +16,8 @@
 #include <string.h>
 
 #define DOT	"%2E"
-#define BESIDE	"%~attr"   /* behind the name of an attribute that a link of the group has, too */
-#define ESCAPED DOT "h5fs" /* where a link has the plain name */
+#define BESIDE	"%~attr"   /* after the name of an attribute, if a link of the group has that name */
+#define ESCAPED DOT "h5fs" /* another name for it, if a link is called .h5fs */
 
 /* ---- names ---- */
 
@@ -87,7 +87,7 @@ static int check_directory(const struct h5_view *v)
 	return kind == H5_NODE_DIRECTORY ? 0 : -ENOENT;
 }
 
-/* Appends the path in the tree of the view that leads to an object: as a file, or a directory. */
+/* Appends the path in the tree of the view for a path of the file: to the view's file, or to a directory. */
 static void add_path(struct h5_buf *out, const struct h5_view_ops *view, bool as_file, const char *path,
 		     size_t size)
 {
@@ -95,7 +95,7 @@ static void add_path(struct h5_buf *out, const struct h5_view_ops *view, bool as
 	char name[H5_NAME_MAX + 1];
 	size_t last_size = 0;
 
-	/* Each component is written when it is known if it is the last one. */
+	/* A component is added when the next one is known, since the last one has another form. */
 	while (path <= end) {
 		const char *slash = path < end ? memchr(path, '/', (size_t)(end - path)) : NULL;
 		size_t n = (size_t)((slash ? slash : end) - path);
@@ -131,8 +131,8 @@ static int resolve_soft(const struct h5_node *directory, const struct h5_link *l
 	return h5_entity_symlink(directory, entity, &target);
 }
 
-/* Beneath an external link, or where only a group is mounted, a soft link may lead to where no symlink can:
- * then it is the object itself. */
+/* False: the soft link is below an external link, or may lead out of the group that is mounted. No symlink
+ * can lead there, so it is shown as the object itself. */
 static bool is_symlink(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link)
 {
 	bool absolute = link->target_size && link->target[0] == '/';
@@ -173,7 +173,7 @@ static int has_link(const struct h5_node *directory, const struct h5_object *obj
 	return rc == -ENOENT ? 0 : rc ? rc : 1;
 }
 
-/* The name of an attribute's file. */
+/* The file name of an attribute. */
 static int escape_attribute(const struct h5_node *directory, const struct h5_object *object, const char *name,
 			    char out[H5_NAME_MAX + 1])
 {
@@ -191,11 +191,11 @@ static int escape_attribute(const struct h5_node *directory, const struct h5_obj
 struct attribute_search {
 	const struct h5_node *directory;
 	const struct h5_object *object;
-	const char *name; /* of the file */
+	const char *name; /* the file name */
 	char *found;	  /* owned: the attribute's name */
 };
 
-/* 1: it is the one that is looked for. */
+/* 1: the attribute has the file name; 0: another. */
 static int compare_attribute(struct attribute_search *s, const char *attribute)
 {
 	char name[H5_NAME_MAX + 1];
@@ -243,7 +243,7 @@ static int search_attribute(struct attribute_search *s)
 	return rc;
 }
 
-/* Takes the name over. */
+/* Takes the name over, which is the attribute's. */
 static struct h5_entity attribute_entity(const struct h5_node *directory, char *name)
 {
 	return (struct h5_entity){.kind = H5_NODE_VIEW,
@@ -312,7 +312,7 @@ struct listing {
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
 	const struct h5_object *object; /* of the directory */
-	int unread;			/* why an object could not be looked at this time; 0: all were */
+	int unread;			/* why an object could not be read; 0: all were read */
 	struct h5_dir_list *list;
 };
 
@@ -322,7 +322,7 @@ static int list_link_as(struct listing *l, const struct h5_link *link, bool as_f
 	struct h5_entity entity;
 	int rc = h5_views_resolve(l->vfs, l->directory, link, as_file, &entity);
 
-	/* Its neighbours are shown all the same. */
+	/* One that cannot be read does not keep others from being listed. */
 	if (rc && !h5_is_own(rc) && rc != -ENOENT)
 		l->unread = rc;
 	if (rc)
@@ -373,7 +373,7 @@ static int list_attributes(struct listing *l)
 	return rc;
 }
 
-/* The first failure; what comes behind it is listed all the same. */
+/* Returns the first failure, but lists all that comes after it. */
 static int list_object(struct listing *l)
 {
 	const struct h5_node *directory = l->directory;

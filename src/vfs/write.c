@@ -12,8 +12,8 @@
 
 /* ---- what has grown ---- */
 
-/* With the exclusive lock, so that nobody has seen the new size. Where stale pages begin, if there are any:
- * with what was written, or before. */
+/* After a file has grown. If the kernel may have stale pages, keeps the new size from it, and returns the
+ * offset from which on they are stale. With the exclusive lock, so no other request has seen the new size. */
 static uint64_t hide_growth(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
 			    bool truncated)
 {
@@ -89,7 +89,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
-	/* The rest of a page is nobody's. */
+	/* The rest of a mapped page, beyond the end, belongs to no file. */
 	if (!rc && where == H5_WRITE_INSIDE && *written == left)
 		*written = n;
 	return rc;
@@ -102,7 +102,7 @@ static int check_row(const struct h5_handle *h)
 	return h->input.filled ? h5_fail(-EINVAL, h->node->address, "the last row is incomplete") : 0;
 }
 
-/* What was lost is told once to each handle that wrote it: as `rc` right now, or from before. */
+/* Tells each handle once that bytes were lost which it has written: by `rc`, or by its own error. */
 static int tell_loss(struct h5_handle *h, int rc)
 {
 	int lost = h->lost;
