@@ -47,17 +47,6 @@ void h5_unlock(struct h5_vfs *vfs)
 		pthread_rwlock_unlock(&vfs->write_lock);
 }
 
-/* If the lock can be taken, nobody holds it; then the assertion ends the process. */
-bool h5_is_locked(struct h5_vfs *vfs)
-{
-	return !vfs->options.writable || pthread_rwlock_trywrlock(&vfs->write_lock);
-}
-
-bool h5_is_locked_to_write(struct h5_vfs *vfs)
-{
-	return vfs->options.writable && pthread_rwlock_tryrdlock(&vfs->write_lock);
-}
-
 bool h5_reading_next(struct h5_reading *reading, int *rc)
 {
 	struct h5_vfs *vfs = reading->vfs;

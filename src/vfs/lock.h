@@ -25,8 +25,4 @@ bool h5_reading_next(struct h5_reading *reading, int *rc);
 void h5_lock_to_write(struct h5_vfs *vfs);
 void h5_unlock(struct h5_vfs *vfs);
 
-/* For assertions: a thread holds the lock, or the mount is for reading; a thread holds the exclusive lock. */
-bool h5_is_locked(struct h5_vfs *vfs);
-bool h5_is_locked_to_write(struct h5_vfs *vfs);
-
 #endif

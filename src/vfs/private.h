@@ -46,6 +46,18 @@ static inline struct h5_file *h5_mounted_file(const struct h5_vfs *vfs)
 	return h5_file_set_root(vfs->set);
 }
 
+/* For assertions: the lock is held; exclusively. If it can be taken instead, nobody holds it, and the
+ * assertion ends the process. */
+static inline bool h5_is_locked(struct h5_vfs *vfs)
+{
+	return !vfs->options.writable || pthread_rwlock_trywrlock(&vfs->write_lock);
+}
+
+static inline bool h5_is_locked_to_write(struct h5_vfs *vfs)
+{
+	return vfs->options.writable && pthread_rwlock_tryrdlock(&vfs->write_lock);
+}
+
 /* ---- stat.c ---- */
 
 /* Size and times of a file, kept during one request. */
