@@ -118,7 +118,7 @@ static void set_time(struct timespec *changed)
 
 int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node)
 {
-	struct h5_follower *f = NULL, *new;
+	struct h5_follower *follower = NULL, *new;
 	int rc = 0;
 
 	if (!vfs->options.writable)
@@ -129,13 +129,13 @@ int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node)
 	new->key.file = node->file;
 	new->key.address = node->address;
 	pthread_mutex_lock(&vfs->lock);
-	HASH_FIND(hh, vfs->followers, &new->key, sizeof new->key, f);
-	if (!f) {
+	HASH_FIND(hh, vfs->followers, &new->key, sizeof new->key, follower);
+	if (!follower) {
 		HASH_ADD(hh, vfs->followers, key, sizeof new->key, new);
 		rc = new->hh.tbl ? 0 : -ENOMEM;
 	}
 	pthread_mutex_unlock(&vfs->lock);
-	if (f || rc)
+	if (follower || rc)
 		free(new);
 	return rc;
 }
@@ -143,10 +143,11 @@ int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node)
 /* The lock is exclusive, so no other thread adds one. */
 static void forget_followers(struct h5_vfs *vfs)
 {
-	struct h5_follower *f, *next;
+	struct h5_follower *follower, *next;
 
-	HASH_ITER(hh, vfs->followers, f, next)
-	h5_lru_forget(h5_file_set_blocks(vfs->set), h5_file_number(f->key.file), f->key.address);
+	HASH_ITER(hh, vfs->followers, follower, next)
+	h5_lru_forget(h5_file_set_blocks(vfs->set), h5_file_number(follower->key.file),
+		      follower->key.address);
 }
 
 void h5_changes_end(struct h5_vfs *vfs)
@@ -194,14 +195,14 @@ static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
  * are lost. If it failed, all uncommitted changes are, since they share one transaction. */
 static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 {
-	struct h5_tx_participant *p;
+	struct h5_tx_participant *participant;
 
-	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), p)
+	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), participant)
 	{
-		if (rc && p->uncommitted && !p->failure)
-			p->failure = rc;
-		if (p->failure)
-			lose(vfs, p);
+		if (rc && participant->uncommitted && !participant->failure)
+			participant->failure = rc;
+		if (participant->failure)
+			lose(vfs, participant);
 	}
 	if (rc)
 		h5_tx_abandon(h5_mounted_file(vfs));
@@ -210,31 +211,31 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 
 static void tell_committed(struct h5_vfs *vfs)
 {
-	struct h5_tx_participant *p;
+	struct h5_tx_participant *participant;
 
-	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), p)
-	if (!p->failure)
-		tell_handles(vfs, p->address, 0);
+	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), participant)
+	if (!participant->failure)
+		tell_handles(vfs, participant->address, 0);
 }
 
 static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 {
-	const struct h5_tx_participant *p;
+	const struct h5_tx_participant *participant;
 
 	if (of)
 		return h5_dataset_writer_participant(of)->uncommitted;
-	DL_SEARCH_SCALAR(h5_tx_participants(h5_mounted_file(vfs)), p, uncommitted, true);
-	return p;
+	DL_SEARCH_SCALAR(h5_tx_participants(h5_mounted_file(vfs)), participant, uncommitted, true);
+	return participant;
 }
 
 /* Why the commit lacks the changes of a dataset; 0: it has all changes. */
 static int first_failure(const struct h5_vfs *vfs)
 {
-	const struct h5_tx_participant *p;
+	const struct h5_tx_participant *participant;
 
-	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), p)
-	if (p->failure)
-		return p->failure;
+	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), participant)
+	if (participant->failure)
+		return participant->failure;
 	return 0;
 }
 
@@ -264,12 +265,12 @@ int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 
 void h5_changes_free(struct h5_vfs *vfs)
 {
-	struct h5_follower *f, *after;
+	struct h5_follower *follower, *next;
 
 	h5_dataset_writers_close(h5_mounted_file(vfs));
-	HASH_ITER(hh, vfs->followers, f, after)
+	HASH_ITER(hh, vfs->followers, follower, next)
 	{
-		HASH_DEL(vfs->followers, f);
-		free(f);
+		HASH_DEL(vfs->followers, follower);
+		free(follower);
 	}
 }

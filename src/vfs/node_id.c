@@ -162,46 +162,46 @@ struct h5_node *h5_node_find_parent(struct h5_vfs *vfs, uint64_t id)
 
 static struct h5_remembered *find_remembered(const struct h5_vfs *vfs, uint64_t id)
 {
-	struct h5_remembered *r;
+	struct h5_remembered *found;
 
-	HASH_FIND(hh, vfs->remembered, &id, sizeof id, r);
-	return r;
+	HASH_FIND(hh, vfs->remembered, &id, sizeof id, found);
+	return found;
 }
 
-static void drop(struct h5_vfs *vfs, struct h5_remembered *r)
+static void drop(struct h5_vfs *vfs, struct h5_remembered *remembered)
 {
-	HASH_DEL(vfs->remembered, r);
-	free(r);
+	HASH_DEL(vfs->remembered, remembered);
+	free(remembered);
 }
 
 void h5_node_remember(struct h5_vfs *vfs, const struct h5_node *node)
 {
-	struct h5_remembered *r;
+	struct h5_remembered *remembered;
 
 	if (!node->name || node->is_detached)
 		return;
-	r = find_remembered(vfs, node->id);
-	if (r)
-		drop(vfs, r);
-	r = calloc(1, sizeof *r + strlen(node->name) + 1);
-	if (!r)
+	remembered = find_remembered(vfs, node->id);
+	if (remembered)
+		drop(vfs, remembered);
+	remembered = calloc(1, sizeof *remembered + strlen(node->name) + 1);
+	if (!remembered)
 		return;
-	r->id = node->id;
-	r->parent = node->from;
-	strcpy(r->name, node->name);
-	HASH_ADD(hh, vfs->remembered, id, sizeof r->id, r);
-	if (!r->hh.tbl)
-		free(r);
+	remembered->id = node->id;
+	remembered->parent = node->from;
+	strcpy(remembered->name, node->name);
+	HASH_ADD(hh, vfs->remembered, id, sizeof remembered->id, remembered);
+	if (!remembered->hh.tbl)
+		free(remembered);
 	else if (HASH_COUNT(vfs->remembered) > REMEMBERED_MAX)
 		drop(vfs, vfs->remembered);
 }
 
 void h5_remembered_free(struct h5_vfs *vfs)
 {
-	struct h5_remembered *r, *next;
+	struct h5_remembered *remembered, *next;
 
-	HASH_ITER(hh, vfs->remembered, r, next)
-	drop(vfs, r);
+	HASH_ITER(hh, vfs->remembered, remembered, next)
+	drop(vfs, remembered);
 }
 
 /* ---- from a number to the node ---- */
@@ -218,16 +218,16 @@ void h5_steps_free(struct h5_step *steps)
 static int find_way(struct h5_vfs *vfs, uint64_t id, struct h5_step **steps, struct h5_node **from)
 {
 	while (!(*from = find_node(vfs, id))) {
-		const struct h5_remembered *r = find_remembered(vfs, id);
-		struct h5_step *step = r ? malloc(sizeof *step + strlen(r->name) + 1) : NULL;
+		const struct h5_remembered *found = find_remembered(vfs, id);
+		struct h5_step *step = found ? malloc(sizeof *step + strlen(found->name) + 1) : NULL;
 
-		if (!r)
+		if (!found)
 			return -ESTALE;
 		if (!step)
 			return -ENOMEM;
-		strcpy(step->name, r->name);
+		strcpy(step->name, found->name);
 		LL_PREPEND(*steps, step);
-		id = r->parent;
+		id = found->parent;
 	}
 	(*from)->references++;
 	return 0;

@@ -35,7 +35,7 @@ struct walk {
 	struct known **tail; /* of the queue */
 };
 
-static struct known *add(struct walk *w, uint64_t address, const char *name)
+static struct known *add(struct walk *walk, uint64_t address, const char *name)
 {
 	struct known *k = malloc(sizeof *k + strlen(name) + 1);
 
@@ -43,60 +43,60 @@ static struct known *add(struct walk *w, uint64_t address, const char *name)
 		return NULL;
 	memset(k, 0, sizeof *k);
 	k->address = address;
-	k->parent = w->at;
+	k->parent = walk->at;
 	strcpy(k->name, name);
-	HASH_ADD(hh, w->map->table, address, sizeof k->address, k);
+	HASH_ADD(hh, walk->map->table, address, sizeof k->address, k);
 	if (!k->hh.tbl) {
 		free(k);
 		return NULL;
 	}
-	*w->tail = k;
-	w->tail = &k->next;
+	*walk->tail = k;
+	walk->tail = &k->next;
 	return k;
 }
 
-static int add_link(struct walk *w, const struct h5_link *link)
+static int add_link(struct walk *walk, const struct h5_link *link)
 {
 	char name[H5_NAME_MAX + 1];
 	struct known *k;
 
 	if (link->type != H5_LINK_HARD)
 		return 0;
-	HASH_FIND(hh, w->map->table, &link->address, sizeof link->address, k);
+	HASH_FIND(hh, walk->map->table, &link->address, sizeof link->address, k);
 	if (k)
 		return 0;
 	h5_name_escape(link->name, link->name_size, name);
-	return add(w, link->address, name) ? 0 : -ENOMEM;
+	return add(walk, link->address, name) ? 0 : -ENOMEM;
 }
 
-static int add_links(struct h5_file *file, const struct h5_object *group, struct walk *w)
+static int add_links(struct h5_file *file, const struct h5_object *group, struct walk *walk)
 {
 	const struct h5_link *link;
 	struct h5_link_walk links;
 	int rc = h5_link_begin(&links, file, group, H5_NAMES_SORTED);
 
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
-		rc = add_link(w, link);
+		rc = add_link(walk, link);
 	h5_link_end(&links);
 	return rc;
 }
 
 /* A damaged object is in the map, but its links are not, nor are those of one that cannot be read now. */
-static int visit_group(struct h5_file *file, struct walk *w)
+static int add_group(struct h5_file *file, struct walk *walk)
 {
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
-	int rc = h5_object_get(file, w->at->address, &ref, &object);
+	int rc = h5_object_get(file, walk->at->address, &ref, &object);
 
 	if (!rc) {
 		if (object->kind == H5_OBJECT_GROUP)
-			rc = add_links(file, object, w);
+			rc = add_links(file, object, walk);
 		h5_file_put(file, ref);
 	}
 	if (h5_is_own(rc))
 		return rc;
 	if (h5_is_passing(rc))
-		w->map->unread = rc;
+		walk->map->unread = rc;
 	return 0;
 }
 
@@ -119,14 +119,14 @@ static int make_map(const struct h5_vfs *vfs, struct h5_path_map **out)
 	struct h5_file *file = vfs->root->file;
 	struct h5_path_map *map = calloc(1, sizeof *map);
 	struct known *queue = NULL;
-	struct walk w = {.map = map, .tail = &queue};
-	int rc = map && add(&w, vfs->root->address, "") ? 0 : -ENOMEM;
+	struct walk walk = {.map = map, .tail = &queue};
+	int rc = map && add(&walk, vfs->root->address, "") ? 0 : -ENOMEM;
 
 	for (struct known *k = queue; k && !rc; k = k->next) {
-		w.at = k;
+		walk.at = k;
 		rc = h5_interrupt_check();
 		if (!rc)
-			rc = visit_group(file, &w);
+			rc = add_group(file, &walk);
 	}
 	if (rc) {
 		h5_paths_free(map);
