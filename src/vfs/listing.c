@@ -193,7 +193,7 @@ static void fill_with_object(struct batch *b, size_t i, const struct h5_object *
 
 /* True: a look-up has to find the name, too. Targets of dangling symlinks begin with such a name, because a
  * look-up does not find it. If an index is damaged, a listing may have a name that a look-up does not find,
- * and the kernel must not learn of it. */
+ * and then the kernel must not get a node for it. */
 static bool must_be_found(const struct batch *b, size_t i)
 {
 	return !is_in_view(b->dir) && !strncmp(b->items[i].text, H5_DANGLING, sizeof H5_DANGLING - 1);

@@ -4,8 +4,8 @@
  * own file in the tree is of the view that shows its contents: raw, lines, jsonl or ddl. The other views
  * (attrs, csv, json, npy, png) have a folder each below `.h5fs`, with files for other programs.
  *
- * A view is one file of this folder, with a struct h5_view_ops, and one line in view.c. It decides neither
- * the names of its files nor where they are in the tree. */
+ * A view is one file of this folder, with a struct h5_view_ops, and a line each in views.h and view.c. It
+ * decides neither the names of its files nor where they are in the tree. */
 #ifndef H5_VIEW_VIEW_H
 #define H5_VIEW_VIEW_H
 
