@@ -33,6 +33,7 @@ struct h5_entity {
 };
 
 struct h5_node {
+	/* what it is, as in struct h5_entity */
 	enum h5_node_kind kind;
 	struct h5_file *file;
 	uint64_t address;
