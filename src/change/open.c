@@ -25,20 +25,20 @@ struct opening {
 /* ---- the journal ---- */
 
 /* Makes the last error a warning. */
-static int note(struct opening *o, int code)
+static int note(struct opening *opening, int code)
 {
 	const struct h5_error *e = h5_error_last();
 
-	free(o->opened.warning);
-	o->opened.warning = strdup(e->code == code ? e->text : strerror(-code));
-	return o->opened.warning ? 0 : -ENOMEM;
+	free(opening->opened.warning);
+	opening->opened.warning = strdup(e->code == code ? e->text : strerror(-code));
+	return opening->opened.warning ? 0 : -ENOMEM;
 }
 
 /* Finds the journal, which may have the name that the file had when it was mounted. */
-static int look_for_journal(struct opening *o)
+static int look_for_journal(struct opening *opening)
 {
-	const struct h5_journal_place *place = &o->journal.place;
-	bool writable = o->options->writable;
+	const struct h5_journal_place *place = &opening->journal.place;
+	bool writable = opening->options->writable;
 	char found[NAME_MAX + 1];
 	int rc = h5_journal_check_beside(place);
 
@@ -50,30 +50,31 @@ static int look_for_journal(struct opening *o)
 		rc = h5_journal_adopt(place, found);
 	/* If it cannot be renamed, or is in use, it keeps its name. */
 	if (!writable || rc == -EWOULDBLOCK) {
-		strcpy(o->journal.name, found);
+		strcpy(opening->journal.name, found);
 		rc = 0;
 	}
-	if (!rc && asprintf(&o->opened.warning, "its journal was found under another name, %s", found) < 0) {
-		o->opened.warning = NULL;
+	if (!rc &&
+	    asprintf(&opening->opened.warning, "its journal was found under another name, %s", found) < 0) {
+		opening->opened.warning = NULL;
 		rc = -ENOMEM;
 	}
 	return rc;
 }
 
 /* Replays the journal, or makes *io one that reads as if it had been. */
-static int heed_journal(struct opening *o, struct h5_io **io)
+static int heed_journal(struct opening *opening, struct h5_io **io)
 {
-	struct h5_recovered *recovered = &o->opened.recovered;
-	bool writable = o->options->writable;
+	struct h5_recovered *recovered = &opening->opened.recovered;
+	bool writable = opening->options->writable;
 	struct h5_io *overlay = NULL;
-	int rc = look_for_journal(o);
+	int rc = look_for_journal(opening);
 
 	if (!rc)
-		rc = h5_journal_recover(&o->journal.place, *io, writable, &overlay, recovered);
+		rc = h5_journal_recover(&opening->journal.place, *io, writable, &overlay, recovered);
 	/* A file that anybody could have put there must not keep the HDF5 file from being read. */
 	if (rc && !writable && !h5_is_passing(rc)) {
 		recovered->what = H5_RECOVERY_UNFIT;
-		rc = note(o, rc);
+		rc = note(opening, rc);
 	}
 	if (!rc && overlay)
 		*io = overlay;
@@ -81,22 +82,22 @@ static int heed_journal(struct opening *o, struct h5_io **io)
 }
 
 /* Opens the bytes of the file, with its journal replayed. `directory`: its folder. */
-static int open_io(struct opening *o, const char *path, int directory, struct h5_io **io)
+static int open_io(struct opening *opening, const char *path, int directory, struct h5_io **io)
 {
-	const struct h5_file_set_options *options = o->options;
+	const struct h5_file_set_options *options = opening->options;
 	int rc = h5_io_open_local(path, options->lock, options->writable, io);
 
 	if (rc)
 		return rc;
 	if (options->wrap)
 		*io = options->wrap(options->wrap_arg, *io);
-	rc = h5_journal_home_open(&o->journal, *io, path, directory, options->journal);
+	rc = h5_journal_home_open(&opening->journal, *io, path, directory, options->journal);
 	/* If we may not look for a journal, or it can have no name, there is none for us. */
 	if ((rc == -EACCES || rc == -ENAMETOOLONG) && !options->writable)
 		rc = 0;
 	else if (!rc)
-		rc = heed_journal(o, io);
-	if (!rc && o->opened.recovered.what == H5_RECOVERY_BUSY && options->writable)
+		rc = heed_journal(opening, io);
+	if (!rc && opening->opened.recovered.what == H5_RECOVERY_BUSY && options->writable)
 		rc = h5_fail(-EWOULDBLOCK, H5_UNDEF, "another h5fs writes it: its journal is in use");
 	/* The lock has told us that nobody writes without marks. If we kept it, it would keep the writer out.
 	 */
@@ -115,16 +116,16 @@ static bool is_marked(const struct h5_superblock *sb)
 	return sb->version >= 3 && sb->consistency & (H5_FLAG_WRITING | H5_FLAG_SWMR);
 }
 
-static int check_superblock(struct h5_file *file, const struct opening *o)
+static int check_superblock(struct h5_file *file, const struct opening *opening)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 
 	if (sb->end == H5_UNDEF || sb->end < sb->base || sb->end - sb->base > h5_file_end(file))
 		return h5_fail(-EUCLEAN, 0, "the file is truncated: it cannot be written");
-	if (is_marked(sb) && !o->opened.recovered.swmr && !o->options->force)
+	if (is_marked(sb) && !opening->opened.recovered.swmr && !opening->options->force)
 		return h5_fail(-EBUSY, 0,
 			       "marked as open for writing: a program writes it, or has crashed (-o force)");
-	if (o->options->swmr && sb->version < 3)
+	if (opening->options->swmr && sb->version < 3)
 		return h5_fail(-ENOTSUP, 0, "superblock version %u: swmr needs version 3", sb->version);
 	return 0;
 }
@@ -146,7 +147,7 @@ static int check_extension(struct h5_file *file, struct h5_space *space)
 	return rc;
 }
 
-static int space_init(struct h5_file *file, const struct opening *o, struct h5_space *space)
+static int space_init(struct h5_file *file, const struct opening *opening, struct h5_space *space)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	int rc = check_extension(file, space);
@@ -155,24 +156,25 @@ static int space_init(struct h5_file *file, const struct opening *o, struct h5_s
 	/* Nothing refers to what lies behind the stored end; but a SWMR writer stores the end only when it
 	 * closes the file. */
 	space->committed_end = sb->end - sb->base;
-	space->end = is_marked(sb) && !o->opened.recovered.swmr ? h5_file_end(file) : space->committed_end;
+	space->end =
+		is_marked(sb) && !opening->opened.recovered.swmr ? h5_file_end(file) : space->committed_end;
 	space->least = space->end;
 	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
 	space->limit -= sb->base;
-	space->keeps = o->options->swmr;
+	space->keeps = opening->options->swmr;
 	if (!rc && space->page)
 		space->end += (space->page - space->end % space->page) % space->page;
 	return rc;
 }
 
-static int check_file(struct h5_file *file, const struct opening *o)
+static int check_file(struct h5_file *file, const struct opening *opening)
 {
 	struct h5_io_stat st;
 	int rc = h5_file_can_change(file);
 
 	if (!rc)
 		rc = h5_file_stat(file, &st);
-	if (!rc && st.links > 1 && !o->options->force)
+	if (!rc && st.links > 1 && !opening->options->force)
 		rc = h5_fail(-EMLINK, H5_UNDEF,
 			     "the file has several names, and its journal but one (-o force)");
 	return rc;
@@ -214,26 +216,26 @@ static const struct h5_io_ops tx_ops = {
 	.read = h5_overlay_read, .readv = h5_overlay_readv, .stat = h5_overlay_stat, .close = tx_close};
 
 /* Clears the marks of a mount that was killed before its journal goes, which tells that they are ours. */
-static int leave_marks_behind(struct h5_tx *tx, const struct opening *o)
+static int leave_marks_behind(struct h5_tx *tx, const struct opening *opening)
 {
 	int rc = h5_tx_mark(tx, 0);
 
-	return rc || !o->opened.recovered.swmr ? rc : h5_journal_remove(&o->journal.place);
+	return rc || !opening->opened.recovered.swmr ? rc : h5_journal_remove(&opening->journal.place);
 }
 
-static int tx_begin(struct h5_tx *tx, const struct opening *o)
+static int tx_begin(struct h5_tx *tx, const struct opening *opening)
 {
-	bool swmr = o->options->swmr;
-	int rc = check_file(tx->file, o);
+	bool swmr = opening->options->swmr;
+	int rc = check_file(tx->file, opening);
 
 	if (!rc)
-		rc = check_superblock(tx->file, o);
+		rc = check_superblock(tx->file, opening);
 	if (!rc)
-		rc = space_init(tx->file, o, &tx->space);
+		rc = space_init(tx->file, opening, &tx->space);
 	if (!rc)
-		rc = leave_marks_behind(tx, o);
+		rc = leave_marks_behind(tx, opening);
 	if (!rc)
-		rc = h5_journal_create(&o->journal.place, swmr, &tx->journal);
+		rc = h5_journal_create(&opening->journal.place, swmr, &tx->journal);
 	tx->marked = !rc && swmr;
 	if (tx->marked)
 		rc = h5_tx_mark(tx, H5_FLAG_WRITING | H5_FLAG_SWMR);
@@ -243,7 +245,7 @@ static int tx_begin(struct h5_tx *tx, const struct opening *o)
 }
 
 /* Makes the file one that can be changed. */
-static int tx_open(struct h5_file *file, const struct opening *o)
+static int tx_open(struct h5_file *file, const struct opening *opening)
 {
 	struct h5_tx *tx = calloc(1, sizeof *tx);
 	int rc;
@@ -254,7 +256,7 @@ static int tx_open(struct h5_file *file, const struct opening *o)
 	tx->superblock = *h5_file_superblock(file);
 	/* Space that was allocated may not be on the medium yet. */
 	tx->overlay = (struct h5_overlay){.io.ops = &tx_ops, .beneath = h5_file_io(file), .endless = true};
-	rc = tx_begin(tx, o);
+	rc = tx_begin(tx, opening);
 	if (rc) {
 		tx->failed = true;
 		tx_end(tx); /* the io beneath stays the file's */
@@ -268,63 +270,63 @@ static int tx_open(struct h5_file *file, const struct opening *o)
 /* ---- opening ---- */
 
 /* Another program has written the file since. It must have left it sound, or we do not write. */
-static int check_stale(const struct opening *o, struct h5_file *file)
+static int check_stale(const struct opening *opening, struct h5_file *file)
 {
-	const struct h5_recovered *recovered = &o->opened.recovered;
+	const struct h5_recovered *recovered = &opening->opened.recovered;
 	int rc = 0;
 
-	for (unsigned i = 0; i < recovered->object_count && o->options->check && !rc; i++)
-		rc = o->options->check(file, recovered->objects[i]);
+	for (unsigned i = 0; i < recovered->object_count && opening->options->check && !rc; i++)
+		rc = opening->options->check(file, recovered->objects[i]);
 	if (rc)
 		return h5_fail_in(rc, "an object that a stale journal names");
-	return h5_journal_set_aside(&o->journal.place, recovered);
+	return h5_journal_set_aside(&opening->journal.place, recovered);
 }
 
-static int open_in_set(struct opening *o, struct h5_file_set *set)
+static int open_in_set(struct opening *opening, struct h5_file_set *set)
 {
 	struct h5_io *io;
-	int rc = open_io(o, h5_file_set_path(set), h5_file_set_directory(set), &io);
+	int rc = open_io(opening, h5_file_set_path(set), h5_file_set_directory(set), &io);
 
 	if (!rc)
 		rc = h5_file_set_start(set, io);
-	if (rc || !o->options->writable)
+	if (rc || !opening->options->writable)
 		return rc;
-	if (o->opened.recovered.what == H5_RECOVERY_STALE)
-		rc = check_stale(o, h5_file_set_root(set));
-	return rc ? rc : tx_open(h5_file_set_root(set), o);
+	if (opening->opened.recovered.what == H5_RECOVERY_STALE)
+		rc = check_stale(opening, h5_file_set_root(set));
+	return rc ? rc : tx_open(h5_file_set_root(set), opening);
 }
 
-static void hand_out(struct opening *o, struct h5_opened *opened)
+static void hand_out(struct opening *opening, struct h5_opened *opened)
 {
 	if (!opened)
 		return;
-	*opened = o->opened;
-	opened->journal_directory = o->journal.place.dirfd;
-	o->opened = (struct h5_opened){.journal_directory = -1};
-	o->journal.place.dirfd = -1;
+	*opened = opening->opened;
+	opened->journal_directory = opening->journal.place.dirfd;
+	opening->opened = (struct h5_opened){.journal_directory = -1};
+	opening->journal.place.dirfd = -1;
 }
 
 static int open_once(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out,
 		     struct h5_opened *opened)
 {
-	struct opening o = {.options = options, .opened.journal_directory = -1};
+	struct opening opening = {.options = options, .opened.journal_directory = -1};
 	struct h5_file_set *set;
 	int rc = h5_file_set_new(path, options, &set);
 
 	if (rc)
 		return rc;
-	h5_journal_home_init(&o.journal);
-	o.journal.place.wrap = options->wrap;
-	o.journal.place.wrap_arg = options->wrap_arg;
-	rc = open_in_set(&o, set);
+	h5_journal_home_init(&opening.journal);
+	opening.journal.place.wrap = options->wrap;
+	opening.journal.place.wrap_arg = options->wrap_arg;
+	rc = open_in_set(&opening, set);
 	if (rc) {
 		h5_file_set_close(set);
 	} else {
-		hand_out(&o, opened);
+		hand_out(&opening, opened);
 		*out = set;
 	}
-	h5_opened_release(&o.opened);
-	h5_journal_home_release(&o.journal);
+	h5_opened_release(&opening.opened);
+	h5_journal_home_release(&opening.journal);
 	return rc;
 }
 
