@@ -32,8 +32,8 @@ struct h5_file_set_options {
 	bool swmr;  /* with `writable`: other programs read the file meanwhile; else: one may write it */
 	bool force; /* write a file that is marked as being written, or has several hard links */
 	const char *journal; /* directory of the journal; NULL: the file's own. Borrowed */
-	/* Looks whether an object, by the address of its header, is sound: asked for those that a stale
-	 * journal names. NULL: all are. */
+	/* Checks an object that a stale journal names, by the address of its header. NULL: none is checked.
+	 */
 	int (*check)(struct h5_file *file, uint64_t object);
 	/* Puts an h5_io around the mounted file's and the journal's, for tests that record and fail their
 	 * calls; NULL: none. */
@@ -41,8 +41,7 @@ struct h5_file_set_options {
 	void *wrap_arg;
 };
 
-/* A set around the file at the path, which is not open yet: change/open.h has how to open a file with all
- * that belongs to it. */
+/* Makes a set around the file at the path, without opening that: h5_open_file() in change/open.h does all. */
 int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set);
 /* The real path of the mounted file, borrowed; NULL: bytes in memory. */
 const char *h5_file_set_path(const struct h5_file_set *set);
