@@ -178,6 +178,8 @@ void h5_tx_abandon(struct h5_file *file)
 	if (!tx || tx->failed)
 		return;
 	assert(!tx->unit.depth);
+	for (const struct h5_tx_participant *p = tx->participants; p; p = p->next)
+		assert(!p->uncommitted);
 	h5_tx_roll_back(tx);
 	/* The disk may be full, so space that nothing needs is given back. If that fails, the file stays
 	 * longer. */
