@@ -155,7 +155,8 @@ bool h5_tx_is_unsettled(const struct h5_file *file);
 /* Bytes in memory that settling lets go of. */
 size_t h5_tx_held(const struct h5_file *file);
 /* Settles all participants, and sets `failure` of each. One that fails does not keep the others from it.
- * The request that asks for it cannot interrupt it, since it is done for all. The first failure. */
+ * The request that asks for it cannot interrupt it, since it is done for all. Returns the first
+ * failure. */
 int h5_tx_settle(struct h5_file *file);
 
 /* True: something is to be committed. */
