@@ -94,3 +94,9 @@ EXTRA_DIST += contrib/check-bare contrib/check-machines contrib/check-releases c
 .PHONY: check-bare check-machines check-releases
 check-bare check-machines check-releases:
 	$(srcdir)/contrib/$@
+
+# How many source files one has to open to follow a request: doc/architecture.md.
+EXTRA_DIST += contrib/hops contrib/hops.c
+.PHONY: hops
+hops:
+	$(PYTHON3) $(srcdir)/contrib/hops $(srcdir) -v
