@@ -3,9 +3,343 @@
 #include "chunk_index/extensible_array.h"
 
 #include "base/checked.h"
+#include "base/lookup3.h"
+#include "change/transaction.h"
 #include "store/block.h"
 
 #include <stdlib.h>
+
+/* ---- blocks ---- */
+
+static int read_block(struct h5_file *file, uint64_t address, const struct h5_earray_shape *shape,
+		      uint64_t size, const char *what, struct h5_earray_block **out, struct h5_reader *r,
+		      size_t *cost)
+{
+	void *memory;
+	int rc = h5_block_read(file, address, sizeof **out, size, what, &memory);
+
+	if (rc)
+		return rc;
+	*out = memory;
+	(*out)->header = shape->header->address;
+	*r = h5_file_reader(file, (*out)->bytes, (size_t)size, address);
+	*cost = sizeof **out + (size_t)size;
+	return 0;
+}
+
+/* Returns a block in *value, or frees it if its decoder has failed. */
+static int decoded(struct h5_earray_block *block, int rc, void **value)
+{
+	if (rc)
+		free(block);
+	else
+		*value = block;
+	return rc;
+}
+
+static int load_index_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
+			    size_t *cost)
+{
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
+	struct h5_reader r;
+	int rc = read_block(file, address, shape, shape->header->index_block_size,
+			    "extensible array index block", &block, &r, cost);
+
+	if (rc)
+		return rc;
+	rc = h5_extensible_array_index_block_decode(&r, shape->header, &block->index);
+	return decoded(block, rc, value);
+}
+
+static int load_super_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
+			    size_t *cost)
+{
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
+	struct h5_reader r;
+	int rc = read_block(file, address, shape, shape->super.block_size, "extensible array super block",
+			    &block, &r, cost);
+
+	if (rc)
+		return rc;
+	rc = h5_extensible_array_super_block_decode(&r, shape->header, &shape->super, &block->super);
+	return decoded(block, rc, value);
+}
+
+static int load_data_block(struct h5_file *file, uint64_t address, const void *arg, void **value,
+			   size_t *cost)
+{
+	const struct h5_earray_shape *shape = arg;
+	struct h5_earray_block *block;
+	struct h5_reader r;
+	int rc = read_block(file, address, shape, shape->super.data_block_size, "extensible array data block",
+			    &block, &r, cost);
+
+	if (rc)
+		return rc;
+	rc = h5_extensible_array_data_block_decode(&r, shape->header, &shape->super, &block->data);
+	return decoded(block, rc, value);
+}
+
+const struct h5_block_type h5_earray_index_block = {{"extensible array index block", free}, load_index_block};
+const struct h5_block_type h5_earray_super_block = {{"extensible array super block", free}, load_super_block};
+const struct h5_block_type h5_earray_data_block = {{"extensible array data block", free}, load_data_block};
+
+int h5_earray_number(struct h5_chunk_index *index)
+{
+	unsigned unlimited = 0, n = 0;
+
+	for (unsigned i = 0; i < index->layout.rank; i++) {
+		if (index->max[i] == H5_UNLIMITED) {
+			unlimited = i;
+			n++;
+		}
+	}
+	if (n != 1)
+		return h5_fail(-EUCLEAN, index->layout.address, "extensible array: %u unlimited dimensions",
+			       n);
+	return h5_chunk_index_number(index, unlimited);
+}
+
+void h5_earray_shape_init(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+			  unsigned number, struct h5_earray_shape *shape)
+{
+	shape->header = header;
+	h5_extensible_array_super(header, number, h5_file_superblock(index->file)->size_of_offsets,
+				  &shape->super);
+}
+
+int h5_earray_block_get(const struct h5_chunk_index *index, const struct h5_block_type *type,
+			uint64_t address, const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
+			const struct h5_earray_block **out)
+{
+	uint64_t variant = shape->header->shape | (uint64_t)shape->super.number << 56;
+	const struct h5_earray_block *block;
+	int rc = h5_file_block(index->file, type, address, variant, shape, ref);
+
+	if (rc)
+		return rc;
+	block = h5_lru_value(*ref);
+	/* The decoder compared it with the header by which it was loaded, which may be another one. */
+	if (block->header != shape->header->address) {
+		h5_file_put(index->file, *ref);
+		*ref = NULL;
+		return h5_fail(-EUCLEAN, address, "%s: it belongs to another header", type->kind.name);
+	}
+	*out = block;
+	return 0;
+}
+
+int h5_earray_root_get(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+		       struct h5_lru_entry **ref, const struct h5_earray_block **block)
+{
+	struct h5_earray_shape shape;
+
+	h5_earray_shape_init(index, header, 0, &shape);
+	return h5_earray_block_get(index, &h5_earray_index_block, header->index_block, &shape, ref, block);
+}
+
+int h5_earray_super_get(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+			const struct h5_earray_shape *shape, struct h5_lru_entry **ref,
+			const struct h5_earray_block **block)
+{
+	const struct h5_extensible_array_header *header = shape->header;
+	uint64_t address;
+
+	*ref = NULL;
+	*block = NULL;
+	if (shape->super.number < header->index_super_blocks)
+		return 0;
+	address = h5_chunk_address_at(index, root->index.super_blocks,
+				      shape->super.number - header->index_super_blocks);
+	if (address == H5_UNDEF)
+		return 0;
+	return h5_earray_block_get(index, &h5_earray_super_block, address, shape, ref, block);
+}
+
+uint64_t h5_earray_data_block_address(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+				      const struct h5_earray_shape *shape,
+				      const struct h5_earray_block *super, uint64_t i)
+{
+	if (super)
+		return h5_chunk_address_at(index, super->super.data_blocks, i);
+	if (shape->super.number < shape->header->index_super_blocks)
+		return h5_chunk_address_at(index, root->index.data_blocks, shape->super.first_data_block + i);
+	return H5_UNDEF;
+}
+
+/* This cannot overflow: the data block has been read, or will be refused. */
+uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t data_block, uint64_t page)
+{
+	return data_block + shape->super.data_block_size + page * shape->super.page_size;
+}
+
+int h5_earray_page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
+		       const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
+		       struct h5_lru_entry **ref, const uint8_t **elements)
+{
+	*ref = NULL;
+	*elements = NULL;
+	if (!h5_extensible_array_has_page(&shape->super, &super->super, i, page))
+		return 0;
+	return h5_chunk_page_get(index, h5_earray_page_address(shape, address, page),
+				 shape->header->page_elements * shape->header->element_size, ref, elements);
+}
+
+bool h5_earray_locate(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
+		      uint64_t number, struct h5_earray_position *position)
+{
+	struct h5_extensible_array_super *super = &position->shape.super;
+
+	*position =
+		(struct h5_earray_position){.in_index = number < header->index_elements, .number = number};
+	if (number >> header->max_bits)
+		return false;
+	if (position->in_index) {
+		h5_earray_shape_init(index, header, 0, &position->shape);
+		position->at = number;
+		position->n = header->index_elements;
+		return true;
+	}
+	number -= header->index_elements;
+	h5_earray_shape_init(index, header, h5_extensible_array_super_of(header, number), &position->shape);
+	number -= super->first_element;
+	position->in_super = number;
+	position->data_block = number / super->elements;
+	position->at = number % super->elements;
+	position->n = super->elements;
+	if (super->pages) {
+		position->page = position->at / header->page_elements;
+		position->at %= header->page_elements;
+		position->n = header->page_elements;
+	}
+	return true;
+}
+
+static void span(uint64_t from, uint64_t n, uint64_t *first, uint64_t *end)
+{
+	*first = from;
+	*end = h5_add(from, n, end) ? *end : UINT64_MAX;
+}
+
+/* The same for a leaf below the index block. */
+static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+		      const struct h5_earray_position *position, struct h5_lru_entry **ref,
+		      const uint8_t **elements, uint64_t *first, uint64_t *end)
+{
+	const struct h5_earray_shape *shape = &position->shape;
+	const struct h5_earray_block *super, *data;
+	struct h5_lru_entry *super_ref, *data_ref;
+	uint64_t address;
+	int rc = h5_earray_super_get(index, root, shape, &super_ref, &super);
+
+	if (rc)
+		return rc;
+	address = h5_earray_data_block_address(index, root, shape, super, position->data_block);
+	if (address == H5_UNDEF) {
+		if (!super && shape->super.number >= shape->header->index_super_blocks)
+			span(position->number - position->in_super,
+			     shape->super.data_blocks * shape->super.elements, first, end);
+		else
+			span(position->number - position->in_super % shape->super.elements,
+			     shape->super.elements, first, end);
+		goto out;
+	}
+	rc = h5_earray_block_get(index, &h5_earray_data_block, address, shape, &data_ref, &data);
+	if (rc)
+		goto out;
+	if (!shape->super.pages) {
+		*ref = data_ref;
+		*elements = data->data.elements;
+		goto out;
+	}
+	rc = h5_earray_page_get(index, shape, super, position->data_block, address, position->page, ref,
+				elements);
+	h5_file_put(index->file, data_ref);
+out:
+	h5_file_put(index->file, super_ref);
+	return rc;
+}
+
+int h5_earray_leaf_get(const struct h5_chunk_index *index, const struct h5_earray_position *position,
+		       struct h5_lru_entry **ref, const uint8_t **elements, uint64_t *first, uint64_t *end)
+{
+	const struct h5_earray_block *root;
+	struct h5_lru_entry *root_ref;
+	int rc;
+
+	*ref = NULL;
+	*elements = NULL;
+	span(position->number - position->at, position->n, first, end);
+	if (position->shape.header->index_block == H5_UNDEF) {
+		span(0, UINT64_C(1) << position->shape.header->max_bits, first, end);
+		return 0;
+	}
+	rc = h5_earray_root_get(index, position->shape.header, &root_ref, &root);
+	if (rc)
+		return rc;
+	if (position->in_index) {
+		*ref = root_ref;
+		*elements = root->index.elements;
+		return 0;
+	}
+	rc = leaf_below(index, root, position, ref, elements, first, end);
+	h5_file_put(index->file, root_ref);
+	return rc;
+}
+
+/* ---- blocks that are changed ---- */
+
+struct h5_writer h5_earray_writer(const struct h5_chunk_index *index, uint8_t *bytes, size_t n)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(index->file);
+
+	return h5_writer_init(bytes, n, superblock->size_of_offsets, superblock->size_of_lengths);
+}
+
+size_t h5_earray_header_size(const struct h5_chunk_index *index)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(index->file);
+
+	return h5_extensible_array_header_size(superblock->size_of_offsets, superblock->size_of_lengths);
+}
+
+int h5_earray_write_header(const struct h5_chunk_index *index,
+			   const struct h5_extensible_array_header *header)
+{
+	uint8_t bytes[H5_EXTENSIBLE_ARRAY_HEADER_MAX];
+	struct h5_writer w = h5_earray_writer(index, bytes, h5_earray_header_size(index));
+	int rc;
+
+	h5_extensible_array_header_encode(&w, header);
+	rc = h5_writer_check(&w, "extensible array header");
+	return rc ? rc : h5_tx_patch(index->file, header->address, bytes, h5_writer_at(&w), H5_STAGE_INDEX);
+}
+
+void h5_earray_seal(uint8_t *bytes, size_t n)
+{
+	h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
+}
+
+uint8_t *h5_earray_part(struct h5_earray_block *draft, const uint8_t *decoded)
+{
+	return draft->bytes + (decoded - draft->bytes);
+}
+
+int h5_earray_draft(const struct h5_chunk_index *index, const struct h5_block_type *type, uint64_t address,
+		    const struct h5_earray_shape *shape, struct h5_earray_block **draft)
+{
+	void *value;
+	size_t cost;
+	int rc = type->load(index->file, address, shape, &value, &cost);
+
+	if (!rc)
+		*draft = value;
+	return rc;
+}
+
+/* ---- the index ---- */
 
 static int decode_header(struct h5_reader *r, void *header)
 {
@@ -21,7 +355,7 @@ static int load_header(struct h5_file *file, uint64_t address, const void *arg, 
 
 static const struct h5_block_type array_header = {{"extensible array header", free}, load_header};
 
-static int open_index(struct h5_chunk_index *index)
+int h5_earray_open(struct h5_chunk_index *index)
 {
 	const struct h5_extensible_array_header *header = &index->extensible_array;
 	struct h5_lru_entry *ref;
@@ -55,8 +389,8 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *number, stru
 	return rc;
 }
 
-static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, const uint64_t *scaled,
-		  struct h5_chunk *chunk)
+int h5_earray_lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+		     const uint64_t *scaled, struct h5_chunk *chunk)
 {
 	uint64_t number;
 	int rc;
@@ -126,7 +460,7 @@ static int walk_super_block(struct walker *walker, const struct h5_earray_shape 
 	return rc;
 }
 
-static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+int h5_earray_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
 	const struct h5_extensible_array_header *header = &index->extensible_array;
 	struct walker walker = {index, NULL, visit, arg, h5_file_size(index->file)};
@@ -148,13 +482,3 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 	h5_file_put(index->file, ref);
 	return rc;
 }
-
-const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {
-	.name = "earray",
-	.open = open_index,
-	.lookup = lookup,
-	.gap = h5_chunk_elements_gap,
-	.walk = walk,
-	.set = h5_earray_set,
-	.trim = h5_earray_trim,
-};

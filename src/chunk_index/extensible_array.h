@@ -1,6 +1,6 @@
-/* Between the files of the extensible array. Lowest first: extensible_array_blocks.c reads its blocks,
- * extensible_array_move.c moves it as a whole, extensible_array_write.c changes it, and extensible_array.c
- * makes an index of these. */
+/* Between the files of the extensible array. Lowest first: extensible_array.c reads it,
+ * extensible_array_move.c moves it as a whole, and extensible_array_write.c changes it and has the table of
+ * its operations. */
 #ifndef H5_CHUNK_INDEX_EXTENSIBLE_ARRAY_H
 #define H5_CHUNK_INDEX_EXTENSIBLE_ARRAY_H
 
@@ -88,14 +88,20 @@ uint8_t *h5_earray_part(struct h5_earray_block *draft, const uint8_t *decoded);
 /* Sets the checksum at the end of a block or page. */
 void h5_earray_seal(uint8_t *bytes, size_t n);
 
+/* ---- operations of the index ---- */
+
+int h5_earray_open(struct h5_chunk_index *index);
+int h5_earray_lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+		     const uint64_t *scaled, struct h5_chunk *chunk);
+int h5_earray_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
+
+/* ---- extensible_array_move.c ---- */
+
 /* Copies paged data block i with its pages from one address to another, for this header. */
 int h5_earray_copy_paged(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
 			 const struct h5_extensible_array_header *header, const struct h5_earray_block *super,
 			 uint64_t i, uint64_t from, uint64_t to);
 /* Moves the whole index to new space. */
 int h5_earray_move(struct h5_chunk_index *index);
-
-int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk);
-int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg);
 
 #endif

@@ -9,54 +9,6 @@
 /* Copies an extensible array to new space: one paged data block, which is never changed in place; or all of
  * it, if the header cannot stay, since each block has the address of the header. */
 
-struct h5_writer h5_earray_writer(const struct h5_chunk_index *index, uint8_t *bytes, size_t n)
-{
-	const struct h5_superblock *superblock = h5_file_superblock(index->file);
-
-	return h5_writer_init(bytes, n, superblock->size_of_offsets, superblock->size_of_lengths);
-}
-
-size_t h5_earray_header_size(const struct h5_chunk_index *index)
-{
-	const struct h5_superblock *superblock = h5_file_superblock(index->file);
-
-	return h5_extensible_array_header_size(superblock->size_of_offsets, superblock->size_of_lengths);
-}
-
-int h5_earray_write_header(const struct h5_chunk_index *index,
-			   const struct h5_extensible_array_header *header)
-{
-	uint8_t bytes[H5_EXTENSIBLE_ARRAY_HEADER_MAX];
-	struct h5_writer w = h5_earray_writer(index, bytes, h5_earray_header_size(index));
-	int rc;
-
-	h5_extensible_array_header_encode(&w, header);
-	rc = h5_writer_check(&w, "extensible array header");
-	return rc ? rc : h5_tx_patch(index->file, header->address, bytes, h5_writer_at(&w), H5_STAGE_INDEX);
-}
-
-void h5_earray_seal(uint8_t *bytes, size_t n)
-{
-	h5_uint_to(bytes + n - 4, h5_lookup3(bytes, n - 4, 0), 4);
-}
-
-uint8_t *h5_earray_part(struct h5_earray_block *draft, const uint8_t *decoded)
-{
-	return draft->bytes + (decoded - draft->bytes);
-}
-
-int h5_earray_draft(const struct h5_chunk_index *index, const struct h5_block_type *type, uint64_t address,
-		    const struct h5_earray_shape *shape, struct h5_earray_block **draft)
-{
-	void *value;
-	size_t cost;
-	int rc = type->load(index->file, address, shape, &value, &cost);
-
-	if (!rc)
-		*draft = value;
-	return rc;
-}
-
 static void adopt(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
 		  struct h5_earray_block *draft, size_t size)
 {

@@ -415,7 +415,7 @@ static int set_number(struct h5_chunk_index *index, uint64_t number, const struc
 	return change_leaf(&c, &written);
 }
 
-int h5_earray_set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
+static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
 	const struct h5_chunk absent = h5_chunk_absent();
 	uint64_t number;
@@ -463,7 +463,7 @@ static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_positi
 	return rc;
 }
 
-int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
+static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
 	uint64_t left = h5_file_size(index->file), number = 0, from, end;
 	struct h5_earray_position position;
@@ -490,3 +490,13 @@ int h5_earray_trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit 
 	}
 	return rc;
 }
+
+const struct h5_chunk_index_ops h5_chunk_index_extensible_array = {
+	.name = "earray",
+	.open = h5_earray_open,
+	.lookup = h5_earray_lookup,
+	.gap = h5_chunk_elements_gap,
+	.walk = h5_earray_walk,
+	.set = set,
+	.trim = trim,
+};

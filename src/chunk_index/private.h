@@ -1,5 +1,5 @@
-/* Between the files of this folder. The implementations share cursor.c, numbering.c and element.c.
- * chunk_index.c is above them all, and has the table of them. */
+/* Between the files of this folder. Lowest first: chunk_index.c, what all indexes share; a file or a few for
+ * each index, with a table of operations; open.c, which lists these. */
 #ifndef H5_CHUNK_INDEX_PRIVATE_H
 #define H5_CHUNK_INDEX_PRIVATE_H
 
@@ -71,7 +71,7 @@ struct h5_chunk_index {
 	};
 };
 
-/* ---- cursor.c ---- */
+/* ---- cursors ---- */
 
 /* Finds the block that answers for a chunk, and puts it and its range into the cursor, which is empty. */
 typedef int h5_chunk_seek(const struct h5_chunk_index *index, const uint64_t *key,
@@ -81,7 +81,8 @@ bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t
  * index sorts by. */
 int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 			 const uint64_t *key, unsigned n, h5_chunk_seek *seek);
-/* ---- numbering.c ---- */
+
+/* ---- numbers ---- */
 
 /* Numbers the chunks in row-major order of the maximum dimensions, with dimension `slowest` moved to the
  * front. Only that one may be unlimited; `count` is so, then. */
@@ -89,7 +90,7 @@ int h5_chunk_index_number(struct h5_chunk_index *index, unsigned slowest);
 /* A chunk's number. False if it lies beyond the maximum dimensions, or its number takes more than 64 bits. */
 bool h5_chunk_index_number_of(const struct h5_chunk_index *index, const uint64_t *scaled, uint64_t *number);
 
-/* ---- element.c ---- */
+/* ---- elements ---- */
 
 /* Bytes that a chunk takes in an index, specification VII.C, Data Block Element:
  *
