@@ -29,9 +29,8 @@ struct h5_io_ops {
 	/* The n bytes at offset, or as many (*got) as there are before the end of the file or of a piece of
 	 * it; -EIO with detail. Safe from several threads. */
 	int (*read)(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got);
-	/* The same, into several buffers, one after the other, at most H5_IO_BUFFERS. NULL: as `read` for
-	 * each.
-	 */
+	/* The same, into several buffers, one after the other, at most H5_IO_BUFFERS. NULL: `read` is called
+	 * for each. */
 	int (*readv)(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
 		     size_t *got);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
@@ -56,11 +55,31 @@ static inline int h5_io_read_some(struct h5_io *io, uint64_t offset, void *buf, 
 	return io->ops->read(io, offset, buf, n, got);
 }
 
+/* The operation `readv` of those that have none. */
+int h5_io_read_each(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
+		    size_t *got);
+
 /* As many bytes as the buffers hold together, or as there are. */
-int h5_io_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count, size_t *got);
+static inline int h5_io_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
+			      size_t *got)
+{
+	if (count == 1)
+		return h5_io_read_some(io, offset, buffers->iov_base, buffers->iov_len, got);
+	return io->ops->readv ? io->ops->readv(io, offset, buffers, count, got)
+			      : h5_io_read_each(io, offset, buffers, count, got);
+}
+
+/* The error of h5_io_read(). */
+int h5_io_fail_short(uint64_t offset, size_t n);
 
 /* All n bytes at offset; -EUCLEAN: the file ends before. */
-int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_t n);
+static inline int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_t n)
+{
+	size_t got;
+	int rc = h5_io_read_some(io, offset, buf, n, &got);
+
+	return rc || got == n ? rc : h5_io_fail_short(offset, n);
+}
 
 static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)
 {
