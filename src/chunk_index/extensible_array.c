@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/lookup3.h"
 #include "change/transaction.h"
-#include "store/block.h"
+#include "store/file.h"
 
 #include <stdlib.h>
 

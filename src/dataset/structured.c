@@ -7,7 +7,7 @@
 #include "dataset/boxes.h"
 #include "dataset/private.h"
 #include "format/structured_chunk.h"
-#include "store/block.h"
+#include "store/file.h"
 #include "store/pipeline.h"
 
 #include <stdlib.h>

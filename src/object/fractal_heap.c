@@ -5,8 +5,8 @@
 #include "base/seen.h"
 #include "format/fractal_heap.h"
 #include "object/file_space.h"
-#include "store/block.h"
 #include "store/btree2.h"
+#include "store/file.h"
 #include "store/pipeline.h"
 
 #include <assert.h>

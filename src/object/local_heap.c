@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "format/symbol_table.h"
-#include "store/block.h"
+#include "store/file.h"
 
 #include <stdlib.h>
 #include <string.h>

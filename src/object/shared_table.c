@@ -4,9 +4,9 @@
 #include "base/lookup3.h"
 #include "format/shared_message.h"
 #include "object/object.h"
-#include "store/block.h"
 #include "store/btree2.h"
 #include "store/extension.h"
+#include "store/file.h"
 
 #include <stdlib.h>
 

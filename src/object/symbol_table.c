@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/lower_bound.h"
 #include "object/name_list.h"
-#include "store/block.h"
+#include "store/file.h"
 
 #include <assert.h>
 #include <stdlib.h>

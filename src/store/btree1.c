@@ -1,8 +1,8 @@
 #include "store/btree1.h"
 
 #include "base/error.h"
-#include "store/block.h"
 #include "store/extension.h"
+#include "store/file.h"
 
 #include <stdlib.h>
 

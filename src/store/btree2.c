@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/seen.h"
-#include "store/block.h"
+#include "store/file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "store/block.h"
+#include "store/file.h"
 
 #include <assert.h>
 #include <search.h>

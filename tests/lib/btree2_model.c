@@ -1,6 +1,6 @@
 #include "btree2_model.h"
 
-#include "store/block.h"
+#include "store/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
