@@ -23,6 +23,4 @@ libh5fs_a_SOURCES += \
 	src/store/object_header_check.c \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
-	src/store/statistics.h \
-	src/store/window.c \
-	src/store/window.h
+	src/store/statistics.h

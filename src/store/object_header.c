@@ -1,6 +1,7 @@
 #include "store/object_header.h"
 
 #include "base/array.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "store/file.h"
@@ -14,10 +15,75 @@ enum {
 	FIRST_READ = 512,	/* most headers are smaller */
 	MESSAGES_MAX = 1 << 17, /* version 1 counts messages in 16 bits */
 	CHUNKS_MAX = 1 << 16,
+	WINDOW_MAX = 1 << 16, /* bytes */
+	/* Reading so many bytes for nothing costs no more than another call. */
+	GAP = 1 << 12,
 };
 
 /* The most bytes of a header; no writer makes a larger one. */
 static const uint64_t HEADER_MAX = (uint64_t)1 << 25;
+
+/* ---- a window ---- */
+
+void h5_window_init(struct h5_window *window, struct h5_file *file)
+{
+	*window = (struct h5_window){.file = file};
+}
+
+void h5_window_release(struct h5_window *window)
+{
+	free(window->bytes);
+	window->bytes = NULL;
+	window->size = 0;
+}
+
+/* The *n bytes that the window holds from the address on, borrowed until it is moved; NULL: none, or the file
+ * has changed since. The window may be NULL. */
+static const uint8_t *bytes_at(const struct h5_window *window, uint64_t address, size_t *n)
+{
+	if (!window || address < window->address || address - window->address >= window->size ||
+	    window->number != h5_file_number(window->file))
+		return NULL;
+	*n = window->size - (size_t)(address - window->address);
+	return window->bytes + (address - window->address);
+}
+
+/* Bytes from the first address to the end of the last structure that lies close behind; 0: there is none. */
+static size_t find_run(const uint64_t *addresses, size_t n, size_t each)
+{
+	size_t size = each, i = 1;
+
+	for (; i < n && addresses[i] >= addresses[i - 1]; i++) {
+		uint64_t distance = addresses[i] - addresses[0];
+
+		if (distance > size + GAP || distance + each > WINDOW_MAX)
+			break;
+		size = (size_t)distance + each;
+	}
+	return i > 1 ? size : 0;
+}
+
+void h5_window_move(struct h5_window *window, const uint64_t *addresses, size_t n, size_t each)
+{
+	uint64_t end = h5_file_end(window->file), address = addresses[0];
+	size_t held, size;
+
+	if (address >= end ||
+	    (bytes_at(window, address, &held) && held >= (size_t)h5_min(each, end - address)))
+		return;
+	window->size = 0;
+	size = find_run(addresses, n, each);
+	if (!size || size > WINDOW_MAX)
+		return;
+	if (!window->bytes)
+		window->bytes = malloc(WINDOW_MAX);
+	window->number = h5_file_number(window->file);
+	window->address = address;
+	if (window->bytes && h5_file_read_some(window->file, address, window->bytes, size, &window->size))
+		window->size = 0;
+}
+
+/* ---- a header ---- */
 
 /* An object header while it is read: chunk 0, then each continuation block in the order of their messages. In
  * the list of chunks, those that are still to be read come last. */
@@ -150,7 +216,7 @@ static int read_block(const struct loader *loader, uint64_t address, uint64_t si
 		      void **block)
 {
 	size_t held;
-	const uint8_t *bytes = h5_window_at(loader->window, address, &held);
+	const uint8_t *bytes = bytes_at(loader->window, address, &held);
 
 	if (!bytes || held < size)
 		return h5_block_read(loader->file, address, 0, size, what, block);
@@ -185,7 +251,7 @@ static int read_first(struct loader *loader, uint64_t address)
 	uint8_t own[FIRST_READ];
 	void *block;
 	size_t got = 0, prefix, tail;
-	const uint8_t *first = h5_window_at(loader->window, address, &got);
+	const uint8_t *first = bytes_at(loader->window, address, &got);
 	int rc = 0;
 
 	if (!first || got < H5_OBJECT_HEADER_PREFIX_MAX) {
@@ -279,12 +345,4 @@ int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *hea
 int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header)
 {
 	return load(window->file, window, address, header);
-}
-
-const struct h5_message *h5_header_find(const struct h5_header *header, enum h5_message_type type)
-{
-	for (unsigned i = 0; i < header->count; i++)
-		if (header->messages[i].type == type)
-			return &header->messages[i];
-	return NULL;
 }

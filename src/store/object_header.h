@@ -5,7 +5,6 @@
 #include "base/room.h"
 #include "format/object_header.h"
 #include "store/file.h"
-#include "store/window.h"
 
 /* A chunk of the header: chunk 0 with the prefix, or a continuation block. */
 struct h5_header_chunk {
@@ -26,8 +25,6 @@ struct h5_header {
 };
 
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
-/* The same, without reading what the window of the file holds. */
-int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
 /* A reader over the messages of a chunk and the gap behind them. The chunk was read. */
@@ -41,6 +38,37 @@ int h5_header_check_chunk(const struct h5_file *file, const struct h5_header *he
 			  const struct h5_header_chunk *chunk);
 
 /* First message of the type, NULL: none. */
-const struct h5_message *h5_header_find(const struct h5_header *header, enum h5_message_type type);
+static inline const struct h5_message *h5_header_find(const struct h5_header *header,
+						      enum h5_message_type type)
+{
+	for (unsigned i = 0; i < header->count; i++)
+		if (header->messages[i].type == type)
+			return &header->messages[i];
+	return NULL;
+}
+
+/* ---- many headers ---- */
+
+/* Bytes of the file that were read in one piece, for headers that lie side by side.
+ *
+ * It saves reads and nothing else: the file is read if the window lacks a header. It lives no longer than a
+ * request, since it does not follow changes of the file. */
+struct h5_window {
+	struct h5_file *file; /* borrowed */
+	uint64_t number;      /* of the file, before it was read */
+	uint64_t address;
+	size_t size;	/* bytes that it holds; 0: none */
+	uint8_t *bytes; /* owned */
+};
+
+void h5_window_init(struct h5_window *window, struct h5_file *file);
+void h5_window_release(struct h5_window *window); /* may run twice */
+
+/* Prepares for reading structures of about `each` bytes at n ascending addresses, n > 0. Unless the window
+ * holds the first one, it is moved to that and to those close behind. */
+void h5_window_move(struct h5_window *window, const uint64_t *addresses, size_t n, size_t each);
+
+/* h5_header_load(), without reading what the window holds. */
+int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header);
 
 #endif

@@ -3,7 +3,7 @@
 #include "change/open.h"
 #include "io/io.h"
 #include "objects.h"
-#include "store/window.h"
+#include "store/object_header.h"
 
 enum { OBJECTS_MAX = 4096, HEADER = 512 };
 
