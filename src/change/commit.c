@@ -2,7 +2,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/private.h"
-#include "store/file_set.h"
 #include "store/statistics.h"
 
 #include <assert.h>
@@ -211,7 +210,7 @@ static void set_committed(struct h5_tx *tx)
 /* `all`: all participants were settled, so nothing refers to what was given up. */
 static void committed(struct h5_tx *tx, bool all)
 {
-	h5_count(&h5_file_set_statistics(h5_file_set_of(tx->file))->commits, 1);
+	h5_count(&h5_file_shared(tx->file)->statistics->commits, 1);
 	tx->superblock.end = tx->space.base + tx->space.end;
 	h5_tx_drop_all(tx);
 	h5_extents_release(&tx->blocks);

@@ -3,7 +3,6 @@
  * that fails still needs the space. */
 #include "base/error.h"
 #include "change/private.h"
-#include "store/file_set.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -57,10 +56,10 @@ static void note(struct h5_tx_unit *unit, enum note_kind kind, uint64_t address,
 
 static void forget(const struct h5_file *file, uint64_t address)
 {
-	const struct h5_file_set *set = h5_file_set_of(file);
+	const struct h5_file_shared *shared = h5_file_shared(file);
 
-	h5_lru_forget(h5_file_set_blocks(set), h5_file_number(file), address);
-	h5_lru_forget(h5_file_set_chunks(set), h5_file_number(file), address);
+	h5_lru_forget(shared->blocks, h5_file_number(file), address);
+	h5_lru_forget(shared->chunks, h5_file_number(file), address);
 }
 
 void h5_tx_forget(struct h5_file *file, uint64_t address)

@@ -5,7 +5,6 @@
 #include "base/lookup3.h"
 #include "format/attribute.h"
 #include "object/message.h"
-#include "store/file_set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -235,7 +234,7 @@ int h5_attribute_get(struct h5_file *file, uint64_t object, const char *name, ui
 		     struct h5_lru_entry **ref, const struct h5_attribute **attribute)
 {
 	static const struct h5_lru_kind kind = {"attribute", free_attribute};
-	struct h5_lru *cache = h5_file_set_chunks(h5_file_set_of(file));
+	struct h5_lru *cache = h5_file_shared(file)->chunks;
 	struct wanted wanted = {file, object, name};
 	size_t n = strlen(name);
 	uint64_t hash = (uint64_t)h5_lookup3(name, n, 0) << 32 | h5_lookup3(name, n, 1);

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -238,9 +237,9 @@ const struct h5_superblock *h5_file_superblock(const struct h5_file *file)
 	return &file->superblock;
 }
 
-struct h5_file_set *h5_file_set_of(const struct h5_file *file)
+const struct h5_file_shared *h5_file_shared(const struct h5_file *file)
 {
-	return file->shared->set;
+	return file->shared;
 }
 
 uint64_t h5_file_number(const struct h5_file *file)

@@ -9,10 +9,31 @@
 #include "format/superblock.h"
 #include "io/io.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct h5_file;
 struct h5_file_set;
+struct h5_pool;
+struct h5_room;
+struct h5_statistics;
+
+/* The largest decoded chunk, in bytes: by default, and as an option. A filter has all of it in memory. */
+#define H5_MAX_CHUNK	   ((size_t)256 << 20)
+#define H5_MAX_CHUNK_LIMIT ((size_t)1 << 30)
+
+/* What the files of a set share. All is borrowed, and stays as it is while a file is open. */
+struct h5_file_shared {
+	struct h5_file_set *set;
+	struct h5_file *root; /* the mounted file */
+	struct h5_lru *blocks, *chunks;
+	struct h5_pool *pool;
+	struct h5_room *room;
+	struct h5_statistics *statistics;
+	size_t max_chunk;	       /* bytes of a decoded chunk; a larger one is refused */
+	atomic_uint_fast64_t *numbers; /* the next one for h5_file_number() */
+	bool follows; /* another program may add to the files meanwhile, without a lock (swmr) */
+};
 
 /* A kind of decoded blocks: one static const for each, beside its loader. */
 struct h5_block_type {
@@ -25,7 +46,11 @@ struct h5_block_type {
 void h5_file_close(struct h5_file *file); /* NULL is fine */
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file);
-struct h5_file_set *h5_file_set_of(const struct h5_file *file);
+const struct h5_file_shared *h5_file_shared(const struct h5_file *file);
+static inline struct h5_file_set *h5_file_set_of(const struct h5_file *file)
+{
+	return h5_file_shared(file)->set;
+}
 /* Stands for the file in cache keys. It changes if the file may have changed as a whole. */
 uint64_t h5_file_number(const struct h5_file *file);
 int h5_file_stat(struct h5_file *file, struct h5_io_stat *st);

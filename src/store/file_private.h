@@ -4,19 +4,6 @@
 
 #include "store/file.h"
 
-#include <stdatomic.h>
-
-struct h5_statistics;
-
-/* What the files of a set share. All is borrowed. */
-struct h5_file_shared {
-	struct h5_file_set *set;
-	struct h5_lru *blocks;
-	struct h5_statistics *statistics;
-	atomic_uint_fast64_t *numbers; /* the next one for h5_file_number() */
-	bool follows; /* another program may add to the files meanwhile, without a lock (swmr) */
-};
-
 /* Makes a file of io, which has its superblock: at the offset, if that is not 0. Takes io over, also on
  * failure; `shared` is borrowed. */
 int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t offset,

@@ -35,21 +35,19 @@ struct entry {
 };
 
 struct h5_file_set {
-	struct h5_lru *blocks, *chunks;
-	struct h5_pool *pool;
-	struct h5_room *room;
+	struct h5_file_shared shared; /* the first member: h5_file_set_shared() */
 	struct h5_file_set_options options;
 	struct h5_statistics statistics;
-	char *path;		      /* real path of the mounted file; NULL for memory */
-	char *pattern;		      /* of the names of its members; NULL: none was given */
-	struct h5_folder folder;      /* of the mounted file */
-	struct h5_file_shared shared; /* with the files */
+	char *path;		 /* real path of the mounted file; NULL for memory */
+	char *pattern;		 /* of the names of its members; NULL: none was given */
+	struct h5_folder folder; /* of the mounted file */
 	atomic_uint_fast64_t numbers;
 	pthread_mutex_t lock; /* guards files; held while a file is opened, not while one is read */
 	struct entry *files;  /* the newest first; the mounted file is the last */
-	struct entry *root;
 	unsigned count;
 };
+
+static_assert(!offsetof(struct h5_file_set, shared), "h5_file_set_shared()");
 
 /* Makes room for requests: first in the cache of chunks. */
 static void press_caches(void *arg, size_t used)
@@ -57,8 +55,8 @@ static void press_caches(void *arg, size_t used)
 	struct h5_file_set *set = arg;
 	size_t chunks = (size_t)h5_min(used, set->options.chunk_cache);
 
-	h5_lru_press(set->chunks, chunks);
-	h5_lru_press(set->blocks, (size_t)h5_min(used - chunks, set->options.block_cache));
+	h5_lru_press(set->shared.chunks, chunks);
+	h5_lru_press(set->shared.blocks, (size_t)h5_min(used - chunks, set->options.block_cache));
 }
 
 /* Bytes that requests may hold together. */
@@ -76,19 +74,21 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	if (!set)
 		return NULL;
 	set->options = *options;
+	set->shared =
+		(struct h5_file_shared){.set = set,
+					.statistics = &set->statistics,
+					.max_chunk = options->max_chunk ? options->max_chunk : H5_MAX_CHUNK,
+					.numbers = &set->numbers,
+					.follows = options->swmr && !options->writable};
 	set->folder = (struct h5_folder){.fd = -1, .external = options->external, .lock = options->lock};
 	pthread_mutex_init(&set->lock, NULL);
-	if (h5_pool_open(options->workers, &set->pool) || h5_lru_open(options->block_cache, &set->blocks) ||
-	    h5_lru_open(options->chunk_cache, &set->chunks) ||
-	    h5_room_open(room_of(options), press_caches, set, &set->room)) {
+	if (h5_pool_open(options->workers, &set->shared.pool) ||
+	    h5_lru_open(options->block_cache, &set->shared.blocks) ||
+	    h5_lru_open(options->chunk_cache, &set->shared.chunks) ||
+	    h5_room_open(room_of(options), press_caches, set, &set->shared.room)) {
 		h5_file_set_close(set);
 		return NULL;
 	}
-	set->shared = (struct h5_file_shared){.set = set,
-					      .blocks = set->blocks,
-					      .statistics = &set->statistics,
-					      .numbers = &set->numbers,
-					      .follows = options->swmr && !options->writable};
 	return set;
 }
 
@@ -104,7 +104,7 @@ static int add_file(struct h5_file_set *set, struct h5_io *io, const char *path,
 		h5_io_close(io);
 	else
 		rc = h5_file_open(&set->shared, &set->folder, io, path, pattern,
-				  set->root ? 0 : set->options.offset, &entry->file);
+				  set->shared.root ? 0 : set->options.offset, &entry->file);
 	if (rc) {
 		if (entry)
 			free(entry->path);
@@ -172,14 +172,9 @@ int h5_file_set_new(const char *path, const struct h5_file_set_options *options,
 
 int h5_file_set_start(struct h5_file_set *set, struct h5_io *io)
 {
-	struct h5_file *file;
-	int rc;
-
-	assert(!set->root);
-	rc = add_file(set, io, set->path ? strrchr(set->path, '/') + 1 : "", set->pattern, &file);
-	if (!rc)
-		set->root = set->files;
-	return rc;
+	assert(!set->shared.root);
+	return add_file(set, io, set->path ? strrchr(set->path, '/') + 1 : "", set->pattern,
+			&set->shared.root);
 }
 
 const char *h5_file_set_path(const struct h5_file_set *set)
@@ -192,10 +187,10 @@ void h5_file_set_close(struct h5_file_set *set)
 	if (!set)
 		return;
 	/* In this order: work in the background refers to cached values, and these to the files. */
-	h5_pool_close(set->pool);
-	h5_lru_close(set->chunks);
-	h5_lru_close(set->blocks);
-	h5_room_close(set->room);
+	h5_pool_close(set->shared.pool);
+	h5_lru_close(set->shared.chunks);
+	h5_lru_close(set->shared.blocks);
+	h5_room_close(set->shared.room);
 	for (struct entry *entry = set->files, *next; entry; entry = next) {
 		next = entry->next;
 		h5_file_close(entry->file);
@@ -214,39 +209,9 @@ int h5_file_set_directory(const struct h5_file_set *set)
 	return set->folder.fd;
 }
 
-struct h5_file *h5_file_set_root(const struct h5_file_set *set)
-{
-	return set->root->file;
-}
-
-struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set)
-{
-	return set->blocks;
-}
-
-struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set)
-{
-	return set->chunks;
-}
-
-struct h5_pool *h5_file_set_pool(const struct h5_file_set *set)
-{
-	return set->pool;
-}
-
-struct h5_room *h5_file_set_room(const struct h5_file_set *set)
-{
-	return set->room;
-}
-
 const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *set)
 {
 	return &set->options;
-}
-
-struct h5_statistics *h5_file_set_statistics(struct h5_file_set *set)
-{
-	return &set->statistics;
 }
 
 size_t h5_file_set_chunk_budget(const struct h5_file_set *set)
@@ -254,12 +219,8 @@ size_t h5_file_set_chunk_budget(const struct h5_file_set *set)
 	return set->options.chunk_cache;
 }
 
-size_t h5_file_set_max_chunk(const struct h5_file_set *set)
-{
-	return set->options.max_chunk ? set->options.max_chunk : H5_MAX_CHUNK;
-}
-
-uint64_t h5_file_set_stored(struct h5_file_set *set)
+/* Bytes that all open files store: not those of holes. */
+static uint64_t stored_bytes(struct h5_file_set *set)
 {
 	struct h5_io_stat st;
 	uint64_t stored = 0;
@@ -274,7 +235,7 @@ uint64_t h5_file_set_stored(struct h5_file_set *set)
 
 uint64_t h5_file_set_work(struct h5_file_set *set, unsigned seconds)
 {
-	return seconds ? seconds * UINT64_C(1000) + h5_file_set_stored(set) / WORK_SPEED : 0;
+	return seconds ? seconds * UINT64_C(1000) + stored_bytes(set) / WORK_SPEED : 0;
 }
 
 bool h5_file_set_refresh(struct h5_file_set *set)

@@ -6,17 +6,10 @@
 #include "base/lru.h"
 #include "base/pool.h"
 #include "base/room.h"
+#include "store/file.h"
 #include "store/folder.h"
 
 #include <stdbool.h>
-
-struct h5_file;
-struct h5_file_set;
-struct h5_statistics;
-
-/* The largest decoded chunk, in bytes: by default, and as an option. A filter has all of it in memory. */
-#define H5_MAX_CHUNK	   ((size_t)256 << 20)
-#define H5_MAX_CHUNK_LIMIT ((size_t)1 << 30)
 
 struct h5_file_set_options {
 	uint64_t offset; /* of the superblock of the mounted file; 0: it is searched (specification II.A) */
@@ -56,22 +49,50 @@ void h5_file_set_close(struct h5_file_set *set);
 /* The folder of the mounted file: an O_PATH descriptor, borrowed; -1: there is none. */
 int h5_file_set_directory(const struct h5_file_set *set);
 
-/* The mounted file; borrowed. */
-struct h5_file *h5_file_set_root(const struct h5_file_set *set);
-struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set);
-struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set);
-struct h5_pool *h5_file_set_pool(const struct h5_file_set *set);
-/* The memory that requests may hold: as much as both caches together, which make way for it. */
-struct h5_room *h5_file_set_room(const struct h5_file_set *set);
-size_t h5_file_set_chunk_budget(const struct h5_file_set *set);
 /* What it was opened with. */
 const struct h5_file_set_options *h5_file_set_options(const struct h5_file_set *set);
-/* Anybody may add to them. */
-struct h5_statistics *h5_file_set_statistics(struct h5_file_set *set);
-size_t h5_file_set_max_chunk(const struct h5_file_set *set);
 
-/* Bytes that all open files store: not those of holes. */
-uint64_t h5_file_set_stored(struct h5_file_set *set);
+/* A set begins with what its files share. */
+static inline const struct h5_file_shared *h5_file_set_shared(const struct h5_file_set *set)
+{
+	return (const struct h5_file_shared *)set;
+}
+
+/* The mounted file; borrowed. NULL: it is not open yet. */
+static inline struct h5_file *h5_file_set_root(const struct h5_file_set *set)
+{
+	return h5_file_set_shared(set)->root;
+}
+
+static inline struct h5_lru *h5_file_set_blocks(const struct h5_file_set *set)
+{
+	return h5_file_set_shared(set)->blocks;
+}
+
+static inline struct h5_lru *h5_file_set_chunks(const struct h5_file_set *set)
+{
+	return h5_file_set_shared(set)->chunks;
+}
+
+static inline struct h5_pool *h5_file_set_pool(const struct h5_file_set *set)
+{
+	return h5_file_set_shared(set)->pool;
+}
+
+/* The memory that requests may hold: as much as both caches together, which make way for it. */
+static inline struct h5_room *h5_file_set_room(const struct h5_file_set *set)
+{
+	return h5_file_set_shared(set)->room;
+}
+
+/* Any thread may add to them. */
+static inline struct h5_statistics *h5_file_set_statistics(const struct h5_file_set *set)
+{
+	return h5_file_set_shared(set)->statistics;
+}
+
+size_t h5_file_set_chunk_budget(const struct h5_file_set *set);
+
 /* Milliseconds that a request may work: `seconds`, and more for what the files store. A few bytes of a file
  * can ask for hours; but bytes that are read, and understood, take time in proportion to their number. 0:
  * any, if `seconds` is 0. */

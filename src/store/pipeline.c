@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/room.h"
 #include "filter/filter.h"
-#include "store/file_set.h"
 #include "store/statistics.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ uint64_t h5_pipeline_need(const struct h5_pipeline *pipeline, uint64_t stored, u
 
 int h5_pipeline_check_size(struct h5_file *file, unsigned filters, uint64_t address, uint64_t size)
 {
-	uint64_t max = h5_file_set_max_chunk(h5_file_set_of(file));
+	uint64_t max = h5_file_shared(file)->max_chunk;
 
 	if (size > max)
 		return h5_fail(-EFBIG, address, "a chunk of %ju bytes; max_chunk is %ju", (uintmax_t)size,
@@ -154,7 +154,7 @@ static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t
 	if (out->size > room)
 		return h5_fail(-EOVERFLOW, address, "chunk: %zu bytes instead of %zu", out->size, room);
 	if (all->count)
-		h5_count_filtered(&h5_file_set_statistics(h5_file_set_of(file))->decoded, out->size, &begin);
+		h5_count_filtered(&h5_file_shared(file)->statistics->decoded, out->size, &begin);
 	return 0;
 }
 
@@ -234,7 +234,7 @@ int h5_pipeline_read_chunk(struct h5_file *file, const struct h5_pipeline *pipel
 
 uint64_t h5_pipeline_more_room(struct h5_file *file, uint64_t room)
 {
-	uint64_t most = h5_file_set_max_chunk(h5_file_set_of(file));
+	uint64_t most = h5_file_shared(file)->max_chunk;
 
 	return room >= most ? 0 : h5_min(encoded_max(room), most);
 }
