@@ -218,7 +218,7 @@ static int reference(const struct h5_value_context *context, const struct h5_dat
 	if (!rc && (!ref->object || ref->object == H5_UNDEF))
 		rc = -ENOENT;
 	if (!rc)
-		rc = context->object_path(context->arg, ref->object, path);
+		rc = context->object_path ? context->object_path(context->arg, ref->object, path) : -ENOENT;
 	if (!rc)
 		rc = path->err;
 	if (rc)

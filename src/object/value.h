@@ -12,7 +12,7 @@
 struct h5_value_context {
 	struct h5_file *file; /* for the heaps */
 	/* Appends the path of the object at the address to `path` (raw bytes, not quoted).
-	 * -ENOENT: no path leads there; then the reference is shown as null. */
+	 * -ENOENT: no path leads there; then the reference is shown as null. NULL: no path leads anywhere. */
 	int (*object_path)(void *arg, uint64_t address, struct h5_buf *path);
 	void *arg;
 };

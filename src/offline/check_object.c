@@ -94,14 +94,6 @@ static int check_group(struct h5_checker *checker, const struct h5_object *objec
 
 /* ---- values ---- */
 
-static int no_path(void *arg, uint64_t address, struct h5_buf *path)
-{
-	(void)arg;
-	(void)address;
-	(void)path;
-	return -ENOENT;
-}
-
 /* Checks the heap collection of a variable-length element, once. If it is not there, reading the element
  * tells. */
 static int check_heap(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *element)
@@ -139,7 +131,7 @@ static int check_heaps(struct h5_checker *checker, const struct h5_datatype *typ
 static int check_values(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *data,
 			uint64_t n)
 {
-	const struct h5_value_context context = {.file = checker->file, .object_path = no_path};
+	const struct h5_value_context context = {.file = checker->file};
 	struct h5_buf text;
 	int rc = 0;
 

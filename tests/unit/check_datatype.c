@@ -438,16 +438,10 @@ START_TEST(nonsense_is_refused)
 }
 END_TEST
 
-static int no_path(void *arg, uint64_t address, struct h5_buf *path)
-{
-	(void)arg, (void)address, (void)path;
-	return -ENOENT;
-}
-
 /* Everything that can be said of a type, and of a value of zeros and one of ones where that is small. */
 static void use(struct h5_file *file, const struct h5_datatype *t)
 {
-	struct h5_value_context context = {.file = file, .object_path = no_path};
+	struct h5_value_context context = {.file = file};
 	uint8_t value[4096];
 	struct h5_buf out;
 
