@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/lower_bound.h"
 #include "object/attribute.h"
-#include "vfs/changes.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
 
@@ -229,7 +228,7 @@ static int get_texts(struct h5_vfs *vfs, struct h5_node *node, struct h5_lru_ent
 {
 	struct maker maker = {.vfs = vfs, .node = node};
 	struct h5_lru_key key = texts_key(vfs, node);
-	int rc = h5_lru_get(h5_file_set_chunks(vfs->set), &key, load_texts, &maker, ref);
+	int rc = h5_lru_get(vfs->chunks, &key, load_texts, &maker, ref);
 
 	*texts = rc ? NULL : h5_lru_value(*ref);
 	return rc;
@@ -250,7 +249,7 @@ static const struct text *find_text(const struct texts *texts, const char *name)
 /* Appends the value if a list has been made and has it. */
 static bool add_kept(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out)
 {
-	struct h5_lru *cache = h5_file_set_chunks(vfs->set);
+	struct h5_lru *cache = vfs->chunks;
 	struct h5_lru_key key = texts_key(vfs, node);
 	const struct texts *texts;
 	const struct text *text;
@@ -299,7 +298,7 @@ int h5_attributes_list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *
 	if (rc)
 		return rc;
 	h5_buf_add(out, texts->list.data, texts->list.size);
-	h5_lru_put(h5_file_set_chunks(vfs->set), ref);
+	h5_lru_put(vfs->chunks, ref);
 	return out->err;
 }
 
@@ -312,6 +311,6 @@ int h5_attributes_unlisted(struct h5_vfs *vfs, struct h5_node *node, uint64_t *c
 	if (rc)
 		return rc;
 	*count = texts->unlisted;
-	h5_lru_put(h5_file_set_chunks(vfs->set), ref);
+	h5_lru_put(vfs->chunks, ref);
 	return 0;
 }

@@ -1,12 +1,15 @@
-/* Changes of the mounted file: what may be changed, what must be done before and after a change, and commits.
- */
+/* Changes of the mounted file: the lock around each request, what comes before and after a change, commits,
+ * and the requests that write, by the rules of MAPPING section 6.
+ *
+ * Writers gather small writes in memory, where readers do not look. So before a request reads, all writers
+ * are settled: what they hold goes into the transaction, through which all reads go. That is rare. */
 #include "vfs/private.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "change/transaction.h"
 #include "store/statistics.h"
-#include "vfs/changes.h"
 #include "vfs/handle.h"
 #include "vfs/paths.h"
 
@@ -32,12 +35,10 @@ uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
 	return h5_file_number(file) << 32 ^ vfs->changes;
 }
 
-/* ---- before and after a change ---- */
-
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
-	return vfs->options.writable && dataset->file == h5_mounted_file(vfs) &&
-	       dataset->space.kind != H5_SPACE_NULL && h5_view_of_dataset(dataset)->write &&
+	return vfs->options.writable && dataset->file == vfs->file && dataset->space.kind != H5_SPACE_NULL &&
+	       h5_view_of_dataset(dataset)->write &&
 	       h5_dataset_has_writer(dataset, vfs->options.external_write);
 }
 
@@ -46,57 +47,7 @@ static int given_up(void)
 	return h5_fail(-EROFS, H5_UNDEF, "writing was given up after a failure");
 }
 
-/* 0: the node can be written, through *view. */
-static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_ops **view)
-{
-	const struct h5_dataset *dataset;
-	struct h5_lru_entry *ref;
-	int rc;
-
-	if (node->kind != H5_NODE_DATASET || node->file != h5_mounted_file(vfs))
-		return -EPERM;
-	if (!h5_tx_is_writable(node->file))
-		return given_up();
-	rc = h5_dataset_get(node->file, node->address, &ref, &dataset);
-	if (rc)
-		return rc;
-	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
-	*view = h5_view_of_dataset(dataset);
-	h5_file_put(node->file, ref);
-	return rc;
-}
-
-int h5_changes_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
-{
-	int rc;
-
-	assert(h5_is_locked_to_write(vfs));
-	*input = (struct h5_view_input){.file = node->file, .address = node->address};
-	rc = find_view(vfs, node, &input->ops);
-	if (!rc)
-		rc = h5_dataset_writer_get(node->file, node->address, vfs->options.external_write,
-					   &input->writer);
-	return rc;
-}
-
-void h5_changes_close(struct h5_view_input *input)
-{
-	h5_dataset_writer_put(input->writer);
-	h5_view_input_release(input);
-}
-
-int h5_changes_begin(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
-{
-	struct h5_file *file = h5_mounted_file(vfs);
-	int rc = 0;
-
-	assert(h5_is_locked_to_write(vfs));
-	if (!h5_tx_is_writable(file))
-		return given_up();
-	if (h5_tx_held(file) > vfs->options.gather && h5_tx_settle(file))
-		rc = h5_changes_commit(vfs, writer);
-	return rc ? rc : h5_dataset_writer_ready(writer);
-}
+/* ---- after a change ---- */
 
 /* The kernel compares times to see if contents have changed, so each change gets a later time. */
 static void set_time(struct timespec *changed)
@@ -146,11 +97,11 @@ static void forget_followers(struct h5_vfs *vfs)
 	struct h5_follower *follower, *next;
 
 	HASH_ITER(hh, vfs->followers, follower, next)
-	h5_lru_forget(h5_file_set_blocks(vfs->set), h5_file_number(follower->key.file),
-		      follower->key.address);
+	h5_lru_forget(vfs->blocks, h5_file_number(follower->key.file), follower->key.address);
 }
 
-void h5_changes_end(struct h5_vfs *vfs)
+/* To be called after each change, also if it failed. */
+static void end_change(struct h5_vfs *vfs)
 {
 	assert(h5_is_locked_to_write(vfs));
 	forget_followers(vfs);
@@ -185,7 +136,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 {
 	tell_handles(vfs, participant->address, participant->failure);
-	h5_tx_drop(h5_mounted_file(vfs), participant);
+	h5_tx_drop(vfs->file, participant);
 	h5_count(&vfs->lost_changes, 1);
 	h5_log_about(vfs, participant->address, "what was written since the last commit is lost: %s",
 		     strerror(-participant->failure));
@@ -197,7 +148,7 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 {
 	struct h5_tx_participant *participant;
 
-	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), participant)
+	DL_FOREACH(h5_tx_participants(vfs->file), participant)
 	{
 		if (rc && participant->uncommitted && !participant->failure)
 			participant->failure = rc;
@@ -205,15 +156,15 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 			lose(vfs, participant);
 	}
 	if (rc)
-		h5_tx_abandon(h5_mounted_file(vfs));
-	h5_changes_end(vfs);
+		h5_tx_abandon(vfs->file);
+	end_change(vfs);
 }
 
 static void tell_committed(struct h5_vfs *vfs)
 {
 	struct h5_tx_participant *participant;
 
-	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), participant)
+	DL_FOREACH(h5_tx_participants(vfs->file), participant)
 	if (!participant->failure)
 		tell_handles(vfs, participant->address, 0);
 }
@@ -224,7 +175,7 @@ static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_dataset_wr
 
 	if (of)
 		return h5_dataset_writer_participant(of)->uncommitted;
-	DL_SEARCH_SCALAR(h5_tx_participants(h5_mounted_file(vfs)), participant, uncommitted, true);
+	DL_SEARCH_SCALAR(h5_tx_participants(vfs->file), participant, uncommitted, true);
 	return participant;
 }
 
@@ -233,15 +184,18 @@ static int first_failure(const struct h5_vfs *vfs)
 {
 	const struct h5_tx_participant *participant;
 
-	DL_FOREACH(h5_tx_participants(h5_mounted_file(vfs)), participant)
+	DL_FOREACH(h5_tx_participants(vfs->file), participant)
 	if (participant->failure)
 		return participant->failure;
 	return 0;
 }
 
-int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
+/* Makes all changes durable. If those of a dataset cannot be, they are lost: the dataset is again as the last
+ * commit has left it, and its handles remember the failure. Returns the failure of the dataset `of`; if that
+ * is NULL, of any dataset. With the exclusive lock. */
+static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 {
-	struct h5_file *file = h5_mounted_file(vfs);
+	struct h5_file *file = vfs->file;
 	int failure, rc;
 
 	assert(h5_is_locked_to_write(vfs));
@@ -263,11 +217,311 @@ int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 	return of ? h5_dataset_writer_participant(of)->failure : failure;
 }
 
+/* ---- the lock ---- */
+
+static void about_to_wait(const struct h5_vfs *vfs)
+{
+	if (vfs->options.waits)
+		vfs->options.waits();
+}
+
+void h5_lock_to_write(struct h5_vfs *vfs)
+{
+	if (pthread_rwlock_trywrlock(&vfs->write_lock)) {
+		about_to_wait(vfs);
+		pthread_rwlock_wrlock(&vfs->write_lock);
+	}
+	/* A change is as much work as its user has given, and it must not end half done. */
+	h5_interrupt_bound(NULL);
+}
+
+static void lock_to_read(struct h5_vfs *vfs)
+{
+	if (!vfs->options.writable)
+		return;
+	if (pthread_rwlock_tryrdlock(&vfs->write_lock)) {
+		about_to_wait(vfs);
+		pthread_rwlock_rdlock(&vfs->write_lock);
+	}
+	/* If writing was given up, nothing can be settled any more. */
+	if (!h5_tx_is_unsettled(vfs->file) || !h5_tx_is_writable(vfs->file))
+		return;
+	pthread_rwlock_unlock(&vfs->write_lock);
+	h5_lock_to_write(vfs);
+	if (h5_tx_settle(vfs->file))
+		(void)commit(vfs, NULL);
+}
+
+void h5_unlock(struct h5_vfs *vfs)
+{
+	if (vfs->options.writable)
+		pthread_rwlock_unlock(&vfs->write_lock);
+}
+
+bool h5_reading_next(struct h5_reading *reading, int *rc)
+{
+	struct h5_vfs *vfs = reading->vfs;
+
+	if (reading->runs) {
+		h5_account_end(&reading->account);
+		h5_unlock(vfs);
+		if (!h5_account_again(&reading->account, rc))
+			return false;
+	}
+	/* Settling comes before the account begins, since it is done for all writers. */
+	lock_to_read(vfs);
+	h5_account_begin(&reading->account, vfs->room);
+	reading->runs = true;
+	return true;
+}
+
+/* ---- requests that write ---- */
+
+/* 0: the node can be written, through *view. */
+static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_ops **view)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (node->kind != H5_NODE_DATASET || node->file != vfs->file)
+		return -EPERM;
+	if (!h5_tx_is_writable(node->file))
+		return given_up();
+	rc = h5_dataset_get(node->file, node->address, &ref, &dataset);
+	if (rc)
+		return rc;
+	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
+	*view = h5_view_of_dataset(dataset);
+	h5_file_put(node->file, ref);
+	return rc;
+}
+
+/* Opens a node's dataset for writing; on success the caller owes a close_input(). -EPERM: it can't be
+ * written; -EROFS: writing was given up; or as h5_dataset_writer_get(). */
+static int open_input(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
+{
+	int rc;
+
+	assert(h5_is_locked_to_write(vfs));
+	*input = (struct h5_view_input){.file = node->file, .address = node->address};
+	rc = find_view(vfs, node, &input->ops);
+	if (!rc)
+		rc = h5_dataset_writer_get(node->file, node->address, vfs->options.external_write,
+					   &input->writer);
+	return rc;
+}
+
+static void close_input(struct h5_view_input *input)
+{
+	h5_dataset_writer_put(input->writer);
+	h5_view_input_release(input);
+}
+
+/* To be called before each change. Settles all writers if they have gathered too much in memory. */
+static int begin_change(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
+{
+	struct h5_file *file = vfs->file;
+	int rc = 0;
+
+	assert(h5_is_locked_to_write(vfs));
+	if (!h5_tx_is_writable(file))
+		return given_up();
+	if (h5_tx_held(file) > vfs->options.gather && h5_tx_settle(file))
+		rc = commit(vfs, writer);
+	return rc ? rc : h5_dataset_writer_ready(writer);
+}
+
+static int write_all(struct h5_handle *h, uint64_t offset, const void *data, size_t n, bool append,
+		     size_t *written)
+{
+	int rc = begin_change(h->vfs, h->input.writer);
+
+	if (rc)
+		return rc;
+	h->unsaved = true;
+	rc = h->input.ops->write(&h->input, offset, data, n, append, written);
+	end_change(h->vfs);
+	/* As POSIX has it: if a part was written, the next call tells why the rest was not. */
+	return *written ? 0 : rc;
+}
+
+int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, enum h5_write_where where,
+		 size_t *written, uint64_t *stale)
+{
+	uint64_t size, left = n;
+	int rc;
+
+	*written = 0;
+	*stale = H5_NOT_STALE;
+	if (!h->input.ops)
+		return -EBADF;
+	h5_lock_to_write(h->vfs);
+	rc = h5_dataset_writer_ready(h->input.writer);
+	if (rc) {
+		h5_unlock(h->vfs);
+		return rc;
+	}
+	size = h5_dataset_writer_size(h->input.writer);
+	if (where == H5_WRITE_APPEND)
+		offset = size;
+	else if (where == H5_WRITE_INSIDE)
+		left = offset < size ? h5_min(n, size - offset) : 0;
+	rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
+	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
+		*stale = h5_node_hide_growth(h->vfs, h->node, size, offset, false);
+	h5_unlock(h->vfs);
+	h5_count(&h->vfs->bytes_written, *written);
+	/* The rest of a mapped page, beyond the end, belongs to no file. */
+	if (!rc && where == H5_WRITE_INSIDE && *written == left)
+		*written = n;
+	return rc;
+}
+
+/* ---- requests that commit ---- */
+
+static int check_row(const struct h5_handle *h)
+{
+	return h->input.filled ? h5_fail(-EINVAL, h->node->address, "the last row is incomplete") : 0;
+}
+
+/* Tells each handle once that bytes were lost which it has written: by `rc`, or by its own error. */
+static int tell_loss(struct h5_handle *h, int rc)
+{
+	int lost = h->lost;
+
+	h->lost = 0;
+	if (rc || !lost)
+		return rc;
+	return h5_fail(lost, h->node->address, "what was written could not be stored, and is lost");
+}
+
+int h5_vfs_flush(struct h5_handle *h)
+{
+	int rc = 0;
+
+	if (!h->input.ops)
+		return 0;
+	h5_lock_to_write(h->vfs);
+	if (h->vfs->options.commit_at_close && h->unsaved)
+		rc = commit(h->vfs, h->input.writer);
+	rc = tell_loss(h, rc);
+	if (!rc)
+		rc = check_row(h);
+	h5_unlock(h->vfs);
+	return rc;
+}
+
+int h5_vfs_fsync(struct h5_handle *h)
+{
+	int rc;
+
+	if (!h->vfs->options.writable)
+		return 0;
+	h5_lock_to_write(h->vfs);
+	rc = commit(h->vfs, h->input.writer);
+	if (h->input.ops)
+		rc = tell_loss(h, rc);
+	if (!rc)
+		rc = check_row(h);
+	h5_unlock(h->vfs);
+	return rc;
+}
+
+int h5_vfs_commit(struct h5_vfs *vfs)
+{
+	int rc;
+
+	if (!vfs->options.writable)
+		return 0;
+	h5_lock_to_write(vfs);
+	rc = commit(vfs, NULL);
+	h5_unlock(vfs);
+	return rc;
+}
+
+/* ---- size, opening and closing ---- */
+
+static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writer *writer, uint64_t size)
+{
+	uint64_t row = h5_dataset_writer_row(writer);
+	int rc;
+
+	if (size == h5_dataset_writer_size(writer))
+		return 0;
+	if (!h5_dataset_writer_can_resize(writer))
+		return h5_fail(-EPERM, address, "the size of the dataset cannot change");
+	if (size % row)
+		return h5_fail(-EINVAL, address, "no whole rows of %ju bytes", (uintmax_t)row);
+	rc = begin_change(vfs, writer);
+	if (rc)
+		return rc;
+	rc = h5_dataset_writer_resize(writer, size / row);
+	end_change(vfs);
+	return rc;
+}
+
+int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size,
+		    uint64_t *stale)
+{
+	struct h5_view_input input;
+	uint64_t before;
+	int rc;
+
+	*stale = H5_NOT_STALE;
+	if (!vfs->options.writable)
+		return -EROFS;
+	if (node->kind == H5_NODE_DIRECTORY)
+		return -EISDIR;
+	h5_lock_to_write(vfs);
+	rc = open_input(vfs, node, &input);
+	if (rc)
+		goto out;
+	before = h5_dataset_writer_size(input.writer);
+	rc = set_size(vfs, node->address, input.writer, size);
+	if (!rc && size > before)
+		*stale = h5_node_hide_growth(vfs, node, before, before, true);
+	if (!rc && handle)
+		handle->unsaved = true;
+	close_input(&input);
+out:
+	h5_unlock(vfs);
+	return rc;
+}
+
+int h5_write_open(struct h5_handle *h, const struct h5_node *node, bool cut)
+{
+	struct h5_view_input input;
+	int rc = open_input(h->vfs, node, &input);
+
+	if (rc)
+		return rc;
+	if (cut)
+		rc = set_size(h->vfs, node->address, input.writer, 0);
+	if (rc) {
+		close_input(&input);
+		return rc;
+	}
+	h->input = input;
+	h->unsaved = cut;
+	return 0;
+}
+
+void h5_write_close(struct h5_handle *h)
+{
+	if (h->input.filled) {
+		h5_count(&h->vfs->dropped_rows, 1);
+		h5_log_about(h->vfs, h->node->address, "an incomplete row was dropped: %zu of %ju bytes",
+			     h->input.filled, (uintmax_t)h5_dataset_writer_row(h->input.writer));
+	}
+	close_input(&h->input);
+}
+
 void h5_changes_free(struct h5_vfs *vfs)
 {
 	struct h5_follower *follower, *next;
 
-	h5_dataset_writers_close(h5_mounted_file(vfs));
+	h5_dataset_writers_close(vfs->file);
 	HASH_ITER(hh, vfs->followers, follower, next)
 	{
 		HASH_DEL(vfs->followers, follower);

@@ -1,8 +1,29 @@
-/* Changes of the mounted file. */
+/* Changes of the mounted file, and the lock around each request. */
 #ifndef H5_VFS_CHANGES_H
 #define H5_VFS_CHANGES_H
 
+#include "base/room.h"
 #include "vfs/node.h"
+
+/* A request that reads. It runs with the shared lock, after all writers have been settled. If there is too
+ * little memory for it (base/room.h), it waits, holding nothing, and then runs once more, alone:
+ *
+ *   struct h5_reading reading = {.vfs = vfs};
+ *
+ *   while (h5_reading_next(&reading, &rc))
+ *           rc = ...
+ */
+struct h5_reading {
+	struct h5_vfs *vfs;
+	struct h5_account account;
+	bool runs;
+};
+
+/* True: the request is to run; the thread has the lock. False: it has run, with the result *rc. */
+bool h5_reading_next(struct h5_reading *reading, int *rc);
+/* A request that changes something has the exclusive lock; only on a mount for writing. */
+void h5_lock_to_write(struct h5_vfs *vfs);
+void h5_unlock(struct h5_vfs *vfs);
 
 /* A number for the contents of the file as they are now; another one after each change. */
 uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file);
@@ -12,21 +33,7 @@ bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
 
 /* Remembers a virtual dataset, so that it is decoded again after each change: that may be one of a source. */
 int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node);
-
-/* ---- with the exclusive lock ---- */
-
-/* Opens a node's dataset for writing; on success the caller owes an h5_changes_close(). -EPERM: it can't be
- * written; -EROFS: writing was given up; or as h5_dataset_writer_get(). */
-int h5_changes_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input);
-void h5_changes_close(struct h5_view_input *input);
-/* To be called before each change. Settles all writers if they have gathered too much in memory. */
-int h5_changes_begin(struct h5_vfs *vfs, struct h5_dataset_writer *writer);
-/* To be called after each change, also if it failed. */
-void h5_changes_end(struct h5_vfs *vfs);
-/* Makes all changes durable. If those of a dataset cannot be, they are lost: the dataset is again as the last
- * commit has left it, and its handles remember the failure. Returns the failure of the dataset `of`; if that
- * is NULL, of any dataset. */
-int h5_changes_commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of);
+/* Forgets all writers and virtual datasets. */
 void h5_changes_free(struct h5_vfs *vfs);
 
 #endif

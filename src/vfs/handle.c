@@ -4,8 +4,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "store/statistics.h"
-#include "vfs/changes.h"
-#include "vfs/content.h"
 #include "vfs/handle.h"
 
 #include <assert.h>

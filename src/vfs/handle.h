@@ -23,7 +23,7 @@ struct h5_handle {
 	struct h5_handle *prev, *next; /* in vfs->handles; guarded by vfs->lock */
 };
 
-/* ---- write.c ---- */
+/* ---- changes.c ---- */
 
 /* Opens the handle for writing; with `cut` sets size 0 first. With the exclusive lock. */
 int h5_write_open(struct h5_handle *handle, const struct h5_node *node, bool cut);

@@ -1,6 +1,7 @@
 /* What links lead to in the tree of the mount. */
 #include "vfs/private.h"
 
+#include "base/array.h"
 #include "base/error.h"
 #include "object/path.h"
 #include "vfs/directory.h"
@@ -250,7 +251,7 @@ static int resolve_soft(const struct h5_vfs *vfs, const struct h5_node *director
 {
 	struct h5_buf target;
 
-	if (directory->file != h5_mounted_file(vfs))
+	if (directory->file != vfs->file)
 		return resolve_through(directory, link, entity);
 	if (link->target_size && link->target[0] == '/')
 		return resolve_absolute(vfs, directory, link, entity);
@@ -283,4 +284,75 @@ int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 	default:
 		return resolve_user_defined(directory, link, entity);
 	}
+}
+
+/* ---- the list of an open directory ---- */
+
+/* Makes room for one more item, with n bytes of text. */
+static int reserve(struct h5_dir_list *list, size_t n)
+{
+	int rc = h5_array_reserve(&list->items, &list->capacity, list->count + 1, &list->items_charge);
+	size_t need = list->text_bytes + n;
+
+	if (!rc && need > list->text_charge.bytes)
+		rc = h5_charge_set(&list->text_charge, need + need / 4);
+	return rc;
+}
+
+int h5_dir_list_add_link(struct h5_dir_list *list, const struct h5_link *link)
+{
+	char name[H5_NAME_MAX + 1], *text;
+	size_t size = h5_name_escape(link->name, link->name_size, name) + 1;
+	size_t n = size + link->target_size + link->file_size;
+	int rc = reserve(list, n);
+	struct h5_dir_item *item;
+
+	if (rc)
+		return rc;
+	text = malloc(n);
+	if (!text)
+		return -ENOMEM;
+	item = &list->items[list->count++];
+	*item = (struct h5_dir_item){.text = text, .link = *link};
+	list->text_bytes += n;
+	memcpy(text, name, size);
+	text += size;
+	item->link.name = NULL;
+	item->link.name_size = 0;
+	if (link->target_size)
+		memcpy(text, link->target, link->target_size);
+	item->link.target = text;
+	text += link->target_size;
+	if (link->file_size)
+		memcpy(text, link->file, link->file_size);
+	item->link.file = text;
+	return 0;
+}
+
+int h5_dir_list_add(struct h5_dir_list *list, const char *name, struct h5_entity *entity)
+{
+	size_t n = strlen(name) + 1;
+	char *text = strdup(name);
+	int rc = text ? reserve(list, n) : -ENOMEM;
+
+	if (rc) {
+		free(text);
+		h5_entity_release(entity);
+		return rc;
+	}
+	list->text_bytes += n;
+	list->items[list->count++] = (struct h5_dir_item){.text = text, .entity = *entity};
+	return 0;
+}
+
+void h5_dir_list_release(struct h5_dir_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		free(list->items[i].text);
+		h5_entity_release(&list->items[i].entity);
+	}
+	free(list->items);
+	h5_charge_release(&list->items_charge);
+	h5_charge_release(&list->text_charge);
+	*list = (struct h5_dir_list){0};
 }

@@ -2,31 +2,22 @@ libh5fs_a_SOURCES += \
 	src/vfs/attributes.c \
 	src/vfs/changes.c \
 	src/vfs/changes.h \
-	src/vfs/content.c \
-	src/vfs/content.h \
 	src/vfs/directory.h \
-	src/vfs/dir_list.c \
 	src/vfs/handle.c \
 	src/vfs/handle.h \
 	src/vfs/links.c \
 	src/vfs/listing.c \
-	src/vfs/lock.c \
-	src/vfs/lock.h \
 	src/vfs/lookup.c \
-	src/vfs/lookup_id.c \
 	src/vfs/name.c \
 	src/vfs/name.h \
 	src/vfs/node.c \
 	src/vfs/node.h \
-	src/vfs/node_id.c \
 	src/vfs/paths.c \
 	src/vfs/paths.h \
 	src/vfs/private.h \
-	src/vfs/property.c \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \
 	src/vfs/view_tree.c \
-	src/vfs/write.c \
 	src/vfs/xattr.c

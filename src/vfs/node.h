@@ -40,7 +40,7 @@ struct h5_node {
 	char *target;
 	const struct h5_view_ops *view;
 	uint64_t ino;
-	uint64_t id; /* the kernel's number for it: see node_id.c */
+	uint64_t id; /* the kernel's number for it: see node.c */
 	uint32_t generation;
 	UT_hash_handle by_id;	     /* vfs->lock */
 	uint64_t from;		     /* id of the directory whose entry it is, if the id is a hash of that */
@@ -76,13 +76,13 @@ void h5_nodes_free(struct h5_vfs *vfs);
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
 		     const struct h5_entity *entity);
 
-/* ---- numbers: node_id.c ---- */
+/* After a file has grown. If the kernel may have stale pages, keeps the new size from it, and returns the
+ * offset from which on they are stale; else H5_NOT_STALE. With the exclusive lock, so no other request has
+ * seen the new size. */
+uint64_t h5_node_hide_growth(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
+			     bool truncated);
 
-/* Gives a new node its id and generation, and puts it into the table of ids. -ENOMEM. With vfs->lock. */
-int h5_node_identify(struct h5_vfs *vfs, struct h5_node *node);
-/* To be called before a node is freed, so that its id leads back to it. With vfs->lock. */
-void h5_node_remember(struct h5_vfs *vfs, const struct h5_node *node);
-void h5_remembered_free(struct h5_vfs *vfs);
+/* ---- from a number to the node ---- */
 
 /* The directory above the node of that number, referenced; NULL: there is none, or the node was forgotten. */
 struct h5_node *h5_node_find_parent(struct h5_vfs *vfs, uint64_t id);

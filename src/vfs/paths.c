@@ -175,7 +175,7 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 	int rc;
 
 	/* Objects of other files have no path of their own in the mount. */
-	if (file != h5_mounted_file(vfs))
+	if (file != vfs->file)
 		return -ENOENT;
 	pthread_mutex_lock(&vfs->map_lock);
 	rc = find_known(vfs, address, &k);
@@ -208,7 +208,7 @@ void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	h5_buf_init(&path, PATH_MAX);
-	if (h5_paths_find(vfs, h5_mounted_file(vfs), address, &path))
+	if (h5_paths_find(vfs, vfs->file, address, &path))
 		path.size = 0;
 	vfs->options.log("%s: %.*s%saddress %" PRIu64 ": %s", vfs->options.file ? vfs->options.file : "",
 			 (int)path.size, path.size ? (const char *)path.data : "", path.size ? ", " : "",
@@ -217,25 +217,9 @@ void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 	(void)h5_fail(cause.code, cause.address, "%s", cause.text);
 }
 
-static int path_in_mount(void *arg, uint64_t address, struct h5_buf *path)
+int h5_paths_find_mounted(void *arg, uint64_t address, struct h5_buf *path)
 {
 	struct h5_vfs *vfs = arg;
 
-	return h5_paths_find(vfs, h5_mounted_file(vfs), address, path);
-}
-
-static int no_path(void *arg, uint64_t address, struct h5_buf *path)
-{
-	(void)arg;
-	(void)address;
-	(void)path;
-	return -ENOENT;
-}
-
-struct h5_value_context h5_paths_context(struct h5_vfs *vfs, struct h5_file *file)
-{
-	bool mounted = file == h5_mounted_file(vfs);
-
-	return (struct h5_value_context){
-		.file = file, .object_path = mounted ? path_in_mount : no_path, .arg = vfs};
+	return h5_paths_find(vfs, vfs->file, address, path);
 }

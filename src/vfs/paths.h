@@ -3,7 +3,7 @@
 #define H5_VFS_PATHS_H
 
 #include "object/value.h"
-#include "vfs/vfs.h"
+#include "vfs/private.h"
 
 struct h5_path_map;
 
@@ -14,7 +14,14 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 void h5_log_about(struct h5_vfs *vfs, uint64_t address, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void h5_paths_free(struct h5_path_map *map); /* NULL is fine */
+/* The same for an object of the mounted file; `vfs` is the struct h5_vfs. */
+int h5_paths_find_mounted(void *vfs, uint64_t address, struct h5_buf *path);
+
 /* For values of the file: shows references to objects as paths in the mount. */
-struct h5_value_context h5_paths_context(struct h5_vfs *vfs, struct h5_file *file);
+static inline struct h5_value_context h5_paths_context(struct h5_vfs *vfs, struct h5_file *file)
+{
+	return (struct h5_value_context){
+		.file = file, .object_path = file == vfs->file ? h5_paths_find_mounted : NULL, .arg = vfs};
+}
 
 #endif

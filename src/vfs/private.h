@@ -3,7 +3,7 @@
 #define H5_VFS_PRIVATE_H
 
 #include "base/siphash.h"
-#include "vfs/lock.h"
+#include "vfs/changes.h"
 #include "vfs/node.h"
 #include "vfs/vfs.h"
 
@@ -11,7 +11,10 @@
 #include <stdatomic.h>
 
 struct h5_vfs {
-	struct h5_file_set *set; /* borrowed */
+	struct h5_file_set *set; /* borrowed, with the next four, which are of it */
+	struct h5_file *file;	 /* the mounted one */
+	struct h5_lru *blocks, *chunks;
+	struct h5_room *room;
 	struct h5_vfs_options options;
 	atomic_uint_fast64_t bytes_read, bytes_written; /* by programs */
 	atomic_uint_fast64_t dropped_rows;		/* incomplete rows */
@@ -40,12 +43,6 @@ struct h5_vfs {
 	uint64_t changes;	 /* number of changes */
 };
 
-/* The file whose tree is shown. */
-static inline struct h5_file *h5_mounted_file(const struct h5_vfs *vfs)
-{
-	return h5_file_set_root(vfs->set);
-}
-
 /* For assertions: the lock is held; exclusively. If it can be taken instead, nobody holds it, and the
  * assertion ends the process. */
 static inline bool h5_is_locked(struct h5_vfs *vfs)
@@ -60,6 +57,9 @@ static inline bool h5_is_locked_to_write(struct h5_vfs *vfs)
 
 /* ---- stat.c ---- */
 
+/* Opens what the file of the node contains, for reading. The view is to be released on failure, too. */
+int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view);
+
 /* Size and times of a file, kept during one request. */
 struct h5_times {
 	struct h5_file *file; /* NULL: none */
@@ -70,10 +70,6 @@ struct h5_times {
  * `known`: the node's object, if the caller has decoded it; else NULL. */
 int h5_stat_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,
 		  struct h5_vfs_entry *entry);
-
-/* ---- property.c: the xattrs h5fs.* ---- */
-
-int h5_property_get(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);
 
 /* ---- attributes.c: the attributes of an object as xattrs ---- */
 

@@ -1,11 +1,12 @@
-/* What stat() and statfs() tell. */
+/* What the file of a node contains, and what stat() and statfs() tell of it. */
 #include "vfs/private.h"
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "vfs/changes.h"
-#include "vfs/content.h"
 #include "vfs/name.h"
+#include "vfs/paths.h"
+
+#include <assert.h>
 
 enum { BLOCK = 512 }; /* the unit of st_blocks */
 
@@ -20,7 +21,7 @@ static void advance(struct timespec *time, const struct timespec *changed)
 static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
 		       struct stat *st)
 {
-	struct h5_file *file = node->file ? node->file : h5_mounted_file(vfs);
+	struct h5_file *file = node->file ? node->file : vfs->file;
 	int rc = 0;
 
 	*st = (struct stat){.st_ino = node->ino,
@@ -35,12 +36,40 @@ static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5
 	}
 	st->st_mtim = st->st_atim = times->st.mtime;
 	st->st_ctim = times->st.ctime;
-	if (file == h5_mounted_file(vfs)) {
+	if (file == vfs->file) {
 		advance(&st->st_mtim, &vfs->changed);
 		advance(&st->st_ctim, &vfs->changed);
 	}
 	return rc;
 }
+
+/* h5_view_begin() for the contents of the node. The view is to be released on failure, too. */
+static int begin_content(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
+			 struct h5_view *view)
+{
+	int rc;
+
+	assert(h5_is_locked(vfs));
+	*view = (struct h5_view){.ops = node->view,
+				 .file = node->file,
+				 .address = node->address,
+				 .attribute = node->target,
+				 .context = h5_paths_context(vfs, node->file),
+				 .state = h5_state(vfs, node->file)};
+	rc = h5_view_begin(view, known);
+	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))
+		rc = h5_changes_follow(vfs, node);
+	return rc;
+}
+
+int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view)
+{
+	int rc = begin_content(vfs, node, NULL, view);
+
+	return rc ? rc : h5_view_open(view, true);
+}
+
+/* ---- stat ---- */
 
 static void set_size(struct stat *st, uint64_t size, uint64_t stored)
 {
@@ -105,7 +134,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 {
 	struct h5_view view;
 	uint64_t size = 0;
-	int rc = h5_content_begin(vfs, node, known, &view);
+	int rc = begin_content(vfs, node, known, &view);
 
 	if (!rc && !node->view && view.dataset && is_writable(vfs, view.dataset))
 		st->st_mode |= 0200 & ~vfs->options.fmask;
@@ -220,7 +249,7 @@ int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st)
 {
 	struct h5_io_stat file;
 	struct statvfs below;
-	int rc = h5_file_stat(h5_mounted_file(vfs), &file);
+	int rc = h5_file_stat(vfs->file, &file);
 
 	*st = (struct statvfs){.f_bsize = 1 << 17, .f_frsize = BLOCK, .f_namemax = H5_NAME_MAX};
 	if (!rc)

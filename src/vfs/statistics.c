@@ -58,8 +58,8 @@ int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out)
 
 	add_pair(&all, "served", "read", value(&vfs->bytes_read), "written", value(&vfs->bytes_written));
 	add_pair(&all, "file", "reads", value(&s->reads), "bytes", value(&s->bytes));
-	add_cache(&all, "chunk_cache", h5_file_set_chunks(vfs->set), limits->chunk_cache);
-	add_cache(&all, "index_cache", h5_file_set_blocks(vfs->set), limits->block_cache);
+	add_cache(&all, "chunk_cache", vfs->chunks, limits->chunk_cache);
+	add_cache(&all, "index_cache", vfs->blocks, limits->block_cache);
 	add_filtered(&all, "decoded", &s->decoded);
 	add_filtered(&all, "encoded", &s->encoded);
 	add(&all, "commits", value(&s->commits));

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "object/path.h"
-#include "vfs/changes.h"
 #include "vfs/directory.h"
 #include "vfs/handle.h"
 #include "vfs/name.h"
@@ -35,7 +34,7 @@ static void init_locks(struct h5_vfs *vfs)
 /* Finds the group that becomes the root of the tree. */
 static int find_root(struct h5_vfs *vfs, struct h5_entity *entity)
 {
-	struct h5_file *file = h5_mounted_file(vfs), *found_in = file;
+	struct h5_file *file = vfs->file, *found_in = file;
 	const char *path = vfs->options.subdir ? vfs->options.subdir : "";
 	struct h5_buf prefix;
 	int rc;
@@ -80,7 +79,7 @@ static int make_root(struct h5_vfs *vfs)
 static int init_ids(struct h5_vfs *vfs)
 {
 	struct h5_io_stat st;
-	int rc = h5_file_stat(h5_mounted_file(vfs), &st);
+	int rc = h5_file_stat(vfs->file, &st);
 
 	if (rc)
 		return rc;
@@ -99,6 +98,10 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 	if (!vfs)
 		return -ENOMEM;
 	vfs->set = set;
+	vfs->file = h5_file_set_root(set);
+	vfs->blocks = h5_file_set_blocks(set);
+	vfs->chunks = h5_file_set_chunks(set);
+	vfs->room = h5_file_set_room(set);
 	vfs->options = *options;
 	init_locks(vfs);
 	rc = init_ids(vfs);

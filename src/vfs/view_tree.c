@@ -137,7 +137,7 @@ static bool is_symlink(const struct h5_vfs *vfs, const struct h5_node *directory
 {
 	bool absolute = link->target_size && link->target[0] == '/';
 
-	return directory->file == h5_mounted_file(vfs) && !(absolute && *vfs->prefix);
+	return directory->file == vfs->file && !(absolute && *vfs->prefix);
 }
 
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
