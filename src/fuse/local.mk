@@ -27,8 +27,6 @@ src_h5fs_SOURCES = \
 	src/fuse/options.h \
 	src/fuse/readahead.c \
 	src/fuse/readahead.h \
-	src/fuse/reply_buffer.c \
-	src/fuse/reply_buffer.h \
 	src/fuse/report.c \
 	src/fuse/report.h \
 	src/fuse/request.c \

@@ -7,7 +7,6 @@
 #include "fuse/invalidate.h"
 #include "fuse/negotiate.h"
 #include "fuse/readahead.h"
-#include "fuse/reply_buffer.h"
 #include "fuse/request.h"
 
 #include <fcntl.h>

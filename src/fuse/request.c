@@ -4,12 +4,12 @@
 #include "base/interrupt.h"
 #include "fuse/log.h"
 #include "fuse/loop.h"
-#include "fuse/watch.h"
 #include "vfs/vfs.h"
 
-#include <limits.h>
-
 #include <assert.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 /* True: nobody waits for the answer any more. `arg` is the request, which must not have been replied to. */
 static bool is_unwanted(void *arg)
@@ -27,11 +27,19 @@ static uint64_t work_limit(void *arg)
 	return h5_vfs_work_limit(m->vfs);
 }
 
+void h5_request_touch(struct h5_mount *mount)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	atomic_store_explicit(&mount->last_request, now.tv_sec, memory_order_relaxed);
+}
+
 struct h5_mount *h5_request_begin(fuse_req_t req)
 {
 	struct h5_mount *m = fuse_req_userdata(req);
 
-	h5_watch_request(m);
+	h5_request_touch(m);
 	h5_error_clear();
 	h5_interrupt_begin(is_unwanted, req);
 	h5_interrupt_bound(work_limit);
@@ -92,4 +100,29 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 		.attr = entry->st,
 		.attr_timeout = entry->size_known ? h5_request_attr_timeout(m, &entry->st) : 0,
 		.entry_timeout = m->timeout};
+}
+
+/* ---- replies ---- */
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* frees the buffer with its thread */
+static _Thread_local void *buffer;
+static _Thread_local size_t buffer_size;
+
+static void make_key(void)
+{
+	if (pthread_key_create(&key, free))
+		abort(); /* all of the more than a thousand keys are taken */
+}
+
+void *h5_reply_buffer(size_t n)
+{
+	if (n <= buffer_size)
+		return buffer;
+	pthread_once(&key_once, make_key);
+	free(buffer);
+	buffer = malloc(n);
+	buffer_size = buffer ? n : 0;
+	pthread_setspecific(key, buffer);
+	return buffer;
 }

@@ -7,6 +7,8 @@
 /* To be called first. Clears the thread's error, and makes its work end when nobody waits for it any more, or
  * at the limit of work. */
 struct h5_mount *h5_request_begin(fuse_req_t req);
+/* Notes that the mount is in use; h5_request_begin() does that, too. */
+void h5_request_touch(struct h5_mount *mount);
 /* Logs the failure if need be, and replies with the error. */
 void h5_request_fail(fuse_req_t req, const char *what, int code);
 /* The same for a request about one object, whose path is logged. */
@@ -22,5 +24,9 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st);
 /* Makes a file not look larger than the limit. */
 void h5_request_limit_size(struct stat *st, uint64_t limit);
+
+/* n bytes for a reply, valid until the thread calls this again or ends; NULL: out of memory. Each thread
+ * keeps its buffer, since new memory costs as much as copying into it. */
+void *h5_reply_buffer(size_t n);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/thread.h"
 #include "fuse/log.h"
+#include "fuse/request.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -23,14 +24,6 @@ struct h5_watch {
 	pthread_t thread;
 	atomic_bool ended;
 };
-
-void h5_watch_request(struct h5_mount *mount)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	atomic_store_explicit(&mount->last_request, now.tv_sec, memory_order_relaxed);
-}
 
 static void log_statistics(struct h5_vfs *vfs)
 {
@@ -89,7 +82,7 @@ int h5_watch_start(struct h5_mount *mount, struct h5_unmounter *unmounter, unsig
 	w->mount = mount;
 	w->unmounter = unmounter;
 	w->idle = idle;
-	h5_watch_request(mount);
+	h5_request_touch(mount);
 	rc = h5_thread_start(&w->thread, run, w, 0);
 	if (rc) {
 		free(w);

@@ -11,8 +11,6 @@ struct h5_watch;
 /* `idle`: seconds without a request after which it is unmounted; 0: never. The unmounter is borrowed. */
 int h5_watch_start(struct h5_mount *mount, struct h5_unmounter *unmounter, unsigned idle,
 		   struct h5_watch **watch);
-/* To be called for each request: the mount is in use. */
-void h5_watch_request(struct h5_mount *mount);
 void h5_watch_stop(struct h5_watch *watch); /* NULL is fine */
 
 #endif

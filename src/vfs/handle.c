@@ -182,15 +182,21 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 }
 
 /* The view as it is now: the one that the handle has, or, if something was changed since that was opened,
- * `fresh`. The caller releases `fresh` in any case. */
+ * `fresh`. To be given back by put_view() on failure, too. */
 static int get_view(const struct h5_handle *h, struct h5_view *fresh, const struct h5_view **view)
 {
-	*fresh = (struct h5_view){0};
-	*view = &h->view;
-	if (h->view.ops && h->view.state == h5_state(h->vfs, h->node->file))
+	if (h->view.ops && h->view.state == h5_state(h->vfs, h->node->file)) {
+		*view = &h->view;
 		return 0;
+	}
 	*view = fresh;
 	return h5_content_open(h->vfs, h->node, fresh);
+}
+
+static void put_view(struct h5_view *fresh, const struct h5_view *view)
+{
+	if (view == fresh)
+		h5_view_release(fresh);
 }
 
 static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
@@ -199,13 +205,13 @@ static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, 
 	struct h5_view fresh;
 	int rc = get_view(h, &fresh, &view);
 
-	if (!rc && offset < view->size) {
+	if (!rc && n && offset < view->size) {
 		*got = (size_t)h5_min(n, view->size - offset);
 		if (offset >= view->dataset_from)
 			read_ahead(h, view->dataset, offset - view->dataset_from, *got);
 		rc = h5_view_read(view, offset, buf, *got);
 	}
-	h5_view_release(&fresh);
+	put_view(&fresh, view);
 	return rc;
 }
 
@@ -251,7 +257,7 @@ static int seek_in_view(const struct h5_handle *h, uint64_t offset, bool hole, u
 	if (!rc && offset < size && !is_mapped(h))
 		rc = h5_view_seek(view, offset, hole, found);
 	*found = h5_min(*found, size);
-	h5_view_release(&fresh);
+	put_view(&fresh, view);
 	return !rc && (offset >= size || (!hole && *found >= size)) ? -ENXIO : rc;
 }
 

@@ -2,7 +2,6 @@ libh5fs_a_SOURCES += \
 	src/view/attrs.c \
 	src/view/csv.c \
 	src/view/ddl.c \
-	src/view/input.c \
 	src/view/json.c \
 	src/view/jsonl.c \
 	src/view/lines.c \

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 
-#include <assert.h>
 #include <string.h>
 
 const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json,
@@ -86,25 +85,12 @@ int h5_view_open(struct h5_view *v, bool reading)
 	return rc;
 }
 
-int h5_view_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
+int h5_view_read_head(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
-	assert(offset <= v->size && n <= v->size - offset);
-	if (offset < v->head.size) {
-		size_t left = v->head.size - (size_t)offset, part = n < left ? n : left;
+	size_t part = n < v->head.size - offset ? n : v->head.size - (size_t)offset;
 
-		memcpy(buf, v->head.data + offset, part);
-		offset += part;
-		buf = (char *)buf + part;
-		n -= part;
-	}
-	return n ? v->ops->read(v, offset, buf, n) : 0;
-}
-
-int h5_view_seek(const struct h5_view *v, uint64_t offset, bool hole, uint64_t *found)
-{
-	assert(offset < v->size);
-	*found = hole ? v->size : offset;
-	return v->ops->seek ? v->ops->seek(v, offset, hole, found) : 0;
+	memcpy(buf, v->head.data + offset, part);
+	return n > part ? v->ops->read(v, offset + part, (char *)buf + part, n - part) : 0;
 }
 
 void h5_view_release(struct h5_view *v)

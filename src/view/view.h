@@ -16,6 +16,9 @@
 #include "object/value.h"
 #include "view/text.h"
 
+#include <assert.h>
+#include <stdlib.h>
+
 struct h5_view_ops;
 
 /* An object in a view. The caller sets the first members, and all others to 0. */
@@ -96,13 +99,32 @@ int h5_view_begin(struct h5_view *view, const struct h5_object *known);
 /* After h5_view_begin(): finds the size, and with `reading` makes the view ready to be read. -EOVERFLOW: the
  * file has more than 2^63-1 bytes. */
 int h5_view_open(struct h5_view *view, bool reading);
-/* n bytes at the offset, all inside the size. */
-int h5_view_read(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
-/* As h5_dataset_seek(). */
-int h5_view_seek(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found);
+/* h5_view_read() from an offset inside the head. */
+int h5_view_read_head(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
 void h5_view_release(struct h5_view *view); /* may run twice */
 
 /* Drops the bytes that are incomplete. May run twice. */
-void h5_view_input_release(struct h5_view_input *input);
+static inline void h5_view_input_release(struct h5_view_input *input)
+{
+	free(input->data);
+	input->data = NULL;
+	input->capacity = input->filled = 0;
+}
+
+/* n bytes at the offset, at least one, all inside the size. */
+static inline int h5_view_read(const struct h5_view *view, uint64_t offset, void *buf, size_t n)
+{
+	assert(n && offset < view->size && n <= view->size - offset);
+	return offset < view->head.size ? h5_view_read_head(view, offset, buf, n)
+					: view->ops->read(view, offset, buf, n);
+}
+
+/* As h5_dataset_seek(), at an offset inside the size. */
+static inline int h5_view_seek(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found)
+{
+	assert(offset < view->size);
+	*found = hole ? view->size : offset;
+	return view->ops->seek ? view->ops->seek(view, offset, hole, found) : 0;
+}
 
 #endif
