@@ -130,7 +130,7 @@ static int try_value(struct maker *maker, const struct h5_attribute *a, bool *go
 	if (before >= KEPT_MAX && is_short(a))
 		return 0;
 	texts->values.limit = before + H5_XATTR_MAX;
-	rc = add_value(maker->vfs, maker->node->file, a, listed_form(maker->vfs), &texts->values);
+	rc = add_value(maker->vfs, maker->node->entity.file, a, listed_form(maker->vfs), &texts->values);
 	*good = !rc;
 	if (rc) {
 		texts->values.size = before;
@@ -172,11 +172,11 @@ static int add_attribute(struct maker *maker, const struct h5_attribute *a)
 static int add_attributes(struct maker *maker)
 {
 	struct h5_attribute_walk attributes;
-	struct h5_file *file = maker->node->file;
+	struct h5_file *file = maker->node->entity.file;
 	const struct h5_object *object;
 	const struct h5_attribute *a;
 	struct h5_lru_entry *ref;
-	int rc = h5_object_get(file, maker->node->address, &ref, &object);
+	int rc = h5_object_get(file, maker->node->entity.address, &ref, &object);
 
 	if (rc)
 		return rc;
@@ -218,8 +218,8 @@ static const struct h5_lru_kind texts_kind = {"texts of attributes", free_texts}
 
 static struct h5_lru_key texts_key(const struct h5_vfs *vfs, const struct h5_node *node)
 {
-	return (struct h5_lru_key){&texts_kind, h5_file_number(node->file), node->address,
-				   h5_state(vfs, node->file)};
+	return (struct h5_lru_key){&texts_kind, h5_file_number(node->entity.file), node->entity.address,
+				   h5_state(vfs, node->entity.file)};
 }
 
 /* Until h5_lru_put() of the cache of chunks. */
@@ -278,14 +278,14 @@ int h5_attributes_get(struct h5_vfs *vfs, struct h5_node *node, const char *name
 			return out->err;
 		form = listed_form(vfs);
 	}
-	rc = h5_object_get(node->file, node->address, &ref, &object);
+	rc = h5_object_get(node->entity.file, node->entity.address, &ref, &object);
 	if (rc)
 		return rc;
-	rc = find_attribute(node->file, object, name, &a);
+	rc = find_attribute(node->entity.file, object, name, &a);
 	if (!rc)
-		rc = add_value(vfs, node->file, &a, form, out);
+		rc = add_value(vfs, node->entity.file, &a, form, out);
 	h5_attribute_release(&a);
-	h5_file_put(node->file, ref);
+	h5_file_put(node->entity.file, ref);
 	return rc ? rc : out->err;
 }
 

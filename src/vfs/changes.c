@@ -77,8 +77,8 @@ int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node)
 	new = calloc(1, sizeof *new);
 	if (!new)
 		return -ENOMEM;
-	new->key.file = node->file;
-	new->key.address = node->address;
+	new->key.file = node->entity.file;
+	new->key.address = node->entity.address;
 	pthread_mutex_lock(&vfs->lock);
 	HASH_FIND(hh, vfs->followers, &new->key, sizeof new->key, follower);
 	if (!follower) {
@@ -120,7 +120,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 	pthread_mutex_lock(&vfs->lock);
 	DL_FOREACH(vfs->handles, h)
 	{
-		if (!h->input.ops || h->node->address != address)
+		if (!h->input.ops || h->node->entity.address != address)
 			continue;
 		if (lost && h->unsaved)
 			h->lost = lost;
@@ -284,16 +284,16 @@ static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const
 	struct h5_lru_entry *ref;
 	int rc;
 
-	if (node->kind != H5_NODE_DATASET || node->file != vfs->file)
+	if (node->entity.kind != H5_NODE_DATASET || node->entity.file != vfs->file)
 		return -EPERM;
-	if (!h5_tx_is_writable(node->file))
+	if (!h5_tx_is_writable(node->entity.file))
 		return given_up();
-	rc = h5_dataset_get(node->file, node->address, &ref, &dataset);
+	rc = h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset);
 	if (rc)
 		return rc;
 	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
 	*view = h5_view_of_dataset(dataset);
-	h5_file_put(node->file, ref);
+	h5_file_put(node->entity.file, ref);
 	return rc;
 }
 
@@ -304,11 +304,11 @@ static int open_input(struct h5_vfs *vfs, const struct h5_node *node, struct h5_
 	int rc;
 
 	assert(h5_is_locked_to_write(vfs));
-	*input = (struct h5_view_input){.file = node->file, .address = node->address};
+	*input = (struct h5_view_input){.file = node->entity.file, .address = node->entity.address};
 	rc = find_view(vfs, node, &input->ops);
 	if (!rc)
-		rc = h5_dataset_writer_get(node->file, node->address, vfs->options.external_write,
-					   &input->writer);
+		rc = h5_dataset_writer_get(node->entity.file, node->entity.address,
+					   vfs->options.external_write, &input->writer);
 	return rc;
 }
 
@@ -382,7 +382,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 
 static int check_row(const struct h5_handle *h)
 {
-	return h->input.filled ? h5_fail(-EINVAL, h->node->address, "the last row is incomplete") : 0;
+	return h->input.filled ? h5_fail(-EINVAL, h->node->entity.address, "the last row is incomplete") : 0;
 }
 
 /* Tells each handle once that bytes were lost which it has written: by `rc`, or by its own error. */
@@ -393,7 +393,7 @@ static int tell_loss(struct h5_handle *h, int rc)
 	h->lost = 0;
 	if (rc || !lost)
 		return rc;
-	return h5_fail(lost, h->node->address, "what was written could not be stored, and is lost");
+	return h5_fail(lost, h->node->entity.address, "what was written could not be stored, and is lost");
 }
 
 int h5_vfs_flush(struct h5_handle *h)
@@ -471,14 +471,14 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	*stale = H5_NOT_STALE;
 	if (!vfs->options.writable)
 		return -EROFS;
-	if (node->kind == H5_NODE_DIRECTORY)
+	if (node->entity.kind == H5_NODE_DIRECTORY)
 		return -EISDIR;
 	h5_lock_to_write(vfs);
 	rc = open_input(vfs, node, &input);
 	if (rc)
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
-	rc = set_size(vfs, node->address, input.writer, size);
+	rc = set_size(vfs, node->entity.address, input.writer, size);
 	if (!rc && size > before)
 		*stale = h5_node_hide_growth(vfs, node, before, before, true);
 	if (!rc && handle)
@@ -497,7 +497,7 @@ int h5_write_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	if (rc)
 		return rc;
 	if (cut)
-		rc = set_size(h->vfs, node->address, input.writer, 0);
+		rc = set_size(h->vfs, node->entity.address, input.writer, 0);
 	if (rc) {
 		close_input(&input);
 		return rc;
@@ -511,8 +511,9 @@ void h5_write_close(struct h5_handle *h)
 {
 	if (h->input.filled) {
 		h5_count(&h->vfs->dropped_rows, 1);
-		h5_log_about(h->vfs, h->node->address, "an incomplete row was dropped: %zu of %ju bytes",
-			     h->input.filled, (uintmax_t)h5_dataset_writer_row(h->input.writer));
+		h5_log_about(h->vfs, h->node->entity.address,
+			     "an incomplete row was dropped: %zu of %ju bytes", h->input.filled,
+			     (uintmax_t)h5_dataset_writer_row(h->input.writer));
 	}
 	close_input(&h->input);
 }

@@ -30,11 +30,11 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 	bool change = is_change(flags);
 	int rc;
 
-	if (node->kind == H5_NODE_DIRECTORY || node->kind == H5_NODE_VIEWS)
+	if (node->entity.kind == H5_NODE_DIRECTORY || node->entity.kind == H5_NODE_VIEWS)
 		return -EISDIR;
-	if (node->kind == H5_NODE_SYMLINK)
+	if (node->entity.kind == H5_NODE_SYMLINK)
 		return -ELOOP;
-	if (change && node->kind == H5_NODE_DATASET) {
+	if (change && node->entity.kind == H5_NODE_DATASET) {
 		h5_lock_to_write(h->vfs);
 		rc = h5_write_open(h, node, flags & O_TRUNC);
 		h5_unlock(h->vfs);
@@ -185,7 +185,7 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
  * `fresh`. To be given back by put_view() on failure, too. */
 static int get_view(const struct h5_handle *h, struct h5_view *fresh, const struct h5_view **view)
 {
-	if (h->view.ops && h->view.state == h5_state(h->vfs, h->node->file)) {
+	if (h->view.ops && h->view.state == h5_state(h->vfs, h->node->entity.file)) {
 		*view = &h->view;
 		return 0;
 	}

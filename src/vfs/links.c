@@ -53,7 +53,7 @@ int h5_entity_symlink(const struct h5_node *directory, struct h5_entity *entity,
 	rc = target->err;
 	/* The code that makes targets should make no such one; this is the last guard. */
 	if (!rc && !stays_inside(directory, target->data))
-		rc = h5_fail(-EUCLEAN, directory->address, "a link that would lead out of the mount");
+		rc = h5_fail(-EUCLEAN, directory->entity.address, "a link that would lead out of the mount");
 	if (rc) {
 		h5_buf_release(target);
 		return rc;
@@ -89,7 +89,7 @@ int h5_entity_turn_back(const struct h5_node *directory, struct h5_entity *entit
 		return 0;
 	h5_buf_init(&up, PATH_MAX);
 	for (const struct h5_node *d = directory; d; d = d->parent) {
-		if (d->file == entity->file && d->address == entity->address)
+		if (d->entity.file == entity->file && d->entity.address == entity->address)
 			return h5_entity_symlink(directory, entity, &up);
 		h5_buf_text(&up, up.size ? "/.." : "..");
 	}
@@ -113,7 +113,7 @@ int h5_links_resolve_object(const struct h5_node *directory, const struct h5_obj
 			    struct h5_entity *entity)
 {
 	*entity = (struct h5_entity){
-		.file = directory->file, .address = object->address, .kind = kinds[object->kind]};
+		.file = directory->entity.file, .address = object->address, .kind = kinds[object->kind]};
 	return h5_entity_turn_back(directory, entity);
 }
 
@@ -130,14 +130,14 @@ static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf
 
 	if (n > H5_NAME_MAX)
 		return false;
-	if (h5_object_get(directory->file, directory->address, &ref, &group))
+	if (h5_object_get(directory->entity.file, directory->entity.address, &ref, &group))
 		return true;
 	memcpy(component, target->data, n);
 	component[n] = 0;
 	size = h5_name_unescape(component, name);
-	rc = h5_group_lookup(directory->file, group, name, size, &link);
+	rc = h5_group_lookup(directory->entity.file, group, name, size, &link);
 	h5_link_release(&link);
-	h5_file_put(directory->file, ref);
+	h5_file_put(directory->entity.file, ref);
 	return rc != -ENOENT || h5_name_is_cut(component);
 }
 
@@ -187,7 +187,7 @@ static int resolve_external(const struct h5_node *directory, const struct h5_lin
 {
 	struct h5_file *file;
 	uint64_t address;
-	int rc = h5_path_find_external(directory->file, link->file, link->file_size, link->target,
+	int rc = h5_path_find_external(directory->entity.file, link->file, link->file_size, link->target,
 				       link->target_size, &file, &address);
 
 	return resolve_found(directory, rc, file, address, link->file, link->file_size, link, entity);
@@ -200,8 +200,8 @@ static int resolve_through(const struct h5_node *directory, const struct h5_link
 {
 	struct h5_file *file;
 	uint64_t address;
-	int rc = h5_path_find(directory->file, directory->address, link->target, link->target_size, &file,
-			      &address);
+	int rc = h5_path_find(directory->entity.file, directory->entity.address, link->target,
+			      link->target_size, &file, &address);
 
 	return resolve_found(directory, rc, file, address, "", 0, link, entity);
 }
@@ -251,7 +251,7 @@ static int resolve_soft(const struct h5_vfs *vfs, const struct h5_node *director
 {
 	struct h5_buf target;
 
-	if (directory->file != vfs->file)
+	if (directory->entity.file != vfs->file)
 		return resolve_through(directory, link, entity);
 	if (link->target_size && link->target[0] == '/')
 		return resolve_absolute(vfs, directory, link, entity);
@@ -276,7 +276,8 @@ int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 	*entity = (struct h5_entity){0};
 	switch (link->type) {
 	case H5_LINK_HARD:
-		return resolve_object(directory, directory->file, link->address, link->cached_kind, entity);
+		return resolve_object(directory, directory->entity.file, link->address, link->cached_kind,
+				      entity);
 	case H5_LINK_SOFT:
 		return resolve_soft(vfs, directory, link, entity);
 	case H5_LINK_EXTERNAL:

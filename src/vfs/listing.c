@@ -25,7 +25,7 @@ struct h5_dir {
 /* True: the list has entities, not links. */
 static bool is_in_view(const struct h5_dir *dir)
 {
-	return dir->node->view || dir->node->kind == H5_NODE_VIEWS;
+	return dir->node->entity.view || dir->node->entity.kind == H5_NODE_VIEWS;
 }
 
 static void dir_free(struct h5_dir *dir)
@@ -36,12 +36,12 @@ static void dir_free(struct h5_dir *dir)
 
 static int read_links(struct h5_dir *dir)
 {
-	struct h5_file *file = dir->node->file;
+	struct h5_file *file = dir->node->entity.file;
 	const struct h5_object *group;
 	const struct h5_link *link;
 	struct h5_link_walk links;
 	struct h5_lru_entry *ref;
-	int rc = h5_object_get(file, dir->node->address, &ref, &group);
+	int rc = h5_object_get(file, dir->node->entity.address, &ref, &group);
 
 	if (rc)
 		return rc;
@@ -71,7 +71,7 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 	struct h5_dir *dir;
 	int rc;
 
-	if (node->kind != H5_NODE_DIRECTORY && node->kind != H5_NODE_VIEWS)
+	if (node->entity.kind != H5_NODE_DIRECTORY && node->entity.kind != H5_NODE_VIEWS)
 		return -ENOTDIR;
 	dir = calloc(1, sizeof *dir);
 	if (!dir)
@@ -125,9 +125,9 @@ ino_t h5_vfs_dir_parent(const struct h5_dir *dir)
 
 int h5_vfs_dir_error(const struct h5_dir *dir)
 {
-	return dir->error
-		       ? h5_fail(dir->error, dir->node->address, "damaged group: the listing is not complete")
-		       : 0;
+	return dir->error ? h5_fail(dir->error, dir->node->entity.address,
+				    "damaged group: the listing is not complete")
+			  : 0;
 }
 
 const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i)
@@ -300,7 +300,7 @@ int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, s
 	assert(first < dir->list.count && count <= dir->list.count - first);
 	while (h5_reading_next(&reading, &rc)) {
 		memset(b.filled, 0, sizeof b.filled);
-		h5_window_init(&b.window, dir->node->file);
+		h5_window_init(&b.window, dir->node->entity.file);
 		rc = fill_batch(&b, got);
 		rc = *got ? 0 : rc;
 		h5_window_release(&b.window);

@@ -18,16 +18,17 @@ struct search {
 /* The file name of a link. */
 static void escape(const struct search *s, const char *name, size_t size, char out[H5_NAME_MAX + 1])
 {
-	if (s->directory->view)
-		h5_views_escape(s->directory->view, s->as_file, name, size, out);
+	if (s->directory->entity.view)
+		h5_views_escape(s->directory->entity.view, s->as_file, name, size, out);
 	else
 		h5_name_escape(name, size, out);
 }
 
 static int resolve(struct search *s, const struct h5_link *link)
 {
-	return s->directory->view ? h5_views_resolve(s->vfs, s->directory, link, s->as_file, &s->entity)
-				  : h5_links_resolve(s->vfs, s->directory, link, &s->entity);
+	return s->directory->entity.view
+		       ? h5_views_resolve(s->vfs, s->directory, link, s->as_file, &s->entity)
+		       : h5_links_resolve(s->vfs, s->directory, link, &s->entity);
 }
 
 /* 1: the link has the name; 0: another. */
@@ -48,7 +49,7 @@ static int find_cut_link(struct search *s, const struct h5_object *group)
 {
 	const struct h5_link *link;
 	struct h5_link_walk links;
-	int rc = h5_link_begin(&links, s->directory->file, group, H5_NAMES_SORTED);
+	int rc = h5_link_begin(&links, s->directory->entity.file, group, H5_NAMES_SORTED);
 
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0)
 		rc = compare_escaped(s, link);
@@ -59,11 +60,11 @@ static int find_cut_link(struct search *s, const struct h5_object *group)
 static int find_link(struct search *s, const struct h5_object *group)
 {
 	char stem[H5_NAME_MAX + 1], name[H5_NAME_MAX + 1], again[H5_NAME_MAX + 1];
-	size_t size = strlen(s->name), suffix = s->as_file ? strlen(s->directory->view->suffix) : 0;
+	size_t size = strlen(s->name), suffix = s->as_file ? strlen(s->directory->entity.view->suffix) : 0;
 	struct h5_link link = {0};
 	int rc;
 
-	if (size <= suffix || (s->directory->view && group->kind != H5_OBJECT_GROUP))
+	if (size <= suffix || (s->directory->entity.view && group->kind != H5_OBJECT_GROUP))
 		return -ENOENT;
 	memcpy(stem, s->name, size - suffix);
 	stem[size - suffix] = 0;
@@ -73,7 +74,7 @@ static int find_link(struct search *s, const struct h5_object *group)
 	escape(s, name, size, again);
 	if (strcmp(again, s->name))
 		return -ENOENT;
-	rc = h5_group_lookup(s->directory->file, group, name, size, &link);
+	rc = h5_group_lookup(s->directory->entity.file, group, name, size, &link);
 	if (!rc)
 		rc = resolve(s, &link);
 	h5_link_release(&link);
@@ -88,15 +89,15 @@ static int find(struct search *s)
 	struct h5_lru_entry *ref;
 	int rc = -ENOENT;
 
-	if (directory->kind == H5_NODE_DIRECTORY) {
-		rc = h5_object_get(directory->file, directory->address, &ref, &group);
+	if (directory->entity.kind == H5_NODE_DIRECTORY) {
+		rc = h5_object_get(directory->entity.file, directory->entity.address, &ref, &group);
 		if (rc)
 			return rc;
 		rc = find_link(s, group);
-		s->as_file = directory->view;
+		s->as_file = directory->entity.view;
 		if (rc == -ENOENT && s->as_file)
 			rc = find_link(s, group);
-		h5_file_put(directory->file, ref);
+		h5_file_put(directory->entity.file, ref);
 	}
 	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->entity) : rc;
 }
@@ -117,7 +118,7 @@ int h5_lookup_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name
 	struct h5_entity entity;
 	int rc;
 
-	if (parent->kind != H5_NODE_DIRECTORY && parent->kind != H5_NODE_VIEWS)
+	if (parent->entity.kind != H5_NODE_DIRECTORY && parent->entity.kind != H5_NODE_VIEWS)
 		return -ENOTDIR;
 	if (strlen(name) > H5_NAME_MAX)
 		return -ENAMETOOLONG;

@@ -50,10 +50,10 @@ enum {
 	REMEMBERED_MAX = 1 << 16, /* about 120 bytes each */
 };
 
-/* True: parent and name make the node. `target`: of an entity; that of an attribute's file is its name. */
-static bool is_of_name(enum h5_node_kind kind, const char *target)
+/* True: parent and name make the node. (The target of an attribute's file is its name.) */
+static bool is_of_name(const struct h5_entity *entity)
 {
-	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_VIEWS || target;
+	return entity->kind == H5_NODE_DIRECTORY || entity->kind == H5_NODE_VIEWS || entity->target;
 }
 
 /* splitmix64's finaliser. */
@@ -102,7 +102,7 @@ static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const
 {
 	size_t n = 0, length = strlen(name);
 
-	key[n++] = is_of_name(entity->kind, entity->target);
+	key[n++] = is_of_name(entity);
 	if (key[0]) {
 		memcpy(key + n, &parent, sizeof parent);
 		n += sizeof parent;
@@ -142,12 +142,13 @@ struct object {
 	uint64_t device, inode, address, view, kind;
 };
 
-static struct object object_of(const struct h5_node *node)
+static struct object object_of(const struct h5_entity *entity)
 {
-	struct object o = {.address = node->address, .view = view_number(node->view), .kind = node->kind};
+	struct object o = {
+		.address = entity->address, .view = view_number(entity->view), .kind = entity->kind};
 
-	if (node->file)
-		h5_file_identity(node->file, &o.device, &o.inode);
+	if (entity->file)
+		h5_file_identity(entity->file, &o.device, &o.inode);
 	return o;
 }
 
@@ -163,12 +164,12 @@ static uint64_t hash_name(const struct h5_vfs *vfs, uint64_t parent, const char 
 
 static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
 {
-	const struct object o = object_of(node);
+	const struct object o = object_of(&node->entity);
 
 	if (node->parent)
 		return hash_name(vfs, node->from, node->name);
-	if (node->file == vfs->file && node->address <= ADDRESS)
-		return DIRECT | o.view * VIEW | node->address;
+	if (node->entity.file == vfs->file && node->entity.address <= ADDRESS)
+		return DIRECT | o.view * VIEW | node->entity.address;
 	return h5_siphash(vfs->secret, &o, sizeof o) | HASHED;
 }
 
@@ -176,14 +177,15 @@ static uint64_t find_id(const struct h5_vfs *vfs, const struct h5_node *node)
  * the address. */
 static uint32_t find_generation(const struct h5_vfs *vfs, const struct h5_node *node)
 {
-	const struct h5_file *file = node->file ? node->file : vfs->file;
+	const struct h5_file *file = node->entity.file ? node->entity.file : vfs->file;
+	const char *target = node->entity.target;
 	const struct {
 		uint64_t id, number, target;
 		struct object object;
 	} all = {.id = node->id,
 		 .number = vfs->may_change ? h5_file_number(file) : 0,
-		 .target = node->target ? h5_siphash(vfs->secret, node->target, strlen(node->target)) : 0,
-		 .object = object_of(node)};
+		 .target = target ? h5_siphash(vfs->secret, target, strlen(target)) : 0,
+		 .object = object_of(&node->entity)};
 
 	return (uint32_t)h5_siphash(vfs->secret, &all, sizeof all);
 }
@@ -296,17 +298,16 @@ static void free_remembered(struct h5_vfs *vfs)
 
 /* ---- nodes ---- */
 
-static bool is_same(const struct h5_node *node, const struct h5_entity *entity)
+static bool is_same(const struct h5_entity *a, const struct h5_entity *b)
 {
-	return node->kind == entity->kind && node->file == entity->file && node->address == entity->address &&
-	       node->view == entity->view &&
-	       (!node->target || (entity->target && !strcmp(node->target, entity->target)));
+	return a->kind == b->kind && a->file == b->file && a->address == b->address && a->view == b->view &&
+	       (!a->target || (b->target && !strcmp(a->target, b->target)));
 }
 
 static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
 				struct h5_entity *entity, const uint8_t *key, size_t key_size)
 {
-	bool of_name = is_of_name(entity->kind, entity->target) && parent;
+	bool of_name = is_of_name(entity) && parent;
 	/* An object of the mounted file needs no name, since its number follows from its address. */
 	bool named = of_name || (parent && entity->file != vfs->file);
 	struct h5_node *node = calloc(1, sizeof *node + key_size + (named ? strlen(name) + 1 : 0));
@@ -317,10 +318,7 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 		node->from = parent->id;
 		node->name = strcpy((char *)node->key + key_size, name);
 	}
-	node->kind = entity->kind;
-	node->file = entity->file;
-	node->address = entity->address;
-	node->view = entity->view;
+	node->entity = *entity;
 	node->ino = h5_node_ino(vfs, parent, name, entity);
 	node->key_size = key_size;
 	memcpy(node->key, key, key_size);
@@ -329,7 +327,6 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 		free(node);
 		return NULL;
 	}
-	node->target = entity->target;
 	if (of_name)
 		node->parent = parent;
 	if (identify(vfs, node)) {
@@ -340,7 +337,7 @@ static struct h5_node *node_new(struct h5_vfs *vfs, struct h5_node *parent, cons
 	entity->target = NULL;
 	if (of_name) {
 		/* For links in the tree of a view, the root is that of the tree. */
-		node->depth = parent->kind == H5_NODE_VIEWS ? 0 : parent->depth + 1;
+		node->depth = parent->entity.kind == H5_NODE_VIEWS ? 0 : parent->depth + 1;
 		parent->references++;
 	}
 	return node;
@@ -355,7 +352,7 @@ int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, st
 
 	pthread_mutex_lock(&vfs->lock);
 	HASH_FIND(hh, vfs->nodes, key, key_size, n);
-	if (n && !is_same(n, entity)) {
+	if (n && !is_same(&n->entity, entity)) {
 		HASH_DEL(vfs->nodes, n);
 		DL_PREPEND(vfs->detached, n);
 		n->is_detached = true;
@@ -380,7 +377,7 @@ static void node_free(struct h5_vfs *vfs, struct h5_node *node)
 	else
 		HASH_DEL(vfs->nodes, node);
 	HASH_DELETE(by_id, vfs->by_id, node);
-	free(node->target);
+	free(node->entity.target);
 	free(node);
 }
 
@@ -414,9 +411,9 @@ void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
 
 int h5_vfs_readlink(struct h5_node *node, const char **target)
 {
-	if (node->kind != H5_NODE_SYMLINK)
+	if (node->entity.kind != H5_NODE_SYMLINK)
 		return -EINVAL;
-	*target = node->target;
+	*target = node->entity.target;
 	return 0;
 }
 

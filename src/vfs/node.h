@@ -33,12 +33,7 @@ struct h5_entity {
 };
 
 struct h5_node {
-	/* what it is, as in struct h5_entity */
-	enum h5_node_kind kind;
-	struct h5_file *file;
-	uint64_t address;
-	char *target;
-	const struct h5_view_ops *view;
+	struct h5_entity entity; /* what it shows */
 	uint64_t ino;
 	uint64_t id; /* the kernel's number for it: see node.c */
 	uint32_t generation;

@@ -116,11 +116,11 @@ void h5_paths_free(struct h5_path_map *map)
 
 static int make_map(const struct h5_vfs *vfs, struct h5_path_map **out)
 {
-	struct h5_file *file = vfs->root->file;
+	struct h5_file *file = vfs->root->entity.file;
 	struct h5_path_map *map = calloc(1, sizeof *map);
 	struct known *queue = NULL;
 	struct walk walk = {.map = map, .tail = &queue};
-	int rc = map && add(&walk, vfs->root->address, "") ? 0 : -ENOMEM;
+	int rc = map && add(&walk, vfs->root->entity.address, "") ? 0 : -ENOMEM;
 
 	for (struct known *k = queue; k && !rc; k = k->next) {
 		walk.at = k;

@@ -21,7 +21,7 @@ static void advance(struct timespec *time, const struct timespec *changed)
 static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
 		       struct stat *st)
 {
-	struct h5_file *file = node->file ? node->file : vfs->file;
+	struct h5_file *file = node->entity.file ? node->entity.file : vfs->file;
 	int rc = 0;
 
 	*st = (struct stat){.st_ino = node->ino,
@@ -50,12 +50,12 @@ static int begin_content(struct h5_vfs *vfs, const struct h5_node *node, const s
 	int rc;
 
 	assert(h5_is_locked(vfs));
-	*view = (struct h5_view){.ops = node->view,
-				 .file = node->file,
-				 .address = node->address,
-				 .attribute = node->target,
-				 .context = h5_paths_context(vfs, node->file),
-				 .state = h5_state(vfs, node->file)};
+	*view = (struct h5_view){.ops = node->entity.view,
+				 .file = node->entity.file,
+				 .address = node->entity.address,
+				 .attribute = node->entity.target,
+				 .context = h5_paths_context(vfs, node->entity.file),
+				 .state = h5_state(vfs, node->entity.file)};
 	rc = h5_view_begin(view, known);
 	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))
 		rc = h5_changes_follow(vfs, node);
@@ -85,7 +85,7 @@ static bool recall_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t
 	bool known;
 
 	pthread_mutex_lock(&vfs->lock);
-	known = node->has_size && node->size_state == h5_state(vfs, node->file);
+	known = node->has_size && node->size_state == h5_state(vfs, node->entity.file);
 	*size = known ? node->size : 0;
 	pthread_mutex_unlock(&vfs->lock);
 	return known;
@@ -136,7 +136,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 	uint64_t size = 0;
 	int rc = begin_content(vfs, node, known, &view);
 
-	if (!rc && !node->view && view.dataset && is_writable(vfs, view.dataset))
+	if (!rc && !node->entity.view && view.dataset && is_writable(vfs, view.dataset))
 		st->st_mode |= 0200 & ~vfs->options.fmask;
 	if (!rc)
 		rc = find_size(vfs, node, &view, work, &size, size_known);
@@ -144,7 +144,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 		set_size(st, size,
 			 /* A program that copies looks for holes only if fewer blocks are allocated than the
 			    size needs. */
-			 node->view || !view.dataset
+			 node->entity.view || !view.dataset
 				 ? size
 				 : h5_dataset_storage_most(view.dataset, size, times->st.stored));
 	h5_view_release(&view);
@@ -167,7 +167,7 @@ static int stat_view(struct h5_vfs *vfs, struct h5_node *node, const struct h5_t
 static int stat_group(const struct h5_node *node, const struct h5_object *object, struct stat *st)
 {
 	uint64_t links;
-	int rc = h5_group_count(node->file, object, &links);
+	int rc = h5_group_count(node->entity.file, object, &links);
 
 	if (!rc)
 		st->st_size = (off_t)h5_min(links, INT64_MAX);
@@ -180,20 +180,22 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 {
 	const struct h5_object *object = known;
 	struct h5_lru_entry *ref = NULL;
-	int rc = node->file && !known ? h5_object_get(node->file, node->address, &ref, &object) : 0;
+	int rc = node->entity.file && !known
+			 ? h5_object_get(node->entity.file, node->entity.address, &ref, &object)
+			 : 0;
 
 	if (h5_is_passing(rc))
 		return rc;
 	rc = stat_common(vfs, node, times, st);
 	*size_known = true;
 	if (rc) {
-		h5_file_put(node->file, ref);
+		h5_file_put(node->entity.file, ref);
 		return rc;
 	}
-	switch (node->kind) {
+	switch (node->entity.kind) {
 	case H5_NODE_DIRECTORY:
 		st->st_mode = S_IFDIR | ((vfs->options.writable ? 0755 : 0555) & ~vfs->options.dmask);
-		if (node->view)
+		if (node->entity.view)
 			st->st_mode &= ~0222u;
 		if (object && object->kind == H5_OBJECT_GROUP)
 			rc = stat_group(node, object, st);
@@ -206,7 +208,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		break;
 	case H5_NODE_SYMLINK:
 		st->st_mode = S_IFLNK | 0777;
-		st->st_size = (off_t)strlen(node->target);
+		st->st_size = (off_t)strlen(node->entity.target);
 		break;
 	case H5_NODE_DATASET:
 	case H5_NODE_DATATYPE:
@@ -215,9 +217,9 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 	case H5_NODE_DAMAGED:
 		break;
 	}
-	if (object && S_ISREG(st->st_mode) && !node->target)
+	if (object && S_ISREG(st->st_mode) && !node->entity.target)
 		st->st_nlink = object->references ? object->references : 1; /* at least one name leads here */
-	h5_file_put(node->file, ref);
+	h5_file_put(node->entity.file, ref);
 	return rc;
 }
 

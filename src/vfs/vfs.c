@@ -152,12 +152,12 @@ int h5_vfs_find_path(struct h5_vfs *vfs, const struct h5_node *node, struct h5_b
 	size_t before = path->size;
 	int rc;
 
-	if (!node->file)
+	if (!node->entity.file)
 		return -ENOENT;
 	while (h5_reading_next(&reading, &rc)) {
 		path->size = before;
 		path->err = 0;
-		rc = h5_paths_find(vfs, node->file, node->address, path);
+		rc = h5_paths_find(vfs, node->entity.file, node->entity.address, path);
 	}
 	return rc;
 }

@@ -56,17 +56,17 @@ static int find_object(const struct h5_node *directory, const struct h5_link *li
 {
 	int rc;
 
-	*file = directory->file;
+	*file = directory->entity.file;
 	*address = link->address;
 	switch (link->type) {
 	case H5_LINK_HARD:
 		return 0;
 	case H5_LINK_SOFT:
-		rc = h5_path_find(directory->file, directory->address, link->target, link->target_size, file,
-				  address);
+		rc = h5_path_find(directory->entity.file, directory->entity.address, link->target,
+				  link->target_size, file, address);
 		break;
 	case H5_LINK_EXTERNAL:
-		rc = h5_path_find_external(directory->file, link->file, link->file_size, link->target,
+		rc = h5_path_find_external(directory->entity.file, link->file, link->file_size, link->target,
 					   link->target_size, file, address);
 		break;
 	default:
@@ -127,7 +127,7 @@ static int resolve_soft(const struct h5_node *directory, const struct h5_link *l
 	if (link->target_size && link->target[0] == '/')
 		for (unsigned i = 0; i < directory->depth; i++)
 			h5_buf_text(&target, i ? "/.." : "..");
-	add_path(&target, directory->view, as_file, link->target, link->target_size);
+	add_path(&target, directory->entity.view, as_file, link->target, link->target_size);
 	return h5_entity_symlink(directory, entity, &target);
 }
 
@@ -137,13 +137,13 @@ static bool is_symlink(const struct h5_vfs *vfs, const struct h5_node *directory
 {
 	bool absolute = link->target_size && link->target[0] == '/';
 
-	return directory->file == vfs->file && !(absolute && *vfs->prefix);
+	return directory->entity.file == vfs->file && !(absolute && *vfs->prefix);
 }
 
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		     bool as_file, struct h5_entity *entity)
 {
-	struct h5_view v = {.ops = directory->view};
+	struct h5_view v = {.ops = directory->entity.view};
 	int rc = find_object(directory, link, &v.file, &v.address);
 
 	*entity = (struct h5_entity){0};
@@ -168,7 +168,7 @@ static int has_link(const struct h5_node *directory, const struct h5_object *obj
 	int rc = -ENOENT;
 
 	if (object->kind == H5_OBJECT_GROUP)
-		rc = h5_group_lookup(directory->file, object, name, strlen(name), &link);
+		rc = h5_group_lookup(directory->entity.file, object, name, strlen(name), &link);
 	h5_link_release(&link);
 	return rc == -ENOENT ? 0 : rc ? rc : 1;
 }
@@ -211,7 +211,7 @@ static int search_cut_attribute(struct attribute_search *s)
 {
 	struct h5_attribute_walk attributes;
 	const struct h5_attribute *a;
-	int rc = h5_attribute_begin(&attributes, s->directory->file, s->object);
+	int rc = h5_attribute_begin(&attributes, s->directory->entity.file, s->object);
 
 	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
 		rc = compare_attribute(s, a->name);
@@ -232,7 +232,7 @@ static int search_attribute(struct attribute_search *s)
 	if (h5_name_is_cut(stem))
 		return search_cut_attribute(s);
 	name[h5_name_unescape(stem, name)] = 0;
-	rc = h5_attribute_lookup(s->directory->file, s->object, name, &a);
+	rc = h5_attribute_lookup(s->directory->entity.file, s->object, name, &a);
 	h5_attribute_release(&a);
 	if (rc == -ENODATA)
 		return -ENOENT;
@@ -247,22 +247,22 @@ static int search_attribute(struct attribute_search *s)
 static struct h5_entity attribute_entity(const struct h5_node *directory, char *name)
 {
 	return (struct h5_entity){.kind = H5_NODE_VIEW,
-				  .file = directory->file,
-				  .address = directory->address,
+				  .file = directory->entity.file,
+				  .address = directory->entity.address,
 				  .target = name,
-				  .view = directory->view};
+				  .view = directory->entity.view};
 }
 
 static int find_attribute(const struct h5_node *directory, const char *name, struct h5_entity *entity)
 {
 	struct attribute_search s = {.directory = directory, .name = name};
 	struct h5_lru_entry *ref;
-	int rc = h5_object_get(directory->file, directory->address, &ref, &s.object);
+	int rc = h5_object_get(directory->entity.file, directory->entity.address, &ref, &s.object);
 
 	if (rc)
 		return rc;
 	rc = search_attribute(&s);
-	h5_file_put(directory->file, ref);
+	h5_file_put(directory->entity.file, ref);
 	if (!rc)
 		*entity = attribute_entity(directory, s.found);
 	return rc;
@@ -273,16 +273,17 @@ static int find_attribute(const struct h5_node *directory, const char *name, str
 static struct h5_entity root_of_view(const struct h5_vfs *vfs, const struct h5_view_ops *view)
 {
 	return (struct h5_entity){.kind = H5_NODE_DIRECTORY,
-				  .file = vfs->root->file,
-				  .address = vfs->root->address,
+				  .file = vfs->root->entity.file,
+				  .address = vfs->root->entity.address,
 				  .view = view};
 }
 
 /* The file of the directory's own object: its name is the suffix alone. */
 static int find_itself(const struct h5_node *directory, struct h5_entity *entity)
 {
-	const struct h5_view v = {
-		.ops = directory->view, .file = directory->file, .address = directory->address};
+	const struct h5_view v = {.ops = directory->entity.view,
+				  .file = directory->entity.file,
+				  .address = directory->entity.address};
 
 	*entity =
 		(struct h5_entity){.kind = H5_NODE_VIEW, .file = v.file, .address = v.address, .view = v.ops};
@@ -296,16 +297,16 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 		*entity = (struct h5_entity){.kind = H5_NODE_VIEWS, .address = H5_UNDEF};
 		return 0;
 	}
-	for (size_t i = 0; directory->kind == H5_NODE_VIEWS && h5_views[i]; i++)
+	for (size_t i = 0; directory->entity.kind == H5_NODE_VIEWS && h5_views[i]; i++)
 		if (!strcmp(h5_views[i]->name, name)) {
 			*entity = root_of_view(vfs, h5_views[i]);
 			return 0;
 		}
-	if (!directory->view)
+	if (!directory->entity.view)
 		return -ENOENT;
-	if (directory->view->of_attributes)
+	if (directory->entity.view->of_attributes)
 		return find_attribute(directory, name, entity);
-	return strcmp(name, directory->view->suffix) ? -ENOENT : find_itself(directory, entity);
+	return strcmp(name, directory->entity.view->suffix) ? -ENOENT : find_itself(directory, entity);
 }
 
 struct listing {
@@ -327,7 +328,7 @@ static int list_link_as(struct listing *l, const struct h5_link *link, bool as_f
 		l->unread = rc;
 	if (rc)
 		return h5_is_own(rc) ? rc : 0;
-	h5_views_escape(l->directory->view, as_file, link->name, link->name_size, name);
+	h5_views_escape(l->directory->entity.view, as_file, link->name, link->name_size, name);
 	return h5_dir_list_add(l->list, name, &entity);
 }
 
@@ -335,7 +336,7 @@ static int list_links(struct listing *l)
 {
 	const struct h5_link *link;
 	struct h5_link_walk links;
-	int rc = h5_link_begin(&links, l->directory->file, l->object, h5_listing_order(l->vfs));
+	int rc = h5_link_begin(&links, l->directory->entity.file, l->object, h5_listing_order(l->vfs));
 
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0) {
 		rc = list_link_as(l, link, false);
@@ -365,7 +366,7 @@ static int list_attributes(struct listing *l)
 {
 	struct h5_attribute_walk attributes;
 	const struct h5_attribute *a;
-	int rc = h5_attribute_begin(&attributes, l->directory->file, l->object);
+	int rc = h5_attribute_begin(&attributes, l->directory->entity.file, l->object);
 
 	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
 		rc = list_attribute(l, a->name);
@@ -381,10 +382,10 @@ static int list_object(struct listing *l)
 	struct h5_entity entity;
 	int rc = 0, more = 0;
 
-	if (directory->view->of_attributes)
+	if (directory->entity.view->of_attributes)
 		rc = list_attributes(l);
 	else if (is_root && !find_itself(directory, &entity))
-		rc = h5_dir_list_add(l->list, directory->view->suffix, &entity);
+		rc = h5_dir_list_add(l->list, directory->entity.view->suffix, &entity);
 	if (l->object->kind == H5_OBJECT_GROUP && !h5_is_passing(rc))
 		more = list_links(l);
 	return rc ? rc : more ? more : l->unread;
@@ -408,12 +409,12 @@ int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5
 	struct h5_lru_entry *ref;
 	int rc;
 
-	if (directory->kind == H5_NODE_VIEWS)
+	if (directory->entity.kind == H5_NODE_VIEWS)
 		return list_views(vfs, list);
-	rc = h5_object_get(directory->file, directory->address, &ref, &l.object);
+	rc = h5_object_get(directory->entity.file, directory->entity.address, &ref, &l.object);
 	if (rc)
 		return rc;
 	rc = list_object(&l);
-	h5_file_put(directory->file, ref);
+	h5_file_put(directory->entity.file, ref);
 	return rc;
 }

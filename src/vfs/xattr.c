@@ -79,14 +79,14 @@ static int get_superblock(const struct subject *s, struct h5_buf *out)
 {
 	if (s->node != h5_vfs_root(s->vfs))
 		return -ENODATA;
-	h5_buf_printf(out, "%u", h5_file_superblock(s->node->file)->version);
+	h5_buf_printf(out, "%u", h5_file_superblock(s->node->entity.file)->version);
 	return 0;
 }
 
 static int get_free(const struct subject *s, struct h5_buf *out)
 {
 	uint64_t bytes;
-	int rc = s->node == h5_vfs_root(s->vfs) ? h5_file_space_free(s->node->file, &bytes) : -ENODATA;
+	int rc = s->node == h5_vfs_root(s->vfs) ? h5_file_space_free(s->node->entity.file, &bytes) : -ENODATA;
 
 	if (!rc)
 		h5_buf_printf(out, "%" PRIu64, bytes);
@@ -209,7 +209,7 @@ static int get_filters(const struct subject *s, struct h5_buf *out)
 static int get_fill(const struct subject *s, struct h5_buf *out)
 {
 	const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
-	struct h5_value_context context = h5_paths_context(s->vfs, s->node->file);
+	struct h5_value_context context = h5_paths_context(s->vfs, s->node->entity.file);
 
 	if (!s->dataset)
 		return -ENODATA;
@@ -303,7 +303,7 @@ static int get_property(property *get, const struct subject *of, struct h5_buf *
 {
 	struct h5_lru_entry *dataset_ref = NULL;
 	struct h5_datatype *committed = NULL;
-	struct h5_file *file = of->node->file;
+	struct h5_file *file = of->node->entity.file;
 	struct subject s = *of;
 	int rc = 0;
 
@@ -333,11 +333,11 @@ static int find_property(struct h5_vfs *vfs, struct h5_node *node, const char *n
 		i++;
 	if (i == PROPERTIES)
 		return -ENODATA;
-	rc = h5_object_get(node->file, node->address, &ref, &s.object);
+	rc = h5_object_get(node->entity.file, node->entity.address, &ref, &s.object);
 	if (rc)
 		return rc;
 	rc = get_property(properties[i].get, &s, out);
-	h5_file_put(node->file, ref);
+	h5_file_put(node->entity.file, ref);
 	return rc;
 }
 
@@ -346,7 +346,7 @@ static int find_property(struct h5_vfs *vfs, struct h5_node *node, const char *n
 /* The file of a view has the attributes of the object that it shows. */
 static bool has_attributes(const struct h5_node *node)
 {
-	return node->kind != H5_NODE_VIEWS && !node->target;
+	return node->entity.kind != H5_NODE_VIEWS && !node->entity.target;
 }
 
 /* The part of the name after the prefix; NULL: it has another one. */

@@ -180,20 +180,20 @@ static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
 	struct h5_lru_entry *ref;
 	struct model *m = &s->models[s->count];
 
-	s->honest &= is_checksummed(node->file, node->address);
-	if (s->count >= DATASETS || node->kind != H5_NODE_DATASET || st->st_size > BYTES_MAX / 2)
+	s->honest &= is_checksummed(node->entity.file, node->entity.address);
+	if (s->count >= DATASETS || node->entity.kind != H5_NODE_DATASET || st->st_size > BYTES_MAX / 2)
 		return;
 	for (unsigned i = 0; i < s->count; i++)
-		if (s->models[i].address == node->address)
+		if (s->models[i].address == node->entity.address)
 			return;
-	if (h5_dataset_get(node->file, node->address, &ref, &dataset))
+	if (h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset))
 		return;
-	m->address = node->address;
+	m->address = node->entity.address;
 	m->unknown = false;
 	m->row = dataset->layout.class == H5_LAYOUT_CHUNKED && dataset->space.rank ? dataset->type->size : 0;
 	for (unsigned i = 1; i < dataset->space.rank && m->row <= BYTES_MAX; i++)
 		m->row *= dataset->space.dims[i] <= BYTES_MAX ? dataset->space.dims[i] : 0;
-	h5_file_put(node->file, ref);
+	h5_file_put(node->entity.file, ref);
 	fuzz_request(&s->budget);
 	if (!read_model(s, node, m))
 		return;
@@ -341,7 +341,7 @@ static void check_file(void *arg, struct h5_node *node, const struct stat *st)
 
 	(void)st;
 	for (unsigned i = 0; i < s->count; i++)
-		if (s->models[i].address == node->address)
+		if (s->models[i].address == node->entity.address)
 			check(s, &s->models[i], node);
 }
 
