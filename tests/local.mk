@@ -7,6 +7,7 @@ UNIT_TESTS = \
 	tests/unit/check_btree1_write \
 	tests/unit/check_btree2_faults \
 	tests/unit/check_btree2_write \
+	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
 	tests/unit/check_chunk_damage \
 	tests/unit/check_chunk_index \
@@ -90,7 +91,10 @@ fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallo
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
 tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
-tests_unit_check_change_unit_SOURCES = tests/unit/check_change_unit.c $(crash_image) $(fault_alloc) $(index_target)
+unit_scene = tests/lib/unit_scene.c tests/lib/unit_scene.h $(crash_image) $(fault_alloc)
+tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(unit_scene) $(index_target)
+tests_unit_check_change_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_change_unit_SOURCES = tests/unit/check_change_unit.c $(unit_scene) $(scratch)
 tests_unit_check_change_unit_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

@@ -1,126 +1,33 @@
 /* Units of change: all of one takes effect or nothing, wherever it fails. */
 #include "crash_image.h"
 #include "fault_alloc.h"
-#include "format/journal.h"
-#include "index_target.h"
+#include "unit_scene.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { AT = 2048, BLOCK = 300, CHUNK = 1000, MUCH_RAW = 100000 };
-
-/* What is known of the file in memory, as an index' header is. */
-struct known {
-	uint64_t address;
-	unsigned changes;
-};
-
-struct scene {
-	struct scratch scratch;
-	struct h5_file *file;
-	uint64_t size;			   /* bytes of the file at first */
-	uint64_t put, other, old, raw, at; /* blocks: new ones before the unit; a committed one; new ones */
-	struct known known;
-	uint8_t *before; /* bytes of the file, pending changes and new blocks included */
-	bool in_unit;
-	unsigned fail; /* step of the unit that fails */
-	unsigned step;
-};
-
-/* n times the value is what the file seems to hold. */
-static void check_bytes(const struct scene *s, uint64_t at, uint8_t value, size_t n)
-{
-	bool was = fault_alloc_count(false);
-	uint8_t expected[BLOCK], now[BLOCK];
-
-	memset(expected, value, n);
-	SUCCEEDS(h5_file_read(s->file, at, now, n));
-	ck_assert_mem_eq(now, expected, n);
-	fault_alloc_count(was);
-}
-
-static int patch(struct scene *s, uint64_t at, uint8_t value, size_t n, unsigned stage)
-{
-	uint8_t bytes[BLOCK];
-	int rc;
-
-	memset(bytes, value, n);
-	rc = h5_tx_patch(s->file, at, bytes, n, stage);
-	/* Inside of a unit, too, changes are seen at once. */
-	if (!rc)
-		check_bytes(s, at, value, n);
-	return rc;
-}
-
-static uint64_t new_block(struct h5_file *file, uint8_t value)
-{
-	uint64_t at = H5_UNDEF;
-	uint8_t bytes[BLOCK];
-
-	memset(bytes, value, sizeof bytes);
-	SUCCEEDS(h5_tx_store(file, &at, bytes, sizeof bytes, H5_STAGE_BLOCK));
-	return at;
-}
-
-static uint8_t *view(const struct scene *s)
-{
-	uint64_t end = s->other + BLOCK;
-	uint8_t *bytes = malloc(end);
-
-	ck_assert_ptr_nonnull(bytes);
-	SUCCEEDS(h5_file_read(s->file, 0, bytes, end));
-	return bytes;
-}
-
-/* A transaction that has begun before the unit. */
-static void scene_init(struct scene *s)
-{
-	memset(s, 0, sizeof *s);
-	scratch_init(&s->scratch, "dataset_latest.h5");
-	scratch_open(&s->scratch);
-	s->file = s->scratch.file;
-	s->size = h5_file_size(s->file);
-	ck_assert_uint_gt(s->size, AT + 2 * H5_CELL);
-	s->old = AT + H5_CELL;
-	SUCCEEDS(patch(s, AT + 100, 1, 32, H5_STAGE_BLOCK));
-	SUCCEEDS(patch(s, AT + 140, 2, 10, H5_STAGE_INDEX));
-	s->put = new_block(s->file, 3);
-	s->other = new_block(s->file, 4);
-	ck_assert_uint_gt(s->other, s->put);
-	s->known = (struct known){7, 0};
-	s->before = view(s);
-}
-
-static void scene_release(struct scene *s)
-{
-	free(s->before);
-	scratch_release(&s->scratch);
-}
-
 /* ---- the steps of a unit ---- */
 
 static int wide_patch(struct scene *s)
 {
-	return patch(s, AT + 90, 11, 70, H5_STAGE_OBJECT); /* over both pending ones */
+	return scene_patch(s, AT + 90, 11, 70, H5_STAGE_OBJECT); /* over both pending ones */
 }
 
 static int same_patch(struct scene *s)
 {
-	return patch(s, AT + 100, 12, 32, H5_STAGE_BLOCK);
+	return scene_patch(s, AT + 100, 12, 32, H5_STAGE_BLOCK);
 }
 
 static int inner_patch(struct scene *s)
 {
-	return patch(s, AT + 110, 13, 5, H5_STAGE_LINK);
+	return scene_patch(s, AT + 110, 13, 5, H5_STAGE_LINK);
 }
 
 static int other_cell(struct scene *s)
 {
-	return patch(s, AT + 200, 14, 10, H5_STAGE_BLOCK);
+	return scene_patch(s, AT + 200, 14, 10, H5_STAGE_BLOCK);
 }
 
 static int raw_data(struct scene *s)
@@ -141,12 +48,12 @@ static int another_block(struct scene *s)
 
 static int block_again(struct scene *s)
 {
-	return patch(s, s->at + 10, 17, 20, H5_STAGE_BLOCK);
+	return scene_patch(s, s->at + 10, 17, 20, H5_STAGE_BLOCK);
 }
 
 static int older_block(struct scene *s)
 {
-	return patch(s, s->put + 10, 18, 100, H5_STAGE_BLOCK);
+	return scene_patch(s, s->put + 10, 18, 100, H5_STAGE_BLOCK);
 }
 
 static int committed_block(struct scene *s)
@@ -163,7 +70,7 @@ static int give_up(struct scene *s)
 	h5_tx_discard(s->file, s->old + 2 * BLOCK, BLOCK);
 	/* It is as it was until the unit has ended. */
 	if (s->in_unit)
-		check_bytes(s, s->other, 4, BLOCK);
+		scene_check_bytes(s, s->other, 4, BLOCK);
 	return 0;
 }
 
@@ -234,7 +141,7 @@ static int change(struct scene *s)
 
 static void check_unchanged(const struct scene *s)
 {
-	uint8_t *now = view(s);
+	uint8_t *now = scene_view(s);
 
 	ck_assert_mem_eq(now, s->before, s->other + BLOCK);
 	free(now);
@@ -271,7 +178,7 @@ static void check_commit(struct scene *s)
 	for (unsigned i = 0; i < 3; i++) {
 		SUCCEEDS(h5_tx_allocate(s->file, H5_ALLOCATE_METADATA, 8, &at));
 		ck_assert_uint_ge(at, s->other + BLOCK);
-		SUCCEEDS(patch(s, at, 1, 8, H5_STAGE_BLOCK));
+		SUCCEEDS(scene_patch(s, at, 1, 8, H5_STAGE_BLOCK));
 		SUCCEEDS(h5_tx_commit(s->file));
 	}
 }
@@ -359,320 +266,6 @@ START_TEST(all_takes_effect)
 }
 END_TEST
 
-/* The later stage counts, whether the unit succeeds or not. */
-START_TEST(stages_stay)
-{
-	for (int fails = 0; fails < 2; fails++) {
-		struct fault_io record = {.record = true};
-		uint64_t first = 0, last = 0;
-		struct scratch scratch;
-		struct scene s = {0};
-
-		scratch_init(&scratch, "dataset_latest.h5");
-		scratch_wrap(&scratch, &record);
-		scratch_open(&scratch);
-		s.file = scratch.file;
-		SUCCEEDS(patch(&s, AT, 1, 10, H5_STAGE_OBJECT));
-		SUCCEEDS(patch(&s, AT + 100, 1, 10, H5_STAGE_INDEX));
-		SUCCEEDS(h5_unit_begin(s.file));
-		SUCCEEDS(patch(&s, AT, 2, 10, H5_STAGE_BLOCK));
-		ck_assert_int_eq(h5_unit_end(s.file, -fails), -fails);
-		SUCCEEDS(h5_tx_commit(s.file));
-		for (size_t i = 0; i < record.count; i++)
-			if (record.events[i].kind == FAULT_WRITE && !record.events[i].file) {
-				first = last;
-				last = record.events[i].offset;
-			}
-		ck_assert_uint_eq(first, AT + 100);
-		ck_assert_uint_eq(last, AT);
-		scratch_release(&scratch);
-		fault_io_release(&record);
-	}
-}
-END_TEST
-
-/* ---- raw data ---- */
-
-/* True: the record of the last commit has a hash of some of these bytes. */
-static bool is_hashed(const struct scene *s, uint64_t at, uint64_t n)
-{
-	struct h5_journal_record record;
-	struct crash_image journal = {0};
-	bool found = false;
-	char path[180];
-
-	snprintf(path, sizeof path, "%s.h5fs-journal", s->scratch.path);
-	crash_image_load(&journal, path);
-	SUCCEEDS(h5_journal_record_decode(journal.data + H5_JOURNAL_HEADER, journal.size - H5_JOURNAL_HEADER,
-					  &record));
-	for (unsigned i = 0; i < record.extent_count; i++)
-		found |= record.extents[i].offset < at + n &&
-			 at < record.extents[i].offset + record.extents[i].size;
-	h5_journal_record_release(&record);
-	free(journal.data);
-	return found;
-}
-
-static uint64_t write_raw(struct h5_file *file, size_t n)
-{
-	uint8_t *bytes = calloc(1, n);
-	uint64_t at;
-
-	ck_assert_ptr_nonnull(bytes);
-	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, n, &at));
-	SUCCEEDS(h5_tx_write(file, at, bytes, n));
-	free(bytes);
-	return at;
-}
-
-/* The journal hashes the raw data of a unit only if it succeeds, and those that it gives up only if it fails.
- */
-START_TEST(the_journal_follows)
-{
-	for (int fails = 0; fails < 2; fails++) {
-		uint64_t before, much, little;
-		struct scene s;
-
-		scene_init(&s);
-		before = write_raw(s.file, MUCH_RAW);
-		SUCCEEDS(h5_unit_begin(s.file));
-		h5_tx_free(s.file, before, MUCH_RAW);
-		much = write_raw(s.file, MUCH_RAW);
-		little = write_raw(s.file, CHUNK);
-		ck_assert_int_eq(h5_unit_end(s.file, -fails), -fails);
-		SUCCEEDS(h5_tx_commit(s.file));
-		ck_assert(is_hashed(&s, before, MUCH_RAW) == fails);
-		ck_assert(is_hashed(&s, much, MUCH_RAW) == !fails);
-		ck_assert(is_hashed(&s, little, CHUNK) == !fails);
-		scene_release(&s);
-	}
-}
-END_TEST
-
-/* Raw data that the journal has hashed are overwritten only after a sync. If that fails, even what was
- * pending before the unit is lost. */
-START_TEST(a_failed_sync_takes_all)
-{
-	struct fault_io fault = {.error = -EIO};
-	uint8_t data[CHUNK] = {1};
-	struct scratch scratch;
-	struct scene s = {0};
-	uint64_t put, raw;
-
-	scratch_init(&scratch, "dataset_latest.h5");
-	scratch_wrap(&scratch, &fault);
-	scratch_open(&scratch);
-	s.file = scratch.file;
-	SUCCEEDS(patch(&s, AT, 1, 10, H5_STAGE_BLOCK));
-	raw = write_raw(s.file, CHUNK);
-	SUCCEEDS(h5_tx_commit(s.file));
-	SUCCEEDS(patch(&s, AT, 2, 10, H5_STAGE_BLOCK));
-	put = new_block(s.file, 3);
-	SUCCEEDS(h5_unit_begin(s.file));
-	SUCCEEDS(h5_unit_save(s.file, &s.known, sizeof s.known));
-	s.known.changes++;
-	SUCCEEDS(patch(&s, AT, 4, 10, H5_STAGE_BLOCK));
-	SUCCEEDS(patch(&s, put, 4, 10, H5_STAGE_BLOCK));
-	another_block(&s);
-	fault_io_arm(&fault, 1);
-	ck_assert_int_eq(h5_tx_write(s.file, raw, data, sizeof data), -EIO);
-	ck_assert_int_eq(h5_unit_end(s.file, -EIO), -EIO);
-	ck_assert(fault_io_disarm(&fault));
-	check_bytes(&s, AT, 1, 10);
-	ck_assert_uint_eq(s.known.changes, 0);
-	ck_assert(!h5_tx_is_writable(s.file));
-	ck_assert_int_eq(h5_unit_begin(s.file), -EROFS);
-	scratch_release(&scratch);
-	fault_io_release(&fault);
-}
-END_TEST
-
-/* ---- what was decoded ---- */
-
-static int load(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
-{
-	uint8_t *byte = malloc(1);
-
-	(void)arg;
-	ck_assert_ptr_nonnull(byte);
-	SUCCEEDS(h5_file_read(file, address, byte, 1));
-	*value = byte;
-	*cost = 1;
-	return 0;
-}
-
-static uint8_t decoded(struct h5_file *file, uint64_t address)
-{
-	static const struct h5_block_type type = {{"test", free}, load};
-	struct h5_lru_entry *ref;
-	uint8_t byte;
-
-	SUCCEEDS(h5_file_block(file, &type, address, 0, NULL, &ref));
-	byte = *(const uint8_t *)h5_lru_value(ref);
-	h5_file_put(file, ref);
-	return byte;
-}
-
-START_TEST(caches_follow)
-{
-	struct scene s;
-
-	for (int fails = 0; fails < 2; fails++) {
-		scene_init(&s);
-		ck_assert_uint_eq(decoded(s.file, AT + 100), 1);
-		ck_assert_uint_eq(decoded(s.file, s.put), 3);
-		SUCCEEDS(h5_unit_begin(s.file));
-		SUCCEEDS(patch(&s, AT + 100, 55, 10, H5_STAGE_BLOCK));
-		SUCCEEDS(patch(&s, s.put, 56, 10, H5_STAGE_BLOCK));
-		ck_assert_uint_eq(decoded(s.file, AT + 100), 55);
-		ck_assert_uint_eq(decoded(s.file, s.put), 56);
-		ck_assert_int_eq(h5_unit_end(s.file, -fails), -fails);
-		ck_assert_uint_eq(decoded(s.file, AT + 100), fails ? 1 : 55);
-		ck_assert_uint_eq(decoded(s.file, s.put), fails ? 3 : 56);
-		scene_release(&s);
-	}
-}
-END_TEST
-
-/* ---- more than memory holds of new blocks ---- */
-
-/* Has the new blocks that are held written. */
-static void flush(struct h5_file *file)
-{
-	enum { MUCH = 9 << 20 };
-	uint8_t *bytes = calloc(1, MUCH);
-	uint64_t at;
-
-	ck_assert_ptr_nonnull(bytes);
-	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_METADATA, MUCH, &at));
-	SUCCEEDS(h5_tx_put(file, at, bytes, MUCH));
-	new_block(file, 9);
-	free(bytes);
-}
-
-START_TEST(blocks_are_written_meanwhile)
-{
-	uint8_t now[BLOCK], expected[BLOCK];
-	struct scene s;
-	uint64_t late;
-	int fd;
-
-	scene_init(&s);
-	flush(s.file);
-	late = new_block(s.file, 77);
-	SUCCEEDS(h5_unit_begin(s.file));
-	SUCCEEDS(patch(&s, s.put, 33, BLOCK, H5_STAGE_BLOCK)); /* it is in the file already */
-	SUCCEEDS(patch(&s, late, 34, BLOCK, H5_STAGE_BLOCK));  /* this one is not */
-	flush(s.file);
-	ck_assert_int_eq(h5_unit_end(s.file, -EIO), -EIO);
-	flush(s.file);
-	SUCCEEDS(h5_tx_commit(s.file));
-	fd = open(s.scratch.path, O_RDONLY);
-	memset(expected, 3, sizeof expected);
-	ck_assert_int_eq(pread(fd, now, sizeof now, (off_t)s.put), BLOCK);
-	ck_assert_mem_eq(now, expected, sizeof now);
-	memset(expected, 77, sizeof expected);
-	ck_assert_int_eq(pread(fd, now, sizeof now, (off_t)late), BLOCK);
-	ck_assert_mem_eq(now, expected, sizeof now);
-	close(fd);
-	scene_release(&s);
-}
-END_TEST
-
-/* ---- chunk indexes ---- */
-
-struct contents {
-	uint64_t chunks, sum;
-};
-
-static int add_chunk(void *arg, const struct h5_chunk *chunk)
-{
-	struct contents *contents = arg;
-
-	contents->chunks++;
-	contents->sum = contents->sum * 31 + chunk->address + 7 * chunk->size;
-	return 0;
-}
-
-static struct contents contents_of(const struct target *t)
-{
-	struct contents contents = {0};
-
-	SUCCEEDS(h5_chunk_index_walk(t->index, add_chunk, &contents));
-	return contents;
-}
-
-/* What the n-th change does. */
-static int change_index(struct target *t, unsigned n)
-{
-	const uint64_t scaled[H5_RANK_MAX] = {n * 7 % 30};
-	struct h5_chunk chunk = {.address = 800 + 8 * n, .size = 1 + n};
-
-	if (n % 12 == 11)
-		return h5_chunk_index_trim(t->index, 20, target_count_chunk, &(uint64_t){0});
-	if (n % 4 == 3)
-		chunk = (struct h5_chunk){.address = H5_UNDEF};
-	return h5_chunk_index_set(t->index, scaled, &chunk);
-}
-
-/* Allocations of a change fail, one at a time: the index, in the file and in memory, is as it was. */
-static void fail_change(struct target *t, unsigned n, unsigned stride)
-{
-	struct contents before = contents_of(t), after;
-	const struct h5_chunk_layout layout = *h5_chunk_index_layout(t->index);
-	int rc = -ENOMEM;
-
-	for (unsigned long fail = 1; rc; fail += stride) {
-		fault_alloc_arm(fail);
-		fault_alloc_count(true);
-		rc = change_index(t, n);
-		fault_alloc_count(false);
-		fault_alloc_disarm();
-		if (!rc)
-			break;
-		ck_assert_int_eq(rc, -ENOMEM);
-		ck_assert_mem_eq(h5_chunk_index_layout(t->index), &layout, sizeof layout);
-		after = contents_of(t);
-		ck_assert_uint_eq(after.chunks, before.chunks);
-		ck_assert_uint_eq(after.sum, before.sum);
-	}
-}
-
-START_TEST(indexes_are_as_they_were)
-{
-	static const struct {
-		const char *file, *name;
-		unsigned changes, stride;
-	} cases[] = {{"btree1_write-2.h5", "1f", 48, 1},
-		     {"btree2_write-empty.h5", "filtered", 48, 1},
-		     {"chunk_index_write-plain.h5", "a", 24, 1},
-		     /* all of its many blocks move with the first change */
-		     {"chunk_index_write-crossing.h5", "a", 1, 101},
-		     {"fixed_array_write-crossing-paged.h5", "a", 4, 7},
-		     {"fixed_array_write-filtered.h5", "a", 24, 1}};
-	struct contents before, after;
-	struct target t;
-
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		target_init(&t, cases[i].file, cases[i].name, NULL);
-		for (unsigned n = 0; n < cases[i].changes; n++) {
-			fail_change(&t, n, cases[i].stride);
-			if (n % 16 == 15)
-				SUCCEEDS(target_commit(&t));
-		}
-		SUCCEEDS(target_commit(&t));
-		before = contents_of(&t);
-		ck_assert_uint_gt(before.chunks, 0);
-		target_close(&t);
-		target_open(&t);
-		after = contents_of(&t);
-		ck_assert_uint_eq(after.chunks, before.chunks);
-		ck_assert_uint_eq(after.sum, before.sum);
-		target_release(&t);
-	}
-}
-END_TEST
-
 /* ---- mistakes of ours ---- */
 
 static void commit_inside(struct scene *s)
@@ -739,40 +332,5 @@ START_TEST(a_file_for_reading_has_none)
 }
 END_TEST
 
-/* Space that is given up may be used again before the commit. If memory is short meanwhile, the journal must
- * not take the new block there for a part of the raw data as well. */
-START_TEST(given_up_without_memory)
-{
-	enum { EXTENTS = 10 }; /* so many take no memory for one more, which the hole makes */
-	bool fired = true;
-
-	for (unsigned long n = 1; fired; n++) {
-		const uint8_t data[3 * CHUNK] = {1};
-		struct scratch scratch;
-		uint64_t raw, hole;
-
-		scratch_init(&scratch, "dataset_latest.h5");
-		scratch_open(&scratch);
-		SUCCEEDS(h5_tx_allocate(scratch.file, H5_ALLOCATE_RAW, (2 * EXTENTS + 2) * CHUNK, &raw));
-		for (unsigned i = 0; i < EXTENTS; i++)
-			SUCCEEDS(h5_tx_write(scratch.file, raw + 2 * i * CHUNK, data,
-					     i < EXTENTS - 1 ? CHUNK : sizeof data));
-		hole = raw + 2 * (EXTENTS - 1) * CHUNK + CHUNK;
-		fault_alloc_arm(n);
-		fault_alloc_count(true);
-		h5_tx_free(scratch.file, hole, CHUNK);
-		fault_alloc_count(false);
-		fired = fault_alloc_disarm();
-		if (!fired)
-			ck_assert_uint_lt(new_block(scratch.file, 7) - hole, CHUNK);
-		else
-			new_block(scratch.file, 7);
-		SUCCEEDS(h5_tx_commit(scratch.file));
-		scratch_release(&scratch);
-	}
-}
-END_TEST
-
-UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, all_takes_effect, stages_stay,
-	  the_journal_follows, a_failed_sync_takes_all, caches_follow, blocks_are_written_meanwhile,
-	  indexes_are_as_they_were, given_up_without_memory, mistakes_abort, a_file_for_reading_has_none)
+UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, all_takes_effect, mistakes_abort,
+	  a_file_for_reading_has_none)
