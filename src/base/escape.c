@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+enum { ESCAPED_MAX = 16 }; /* bytes of one escaped character */
+
 /* Length of the UTF-8 sequence at p in bytes; 0: there is none. Unicode 15, table 3-7. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
@@ -31,7 +33,9 @@ static bool is_control(const unsigned char *p, size_t n)
 	return (n == 1 && (*p < ' ' || *p == 0x7f || *p == '\\')) || (n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
 }
 
-size_t h5_escape_one(const char **text, size_t left, char out[H5_ESCAPED_MAX])
+/* Takes one character of the `left` bytes (at least 1) at *text, moves *text behind it, and writes what is
+ * shown for it to `out`. Returns the number of bytes written. */
+static size_t escape_one(const char **text, size_t left, char out[ESCAPED_MAX])
 {
 	const unsigned char *p = (const unsigned char *)*text;
 	size_t n = utf8_length(p, left), length = n ? n : 1;
@@ -54,10 +58,10 @@ size_t h5_escape_one(const char **text, size_t left, char out[H5_ESCAPED_MAX])
 void h5_escape(struct h5_buf *out, const char *text, size_t size)
 {
 	const char *end = text + size;
-	char one[H5_ESCAPED_MAX];
+	char one[ESCAPED_MAX];
 
 	while (text < end) {
-		size_t n = h5_escape_one(&text, (size_t)(end - text), one);
+		size_t n = escape_one(&text, (size_t)(end - text), one);
 
 		h5_buf_add(out, one, n);
 	}
@@ -66,11 +70,11 @@ void h5_escape(struct h5_buf *out, const char *text, size_t size)
 void h5_escape_into(char *out, size_t room, const char *text, size_t size)
 {
 	const char *end = text + size;
-	char one[H5_ESCAPED_MAX];
+	char one[ESCAPED_MAX];
 	size_t at = 0;
 
 	while (text < end) {
-		size_t n = h5_escape_one(&text, (size_t)(end - text), one);
+		size_t n = escape_one(&text, (size_t)(end - text), one);
 
 		if (n >= room - at)
 			break;

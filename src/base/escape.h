@@ -4,12 +4,9 @@
 
 #include "base/buf.h"
 
-enum { H5_ESCAPED_MAX = 16 }; /* bytes of one escaped character */
-
-/* Takes one character of the `left` bytes (at least 1) at *text, moves *text behind it, and writes what is
- * shown for it to `out`. Returns the number of bytes written. Control characters (C0, DEL, C1), the
- * backslash, and bytes that are not UTF-8 are shown in octal, byte by byte (\ooo); all others as they are. */
-size_t h5_escape_one(const char **text, size_t left, char out[H5_ESCAPED_MAX]);
+/* Control characters (C0, DEL, C1), the backslash, and bytes that are not UTF-8 are shown in octal, byte by
+ * byte
+ * (\ooo); all others as they are. */
 
 /* Appends all of the text, escaped. */
 void h5_escape(struct h5_buf *out, const char *text, size_t size);
