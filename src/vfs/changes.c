@@ -489,7 +489,7 @@ out:
 	return rc;
 }
 
-int h5_write_open(struct h5_handle *h, const struct h5_node *node, bool cut)
+int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 {
 	struct h5_view_input input;
 	int rc = open_input(h->vfs, node, &input);
@@ -507,7 +507,7 @@ int h5_write_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	return 0;
 }
 
-void h5_write_close(struct h5_handle *h)
+void h5_changes_close(struct h5_handle *h)
 {
 	if (h->input.filled) {
 		h5_count(&h->vfs->dropped_rows, 1);

@@ -5,7 +5,7 @@
 #include "vfs/name.h"
 #include "vfs/private.h"
 
-/* ---- the list of an open directory: dir_list.c ---- */
+/* ---- the list of an open directory: links.c ---- */
 
 struct h5_dir_item {
 	char *text;		 /* owned: file name with NUL, then target and file of the link */

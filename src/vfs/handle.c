@@ -36,7 +36,7 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 		return -ELOOP;
 	if (change && node->entity.kind == H5_NODE_DATASET) {
 		h5_lock_to_write(h->vfs);
-		rc = h5_write_open(h, node, flags & O_TRUNC);
+		rc = h5_changes_open(h, node, flags & O_TRUNC);
 		h5_unlock(h->vfs);
 		return rc;
 	}
@@ -51,7 +51,7 @@ static void handle_free(struct h5_handle *h)
 {
 	if (h->input.ops) {
 		h5_lock_to_write(h->vfs);
-		h5_write_close(h);
+		h5_changes_close(h);
 		h5_unlock(h->vfs);
 	}
 	h5_view_release(&h->view);

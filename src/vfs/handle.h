@@ -26,9 +26,9 @@ struct h5_handle {
 /* ---- changes.c ---- */
 
 /* Opens the handle for writing; with `cut` sets size 0 first. With the exclusive lock. */
-int h5_write_open(struct h5_handle *handle, const struct h5_node *node, bool cut);
+int h5_changes_open(struct h5_handle *handle, const struct h5_node *node, bool cut);
 /* Ends writing; logs an incomplete row that is dropped. With the exclusive lock. */
-void h5_write_close(struct h5_handle *handle);
+void h5_changes_close(struct h5_handle *handle);
 
 /* ---- handle.c ---- */
 

@@ -1,7 +1,6 @@
 /* The inode table.
  *
- * A node is an inode that the kernel knows. Two names have the same node if
- * these are the same:
+ * A node is an inode that the kernel knows. Two names have the same node if these are the same:
  *
  *   dataset, committed datatype, damaged object   file and address: hard links share the inode
  *   directory, symlink, file of an attribute      parent node and name: the kernel wants one parent for each
@@ -12,7 +11,8 @@
  * address), marked by bit 62; of a symlink a hash of (parent's st_ino, name), marked by bit 63; of anything
  * below `.h5fs` a hash, marked by both. All stay the same from mount to mount.
  *
- * An NFS server, or open_by_handle_at(2), may ask for the number of a node that was forgotten long ago. So a
+ * By its number the kernel finds a node again after it has forgotten it. An NFS server, or
+ * open_by_handle_at(2), may ask for the number of a node that was forgotten long ago. So a
  * number is made from what the node is, and leads back to it:
  *
  *   1	     the root
