@@ -1,9 +1,444 @@
-/* The layouts of chunked data, and of structured chunks. */
-#include "dataset/chunked.h"
-
+/* The layouts of chunked data, and of structured chunks. chunked_check.c verifies them, chunked_rows.c
+ * writes.
+ *
+ * A read is cut into parts, one for each chunk. If the chunk is not stored, the part is filled; if it is
+ * stored as it is, its runs are read, neighbours together; if it is in the cache, it is copied. Chunks that
+ * must be decoded are put aside, and decoded side by side. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "dataset/boxes.h"
+#include "dataset/chunk_cache.h"
+#include "dataset/private.h"
+#include "filter/shuffle.h"
+#include "store/file_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TOGETHER = 64, /* chunks that a read puts aside */
+	/* Chunks that one search for a hole looks at, since dimensions may claim any number of them. The rest
+	 * counts as data, which is never wrong. */
+	STEPS_MAX = 1 << 22,
+};
+
+/* ---- runs of bytes ---- */
+
+/* Runs that lie side by side in the file, and that are still to be read. They are read with one call, though
+ * their buffers lie anywhere. */
+struct runs {
+	struct h5_file *file; /* borrowed */
+	uint64_t address;     /* of the first */
+	size_t size;	      /* bytes of all */
+	unsigned count;
+	struct iovec buffers[H5_IO_BUFFERS];
+};
+
+static void runs_init(struct runs *runs, struct h5_file *file)
+{
+	runs->file = file;
+	runs->count = 0;
+	runs->size = 0;
+}
+
+static int runs_flush(struct runs *runs)
+{
+	unsigned count = runs->count;
+
+	runs->count = 0;
+	return count ? h5_file_readv(runs->file, runs->address, runs->buffers, count, runs->size) : 0;
+}
+
+/* True: the run follows the last one in the file, and there is room for it. */
+static bool joins(const struct runs *runs, uint64_t address, size_t n)
+{
+	return runs->count && address >= runs->address && address - runs->address == runs->size &&
+	       n <= SIZE_MAX - runs->size;
+}
+
+/* Asks for n bytes at the address; they are in buf after runs_flush(). */
+static int runs_add(struct runs *runs, uint64_t address, void *buf, size_t n)
+{
+	struct iovec *last = &runs->buffers[runs->count ? runs->count - 1 : 0];
+	bool joined = joins(runs, address, n);
+	int rc = 0;
+
+	if (joined && (char *)last->iov_base + last->iov_len == buf) {
+		last->iov_len += n;
+		runs->size += n;
+		return 0;
+	}
+	if (!joined || runs->count == H5_IO_BUFFERS) {
+		rc = runs_flush(runs);
+		runs->address = address;
+		runs->size = 0;
+	}
+	runs->buffers[runs->count++] = (struct iovec){buf, n};
+	runs->size += n;
+	return rc;
+}
+
+/* ---- reading ---- */
+
+/* A part whose chunk must be decoded. */
+struct aside {
+	struct h5_part part;
+	struct h5_chunk_wanted wanted;
+	bool elsewhere; /* another thread is decoding it */
+};
+
+struct request {
+	const struct h5_dataset *dataset;
+	struct h5_grid grid;
+	uint64_t offset; /* of buf in the dataset */
+	uint8_t *buf;
+	struct h5_chunk_cursor cursor;
+	struct runs runs;
+	struct aside *aside; /* TOGETHER of them, once there are some */
+	unsigned aside_count;
+};
+
+/* ---- reading: a part of a chunk ---- */
+
+/* Nothing is stored of the chunk. */
+static void fill_part(const struct request *q, const struct h5_part *part)
+{
+	struct h5_run_iterator runs;
+
+	h5_run_begin(&runs, part);
+	while (h5_run_next(&runs))
+		h5_dataset_fill(q->dataset, runs.run.in_dataset, q->buf + (runs.run.in_dataset - q->offset),
+				runs.run.n);
+}
+
+/* The chunk is stored as it is: its runs are read from the file. */
+static int read_part(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted)
+{
+	const struct h5_chunk *chunk = &wanted->chunk;
+	struct h5_run_iterator runs;
+	int rc = 0;
+
+	h5_run_begin(&runs, part);
+	while (!rc && h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+		uint64_t address;
+
+		rc = h5_chunk_check_size(wanted, chunk->size, run->in_chunk + run->n);
+		if (!rc && !h5_add(chunk->address, run->in_chunk, &address))
+			rc = h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond any file");
+		if (!rc)
+			rc = runs_add(&q->runs, address, q->buf + (run->in_dataset - q->offset), run->n);
+	}
+	return rc;
+}
+
+static void copy_bytes(const struct h5_chunk_decoded *decoded, uint64_t from, uint8_t *buf, size_t n)
+{
+	if (decoded->element_size > 1)
+		h5_unshuffle(decoded->data, decoded->size, decoded->element_size, (size_t)from, buf, n);
+	else
+		memcpy(buf, decoded->data + from, n);
+}
+
+/* The chunk is decoded: copies its runs, and gives it back. */
+static int copy_part(const struct request *q, const struct h5_part *part,
+		     const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded)
+{
+	struct h5_run_iterator runs;
+	int rc = 0;
+
+	h5_run_begin(&runs, part);
+	while (!rc && h5_run_next(&runs)) {
+		const struct h5_part_run *run = &runs.run;
+
+		rc = h5_chunk_check_size(wanted, decoded->size, run->in_chunk + run->n);
+		if (!rc)
+			copy_bytes(decoded, run->in_chunk, q->buf + (run->in_dataset - q->offset), run->n);
+	}
+	h5_chunk_put(wanted, decoded, h5_part_size(part), h5_part_chunk_size(part));
+	return rc;
+}
+
+/* ---- reading: what was put aside ---- */
+
+static int decode_aside(void *arg, size_t i)
+{
+	struct request *q = arg;
+	struct aside *a = &q->aside[i];
+	struct h5_chunk_decoded decoded;
+	int rc = h5_chunk_get(&a->wanted, q->aside_count == 1, &decoded);
+
+	a->elsewhere = rc == -EAGAIN;
+	if (rc)
+		return a->elsewhere ? 0 : rc;
+	return copy_part(q, &a->part, &a->wanted, &decoded);
+}
+
+/* Chunks that other threads are decoding come last, since these may be done by then. */
+static int take_aside(struct request *q)
+{
+	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(q->dataset->file));
+	int rc = h5_pool_run(pool, decode_aside, q, q->aside_count);
+
+	for (unsigned i = 0; i < q->aside_count && !rc; i++) {
+		struct aside *a = &q->aside[i];
+		struct h5_chunk_decoded decoded;
+
+		if (!a->elsewhere)
+			continue;
+		rc = h5_chunk_get(&a->wanted, true, &decoded);
+		if (!rc)
+			rc = copy_part(q, &a->part, &a->wanted, &decoded);
+	}
+	q->aside_count = 0;
+	return rc;
+}
+
+static int put_aside(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted)
+{
+	struct aside *a;
+
+	if (!q->aside)
+		q->aside = malloc(TOGETHER * sizeof *q->aside);
+	if (!q->aside)
+		return h5_fail(-ENOMEM, q->dataset->address, "dataset: out of memory");
+	a = &q->aside[q->aside_count++];
+	a->part = *part;
+	a->wanted = *wanted;
+	return q->aside_count == TOGETHER ? take_aside(q) : 0;
+}
+
+/* ---- reading: a request ---- */
+
+/* True: the part of a chunk without filters is read from the file. Otherwise it is many short runs of a small
+ * chunk, which is better kept in the cache, since a sweep over the rows comes back to it. */
+static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_part *part)
+{
+	uint64_t stretch = h5_part_stretch(part);
+
+	return stretch >= H5_DIRECT_RUN || stretch == dataset->chunk_size ||
+	       dataset->chunk_size > H5_DIRECT_CHUNK;
+}
+
+/* Reads all parts, except for those that are put aside. */
+static int read_parts(struct request *q, size_t n)
+{
+	struct h5_part_iterator parts;
+	int rc;
+
+	h5_part_begin(&parts, &q->grid, q->offset, n);
+	while ((rc = h5_part_next(&parts)) > 0) {
+		const struct h5_part *part = &parts.part;
+		struct h5_chunk_wanted wanted;
+		struct h5_chunk_decoded decoded;
+		enum h5_chunk_state state;
+
+		rc = h5_chunk_locate(q->dataset, &q->grid, &q->cursor, part->scaled, &wanted, &state);
+		if (rc)
+			break;
+		if (state == H5_CHUNK_NOT_STORED)
+			fill_part(q, part);
+		else if (state == H5_CHUNK_AS_IT_IS && is_read_by_runs(q->dataset, part))
+			rc = read_part(q, part, &wanted);
+		else if (h5_chunk_find(&wanted, &decoded))
+			rc = copy_part(q, part, &wanted, &decoded);
+		else
+			rc = put_aside(q, part, &wanted);
+		if (rc)
+			break;
+	}
+	return rc;
+}
+
+static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
+{
+	struct request q;
+	int rc;
+
+	q.dataset = dataset;
+	q.offset = offset;
+	q.buf = buf;
+	q.aside = NULL;
+	q.aside_count = 0;
+	q.cursor.ref = NULL;
+	q.cursor.held = false;
+	runs_init(&q.runs, dataset->file);
+	h5_chunk_grid(dataset, &q.grid);
+	rc = read_parts(&q, n);
+	if (!rc)
+		rc = runs_flush(&q.runs);
+	if (!rc)
+		rc = take_aside(&q);
+	if (dataset->index)
+		h5_chunk_cursor_release(dataset->index, &q.cursor);
+	free(q.aside);
+	return rc;
+}
+
+/* ---- holes: ranges that the index has no chunks for ---- */
+
+/* A position in a chunked dataset. It moves over pieces that are stored, or not. */
+struct walker {
+	const struct h5_dataset *dataset;
+	struct h5_chunk_cursor cursor;
+	struct h5_grid grid;
+	unsigned last;	/* the dimension along a row; after it comes that of the bytes of an element */
+	uint64_t begin; /* where the walk began, in bytes */
+	uint64_t at;	/* where it is now */
+	uint64_t x[H5_BOX_DIMS]; /* the same as indices */
+	uint64_t hole;		 /* where the hole right before `at` begins; equal to `at`: there is none */
+	unsigned steps;
+};
+
+static void walker_init(struct walker *walker, const struct h5_dataset *dataset, uint64_t offset)
+{
+	memset(walker, 0, sizeof *walker);
+	walker->dataset = dataset;
+	walker->last = dataset->layout.chunked.rank - 1;
+	h5_chunk_grid(dataset, &walker->grid);
+	walker->begin = walker->at = walker->hole = offset;
+}
+
+/* The byte at which index i of dimension d begins, with the present indices of the dimensions before. At most
+ * the end of the dimension. */
+static uint64_t begin_of(const struct walker *walker, unsigned d, uint64_t i)
+{
+	uint64_t at = h5_min(i, walker->grid.dims[d]) * walker->grid.stride[d];
+
+	while (d-- > 0)
+		at += walker->x[d] * walker->grid.stride[d];
+	return at;
+}
+
+/* The byte at which the chunk of this coordinate begins. */
+static uint64_t begin_of_chunk(const struct walker *walker, unsigned d, uint64_t scaled)
+{
+	uint64_t i;
+
+	return begin_of(walker, d, h5_mul(scaled, walker->grid.chunk[d], &i) ? i : UINT64_MAX);
+}
+
+/* The first dimension of which an index begins at the position. */
+static unsigned outermost(const struct walker *walker)
+{
+	unsigned d = walker->last;
+
+	while (d && !walker->x[d] && !walker->x[walker->last + 1])
+		d--;
+	return d;
+}
+
+/* The end of the hole at the position, if no chunk is stored from `scaled` to before `next`. If an index of a
+ * dimension begins at the position, its bytes are in all chunks of the later dimensions. */
+static uint64_t end_of_gap(const struct walker *walker, const uint64_t *scaled, const uint64_t *next)
+{
+	unsigned d = outermost(walker), differs = 0;
+
+	while (next[differs] == scaled[differs])
+		differs++;
+	return differs < d ? begin_of(walker, d, UINT64_MAX) : begin_of_chunk(walker, differs, next[differs]);
+}
+
+static void find_indices(struct walker *walker)
+{
+	uint64_t rest = walker->at;
+
+	for (unsigned d = 0; d < walker->grid.dims_count; d++) {
+		walker->x[d] = rest / walker->grid.stride[d];
+		rest %= walker->grid.stride[d];
+	}
+}
+
+/* If two rows (or planes, ...) in a row had no hole, the other rows of the same chunks have none either:
+ * moves to their end. */
+static void pass_over_alike(struct walker *walker)
+{
+	for (unsigned d = outermost(walker); d < walker->last; d++) {
+		uint64_t in_chunk = walker->x[d] % walker->grid.chunk[d], stride = walker->grid.stride[d],
+			 end;
+
+		if (in_chunk < 2 || walker->at - walker->begin < 2 * stride ||
+		    walker->at - walker->hole >= stride)
+			continue;
+		end = begin_of_chunk(walker, d, walker->x[d] / walker->grid.chunk[d] + 1);
+		walker->hole += end - walker->at;
+		walker->at = end;
+		find_indices(walker);
+		return;
+	}
+}
+
+/* Moves over one piece, which begins inside the dataset. *stored: a chunk is stored for it. */
+static int step(struct walker *walker, bool *stored)
+{
+	uint64_t scaled[H5_RANK_MAX], next[H5_RANK_MAX];
+	int rc = walker->steps++ % 1024 ? 0 : h5_interrupt_check();
+
+	if (rc)
+		return rc;
+	for (unsigned d = 0; d <= walker->last; d++)
+		scaled[d] = walker->x[d] / walker->grid.chunk[d];
+	rc = h5_chunk_index_gap(walker->dataset->index, &walker->cursor, scaled, stored, next);
+	if (h5_is_passing(rc))
+		return rc;
+	*stored |= !!rc; /* damage counts as data: a read will report it */
+	if (*stored)
+		walker->at = walker->hole = begin_of_chunk(walker, walker->last, scaled[walker->last] + 1);
+	else
+		walker->at = end_of_gap(walker, scaled, next);
+	return 0;
+}
+
+static int find_hole(struct walker *walker, uint64_t *found)
+{
+	int rc = 0;
+
+	while (!rc && walker->at < walker->dataset->size && walker->at - walker->hole < H5_HOLE_LEAST &&
+	       walker->steps < STEPS_MAX) {
+		bool stored;
+
+		find_indices(walker);
+		pass_over_alike(walker);
+		if (walker->at < walker->dataset->size)
+			rc = step(walker, &stored);
+	}
+	*found = walker->at - walker->hole < H5_HOLE_LEAST ? walker->dataset->size : walker->hole;
+	return rc;
+}
+
+static int find_data(struct walker *walker, uint64_t *found)
+{
+	uint64_t end = walker->at;
+	bool stored = false;
+	int rc = 0;
+
+	while (!rc && !stored && walker->at < walker->dataset->size && walker->steps < STEPS_MAX) {
+		end = walker->at;
+		find_indices(walker);
+		rc = step(walker, &stored);
+	}
+	if (!stored)
+		end = walker->at;
+	/* So few bytes are no hole. */
+	*found = end - walker->begin < H5_HOLE_LEAST ? walker->begin : end;
+	return rc;
+}
+
+static int chunked_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
+{
+	struct walker walker;
+	int rc;
+
+	if (!dataset->index)
+		return h5_dataset_seek_nothing(dataset, offset, hole, found);
+	walker_init(&walker, dataset, offset);
+	rc = hole ? find_hole(&walker, found) : find_data(&walker, found);
+	h5_chunk_cursor_release(dataset->index, &walker.cursor);
+	return rc;
+}
+
+/* ---- the layout ---- */
 
 static int chunked_open(struct h5_dataset *dataset)
 {
@@ -56,9 +491,9 @@ const struct h5_layout_ops h5_layout_chunked = {
 	.name = "chunked",
 	.has_chunks = true,
 	.open = chunked_open,
-	.read = h5_chunked_read,
+	.read = chunked_read,
 	.storage = chunked_storage,
-	.seek = h5_chunked_seek,
+	.seek = chunked_seek,
 	.window = chunked_window,
 	.check = h5_chunked_check,
 	.write = &h5_write_chunked,
@@ -76,7 +511,7 @@ static int structured_read(const struct h5_dataset *dataset, uint64_t offset, ui
 	if (!dataset->layout.chunked.structured.sparse)
 		return h5_fail(-ENOTSUP, dataset->address,
 			       "dataset: structured chunks are only supported for sparse data of fixed size");
-	return h5_chunked_read(dataset, offset, buf, n);
+	return chunked_read(dataset, offset, buf, n);
 }
 
 const struct h5_layout_ops h5_layout_structured = {

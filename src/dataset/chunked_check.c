@@ -4,7 +4,7 @@
 #include "base/interrupt.h"
 #include "base/pool.h"
 #include "dataset/chunk_cache.h"
-#include "dataset/chunked.h"
+#include "dataset/private.h"
 #include "store/file_set.h"
 
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "change/extents.h"
 #include "change/transaction.h"
 #include "dataset/chunk_cache.h"
-#include "dataset/chunked.h"
 #include "dataset/chunked_store.h"
 #include "store/pipeline.h"
 

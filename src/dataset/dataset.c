@@ -296,18 +296,11 @@ void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t 
 	}
 }
 
-int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n)
+int h5_dataset_refuse_read(const struct h5_dataset *dataset)
 {
 	if (dataset->size == UINT64_MAX)
 		return h5_fail(-EOVERFLOW, dataset->address, "dataset: more than 2^63-1 bytes");
-	if (offset > dataset->size || n > dataset->size - offset)
-		return h5_fail(-EINVAL, dataset->address, "dataset: read beyond its end");
-	return n ? dataset->ops->read(dataset, offset, buf, n) : 0;
-}
-
-int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
-{
-	return dataset->ops->storage(dataset, bytes);
+	return h5_fail(-EINVAL, dataset->address, "dataset: read beyond its end");
 }
 
 uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
@@ -348,39 +341,4 @@ int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, ui
 {
 	*found = offset;
 	return dataset->ops->seek ? dataset->ops->seek(dataset, offset, false, found) : 0;
-}
-
-/* ---- verifying ---- */
-
-int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *chunk_done,
-		     void *arg)
-{
-	return dataset->ops->check ? dataset->ops->check(dataset, damage, chunk_done, arg) : 0;
-}
-
-/* ---- what is told of the layout ---- */
-
-const char *h5_dataset_layout_name(const struct h5_dataset *dataset)
-{
-	return dataset->ops->name;
-}
-
-const char *h5_dataset_index_name(const struct h5_dataset *dataset)
-{
-	return h5_chunk_index_name(dataset->layout.chunked.index);
-}
-
-const struct h5_chunk_layout *h5_dataset_chunks(const struct h5_dataset *dataset)
-{
-	return dataset->ops->has_chunks ? &dataset->layout.chunked : NULL;
-}
-
-bool h5_dataset_is_virtual(const struct h5_dataset *dataset)
-{
-	return dataset->ops->is_virtual;
-}
-
-bool h5_dataset_is_elsewhere(const struct h5_dataset *dataset)
-{
-	return dataset->ops->is_elsewhere;
 }

@@ -15,6 +15,7 @@
 
 struct h5_layout_ops;
 struct h5_layouts;
+struct h5_write_ops;
 
 struct h5_dataset {
 	const struct h5_layout_ops *ops;
@@ -42,29 +43,104 @@ struct h5_dataset {
 	struct h5_external_files files;
 };
 
+/* Called after each chunk that was decoded, with its stored bytes. */
+typedef void h5_check_done(void *arg, uint64_t bytes);
+
+/* What a layout does. */
+struct h5_layout_ops {
+	const char *name;
+	bool has_chunks;   /* h5_dataset_chunks() */
+	bool is_virtual;   /* h5_dataset_is_virtual() */
+	bool is_elsewhere; /* h5_dataset_is_elsewhere() */
+	/* Completes and checks what was decoded from the messages. Reads at most the header of an index.
+	 * NULL: nothing to do. */
+	int (*open)(struct h5_dataset *dataset);
+	/* As h5_dataset_read(); the range lies inside the dataset and isn't empty. */
+	int (*read)(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n);
+	int (*storage)(const struct h5_dataset *dataset, uint64_t *bytes);
+	bool storage_is_known; /* without a walk; it cannot fail */
+	/* As h5_dataset_seek(), but whatever the fill value is. NULL: there are no holes. */
+	int (*seek)(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
+	/* Where a read that begins at this offset should end, so that it needs no more chunks or files than
+	 * for its first byte. NULL: with that byte. */
+	uint64_t (*window)(const struct h5_dataset *dataset, uint64_t offset);
+	/* As h5_dataset_check(). NULL: there is nothing to verify. */
+	int (*check)(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *done,
+		     void *arg);
+	const struct h5_write_ops *write; /* NULL: it cannot be written */
+};
+
+/* All layouts. */
+struct h5_layouts {
+	const struct h5_layout_ops *by_class[H5_LAYOUT_STRUCTURED + 1], *external;
+};
+
+extern const struct h5_layouts h5_layouts;
+
+/* h5_dataset_get() and h5_dataset_decode() by these layouts, for the layouts themselves. */
+int h5_dataset_get_by(const struct h5_layouts *layouts, struct h5_file *file, uint64_t address,
+		      struct h5_lru_entry **ref, const struct h5_dataset **dataset);
+int h5_dataset_decode_by(const struct h5_layouts *layouts, struct h5_file *file,
+			 const struct h5_object *object, struct h5_dataset **dataset);
+
 /* A reference to the opened dataset, through the block cache; h5_file_put() gives it back. Reads the object
  * header, and the header of the chunk index if there is one. */
-int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
-		   const struct h5_dataset **dataset);
+static inline int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+				 const struct h5_dataset **dataset)
+{
+	return h5_dataset_get_by(&h5_layouts, file, address, ref, dataset);
+}
 
 /* Opens the dataset without the cache: for a listing, which looks at many datasets once. The caller's,
  * h5_dataset_free(). */
-int h5_dataset_decode(struct h5_file *file, const struct h5_object *object, struct h5_dataset **dataset);
+static inline int h5_dataset_decode(struct h5_file *file, const struct h5_object *object,
+				    struct h5_dataset **dataset)
+{
+	return h5_dataset_decode_by(&h5_layouts, file, object, dataset);
+}
+
 void h5_dataset_free(struct h5_dataset *dataset); /* NULL is fine */
 
 /* In words: compact, contiguous, external, chunked, virtual or structured; of a chunked one: btree1, single,
  * implicit, farray, earray or btree2. */
-const char *h5_dataset_layout_name(const struct h5_dataset *dataset);
-const char *h5_dataset_index_name(const struct h5_dataset *dataset);
+static inline const char *h5_dataset_layout_name(const struct h5_dataset *dataset)
+{
+	return dataset->ops->name;
+}
+
+static inline const char *h5_dataset_index_name(const struct h5_dataset *dataset)
+{
+	return h5_chunk_index_name(dataset->layout.chunked.index);
+}
+
 /* The chunks of a chunked dataset; NULL: it is not chunked. */
-const struct h5_chunk_layout *h5_dataset_chunks(const struct h5_dataset *dataset);
+static inline const struct h5_chunk_layout *h5_dataset_chunks(const struct h5_dataset *dataset)
+{
+	return dataset->ops->has_chunks ? &dataset->layout.chunked : NULL;
+}
+
 /* True: its elements are those of other datasets. */
-bool h5_dataset_is_virtual(const struct h5_dataset *dataset);
+static inline bool h5_dataset_is_virtual(const struct h5_dataset *dataset)
+{
+	return dataset->ops->is_virtual;
+}
+
 /* True: its elements are, or may be, in other files. */
-bool h5_dataset_is_elsewhere(const struct h5_dataset *dataset);
+static inline bool h5_dataset_is_elsewhere(const struct h5_dataset *dataset)
+{
+	return dataset->ops->is_elsewhere;
+}
+
+/* The error of a read outside of the dataset, or of a dataset that is too large to be read. */
+int h5_dataset_refuse_read(const struct h5_dataset *dataset);
 
 /* Reads n bytes from the offset, all inside `size`. Decodes only chunks that the range touches. */
-int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n);
+static inline int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n)
+{
+	if (dataset->size == UINT64_MAX || offset > dataset->size || n > dataset->size - offset)
+		return h5_dataset_refuse_read(dataset);
+	return n ? dataset->ops->read(dataset, offset, buf, n) : 0;
+}
 
 /* Sets n bytes from the offset of the dataset to the fill value. */
 void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n);
@@ -85,17 +161,22 @@ int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole
 int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, uint64_t *found);
 
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
-int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes);
+static inline int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
+{
+	return dataset->ops->storage(dataset, bytes);
+}
+
 /* The same, if that is known without a walk; otherwise an upper bound. `size`: bytes of the dataset as the
  * user sees it; `file`: bytes that are allocated to the whole file. */
 uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file);
 
-/* Called after each chunk that was decoded, with its stored bytes. */
-typedef void h5_check_done(void *arg, uint64_t bytes);
 /* Verifies what is stored of the dataset: that it lies inside the file, the whole chunk index, and every
  * chunk by decoding it. Notes what is damaged. If the chunk index is damaged, its chunks are not checked.
  * `chunk_done` may be NULL. */
-int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *chunk_done,
-		     void *arg);
+static inline int h5_dataset_check(const struct h5_dataset *dataset, struct h5_damage *damage,
+				   h5_check_done *chunk_done, void *arg)
+{
+	return dataset->ops->check ? dataset->ops->check(dataset, damage, chunk_done, arg) : 0;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* The layouts that there are. */
 #include "dataset/private.h"
 
-static const struct h5_layouts layouts = {
+const struct h5_layouts h5_layouts = {
 	.by_class =
 		{
 			[H5_LAYOUT_COMPACT] = &h5_layout_compact,
@@ -12,14 +12,3 @@ static const struct h5_layouts layouts = {
 		},
 	.external = &h5_layout_external,
 };
-
-int h5_dataset_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
-		   const struct h5_dataset **dataset)
-{
-	return h5_dataset_get_by(&layouts, file, address, ref, dataset);
-}
-
-int h5_dataset_decode(struct h5_file *file, const struct h5_object *object, struct h5_dataset **dataset)
-{
-	return h5_dataset_decode_by(&layouts, file, object, dataset);
-}

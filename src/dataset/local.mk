@@ -4,10 +4,7 @@ libh5fs_a_SOURCES += \
 	src/dataset/chunk_cache.c \
 	src/dataset/chunk_cache.h \
 	src/dataset/chunked.c \
-	src/dataset/chunked.h \
 	src/dataset/chunked_check.c \
-	src/dataset/chunked_holes.c \
-	src/dataset/chunked_read.c \
 	src/dataset/chunked_rows.c \
 	src/dataset/chunked_store.c \
 	src/dataset/chunked_store.h \
@@ -20,8 +17,6 @@ libh5fs_a_SOURCES += \
 	src/dataset/layouts.c \
 	src/dataset/private.h \
 	src/dataset/read_ahead.c \
-	src/dataset/runs.c \
-	src/dataset/runs.h \
 	src/dataset/selection_private.h \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \

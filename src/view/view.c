@@ -90,7 +90,7 @@ int h5_view_read_head(const struct h5_view *v, uint64_t offset, void *buf, size_
 	size_t part = n < v->head.size - offset ? n : v->head.size - (size_t)offset;
 
 	memcpy(buf, v->head.data + offset, part);
-	return n > part ? v->ops->read(v, offset + part, (char *)buf + part, n - part) : 0;
+	return n > part ? h5_view_read(v, offset + part, (char *)buf + part, n - part) : 0;
 }
 
 void h5_view_release(struct h5_view *v)

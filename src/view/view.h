@@ -72,7 +72,8 @@ struct h5_view_ops {
 	int (*shows)(const struct h5_view *view);
 	/* Sets view->size and, with `reading`, what `read` needs. */
 	int (*open)(struct h5_view *view, bool reading);
-	/* Reads n bytes at the offset, all after the head and inside the size. NULL: the head is all. */
+	/* Reads n bytes at the offset, all after the head and inside the size. NULL: they are bytes of the
+	 * dataset, if there are any. */
 	int (*read)(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
 	/* As h5_dataset_seek(); NULL: the file has no holes. */
 	int (*seek)(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found);
@@ -115,8 +116,11 @@ static inline void h5_view_input_release(struct h5_view_input *input)
 static inline int h5_view_read(const struct h5_view *view, uint64_t offset, void *buf, size_t n)
 {
 	assert(n && offset < view->size && n <= view->size - offset);
-	return offset < view->head.size ? h5_view_read_head(view, offset, buf, n)
-					: view->ops->read(view, offset, buf, n);
+	if (offset < view->head.size)
+		return h5_view_read_head(view, offset, buf, n);
+	if (view->ops->read)
+		return view->ops->read(view, offset, buf, n);
+	return h5_dataset_read(view->dataset, offset - view->dataset_from, buf, n);
 }
 
 /* As h5_dataset_seek(), at an offset inside the size. */
