@@ -10,7 +10,7 @@ static bool in_place(const uint32_t *values, unsigned count)
 }
 
 /* Ids from the registry of the HDF Group. */
-static const struct h5_filter_ops filters[] = {
+const struct h5_filter_ops h5_filters[] = {
 	{1, "deflate", h5_deflate_decode, h5_deflate_encode, false, NULL},
 	{H5_FILTER_SHUFFLE, "shuffle", h5_shuffle_decode, h5_shuffle_encode, false, h5_shuffle_is_identity},
 	{3, "fletcher32", h5_fletcher32_decode, h5_fletcher32_encode, false, in_place},
@@ -28,6 +28,7 @@ static const struct h5_filter_ops filters[] = {
 	{32020, "vbz", h5_vbz_decode, h5_vbz_encode, false, NULL},
 	{32022, "bitgroom", h5_quantize_decode, NULL, false, in_place},
 	{32023, "bitround", h5_quantize_decode, NULL, false, in_place},
+	{.name = NULL},
 };
 
 /* Other registered filters, for their names in messages. */
@@ -53,18 +54,5 @@ const char *h5_filter_name(uint16_t id)
 	for (unsigned i = 0; i < sizeof registered / sizeof *registered; i++)
 		if (registered[i].id == id)
 			return registered[i].name;
-	return NULL;
-}
-
-const struct h5_filter_ops *h5_filter_at(unsigned n)
-{
-	return n < sizeof filters / sizeof *filters ? &filters[n] : NULL;
-}
-
-const struct h5_filter_ops *h5_filter_find(uint16_t id)
-{
-	for (unsigned i = 0; i < sizeof filters / sizeof *filters; i++)
-		if (filters[i].id == id)
-			return &filters[i];
 	return NULL;
 }

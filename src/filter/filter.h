@@ -22,13 +22,19 @@ struct h5_filter_ops {
 
 enum { H5_FILTER_SHUFFLE = 2 };
 
+/* The table; the last one has no name. */
+extern const struct h5_filter_ops h5_filters[];
+
 /* NULL: an unknown id. */
-const struct h5_filter_ops *h5_filter_find(uint16_t id);
+static inline const struct h5_filter_ops *h5_filter_find(uint16_t id)
+{
+	for (const struct h5_filter_ops *ops = h5_filters; ops->name; ops++)
+		if (ops->id == id)
+			return ops;
+	return NULL;
+}
 
 /* The name of a filter that is in the table or registered; NULL: it is neither. */
 const char *h5_filter_name(uint16_t id);
-
-/* The ops of the n-th filter in the table; NULL: no more. */
-const struct h5_filter_ops *h5_filter_at(unsigned n);
 
 #endif

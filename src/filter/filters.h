@@ -15,13 +15,6 @@ h5_filter_encode h5_deflate_encode, h5_shuffle_encode, h5_fletcher32_encode, h5_
 /* struct h5_filter_ops.decodes_in_place */
 bool h5_shuffle_is_identity(const uint32_t *values, unsigned count);
 
-/* zlib streams, by zlib and, if built in, by libdeflate. Decoding writes at most `room` bytes, for which *out
- * has room; bytes behind the stream are ignored. Levels are 0 to 9. */
-int h5_zlib_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room);
-int h5_zlib_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out);
-int h5_libdeflate_unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room);
-int h5_libdeflate_pack(int level, const uint8_t *data, size_t size, struct h5_filter_buf *out);
-
 /* Decodes one block of a filter that stores blocks, to exactly `size` bytes. */
 typedef int h5_filter_block(const uint8_t *data, size_t n, uint8_t *out, size_t size);
 /* Encodes n bytes to a block, which is appended. The level is the compressor's own, 0 its default. */

@@ -4,7 +4,6 @@ libh5fs_a_SOURCES += \
 	src/filter/buffer.c \
 	src/filter/buffer.h \
 	src/filter/deflate.c \
-	src/filter/deflate_zlib.c \
 	src/filter/filter.c \
 	src/filter/filter.h \
 	src/filter/filters.h \
@@ -17,9 +16,6 @@ libh5fs_a_SOURCES += \
 	src/filter/scaleoffset.c \
 	src/filter/shuffle.c \
 	src/filter/shuffle.h
-if HAVE_LIBDEFLATE
-libh5fs_a_SOURCES += src/filter/deflate_libdeflate.c
-endif
 if HAVE_LIBAEC
 libh5fs_a_SOURCES += src/filter/szip.c
 endif

@@ -121,10 +121,8 @@ static int obey(struct h5_options *o)
 
 static void print_versions(void)
 {
-	const struct h5_filter_ops *ops;
-
 	printf("h5fs %s\nlibfuse %s\nzlib %s\nfilters:", PACKAGE_VERSION, fuse_pkgversion(), zlibVersion());
-	for (unsigned n = 0; (ops = h5_filter_at(n)); n++)
+	for (const struct h5_filter_ops *ops = h5_filters; ops->name; ops++)
 		if (ops->decode)
 			printf(" %s", ops->name);
 	putchar('\n');

@@ -95,12 +95,12 @@ static void run_filter(const void *arg, const uint8_t *data, size_t size)
 bool fuzz_filter_at(unsigned n, struct fuzz_target *target)
 {
 	/* Those that are built in. */
-	for (unsigned i = 0; h5_filter_at(i); i++) {
-		if (!h5_filter_at(i)->decode || n--)
+	for (const struct h5_filter_ops *ops = h5_filters; ops->name; ops++) {
+		if (!ops->decode || n--)
 			continue;
-		snprintf(target->name, sizeof target->name, "filter_%s", h5_filter_at(i)->name);
+		snprintf(target->name, sizeof target->name, "filter_%s", ops->name);
 		target->run = run_filter;
-		target->arg = h5_filter_at(i);
+		target->arg = ops;
 		return true;
 	}
 	return false;

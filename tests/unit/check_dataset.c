@@ -453,7 +453,7 @@ START_TEST(missing_filters_are_named)
 	p.filters[0] = (struct h5_filter_info){.id = 40000};
 	ck_assert_int_eq(h5_pipeline_read(file, &p, 0, 100, 10, 10, &data), -ENOTSUP);
 	/* the table's name comes before the message's */
-	for (unsigned i = 0; (ops = h5_filter_at(i)); i++) {
+	for (ops = h5_filters; ops->name; ops++) {
 		char text[64];
 
 		if (ops->decode)

@@ -16,9 +16,7 @@ static const char listing[] = "filter_libs.list";
 /* The filters that configure found, so that nobody believes all were tested where they weren't. */
 static void print_untested(void)
 {
-	const struct h5_filter_ops *ops;
-
-	for (unsigned n = 0; (ops = h5_filter_at(n)); n++)
+	for (const struct h5_filter_ops *ops = h5_filters; ops->name; ops++)
 		if (!ops->decode)
 			printf("filter %u (%s) is not built in: not tested\n", ops->id, ops->name);
 }
