@@ -204,7 +204,7 @@ static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const 
 	q.stored_only = stored_only;
 	q.offset = offset;
 	q.run.count = 0;
-	if (!stored_only && h5_chunk_index_keeps(layout->index) && layout->address == H5_UNDEF)
+	if (!stored_only && h5_chunked_of(writer)->keeps && layout->address == H5_UNDEF)
 		rc = allocate_all(writer);
 	h5_part_begin(&parts, &h5_chunked_of(writer)->grid, offset, n);
 	while (!rc && (rc = h5_part_next(&parts)) > 0)
@@ -473,7 +473,7 @@ static int chunked_flush(struct h5_dataset_writer *writer)
 	rc = h5_chunked_release(writer, false);
 	if (!rc)
 		rc = h5_chunked_store(writer, true);
-	if (!rc && c->known.bytes > KEPT_MAX)
+	if (!rc && c->known_bytes > KEPT_MAX)
 		rc = h5_chunked_release(writer, true);
 	if (now->address != was->address || now->single.size != was->single.size ||
 	    now->single.filter_mask != was->single.filter_mask) {
@@ -506,7 +506,6 @@ static int chunked_open(struct h5_dataset_writer *writer)
 	c->keeps = h5_chunk_index_keeps(layout->index);
 	c->visible = writer->rows;
 	h5_grid_init(&c->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
-	h5_known_chunks_init(&c->known, layout->rank, dataset->chunk_size);
 	rc = h5_write_needs(writer, H5_MSG_LAYOUT);
 	if (!rc)
 		rc = h5_write_needs(writer, H5_MSG_DATASPACE);
@@ -535,7 +534,7 @@ static void chunked_close(struct h5_dataset_writer *writer)
 	if (!c)
 		return;
 	h5_chunk_index_close(c->index);
-	h5_known_chunks_release(&c->known);
+	h5_chunked_drop(writer, 0);
 	free(c);
 }
 

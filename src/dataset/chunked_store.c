@@ -21,6 +21,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	HELD_MAX = 1 << 26,    /* bytes of chunks in memory */
@@ -70,19 +71,73 @@ static int check_stored(const struct h5_dataset_writer *writer, const struct h5_
 	return 0;
 }
 
+/* ---- chunks that are known ---- */
+
+static size_t key_size(const struct h5_chunked_writer *c)
+{
+	return (c->grid.dims_count - 1) * sizeof(uint64_t);
+}
+
+static struct h5_known_chunk *find_known(struct h5_chunked_writer *c, const uint64_t *scaled)
+{
+	struct h5_known_chunk *known = c->last_known;
+
+	if (known && !memcmp(known->scaled, scaled, key_size(c)))
+		return known;
+	HASH_FIND(hh, c->known, scaled, key_size(c), known);
+	if (known)
+		c->last_known = known;
+	return known;
+}
+
+static int add_known(struct h5_chunked_writer *c, const uint64_t *scaled, const struct h5_chunk *stored,
+		     struct h5_known_chunk **out)
+{
+	struct h5_known_chunk *known = calloc(1, sizeof *known + key_size(c));
+
+	if (!known)
+		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+	known->stored = *stored;
+	memcpy(known->scaled, scaled, key_size(c));
+	HASH_ADD(hh, c->known, scaled, key_size(c), known);
+	if (!known->hh.tbl) {
+		free(known);
+		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
+	}
+	c->known_bytes += sizeof *known + key_size(c);
+	c->last_known = known;
+	*out = known;
+	return 0;
+}
+
+static void remove_known(struct h5_dataset_writer *writer, struct h5_known_chunk *known)
+{
+	struct h5_chunked_writer *c = h5_chunked_of(writer);
+
+	HASH_DEL(c->known, known);
+	c->known_bytes -= sizeof *known + key_size(c);
+	if (known->data)
+		c->known_bytes -= (size_t)writer->dataset->chunk_size;
+	if (c->last_known == known)
+		c->last_known = NULL;
+	assert(c->known || !c->known_bytes);
+	free(known->data);
+	free(known);
+}
+
 int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, struct h5_known_chunk **known)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
 	struct h5_chunk chunk;
 	int rc;
 
-	*known = h5_known_chunk_find(&c->known, scaled);
+	*known = find_known(c, scaled);
 	if (*known)
 		return 0;
 	rc = h5_chunk_index_lookup(c->index, NULL, scaled, &chunk);
 	if (!rc)
 		rc = check_stored(writer, &chunk);
-	return rc ? rc : h5_known_chunk_add(&c->known, scaled, &chunk, known);
+	return rc ? rc : add_known(c, scaled, &chunk, known);
 }
 
 /* How many bytes of a stored chunk must be there: up to the last one that readers may have seen. */
@@ -206,9 +261,12 @@ int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 	} else {
 		rc = read_stored(writer, known, &data);
 	}
-	if (!rc)
-		h5_known_chunk_hold(&c->known, known, data);
-	return rc;
+	if (rc)
+		return rc;
+	assert(!known->data);
+	known->data = data;
+	c->known_bytes += size;
+	return 0;
 }
 
 /* Bytes of the chunk that belong to rows before this one. */
@@ -359,8 +417,8 @@ int h5_chunked_store(struct h5_dataset_writer *writer, bool all)
 
 	b.writer = writer;
 	b.count = 0;
-	for (struct h5_known_chunk *known = h5_chunked_of(writer)->known.first; known && !rc;
-	     known = known->next) {
+	for (struct h5_known_chunk *known = h5_chunked_of(writer)->known; known && !rc;
+	     known = known->hh.next) {
 		if (known->begin == known->end || !is_meant(h5_chunked_of(writer), known, all))
 			continue;
 		add_to_batch(&b, known);
@@ -383,21 +441,20 @@ void h5_chunked_mark(struct h5_dataset_writer *writer, struct h5_known_chunk *kn
 int h5_chunked_release(struct h5_dataset_writer *writer, bool all)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	struct h5_known_chunk **at = &c->known.first;
+	struct h5_known_chunk *known, *next;
 	int rc = h5_chunked_store(writer, all);
 
-	while (*at && !rc) {
-		if (is_meant(c, *at, all))
-			h5_known_chunk_remove(&c->known, at);
-		else
-			at = &(*at)->next;
-	}
-	return rc;
+	if (rc)
+		return rc;
+	HASH_ITER(hh, c->known, known, next)
+	if (is_meant(c, known, all))
+		remove_known(writer, known);
+	return 0;
 }
 
 bool h5_chunked_is_full(const struct h5_dataset_writer *writer)
 {
-	return h5_chunked_of(writer)->known.bytes > HELD_MAX;
+	return h5_chunked_of(writer)->known_bytes > HELD_MAX;
 }
 
 int h5_chunked_limit(struct h5_dataset_writer *writer)
@@ -407,7 +464,7 @@ int h5_chunked_limit(struct h5_dataset_writer *writer)
 	if (!h5_chunked_is_full(writer))
 		return 0;
 	rc = h5_chunked_release(writer, false);
-	if (!rc && h5_chunked_of(writer)->known.bytes > HELD_MAX / 2)
+	if (!rc && h5_chunked_of(writer)->known_bytes > HELD_MAX / 2)
 		rc = h5_chunked_release(writer, true);
 	return rc;
 }
@@ -415,15 +472,14 @@ int h5_chunked_limit(struct h5_dataset_writer *writer)
 void h5_chunked_drop(struct h5_dataset_writer *writer, uint64_t row)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	struct h5_known_chunk **at = &c->known.first;
+	struct h5_known_chunk *known, *next;
 
-	while (*at) {
-		if ((*at)->scaled[0] * c->grid.chunk[0] >= row) {
-			set_changed(writer, *at, 0, 0);
-			h5_known_chunk_remove(&c->known, at);
-		} else {
-			at = &(*at)->next;
-		}
+	HASH_ITER(hh, c->known, known, next)
+	{
+		if (known->scaled[0] * c->grid.chunk[0] < row)
+			continue;
+		set_changed(writer, known, 0, 0);
+		remove_known(writer, known);
 	}
 }
 

@@ -3,16 +3,30 @@
 #define H5_DATASET_CHUNKED_STORE_H
 
 #include "dataset/boxes.h"
-#include "dataset/known_chunks.h"
 #include "dataset/writing.h"
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
 enum { H5_CHUNK_RUN_MAX = 512 };
 
+/* A chunk that the writer has looked up: where it lies in the file, and its bytes if writes to it gather in
+ * memory. */
+struct h5_known_chunk {
+	struct h5_chunk stored;
+	uint8_t *data;	     /* owned: the chunk, decoded; NULL: it is not in memory */
+	uint64_t begin, end; /* bytes of data that the file lacks; begin == end: none */
+	UT_hash_handle hh;
+	uint64_t scaled[]; /* rank of them, the key */
+};
+
 /* The state of a writer of chunked data. */
 struct h5_chunked_writer {
-	struct h5_chunk_index *index; /* owned */
-	struct h5_grid grid;	      /* dims[0] includes rows that are just being added */
-	struct h5_known_chunks known;
+	struct h5_chunk_index *index;	   /* owned */
+	struct h5_grid grid;		   /* dims[0] includes rows that are just being added */
+	struct h5_known_chunk *known;	   /* in the order in which they were added */
+	struct h5_known_chunk *last_known; /* borrowed: the one that was found last; may be NULL */
+	size_t known_bytes;		   /* of memory that all of them take */
 	bool filters;
 	bool edges;	  /* partial chunks are stored without their filters */
 	bool trimmed;	  /* the index has no chunks behind the last row */

@@ -12,8 +12,6 @@ libh5fs_a_SOURCES += \
 	src/dataset/dataset.c \
 	src/dataset/dataset.h \
 	src/dataset/external.c \
-	src/dataset/known_chunks.c \
-	src/dataset/known_chunks.h \
 	src/dataset/layouts.c \
 	src/dataset/private.h \
 	src/dataset/read_ahead.c \
