@@ -28,5 +28,4 @@ libh5fs_a_SOURCES += \
 	src/dataset/virtual_source.h \
 	src/dataset/writer.c \
 	src/dataset/writer.h \
-	src/dataset/writing.c \
 	src/dataset/writing.h

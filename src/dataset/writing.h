@@ -45,7 +45,7 @@ struct h5_dataset_writer {
 	void *state;		 /* the layout's */
 };
 
-/* ---- writing.c ---- */
+/* ---- dataset.c ---- */
 
 /* -EPERM: this message of the object header cannot be replaced. */
 int h5_write_needs(struct h5_dataset_writer *writer, enum h5_message_type type);
