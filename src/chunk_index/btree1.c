@@ -84,12 +84,13 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	const struct h5_btree1_node *leaf;
 	uint64_t offsets[H5_RANK_MAX];
 	bool exact;
-	int rc;
+	int rc = 0;
 
 	for (i = 0; i < rank; i++)
 		if (!h5_mul(scaled[i], index->layout.dims[i], &offsets[i]))
 			return 0;
-	rc = h5_chunk_cursor_move(index, cursor, offsets, rank, seek);
+	if (!h5_chunk_cursor_enter(index, cursor, offsets, rank))
+		rc = h5_chunk_cursor_hold(index, cursor, seek(index, offsets, cursor));
 	if (rc || !cursor->block)
 		return rc;
 	leaf = cursor->block;

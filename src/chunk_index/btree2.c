@@ -107,8 +107,10 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	const struct h5_btree2_node *node;
 	size_t i;
 	bool equal;
-	int rc = h5_chunk_cursor_move(index, cursor, scaled, index->layout.rank, seek);
+	int rc = 0;
 
+	if (!h5_chunk_cursor_enter(index, cursor, scaled, index->layout.rank))
+		rc = h5_chunk_cursor_hold(index, cursor, seek(index, scaled, cursor));
 	node = cursor->block;
 	if (rc || !node)
 		return rc;

@@ -28,15 +28,17 @@ bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t
 	       h5_chunk_compare(key, cursor->high, n) < 0;
 }
 
-int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
-			 const uint64_t *key, unsigned n, h5_chunk_seek *seek)
+bool h5_chunk_cursor_enter(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			   const uint64_t *key, unsigned n)
 {
-	int rc;
-
 	if (h5_chunk_cursor_covers(cursor, key, n))
-		return 0;
+		return true;
 	h5_chunk_cursor_release(index, cursor);
-	rc = seek(index, key, cursor);
+	return false;
+}
+
+int h5_chunk_cursor_hold(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, int rc)
+{
 	if (rc) {
 		h5_chunk_cursor_release(index, cursor);
 		return rc;

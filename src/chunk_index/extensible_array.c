@@ -393,11 +393,12 @@ int h5_earray_lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor 
 		     const uint64_t *scaled, struct h5_chunk *chunk)
 {
 	uint64_t number;
-	int rc;
+	int rc = 0;
 
 	if (!h5_chunk_index_number_of(index, scaled, &number))
 		return 0;
-	rc = h5_chunk_cursor_move(index, cursor, &number, 1, seek);
+	if (!h5_chunk_cursor_enter(index, cursor, &number, 1))
+		rc = h5_chunk_cursor_hold(index, cursor, seek(index, &number, cursor));
 	if (!rc && cursor->block)
 		h5_chunk_element_at(index, cursor->block, number - cursor->low[0], chunk);
 	return rc;

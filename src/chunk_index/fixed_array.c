@@ -144,11 +144,12 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 		  struct h5_chunk *chunk)
 {
 	uint64_t number;
-	int rc;
+	int rc = 0;
 
 	if (!h5_chunk_index_number_of(index, scaled, &number) || number >= index->fixed_array.elements)
 		return 0;
-	rc = h5_chunk_cursor_move(index, cursor, &number, 1, seek);
+	if (!h5_chunk_cursor_enter(index, cursor, &number, 1))
+		rc = h5_chunk_cursor_hold(index, cursor, seek(index, &number, cursor));
 	if (!rc && cursor->block)
 		h5_chunk_element_at(index, cursor->block, number - cursor->low[0], chunk);
 	return rc;

@@ -73,14 +73,14 @@ struct h5_chunk_index {
 
 /* ---- cursors ---- */
 
-/* Finds the block that answers for a chunk, and puts it and its range into the cursor, which is empty. */
-typedef int h5_chunk_seek(const struct h5_chunk_index *index, const uint64_t *key,
-			  struct h5_chunk_cursor *cursor);
+/* `key`: the n coordinates that the index sorts by. True: the cursor answers for the chunk. */
 bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t *key, unsigned n);
-/* Makes the cursor answer for the chunk, by `seek` unless it does already. `key`: the n coordinates that the
- * index sorts by. */
-int h5_chunk_cursor_move(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
-			 const uint64_t *key, unsigned n, h5_chunk_seek *seek);
+/* The same. If the cursor does not answer for the chunk, it is emptied: the caller seeks the block that does,
+ * puts it and its range into the cursor, and calls h5_chunk_cursor_hold(). */
+bool h5_chunk_cursor_enter(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
+			   const uint64_t *key, unsigned n);
+/* `rc`: the result of seeking, which it returns. After an error the cursor is empty. */
+int h5_chunk_cursor_hold(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, int rc);
 
 /* ---- numbers ---- */
 

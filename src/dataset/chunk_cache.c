@@ -129,7 +129,7 @@ static uint64_t need(const struct h5_chunk_wanted *wanted, uint64_t room)
 	return h5_pipeline_need(wanted->filtered ? &dataset->pipeline : NULL, wanted->chunk.size, room);
 }
 
-/* The same; its memory counts against the budget of the cache meanwhile. */
+/* decode(), while the memory that it takes counts against the budget of the cache. */
 static int decode_counted(const struct h5_chunk_wanted *wanted, uint64_t size, struct h5_pipeline_data *data)
 {
 	struct h5_lru *cache = cache_of(wanted);
@@ -254,7 +254,8 @@ int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chun
 
 	if (rc)
 		return rc;
-	rc = (wait ? h5_lru_get : h5_lru_try)(cache_of(wanted), &key, load, &copy, &decoded->ref);
+	rc = wait ? h5_lru_get(cache_of(wanted), &key, load, &copy, &decoded->ref)
+		  : h5_lru_try(cache_of(wanted), &key, load, &copy, &decoded->ref);
 	if (!rc)
 		refer(decoded);
 	return rc;
