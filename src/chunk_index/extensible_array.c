@@ -223,7 +223,7 @@ static void span(uint64_t from, uint64_t n, uint64_t *first, uint64_t *end)
 	*end = h5_add(from, n, end) ? *end : UINT64_MAX;
 }
 
-/* The same for a leaf below the index block. */
+/* h5_earray_leaf_get() for a leaf below the index block. */
 static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray_block *root,
 		      const struct h5_earray_position *position, struct h5_lru_entry **ref,
 		      const uint8_t **elements, uint64_t *first, uint64_t *end)

@@ -345,7 +345,7 @@ static int change_in_index_block(struct change *c)
 
 static bool differs(const struct h5_extensible_array_header *a, const struct h5_extensible_array_header *b)
 {
-	/* If anything else changes, one of these does, too. */
+	/* Other fields change only together with one of these. */
 	return a->address != b->address || a->index_block != b->index_block || a->max_index != b->max_index ||
 	       a->data_count != b->data_count || a->super_count != b->super_count;
 }

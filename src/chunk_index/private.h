@@ -17,11 +17,11 @@ struct h5_chunk_index_ops {
 	bool no_swmr; /* SWMR readers cannot follow its changes */
 	/* Reads the header and checks it. NULL: there is none. */
 	int (*open)(struct h5_chunk_index *index);
-	/* *chunk is not stored, unless this finds it. */
+	/* Sets *chunk if the chunk is stored. Before the call it is one that is not. */
 	int (*lookup)(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 		      const uint64_t *scaled, struct h5_chunk *chunk);
-	/* As h5_chunk_index_gap(), after a lookup that did not find the chunk. *next is the chunk after it,
-	 * and stays so if no more is known. May be NULL. */
+	/* As h5_chunk_index_gap(), after a lookup that did not find the chunk. Before the call *next is the
+	 * chunk after it; it stays so if the index knows no better. May be NULL. */
 	void (*gap)(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 		    const uint64_t *scaled, uint64_t *next);
 	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);

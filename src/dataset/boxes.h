@@ -52,7 +52,7 @@ struct h5_part_iterator {
 
 /* Stands before the first part of n bytes from the offset, all inside the dataset. */
 void h5_part_begin(struct h5_part_iterator *parts, const struct h5_grid *grid, uint64_t offset, uint64_t n);
-/* Goes to the next part: 1. 0: there are no more. -EINTR, ...: see h5_interrupt_check(). */
+/* Goes to the next part, and returns 1; 0: there are no more. Fails as h5_interrupt_check(). */
 int h5_part_next(struct h5_part_iterator *parts);
 
 /* Bytes that lie together both in a chunk and in the dataset. */

@@ -9,7 +9,7 @@
 struct h5_chunk_wanted {
 	const struct h5_dataset *dataset; /* borrowed */
 	struct h5_chunk chunk;
-	bool filtered; /* it is to be decoded */
+	bool filtered; /* it must be decoded */
 };
 
 /* True: the dataset has chunks that must be decoded. */

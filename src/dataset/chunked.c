@@ -91,7 +91,7 @@ struct aside {
 struct request {
 	const struct h5_dataset *dataset;
 	struct h5_grid grid;
-	uint64_t offset; /* of buf in the dataset */
+	uint64_t offset; /* at which buf begins in the dataset */
 	uint8_t *buf;
 	struct h5_chunk_cursor cursor;
 	struct runs runs;
@@ -350,7 +350,7 @@ static void find_indices(struct walker *walker)
 	}
 }
 
-/* If two rows (or planes, ...) in a row had no hole, the other rows of the same chunks have none either:
+/* If two neighbouring rows (or planes, ...) had no hole, the other rows of the same chunks have none either:
  * moves to their end. */
 static void pass_over_alike(struct walker *walker)
 {

@@ -90,7 +90,7 @@ static int add_chunk(struct chunk_check *c, const uint64_t *scaled)
 		return h5_damage_note(c->damage, h5_fail(-EUCLEAN, wanted->chunk.address,
 							 "chunk: it reaches beyond the end of the file"));
 	c->needed[c->count] = h5_grid_needed(&c->grid, scaled);
-	/* Of bytes that are stored as they are only the number can be verified. */
+	/* Bytes that are stored as they are have no checksum: only their number can be verified. */
 	if (state == H5_CHUNK_AS_IT_IS)
 		return h5_damage_note(c->damage,
 				      h5_chunk_check_size(wanted, wanted->chunk.size, c->needed[c->count]));

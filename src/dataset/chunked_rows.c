@@ -108,7 +108,7 @@ static int fill_space(struct h5_dataset_writer *writer, const struct h5_known_ch
 	return rc;
 }
 
-/* Adds the chunk, of which the part is all, to the run of its neighbours. */
+/* Adds the chunk to the run of its neighbours. The part is the whole chunk. */
 static int add_whole(struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
 {
 	struct h5_run_iterator runs;
@@ -226,7 +226,7 @@ static int clear_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t
 	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, true);
 }
 
-/* The same, but chunks of these rows that are not stored get space. */
+/* These rows become the fill value, and chunks that are not stored get space. */
 static int fill_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
 {
 	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, false);
@@ -270,8 +270,8 @@ static uint64_t chunk_end(const struct h5_chunked_writer *c, uint64_t row, uint6
 	return row + h5_min(rest ? c->grid.chunk[0] - rest : 0, most - row);
 }
 
-/* Where stale rows end, which may be stored from row `first` on though they are not in the dataset: at the
- * end of the last chunk, or at `most` if chunks are never removed. */
+/* Stale rows may be stored though they are not in the dataset. Those from row `first` on end with the last
+ * chunk, or at `most` if chunks are never removed. */
 static uint64_t stale_end(const struct h5_chunked_writer *c, uint64_t first, uint64_t most)
 {
 	return c->keeps ? most : chunk_end(c, first, most);
@@ -285,7 +285,8 @@ static void set_rows(struct h5_dataset_writer *writer, uint64_t rows)
 	h5_chunk_index_resize(c->index, c->grid.dims);
 }
 
-/* `arg`: the space of all; NULL: it is lost. It is lost, too, if there is no memory to note it. */
+/* Adds the space of a removed chunk to the list `arg`. It is lost if that is NULL, or if there is no memory.
+ */
 static int note_removed(void *arg, const struct h5_chunk *chunk)
 {
 	if (arg)
@@ -316,7 +317,7 @@ static int trim(struct h5_dataset_writer *writer, void (*discard)(struct h5_file
 	return rc;
 }
 
-/* Undoes a growth from writer->rows that has failed. What cannot be undone the next growth overwrites. */
+/* Undoes a growth from writer->rows that has failed. The next growth overwrites what cannot be undone. */
 static void undo_growth(struct h5_dataset_writer *writer)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);
@@ -382,7 +383,7 @@ static int chunked_grow(struct h5_dataset_writer *writer, uint64_t rows, const u
 	return rc;
 }
 
-/* Stores the chunks that will be partial with so many rows raw, before they are partial. */
+/* Stores raw, in advance, those chunks that will be partial with so many rows. */
 static int unfilter_last(struct h5_dataset_writer *writer, uint64_t rows)
 {
 	struct h5_chunked_writer *c = h5_chunked_of(writer);

@@ -60,8 +60,8 @@ void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *ru
 
 /* Looks the chunk up, unless it is known already; borrowed until chunks are released. */
 int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, struct h5_known_chunk **known);
-/* Reads the chunk into memory. `whole`: not, since all of it that lies inside the dataset will be
- * overwritten. */
+/* Reads the chunk into memory. `whole`: only makes room for it, since all of it that lies inside the dataset
+ * will be overwritten. */
 int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole);
 /* True: it is stored without filters, and without some of the bytes that lie outside of the dataset. It must
  * be widened before it is written. */
