@@ -242,7 +242,7 @@ static int check_source(const struct request *q, struct source *source)
 	if (source->dataset->ops->is_virtual && !q->depth)
 		return h5_fail(-ELOOP, source->dataset->address,
 			       "virtual dataset: too many sources in a row");
-	source->convert = !h5_datatype_is_same(from, to);
+	source->convert = h5_convert_is_needed(from, to);
 	if (source->convert && (!h5_convert_can(from, to) || from->size > SCRATCH || to->size > SCRATCH))
 		return h5_fail(-ENOTSUP, source->dataset->address,
 			       "virtual dataset: its source is of a type that is not converted");

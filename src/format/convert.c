@@ -10,6 +10,84 @@
 
 /* ---- the same type ---- */
 
+static bool is_same(const struct h5_datatype *a, const struct h5_datatype *b);
+
+static bool same_float(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	return a->fl.norm == b->fl.norm && a->fl.sign == b->fl.sign && a->fl.exponent == b->fl.exponent &&
+	       a->fl.exponent_size == b->fl.exponent_size && a->fl.mantissa == b->fl.mantissa &&
+	       a->fl.mantissa_size == b->fl.mantissa_size && a->fl.bias == b->fl.bias;
+}
+
+static bool same_members(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	if (a->compound.count != b->compound.count)
+		return false;
+	for (unsigned i = 0; i < a->compound.count; i++) {
+		const struct h5_member *x = &a->compound.members[i], *y = &b->compound.members[i];
+
+		if (x->offset != y->offset || strcmp(x->name, y->name) || !is_same(x->type, y->type))
+			return false;
+	}
+	return true;
+}
+
+static bool same_enum(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	if (a->enumeration.count != b->enumeration.count ||
+	    !is_same(a->enumeration.base, b->enumeration.base))
+		return false;
+	for (unsigned i = 0; i < a->enumeration.count; i++)
+		if (strcmp(a->enumeration.members[i].name, b->enumeration.members[i].name))
+			return false;
+	return !memcmp(a->enumeration.values, b->enumeration.values, (size_t)a->enumeration.count * a->size);
+}
+
+static bool same_array(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	return a->array.rank == b->array.rank &&
+	       !memcmp(a->array.dims, b->array.dims, a->array.rank * sizeof *a->array.dims) &&
+	       is_same(a->array.base, b->array.base);
+}
+
+static bool is_same(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	if (a->class != b->class || a->size != b->size)
+		return false;
+	switch (a->class) {
+	case H5_CLASS_INTEGER:
+	case H5_CLASS_FLOAT:
+	case H5_CLASS_TIME:
+	case H5_CLASS_BITFIELD:
+		return a->order == b->order && a->bit_offset == b->bit_offset &&
+		       a->precision == b->precision && a->is_signed == b->is_signed &&
+		       (a->class != H5_CLASS_FLOAT || same_float(a, b));
+	case H5_CLASS_STRING:
+		return a->string.padding == b->string.padding;
+	case H5_CLASS_OPAQUE:
+		return true;
+	case H5_CLASS_COMPOUND:
+		return same_members(a, b);
+	case H5_CLASS_REFERENCE:
+		return a->reference.kind == b->reference.kind;
+	case H5_CLASS_ENUM:
+		return same_enum(a, b);
+	case H5_CLASS_VLEN:
+		return a->vlen.is_string == b->vlen.is_string &&
+		       (a->vlen.is_string || is_same(a->vlen.base, b->vlen.base));
+	case H5_CLASS_ARRAY:
+		return same_array(a, b);
+	case H5_CLASS_COMPLEX:
+		return is_same(a->complex.base, b->complex.base);
+	}
+	return false;
+}
+
+bool h5_convert_is_needed(const struct h5_datatype *from, const struct h5_datatype *to)
+{
+	return !is_same(from, to);
+}
+
 /* ---- numbers ---- */
 
 struct number {
@@ -20,39 +98,6 @@ struct number {
 		double real;
 	};
 };
-
-/* Without a loop for the usual sizes, since large datasets become text through this. */
-static uint64_t load_bits(const uint8_t *p, unsigned size)
-{
-	uint16_t two;
-	uint32_t four;
-	uint64_t eight;
-
-	switch (size) {
-	case 1:
-		return *p;
-	case 2:
-		memcpy(&two, p, sizeof two);
-		return le16toh(two);
-	case 4:
-		memcpy(&four, p, sizeof four);
-		return le32toh(four);
-	case 8:
-		memcpy(&eight, p, sizeof eight);
-		return le64toh(eight);
-	default:
-		return h5_uint_from(p, size);
-	}
-}
-
-uint64_t h5_convert_bits(const struct h5_datatype *t, const uint8_t *p)
-{
-	uint64_t bits;
-
-	assert(t->size && t->size <= sizeof bits);
-	bits = load_bits(p, t->size);
-	return t->order == H5_ORDER_BE ? __builtin_bswap64(bits) >> (64 - 8 * t->size) : bits;
-}
 
 static void store_bits(const struct h5_datatype *t, uint8_t *p, uint64_t bits)
 {
@@ -91,7 +136,7 @@ static double as_float(uint64_t bits, unsigned size)
 
 static struct number load_number(const struct h5_datatype *t, const uint8_t *p)
 {
-	uint64_t bits = h5_convert_bits(t, p);
+	uint64_t bits = h5_datatype_bits(t, p);
 	struct number v;
 
 	if (t->class == H5_CLASS_FLOAT) {

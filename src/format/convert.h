@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* True unless the bytes of an element mean the same in both types. */
+bool h5_convert_is_needed(const struct h5_datatype *from, const struct h5_datatype *to);
 /* True if elements of the one type can become elements of the other. */
 bool h5_convert_can(const struct h5_datatype *from, const struct h5_datatype *to);
 /* n elements; only what h5_convert_can(). */
@@ -16,8 +18,5 @@ void h5_convert(const struct h5_datatype *from, const uint8_t *in, const struct 
 
 /* n elements, for which h5_datatype_is_number() holds. */
 void h5_convert_to_doubles(const struct h5_datatype *type, const uint8_t *data, size_t n, double *out);
-
-/* The bits of an element of up to 8 bytes, whatever its type, in the machine's byte order. */
-uint64_t h5_convert_bits(const struct h5_datatype *type, const uint8_t *data);
 
 #endif

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "base/lower_bound.h"
 
+#include <assert.h>
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -457,4 +459,99 @@ size_t h5_datatype_cost(const struct h5_datatype *t)
 	default:
 		return cost;
 	}
+}
+
+/* ---- questions ---- */
+
+bool h5_datatype_is_fixed(const struct h5_datatype *t)
+{
+	switch (t->class) {
+	case H5_CLASS_COMPOUND:
+		for (unsigned i = 0; i < t->compound.count; i++)
+			if (!h5_datatype_is_fixed(t->compound.members[i].type))
+				return false;
+		return true;
+	case H5_CLASS_REFERENCE:
+	case H5_CLASS_VLEN:
+		return false;
+	case H5_CLASS_ARRAY:
+		return h5_datatype_is_fixed(t->array.base);
+	default:
+		return true;
+	}
+}
+
+bool h5_datatype_is_native_integer(const struct h5_datatype *t)
+{
+	return t->precision == 8 * (uint64_t)t->size && t->order != H5_ORDER_VAX &&
+	       (t->size == 1 || t->size == 2 || t->size == 4 || t->size == 8);
+}
+
+bool h5_datatype_is_ieee_float(const struct h5_datatype *t)
+{
+	unsigned bits = 8 * t->size, e = t->size == 2 ? 5 : t->size == 4 ? 8 : 11;
+
+	return (t->size == 2 || t->size == 4 || t->size == 8) && t->order != H5_ORDER_VAX &&
+	       t->fl.norm == H5_NORM_IMPLIED && t->fl.sign == bits - 1 && t->fl.exponent_size == e &&
+	       t->fl.mantissa_size == bits - e - 1 && t->fl.exponent == t->fl.mantissa_size &&
+	       !t->fl.mantissa && t->fl.bias == (1u << (e - 1)) - 1;
+}
+
+bool h5_datatype_is_boolean(const struct h5_datatype *t)
+{
+	unsigned seen = 0;
+
+	if (t->class != H5_CLASS_ENUM || t->size != 1 || t->enumeration.count != 2)
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct h5_enum_member *m = &t->enumeration.members[i];
+
+		if (*m->value < 2 && !strcmp(m->name, *m->value ? "TRUE" : "FALSE"))
+			seen |= 1u << *m->value;
+	}
+	return seen == 3;
+}
+
+bool h5_datatype_is_number(const struct h5_datatype *t)
+{
+	if (t->class == H5_CLASS_ENUM)
+		t = t->enumeration.base;
+	if (t->class == H5_CLASS_FLOAT)
+		return h5_datatype_is_ieee_float(t);
+	return t->class == H5_CLASS_INTEGER && h5_datatype_is_native_integer(t);
+}
+
+/* ---- elements ---- */
+
+/* Without a loop for the usual sizes, since large datasets become text through this. */
+static uint64_t load_bits(const uint8_t *p, unsigned size)
+{
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+
+	switch (size) {
+	case 1:
+		return *p;
+	case 2:
+		memcpy(&two, p, sizeof two);
+		return le16toh(two);
+	case 4:
+		memcpy(&four, p, sizeof four);
+		return le32toh(four);
+	case 8:
+		memcpy(&eight, p, sizeof eight);
+		return le64toh(eight);
+	default:
+		return h5_uint_from(p, size);
+	}
+}
+
+uint64_t h5_datatype_bits(const struct h5_datatype *t, const uint8_t *p)
+{
+	uint64_t bits;
+
+	assert(t->size && t->size <= sizeof bits);
+	bits = load_bits(p, t->size);
+	return t->order == H5_ORDER_BE ? __builtin_bswap64(bits) >> (64 - 8 * t->size) : bits;
 }

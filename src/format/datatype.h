@@ -127,9 +127,6 @@ const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *t
  */
 bool h5_datatype_is_fixed(const struct h5_datatype *type);
 
-/* True if the bytes of the one mean the same as those of the other. */
-bool h5_datatype_is_same(const struct h5_datatype *a, const struct h5_datatype *b);
-
 /* True for an integer that C has: 1, 2, 4 or 8 bytes, all bits significant, in little- or big-endian order.
  */
 bool h5_datatype_is_native_integer(const struct h5_datatype *type);
@@ -139,6 +136,9 @@ bool h5_datatype_is_ieee_float(const struct h5_datatype *type);
 bool h5_datatype_is_number(const struct h5_datatype *type);
 /* True for what h5py writes a boolean as: an enumeration of FALSE and TRUE. */
 bool h5_datatype_is_boolean(const struct h5_datatype *type);
+
+/* The bits of an element of up to 8 bytes, whatever its type, in the machine's byte order. */
+uint64_t h5_datatype_bits(const struct h5_datatype *type, const uint8_t *data);
 
 /* Bytes of memory of the tree, for cache budgets. */
 size_t h5_datatype_cost(const struct h5_datatype *type);

@@ -42,9 +42,3 @@ int h5_external_files_decode(struct h5_reader *r, struct h5_external_files *file
 	}
 	return 0;
 }
-
-void h5_external_files_release(struct h5_external_files *files)
-{
-	free(files->slots);
-	memset(files, 0, sizeof *files);
-}

@@ -5,6 +5,7 @@
 #include "base/reader.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 struct h5_external_slot {
 	uint64_t name;	 /* offset in the local heap */
@@ -19,6 +20,11 @@ struct h5_external_files {
 };
 
 int h5_external_files_decode(struct h5_reader *r, struct h5_external_files *files);
-void h5_external_files_release(struct h5_external_files *files); /* may run twice */
+/* May run twice. */
+static inline void h5_external_files_release(struct h5_external_files *files)
+{
+	free(files->slots);
+	*files = (struct h5_external_files){0};
+}
 
 #endif

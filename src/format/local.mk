@@ -13,7 +13,6 @@ libh5fs_a_SOURCES += \
 	src/format/dataspace.h \
 	src/format/datatype.c \
 	src/format/datatype.h \
-	src/format/datatype_facts.c \
 	src/format/driver_info.c \
 	src/format/driver_info.h \
 	src/format/extensible_array.c \

@@ -6,8 +6,6 @@
  * the one with the even digit. */
 #include "object/value_private.h"
 
-#include "format/convert.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -389,7 +387,7 @@ static void set_digits(struct decimal *d, uint64_t digits, int power)
 static bool format_ieee(const struct h5_datatype *t, const uint8_t *data, char *text)
 {
 	unsigned size = t->fl.mantissa_size, width = t->fl.exponent_size;
-	uint64_t bits = h5_convert_bits(t, data), digits;
+	uint64_t bits = h5_datatype_bits(t, data), digits;
 	uint64_t mantissa = bits & ((UINT64_C(1) << size) - 1);
 	int field = (int)(bits >> size & ((1u << width) - 1)), exponent, power;
 	bool negative = bits >> (size + width), narrow = !mantissa && field > 1;

@@ -214,13 +214,6 @@ static int find_direct(struct h5_file *file, struct block_request *request, uint
 	}
 }
 
-void h5_heap_object_release(struct h5_heap_object *object)
-{
-	free(object->data);
-	h5_charge_release(&object->charge);
-	*object = (struct h5_heap_object){0};
-}
-
 static int copy_out(const uint8_t *from, size_t n, struct h5_heap_object *object)
 {
 	int rc = h5_charge_set(&object->charge, n);

@@ -6,6 +6,8 @@
 #include "object/damage.h"
 #include "store/file.h"
 
+#include <stdlib.h>
+
 /* A copy of an object of a heap. {0}: none. */
 struct h5_heap_object {
 	uint8_t *data; /* owned */
@@ -13,7 +15,13 @@ struct h5_heap_object {
 	struct h5_charge charge; /* of the data */
 };
 
-void h5_heap_object_release(struct h5_heap_object *object); /* may run twice */
+/* May run twice. */
+static inline void h5_heap_object_release(struct h5_heap_object *object)
+{
+	free(object->data);
+	h5_charge_release(&object->charge);
+	*object = (struct h5_heap_object){0};
+}
 
 /* Copies the object of the heap ID (id_size bytes): a managed, huge (direct or indirect) or tiny one, of a
  * filtered heap, too. After a failure *object is {0}. */

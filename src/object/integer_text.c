@@ -1,7 +1,5 @@
 #include "object/value_private.h"
 
-#include "format/convert.h"
-
 /* Byte i of an element, counted from the least significant one. VAX order is big-endian, but with the two
  * bytes of each 16-bit word swapped. */
 static uint8_t element_byte(const struct h5_datatype *type, const uint8_t *data, uint32_t i)
@@ -73,7 +71,7 @@ void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const u
 	struct h5_bignum v, modulus;
 
 	if (h5_datatype_is_native_integer(type)) {
-		whole_integer(out, h5_convert_bits(type, data), type->size, is_signed);
+		whole_integer(out, h5_datatype_bits(type, data), type->size, is_signed);
 		return;
 	}
 	h5_element_bits(type, data, type->bit_offset, precision, &v);
