@@ -1,6 +1,4 @@
 libh5fs_a_SOURCES += \
-	src/format/attribute.c \
-	src/format/attribute.h \
 	src/format/btree1.c \
 	src/format/btree1.h \
 	src/format/btree2.c \
@@ -35,8 +33,6 @@ libh5fs_a_SOURCES += \
 	src/format/journal.h \
 	src/format/layout.c \
 	src/format/layout.h \
-	src/format/link.c \
-	src/format/link.h \
 	src/format/named_message.c \
 	src/format/named_message.h \
 	src/format/object_header.c \

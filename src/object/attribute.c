@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
-#include "format/attribute.h"
+#include "format/named_message.h"
 #include "object/message.h"
 
 #include <stdlib.h>

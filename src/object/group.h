@@ -3,7 +3,7 @@
 #ifndef H5_OBJECT_GROUP_H
 #define H5_OBJECT_GROUP_H
 
-#include "format/link.h"
+#include "format/named_message.h"
 #include "object/named_message.h"
 #include "object/object.h"
 

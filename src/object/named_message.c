@@ -3,8 +3,6 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/lookup3.h"
-#include "format/attribute.h"
-#include "format/link.h"
 #include "object/fractal_heap.h"
 #include "object/shared_table.h"
 #include "store/btree2.h"

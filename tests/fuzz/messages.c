@@ -1,7 +1,6 @@
 /* One target for each message of an object header. An input is a byte that tells the sizes of addresses and
  * lengths, and the message. */
 #include "base/error.h"
-#include "format/attribute.h"
 #include "format/btree1.h"
 #include "format/cache_image.h"
 #include "format/dataspace.h"
@@ -11,7 +10,6 @@
 #include "format/free_space.h"
 #include "format/header_messages.h"
 #include "format/layout.h"
-#include "format/link.h"
 #include "format/named_message.h"
 #include "format/object_header.h"
 #include "format/pipeline.h"
