@@ -7,7 +7,7 @@
 #include "dataset/private.h"
 #include "dataset/writing.h"
 #include "format/fill_value.h"
-#include "object/message.h"
+#include "object/object.h"
 
 #include <stdlib.h>
 #include <string.h>

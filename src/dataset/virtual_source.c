@@ -7,7 +7,7 @@
 #include "dataset/selection_walk.h"
 #include "format/virtual_mapping.h"
 #include "object/global_heap.h"
-#include "object/message.h"
+#include "object/object.h"
 #include "object/path.h"
 #include "store/file_set.h"
 

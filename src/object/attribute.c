@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "format/named_message.h"
-#include "object/message.h"
+#include "object/object.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -122,3 +122,39 @@ unsigned h5_bignum_bits(const struct h5_bignum *b)
 {
 	return b->n ? 32 * b->n - (unsigned)__builtin_clz(b->limb[b->n - 1]) : 0;
 }
+
+/* ---- of an element ---- */
+
+/* Byte i of an element, counted from the least significant one. VAX order is big-endian, but with the two
+ * bytes of each 16-bit word swapped. */
+static uint8_t element_byte(const struct h5_datatype *type, const uint8_t *data, uint32_t i)
+{
+	uint32_t last = type->size - 1;
+
+	if (i > last)
+		return 0;
+	if (type->order == H5_ORDER_VAX && (i ^ 1) <= last)
+		return data[last - (i ^ 1)];
+	return data[type->order == H5_ORDER_LE ? i : last - i];
+}
+
+void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsigned position, unsigned n,
+		     struct h5_bignum *bits)
+{
+	uint32_t at = position / 8;
+
+	bits->n = 0;
+	for (unsigned done = 0; done < n; done += 32) {
+		uint64_t limb = 0;
+
+		for (unsigned i = 0; i < 5; i++)
+			limb |= (uint64_t)element_byte(type, data, at + i) << (8 * i);
+		limb >>= position % 8;
+		if (n - done < 32)
+			limb &= ((uint64_t)1 << (n - done)) - 1;
+		bits->limb[bits->n++] = (uint32_t)limb;
+		at += 4;
+	}
+	while (bits->n && !bits->limb[bits->n - 1])
+		bits->n--;
+}

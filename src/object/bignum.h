@@ -2,6 +2,8 @@
 #ifndef H5_OBJECT_BIGNUM_H
 #define H5_OBJECT_BIGNUM_H
 
+#include "format/datatype.h"
+
 #include <stdint.h>
 
 /* Limbs: an integer has at most 65,535 bits of precision; floats need less (float_text.c). */
@@ -27,5 +29,9 @@ uint32_t h5_bignum_div(struct h5_bignum *b, uint32_t v);
 int h5_bignum_compare(const struct h5_bignum *a, const struct h5_bignum *b);
 /* Bits up to the highest one that is set; 0 for 0. */
 unsigned h5_bignum_bits(const struct h5_bignum *b);
+
+/* The n bits of an element from bit `position` up, whatever its byte order. Bits beyond the element are 0. */
+void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsigned position, unsigned n,
+		     struct h5_bignum *bits);
 
 #endif

@@ -14,15 +14,10 @@ libh5fs_a_SOURCES += \
 	src/object/global_heap.h \
 	src/object/group.c \
 	src/object/group.h \
-	src/object/integer_text.c \
 	src/object/json.c \
 	src/object/json.h \
 	src/object/local_heap.c \
 	src/object/local_heap.h \
-	src/object/message.c \
-	src/object/message.h \
-	src/object/name_list.c \
-	src/object/name_list.h \
 	src/object/named_message.c \
 	src/object/named_message.h \
 	src/object/numpy.c \

@@ -4,11 +4,14 @@
 #define H5_OBJECT_OBJECT_H
 
 #include "format/object_header.h"
+#include "object/fractal_heap.h"
 #include "store/file.h"
 #include "store/object_header.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct h5_datatype;
 
 struct h5_object {
 	uint64_t address;
@@ -33,11 +36,34 @@ int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_o
 void h5_object_release(struct h5_object *object); /* may run twice */
 
 /* The first message of the type; NULL: there is none. */
-const struct h5_message *h5_object_find(const struct h5_object *object, enum h5_message_type type);
-/* Reads the message as it is in the header. If it may be shared, use object/message.h. */
+static inline const struct h5_message *h5_object_find(const struct h5_object *object,
+						      enum h5_message_type type)
+{
+	return h5_header_find(&object->header, type);
+}
+
+/* Reads the message as it is in the header. If it may be shared, use h5_message_open(). */
 static inline struct h5_reader h5_message_reader(const struct h5_file *file, const struct h5_message *message)
 {
 	return h5_file_reader(file, message->data, message->size, message->address);
 }
+
+/* The body of a header message. It may be shared: then it lies in another object's header, or in the file's
+ * heap of shared messages. Specification IV.A.2, "Shared message". */
+struct h5_message_body {
+	struct h5_reader reader;    /* over the body; borrowed until release */
+	struct h5_lru_entry *ref;   /* the other header, NULL: none */
+	struct h5_heap_object copy; /* from a heap; {0}: none */
+};
+
+int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body);
+/* Opens a shared message inside another one, such as the datatype of an attribute; `r` is over its shared
+ * form. */
+int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, struct h5_reader *r,
+			   struct h5_message_body *body);
+void h5_message_release(struct h5_file *file, struct h5_message_body *body); /* may run twice */
+
+/* The type of a committed datatype or of a dataset; h5_datatype_free(). -ENODATA: it has none. */
+int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type);
 
 #endif

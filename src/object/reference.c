@@ -6,7 +6,7 @@
 #include "base/interrupt.h"
 #include "format/selection.h"
 #include "object/global_heap.h"
-#include "object/message.h"
+#include "object/object.h"
 
 enum { FLAG_EXTERNAL = 1 };
 

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "format/shared_message.h"
-#include "object/object.h"
 #include "store/btree2.h"
 #include "store/extension.h"
 #include "store/file.h"

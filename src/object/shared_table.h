@@ -2,9 +2,9 @@
 #ifndef H5_OBJECT_SHARED_TABLE_H
 #define H5_OBJECT_SHARED_TABLE_H
 
+#include "format/object_header.h"
 #include "object/damage.h"
 #include "object/fractal_heap.h"
-#include "object/object.h"
 
 /* Copies the shared message of that type and heap ID (H5_SHARED_ID_SIZE bytes). After a failure *message is
  * {0}. */

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/lower_bound.h"
-#include "object/name_list.h"
+#include "object/named_message.h"
 #include "store/file.h"
 
 #include <assert.h>

@@ -13,6 +13,61 @@
  * millisecond. */
 enum { CHECKED = 64 };
 
+/* ---- integers ---- */
+
+/* Makes groups of nine digits, the lowest one first. */
+static void decimal(struct h5_buf *out, struct h5_bignum *v)
+{
+	uint32_t group[H5_BIGNUM_LIMBS * 32 / 29];
+	unsigned n = 0;
+
+	do
+		group[n++] = h5_bignum_div(v, 1000000000);
+	while (v->n);
+	h5_buf_printf(out, "%u", group[--n]);
+	while (n)
+		h5_buf_printf(out, "%09u", group[--n]);
+}
+
+static void whole_integer(struct h5_buf *out, uint64_t v, unsigned size, bool is_signed)
+{
+	uint64_t most = UINT64_MAX >> (64 - 8 * size);
+	char text[24], *p = text + sizeof text;
+	bool negative = is_signed && v > most / 2;
+
+	if (negative)
+		v = most - v + 1;
+	do
+		*--p = (char)('0' + v % 10);
+	while (v /= 10);
+	if (negative)
+		*--p = '-';
+	h5_buf_add(out, p, (size_t)(text + sizeof text - p));
+}
+
+void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data)
+{
+	unsigned precision = type->precision;
+	bool is_signed = type->is_signed || type->class == H5_CLASS_TIME;
+	struct h5_bignum v, modulus;
+
+	if (h5_datatype_is_native_integer(type)) {
+		whole_integer(out, h5_datatype_bits(type, data), type->size, is_signed);
+		return;
+	}
+	h5_element_bits(type, data, type->bit_offset, precision, &v);
+	if (is_signed && h5_bignum_bits(&v) == precision) {
+		h5_bignum_set(&modulus, 1);
+		h5_bignum_shift_left(&modulus, precision);
+		h5_bignum_sub(&modulus, &v);
+		h5_bignum_copy(&v, &modulus);
+		h5_buf_byte(out, '-');
+	}
+	decimal(out, &v);
+}
+
+/* ---- values ---- */
+
 /* If `bare`, a string is written without quotes and escapes: that is for a value that stands alone. */
 static int value(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
 		 bool bare, struct h5_buf *out);

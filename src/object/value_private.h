@@ -6,10 +6,6 @@
 #include "object/json.h"
 #include "object/value.h"
 
-/* The n bits of an element from bit `position` up, whatever its byte order. Bits beyond the element are 0. */
-void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsigned position, unsigned n,
-		     struct h5_bignum *bits);
-
 /* An integer, bit field or time in decimal. */
 void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data);
 

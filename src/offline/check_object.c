@@ -7,7 +7,7 @@
 #include "object/global_heap.h"
 #include "object/group.h"
 #include "object/local_heap.h"
-#include "object/message.h"
+#include "object/object.h"
 #include "object/value.h"
 #include "offline/check_private.h"
 

@@ -7,7 +7,7 @@
 #include "filter/filter.h"
 #include "object/file_space.h"
 #include "object/json.h"
-#include "object/message.h"
+#include "object/object.h"
 #include "vfs/paths.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "view/views.h"
 
 #include "base/error.h"
-#include "object/message.h"
+#include "object/object.h"
 
 static int ddl_shows(const struct h5_view *v)
 {

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "filter/filter.h"
 #include "object/json.h"
-#include "object/message.h"
+#include "object/object.h"
 #include "store/file_set.h"
 
 #include <inttypes.h>

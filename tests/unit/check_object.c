@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "format/header_messages.h"
-#include "object/message.h"
+#include "object/object.h"
 #include "objects.h"
 
 START_TEST(kinds_and_references_are_as_h5py_says)

@@ -1,7 +1,7 @@
 #include "bytes.h"
 #include "change/open.h"
 #include "object/attribute.h"
-#include "object/message.h"
+#include "object/object.h"
 #include "unit.h"
 #include "values.h"
 
