@@ -48,11 +48,10 @@ static int check_list(struct h5_file *file, uint64_t address, const struct h5_fr
 {
 	struct h5_reader r;
 	void *data;
-	int rc = h5_block_read(file, header->list, 0, header->list_size, "free-space section list", &data);
+	int rc = h5_block_open(file, header->list, header->list_size, "free-space section list", &data, &r);
 
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, data, (size_t)header->list_size, header->list);
 	rc = h5_free_space_list_check(&r, address);
 	free(data);
 	return rc;

@@ -58,10 +58,9 @@ static int load_header(struct h5_file *file, uint64_t address, const void *arg, 
 	r = h5_file_reader(file, prefix, sizeof prefix, address);
 	rc = h5_fractal_heap_size(&r, &size);
 	if (!rc)
-		rc = h5_block_read(file, address, 0, size, "fractal heap", &data);
+		rc = h5_block_open(file, address, size, "fractal heap", &data, &r);
 	if (!rc) {
 		heap = calloc(1, sizeof *heap);
-		r = h5_file_reader(file, data, size, address);
 		rc = heap ? h5_fractal_heap_decode(&r, heap)
 			  : h5_fail(-ENOMEM, address, "fractal heap: out of memory");
 	}
@@ -96,13 +95,12 @@ static int load_indirect(struct h5_file *file, uint64_t address, const void *arg
 	struct indirect_block *block;
 	struct h5_reader r;
 	void *data;
-	int rc = h5_block_read(file, address, 0, size, "fractal heap indirect block", &data);
+	int rc = h5_block_open(file, address, size, "fractal heap indirect block", &data, &r);
 
 	if (rc)
 		return rc;
 	*cost = sizeof *block + entries * sizeof *block->entries;
 	block = malloc(*cost);
-	r = h5_file_reader(file, data, size, address);
 	if (block) {
 		block->begin = request->begin;
 		block->rows = request->rows;

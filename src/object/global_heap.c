@@ -49,10 +49,9 @@ static int load_collection(struct h5_file *file, uint64_t address, const void *a
 	collection = calloc(1, sizeof *collection);
 	if (!collection)
 		return h5_fail(-ENOMEM, address, "global heap collection: out of memory");
-	rc = h5_block_read(file, address, 0, size, "global heap collection", &data);
+	rc = h5_block_open(file, address, size, "global heap collection", &data, &r);
 	if (!rc) {
 		collection->data = data;
-		r = h5_file_reader(file, data, (size_t)size, address);
 		rc = h5_global_heap_decode(&r, &collection->objects, &collection->count);
 	}
 	if (rc) {
@@ -105,10 +104,9 @@ int h5_global_heap_check(struct h5_file *file, uint64_t address)
 	int rc = read_size(file, address, &size);
 
 	if (!rc)
-		rc = h5_block_read(file, address, 0, size, "global heap collection", &data);
+		rc = h5_block_open(file, address, size, "global heap collection", &data, &r);
 	if (rc)
 		return rc;
-	r = h5_file_reader(file, data, size, address);
 	rc = h5_global_heap_verify(&r);
 	free(data);
 	return rc;

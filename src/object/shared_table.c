@@ -18,12 +18,10 @@ static int load_table(struct h5_file *file, uint64_t address, const void *arg, v
 	struct h5_reader r;
 	int rc;
 
-	rc = table ? h5_block_read(file, address, 0, size, "shared message table", &data)
+	rc = table ? h5_block_open(file, address, size, "shared message table", &data, &r)
 		   : h5_fail(-ENOMEM, address, "shared message table: out of memory");
-	if (!rc) {
-		r = h5_file_reader(file, data, size, address);
+	if (!rc)
 		rc = h5_shared_table_decode(&r, message->indexes, table);
-	}
 	free(data);
 	if (rc) {
 		free(table);
@@ -124,11 +122,10 @@ static int check_list(struct table_check *check, uint64_t address, unsigned mess
 	size_t size = h5_shared_list_size(messages, offsets);
 	struct h5_reader r, records;
 	void *data;
-	int rc = h5_block_read(check->file, address, 0, size, "shared message list", &data);
+	int rc = h5_block_open(check->file, address, size, "shared message list", &data, &r);
 
 	if (rc)
 		return h5_damage_note(check->damage, rc);
-	r = h5_file_reader(check->file, data, size, address);
 	rc = h5_shared_list_decode(&r, &records);
 	if (rc)
 		rc = h5_damage_note(check->damage, rc);

@@ -28,11 +28,11 @@ static int load_node(struct h5_file *file, uint64_t address, const void *arg, vo
 	r = h5_file_reader(file, first, got, address);
 	rc = h5_symbol_node_size(&r, &size);
 	if (!rc && size > got)
-		rc = h5_block_read(file, address, 0, size, "symbol table node", &data);
-	if (rc)
-		return rc;
-	r = h5_file_reader(file, data ? data : first, size, address);
-	rc = h5_symbol_node_decode(&r, &node, cost);
+		rc = h5_block_open(file, address, size, "symbol table node", &data, &r);
+	else if (!rc)
+		r = h5_file_reader(file, first, size, address);
+	if (!rc)
+		rc = h5_symbol_node_decode(&r, &node, cost);
 	if (!rc)
 		*value = node;
 	free(data);
