@@ -1,7 +1,8 @@
 #include "io/overlay.h"
 
+#include "base/array.h"
 #include "base/checked.h"
-#include "base/error.h"
+#include "base/lower_bound.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -22,17 +23,7 @@ void h5_patches_release(struct h5_patches *patches)
 
 int h5_patches_reserve(struct h5_patches *patches, size_t n)
 {
-	size_t capacity = 2 * patches->capacity + n + 15;
-	struct h5_patch **list;
-
-	if (patches->capacity - patches->count >= n)
-		return 0;
-	list = reallocarray(patches->list, capacity, sizeof *list);
-	if (!list)
-		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
-	patches->list = list;
-	patches->capacity = capacity;
-	return 0;
+	return h5_array_reserve(&patches->list, &patches->capacity, patches->count + n, NULL);
 }
 
 void h5_patches_insert(struct h5_patches *patches, size_t i, struct h5_patch *patch)
@@ -59,17 +50,7 @@ void h5_patches_remove(struct h5_patches *patches, size_t i, size_t n)
 
 size_t h5_patches_find(const struct h5_patches *patches, uint64_t offset)
 {
-	size_t low = 0, high = patches->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (end_of(patches->list[middle]) <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return h5_lower_bound(i, patches->count, end_of(patches->list[i]) <= offset);
 }
 
 bool h5_patches_cover(const struct h5_patches *patches, uint64_t offset, size_t n)
