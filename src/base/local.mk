@@ -10,6 +10,8 @@ libh5fs_a_SOURCES += \
 	src/base/error.h \
 	src/base/escape.c \
 	src/base/escape.h \
+	src/base/extents.c \
+	src/base/extents.h \
 	src/base/interrupt.c \
 	src/base/interrupt.h \
 	src/base/lookup3.c \

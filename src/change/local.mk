@@ -4,8 +4,6 @@ libh5fs_a_SOURCES += \
 	src/change/btree2_write.c \
 	src/change/btree2_write.h \
 	src/change/commit.c \
-	src/change/extents.c \
-	src/change/extents.h \
 	src/change/journal.c \
 	src/change/journal.h \
 	src/change/journal_find.c \

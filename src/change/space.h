@@ -2,7 +2,7 @@
 #ifndef H5_CHANGE_SPACE_H
 #define H5_CHANGE_SPACE_H
 
-#include "change/extents.h"
+#include "base/extents.h"
 #include "change/transaction.h"
 
 /* All addresses relative to `base`. */

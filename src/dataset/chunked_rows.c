@@ -2,8 +2,8 @@
  * of doc/writing.md. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/extents.h"
 #include "base/interrupt.h"
-#include "change/extents.h"
 #include "change/transaction.h"
 #include "dataset/chunk_cache.h"
 #include "dataset/chunked_store.h"

@@ -1,6 +1,7 @@
-/* A set of bytes of the file, kept as extents that neither overlap nor touch, in ascending order. */
-#ifndef H5_CHANGE_EXTENTS_H
-#define H5_CHANGE_EXTENTS_H
+/* A set of numbers, such as addresses of bytes, kept as extents that neither overlap nor touch, in ascending
+ * order. */
+#ifndef H5_BASE_EXTENTS_H
+#define H5_BASE_EXTENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

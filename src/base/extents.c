@@ -1,6 +1,7 @@
-#include "change/extents.h"
+#include "base/extents.h"
 
-#include "base/error.h"
+#include "base/array.h"
+#include "base/lower_bound.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,33 +20,17 @@ static uint64_t end_of(const struct h5_extent *extent)
 /* Index of the first extent that ends at the address or behind it; count: none. */
 static size_t first_from(const struct h5_extents *extents, uint64_t address)
 {
-	size_t low = 0, high = extents->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (end_of(&extents->list[middle]) < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return h5_lower_bound(i, extents->count, end_of(&extents->list[i]) < address);
 }
 
 /* Puts m extents in the place of the n from i on. */
 static int replace(struct h5_extents *extents, size_t i, size_t n, const struct h5_extent *with, size_t m)
 {
 	size_t count = extents->count - n + m;
+	int rc = h5_array_reserve(&extents->list, &extents->capacity, count, NULL);
 
-	if (count > extents->capacity) {
-		size_t capacity = 2 * count + 8;
-		struct h5_extent *list = realloc(extents->list, capacity * sizeof *list);
-
-		if (!list)
-			return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
-		extents->list = list;
-		extents->capacity = capacity;
-	}
+	if (rc)
+		return rc;
 	if (n != m)
 		memmove(extents->list + i + m, extents->list + i + n,
 			(extents->count - i - n) * sizeof *with);
