@@ -1,5 +1,5 @@
-/* Between the files of the journal. From the ground up: journal_place.c knows where it lies, journal.c opens
- * and writes it, journal_find.c looks for one under another name, recovery.c replays it. */
+/* Between the files of the journal. From the ground up: journal_file.c knows where it lies and opens it,
+ * journal.c writes it, recovery.c replays it. */
 #ifndef H5_CHANGE_JOURNAL_PRIVATE_H
 #define H5_CHANGE_JOURNAL_PRIVATE_H
 

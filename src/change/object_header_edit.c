@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/lookup3.h"
-#include "change/object_header_span.h"
 #include "change/transaction.h"
 
 #include <assert.h>
@@ -46,6 +45,78 @@ static size_t same_bytes(const uint8_t *a, const uint8_t *b, size_t n)
 	while (i < n && a[i] == b[i])
 		i++;
 	return i;
+}
+
+/* ---- messages that move together ---- */
+
+/* One message with the bytes of both and of those between, from the first one's data on. */
+static struct h5_message joined(const struct h5_message *first, const struct h5_message *last)
+{
+	struct h5_message span = *first;
+
+	span.size = (uint32_t)(last->address + last->size - first->address);
+	return span;
+}
+
+/* True: behind a continuation message the span has no bytes left, or enough for a NIL message. */
+static bool fits(const struct h5_message *span, unsigned least, unsigned head)
+{
+	return span->size == least || span->size >= least + head;
+}
+
+/* True: it is large enough, and the better choice. */
+static bool is_better(const struct h5_message *span, const struct h5_message *best, unsigned least,
+		      unsigned head)
+{
+	if (span->size < least)
+		return false;
+	if (!best->size || fits(span, least, head) != fits(best, least, head))
+		return !best->size || fits(span, least, head);
+	return span->size < best->size;
+}
+
+/* Finds the shortest row of neighbours in the chunk, the message among them, in whose place a message with at
+ * least `least` bytes of data fits, since a continuation message is larger than some others. Two neighbours
+ * are enough.
+ *
+ * *span is the message that would fit: its address and size; its data are those that are there now. -ENOTSUP:
+ * there are no such neighbours. The chunk is of a version 2 header. */
+static int find_row(struct h5_file *file, const struct h5_object_header *prefix,
+		    const struct h5_header_chunk *chunk, const struct h5_message *message, unsigned least,
+		    struct h5_message *span)
+{
+	struct h5_reader r = h5_header_chunk_messages(file, prefix, chunk);
+	unsigned head = h5_message_prefix_size(prefix);
+	struct h5_message m, before[2], candidate;
+	unsigned count = 0; /* of those before the message */
+	bool passed = false;
+
+	span->size = 0;
+	while (h5_object_header_next(&r, prefix, &m) > 0) {
+		passed |= m.address == message->address;
+		if (passed) {
+			candidate = joined(message, &m);
+			if (is_better(&candidate, span, least, head))
+				*span = candidate;
+			for (unsigned i = 0; i < count; i++) {
+				candidate = joined(&before[i], &m);
+				if (is_better(&candidate, span, least, head))
+					*span = candidate;
+			}
+			if (span->size && m.address > message->address)
+				break;
+		} else {
+			if (count == 2) {
+				before[0] = before[1];
+				count = 1;
+			}
+			before[count++] = m;
+		}
+	}
+	if (span->size)
+		return 0;
+	return h5_fail(-ENOTSUP, message->address, "object header: a message of %u bytes cannot be moved",
+		       message->size);
 }
 
 /* ---- version 1: no checksum ---- */
@@ -126,7 +197,7 @@ static int put_block(const struct edit *edit, const struct h5_message *message, 
 	return rc;
 }
 
-/* The same for the messages of a span (object_header_span.h), one of which gets the new body. */
+/* The same for the messages of a span (find_row()), one of which gets the new body. */
 static int put_span(const struct edit *edit, const struct h5_message *span, const struct h5_message *message,
 		    const uint8_t *body, struct h5_continuation *c)
 {
@@ -221,8 +292,8 @@ static int find_span(const struct edit *edit, const struct h5_message *message, 
 	*span = *message;
 	if (message->size >= link_size(edit))
 		return 0;
-	return h5_header_span(edit->file, &edit->header.prefix, chunk_of(edit, message), message,
-			      link_size(edit), span);
+	return find_row(edit->file, &edit->header.prefix, chunk_of(edit, message), message, link_size(edit),
+			span);
 }
 
 /* Moves the message to a continuation block of its own. */

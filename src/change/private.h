@@ -1,6 +1,6 @@
-/* Between the files of the transaction. From the ground up: patches.c holds pending changes, record.c writes
- * the record of the journal, unit.c takes changes back, commit.c brings them into the file, transaction.c
- * accepts them, open.c opens a file for them. */
+/* Between the files of the transaction. From the ground up: journal.c writes the record of a commit,
+ * pending.c holds pending changes and takes them back, transaction.c accepts changes and commits them, open.c
+ * opens a file for them. */
 #ifndef H5_CHANGE_PRIVATE_H
 #define H5_CHANGE_PRIVATE_H
 
@@ -98,30 +98,7 @@ static inline struct h5_tx_patch *h5_tx_patch_at(const struct h5_tx *tx, size_t 
 	return (struct h5_tx_patch *)tx->overlay.patches.list[i];
 }
 
-/* -EROFS: the file takes no changes. */
-int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
-
-/* ---- patches.c ---- */
-
-/* Adds a pending patch, or (`fresh`) a new block. Patches that it overlaps become a part of it. */
-int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
-		    bool fresh);
-/* Writes new blocks that are held in memory; inside a unit, only those that may be written then. */
-int h5_tx_flush(struct h5_tx *tx);
-/* Forgets pending patches inside the range. */
-void h5_tx_drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n);
-void h5_tx_drop_all(struct h5_tx *tx);
-/* The patches of the open unit stay. */
-void h5_tx_keep_patches(struct h5_tx *tx);
-/* The patches become what they were before the open unit. Takes no memory. */
-void h5_tx_restore_patches(struct h5_tx *tx);
-
-/* ---- unit.c ---- */
-
-/* After the pending patches were dropped: the open unit, if any, has nothing to restore but memory. */
-void h5_tx_empty_unit(struct h5_tx *tx);
-
-/* ---- record.c ---- */
+/* ---- journal.c ---- */
 
 /* Hashes much raw data that was just written to new space; little is left to the commit. */
 void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n);
@@ -133,18 +110,26 @@ void h5_tx_forget_hashes(struct h5_tx *tx);
 /* Writes the record of a commit with these patches, and syncs it. */
 int h5_tx_journal(struct h5_tx *tx, struct h5_tx_patch *const *order);
 
-/* ---- the commit ---- */
+/* ---- pending.c ---- */
 
-/* Invariant 5: forgets all pending changes. */
-void h5_tx_roll_back(struct h5_tx *tx);
+/* -EROFS: the file takes no changes. */
+int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
 
-/* Makes sure that the last commit is in the file, so that it no longer needs its journal. On failure the file
- * takes no more changes. */
-int h5_tx_make_certain(struct h5_tx *tx);
+/* Adds a pending patch, or (`fresh`) a new block. Patches that it overlaps become a part of it. */
+int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
+		    bool fresh);
+/* Writes new blocks that are held in memory; inside a unit, only those that may be written then. */
+int h5_tx_flush(struct h5_tx *tx);
+void h5_tx_drop_all(struct h5_tx *tx);
+/* After the pending patches were dropped: the open unit, if any, has nothing to restore but memory. */
+void h5_tx_empty_unit(struct h5_tx *tx);
+
+/* ---- transaction.c ---- */
 
 /* Sets the consistency flags in the superblock, at once. Does nothing if they mean nothing in its version. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
-/* The same as h5_tx_make_certain() at the end of the mount. Clears marks of ours as well. */
+/* At the end of the mount: makes sure that the last commit is in the file, so that it no longer needs its
+ * journal, and clears marks of ours. */
 int h5_tx_finish(struct h5_tx *tx);
 
 #endif
