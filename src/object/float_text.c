@@ -460,11 +460,3 @@ bool h5_float_format(const struct h5_datatype *t, const uint8_t *data, char text
 {
 	return h5_float_format_by(t, data, true, text);
 }
-
-void h5_float_text(struct h5_buf *out, const struct h5_datatype *t, const uint8_t *data)
-{
-	char text[H5_FLOAT_TEXT_MAX];
-
-	(void)h5_float_format(t, data, text);
-	h5_buf_text(out, text);
-}

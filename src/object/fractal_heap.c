@@ -389,19 +389,6 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *b
 	return rc;
 }
 
-int h5_fractal_heap_id_size(struct h5_file *file, uint64_t address, unsigned *size)
-{
-	const struct h5_fractal_heap *heap;
-	struct h5_lru_entry *ref;
-	int rc = heap_get(file, address, &ref, &heap);
-
-	if (rc)
-		return rc;
-	*size = heap->id_size;
-	h5_file_put(file, ref);
-	return 0;
-}
-
 /* ---- verifying it all ---- */
 
 struct heap_check {

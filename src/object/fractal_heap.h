@@ -28,9 +28,6 @@ static inline void h5_heap_object_release(struct h5_heap_object *object)
 int h5_fractal_heap_get(struct h5_file *file, uint64_t heap, const uint8_t *id, size_t id_size,
 			struct h5_heap_object *object);
 
-/* Length of the heap's IDs in bytes. */
-int h5_fractal_heap_id_size(struct h5_file *file, uint64_t heap, unsigned *size);
-
 /* Verifies all of the heap: header, every block, huge objects with their index, and the free-space manager;
  * notes what is damaged. Managed objects are not looked at. */
 int h5_fractal_heap_check(struct h5_file *file, uint64_t heap, struct h5_damage *damage);

@@ -33,10 +33,6 @@ int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, c
 int h5_value_vlen_length(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 			 uint64_t *length);
 
-/* The shortest decimal that reads back as the same value of the type's format; or NaN, Infinity, -Infinity,
- * without quotes. */
-void h5_float_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data);
-
 /* HDF5 DDL as h5dump writes it: indented, or on one line, with spaces instead of line ends. */
 void h5_datatype_ddl(const struct h5_datatype *type, bool one_line, struct h5_buf *out);
 

@@ -9,8 +9,9 @@
 /* An integer, bit field or time in decimal. */
 void h5_integer_text(struct h5_buf *out, const struct h5_datatype *type, const uint8_t *data);
 
-/* The text of h5_float_text(); true if it is a JSON number. */
 enum { H5_FLOAT_TEXT_MAX = 128 };
+/* The shortest decimal that reads back as the same value of the type's format; or NaN, Infinity, -Infinity,
+ * without quotes. True: it is a JSON number. */
 bool h5_float_format(const struct h5_datatype *type, const uint8_t *data, char text[H5_FLOAT_TEXT_MAX]);
 /* The same; `quickly`: by the quick way if it is certain, else always by the exact one. */
 bool h5_float_format_by(const struct h5_datatype *type, const uint8_t *data, bool quickly,
