@@ -1,5 +1,5 @@
-/* Arithmetic on values from a file. Every product and sum of them goes through these, which are false on
- * overflow. */
+/* Arithmetic on values from a file. Every product and sum of them is made by these functions, which are false
+ * on overflow. */
 #ifndef H5_BASE_CHECKED_H
 #define H5_BASE_CHECKED_H
 
@@ -39,7 +39,7 @@ static inline unsigned h5_log2(uint64_t v)
 	return v ? 63u - (unsigned)__builtin_clzll(v) : 0;
 }
 
-/* Bytes that the format uses for a limited number: the least that hold `limit`. */
+/* The least number of bytes that hold `limit`; the format stores numbers up to that in so many bytes. */
 static inline unsigned h5_limit_size(uint64_t limit)
 {
 	return h5_log2(limit) / 8 + 1;

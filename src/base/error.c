@@ -29,7 +29,7 @@ int h5_fail_in(int code, const char *format, ...)
 	vsnprintf(outer, sizeof outer, format, args);
 	va_end(args);
 	memcpy(inner, last.text, sizeof inner);
-	/* Too long a text is cut: the outer context comes first and is kept. */
+	/* If the text is too long, its end is cut off. The outer context comes first, so it is kept. */
 	if (snprintf(last.text, sizeof last.text, "%s: %s", outer, inner) < 0)
 		memcpy(last.text, inner, sizeof inner);
 	return code;

@@ -133,8 +133,8 @@ static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
 	lru->stats.entries--;
 }
 
-/* How many of the `most` bytes are neither reserved nor used by requests. */
-static size_t what_is_left(const struct h5_lru *lru, size_t most)
+/* `most` bytes without those that are reserved or that requests use. */
+static size_t budget_left(const struct h5_lru *lru, size_t most)
 {
 	size_t away = lru->reserved + lru->pressed;
 
@@ -145,7 +145,7 @@ static size_t what_is_left(const struct h5_lru *lru, size_t most)
  * the last idle one stays, unless it is large. Returns a list by `next`, for release_all(). */
 static struct h5_lru_entry *evict(struct h5_lru *lru, size_t most, bool keep)
 {
-	size_t budget = what_is_left(lru, most);
+	size_t budget = budget_left(lru, most);
 	struct h5_lru_entry *dead = NULL;
 
 	while (lru->idle && lru->stats.bytes > budget) {
@@ -162,7 +162,7 @@ static struct h5_lru_entry *evict(struct h5_lru *lru, size_t most, bool keep)
 	return dead;
 }
 
-/* Outside the lock: a value may hold references to others, which it puts. */
+/* To be called without the lock: a value may hold references to others, and gives them back. */
 static void release_all(struct h5_lru_entry *dead)
 {
 	struct h5_lru_entry *e, *next;
@@ -291,7 +291,7 @@ static int get(struct h5_lru *lru, const struct h5_lru_key *key, bool wait, h5_l
 		e = insert(lru, key);
 		rc = e ? load_entry(lru, e, load, arg) : h5_fail(-ENOMEM, key->address, "out of memory");
 		dead = evict(lru, lru->budget, true);
-		over = !rc && lru->stats.bytes > what_is_left(lru, lru->budget);
+		over = !rc && lru->stats.bytes > budget_left(lru, lru->budget);
 	}
 	pthread_mutex_unlock(&lru->lock);
 	release_all(dead);
@@ -405,7 +405,7 @@ static bool has_room(const struct h5_lru *lru, size_t n)
 {
 	size_t most = lru->budget > RESERVED_LEAST ? lru->budget : RESERVED_LEAST;
 
-	return !lru->reserved || n <= what_is_left(lru, most);
+	return !lru->reserved || n <= budget_left(lru, most);
 }
 
 /* In the order of arrival: otherwise threads that need little room would keep one that needs much from ever

@@ -16,7 +16,7 @@
 /* Parts of one piece of work. */
 struct batch {
 	h5_pool_part *part;
-	void (*done)(void *arg); /* NULL: somebody waits for it in h5_pool_run() */
+	void (*done)(void *arg); /* NULL: a thread waits for it in h5_pool_run() */
 	void *arg;
 	size_t count;
 	struct h5_interrupt interrupt; /* what h5_interrupt_check() asks in the parts */
@@ -24,14 +24,14 @@ struct batch {
 	/* lock: */
 	size_t next;		    /* the first part that has not begun */
 	unsigned running;	    /* parts that have begun and not ended */
-	size_t failed;		    /* which failed, the lowest; count: none */
+	size_t failed;		    /* the lowest part that has failed; count: none has */
 	struct h5_error error;	    /* of that one */
-	struct batch *prev, *after; /* in the list that it is in as long as next < count */
+	struct batch *prev, *after; /* in the pool's list, as long as next < count */
 };
 
 struct h5_pool {
 	pthread_mutex_t lock; /* guards all below, and what struct batch says */
-	pthread_cond_t work;  /* there is some */
+	pthread_cond_t work;  /* there is work, or the pool is closing */
 	pthread_cond_t ended; /* a batch that a thread waits for has no running part any more */
 	struct batch *awaited, *background;
 	pthread_t *threads;

@@ -61,7 +61,7 @@ void h5_account_set(struct h5_account *account)
 	current = account;
 }
 
-/* What counts of an account beyond its allowance. */
+/* The bytes of an account beyond its allowance; only these count. */
 static size_t shared_part(size_t taken)
 {
 	return taken > ALLOWANCE ? taken - ALLOWANCE : 0;

@@ -222,7 +222,7 @@ static struct h5_lru_key texts_key(const struct h5_vfs *vfs, const struct h5_nod
 				   h5_state(vfs, node->entity.file)};
 }
 
-/* Until h5_lru_put() of the cache of chunks. */
+/* The caller gives *ref back by h5_lru_put() to the cache of chunks. */
 static int get_texts(struct h5_vfs *vfs, struct h5_node *node, struct h5_lru_entry **ref,
 		     const struct texts **texts)
 {

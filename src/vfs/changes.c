@@ -124,7 +124,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 			continue;
 		if (lost && h->unsaved)
 			h->lost = lost;
-		/* The incomplete row came after the lost rows. */
+		/* The incomplete row was to follow the lost rows, so it is lost, too. */
 		if (lost)
 			h->input.filled = 0;
 		h->unsaved = false;

@@ -51,7 +51,7 @@ int h5_entity_symlink(const struct h5_node *directory, struct h5_entity *entity,
 		h5_buf_add(target, "toolong:", sizeof "toolong:");
 	}
 	rc = target->err;
-	/* The code that makes targets should make no such one; this is the last guard. */
+	/* The code that makes targets should make none that leads out; this is the last guard. */
 	if (!rc && !stays_inside(directory, target->data))
 		rc = h5_fail(-EUCLEAN, directory->entity.address, "a link that would lead out of the mount");
 	if (rc) {
@@ -97,7 +97,7 @@ int h5_entity_turn_back(const struct h5_node *directory, struct h5_entity *entit
 	return 0;
 }
 
-/* What leads to an object of the file. `known`: its kind, if the link tells. */
+/* Makes the entity of an object of the file. `known`: its kind, if the link tells. */
 static int resolve_object(const struct h5_node *directory, struct h5_file *file, uint64_t address,
 			  enum h5_object_kind known, struct h5_entity *entity)
 {

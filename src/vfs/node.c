@@ -117,7 +117,6 @@ static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const
 	return n + sizeof entity->view;
 }
 
-/* False: the name leads to something else than when the node was made, since the file has changed. */
 struct h5_remembered {
 	uint64_t id, parent;
 	UT_hash_handle hh; /* in the order in which they were forgotten */
@@ -298,6 +297,7 @@ static void free_remembered(struct h5_vfs *vfs)
 
 /* ---- nodes ---- */
 
+/* False: a name that has led to `a` leads to something else by now, since the file has changed. */
 static bool is_same(const struct h5_entity *a, const struct h5_entity *b)
 {
 	return a->kind == b->kind && a->file == b->file && a->address == b->address && a->view == b->view &&

@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 
 struct h5_vfs {
-	struct h5_file_set *set; /* borrowed, with the next four, which are of it */
-	struct h5_file *file;	 /* the mounted one */
+	struct h5_file_set *set; /* borrowed, as what it has: the next four */
+	struct h5_file *file;	 /* the mounted file */
 	struct h5_lru *blocks, *chunks;
 	struct h5_room *room;
 	struct h5_vfs_options options;

@@ -83,7 +83,7 @@ static int init_ids(struct h5_vfs *vfs)
 
 	if (rc)
 		return rc;
-	/* An SWMR writer neither makes nor removes objects. */
+	/* A writer in SWMR mode neither makes nor removes objects. */
 	vfs->may_change = !st.locked && !h5_file_set_options(vfs->set)->swmr;
 	return getrandom(vfs->secret, sizeof vfs->secret, 0) == sizeof vfs->secret
 		       ? 0

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-	SAMPLE_BYTES = 1 << 16, /* at most so far apart are samples, unless a piece is longer, */
-	SAMPLE_PIECES = 4096,	/* and at most so many pieces */
+	SAMPLE_BYTES = 1 << 16, /* between two samples at most, unless a piece is longer */
+	SAMPLE_PIECES = 4096,	/* between two samples at most */
 	CHECKED = 16,		/* one of so many pieces asks if the request is still wanted */
 	FILLED_LEAST = 4096,	/* so many elements that are not stored are measured together */
 	SLAB_BYTES = 1 << 18,	/* about so many bytes of elements are read at once */
@@ -27,7 +27,7 @@ struct sample {
 };
 
 struct h5_text {
-	int failed;    /* why there is none; kept, since finding that out takes long */
+	int failed;    /* why there is no text; kept, since finding that out takes long */
 	uint64_t size; /* bytes */
 	size_t count, capacity;
 	struct sample *samples; /* the first is of piece 0 at offset 0 */
