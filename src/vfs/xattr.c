@@ -77,7 +77,7 @@ static int get_unlisted(const struct subject *s, struct h5_buf *out)
 
 static int get_superblock(const struct subject *s, struct h5_buf *out)
 {
-	if (s->node != h5_vfs_root(s->vfs))
+	if (s->node != s->vfs->root)
 		return -ENODATA;
 	h5_buf_printf(out, "%u", h5_file_superblock(s->node->entity.file)->version);
 	return 0;
@@ -86,7 +86,7 @@ static int get_superblock(const struct subject *s, struct h5_buf *out)
 static int get_free(const struct subject *s, struct h5_buf *out)
 {
 	uint64_t bytes;
-	int rc = s->node == h5_vfs_root(s->vfs) ? h5_file_space_free(s->node->entity.file, &bytes) : -ENODATA;
+	int rc = s->node == s->vfs->root ? h5_file_space_free(s->node->entity.file, &bytes) : -ENODATA;
 
 	if (!rc)
 		h5_buf_printf(out, "%" PRIu64, bytes);
@@ -95,7 +95,7 @@ static int get_free(const struct subject *s, struct h5_buf *out)
 
 static int get_stats(const struct subject *s, struct h5_buf *out)
 {
-	return s->node == h5_vfs_root(s->vfs) ? h5_vfs_statistics(s->vfs, out) : -ENODATA;
+	return s->node == s->vfs->root ? h5_vfs_statistics(s->vfs, out) : -ENODATA;
 }
 
 /* Object comment message: text and a NUL. Specification IV.A.2.n. */
