@@ -192,7 +192,7 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 	/* A copy, since the kernel may forget the node as soon as the reply has arrived, before
 	 * fuse_reply_readlink() returns. */
-	if (!rc && !(copy = h5_reply_buffer(strlen(target) + 1)))
+	if (!rc && !(copy = h5_request_buffer(strlen(target) + 1)))
 		rc = -ENOMEM;
 	if (rc)
 		h5_request_fail(req, "readlink", rc);
@@ -294,7 +294,7 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	char *data = h5_reply_buffer(size);
+	char *data = h5_request_buffer(size);
 	size_t got = 0;
 	int rc = -ENOMEM;
 

@@ -115,7 +115,7 @@ static void make_key(void)
 		abort(); /* all of the more than a thousand keys are taken */
 }
 
-void *h5_reply_buffer(size_t n)
+void *h5_request_buffer(size_t n)
 {
 	if (n <= buffer_size)
 		return buffer;

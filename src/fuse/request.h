@@ -27,6 +27,6 @@ void h5_request_limit_size(struct stat *st, uint64_t limit);
 
 /* n bytes for a reply, valid until the thread calls this again or ends; NULL: out of memory. Each thread
  * keeps its buffer, since new memory costs as much as copying into it. */
-void *h5_reply_buffer(size_t n);
+void *h5_request_buffer(size_t n);
 
 #endif
