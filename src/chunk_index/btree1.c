@@ -203,48 +203,48 @@ static int entry_init(struct entry *entry, const struct h5_chunk_index *index, c
 }
 
 /* Loads the nodes from the root down to the leaf where the chunk belongs. */
-static int descend(struct h5_btree1_change *c, const uint64_t *offsets)
+static int descend(struct h5_btree1_change *change, const uint64_t *offsets)
 {
-	struct h5_btree1_edit *e = c->root;
+	struct h5_btree1_edit *e = change->root;
 	int rc = 0;
 
 	while (e->node.level && !rc) {
 		bool exact;
-		unsigned i = search(&e->node, offsets, c->index->layout.rank, &exact);
+		unsigned i = search(&e->node, offsets, change->index->layout.rank, &exact);
 
-		rc = h5_btree1_change_load(c, e, i == e->node.count ? 0 : i, &e);
+		rc = h5_btree1_change_load(change, e, i == e->node.count ? 0 : i, &e);
 	}
 	return rc;
 }
 
-static int write_levels(struct h5_btree1_change *c)
+static int write_levels(struct h5_btree1_change *change)
 {
 	int rc = 0;
 
-	for (unsigned level = 0; level <= c->height && !rc; level++)
-		rc = h5_btree1_change_write(c, level);
+	for (unsigned level = 0; level <= change->height && !rc; level++)
+		rc = h5_btree1_change_write(change, level);
 	return rc;
 }
 
-static int replace(struct h5_btree1_change *c, const struct entry *entry, unsigned i)
+static int replace(struct h5_btree1_change *change, const struct entry *entry, unsigned i)
 {
-	struct h5_btree1_edit *leaf = c->levels[0].node[0];
+	struct h5_btree1_edit *leaf = change->levels[0].node[0];
 	struct h5_btree1_chunk_key *key = &leaf->node.keys[i];
 
 	key->size = entry->key.size;
 	key->filter_mask = entry->key.filter_mask;
 	leaf->node.children[i] = entry->address;
 	leaf->dirty = true;
-	return write_levels(c);
+	return write_levels(change);
 }
 
 /* Widens the range of keys of the leaf and of the nodes above it, if the chunk comes before the first key or
  * after the last. */
-static void widen(struct h5_btree1_change *c, const struct entry *entry)
+static void widen(struct h5_btree1_change *change, const struct entry *entry)
 {
-	struct h5_btree1_edit *leaf = c->levels[0].node[0], *e;
+	struct h5_btree1_edit *leaf = change->levels[0].node[0], *e;
 	struct h5_btree1_chunk_key last = entry->after;
-	unsigned words = c->index->layout.rank + 1;
+	unsigned words = change->index->layout.rank + 1;
 
 	for (e = leaf; e->parent; e = e->parent) {
 		struct h5_btree1_chunk_key *key = &e->parent->node.keys[e->index];
@@ -272,31 +272,31 @@ static void widen(struct h5_btree1_change *c, const struct entry *entry)
 	}
 }
 
-static int insert(struct h5_btree1_change *c, const struct entry *entry, unsigned p)
+static int insert(struct h5_btree1_change *change, const struct entry *entry, unsigned p)
 {
 	struct h5_btree1_chunk_key key = entry->key;
 	uint64_t child = entry->address;
 	int rc = 0;
 
-	widen(c, entry);
-	for (unsigned level = 0; level <= c->height && !rc; level++) {
+	widen(change, entry);
+	for (unsigned level = 0; level <= change->height && !rc; level++) {
 		if (child != H5_UNDEF)
-			rc = h5_btree1_change_insert(c, c->levels[level].node[0], &key, &child, &p);
+			rc = h5_btree1_change_insert(change, change->levels[level].node[0], &key, &child, &p);
 		if (!rc)
-			rc = h5_btree1_change_write(c, level);
+			rc = h5_btree1_change_write(change, level);
 	}
 	return rc;
 }
 
 /* Makes `key` the last key of the nodes to the left of the removed entry: of child i of `e`, and of the last
  * child of each level below. */
-static int close_gap(struct h5_btree1_change *c, struct h5_btree1_edit *e, unsigned i,
+static int close_gap(struct h5_btree1_change *change, struct h5_btree1_edit *e, unsigned i,
 		     struct h5_btree1_chunk_key key)
 {
 	int rc = 0;
 
 	while (e->node.level) {
-		rc = h5_btree1_change_load(c, e, i, &e);
+		rc = h5_btree1_change_load(change, e, i, &e);
 		if (rc)
 			return rc;
 		e->node.keys[e->node.count] = key;
@@ -306,9 +306,9 @@ static int close_gap(struct h5_btree1_change *c, struct h5_btree1_edit *e, unsig
 	return rc;
 }
 
-static int remove_entry(struct h5_btree1_change *c, unsigned p)
+static int remove_entry(struct h5_btree1_change *change, unsigned p)
 {
-	struct h5_btree1_edit *e = c->levels[0].node[0];
+	struct h5_btree1_edit *e = change->levels[0].node[0];
 	struct h5_btree1_chunk_key key;
 	int rc = 0;
 
@@ -320,11 +320,11 @@ static int remove_entry(struct h5_btree1_change *c, unsigned p)
 	if (!e->node.count) {
 		/* The root stays, as an empty leaf. */
 		e->node.level = 0;
-		return write_levels(c);
+		return write_levels(change);
 	}
 	key = e->node.keys[p];
 	if (p) {
-		rc = close_gap(c, e, p - 1, key);
+		rc = close_gap(change, e, p - 1, key);
 	} else {
 		unsigned i = 0;
 
@@ -334,40 +334,40 @@ static int remove_entry(struct h5_btree1_change *c, unsigned p)
 			e->parent->dirty = true;
 		}
 		if (i)
-			rc = close_gap(c, e, i - 1, key);
+			rc = close_gap(change, e, i - 1, key);
 	}
-	return rc ? rc : write_levels(c);
+	return rc ? rc : write_levels(change);
 }
 
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
-	struct h5_btree1_change c;
+	struct h5_btree1_change change;
 	struct h5_btree1_node *leaf;
 	struct entry entry;
 	bool exact, absent = chunk->address == H5_UNDEF;
 	unsigned i;
-	int rc = h5_btree1_change_init(&c, index);
+	int rc = h5_btree1_change_init(&change, index);
 
 	if (!rc)
 		rc = entry_init(&entry, index, scaled, chunk);
 	if (!rc)
-		rc = descend(&c, entry.offsets);
+		rc = descend(&change, entry.offsets);
 	if (rc)
 		goto out;
-	leaf = &c.levels[0].node[0]->node;
+	leaf = &change.levels[0].node[0]->node;
 	i = search(leaf, entry.offsets, index->layout.rank, &exact);
 	if (!exact && absent)
 		goto out;
 	if (!exact)
-		rc = insert(&c, &entry, i == leaf->count ? 0 : i + 1);
+		rc = insert(&change, &entry, i == leaf->count ? 0 : i + 1);
 	else if (absent)
-		rc = remove_entry(&c, i);
+		rc = remove_entry(&change, i);
 	else
-		rc = replace(&c, &entry, i);
+		rc = replace(&change, &entry, i);
 	if (!rc)
-		h5_btree1_change_finish(&c);
+		h5_btree1_change_finish(&change);
 out:
-	h5_btree1_change_release(&c);
+	h5_btree1_change_release(&change);
 	return rc;
 }
 
@@ -382,11 +382,11 @@ static void cut_node(struct h5_btree1_edit *e, unsigned n, struct h5_btree1_chun
 }
 
 /* Cuts the nodes on the way down to the first chunk that is removed. *cut_any: there is one. */
-static int cut(struct h5_btree1_change *c, uint64_t limit, bool *cut_any)
+static int cut(struct h5_btree1_change *change, uint64_t limit, bool *cut_any)
 {
 	/* Chunks are ordered by their first coordinate first, so all that are removed are at the end. */
-	const struct h5_btree1_chunk_key last = c->root->node.keys[c->root->node.count];
-	struct h5_btree1_edit *e = c->root;
+	const struct h5_btree1_chunk_key last = change->root->node.keys[change->root->node.count];
+	struct h5_btree1_edit *e = change->root;
 	int rc;
 
 	for (;;) {
@@ -399,7 +399,7 @@ static int cut(struct h5_btree1_change *c, uint64_t limit, bool *cut_any)
 		cut_node(e, n, last);
 		if (!n || !e->node.level)
 			break;
-		rc = h5_btree1_change_load(c, e, n - 1, &e);
+		rc = h5_btree1_change_load(change, e, n - 1, &e);
 		if (rc)
 			return rc;
 	}
@@ -409,12 +409,12 @@ static int cut(struct h5_btree1_change *c, uint64_t limit, bool *cut_any)
 	}
 	if (!e->node.count)
 		e->node.level = 0;
-	c->tail = true;
+	change->tail = true;
 	return 0;
 }
 
 struct visitor {
-	const struct h5_btree1_change *c;
+	const struct h5_btree1_change *change;
 	h5_chunk_visit *visit;
 	void *arg;
 	uint64_t left; /* bytes of nodes that the file can still hold */
@@ -424,7 +424,7 @@ struct visitor {
  * as deep as the tree. */
 static int give_up(struct visitor *v, const struct h5_btree1_node *node, unsigned i)
 {
-	const struct h5_chunk_index *index = v->c->index;
+	const struct h5_chunk_index *index = v->change->index;
 	int rc = 0;
 
 	for (; i < node->count && !rc; i++) {
@@ -432,7 +432,7 @@ static int give_up(struct visitor *v, const struct h5_btree1_node *node, unsigne
 			const struct h5_btree1_node *child;
 			struct h5_lru_entry *ref;
 
-			rc = h5_chunk_index_spend(index, &v->left, v->c->size);
+			rc = h5_chunk_index_spend(index, &v->left, v->change->size);
 			if (!rc)
 				rc = h5_chunk_btree1_node_get(index, node->children[i], node->level - 1, &ref,
 							      &child);
@@ -440,7 +440,7 @@ static int give_up(struct visitor *v, const struct h5_btree1_node *node, unsigne
 				break;
 			rc = give_up(v, child, 0);
 			h5_file_put(index->file, ref);
-			h5_tx_free(index->file, node->children[i], v->c->size);
+			h5_tx_free(index->file, node->children[i], v->change->size);
 		} else {
 			struct h5_chunk chunk = chunk_of(index, node, i);
 
@@ -453,23 +453,23 @@ static int give_up(struct visitor *v, const struct h5_btree1_node *node, unsigne
 
 static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *visit, void *arg)
 {
-	struct h5_btree1_change c;
+	struct h5_btree1_change change;
 	bool cut_any = false;
 	uint64_t limit;
 	int rc;
 
 	if (!h5_mul(first, index->layout.dims[0], &limit))
 		return 0;
-	rc = h5_btree1_change_init(&c, index);
+	rc = h5_btree1_change_init(&change, index);
 	if (!rc)
-		rc = cut(&c, limit, &cut_any);
+		rc = cut(&change, limit, &cut_any);
 	if (!rc && cut_any)
-		rc = write_levels(&c);
+		rc = write_levels(&change);
 	if (!rc && cut_any) {
-		struct visitor v = {&c, visit, arg, h5_file_size(index->file)};
+		struct visitor v = {&change, visit, arg, h5_file_size(index->file)};
 
-		h5_btree1_change_finish(&c);
-		for (struct h5_btree1_edit *e = c.edits; e && !rc; e = e->next) {
+		h5_btree1_change_finish(&change);
+		for (struct h5_btree1_edit *e = change.edits; e && !rc; e = e->next) {
 			const struct h5_btree1_node *old = h5_lru_value(e->ref);
 
 			rc = give_up(&v, old, e->kept);
@@ -478,7 +478,7 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 		if (rc == -EUCLEAN)
 			rc = 0;
 	}
-	h5_btree1_change_release(&c);
+	h5_btree1_change_release(&change);
 	return rc;
 }
 

@@ -14,9 +14,9 @@ int h5_chunk_btree1_node_get(const struct h5_chunk_index *index, uint64_t addres
 				  node);
 }
 
-static int out_of_memory(const struct h5_btree1_change *c)
+static int out_of_memory(const struct h5_btree1_change *change)
 {
-	return h5_fail(-ENOMEM, c->index->layout.address, "version 1 B-tree: out of memory");
+	return h5_fail(-ENOMEM, change->index->layout.address, "version 1 B-tree: out of memory");
 }
 
 static unsigned stage_of(unsigned level)
@@ -26,42 +26,43 @@ static unsigned stage_of(unsigned level)
 
 /* ---- nodes ---- */
 
-static int edit_new(struct h5_btree1_change *c, struct h5_btree1_edit **out)
+static int edit_new(struct h5_btree1_change *change, struct h5_btree1_edit **out)
 {
-	struct h5_btree1_edit *e = calloc(1, sizeof *e + c->capacity * sizeof *e->node.children +
-						     (c->capacity + 1) * sizeof *e->node.keys);
+	struct h5_btree1_edit *e = calloc(1, sizeof *e + change->capacity * sizeof *e->node.children +
+						     (change->capacity + 1) * sizeof *e->node.keys);
 
 	if (!e)
-		return out_of_memory(c);
+		return out_of_memory(change);
 	e->node.type = H5_BTREE1_CHUNK;
 	e->node.left = e->node.right = H5_UNDEF;
 	e->node.children = (uint64_t *)(e + 1);
-	e->node.keys = (struct h5_btree1_chunk_key *)(e->node.children + c->capacity);
+	e->node.keys = (struct h5_btree1_chunk_key *)(e->node.children + change->capacity);
 	e->address = e->to = H5_UNDEF;
-	e->next = c->edits;
-	c->edits = e;
+	e->next = change->edits;
+	change->edits = e;
 	*out = e;
 	return 0;
 }
 
-static int edit_load(struct h5_btree1_change *c, uint64_t address, int level, struct h5_btree1_edit **out)
+static int edit_load(struct h5_btree1_change *change, uint64_t address, int level,
+		     struct h5_btree1_edit **out)
 {
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
 	struct h5_btree1_edit *e;
-	int rc = h5_chunk_btree1_node_get(c->index, address, level, &ref, &node);
+	int rc = h5_chunk_btree1_node_get(change->index, address, level, &ref, &node);
 
 	if (rc)
 		return rc;
-	if (node->count > c->capacity)
+	if (node->count > change->capacity)
 		rc = h5_fail(-EUCLEAN, address, "version 1 B-tree: %u entries in a node for %u", node->count,
-			     c->capacity);
+			     change->capacity);
 	else if (!node->count && node->level)
 		rc = h5_fail(-EUCLEAN, address, "version 1 B-tree: empty node of level %u", node->level);
 	else
-		rc = edit_new(c, &e);
+		rc = edit_new(change, &e);
 	if (rc) {
-		h5_file_put(c->index->file, ref);
+		h5_file_put(change->index->file, ref);
 		return rc;
 	}
 	e->ref = ref;
@@ -76,11 +77,11 @@ static int edit_load(struct h5_btree1_change *c, uint64_t address, int level, st
 	return 0;
 }
 
-int h5_btree1_change_load(struct h5_btree1_change *c, struct h5_btree1_edit *parent, unsigned i,
+int h5_btree1_change_load(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
 			  struct h5_btree1_edit **edit)
 {
-	struct h5_btree1_level *level = &c->levels[parent->node.level - 1];
-	int rc = edit_load(c, parent->node.children[i], parent->node.level - 1, edit);
+	struct h5_btree1_level *level = &change->levels[parent->node.level - 1];
+	int rc = edit_load(change, parent->node.children[i], parent->node.level - 1, edit);
 
 	if (rc)
 		return rc;
@@ -91,42 +92,42 @@ int h5_btree1_change_load(struct h5_btree1_change *c, struct h5_btree1_edit *par
 	return 0;
 }
 
-int h5_btree1_change_init(struct h5_btree1_change *c, struct h5_chunk_index *index)
+int h5_btree1_change_init(struct h5_btree1_change *change, struct h5_chunk_index *index)
 {
 	unsigned k;
 	int rc = h5_btree1_chunk_k(index->file, &k);
 
-	*c = (struct h5_btree1_change){.index = index};
+	*change = (struct h5_btree1_change){.index = index};
 	if (rc)
 		return rc;
-	c->capacity = 2 * k;
-	c->size = h5_btree1_chunk_node_size(index->layout.rank, k,
-					    h5_file_superblock(index->file)->size_of_offsets);
+	change->capacity = 2 * k;
+	change->size = h5_btree1_chunk_node_size(index->layout.rank, k,
+						 h5_file_superblock(index->file)->size_of_offsets);
 	if (index->layout.address == H5_UNDEF)
-		rc = edit_new(c, &c->root);
+		rc = edit_new(change, &change->root);
 	else
-		rc = edit_load(c, index->layout.address, -1, &c->root);
+		rc = edit_load(change, index->layout.address, -1, &change->root);
 	if (rc)
 		return rc;
-	c->height = c->root->node.level;
-	c->levels = calloc(c->height + 2u, sizeof *c->levels);
-	if (!c->levels)
-		return out_of_memory(c);
-	c->levels[c->height].node[0] = c->root;
+	change->height = change->root->node.level;
+	change->levels = calloc(change->height + 2u, sizeof *change->levels);
+	if (!change->levels)
+		return out_of_memory(change);
+	change->levels[change->height].node[0] = change->root;
 	return 0;
 }
 
-void h5_btree1_change_release(struct h5_btree1_change *c)
+void h5_btree1_change_release(struct h5_btree1_change *change)
 {
 	struct h5_btree1_edit *next;
 
-	for (struct h5_btree1_edit *e = c->edits; e; e = next) {
+	for (struct h5_btree1_edit *e = change->edits; e; e = next) {
 		next = e->next;
-		h5_file_put(c->index->file, e->ref);
+		h5_file_put(change->index->file, e->ref);
 		free(e);
 	}
-	free(c->levels);
-	*c = (struct h5_btree1_change){0};
+	free(change->levels);
+	*change = (struct h5_btree1_change){0};
 }
 
 /* ---- entries ---- */
@@ -157,19 +158,19 @@ void h5_btree1_change_take(struct h5_btree1_edit *e, unsigned p)
 /* How many entries stay in a full node that splits: as in libhdf5, up to the rounding of its ratios, so that
  * the trees are alike. At the right end of a level, where appends go, 0.9 of them; at the left end 0.1; else
  * half. */
-static unsigned split_at(const struct h5_btree1_change *c, const struct h5_btree1_node *node)
+static unsigned split_at(const struct h5_btree1_change *change, const struct h5_btree1_node *node)
 {
 	float ratio = node->right == H5_UNDEF ? 0.9f : node->left == H5_UNDEF ? 0.1f : 0.5f;
-	unsigned stay = (unsigned)(c->capacity * (double)ratio);
+	unsigned stay = (unsigned)(change->capacity * (double)ratio);
 
 	return stay ? stay : 1;
 }
 
-static int split(struct h5_btree1_change *c, struct h5_btree1_edit *e)
+static int split(struct h5_btree1_change *change, struct h5_btree1_edit *e)
 {
-	unsigned stay = split_at(c, &e->node);
+	unsigned stay = split_at(change, &e->node);
 	struct h5_btree1_edit *right;
-	int rc = edit_new(c, &right);
+	int rc = edit_new(change, &right);
 
 	if (rc)
 		return rc;
@@ -181,20 +182,20 @@ static int split(struct h5_btree1_change *c, struct h5_btree1_edit *e)
 	memcpy(right->node.children, e->node.children + stay, right->node.count * sizeof *e->node.children);
 	e->node.count = stay;
 	e->moves = true;
-	c->levels[e->node.level].node[1] = right;
+	change->levels[e->node.level].node[1] = right;
 	return 0;
 }
 
 /* Puts a new root above the old one, and at its address, as libhdf5 does. So the layout message does not
  * change. */
-static int raise_root(struct h5_btree1_change *c, const struct h5_btree1_chunk_key *last)
+static int raise_root(struct h5_btree1_change *change, const struct h5_btree1_chunk_key *last)
 {
-	struct h5_btree1_edit *old = c->root, *root;
+	struct h5_btree1_edit *old = change->root, *root;
 	int rc;
 
-	if (c->height + 1 == H5_BTREE1_LEVELS)
+	if (change->height + 1 == H5_BTREE1_LEVELS)
 		return h5_fail(-EFBIG, old->address, "version 1 B-tree: too many levels");
-	rc = edit_new(c, &root);
+	rc = edit_new(change, &root);
 	if (rc)
 		return rc;
 	root->address = old->address;
@@ -206,37 +207,37 @@ static int raise_root(struct h5_btree1_change *c, const struct h5_btree1_chunk_k
 	old->address = H5_UNDEF;
 	old->ref = NULL;
 	old->parent = root;
-	c->root = root;
-	c->height++;
-	c->levels[c->height].node[0] = root;
+	change->root = root;
+	change->height++;
+	change->levels[change->height].node[0] = root;
 	return 0;
 }
 
-int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e,
+int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_edit *e,
 			    struct h5_btree1_chunk_key *key, uint64_t *child, unsigned *p)
 {
 	unsigned near = *p ? *p - 1 : 0; /* the new entry goes into the same node as this one */
 	struct h5_btree1_edit *right;
 	int rc;
 
-	if (e->node.count < c->capacity) {
+	if (e->node.count < change->capacity) {
 		put_entry(e, *p, key, *child);
 		*child = H5_UNDEF;
 		return 0;
 	}
-	rc = split(c, e);
+	rc = split(change, e);
 	if (rc)
 		return rc;
-	right = c->levels[e->node.level].node[1];
+	right = change->levels[e->node.level].node[1];
 	if (near < e->node.count)
 		put_entry(e, *p, key, *child);
 	else
 		put_entry(right, *p - e->node.count, key, *child);
 	e->dirty = true;
 	if (!e->parent)
-		rc = raise_root(c, &right->node.keys[right->node.count]);
+		rc = raise_root(change, &right->node.keys[right->node.count]);
 	if (!rc)
-		rc = h5_tx_allocate(c->index->file, H5_ALLOCATE_METADATA, c->size, &right->to);
+		rc = h5_tx_allocate(change->index->file, H5_ALLOCATE_METADATA, change->size, &right->to);
 	*key = right->node.keys[0];
 	*child = right->to;
 	*p = e->index + 1;
@@ -245,15 +246,16 @@ int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e
 
 /* ---- addresses ---- */
 
-static int place(struct h5_btree1_change *c, struct h5_btree1_edit *e)
+static int place(struct h5_btree1_change *change, struct h5_btree1_edit *e)
 {
-	struct h5_file *file = c->index->file;
+	struct h5_file *file = change->index->file;
 	int rc = 0;
 
-	if (!e->dirty || (e->address != H5_UNDEF && !e->moves && h5_tx_is_safe(file, e->address, c->size)))
+	if (!e->dirty ||
+	    (e->address != H5_UNDEF && !e->moves && h5_tx_is_safe(file, e->address, change->size)))
 		e->to = e->address;
 	else if (e->to == H5_UNDEF)
-		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, c->size, &e->to);
+		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, change->size, &e->to);
 	if (!rc && e->parent && e->parent->node.children[e->index] != e->to) {
 		e->parent->node.children[e->index] = e->to;
 		e->parent->dirty = true;
@@ -261,15 +263,16 @@ static int place(struct h5_btree1_change *c, struct h5_btree1_edit *e)
 	return rc;
 }
 
-static int write_node(const struct h5_btree1_change *c, const struct h5_btree1_edit *e)
+static int write_node(const struct h5_btree1_change *change, const struct h5_btree1_edit *e)
 {
-	const struct h5_superblock *sb = h5_file_superblock(c->index->file);
-	void *memory = malloc(c->size);
-	struct h5_writer w = h5_writer_init(memory, c->size, sb->size_of_offsets, sb->size_of_lengths);
-	int rc = memory ? h5_btree1_chunk_node_encode(&w, &e->node, c->index->layout.rank) : out_of_memory(c);
+	const struct h5_superblock *sb = h5_file_superblock(change->index->file);
+	void *memory = malloc(change->size);
+	struct h5_writer w = h5_writer_init(memory, change->size, sb->size_of_offsets, sb->size_of_lengths);
+	int rc = memory ? h5_btree1_chunk_node_encode(&w, &e->node, change->index->layout.rank)
+			: out_of_memory(change);
 
 	if (!rc)
-		rc = h5_tx_patch(c->index->file, e->to, memory, c->size, stage_of(e->node.level));
+		rc = h5_tx_patch(change->index->file, e->to, memory, change->size, stage_of(e->node.level));
 	free(memory);
 	return rc;
 }
@@ -277,10 +280,10 @@ static int write_node(const struct h5_btree1_change *c, const struct h5_btree1_e
 /* Changes the sibling on that side of the node at the address from `from` to `to`. Only changes of the tree
  * use siblings, no lookup does. So nothing is done if there is no node, or if it has another sibling: that is
  * a remnant without meaning. If the field crosses a page, only the journal protects it. */
-static int relink(const struct h5_btree1_change *c, unsigned level, uint64_t address, bool right,
+static int relink(const struct h5_btree1_change *change, unsigned level, uint64_t address, bool right,
 		  uint64_t from, uint64_t to)
 {
-	unsigned width = h5_file_superblock(c->index->file)->size_of_offsets;
+	unsigned width = h5_file_superblock(change->index->file)->size_of_offsets;
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
 	uint8_t bytes[8];
@@ -289,23 +292,23 @@ static int relink(const struct h5_btree1_change *c, unsigned level, uint64_t add
 
 	if (address == H5_UNDEF || from == H5_UNDEF || from == to)
 		return 0;
-	rc = h5_chunk_btree1_node_get(c->index, address, (int)level, &ref, &node);
+	rc = h5_chunk_btree1_node_get(change->index, address, (int)level, &ref, &node);
 	if (rc)
 		return rc == -EUCLEAN ? 0 : rc;
 	points_back = (right ? node->right : node->left) == from;
-	h5_file_put(c->index->file, ref);
+	h5_file_put(change->index->file, ref);
 	if (!points_back)
 		return 0;
 	h5_uint_to(bytes, to, width);
-	rc = h5_tx_patch(c->index->file, address + h5_btree1_sibling_offset(right, (uint8_t)width), bytes,
-			 width, stage_of(level));
-	h5_tx_forget(c->index->file, address);
+	rc = h5_tx_patch(change->index->file, address + h5_btree1_sibling_offset(right, (uint8_t)width),
+			 bytes, width, stage_of(level));
+	h5_tx_forget(change->index->file, address);
 	return rc;
 }
 
-int h5_btree1_change_write(struct h5_btree1_change *c, unsigned level)
+int h5_btree1_change_write(struct h5_btree1_change *change, unsigned level)
 {
-	struct h5_btree1_level *l = &c->levels[level];
+	struct h5_btree1_level *l = &change->levels[level];
 	struct h5_btree1_edit *first = l->node[0], *last = l->node[1] ? l->node[1] : first, *stay[2];
 	uint64_t left, right, from;
 	unsigned n = 0;
@@ -314,29 +317,29 @@ int h5_btree1_change_write(struct h5_btree1_change *c, unsigned level)
 	if (!first)
 		return 0;
 	left = first->node.left;
-	right = c->tail ? H5_UNDEF : last->node.right;
+	right = change->tail ? H5_UNDEF : last->node.right;
 	from = last->address == H5_UNDEF ? first->address : last->address;
 	for (unsigned i = 0; i < 2 && !rc; i++) {
 		if (!l->node[i] || l->node[i]->dropped)
 			continue;
 		stay[n++] = l->node[i];
-		rc = place(c, l->node[i]);
+		rc = place(change, l->node[i]);
 	}
 	for (unsigned i = 0; i < n && !rc; i++) {
 		stay[i]->node.left = i ? stay[i - 1]->to : left;
 		stay[i]->node.right = i + 1 < n ? stay[i + 1]->to : right;
 		if (stay[i]->dirty)
-			rc = write_node(c, stay[i]);
+			rc = write_node(change, stay[i]);
 	}
 	if (!rc)
-		rc = relink(c, level, left, true, first->address, n ? stay[0]->to : right);
-	return rc ? rc : relink(c, level, right, false, from, n ? stay[n - 1]->to : left);
+		rc = relink(change, level, left, true, first->address, n ? stay[0]->to : right);
+	return rc ? rc : relink(change, level, right, false, from, n ? stay[n - 1]->to : left);
 }
 
-void h5_btree1_change_finish(struct h5_btree1_change *c)
+void h5_btree1_change_finish(struct h5_btree1_change *change)
 {
-	c->index->layout.address = c->root->to;
-	for (struct h5_btree1_edit *e = c->edits; e; e = e->next)
+	change->index->layout.address = change->root->to;
+	for (struct h5_btree1_edit *e = change->edits; e; e = e->next)
 		if (e->address != H5_UNDEF && (e->dropped || e->to != e->address))
-			h5_tx_free(c->index->file, e->address, c->size);
+			h5_tx_free(change->index->file, e->address, change->size);
 }

@@ -47,23 +47,23 @@ struct h5_btree1_change {
 
 /* Reads K, and the root; if there is no tree yet, the root is a new empty leaf. To be released, even on
  * failure. */
-int h5_btree1_change_init(struct h5_btree1_change *c, struct h5_chunk_index *index);
-void h5_btree1_change_release(struct h5_btree1_change *c);
+int h5_btree1_change_init(struct h5_btree1_change *change, struct h5_chunk_index *index);
+void h5_btree1_change_release(struct h5_btree1_change *change);
 
 /* Loads child i of a node, which lies to the left of the edited nodes of its level. */
-int h5_btree1_change_load(struct h5_btree1_change *c, struct h5_btree1_edit *parent, unsigned i,
+int h5_btree1_change_load(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
 			  struct h5_btree1_edit **edit);
 /* Adds an entry before entry *p. If the node splits, *key, *child and *p are then the entry that its parent
  * gets, and where. Otherwise *child is H5_UNDEF. */
-int h5_btree1_change_insert(struct h5_btree1_change *c, struct h5_btree1_edit *e,
+int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_edit *e,
 			    struct h5_btree1_chunk_key *key, uint64_t *child, unsigned *p);
 /* Removes entry p and its left key. */
 void h5_btree1_change_take(struct h5_btree1_edit *e, unsigned p);
 /* Writes the edited nodes of a level, in place or to new space, and updates the pointers of their neighbours.
  * The levels below come before. */
-int h5_btree1_change_write(struct h5_btree1_change *c, unsigned level);
+int h5_btree1_change_write(struct h5_btree1_change *change, unsigned level);
 /* After all levels are written: notes where the root is, and gives up the space of nodes that are not used
  * any more. */
-void h5_btree1_change_finish(struct h5_btree1_change *c);
+void h5_btree1_change_finish(struct h5_btree1_change *change);
 
 #endif

@@ -57,25 +57,26 @@ struct copy {
 };
 
 /* Copies data block i to new space. */
-static int copy_data_block(struct copy *c, const struct h5_earray_shape *shape,
+static int copy_data_block(struct copy *copy, const struct h5_earray_shape *shape,
 			   const struct h5_earray_block *super, uint64_t i, uint64_t *address)
 {
-	struct h5_file *file = c->index->file;
+	struct h5_file *file = copy->index->file;
 	size_t size = (size_t)shape->super.data_block_size;
 	uint64_t from = *address;
 	struct h5_earray_block *draft;
-	int rc = h5_chunk_index_spend(c->index, &c->left, shape->super.data_block_space);
+	int rc = h5_chunk_index_spend(copy->index, &copy->left, shape->super.data_block_space);
 
 	if (rc)
 		return rc;
 	if (shape->super.pages) {
 		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, shape->super.data_block_space, address);
-		return rc ? rc : h5_earray_copy_paged(c->index, shape, &c->header, super, i, from, *address);
+		return rc ? rc
+			  : h5_earray_copy_paged(copy->index, shape, &copy->header, super, i, from, *address);
 	}
-	rc = h5_earray_draft(c->index, &h5_earray_data_block, from, shape, &draft);
+	rc = h5_earray_draft(copy->index, &h5_earray_data_block, from, shape, &draft);
 	if (rc)
 		return rc;
-	adopt(c->index, &c->header, draft, size);
+	adopt(copy->index, &copy->header, draft, size);
 	*address = H5_UNDEF;
 	rc = h5_tx_store(file, address, draft->bytes, size, H5_STAGE_BLOCK);
 	free(draft);
@@ -83,45 +84,45 @@ static int copy_data_block(struct copy *c, const struct h5_earray_shape *shape,
 }
 
 /* Copies the data blocks of a super block to new space, and updates their addresses. */
-static int copy_data_blocks(struct copy *c, const struct h5_earray_shape *shape,
+static int copy_data_blocks(struct copy *copy, const struct h5_earray_shape *shape,
 			    const struct h5_earray_block *super, uint8_t *addresses)
 {
 	int rc = 0;
 
 	for (uint64_t i = 0; i < shape->super.data_blocks && !rc; i++) {
-		uint64_t address = h5_chunk_address_at(c->index, addresses, i);
+		uint64_t address = h5_chunk_address_at(copy->index, addresses, i);
 
 		if (address == H5_UNDEF)
 			continue;
-		rc = copy_data_block(c, shape, super, i, &address);
-		h5_chunk_address_put(c->index, addresses, i, address);
+		rc = copy_data_block(copy, shape, super, i, &address);
+		h5_chunk_address_put(copy->index, addresses, i, address);
 	}
 	return rc;
 }
 
-static int copy_super_block(struct copy *c, const struct h5_earray_shape *shape, uint64_t *address)
+static int copy_super_block(struct copy *copy, const struct h5_earray_shape *shape, uint64_t *address)
 {
 	size_t size = (size_t)shape->super.block_size;
 	struct h5_earray_block *draft;
-	int rc = h5_chunk_index_spend(c->index, &c->left, size);
+	int rc = h5_chunk_index_spend(copy->index, &copy->left, size);
 
 	if (!rc)
-		rc = h5_earray_draft(c->index, &h5_earray_super_block, *address, shape, &draft);
+		rc = h5_earray_draft(copy->index, &h5_earray_super_block, *address, shape, &draft);
 	if (rc)
 		return rc;
-	rc = copy_data_blocks(c, shape, draft, h5_earray_part(draft, draft->super.data_blocks));
-	adopt(c->index, &c->header, draft, size);
+	rc = copy_data_blocks(copy, shape, draft, h5_earray_part(draft, draft->super.data_blocks));
+	adopt(copy->index, &copy->header, draft, size);
 	*address = H5_UNDEF;
 	if (!rc)
-		rc = h5_tx_store(c->index->file, address, draft->bytes, size, H5_STAGE_BLOCK + 1);
+		rc = h5_tx_store(copy->index->file, address, draft->bytes, size, H5_STAGE_BLOCK + 1);
 	free(draft);
 	return rc;
 }
 
-static int copy_below(struct copy *c, struct h5_earray_block *root)
+static int copy_below(struct copy *copy, struct h5_earray_block *root)
 {
-	const struct h5_extensible_array_header *from = &c->index->extensible_array;
-	unsigned size_of_offsets = h5_file_superblock(c->index->file)->size_of_offsets;
+	const struct h5_extensible_array_header *from = &copy->index->extensible_array;
+	unsigned size_of_offsets = h5_file_superblock(copy->index->file)->size_of_offsets;
 	uint8_t *super_blocks = h5_earray_part(root, root->index.super_blocks);
 	uint8_t *data_blocks = h5_earray_part(root, root->index.data_blocks);
 	int rc = 0;
@@ -130,38 +131,38 @@ static int copy_below(struct copy *c, struct h5_earray_block *root)
 		struct h5_earray_shape shape;
 		uint64_t address;
 
-		h5_earray_shape_init(c->index, from, number, &shape);
+		h5_earray_shape_init(copy->index, from, number, &shape);
 		if (number < from->index_super_blocks) {
-			rc = copy_data_blocks(c, &shape, NULL,
+			rc = copy_data_blocks(copy, &shape, NULL,
 					      data_blocks + shape.super.first_data_block * size_of_offsets);
 			continue;
 		}
-		address = h5_chunk_address_at(c->index, super_blocks, number - from->index_super_blocks);
+		address = h5_chunk_address_at(copy->index, super_blocks, number - from->index_super_blocks);
 		if (address == H5_UNDEF)
 			continue;
-		rc = copy_super_block(c, &shape, &address);
-		h5_chunk_address_put(c->index, super_blocks, number - from->index_super_blocks, address);
+		rc = copy_super_block(copy, &shape, &address);
+		h5_chunk_address_put(copy->index, super_blocks, number - from->index_super_blocks, address);
 	}
 	return rc;
 }
 
-static int copy_index_block(struct copy *c)
+static int copy_index_block(struct copy *copy)
 {
-	const struct h5_extensible_array_header *from = &c->index->extensible_array;
+	const struct h5_extensible_array_header *from = &copy->index->extensible_array;
 	struct h5_earray_block *draft;
 	struct h5_earray_shape shape;
 	int rc;
 
-	h5_earray_shape_init(c->index, from, 0, &shape);
-	rc = h5_earray_draft(c->index, &h5_earray_index_block, from->index_block, &shape, &draft);
+	h5_earray_shape_init(copy->index, from, 0, &shape);
+	rc = h5_earray_draft(copy->index, &h5_earray_index_block, from->index_block, &shape, &draft);
 	if (rc)
 		return rc;
-	rc = copy_below(c, draft);
-	adopt(c->index, &c->header, draft, from->index_block_size);
-	c->header.index_block = H5_UNDEF;
+	rc = copy_below(copy, draft);
+	adopt(copy->index, &copy->header, draft, from->index_block_size);
+	copy->header.index_block = H5_UNDEF;
 	if (!rc)
-		rc = h5_tx_store(c->index->file, &c->header.index_block, draft->bytes, from->index_block_size,
-				 H5_STAGE_BLOCK + 2);
+		rc = h5_tx_store(copy->index->file, &copy->header.index_block, draft->bytes,
+				 from->index_block_size, H5_STAGE_BLOCK + 2);
 	free(draft);
 	return rc;
 }
@@ -207,18 +208,18 @@ static void release(const struct h5_chunk_index *index, const struct h5_extensib
 
 int h5_earray_move(struct h5_chunk_index *index)
 {
-	struct copy c = {index, index->extensible_array, h5_file_size(index->file)};
+	struct copy copy = {index, index->extensible_array, h5_file_size(index->file)};
 	int rc = h5_tx_allocate(index->file, H5_ALLOCATE_METADATA, h5_earray_header_size(index),
-				&c.header.address);
+				&copy.header.address);
 
-	if (!rc && c.header.index_block != H5_UNDEF)
-		rc = copy_index_block(&c);
+	if (!rc && copy.header.index_block != H5_UNDEF)
+		rc = copy_index_block(&copy);
 	if (!rc)
-		rc = h5_earray_write_header(index, &c.header);
+		rc = h5_earray_write_header(index, &copy.header);
 	if (rc)
 		return rc;
 	release(index, &index->extensible_array);
-	index->extensible_array = c.header;
-	index->layout.address = c.header.address;
+	index->extensible_array = copy.header;
+	index->layout.address = copy.header.address;
 	return 0;
 }

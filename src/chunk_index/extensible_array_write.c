@@ -30,11 +30,11 @@ static int draft_empty(uint64_t size, struct h5_earray_block **draft)
 }
 
 /* Makes an empty block of the type for the position of the change, and decodes it. */
-static int draft_new(struct change *c, const struct h5_block_type *type, uint64_t size,
+static int draft_new(struct change *change, const struct h5_block_type *type, uint64_t size,
 		     struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->position.shape.super;
-	const struct h5_extensible_array_header *header = &c->index->extensible_array;
+	const struct h5_extensible_array_super *super = &change->position.shape.super;
+	const struct h5_extensible_array_header *header = &change->index->extensible_array;
 	struct h5_earray_block *draft;
 	struct h5_writer w;
 	struct h5_reader r;
@@ -42,8 +42,8 @@ static int draft_new(struct change *c, const struct h5_block_type *type, uint64_
 
 	if (rc)
 		return rc;
-	w = h5_earray_writer(c->index, draft->bytes, (size_t)size);
-	r = h5_file_reader(c->index->file, draft->bytes, (size_t)size, H5_UNDEF);
+	w = h5_earray_writer(change->index, draft->bytes, (size_t)size);
+	r = h5_file_reader(change->index->file, draft->bytes, (size_t)size, H5_UNDEF);
 	if (type == &h5_earray_index_block) {
 		h5_extensible_array_index_block_encode(&w, header);
 		rc = h5_extensible_array_index_block_decode(&r, header, &draft->index);
@@ -51,7 +51,7 @@ static int draft_new(struct change *c, const struct h5_block_type *type, uint64_
 		h5_extensible_array_super_block_encode(&w, header, super);
 		rc = h5_extensible_array_super_block_decode(&r, header, super, &draft->super);
 	} else {
-		h5_extensible_array_data_block_encode(&w, header, super, c->position.data_block);
+		h5_extensible_array_data_block_encode(&w, header, super, change->position.data_block);
 		rc = h5_extensible_array_data_block_decode(&r, header, super, &draft->data);
 	}
 	if (rc)
@@ -61,52 +61,55 @@ static int draft_new(struct change *c, const struct h5_block_type *type, uint64_
 	return rc;
 }
 
-static int draft_index_block(struct change *c, struct h5_earray_block **out)
+static int draft_index_block(struct change *change, struct h5_earray_block **out)
 {
-	struct h5_extensible_array_header *header = &c->index->extensible_array;
+	struct h5_extensible_array_header *header = &change->index->extensible_array;
 	struct h5_earray_shape shape;
 	int rc;
 
-	h5_earray_shape_init(c->index, header, 0, &shape);
+	h5_earray_shape_init(change->index, header, 0, &shape);
 	if (header->index_block != H5_UNDEF)
-		return h5_earray_draft(c->index, &h5_earray_index_block, header->index_block, &shape, out);
-	rc = draft_new(c, &h5_earray_index_block, header->index_block_size, out);
+		return h5_earray_draft(change->index, &h5_earray_index_block, header->index_block, &shape,
+				       out);
+	rc = draft_new(change, &h5_earray_index_block, header->index_block_size, out);
 	if (rc)
 		return rc;
-	h5_chunk_elements_clear(c->index, h5_earray_part(*out, (*out)->index.elements),
+	h5_chunk_elements_clear(change->index, h5_earray_part(*out, (*out)->index.elements),
 				header->index_elements);
 	header->elements += header->index_elements;
 	return 0;
 }
 
-static int draft_super_block(struct change *c, uint64_t address, struct h5_earray_block **out)
+static int draft_super_block(struct change *change, uint64_t address, struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->position.shape.super;
+	const struct h5_extensible_array_super *super = &change->position.shape.super;
 	int rc;
 
 	if (address != H5_UNDEF)
-		return h5_earray_draft(c->index, &h5_earray_super_block, address, &c->position.shape, out);
-	rc = draft_new(c, &h5_earray_super_block, super->block_size, out);
+		return h5_earray_draft(change->index, &h5_earray_super_block, address,
+				       &change->position.shape, out);
+	rc = draft_new(change, &h5_earray_super_block, super->block_size, out);
 	if (rc)
 		return rc;
-	c->index->extensible_array.super_count++;
-	c->index->extensible_array.super_bytes += super->block_size;
+	change->index->extensible_array.super_count++;
+	change->index->extensible_array.super_bytes += super->block_size;
 	return 0;
 }
 
-static int draft_data_block(struct change *c, uint64_t address, struct h5_earray_block **out)
+static int draft_data_block(struct change *change, uint64_t address, struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->position.shape.super;
-	struct h5_extensible_array_header *header = &c->index->extensible_array;
+	const struct h5_extensible_array_super *super = &change->position.shape.super;
+	struct h5_extensible_array_header *header = &change->index->extensible_array;
 	int rc;
 
 	if (address != H5_UNDEF)
-		return h5_earray_draft(c->index, &h5_earray_data_block, address, &c->position.shape, out);
-	rc = draft_new(c, &h5_earray_data_block, super->data_block_size, out);
+		return h5_earray_draft(change->index, &h5_earray_data_block, address, &change->position.shape,
+				       out);
+	rc = draft_new(change, &h5_earray_data_block, super->data_block_size, out);
 	if (rc)
 		return rc;
 	if ((*out)->data.elements)
-		h5_chunk_elements_clear(c->index, h5_earray_part(*out, (*out)->data.elements),
+		h5_chunk_elements_clear(change->index, h5_earray_part(*out, (*out)->data.elements),
 					super->elements);
 	header->data_count++;
 	header->data_bytes += super->data_block_space;
@@ -115,10 +118,10 @@ static int draft_data_block(struct change *c, uint64_t address, struct h5_earray
 }
 
 /* `address` H5_UNDEF: the page is not initialised; the draft is an empty one. */
-static int draft_page(struct change *c, uint64_t address, struct h5_earray_block **out)
+static int draft_page(struct change *change, uint64_t address, struct h5_earray_block **out)
 {
-	const struct h5_extensible_array_super *super = &c->position.shape.super;
-	struct h5_file *file = c->index->file;
+	const struct h5_extensible_array_super *super = &change->position.shape.super;
+	struct h5_file *file = change->index->file;
 	size_t size = (size_t)super->page_size;
 	struct h5_earray_block *draft;
 	struct h5_reader r;
@@ -128,7 +131,7 @@ static int draft_page(struct change *c, uint64_t address, struct h5_earray_block
 	if (address == H5_UNDEF) {
 		rc = draft_empty(super->page_size, &draft);
 		if (!rc) {
-			h5_chunk_elements_clear(c->index, draft->bytes, c->position.n);
+			h5_chunk_elements_clear(change->index, draft->bytes, change->position.n);
 			*out = draft;
 		}
 		return rc;
@@ -150,13 +153,13 @@ static int draft_page(struct change *c, uint64_t address, struct h5_earray_block
 /* ---- writing drafts ---- */
 
 /* Writes the draft and frees it. *address changes if it cannot be written in place. */
-static int put_draft(const struct change *c, struct h5_earray_block *draft, uint64_t size, unsigned stage,
-		     uint64_t *address)
+static int put_draft(const struct change *change, struct h5_earray_block *draft, uint64_t size,
+		     unsigned stage, uint64_t *address)
 {
 	int rc;
 
 	h5_earray_seal(draft->bytes, (size_t)size);
-	rc = h5_tx_store(c->index->file, address, draft->bytes, (size_t)size, stage);
+	rc = h5_tx_store(change->index->file, address, draft->bytes, (size_t)size, stage);
 	free(draft);
 	return rc;
 }
@@ -171,24 +174,25 @@ static bool is_behind(const struct h5_chunk_index *index, uint64_t number, uint6
 	return number / index->step[0] >= first;
 }
 
-static int edit(const struct change *c, uint8_t *elements)
+static int edit(const struct change *change, uint8_t *elements)
 {
-	const struct h5_earray_position *position = &c->position;
+	const struct h5_earray_position *position = &change->position;
 
-	if (c->chunk)
-		return h5_chunk_element_put(c->index, elements, position->at, c->chunk);
+	if (change->chunk)
+		return h5_chunk_element_put(change->index, elements, position->at, change->chunk);
 	for (uint64_t i = position->at; i < position->n; i++)
-		if (is_behind(c->index, position->number + (i - position->at), c->first))
-			h5_chunk_elements_clear(c->index,
-						elements + i * c->index->extensible_array.element_size, 1);
+		if (is_behind(change->index, position->number + (i - position->at), change->first))
+			h5_chunk_elements_clear(change->index,
+						elements + i * change->index->extensible_array.element_size,
+						1);
 	return 0;
 }
 
 /* Makes sure that the paged data block is in new space: makes it, or copies it. */
-static int renew_paged(struct change *c, const struct h5_earray_block *super, uint64_t *address)
+static int renew_paged(struct change *change, const struct h5_earray_block *super, uint64_t *address)
 {
-	const struct h5_earray_shape *shape = &c->position.shape;
-	struct h5_file *file = c->index->file;
+	const struct h5_earray_shape *shape = &change->position.shape;
+	struct h5_file *file = change->index->file;
 	uint64_t space = shape->super.data_block_space, at;
 	struct h5_earray_block *draft;
 	int rc;
@@ -199,11 +203,11 @@ static int renew_paged(struct change *c, const struct h5_earray_block *super, ui
 	if (rc)
 		return rc;
 	if (*address != H5_UNDEF) {
-		rc = h5_earray_copy_paged(c->index, shape, shape->header, super, c->position.data_block,
-					  *address, at);
+		rc = h5_earray_copy_paged(change->index, shape, shape->header, super,
+					  change->position.data_block, *address, at);
 		h5_tx_free(file, *address, space);
 	} else {
-		rc = draft_data_block(c, H5_UNDEF, &draft);
+		rc = draft_data_block(change, H5_UNDEF, &draft);
 		if (!rc) {
 			h5_earray_seal(draft->bytes, (size_t)shape->super.data_block_size);
 			rc = h5_tx_put(file, at, draft->bytes, (size_t)shape->super.data_block_size);
@@ -215,51 +219,53 @@ static int renew_paged(struct change *c, const struct h5_earray_block *super, ui
 }
 
 /* *initialised: the page exists. A new page exists once its bit is set. */
-static int change_page(struct change *c, const struct h5_earray_block *super, uint64_t *address,
+static int change_page(struct change *change, const struct h5_earray_block *super, uint64_t *address,
 		       bool *initialised)
 {
-	const struct h5_earray_shape *shape = &c->position.shape;
+	const struct h5_earray_shape *shape = &change->position.shape;
 	size_t size = (size_t)shape->super.page_size;
-	uint64_t at = *initialised ? h5_earray_page_address(shape, *address, c->position.page) : H5_UNDEF;
+	uint64_t at =
+		*initialised ? h5_earray_page_address(shape, *address, change->position.page) : H5_UNDEF;
 	struct h5_earray_block *draft;
-	int rc = draft_page(c, at, &draft);
+	int rc = draft_page(change, at, &draft);
 
 	if (rc)
 		return rc;
-	rc = edit(c, draft->bytes);
-	if (!rc && *initialised && h5_tx_is_safe(c->index->file, at, size))
-		return put_draft(c, draft, size, H5_STAGE_BLOCK, &at);
+	rc = edit(change, draft->bytes);
+	if (!rc && *initialised && h5_tx_is_safe(change->index->file, at, size))
+		return put_draft(change, draft, size, H5_STAGE_BLOCK, &at);
 	if (!rc)
-		rc = renew_paged(c, super, address);
+		rc = renew_paged(change, super, address);
 	if (!rc) {
 		h5_earray_seal(draft->bytes, size);
-		at = h5_earray_page_address(shape, *address, c->position.page);
-		rc = h5_tx_put(c->index->file, at, draft->bytes, size);
+		at = h5_earray_page_address(shape, *address, change->position.page);
+		rc = h5_tx_put(change->index->file, at, draft->bytes, size);
 		*initialised = true;
 	}
 	free(draft);
 	return rc;
 }
 
-static int change_data_block(struct change *c, uint64_t *address)
+static int change_data_block(struct change *change, uint64_t *address)
 {
 	struct h5_earray_block *draft;
-	int rc = draft_data_block(c, *address, &draft);
+	int rc = draft_data_block(change, *address, &draft);
 
 	if (rc)
 		return rc;
-	rc = edit(c, h5_earray_part(draft, draft->data.elements));
+	rc = edit(change, h5_earray_part(draft, draft->data.elements));
 	if (rc) {
 		free(draft);
 		return rc;
 	}
-	return put_draft(c, draft, c->position.shape.super.data_block_size, H5_STAGE_BLOCK, address);
+	return put_draft(change, draft, change->position.shape.super.data_block_size, H5_STAGE_BLOCK,
+			 address);
 }
 
-static int change_super_block(struct change *c, uint64_t *address)
+static int change_super_block(struct change *change, uint64_t *address)
 {
-	const struct h5_earray_shape *shape = &c->position.shape;
-	uint64_t before = H5_UNDEF, after, i = c->position.data_block;
+	const struct h5_earray_shape *shape = &change->position.shape;
+	uint64_t before = H5_UNDEF, after, i = change->position.data_block;
 	const struct h5_earray_block *super = NULL;
 	struct h5_lru_entry *ref = NULL;
 	bool was = false, is;
@@ -267,37 +273,38 @@ static int change_super_block(struct change *c, uint64_t *address)
 	int rc = 0;
 
 	if (*address != H5_UNDEF)
-		rc = h5_earray_block_get(c->index, &h5_earray_super_block, *address, shape, &ref, &super);
+		rc = h5_earray_block_get(change->index, &h5_earray_super_block, *address, shape, &ref,
+					 &super);
 	if (rc)
 		return rc;
 	if (super) {
-		before = h5_chunk_address_at(c->index, super->super.data_blocks, i);
+		before = h5_chunk_address_at(change->index, super->super.data_blocks, i);
 		was = before != H5_UNDEF && shape->super.pages &&
-		      h5_extensible_array_has_page(&shape->super, &super->super, i, c->position.page);
+		      h5_extensible_array_has_page(&shape->super, &super->super, i, change->position.page);
 	}
 	after = before;
 	is = was;
-	rc = shape->super.pages ? change_page(c, super, &after, &is) : change_data_block(c, &after);
-	h5_file_put(c->index->file, ref);
+	rc = shape->super.pages ? change_page(change, super, &after, &is) : change_data_block(change, &after);
+	h5_file_put(change->index->file, ref);
 	if (rc || (after == before && is == was))
 		return rc;
-	rc = draft_super_block(c, *address, &draft);
+	rc = draft_super_block(change, *address, &draft);
 	if (rc)
 		return rc;
-	h5_chunk_address_put(c->index, h5_earray_part(draft, draft->super.data_blocks), i, after);
+	h5_chunk_address_put(change->index, h5_earray_part(draft, draft->super.data_blocks), i, after);
 	if (is)
 		h5_extensible_array_set_page(&shape->super, h5_earray_part(draft, draft->super.bitmap), i,
-					     c->position.page);
-	return put_draft(c, draft, shape->super.block_size, H5_STAGE_BLOCK + 1, address);
+					     change->position.page);
+	return put_draft(change, draft, shape->super.block_size, H5_STAGE_BLOCK + 1, address);
 }
 
 /* A leaf below the index block. */
-static int change_below(struct change *c)
+static int change_below(struct change *change)
 {
-	struct h5_extensible_array_header *header = &c->index->extensible_array;
-	const struct h5_extensible_array_super *super = &c->position.shape.super;
+	struct h5_extensible_array_header *header = &change->index->extensible_array;
+	const struct h5_extensible_array_super *super = &change->position.shape.super;
 	bool direct = super->number < header->index_super_blocks;
-	uint64_t i = direct ? super->first_data_block + c->position.data_block
+	uint64_t i = direct ? super->first_data_block + change->position.data_block
 			    : super->number - header->index_super_blocks;
 	uint64_t before = H5_UNDEF, after;
 	const struct h5_earray_block *root;
@@ -306,41 +313,41 @@ static int change_below(struct change *c)
 	int rc;
 
 	if (header->index_block != H5_UNDEF) {
-		rc = h5_earray_root_get(c->index, header, &ref, &root);
+		rc = h5_earray_root_get(change->index, header, &ref, &root);
 		if (rc)
 			return rc;
-		before = h5_chunk_address_at(c->index,
+		before = h5_chunk_address_at(change->index,
 					     direct ? root->index.data_blocks : root->index.super_blocks, i);
-		h5_file_put(c->index->file, ref);
+		h5_file_put(change->index->file, ref);
 	}
 	after = before;
-	rc = direct ? change_data_block(c, &after) : change_super_block(c, &after);
+	rc = direct ? change_data_block(change, &after) : change_super_block(change, &after);
 	if (rc || after == before)
 		return rc;
-	rc = draft_index_block(c, &draft);
+	rc = draft_index_block(change, &draft);
 	if (rc)
 		return rc;
 	h5_chunk_address_put(
-		c->index,
+		change->index,
 		h5_earray_part(draft, direct ? draft->index.data_blocks : draft->index.super_blocks), i,
 		after);
-	return put_draft(c, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
+	return put_draft(change, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
 }
 
-static int change_in_index_block(struct change *c)
+static int change_in_index_block(struct change *change)
 {
-	struct h5_extensible_array_header *header = &c->index->extensible_array;
+	struct h5_extensible_array_header *header = &change->index->extensible_array;
 	struct h5_earray_block *draft;
-	int rc = draft_index_block(c, &draft);
+	int rc = draft_index_block(change, &draft);
 
 	if (rc)
 		return rc;
-	rc = edit(c, h5_earray_part(draft, draft->index.elements));
+	rc = edit(change, h5_earray_part(draft, draft->index.elements));
 	if (rc) {
 		free(draft);
 		return rc;
 	}
-	return put_draft(c, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
+	return put_draft(change, draft, header->index_block_size, H5_STAGE_BLOCK + 2, &header->index_block);
 }
 
 static bool differs(const struct h5_extensible_array_header *a, const struct h5_extensible_array_header *b)
@@ -351,14 +358,14 @@ static bool differs(const struct h5_extensible_array_header *a, const struct h5_
 }
 
 /* The header can be changed in place, or is new. `written`: the header as it is in the file. */
-static int change_leaf(struct change *c, const struct h5_extensible_array_header *written)
+static int change_leaf(struct change *change, const struct h5_extensible_array_header *written)
 {
-	const struct h5_extensible_array_header *header = &c->index->extensible_array;
+	const struct h5_extensible_array_header *header = &change->index->extensible_array;
 	int rc;
 
-	c->position.shape.header = header;
-	rc = c->position.in_index ? change_in_index_block(c) : change_below(c);
-	return !rc && differs(header, written) ? h5_earray_write_header(c->index, header) : rc;
+	change->position.shape.header = header;
+	rc = change->position.in_index ? change_in_index_block(change) : change_below(change);
+	return !rc && differs(header, written) ? h5_earray_write_header(change->index, header) : rc;
 }
 
 /* Makes sure that the header can be changed in place, by moving the index if it cannot. */
@@ -396,7 +403,7 @@ static int create(struct h5_chunk_index *index)
 static int set_number(struct h5_chunk_index *index, uint64_t number, const struct h5_chunk *chunk)
 {
 	struct h5_extensible_array_header *header = &index->extensible_array, written = {.address = H5_UNDEF};
-	struct change c = {.index = index, .chunk = chunk};
+	struct change change = {.index = index, .chunk = chunk};
 	int rc;
 
 	if (index->layout.address == H5_UNDEF) {
@@ -407,12 +414,12 @@ static int set_number(struct h5_chunk_index *index, uint64_t number, const struc
 	}
 	if (rc)
 		return rc;
-	if (!h5_earray_locate(index, header, number, &c.position))
+	if (!h5_earray_locate(index, header, number, &change.position))
 		return h5_fail(-EFBIG, index->layout.address, "extensible array: it has no chunk %ju",
 			       (uintmax_t)number);
 	if (number >= header->max_index)
 		header->max_index = number + 1;
-	return change_leaf(&c, &written);
+	return change_leaf(&change, &written);
 }
 
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
@@ -450,14 +457,14 @@ static int trim_leaf(struct h5_chunk_index *index, const struct h5_earray_positi
 		     const uint8_t *elements, uint64_t n, h5_chunk_visit *visit, void *arg)
 {
 	const struct h5_extensible_array_header written = index->extensible_array;
-	struct change c = {.index = index, .position = *position, .first = first};
+	struct change change = {.index = index, .position = *position, .first = first};
 	struct h5_chunk chunk;
 	uint64_t i = 0;
 	int rc;
 
 	if (!next_behind(index, position, elements, n, first, &i, &chunk))
 		return 0;
-	rc = change_leaf(&c, &written);
+	rc = change_leaf(&change, &written);
 	for (; !rc && next_behind(index, position, elements, n, first, &i, &chunk); i++)
 		rc = visit(arg, &chunk);
 	return rc;

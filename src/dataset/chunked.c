@@ -102,18 +102,19 @@ struct request {
 /* ---- reading: a part of a chunk ---- */
 
 /* Nothing is stored of the chunk. */
-static void fill_part(const struct request *q, const struct h5_part *part)
+static void fill_part(const struct request *request, const struct h5_part *part)
 {
 	struct h5_run_iterator runs;
 
 	h5_run_begin(&runs, part);
 	while (h5_run_next(&runs))
-		h5_dataset_fill(q->dataset, runs.run.in_dataset, q->buf + (runs.run.in_dataset - q->offset),
-				runs.run.n);
+		h5_dataset_fill(request->dataset, runs.run.in_dataset,
+				request->buf + (runs.run.in_dataset - request->offset), runs.run.n);
 }
 
 /* The chunk is stored as it is: its runs are read from the file. */
-static int read_part(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted)
+static int read_part(struct request *request, const struct h5_part *part,
+		     const struct h5_chunk_wanted *wanted)
 {
 	const struct h5_chunk *chunk = &wanted->chunk;
 	struct h5_run_iterator runs;
@@ -128,7 +129,8 @@ static int read_part(struct request *q, const struct h5_part *part, const struct
 		if (!rc && !h5_add(chunk->address, run->in_chunk, &address))
 			rc = h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond any file");
 		if (!rc)
-			rc = runs_add(&q->runs, address, q->buf + (run->in_dataset - q->offset), run->n);
+			rc = runs_add(&request->runs, address,
+				      request->buf + (run->in_dataset - request->offset), run->n);
 	}
 	return rc;
 }
@@ -142,7 +144,7 @@ static void copy_bytes(const struct h5_chunk_decoded *decoded, uint64_t from, ui
 }
 
 /* The chunk is decoded: copies its runs, and gives it back. */
-static int copy_part(const struct request *q, const struct h5_part *part,
+static int copy_part(const struct request *request, const struct h5_part *part,
 		     const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded)
 {
 	struct h5_run_iterator runs;
@@ -154,7 +156,8 @@ static int copy_part(const struct request *q, const struct h5_part *part,
 
 		rc = h5_chunk_check_size(wanted, decoded->size, run->in_chunk + run->n);
 		if (!rc)
-			copy_bytes(decoded, run->in_chunk, q->buf + (run->in_dataset - q->offset), run->n);
+			copy_bytes(decoded, run->in_chunk, request->buf + (run->in_dataset - request->offset),
+				   run->n);
 	}
 	h5_chunk_put(wanted, decoded, h5_part_size(part), h5_part_chunk_size(part));
 	return rc;
@@ -164,49 +167,50 @@ static int copy_part(const struct request *q, const struct h5_part *part,
 
 static int decode_aside(void *arg, size_t i)
 {
-	struct request *q = arg;
-	struct aside *a = &q->aside[i];
+	struct request *request = arg;
+	struct aside *a = &request->aside[i];
 	struct h5_chunk_decoded decoded;
-	int rc = h5_chunk_get(&a->wanted, q->aside_count == 1, &decoded);
+	int rc = h5_chunk_get(&a->wanted, request->aside_count == 1, &decoded);
 
 	a->elsewhere = rc == -EAGAIN;
 	if (rc)
 		return a->elsewhere ? 0 : rc;
-	return copy_part(q, &a->part, &a->wanted, &decoded);
+	return copy_part(request, &a->part, &a->wanted, &decoded);
 }
 
 /* Chunks that other threads are decoding come last, since these may be done by then. */
-static int take_aside(struct request *q)
+static int take_aside(struct request *request)
 {
-	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(q->dataset->file));
-	int rc = h5_pool_run(pool, decode_aside, q, q->aside_count);
+	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(request->dataset->file));
+	int rc = h5_pool_run(pool, decode_aside, request, request->aside_count);
 
-	for (unsigned i = 0; i < q->aside_count && !rc; i++) {
-		struct aside *a = &q->aside[i];
+	for (unsigned i = 0; i < request->aside_count && !rc; i++) {
+		struct aside *a = &request->aside[i];
 		struct h5_chunk_decoded decoded;
 
 		if (!a->elsewhere)
 			continue;
 		rc = h5_chunk_get(&a->wanted, true, &decoded);
 		if (!rc)
-			rc = copy_part(q, &a->part, &a->wanted, &decoded);
+			rc = copy_part(request, &a->part, &a->wanted, &decoded);
 	}
-	q->aside_count = 0;
+	request->aside_count = 0;
 	return rc;
 }
 
-static int put_aside(struct request *q, const struct h5_part *part, const struct h5_chunk_wanted *wanted)
+static int put_aside(struct request *request, const struct h5_part *part,
+		     const struct h5_chunk_wanted *wanted)
 {
 	struct aside *a;
 
-	if (!q->aside)
-		q->aside = malloc(TOGETHER * sizeof *q->aside);
-	if (!q->aside)
-		return h5_fail(-ENOMEM, q->dataset->address, "dataset: out of memory");
-	a = &q->aside[q->aside_count++];
+	if (!request->aside)
+		request->aside = malloc(TOGETHER * sizeof *request->aside);
+	if (!request->aside)
+		return h5_fail(-ENOMEM, request->dataset->address, "dataset: out of memory");
+	a = &request->aside[request->aside_count++];
 	a->part = *part;
 	a->wanted = *wanted;
-	return q->aside_count == TOGETHER ? take_aside(q) : 0;
+	return request->aside_count == TOGETHER ? take_aside(request) : 0;
 }
 
 /* ---- reading: a request ---- */
@@ -222,29 +226,30 @@ static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_pa
 }
 
 /* Reads all parts, except for those that are put aside. */
-static int read_parts(struct request *q, size_t n)
+static int read_parts(struct request *request, size_t n)
 {
 	struct h5_part_iterator parts;
 	int rc;
 
-	h5_part_begin(&parts, &q->grid, q->offset, n);
+	h5_part_begin(&parts, &request->grid, request->offset, n);
 	while ((rc = h5_part_next(&parts)) > 0) {
 		const struct h5_part *part = &parts.part;
 		struct h5_chunk_wanted wanted;
 		struct h5_chunk_decoded decoded;
 		enum h5_chunk_state state;
 
-		rc = h5_chunk_locate(q->dataset, &q->grid, &q->cursor, part->scaled, &wanted, &state);
+		rc = h5_chunk_locate(request->dataset, &request->grid, &request->cursor, part->scaled,
+				     &wanted, &state);
 		if (rc)
 			break;
 		if (state == H5_CHUNK_NOT_STORED)
-			fill_part(q, part);
-		else if (state == H5_CHUNK_AS_IT_IS && is_read_by_runs(q->dataset, part))
-			rc = read_part(q, part, &wanted);
+			fill_part(request, part);
+		else if (state == H5_CHUNK_AS_IT_IS && is_read_by_runs(request->dataset, part))
+			rc = read_part(request, part, &wanted);
 		else if (h5_chunk_find(&wanted, &decoded))
-			rc = copy_part(q, part, &wanted, &decoded);
+			rc = copy_part(request, part, &wanted, &decoded);
 		else
-			rc = put_aside(q, part, &wanted);
+			rc = put_aside(request, part, &wanted);
 		if (rc)
 			break;
 	}
@@ -253,26 +258,26 @@ static int read_parts(struct request *q, size_t n)
 
 static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
-	struct request q;
+	struct request request;
 	int rc;
 
-	q.dataset = dataset;
-	q.offset = offset;
-	q.buf = buf;
-	q.aside = NULL;
-	q.aside_count = 0;
-	q.cursor.ref = NULL;
-	q.cursor.held = false;
-	runs_init(&q.runs, dataset->file);
-	h5_chunk_grid(dataset, &q.grid);
-	rc = read_parts(&q, n);
+	request.dataset = dataset;
+	request.offset = offset;
+	request.buf = buf;
+	request.aside = NULL;
+	request.aside_count = 0;
+	request.cursor.ref = NULL;
+	request.cursor.held = false;
+	runs_init(&request.runs, dataset->file);
+	h5_chunk_grid(dataset, &request.grid);
+	rc = read_parts(&request, n);
 	if (!rc)
-		rc = runs_flush(&q.runs);
+		rc = runs_flush(&request.runs);
 	if (!rc)
-		rc = take_aside(&q);
+		rc = take_aside(&request);
 	if (dataset->index)
-		h5_chunk_cursor_release(dataset->index, &q.cursor);
-	free(q.aside);
+		h5_chunk_cursor_release(dataset->index, &request.cursor);
+	free(request.aside);
 	return rc;
 }
 

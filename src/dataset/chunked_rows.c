@@ -26,9 +26,10 @@ struct request {
 };
 
 /* Writes into the stored chunk; or into a new one, if chunks are too large for memory. */
-static int write_directly(const struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
+static int write_directly(const struct request *request, struct h5_known_chunk *known,
+			  const struct h5_part *part)
 {
-	struct h5_dataset_writer *writer = q->writer;
+	struct h5_dataset_writer *writer = request->writer;
 	struct h5_run_iterator runs;
 	int rc = 0;
 
@@ -36,7 +37,7 @@ static int write_directly(const struct request *q, struct h5_known_chunk *known,
 		struct h5_chunk chunk = {.size = writer->dataset->chunk_size};
 
 		rc = h5_chunked_move(writer, known, &chunk, NULL);
-		if (!q->data)
+		if (!request->data)
 			return rc;
 	}
 	h5_run_begin(&runs, part);
@@ -44,9 +45,9 @@ static int write_directly(const struct request *q, struct h5_known_chunk *known,
 		const struct h5_part_run *run = &runs.run;
 		uint64_t address = known->stored.address + run->in_chunk;
 
-		rc = q->data ? h5_tx_write(writer->file, address, q->data + (run->in_dataset - q->offset),
-					   run->n)
-			     : h5_write_fill_value(writer, address, run->in_dataset, run->n);
+		rc = request->data ? h5_tx_write(writer->file, address,
+						 request->data + (run->in_dataset - request->offset), run->n)
+				   : h5_write_fill_value(writer, address, run->in_dataset, run->n);
 		if (!rc)
 			h5_chunked_cover(writer, known, run->in_chunk, run->in_chunk + run->n);
 	}
@@ -64,10 +65,10 @@ static bool is_direct(const struct h5_dataset_writer *writer, const struct h5_kn
 }
 
 /* Writes into the chunk in memory. */
-static int gather(const struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
+static int gather(const struct request *request, struct h5_known_chunk *known, const struct h5_part *part)
 {
 	struct h5_run_iterator runs;
-	int rc = known->data ? 0 : h5_chunked_hold(q->writer, known, h5_part_is_whole(part));
+	int rc = known->data ? 0 : h5_chunked_hold(request->writer, known, h5_part_is_whole(part));
 
 	if (rc)
 		return rc;
@@ -76,11 +77,11 @@ static int gather(const struct request *q, struct h5_known_chunk *known, const s
 		const struct h5_part_run *run = &runs.run;
 		uint8_t *bytes = known->data + run->in_chunk;
 
-		if (q->data)
-			memcpy(bytes, q->data + (run->in_dataset - q->offset), run->n);
+		if (request->data)
+			memcpy(bytes, request->data + (run->in_dataset - request->offset), run->n);
 		else
-			h5_dataset_fill(q->writer->dataset, run->in_dataset, bytes, run->n);
-		h5_chunked_mark(q->writer, known, run->in_chunk, run->in_chunk + run->n);
+			h5_dataset_fill(request->writer->dataset, run->in_dataset, bytes, run->n);
+		h5_chunked_mark(request->writer, known, run->in_chunk, run->in_chunk + run->n);
 	}
 	return 0;
 }
@@ -89,10 +90,10 @@ static int gather(const struct request *q, struct h5_known_chunk *known, const s
  * anything. */
 static bool is_raw_space(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
 {
-	const struct h5_chunked_writer *c = h5_chunked_of(writer);
+	const struct h5_chunked_writer *state = h5_chunked_of(writer);
 
-	return c->keeps && !known->data && known->stored.address != H5_UNDEF &&
-	       known->scaled[0] * c->grid.chunk[0] >= writer->rows;
+	return state->keeps && !known->data && known->stored.address != H5_UNDEF &&
+	       known->scaled[0] * state->grid.chunk[0] >= writer->rows;
 }
 
 /* Fills the space of the chunk: its other rows must have the fill value when another program makes the
@@ -109,22 +110,23 @@ static int fill_space(struct h5_dataset_writer *writer, const struct h5_known_ch
 }
 
 /* Adds the chunk to the run of its neighbours. The part is the whole chunk. */
-static int add_whole(struct request *q, struct h5_known_chunk *known, const struct h5_part *part)
+static int add_whole(struct request *request, struct h5_known_chunk *known, const struct h5_part *part)
 {
 	struct h5_run_iterator runs;
 
 	h5_run_begin(&runs, part);
 	h5_run_next(&runs);
-	return h5_chunk_run_add(q->writer, &q->run, known, q->data + (runs.run.in_dataset - q->offset));
+	return h5_chunk_run_add(request->writer, &request->run, known,
+				request->data + (runs.run.in_dataset - request->offset));
 }
 
-static int write_part(struct request *q, const struct h5_part *part)
+static int write_part(struct request *request, const struct h5_part *part)
 {
-	struct h5_dataset_writer *writer = q->writer;
+	struct h5_dataset_writer *writer = request->writer;
 	struct h5_known_chunk *known;
 	int rc = h5_chunked_know(writer, part->scaled, &known);
 
-	if (!rc && !q->data)
+	if (!rc && !request->data)
 		rc = h5_interrupt_check();
 	if (!rc && h5_chunked_is_short(writer, known))
 		rc = h5_chunked_widen(writer, known, h5_part_is_whole(part));
@@ -133,32 +135,33 @@ static int write_part(struct request *q, const struct h5_part *part)
 	if (rc)
 		return rc;
 	/* A run of so many bytes is the whole chunk. */
-	if (q->data && !h5_chunked_of(writer)->filters && !known->data &&
+	if (request->data && !h5_chunked_of(writer)->filters && !known->data &&
 	    part->run == writer->dataset->chunk_size)
-		rc = add_whole(q, known, part);
-	else if (q->stored_only && !known->data && known->stored.address == H5_UNDEF)
+		rc = add_whole(request, known, part);
+	else if (request->stored_only && !known->data && known->stored.address == H5_UNDEF)
 		rc = 0; /* the chunk reads as the fill value */
 	else
-		rc = is_direct(writer, known, part) ? write_directly(q, known, part) : gather(q, known, part);
+		rc = is_direct(writer, known, part) ? write_directly(request, known, part)
+						    : gather(request, known, part);
 	if (!rc && h5_chunked_is_full(writer))
-		rc = h5_chunk_run_end(writer, &q->run);
+		rc = h5_chunk_run_end(writer, &request->run);
 	return rc ? rc : h5_chunked_limit(writer);
 }
 
 static int open_index(struct h5_dataset_writer *writer, const struct h5_chunk_layout *layout)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 	struct h5_dataspace space = writer->dataset->space;
 	struct h5_chunk_index *index;
 	int rc;
 
-	space.dims[0] = c->grid.dims[0];
-	rc = h5_chunk_index_open(writer->file, writer->layout.version, layout, &space, c->filters,
+	space.dims[0] = state->grid.dims[0];
+	rc = h5_chunk_index_open(writer->file, writer->layout.version, layout, &space, state->filters,
 				 writer->dataset->chunk_size, &index);
 	if (rc)
 		return rc;
-	h5_chunk_index_close(c->index);
-	c->index = index;
+	h5_chunk_index_close(state->index);
+	state->index = index;
 	return 0;
 }
 
@@ -196,22 +199,22 @@ static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const 
 {
 	const struct h5_chunk_layout *layout = h5_chunk_index_layout(h5_chunked_of(writer)->index);
 	struct h5_part_iterator parts;
-	struct request q;
+	struct request request;
 	int rc = 0;
 
-	q.writer = writer;
-	q.data = data;
-	q.stored_only = stored_only;
-	q.offset = offset;
-	q.run.count = 0;
+	request.writer = writer;
+	request.data = data;
+	request.stored_only = stored_only;
+	request.offset = offset;
+	request.run.count = 0;
 	if (!stored_only && h5_chunked_of(writer)->keeps && layout->address == H5_UNDEF)
 		rc = allocate_all(writer);
 	h5_part_begin(&parts, &h5_chunked_of(writer)->grid, offset, n);
 	while (!rc && (rc = h5_part_next(&parts)) > 0)
-		rc = write_part(&q, &parts.part);
+		rc = write_part(&request, &parts.part);
 	if (!rc)
-		rc = h5_chunk_run_end(writer, &q.run);
-	h5_chunk_run_drop(writer, &q.run);
+		rc = h5_chunk_run_end(writer, &request.run);
+	h5_chunk_run_drop(writer, &request.run);
 	return rc;
 }
 
@@ -263,26 +266,26 @@ static int store_again(struct h5_dataset_writer *writer, uint64_t first, uint64_
 /* ---- dimension 0 ---- */
 
 /* The first row of a chunk from `row` on; at most `most`. */
-static uint64_t chunk_end(const struct h5_chunked_writer *c, uint64_t row, uint64_t most)
+static uint64_t chunk_end(const struct h5_chunked_writer *state, uint64_t row, uint64_t most)
 {
-	uint64_t rest = row % c->grid.chunk[0];
+	uint64_t rest = row % state->grid.chunk[0];
 
-	return row + h5_min(rest ? c->grid.chunk[0] - rest : 0, most - row);
+	return row + h5_min(rest ? state->grid.chunk[0] - rest : 0, most - row);
 }
 
 /* Stale rows may be stored though they are not in the dataset. Those from row `first` on end with the last
  * chunk, or at `most` if chunks are never removed. */
-static uint64_t stale_end(const struct h5_chunked_writer *c, uint64_t first, uint64_t most)
+static uint64_t stale_end(const struct h5_chunked_writer *state, uint64_t first, uint64_t most)
 {
-	return c->keeps ? most : chunk_end(c, first, most);
+	return state->keeps ? most : chunk_end(state, first, most);
 }
 
 static void set_rows(struct h5_dataset_writer *writer, uint64_t rows)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 
-	c->grid.dims[0] = rows;
-	h5_chunk_index_resize(c->index, c->grid.dims);
+	state->grid.dims[0] = rows;
+	h5_chunk_index_resize(state->index, state->grid.dims);
 }
 
 /* Adds the space of a removed chunk to the list `arg`. It is lost if that is NULL, or if there is no memory.
@@ -298,30 +301,30 @@ static int note_removed(void *arg, const struct h5_chunk *chunk)
  * chunks were there when the dataset was opened, and the program that left them there may have freed it. */
 static int trim(struct h5_dataset_writer *writer, void (*discard)(struct h5_file *, uint64_t, uint64_t))
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	uint64_t first = writer->rows / c->grid.chunk[0] + (writer->rows % c->grid.chunk[0] != 0);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
+	uint64_t first = writer->rows / state->grid.chunk[0] + (writer->rows % state->grid.chunk[0] != 0);
 	struct h5_extents removed = {0};
 	int rc;
 
-	if (c->keeps)
+	if (state->keeps)
 		return 0;
 	writer->index_changed = true;
-	rc = h5_chunk_index_trim(c->index, first, note_removed, discard ? &removed : NULL);
+	rc = h5_chunk_index_trim(state->index, first, note_removed, discard ? &removed : NULL);
 	for (size_t i = 0; !rc && i < removed.count; i++)
 		discard(writer->file, removed.list[i].address, removed.list[i].size);
 	h5_extents_release(&removed);
-	c->keeps = rc == -ENOTSUP;
-	if (c->keeps)
+	state->keeps = rc == -ENOTSUP;
+	if (state->keeps)
 		rc = 0;
-	c->trimmed = !rc;
+	state->trimmed = !rc;
 	return rc;
 }
 
 /* Undoes a growth from writer->rows that has failed. The next growth overwrites what cannot be undone. */
 static void undo_growth(struct h5_dataset_writer *writer)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	uint64_t end = stale_end(c, writer->rows, c->grid.dims[0]);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
+	uint64_t end = stale_end(state, writer->rows, state->grid.dims[0]);
 	struct h5_error cause = *h5_error_last();
 
 	/* This must be done even if the request was interrupted. */
@@ -335,8 +338,8 @@ static void undo_growth(struct h5_dataset_writer *writer)
 
 static int grow(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	int rc = c->trimmed ? 0 : trim(writer, NULL);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
+	int rc = state->trimmed ? 0 : trim(writer, NULL);
 
 	assert(rows > writer->rows);
 	if (rc)
@@ -349,7 +352,7 @@ static int grow(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *
 	else if (writer->dataset->early)
 		rc = fill_rows(writer, writer->rows, rows);
 	else
-		rc = clear_rows(writer, writer->rows, stale_end(c, writer->rows, rows));
+		rc = clear_rows(writer, writer->rows, stale_end(state, writer->rows, rows));
 	if (rc)
 		undo_growth(writer);
 	else
@@ -370,10 +373,10 @@ static int commit(struct h5_dataset_writer *writer)
 
 static int chunked_grow(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	uint64_t first = writer->rows - writer->rows % c->grid.chunk[0],
-		 end = chunk_end(c, writer->rows, rows);
-	bool completed = c->edges && first < writer->settled && end - first == c->grid.chunk[0];
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
+	uint64_t first = writer->rows - writer->rows % state->grid.chunk[0],
+		 end = chunk_end(state, writer->rows, rows);
+	bool completed = state->edges && first < writer->settled && end - first == state->grid.chunk[0];
 	int rc = grow(writer, rows, data);
 
 	/* The chunks that were the last had to be stored raw; now they can be filtered. The rows are there
@@ -386,17 +389,17 @@ static int chunked_grow(struct h5_dataset_writer *writer, uint64_t rows, const u
 /* Stores raw, in advance, those chunks that will be partial with so many rows. */
 static int unfilter_last(struct h5_dataset_writer *writer, uint64_t rows)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	uint64_t first = rows - rows % c->grid.chunk[0];
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
+	uint64_t first = rows - rows % state->grid.chunk[0];
 	int rc;
 
-	if (!c->edges || first == rows)
+	if (!state->edges || first == rows)
 		return 0;
-	c->grid.dims[0] = rows;
+	state->grid.dims[0] = rows;
 	rc = store_again(writer, first, rows);
 	if (!rc)
 		rc = h5_chunked_release(writer, true);
-	c->grid.dims[0] = writer->rows;
+	state->grid.dims[0] = writer->rows;
 	return rc;
 }
 
@@ -404,27 +407,27 @@ static int unfilter_last(struct h5_dataset_writer *writer, uint64_t rows)
  * them. */
 static void set_unclean(struct h5_dataset_writer *writer, uint64_t rows)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 
-	writer->dirty += (size_t)(rows != 0) - (size_t)(c->unclean != 0);
-	c->unclean = rows;
+	writer->dirty += (size_t)(rows != 0) - (size_t)(state->unclean != 0);
+	state->unclean = rows;
 }
 
 /* After the dataset has shrunk: removes chunks after the last row, and clears the rows of the last chunk that
  * are gone. */
 static int clean(struct h5_dataset_writer *writer)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 	int rc = h5_tx_touch(writer->file, writer->address);
 
 	if (!rc)
 		rc = trim(writer, h5_tx_discard);
-	if (!rc && c->unclean > writer->rows) {
-		c->grid.dims[0] = c->unclean;
-		rc = clear_rows(writer, writer->rows, stale_end(c, writer->rows, c->unclean));
+	if (!rc && state->unclean > writer->rows) {
+		state->grid.dims[0] = state->unclean;
+		rc = clear_rows(writer, writer->rows, stale_end(state, writer->rows, state->unclean));
 		if (!rc)
 			rc = h5_chunked_release(writer, true);
-		c->grid.dims[0] = writer->rows;
+		state->grid.dims[0] = writer->rows;
 	}
 	if (!rc)
 		set_unclean(writer, 0);
@@ -433,7 +436,7 @@ static int clean(struct h5_dataset_writer *writer)
 
 static int chunked_shrink(struct h5_dataset_writer *writer, uint64_t rows)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 	uint64_t before = writer->rows;
 	int rc;
 
@@ -457,7 +460,7 @@ static int chunked_shrink(struct h5_dataset_writer *writer, uint64_t rows)
 	set_unclean(writer, before);
 	h5_interrupt_begin(NULL, NULL);
 	if (clean(writer) || commit(writer))
-		c->trimmed = false;
+		state->trimmed = false;
 	return 0;
 }
 
@@ -465,16 +468,17 @@ static int chunked_shrink(struct h5_dataset_writer *writer, uint64_t rows)
 
 static int chunked_flush(struct h5_dataset_writer *writer)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
-	const struct h5_chunk_layout *now = h5_chunk_index_layout(c->index), *was = &writer->layout.chunked;
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
+	const struct h5_chunk_layout *now = h5_chunk_index_layout(state->index),
+				     *was = &writer->layout.chunked;
 	int rc;
 
-	if (c->unclean)
+	if (state->unclean)
 		(void)clean(writer);
 	rc = h5_chunked_release(writer, false);
 	if (!rc)
 		rc = h5_chunked_store(writer, true);
-	if (!rc && c->known_bytes > KEPT_MAX)
+	if (!rc && state->known_bytes > KEPT_MAX)
 		rc = h5_chunked_release(writer, true);
 	if (now->address != was->address || now->single.size != was->single.size ||
 	    now->single.filter_mask != was->single.filter_mask) {
@@ -496,47 +500,47 @@ static int chunked_open(struct h5_dataset_writer *writer)
 {
 	const struct h5_dataset *dataset = writer->dataset;
 	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
-	struct h5_chunked_writer *c = calloc(1, sizeof *c);
+	struct h5_chunked_writer *state = calloc(1, sizeof *state);
 	int rc;
 
-	if (!c)
+	if (!state)
 		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
-	writer->state = c;
-	c->filters = dataset->pipeline.count;
-	c->edges = c->filters && layout->unfiltered_edges;
-	c->keeps = h5_chunk_index_keeps(layout->index);
-	c->visible = writer->rows;
-	h5_grid_init(&c->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
+	writer->state = state;
+	state->filters = dataset->pipeline.count;
+	state->edges = state->filters && layout->unfiltered_edges;
+	state->keeps = h5_chunk_index_keeps(layout->index);
+	state->visible = writer->rows;
+	h5_grid_init(&state->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
 	rc = h5_write_needs(writer, H5_MSG_LAYOUT);
 	if (!rc)
 		rc = h5_write_needs(writer, H5_MSG_DATASPACE);
 	if (!rc && h5_tx_is_swmr(writer->file) && !h5_chunk_index_allows_swmr(layout->index))
 		rc = h5_fail(-ENOTSUP, writer->address,
 			     "dataset: SWMR readers cannot follow its version 1 B-tree");
-	if (!rc && c->filters)
+	if (!rc && state->filters)
 		rc = h5_pipeline_can_encode(&dataset->pipeline);
-	if (!rc && c->filters)
+	if (!rc && state->filters)
 		rc = h5_pipeline_check_size(writer->file, dataset->pipeline.count, writer->address,
 					    dataset->chunk_size);
 	if (!rc)
 		rc = open_index(writer, layout);
 	if (!rc)
-		rc = h5_chunk_index_can_change(c->index);
+		rc = h5_chunk_index_can_change(state->index);
 	/* `visible` must be the rows of the last commit. */
-	if (!rc && c->edges)
+	if (!rc && state->edges)
 		rc = h5_tx_commit(writer->file);
 	return rc;
 }
 
 static void chunked_close(struct h5_dataset_writer *writer)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 
-	if (!c)
+	if (!state)
 		return;
-	h5_chunk_index_close(c->index);
+	h5_chunk_index_close(state->index);
 	h5_chunked_drop(writer, 0);
-	free(c);
+	free(state);
 }
 
 const struct h5_write_ops h5_write_chunked = {

@@ -30,12 +30,12 @@ enum {
 };
 
 /* True: with so many rows the chunk is partial. */
-static bool is_partial(const struct h5_chunked_writer *c, const uint64_t *scaled, uint64_t rows)
+static bool is_partial(const struct h5_chunked_writer *state, const uint64_t *scaled, uint64_t rows)
 {
-	for (unsigned i = 0; i + 1 < c->grid.dims_count; i++) {
-		uint64_t first = scaled[i] * c->grid.chunk[i], dim = i ? c->grid.dims[i] : rows;
+	for (unsigned i = 0; i + 1 < state->grid.dims_count; i++) {
+		uint64_t first = scaled[i] * state->grid.chunk[i], dim = i ? state->grid.dims[i] : rows;
 
-		if (dim > first && dim - first < c->grid.chunk[i])
+		if (dim > first && dim - first < state->grid.chunk[i])
 			return true;
 	}
 	return false;
@@ -44,20 +44,22 @@ static bool is_partial(const struct h5_chunked_writer *c, const uint64_t *scaled
 /* True: the chunk must be stored raw. */
 static bool stays_raw(const struct h5_dataset_writer *writer, const uint64_t *scaled)
 {
-	const struct h5_chunked_writer *c = h5_chunked_of(writer);
-	uint64_t first = scaled[0] * c->grid.chunk[0];
+	const struct h5_chunked_writer *state = h5_chunked_of(writer);
+	uint64_t first = scaled[0] * state->grid.chunk[0];
 
-	return c->edges && (is_partial(c, scaled, writer->rows) || is_partial(c, scaled, c->grid.dims[0]) ||
-			    (first < writer->settled && first + c->grid.chunk[0] > c->visible));
+	return state->edges &&
+	       (is_partial(state, scaled, writer->rows) || is_partial(state, scaled, state->grid.dims[0]) ||
+		(first < writer->settled && first + state->grid.chunk[0] > state->visible));
 }
 
 /* True: the chunk is stored raw. */
 static bool is_raw(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
 {
-	const struct h5_chunked_writer *c = h5_chunked_of(writer);
+	const struct h5_chunked_writer *state = h5_chunked_of(writer);
 
-	return !c->filters || !h5_chunk_is_filtered(&writer->dataset->pipeline, known->stored.filter_mask) ||
-	       (c->edges && is_partial(c, known->scaled, writer->rows));
+	return !state->filters ||
+	       !h5_chunk_is_filtered(&writer->dataset->pipeline, known->stored.filter_mask) ||
+	       (state->edges && is_partial(state, known->scaled, writer->rows));
 }
 
 static int check_stored(const struct h5_dataset_writer *writer, const struct h5_chunk *chunk)
@@ -73,71 +75,71 @@ static int check_stored(const struct h5_dataset_writer *writer, const struct h5_
 
 /* ---- chunks that are known ---- */
 
-static size_t key_size(const struct h5_chunked_writer *c)
+static size_t key_size(const struct h5_chunked_writer *state)
 {
-	return (c->grid.dims_count - 1) * sizeof(uint64_t);
+	return (state->grid.dims_count - 1) * sizeof(uint64_t);
 }
 
-static struct h5_known_chunk *find_known(struct h5_chunked_writer *c, const uint64_t *scaled)
+static struct h5_known_chunk *find_known(struct h5_chunked_writer *state, const uint64_t *scaled)
 {
-	struct h5_known_chunk *known = c->last_known;
+	struct h5_known_chunk *known = state->last_known;
 
-	if (known && !memcmp(known->scaled, scaled, key_size(c)))
+	if (known && !memcmp(known->scaled, scaled, key_size(state)))
 		return known;
-	HASH_FIND(hh, c->known, scaled, key_size(c), known);
+	HASH_FIND(hh, state->known, scaled, key_size(state), known);
 	if (known)
-		c->last_known = known;
+		state->last_known = known;
 	return known;
 }
 
-static int add_known(struct h5_chunked_writer *c, const uint64_t *scaled, const struct h5_chunk *stored,
+static int add_known(struct h5_chunked_writer *state, const uint64_t *scaled, const struct h5_chunk *stored,
 		     struct h5_known_chunk **out)
 {
-	struct h5_known_chunk *known = calloc(1, sizeof *known + key_size(c));
+	struct h5_known_chunk *known = calloc(1, sizeof *known + key_size(state));
 
 	if (!known)
 		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
 	known->stored = *stored;
-	memcpy(known->scaled, scaled, key_size(c));
-	HASH_ADD(hh, c->known, scaled, key_size(c), known);
+	memcpy(known->scaled, scaled, key_size(state));
+	HASH_ADD(hh, state->known, scaled, key_size(state), known);
 	if (!known->hh.tbl) {
 		free(known);
 		return h5_fail(-ENOMEM, H5_UNDEF, "out of memory");
 	}
-	c->known_bytes += sizeof *known + key_size(c);
-	c->last_known = known;
+	state->known_bytes += sizeof *known + key_size(state);
+	state->last_known = known;
 	*out = known;
 	return 0;
 }
 
 static void remove_known(struct h5_dataset_writer *writer, struct h5_known_chunk *known)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 
-	HASH_DEL(c->known, known);
-	c->known_bytes -= sizeof *known + key_size(c);
+	HASH_DEL(state->known, known);
+	state->known_bytes -= sizeof *known + key_size(state);
 	if (known->data)
-		c->known_bytes -= (size_t)writer->dataset->chunk_size;
-	if (c->last_known == known)
-		c->last_known = NULL;
-	assert(c->known || !c->known_bytes);
+		state->known_bytes -= (size_t)writer->dataset->chunk_size;
+	if (state->last_known == known)
+		state->last_known = NULL;
+	assert(state->known || !state->known_bytes);
 	free(known->data);
 	free(known);
 }
 
 int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, struct h5_known_chunk **known)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 	struct h5_chunk chunk;
 	int rc;
 
-	*known = find_known(c, scaled);
+	*known = find_known(state, scaled);
 	if (*known)
 		return 0;
-	rc = h5_chunk_index_lookup(c->index, NULL, scaled, &chunk);
+	rc = h5_chunk_index_lookup(state->index, NULL, scaled, &chunk);
 	if (!rc)
 		rc = check_stored(writer, &chunk);
-	return rc ? rc : add_known(c, scaled, &chunk, known);
+	return rc ? rc : add_known(state, scaled, &chunk, known);
 }
 
 /* How many bytes of a stored chunk must be there: up to the last one that readers may have seen. */
@@ -246,7 +248,7 @@ int h5_chunked_widen(struct h5_dataset_writer *writer, struct h5_known_chunk *kn
 
 int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 	const struct h5_chunk *stored = &known->stored;
 	size_t size = (size_t)writer->dataset->chunk_size;
 	uint8_t *data;
@@ -256,7 +258,7 @@ int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 		data = malloc(size);
 		if (!data)
 			return h5_fail(-ENOMEM, stored->address, "chunk: out of memory");
-		if (!whole || is_partial(c, known->scaled, c->grid.dims[0]))
+		if (!whole || is_partial(state, known->scaled, state->grid.dims[0]))
 			h5_dataset_fill(writer->dataset, 0, data, size);
 	} else {
 		rc = read_stored(writer, known, &data);
@@ -265,7 +267,7 @@ int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 		return rc;
 	assert(!known->data);
 	known->data = data;
-	c->known_bytes += size;
+	state->known_bytes += size;
 	return 0;
 }
 
@@ -404,9 +406,9 @@ static void add_to_batch(struct batch *b, struct h5_known_chunk *known)
 }
 
 /* True: all chunks are meant, or the chunk ends before the last row. */
-static bool is_meant(const struct h5_chunked_writer *c, const struct h5_known_chunk *known, bool all)
+static bool is_meant(const struct h5_chunked_writer *state, const struct h5_known_chunk *known, bool all)
 {
-	return all || known->scaled[0] < c->grid.dims[0] / c->grid.chunk[0];
+	return all || known->scaled[0] < state->grid.dims[0] / state->grid.chunk[0];
 }
 
 int h5_chunked_store(struct h5_dataset_writer *writer, bool all)
@@ -440,14 +442,14 @@ void h5_chunked_mark(struct h5_dataset_writer *writer, struct h5_known_chunk *kn
 
 int h5_chunked_release(struct h5_dataset_writer *writer, bool all)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 	struct h5_known_chunk *known, *next;
 	int rc = h5_chunked_store(writer, all);
 
 	if (rc)
 		return rc;
-	HASH_ITER(hh, c->known, known, next)
-	if (is_meant(c, known, all))
+	HASH_ITER(hh, state->known, known, next)
+	if (is_meant(state, known, all))
 		remove_known(writer, known);
 	return 0;
 }
@@ -471,12 +473,12 @@ int h5_chunked_limit(struct h5_dataset_writer *writer)
 
 void h5_chunked_drop(struct h5_dataset_writer *writer, uint64_t row)
 {
-	struct h5_chunked_writer *c = h5_chunked_of(writer);
+	struct h5_chunked_writer *state = h5_chunked_of(writer);
 	struct h5_known_chunk *known, *next;
 
-	HASH_ITER(hh, c->known, known, next)
+	HASH_ITER(hh, state->known, known, next)
 	{
-		if (known->scaled[0] * c->grid.chunk[0] < row)
+		if (known->scaled[0] * state->grid.chunk[0] < row)
 			continue;
 		set_changed(writer, known, 0, 0);
 		remove_known(writer, known);

@@ -57,10 +57,10 @@ static int read_range(const struct h5_dataset *dataset, uint64_t offset, uint8_t
 /* ---- what is taken ---- */
 
 /* The first element from `at` on that is taken, or is not; `end` if there is none before. */
-static uint64_t next_bit(const struct request *q, uint64_t at, uint64_t end, bool taken)
+static uint64_t next_bit(const struct request *request, uint64_t at, uint64_t end, bool taken)
 {
 	while (at < end) {
-		uint64_t bit = at - q->begin, word = q->taken[bit / 64];
+		uint64_t bit = at - request->begin, word = request->taken[bit / 64];
 
 		word = (taken ? word : ~word) >> bit % 64;
 		if (word)
@@ -70,16 +70,16 @@ static uint64_t next_bit(const struct request *q, uint64_t at, uint64_t end, boo
 	return end;
 }
 
-static void take(struct request *q, uint64_t at, uint64_t count)
+static void take(struct request *request, uint64_t at, uint64_t count)
 {
-	q->left -= count;
-	for (uint64_t bit = at - q->begin; count; bit++) {
+	request->left -= count;
+	for (uint64_t bit = at - request->begin; count; bit++) {
 		/* whole words at once */
 		if (bit % 64 || count < 64) {
-			q->taken[bit / 64] |= UINT64_C(1) << bit % 64;
+			request->taken[bit / 64] |= UINT64_C(1) << bit % 64;
 			count--;
 		} else {
-			q->taken[bit / 64] = UINT64_MAX;
+			request->taken[bit / 64] = UINT64_MAX;
 			bit += 63;
 			count -= 64;
 		}
@@ -87,16 +87,17 @@ static void take(struct request *q, uint64_t at, uint64_t count)
 }
 
 /* The next run of elements of the walk in the request, from the position on, that are not taken. */
-static bool next_free(const struct request *q, const struct h5_walk *walk, uint64_t at, struct h5_run *run)
+static bool next_free(const struct request *request, const struct h5_walk *walk, uint64_t at,
+		      struct h5_run *run)
 {
-	while (at < q->end && h5_walk_from(walk, at, run) && run->position < q->end) {
-		uint64_t end = run->position + h5_min(run->count, q->end - run->position);
-		uint64_t free = next_bit(q, run->position, end, false);
+	while (at < request->end && h5_walk_from(walk, at, run) && run->position < request->end) {
+		uint64_t end = run->position + h5_min(run->count, request->end - run->position);
+		uint64_t free = next_bit(request, run->position, end, false);
 
 		if (free < end) {
 			run->index += free - run->position;
 			run->position = free;
-			run->count = next_bit(q, free, end, true) - free;
+			run->count = next_bit(request, free, end, true) - free;
 			return true;
 		}
 		at = end;
@@ -107,59 +108,59 @@ static bool next_free(const struct request *q, const struct h5_walk *walk, uint6
 /* ---- pieces ---- */
 
 /* The part of the elements that the request asks for, as bytes of the virtual dataset. */
-static void clip(const struct request *q, const struct piece *piece, uint64_t *begin, size_t *n)
+static void clip(const struct request *request, const struct piece *piece, uint64_t *begin, size_t *n)
 {
-	uint64_t size = q->dataset->type->size, first = piece->to * size;
-	uint64_t end = h5_min(first + piece->count * size, q->offset + q->n);
+	uint64_t size = request->dataset->type->size, first = piece->to * size;
+	uint64_t end = h5_min(first + piece->count * size, request->offset + request->n);
 
-	*begin = first > q->offset ? first : q->offset;
+	*begin = first > request->offset ? first : request->offset;
 	*n = (size_t)(end - *begin);
 }
 
-static int read_source(const struct request *q, const struct source *source, uint64_t offset, uint8_t *buf,
-		       size_t n)
+static int read_source(const struct request *request, const struct source *source, uint64_t offset,
+		       uint8_t *buf, size_t n)
 {
 	if (source->dataset->ops->is_virtual)
-		return read_range(source->dataset, offset, buf, n, q->depth - 1);
+		return read_range(source->dataset, offset, buf, n, request->depth - 1);
 	return h5_dataset_read(source->dataset, offset, buf, n);
 }
 
-static int read_direct(const struct request *q, const struct source *source, const struct piece *piece)
+static int read_direct(const struct request *request, const struct source *source, const struct piece *piece)
 {
-	uint64_t size = q->dataset->type->size, begin;
+	uint64_t size = request->dataset->type->size, begin;
 	size_t n;
 
-	clip(q, piece, &begin, &n);
-	return read_source(q, source, piece->from * size + (begin - piece->to * size),
-			   q->buf + (begin - q->offset), n);
+	clip(request, piece, &begin, &n);
+	return read_source(request, source, piece->from * size + (begin - piece->to * size),
+			   request->buf + (begin - request->offset), n);
 }
 
 /* Reads all from the first to the last of the pieces at once, and copies the pieces from that. */
-static int read_together(struct request *q, const struct source *source, const struct piece *pieces,
+static int read_together(struct request *request, const struct source *source, const struct piece *pieces,
 			 size_t count)
 {
 	uint64_t size = source->dataset->type->size, first = pieces[0].from;
 	uint64_t end = pieces[count - 1].from + pieces[count - 1].count;
 	int rc;
 
-	if (!q->scratch)
-		q->scratch = malloc(2 * SCRATCH);
-	if (!q->scratch)
-		return h5_fail(-ENOMEM, q->dataset->address, "virtual dataset: out of memory");
-	rc = read_source(q, source, first * size, q->scratch, (size_t)((end - first) * size));
+	if (!request->scratch)
+		request->scratch = malloc(2 * SCRATCH);
+	if (!request->scratch)
+		return h5_fail(-ENOMEM, request->dataset->address, "virtual dataset: out of memory");
+	rc = read_source(request, source, first * size, request->scratch, (size_t)((end - first) * size));
 	for (size_t i = 0; i < count && !rc; i++) {
-		const uint8_t *data = q->scratch + (pieces[i].from - first) * size;
+		const uint8_t *data = request->scratch + (pieces[i].from - first) * size;
 		uint64_t begin;
 		size_t n;
 
 		if (source->convert) {
-			h5_convert(source->dataset->type, data, q->dataset->type, q->scratch + SCRATCH,
-				   (size_t)pieces[i].count);
-			data = q->scratch + SCRATCH;
+			h5_convert(source->dataset->type, data, request->dataset->type,
+				   request->scratch + SCRATCH, (size_t)pieces[i].count);
+			data = request->scratch + SCRATCH;
 		}
-		clip(q, &pieces[i], &begin, &n);
-		memcpy(q->buf + (begin - q->offset), data + (begin - pieces[i].to * q->dataset->type->size),
-		       n);
+		clip(request, &pieces[i], &begin, &n);
+		memcpy(request->buf + (begin - request->offset),
+		       data + (begin - pieces[i].to * request->dataset->type->size), n);
 	}
 	return rc;
 }
@@ -186,7 +187,7 @@ static size_t count_together(const struct source *source, const struct piece *pi
 	return n;
 }
 
-static int flush(struct request *q, struct source *source)
+static int flush(struct request *request, struct source *source)
 {
 	int rc = 0;
 
@@ -194,15 +195,15 @@ static int flush(struct request *q, struct source *source)
 		const struct piece *pieces = source->pieces + i;
 		size_t n = count_together(source, pieces, source->count - i);
 
-		rc = n == 1 && !source->convert ? read_direct(q, source, pieces)
-						: read_together(q, source, pieces, n);
+		rc = n == 1 && !source->convert ? read_direct(request, source, pieces)
+						: read_together(request, source, pieces, n);
 		i += n;
 	}
 	source->count = 0;
 	return rc;
 }
 
-static int add_piece(struct request *q, struct source *source, struct piece piece)
+static int add_piece(struct request *request, struct source *source, struct piece piece)
 {
 	struct piece *last = source->count ? &source->pieces[source->count - 1] : NULL;
 	uint64_t most = UINT64_MAX;
@@ -213,13 +214,13 @@ static int add_piece(struct request *q, struct source *source, struct piece piec
 		return 0;
 	}
 	if (source->convert) {
-		uint32_t from = source->dataset->type->size, to = q->dataset->type->size;
+		uint32_t from = source->dataset->type->size, to = request->dataset->type->size;
 
 		most = SCRATCH / (from > to ? from : to);
 	}
 	while (piece.count) {
 		struct piece part = {piece.from, piece.to, h5_min(piece.count, most)};
-		int rc = source->count == PIECES ? flush(q, source) : 0;
+		int rc = source->count == PIECES ? flush(request, source) : 0;
 
 		if (rc)
 			return rc;
@@ -233,26 +234,26 @@ static int add_piece(struct request *q, struct source *source, struct piece piec
 
 /* ---- mappings ---- */
 
-static int check_source(const struct request *q, struct source *source)
+static int check_source(const struct request *request, struct source *source)
 {
-	const struct h5_datatype *from = source->dataset->type, *to = q->dataset->type;
+	const struct h5_datatype *from = source->dataset->type, *to = request->dataset->type;
 
 	if (source->dataset->size == UINT64_MAX)
 		return h5_fail(-EOVERFLOW, source->dataset->address, "dataset: more than 2^63-1 bytes");
-	if (source->dataset->ops->is_virtual && !q->depth)
+	if (source->dataset->ops->is_virtual && !request->depth)
 		return h5_fail(-ELOOP, source->dataset->address,
 			       "virtual dataset: too many sources in a row");
 	source->convert = h5_convert_is_needed(from, to);
 	if (source->convert && (!h5_convert_can(from, to) || from->size > SCRATCH || to->size > SCRATCH))
 		return h5_fail(-ENOTSUP, source->dataset->address,
 			       "virtual dataset: its source is of a type that is not converted");
-	if (!h5_datatype_is_fixed(to) && source->dataset->file != q->dataset->file)
-		return h5_fail(-ENOTSUP, q->dataset->address,
+	if (!h5_datatype_is_fixed(to) && source->dataset->file != request->dataset->file)
+		return h5_fail(-ENOTSUP, request->dataset->address,
 			       "virtual dataset: variable-length data or references in another file");
 	return 0;
 }
 
-static int open_source(const struct request *q, const struct h5_virtual_entry *entry, uint64_t block,
+static int open_source(const struct request *request, const struct h5_virtual_entry *entry, uint64_t block,
 		       struct source *source)
 {
 	uint64_t address;
@@ -261,13 +262,13 @@ static int open_source(const struct request *q, const struct h5_virtual_entry *e
 	source->count = 0;
 	source->ref = NULL;
 	if (!rc)
-		rc = h5_virtual_find_source(q->dataset->file, entry->file, entry->dataset, block,
+		rc = h5_virtual_find_source(request->dataset->file, entry->file, entry->dataset, block,
 					    &source->file, &address);
 	if (!rc)
-		rc = h5_dataset_get_by(q->dataset->layouts, source->file, address, &source->ref,
+		rc = h5_dataset_get_by(request->dataset->layouts, source->file, address, &source->ref,
 				       &source->dataset);
 	if (!rc)
-		rc = check_source(q, source);
+		rc = check_source(request, source);
 	if (rc && source->ref) {
 		h5_file_put(source->file, source->ref);
 		source->ref = NULL;
@@ -277,17 +278,17 @@ static int open_source(const struct request *q, const struct h5_virtual_entry *e
 
 /* The walk through the source. If both selections are unlimited, the walk through the virtual dataset is cut
  * to as many slices as the source has. */
-static int walk_source(const struct request *q, const struct h5_virtual_entry *entry,
+static int walk_source(const struct request *request, const struct h5_virtual_entry *entry,
 		       const struct h5_dataset *source, struct h5_walk *from, struct h5_walk *to)
 {
-	const struct h5_dataspace *space = &q->dataset->space;
+	const struct h5_dataspace *space = &request->dataset->space;
 	int unlimited = h5_shape_unlimited(entry->source), d = h5_shape_unlimited(entry->virtual);
 	struct h5_hyperslab slab, virtual_slab;
 	uint64_t slices;
 	int rc;
 
 	if (!h5_shape_has_rank(entry->source, source->space.rank))
-		return h5_fail(-EUCLEAN, q->dataset->address,
+		return h5_fail(-EUCLEAN, request->dataset->address,
 			       "virtual dataset: source selection of another rank");
 	if (unlimited >= 0) {
 		slices = h5_shape_slices(entry->source, source->space.dims[unlimited]);
@@ -295,7 +296,7 @@ static int walk_source(const struct request *q, const struct h5_virtual_entry *e
 			slices = h5_min(slices, h5_shape_slices(entry->virtual, space->dims[d]));
 		if (!h5_shape_cut(entry->source, slices, &slab) ||
 		    (d >= 0 && !h5_shape_cut(entry->virtual, slices, &virtual_slab)))
-			return h5_fail(-EUCLEAN, q->dataset->address,
+			return h5_fail(-EUCLEAN, request->dataset->address,
 				       "virtual dataset: selection beyond 2^64");
 	}
 	rc = h5_walk_init(from, entry->source, source->space.rank, source->space.dims, &slab);
@@ -308,7 +309,7 @@ static int walk_source(const struct request *q, const struct h5_virtual_entry *e
 
 /* Copies one run of the virtual dataset, from as many runs of the source as it needs. Elements that the
  * source does not have are not taken. */
-static int copy_run(struct request *q, struct source *source, const struct h5_walk *from,
+static int copy_run(struct request *request, struct source *source, const struct h5_walk *from,
 		    const struct h5_run *run)
 {
 	int rc = 0;
@@ -322,17 +323,17 @@ static int copy_run(struct request *q, struct source *source, const struct h5_wa
 		count = h5_min(part.count, run->count - done);
 		if (part.position == UINT64_MAX)
 			continue;
-		take(q, run->position + done, count);
-		rc = add_piece(q, source, (struct piece){part.position, run->position + done, count});
+		take(request, run->position + done, count);
+		rc = add_piece(request, source, (struct piece){part.position, run->position + done, count});
 	}
 	return rc;
 }
 
 /* Reads the free elements of one mapping, or of one block of it; `slab` replaces its unlimited dimension. */
-static int read_block(struct request *q, const struct h5_virtual_entry *entry, uint64_t block,
+static int read_block(struct request *request, const struct h5_virtual_entry *entry, uint64_t block,
 		      const struct h5_hyperslab *slab)
 {
-	const struct h5_dataspace *space = &q->dataset->space;
+	const struct h5_dataspace *space = &request->dataset->space;
 	struct h5_walk to, from;
 	struct source source;
 	struct h5_run run;
@@ -340,134 +341,136 @@ static int read_block(struct request *q, const struct h5_virtual_entry *entry, u
 
 	if (!rc)
 		rc = h5_walk_init(&to, entry->virtual, space->rank, space->dims, slab);
-	if (rc || !to.inside || !next_free(q, &to, q->begin, &run))
+	if (rc || !to.inside || !next_free(request, &to, request->begin, &run))
 		return rc;
-	rc = open_source(q, entry, block, &source);
+	rc = open_source(request, entry, block, &source);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
-	rc = walk_source(q, entry, source.dataset, &from, &to);
-	for (uint64_t at = q->begin; !rc && next_free(q, &to, at, &run); at = run.position + run.count)
-		rc = copy_run(q, &source, &from, &run);
+	rc = walk_source(request, entry, source.dataset, &from, &to);
+	for (uint64_t at = request->begin; !rc && next_free(request, &to, at, &run);
+	     at = run.position + run.count)
+		rc = copy_run(request, &source, &from, &run);
 	if (!rc)
-		rc = flush(q, &source);
+		rc = flush(request, &source);
 	h5_file_put(source.file, source.ref);
 	return rc;
 }
 
 /* Reads the blocks that touch the indexes from first to last of the unlimited dimension. */
-static int read_blocks(struct request *q, const struct h5_virtual_entry *entry, uint64_t first, uint64_t last)
+static int read_blocks(struct request *request, const struct h5_virtual_entry *entry, uint64_t first,
+		       uint64_t last)
 {
 	struct h5_hyperslab slab;
 	uint64_t start, stride;
 	int rc = 0;
 
 	if (!h5_shape_block(entry->virtual, 0, &slab))
-		return h5_fail(-EUCLEAN, q->dataset->address, "virtual dataset: blocks without number");
+		return h5_fail(-EUCLEAN, request->dataset->address, "virtual dataset: blocks without number");
 	start = slab.start;
 	stride = slab.stride;
 	if (last < start)
 		return 0;
 	for (uint64_t block = first > start ? (first - start) / stride : 0;
-	     block <= (last - start) / stride && !rc && q->left; block++) {
+	     block <= (last - start) / stride && !rc && request->left; block++) {
 		if (!h5_shape_block(entry->virtual, block, &slab))
 			break;
-		rc = read_block(q, entry, block, &slab);
+		rc = read_block(request, entry, block, &slab);
 	}
 	return rc;
 }
 
 /* If each block has a source of its own, reads the blocks that the range of elements touches. */
-static int read_counted(struct request *q, const struct h5_virtual_entry *entry, unsigned d)
+static int read_counted(struct request *request, const struct h5_virtual_entry *entry, unsigned d)
 {
-	const struct h5_dataspace *space = &q->dataset->space;
+	const struct h5_dataspace *space = &request->dataset->space;
 	uint64_t step = 1, row, first, last;
 	int rc;
 
 	for (unsigned i = d + 1; i < space->rank; i++)
 		step *= space->dims[i];
 	row = step * space->dims[d];
-	first = q->begin % row / step;
-	last = (q->end - 1) % row / step;
-	if (q->begin / row == (q->end - 1) / row)
-		return read_blocks(q, entry, first, last);
-	if (q->end - q->begin >= row || first <= last)
-		return read_blocks(q, entry, 0, space->dims[d] - 1);
-	rc = read_blocks(q, entry, 0, last);
-	return rc ? rc : read_blocks(q, entry, first, space->dims[d] - 1);
+	first = request->begin % row / step;
+	last = (request->end - 1) % row / step;
+	if (request->begin / row == (request->end - 1) / row)
+		return read_blocks(request, entry, first, last);
+	if (request->end - request->begin >= row || first <= last)
+		return read_blocks(request, entry, 0, space->dims[d] - 1);
+	rc = read_blocks(request, entry, 0, last);
+	return rc ? rc : read_blocks(request, entry, first, space->dims[d] - 1);
 }
 
-static int read_mapping(struct request *q, const struct h5_virtual_entry *entry)
+static int read_mapping(struct request *request, const struct h5_virtual_entry *entry)
 {
 	int d = h5_shape_unlimited(entry->virtual);
 	struct h5_hyperslab slab;
 
 	if (d < 0)
-		return read_block(q, entry, 0, NULL);
+		return read_block(request, entry, 0, NULL);
 	if (h5_shape_unlimited(entry->source) < 0)
-		return read_counted(q, entry, (unsigned)d);
+		return read_counted(request, entry, (unsigned)d);
 	/* Cannot fail: it was checked when the map was made. */
-	h5_shape_cut(entry->virtual, h5_shape_slices(entry->virtual, q->dataset->space.dims[d]), &slab);
-	return read_block(q, entry, 0, &slab);
+	h5_shape_cut(entry->virtual, h5_shape_slices(entry->virtual, request->dataset->space.dims[d]), &slab);
+	return read_block(request, entry, 0, &slab);
 }
 
 /* ---- reading ---- */
 
-static void fill_free(const struct request *q)
+static void fill_free(const struct request *request)
 {
-	uint64_t at = q->begin, begin;
+	uint64_t at = request->begin, begin;
 	size_t n;
 
-	while (q->left && (at = next_bit(q, at, q->end, false)) < q->end) {
-		struct piece piece = {0, at, next_bit(q, at, q->end, true) - at};
+	while (request->left && (at = next_bit(request, at, request->end, false)) < request->end) {
+		struct piece piece = {0, at, next_bit(request, at, request->end, true) - at};
 
-		clip(q, &piece, &begin, &n);
-		h5_dataset_fill(q->dataset, begin, q->buf + (begin - q->offset), n);
+		clip(request, &piece, &begin, &n);
+		h5_dataset_fill(request->dataset, begin, request->buf + (begin - request->offset), n);
 		at += piece.count;
 	}
 }
 
-static int read_window(struct request *q, const struct h5_virtual_map *map)
+static int read_window(struct request *request, const struct h5_virtual_map *map)
 {
 	const struct h5_virtual_entry **entries;
-	uint32_t size = q->dataset->type->size;
+	uint32_t size = request->dataset->type->size;
 	size_t count;
 	int rc;
 
-	q->begin = q->offset / size;
-	q->end = (q->offset + q->n - 1) / size + 1;
-	q->left = q->end - q->begin;
-	q->taken = h5_calloc(q->left / 64 + 1, sizeof *q->taken);
-	if (!q->taken)
-		return h5_fail(-ENOMEM, q->dataset->address, "virtual dataset: out of memory");
-	rc = h5_virtual_map_find(map, q->begin, q->end, &entries, &count);
+	request->begin = request->offset / size;
+	request->end = (request->offset + request->n - 1) / size + 1;
+	request->left = request->end - request->begin;
+	request->taken = h5_calloc(request->left / 64 + 1, sizeof *request->taken);
+	if (!request->taken)
+		return h5_fail(-ENOMEM, request->dataset->address, "virtual dataset: out of memory");
+	rc = h5_virtual_map_find(map, request->begin, request->end, &entries, &count);
 	if (!rc) {
-		for (size_t i = 0; i < count && q->left && !rc; i++)
-			rc = read_mapping(q, entries[i]);
+		for (size_t i = 0; i < count && request->left && !rc; i++)
+			rc = read_mapping(request, entries[i]);
 		free(entries);
 	}
 	if (!rc)
-		fill_free(q);
-	free(q->taken);
+		fill_free(request);
+	free(request->taken);
 	return rc;
 }
 
 static int read_range(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n,
 		      unsigned depth)
 {
-	struct request q = {.dataset = dataset, .depth = depth};
+	struct request request = {.dataset = dataset, .depth = depth};
 	const struct h5_virtual_map *map;
 	struct h5_lru_entry *ref;
 	int rc = h5_virtual_map_get(dataset, &ref, &map);
 
 	if (rc)
 		return rc;
-	for (size_t done = 0; done < n && !rc; done += q.n) {
-		q.offset = offset + done;
-		q.buf = buf + done;
-		q.n = (size_t)h5_min(n - done, WINDOW);
-		rc = read_window(&q, map);
+	for (size_t done = 0; done < n && !rc; done += request.n) {
+		request.offset = offset + done;
+		request.buf = buf + done;
+		request.n = (size_t)h5_min(n - done, WINDOW);
+		rc = read_window(&request, map);
 	}
-	free(q.scratch);
+	free(request.scratch);
 	h5_file_put(dataset->file, ref);
 	return rc;
 }
