@@ -476,7 +476,7 @@ class Reasons(Command):
         self.assertEqual(run.returncode, 7, run.stderr)
         lines = run.stderr.splitlines()
         self.assertIn(f"h5fs: {point}: cannot mount", lines[-1])
-        self.assertLessEqual(len(lines), 2)
+        self.assertLessEqual(len(lines), 3)  # libfuse since 3.17 has a line of its own
         return run.stderr
 
     def test_option_that_is_not_allowed(self):

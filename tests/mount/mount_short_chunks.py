@@ -3,6 +3,7 @@
 import errno
 import os
 import subprocess
+import unittest
 import zlib
 
 # From 2.2 on libhdf5 refuses chunks that stay short, so this machine's own judges alone.
@@ -17,6 +18,8 @@ FOUND = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "read")
 # Filters, and how they encode; "skipped": the mask says that none did.
 DEFLATE, SHUFFLE = (1, (4,)), (2, (4,))
 STORED = {"plain": ([], bytes), "deflate": ([DEFLATE], zlib.compress), "skipped": ([DEFLATE], bytes)}
+# libhdf5 2.2 ends with a failed assertion over chunks that are short, as far as it does not refuse them.
+WRITES_SHORT = h5py.version.hdf5_version_tuple < (2,)
 
 
 def shuffled(data):
@@ -61,8 +64,8 @@ class Short(WriteCase):
         for libver, maxshape in (("earliest", (None, 6)), ("earliest", (10, 6)), ("latest", (None, 6)), ("latest", (None, None)),
                                  ("latest", (10, 6))):
             for kind in STORED:
-                # Newer indexes have no room for the size of a chunk without filters.
-                if libver == "earliest" or kind != "plain":
+                # Newer indexes have no room for the size of a chunk without filters, and newer libraries write no such chunk.
+                if kind != "plain" or (libver == "earliest" and WRITES_SHORT):
                     yield f"{libver}-{maxshape[0]}-{maxshape[1]}-{kind}", libver, maxshape, kind
 
     def test_reading(self):
@@ -209,6 +212,7 @@ class Found(WriteCase):
             f.write(read(os.path.join(FOUND, name)))
         return path
 
+    @unittest.skipUnless(WRITES_SHORT, "this libhdf5 does not read chunks that are short")
     def test_as_libhdf5_reads_them(self):
         for name in ("short-last-chunk.fast5", "short-last-chunk-compound.fast5", "short1d.h5", "short_nofilter.h5", "long1d.h5"):
             path, count = self.found(name), 0
