@@ -16,8 +16,8 @@
 
 /* Makes room for at least `count` items in all. `items`: address of the pointer to them, which may move;
  * `capacity`: address of a size_t. The room at least doubles, so that appending n items one by one copies
- * O(n). `charge`: of the memory of this array alone, which is charged to the request; NULL: it is not
- * charged. -ENOMEM, -EFBIG (h5_charge_set()): the array is as it was. */
+ * O(n). `charge`: used for this array and nothing else; the array's memory is charged to the request through
+ * it; NULL: not charged. -ENOMEM, -EFBIG (h5_charge_set()): the array is as it was. */
 #define h5_array_reserve(items, capacity, count, charge)                                                     \
 	h5_array_reserve_bytes((items), sizeof **(items), (capacity), (count), (charge))
 

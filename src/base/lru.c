@@ -40,7 +40,8 @@ struct h5_lru_entry {
 	struct slot *slot; /* lock; NULL: forgotten, and released with its last reference */
 	void *value;
 	size_t cost;
-	struct h5_charge charge;     /* lock; of the thread that loaded it, until it is first put back */
+	/* lock; of the thread that loaded the value, until the value is first put back */
+	struct h5_charge charge;
 	unsigned references;	     /* lock */
 	bool loading;		     /* lock; the value is not there yet */
 	struct h5_lru_entry *others; /* lock; the next one of the slot, of another kind or variant */

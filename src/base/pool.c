@@ -20,12 +20,12 @@ struct batch {
 	void *arg;
 	size_t count;
 	struct h5_interrupt interrupt; /* what h5_interrupt_check() asks in the parts */
-	struct h5_account *account;    /* what they charge memory to; NULL: nothing is counted */
+	struct h5_account *account;    /* to which the parts charge memory; NULL: nothing is counted */
 	/* lock: */
 	size_t next;		    /* the first part that has not begun */
 	unsigned running;	    /* parts that have begun and not ended */
 	size_t failed;		    /* the lowest part that has failed; count: none has */
-	struct h5_error error;	    /* of that one */
+	struct h5_error error;	    /* of the part `failed` */
 	struct batch *prev, *after; /* in the pool's list, as long as next < count */
 };
 

@@ -21,8 +21,8 @@ unsigned h5_pool_workers(const struct h5_pool *pool);
 
 /* Does the parts 0 to n - 1, in this thread and in idle workers, and returns when no part runs any more.
  * If one fails, no further ones begin, and the result and its detail are those of the failed part with the
- * lowest number. h5_interrupt_check() in a part asks what the caller asks. Parts may call this function
- * themselves. */
+ * lowest number. h5_interrupt_check() in a part answers as it would in the calling thread. Parts may call
+ * this function themselves. */
 int h5_pool_run(struct h5_pool *pool, h5_pool_part *part, void *arg, size_t n);
 
 /* Returns at once; idle workers do the parts. After the last part done(arg) is called, once, in any thread,

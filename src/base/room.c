@@ -80,8 +80,8 @@ static void set_taken(struct h5_account *account, size_t taken)
 		pthread_cond_broadcast(&room->changed);
 }
 
-/* Called without the lock, so the number may be out of date when it arrives; the next change corrects it.
- */
+/* Called without the lock, so another thread may have told a newer number before; the next change corrects
+ * that. */
 static void tell(struct h5_room *room, size_t before, size_t now)
 {
 	if (now != before && room->press)

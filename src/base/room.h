@@ -27,11 +27,11 @@ void h5_room_close(struct h5_room *room); /* NULL is fine */
 /* The memory of one request. {0} before the first h5_account_begin(). */
 struct h5_account {
 	struct h5_room *room;
-	uint64_t number; /* of this run of the request; 0: it is not running */
+	uint64_t number; /* of this run of the request; 0: the request is not running */
 	/* guarded by the room's lock: */
 	size_t taken; /* bytes */
 	bool refused; /* a charge was refused: the request shall run alone */
-	bool alone;   /* it has its turn */
+	bool alone;   /* the request has its turn */
 	struct h5_account *prev,
 		*next; /* in the queue of requests that wait for their turn; the first one has it */
 };
@@ -51,7 +51,7 @@ void h5_account_set(struct h5_account *account);
 /* The bytes of one thing; {0}: none. Any thread may release it, at any time. If it is not released when its
  * request ends, the bytes are given back then. */
 struct h5_charge {
-	uint64_t account; /* its number */
+	uint64_t account; /* number of the account */
 	size_t bytes;
 };
 

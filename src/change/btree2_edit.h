@@ -8,9 +8,9 @@
 #include "store/btree2.h"
 
 enum h5_btree2_state {
-	H5_BTREE2_KEPT,	    /* as in the file */
-	H5_BTREE2_REPLACED, /* has as many records, some of them new: may stay at its address */
-	H5_BTREE2_CHANGED,  /* goes to new space */
+	H5_BTREE2_KEPT,	    /* the node is as in the file */
+	H5_BTREE2_REPLACED, /* the node has as many records, some of them new: it may stay at its address */
+	H5_BTREE2_CHANGED,  /* the node goes to new space */
 };
 
 struct h5_btree2_edit_node {

@@ -17,8 +17,8 @@
 
 enum {
 	GROWTH = 1 << 16,	/* bytes by which a journal grows, so that most records need no new space */
-	HASH_AT_ONCE = 1 << 16, /* so many bytes, or more, are hashed when they are written */
-	HASH_PIECE = 1 << 18,	/* bytes of a hash, at most */
+	HASH_AT_ONCE = 1 << 16, /* least bytes that are hashed when they are written */
+	HASH_PIECE = 1 << 18,	/* most bytes under one hash */
 	CELLS_MAX = 16 << 20,	/* cells of the commit before are guarded if they have no more bytes */
 };
 

@@ -59,20 +59,20 @@ void h5_journal_close(struct h5_journal *journal, bool done);
 
 enum h5_recovery {
 	H5_RECOVERY_NONE,     /* there is no journal, or an incomplete or an applied one */
-	H5_RECOVERY_REPLAYED, /* written to the file, or to the overlay */
-	H5_RECOVERY_STALE,    /* another program has written since: nothing was done. The caller checks the
-				 objects it names */
-	H5_RECOVERY_BUSY,     /* another process has it locked: nothing was done */
-	H5_RECOVERY_UNFIT, /* what stands in its place is none that could be heeded, and the file was opened
-			      for reading; h5_journal_recover() itself fails then */
+	H5_RECOVERY_REPLAYED, /* the journal was replayed, to the file or to the overlay */
+	H5_RECOVERY_STALE,    /* another program has written the HDF5 file since: nothing was done. The caller
+				 checks the objects that the journal names */
+	H5_RECOVERY_BUSY,     /* another process has locked the journal: nothing was done */
+	H5_RECOVERY_UNFIT, /* the file in the journal's place is no journal that could be heeded, and the HDF5
+			      file was opened for reading; h5_journal_recover() itself fails then */
 };
 
 struct h5_recovered {
 	enum h5_recovery what;
-	bool swmr; /* marks in the superblock are those of the journal's mount, which is no more; not where
-		      stale or busy */
+	bool swmr; /* marks in the superblock are those of the journal's mount, which is no more; false if the
+		      journal is stale or busy */
 	uint8_t id[16];
-	uint64_t *objects; /* owned; where stale */
+	uint64_t *objects; /* owned; if the journal is stale */
 	unsigned object_count;
 };
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-	NAMES_MAX = 100000, /* that are looked at in one folder */
-	OPENED_MAX = 1000,  /* journals among them that are opened */
+	NAMES_MAX = 100000, /* most names looked at in one folder */
+	OPENED_MAX = 1000,  /* most journals opened in one folder */
 };
 
 /* ---- where it lies ---- */
@@ -303,8 +303,8 @@ int h5_journal_find(const struct h5_journal_place *place, char *name, size_t siz
 	return rc;
 }
 
-/* Removes the link beside the file that led to the journal under its old name. That name begins with the
- * file's. */
+/* The HDF5 file was renamed. Removes the link that lay beside it under its old name and led to the journal.
+ * `name`: the journal's old name, which begins with the HDF5 file's old name. */
 static void drop_old_pointer(const struct h5_journal_place *place, const char *name)
 {
 	size_t file = strlen(name) - (sizeof H5_JOURNAL_WHOSE - 1) - (sizeof H5_JOURNAL_SUFFIX - 1);

@@ -64,7 +64,8 @@ static bool fits(const struct h5_message *span, unsigned least, unsigned head)
 	return span->size == least || span->size >= least + head;
 }
 
-/* True: it is large enough, and the better choice. */
+/* True: the span is large enough, and better than `best`: it leaves nothing or room for a NIL message; if
+ * both or neither do, it is shorter. */
 static bool is_better(const struct h5_message *span, const struct h5_message *best, unsigned least,
 		      unsigned head)
 {
@@ -88,7 +89,7 @@ static int find_row(struct h5_file *file, const struct h5_object_header *prefix,
 	struct h5_reader r = h5_header_chunk_messages(file, prefix, chunk);
 	unsigned head = h5_message_prefix_size(prefix);
 	struct h5_message m, before[2], candidate;
-	unsigned count = 0; /* of those before the message */
+	unsigned count = 0; /* of `before` */
 	bool passed = false;
 
 	span->size = 0;

@@ -4,12 +4,13 @@
 
 #include "store/object_header.h"
 
-/* Replaces the body of the first message of the type, n bytes as before, in the transaction
- * (change/transaction.h); a dataspace after all else of the object.
+/* Replaces the body of the first message of the type, in the transaction (change/transaction.h). `n` must be
+ * the size of the old body. The commit writes a dataspace after the other messages of the object.
  *
- * If that is no cell, since the header's checksum lies in another page, the message moves to a continuation
- * block of its own, with a neighbour if it is smaller than a continuation message. If a kill tears this one
- * write, the journal heals it; all later changes are cells. -ENOTSUP: the message is not there, is shared, or
+ * In version 2 the write reaches from the message to the checksum at the end of its chunk. If these lie in
+ * different pages, the write is no cell, and the message moves to a continuation block of its own (together
+ * with neighbours, if it is too small to become a continuation message). If a kill tears this one write, the
+ * journal heals it; all later changes are cells. -ENOTSUP: the message is not there, is shared, or
  * cannot be replaced safely. */
 int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_type type, const void *body,
 		      size_t n);

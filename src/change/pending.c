@@ -15,7 +15,7 @@
 enum note_kind {
 	NOTE_FREED,
 	NOTE_DISCARDED,
-	NOTE_FORGOTTEN, /* n is not used */
+	NOTE_FORGOTTEN, /* all values decoded at the address; n is not used */
 };
 
 struct h5_tx_note {
@@ -344,7 +344,7 @@ bool h5_tx_is_new(const struct h5_file *file, uint64_t address)
 }
 
 /* Frees the space. The journal must not hash what was written there, since the space may be used for
- * something else at once. True: the space is committed. */
+ * something else at once. True: the space was not new, so the last commit may refer to it. */
 static bool free_space(struct h5_tx *tx, uint64_t address, uint64_t n)
 {
 	bool committed;

@@ -14,7 +14,7 @@
 struct h5_tx_patch {
 	struct h5_patch over; /* of the file: offset is absolute, bytes are `after` */
 	unsigned stage;
-	uint64_t order; /* by which those of a stage are written: the order in which they were made */
+	uint64_t order; /* patches of a stage are written in the order in which they were made */
 	uint64_t unit;	/* number of the unit of change that made it; 0: none */
 	uint8_t *after; /* over.n bytes; owned */
 	/* What the same bytes are in the file, in one allocation with `after`; NULL: new space. */
@@ -58,16 +58,16 @@ struct h5_tx {
 	struct h5_extents raw;	  /* new raw data */
 	struct h5_hashed *hashed; /* parts of `raw` whose hash is known; owned */
 	size_t hashed_count, hashed_capacity;
-	struct h5_extents hashed_space; /* of all of them */
+	struct h5_extents hashed_space; /* the space of all parts in `hashed` */
 	/* Raw data of earlier commits that the next record hashes too; none of it is in `raw`. While
 	   `unsynced`, the last record has hashed all of it. */
 	struct h5_extents covered;
-	struct h5_extents cells;      /* that the last commit has changed: the next one guards them */
+	struct h5_extents cells; /* cells that the last commit has changed: the next commit guards them */
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of the headers of objects that change */
 	struct h5_tx_participant *participants;
-	unsigned unsettled;	/* how many of them are to be settled */
-	size_t unsettled_bytes; /* of memory that they hold */
+	unsigned unsettled;	/* number of participants that are to be settled */
+	size_t unsettled_bytes; /* of memory that these participants hold */
 	bool written;		/* something was written or put since the last commit */
 	bool unsynced; /* the cells of the last commit may not be on the medium, so its record is needed */
 	bool applying; /* a commit is writing its cells, or has failed there: invariant 5 */

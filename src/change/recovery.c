@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-	HASHED_FROM = 16,	 /* the first byte of a record that its hash is of */
-	NONSENSE_MOST = 1 << 26, /* bytes of a senseless record whose hash is still looked at */
+	HASHED_FROM = 16,	 /* offset in a record at which the hashed bytes begin */
+	NONSENSE_MOST = 1 << 26, /* most bytes of a senseless record whose hash is still looked at */
 };
 
 /* A journal with the record that is in it. */
@@ -23,7 +23,7 @@ struct found {
 	uint8_t *data; /* the record's bytes */
 	struct h5_journal_record record;
 	struct h5_patch *cells;	   /* owned: the record's patches that are no guards */
-	struct h5_patches patches; /* these, to lay over the file */
+	struct h5_patches patches; /* `cells`, to lay over the file */
 };
 
 static void found_release(struct found *found)
@@ -65,8 +65,8 @@ static int sort_cells(struct found *found)
 	return 0;
 }
 
-/* Reads a record into memory of zeros. Where the record is zeros it does not touch that: the journal may be
- * one large hole. */
+/* Reads a record into memory of zeros. Zeros are not copied, so that memory pages stay unused: the journal
+ * may be one large hole. */
 static int read_stored(struct h5_io *io, uint8_t *data, size_t length, size_t *got)
 {
 	uint8_t *piece = malloc(H5_JOURNAL_PIECE);
@@ -318,7 +318,8 @@ static int tell_stale(const struct found *found, struct h5_recovered *recovered)
 	return 0;
 }
 
-/* Replays the record, finds it stale, or needs nothing of it. */
+/* Replays the record; or notes that it is stale; or, if the file already has its changes, only syncs the file
+ * and clears the record (with `write`). */
 static int deal_with(struct found *found, struct h5_io *io, bool write, struct h5_io **overlay,
 		     struct h5_recovered *recovered)
 {
@@ -327,7 +328,7 @@ static int deal_with(struct found *found, struct h5_io *io, bool write, struct h
 
 	if (rc)
 		return rc;
-	/* Perhaps only the kernel knows it yet, so it is synced. */
+	/* Perhaps the changes are only in the kernel's memory yet, so the file is synced. */
 	if (applied)
 		return write ? finish(found, io) : 0;
 	if (!known)

@@ -6,8 +6,8 @@
 #include <assert.h>
 
 enum {
-	FRAGMENT = 64,	   /* bytes; smaller gaps are not remembered */
-	PAGES_IN_CELL = 8, /* if the pages are the smallest ones, of 512 bytes */
+	FRAGMENT = 64,	   /* bytes of the smallest gap that is remembered */
+	PAGES_IN_CELL = 8, /* pages of the smallest size, 512 bytes */
 };
 
 void h5_space_release(struct h5_space *space)
@@ -34,8 +34,9 @@ static bool crosses(uint64_t at, uint64_t n, uint64_t origin, uint64_t size)
 	return (at + origin) / size != (at + origin + n - 1) / size;
 }
 
-/* The first address from `at` on where n bytes may lie. Metadata is aligned, and up to the size of a cell it
- * lies inside one; in a paged file, all that is smaller than a page lies inside one. */
+/* The first address from `at` on where n bytes may lie. Metadata begins at a multiple of 8; if it fits
+ * into one cell, it does not cross into the next. In a paged file, all that is smaller than a page lies
+ * inside one page. */
 static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t at)
 {
 	bool cell = kind == H5_ALLOCATE_METADATA && n <= H5_CELL;

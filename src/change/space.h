@@ -8,10 +8,12 @@
 /* All addresses relative to `base`. */
 struct h5_space {
 	uint64_t base;
-	uint64_t end;		   /* first address behind all that is allocated */
-	uint64_t committed_end;	   /* the same at the last commit */
-	uint64_t least;		   /* the end is never before this: another writer has not stored its end */
-	uint64_t limit;		   /* the largest end: that which the offsets of the file can hold */
+	uint64_t end;		/* first address behind all that is allocated */
+	uint64_t committed_end; /* `end` at the last commit */
+	/* The end at opening, below which the end never falls: the end of the file, if a SWMR writer left
+	 * without storing its end. */
+	uint64_t least;
+	uint64_t limit;		   /* the largest end that the offsets of the file can hold */
 	uint64_t page;		   /* paged files: bytes of a page of the file space; 0: not paged */
 	bool keeps;		   /* committed space is never used again, since readers may need it (swmr) */
 	struct h5_extents free[2]; /* by enum h5_allocation; in a file without pages, one for both */

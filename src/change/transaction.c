@@ -122,9 +122,9 @@ static void is_certain(struct h5_tx *tx)
 	uint64_t bytes = 0;
 
 	tx->unsynced = false;
-	/* A copy of the file from some commits ago may by chance look like the begin of the next commit.
-	 * Hashes of what the commits since have written tell them apart. If that is much, they are left out.
-	 */
+	/* A copy of the file that is some commits old may by chance look as the file does when the next
+	 * commit begins. Hashes of what was written since tell them apart; if that is a lot, nothing older is
+	 * hashed. */
 	for (size_t i = 0; i < tx->covered.count; i++)
 		bytes += tx->covered.list[i].size;
 	if (bytes > COVERED_BYTES || tx->covered.count > COVERED_COUNT)

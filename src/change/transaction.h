@@ -25,17 +25,17 @@ enum { H5_CELL = 4096 }; /* bytes of a page of the file; a write inside one is m
  * + level. */
 enum h5_stage {
 	H5_STAGE_SUPERBLOCK = 0,
-	H5_STAGE_BLOCK = 16,  /* data blocks, pages, leaves; + level for what stands above them: super blocks,
-				 index block, inner nodes. (A version 1 B-tree goes the other way round: see
-				 chunk_index/btree1_change.h.) */
-	H5_STAGE_INDEX = 512, /* header of an index */
-	H5_STAGE_LINK = 513,  /* pointers between siblings: only a walk along a level follows them */
+	H5_STAGE_BLOCK = 16,   /* data blocks, pages, leaves; + level for the blocks above them: super blocks,
+				  index block, inner nodes. (A version 1 B-tree goes the other way round: see
+				  chunk_index/btree1_change.h.) */
+	H5_STAGE_INDEX = 512,  /* header of an index */
+	H5_STAGE_LINK = 513,   /* pointers between siblings: only a walk along a level follows them */
 	H5_STAGE_OBJECT = 514, /* object headers: layout, dataspace */
 };
 
 enum h5_allocation {
 	H5_ALLOCATE_RAW,
-	H5_ALLOCATE_METADATA, /* up to a cell: inside one page */
+	H5_ALLOCATE_METADATA, /* an allocation up to a cell lies inside one page */
 };
 
 /* True: the file was opened for writing, and writing has not been given up after a failure. */
@@ -132,10 +132,10 @@ struct h5_tx_participant {
 	const struct h5_tx_participant_ops *ops;
 	uint64_t address; /* of the object header */
 	/* The rest is the transaction's; others read it. */
-	bool dirty;	  /* it is to be settled */
+	bool dirty;	  /* the participant is to be settled */
 	size_t held;	  /* bytes in memory that settling lets go of */
-	bool uncommitted; /* it has changed something since the last commit */
-	int failure;	  /* of the last attempt to settle it; 0: none */
+	bool uncommitted; /* the participant has changed something since the last commit */
+	int failure;	  /* of the last attempt to settle the participant; 0: none */
 	struct h5_tx_participant *prev, *next;
 };
 

@@ -216,7 +216,9 @@ static int raise_root(struct h5_btree1_change *change, const struct h5_btree1_ch
 int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_edit *e,
 			    struct h5_btree1_chunk_key *key, uint64_t *child, unsigned *p)
 {
-	unsigned near = *p ? *p - 1 : 0; /* the new entry goes into the same node as this one */
+	/* The entry before the new one, or else the first; if the node splits, the new entry goes where this
+	 * one is. */
+	unsigned near = *p ? *p - 1 : 0;
 	struct h5_btree1_edit *right;
 	int rc;
 

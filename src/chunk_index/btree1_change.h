@@ -20,15 +20,15 @@ int h5_chunk_btree1_node_get(const struct h5_chunk_index *index, uint64_t addres
 struct h5_btree1_edit {
 	struct h5_btree1_edit *next;   /* of all */
 	struct h5_btree1_edit *parent; /* NULL: the root */
-	unsigned index;		       /* its number among the parent's children */
-	uint64_t address;	       /* in the file; H5_UNDEF: it is new */
-	uint64_t to;		       /* where it will be written */
-	struct h5_lru_entry *ref;      /* the node as it was; NULL: it is new */
+	unsigned index;		       /* the node's number among the parent's children */
+	uint64_t address;	       /* in the file; H5_UNDEF: the node is new */
+	uint64_t to;		       /* where the node will be written */
+	struct h5_lru_entry *ref;      /* the node as it was; NULL: the node is new */
 	bool dirty;
-	bool moves;		    /* it must not be written in place */
-	bool dropped;		    /* it is removed from the tree */
+	bool moves;		    /* the node must not be written in place */
+	bool dropped;		    /* the node is removed from the tree */
 	unsigned kept;		    /* entries that stay when the tail is cut */
-	struct h5_btree1_node node; /* with room for 2K entries; the offsets of the keys are not in it */
+	struct h5_btree1_node node; /* with room for 2K entries, without the offsets of the keys */
 };
 
 struct h5_btree1_level {

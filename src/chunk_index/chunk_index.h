@@ -38,8 +38,8 @@ void h5_chunk_index_close(struct h5_chunk_index *index); /* NULL is fine */
 struct h5_chunk_cursor {
 	struct h5_lru_entry *ref;
 	const void *block; /* the block of `ref`; NULL: no chunk of the range is stored */
-	bool held; /* it has a range, from `low` to before `high`, in the coordinates that the index sorts by
-		    */
+	/* The cursor has a range, from `low` to before `high`, in the coordinates that the index sorts by. */
+	bool held;
 	uint64_t low[H5_RANK_MAX], high[H5_RANK_MAX];
 	size_t next; /* in a node of a B-tree: the entry after the one that was found last */
 };

@@ -50,7 +50,7 @@ struct h5_chunk_index {
 	struct h5_file *file;		      /* borrowed */
 	struct h5_chunk_layout layout;
 	uint64_t dims[H5_RANK_MAX]; /* of the dataset */
-	uint64_t max[H5_RANK_MAX];  /* its maximum dimensions, H5_UNLIMITED */
+	uint64_t max[H5_RANK_MAX];  /* maximum dimensions of the dataset, or H5_UNLIMITED */
 	uint8_t layout_version;
 	bool filtered;
 	uint64_t chunk_size;   /* bytes, unfiltered */
@@ -61,7 +61,7 @@ struct h5_chunk_index {
 	/* If chunks are numbered: by how much the number grows from one chunk to the next along a dimension,
 	 * and how many numbers there are. */
 	uint64_t step[H5_RANK_MAX];
-	uint64_t along[H5_RANK_MAX]; /* how many there can be along a dimension; 0: they are not numbered */
+	uint64_t along[H5_RANK_MAX]; /* most chunks along a dimension; 0: chunks are not numbered */
 	uint64_t count;
 	unsigned slowest; /* dimension that was moved to the front */
 	union {

@@ -12,7 +12,7 @@
 
 enum {
 	RESERVED_LEAST = 1 << 20,
-	SHUFFLED_ROW = 256, /* bytes */
+	SHUFFLED_ROW = 256, /* least bytes of a row in chunks that may stay shuffled */
 };
 
 void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid)

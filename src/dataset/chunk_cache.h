@@ -9,7 +9,7 @@
 struct h5_chunk_wanted {
 	const struct h5_dataset *dataset; /* borrowed */
 	struct h5_chunk chunk;
-	bool filtered; /* it must be decoded */
+	bool filtered; /* the chunk must be decoded */
 };
 
 /* True: the dataset has chunks that must be decoded. */
@@ -52,8 +52,8 @@ int h5_chunk_check_size(const struct h5_chunk_wanted *wanted, uint64_t size, uin
 /* A reference to a decoded chunk. */
 struct h5_chunk_decoded {
 	struct h5_lru_entry *ref;
-	const uint8_t *data;   /* valid until it is put */
-	size_t size;	       /* bytes of it: chunk_size or fewer */
+	const uint8_t *data;   /* valid until the reference is put */
+	size_t size;	       /* bytes of `data`: chunk_size or fewer */
 	uint32_t element_size; /* over 1: the bytes are still shuffled, for h5_unshuffle() */
 };
 

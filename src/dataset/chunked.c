@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-	TOGETHER = 64, /* chunks that a read puts aside */
+	TOGETHER = 64, /* most chunks that a read puts aside */
 	/* Chunks that one search for a hole looks at, since dimensions may claim any number of them. The rest
 	 * counts as data, which is never wrong. */
 	STEPS_MAX = 1 << 22,
@@ -85,7 +85,7 @@ static int runs_add(struct runs *runs, uint64_t address, void *buf, size_t n)
 struct aside {
 	struct h5_part part;
 	struct h5_chunk_wanted wanted;
-	bool elsewhere; /* another thread is decoding it */
+	bool elsewhere; /* another thread is decoding the chunk */
 };
 
 struct request {
@@ -290,8 +290,8 @@ struct walker {
 	struct h5_grid grid;
 	unsigned last;	/* the dimension along a row; after it comes that of the bytes of an element */
 	uint64_t begin; /* where the walk began, in bytes */
-	uint64_t at;	/* where it is now */
-	uint64_t x[H5_BOX_DIMS]; /* the same as indices */
+	uint64_t at;	/* where the walk is now, in bytes */
+	uint64_t x[H5_BOX_DIMS]; /* `at` as indices */
 	uint64_t hole;		 /* where the hole right before `at` begins; equal to `at`: there is none */
 	unsigned steps;
 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-	BATCH = 64,	      /* chunks that are decoded side by side */
-	BATCH_SIZE = 1 << 26, /* decoded bytes of these; but at least one chunk */
+	BATCH = 64,	      /* most chunks that are decoded side by side */
+	BATCH_SIZE = 1 << 26, /* most decoded bytes of a batch, unless it is one chunk */
 	/* Steps that may be made to look for chunks: so many, and one more for each byte of the file. */
 	STEPS_LEAST = 1 << 20,
 };
@@ -27,10 +27,10 @@ struct chunk_check {
 	uint64_t stored; /* bytes of all chunks so far */
 	uint64_t left;	 /* chunks of the index that were not met yet */
 	uint64_t met;	 /* chunks of the dataset that are stored */
-	uint64_t steps;	 /* that may still be made */
+	uint64_t steps;	 /* number of steps that may still be made */
 	unsigned count;
 	struct h5_chunk_wanted batch[BATCH];
-	uint64_t needed[BATCH]; /* bytes of each, as h5_grid_needed() has it */
+	uint64_t needed[BATCH]; /* bytes of each chunk in `batch`, by h5_grid_needed() */
 	int results[BATCH];
 	struct h5_error errors[BATCH];
 };

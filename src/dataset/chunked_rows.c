@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-	KEPT_MAX = 1 << 23, /* bytes of chunks that stay in memory after all is in the file */
+	KEPT_MAX = 1 << 23, /* most bytes of chunks that stay in memory after all is in the file */
 };
 
 struct request {

@@ -24,9 +24,9 @@
 #include <string.h>
 
 enum {
-	HELD_MAX = 1 << 26,    /* bytes of chunks in memory */
-	BATCH_MAX = 128,       /* chunks that are encoded together */
-	BATCH_BYTES = 1 << 25, /* of these, not counting the last one */
+	HELD_MAX = 1 << 26,    /* most bytes of chunks in memory */
+	BATCH_MAX = 128,       /* most chunks that are encoded together */
+	BATCH_BYTES = 1 << 25, /* most bytes of these chunks, not counting the last one */
 };
 
 /* True: with so many rows the chunk is partial. */

@@ -26,7 +26,7 @@ struct h5_chunked_writer {
 	struct h5_grid grid;		   /* dims[0] includes rows that are just being added */
 	struct h5_known_chunk *known;	   /* in the order in which they were added */
 	struct h5_known_chunk *last_known; /* borrowed: the one that was found last; may be NULL */
-	size_t known_bytes;		   /* of memory that all of them take */
+	size_t known_bytes;		   /* of memory that all of `known` takes */
 	bool filters;
 	bool edges;	  /* partial chunks are stored without their filters */
 	bool trimmed;	  /* the index has no chunks behind the last row */
@@ -63,8 +63,8 @@ int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, st
 /* Reads the chunk into memory. `whole`: only makes room for it, since all of it that lies inside the dataset
  * will be overwritten. */
 int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole);
-/* True: it is stored without filters, and without some of the bytes that lie outside of the dataset. It must
- * be widened before it is written. */
+/* True: the chunk is stored without filters, and without some of its bytes that lie outside of the dataset.
+ * It must be moved to space for all its bytes (h5_chunked_widen()) before it is written. */
 bool h5_chunked_is_short(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known);
 /* Moves the chunk to new space, which is large enough for all of its bytes. `whole` as above. */
 int h5_chunked_widen(struct h5_dataset_writer *writer, struct h5_known_chunk *known, bool whole);

@@ -62,9 +62,9 @@ static int open_slot(const struct h5_dataset *dataset, const struct h5_external_
 struct slots {
 	const struct h5_dataset *dataset;
 	unsigned i;	 /* the present slot */
-	uint64_t at;	 /* where its bytes of the range begin in its file */
-	uint64_t offset; /* and in the dataset */
-	size_t n;	 /* how many they are */
+	uint64_t at;	 /* where the slot's bytes of the range begin in the external file */
+	uint64_t offset; /* where these bytes begin in the dataset */
+	size_t n;	 /* number of these bytes */
 	size_t left;	 /* bytes of the range from there on */
 	uint64_t begin;	 /* where the slot's bytes begin in the dataset */
 };

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 enum {
-	MIN_BYTES = 2 << 20,  /* decoded ahead, at least */
-	CACHE_SHARE = 4,      /* at most this part of the cache of chunks */
-	MAX_CHUNKS = 1 << 12, /* at most */
+	MIN_BYTES = 2 << 20,  /* least bytes that are decoded ahead */
+	CACHE_SHARE = 4,      /* a fourth of the cache of chunks may be decoded ahead */
+	MAX_CHUNKS = 1 << 12, /* most chunks that are decoded ahead at once */
 };
 
 /* Chunks that are decoded in the background. */
@@ -97,7 +97,8 @@ static uint64_t budget_of(const struct h5_dataset *dataset)
 	return h5_file_set_chunk_budget(h5_file_set_of(dataset->file)) / CACHE_SHARE;
 }
 
-/* A band of chunks: as many bytes as one chunk along the first dimension has rows. */
+/* A band of chunks: the bytes of as many rows as a chunk has along the first dimension (at least MIN_BYTES,
+ * at most the budget). 0: nothing is decoded ahead. */
 uint64_t h5_dataset_ahead(const struct h5_dataset *dataset)
 {
 	struct h5_grid grid;

@@ -14,7 +14,7 @@
 
 /* Elements that follow each other both in the dataset and in the selection. */
 struct h5_run {
-	uint64_t position; /* of the first; UINT64_MAX: they lie outside the dataset */
+	uint64_t position; /* of the first element; UINT64_MAX: the elements lie outside the dataset */
 	uint64_t index, count;
 };
 

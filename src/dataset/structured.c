@@ -17,8 +17,8 @@ enum {
 	/* Bytes of section 0 beside the coordinates, of which there are at most two of eight bytes for each
 	 * dimension of an element. */
 	SELECTION_OVERHEAD = 4096,
-	SELECTION_MAX = 64 << 20, /* bytes of section 0, more than any writer makes */
-	COORDINATE_LEAST = 2,	  /* bytes of a coordinate in section 0; in memory it takes eight */
+	SELECTION_MAX = 64 << 20, /* most bytes of section 0; no writer makes a larger one */
+	COORDINATE_LEAST = 2,	  /* least bytes of a coordinate in section 0; in memory it takes eight */
 	/* Blocks should not overlap. They may do so as long as they cover the chunk at most so many times. */
 	PASSES = 4,
 };

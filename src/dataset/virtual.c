@@ -26,13 +26,13 @@ enum {
 
 struct request {
 	const struct h5_dataset *dataset;
-	unsigned depth; /* virtual datasets that may yet follow */
+	unsigned depth; /* levels of virtual datasets that may yet follow */
 	uint64_t offset;
 	uint8_t *buf;
 	size_t n;
 	uint64_t begin, end; /* elements that the range touches */
-	uint64_t left;	     /* how many of them are not taken yet */
-	uint64_t *taken;     /* a bit each */
+	uint64_t left;	     /* number of these elements that are not taken yet */
+	uint64_t *taken;     /* a bit for each element: a mapping has given it */
 	uint8_t *scratch;    /* twice SCRATCH bytes; NULL: not needed yet */
 };
 
@@ -329,7 +329,8 @@ static int copy_run(struct request *request, struct source *source, const struct
 	return rc;
 }
 
-/* Reads the free elements of one mapping, or of one block of it; `slab` replaces its unlimited dimension. */
+/* Reads those elements of one mapping, or of one block of it, that no later mapping has given yet; `slab`
+ * replaces the mapping's unlimited dimension. */
 static int read_block(struct request *request, const struct h5_virtual_entry *entry, uint64_t block,
 		      const struct h5_hyperslab *slab)
 {

@@ -13,9 +13,9 @@
 
 enum {
 	MAP_LEAST = 64 << 20,
-	MAP_A_BYTE = 32, /* stored */
+	MAP_A_BYTE = 32, /* bytes of memory for each stored byte */
 	MAP_MOST = 512 << 20,
-	COUNTED_LEAST = 1 << 12, /* stored bytes */
+	COUNTED_LEAST = 1 << 12, /* least stored bytes of a map that may become large */
 };
 
 struct h5_virtual_map {
@@ -60,7 +60,7 @@ static int copy_block(const struct h5_dataset *dataset, struct h5_virtual_map *m
 	return map->block ? 0 : -ENOMEM;
 }
 
-/* Finds where its elements lie in the virtual dataset. 1: found; 0: it has none there. */
+/* Finds where the mapping's elements lie in the virtual dataset. 1: found; 0: it has none there. */
 static int find_bounds(const struct h5_dataset *dataset, struct h5_virtual_entry *entry)
 {
 	const struct h5_dataspace *space = &dataset->space;

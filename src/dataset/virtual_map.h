@@ -8,8 +8,8 @@
 struct h5_virtual_entry {
 	const char *file, *dataset; /* of the source */
 	struct h5_shape *source, *virtual;
-	uint64_t begin, end; /* positions in the virtual dataset that hold its elements */
-	uint64_t order;	     /* its number among the stored mappings; a later one overrides an earlier one */
+	uint64_t begin, end; /* positions in the virtual dataset that hold the mapping's elements */
+	uint64_t order;	     /* number among the stored mappings; a later one overrides an earlier one */
 };
 
 struct h5_virtual_map; /* immutable */

@@ -16,7 +16,7 @@
 
 enum {
 	NAME_MOST = 1 << 16,
-	SOURCES_MOST = 1 << 20, /* sources that the extent of one dataset may depend on */
+	SOURCES_MOST = 1 << 20, /* most sources that the extent of one dataset may depend on */
 };
 
 /* Replaces %b by the number of the block, and %% by a percent sign. */
@@ -89,8 +89,8 @@ int h5_virtual_find_source(struct h5_file *file, const char *file_name, const ch
 /* ---- extent ---- */
 
 struct visit {
-	unsigned depth;	  /* virtual datasets that may yet follow */
-	unsigned sources; /* that may still be asked */
+	unsigned depth;	  /* levels of virtual datasets that may yet follow */
+	unsigned sources; /* number of sources that may still be asked */
 };
 
 /* The dimensions of one virtual dataset, as far as they are known. */
@@ -99,7 +99,7 @@ struct extent {
 	struct h5_dataspace *space;
 	bool unlimited[H5_RANK_MAX]; /* a mapping is unlimited in this dimension */
 	uint64_t available[H5_RANK_MAX];
-	uint64_t least[H5_RANK_MAX]; /* needed by the mappings that are limited in this dimension */
+	uint64_t least[H5_RANK_MAX]; /* least extent for the mappings that are limited in this dimension */
 	bool unknown;		     /* a source could not be asked */
 };
 

@@ -1,4 +1,4 @@
-/* Writing a dataset: ranges of its bytes in place, and its first dimension. MAPPING section 6.
+/* Writing a dataset: ranges of its bytes in place, and its first dimension (doc/h5fs.1, Writing).
  *
  * A dataset has one writer, which holds the chunks that small writes gather in. It is a participant of the
  * file's transaction, which is the only list of writers. Not thread-safe, as change/transaction.h.

@@ -23,8 +23,8 @@ enum {
 	HEADER = 12,
 	LZ4 = 2,
 	ZSTD = 3,
-	BLOCK_BYTES = 8192, /* of a block, if the parameters do not tell; */
-	BLOCK_MIN = 128,    /* but at least so many elements */
+	BLOCK_BYTES = 8192, /* bytes of a block, if the parameters do not tell its size */
+	BLOCK_MIN = 128,    /* least elements of such a block */
 };
 
 /* Transposes 8 x 8 bits: bit i of byte k becomes bit k of byte i. */
@@ -73,7 +73,7 @@ static inline void transpose_all(h5_bytes *v)
 }
 
 enum {
-	ROW = 16, /* bytes of each row at once */
+	ROW = 16, /* bytes of each row that are transposed at once */
 	/* On big-endian machines transpose_all() would do something else. */
 	VECTORS = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };

@@ -12,9 +12,9 @@
 #endif
 
 enum {
-	EXPANSION_MAX = 1032, /* bytes decoded from one byte: a match of 258 takes two bits */
+	EXPANSION_MAX = 1032, /* most bytes decoded from one byte: a match of 258 takes two bits */
 	LEVEL_MAX = 9,
-	SMALL = 64, /* bytes; libdeflate does not compress less than that */
+	SMALL = 64, /* bytes; libdeflate does not compress a smaller input */
 };
 
 static int no_memory(void)

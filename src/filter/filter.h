@@ -11,9 +11,9 @@ struct h5_filter_ops {
 	const char *name;	  /* as h5fs.filters shows it */
 	h5_filter_decode *decode; /* NULL: only the name is known, or it is not built in */
 	h5_filter_encode *encode; /* NULL: cannot be encoded, or not built in */
-	/* libhdf5's filter of this id fails if its result is not smaller, and is then skipped if it may be.
-	 * The other filters must not be skipped: libhdf5 does not update the mask of a chunk that it stores
-	 * in as many bytes as before. */
+	/* libhdf5's filter of this id fails if its result is not smaller; if the filter is optional, it is
+	 * then skipped for that chunk. The other filters must not be skipped: libhdf5 does not update the
+	 * mask of a chunk that it stores in as many bytes as before. */
 	bool must_gain;
 	/* True: with these values decoding moves no bytes. It may make *in shorter, and does not use *out.
 	 * NULL: never. */

@@ -20,13 +20,13 @@ typedef uint32_t lanes __attribute__((vector_size(16))); /* of two words each */
 enum {
 	LANES = sizeof(lanes) / 4,
 	WORDS = 2 * LANES,
-	VECTORS = 256, /* that a lane has room for: 65535 * 256 * 257 / 2 */
-	/* Which word of a lane is in its lower half. */
+	VECTORS = 256, /* most vectors whose sums a lane can hold: 65535 * 256 * 257 / 2 */
+	/* Number of the word that is in the lower half of its lane, 0 or 1. */
 	LOW = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__,
 };
 
-/* Adds vectors to the sums, with the words of lower and upper halves apart. A lane of `a` is the sum of every
- * eighth word, a lane of `b` the sum of these sums. */
+/* Adds vectors to the sums. Each lane holds two words; `a[0]` and `b[0]` sum the first of them, `a[1]` and
+ * `b[1]` the second. A lane of `a` is the sum of every eighth word, a lane of `b` the sum of these sums. */
 static void add_vectors(const uint8_t *p, size_t vectors, uint64_t *sum1, uint64_t *sum2)
 {
 	lanes a[2] = {{0}, {0}}, b[2] = {{0}, {0}};

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-	EXPANSION_MAX = 88, /* bytes decoded from one byte: 264 from three */
-	RUN_MAX = 32,	    /* literal bytes after one control byte */
+	EXPANSION_MAX = 88, /* most bytes decoded from one byte: 264 from three */
+	RUN_MAX = 32,	    /* most literal bytes after one control byte */
 	MATCH_MIN = 3,
 	MATCH_MAX = 264,
 	BACK_MAX = 8192,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	TILE = 16,  /* elements at once */
+	TILE = 16,  /* elements that are merged or split at once */
 	BLOCK = 64, /* elements of which each plane is in a line of the cache */
 };
 

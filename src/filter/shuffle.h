@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decodes n of the `size` bytes, the first one at `from`, and not the rest. So a reader of a few rows needs
- * only one copy of these. */
+/* Decodes n of the `size` bytes, the first one at `from`, and not the rest. So a few rows go straight into
+ * the reader's buffer, without unshuffling the whole chunk first. */
 void h5_unshuffle(const uint8_t *shuffled, size_t size, size_t element_size, size_t from, uint8_t *out,
 		  size_t n);
 

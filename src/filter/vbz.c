@@ -1,7 +1,7 @@
 /* Filter 32020, VBZ of Oxford Nanopore: differences between neighbours, in few bytes if they are small.
  *
  * values: version 0 or 1; bytes of an integer, or 0; 1: differences, with the sign in bit 0; level of
- * Zstandard, 0: without (not there: 1).
+ * Zstandard; 0: not compressed; if this value is missing: 1.
  *
  *   size  field
  *      4  number of decoded bytes, little-endian

@@ -13,7 +13,7 @@
 
 enum {
 	HEADER_WORDS = 6, /* ZFP_HEADER_MAX_BITS take five; one more to read ahead */
-	READ_AHEAD = 16,  /* bytes beyond those that are decoded */
+	READ_AHEAD = 16,  /* bytes beyond the decoded ones */
 };
 
 struct zfp {

@@ -32,7 +32,7 @@ struct h5_btree1_node {
 
 enum {
 	H5_BTREE1_PREFIX_MAX = 24,
-	H5_BTREE1_LEVELS = 256, /* of a tree, at most */
+	H5_BTREE1_LEVELS = 256, /* most levels of a tree */
 };
 
 /* The size of a node in bytes, which depends on the `count` in its prefix; only the prefix is read. `rank` is

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-	NODE_OVERHEAD = 10,	    /* signature, version, type, checksum */
-	FIRST_STRUCTURED_TYPE = 12, /* records of structured chunks */
+	NODE_OVERHEAD = 10,	    /* bytes of signature, version, type, checksum */
+	FIRST_STRUCTURED_TYPE = 12, /* first of the types of structured chunks' records */
 };
 
 static bool version_is_known(unsigned version, unsigned type)
@@ -32,7 +32,7 @@ static void set_limits(const struct h5_btree2_header *h, struct h5_btree2_level 
  * the width of the leaves, the largest, for all levels. */
 int h5_btree2_header_compute(struct h5_btree2_header *h, uint64_t address, unsigned size_of_offsets)
 {
-	uint64_t total; /* most records of a node and all beneath it */
+	uint64_t total; /* largest possible number of records in a node and all nodes beneath it */
 
 	if (h->node_size <= NODE_OVERHEAD || !h->record_size || h->depth > H5_BTREE2_DEPTH)
 		return h5_fail(-EUCLEAN, address,

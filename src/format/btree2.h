@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-	H5_BTREE2_HEADER_MAX = 38, /* bytes */
+	H5_BTREE2_HEADER_MAX = 38, /* bytes of the largest header */
 	H5_BTREE2_DEPTH = 63,	   /* no deeper tree can count its records in 64 bits */
 };
 
@@ -19,7 +19,7 @@ struct h5_btree2_level {
 	uint64_t split_records; /* a node with this many is split, or gives records away */
 	uint64_t merge_records; /* a node with this few is merged, or gets records */
 	uint8_t pointer_size;	/* bytes of a pointer to a child; 0 for leaves */
-	uint8_t total_size;	/* bytes that hold the records of a node and all beneath it; 0 for leaves */
+	uint8_t total_size; /* bytes of the number of records in a node and all beneath it; 0 for leaves */
 };
 
 struct h5_btree2_header {
@@ -32,14 +32,14 @@ struct h5_btree2_header {
 	uint16_t root_records;
 	uint64_t records; /* in all */
 	/* computed: */
-	uint8_t count_size; /* bytes that hold the number of records of one node */
+	uint8_t count_size; /* bytes of the number of records in one node */
 	struct h5_btree2_level levels[H5_BTREE2_DEPTH + 1];
 };
 
 struct h5_btree2_child {
 	uint64_t address;
 	uint64_t records; /* in the child itself */
-	uint64_t total;	  /* and in all beneath it */
+	uint64_t total;	  /* records in the child and all nodes beneath it */
 };
 
 struct h5_btree2_node {

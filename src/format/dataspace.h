@@ -14,7 +14,7 @@ enum h5_dataspace_kind { H5_SPACE_SCALAR = 0, H5_SPACE_SIMPLE = 1, H5_SPACE_NULL
 
 struct h5_dataspace {
 	enum h5_dataspace_kind kind;
-	unsigned rank; /* 0 unless it is a simple one */
+	unsigned rank; /* 0 unless the dataspace is simple */
 	uint64_t dims[H5_RANK_MAX];
 	uint64_t max[H5_RANK_MAX]; /* or H5_UNLIMITED; the dims if the message has none */
 	uint64_t elements;	   /* 1 for a scalar, 0 for null; UINT64_MAX if the product is larger */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-	H5_DATATYPE_DEPTH = 64, /* nesting beyond it is refused */
+	H5_DATATYPE_DEPTH = 64, /* most levels of nested types; deeper ones are refused */
 	H5_RANK_MAX = 32,
 };
 
@@ -123,8 +123,8 @@ void h5_datatype_free(struct h5_datatype *type); /* NULL is fine */
 const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *type, const uint8_t *value);
 
 /* True if an element's bytes mean something outside of the file. Not so: variable-length data, which lie in a
- * heap, and references, which hold addresses; also if only a part of the type is one. MAPPING.md, section 3.
- */
+ * heap, and references, which hold addresses; also if only a part of the type is one
+ * (doc/h5fs.1, Contents of datasets). */
 bool h5_datatype_is_fixed(const struct h5_datatype *type);
 
 /* True for an integer that C has: 1, 2, 4 or 8 bytes, all bits significant, in little- or big-endian order.

@@ -8,19 +8,19 @@
 #include <stdint.h>
 
 enum {
-	H5_DRIVER_MEMBERS_MAX = 6,     /* of the multi driver: one for each kind of data */
-	H5_DRIVER_BLOCK_MAX = 1024,    /* bytes of a driver information block */
-	H5_DRIVER_NAME_SIZE = 255 + 1, /* of a member's name, NUL included */
+	H5_DRIVER_MEMBERS_MAX = 6,     /* most members of the multi driver: one for each kind of data */
+	H5_DRIVER_BLOCK_MAX = 1024,    /* most bytes of a driver information block */
+	H5_DRIVER_NAME_SIZE = 255 + 1, /* most bytes of a member's name, NUL included */
 };
 
 enum h5_driver {
-	H5_DRIVER_NONE, /* none, or one that does not spread the file */
+	H5_DRIVER_NONE, /* no driver, or one that does not spread the file */
 	H5_DRIVER_FAMILY,
 	H5_DRIVER_MULTI,
 };
 
 struct h5_driver_member {
-	uint64_t start;			/* its first address */
+	uint64_t start;			/* the member's first address */
 	char name[H5_DRIVER_NAME_SIZE]; /* %s stands for the name of the whole file */
 };
 

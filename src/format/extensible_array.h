@@ -18,7 +18,7 @@
 enum { H5_EXTENSIBLE_ARRAY_HEADER_MAX = 72 }; /* bytes */
 
 struct h5_extensible_array_header {
-	uint64_t address; /* its own */
+	uint64_t address; /* of the header */
 	uint64_t shape;	  /* the seven bytes from client ID on, which decide the form of the other blocks
 			   */
 	uint8_t client;	  /* client ID */
@@ -36,7 +36,7 @@ struct h5_extensible_array_header {
 	uint64_t page_elements;
 	unsigned offset_size;	       /* bytes of a Block Offset */
 	unsigned super_blocks;	       /* in all */
-	unsigned index_super_blocks;   /* those that are not stored: the index block has their data blocks */
+	unsigned index_super_blocks;   /* not stored super blocks: the index block has their data blocks */
 	unsigned index_data_blocks;    /* data block addresses in the index block */
 	unsigned index_super_pointers; /* super block addresses in the index block */
 	size_t index_block_size;       /* bytes */

@@ -9,9 +9,9 @@
 
 /* When the space of a dataset's elements is allocated. */
 enum h5_allocation_time {
-	H5_ALLOCATION_EARLY = 1,       /* when the dataset is made, and whenever it grows */
-	H5_ALLOCATION_LATE = 2,	       /* all of it when the first element is written */
-	H5_ALLOCATION_INCREMENTAL = 3, /* that of a chunk when an element of it is written */
+	H5_ALLOCATION_EARLY = 1, /* space is allocated when the dataset is made, and whenever it grows */
+	H5_ALLOCATION_LATE = 2,	 /* all space when the first element is written */
+	H5_ALLOCATION_INCREMENTAL = 3, /* a chunk's space when an element of the chunk is written */
 };
 
 struct h5_fill_value {

@@ -17,7 +17,7 @@
 enum { H5_FIXED_ARRAY_HEADER_MAX = 28 }; /* bytes */
 
 struct h5_fixed_array_header {
-	uint64_t address; /* its own */
+	uint64_t address; /* of the header */
 	uint8_t client;	  /* client ID */
 	uint8_t element_size;
 	uint8_t page_bits;
@@ -27,7 +27,7 @@ struct h5_fixed_array_header {
 	uint64_t page_elements; /* elements of a page but the last */
 	uint64_t pages;		/* 0: the data block is not paged */
 	uint64_t block_size;	/* bytes of the data block without its pages */
-	uint64_t block_space;	/* and with them */
+	uint64_t block_space;	/* bytes of the data block with its pages */
 };
 
 struct h5_fixed_array_block {

@@ -66,7 +66,7 @@ static int check_table(struct h5_fractal_heap *heap, uint64_t address)
  *      2  starting number of rows of the root indirect block
  *      O  root block
  *      2  current number of rows of the root indirect block
- *         only where F is not 0:
+ *         only if F is not 0:
  *      L    size of the filtered root direct block
  *      4    I/O filter mask
  *      F    filter pipeline message

@@ -34,7 +34,7 @@ struct h5_fractal_heap {
 	/* computed */
 	unsigned row_bits;    /* log2 of start_size x width, the size of row 0 */
 	unsigned direct_rows; /* rows of direct blocks in an indirect block */
-	unsigned rows_max;    /* that the address space has room for */
+	unsigned rows_max;    /* most rows that the address space has room for */
 	bool huge_in_id;      /* IDs of huge objects hold their addresses, else keys of huge_btree */
 	unsigned offset_size, length_size; /* bytes in IDs of managed objects */
 };

@@ -8,7 +8,7 @@
 
 enum {
 	INDEXES_MAX = UINT16_MAX,
-	SIZE_LEAST = 4096, /* of a collection */
+	SIZE_LEAST = 4096, /* least bytes of a collection */
 };
 
 static uint64_t aligned(uint64_t n)

@@ -20,15 +20,15 @@ static const char record_signatures[][8] = {
 
 enum {
 	SIGNATURE = 8,
-	LANES = 8, /* of the hash */
+	LANES = 8, /* lanes of the hash */
 	FLAG_SWMR = 1,
 	FLAG_GUARD = 1,
 	HEADER_USED = 40, /* bytes of the header with its checksum */
-	FILE_USED = 32,	  /* behind that: whose journal it is, with its own checksum */
+	FILE_USED = 32, /* bytes behind the header, which say whose journal it is, with their own checksum */
 	EXTENT_SIZE = 24,
 	OBJECT_SIZE = 8,
-	PATCH_SIZE = 16,	/* without the bytes */
-	GUARD_MAX = UINT16_MAX, /* bytes; only messages are guarded */
+	PATCH_SIZE = 16,	/* bytes of a patch's fixed fields, without the bytes before and after */
+	GUARD_MAX = UINT16_MAX, /* most bytes of a guard: only messages are guarded */
 };
 
 /* ---- hash ---- */

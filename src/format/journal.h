@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 enum {
-	H5_JOURNAL_SECTOR = 512, /* bytes; a medium writes a sector as a whole or not at all */
+	H5_JOURNAL_SECTOR = 512, /* bytes of a sector, which a medium writes as a whole or not at all */
 	H5_JOURNAL_HEADER = H5_JOURNAL_SECTOR,
 	H5_JOURNAL_RECORD_MIN = 72,
 	H5_JOURNAL_RECORD_MAX = 1 << 30,
-	H5_JOURNAL_PIECE = 1 << 16, /* of h5_journal_hash_next() */
-	H5_JOURNAL_VERSION = 2,	    /* that is written; older ones are read */
+	H5_JOURNAL_PIECE = 1 << 16, /* bytes of a piece for h5_journal_hash_next() */
+	H5_JOURNAL_VERSION = 2,	    /* the version that is written; older ones are read */
 };
 
 /* Identifies a file, also after it was renamed. A new file may get the inode number of one that is gone, but
@@ -49,7 +49,7 @@ struct h5_journal_extent {
 };
 
 struct h5_journal_record {
-	unsigned version; /* of one that was decoded */
+	unsigned version; /* of a record that was decoded */
 	uint8_t id[16];	  /* of the journal */
 	uint64_t sequence;
 	uint64_t size; /* least size of the file in bytes: all that the record describes ends there or before

@@ -29,8 +29,9 @@ enum h5_index_type {
 };
 
 enum {
-	H5_SECTIONS = 2, /* of a structured chunk of sparse data: which elements it has, and their values */
-	H5_CHUNK_METADATA_MAX = 8 + H5_SECTIONS * (8 + 4), /* bytes */
+	/* Sections of a structured chunk of sparse data: which elements it has, and their values. */
+	H5_SECTIONS = 2,
+	H5_CHUNK_METADATA_MAX = 8 + H5_SECTIONS * (8 + 4), /* most bytes of a chunk's metadata */
 };
 
 struct h5_chunk_layout {
@@ -52,8 +53,8 @@ struct h5_chunk_layout {
 		bool early;	     /* the message has the form of RFC version 16 */
 		bool sparse;	     /* false: sections of another kind; the rest is not decoded */
 	} structured;
-	/* Creation parameters of the other indexes, for making one. If the index exists, those in its header
-	 * count. */
+	/* Creation parameters of the other indexes, for making one. If the index exists, the ones in its
+	 * header are used instead. */
 	union {
 		struct {
 			uint8_t page_bits;

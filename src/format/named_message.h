@@ -59,8 +59,8 @@ int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attrib
 struct h5_named_info {
 	bool tracks_order;    /* of creation */
 	uint64_t heap;	      /* fractal heap of the messages; H5_UNDEF: they are in the object header */
-	uint64_t name_index;  /* version 2 B-tree */
-	uint64_t order_index; /* the same by creation order; H5_UNDEF: none */
+	uint64_t name_index;  /* version 2 B-tree by name */
+	uint64_t order_index; /* version 2 B-tree by creation order; H5_UNDEF: none */
 };
 
 int h5_link_info_decode(struct h5_reader *r, struct h5_named_info *info);

@@ -8,7 +8,8 @@
 
 enum {
 	FLAG_REGULAR = 1,
-	COORDINATES_MAX = 1 << 23, /* of one selection; sorting and joining takes many times their bytes */
+	/* Most coordinates of one selection; sorting and joining takes many times their bytes. */
+	COORDINATES_MAX = 1 << 23,
 };
 
 static int damaged(const struct h5_reader *r, const char *what)
@@ -34,7 +35,7 @@ static int read_width(struct h5_reader *r, unsigned *width)
 	return 0;
 }
 
-/* A number of points or blocks and their coordinates, `per_item` x rank each. */
+/* A count, then for each point or block `per_item` x rank coordinates. */
 static int read_coordinates(struct h5_reader *r, unsigned width, unsigned per_item, struct h5_selection *s)
 {
 	uint64_t count = h5_read_uint(r, width), n;

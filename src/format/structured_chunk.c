@@ -58,8 +58,9 @@ int h5_sections_decode(const struct h5_chunk_layout *layout, const uint8_t *meta
 	struct h5_reader r =
 		h5_reader_init(metadata, h5_chunk_metadata_size(layout, pipelines), H5_UNDEF, 8, 8);
 
-	/* Only the form of the layout message tells which order it is, and that the other order gives
-	 * impossible sections. */
+	/* Filter masks come before or after the rest. Nothing in the chunk says which. So the order that
+	 * goes with the form of the layout message is tried first; if its sections are impossible, the other
+	 * order is tried. */
 	for (unsigned i = 0; i < 2; i++) {
 		decode(r, layout->structured.offset_size, pipelines, layout->structured.early != i,
 		       chunk_size, sections);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-	H5_SUPERBLOCK_MAX = 140, /* bytes of the largest: version 1 with 8-byte offsets, and some */
+	H5_SUPERBLOCK_MAX = 140, /* most bytes of a superblock: version 1 with 8-byte offsets, and some */
 	H5_FLAG_WRITING = 1,	 /* consistency flags */
 	H5_FLAG_SWMR = 4,
 };

@@ -41,8 +41,8 @@ int h5_symbol_node_decode(struct h5_reader *r, struct h5_symbol_node **node, siz
 
 struct h5_local_heap_header {
 	uint64_t size; /* of the data segment */
-	uint64_t free; /* offset of the first free block in it; H5_LOCAL_HEAP_END: there is none */
-	uint64_t data; /* its address */
+	uint64_t free; /* offset of the first free block in the segment; H5_LOCAL_HEAP_END: none */
+	uint64_t data; /* address of the data segment */
 };
 
 enum { H5_LOCAL_HEAP_END = 1 }; /* ends the list of free blocks */

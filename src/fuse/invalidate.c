@@ -34,7 +34,7 @@ struct h5_invalidator {
 	struct item *items;
 	fuse_ino_t storing; /* the file whose new size we tell, but the kernel perhaps does not have yet; 0:
 			       none */
-	bool closed;	    /* it drops no more pages */
+	bool closed;	    /* the invalidator drops no more pages */
 	bool stopped;	    /* the session has ended */
 };
 

@@ -28,7 +28,7 @@ static struct {
 	enum h5_log_level level;
 	enum target target;
 	char *path;   /* owned: of the file that was named; NULL: none */
-	int fd;	      /* of that file; -1: not open */
+	int fd;	      /* of the log file; -1: not open */
 	dev_t device; /* and inode of the HDF5 file, to which no log may be written; 0: it does not exist */
 	ino_t inode;
 	int relay;	/* socket of the process that writes to the system log for us; -1: none. Borrowed */

@@ -7,9 +7,9 @@
 #include <sys/types.h>
 
 enum h5_log_level {
-	H5_LOG_QUIET,	/* only what ends the mount or loses data */
-	H5_LOG_NORMAL,	/* also what is wrong with the file */
-	H5_LOG_VERBOSE, /* also what is done */
+	H5_LOG_QUIET,	/* logs only what ends the mount or loses data */
+	H5_LOG_NORMAL,	/* logs also what is wrong with the file */
+	H5_LOG_VERBOSE, /* logs also what is done */
 };
 
 void h5_log_set_level(enum h5_log_level level);

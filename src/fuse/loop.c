@@ -22,16 +22,16 @@
 #include <utlist.h>
 
 enum {
-	THREADS = 64, /* many, since threads may wait long for each other, and one must be free to read their
-			 interrupts */
-	IDLE = 10,    /* threads that are kept */
-	BRIEF_WRITE = 1 << 14, /* bytes; larger writes are not brief */
-	LOOK_OUT = 50000,      /* nanoseconds */
-	AGAIN = 10000000,      /* nanoseconds */
+	THREADS = 64, /* most threads: many, since they may wait long for each other, and one must be free to
+			 read their interrupts */
+	IDLE = 10,    /* idle threads that are kept */
+	BRIEF_WRITE = 1 << 14, /* bytes of the largest write that counts as brief */
+	LOOK_OUT = 50000,      /* nanoseconds that a thread polls for the next request before it sleeps */
+	AGAIN = 10000000,      /* nanoseconds between two WAKE signals to a thread */
 	SECOND = 1000000000,
 };
 
-#define WAKE SIGRTMIN /* ends the waiting */
+#define WAKE SIGRTMIN /* ends a thread's wait for a request */
 
 struct server {
 	struct loop *loop;

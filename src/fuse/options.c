@@ -21,11 +21,11 @@
 #define MAX_CHUNK_SHARE 8
 
 enum {
-	MAX_WORK = 2,	 /* seconds */
-	WAIT = 2,	 /* seconds */
+	MAX_WORK = 2,	 /* seconds, if -o max_work= is not given */
+	WAIT = 2,	 /* seconds, if -o wait= is not given */
 	INDEX_SHARE = 4, /* of the cache for chunks */
 	WORKERS_MAX = 64,
-	GATHER = 32 << 20, /* bytes of chunks that small writes fill */
+	GATHER = 32 << 20, /* most bytes of chunks in which small writes gather */
 };
 
 #define HELP " (h5fs -h tells more)"
@@ -52,10 +52,10 @@ struct option {
 	const char *name;
 	const char *rest; /* what follows the name in the help */
 	enum kind kind;
-	size_t member, size; /* where it is in struct h5_options, in bytes */
+	size_t member, size; /* where the value is in struct h5_options, in bytes */
 	uint64_t most, least;
 	const struct word *words;
-	const char *help; /* NULL: it is another name for the option before */
+	const char *help; /* NULL: another name for the option before */
 };
 
 static const struct word external_words[] = {

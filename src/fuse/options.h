@@ -25,7 +25,7 @@ struct h5_options {
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;
 	bool is_helper;	     /* mount(8) has called it */
-	unsigned timeout;    /* seconds without use after which it unmounts; 0: never */
+	unsigned timeout;    /* seconds without use after which the daemon unmounts; 0: never */
 	char *log;	     /* owned: a file; NULL: none was named */
 	bool to_syslog;	     /* log to syslog, also in the foreground */
 	bool quiet, verbose; /* of the log; quiet counts if both are set */

@@ -98,7 +98,7 @@ enum {
 
 struct filters {
 	scmp_filter_ctx listed;	 /* allows all calls of the list; else ENOSYS */
-	scmp_filter_ctx checked; /* allows them only with good arguments; else EPERM */
+	scmp_filter_ctx checked; /* allows these calls only with good arguments; else EPERM */
 	int rc;			 /* the first error; nothing is added after it */
 };
 

@@ -3,10 +3,10 @@
 #define H5_FUSE_STATUS_H
 
 enum {
-	EXIT_USAGE = 2,	      /* the command line */
-	EXIT_FILE = 3,	      /* the file cannot be opened or is no HDF5 file */
-	EXIT_DAMAGED = 4,     /* its superblock or root group is damaged; --check: any of it */
-	EXIT_LOCKED = 5,      /* another program writes it */
+	EXIT_USAGE = 2,	  /* the command line */
+	EXIT_FILE = 3,	  /* the file cannot be opened or is no HDF5 file */
+	EXIT_DAMAGED = 4, /* the file's superblock or root group is damaged; --check: any part of the file */
+	EXIT_LOCKED = 5,  /* another program writes the file */
 	EXIT_UNSUPPORTED = 6, /* valid HDF5 that this version cannot do */
 	EXIT_MOUNT = 7,	      /* the mount point, or FUSE */
 	EXIT_READ_ONLY = 8,   /* rw: no right to write the file, or no place for its journal */

@@ -27,8 +27,8 @@ enum {
 	UNMOUNT = 'u',
 	ABORT = 'a',
 	LEAVE = 'l',  /* another process has unmounted */
-	TRY = 't',    /* unmount unless it is in use */
-	DETACH = 'd', /* leave the process group; it answers */
+	TRY = 't',    /* unmount unless the mount is in use */
+	DETACH = 'd', /* leave the process group; the unmounter answers */
 };
 
 enum { MESSAGE_MAX = 2048 };

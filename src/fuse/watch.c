@@ -13,8 +13,8 @@
 #include <time.h>
 
 enum {
-	ASK = SIGUSR1,	     /* blocked by h5_signals_begin() */
-	TEXT_MOST = 1 << 12, /* bytes */
+	ASK = SIGUSR1,	     /* signal that asks for statistics; blocked by h5_signals_begin() */
+	TEXT_MOST = 1 << 12, /* most bytes of the statistics */
 };
 
 struct h5_watch {

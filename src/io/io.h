@@ -14,15 +14,15 @@ enum { H5_IO_BUFFERS = 256 };
 struct h5_io;
 
 struct h5_io_stat {
-	uint64_t size;		/* bytes */
-	uint64_t stored;	/* of these, the bytes that take room on the medium: holes don't */
-	uint64_t end;		/* where its addresses end: beyond `size` if there are gaps between members */
+	uint64_t size;	 /* bytes */
+	uint64_t stored; /* bytes that take room on the medium: holes don't */
+	uint64_t end;	 /* where the file's addresses end: beyond `size` if there are gaps between members */
 	uint64_t device, inode; /* together the identity of a local file; 0, 0 for memory */
 	struct timespec mtime, ctime;
 	uint64_t links; /* names of a local file */
-	uint64_t owner; /* its uid */
-	unsigned mode;	/* its permissions */
-	bool locked;	/* nobody writes it: the advisory lock is held, or it is memory */
+	uint64_t owner; /* uid of the file's owner */
+	unsigned mode;	/* the file's permissions */
+	bool locked;	/* nobody writes the file: the advisory lock is held, or the file is memory */
 };
 
 struct h5_io_ops {
@@ -117,8 +117,8 @@ static inline void h5_io_close(struct h5_io *io)
 /* The advisory lock that libhdf5 takes too (flock). */
 enum h5_lock_mode {
 	H5_LOCK_NONE,
-	H5_LOCK_ALWAYS,	     /* shared for reading, exclusive for writing */
-	H5_LOCK_BEST_EFFORT, /* the same; a file system without flock is forgiven */
+	H5_LOCK_ALWAYS,	     /* a shared lock for reading, an exclusive one for writing */
+	H5_LOCK_BEST_EFFORT, /* as H5_LOCK_ALWAYS, but a file system without flock is forgiven */
 };
 
 /* Opens a regular file. -EWOULDBLOCK: another program holds the lock; -EISDIR, -ENOENT, ...

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-	LINKS_MAX = 40, /* symbolic links in one path, as in the kernel */
-	TRIES_MAX = 16, /* of openat2(), if folders move meanwhile */
+	LINKS_MAX = 40, /* most symbolic links in one path, as in the kernel */
+	TRIES_MAX = 16, /* most calls of openat2() for one path, if folders move meanwhile */
 };
 
 /* A walk along a path, step by step, for kernels without openat2() and for what it cannot do. Each step opens

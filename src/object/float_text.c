@@ -15,7 +15,7 @@ enum {
 	/* A larger power of two is shown in hexadecimal: no format in use has more than 15 bits of exponent.
 	 */
 	EXPONENT_MAX = 17000,
-	DIGITS_MAX = 80, /* 256 bits of mantissa need 78 */
+	DIGITS_MAX = 80, /* most digits; 256 bits of mantissa need 78 */
 	QUICK_LEAST = 512,
 };
 
@@ -158,7 +158,8 @@ static int begin(struct state *x, const struct number *v)
  * whose difference is within the error. Then the digits are made again from exact numbers. */
 
 enum {
-	POWERS = (EXPONENT_MAX + 256) / 29 + 2, /* each of 9 digits, which are more than 29 bits */
+	/* Each power has 9 digits, which are more than 29 bits. */
+	POWERS = (EXPONENT_MAX + 256) / 29 + 2,
 	POWER_LIMBS = 13, /* beside 256 bits of mantissa and 78 digits, 64 bits and more */
 };
 
@@ -359,7 +360,8 @@ static void write_hexadecimal(const struct number *v, bool negative, char *text)
  * finite.) */
 static const char *special(const struct h5_datatype *t, const struct h5_bignum *mantissa, bool negative)
 {
-	struct h5_bignum integer; /* the explicit integer bit says nothing */
+	/* The mantissa that an infinity may have, too: only the explicit integer bit. */
+	struct h5_bignum integer;
 
 	h5_bignum_set(&integer, t->fl.norm != H5_NORM_IMPLIED);
 	h5_bignum_shift_left(&integer, t->fl.mantissa_size - 1u);

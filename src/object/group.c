@@ -111,7 +111,7 @@ int h5_group_lookup(struct h5_file *file, const struct h5_object *group, const c
 
 /* The data that a list of names has for each entry of a symbol table. */
 struct entry {
-	struct h5_link link; /* without texts */
+	struct h5_link link; /* its `name` and `target` pointers are stale; the walk sets them anew */
 	char target[];
 };
 

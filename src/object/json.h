@@ -12,7 +12,7 @@
  * struct and the size of the buffer. */
 struct h5_json {
 	struct h5_buf *out;
-	char bracket;	 /* that closes it; 0: it is closed */
+	char bracket;	 /* that closes the array or object; 0: it is closed */
 	bool any;	 /* it has items */
 	bool spaced;	 /* spaces after commas and colons; the caller may set it after opening */
 	unsigned indent; /* likewise: spaces before each item, which has a line of its own; 0: all on one line

@@ -9,7 +9,7 @@
 struct h5_local_heap {
 	struct h5_file *file;	/* borrowed */
 	uint64_t address, size; /* of the data segment */
-	uint64_t free;		/* offset of its first free block; H5_LOCAL_HEAP_END: none */
+	uint64_t free;		/* offset of the segment's first free block; H5_LOCAL_HEAP_END: none */
 };
 
 int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_heap *heap);

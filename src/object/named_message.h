@@ -63,13 +63,13 @@ enum h5_named_kind { H5_NAMED_LINK, H5_NAMED_ATTRIBUTE };
 
 struct h5_named_ops; /* how messages of a kind are found and decoded: named_message.c */
 
-/* Where an object keeps those of one kind. A plain struct: nothing to release. */
+/* Where an object keeps its messages of one kind. A plain struct: nothing to release. */
 struct h5_named_storage {
 	const struct h5_named_ops *ops; /* of the kind */
 	struct h5_file *file;		/* borrowed */
 	const struct h5_object *object; /* borrowed */
 	bool is_dense;
-	struct h5_named_info info; /* if it is dense */
+	struct h5_named_info info; /* if the storage is dense */
 	struct h5_damage damage;   /* an info message that cannot be read; then only compact ones are found */
 };
 

@@ -10,7 +10,7 @@
 
 enum {
 	NAME_MAX_SIZE = 1 << 20,
-	FIRST_READ = 512, /* bytes; most nodes are smaller */
+	FIRST_READ = 512, /* bytes that the first read of a node asks for; most nodes are smaller */
 };
 
 static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)

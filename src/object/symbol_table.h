@@ -35,7 +35,7 @@ struct h5_symbol_walk {
 	unsigned depth;			      /* steps of the path, from the root */
 	struct h5_lru_entry *ref;	      /* of the symbol table node */
 	const struct h5_symbol_node *symbols; /* NULL: none yet, or no more */
-	size_t next;			      /* of its symbols */
+	size_t next;			      /* number of the next symbol of the node */
 	struct h5_damage damage;
 	struct h5_seen seen; /* nodes: a damaged tree may lead to one twice */
 };

@@ -1,4 +1,4 @@
-/* Values as text: the JSON of an element (MAPPING.md, section 5) and the text of an attribute (section 4).
+/* Values as text: the JSON of an element, and the text of an attribute (doc/h5fs.1, EXTENDED ATTRIBUTES).
  * Types as text: HDF5 DDL, and NumPy's names. */
 #ifndef H5_OBJECT_VALUE_H
 #define H5_OBJECT_VALUE_H

@@ -16,8 +16,8 @@
 #include <uthash.h>
 
 enum {
-	AT_ONCE = 64,	    /* entries of a directory */
-	DEPTH_MOST = 10000, /* of directories */
+	AT_ONCE = 64,	    /* entries of a directory that are asked for at once */
+	DEPTH_MOST = 10000, /* most levels of directories */
 	PATH_MOST = 1 << 20,
 	LINE_MOST = 1 << 24,
 };

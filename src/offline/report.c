@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 enum {
-	BAR = 30,		   /* characters */
-	REDRAWN_AFTER = 100000000, /* nanoseconds */
+	BAR = 30,		   /* characters of the bar */
+	REDRAWN_AFTER = 100000000, /* nanoseconds between two drawings of the bar */
 	PATH_SHOWN = 40,
 	LINE_MOST = 1 << 24,
 };

@@ -45,7 +45,7 @@ int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_ty
 {
 	const struct node_shape shape = {type, rank};
 	const struct h5_btree1_node *node;
-	/* Variant 0 is the tree of a group; that of a chunk tree is its rank + 1. */
+	/* Variant 0: a node of a group's tree; rank + 1: a node of a chunk tree. */
 	uint64_t variant = type == H5_BTREE1_CHUNK ? (uint64_t)rank + 1 : 0;
 	int rc = h5_file_block(file, &btree1_node, address, variant, &shape, ref);
 

@@ -48,7 +48,7 @@ struct h5_btree2_end {
 	struct h5_lru_entry *ref;	   /* of the node, until h5_file_put(); NULL: the tree is empty */
 	const struct h5_btree2_node *node; /* a leaf, unless the record was found further up */
 	size_t first; /* the first record that is not before the sought one; count: none */
-	bool equal;   /* that is the sought one */
+	bool equal;   /* record `first` is the sought one */
 	/* Memory of the caller's, record_size bytes each, or NULL: copies of the records right before and
 	 * right after the node, which stand further up. */
 	uint8_t *before, *after;

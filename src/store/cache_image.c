@@ -18,7 +18,7 @@ struct image {
 
 enum {
 	ENTRY_MIN = 18,	     /* bytes of the smallest entry: with addresses and sizes of 2 bytes */
-	IMAGE_MAX = 1 << 26, /* caches of metadata are much smaller */
+	IMAGE_MAX = 1 << 26, /* most bytes of an image; caches of metadata are much smaller */
 };
 
 static int by_offset(const void *a, const void *b)

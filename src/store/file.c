@@ -27,7 +27,7 @@ struct h5_file {
 	pthread_mutex_t seen_lock; /* guards seen */
 	uint64_t device, inode;
 	struct h5_io_stat seen; /* what h5_file_refresh() compares with */
-	struct timespec looked; /* seen_lock: when that was */
+	struct timespec looked; /* seen_lock: when `seen` was found */
 };
 
 enum {

@@ -57,8 +57,8 @@ static int join_members(struct h5_file *file, struct h5_members *members, const 
 	return h5_file_read_through(file, io, "a file in several pieces");
 }
 
-/* The driver's information lies in another member, and it says where that is. So we guess it, read it by the
- * guess, and compare. `size`: bytes of the first member. */
+/* The driver information may lie in a later member, but it is what says where members begin. So we guess it,
+ * read the real one with the guess, and compare. `size`: bytes of the first member. */
 static int open_guessed(struct h5_file *file, struct h5_members *members, uint64_t size,
 			struct h5_header *extension)
 {

@@ -12,18 +12,21 @@
 #include <stdbool.h>
 
 struct h5_file_set_options {
-	uint64_t offset; /* of the superblock of the mounted file; 0: it is searched (specification II.A) */
+	/* Of the superblock of the mounted file; 0: the superblock is searched (specification II.A). */
+	uint64_t offset;
 	size_t block_cache; /* bytes of decoded metadata blocks */
 	size_t chunk_cache; /* bytes of decoded chunks */
 	size_t max_chunk;   /* bytes of a decoded chunk; a larger one is refused. 0: H5_MAX_CHUNK */
 	unsigned workers;   /* threads that help to decode and encode chunks */
 	enum h5_external external;
 	enum h5_lock_mode lock;
-	unsigned wait; /* seconds that a held lock is waited for at opening; 0: not at all */
+	unsigned wait; /* seconds to wait at opening if another program holds the lock; 0: not at all */
 	/* The rest is for h5_open_file() and the mounted file alone. */
 	bool writable;
-	bool swmr;  /* with `writable`: other programs read the file meanwhile; else: one may write it */
-	bool force; /* write a file that is marked as being written, or has several hard links */
+	/* With `writable`: other programs read the file meanwhile; on a mount for reading: another program
+	 * may write the file meanwhile. */
+	bool swmr;
+	bool force;	     /* write a file that is marked as being written, or has several hard links */
 	const char *journal; /* directory of the journal; NULL: the file's own. Borrowed */
 	/* Checks an object that a stale journal names, by the address of its header. NULL: none is checked.
 	 */

@@ -4,16 +4,16 @@
 
 #include "io/io.h"
 
-/* MAPPING.md, section 2, external links. */
+/* Which other files links and datasets may lead to (doc/h5fs.1, external). */
 enum h5_external {
-	H5_EXTERNAL_NONE,    /* never */
-	H5_EXTERNAL_BENEATH, /* beneath the directory of the mounted file */
-	H5_EXTERNAL_ANY,     /* everywhere */
+	H5_EXTERNAL_NONE,    /* none */
+	H5_EXTERNAL_BENEATH, /* files beneath the directory of the mounted file */
+	H5_EXTERNAL_ANY,     /* files anywhere */
 };
 
 struct h5_folder {
 	char *path; /* its real path, owned; NULL: the mounted file is in memory, and there are no others */
-	int fd;	    /* O_PATH, owned; -1: the same */
+	int fd;	    /* O_PATH, owned; -1: none, if `path` is NULL */
 	enum h5_external external;
 	enum h5_lock_mode lock; /* of HDF5 files */
 };

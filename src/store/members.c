@@ -170,8 +170,9 @@ static int open_numbered(const struct h5_members *members, const struct numberin
 	return h5_fail(-EACCES, H5_UNDEF, "%s: no member but a file of its own", member->name);
 }
 
-/* Finds the zeros of the first member's name that are its number: the last ones for which there is a second
- * member, else the last ones. False: there are none. */
+/* Finds which zeros in the first member's name are its number. Tries runs of zeros from the end of the name,
+ * and takes the first for which member 1 exists; if none has one, the last run in the name. False: the name
+ * has no zeros. */
 static bool find_numbering(const struct h5_members *members, struct numbering *n)
 {
 	const char *name = base_name(members->path);

@@ -24,7 +24,7 @@ struct h5_members {
 };
 
 /* Opens the members of a family or multi file. *io is the first member and becomes the whole file; on failure
- * it stays what it is. A member that cannot be opened is missing; -EWOULDBLOCK where one is locked by a
+ * it stays what it is. A member that cannot be opened is missing; -EWOULDBLOCK if one is locked by a
  * writer.
  *
  * With H5_EXTERNAL_NONE, whoever made the file must not choose what the mount shows. So a member counts as

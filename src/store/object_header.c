@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-	FIRST_READ = 512,	/* most headers are smaller */
-	MESSAGES_MAX = 1 << 17, /* version 1 counts messages in 16 bits */
+	FIRST_READ = 512,	/* bytes that the first read of a header asks for; most headers are smaller */
+	MESSAGES_MAX = 1 << 17, /* most messages of a header; version 1 counts them in 16 bits */
 	CHUNKS_MAX = 1 << 16,
-	WINDOW_MAX = 1 << 16, /* bytes */
+	WINDOW_MAX = 1 << 16, /* most bytes of a window */
 	/* Reading so many bytes for nothing costs no more than another call. */
 	GAP = 1 << 12,
 };

@@ -21,7 +21,7 @@ struct h5_header {
 	size_t cost;			/* bytes of memory, beside this struct */
 	struct h5_header_chunk *chunks; /* in the order of their continuation messages */
 	unsigned chunk_count;
-	struct h5_charge charge; /* of all that */
+	struct h5_charge charge; /* of the memory that this struct owns */
 };
 
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
@@ -55,9 +55,9 @@ static inline const struct h5_message *h5_header_find(const struct h5_header *he
  * request, since it does not follow changes of the file. */
 struct h5_window {
 	struct h5_file *file; /* borrowed */
-	uint64_t number;      /* of the file, before it was read */
+	uint64_t number;      /* number of the file (h5_file_number()) before the bytes were read */
 	uint64_t address;
-	size_t size;	/* bytes that it holds; 0: none */
+	size_t size;	/* bytes that the window holds; 0: none */
 	uint8_t *bytes; /* owned */
 };
 

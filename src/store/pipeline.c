@@ -11,9 +11,11 @@
 
 enum {
 	OVERHEAD = 1 << 16,
-	OVERHEAD_MAX = 64 << 20, /* compression that gains nothing makes a large chunk only a little larger */
-	SHUFFLED_MAX = 16,	 /* bytes of an element; the bytes of a larger one lie too far apart */
-	FILTERS = 8,		 /* of a chunk of max_chunk bytes; one with more filters must be smaller */
+	/* Compression that gains nothing makes a large chunk only a little larger. */
+	OVERHEAD_MAX = 64 << 20,
+	/* Most bytes of an element that is left shuffled; the bytes of a larger one lie too far apart. */
+	SHUFFLED_MAX = 16,
+	FILTERS = 8, /* most filters of a chunk of max_chunk bytes; one with more must be smaller */
 };
 
 /* Between two filters, and in the file, the data may be larger than without filters: by checksums, headers,

@@ -14,7 +14,7 @@ struct h5_filter_statistics {
 };
 
 struct h5_statistics {
-	atomic_uint_fast64_t reads, bytes; /* of HDF5 files: calls, and what they gave */
+	atomic_uint_fast64_t reads, bytes; /* of HDF5 files: calls, and the bytes that they gave */
 	struct h5_filter_statistics decoded, encoded;
 	atomic_uint_fast64_t commits;
 };

@@ -17,8 +17,8 @@
 #include <string.h>
 
 enum {
-	LIST_MAX = 65535,   /* Linux' limit of a list */
-	KEPT_MAX = 4 << 20, /* bytes of texts that one list keeps */
+	LIST_MAX = 65535,   /* most bytes of a list: the limit of Linux */
+	KEPT_MAX = 4 << 20, /* most bytes of texts that one list keeps */
 	SMALL = 1024, /* bytes: the text of so many bytes of numbers is never longer than H5_XATTR_MAX */
 };
 
@@ -85,8 +85,8 @@ struct texts {
 	uint64_t unlisted;  /* attributes that the list leaves out */
 	struct text *kept;  /* owned, sorted by name: attributes with whole names */
 	size_t count, capacity;
-	struct h5_charge charge; /* of these */
-	struct h5_buf values;	 /* their texts */
+	struct h5_charge charge; /* of `kept` */
+	struct h5_buf values;	 /* texts of `kept` */
 };
 
 /* Makes the texts of an object. */

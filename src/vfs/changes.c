@@ -1,5 +1,5 @@
 /* Changes of the mounted file: the lock around each request, what comes before and after a change, commits,
- * and the requests that write, by the rules of MAPPING section 6.
+ * and the requests that write, by the rules of doc/h5fs.1, Writing.
  *
  * Writers gather small writes in memory, where readers do not look. So before a request reads, all writers
  * are settled: what they hold goes into the transaction, through which all reads go. That is rare. */

@@ -9,7 +9,7 @@
 
 struct h5_dir_item {
 	char *text;		 /* owned: file name with NUL, then target and file of the link */
-	struct h5_link link;	 /* its texts are in `text`; its name is not kept */
+	struct h5_link link;	 /* the link's texts are in `text`; the link's name is not kept */
 	struct h5_entity entity; /* below .h5fs, instead of the link */
 };
 
@@ -38,7 +38,7 @@ int h5_entity_kind(struct h5_file *file, uint64_t address, enum h5_node_kind *ki
 /* If the entity is the directory itself or one above it, makes it a symlink to that. */
 int h5_entity_turn_back(const struct h5_node *directory, struct h5_entity *entity);
 
-/* What a link of the directory leads to, by the rules of MAPPING section 2. */
+/* What a link of the directory leads to, by the rules of doc/h5fs.1, Links. */
 int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		     struct h5_entity *entity);
 /* The same for a hard link whose object the caller has decoded. */

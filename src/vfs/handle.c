@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-	IN_ORDER = 4 << 20, /* bytes between reads that count as in order */
-	READS = 2,	    /* so many reads in order, then chunks are decoded ahead */
+	IN_ORDER = 4 << 20, /* most bytes between two reads that count as in order */
+	READS = 2,	    /* number of reads in order after which chunks are decoded ahead */
 };
 
 /* ---- open files ---- */

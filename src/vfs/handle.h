@@ -10,7 +10,7 @@ struct h5_handle {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* referenced */
 	int mode;	      /* O_RDONLY, O_WRONLY, O_RDWR */
-	bool direct;	      /* the kernel reads and writes it without its pages */
+	bool direct;	      /* the kernel reads and writes the file without its page cache */
 	struct h5_view view;  /* opened with the file; ops NULL: the file was opened for writing */
 	/* If raw data are read in order: up to where, by how many reads, and up to where chunks were decoded
 	 * ahead. Several threads may change these at once, which costs only speed. */
@@ -18,8 +18,8 @@ struct h5_handle {
 	atomic_uint in_order;
 	/* guarded by vfs->write_lock: */
 	struct h5_view_input input; /* ops NULL: the file was opened for reading */
-	bool unsaved;		    /* something was written through it since the last commit */
-	int lost; /* why bytes were lost that were written through it, until that is told; 0: none were */
+	bool unsaved;		    /* something was written through the handle since the last commit */
+	int lost; /* why bytes written through the handle were lost, until a reply tells; 0: none were lost */
 	struct h5_handle *prev, *next; /* in vfs->handles; guarded by vfs->lock */
 };
 

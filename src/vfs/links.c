@@ -117,7 +117,7 @@ int h5_links_resolve_object(const struct h5_node *directory, const struct h5_obj
 	return h5_entity_turn_back(directory, entity);
 }
 
-/* True: a look-up in the directory may find the first component of the target. */
+/* True: the directory may have an entry named like the first component of the target. */
 static bool leads_somewhere(const struct h5_node *directory, const struct h5_buf *target)
 {
 	const char *slash = memchr(target->data, '/', target->size);

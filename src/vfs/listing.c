@@ -18,7 +18,7 @@ struct h5_dir {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* the kernel has a reference while the directory is open */
 	struct h5_dir_list list;
-	int error;		    /* why the list is not complete; 0: it is */
+	int error;		    /* why the list is not complete; 0: the list is complete */
 	struct h5_dir *prev, *next; /* in vfs->dirs; guarded by vfs->lock */
 };
 
@@ -139,7 +139,7 @@ const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i)
 
 enum {
 	BATCH = 1024,
-	HEADER = 512, /* most object headers are smaller */
+	HEADER = 512, /* bytes; most object headers are smaller */
 };
 
 struct object_at {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-	KEPT = 200,    /* bytes that stay of a name that is cut */
-	MARK_SIZE = 18 /* "%~" and 16 hex digits */
+	KEPT = 200,    /* bytes of a cut name that stay */
+	MARK_SIZE = 18 /* bytes of "%~" and 16 hex digits */
 };
 
 /* FNV-1a, 64 bits. */

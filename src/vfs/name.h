@@ -1,4 +1,4 @@
-/* From link names to file names, and back (MAPPING section 1). */
+/* From link names to file names, and back (doc/h5fs.1, Names). */
 #ifndef H5_VFS_NAME_H
 #define H5_VFS_NAME_H
 

@@ -47,7 +47,7 @@
 
 enum {
 	KEY_MAX = 24 + 256,
-	REMEMBERED_MAX = 1 << 16, /* about 120 bytes each */
+	REMEMBERED_MAX = 1 << 16, /* most forgotten nodes that are remembered, about 120 bytes each */
 };
 
 /* True: parent and name make the node. (The target of an attribute's file is its name.) */
@@ -119,7 +119,7 @@ static size_t make_key(uint8_t key[KEY_MAX], const struct h5_node *parent, const
 
 struct h5_remembered {
 	uint64_t id, parent;
-	UT_hash_handle hh; /* in the order in which they were forgotten */
+	UT_hash_handle hh; /* in the order in which the nodes were forgotten */
 	char name[];
 };
 

@@ -53,8 +53,8 @@ struct h5_node {
 	 * dirty */
 	unsigned cached, mapped;
 	unsigned writing; /* vfs->lock: number of open files that may be written */
-	/* vfs->lock: how often it has grown without stale pages being dropped since; the size that is told
-	 * until they are */
+	/* vfs->lock: how often the file has grown without stale pages being dropped since; the size that the
+	 * kernel is told until these pages are dropped */
 	unsigned growing;
 	uint64_t told_size;
 	size_t key_size;
@@ -71,9 +71,9 @@ void h5_nodes_free(struct h5_vfs *vfs);
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
 		     const struct h5_entity *entity);
 
-/* After a file has grown. If the kernel may have stale pages, keeps the new size from it, and returns the
- * offset from which on they are stale; else H5_NOT_STALE. With the exclusive lock, so no other request has
- * seen the new size. */
+/* After a file has grown. If the kernel may have stale pages, hides the new size from the kernel, and returns
+ * the offset from which on they are stale; else H5_NOT_STALE. With the exclusive lock, so no other request
+ * has seen the new size. */
 uint64_t h5_node_hide_growth(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
 			     bool truncated);
 

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 struct h5_vfs {
-	struct h5_file_set *set; /* borrowed, as what it has: the next four */
+	struct h5_file_set *set; /* borrowed; the next four members belong to it and are borrowed, too */
 	struct h5_file *file;	 /* the mounted file */
 	struct h5_lru *blocks, *chunks;
 	struct h5_room *room;
@@ -77,8 +77,8 @@ enum { H5_XATTR_MAX = 65536 }; /* Linux' limit of a value */
 
 enum h5_attribute_form {
 	H5_ATTRIBUTE_TEXT,
-	H5_ATTRIBUTE_RAW,    /* its bytes */
-	H5_ATTRIBUTE_TYPE,   /* the name of its type */
+	H5_ATTRIBUTE_RAW,    /* the attribute's bytes */
+	H5_ATTRIBUTE_TYPE,   /* the name of the attribute's type */
 	H5_ATTRIBUTE_LISTED, /* text, or raw by an option of the mount: what user.NAME has */
 };
 

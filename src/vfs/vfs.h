@@ -1,7 +1,7 @@
 /* The file tree that a mount shows: nodes, directories, contents and extended attributes.
  *
- * This is the contract of MAPPING without FUSE: src/fuse turns each request into one of these calls. All of
- * them may run in several threads at once. Errors are negative errnos, as the user sees them. */
+ * This is the contract with the user (doc/h5fs.1) without FUSE: src/fuse turns each request into one of these
+ * calls. All of them may run in several threads at once. Errors are negative errnos, as users see them. */
 #ifndef H5_VFS_VFS_H
 #define H5_VFS_VFS_H
 
@@ -122,12 +122,12 @@ int h5_vfs_read(struct h5_handle *handle, uint64_t offset, void *buf, size_t n, 
 /* As lseek(2) with SEEK_HOLE (`hole`) or SEEK_DATA. */
 int h5_vfs_seek(struct h5_handle *handle, uint64_t offset, bool hole, uint64_t *found);
 
-/* ---- writing: MAPPING section 6 ---- */
+/* ---- writing: doc/h5fs.1, Writing ---- */
 
 enum h5_write_where {
 	H5_WRITE_AT,	 /* at the offset */
 	H5_WRITE_APPEND, /* at the end, wherever that is now */
-	H5_WRITE_INSIDE, /* at the offset, but nothing beyond the end: for mapped pages */
+	H5_WRITE_INSIDE, /* at the offset, but no bytes beyond the end: for mapped pages */
 };
 
 /* Pages of a file that the kernel keeps have zeros behind its end. When the file grows, they are stale, and

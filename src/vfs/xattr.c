@@ -1,5 +1,5 @@
-/* Extended attributes (MAPPING section 4): those of the object, and those that h5fs adds. These are
- * properties of the object, h5fs.NAME: each has a function, and one table has them all; h5fs.info is made
+/* Extended attributes (doc/h5fs.1, EXTENDED ATTRIBUTES): those of the object, and those that h5fs adds. These
+ * are properties of the object, h5fs.NAME: each has a function, and one table has them all; h5fs.info is made
  * from that table. */
 #include "vfs/private.h"
 

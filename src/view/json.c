@@ -13,7 +13,7 @@
 
 enum {
 	DOCUMENT_MAX = 1 << 26,
-	VALUE_MAX = 1 << 20, /* bytes of the text of an attribute; a longer one is left out */
+	VALUE_MAX = 1 << 20, /* most bytes of the text of an attribute; a longer one is left out */
 };
 
 static int json_shows(const struct h5_view *v)

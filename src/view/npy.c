@@ -19,10 +19,11 @@
 #include <string.h>
 
 enum {
-	DICTIONARY_MAX = 1 << 24, /* NumPy refuses more than 10,000 characters, unless told otherwise */
+	DICTIONARY_MAX = 1 << 24, /* most bytes; NumPy refuses more than 10,000, unless told otherwise */
 	ALIGNMENT = 64,
 	SIGNATURE = 6,
-	ELEMENT_MAX = 1 << 24, /* bytes of an element with strings that end with spaces */
+	/* Most bytes of an element with space-padded strings; a larger one is refused. */
+	ELEMENT_MAX = 1 << 24,
 };
 
 /* The dictionary of the header. -ENOENT: NumPy has no such type. */

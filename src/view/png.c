@@ -32,17 +32,17 @@
 #define ELEMENTS_MAX (UINT64_C(1) << 36) /* all are read before the first byte is known */
 
 enum {
-	SIDE_MAX = INT32_MAX, /* the format's limit */
-	BLOCK = 65535,	      /* bytes of rows in a stored block */
+	SIDE_MAX = INT32_MAX, /* most pixels of a side: the limit of PNG */
+	BLOCK = 65535,	      /* most bytes of rows in a stored block */
 	CHUNK = 12,	      /* bytes of a chunk around its data */
 	BLOCK_HEAD = 5,
-	TAIL = CHUNK + 4 + CHUNK, /* the last IDAT, and IEND */
+	TAIL = CHUNK + 4 + CHUNK, /* bytes of the last IDAT, and IEND */
 	ELEMENT_MAX = 8,
 };
 
 /* How elements become samples. */
 struct tones {
-	bool scaled; /* false: they are samples, or booleans */
+	bool scaled; /* false: the elements are samples already, or booleans */
 	double low, high;
 	uint32_t adler; /* of all rows */
 };

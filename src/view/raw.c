@@ -15,9 +15,9 @@
 
 /* Bytes of an incomplete row. */
 enum {
-	ROW_LEAST = 4096,    /* allocated at least */
-	ROW_KEPT = 1 << 20,  /* kept allocated when the row is complete */
-	GAP_MAX = 256 << 20, /* of the fill value that a write beyond the end may need */
+	ROW_LEAST = 4096,    /* least bytes that are allocated */
+	ROW_KEPT = 1 << 20,  /* most bytes that stay allocated when the row is complete */
+	GAP_MAX = 256 << 20, /* most bytes of the fill value that a write beyond the end may need */
 };
 
 static int raw_shows(const struct h5_view *v)

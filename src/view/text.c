@@ -12,13 +12,13 @@
 #include <string.h>
 
 enum {
-	SAMPLE_BYTES = 1 << 16, /* between two samples at most, unless a piece is longer */
-	SAMPLE_PIECES = 4096,	/* between two samples at most */
-	CHECKED = 16,		/* one of so many pieces asks if the request is still wanted */
-	FILLED_LEAST = 4096,	/* so many elements that are not stored are measured together */
-	SLAB_BYTES = 1 << 18,	/* about so many bytes of elements are read at once */
-	ELEMENT_MAX = 1 << 24,	/* stored bytes; a larger element is refused */
-	PIECE_MAX = 1 << 27	/* bytes; a longer piece is refused */
+	SAMPLE_BYTES = 1 << 16, /* most bytes between two samples, unless a piece is longer */
+	SAMPLE_PIECES = 4096,	/* most pieces between two samples */
+	CHECKED = 16,		/* number of pieces of which one asks if the request is still wanted */
+	FILLED_LEAST = 4096,	/* least elements in a row, not stored, that are measured together */
+	SLAB_BYTES = 1 << 18,	/* bytes of elements that are read at once, about */
+	ELEMENT_MAX = 1 << 24,	/* most stored bytes of an element; a larger one is refused */
+	PIECE_MAX = 1 << 27	/* most bytes of a piece; a longer one is refused */
 };
 
 struct sample {
@@ -172,8 +172,8 @@ static int count_filled(const struct cursor *c, uint64_t element, uint64_t *n)
 	return rc;
 }
 
-/* If many elements come that are not stored, passes all of them, by the length of the first: a file may claim
- * any number of them. */
+/* If many elements in a row are not stored, passes them all at once, since a file may claim any number of
+ * them: all are the fill value, so each takes as many bytes of text as the first. */
 static int pass_filled(struct cursor *c, struct h5_text *text)
 {
 	uint64_t element = c->next - c->heads, n, length, all;

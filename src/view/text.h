@@ -17,9 +17,9 @@ struct h5_text_source {
 	uint64_t address; /* of the object, for errors */
 	const struct h5_datatype *type;
 	const struct h5_dataspace *space;
-	const struct h5_dataset *dataset; /* has the elements; NULL: they are in `data` */
+	const struct h5_dataset *dataset; /* has the elements; NULL: the elements are in `data` */
 	const uint8_t *data;		  /* the elements, if there is no dataset */
-	uint64_t state;			  /* changes whenever the elements may have; 0: they never do */
+	uint64_t state; /* changes whenever the elements may have changed; 0: they never change */
 };
 
 struct h5_text_form {

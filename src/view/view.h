@@ -58,14 +58,14 @@ struct h5_view_input {
 	 * incomplete row of raw elements. No other open file sees them. */
 	uint8_t *data; /* owned */
 	size_t capacity;
-	size_t filled;	 /* 0: there are none */
-	uint64_t offset; /* where they begin */
-	bool floats;	 /* an append began them: they go to wherever the end is when they are complete */
+	size_t filled;	 /* 0: there are no such bytes */
+	uint64_t offset; /* where these bytes begin */
+	bool floats;	 /* an append began these bytes: they go to wherever the end is when complete */
 };
 
 struct h5_view_ops {
-	const char *name;   /* of its folder, or of the format of contents */
-	const char *suffix; /* of the names of its files; NULL: it has no folder */
+	const char *name;   /* of the view's folder, or of the format of contents */
+	const char *suffix; /* of the names of the view's files; NULL: the view has no folder */
 	bool of_attributes; /* attributes are its files, and each object is a directory */
 	bool is_sized;	    /* the size is found without work on the elements */
 	/* 0: the object has a file. -ENOENT: it has none. The answer stays the same if elements are added. */

@@ -149,7 +149,7 @@ class Locked(ErrorCase):
 
 
 class Damage(MountCase):
-    """One damaged object: the errno of MAPPING, and its neighbours as before."""
+    """One damaged object: the errno of doc/h5fs.1, and its neighbours as before."""
 
     def damaged(self, change):
         path = self.file("damaged.h5")

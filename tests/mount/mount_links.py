@@ -124,7 +124,7 @@ class HardLinks(MountCase):
 
 class SoftLinks(MountCase):
     def test_targets(self):
-        """Each as MAPPING has it: absolute targets become relative, each component is escaped, none leaves the mount."""
+        """Each as doc/h5fs.1 has it: absolute targets become relative, components are escaped, none leaves the mount."""
         targets = {"up": ("/a/d", "../a/d"), "relative": ("../a/d", "%2E%2E/a/d"), "down": ("sub/d", "sub/d"),
                    "doubled": ("//a//d///", "../a/d"), "root": ("/", ".."), "nowhere": ("/no/such", "../no/such"),
                    "beside": ("nothing", "nothing"), "percent": ("%2E", "%252E"), "blank": ("a%20b", "a%20b"), "dots": ("a/../b", "a/%2E%2E/b"),
