@@ -1,9 +1,9 @@
 /* Ends work that nobody wants any more, or that takes too long.
  *
  * A few bytes of a file can ask for hours of work, such as lines of text for 2^40 elements that were never
- * written. So loops that may take long call h5_interrupt_check() now and then. Whom it asks is kept per
- * thread, like the detail of an error: the function that serves the request and the loop that works on it are
- * ten calls apart. */
+ * written. So loops that may take long call h5_interrupt_check() now and then. The request that it asks
+ * about is kept per thread, like the detail of an error: the function that serves the request and the loop
+ * that works on it are ten calls apart. */
 #ifndef H5_BASE_INTERRUPT_H
 #define H5_BASE_INTERRUPT_H
 

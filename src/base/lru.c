@@ -134,7 +134,7 @@ static void drop(struct h5_lru *lru, struct h5_lru_entry *e)
 	lru->stats.entries--;
 }
 
-/* `most` bytes without those that are reserved or that requests use. */
+/* Returns what is left of `most` bytes after reserved memory and the memory of requests; at least 0. */
 static size_t budget_left(const struct h5_lru *lru, size_t most)
 {
 	size_t away = lru->reserved + lru->pressed;

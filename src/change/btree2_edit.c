@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "change/btree2_write.h"
 #include "change/transaction.h"
 
 #include <assert.h>
@@ -266,18 +265,15 @@ int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc)
 	return h5_unit_end(edit->tree->file, rc);
 }
 
-int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *p, struct h5_btree2 *tree)
+int h5_btree2_edit_create(struct h5_file *file, const struct h5_btree2_header *header, struct h5_btree2 *tree)
 {
-	struct h5_btree2 new = {
-		.file = file, .address = H5_UNDEF, .type = p->type, .record_size = p->record_size};
-	struct h5_btree2_edit edit = {.tree = &new};
+	struct h5_btree2 new = {.file = file,
+				.address = H5_UNDEF,
+				.type = (enum h5_btree2_type)header->type,
+				.record_size = header->record_size};
+	struct h5_btree2_edit edit = {.tree = &new, .header = *header};
 	int rc;
 
-	edit.header.type = (uint8_t)p->type;
-	edit.header.record_size = p->record_size;
-	edit.header.node_size = p->node_size;
-	edit.header.split_percent = p->split_percent;
-	edit.header.merge_percent = p->merge_percent;
 	rc = h5_btree2_header_compute(&edit.header, H5_UNDEF, h5_file_superblock(file)->size_of_offsets);
 	if (!rc)
 		rc = check_level(&edit, 0);

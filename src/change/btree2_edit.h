@@ -27,6 +27,9 @@ struct h5_btree2_edit {
 	struct h5_seen seen;		  /* addresses of loaded nodes, so that none is loaded twice */
 };
 
+/* Writes a new tree without records. The header has its type, its sizes and the two percentages. */
+int h5_btree2_edit_create(struct h5_file *file, const struct h5_btree2_header *header,
+			  struct h5_btree2 *tree);
 /* Begins a unit of change and loads the root. On failure there is nothing to end. */
 int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree);
 /* If the change has succeeded (rc 0), writes all of it and brings *tree up to date. Releases *edit, and ends

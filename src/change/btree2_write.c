@@ -374,3 +374,19 @@ int h5_btree2_trim(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg
 	free(removed.records);
 	return rc;
 }
+
+/* ---- a new tree ---- */
+
+int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *parameters,
+		     struct h5_btree2 *tree)
+{
+	const struct h5_btree2_header header = {
+		.type = (uint8_t)parameters->type,
+		.record_size = parameters->record_size,
+		.node_size = parameters->node_size,
+		.split_percent = parameters->split_percent,
+		.merge_percent = parameters->merge_percent,
+	};
+
+	return h5_btree2_edit_create(file, &header, tree);
+}

@@ -273,7 +273,8 @@ static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_e
 	return rc;
 }
 
-/* Adds hashes of new raw data: those that are known, and of the rest as it is in the file. */
+/* Adds hashes of new raw data. Some are known since the data were written; the rest is read and hashed now.
+ */
 static int add_raw(struct h5_tx *tx, struct record *record)
 {
 	struct h5_extents rest = {0};

@@ -167,7 +167,7 @@ static int check_trust(const struct h5_journal_place *place, int fd)
 	return 0;
 }
 
-/* Whoever may read the file may read its journal; if root makes it, the owner of the file gets it. */
+/* Gives the journal the permissions of the HDF5 file. If root makes it, it belongs to the file's owner. */
 static int set_rights(const struct h5_journal_place *place, int fd)
 {
 	if (geteuid() == 0 && place->owner && fchown(fd, (uid_t)place->owner, (gid_t)-1))
@@ -223,7 +223,8 @@ int h5_journal_open(const struct h5_journal_place *place, bool create, bool writ
 	return rc;
 }
 
-int h5_journal_peek(const struct h5_journal_place *place, const char *name, struct h5_journal_header *header)
+/* Reads the header of the journal of that name, if it can be trusted, without a lock. */
+static int peek(const struct h5_journal_place *place, const char *name, struct h5_journal_header *header)
 {
 	int fd = openat(place->dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc;
 	uint8_t data[H5_JOURNAL_HEADER];
@@ -274,7 +275,7 @@ static int search(const struct h5_journal_place *place, DIR *dir, char *name, si
 			continue;
 		opened++;
 		/* Others, and files that are no journals, are passed over. */
-		if (!h5_journal_peek(place, entry->d_name, &header) &&
+		if (!peek(place, entry->d_name, &header) &&
 		    h5_journal_same_file(&header.file, &place->file)) {
 			strcpy(name, entry->d_name);
 			return 0;

@@ -12,8 +12,6 @@
 /* Opens the journal and locks it. With `create` it must not exist; without, it must be one that can be
  * trusted. -ENOENT; -EWOULDBLOCK: another process has it locked. */
 int h5_journal_open(const struct h5_journal_place *place, bool create, bool writable, struct h5_io **io);
-/* Reads the header of the journal of that name, if it can be trusted, without a lock. */
-int h5_journal_peek(const struct h5_journal_place *place, const char *name, struct h5_journal_header *header);
 /* Make and remove the symbolic link place->pointer to the journal, if there shall be one. Failures are
  * ignored, and another file of that name stays. */
 void h5_journal_point(const struct h5_journal_place *place);

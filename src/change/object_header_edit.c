@@ -80,8 +80,8 @@ static bool is_better(const struct h5_message *span, const struct h5_message *be
  * least `least` bytes of data fits, since a continuation message is larger than some others. Two neighbours
  * are enough.
  *
- * *span is the message that would fit: its address and size; its data are those that are there now. -ENOTSUP:
- * there are no such neighbours. The chunk is of a version 2 header. */
+ * *span becomes one message in the place of these neighbours, with the bytes that are there now as its data.
+ * -ENOTSUP: there are no such neighbours. The chunk is of a version 2 header. */
 static int find_row(struct h5_file *file, const struct h5_object_header *prefix,
 		    const struct h5_header_chunk *chunk, const struct h5_message *message, unsigned least,
 		    struct h5_message *span)

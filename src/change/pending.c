@@ -1,4 +1,4 @@
-/* What is pending: changes of the file, and space that was allocated or given up. And the units of change.
+/* Pending changes of the file, and the units of change that take them back if a step fails.
  *
  * Changes are made at once, so that reads of the file see them; a unit notes how to take them back. While it
  * is open, a patch of before is never changed: a copy takes its place, and the patch is put aside. Only

@@ -19,7 +19,7 @@ struct h5_tx_patch {
 	uint8_t *after; /* over.n bytes; owned */
 	/* What the same bytes are in the file, in one allocation with `after`; NULL: new space. */
 	uint8_t *before;
-	struct h5_tx_patch *next; /* among those that are put aside */
+	struct h5_tx_patch *next; /* in the list of patches that the open unit has put aside */
 };
 
 struct h5_tx_note;
@@ -118,7 +118,8 @@ int h5_tx_of(struct h5_file *file, struct h5_tx **tx);
 /* Adds a pending patch, or (`fresh`) a new block. Patches that it overlaps become a part of it. */
 int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t n, unsigned stage,
 		    bool fresh);
-/* Writes new blocks that are held in memory; inside a unit, only those that may be written then. */
+/* Writes new blocks that are held in memory. Inside a unit, blocks that it has changed, but not
+ * allocated, wait for its end. */
 int h5_tx_flush(struct h5_tx *tx);
 void h5_tx_drop_all(struct h5_tx *tx);
 /* After the pending patches were dropped: the open unit, if any, has nothing to restore but memory. */

@@ -140,7 +140,7 @@ struct h5_tx_participant {
 };
 
 void h5_tx_join(struct h5_file *file, struct h5_tx_participant *participant);
-/* What is not settled is lost. */
+/* Takes the participant off the list. Changes that it has not settled are lost. */
 void h5_tx_leave(struct h5_file *file, struct h5_tx_participant *participant);
 /* The first of the list that goes on with `next`; NULL: there is none. */
 struct h5_tx_participant *h5_tx_participants(const struct h5_file *file);

@@ -169,7 +169,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
  *
  * Keys are as libhdf5 makes them, since it compares with the right keys, too: two neighbours of one level
  * share the key between them, and the node above them has it, too. The last key of all is greater than that
- * of the last chunk; it may be that of a chunk that does not exist yet. */
+ * of the last chunk; no chunk need exist there. */
 
 /* An entry for a chunk, and the key after it if it is the last of all. */
 struct entry {
@@ -257,7 +257,7 @@ static void widen(struct h5_btree1_change *change, const struct entry *entry)
 	if (leaf->node.count &&
 	    h5_chunk_compare(entry->offsets, leaf->node.keys[leaf->node.count].offsets, words) < 0)
 		return;
-	/* If a node follows, the last key is that of this node. */
+	/* If another node follows, the last key is the first key of that node. */
 	for (e = leaf; e->parent; e = e->parent) {
 		if (e->index + 1 < e->parent->node.count) {
 			last = e->parent->node.keys[e->index + 1];

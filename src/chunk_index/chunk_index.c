@@ -139,7 +139,7 @@ int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsign
 	return 0;
 }
 
-void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk)
+static void decode_element(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk)
 {
 	chunk->address = h5_read_offset(r);
 	chunk->size = index->chunk_size;
@@ -203,7 +203,7 @@ void h5_chunk_element_at(const struct h5_chunk_index *index, const uint8_t *elem
 	unsigned size = h5_chunk_element_size(index);
 	struct h5_reader r = h5_file_reader(index->file, elements + i * size, size, H5_UNDEF);
 
-	h5_chunk_element_decode(index, &r, chunk);
+	decode_element(index, &r, chunk);
 	if (chunk->address == H5_UNDEF)
 		*chunk = h5_chunk_absent();
 }

@@ -175,9 +175,11 @@ uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t da
 	return data_block + shape->super.data_block_size + page * shape->super.page_size;
 }
 
-int h5_earray_page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
-		       const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
-		       struct h5_lru_entry **ref, const uint8_t **elements)
+/* Page `page` of data block i of the super block, which lies at the address. *ref and *elements are NULL if
+ * the page is not initialised. */
+static int page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
+		    const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
+		    struct h5_lru_entry **ref, const uint8_t **elements)
 {
 	*ref = NULL;
 	*elements = NULL;
@@ -254,8 +256,7 @@ static int leaf_below(const struct h5_chunk_index *index, const struct h5_earray
 		*elements = data->data.elements;
 		goto out;
 	}
-	rc = h5_earray_page_get(index, shape, super, position->data_block, address, position->page, ref,
-				elements);
+	rc = page_get(index, shape, super, position->data_block, address, position->page, ref, elements);
 	h5_file_put(index->file, data_ref);
 out:
 	h5_file_put(index->file, super_ref);
@@ -435,7 +436,7 @@ static int walk_data_block(struct walker *walker, const struct h5_earray_shape *
 		struct h5_lru_entry *page_ref;
 		const uint8_t *elements;
 
-		rc = h5_earray_page_get(walker->index, shape, super, i, address, page, &page_ref, &elements);
+		rc = page_get(walker->index, shape, super, i, address, page, &page_ref, &elements);
 		if (page_ref)
 			rc = h5_chunk_index_spend(walker->index, &walker->left,
 						  n * shape->header->element_size);

@@ -47,11 +47,6 @@ uint64_t h5_earray_data_block_address(const struct h5_chunk_index *index, const 
 				      const struct h5_earray_shape *shape,
 				      const struct h5_earray_block *super, uint64_t i);
 uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t data_block, uint64_t page);
-/* Page `page` of data block i of the super block, which lies at the address. *ref and *elements are NULL if
- * the page is not initialised. */
-int h5_earray_page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
-		       const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
-		       struct h5_lru_entry **ref, const uint8_t **elements);
 
 /* Where an element lies. The leaf is the index block, a data block or a page. */
 struct h5_earray_position {

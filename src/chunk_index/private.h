@@ -106,7 +106,6 @@ unsigned h5_chunk_prefix_size(const struct h5_chunk_index *index);
 int h5_chunk_element_fit(struct h5_chunk_index *index, unsigned size);
 /* Checks what the header of an array says about its elements. */
 int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsigned size, const char *what);
-void h5_chunk_element_decode(const struct h5_chunk_index *index, struct h5_reader *r, struct h5_chunk *chunk);
 /* Writes the address, and for filtered chunks size and filter mask. The caller writes the scaled offsets of a
  * B-tree record. -EOVERFLOW: the size does not fit. Not for structured chunks. */
 int h5_chunk_element_encode(const struct h5_chunk_index *index, struct h5_writer *w,

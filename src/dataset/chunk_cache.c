@@ -32,7 +32,9 @@ bool h5_chunks_are_decoded(const struct h5_dataset *dataset)
 	return dataset->index && (dataset->pipeline.count || is_structured(dataset));
 }
 
-bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled)
+/* True: the chunk reaches beyond the dataset. If the layout has unfiltered_edges, such chunks are stored
+ * without filters. */
+static bool is_partial(const struct h5_grid *grid, const uint64_t *scaled)
 {
 	for (unsigned i = 0; i + 1 < grid->dims_count; i++)
 		if (grid->dims[i] - scaled[i] * grid->chunk[i] < grid->chunk[i])
@@ -62,7 +64,7 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 	if (rc || chunk->address == H5_UNDEF)
 		return rc;
 	wanted->dataset = dataset;
-	whole = !dataset->layout.chunked.unfiltered_edges || !h5_chunk_is_partial(grid, scaled);
+	whole = !dataset->layout.chunked.unfiltered_edges || !is_partial(grid, scaled);
 	*state = H5_CHUNK_TO_DECODE;
 	wanted->filtered = whole;
 	if (is_structured(dataset))

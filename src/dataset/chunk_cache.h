@@ -28,9 +28,6 @@ enum {
 	H5_DIRECT_CHUNK = 1 << 20,
 };
 
-/* True: the chunk reaches beyond the dataset. If the layout has unfiltered_edges, such chunks are stored
- * without filters. */
-bool h5_chunk_is_partial(const struct h5_grid *grid, const uint64_t *scaled);
 /* True: the mask does not skip all filters of the pipeline. */
 bool h5_chunk_is_filtered(const struct h5_pipeline *pipeline, uint32_t mask);
 

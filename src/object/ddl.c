@@ -130,7 +130,7 @@ static void type_ddl(struct ddl *ddl, const struct h5_datatype *t)
 		number_ddl(ddl, t);
 		break;
 	case H5_CLASS_TIME:
-		h5_buf_text(ddl->out, "H5T_TIME: not yet implemented");
+		h5_buf_text(ddl->out, "H5T_TIME: not yet implemented"); /* the words of h5dump */
 		break;
 	case H5_CLASS_STRING:
 		string_ddl(ddl, t->size, t->string.padding, t->string.charset);

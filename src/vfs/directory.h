@@ -70,9 +70,6 @@ int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5
 int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
 		   struct h5_entity *entity);
 
-/* h5_vfs_lookup() inside a request that reads. */
-int h5_lookup_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
-
 /* ---- listings: listing.c ---- */
 
 static inline enum h5_name_order h5_listing_order(const struct h5_vfs *vfs)

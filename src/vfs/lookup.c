@@ -112,7 +112,9 @@ int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const ch
 	return rc;
 }
 
-int h5_lookup_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry)
+/* h5_vfs_lookup() inside a request that reads. */
+static int look_up_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
+			 struct h5_vfs_entry *entry)
 {
 	struct h5_times times = {0};
 	struct h5_entity entity;
@@ -136,7 +138,7 @@ int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, 
 	int rc;
 
 	while (h5_reading_next(&reading, &rc))
-		rc = h5_lookup_entry(vfs, parent, name, entry);
+		rc = look_up_entry(vfs, parent, name, entry);
 	return rc;
 }
 
@@ -179,7 +181,7 @@ static int go(struct h5_vfs *vfs, struct h5_node *node, const struct h5_step *st
 	if (!steps)
 		return look_up_known(vfs, node, entry);
 	for (const struct h5_step *step = steps; step && !rc; step = step->next) {
-		rc = h5_lookup_entry(vfs, node, step->name, entry);
+		rc = look_up_entry(vfs, node, step->name, entry);
 		h5_vfs_forget(vfs, node, 1);
 		node = entry->node;
 	}
