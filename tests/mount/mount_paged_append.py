@@ -84,12 +84,12 @@ class Paged(MountCase):
         self.append(ours, [(0, 70_000), (70_000, PAGED + 5), (PAGED + 5, end)])
         self.libhdf5_appends(theirs, 0, end)
         for dataset in HOW:
-            with self.subTest(dataset):
-                compared = subprocess.run([sys.executable, COMPARE, ours, dataset, theirs, dataset], stdout=subprocess.PIPE,
-                                          text=True)
-                self.assertEqual(compared.stdout, "")
-                self.assertEqual(compared.returncode, 0)
-
+            for what in [], ["--values"]:
+                with self.subTest(dataset=dataset, what=what):
+                    compared = subprocess.run([sys.executable, COMPARE, *what, ours, dataset, theirs, dataset],
+                                              stdout=subprocess.PIPE, text=True)
+                    self.assertEqual(compared.stdout, "")
+                    self.assertEqual(compared.returncode, 0)
 
     def test_a_damaged_page_stays_one(self):
         """No new checksum makes it a sound one."""

