@@ -408,7 +408,7 @@ static int edit_init(struct edit *edit, struct h5_file *file, uint64_t address, 
 	return 0;
 }
 
-int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_message_type type)
+int h5_header_can_update(struct h5_file *file, uint64_t address, enum h5_message_type type)
 {
 	const struct h5_message *message;
 	struct h5_message span;
@@ -422,18 +422,25 @@ int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_messag
 	return rc;
 }
 
-int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_type type, const void *body,
-		      size_t n)
+int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_type type,
+		     h5_message_update *update, const void *arg)
 {
 	const struct h5_message *message;
 	struct edit edit;
+	uint8_t *body = NULL;
 	int rc = edit_init(&edit, file, address, type, &message);
 
-	if (!rc && message->size != n)
-		rc = h5_fail(-ENOTSUP, message->address, "object header: a message of %u bytes, not %zu",
-			     message->size, n);
-	if (!rc && memcmp(message->data, body, n))
+	if (!rc) {
+		body = malloc(message->size + 1);
+		rc = body ? 0 : h5_fail(-ENOMEM, address, "object header: out of memory");
+	}
+	if (!rc) {
+		memcpy(body, message->data, message->size);
+		rc = update(arg, body, message->size);
+	}
+	if (!rc && memcmp(message->data, body, message->size))
 		rc = replace_at_once(&edit, address, message, body);
+	free(body);
 	h5_header_release(&edit.header);
 	return rc;
 }

@@ -1,20 +1,23 @@
-/* Replaces messages of object headers. */
+/* Changes messages of object headers. */
 #ifndef H5_CHANGE_OBJECT_HEADER_EDIT_H
 #define H5_CHANGE_OBJECT_HEADER_EDIT_H
 
 #include "store/object_header.h"
 
-/* Replaces the body of the first message of the type, in the transaction (change/transaction.h). `n` must be
- * the size of the old body. The commit writes a dataspace after the other messages of the object.
+/* Changes the n bytes of a message's body. */
+typedef int h5_message_update(const void *arg, uint8_t *body, size_t n);
+
+/* Updates the body of the first message of the type, in the transaction (change/transaction.h). The commit
+ * writes a dataspace after the other messages of the object.
  *
  * In version 2 the write reaches from the message to the checksum at the end of its chunk. If these lie in
  * different pages, the write is no cell, and the message moves to a continuation block of its own (together
  * with neighbours, if it is too small to become a continuation message). If a kill tears this one write, the
  * journal heals it; all later changes are cells. -ENOTSUP: the message is not there, is shared, or
  * cannot be replaced safely. */
-int h5_header_replace(struct h5_file *file, uint64_t address, enum h5_message_type type, const void *body,
-		      size_t n);
-/* 0: h5_header_replace() would not fail with -ENOTSUP. */
-int h5_header_can_replace(struct h5_file *file, uint64_t address, enum h5_message_type type);
+int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_type type,
+		     h5_message_update *update, const void *arg);
+/* 0: h5_header_update() would not fail with -ENOTSUP. */
+int h5_header_can_update(struct h5_file *file, uint64_t address, enum h5_message_type type);
 
 #endif

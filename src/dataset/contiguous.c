@@ -48,7 +48,7 @@ static bool compact_is_possible(const struct h5_dataset *dataset)
 {
 	return !dataset->shared_layout &&
 	       (dataset->layout.compact.size >= COMPACT_SMALL ||
-		!h5_header_can_replace(dataset->file, dataset->address, H5_MSG_LAYOUT));
+		!h5_header_can_update(dataset->file, dataset->address, H5_MSG_LAYOUT));
 }
 
 static int compact_write_open(struct h5_dataset_writer *writer)

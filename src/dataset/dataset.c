@@ -352,7 +352,7 @@ int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, ui
 
 int h5_write_needs(struct h5_dataset_writer *writer, enum h5_message_type type)
 {
-	int rc = h5_header_can_replace(writer->file, writer->address, type);
+	int rc = h5_header_can_update(writer->file, writer->address, type);
 	struct h5_error cause = *h5_error_last();
 
 	return rc == -ENOTSUP ? h5_fail(-EPERM, cause.address, "%s", cause.text) : rc;

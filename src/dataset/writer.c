@@ -266,52 +266,21 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 
 /* ---- settling ---- */
 
-static int update_layout(const struct h5_dataset_writer *writer, uint8_t *body, size_t n)
+static int update_layout(const void *arg, uint8_t *body, size_t n)
 {
+	const struct h5_dataset_writer *writer = arg;
 	const struct h5_superblock *sb = h5_file_superblock(writer->file);
 
 	return h5_layout_update(body, n, sb->size_of_offsets, sb->size_of_lengths, &writer->layout);
 }
 
-static int update_space(const struct h5_dataset_writer *writer, uint8_t *body, size_t n)
+static int update_space(const void *arg, uint8_t *body, size_t n)
 {
+	const struct h5_dataset_writer *writer = arg;
 	struct h5_dataspace space = writer->dataset->space;
 
 	space.dims[0] = writer->rows;
 	return h5_dataspace_update(body, n, h5_file_superblock(writer->file)->size_of_lengths, &space);
-}
-
-/* Brings a message of the object header up to date. */
-static int replace(struct h5_dataset_writer *writer, enum h5_message_type type,
-		   int (*update)(const struct h5_dataset_writer *writer, uint8_t *body, size_t n))
-{
-	const struct h5_object *object;
-	const struct h5_message *message;
-	struct h5_lru_entry *ref;
-	uint8_t *body = NULL;
-	size_t n = 0;
-	int rc = h5_object_get(writer->file, writer->address, &ref, &object);
-
-	if (rc)
-		return rc;
-	message = h5_object_find(object, type);
-	if (!message)
-		rc = h5_fail(-EUCLEAN, writer->address, "dataset: its object header has lost a message");
-	else if (!(body = malloc(message->size + 1)))
-		rc = h5_fail(-ENOMEM, writer->address, "out of memory");
-	if (!rc) {
-		n = message->size;
-		memcpy(body, message->data, n);
-		rc = update(writer, body, n);
-	}
-	h5_file_put(writer->file, ref);
-	if (!rc)
-		rc = h5_tx_touch(writer->file, writer->address);
-	if (!rc)
-		rc = h5_header_replace(writer->file, writer->address, type, body, n);
-	free(body);
-	h5_tx_forget(writer->file, writer->address);
-	return rc;
 }
 
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
@@ -330,11 +299,11 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 	if (writer->ops->flush)
 		rc = writer->ops->flush(writer);
 	if (!rc && writer->layout_changed) {
-		rc = replace(writer, H5_MSG_LAYOUT, update_layout);
+		rc = h5_header_update(writer->file, writer->address, H5_MSG_LAYOUT, update_layout, writer);
 		writer->layout_changed = rc;
 	}
 	if (!rc && writer->rows != writer->settled) {
-		rc = replace(writer, H5_MSG_DATASPACE, update_space);
+		rc = h5_header_update(writer->file, writer->address, H5_MSG_DATASPACE, update_space, writer);
 		if (!rc)
 			writer->settled = writer->rows;
 	}

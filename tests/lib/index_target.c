@@ -81,27 +81,36 @@ void target_release(struct target *t)
 	scratch_release(&t->scratch);
 }
 
+static int update_layout(const void *arg, uint8_t *body, size_t n)
+{
+	const struct target *t = arg;
+	const struct h5_superblock *sb = h5_file_superblock(t->file);
+
+	SUCCEEDS(h5_layout_update(body, n, sb->size_of_offsets, sb->size_of_lengths, &t->layout));
+	return 0;
+}
+
+static int update_space(const void *arg, uint8_t *body, size_t n)
+{
+	const struct target *t = arg;
+
+	SUCCEEDS(h5_dataspace_update(body, n, h5_file_superblock(t->file)->size_of_lengths, &t->space));
+	return 0;
+}
+
 int target_commit(struct target *t)
 {
-	const struct h5_superblock *sb = h5_file_superblock(t->file);
-	uint8_t *body;
-	size_t n;
 	int rc;
 
 	t->layout.chunked = *h5_chunk_index_layout(t->index);
-	body = scratch_message(&t->scratch, t->header, H5_MSG_LAYOUT, &n);
-	SUCCEEDS(h5_layout_update(body, n, sb->size_of_offsets, sb->size_of_lengths, &t->layout));
-	rc = h5_header_replace(t->file, t->header, H5_MSG_LAYOUT, body, n);
-	free(body);
+	rc = h5_header_update(t->file, t->header, H5_MSG_LAYOUT, update_layout, t);
+	if (!rc)
+		rc = h5_header_update(t->file, t->header, H5_MSG_DATASPACE, update_space, t);
 	if (rc)
 		return rc;
-	body = scratch_message(&t->scratch, t->header, H5_MSG_DATASPACE, &n);
-	SUCCEEDS(h5_dataspace_update(body, n, sb->size_of_lengths, &t->space));
-	rc = h5_header_replace(t->file, t->header, H5_MSG_DATASPACE, body, n);
-	free(body);
 	/* What is left of the space is committed with the rest. */
 	t->raw_left = 0;
-	return rc ? rc : h5_tx_commit(t->file);
+	return h5_tx_commit(t->file);
 }
 
 int target_count_chunk(void *arg, const struct h5_chunk *chunk)
