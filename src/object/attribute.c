@@ -212,9 +212,11 @@ static int load_attribute(void *arg, void **value, size_t *cost)
 	struct h5_attribute *attribute = calloc(1, sizeof *attribute);
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
-	int rc = attribute ? h5_object_get(wanted->file, wanted->object, &ref, &object)
-			   : h5_fail(-ENOMEM, wanted->object, "attribute: out of memory");
+	int rc;
 
+	if (!attribute)
+		return h5_fail(-ENOMEM, wanted->object, "attribute: out of memory");
+	rc = h5_object_get(wanted->file, wanted->object, &ref, &object);
 	if (!rc) {
 		rc = h5_attribute_lookup(wanted->file, object, wanted->name, attribute);
 		h5_file_put(wanted->file, ref);

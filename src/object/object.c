@@ -89,19 +89,10 @@ static int load_object(struct h5_file *file, uint64_t address, const void *arg, 
 	return 0;
 }
 
-static const struct h5_block_type object_block = {
+const struct h5_block_type h5_object_block = {
 	.kind = {.name = "object header", .release = release_object},
 	.load = load_object,
 };
-
-int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
-		  const struct h5_object **object)
-{
-	int rc = h5_file_block(file, &object_block, address, 0, NULL, ref);
-
-	*object = rc ? NULL : h5_lru_value(*ref);
-	return rc;
-}
 
 int h5_object_read(const struct h5_window *window, uint64_t address, struct h5_object *object)
 {
@@ -159,24 +150,6 @@ int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, stru
 	if (rc)
 		h5_message_release(file, body);
 	return rc;
-}
-
-int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body)
-{
-	struct h5_reader r = h5_message_reader(file, message);
-
-	if (message->flags & H5_MSG_FLAG_SHARED)
-		return h5_message_open_shared(file, message->type, &r, body);
-	*body = (struct h5_message_body){0};
-	body->reader = r;
-	return 0;
-}
-
-void h5_message_release(struct h5_file *file, struct h5_message_body *body)
-{
-	h5_file_put(file, body->ref);
-	h5_heap_object_release(&body->copy);
-	*body = (struct h5_message_body){0};
 }
 
 int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type)

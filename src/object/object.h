@@ -25,9 +25,17 @@ struct h5_object {
 	struct h5_header header; /* owns the messages */
 };
 
+extern const struct h5_block_type h5_object_block;
+
 /* A reference to the decoded header, through the block cache; h5_file_put() gives it back. */
-int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
-		  const struct h5_object **object);
+static inline int h5_object_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+				const struct h5_object **object)
+{
+	int rc = h5_file_block(file, &h5_object_block, address, 0, NULL, ref);
+
+	*object = rc ? NULL : h5_lru_value(*ref);
+	return rc;
+}
 
 /* Reads the object without the cache, for a listing, which looks at each of many objects once. On success
  * h5_object_release(). After a failure, which may be that of the window, h5_object_get() tells what is wrong.
@@ -56,12 +64,28 @@ struct h5_message_body {
 	struct h5_heap_object copy; /* from a heap; {0}: none */
 };
 
-int h5_message_open(struct h5_file *file, const struct h5_message *message, struct h5_message_body *body);
 /* Opens a shared message inside another one, such as the datatype of an attribute; `r` is over its shared
  * form. */
 int h5_message_open_shared(struct h5_file *file, enum h5_message_type type, struct h5_reader *r,
 			   struct h5_message_body *body);
-void h5_message_release(struct h5_file *file, struct h5_message_body *body); /* may run twice */
+static inline int h5_message_open(struct h5_file *file, const struct h5_message *message,
+				  struct h5_message_body *body)
+{
+	struct h5_reader r = h5_message_reader(file, message);
+
+	if (message->flags & H5_MSG_FLAG_SHARED)
+		return h5_message_open_shared(file, message->type, &r, body);
+	*body = (struct h5_message_body){.reader = r};
+	return 0;
+}
+
+/* May run twice. */
+static inline void h5_message_release(struct h5_file *file, struct h5_message_body *body)
+{
+	h5_file_put(file, body->ref);
+	h5_heap_object_release(&body->copy);
+	*body = (struct h5_message_body){0};
+}
 
 /* The type of a committed datatype or of a dataset; h5_datatype_free(). -ENODATA: it has none. */
 int h5_object_datatype(struct h5_file *file, const struct h5_object *object, struct h5_datatype **type);
