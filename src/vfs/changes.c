@@ -29,12 +29,6 @@ struct h5_follower {
 	UT_hash_handle hh;
 };
 
-uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
-{
-	/* Numbers of files fit in 32 bits. */
-	return h5_file_number(file) << 32 ^ vfs->changes;
-}
-
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
 	return vfs->options.writable && dataset->file == vfs->file && dataset->space.kind != H5_SPACE_NULL &&
@@ -235,10 +229,8 @@ void h5_lock_to_write(struct h5_vfs *vfs)
 	h5_interrupt_bound(NULL);
 }
 
-static void lock_to_read(struct h5_vfs *vfs)
+void h5_lock_to_read(struct h5_vfs *vfs)
 {
-	if (!vfs->options.writable)
-		return;
 	if (pthread_rwlock_tryrdlock(&vfs->write_lock)) {
 		about_to_wait(vfs);
 		pthread_rwlock_rdlock(&vfs->write_lock);
@@ -250,29 +242,6 @@ static void lock_to_read(struct h5_vfs *vfs)
 	h5_lock_to_write(vfs);
 	if (h5_tx_settle(vfs->file))
 		(void)commit(vfs, NULL);
-}
-
-void h5_unlock(struct h5_vfs *vfs)
-{
-	if (vfs->options.writable)
-		pthread_rwlock_unlock(&vfs->write_lock);
-}
-
-bool h5_reading_next(struct h5_reading *reading, int *rc)
-{
-	struct h5_vfs *vfs = reading->vfs;
-
-	if (reading->runs) {
-		h5_account_end(&reading->account);
-		h5_unlock(vfs);
-		if (!h5_account_again(&reading->account, rc))
-			return false;
-	}
-	/* Settling comes before the account begins, since it is done for all writers. */
-	lock_to_read(vfs);
-	h5_account_begin(&reading->account, vfs->room);
-	reading->runs = true;
-	return true;
 }
 
 /* ---- requests that write ---- */

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "store/statistics.h"
 #include "vfs/handle.h"
+#include "vfs/reading.h"
 
 #include <assert.h>
 #include <fcntl.h>

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "vfs/directory.h"
 #include "vfs/name.h"
+#include "vfs/reading.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -15,6 +15,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/paths.c \
 	src/vfs/paths.h \
 	src/vfs/private.h \
+	src/vfs/reading.h \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
 	src/vfs/vfs.c \

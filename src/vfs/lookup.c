@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "vfs/directory.h"
 #include "vfs/name.h"
+#include "vfs/reading.h"
 
 #include <string.h>
 

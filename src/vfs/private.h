@@ -55,6 +55,20 @@ static inline bool h5_is_locked_to_write(struct h5_vfs *vfs)
 	return vfs->options.writable && pthread_rwlock_tryrdlock(&vfs->write_lock);
 }
 
+/* Gives back the shared or the exclusive lock. */
+static inline void h5_unlock(struct h5_vfs *vfs)
+{
+	if (vfs->options.writable)
+		pthread_rwlock_unlock(&vfs->write_lock);
+}
+
+/* A number for the contents of the file as they are now; another one after each change. */
+static inline uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *file)
+{
+	/* Numbers of files fit in 32 bits. */
+	return h5_file_number(file) << 32 ^ vfs->changes;
+}
+
 /* ---- stat.c ---- */
 
 /* Opens what the file of the node contains, for reading. The view is to be released on failure, too. */

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
+#include "vfs/reading.h"
 
 #include <assert.h>
 

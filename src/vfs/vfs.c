@@ -7,6 +7,7 @@
 #include "vfs/handle.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
+#include "vfs/reading.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "object/json.h"
 #include "object/object.h"
 #include "vfs/paths.h"
+#include "vfs/reading.h"
 
 #include <inttypes.h>
 #include <string.h>
