@@ -128,7 +128,7 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 {
 	struct fuse_session *session;
 	struct h5_mounted mounted;
-	int rc = EXIT_MOUNT;
+	int rc = EXIT_MOUNT, code;
 
 	session = fuse_session_new(&o->args, &h5_operations, sizeof h5_operations, m);
 	if (!session)
@@ -138,8 +138,12 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 		goto destroy;
 	if (h5_mountpoint_mount(o, session, &mounted))
 		goto handlers;
-	if (m->writable && h5_negotiate_start(m))
+	code = m->writable ? h5_negotiate_start(m) : 0;
+	if (code) {
+		h5_log("%s: cannot answer the kernel's first request: %s", o->file, strerror(-code));
+		fuse_session_unmount(session);
 		goto handlers;
+	}
 	if (!o->debug)
 		fuse_set_log_func(discard_log);
 	rc = serve_mounted(m, o, set, opened, &mounted, background);

@@ -3,10 +3,13 @@
 #include "vfs/vfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
@@ -30,6 +33,8 @@ void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
 /* FUSE_DIRECT_IO_ALLOW_MMAP of the kernel's interface 7.39, which older headers lack. */
 #define ALLOW_MMAP (UINT64_C(1) << 36)
 
+enum { REPLY_MOST = 256 }; /* bytes of the longest reply to FUSE_INIT */
+
 /* True: the request is FUSE_INIT of a kernel that offers it. */
 static bool offers(const void *request, size_t n)
 {
@@ -46,47 +51,69 @@ static bool offers(const void *request, size_t n)
 }
 
 /* Adds it to the reply. False: the reply is an error, or libfuse does not know `flags2`. */
-static bool accept_offer(const struct iovec *iov, int count)
+static bool accept_offer(uint8_t *reply, size_t n)
 {
-	struct fuse_init_out *init;
+	struct fuse_init_out init;
 
-	if (count != 2 || iov[1].iov_len < sizeof *init)
+	if (n < sizeof(struct fuse_out_header) + sizeof init)
 		return false;
-	init = iov[1].iov_base;
-	if (!(init->flags & FUSE_INIT_EXT))
+	memcpy(&init, reply + sizeof(struct fuse_out_header), sizeof init);
+	if (!(init.flags & FUSE_INIT_EXT))
 		return false;
-	init->flags2 |= (uint32_t)(ALLOW_MMAP >> 32);
+	init.flags2 |= (uint32_t)(ALLOW_MMAP >> 32);
+	memcpy(reply + sizeof(struct fuse_out_header), &init, sizeof init);
 	return true;
 }
 
-static ssize_t read_request(int fd, void *buf, size_t n, void *arg)
+/* Passes the reply on from the socket to the kernel. */
+static void forward_reply(struct h5_mount *m, int from, int to, bool offered)
 {
-	struct h5_mount *m = arg;
-	ssize_t got = read(fd, buf, n);
+	uint8_t reply[REPLY_MOST];
+	ssize_t n = read(from, reply, sizeof reply);
 
-	if (got > 0 && m->negotiation == H5_NEGOTIATION_AWAITED)
-		m->negotiation = offers(buf, (size_t)got) ? H5_NEGOTIATION_OFFERED : H5_NEGOTIATION_DONE;
-	return got;
+	if (n <= 0)
+		return;
+	if (offered && accept_offer(reply, (size_t)n))
+		h5_vfs_set_maps_direct(m->vfs);
+	if (write(to, reply, (size_t)n) != n)
+		fuse_session_exit(m->session);
 }
 
-static ssize_t write_reply(int fd, struct iovec *iov, int count, void *arg)
+/* Has libfuse answer the request into a socket, which takes the place of the kernel's descriptor meanwhile.
+ */
+static int answer(struct h5_mount *m, const struct fuse_buf *request, int kernel)
 {
-	struct h5_mount *m = arg;
+	int fd = fuse_session_fd(m->session), ends[2];
 
-	if (m->negotiation == H5_NEGOTIATION_OFFERED) {
-		if (accept_offer(iov, count))
-			h5_vfs_set_maps_direct(m->vfs);
-		m->negotiation = H5_NEGOTIATION_DONE;
-	}
-	return writev(fd, iov, count);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	if (dup3(ends[0], fd, O_CLOEXEC) < 0)
+		abort(); /* both are open */
+	close(ends[0]);
+	fuse_session_process_buf(m->session, request);
+	if (dup3(kernel, fd, O_CLOEXEC) < 0)
+		abort();
+	/* The socket's other end is closed by now, so this does not wait, even if there was no reply. */
+	forward_reply(m, ends[1], fd, offers(request->mem, request->size));
+	close(ends[1]);
+	return 0;
 }
 
 int h5_negotiate_start(struct h5_mount *m)
 {
-	static const struct fuse_custom_io io = {.read = read_request, .writev = write_reply};
+	struct fuse_buf request = {0};
+	int n, kernel, rc = 0;
 
-	/* libfuse copies `io`, and keeps its descriptor. */
-	return fuse_session_custom_io(m->session, &io, fuse_session_fd(m->session)) ? -ENOMEM : 0;
+	do
+		n = fuse_session_receive_buf(m->session, &request);
+	while (n == -EINTR && !fuse_session_exited(m->session));
+	kernel = n > 0 ? fcntl(fuse_session_fd(m->session), F_DUPFD_CLOEXEC, 0) : -1;
+	if (n > 0)
+		rc = kernel < 0 ? -errno : answer(m, &request, kernel);
+	if (kernel >= 0)
+		close(kernel);
+	free(request.mem);
+	return rc;
 }
 
 void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)

@@ -7,8 +7,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum h5_negotiation { H5_NEGOTIATION_AWAITED, H5_NEGOTIATION_OFFERED, H5_NEGOTIATION_DONE };
-
 /* The mount; every request has it as its userdata. */
 struct h5_mount {
 	struct h5_vfs *vfs;
@@ -25,7 +23,6 @@ struct h5_mount {
 	/* Of a mount for writing: */
 	struct h5_committer *committer;
 	struct h5_invalidator *invalidator;
-	_Atomic enum h5_negotiation negotiation; /* negotiate.c */
 };
 
 extern const struct fuse_lowlevel_ops h5_operations;
