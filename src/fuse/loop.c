@@ -138,6 +138,14 @@ void h5_serve_others(void)
 	pthread_mutex_unlock(&s->loop->lock);
 }
 
+bool h5_is_unwanted(void *request)
+{
+	const struct h5_mount *m = fuse_req_userdata(request);
+
+	h5_serve_others(); /* an interrupt is a request, too, which another thread must read */
+	return fuse_req_interrupted(request) || fuse_session_exited(m->session);
+}
+
 /* With the lock: waits until this thread can lead. False: it is not needed. */
 static bool take_over(struct loop *l)
 {

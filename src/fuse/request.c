@@ -1,61 +1,20 @@
 #include "fuse/request.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "fuse/log.h"
-#include "fuse/loop.h"
-#include "vfs/vfs.h"
 
 #include <assert.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-/* True: nobody waits for the answer any more. `arg` is the request, which must not have been replied to. */
-static bool is_unwanted(void *arg)
-{
-	const struct h5_mount *m = fuse_req_userdata(arg);
-
-	h5_serve_others(); /* an interrupt is a request, too, which another thread must read */
-	return fuse_req_interrupted(arg) || fuse_session_exited(m->session);
-}
-
-static uint64_t work_limit(void *arg)
-{
-	const struct h5_mount *m = fuse_req_userdata(arg);
-
-	return h5_vfs_work_limit(m->vfs);
-}
-
-void h5_request_touch(struct h5_mount *mount)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	atomic_store_explicit(&mount->last_request, now.tv_sec, memory_order_relaxed);
-}
-
-struct h5_mount *h5_request_begin(fuse_req_t req)
-{
-	struct h5_mount *m = fuse_req_userdata(req);
-
-	h5_request_touch(m);
-	h5_error_clear();
-	h5_interrupt_begin(is_unwanted, req);
-	h5_interrupt_bound(work_limit);
-	if (!m->locked)
-		h5_vfs_refresh(m->vfs);
-	return m;
-}
-
 static_assert(H5_ROOT_ID == FUSE_ROOT_ID, "the root is the root");
 
-struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino)
+uint64_t h5_request_limit(void *request)
 {
-	struct h5_node *node = h5_vfs_node(m->vfs, ino);
+	const struct h5_mount *m = fuse_req_userdata(request);
 
-	assert(node);
-	return node;
+	return h5_vfs_work_limit(m->vfs);
 }
 
 void h5_request_fail(fuse_req_t req, const char *what, int code)

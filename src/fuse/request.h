@@ -2,20 +2,53 @@
 #ifndef H5_FUSE_REQUEST_H
 #define H5_FUSE_REQUEST_H
 
-#include "fuse/operations.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "fuse/loop.h"
+#include "vfs/vfs.h"
+
+#include <assert.h>
+
+/* The h5_interrupt_limit of a request. */
+uint64_t h5_request_limit(void *request);
+
+/* Notes that the mount is in use. */
+static inline void h5_request_touch(struct h5_mount *mount)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	atomic_store_explicit(&mount->last_request, now.tv_sec, memory_order_relaxed);
+}
 
 /* To be called first. Clears the thread's error, and makes its work end when nobody waits for it any more, or
  * at the limit of work. */
-struct h5_mount *h5_request_begin(fuse_req_t req);
-/* Notes that the mount is in use; h5_request_begin() does that, too. */
-void h5_request_touch(struct h5_mount *mount);
+static inline struct h5_mount *h5_request_begin(fuse_req_t req)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+
+	h5_request_touch(m);
+	h5_error_clear();
+	h5_interrupt_begin(h5_is_unwanted, req);
+	h5_interrupt_bound(h5_request_limit);
+	if (!m->locked)
+		h5_vfs_refresh(m->vfs);
+	return m;
+}
+
 /* Logs the failure if need be, and replies with the error. */
 void h5_request_fail(fuse_req_t req, const char *what, int code);
 /* The same for a request about one object, whose path is logged. */
 void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int code);
 
 /* The node of a request. The kernel has not forgotten it, unless it looks up `.`. */
-struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino);
+static inline struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino)
+{
+	struct h5_node *node = h5_vfs_node(m->vfs, ino);
+
+	assert(node);
+	return node;
+}
 
 /* What the kernel is told about a name. */
 struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry);
