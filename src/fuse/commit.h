@@ -7,8 +7,6 @@ struct h5_committer;
 
 /* To be called after all forks, which threads do not survive. */
 int h5_committer_start(struct h5_vfs *vfs, struct h5_committer **committer);
-/* To be called after a change: it is committed a few seconds later at the latest. */
-void h5_committer_want(struct h5_committer *committer);
 /* Ends the thread. NULL is fine. */
 void h5_committer_stop(struct h5_committer *committer);
 

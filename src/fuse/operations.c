@@ -19,13 +19,6 @@ static struct h5_handle *handle_of(const struct fuse_file_info *fi)
 	return (struct h5_handle *)(uintptr_t)fi->fh;
 }
 
-/* To be called after each request that may have changed something. */
-static void want_commit(const struct h5_mount *m)
-{
-	if (m->committer)
-		h5_committer_want(m->committer);
-}
-
 /* ---- names and attributes ---- */
 
 /* The kernel does not look up `.` and `..` of paths, but only of file handles: the node itself, which it may
@@ -173,10 +166,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 	struct h5_handle *handle = fi ? handle_of(fi) : NULL;
 	int rc = m->writable ? check_owner_and_mode(m, ino, attr, to_set) : -EROFS;
 
-	if (!rc && to_set & FUSE_SET_ATTR_SIZE) {
+	if (!rc && to_set & FUSE_SET_ATTR_SIZE)
 		rc = h5_vfs_truncate(m->vfs, stale.node, handle, (uint64_t)attr->st_size, &stale.from);
-		want_commit(m);
-	}
 	if (rc)
 		h5_request_fail_on(req, ino, "setattr", rc);
 	else
@@ -272,8 +263,6 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		h5_request_fail_on(req, ino, "open", rc);
 		return;
 	}
-	if (fi->flags & O_TRUNC)
-		want_commit(m);
 	fi->fh = (uintptr_t)handle;
 	fi->keep_cache = m->locked && !m->writable;
 	fi->direct_io = h5_vfs_is_direct(handle);
@@ -343,7 +332,6 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	int rc =
 		h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, where, &stale.written, &stale.from);
 
-	want_commit(m);
 	if (rc)
 		h5_request_fail_on(req, ino, "write", rc);
 	else

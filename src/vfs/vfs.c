@@ -2,6 +2,7 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "object/path.h"
 #include "vfs/directory.h"
 #include "vfs/handle.h"
@@ -25,6 +26,8 @@ static void init_locks(struct h5_vfs *vfs)
 
 	pthread_mutex_init(&vfs->lock, NULL);
 	pthread_mutex_init(&vfs->map_lock, NULL);
+	pthread_mutex_init(&vfs->await_lock, NULL);
+	h5_thread_cond_init(&vfs->await_end);
 	/* A thread that waits to write goes before new readers. */
 	pthread_rwlockattr_init(&attributes);
 	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -127,6 +130,8 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_paths_free(vfs->map);
 	free(vfs->prefix);
 	pthread_rwlock_destroy(&vfs->write_lock);
+	pthread_cond_destroy(&vfs->await_end);
+	pthread_mutex_destroy(&vfs->await_lock);
 	pthread_mutex_destroy(&vfs->map_lock);
 	pthread_mutex_destroy(&vfs->lock);
 	free(vfs);

@@ -158,8 +158,12 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node);
 /* To be called when the stale pages are dropped. */
 void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node);
-/* Commits all changes. To be called at the end, and every few seconds. */
+/* Commits all changes. To be called at the end, and when h5_vfs_await_change() says so. */
 int h5_vfs_commit(struct h5_vfs *vfs);
+/* Waits for the first change since the last call, and then so many seconds. False: h5_vfs_await_none() was
+ * called. */
+bool h5_vfs_await_change(struct h5_vfs *vfs, unsigned seconds);
+void h5_vfs_await_none(struct h5_vfs *vfs);
 
 /* 0: the object with the header at the address is sound. For struct h5_file_set_options. */
 int h5_vfs_check_object(struct h5_file *file, uint64_t address);
