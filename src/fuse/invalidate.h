@@ -15,7 +15,7 @@ struct h5_invalidator;
 struct h5_stale {
 	fuse_req_t req;
 	fuse_ino_t ino;
-	struct h5_node *node;
+	struct h5_node *node;	  /* of a request that waits for stale pages */
 	struct h5_handle *handle; /* through which it was written; NULL: the kernel sets the size itself */
 	uint64_t from; /* an offset in the first stale page; H5_NOT_STALE: there is none, and it only replies
 			*/

@@ -74,7 +74,7 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 static int get_attr(struct h5_mount *m, fuse_ino_t ino, struct stat *st)
 {
 	struct h5_node *node = h5_request_node(m, ino);
-	uint64_t limit = h5_vfs_size_limit(m->vfs, node);
+	uint64_t limit = h5_request_size_limit(m, node);
 	int rc = h5_vfs_getattr(m->vfs, node, st);
 
 	if (rc)
@@ -83,7 +83,7 @@ static int get_attr(struct h5_mount *m, fuse_ino_t ino, struct stat *st)
 	 * it itself, since it ignores attributes that it had asked for before pages were dropped. So the old
 	 * limit counts. */
 	h5_request_limit_size(st, limit);
-	h5_request_limit_size(st, h5_vfs_size_limit(m->vfs, node));
+	h5_request_limit_size(st, h5_request_size_limit(m, node));
 	return 0;
 }
 
@@ -126,12 +126,14 @@ static void reply_setattr(fuse_req_t req, fuse_ino_t ino, size_t written)
 }
 
 /* Replies at once, or, if a file has grown, after the kernel has dropped its pages of the file's end. */
-static void reply_grown(struct h5_mount *m, const struct h5_stale *stale)
+static void reply_grown(struct h5_mount *m, struct h5_stale *stale)
 {
-	if (stale->from == H5_NOT_STALE)
+	if (stale->from == H5_NOT_STALE) {
 		stale->reply(stale->req, stale->ino, stale->written);
-	else
-		h5_invalidator_add(m->invalidator, stale);
+		return;
+	}
+	stale->node = h5_request_node(m, stale->ino);
+	h5_invalidator_add(m->invalidator, stale);
 }
 
 /* Owner, group and mode are the mount's. To set them does nothing, so that `cp -p` and `tar` succeed. But if
@@ -158,16 +160,13 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 		       struct fuse_file_info *fi)
 {
 	struct h5_mount *m = h5_request_begin(req);
-	struct h5_stale stale = {.req = req,
-				 .ino = ino,
-				 .node = h5_request_node(m, ino),
-				 .from = H5_NOT_STALE,
-				 .reply = reply_setattr};
+	struct h5_stale stale = {.req = req, .ino = ino, .from = H5_NOT_STALE, .reply = reply_setattr};
 	struct h5_handle *handle = fi ? handle_of(fi) : NULL;
 	int rc = m->writable ? check_owner_and_mode(m, ino, attr, to_set) : -EROFS;
 
 	if (!rc && to_set & FUSE_SET_ATTR_SIZE)
-		rc = h5_vfs_truncate(m->vfs, stale.node, handle, (uint64_t)attr->st_size, &stale.from);
+		rc = h5_vfs_truncate(m->vfs, h5_request_node(m, ino), handle, (uint64_t)attr->st_size,
+				     &stale.from);
 	if (rc)
 		h5_request_fail_on(req, ino, "setattr", rc);
 	else
@@ -324,11 +323,7 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 	enum h5_write_where where = fi->writepage	   ? H5_WRITE_INSIDE
 				    : fi->flags & O_APPEND ? H5_WRITE_APPEND
 							   : H5_WRITE_AT;
-	struct h5_stale stale = {.req = req,
-				 .ino = ino,
-				 .node = h5_request_node(m, ino),
-				 .handle = handle_of(fi),
-				 .reply = reply_write};
+	struct h5_stale stale = {.req = req, .ino = ino, .handle = handle_of(fi), .reply = reply_write};
 	int rc =
 		h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, where, &stale.written, &stale.from);
 

@@ -52,7 +52,7 @@ void h5_request_limit_size(struct stat *st, uint64_t limit)
 
 struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry)
 {
-	h5_request_limit_size(&entry->st, h5_vfs_size_limit(m->vfs, entry->node));
+	h5_request_limit_size(&entry->st, h5_request_size_limit(m, entry->node));
 	return (struct fuse_entry_param){
 		.ino = h5_vfs_id(entry->node),
 		.generation = h5_vfs_generation(entry->node),

@@ -55,6 +55,12 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 /* Seconds that the kernel may keep attributes: 0 for files that may be written, since it does not know their
  * size and time. */
 double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st);
+/* The largest size of the file that the kernel may be told now. */
+static inline uint64_t h5_request_size_limit(const struct h5_mount *m, const struct h5_node *node)
+{
+	return m->writable ? h5_vfs_size_limit(m->vfs, node) : UINT64_MAX;
+}
+
 /* Makes a file not look larger than the limit. */
 void h5_request_limit_size(struct stat *st, uint64_t limit);
 

@@ -276,6 +276,44 @@ void h5_lock_to_read(struct h5_vfs *vfs)
 		(void)commit(vfs, NULL);
 }
 
+/* ---- what has grown ---- */
+
+/* After a file has grown. If the kernel may have stale pages, hides the new size from the kernel, and returns
+ * the offset from which on they are stale; else H5_NOT_STALE. With the exclusive lock, so no other request
+ * has seen the new size. */
+static uint64_t hide_growth(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
+			    bool truncated)
+{
+	uint64_t stale = H5_NOT_STALE;
+
+	pthread_mutex_lock(&vfs->lock);
+	if (node->cached && !(truncated && node->mapped)) {
+		node->told_size = node->growing ? h5_min(node->told_size, before) : before;
+		node->growing++;
+		stale = h5_min(before, offset);
+	}
+	pthread_mutex_unlock(&vfs->lock);
+	return stale;
+}
+
+uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	uint64_t limit;
+
+	pthread_mutex_lock(&vfs->lock);
+	limit = node->growing ? node->told_size : UINT64_MAX;
+	pthread_mutex_unlock(&vfs->lock);
+	return limit;
+}
+
+void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node)
+{
+	pthread_mutex_lock(&vfs->lock);
+	assert(node->growing);
+	node->growing--;
+	pthread_mutex_unlock(&vfs->lock);
+}
+
 /* ---- requests that write ---- */
 
 /* 0: the node can be written, through *view. */
@@ -370,7 +408,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 		left = offset < size ? h5_min(n, size - offset) : 0;
 	rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
 	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
-		*stale = h5_node_hide_growth(h->vfs, h->node, size, offset, false);
+		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
 	/* The rest of a mapped page, beyond the end, belongs to no file. */
@@ -481,7 +519,7 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	before = h5_dataset_writer_size(input.writer);
 	rc = set_size(vfs, node->entity.address, input.writer, size);
 	if (!rc && size > before)
-		*stale = h5_node_hide_growth(vfs, node, before, before, true);
+		*stale = hide_growth(vfs, node, before, before, true);
 	if (!rc && handle)
 		handle->unsaved = true;
 	close_input(&input);

@@ -71,12 +71,6 @@ void h5_nodes_free(struct h5_vfs *vfs);
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
 		     const struct h5_entity *entity);
 
-/* After a file has grown. If the kernel may have stale pages, hides the new size from the kernel, and returns
- * the offset from which on they are stale; else H5_NOT_STALE. With the exclusive lock, so no other request
- * has seen the new size. */
-uint64_t h5_node_hide_growth(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
-			     bool truncated);
-
 /* ---- from a number to the node ---- */
 
 /* The directory above the node of that number, referenced; NULL: there is none, or the node was forgotten. */
