@@ -48,14 +48,16 @@ EXTRA_DIST += \
 	contrib/bench/processes.py \
 	contrib/bench/rows.py
 
-# BENCH_ROWS: keys of rows, or parts of keys. BENCH_SCALE: below 1, a trial of the benchmark itself.
+# BENCH_ROWS: keys of rows, or parts of keys. BENCH_SCALE: below 1, a trial of the benchmark itself. BENCH_OTHER: another h5fs, measured
+# beside this one.
 BENCH_DIR = bench
 BENCH_ROWS =
 BENCH_SCALE = 1
+BENCH_OTHER =
 .PHONY: bench
 bench: src/h5fs $(bench_programs)
 	@PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/contrib/bench/bench.py --h5fs src/h5fs --programs contrib/bench \
-		--folder "$(BENCH_DIR)" --scale $(BENCH_SCALE) --rows "$(BENCH_ROWS)"
+		--folder "$(BENCH_DIR)" --scale $(BENCH_SCALE) --rows "$(BENCH_ROWS)" --other "$(BENCH_OTHER)"
 
 # What belongs to an installed h5fs beside the program and its manual.
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -13,7 +13,7 @@ import h5py
 from data import Data
 from rows import ROWS, Bench
 
-HEADINGS = ["row", "h5fs", "libhdf5", "limit", "h5fs : libhdf5", "h5fs : limit", "must reach", "", "note"]
+HEADINGS = ["row", "h5fs", "libhdf5", "limit", "h5fs : libhdf5", "h5fs : limit", "h5fs : other", "must reach", "", "note"]
 SIDES = "libhdf5", "limit"
 
 
@@ -44,7 +44,7 @@ def verdict(row, speeds):
 
 
 def cells(row, speeds):
-    ratios = [ratio(speeds, side) for side in SIDES]
+    ratios = [ratio(speeds, side) for side in (*SIDES, "other")]
     return [row.title, *(value(speeds.get(side), row.unit) for side in ("h5fs", *SIDES)),
             *("-" if r is None else f"{r:.2f}" for r in ratios), *verdict(row, speeds), row.names]
 
@@ -94,6 +94,7 @@ def main():
     parser.add_argument("--scale", type=float, default=1, help="of the data; below 1 the numbers mean nothing")
     parser.add_argument("--rows", default="", help="keys, or parts of keys, of the rows that are measured")
     parser.add_argument("--h5fs", default="src/h5fs")
+    parser.add_argument("--other", default="", help="another h5fs, such as that of an older commit, to be compared with it")
     parser.add_argument("--programs", required=True, help="the folder of the compiled programs")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -105,7 +106,8 @@ def main():
         sys.exit("no such row; there are: " + " ".join(row.key for row in ROWS))
     lines, failed = [HEADINGS], True
     try:
-        failed = measure_all(Bench(folder, data, os.path.abspath(arguments.h5fs), programs), wanted, lines)
+        failed = measure_all(Bench(folder, data, os.path.abspath(arguments.h5fs),
+                                   arguments.other and os.path.abspath(arguments.other), programs), wanted, lines)
     finally:  # what there is, where the run is interrupted
         print(machine())
         print("\n".join(layout(lines)), flush=True)

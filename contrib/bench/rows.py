@@ -23,9 +23,10 @@ BEST_READAHEAD = 2048  # KiB: with less, and with more, the bare daemon is slowe
 class Bench:
     """Where things are, and how a side is started."""
 
-    def __init__(self, folder, data, h5fs, programs):
+    def __init__(self, folder, data, h5fs, other, programs):
         self.data = data
         self.h5fs_program = h5fs
+        self.other_program = other  # another h5fs, to be compared with this one; None: none
         self.programs = programs
         self.point = os.path.join(folder, "mnt")
         self.scratch = os.path.join(folder, "scratch")
@@ -53,6 +54,26 @@ class Bench:
     def squashfuse(self, path):
         return Mount(["squashfuse_ll", "-f", path], f"{self.point}-squashfuse")
 
+    def interleave(self, sides):
+        """The speeds of each side, one a round; more rounds if they are short."""
+        if self.other_program:
+            sides["other"] = lambda: self.by_other(sides["h5fs"])
+        start = time.perf_counter()
+        speeds = {name: [side()] for name, side in sides.items()}
+        once = time.perf_counter() - start
+        for _ in range(6 if once < 2 else 4 if once < 6 else 2):
+            for name, side in sides.items():
+                speeds[name].append(side())
+        return speeds
+
+    def by_other(self, side):
+        """What the side gives with the other h5fs."""
+        ours, self.h5fs_program = self.h5fs_program, self.other_program
+        try:
+            return side()
+        finally:
+            self.h5fs_program = ours
+
     # The same call of `files`, cold in FUSE: a mount of its own each time.
 
     def in_h5fs(self, path, what, *arguments):
@@ -64,17 +85,6 @@ class Bench:
         with self.bare(path) as m:
             m.readahead(max(self.readahead, BEST_READAHEAD))
             return self.files(what, m.at("data"), *arguments)
-
-
-def interleave(sides):
-    """The speeds of each side, one a round; more rounds where they are short."""
-    start = time.perf_counter()
-    speeds = {name: [side()] for name, side in sides.items()}
-    once = time.perf_counter() - start
-    for _ in range(6 if once < 2 else 4 if once < 6 else 2):
-        for name, side in sides.items():
-            speeds[name].append(side())
-    return speeds
 
 
 def warm(*paths):
@@ -133,7 +143,7 @@ def whole(name, raw="field.raw", readers=1, libhdf5=("whole", 1)):
             sides["limit"] = lambda: size / inflate(bench, path)
         else:
             sides["limit"] = lambda: size / bench.in_bare(plain, "whole", readers)
-        return interleave(sides)
+        return bench.interleave(sides)
     return measure
 
 
@@ -143,7 +153,7 @@ def second_read(bench):
     size = os.path.getsize(plain)
     with bench.h5fs(path) as m:
         bench.files("whole", m.at("data"), 1)
-        return interleave({"h5fs": lambda: size / bench.files("whole", m.at("data"), 1),
+        return bench.interleave({"h5fs": lambda: size / bench.files("whole", m.at("data"), 1),
                            "limit": lambda: size / bench.files("whole", plain, 1)})
 
 
@@ -154,7 +164,7 @@ def random_reads(offsets):
         places = offsets(bench.data)
         with open(places) as f:
             count = sum(1 for _ in f)
-        return interleave({"h5fs": lambda: count / bench.in_h5fs(path, "random", places, RANDOM_READ),
+        return bench.interleave({"h5fs": lambda: count / bench.in_h5fs(path, "random", places, RANDOM_READ),
                            "libhdf5": lambda: count / bench.libhdf5("random", path, places, RANDOM_READ),
                            "limit": lambda: count / bench.in_bare(plain, "random", places, RANDOM_READ)})
     return measure
@@ -177,7 +187,7 @@ def first_byte(bench):
         finally:
             unmount(point)
 
-    return interleave({"h5fs": lambda: mounted(bench.h5fs_program, path, middle),
+    return bench.interleave({"h5fs": lambda: mounted(bench.h5fs_program, path, middle),
                        "libhdf5": lambda: 1 / timed(bench.program("libhdf5"), "first", path, str(middle)),
                        "limit": lambda: mounted(bench.program("bare"), bench.data.file("field.raw"), 0)})
 
@@ -199,7 +209,7 @@ def listing(*command, h5ls=False):
         sides = {"h5fs": lambda: cold(bench.h5fs(path)), "limit": lambda: cold(bench.squashfuse(squashed))}
         if h5ls:
             sides["libhdf5"] = lambda: 1 / timed("h5ls", "-r", path)
-        return interleave(sides)
+        return bench.interleave(sides)
     return measure
 
 
@@ -263,7 +273,7 @@ def append(rows_a_write, sync, deflated=False, against="C"):
                 os.sync()
             return speed(bench.files("append", bench.scratch, *arguments))
 
-        return interleave({"h5fs": in_h5fs, "libhdf5": in_h5py if against == "h5py" else in_libhdf5,
+        return bench.interleave({"h5fs": in_h5fs, "libhdf5": in_h5py if against == "h5py" else in_libhdf5,
                            "limit": in_file if sync == "each" else in_bare})
     return measure
 
