@@ -49,13 +49,19 @@ def cells(row, speeds):
             *("-" if r is None else f"{r:.2f}" for r in ratios), *verdict(row, speeds), row.names]
 
 
+def without_other(lines):
+    """The table without the column of the other h5fs."""
+    at = HEADINGS.index("h5fs : other")
+    return [line[:at] + line[at + 1:] for line in lines]
+
+
 def layout(lines):
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADINGS))]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
 
 
 def markdown(lines):
-    rule = ["---"] * len(HEADINGS)
+    rule = ["---"] * len(lines[0])
     return "".join("| " + " | ".join(line) + " |\n" for line in [lines[0], rule, *lines[1:]])
 
 
@@ -109,6 +115,8 @@ def main():
         failed = measure_all(Bench(folder, data, os.path.abspath(arguments.h5fs),
                                    arguments.other and os.path.abspath(arguments.other), programs), wanted, lines)
     finally:  # what there is, where the run is interrupted
+        if not arguments.other:
+            lines = without_other(lines)
         print(machine())
         print("\n".join(layout(lines)), flush=True)
         with open(os.path.join(folder, "table.md"), "w") as f:
