@@ -27,12 +27,6 @@ static int compact_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	return rc;
 }
 
-static int compact_storage(const struct h5_dataset *dataset, uint64_t *bytes)
-{
-	*bytes = dataset->layout.compact.size;
-	return 0;
-}
-
 /* A read may be of any size: there is nothing to load but its bytes. */
 static uint64_t no_window(const struct h5_dataset *dataset, uint64_t offset)
 {
@@ -92,21 +86,11 @@ static const struct h5_write_ops compact_writing = {
 const struct h5_layout_ops h5_layout_compact = {
 	.name = "compact",
 	.read = compact_read,
-	.storage = compact_storage,
-	.storage_is_known = true,
 	.window = no_window,
 	.write = &compact_writing,
 };
 
 /* ---- contiguous ---- */
-
-static int contiguous_open(struct h5_dataset *dataset)
-{
-	/* Versions 1 and 2 of the message have no size. */
-	if (dataset->layout.contiguous.size == UINT64_MAX)
-		dataset->layout.contiguous.size = dataset->size;
-	return 0;
-}
 
 static int contiguous_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
@@ -123,12 +107,6 @@ static int contiguous_read(const struct h5_dataset *dataset, uint64_t offset, ui
 	if (!h5_add(dataset->layout.contiguous.address, offset, &address))
 		return h5_fail(-EUCLEAN, dataset->address, "dataset: its data lie beyond any file");
 	return h5_file_read(dataset->file, address, buf, n);
-}
-
-static int contiguous_storage(const struct h5_dataset *dataset, uint64_t *bytes)
-{
-	*bytes = dataset->layout.contiguous.address == H5_UNDEF ? 0 : dataset->layout.contiguous.size;
-	return 0;
 }
 
 static int contiguous_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
@@ -218,10 +196,7 @@ static const struct h5_write_ops contiguous_writing = {
 
 const struct h5_layout_ops h5_layout_contiguous = {
 	.name = "contiguous",
-	.open = contiguous_open,
 	.read = contiguous_read,
-	.storage = contiguous_storage,
-	.storage_is_known = true,
 	.seek = contiguous_seek,
 	.window = no_window,
 	.check = contiguous_check,

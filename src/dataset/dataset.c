@@ -33,8 +33,13 @@ static int decode_layout(struct h5_dataset *dataset, struct h5_reader *r)
 {
 	int rc = h5_layout_decode(r, &dataset->layout);
 
-	if (rc || dataset->layout.class != H5_LAYOUT_COMPACT)
+	if (rc)
 		return rc;
+	/* Versions 1 and 2 of the message have no size. */
+	if (dataset->layout.class == H5_LAYOUT_CONTIGUOUS && dataset->layout.contiguous.size == UINT64_MAX)
+		dataset->layout.contiguous.size = dataset->size;
+	if (dataset->layout.class != H5_LAYOUT_COMPACT)
+		return 0;
 	dataset->compact = malloc((size_t)dataset->layout.compact.size + 1);
 	if (!dataset->compact)
 		return h5_fail(-ENOMEM, dataset->address, "dataset: out of memory");
@@ -310,11 +315,20 @@ int h5_dataset_refuse_read(const struct h5_dataset *dataset)
 
 uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file)
 {
-	if (dataset->ops->has_chunks)
-		return dataset->index ? h5_min(size, file) : 0;
-	if (dataset->ops->storage_is_known)
-		(void)h5_dataset_storage(dataset, &size);
-	return size;
+	const struct h5_layout *layout = &dataset->layout;
+
+	if (dataset->external)
+		return size;
+	switch (layout->class) {
+	case H5_LAYOUT_COMPACT:
+		return layout->compact.size;
+	case H5_LAYOUT_CONTIGUOUS:
+		return layout->contiguous.address == H5_UNDEF ? 0 : layout->contiguous.size;
+	case H5_LAYOUT_CHUNKED:
+		return layout->chunked.address == H5_UNDEF ? 0 : h5_min(size, file);
+	default:
+		return size;
+	}
 }
 
 /* ---- holes ---- */

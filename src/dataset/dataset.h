@@ -57,8 +57,8 @@ struct h5_layout_ops {
 	int (*open)(struct h5_dataset *dataset);
 	/* As h5_dataset_read(); the range lies inside the dataset and isn't empty. */
 	int (*read)(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n);
+	/* As h5_dataset_storage(). NULL: the layout message tells. */
 	int (*storage)(const struct h5_dataset *dataset, uint64_t *bytes);
-	bool storage_is_known; /* without a walk; it cannot fail */
 	/* As h5_dataset_seek(), but whatever the fill value is. NULL: there are no holes. */
 	int (*seek)(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
 	/* Where a read that begins at this offset should end, so that it needs no more chunks or files than
@@ -160,15 +160,18 @@ int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole
  * value is. */
 int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, uint64_t *found);
 
+/* An upper bound of h5_dataset_storage() from the layout message; exact unless there is an index to walk.
+ * `size`: bytes of the dataset as the user sees it; `file`: bytes that are allocated to the whole file. */
+uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file);
+
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
 static inline int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 {
-	return dataset->ops->storage(dataset, bytes);
+	if (dataset->ops->storage)
+		return dataset->ops->storage(dataset, bytes);
+	*bytes = h5_dataset_storage_most(dataset, dataset->size, UINT64_MAX);
+	return 0;
 }
-
-/* The same, if that is known without a walk; otherwise an upper bound. `size`: bytes of the dataset as the
- * user sees it; `file`: bytes that are allocated to the whole file. */
-uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file);
 
 /* Verifies what is stored of the dataset: that it lies inside the file, the whole chunk index, and every
  * chunk by decoding it. Notes what is damaged. If the chunk index is damaged, its chunks are not checked.

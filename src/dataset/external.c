@@ -134,12 +134,6 @@ static int external_read(const struct h5_dataset *dataset, uint64_t offset, uint
 	return rc;
 }
 
-static int external_storage(const struct h5_dataset *dataset, uint64_t *bytes)
-{
-	*bytes = dataset->size;
-	return 0;
-}
-
 /* ---- writing ---- */
 
 /* The raw files of the slots that were written since the last flush; NULL: the others. */
@@ -215,6 +209,5 @@ const struct h5_layout_ops h5_layout_external = {
 	.name = "external",
 	.is_elsewhere = true,
 	.read = external_read,
-	.storage = external_storage,
 	.write = &external_writing,
 };
