@@ -9,6 +9,7 @@
 #include "format/fill_value.h"
 #include "object/object.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,69 +119,83 @@ static int decode_fill(struct h5_dataset *dataset, struct h5_reader *r)
 
 static int decode_external(struct h5_dataset *dataset, struct h5_reader *r)
 {
-	int rc = h5_external_files_decode(r, &dataset->files);
-
-	dataset->external = !rc;
-	return rc;
+	return h5_external_files_decode(r, &dataset->files);
 }
 
-/* In the order of decoding: the size needs the type, the new fill value message overrides the old one. */
-static const struct {
+struct message {
 	enum h5_message_type type;
 	const char *missing; /* NULL: may be missing */
 	int (*decode)(struct h5_dataset *dataset, struct h5_reader *r);
-} messages[] = {
+};
+
+/* In the order of decoding: the size needs the type, and the layout may need the size. */
+static const struct message outline_messages[] = {
 	{H5_MSG_DATATYPE, "dataset: no datatype message", decode_type},
 	{H5_MSG_DATASPACE, "dataset: no dataspace message", decode_space},
 	{H5_MSG_LAYOUT, "dataset: no data layout message", decode_layout},
+	{0},
+};
+
+/* In the order of decoding: the new fill value message overrides the old one. */
+static const struct message other_messages[] = {
 	{H5_MSG_PIPELINE, NULL, decode_pipeline},
 	{H5_MSG_STRUCTURED_PIPELINE, NULL, decode_section_pipelines},
 	{H5_MSG_FILL_VALUE_OLD, NULL, decode_old_fill},
 	{H5_MSG_FILL_VALUE, NULL, decode_fill},
 	{H5_MSG_EXTERNAL_FILES, NULL, decode_external},
+	{0},
 };
 
-static int decode_messages(struct h5_dataset *dataset, const struct h5_object *object)
+static int decode_messages(struct h5_dataset *dataset, const struct h5_object *object,
+			   const struct message *messages)
 {
-	for (unsigned i = 0; i < sizeof messages / sizeof *messages; i++) {
-		const struct h5_message *message = h5_object_find(object, messages[i].type);
+	for (; messages->decode; messages++) {
+		const struct h5_message *message = h5_object_find(object, messages->type);
 		struct h5_message_body body;
 		int rc;
 
-		if (!message && messages[i].missing)
-			return h5_fail(-EUCLEAN, dataset->address, "%s", messages[i].missing);
+		if (!message && messages->missing)
+			return h5_fail(-EUCLEAN, dataset->address, "%s", messages->missing);
 		if (!message)
 			continue;
 		rc = h5_message_open(dataset->file, message, &body);
 		if (rc)
 			return rc;
-		if (messages[i].type == H5_MSG_DATASPACE)
+		if (messages->type == H5_MSG_DATASPACE)
 			dataset->shared_space = message->flags & H5_MSG_FLAG_SHARED;
-		if (messages[i].type == H5_MSG_LAYOUT)
+		if (messages->type == H5_MSG_LAYOUT)
 			dataset->shared_layout = message->flags & H5_MSG_FLAG_SHARED;
-		rc = messages[i].decode(dataset, &body.reader);
+		rc = messages->decode(dataset, &body.reader);
 		h5_message_release(dataset->file, &body);
 		if (rc)
 			return rc;
 	}
-	if (dataset->external && dataset->layout.class != H5_LAYOUT_CONTIGUOUS)
-		return h5_fail(-EUCLEAN, dataset->address, "dataset: external files, but not contiguous");
 	return 0;
 }
 
-static void dataset_free(void *value)
+/* Releases what an outline does not have. */
+static void back_to_outline(struct h5_dataset *dataset)
 {
-	struct h5_dataset *dataset = value;
-
 	h5_chunk_index_close(dataset->index);
 	h5_external_files_release(&dataset->files);
 	h5_pipeline_release(&dataset->pipeline);
 	for (unsigned i = 0; dataset->section_pipelines && i < H5_SECTIONS; i++)
 		h5_pipeline_release(&dataset->section_pipelines[i]);
 	free(dataset->section_pipelines);
+	free(dataset->fill);
+	dataset->index = NULL;
+	dataset->section_pipelines = NULL;
+	dataset->fill = NULL;
+}
+
+static void dataset_free(void *value)
+{
+	struct h5_dataset *dataset = value;
+
+	if (dataset->is_whole)
+		back_to_outline(dataset);
 	h5_datatype_free(dataset->type);
 	free(dataset->compact);
-	free(dataset->fill);
 	free(dataset);
 }
 
@@ -207,19 +222,22 @@ static size_t dataset_cost(const struct h5_dataset *dataset)
 	return cost + dataset->files.count * sizeof *dataset->files.slots;
 }
 
-static int complete(struct h5_dataset *dataset, const struct h5_object *object)
+static int decode_outline(struct h5_dataset *dataset, const struct h5_object *object)
 {
 	const struct h5_layouts *layouts = dataset->layouts;
-	int rc = decode_messages(dataset, object);
+	int rc = decode_messages(dataset, object, outline_messages);
 
 	if (rc)
 		return rc;
+	dataset->external = h5_object_find(object, H5_MSG_EXTERNAL_FILES);
+	if (dataset->external && dataset->layout.class != H5_LAYOUT_CONTIGUOUS)
+		return h5_fail(-EUCLEAN, dataset->address, "dataset: external files, but not contiguous");
 	dataset->ops = dataset->external ? layouts->external : layouts->by_class[dataset->layout.class];
-	return dataset->ops->open ? dataset->ops->open(dataset) : 0;
+	return 0;
 }
 
-int h5_dataset_decode_by(const struct h5_layouts *layouts, struct h5_file *file,
-			 const struct h5_object *object, struct h5_dataset **out)
+int h5_dataset_outline_by(const struct h5_layouts *layouts, struct h5_file *file,
+			  const struct h5_object *object, struct h5_dataset **out)
 {
 	struct h5_dataset *dataset;
 	int rc;
@@ -233,13 +251,27 @@ int h5_dataset_decode_by(const struct h5_layouts *layouts, struct h5_file *file,
 	dataset->file = file;
 	dataset->address = object->address;
 	dataset->number = h5_file_number(file);
-	rc = complete(dataset, object);
+	rc = decode_outline(dataset, object);
 	if (rc) {
 		dataset_free(dataset);
 		return rc;
 	}
 	*out = dataset;
 	return 0;
+}
+
+int h5_dataset_complete(struct h5_dataset *dataset, const struct h5_object *object)
+{
+	int rc;
+
+	assert(!dataset->is_whole && dataset->address == object->address);
+	rc = decode_messages(dataset, object, other_messages);
+	if (!rc && dataset->ops->open)
+		rc = dataset->ops->open(dataset);
+	if (rc)
+		back_to_outline(dataset);
+	dataset->is_whole = !rc;
+	return rc;
 }
 
 void h5_dataset_free(struct h5_dataset *dataset)
@@ -259,7 +291,9 @@ static int dataset_load(struct h5_file *file, uint64_t address, const void *layo
 
 	if (rc)
 		return rc;
-	rc = h5_dataset_decode_by(layouts, file, object, &dataset);
+	rc = h5_dataset_outline_by(layouts, file, object, &dataset);
+	if (!rc && (rc = h5_dataset_complete(dataset, object)))
+		dataset_free(dataset);
 	h5_file_put(file, ref);
 	if (rc)
 		return rc;

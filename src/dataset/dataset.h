@@ -13,6 +13,8 @@
 #include "object/damage.h"
 #include "object/object.h"
 
+#include <assert.h>
+
 struct h5_layout_ops;
 struct h5_layouts;
 struct h5_write_ops;
@@ -30,6 +32,7 @@ struct h5_dataset {
 	struct h5_layout layout;
 	bool external;			       /* contiguous, in external raw files */
 	bool shared_space, shared_layout;      /* the message belongs to other objects, too */
+	bool is_whole;			       /* false: an outline, which lacks the members below */
 	struct h5_pipeline pipeline;	       /* chunked */
 	struct h5_pipeline *section_pipelines; /* structured: H5_SECTIONS of them; NULL: no filters */
 	bool fill_defined;		       /* user-defined fill value */
@@ -39,7 +42,7 @@ struct h5_dataset {
 	uint64_t chunk_size; /* bytes of an unfiltered chunk */
 	bool early;	     /* early allocation: libhdf5 relies on all chunks being stored */
 	bool fill_never;     /* the fill value is never written: bytes that are not stored read as zeros */
-	uint8_t *compact;    /* owned: the data of the compact layout */
+	uint8_t *compact;    /* owned: the data of the compact layout; of an outline, too */
 	struct h5_external_files files;
 };
 
@@ -77,11 +80,11 @@ struct h5_layouts {
 
 extern const struct h5_layouts h5_layouts;
 
-/* h5_dataset_get() and h5_dataset_decode() by these layouts, for the layouts themselves. */
+/* h5_dataset_get() and h5_dataset_outline() by these layouts, for the layouts themselves. */
 int h5_dataset_get_by(const struct h5_layouts *layouts, struct h5_file *file, uint64_t address,
 		      struct h5_lru_entry **ref, const struct h5_dataset **dataset);
-int h5_dataset_decode_by(const struct h5_layouts *layouts, struct h5_file *file,
-			 const struct h5_object *object, struct h5_dataset **dataset);
+int h5_dataset_outline_by(const struct h5_layouts *layouts, struct h5_file *file,
+			  const struct h5_object *object, struct h5_dataset **dataset);
 
 /* A reference to the opened dataset, through the block cache; h5_file_put() gives it back. Reads the object
  * header, and the header of the chunk index if there is one. */
@@ -91,14 +94,18 @@ static inline int h5_dataset_get(struct h5_file *file, uint64_t address, struct 
 	return h5_dataset_get_by(&h5_layouts, file, address, ref, dataset);
 }
 
-/* Opens the dataset without the cache: for a listing, which looks at many datasets once. The caller's,
- * h5_dataset_free(). */
-static inline int h5_dataset_decode(struct h5_file *file, const struct h5_object *object,
-				    struct h5_dataset **dataset)
+/* Decodes the outline of the dataset, without the cache: its type, dataspace and layout message. They are
+ * enough for stat(), except for the size of a virtual dataset; nothing can be read through an outline. The
+ * caller's, h5_dataset_free(). */
+static inline int h5_dataset_outline(struct h5_file *file, const struct h5_object *object,
+				     struct h5_dataset **dataset)
 {
-	return h5_dataset_decode_by(&h5_layouts, file, object, dataset);
+	return h5_dataset_outline_by(&h5_layouts, file, object, dataset);
 }
 
+/* Makes an outline of the object whole, as h5_dataset_get() opens it. After a failure it is still an outline,
+ * as it was. */
+int h5_dataset_complete(struct h5_dataset *dataset, const struct h5_object *object);
 void h5_dataset_free(struct h5_dataset *dataset); /* NULL is fine */
 
 /* In words: compact, contiguous, external, chunked, virtual or structured; of a chunked one: btree1, single,
@@ -137,6 +144,7 @@ int h5_dataset_refuse_read(const struct h5_dataset *dataset);
 /* Reads n bytes from the offset, all inside `size`. Decodes only chunks that the range touches. */
 static inline int h5_dataset_read(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n)
 {
+	assert(dataset->is_whole);
 	if (dataset->size == UINT64_MAX || offset > dataset->size || n > dataset->size - offset)
 		return h5_dataset_refuse_read(dataset);
 	return n ? dataset->ops->read(dataset, offset, buf, n) : 0;
@@ -160,13 +168,14 @@ int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole
  * value is. */
 int h5_dataset_seek_stored(const struct h5_dataset *dataset, uint64_t offset, uint64_t *found);
 
-/* An upper bound of h5_dataset_storage() from the layout message; exact unless there is an index to walk.
- * `size`: bytes of the dataset as the user sees it; `file`: bytes that are allocated to the whole file. */
+/* An upper bound of h5_dataset_storage() from the outline; exact unless there is an index to walk. `size`:
+ * bytes of the dataset as the user sees it; `file`: bytes that are allocated to the whole file. */
 uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size, uint64_t file);
 
 /* Bytes allocated in the file, as H5Dget_storage_size counts them; walks the chunk index. */
 static inline int h5_dataset_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 {
+	assert(dataset->is_whole);
 	if (dataset->ops->storage)
 		return dataset->ops->storage(dataset, bytes);
 	*bytes = h5_dataset_storage_most(dataset, dataset->size, UINT64_MAX);

@@ -23,6 +23,7 @@ bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external)
 {
 	const struct h5_write_ops *ops = dataset->ops->write;
 
+	assert(dataset->is_whole);
 	return h5_dataset_has_writer(dataset, external) && (!ops->is_possible || ops->is_possible(dataset));
 }
 

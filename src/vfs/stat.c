@@ -107,10 +107,17 @@ static bool is_told_later(int rc)
 	return !h5_is_passing(rc);
 }
 
-static bool is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
+/* Sets the permission to write if the dataset of the view can be written. */
+static int allow_writing(const struct h5_vfs *vfs, struct h5_view *view, struct stat *st)
 {
-	return h5_is_writable(vfs, dataset) &&
-	       h5_dataset_can_be_written(dataset, vfs->options.external_write);
+	int rc;
+
+	if (!view->dataset || !h5_is_writable(vfs, view->dataset))
+		return 0;
+	rc = h5_view_complete(view);
+	if (!rc && h5_dataset_can_be_written(view->dataset, vfs->options.external_write))
+		st->st_mode |= 0200 & ~vfs->options.fmask;
+	return is_told_later(rc) ? 0 : rc;
 }
 
 /* Finds the size of the contents. Unless `work` is set, only if that takes no work on elements. */
@@ -130,15 +137,16 @@ static int find_size(struct h5_vfs *vfs, struct h5_node *node, struct h5_view *v
 	return rc;
 }
 
-static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
+/* `object`: as `known` of h5_view_begin(). */
+static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *object,
 			 const struct h5_times *times, bool work, struct stat *st, bool *size_known)
 {
 	struct h5_view view;
 	uint64_t size = 0;
-	int rc = begin_content(vfs, node, known, &view);
+	int rc = begin_content(vfs, node, object, &view);
 
-	if (!rc && !node->entity.view && view.dataset && is_writable(vfs, view.dataset))
-		st->st_mode |= 0200 & ~vfs->options.fmask;
+	if (!rc && !node->entity.view)
+		rc = allow_writing(vfs, &view, st);
 	if (!rc)
 		rc = find_size(vfs, node, &view, work, &size, size_known);
 	if (!rc && *size_known)
@@ -213,7 +221,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		break;
 	case H5_NODE_DATASET:
 	case H5_NODE_DATATYPE:
-		rc = stat_contents(vfs, node, known, times, work, st, size_known);
+		rc = stat_contents(vfs, node, object, times, work, st, size_known);
 		break;
 	case H5_NODE_DAMAGED:
 		break;

@@ -39,8 +39,11 @@ static int find_object(struct h5_view *v, const struct h5_object *known)
 		return rc;
 	if (!known)
 		return h5_dataset_get(v->file, v->address, &v->dataset_ref, &v->dataset);
-	rc = h5_dataset_decode(v->file, known, &v->decoded);
-	v->dataset = v->decoded;
+	rc = h5_dataset_outline(v->file, known, &v->outline);
+	v->dataset = v->outline;
+	/* The size of a virtual dataset may be that of its sources. */
+	if (!rc && h5_dataset_is_virtual(v->dataset))
+		rc = h5_dataset_get(v->file, v->address, &v->dataset_ref, &v->dataset);
 	return rc;
 }
 
@@ -74,10 +77,17 @@ int h5_view_shows(const struct h5_view *view)
 	return !rc || h5_is_passing(rc) ? rc : -ENOENT;
 }
 
+int h5_view_complete(struct h5_view *v)
+{
+	return v->dataset && !v->dataset->is_whole ? h5_dataset_complete(v->outline, v->object) : 0;
+}
+
 int h5_view_open(struct h5_view *v, bool reading)
 {
-	int rc = v->ops->open(v, reading);
+	int rc = reading || !v->ops->is_sized ? h5_view_complete(v) : 0;
 
+	if (!rc)
+		rc = v->ops->open(v, reading);
 	put_object(v);
 	/* A size that is too large is shown by stat(), as well as it can be, but nobody can read that. */
 	if (!rc && v->size > INT64_MAX && (reading || !v->ops->is_sized))
@@ -98,10 +108,10 @@ void h5_view_release(struct h5_view *v)
 	if (v->ops && v->ops->release)
 		v->ops->release(v);
 	h5_buf_release(&v->head);
-	h5_dataset_free(v->decoded);
+	h5_dataset_free(v->outline);
 	h5_file_put(v->file, v->dataset_ref);
 	put_object(v);
-	v->decoded = NULL;
+	v->outline = NULL;
 	v->dataset_ref = NULL;
 	v->dataset = NULL;
 }

@@ -34,7 +34,7 @@ struct h5_view {
 	struct h5_lru_entry *object_ref, *dataset_ref;
 	const struct h5_object *object;	  /* NULL once the view is open, since headers may be large */
 	const struct h5_dataset *dataset; /* NULL: the object is no dataset */
-	struct h5_dataset *decoded;	  /* owned: the same dataset, if it is not from the cache */
+	struct h5_dataset *outline;	  /* owned: the same dataset, decoded from a known object */
 	/* From this offset on the file has the bytes of the dataset; H5_UNDEF: nowhere. */
 	uint64_t dataset_from;
 
@@ -67,7 +67,7 @@ struct h5_view_ops {
 	const char *name;   /* of the view's folder, or of the format of contents */
 	const char *suffix; /* of the names of the view's files; NULL: the view has no folder */
 	bool of_attributes; /* attributes are its files, and each object is a directory */
-	bool is_sized;	    /* the size is found without work on the elements */
+	bool is_sized;	    /* the size is found without work on the elements: an outline tells it */
 	/* 0: the object has a file. -ENOENT: it has none. The answer stays the same if elements are added. */
 	int (*shows)(const struct h5_view *view);
 	/* Sets view->size and, with `reading`, what `read` needs. */
@@ -94,9 +94,11 @@ const struct h5_view_ops *h5_view_of_dataset(const struct h5_dataset *dataset);
 /* 0: the object has a file in the view. -ENOENT: it has none, or cannot be decoded. */
 int h5_view_shows(const struct h5_view *view);
 
-/* Finds the object and the view. `known`: the object, if the caller has decoded it without the cache,
- * borrowed until the view is open; else NULL. To be released on failure, too. */
+/* Finds the object and the view. `known`: the object, borrowed until the view is open, if all that is wanted
+ * may be told by the outline of a dataset; else NULL. To be released on failure, too. */
 int h5_view_begin(struct h5_view *view, const struct h5_object *known);
+/* After h5_view_begin(), before h5_view_open(): makes the dataset whole, if there is one. */
+int h5_view_complete(struct h5_view *view);
 /* After h5_view_begin(): finds the size, and with `reading` makes the view ready to be read. -EOVERFLOW: the
  * file has more than 2^63-1 bytes. */
 int h5_view_open(struct h5_view *view, bool reading);

@@ -240,6 +240,35 @@ class Damage(MountCase):
             self.assertErrno(errno.EUCLEAN, read, m.at("bad"))
             self.assertEqual(read(m.at("good")), (1).to_bytes(8, "little"))
 
+    def test_sizes_of_what_cannot_be_read(self):
+        """The type and the shape tell them: the same in a listing, to a look-up and in stat(), on any mount."""
+        path = self.file("sizes.h5")
+        with h5py.File(path, "w", libver="earliest") as f:
+            f.create_dataset("filter", (1000, 1), "<i4", chunks=(10, 1), compression="gzip", data=numpy.ones((1000, 1)))
+            address = h5py.h5o.get_info(f["filter"].id).addr
+        with h5py.File(path, "r+", libver="latest") as f:
+            for name, maxshape in (("fixed", (1000, 1)), ("extensible", (None, 1)), ("btree2", (None, None))):
+                f.create_dataset(name, (1000, 1), "<i4", maxshape=maxshape, chunks=(10, 1), data=numpy.ones((1000, 1)))
+        content = bytearray(read(path))
+        content[content.index(DEFLATE, address) - 7] = 99  # the number of filters
+        for signature in (b"FAHD", b"EAHD", b"BTHD"):
+            self.assertEqual(content.count(signature), 1, signature)
+            content[content.index(signature)] ^= 1
+        write(path, content)
+        names = "btree2", "extensible", "filter", "fixed"
+        with Mount(path) as m:
+            listed = {entry.name: entry.stat() for entry in os.scandir(m.path) if entry.name in names}
+            for name in names:
+                self.assertErrno(errno.EUCLEAN, read, m.at(name))
+        with Mount(path) as m:
+            found = {name: os.stat(m.at(name)) for name in names}
+        with Mount(path, options="rw") as m:
+            asked = {name: os.stat(m.at(name)) for entry in os.scandir(m.path) if (name := entry.name) in names}
+        for by in listed, found, asked:
+            for name in names:
+                self.assertEqual((by[name].st_size, by[name].st_mode & 0o222), (4000, 0), name)
+                self.assertEqual(by[name].st_blocks, listed[name].st_blocks, name)
+
     def test_truncated(self):
         """What is still there is served."""
         path = self.file("truncated.h5")
