@@ -13,8 +13,8 @@
 struct h5_buf {
 	char *data; /* not NUL-terminated */
 	size_t size, capacity;
-	size_t limit;		 /* bytes that it may hold */
-	int err;		 /* 0, -ENOMEM, -EFBIG, or -E2BIG: beyond the limit */
+	size_t limit; /* bytes that it may hold */
+	int err;      /* 0; -ENOMEM; -EFBIG: over the budget of base/room.h; -E2BIG: over `limit` */
 	struct h5_charge charge; /* of the capacity */
 };
 

@@ -43,7 +43,8 @@ static inline bool h5_is_passing(int code)
 	return h5_is_own(code) || code == -EIO || code == -EMFILE || code == -ENFILE;
 }
 
-/* Puts `outer: ` before the text of this thread's last error, if that is `code`; returns `code`. */
+/* Puts the formatted text and `: ` before the text of this thread's last error, if that is `code`; returns
+ * `code`. */
 int h5_fail_in(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* This thread's last detail; valid until the thread's next h5_fail. It has a meaning only if its code is the

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-/* Starts a thread that gets no signal but `heard` (0: none), since the main thread takes those of the
+/* Starts a thread with all signals blocked but `heard` (0: all), since other threads take those of the
  * process. 0 or a negative errno. */
 int h5_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg, int heard);
 

@@ -82,7 +82,7 @@ static int load(struct h5_btree2_edit *edit, unsigned level, const struct h5_btr
 		return h5_fail(-EUCLEAN, pointer->address, "version 2 B-tree: a node belongs to two places");
 	if (rc)
 		return h5_fail(rc, pointer->address, "version 2 B-tree: out of memory");
-	/* When the node moves, all of its space is given up. */
+	/* All of the node must be in the file, since its space is given up if it moves. */
 	if (!h5_add(pointer->address, edit->header.node_size, &end) || end > h5_file_end(file))
 		return h5_fail(-EUCLEAN, pointer->address,
 			       "version 2 B-tree node: it reaches beyond the end of the file");
@@ -252,7 +252,7 @@ static int write_tree(struct h5_btree2_edit *edit)
 	struct h5_btree2_child root = {.address = H5_UNDEF};
 	int rc = edit->root ? flush(edit, edit->root, &root) : 0;
 
-	/* If a number of records has changed anywhere, the root has moved. */
+	/* The header changes only if the root has moved: any change of a count moves the root. */
 	return !rc && root.address != edit->header.root ? write_header(edit, &root) : rc;
 }
 
@@ -384,7 +384,7 @@ static int replace_slots(struct h5_btree2_edit *edit, struct h5_btree2_edit_node
 	size_t count = parent->node->count, behind = count - (first + before - 1);
 	int rc = 0;
 
-	/* The new nodes have their children now. */
+	/* Their children have been taken out of them. */
 	for (unsigned i = after; i < before; i++)
 		drop(edit, parent->children[first + i]);
 	memmove(h5_btree2_edit_record(edit, parent, first + after - 1),

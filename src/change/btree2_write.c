@@ -88,7 +88,8 @@ static int merge3(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *paren
 	return h5_btree2_edit_deal(edit, parent, i - 1, 3, 2, (size_t[]){all / 2, all - all / 2});
 }
 
-/* How often children share: that may move the sought place to a sibling that is as full, or as empty. */
+/* How often children share. Sharing may move the sought place to a sibling that is just as full, or as empty,
+ * so it must end. */
 enum { TRIES = 2 };
 
 /* Makes room in the child that the record goes to, and sets *i to it. */
@@ -285,7 +286,7 @@ static int remove_one(struct h5_btree2_edit *edit, struct seek seek)
 		return h5_fail(-EUCLEAN, edit->tree->address, "version 2 B-tree: a leaf without records");
 	if (seek.aim == AIM_LAST)
 		i--;
-	/* The node is written anyway, since the count of its child changes. */
+	/* The node with the hole is written anyway, since the count of its child changes. */
 	if (hole)
 		memcpy(hole, h5_btree2_edit_record(edit, node, i), edit->header.record_size);
 	h5_btree2_edit_remove(edit, node, i);

@@ -38,7 +38,7 @@ static char *join(const char *folder, const char *slash, const char *name)
 	return asprintf(&path, "%s%s%s", folder, slash, name) < 0 ? NULL : path;
 }
 
-/* The journal lies in a folder for those of many files. A link beside the file leads to it. */
+/* The journal lies in a folder of journals (-o journal). A link beside the file leads to it. */
 static int place_elsewhere(struct h5_journal_home *home, const char *name, int beside, const char *given)
 {
 	char *folder = realpath(given, NULL);
@@ -72,7 +72,7 @@ int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const c
 
 	if (rc)
 		return rc;
-	/* In such a folder, several files may have the same name. */
+	/* Files of the same name, from several folders, may have their journals here. */
 	if (folder)
 		snprintf(whose, sizeof whose, ".%08x%08x", h5_lookup3(path, strlen(path), 0),
 			 h5_lookup3(path, strlen(path), 1));

@@ -7,7 +7,7 @@
 
 enum {
 	FRAGMENT = 64,	   /* bytes of the smallest gap that is remembered */
-	PAGES_IN_CELL = 8, /* pages of the smallest size, 512 bytes */
+	PAGES_IN_CELL = 8, /* the smallest pages of file space have 512 bytes; see H5_CELL */
 };
 
 void h5_space_release(struct h5_space *space)
@@ -132,8 +132,8 @@ int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t 
 	return rc ? rc : h5_extents_add(&space->fresh, *address, n);
 }
 
-/* Makes space free. In a paged file that is done page by page: a page of small allocations is free for those
- * of its kind; of larger allocations, only whole pages become free. */
+/* Makes space free. In a paged file that is done page by page: bytes in a page of small
+ * allocations serve only small ones of the same kind; of larger allocations, only whole pages become free. */
 static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
 {
 	if (!space->page) {

@@ -10,8 +10,8 @@ struct h5_space {
 	uint64_t base;
 	uint64_t end;		/* first address behind all that is allocated */
 	uint64_t committed_end; /* `end` at the last commit */
-	/* The end at opening, below which the end never falls: the end of the file, if a SWMR writer left
-	 * without storing its end. */
+	/* `end` at opening; `end` never falls below it. If a SWMR writer did not store the end, it is the
+	 * size of the file. */
 	uint64_t least;
 	uint64_t limit;		   /* the largest end that the offsets of the file can hold */
 	uint64_t page;		   /* paged files: bytes of a page of the file space; 0: not paged */
@@ -34,7 +34,7 @@ void h5_space_cooled(struct h5_space *space);
 void h5_space_committed(struct h5_space *space, bool all);
 /* Takes back all that has happened since the last commit. */
 void h5_space_rollback(struct h5_space *space);
-/* Something may still refer to space that was given up since, so it is never used again. */
+/* Something may still refer to space that was given up since the last commit, so it is never used again. */
 void h5_space_keep_given(struct h5_space *space);
 
 #endif

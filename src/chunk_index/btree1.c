@@ -1,7 +1,7 @@
 /* The version 1 B-tree of chunks, specification III.A.1, node type 1.
  *
- * The key of child i is the first chunk in it, so that a node is searched by its left keys alone. The last
- * key belongs to no chunk: it compares like the chunk after the last one, or like a later one. */
+ * Key i is the first chunk in child i, and a search needs no more. A node has one key more than it has
+ * children: that one belongs to no chunk, and comes after all chunks of the node. */
 #include "base/checked.h"
 #include "base/interrupt.h"
 #include "base/lower_bound.h"
@@ -418,6 +418,7 @@ struct visitor {
 	h5_chunk_visit *visit;
 	void *arg;
 	uint64_t left; /* bytes of nodes that the file can still hold */
+	bool damaged;  /* a node could not be read */
 };
 
 /* Visits the chunks under the entries of a node from i on, and gives up the nodes below it. The recursion is
@@ -436,8 +437,10 @@ static int give_up(struct visitor *v, const struct h5_btree1_node *node, unsigne
 			if (!rc)
 				rc = h5_chunk_btree1_node_get(index, node->children[i], node->level - 1, &ref,
 							      &child);
-			if (rc)
+			if (rc) {
+				v->damaged = rc == -EUCLEAN;
 				break;
+			}
 			rc = give_up(v, child, 0);
 			h5_file_put(index->file, ref);
 			h5_tx_free(index->file, node->children[i], v->change->size);
@@ -466,7 +469,7 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 	if (!rc && cut_any)
 		rc = write_levels(&change);
 	if (!rc && cut_any) {
-		struct visitor v = {&change, visit, arg, h5_file_size(index->file)};
+		struct visitor v = {&change, visit, arg, h5_file_size(index->file), false};
 
 		h5_btree1_change_finish(&change);
 		for (struct h5_btree1_edit *e = change.edits; e && !rc; e = e->next) {
@@ -474,8 +477,8 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 
 			rc = give_up(&v, old, e->kept);
 		}
-		/* The space of a damaged node is lost; the others are still given up. */
-		if (rc == -EUCLEAN)
+		/* After a damaged node no more is given up: that space is lost. */
+		if (v.damaged)
 			rc = 0;
 	}
 	h5_btree1_change_release(&change);

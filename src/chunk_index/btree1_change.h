@@ -3,9 +3,9 @@
  *
  * A node that splits always moves. So a node that stays in place never loses an entry that is still wanted,
  * and a lookup finds each chunk through any mixture of old and new nodes. (Except if a chunk is removed and
- * set again in one commit; the writer of a dataset does not do that.) Nodes are written from the root down.
- * In another order a kill could leave a leaf with an entry that a search from the root does not find, and
- * libhdf5 would trust that entry when it adds a chunk. */
+ * set again in one commit; the writer of a dataset does not do that.) The commit writes nodes from the root
+ * down, by their stages. In another order a kill could leave a leaf with an entry that a search from the root
+ * does not find, and libhdf5 would trust that entry when it adds a chunk. */
 #ifndef H5_CHUNK_INDEX_BTREE1_CHANGE_H
 #define H5_CHUNK_INDEX_BTREE1_CHANGE_H
 
@@ -41,7 +41,7 @@ struct h5_btree1_change {
 	size_t size;		      /* bytes of a node */
 	bool tail;		      /* everything to the right of the edited nodes is removed */
 	struct h5_btree1_edit *root, *edits;
-	struct h5_btree1_level *levels; /* from the leaves up to the root, and one more */
+	struct h5_btree1_level *levels; /* from the leaves up to the root, and one for a new root */
 	unsigned height;		/* level of the root */
 };
 
@@ -50,7 +50,7 @@ struct h5_btree1_change {
 int h5_btree1_change_init(struct h5_btree1_change *change, struct h5_chunk_index *index);
 void h5_btree1_change_release(struct h5_btree1_change *change);
 
-/* Loads child i of a node, which lies to the left of the edited nodes of its level. */
+/* Loads child i of `parent`. The child must lie to the left of the edited nodes of its own level. */
 int h5_btree1_change_load(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
 			  struct h5_btree1_edit **edit);
 /* Adds an entry before entry *p. If the node splits, *key, *child and *p are then the entry that its parent
@@ -60,7 +60,7 @@ int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_ed
 /* Removes entry p and its left key. */
 void h5_btree1_change_take(struct h5_btree1_edit *e, unsigned p);
 /* Writes the edited nodes of a level, in place or to new space, and updates the pointers of their neighbours.
- * The levels below come before. */
+ * To be called for the lower levels first. */
 int h5_btree1_change_write(struct h5_btree1_change *change, unsigned level);
 /* After all levels are written: notes where the root is, and gives up the space of nodes that are not used
  * any more. */

@@ -27,7 +27,7 @@ static int compact_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	return rc;
 }
 
-/* A read may be of any size: there is nothing to load but its bytes. */
+/* A read loads nothing but its own bytes, so it need not end anywhere. */
 static uint64_t no_window(const struct h5_dataset *dataset, uint64_t offset)
 {
 	(void)dataset;
@@ -35,7 +35,7 @@ static uint64_t no_window(const struct h5_dataset *dataset, uint64_t offset)
 	return UINT64_MAX;
 }
 
-/* With fewer bytes than this the message may be too small to be moved. */
+/* A message with as many bytes of data has room for the continuation message that may take its place. */
 enum { COMPACT_SMALL = 16 };
 
 static bool compact_is_possible(const struct h5_dataset *dataset)

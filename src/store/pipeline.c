@@ -15,7 +15,7 @@ enum {
 	OVERHEAD_MAX = 64 << 20,
 	/* Most bytes of an element that is left shuffled; the bytes of a larger one lie too far apart. */
 	SHUFFLED_MAX = 16,
-	FILTERS = 8, /* most filters of a chunk of max_chunk bytes; one with more must be smaller */
+	FILTERS = 8, /* most filters of a chunk of max_chunk bytes; a chunk with more must be smaller */
 };
 
 /* Between two filters, and in the file, the data may be larger than without filters: by checksums, headers,
@@ -25,7 +25,8 @@ static uint64_t encoded_max(uint64_t size)
 	return size + h5_min(size, OVERHEAD_MAX) + OVERHEAD;
 }
 
-/* Filters are undone from one buffer to another. */
+/* At most two buffers exist at a time, the input and the output of a filter: this is the largest such pair.
+ */
 uint64_t h5_pipeline_need(const struct h5_pipeline *pipeline, uint64_t stored, uint64_t size)
 {
 	unsigned count = pipeline ? pipeline->count : 0;
@@ -87,7 +88,8 @@ static int plan(const struct h5_pipeline *pipeline, uint32_t mask, struct steps 
 	return 0;
 }
 
-/* The filters write to and fro between two buffers; the last one writes to *out, at most `room` bytes. */
+/* Filters that do not work in place write to and fro between two buffers; the last of them writes to *out, at
+ * most `room` bytes. */
 static int undo(const struct steps *all, size_t room, struct h5_filter_buf scratch[2],
 		struct h5_filter_buf *in, struct h5_filter_buf *out)
 {
@@ -139,7 +141,7 @@ static uint8_t *take_data(const struct h5_filter_buf *buf)
 static int read_and_undo(struct h5_file *file, const struct steps *all, uint64_t address, size_t stored,
 			 size_t room, struct h5_filter_buf scratch[2], struct h5_filter_buf *out)
 {
-	/* If no filter writes into another buffer, they are read into the last one at once. */
+	/* If no filter writes into another buffer, the stored bytes are read straight into *out. */
 	struct h5_filter_buf *in = all->moving ? &scratch[0] : out;
 	struct timespec begin;
 	int rc = h5_filter_buf_reserve(in, stored);
@@ -171,7 +173,8 @@ static const struct step *left_shuffle(const struct steps *all)
 		       : NULL;
 }
 
-/* Shuffled planes depend on the number of bytes, so those of a chunk with another number are unshuffled. */
+/* Unshuffles a chunk that should have stayed shuffled, but has not the expected size, on which the planes
+ * depend. */
 static int undo_left(const struct step *shuffle, size_t room, struct h5_filter_buf *out)
 {
 	struct h5_filter_buf whole = {0};
@@ -247,7 +250,7 @@ int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, u
 	struct h5_pipeline_data data = {0};
 	struct h5_charge charge = {0};
 	struct h5_error cause;
-	/* A filter that we do not have is reported before a lack of room. */
+	/* Sizes that are never allowed are reported before a lack of memory. */
 	int rc = check_sizes(file, pipeline, address, stored, size, size);
 
 	if (!rc)

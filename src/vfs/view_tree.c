@@ -17,7 +17,7 @@
 
 #define DOT	"%2E"
 #define BESIDE	"%~attr"   /* after the name of an attribute, if a link of the group has that name */
-#define ESCAPED DOT "h5fs" /* another name for it, if a link is called .h5fs */
+#define ESCAPED DOT "h5fs" /* another name for `.h5fs`, if a link is called that */
 
 /* ---- names ---- */
 

@@ -29,7 +29,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#define ELEMENTS_MAX (UINT64_C(1) << 36) /* all are read before the first byte is known */
+#define ELEMENTS_MAX                                                                                         \
+	(UINT64_C(1) << 36) /* all are read when the file is opened, to find the darkest and the brightest   \
+			     */
 
 enum {
 	SIDE_MAX = INT32_MAX, /* most pixels of a side: the limit of PNG */
