@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "vfs/vfs.h"
 
 #include <assert.h>
 #include <linux/fuse.h>
@@ -72,7 +73,7 @@ static bool is_brief(const struct fuse_buf *buf)
 		return buf->size <= BRIEF_WRITE;
 	case FUSE_GETXATTR: /* the kernel ends the name by a NUL */
 		return buf->size > sizeof header + sizeof(struct fuse_getxattr_in) &&
-		       (!strncmp(name, "security.", 9) || !strncmp(name, "system.", 7));
+		       !h5_vfs_may_have_xattr(name);
 	default:
 		return false;
 	}

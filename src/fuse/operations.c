@@ -226,7 +226,8 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 	int rc;
 
 	h5_buf_init(&value, SIZE_MAX);
-	rc = h5_vfs_getxattr(m->vfs, h5_request_node(m, ino), name, &value);
+	rc = h5_vfs_may_have_xattr(name) ? h5_vfs_getxattr(m->vfs, h5_request_node(m, ino), name, &value)
+					 : -ENODATA;
 	reply_xattr(req, ino, "getxattr", rc, &value, size);
 	h5_buf_release(&value);
 }

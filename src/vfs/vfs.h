@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -167,6 +168,13 @@ void h5_vfs_await_none(struct h5_vfs *vfs);
 
 /* 0: the object with the header at the address is sound. For struct h5_file_set_options. */
 int h5_vfs_check_object(struct h5_file *file, uint64_t address);
+
+/* False: no object has an extended attribute of that name, such as security.capability, for which the kernel
+ * asks often. */
+static inline bool h5_vfs_may_have_xattr(const char *name)
+{
+	return !strncmp(name, "user.", 5) || !strncmp(name, "h5fs.", 5);
+}
 
 /* Appends the value of an extended attribute. -ENODATA: there is none; -E2BIG: it has over 64 KiB. */
 int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);
