@@ -19,7 +19,7 @@ enum {
 	GROWTH = 1 << 16,	/* bytes by which a journal grows, so that most records need no new space */
 	HASH_AT_ONCE = 1 << 16, /* least bytes that are hashed when they are written */
 	HASH_PIECE = 1 << 18,	/* most bytes under one hash */
-	CELLS_MAX = 16 << 20,	/* cells of the commit before are guarded if they have no more bytes */
+	CELLS_MAX = 16 << 20,	/* the cells of the commit before are guarded unless they have more bytes */
 };
 
 struct h5_journal {
@@ -159,7 +159,7 @@ void h5_journal_close(struct h5_journal *journal, bool done)
 	if (!journal)
 		return;
 	if (done) {
-		/* It means nothing then, even if it has another name or comes back after a crash. */
+		/* A zeroed journal means nothing, even if it has another name or comes back after a crash. */
 		if (!h5_io_write(journal->io, 0, zeros, sizeof zeros))
 			(void)h5_io_sync(journal->io);
 		h5_journal_unpoint(&journal->link);
@@ -198,7 +198,7 @@ void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t 
 {
 	size_t piece;
 
-	/* Without memory for it, the commit reads the data. */
+	/* If there is no memory to note a hash, the commit reads the data and hashes them. */
 	for (size_t at = 0; n - at >= HASH_AT_ONCE; at += piece) {
 		if (h5_array_reserve(&tx->hashed, &tx->hashed_capacity, tx->hashed_count + 1, NULL))
 			return;

@@ -274,7 +274,7 @@ static int search(const struct h5_journal_place *place, DIR *dir, char *name, si
 		if (!is_journal(entry->d_name) || strlen(entry->d_name) >= size)
 			continue;
 		opened++;
-		/* Others, and files that are no journals, are passed over. */
+		/* Journals of other files, and files that are no journals, are passed over. */
 		if (!peek(place, entry->d_name, &header) &&
 		    h5_journal_same_file(&header.file, &place->file)) {
 			strcpy(name, entry->d_name);

@@ -270,8 +270,8 @@ static int make_link(const struct edit *edit, const struct h5_message *message,
 	return rc;
 }
 
-/* Puts the continuation message to a block that is no cell into a block of its own. When the large block
- * moves, the small one changes in place. */
+/* Block *c is larger than a cell. Puts the continuation message that leads to it into a small block of its
+ * own, which becomes *c. When the large block moves, the small one changes in place. */
 static int put_link(const struct edit *edit, struct h5_continuation *c)
 {
 	const struct h5_superblock *sb = h5_file_superblock(edit->file);
@@ -326,7 +326,8 @@ static int replace_body(const struct edit *edit, const struct h5_message *messag
 	return patch_chunk(edit, chunk, first);
 }
 
-/* Replaces a message that is alone in a continuation block larger than a cell: by a new block. */
+/* Replaces a message that is alone in a continuation block, and whose change is no cell: a new block takes
+ * the place of the old one. */
 static int replace_block(const struct edit *edit, const struct h5_message *message, const uint8_t *body)
 {
 	const struct h5_header_chunk *chunk = chunk_of(edit, message);
@@ -396,7 +397,7 @@ static int edit_init(struct edit *edit, struct h5_file *file, uint64_t address, 
 
 	memset(edit, 0, sizeof *edit);
 	edit->file = file;
-	/* The dataspace changes last: only then all else is visible. */
+	/* The dataspace changes last, since it makes visible what the other messages lead to. */
 	edit->stage = type == H5_MSG_DATASPACE ? H5_STAGE_OBJECT + 1 : H5_STAGE_OBJECT;
 	rc = h5_header_load(file, address, &edit->header);
 	if (rc)

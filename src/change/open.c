@@ -48,7 +48,7 @@ static int look_for_journal(struct opening *opening)
 		return 0;
 	if (writable)
 		rc = h5_journal_adopt(place, found);
-	/* If it cannot be renamed, or is in use, it keeps its name. */
+	/* On a mount for reading, or if another process has it locked, it keeps its name. */
 	if (!writable || rc == -EWOULDBLOCK) {
 		strcpy(opening->journal.name, found);
 		rc = 0;
@@ -182,7 +182,8 @@ static int check_file(struct h5_file *file, const struct opening *opening)
 
 /* ---- the transaction ---- */
 
-/* Pending changes are lost. All that was committed is in the file without the journal, which is removed. */
+/* Pending changes are lost. The journal is removed if all commits are certain to be in the file.
+ */
 static void tx_end(struct h5_tx *tx)
 {
 	bool done;
@@ -215,7 +216,8 @@ static void tx_close(struct h5_io *io)
 static const struct h5_io_ops tx_ops = {
 	.read = h5_overlay_read, .readv = h5_overlay_readv, .stat = h5_overlay_stat, .close = tx_close};
 
-/* Clears the marks of a mount that was killed before its journal goes, which tells that they are ours. */
+/* First clears the marks that a killed mount has left, then removes its journal, which tells that they are
+ * ours. */
 static int leave_marks_behind(struct h5_tx *tx, const struct opening *opening)
 {
 	int rc = h5_tx_mark(tx, 0);
@@ -254,7 +256,7 @@ static int tx_open(struct h5_file *file, const struct opening *opening)
 		return -ENOMEM;
 	tx->file = file;
 	tx->superblock = *h5_file_superblock(file);
-	/* Space that was allocated may not be on the medium yet. */
+	/* Space that was allocated may lie behind the present end of the file. */
 	tx->overlay = (struct h5_overlay){.io.ops = &tx_ops, .beneath = h5_file_io(file), .endless = true};
 	rc = tx_begin(tx, opening);
 	if (rc) {

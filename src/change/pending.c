@@ -1,8 +1,8 @@
 /* Pending changes of the file, and the units of change that take them back if a step fails.
  *
  * Changes are made at once, so that reads of the file see them; a unit notes how to take them back. While it
- * is open, a patch of before is never changed: a copy takes its place, and the patch is put aside. Only
- * giving up space waits for the end of the unit, since a unit that fails still needs the space. */
+ * is open, a patch from before the unit is never changed: a copy takes its place, and the patch is put aside.
+ * Only giving up space waits for the end of the unit, since a unit that fails still needs the space. */
 #include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -75,7 +75,7 @@ static struct h5_tx_patch *patch_new(struct h5_tx *tx, uint64_t offset, size_t n
 	return patch;
 }
 
-/* A patch that begins as the bytes of the file, or (`fresh`) with any. */
+/* Makes a patch whose bytes are those of the file, or (`fresh`) are not set yet. */
 static int patch_read(struct h5_tx *tx, uint64_t offset, size_t n, bool fresh, struct h5_tx_patch **out)
 {
 	struct h5_tx_patch *patch = patch_new(tx, offset, n, fresh);
@@ -244,7 +244,7 @@ static void restore_patches(struct h5_tx *tx)
 			patches->list[kept++] = patches->list[i];
 	}
 	patches->count = kept;
-	/* They fit, since the list was as long before. */
+	/* The patches put aside fit, since the list had room for them before the unit. */
 	for (struct h5_tx_patch *patch = tx->unit.aside, *next; patch; patch = next) {
 		next = patch->next;
 		h5_patches_insert(patches, h5_patches_find(patches, patch->over.offset), &patch->over);
@@ -252,8 +252,9 @@ static void restore_patches(struct h5_tx *tx)
 	tx->unit.aside = NULL;
 }
 
-/* True: this is new metadata that may be written now. In space that was new before the open unit, its blocks
- * wait for its end. In space that it has allocated they need not: if it fails, nothing refers to that. */
+/* True: the patch is a new block that may be written now. A block that the open unit has changed must wait
+ * for the end of the unit, since a failing unit restores what was there before. Not so in space that the unit
+ * has allocated: if it fails, nothing refers to that space. */
 static bool can_flush(const struct h5_tx *tx, const struct h5_tx_patch *patch)
 {
 	if (patch->before)
@@ -444,7 +445,7 @@ static void take_back(struct h5_tx *tx)
 	for (size_t i = 0; i < unit->note_count; i++)
 		if (unit->notes[i].kind == NOTE_FORGOTTEN)
 			forget(tx->file, unit->notes[i].address);
-	/* An address that should be forgotten could not be noted: forget all. */
+	/* A note is missing, perhaps of an address to forget, so everything is forgotten. */
 	if (unit->error)
 		h5_file_renumber(tx->file);
 	(void)h5_fail(cause.code, cause.address, "%s", cause.text);

@@ -31,7 +31,7 @@ struct h5_tx_unit {
 	uint64_t number;	     /* of this unit, or else of the last one: 1, 2, ... */
 	bool failed;		     /* a unit inside of it has failed, so it must fail too */
 	int error;		     /* of a note that found no memory; 0: none */
-	struct h5_tx_patch *aside;   /* patches of before that the unit has replaced */
+	struct h5_tx_patch *aside;   /* patches from before the unit that it has replaced */
 	struct h5_extents allocated; /* by the unit */
 	struct h5_tx_note *notes;    /* owned; space given up, addresses forgotten */
 	size_t note_count, note_capacity;
@@ -100,7 +100,7 @@ static inline struct h5_tx_patch *h5_tx_patch_at(const struct h5_tx *tx, size_t 
 
 /* ---- journal.c ---- */
 
-/* Hashes much raw data that was just written to new space; little is left to the commit. */
+/* Hashes raw data that was just written to new space, if they are many bytes; the commit hashes the rest. */
 void h5_tx_hash(struct h5_tx *tx, uint64_t address, const uint8_t *data, size_t n);
 /* Forgets hashes of these bytes, which change or mean nothing any more. */
 void h5_tx_unhash(struct h5_tx *tx, uint64_t address, uint64_t n);

@@ -160,7 +160,7 @@ static void compare_cell(const uint8_t *found, const uint8_t *before, const uint
 	*known &= !memcmp(found, before, n);
 }
 
-/* Compares a sector's part of a guard with what it was, except for the cells in it. */
+/* Compares a sector's part of a guard with the recorded bytes, except for the cells in it. */
 static void compare_guard(const struct h5_patches *cells, uint64_t offset, uint8_t *found,
 			  const uint8_t *before, size_t n, bool *known)
 {
@@ -238,7 +238,7 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 
 /* ---- replay ---- */
 
-/* All cells are in the file: syncs that, then zeroes the record. The header of the journal may still be
+/* All cells are in the file: syncs the file, then zeroes the record. The header of the journal may still be
  * needed.
  */
 static int finish(const struct found *found, struct h5_io *io)

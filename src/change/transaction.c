@@ -202,7 +202,7 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 		if (h5_extents_covers(&tx->raw, address, n))
 			h5_tx_hash(tx, address, data, n);
 	}
-	/* Even if it failed, it may have changed a part. */
+	/* A write that has failed may have changed a part. */
 	if (tx && !tx->failed)
 		changed(file, tx, address, rc ? 0 : n);
 	return rc;

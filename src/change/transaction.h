@@ -46,9 +46,9 @@ bool h5_tx_is_swmr(const struct h5_file *file);
 
 /* Allocates n > 0 bytes of new space. -ENOSPC: the file has no more addresses. */
 int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, uint64_t *address);
-/* Gives up space that nothing refers to any more, as it was allocated. New space is used again at once.
- * Committed space keeps its bytes until no recovery can need them; then it is used again. Pending cells in it
- * are forgotten. */
+/* Gives up space that nothing refers to any more; `n` is the size that was allocated. New space is used again
+ * at once. Committed space keeps its bytes until no recovery can need them; then it is used again. Pending
+ * cells in it are forgotten. */
 void h5_tx_free(struct h5_file *file, uint64_t address, uint64_t n);
 /* The same for space beyond the dataspace, which no other program can have written since the last commit: the
  * journal needs no hash of it. */
@@ -163,8 +163,8 @@ int h5_tx_settle(struct h5_file *file);
 bool h5_tx_is_pending(const struct h5_file *file);
 /* Settles all participants, then makes all pending changes durable: invariant 2. Without any it does no I/O.
  * A participant that cannot be settled (`failure`) does not keep the others from their commit. On failure
- * before the first cell the file is as at the last commit, and the changes stay pending; after it the file
- * takes no more changes (h5_tx_is_writable()). */
+ * before the first cell the file is as at the last commit, and the changes stay pending. If the first sync or
+ * a cell fails, the file takes no more changes (h5_tx_is_writable()). */
 int h5_tx_commit(struct h5_file *file);
 /* After a commit that has failed and left the file as it was: drops all pending changes, so that everything
  * reads as the last commit has left it, except for elements that were overwritten in place. Participants with
