@@ -1,7 +1,7 @@
 /* The version 1 B-tree of chunks, specification III.A.1, node type 1.
  *
  * Key i is the first chunk in child i, and a search needs no more. A node has one key more than it has
- * children: that one belongs to no chunk, and comes after all chunks of the node. */
+ * children: the last one comes after all chunks of the node. */
 #include "base/checked.h"
 #include "base/interrupt.h"
 #include "base/lower_bound.h"

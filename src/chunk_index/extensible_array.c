@@ -1,5 +1,5 @@
 /* The extensible array, specification VII.D. Chunks are numbered by the maximum dimensions, the unlimited one
- * first. It consists of a header, an index block, super blocks, data blocks and pages. */
+ * first. The array consists of a header, an index block, super blocks, data blocks and pages. */
 #include "chunk_index/extensible_array.h"
 
 #include "base/checked.h"
@@ -121,7 +121,8 @@ int h5_earray_block_get(const struct h5_chunk_index *index, const struct h5_bloc
 	if (rc)
 		return rc;
 	block = h5_lru_value(*ref);
-	/* The decoder compared it with the header by which it was loaded, which may be another one. */
+	/* The decoder has compared the address of the header with that of the array by which the block was
+	 * loaded; that may be another array. */
 	if (block->header != shape->header->address) {
 		h5_file_put(index->file, *ref);
 		*ref = NULL;
@@ -175,8 +176,8 @@ uint64_t h5_earray_page_address(const struct h5_earray_shape *shape, uint64_t da
 	return data_block + shape->super.data_block_size + page * shape->super.page_size;
 }
 
-/* Page `page` of data block i of the super block, which lies at the address. *ref and *elements are NULL if
- * the page is not initialised. */
+/* Page `page` of data block i of the super block; the data block lies at the address. *ref and *elements are
+ * NULL if the page is not initialised. */
 static int page_get(const struct h5_chunk_index *index, const struct h5_earray_shape *shape,
 		    const struct h5_earray_block *super, uint64_t i, uint64_t address, uint64_t page,
 		    struct h5_lru_entry **ref, const uint8_t **elements)

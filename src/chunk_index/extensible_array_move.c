@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* Copies an extensible array to new space: one paged data block, which is never changed in place; or all of
- * it, if the header cannot stay, since each block has the address of the header. */
+/* Copies an extensible array to new space: one paged data block, if one of its pages is new or cannot change
+ * in place; or the whole array, if its header cannot stay, since each block has the address of the header. */
 
 static void adopt(const struct h5_chunk_index *index, const struct h5_extensible_array_header *header,
 		  struct h5_earray_block *draft, size_t size)

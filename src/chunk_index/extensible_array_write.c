@@ -298,7 +298,7 @@ static int change_super_block(struct change *change, uint64_t *address)
 	return put_draft(change, draft, shape->super.block_size, H5_STAGE_BLOCK + 1, address);
 }
 
-/* A leaf below the index block. */
+/* Changes a leaf below the index block. */
 static int change_below(struct change *change)
 {
 	struct h5_extensible_array_header *header = &change->index->extensible_array;
@@ -476,7 +476,7 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 	struct h5_earray_position position;
 	int rc;
 
-	/* If dimension 0 is not the unlimited one, these chunks are spread over all of the array. */
+	/* If dimension 0 is not the unlimited one, the chunks to remove are spread over all of the array. */
 	if (!index->step[index->slowest] || (!index->slowest && !h5_mul(first, index->step[0], &number)))
 		return 0;
 	rc = prepare(index);

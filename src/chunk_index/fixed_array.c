@@ -1,5 +1,5 @@
-/* The fixed array, specification VII.C. Chunks are numbered by the maximum dimensions. It consists of a
- * header, a data block and pages.
+/* The fixed array, specification VII.C. Chunks are numbered by the maximum dimensions. The array consists of
+ * a header, a data block and pages.
  *
  * A data block or a page changes in place if it is a cell or lies in new space. Otherwise the whole array is
  * copied to new space first, which happens once in a transaction. */
@@ -336,8 +336,8 @@ static int write_copy(const struct h5_chunk_index *index, const struct h5_fixed_
 	return rc;
 }
 
-/* Gives the array a new data block. Also a new header if there is none, or if it cannot change in place; this
- * is why all is copied: a data block has the address of its header. */
+/* Gives the array a new data block. Also a new header if there is none yet, or if the old one cannot change
+ * in place to point to that block. */
 static int rebuild(struct h5_chunk_index *index)
 {
 	const struct h5_fixed_array_header old = index->fixed_array;
@@ -361,7 +361,7 @@ static int rebuild(struct h5_chunk_index *index)
 	return 0;
 }
 
-/* *safe: the page can change in place, and the bitmap, too. */
+/* *safe: the page can change in place; if it is new, the bitmap can, too. */
 static int page_is_safe(const struct h5_chunk_index *index, uint64_t page, bool *safe)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;

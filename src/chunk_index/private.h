@@ -15,7 +15,8 @@ struct h5_chunk_index_ops {
 	const char *name;
 	bool keeps;   /* h5_chunk_index_keeps() */
 	bool no_swmr; /* SWMR readers cannot follow its changes */
-	/* Reads the header and checks it. NULL: there is none. */
+	/* Reads the header, if the index has one, and checks the index. NULL: nothing to do.
+	 */
 	int (*open)(struct h5_chunk_index *index);
 	/* Sets *chunk if the chunk is stored. Before the call it is one that is not. */
 	int (*lookup)(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
