@@ -9,7 +9,7 @@
 struct h5_chunk_wanted {
 	const struct h5_dataset *dataset; /* borrowed */
 	struct h5_chunk chunk;
-	bool filtered; /* the chunk must be decoded */
+	bool filtered; /* filters were applied, which must be undone */
 };
 
 /* True: the dataset has chunks that must be decoded. */

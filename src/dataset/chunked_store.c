@@ -405,7 +405,7 @@ static void add_to_batch(struct batch *b, struct h5_known_chunk *known)
 	b->count++;
 }
 
-/* True: all chunks are meant, or the chunk ends before the last row. */
+/* True: all chunks are meant, or the chunk has no rows beyond the end of the dataset. */
 static bool is_meant(const struct h5_chunked_writer *state, const struct h5_known_chunk *known, bool all)
 {
 	return all || known->scaled[0] < state->grid.dims[0] / state->grid.chunk[0];

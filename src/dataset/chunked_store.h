@@ -53,7 +53,7 @@ struct h5_chunk_run {
 /* Adds a chunk and its bytes, which are written when the run ends. May end the run and begin a new one. */
 int h5_chunk_run_add(struct h5_dataset_writer *writer, struct h5_chunk_run *run, struct h5_known_chunk *known,
 		     const uint8_t *data);
-/* Writes the run, and empties it. If that fails, none of its chunks becomes a stored one. */
+/* Writes the run, and empties it. If that fails, perhaps only its first chunks are stored. */
 int h5_chunk_run_end(struct h5_dataset_writer *writer, struct h5_chunk_run *run);
 /* Empties the run without writing it. */
 void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *run);
@@ -78,7 +78,8 @@ int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
  * that no dataspace has had yet. */
 void h5_chunked_cover(struct h5_dataset_writer *writer, const struct h5_known_chunk *known, uint64_t begin,
 		      uint64_t end);
-/* Stores the bytes that the file lacks: of all chunks, or of those that end before the last row. */
+/* Stores the bytes that the file lacks: of all chunks, or of those that have no rows beyond the end of the
+ * dataset. */
 int h5_chunked_store(struct h5_dataset_writer *writer, bool all);
 /* Stores these chunks, and forgets them. */
 int h5_chunked_release(struct h5_dataset_writer *writer, bool all);

@@ -33,7 +33,7 @@ static int push(struct tree *tree, unsigned d, const struct h5_shape_node *node)
 	return 0;
 }
 
-/* A block is a pointer to its first index in dimension d; its last index is `rank` further. */
+/* Each of x and y is a block: its first index in dimension d is x[d], its last one x[rank + d]. */
 static int by_first(const void *a, const void *b, void *dimension)
 {
 	const uint64_t *x = *(const uint64_t *const *)a, *y = *(const uint64_t *const *)b;

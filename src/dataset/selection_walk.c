@@ -209,7 +209,7 @@ static bool blocks_from(const struct h5_walk *walk, unsigned d, size_t begin, si
 
 	for (; i < end; i++) {
 		const struct h5_shape_node *node = &level->nodes[i];
-		bool within = at && at[d] >= node->first; /* it holds the index itself */
+		bool within = at && at[d] >= node->first; /* the node has the index itself */
 		uint64_t index = within ? at[d] : node->first;
 		struct h5_run found = *run;
 

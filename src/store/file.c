@@ -355,7 +355,7 @@ int h5_block_read(struct h5_file *file, uint64_t address, size_t head, uint64_t 
 	if (n > H5_BLOCK_MAX)
 		return h5_fail(-ENOTSUP, address, "%s: a block of %ju bytes is not supported", what,
 			       (uintmax_t)n);
-	/* While it is read; later the cache counts it. */
+	/* The block is charged while it is read; later the cache counts it. */
 	rc = h5_charge_set(&charge, (size_t)n);
 	if (rc)
 		return rc;
@@ -429,7 +429,8 @@ static int load_block(void *arg, void **value, size_t *cost)
 	const struct block_request *q = arg;
 	int rc = q->type->load(q->file, q->address, q->arg, value, cost);
 
-	/* It may just be being written. If another block failed, its own loading has tried again. */
+	/* The block may just be being written. If another block failed that it needs, loading that one has
+	 * tried again. */
 	for (int i = 0; i < RETRIES && rc == -EUCLEAN && q->file->shared->follows &&
 			h5_error_last()->address == q->address;
 	     i++) {

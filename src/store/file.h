@@ -56,8 +56,8 @@ uint64_t h5_file_number(const struct h5_file *file);
 int h5_file_stat(struct h5_file *file, struct h5_io_stat *st);
 /* Device and inode, of its first piece; those of a file in memory are 0. */
 void h5_file_identity(const struct h5_file *file, uint64_t *device, uint64_t *inode);
-/* For a file that other programs may write meanwhile. True: its size or mtime has changed, and all that is
- * cached of it is forgotten. */
+/* For a file that other programs may write meanwhile. True: its size or mtime has changed, or the mtime was
+ * too new to tell when it was last looked at; all that is cached of the file is forgotten. */
 bool h5_file_refresh(struct h5_file *file);
 /* Bytes of the file from its base address on, in all its pieces: a bound for any walk over its blocks. */
 uint64_t h5_file_size(const struct h5_file *file);

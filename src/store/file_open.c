@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What the file says of its driver. One that says nothing has none. */
+/* What the file says of its driver. If it says nothing, there is none. */
 static int read_driver_info(struct h5_file *file, const struct h5_header *extension,
 			    struct h5_driver_info *driver)
 {

@@ -34,7 +34,7 @@ static struct contents contents_of(const struct h5_file *file, const struct h5_h
 	return c;
 }
 
-/* What libhdf5 refuses in a message, beside its checksum. */
+/* Checks for what libhdf5 refuses in a message that can be decoded. */
 static int check_message(const struct h5_header *header, const struct h5_message *message)
 {
 	enum { ATTRIBUTE_ORDER = 0x0c, SHIFT = 2 }; /* of the header's flags; where Attribute Info has them */

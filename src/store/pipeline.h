@@ -10,8 +10,8 @@
  *
  * *data (owned by the caller, free()) holds exactly `size` bytes, the unfiltered size; a result of another
  * length is -EUCLEAN, more than max_chunk of the mount -EFBIG. A filter that is not there: -ENOTSUP, its id
- * and name in the detail. pipeline NULL: no filters. Its memory is charged to the request while it works
- * (base/room.h); the caller charges *data. */
+ * and name in the detail. pipeline NULL: no filters. The memory that decoding takes is charged to the request
+ * meanwhile (base/room.h); the caller charges *data. */
 int h5_pipeline_read(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 		     uint64_t address, uint64_t stored, uint64_t size, uint8_t **data);
 
@@ -24,9 +24,9 @@ struct h5_pipeline_data {
 	uint32_t element_size; /* of the shuffle that was left, or 1 */
 };
 
-/* The same for a chunk, which libhdf5 reads even if its size is wrong: one that is too short gives a smaller
- * data->size; bytes behind `size` are ignored. At most `room` bytes are decoded; -EOVERFLOW: there are more,
- * and the caller may try with h5_pipeline_more_room(). */
+/* The same for a chunk, but nothing is charged. libhdf5 reads a chunk even if its size is wrong: one that is
+ * too short gives a smaller data->size; bytes behind `size` are ignored. At most `room` bytes are decoded;
+ * -EOVERFLOW: there are more, and the caller may try with h5_pipeline_more_room(). */
 int h5_pipeline_read_chunk(struct h5_file *file, const struct h5_pipeline *pipeline, uint32_t mask,
 			   uint64_t address, uint64_t stored, uint64_t size, uint64_t room,
 			   struct h5_pipeline_data *data);
