@@ -235,7 +235,7 @@ void h5_pool_close(struct h5_pool *pool)
 	for (unsigned i = 0; i < pool->started; i++)
 		pthread_join(pool->threads[i], NULL);
 	assert(!pool->awaited);
-	/* No part of these runs any more. */
+	/* No part of the batches that are left runs any more. */
 	DL_FOREACH_SAFE2(pool->background, b, next, after)
 	{
 		b->done(b->arg);

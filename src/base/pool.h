@@ -2,7 +2,8 @@
  * and to encode.
  *
  * The threads start with the first work, so that a pool may be opened before a daemon forks. If a pool has no
- * threads, or cannot start them, the caller does all the work itself. */
+ * threads, or cannot start them, h5_pool_run() does all parts in the calling thread, and h5_pool_start()
+ * leaves them out. */
 #ifndef H5_BASE_POOL_H
 #define H5_BASE_POOL_H
 

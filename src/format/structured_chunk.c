@@ -33,8 +33,8 @@ static void decode(struct h5_reader r, unsigned offset_size, bool filtered, bool
 		sections[i].filter_mask = h5_read_u32(&r);
 }
 
-/* False: without filters a section must keep its size, and section 0, which is never empty, is never very
- * short. If masks are taken for its size, it is. */
+/* True: the sections lie in the chunk, sections without filters have kept their size, and section 0 has a
+ * selection's least size. If a mask was taken for its size, it has less. */
 static bool are_possible(const struct h5_section *sections, const struct h5_pipeline *pipelines,
 			 uint64_t chunk_size)
 {

@@ -128,8 +128,8 @@ static void unmount(const struct keeper *k)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	/* libfuse polls and closes the device. We have closed it, and its number may belong to another file,
-	 * so that gets /dev/null first.
+	/* libfuse polls and closes the device. We have closed it, and its number may belong to another file
+	 * by now, so the number gets /dev/null first.
 	 */
 	if (null >= 0 && dup2(null, fuse_session_fd(k->session)) >= 0)
 		fuse_session_unmount(k->session);

@@ -82,7 +82,8 @@ static int find_link(struct search *s, const struct h5_object *group)
 	return rc;
 }
 
-/* The name of a link, in the tree of a view of its directory or its file; or a name that no link has. */
+/* Finds a link by its name, which in the tree of a view is that of its directory or of its file; or else one
+ * of the names that no link has. */
 static int find(struct search *s)
 {
 	const struct h5_node *directory = s->directory;

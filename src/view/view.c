@@ -90,7 +90,7 @@ int h5_view_open(struct h5_view *v, bool reading)
 	if (!rc)
 		rc = v->ops->open(v, reading);
 	put_object(v);
-	/* A size that is too large is shown by stat(), as well as it can be, but nobody can read that. */
+	/* stat() shows a size that is too large, as well as it can, but such a file cannot be read. */
 	if (!rc && v->size > INT64_MAX && (reading || !v->ops->is_sized))
 		rc = h5_fail(-EOVERFLOW, v->address, "a file of more than 2^63-1 bytes");
 	return rc;

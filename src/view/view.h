@@ -79,8 +79,8 @@ struct h5_view_ops {
 	int (*seek)(const struct h5_view *view, uint64_t offset, bool hole, uint64_t *found);
 	void (*release)(struct h5_view *view); /* NULL: nothing to do */
 	/* Writes at the offset, or, with `append`, at the end, wherever that is. *written: how many of the n
-	 * bytes, also on failure. -EFBIG: nothing more fits; -EINVAL: bytes elsewhere are incomplete. NULL:
-	 * the files of the view are read-only. */
+	 * bytes, also on failure. -EFBIG: nothing more fits; -EINVAL: it would leave incomplete bytes behind
+	 * elsewhere. NULL: the files of the view are read-only. */
 	int (*write)(struct h5_view_input *input, uint64_t offset, const void *data, size_t n, bool append,
 		     size_t *written);
 };
