@@ -24,6 +24,7 @@ UNIT_TESTS = \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_group \
 	tests/unit/check_header_edit \
+	tests/unit/check_header_insert \
 	tests/unit/check_heap \
 	tests/unit/check_holes \
 	tests/unit/check_journal \
@@ -65,6 +66,8 @@ tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(scratch)
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target)
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
+tests_unit_check_header_insert_SOURCES = tests/unit/check_header_insert.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_header_insert_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
@@ -174,6 +177,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/dataset_write_cuts.py \
 	tests/judge/dataset_write_judge.py \
 	tests/judge/header_edit_judge.py \
+	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
 	tests/judge/index_structure.py \
 	tests/lib/make_worked_example.py \
@@ -270,6 +274,7 @@ JUDGED_TESTS = \
 	tests/unit/check_dataset_write \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_header_edit \
+	tests/unit/check_header_insert \
 	tests/unit/check_transaction \
 	tests/unit/check_write_faults \
 	tests/unit/crash_replay \

@@ -9,6 +9,10 @@ libh5fs_a_SOURCES += \
 	src/change/journal_private.h \
 	src/change/object_header_edit.c \
 	src/change/object_header_edit.h \
+	src/change/object_header_insert.c \
+	src/change/object_header_insert.h \
+	src/change/object_header_layout.c \
+	src/change/object_header_layout.h \
 	src/change/open.c \
 	src/change/open.h \
 	src/change/pending.c \

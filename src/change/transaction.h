@@ -30,7 +30,12 @@ enum h5_stage {
 				  chunk_index/btree1_change.h.) */
 	H5_STAGE_INDEX = 512,  /* header of an index */
 	H5_STAGE_LINK = 513,   /* pointers between siblings: only a walk along a level follows them */
-	H5_STAGE_OBJECT = 514, /* object headers: layout, dataspace */
+	H5_STAGE_OBJECT = 514, /* object headers: layout; + 1: dataspace */
+	/* Names follow what they name; an old name goes after the new one is there; then the counts of names
+	 * fall. */
+	H5_STAGE_NAME = 516,
+	H5_STAGE_UNNAME = 517,
+	H5_STAGE_UNCOUNT = 518,
 };
 
 enum h5_allocation {

@@ -176,18 +176,18 @@ enum {
  *      O  fractal heap
  *      O  version 2 B-tree of names
  *      O  version 2 B-tree of creation order, if flag bit 1 */
-static int decode_info(struct h5_reader *r, const char *what, size_t index_size, struct h5_named_info *info)
+static int decode_info(struct h5_reader *r, const char *what, unsigned index_size, struct h5_named_info *info)
 {
 	uint8_t version = h5_read_u8(r), flags = h5_read_u8(r);
 
 	if (version)
 		return h5_fail(-EUCLEAN, r->address, "%s: version %u", what, version);
 	info->tracks_order = flags & TRACKS_ORDER;
-	if (info->tracks_order)
-		h5_reader_skip(r, index_size);
+	info->indexes_order = flags & INDEXES_ORDER;
+	info->next_order = info->tracks_order ? h5_read_uint(r, index_size) : 0;
 	info->heap = h5_read_offset(r);
 	info->name_index = h5_read_offset(r);
-	info->order_index = flags & INDEXES_ORDER ? h5_read_offset(r) : H5_UNDEF;
+	info->order_index = info->indexes_order ? h5_read_offset(r) : H5_UNDEF;
 	return h5_reader_check(r, what);
 }
 
@@ -199,6 +199,29 @@ int h5_link_info_decode(struct h5_reader *r, struct h5_named_info *info)
 int h5_attribute_info_decode(struct h5_reader *r, struct h5_named_info *info)
 {
 	return decode_info(r, "attribute info message", 2, info);
+}
+
+static void encode_info(struct h5_writer *w, unsigned index_size, const struct h5_named_info *info)
+{
+	h5_write_u8(w, 0);
+	h5_write_u8(w, (uint8_t)((info->tracks_order ? TRACKS_ORDER : 0) |
+				 (info->indexes_order ? INDEXES_ORDER : 0)));
+	if (info->tracks_order)
+		h5_write_uint(w, info->next_order, index_size);
+	h5_write_offset(w, info->heap);
+	h5_write_offset(w, info->name_index);
+	if (info->indexes_order)
+		h5_write_offset(w, info->order_index);
+}
+
+void h5_link_info_encode(struct h5_writer *w, const struct h5_named_info *info)
+{
+	encode_info(w, 8, info);
+}
+
+void h5_attribute_info_encode(struct h5_writer *w, const struct h5_named_info *info)
+{
+	encode_info(w, 2, info);
 }
 
 /* Version 2 B-tree, record type 5:

@@ -5,6 +5,7 @@
 #define H5_FORMAT_NAMED_MESSAGE_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 #include "format/object_header.h"
 
 #include <stdbool.h>
@@ -58,6 +59,8 @@ int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attrib
 
 struct h5_named_info {
 	bool tracks_order;    /* of creation */
+	bool indexes_order;   /* when the storage is dense, there is an index by it */
+	uint64_t next_order;  /* more than any order in use: that of the next one; 0 unless it is tracked */
 	uint64_t heap;	      /* fractal heap of the messages; H5_UNDEF: they are in the object header */
 	uint64_t name_index;  /* version 2 B-tree by name */
 	uint64_t order_index; /* version 2 B-tree by creation order; H5_UNDEF: none */
@@ -65,6 +68,11 @@ struct h5_named_info {
 
 int h5_link_info_decode(struct h5_reader *r, struct h5_named_info *info);
 int h5_attribute_info_decode(struct h5_reader *r, struct h5_named_info *info);
+
+enum { H5_NAMED_INFO_MAX = 2 + 8 + 3 * 8 }; /* most bytes of such a message */
+
+void h5_link_info_encode(struct h5_writer *w, const struct h5_named_info *info);
+void h5_attribute_info_encode(struct h5_writer *w, const struct h5_named_info *info);
 
 struct h5_named_record {
 	uint32_t hash;	   /* lookup3 of the name */

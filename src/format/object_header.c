@@ -1,14 +1,13 @@
 #include "format/object_header.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <string.h>
 
 enum {
 	CHUNK0_SIZE_WIDTH = 0x03, /* flags of a version 2 header */
-	ORDER_TRACKED = 0x04,
 	PHASE_CHANGE = 0x10,
-	TIMES = 0x20,
 	FLAGS_KNOWN = 0x3f,
 };
 
@@ -48,7 +47,7 @@ static int decode_v2(struct h5_reader *r, struct h5_object_header *header)
 		return h5_fail(-EUCLEAN, r->address, "object header: version %u", header->version);
 	if (header->flags & ~FLAGS_KNOWN)
 		return h5_fail(-EUCLEAN, r->address, "object header: unknown flags %#x", header->flags);
-	if (header->flags & TIMES) {
+	if (header->flags & H5_HEADER_TIMES) {
 		h5_reader_skip(r, 4);
 		header->mtime = h5_read_u32(r);
 		h5_reader_skip(r, 8);
@@ -69,9 +68,22 @@ int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header
 	return h5_fail(-EUCLEAN, r->address, "object header: wrong signature");
 }
 
+/* The width of the size field follows from the size. */
+void h5_object_header_encode(struct h5_writer *w, const struct h5_object_header *header)
+{
+	unsigned n = h5_limit_size(header->chunk_size), width = n > 4 ? 3 : n > 2 ? 2 : n - 1;
+
+	h5_write_bytes(w, "OHDR", 4);
+	h5_write_u8(w, 2);
+	h5_write_u8(w, (uint8_t)((header->flags & H5_HEADER_STYLE) | width));
+	for (unsigned i = 0; i < 4 && header->flags & H5_HEADER_TIMES; i++)
+		h5_write_u32(w, header->mtime);
+	h5_write_uint(w, header->chunk_size, 1u << width);
+}
+
 static bool has_order(const struct h5_object_header *header)
 {
-	return header->version > 1 && header->flags & ORDER_TRACKED;
+	return header->version > 1 && header->flags & H5_HEADER_ORDER_TRACKED;
 }
 
 unsigned h5_message_prefix_size(const struct h5_object_header *header)
@@ -115,8 +127,8 @@ int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *he
 	return 1;
 }
 
-void h5_message_encode(struct h5_writer *w, const struct h5_object_header *header,
-		       const struct h5_message *message)
+void h5_message_begin(struct h5_writer *w, const struct h5_object_header *header,
+		      const struct h5_message *message)
 {
 	h5_write_uint(w, message->type, header->version == 1 ? 2 : 1);
 	h5_write_u16(w, (uint16_t)message->size);
@@ -125,6 +137,12 @@ void h5_message_encode(struct h5_writer *w, const struct h5_object_header *heade
 		h5_write_fill(w, 0, 3);
 	else if (has_order(header))
 		h5_write_u16(w, message->creation_order);
+}
+
+void h5_message_encode(struct h5_writer *w, const struct h5_object_header *header,
+		       const struct h5_message *message)
+{
+	h5_message_begin(w, header, message);
 	if (message->data)
 		h5_write_bytes(w, message->data, message->size);
 	else

@@ -56,6 +56,14 @@ struct h5_message {
 	uint64_t address;    /* of data in the file */
 };
 
+/* Flags of a version 2 header. */
+enum {
+	H5_HEADER_ORDER_TRACKED = 0x04, /* attributes know their order of creation */
+	H5_HEADER_ORDER_INDEXED = 0x08,
+	H5_HEADER_TIMES = 0x20,
+	H5_HEADER_STYLE = H5_HEADER_ORDER_TRACKED | H5_HEADER_ORDER_INDEXED | H5_HEADER_TIMES,
+};
+
 struct h5_object_header {
 	uint8_t version;     /* 1 or 2 */
 	uint8_t flags;	     /* version 2 */
@@ -72,12 +80,18 @@ enum {
 
 /* Reads the prefix. Then the reader is at the first message. */
 int h5_object_header_decode(struct h5_reader *r, struct h5_object_header *header);
+/* Writes the prefix of a new header of version 2: with the flags of H5_HEADER_STYLE, and mtime as each of its
+ * times. The messages follow. */
+void h5_object_header_encode(struct h5_writer *w, const struct h5_object_header *header);
 
 /* Bytes of a message before its data. */
 unsigned h5_message_prefix_size(const struct h5_object_header *header);
 /* Takes the next message from a reader over the messages of one chunk: 1, or 0 at the end of the chunk. */
 int h5_object_header_next(struct h5_reader *r, const struct h5_object_header *header,
 			  struct h5_message *message);
+/* Writes what is before the data of a message. */
+void h5_message_begin(struct h5_writer *w, const struct h5_object_header *header,
+		      const struct h5_message *message);
 /* Writes a message as a whole; without data it is filled with zeros. */
 void h5_message_encode(struct h5_writer *w, const struct h5_object_header *header,
 		       const struct h5_message *message);

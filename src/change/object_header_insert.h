@@ -1,0 +1,48 @@
+/* Inserts, removes and resizes messages of object headers. */
+#ifndef H5_CHANGE_OBJECT_HEADER_INSERT_H
+#define H5_CHANGE_OBJECT_HEADER_INSERT_H
+
+#include "store/object_header.h"
+
+struct h5_new_message {
+	enum h5_message_type type;
+	uint8_t flags;	/* of the message */
+	bool has_order; /* there is an order of creation; it is stored if the header tracks it */
+	uint16_t order;
+	const void *body; /* borrowed */
+	size_t size;	  /* of the body; a version 1 header pads it to a multiple of 8 */
+};
+
+/* Each of these changes the header in one unit. Of a chunk in committed space one range of bytes changes, at
+ * one stage: a cell wherever one can be found. So after a kill the header has all of the change or nothing of
+ * it. They may move other messages, so a header that was loaded before is no longer valid.
+ *
+ * A message goes into free space of its chunk; else to a new continuation block, with neighbours if it must;
+ * else its continuation block moves. If none of these would be a cell, a chunk of up to a page moves to a
+ * continuation block inside one page, so that only this one write depends on the journal.
+ *
+ * The chunks stay as all versions of libhdf5 accept them (h5_header_check()): no gap appears, and NIL
+ * messages that are neighbours would fit into one.
+ *
+ * -E2BIG: a message of over 65,535 bytes, or a header of over 16 MiB. -ENOSPC: a version 1 header with too
+ * many messages. -ENOTSUP: the header has a form in which the change is not possible. */
+
+/* Inserts a message. It may be anywhere among the others. */
+int h5_header_insert(struct h5_file *file, uint64_t address, const struct h5_new_message *message);
+
+/* Removes a message of the header as it is now (h5_header_load()). */
+int h5_header_remove(struct h5_file *file, uint64_t address, const struct h5_message *message);
+
+/* Replaces a message of the header as it is now by a new one. A message without an order of creation has that
+ * of the old one. */
+int h5_header_set(struct h5_file *file, uint64_t address, const struct h5_message *old,
+		  const struct h5_new_message *message);
+
+/* The number of hard links to the object, as its header states it; 1 if it states none. */
+int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count);
+/* A count that rises is there before names are, one that falls after they have gone (enum h5_stage). But the
+ * later stage holds for all that changes in the same chunk in one transaction. -EINVAL: 0, of which libhdf5
+ * could not remove a name. */
+int h5_header_set_references(struct h5_file *file, uint64_t address, uint32_t count);
+
+#endif
