@@ -33,6 +33,7 @@ UNIT_TESTS = \
 	tests/unit/check_lru \
 	tests/unit/check_malformed \
 	tests/unit/check_members \
+	tests/unit/check_message_encode \
 	tests/unit/check_name \
 	tests/unit/check_number \
 	tests/unit/check_object \

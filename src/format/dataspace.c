@@ -2,7 +2,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/writer.h"
+
+#include <string.h>
 
 /* Offset of the dimension sizes. */
 static unsigned sizes_at(unsigned version)
@@ -48,6 +49,21 @@ int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
 	else if (!h5_product(space->dims, rank, &space->elements))
 		space->elements = UINT64_MAX;
 	return h5_reader_check(r, "dataspace message");
+}
+
+void h5_dataspace_encode(struct h5_writer *w, const struct h5_dataspace *space)
+{
+	unsigned rank = space->kind == H5_SPACE_SIMPLE ? space->rank : 0;
+	bool limited = memcmp(space->dims, space->max, rank * sizeof *space->dims);
+
+	h5_write_u8(w, 2);
+	h5_write_u8(w, (uint8_t)rank);
+	h5_write_u8(w, limited);
+	h5_write_u8(w, (uint8_t)space->kind);
+	for (unsigned i = 0; i < rank; i++)
+		h5_write_length(w, space->dims[i]);
+	for (unsigned i = 0; i < rank && limited; i++)
+		h5_write_length(w, space->max[i]);
 }
 
 int h5_dataspace_update(uint8_t *body, size_t n, uint8_t size_of_lengths, const struct h5_dataspace *space)

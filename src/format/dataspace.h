@@ -3,6 +3,7 @@
 #define H5_FORMAT_DATASPACE_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 #include "format/datatype.h"
 
 #include <stdbool.h>
@@ -21,6 +22,8 @@ struct h5_dataspace {
 };
 
 int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space);
+/* Writes version 2; the maximum dimensions only if they differ. */
+void h5_dataspace_encode(struct h5_writer *w, const struct h5_dataspace *space);
 /* Writes the current dimensions into the n bytes of a message body that was decoded to a dataspace of this
  * rank. */
 int h5_dataspace_update(uint8_t *body, size_t n, uint8_t size_of_lengths, const struct h5_dataspace *space);

@@ -8,6 +8,7 @@ enum {
 	FLAG_UNDEFINED = 0x10, /* version 3 */
 	FLAG_DEFINED = 0x20,
 	WRITE_NEVER = 1, /* fill value write time */
+	WRITE_IF_SET = 2,
 };
 
 /* Size (4 bytes, signed) and value. A size of 0 means the library's default, -1 `undefined`. */
@@ -68,4 +69,16 @@ int h5_fill_value_old_decode(struct h5_reader *r, struct h5_fill_value *fill)
 {
 	memset(fill, 0, sizeof *fill);
 	return decode_value(r, fill);
+}
+
+void h5_fill_value_encode(struct h5_writer *w, const struct h5_fill_value *fill)
+{
+	unsigned written = fill->never_written ? WRITE_NEVER : WRITE_IF_SET;
+
+	h5_write_u8(w, 3);
+	h5_write_u8(w, (uint8_t)(fill->allocation | written << 2 | (fill->defined ? FLAG_DEFINED : 0)));
+	if (!fill->defined)
+		return;
+	h5_write_u32(w, fill->size);
+	h5_write_bytes(w, fill->value, fill->size);
 }

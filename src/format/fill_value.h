@@ -3,6 +3,7 @@
 #define H5_FORMAT_FILL_VALUE_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +25,8 @@ struct h5_fill_value {
 
 int h5_fill_value_decode(struct h5_reader *r, struct h5_fill_value *fill);
 int h5_fill_value_old_decode(struct h5_reader *r, struct h5_fill_value *fill);
+/* Writes version 3. If the value is not defined, it is the default: zeros. New storage gets the value only if
+ * a program has defined it, unless that is never done. */
+void h5_fill_value_encode(struct h5_writer *w, const struct h5_fill_value *fill);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/writer.h"
 
 #include <string.h>
 
@@ -359,6 +358,97 @@ int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout)
 		return h5_fail(-ENOTSUP, r->address, "data layout: version %u is not supported",
 			       layout->version);
 	return layout->version < 3 ? decode_old(r, layout) : decode_new(r, layout);
+}
+
+static void encode_chunked_v3(struct h5_writer *w, const struct h5_chunk_layout *chunk)
+{
+	w->err |= chunk->index != H5_INDEX_BTREE1;
+	h5_write_u8(w, (uint8_t)(chunk->rank + 1));
+	h5_write_offset(w, chunk->address);
+	for (unsigned i = 0; i < chunk->rank; i++) {
+		w->err |= chunk->dims[i] > UINT32_MAX;
+		h5_write_u32(w, (uint32_t)chunk->dims[i]);
+	}
+	h5_write_u32(w, chunk->element_size);
+}
+
+/* The creation parameters of the index. */
+static void encode_parameters(struct h5_writer *w, const struct h5_chunk_layout *chunk)
+{
+	switch (chunk->index) {
+	case H5_INDEX_SINGLE:
+		if (chunk->single.filtered) {
+			h5_write_length(w, chunk->single.size);
+			h5_write_u32(w, chunk->single.filter_mask);
+		}
+		break;
+	case H5_INDEX_IMPLICIT:
+		break;
+	case H5_INDEX_FIXED_ARRAY:
+		h5_write_u8(w, chunk->fixed_array.page_bits);
+		break;
+	case H5_INDEX_EXTENSIBLE_ARRAY:
+		h5_write_u8(w, chunk->extensible_array.max_bits);
+		h5_write_u8(w, chunk->extensible_array.index_elements);
+		h5_write_u8(w, chunk->extensible_array.min_pointers);
+		h5_write_u8(w, chunk->extensible_array.min_elements);
+		h5_write_u8(w, chunk->extensible_array.page_bits);
+		break;
+	case H5_INDEX_BTREE2:
+		h5_write_u32(w, chunk->btree2.node_size);
+		h5_write_u8(w, chunk->btree2.split_percent);
+		h5_write_u8(w, chunk->btree2.merge_percent);
+		break;
+	default:
+		w->err = true;
+	}
+}
+
+static void encode_chunked_v4(struct h5_writer *w, const struct h5_chunk_layout *chunk)
+{
+	bool filtered = chunk->index == H5_INDEX_SINGLE && chunk->single.filtered;
+	uint64_t largest = chunk->element_size;
+	unsigned width;
+
+	for (unsigned i = 0; i < chunk->rank; i++)
+		largest = h5_max(largest, chunk->dims[i]);
+	width = h5_limit_size(largest);
+	h5_write_u8(w, (uint8_t)((chunk->unfiltered_edges ? FLAG_UNFILTERED_EDGES : 0) |
+				 (filtered ? FLAG_SINGLE_FILTERED : 0)));
+	h5_write_u8(w, (uint8_t)(chunk->rank + 1));
+	h5_write_u8(w, (uint8_t)width);
+	for (unsigned i = 0; i < chunk->rank; i++)
+		h5_write_uint(w, chunk->dims[i], width);
+	h5_write_uint(w, chunk->element_size, width);
+	h5_write_u8(w, (uint8_t)chunk->index);
+	encode_parameters(w, chunk);
+	h5_write_offset(w, chunk->address);
+}
+
+void h5_layout_encode(struct h5_writer *w, const struct h5_layout *layout)
+{
+	w->err |= layout->version < 3 || layout->version > 4;
+	h5_write_u8(w, layout->version);
+	h5_write_u8(w, (uint8_t)layout->class);
+	switch (layout->class) {
+	case H5_LAYOUT_COMPACT:
+		w->err |= layout->compact.size > UINT16_MAX;
+		h5_write_u16(w, (uint16_t)layout->compact.size);
+		h5_write_bytes(w, layout->compact.data, layout->compact.size);
+		break;
+	case H5_LAYOUT_CONTIGUOUS:
+		h5_write_offset(w, layout->contiguous.address);
+		h5_write_length(w, layout->contiguous.size);
+		break;
+	case H5_LAYOUT_CHUNKED:
+		if (layout->version == 3)
+			encode_chunked_v3(w, &layout->chunked);
+		else
+			encode_chunked_v4(w, &layout->chunked);
+		break;
+	default:
+		w->err = true;
+	}
 }
 
 /* True: they differ in nothing but the fields that h5_layout_update() writes. */

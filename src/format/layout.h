@@ -5,6 +5,7 @@
 #define H5_FORMAT_LAYOUT_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 #include "format/datatype.h"
 
 #include <stdbool.h>
@@ -94,6 +95,9 @@ unsigned h5_chunk_metadata_size(const struct h5_chunk_layout *layout, bool filte
 
 /* `r` holds the message body; compact data are borrowed from it. */
 int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout);
+/* Writes a layout of version 3 or 4: compact, contiguous or chunked. Version 3 has the version 1 B-tree,
+ * version 4 the other indexes. Another one sets the writer's error. */
+void h5_layout_encode(struct h5_writer *w, const struct h5_layout *layout);
 /* Updates the n bytes of a message body after data were written: the address (contiguous, chunked), the
  * single chunk's size and filter mask, the compact data. The body was decoded to a layout that is otherwise
  * the same. -ENOTSUP: this version has no field for it. */

@@ -74,6 +74,29 @@ int h5_pipeline_decode(struct h5_reader *r, struct h5_pipeline *pipeline)
 	return rc;
 }
 
+static void encode_filter(struct h5_writer *w, const struct h5_filter_info *filter)
+{
+	size_t name_size = filter->name ? strlen(filter->name) + 1 : 0;
+
+	h5_write_u16(w, filter->id);
+	if (filter->id >= 256)
+		h5_write_u16(w, (uint16_t)name_size);
+	h5_write_u16(w, filter->optional);
+	h5_write_u16(w, (uint16_t)filter->count);
+	if (filter->id >= 256)
+		h5_write_bytes(w, filter->name, name_size);
+	for (unsigned i = 0; i < filter->count; i++)
+		h5_write_u32(w, filter->values[i]);
+}
+
+void h5_pipeline_message_encode(struct h5_writer *w, const struct h5_pipeline *pipeline)
+{
+	h5_write_u8(w, 2);
+	h5_write_u8(w, (uint8_t)pipeline->count);
+	for (unsigned i = 0; i < pipeline->count; i++)
+		encode_filter(w, &pipeline->filters[i]);
+}
+
 static int decode_section(struct h5_reader *r, unsigned n, struct h5_pipeline *pipelines)
 {
 	unsigned section = h5_read_u8(r), count = h5_read_u8(r);

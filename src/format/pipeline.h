@@ -4,6 +4,7 @@
 #define H5_FORMAT_PIPELINE_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +25,8 @@ struct h5_pipeline {
 };
 
 int h5_pipeline_decode(struct h5_reader *r, struct h5_pipeline *pipeline);
+/* Writes version 2. */
+void h5_pipeline_message_encode(struct h5_writer *w, const struct h5_pipeline *pipeline);
 /* Decodes the pipelines of structured chunks, one for each of `n` sections; sections without filters have
  * empty ones. `early`: the message is 0x000B. All are initialised, also after an error. */
 int h5_section_pipelines_decode(struct h5_reader *r, bool early, unsigned n, struct h5_pipeline *pipelines);
