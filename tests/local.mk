@@ -23,6 +23,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter_libs \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_group \
+	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_insert \
 	tests/unit/check_heap \
@@ -67,6 +68,8 @@ tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(scratch)
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target)
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
+tests_unit_check_header_create_SOURCES = tests/unit/check_header_create.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_header_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_header_insert_SOURCES = tests/unit/check_header_insert.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_header_insert_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
@@ -177,6 +180,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/judges.py \
 	tests/judge/dataset_write_cuts.py \
 	tests/judge/dataset_write_judge.py \
+	tests/judge/header_create_judge.py \
 	tests/judge/header_edit_judge.py \
 	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
@@ -214,6 +218,7 @@ FIXTURES = \
 	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \
+	tests/fixtures/header_create.py \
 	tests/fixtures/header_edit.py \
 	tests/fixtures/holes.py \
 	tests/fixtures/malformed.py \
@@ -274,7 +279,10 @@ JUDGED_TESTS = \
 	tests/unit/check_dataset_faults \
 	tests/unit/check_dataset_write \
 	tests/unit/check_fixed_array_write \
+	tests/unit/check_header_create \
+	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
+	tests/unit/check_header_insert \
 	tests/unit/check_header_insert \
 	tests/unit/check_transaction \
 	tests/unit/check_write_faults \

@@ -3,7 +3,6 @@
 #include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
-#include "change/object_header_layout.h"
 #include "change/transaction.h"
 #include "format/header_messages.h"
 
@@ -629,24 +628,21 @@ static int find_old(struct change *change, const struct h5_message *old)
 
 static int set_new(struct change *change, const struct h5_new_message *new)
 {
-	/* Data of a message are never NULL, so that NULL means that there is no message. */
-	static const uint8_t nothing[1];
+	int rc = h5_new_message_check(&change->header.prefix, new);
 
-	if (new->size > h5_message_size_max(&change->header.prefix))
-		return h5_fail(-E2BIG, change->header.chunks->address,
-			       "object header: a message of %zu bytes, but %u are the most", new->size,
-			       h5_message_size_max(&change->header.prefix));
-	if (new->type == H5_MSG_REFERENCE_COUNT && change->header.prefix.version == 1)
-		return h5_fail(-ENOTSUP, change->header.chunks->address,
-			       "object header: version 1 has no reference count message");
-	change->new = (struct h5_message){
-		.type = (uint16_t) new->type,
-		.flags = new->flags,
-		.creation_order = new->has_order ? new->order : change->old.creation_order,
-		.size = (uint32_t) new->size,
-		.data = new->size ? new->body : nothing,
-	};
+	if (rc)
+		return rc;
+	change->new = h5_new_message_get(new);
+	if (!new->has_order)
+		change->new.creation_order = change->old.creation_order;
 	return 0;
+}
+
+/* Tells the journal that the object changes. It does not name new objects: if they are damaged after a crash,
+ * nothing refers to them. */
+static int touch(struct h5_file *file, uint64_t address)
+{
+	return h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
 }
 
 /* Replaces `old`, which may be NULL, by `new`, which may be NULL. `stage` 0: that of the type. */
@@ -666,7 +662,7 @@ static int make_change(struct h5_file *file, uint64_t address, const struct h5_m
 	if (!rc && new)
 		rc = set_new(&change, new);
 	if (!rc)
-		rc = h5_tx_touch(file, address);
+		rc = touch(file, address);
 	if (!rc)
 		rc = realize(&change);
 	/* Whatever was decoded from any of its chunks is cached under the header's address. */
@@ -731,7 +727,7 @@ static int patch_references(struct h5_file *file, uint64_t address, uint32_t cou
 	if (rc)
 		return rc;
 	h5_uint_to(field, count, sizeof field);
-	rc = h5_tx_touch(file, address);
+	rc = touch(file, address);
 	if (!rc)
 		rc = h5_tx_patch(file, address + 4, field, sizeof field, stage);
 	h5_tx_forget(file, address);

@@ -2,16 +2,7 @@
 #ifndef H5_CHANGE_OBJECT_HEADER_INSERT_H
 #define H5_CHANGE_OBJECT_HEADER_INSERT_H
 
-#include "store/object_header.h"
-
-struct h5_new_message {
-	enum h5_message_type type;
-	uint8_t flags;	/* of the message */
-	bool has_order; /* there is an order of creation; it is stored if the header tracks it */
-	uint16_t order;
-	const void *body; /* borrowed */
-	size_t size;	  /* of the body; a version 1 header pads it to a multiple of 8 */
-};
+#include "change/object_header_layout.h"
 
 /* Each of these changes the header in one unit. Of a chunk in committed space one range of bytes changes, at
  * one stage: a cell wherever one can be found. So after a kill the header has all of the change or nothing of

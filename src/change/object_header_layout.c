@@ -14,6 +14,27 @@ unsigned h5_message_size_max(const struct h5_object_header *prefix)
 	return prefix->version == 1 ? UINT16_MAX / 8 * 8 : UINT16_MAX;
 }
 
+int h5_new_message_check(const struct h5_object_header *prefix, const struct h5_new_message *message)
+{
+	if (message->size > h5_message_size_max(prefix))
+		return h5_fail(-E2BIG, H5_UNDEF, "object header: a message of %zu bytes, but %u are the most",
+			       message->size, h5_message_size_max(prefix));
+	if (message->type == H5_MSG_REFERENCE_COUNT && prefix->version == 1)
+		return h5_fail(-ENOTSUP, H5_UNDEF, "object header: version 1 has no reference count message");
+	return 0;
+}
+
+struct h5_message h5_new_message_get(const struct h5_new_message *message)
+{
+	static const uint8_t nothing[1];
+
+	return (struct h5_message){.type = (uint16_t)message->type,
+				   .flags = message->flags,
+				   .creation_order = message->has_order ? message->order : 0,
+				   .size = (uint32_t)message->size,
+				   .data = message->size ? message->body : nothing};
+}
+
 /* Bytes of data, in version 1 with those that align them. */
 static size_t data_space(const struct h5_object_header *prefix, size_t n)
 {

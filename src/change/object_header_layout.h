@@ -5,6 +5,20 @@
 
 #include "store/object_header.h"
 
+struct h5_new_message {
+	enum h5_message_type type;
+	uint8_t flags;	/* of the message */
+	bool has_order; /* there is an order of creation; it is stored if the header tracks it */
+	uint16_t order;
+	const void *body; /* borrowed */
+	size_t size;	  /* of the body; a version 1 header pads it to a multiple of 8 */
+};
+/* -E2BIG: the message has more bytes than one can have; -ENOTSUP: headers of this version have none of its
+ * type. */
+int h5_new_message_check(const struct h5_object_header *prefix, const struct h5_new_message *message);
+/* The message as h5_header_lay() takes it. Its data are not NULL, but they are borrowed. */
+struct h5_message h5_new_message_get(const struct h5_new_message *message);
+
 /* Bytes of data that a message of version 1 or 2 has at most. */
 unsigned h5_message_size_max(const struct h5_object_header *prefix);
 /* Bytes that the message takes in a chunk, prefix and alignment included. */
