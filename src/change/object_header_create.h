@@ -7,8 +7,8 @@
 struct h5_new_header {
 	bool times;    /* the header has times, all of which are `time` */
 	uint32_t time; /* seconds since 1970 */
-	/* Attributes know their order of creation; dense storage has an index by it. An attribute info
-	 * message says the same, or libhdf5 refuses the object. */
+	/* Attributes know their order of creation; dense storage has an index by it. The attribute info
+	 * message, which comes with the first attribute, says the same, or libhdf5 refuses the object. */
 	bool tracks_order, indexes_order;
 	size_t room; /* bytes for later messages; fewer if the header would be larger than a page */
 };

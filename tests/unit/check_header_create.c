@@ -44,18 +44,6 @@ static void add(struct messages *m, enum h5_message_type type, uint8_t flags)
 	m->begin = m->w.p;
 }
 
-static void add_infos(struct messages *m, const struct h5_new_header *how)
-{
-	const struct h5_named_info info = {.tracks_order = how->tracks_order,
-					   .indexes_order = how->indexes_order,
-					   .heap = H5_UNDEF,
-					   .name_index = H5_UNDEF,
-					   .order_index = H5_UNDEF};
-
-	h5_attribute_info_encode(&m->w, &info);
-	add(m, H5_MSG_ATTRIBUTE_INFO, 0);
-}
-
 static void add_group(struct messages *m)
 {
 	const struct h5_named_info info = {.heap = H5_UNDEF, .name_index = H5_UNDEF, .order_index = H5_UNDEF};
@@ -169,7 +157,6 @@ static int create(struct scratch *s, size_t kind, unsigned i, bool latest, uint6
 
 	messages_init(&m);
 	describe(&m, kind, latest);
-	add_infos(&m, &how);
 	return h5_header_create(s->file, m.list, m.count, &how, address);
 }
 

@@ -183,6 +183,31 @@ static int insert(struct scratch *s, uint64_t address, const struct h5_header *h
 	return h5_unit_end(s->file, rc);
 }
 
+/* Libhdf5 2.2 aborts if there is an attribute info message but no attribute, so that goes with the last one.
+ */
+static int remove_attribute(struct scratch *s, uint64_t address, const struct h5_header *h, unsigned number)
+{
+	const struct h5_message *info = h5_header_find(h, H5_MSG_ATTRIBUTE_INFO);
+	unsigned attributes = 0;
+	struct h5_header now;
+	int rc;
+
+	for (unsigned i = 0; i < h->count; i++)
+		attributes += h->messages[i].type == H5_MSG_ATTRIBUTE;
+	rc = h5_unit_begin(s->file);
+	if (rc)
+		return rc;
+	rc = h5_header_remove(s->file, address, find(h, number));
+	if (!rc && info && attributes == 1) {
+		rc = h5_header_load(s->file, address, &now);
+		if (!rc) {
+			rc = h5_header_remove(s->file, address, h5_header_find(&now, H5_MSG_ATTRIBUTE_INFO));
+			h5_header_release(&now);
+		}
+	}
+	return h5_unit_end(s->file, rc);
+}
+
 static int apply(struct scratch *s, const struct model *model, enum kind kind, const struct attribute *a)
 {
 	static uint8_t body[BODY_MAX];
@@ -197,7 +222,7 @@ static int apply(struct scratch *s, const struct model *model, enum kind kind, c
 		rc = insert(s, model->address, &h, &message);
 		break;
 	case REMOVE:
-		rc = h5_header_remove(s->file, model->address, find(&h, a->number));
+		rc = remove_attribute(s, model->address, &h, a->number);
 		break;
 	case SET:
 		rc = h5_header_set(s->file, model->address, find(&h, a->number), &message);
