@@ -29,6 +29,7 @@ UNIT_TESTS = \
 	tests/unit/check_heap \
 	tests/unit/check_holes \
 	tests/unit/check_journal \
+	tests/unit/check_json_read \
 	tests/unit/check_layout \
 	tests/unit/check_lower_bound \
 	tests/unit/check_lru \
@@ -106,7 +107,7 @@ tests_unit_check_change_unit_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
-LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
+LDADD = libh5fs.a $(CHECK_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # Whole-mount tests: one program a topic.
 MOUNT_TESTS = \

@@ -42,7 +42,7 @@ src_h5fs_SOURCES = \
 	src/fuse/unmounter.h \
 	src/fuse/watch.c \
 	src/fuse/watch.h
-src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
+src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # What mount(8) calls for the type fuse.h5fs.
 install-exec-hook:

@@ -1,0 +1,281 @@
+#include "base/error.h"
+#include "object/json.h"
+#include "object/json_read.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The text of what was read, by json-c. */
+static void is_read_as(const char *text, const char *expected)
+{
+	struct h5_json_document document;
+
+	if (h5_json_read(text, strlen(text), &document))
+		ck_abort_msg("%s: %s", text, h5_error_last()->text);
+	ck_assert_str_eq(json_object_to_json_string_ext(document.root, JSON_C_TO_STRING_NOSLASHESCAPE),
+			 expected);
+	h5_json_document_release(&document);
+	h5_json_document_release(&document);
+}
+
+START_TEST(values)
+{
+	is_read_as("null", "null");
+	is_read_as(" true\r\n", "true");
+	is_read_as("[]", "[]");
+	is_read_as("[[],{}, [ ]]", "[[],{},[]]");
+	is_read_as("{\"a\":1,\"b\":{\"a\":[null]}}", "{\"a\":1,\"b\":{\"a\":[null]}}");
+	is_read_as("\"a\\u00e9\\ud83d\\ude00\\n\\/\"", "\"a\xc3\xa9\xf0\x9f\x98\x80\\n/\"");
+	is_read_as("[\"a\",\"\"]", "[\"a\",\"\"]");
+}
+END_TEST
+
+START_TEST(numbers_keep_their_digits)
+{
+	static const char *const texts[][2] = {
+		{"0", "0"},
+		{"-0", "-0e0"},
+		{"-5", "-5"},
+		{"999999999999999999", "999999999999999999"},
+		{"9223372036854775807", "9223372036854775807e0"},
+		{"18446744073709551615", "18446744073709551615e0"},
+		{"340282366920938463463374607431768211456", "340282366920938463463374607431768211456e0"},
+		{"1.50", "1.50"},
+		{"1e400", "1e400"},
+		{"-12345678901234567890.123456789E-5", "-12345678901234567890.123456789E-5"},
+	};
+	char room[H5_JSON_INTEGER_ROOM];
+	struct h5_json_document document;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		ck_assert_int_eq(h5_json_read(texts[i][0], strlen(texts[i][0]), &document), 0);
+		ck_assert_str_eq(h5_json_number_text(document.root, room), texts[i][1]);
+		h5_json_document_release(&document);
+	}
+	ck_assert_int_eq(h5_json_read("\"5\"", 3, &document), 0);
+	ck_assert_ptr_null(h5_json_number_text(document.root, room));
+	h5_json_document_release(&document);
+}
+END_TEST
+
+START_TEST(length_of_a_number)
+{
+	static const struct {
+		const char *text;
+		size_t length;
+	} numbers[] = {{"12,", 2}, {"-1.5e+3x", 7}, {"01", 0},	{"0", 1},  {"0.0", 3}, {"1.", 0},
+		       {".5", 0},  {"1e", 0},	    {"1e+", 0}, {"-", 0},  {"", 0},    {"--1", 0},
+		       {"1-2", 1}, {"+1", 0},	    {"Na", 0},	{"00", 0}, {"-0", 2}};
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		ck_assert_uint_eq(h5_json_number_length(numbers[i].text, strlen(numbers[i].text)),
+				  numbers[i].length);
+}
+END_TEST
+
+static void is_refused(const char *text, size_t n)
+{
+	struct h5_json_document document;
+
+	if (h5_json_read(text, n, &document) != -EINVAL)
+		ck_abort_msg("taken: %.*s", (int)n, text);
+	ck_assert_ptr_null(document.root);
+	ck_assert_int_eq(strncmp(h5_error_last()->text, "JSON", 4), 0);
+}
+
+START_TEST(what_is_no_json)
+{
+	static const char *const texts[] = {
+		"",
+		" ",
+		"nul",
+		"nulll",
+		"null null",
+		"NULL",
+		"True",
+		"NaN",
+		"Infinity",
+		"-Infinity",
+		"[NaN]",
+		"[",
+		"]",
+		"[1",
+		"[1,",
+		"[1,]",
+		"[,1]",
+		"[1 2]",
+		"[1]]",
+		"[1] 2",
+		"[1}",
+		"{",
+		"}",
+		"{]",
+		"{\"a\"}",
+		"{\"a\":}",
+		"{\"a\":1,}",
+		"{a:1}",
+		"{'a':1}",
+		"{\"a\" 1}",
+		"{\"a\"::1}",
+		"{1:2}",
+		"{,}",
+		":",
+		",",
+		"\"",
+		"\"a",
+		"\"a\"b\"",
+		"'a'",
+		"\"\t\"",
+		"\"\n\"",
+		"\"\\q\"",
+		"\"\\",
+		"\"\\u\"",
+		"\"\\u12\"",
+		"\"\\u12g4\"",
+		"01",
+		"-01",
+		"1.",
+		".5",
+		"+1",
+		"1e",
+		"-",
+		"1-2",
+		"1 2",
+		"0x10",
+		"1.5.5",
+		"--1",
+		"/*a*/1",
+		"1/**/",
+		"[1]//",
+		"1true",
+		"true1",
+		"\"a\"\"b\"",
+		"\xef\xbb\xbf"
+		"1",
+		"\v1",
+		"\f",
+		/* surrogates that stand for nothing */
+		"\"\\ud800\"",
+		"\"\\ud800x\"",
+		"\"\\ud800\\u0041\"",
+		"\"\\udfff\"",
+		"\"\\udc00\"",
+		"\"\\udc7f\"",
+		"\"\\udd00\"",
+		"\"\\udbff\\ud800\"",
+		/* names */
+		"{\"a\":1,\"a\":1}",
+		"[{\"b\":{\"a\":1,\"c\":2,\"\\u0061\":1}}]",
+		"{\"a\\u0000b\":1}",
+		"{\"\\u0000\":1}",
+	};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		is_refused(texts[i], strlen(texts[i]));
+	is_refused("1\0", 2);
+	is_refused("\0", 1);
+	is_refused("\"\0\"", 3);
+	is_refused("[1\0]", 4);
+	is_refused("\"\\\0\"", 4);
+}
+END_TEST
+
+START_TEST(nested_deep)
+{
+	enum { DEEP = 1000000 };
+	struct h5_json_document document;
+	char *text = malloc(2 * DEEP);
+
+	memset(text, '[', DEEP);
+	memset(text + DEEP, ']', DEEP);
+	is_refused(text, 2 * DEEP);
+	is_refused(text, DEEP);
+	is_refused(text + DEEP - H5_JSON_DEPTH - 1, 2 * H5_JSON_DEPTH + 2);
+	ck_assert_int_eq(h5_json_read(text + DEEP - H5_JSON_DEPTH, 2 * H5_JSON_DEPTH, &document), 0);
+	h5_json_document_release(&document);
+	for (size_t i = 0; i + 5 <= 2 * DEEP; i += 5)
+		memcpy(text + i, "{\"a\":", 5);
+	is_refused(text, 2 * DEEP);
+	free(text);
+}
+END_TEST
+
+/* What h5_json_string() writes is read as the same bytes, whatever they are. */
+START_TEST(strings_read_back)
+{
+	struct h5_json_document document;
+	struct h5_buf text;
+	char bytes[24];
+
+	h5_buf_init(&text, 1000);
+	srandom(1);
+	for (unsigned i = 0; i < 20000; i++) {
+		size_t n = (size_t)random() % sizeof bytes;
+
+		for (size_t at = 0; at < n; at++)
+			bytes[at] = (char)(i & 1 ? random()
+						 : "\\\"u\xed\xa0\xb0\x80\xc3\xa9\0dc8"[random() % 14]);
+		text.size = 0;
+		h5_json_string(&text, bytes, n);
+		ck_assert_int_eq(h5_json_read(text.data, text.size, &document), 0);
+		ck_assert_int_eq(json_object_get_string_len(document.root), (int)n);
+		ck_assert_mem_eq(json_object_get_string(document.root), bytes, n);
+		h5_json_document_release(&document);
+	}
+	h5_buf_release(&text);
+}
+END_TEST
+
+/* Each part, and each text with another byte, is read or refused. */
+START_TEST(damaged_text)
+{
+	static const char good[] =
+		"{\"a\":[1,-2.5e3,\"x\\u00e9\\udc80\",null,true,[[]],{}],\"b\":123456789012345678901}";
+	static const char bytes[] = "\"\\,:[]{}0-eEu \n\xff"
+				    "nt";
+	struct h5_json_document document;
+	char *copy = malloc(sizeof good);
+	size_t n = sizeof good - 1;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(copy, good, n);
+		for (size_t j = 0; j < sizeof bytes; j++) {
+			copy[i] = bytes[j];
+			if (!h5_json_read(copy, n, &document))
+				h5_json_document_release(&document);
+		}
+		is_refused(good, i);
+	}
+	free(copy);
+}
+END_TEST
+
+START_TEST(memory_is_charged)
+{
+	struct h5_account account = {0};
+	struct h5_json_document document;
+	enum { N = 3000000 };
+	char *text = malloc(N);
+	struct h5_room *room;
+
+	ck_assert_int_eq(h5_room_open(64 << 20, NULL, NULL, &room), 0);
+	for (size_t i = 0; i < N; i += 3)
+		memcpy(text + i, "{},", 3);
+	text[0] = '[';
+	text[1] = '0';
+	text[N - 1] = ']';
+	h5_account_begin(&account, room);
+	ck_assert_int_eq(h5_json_read(text, N, &document), -EFBIG);
+	text[60002] = ']';
+	ck_assert_int_eq(h5_json_read(text, 60003, &document), 0);
+	ck_assert_uint_gt(document.charge.bytes, 60000);
+	h5_json_document_release(&document);
+	h5_account_end(&account);
+	h5_room_close(room);
+	free(text);
+}
+END_TEST
+
+UNIT_MAIN("json_read", values, numbers_keep_their_digits, length_of_a_number, what_is_no_json, nested_deep,
+	  strings_read_back, damaged_text, memory_is_charged)
