@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
 	tests/unit/check_fixed_array_write \
+	tests/unit/check_global_heap_write \
 	tests/unit/check_group \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
@@ -99,6 +100,8 @@ fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallo
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
 tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_global_heap_write_SOURCES = tests/unit/check_global_heap_write.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_global_heap_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 unit_scene = tests/lib/unit_scene.c tests/lib/unit_scene.h $(crash_image) $(fault_alloc)
 tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(unit_scene) $(index_target)
 tests_unit_check_change_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
@@ -182,6 +185,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/dataset_write_cuts.py \
 	tests/judge/dataset_write_judge.py \
 	tests/judge/header_create_judge.py \
+	tests/judge/global_heap_judge.py \
 	tests/judge/header_edit_judge.py \
 	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
@@ -220,6 +224,7 @@ FIXTURES = \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \
 	tests/fixtures/header_create.py \
+	tests/fixtures/global_heap_write.py \
 	tests/fixtures/header_edit.py \
 	tests/fixtures/holes.py \
 	tests/fixtures/malformed.py \

@@ -50,6 +50,7 @@ struct h5_tx {
 	struct h5_file *file;	   /* borrowed */
 	struct h5_journal *journal;
 	struct h5_superblock superblock; /* as it is in the file */
+	uint64_t number;		 /* see h5_tx_number() */
 	struct h5_space space;
 	size_t held; /* bytes of new blocks among the patches */
 	uint64_t next_order;

@@ -144,6 +144,7 @@ static void roll_back(struct h5_tx *tx)
 	h5_extents_release(&tx->objects);
 	h5_space_rollback(&tx->space);
 	tx->written = false;
+	tx->number++;
 	h5_file_renumber(tx->file);
 }
 
@@ -476,6 +477,12 @@ static void committed(struct h5_tx *tx, bool all)
 	h5_space_committed(&tx->space, all);
 	set_committed(tx);
 	tx->written = false;
+	tx->number++;
+}
+
+uint64_t h5_tx_number(const struct h5_file *file)
+{
+	return h5_tx_find(file)->number;
 }
 
 bool h5_tx_is_pending(const struct h5_file *file)

@@ -164,6 +164,9 @@ size_t h5_tx_held(const struct h5_file *file);
  * failure. */
 int h5_tx_settle(struct h5_file *file);
 
+/* Another number after each commit, and after pending changes were dropped. It tells if an address of new
+ * space that was kept is still that. */
+uint64_t h5_tx_number(const struct h5_file *file);
 /* True: something is to be committed. */
 bool h5_tx_is_pending(const struct h5_file *file);
 /* Settles all participants, then makes all pending changes durable: invariant 2. Without any it does no I/O.

@@ -6,10 +6,7 @@
 
 #include <stdlib.h>
 
-enum {
-	INDEXES_MAX = UINT16_MAX,
-	SIZE_LEAST = 4096, /* least bytes of a collection */
-};
+enum { INDEXES_MAX = UINT16_MAX };
 
 static uint64_t aligned(uint64_t n)
 {
@@ -92,7 +89,7 @@ int h5_global_heap_verify(struct h5_reader *r)
 {
 	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field), size = h5_reader_left(r);
 
-	if (size < SIZE_LEAST || size % 8)
+	if (size < H5_GLOBAL_HEAP_LEAST || size % 8)
 		return h5_fail(-EUCLEAN, r->address, "global heap collection: a size of %zu bytes", size);
 	h5_reader_skip(r, header);
 	while (h5_reader_left(r) >= header) {
@@ -114,4 +111,47 @@ int h5_global_heap_verify(struct h5_reader *r)
 		h5_reader_skip(r, (size_t)h5_min(aligned((size_t)n), h5_reader_left(r)));
 	}
 	return 0;
+}
+
+/* ---- encoding ---- */
+
+uint64_t h5_global_heap_room(uint8_t size_of_lengths, uint64_t n)
+{
+	return aligned(8u + size_of_lengths) + aligned(n);
+}
+
+static void pad(struct h5_writer *w)
+{
+	h5_write_fill(w, 0, aligned(h5_writer_at(w)) - h5_writer_at(w));
+}
+
+void h5_global_heap_encode_prefix(struct h5_writer *w, uint64_t size)
+{
+	h5_write_bytes(w, "GCOL", 4);
+	h5_write_u8(w, 1);
+	h5_write_fill(w, 0, 3);
+	h5_write_length(w, size);
+	pad(w);
+}
+
+/* As libhdf5, with a reference count of 0. */
+static void encode_header(struct h5_writer *w, uint16_t index, uint64_t size)
+{
+	h5_write_u16(w, index);
+	h5_write_fill(w, 0, 2 + 4);
+	h5_write_length(w, size);
+	pad(w);
+}
+
+void h5_global_heap_encode_object(struct h5_writer *w, uint16_t index, const void *data, size_t n)
+{
+	encode_header(w, index, n);
+	h5_write_bytes(w, data, n);
+	pad(w);
+}
+
+void h5_global_heap_encode_free(struct h5_writer *w, uint64_t left)
+{
+	if (left >= h5_global_heap_room(w->size_of_lengths, 0))
+		encode_header(w, 0, left);
 }

@@ -3,6 +3,7 @@
 #define H5_FORMAT_GLOBAL_HEAP_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdint.h>
 
@@ -22,5 +23,19 @@ int h5_global_heap_verify(struct h5_reader *r);
 
 /* The objects of a collection, sorted by index; *objects is owned by the caller, free(). */
 int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **objects, unsigned *count);
+
+/* ---- encoding ---- */
+
+enum { H5_GLOBAL_HEAP_LEAST = 4096 }; /* least bytes of a collection: libhdf5 1.14 refuses smaller ones */
+
+/* Bytes of an object with n bytes of data; n is at most UINT64_MAX / 2. The prefix of a collection takes as
+ * much as an object without data. */
+uint64_t h5_global_heap_room(uint8_t size_of_lengths, uint64_t n);
+/* The prefix of a collection of `size` bytes. */
+void h5_global_heap_encode_prefix(struct h5_writer *w, uint64_t size);
+void h5_global_heap_encode_object(struct h5_writer *w, uint16_t index, const void *data, size_t n);
+/* The `left` bytes up to the end of the collection as free space: its header, if there is room for one; the
+ * bytes behind that mean nothing. */
+void h5_global_heap_encode_free(struct h5_writer *w, uint64_t left);
 
 #endif

@@ -12,6 +12,8 @@ libh5fs_a_SOURCES += \
 	src/object/fractal_heap.h \
 	src/object/global_heap.c \
 	src/object/global_heap.h \
+	src/object/global_heap_write.c \
+	src/object/global_heap_write.h \
 	src/object/group.c \
 	src/object/group.h \
 	src/object/json.c \

@@ -1,0 +1,367 @@
+/* New values of variable length: in a committed dataset, whose elements are then made to refer to them.
+ * libhdf5 judges, in tests/judge/global_heap_judge.py. */
+#include "base/error.h"
+#include "change/transaction.h"
+#include "crash_image.h"
+#include "fault_alloc.h"
+#include "format/datatype_make.h"
+#include "object/global_heap.h"
+#include "object/global_heap_write.h"
+#include "object/value.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 200, ELEMENTS = 2 * COUNT, ELEMENT = 16 };
+
+/* The file, and what it holds: strings, then sequences of numbers of 4 bytes. */
+struct scene {
+	struct scratch scratch;
+	struct h5_global_heap_writer heap;
+	uint64_t at[2];
+	uint64_t state; /* of the random numbers */
+	struct {
+		uint8_t *bytes; /* owned */
+		size_t n;
+	} model[ELEMENTS];
+};
+
+static uint64_t next_random(struct scene *s)
+{
+	s->state = s->state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return s->state >> 33;
+}
+
+static void reopen(struct scene *s)
+{
+	scratch_close(&s->scratch);
+	scratch_open(&s->scratch);
+	ck_assert(h5_tx_is_writable(s->scratch.file));
+	h5_global_heap_writer_init(&s->heap, s->scratch.file);
+}
+
+static void keep(struct scene *s, unsigned i, const void *bytes, size_t n)
+{
+	free(s->model[i].bytes);
+	s->model[i].bytes = malloc(n + 1);
+	memcpy(s->model[i].bytes, bytes, n);
+	s->model[i].n = n;
+}
+
+static void begin(struct scene *s, const char *style, struct fault_io *fault)
+{
+	char name[64], path[512];
+	unsigned long long at[2];
+	FILE *text;
+
+	memset(s, 0, sizeof *s);
+	snprintf(name, sizeof name, "global_heap_write-%s.txt", style);
+	scratch_fixture(name, path);
+	text = fopen(path, "r");
+	ck_assert_ptr_nonnull(text);
+	ck_assert_int_eq(fscanf(text, "strings %llu sequences %llu", &at[0], &at[1]), 2);
+	fclose(text);
+	for (unsigned i = 0; i < 2; i++)
+		s->at[i] = at[i];
+	for (unsigned i = 0; i < ELEMENTS; i++)
+		keep(s, i, "", 0);
+	keep(s, 0, "old", 3);
+	keep(s, COUNT, "\1\0\0\0\2\0\0\0\3\0\0\0", 12);
+	snprintf(name, sizeof name, "global_heap_write-%s.h5", style);
+	scratch_init(&s->scratch, name);
+	scratch_wrap(&s->scratch, fault);
+	reopen(s);
+}
+
+static void end(struct scene *s)
+{
+	for (unsigned i = 0; i < ELEMENTS; i++)
+		free(s->model[i].bytes);
+	scratch_release(&s->scratch);
+}
+
+static uint64_t element_at(const struct scene *s, unsigned i)
+{
+	return s->at[i / COUNT] + i % COUNT * ELEMENT;
+}
+
+/* Puts the value into the heap and makes the element refer to it, in one unit. */
+static int set(struct scene *s, unsigned i, const void *bytes, size_t n)
+{
+	uint8_t element[ELEMENT] = {0};
+	uint64_t address = 0;
+	uint32_t index = 0;
+	int rc = h5_unit_begin(s->scratch.file);
+
+	if (rc)
+		return rc;
+	if (n)
+		rc = h5_global_heap_put(&s->heap, bytes, n, &address, &index);
+	h5_uint_to(element, i < COUNT ? n : n / 4, 4);
+	h5_uint_to(element + 4, address, 8);
+	h5_uint_to(element + 12, index, 4);
+	if (!rc)
+		rc = h5_tx_patch(s->scratch.file, element_at(s, i), element, sizeof element, H5_STAGE_OBJECT);
+	return h5_unit_end(s->scratch.file, rc);
+}
+
+/* A random value of n bytes, in the file and in the model. Strings hold no NUL. */
+static void set_random(struct scene *s, unsigned i, size_t n)
+{
+	uint8_t *bytes = malloc(n + 4);
+
+	if (i >= COUNT)
+		n -= n % 4;
+	for (size_t at = 0; at < n; at++)
+		bytes[at] = (uint8_t)('a' + next_random(s) % 26);
+	SUCCEEDS(set(s, i, bytes, n));
+	keep(s, i, bytes, n);
+	free(bytes);
+}
+
+/* Our reader sees the model, and each collection is one that libhdf5 takes. */
+static void verify(struct scene *s)
+{
+	struct h5_datatype *type = h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8);
+	struct h5_buf out;
+
+	h5_buf_init(&out, SIZE_MAX);
+	for (unsigned i = 0; i < ELEMENTS; i++) {
+		uint8_t element[ELEMENT];
+		uint64_t address;
+
+		SUCCEEDS(h5_file_read(s->scratch.file, element_at(s, i), element, sizeof element));
+		address = h5_uint_from(element + 4, 8);
+		if (i >= COUNT) /* so that the length is in bytes */
+			h5_uint_to(element, 4 * h5_uint_from(element, 4), 4);
+		out.size = 0;
+		SUCCEEDS(h5_value_vlen_string(s->scratch.file, type, element, &out));
+		ck_assert_uint_eq(out.size, s->model[i].n);
+		ck_assert(!out.size || !memcmp(out.data, s->model[i].bytes, out.size));
+		if (address)
+			SUCCEEDS(h5_global_heap_check(s->scratch.file, address));
+	}
+	h5_buf_release(&out);
+	h5_datatype_free(type);
+}
+
+static void write_model(const struct scene *s, char path[128])
+{
+	FILE *f;
+
+	snprintf(path, 128, "%s/model", scratch_folder());
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	for (unsigned i = 0; i < ELEMENTS; i++) {
+		for (size_t at = 0; at < s->model[i].n; at++)
+			fprintf(f, "%02x", s->model[i].bytes[at]);
+		fputc('\n', f);
+	}
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+static void judge(struct scene *s)
+{
+	char model[128];
+
+	scratch_close(&s->scratch);
+	write_model(s, model);
+	scratch_judge_python("tests/judge/global_heap_judge.py %s %s", model, s->scratch.path);
+}
+
+static size_t some_size(struct scene *s)
+{
+	static const size_t sizes[] = {0,    1,	   7,	 8,    9,    16,   100,	 2000, 4031,
+				       4032, 4040, 4048, 4056, 4064, 4065, 4072, 8200, 100000};
+
+	return next_random(s) % 3 ? next_random(s) % 300
+				  : sizes[next_random(s) % (sizeof sizes / sizeof *sizes)];
+}
+
+START_TEST(values_of_many_sizes)
+{
+	struct scene s;
+
+	begin(&s, _i ? "latest" : "earliest", NULL);
+	for (unsigned round = 0; round < 6; round++) {
+		for (unsigned n = 0; n < 120; n++)
+			set_random(&s, (unsigned)next_random(&s) % ELEMENTS, some_size(&s));
+		verify(&s);
+		SUCCEEDS(h5_tx_commit(s.scratch.file));
+		if (round % 2)
+			reopen(&s);
+		verify(&s);
+	}
+	judge(&s);
+	end(&s);
+}
+END_TEST
+
+/* Small values of a transaction share a collection, and large ones do not close it. */
+START_TEST(collections_are_shared)
+{
+	uint64_t address[6];
+	uint32_t index;
+	struct scene s;
+	static const size_t sizes[] = {10, 20, 5000, 30, 3990, 40};
+	char bytes[5000] = {1};
+
+	begin(&s, "latest", NULL);
+	for (unsigned i = 0; i < 6; i++)
+		SUCCEEDS(h5_global_heap_put(&s.heap, bytes, sizes[i], &address[i], &index));
+	ck_assert_uint_eq(index, 4);
+	ck_assert_uint_eq(address[0], address[1]);
+	ck_assert_uint_eq(address[0], address[3]);
+	ck_assert_uint_eq(address[0], address[5]);
+	ck_assert_uint_ne(address[2], address[0]);
+	ck_assert_uint_ne(address[4], address[0]);
+	for (unsigned i = 0; i < 6; i++)
+		SUCCEEDS(h5_global_heap_check(s.scratch.file, address[i]));
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	SUCCEEDS(h5_global_heap_put(&s.heap, bytes, 10, &address[1], &index));
+	ck_assert_uint_ne(address[0], address[1]);
+	ck_assert_uint_eq(index, 1);
+	h5_global_heap_writer_forget(&s.heap);
+	h5_tx_free(s.scratch.file, address[1], 4096);
+	SUCCEEDS(h5_global_heap_put(&s.heap, bytes, 10, &address[2], &index));
+	ck_assert_uint_eq(index, 1);
+	h5_tx_abandon(s.scratch.file);
+	SUCCEEDS(h5_global_heap_put(&s.heap, bytes, 10, &address[2], &index));
+	ck_assert_uint_eq(index, 1);
+	end(&s);
+}
+END_TEST
+
+static void save_state(const struct crash_image *image, unsigned number)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/state-%u.h5", scratch_folder(), number);
+	crash_image_save(image, path);
+}
+
+/* Between any two cells of the commit each element has its old or its new value. */
+START_TEST(killed_between_cells)
+{
+	struct fault_io record = {0};
+	struct crash_image image = {0};
+	unsigned states = 0;
+	char model[128];
+	struct scene s;
+	size_t size;
+
+	begin(&s, "earliest", &record);
+	crash_image_load(&image, s.scratch.path);
+	size = image.size;
+	record.record = true;
+	for (unsigned i = 0; i < ELEMENTS; i += 31)
+		set_random(&s, i, 1 + some_size(&s));
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	for (size_t i = 0; i < record.count; i++) {
+		const struct fault_event *e = &record.events[i];
+
+		if (e->file)
+			continue;
+		if (e->kind == FAULT_WRITE && e->offset < size)
+			save_state(&image, states++);
+		crash_image_apply(&image, e, e->size);
+	}
+	save_state(&image, states++);
+	ck_assert_uint_gt(states, 5);
+	scratch_close(&s.scratch);
+	write_model(&s, model);
+	scratch_judge_python("tests/judge/global_heap_judge.py --states %s %s/state-*.h5", model,
+			     scratch_folder());
+	free(image.data);
+	fault_io_release(&record);
+	end(&s);
+}
+END_TEST
+
+/* A failing allocation, or one of space: nothing has changed, and the next value goes in. */
+START_TEST(nothing_is_left_of_a_failure)
+{
+	bool fired = true;
+	struct scene s;
+	char bytes[6000];
+
+	memset(bytes, 'x', sizeof bytes);
+	begin(&s, "latest", NULL);
+	set_random(&s, 1, 100);
+	for (unsigned long n = 1; fired; n++) {
+		unsigned i = 2 + (unsigned)n % 50;
+		size_t size = n % 2 ? sizeof bytes : 50;
+		struct h5_global_heap_writer before = s.heap;
+		int rc;
+
+		fault_alloc_arm(n / 2 + 1);
+		fault_alloc_count(true);
+		rc = set(&s, i, bytes, size);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		if (rc)
+			ck_assert_mem_eq(&s.heap, &before, sizeof before);
+		else
+			keep(&s, i, bytes, size);
+		verify(&s);
+	}
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	judge(&s);
+	end(&s);
+}
+END_TEST
+
+static unsigned count_of(struct scene *s, size_t length)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < ELEMENTS; i++) {
+		uint8_t n[4];
+
+		SUCCEEDS(h5_file_read(s->scratch.file, element_at(s, i), n, sizeof n));
+		count += h5_uint_from(n, 4) == length;
+	}
+	return count;
+}
+
+/* Each write and sync fails once: all values are as before or all are new, and later ones go in. */
+START_TEST(every_write_can_fail)
+{
+	enum { VALUES = 5, LENGTH = 3000 };
+	char bytes[LENGTH];
+	bool fired = true;
+
+	memset(bytes, 'x', sizeof bytes);
+	for (unsigned long fail = 1; fired; fail++) {
+		struct fault_io fault = {.error = -EIO};
+		struct scene s;
+		unsigned count;
+
+		begin(&s, "earliest", &fault);
+		for (unsigned i = 0; i < VALUES; i++)
+			SUCCEEDS(set(&s, 1 + 40 * i, bytes, LENGTH));
+		fault_io_arm(&fault, fail);
+		if (h5_tx_commit(s.scratch.file) && h5_tx_is_writable(s.scratch.file))
+			h5_tx_abandon(s.scratch.file);
+		fired = fault_io_disarm(&fault);
+		reopen(&s);
+		count = count_of(&s, LENGTH);
+		ck_assert(!count || count == VALUES);
+		ck_assert(fired || count);
+		if (count)
+			for (unsigned i = 0; i < VALUES; i++)
+				keep(&s, 1 + 40 * i, bytes, LENGTH);
+		set_random(&s, 0, 200);
+		SUCCEEDS(h5_tx_commit(s.scratch.file));
+		verify(&s);
+		if (fail % 4 == 1)
+			judge(&s);
+		end(&s);
+		fault_io_release(&fault);
+	}
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 2}, {collections_are_shared, 1},
+		{killed_between_cells, 1}, {nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
