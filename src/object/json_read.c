@@ -1,39 +1,68 @@
-/* json-c builds the tree. A pass before it checks what json-c takes too easily, and rewrites what it would
- * change. */
+/* The values are those of json-c. Its own parser is not used: it crashes if memory runs out (0.16), keeps 64
+ * bits of integers, replaces lone surrogates, and takes text that is no JSON. */
 #include "object/json_read.h"
 
 #include "base/buf.h"
 #include "base/error.h"
 
-#include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
 	EXACT_LENGTH = 18, /* an integer of so many bytes fits in 64 bits */
-	/* What json-c allocates at most for a value, and beside that for an object. */
+	/* What json-c allocates at most for a value, its name included, and beside that for an object. */
 	VALUE_COST = 256,
 	OBJECT_COST = 1024,
 };
 
-static const char blanks[] = " \t\r\n";
-
-struct lexer {
+struct parser {
 	const char *begin, *p, *end;
-	struct h5_buf out; /* what json-c gets */
-	unsigned depth, deepest;
-	size_t names, values, objects;
-	bool has_nul; /* the last string */
+	struct h5_buf text; /* the last string or number */
+	size_t cost, charged;
+	struct h5_charge charge;
 };
 
-static int wrong(const struct lexer *l, const char *what)
+static int wrong(const struct parser *p, const char *what)
 {
-	return h5_fail(-EINVAL, H5_UNDEF, "JSON, byte %zu: %s", (size_t)(l->p - l->begin), what);
+	return h5_fail(-EINVAL, H5_UNDEF, "JSON, byte %zu: %s", (size_t)(p->p - p->begin), what);
 }
 
-/* ---- tokens ---- */
+static int no_memory(void)
+{
+	return h5_fail(-ENOMEM, H5_UNDEF, "JSON: out of memory");
+}
+
+/* Charges bytes before they are allocated. */
+static int charge(struct parser *p, size_t n)
+{
+	p->cost += n;
+	if (p->cost <= p->charged)
+		return 0;
+	p->charged = 2 * p->cost;
+	return h5_charge_set(&p->charge, p->charged);
+}
+
+static void skip_blanks(struct parser *p)
+{
+	while (p->p < p->end && (*p->p == ' ' || *p->p == '\t' || *p->p == '\r' || *p->p == '\n'))
+		p->p++;
+}
+
+/* True: the next byte is c; it is passed. */
+static bool take(struct parser *p, char c)
+{
+	bool is = p->p < p->end && *p->p == c;
+
+	p->p += is;
+	return is;
+}
+
+/* ---- numbers ---- */
 
 static size_t digits(const char *p, const char *end)
 {
@@ -73,23 +102,33 @@ size_t h5_json_number_length(const char *text, size_t n)
 	return (size_t)(p - text);
 }
 
-/* json-c keeps the text of a number if it has an exponent or a fraction. Without one it keeps 64 bits, and no
- * sign of a zero. */
-static int number(struct lexer *l)
+/* json-c keeps the text of a number only as that of a float, whose value is not used. */
+static int number(struct parser *p, struct json_object **value)
 {
-	size_t n = h5_json_number_length(l->p, (size_t)(l->end - l->p));
-	bool whole = true;
+	size_t n = h5_json_number_length(p->p, (size_t)(p->end - p->p));
+	int rc;
 
 	if (!n)
-		return wrong(l, "not a number");
-	for (size_t i = 0; i < n; i++)
-		whole &= l->p[i] != '.' && l->p[i] != 'e' && l->p[i] != 'E';
-	h5_buf_add(&l->out, l->p, n);
-	if (whole && (n > EXACT_LENGTH || (n == 2 && !memcmp(l->p, "-0", 2))))
-		h5_buf_text(&l->out, "e0");
-	l->p += n;
+		return wrong(p, "not a number");
+	rc = charge(p, n);
+	if (rc)
+		return rc;
+	p->text.size = 0;
+	h5_buf_add(&p->text, p->p, n);
+	h5_buf_byte(&p->text, 0);
+	if (p->text.err)
+		return p->text.err;
+	if (n <= EXACT_LENGTH && strspn(p->text.data, "-0123456789") == n && strcmp(p->text.data, "-0"))
+		*value = json_object_new_int64(strtoll(p->text.data, NULL, 10));
+	else
+		*value = json_object_new_double_s(0, p->text.data);
+	if (!*value)
+		return no_memory();
+	p->p += n;
 	return 0;
 }
+
+/* ---- strings ---- */
 
 /* The number of the four hex digits behind \u; -1: there is no such escape. */
 static int escaped(const char *p, const char *end)
@@ -112,212 +151,257 @@ static int escaped(const char *p, const char *end)
 	return code;
 }
 
-/* \uXXXX. Only the lone surrogates that stand for a byte are not copied. */
-static int unicode(struct lexer *l)
+static void add_utf8(struct h5_buf *out, unsigned code)
 {
-	int code = escaped(l->p, l->end), next;
-	size_t n = 6;
+	if (code < 0x80) {
+		h5_buf_byte(out, (char)code);
+		return;
+	}
+	if (code < 0x800) {
+		h5_buf_byte(out, (char)(0xc0 | code >> 6));
+	} else {
+		if (code < 0x10000) {
+			h5_buf_byte(out, (char)(0xe0 | code >> 12));
+		} else {
+			h5_buf_byte(out, (char)(0xf0 | code >> 18));
+			h5_buf_byte(out, (char)(0x80 | (code >> 12 & 63)));
+		}
+		h5_buf_byte(out, (char)(0x80 | (code >> 6 & 63)));
+	}
+	h5_buf_byte(out, (char)(0x80 | (code & 63)));
+}
+
+/* \uXXXX, or two of them that are a surrogate pair. */
+static int unicode(struct parser *p)
+{
+	int code = escaped(p->p, p->end), low;
 
 	if (code < 0)
-		return wrong(l, "four hex digits are expected behind \\u");
-	l->has_nul |= !code;
+		return wrong(p, "four hex digits are expected behind \\u");
 	if (code >= 0xdc80 && code <= 0xdcff) {
-		h5_buf_byte(&l->out, (char)code);
-		l->p += n;
-		return 0;
+		h5_buf_byte(&p->text, (char)code);
+	} else if (code >= 0xdc00 && code <= 0xdfff) {
+		return wrong(p, "a low surrogate without a high one");
+	} else if (code >= 0xd800 && code <= 0xdbff) {
+		low = escaped(p->p + 6, p->end);
+		if (low < 0xdc00 || low > 0xdfff)
+			return wrong(p, "a high surrogate without a low one");
+		add_utf8(&p->text, 0x10000u + (((unsigned)code & 0x3ff) << 10 | ((unsigned)low & 0x3ff)));
+		p->p += 6;
+	} else {
+		add_utf8(&p->text, (unsigned)code);
 	}
-	if (code >= 0xdc00 && code <= 0xdfff)
-		return wrong(l, "a low surrogate without a high one");
-	if (code >= 0xd800 && code <= 0xdbff) {
-		next = escaped(l->p + n, l->end);
-		if (next < 0xdc00 || next > 0xdfff)
-			return wrong(l, "a high surrogate without a low one");
-		n = 12;
-	}
-	h5_buf_add(&l->out, l->p, n);
-	l->p += n;
+	p->p += 6;
 	return 0;
 }
 
-static int string(struct lexer *l)
+/* What begins with a backslash. */
+static int escape(struct parser *p)
+{
+	static const char names[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
+	const char *name;
+
+	if (p->end - p->p < 2)
+		return wrong(p, "a string without an end");
+	if (p->p[1] == 'u')
+		return unicode(p);
+	name = p->p[1] ? strchr(names, p->p[1]) : NULL;
+	if (!name)
+		return wrong(p, "no such escape");
+	h5_buf_byte(&p->text, bytes[name - names]);
+	p->p += 2;
+	return 0;
+}
+
+/* The bytes of the string that begins here become p->text, with a NUL behind them. */
+static int string(struct parser *p)
 {
 	int rc = 0;
 
-	l->has_nul = false;
-	h5_buf_byte(&l->out, *l->p++);
-	while (!rc && l->p < l->end && *l->p != '"') {
-		const char *plain = l->p;
+	p->text.size = 0;
+	if (!take(p, '"'))
+		return wrong(p, "a string is expected");
+	while (!rc && !take(p, '"')) {
+		const char *plain = p->p;
 
-		if ((unsigned char)*l->p < 0x20)
-			return wrong(l, "a control character in a string");
-		if (*l->p != '\\') {
-			while (l->p < l->end && (unsigned char)*l->p >= 0x20 && *l->p != '"' && *l->p != '\\')
-				l->p++;
-			h5_buf_add(&l->out, plain, (size_t)(l->p - plain));
-		} else if (l->end - l->p > 1 && l->p[1] == 'u') {
-			rc = unicode(l);
-		} else if (l->end - l->p > 1 && l->p[1] && strchr("\"\\/bfnrt", l->p[1])) {
-			h5_buf_add(&l->out, l->p, 2);
-			l->p += 2;
-		} else {
-			return wrong(l, "no such escape");
-		}
+		while (p->p < p->end && (unsigned char)*p->p >= 0x20 && *p->p != '"' && *p->p != '\\')
+			p->p++;
+		h5_buf_add(&p->text, plain, (size_t)(p->p - plain));
+		if (p->p == p->end)
+			return wrong(p, "a string without an end");
+		if ((unsigned char)*p->p < 0x20)
+			return wrong(p, "a control character in a string");
+		if (*p->p == '\\')
+			rc = escape(p);
 	}
+	h5_buf_byte(&p->text, 0);
+	return rc ? rc : p->text.err;
+}
+
+static int string_value(struct parser *p, struct json_object **value)
+{
+	int rc = string(p);
+
+	if (!rc && p->text.size > INT_MAX)
+		rc = h5_fail(-EFBIG, H5_UNDEF, "JSON: a string of %zu bytes", p->text.size);
+	if (!rc)
+		rc = charge(p, p->text.size);
 	if (rc)
 		return rc;
-	if (l->p == l->end)
-		return wrong(l, "a string without an end");
-	h5_buf_byte(&l->out, *l->p++);
-	return 0;
+	*value = json_object_new_string_len(p->text.data, (int)p->text.size - 1);
+	return *value ? 0 : no_memory();
 }
 
-/* json-c knows more words, like NaN, in capital letters, too. */
-static int literal(struct lexer *l)
+/* ---- values ---- */
+
+/* Reads a value; *out is owned by the caller, NULL for null. The depth is bounded. */
+static int value(struct parser *p, unsigned depth, struct json_object **out);
+
+static int array(struct parser *p, unsigned depth, struct json_object *list)
 {
-	static const char *const words[] = {"true", "false", "null"};
+	struct json_object *item;
+	int rc;
 
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++) {
-		size_t n = strlen(words[i]);
-
-		if ((size_t)(l->end - l->p) >= n && !memcmp(l->p, words[i], n)) {
-			h5_buf_add(&l->out, l->p, n);
-			l->p += n;
-			return 0;
-		}
-	}
-	return wrong(l, "a value is expected");
-}
-
-static int punctuation(struct lexer *l)
-{
-	char c = *l->p;
-
-	if (c == ':') {
-		l->names++;
-		if (l->has_nul)
-			return wrong(l, "a NUL in a name");
-	} else if (c == '[' || c == '{') {
-		l->values++;
-		l->objects += c == '{';
-		if (++l->depth > H5_JSON_DEPTH)
-			return wrong(l, "nested too deep");
-		if (l->depth > l->deepest)
-			l->deepest = l->depth;
-	} else if ((c == ']' || c == '}') && !l->depth--) {
-		return wrong(l, "a bracket too many");
-	}
-	h5_buf_byte(&l->out, c);
-	l->p++;
-	return 0;
-}
-
-static int token(struct lexer *l)
-{
-	char c = *l->p;
-
-	if (c && strchr(blanks, c)) {
-		h5_buf_byte(&l->out, c);
-		l->p++;
+	skip_blanks(p);
+	if (take(p, ']'))
 		return 0;
+	do {
+		rc = value(p, depth, &item);
+		if (rc)
+			return rc;
+		if (json_object_array_add(list, item)) {
+			json_object_put(item);
+			return no_memory();
+		}
+		skip_blanks(p);
+	} while (take(p, ','));
+	return take(p, ']') ? 0 : wrong(p, "a comma or ] is expected");
+}
+
+/* Adds a member; `name` is free()d. */
+static int add_member(struct parser *p, unsigned depth, struct json_object *object, char *name)
+{
+	struct json_object *item = NULL;
+	int rc = value(p, depth, &item);
+
+	if (!rc && json_object_object_add_ex(object, name, item, JSON_C_OBJECT_ADD_KEY_IS_NEW)) {
+		json_object_put(item);
+		rc = no_memory();
 	}
-	if (c && strchr("[]{},:", c))
-		return punctuation(l);
-	l->values++;
-	if (c == '"')
-		return string(l);
-	if (c == '-' || (c >= '0' && c <= '9'))
-		return number(l);
-	return literal(l);
+	free(name);
+	return rc;
 }
 
-static int prepare(struct lexer *l)
+static int member(struct parser *p, unsigned depth, struct json_object *object)
 {
-	int rc = 0;
+	char *name;
+	int rc;
 
-	/* build() wants to know where the value ends. */
-	while (l->end > l->begin && l->end[-1] && strchr(blanks, l->end[-1]))
-		l->end--;
-	while (!rc && l->p < l->end) {
-		rc = token(l);
-		if (!rc)
-			rc = l->out.err;
+	skip_blanks(p);
+	rc = string(p);
+	if (!rc)
+		rc = charge(p, p->text.size);
+	if (rc)
+		return rc;
+	if (memchr(p->text.data, 0, p->text.size - 1))
+		return wrong(p, "a NUL in a name");
+	if (json_object_object_get_ex(object, p->text.data, NULL))
+		return wrong(p, "the name occurs twice in the object");
+	skip_blanks(p);
+	if (!take(p, ':'))
+		return wrong(p, "a colon is expected");
+	name = strdup(p->text.data);
+	return name ? add_member(p, depth, object, name) : no_memory();
+}
+
+static int object(struct parser *p, unsigned depth, struct json_object *members)
+{
+	int rc;
+
+	skip_blanks(p);
+	if (take(p, '}'))
+		return 0;
+	do {
+		rc = member(p, depth, members);
+		if (rc)
+			return rc;
+		skip_blanks(p);
+	} while (take(p, ','));
+	return take(p, '}') ? 0 : wrong(p, "a comma or } is expected");
+}
+
+/* An array or object, from behind its bracket on. */
+static int container(struct parser *p, unsigned depth, bool is_object, struct json_object **out)
+{
+	int rc = charge(p, is_object ? OBJECT_COST : 0);
+
+	if (depth == H5_JSON_DEPTH)
+		return wrong(p, "nested too deep");
+	if (rc)
+		return rc;
+	*out = is_object ? json_object_new_object() : json_object_new_array_ext(1);
+	if (!*out)
+		return no_memory();
+	rc = is_object ? object(p, depth + 1, *out) : array(p, depth + 1, *out);
+	if (rc) {
+		json_object_put(*out);
+		*out = NULL;
 	}
-	if (!rc && l->depth)
-		rc = wrong(l, "a bracket is missing");
-	if (!rc && !l->values)
-		rc = wrong(l, "a value is expected");
-	if (!rc && l->out.size > INT_MAX - 1)
-		rc = h5_fail(-EFBIG, H5_UNDEF, "JSON: %zu bytes", l->out.size);
-	h5_buf_byte(&l->out, 0);
-	return rc ? rc : l->out.err;
+	return rc;
 }
 
-/* ---- the tree ---- */
-
-/* Names in all objects of the tree. The depth is bounded, as the lexer has refused deeper text. */
-static size_t count_names(const struct json_object *value)
+static bool word(struct parser *p, const char *text)
 {
-	struct json_object_iterator i, end;
-	size_t count = 0, n;
+	size_t n = strlen(text);
+	bool is = (size_t)(p->end - p->p) >= n && !memcmp(p->p, text, n);
 
-	if (json_object_is_type(value, json_type_array)) {
-		n = json_object_array_length(value);
-		for (size_t at = 0; at < n; at++)
-			count += count_names(json_object_array_get_idx(value, at));
-	} else if (json_object_is_type(value, json_type_object)) {
-		struct json_object *object = (struct json_object *)(uintptr_t)value;
-
-		i = json_object_iter_begin(object);
-		end = json_object_iter_end(object);
-		for (; !json_object_iter_equal(&i, &end); json_object_iter_next(&i))
-			count += 1 + count_names(json_object_iter_peek_value(&i));
-	}
-	return count;
+	p->p += is ? n : 0;
+	return is;
 }
 
-static bool is_null(const struct lexer *l)
+static int literal(struct parser *p, struct json_object **out)
 {
-	return l->values == 1 && !l->depth && l->end - l->begin >= 4 && !memcmp(l->end - 4, "null", 4);
+	bool yes = word(p, "true");
+
+	if (word(p, "null"))
+		return 0;
+	if (!yes && !word(p, "false"))
+		return wrong(p, "a value is expected");
+	*out = json_object_new_boolean(yes);
+	return *out ? 0 : no_memory();
 }
 
-/* json-c may tell nothing of memory that ran out: then it has not read all, or returns no value. */
-static int build(const struct lexer *l, struct json_tokener *tokener, struct json_object **root)
+static int value(struct parser *p, unsigned depth, struct json_object **out)
 {
-	size_t n = l->out.size - 1;
-	enum json_tokener_error error;
+	int rc = charge(p, VALUE_COST);
 
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-	*root = json_tokener_parse_ex(tokener, l->out.data, (int)n + 1);
-	error = json_tokener_get_error(tokener);
-	if (error != json_tokener_success)
-		return h5_fail(-EINVAL, H5_UNDEF, "JSON: %s", json_tokener_error_desc(error));
-	if (json_tokener_get_parse_end(tokener) < n || (!*root && !is_null(l)))
-		return h5_fail(-ENOMEM, H5_UNDEF, "JSON: out of memory");
-	if (l->names && count_names(*root) != l->names)
-		return h5_fail(-EINVAL, H5_UNDEF, "JSON: a name occurs twice in an object");
-	return 0;
+	*out = NULL;
+	if (rc)
+		return rc;
+	skip_blanks(p);
+	if (take(p, '['))
+		return container(p, depth, false, out);
+	if (take(p, '{'))
+		return container(p, depth, true, out);
+	if (p->p < p->end && *p->p == '"')
+		return string_value(p, out);
+	if (p->p < p->end && (*p->p == '-' || (*p->p >= '0' && *p->p <= '9')))
+		return number(p, out);
+	return literal(p, out);
 }
 
 int h5_json_read(const char *text, size_t n, struct h5_json_document *document)
 {
-	struct lexer l = {.begin = text, .p = text, .end = text + n};
-	struct json_tokener *tokener = NULL;
+	struct parser p = {.begin = text, .p = text, .end = text + n};
 	int rc;
 
-	*document = (struct h5_json_document){0};
-	h5_buf_init(&l.out, SIZE_MAX);
-	rc = prepare(&l);
-	if (!rc)
-		rc = h5_charge_set(&document->charge,
-				   2 * n + l.values * VALUE_COST + l.objects * OBJECT_COST);
-	if (!rc) {
-		tokener = json_tokener_new_ex((int)l.deepest + 2);
-		rc = tokener ? build(&l, tokener, &document->root)
-			     : h5_fail(-ENOMEM, H5_UNDEF, "JSON: out of memory");
-	}
-	if (tokener)
-		json_tokener_free(tokener);
-	h5_buf_release(&l.out);
+	h5_buf_init(&p.text, SIZE_MAX);
+	rc = value(&p, 0, &document->root);
+	skip_blanks(&p);
+	if (!rc && p.p < p.end)
+		rc = wrong(&p, "more than one value");
+	h5_buf_release(&p.text);
+	document->charge = p.charge;
 	if (rc)
 		h5_json_document_release(document);
 	return rc;

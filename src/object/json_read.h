@@ -12,8 +12,8 @@
 #include <stddef.h>
 
 enum {
-	H5_JSON_DEPTH = 2200,	   /* most levels of arrays and objects; deeper text is refused */
-	H5_JSON_INTEGER_ROOM = 24, /* bytes of text of an integer that json-c keeps as such */
+	H5_JSON_DEPTH = 1024,	   /* most levels of arrays and objects; deeper text is refused */
+	H5_JSON_INTEGER_ROOM = 24, /* bytes of text of an integer that json-c has as such */
 };
 
 struct h5_json_document {
