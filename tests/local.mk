@@ -39,6 +39,7 @@ UNIT_TESTS = \
 	tests/unit/check_message_encode \
 	tests/unit/check_name \
 	tests/unit/check_number \
+	tests/unit/check_number_parse \
 	tests/unit/check_object \
 	tests/unit/check_overlay \
 	tests/unit/check_rare \
@@ -52,6 +53,7 @@ UNIT_TESTS = \
 	tests/unit/check_structured \
 	tests/unit/check_transaction \
 	tests/unit/check_value \
+	tests/unit/check_value_parse \
 	tests/unit/check_virtual \
 	tests/unit/check_window \
 	tests/unit/check_write_faults \
@@ -102,6 +104,8 @@ tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/
 tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_global_heap_write_SOURCES = tests/unit/check_global_heap_write.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_global_heap_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_value_parse_SOURCES = tests/unit/check_value_parse.c $(fault_alloc) $(scratch)
+tests_unit_check_value_parse_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 unit_scene = tests/lib/unit_scene.c tests/lib/unit_scene.h $(crash_image) $(fault_alloc)
 tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(unit_scene) $(index_target)
 tests_unit_check_change_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)

@@ -125,17 +125,20 @@ unsigned h5_bignum_bits(const struct h5_bignum *b)
 
 /* ---- of an element ---- */
 
-/* Byte i of an element, counted from the least significant one. VAX order is big-endian, but with the two
- * bytes of each 16-bit word swapped. */
-static uint8_t element_byte(const struct h5_datatype *type, const uint8_t *data, uint32_t i)
+/* Where byte i of an element is, counted from the least significant one. VAX order is big-endian, but with
+ * the two bytes of each 16-bit word swapped. */
+static uint32_t byte_at(const struct h5_datatype *type, uint32_t i)
 {
 	uint32_t last = type->size - 1;
 
-	if (i > last)
-		return 0;
 	if (type->order == H5_ORDER_VAX && (i ^ 1) <= last)
-		return data[last - (i ^ 1)];
-	return data[type->order == H5_ORDER_LE ? i : last - i];
+		return last - (i ^ 1);
+	return type->order == H5_ORDER_LE ? i : last - i;
+}
+
+static uint8_t element_byte(const struct h5_datatype *type, const uint8_t *data, uint32_t i)
+{
+	return i < type->size ? data[byte_at(type, i)] : 0;
 }
 
 void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsigned position, unsigned n,
@@ -157,4 +160,33 @@ void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsign
 	}
 	while (bits->n && !bits->limb[bits->n - 1])
 		bits->n--;
+}
+
+/* Eight bits from bit `position` up. */
+static unsigned byte_of(const struct h5_bignum *bits, unsigned position)
+{
+	unsigned limb = position / 32, shift = position % 32;
+	uint64_t v = limb < bits->n ? bits->limb[limb] : 0;
+
+	if (limb + 1 < bits->n)
+		v |= (uint64_t)bits->limb[limb + 1] << 32;
+	return (unsigned)(v >> shift) & 255;
+}
+
+void h5_element_set_bits(const struct h5_datatype *type, uint8_t *data, unsigned position, unsigned n,
+			 const struct h5_bignum *bits)
+{
+	unsigned count;
+
+	for (unsigned done = 0; done < n; done += count) {
+		unsigned at = (position + done) / 8, shift = (position + done) % 8, mask;
+		uint8_t *byte;
+
+		if (at >= type->size)
+			return;
+		count = n - done < 8 - shift ? n - done : 8 - shift;
+		mask = ((1u << count) - 1) << shift;
+		byte = data + byte_at(type, at);
+		*byte = (uint8_t)((*byte & ~mask) | ((byte_of(bits, done) << shift) & mask));
+	}
 }

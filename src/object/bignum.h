@@ -33,5 +33,8 @@ unsigned h5_bignum_bits(const struct h5_bignum *b);
 /* The n bits of an element from bit `position` up, whatever its byte order. Bits beyond the element are 0. */
 void h5_element_bits(const struct h5_datatype *type, const uint8_t *data, unsigned position, unsigned n,
 		     struct h5_bignum *bits);
+/* Sets these bits, and leaves the others. Bits beyond the element are dropped. */
+void h5_element_set_bits(const struct h5_datatype *type, uint8_t *data, unsigned position, unsigned n,
+			 const struct h5_bignum *bits);
 
 #endif

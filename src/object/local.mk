@@ -24,6 +24,7 @@ libh5fs_a_SOURCES += \
 	src/object/local_heap.h \
 	src/object/named_message.c \
 	src/object/named_message.h \
+	src/object/number_parse.c \
 	src/object/numpy.c \
 	src/object/object.c \
 	src/object/object.h \
@@ -37,4 +38,8 @@ libh5fs_a_SOURCES += \
 	src/object/symbol_table.h \
 	src/object/value.c \
 	src/object/value.h \
+	src/object/value_guess.c \
+	src/object/value_parse.c \
+	src/object/value_parse.h \
+	src/object/value_parse_private.h \
 	src/object/value_private.h
