@@ -18,6 +18,7 @@ UNIT_TESTS = \
 	tests/unit/check_dataset_write \
 	tests/unit/check_dataspace \
 	tests/unit/check_datatype \
+	tests/unit/check_datatype_encode \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
@@ -69,6 +70,7 @@ btree2_model = tests/lib/btree2_model.c tests/lib/btree2_model.h $(index_target)
 tests_unit_check_btree2_faults_SOURCES = tests/unit/check_btree2_faults.c $(btree2_model) $(crash_image)
 tests_unit_check_btree2_write_SOURCES = tests/unit/check_btree2_write.c $(btree2_model)
 tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.c $(index_target) $(crash_image)
+tests_unit_check_datatype_encode_SOURCES = tests/unit/check_datatype_encode.c $(scratch)
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(scratch)
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target)
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
@@ -224,6 +226,7 @@ FIXTURES = \
 	tests/fixtures/chunk_index_write.py \
 	tests/fixtures/dataset.py \
 	tests/fixtures/dataset_write.py \
+	tests/fixtures/datatype_encode.py \
 	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \

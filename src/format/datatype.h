@@ -6,6 +6,7 @@
 #ifndef H5_FORMAT_DATATYPE_H
 #define H5_FORMAT_DATATYPE_H
 
+#include "base/buf.h"
 #include "base/reader.h"
 
 #include <stdbool.h>
@@ -118,6 +119,11 @@ struct h5_datatype {
  * deep. */
 int h5_datatype_decode(struct h5_reader *r, struct h5_datatype **type);
 void h5_datatype_free(struct h5_datatype *type); /* NULL is fine */
+
+/* Appends the message of a type to `out`, whose limit is that of a message. `latest`: as libhdf5 1.10 writes
+ * it with H5F_LIBVER_LATEST, else as it does by default, for libhdf5 1.8 and earlier. Versions are raised if
+ * the type needs that; bits of padding are written as zeros. Returns out->err. */
+int h5_datatype_encode(const struct h5_datatype *type, bool latest, struct h5_buf *out);
 
 /* The first member of the enumeration that has the value (size bytes); borrowed. NULL: none. */
 const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *type, const uint8_t *value);

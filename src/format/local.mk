@@ -11,6 +11,7 @@ libh5fs_a_SOURCES += \
 	src/format/dataspace.h \
 	src/format/datatype.c \
 	src/format/datatype.h \
+	src/format/datatype_encode.c \
 	src/format/datatype_make.c \
 	src/format/datatype_make.h \
 	src/format/driver_info.c \
