@@ -94,6 +94,20 @@ struct h5_datatype *h5_datatype_make_opaque(uint32_t size, const char *tag)
 	return NULL;
 }
 
+struct h5_datatype *h5_datatype_make_boolean(void)
+{
+	/* An enumeration of integers of one byte. */
+	static const uint8_t message[] = {0x18, 2, 0,	0,   1,	  0,   0, 0,   0x10, 8,	  0,   0,   1,
+					  0,	0, 0,	0,   0,	  8,   0, 'F', 'A',  'L', 'S', 'E', 0,
+					  0,	0, 'T', 'R', 'U', 'E', 0, 0,   0,    0,	  0,   1};
+	struct h5_reader r = h5_reader_init(message, sizeof message, H5_UNDEF, 8, 8);
+	struct h5_datatype *t;
+	int rc = h5_datatype_decode(&r, &t);
+
+	assert(!rc || rc == -ENOMEM);
+	return rc ? NULL : t;
+}
+
 struct h5_datatype *h5_datatype_make_array(unsigned rank, const uint64_t *dims, struct h5_datatype *base)
 {
 	struct h5_datatype *t = NULL;

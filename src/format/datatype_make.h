@@ -18,7 +18,10 @@ struct h5_datatype *h5_datatype_make_opaque(uint32_t size, const char *tag);
  * writes. `size`: 8 or 16 bytes. */
 struct h5_datatype *h5_datatype_make_complex(uint32_t size, enum h5_byte_order order);
 
-/* These two take over their parts, which are freed if they fail. */
+/* What h5py writes a boolean as: h5_datatype_is_boolean(). */
+struct h5_datatype *h5_datatype_make_boolean(void);
+
+/* These take over their parts, which are freed if they fail. */
 
 /* NULL also: no array has these dimensions. */
 struct h5_datatype *h5_datatype_make_array(unsigned rank, const uint64_t *dims, struct h5_datatype *base);

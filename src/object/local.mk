@@ -26,6 +26,8 @@ libh5fs_a_SOURCES += \
 	src/object/named_message.h \
 	src/object/number_parse.c \
 	src/object/numpy.c \
+	src/object/numpy_parse.c \
+	src/object/numpy_parse.h \
 	src/object/object.c \
 	src/object/object.h \
 	src/object/path.c \

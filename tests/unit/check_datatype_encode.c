@@ -1,6 +1,8 @@
 /* The messages of types, as libhdf5 writes them. */
+#include "fault_alloc.h"
 #include "format/convert.h"
 #include "format/datatype_make.h"
+#include "object/numpy_parse.h"
 #include "object/value.h"
 #include "scratch.h"
 #include "values.h"
@@ -31,6 +33,27 @@ static void encodes_as(const struct h5_datatype *type, bool latest, const uint8_
 	h5_buf_release(&out);
 }
 
+/* What NumPy calls it is read as the same type. */
+static void is_parsed(const char *dtype, const struct h5_datatype *type, bool latest, const uint8_t *body,
+		      size_t n)
+{
+	struct h5_datatype *parsed;
+	struct h5_buf name;
+
+	if (!strcmp(dtype, "-"))
+		return;
+	h5_buf_init(&name, 100000);
+	if (strcmp(dtype, "?"))
+		h5_buf_text(&name, dtype);
+	else
+		h5_datatype_numpy(type, &name);
+	SUCCEEDS(h5_numpy_parse(name.data, name.size, 8, &parsed));
+	h5_buf_byte(&name, 0);
+	encodes_as(parsed, latest, body, n, name.data);
+	h5_datatype_free(parsed);
+	h5_buf_release(&name);
+}
+
 START_TEST(messages_as_libhdf5_writes_them)
 {
 	char fixture[64], path[4096], row[400], name[100], dtype[200];
@@ -53,6 +76,7 @@ START_TEST(messages_as_libhdf5_writes_them)
 		body = scratch_message(&s, address, H5_MSG_DATATYPE, &size);
 		type = decode(body, size);
 		encodes_as(type, _i, body, size, name);
+		is_parsed(dtype, type, _i, body, size);
 		h5_datatype_free(type);
 		free(body);
 		n++;
@@ -118,5 +142,192 @@ START_TEST(too_large_for_a_message)
 }
 END_TEST
 
+/* ---- names ---- */
+
+/* Written again as the same, or as `again`. */
+static void is_named(const char *text, const char *again)
+{
+	struct h5_dataspace space;
+	struct h5_datatype *type;
+	struct h5_buf name;
+
+	if (h5_numpy_parse_shaped(text, strlen(text), 8, &type, &space))
+		ck_abort_msg("%s: %s", text, h5_error_last()->text);
+	h5_buf_init(&name, 100000);
+	h5_datatype_numpy_shaped(type, &space, &name);
+	ends_with(&name, again, strlen(again), text);
+	h5_buf_release(&name);
+	h5_datatype_free(type);
+}
+
+START_TEST(names_of_types)
+{
+	static const char *const same[] = {
+		"<i4",
+		">i8",
+		"|u1",
+		"|i1",
+		"<f2",
+		">f4",
+		"<f8",
+		"S1",
+		"S4294967295",
+		"|V16",
+		"vlen str",
+		"(3,)<i4",
+		"(2,3,4)vlen str",
+		"(0,)<f8",
+		"(5,0)S3",
+		"[[\"a\",\"<i4\"]]",
+		"[[\"a\",\"<i4\"],[\"\",\"|V4\"],[\"b\",\"<f8\",[3]]]",
+		"[[\"\",\"|V1\"],[\"a\\\"\",\"|u1\"],[\"\",\"|V1\"],[\"b\",\">f8\"],[\"\",\"|V5\"]]",
+		"(2,)[[\"in\",[[\"x\",\"S3\"],[\"y\",\"<u2\",[2,3]]],[4]]]",
+		"(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)<i2"};
+	static const char *const others[][2] = {
+		{"u1", "|u1"},
+		{"i4", "<i4"},
+		{">u1", "|u1"},
+		{"|S5", "S5"},
+		{"<V2", "|V2"},
+		{"|b1", "|i1"},
+		{">c16", "[[\"r\",\">f8\"],[\"i\",\">f8\"]]"},
+		{"[[\"a\",\"f4\",3]]", "[[\"a\",\"<f4\",[3]]]"},
+		{"[[\"s\",\"vlen str\"],[\"n\",\"u1\"]]", "object"},
+	};
+	static const char *const wrong[] = {
+		"",
+		"i",
+		"i3",
+		"i16",
+		"u0",
+		"f1",
+		"f16",
+		"c4",
+		"c32",
+		"b2",
+		"S0",
+		"S",
+		"V0",
+		"S4294967296",
+		"S99999999999999999999",
+		"U5",
+		"object",
+		"O",
+		"<",
+		"<>i4",
+		"=i4",
+		" i4",
+		"i4 ",
+		"i4x",
+		"i-4",
+		"vlen",
+		"vlen  str",
+		"()i4",
+		"(3)i4",
+		"(2,3,)i4",
+		"(3,",
+		"(3,)",
+		"(,3)i4",
+		"(,)i4",
+		"(2 3)i4",
+		"(-1,)i4",
+		"(18446744073709551615,)i1",
+		"(4294967296,4294967296)i1",
+		"(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)<i2",
+		"[]",
+		"[[]]",
+		"[\"a\",\"i4\"]",
+		"[[\"a\"]]",
+		"[[\"a\",\"i4\",[3],4]]",
+		"[[\"a\",5]]",
+		"[[5,\"i4\"]]",
+		"[[\"\",\"i4\"]]",
+		"[[\"\",\"V4\"]]",
+		"[[\"a\",\"i4\"],[\"a\",\"i4\"]]",
+		"[[\"a\\u0000\",\"i4\"]]",
+		"[[\"a\",\"i4\",[]]]",
+		"[[\"a\",\"i4\",[0]]]",
+		"[[\"a\",\"i4\",[-1]]]",
+		"[[\"a\",\"i4\",[1.5]]]",
+		"[[\"a\",\"i4\",[4294967296]]]",
+		"[[\"a\",\"i4\",[65536,65536]]]",
+		"[[\"a\",\"S4294967295\"],[\"b\",\"u1\"]]",
+		"[[\"a\",\"i4\"]",
+		"[[\"a\",\"i4\"]]x",
+		"[[\"a\",[]]]",
+		"[[\"a\",null]]",
+		"{}",
+	};
+	struct h5_dataspace space;
+	struct h5_datatype *type;
+
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+		is_named(same[i], same[i]);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		is_named(others[i][0], others[i][1]);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		if (h5_numpy_parse_shaped(wrong[i], strlen(wrong[i]), 8, &type, &space) != -EINVAL)
+			ck_abort_msg("taken: %s", wrong[i]);
+		ck_assert_ptr_null(type);
+	}
+}
+END_TEST
+
+/* As deep as a type may be, it can be read again. */
+START_TEST(names_nested_deep)
+{
+	char text[2000] = "";
+	struct h5_datatype *type, *again;
+	struct h5_buf out;
+	int rc = 0;
+
+	for (unsigned depth = 1; !rc; depth++) {
+		ck_assert_uint_lt(depth, 40);
+		*text = 0;
+		for (unsigned i = 0; i < depth; i++)
+			strcat(text, "[[\"a\",");
+		strcat(text, "\"i1\"");
+		for (unsigned i = 0; i < depth; i++)
+			strcat(text, ",[2]]]");
+		rc = h5_numpy_parse(text, strlen(text), 8, &type);
+		if (rc)
+			continue;
+		h5_buf_init(&out, UINT16_MAX);
+		SUCCEEDS(h5_datatype_encode(type, true, &out));
+		again = decode(out.data, out.size);
+		ck_assert(!h5_convert_is_needed(type, again));
+		h5_datatype_free(again);
+		h5_datatype_free(type);
+		h5_buf_release(&out);
+	}
+	ck_assert_int_eq(rc, -EINVAL);
+}
+END_TEST
+
+START_TEST(names_without_memory)
+{
+	static const char text[] =
+		"[[\"a\",\"<c8\"],[\"\",\"|V4\"],[\"b\",[[\"s\",\"vlen str\"],[\"t\",\"b1\"]],[3]]]";
+	struct h5_datatype *type;
+	bool fired = true;
+	unsigned failed = 0;
+
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_numpy_parse(text, strlen(text), 8, &type);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+		failed += rc != 0;
+		h5_datatype_free(type);
+	}
+	ck_assert_uint_gt(failed, 20);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("datatype_encode", {messages_as_libhdf5_writes_them, 2}, {types_of_other_versions, 1},
-		{too_large_for_a_message, 1})
+		{too_large_for_a_message, 1}, {names_of_types, 1}, {names_nested_deep, 1},
+		{names_without_memory, 1})
