@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "change/btree2_edit.h"
+#include "change/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -390,4 +391,34 @@ int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *pa
 	};
 
 	return h5_btree2_edit_create(file, &header, tree);
+}
+
+/* ---- a whole tree ---- */
+
+int h5_btree2_free(struct h5_btree2 *tree)
+{
+	struct h5_btree2_edit edit;
+	int rc = h5_btree2_edit_begin(&edit, tree);
+
+	return rc ? rc : h5_btree2_edit_free(&edit);
+}
+
+int h5_btree2_move(struct h5_btree2 *tree)
+{
+	const struct h5_superblock *superblock = h5_file_superblock(tree->file);
+	size_t size = h5_btree2_header_size(superblock->size_of_offsets, superblock->size_of_lengths);
+	uint8_t data[H5_BTREE2_HEADER_MAX];
+	int rc;
+
+	if (h5_tx_is_new(tree->file, tree->address))
+		return 0;
+	rc = h5_unit_begin(tree->file);
+	if (rc)
+		return rc;
+	rc = h5_unit_save(tree->file, tree, sizeof *tree);
+	if (!rc)
+		rc = h5_file_read(tree->file, tree->address, data, size);
+	if (!rc)
+		rc = h5_tx_shadow(tree->file, &tree->address, data, size);
+	return h5_unit_end(tree->file, rc);
 }

@@ -17,6 +17,11 @@ struct h5_btree2_parameters {
 /* A new tree without records. */
 int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *parameters,
 		     struct h5_btree2 *tree);
+/* Gives up all space of the tree. Then tree->address is H5_UNDEF. */
+int h5_btree2_free(struct h5_btree2 *tree);
+/* Moves the header to new space, unless it is there already. Then a commit switches to the changed tree as it
+ * switches the pointer to the header. */
+int h5_btree2_move(struct h5_btree2 *tree);
 /* Puts the record (record_size bytes) in the place of the one for which compare gives 0, or inserts it. */
 int h5_btree2_set(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, const uint8_t *record);
 /* Removes the record for which compare gives 0. -ENOENT: there is none; like any failure, this fails the

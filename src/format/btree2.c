@@ -105,6 +105,11 @@ int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *h)
 	return h5_btree2_header_compute(h, at, r->size_of_offsets);
 }
 
+size_t h5_btree2_header_size(unsigned size_of_offsets, unsigned size_of_lengths)
+{
+	return 22 + size_of_offsets + size_of_lengths;
+}
+
 int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *h)
 {
 	h5_write_bytes(w, "BTHD", 4);

@@ -52,6 +52,8 @@ struct h5_btree2_node {
 int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *header);
 /* Computes the fields after "computed" from those before. -EUCLEAN with `address`: there is no such tree. */
 int h5_btree2_header_compute(struct h5_btree2_header *header, uint64_t address, unsigned size_of_offsets);
+/* Bytes of a header. */
+size_t h5_btree2_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
 int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *header);
 
 /* Bytes of a node of `records` records, with its checksum; 0: the level allows no such node. */
