@@ -25,6 +25,9 @@ enum { H5_CELL = 4096 }; /* bytes of a page of the file; a write inside one is m
  * + level. */
 enum h5_stage {
 	H5_STAGE_SUPERBLOCK = 0,
+	/* A fractal heap, before the indexes whose records lead to its objects. */
+	H5_STAGE_HEAP_BLOCK = 8,
+	H5_STAGE_HEAP = 9,
 	H5_STAGE_BLOCK = 16,   /* data blocks, pages, leaves; + level for the blocks above them: super blocks,
 				  index block, inner nodes. (A version 1 B-tree goes the other way round: see
 				  chunk_index/btree1_change.h.) */

@@ -5,9 +5,11 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
+	FLAG_HUGE_WRAPPED = 0x01,
 	FLAG_CHECKSUMS = 0x02,
 	TINY_SHORT = 16, /* bytes that the 4-bit length of a tiny ID counts */
 };
@@ -42,6 +44,15 @@ static int check_table(struct h5_fractal_heap *heap, uint64_t address)
 	heap->offset_size = (heap->heap_bits + 7u) / 8;
 	heap->length_size = (unsigned)h5_min((direct_bits + 7) / 8, h5_limit_size(heap->managed_max));
 	return 0;
+}
+
+int h5_fractal_heap_compute(struct h5_fractal_heap *heap, unsigned size_of_offsets, unsigned size_of_lengths,
+			    uint64_t address)
+{
+	unsigned filters = heap->filtered ? size_of_lengths + 4u : 0;
+
+	heap->huge_in_id = heap->id_size > size_of_offsets + size_of_lengths + filters;
+	return check_table(heap, address);
 }
 
 /* The header.
@@ -79,7 +90,7 @@ int h5_fractal_heap_size(struct h5_reader *prefix, size_t *size)
 		return h5_fail(-EUCLEAN, prefix->address, "fractal heap: wrong signature");
 	h5_reader_skip(prefix, 3);
 	filters = h5_read_u16(prefix);
-	*size = H5_FRACTAL_HEAP_PREFIX + 5 + 12 * lengths + 3 * offsets + 8 + 4;
+	*size = h5_fractal_heap_header_size(offsets, lengths);
 	if (filters)
 		*size += lengths + 4 + filters;
 	return h5_reader_check(prefix, "fractal heap");
@@ -100,24 +111,29 @@ int h5_fractal_heap_decode(struct h5_reader *r, struct h5_fractal_heap *heap)
 	heap->id_size = h5_read_u16(r);
 	filters = h5_read_u16(r);
 	flags = h5_read_u8(r);
+	heap->huge_wrapped = flags & FLAG_HUGE_WRAPPED;
 	heap->checksums = flags & FLAG_CHECKSUMS;
 	heap->managed_max = h5_read_u32(r);
-	h5_read_length(r);
+	heap->huge_last = h5_read_length(r);
 	heap->huge_btree = h5_read_offset(r);
-	h5_read_length(r);
+	heap->free = h5_read_length(r);
 	heap->free_space = h5_read_offset(r);
-	for (int i = 0; i < 8; i++)
-		h5_read_length(r);
+	heap->managed = h5_read_length(r);
+	heap->allocated = h5_read_length(r);
+	heap->iterator = h5_read_length(r);
+	heap->objects = h5_read_length(r);
+	heap->huge_bytes = h5_read_length(r);
+	heap->huge_objects = h5_read_length(r);
+	heap->tiny_bytes = h5_read_length(r);
+	heap->tiny_objects = h5_read_length(r);
 	heap->width = h5_read_u16(r);
 	heap->start_size = h5_read_length(r);
 	heap->direct_max = h5_read_length(r);
 	heap->heap_bits = h5_read_u16(r);
-	h5_reader_skip(r, 2);
+	heap->start_rows = h5_read_u16(r);
 	heap->root = h5_read_offset(r);
 	heap->root_rows = h5_read_u16(r);
 	heap->filtered = filters;
-	heap->huge_in_id = heap->id_size >
-			   r->size_of_offsets + (filters ? 2u * r->size_of_lengths + 4 : r->size_of_lengths);
 	if (filters) {
 		heap->root_stored = h5_read_length(r);
 		heap->root_mask = h5_read_u32(r);
@@ -125,10 +141,47 @@ int h5_fractal_heap_decode(struct h5_reader *r, struct h5_fractal_heap *heap)
 	pipeline = h5_reader_sub(r, filters);
 	rc = h5_reader_checksum(r, "fractal heap");
 	if (!rc)
-		rc = check_table(heap, r->address);
+		rc = h5_fractal_heap_compute(heap, r->size_of_offsets, r->size_of_lengths, r->address);
 	if (!rc && filters)
 		rc = h5_pipeline_decode(&pipeline, &heap->pipeline);
 	return rc;
+}
+
+size_t h5_fractal_heap_header_size(unsigned size_of_offsets, unsigned size_of_lengths)
+{
+	return H5_FRACTAL_HEAP_PREFIX + 5 + 12 * size_of_lengths + 3 * size_of_offsets + 8 + 4;
+}
+
+int h5_fractal_heap_encode(struct h5_writer *w, const struct h5_fractal_heap *heap)
+{
+	assert(!heap->filtered);
+	h5_write_bytes(w, "FRHP", 4);
+	h5_write_u8(w, 0);
+	h5_write_u16(w, heap->id_size);
+	h5_write_u16(w, 0);
+	h5_write_u8(w, (heap->huge_wrapped ? FLAG_HUGE_WRAPPED : 0) | (heap->checksums ? FLAG_CHECKSUMS : 0));
+	h5_write_u32(w, heap->managed_max);
+	h5_write_length(w, heap->huge_last);
+	h5_write_offset(w, heap->huge_btree);
+	h5_write_length(w, heap->free);
+	h5_write_offset(w, heap->free_space);
+	h5_write_length(w, heap->managed);
+	h5_write_length(w, heap->allocated);
+	h5_write_length(w, heap->iterator);
+	h5_write_length(w, heap->objects);
+	h5_write_length(w, heap->huge_bytes);
+	h5_write_length(w, heap->huge_objects);
+	h5_write_length(w, heap->tiny_bytes);
+	h5_write_length(w, heap->tiny_objects);
+	h5_write_u16(w, heap->width);
+	h5_write_length(w, heap->start_size);
+	h5_write_length(w, heap->direct_max);
+	h5_write_u16(w, heap->heap_bits);
+	h5_write_u16(w, heap->start_rows);
+	h5_write_offset(w, heap->root);
+	h5_write_u16(w, heap->root_rows);
+	h5_write_checksum(w);
+	return h5_writer_check(w, "fractal heap");
 }
 
 void h5_fractal_heap_release(struct h5_fractal_heap *heap)
@@ -188,6 +241,15 @@ static int read_block_prefix(struct h5_reader *r, const struct h5_fractal_heap *
 	return h5_reader_check(r, "fractal heap block");
 }
 
+static void write_block_prefix(struct h5_writer *w, const struct h5_fractal_heap *heap, const char *signature,
+			       uint64_t header, uint64_t offset)
+{
+	h5_write_bytes(w, signature, 4);
+	h5_write_u8(w, 0);
+	h5_write_offset(w, header);
+	h5_write_uint(w, offset, heap->offset_size);
+}
+
 size_t h5_fractal_heap_direct_prefix(const struct h5_fractal_heap *heap, uint8_t size_of_offsets)
 {
 	return 5u + size_of_offsets + heap->offset_size + (heap->checksums ? 4 : 0);
@@ -212,6 +274,21 @@ int h5_fractal_heap_direct_check(struct h5_reader *r, uint8_t *block, const stru
 	if (!h5_checksum_matches(stored, h5_lookup3(block, (size_t)(r->end - r->begin), 0)))
 		return h5_fail(-EUCLEAN, r->address, "fractal heap direct block: wrong checksum");
 	return 0;
+}
+
+int h5_fractal_heap_direct_encode(struct h5_writer *w, const struct h5_fractal_heap *heap, uint64_t header,
+				  uint64_t offset)
+{
+	uint8_t *checksum;
+
+	write_block_prefix(w, heap, "FHDB", header, offset);
+	if (heap->checksums && !w->err) {
+		checksum = w->p;
+		h5_write_u32(w, 0);
+		if (!w->err)
+			h5_uint_to(checksum, h5_lookup3(w->begin, (size_t)(w->end - w->begin), 0), 4);
+	}
+	return h5_writer_check(w, "fractal heap direct block");
 }
 
 static size_t direct_entries(const struct h5_fractal_heap *heap, unsigned rows)
@@ -254,6 +331,18 @@ int h5_fractal_heap_indirect_decode(struct h5_reader *r, const struct h5_fractal
 		}
 	}
 	return h5_reader_checksum(r, "fractal heap indirect block");
+}
+
+int h5_fractal_heap_indirect_encode(struct h5_writer *w, const struct h5_fractal_heap *heap, uint64_t header,
+				    uint64_t offset, unsigned rows,
+				    const struct h5_fractal_heap_entry *entries)
+{
+	assert(!heap->filtered);
+	write_block_prefix(w, heap, "FHIB", header, offset);
+	for (size_t i = 0; i < (size_t)rows * heap->width; i++)
+		h5_write_offset(w, entries[i].address);
+	h5_write_checksum(w);
+	return h5_writer_check(w, "fractal heap indirect block");
 }
 
 /* Tiny: length - 1 in bits 0-3 of the first byte; in heaps whose IDs have more room, in these and a second
@@ -303,4 +392,26 @@ int h5_fractal_heap_id_decode(struct h5_reader *r, const struct h5_fractal_heap 
 		id->size = h5_read_uint(r, heap->length_size);
 	}
 	return h5_reader_check(r, "fractal heap ID");
+}
+
+int h5_fractal_heap_id_encode(struct h5_writer *w, const struct h5_fractal_heap *heap,
+			      const struct h5_fractal_heap_id *id)
+{
+	size_t used;
+
+	assert(!heap->filtered && id->type != H5_HEAP_ID_TINY);
+	h5_write_u8(w, (uint8_t)(id->type << 4));
+	if (id->type == H5_HEAP_ID_MANAGED) {
+		h5_write_uint(w, id->offset, heap->offset_size);
+		h5_write_uint(w, id->size, heap->length_size);
+	} else if (id->direct) {
+		h5_write_offset(w, id->address);
+		h5_write_length(w, id->size);
+	} else {
+		h5_write_uint(w, id->key, (unsigned)h5_min(heap->id_size - 1u, 8));
+	}
+	used = h5_writer_at(w);
+	if (used <= heap->id_size)
+		h5_write_fill(w, 0, heap->id_size - used);
+	return h5_writer_check(w, "fractal heap ID");
 }

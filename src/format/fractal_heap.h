@@ -8,6 +8,7 @@
 #define H5_FORMAT_FRACTAL_HEAP_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 #include "format/pipeline.h"
 
 #include <stdbool.h>
@@ -17,16 +18,28 @@ enum { H5_FRACTAL_HEAP_DIRECT_MAX = 1 << 28 }; /* bytes; a larger maximum direct
 
 struct h5_fractal_heap {
 	uint16_t id_size;
+	bool huge_wrapped;    /* keys of huge objects have been used up once */
 	bool checksums;	      /* of direct blocks */
 	uint32_t managed_max; /* largest managed object */
+	uint64_t huge_last;   /* the last key that a huge object was given */
 	uint64_t huge_btree;  /* H5_UNDEF: none */
-	uint64_t free_space;  /* free-space manager; H5_UNDEF: none */
-	uint16_t width;	      /* of the doubling table; a power of two */
-	uint64_t start_size;  /* bytes of the first blocks; a power of two */
-	uint64_t direct_max;  /* bytes of the largest direct block; a power of two */
-	uint16_t heap_bits;   /* log2 of the address space */
-	uint64_t root;	      /* H5_UNDEF: no managed objects */
-	uint16_t root_rows;   /* of the root indirect block; 0: the root is a direct block */
+	/* In direct blocks, those of all rows of the root, also where no block is allocated. */
+	uint64_t free;
+	uint64_t free_space; /* free-space manager; H5_UNDEF: none */
+	uint64_t managed;    /* bytes of the address space that the root spans */
+	uint64_t allocated;  /* bytes of direct blocks */
+	uint64_t iterator;   /* offset in the address space at which the next direct block begins */
+	uint64_t objects;    /* managed ones */
+	uint64_t huge_bytes, huge_objects;
+	uint64_t tiny_bytes, tiny_objects;
+	uint16_t width;	     /* of the doubling table; a power of two */
+	uint64_t start_size; /* bytes of the first blocks; a power of two */
+	uint64_t direct_max; /* bytes of the largest direct block; a power of two */
+	uint16_t heap_bits;  /* log2 of the address space */
+	uint16_t
+		start_rows; /* of the first root indirect block; 0: all that the address space has room for */
+	uint64_t root;	    /* H5_UNDEF: no managed objects */
+	uint16_t root_rows; /* of the root indirect block; 0: the root is a direct block */
 	bool filtered;
 	struct h5_pipeline pipeline; /* filtered */
 	uint64_t root_stored;	     /* filtered direct root: stored bytes and filter mask */
@@ -46,6 +59,14 @@ int h5_fractal_heap_size(struct h5_reader *prefix, size_t *size);
 /* The result is to be released by h5_fractal_heap_release(), also after an error. */
 int h5_fractal_heap_decode(struct h5_reader *r, struct h5_fractal_heap *heap);
 void h5_fractal_heap_release(struct h5_fractal_heap *heap); /* may run twice */
+
+/* Bytes of a header without filters. */
+size_t h5_fractal_heap_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
+/* Checks a new heap's fields up to `filtered`, and computes those after them. */
+int h5_fractal_heap_compute(struct h5_fractal_heap *heap, unsigned size_of_offsets, unsigned size_of_lengths,
+			    uint64_t address);
+/* Encodes the header of a heap without filters. */
+int h5_fractal_heap_encode(struct h5_writer *w, const struct h5_fractal_heap *heap);
 
 /* Size of a block in the row. */
 uint64_t h5_fractal_heap_row_size(const struct h5_fractal_heap *heap, unsigned row);
@@ -74,12 +95,22 @@ struct h5_fractal_heap_entry {
 	uint32_t mask;
 };
 
+/* Writes the prefix of a direct block, all of whose bytes are the writer's, and its checksum if it has one.
+ */
+int h5_fractal_heap_direct_encode(struct h5_writer *w, const struct h5_fractal_heap *heap, uint64_t header,
+				  uint64_t offset);
+
 /* Bytes of an indirect block with that many rows. */
 size_t h5_fractal_heap_indirect_size(const struct h5_fractal_heap *heap, unsigned rows,
 				     uint8_t size_of_offsets, uint8_t size_of_lengths);
 /* Fills rows x width entries. */
 int h5_fractal_heap_indirect_decode(struct h5_reader *r, const struct h5_fractal_heap *heap, uint64_t header,
 				    uint64_t offset, unsigned rows, struct h5_fractal_heap_entry *entries);
+
+/* The same of a heap without filters. */
+int h5_fractal_heap_indirect_encode(struct h5_writer *w, const struct h5_fractal_heap *heap, uint64_t header,
+				    uint64_t offset, unsigned rows,
+				    const struct h5_fractal_heap_entry *entries);
 
 enum h5_fractal_heap_id_type { H5_HEAP_ID_MANAGED = 0, H5_HEAP_ID_HUGE = 1, H5_HEAP_ID_TINY = 2 };
 
@@ -98,5 +129,8 @@ struct h5_fractal_heap_id {
 /* `r` holds the ID. */
 int h5_fractal_heap_id_decode(struct h5_reader *r, const struct h5_fractal_heap *heap,
 			      struct h5_fractal_heap_id *id);
+/* Writes all id_size bytes of the ID of a managed or huge object in a heap without filters. */
+int h5_fractal_heap_id_encode(struct h5_writer *w, const struct h5_fractal_heap *heap,
+			      const struct h5_fractal_heap_id *id);
 
 #endif

@@ -1,8 +1,20 @@
 #include "format/free_space.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
-enum { OLD_MANAGERS = 6, OLD_STRATEGY_PERSIST = 1, STRATEGY_PAGE = 1 };
+enum {
+	OLD_MANAGERS = 6,
+	OLD_STRATEGY_PERSIST = 1,
+	STRATEGY_PAGE = 1,
+	/* What libhdf5 gives the manager of a heap. */
+	HEAP_CLASSES = 4,
+	SHRINK_PERCENT = 80,
+	EXPAND_PERCENT = 120,
+};
+
+/* Types of sections of a heap. */
+enum { SECTION_SINGLE = 0, SECTION_FIRST_ROW = 1, SECTION_NORMAL_ROW = 2, SECTION_INDIRECT = 3 };
 
 /* Version 0                                      version 1
  *
@@ -60,17 +72,44 @@ int h5_free_space_header_decode(struct h5_reader *r, struct h5_free_space_header
 	if (!r->err && version)
 		return h5_fail(-ENOTSUP, r->address, "free-space manager: version %u is not supported",
 			       version);
-	h5_reader_skip(r, 1);
+	header->client = h5_read_u8(r);
 	header->total = h5_read_length(r);
 	header->sections = h5_read_length(r);
+	header->serialized = h5_read_length(r);
 	h5_read_length(r);
-	h5_read_length(r);
-	h5_reader_skip(r, 8);
-	h5_read_length(r);
+	h5_reader_skip(r, 6);
+	header->address_bits = h5_read_u16(r);
+	header->section_max = h5_read_length(r);
 	header->list = h5_read_offset(r);
 	header->list_size = h5_read_length(r);
-	h5_read_length(r);
+	header->list_room = h5_read_length(r);
 	return h5_reader_checksum(r, "free-space manager");
+}
+
+size_t h5_free_space_header_size(unsigned size_of_offsets, unsigned size_of_lengths)
+{
+	return 6 + 7 * size_of_lengths + 8 + size_of_offsets + 4;
+}
+
+int h5_free_space_header_encode(struct h5_writer *w, const struct h5_free_space_header *header)
+{
+	h5_write_bytes(w, "FSHD", 4);
+	h5_write_u8(w, 0);
+	h5_write_u8(w, header->client);
+	h5_write_length(w, header->total);
+	h5_write_length(w, header->sections);
+	h5_write_length(w, header->serialized);
+	h5_write_length(w, 0);
+	h5_write_u16(w, HEAP_CLASSES);
+	h5_write_u16(w, SHRINK_PERCENT);
+	h5_write_u16(w, EXPAND_PERCENT);
+	h5_write_u16(w, header->address_bits);
+	h5_write_length(w, header->section_max);
+	h5_write_offset(w, header->list);
+	h5_write_length(w, header->list_size);
+	h5_write_length(w, header->list_room);
+	h5_write_checksum(w);
+	return h5_writer_check(w, "free-space manager");
 }
 
 /*   offset  size  field
@@ -96,4 +135,148 @@ int h5_free_space_list_check(struct h5_reader *r, uint64_t header)
 	if (h5_reader_left(r) >= 4)
 		h5_reader_skip(r, h5_reader_left(r) - 4);
 	return h5_reader_checksum(r, "free-space section list");
+}
+
+/* ---- the sections of a heap ---- */
+
+/*   size  field
+ *         for each size that sections have:
+ *      n    number of sections; as many bytes as the number of all needs
+ *      s    size of each; as many bytes as the largest section that there may be needs
+ *           for each section:
+ *      o      offset in the heap; as many bytes as the address space needs
+ *      1      type
+ *             first row, indirect: o offset of the indirect block, 2 row, 2 column, 2 number of blocks */
+struct widths {
+	unsigned count, size, offset;
+};
+
+static struct widths widths_of(const struct h5_free_space_header *header)
+{
+	return (struct widths){h5_limit_size(header->serialized), h5_limit_size(header->section_max),
+			       (header->address_bits + 7u) / 8};
+}
+
+void h5_free_space_walk_begin(struct h5_free_space_walk *walk, struct h5_reader r,
+			      const struct h5_free_space_header *header)
+{
+	size_t prefix = 5u + r.size_of_offsets, left;
+
+	h5_reader_skip(&r, prefix);
+	left = h5_reader_left(&r);
+	*walk = (struct h5_free_space_walk){
+		.r = h5_reader_sub(&r, left < 4 ? 0 : left - 4),
+		.header = header,
+	};
+}
+
+static int next_of_any_type(struct h5_free_space_walk *walk, struct h5_free_section *section, unsigned *type)
+{
+	struct widths widths = widths_of(walk->header);
+	struct h5_reader *r = &walk->r;
+
+	if (widths.offset > 8)
+		return h5_fail(-EUCLEAN, r->address, "free-space manager: address space of %u bits",
+			       walk->header->address_bits);
+	if (!walk->left) {
+		if (!h5_reader_left(r))
+			return 0;
+		walk->left = h5_read_uint(r, widths.count);
+		walk->size = h5_read_uint(r, widths.size);
+		if (!r->err && !walk->left)
+			return h5_fail(-EUCLEAN, r->address, "free-space section list: a set of no sections");
+	}
+	walk->left--;
+	section->size = walk->size;
+	section->offset = h5_read_uint(r, widths.offset);
+	*type = h5_read_u8(r);
+	if (*type > SECTION_INDIRECT)
+		return h5_fail(-EUCLEAN, r->address, "free-space section list: section of type %u", *type);
+	if (*type == SECTION_FIRST_ROW || *type == SECTION_INDIRECT)
+		h5_reader_skip(r, widths.offset + 6u);
+	return r->err ? h5_reader_check(r, "free-space section list") : 1;
+}
+
+int h5_free_space_walk_next(struct h5_free_space_walk *walk, struct h5_free_section *section)
+{
+	unsigned type = SECTION_SINGLE;
+	int rc;
+
+	do
+		rc = next_of_any_type(walk, section, &type);
+	while (rc > 0 && type != SECTION_SINGLE);
+	return rc;
+}
+
+int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_header *header,
+			      uint64_t address, const struct h5_free_section *sections)
+{
+	struct widths widths = widths_of(header);
+	uint64_t i = 0;
+
+	h5_write_bytes(w, "FSSE", 4);
+	h5_write_u8(w, 0);
+	h5_write_offset(w, address);
+	while (i < header->serialized) {
+		uint64_t end = i + 1;
+
+		while (end < header->serialized && sections[end].size == sections[i].size)
+			end++;
+		h5_write_uint(w, end - i, widths.count);
+		h5_write_uint(w, sections[i].size, widths.size);
+		for (; i < end; i++) {
+			h5_write_uint(w, sections[i].offset, widths.offset);
+			h5_write_u8(w, SECTION_SINGLE);
+		}
+	}
+	h5_write_checksum(w);
+	return h5_writer_check(w, "free-space section list");
+}
+
+size_t h5_free_space_list_size(const struct h5_free_space_header *header, uint64_t sections,
+			       unsigned size_of_offsets)
+{
+	struct widths widths = widths_of(header);
+
+	return 5 + size_of_offsets +
+	       (size_t)sections * (h5_limit_size(sections) + widths.size + widths.offset + 1) + 4;
+}
+
+/* ---- removed objects ---- */
+
+/*   size  field
+ *      4  signature "h5fs"
+ *      4  checksum of the section list
+ *      2  number of objects
+ *           for each:
+ *      1      1: huge
+ *      8      offset, key or address
+ *      8      size
+ *      4  checksum                     */
+int h5_removed_objects_encode(struct h5_writer *w, uint32_t section_list,
+			      const struct h5_removed_object *objects, unsigned count)
+{
+	h5_write_bytes(w, "h5fs", 4);
+	h5_write_u32(w, section_list);
+	h5_write_u16(w, (uint16_t)count);
+	for (unsigned i = 0; i < count; i++) {
+		h5_write_u8(w, objects[i].is_huge);
+		h5_write_u64(w, objects[i].offset);
+		h5_write_u64(w, objects[i].size);
+	}
+	h5_write_checksum(w);
+	return h5_writer_check(w, "list of removed objects");
+}
+
+unsigned h5_removed_objects_decode(struct h5_reader *r, uint32_t section_list,
+				   struct h5_removed_object *objects, unsigned room)
+{
+	bool is_list = h5_read_signature(r, "h5fs") && h5_read_u32(r) == section_list;
+	unsigned count = h5_read_u16(r);
+
+	if (!is_list || count > room)
+		return 0;
+	for (unsigned i = 0; i < count; i++)
+		objects[i] = (struct h5_removed_object){h5_read_u8(r), h5_read_u64(r), h5_read_u64(r)};
+	return h5_reader_checksum(r, "list of removed objects") ? 0 : count;
 }

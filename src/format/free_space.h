@@ -5,6 +5,7 @@
 #define H5_FORMAT_FREE_SPACE_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,16 +21,78 @@ struct h5_file_space_info {
 
 int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *info);
 
+enum h5_free_space_client { H5_FREE_SPACE_HEAP = 0, H5_FREE_SPACE_FILE = 1 };
+
 struct h5_free_space_header {
+	uint8_t client; /* enum h5_free_space_client */
 	uint64_t total; /* bytes of free space that it tracks */
 	uint64_t sections;
-	uint64_t list;	    /* address of the section list; H5_UNDEF: none */
-	uint64_t list_size; /* bytes of it that are used */
+	uint64_t serialized;   /* sections that the list has */
+	uint16_t address_bits; /* log2 of the space that sections are in */
+	uint64_t section_max;  /* bytes of the largest section */
+	uint64_t list;	       /* address of the section list; H5_UNDEF: none */
+	uint64_t list_size;    /* bytes of it that are used */
+	uint64_t list_room;    /* bytes of it that are allocated */
 };
 
 int h5_free_space_header_decode(struct h5_reader *r, struct h5_free_space_header *header);
+/* Encodes the header of a heap's manager: all its sections are serialized. */
+int h5_free_space_header_encode(struct h5_writer *w, const struct h5_free_space_header *header);
+size_t h5_free_space_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
 
 /* Verifies a section list, but not the sections in it. `header`: address of the manager's. */
 int h5_free_space_list_check(struct h5_reader *r, uint64_t header);
+
+/* A piece of a fractal heap's free space, inside one direct block. */
+struct h5_free_section {
+	uint64_t offset; /* in the heap's address space */
+	uint64_t size;
+};
+
+/* Goes through the sections of a heap's list:
+ *
+ *   h5_free_space_walk_begin(&walk, data, &header);
+ *   while ((rc = h5_free_space_walk_next(&walk, &section)) > 0)
+ *           ...
+ *
+ * Rows of blocks that are not allocated are passed over. */
+struct h5_free_space_walk {
+	struct h5_reader r; /* over the sections */
+	const struct h5_free_space_header *header;
+	uint64_t left, size; /* of the current set: sections to come, bytes of each */
+};
+
+/* `r` is over a list that h5_free_space_list_check() has found sound. */
+void h5_free_space_walk_begin(struct h5_free_space_walk *walk, struct h5_reader r,
+			      const struct h5_free_space_header *header);
+int h5_free_space_walk_next(struct h5_free_space_walk *walk, struct h5_free_section *section);
+
+/* Encodes a list of the sections, which are sorted by size. `address`: of the manager's header. */
+int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_header *header,
+			      uint64_t address, const struct h5_free_section *sections);
+/* Bytes of a list of so many sections, at most. */
+size_t h5_free_space_list_size(const struct h5_free_space_header *header, uint64_t sections,
+			       unsigned size_of_offsets);
+
+/* ---- removed objects ----
+ *
+ * A list of ours in the space that is allocated for a section list and not used by it: libhdf5 ignores these
+ * bytes. It has the objects of the heap that were removed by the change that wrote the list. Their space is
+ * free only when that change is certain, so the section list has it later. */
+
+struct h5_removed_object {
+	bool is_huge;
+	uint64_t offset; /* managed: in the heap; huge: its key, or its address if IDs hold that */
+	uint64_t size;
+};
+
+enum { H5_REMOVED_PREFIX = 10, H5_REMOVED_SIZE = 17, H5_REMOVED_CHECKSUM = 4 }; /* bytes */
+
+/* `section_list`: the checksum of the list before it, to which it belongs. */
+int h5_removed_objects_encode(struct h5_writer *w, uint32_t section_list,
+			      const struct h5_removed_object *objects, unsigned count);
+/* Decodes at most `room` objects; none if there is no such list. */
+unsigned h5_removed_objects_decode(struct h5_reader *r, uint32_t section_list,
+				   struct h5_removed_object *objects, unsigned room);
 
 #endif

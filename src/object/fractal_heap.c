@@ -3,38 +3,13 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/seen.h"
-#include "format/fractal_heap.h"
 #include "object/file_space.h"
-#include "store/btree2.h"
-#include "store/file.h"
+#include "object/fractal_heap_private.h"
 #include "store/pipeline.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The key of a cached block is its address and that of its heap. The decoded form also depends on `begin` and
- * on the size or rows. So these are kept, and compared with the expected ones after each look-up. */
-struct direct_block {
-	uint64_t begin; /* in the heap's address space */
-	uint64_t size;
-	uint8_t *data;
-};
-
-struct indirect_block {
-	uint64_t begin;
-	unsigned rows;
-	struct h5_fractal_heap_entry entries[];
-};
-
-struct block_request {
-	const struct h5_fractal_heap *heap;
-	uint64_t header; /* address of the heap's header */
-	uint64_t begin;
-	unsigned rows; /* indirect */
-	uint64_t size; /* direct */
-	struct h5_fractal_heap_entry entry;
-};
 
 static void release_header(void *value)
 {
@@ -76,8 +51,8 @@ static int load_header(struct h5_file *file, uint64_t address, const void *arg, 
 
 static const struct h5_block_type header_block = {{"fractal heap", release_header}, load_header};
 
-static int heap_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
-		    const struct h5_fractal_heap **heap)
+int h5_heap_header_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+		       const struct h5_fractal_heap **heap)
 {
 	int rc = h5_file_block(file, &header_block, address, 0, NULL, ref);
 
@@ -88,11 +63,11 @@ static int heap_get(struct h5_file *file, uint64_t address, struct h5_lru_entry 
 static int load_indirect(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	const struct block_request *request = arg;
+	const struct h5_heap_request *request = arg;
 	size_t entries = (size_t)request->rows * request->heap->width;
 	size_t size = h5_fractal_heap_indirect_size(request->heap, request->rows, sb->size_of_offsets,
 						    sb->size_of_lengths);
-	struct indirect_block *block;
+	struct h5_heap_indirect *block;
 	struct h5_reader r;
 	void *data;
 	int rc = h5_block_open(file, address, size, "fractal heap indirect block", &data, &r);
@@ -121,7 +96,7 @@ static const struct h5_block_type indirect_block = {{"fractal heap indirect bloc
 
 static void release_direct(void *value)
 {
-	struct direct_block *block = value;
+	struct h5_heap_direct *block = value;
 
 	free(block->data);
 	free(block);
@@ -129,9 +104,9 @@ static void release_direct(void *value)
 
 static int load_direct(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	const struct block_request *request = arg;
+	const struct h5_heap_request *request = arg;
 	const struct h5_pipeline *pipeline = request->heap->filtered ? &request->heap->pipeline : NULL;
-	struct direct_block *block = calloc(1, sizeof *block);
+	struct h5_heap_direct *block = calloc(1, sizeof *block);
 	struct h5_reader r;
 	int rc;
 
@@ -157,22 +132,46 @@ static int load_direct(struct h5_file *file, uint64_t address, const void *arg, 
 
 static const struct h5_block_type direct_block = {{"fractal heap direct block", release_direct}, load_direct};
 
-/* Finds the block that holds `offset`: its entry and slot in the indirect block of the request. */
-static int look_up(struct h5_file *file, const struct block_request *request, uint64_t offset,
-		   struct h5_fractal_heap_entry *entry, struct h5_fractal_heap_slot *slot)
+int h5_heap_indirect_get(struct h5_file *file, const struct h5_heap_request *request,
+			 struct h5_lru_entry **ref, const struct h5_heap_indirect **block)
 {
-	const struct indirect_block *block;
-	struct h5_lru_entry *ref;
-	int rc = h5_file_block(file, &indirect_block, request->entry.address, request->header, request, &ref);
+	int rc = h5_file_block(file, &indirect_block, request->entry.address, request->header, request, ref);
 
 	if (rc)
 		return rc;
-	block = h5_lru_value(ref);
+	*block = h5_lru_value(*ref);
+	if ((*block)->begin == request->begin && (*block)->rows == request->rows)
+		return 0;
+	h5_file_put(file, *ref);
+	return h5_fail(-EUCLEAN, request->entry.address, "fractal heap: one indirect block in two places");
+}
+
+int h5_heap_direct_get(struct h5_file *file, const struct h5_heap_request *request, struct h5_lru_entry **ref,
+		       const struct h5_heap_direct **block)
+{
+	int rc = h5_file_block(file, &direct_block, request->entry.address, request->header, request, ref);
+
+	if (rc)
+		return rc;
+	*block = h5_lru_value(*ref);
+	if ((*block)->begin == request->begin && (*block)->size == request->size)
+		return 0;
+	h5_file_put(file, *ref);
+	return h5_fail(-EUCLEAN, request->entry.address, "fractal heap: one direct block in two places");
+}
+
+/* Finds the block that holds `offset`: its entry and slot in the indirect block of the request. */
+static int look_up(struct h5_file *file, const struct h5_heap_request *request, uint64_t offset,
+		   struct h5_fractal_heap_entry *entry, struct h5_fractal_heap_slot *slot)
+{
+	const struct h5_heap_indirect *block;
+	struct h5_lru_entry *ref;
+	int rc = h5_heap_indirect_get(file, request, &ref, &block);
+
+	if (rc)
+		return rc;
 	*slot = h5_fractal_heap_locate(request->heap, offset - request->begin);
-	if (block->begin != request->begin || block->rows != request->rows)
-		rc = h5_fail(-EUCLEAN, request->entry.address,
-			     "fractal heap: one indirect block in two places");
-	else if (slot->row >= request->rows)
+	if (slot->row >= request->rows)
 		rc = h5_fail(-EUCLEAN, request->entry.address, "fractal heap: no block at offset %llu",
 			     (unsigned long long)offset);
 	else
@@ -181,8 +180,31 @@ static int look_up(struct h5_file *file, const struct block_request *request, ui
 	return rc;
 }
 
+int h5_heap_entry_request(const struct h5_heap_request *parent, const struct h5_fractal_heap_entry *entry,
+			  size_t i, struct h5_heap_request *request)
+{
+	const struct h5_fractal_heap *heap = parent->heap;
+	unsigned row = (unsigned)(i / heap->width);
+	uint64_t size = h5_fractal_heap_row_size(heap, row);
+	uint64_t row_begin = row ? size * heap->width : 0;
+
+	*request = (struct h5_heap_request){
+		.heap = heap,
+		.header = parent->header,
+		.begin = parent->begin + row_begin + i % heap->width * size,
+		.size = size,
+		.entry = *entry,
+	};
+	if (row < heap->direct_rows)
+		return 0;
+	request->rows = h5_fractal_heap_rows(heap, size);
+	if (!request->rows || request->rows >= parent->rows)
+		return h5_fail(-EUCLEAN, parent->header, "fractal heap: nonsense doubling table");
+	return 0;
+}
+
 /* Goes down to the direct block that holds `offset`; the rows fall at each step. */
-static int find_direct(struct h5_file *file, struct block_request *request, uint64_t offset)
+static int find_direct(struct h5_file *file, struct h5_heap_request *request, uint64_t offset)
 {
 	struct h5_fractal_heap_slot slot;
 	unsigned rows;
@@ -231,8 +253,8 @@ static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap,
 		       const struct h5_fractal_heap_id *id, struct h5_heap_object *object)
 {
 	size_t prefix = h5_fractal_heap_direct_prefix(heap, h5_file_superblock(file)->size_of_offsets);
-	struct block_request request = {.heap = heap, .header = header};
-	const struct direct_block *block;
+	struct h5_heap_request request = {.heap = heap, .header = header};
+	const struct h5_heap_direct *block;
 	struct h5_lru_entry *ref;
 	uint64_t at;
 	int rc;
@@ -242,14 +264,11 @@ static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap,
 			       (unsigned long long)id->offset);
 	rc = find_direct(file, &request, id->offset);
 	if (!rc)
-		rc = h5_file_block(file, &direct_block, request.entry.address, header, &request, &ref);
+		rc = h5_heap_direct_get(file, &request, &ref, &block);
 	if (rc)
 		return rc;
-	block = h5_lru_value(ref);
 	at = id->offset - request.begin;
-	if (block->begin != request.begin || block->size != request.size)
-		rc = h5_fail(-EUCLEAN, request.entry.address, "fractal heap: one direct block in two places");
-	else if (at < prefix || at > request.size || id->size > request.size - at)
+	if (at < prefix || at > request.size || id->size > request.size - at)
 		rc = h5_fail(-EUCLEAN, request.entry.address,
 			     "fractal heap: object of %llu bytes beyond its block",
 			     (unsigned long long)id->size);
@@ -259,7 +278,7 @@ static int get_managed(struct h5_file *file, const struct h5_fractal_heap *heap,
 	return rc;
 }
 
-static int compare_key(void *arg, struct h5_reader record, int *rc)
+int h5_heap_huge_compare_key(void *arg, struct h5_reader record, int *rc)
 {
 	const struct h5_fractal_heap_id *id = arg;
 	uint64_t key;
@@ -278,8 +297,8 @@ static int compare_key(void *arg, struct h5_reader record, int *rc)
  *      4  filter mask; types 2 and 4
  *      L  unfiltered length; types 2 and 4
  *      L  key; types 1 and 2               */
-static void read_huge_record(const struct h5_fractal_heap *heap, struct h5_reader r,
-			     struct h5_fractal_heap_id *id)
+void h5_heap_huge_record(const struct h5_fractal_heap *heap, struct h5_reader r,
+			 struct h5_fractal_heap_id *id)
 {
 	id->address = h5_read_offset(&r);
 	id->size = id->memory_size = h5_read_length(&r);
@@ -289,22 +308,25 @@ static void read_huge_record(const struct h5_fractal_heap *heap, struct h5_reade
 	}
 }
 
-static int open_huge(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_btree2 *tree)
+enum h5_btree2_type h5_heap_huge_type(const struct h5_file *file, const struct h5_fractal_heap *heap,
+				      unsigned *record_size)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	unsigned expected = sb->size_of_offsets + sb->size_of_lengths;
-	enum h5_btree2_type type;
-	int rc;
 
+	*record_size = sb->size_of_offsets + sb->size_of_lengths;
 	if (heap->filtered)
-		expected += 4u + sb->size_of_lengths;
-	if (heap->huge_in_id) {
-		type = heap->filtered ? H5_BTREE2_HUGE_DIRECT_FILTERED : H5_BTREE2_HUGE_DIRECT;
-	} else {
-		expected += sb->size_of_lengths;
-		type = heap->filtered ? H5_BTREE2_HUGE_INDIRECT_FILTERED : H5_BTREE2_HUGE_INDIRECT;
-	}
-	rc = h5_btree2_open(file, heap->huge_btree, type, expected, tree);
+		*record_size += 4u + sb->size_of_lengths;
+	if (heap->huge_in_id)
+		return heap->filtered ? H5_BTREE2_HUGE_DIRECT_FILTERED : H5_BTREE2_HUGE_DIRECT;
+	*record_size += sb->size_of_lengths;
+	return heap->filtered ? H5_BTREE2_HUGE_INDIRECT_FILTERED : H5_BTREE2_HUGE_INDIRECT;
+}
+
+int h5_heap_huge_open(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_btree2 *tree)
+{
+	unsigned expected;
+	enum h5_btree2_type type = h5_heap_huge_type(file, heap, &expected);
+	int rc = h5_btree2_open(file, heap->huge_btree, type, expected, tree);
 
 	if (!rc && tree->address != H5_UNDEF && tree->record_size != expected)
 		rc = h5_fail(-EUCLEAN, heap->huge_btree, "fractal heap: records of %u bytes",
@@ -316,19 +338,19 @@ static int find_huge(struct h5_file *file, const struct h5_fractal_heap *heap, s
 {
 	struct h5_btree2 tree;
 	uint8_t *record;
-	int rc = open_huge(file, heap, &tree);
+	int rc = h5_heap_huge_open(file, heap, &tree);
 
 	if (rc)
 		return rc;
 	record = malloc(tree.record_size + 1u);
 	if (!record)
 		return h5_fail(-ENOMEM, H5_UNDEF, "fractal heap: out of memory");
-	rc = h5_btree2_find(&tree, compare_key, id, record);
+	rc = h5_btree2_find(&tree, h5_heap_huge_compare_key, id, record);
 	if (rc == -ENOENT)
 		rc = h5_fail(-EUCLEAN, heap->huge_btree, "fractal heap: no huge object %llu",
 			     (unsigned long long)id->key);
 	if (!rc)
-		read_huge_record(heap, h5_file_reader(file, record, tree.record_size, H5_UNDEF), id);
+		h5_heap_huge_record(heap, h5_file_reader(file, record, tree.record_size, H5_UNDEF), id);
 	free(record);
 	return rc;
 }
@@ -367,7 +389,7 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t address, const uint8_t *b
 
 	*object = (struct h5_heap_object){0};
 	if (!rc)
-		rc = heap_get(file, address, &ref, &heap);
+		rc = h5_heap_header_get(file, address, &ref, &heap);
 	if (rc)
 		return rc;
 	if (id_size < heap->id_size)
@@ -398,45 +420,34 @@ struct heap_check {
 	struct h5_seen seen; /* indirect blocks: none of a damaged heap is walked twice */
 };
 
-static int check_direct(struct heap_check *check, const struct block_request *request)
+static int check_direct(struct heap_check *check, const struct h5_heap_request *request)
 {
+	const struct h5_heap_direct *block;
 	struct h5_lru_entry *ref = NULL;
-	int rc = h5_file_block(check->file, &direct_block, request->entry.address, request->header, request,
-			       &ref);
+	int rc = h5_heap_direct_get(check->file, request, &ref, &block);
 
-	h5_file_put(check->file, ref);
+	if (!rc)
+		h5_file_put(check->file, ref);
 	return h5_damage_note(check->damage, rc);
 }
 
-static int check_indirect(struct heap_check *check, const struct block_request *request);
+static int check_indirect(struct heap_check *check, const struct h5_heap_request *request);
 
 /* Checks the block of entry i of an indirect block. If it is an indirect one, it has fewer rows. */
-static int check_entry(struct heap_check *check, const struct block_request *request,
+static int check_entry(struct heap_check *check, const struct h5_heap_request *request,
 		       const struct h5_fractal_heap_entry *entry, size_t i)
 {
-	unsigned row = (unsigned)(i / check->heap->width);
-	uint64_t size = h5_fractal_heap_row_size(check->heap, row);
-	uint64_t row_begin = row ? size * check->heap->width : 0;
-	struct block_request next = {
-		.heap = check->heap,
-		.header = request->header,
-		.begin = request->begin + row_begin + i % check->heap->width * size,
-		.size = size,
-		.entry = *entry,
-	};
+	struct h5_heap_request next;
+	int rc = h5_heap_entry_request(request, entry, i, &next);
 
-	if (row < check->heap->direct_rows)
-		return check_direct(check, &next);
-	next.rows = h5_fractal_heap_rows(check->heap, size);
-	if (!next.rows || next.rows >= request->rows)
-		return h5_damage_note(check->damage, h5_fail(-EUCLEAN, request->header,
-							     "fractal heap: nonsense doubling table"));
-	return check_indirect(check, &next);
+	if (rc)
+		return h5_damage_note(check->damage, rc);
+	return next.rows ? check_indirect(check, &next) : check_direct(check, &next);
 }
 
-static int check_indirect(struct heap_check *check, const struct block_request *request)
+static int check_indirect(struct heap_check *check, const struct h5_heap_request *request)
 {
-	const struct indirect_block *block;
+	const struct h5_heap_indirect *block;
 	struct h5_lru_entry *ref;
 	int rc = h5_interrupt_check();
 
@@ -446,11 +457,9 @@ static int check_indirect(struct heap_check *check, const struct block_request *
 		rc = h5_fail(-EUCLEAN, request->entry.address,
 			     "fractal heap: one indirect block in two places");
 	if (!rc)
-		rc = h5_file_block(check->file, &indirect_block, request->entry.address, request->header,
-				   request, &ref);
+		rc = h5_heap_indirect_get(check->file, request, &ref, &block);
 	if (rc)
 		return h5_damage_note(check->damage, rc);
-	block = h5_lru_value(ref);
 	for (size_t i = 0; i < (size_t)block->rows * check->heap->width && !rc; i++)
 		if (block->entries[i].address != H5_UNDEF)
 			rc = check_entry(check, request, &block->entries[i], i);
@@ -460,7 +469,7 @@ static int check_indirect(struct heap_check *check, const struct block_request *
 
 static int check_root(struct heap_check *check, uint64_t header)
 {
-	struct block_request request = {
+	struct h5_heap_request request = {
 		.heap = check->heap,
 		.header = header,
 		.rows = check->heap->root_rows,
@@ -480,7 +489,7 @@ static int check_huge_object(void *arg, struct h5_reader record)
 	struct h5_heap_object object = {0};
 	int rc;
 
-	read_huge_record(check->heap, record, &id);
+	h5_heap_huge_record(check->heap, record, &id);
 	rc = read_huge_object(check->file, check->heap, &id, &object);
 	h5_heap_object_release(&object);
 	return h5_damage_note(check->damage, rc);
@@ -489,7 +498,7 @@ static int check_huge_object(void *arg, struct h5_reader record)
 static int check_huge(struct heap_check *check)
 {
 	struct h5_btree2 tree;
-	int rc = open_huge(check->file, check->heap, &tree);
+	int rc = h5_heap_huge_open(check->file, check->heap, &tree);
 
 	if (!rc)
 		rc = h5_btree2_iterate(&tree, check_huge_object, check);
@@ -500,7 +509,7 @@ int h5_fractal_heap_check(struct h5_file *file, uint64_t address, struct h5_dama
 {
 	struct heap_check check = {.file = file, .damage = damage};
 	struct h5_lru_entry *ref;
-	int rc = heap_get(file, address, &ref, &check.heap);
+	int rc = h5_heap_header_get(file, address, &ref, &check.heap);
 
 	if (rc)
 		return h5_damage_note(damage, rc);

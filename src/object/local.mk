@@ -10,6 +10,13 @@ libh5fs_a_SOURCES += \
 	src/object/float_text.c \
 	src/object/fractal_heap.c \
 	src/object/fractal_heap.h \
+	src/object/fractal_heap_private.h \
+	src/object/fractal_heap_space.c \
+	src/object/fractal_heap_space.h \
+	src/object/fractal_heap_table.c \
+	src/object/fractal_heap_table.h \
+	src/object/fractal_heap_write.c \
+	src/object/fractal_heap_write.h \
 	src/object/global_heap.c \
 	src/object/global_heap.h \
 	src/object/global_heap_write.c \
