@@ -19,6 +19,7 @@ UNIT_TESTS = \
 	tests/unit/check_dataspace \
 	tests/unit/check_datatype \
 	tests/unit/check_datatype_encode \
+	tests/unit/check_dense_write \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
@@ -81,6 +82,8 @@ tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
 tests_unit_check_dataset_write_SOURCES = tests/unit/check_dataset_write.c $(dataset_model)
+dense_model = tests/lib/dense_model.c tests/lib/dense_model.h $(scratch)
+tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_model) $(crash_image)
 journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
 tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)
 tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene)
@@ -181,11 +184,13 @@ OFFLINE_TESTS = \
 EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/btree1_judge.py \
 	tests/judge/btree2_judge.py \
+	tests/judge/dense_judge.py \
 	tests/judge/conformance-exceptions \
 	tests/judge/conformance.py \
 	tests/judge/copy_corpus.py \
 	tests/judge/memory_corpus.py \
 	tests/lib/copytree.py \
+	tests/lib/dense_names.py \
 	tests/judge/crash_judge.py \
 	tests/judge/judge_walk.py \
 	tests/judge/judges.py \
@@ -228,6 +233,7 @@ FIXTURES = \
 	tests/fixtures/dataset.py \
 	tests/fixtures/dataset_write.py \
 	tests/fixtures/datatype_encode.py \
+	tests/fixtures/dense_write.py \
 	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \

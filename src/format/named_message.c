@@ -249,7 +249,69 @@ int h5_attribute_record_decode(struct h5_reader *r, struct h5_named_record *reco
 	*record = (struct h5_named_record){.id_size = 8};
 	record->id = h5_read_bytes(r, record->id_size);
 	record->is_shared = h5_read_u8(r) & MESSAGE_IS_SHARED;
-	h5_reader_skip(r, 4);
+	record->order = h5_read_u32(r);
 	record->hash = h5_read_u32(r);
 	return h5_reader_check(r, "attribute index");
+}
+
+int h5_link_record_encode(struct h5_writer *w, const struct h5_named_record *record)
+{
+	h5_write_u32(w, record->hash);
+	h5_write_bytes(w, record->id, record->id_size);
+	return h5_writer_check(w, "link index");
+}
+
+static void write_attribute(struct h5_writer *w, const struct h5_named_record *record)
+{
+	h5_write_bytes(w, record->id, record->id_size);
+	h5_write_u8(w, record->is_shared ? MESSAGE_IS_SHARED : 0);
+	h5_write_u32(w, (uint32_t)record->order);
+}
+
+int h5_attribute_record_encode(struct h5_writer *w, const struct h5_named_record *record)
+{
+	write_attribute(w, record);
+	h5_write_u32(w, record->hash);
+	return h5_writer_check(w, "attribute index");
+}
+
+/* Version 2 B-tree, record type 6:
+ *
+ *   size  field
+ *      8  creation order
+ *      7  heap ID        */
+int h5_link_order_record_decode(struct h5_reader *r, struct h5_named_record *record)
+{
+	*record = (struct h5_named_record){.order = (int64_t)h5_read_u64(r)};
+	record->id_size = h5_reader_left(r);
+	record->id = h5_read_bytes(r, record->id_size);
+	return h5_reader_check(r, "link index");
+}
+
+int h5_link_order_record_encode(struct h5_writer *w, const struct h5_named_record *record)
+{
+	h5_write_u64(w, (uint64_t)record->order);
+	h5_write_bytes(w, record->id, record->id_size);
+	return h5_writer_check(w, "link index");
+}
+
+/* Version 2 B-tree, record type 9:
+ *
+ *   size  field
+ *      8  heap ID
+ *      1  flags of the message
+ *      4  creation order       */
+int h5_attribute_order_record_decode(struct h5_reader *r, struct h5_named_record *record)
+{
+	*record = (struct h5_named_record){.id_size = 8};
+	record->id = h5_read_bytes(r, record->id_size);
+	record->is_shared = h5_read_u8(r) & MESSAGE_IS_SHARED;
+	record->order = h5_read_u32(r);
+	return h5_reader_check(r, "attribute index");
+}
+
+int h5_attribute_order_record_encode(struct h5_writer *w, const struct h5_named_record *record)
+{
+	write_attribute(w, record);
+	return h5_writer_check(w, "attribute index");
 }

@@ -1,5 +1,5 @@
 /* Links and attributes: their messages, the messages that tell where an object keeps them, and the records of
- * the indexes by name. Specification IV.A.2.c, IV.A.2.g, IV.A.2.m, IV.A.2.v, III.A.2 (record types 5 and 8).
+ * their indexes. Specification IV.A.2.c, IV.A.2.g, IV.A.2.m, IV.A.2.v, III.A.2 (record types 5, 6, 8 and 9).
  */
 #ifndef H5_FORMAT_NAMED_MESSAGE_H
 #define H5_FORMAT_NAMED_MESSAGE_H
@@ -79,6 +79,7 @@ struct h5_named_record {
 	const uint8_t *id; /* borrowed: of the heap object, which is the message */
 	size_t id_size;
 	bool is_shared; /* the ID is one of the file's heap of shared messages */
+	int64_t order;	/* of creation; not in records of links by name */
 };
 
 /* Bytes that a record has at least. */
@@ -86,5 +87,13 @@ enum { H5_LINK_RECORD_MIN = 5, H5_ATTRIBUTE_RECORD_MIN = 17 };
 
 int h5_link_record_decode(struct h5_reader *r, struct h5_named_record *record);
 int h5_attribute_record_decode(struct h5_reader *r, struct h5_named_record *record);
+int h5_link_record_encode(struct h5_writer *w, const struct h5_named_record *record);
+int h5_attribute_record_encode(struct h5_writer *w, const struct h5_named_record *record);
+
+/* Records of the indexes by creation order: without hash. */
+int h5_link_order_record_decode(struct h5_reader *r, struct h5_named_record *record);
+int h5_attribute_order_record_decode(struct h5_reader *r, struct h5_named_record *record);
+int h5_link_order_record_encode(struct h5_writer *w, const struct h5_named_record *record);
+int h5_attribute_order_record_encode(struct h5_writer *w, const struct h5_named_record *record);
 
 #endif

@@ -5,6 +5,8 @@ libh5fs_a_SOURCES += \
 	src/object/bignum.h \
 	src/object/damage.h \
 	src/object/ddl.c \
+	src/object/dense_write.c \
+	src/object/dense_write.h \
 	src/object/file_space.c \
 	src/object/file_space.h \
 	src/object/float_text.c \
@@ -32,6 +34,8 @@ libh5fs_a_SOURCES += \
 	src/object/named_message.c \
 	src/object/named_message.h \
 	src/object/number_parse.c \
+	src/object/named_record_write.c \
+	src/object/named_record_write.h \
 	src/object/numpy.c \
 	src/object/numpy_parse.c \
 	src/object/numpy_parse.h \

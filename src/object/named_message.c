@@ -193,6 +193,17 @@ int h5_named_storage_find(struct h5_file *file, const struct h5_object *object, 
 	return h5_damage_note(&storage->damage, rc);
 }
 
+void h5_named_storage_dense(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
+			    struct h5_named_storage *storage)
+{
+	*storage = (struct h5_named_storage){
+		.ops = &kinds[kind],
+		.file = file,
+		.is_dense = true,
+		.info = *info,
+	};
+}
+
 /* Opens the message that a record of the index by name leads to. */
 static int open_dense(const struct h5_named_storage *storage, const struct h5_named_record *record,
 		      struct h5_message_body *body)
@@ -247,17 +258,22 @@ static int find_compact(const struct h5_named_storage *storage, const char *name
 	return storage->damage.first.code ? h5_damage_result(&storage->damage) : -ENOENT;
 }
 
-struct search {
-	const struct h5_named_storage *storage;
-	const char *name;
-	size_t size;
-	uint32_t hash;
-	struct h5_message_body *body; /* of the one found */
-};
-
-static int compare_record(void *arg, struct h5_reader r, int *rc)
+struct h5_named_search h5_named_search_init(const struct h5_named_storage *storage, const char *name,
+					    size_t size, struct h5_message_body *body)
 {
-	const struct search *s = arg;
+	*body = (struct h5_message_body){0};
+	return (struct h5_named_search){
+		.storage = storage,
+		.name = name,
+		.size = size,
+		.hash = h5_lookup3(name, size, 0),
+		.body = body,
+	};
+}
+
+int h5_named_compare(void *arg, struct h5_reader r, int *rc)
+{
+	struct h5_named_search *s = arg;
 	const struct h5_named_storage *storage = s->storage;
 	struct h5_message_body body = {0};
 	struct h5_named_record record;
@@ -275,22 +291,23 @@ static int compare_record(void *arg, struct h5_reader r, int *rc)
 	if (!*rc)
 		order = h5_name_compare(s->name, s->size, found.text, found.size);
 	h5_message_release(storage->file, *rc || order ? &body : s->body);
-	if (!*rc && !order)
+	if (!*rc && !order) {
 		*s->body = body;
+		s->order = found.order;
+	}
 	return order;
 }
 
 static int find_dense(const struct h5_named_storage *storage, const char *name, size_t size,
 		      struct h5_message_body *body)
 {
-	struct search s = {storage, name, size, h5_lookup3(name, size, 0), body};
+	struct h5_named_search s = h5_named_search_init(storage, name, size, body);
 	struct h5_btree2_end end = {.before = NULL};
 	struct h5_btree2 tree;
 	int rc = open_index(storage, &tree);
 
-	*body = (struct h5_message_body){0};
 	if (!rc)
-		rc = h5_btree2_seek(&tree, compare_record, &s, &end);
+		rc = h5_btree2_seek(&tree, h5_named_compare, &s, &end);
 	if (!rc) {
 		rc = end.equal ? 0 : -ENOENT;
 		h5_file_put(storage->file, end.ref);

@@ -1,0 +1,135 @@
+#include "object/dense_write.h"
+
+#include "base/error.h"
+#include "change/transaction.h"
+#include "object/fractal_heap_write.h"
+#include "object/named_record_write.h"
+
+#include <string.h>
+
+/* Begins a unit that restores *info if it fails. */
+static int begin(struct h5_file *file, struct h5_named_info *info)
+{
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_unit_save(file, info, sizeof *info);
+	return rc ? h5_unit_end(file, rc) : 0;
+}
+
+int h5_dense_create(struct h5_file *file, enum h5_named_kind kind, bool tracks_order, bool indexes_order,
+		    struct h5_named_info *info)
+{
+	const struct h5_fractal_heap_parameters parameters = h5_named_heap_parameters(kind);
+	int rc = begin(file, info);
+
+	if (rc)
+		return rc;
+	info->tracks_order = tracks_order;
+	rc = h5_fractal_heap_create(file, &parameters, &info->heap);
+	if (!rc)
+		rc = h5_named_index_create(file, kind, indexes_order, info);
+	return h5_unit_end(file, rc);
+}
+
+static int insert(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind, const char *name,
+		  size_t name_size, const void *message, size_t message_size, struct h5_named_entry *entry)
+{
+	int rc = h5_fractal_heap_insert(file, info->heap, message, message_size, entry->id, entry->id_size);
+
+	return rc ? rc : h5_named_index_set(file, kind, info, name, name_size, entry);
+}
+
+int h5_dense_insert(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
+		    const char *name, size_t name_size, const void *message, size_t message_size,
+		    int64_t order)
+{
+	struct h5_named_entry entry;
+	int rc = h5_named_index_find(file, kind, info, name, name_size, &entry);
+
+	if (rc != -ENOENT)
+		return rc ? rc : -EEXIST;
+	entry = (struct h5_named_entry){
+		.id_size = h5_named_heap_parameters(kind).id_size,
+		.order = kind == H5_NAMED_ATTRIBUTE && !info->tracks_order ? H5_NO_ATTRIBUTE_ORDER : order,
+	};
+	rc = begin(file, info);
+	if (rc)
+		return rc;
+	rc = insert(file, info, kind, name, name_size, message, message_size, &entry);
+	return h5_unit_end(file, rc);
+}
+
+/* -ENOTSUP: the message is a shared one. */
+static int find_own(struct h5_file *file, const struct h5_named_info *info, enum h5_named_kind kind,
+		    const char *name, size_t name_size, struct h5_named_entry *entry)
+{
+	int rc = h5_named_index_find(file, kind, info, name, name_size, entry);
+
+	if (!rc && entry->is_shared)
+		rc = h5_fail(-ENOTSUP, info->name_index,
+			     "dense storage: changing shared attributes is not supported");
+	return rc;
+}
+
+/* The old object keeps its bytes until the commit is certain, so each record leads to the old message or to
+ * the new one. */
+static int replace(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
+		   const char *name, size_t name_size, const void *message, size_t message_size,
+		   const struct h5_named_entry *old)
+{
+	struct h5_named_entry new = *old;
+	bool replaced;
+	int rc = h5_fractal_heap_replace(file, info->heap, old->id, old->id_size, message, message_size,
+					 &replaced);
+
+	if (rc || replaced)
+		return rc;
+	rc = insert(file, info, kind, name, name_size, message, message_size, &new);
+	return rc ? rc : h5_fractal_heap_remove(file, info->heap, old->id, old->id_size);
+}
+
+int h5_dense_replace(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
+		     const char *name, size_t name_size, const void *message, size_t message_size)
+{
+	struct h5_named_entry entry;
+	int rc = find_own(file, info, kind, name, name_size, &entry);
+
+	if (!rc)
+		rc = begin(file, info);
+	if (rc)
+		return rc;
+	rc = replace(file, info, kind, name, name_size, message, message_size, &entry);
+	return h5_unit_end(file, rc);
+}
+
+int h5_dense_remove(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
+		    const char *name, size_t name_size)
+{
+	struct h5_named_entry entry;
+	int rc = find_own(file, info, kind, name, name_size, &entry);
+
+	if (!rc)
+		rc = begin(file, info);
+	if (rc)
+		return rc;
+	rc = h5_named_index_remove(file, kind, info, name, name_size, &entry);
+	if (!rc)
+		rc = h5_fractal_heap_remove(file, info->heap, entry.id, entry.id_size);
+	return h5_unit_end(file, rc);
+}
+
+int h5_dense_free(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind)
+{
+	int rc = begin(file, info);
+
+	if (rc)
+		return rc;
+	rc = h5_named_index_free(file, kind, info);
+	if (!rc)
+		rc = h5_fractal_heap_free(file, info->heap);
+	if (!rc)
+		info->heap = H5_UNDEF;
+	return h5_unit_end(file, rc);
+}

@@ -1,0 +1,302 @@
+#include "object/named_record_write.h"
+
+#include "base/error.h"
+#include "change/btree2_write.h"
+#include "change/transaction.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+	RECORD_MAX = 17, /* bytes of the largest record */
+	/* What libhdf5 gives these trees. */
+	NODE_SIZE = 512,
+	SPLIT_PERCENT = 100,
+	MERGE_PERCENT = 40,
+};
+
+typedef int decode_record(struct h5_reader *r, struct h5_named_record *record);
+typedef int encode_record(struct h5_writer *w, const struct h5_named_record *record);
+
+struct index_type {
+	enum h5_btree2_type type;
+	uint16_t record_size;
+	decode_record *decode;
+	encode_record *encode;
+};
+
+struct kind {
+	struct h5_fractal_heap_parameters heap;
+	struct index_type name, order;
+};
+
+static const struct kind kinds[] = {
+	[H5_NAMED_LINK] = {{7, 32},
+			   {H5_BTREE2_LINK_NAME, 11, h5_link_record_decode, h5_link_record_encode},
+			   {H5_BTREE2_LINK_ORDER, 15, h5_link_order_record_decode,
+			    h5_link_order_record_encode}},
+	[H5_NAMED_ATTRIBUTE] = {{8, 40},
+				{H5_BTREE2_ATTRIBUTE_NAME, 17, h5_attribute_record_decode,
+				 h5_attribute_record_encode},
+				{H5_BTREE2_ATTRIBUTE_ORDER, 13, h5_attribute_order_record_decode,
+				 h5_attribute_order_record_encode}},
+};
+
+struct h5_fractal_heap_parameters h5_named_heap_parameters(enum h5_named_kind kind)
+{
+	return kinds[kind].heap;
+}
+
+/* ---- trees ---- */
+
+static int create_tree(struct h5_file *file, const struct index_type *type, uint64_t *address)
+{
+	const struct h5_btree2_parameters parameters = {
+		.type = type->type,
+		.record_size = type->record_size,
+		.node_size = NODE_SIZE,
+		.split_percent = SPLIT_PERCENT,
+		.merge_percent = MERGE_PERCENT,
+	};
+	struct h5_btree2 tree;
+	int rc = h5_btree2_create(file, &parameters, &tree);
+
+	*address = rc ? H5_UNDEF : tree.address;
+	return rc;
+}
+
+static int open_tree(struct h5_file *file, const struct index_type *type, uint64_t address,
+		     struct h5_btree2 *tree)
+{
+	int rc;
+
+	if (address == H5_UNDEF)
+		return h5_fail(-EUCLEAN, address, "dense storage: it has no index by name");
+	rc = h5_btree2_open(file, address, type->type, type->record_size, tree);
+	if (!rc && tree->record_size != type->record_size)
+		rc = h5_fail(-ENOTSUP, address, "dense storage: records of %u bytes are not supported",
+			     tree->record_size);
+	return rc;
+}
+
+static int set_record(struct h5_file *file, const struct index_type *type, uint64_t *address,
+		      h5_btree2_compare *compare, void *arg, const struct h5_named_record *record)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	uint8_t bytes[RECORD_MAX];
+	struct h5_writer w =
+		h5_writer_init(bytes, type->record_size, sb->size_of_offsets, sb->size_of_lengths);
+	struct h5_btree2 tree;
+	int rc = type->encode(&w, record);
+
+	if (!rc)
+		rc = open_tree(file, type, *address, &tree);
+	if (!rc)
+		rc = h5_btree2_set(&tree, compare, arg, bytes);
+	if (!rc)
+		*address = tree.address;
+	return rc;
+}
+
+static int remove_record(struct h5_file *file, const struct index_type *type, uint64_t *address,
+			 h5_btree2_compare *compare, void *arg)
+{
+	struct h5_btree2 tree;
+	int rc = open_tree(file, type, *address, &tree);
+
+	if (!rc)
+		rc = h5_btree2_remove(&tree, compare, arg);
+	if (rc == -ENOENT)
+		rc = h5_fail(-EUCLEAN, *address, "dense storage: an index lacks a record");
+	if (!rc)
+		*address = tree.address;
+	return rc;
+}
+
+/* ---- by creation order ---- */
+
+struct order_search {
+	decode_record *decode;
+	int64_t order;
+};
+
+static int compare_order(void *arg, struct h5_reader r, int *rc)
+{
+	const struct order_search *s = arg;
+	struct h5_named_record record;
+
+	*rc = s->decode(&r, &record);
+	return s->order < record.order ? -1 : s->order > record.order;
+}
+
+static struct order_search order_search(const struct kind *kind, int64_t order)
+{
+	return (struct order_search){kind->order.decode, order};
+}
+
+/* ---- both ---- */
+
+int h5_named_index_create(struct h5_file *file, enum h5_named_kind kind, bool by_order,
+			  struct h5_named_info *info)
+{
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_unit_save(file, info, sizeof *info);
+	info->order_index = H5_UNDEF;
+	if (!rc)
+		rc = create_tree(file, &kinds[kind].name, &info->name_index);
+	if (!rc && by_order)
+		rc = create_tree(file, &kinds[kind].order, &info->order_index);
+	return h5_unit_end(file, rc);
+}
+
+int h5_named_index_find(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
+			const char *name, size_t name_size, struct h5_named_entry *entry)
+{
+	const struct index_type *type = &kinds[kind].name;
+	uint8_t bytes[RECORD_MAX];
+	struct h5_named_storage storage;
+	struct h5_named_record record;
+	struct h5_named_search search;
+	struct h5_message_body body;
+	struct h5_btree2 tree;
+	struct h5_reader r;
+	int rc;
+
+	h5_named_storage_dense(file, kind, info, &storage);
+	search = h5_named_search_init(&storage, name, name_size, &body);
+	rc = open_tree(file, type, info->name_index, &tree);
+	if (!rc)
+		rc = h5_btree2_find(&tree, h5_named_compare, &search, bytes);
+	h5_message_release(file, &body);
+	if (rc)
+		return rc;
+	r = h5_file_reader(file, bytes, type->record_size, H5_UNDEF);
+	rc = type->decode(&r, &record);
+	if (rc)
+		return rc;
+	*entry = (struct h5_named_entry){
+		.id_size = record.id_size,
+		.order = kind == H5_NAMED_LINK ? search.order : record.order,
+		.is_shared = record.is_shared,
+	};
+	assert(record.id_size <= sizeof entry->id);
+	memcpy(entry->id, record.id, record.id_size);
+	return 0;
+}
+
+static int set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info, const char *name,
+	       size_t name_size, const struct h5_named_entry *entry)
+{
+	struct h5_named_record record = {
+		.id = entry->id,
+		.id_size = entry->id_size,
+		.is_shared = entry->is_shared,
+		.order = entry->order,
+	};
+	struct order_search order = order_search(&kinds[kind], entry->order);
+	struct h5_named_storage storage;
+	struct h5_named_search search;
+	struct h5_message_body body;
+	int rc;
+
+	h5_named_storage_dense(file, kind, info, &storage);
+	search = h5_named_search_init(&storage, name, name_size, &body);
+	record.hash = search.hash;
+	rc = set_record(file, &kinds[kind].name, &info->name_index, h5_named_compare, &search, &record);
+	h5_message_release(file, &body);
+	if (!rc && info->order_index != H5_UNDEF)
+		rc = set_record(file, &kinds[kind].order, &info->order_index, compare_order, &order, &record);
+	return rc;
+}
+
+int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
+		       const char *name, size_t name_size, const struct h5_named_entry *entry)
+{
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_unit_save(file, info, sizeof *info);
+	if (!rc)
+		rc = set(file, kind, info, name, name_size, entry);
+	return h5_unit_end(file, rc);
+}
+
+static int remove_both(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
+		       const char *name, size_t name_size, const struct h5_named_entry *entry)
+{
+	struct order_search order = order_search(&kinds[kind], entry->order);
+	struct h5_named_storage storage;
+	struct h5_named_search search;
+	struct h5_message_body body;
+	int rc = 0;
+
+	if (info->order_index != H5_UNDEF)
+		rc = remove_record(file, &kinds[kind].order, &info->order_index, compare_order, &order);
+	if (rc)
+		return rc;
+	h5_named_storage_dense(file, kind, info, &storage);
+	search = h5_named_search_init(&storage, name, name_size, &body);
+	rc = remove_record(file, &kinds[kind].name, &info->name_index, h5_named_compare, &search);
+	h5_message_release(file, &body);
+	return rc;
+}
+
+int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
+			  const char *name, size_t name_size, const struct h5_named_entry *entry)
+{
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_unit_save(file, info, sizeof *info);
+	if (!rc)
+		rc = remove_both(file, kind, info, name, name_size, entry);
+	return h5_unit_end(file, rc);
+}
+
+/* ---- the end of an index ---- */
+
+static int refuse_shared(void *arg, struct h5_reader r)
+{
+	const struct index_type *type = arg;
+	struct h5_named_record record;
+	int rc = type->decode(&r, &record);
+
+	if (!rc && record.is_shared)
+		rc = h5_fail(-ENOTSUP, H5_UNDEF,
+			     "dense storage: removing shared attributes is not supported");
+	return rc;
+}
+
+static int free_tree(struct h5_file *file, const struct index_type *type, uint64_t *address)
+{
+	struct index_type copy = *type;
+	struct h5_btree2 tree;
+	int rc = open_tree(file, type, *address, &tree);
+
+	if (!rc)
+		rc = h5_btree2_iterate(&tree, refuse_shared, &copy);
+	if (!rc)
+		rc = h5_btree2_free(&tree);
+	if (!rc)
+		*address = H5_UNDEF;
+	return rc;
+}
+
+int h5_named_index_free(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info)
+{
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_unit_save(file, info, sizeof *info);
+	if (!rc)
+		rc = free_tree(file, &kinds[kind].name, &info->name_index);
+	if (!rc && info->order_index != H5_UNDEF)
+		rc = free_tree(file, &kinds[kind].order, &info->order_index);
+	return h5_unit_end(file, rc);
+}
