@@ -110,6 +110,7 @@ void h5_link_release(struct h5_link *link)
 enum {
 	TYPE_SHARED = 0x01, /* flags of version 2 and 3 */
 	SPACE_SHARED = 0x02,
+	NAME_UTF8 = 1, /* character set */
 };
 
 /* Reads a part of n bytes. In version 1 it is padded to a multiple of 8, but the padding may be missing at
@@ -157,6 +158,19 @@ int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attrib
 	attribute->space = part(r, version, space_size);
 	attribute->data = h5_reader_sub(r, h5_reader_left(r));
 	return 0;
+}
+
+void h5_attribute_head_encode(uint8_t head[H5_ATTRIBUTE_HEAD], size_t name_size, size_t type_size,
+			      size_t space_size)
+{
+	struct h5_writer w = h5_writer_init(head, H5_ATTRIBUTE_HEAD, 8, 8);
+
+	h5_write_u8(&w, 3);
+	h5_write_u8(&w, 0);
+	h5_write_u16(&w, (uint16_t)name_size);
+	h5_write_u16(&w, (uint16_t)type_size);
+	h5_write_u16(&w, (uint16_t)space_size);
+	h5_write_u8(&w, NAME_UTF8);
 }
 
 /* ---- where they are stored ---- */

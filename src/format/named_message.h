@@ -55,6 +55,13 @@ struct h5_attribute_message {
 /* Fails only if the name cannot be read. */
 int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attribute);
 
+enum { H5_ATTRIBUTE_HEAD = 9 }; /* bytes of a message of version 3 before the name */
+
+/* Writes what comes before the name, the datatype, the dataspace and the data, which follow each other: the
+ * sizes of the first three, that of the name with its NUL. The name is UTF-8; nothing is shared. */
+void h5_attribute_head_encode(uint8_t head[H5_ATTRIBUTE_HEAD], size_t name_size, size_t type_size,
+			      size_t space_size);
+
 /* ---- where they are stored ---- */
 
 struct h5_named_info {

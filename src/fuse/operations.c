@@ -40,8 +40,12 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int rc = look_up(m, parent, name, &entry);
 
 	if (rc == -ENOENT) {
-		/* With ino 0 the kernel remembers that there is no such name. */
-		e = (struct fuse_entry_param){.entry_timeout = m->timeout};
+		/* With ino 0 the kernel remembers that there is no such name. (It may have forgotten the
+		 * directory, if it asked for `.` or `..`.) */
+		const struct h5_node *directory = h5_vfs_node(m->vfs, parent);
+
+		e = (struct fuse_entry_param){.entry_timeout =
+						      directory ? h5_request_entry_timeout(m, directory) : 0};
 		fuse_reply_entry(req, &e);
 		return;
 	}
@@ -203,6 +207,14 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		fuse_reply_statfs(req, &st);
 }
 
+static void reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
+{
+	if (rc)
+		h5_request_fail_on(req, ino, what, rc);
+	else
+		fuse_reply_err(req, 0);
+}
+
 /* ---- extended attributes ---- */
 
 /* As for getxattr(2), size 0 asks for the length. */
@@ -246,6 +258,26 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 	}
 	reply_xattr(req, ino, "listxattr", rc, &names, size);
 	h5_buf_release(&names);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
+			int flags)
+{
+	struct h5_mount *m = h5_request_begin(req);
+
+	reply_done(req, ino, "setxattr",
+		   h5_vfs_may_have_xattr(name)
+			   ? h5_vfs_setxattr(m->vfs, h5_request_node(m, ino), name, value, size, flags)
+			   : -EOPNOTSUPP);
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	struct h5_mount *m = h5_request_begin(req);
+
+	reply_done(req, ino, "removexattr",
+		   h5_vfs_may_have_xattr(name) ? h5_vfs_removexattr(m->vfs, h5_request_node(m, ino), name)
+					       : -EOPNOTSUPP);
 }
 
 /* ---- files ---- */
@@ -334,14 +366,6 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 		reply_grown(m, &stale);
 }
 
-static void reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
-{
-	if (rc)
-		h5_request_fail_on(req, ino, what, rc);
-	else
-		fuse_reply_err(req, 0);
-}
-
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	h5_request_begin(req);
@@ -353,6 +377,16 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	(void)datasync;
 	h5_request_begin(req);
 	reply_done(req, ino, "fsync", h5_vfs_fsync(handle_of(fi)));
+}
+
+/* A directory has no changes of its own: all are committed. */
+static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct h5_mount *m = h5_request_begin(req);
+
+	(void)datasync;
+	(void)fi;
+	reply_done(req, ino, "fsync", h5_vfs_commit(m->vfs));
 }
 
 /* ---- names that are made, moved and removed: not possible ---- */
@@ -448,5 +482,7 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.symlink = op_symlink,
 	.link = op_link,
 	.rename = op_rename,
-	/* Without setxattr and removexattr the kernel answers EOPNOTSUPP. */
+	.setxattr = op_setxattr,
+	.removexattr = op_removexattr,
+	.fsyncdir = op_fsyncdir,
 };

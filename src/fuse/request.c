@@ -58,7 +58,7 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 		.generation = h5_vfs_generation(entry->node),
 		.attr = entry->st,
 		.attr_timeout = entry->size_known ? h5_request_attr_timeout(m, &entry->st) : 0,
-		.entry_timeout = m->timeout};
+		.entry_timeout = h5_request_entry_timeout(m, entry->node)};
 }
 
 /* ---- replies ---- */

@@ -55,6 +55,12 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 /* Seconds that the kernel may keep attributes: 0 for files that may be written, since it does not know their
  * size and time. */
 double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st);
+/* Seconds that the kernel may keep the name of the node, and in a directory the names that are not there. */
+static inline double h5_request_entry_timeout(const struct h5_mount *m, const struct h5_node *node)
+{
+	return m->writable && h5_vfs_is_in_view(node) ? 0 : m->timeout;
+}
+
 /* The largest size of the file that the kernel may be told now. */
 static inline uint64_t h5_request_size_limit(const struct h5_mount *m, const struct h5_node *node)
 {

@@ -1,6 +1,8 @@
 libh5fs_a_SOURCES += \
 	src/object/attribute.c \
+	src/object/attribute_write.c \
 	src/object/attribute.h \
+	src/object/attribute_write.h \
 	src/object/bignum.c \
 	src/object/bignum.h \
 	src/object/damage.h \
@@ -32,7 +34,9 @@ libh5fs_a_SOURCES += \
 	src/object/local_heap.c \
 	src/object/local_heap.h \
 	src/object/named_message.c \
+	src/object/named_message_write.c \
 	src/object/named_message.h \
+	src/object/named_message_write.h \
 	src/object/number_parse.c \
 	src/object/named_record_write.c \
 	src/object/named_record_write.h \

@@ -240,7 +240,7 @@ static bool next_compact(const struct h5_named_storage *storage, unsigned *at)
 /* ---- by name ---- */
 
 static int find_compact(const struct h5_named_storage *storage, const char *name, size_t size,
-			struct h5_message_body *body)
+			const struct h5_message **message, struct h5_message_body *body)
 {
 	for (unsigned i = 0; next_compact(storage, &i); i++) {
 		struct h5_name found;
@@ -248,7 +248,8 @@ static int find_compact(const struct h5_named_storage *storage, const char *name
 
 		if (rc)
 			return rc;
-		if (!h5_message_open(storage->file, &storage->object->messages[i], body) &&
+		*message = &storage->object->messages[i];
+		if (!h5_message_open(storage->file, *message, body) &&
 		    !storage->ops->decode_name(body->reader, &found) &&
 		    !h5_name_compare(name, size, found.text, found.size))
 			return 0;
@@ -320,8 +321,21 @@ static int find_dense(const struct h5_named_storage *storage, const char *name, 
 int h5_named_find(const struct h5_named_storage *storage, const char *name, size_t size,
 		  struct h5_message_body *body)
 {
+	const struct h5_message *message;
+
 	return storage->is_dense ? find_dense(storage, name, size, body)
-				 : find_compact(storage, name, size, body);
+				 : find_compact(storage, name, size, &message, body);
+}
+
+int h5_named_find_compact(const struct h5_named_storage *storage, const char *name, size_t size,
+			  const struct h5_message **message)
+{
+	struct h5_message_body body;
+	int rc = find_compact(storage, name, size, message, &body);
+
+	if (!rc)
+		h5_message_release(storage->file, &body);
+	return rc;
 }
 
 int h5_named_count(const struct h5_named_storage *storage, uint64_t *count)

@@ -80,6 +80,9 @@ int h5_named_storage_find(struct h5_file *file, const struct h5_object *object, 
  * does not keep others from being found. */
 int h5_named_find(const struct h5_named_storage *storage, const char *name, size_t size,
 		  struct h5_message_body *body);
+/* The message of the header itself, in compact storage; it may be a shared one. Borrowed from the object. */
+int h5_named_find_compact(const struct h5_named_storage *storage, const char *name, size_t size,
+			  const struct h5_message **message);
 
 /* Dense storage without its object, which need not have an info message yet. */
 void h5_named_storage_dense(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,

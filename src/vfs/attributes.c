@@ -64,9 +64,8 @@ static int find_cut(struct h5_file *file, const struct h5_object *object, const 
 	return rc;
 }
 
-/* The attribute that is listed as `user.NAME`. */
-static int find_attribute(struct h5_file *file, const struct h5_object *object, const char *name,
-			  struct h5_attribute *a)
+int h5_attributes_find(struct h5_file *file, const struct h5_object *object, const char *name,
+		       struct h5_attribute *a)
 {
 	int rc = h5_attribute_lookup(file, object, name, a);
 
@@ -281,7 +280,7 @@ int h5_attributes_get(struct h5_vfs *vfs, struct h5_node *node, const char *name
 	rc = h5_object_get(node->entity.file, node->entity.address, &ref, &object);
 	if (rc)
 		return rc;
-	rc = find_attribute(node->entity.file, object, name, &a);
+	rc = h5_attributes_find(node->entity.file, object, name, &a);
 	if (!rc)
 		rc = add_value(vfs, node->entity.file, &a, form, out);
 	h5_attribute_release(&a);

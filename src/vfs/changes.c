@@ -357,7 +357,8 @@ static void close_input(struct h5_view_input *input)
 	h5_view_input_release(input);
 }
 
-/* To be called before each change. Settles all writers if they have gathered too much in memory. */
+/* To be called before each change; with the writer that it goes through, if any. Settles all writers if they
+ * have gathered too much in memory. */
 static int begin_change(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
 {
 	struct h5_file *file = vfs->file;
@@ -368,7 +369,31 @@ static int begin_change(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
 		return given_up();
 	if (h5_tx_held(file) > vfs->options.gather && h5_tx_settle(file))
 		rc = commit(vfs, writer);
-	return rc ? rc : h5_dataset_writer_ready(writer);
+	return rc || !writer ? rc : h5_dataset_writer_ready(writer);
+}
+
+int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	int rc = 0;
+
+	if (!vfs->options.writable || (node->entity.file && node->entity.file != vfs->file))
+		return -EROFS;
+	if (!node->entity.file || node->entity.view || node->entity.target)
+		return -EPERM;
+	h5_lock_to_write(vfs);
+	if (h5_tx_is_swmr(vfs->file))
+		rc = h5_fail(-EPERM, node->entity.address, "with SWMR readers only elements change");
+	if (!rc)
+		rc = begin_change(vfs, NULL);
+	if (rc)
+		h5_unlock(vfs);
+	return rc;
+}
+
+void h5_change_end(struct h5_vfs *vfs)
+{
+	end_change(vfs);
+	h5_unlock(vfs);
 }
 
 static int write_all(struct h5_handle *h, uint64_t offset, const void *data, size_t n, bool append,

@@ -9,6 +9,13 @@ void h5_lock_to_read(struct h5_vfs *vfs);
 /* A request that changes something has the exclusive lock; only on a mount for writing. */
 void h5_lock_to_write(struct h5_vfs *vfs);
 
+/* Begins a change of the node's object, other than through the writer of a dataset: takes the exclusive lock.
+ * -EROFS: the mount or the object is for reading; -EPERM: it cannot be changed. On failure there is nothing
+ * to end. */
+int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node);
+/* Ends it, also if it has failed. */
+void h5_change_end(struct h5_vfs *vfs);
+
 /* True: the dataset can be written in this mount, as far as that is known without its index. */
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
 

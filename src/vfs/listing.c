@@ -26,7 +26,7 @@ struct h5_dir {
 /* True: the list has entities, not links. */
 static bool is_in_view(const struct h5_dir *dir)
 {
-	return dir->node->entity.view || dir->node->entity.kind == H5_NODE_VIEWS;
+	return h5_vfs_is_in_view(dir->node);
 }
 
 static void dir_free(struct h5_dir *dir)

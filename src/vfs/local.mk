@@ -1,4 +1,5 @@
 libh5fs_a_SOURCES += \
+	src/vfs/attribute_change.c \
 	src/vfs/attributes.c \
 	src/vfs/changes.c \
 	src/vfs/changes.h \

@@ -417,6 +417,11 @@ int h5_vfs_readlink(struct h5_node *node, const char **target)
 	return 0;
 }
 
+bool h5_vfs_is_in_view(const struct h5_node *node)
+{
+	return node->entity.view || node->entity.kind == H5_NODE_VIEWS;
+}
+
 /* ---- from a number to the node ---- */
 
 void h5_steps_free(struct h5_step *steps)

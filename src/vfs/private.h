@@ -3,6 +3,8 @@
 #define H5_VFS_PRIVATE_H
 
 #include "base/siphash.h"
+#include "object/attribute.h"
+#include "object/global_heap_write.h"
 #include "vfs/changes.h"
 #include "vfs/node.h"
 #include "vfs/vfs.h"
@@ -43,8 +45,9 @@ struct h5_vfs {
 	/* On a mount for writing: shared while a request reads, exclusive while one changes something. Guards
 	 * the rest. */
 	pthread_rwlock_t write_lock;
-	struct timespec changed; /* time of the last change; 0: none */
-	uint64_t changes;	 /* number of changes */
+	struct timespec changed;	   /* time of the last change; 0: none */
+	struct h5_global_heap_writer heap; /* where the data of variable-length elements go */
+	uint64_t changes;		   /* number of changes */
 };
 
 /* For assertions: the lock is held; exclusively. If it can be taken instead, nobody holds it, and the
@@ -100,6 +103,9 @@ enum h5_attribute_form {
 	H5_ATTRIBUTE_LISTED, /* text, or raw by an option of the mount: what user.NAME has */
 };
 
+/* The attribute that is listed as `user.NAME`; h5_attribute_release(). -ENODATA: there is none. */
+int h5_attributes_find(struct h5_file *file, const struct h5_object *object, const char *name,
+		       struct h5_attribute *attribute);
 /* Appends the value. -ENODATA: there is no attribute that is listed by that name. */
 int h5_attributes_get(struct h5_vfs *vfs, struct h5_node *node, const char *name, enum h5_attribute_form form,
 		      struct h5_buf *out);

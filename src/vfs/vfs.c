@@ -107,6 +107,7 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 	vfs->chunks = h5_file_set_chunks(set);
 	vfs->room = h5_file_set_room(set);
 	vfs->options = *options;
+	h5_global_heap_writer_init(&vfs->heap, vfs->file);
 	init_locks(vfs);
 	rc = init_ids(vfs);
 	if (!rc)

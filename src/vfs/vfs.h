@@ -170,6 +170,9 @@ void h5_vfs_await_none(struct h5_vfs *vfs);
 /* 0: the object with the header at the address is sound. For struct h5_file_set_options. */
 int h5_vfs_check_object(struct h5_file *file, uint64_t address);
 
+/* True: the node is `.h5fs`, or lies below it. There names come and go with attributes, too. */
+bool h5_vfs_is_in_view(const struct h5_node *node);
+
 /* False: no object has an extended attribute of that name, such as security.capability, for which the kernel
  * asks often. */
 static inline bool h5_vfs_may_have_xattr(const char *name)
@@ -179,6 +182,12 @@ static inline bool h5_vfs_may_have_xattr(const char *name)
 
 /* Appends the value of an extended attribute. -ENODATA: there is none; -E2BIG: it has over 64 KiB. */
 int h5_vfs_getxattr(struct h5_vfs *vfs, struct h5_node *node, const char *name, struct h5_buf *out);
+/* Sets the attribute of a name that it may have. `flags`: XATTR_CREATE, XATTR_REPLACE. -EINVAL: the attribute
+ * that is there cannot have that value; -EPERM: the name is one that cannot be set. */
+int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *value,
+		    size_t size, int flags);
+/* -ENODATA: there is no such attribute. */
+int h5_vfs_removexattr(struct h5_vfs *vfs, const struct h5_node *node, const char *name);
 /* Appends the names, each with its NUL. On failure, too: those that could be read. */
 int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out);
 

@@ -1,0 +1,128 @@
+#include "object/attribute_write.h"
+
+#include "base/buf.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/writer.h"
+#include "object/named_message_write.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PART_MAX = 65535,		     /* most bytes of a name with its NUL, or of a type */
+	SPACE_MAX = 4 + 2 * 8 * H5_RANK_MAX, /* bytes of an encoded dataspace */
+};
+
+/* The message as a whole; -E2BIG: it is larger than any message can be. */
+static int encode(struct h5_file *file, const char *name, const struct h5_buf *type,
+		  const struct h5_dataspace *space, const void *data, size_t n, struct h5_buf *message)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	uint8_t head[H5_ATTRIBUTE_HEAD], body[SPACE_MAX];
+	struct h5_writer w = h5_writer_init(body, sizeof body, sb->size_of_offsets, sb->size_of_lengths);
+	size_t name_size = strlen(name) + 1;
+	int rc;
+
+	h5_dataspace_encode(&w, space);
+	rc = h5_writer_check(&w, "dataspace");
+	if (rc)
+		return rc;
+	if (name_size > PART_MAX || type->size > PART_MAX)
+		return h5_fail(-E2BIG, H5_UNDEF, "attribute: its name or type is too long");
+	h5_attribute_head_encode(head, name_size, type->size, h5_writer_at(&w));
+	h5_buf_add(message, head, sizeof head);
+	h5_buf_add(message, name, name_size);
+	h5_buf_add(message, type->data, type->size);
+	h5_buf_add(message, body, h5_writer_at(&w));
+	h5_buf_add(message, data, n);
+	return message->err;
+}
+
+int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
+			const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
+{
+	struct h5_new_named new = {.kind = H5_NAMED_ATTRIBUTE, .name = name, .name_size = strlen(name)};
+	struct h5_buf encoded, message;
+	uint64_t n;
+	int rc;
+
+	if (!h5_mul(space->elements, type->size, &n) || n > SIZE_MAX)
+		return h5_fail(-E2BIG, object, "attribute: too large");
+	h5_buf_init(&encoded, PART_MAX);
+	h5_buf_init(&message, SIZE_MAX);
+	rc = h5_datatype_encode(type, h5_file_superblock(file)->version >= 3, &encoded);
+	if (!rc)
+		rc = encode(file, name, &encoded, space, data, (size_t)n, &message);
+	if (!rc) {
+		new.body = message.data;
+		new.size = message.size;
+		rc = h5_named_insert(file, object, &new);
+	}
+	h5_buf_release(&encoded);
+	h5_buf_release(&message);
+	return rc;
+}
+
+/* Copies the message, which the caller frees, and finds where its elements are. */
+static int copy_message(struct h5_file *file, uint64_t object, const char *name, uint8_t **copy, size_t *size,
+			size_t *data)
+{
+	struct h5_named_storage storage;
+	struct h5_attribute_message parts;
+	struct h5_message_body body = {0};
+	const struct h5_object *found;
+	struct h5_lru_entry *ref;
+	struct h5_reader r;
+	int rc = h5_object_get(file, object, &ref, &found);
+
+	if (rc)
+		return rc;
+	rc = h5_named_storage_find(file, found, H5_NAMED_ATTRIBUTE, &storage);
+	if (!rc)
+		rc = h5_named_find(&storage, name, strlen(name), &body);
+	if (!rc) {
+		r = body.reader;
+		rc = h5_attribute_decode(&r, &parts);
+	}
+	if (!rc) {
+		*size = (size_t)(body.reader.end - body.reader.begin);
+		*data = (size_t)(parts.data.p - body.reader.begin);
+		*copy = malloc(*size + 1);
+		if (*copy)
+			memcpy(*copy, body.reader.begin, *size);
+		else
+			rc = h5_fail(-ENOMEM, object, "attribute: out of memory");
+	}
+	h5_message_release(file, &body);
+	h5_file_put(file, ref);
+	return rc == -ENOENT ? -ENODATA : rc;
+}
+
+int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name, const void *data, size_t n)
+{
+	struct h5_new_named new = {.kind = H5_NAMED_ATTRIBUTE, .name = name, .name_size = strlen(name)};
+	uint8_t *message = NULL;
+	size_t at;
+	int rc = copy_message(file, object, name, &message, &new.size, &at);
+
+	if (rc)
+		return rc;
+	/* Padding may follow the elements. */
+	if (n > new.size - at) {
+		rc = h5_fail(-EINVAL, object, "attribute %s has fewer than %zu bytes", name, n);
+	} else {
+		memcpy(message + at, data, n);
+		new.body = message;
+		rc = h5_named_replace(file, object, &new);
+	}
+	free(message);
+	return rc;
+}
+
+int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name)
+{
+	int rc = h5_named_remove(file, object, H5_NAMED_ATTRIBUTE, name, strlen(name));
+
+	return rc == -ENOENT ? -ENODATA : rc;
+}

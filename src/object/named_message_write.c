@@ -1,0 +1,230 @@
+#include "object/named_message_write.h"
+
+#include "base/error.h"
+#include "base/writer.h"
+#include "change/object_header_edit.h"
+#include "change/object_header_insert.h"
+#include "change/transaction.h"
+#include "object/dense_write.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { ATTRIBUTE_ORDER_MAX = 65535 }; /* orders of creation below this are used */
+
+/* An object whose messages of one kind are changed. */
+struct change {
+	struct h5_file *file;
+	uint64_t address;
+	enum h5_named_kind kind;
+	struct h5_lru_entry *ref; /* to the object */
+	struct h5_named_storage storage;
+	bool has_info; /* the header has an info message */
+};
+
+static enum h5_message_type info_type(enum h5_named_kind kind)
+{
+	return kind == H5_NAMED_LINK ? H5_MSG_LINK_INFO : H5_MSG_ATTRIBUTE_INFO;
+}
+
+static enum h5_message_type message_type(enum h5_named_kind kind)
+{
+	return kind == H5_NAMED_LINK ? H5_MSG_LINK : H5_MSG_ATTRIBUTE;
+}
+
+static int refuse_shared(const struct change *change)
+{
+	return h5_fail(-ENOTSUP, change->address, "changing shared attributes is not supported");
+}
+
+/* Begins the unit of a change. On failure there is nothing to end. */
+static int begin(struct change *change, struct h5_file *file, uint64_t address, enum h5_named_kind kind)
+{
+	const struct h5_object *object;
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	*change = (struct change){.file = file, .address = address, .kind = kind};
+	rc = h5_tx_touch(file, address);
+	if (!rc)
+		rc = h5_object_get(file, address, &change->ref, &object);
+	if (!rc)
+		rc = h5_named_storage_find(file, object, kind, &change->storage);
+	if (!rc && change->storage.damage.first.code)
+		rc = h5_fail(-EUCLEAN, address, "its info message is damaged");
+	if (!rc)
+		change->has_info = h5_object_find(object, info_type(kind));
+	if (rc) {
+		h5_file_put(file, change->ref);
+		rc = h5_unit_end(file, rc);
+	}
+	return rc;
+}
+
+static int end(struct change *change, int rc)
+{
+	h5_file_put(change->file, change->ref);
+	/* What was decoded of the object is cached under its address. */
+	h5_tx_forget(change->file, change->address);
+	return h5_unit_end(change->file, rc);
+}
+
+/* ---- the info message ---- */
+
+struct info_update {
+	const struct change *change;
+	const struct h5_named_info *info;
+};
+
+static int encode_info(const struct info_update *update, uint8_t *body, size_t n, size_t *size)
+{
+	const struct h5_superblock *sb = h5_file_superblock(update->change->file);
+	struct h5_writer w = h5_writer_init(body, n, sb->size_of_offsets, sb->size_of_lengths);
+
+	if (update->change->kind == H5_NAMED_LINK)
+		h5_link_info_encode(&w, update->info);
+	else
+		h5_attribute_info_encode(&w, update->info);
+	*size = h5_writer_at(&w);
+	return h5_writer_check(&w, "info message");
+}
+
+static int update_info(const void *arg, uint8_t *body, size_t n)
+{
+	size_t size;
+
+	return encode_info(arg, body, n, &size);
+}
+
+/* Brings the info message up to date. In a header of version 2 it comes with the first attribute. */
+static int put_info(const struct change *change, const struct h5_named_info *info)
+{
+	struct info_update update = {change, info};
+	uint8_t body[H5_NAMED_INFO_MAX];
+	struct h5_new_message message = {.type = info_type(change->kind), .body = body};
+	int rc;
+
+	if (change->has_info)
+		return h5_header_update(change->file, change->address, info_type(change->kind), update_info,
+					&update);
+	if (change->storage.object->version == 1)
+		return 0;
+	rc = encode_info(&update, body, sizeof body, &message.size);
+	return rc ? rc : h5_header_insert(change->file, change->address, &message);
+}
+
+/* The info message as it is, or as it will be with the first attribute. */
+static struct h5_named_info info_of(const struct change *change)
+{
+	const uint8_t flags = change->storage.object->header.prefix.flags;
+
+	if (change->has_info)
+		return change->storage.info;
+	return (struct h5_named_info){.tracks_order = flags & H5_HEADER_ORDER_TRACKED,
+				      .indexes_order = flags & H5_HEADER_ORDER_INDEXED,
+				      .heap = H5_UNDEF,
+				      .name_index = H5_UNDEF,
+				      .order_index = H5_UNDEF};
+}
+
+/* ---- changes ---- */
+
+static int insert_compact(const struct change *change, const struct h5_new_named *message,
+			  const struct h5_named_info *info)
+{
+	struct h5_new_message new = {.type = message_type(change->kind),
+				     .has_order = change->kind == H5_NAMED_ATTRIBUTE && info->tracks_order,
+				     .order = (uint16_t)info->next_order,
+				     .body = message->body,
+				     .size = message->size};
+	const struct h5_message *old;
+	int rc = h5_named_find_compact(&change->storage, message->name, message->name_size, &old);
+
+	if (rc != -ENOENT)
+		return rc ? rc : -EEXIST;
+	return h5_header_insert(change->file, change->address, &new);
+}
+
+static int insert(const struct change *change, const struct h5_new_named *message)
+{
+	struct h5_named_info info = info_of(change), before = info;
+	int rc;
+
+	if (change->kind == H5_NAMED_ATTRIBUTE && info.tracks_order && info.next_order >= ATTRIBUTE_ORDER_MAX)
+		return h5_fail(-ENOSPC, change->address, "no more attributes can be counted");
+	rc = change->storage.is_dense
+		     ? h5_dense_insert(change->file, &info, change->kind, message->name, message->name_size,
+				       message->body, message->size, (int64_t)info.next_order)
+		     : insert_compact(change, message, &info);
+	if (rc)
+		return rc;
+	if (info.tracks_order)
+		info.next_order++;
+	if (change->has_info && info.next_order == before.next_order && !h5_dense_has_moved(&before, &info))
+		return 0;
+	return put_info(change, &info);
+}
+
+int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_named *message)
+{
+	struct change change;
+	int rc = begin(&change, file, object, message->kind);
+
+	return rc ? rc : end(&change, insert(&change, message));
+}
+
+/* Replaces the message by `with`; NULL: removes it. */
+static int change_compact(const struct change *change, const char *name, size_t name_size,
+			  const struct h5_new_named *with)
+{
+	struct h5_new_message new = {.type = message_type(change->kind)};
+	const struct h5_message *old;
+	int rc = h5_named_find_compact(&change->storage, name, name_size, &old);
+
+	if (rc)
+		return rc;
+	if (old->flags & H5_MSG_FLAG_SHARED)
+		return refuse_shared(change);
+	if (!with)
+		return h5_header_remove(change->file, change->address, old);
+	new.flags = old->flags;
+	new.body = with->body;
+	new.size = with->size;
+	return h5_header_set(change->file, change->address, old, &new);
+}
+
+static int change_dense(const struct change *change, const char *name, size_t name_size,
+			const struct h5_new_named *with)
+{
+	struct h5_named_info info = change->storage.info;
+	int rc = with ? h5_dense_replace(change->file, &info, change->kind, name, name_size, with->body,
+					 with->size)
+		      : h5_dense_remove(change->file, &info, change->kind, name, name_size);
+
+	return rc || !h5_dense_has_moved(&change->storage.info, &info) ? rc : put_info(change, &info);
+}
+
+static int change_message(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,
+			  size_t name_size, const struct h5_new_named *with)
+{
+	struct change change;
+	int rc = begin(&change, file, object, kind);
+
+	if (rc)
+		return rc;
+	rc = change.storage.is_dense ? change_dense(&change, name, name_size, with)
+				     : change_compact(&change, name, name_size, with);
+	return end(&change, rc);
+}
+
+int h5_named_replace(struct h5_file *file, uint64_t object, const struct h5_new_named *message)
+{
+	return change_message(file, object, message->kind, message->name, message->name_size, message);
+}
+
+int h5_named_remove(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,
+		    size_t name_size)
+{
+	return change_message(file, object, kind, name, name_size, NULL);
+}

@@ -1,0 +1,29 @@
+/* Inserts, replaces and removes named messages of an object: its links, or its attributes. They stay in the
+ * storage that the object has, compact or dense (object/named_message.h).
+ *
+ * Each change is a unit (change/transaction.h) and touches the object; what was decoded from its header is no
+ * longer valid. Names are any bytes. -ENOTSUP: the message is a shared one, or the header has a form in which
+ * the change is not possible. -EUCLEAN: the info message cannot be read. */
+#ifndef H5_OBJECT_NAMED_MESSAGE_WRITE_H
+#define H5_OBJECT_NAMED_MESSAGE_WRITE_H
+
+#include "object/named_message.h"
+
+struct h5_new_named {
+	enum h5_named_kind kind;
+	const char *name;
+	size_t name_size;
+	const void *body; /* the message, which holds the name, too */
+	size_t size;
+};
+
+/* -EEXIST: there is a message of that name. -E2BIG: it is larger than a message can be. -ENOSPC: the object
+ * has had as many attributes as can be counted. */
+int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_named *message);
+/* The message keeps its order of creation. -ENOENT: there is none of that name. -E2BIG: as above. */
+int h5_named_replace(struct h5_file *file, uint64_t object, const struct h5_new_named *message);
+/* -ENOENT: there is none of that name. */
+int h5_named_remove(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,
+		    size_t name_size);
+
+#endif

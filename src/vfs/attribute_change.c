@@ -1,0 +1,232 @@
+/* Requests that set and remove extended attributes, by the rules of doc/h5fs.1, Writing. */
+#include "vfs/private.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "change/transaction.h"
+#include "format/datatype_make.h"
+#include "object/attribute_write.h"
+#include "object/path.h"
+#include "object/value_parse.h"
+#include "vfs/changes.h"
+#include "vfs/name.h"
+#include "vfs/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+/* An attribute that is to be set. */
+struct setting {
+	struct h5_vfs *vfs;
+	const struct h5_node *node;
+	const char *name; /* of the attribute */
+	const char *value;
+	size_t size;
+};
+
+/* Finds the object of the mount that the path leads to, as a value shows it. */
+static int find_object(void *arg, const char *path, size_t n, uint64_t *address)
+{
+	struct h5_vfs *vfs = arg;
+	char *file_path = strndup(path, n), *real = malloc(n + 1);
+	struct h5_file *found_in = NULL;
+	int rc = -ENOMEM;
+
+	if (file_path && real)
+		rc = h5_path_find(vfs->file, h5_file_superblock(vfs->file)->root, real,
+				  h5_name_unescape(file_path, real), &found_in, address);
+	free(file_path);
+	free(real);
+	if (rc)
+		return rc == -ENOMEM ? rc : -ENOENT;
+	return found_in == vfs->file ? 0 : -ENOENT;
+}
+
+static int parse(const struct setting *set, const struct h5_datatype *type, const struct h5_dataspace *space,
+		 const uint8_t *old, uint8_t *data)
+{
+	struct h5_value_context context = h5_paths_context(set->vfs, set->vfs->file);
+	struct h5_value_parser parser = {
+		.context = &context, .heap = &set->vfs->heap, .object_address = find_object, .arg = set->vfs};
+
+	return h5_value_parse(&parser, type, space, set->value, set->size, old, data);
+}
+
+/* Room for all elements, zeros. */
+static int allocate(const struct setting *set, const struct h5_datatype *type,
+		    const struct h5_dataspace *space, uint8_t **data)
+{
+	uint64_t n;
+
+	/* The text of an element has at least one byte. */
+	if (!h5_mul(space->elements, type->size, &n) || n > H5_XATTR_MAX * (uint64_t)type->size)
+		return h5_fail(-E2BIG, set->node->entity.address, "attribute %s is too large", set->name);
+	*data = calloc(1, (size_t)n + 1);
+	return *data ? 0 : h5_fail(-ENOMEM, set->node->entity.address, "attribute: out of memory");
+}
+
+/* ---- an attribute that is there keeps its type and shape ---- */
+
+static int set_old_text(const struct setting *set, const struct h5_attribute *old)
+{
+	uint8_t *data;
+	int rc = old->type
+			 ? allocate(set, old->type, &old->space, &data)
+			 : h5_fail(-EUCLEAN, set->node->entity.address, "attribute %s is damaged", old->name);
+
+	if (rc)
+		return rc;
+	rc = parse(set, old->type, &old->space, old->data, data);
+	if (!rc)
+		rc = h5_attribute_update(set->vfs->file, set->node->entity.address, old->name, data,
+					 old->size);
+	free(data);
+	return rc;
+}
+
+static int set_old_bytes(const struct setting *set, const struct h5_attribute *old)
+{
+	if (!old->type || !h5_datatype_is_fixed(old->type))
+		return h5_fail(-EINVAL, set->node->entity.address,
+			       "attribute %s cannot be set to bytes: they would be addresses", old->name);
+	if (set->size != old->size)
+		return h5_fail(-EINVAL, set->node->entity.address, "attribute %s has %zu bytes, not %zu",
+			       old->name, old->size, set->size);
+	return h5_attribute_update(set->vfs->file, set->node->entity.address, old->name, set->value,
+				   set->size);
+}
+
+/* ---- new attributes ---- */
+
+static int create_text(const struct setting *set)
+{
+	const uint64_t address = set->node->entity.address;
+	struct h5_datatype *type = NULL;
+	struct h5_dataspace space;
+	uint8_t *data = NULL;
+	int rc = h5_value_guess(set->value, set->size, h5_file_superblock(set->vfs->file)->size_of_offsets,
+				&type, &space);
+
+	if (!rc)
+		rc = allocate(set, type, &space, &data);
+	if (!rc)
+		rc = parse(set, type, &space, NULL, data);
+	if (!rc)
+		rc = h5_attribute_create(set->vfs->file, address, set->name, type, &space, data);
+	free(data);
+	h5_datatype_free(type);
+	return rc;
+}
+
+static int create_bytes(const struct setting *set)
+{
+	struct h5_dataspace space = {.kind = H5_SPACE_SIMPLE,
+				     .rank = 1,
+				     .dims = {set->size},
+				     .max = {set->size},
+				     .elements = set->size};
+	struct h5_datatype *type = h5_datatype_make_integer(1, false, H5_ORDER_LE);
+	int rc = type ? h5_attribute_create(set->vfs->file, set->node->entity.address, set->name, type,
+					    &space, set->value)
+		      : h5_fail(-ENOMEM, set->node->entity.address, "attribute: out of memory");
+
+	h5_datatype_free(type);
+	return rc;
+}
+
+/* ---- requests ---- */
+
+static int find(const struct setting *set, struct h5_attribute *found)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(set->vfs->file, set->node->entity.address, &ref, &object);
+
+	if (rc)
+		return rc;
+	rc = h5_attributes_find(set->vfs->file, object, set->name, found);
+	h5_file_put(set->vfs->file, ref);
+	return rc;
+}
+
+static int set_found(const struct setting *set, enum h5_attribute_form form, int flags)
+{
+	struct h5_attribute old = {0};
+	int rc = find(set, &old);
+
+	if (!rc && flags & XATTR_CREATE)
+		rc = -EEXIST;
+	else if (!rc)
+		rc = form == H5_ATTRIBUTE_TEXT ? set_old_text(set, &old) : set_old_bytes(set, &old);
+	h5_attribute_release(&old);
+	return rc;
+}
+
+static int create(const struct setting *set, enum h5_attribute_form form)
+{
+	if (!*set->name || h5_name_is_cut(set->name))
+		return h5_fail(-EINVAL, set->node->entity.address, "%s is no name of a new attribute",
+			       set->name);
+	return form == H5_ATTRIBUTE_TEXT ? create_text(set) : create_bytes(set);
+}
+
+/* Sets or makes the attribute, in one unit, since its elements may go to the global heap. */
+static int set_attribute(const struct setting *set, enum h5_attribute_form form, bool may_create, int flags)
+{
+	struct h5_file *file = set->vfs->file;
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = set_found(set, form, flags);
+	if (rc == -ENODATA && may_create && !(flags & XATTR_REPLACE))
+		rc = create(set, form);
+	return h5_unit_end(file, rc);
+}
+
+/* Which attribute the name means, and in which form; NULL: none that can be set. */
+static const char *attribute_of(const struct h5_vfs *vfs, const char *name, enum h5_attribute_form *form,
+				bool *listed)
+{
+	*listed = !strncmp(name, "user.", 5);
+	*form = *listed && !vfs->options.raw_attributes ? H5_ATTRIBUTE_TEXT : H5_ATTRIBUTE_RAW;
+	if (*listed)
+		return name + 5;
+	return strncmp(name, "h5fs.raw.", 9) ? NULL : name + 9;
+}
+
+int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *value,
+		    size_t size, int flags)
+{
+	struct setting set = {.vfs = vfs, .node = node, .value = value, .size = size};
+	enum h5_attribute_form form;
+	bool listed;
+	int rc = h5_change_begin(vfs, node);
+
+	if (rc)
+		return rc;
+	set.name = attribute_of(vfs, name, &form, &listed);
+	rc = set.name ? set_attribute(&set, form, listed, flags) : -EPERM;
+	h5_change_end(vfs);
+	return rc;
+}
+
+int h5_vfs_removexattr(struct h5_vfs *vfs, const struct h5_node *node, const char *name)
+{
+	struct setting set = {.vfs = vfs, .node = node};
+	struct h5_attribute found = {0};
+	enum h5_attribute_form form;
+	bool listed;
+	int rc = h5_change_begin(vfs, node);
+
+	if (rc)
+		return rc;
+	set.name = attribute_of(vfs, name, &form, &listed);
+	rc = set.name && listed ? find(&set, &found) : -EPERM;
+	if (!rc)
+		rc = h5_attribute_remove(vfs->file, node->entity.address, found.name);
+	h5_attribute_release(&found);
+	h5_change_end(vfs);
+	return rc;
+}
