@@ -224,8 +224,8 @@ static int draft_write(const struct h5_chunk_index *index, const struct draft *d
 	return h5_tx_patch(index->file, draft->address, draft->bytes, draft->size, stage);
 }
 
-/* A draft of the data block for this header, which may have another address; an empty one if there is none
- * yet. */
+/* A copy of the data block, to be written where `header` says, which need not be where it lies now. If the
+ * index has no data block yet, a block without chunks. */
 static int draft_block(const struct h5_chunk_index *index, const struct h5_fixed_array_header *header,
 		       struct draft *draft)
 {
@@ -361,7 +361,7 @@ static int rebuild(struct h5_chunk_index *index)
 	return 0;
 }
 
-/* *safe: the page can change in place; if it is new, the bitmap can, too. */
+/* *safe: the page can change in place, and so can the bitmap if the page's bit is still to be set. */
 static int page_is_safe(const struct h5_chunk_index *index, uint64_t page, bool *safe)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;

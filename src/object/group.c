@@ -139,7 +139,7 @@ static int add_symbol(struct h5_link_walk *walk, const struct h5_local_heap *hea
 
 	if (!rc)
 		return add_link(&walk->symbols, &link);
-	/* The buffer keeps its error. */
+	/* A buffer's error is sticky, so the next entry gets a fresh buffer. */
 	h5_buf_release(text);
 	h5_buf_init(text, TEXT_MAX);
 	return h5_damage_note(&walk->damage, rc);
