@@ -607,6 +607,60 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* Changes some bytes of the header's first chunk, so that the checksum is right. */
+static void damage(struct scene *scene, uint64_t address)
+{
+	struct h5_header h;
+	uint8_t *bytes;
+	size_t n;
+
+	SUCCEEDS(h5_header_load(scene->s.file, address, &h));
+	n = (size_t)h.chunks->size;
+	bytes = h.chunks->bytes;
+	for (unsigned i = 0; i < 1 + draw(scene, 3); i++)
+		bytes[6 + draw(scene, n < 300 ? (unsigned)n - 6 : 294)] = (uint8_t)draw(scene, 256);
+	if (h.prefix.version > 1)
+		h5_header_seal(bytes, n);
+	SUCCEEDS(h5_tx_patch(scene->s.file, address, bytes, n, H5_STAGE_OBJECT));
+	h5_header_release(&h);
+}
+
+/* A damaged header gives an error, or is changed as far as it can be read. */
+START_TEST(damaged_headers)
+{
+	unsigned refused = 0, done = 0;
+	struct scene scene;
+
+	begin(&scene, _i ? "header_edit_v2" : "header_edit_v1");
+	for (unsigned k = 0; k < 10 * scene.count; k++) {
+		struct model *m = &scene.models[k % scene.count];
+		struct attribute a = {.number = k, .size = draw_size(&scene)};
+		struct h5_header h;
+		int rc;
+
+		SUCCEEDS(h5_unit_begin(scene.s.file));
+		damage(&scene, m->address);
+		rc = apply(&scene.s, m, INSERT, &a);
+		if (!rc)
+			rc = h5_header_load(scene.s.file, m->address, &h);
+		else
+			ck_assert_str_ne(h5_error_last()->text, "");
+		if (!rc) {
+			/* the last one, as others may move */
+			if (h.count)
+				rc = h5_header_remove(scene.s.file, m->address, &h.messages[h.count - 1]);
+			h5_header_release(&h);
+		}
+		refused += rc != 0;
+		done += !rc;
+		ck_assert_int_eq(h5_unit_end(scene.s.file, -ECANCELED), -ECANCELED);
+		check(&scene.s, m);
+	}
+	ck_assert_msg(refused > 20 && done > 20, "%u refused, %u done", refused, done);
+	end(&scene);
+}
+END_TEST
+
 /* The count is what libhdf5 reads, and it is gone from where it was not needed. */
 START_TEST(references)
 {
@@ -641,4 +695,4 @@ END_TEST
 
 UNIT_MAIN_LOOPS("header_insert", {random_changes, 3}, {blocks_are_few, 2}, {large_messages, 2},
 		{every_allocation_can_fail, 2}, {every_call_of_a_commit_can_fail, 2},
-		{killed_between_cells, 2}, {refusals, 2}, {references, 2})
+		{killed_between_cells, 2}, {refusals, 2}, {damaged_headers, 2}, {references, 2})
