@@ -11,10 +11,8 @@ typedef int h5_message_update(const void *arg, uint8_t *body, size_t n);
  * writes a dataspace after the other messages of the object.
  *
  * In version 2 the write reaches from the message to the checksum at the end of its chunk. If these lie in
- * different pages, the write is no cell, and the message moves to a continuation block of its own (together
- * with neighbours, if it is too small to become a continuation message). If a kill tears this one write, the
- * journal heals it; all later changes are cells. -ENOTSUP: the message is not there, is shared, or
- * cannot be replaced safely. */
+ * different pages, the write is no cell, and the message moves, as h5_header_set() has it; all later changes
+ * are cells. -ENOTSUP: the message is not there, is shared, or cannot be replaced safely. */
 int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_type type,
 		     h5_message_update *update, const void *arg);
 /* 0: h5_header_update() would not fail with -ENOTSUP. */

@@ -135,12 +135,9 @@ static int count_messages(const struct change *change)
 static int put_bytes(const struct change *change, const struct h5_header_chunk *chunk, uint8_t *bytes,
 		     bool any)
 {
-	const struct h5_header_chunk image = {chunk->address, chunk->size, bytes, chunk->link};
 	size_t n = (size_t)chunk->size, from = 0, to = n;
 	int rc;
 
-	if (h5_header_check_chunk(change->file, &change->header, &image))
-		return 0;
 	if (change->header.prefix.version > 1)
 		h5_header_seal(bytes, n);
 	while (from < to && bytes[from] == chunk->bytes[from])
@@ -163,6 +160,7 @@ static int lay_over(struct change *change, const struct row *row, size_t first, 
 {
 	size_t from = at(row, first), before = change->messages;
 	uint8_t *bytes = malloc((size_t)row->chunk->size);
+	struct h5_header_chunk image;
 	unsigned laid;
 	int rc = 0;
 
@@ -170,9 +168,12 @@ static int lay_over(struct change *change, const struct row *row, size_t first, 
 		return no_memory(change);
 	memcpy(bytes, row->chunk->bytes, (size_t)row->chunk->size);
 	if (h5_header_lay(&change->header.prefix, bytes + from, at(row, last) - from, list, n, &laid)) {
+		image = (struct h5_header_chunk){row->chunk->address, row->chunk->size, bytes,
+						 row->chunk->link};
 		change->messages += laid;
 		change->messages -= (unsigned)(last - first);
-		rc = put_bytes(change, row->chunk, bytes, any);
+		if (!h5_header_check_chunk(change->file, &change->header, &image))
+			rc = put_bytes(change, row->chunk, bytes, any);
 	}
 	if (!rc)
 		change->messages = (unsigned)before;
@@ -181,6 +182,29 @@ static int lay_over(struct change *change, const struct row *row, size_t first, 
 }
 
 /* ---- in the chunk ---- */
+
+/* Replaces the old message by one of the same size. All else in the chunk stays as it is. */
+static int same_size(struct change *change, const struct row *row, bool any)
+{
+	const struct h5_superblock *sb = h5_file_superblock(change->file);
+	struct h5_writer w;
+	uint8_t *bytes;
+	int rc;
+
+	if (!change->old.data || !change->new.data || change->new.size != change->old.size)
+		return 0;
+	bytes = malloc((size_t)row->chunk->size);
+	if (!bytes)
+		return no_memory(change);
+	memcpy(bytes, row->chunk->bytes, (size_t)row->chunk->size);
+	w = h5_writer_init(bytes + at(row, row->old), row->head + change->old.size, sb->size_of_offsets,
+			   sb->size_of_lengths);
+	h5_message_encode(&w, &change->header.prefix, &change->new);
+	assert(!w.err);
+	rc = put_bytes(change, row->chunk, bytes, any);
+	free(bytes);
+	return rc;
+}
 
 static int try_window(struct change *change, const struct row *row, size_t first, size_t last, bool any)
 {
@@ -564,8 +588,8 @@ static int try_method(struct change *change, change_method *method, bool any)
 /* Tries the methods, best first: without the help of the journal, then with it. */
 static int realize(struct change *change)
 {
-	static change_method *const cells[] = {in_place, into_new_block, move_chunk};
-	static change_method *const others[] = {move_all, in_place, into_new_block, move_chunk};
+	static change_method *const cells[] = {same_size, in_place, into_new_block, move_chunk};
+	static change_method *const others[] = {move_all, same_size, in_place, into_new_block, move_chunk};
 	int rc = 0;
 
 	for (unsigned i = 0; i < sizeof cells / sizeof *cells && !rc; i++)
@@ -578,8 +602,7 @@ static int realize(struct change *change)
 	return rc > 0 ? 0 : rc;
 }
 
-/* When a change of messages of this type is written. */
-static unsigned stage_of(unsigned type, bool comes)
+unsigned h5_header_stage(unsigned type, bool comes)
 {
 	switch (type) {
 	case H5_MSG_DATASPACE:
@@ -655,7 +678,7 @@ static int make_change(struct h5_file *file, uint64_t address, const struct h5_m
 	if (rc)
 		return rc;
 	if (!stage)
-		change.stage = stage_of(new ? new->type : old->type, new);
+		change.stage = h5_header_stage(new ? new->type : old->type, new);
 	rc = load(&change, address);
 	if (!rc && old)
 		rc = find_old(&change, old);

@@ -18,6 +18,9 @@
  * -E2BIG: a message of over 65,535 bytes, or a header of over 16 MiB. -ENOSPC: a version 1 header with too
  * many messages. -ENOTSUP: the header has a form in which the change is not possible. */
 
+/* When the commit writes a change by which a message of this type comes or goes (enum h5_stage). */
+unsigned h5_header_stage(unsigned type, bool comes);
+
 /* Inserts a message. It may be anywhere among the others. */
 int h5_header_insert(struct h5_file *file, uint64_t address, const struct h5_new_message *message);
 
