@@ -28,6 +28,7 @@ UNIT_TESTS = \
 	tests/unit/check_group \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
+	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
 	tests/unit/check_heap \
 	tests/unit/check_holes \
@@ -76,8 +77,10 @@ tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
 tests_unit_check_header_create_SOURCES = tests/unit/check_header_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_header_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_header_insert_SOURCES = tests/unit/check_header_insert.c $(crash_image) $(fault_alloc) $(scratch)
-tests_unit_check_header_insert_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+header_model = tests/lib/header_model.c tests/lib/header_model.h $(scratch)
+tests_unit_check_header_faults_SOURCES = tests/unit/check_header_faults.c $(header_model) $(crash_image) $(fault_alloc)
+tests_unit_check_header_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_header_insert_SOURCES = tests/unit/check_header_insert.c $(header_model)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
@@ -303,6 +306,7 @@ JUDGED_TESTS = \
 	tests/unit/check_header_create \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
+	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
 	tests/unit/check_header_insert \
 	tests/unit/check_transaction \

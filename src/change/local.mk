@@ -7,6 +7,8 @@ libh5fs_a_SOURCES += \
 	src/change/journal.h \
 	src/change/journal_file.c \
 	src/change/journal_private.h \
+	src/change/object_header_change.c \
+	src/change/object_header_change.h \
 	src/change/object_header_create.c \
 	src/change/object_header_create.h \
 	src/change/object_header_edit.c \

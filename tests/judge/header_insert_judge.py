@@ -1,4 +1,4 @@
-"""Judges by libhdf5 what tests/unit/check_header_insert.c has made of a file of tests/fixtures/header_edit.py.
+"""Judges by libhdf5 what tests/unit/check_header_insert.c and check_header_faults.c have made of a file of tests/fixtures/header_edit.py.
 
     header_insert_judge.py ORIGINAL EDITED MODEL
     header_insert_judge.py FOLDER COMMITS

@@ -1,0 +1,23 @@
+/* Finds out how a header can change, so that one cell makes the change, and makes it. */
+#ifndef H5_CHANGE_OBJECT_HEADER_CHANGE_H
+#define H5_CHANGE_OBJECT_HEADER_CHANGE_H
+
+#include "change/object_header_layout.h"
+
+/* A change of a header: `old` goes, `new` comes. */
+struct h5_header_change {
+	struct h5_file *file;
+	struct h5_header header;
+	struct h5_message old; /* data NULL: none */
+	struct h5_message new; /* data NULL: none */
+	unsigned stage;
+	unsigned messages; /* of all chunks, with those of the change */
+	uint64_t bytes;	   /* of all chunks */
+};
+
+/* Tries all ways, the best first: those in which a cell makes the change, then those that need the help of
+ * the journal. In a unit; what was loaded of the header is not up to date afterwards. Errors as in
+ * change/object_header_insert.h. */
+int h5_header_realize(struct h5_header_change *change);
+
+#endif
