@@ -63,6 +63,9 @@ static int row_init(struct row *row, const struct h5_header_change *change,
 		row->items[row->count++] = message;
 	}
 	row->old = row->old < row->count ? row->old : row->count;
+	/* In version 1 no message can use the gap, since it is not aligned. */
+	if (prefix->version == 1)
+		row->end -= h5_reader_left(&r);
 	if (rc)
 		row_release(row);
 	return rc;

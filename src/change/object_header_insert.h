@@ -9,8 +9,8 @@
  * it. They may move other messages, so a header that was loaded before is no longer valid.
  *
  * A message goes into free space of its chunk; else to a new continuation block, with neighbours if it must;
- * else its continuation block moves. If none of these would be a cell, a chunk of up to a page moves to a
- * continuation block inside one page, so that only this one write depends on the journal.
+ * else its continuation block moves. If none of these would be a cell, all messages of a version 2 chunk move
+ * to a new block, so that only this one write depends on the journal.
  *
  * The chunks stay as all versions of libhdf5 accept them (h5_header_check()): no gap appears, and NIL
  * messages that are neighbours would fit into one.
@@ -24,7 +24,8 @@ unsigned h5_header_stage(unsigned type, bool comes);
 /* Inserts a message. It may be anywhere among the others. */
 int h5_header_insert(struct h5_file *file, uint64_t address, const struct h5_new_message *message);
 
-/* Removes a message of the header as it is now (h5_header_load()). */
+/* Removes a message of the header as it is now (h5_header_load()). What it refers to stays, such as a shared
+ * message or a heap. */
 int h5_header_remove(struct h5_file *file, uint64_t address, const struct h5_message *message);
 
 /* Replaces a message of the header as it is now by a new one. A message without an order of creation has that
