@@ -21,9 +21,9 @@ def attributes(dataset):
             for name in dataset.attrs}
 
 
-def all_attributes(path):
+def all_attributes(path, names=None):
     with h5py.File(path, "r") as f:
-        return {name: attributes(f[name]) for name in f if not name.startswith("filler")}
+        return {name: attributes(f[name]) for name in names or f if not name.startswith("filler")}
 
 
 def judge_states(folder, commits):
@@ -33,8 +33,8 @@ def judge_states(folder, commits):
         changed = [name for name in first if first[name] != last[name]]
         assert len(changed) > 4, changed
         for path in states[1:-1]:
-            found = all_attributes(path)
-            assert all(found[name] in (first[name], last[name]) for name in first), path
+            found = all_attributes(path, changed + sorted(first)[::20])
+            assert all(found[name] in (first[name], last[name]) for name in found), path
 
 
 def judge():
