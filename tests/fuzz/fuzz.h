@@ -28,6 +28,7 @@ bool fuzz_message_at(unsigned n, struct fuzz_target *target); /* messages.c */
 bool fuzz_block_at(unsigned n, struct fuzz_target *target);   /* blocks.c */
 bool fuzz_filter_at(unsigned n, struct fuzz_target *target);  /* filters.c */
 bool fuzz_file_at(unsigned n, struct fuzz_target *target);    /* files.c */
+bool fuzz_text_at(unsigned n, struct fuzz_target *target);    /* texts.c */
 
 /* Ends the program where a promise is broken. */
 #define FUZZ_HOLDS(condition)                                                                                \

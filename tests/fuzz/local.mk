@@ -8,6 +8,7 @@ fuzz_targets = \
 	tests/fuzz/fuzz.h \
 	tests/fuzz/messages.c \
 	tests/fuzz/targets.c \
+	tests/fuzz/texts.c \
 	tests/fuzz/walk.c \
 	tests/fuzz/walk.h \
 	tests/fuzz/write.c \

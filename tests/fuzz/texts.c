@@ -1,0 +1,110 @@
+/* Text that a user sets: as a value of many types, and as the name of a type. An input is the text. */
+#include "base/error.h"
+#include "fuzz.h"
+#include "object/numpy_parse.h"
+#include "object/value_parse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is read is written again, and that is read as the same. */
+static void parse(const struct h5_datatype *type, const struct h5_dataspace *space, const char *text,
+		  size_t n)
+{
+	const struct h5_value_context context = {0};
+	const struct h5_value_parser parser = {.context = &context};
+	size_t size = (size_t)space->elements * type->size;
+	uint8_t *data = calloc(size + 1, 1), *again = calloc(size + 1, 1);
+	struct h5_buf out, twice;
+
+	FUZZ_HOLDS(data && again);
+	h5_buf_init(&out, 1 << 24);
+	h5_buf_init(&twice, 1 << 24);
+	if (!h5_value_parse(&parser, type, space, text, n, NULL, data)) {
+		FUZZ_HOLDS(!h5_value_text(&context, type, space, data, &out));
+		FUZZ_HOLDS(!h5_value_parse(&parser, type, space, out.size ? out.data : "", out.size, NULL,
+					   again));
+		FUZZ_HOLDS(!h5_value_text(&context, type, space, again, &twice));
+		FUZZ_HOLDS(out.size == twice.size && (!out.size || !memcmp(out.data, twice.data, out.size)));
+	}
+	h5_buf_release(&out);
+	h5_buf_release(&twice);
+	free(data);
+	free(again);
+}
+
+/* Reads back as it is, if it needs no heap. */
+static void guess(const char *text, size_t n)
+{
+	const struct h5_value_context context = {0};
+	const struct h5_value_parser parser = {.context = &context};
+	struct h5_dataspace space;
+	struct h5_datatype *type;
+	struct h5_buf out;
+	uint8_t *data;
+
+	FUZZ_HOLDS(!h5_value_guess(text, n, 8, &type, &space));
+	FUZZ_HOLDS(space.elements <= n || space.kind == H5_SPACE_SCALAR);
+	if (type->class != H5_CLASS_VLEN) {
+		data = calloc((size_t)space.elements + 1, type->size);
+		FUZZ_HOLDS(data && !h5_value_parse(&parser, type, &space, text, n, NULL, data));
+		h5_buf_init(&out, 1 << 24);
+		FUZZ_HOLDS(!h5_value_text(&context, type, &space, data, &out));
+		FUZZ_HOLDS(out.size == n && (!n || !memcmp(out.data, text, n)));
+		h5_buf_release(&out);
+		free(data);
+	}
+	h5_datatype_free(type);
+}
+
+static void parse_type(const char *text, size_t n)
+{
+	struct h5_dataspace space;
+	struct h5_datatype *type;
+	struct h5_buf out;
+
+	if (h5_numpy_parse_shaped(text, n, 8, &type, &space))
+		return;
+	FUZZ_HOLDS(type->size);
+	h5_buf_init(&out, 1 << 20);
+	(void)h5_datatype_encode(type, true, &out);
+	h5_buf_release(&out);
+	h5_datatype_free(type);
+}
+
+static void run_text(const void *arg, const uint8_t *data, size_t size)
+{
+	static const char *const types[] = {"<i8",
+					    "|u1",
+					    "<f2",
+					    ">f8",
+					    "<c8",
+					    "|b1",
+					    "S7",
+					    "|V3",
+					    "(2,)<i2",
+					    "(2,3)S2",
+					    "[[\"a\",\"<i4\"],[\"b\",[[\"c\",\"S3\",[2]],[\"d\",\"<f4\"]]]]"};
+	const char *text = (const char *)data;
+	struct h5_dataspace space;
+	struct h5_datatype *type;
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+		FUZZ_HOLDS(!h5_numpy_parse_shaped(types[i], strlen(types[i]), 8, &type, &space));
+		parse(type, &space, text, size);
+		h5_datatype_free(type);
+	}
+	guess(text, size);
+	parse_type(text, size);
+}
+
+bool fuzz_text_at(unsigned n, struct fuzz_target *target)
+{
+	if (n)
+		return false;
+	snprintf(target->name, sizeof target->name, "text");
+	target->run = run_text;
+	return true;
+}
