@@ -100,22 +100,24 @@ static void round_trip(struct scene *s, const struct h5_attribute *a)
 {
 	size_t size = (size_t)a->space.elements * a->type->size;
 	uint8_t *data = calloc(size + 1, 1);
+	const char *written;
 	struct h5_buf text;
 	int rc;
 
 	h5_buf_init(&text, 1 << 20);
 	SUCCEEDS(h5_value_text(&s->context, a->type, &a->space, a->data, &text));
-	rc = h5_value_parse(&s->parser, a->type, &a->space, text.data, text.size, a->data, data);
+	written = text.size ? text.data : "";
+	rc = h5_value_parse(&s->parser, a->type, &a->space, written, text.size, a->data, data);
 	if (rc)
 		ck_abort_msg("%s: %s", a->name, h5_error_last()->text);
-	reads_back(&s->context, a->type, &a->space, data, text.data, text.size, a->name);
+	reads_back(&s->context, a->type, &a->space, data, written, text.size, a->name);
 	memset(data, 0, size);
-	rc = h5_value_parse(&s->parser, a->type, &a->space, text.data, text.size, NULL, data);
+	rc = h5_value_parse(&s->parser, a->type, &a->space, written, text.size, NULL, data);
 	if (has_region(a->type) && text.size > 10) {
 		ck_assert_int_eq(rc, -EINVAL);
 	} else {
 		ck_assert_int_eq(rc, 0);
-		reads_back(&s->context, a->type, &a->space, data, text.data, text.size, a->name);
+		reads_back(&s->context, a->type, &a->space, data, written, text.size, a->name);
 	}
 	h5_buf_release(&text);
 	free(data);
@@ -614,7 +616,7 @@ START_TEST(every_allocation_can_fail)
 		}
 		reads_back(&s.context, &t, &scalar, data, json, sizeof json - 1, "value");
 	}
-	ck_assert_uint_gt(failed, 20);
+	ck_assert_uint_gt(failed, 10);
 	h5_datatype_free(nested);
 	end(&s);
 }
