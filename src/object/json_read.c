@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -102,7 +101,7 @@ size_t h5_json_number_length(const char *text, size_t n)
 	return (size_t)(p - text);
 }
 
-/* json-c keeps the text of a number only as that of a float, whose value is not used. */
+/* json-c keeps the text of a number only as that of a float, whose value is not used. So it is 0. */
 static int number(struct parser *p, struct json_object **value)
 {
 	size_t n = h5_json_number_length(p->p, (size_t)(p->end - p->p));
@@ -414,14 +413,63 @@ void h5_json_document_release(struct h5_json_document *document)
 	h5_charge_release(&document->charge);
 }
 
+/* json-c takes values that it only reads as not const. */
+static struct json_object *readable(const struct json_object *value)
+{
+	return (struct json_object *)(uintptr_t)value;
+}
+
 const char *h5_json_number_text(const struct json_object *value, char room[H5_JSON_INTEGER_ROOM])
 {
-	struct json_object *number = (struct json_object *)(uintptr_t)value;
-
 	if (json_object_is_type(value, json_type_int)) {
 		snprintf(room, H5_JSON_INTEGER_ROOM, "%" PRId64, json_object_get_int64(value));
 		return room;
 	}
 	/* json-c keeps the text of a number in its user data; see json_object_new_double_s(). */
-	return json_object_is_type(value, json_type_double) ? json_object_get_userdata(number) : NULL;
+	return json_object_is_type(value, json_type_double) ? json_object_get_userdata(readable(value))
+							    : NULL;
+}
+
+static bool equal_arrays(const struct json_object *a, const struct json_object *b)
+{
+	size_t n = json_object_array_length(a);
+
+	if (n != json_object_array_length(b))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!h5_json_equal(json_object_array_get_idx(a, i), json_object_array_get_idx(b, i)))
+			return false;
+	return true;
+}
+
+static bool equal_objects(const struct json_object *a, const struct json_object *b)
+{
+	struct json_object_iterator i = json_object_iter_begin(readable(a)), end = json_object_iter_end(a);
+	struct json_object *other;
+
+	if (json_object_object_length(a) != json_object_object_length(b))
+		return false;
+	for (; !json_object_iter_equal(&i, &end); json_object_iter_next(&i))
+		if (!json_object_object_get_ex(b, json_object_iter_peek_name(&i), &other) ||
+		    !h5_json_equal(json_object_iter_peek_value(&i), other))
+			return false;
+	return true;
+}
+
+bool h5_json_equal(const struct json_object *a, const struct json_object *b)
+{
+	char rooms[2][H5_JSON_INTEGER_ROOM];
+
+	if (json_object_get_type(a) != json_object_get_type(b))
+		return false;
+	switch (json_object_get_type(a)) {
+	case json_type_array:
+		return equal_arrays(a, b);
+	case json_type_object:
+		return equal_objects(a, b);
+	case json_type_double:
+		return !strcmp(h5_json_number_text(a, rooms[0]), h5_json_number_text(b, rooms[1]));
+	default:
+		return json_object_equal(readable(a), readable(b));
+	}
 }

@@ -1,14 +1,15 @@
-/* Reads JSON (RFC 8259) strictly, with json-c. The text may be hostile.
+/* Reads JSON (RFC 8259) strictly, into values of json-c. The text may be hostile.
  *
- * Beside what json-c checks, nothing of the text is lost: numbers keep all their digits, a name occurs once
- * in an object, and lone surrogates \udc80 to \udcff are the bytes 80 to ff, as h5_json_string() writes bytes
- * that are not UTF-8. */
+ * Nothing of the text is lost: numbers keep all their digits, a name occurs once in an object, and lone
+ * surrogates \udc80 to \udcff are the bytes 80 to ff, as h5_json_string() writes bytes that are not UTF-8.
+ * Other lone surrogates are refused. */
 #ifndef H5_OBJECT_JSON_READ_H
 #define H5_OBJECT_JSON_READ_H
 
 #include "base/room.h"
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -26,8 +27,12 @@ struct h5_json_document {
 int h5_json_read(const char *text, size_t n, struct h5_json_document *document);
 void h5_json_document_release(struct h5_json_document *document); /* may run twice */
 
-/* The text of a number, for which h5_json_number_length() holds; NULL: the value is no number. It is in
- * `room`, or borrowed from the value. A number that has no fraction may have got the exponent 0. */
+/* True if the values are the same: numbers in the same form, members in any order. (json_object_equal() knows
+ * only the beginning of a long number.) */
+bool h5_json_equal(const struct json_object *a, const struct json_object *b);
+
+/* The text of a number, as it was read; NULL: the value is no number. It is in `room`, or borrowed from the
+ * value. */
 const char *h5_json_number_text(const struct json_object *value, char room[H5_JSON_INTEGER_ROOM]);
 
 /* The length of the JSON number at the begin of the n bytes; 0: they begin with none. */

@@ -148,7 +148,7 @@ static int is_as_old(const struct h5_value_parser *p, const struct h5_datatype *
 	h5_buf_release(&text);
 	if (rc)
 		return rc;
-	*same = json_object_equal(document.root, json);
+	*same = h5_json_equal(document.root, json);
 	h5_json_document_release(&document);
 	return 0;
 }
@@ -215,7 +215,8 @@ static int array(const struct h5_value_parser *p, const struct h5_datatype *base
 	if (!rank) {
 		rc = value(p, base, json, *old, *data);
 		*data += base->size;
-		*old += *old ? base->size : 0;
+		if (*old)
+			*old += base->size;
 		return rc;
 	}
 	if (!json_object_is_type(json, json_type_array))

@@ -12,8 +12,6 @@
 #include "object/global_heap_write.h"
 #include "object/value.h"
 
-struct json_object;
-
 struct h5_value_parser {
 	/* The file that the value becomes a part of, and how `old` elements are written. */
 	const struct h5_value_context *context;

@@ -59,6 +59,49 @@ START_TEST(numbers_keep_their_digits)
 }
 END_TEST
 
+static bool are_equal(const char *a, const char *b)
+{
+	struct h5_json_document x, y;
+	bool equal;
+
+	ck_assert_int_eq(h5_json_read(a, strlen(a), &x), 0);
+	ck_assert_int_eq(h5_json_read(b, strlen(b), &y), 0);
+	equal = h5_json_equal(x.root, y.root);
+	h5_json_document_release(&x);
+	h5_json_document_release(&y);
+	return equal;
+}
+
+START_TEST(equal_values)
+{
+	static const char *const different[] = {"null",
+						"true",
+						"false",
+						"1",
+						"2",
+						"1.5",
+						"2.5",
+						"10000000000000000001",
+						"10000000000000000002",
+						"\"1\"",
+						"[]",
+						"[1]",
+						"[1,2]",
+						"[2,1]",
+						"{}",
+						"{\"a\":1}",
+						"{\"a\":2}",
+						"{\"b\":1}",
+						"{\"a\":1,\"b\":1}"};
+	const size_t n = sizeof different / sizeof *different;
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < n; j++)
+			ck_assert(are_equal(different[i], different[j]) == (i == j));
+	ck_assert(are_equal("{\"a\":[1,{}],\"b\":null}", " { \"b\" : null, \"a\":[1 ,{}]}"));
+}
+END_TEST
+
 START_TEST(length_of_a_number)
 {
 	static const struct {
@@ -277,5 +320,5 @@ START_TEST(memory_is_charged)
 }
 END_TEST
 
-UNIT_MAIN("json_read", values, numbers_keep_their_digits, length_of_a_number, what_is_no_json, nested_deep,
-	  strings_read_back, damaged_text, memory_is_charged)
+UNIT_MAIN("json_read", values, numbers_keep_their_digits, equal_values, length_of_a_number, what_is_no_json,
+	  nested_deep, strings_read_back, damaged_text, memory_is_charged)
