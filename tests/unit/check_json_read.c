@@ -194,8 +194,7 @@ START_TEST(what_is_no_json)
 		"1true",
 		"true1",
 		"\"a\"\"b\"",
-		"\xef\xbb\xbf"
-		"1",
+		"\xef\xbb\xbf[1]",
 		"\v1",
 		"\f",
 		/* surrogates that stand for nothing */
