@@ -208,6 +208,17 @@ int h5_free_space_walk_next(struct h5_free_space_walk *walk, struct h5_free_sect
 	return rc;
 }
 
+/* The end of the set of sections of one size that begins at section i. */
+static uint64_t set_end(const struct h5_free_space_header *header, const struct h5_free_section *sections,
+			uint64_t i)
+{
+	uint64_t end = i + 1;
+
+	while (end < header->serialized && sections[end].size == sections[i].size)
+		end++;
+	return end;
+}
+
 int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_header *header,
 			      uint64_t address, const struct h5_free_section *sections)
 {
@@ -218,10 +229,8 @@ int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_he
 	h5_write_u8(w, 0);
 	h5_write_offset(w, address);
 	while (i < header->serialized) {
-		uint64_t end = i + 1;
+		uint64_t end = set_end(header, sections, i);
 
-		while (end < header->serialized && sections[end].size == sections[i].size)
-			end++;
 		h5_write_uint(w, end - i, widths.count);
 		h5_write_uint(w, sections[i].size, widths.size);
 		for (; i < end; i++) {
@@ -233,13 +242,15 @@ int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_he
 	return h5_writer_check(w, "free-space section list");
 }
 
-size_t h5_free_space_list_size(const struct h5_free_space_header *header, uint64_t sections,
-			       unsigned size_of_offsets)
+size_t h5_free_space_list_size(const struct h5_free_space_header *header,
+			       const struct h5_free_section *sections, unsigned size_of_offsets)
 {
 	struct widths widths = widths_of(header);
+	size_t size = 5 + size_of_offsets + (size_t)header->serialized * (widths.offset + 1) + 4;
 
-	return 5 + size_of_offsets +
-	       (size_t)sections * (h5_limit_size(sections) + widths.size + widths.offset + 1) + 4;
+	for (uint64_t i = 0; i < header->serialized; i = set_end(header, sections, i))
+		size += widths.count + widths.size;
+	return size;
 }
 
 /* ---- removed objects ---- */
@@ -247,36 +258,48 @@ size_t h5_free_space_list_size(const struct h5_free_space_header *header, uint64
 /*   size  field
  *      4  signature "h5fs"
  *      4  checksum of the section list
+ *  4 x 8  numbers of the heap's header
+ *      2  bytes that are allocated for the note
  *      2  number of objects
  *           for each:
  *      1      1: huge
  *      8      offset, key or address
  *      8      size
- *      4  checksum                     */
-int h5_removed_objects_encode(struct h5_writer *w, uint32_t section_list,
-			      const struct h5_removed_object *objects, unsigned count)
+ *      4  checksum                             */
+int h5_removed_note_encode(struct h5_writer *w, const struct h5_removed_note *note,
+			   const struct h5_removed_object *objects)
 {
 	h5_write_bytes(w, "h5fs", 4);
-	h5_write_u32(w, section_list);
-	h5_write_u16(w, (uint16_t)count);
-	for (unsigned i = 0; i < count; i++) {
+	h5_write_u32(w, note->list);
+	for (unsigned i = 0; i < H5_REMOVED_STATE; i++)
+		h5_write_u64(w, note->state[i]);
+	h5_write_u16(w, note->room);
+	h5_write_u16(w, note->count);
+	for (unsigned i = 0; i < note->count; i++) {
 		h5_write_u8(w, objects[i].is_huge);
 		h5_write_u64(w, objects[i].offset);
 		h5_write_u64(w, objects[i].size);
 	}
 	h5_write_checksum(w);
-	return h5_writer_check(w, "list of removed objects");
+	return h5_writer_check(w, "note of removed objects");
 }
 
-unsigned h5_removed_objects_decode(struct h5_reader *r, uint32_t section_list,
-				   struct h5_removed_object *objects, unsigned room)
+bool h5_removed_note_decode(struct h5_reader *r, struct h5_removed_note *note,
+			    struct h5_removed_object *objects, unsigned most)
 {
-	bool is_list = h5_read_signature(r, "h5fs") && h5_read_u32(r) == section_list;
-	unsigned count = h5_read_u16(r);
+	bool is_note = h5_read_signature(r, "h5fs");
 
-	if (!is_list || count > room)
-		return 0;
-	for (unsigned i = 0; i < count; i++)
-		objects[i] = (struct h5_removed_object){h5_read_u8(r), h5_read_u64(r), h5_read_u64(r)};
-	return h5_reader_checksum(r, "list of removed objects") ? 0 : count;
+	note->list = h5_read_u32(r);
+	for (unsigned i = 0; i < H5_REMOVED_STATE; i++)
+		note->state[i] = h5_read_u64(r);
+	note->room = h5_read_u16(r);
+	note->count = h5_read_u16(r);
+	if (!is_note || note->count > most)
+		return false;
+	for (unsigned i = 0; i < note->count; i++) {
+		objects[i].is_huge = h5_read_u8(r);
+		objects[i].offset = h5_read_u64(r);
+		objects[i].size = h5_read_u64(r);
+	}
+	return !h5_reader_checksum(r, "note of removed objects");
 }

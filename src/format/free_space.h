@@ -70,15 +70,15 @@ int h5_free_space_walk_next(struct h5_free_space_walk *walk, struct h5_free_sect
 /* Encodes a list of the sections, which are sorted by size. `address`: of the manager's header. */
 int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_header *header,
 			      uint64_t address, const struct h5_free_section *sections);
-/* Bytes of a list of so many sections, at most. */
-size_t h5_free_space_list_size(const struct h5_free_space_header *header, uint64_t sections,
-			       unsigned size_of_offsets);
+/* Bytes of that list. */
+size_t h5_free_space_list_size(const struct h5_free_space_header *header,
+			       const struct h5_free_section *sections, unsigned size_of_offsets);
 
 /* ---- removed objects ----
  *
- * A list of ours in the space that is allocated for a section list and not used by it: libhdf5 ignores these
- * bytes. It has the objects of the heap that were removed by the change that wrote the list. Their space is
- * free only when that change is certain, so the section list has it later. */
+ * A note of ours right behind the section list of a heap, where nobody else looks: the objects that were
+ * removed by the change that wrote the list. Their space is free only when that change is certain, so the
+ * section list has it later. */
 
 struct h5_removed_object {
 	bool is_huge;
@@ -86,13 +86,21 @@ struct h5_removed_object {
 	uint64_t size;
 };
 
-enum { H5_REMOVED_PREFIX = 10, H5_REMOVED_SIZE = 17, H5_REMOVED_CHECKSUM = 4 }; /* bytes */
+enum { H5_REMOVED_STATE = 4 };
 
-/* `section_list`: the checksum of the list before it, to which it belongs. */
-int h5_removed_objects_encode(struct h5_writer *w, uint32_t section_list,
-			      const struct h5_removed_object *objects, unsigned count);
-/* Decodes at most `room` objects; none if there is no such list. */
-unsigned h5_removed_objects_decode(struct h5_reader *r, uint32_t section_list,
-				   struct h5_removed_object *objects, unsigned room);
+struct h5_removed_note {
+	uint32_t list;			  /* checksum of the section list before it */
+	uint64_t state[H5_REMOVED_STATE]; /* numbers of the heap's header, which change with the heap */
+	uint16_t room;			  /* bytes that are allocated for the note */
+	uint16_t count;			  /* of objects */
+};
+
+enum { H5_REMOVED_NOTE_SIZE = 48, H5_REMOVED_OBJECT_SIZE = 17 }; /* bytes: without objects; of each */
+
+int h5_removed_note_encode(struct h5_writer *w, const struct h5_removed_note *note,
+			   const struct h5_removed_object *objects);
+/* Decodes a note of at most `most` objects. False: there is no such note. */
+bool h5_removed_note_decode(struct h5_reader *r, struct h5_removed_note *note,
+			    struct h5_removed_object *objects, unsigned most);
 
 #endif

@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The section list is allocated in multiples of this, so that it seldom moves inside a transaction. */
-enum { LIST_STEP = 256 };
+enum {
+	/* Section list and note are allocated together in multiples of this, so that they seldom move inside
+	   a transaction. */
+	LIST_STEP = 256,
+	NOTE_MAX = H5_REMOVED_NOTE_SIZE + H5_HEAP_REMOVED * H5_REMOVED_OBJECT_SIZE,
+};
 
 /* ---- reading ---- */
 
@@ -45,30 +49,55 @@ static int read_sections(struct h5_heap_space *space, struct h5_reader r)
 	return rc;
 }
 
-static int read_list(struct h5_heap_space *space)
+static void state_of(const struct h5_fractal_heap *heap, uint64_t state[H5_REMOVED_STATE])
 {
-	const struct h5_free_space_header *h = &space->header;
-	struct h5_reader r, list;
-	uint32_t checksum;
-	void *data;
-	int rc = h5_block_open(space->file, h->list, h->list_room, "free-space section list", &data, &r);
+	state[0] = heap->free;
+	state[1] = heap->objects;
+	state[2] = heap->allocated;
+	state[3] = heap->iterator;
+}
+
+/* Reads the note behind the list that has the checksum, if one is there that belongs to the heap as it is. */
+static int read_note(struct h5_heap_space *space, const struct h5_fractal_heap *heap, uint32_t list)
+{
+	uint64_t at = space->header.list + space->header.list_room, state[H5_REMOVED_STATE];
+	struct h5_removed_note note;
+	uint8_t bytes[NOTE_MAX];
+	struct h5_reader r;
+	size_t got;
+	int rc = h5_file_read_some(space->file, at, bytes, sizeof bytes, &got);
 
 	if (rc)
 		return rc;
-	list = h5_reader_sub(&r, h->list_size);
-	rc = h5_free_space_list_check(&list, space->manager);
-	list.p = list.begin;
-	if (!rc)
-		rc = read_sections(space, list);
+	r = h5_file_reader(space->file, bytes, got, at);
+	state_of(heap, state);
+	if (!h5_removed_note_decode(&r, &note, space->removed, H5_HEAP_REMOVED) || note.list != list ||
+	    memcmp(note.state, state, sizeof state) || note.room > h5_file_end(space->file) - at)
+		return 0;
+	space->removed_count = note.count;
+	space->behind_list = note.room;
+	space->is_certain = !h5_tx_is_new(space->file, space->header.list) && !h5_tx_is_swmr(space->file);
+	return 0;
+}
+
+static int read_list(struct h5_heap_space *space, const struct h5_fractal_heap *heap)
+{
+	const struct h5_free_space_header *h = &space->header;
+	uint32_t checksum = 0;
+	struct h5_reader r;
+	void *data;
+	int rc = h5_block_open(space->file, h->list, h->list_size, "free-space section list", &data, &r);
+
+	if (rc)
+		return rc;
+	rc = h5_free_space_list_check(&r, space->manager);
 	if (!rc) {
-		checksum = (uint32_t)h5_uint_from(list.end - 4, 4);
-		r = h5_file_reader(space->file, r.p, h5_reader_left(&r), h->list + h->list_size);
-		space->removed_count =
-			h5_removed_objects_decode(&r, checksum, space->removed, H5_HEAP_REMOVED);
-		space->is_certain = !h5_tx_is_new(space->file, h->list) && !h5_tx_is_swmr(space->file);
+		checksum = (uint32_t)h5_uint_from(r.end - 4, 4);
+		r.p = r.begin;
+		rc = read_sections(space, r);
 	}
 	free(data);
-	return rc;
+	return rc ? rc : read_note(space, heap, checksum);
 }
 
 int h5_heap_space_load(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_heap_space *space)
@@ -90,7 +119,7 @@ int h5_heap_space_load(struct h5_file *file, const struct h5_fractal_heap *heap,
 	if (!rc)
 		rc = check_header(space, heap);
 	if (!rc && space->header.list != H5_UNDEF)
-		rc = read_list(space);
+		rc = read_list(space, heap);
 	space->changed = false;
 	return rc;
 }
@@ -194,8 +223,9 @@ static int compare_sections(const void *a, const void *b)
 static void drop_list(struct h5_heap_space *space)
 {
 	if (space->header.list != H5_UNDEF)
-		h5_tx_free(space->file, space->header.list, space->header.list_room);
+		h5_tx_free(space->file, space->header.list, space->header.list_room + space->behind_list);
 	space->header.list = H5_UNDEF;
+	space->header.list_room = space->behind_list = 0;
 }
 
 static size_t header_size(const struct h5_heap_space *space)
@@ -223,35 +253,49 @@ static int place_anew(struct h5_file *file, uint64_t *address, size_t room, size
 	return h5_tx_allocate(file, H5_ALLOCATE_METADATA, n, address);
 }
 
-static int store_list(struct h5_heap_space *space)
+static int encode_list(const struct h5_heap_space *space, const struct h5_fractal_heap *heap, uint8_t *data)
 {
 	const struct h5_superblock *sb = h5_file_superblock(space->file);
-	size_t room = h5_free_space_list_size(&space->header, space->count, sb->size_of_offsets) +
-		      H5_REMOVED_PREFIX + space->removed_count * H5_REMOVED_SIZE + H5_REMOVED_CHECKSUM;
+	const struct h5_free_space_header *h = &space->header;
+	struct h5_writer w =
+		h5_writer_init(data, (size_t)h->list_size, sb->size_of_offsets, sb->size_of_lengths);
+	struct h5_removed_note note = {
+		.room = (uint16_t)space->behind_list,
+		.count = (uint16_t)space->removed_count,
+	};
+	int rc = h5_free_space_list_encode(&w, h, space->manager, space->sections);
+
+	assert(rc || w.p == w.end);
+	if (rc)
+		return rc;
+	note.list = (uint32_t)h5_uint_from(w.p - 4, 4);
+	state_of(heap, note.state);
+	w = h5_writer_init(w.p, space->behind_list, sb->size_of_offsets, sb->size_of_lengths);
+	return h5_removed_note_encode(&w, &note, space->removed);
+}
+
+/* libhdf5 wants a section list to use all of its space. */
+static int store_list(struct h5_heap_space *space, const struct h5_fractal_heap *heap)
+{
 	struct h5_free_space_header *h = &space->header;
-	struct h5_writer w, removed;
+	size_t size = h5_free_space_list_size(h, space->sections,
+					      h5_file_superblock(space->file)->size_of_offsets),
+	       all = size + H5_REMOVED_NOTE_SIZE + space->removed_count * H5_REMOVED_OBJECT_SIZE;
 	uint8_t *data;
 	int rc;
 
-	room = (room + LIST_STEP - 1) / LIST_STEP * LIST_STEP;
-	rc = place_anew(space->file, &h->list, (size_t)h->list_room, room);
+	all = (all + LIST_STEP - 1) / LIST_STEP * LIST_STEP;
+	rc = place_anew(space->file, &h->list, (size_t)h->list_room + space->behind_list, all);
 	if (rc)
 		return rc;
-	h->list_room = room;
-	data = calloc(1, room);
+	h->list_size = h->list_room = size;
+	space->behind_list = all - size;
+	data = calloc(1, all);
 	if (!data)
 		return h5_fail(-ENOMEM, h->list, "free-space section list: out of memory");
-	w = h5_writer_init(data, room, sb->size_of_offsets, sb->size_of_lengths);
-	rc = h5_free_space_list_encode(&w, h, space->manager, space->sections);
-	h->list_size = h5_writer_at(&w);
-	if (!rc && space->removed_count) {
-		removed = h5_writer_init(w.p, room - h5_writer_at(&w), sb->size_of_offsets,
-					 sb->size_of_lengths);
-		rc = h5_removed_objects_encode(&removed, (uint32_t)h5_uint_from(w.p - 4, 4), space->removed,
-					       space->removed_count);
-	}
+	rc = encode_list(space, heap, data);
 	if (!rc)
-		rc = h5_tx_put(space->file, h->list, data, room);
+		rc = h5_tx_put(space->file, h->list, data, all);
 	free(data);
 	return rc;
 }
@@ -286,7 +330,7 @@ int h5_heap_space_store(struct h5_heap_space *space, struct h5_fractal_heap *hea
 	size = header_size(space);
 	rc = place_anew(space->file, &space->manager, size, size);
 	if (!rc)
-		rc = store_list(space);
+		rc = store_list(space, heap);
 	if (!rc)
 		rc = store_header(space);
 	heap->free_space = space->manager;

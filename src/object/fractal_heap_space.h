@@ -6,7 +6,8 @@
  *
  * The bytes of an object that is removed are free only when the commit is certain, since until then a record
  * may lead to them. So the change notes the object (struct h5_removed_object), and the next change that finds
- * the note committed makes its space free. A note that is lost costs the space, and no more.
+ * the note committed makes its space free. A note that is lost costs the space, and no more; libhdf5 loses it
+ * when it writes a manager.
  *
  * Of many pieces the largest are kept. The others are lost to the heap, but not to its statistic of free
  * space. */
@@ -27,7 +28,8 @@ struct h5_heap_space {
 	bool changed;
 	struct h5_removed_object removed[H5_HEAP_REMOVED];
 	unsigned removed_count;
-	bool is_certain; /* the removed objects are committed */
+	bool is_certain;    /* the removed objects are committed */
+	size_t behind_list; /* bytes that are allocated behind the section list, for the note */
 };
 
 /* A plain struct: nothing to release. */

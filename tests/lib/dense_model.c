@@ -118,6 +118,9 @@ struct dense *dense_begin(const char *name, unsigned limit, struct fault_io *fau
 	struct h5_file *file;
 
 	ck_assert_ptr_nonnull(d);
+	d->next_order = count;
+	d->is_large = count > DENSE_MAX;
+	count = d->is_large ? 0 : count;
 	ck_assert(limit <= DENSE_MAX && count <= limit);
 	snprintf(d->name, sizeof d->name, "%s", name);
 	d->kind = *name == 'l' ? H5_NAMED_LINK : H5_NAMED_ATTRIBUTE;
@@ -128,8 +131,7 @@ struct dense *dense_begin(const char *name, unsigned limit, struct fault_io *fau
 	for (unsigned i = 0; i < count; i++)
 		d->messages[i] =
 			(struct dense_message){true, 0, d->sizes[i % (count < 1000 ? d->size_count : 3)], i};
-	d->next_order = count;
-	scratch_init(&d->scratch, "dense_write.h5");
+	scratch_init(&d->scratch, d->is_large ? "dense_write-large.h5" : "dense_write.h5");
 	scratch_wrap(&d->scratch, fault);
 	scratch_open(&d->scratch);
 	d->file = d->scratch.file;
@@ -344,12 +346,17 @@ void dense_write_expected(const struct dense *d, const char *path)
 	free(sorted);
 }
 
+void dense_rest(struct dense *d)
+{
+	SUCCEEDS(dense_commit(d));
+	dense_close(d);
+}
+
 void dense_judge(struct dense *d, unsigned seed)
 {
 	char expected[192];
 
-	SUCCEEDS(dense_commit(d));
-	dense_close(d);
+	dense_rest(d);
 	snprintf(expected, sizeof expected, "%s.expected", d->scratch.path);
 	dense_write_expected(d, expected);
 	scratch_run("cp %s %s.copy", d->scratch.path, d->scratch.path);

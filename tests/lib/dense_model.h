@@ -19,6 +19,7 @@ struct dense {
 	struct scratch scratch;
 	struct h5_file *file; /* NULL: it is closed */
 	char name[40];
+	bool is_large; /* the model knows none of its 200,000 links */
 	enum h5_named_kind kind;
 	uint64_t header; /* of the object */
 	struct h5_named_info info;
@@ -31,7 +32,7 @@ struct dense {
 	struct dense_message messages[DENSE_MAX];
 };
 
-/* The group in a copy of the fixture's file, open; free(). */
+/* The group in a copy of the fixture's file, open; dense_end(). */
 struct dense *dense_begin(const char *name, unsigned limit, struct fault_io *fault);
 void dense_end(struct dense *d);
 void dense_open(struct dense *d);
@@ -58,6 +59,8 @@ int dense_publish(struct dense *d); /* the info message follows */
 int dense_commit(struct dense *d);
 /* The storage is sound, and has what the model has. */
 void dense_check(struct dense *d);
+/* Commits and closes. */
+void dense_rest(struct dense *d);
 /* Commits, closes, has libhdf5 look (and with seed > 0, change a copy), and opens again. */
 void dense_judge(struct dense *d, unsigned seed);
 void dense_write_expected(const struct dense *d, const char *path);
