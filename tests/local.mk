@@ -19,6 +19,7 @@ UNIT_TESTS = \
 	tests/unit/check_dataspace \
 	tests/unit/check_datatype \
 	tests/unit/check_datatype_encode \
+	tests/unit/check_dense_faults \
 	tests/unit/check_dense_write \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
@@ -86,7 +87,7 @@ dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
 tests_unit_check_dataset_write_SOURCES = tests/unit/check_dataset_write.c $(dataset_model)
 dense_model = tests/lib/dense_model.c tests/lib/dense_model.h $(scratch)
-tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_model) $(crash_image)
+tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_model)
 journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
 tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)
 tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene)
@@ -124,6 +125,8 @@ tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(un
 tests_unit_check_change_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_change_unit_SOURCES = tests/unit/check_change_unit.c $(unit_scene) $(scratch)
 tests_unit_check_change_unit_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_dense_faults_SOURCES = tests/unit/check_dense_faults.c $(dense_model) $(crash_image) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)
+tests_unit_check_dense_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_write_faults_SOURCES = tests/unit/check_write_faults.c $(fault_alloc) $(scratch)
 tests_unit_check_write_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 AM_CPPFLAGS += -I$(top_srcdir)/tests/lib $(CHECK_CFLAGS)
@@ -193,6 +196,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/btree1_judge.py \
 	tests/judge/btree2_judge.py \
 	tests/judge/dense_judge.py \
+	tests/judge/dense_states.py \
 	tests/judge/conformance-exceptions \
 	tests/judge/conformance.py \
 	tests/judge/copy_corpus.py \

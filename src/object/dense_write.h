@@ -3,7 +3,8 @@
  *
  * Each function is a unit of change. If it fails, all is as it was, *info too. If *info differs afterwards
  * (h5_dense_has_moved()), the caller changes the info message in the object header, in the same transaction:
- * the commit writes it after all that it leads to.
+ * the commit writes it after all that it leads to. With an index by creation order the indexes always move,
+ * so that the message switches to both of them, and to the next creation order, at once.
  *
  * The messages are the caller's: they hold the name that is given beside them, and links that track their
  * order hold that too. The caller counts references to what they lead to, and the creation order. */

@@ -79,23 +79,52 @@ static int open_tree(struct h5_file *file, const struct index_type *type, uint64
 	return rc;
 }
 
+/* Moves the headers of both indexes to new space. So the info message switches to both of them at once. */
+static int move_trees(struct h5_file *file, const struct kind *kind, struct h5_named_info *info)
+{
+	struct h5_btree2 names, orders;
+	int rc;
+
+	if (info->order_index == H5_UNDEF)
+		return 0;
+	rc = open_tree(file, &kind->name, info->name_index, &names);
+	if (!rc)
+		rc = open_tree(file, &kind->order, info->order_index, &orders);
+	if (!rc)
+		rc = h5_btree2_move(&names);
+	if (!rc)
+		rc = h5_btree2_move(&orders);
+	if (rc)
+		return rc;
+	info->name_index = names.address;
+	info->order_index = orders.address;
+	return 0;
+}
+
+/* *is_new: there was no such record. */
 static int set_record(struct h5_file *file, const struct index_type *type, uint64_t *address,
-		      h5_btree2_compare *compare, void *arg, const struct h5_named_record *record)
+		      h5_btree2_compare *compare, void *arg, const struct h5_named_record *record,
+		      bool *is_new)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
 	uint8_t bytes[RECORD_MAX];
 	struct h5_writer w =
 		h5_writer_init(bytes, type->record_size, sb->size_of_offsets, sb->size_of_lengths);
 	struct h5_btree2 tree;
+	uint64_t before;
 	int rc = type->encode(&w, record);
 
 	if (!rc)
 		rc = open_tree(file, type, *address, &tree);
-	if (!rc)
-		rc = h5_btree2_set(&tree, compare, arg, bytes);
-	if (!rc)
-		*address = tree.address;
-	return rc;
+	if (rc)
+		return rc;
+	before = tree.records;
+	rc = h5_btree2_set(&tree, compare, arg, bytes);
+	if (rc)
+		return rc;
+	*address = tree.address;
+	*is_new = tree.records != before;
+	return 0;
 }
 
 static int remove_record(struct h5_file *file, const struct index_type *type, uint64_t *address,
@@ -200,15 +229,23 @@ static int set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_in
 	struct h5_named_storage storage;
 	struct h5_named_search search;
 	struct h5_message_body body;
+	bool is_new, has_new_order;
 	int rc;
 
 	h5_named_storage_dense(file, kind, info, &storage);
 	search = h5_named_search_init(&storage, name, name_size, &body);
 	record.hash = search.hash;
-	rc = set_record(file, &kinds[kind].name, &info->name_index, h5_named_compare, &search, &record);
+	rc = set_record(file, &kinds[kind].name, &info->name_index, h5_named_compare, &search, &record,
+			&is_new);
 	h5_message_release(file, &body);
-	if (!rc && info->order_index != H5_UNDEF)
-		rc = set_record(file, &kinds[kind].order, &info->order_index, compare_order, &order, &record);
+	if (rc || info->order_index == H5_UNDEF)
+		return rc;
+	rc = set_record(file, &kinds[kind].order, &info->order_index, compare_order, &order, &record,
+			&has_new_order);
+	if (!rc && is_new != has_new_order)
+		rc = h5_fail(-EUCLEAN, info->order_index,
+			     "dense storage: the indexes disagree about creation order %jd",
+			     (intmax_t)entry->order);
 	return rc;
 }
 
@@ -220,6 +257,8 @@ int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_
 	if (rc)
 		return rc;
 	rc = h5_unit_save(file, info, sizeof *info);
+	if (!rc)
+		rc = move_trees(file, &kinds[kind], info);
 	if (!rc)
 		rc = set(file, kind, info, name, name_size, entry);
 	return h5_unit_end(file, rc);
@@ -253,6 +292,8 @@ int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct 
 	if (rc)
 		return rc;
 	rc = h5_unit_save(file, info, sizeof *info);
+	if (!rc)
+		rc = move_trees(file, &kinds[kind], info);
 	if (!rc)
 		rc = remove_both(file, kind, info, name, name_size, entry);
 	return h5_unit_end(file, rc);

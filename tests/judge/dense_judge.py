@@ -54,14 +54,19 @@ def change(path, name, model, seed):
                 model[key] = 1000 + step, seed % 100, size
 
 
+def load(expected):
+    with open(expected) as lines:
+        return {key: tuple(map(int, numbers)) for key, *numbers in map(str.split, lines)}
+
+
 def main():
     path, name, expected, *seed = sys.argv[1:]
-    with open(expected) as lines:
-        model = {key: tuple(map(int, numbers)) for key, *numbers in map(str.split, lines)}
+    model = load(expected)
     check(path, name, model)
     if seed:
         change(path, name, model, int(seed[0]))
         check(path, name, model)
 
 
-main()
+if __name__ == "__main__":
+    main()
