@@ -245,6 +245,11 @@ static size_t header_size(const struct h5_file *file)
 	return h5_fractal_heap_header_size(sb->size_of_offsets, sb->size_of_lengths);
 }
 
+bool h5_fractal_heap_is_safe(const struct h5_file *file, uint64_t heap)
+{
+	return h5_tx_is_safe(file, heap, header_size(file));
+}
+
 static int encode_header(struct h5_file *file, const struct h5_fractal_heap *heap, uint8_t **data,
 			 size_t *size)
 {

@@ -23,6 +23,8 @@ enum { H5_HEAP_ID_MAX = 8 };
 /* A new heap without objects; all else is as libhdf5 has it for links and attributes. */
 int h5_fractal_heap_create(struct h5_file *file, const struct h5_fractal_heap_parameters *parameters,
 			   uint64_t *heap);
+/* False: the header lies across the edge of a page, so only the journal heals it if a kill tears a change. */
+bool h5_fractal_heap_is_safe(const struct h5_file *file, uint64_t heap);
 /* Adds an object of `size` > 0 bytes, and writes its ID, id_size bytes. -EUCLEAN: the heap has IDs of another
  * size. -ENOSPC: the heap is full. */
 int h5_fractal_heap_insert(struct h5_file *file, uint64_t heap, const void *data, size_t size, uint8_t *id,

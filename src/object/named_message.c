@@ -453,6 +453,42 @@ int h5_named_begin(struct h5_named_walk *walk, const struct h5_named_storage *st
 	return rc;
 }
 
+struct visitor {
+	const struct h5_named_storage *storage;
+	h5_named_visit *visit;
+	void *arg;
+};
+
+static int visit_dense(void *arg, struct h5_reader r)
+{
+	const struct visitor *visitor = arg;
+	const struct h5_named_storage *storage = visitor->storage;
+	struct h5_message_body body = {0};
+	struct h5_named_record record;
+	struct h5_name name;
+	int rc = h5_interrupt_check();
+
+	if (!rc)
+		rc = storage->ops->decode_record(&r, &record);
+	if (!rc)
+		rc = open_dense(storage, &record, &body);
+	if (!rc)
+		rc = storage->ops->decode_name(body.reader, &name);
+	if (!rc)
+		rc = visitor->visit(visitor->arg, &name, &record, body.reader);
+	h5_message_release(storage->file, &body);
+	return rc;
+}
+
+int h5_named_iterate_dense(const struct h5_named_storage *storage, h5_named_visit *visit, void *arg)
+{
+	struct visitor visitor = {storage, visit, arg};
+	struct h5_btree2 tree;
+	int rc = open_index(storage, &tree);
+
+	return rc ? rc : h5_btree2_iterate(&tree, visit_dense, &visitor);
+}
+
 static int open_again(struct h5_named_walk *walk, const struct h5_name_item *item)
 {
 	const struct h5_named_storage *storage = &walk->storage;

@@ -129,6 +129,12 @@ int h5_named_count(const struct h5_named_storage *storage, uint64_t *count);
  */
 int h5_named_check(const struct h5_named_storage *storage, struct h5_damage *damage);
 
+/* Visits all messages of dense storage, in the order of the index by name. A result other than 0 of `visit`
+ * ends the visits and is returned; `name` and `message` are borrowed. */
+typedef int h5_named_visit(void *arg, const struct h5_name *name, const struct h5_named_record *record,
+			   struct h5_reader message);
+int h5_named_iterate_dense(const struct h5_named_storage *storage, h5_named_visit *visit, void *arg);
+
 /* All of them, no name twice:
  *
  *   rc = h5_named_begin(&walk, &storage, order);

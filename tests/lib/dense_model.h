@@ -19,7 +19,6 @@ struct dense {
 	struct scratch scratch;
 	struct h5_file *file; /* NULL: it is closed */
 	char name[40];
-	bool is_large; /* the model knows none of its 200,000 links */
 	enum h5_named_kind kind;
 	uint64_t header; /* of the object */
 	struct h5_named_info info;
@@ -34,6 +33,7 @@ struct dense {
 
 /* The group in a copy of the fixture's file, open; dense_end(). */
 struct dense *dense_begin(const char *name, unsigned limit, struct fault_io *fault);
+struct dense *dense_begin_in(const char *fixture, const char *name, unsigned limit, struct fault_io *fault);
 void dense_end(struct dense *d);
 void dense_open(struct dense *d);
 int dense_load(struct dense *d); /* what the object header says */

@@ -1,6 +1,7 @@
 /* Links and attributes in dense storage, changed at random beside a model in memory, and by libhdf5 as the
  * reader and next writer (tests/judge/dense_judge.py). */
 #include "dense_model.h"
+#include "object/fractal_heap_write.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +101,7 @@ static void count_writes(struct dense *d, struct fault_io *record, size_t *bytes
 START_TEST(a_large_group)
 {
 	struct fault_io record = {0};
-	struct dense *d = dense_begin("links-tracked-200000", 4000, &record);
+	struct dense *d = dense_begin_in("dense_write-large.h5", "links-tracked-200000", 4000, &record);
 	unsigned writes, first = 0;
 	size_t bytes;
 
@@ -133,6 +134,35 @@ START_TEST(a_large_group)
 	judge_large_group(d, 5000, LARGE);
 	dense_end(d);
 	fault_io_release(&record);
+}
+END_TEST
+
+/* ---- a heap whose header is no cell ---- */
+
+START_TEST(a_header_across_pages)
+{
+	for (unsigned what = 0; what < 3; what++) {
+		struct dense *d =
+			_i ? dense_begin_in("dense_write-crossing-attributes.h5", "attributes-unordered-60",
+					    100, NULL)
+			   : dense_begin_in("dense_write-crossing-links.h5", "links-tracked-60", 100, NULL);
+		uint64_t heap = d->info.heap;
+
+		ck_assert(!h5_fractal_heap_is_safe(d->file, heap));
+		if (what == 0)
+			SUCCEEDS(dense_insert(d, 70, 30));
+		else if (what == 1)
+			SUCCEEDS(dense_replace(d, 7, 30));
+		else
+			SUCCEEDS(dense_remove(d, 7));
+		ck_assert_uint_ne(d->info.heap, heap);
+		ck_assert(h5_fractal_heap_is_safe(d->file, d->info.heap));
+		dense_check(d);
+		dense_judge(d, 2 + what);
+		dense_shake(d, 20, 60);
+		dense_check(d);
+		dense_end(d);
+	}
 }
 END_TEST
 
@@ -192,4 +222,5 @@ START_TEST(equal_hashes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dense_write", {random_changes, GROUPS}, {a_large_group, 1}, {equal_hashes, 1})
+UNIT_MAIN_LOOPS("dense_write", {random_changes, GROUPS}, {a_large_group, 1}, {equal_hashes, 1},
+		{a_header_across_pages, 2})
