@@ -1,4 +1,6 @@
 libh5fs_a_SOURCES += \
+	src/change/btree1_change.c \
+	src/change/btree1_change.h \
 	src/change/btree2_edit.c \
 	src/change/btree2_edit.h \
 	src/change/btree2_write.c \

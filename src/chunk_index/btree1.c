@@ -5,10 +5,19 @@
 #include "base/checked.h"
 #include "base/interrupt.h"
 #include "base/lower_bound.h"
+#include "change/btree1_change.h"
 #include "change/transaction.h"
-#include "chunk_index/btree1_change.h"
+#include "chunk_index/private.h"
 
 #include <string.h>
+
+/* A node through the cache. Level -1: any. */
+static int node_get(const struct h5_chunk_index *index, uint64_t address, int level,
+		    struct h5_lru_entry **ref, const struct h5_btree1_node **node)
+{
+	return h5_btree1_node_get(index->file, address, H5_BTREE1_CHUNK, index->layout.rank, level, ref,
+				  node);
+}
 
 static unsigned search(const struct h5_btree1_node *node, const uint64_t *offsets, unsigned rank, bool *exact)
 {
@@ -52,7 +61,7 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *offsets, str
 		const struct h5_btree1_node *node;
 		unsigned i, next;
 		bool exact;
-		int rc = h5_chunk_btree1_node_get(index, address, level, &cursor->ref, &node);
+		int rc = node_get(index, address, level, &cursor->ref, &node);
 
 		if (rc)
 			return rc;
@@ -139,7 +148,7 @@ static int walk_node(const struct h5_chunk_index *index, uint64_t address, int l
 	int rc = h5_interrupt_check();
 
 	if (!rc)
-		rc = h5_chunk_btree1_node_get(index, address, level, &ref, &node);
+		rc = node_get(index, address, level, &ref, &node);
 	if (rc)
 		return rc;
 	/* each key is 8 bytes and rank + 1 offsets */
@@ -173,7 +182,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 
 /* An entry for a chunk, and the key after it if it is the last of all. */
 struct entry {
-	struct h5_btree1_chunk_key key, after;
+	struct h5_btree1_key key, after;
 	uint64_t offsets[H5_RANK_MAX + 1], after_offsets[H5_RANK_MAX + 1];
 	uint64_t address;
 };
@@ -194,10 +203,10 @@ static int entry_init(struct entry *entry, const struct h5_chunk_index *index, c
 		return h5_fail(-EFBIG, layout->address, "version 1 B-tree: chunk of %ju bytes",
 			       (uintmax_t)size);
 	entry->after_offsets[layout->rank] = layout->element_size;
-	entry->key = (struct h5_btree1_chunk_key){.size = (uint32_t)size,
-						  .filter_mask = index->filtered ? chunk->filter_mask : 0,
-						  .offsets = entry->offsets};
-	entry->after = (struct h5_btree1_chunk_key){.offsets = entry->after_offsets};
+	entry->key = (struct h5_btree1_key){.size = (uint32_t)size,
+					    .filter_mask = index->filtered ? chunk->filter_mask : 0,
+					    .offsets = entry->offsets};
+	entry->after = (struct h5_btree1_key){.offsets = entry->after_offsets};
 	entry->address = chunk->address;
 	return 0;
 }
@@ -210,7 +219,7 @@ static int descend(struct h5_btree1_change *change, const uint64_t *offsets)
 
 	while (e->node.level && !rc) {
 		bool exact;
-		unsigned i = search(&e->node, offsets, change->index->layout.rank, &exact);
+		unsigned i = search(&e->node, offsets, change->rank, &exact);
 
 		rc = h5_btree1_change_load(change, e, i == e->node.count ? 0 : i, &e);
 	}
@@ -229,7 +238,7 @@ static int write_levels(struct h5_btree1_change *change)
 static int replace(struct h5_btree1_change *change, const struct entry *entry, unsigned i)
 {
 	struct h5_btree1_edit *leaf = change->levels[0].node[0];
-	struct h5_btree1_chunk_key *key = &leaf->node.keys[i];
+	struct h5_btree1_key *key = &leaf->node.keys[i];
 
 	key->size = entry->key.size;
 	key->filter_mask = entry->key.filter_mask;
@@ -243,11 +252,11 @@ static int replace(struct h5_btree1_change *change, const struct entry *entry, u
 static void widen(struct h5_btree1_change *change, const struct entry *entry)
 {
 	struct h5_btree1_edit *leaf = change->levels[0].node[0], *e;
-	struct h5_btree1_chunk_key last = entry->after;
-	unsigned words = change->index->layout.rank + 1;
+	struct h5_btree1_key last = entry->after;
+	unsigned words = change->rank + 1;
 
 	for (e = leaf; e->parent; e = e->parent) {
-		struct h5_btree1_chunk_key *key = &e->parent->node.keys[e->index];
+		struct h5_btree1_key *key = &e->parent->node.keys[e->index];
 
 		if (h5_chunk_compare(entry->offsets, key->offsets, words) >= 0)
 			break;
@@ -274,7 +283,7 @@ static void widen(struct h5_btree1_change *change, const struct entry *entry)
 
 static int insert(struct h5_btree1_change *change, const struct entry *entry, unsigned p)
 {
-	struct h5_btree1_chunk_key key = entry->key;
+	struct h5_btree1_key key = entry->key;
 	uint64_t child = entry->address;
 	int rc = 0;
 
@@ -291,7 +300,7 @@ static int insert(struct h5_btree1_change *change, const struct entry *entry, un
 /* Makes `key` the last key of the nodes to the left of the removed entry: of child i of `e`, and of the last
  * child of each level below. */
 static int close_gap(struct h5_btree1_change *change, struct h5_btree1_edit *e, unsigned i,
-		     struct h5_btree1_chunk_key key)
+		     struct h5_btree1_key key)
 {
 	int rc = 0;
 
@@ -309,7 +318,7 @@ static int close_gap(struct h5_btree1_change *change, struct h5_btree1_edit *e, 
 static int remove_entry(struct h5_btree1_change *change, unsigned p)
 {
 	struct h5_btree1_edit *e = change->levels[0].node[0];
-	struct h5_btree1_chunk_key key;
+	struct h5_btree1_key key;
 	int rc = 0;
 
 	for (h5_btree1_change_take(e, p); !e->node.count && e->parent; h5_btree1_change_take(e, p)) {
@@ -339,6 +348,12 @@ static int remove_entry(struct h5_btree1_change *change, unsigned p)
 	return rc ? rc : write_levels(change);
 }
 
+static int change_init(struct h5_btree1_change *change, const struct h5_chunk_index *index)
+{
+	return h5_btree1_change_init(change, index->file, H5_BTREE1_CHUNK, index->layout.rank,
+				     index->layout.address);
+}
+
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
 	struct h5_btree1_change change;
@@ -346,7 +361,7 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 	struct entry entry;
 	bool exact, absent = chunk->address == H5_UNDEF;
 	unsigned i;
-	int rc = h5_btree1_change_init(&change, index);
+	int rc = change_init(&change, index);
 
 	if (!rc)
 		rc = entry_init(&entry, index, scaled, chunk);
@@ -365,7 +380,7 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 	else
 		rc = replace(&change, &entry, i);
 	if (!rc)
-		h5_btree1_change_finish(&change);
+		index->layout.address = h5_btree1_change_finish(&change);
 out:
 	h5_btree1_change_release(&change);
 	return rc;
@@ -374,7 +389,7 @@ out:
 /* ---- the tail ---- */
 
 /* Keeps the first n entries. */
-static void cut_node(struct h5_btree1_edit *e, unsigned n, struct h5_btree1_chunk_key last)
+static void cut_node(struct h5_btree1_edit *e, unsigned n, struct h5_btree1_key last)
 {
 	e->node.count = n;
 	e->node.keys[n] = last;
@@ -385,7 +400,7 @@ static void cut_node(struct h5_btree1_edit *e, unsigned n, struct h5_btree1_chun
 static int cut(struct h5_btree1_change *change, uint64_t limit, bool *cut_any)
 {
 	/* Chunks are ordered by their first coordinate first, so all that are removed are at the end. */
-	const struct h5_btree1_chunk_key last = change->root->node.keys[change->root->node.count];
+	const struct h5_btree1_key last = change->root->node.keys[change->root->node.count];
 	struct h5_btree1_edit *e = change->root;
 	int rc;
 
@@ -414,7 +429,8 @@ static int cut(struct h5_btree1_change *change, uint64_t limit, bool *cut_any)
 }
 
 struct visitor {
-	const struct h5_btree1_change *change;
+	const struct h5_chunk_index *index;
+	size_t size; /* bytes of a node */
 	h5_chunk_visit *visit;
 	void *arg;
 	uint64_t left; /* bytes of nodes that the file can still hold */
@@ -425,7 +441,7 @@ struct visitor {
  * as deep as the tree. */
 static int give_up(struct visitor *v, const struct h5_btree1_node *node, unsigned i)
 {
-	const struct h5_chunk_index *index = v->change->index;
+	const struct h5_chunk_index *index = v->index;
 	int rc = 0;
 
 	for (; i < node->count && !rc; i++) {
@@ -433,17 +449,16 @@ static int give_up(struct visitor *v, const struct h5_btree1_node *node, unsigne
 			const struct h5_btree1_node *child;
 			struct h5_lru_entry *ref;
 
-			rc = h5_chunk_index_spend(index, &v->left, v->change->size);
+			rc = h5_chunk_index_spend(index, &v->left, v->size);
 			if (!rc)
-				rc = h5_chunk_btree1_node_get(index, node->children[i], node->level - 1, &ref,
-							      &child);
+				rc = node_get(index, node->children[i], node->level - 1, &ref, &child);
 			if (rc) {
 				v->damaged = rc == -EUCLEAN;
 				break;
 			}
 			rc = give_up(v, child, 0);
 			h5_file_put(index->file, ref);
-			h5_tx_free(index->file, node->children[i], v->change->size);
+			h5_tx_free(index->file, node->children[i], v->size);
 		} else {
 			struct h5_chunk chunk = chunk_of(index, node, i);
 
@@ -463,15 +478,15 @@ static int trim(struct h5_chunk_index *index, uint64_t first, h5_chunk_visit *vi
 
 	if (!h5_mul(first, index->layout.dims[0], &limit))
 		return 0;
-	rc = h5_btree1_change_init(&change, index);
+	rc = change_init(&change, index);
 	if (!rc)
 		rc = cut(&change, limit, &cut_any);
 	if (!rc && cut_any)
 		rc = write_levels(&change);
 	if (!rc && cut_any) {
-		struct visitor v = {&change, visit, arg, h5_file_size(index->file), false};
+		struct visitor v = {index, change.size, visit, arg, h5_file_size(index->file), false};
 
-		h5_btree1_change_finish(&change);
+		index->layout.address = h5_btree1_change_finish(&change);
 		for (struct h5_btree1_edit *e = change.edits; e && !rc; e = e->next) {
 			const struct h5_btree1_node *old = h5_lru_value(e->ref);
 

@@ -1,7 +1,5 @@
 libh5fs_a_SOURCES += \
 	src/chunk_index/btree1.c \
-	src/chunk_index/btree1_change.c \
-	src/chunk_index/btree1_change.h \
 	src/chunk_index/btree2.c \
 	src/chunk_index/chunk_index.c \
 	src/chunk_index/chunk_index.h \

@@ -50,9 +50,9 @@ static size_t chunk_key_size(unsigned rank)
 	return 8 + 8 * ((size_t)rank + 1);
 }
 
-static size_t key_size(const struct h5_reader *r, enum h5_btree1_type type, unsigned rank)
+static size_t key_size(enum h5_btree1_type type, unsigned rank, uint8_t size_of_lengths)
 {
-	return type == H5_BTREE1_GROUP ? r->size_of_lengths : chunk_key_size(rank);
+	return type == H5_BTREE1_GROUP ? size_of_lengths : chunk_key_size(rank);
 }
 
 static size_t node_size(size_t count, size_t key, uint8_t size_of_offsets)
@@ -62,7 +62,7 @@ static size_t node_size(size_t count, size_t key, uint8_t size_of_offsets)
 
 int h5_btree1_node_size(struct h5_reader *r, enum h5_btree1_type type, unsigned rank, size_t *size)
 {
-	size_t key = key_size(r, type, rank);
+	size_t key = key_size(type, rank, r->size_of_lengths);
 	struct prefix prefix;
 	int rc = decode_prefix(r, type, &prefix);
 
@@ -71,8 +71,7 @@ int h5_btree1_node_size(struct h5_reader *r, enum h5_btree1_type type, unsigned 
 	return rc;
 }
 
-static void decode_chunk_key(struct h5_reader *r, unsigned rank, struct h5_btree1_chunk_key *key,
-			     uint64_t *offsets)
+static void decode_chunk_key(struct h5_reader *r, unsigned rank, struct h5_btree1_key *key, uint64_t *offsets)
 {
 	key->size = h5_read_u32(r);
 	key->filter_mask = h5_read_u32(r);
@@ -95,12 +94,12 @@ int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigne
 		return rc;
 	keys = (size_t)prefix.count + 1;
 	words_of_key = (size_t)rank + 1;
-	if (h5_reader_left(r) / key_size(r, type, rank) < keys)
+	if (h5_reader_left(r) / key_size(type, rank, r->size_of_lengths) < keys)
 		return h5_fail(-EUCLEAN, r->address, "version 1 B-tree: truncated");
 
-	/* the node, its children, then names or keys with their offsets */
+	/* the node, its children, its keys, then the offsets of these */
 	size = sizeof *node + prefix.count * sizeof *node->children;
-	size += keys * (group ? sizeof *node->names : sizeof *node->keys + words_of_key * sizeof(uint64_t));
+	size += keys * (sizeof *node->keys + (group ? 0 : words_of_key * sizeof(uint64_t)));
 	node = malloc(size);
 	if (!node)
 		return h5_fail(-ENOMEM, r->address, "version 1 B-tree: out of memory");
@@ -110,16 +109,11 @@ int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigne
 					.left = prefix.left,
 					.right = prefix.right,
 					.children = (uint64_t *)(node + 1)};
-	words = node->children + node->count;
-	if (group) {
-		node->names = words;
-	} else {
-		node->keys = (struct h5_btree1_chunk_key *)words;
-		words = (uint64_t *)(node->keys + keys);
-	}
+	node->keys = (struct h5_btree1_key *)(node->children + node->count);
+	words = (uint64_t *)(node->keys + keys);
 	for (size_t i = 0; i < keys; i++) {
 		if (group)
-			node->names[i] = h5_read_length(r);
+			node->keys[i].name = h5_read_length(r);
 		else
 			decode_chunk_key(r, rank, &node->keys[i], words + i * words_of_key);
 		if (i < node->count)
@@ -135,25 +129,34 @@ int h5_btree1_node_decode(struct h5_reader *r, enum h5_btree1_type type, unsigne
 	return 0;
 }
 
-size_t h5_btree1_chunk_node_size(unsigned rank, unsigned k, uint8_t size_of_offsets)
+size_t h5_btree1_node_room(enum h5_btree1_type type, unsigned rank, unsigned k, uint8_t size_of_offsets,
+			   uint8_t size_of_lengths)
 {
-	return node_size(2 * (size_t)k, chunk_key_size(rank), size_of_offsets);
+	return node_size(2 * (size_t)k, key_size(type, rank, size_of_lengths), size_of_offsets);
 }
 
-int h5_btree1_chunk_node_encode(struct h5_writer *w, const struct h5_btree1_node *node, unsigned rank)
+static void encode_chunk_key(struct h5_writer *w, unsigned rank, const struct h5_btree1_key *key)
+{
+	h5_write_u32(w, key->size);
+	h5_write_u32(w, key->filter_mask);
+	for (unsigned i = 0; i <= rank; i++)
+		h5_write_u64(w, key->offsets[i]);
+}
+
+int h5_btree1_node_encode(struct h5_writer *w, const struct h5_btree1_node *node, unsigned rank)
 {
 	assert(node->count <= UINT16_MAX);
 	h5_write_bytes(w, "TREE", 4);
-	h5_write_u8(w, H5_BTREE1_CHUNK);
+	h5_write_u8(w, (uint8_t)node->type);
 	h5_write_u8(w, node->level);
 	h5_write_u16(w, (uint16_t)node->count);
 	h5_write_offset(w, node->left);
 	h5_write_offset(w, node->right);
 	for (unsigned i = 0; i <= node->count; i++) {
-		h5_write_u32(w, node->keys[i].size);
-		h5_write_u32(w, node->keys[i].filter_mask);
-		for (unsigned k = 0; k <= rank; k++)
-			h5_write_u64(w, node->keys[i].offsets[k]);
+		if (node->type == H5_BTREE1_GROUP)
+			h5_write_length(w, node->keys[i].name);
+		else
+			encode_chunk_key(w, rank, &node->keys[i]);
 		if (i < node->count)
 			h5_write_offset(w, node->children[i]);
 	}
@@ -173,13 +176,14 @@ unsigned h5_btree1_sibling_offset(bool right, uint8_t size_of_offsets)
  *        1     2  indexed storage internal node K
  *        3     2  group internal node K
  *        5     2  group leaf node K                 */
-int h5_btree1_k_decode(struct h5_reader *r, uint16_t *chunk_k)
+int h5_btree1_k_decode(struct h5_reader *r, struct h5_btree1_k *k)
 {
 	unsigned version = h5_read_u8(r);
 	int rc;
 
-	*chunk_k = h5_read_u16(r);
-	h5_reader_skip(r, 4);
+	k->chunk = h5_read_u16(r);
+	k->group_internal = h5_read_u16(r);
+	k->group_leaf = h5_read_u16(r);
 	rc = h5_reader_check(r, "B-tree 'K' values");
 	if (!rc && version)
 		rc = h5_fail(-ENOTSUP, r->address, "B-tree 'K' values: version %u is not supported", version);

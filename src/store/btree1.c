@@ -64,17 +64,44 @@ int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_ty
 	return 0;
 }
 
-int h5_btree1_chunk_k(struct h5_file *file, unsigned *k)
+static int read_k(struct h5_file *file, struct h5_btree1_k *k)
 {
-	/* As superblocks do, the extension leaves the default out. */
-	uint16_t chunk_k = h5_file_superblock(file)->chunk_k;
-	int rc = h5_extension_btree_k(file, &chunk_k);
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	int rc;
 
-	if (rc && rc != -ENODATA)
-		return rc;
-	*k = chunk_k;
+	/* As superblocks do, the extension leaves the defaults out. */
+	*k = (struct h5_btree1_k){
+		.chunk = sb->chunk_k, .group_internal = sb->group_internal_k, .group_leaf = sb->group_leaf_k};
+	rc = h5_extension_btree_k(file, k);
+	return rc == -ENODATA ? 0 : rc;
+}
+
+static int check_k(unsigned k)
+{
 	/* Entries are counted in 16 bits. */
-	if (!*k || *k > UINT16_MAX / 2)
-		return h5_fail(-EUCLEAN, H5_UNDEF, "version 1 B-tree: K is %u", *k);
+	if (!k || k > UINT16_MAX / 2)
+		return h5_fail(-EUCLEAN, H5_UNDEF, "version 1 B-tree: K is %u", k);
 	return 0;
+}
+
+int h5_btree1_node_k(struct h5_file *file, enum h5_btree1_type type, unsigned *k)
+{
+	struct h5_btree1_k all;
+	int rc = read_k(file, &all);
+
+	if (rc)
+		return rc;
+	*k = type == H5_BTREE1_GROUP ? all.group_internal : all.chunk;
+	return check_k(*k);
+}
+
+int h5_symbol_node_k(struct h5_file *file, unsigned *k)
+{
+	struct h5_btree1_k all;
+	int rc = read_k(file, &all);
+
+	if (rc)
+		return rc;
+	*k = all.group_leaf;
+	return check_k(*k);
 }

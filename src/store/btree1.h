@@ -11,7 +11,9 @@
 int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
 		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
-/* K of the file's trees of chunks: a node has at most 2K entries. */
-int h5_btree1_chunk_k(struct h5_file *file, unsigned *k);
+/* K of the file's trees of a type: a node has at most 2K entries. */
+int h5_btree1_node_k(struct h5_file *file, enum h5_btree1_type type, unsigned *k);
+/* K of the symbol table nodes that the leaves of a group's tree point to. */
+int h5_symbol_node_k(struct h5_file *file, unsigned *k);
 
 #endif

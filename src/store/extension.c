@@ -1,7 +1,6 @@
 #include "store/extension.h"
 
 #include "base/error.h"
-#include "format/btree1.h"
 
 #include <stdlib.h>
 
@@ -92,14 +91,14 @@ static int get(struct h5_file *file, enum h5_message_type type, struct h5_lru_en
 	return rc ? rc : find(file, h5_lru_value(*ref), type, r);
 }
 
-int h5_extension_btree_k(struct h5_file *file, uint16_t *chunk_k)
+int h5_extension_btree_k(struct h5_file *file, struct h5_btree1_k *k)
 {
 	struct h5_lru_entry *ref;
 	struct h5_reader r;
 	int rc = get(file, H5_MSG_BTREE_K, &ref, &r);
 
 	if (!rc)
-		rc = h5_btree1_k_decode(&r, chunk_k);
+		rc = h5_btree1_k_decode(&r, k);
 	h5_file_put(file, ref);
 	return rc;
 }

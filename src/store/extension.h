@@ -2,6 +2,7 @@
 #ifndef H5_STORE_EXTENSION_H
 #define H5_STORE_EXTENSION_H
 
+#include "format/btree1.h"
 #include "format/cache_image.h"
 #include "format/driver_info.h"
 #include "format/free_space.h"
@@ -21,7 +22,7 @@ int h5_extension_cache_image(struct h5_file *file, const struct h5_header *exten
 /* ---- later: through the cache ---- */
 
 /* Decode one message. -ENODATA: there is none, or no extension. */
-int h5_extension_btree_k(struct h5_file *file, uint16_t *chunk_k);
+int h5_extension_btree_k(struct h5_file *file, struct h5_btree1_k *k);
 int h5_extension_file_space(struct h5_file *file, struct h5_file_space_info *info);
 int h5_extension_shared_table(struct h5_file *file, struct h5_shared_table_message *table);
 

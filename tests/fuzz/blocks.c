@@ -98,7 +98,9 @@ static void run_btree1(struct h5_reader *r, enum h5_btree1_type type)
 	unsigned rank = type == H5_BTREE1_CHUNK ? h5_read_u8(r) % (H5_RANK_MAX + 1) : 0;
 	struct h5_reader prefix = rest_of(r), whole = prefix;
 	struct h5_btree1_node *node;
+	struct h5_writer w;
 	size_t size, cost;
+	uint8_t *copy;
 
 	if (h5_btree1_node_size(&prefix, type, rank, &size))
 		return;
@@ -107,19 +109,15 @@ static void run_btree1(struct h5_reader *r, enum h5_btree1_type type)
 		return;
 	FUZZ_HOLDS(node->type == type);
 	fuzz_touch(node->children, node->count * sizeof *node->children);
-	if (type == H5_BTREE1_GROUP)
-		fuzz_touch(node->names, (node->count + 1) * sizeof *node->names);
+	fuzz_touch(node->keys, (node->count + 1) * sizeof *node->keys);
 	for (unsigned i = 0; type == H5_BTREE1_CHUNK && i <= node->count; i++)
 		fuzz_touch(node->keys[i].offsets, (rank + 1) * sizeof *node->keys[i].offsets);
-	if (type == H5_BTREE1_CHUNK) {
-		size_t n = h5_btree1_chunk_node_size(rank, (node->count + 1) / 2, r->size_of_offsets);
-		uint8_t *copy = must_have(n);
-		struct h5_writer w = h5_writer_init(copy, n, r->size_of_offsets, r->size_of_lengths);
-
-		FUZZ_HOLDS(!h5_btree1_chunk_node_encode(&w, node, rank));
-		FUZZ_HOLDS(n >= size && !memcmp(copy, whole.begin, size));
-		free(copy);
-	}
+	size = h5_btree1_node_room(type, rank, (node->count + 1) / 2, r->size_of_offsets, r->size_of_lengths);
+	copy = must_have(size);
+	w = h5_writer_init(copy, size, r->size_of_offsets, r->size_of_lengths);
+	FUZZ_HOLDS(!h5_btree1_node_encode(&w, node, rank));
+	FUZZ_HOLDS(size >= h5_reader_at(&whole) && !memcmp(copy, whole.begin, h5_reader_at(&whole)));
+	free(copy);
 	free(node);
 }
 

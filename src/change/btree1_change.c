@@ -1,27 +1,27 @@
-#include "chunk_index/btree1_change.h"
+#include "change/btree1_change.h"
 
-#include "base/checked.h"
+#include "base/error.h"
 #include "base/writer.h"
 #include "change/transaction.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int h5_chunk_btree1_node_get(const struct h5_chunk_index *index, uint64_t address, int level,
-			     struct h5_lru_entry **ref, const struct h5_btree1_node **node)
+static int out_of_memory(void)
 {
-	return h5_btree1_node_get(index->file, address, H5_BTREE1_CHUNK, index->layout.rank, level, ref,
-				  node);
+	return h5_fail(-ENOMEM, H5_UNDEF, "version 1 B-tree: out of memory");
 }
 
-static int out_of_memory(const struct h5_btree1_change *change)
+static unsigned stage_of(const struct h5_btree1_change *change, unsigned level)
 {
-	return h5_fail(-ENOMEM, change->index->layout.address, "version 1 B-tree: out of memory");
+	return change->stage ? change->stage : H5_STAGE_BLOCK + (H5_BTREE1_LEVELS - 1 - level);
 }
 
-static unsigned stage_of(unsigned level)
+/* A node through the cache. Level -1: any. */
+static int node_get(const struct h5_btree1_change *change, uint64_t address, int level,
+		    struct h5_lru_entry **ref, const struct h5_btree1_node **node)
 {
-	return H5_STAGE_BLOCK + (H5_BTREE1_LEVELS - 1 - level);
+	return h5_btree1_node_get(change->file, address, change->type, change->rank, level, ref, node);
 }
 
 /* ---- nodes ---- */
@@ -32,11 +32,11 @@ static int edit_new(struct h5_btree1_change *change, struct h5_btree1_edit **out
 						     (change->capacity + 1) * sizeof *e->node.keys);
 
 	if (!e)
-		return out_of_memory(change);
-	e->node.type = H5_BTREE1_CHUNK;
+		return out_of_memory();
+	e->node.type = change->type;
 	e->node.left = e->node.right = H5_UNDEF;
 	e->node.children = (uint64_t *)(e + 1);
-	e->node.keys = (struct h5_btree1_chunk_key *)(e->node.children + change->capacity);
+	e->node.keys = (struct h5_btree1_key *)(e->node.children + change->capacity);
 	e->address = e->to = H5_UNDEF;
 	e->next = change->edits;
 	change->edits = e;
@@ -50,7 +50,7 @@ static int edit_load(struct h5_btree1_change *change, uint64_t address, int leve
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
 	struct h5_btree1_edit *e;
-	int rc = h5_chunk_btree1_node_get(change->index, address, level, &ref, &node);
+	int rc = node_get(change, address, level, &ref, &node);
 
 	if (rc)
 		return rc;
@@ -62,7 +62,7 @@ static int edit_load(struct h5_btree1_change *change, uint64_t address, int leve
 	else
 		rc = edit_new(change, &e);
 	if (rc) {
-		h5_file_put(change->index->file, ref);
+		h5_file_put(change->file, ref);
 		return rc;
 	}
 	e->ref = ref;
@@ -92,27 +92,28 @@ int h5_btree1_change_load(struct h5_btree1_change *change, struct h5_btree1_edit
 	return 0;
 }
 
-int h5_btree1_change_init(struct h5_btree1_change *change, struct h5_chunk_index *index)
+int h5_btree1_change_init(struct h5_btree1_change *change, struct h5_file *file, enum h5_btree1_type type,
+			  unsigned rank, uint64_t root)
 {
+	const struct h5_superblock *sb = h5_file_superblock(file);
 	unsigned k;
-	int rc = h5_btree1_chunk_k(index->file, &k);
+	int rc = h5_btree1_node_k(file, type, &k);
 
-	*change = (struct h5_btree1_change){.index = index};
+	*change = (struct h5_btree1_change){.file = file, .type = type, .rank = rank};
 	if (rc)
 		return rc;
 	change->capacity = 2 * k;
-	change->size = h5_btree1_chunk_node_size(index->layout.rank, k,
-						 h5_file_superblock(index->file)->size_of_offsets);
-	if (index->layout.address == H5_UNDEF)
+	change->size = h5_btree1_node_room(type, rank, k, sb->size_of_offsets, sb->size_of_lengths);
+	if (root == H5_UNDEF)
 		rc = edit_new(change, &change->root);
 	else
-		rc = edit_load(change, index->layout.address, -1, &change->root);
+		rc = edit_load(change, root, -1, &change->root);
 	if (rc)
 		return rc;
 	change->height = change->root->node.level;
 	change->levels = calloc(change->height + 2u, sizeof *change->levels);
 	if (!change->levels)
-		return out_of_memory(change);
+		return out_of_memory();
 	change->levels[change->height].node[0] = change->root;
 	return 0;
 }
@@ -123,7 +124,7 @@ void h5_btree1_change_release(struct h5_btree1_change *change)
 
 	for (struct h5_btree1_edit *e = change->edits; e; e = next) {
 		next = e->next;
-		h5_file_put(change->index->file, e->ref);
+		h5_file_put(change->file, e->ref);
 		free(e);
 	}
 	free(change->levels);
@@ -132,8 +133,7 @@ void h5_btree1_change_release(struct h5_btree1_change *change)
 
 /* ---- entries ---- */
 
-static void put_entry(struct h5_btree1_edit *e, unsigned p, const struct h5_btree1_chunk_key *key,
-		      uint64_t child)
+static void put_entry(struct h5_btree1_edit *e, unsigned p, const struct h5_btree1_key *key, uint64_t child)
 {
 	struct h5_btree1_node *node = &e->node;
 
@@ -188,7 +188,7 @@ static int split(struct h5_btree1_change *change, struct h5_btree1_edit *e)
 
 /* Puts a new root above the old one, and at its address, as libhdf5 does. So the layout message does not
  * change. */
-static int raise_root(struct h5_btree1_change *change, const struct h5_btree1_chunk_key *last)
+static int raise_root(struct h5_btree1_change *change, const struct h5_btree1_key *last)
 {
 	struct h5_btree1_edit *old = change->root, *root;
 	int rc;
@@ -214,7 +214,7 @@ static int raise_root(struct h5_btree1_change *change, const struct h5_btree1_ch
 }
 
 int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_edit *e,
-			    struct h5_btree1_chunk_key *key, uint64_t *child, unsigned *p)
+			    struct h5_btree1_key *key, uint64_t *child, unsigned *p)
 {
 	/* The entry before the new one, or else the first; if the node splits, the new entry goes where this
 	 * one is. */
@@ -239,7 +239,7 @@ int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_ed
 	if (!e->parent)
 		rc = raise_root(change, &right->node.keys[right->node.count]);
 	if (!rc)
-		rc = h5_tx_allocate(change->index->file, H5_ALLOCATE_METADATA, change->size, &right->to);
+		rc = h5_tx_allocate(change->file, H5_ALLOCATE_METADATA, change->size, &right->to);
 	*key = right->node.keys[0];
 	*child = right->to;
 	*p = e->index + 1;
@@ -250,7 +250,7 @@ int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_ed
 
 static int place(struct h5_btree1_change *change, struct h5_btree1_edit *e)
 {
-	struct h5_file *file = change->index->file;
+	struct h5_file *file = change->file;
 	int rc = 0;
 
 	if (!e->dirty ||
@@ -267,14 +267,13 @@ static int place(struct h5_btree1_change *change, struct h5_btree1_edit *e)
 
 static int write_node(const struct h5_btree1_change *change, const struct h5_btree1_edit *e)
 {
-	const struct h5_superblock *sb = h5_file_superblock(change->index->file);
+	const struct h5_superblock *sb = h5_file_superblock(change->file);
 	void *memory = malloc(change->size);
 	struct h5_writer w = h5_writer_init(memory, change->size, sb->size_of_offsets, sb->size_of_lengths);
-	int rc = memory ? h5_btree1_chunk_node_encode(&w, &e->node, change->index->layout.rank)
-			: out_of_memory(change);
+	int rc = memory ? h5_btree1_node_encode(&w, &e->node, change->rank) : out_of_memory();
 
 	if (!rc)
-		rc = h5_tx_patch(change->index->file, e->to, memory, change->size, stage_of(e->node.level));
+		rc = h5_tx_patch(change->file, e->to, memory, change->size, stage_of(change, e->node.level));
 	free(memory);
 	return rc;
 }
@@ -285,7 +284,7 @@ static int write_node(const struct h5_btree1_change *change, const struct h5_btr
 static int relink(const struct h5_btree1_change *change, unsigned level, uint64_t address, bool right,
 		  uint64_t from, uint64_t to)
 {
-	unsigned width = h5_file_superblock(change->index->file)->size_of_offsets;
+	unsigned width = h5_file_superblock(change->file)->size_of_offsets;
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
 	uint8_t bytes[8];
@@ -294,17 +293,17 @@ static int relink(const struct h5_btree1_change *change, unsigned level, uint64_
 
 	if (address == H5_UNDEF || from == H5_UNDEF || from == to)
 		return 0;
-	rc = h5_chunk_btree1_node_get(change->index, address, (int)level, &ref, &node);
+	rc = node_get(change, address, (int)level, &ref, &node);
 	if (rc)
 		return rc == -EUCLEAN ? 0 : rc;
 	points_back = (right ? node->right : node->left) == from;
-	h5_file_put(change->index->file, ref);
+	h5_file_put(change->file, ref);
 	if (!points_back)
 		return 0;
 	h5_uint_to(bytes, to, width);
-	rc = h5_tx_patch(change->index->file, address + h5_btree1_sibling_offset(right, (uint8_t)width),
-			 bytes, width, stage_of(level));
-	h5_tx_forget(change->index->file, address);
+	rc = h5_tx_patch(change->file, address + h5_btree1_sibling_offset(right, (uint8_t)width), bytes,
+			 width, stage_of(change, level));
+	h5_tx_forget(change->file, address);
 	return rc;
 }
 
@@ -338,10 +337,10 @@ int h5_btree1_change_write(struct h5_btree1_change *change, unsigned level)
 	return rc ? rc : relink(change, level, right, false, from, n ? stay[n - 1]->to : left);
 }
 
-void h5_btree1_change_finish(struct h5_btree1_change *change)
+uint64_t h5_btree1_change_finish(struct h5_btree1_change *change)
 {
-	change->index->layout.address = change->root->to;
 	for (struct h5_btree1_edit *e = change->edits; e; e = e->next)
 		if (e->address != H5_UNDEF && (e->dropped || e->to != e->address))
-			h5_tx_free(change->index->file, e->address, change->size);
+			h5_tx_free(change->file, e->address, change->size);
+	return change->root->to;
 }
