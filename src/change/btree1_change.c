@@ -77,19 +77,39 @@ static int edit_load(struct h5_btree1_change *change, uint64_t address, int leve
 	return 0;
 }
 
-int h5_btree1_change_load(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
-			  struct h5_btree1_edit **edit)
+static int load_child(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
+		      struct h5_btree1_edit **edit)
 {
-	struct h5_btree1_level *level = &change->levels[parent->node.level - 1];
 	int rc = edit_load(change, parent->node.children[i], parent->node.level - 1, edit);
 
 	if (rc)
 		return rc;
 	(*edit)->parent = parent;
 	(*edit)->index = i;
+	return 0;
+}
+
+int h5_btree1_change_load(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
+			  struct h5_btree1_edit **edit)
+{
+	struct h5_btree1_level *level = &change->levels[parent->node.level - 1];
+	int rc = load_child(change, parent, i, edit);
+
+	if (rc)
+		return rc;
 	level->node[1] = level->node[0];
 	level->node[0] = *edit;
 	return 0;
+}
+
+int h5_btree1_change_load_right(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
+				struct h5_btree1_edit **edit)
+{
+	int rc = load_child(change, parent, i, edit);
+
+	if (!rc)
+		change->levels[parent->node.level - 1].node[1] = *edit;
+	return rc;
 }
 
 int h5_btree1_change_init(struct h5_btree1_change *change, struct h5_file *file, enum h5_btree1_type type,

@@ -55,6 +55,9 @@ void h5_btree1_change_release(struct h5_btree1_change *change);
 /* Loads child i of `parent`. The child must lie to the left of the edited nodes of its own level. */
 int h5_btree1_change_load(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
 			  struct h5_btree1_edit **edit);
+/* The same for a child that lies to their right. */
+int h5_btree1_change_load_right(struct h5_btree1_change *change, struct h5_btree1_edit *parent, unsigned i,
+				struct h5_btree1_edit **edit);
 /* Adds an entry before entry *p. If the node splits, *key, *child and *p are then the entry that its parent
  * gets, and where. Otherwise *child is H5_UNDEF. */
 int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_edit *e,

@@ -258,6 +258,26 @@ bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n)
 	return h5_tx_is_new(file, address) || at / H5_CELL == (at + n - 1) / H5_CELL;
 }
 
+bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n)
+{
+	const struct h5_tx *tx = h5_tx_find(file);
+	uint64_t offset = tx->space.base + address;
+	size_t i = h5_patches_find(&tx->overlay.patches, offset);
+
+	return h5_tx_is_new(file, address) ||
+	       (i < h5_tx_patch_count(tx) && h5_tx_patch_at(tx, i)->over.offset < offset + n);
+}
+
+int h5_tx_read_committed(struct h5_file *file, uint64_t address, void *data, size_t n)
+{
+	const struct h5_tx *tx = h5_tx_find(file);
+	uint64_t end;
+
+	if (!h5_add(address, n, &end) || end > tx->space.committed_end)
+		return h5_fail(-EUCLEAN, address, "beyond the end of the file");
+	return h5_io_read(h5_tx_medium(tx), tx->space.base + address, data, n);
+}
+
 int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage)
 {
 	struct h5_tx *tx;

@@ -30,7 +30,7 @@ enum h5_stage {
 	H5_STAGE_HEAP = 9,
 	H5_STAGE_BLOCK = 16,   /* data blocks, pages, leaves; + level for the blocks above them: super blocks,
 				  index block, inner nodes. (A version 1 B-tree goes the other way round: see
-				  chunk_index/btree1_change.h.) */
+				  change/btree1_change.h.) */
 	H5_STAGE_INDEX = 512,  /* header of an index */
 	H5_STAGE_LINK = 513,   /* pointers between siblings: only a walk along a level follows them */
 	H5_STAGE_OBJECT = 514, /* object headers: layout; + 1: dataspace */
@@ -83,6 +83,11 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
  * If it is no cell, only the journal heals it after a kill in the middle of the write; so it is for the few
  * places where a copy is impossible. */
 int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage);
+/* True: the bytes are in new space, or some of them change with the next commit. */
+bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n);
+/* Reads n bytes as the last commit has left them. What it referred to must stay readable until the next one
+ * is certain. -EUCLEAN: the file ended before. */
+int h5_tx_read_committed(struct h5_file *file, uint64_t address, void *data, size_t n);
 /* True: a patch of these n bytes would be in new space, or a cell. */
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n);
 
