@@ -55,6 +55,7 @@ UNIT_TESTS = \
 	tests/unit/check_room \
 	tests/unit/check_selection \
 	tests/unit/check_structured \
+	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
 	tests/unit/check_value \
 	tests/unit/check_value_parse \
@@ -82,6 +83,9 @@ header_model = tests/lib/header_model.c tests/lib/header_model.h $(scratch)
 tests_unit_check_header_faults_SOURCES = tests/unit/check_header_faults.c $(header_model) $(crash_image) $(fault_alloc)
 tests_unit_check_header_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_header_insert_SOURCES = tests/unit/check_header_insert.c $(header_model)
+symbol_model = tests/lib/symbol_model.c tests/lib/symbol_model.h $(scratch)
+tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image) $(fault_alloc)
+tests_unit_check_symbol_table_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
@@ -214,6 +218,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
 	tests/judge/index_structure.py \
+	tests/judge/symbol_table_judge.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
 	tests/lib/viewlib.py
@@ -263,6 +268,7 @@ FIXTURES = \
 	tests/fixtures/read_faults.py \
 	tests/fixtures/reading.py \
 	tests/fixtures/structured.py \
+	tests/fixtures/symbol_table_write.py \
 	tests/fixtures/value.py \
 	tests/fixtures/virtual.py \
 	tests/fixtures/write_faults.py
@@ -317,6 +323,7 @@ JUDGED_TESTS = \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
 	tests/unit/check_header_insert \
+	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
 	tests/unit/check_write_faults \
 	tests/unit/crash_replay \

@@ -4,6 +4,7 @@
 #define H5_FORMAT_SYMBOL_TABLE_H
 
 #include "base/reader.h"
+#include "base/writer.h"
 
 #include <stdint.h>
 
@@ -13,6 +14,7 @@ struct h5_symbol_table {
 };
 
 int h5_symbol_table_decode(struct h5_reader *r, struct h5_symbol_table *table);
+int h5_symbol_table_encode(struct h5_writer *w, const struct h5_symbol_table *table);
 
 enum h5_symbol_cache {
 	H5_SYMBOL_NOTHING = 0,
@@ -39,6 +41,23 @@ int h5_symbol_node_size(struct h5_reader *prefix, size_t *size);
 /* One allocation; free() it. */
 int h5_symbol_node_decode(struct h5_reader *r, struct h5_symbol_node **node, size_t *cost);
 
+/* Bytes that the file keeps for a node: 2K entries, however many it uses. */
+size_t h5_symbol_node_room(unsigned k, uint8_t size_of_offsets, uint8_t size_of_lengths);
+
+/* Changes of a node in its bytes, so that other entries keep what is cached in them. The writer has all bytes
+ * of the node, from its begin to its end. Entry numbers are the caller's to check, and whether there is room.
+ */
+
+/* A node without entries. */
+void h5_symbol_node_clear(struct h5_writer *node);
+/* Puts an entry before the i-th one. */
+int h5_symbol_node_insert(struct h5_writer *node, unsigned i, const struct h5_symbol *symbol);
+/* Makes entry i this one. */
+int h5_symbol_node_replace(struct h5_writer *node, unsigned i, const struct h5_symbol *symbol);
+void h5_symbol_node_remove(struct h5_writer *node, unsigned i);
+/* Moves the entries from the i-th one on to a node without entries. */
+void h5_symbol_node_split(struct h5_writer *node, unsigned i, struct h5_writer *right);
+
 struct h5_local_heap_header {
 	uint64_t size; /* of the data segment */
 	uint64_t free; /* offset of the first free block in the segment; H5_LOCAL_HEAP_END: none */
@@ -51,10 +70,18 @@ struct h5_local_heap_free {
 	uint64_t next, size; /* of the whole block */
 };
 
-enum { H5_LOCAL_HEAP_MAX = 32 }; /* bytes of the largest header */
+enum {
+	H5_LOCAL_HEAP_MAX = 32,	 /* bytes of the largest header */
+	H5_LOCAL_HEAP_FIXED = 8, /* its first bytes, which never change */
+	/* Texts begin at multiples of this, and it divides the sizes of the segment and of free blocks. */
+	H5_LOCAL_HEAP_UNIT = 8,
+};
 
 int h5_local_heap_decode(struct h5_reader *r, struct h5_local_heap_header *heap);
 /* A free block; r begins with it. */
 int h5_local_heap_free_decode(struct h5_reader *r, struct h5_local_heap_free *block);
+
+int h5_local_heap_encode(struct h5_writer *w, const struct h5_local_heap_header *heap);
+int h5_local_heap_free_encode(struct h5_writer *w, const struct h5_local_heap_free *block);
 
 #endif

@@ -33,6 +33,8 @@ libh5fs_a_SOURCES += \
 	src/object/json_read.h \
 	src/object/local_heap.c \
 	src/object/local_heap.h \
+	src/object/local_heap_write.c \
+	src/object/local_heap_write.h \
 	src/object/named_message.c \
 	src/object/named_message_write.c \
 	src/object/named_message.h \
@@ -56,6 +58,10 @@ libh5fs_a_SOURCES += \
 	src/object/shortest.c \
 	src/object/symbol_table.c \
 	src/object/symbol_table.h \
+	src/object/symbol_table_sweep.c \
+	src/object/symbol_table_sweep.h \
+	src/object/symbol_table_write.c \
+	src/object/symbol_table_write.h \
 	src/object/value.c \
 	src/object/value.h \
 	src/object/value_guess.c \

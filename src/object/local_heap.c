@@ -3,14 +3,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "format/symbol_table.h"
 #include "store/file.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* The data segment of a large group has many megabytes, so it is cached in pieces. */
-enum { PIECE = 1 << 16 };
 
 static int decode_header(struct h5_reader *r, void *header)
 {
@@ -52,8 +48,8 @@ static const struct h5_block_type piece_block = {{"local heap data", free}, load
 int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct h5_buf *text)
 {
 	while (offset < heap->size) {
-		uint64_t begin = offset - offset % PIECE, address;
-		size_t size = (size_t)h5_min(PIECE, heap->size - begin), left, n;
+		uint64_t begin = offset - offset % H5_LOCAL_HEAP_PIECE, address;
+		size_t size = (size_t)h5_min(H5_LOCAL_HEAP_PIECE, heap->size - begin), left, n;
 		struct h5_lru_entry *ref;
 		const char *at;
 		int rc;
@@ -79,33 +75,47 @@ int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct
 		       (unsigned long long)offset);
 }
 
+static int fail_list(const struct h5_local_heap *heap)
+{
+	return h5_fail(-EUCLEAN, heap->address, "local heap: a list of free blocks that leads nowhere");
+}
+
+int h5_local_heap_free_block(const struct h5_local_heap *heap, uint64_t offset,
+			     struct h5_local_heap_free *block)
+{
+	size_t n = 2 * (size_t)h5_file_superblock(heap->file)->size_of_lengths;
+	uint8_t bytes[2 * 8];
+	struct h5_reader r;
+	uint64_t address;
+	int rc;
+
+	if (offset >= heap->size || heap->size - offset < n || !h5_add(heap->address, offset, &address))
+		return fail_list(heap);
+	rc = h5_file_read(heap->file, address, bytes, n);
+	if (rc)
+		return rc;
+	r = h5_file_reader(heap->file, bytes, n, address);
+	rc = h5_local_heap_free_decode(&r, block);
+	if (!rc && (!block->next || block->size > heap->size - offset))
+		rc = h5_fail(-EUCLEAN, address, "local heap: a free block that is none");
+	return rc;
+}
+
 int h5_local_heap_check(const struct h5_local_heap *heap)
 {
-	unsigned field = h5_file_superblock(heap->file)->size_of_lengths;
-	uint64_t at = heap->free, blocks = 0, address;
+	uint64_t most = heap->size / (2 * (uint64_t)h5_file_superblock(heap->file)->size_of_lengths);
+	struct h5_local_heap_free block = {.next = heap->free};
 
-	while (at != H5_LOCAL_HEAP_END) {
-		struct h5_local_heap_free block;
-		uint8_t bytes[2 * 8];
-		struct h5_reader r;
+	for (uint64_t blocks = 0; block.next != H5_LOCAL_HEAP_END; blocks++) {
 		int rc = h5_interrupt_check();
 
 		/* More blocks than there is room for: the list is a circle. */
-		if (at >= heap->size || heap->size - at < 2 * field || ++blocks > heap->size / (2 * field) ||
-		    !h5_add(heap->address, at, &address))
-			return h5_fail(-EUCLEAN, heap->address,
-				       "local heap: a list of free blocks that leads nowhere");
+		if (!rc && blocks == most)
+			rc = fail_list(heap);
 		if (!rc)
-			rc = h5_file_read(heap->file, address, bytes, 2 * field);
+			rc = h5_local_heap_free_block(heap, block.next, &block);
 		if (rc)
 			return rc;
-		r = h5_file_reader(heap->file, bytes, 2 * field, address);
-		rc = h5_local_heap_free_decode(&r, &block);
-		if (rc)
-			return rc;
-		if (!block.next || block.size > heap->size - at)
-			return h5_fail(-EUCLEAN, address, "local heap: a free block that is none");
-		at = block.next;
 	}
 	return 0;
 }

@@ -3,6 +3,7 @@
 #define H5_OBJECT_LOCAL_HEAP_H
 
 #include "base/buf.h"
+#include "format/symbol_table.h"
 #include "store/file.h"
 
 /* A plain struct: nothing to release. */
@@ -12,10 +13,18 @@ struct h5_local_heap {
 	uint64_t free;		/* offset of the segment's first free block; H5_LOCAL_HEAP_END: none */
 };
 
+/* The data segment of a large group has many megabytes, so it is cached in pieces of so many bytes, each
+ * under its address. */
+enum { H5_LOCAL_HEAP_PIECE = 1 << 16 };
+
 int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_heap *heap);
 
 /* Appends the text at the offset, without its NUL. -EUCLEAN: it does not end within the heap. */
 int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct h5_buf *text);
+
+/* The free block at the offset. -EUCLEAN: it does not lie in the heap. */
+int h5_local_heap_free_block(const struct h5_local_heap *heap, uint64_t offset,
+			     struct h5_local_heap_free *block);
 
 /* Verifies the list of free blocks. -EUCLEAN: libhdf5 refuses the list, and with it the group; names can be
  * read all the same. */

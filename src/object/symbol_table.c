@@ -41,16 +41,31 @@ static int load_node(struct h5_file *file, uint64_t address, const void *arg, vo
 
 static const struct h5_block_type node_block = {{"symbol table node", free}, load_node};
 
-struct search {
-	struct h5_file *file;
-	struct h5_local_heap heap;
-	const char *name;
-	size_t size;
-	struct h5_buf text;
-};
+int h5_symbol_node_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+		       const struct h5_symbol_node **node)
+{
+	int rc = h5_file_block(file, &node_block, address, 0, NULL, ref);
 
-/* *order is <0, 0, >0: the name that is sought comes before, at, after the one at the offset in the heap. */
-static int compare(struct search *search, uint64_t offset, int *order)
+	*node = rc ? NULL : h5_lru_value(*ref);
+	return rc;
+}
+
+/* ---- one entry ---- */
+
+int h5_symbol_search_begin(struct h5_symbol_search *search, struct h5_file *file,
+			   const struct h5_symbol_table *table, const char *name, size_t size)
+{
+	*search = (struct h5_symbol_search){.file = file, .name = name, .size = size};
+	h5_buf_init(&search->text, NAME_MAX_SIZE);
+	return h5_local_heap_open(file, table->heap, &search->heap);
+}
+
+void h5_symbol_search_end(struct h5_symbol_search *search)
+{
+	h5_buf_release(&search->text);
+}
+
+int h5_symbol_search_compare(struct h5_symbol_search *search, uint64_t offset, int *order)
 {
 	int rc;
 
@@ -63,67 +78,80 @@ static int compare(struct search *search, uint64_t offset, int *order)
 
 /* For binary searches: true if the name that is sought comes after the one at the offset. After an error,
  * which is in *rc then, it is false at once. */
-static bool is_after(struct search *search, uint64_t offset, int *rc)
+static bool is_after(struct h5_symbol_search *search, uint64_t offset, int *rc)
 {
 	int order = 0;
 
 	if (!*rc)
-		*rc = compare(search, offset, &order);
+		*rc = h5_symbol_search_compare(search, offset, &order);
 	return order > 0;
 }
 
 /* Child i holds the names that are greater than key i, up to and including key i + 1. So a name belongs to
  * the first child whose upper key is not less than it. */
-static int find_child(struct search *search, const struct h5_btree1_node *node, uint64_t *child)
+int h5_symbol_search_child(struct h5_symbol_search *search, const struct h5_btree1_node *node, size_t *i)
 {
 	int rc = 0;
-	size_t i = h5_lower_bound(k, node->count, is_after(search, node->names[k + 1], &rc));
 
-	if (rc)
-		return rc;
-	if (i == node->count)
-		return -ENOENT;
-	*child = node->children[i];
-	return 0;
+	*i = h5_lower_bound(k, node->count, is_after(search, node->keys[k + 1].name, &rc));
+	return rc;
 }
 
-static int find_symbol(struct search *search, const struct h5_symbol_node *node, struct h5_symbol *symbol)
+int h5_symbol_search_entry(struct h5_symbol_search *search, const struct h5_symbol_node *node, size_t *i,
+			   bool *found)
 {
 	int order = 0, rc = 0;
-	size_t i = h5_lower_bound(k, node->count, is_after(search, node->symbols[k].name, &rc));
 
-	if (!rc && i == node->count)
-		return -ENOENT;
-	if (!rc)
-		rc = compare(search, node->symbols[i].name, &order);
-	if (rc)
+	*found = false;
+	*i = h5_lower_bound(k, node->count, is_after(search, node->symbols[k].name, &rc));
+	if (rc || *i == node->count)
 		return rc;
-	*symbol = node->symbols[i];
-	return order ? -ENOENT : 0;
+	rc = h5_symbol_search_compare(search, node->symbols[*i].name, &order);
+	*found = !rc && !order;
+	return rc;
 }
 
-/* From the root of the B-tree to the symbol table node; the level falls at each step. */
-static int descend(struct search *search, uint64_t root, struct h5_symbol *symbol)
+/* From the root of the B-tree to the address of the symbol table node; the level falls at each step. */
+static int descend(struct h5_symbol_search *search, uint64_t *address)
 {
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
-	uint64_t address = root;
 	int rc, level = -1;
 
 	do {
-		rc = h5_btree1_node_get(search->file, address, H5_BTREE1_GROUP, 0, level, &ref, &node);
+		size_t i;
+
+		rc = h5_btree1_node_get(search->file, *address, H5_BTREE1_GROUP, 0, level, &ref, &node);
 		if (rc)
 			return rc;
 		level = node->level - 1;
-		rc = find_child(search, node, &address);
+		rc = h5_symbol_search_child(search, node, &i);
+		if (!rc && i == node->count)
+			rc = -ENOENT;
+		if (!rc)
+			*address = node->children[i];
 		h5_file_put(search->file, ref);
 		if (rc)
 			return rc;
 	} while (level >= 0);
-	rc = h5_file_block(search->file, &node_block, address, 0, NULL, &ref);
+	return 0;
+}
+
+static int find_symbol(struct h5_symbol_search *search, uint64_t address, struct h5_symbol *symbol)
+{
+	const struct h5_symbol_node *node;
+	struct h5_lru_entry *ref;
+	bool found;
+	size_t i;
+	int rc = h5_symbol_node_get(search->file, address, &ref, &node);
+
 	if (rc)
 		return rc;
-	rc = find_symbol(search, h5_lru_value(ref), symbol);
+	rc = h5_symbol_search_entry(search, node, &i, &found);
+	if (!rc && !found)
+		rc = -ENOENT;
+	if (!rc)
+		*symbol = node->symbols[i];
 	h5_file_put(search->file, ref);
 	return rc;
 }
@@ -131,14 +159,15 @@ static int descend(struct search *search, uint64_t root, struct h5_symbol *symbo
 int h5_symbol_table_lookup(struct h5_file *file, const struct h5_symbol_table *table, const char *name,
 			   size_t size, struct h5_symbol *symbol)
 {
-	struct search search = {.file = file, .name = name, .size = size};
-	int rc = h5_local_heap_open(file, table->heap, &search.heap);
+	struct h5_symbol_search search;
+	uint64_t address = table->btree;
+	int rc = h5_symbol_search_begin(&search, file, table, name, size);
 
-	if (rc)
-		return rc;
-	h5_buf_init(&search.text, NAME_MAX_SIZE);
-	rc = descend(&search, table->btree, symbol);
-	h5_buf_release(&search.text);
+	if (!rc)
+		rc = descend(&search, &address);
+	if (!rc)
+		rc = find_symbol(&search, address, symbol);
+	h5_symbol_search_end(&search);
 	return rc;
 }
 
@@ -174,8 +203,7 @@ static int enter_symbols(struct h5_symbol_walk *walk, uint64_t address)
 	int rc = mark_seen(walk, address);
 
 	if (!rc)
-		rc = h5_file_block(walk->file, &node_block, address, 0, NULL, &walk->ref);
-	walk->symbols = rc ? NULL : h5_lru_value(walk->ref);
+		rc = h5_symbol_node_get(walk->file, address, &walk->ref, &walk->symbols);
 	walk->next = 0;
 	return rc;
 }

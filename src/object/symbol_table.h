@@ -9,6 +9,36 @@
 #include "object/local_heap.h"
 #include "store/btree1.h"
 
+#include <stdbool.h>
+
+/* A node through the cache; h5_file_put(). */
+int h5_symbol_node_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
+		       const struct h5_symbol_node **node);
+
+/* Looks for a name, node by node:
+ *
+ *   rc = h5_symbol_search_begin(&search, file, table, name, size);
+ *   ...
+ *   h5_symbol_search_end(&search); */
+struct h5_symbol_search {
+	struct h5_file *file; /* borrowed */
+	struct h5_local_heap heap;
+	const char *name; /* borrowed */
+	size_t size;
+	struct h5_buf text;
+};
+
+int h5_symbol_search_begin(struct h5_symbol_search *search, struct h5_file *file,
+			   const struct h5_symbol_table *table, const char *name, size_t size);
+void h5_symbol_search_end(struct h5_symbol_search *search);
+/* *order is <0, 0, >0: the name comes before, at, after the one at the offset in the heap. */
+int h5_symbol_search_compare(struct h5_symbol_search *search, uint64_t offset, int *order);
+/* *i: the first child with a right key that is not less than the name; `count`: there is none. */
+int h5_symbol_search_child(struct h5_symbol_search *search, const struct h5_btree1_node *node, size_t *i);
+/* *i: the first entry that is not less than the name; *found: it is the one of that name. */
+int h5_symbol_search_entry(struct h5_symbol_search *search, const struct h5_symbol_node *node, size_t *i,
+			   bool *found);
+
 /* -ENOENT: no entry of that name. */
 int h5_symbol_table_lookup(struct h5_file *file, const struct h5_symbol_table *table, const char *name,
 			   size_t size, struct h5_symbol *symbol);
