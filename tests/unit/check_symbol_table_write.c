@@ -1,5 +1,6 @@
 /* Links of old-style groups, made, changed and removed, against a model and by libhdf5
  * (tests/judge/symbol_table_judge.py). */
+#include "crash_image.h"
 #include "symbol_model.h"
 
 #include <stdio.h>
@@ -38,4 +39,185 @@ START_TEST(random_changes)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES})
+/* All links go, in order or the other way round, and come again: the space of the first ones is used for the
+ * others. */
+START_TEST(all_and_nothing)
+{
+	struct symbol_model *m = symbol_model_begin("small", 700, NULL);
+	uint64_t end;
+
+	for (unsigned i = 0; i < 700; i++)
+		SUCCEEDS(symbol_remove(m, _i ? 699 - i : i));
+	symbol_model_commit(m);
+	symbol_check(m);
+	symbol_model_commit(m);
+	end = h5_file_end(m->file);
+	for (unsigned i = 0; i < 700; i++)
+		SUCCEEDS(symbol_insert(m, (i * 31) % 700, 'h', i % TARGETS));
+	ck_assert_uint_lt(h5_file_end(m->file) - end, 120000);
+	symbol_judge(m);
+	symbol_model_end(m);
+}
+END_TEST
+
+/* A spool: names come in order, and those that came first go. Neither the file nor the tree grows. */
+START_TEST(names_that_come_and_go)
+{
+	struct symbol_model *m = symbol_model_begin("0", 0, NULL);
+	struct h5_link link = {.type = H5_LINK_HARD};
+	uint64_t end = 0;
+	char name[32];
+
+	for (unsigned i = 0; i < 20000; i++) {
+		link.address = m->targets[i % TARGETS];
+		SUCCEEDS(h5_symbol_table_insert(m->file, &m->table, name,
+						(size_t)snprintf(name, sizeof name, "%08u", i), &link));
+		if (i >= 100)
+			SUCCEEDS(
+				h5_symbol_table_remove(m->file, &m->table, name,
+						       (size_t)snprintf(name, sizeof name, "%08u", i - 100)));
+		if (i % 100 == 0)
+			symbol_model_commit(m);
+		if (i == 5000)
+			end = h5_file_end(m->file);
+	}
+	symbol_model_commit(m);
+	ck_assert_uint_lt(h5_file_end(m->file), end + 50000);
+	for (unsigned i = 20000 - 100; i < 20000; i++)
+		SUCCEEDS(h5_symbol_table_remove(m->file, &m->table, name,
+						(size_t)snprintf(name, sizeof name, "%08u", i)));
+	symbol_shake(m, 100, 100, 80);
+	symbol_judge(m);
+	symbol_model_end(m);
+}
+END_TEST
+
+/* A table of our own takes the place of the group's, whose space is given up. */
+START_TEST(new_tables)
+{
+	const struct file *f = &files[_i];
+	struct symbol_model *m = symbol_model_begin(f->name, f->links, NULL);
+	struct h5_symbol_table old = m->table;
+
+	SUCCEEDS(h5_symbol_table_create(m->file, &m->table));
+	memset(m->links, 0, sizeof m->links);
+	symbol_check(m);
+	symbol_shake(m, 100, 1000, 80);
+	SUCCEEDS(h5_symbol_table_free(m->file, &old));
+	symbol_model_commit(m);
+	symbol_judge(m);
+	symbol_shake(m, 1000, 1000, 60);
+	symbol_judge(m);
+	symbol_model_end(m);
+}
+END_TEST
+
+START_TEST(an_empty_new_table)
+{
+	struct symbol_model *m = symbol_model_begin("100", 100, NULL);
+
+	SUCCEEDS(h5_symbol_table_free(m->file, &m->table));
+	SUCCEEDS(h5_symbol_table_create(m->file, &m->table));
+	memset(m->links, 0, sizeof m->links);
+	symbol_judge(m);
+	symbol_model_end(m);
+}
+END_TEST
+
+START_TEST(what_cannot_be)
+{
+	struct symbol_model *m = symbol_model_begin("8", 8, NULL);
+	static char long_name[H5_SYMBOL_TEXT_MAX + 1];
+	struct h5_link hard = {.type = H5_LINK_HARD, .address = m->targets[0]};
+	struct h5_link soft = {.type = H5_LINK_SOFT, .target = "a\0b", .target_size = 3};
+	struct h5_link external = {.type = H5_LINK_EXTERNAL, .target = "a", .target_size = 1};
+
+	memset(long_name, 'n', sizeof long_name);
+	ck_assert_int_eq(symbol_insert(m, 1, 'h', 1), -EEXIST);
+	ck_assert_int_eq(symbol_change(m, 9, 'h', 1), -ENOENT);
+	ck_assert_int_eq(symbol_remove(m, 9), -ENOENT);
+	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, "x", 1, &external), -ENOTSUP);
+	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, "x", 1, &soft), -EINVAL);
+	soft.target_size = 0;
+	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, "x", 1, &soft), -EINVAL);
+	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, "", 0, &hard), -EINVAL);
+	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, "x\0y", 3, &hard), -EINVAL);
+	ck_assert_int_eq(h5_symbol_table_insert(m->file, &m->table, long_name, sizeof long_name, &hard),
+			 -ENAMETOOLONG);
+	ck_assert(!h5_tx_is_pending(m->file));
+	SUCCEEDS(h5_symbol_table_insert(m->file, &m->table, long_name, H5_SYMBOL_TEXT_MAX, &hard));
+	SUCCEEDS(h5_symbol_table_remove(m->file, &m->table, long_name, H5_SYMBOL_TEXT_MAX));
+	symbol_judge(m);
+	symbol_model_end(m);
+}
+END_TEST
+
+/* ---- kills ---- */
+
+static unsigned save_states(const struct symbol_model *m, const struct fault_io *record,
+			    struct crash_image *image)
+{
+	size_t size = image->size;
+	unsigned states = 0;
+	char path[160];
+
+	for (size_t i = 0; i <= record->count; i++) {
+		const struct fault_event *e = i < record->count ? &record->events[i] : NULL;
+		bool cell = !e || (!e->file && e->kind == FAULT_WRITE && e->offset < size);
+
+		if (cell) {
+			snprintf(path, sizeof path, "%s/state-%03u.h5", m->scratch.folder, states++);
+			crash_image_save(image, path);
+		}
+		if (e && cell)
+			ck_assert_uint_eq(e->offset / H5_CELL, (e->offset + e->size - 1) / H5_CELL);
+		if (e && !e->file)
+			crash_image_apply(image, e, e->size);
+	}
+	return states;
+}
+
+/* Between any two cells of a commit libhdf5 finds of each link what it was or what it will be, and goes on
+ * from there. */
+START_TEST(killed_between_cells)
+{
+	static const struct {
+		struct file file;
+		unsigned changes, numbers, percent;
+	} cases[] = {{{"8", 8}, 30, 20, 60},	    {{"100", 100}, 10, 110, 10},
+		     {{"block", 100}, 40, 140, 70}, {{"narrow", 500}, 7, 600, 70},
+		     {{"narrow", 500}, 8, 500, 0},  {{"small", 700}, 12, 800, 50},
+		     {{"small", 700}, 200, 700, 0}, {{"20000", 20000}, 1, 30000, 100}};
+	struct fault_io record = {0};
+	struct crash_image image = {0};
+	struct symbol_model *m = symbol_model_begin(cases[_i].file.name, cases[_i].file.links, &record);
+
+	symbol_shake(m, 50, cases[_i].numbers, 50);
+	symbol_model_commit(m);
+	for (unsigned round = 0; round < 2; round++) {
+		char old[160], new[160];
+		unsigned states;
+
+		snprintf(old, sizeof old, "%s/old", m->scratch.folder);
+		snprintf(new, sizeof new, "%s/new", m->scratch.folder);
+		symbol_save(m, old);
+		crash_image_load(&image, m->scratch.path);
+		record.record = true;
+		symbol_shake(m, cases[_i].changes, cases[_i].numbers, cases[_i].percent);
+		symbol_model_commit(m);
+		symbol_save(m, new);
+		states = save_states(m, &record, &image);
+		ck_assert_uint_gt(states, 1);
+		scratch_judge_python("tests/judge/symbol_table_judge.py states %s %s %s", m->scratch.folder,
+				     old, new);
+		scratch_run("rm %s/state-*", m->scratch.folder);
+		fault_io_release(&record);
+	}
+	free(image.data);
+	symbol_model_end(m);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
+		{names_that_come_and_go, 1}, {new_tables, FILES}, {an_empty_new_table, 1},
+		{what_cannot_be, 1}, {killed_between_cells, 8})
