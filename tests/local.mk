@@ -55,6 +55,7 @@ UNIT_TESTS = \
 	tests/unit/check_room \
 	tests/unit/check_selection \
 	tests/unit/check_structured \
+	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
 	tests/unit/check_value \
@@ -84,8 +85,9 @@ tests_unit_check_header_faults_SOURCES = tests/unit/check_header_faults.c $(head
 tests_unit_check_header_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_header_insert_SOURCES = tests/unit/check_header_insert.c $(header_model)
 symbol_model = tests/lib/symbol_model.c tests/lib/symbol_model.h $(scratch)
-tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image) $(fault_alloc)
-tests_unit_check_symbol_table_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_faults.c $(symbol_model) $(fault_alloc)
+tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
@@ -323,6 +325,7 @@ JUDGED_TESTS = \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
 	tests/unit/check_header_insert \
+	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
 	tests/unit/check_write_faults \
