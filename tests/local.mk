@@ -122,10 +122,6 @@ tests_unit_check_global_heap_write_SOURCES = tests/unit/check_global_heap_write.
 tests_unit_check_global_heap_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_value_parse_SOURCES = tests/unit/check_value_parse.c $(fault_alloc) $(scratch)
 tests_unit_check_value_parse_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_global_heap_write_SOURCES = tests/unit/check_global_heap_write.c $(crash_image) $(fault_alloc) $(scratch)
-tests_unit_check_global_heap_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_value_parse_SOURCES = tests/unit/check_value_parse.c $(fault_alloc) $(scratch)
-tests_unit_check_value_parse_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 unit_scene = tests/lib/unit_scene.c tests/lib/unit_scene.h $(crash_image) $(fault_alloc)
 tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(unit_scene) $(index_target)
 tests_unit_check_change_effects_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
@@ -320,10 +316,8 @@ JUDGED_TESTS = \
 	tests/unit/check_dataset_write \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_header_create \
-	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
-	tests/unit/check_header_insert \
 	tests/unit/check_header_insert \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \

@@ -42,9 +42,6 @@ libh5fs_a_SOURCES += \
 	src/object/number_parse.c \
 	src/object/named_record_write.c \
 	src/object/named_record_write.h \
-	src/object/number_parse.c \
-	src/object/named_record_write.c \
-	src/object/named_record_write.h \
 	src/object/numpy.c \
 	src/object/numpy_parse.c \
 	src/object/numpy_parse.h \

@@ -3,7 +3,9 @@
  * Texts come first: object/local_heap_write.h. Then each change of the table is one cell: the symbol table
  * node alone, or one node of the B-tree, and what changes beneath that is in new space. For this, a node
  * stays in place only if nothing changes in its parent since the last commit. So no node ever depends on a
- * change of its parent that is another cell. (Except if the root moves.)
+ * change of its parent that is another cell. (Except if the root moves. And pointers between siblings are
+ * cells of their own: no lookup follows them, but libhdf5 does when it removes a name, to change the keys of
+ * a neighbour.)
  *
  * Keys of the B-tree are offsets of texts: a node has the names that are greater than its left key, and at
  * most its right key. Keys are as libhdf5 makes them, since it changes only some of them later: the right key
@@ -224,7 +226,7 @@ static int make_symbol(const struct change *c, uint64_t name, const struct h5_li
 
 /* ---- nodes ---- */
 
-/* True: the node of the B-tree, or its parent's entry for it, differs from the last commit. */
+/* True: the node of the B-tree differs from what the last commit has left. */
 static bool is_changed(const struct change *c, const struct h5_btree1_edit *e)
 {
 	return e->dirty || e->address == H5_UNDEF || h5_tx_is_changed(c->file, e->address, c->tree.size);

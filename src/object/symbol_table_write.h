@@ -3,8 +3,8 @@
  *
  * Each function is a unit of change. *table is what the group's Symbol Table message says; if the root of the
  * B-tree moves, table->btree changes, and the caller updates the message in the same unit. (The root moves
- * only if it lies across the edge of a page.) If a unit around one of these fails, the caller restores *table
- * (h5_unit_save()).
+ * only if it lies across the edge of a page.) If the unit fails, or one around it, *table is as it was; so it
+ * outlives the outermost one.
  *
  * A removed name takes effect at H5_STAGE_UNLINK, all else before H5_STAGE_INDEX. What is cached in entries
  * about groups, here or in the superblock, needs no update: it may be stale. */

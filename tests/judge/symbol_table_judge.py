@@ -91,8 +91,11 @@ def main(what, path, *models):
         return
     states = sorted(glob.glob(path + "/state-*.h5"))
     assert states
+    gone, come = ([name for name in names if name in a and name not in b] for a, b in (models, models[::-1]))
     for i, state in enumerate(states):
-        check(state, models, names)
+        now = check(state, models, names)
+        # A link that got another name always has one.
+        assert not len(gone) == len(come) == 1 or {*gone, *come} & set(now), state
         # Until the commit is whole, pointers to siblings may be stale. libhdf5 uses them only when it removes links.
         if i % 3 == 0:
             change_further(state, 20, 0)
