@@ -180,7 +180,7 @@ int h5_local_heap_add(struct h5_file *file, uint64_t address, const char *text, 
 {
 	size_t field = h5_file_superblock(file)->size_of_lengths;
 	struct h5_local_heap_free block;
-	struct h5_local_heap heap;
+	struct h5_local_heap heap = {.free = H5_LOCAL_HEAP_END};
 	int rc = h5_local_heap_open(file, address, &heap);
 
 	block.next = heap.free;

@@ -211,7 +211,7 @@ static int add_text(const struct change *c, const char *text, size_t n, uint64_t
 static int make_symbol(const struct change *c, uint64_t name, const struct h5_link *link,
 		       struct h5_symbol *symbol)
 {
-	uint64_t target;
+	uint64_t target = 0;
 	int rc;
 
 	*symbol = (struct h5_symbol){.name = name, .address = link->address};
