@@ -103,25 +103,6 @@ struct h5_named_search h5_named_search_init(const struct h5_named_storage *stora
 /* h5_btree2_compare; `arg` is a struct h5_named_search. */
 int h5_named_compare(void *arg, struct h5_reader record, int *rc);
 
-/* Dense storage without its object, which need not have an info message yet. */
-void h5_named_storage_dense(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
-			    struct h5_named_storage *storage);
-
-/* A search in the index by name of dense storage. */
-struct h5_named_search {
-	const struct h5_named_storage *storage; /* borrowed */
-	const char *name;			/* borrowed */
-	size_t size;
-	uint32_t hash;		      /* of the name */
-	struct h5_message_body *body; /* the message that was found last; h5_message_release() */
-	int64_t order;		      /* of creation of that message, if it has one */
-};
-
-struct h5_named_search h5_named_search_init(const struct h5_named_storage *storage, const char *name,
-					    size_t size, struct h5_message_body *body);
-/* h5_btree2_compare; `arg` is a struct h5_named_search. */
-int h5_named_compare(void *arg, struct h5_reader record, int *rc);
-
 /* How many there are, by the index of dense ones. */
 int h5_named_count(const struct h5_named_storage *storage, uint64_t *count);
 

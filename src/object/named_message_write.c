@@ -46,7 +46,8 @@ static int begin(struct change *change, struct h5_file *file, uint64_t address, 
 	if (rc)
 		return rc;
 	*change = (struct change){.file = file, .address = address, .kind = kind};
-	rc = h5_tx_touch(file, address);
+	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
+	rc = h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
 	if (!rc)
 		rc = h5_object_get(file, address, &change->ref, &object);
 	if (!rc)
@@ -114,6 +115,19 @@ static int put_info(const struct change *change, const struct h5_named_info *inf
 	return rc ? rc : h5_header_insert(change->file, change->address, &message);
 }
 
+/* The attribute info message goes with the last attribute: libhdf5 2 does not expect it without any. */
+static int drop_info(const struct change *change)
+{
+	struct h5_header header = {0};
+	int rc = h5_header_load(change->file, change->address, &header);
+
+	if (!rc)
+		rc = h5_header_remove(change->file, change->address,
+				      h5_header_find(&header, info_type(change->kind)));
+	h5_header_release(&header);
+	return rc;
+}
+
 /* The info message as it is, or as it will be with the first attribute. */
 static struct h5_named_info info_of(const struct change *change)
 {
@@ -174,6 +188,40 @@ int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_n
 	return rc ? rc : end(&change, insert(&change, message));
 }
 
+/* True: the object has one message of the kind, which is to be removed, and then needs no info message. */
+static int is_last(const struct change *change, bool *last)
+{
+	uint64_t count;
+	int rc = h5_named_count(&change->storage, &count);
+
+	*last = !rc && change->kind == H5_NAMED_ATTRIBUTE && change->has_info && count == 1;
+	return rc;
+}
+
+static int remove_compact(const struct change *change, const struct h5_message *message)
+{
+	bool last;
+	int rc = is_last(change, &last);
+
+	if (!rc)
+		rc = h5_header_remove(change->file, change->address, message);
+	return rc || !last ? rc : drop_info(change);
+}
+
+static int remove_dense(const struct change *change, struct h5_named_info *info, const char *name,
+			size_t name_size)
+{
+	bool last;
+	int rc = is_last(change, &last);
+
+	if (!rc)
+		rc = h5_dense_remove(change->file, info, change->kind, name, name_size);
+	if (rc || !last)
+		return rc;
+	rc = h5_dense_free(change->file, info, change->kind);
+	return rc ? rc : drop_info(change);
+}
+
 /* Replaces the message by `with`; NULL: removes it. */
 static int change_compact(const struct change *change, const char *name, size_t name_size,
 			  const struct h5_new_named *with)
@@ -187,7 +235,7 @@ static int change_compact(const struct change *change, const char *name, size_t 
 	if (old->flags & H5_MSG_FLAG_SHARED)
 		return refuse_shared(change);
 	if (!with)
-		return h5_header_remove(change->file, change->address, old);
+		return remove_compact(change, old);
 	new.flags = old->flags;
 	new.body = with->body;
 	new.size = with->size;
@@ -200,9 +248,11 @@ static int change_dense(const struct change *change, const char *name, size_t na
 	struct h5_named_info info = change->storage.info;
 	int rc = with ? h5_dense_replace(change->file, &info, change->kind, name, name_size, with->body,
 					 with->size)
-		      : h5_dense_remove(change->file, &info, change->kind, name, name_size);
+		      : remove_dense(change, &info, name, name_size);
 
-	return rc || !h5_dense_has_moved(&change->storage.info, &info) ? rc : put_info(change, &info);
+	if (rc || info.heap == H5_UNDEF || !h5_dense_has_moved(&change->storage.info, &info))
+		return rc;
+	return put_info(change, &info);
 }
 
 static int change_message(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,

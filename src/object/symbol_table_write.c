@@ -440,14 +440,14 @@ static int remove_entry(struct change *c)
 	struct h5_writer node = node_writer(c, c->bytes);
 	int rc = 0;
 
-	c->tree.stage = H5_STAGE_UNLINK;
+	c->tree.stage = H5_STAGE_UNNAME;
 	if (c->count == 1)
 		return drop_symbols(c);
 	if (c->i == c->count - 1)
 		rc = set_key(c, leaf_of(c), c->child, c->node->symbols[c->i - 1].name);
 	h5_symbol_node_remove(&node, c->i);
 	if (!rc)
-		rc = store_symbols(c, H5_STAGE_UNLINK);
+		rc = store_symbols(c, H5_STAGE_UNNAME);
 	return rc ? rc : write_tree(c, 0, H5_UNDEF, 0);
 }
 
