@@ -2,6 +2,7 @@
 UNIT_TESTS = \
 	tests/unit/check_array \
 	tests/unit/check_attribute \
+	tests/unit/check_attribute_write \
 	tests/unit/check_base \
 	tests/unit/check_btree \
 	tests/unit/check_btree1_write \
@@ -78,6 +79,8 @@ tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(scratch)
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target)
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
+tests_unit_check_attribute_write_SOURCES = tests/unit/check_attribute_write.c $(fault_alloc) $(scratch)
+tests_unit_check_attribute_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_header_create_SOURCES = tests/unit/check_header_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_header_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 header_model = tests/lib/header_model.c tests/lib/header_model.h $(scratch)
@@ -252,6 +255,7 @@ FIXTURES = \
 	tests/fixtures/filter_encode.py \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \
+	tests/fixtures/attribute_write.py \
 	tests/fixtures/header_create.py \
 	tests/fixtures/global_heap_write.py \
 	tests/fixtures/header_edit.py \

@@ -1,9 +1,10 @@
 /* Inserts, replaces and removes named messages of an object: its links, or its attributes. They stay in the
  * storage that the object has, compact or dense (object/named_message.h).
  *
- * Each change is a unit (change/transaction.h) and touches the object; what was decoded from its header is no
- * longer valid. Names are any bytes. -ENOTSUP: the message is a shared one, or the header has a form in which
- * the change is not possible. -EUCLEAN: the info message cannot be read. */
+ * Each change is a unit (change/transaction.h), so any failure, -ENOENT too, fails the units around it. What
+ * was decoded from the header of the object is no longer valid. Names are any bytes. -ENOTSUP: the message is
+ * a shared one, or the header has a form in which the change is not possible. -EUCLEAN: the info message
+ * cannot be read. */
 #ifndef H5_OBJECT_NAMED_MESSAGE_WRITE_H
 #define H5_OBJECT_NAMED_MESSAGE_WRITE_H
 
