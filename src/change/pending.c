@@ -421,6 +421,24 @@ int h5_unit_save(struct h5_file *file, void *data, size_t n)
 	return 0;
 }
 
+void h5_unit_unsave(struct h5_file *file, const void *data, size_t n)
+{
+	struct h5_tx *tx = h5_tx_find(file);
+	struct h5_tx_saved **next = &tx->unit.saved;
+
+	while (*next) {
+		struct h5_tx_saved *saved = *next;
+		size_t at = (size_t)((const uint8_t *)saved->data - (const uint8_t *)data);
+
+		if (at < n) {
+			*next = saved->next;
+			free(saved);
+		} else {
+			next = &saved->next;
+		}
+	}
+}
+
 static void take_effect(struct h5_tx *tx)
 {
 	const struct h5_tx_unit *unit = &tx->unit;

@@ -113,8 +113,11 @@ int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size
 /* Begins a unit. -EROFS: the file takes no changes; there is nothing to end. */
 int h5_unit_begin(struct h5_file *file);
 /* If the unit fails, the n bytes of memory at `data` become again what they are now: for the decoded header
- * of an index. They outlive the outermost unit. */
+ * of an index. They outlive the outermost unit, or else h5_unit_unsave() is called before they go. */
 int h5_unit_save(struct h5_file *file, void *data, size_t n);
+/* The n bytes of memory at `data` go away: none of them becomes what it was. May be called after the
+ * outermost unit, too. */
+void h5_unit_unsave(struct h5_file *file, const void *data, size_t n);
 /* Ends the unit with a result: 0, or an error. Returns that, or an error of the unit itself. */
 int h5_unit_end(struct h5_file *file, int rc);
 

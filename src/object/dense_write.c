@@ -76,7 +76,10 @@ static int rebuild(const struct h5_named_storage *storage, struct h5_named_info 
 		rc = h5_dense_free(storage->file, &old, kind);
 	if (!rc)
 		*info = new;
-	return h5_unit_end(storage->file, rc);
+	rc = h5_unit_end(storage->file, rc);
+	h5_unit_unsave(storage->file, &old, sizeof old);
+	h5_unit_unsave(storage->file, &new, sizeof new);
+	return rc;
 }
 
 /* A heap's header cannot move. If it is no cell, which happens to one header in thirty of libhdf5's, all of

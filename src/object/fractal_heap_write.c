@@ -129,6 +129,7 @@ static int insert_huge(struct h5_heap_change *change, const void *data, size_t s
 		rc = open_huge(change, &tree);
 	if (!rc)
 		rc = set_huge_record(change, &tree, id);
+	h5_unit_unsave(change->file, &tree, sizeof tree);
 	change->heap.huge_objects++;
 	change->heap.huge_bytes += size;
 	return rc;
@@ -168,6 +169,7 @@ static int replace_huge(struct h5_heap_change *change, struct h5_fractal_heap_id
 		rc = open_huge(change, &tree);
 	if (!rc)
 		rc = set_huge_record(change, &tree, &new);
+	h5_unit_unsave(change->file, &tree, sizeof tree);
 	if (!rc)
 		h5_tx_free(change->file, id->address, id->size);
 	change->heap.huge_bytes += size - id->size;
@@ -184,6 +186,7 @@ static int remove_huge(struct h5_heap_change *change, struct h5_fractal_heap_id 
 		rc = open_huge(change, &tree);
 	if (!rc)
 		rc = h5_btree2_remove(&tree, huge_compare(heap), id);
+	h5_unit_unsave(change->file, &tree, sizeof tree);
 	if (rc)
 		return rc;
 	h5_tx_free(change->file, id->address, id->size);
@@ -194,6 +197,7 @@ static int remove_huge(struct h5_heap_change *change, struct h5_fractal_heap_id 
 		return 0;
 	/* As libhdf5 does. */
 	rc = h5_btree2_free(&tree);
+	h5_unit_unsave(change->file, &tree, sizeof tree);
 	heap->huge_btree = H5_UNDEF;
 	heap->huge_last = 0;
 	heap->huge_wrapped = false;
@@ -499,7 +503,10 @@ static int free_huge(struct h5_heap_change *change)
 	rc = h5_heap_huge_open(change->file, &change->heap, &tree);
 	if (!rc)
 		rc = h5_btree2_iterate(&tree, free_huge_object, change);
-	return rc ? rc : h5_btree2_free(&tree);
+	if (!rc)
+		rc = h5_btree2_free(&tree);
+	h5_unit_unsave(change->file, &tree, sizeof tree);
+	return rc;
 }
 
 int h5_fractal_heap_free(struct h5_file *file, uint64_t heap)

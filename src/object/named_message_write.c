@@ -19,7 +19,8 @@ struct change {
 	enum h5_named_kind kind;
 	struct h5_lru_entry *ref; /* to the object */
 	struct h5_named_storage storage;
-	bool has_info; /* the header has an info message */
+	bool has_info;		   /* the header has an info message */
+	struct h5_named_info info; /* as it is, or as it will be with the first attribute; it changes */
 };
 
 static enum h5_message_type info_type(enum h5_named_kind kind)
@@ -35,6 +36,19 @@ static enum h5_message_type message_type(enum h5_named_kind kind)
 static int refuse_shared(const struct change *change)
 {
 	return h5_fail(-ENOTSUP, change->address, "changing shared attributes is not supported");
+}
+
+static struct h5_named_info info_of(const struct change *change)
+{
+	const uint8_t flags = change->storage.object->header.prefix.flags;
+
+	if (change->has_info)
+		return change->storage.info;
+	return (struct h5_named_info){.tracks_order = flags & H5_HEADER_ORDER_TRACKED,
+				      .indexes_order = flags & H5_HEADER_ORDER_INDEXED,
+				      .heap = H5_UNDEF,
+				      .name_index = H5_UNDEF,
+				      .order_index = H5_UNDEF};
 }
 
 /* Begins the unit of a change. On failure there is nothing to end. */
@@ -56,6 +70,8 @@ static int begin(struct change *change, struct h5_file *file, uint64_t address, 
 		rc = h5_fail(-EUCLEAN, address, "its info message is damaged");
 	if (!rc)
 		change->has_info = h5_object_find(object, info_type(kind));
+	if (!rc)
+		change->info = info_of(change);
 	if (rc) {
 		h5_file_put(file, change->ref);
 		rc = h5_unit_end(file, rc);
@@ -68,7 +84,9 @@ static int end(struct change *change, int rc)
 	h5_file_put(change->file, change->ref);
 	/* What was decoded of the object is cached under its address. */
 	h5_tx_forget(change->file, change->address);
-	return h5_unit_end(change->file, rc);
+	rc = h5_unit_end(change->file, rc);
+	h5_unit_unsave(change->file, change, sizeof *change);
+	return rc;
 }
 
 /* ---- the info message ---- */
@@ -128,20 +146,6 @@ static int drop_info(const struct change *change)
 	return rc;
 }
 
-/* The info message as it is, or as it will be with the first attribute. */
-static struct h5_named_info info_of(const struct change *change)
-{
-	const uint8_t flags = change->storage.object->header.prefix.flags;
-
-	if (change->has_info)
-		return change->storage.info;
-	return (struct h5_named_info){.tracks_order = flags & H5_HEADER_ORDER_TRACKED,
-				      .indexes_order = flags & H5_HEADER_ORDER_INDEXED,
-				      .heap = H5_UNDEF,
-				      .name_index = H5_UNDEF,
-				      .order_index = H5_UNDEF};
-}
-
 /* ---- changes ---- */
 
 static int insert_compact(const struct change *change, const struct h5_new_named *message,
@@ -160,24 +164,26 @@ static int insert_compact(const struct change *change, const struct h5_new_named
 	return h5_header_insert(change->file, change->address, &new);
 }
 
-static int insert(const struct change *change, const struct h5_new_named *message)
+static int insert(struct change *change, const struct h5_new_named *message)
 {
-	struct h5_named_info info = info_of(change), before = info;
+	const struct h5_named_info before = change->info;
+	struct h5_named_info *info = &change->info;
 	int rc;
 
-	if (change->kind == H5_NAMED_ATTRIBUTE && info.tracks_order && info.next_order >= ATTRIBUTE_ORDER_MAX)
+	if (change->kind == H5_NAMED_ATTRIBUTE && info->tracks_order &&
+	    info->next_order >= ATTRIBUTE_ORDER_MAX)
 		return h5_fail(-ENOSPC, change->address, "no more attributes can be counted");
 	rc = change->storage.is_dense
-		     ? h5_dense_insert(change->file, &info, change->kind, message->name, message->name_size,
-				       message->body, message->size, (int64_t)info.next_order)
-		     : insert_compact(change, message, &info);
+		     ? h5_dense_insert(change->file, info, change->kind, message->name, message->name_size,
+				       message->body, message->size, (int64_t)info->next_order)
+		     : insert_compact(change, message, info);
 	if (rc)
 		return rc;
-	if (info.tracks_order)
-		info.next_order++;
-	if (change->has_info && info.next_order == before.next_order && !h5_dense_has_moved(&before, &info))
+	if (info->tracks_order)
+		info->next_order++;
+	if (change->has_info && info->next_order == before.next_order && !h5_dense_has_moved(&before, info))
 		return 0;
-	return put_info(change, &info);
+	return put_info(change, info);
 }
 
 int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_named *message)
@@ -242,17 +248,17 @@ static int change_compact(const struct change *change, const char *name, size_t 
 	return h5_header_set(change->file, change->address, old, &new);
 }
 
-static int change_dense(const struct change *change, const char *name, size_t name_size,
+static int change_dense(struct change *change, const char *name, size_t name_size,
 			const struct h5_new_named *with)
 {
-	struct h5_named_info info = change->storage.info;
-	int rc = with ? h5_dense_replace(change->file, &info, change->kind, name, name_size, with->body,
+	struct h5_named_info *info = &change->info;
+	int rc = with ? h5_dense_replace(change->file, info, change->kind, name, name_size, with->body,
 					 with->size)
-		      : remove_dense(change, &info, name, name_size);
+		      : remove_dense(change, info, name, name_size);
 
-	if (rc || info.heap == H5_UNDEF || !h5_dense_has_moved(&change->storage.info, &info))
+	if (rc || info->heap == H5_UNDEF || !h5_dense_has_moved(&change->storage.info, info))
 		return rc;
-	return put_info(change, &info);
+	return put_info(change, info);
 }
 
 static int change_message(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,

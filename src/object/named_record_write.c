@@ -61,6 +61,7 @@ static int create_tree(struct h5_file *file, const struct index_type *type, uint
 	struct h5_btree2 tree;
 	int rc = h5_btree2_create(file, &parameters, &tree);
 
+	h5_unit_unsave(file, &tree, sizeof tree);
 	*address = rc ? H5_UNDEF : tree.address;
 	return rc;
 }
@@ -94,6 +95,8 @@ static int move_trees(struct h5_file *file, const struct kind *kind, struct h5_n
 		rc = h5_btree2_move(&names);
 	if (!rc)
 		rc = h5_btree2_move(&orders);
+	h5_unit_unsave(file, &names, sizeof names);
+	h5_unit_unsave(file, &orders, sizeof orders);
 	if (rc)
 		return rc;
 	info->name_index = names.address;
@@ -120,6 +123,7 @@ static int set_record(struct h5_file *file, const struct index_type *type, uint6
 		return rc;
 	before = tree.records;
 	rc = h5_btree2_set(&tree, compare, arg, bytes);
+	h5_unit_unsave(file, &tree, sizeof tree);
 	if (rc)
 		return rc;
 	*address = tree.address;
@@ -135,6 +139,7 @@ static int remove_record(struct h5_file *file, const struct index_type *type, ui
 
 	if (!rc)
 		rc = h5_btree2_remove(&tree, compare, arg);
+	h5_unit_unsave(file, &tree, sizeof tree);
 	if (rc == -ENOENT)
 		rc = h5_fail(-EUCLEAN, *address, "dense storage: an index lacks a record");
 	if (!rc)
@@ -323,6 +328,7 @@ static int free_tree(struct h5_file *file, const struct index_type *type, uint64
 		rc = h5_btree2_iterate(&tree, refuse_shared, &copy);
 	if (!rc)
 		rc = h5_btree2_free(&tree);
+	h5_unit_unsave(file, &tree, sizeof tree);
 	if (!rc)
 		*address = H5_UNDEF;
 	return rc;

@@ -266,6 +266,34 @@ START_TEST(all_takes_effect)
 }
 END_TEST
 
+/* Memory that goes away before the outermost unit fails is left alone; other memory is not. */
+START_TEST(what_is_not_saved_any_more)
+{
+	struct {
+		uint32_t before, inside[2], behind;
+	} memory = {1, {2, 3}, 4};
+	struct scene s;
+
+	scene_init(&s);
+	SUCCEEDS(h5_unit_begin(s.file));
+	SUCCEEDS(h5_unit_save(s.file, &memory.before, sizeof memory.before));
+	SUCCEEDS(h5_unit_begin(s.file));
+	SUCCEEDS(h5_unit_save(s.file, &memory.inside, sizeof memory.inside));
+	SUCCEEDS(h5_unit_save(s.file, &memory.inside[1], sizeof memory.inside[1]));
+	SUCCEEDS(h5_unit_save(s.file, &memory.behind, sizeof memory.behind));
+	memset(&memory, 9, sizeof memory);
+	SUCCEEDS(h5_unit_end(s.file, 0));
+	h5_unit_unsave(s.file, &memory.inside, sizeof memory.inside);
+	ck_assert_int_eq(h5_unit_end(s.file, -EIO), -EIO);
+	ck_assert_uint_eq(memory.before, 1);
+	ck_assert_uint_eq(memory.inside[0], 0x09090909);
+	ck_assert_uint_eq(memory.inside[1], 0x09090909);
+	ck_assert_uint_eq(memory.behind, 4);
+	h5_unit_unsave(s.file, &memory, sizeof memory); /* after the outermost unit, too */
+	scene_release(&s);
+}
+END_TEST
+
 /* ---- mistakes of ours ---- */
 
 static void commit_inside(struct scene *s)
@@ -332,5 +360,5 @@ START_TEST(a_file_for_reading_has_none)
 }
 END_TEST
 
-UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, all_takes_effect, mistakes_abort,
-	  a_file_for_reading_has_none)
+UNIT_MAIN("units of change", every_step_can_fail, every_allocation_can_fail, all_takes_effect,
+	  what_is_not_saved_any_more, mistakes_abort, a_file_for_reading_has_none)
