@@ -1,6 +1,11 @@
 EXTRA_DIST += contrib/check-format contrib/check-layers contrib/coverage contrib/install-deps contrib/judges contrib/spec-coverage contrib/suites contrib/test-all contrib/try
 TESTS += contrib/check-layers contrib/spec-coverage
 
+# For contrib/test-all.
+.PHONY: list-tests
+list-tests:
+	@echo $(TESTS)
+
 .PHONY: check-format
 check-format:
 	$(srcdir)/contrib/check-format
