@@ -107,11 +107,13 @@ int h5_negotiate_start(struct h5_mount *m)
 	do
 		n = fuse_session_receive_buf(m->session, &request);
 	while (n == -EINTR && !fuse_session_exited(m->session));
-	kernel = n > 0 ? fcntl(fuse_session_fd(m->session), F_DUPFD_CLOEXEC, 0) : -1;
-	if (n > 0)
+	if (n > 0) {
+		/* dup(), since ThreadSanitizer loses sight of what fcntl() duplicates. */
+		kernel = dup(fuse_session_fd(m->session));
 		rc = kernel < 0 ? -errno : answer(m, &request, kernel);
-	if (kernel >= 0)
-		close(kernel);
+		if (kernel >= 0)
+			close(kernel);
+	}
 	free(request.mem);
 	return rc;
 }
