@@ -2,9 +2,11 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/lookup3.h"
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,17 +31,54 @@ static int patch_pages(struct h5_file *file, const struct h5_message *message, c
 	return 0;
 }
 
-/* Replaces the message in a unit, since several pages may change. */
-static int patch(struct h5_file *file, uint64_t address, const struct h5_message *message,
-		 const uint8_t *body)
+/* The chunk of version 2 that the message is in. */
+static struct h5_header_chunk *chunk_of(const struct h5_header *header, const struct h5_message *message)
+{
+	struct h5_header_chunk *chunk = header->chunks;
+
+	while (message->address < chunk->address || message->address - chunk->address >= chunk->size)
+		chunk++;
+	assert(chunk < header->chunks + header->chunk_count);
+	return chunk;
+}
+
+/* True: all from the message to the checksum at the end of its chunk is a cell. */
+static bool is_cell(const struct h5_file *file, const struct h5_header *header,
+		    const struct h5_message *message)
+{
+	const struct h5_header_chunk *chunk = chunk_of(header, message);
+	uint64_t at = message->address - chunk->address;
+
+	return h5_tx_is_safe(file, message->address, (size_t)(chunk->size - at));
+}
+
+/* Version 2: patches the message and the checksum of its chunk, as one cell. */
+static int patch_cell(struct h5_file *file, const struct h5_header *header, const struct h5_message *message,
+		      const uint8_t *body)
+{
+	const struct h5_header_chunk *chunk = chunk_of(header, message);
+	size_t at = (size_t)(message->address - chunk->address);
+	size_t n = (size_t)chunk->size - H5_OBJECT_HEADER_CHECKSUM;
+
+	memcpy(chunk->bytes + at, body, message->size);
+	h5_uint_to(chunk->bytes + n, h5_lookup3(chunk->bytes, n, 0), H5_OBJECT_HEADER_CHECKSUM);
+	return h5_tx_patch(file, message->address, chunk->bytes + at, (size_t)chunk->size - at,
+			   h5_header_stage(message->type, true));
+}
+
+/* Replaces the message where it is, in a unit, since several pages may change. */
+static int patch(struct h5_file *file, uint64_t address, const struct h5_header *header,
+		 const struct h5_message *message, const uint8_t *body)
 {
 	int rc = h5_unit_begin(file);
 
 	if (rc)
 		return rc;
-	rc = h5_tx_touch(file, address);
+	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
+	rc = h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
 	if (!rc)
-		rc = patch_pages(file, message, body);
+		rc = header->prefix.version == 1 ? patch_pages(file, message, body)
+						 : patch_cell(file, header, message, body);
 	h5_tx_forget(file, address);
 	return h5_unit_end(file, rc);
 }
@@ -50,8 +89,9 @@ static int replace(struct h5_file *file, uint64_t address, const struct h5_heade
 	const struct h5_new_message new = {
 		.type = message->type, .flags = message->flags, .body = body, .size = message->size};
 
-	return header->prefix.version == 1 ? patch(file, address, message, body)
-					   : h5_header_set(file, address, message, &new);
+	return header->prefix.version == 1 || is_cell(file, header, message)
+		       ? patch(file, address, header, message, body)
+		       : h5_header_set(file, address, message, &new);
 }
 
 /* Loads the header and finds the message. The header is to be released even if it fails. */

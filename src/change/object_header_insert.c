@@ -7,20 +7,6 @@
 
 #include <assert.h>
 
-unsigned h5_header_stage(unsigned type, bool comes)
-{
-	switch (type) {
-	case H5_MSG_DATASPACE:
-		return H5_STAGE_OBJECT + 1;
-	case H5_MSG_LINK:
-	case H5_MSG_LINK_INFO:
-	case H5_MSG_SYMBOL_TABLE:
-		return comes ? H5_STAGE_NAME : H5_STAGE_UNNAME;
-	default:
-		return H5_STAGE_OBJECT;
-	}
-}
-
 /* The number of messages in a chunk. */
 static unsigned count_messages(const struct h5_header_change *change, const struct h5_header_chunk *chunk)
 {

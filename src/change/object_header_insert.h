@@ -3,6 +3,7 @@
 #define H5_CHANGE_OBJECT_HEADER_INSERT_H
 
 #include "change/object_header_layout.h"
+#include "change/transaction.h"
 
 /* Each of these changes the header in one unit. Of a chunk in committed space one range of bytes changes, at
  * one stage: a cell wherever one can be found. So after a kill the header has all of the change or nothing of
@@ -19,7 +20,19 @@
  * many messages. -ENOTSUP: the header has a form in which the change is not possible. */
 
 /* When the commit writes a change by which a message of this type comes or goes (enum h5_stage). */
-unsigned h5_header_stage(unsigned type, bool comes);
+static inline unsigned h5_header_stage(unsigned type, bool comes)
+{
+	switch (type) {
+	case H5_MSG_DATASPACE:
+		return H5_STAGE_OBJECT + 1;
+	case H5_MSG_LINK:
+	case H5_MSG_LINK_INFO:
+	case H5_MSG_SYMBOL_TABLE:
+		return comes ? H5_STAGE_NAME : H5_STAGE_UNNAME;
+	default:
+		return H5_STAGE_OBJECT;
+	}
+}
 
 /* Inserts a message. It may be anywhere among the others. */
 int h5_header_insert(struct h5_file *file, uint64_t address, const struct h5_new_message *message);
