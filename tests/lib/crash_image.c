@@ -55,6 +55,32 @@ void crash_image_save(const struct crash_image *image, const char *path)
 		CRASH_FAILED("%s cannot be written", path);
 }
 
+static void save_state(const struct crash_image *image, const char *prefix, unsigned number)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, "%s-%03u.h5", prefix, number);
+	crash_image_save(image, path);
+}
+
+unsigned crash_image_save_states(struct crash_image *image, const struct fault_io *record, const char *prefix)
+{
+	size_t size = image->size;
+	unsigned states = 0;
+
+	for (size_t i = 0; i < record->count; i++) {
+		const struct fault_event *e = &record->events[i];
+
+		if (e->file)
+			continue;
+		if (e->kind == FAULT_WRITE && e->offset < size)
+			save_state(image, prefix, states++);
+		crash_image_apply(image, e, e->size);
+	}
+	save_state(image, prefix, states++);
+	return states;
+}
+
 void crash_image_load(struct crash_image *image, const char *path)
 {
 	int fd = open(path, O_RDONLY);

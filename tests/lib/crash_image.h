@@ -1,4 +1,4 @@
-/* The bytes of a file as a crash may leave it, in memory. For tests/unit/crash_replay.c. */
+/* The bytes of a file as a crash may leave it, in memory. */
 #ifndef H5_TESTS_CRASH_IMAGE_H
 #define H5_TESTS_CRASH_IMAGE_H
 
@@ -18,6 +18,11 @@ void crash_image_copy(struct crash_image *to, const struct crash_image *from);
 void crash_image_apply(struct crash_image *image, const struct fault_event *event, size_t n);
 void crash_image_save(const struct crash_image *image, const char *path);
 void crash_image_load(struct crash_image *image, const char *path);
+/* Does all that was recorded of the file itself. Saves the states between which a kill can happen, as
+ * PREFIX-000.h5, PREFIX-001.h5, ...: before each write over bytes that were there, and in the end. Returns
+ * how many. */
+unsigned crash_image_save_states(struct crash_image *image, const struct fault_io *record,
+				 const char *prefix);
 /* An h5_io over it, which borrows it. */
 struct h5_io *crash_image_open(struct crash_image *image);
 

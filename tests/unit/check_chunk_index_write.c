@@ -177,14 +177,6 @@ START_TEST(what_is_committed_stays)
 }
 END_TEST
 
-static void save_state(const struct crash_image *image, unsigned number)
-{
-	char path[128];
-
-	snprintf(path, sizeof path, "%s/state-%u.h5", scratch_folder(), number);
-	crash_image_save(image, path);
-}
-
 /* Between any two cells of a commit libhdf5 reads the rows of this commit or of the one before. */
 START_TEST(killed_between_cells)
 {
@@ -207,29 +199,18 @@ START_TEST(killed_between_cells)
 	const uint64_t *n = cases[_i];
 	struct fault_io record = {0};
 	struct crash_image image = {0};
-	unsigned states = 0;
+	char prefix[128];
 	struct target t;
-	size_t size;
 
 	begin(&t, "plain", &record);
 	target_set_range(&t, 0, n[0]);
 	SUCCEEDS(target_publish(&t, n[0]));
 	crash_image_load(&image, t.scratch.path);
-	size = image.size;
 	record.record = true;
 	target_set_range(&t, n[0], n[1]);
 	SUCCEEDS(target_publish(&t, n[1]));
-	for (size_t i = 0; i < record.count; i++) {
-		const struct fault_event *e = &record.events[i];
-
-		if (e->file)
-			continue;
-		if (e->kind == FAULT_WRITE && e->offset < size)
-			save_state(&image, states++);
-		crash_image_apply(&image, e, e->size);
-	}
-	save_state(&image, states++);
-	ck_assert_uint_gt(states, 2);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), 2);
 	scratch_judge("/usr/bin/python3 -c \"%s\" %s %ju %ju", judge_states, scratch_folder(),
 		      (uintmax_t)n[0], (uintmax_t)n[1]);
 	target_release(&t);

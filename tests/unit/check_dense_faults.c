@@ -60,14 +60,6 @@ static void run_case(struct dense *d, const struct kill_case *c)
 	memset(d->messages, 0, sizeof d->messages);
 }
 
-static void save_state(const struct crash_image *image, unsigned number)
-{
-	char path[128];
-
-	snprintf(path, sizeof path, "%s/state-%03u.h5", scratch_folder(), number);
-	crash_image_save(image, path);
-}
-
 START_TEST(killed_between_cells)
 {
 	const struct kill_case *c = &kill_cases[_i];
@@ -75,8 +67,7 @@ START_TEST(killed_between_cells)
 	struct crash_image image = {0};
 	struct dense *d = dense_begin(c->group, 5100, &record);
 	char old[128], new[128];
-	unsigned states = 0;
-	size_t size;
+	char prefix[128];
 
 	/* Some space that is used again, and objects whose removal is not settled. */
 	if (d->info.heap != H5_UNDEF && !c->all_go) {
@@ -90,22 +81,13 @@ START_TEST(killed_between_cells)
 	snprintf(new, sizeof new, "%s/new", scratch_folder());
 	dense_write_expected(d, old);
 	crash_image_load(&image, d->scratch.path);
-	size = image.size;
 	record.record = true;
 	run_case(d, c);
 	SUCCEEDS(dense_commit(d));
 	record.record = false;
 	dense_write_expected(d, new);
-	for (size_t i = 0; i < record.count; i++) {
-		const struct fault_event *e = &record.events[i];
-
-		if (e->file)
-			continue;
-		if (e->kind == FAULT_WRITE && e->offset < size)
-			save_state(&image, states++);
-		crash_image_apply(&image, e, e->size);
-	}
-	save_state(&image, states++);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	crash_image_save_states(&image, &record, prefix);
 	scratch_judge_python("tests/judge/dense_states.py %s %s %s %s", scratch_folder(), c->group, old, new);
 	dense_end(d);
 	fault_io_release(&record);

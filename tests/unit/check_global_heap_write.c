@@ -233,42 +233,23 @@ START_TEST(collections_are_shared)
 }
 END_TEST
 
-static void save_state(const struct crash_image *image, unsigned number)
-{
-	char path[128];
-
-	snprintf(path, sizeof path, "%s/state-%u.h5", scratch_folder(), number);
-	crash_image_save(image, path);
-}
-
 /* Between any two cells of the commit each element has its old or its new value. */
 START_TEST(killed_between_cells)
 {
 	struct fault_io record = {0};
 	struct crash_image image = {0};
-	unsigned states = 0;
+	char prefix[128];
 	char model[128];
 	struct scene s;
-	size_t size;
 
 	begin(&s, "earliest", &record);
 	crash_image_load(&image, s.scratch.path);
-	size = image.size;
 	record.record = true;
 	for (unsigned i = 0; i < ELEMENTS; i += 31)
 		set_random(&s, i, 1 + some_size(&s));
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
-	for (size_t i = 0; i < record.count; i++) {
-		const struct fault_event *e = &record.events[i];
-
-		if (e->file)
-			continue;
-		if (e->kind == FAULT_WRITE && e->offset < size)
-			save_state(&image, states++);
-		crash_image_apply(&image, e, e->size);
-	}
-	save_state(&image, states++);
-	ck_assert_uint_gt(states, 5);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), 5);
 	scratch_close(&s.scratch);
 	write_model(&s, model);
 	scratch_judge_python("tests/judge/global_heap_judge.py --states %s %s/state-*.h5", model,

@@ -98,19 +98,12 @@ START_TEST(every_call_of_a_commit_can_fail)
 }
 END_TEST
 
-static void save_state(const struct crash_image *image, unsigned commit, unsigned number)
-{
-	char path[128];
-
-	snprintf(path, sizeof path, "%s/state-%u-%03u.h5", scratch_folder(), commit, number);
-	crash_image_save(image, path);
-}
-
 /* Between any two cells of a commit libhdf5 finds the attributes of each dataset as before or as after. */
 START_TEST(killed_between_cells)
 {
 	enum { COMMITS = 5, DATASETS = 8 };
 	struct crash_image image = {0};
+	char prefix[128];
 	unsigned states = 0;
 	struct header_scene scene;
 
@@ -122,16 +115,8 @@ START_TEST(killed_between_cells)
 		for (unsigned k = 0; k < DATASETS; k++)
 			header_change_model(&scene, &scene.models[k * 13 % scene.count]);
 		header_commit(&scene);
-		for (size_t i = 0; i < scene.fault.count; i++) {
-			const struct fault_event *e = &scene.fault.events[i];
-
-			if (e->file)
-				continue;
-			if (e->kind == FAULT_WRITE)
-				save_state(&image, c, states++);
-			crash_image_apply(&image, e, e->size);
-		}
-		save_state(&image, c, states++);
+		snprintf(prefix, sizeof prefix, "%s/state-%u", scratch_folder(), c);
+		states += crash_image_save_states(&image, &scene.fault, prefix);
 	}
 	ck_assert_uint_gt(states, COMMITS * DATASETS);
 	scratch_python("tests/judge/header_insert_judge.py %s %u", scratch_folder(), COMMITS);
