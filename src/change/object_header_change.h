@@ -15,8 +15,8 @@ struct h5_header_change {
 	uint64_t bytes;	   /* of all chunks */
 };
 
-/* Tries all ways, the best first: those in which a cell makes the change, then those that need the help of
- * the journal. In a unit; what was loaded of the header is not up to date afterwards. Errors as in
+/* Makes the change by a cell, if there is a way; else by a write that only the journal heals. To be called in
+ * a unit. The header must be loaded again afterwards. Errors as in
  * change/object_header_insert.h. */
 int h5_header_realize(struct h5_header_change *change);
 

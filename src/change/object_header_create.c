@@ -12,7 +12,8 @@ struct creation {
 	struct h5_object_header prefix;
 	struct h5_message *messages; /* of chunk 0 */
 	size_t count;
-	uint8_t (*links)[H5_HEADER_LINK_MAX]; /* bodies of those that have become continuation messages */
+	uint8_t (*links)[H5_HEADER_LINK_MAX]; /* for each message that moved to a block: the body of the
+						 continuation message that leads there */
 	size_t space;			      /* bytes of the messages */
 };
 

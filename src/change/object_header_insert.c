@@ -64,7 +64,8 @@ static int touch(struct h5_file *file, uint64_t address)
 	return h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
 }
 
-/* Replaces `old`, which may be NULL, by `new`, which may be NULL. `stage` 0: that of the type. */
+/* Replaces `old` by `new`. Without `old` it inserts, without `new` it removes. `stage`: of the change in the
+ * commit; 0: the stage of the message type. */
 static int make_change(struct h5_file *file, uint64_t address, const struct h5_message *old,
 		       const struct h5_new_message *new, unsigned stage)
 {

@@ -37,8 +37,8 @@ static inline unsigned h5_header_stage(unsigned type, bool comes)
 /* Inserts a message. It may be anywhere among the others. */
 int h5_header_insert(struct h5_file *file, uint64_t address, const struct h5_new_message *message);
 
-/* Removes a message of the header as it is now (h5_header_load()). What it refers to stays, such as a shared
- * message or a heap. */
+/* Removes a message. It must come from the header as it is now (h5_header_load()). A heap or a shared message
+ * to which it refers stays. */
 int h5_header_remove(struct h5_file *file, uint64_t address, const struct h5_message *message);
 
 /* Replaces a message of the header as it is now by a new one. A message without an order of creation has that

@@ -35,7 +35,7 @@ struct h5_message h5_new_message_get(const struct h5_new_message *message)
 				   .data = message->size ? message->body : nothing};
 }
 
-/* Bytes of data, in version 1 with those that align them. */
+/* Bytes that n bytes of data take. Version 1 pads data to a multiple of 8. */
 static size_t data_space(const struct h5_object_header *prefix, size_t n)
 {
 	return prefix->version == 1 ? (n + 7) / 8 * 8 : n;

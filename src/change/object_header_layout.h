@@ -24,9 +24,9 @@ unsigned h5_message_size_max(const struct h5_object_header *prefix);
 /* Bytes that the message takes in a chunk, prefix and alignment included. */
 size_t h5_message_space(const struct h5_object_header *prefix, const struct h5_message *message);
 
-/* Lays the messages over the n bytes. What is left becomes NIL messages, of which only the prefixes are
- * written; never two of them side by side. If it is too little for a NIL message, it is padding of the last
- * message, so there is never a gap. *laid: the number of messages, the NIL ones included.
+/* Writes the messages one after the other into the n bytes. NIL messages fill the rest; only their prefixes
+ * are written, and no two of them are neighbours. A rest that is too small for a NIL message becomes padding
+ * of the last message, so there is never a gap. *laid: the number of messages, the NIL ones included.
  *
  * False: they do not fit, or no such layout is possible. Then the bytes may have changed. */
 bool h5_header_lay(const struct h5_object_header *prefix, uint8_t *bytes, size_t n,

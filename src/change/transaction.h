@@ -85,8 +85,8 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
 int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage);
 /* True: the bytes are in new space, or some of them change with the next commit. */
 bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n);
-/* Reads n bytes as the last commit has left them. What it referred to must stay readable until the next one
- * is certain. -EUCLEAN: the file ended before. */
+/* Reads n bytes as the last commit has left them: for those who must keep what the committed state refers to
+ * until the next commit is certain. -EUCLEAN: the file ended before. */
 int h5_tx_read_committed(struct h5_file *file, uint64_t address, void *data, size_t n);
 /* True: a patch of these n bytes would be in new space, or a cell. */
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n);

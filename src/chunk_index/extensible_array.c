@@ -121,8 +121,8 @@ int h5_earray_block_get(const struct h5_chunk_index *index, const struct h5_bloc
 	if (rc)
 		return rc;
 	block = h5_lru_value(*ref);
-	/* The decoder has compared the address of the header with that of the array by which the block was
-	 * loaded; that may be another array. */
+	/* The block may be in the cache because another array loaded it. So the decoder's check of its header
+	 * may have been for that array. */
 	if (block->header != shape->header->address) {
 		h5_file_put(index->file, *ref);
 		*ref = NULL;

@@ -78,8 +78,8 @@ int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
  * that no dataspace has had yet. */
 void h5_chunked_cover(struct h5_dataset_writer *writer, const struct h5_known_chunk *known, uint64_t begin,
 		      uint64_t end);
-/* Stores the bytes that the file lacks: of all chunks, or of those that have no rows beyond the end of the
- * dataset. */
+/* Stores the bytes that the file lacks. `all`: of all chunks; else only of chunks that end before, or with,
+ * the last row of the dataset. */
 int h5_chunked_store(struct h5_dataset_writer *writer, bool all);
 /* Stores these chunks, and forgets them. */
 int h5_chunked_release(struct h5_dataset_writer *writer, bool all);

@@ -120,9 +120,9 @@ struct h5_datatype {
 int h5_datatype_decode(struct h5_reader *r, struct h5_datatype **type);
 void h5_datatype_free(struct h5_datatype *type); /* NULL is fine */
 
-/* Appends the message of a type to `out`, whose limit is that of a message. `latest`: as libhdf5 1.10 writes
- * it with H5F_LIBVER_LATEST, else as it does by default, for libhdf5 1.8 and earlier. Versions are raised if
- * the type needs that; bits of padding are written as zeros. Returns out->err. */
+/* Appends the datatype message to `out`, whose limit is the size of a message. `latest`: writes what
+ * libhdf5 1.10 writes with H5F_LIBVER_LATEST; else what it writes by default, which libhdf5 1.8 and earlier
+ * can read. The version is higher if the type needs that. Padding bits are zeros. Returns out->err. */
 int h5_datatype_encode(const struct h5_datatype *type, bool latest, struct h5_buf *out);
 
 /* The first member of the enumeration that has the value (size bytes); borrowed. NULL: none. */

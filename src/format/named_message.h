@@ -57,8 +57,8 @@ int h5_attribute_decode(struct h5_reader *r, struct h5_attribute_message *attrib
 
 enum { H5_ATTRIBUTE_HEAD = 9 }; /* bytes of a message of version 3 before the name */
 
-/* Writes what comes before the name, the datatype, the dataspace and the data, which follow each other: the
- * sizes of the first three, that of the name with its NUL. The name is UTF-8; nothing is shared. */
+/* Writes the beginning of an attribute message. The name, the datatype, the dataspace and the data follow it,
+ * in this order, without padding; name_size includes the NUL. The name is UTF-8, and no part is shared. */
 void h5_attribute_head_encode(uint8_t head[H5_ATTRIBUTE_HEAD], size_t name_size, size_t type_size,
 			      size_t space_size);
 
@@ -67,7 +67,8 @@ void h5_attribute_head_encode(uint8_t head[H5_ATTRIBUTE_HEAD], size_t name_size,
 struct h5_named_info {
 	bool tracks_order;    /* of creation */
 	bool indexes_order;   /* when the storage is dense, there is an index by it */
-	uint64_t next_order;  /* more than any order in use: that of the next one; 0 unless it is tracked */
+	uint64_t next_order;  /* order of creation of the next message, larger than all in use; 0 if none is
+				 tracked */
 	uint64_t heap;	      /* fractal heap of the messages; H5_UNDEF: they are in the object header */
 	uint64_t name_index;  /* version 2 B-tree by name */
 	uint64_t order_index; /* version 2 B-tree by creation order; H5_UNDEF: none */

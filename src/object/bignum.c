@@ -125,8 +125,8 @@ unsigned h5_bignum_bits(const struct h5_bignum *b)
 
 /* ---- of an element ---- */
 
-/* Where byte i of an element is, counted from the least significant one. VAX order is big-endian, but with
- * the two bytes of each 16-bit word swapped. */
+/* The place of byte i of an element; byte 0 is the least significant one. VAX order is big-endian with the
+ * two bytes of each 16-bit word swapped. */
 static uint32_t byte_at(const struct h5_datatype *type, uint32_t i)
 {
 	uint32_t last = type->size - 1;

@@ -8,8 +8,9 @@
 #include "store/btree2.h"
 #include "store/file.h"
 
-/* The key of a cached block is its address and that of its heap. The decoded form also depends on `begin` and
- * on the size or rows. So these are kept, and compared with the expected ones after each look-up. */
+/* A block is cached by its address and the heap's address. But decoding also depends on where the block
+ * begins in the heap, and on its size or rows. So the cached block keeps these, and each look-up compares
+ * them with what it expects. */
 struct h5_heap_direct {
 	uint64_t begin; /* in the heap's address space */
 	uint64_t size;

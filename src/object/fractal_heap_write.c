@@ -233,13 +233,19 @@ static int settle_removed(struct heap_edit *edit)
 	return rc;
 }
 
-static int edit_load(struct heap_edit *edit, struct h5_file *file, uint64_t address)
+/* Begins the unit of a change of the heap. On failure there is nothing to end. */
+static int edit_begin(struct heap_edit *edit, struct h5_file *file, uint64_t address)
 {
-	int rc = h5_heap_change_load(&edit->table, file, address);
+	int rc = h5_unit_begin(file);
 
+	if (rc)
+		return rc;
+	rc = h5_heap_change_load(&edit->table, file, address);
 	if (!rc)
 		rc = h5_heap_space_load(file, &edit->table.heap, &edit->space);
-	return rc ? rc : settle_removed(edit);
+	if (!rc)
+		rc = settle_removed(edit);
+	return rc ? h5_unit_end(file, rc) : 0;
 }
 
 static size_t header_size(const struct h5_file *file)
@@ -286,6 +292,14 @@ static int edit_store(struct heap_edit *edit)
 	rc = h5_tx_patch(table->file, table->address, data, size, H5_STAGE_HEAP);
 	free(data);
 	return rc;
+}
+
+/* Ends the unit. If the change has succeeded (rc 0), writes the heap's header and its free space first. */
+static int edit_end(struct heap_edit *edit, int rc)
+{
+	if (!rc)
+		rc = edit_store(edit);
+	return h5_unit_end(edit->table.file, rc);
 }
 
 static int decode_id(const struct heap_edit *edit, const uint8_t *bytes, size_t id_size,
@@ -347,16 +361,9 @@ int h5_fractal_heap_insert(struct h5_file *file, uint64_t heap, const void *data
 			   size_t id_size)
 {
 	struct heap_edit edit;
-	int rc = h5_unit_begin(file);
+	int rc = edit_begin(&edit, file, heap);
 
-	if (rc)
-		return rc;
-	rc = edit_load(&edit, file, heap);
-	if (!rc)
-		rc = insert(&edit, data, size, id, id_size);
-	if (!rc)
-		rc = edit_store(&edit);
-	return h5_unit_end(file, rc);
+	return rc ? rc : edit_end(&edit, insert(&edit, data, size, id, id_size));
 }
 
 /* ---- replace ---- */
@@ -434,18 +441,14 @@ int h5_fractal_heap_remove(struct h5_file *file, uint64_t heap, const uint8_t *b
 {
 	struct h5_fractal_heap_id id;
 	struct heap_edit edit;
-	int rc = h5_unit_begin(file);
+	int rc = edit_begin(&edit, file, heap);
 
 	if (rc)
 		return rc;
-	rc = edit_load(&edit, file, heap);
-	if (!rc)
-		rc = decode_id(&edit, bytes, id_size, &id);
+	rc = decode_id(&edit, bytes, id_size, &id);
 	if (!rc)
 		rc = remove_object(&edit, &id);
-	if (!rc)
-		rc = edit_store(&edit);
-	return h5_unit_end(file, rc);
+	return edit_end(&edit, rc);
 }
 
 /* ---- create and free ---- */

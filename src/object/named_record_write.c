@@ -254,8 +254,8 @@ static int set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_in
 	return rc;
 }
 
-int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
-		       const char *name, size_t name_size, const struct h5_named_entry *entry)
+/* Begins the unit of a change of both indexes. On failure there is nothing to end. */
+static int begin_change(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info)
 {
 	int rc = h5_unit_begin(file);
 
@@ -264,9 +264,15 @@ int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_
 	rc = h5_unit_save(file, info, sizeof *info);
 	if (!rc)
 		rc = move_trees(file, &kinds[kind], info);
-	if (!rc)
-		rc = set(file, kind, info, name, name_size, entry);
-	return h5_unit_end(file, rc);
+	return rc ? h5_unit_end(file, rc) : 0;
+}
+
+int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
+		       const char *name, size_t name_size, const struct h5_named_entry *entry)
+{
+	int rc = begin_change(file, kind, info);
+
+	return rc ? rc : h5_unit_end(file, set(file, kind, info, name, name_size, entry));
 }
 
 static int remove_both(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
@@ -292,16 +298,9 @@ static int remove_both(struct h5_file *file, enum h5_named_kind kind, struct h5_
 int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
 			  const char *name, size_t name_size, const struct h5_named_entry *entry)
 {
-	int rc = h5_unit_begin(file);
+	int rc = begin_change(file, kind, info);
 
-	if (rc)
-		return rc;
-	rc = h5_unit_save(file, info, sizeof *info);
-	if (!rc)
-		rc = move_trees(file, &kinds[kind], info);
-	if (!rc)
-		rc = remove_both(file, kind, info, name, name_size, entry);
-	return h5_unit_end(file, rc);
+	return rc ? rc : h5_unit_end(file, remove_both(file, kind, info, name, name_size, entry));
 }
 
 /* ---- the end of an index ---- */
