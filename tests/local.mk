@@ -60,6 +60,7 @@ UNIT_TESTS = \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \
 	tests/unit/check_value \
+	tests/unit/check_value_guess \
 	tests/unit/check_value_parse \
 	tests/unit/check_virtual \
 	tests/unit/check_window \
@@ -123,7 +124,9 @@ tests_unit_check_datatype_encode_SOURCES = tests/unit/check_datatype_encode.c $(
 tests_unit_check_datatype_encode_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_global_heap_write_SOURCES = tests/unit/check_global_heap_write.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_global_heap_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_value_parse_SOURCES = tests/unit/check_value_parse.c $(fault_alloc) $(scratch)
+tests_unit_check_value_guess_SOURCES = tests/unit/check_value_guess.c tests/lib/value_scene.h $(fault_alloc) $(scratch)
+tests_unit_check_value_guess_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_value_parse_SOURCES = tests/unit/check_value_parse.c tests/lib/value_scene.h $(fault_alloc) $(scratch)
 tests_unit_check_value_parse_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 unit_scene = tests/lib/unit_scene.c tests/lib/unit_scene.h $(crash_image) $(fault_alloc)
 tests_unit_check_change_effects_SOURCES = tests/unit/check_change_effects.c $(unit_scene) $(index_target)

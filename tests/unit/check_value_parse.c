@@ -4,69 +4,7 @@
 #include "object/attribute.h"
 #include "object/object.h"
 #include "object/value_parse.h"
-#include "scratch.h"
-#include "values.h"
-
-/* ---- a file that takes values, and knows its objects ---- */
-
-struct scene {
-	struct scratch scratch;
-	struct h5_global_heap_writer heap;
-	struct h5_value_context context;
-	struct h5_value_parser parser;
-	struct {
-		uint64_t address;
-		char path[64];
-	} objects[32];
-	unsigned count;
-};
-
-static int path_at(void *arg, uint64_t address, struct h5_buf *path)
-{
-	const struct scene *s = arg;
-
-	for (unsigned i = 0; i < s->count; i++)
-		if (s->objects[i].address == address) {
-			h5_buf_text(path, s->objects[i].path);
-			return 0;
-		}
-	return -ENOENT;
-}
-
-static int address_of(void *arg, const char *path, size_t n, uint64_t *address)
-{
-	const struct scene *s = arg;
-
-	for (unsigned i = 0; i < s->count; i++)
-		if (strlen(s->objects[i].path) == n && !memcmp(s->objects[i].path, path, n)) {
-			*address = s->objects[i].address;
-			return 0;
-		}
-	return -ENOENT;
-}
-
-static void begin(struct scene *s)
-{
-	char path[4096], line[4096];
-	unsigned long long address;
-	FILE *f = open_data("value.txt", path, sizeof path);
-
-	memset(s, 0, sizeof *s);
-	while (fgets(line, sizeof line, f))
-		if (sscanf(line, "path %llu %63[^\n]", &address, s->objects[s->count].path) == 2)
-			s->objects[s->count++].address = address;
-	fclose(f);
-	scratch_init(&s->scratch, "value.h5");
-	scratch_open(&s->scratch);
-	h5_global_heap_writer_init(&s->heap, s->scratch.file);
-	s->context = (struct h5_value_context){s->scratch.file, path_at, s};
-	s->parser = (struct h5_value_parser){&s->context, &s->heap, address_of, s};
-}
-
-static void end(struct scene *s)
-{
-	scratch_release(&s->scratch);
-}
+#include "value_scene.h"
 
 static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
 
@@ -76,19 +14,6 @@ static struct h5_dataspace line(uint64_t n)
 		.kind = H5_SPACE_SIMPLE, .rank = 1, .dims = {n}, .max = {n}, .elements = n};
 }
 
-/* The element, or the elements, are written as the text. */
-static void reads_back(const struct h5_value_context *context, const struct h5_datatype *type,
-		       const struct h5_dataspace *space, const uint8_t *data, const char *text, size_t n,
-		       const char *what)
-{
-	struct h5_buf out;
-
-	h5_buf_init(&out, 1 << 24);
-	SUCCEEDS(h5_value_text(context, type, space, data, &out));
-	ends_with(&out, text, n, what);
-	h5_buf_release(&out);
-}
-
 /* ---- what the printer writes is read as the same ---- */
 
 static bool has_region(const struct h5_datatype *t)
@@ -96,7 +21,7 @@ static bool has_region(const struct h5_datatype *t)
 	return t->class == H5_CLASS_REFERENCE && t->reference.kind != H5_REF_OBJECT;
 }
 
-static void round_trip(struct scene *s, const struct h5_attribute *a)
+static void round_trip(struct value_scene *s, const struct h5_attribute *a)
 {
 	size_t size = (size_t)a->space.elements * a->type->size;
 	uint8_t *data = calloc(size + 1, 1);
@@ -110,14 +35,14 @@ static void round_trip(struct scene *s, const struct h5_attribute *a)
 	rc = h5_value_parse(&s->parser, a->type, &a->space, written, text.size, a->data, data);
 	if (rc)
 		ck_abort_msg("%s: %s", a->name, h5_error_last()->text);
-	reads_back(&s->context, a->type, &a->space, data, written, text.size, a->name);
+	value_reads_back(&s->context, a->type, &a->space, data, written, text.size, a->name);
 	memset(data, 0, size);
 	rc = h5_value_parse(&s->parser, a->type, &a->space, written, text.size, NULL, data);
 	if (has_region(a->type) && text.size > 10) {
 		ck_assert_int_eq(rc, -EINVAL);
 	} else {
 		ck_assert_int_eq(rc, 0);
-		reads_back(&s->context, a->type, &a->space, data, written, text.size, a->name);
+		value_reads_back(&s->context, a->type, &a->space, data, written, text.size, a->name);
 	}
 	h5_buf_release(&text);
 	free(data);
@@ -129,10 +54,10 @@ START_TEST(attributes_of_every_kind)
 	struct h5_attribute_walk walk;
 	const struct h5_object *root;
 	struct h5_lru_entry *ref;
-	struct scene s;
+	struct value_scene s;
 	int n = 0, rc;
 
-	begin(&s);
+	value_scene_begin(&s);
 	SUCCEEDS(h5_object_get(s.scratch.file, h5_file_superblock(s.scratch.file)->root, &ref, &root));
 	rc = h5_attribute_begin(&walk, s.scratch.file, root);
 	for (; !rc && (rc = h5_attribute_next(&walk, &a)) > 0; n++, rc = 0)
@@ -141,7 +66,7 @@ START_TEST(attributes_of_every_kind)
 	h5_attribute_end(&walk);
 	ck_assert_int_gt(n, 40);
 	h5_file_put(s.scratch.file, ref);
-	end(&s);
+	value_scene_end(&s);
 }
 END_TEST
 
@@ -317,7 +242,7 @@ START_TEST(compounds)
 		rc = h5_value_parse_json(&parser, t, texts[i].json, strlen(texts[i].json), NULL, data);
 		if (*result == '{') {
 			ck_assert_int_eq(rc, 0);
-			reads_back(&none, t, &scalar, data, result, strlen(result), texts[i].json);
+			value_reads_back(&none, t, &scalar, data, result, strlen(result), texts[i].json);
 		} else if (rc != -EINVAL || !strstr(h5_error_last()->text, result)) {
 			ck_abort_msg("%s: %d, %s", texts[i].json, rc, h5_error_last()->text);
 		}
@@ -363,15 +288,15 @@ START_TEST(references)
 	const struct h5_datatype *kinds[] = {&object, &new};
 	struct h5_dataspace two = line(2);
 	uint8_t data[40], lost[8] = {77};
-	struct scene s;
+	struct value_scene s;
 
-	begin(&s);
+	value_scene_begin(&s);
 	for (unsigned i = 0; i < 2; i++) {
 		memset(data, 255, sizeof data);
 		SUCCEEDS(h5_value_parse(&s.parser, kinds[i], &scalar, "/group", 6, NULL, data));
-		reads_back(&s.context, kinds[i], &scalar, data, "/group", 6, "reference");
+		value_reads_back(&s.context, kinds[i], &scalar, data, "/group", 6, "reference");
 		SUCCEEDS(h5_value_parse(&s.parser, kinds[i], &two, "[\"/group\",null]", 15, NULL, data));
-		reads_back(&s.context, kinds[i], &two, data, "[\"/group\",null]", 15, "references");
+		value_reads_back(&s.context, kinds[i], &two, data, "[\"/group\",null]", 15, "references");
 		ck_assert_int_eq(h5_value_parse(&s.parser, kinds[i], &scalar, "/none", 5, NULL, data),
 				 -EINVAL);
 		ck_assert_int_eq(h5_value_parse(&s.parser, kinds[i], &scalar, "group", 5, NULL, data),
@@ -384,11 +309,11 @@ START_TEST(references)
 	/* An old one that leads nowhere stays, as the text says no more than that. */
 	SUCCEEDS(h5_value_parse(&s.parser, &object, &scalar, "null", 4, lost, data));
 	ck_assert_mem_eq(data, lost, 8);
-	end(&s);
+	value_scene_end(&s);
 }
 END_TEST
 
-static void vlen_is(struct scene *s, const struct h5_datatype *t, const char *json)
+static void vlen_is(struct value_scene *s, const struct h5_datatype *t, const char *json)
 {
 	uint8_t data[64] = {0};
 	struct h5_buf out;
@@ -411,9 +336,9 @@ START_TEST(variable_length)
 	struct h5_datatype narrow = {.class = H5_CLASS_VLEN, .size = 12, .vlen = {.base = nested}};
 	struct h5_value_parser without;
 	uint8_t data[16];
-	struct scene s;
+	struct value_scene s;
 
-	begin(&s);
+	value_scene_begin(&s);
 	vlen_is(&s, string, "\"text \xc3\xa9\\udcff\"");
 	vlen_is(&s, string, "\"\"");
 	vlen_is(&s, &list, "[]");
@@ -433,151 +358,7 @@ START_TEST(variable_length)
 	ck_assert_int_eq(h5_value_parse_json(&without, string, "\"a\"", 3, NULL, data), -ENOTSUP);
 	h5_datatype_free(string);
 	h5_datatype_free(nested);
-	end(&s);
-}
-END_TEST
-
-/* ---- guesses ---- */
-
-/* Every text is read as what was guessed from it, and reads back. */
-static void is_guessed(struct scene *s, const char *text, size_t n, const char *expected)
-{
-	struct h5_dataspace space;
-	struct h5_datatype *type;
-	struct h5_buf name;
-	uint8_t *data;
-
-	SUCCEEDS(h5_value_guess(text, n, 8, &type, &space));
-	h5_buf_init(&name, 1000);
-	h5_datatype_numpy_shaped(type, &space, &name);
-	if (expected)
-		ends_with(&name, expected, strlen(expected), text);
-	h5_buf_release(&name);
-	data = calloc((size_t)space.elements + 1, type->size);
-	SUCCEEDS(h5_value_parse(&s->parser, type, &space, text, n, NULL, data));
-	reads_back(&s->context, type, &space, data, text, n, "guess");
-	free(data);
-	h5_datatype_free(type);
-}
-
-START_TEST(types_of_texts)
-{
-	static const char *const guesses[][2] = {
-		{"5", "<i8"},
-		{"-5", "<i8"},
-		{"0", "<i8"},
-		{"9223372036854775807", "<i8"},
-		{"-9223372036854775808", "<i8"},
-		{"1000000000000000000", "<i8"},
-		{"9223372036854775808", "<u8"},
-		{"18446744073709551615", "<u8"},
-		{"18446744073709551616", "vlen str"},
-		{"-9223372036854775809", "vlen str"},
-		{"0.5", "<f8"},
-		{"-0.0", "<f8"},
-		{"1e+22", "<f8"},
-		{"1e22", "vlen str"},
-		{"1.0", "vlen str"},
-		{"-0", "vlen str"},
-		{"5e0", "vlen str"},
-		{"0.10000000000000001", "vlen str"},
-		{"1e999", "vlen str"},
-		{"5 ", "vlen str"},
-		{"5\n", "vlen str"},
-		{"+5", "vlen str"},
-		{"05", "vlen str"},
-		{"[1,2]", "(2,)<i8"},
-		{"[1,2.5]", "(2,)<f8"},
-		{"[0,18446744073709551615]", "(2,)<u8"},
-		{"[-1,18446744073709551615]", "vlen str"},
-		{"[1, 2]", "vlen str"},
-		{"[[1,2],[3,4],[5,6]]", "(3,2)<i8"},
-		{"[[1,2],[3]]", "vlen str"},
-		{"[[1],2]", "vlen str"},
-		{"[1,[2]]", "vlen str"},
-		{"[]", "(0,)<f8"},
-		{"[[],[]]", "(2,0)<f8"},
-		{"[[],[1]]", "vlen str"},
-		{"[\"a\",\"\"]", "(2,)vlen str"},
-		{"[\"a\\u0000\"]", "vlen str"},
-		{"[\"\\udcff\"]", "(1,)vlen str"},
-		{"[\"\xff\"]", "vlen str"},
-		{"[\"\\u0041\"]", "vlen str"},
-		{"[\"NaN\"]", "(1,)vlen str"},
-		{"[\"NaN\",1]", "(2,)<f8"},
-		{"[0.5,\"-Infinity\"]", "(2,)<f8"},
-		{"[\"NaN\",\"a\"]", "(2,)vlen str"},
-		{"[\"NaN\",\"a\",1]", "vlen str"},
-		{"[1,\"a\"]", "vlen str"},
-		{"[true]", "vlen str"},
-		{"[null]", "vlen str"},
-		{"[{\"a\":1}]", "vlen str"},
-		{"{\"a\":1}", "vlen str"},
-		{"\"a\"", "vlen str"},
-		{"true", "vlen str"},
-		{"NaN", "vlen str"},
-		{"null", "vlen str"},
-		{"degC", "vlen str"},
-		{"", "vlen str"},
-		{"[", "vlen str"},
-		{"\xff\xfe", "vlen str"},
-	};
-	struct scene s;
-
-	begin(&s);
-	for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++)
-		is_guessed(&s, guesses[i][0], strlen(guesses[i][0]), guesses[i][1]);
-	is_guessed(&s, "a\0b", 3, "S3");
-	is_guessed(&s, "a\0", 2, "S2");
-	is_guessed(&s, "\0", 1, "S1");
-	is_guessed(&s, "5\0", 2, "S2");
-	is_guessed(&s, " \0 \0", 4, "S4");
-	end(&s);
-}
-END_TEST
-
-START_TEST(any_text_reads_back)
-{
-	static const char pool[] = "[[[]],,0123456789..--eE\"\"\\u\0\xff a{}:";
-	struct scene s;
-	char text[24];
-
-	begin(&s);
-	srandom(3);
-	for (unsigned i = 0; i < 20000; i++) {
-		size_t n = (size_t)random() % sizeof text;
-
-		for (size_t at = 0; at < n; at++)
-			text[at] = pool[(size_t)random() % (sizeof pool - 1)];
-		is_guessed(&s, text, n, NULL);
-	}
-	end(&s);
-}
-END_TEST
-
-/* Nested as deep as a dataspace can be, and deeper; and many elements. */
-START_TEST(large_guesses)
-{
-	enum { MANY = 200000 };
-	char deep[2 * 40 + 2], *many = malloc(2 * MANY + 2);
-	struct scene s;
-
-	begin(&s);
-	for (unsigned depth = 30; depth <= 34; depth++) {
-		memset(deep, '[', depth);
-		deep[depth] = '7';
-		memset(deep + depth + 1, ']', depth);
-		is_guessed(&s, deep, 2 * depth + 1, depth > 32 ? "vlen str" : NULL);
-	}
-	for (unsigned i = 0; i < MANY; i++)
-		memcpy(many + 2 * i, ",7", 2);
-	many[0] = '[';
-	many[2 * MANY] = ']';
-	is_guessed(&s, many, 2 * MANY + 1, "(200000,)<i8");
-	memset(many, '[', 2 * MANY);
-	is_guessed(&s, many, 2 * MANY, "vlen str");
-	free(many);
-	end(&s);
+	value_scene_end(&s);
 }
 END_TEST
 
@@ -594,9 +375,9 @@ START_TEST(every_allocation_can_fail)
 	struct h5_datatype t = {.class = H5_CLASS_VLEN, .size = 16, .vlen = {.base = nested}};
 	bool fired = true;
 	unsigned failed = 0;
-	struct scene s;
+	struct value_scene s;
 
-	begin(&s);
+	value_scene_begin(&s);
 	for (unsigned long n = 1; fired; n++) {
 		uint8_t data[16] = {0};
 		int rc = h5_unit_begin(s.scratch.file);
@@ -614,47 +395,13 @@ START_TEST(every_allocation_can_fail)
 			failed++;
 			continue;
 		}
-		reads_back(&s.context, &t, &scalar, data, json, sizeof json - 1, "value");
+		value_reads_back(&s.context, &t, &scalar, data, json, sizeof json - 1, "value");
 	}
 	ck_assert_uint_gt(failed, 10);
 	h5_datatype_free(nested);
-	end(&s);
-}
-END_TEST
-
-START_TEST(guesses_without_memory)
-{
-	static const char *const texts[] = {"[[1,2],[3,4]]", "[\"a\",\"b\"]", "0.5",
-					    "text",	     "[1,\"a\"]",     "a"};
-	bool fired;
-
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-		struct h5_dataspace space, expected;
-		struct h5_datatype *type, *wanted;
-		size_t size = strlen(texts[i]);
-
-		SUCCEEDS(h5_value_guess(texts[i], size, 8, &wanted, &expected));
-		fired = true;
-		for (unsigned long n = 1; fired; n++) {
-			int rc;
-
-			fault_alloc_arm(n);
-			fault_alloc_count(true);
-			rc = h5_value_guess(texts[i], size, 8, &type, &space);
-			fault_alloc_count(false);
-			fired = fault_alloc_disarm();
-			ck_assert(!rc || rc == -ENOMEM);
-			if (rc)
-				continue;
-			ck_assert_int_eq(type->class, wanted->class);
-			ck_assert_int_eq(space.kind, expected.kind);
-			h5_datatype_free(type);
-		}
-		h5_datatype_free(wanted);
-	}
+	value_scene_end(&s);
 }
 END_TEST
 
 UNIT_MAIN("value_parse", attributes_of_every_kind, strings, strings_with_nul, numbers_and_words, enumerations,
-	  compounds, arrays, references, variable_length, types_of_texts, any_text_reads_back, large_guesses,
-	  every_allocation_can_fail, guesses_without_memory)
+	  compounds, arrays, references, variable_length, every_allocation_can_fail)
