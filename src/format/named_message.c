@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NAME_UTF8 = 1 }; /* character set */
+
 /* ---- links ---- */
 
 enum {
@@ -75,6 +77,71 @@ int h5_link_decode(struct h5_reader *r, struct h5_link *link)
 	return h5_reader_check(r, "link message");
 }
 
+size_t h5_link_room(const struct h5_link *link)
+{
+	enum { FIXED = 2 + 1 + 8 + 1 + 8 + 8 + 2 + 1 + 2 };
+
+	return FIXED + link->name_size + link->target_size + link->file_size;
+}
+
+static bool is_ascii(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((uint8_t)text[i] >= 0x80)
+			return false;
+	return true;
+}
+
+/* Log2 of the bytes that hold the length of a name. */
+static unsigned name_width(size_t n)
+{
+	return n <= UINT8_MAX ? 0 : n <= UINT16_MAX ? 1 : n <= UINT32_MAX ? 2 : 3;
+}
+
+/* What a link of another type than a hard one leads to. */
+static int write_target(struct h5_writer *w, const struct h5_link *link)
+{
+	bool external = link->type == H5_LINK_EXTERNAL;
+	size_t n = link->target_size + (external ? 1 + link->file_size + 1 + 1 : 0);
+
+	if (n > UINT16_MAX)
+		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "link message: a target of %zu bytes", n);
+	h5_write_u16(w, (uint16_t)n);
+	if (external) {
+		h5_write_u8(w, 0);
+		h5_write_bytes(w, link->file, link->file_size);
+		h5_write_u8(w, 0);
+	}
+	h5_write_bytes(w, link->target, link->target_size);
+	if (external)
+		h5_write_u8(w, 0);
+	return 0;
+}
+
+int h5_link_encode(struct h5_writer *w, const struct h5_link *link)
+{
+	unsigned width = name_width(link->name_size);
+	bool ascii = is_ascii(link->name, link->name_size);
+	int rc = 0;
+
+	h5_write_u8(w, 1);
+	h5_write_u8(w, (uint8_t)(width | (link->has_order ? HAS_ORDER : 0) |
+				 (link->type == H5_LINK_HARD ? 0 : HAS_TYPE) | (ascii ? 0 : HAS_CHARSET)));
+	if (link->type != H5_LINK_HARD)
+		h5_write_u8(w, link->type);
+	if (link->has_order)
+		h5_write_u64(w, (uint64_t)link->order);
+	if (!ascii)
+		h5_write_u8(w, NAME_UTF8);
+	h5_write_uint(w, link->name_size, 1u << width);
+	h5_write_bytes(w, link->name, link->name_size);
+	if (link->type == H5_LINK_HARD)
+		h5_write_offset(w, link->address);
+	else
+		rc = write_target(w, link);
+	return rc ? rc : h5_writer_check(w, "link message");
+}
+
 static const char *copy_text(char **to, const char *from, size_t n)
 {
 	const char *at = *to;
@@ -110,7 +177,6 @@ void h5_link_release(struct h5_link *link)
 enum {
 	TYPE_SHARED = 0x01, /* flags of version 2 and 3 */
 	SPACE_SHARED = 0x02,
-	NAME_UTF8 = 1, /* character set */
 };
 
 /* Reads a part of n bytes. In version 1 it is padded to a multiple of 8, but the padding may be missing at

@@ -36,6 +36,12 @@ struct h5_link {
 /* The texts are borrowed from the message. */
 int h5_link_decode(struct h5_reader *r, struct h5_link *link);
 
+/* Bytes that the message of a link takes at most. */
+size_t h5_link_room(const struct h5_link *link);
+/* Writes the message; the names are stated to be UTF-8 unless they are ASCII. -ENAMETOOLONG: the target has
+ * more bytes than a message can state. */
+int h5_link_encode(struct h5_writer *w, const struct h5_link *link);
+
 /* Makes a link with texts of its own. */
 int h5_link_copy(const struct h5_link *from, struct h5_link *to);
 void h5_link_release(struct h5_link *link); /* may run twice */

@@ -178,6 +178,27 @@ int h5_dense_replace(struct h5_file *file, struct h5_named_info *info, enum h5_n
 	return h5_unit_end(file, rc);
 }
 
+int h5_dense_rename(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
+		    const char *name, size_t name_size, const char *new_name, size_t new_size,
+		    const void *message, size_t message_size)
+{
+	struct h5_named_entry old, new;
+	int rc;
+
+	if (!h5_name_compare(name, name_size, new_name, new_size))
+		return h5_dense_replace(file, info, kind, name, name_size, message, message_size);
+	rc = begin_change(file, info, kind, name, name_size, &old);
+	if (rc)
+		return rc;
+	new = old;
+	rc = h5_named_index_remove(file, kind, info, name, name_size, &old);
+	if (!rc)
+		rc = insert(file, info, kind, new_name, new_size, message, message_size, &new);
+	if (!rc)
+		rc = h5_fractal_heap_remove(file, info->heap, old.id, old.id_size);
+	return h5_unit_end(file, rc);
+}
+
 int h5_dense_remove(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
 		    const char *name, size_t name_size)
 {

@@ -35,6 +35,10 @@ int h5_dense_insert(struct h5_file *file, struct h5_named_info *info, enum h5_na
  * -ENOTSUP: it is a shared one. */
 int h5_dense_replace(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
 		     const char *name, size_t name_size, const void *message, size_t message_size);
+/* The same for a message of another name, or of the same one. No other message may have the new name. */
+int h5_dense_rename(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
+		    const char *name, size_t name_size, const char *new_name, size_t new_size,
+		    const void *message, size_t message_size);
 /* Removes the message of that name. -ENOENT, -ENOTSUP: as above. */
 int h5_dense_remove(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
 		    const char *name, size_t name_size);

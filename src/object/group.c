@@ -8,19 +8,13 @@
 
 enum { TEXT_MAX = 1 << 20 }; /* bytes of a name or soft link in a local heap */
 
-/* Where a group keeps its links. */
-struct storage {
-	bool is_old; /* in a symbol table, else as messages */
-	struct h5_symbol_table table;
-	struct h5_named_storage messages;
-};
-
-static int find_storage(struct h5_file *file, const struct h5_object *group, struct storage *storage)
+int h5_group_storage_find(struct h5_file *file, const struct h5_object *group,
+			  struct h5_group_storage *storage)
 {
 	const struct h5_message *message;
 	struct h5_reader r;
 
-	*storage = (struct storage){.is_old = false};
+	*storage = (struct h5_group_storage){.is_old = false};
 	if (group->kind != H5_OBJECT_GROUP)
 		return h5_fail(-ENOTDIR, group->address, "not a group");
 	if (h5_object_find(group, H5_MSG_LINK_INFO))
@@ -97,8 +91,8 @@ static int find_message(const struct h5_named_storage *storage, const char *name
 int h5_group_lookup(struct h5_file *file, const struct h5_object *group, const char *name, size_t size,
 		    struct h5_link *link)
 {
-	struct storage storage;
-	int rc = find_storage(file, group, &storage);
+	struct h5_group_storage storage;
+	int rc = h5_group_storage_find(file, group, &storage);
 
 	*link = (struct h5_link){0};
 	if (rc)
@@ -167,8 +161,8 @@ static int add_symbols(struct h5_link_walk *walk, struct h5_file *file, const st
 int h5_link_begin(struct h5_link_walk *walk, struct h5_file *file, const struct h5_object *group,
 		  enum h5_name_order order)
 {
-	struct storage storage;
-	int rc = find_storage(file, group, &storage);
+	struct h5_group_storage storage;
+	int rc = h5_group_storage_find(file, group, &storage);
 
 	*walk = (struct h5_link_walk){.is_old = storage.is_old};
 	if (rc)
@@ -235,8 +229,8 @@ static int count_symbols(struct h5_file *file, const struct h5_symbol_table *tab
 
 int h5_group_count(struct h5_file *file, const struct h5_object *group, uint64_t *count)
 {
-	struct storage storage;
-	int rc = find_storage(file, group, &storage);
+	struct h5_group_storage storage;
+	int rc = h5_group_storage_find(file, group, &storage);
 
 	*count = 0;
 	if (rc)

@@ -4,8 +4,20 @@
 #define H5_OBJECT_GROUP_H
 
 #include "format/named_message.h"
+#include "format/symbol_table.h"
 #include "object/named_message.h"
 #include "object/object.h"
+
+/* Where a group keeps its links. A plain struct: nothing to release. */
+struct h5_group_storage {
+	bool is_old; /* in a symbol table, else as messages */
+	struct h5_symbol_table table;
+	struct h5_named_storage messages;
+};
+
+/* -ENOTDIR: the object is no group. */
+int h5_group_storage_find(struct h5_file *file, const struct h5_object *group,
+			  struct h5_group_storage *storage);
 
 /* On success h5_link_release(). -ENOENT: there is no link of that name. */
 int h5_group_lookup(struct h5_file *file, const struct h5_object *group, const char *name, size_t size,

@@ -252,8 +252,8 @@ static int change_dense(struct change *change, const char *name, size_t name_siz
 			const struct h5_new_named *with)
 {
 	struct h5_named_info *info = &change->info;
-	int rc = with ? h5_dense_replace(change->file, info, change->kind, name, name_size, with->body,
-					 with->size)
+	int rc = with ? h5_dense_rename(change->file, info, change->kind, name, name_size, with->name,
+					with->name_size, with->body, with->size)
 		      : remove_dense(change, info, name, name_size);
 
 	if (rc || info->heap == H5_UNDEF || !h5_dense_has_moved(&change->storage.info, info))
@@ -277,6 +277,12 @@ static int change_message(struct h5_file *file, uint64_t object, enum h5_named_k
 int h5_named_replace(struct h5_file *file, uint64_t object, const struct h5_new_named *message)
 {
 	return change_message(file, object, message->kind, message->name, message->name_size, message);
+}
+
+int h5_named_rename(struct h5_file *file, uint64_t object, const char *name, size_t name_size,
+		    const struct h5_new_named *message)
+{
+	return change_message(file, object, message->kind, name, name_size, message);
 }
 
 int h5_named_remove(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,

@@ -23,6 +23,10 @@ struct h5_new_named {
 int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_named *message);
 /* The message keeps its order of creation. -ENOENT: there is none of that name. -E2BIG: as above. */
 int h5_named_replace(struct h5_file *file, uint64_t object, const struct h5_new_named *message);
+/* Puts a message of another name in the place of the one of that name, in one step. -ENOENT: as above. No
+ * other message may have the new name. */
+int h5_named_rename(struct h5_file *file, uint64_t object, const char *name, size_t name_size,
+		    const struct h5_new_named *message);
 /* -ENOENT: there is none of that name. */
 int h5_named_remove(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,
 		    size_t name_size);

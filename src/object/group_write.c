@@ -1,0 +1,347 @@
+#include "object/group_write.h"
+
+#include "base/error.h"
+#include "base/writer.h"
+#include "change/object_header_create.h"
+#include "change/object_header_edit.h"
+#include "change/transaction.h"
+#include "format/header_messages.h"
+#include "object/named_message_write.h"
+#include "object/symbol_table_write.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	MESSAGE_MAX = 65535, /* bytes of a link message */
+	ROOM = 96,	     /* bytes for the first links of a new group: about four short names */
+};
+
+/* A group whose links are changed. */
+struct change {
+	struct h5_file *file;
+	uint64_t address;
+	struct h5_lru_entry *ref; /* to the object */
+	const struct h5_object *object;
+	struct h5_group_storage storage;
+};
+
+/* Even if it fails, the caller calls end(). */
+static int begin(struct change *change, struct h5_file *file, uint64_t address)
+{
+	int rc;
+
+	*change = (struct change){.file = file, .address = address};
+	rc = h5_object_get(file, address, &change->ref, &change->object);
+	if (!rc)
+		rc = h5_group_storage_find(file, change->object, &change->storage);
+	if (!rc && change->storage.messages.damage.first.code)
+		rc = h5_fail(-EUCLEAN, address, "its link info message is damaged");
+	return rc;
+}
+
+static int end(struct change *change, int rc)
+{
+	h5_file_put(change->file, change->ref);
+	return rc;
+}
+
+static int check_name(const struct change *change, const char *name, size_t size)
+{
+	if (!size || (size == 1 && *name == '.') || memchr(name, '\0', size) || memchr(name, '/', size))
+		return h5_fail(-EINVAL, change->address, "group: no link can have this name");
+	return 0;
+}
+
+/* Looks for the link of that name; of *link only what is no text stays valid. */
+static int find(const struct change *change, const char *name, size_t size, struct h5_link *link)
+{
+	int rc = h5_group_lookup(change->file, change->object, name, size, link);
+	struct h5_link found = *link;
+
+	if (!rc)
+		h5_link_release(link);
+	*link = found;
+	return rc;
+}
+
+/* ---- link messages ---- */
+
+/* The message, which the caller frees. */
+static int encode(const struct change *change, const struct h5_link *link, int64_t order,
+		  struct h5_new_named *message)
+{
+	const struct h5_superblock *sb = h5_file_superblock(change->file);
+	size_t room = h5_link_room(link);
+	struct h5_link ordered = *link;
+	struct h5_writer w;
+	uint8_t *body;
+	int rc;
+
+	body = malloc(room);
+	if (!body)
+		return h5_fail(-ENOMEM, change->address, "group: out of memory");
+	w = h5_writer_init(body, room, sb->size_of_offsets, sb->size_of_lengths);
+	ordered.has_order = change->storage.messages.info.tracks_order;
+	ordered.order = order;
+	rc = h5_link_encode(&w, &ordered);
+	if (!rc && h5_writer_at(&w) > MESSAGE_MAX)
+		rc = h5_fail(-ENAMETOOLONG, change->address, "group: a link of %zu bytes", h5_writer_at(&w));
+	if (rc) {
+		free(body);
+		return rc;
+	}
+	*message = (struct h5_new_named){.kind = H5_NAMED_LINK,
+					 .name = link->name,
+					 .name_size = link->name_size,
+					 .body = body,
+					 .size = h5_writer_at(&w)};
+	return 0;
+}
+
+static int insert_message(const struct change *change, const struct h5_link *link)
+{
+	struct h5_new_named message;
+	int rc = encode(change, link, (int64_t)change->storage.messages.info.next_order, &message);
+
+	if (rc)
+		return rc;
+	rc = h5_named_insert(change->file, change->address, &message);
+	free((void *)message.body);
+	return rc;
+}
+
+/* Puts the link in the place of the one of that name. */
+static int set_message(const struct change *change, const char *name, size_t size, const struct h5_link *link,
+		       int64_t order)
+{
+	struct h5_new_named message;
+	int rc = encode(change, link, order, &message);
+
+	if (rc)
+		return rc;
+	rc = h5_named_rename(change->file, change->address, name, size, &message);
+	free((void *)message.body);
+	return rc;
+}
+
+/* ---- symbol tables ---- */
+
+static int update_table(const void *arg, uint8_t *body, size_t n)
+{
+	const struct change *change = arg;
+	const struct h5_superblock *sb = h5_file_superblock(change->file);
+	struct h5_writer w = h5_writer_init(body, n, sb->size_of_offsets, sb->size_of_lengths);
+
+	return h5_symbol_table_encode(&w, &change->storage.table);
+}
+
+/* Begins the unit of a change of the symbol table. On failure there is nothing to end. */
+static int begin_table(const struct change *change)
+{
+	int rc = h5_unit_begin(change->file);
+
+	if (rc || h5_tx_is_new(change->file, change->address))
+		return rc;
+	rc = h5_tx_touch(change->file, change->address);
+	return rc ? h5_unit_end(change->file, rc) : 0;
+}
+
+/* `before`: of the root of the B-tree. */
+static int end_table(struct change *change, uint64_t before, int rc)
+{
+	struct h5_symbol_table *table = &change->storage.table;
+
+	if (!rc && table->btree != before)
+		rc = h5_header_update(change->file, change->address, H5_MSG_SYMBOL_TABLE, update_table,
+				      change);
+	/* What was decoded of the object is cached under its address. */
+	h5_tx_forget(change->file, change->address);
+	rc = h5_unit_end(change->file, rc);
+	h5_unit_unsave(change->file, table, sizeof *table);
+	return rc;
+}
+
+static int check_symbol(const struct change *change, const struct h5_link *link)
+{
+	if (link->type != H5_LINK_HARD && link->type != H5_LINK_SOFT)
+		return h5_fail(-ENOTSUP, change->address,
+			       "group: a symbol table has only hard and soft links");
+	if (link->name_size > H5_SYMBOL_TEXT_MAX || link->target_size > H5_SYMBOL_TEXT_MAX)
+		return h5_fail(-ENAMETOOLONG, change->address, "group: a text is too long");
+	return 0;
+}
+
+typedef int change_table(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size,
+			 const struct h5_link *link);
+
+static int set_symbol(struct change *change, change_table *set, const struct h5_link *link)
+{
+	uint64_t before = change->storage.table.btree;
+	int rc = check_symbol(change, link);
+
+	if (!rc)
+		rc = begin_table(change);
+	if (rc)
+		return rc;
+	return end_table(change, before,
+			 set(change->file, &change->storage.table, link->name, link->name_size, link));
+}
+
+static int remove_symbol(struct change *change, const char *name, size_t size)
+{
+	uint64_t before = change->storage.table.btree;
+	int rc = begin_table(change);
+
+	if (rc)
+		return rc;
+	return end_table(change, before,
+			 h5_symbol_table_remove(change->file, &change->storage.table, name, size));
+}
+
+static int rename_symbol(struct change *change, const char *name, size_t size, const struct h5_link *as)
+{
+	uint64_t before = change->storage.table.btree;
+	int rc = check_symbol(change, as);
+
+	if (!rc)
+		rc = begin_table(change);
+	if (rc)
+		return rc;
+	rc = h5_symbol_table_insert(change->file, &change->storage.table, as->name, as->name_size, as);
+	if (!rc)
+		rc = h5_symbol_table_remove(change->file, &change->storage.table, name, size);
+	return end_table(change, before, rc);
+}
+
+/* ---- links ---- */
+
+static int insert(struct change *change, const struct h5_link *link)
+{
+	struct h5_link old;
+	int rc = check_name(change, link->name, link->name_size);
+
+	if (!rc)
+		rc = find(change, link->name, link->name_size, &old);
+	if (rc != -ENOENT)
+		return rc ? rc : -EEXIST;
+	return change->storage.is_old ? set_symbol(change, h5_symbol_table_insert, link)
+				      : insert_message(change, link);
+}
+
+int h5_group_insert(struct h5_file *file, uint64_t group, const struct h5_link *link)
+{
+	struct change change;
+	int rc = begin(&change, file, group);
+
+	return end(&change, rc ? rc : insert(&change, link));
+}
+
+static int change_link(struct change *change, const struct h5_link *link)
+{
+	struct h5_link old;
+	int rc = find(change, link->name, link->name_size, &old);
+
+	if (rc)
+		return rc;
+	return change->storage.is_old ? set_symbol(change, h5_symbol_table_change, link)
+				      : set_message(change, link->name, link->name_size, link, old.order);
+}
+
+int h5_group_change(struct h5_file *file, uint64_t group, const struct h5_link *link)
+{
+	struct change change;
+	int rc = begin(&change, file, group);
+
+	return end(&change, rc ? rc : change_link(&change, link));
+}
+
+static int remove_link(struct change *change, const char *name, size_t size)
+{
+	struct h5_link old;
+	int rc = find(change, name, size, &old);
+
+	if (rc)
+		return rc;
+	return change->storage.is_old
+		       ? remove_symbol(change, name, size)
+		       : h5_named_remove(change->file, change->address, H5_NAMED_LINK, name, size);
+}
+
+int h5_group_remove(struct h5_file *file, uint64_t group, const char *name, size_t size)
+{
+	struct change change;
+	int rc = begin(&change, file, group);
+
+	return end(&change, rc ? rc : remove_link(&change, name, size));
+}
+
+static int rename_link(struct change *change, const char *name, size_t size, const struct h5_link *as)
+{
+	struct h5_link old, taken;
+	int rc = check_name(change, as->name, as->name_size);
+
+	if (!rc)
+		rc = find(change, name, size, &old);
+	if (rc)
+		return rc;
+	if (!h5_name_compare(name, size, as->name, as->name_size))
+		return change_link(change, as);
+	rc = find(change, as->name, as->name_size, &taken);
+	if (rc != -ENOENT)
+		return rc ? rc : -EEXIST;
+	return change->storage.is_old ? rename_symbol(change, name, size, as)
+				      : set_message(change, name, size, as, old.order);
+}
+
+int h5_group_rename(struct h5_file *file, uint64_t group, const char *name, size_t size,
+		    const struct h5_link *as)
+{
+	struct change change;
+	int rc = begin(&change, file, group);
+
+	return end(&change, rc ? rc : rename_link(&change, name, size, as));
+}
+
+/* ---- groups ---- */
+
+int h5_group_style(struct h5_file *file, uint64_t parent, struct h5_new_group *how)
+{
+	struct change change;
+	int rc = begin(&change, file, parent);
+
+	*how = (struct h5_new_group){.tracks_order = change.storage.messages.info.tracks_order,
+				     .indexes_order = change.storage.messages.info.indexes_order};
+	return end(&change, rc);
+}
+
+int h5_group_create(struct h5_file *file, const struct h5_new_group *how, uint64_t *address)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	const struct h5_named_info links = {.tracks_order = how->tracks_order,
+					    .indexes_order = how->indexes_order,
+					    .heap = H5_UNDEF,
+					    .name_index = H5_UNDEF,
+					    .order_index = H5_UNDEF};
+	const struct h5_new_header header = {.times = true, .time = (uint32_t)time(NULL), .room = ROOM};
+	const struct h5_group_info group = {0};
+	uint8_t link_info[H5_NAMED_INFO_MAX], group_info[H5_GROUP_INFO_MAX];
+	struct h5_writer w[2] = {
+		h5_writer_init(link_info, sizeof link_info, sb->size_of_offsets, sb->size_of_lengths),
+		h5_writer_init(group_info, sizeof group_info, sb->size_of_offsets, sb->size_of_lengths),
+	};
+	struct h5_new_message messages[2] = {
+		{.type = H5_MSG_LINK_INFO, .body = link_info},
+		{.type = H5_MSG_GROUP_INFO, .body = group_info},
+	};
+
+	h5_link_info_encode(&w[0], &links);
+	h5_group_info_encode(&w[1], &group);
+	for (int i = 0; i < 2; i++) {
+		assert(!w[i].err);
+		messages[i].size = h5_writer_at(&w[i]);
+	}
+	return h5_header_create(file, messages, 2, &header, address);
+}

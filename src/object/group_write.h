@@ -1,0 +1,39 @@
+/* Makes groups, and inserts, changes, renames and removes their links, in whatever storage a group has: a
+ * symbol table (object/symbol_table_write.h), link messages or dense storage (object/named_message_write.h).
+ *
+ * Each of these is a unit of change (change/transaction.h). They look before they change: an error for which
+ * a number is stated here fails no unit around it. What was decoded from the header of the group is no longer
+ * valid afterwards.
+ *
+ * Names are any bytes but NUL and '/'; an empty one and "." are -EINVAL. The caller counts the names of
+ * objects (dataset/removal.h), and does not link a group into itself. Of a link, `has_order` and `order` are
+ * not used: a new one is the last in the order of creation if the group tracks it, a changed or renamed one
+ * keeps its place. */
+#ifndef H5_OBJECT_GROUP_WRITE_H
+#define H5_OBJECT_GROUP_WRITE_H
+
+#include "object/group.h"
+
+struct h5_new_group {
+	bool tracks_order, indexes_order; /* the links' order of creation */
+};
+
+/* How a new group in this one should be made: as this one is. -ENOTDIR: it is no group. */
+int h5_group_style(struct h5_file *file, uint64_t parent, struct h5_new_group *how);
+/* Makes a group without links, of the new style. Nothing refers to it yet. */
+int h5_group_create(struct h5_file *file, const struct h5_new_group *how, uint64_t *address);
+
+/* Adds a link. -EEXIST: its name is taken. -ENOTSUP: a symbol table has only hard and soft links.
+ * -ENAMETOOLONG: the name or the target has more than 65,000 bytes. */
+int h5_group_insert(struct h5_file *file, uint64_t group, const struct h5_link *link);
+/* Makes the link of that name lead elsewhere, in one step. -ENOENT: there is none; else as above. */
+int h5_group_change(struct h5_file *file, uint64_t group, const struct h5_link *link);
+/* -ENOENT: there is no link of that name. */
+int h5_group_remove(struct h5_file *file, uint64_t group, const char *name, size_t size);
+/* Puts the link `as` in the place of the one of that name, which it need not resemble. At no instant there is
+ * neither of them; in a symbol table there may be both. -ENOENT: there is no link of that name. -EEXIST: the
+ * new name is taken. Else as h5_group_insert(). */
+int h5_group_rename(struct h5_file *file, uint64_t group, const char *name, size_t size,
+		    const struct h5_link *as);
+
+#endif
