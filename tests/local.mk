@@ -28,6 +28,7 @@ UNIT_TESTS = \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
 	tests/unit/check_group \
+	tests/unit/check_group_write \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
@@ -77,11 +78,13 @@ btree2_model = tests/lib/btree2_model.c tests/lib/btree2_model.h $(index_target)
 tests_unit_check_btree2_faults_SOURCES = tests/unit/check_btree2_faults.c $(btree2_model) $(crash_image)
 tests_unit_check_btree2_write_SOURCES = tests/unit/check_btree2_write.c $(btree2_model)
 tests_unit_check_chunk_index_write_SOURCES = tests/unit/check_chunk_index_write.c $(index_target) $(crash_image)
+group_model = tests/lib/group_model.c tests/lib/group_model.h $(scratch)
 tests_unit_check_filter_encode_SOURCES = tests/unit/check_filter_encode.c $(scratch)
 tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.c $(index_target)
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
 tests_unit_check_attribute_write_SOURCES = tests/unit/check_attribute_write.c $(fault_alloc) $(scratch)
 tests_unit_check_attribute_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_group_write_SOURCES = tests/unit/check_group_write.c $(group_model)
 tests_unit_check_header_create_SOURCES = tests/unit/check_header_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_header_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 header_model = tests/lib/header_model.c tests/lib/header_model.h $(scratch)
@@ -218,6 +221,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/dataset_write_judge.py \
 	tests/judge/header_create_judge.py \
 	tests/judge/global_heap_judge.py \
+	tests/judge/group_judge.py \
 	tests/judge/header_edit_judge.py \
 	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
@@ -259,6 +263,7 @@ FIXTURES = \
 	tests/fixtures/filter_libs.py \
 	tests/fixtures/fixed_array_write.py \
 	tests/fixtures/attribute_write.py \
+	tests/fixtures/group_write.py \
 	tests/fixtures/header_create.py \
 	tests/fixtures/global_heap_write.py \
 	tests/fixtures/header_edit.py \
@@ -322,6 +327,7 @@ JUDGED_TESTS = \
 	tests/unit/check_dataset_faults \
 	tests/unit/check_dataset_write \
 	tests/unit/check_fixed_array_write \
+	tests/unit/check_group_write \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
