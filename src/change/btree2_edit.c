@@ -188,7 +188,8 @@ static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *n
 	if (rc)
 		goto done;
 	if (node->state == H5_BTREE2_REPLACED && h5_tx_is_safe(file, node->address, size)) {
-		rc = h5_tx_patch(file, node->address, data, size, H5_STAGE_BLOCK + node->node->level);
+		rc = h5_tx_patch(file, node->address, data, size,
+				 edit->stage ? edit->stage : H5_STAGE_BLOCK + node->node->level);
 		goto done;
 	}
 	if (node->address != H5_UNDEF)
@@ -241,7 +242,7 @@ static int write_header(struct h5_btree2_edit *edit, const struct h5_btree2_chil
 	rc = h5_btree2_header_encode(&w, h);
 	if (!rc)
 		rc = h5_tx_store(edit->tree->file, &edit->tree->address, data, h5_writer_at(&w),
-				 H5_STAGE_INDEX);
+				 edit->stage ? edit->stage : H5_STAGE_INDEX);
 	if (!rc)
 		edit->tree->records = h->records;
 	return rc;

@@ -24,7 +24,8 @@ struct h5_btree2_edit {
 	struct h5_btree2 *tree;		  /* borrowed */
 	struct h5_btree2_header header;	  /* as it will be, except for the root and counts */
 	struct h5_btree2_edit_node *root; /* NULL: no records */
-	struct h5_seen seen;		  /* addresses of loaded nodes, so that none is loaded twice */
+	unsigned stage;	     /* of all that changes in place; 0: as blocks and headers of indexes have */
+	struct h5_seen seen; /* addresses of loaded nodes, so that none is loaded twice */
 };
 
 /* Writes a new tree without records. The header has its type, its sizes and the two percentages. */

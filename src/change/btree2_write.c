@@ -220,13 +220,24 @@ static int set(const struct seek *seek, const uint8_t *record)
 	return rc ? rc : insert_beneath(seek, edit->root, record);
 }
 
+/* Indexes of links have names: these come after what they lead to, and go after others have come. */
+static unsigned stage_of(const struct h5_btree2_edit *edit, bool comes)
+{
+	if (edit->header.type != H5_BTREE2_LINK_NAME && edit->header.type != H5_BTREE2_LINK_ORDER)
+		return 0;
+	return comes ? H5_STAGE_NAME : H5_STAGE_UNNAME;
+}
+
 int h5_btree2_set(struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg, const uint8_t *record)
 {
 	struct h5_btree2_edit edit;
 	const struct seek seek = {.edit = &edit, .compare = compare, .arg = arg};
 	int rc = h5_btree2_edit_begin(&edit, tree);
 
-	return rc ? rc : h5_btree2_edit_end(&edit, set(&seek, record));
+	if (rc)
+		return rc;
+	edit.stage = stage_of(&edit, true);
+	return h5_btree2_edit_end(&edit, set(&seek, record));
 }
 
 /* ---- remove ---- */
@@ -302,7 +313,10 @@ int h5_btree2_remove(struct h5_btree2 *tree, h5_btree2_compare *compare, void *a
 	const struct seek seek = {.edit = &edit, .compare = compare, .arg = arg};
 	int rc = h5_btree2_edit_begin(&edit, tree);
 
-	return rc ? rc : h5_btree2_edit_end(&edit, edit.root ? remove_one(&edit, seek) : -ENOENT);
+	if (rc)
+		return rc;
+	edit.stage = stage_of(&edit, false);
+	return h5_btree2_edit_end(&edit, edit.root ? remove_one(&edit, seek) : -ENOENT);
 }
 
 /* ---- trim ---- */

@@ -12,9 +12,9 @@
 
 /* Version 1 has no checksum. Patches those pages of the message that change. A field that crosses the edge of
  * a page becomes two cells; headers of old files may lie anywhere. */
-static int patch_pages(struct h5_file *file, const struct h5_message *message, const uint8_t *body)
+static int patch_pages(struct h5_file *file, const struct h5_message *message, const uint8_t *body,
+		       unsigned stage)
 {
-	unsigned stage = h5_header_stage(message->type, true);
 	uint64_t base = h5_file_superblock(file)->base;
 
 	for (size_t at = 0, n; at < message->size; at += n) {
@@ -54,7 +54,7 @@ static bool is_cell(const struct h5_file *file, const struct h5_header *header,
 
 /* Version 2: patches the message and the checksum of its chunk, as one cell. */
 static int patch_cell(struct h5_file *file, const struct h5_header *header, const struct h5_message *message,
-		      const uint8_t *body)
+		      const uint8_t *body, unsigned stage)
 {
 	const struct h5_header_chunk *chunk = chunk_of(header, message);
 	size_t at = (size_t)(message->address - chunk->address);
@@ -62,13 +62,12 @@ static int patch_cell(struct h5_file *file, const struct h5_header *header, cons
 
 	memcpy(chunk->bytes + at, body, message->size);
 	h5_uint_to(chunk->bytes + n, h5_lookup3(chunk->bytes, n, 0), H5_OBJECT_HEADER_CHECKSUM);
-	return h5_tx_patch(file, message->address, chunk->bytes + at, (size_t)chunk->size - at,
-			   h5_header_stage(message->type, true));
+	return h5_tx_patch(file, message->address, chunk->bytes + at, (size_t)chunk->size - at, stage);
 }
 
 /* Replaces the message where it is, in a unit, since several pages may change. */
 static int patch(struct h5_file *file, uint64_t address, const struct h5_header *header,
-		 const struct h5_message *message, const uint8_t *body)
+		 const struct h5_message *message, const uint8_t *body, unsigned stage)
 {
 	int rc = h5_unit_begin(file);
 
@@ -77,21 +76,21 @@ static int patch(struct h5_file *file, uint64_t address, const struct h5_header 
 	/* A header in new space is not checked if the journal turns out to be stale: nothing leads to it. */
 	rc = h5_tx_is_new(file, address) ? 0 : h5_tx_touch(file, address);
 	if (!rc)
-		rc = header->prefix.version == 1 ? patch_pages(file, message, body)
-						 : patch_cell(file, header, message, body);
+		rc = header->prefix.version == 1 ? patch_pages(file, message, body, stage)
+						 : patch_cell(file, header, message, body, stage);
 	h5_tx_forget(file, address);
 	return h5_unit_end(file, rc);
 }
 
 static int replace(struct h5_file *file, uint64_t address, const struct h5_header *header,
-		   const struct h5_message *message, const uint8_t *body)
+		   const struct h5_message *message, const uint8_t *body, unsigned stage)
 {
 	const struct h5_new_message new = {
 		.type = message->type, .flags = message->flags, .body = body, .size = message->size};
 
 	return header->prefix.version == 1 || is_cell(file, header, message)
-		       ? patch(file, address, header, message, body)
-		       : h5_header_set(file, address, message, &new);
+		       ? patch(file, address, header, message, body, stage)
+		       : h5_header_set_at(file, address, message, &new, stage);
 }
 
 /* Loads the header and finds the message. The header is to be released even if it fails. */
@@ -119,8 +118,8 @@ int h5_header_can_update(struct h5_file *file, uint64_t address, enum h5_message
 	return rc;
 }
 
-int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_type type,
-		     h5_message_update *update, const void *arg)
+int h5_header_update_at(struct h5_file *file, uint64_t address, enum h5_message_type type, unsigned stage,
+			h5_message_update *update, const void *arg)
 {
 	const struct h5_message *message;
 	struct h5_header header;
@@ -136,8 +135,14 @@ int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_typ
 		rc = update(arg, body, message->size);
 	}
 	if (!rc && memcmp(message->data, body, message->size))
-		rc = replace(file, address, &header, message, body);
+		rc = replace(file, address, &header, message, body, stage);
 	free(body);
 	h5_header_release(&header);
 	return rc;
+}
+
+int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_type type,
+		     h5_message_update *update, const void *arg)
+{
+	return h5_header_update_at(file, address, type, h5_header_stage(type, true), update, arg);
 }

@@ -15,6 +15,9 @@ typedef int h5_message_update(const void *arg, uint8_t *body, size_t n);
  * are cells. -ENOTSUP: the message is not there, is shared, or cannot be replaced safely. */
 int h5_header_update(struct h5_file *file, uint64_t address, enum h5_message_type type,
 		     h5_message_update *update, const void *arg);
+/* The same, but the commit makes the change at this stage (enum h5_stage). */
+int h5_header_update_at(struct h5_file *file, uint64_t address, enum h5_message_type type, unsigned stage,
+			h5_message_update *update, const void *arg);
 /* 0: h5_header_update() would not fail with -ENOTSUP. */
 int h5_header_can_update(struct h5_file *file, uint64_t address, enum h5_message_type type);
 

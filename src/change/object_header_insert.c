@@ -107,6 +107,12 @@ int h5_header_set(struct h5_file *file, uint64_t address, const struct h5_messag
 	return make_change(file, address, old, message, 0);
 }
 
+int h5_header_set_at(struct h5_file *file, uint64_t address, const struct h5_message *old,
+		     const struct h5_new_message *message, unsigned stage)
+{
+	return make_change(file, address, old, message, stage);
+}
+
 /* ---- the number of hard links ---- */
 
 /* The count of a header that was loaded. *message: where it is; NULL: in the prefix, or nowhere. */

@@ -45,6 +45,9 @@ int h5_header_remove(struct h5_file *file, uint64_t address, const struct h5_mes
  * of the old one. */
 int h5_header_set(struct h5_file *file, uint64_t address, const struct h5_message *old,
 		  const struct h5_new_message *message);
+/* The same, but the commit makes the change at this stage. */
+int h5_header_set_at(struct h5_file *file, uint64_t address, const struct h5_message *old,
+		     const struct h5_new_message *message, unsigned stage);
 
 /* The number of hard links to the object, as its header states it; 1 if it states none. */
 int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count);

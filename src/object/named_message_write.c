@@ -116,17 +116,27 @@ static int update_info(const void *arg, uint8_t *body, size_t n)
 	return encode_info(arg, body, n, &size);
 }
 
-/* Brings the info message up to date. In a header of version 2 it comes with the first attribute. */
-static int put_info(const struct change *change, const struct h5_named_info *info)
+/* When the commit writes the info message. What counts the orders of creation is there before messages have
+ * them. What leads to links is of the stage at which names come or go. */
+static unsigned info_stage(const struct change *change, bool comes)
 {
+	if (!h5_dense_has_moved(&change->storage.info, &change->info))
+		return H5_STAGE_INDEX;
+	return h5_header_stage(info_type(change->kind), comes);
+}
+
+/* Brings the info message up to date. In a header of version 2 it comes with the first attribute. */
+static int put_info(const struct change *change, bool comes)
+{
+	const struct h5_named_info *info = &change->info;
 	struct info_update update = {change, info};
 	uint8_t body[H5_NAMED_INFO_MAX];
 	struct h5_new_message message = {.type = info_type(change->kind), .body = body};
 	int rc;
 
 	if (change->has_info)
-		return h5_header_update(change->file, change->address, info_type(change->kind), update_info,
-					&update);
+		return h5_header_update_at(change->file, change->address, info_type(change->kind),
+					   info_stage(change, comes), update_info, &update);
 	if (change->storage.object->version == 1)
 		return 0;
 	rc = encode_info(&update, body, sizeof body, &message.size);
@@ -183,7 +193,7 @@ static int insert(struct change *change, const struct h5_new_named *message)
 		info->next_order++;
 	if (change->has_info && info->next_order == before.next_order && !h5_dense_has_moved(&before, info))
 		return 0;
-	return put_info(change, info);
+	return put_info(change, true);
 }
 
 int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_named *message)
@@ -258,7 +268,7 @@ static int change_dense(struct change *change, const char *name, size_t name_siz
 
 	if (rc || info->heap == H5_UNDEF || !h5_dense_has_moved(&change->storage.info, info))
 		return rc;
-	return put_info(change, info);
+	return put_info(change, with);
 }
 
 static int change_message(struct h5_file *file, uint64_t object, enum h5_named_kind kind, const char *name,

@@ -22,17 +22,10 @@
 #include "object/symbol_table.h"
 #include "object/symbol_table_sweep.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	/* Entries come after all nodes of the B-tree; but for names that go, no order needs it. */
-	STAGE_ENTRY = H5_STAGE_BLOCK + H5_BTREE1_LEVELS,
-	HEAP_SIZE = 120, /* bytes for texts in a new table */
-};
-
-static_assert((int)STAGE_ENTRY < (int)H5_STAGE_INDEX, "stages of blocks");
+enum { HEAP_SIZE = 120 }; /* bytes for texts in a new table */
 
 /* ---- a change of one entry ---- */
 
@@ -306,7 +299,7 @@ static int insert_first(struct change *c, const struct h5_symbol *symbol)
 	h5_symbol_node_clear(&node);
 	rc = h5_symbol_node_insert(&node, 0, symbol);
 	if (!rc)
-		rc = store_symbols(c, STAGE_ENTRY);
+		rc = store_symbols(c, H5_STAGE_NAME);
 	/* What is the left key becomes the right one when the entry comes before it. */
 	leaf_of(c)->node.keys[0].name = symbol->name;
 	return rc ? rc : write_tree(c, 0, c->address, 0);
@@ -338,7 +331,7 @@ static int insert_split(struct change *c, const struct h5_symbol *symbol)
 	free(bytes);
 	leaf_of(c)->dirty = true;
 	if (!rc && stay < c->count)
-		rc = store_symbols(c, STAGE_ENTRY);
+		rc = store_symbols(c, H5_STAGE_NAME);
 	return rc ? rc : write_tree(c, key, address, c->child + 1);
 }
 
@@ -360,7 +353,7 @@ static int insert(struct change *c, const struct h5_link *link)
 		return insert_split(c, &symbol);
 	rc = h5_symbol_node_insert(&node, c->i, &symbol);
 	if (!rc)
-		rc = store_symbols(c, STAGE_ENTRY);
+		rc = store_symbols(c, H5_STAGE_NAME);
 	return rc ? rc : write_tree(c, 0, H5_UNDEF, 0);
 }
 
@@ -375,7 +368,7 @@ static int replace(struct change *c, const struct h5_link *link)
 	if (!rc)
 		rc = h5_symbol_node_replace(&node, c->i, &symbol);
 	if (!rc)
-		rc = store_symbols(c, STAGE_ENTRY);
+		rc = store_symbols(c, H5_STAGE_NAME);
 	return rc ? rc : write_tree(c, 0, H5_UNDEF, 0);
 }
 
@@ -440,7 +433,6 @@ static int remove_entry(struct change *c)
 	struct h5_writer node = node_writer(c, c->bytes);
 	int rc = 0;
 
-	c->tree.stage = H5_STAGE_UNNAME;
 	if (c->count == 1)
 		return drop_symbols(c);
 	if (c->i == c->count - 1)
@@ -479,6 +471,7 @@ static int change_apply(struct change *c, const struct h5_link *link)
 	if (rc)
 		return rc;
 	rc = h5_unit_save(c->file, c->table, sizeof *c->table);
+	c->tree.stage = link ? H5_STAGE_NAME : H5_STAGE_UNNAME;
 	if (!rc)
 		rc = !link ? remove_entry(c) : c->found ? replace(c, link) : insert(c, link);
 	return h5_unit_end(c->file, rc);

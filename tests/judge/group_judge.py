@@ -4,7 +4,8 @@
     group_judge.py states FOLDER OLD NEW    each FOLDER/state-*.h5 has of each link what the old or the new model says, and no link that is in
                                             both of them, perhaps under different names, is missing
 
-A line of a model is a link: its name in hexadecimal, its kind, the number of its target, its order of creation or -."""
+A model begins with "counts 1" if the number of references to each target is 1,000,000 and those in the group: then it is never less. Each
+other line is a link: its name in hexadecimal, its kind, the number of its target, its order of creation or -."""
 import glob
 import os
 import shutil
@@ -20,7 +21,7 @@ KINDS = {h5py.h5l.TYPE_HARD: "h", h5py.h5l.TYPE_SOFT: "s", h5py.h5l.TYPE_EXTERNA
 
 def read_model(path):
     with open(path) as lines:
-        parts = [line.split() for line in lines]
+        parts = [line.split() for line in lines][1:]
     return {bytes.fromhex(name): (kind, int(target), order) for name, kind, target, order in parts}
 
 
@@ -35,6 +36,11 @@ def target_of(file, group, name, info):
     serial = int(value[3:].split(b"x")[0])
     assert value == group_write.make_path(serial), (name, value[:50])
     return serial
+
+
+def is_counted(path):
+    with open(path) as lines:
+        return next(lines) == "counts 1\n"
 
 
 def names_by(group, index):
@@ -94,9 +100,11 @@ def judge(path, model):
     os.unlink(copy)
 
 
-def judge_state(path, old, new):
+def judge_state(path, old, new, counted):
     with h5py.File(path, "r") as file:
         found = read_links(file)
+        for t in range(10 if counted else 0):
+            assert h5py.h5o.get_info(file.id, b"t%d" % t).rc >= 1000000 + list(found.values()).count(("h", t)), (path, t)
     for name in set(old) | set(new) | set(found):
         assert found.get(name) in ((old.get(name) or (None,))[:2] if name in old else None,
                                    new[name][:2] if name in new else None), (path, name, found.get(name))
@@ -110,6 +118,6 @@ if __name__ == "__main__":
         states = sorted(glob.glob(sys.argv[2] + "/state-*.h5"))
         assert states
         for state in states:
-            judge_state(state, read_model(sys.argv[3]), read_model(sys.argv[4]))
+            judge_state(state, read_model(sys.argv[3]), read_model(sys.argv[4]), is_counted(sys.argv[3]))
     else:
         judge(sys.argv[1], read_model(sys.argv[2]))

@@ -103,7 +103,7 @@ struct group_model *group_model_begin(const char *form, unsigned links, struct f
 	for (unsigned t = 0; t < GROUP_TARGETS; t++) {
 		snprintf(name, sizeof name, "t%u", t);
 		m->targets[t] = find(m, name);
-		SUCCEEDS(h5_header_set_references(m->file, m->targets[t], 1000000));
+		SUCCEEDS(h5_header_set_references(m->file, m->targets[t], GROUP_REFERENCES + 1000));
 	}
 	for (unsigned i = 0; i < links; i++)
 		m->links[i] = (struct group_link){i % 5 == 4 ? 's' : 'h', i % 5 == 4 ? i : i % 10, i};
@@ -158,6 +158,15 @@ unsigned group_choose(struct group_model *m, bool exists)
 		if (!m->links[(first + n) % m->limit].kind != exists)
 			return (first + n) % m->limit;
 	return GROUP_LINKS;
+}
+
+unsigned group_names(const struct group_model *m, unsigned target)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < m->limit; i++)
+		n += m->links[i].kind == 'h' && m->links[i].target == target;
+	return n;
 }
 
 static unsigned choose_target(struct group_model *m, char kind)
@@ -297,6 +306,7 @@ void group_save(const struct group_model *m, const char *path)
 	FILE *f = fopen(path, "w");
 
 	ck_assert_ptr_nonnull(f);
+	fprintf(f, "counts %d\n", m->counts);
 	for (unsigned i = 0; i < m->limit; i++) {
 		const struct group_link *link = &m->links[i];
 		char name[GROUP_NAME];

@@ -7,7 +7,13 @@
 #include "object/group_write.h"
 #include "scratch.h"
 
-enum { GROUP_LINKS = 1200, GROUP_NAME = 1100, GROUP_PATH = 5100, GROUP_TARGETS = 10 };
+enum {
+	GROUP_LINKS = 1200,
+	GROUP_NAME = 1100,
+	GROUP_PATH = 5100,
+	GROUP_TARGETS = 10,
+	GROUP_REFERENCES = 1000000
+};
 
 struct group_link {
 	char kind;	 /* 'h', 's', 'x'; 0: there is none */
@@ -21,6 +27,7 @@ struct group_model {
 	const char *name; /* in the root */
 	uint64_t group;
 	bool is_old, is_tracked;
+	bool counts; /* the targets have GROUP_REFERENCES more than they have names in the group; else more */
 	uint64_t targets[GROUP_TARGETS];
 	struct group_link links[GROUP_LINKS]; /* by number */
 	unsigned limit;			      /* numbers in use are below */
@@ -40,6 +47,9 @@ void group_model_reopen(struct group_model *m); /* after a commit */
 unsigned group_random(struct group_model *m, unsigned n);
 /* A number that has a link, or has none; GROUP_LINKS: there is no such number. */
 unsigned group_choose(struct group_model *m, bool exists);
+
+/* Hard links to the target. */
+unsigned group_names(const struct group_model *m, unsigned target);
 
 /* Changes, made to the file, and to the model if they succeed. */
 int group_insert(struct group_model *m, unsigned i, char kind);

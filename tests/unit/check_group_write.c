@@ -1,10 +1,19 @@
 /* Links are inserted, changed, renamed and removed in groups of every storage, beside a model of them. */
+#include "change/object_header_insert.h"
+#include "crash_image.h"
 #include "group_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 static const char *const forms[] = {"old", "new", "tracked", "indexed", "v108"};
 static const unsigned counts[] = {0, 7, 60};
 
-enum { FORMS = sizeof forms / sizeof *forms, COUNTS = sizeof counts / sizeof *counts };
+enum {
+	FORMS = sizeof forms / sizeof *forms,
+	COUNTS = sizeof counts / sizeof *counts,
+	CASES = FORMS * COUNTS
+};
 
 /* Changes, commits and looks, until libhdf5 looks. */
 static void shake_and_judge(struct group_model *m, unsigned rounds, bool by_all)
@@ -50,4 +59,88 @@ START_TEST(new_groups)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("group_write", {random_changes, FORMS *COUNTS}, {new_groups, 6})
+/* ---- kills ---- */
+
+/* Writes to the first n bytes of the file are cells. */
+static void check_cells(const struct fault_io *record, size_t n)
+{
+	for (size_t i = 0; i < record->count; i++) {
+		const struct fault_event *e = &record->events[i];
+
+		if (!e->file && e->kind == FAULT_WRITE && e->offset < n)
+			ck_assert_uint_eq(e->offset / H5_CELL, (e->offset + e->size - 1) / H5_CELL);
+	}
+}
+
+/* Records the commit of what `change` does, and asks libhdf5 about each state between its cells. */
+static void judge_states(struct group_model *m, struct fault_io *record,
+			 void (*change)(struct group_model *m), bool by_all)
+{
+	struct crash_image image = {0};
+	char old[160], new[160], prefix[160];
+
+	group_model_commit(m);
+	snprintf(old, sizeof old, "%s/old", m->scratch.folder);
+	snprintf(new, sizeof new, "%s/new", m->scratch.folder);
+	snprintf(prefix, sizeof prefix, "%s/state", m->scratch.folder);
+	group_save(m, old);
+	crash_image_load(&image, m->scratch.path);
+	record->record = true;
+	change(m);
+	group_model_commit(m);
+	record->record = false;
+	group_save(m, new);
+	check_cells(record, image.size);
+	ck_assert_uint_gt(crash_image_save_states(&image, record, prefix), 1);
+	if (by_all)
+		scratch_judge_python("tests/judge/group_judge.py states %s %s %s", m->scratch.folder, old,
+				     new);
+	else
+		scratch_python("tests/judge/group_judge.py states %s %s %s", m->scratch.folder, old, new);
+	scratch_run("rm %s/state-*", m->scratch.folder);
+	fault_io_release(record);
+	free(image.data);
+}
+
+static void shake_a_little(struct group_model *m)
+{
+	group_shake(m, 8, 50);
+}
+
+static void rename_one(struct group_model *m)
+{
+	SUCCEEDS(group_rename(m, group_choose(m, true), group_choose(m, false)));
+}
+
+/* The commit counts a new name before it is there. */
+static void link_and_count(struct group_model *m)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		unsigned new = group_choose(m, false);
+
+		SUCCEEDS(group_insert(m, new, 'h'));
+		SUCCEEDS(h5_header_set_references(m->file, m->targets[m->links[new].target],
+						  GROUP_REFERENCES + group_names(m, m->links[new].target)));
+	}
+}
+
+START_TEST(killed_between_cells)
+{
+	struct fault_io record = {0};
+	struct group_model *m = group_model_begin(forms[_i / COUNTS], counts[_i % COUNTS], &record);
+
+	m->seed = (unsigned)_i;
+	group_shake(m, 20, 70);
+	judge_states(m, &record, shake_a_little, _i % 4 == 0);
+	judge_states(m, &record, rename_one, false);
+	for (unsigned t = 0; t < GROUP_TARGETS; t++)
+		SUCCEEDS(h5_header_set_references(m->file, m->targets[t],
+						  GROUP_REFERENCES + group_names(m, t)));
+	m->counts = true;
+	judge_states(m, &record, link_and_count, false);
+	group_model_end(m);
+	fault_io_release(&record);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("group_write", {random_changes, CASES}, {new_groups, 6}, {killed_between_cells, CASES})
