@@ -19,6 +19,8 @@ libh5fs_a_SOURCES += \
 	src/change/object_header_insert.h \
 	src/change/object_header_layout.c \
 	src/change/object_header_layout.h \
+	src/change/object_header_rewrite.c \
+	src/change/object_header_rewrite.h \
 	src/change/open.c \
 	src/change/open.h \
 	src/change/pending.c \

@@ -124,9 +124,8 @@ static int count_messages(const struct h5_header_change *change)
 			   H5_STAGE_OBJECT - 1);
 }
 
-/* Makes the chunk have these bytes. */
-static int put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
-		     uint8_t *bytes, bool any)
+int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
+			uint8_t *bytes, bool any)
 {
 	size_t n = (size_t)chunk->size, from = 0, to = n;
 	int rc;
@@ -166,7 +165,7 @@ static int lay_over(struct h5_header_change *change, const struct row *row, size
 		change->messages += laid;
 		change->messages -= (unsigned)(last - first);
 		if (!h5_header_check_chunk(change->file, &change->header, &image))
-			rc = put_bytes(change, row->chunk, bytes, any);
+			rc = h5_header_put_bytes(change, row->chunk, bytes, any);
 	}
 	if (!rc)
 		change->messages = (unsigned)before;
@@ -194,7 +193,7 @@ static int same_size(struct h5_header_change *change, const struct row *row, boo
 			   sb->size_of_lengths);
 	h5_message_encode(&w, &change->header.prefix, &change->new);
 	assert(!w.err);
-	rc = put_bytes(change, row->chunk, bytes, any);
+	rc = h5_header_put_bytes(change, row->chunk, bytes, any);
 	free(bytes);
 	return rc;
 }
@@ -520,7 +519,7 @@ static int switch_link(struct h5_header_change *change, const struct h5_header_c
 	memcpy(bytes, parent->bytes, n);
 	rc = h5_header_encode_link(change->file, block, bytes + (chunk->link.address - parent->address));
 	if (!rc)
-		rc = put_bytes(change, parent, bytes, any);
+		rc = h5_header_put_bytes(change, parent, bytes, any);
 	free(bytes);
 	return rc;
 }

@@ -20,4 +20,9 @@ struct h5_header_change {
  * change/object_header_insert.h. */
 int h5_header_realize(struct h5_header_change *change);
 
+/* Makes the chunk have these bytes, but for the checksum, which is set: 1; 0: that would be no cell, and
+ * unless `any` nothing has happened. The number of messages of a version 1 header rises before. */
+int h5_header_put_bytes(const struct h5_header_change *change, const struct h5_header_chunk *chunk,
+			uint8_t *bytes, bool any);
+
 #endif

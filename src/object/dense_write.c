@@ -150,16 +150,19 @@ static int begin_change(struct h5_file *file, struct h5_named_info *info, enum h
 }
 
 /* The old object keeps its bytes until the commit is certain, so each record leads to the old message or to
- * the new one. */
+ * the new one. An attribute may change where it is. A link may not: if it were changed again in the same
+ * commit, or removed, a kill could leave it leading to an object that is not there any more. */
 static int replace(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
 		   const char *name, size_t name_size, const void *message, size_t message_size,
 		   const struct h5_named_entry *old)
 {
 	struct h5_named_entry new = *old;
-	bool replaced;
-	int rc = h5_fractal_heap_replace(file, info->heap, old->id, old->id_size, message, message_size,
-					 &replaced);
+	bool replaced = false;
+	int rc = 0;
 
+	if (kind == H5_NAMED_ATTRIBUTE)
+		rc = h5_fractal_heap_replace(file, info->heap, old->id, old->id_size, message, message_size,
+					     &replaced);
 	if (rc || replaced)
 		return rc;
 	rc = insert(file, info, kind, name, name_size, message, message_size, &new);

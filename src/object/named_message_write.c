@@ -6,6 +6,7 @@
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "object/dense_write.h"
+#include "object/named_convert.h"
 
 #include <assert.h>
 #include <string.h>
@@ -22,16 +23,6 @@ struct change {
 	bool has_info;		   /* the header has an info message */
 	struct h5_named_info info; /* as it is, or as it will be with the first attribute; it changes */
 };
-
-static enum h5_message_type info_type(enum h5_named_kind kind)
-{
-	return kind == H5_NAMED_LINK ? H5_MSG_LINK_INFO : H5_MSG_ATTRIBUTE_INFO;
-}
-
-static enum h5_message_type message_type(enum h5_named_kind kind)
-{
-	return kind == H5_NAMED_LINK ? H5_MSG_LINK : H5_MSG_ATTRIBUTE;
-}
 
 static int refuse_shared(const struct change *change)
 {
@@ -69,7 +60,7 @@ static int begin(struct change *change, struct h5_file *file, uint64_t address, 
 	if (!rc && change->storage.damage.first.code)
 		rc = h5_fail(-EUCLEAN, address, "its info message is damaged");
 	if (!rc)
-		change->has_info = h5_object_find(object, info_type(kind));
+		change->has_info = h5_object_find(object, h5_named_info_type(kind));
 	if (!rc)
 		change->info = info_of(change);
 	if (rc) {
@@ -91,29 +82,12 @@ static int end(struct change *change, int rc)
 
 /* ---- the info message ---- */
 
-struct info_update {
-	const struct change *change;
-	const struct h5_named_info *info;
-};
-
-static int encode_info(const struct info_update *update, uint8_t *body, size_t n, size_t *size)
-{
-	const struct h5_superblock *sb = h5_file_superblock(update->change->file);
-	struct h5_writer w = h5_writer_init(body, n, sb->size_of_offsets, sb->size_of_lengths);
-
-	if (update->change->kind == H5_NAMED_LINK)
-		h5_link_info_encode(&w, update->info);
-	else
-		h5_attribute_info_encode(&w, update->info);
-	*size = h5_writer_at(&w);
-	return h5_writer_check(&w, "info message");
-}
-
 static int update_info(const void *arg, uint8_t *body, size_t n)
 {
+	const struct change *change = arg;
 	size_t size;
 
-	return encode_info(arg, body, n, &size);
+	return h5_named_info_encode(change->file, change->kind, &change->info, body, n, &size);
 }
 
 /* When the commit writes the info message. What counts the orders of creation is there before messages have
@@ -122,24 +96,23 @@ static unsigned info_stage(const struct change *change, bool comes)
 {
 	if (!h5_dense_has_moved(&change->storage.info, &change->info))
 		return H5_STAGE_INDEX;
-	return h5_header_stage(info_type(change->kind), comes);
+	return h5_header_stage(h5_named_info_type(change->kind), comes);
 }
 
 /* Brings the info message up to date. In a header of version 2 it comes with the first attribute. */
 static int put_info(const struct change *change, bool comes)
 {
-	const struct h5_named_info *info = &change->info;
-	struct info_update update = {change, info};
 	uint8_t body[H5_NAMED_INFO_MAX];
-	struct h5_new_message message = {.type = info_type(change->kind), .body = body};
+	struct h5_new_message message = {.type = h5_named_info_type(change->kind), .body = body};
 	int rc;
 
 	if (change->has_info)
-		return h5_header_update_at(change->file, change->address, info_type(change->kind),
-					   info_stage(change, comes), update_info, &update);
+		return h5_header_update_at(change->file, change->address, h5_named_info_type(change->kind),
+					   info_stage(change, comes), update_info, change);
 	if (change->storage.object->version == 1)
 		return 0;
-	rc = encode_info(&update, body, sizeof body, &message.size);
+	rc = h5_named_info_encode(change->file, change->kind, &change->info, body, sizeof body,
+				  &message.size);
 	return rc ? rc : h5_header_insert(change->file, change->address, &message);
 }
 
@@ -151,42 +124,66 @@ static int drop_info(const struct change *change)
 
 	if (!rc)
 		rc = h5_header_remove(change->file, change->address,
-				      h5_header_find(&header, info_type(change->kind)));
+				      h5_header_find(&header, h5_named_info_type(change->kind)));
 	h5_header_release(&header);
 	return rc;
 }
 
 /* ---- changes ---- */
 
-static int insert_compact(const struct change *change, const struct h5_new_named *message,
-			  const struct h5_named_info *info)
+/* The messages become dense, with this one in the place of `old`; NULL: it is one more. */
+static int make_dense(const struct change *change, const struct h5_message *old,
+		      const struct h5_new_named *message)
 {
-	struct h5_new_message new = {.type = message_type(change->kind),
+	struct h5_named_info info = change->info;
+	int64_t order = old ? old->creation_order : (int64_t)info.next_order;
+
+	if (!old && info.tracks_order)
+		info.next_order++;
+	return h5_named_make_dense(change->file, change->address, &info, old, message, order);
+}
+
+static int insert_compact(const struct change *change, const struct h5_new_named *message)
+{
+	const struct h5_named_info *info = &change->info;
+	struct h5_new_message new = {.type = h5_named_message_type(change->kind),
 				     .has_order = change->kind == H5_NAMED_ATTRIBUTE && info->tracks_order,
 				     .order = (uint16_t)info->next_order,
 				     .body = message->body,
 				     .size = message->size};
-	const struct h5_message *old;
-	int rc = h5_named_find_compact(&change->storage, message->name, message->name_size, &old);
 
-	if (rc != -ENOENT)
-		return rc ? rc : -EEXIST;
 	return h5_header_insert(change->file, change->address, &new);
+}
+
+static int check_new(const struct change *change, const struct h5_new_named *message)
+{
+	const struct h5_message *old;
+	int rc;
+
+	if (change->kind == H5_NAMED_ATTRIBUTE && change->info.tracks_order &&
+	    change->info.next_order >= ATTRIBUTE_ORDER_MAX)
+		return h5_fail(-ENOSPC, change->address, "no more attributes can be counted");
+	if (change->storage.is_dense)
+		return 0;
+	rc = h5_named_find_compact(&change->storage, message->name, message->name_size, &old);
+	return rc == -ENOENT ? 0 : rc ? rc : -EEXIST;
 }
 
 static int insert(struct change *change, const struct h5_new_named *message)
 {
 	const struct h5_named_info before = change->info;
 	struct h5_named_info *info = &change->info;
-	int rc;
+	int rc = check_new(change, message);
 
-	if (change->kind == H5_NAMED_ATTRIBUTE && info->tracks_order &&
-	    info->next_order >= ATTRIBUTE_ORDER_MAX)
-		return h5_fail(-ENOSPC, change->address, "no more attributes can be counted");
-	rc = change->storage.is_dense
-		     ? h5_dense_insert(change->file, info, change->kind, message->name, message->name_size,
-				       message->body, message->size, (int64_t)info->next_order)
-		     : insert_compact(change, message, info);
+	if (rc)
+		return rc;
+	if (change->storage.is_dense)
+		rc = h5_dense_insert(change->file, info, change->kind, message->name, message->name_size,
+				     message->body, message->size, (int64_t)info->next_order);
+	else if (h5_named_wants_dense(change->file, change->storage.object, NULL, message))
+		return make_dense(change, NULL, message);
+	else
+		rc = insert_compact(change, message);
 	if (rc)
 		return rc;
 	if (info->tracks_order)
@@ -204,13 +201,13 @@ int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_n
 	return rc ? rc : end(&change, insert(&change, message));
 }
 
-/* True: the object has one message of the kind, which is to be removed, and then needs no info message. */
+/* True: the object has one message of the kind, which is to be removed. */
 static int is_last(const struct change *change, bool *last)
 {
 	uint64_t count;
 	int rc = h5_named_count(&change->storage, &count);
 
-	*last = !rc && change->kind == H5_NAMED_ATTRIBUTE && change->has_info && count == 1;
+	*last = !rc && count == 1;
 	return rc;
 }
 
@@ -221,7 +218,9 @@ static int remove_compact(const struct change *change, const struct h5_message *
 
 	if (!rc)
 		rc = h5_header_remove(change->file, change->address, message);
-	return rc || !last ? rc : drop_info(change);
+	if (rc || !last || change->kind != H5_NAMED_ATTRIBUTE || !change->has_info)
+		return rc;
+	return drop_info(change);
 }
 
 static int remove_dense(const struct change *change, struct h5_named_info *info, const char *name,
@@ -235,14 +234,16 @@ static int remove_dense(const struct change *change, struct h5_named_info *info,
 	if (rc || !last)
 		return rc;
 	rc = h5_dense_free(change->file, info, change->kind);
-	return rc ? rc : drop_info(change);
+	if (rc || change->kind != H5_NAMED_ATTRIBUTE)
+		return rc;
+	return drop_info(change);
 }
 
 /* Replaces the message by `with`; NULL: removes it. */
 static int change_compact(const struct change *change, const char *name, size_t name_size,
 			  const struct h5_new_named *with)
 {
-	struct h5_new_message new = {.type = message_type(change->kind)};
+	struct h5_new_message new = {.type = h5_named_message_type(change->kind)};
 	const struct h5_message *old;
 	int rc = h5_named_find_compact(&change->storage, name, name_size, &old);
 
@@ -252,6 +253,8 @@ static int change_compact(const struct change *change, const char *name, size_t 
 		return refuse_shared(change);
 	if (!with)
 		return remove_compact(change, old);
+	if (h5_named_wants_dense(change->file, change->storage.object, old, with))
+		return make_dense(change, old, with);
 	new.flags = old->flags;
 	new.body = with->body;
 	new.size = with->size;
@@ -266,8 +269,10 @@ static int change_dense(struct change *change, const char *name, size_t name_siz
 					with->name_size, with->body, with->size)
 		      : remove_dense(change, info, name, name_size);
 
-	if (rc || info->heap == H5_UNDEF || !h5_dense_has_moved(&change->storage.info, info))
+	if (rc || !h5_dense_has_moved(&change->storage.info, info))
 		return rc;
+	if (info->heap == H5_UNDEF && change->kind == H5_NAMED_ATTRIBUTE)
+		return 0; /* the info message has gone */
 	return put_info(change, with);
 }
 

@@ -1,5 +1,9 @@
-/* Inserts, replaces and removes named messages of an object: its links, or its attributes. They stay in the
- * storage that the object has, compact or dense (object/named_message.h).
+/* Inserts, replaces and removes named messages of an object: its links, or its attributes, in the storage
+ * that the object has, compact or dense (object/named_message.h).
+ *
+ * Compact messages become dense where libhdf5's would: if there would be more than the object's limit, by
+ * default 8, or if one is larger than a message of a header can be. Dense ones stay dense until the last one
+ * goes. A version 1 header has no dense attributes, and shared messages stay where they are.
  *
  * Each change is a unit (change/transaction.h), so any failure, -ENOENT too, fails the units around it. What
  * was decoded from the header of the object is no longer valid. Names are any bytes. -ENOTSUP: the message is
@@ -18,8 +22,8 @@ struct h5_new_named {
 	size_t size;
 };
 
-/* -EEXIST: there is a message of that name. -E2BIG: it is larger than a message can be. -ENOSPC: the object
- * has had as many attributes as can be counted. */
+/* -EEXIST: there is a message of that name. -E2BIG: it is larger than the storage can have. -ENOSPC: the
+ * object has had as many attributes as can be counted. */
 int h5_named_insert(struct h5_file *file, uint64_t object, const struct h5_new_named *message);
 /* The message keeps its order of creation. -ENOENT: there is none of that name. -E2BIG: as above. */
 int h5_named_replace(struct h5_file *file, uint64_t object, const struct h5_new_named *message);

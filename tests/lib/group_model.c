@@ -66,18 +66,31 @@ static uint64_t find(struct group_model *m, const char *name)
 	return address;
 }
 
-static void look(struct group_model *m)
+static struct h5_group_storage find_storage(struct group_model *m)
 {
 	const struct h5_object *object;
 	struct h5_group_storage storage;
 	struct h5_lru_entry *ref;
 
-	m->group = find(m, m->name);
 	SUCCEEDS(h5_object_get(m->file, m->group, &ref, &object));
 	SUCCEEDS(h5_group_storage_find(m->file, object, &storage));
+	h5_file_put(m->file, ref);
+	return storage;
+}
+
+bool group_is_dense(struct group_model *m)
+{
+	return find_storage(m).messages.is_dense;
+}
+
+static void look(struct group_model *m)
+{
+	struct h5_group_storage storage;
+
+	m->group = find(m, m->name);
+	storage = find_storage(m);
 	m->is_old = storage.is_old;
 	m->is_tracked = storage.messages.info.tracks_order;
-	h5_file_put(m->file, ref);
 }
 
 static void open_file(struct group_model *m)

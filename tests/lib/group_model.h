@@ -27,6 +27,7 @@ struct group_model {
 	const char *name; /* in the root */
 	uint64_t group;
 	bool is_old, is_tracked;
+	bool crosses; /* the header lies across the edge of a page */
 	bool counts; /* the targets have GROUP_REFERENCES more than they have names in the group; else more */
 	uint64_t targets[GROUP_TARGETS];
 	struct group_link links[GROUP_LINKS]; /* by number */
@@ -48,6 +49,7 @@ unsigned group_random(struct group_model *m, unsigned n);
 /* A number that has a link, or has none; GROUP_LINKS: there is no such number. */
 unsigned group_choose(struct group_model *m, bool exists);
 
+bool group_is_dense(struct group_model *m);
 /* Hard links to the target. */
 unsigned group_names(const struct group_model *m, unsigned target);
 
