@@ -9,6 +9,7 @@
 #include "scratch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the attributes of /g ---- */
@@ -76,7 +77,7 @@ enum step { CREATE, CREATE_LARGE, UPDATE, REMOVE, REMOVE_REST, STEPS };
 
 static int create(struct scene *s, const char *name, unsigned elements)
 {
-	static const int32_t values[1000] = {1, -2, 3};
+	static const int32_t values[20000] = {1, -2, 3};
 	struct h5_dataspace space = {.kind = H5_SPACE_SIMPLE,
 				     .rank = 1,
 				     .dims = {elements},
@@ -138,7 +139,8 @@ static const unsigned counts[] = {0, 1, 12};
 /* by_all: by newer versions of libhdf5, too. */
 static void judge(struct scene *s, bool by_all)
 {
-	char text[1 << 14], path[128];
+	static char text[1 << 19];
+	char path[128];
 	FILE *f;
 
 	describe(s, text, sizeof text);
@@ -208,4 +210,59 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {what_is_refused, 9})
+static bool is_dense(struct scene *s)
+{
+	struct h5_named_storage storage;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_object_get(s->scratch.file, s->group, &ref, &object));
+	SUCCEEDS(h5_named_storage_find(s->scratch.file, object, H5_NAMED_ATTRIBUTE, &storage));
+	h5_file_put(s->scratch.file, ref);
+	return storage.is_dense;
+}
+
+/* More than 8 attributes are dense, but in a header of version 1. */
+START_TEST(many)
+{
+	struct scene s;
+	char name[16];
+
+	begin(&s, forms[_i / 3], counts[_i % 3]);
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(name, sizeof name, "m%u", i);
+		SUCCEEDS(create(&s, name, i % 7 == 6 ? 3000 : i));
+		ck_assert_int_eq(is_dense(&s), _i / 3 && s.count + i + 1 > 8);
+	}
+	judge(&s, _i % 4 == 0);
+	end(&s);
+}
+END_TEST
+
+/* One that is larger than a message of a header can be is dense, or refused. */
+START_TEST(too_large_for_a_message)
+{
+	int32_t *values = calloc(17000, sizeof *values);
+	struct scene s;
+
+	ck_assert_ptr_nonnull(values);
+	begin(&s, forms[_i / 3], counts[_i % 3]);
+	SUCCEEDS(create(&s, "large", 16000));
+	if (_i / 3) {
+		SUCCEEDS(create(&s, "larger", 17000));
+		ck_assert(is_dense(&s));
+		values[16999] = 5;
+		SUCCEEDS(h5_attribute_update(s.scratch.file, s.group, "larger", values,
+					     17000 * sizeof *values));
+	} else {
+		ck_assert_int_eq(create(&s, "larger", 17000), -E2BIG);
+		ck_assert(!is_dense(&s));
+	}
+	judge(&s, _i % 4 == 1);
+	free(values);
+	end(&s);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("attribute_write", {what_fails_changes_nothing, 9}, {what_is_refused, 9}, {many, 9},
+		{too_large_for_a_message, 9})
