@@ -28,6 +28,7 @@ UNIT_TESTS = \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
 	tests/unit/check_group \
+	tests/unit/check_group_faults \
 	tests/unit/check_group_write \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \
@@ -84,6 +85,8 @@ tests_unit_check_fixed_array_write_SOURCES = tests/unit/check_fixed_array_write.
 tests_unit_check_header_edit_SOURCES = tests/unit/check_header_edit.c $(scratch)
 tests_unit_check_attribute_write_SOURCES = tests/unit/check_attribute_write.c $(fault_alloc) $(scratch)
 tests_unit_check_attribute_write_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_group_faults_SOURCES = tests/unit/check_group_faults.c $(group_model) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)
+tests_unit_check_group_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_group_write_SOURCES = tests/unit/check_group_write.c $(group_model) $(crash_image)
 tests_unit_check_header_create_SOURCES = tests/unit/check_header_create.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_header_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
@@ -327,6 +330,7 @@ JUDGED_TESTS = \
 	tests/unit/check_dataset_faults \
 	tests/unit/check_dataset_write \
 	tests/unit/check_fixed_array_write \
+	tests/unit/check_group_faults \
 	tests/unit/check_group_write \
 	tests/unit/check_header_create \
 	tests/unit/check_header_edit \

@@ -62,6 +62,8 @@ int group_rename(struct group_model *m, unsigned i, unsigned j);
 int group_step(struct group_model *m, unsigned percent);
 void group_shake(struct group_model *m, unsigned changes, unsigned percent);
 
+/* True: of link i the file has what the model has. */
+bool group_has(struct group_model *m, unsigned i);
 /* Our reader sees what the model says: in the listing, and by each name. */
 void group_check(struct group_model *m);
 /* Writes the model for tests/judge/group_judge.py. */
