@@ -205,7 +205,7 @@ static void change_damaged(struct group_model *m, enum h5_message_type type, uns
 
 		check_error(perform(m, step));
 		check_error(group_insert(m, group_choose(m, false), 'x'));
-		m->links[there].kind = 'h';
+		m->links[there] = (struct group_link){'h', 0, 0};
 	}
 	h5_tx_abandon(m->file);
 }
