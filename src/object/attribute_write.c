@@ -39,8 +39,11 @@ static int encode(struct h5_file *file, const char *name, const struct h5_buf *t
 	return message->err;
 }
 
-int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
-			const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
+typedef int put_message(struct h5_file *file, uint64_t object, const struct h5_new_named *message);
+
+/* Puts the attribute, made anew, by h5_named_insert() or h5_named_replace(). */
+static int put(struct h5_file *file, uint64_t object, const char *name, const struct h5_datatype *type,
+	       const struct h5_dataspace *space, const void *data, put_message *insert)
 {
 	struct h5_new_named new = {.kind = H5_NAMED_ATTRIBUTE, .name = name, .name_size = strlen(name)};
 	struct h5_buf encoded, message;
@@ -57,11 +60,25 @@ int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
 	if (!rc) {
 		new.body = message.data;
 		new.size = message.size;
-		rc = h5_named_insert(file, object, &new);
+		rc = insert(file, object, &new);
 	}
 	h5_buf_release(&encoded);
 	h5_buf_release(&message);
 	return rc;
+}
+
+int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
+			const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
+{
+	return put(file, object, name, type, space, data, h5_named_insert);
+}
+
+int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
+			 const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
+{
+	int rc = put(file, object, name, type, space, data, h5_named_replace);
+
+	return rc == -ENOENT ? -ENODATA : rc;
 }
 
 /* Copies the message, which the caller frees, and finds where its elements are. */

@@ -11,6 +11,10 @@ int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
 /* Gives the attribute new elements, n bytes in all; its type and shape stay. -ENODATA: there is no attribute
  * of that name. -EINVAL: it has another number of bytes. */
 int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name, const void *data, size_t n);
+/* Gives the attribute another type and shape, too: all at once. -ENODATA: there is no attribute of that name.
+ */
+int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
+			 const struct h5_datatype *type, const struct h5_dataspace *space, const void *data);
 /* -ENODATA: there is no attribute of that name. What its elements refer to in the global heap stays there. */
 int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name);
 

@@ -6,6 +6,7 @@
 #include "change/transaction.h"
 #include "format/datatype_make.h"
 #include "object/attribute_write.h"
+#include "object/numpy_parse.h"
 #include "object/path.h"
 #include "object/value_parse.h"
 #include "vfs/changes.h"
@@ -135,6 +136,79 @@ static int create_bytes(const struct setting *set)
 	return rc;
 }
 
+/* ---- types ---- */
+
+/* The text of the elements, as it is shown. */
+static int print(const struct setting *set, const struct h5_datatype *type, const struct h5_dataspace *space,
+		 const uint8_t *data, struct h5_buf *text)
+{
+	struct h5_value_context context = h5_paths_context(set->vfs, set->vfs->file);
+	int rc;
+
+	h5_buf_init(text, H5_XATTR_MAX);
+	rc = h5_value_text(&context, type, space, data, text);
+	return rc ? rc : text->err;
+}
+
+/* The elements that the text stands for; nothing is lost if these show as the same text. */
+static int convert_text(const struct setting *set, const struct h5_buf *text, const struct h5_datatype *type,
+			const struct h5_dataspace *space, uint8_t *data)
+{
+	struct setting old = *set;
+	struct h5_buf again;
+	int rc;
+
+	old.value = text->data;
+	old.size = text->size;
+	rc = parse(&old, type, space, NULL, data);
+	if (rc)
+		return rc;
+	rc = print(set, type, space, data, &again);
+	if (!rc && h5_name_compare(text->data, text->size, again.data, again.size))
+		rc = h5_fail(-EINVAL, set->node->entity.address,
+			     "attribute %s: its value would change with its type", set->name);
+	h5_buf_release(&again);
+	return rc;
+}
+
+/* `old` NULL: there is none. */
+static int set_parsed_type(const struct setting *set, const struct h5_attribute *old,
+			   const struct h5_datatype *type, const struct h5_dataspace *space)
+{
+	const uint64_t address = set->node->entity.address;
+	struct h5_buf text = {0};
+	uint8_t *data = NULL;
+	int rc = allocate(set, type, space, &data);
+
+	if (!rc && old)
+		rc = print(set, old->type, &old->space, old->data, &text);
+	if (!rc && old)
+		rc = convert_text(set, &text, type, space, data);
+	if (!rc)
+		rc = old ? h5_attribute_replace(set->vfs->file, address, old->name, type, space, data)
+			 : h5_attribute_create(set->vfs->file, address, set->name, type, space, data);
+	h5_buf_release(&text);
+	free(data);
+	return rc;
+}
+
+/* Converts the attribute to the type, or makes one of zeros and empty texts. */
+static int set_type(const struct setting *set, const struct h5_attribute *old)
+{
+	struct h5_datatype *type = NULL;
+	struct h5_dataspace space;
+	int rc;
+
+	if (old && !old->type)
+		return h5_fail(-EUCLEAN, set->node->entity.address, "attribute %s is damaged", old->name);
+	rc = h5_numpy_parse_shaped(set->value, set->size, h5_file_superblock(set->vfs->file)->size_of_offsets,
+				   &type, &space);
+	if (!rc)
+		rc = set_parsed_type(set, old, type, &space);
+	h5_datatype_free(type);
+	return rc;
+}
+
 /* ---- requests ---- */
 
 static int find(const struct setting *set, struct h5_attribute *found)
@@ -157,6 +231,8 @@ static int set_found(const struct setting *set, enum h5_attribute_form form, int
 
 	if (!rc && flags & XATTR_CREATE)
 		rc = -EEXIST;
+	else if (!rc && form == H5_ATTRIBUTE_TYPE)
+		rc = set_type(set, &old);
 	else if (!rc)
 		rc = form == H5_ATTRIBUTE_TEXT ? set_old_text(set, &old) : set_old_bytes(set, &old);
 	h5_attribute_release(&old);
@@ -168,6 +244,8 @@ static int create(const struct setting *set, enum h5_attribute_form form)
 	if (!*set->name || h5_name_is_cut(set->name))
 		return h5_fail(-EINVAL, set->node->entity.address, "%s is no name of a new attribute",
 			       set->name);
+	if (form == H5_ATTRIBUTE_TYPE)
+		return set_type(set, NULL);
 	return form == H5_ATTRIBUTE_TEXT ? create_text(set) : create_bytes(set);
 }
 
@@ -180,7 +258,7 @@ static int set_attribute(const struct setting *set, enum h5_attribute_form form,
 	if (rc)
 		return rc;
 	rc = set_found(set, form, flags);
-	if (rc == -ENODATA && may_create && !(flags & XATTR_REPLACE))
+	if (rc == -ENODATA && (may_create || form == H5_ATTRIBUTE_TYPE) && !(flags & XATTR_REPLACE))
 		rc = create(set, form);
 	return h5_unit_end(file, rc);
 }
@@ -193,6 +271,10 @@ static const char *attribute_of(const struct h5_vfs *vfs, const char *name, enum
 	*form = *listed && !vfs->options.raw_attributes ? H5_ATTRIBUTE_TEXT : H5_ATTRIBUTE_RAW;
 	if (*listed)
 		return name + 5;
+	if (!strncmp(name, "h5fs.type.", 10)) {
+		*form = H5_ATTRIBUTE_TYPE;
+		return name + 10;
+	}
 	return strncmp(name, "h5fs.raw.", 9) ? NULL : name + 9;
 }
 

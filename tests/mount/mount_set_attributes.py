@@ -150,6 +150,80 @@ class SetAttributes(MountCase):
             self.assertEqual(f["d"].attrs["n"], 2)
             self.assertEqual(f["d"].attrs["new"].tolist(), [0, 1, 2])
 
+    def test_types_are_set(self):
+        new = {"<f4": "0", "(3,)<i4": "[0,0,0]", "S10": "", "vlen str": "", "(2,)vlen str": '["",""]', "|b1": "FALSE",
+               "<c16": '{"r":0,"i":0}', '[["a","<i4"],["b","S4"]]': '{"a":0,"b":""}', "(2,2)>u2": "[[0,0],[0,0]]"}
+        shown = {"|b1": "|i1", "<c16": '[["r","<f8"],["i","<f8"]]'}
+        good = [  # the text that makes an attribute; types that it can be converted to, and what it is then
+            ("5", ["<i4", "|u1", "<f8", ">f4", "S4", "vlen str", "<i8"]),
+            ("0.5", ["<f4", "<f2", "S3", "<f8"]),
+            ("0.1", ["<f4", "<f8"]),
+            ("[1,2]", ["(2,)<i4", "vlen str", "(2,)<f4", "S5", "(2,)|i1"]),
+            ('["a","bcd"]', ["(2,)S3", "(2,)vlen str", "vlen str"]),
+            ("a text", ["S6", "S20", "vlen str"]),
+            ('{"a":3,"b":"x"}', ['[["a","<i4"],["b","S4"]]', "vlen str"]),
+        ]
+        bad = [("300", ["|u1", "S2", "(1,)<i4", "f9", ""]), ("-1", ["<u8"]), ("0.5", ["<i8", "S2"]), ("0.123456789", ["<f4"]),
+               ("[1,2]", ["<i4", "(3,)<i8", "(2,1)<i8"]), ("a text", ["S5", "<i8", "nonsense"]), ("9007199254740993", ["<f8"])]
+        for style, how in STYLES.items():
+            path = make(self.file(f"set-types-{style}.h5"), attributes=12, **how)
+            with Mount(path, options="rw") as m, self.subTest(style=style):
+                for i, (kind, text) in enumerate(new.items()):
+                    os.setxattr(m.at("d"), f"h5fs.type.new{i}", kind.encode())
+                    got = os.getxattr(m.at("d"), f"h5fs.type.new{i}").decode()
+                    self.assertEqual(got.replace(" ", ""), shown.get(kind, kind).replace(" ", ""))
+                    self.assertText(m.at("d"), f"new{i}", text)
+                for at in m.at("d"), m.at("group"):
+                    for text, kinds in good:
+                        os.setxattr(at, "user.x", text.encode())
+                        for kind in kinds:
+                            with self.subTest(text=text, kind=kind):
+                                os.setxattr(at, "h5fs.type.x", kind.encode())
+                                self.assertText(at, "x", text)
+                                got = os.getxattr(at, "h5fs.type.x").decode()
+                                self.assertEqual(got.replace(" ", ""), kind.replace(" ", ""))
+                        os.removexattr(at, "user.x")
+                    for text, kinds in bad:
+                        os.setxattr(at, "user.x", text.encode())
+                        before = os.getxattr(at, "h5fs.type.x")
+                        for kind in kinds:
+                            with self.subTest(text=text, kind=kind):
+                                self.assertErrno(errno.EINVAL, os.setxattr, at, "h5fs.type.x", kind.encode())
+                                self.assertText(at, "x", text)
+                                self.assertEqual(os.getxattr(at, "h5fs.type.x"), before)
+                        os.removexattr(at, "user.x")
+                self.assertErrno(errno.EEXIST, os.setxattr, m.at("d"), "h5fs.type.new0", b"<f8", os.XATTR_CREATE)
+                self.assertErrno(errno.ENODATA, os.setxattr, m.at("d"), "h5fs.type.none", b"<f8", os.XATTR_REPLACE)
+                self.assertErrno(errno.EPERM, os.removexattr, m.at("d"), "h5fs.type.new0")
+                os.setxattr(m.at("d"), "user.new1", b"[1,2,3]")
+                os.setxattr(m.at("d"), "h5fs.type.new1", b"(3,)<f8")
+            with judges.File(path) as f, self.subTest(style=style):
+                self.assertEqual(f["d"].attrs["new0"].dtype, numpy.dtype("<f4"))
+                self.assertEqual(f["d"].attrs["new1"].tolist(), [1.0, 2.0, 3.0])
+                self.assertEqual(f["d"].attrs["new3"], "")
+                self.assertEqual(f["d"].attrs["new4"].tolist(), ["", ""])
+
+    def test_large_attributes(self):
+        """Over 64 KiB of bytes an attribute is no message of a header any more."""
+        numbers = "[" + ",".join(["7"] * 30000) + "]"
+        for style, how in STYLES.items():
+            path = make(self.file(f"large-{style}.h5"), attributes=3, **how)
+            with Mount(path, options="rw") as m, self.subTest(style=style):
+                for at in m.at("d"), m.at("group"):
+                    os.setxattr(at, "user.text", b"x" * 65536)
+                    if style in ("earliest", "v108"):  # version 1 of headers
+                        self.assertErrno(errno.E2BIG, os.setxattr, at, "user.numbers", numbers.encode())
+                        continue
+                    os.setxattr(at, "user.numbers", numbers.encode())
+                    os.setxattr(at, "user.numbers", numbers.replace("7", "8").encode())
+                    self.assertText(at, "numbers", numbers.replace("7", "8"))
+            with judges.File(path) as f, self.subTest(style=style):
+                self.assertEqual(f["group"].attrs["text"], "x" * 65536)
+                if style not in ("earliest", "v108"):
+                    self.assertEqual(f["group"].attrs["numbers"].tolist(), [8] * 30000)
+                    self.assertEqual(f["d"].attrs["numbers"].tolist(), [8] * 30000)
+                self.assertEqual(f["group"].attrs["a02"], 2)
+
     def test_flags_and_names(self):
         path = make(self.file("flags.h5"))
         with Mount(path, options="rw") as m:
