@@ -2,22 +2,13 @@
 
 #include "base/error.h"
 #include "base/writer.h"
-#include "change/object_header_create.h"
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
-#include "format/header_messages.h"
 #include "object/named_message_write.h"
 #include "object/symbol_table_write.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum {
-	MESSAGE_MAX = 65535, /* bytes of a link message */
-	ROOM = 96,	     /* bytes for the first links of a new group: about four short names */
-};
 
 /* A group whose links are changed. */
 struct change {
@@ -45,6 +36,7 @@ static int begin(struct change *change, struct h5_file *file, uint64_t address)
 static int end(struct change *change, int rc)
 {
 	h5_file_put(change->file, change->ref);
+	change->ref = NULL;
 	return rc;
 }
 
@@ -69,62 +61,48 @@ static int find(const struct change *change, const char *name, size_t size, stru
 
 /* ---- link messages ---- */
 
-/* The message, which the caller frees. */
-static int encode(const struct change *change, const struct h5_link *link, int64_t order,
-		  struct h5_new_named *message)
-{
-	const struct h5_superblock *sb = h5_file_superblock(change->file);
-	size_t room = h5_link_room(link);
-	struct h5_link ordered = *link;
-	struct h5_writer w;
-	uint8_t *body;
-	int rc;
-
-	body = malloc(room);
-	if (!body)
-		return h5_fail(-ENOMEM, change->address, "group: out of memory");
-	w = h5_writer_init(body, room, sb->size_of_offsets, sb->size_of_lengths);
-	ordered.has_order = change->storage.messages.info.tracks_order;
-	ordered.order = order;
-	rc = h5_link_encode(&w, &ordered);
-	if (!rc && h5_writer_at(&w) > MESSAGE_MAX)
-		rc = h5_fail(-ENAMETOOLONG, change->address, "group: a link of %zu bytes", h5_writer_at(&w));
-	if (rc) {
-		free(body);
-		return rc;
-	}
-	*message = (struct h5_new_named){.kind = H5_NAMED_LINK,
-					 .name = link->name,
-					 .name_size = link->name_size,
-					 .body = body,
-					 .size = h5_writer_at(&w)};
-	return 0;
-}
-
-static int insert_message(const struct change *change, const struct h5_link *link)
-{
-	struct h5_new_named message;
-	int rc = encode(change, link, (int64_t)change->storage.messages.info.next_order, &message);
-
-	if (rc)
-		return rc;
-	rc = h5_named_insert(change->file, change->address, &message);
-	free((void *)message.body);
-	return rc;
-}
-
-/* Puts the link in the place of the one of that name. */
-static int set_message(const struct change *change, const char *name, size_t size, const struct h5_link *link,
+/* Puts the link in the place of the one of that name; NULL: it is one more. */
+static int put_message(const struct change *change, const char *name, size_t size, const struct h5_link *link,
 		       int64_t order)
 {
+	const struct h5_named_info *info = &change->storage.messages.info;
 	struct h5_new_named message;
-	int rc = encode(change, link, order, &message);
+	int rc = h5_link_message(change->file, link, info->tracks_order,
+				 name ? order : (int64_t)info->next_order, &message);
 
 	if (rc)
 		return rc;
-	rc = h5_named_rename(change->file, change->address, name, size, &message);
+	rc = name ? h5_named_rename(change->file, change->address, name, size, &message)
+		  : h5_named_insert(change->file, change->address, &message);
 	free((void *)message.body);
 	return rc;
+}
+
+/* The same in a group of the old style, which becomes one of the new style. */
+static int put_renewed(struct change *change, const char *name, size_t size, const struct h5_link *link)
+{
+	struct h5_new_named message;
+	int rc = h5_link_message(change->file, link, false, 0, &message);
+
+	if (rc)
+		return rc;
+	free((void *)message.body);
+	rc = h5_unit_begin(change->file);
+	if (rc)
+		return rc;
+	rc = h5_group_renew(change->file, change->address);
+	end(change, 0);
+	if (!rc)
+		rc = begin(change, change->file, change->address);
+	if (!rc)
+		rc = put_message(change, name, size, link, 0);
+	return h5_unit_end(change->file, rc);
+}
+
+/* True: the group is of the old style, and its symbol table cannot hold the link. */
+static bool must_renew(const struct change *change, const struct h5_link *link)
+{
+	return change->storage.is_old && link->type != H5_LINK_HARD && link->type != H5_LINK_SOFT;
 }
 
 /* ---- symbol tables ---- */
@@ -166,9 +144,6 @@ static int end_table(struct change *change, uint64_t before, int rc)
 
 static int check_symbol(const struct change *change, const struct h5_link *link)
 {
-	if (link->type != H5_LINK_HARD && link->type != H5_LINK_SOFT)
-		return h5_fail(-ENOTSUP, change->address,
-			       "group: a symbol table has only hard and soft links");
 	if (link->name_size > H5_SYMBOL_TEXT_MAX || link->target_size > H5_SYMBOL_TEXT_MAX)
 		return h5_fail(-ENAMETOOLONG, change->address, "group: a text is too long");
 	return 0;
@@ -227,8 +202,10 @@ static int insert(struct change *change, const struct h5_link *link)
 		rc = find(change, link->name, link->name_size, &old);
 	if (rc != -ENOENT)
 		return rc ? rc : -EEXIST;
+	if (must_renew(change, link))
+		return put_renewed(change, NULL, 0, link);
 	return change->storage.is_old ? set_symbol(change, h5_symbol_table_insert, link)
-				      : insert_message(change, link);
+				      : put_message(change, NULL, 0, link, 0);
 }
 
 int h5_group_insert(struct h5_file *file, uint64_t group, const struct h5_link *link)
@@ -246,8 +223,10 @@ static int change_link(struct change *change, const struct h5_link *link)
 
 	if (rc)
 		return rc;
+	if (must_renew(change, link))
+		return put_renewed(change, link->name, link->name_size, link);
 	return change->storage.is_old ? set_symbol(change, h5_symbol_table_change, link)
-				      : set_message(change, link->name, link->name_size, link, old.order);
+				      : put_message(change, link->name, link->name_size, link, old.order);
 }
 
 int h5_group_change(struct h5_file *file, uint64_t group, const struct h5_link *link)
@@ -292,8 +271,10 @@ static int rename_link(struct change *change, const char *name, size_t size, con
 	rc = find(change, as->name, as->name_size, &taken);
 	if (rc != -ENOENT)
 		return rc ? rc : -EEXIST;
+	if (must_renew(change, as))
+		return put_renewed(change, name, size, as);
 	return change->storage.is_old ? rename_symbol(change, name, size, as)
-				      : set_message(change, name, size, as, old.order);
+				      : put_message(change, name, size, as, old.order);
 }
 
 int h5_group_rename(struct h5_file *file, uint64_t group, const char *name, size_t size,
@@ -305,7 +286,7 @@ int h5_group_rename(struct h5_file *file, uint64_t group, const char *name, size
 	return end(&change, rc ? rc : rename_link(&change, name, size, as));
 }
 
-/* ---- groups ---- */
+/* ---- style ---- */
 
 int h5_group_style(struct h5_file *file, uint64_t parent, struct h5_new_group *how)
 {
@@ -315,33 +296,4 @@ int h5_group_style(struct h5_file *file, uint64_t parent, struct h5_new_group *h
 	*how = (struct h5_new_group){.tracks_order = change.storage.messages.info.tracks_order,
 				     .indexes_order = change.storage.messages.info.indexes_order};
 	return end(&change, rc);
-}
-
-int h5_group_create(struct h5_file *file, const struct h5_new_group *how, uint64_t *address)
-{
-	const struct h5_superblock *sb = h5_file_superblock(file);
-	const struct h5_named_info links = {.tracks_order = how->tracks_order,
-					    .indexes_order = how->indexes_order,
-					    .heap = H5_UNDEF,
-					    .name_index = H5_UNDEF,
-					    .order_index = H5_UNDEF};
-	const struct h5_new_header header = {.times = true, .time = (uint32_t)time(NULL), .room = ROOM};
-	const struct h5_group_info group = {0};
-	uint8_t link_info[H5_NAMED_INFO_MAX], group_info[H5_GROUP_INFO_MAX];
-	struct h5_writer w[2] = {
-		h5_writer_init(link_info, sizeof link_info, sb->size_of_offsets, sb->size_of_lengths),
-		h5_writer_init(group_info, sizeof group_info, sb->size_of_offsets, sb->size_of_lengths),
-	};
-	struct h5_new_message messages[2] = {
-		{.type = H5_MSG_LINK_INFO, .body = link_info},
-		{.type = H5_MSG_GROUP_INFO, .body = group_info},
-	};
-
-	h5_link_info_encode(&w[0], &links);
-	h5_group_info_encode(&w[1], &group);
-	for (int i = 0; i < 2; i++) {
-		assert(!w[i].err);
-		messages[i].size = h5_writer_at(&w[i]);
-	}
-	return h5_header_create(file, messages, 2, &header, address);
 }

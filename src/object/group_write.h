@@ -1,5 +1,6 @@
-/* Makes groups, and inserts, changes, renames and removes their links, in whatever storage a group has: a
- * symbol table (object/symbol_table_write.h), link messages or dense storage (object/named_message_write.h).
+/* Inserts, changes, renames and removes links of groups, in whatever storage a group has: a symbol table
+ * (object/symbol_table_write.h), link messages or dense storage (object/named_message_write.h). A group with
+ * a symbol table becomes one of the new style with its first external link (object/group_create.h).
  *
  * Each of these is a unit of change (change/transaction.h). They look before they change: an error for which
  * a number is stated here fails no unit around it. What was decoded from the header of the group is no longer
@@ -12,19 +13,13 @@
 #ifndef H5_OBJECT_GROUP_WRITE_H
 #define H5_OBJECT_GROUP_WRITE_H
 
-#include "object/group.h"
-
-struct h5_new_group {
-	bool tracks_order, indexes_order; /* the links' order of creation */
-};
+#include "object/group_create.h"
 
 /* How a new group in this one should be made: as this one is. -ENOTDIR: it is no group. */
 int h5_group_style(struct h5_file *file, uint64_t parent, struct h5_new_group *how);
-/* Makes a group without links, of the new style. Nothing refers to it yet. */
-int h5_group_create(struct h5_file *file, const struct h5_new_group *how, uint64_t *address);
 
-/* Adds a link. -EEXIST: its name is taken. -ENOTSUP: a symbol table has only hard and soft links.
- * -ENAMETOOLONG: the name or the target has more than 65,000 bytes. */
+/* Adds a link. -EEXIST: its name is taken. -ENAMETOOLONG: the name and the target have more than about
+ * 65,000 bytes. */
 int h5_group_insert(struct h5_file *file, uint64_t group, const struct h5_link *link);
 /* Makes the link of that name lead elsewhere, in one step. -ENOENT: there is none; else as above. */
 int h5_group_change(struct h5_file *file, uint64_t group, const struct h5_link *link);

@@ -27,6 +27,8 @@ libh5fs_a_SOURCES += \
 	src/object/global_heap_write.h \
 	src/object/group.c \
 	src/object/group.h \
+	src/object/group_create.c \
+	src/object/group_create.h \
 	src/object/group_write.c \
 	src/object/group_write.h \
 	src/object/json.c \

@@ -70,6 +70,8 @@ def go_on(path, found):
     found = dict(found)
     with h5py.File(path, "r+") as file:
         group = file["g"]
+        assert "outside" not in list(file) or file.get("outside", getlink=True).filename == "other.h5"
+        file["theirs"] = 5
         for i in range(15):
             name = b"theirs%d" % i
             kind, target = "hs"[i % 2], i % 10
@@ -84,6 +86,7 @@ def go_on(path, found):
                 found[name + b"~"] = found.pop(name)
     with h5py.File(path, "r") as file:
         assert read_links(file) == found, "after libhdf5's changes"
+        assert file["theirs"][()] == 5
     with h5py.File(path, "r+") as file:
         for name in found:
             file["g"].id.unlink(name)

@@ -83,7 +83,7 @@ bool group_is_dense(struct group_model *m)
 	return find_storage(m).messages.is_dense;
 }
 
-static void look(struct group_model *m)
+void group_look(struct group_model *m)
 {
 	struct h5_group_storage storage;
 
@@ -97,7 +97,7 @@ static void open_file(struct group_model *m)
 {
 	scratch_open(&m->scratch);
 	m->file = m->scratch.file;
-	look(m);
+	group_look(m);
 }
 
 struct group_model *group_model_begin(const char *form, unsigned links, struct fault_io *fault)
@@ -137,7 +137,7 @@ void group_model_renew(struct group_model *m, const struct h5_new_group *how)
 
 	SUCCEEDS(h5_group_create(m->file, how, &link.address));
 	SUCCEEDS(h5_group_change(m->file, h5_file_superblock(m->file)->root, &link));
-	look(m);
+	group_look(m);
 	ck_assert_uint_eq(m->group, link.address);
 	ck_assert_int_eq(m->is_tracked, how->tracks_order);
 	memset(m->links, 0, sizeof m->links);

@@ -49,6 +49,8 @@ unsigned group_random(struct group_model *m, unsigned n);
 /* A number that has a link, or has none; GROUP_LINKS: there is no such number. */
 unsigned group_choose(struct group_model *m, bool exists);
 
+/* Finds the group again, which may be of another style now. */
+void group_look(struct group_model *m);
 bool group_is_dense(struct group_model *m);
 /* Hard links to the target. */
 unsigned group_names(const struct group_model *m, unsigned target);

@@ -145,6 +145,51 @@ START_TEST(dense_and_back)
 }
 END_TEST
 
+static void insert_external(struct group_model *m)
+{
+	SUCCEEDS(group_insert(m, group_choose(m, false), 'x'));
+}
+
+static void rename_to_external(struct group_model *m)
+{
+	unsigned there = group_choose(m, true);
+
+	SUCCEEDS(group_change(m, there, 'x'));
+	SUCCEEDS(group_rename(m, there, group_choose(m, false)));
+}
+
+static void link_root(struct group_model *m)
+{
+	const struct h5_link link = {.name = "outside",
+				     .name_size = 7,
+				     .type = H5_LINK_EXTERNAL,
+				     .file = "other.h5",
+				     .file_size = 8,
+				     .target = "/x",
+				     .target_size = 2};
+
+	SUCCEEDS(h5_group_insert(m->file, h5_file_superblock(m->file)->root, &link));
+}
+
+/* A group of the old style becomes one of the new style with its first external link. */
+START_TEST(external_links_in_an_old_group)
+{
+	struct fault_io record = {0};
+	struct group_model *m = group_model_begin("old", counts[_i], &record);
+
+	ck_assert(m->is_old);
+	judge_states(m, &record, _i == 1 ? rename_to_external : insert_external, _i == 1);
+	group_look(m);
+	ck_assert(!m->is_old);
+	ck_assert_int_eq(group_is_dense(m), counts[_i] > 8);
+	group_check(m);
+	judge_states(m, &record, link_root, false);
+	shake_and_judge(m, 2, true);
+	group_model_end(m);
+	fault_io_release(&record);
+}
+END_TEST
+
 static void shake_a_little(struct group_model *m)
 {
 	group_shake(m, 8, 50);
@@ -187,4 +232,4 @@ START_TEST(killed_between_cells)
 END_TEST
 
 UNIT_MAIN_LOOPS("group_write", {random_changes, CASES}, {new_groups, 6}, {dense_and_back, GROWING},
-		{killed_between_cells, KILLS})
+		{external_links_in_an_old_group, COUNTS}, {killed_between_cells, KILLS})
