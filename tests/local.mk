@@ -48,6 +48,7 @@ UNIT_TESTS = \
 	tests/unit/check_number \
 	tests/unit/check_number_parse \
 	tests/unit/check_object \
+	tests/unit/check_object_removal \
 	tests/unit/check_overlay \
 	tests/unit/check_rare \
 	tests/unit/check_pipeline \
@@ -98,6 +99,8 @@ symbol_model = tests/lib/symbol_model.c tests/lib/symbol_model.h $(scratch)
 tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_faults.c $(symbol_model) $(fault_alloc)
 tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
+tests_unit_check_object_removal_SOURCES = tests/unit/check_object_removal.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_object_removal_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
@@ -274,6 +277,7 @@ FIXTURES = \
 	tests/fixtures/malformed.py \
 	tests/fixtures/members.py \
 	tests/fixtures/object.py \
+	tests/fixtures/object_removal.py \
 	tests/fixtures/rare_headers.py \
 	tests/fixtures/rare_heaps.py \
 	tests/fixtures/rare_layouts.py \

@@ -11,6 +11,9 @@ struct h5_extent {
 	uint64_t address, size;
 };
 
+/* Called for each extent of something. A result other than 0 ends the visits and is returned. */
+typedef int h5_extent_visit(void *arg, uint64_t address, uint64_t n);
+
 /* All zero: empty. */
 struct h5_extents {
 	struct h5_extent *list; /* owned */

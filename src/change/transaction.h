@@ -15,6 +15,7 @@
 #ifndef H5_CHANGE_TRANSACTION_H
 #define H5_CHANGE_TRANSACTION_H
 
+#include "base/extents.h"
 #include "store/file.h"
 
 #include <stdbool.h>
@@ -58,8 +59,15 @@ int h5_tx_allocate(struct h5_file *file, enum h5_allocation kind, uint64_t n, ui
  * at once. Committed space keeps its bytes until no recovery can need them; then it is used again. Pending
  * cells in it are forgotten. */
 void h5_tx_free(struct h5_file *file, uint64_t address, uint64_t n);
-/* The same for space beyond the dataspace, which no other program can have written since the last commit: the
- * journal needs no hash of it. */
+/* The same as an h5_extent_visit; `file` is the struct h5_file. */
+static inline int h5_tx_free_extent(void *file, uint64_t address, uint64_t n)
+{
+	h5_tx_free(file, address, n);
+	return 0;
+}
+/* As h5_tx_free(), for raw data that may be most of the file, so that the journal has no hash of them: rows
+ * beyond the dataspace, elements of datasets that are removed. What another program writes there between a
+ * crash and the replay is lost. */
 void h5_tx_discard(struct h5_file *file, uint64_t address, uint64_t n);
 /* True: the byte at the address is in new space. */
 bool h5_tx_is_new(const struct h5_file *file, uint64_t address);

@@ -135,6 +135,13 @@ static int contiguous_check(const struct h5_dataset *dataset, struct h5_damage *
 	return h5_damage_note(damage, check_inside(dataset));
 }
 
+static int contiguous_extents(const struct h5_dataset *dataset, const struct h5_dataset_visits *visits)
+{
+	uint64_t address = dataset->layout.contiguous.address;
+
+	return address == H5_UNDEF ? 0 : visits->data(visits->arg, address, dataset->layout.contiguous.size);
+}
+
 static bool contiguous_is_possible(const struct h5_dataset *dataset)
 {
 	return dataset->layout.contiguous.address != H5_UNDEF || !dataset->shared_layout;
@@ -200,5 +207,6 @@ const struct h5_layout_ops h5_layout_contiguous = {
 	.seek = contiguous_seek,
 	.window = no_window,
 	.check = contiguous_check,
+	.extents = contiguous_extents,
 	.write = &contiguous_writing,
 };

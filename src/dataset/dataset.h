@@ -4,6 +4,7 @@
 #ifndef H5_DATASET_DATASET_H
 #define H5_DATASET_DATASET_H
 
+#include "base/extents.h"
 #include "chunk_index/chunk_index.h"
 #include "format/dataspace.h"
 #include "format/datatype.h"
@@ -49,6 +50,13 @@ struct h5_dataset {
 /* Called after each chunk that was decoded, with its stored bytes. */
 typedef void h5_check_done(void *arg, uint64_t bytes);
 
+/* Who visits the space of a dataset. */
+struct h5_dataset_visits {
+	h5_extent_visit *data;	/* elements */
+	h5_extent_visit *block; /* metadata */
+	void *arg;
+};
+
 /* What a layout does. */
 struct h5_layout_ops {
 	const char *name;
@@ -70,6 +78,9 @@ struct h5_layout_ops {
 	/* As h5_dataset_check(). NULL: there is nothing to verify. */
 	int (*check)(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *done,
 		     void *arg);
+	/* Visits all space that only this dataset uses, beside its object header: elements, and the blocks
+	 * that lead to them. NULL: there is none. */
+	int (*extents)(const struct h5_dataset *dataset, const struct h5_dataset_visits *visits);
 	const struct h5_write_ops *write; /* NULL: it cannot be written */
 };
 

@@ -15,6 +15,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/layouts.c \
 	src/dataset/private.h \
 	src/dataset/read_ahead.c \
+	src/dataset/removal.c \
+	src/dataset/removal.h \
 	src/dataset/selection_private.h \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \

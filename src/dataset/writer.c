@@ -186,6 +186,21 @@ void h5_dataset_writer_put(struct h5_dataset_writer *writer)
 	writer->users--;
 }
 
+void h5_dataset_writer_forget(struct h5_file *file, uint64_t address)
+{
+	struct h5_tx_participant *p;
+
+	DL_SEARCH_SCALAR(h5_tx_participants(file), p, address, address);
+	if (!p || !is_writer(p))
+		return;
+	/* Chunks in new space that no index has yet would be lost to the file. */
+	(void)h5_dataset_writer_settle(writer_of(p));
+	if (writer_of(p)->users)
+		h5_tx_drop(file, p);
+	else
+		h5_dataset_writer_close(writer_of(p));
+}
+
 void h5_dataset_writers_close(struct h5_file *file)
 {
 	struct h5_tx_participant *p, *next;

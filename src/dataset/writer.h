@@ -28,6 +28,9 @@ int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 void h5_dataset_writer_put(struct h5_dataset_writer *writer);
 /* Closes the writer; what was not settled is lost. NULL is fine. */
 void h5_dataset_writer_close(struct h5_dataset_writer *writer);
+/* The dataset goes away, and nobody uses its writer any more: closes the writer if there is one. Outside of
+ * units of change. */
+void h5_dataset_writer_forget(struct h5_file *file, uint64_t address);
 /* Closes all writers of the file. */
 void h5_dataset_writers_close(struct h5_file *file);
 

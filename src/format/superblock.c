@@ -138,6 +138,14 @@ int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, st
 	return rc;
 }
 
+/* In versions 0 and 1 a symbol table entry ends it, which has a fixed part of 24 bytes. */
+size_t h5_superblock_size(const struct h5_superblock *sb)
+{
+	if (sb->version > 1)
+		return 12 + 4 * (size_t)sb->size_of_offsets + 4;
+	return base_at(sb->version) + 6 * (size_t)sb->size_of_offsets + 24;
+}
+
 int h5_superblock_update(uint8_t *data, size_t size, const struct h5_superblock *sb, size_t *offset,
 			 size_t *changed)
 {

@@ -28,6 +28,8 @@ struct h5_superblock {
 
 /* Decodes the superblock in data, found at byte `position` of the file. */
 int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, struct h5_superblock *sb);
+/* Bytes that it takes. */
+size_t h5_superblock_size(const struct h5_superblock *sb);
 /* Writes end-of-file address and consistency flags into the bytes of a superblock that was decoded to `sb`,
  * and its checksum. Gives offset and size of the bytes that may have changed: in an old superblock only the
  * end-of-file address if the flags are the same, else all.

@@ -36,6 +36,30 @@ int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_h
 	return 0;
 }
 
+size_t h5_local_heap_header_size(const struct h5_file *file)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+
+	return H5_LOCAL_HEAP_FIXED + 2 * (size_t)sb->size_of_lengths + sb->size_of_offsets;
+}
+
+int h5_local_heap_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg)
+{
+	struct h5_local_heap heap;
+	uint64_t end;
+	int rc = h5_local_heap_open(file, address, &heap);
+
+	if (rc)
+		return rc;
+	if (!h5_add(heap.address, heap.size, &end) || end > h5_file_end(file))
+		return h5_fail(-EUCLEAN, address, "local heap: beyond the end of the file");
+	for (uint64_t at = 0, n; at < heap.size && !rc; at += n) {
+		n = h5_min(H5_LOCAL_HEAP_PIECE, heap.size - at);
+		rc = visit(arg, heap.address + at, n);
+	}
+	return rc ? rc : visit(arg, address, h5_local_heap_header_size(file));
+}
+
 /* The value of a piece is its bytes. Their number is the variant of the key. */
 static int load_piece(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {

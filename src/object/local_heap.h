@@ -3,6 +3,7 @@
 #define H5_OBJECT_LOCAL_HEAP_H
 
 #include "base/buf.h"
+#include "base/extents.h"
 #include "format/symbol_table.h"
 #include "store/file.h"
 
@@ -18,6 +19,12 @@ struct h5_local_heap {
 enum { H5_LOCAL_HEAP_PIECE = 1 << 16 };
 
 int h5_local_heap_open(struct h5_file *file, uint64_t address, struct h5_local_heap *heap);
+
+/* Bytes of the header of a heap. */
+size_t h5_local_heap_header_size(const struct h5_file *file);
+/* Visits the space of the heap: its header, and the pieces of its data segment. -EUCLEAN: the segment reaches
+ * beyond the end of the file. */
+int h5_local_heap_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg);
 
 /* Appends the text at the offset, without its NUL. -EUCLEAN: it does not end within the heap. */
 int h5_local_heap_text(const struct h5_local_heap *heap, uint64_t offset, struct h5_buf *text);

@@ -81,13 +81,6 @@ static int write_header(struct h5_file *file, uint64_t address, const struct h5_
 	return rc;
 }
 
-static size_t header_size(const struct h5_file *file)
-{
-	const struct h5_superblock *sb = h5_file_superblock(file);
-
-	return H5_LOCAL_HEAP_FIXED + 2 * (size_t)sb->size_of_lengths + sb->size_of_offsets;
-}
-
 static int encode_block(const struct h5_file *file, uint8_t *bytes, size_t n,
 			const struct h5_local_heap_free *block)
 {
@@ -129,7 +122,7 @@ int h5_local_heap_create(struct h5_file *file, uint64_t size, uint64_t *address)
 		rc = encode_block(file, bytes + UNIT, (size_t)(n - UNIT),
 				  &(struct h5_local_heap_free){H5_LOCAL_HEAP_END, n - UNIT});
 	if (!rc)
-		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, header_size(file), address);
+		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, h5_local_heap_header_size(file), address);
 	if (!rc)
 		rc = store_segment(file, *address, UNIT, bytes, n);
 	free(bytes);
@@ -138,17 +131,7 @@ int h5_local_heap_create(struct h5_file *file, uint64_t size, uint64_t *address)
 
 int h5_local_heap_remove(struct h5_file *file, uint64_t address)
 {
-	struct h5_local_heap heap;
-	uint64_t end;
-	int rc = h5_local_heap_open(file, address, &heap);
-
-	if (rc)
-		return rc;
-	if (!h5_add(heap.address, heap.size, &end) || end > h5_file_end(file))
-		return h5_fail(-EUCLEAN, address, "local heap: beyond the end of the file");
-	free_segment(&heap);
-	h5_tx_free(file, address, header_size(file));
-	return 0;
+	return h5_local_heap_extents(file, address, h5_tx_free_extent, file);
 }
 
 /* ---- texts ---- */

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "object/local_heap.h"
 #include "store/btree1.h"
 
 #include <stdlib.h>
@@ -39,10 +40,10 @@ static int sweep_read(struct h5_symbol_sweep *sweep, uint64_t address, size_t n,
 		return h5_fail(-ENOMEM, address, "symbol table: out of memory");
 	*r = h5_file_reader(sweep->file, *data, n, address);
 	rc = sweep->read(sweep->file, address, *data, n);
+	if (!rc && sweep->block)
+		rc = sweep->block(sweep->arg, address, n);
 	if (rc)
 		free(*data);
-	else if (sweep->block)
-		sweep->block(sweep->arg, address, n);
 	return rc;
 }
 
@@ -108,4 +109,13 @@ int h5_symbol_sweep(struct h5_symbol_sweep *sweep, uint64_t root)
 		rc = sweep_tree(sweep, root, -1);
 	h5_seen_release(&sweep->seen);
 	return rc;
+}
+
+int h5_symbol_table_extents(struct h5_file *file, const struct h5_symbol_table *table, h5_extent_visit *visit,
+			    void *arg)
+{
+	struct h5_symbol_sweep sweep = {.file = file, .read = h5_file_read, .block = visit, .arg = arg};
+	int rc = h5_symbol_sweep(&sweep, table->btree);
+
+	return rc ? rc : h5_local_heap_extents(file, table->heap, visit, arg);
 }

@@ -540,20 +540,11 @@ int h5_symbol_table_create(struct h5_file *file, struct h5_symbol_table *table)
 	return h5_unit_end(file, rc);
 }
 
-static void free_block(void *file, uint64_t address, size_t n)
-{
-	h5_tx_free(file, address, n);
-}
-
 int h5_symbol_table_free(struct h5_file *file, const struct h5_symbol_table *table)
 {
-	struct h5_symbol_sweep sweep = {.file = file, .read = h5_file_read, .block = free_block, .arg = file};
 	int rc = h5_unit_begin(file);
 
 	if (rc)
 		return rc;
-	rc = h5_symbol_sweep(&sweep, table->btree);
-	if (!rc)
-		rc = h5_local_heap_remove(file, table->heap);
-	return h5_unit_end(file, rc);
+	return h5_unit_end(file, h5_symbol_table_extents(file, table, h5_tx_free_extent, file));
 }

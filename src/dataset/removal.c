@@ -1,0 +1,249 @@
+#include "dataset/removal.h"
+
+#include "base/array.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "change/object_header_insert.h"
+#include "change/transaction.h"
+#include "dataset/dataset.h"
+#include "dataset/writer.h"
+#include "object/group.h"
+#include "object/symbol_table_sweep.h"
+
+#include <stdlib.h>
+
+/* True: it is the file that is to blame, so that an object can be removed all the same. */
+static bool is_damage(int rc)
+{
+	return rc == -EUCLEAN || rc == -ENOTSUP;
+}
+
+/* ---- names ---- */
+
+int h5_object_add_name(struct h5_file *file, uint64_t address)
+{
+	uint32_t count;
+	int rc = h5_header_references(file, address, &count);
+
+	if (rc)
+		return rc;
+	if (count == UINT32_MAX)
+		return h5_fail(-EMLINK, address, "object header: no more names can be counted");
+	return h5_header_set_references(file, address, count ? count + 1 : 2);
+}
+
+/* libhdf5 never removes an object whose count is 0, nor do we: it is damaged, and may have other names. */
+int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last)
+{
+	uint32_t count = 0;
+	int rc = h5_header_references(file, address, &count);
+
+	*last = !rc && count == 1;
+	if (rc)
+		return is_damage(rc) ? 0 : rc;
+	return count > 1 ? h5_header_set_references(file, address, count - 1) : 0;
+}
+
+/* ---- gathering ---- */
+
+struct piece {
+	uint64_t address, size;
+	bool is_data;
+};
+
+/* All pieces of the file that only one object uses. */
+struct gathering {
+	struct h5_file *file;
+	uint64_t address; /* of the object */
+	struct piece *pieces;
+	size_t count, capacity;
+};
+
+static int gather(struct gathering *g, uint64_t address, uint64_t n, bool is_data)
+{
+	uint64_t end;
+	int rc;
+
+	if (!n)
+		return 0;
+	if (!h5_add(address, n, &end) || end > h5_file_end(g->file))
+		return h5_fail(-EUCLEAN, address, "%ju bytes of an object lie beyond the end of the file",
+			       (uintmax_t)n);
+	if (address < h5_superblock_size(h5_file_superblock(g->file)))
+		return h5_fail(-EUCLEAN, address, "%ju bytes of an object lie over the superblock",
+			       (uintmax_t)n);
+	rc = h5_array_reserve(&g->pieces, &g->capacity, g->count + 1, NULL);
+	if (rc)
+		return rc;
+	g->pieces[g->count++] = (struct piece){address, n, is_data};
+	return 0;
+}
+
+static int gather_data(void *arg, uint64_t address, uint64_t n)
+{
+	return gather(arg, address, n, true);
+}
+
+static int gather_block(void *arg, uint64_t address, uint64_t n)
+{
+	return gather(arg, address, n, false);
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Sorts the pieces. -EUCLEAN: some of them overlap. */
+static int sort(struct gathering *g)
+{
+	if (g->count)
+		qsort(g->pieces, g->count, sizeof *g->pieces, compare_pieces);
+	for (size_t i = 1; i < g->count; i++)
+		if (g->pieces[i].address - g->pieces[i - 1].address < g->pieces[i - 1].size)
+			return h5_fail(-EUCLEAN, g->pieces[i].address, "two blocks of an object overlap");
+	return 0;
+}
+
+/* ---- parts of an object ---- */
+
+static int gather_header(struct gathering *g, const struct h5_object *object)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < object->header.chunk_count && !rc; i++)
+		rc = gather_block(g, object->header.chunks[i].address, object->header.chunks[i].size);
+	return rc;
+}
+
+static int gather_links(struct gathering *g, const struct h5_object *object)
+{
+	const struct h5_message *message = h5_object_find(object, H5_MSG_SYMBOL_TABLE);
+	struct h5_symbol_table table;
+	struct h5_reader r;
+	int rc;
+
+	if (!message)
+		return 0;
+	r = h5_message_reader(g->file, message);
+	rc = h5_symbol_table_decode(&r, &table);
+	return rc ? rc : h5_symbol_table_extents(g->file, &table, gather_block, g);
+}
+
+static int gather_dataset(struct gathering *g, const struct h5_object *object)
+{
+	const struct h5_dataset_visits visits = {gather_data, gather_block, g};
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (object->kind != H5_OBJECT_DATASET)
+		return 0;
+	rc = h5_dataset_get(g->file, object->address, &ref, &dataset);
+	if (!rc && dataset->ops->extents)
+		rc = dataset->ops->extents(dataset, &visits);
+	h5_file_put(g->file, ref);
+	return rc;
+}
+
+typedef int gather_part(struct gathering *g, const struct h5_object *object);
+
+static gather_part *const parts[] = {gather_header, gather_links, gather_dataset};
+
+/* Leaves out a part that is damaged, as a whole; and everything if some of it overlaps. */
+static int gather_all(struct gathering *g, const struct h5_object *object, struct h5_damage *damage)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts && !rc; i++) {
+		size_t before = g->count;
+
+		rc = parts[i](g, object);
+		if (!is_damage(rc))
+			continue;
+		rc = h5_damage_note(damage, rc);
+		g->count = before;
+	}
+	if (!rc)
+		rc = sort(g);
+	if (!is_damage(rc))
+		return rc;
+	g->count = 0;
+	return h5_damage_note(damage, rc);
+}
+
+/* ---- removal ---- */
+
+static int check_empty(struct h5_file *file, const struct h5_object *group)
+{
+	struct h5_link_walk walk;
+	const struct h5_link *link;
+	uint64_t count;
+	int rc;
+
+	if (group->kind != H5_OBJECT_GROUP)
+		return 0;
+	rc = h5_group_count(file, group, &count);
+	if (!rc && count)
+		rc = 1;
+	if (!rc) {
+		rc = h5_link_begin(&walk, file, group, H5_NAMES_SORTED);
+		if (!rc)
+			rc = h5_link_next(&walk, &link);
+		h5_link_end(&walk);
+	}
+	return rc > 0 ? h5_fail(-ENOTEMPTY, group->address, "the group has links") : rc;
+}
+
+static int check_removable(struct h5_file *file, const struct h5_object *object)
+{
+	if (object->address == h5_file_superblock(file)->root)
+		return h5_fail(-EBUSY, object->address, "the root group cannot be removed");
+	if (object->references > 1)
+		return h5_fail(-EBUSY, object->address, "the object has other names");
+	return check_empty(file, object);
+}
+
+static void give_up(const struct gathering *g)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		const struct piece *piece = &g->pieces[i];
+
+		if (piece->is_data)
+			h5_tx_discard(g->file, piece->address, piece->size);
+		else
+			h5_tx_free(g->file, piece->address, piece->size);
+	}
+}
+
+static int remove_object(struct h5_file *file, uint64_t address, struct h5_damage *damage)
+{
+	struct gathering g = {.file = file, .address = address};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, address, &ref, &object);
+
+	if (rc)
+		return is_damage(rc) ? h5_damage_note(damage, rc) : rc;
+	rc = check_removable(file, object);
+	if (!rc)
+		rc = gather_all(&g, object, damage);
+	if (!rc)
+		give_up(&g);
+	h5_tx_forget(file, address);
+	h5_file_put(file, ref);
+	free(g.pieces);
+	return rc;
+}
+
+int h5_object_remove(struct h5_file *file, uint64_t address)
+{
+	struct h5_damage damage = {.too_large = false};
+	int rc;
+
+	h5_dataset_writer_forget(file, address);
+	rc = h5_unit_begin(file);
+	return rc ? rc : h5_unit_end(file, remove_object(file, address, &damage));
+}
