@@ -257,47 +257,13 @@ static int write_tree(struct h5_btree2_edit *edit)
 	return !rc && root.address != edit->header.root ? write_header(edit, &root) : rc;
 }
 
-static int end(struct h5_btree2_edit *edit, int rc)
+int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc)
 {
+	if (!rc)
+		rc = write_tree(edit);
 	tree_free(edit->root);
 	h5_seen_release(&edit->seen);
 	return h5_unit_end(edit->tree->file, rc);
-}
-
-int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc)
-{
-	return end(edit, rc ? rc : write_tree(edit));
-}
-
-/* The recursion is as deep as the tree. */
-static int give_up(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
-{
-	int rc = 0;
-
-	for (size_t i = 0; node->children && i <= node->node->count && !rc; i++) {
-		struct h5_btree2_edit_node *child;
-
-		rc = h5_btree2_edit_child(edit, node, i, &child);
-		if (!rc)
-			rc = give_up(edit, child);
-	}
-	if (!rc)
-		h5_tx_free(edit->tree->file, node->address, edit->header.node_size);
-	return rc;
-}
-
-int h5_btree2_edit_free(struct h5_btree2_edit *edit)
-{
-	const struct h5_superblock *superblock = h5_file_superblock(edit->tree->file);
-	int rc = edit->root ? give_up(edit, edit->root) : 0;
-
-	if (!rc) {
-		h5_tx_free(edit->tree->file, edit->tree->address,
-			   h5_btree2_header_size(superblock->size_of_offsets, superblock->size_of_lengths));
-		edit->tree->address = H5_UNDEF;
-		edit->tree->records = 0;
-	}
-	return end(edit, rc);
 }
 
 int h5_btree2_edit_create(struct h5_file *file, const struct h5_btree2_header *header, struct h5_btree2 *tree)

@@ -36,8 +36,6 @@ int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree);
 /* If the change has succeeded (rc 0), writes all of it and brings *tree up to date. Releases *edit, and ends
  * the unit with the result, which it returns. */
 int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc);
-/* Gives up the space of the whole tree, and ends as h5_btree2_edit_end() does. */
-int h5_btree2_edit_free(struct h5_btree2_edit *edit);
 
 /* Child i, borrowed. */
 int h5_btree2_edit_child(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *parent, size_t i,

@@ -411,10 +411,18 @@ int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *pa
 
 int h5_btree2_free(struct h5_btree2 *tree)
 {
-	struct h5_btree2_edit edit;
-	int rc = h5_btree2_edit_begin(&edit, tree);
+	int rc = h5_unit_begin(tree->file);
 
-	return rc ? rc : h5_btree2_edit_free(&edit);
+	if (rc)
+		return rc;
+	rc = h5_unit_save(tree->file, tree, sizeof *tree);
+	if (!rc)
+		rc = h5_btree2_extents(tree, h5_tx_free_extent, tree->file);
+	if (!rc) {
+		tree->address = H5_UNDEF;
+		tree->records = 0;
+	}
+	return h5_unit_end(tree->file, rc);
 }
 
 int h5_btree2_move(struct h5_btree2 *tree)

@@ -139,39 +139,67 @@ static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor
 		next[i] = end[i] / index->layout.dims[i];
 }
 
+struct walker {
+	const struct h5_chunk_index *index;
+	h5_chunk_visit *visit;
+	h5_extent_visit *block; /* NULL: not called */
+	void *arg;
+	size_t room;   /* bytes of a node, for `block` */
+	uint64_t left; /* bytes of nodes that the file can still hold */
+};
+
+static int walk_children(struct walker *w, const struct h5_btree1_node *node);
+
 /* The recursion is as deep as the tree, at most 255 levels. */
-static int walk_node(const struct h5_chunk_index *index, uint64_t address, int level, uint64_t *left,
-		     h5_chunk_visit *visit, void *arg)
+static int walk_node(struct walker *w, uint64_t address, int level)
 {
 	const struct h5_btree1_node *node;
 	struct h5_lru_entry *ref;
 	int rc = h5_interrupt_check();
 
 	if (!rc)
-		rc = node_get(index, address, level, &ref, &node);
+		rc = node_get(w->index, address, level, &ref, &node);
 	if (rc)
 		return rc;
 	/* each key is 8 bytes and rank + 1 offsets */
-	rc = h5_chunk_index_spend(index, left, ((uint64_t)node->count + 1) * (16 + 8 * index->layout.rank));
-	for (unsigned i = 0; i < node->count && !rc; i++) {
-		if (node->level) {
-			rc = walk_node(index, node->children[i], node->level - 1, left, visit, arg);
-		} else {
-			struct h5_chunk chunk = chunk_of(index, node, i);
-
-			if (chunk.address != H5_UNDEF)
-				rc = visit(arg, &chunk);
-		}
-	}
-	h5_file_put(index->file, ref);
+	rc = h5_chunk_index_spend(w->index, &w->left,
+				  ((uint64_t)node->count + 1) * (16 + 8 * w->index->layout.rank));
+	if (!rc && w->block)
+		rc = w->block(w->arg, address, w->room);
+	if (!rc)
+		rc = walk_children(w, node);
+	h5_file_put(w->index->file, ref);
 	return rc;
 }
 
-static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+static int walk_children(struct walker *w, const struct h5_btree1_node *node)
 {
-	uint64_t left = h5_file_size(index->file);
+	int rc = 0;
 
-	return walk_node(index, index->layout.address, -1, &left, visit, arg);
+	for (unsigned i = 0; i < node->count && !rc; i++) {
+		if (node->level) {
+			rc = walk_node(w, node->children[i], node->level - 1);
+		} else {
+			struct h5_chunk chunk = chunk_of(w->index, node, i);
+
+			if (chunk.address != H5_UNDEF)
+				rc = w->visit(w->arg, &chunk);
+		}
+	}
+	return rc;
+}
+
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block, void *arg)
+{
+	const struct h5_superblock *sb = h5_file_superblock(index->file);
+	struct walker w = {index, visit, block, arg, 0, h5_file_size(index->file)};
+	unsigned k;
+	int rc = block ? h5_btree1_node_k(index->file, H5_BTREE1_CHUNK, &k) : 0;
+
+	if (!rc && block)
+		w.room = h5_btree1_node_room(H5_BTREE1_CHUNK, index->layout.rank, k, sb->size_of_offsets,
+					     sb->size_of_lengths);
+	return rc ? rc : walk_node(&w, index->layout.address, -1);
 }
 
 /* ---- changes ----

@@ -153,11 +153,12 @@ static int visit_record(void *arg, struct h5_reader record)
 	return h5_chunk_elements_walk(visitor->index, record.p, 1, visitor->visit, visitor->arg);
 }
 
-static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block, void *arg)
 {
 	struct visitor visitor = {index, visit, arg};
+	int rc = h5_btree2_iterate(&index->btree2, visit_record, &visitor);
 
-	return h5_btree2_iterate(&index->btree2, visit_record, &visitor);
+	return rc || !block ? rc : h5_btree2_extents(&index->btree2, block, arg);
 }
 
 /* ---- changes ---- */

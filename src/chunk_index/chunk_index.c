@@ -445,5 +445,30 @@ const struct h5_chunk_layout *h5_chunk_index_layout(const struct h5_chunk_index 
 
 int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
 {
-	return index->layout.address == H5_UNDEF ? 0 : index->ops->walk(index, visit, arg);
+	return index->layout.address == H5_UNDEF ? 0 : index->ops->walk(index, visit, NULL, arg);
+}
+
+static int visit_data(void *arg, const struct h5_chunk *chunk)
+{
+	const struct h5_extent_visits *visits = arg;
+
+	return visits->data(visits->arg, chunk->address, chunk->size);
+}
+
+static int visit_block(void *arg, uint64_t address, uint64_t n)
+{
+	const struct h5_extent_visits *visits = arg;
+
+	return visits->block(visits->arg, address, n);
+}
+
+int h5_chunk_index_extents(const struct h5_chunk_index *index, const struct h5_extent_visits *visits)
+{
+	struct h5_extent_visits copy = *visits;
+
+	if (index->layout.address == H5_UNDEF)
+		return 0;
+	if (index->ops->run)
+		return visits->data(visits->arg, index->layout.address, index->ops->run(index));
+	return index->ops->walk(index, visit_data, visit_block, &copy);
 }

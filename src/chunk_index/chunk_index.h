@@ -3,6 +3,7 @@
 #ifndef H5_CHUNK_INDEX_CHUNK_INDEX_H
 #define H5_CHUNK_INDEX_CHUNK_INDEX_H
 
+#include "base/extents.h"
 #include "format/dataspace.h"
 #include "format/layout.h"
 #include "store/file.h"
@@ -61,6 +62,10 @@ int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_curso
  * returned. */
 typedef int h5_chunk_visit(void *arg, const struct h5_chunk *chunk);
 int h5_chunk_index_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
+
+/* Visits all space of the index and its chunks, also of chunks that are not in the dataspace. Each block is
+ * read first. */
+int h5_chunk_index_extents(const struct h5_chunk_index *index, const struct h5_extent_visits *visits);
 
 /* ---- changes, in the transaction of change/transaction.h ----
  *

@@ -410,9 +410,35 @@ struct walker {
 	const struct h5_chunk_index *index;
 	const struct h5_earray_block *root;
 	h5_chunk_visit *visit;
+	h5_extent_visit *block; /* NULL: not called */
 	void *arg;
 	uint64_t left; /* bytes of blocks that the file can still hold */
 };
+
+static int visit_block(const struct walker *walker, uint64_t address, uint64_t n)
+{
+	return walker->block ? walker->block(walker->arg, address, n) : 0;
+}
+
+/* Page `page` of data block i. Pages that are not initialised have space, too. */
+static int walk_page(struct walker *walker, const struct h5_earray_shape *shape,
+		     const struct h5_earray_block *super, uint64_t i, uint64_t data_block, uint64_t page)
+{
+	uint64_t n = shape->header->page_elements;
+	struct h5_lru_entry *ref;
+	const uint8_t *elements;
+	int rc = visit_block(walker, h5_earray_page_address(shape, data_block, page), shape->super.page_size);
+
+	if (!rc)
+		rc = page_get(walker->index, shape, super, i, data_block, page, &ref, &elements);
+	if (rc || !ref)
+		return rc;
+	rc = h5_chunk_index_spend(walker->index, &walker->left, n * shape->header->element_size);
+	if (!rc)
+		rc = h5_chunk_elements_walk(walker->index, elements, n, walker->visit, walker->arg);
+	h5_file_put(walker->index->file, ref);
+	return rc;
+}
 
 static int walk_data_block(struct walker *walker, const struct h5_earray_shape *shape,
 			   const struct h5_earray_block *super, uint64_t i)
@@ -429,59 +455,67 @@ static int walk_data_block(struct walker *walker, const struct h5_earray_shape *
 		rc = h5_earray_block_get(walker->index, &h5_earray_data_block, address, shape, &ref, &data);
 	if (rc)
 		return rc;
-	if (!shape->super.pages)
+	rc = visit_block(walker, address, shape->super.data_block_size);
+	if (!rc && !shape->super.pages)
 		rc = h5_chunk_elements_walk(walker->index, data->data.elements, shape->super.elements,
 					    walker->visit, walker->arg);
-	for (uint64_t page = 0; page < shape->super.pages && !rc; page++) {
-		uint64_t n = shape->header->page_elements;
-		struct h5_lru_entry *page_ref;
-		const uint8_t *elements;
-
-		rc = page_get(walker->index, shape, super, i, address, page, &page_ref, &elements);
-		if (page_ref)
-			rc = h5_chunk_index_spend(walker->index, &walker->left,
-						  n * shape->header->element_size);
-		if (page_ref && !rc)
-			rc = h5_chunk_elements_walk(walker->index, elements, n, walker->visit, walker->arg);
-		h5_file_put(walker->index->file, page_ref);
-	}
+	for (uint64_t page = 0; page < shape->super.pages && !rc; page++)
+		rc = walk_page(walker, shape, super, i, address, page);
 	h5_file_put(walker->index->file, ref);
 	return rc;
 }
 
 static int walk_super_block(struct walker *walker, const struct h5_earray_shape *shape)
 {
+	const unsigned in_index = shape->header->index_super_blocks;
 	const struct h5_earray_block *super;
 	struct h5_lru_entry *ref;
 	int rc = h5_earray_super_get(walker->index, walker->root, shape, &ref, &super);
 
-	if (rc || (!super && shape->super.number >= shape->header->index_super_blocks))
+	if (rc || (!super && shape->super.number >= in_index))
 		return rc;
+	if (super)
+		rc = visit_block(walker,
+				 h5_chunk_address_at(walker->index, walker->root->index.super_blocks,
+						     shape->super.number - in_index),
+				 shape->super.block_size);
 	for (uint64_t i = 0; i < shape->super.data_blocks && !rc; i++)
 		rc = walk_data_block(walker, shape, super, i);
 	h5_file_put(walker->index->file, ref);
 	return rc;
 }
 
-int h5_earray_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+static int walk_index_block(struct walker *walker)
 {
-	const struct h5_extensible_array_header *header = &index->extensible_array;
-	struct walker walker = {index, NULL, visit, arg, h5_file_size(index->file)};
-	struct h5_lru_entry *ref;
-	int rc;
+	const struct h5_extensible_array_header *header = &walker->index->extensible_array;
+	int rc = visit_block(walker, header->index_block, header->index_block_size);
 
-	if (header->index_block == H5_UNDEF)
-		return 0;
-	rc = h5_earray_root_get(index, header, &ref, &walker.root);
-	if (rc)
-		return rc;
-	rc = h5_chunk_elements_walk(index, walker.root->index.elements, header->index_elements, visit, arg);
+	if (!rc)
+		rc = h5_chunk_elements_walk(walker->index, walker->root->index.elements,
+					    header->index_elements, walker->visit, walker->arg);
 	for (unsigned i = 0; i < header->super_blocks && !rc; i++) {
 		struct h5_earray_shape shape;
 
-		h5_earray_shape_init(index, header, i, &shape);
-		rc = walk_super_block(&walker, &shape);
+		h5_earray_shape_init(walker->index, header, i, &shape);
+		rc = walk_super_block(walker, &shape);
 	}
+	return rc;
+}
+
+int h5_earray_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block,
+		   void *arg)
+{
+	const struct h5_extensible_array_header *header = &index->extensible_array;
+	struct walker walker = {index, NULL, visit, block, arg, h5_file_size(index->file)};
+	struct h5_lru_entry *ref;
+	int rc = visit_block(&walker, header->address, h5_earray_header_size(index));
+
+	if (rc || header->index_block == H5_UNDEF)
+		return rc;
+	rc = h5_earray_root_get(index, header, &ref, &walker.root);
+	if (rc)
+		return rc;
+	rc = walk_index_block(&walker);
 	h5_file_put(index->file, ref);
 	return rc;
 }

@@ -88,7 +88,8 @@ void h5_earray_seal(uint8_t *bytes, size_t n);
 int h5_earray_open(struct h5_chunk_index *index);
 int h5_earray_lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 		     const uint64_t *scaled, struct h5_chunk *chunk);
-int h5_earray_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
+int h5_earray_walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block,
+		   void *arg);
 
 /* ---- extensible_array_move.c ---- */
 

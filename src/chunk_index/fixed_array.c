@@ -155,20 +155,12 @@ static int lookup(const struct h5_chunk_index *index, struct h5_chunk_cursor *cu
 	return rc;
 }
 
-static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+static int walk_pages(const struct h5_chunk_index *index, const struct h5_fixed_array_block *block,
+		      h5_chunk_visit *visit, void *arg)
 {
 	const struct h5_fixed_array_header *header = &index->fixed_array;
-	const struct h5_fixed_array_block *block;
-	struct h5_lru_entry *block_ref;
-	int rc;
+	int rc = 0;
 
-	if (header->data_block == H5_UNDEF)
-		return 0;
-	rc = block_get(index, &block_ref, &block);
-	if (rc)
-		return rc;
-	if (!header->pages)
-		rc = h5_chunk_elements_walk(index, block->elements, header->elements, visit, arg);
 	for (uint64_t page = 0; page < header->pages && !rc; page++) {
 		struct h5_lru_entry *page_ref;
 		const uint8_t *elements;
@@ -179,7 +171,52 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 			rc = h5_chunk_elements_walk(index, elements, size / header->element_size, visit, arg);
 		h5_file_put(index->file, page_ref);
 	}
-	h5_file_put(index->file, block_ref);
+	return rc;
+}
+
+static size_t header_size(const struct h5_chunk_index *index)
+{
+	const struct h5_superblock *sb = h5_file_superblock(index->file);
+
+	return 8u + sb->size_of_offsets + sb->size_of_lengths + CHECKSUM_SIZE;
+}
+
+/* Pages have space whether they are initialised or not. Each is cached by its address, so each is a visit of
+ * its own. */
+static int walk_blocks(const struct h5_chunk_index *index, h5_extent_visit *visit, void *arg)
+{
+	const struct h5_fixed_array_header *header = &index->fixed_array;
+	int rc = visit(arg, header->address, header_size(index));
+
+	if (!rc && header->data_block != H5_UNDEF)
+		rc = visit(arg, header->data_block, header->block_size);
+	for (uint64_t page = 0; header->data_block != H5_UNDEF && page < header->pages && !rc; page++) {
+		uint64_t address, size;
+
+		if (!h5_fixed_array_page(header, page, &address, &size))
+			return h5_fail(-EUCLEAN, header->data_block, "fixed array: page %ju",
+				       (uintmax_t)page);
+		rc = visit(arg, address, size + CHECKSUM_SIZE);
+	}
+	return rc;
+}
+
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block_visit,
+		void *arg)
+{
+	const struct h5_fixed_array_header *header = &index->fixed_array;
+	const struct h5_fixed_array_block *block;
+	struct h5_lru_entry *ref;
+	int rc = block_visit ? walk_blocks(index, block_visit, arg) : 0;
+
+	if (rc || header->data_block == H5_UNDEF)
+		return rc;
+	rc = block_get(index, &ref, &block);
+	if (rc)
+		return rc;
+	rc = header->pages ? walk_pages(index, block, visit, arg)
+			   : h5_chunk_elements_walk(index, block->elements, header->elements, visit, arg);
+	h5_file_put(index->file, ref);
 	return rc;
 }
 
@@ -287,13 +324,6 @@ static int write_header(const struct h5_chunk_index *index, const struct h5_fixe
 	h5_fixed_array_header_encode(&w, header);
 	rc = h5_writer_check(&w, "fixed array header");
 	return rc ? rc : h5_tx_patch(index->file, header->address, bytes, h5_writer_at(&w), H5_STAGE_INDEX);
-}
-
-static size_t header_size(const struct h5_chunk_index *index)
-{
-	const struct h5_superblock *sb = h5_file_superblock(index->file);
-
-	return 8u + sb->size_of_offsets + sb->size_of_lengths + CHECKSUM_SIZE;
 }
 
 /* Copies the pages to the data block of another header. */

@@ -46,11 +46,12 @@ static bool next(const struct h5_chunk_index *index, uint64_t *scaled)
 
 /* All chunks of the maximum dimensions have space. Those of the current dimensions count as stored, as in
  * libhdf5. */
-static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block, void *arg)
 {
 	uint64_t scaled[H5_RANK_MAX] = {0}, n = 0;
 	int rc;
 
+	(void)block;
 	for (unsigned i = 0; i < index->layout.rank; i++)
 		if (!index->dims[i])
 			return 0;
@@ -65,6 +66,11 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void 
 			rc = visit(arg, &chunk);
 	} while (!rc && next(index, scaled));
 	return rc;
+}
+
+static uint64_t run(const struct h5_chunk_index *index)
+{
+	return index->count * index->chunk_size; /* was checked when the index was opened */
 }
 
 /* All chunks have their space from the creation of the dataset on, and keep it. */
@@ -97,6 +103,7 @@ const struct h5_chunk_index_ops h5_chunk_index_implicit = {
 	.open = open_index,
 	.lookup = lookup,
 	.walk = walk,
+	.run = run,
 	.set = set,
 	.trim = trim,
 };

@@ -4,6 +4,7 @@
 #define H5_CHUNK_INDEX_PRIVATE_H
 
 #include "base/error.h"
+#include "base/extents.h"
 #include "base/interrupt.h"
 #include "base/writer.h"
 #include "chunk_index/chunk_index.h"
@@ -25,7 +26,12 @@ struct h5_chunk_index_ops {
 	 * chunk after it; it stays so if the index knows no better. May be NULL. */
 	void (*gap)(const struct h5_chunk_index *index, const struct h5_chunk_cursor *cursor,
 		    const uint64_t *scaled, uint64_t *next);
-	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg);
+	/* Visits every stored chunk; and every block of the index, unless `block` is NULL. */
+	int (*walk)(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block,
+		    void *arg);
+	/* The bytes of all chunks, which lie one after the other, in the dataspace or not. NULL: `walk`
+	 * visits all that have space. */
+	uint64_t (*run)(const struct h5_chunk_index *index);
 	/* As the functions of chunk_index.h, inside a unit of change, which restores the struct too. If
 	 * layout.address is undefined, the index does not exist and `open` has not run: then `set` makes it,
 	 * and `trim` is not called. A chunk that `set` removes is stored. NULL: this index does not change.

@@ -40,12 +40,13 @@ static void gap(const struct h5_chunk_index *index, const struct h5_chunk_cursor
 	memset(next, 0xff, index->layout.rank * sizeof *next);
 }
 
-static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, void *arg)
+static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_extent_visit *block, void *arg)
 {
 	const uint64_t first[H5_RANK_MAX] = {0};
 	struct h5_chunk chunk;
 	int rc = lookup(index, NULL, first, &chunk);
 
+	(void)block;
 	return rc ? rc : visit(arg, &chunk);
 }
 

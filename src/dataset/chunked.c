@@ -481,6 +481,11 @@ static int chunked_storage(const struct h5_dataset *dataset, uint64_t *bytes)
 	return dataset->index ? h5_chunk_index_walk(dataset->index, add_stored, bytes) : 0;
 }
 
+static int chunked_extents(const struct h5_dataset *dataset, const struct h5_extent_visits *visits)
+{
+	return dataset->index ? h5_chunk_index_extents(dataset->index, visits) : 0;
+}
+
 /* A read ends with the chunk, or with the row if that comes first. */
 static uint64_t chunked_window(const struct h5_dataset *dataset, uint64_t offset)
 {
@@ -501,6 +506,7 @@ const struct h5_layout_ops h5_layout_chunked = {
 	.seek = chunked_seek,
 	.window = chunked_window,
 	.check = h5_chunked_check,
+	.extents = chunked_extents,
 	.write = &h5_write_chunked,
 };
 
@@ -519,10 +525,18 @@ static int structured_read(const struct h5_dataset *dataset, uint64_t offset, ui
 	return chunked_read(dataset, offset, buf, n);
 }
 
+static int structured_extents(const struct h5_dataset *dataset, const struct h5_extent_visits *visits)
+{
+	if (!dataset->layout.chunked.structured.sparse && dataset->layout.chunked.address != H5_UNDEF)
+		return h5_fail(-ENOTSUP, dataset->address, "dataset: its structured chunks cannot be found");
+	return chunked_extents(dataset, visits);
+}
+
 const struct h5_layout_ops h5_layout_structured = {
 	.name = "structured",
 	.open = structured_open,
 	.read = structured_read,
 	.storage = chunked_storage,
 	.check = h5_chunked_check,
+	.extents = structured_extents,
 };

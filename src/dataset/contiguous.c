@@ -135,7 +135,7 @@ static int contiguous_check(const struct h5_dataset *dataset, struct h5_damage *
 	return h5_damage_note(damage, check_inside(dataset));
 }
 
-static int contiguous_extents(const struct h5_dataset *dataset, const struct h5_dataset_visits *visits)
+static int contiguous_extents(const struct h5_dataset *dataset, const struct h5_extent_visits *visits)
 {
 	uint64_t address = dataset->layout.contiguous.address;
 

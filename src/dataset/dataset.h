@@ -50,13 +50,6 @@ struct h5_dataset {
 /* Called after each chunk that was decoded, with its stored bytes. */
 typedef void h5_check_done(void *arg, uint64_t bytes);
 
-/* Who visits the space of a dataset. */
-struct h5_dataset_visits {
-	h5_extent_visit *data;	/* elements */
-	h5_extent_visit *block; /* metadata */
-	void *arg;
-};
-
 /* What a layout does. */
 struct h5_layout_ops {
 	const char *name;
@@ -80,7 +73,7 @@ struct h5_layout_ops {
 		     void *arg);
 	/* Visits all space that only this dataset uses, beside its object header: elements, and the blocks
 	 * that lead to them. NULL: there is none. */
-	int (*extents)(const struct h5_dataset *dataset, const struct h5_dataset_visits *visits);
+	int (*extents)(const struct h5_dataset *dataset, const struct h5_extent_visits *visits);
 	const struct h5_write_ops *write; /* NULL: it cannot be written */
 };
 

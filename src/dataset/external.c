@@ -205,9 +205,16 @@ static const struct h5_write_ops external_writing = {
 	.close = external_write_close,
 };
 
+/* The raw files stay. */
+static int external_extents(const struct h5_dataset *dataset, const struct h5_extent_visits *visits)
+{
+	return h5_local_heap_extents(dataset->file, dataset->files.heap, visits->block, visits->arg);
+}
+
 const struct h5_layout_ops h5_layout_external = {
 	.name = "external",
 	.is_elsewhere = true,
 	.read = external_read,
+	.extents = external_extents,
 	.write = &external_writing,
 };

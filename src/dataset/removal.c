@@ -7,6 +7,7 @@
 #include "change/transaction.h"
 #include "dataset/dataset.h"
 #include "dataset/writer.h"
+#include "object/dense_write.h"
 #include "object/group.h"
 #include "object/symbol_table_sweep.h"
 
@@ -118,7 +119,27 @@ static int gather_header(struct gathering *g, const struct h5_object *object)
 	return rc;
 }
 
+static int gather_dense(struct gathering *g, const struct h5_object *object, enum h5_named_kind kind)
+{
+	struct h5_named_storage storage;
+	int rc = h5_named_storage_find(g->file, object, kind, &storage);
+
+	if (!rc)
+		rc = h5_damage_result(&storage.damage);
+	return rc || !storage.is_dense ? rc : h5_dense_extents(g->file, kind, &storage.info, gather_block, g);
+}
+
 static int gather_links(struct gathering *g, const struct h5_object *object)
+{
+	return gather_dense(g, object, H5_NAMED_LINK);
+}
+
+static int gather_attributes(struct gathering *g, const struct h5_object *object)
+{
+	return gather_dense(g, object, H5_NAMED_ATTRIBUTE);
+}
+
+static int gather_symbols(struct gathering *g, const struct h5_object *object)
 {
 	const struct h5_message *message = h5_object_find(object, H5_MSG_SYMBOL_TABLE);
 	struct h5_symbol_table table;
@@ -134,7 +155,7 @@ static int gather_links(struct gathering *g, const struct h5_object *object)
 
 static int gather_dataset(struct gathering *g, const struct h5_object *object)
 {
-	const struct h5_dataset_visits visits = {gather_data, gather_block, g};
+	const struct h5_extent_visits visits = {gather_data, gather_block, g};
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
 	int rc;
@@ -150,7 +171,8 @@ static int gather_dataset(struct gathering *g, const struct h5_object *object)
 
 typedef int gather_part(struct gathering *g, const struct h5_object *object);
 
-static gather_part *const parts[] = {gather_header, gather_links, gather_dataset};
+static gather_part *const parts[] = {gather_header, gather_links, gather_symbols, gather_attributes,
+				     gather_dataset};
 
 /* Leaves out a part that is damaged, as a whole; and everything if some of it overlaps. */
 static int gather_all(struct gathering *g, const struct h5_object *object, struct h5_damage *damage)
@@ -246,4 +268,26 @@ int h5_object_remove(struct h5_file *file, uint64_t address)
 	h5_dataset_writer_forget(file, address);
 	rc = h5_unit_begin(file);
 	return rc ? rc : h5_unit_end(file, remove_object(file, address, &damage));
+}
+
+/* ---- visits ---- */
+
+int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg)
+{
+	struct gathering g = {.file = file, .address = address};
+	struct h5_damage damage = {.too_large = false};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, address, &ref, &object);
+
+	if (rc)
+		return rc;
+	rc = gather_all(&g, object, &damage);
+	if (!rc)
+		rc = h5_damage_result(&damage);
+	h5_file_put(file, ref);
+	for (size_t i = 0; i < g.count && !rc; i++)
+		rc = visit(arg, g.pieces[i].address, g.pieces[i].size);
+	free(g.pieces);
+	return rc;
 }

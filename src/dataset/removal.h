@@ -28,4 +28,9 @@ int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last);
  * -ENOTEMPTY: a group with links. -EBUSY: the root group, or an object with several names. */
 int h5_object_remove(struct h5_file *file, uint64_t address);
 
+/* Visits the space that h5_object_remove() gives up, in ascending order; no two extents overlap. -EUCLEAN,
+ * -ENOTSUP: not all of it can be found; then nothing is visited. The file may be open for reading only. A
+ * result other than 0 of `visit` ends the visits and is returned. */
+int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg);
+
 #endif

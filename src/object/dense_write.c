@@ -216,6 +216,14 @@ int h5_dense_remove(struct h5_file *file, struct h5_named_info *info, enum h5_na
 	return h5_unit_end(file, rc);
 }
 
+int h5_dense_extents(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
+		     h5_extent_visit *visit, void *arg)
+{
+	int rc = h5_named_index_extents(file, kind, info, visit, arg);
+
+	return rc ? rc : h5_fractal_heap_extents(file, info->heap, visit, arg);
+}
+
 int h5_dense_free(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind)
 {
 	int rc = begin(file, info);

@@ -42,6 +42,9 @@ int h5_dense_rename(struct h5_file *file, struct h5_named_info *info, enum h5_na
 /* Removes the message of that name. -ENOENT, -ENOTSUP: as above. */
 int h5_dense_remove(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
 		    const char *name, size_t name_size);
+/* Visits the space of all of the storage: heap and indexes. */
+int h5_dense_extents(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
+		     h5_extent_visit *visit, void *arg);
 /* Gives up all of the storage, with all messages. Then there is none: info->heap is H5_UNDEF. -ENOTSUP: some
  * messages are shared. */
 int h5_dense_free(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind);

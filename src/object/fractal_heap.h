@@ -2,6 +2,7 @@
 #ifndef H5_OBJECT_FRACTAL_HEAP_H
 #define H5_OBJECT_FRACTAL_HEAP_H
 
+#include "base/extents.h"
 #include "base/room.h"
 #include "object/damage.h"
 #include "store/file.h"
@@ -31,5 +32,9 @@ int h5_fractal_heap_get(struct h5_file *file, uint64_t heap, const uint8_t *id, 
 /* Verifies all of the heap: header, every block, huge objects with their index, and the free-space manager;
  * notes what is damaged. Managed objects are not looked at. */
 int h5_fractal_heap_check(struct h5_file *file, uint64_t heap, struct h5_damage *damage);
+
+/* Visits all space of the heap: header, blocks after they were read, huge objects with their index, and the
+ * free-space manager. -EUCLEAN: some of it is damaged. */
+int h5_fractal_heap_extents(struct h5_file *file, uint64_t heap, h5_extent_visit *visit, void *arg);
 
 #endif

@@ -220,14 +220,6 @@ static int compare_sections(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static void drop_list(struct h5_heap_space *space)
-{
-	if (space->header.list != H5_UNDEF)
-		h5_tx_free(space->file, space->header.list, space->header.list_room + space->behind_list);
-	space->header.list = H5_UNDEF;
-	space->header.list_room = space->behind_list = 0;
-}
-
 static size_t header_size(const struct h5_heap_space *space)
 {
 	const struct h5_superblock *sb = h5_file_superblock(space->file);
@@ -235,12 +227,22 @@ static size_t header_size(const struct h5_heap_space *space)
 	return h5_free_space_header_size(sb->size_of_offsets, sb->size_of_lengths);
 }
 
-void h5_heap_space_drop(struct h5_heap_space *space)
+int h5_heap_space_extents(const struct h5_heap_space *space, h5_extent_visit *visit, void *arg)
 {
-	drop_list(space);
-	if (space->manager != H5_UNDEF)
-		h5_tx_free(space->file, space->manager, header_size(space));
-	space->manager = H5_UNDEF;
+	int rc = 0;
+
+	if (space->header.list != H5_UNDEF)
+		rc = visit(arg, space->header.list, space->header.list_room + space->behind_list);
+	if (!rc && space->manager != H5_UNDEF)
+		rc = visit(arg, space->manager, header_size(space));
+	return rc;
+}
+
+static void drop(struct h5_heap_space *space)
+{
+	(void)h5_heap_space_extents(space, h5_tx_free_extent, space->file);
+	space->header.list = space->manager = H5_UNDEF;
+	space->header.list_room = space->behind_list = 0;
 }
 
 /* Finds a place in new space for n bytes that are at *address, with room for `room`. */
@@ -318,7 +320,7 @@ int h5_heap_space_store(struct h5_heap_space *space, struct h5_fractal_heap *hea
 	if (!space->changed)
 		return 0;
 	if (!space->count) {
-		h5_heap_space_drop(space);
+		drop(space);
 		heap->free_space = H5_UNDEF;
 		return 0;
 	}

@@ -14,6 +14,7 @@
 #ifndef H5_OBJECT_FRACTAL_HEAP_SPACE_H
 #define H5_OBJECT_FRACTAL_HEAP_SPACE_H
 
+#include "base/extents.h"
 #include "format/free_space.h"
 #include "object/fractal_heap_private.h"
 
@@ -36,8 +37,8 @@ struct h5_heap_space {
 int h5_heap_space_load(struct h5_file *file, const struct h5_fractal_heap *heap, struct h5_heap_space *space);
 /* Writes a manager if something has changed, and sets heap->free_space. Inside a unit of change. */
 int h5_heap_space_store(struct h5_heap_space *space, struct h5_fractal_heap *heap);
-/* Gives up the manager's space. */
-void h5_heap_space_drop(struct h5_heap_space *space);
+/* Visits the manager's space. */
+int h5_heap_space_extents(const struct h5_heap_space *space, h5_extent_visit *visit, void *arg);
 
 /* Takes n bytes from the smallest section that has them. False: none has. */
 bool h5_heap_space_take(struct h5_heap_space *space, uint64_t n, uint64_t *offset);

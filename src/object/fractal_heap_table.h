@@ -29,7 +29,5 @@ int h5_heap_change_check(struct h5_heap_change *change, uint64_t offset, uint64_
 /* Allocates the next direct block that has room for an object of n bytes: *offset, *size: its room. The
  * header's fields change. */
 int h5_heap_change_grow(struct h5_heap_change *change, uint64_t n, uint64_t *offset, uint64_t *size);
-/* Gives up all blocks. */
-int h5_heap_change_free(struct h5_heap_change *change);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "change/btree2_write.h"
 #include "change/transaction.h"
+#include "object/fractal_heap.h"
 #include "object/fractal_heap_space.h"
 #include "object/fractal_heap_table.h"
 
@@ -483,52 +484,11 @@ int h5_fractal_heap_create(struct h5_file *file, const struct h5_fractal_heap_pa
 	return rc;
 }
 
-static int free_huge_object(void *arg, struct h5_reader record)
-{
-	struct h5_heap_change *change = arg;
-	struct h5_fractal_heap_id id = {0};
-	int rc;
-
-	h5_heap_huge_record(&change->heap, record, &id);
-	rc = check_object_space(change, &id);
-	if (!rc)
-		h5_tx_free(change->file, id.address, id.size);
-	return rc;
-}
-
-static int free_huge(struct h5_heap_change *change)
-{
-	struct h5_btree2 tree;
-	int rc;
-
-	if (change->heap.huge_btree == H5_UNDEF)
-		return 0;
-	rc = h5_heap_huge_open(change->file, &change->heap, &tree);
-	if (!rc)
-		rc = h5_btree2_iterate(&tree, free_huge_object, change);
-	if (!rc)
-		rc = h5_btree2_free(&tree);
-	h5_unit_unsave(change->file, &tree, sizeof tree);
-	return rc;
-}
-
 int h5_fractal_heap_free(struct h5_file *file, uint64_t heap)
 {
-	struct heap_edit edit;
 	int rc = h5_unit_begin(file);
 
 	if (rc)
 		return rc;
-	rc = h5_heap_change_load(&edit.table, file, heap);
-	if (!rc)
-		rc = h5_heap_space_load(file, &edit.table.heap, &edit.space);
-	if (!rc)
-		rc = h5_heap_change_free(&edit.table);
-	if (!rc)
-		rc = free_huge(&edit.table);
-	if (!rc) {
-		h5_heap_space_drop(&edit.space);
-		h5_tx_free(file, heap, header_size(file));
-	}
-	return h5_unit_end(file, rc);
+	return h5_unit_end(file, h5_fractal_heap_extents(file, heap, h5_tx_free_extent, file));
 }

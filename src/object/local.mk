@@ -13,6 +13,7 @@ libh5fs_a_SOURCES += \
 	src/object/file_space.h \
 	src/object/float_text.c \
 	src/object/fractal_heap.c \
+	src/object/fractal_heap_extents.c \
 	src/object/fractal_heap.h \
 	src/object/fractal_heap_private.h \
 	src/object/fractal_heap_space.c \

@@ -303,7 +303,26 @@ int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct 
 	return rc ? rc : h5_unit_end(file, remove_both(file, kind, info, name, name_size, entry));
 }
 
-/* ---- the end of an index ---- */
+/* ---- all of an index ---- */
+
+static int tree_extents(struct h5_file *file, const struct index_type *type, uint64_t address,
+			h5_extent_visit *visit, void *arg)
+{
+	struct h5_btree2 tree;
+	int rc = open_tree(file, type, address, &tree);
+
+	return rc ? rc : h5_btree2_extents(&tree, visit, arg);
+}
+
+int h5_named_index_extents(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
+			   h5_extent_visit *visit, void *arg)
+{
+	int rc = tree_extents(file, &kinds[kind].name, info->name_index, visit, arg);
+
+	if (!rc && info->order_index != H5_UNDEF)
+		rc = tree_extents(file, &kinds[kind].order, info->order_index, visit, arg);
+	return rc;
+}
 
 static int refuse_shared(void *arg, struct h5_reader r)
 {
@@ -317,20 +336,13 @@ static int refuse_shared(void *arg, struct h5_reader r)
 	return rc;
 }
 
-static int free_tree(struct h5_file *file, const struct index_type *type, uint64_t *address)
+static int check_own(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info)
 {
-	struct index_type copy = *type;
+	struct index_type type = kinds[kind].name;
 	struct h5_btree2 tree;
-	int rc = open_tree(file, type, *address, &tree);
+	int rc = open_tree(file, &type, info->name_index, &tree);
 
-	if (!rc)
-		rc = h5_btree2_iterate(&tree, refuse_shared, &copy);
-	if (!rc)
-		rc = h5_btree2_free(&tree);
-	h5_unit_unsave(file, &tree, sizeof tree);
-	if (!rc)
-		*address = H5_UNDEF;
-	return rc;
+	return rc ? rc : h5_btree2_iterate(&tree, refuse_shared, &type);
 }
 
 int h5_named_index_free(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info)
@@ -341,8 +353,10 @@ int h5_named_index_free(struct h5_file *file, enum h5_named_kind kind, struct h5
 		return rc;
 	rc = h5_unit_save(file, info, sizeof *info);
 	if (!rc)
-		rc = free_tree(file, &kinds[kind].name, &info->name_index);
-	if (!rc && info->order_index != H5_UNDEF)
-		rc = free_tree(file, &kinds[kind].order, &info->order_index);
+		rc = check_own(file, kind, info);
+	if (!rc)
+		rc = h5_named_index_extents(file, kind, info, h5_tx_free_extent, file);
+	if (!rc)
+		info->name_index = info->order_index = H5_UNDEF;
 	return h5_unit_end(file, rc);
 }

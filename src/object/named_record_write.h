@@ -32,6 +32,9 @@ int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_
 /* Removes the records of a message; `entry` is what h5_named_index_find() gives. */
 int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
 			  const char *name, size_t name_size, const struct h5_named_entry *entry);
+/* Visits the space of the indexes. */
+int h5_named_index_extents(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
+			   h5_extent_visit *visit, void *arg);
 /* Gives up the space of the indexes. -ENOTSUP: there are shared messages. */
 int h5_named_index_free(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info);
 

@@ -247,10 +247,17 @@ int h5_btree2_find(const struct h5_btree2 *tree, h5_btree2_compare *compare, voi
 	return end.equal ? 0 : -ENOENT;
 }
 
+struct walk {
+	struct search search;
+	h5_btree2_visit *record; /* NULL: not called */
+	h5_extent_visit *block;	 /* NULL: not called */
+	void *arg;
+};
+
 /* The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */
-static int iterate(struct search *s, uint64_t address, unsigned level, uint64_t records,
-		   h5_btree2_visit *visit, void *arg)
+static int walk_node(struct walk *walk, uint64_t address, unsigned level, uint64_t records)
 {
+	struct search *s = &walk->search;
 	const struct h5_btree2_node *node;
 	struct h5_lru_entry *ref;
 	int rc = h5_seen_add(&s->seen, address);
@@ -262,30 +269,49 @@ static int iterate(struct search *s, uint64_t address, unsigned level, uint64_t 
 	rc = node_get(s, address, level, records, &ref, &node);
 	if (rc)
 		return rc;
+	if (walk->block)
+		rc = walk->block(walk->arg, address, s->header->node_size);
 	for (size_t i = 0; i <= node->count && !rc; i++) {
 		if (level)
-			rc = iterate(s, node->children[i].address, level - 1, node->children[i].records,
-				     visit, arg);
-		if (!rc && i < node->count)
-			rc = visit(arg, h5_btree2_record_at(s->tree, node, i));
+			rc = walk_node(walk, node->children[i].address, level - 1, node->children[i].records);
+		if (!rc && i < node->count && walk->record)
+			rc = walk->record(walk->arg, h5_btree2_record_at(s->tree, node, i));
 	}
 	h5_file_put(s->tree->file, ref);
 	return rc;
 }
 
-int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg)
+static int walk_tree(struct walk *walk, const struct h5_btree2 *tree)
 {
-	struct search s;
+	const struct h5_superblock *sb = h5_file_superblock(tree->file);
+	struct search *s = &walk->search;
 	int rc;
 
 	if (tree->address == H5_UNDEF)
 		return 0;
-	rc = search_begin(&s, tree);
+	rc = search_begin(s, tree);
 	if (rc)
 		return rc;
-	if (s.header->root != H5_UNDEF)
-		rc = iterate(&s, s.header->root, s.header->depth, s.header->root_records, visit, arg);
-	h5_seen_release(&s.seen);
-	h5_file_put(tree->file, s.header_ref);
+	if (walk->block)
+		rc = walk->block(walk->arg, tree->address,
+				 h5_btree2_header_size(sb->size_of_offsets, sb->size_of_lengths));
+	if (!rc && s->header->root != H5_UNDEF)
+		rc = walk_node(walk, s->header->root, s->header->depth, s->header->root_records);
+	h5_seen_release(&s->seen);
+	h5_file_put(tree->file, s->header_ref);
 	return rc;
+}
+
+int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg)
+{
+	struct walk walk = {.record = visit, .arg = arg};
+
+	return walk_tree(&walk, tree);
+}
+
+int h5_btree2_extents(const struct h5_btree2 *tree, h5_extent_visit *visit, void *arg)
+{
+	struct walk walk = {.block = visit, .arg = arg};
+
+	return walk_tree(&walk, tree);
 }

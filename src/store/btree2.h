@@ -3,6 +3,7 @@
 #ifndef H5_STORE_BTREE2_H
 #define H5_STORE_BTREE2_H
 
+#include "base/extents.h"
 #include "format/btree2.h"
 #include "store/file.h"
 
@@ -69,6 +70,9 @@ struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct 
  * is met twice is -EUCLEAN. */
 typedef int h5_btree2_visit(void *arg, struct h5_reader record);
 int h5_btree2_iterate(const struct h5_btree2 *tree, h5_btree2_visit *visit, void *arg);
+
+/* Visits the space of the tree: its header, and each node after it was read. Errors as above. */
+int h5_btree2_extents(const struct h5_btree2 *tree, h5_extent_visit *visit, void *arg);
 
 /* ---- for changes (change/btree2_edit.c) ---- */
 
