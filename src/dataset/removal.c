@@ -3,10 +3,13 @@
 #include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/seen.h"
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "dataset/dataset.h"
 #include "dataset/writer.h"
+#include "format/shared_message.h"
+#include "object/attribute.h"
 #include "object/dense_write.h"
 #include "object/group.h"
 #include "object/symbol_table_sweep.h"
@@ -52,13 +55,22 @@ struct piece {
 	bool is_data;
 };
 
-/* All pieces of the file that only one object uses. */
+/* All pieces of the file that only one object uses, or several that go together. */
 struct gathering {
 	struct h5_file *file;
-	uint64_t address; /* of the object */
 	struct piece *pieces;
 	size_t count, capacity;
+	uint64_t *uses; /* addresses of committed datatypes: one for each message that refers to one */
+	size_t use_count, use_capacity;
+	struct h5_seen seen; /* addresses of objects that were gathered */
 };
+
+static void release(struct gathering *g)
+{
+	free(g->pieces);
+	free(g->uses);
+	h5_seen_release(&g->seen);
+}
 
 static int gather(struct gathering *g, uint64_t address, uint64_t n, bool is_data)
 {
@@ -108,6 +120,15 @@ static int sort(struct gathering *g)
 	return 0;
 }
 
+static int gather_use(struct gathering *g, uint64_t type)
+{
+	int rc = h5_array_reserve(&g->uses, &g->use_capacity, g->use_count + 1, NULL);
+
+	if (!rc)
+		g->uses[g->use_count++] = type;
+	return rc;
+}
+
 /* ---- parts of an object ---- */
 
 static int gather_header(struct gathering *g, const struct h5_object *object)
@@ -134,9 +155,50 @@ static int gather_links(struct gathering *g, const struct h5_object *object)
 	return gather_dense(g, object, H5_NAMED_LINK);
 }
 
+static int gather_attribute(struct gathering *g, struct h5_reader message)
+{
+	uint64_t type;
+	int rc = h5_attribute_committed(message, &type);
+
+	return rc || type == H5_UNDEF ? rc : gather_use(g, type);
+}
+
+static int gather_dense_attribute(void *g, const struct h5_name *name, const struct h5_named_record *record,
+				  struct h5_reader message)
+{
+	(void)name;
+	return record->is_shared ? 0 : gather_attribute(g, message);
+}
+
 static int gather_attributes(struct gathering *g, const struct h5_object *object)
 {
-	return gather_dense(g, object, H5_NAMED_ATTRIBUTE);
+	struct h5_named_storage storage;
+	int rc = gather_dense(g, object, H5_NAMED_ATTRIBUTE);
+
+	if (!rc)
+		rc = h5_named_storage_find(g->file, object, H5_NAMED_ATTRIBUTE, &storage);
+	return rc || !storage.is_dense ? rc : h5_named_iterate_dense(&storage, gather_dense_attribute, g);
+}
+
+/* Messages in the file's heap of shared messages stay there, with their counts. */
+static int gather_uses(struct gathering *g, const struct h5_object *object)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < object->count && !rc; i++) {
+		const struct h5_message *message = &object->messages[i];
+		struct h5_reader r = h5_message_reader(g->file, message);
+		struct h5_shared_message shared;
+
+		if (message->flags & H5_MSG_FLAG_SHARED) {
+			rc = h5_shared_message_decode(&r, &shared);
+			if (!rc && !shared.in_heap)
+				rc = gather_use(g, shared.address);
+		} else if (message->type == H5_MSG_ATTRIBUTE) {
+			rc = gather_attribute(g, r);
+		}
+	}
+	return rc;
 }
 
 static int gather_symbols(struct gathering *g, const struct h5_object *object)
@@ -171,29 +233,25 @@ static int gather_dataset(struct gathering *g, const struct h5_object *object)
 
 typedef int gather_part(struct gathering *g, const struct h5_object *object);
 
-static gather_part *const parts[] = {gather_header, gather_links, gather_symbols, gather_attributes,
-				     gather_dataset};
+static gather_part *const parts[] = {gather_header,	gather_links, gather_symbols,
+				     gather_attributes, gather_uses,  gather_dataset};
 
-/* Leaves out a part that is damaged, as a whole; and everything if some of it overlaps. */
-static int gather_all(struct gathering *g, const struct h5_object *object, struct h5_damage *damage)
+/* Leaves out a part that is damaged, as a whole. */
+static int gather_parts(struct gathering *g, const struct h5_object *object, struct h5_damage *damage)
 {
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && !rc; i++) {
-		size_t before = g->count;
+		size_t count = g->count, use_count = g->use_count;
 
 		rc = parts[i](g, object);
 		if (!is_damage(rc))
 			continue;
 		rc = h5_damage_note(damage, rc);
-		g->count = before;
+		g->count = count;
+		g->use_count = use_count;
 	}
-	if (!rc)
-		rc = sort(g);
-	if (!is_damage(rc))
-		return rc;
-	g->count = 0;
-	return h5_damage_note(damage, rc);
+	return rc;
 }
 
 /* ---- removal ---- */
@@ -219,17 +277,30 @@ static int check_empty(struct h5_file *file, const struct h5_object *group)
 	return rc > 0 ? h5_fail(-ENOTEMPTY, group->address, "the group has links") : rc;
 }
 
-static int check_removable(struct h5_file *file, const struct h5_object *object)
+static int check_removable(struct h5_file *file, uint64_t address)
 {
-	if (object->address == h5_file_superblock(file)->root)
-		return h5_fail(-EBUSY, object->address, "the root group cannot be removed");
-	if (object->references > 1)
-		return h5_fail(-EBUSY, object->address, "the object has other names");
-	return check_empty(file, object);
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (address == h5_file_superblock(file)->root)
+		return h5_fail(-EBUSY, address, "the root group cannot be removed");
+	rc = h5_object_get(file, address, &ref, &object);
+	if (rc)
+		return is_damage(rc) ? 0 : rc;
+	rc = object->references > 1 ? h5_fail(-EBUSY, address, "the object has other names")
+				    : check_empty(file, object);
+	h5_file_put(file, ref);
+	return rc;
 }
 
-static void give_up(const struct gathering *g)
+/* Leaves out everything if some of it overlaps. */
+static int give_up(struct gathering *g, struct h5_damage *damage)
 {
+	int rc = sort(g);
+
+	if (rc)
+		return h5_damage_note(damage, rc);
 	for (size_t i = 0; i < g->count; i++) {
 		const struct piece *piece = &g->pieces[i];
 
@@ -238,43 +309,116 @@ static void give_up(const struct gathering *g)
 		else
 			h5_tx_free(g->file, piece->address, piece->size);
 	}
+	return 0;
 }
 
-static int remove_object(struct h5_file *file, uint64_t address, struct h5_damage *damage)
+/* Nothing if it was gathered before. */
+static int gather_object(struct gathering *g, uint64_t address, struct h5_damage *damage)
 {
-	struct gathering g = {.file = file, .address = address};
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
-	int rc = h5_object_get(file, address, &ref, &object);
+	int rc = h5_seen_add(&g->seen, address);
+
+	if (rc)
+		return rc == -EEXIST ? 0 : rc;
+	rc = h5_object_get(g->file, address, &ref, &object);
+	if (rc)
+		return is_damage(rc) ? h5_damage_note(damage, rc) : rc;
+	rc = gather_parts(g, object, damage);
+	h5_file_put(g->file, ref);
+	h5_tx_forget(g->file, address);
+	return rc;
+}
+
+/* ---- committed datatypes ---- */
+
+/* Finds how often a committed datatype is used: n times at least. */
+static int count_uses(struct h5_file *file, uint64_t type, uint64_t n, uint32_t *count)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, type, &ref, &object);
+
+	if (rc)
+		return rc;
+	*count = object->references;
+	if (object->kind != H5_OBJECT_DATATYPE || *count < n)
+		rc = h5_fail(-EUCLEAN, type, "committed datatype: %u uses, of which %ju go", *count,
+			     (uintmax_t)n);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+/* A committed datatype is used n times less. If nothing uses it any more, it goes, too. */
+static int drop_uses(struct gathering *g, uint64_t type, uint64_t n, struct h5_damage *damage)
+{
+	uint32_t count;
+	int rc = count_uses(g->file, type, n, &count);
 
 	if (rc)
 		return is_damage(rc) ? h5_damage_note(damage, rc) : rc;
-	rc = check_removable(file, object);
-	if (!rc)
-		rc = gather_all(&g, object, damage);
-	if (!rc)
-		give_up(&g);
-	h5_tx_forget(file, address);
-	h5_file_put(file, ref);
-	free(g.pieces);
+	return count > n ? h5_header_set_references(g->file, type, (uint32_t)(count - n))
+			 : gather_object(g, type, damage);
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Drops the gathered uses, and those of the datatypes that go because of that. Each goes once, so this
+ * ends. */
+static int drop_all_uses(struct gathering *g, struct h5_damage *damage)
+{
+	int rc = 0;
+
+	while (g->use_count && !rc) {
+		uint64_t type, n = 0;
+
+		qsort(g->uses, g->use_count, sizeof *g->uses, compare_uses);
+		type = g->uses[g->use_count - 1];
+		while (g->use_count && g->uses[g->use_count - 1] == type) {
+			g->use_count--;
+			n++;
+		}
+		rc = drop_uses(g, type, n, damage);
+	}
 	return rc;
+}
+
+static int remove_object(struct gathering *g, uint64_t address)
+{
+	struct h5_damage damage = {.too_large = false};
+	int rc = check_removable(g->file, address);
+
+	if (!rc)
+		rc = gather_object(g, address, &damage);
+	if (!rc)
+		rc = drop_all_uses(g, &damage);
+	return rc ? rc : give_up(g, &damage);
 }
 
 int h5_object_remove(struct h5_file *file, uint64_t address)
 {
-	struct h5_damage damage = {.too_large = false};
+	struct gathering g = {.file = file};
 	int rc;
 
 	h5_dataset_writer_forget(file, address);
 	rc = h5_unit_begin(file);
-	return rc ? rc : h5_unit_end(file, remove_object(file, address, &damage));
+	if (rc)
+		return rc;
+	rc = h5_unit_end(file, remove_object(&g, address));
+	release(&g);
+	return rc;
 }
 
 /* ---- visits ---- */
 
 int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg)
 {
-	struct gathering g = {.file = file, .address = address};
+	struct gathering g = {.file = file};
 	struct h5_damage damage = {.too_large = false};
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
@@ -282,12 +426,14 @@ int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *v
 
 	if (rc)
 		return rc;
-	rc = gather_all(&g, object, &damage);
+	rc = gather_parts(&g, object, &damage);
 	if (!rc)
 		rc = h5_damage_result(&damage);
+	if (!rc)
+		rc = sort(&g);
 	h5_file_put(file, ref);
 	for (size_t i = 0; i < g.count && !rc; i++)
 		rc = visit(arg, g.pieces[i].address, g.pieces[i].size);
-	free(g.pieces);
+	release(&g);
 	return rc;
 }

@@ -20,12 +20,19 @@ int h5_object_add_name(struct h5_file *file, uint64_t address);
 int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last);
 
 /* Gives up all space that only this object uses, in a unit of change. Nothing leads to the object any more,
- * and nobody has it open. All writers are settled (h5_tx_settle()) if there is a unit around this one.
+ * and nobody has it open. If there is a unit around this one, the caller has settled all writers before it
+ * (h5_tx_settle()).
  *
- * What cannot be read as a whole, since it is damaged, stays as it is and is lost to the file; if only the
- * header cannot, all of it is.
+ * Committed datatypes that the object and its attributes refer to are counted less; one that nothing uses any
+ * more goes with the object. What stays: data of variable length and mappings of virtual datasets in the
+ * global heap, as libhdf5 has it; messages in the file's heap of shared messages, and their counts; external
+ * files.
  *
- * -ENOTEMPTY: a group with links. -EBUSY: the root group, or an object with several names. */
+ * What is damaged stays, too, and its space is lost to the file: links, attributes or data of the object as a
+ * whole; all of it if its header cannot be read, or if blocks of it overlap.
+ *
+ * -ENOTEMPTY: a group with links; -EUCLEAN: a group whose links cannot be read. -EBUSY: the root group, or an
+ * object with several names. */
 int h5_object_remove(struct h5_file *file, uint64_t address);
 
 /* Visits the space that h5_object_remove() gives up, in ascending order; no two extents overlap. -EUCLEAN,

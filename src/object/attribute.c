@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/lookup3.h"
 #include "format/named_message.h"
+#include "format/shared_message.h"
 #include "object/object.h"
 
 #include <stdlib.h>
@@ -26,6 +27,21 @@ static int open_part(struct h5_file *file, enum h5_message_type type, bool share
 	if (rc || !shared)
 		return rc;
 	return h5_message_open_shared(file, type, part, body);
+}
+
+int h5_attribute_committed(struct h5_reader message, uint64_t *address)
+{
+	struct h5_attribute_message m;
+	struct h5_shared_message shared;
+	int rc = h5_attribute_decode(&message, &m);
+
+	*address = H5_UNDEF;
+	if (rc || !m.type_shared)
+		return rc;
+	rc = h5_shared_message_decode(&m.type, &shared);
+	if (!rc && !shared.in_heap)
+		*address = shared.address;
+	return rc;
 }
 
 static int read_type(struct h5_file *file, struct h5_attribute_message *m, struct h5_attribute *attribute)

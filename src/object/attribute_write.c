@@ -4,6 +4,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/writer.h"
+#include "change/object_header_insert.h"
+#include "change/transaction.h"
+#include "object/attribute.h"
 #include "object/named_message_write.h"
 
 #include <stdlib.h>
@@ -137,9 +140,61 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 	return rc;
 }
 
+/* The committed datatype that the attribute refers to; H5_UNDEF: none. An attribute in the file's heap of
+ * shared messages goes on referring to it. */
+static int find_committed(struct h5_file *file, uint64_t object, const char *name, uint64_t *type)
+{
+	struct h5_named_storage storage;
+	const struct h5_message *message;
+	struct h5_message_body body = {0};
+	const struct h5_object *found;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, object, &ref, &found);
+
+	*type = H5_UNDEF;
+	if (rc)
+		return rc;
+	rc = h5_named_storage_find(file, found, H5_NAMED_ATTRIBUTE, &storage);
+	if (!rc && storage.is_dense)
+		rc = h5_named_find(&storage, name, strlen(name), &body);
+	else if (!rc)
+		rc = h5_named_find_compact(&storage, name, strlen(name), &message);
+	if (!rc && storage.is_dense)
+		rc = h5_attribute_committed(body.reader, type);
+	else if (!rc && !(message->flags & H5_MSG_FLAG_SHARED))
+		rc = h5_attribute_committed(h5_message_reader(file, message), type);
+	h5_message_release(file, &body);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+/* A datatype without names that nothing else uses would have to go. It stays, as nobody removes it here. */
+static int drop_use(struct h5_file *file, uint64_t type)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	uint32_t count = 0;
+	int rc = h5_object_get(file, type, &ref, &object);
+
+	if (rc)
+		return rc == -EUCLEAN || rc == -ENOTSUP ? 0 : rc;
+	if (object->kind == H5_OBJECT_DATATYPE)
+		count = object->references;
+	h5_file_put(file, ref);
+	return count > 1 ? h5_header_set_references(file, type, count - 1) : 0;
+}
+
 int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name)
 {
-	int rc = h5_named_remove(file, object, H5_NAMED_ATTRIBUTE, name, strlen(name));
+	uint64_t type;
+	int rc = find_committed(file, object, name, &type);
 
-	return rc == -ENOENT ? -ENODATA : rc;
+	if (!rc)
+		rc = h5_unit_begin(file);
+	if (rc)
+		return rc == -ENOENT ? -ENODATA : rc;
+	rc = h5_named_remove(file, object, H5_NAMED_ATTRIBUTE, name, strlen(name));
+	if (!rc && type != H5_UNDEF)
+		rc = drop_use(file, type);
+	return h5_unit_end(file, rc);
 }
