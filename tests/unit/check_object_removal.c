@@ -1,9 +1,11 @@
 /* Objects are named and removed: all space that only they use is given up, and nothing else. */
 #include "base/error.h"
 #include "base/extents.h"
+#include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "dataset/removal.h"
-#include "object/group.h"
+#include "format/shared_message.h"
+#include "object/attribute_write.h"
 #include "object/named_message_write.h"
 #include "object/path.h"
 #include "object/symbol_table_write.h"
@@ -26,19 +28,28 @@ struct removable {
 
 struct scene {
 	struct scratch scratch;
+	struct fault_io fault;
 	struct removable objects[OBJECTS_MAX];
 	unsigned count;
 };
+
+static void open_scene(struct scene *s, const char *prefix, unsigned version)
+{
+	char name[64];
+
+	memset(s, 0, sizeof *s);
+	snprintf(name, sizeof name, "object_removal-%s%u.h5", prefix, version);
+	scratch_init(&s->scratch, name);
+	scratch_wrap(&s->scratch, &s->fault);
+	scratch_open(&s->scratch);
+}
 
 static void begin(struct scene *s, unsigned version)
 {
 	char name[64], path[512];
 	FILE *f;
 
-	memset(s, 0, sizeof *s);
-	snprintf(name, sizeof name, "object_removal-%u.h5", version);
-	scratch_init(&s->scratch, name);
-	scratch_open(&s->scratch);
+	open_scene(s, "", version);
 	snprintf(name, sizeof name, "object_removal-%u.txt", version);
 	scratch_fixture(name, path);
 	f = fopen(path, "r");
@@ -52,6 +63,7 @@ static void begin(struct scene *s, unsigned version)
 static void end(struct scene *s)
 {
 	scratch_release(&s->scratch);
+	fault_io_release(&s->fault);
 }
 
 static uint64_t find_n(const struct scene *s, const char *path, size_t n)
@@ -189,6 +201,28 @@ START_TEST(extents_are_what_libhdf5_frees)
 }
 END_TEST
 
+/* The space becomes free with the next commits: it can be allocated as a whole. */
+static void assert_is_free(struct scene *s, const struct h5_extents *space)
+{
+	struct h5_extents left = {0};
+	uint64_t end = h5_file_end(s->scratch.file), address;
+
+	for (size_t i = 0; i < space->count; i++)
+		SUCCEEDS(h5_extents_add(&left, space->list[i].address, space->list[i].size));
+	for (int i = 0; i < 2; i++) {
+		SUCCEEDS(h5_tx_allocate(s->scratch.file, H5_ALLOCATE_RAW, 1, &address));
+		SUCCEEDS(h5_tx_write(s->scratch.file, address, "", 1));
+		SUCCEEDS(h5_extents_remove(&left, address, 1));
+		SUCCEEDS(h5_tx_commit(s->scratch.file));
+	}
+	for (address = 0; address < end && left.count;) {
+		SUCCEEDS(h5_tx_allocate(s->scratch.file, H5_ALLOCATE_RAW, 1, &address));
+		SUCCEEDS(h5_extents_remove(&left, address, 1));
+	}
+	ck_assert_uint_eq(left.count, 0);
+	h5_extents_release(&left);
+}
+
 /* ---- removal ---- */
 
 /* What is left is as it was, and libhdf5 goes on with the file. */
@@ -227,34 +261,97 @@ START_TEST(objects_go)
 }
 END_TEST
 
-/* The space is used again when the commit is certain. */
 START_TEST(space_is_used_again)
+{
+	struct h5_extents met = {0};
+	struct sum sum = {0, &met};
+	struct scene s;
+
+	begin(&s, versions[_i]);
+	for (unsigned i = 0; i < s.count; i++) {
+		SUCCEEDS(h5_object_extents(s.scratch.file, find(&s, s.objects[i].path), add_extent, &sum));
+		SUCCEEDS(remove_object(&s, s.objects[i].path));
+	}
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	assert_is_free(&s, &met);
+	h5_extents_release(&met);
+	end(&s);
+}
+END_TEST
+
+/* ---- committed datatypes ---- */
+
+static uint32_t references(const struct scene *s, const char *path)
+{
+	uint32_t count;
+
+	SUCCEEDS(h5_header_references(s->scratch.file, find(s, path), &count));
+	return count;
+}
+
+/* The committed datatype of a dataset. */
+static uint64_t committed_type(const struct scene *s, const char *path)
+{
+	struct h5_shared_message shared;
+	struct h5_reader r;
+	size_t n;
+	uint8_t *body = scratch_message(&s->scratch, find(s, path), H5_MSG_DATATYPE, &n);
+
+	r = h5_file_reader(s->scratch.file, body, n, 0);
+	SUCCEEDS(h5_shared_message_decode(&r, &shared));
+	free(body);
+	return shared.address;
+}
+
+/* libhdf5 finds the count that is expected, and removes the datatype with its last use. */
+#define JUDGE_TYPES                                                                                          \
+	"/usr/bin/python3 -c \""                                                                             \
+	"import h5py, sys\n"                                                                                 \
+	"with h5py.File(sys.argv[1], 'r+') as f:\n"                                                          \
+	"    rc = lambda: h5py.h5o.get_info(f['types/kept'].id).rc\n"                                        \
+	"    assert rc() == 1, rc()\n"                                                                       \
+	"    f['0/new'] = 1\n"                                                                               \
+	"    f['0'].attrs.create('a', 1, dtype=f['types/kept'])\n"                                           \
+	"    assert rc() == 2, rc()\n"                                                                       \
+	"    del f['0'], f['types/kept']\n"                                                                  \
+	"\" %s"
+
+START_TEST(uses_of_types_are_counted)
 {
 	struct scene s;
 	struct h5_file *file;
-	uint64_t bytes = 0, before, address;
+	struct h5_extents met = {0};
+	struct sum sum = {0, &met};
+	uint64_t type;
 
-	begin(&s, versions[_i]);
+	open_scene(&s, "types-", versions[_i]);
 	file = s.scratch.file;
-	for (unsigned i = 0; i < s.count; i++) {
-		SUCCEEDS(remove_object(&s, s.objects[i].path));
-		bytes += s.objects[i].bytes;
-	}
+	ck_assert_uint_eq(references(&s, "types/kept"), 27);
+	SUCCEEDS(h5_attribute_remove(file, find(&s, "0/few"), "own"));
+	ck_assert_uint_eq(references(&s, "types/kept"), 27);
+	SUCCEEDS(h5_attribute_remove(file, find(&s, "0/few"), "attribute 1"));
+	SUCCEEDS(h5_attribute_remove(file, find(&s, "0/many"), "attribute 11"));
+	ck_assert_uint_eq(references(&s, "types/kept"), 25);
+	SUCCEEDS(remove_object(&s, "0/few"));
+	ck_assert_uint_eq(references(&s, "types/kept"), 23);
+	SUCCEEDS(remove_object(&s, "0/many"));
+	ck_assert_uint_eq(references(&s, "types/kept"), 4);
+	SUCCEEDS(remove_object(&s, "0/dataset"));
+	ck_assert_uint_eq(references(&s, "types/kept"), 2);
+	type = committed_type(&s, "0/user");
+	SUCCEEDS(h5_object_extents(file, type, add_extent, &sum));
 	SUCCEEDS(h5_tx_commit(file));
-	before = h5_file_end(file);
-	for (uint64_t used = 0; used < bytes; used += 16) {
-		/* Another commit makes the first one certain. */
-		if (used == 16)
-			SUCCEEDS(h5_tx_commit(file));
-		SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 16, &address));
-		if (used >= 32 && used + 4096 < bytes)
-			ck_assert_uint_lt(address, before);
-		if (used < 16)
-			SUCCEEDS(h5_tx_write(file, address, "0123456789abcdef", 16));
-	}
+	SUCCEEDS(remove_object(&s, "0/user"));
+	ck_assert_uint_eq(references(&s, "types/kept"), 1);
+	SUCCEEDS(h5_tx_commit(file));
+	assert_is_free(&s, &met);
+	h5_extents_release(&met);
+	scratch_close(&s.scratch);
+	scratch_judge(JUDGE_TYPES, s.scratch.path);
 	end(&s);
 }
 END_TEST
 
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, VERSIONS}, {extents_are_what_libhdf5_frees, VERSIONS},
-		{objects_go, VERSIONS}, {space_is_used_again, VERSIONS})
+		{objects_go, VERSIONS}, {space_is_used_again, VERSIONS},
+		{uses_of_types_are_counted, VERSIONS})
