@@ -1,9 +1,13 @@
 /* Objects are named and removed: all space that only they use is given up, and nothing else. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/extents.h"
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
+#include "crash_image.h"
 #include "dataset/removal.h"
+#include "fault_alloc.h"
+#include "format/layout.h"
 #include "format/shared_message.h"
 #include "object/attribute_write.h"
 #include "object/named_message_write.h"
@@ -66,33 +70,36 @@ static void end(struct scene *s)
 	fault_io_release(&s->fault);
 }
 
-static uint64_t find_n(const struct scene *s, const char *path, size_t n)
+static int look_up(const struct scene *s, const char *path, size_t n, uint64_t *address)
 {
 	struct h5_file *file;
-	uint64_t address;
 
-	SUCCEEDS(h5_path_find(s->scratch.file, h5_file_superblock(s->scratch.file)->root, path, n, &file,
-			      &address));
-	return address;
+	return h5_path_find(s->scratch.file, h5_file_superblock(s->scratch.file)->root, path, n, &file,
+			    address);
 }
 
 static uint64_t find(const struct scene *s, const char *path)
 {
-	return find_n(s, path, strlen(path));
+	uint64_t address;
+
+	SUCCEEDS(look_up(s, path, strlen(path), &address));
+	return address;
 }
 
 /* Removes the link of that path. */
 static int remove_link(struct scene *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	uint64_t group = find_n(s, path, (size_t)(slash - path));
 	struct h5_file *file = s->scratch.file;
 	const struct h5_message *message;
 	struct h5_symbol_table table;
 	struct h5_header header;
 	struct h5_reader r;
-	int rc = h5_header_load(file, group, &header);
+	uint64_t group;
+	int rc = look_up(s, path, (size_t)(slash - path), &group);
 
+	if (!rc)
+		rc = h5_header_load(file, group, &header);
 	if (rc)
 		return rc;
 	message = h5_header_find(&header, H5_MSG_SYMBOL_TABLE);
@@ -100,8 +107,9 @@ static int remove_link(struct scene *s, const char *path)
 		rc = h5_named_remove(file, group, H5_NAMED_LINK, slash + 1, strlen(slash + 1));
 	} else {
 		r = h5_file_reader(file, message->data, message->size, message->address);
-		SUCCEEDS(h5_symbol_table_decode(&r, &table));
-		rc = h5_symbol_table_remove(file, &table, slash + 1, strlen(slash + 1));
+		rc = h5_symbol_table_decode(&r, &table);
+		if (!rc)
+			rc = h5_symbol_table_remove(file, &table, slash + 1, strlen(slash + 1));
 	}
 	h5_header_release(&header);
 	return rc;
@@ -111,19 +119,19 @@ static int remove_link(struct scene *s, const char *path)
 static int remove_object(struct scene *s, const char *path)
 {
 	struct h5_file *file = s->scratch.file;
-	uint64_t address = find(s, path);
+	uint64_t address;
 	bool last;
-	int rc = h5_unit_begin(file);
+	int rc = look_up(s, path, strlen(path), &address);
 
+	if (!rc)
+		rc = h5_unit_begin(file);
 	if (rc)
 		return rc;
 	rc = remove_link(s, path);
 	if (!rc)
 		rc = h5_object_drop_name(file, address, &last);
-	if (!rc) {
-		ck_assert(last);
-		rc = h5_object_remove(file, address);
-	}
+	if (!rc)
+		rc = last ? h5_object_remove(file, address) : -EINVAL;
 	return h5_unit_end(file, rc);
 }
 
@@ -352,6 +360,292 @@ START_TEST(uses_of_types_are_counted)
 }
 END_TEST
 
+/* ---- failures ---- */
+
+/* Numbers of failing allocations: the first ones, then fewer and fewer. */
+static unsigned long next_failure(unsigned long n)
+{
+	return n + 1 + n / 5;
+}
+
+/* What the object has, and how often its datatype is used. */
+struct state {
+	uint64_t bytes;
+	uint32_t uses;
+};
+
+static struct state state_of(const struct scene *s, const char *path, const char *type)
+{
+	struct h5_extents met = {0};
+	struct sum sum = {0, &met};
+	struct state state = {0};
+
+	SUCCEEDS(h5_object_extents(s->scratch.file, find(s, path), add_extent, &sum));
+	h5_extents_release(&met);
+	state.bytes = sum.bytes;
+	if (type)
+		state.uses = references(s, type);
+	return state;
+}
+
+static void fail_at_each_allocation(struct scene *s, const char *path, const char *type)
+{
+	const struct state before = state_of(s, path, type);
+	int rc = -ENOMEM;
+
+	for (unsigned long n = 1; rc; n = next_failure(n)) {
+		struct state after;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = remove_object(s, path);
+		fault_alloc_count(false);
+		fault_alloc_disarm();
+		if (!rc)
+			break;
+		ck_assert_int_eq(rc, -ENOMEM);
+		after = state_of(s, path, type);
+		ck_assert_uint_eq(before.bytes, after.bytes);
+		ck_assert_uint_eq(before.uses, after.uses);
+	}
+}
+
+START_TEST(what_fails_changes_nothing)
+{
+	struct scene s;
+
+	begin(&s, versions[_i]);
+	for (unsigned i = (unsigned)_i % 2; i < s.count; i += 2)
+		fail_at_each_allocation(&s, s.objects[i].path, NULL);
+	end(&s);
+	open_scene(&s, "types-", versions[_i]);
+	fail_at_each_allocation(&s, "0/few", "types/kept");
+	fail_at_each_allocation(&s, "0/dataset", "types/kept");
+	fail_at_each_allocation(&s, "0/user", "types/kept");
+	end(&s);
+}
+END_TEST
+
+/* A failing write or sync of the commit. */
+START_TEST(failing_commits)
+{
+	unsigned failures = 0;
+
+	for (unsigned long n = 1;; n++) {
+		struct scene s;
+		bool failed;
+
+		begin(&s, versions[_i]);
+		for (unsigned i = 0; i < s.count; i += 5)
+			SUCCEEDS(remove_object(&s, s.objects[i].path));
+		fault_io_arm(&s.fault, n);
+		failed = h5_tx_commit(s.scratch.file);
+		if (!fault_io_disarm(&s.fault)) {
+			end(&s);
+			break;
+		}
+		failures++;
+		if (failed && h5_tx_is_writable(s.scratch.file)) {
+			h5_tx_abandon(s.scratch.file);
+			for (unsigned i = 0; i < s.count; i++)
+				ck_assert_uint_eq(state_of(&s, s.objects[i].path, NULL).bytes,
+						  s.objects[i].bytes);
+			for (unsigned i = 0; i < s.count; i++)
+				SUCCEEDS(remove_object(&s, s.objects[i].path));
+			SUCCEEDS(h5_tx_commit(s.scratch.file));
+		}
+		end(&s);
+	}
+	ck_assert_uint_gt(failures, 5);
+}
+END_TEST
+
+/* ---- kills ---- */
+
+/* In each state, all that has a name is as it was in the first one. */
+static const char judge_states[] =
+	"import sys, glob, h5py\n"
+	"def facts(o):\n"
+	"    attributes = {n: a.tobytes() if hasattr(a, 'tobytes') else a for n, a in o.attrs.items()}\n"
+	"    if isinstance(o, h5py.Dataset): return attributes, o.shape, o.external or repr(o[()])\n"
+	"    return attributes, len(o) if isinstance(o, h5py.Group) else o.dtype\n"
+	"first, counts = None, set()\n"
+	"for path in sorted(glob.glob(sys.argv[1] + '/state-*.h5')):\n"
+	"    with h5py.File(path, 'r') as f:\n"
+	"        all = {g + '/' + n: facts(f[g][n]) for g in f for n in f[g]}\n"
+	"        first = first or all\n"
+	"        assert all == {n: first[n] for n in all}, path\n"
+	"        counts.add(len(all))\n"
+	"assert len(counts) > 8, counts\n";
+
+/* Fills space that was given up, as soon as it is free. */
+static void fill(struct scene *s, size_t n)
+{
+	static const uint8_t garbage[4096] = {0xa5, 0x5a, 1, 2, 3};
+
+	for (; n; n -= sizeof garbage) {
+		uint64_t address;
+
+		SUCCEEDS(h5_tx_allocate(s->scratch.file, H5_ALLOCATE_METADATA, sizeof garbage, &address));
+		SUCCEEDS(h5_tx_put(s->scratch.file, address, garbage, sizeof garbage));
+	}
+}
+
+START_TEST(killed_between_cells)
+{
+	struct crash_image image = {0};
+	char prefix[128];
+	struct scene s;
+
+	begin(&s, versions[_i]);
+	crash_image_load(&image, s.scratch.path);
+	s.fault.record = true;
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned j = i; j < s.count; j += 4)
+			if (j % 2)
+				SUCCEEDS(remove_object(&s, s.objects[j].path));
+		fill(&s, 1 << 14);
+		SUCCEEDS(h5_tx_commit(s.scratch.file));
+	}
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	ck_assert_uint_gt(crash_image_save_states(&image, &s.fault, prefix), 10);
+	scratch_run("/usr/bin/python3 -c \"%s\" %s", judge_states, scratch_folder());
+	end(&s);
+	free(image.data);
+}
+END_TEST
+
+/* ---- damage ---- */
+
+struct subset {
+	const struct h5_extents *of;
+	const char *path;
+};
+
+static int assert_inside(void *arg, uint64_t address, uint64_t n)
+{
+	const struct subset *subset = arg;
+
+	ck_assert_msg(h5_extents_covers(subset->of, address, n), "%s: %ju bytes at %ju are not its own",
+		      subset->path, (uintmax_t)n, (uintmax_t)address);
+	return 0;
+}
+
+/* Bytes of the object change, one at a time: no bytes of others are ever taken for its own. Structures of
+ * superblock 3 have checksums; the heap of names of external files has none. */
+START_TEST(damage_gives_up_nothing_else)
+{
+	struct crash_image image = {0};
+	struct scene s;
+	unsigned refused = 0;
+	uint64_t random = 1;
+
+	begin(&s, 3);
+	crash_image_load(&image, s.scratch.path);
+	for (unsigned i = 0; i < s.count; i++) {
+		const char *path = s.objects[i].path;
+		uint64_t address = find(&s, path);
+		struct h5_extents met = {0};
+		struct sum sum = {0, &met};
+		const struct subset subset = {&met, path};
+
+		SUCCEEDS(h5_object_extents(s.scratch.file, address, add_extent, &sum));
+		for (unsigned j = 0; j < 60 && !strstr(path, "external"); j++) {
+			const struct h5_file_set_options options = {.block_cache = 1 << 20,
+								    .chunk_cache = 1 << 20};
+			struct h5_file_set *set;
+			const struct h5_extent *e;
+			uint8_t *byte;
+			int rc;
+
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			e = &met.list[(random >> 40) % met.count];
+			byte = &image.data[e->address + (random >> 33) % h5_min(e->size, 100)];
+			*byte ^= 1u << j % 8;
+			SUCCEEDS(h5_file_set_open_memory(image.data, image.size, &options, &set));
+			rc = h5_object_extents(h5_file_set_root(set), address, assert_inside,
+					       (void *)(uintptr_t)&subset);
+			ck_assert(!rc || rc == -EUCLEAN || rc == -ENOTSUP);
+			refused += rc != 0;
+			h5_file_set_close(set);
+			*byte ^= 1u << j % 8;
+		}
+		h5_extents_release(&met);
+	}
+	ck_assert_uint_gt(refused, 100);
+	free(image.data);
+	end(&s);
+}
+END_TEST
+
+static void damage(struct scene *s, uint64_t address)
+{
+	FILE *f;
+
+	scratch_close(&s->scratch);
+	f = fopen(s->scratch.path, "r+b");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fseek(f, (long)address, SEEK_SET), 0);
+	ck_assert_uint_eq(fwrite("damaged!", 1, 8, f), 8);
+	fclose(f);
+	scratch_open(&s->scratch);
+}
+
+/* The address of the chunk index or data of a dataset. */
+static uint64_t layout_address(const struct scene *s, const char *path)
+{
+	struct h5_layout layout;
+	struct h5_reader r;
+	size_t n;
+	uint8_t *body = scratch_message(&s->scratch, find(s, path), H5_MSG_LAYOUT, &n);
+
+	r = h5_file_reader(s->scratch.file, body, n, 0);
+	SUCCEEDS(h5_layout_decode(&r, &layout));
+	free(body);
+	return layout.chunked.address;
+}
+
+static const char judge_rest[] =
+	"import sys, h5py\n"
+	"with h5py.File(sys.argv[1], 'r+') as f:\n"
+	"    names = [g + '/' + n for g in f for n in f[g]]\n"
+	"    for n in names: isinstance(f[n], h5py.Dataset) and (f[n].external or f[n][()])\n"
+	"    for n in names: del f[n]\n";
+
+/* What is damaged stays; the object goes all the same. */
+START_TEST(damaged_objects_go)
+{
+	static const char *const paths[] = {"0/fixed", "1/growing", "3/tree"};
+	const char *path = paths[_i];
+	struct h5_extents met = {0};
+	struct scene s;
+	uint64_t address;
+	bool last;
+
+	begin(&s, 3);
+	address = find(&s, path);
+	damage(&s, layout_address(&s, path));
+	ck_assert_int_eq(h5_object_extents(s.scratch.file, address, stop, NULL), -EUCLEAN);
+	SUCCEEDS(remove_object(&s, path));
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	SUCCEEDS(h5_extents_add(&met, address, 100)); /* of its header */
+	assert_is_free(&s, &met);
+	h5_extents_release(&met);
+	address = find(&s, "2/paged");
+	damage(&s, address);
+	SUCCEEDS(h5_object_drop_name(s.scratch.file, address, &last));
+	ck_assert(!last);
+	SUCCEEDS(h5_object_remove(s.scratch.file, address));
+	SUCCEEDS(remove_link(&s, "2/paged"));
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	scratch_close(&s.scratch);
+	scratch_run("/usr/bin/python3 -c \"%s\" %s", judge_rest, s.scratch.path);
+	end(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, VERSIONS}, {extents_are_what_libhdf5_frees, VERSIONS},
 		{objects_go, VERSIONS}, {space_is_used_again, VERSIONS},
-		{uses_of_types_are_counted, VERSIONS})
+		{uses_of_types_are_counted, VERSIONS}, {what_fails_changes_nothing, VERSIONS},
+		{failing_commits, VERSIONS}, {killed_between_cells, VERSIONS},
+		{damage_gives_up_nothing_else, 1}, {damaged_objects_go, 3})
