@@ -7,6 +7,7 @@
 #include "crash_image.h"
 #include "dataset/removal.h"
 #include "fault_alloc.h"
+#include "fault_call.h"
 #include "format/layout.h"
 #include "format/shared_message.h"
 #include "object/attribute_write.h"
@@ -426,6 +427,36 @@ START_TEST(what_fails_changes_nothing)
 }
 END_TEST
 
+/* Each read fails once, of a file of which nothing is cached. */
+START_TEST(failing_reads)
+{
+	unsigned failures = 0;
+	struct scene s;
+
+	begin(&s, versions[_i]);
+	for (unsigned i = (unsigned)_i; i < s.count; i += 6) {
+		const struct removable *object = &s.objects[i];
+		bool failed = true;
+
+		for (unsigned long n = 1; failed; n = next_failure(n)) {
+			int rc;
+
+			scratch_close(&s.scratch);
+			scratch_open(&s.scratch);
+			fault_call_arm(CALL_FAILS, n, false);
+			rc = remove_object(&s, object->path);
+			failed = fault_call_disarm();
+			ck_assert_int_eq(rc, failed ? -EIO : 0);
+			if (failed)
+				ck_assert_uint_eq(state_of(&s, object->path, NULL).bytes, object->bytes);
+			failures += failed;
+		}
+	}
+	ck_assert_uint_gt(failures, 30);
+	end(&s);
+}
+END_TEST
+
 /* A failing write or sync of the commit. */
 START_TEST(failing_commits)
 {
@@ -647,5 +678,5 @@ END_TEST
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, VERSIONS}, {extents_are_what_libhdf5_frees, VERSIONS},
 		{objects_go, VERSIONS}, {space_is_used_again, VERSIONS},
 		{uses_of_types_are_counted, VERSIONS}, {what_fails_changes_nothing, VERSIONS},
-		{failing_commits, VERSIONS}, {killed_between_cells, VERSIONS},
+		{failing_reads, VERSIONS}, {failing_commits, VERSIONS}, {killed_between_cells, VERSIONS},
 		{damage_gives_up_nothing_else, 1}, {damaged_objects_go, 3})
