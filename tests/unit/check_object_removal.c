@@ -592,14 +592,14 @@ START_TEST(damage_gives_up_nothing_else)
 			random = random * 6364136223846793005u + 1442695040888963407u;
 			e = &met.list[(random >> 40) % met.count];
 			byte = &image.data[e->address + (random >> 33) % h5_min(e->size, 100)];
-			*byte ^= 1u << j % 8;
+			*byte = (uint8_t)(*byte ^ 1u << j % 8);
 			SUCCEEDS(h5_file_set_open_memory(image.data, image.size, &options, &set));
 			rc = h5_object_extents(h5_file_set_root(set), address, assert_inside,
 					       (void *)(uintptr_t)&subset);
 			ck_assert(!rc || rc == -EUCLEAN || rc == -ENOTSUP);
 			refused += rc != 0;
 			h5_file_set_close(set);
-			*byte ^= 1u << j % 8;
+			*byte = (uint8_t)(*byte ^ 1u << j % 8);
 		}
 		h5_extents_release(&met);
 	}
