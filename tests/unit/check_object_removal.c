@@ -11,9 +11,8 @@
 #include "format/layout.h"
 #include "format/shared_message.h"
 #include "object/attribute_write.h"
-#include "object/named_message_write.h"
+#include "object/group_write.h"
 #include "object/path.h"
-#include "object/symbol_table_write.h"
 #include "scratch.h"
 #include "store/object_header.h"
 
@@ -91,29 +90,10 @@ static uint64_t find(const struct scene *s, const char *path)
 static int remove_link(struct scene *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	struct h5_file *file = s->scratch.file;
-	const struct h5_message *message;
-	struct h5_symbol_table table;
-	struct h5_header header;
-	struct h5_reader r;
 	uint64_t group;
 	int rc = look_up(s, path, (size_t)(slash - path), &group);
 
-	if (!rc)
-		rc = h5_header_load(file, group, &header);
-	if (rc)
-		return rc;
-	message = h5_header_find(&header, H5_MSG_SYMBOL_TABLE);
-	if (!message) {
-		rc = h5_named_remove(file, group, H5_NAMED_LINK, slash + 1, strlen(slash + 1));
-	} else {
-		r = h5_file_reader(file, message->data, message->size, message->address);
-		rc = h5_symbol_table_decode(&r, &table);
-		if (!rc)
-			rc = h5_symbol_table_remove(file, &table, slash + 1, strlen(slash + 1));
-	}
-	h5_header_release(&header);
-	return rc;
+	return rc ? rc : h5_group_remove(s->scratch.file, group, slash + 1, strlen(slash + 1));
 }
 
 /* Removes an object with its only name. */
