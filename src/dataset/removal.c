@@ -294,11 +294,26 @@ static int check_removable(struct h5_file *file, uint64_t address)
 	return rc;
 }
 
+/* -EUCLEAN: elements lie where metadata change, which would be lost. */
+static int check_pending(const struct gathering *g)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		const struct piece *piece = &g->pieces[i];
+
+		if (piece->is_data && !h5_tx_is_new(g->file, piece->address) &&
+		    h5_tx_is_changed(g->file, piece->address, (size_t)piece->size))
+			return h5_fail(-EUCLEAN, piece->address, "elements of an object lie over metadata");
+	}
+	return 0;
+}
+
 /* Leaves out everything if some of it overlaps. */
 static int give_up(struct gathering *g, struct h5_damage *damage)
 {
 	int rc = sort(g);
 
+	if (!rc)
+		rc = check_pending(g);
 	if (rc)
 		return h5_damage_note(damage, rc);
 	for (size_t i = 0; i < g->count; i++) {

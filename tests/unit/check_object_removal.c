@@ -589,7 +589,7 @@ START_TEST(damage_gives_up_nothing_else)
 }
 END_TEST
 
-static void damage(struct scene *s, uint64_t address)
+static void overwrite(struct scene *s, uint64_t address, const void *bytes)
 {
 	FILE *f;
 
@@ -597,7 +597,7 @@ static void damage(struct scene *s, uint64_t address)
 	f = fopen(s->scratch.path, "r+b");
 	ck_assert_ptr_nonnull(f);
 	ck_assert_int_eq(fseek(f, (long)address, SEEK_SET), 0);
-	ck_assert_uint_eq(fwrite("damaged!", 1, 8, f), 8);
+	ck_assert_uint_eq(fwrite(bytes, 1, 8, f), 8);
 	fclose(f);
 	scratch_open(&s->scratch);
 }
@@ -615,6 +615,46 @@ static uint64_t layout_address(const struct scene *s, const char *path)
 	free(body);
 	return layout.chunked.address;
 }
+
+/* A version 1 B-tree has no checksum: its second chunk lies where the first one does, over the superblock,
+ * over the tree itself, across the end of the file, nowhere. Nothing of the data is given up, and of the rest
+ * nothing if two blocks overlap. */
+START_TEST(blocks_that_cannot_be)
+{
+	enum { HEAD = 24, KEY = 8 + 3 * 8, CHILD = 8 };
+	struct h5_extents met = {0};
+	uint8_t child[8], first[8];
+	uint64_t address, tree, file_end;
+	struct scene s;
+
+	begin(&s, 0);
+	address = find(&s, "0/fixed");
+	tree = layout_address(&s, "0/fixed");
+	file_end = h5_file_end(s.scratch.file);
+	SUCCEEDS(h5_file_read(s.scratch.file, tree + HEAD + KEY, first, sizeof first));
+	const uint64_t places[] = {h5_uint_from(first, 8), 8, tree + 100, file_end - 8, UINT64_MAX - 16};
+	h5_uint_to(child, places[_i], sizeof child);
+	overwrite(&s, tree + HEAD + KEY + CHILD + KEY, child);
+	ck_assert_int_eq(h5_object_extents(s.scratch.file, address, stop, NULL), -EUCLEAN);
+	SUCCEEDS(remove_object(&s, "0/fixed"));
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	for (int i = 0; i < 3; i++) {
+		uint64_t at;
+
+		SUCCEEDS(h5_tx_allocate(s.scratch.file, H5_ALLOCATE_RAW, 8, &at));
+		SUCCEEDS(h5_tx_write(s.scratch.file, at, "new data", 8));
+		SUCCEEDS(h5_tx_commit(s.scratch.file));
+		SUCCEEDS(h5_extents_add(&met, at, 8));
+	}
+	/* The header is free if no two blocks overlap. What was beyond the end is now a new block of the
+	 * group. */
+	ck_assert_int_eq(h5_extents_touches(&met, address, 200), _i == 1 || _i == 4);
+	ck_assert(!h5_extents_touches(&met, tree, 100));
+	ck_assert(!h5_extents_touches(&met, h5_uint_from(first, 8), 1));
+	h5_extents_release(&met);
+	end(&s);
+}
+END_TEST
 
 static const char judge_rest[] =
 	"import sys, h5py\n"
@@ -635,7 +675,7 @@ START_TEST(damaged_objects_go)
 
 	begin(&s, 3);
 	address = find(&s, path);
-	damage(&s, layout_address(&s, path));
+	overwrite(&s, layout_address(&s, path), "damaged!");
 	ck_assert_int_eq(h5_object_extents(s.scratch.file, address, stop, NULL), -EUCLEAN);
 	SUCCEEDS(remove_object(&s, path));
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
@@ -643,7 +683,7 @@ START_TEST(damaged_objects_go)
 	assert_is_free(&s, &met);
 	h5_extents_release(&met);
 	address = find(&s, "2/paged");
-	damage(&s, address);
+	overwrite(&s, address, "damaged!");
 	SUCCEEDS(h5_object_drop_name(s.scratch.file, address, &last));
 	ck_assert(!last);
 	SUCCEEDS(h5_object_remove(s.scratch.file, address));
@@ -659,4 +699,4 @@ UNIT_MAIN_LOOPS("object_removal", {names_are_counted, VERSIONS}, {extents_are_wh
 		{objects_go, VERSIONS}, {space_is_used_again, VERSIONS},
 		{uses_of_types_are_counted, VERSIONS}, {what_fails_changes_nothing, VERSIONS},
 		{failing_reads, VERSIONS}, {failing_commits, VERSIONS}, {killed_between_cells, VERSIONS},
-		{damage_gives_up_nothing_else, 1}, {damaged_objects_go, 3})
+		{damage_gives_up_nothing_else, 1}, {damaged_objects_go, 3}, {blocks_that_cannot_be, 5})
