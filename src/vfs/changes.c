@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "change/transaction.h"
 #include "store/statistics.h"
+#include "vfs/followers.h"
 #include "vfs/handle.h"
 #include "vfs/paths.h"
 
@@ -19,15 +20,6 @@
 #include <time.h>
 
 enum { SECOND = 1000000000 };
-
-/* A virtual dataset. Its size depends on its sources. */
-struct h5_follower {
-	struct {
-		struct h5_file *file;
-		uint64_t address;
-	} key;
-	UT_hash_handle hh;
-};
 
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
@@ -61,44 +53,11 @@ static void set_time(struct timespec *changed)
 	*changed = now;
 }
 
-int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node)
-{
-	struct h5_follower *follower = NULL, *new;
-	int rc = 0;
-
-	if (!vfs->options.writable)
-		return 0;
-	new = calloc(1, sizeof *new);
-	if (!new)
-		return -ENOMEM;
-	new->key.file = node->entity.file;
-	new->key.address = node->entity.address;
-	pthread_mutex_lock(&vfs->lock);
-	HASH_FIND(hh, vfs->followers, &new->key, sizeof new->key, follower);
-	if (!follower) {
-		HASH_ADD(hh, vfs->followers, key, sizeof new->key, new);
-		rc = new->hh.tbl ? 0 : -ENOMEM;
-	}
-	pthread_mutex_unlock(&vfs->lock);
-	if (follower || rc)
-		free(new);
-	return rc;
-}
-
-/* The lock is exclusive, so no other thread adds one. */
-static void forget_followers(struct h5_vfs *vfs)
-{
-	struct h5_follower *follower, *next;
-
-	HASH_ITER(hh, vfs->followers, follower, next)
-	h5_lru_forget(vfs->blocks, h5_file_number(follower->key.file), follower->key.address);
-}
-
 /* To be called after each change, also if it failed. */
 static void end_change(struct h5_vfs *vfs)
 {
 	assert(h5_is_locked_to_write(vfs));
-	forget_followers(vfs);
+	h5_followers_forget(vfs);
 	set_time(&vfs->changed);
 	vfs->changes++;
 	pthread_mutex_lock(&vfs->await_lock);
@@ -580,16 +539,4 @@ void h5_changes_close(struct h5_handle *h)
 			     (uintmax_t)h5_dataset_writer_row(h->input.writer));
 	}
 	close_input(&h->input);
-}
-
-void h5_changes_free(struct h5_vfs *vfs)
-{
-	struct h5_follower *follower, *next;
-
-	h5_dataset_writers_close(vfs->file);
-	HASH_ITER(hh, vfs->followers, follower, next)
-	{
-		HASH_DEL(vfs->followers, follower);
-		free(follower);
-	}
 }

@@ -19,9 +19,4 @@ void h5_change_end(struct h5_vfs *vfs);
 /* True: the dataset can be written in this mount, as far as that is known without its index. */
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
 
-/* Remembers a virtual dataset, so that it is decoded again after each change: that may be one of a source. */
-int h5_changes_follow(struct h5_vfs *vfs, const struct h5_node *node);
-/* Forgets all writers and virtual datasets. */
-void h5_changes_free(struct h5_vfs *vfs);
-
 #endif

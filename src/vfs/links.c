@@ -20,7 +20,7 @@ void h5_entity_release(struct h5_entity *entity)
 /* True: no component of the text, followed from the directory, leads above the root of its tree. */
 static bool stays_inside(const struct h5_node *directory, const char *text)
 {
-	unsigned depth = directory->depth;
+	unsigned depth = h5_node_depth(directory);
 
 	if (*text == '/')
 		return false;
@@ -224,6 +224,7 @@ static int resolve_absolute(const struct h5_vfs *vfs, const struct h5_node *dire
 			    const struct h5_link *link, struct h5_entity *entity)
 {
 	struct h5_buf path, target;
+	unsigned depth = h5_node_depth(directory);
 	size_t skipped = 0;
 
 	h5_buf_init(&path, PATH_MAX);
@@ -233,7 +234,7 @@ static int resolve_absolute(const struct h5_vfs *vfs, const struct h5_node *dire
 		return resolve_through(directory, link, entity);
 	}
 	h5_buf_init(&target, PATH_MAX);
-	for (unsigned i = 0; i < directory->depth; i++)
+	for (unsigned i = 0; i < depth; i++)
 		h5_buf_text(&target, i ? "/.." : "..");
 	if (!path.err && path.size > skipped) {
 		if (target.size)

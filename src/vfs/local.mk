@@ -4,6 +4,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/changes.c \
 	src/vfs/changes.h \
 	src/vfs/directory.h \
+	src/vfs/followers.c \
+	src/vfs/followers.h \
 	src/vfs/handle.c \
 	src/vfs/handle.h \
 	src/vfs/links.c \
@@ -13,6 +15,10 @@ libh5fs_a_SOURCES += \
 	src/vfs/name.h \
 	src/vfs/node.c \
 	src/vfs/node.h \
+	src/vfs/node_number.c \
+	src/vfs/node_number.h \
+	src/vfs/objects.c \
+	src/vfs/objects.h \
 	src/vfs/paths.c \
 	src/vfs/paths.h \
 	src/vfs/private.h \

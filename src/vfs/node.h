@@ -37,15 +37,19 @@ struct h5_node {
 	uint64_t ino;
 	uint64_t id; /* the kernel's number for it: see node.c */
 	uint32_t generation;
-	UT_hash_handle by_id;	     /* vfs->lock */
-	uint64_t from;		     /* id of the directory whose entry it is, if the id is a hash of that */
-	const char *name;	     /* of that entry; in `key`. NULL: the id is no such hash */
-	unsigned depth;		     /* of a directory: names between the root and it */
-	struct h5_node *parent;	     /* referenced; NULL: the root, and files, which may have several */
-	uint64_t references;	     /* vfs->lock: look-ups of the kernel, children, open files */
-	UT_hash_handle hh;	     /* vfs->lock */
+	UT_hash_handle by_id; /* vfs->lock */
+	/* vfs->lock, and on a mount for writing vfs->write_lock, as a directory may be renamed: */
+	uint64_t from;		/* id of the directory whose entry it is, if the name made the id */
+	const char *name;	/* of that entry; behind the key. NULL: no name made the id */
+	struct h5_node *parent; /* referenced; NULL: the root, and files, which may have several */
+	uint64_t moved_in;	/* the transaction in which it was renamed last: h5_objects_transaction() */
+	uint64_t references;	/* vfs->lock: look-ups of the kernel, children, open files */
+	UT_hash_handle hh;	/* vfs->lock */
 	struct h5_node *prev, *next; /* vfs->lock: in vfs->detached */
 	bool is_detached;
+	bool is_shared;		/* vfs->lock: it shows a group that another hard link leads to, too */
+	struct h5_shown *shown; /* vfs->lock: the object; NULL: none of the mounted file (vfs/objects.h) */
+	struct h5_node *prev_shown, *next_shown; /* vfs->lock: in shown->nodes */
 	/* vfs->lock: size of the contents, if it took work to find, and h5_state() at that time */
 	bool has_size;
 	uint64_t size, size_state;
@@ -57,12 +61,14 @@ struct h5_node {
 	 * kernel is told until these pages are dropped */
 	unsigned growing;
 	uint64_t told_size;
+	/* Two names with the same key have the same node: see node.c. */
+	uint8_t *key; /* and the name behind it, in first_key, or in memory of its own since it was renamed */
 	size_t key_size;
-	uint8_t key[]; /* two names with the same key have the same node: see node.c */
+	uint8_t first_key[];
 };
 
 /* Finds or makes the node of a name in the parent, which leads to the entity. *node is referenced. Takes over
- * entity->target, also on failure. */
+ * entity->target, also on failure. -ESTALE: the object is about to be removed. */
 int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
 		struct h5_node **node);
 /* Frees all nodes. */
@@ -70,6 +76,35 @@ void h5_nodes_free(struct h5_vfs *vfs);
 /* st_ino of an entity, without a node. */
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
 		     const struct h5_entity *entity);
+
+/* Names between the root and a directory; in the tree of a view, the root of that tree counts. With the lock
+ * of the mount. */
+unsigned h5_node_depth(const struct h5_node *directory);
+
+/* ---- names that change: with the exclusive lock ---- */
+
+/* The node that a name of the directory has made (of a directory, a symlink), referenced; NULL: there is
+ * none. */
+struct h5_node *h5_node_find(struct h5_vfs *vfs, struct h5_node *directory, const char *name);
+/* No name leads to the node any more. NULL is fine. */
+void h5_node_detach(struct h5_vfs *vfs, struct h5_node *node);
+
+/* A place for a node, to be had before the file changes. */
+struct h5_node_place {
+	struct h5_node *parent;
+	uint8_t *key; /* owned, and the name behind it */
+	size_t key_size;
+};
+
+int h5_node_place_prepare(struct h5_node *parent, const char *name, struct h5_node_place *place);
+void h5_node_place_release(struct h5_node_place *place); /* may run twice */
+/* Moves the node of a directory, which keeps its number. Empties the place. If another node is there, it is
+ * detached. */
+void h5_node_move(struct h5_vfs *vfs, struct h5_node *node, struct h5_node_place *place);
+
+/* The transaction of that number was given up: no name leads any more to nodes that were renamed in it, and
+ * none to nodes of objects that were made in it, which no longer exist. */
+void h5_nodes_lose(struct h5_vfs *vfs, uint64_t transaction);
 
 /* ---- from a number to the node ---- */
 

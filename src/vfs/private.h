@@ -30,6 +30,11 @@ struct h5_vfs {
 	struct h5_node *nodes;		  /* hash table by key */
 	struct h5_node *by_id;		  /* hash table of all nodes */
 	struct h5_remembered *remembered; /* hash table of nodes that were forgotten */
+	/* Of a mount for writing (vfs/objects.h): */
+	struct h5_shown *shown;	    /* hash table of the objects that nodes show */
+	struct h5_shown *unused;    /* those without names and nodes: to be removed */
+	struct h5_removed *removed; /* hash table of addresses of removed objects */
+	uint64_t lives;		    /* how often that table was emptied */
 	struct h5_node *
 		detached; /* nodes that the kernel still has, but whose name leads to something else by now */
 	/* Open files and directories: a mount may end before the kernel closes them. */

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "vfs/followers.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
 #include "vfs/reading.h"
@@ -59,7 +60,7 @@ static int begin_content(struct h5_vfs *vfs, const struct h5_node *node, const s
 				 .state = h5_state(vfs, node->entity.file)};
 	rc = h5_view_begin(view, known);
 	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))
-		rc = h5_changes_follow(vfs, node);
+		rc = h5_followers_add(vfs, node);
 	return rc;
 }
 

@@ -3,8 +3,10 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "dataset/writer.h"
 #include "object/path.h"
 #include "vfs/directory.h"
+#include "vfs/followers.h"
 #include "vfs/handle.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
@@ -125,7 +127,8 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	if (!vfs)
 		return;
 	h5_handles_close(vfs);
-	h5_changes_free(vfs);
+	h5_dataset_writers_close(vfs->file);
+	h5_followers_free(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_paths_free(vfs->map);

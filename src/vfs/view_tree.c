@@ -121,11 +121,12 @@ static void add_path(struct h5_buf *out, const struct h5_view_ops *view, bool as
 static int resolve_soft(const struct h5_node *directory, const struct h5_link *link, bool as_file,
 			struct h5_entity *entity)
 {
+	unsigned depth = h5_node_depth(directory);
 	struct h5_buf target;
 
 	h5_buf_init(&target, PATH_MAX);
 	if (link->target_size && link->target[0] == '/')
-		for (unsigned i = 0; i < directory->depth; i++)
+		for (unsigned i = 0; i < depth; i++)
 			h5_buf_text(&target, i ? "/.." : "..");
 	add_path(&target, directory->entity.view, as_file, link->target, link->target_size);
 	return h5_entity_symlink(directory, entity, &target);
@@ -378,7 +379,7 @@ static int list_attributes(struct listing *l)
 static int list_object(struct listing *l)
 {
 	const struct h5_node *directory = l->directory;
-	bool is_root = !directory->depth;
+	bool is_root = !h5_node_depth(directory);
 	struct h5_entity entity;
 	int rc = 0, more = 0;
 

@@ -1,0 +1,219 @@
+#include "vfs/objects.h"
+
+#include "base/error.h"
+#include "change/transaction.h"
+#include "dataset/removal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REMOVED_MAX = 1 << 16 }; /* most addresses of removed objects that are remembered */
+
+/* An address where objects were that have been removed in this mount. */
+struct h5_removed {
+	uint64_t address;
+	uint64_t count;
+	UT_hash_handle hh;
+};
+
+uint64_t h5_objects_transaction(const struct h5_vfs *vfs)
+{
+	return h5_tx_number(vfs->file) + 1;
+}
+
+/* ---- addresses that are used again ---- */
+
+static void forget_removed(struct h5_vfs *vfs)
+{
+	struct h5_removed *removed, *next;
+
+	HASH_ITER(hh, vfs->removed, removed, next)
+	{
+		HASH_DEL(vfs->removed, removed);
+		free(removed);
+	}
+}
+
+/* If there is no memory, all objects get other numbers. */
+static void count_removed(struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_removed *removed;
+
+	HASH_FIND(hh, vfs->removed, &address, sizeof address, removed);
+	if (!removed && HASH_COUNT(vfs->removed) < REMOVED_MAX && (removed = calloc(1, sizeof *removed))) {
+		removed->address = address;
+		HASH_ADD(hh, vfs->removed, address, sizeof removed->address, removed);
+		if (!removed->hh.tbl) {
+			free(removed);
+			removed = NULL;
+		}
+	}
+	if (removed) {
+		removed->count++;
+		return;
+	}
+	forget_removed(vfs);
+	vfs->lives++;
+}
+
+uint64_t h5_objects_life(const struct h5_vfs *vfs, uint64_t address)
+{
+	const struct h5_removed *removed;
+
+	HASH_FIND(hh, vfs->removed, &address, sizeof address, removed);
+	return vfs->lives << 32 | (removed ? removed->count : 0);
+}
+
+/* ---- nodes ---- */
+
+static struct h5_shown *find(const struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_shown *shown;
+
+	HASH_FIND(hh, vfs->shown, &address, sizeof address, shown);
+	return shown;
+}
+
+static void drop(struct h5_vfs *vfs, struct h5_shown *shown)
+{
+	HASH_DEL(vfs->shown, shown);
+	free(shown);
+}
+
+static struct h5_shown *add(struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_shown *shown = calloc(1, sizeof *shown);
+
+	if (!shown)
+		return NULL;
+	shown->address = address;
+	shown->made_in = h5_tx_is_new(vfs->file, address) ? h5_objects_transaction(vfs) : 0;
+	HASH_ADD(hh, vfs->shown, address, sizeof shown->address, shown);
+	if (!shown->hh.tbl) {
+		free(shown);
+		return NULL;
+	}
+	return shown;
+}
+
+int h5_objects_join(struct h5_vfs *vfs, struct h5_node *node)
+{
+	struct h5_shown *shown;
+
+	if (!vfs->options.writable || node->entity.file != vfs->file)
+		return 0;
+	shown = find(vfs, node->entity.address);
+	if (shown && !shown->nodes)
+		return -ESTALE;
+	if (!shown)
+		shown = add(vfs, node->entity.address);
+	if (!shown)
+		return -ENOMEM;
+	DL_PREPEND2(shown->nodes, node, prev_shown, next_shown);
+	node->shown = shown;
+	return 0;
+}
+
+void h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node)
+{
+	struct h5_shown *shown = node->shown;
+
+	if (!shown)
+		return;
+	DL_DELETE2(shown->nodes, node, prev_shown, next_shown);
+	node->shown = NULL;
+	if (shown->nodes)
+		return;
+	if (!shown->is_nameless) {
+		drop(vfs, shown);
+		return;
+	}
+	count_removed(vfs, shown->address);
+	LL_PREPEND(vfs->unused, shown);
+}
+
+/* ---- objects without names ---- */
+
+bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_shown *shown;
+
+	pthread_mutex_lock(&vfs->lock);
+	shown = find(vfs, address);
+	if (shown) {
+		shown->is_nameless = true;
+		shown->nameless_since = h5_objects_transaction(vfs);
+	} else {
+		count_removed(vfs, address);
+	}
+	pthread_mutex_unlock(&vfs->lock);
+	return shown;
+}
+
+static bool take_unused(struct h5_vfs *vfs, uint64_t *address)
+{
+	struct h5_shown *shown;
+
+	pthread_mutex_lock(&vfs->lock);
+	shown = vfs->unused;
+	if (shown) {
+		*address = shown->address;
+		LL_DELETE(vfs->unused, shown);
+		drop(vfs, shown);
+	}
+	pthread_mutex_unlock(&vfs->lock);
+	return shown;
+}
+
+void h5_objects_sweep(struct h5_vfs *vfs)
+{
+	uint64_t address;
+
+	while (take_unused(vfs, &address)) {
+		int rc = h5_object_remove(vfs->file, address);
+
+		if (rc && vfs->options.log)
+			vfs->options.log("%s: address %" PRIu64 ": the space of a removed object is lost: %s",
+					 vfs->options.file ? vfs->options.file : "", address, strerror(-rc));
+	}
+}
+
+void h5_objects_end(struct h5_vfs *vfs)
+{
+	struct h5_shown *shown, *next;
+
+	pthread_mutex_lock(&vfs->lock);
+	HASH_ITER(hh, vfs->shown, shown, next)
+	while (shown->is_nameless && shown->nodes)
+		h5_objects_leave(vfs, shown->nodes);
+	pthread_mutex_unlock(&vfs->lock);
+}
+
+void h5_objects_rename_all(struct h5_vfs *vfs, uint64_t transaction)
+{
+	struct h5_shown *shown, *next;
+
+	pthread_mutex_lock(&vfs->lock);
+	HASH_ITER(hh, vfs->shown, shown, next)
+	{
+		if (!shown->is_nameless || shown->nameless_since != transaction)
+			continue;
+		shown->is_nameless = false;
+		if (shown->nodes)
+			continue;
+		LL_DELETE(vfs->unused, shown);
+		drop(vfs, shown);
+	}
+	pthread_mutex_unlock(&vfs->lock);
+}
+
+void h5_objects_free(struct h5_vfs *vfs)
+{
+	struct h5_shown *shown, *next;
+
+	HASH_ITER(hh, vfs->shown, shown, next)
+	drop(vfs, shown);
+	vfs->unused = NULL;
+	forget_removed(vfs);
+}

@@ -1,0 +1,51 @@
+/* On a mount for writing: which nodes show an object of the mounted file, and what becomes of an object whose
+ * last name was removed. It lives as long as a node shows it; then its space is given up. */
+#ifndef H5_VFS_OBJECTS_H
+#define H5_VFS_OBJECTS_H
+
+#include "vfs/private.h"
+
+/* An object of the mounted file that nodes show. */
+struct h5_shown {
+	uint64_t address;
+	UT_hash_handle hh;     /* vfs->lock */
+	struct h5_node *nodes; /* vfs->lock: all nodes that show it, linked by next_shown */
+	/* vfs->write_lock: it has no name any more since the transaction of this number */
+	bool is_nameless;
+	uint64_t nameless_since;
+	/* The transaction that has made the object; 0: it is older than its first node. */
+	uint64_t made_in;
+	struct h5_shown *next; /* vfs->lock: in vfs->unused */
+};
+
+/* Numbers the transactions of the file, from 1 on. */
+uint64_t h5_objects_transaction(const struct h5_vfs *vfs);
+
+/* To be called for a new node, and before one is freed; both with vfs->lock. -ESTALE: the object waits to be
+ * removed. */
+int h5_objects_join(struct h5_vfs *vfs, struct h5_node *node);
+void h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node);
+/* A number for the object that is at the address now: another one than those of the objects that were there
+ * before in this mount. With vfs->lock. */
+uint64_t h5_objects_life(const struct h5_vfs *vfs, uint64_t address);
+
+/* The rest with the exclusive lock. */
+
+/* The object has lost its last name. False: no node shows it, so the caller removes it. */
+bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);
+/* Removes the objects that have neither names nor nodes. To be called before each commit. */
+void h5_objects_sweep(struct h5_vfs *vfs);
+/* All nameless objects are removed by the next h5_objects_sweep(). To be called when nobody has any open. */
+void h5_objects_end(struct h5_vfs *vfs);
+/* The transaction of that number was given up, so objects that have lost their last name in it have it again.
+ */
+void h5_objects_rename_all(struct h5_vfs *vfs, uint64_t transaction);
+void h5_objects_free(struct h5_vfs *vfs);
+
+/* With the lock. */
+static inline bool h5_objects_is_nameless(const struct h5_node *node)
+{
+	return node->shown && node->shown->is_nameless;
+}
+
+#endif
