@@ -63,7 +63,7 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	h5_committer_stop(m->committer);
 	h5_interrupt_begin(NULL, NULL);
 	h5_error_clear();
-	code = h5_vfs_commit(m->vfs);
+	code = h5_vfs_finish(m->vfs);
 	if (code) {
 		h5_log("%s: what was written last is lost: %s", o->file,
 		       h5_error_last()->code == code ? h5_error_last()->text : strerror(-code));

@@ -17,7 +17,7 @@ void h5_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	fi->fh = (uintptr_t)dir;
-	fi->cache_readdir = fi->keep_cache = h5_request_entry_timeout(m, h5_request_node(m, ino)) > 0;
+	fi->cache_readdir = fi->keep_cache = h5_request_names_timeout(m, h5_request_node(m, ino)) > 0;
 	if (fuse_reply_open(req, fi))
 		h5_vfs_closedir(dir);
 }

@@ -2,9 +2,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -115,6 +117,27 @@ static bool serve_one(struct h5_invalidator *v, bool drop)
 	return true;
 }
 
+/* False: there was no name. */
+static bool forget_name(struct h5_invalidator *v, bool tell)
+{
+	char name[NAME_MAX + 1];
+	uint64_t directory;
+
+	if (!h5_vfs_take_stale_name(v->vfs, &directory, name))
+		return false;
+	/* Fails if the kernel does not have it any more. */
+	if (tell)
+		fuse_lowlevel_notify_inval_entry(v->session, directory, name, strlen(name));
+	return true;
+}
+
+static void wake_thread(void *arg)
+{
+	const struct h5_invalidator *v = arg;
+
+	pthread_kill(v->thread, WAKE);
+}
+
 void h5_invalidator_add(struct h5_invalidator *v, const struct h5_stale *stale)
 {
 	struct item *item = malloc(sizeof *item);
@@ -175,7 +198,7 @@ static void close_queue(struct h5_invalidator *v)
 	pthread_mutex_lock(&v->lock);
 	v->closed = true;
 	pthread_mutex_unlock(&v->lock);
-	while (serve_one(v, false))
+	while (serve_one(v, false) || forget_name(v, false))
 		;
 }
 
@@ -199,7 +222,7 @@ static void *run(void *arg)
 
 	while (!ended && !is_stopped(v)) {
 		ended = wait_for_signal(v, busy ? &none : NULL);
-		busy = !ended && serve_one(v, true);
+		busy = !ended && (serve_one(v, true) || forget_name(v, true));
 	}
 	close_queue(v);
 	if (ended)
@@ -264,6 +287,7 @@ int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs, struc
 		free(v);
 		return rc;
 	}
+	h5_vfs_on_stale_names(vfs, wake_thread, v);
 	*out = v;
 	return 0;
 }
@@ -272,6 +296,7 @@ void h5_invalidator_stop(struct h5_invalidator *v)
 {
 	if (!v)
 		return;
+	h5_vfs_on_stale_names(v->vfs, NULL, NULL);
 	pthread_mutex_lock(&v->lock);
 	v->stopped = true;
 	pthread_mutex_unlock(&v->lock);

@@ -45,7 +45,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		const struct h5_node *directory = h5_vfs_node(m->vfs, parent);
 
 		e = (struct fuse_entry_param){.entry_timeout =
-						      directory ? h5_request_entry_timeout(m, directory) : 0};
+						      directory ? h5_request_names_timeout(m, directory) : 0};
 		fuse_reply_entry(req, &e);
 		return;
 	}
@@ -97,7 +97,7 @@ static void reply_attr(fuse_req_t req, fuse_ino_t ino, struct h5_mount *m, const
 	if (rc)
 		h5_request_fail_on(req, ino, what, rc);
 	else
-		fuse_reply_attr(req, st, h5_request_attr_timeout(m, st));
+		fuse_reply_attr(req, st, h5_request_attr_timeout(m, h5_request_node(m, ino), st));
 }
 
 static void reply_getattr(fuse_req_t req, fuse_ino_t ino, size_t written)
@@ -389,7 +389,76 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 	reply_done(req, ino, "fsync", h5_vfs_commit(m->vfs));
 }
 
-/* ---- names that are made, moved and removed: not possible ---- */
+/* ---- names that are made, moved and removed ---- */
+
+/* Replies with a new name. */
+static void reply_entry(fuse_req_t req, const char *what, int rc, struct h5_vfs_entry *entry)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+	struct fuse_entry_param e;
+
+	if (rc) {
+		h5_request_fail(req, what, rc);
+		return;
+	}
+	e = h5_request_entry(m, entry);
+	if (fuse_reply_entry(req, &e))
+		h5_vfs_forget(m->vfs, entry->node, 1);
+}
+
+static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	struct h5_mount *m = h5_request_begin(req);
+	struct h5_vfs_entry entry;
+
+	(void)mode;
+	reply_entry(req, "mkdir", h5_vfs_mkdir(m->vfs, h5_request_node(m, parent), name, &entry), &entry);
+}
+
+static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+	struct h5_mount *m = h5_request_begin(req);
+	struct h5_vfs_entry entry;
+
+	reply_entry(req, "symlink", h5_vfs_symlink(m->vfs, target, h5_request_node(m, parent), name, &entry),
+		    &entry);
+}
+
+static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+	struct h5_mount *m = h5_request_begin(req);
+	struct h5_vfs_entry entry;
+
+	reply_entry(req, "link",
+		    h5_vfs_link(m->vfs, h5_request_node(m, ino), h5_request_node(m, parent), name, &entry),
+		    &entry);
+}
+
+static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct h5_mount *m = h5_request_begin(req);
+
+	reply_done(req, parent, "unlink", h5_vfs_unlink(m->vfs, h5_request_node(m, parent), name));
+}
+
+static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct h5_mount *m = h5_request_begin(req);
+
+	reply_done(req, parent, "rmdir", h5_vfs_rmdir(m->vfs, h5_request_node(m, parent), name));
+}
+
+static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		      const char *new_name, unsigned flags)
+{
+	struct h5_mount *m = h5_request_begin(req);
+
+	reply_done(req, parent, "rename",
+		   h5_vfs_rename(m->vfs, h5_request_node(m, parent), name, h5_request_node(m, new_parent),
+				 new_name, flags));
+}
+
+/* ---- files that are made: not possible ---- */
 
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t device)
 {
@@ -400,42 +469,11 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t
 	fuse_reply_err(req, EPERM);
 }
 
-static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
-{
-	op_mknod(req, parent, name, mode, 0);
-}
-
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		      struct fuse_file_info *fi)
 {
 	(void)fi;
 	op_mknod(req, parent, name, mode, 0);
-}
-
-static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
-{
-	op_mknod(req, parent, name, 0, 0);
-}
-
-static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
-{
-	(void)target;
-	op_unlink(req, parent, name);
-}
-
-static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
-{
-	(void)ino;
-	op_unlink(req, parent, name);
-}
-
-static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
-		      const char *new_name, unsigned flags)
-{
-	(void)new_parent;
-	(void)new_name;
-	(void)flags;
-	op_unlink(req, parent, name);
 }
 
 /* ---- the session ---- */
@@ -478,7 +516,7 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.mkdir = op_mkdir,
 	.create = op_create,
 	.unlink = op_unlink,
-	.rmdir = op_unlink,
+	.rmdir = op_rmdir,
 	.symlink = op_symlink,
 	.link = op_link,
 	.rename = op_rename,

@@ -39,9 +39,12 @@ void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int co
 	fuse_reply_err(req, -code);
 }
 
-double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st)
+double h5_request_attr_timeout(const struct h5_mount *m, const struct h5_node *node, const struct stat *st)
 {
-	return m->writable && S_ISREG(st->st_mode) ? 0 : m->timeout;
+	if (!m->writable || !m->timeout)
+		return m->timeout;
+	return S_ISREG(st->st_mode) || (S_ISDIR(st->st_mode) && h5_vfs_is_passing(m->vfs, node)) ? 0
+												 : m->timeout;
 }
 
 void h5_request_limit_size(struct stat *st, uint64_t limit)
@@ -57,8 +60,8 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 		.ino = h5_vfs_id(entry->node),
 		.generation = h5_vfs_generation(entry->node),
 		.attr = entry->st,
-		.attr_timeout = entry->size_known ? h5_request_attr_timeout(m, &entry->st) : 0,
-		.entry_timeout = h5_request_entry_timeout(m, entry->node)};
+		.attr_timeout = entry->size_known ? h5_request_attr_timeout(m, entry->node, &entry->st) : 0,
+		.entry_timeout = entry->passing ? 0 : m->timeout};
 }
 
 /* ---- replies ---- */

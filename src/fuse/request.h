@@ -52,13 +52,13 @@ static inline struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino
 
 /* What the kernel is told about a name. */
 struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry);
-/* Seconds that the kernel may keep attributes: 0 for files that may be written, since it does not know their
- * size and time. */
-double h5_request_attr_timeout(const struct h5_mount *m, const struct stat *st);
-/* Seconds that the kernel may keep the name of the node, and in a directory the names that are not there. */
-static inline double h5_request_entry_timeout(const struct h5_mount *m, const struct h5_node *node)
+/* Seconds that the kernel may keep attributes of the node: 0 for files that may be written, since it does not
+ * know their size and time, and for directories that may change without its knowing. */
+double h5_request_attr_timeout(const struct h5_mount *m, const struct h5_node *node, const struct stat *st);
+/* Seconds that the kernel may keep that a name is not in the directory, and a listing. */
+static inline double h5_request_names_timeout(const struct h5_mount *m, const struct h5_node *directory)
 {
-	return m->writable && h5_vfs_is_in_view(node) ? 0 : m->timeout;
+	return h5_vfs_is_passing(m->vfs, directory) ? 0 : m->timeout;
 }
 
 /* The largest size of the file that the kernel may be told now. */

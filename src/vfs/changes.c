@@ -12,6 +12,8 @@
 #include "store/statistics.h"
 #include "vfs/followers.h"
 #include "vfs/handle.h"
+#include "vfs/names.h"
+#include "vfs/objects.h"
 #include "vfs/paths.h"
 
 #include <assert.h>
@@ -60,12 +62,7 @@ static void end_change(struct h5_vfs *vfs)
 	h5_followers_forget(vfs);
 	set_time(&vfs->changed);
 	vfs->changes++;
-	pthread_mutex_lock(&vfs->await_lock);
-	if (!vfs->is_changed) {
-		vfs->is_changed = true;
-		pthread_cond_signal(&vfs->await_end);
-	}
-	pthread_mutex_unlock(&vfs->await_lock);
+	h5_objects_await(vfs);
 }
 
 bool h5_vfs_await_change(struct h5_vfs *vfs, unsigned seconds)
@@ -175,10 +172,8 @@ static int first_failure(const struct h5_vfs *vfs)
 	return 0;
 }
 
-/* Makes all changes durable. If those of a dataset cannot be, they are lost: the dataset is again as the last
- * commit has left it, and its handles remember the failure. Returns the failure of the dataset `of`; if that
- * is NULL, of any dataset. With the exclusive lock. */
-static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
+/* *made: the commit was made, though it may lack changes of some datasets. */
+static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, bool *made)
 {
 	struct h5_file *file = vfs->file;
 	int failure, rc;
@@ -188,7 +183,9 @@ static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 		return has_uncommitted(vfs, of) ? given_up() : 0;
 	/* A commit covers all writers, so the caller's request cannot interrupt it. */
 	h5_interrupt_begin(NULL, NULL);
+	h5_objects_sweep(vfs);
 	rc = h5_tx_commit(file);
+	*made = !rc;
 	if (!h5_tx_is_writable(file)) {
 		if (vfs->options.log)
 			vfs->options.log("a commit has failed: the mount takes no more changes");
@@ -200,6 +197,27 @@ static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 	if (!rc)
 		tell_committed(vfs);
 	return of ? h5_dataset_writer_participant(of)->failure : failure;
+}
+
+/* Makes all changes durable. If those of a dataset cannot be, they are lost: the dataset is again as the last
+ * commit has left it, and its handles remember the failure. Returns the failure of the dataset `of`; if that
+ * is NULL, of any dataset. With the exclusive lock. */
+static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
+{
+	const uint64_t before = h5_objects_transaction(vfs);
+	bool made = false;
+	int rc = commit_all(vfs, of, &made);
+
+	if (made)
+		h5_names_committed(vfs);
+	else if (h5_objects_transaction(vfs) != before)
+		h5_names_lost(vfs, before);
+	return rc;
+}
+
+int h5_changes_commit(struct h5_vfs *vfs)
+{
+	return commit(vfs, NULL);
 }
 
 /* ---- the lock ---- */
@@ -331,14 +349,19 @@ static int begin_change(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
 	return rc || !writer ? rc : h5_dataset_writer_ready(writer);
 }
 
-int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node)
+int h5_change_check(const struct h5_vfs *vfs, const struct h5_node *node)
 {
-	int rc = 0;
-
 	if (!vfs->options.writable || (node->entity.file && node->entity.file != vfs->file))
 		return -EROFS;
-	if (!node->entity.file || node->entity.view || node->entity.target)
-		return -EPERM;
+	return !node->entity.file || node->entity.view || node->entity.target ? -EPERM : 0;
+}
+
+int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	int rc = h5_change_check(vfs, node);
+
+	if (rc)
+		return rc;
 	h5_lock_to_write(vfs);
 	if (h5_tx_is_swmr(vfs->file))
 		rc = h5_fail(-EPERM, node->entity.address, "with SWMR readers only elements change");

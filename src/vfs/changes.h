@@ -13,6 +13,11 @@ void h5_lock_to_write(struct h5_vfs *vfs);
  * -EROFS: the mount or the object is for reading; -EPERM: it cannot be changed. On failure there is nothing
  * to end. */
 int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node);
+/* The same question, without a lock: 0, -EROFS or -EPERM. */
+int h5_change_check(const struct h5_vfs *vfs, const struct h5_node *node);
+/* Makes all changes durable, inside a change. On failure they are lost; what was looked up before may be
+ * gone. */
+int h5_changes_commit(struct h5_vfs *vfs);
 /* Ends it, also if it has failed. */
 void h5_change_end(struct h5_vfs *vfs);
 

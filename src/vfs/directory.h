@@ -70,6 +70,20 @@ int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5
 int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
 		   struct h5_entity *entity);
 
+/* The link of that name, h5_link_release(). -EPERM: the name belongs to no link. */
+int h5_lookup_link(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
+		   struct h5_link *link);
+
+/* Sets entry->passing. `passing`: of the directory. */
+static inline void h5_entry_set_passing(const struct h5_vfs *vfs, struct h5_vfs_entry *entry, bool passing)
+{
+	const struct h5_node *node = entry->node;
+
+	/* The target of a symlink depends on where its directory is. */
+	entry->passing = passing || (vfs->options.writable &&
+				     (h5_vfs_is_in_view(node) || node->entity.kind == H5_NODE_SYMLINK));
+}
+
 /* ---- listings: listing.c ---- */
 
 static inline enum h5_name_order h5_listing_order(const struct h5_vfs *vfs)

@@ -271,10 +271,9 @@ static int resolve_user_defined(const struct h5_node *directory, const struct h5
 	return h5_entity_symlink(directory, entity, &target);
 }
 
-int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
-		     struct h5_entity *entity)
+static int resolve(const struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+		   struct h5_entity *entity)
 {
-	*entity = (struct h5_entity){0};
 	switch (link->type) {
 	case H5_LINK_HARD:
 		return resolve_object(directory, directory->entity.file, link->address, link->cached_kind,
@@ -286,6 +285,19 @@ int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 	default:
 		return resolve_user_defined(directory, link, entity);
 	}
+}
+
+int h5_links_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
+		     struct h5_entity *entity)
+{
+	int rc;
+
+	*entity = (struct h5_entity){0};
+	rc = resolve(vfs, directory, link, entity);
+	if (!rc && link->type != H5_LINK_HARD && entity->kind == H5_NODE_DIRECTORY &&
+	    entity->file == vfs->file)
+		vfs->shown_twice = true;
+	return rc;
 }
 
 /* ---- the list of an open directory ---- */

@@ -19,6 +19,7 @@ struct h5_dir {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* the kernel has a reference while the directory is open */
 	struct h5_dir_list list;
+	uint64_t name_changes;	    /* of the mount, when the list was made */
 	int error;		    /* why the list is not complete; 0: the list is complete */
 	struct h5_dir *prev, *next; /* in vfs->dirs; guarded by vfs->lock */
 };
@@ -82,6 +83,7 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 	while (h5_reading_next(&reading, &rc)) {
 		h5_dir_list_release(&dir->list);
 		dir->error = 0;
+		dir->name_changes = vfs->name_changes;
 		rc = read_entries(dir);
 	}
 	if (rc) {
@@ -121,7 +123,13 @@ ino_t h5_vfs_dir_self(const struct h5_dir *dir)
 
 ino_t h5_vfs_dir_parent(const struct h5_dir *dir)
 {
-	return dir->node->parent ? dir->node->parent->ino : dir->node->ino;
+	const struct h5_node *node = dir->node;
+	ino_t ino;
+
+	pthread_mutex_lock(&dir->vfs->lock);
+	ino = node->parent ? node->parent->ino : node->ino;
+	pthread_mutex_unlock(&dir->vfs->lock);
+	return ino;
 }
 
 int h5_vfs_dir_error(const struct h5_dir *dir)
@@ -192,11 +200,14 @@ static void fill_with_object(struct batch *b, size_t i, const struct h5_object *
 	b->filled[i] = !rc && !fill(b, i, &entity, entity.kind == H5_NODE_SYMLINK ? NULL : object);
 }
 
-/* True: a look-up has to find the name, too. Targets of dangling symlinks begin with such a name, because a
- * look-up does not find it. If an index is damaged, a listing may have a name that a look-up does not find,
- * and then the kernel must not get a node for it. */
+/* True: a look-up has to find the name, too. If names have changed since the list was made, the link may lead
+ * to an object that is gone. Targets of dangling symlinks begin with a name that a look-up does not find. If
+ * an index is damaged, a listing may have such a name all the same, and then the kernel must not get a node
+ * for it. */
 static bool must_be_found(const struct batch *b, size_t i)
 {
+	if (b->dir->name_changes != b->dir->vfs->name_changes)
+		return true;
 	return !is_in_view(b->dir) && !strncmp(b->items[i].text, H5_DANGLING, sizeof H5_DANGLING - 1);
 }
 
@@ -271,6 +282,7 @@ static void fill_by_address(struct batch *b)
 /* Fills entries up to the first one that fails. *got: how many. */
 static int fill_batch(struct batch *b, size_t *got)
 {
+	bool passing = h5_vfs_is_passing(b->dir->vfs, b->dir->node);
 	int rc = 0;
 
 	if (!is_in_view(b->dir))
@@ -280,6 +292,8 @@ static int fill_batch(struct batch *b, size_t *got)
 			rc = fill_alone(b, *got);
 		if (rc)
 			break;
+		if (b->plus && b->entries[*got].node)
+			h5_entry_set_passing(b->dir->vfs, &b->entries[*got], passing);
 	}
 	for (size_t i = *got; b->plus && i < b->count; i++)
 		if (b->filled[i])

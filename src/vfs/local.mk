@@ -13,6 +13,10 @@ libh5fs_a_SOURCES += \
 	src/vfs/lookup.c \
 	src/vfs/name.c \
 	src/vfs/name.h \
+	src/vfs/name_change.c \
+	src/vfs/name_change.h \
+	src/vfs/names.c \
+	src/vfs/names.h \
 	src/vfs/node.c \
 	src/vfs/node.h \
 	src/vfs/node_number.c \
@@ -23,8 +27,10 @@ libh5fs_a_SOURCES += \
 	src/vfs/paths.h \
 	src/vfs/private.h \
 	src/vfs/reading.h \
+	src/vfs/rename.c \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
+	src/vfs/symlink.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \
 	src/vfs/view_tree.c \

@@ -12,7 +12,8 @@ struct search {
 	const char *name;
 	struct h5_vfs *vfs;
 	const struct h5_node *directory;
-	bool as_file; /* in the tree of a view: look for its file, not its directory */
+	bool as_file;	      /* in the tree of a view: look for its file, not its directory */
+	struct h5_link *link; /* becomes the link, and `entity` is not used; NULL: the entity is wanted */
 	struct h5_entity entity;
 };
 
@@ -27,6 +28,8 @@ static void escape(const struct search *s, const char *name, size_t size, char o
 
 static int resolve(struct search *s, const struct h5_link *link)
 {
+	if (s->link)
+		return h5_link_copy(link, s->link);
 	return s->directory->entity.view
 		       ? h5_views_resolve(s->vfs, s->directory, link, s->as_file, &s->entity)
 		       : h5_links_resolve(s->vfs, s->directory, link, &s->entity);
@@ -114,6 +117,20 @@ int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const ch
 	return rc;
 }
 
+int h5_lookup_link(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
+		   struct h5_link *link)
+{
+	struct search s = {.name = name, .vfs = vfs, .directory = directory, .link = link};
+	int rc = find(&s);
+
+	/* A name that is none of a link: one of those of h5_views_find(). */
+	if (!rc && !link->owned) {
+		h5_entity_release(&s.entity);
+		rc = -EPERM;
+	}
+	return rc;
+}
+
 /* h5_vfs_lookup() inside a request that reads. */
 static int look_up_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
 			 struct h5_vfs_entry *entry)
@@ -131,6 +148,8 @@ static int look_up_entry(struct h5_vfs *vfs, struct h5_node *parent, const char 
 		rc = h5_node_get(vfs, parent, name, &entity, &entry->node);
 	if (!rc)
 		rc = h5_stat_entry(vfs, NULL, &times, entry);
+	if (!rc)
+		h5_entry_set_passing(vfs, entry, h5_vfs_is_passing(vfs, parent));
 	return rc;
 }
 

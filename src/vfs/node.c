@@ -187,19 +187,22 @@ int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, st
 	return rc;
 }
 
-/* Takes the node out of the tables, and frees it. */
-static void node_free(struct h5_vfs *vfs, struct h5_node *node)
+/* Takes the node out of the tables, and frees it. True: its object is to be removed. */
+static bool node_free(struct h5_vfs *vfs, struct h5_node *node)
 {
+	bool unused;
+
 	if (node->is_detached)
 		DL_DELETE(vfs->detached, node);
 	else
 		HASH_DEL(vfs->nodes, node);
 	HASH_DELETE(by_id, vfs->by_id, node);
-	h5_objects_leave(vfs, node);
+	unused = h5_objects_leave(vfs, node);
 	if (node->key != node->first_key)
 		free(node->key);
 	free(node->entity.target);
 	free(node);
+	return unused;
 }
 
 void h5_nodes_free(struct h5_vfs *vfs)
@@ -216,6 +219,8 @@ void h5_nodes_free(struct h5_vfs *vfs)
 
 void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
 {
+	bool unused = false;
+
 	pthread_mutex_lock(&vfs->lock);
 	while (node && node != vfs->root) {
 		struct h5_node *parent = node->parent;
@@ -224,11 +229,13 @@ void h5_vfs_forget(struct h5_vfs *vfs, struct h5_node *node, uint64_t count)
 		if (node->references)
 			break;
 		h5_number_remember(vfs, node);
-		node_free(vfs, node);
+		unused |= node_free(vfs, node);
 		node = parent; /* gives back the reference that its child had */
 		count = 1;
 	}
 	pthread_mutex_unlock(&vfs->lock);
+	if (unused)
+		h5_objects_await(vfs);
 }
 
 int h5_vfs_readlink(struct h5_node *node, const char **target)
@@ -254,6 +261,28 @@ unsigned h5_node_depth(const struct h5_node *directory)
 		depth++;
 	}
 	return depth;
+}
+
+bool h5_vfs_is_passing(struct h5_vfs *vfs, const struct h5_node *directory)
+{
+	bool passing = false;
+
+	if (!vfs->options.writable)
+		return false;
+	if (vfs->shown_twice || h5_vfs_is_in_view(directory))
+		return true;
+	pthread_mutex_lock(&vfs->lock);
+	for (; directory && !passing; directory = directory->parent)
+		passing = directory->is_shared;
+	pthread_mutex_unlock(&vfs->lock);
+	return passing;
+}
+
+void h5_node_share(struct h5_vfs *vfs, struct h5_node *directory, bool shared)
+{
+	pthread_mutex_lock(&vfs->lock);
+	directory->is_shared = shared;
+	pthread_mutex_unlock(&vfs->lock);
 }
 
 /* ---- names that change ---- */

@@ -81,6 +81,9 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
  * of the mount. */
 unsigned h5_node_depth(const struct h5_node *directory);
 
+/* Notes whether several hard links lead to the group of the directory. */
+void h5_node_share(struct h5_vfs *vfs, struct h5_node *directory, bool shared);
+
 /* ---- names that change: with the exclusive lock ---- */
 
 /* The node that a name of the directory has made (of a directory, a symlink), referenced; NULL: there is

@@ -22,6 +22,16 @@ uint64_t h5_objects_transaction(const struct h5_vfs *vfs)
 	return h5_tx_number(vfs->file) + 1;
 }
 
+void h5_objects_await(struct h5_vfs *vfs)
+{
+	pthread_mutex_lock(&vfs->await_lock);
+	if (!vfs->is_changed) {
+		vfs->is_changed = true;
+		pthread_cond_signal(&vfs->await_end);
+	}
+	pthread_mutex_unlock(&vfs->await_lock);
+}
+
 /* ---- addresses that are used again ---- */
 
 static void forget_removed(struct h5_vfs *vfs)
@@ -115,22 +125,23 @@ int h5_objects_join(struct h5_vfs *vfs, struct h5_node *node)
 	return 0;
 }
 
-void h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node)
+bool h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node)
 {
 	struct h5_shown *shown = node->shown;
 
 	if (!shown)
-		return;
+		return false;
 	DL_DELETE2(shown->nodes, node, prev_shown, next_shown);
 	node->shown = NULL;
 	if (shown->nodes)
-		return;
+		return false;
 	if (!shown->is_nameless) {
 		drop(vfs, shown);
-		return;
+		return false;
 	}
 	count_removed(vfs, shown->address);
 	LL_PREPEND(vfs->unused, shown);
+	return true;
 }
 
 /* ---- objects without names ---- */
@@ -166,6 +177,13 @@ static bool take_unused(struct h5_vfs *vfs, uint64_t *address)
 	return shown;
 }
 
+void h5_objects_log_lost(const struct h5_vfs *vfs, uint64_t address, int rc)
+{
+	if (vfs->options.log)
+		vfs->options.log("%s: address %" PRIu64 ": the space of a removed object is lost: %s",
+				 vfs->options.file ? vfs->options.file : "", address, strerror(-rc));
+}
+
 void h5_objects_sweep(struct h5_vfs *vfs)
 {
 	uint64_t address;
@@ -173,9 +191,8 @@ void h5_objects_sweep(struct h5_vfs *vfs)
 	while (take_unused(vfs, &address)) {
 		int rc = h5_object_remove(vfs->file, address);
 
-		if (rc && vfs->options.log)
-			vfs->options.log("%s: address %" PRIu64 ": the space of a removed object is lost: %s",
-					 vfs->options.file ? vfs->options.file : "", address, strerror(-rc));
+		if (rc)
+			h5_objects_log_lost(vfs, address, rc);
 	}
 }
 

@@ -21,10 +21,14 @@ struct h5_shown {
 /* Numbers the transactions of the file, from 1 on. */
 uint64_t h5_objects_transaction(const struct h5_vfs *vfs);
 
+/* There is something to commit: h5_vfs_await_change(). */
+void h5_objects_await(struct h5_vfs *vfs);
+
 /* To be called for a new node, and before one is freed; both with vfs->lock. -ESTALE: the object waits to be
  * removed. */
 int h5_objects_join(struct h5_vfs *vfs, struct h5_node *node);
-void h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node);
+/* True: the object is to be removed, so the caller calls h5_objects_await() without vfs->lock. */
+bool h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node);
 /* A number for the object that is at the address now: another one than those of the objects that were there
  * before in this mount. With vfs->lock. */
 uint64_t h5_objects_life(const struct h5_vfs *vfs, uint64_t address);
@@ -35,6 +39,8 @@ uint64_t h5_objects_life(const struct h5_vfs *vfs, uint64_t address);
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);
 /* Removes the objects that have neither names nor nodes. To be called before each commit. */
 void h5_objects_sweep(struct h5_vfs *vfs);
+/* Says in the log that h5_object_remove() has failed. */
+void h5_objects_log_lost(const struct h5_vfs *vfs, uint64_t address, int rc);
 /* All nameless objects are removed by the next h5_objects_sweep(). To be called when nobody has any open. */
 void h5_objects_end(struct h5_vfs *vfs);
 /* The transaction of that number was given up, so objects that have lost their last name in it have it again.

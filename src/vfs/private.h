@@ -53,6 +53,16 @@ struct h5_vfs {
 	struct timespec changed;	   /* time of the last change; 0: none */
 	struct h5_global_heap_writer heap; /* where the data of variable-length elements go */
 	uint64_t changes;		   /* number of changes */
+	uint64_t name_changes;		   /* those of names among them */
+	/* since the last commit (vfs/names.h): */
+	struct h5_changed_name *changed_names;
+	unsigned changed_count;
+	struct h5_group_roles *roles; /* hash table by group */
+	/* vfs->lock: names that the kernel must forget, and what is called when there are some */
+	struct h5_changed_name *stale_names;
+	void (*tell_stale)(void *arg);
+	void *tell_arg;
+	atomic_bool shown_twice; /* a link that is not hard shows a group of the mounted file */
 };
 
 /* For assertions: the lock is held; exclusively. If it can be taken instead, nobody holds it, and the

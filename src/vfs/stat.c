@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "vfs/followers.h"
 #include "vfs/name.h"
+#include "vfs/objects.h"
 #include "vfs/paths.h"
 #include "vfs/reading.h"
 
@@ -209,6 +210,8 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 			st->st_mode &= ~0222u;
 		if (object && object->kind == H5_OBJECT_GROUP)
 			rc = stat_group(node, object, st);
+		if (object && vfs->options.writable)
+			h5_node_share(vfs, node, object->references > 1);
 		break;
 	case H5_NODE_VIEWS:
 		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
@@ -229,6 +232,8 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 	}
 	if (object && S_ISREG(st->st_mode) && !node->entity.target)
 		st->st_nlink = object->references ? object->references : 1; /* at least one name leads here */
+	if (h5_objects_is_nameless(node))
+		st->st_nlink = 0;
 	h5_file_put(node->entity.file, ref);
 	return rc;
 }
@@ -252,6 +257,7 @@ int h5_stat_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_t
 {
 	int rc = stat_node(vfs, entry->node, known, times, false, &entry->st, &entry->size_known);
 
+	entry->passing = false;
 	if (rc)
 		h5_vfs_forget(vfs, entry->node, 1);
 	return rc;

@@ -9,6 +9,8 @@
 #include "vfs/followers.h"
 #include "vfs/handle.h"
 #include "vfs/name.h"
+#include "vfs/names.h"
+#include "vfs/objects.h"
 #include "vfs/paths.h"
 #include "vfs/reading.h"
 
@@ -122,6 +124,16 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 	return 0;
 }
 
+int h5_vfs_finish(struct h5_vfs *vfs)
+{
+	if (!vfs->options.writable)
+		return 0;
+	h5_handles_close(vfs);
+	h5_dirs_close(vfs);
+	h5_objects_end(vfs);
+	return h5_vfs_commit(vfs);
+}
+
 void h5_vfs_close(struct h5_vfs *vfs)
 {
 	if (!vfs)
@@ -131,6 +143,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_followers_free(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
+	h5_names_free(vfs);
 	h5_paths_free(vfs->map);
 	free(vfs->prefix);
 	pthread_rwlock_destroy(&vfs->write_lock);

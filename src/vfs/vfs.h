@@ -42,6 +42,9 @@ struct h5_vfs_options {
 
 /* The set is borrowed and must outlive the vfs. -EUCLEAN, ...: the root group cannot be opened. */
 int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, struct h5_vfs **vfs);
+/* Closes all open files and directories, removes the objects that had no name any more, and commits. To be
+ * called when no requests come any more. */
+int h5_vfs_finish(struct h5_vfs *vfs);
 /* Closes all open files and directories, and frees all nodes, also referenced ones. NULL is fine. */
 void h5_vfs_close(struct h5_vfs *vfs);
 
@@ -62,6 +65,7 @@ struct h5_vfs_entry {
 	struct h5_node *node;
 	struct stat st;
 	bool size_known;
+	bool passing; /* the kernel must not keep the name: it may change without a request for this name */
 };
 
 int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
@@ -160,18 +164,47 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node);
 /* To be called when the stale pages are dropped. */
 void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node);
-/* Commits all changes. To be called at the end, and when h5_vfs_await_change() says so. */
+/* Commits all changes. To be called when h5_vfs_await_change() says so. */
 int h5_vfs_commit(struct h5_vfs *vfs);
 /* Waits for the first change since the last call, and then so many seconds. False: h5_vfs_await_none() was
  * called. */
 bool h5_vfs_await_change(struct h5_vfs *vfs, unsigned seconds);
 void h5_vfs_await_none(struct h5_vfs *vfs);
 
+/* ---- names: doc/h5fs.1, Writing ----
+ *
+ * -EPERM: below `.h5fs`, or with SWMR readers; -EROFS: in another file; -EINVAL: a name that no link can
+ * have, or not by this file name. */
+
+/* *entry as by h5_vfs_lookup(). -EEXIST: the name is taken. */
+int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
+/* -EPERM: the target is absolute, or leads out of the tree. */
+int h5_vfs_symlink(struct h5_vfs *vfs, const char *target, struct h5_node *parent, const char *name,
+		   struct h5_vfs_entry *entry);
+/* A further name for the node. -EPERM: it is neither a dataset nor a datatype; -EXDEV: it is in another file.
+ */
+int h5_vfs_link(struct h5_vfs *vfs, struct h5_node *node, struct h5_node *parent, const char *name,
+		struct h5_vfs_entry *entry);
+int h5_vfs_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *name);
+int h5_vfs_rmdir(struct h5_vfs *vfs, struct h5_node *parent, const char *name);
+/* `flags`: RENAME_NOREPLACE, RENAME_EXCHANGE. */
+int h5_vfs_rename(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_node *new_parent,
+		  const char *new_name, unsigned flags);
+
+/* The kernel must forget some names, since it was told of changes that are lost, or since a group is shown by
+ * several directories. `tell` is called when there are such names, with locks held. */
+void h5_vfs_on_stale_names(struct h5_vfs *vfs, void (*tell)(void *arg), void *arg);
+/* The next such name, of the directory of that number. False: there is none. */
+bool h5_vfs_take_stale_name(struct h5_vfs *vfs, uint64_t *directory, char name[256]);
+
 /* 0: the object with the header at the address is sound. For struct h5_file_set_options. */
 int h5_vfs_check_object(struct h5_file *file, uint64_t address);
 
 /* True: the node is `.h5fs`, or lies below it. There names come and go with attributes, too. */
 bool h5_vfs_is_in_view(const struct h5_node *node);
+/* True: names in the directory may come and go without a request for them: the directory is in the tree of a
+ * view, or several paths lead to it. (On a mount for reading no names come and go.) */
+bool h5_vfs_is_passing(struct h5_vfs *vfs, const struct h5_node *directory);
 
 /* False: no object has an extended attribute of that name, such as security.capability, for which the kernel
  * asks often. */

@@ -1,0 +1,420 @@
+/* Requests that make and remove names, and what those have in common with others, by the rules of doc/h5fs.1,
+ * Writing. */
+#include "vfs/name_change.h"
+
+#include "base/error.h"
+#include "change/transaction.h"
+#include "dataset/removal.h"
+#include "object/group_write.h"
+#include "vfs/changes.h"
+#include "vfs/objects.h"
+
+#include <string.h>
+
+/* ---- finding ---- */
+
+/* The link's name that the file name stands for. */
+static void read_new_name(struct h5_naming *name)
+{
+	name->link.name_size = h5_name_unescape(name->text, name->new_name);
+	name->link.name = name->new_name;
+}
+
+int h5_naming_find(struct h5_vfs *vfs, struct h5_node *directory, const char *text, struct h5_naming *name)
+{
+	int rc = 0;
+
+	*name = (struct h5_naming){.vfs = vfs, .directory = directory, .text = text};
+	if (directory->entity.kind != H5_NODE_DIRECTORY)
+		return -ENOTDIR;
+	if (strlen(text) > H5_NAME_MAX)
+		return -ENAMETOOLONG;
+	if (h5_objects_is_nameless(directory))
+		return -ENOENT;
+	if (h5_names_are_many(vfs))
+		rc = h5_changes_commit(vfs);
+	if (!rc)
+		rc = h5_lookup_link(vfs, directory, text, &name->link);
+	name->exists = !rc;
+	if (rc == -ENOENT) {
+		read_new_name(name);
+		rc = 0;
+	}
+	if (rc)
+		return rc;
+	name->link.cached_kind = H5_OBJECT_UNKNOWN;
+	name->note = h5_names_note(directory, text);
+	return name->note ? 0 : -ENOMEM;
+}
+
+void h5_naming_release(struct h5_naming *name)
+{
+	if (name->exists)
+		h5_link_release(&name->link);
+	name->exists = false;
+	free(name->note);
+	name->note = NULL;
+}
+
+int h5_naming_check_new(const struct h5_naming *name)
+{
+	char again[H5_NAME_MAX + 1];
+
+	if (name->exists)
+		return -EEXIST;
+	h5_name_escape(name->link.name, name->link.name_size, again);
+	if (!name->link.name_size || memchr(name->link.name, 0, name->link.name_size) ||
+	    h5_name_is_cut(name->text) || strcmp(again, name->text))
+		return h5_fail(-EINVAL, name->directory->entity.address, "%s is no name of a new link",
+			       name->text);
+	return 0;
+}
+
+bool h5_naming_is_above(const struct h5_node *directory, const struct h5_file *file, uint64_t address)
+{
+	for (; directory; directory = directory->parent)
+		if (directory->entity.file == file && directory->entity.address == address)
+			return true;
+	return false;
+}
+
+static int check_empty(struct h5_file *file, uint64_t address)
+{
+	const struct h5_object *group;
+	const struct h5_link *link;
+	struct h5_link_walk links;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, address, &ref, &group);
+
+	if (rc)
+		return rc;
+	rc = h5_link_begin(&links, file, group, H5_NAMES_SORTED);
+	if (!rc)
+		rc = h5_link_next(&links, &link);
+	h5_link_end(&links);
+	h5_file_put(file, ref);
+	return rc > 0 ? -ENOTEMPTY : rc;
+}
+
+int h5_naming_check_removable(const struct h5_vfs *vfs, struct h5_file *file, uint64_t address)
+{
+	if (file == vfs->file &&
+	    (address == h5_file_superblock(file)->root || address == vfs->root->entity.address))
+		return -EBUSY;
+	return check_empty(file, address);
+}
+
+int h5_naming_resolve(const struct h5_naming *name, struct h5_entity *entity)
+{
+	int rc = h5_links_resolve(name->vfs, name->directory, &name->link, entity);
+
+	if (!rc)
+		h5_entity_release(entity);
+	return rc;
+}
+
+/* ---- the order of changes ---- */
+
+/* The group whose cell makes the directory's links known: the directory, or, if it is new, the nearest one
+ * above that is not. */
+static uint64_t known_group(const struct h5_vfs *vfs, const struct h5_node *directory)
+{
+	while (directory->parent && h5_tx_is_new(vfs->file, directory->entity.address))
+		directory = directory->parent;
+	return directory->entity.address;
+}
+
+static bool needs_commit(struct h5_vfs *vfs, const struct h5_node *from, const struct h5_node *to)
+{
+	return (from && h5_names_need_commit(vfs, from->entity.address, H5_NAME_GOES)) ||
+	       (to && h5_names_need_commit(vfs, known_group(vfs, to), H5_NAME_COMES));
+}
+
+int h5_naming_order(struct h5_vfs *vfs, const struct h5_node *from, const struct h5_node *to)
+{
+	int rc = 0;
+
+	if (needs_commit(vfs, from, to))
+		rc = h5_changes_commit(vfs);
+	if (!rc && from)
+		rc = h5_names_add_role(vfs, from->entity.address, H5_NAME_GOES);
+	if (!rc && to)
+		rc = h5_names_add_role(vfs, known_group(vfs, to), H5_NAME_COMES);
+	return rc;
+}
+
+/* ---- changing ---- */
+
+/* What was made of the links of the group is stale. */
+static int changed_group(const struct h5_naming *name, int rc)
+{
+	h5_tx_forget(name->vfs->file, name->directory->entity.address);
+	return rc;
+}
+
+int h5_naming_insert(const struct h5_naming *name, struct h5_link link)
+{
+	link.name = name->link.name;
+	link.name_size = name->link.name_size;
+	return changed_group(name, h5_group_insert(name->vfs->file, name->directory->entity.address, &link));
+}
+
+int h5_naming_insert_object(const struct h5_naming *name, uint64_t address, enum h5_node_kind kind,
+			    struct h5_node **node)
+{
+	struct h5_entity entity = {.kind = kind, .file = name->vfs->file, .address = address};
+	int rc = h5_naming_insert(name, (struct h5_link){.type = H5_LINK_HARD, .address = address});
+
+	return rc ? rc : h5_node_get(name->vfs, name->directory, name->text, &entity, node);
+}
+
+int h5_naming_remove(const struct h5_naming *name)
+{
+	return changed_group(name, h5_group_remove(name->vfs->file, name->directory->entity.address,
+						   name->link.name, name->link.name_size));
+}
+
+int h5_naming_drop(const struct h5_naming *name, struct h5_unnamed *object)
+{
+	*object = (struct h5_unnamed){.address = name->link.address};
+	if (name->link.type != H5_LINK_HARD)
+		return 0;
+	return h5_object_drop_name(name->vfs->file, object->address, &object->last);
+}
+
+void h5_naming_changed(struct h5_naming *name)
+{
+	h5_names_changed(name->vfs, name->directory, name->note);
+	name->note = NULL;
+}
+
+void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object)
+{
+	int rc;
+
+	if (!object->last || h5_objects_unname(vfs, object->address))
+		return;
+	rc = h5_object_remove(vfs->file, object->address);
+	if (rc)
+		h5_objects_log_lost(vfs, object->address, rc);
+}
+
+void h5_naming_detach(const struct h5_naming *name)
+{
+	struct h5_node *node = h5_node_find(name->vfs, name->directory, name->text);
+
+	h5_node_detach(name->vfs, node);
+	h5_vfs_forget(name->vfs, node, 1);
+}
+
+int h5_naming_reply(const struct h5_naming *name, struct h5_vfs_entry *entry)
+{
+	struct h5_times times = {0};
+	int rc = h5_stat_entry(name->vfs, NULL, &times, entry);
+
+	if (rc)
+		return rc;
+	/* The times are those before this change. */
+	entry->size_known = false;
+	h5_entry_set_passing(name->vfs, entry, h5_vfs_is_passing(name->vfs, name->directory));
+	return 0;
+}
+
+/* ---- mkdir ---- */
+
+static int make_group(const struct h5_naming *name, struct h5_node **node)
+{
+	struct h5_file *file = name->vfs->file;
+	struct h5_new_group how;
+	uint64_t address;
+	int rc = h5_group_style(file, name->directory->entity.address, &how);
+
+	if (!rc)
+		rc = h5_group_create(file, &how, &address);
+	return rc ? rc : h5_naming_insert_object(name, address, H5_NODE_DIRECTORY, node);
+}
+
+/* Ends the unit of a request that has made a node. On failure the node goes. */
+static int end_with_node(struct h5_vfs *vfs, int rc, struct h5_node **node)
+{
+	rc = h5_unit_end(vfs->file, rc);
+	if (rc && *node) {
+		h5_node_detach(vfs, *node);
+		h5_vfs_forget(vfs, *node, 1);
+		*node = NULL;
+	}
+	return rc;
+}
+
+static int make_directory(struct h5_naming *name, struct h5_vfs_entry *entry)
+{
+	int rc = h5_unit_begin(name->vfs->file);
+
+	if (rc)
+		return rc;
+	rc = end_with_node(name->vfs, make_group(name, &entry->node), &entry->node);
+	if (rc)
+		return rc;
+	h5_naming_changed(name);
+	return h5_naming_reply(name, entry);
+}
+
+int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_vfs_entry *entry)
+{
+	struct h5_naming name;
+	int rc = h5_change_begin(vfs, parent);
+
+	*entry = (struct h5_vfs_entry){0};
+	if (rc)
+		return rc;
+	rc = h5_naming_find(vfs, parent, text, &name);
+	if (!rc)
+		rc = h5_naming_check_new(&name);
+	if (!rc)
+		rc = make_directory(&name, entry);
+	h5_naming_release(&name);
+	h5_change_end(vfs);
+	return rc;
+}
+
+/* ---- link ---- */
+
+static int check_linkable(const struct h5_vfs *vfs, const struct h5_node *node)
+{
+	if (node->entity.view ||
+	    (node->entity.kind != H5_NODE_DATASET && node->entity.kind != H5_NODE_DATATYPE))
+		return -EPERM;
+	if (node->entity.file != vfs->file)
+		return -EXDEV;
+	return h5_objects_is_nameless(node) ? -ENOENT : 0;
+}
+
+static int add_name(struct h5_naming *name, const struct h5_node *of, struct h5_vfs_entry *entry)
+{
+	const uint64_t address = of->entity.address;
+	struct h5_vfs *vfs = name->vfs;
+	int rc = 0;
+
+	if (!h5_tx_is_new(vfs->file, address))
+		rc = h5_naming_order(vfs, NULL, name->directory);
+	if (!rc)
+		rc = h5_unit_begin(vfs->file);
+	if (rc)
+		return rc;
+	rc = h5_object_add_name(vfs->file, address);
+	if (!rc)
+		rc = h5_naming_insert_object(name, address, of->entity.kind, &entry->node);
+	rc = h5_unit_end(vfs->file, rc);
+	if (rc && entry->node)
+		h5_vfs_forget(vfs, entry->node, 1);
+	if (rc)
+		return rc;
+	h5_naming_changed(name);
+	return h5_naming_reply(name, entry);
+}
+
+int h5_vfs_link(struct h5_vfs *vfs, struct h5_node *node, struct h5_node *parent, const char *text,
+		struct h5_vfs_entry *entry)
+{
+	struct h5_naming name;
+	int rc = h5_change_begin(vfs, parent);
+
+	*entry = (struct h5_vfs_entry){0};
+	if (rc)
+		return rc;
+	rc = h5_naming_find(vfs, parent, text, &name);
+	if (!rc)
+		rc = h5_naming_check_new(&name);
+	if (!rc)
+		rc = check_linkable(vfs, node);
+	if (!rc)
+		rc = add_name(&name, node, entry);
+	h5_naming_release(&name);
+	h5_change_end(vfs);
+	return rc;
+}
+
+/* ---- unlink, rmdir ---- */
+
+static int remove_found(struct h5_naming *name)
+{
+	const struct h5_node *directory = name->directory;
+	struct h5_vfs *vfs = name->vfs;
+	struct h5_unnamed object = {0};
+	int rc = h5_naming_order(vfs, directory, NULL);
+
+	if (!rc)
+		rc = h5_unit_begin(vfs->file);
+	if (rc)
+		return rc;
+	rc = h5_naming_remove(name);
+	if (!rc)
+		rc = h5_naming_drop(name, &object);
+	rc = h5_unit_end(vfs->file, rc);
+	if (rc)
+		return rc;
+	h5_naming_changed(name);
+	h5_naming_detach(name);
+	/* One that is above the name has another name, even if its count is wrong. */
+	object.last = object.last && !h5_naming_is_above(directory, vfs->file, object.address);
+	h5_naming_end_object(vfs, &object);
+	return 0;
+}
+
+static int check_unlink(const struct h5_naming *name)
+{
+	struct h5_entity entity;
+	int rc;
+
+	/* Of other links only the link goes. */
+	if (name->link.type != H5_LINK_HARD)
+		return 0;
+	rc = h5_naming_resolve(name, &entity);
+	if (rc)
+		return rc;
+	return entity.kind == H5_NODE_DIRECTORY ? -EISDIR : 0;
+}
+
+static int check_rmdir(const struct h5_naming *name)
+{
+	struct h5_entity entity;
+	int rc = h5_naming_resolve(name, &entity);
+
+	if (rc)
+		return rc;
+	if (entity.kind != H5_NODE_DIRECTORY)
+		return -ENOTDIR;
+	if (name->link.type != H5_LINK_HARD)
+		return 0;
+	return h5_naming_check_removable(name->vfs, entity.file, entity.address);
+}
+
+static int remove_name(struct h5_vfs *vfs, struct h5_node *parent, const char *text,
+		       int (*check)(const struct h5_naming *name))
+{
+	struct h5_naming name;
+	int rc = h5_change_begin(vfs, parent);
+
+	if (rc)
+		return rc;
+	rc = h5_naming_find(vfs, parent, text, &name);
+	if (!rc && !name.exists)
+		rc = -ENOENT;
+	if (!rc)
+		rc = check(&name);
+	if (!rc)
+		rc = remove_found(&name);
+	h5_naming_release(&name);
+	h5_change_end(vfs);
+	return rc;
+}
+
+int h5_vfs_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *text)
+{
+	return remove_name(vfs, parent, text, check_unlink);
+}
+
+int h5_vfs_rmdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text)
+{
+	return remove_name(vfs, parent, text, check_rmdir);
+}

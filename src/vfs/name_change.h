@@ -1,0 +1,68 @@
+/* What requests that change names are made of: mkdir, unlink, ... in name_change.c, symlink in symlink.c,
+ * rename in rename.c. All of it happens inside a change (h5_change_begin()), and each request in one unit. */
+#ifndef H5_VFS_NAME_CHANGE_H
+#define H5_VFS_NAME_CHANGE_H
+
+#include "vfs/directory.h"
+#include "vfs/names.h"
+
+/* A name of a directory of the mounted file. */
+struct h5_naming {
+	struct h5_vfs *vfs;
+	struct h5_node *directory;
+	const char *text; /* the file name; borrowed */
+	bool exists;
+	struct h5_link link; /* owned. If the name does not exist: only name and name_size */
+	char new_name[H5_NAME_MAX + 1];
+	struct h5_changed_name *note; /* owned */
+};
+
+/* Looks for the name. The group and its file are such as can be changed. On failure, too,
+ * h5_naming_release(). -EPERM: the name belongs to no link; -ENOENT: the directory was removed. */
+int h5_naming_find(struct h5_vfs *vfs, struct h5_node *directory, const char *text, struct h5_naming *name);
+void h5_naming_release(struct h5_naming *name); /* may run twice */
+/* 0: a link of that name can be made. -EEXIST; -EINVAL: no link's name is shown as this. */
+int h5_naming_check_new(const struct h5_naming *name);
+
+/* Commits first if the order of cells needs it, since a name of a known object goes (`from`), comes (`to`),
+ * or both. NULL: none goes, none comes. */
+int h5_naming_order(struct h5_vfs *vfs, const struct h5_node *from, const struct h5_node *to);
+
+/* ---- inside a unit ---- */
+
+/* Inserts the link, whose name is filled in here. */
+int h5_naming_insert(const struct h5_naming *name, struct h5_link link);
+/* The same for the object at the address. *entity, of that kind, gets its node, to be forgotten by the caller
+ * if the unit fails. */
+int h5_naming_insert_object(const struct h5_naming *name, uint64_t address, enum h5_node_kind kind,
+			    struct h5_node **node);
+/* The object that a name has led to. */
+struct h5_unnamed {
+	uint64_t address;
+	bool last; /* the name was its last one */
+};
+
+int h5_naming_remove(const struct h5_naming *name);
+/* An object has lost the name's link: it was removed, or leads elsewhere. */
+int h5_naming_drop(const struct h5_naming *name, struct h5_unnamed *object);
+
+/* ---- after a unit that has succeeded ---- */
+
+void h5_naming_changed(struct h5_naming *name);
+/* The file gives up the object when nobody has it open. */
+void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object);
+/* No name leads any more to the node that the name has made, if there is one. */
+void h5_naming_detach(const struct h5_naming *name);
+/* Fills the reply of a request that has made a node; *entry has the node. */
+int h5_naming_reply(const struct h5_naming *name, struct h5_vfs_entry *entry);
+
+/* ---- questions ---- */
+
+/* True: the object is the directory, or one of those above it. */
+bool h5_naming_is_above(const struct h5_node *directory, const struct h5_file *file, uint64_t address);
+/* -ENOTEMPTY: the group has links; -EBUSY: it is the root of the mount or of the file. */
+int h5_naming_check_removable(const struct h5_vfs *vfs, struct h5_file *file, uint64_t address);
+/* What the name leads to; only the kind and the object. */
+int h5_naming_resolve(const struct h5_naming *name, struct h5_entity *entity);
+
+#endif

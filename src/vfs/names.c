@@ -1,0 +1,202 @@
+#include "vfs/names.h"
+
+#include "vfs/name.h"
+#include "vfs/objects.h"
+#include "vfs/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = 1 << 16 }; /* changed names that are noted */
+
+/* What was done in a group since the last commit. */
+struct h5_group_roles {
+	uint64_t address;
+	unsigned roles;
+	UT_hash_handle hh;
+};
+
+/* ---- notes ---- */
+
+struct h5_changed_name *h5_names_note(const struct h5_node *directory, const char *name)
+{
+	struct h5_changed_name *note = malloc(sizeof *note + strlen(name) + 1);
+
+	if (!note)
+		return NULL;
+	note->directory = directory->id;
+	strcpy(note->name, name);
+	return note;
+}
+
+static void free_notes(struct h5_changed_name **notes)
+{
+	struct h5_changed_name *note, *next;
+
+	LL_FOREACH_SAFE(*notes, note, next)
+	free(note);
+	*notes = NULL;
+}
+
+bool h5_names_are_many(const struct h5_vfs *vfs)
+{
+	return vfs->changed_count >= MANY;
+}
+
+/* ---- what the kernel must forget ---- */
+
+void h5_vfs_on_stale_names(struct h5_vfs *vfs, void (*tell)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&vfs->lock);
+	vfs->tell_stale = tell;
+	vfs->tell_arg = arg;
+	pthread_mutex_unlock(&vfs->lock);
+}
+
+bool h5_vfs_take_stale_name(struct h5_vfs *vfs, uint64_t *directory, char name[H5_NAME_MAX + 1])
+{
+	struct h5_changed_name *note;
+
+	pthread_mutex_lock(&vfs->lock);
+	note = vfs->stale_names;
+	if (note)
+		LL_DELETE(vfs->stale_names, note);
+	pthread_mutex_unlock(&vfs->lock);
+	if (!note)
+		return false;
+	*directory = note->directory;
+	strcpy(name, note->name);
+	free(note);
+	return true;
+}
+
+/* With vfs->lock. If no memory was found for a note, the kernel keeps what it has. */
+static void add_stale(struct h5_vfs *vfs, struct h5_changed_name *note)
+{
+	if (note && vfs->tell_stale)
+		LL_PREPEND(vfs->stale_names, note);
+	else
+		free(note);
+}
+
+static void tell(struct h5_vfs *vfs)
+{
+	if (vfs->stale_names)
+		vfs->tell_stale(vfs->tell_arg);
+}
+
+/* The same group may be shown by other directories. */
+static void tell_others(struct h5_vfs *vfs, const struct h5_node *directory, const char *name)
+{
+	struct h5_node *other;
+
+	if (!directory->shown)
+		return;
+	pthread_mutex_lock(&vfs->lock);
+	DL_FOREACH2(directory->shown->nodes, other, next_shown)
+	if (other != directory && other->entity.kind == H5_NODE_DIRECTORY && !other->entity.view)
+		add_stale(vfs, h5_names_note(other, name));
+	tell(vfs);
+	pthread_mutex_unlock(&vfs->lock);
+}
+
+static void drop_paths(struct h5_vfs *vfs)
+{
+	pthread_mutex_lock(&vfs->map_lock);
+	h5_paths_free(vfs->map);
+	vfs->map = NULL;
+	pthread_mutex_unlock(&vfs->map_lock);
+}
+
+void h5_names_changed(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_changed_name *note)
+{
+	vfs->name_changes++;
+	drop_paths(vfs);
+	if (!note)
+		return;
+	tell_others(vfs, directory, note->name);
+	LL_PREPEND(vfs->changed_names, note);
+	vfs->changed_count++;
+}
+
+/* ---- after a commit ---- */
+
+static void forget_roles(struct h5_vfs *vfs)
+{
+	struct h5_group_roles *group, *next;
+
+	HASH_ITER(hh, vfs->roles, group, next)
+	{
+		HASH_DEL(vfs->roles, group);
+		free(group);
+	}
+}
+
+void h5_names_committed(struct h5_vfs *vfs)
+{
+	free_notes(&vfs->changed_names);
+	vfs->changed_count = 0;
+	forget_roles(vfs);
+}
+
+void h5_names_lost(struct h5_vfs *vfs, uint64_t transaction)
+{
+	struct h5_changed_name *note, *next;
+
+	h5_nodes_lose(vfs, transaction);
+	h5_objects_rename_all(vfs, transaction);
+	vfs->name_changes++;
+	drop_paths(vfs);
+	pthread_mutex_lock(&vfs->lock);
+	LL_FOREACH_SAFE(vfs->changed_names, note, next)
+	add_stale(vfs, note);
+	vfs->changed_names = NULL;
+	tell(vfs);
+	pthread_mutex_unlock(&vfs->lock);
+	h5_names_committed(vfs);
+}
+
+void h5_names_free(struct h5_vfs *vfs)
+{
+	h5_names_committed(vfs);
+	free_notes(&vfs->stale_names);
+}
+
+/* ---- the order of changes ---- */
+
+static struct h5_group_roles *find_roles(const struct h5_vfs *vfs, uint64_t group)
+{
+	struct h5_group_roles *found;
+
+	HASH_FIND(hh, vfs->roles, &group, sizeof group, found);
+	return found;
+}
+
+bool h5_names_need_commit(struct h5_vfs *vfs, uint64_t group, unsigned roles)
+{
+	const struct h5_group_roles *found = find_roles(vfs, group);
+
+	if (!found)
+		return false;
+	return (roles & H5_NAME_COMES && found->roles & H5_NAME_GOES) ||
+	       (roles & H5_NAME_GOES && found->roles & H5_NAME_COMES);
+}
+
+int h5_names_add_role(struct h5_vfs *vfs, uint64_t group, unsigned roles)
+{
+	struct h5_group_roles *found = find_roles(vfs, group);
+
+	if (!found) {
+		found = calloc(1, sizeof *found);
+		if (!found)
+			return -ENOMEM;
+		found->address = group;
+		HASH_ADD(hh, vfs->roles, address, sizeof found->address, found);
+		if (!found->hh.tbl) {
+			free(found);
+			return -ENOMEM;
+		}
+	}
+	found->roles |= roles;
+	return 0;
+}

@@ -1,0 +1,45 @@
+/* Changes of names since the last commit: what the kernel must be told if they are lost, and in which groups
+ * they were, since cells have only so many orders. With the exclusive lock, but for stale names. */
+#ifndef H5_VFS_NAMES_H
+#define H5_VFS_NAMES_H
+
+#include "vfs/private.h"
+
+/* A name of a directory. */
+struct h5_changed_name {
+	struct h5_changed_name *next;
+	uint64_t directory; /* id of the node */
+	char name[];
+};
+
+struct h5_changed_name *h5_names_note(const struct h5_node *directory,
+				      const char *name); /* NULL: no memory */
+/* To be called after the name was made, changed or removed. Takes the note over; NULL: the change is one that
+ * is already noted. The kernel is told to forget the name wherever else the group is shown. */
+void h5_names_changed(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_changed_name *note);
+/* True: so much was changed that it should be committed. */
+bool h5_names_are_many(const struct h5_vfs *vfs);
+
+/* The changes were committed; or given up, by the transaction of that number (vfs/objects.h). */
+void h5_names_committed(struct h5_vfs *vfs);
+void h5_names_lost(struct h5_vfs *vfs, uint64_t transaction);
+void h5_names_free(struct h5_vfs *vfs);
+
+/* ---- the order of changes ----
+ *
+ * An object that moves from one group to another must have its new name before the old one goes. A commit
+ * writes all names that come before all that go. But it writes cells, and what comes and what goes may share
+ * one, which then is written with what goes. So a group from which names have gone gets no object that is
+ * known to the last commit, and a group that got such objects loses no names, until the next commit. */
+enum h5_name_role {
+	H5_NAME_COMES = 1,
+	H5_NAME_GOES = 2,
+};
+
+/* True: the roles do not fit what was done in the group since the last commit, so a commit must come first.
+ */
+bool h5_names_need_commit(struct h5_vfs *vfs, uint64_t group, unsigned roles);
+/* Notes what will be done in the group. -ENOMEM. */
+int h5_names_add_role(struct h5_vfs *vfs, uint64_t group, unsigned roles);
+
+#endif

@@ -1,0 +1,305 @@
+/* The request that renames, by the rules of doc/h5fs.1, Writing. At no instant is an object without a name.
+ */
+#include "vfs/name_change.h"
+
+#include "base/error.h"
+#include "change/transaction.h"
+#include "dataset/removal.h"
+#include "object/group_write.h"
+#include "vfs/changes.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE (1 << 0)
+#endif
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE (1 << 1)
+#endif
+
+struct renaming {
+	struct h5_vfs *vfs;
+	struct h5_naming from, to;
+	struct h5_entity source, target;  /* what the two names lead to; kind and object only */
+	struct h5_node_place there, back; /* for the nodes of directories */
+	struct h5_unnamed replaced;
+};
+
+/* The link of `name` under the name of `as`. */
+static struct h5_link link_as(const struct h5_naming *name, const struct h5_naming *as)
+{
+	struct h5_link link = name->link;
+
+	link.name = as->link.name;
+	link.name_size = as->link.name_size;
+	link.owned = NULL;
+	return link;
+}
+
+static uint64_t group_of(const struct h5_naming *name)
+{
+	return name->directory->entity.address;
+}
+
+static bool is_directory(const struct h5_entity *entity)
+{
+	return entity->kind == H5_NODE_DIRECTORY;
+}
+
+/* ---- checks ---- */
+
+static int check_flags(const struct renaming *r, unsigned flags)
+{
+	if (flags != 0 && flags != RENAME_NOREPLACE && flags != RENAME_EXCHANGE)
+		return -EINVAL;
+	if (!r->from.exists)
+		return -ENOENT;
+	if (r->to.exists)
+		return flags == RENAME_NOREPLACE ? -EEXIST : 0;
+	return flags == RENAME_EXCHANGE ? -ENOENT : h5_naming_check_new(&r->to);
+}
+
+static int resolve(struct renaming *r)
+{
+	int rc = h5_naming_resolve(&r->from, &r->source);
+
+	if (!rc && r->to.exists)
+		rc = h5_naming_resolve(&r->to, &r->target);
+	return rc;
+}
+
+static bool goes_into_itself(const struct h5_entity *entity, const struct h5_naming *to)
+{
+	return is_directory(entity) && h5_naming_is_above(to->directory, entity->file, entity->address);
+}
+
+static int check_replaced(const struct renaming *r)
+{
+	if (is_directory(&r->source) && !is_directory(&r->target))
+		return -ENOTDIR;
+	if (!is_directory(&r->target))
+		return 0;
+	if (!is_directory(&r->source))
+		return -EISDIR;
+	return h5_naming_check_removable(r->vfs, r->target.file, r->target.address);
+}
+
+/* ---- the kernel's nodes ---- */
+
+/* Only nodes of directories are moved: files have none of their names, and the target of a symlink depends on
+ * where it is. */
+static void move_node(const struct h5_naming *from, struct h5_node *node, struct h5_node_place *place)
+{
+	if (!node)
+		return;
+	if (node->entity.kind == H5_NODE_DIRECTORY)
+		h5_node_move(from->vfs, node, place);
+	else
+		h5_node_detach(from->vfs, node);
+	h5_vfs_forget(from->vfs, node, 1);
+}
+
+static int prepare_places(struct renaming *r)
+{
+	int rc = h5_node_place_prepare(r->to.directory, r->to.text, &r->there);
+
+	return rc ? rc : h5_node_place_prepare(r->from.directory, r->from.text, &r->back);
+}
+
+/* After the links have changed. */
+static void move_nodes(struct renaming *r, bool exchange)
+{
+	struct h5_node *source = h5_node_find(r->vfs, r->from.directory, r->from.text);
+	struct h5_node *target = h5_node_find(r->vfs, r->to.directory, r->to.text);
+
+	h5_node_detach(r->vfs, target);
+	move_node(&r->from, source, &r->there);
+	if (exchange)
+		move_node(&r->to, target, &r->back);
+	else
+		h5_vfs_forget(r->vfs, target, 1);
+	h5_naming_changed(&r->from);
+	h5_naming_changed(&r->to);
+}
+
+/* ---- one name takes the place of the other ---- */
+
+static int switch_target(struct renaming *r, const struct h5_link *link)
+{
+	struct h5_file *file = r->vfs->file;
+	int rc = r->to.exists ? h5_group_change(file, group_of(&r->to), link)
+			      : h5_group_insert(file, group_of(&r->to), link);
+
+	if (!rc)
+		rc = h5_naming_remove(&r->from);
+	if (!rc && r->to.exists)
+		rc = h5_naming_drop(&r->to, &r->replaced);
+	h5_tx_forget(file, group_of(&r->to));
+	return rc;
+}
+
+static int change_links(struct renaming *r)
+{
+	struct h5_link link = link_as(&r->from, &r->to);
+	struct h5_file *file = r->vfs->file;
+	int rc;
+
+	if (r->to.exists || group_of(&r->from) != group_of(&r->to))
+		return switch_target(r, &link);
+	rc = h5_group_rename(file, group_of(&r->from), r->from.link.name, r->from.link.name_size, &link);
+	h5_tx_forget(file, group_of(&r->from));
+	return rc;
+}
+
+/* True: what is renamed was made since the last commit, so a kill may take it away as a whole. */
+static bool is_new(const struct renaming *r)
+{
+	return r->from.link.type == H5_LINK_HARD && !is_directory(&r->source) &&
+	       h5_tx_is_new(r->vfs->file, r->from.link.address);
+}
+
+static int move(struct renaming *r)
+{
+	int rc = h5_naming_order(r->vfs, r->from.directory, is_new(r) ? NULL : r->to.directory);
+
+	if (!rc)
+		rc = h5_unit_begin(r->vfs->file);
+	if (!rc)
+		rc = h5_unit_end(r->vfs->file, change_links(r));
+	if (rc)
+		return rc;
+	move_nodes(r, false);
+	h5_naming_end_object(r->vfs, &r->replaced);
+	return 0;
+}
+
+/* ---- two names change places ----
+ *
+ * Each link is switched by a cell of its own, and after the first one the object that this has named would be
+ * without a name. So it gets another one for that time. */
+
+static int add_help(struct renaming *r, const struct h5_link *help)
+{
+	struct h5_file *file = r->vfs->file;
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	if (help->type == H5_LINK_HARD)
+		rc = h5_object_add_name(file, help->address);
+	if (!rc)
+		rc = h5_group_insert(file, group_of(&r->from), help);
+	return h5_unit_end(file, rc);
+}
+
+static int remove_help(struct renaming *r, const struct h5_link *help)
+{
+	struct h5_file *file = r->vfs->file;
+	bool last;
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_group_remove(file, group_of(&r->from), help->name, help->name_size);
+	if (!rc && help->type == H5_LINK_HARD)
+		rc = h5_object_drop_name(file, help->address, &last);
+	h5_tx_forget(file, group_of(&r->from));
+	return h5_unit_end(file, rc);
+}
+
+static int exchange_links(struct renaming *r)
+{
+	const struct h5_link there = link_as(&r->from, &r->to), here = link_as(&r->to, &r->from);
+	struct h5_file *file = r->vfs->file;
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_group_change(file, group_of(&r->from), &here);
+	if (!rc)
+		rc = h5_group_change(file, group_of(&r->to), &there);
+	h5_tx_forget(file, group_of(&r->from));
+	h5_tx_forget(file, group_of(&r->to));
+	return h5_unit_end(file, rc);
+}
+
+static int exchange(struct renaming *r)
+{
+	struct h5_link help = r->from.link;
+	char name[64];
+	uint64_t number;
+	int rc;
+
+	if (getrandom(&number, sizeof number, 0) != sizeof number)
+		return h5_fail(-EIO, H5_UNDEF, "no random numbers");
+	help.owned = NULL;
+	help.name = name;
+	help.name_size = (size_t)snprintf(name, sizeof name, ".h5fs-exchange-%016jx", (uintmax_t)number);
+	rc = add_help(r, &help);
+	if (!rc)
+		rc = h5_changes_commit(r->vfs);
+	if (rc)
+		return rc;
+	rc = exchange_links(r);
+	if (!rc)
+		rc = h5_changes_commit(r->vfs);
+	if (!rc)
+		move_nodes(r, true);
+	if (remove_help(r, &help) && r->vfs->options.log)
+		r->vfs->options.log("%s: the name %s was left",
+				    r->vfs->options.file ? r->vfs->options.file : "", name);
+	return rc;
+}
+
+/* ---- the request ---- */
+
+static int rename_found(struct renaming *r, unsigned flags)
+{
+	int rc = check_flags(r, flags);
+
+	if (!rc)
+		rc = resolve(r);
+	if (rc)
+		return rc;
+	if (goes_into_itself(&r->source, &r->to) ||
+	    (flags == RENAME_EXCHANGE && goes_into_itself(&r->target, &r->from)))
+		return -EINVAL;
+	/* Two names of one object, as POSIX has it. */
+	if (r->to.exists && r->from.link.type == H5_LINK_HARD && r->to.link.type == H5_LINK_HARD &&
+	    r->from.link.address == r->to.link.address && !is_directory(&r->source))
+		return 0;
+	if (r->to.exists && flags != RENAME_EXCHANGE)
+		rc = check_replaced(r);
+	if (!rc)
+		rc = prepare_places(r);
+	if (rc)
+		return rc;
+	return flags == RENAME_EXCHANGE ? exchange(r) : move(r);
+}
+
+int h5_vfs_rename(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_node *new_parent,
+		  const char *new_name, unsigned flags)
+{
+	struct renaming r = {.vfs = vfs};
+	int rc;
+
+	if (parent->entity.file && new_parent->entity.file && parent->entity.file != new_parent->entity.file)
+		return -EXDEV;
+	rc = h5_change_check(vfs, new_parent);
+	if (!rc)
+		rc = h5_change_begin(vfs, parent);
+	if (rc)
+		return rc;
+	rc = h5_naming_find(vfs, parent, name, &r.from);
+	if (!rc)
+		rc = h5_naming_find(vfs, new_parent, new_name, &r.to);
+	if (!rc)
+		rc = rename_found(&r, flags);
+	h5_naming_release(&r.from);
+	h5_naming_release(&r.to);
+	h5_node_place_release(&r.there);
+	h5_node_place_release(&r.back);
+	h5_change_end(vfs);
+	return rc;
+}
