@@ -175,6 +175,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_memmap.py \
 	tests/mount/mount_model.py \
 	tests/mount/mount_names.py \
+	tests/mount/mount_naming.py \
 	tests/mount/mount_opens.py \
 	tests/mount/mount_nfs.py \
 	tests/mount/mount_options.py \

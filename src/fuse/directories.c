@@ -139,6 +139,8 @@ static void read_directory(fuse_req_t req, size_t size, off_t offset, const stru
 
 	p.data = malloc(size);
 	if (p.data)
+		rc = offset ? 0 : h5_vfs_dir_rewind(p.dir);
+	if (!rc)
 		rc = fill_page(&p, offset);
 	if (rc)
 		h5_request_fail(req, "readdir", rc);

@@ -67,9 +67,40 @@ static int read_entries(struct h5_dir *dir)
 	return rc;
 }
 
+static int read_list(struct h5_dir *dir)
+{
+	struct h5_reading reading = {.vfs = dir->vfs};
+	int rc;
+
+	while (h5_reading_next(&reading, &rc)) {
+		h5_dir_list_release(&dir->list);
+		dir->error = 0;
+		dir->name_changes = dir->vfs->name_changes;
+		rc = read_entries(dir);
+	}
+	return rc;
+}
+
+static bool is_as_listed(struct h5_dir *dir)
+{
+	struct h5_reading reading = {.vfs = dir->vfs};
+	bool same = true;
+	int rc;
+
+	while (h5_reading_next(&reading, &rc)) {
+		same = dir->name_changes == dir->vfs->name_changes;
+		rc = 0;
+	}
+	return same;
+}
+
+int h5_vfs_dir_rewind(struct h5_dir *dir)
+{
+	return is_as_listed(dir) ? 0 : read_list(dir);
+}
+
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)
 {
-	struct h5_reading reading = {.vfs = vfs};
 	struct h5_dir *dir;
 	int rc;
 
@@ -80,12 +111,7 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 		return -ENOMEM;
 	dir->vfs = vfs;
 	dir->node = node;
-	while (h5_reading_next(&reading, &rc)) {
-		h5_dir_list_release(&dir->list);
-		dir->error = 0;
-		dir->name_changes = vfs->name_changes;
-		rc = read_entries(dir);
-	}
+	rc = read_list(dir);
 	if (rc) {
 		dir_free(dir);
 		return rc;

@@ -97,6 +97,8 @@ int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
 /* All names of a directory are read when it is opened. What they lead to is found when it is asked for. */
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **dir);
 void h5_vfs_closedir(struct h5_dir *dir);
+/* To be called when the directory is read from its begin: if names have changed, it is read anew. */
+int h5_vfs_dir_rewind(struct h5_dir *dir);
 size_t h5_vfs_dir_count(const struct h5_dir *dir);
 /* Inode numbers of `.` and `..`; the root is its own parent. */
 ino_t h5_vfs_dir_self(const struct h5_dir *dir);
