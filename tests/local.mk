@@ -45,6 +45,7 @@ UNIT_TESTS = \
 	tests/unit/check_members \
 	tests/unit/check_message_encode \
 	tests/unit/check_name \
+	tests/unit/check_name_change \
 	tests/unit/check_number \
 	tests/unit/check_number_parse \
 	tests/unit/check_object \
@@ -99,6 +100,8 @@ symbol_model = tests/lib/symbol_model.c tests/lib/symbol_model.h $(scratch)
 tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_faults.c $(symbol_model) $(fault_alloc)
 tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
+tests_unit_check_name_change_SOURCES = tests/unit/check_name_change.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_name_change_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_object_removal_SOURCES = tests/unit/check_object_removal.c $(crash_image) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
 tests_unit_check_object_removal_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
@@ -229,6 +232,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/header_create_judge.py \
 	tests/judge/global_heap_judge.py \
 	tests/judge/group_judge.py \
+	tests/judge/names_judge.py \
 	tests/judge/header_edit_judge.py \
 	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
@@ -277,6 +281,7 @@ FIXTURES = \
 	tests/fixtures/holes.py \
 	tests/fixtures/malformed.py \
 	tests/fixtures/members.py \
+	tests/fixtures/name_change.py \
 	tests/fixtures/object.py \
 	tests/fixtures/object_removal.py \
 	tests/fixtures/rare_headers.py \

@@ -212,12 +212,24 @@ int h5_naming_reply(const struct h5_naming *name, struct h5_vfs_entry *entry)
 	struct h5_times times = {0};
 	int rc = h5_stat_entry(name->vfs, NULL, &times, entry);
 
-	if (rc)
+	if (rc) {
+		entry->node = NULL;
 		return rc;
+	}
 	/* The times are those before this change. */
 	entry->size_known = false;
 	h5_entry_set_passing(name->vfs, entry, h5_vfs_is_passing(name->vfs, name->directory));
 	return 0;
+}
+
+int h5_naming_end_unit(struct h5_vfs *vfs, int rc, struct h5_vfs_entry *entry)
+{
+	rc = h5_unit_end(vfs->file, rc);
+	if (rc && entry->node) {
+		h5_vfs_forget(vfs, entry->node, 1);
+		entry->node = NULL;
+	}
+	return rc;
 }
 
 /* ---- mkdir ---- */
@@ -234,32 +246,23 @@ static int make_group(const struct h5_naming *name, struct h5_node **node)
 	return rc ? rc : h5_naming_insert_object(name, address, H5_NODE_DIRECTORY, node);
 }
 
-/* Ends the unit of a request that has made a node. On failure the node goes. */
-static int end_with_node(struct h5_vfs *vfs, int rc, struct h5_node **node)
-{
-	rc = h5_unit_end(vfs->file, rc);
-	if (rc && *node) {
-		h5_node_detach(vfs, *node);
-		h5_vfs_forget(vfs, *node, 1);
-		*node = NULL;
-	}
-	return rc;
-}
-
-static int make_directory(struct h5_naming *name, struct h5_vfs_entry *entry)
+static int make(struct h5_naming *name, h5_naming_maker *maker, struct h5_vfs_entry *entry)
 {
 	int rc = h5_unit_begin(name->vfs->file);
 
 	if (rc)
 		return rc;
-	rc = end_with_node(name->vfs, make_group(name, &entry->node), &entry->node);
-	if (rc)
-		return rc;
-	h5_naming_changed(name);
-	return h5_naming_reply(name, entry);
+	rc = maker(name, &entry->node);
+	if (!rc)
+		rc = h5_naming_reply(name, entry);
+	rc = h5_naming_end_unit(name->vfs, rc, entry);
+	if (!rc)
+		h5_naming_changed(name);
+	return rc;
 }
 
-int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_vfs_entry *entry)
+int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
+		   struct h5_vfs_entry *entry)
 {
 	struct h5_naming name;
 	int rc = h5_change_begin(vfs, parent);
@@ -271,10 +274,15 @@ int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text, s
 	if (!rc)
 		rc = h5_naming_check_new(&name);
 	if (!rc)
-		rc = make_directory(&name, entry);
+		rc = make(&name, maker, entry);
 	h5_naming_release(&name);
 	h5_change_end(vfs);
 	return rc;
+}
+
+int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_vfs_entry *entry)
+{
+	return h5_naming_make(vfs, parent, text, make_group, entry);
 }
 
 /* ---- link ---- */
@@ -304,13 +312,12 @@ static int add_name(struct h5_naming *name, const struct h5_node *of, struct h5_
 	rc = h5_object_add_name(vfs->file, address);
 	if (!rc)
 		rc = h5_naming_insert_object(name, address, of->entity.kind, &entry->node);
-	rc = h5_unit_end(vfs->file, rc);
-	if (rc && entry->node)
-		h5_vfs_forget(vfs, entry->node, 1);
-	if (rc)
-		return rc;
-	h5_naming_changed(name);
-	return h5_naming_reply(name, entry);
+	if (!rc)
+		rc = h5_naming_reply(name, entry);
+	rc = h5_naming_end_unit(vfs, rc, entry);
+	if (!rc)
+		h5_naming_changed(name);
+	return rc;
 }
 
 int h5_vfs_link(struct h5_vfs *vfs, struct h5_node *node, struct h5_node *parent, const char *text,

@@ -32,8 +32,8 @@ int h5_naming_order(struct h5_vfs *vfs, const struct h5_node *from, const struct
 
 /* Inserts the link, whose name is filled in here. */
 int h5_naming_insert(const struct h5_naming *name, struct h5_link link);
-/* The same for the object at the address. *entity, of that kind, gets its node, to be forgotten by the caller
- * if the unit fails. */
+/* The same for the object at the address. *node is its node, of that kind, referenced; it stays as it is on
+ * failure. */
 int h5_naming_insert_object(const struct h5_naming *name, uint64_t address, enum h5_node_kind kind,
 			    struct h5_node **node);
 /* The object that a name has led to. */
@@ -46,6 +46,11 @@ int h5_naming_remove(const struct h5_naming *name);
 /* An object has lost the name's link: it was removed, or leads elsewhere. */
 int h5_naming_drop(const struct h5_naming *name, struct h5_unnamed *object);
 
+/* Fills the reply of a request that has made a node, which *entry has. On failure it forgets the node. */
+int h5_naming_reply(const struct h5_naming *name, struct h5_vfs_entry *entry);
+/* Ends the unit. If it fails, forgets the node that *entry may have. */
+int h5_naming_end_unit(struct h5_vfs *vfs, int rc, struct h5_vfs_entry *entry);
+
 /* ---- after a unit that has succeeded ---- */
 
 void h5_naming_changed(struct h5_naming *name);
@@ -53,8 +58,14 @@ void h5_naming_changed(struct h5_naming *name);
 void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object);
 /* No name leads any more to the node that the name has made, if there is one. */
 void h5_naming_detach(const struct h5_naming *name);
-/* Fills the reply of a request that has made a node; *entry has the node. */
-int h5_naming_reply(const struct h5_naming *name, struct h5_vfs_entry *entry);
+
+/* ---- requests that make an object ---- */
+
+/* Makes the object and inserts its link, in a unit. *node: of the object, or NULL; also on failure. */
+typedef int h5_naming_maker(const struct h5_naming *name, struct h5_node **node);
+/* The whole request. *entry as by h5_vfs_lookup(). -EEXIST: the name is taken. */
+int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
+		   struct h5_vfs_entry *entry);
 
 /* ---- questions ---- */
 

@@ -172,12 +172,9 @@ static int insert(const struct h5_naming *name, const struct h5_link *link, stru
 	if (!rc)
 		rc = h5_node_get(name->vfs, name->directory, name->text, entity, &entry->node);
 	h5_entity_release(entity);
-	rc = h5_unit_end(file, rc);
-	if (rc && entry->node) {
-		h5_node_detach(name->vfs, entry->node);
-		h5_vfs_forget(name->vfs, entry->node, 1);
-	}
-	return rc;
+	if (!rc)
+		rc = h5_naming_reply(name, entry);
+	return h5_naming_end_unit(name->vfs, rc, entry);
 }
 
 static int insert_soft(const struct h5_naming *name, const char *target, struct h5_vfs_entry *entry)
@@ -229,10 +226,9 @@ static int make_link(struct h5_naming *name, const char *target, struct h5_vfs_e
 	const char *slashes = strncmp(target, H5_DANGLING, strlen(H5_DANGLING)) ? NULL : strstr(target, "//");
 	int rc = slashes ? insert_external(name, target, slashes, entry) : insert_soft(name, target, entry);
 
-	if (rc)
-		return rc;
-	h5_naming_changed(name);
-	return h5_naming_reply(name, entry);
+	if (!rc)
+		h5_naming_changed(name);
+	return rc;
 }
 
 int h5_vfs_symlink(struct h5_vfs *vfs, const char *target, struct h5_node *parent, const char *text,
