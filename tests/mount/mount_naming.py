@@ -5,6 +5,7 @@ import ctypes
 import errno
 import os
 import random
+import resource
 import subprocess
 import threading
 import time
@@ -445,6 +446,98 @@ class OpenFiles(NamesCase):
             self.assertGreater(os.stat(m.at("b")).st_mtime_ns, changed)
         with Mount(path, options="order=creation") as m:
             self.assertEqual(os.listdir(m.path)[-2:], ["1 last", "more"])
+
+
+def soon(question):
+    """Whether it is true within some seconds: what another thread tells the kernel."""
+    end = time.monotonic() + 20
+    while not question() and time.monotonic() < end:
+        time.sleep(.01)
+    return question()
+
+
+class Coherence(NamesCase):
+    def test_lost_changes(self):
+        """A commit that finds no room loses all names since the last one, and the kernel forgets them."""
+        for style, how in STYLES.items():
+            path = self.file(f"{style}.h5")
+            tree = make(path, **how)
+            with Mount(path, options="rw") as m, self.subTest(style=style):
+                os.mkdir(m.at("first"))
+                fsync(m.path)
+                inside = m.open("a", os.O_RDONLY)
+                d2 = m.open("b/c/d2", os.O_RDONLY)
+                os.mkdir(m.at("new"))
+                os.mkdir(m.at("new/below"))
+                lost = m.open("new", os.O_RDONLY)
+                rename(m.at("a"), m.at("new/below/a"))
+                os.unlink(m.at("b/c/d2"))
+                limits = resource.prlimit(m.daemon, resource.RLIMIT_FSIZE)
+                resource.prlimit(m.daemon, resource.RLIMIT_FSIZE, (100, limits[1]))
+                self.assertErrno(errno.EFBIG, fsync, m.path)
+                resource.prlimit(m.daemon, resource.RLIMIT_FSIZE, limits)
+                self.assertTrue(soon(lambda: not os.path.exists(m.at("new")) and os.path.exists(m.at("a/d1"))))
+                self.assertTrue(soon(lambda: os.path.exists(m.at("b/c/d2"))))
+                self.assertEqual(of_mount(m.path)[0], as_shown(dict(tree, first={})))
+                self.assertEqual(os.fstat(d2).st_nlink, 1)
+                self.assertIn("d1", os.listdir(inside))
+                os.mkdir(m.at("again"))
+                self.assertNotEqual(result(lambda: os.mkdir("into the void", dir_fd=lost)), 0)
+                fsync(m.path)
+            with self.subTest(style=style):
+                self.assertTree(of_file(path), dict(tree, first={}, again={}), count_names(tree))
+
+    def test_a_group_that_a_soft_link_shows_again(self):
+        path = self.file("f.h5")
+        make(path, libver="latest")
+        with h5py.File(path, "r+") as f:
+            f["other"] = h5py.SoftLink("/b")
+            f["b/again"] = h5py.SoftLink("/other/c")  # leads out of the mount, so no symlink can show it
+        with Mount(path, options="rw,subdir=/b") as m:
+            self.assertFalse(os.path.exists(m.at("c/x")))  # the kernel may keep that
+            self.assertEqual(os.listdir(m.at("again")), os.listdir(m.at("c")))
+            os.mkdir(m.at("again/x"))
+            self.assertTrue(soon(lambda: os.path.exists(m.at("c/x"))))
+            os.rmdir(m.at("c/x"))
+            self.assertTrue(soon(lambda: not os.path.exists(m.at("again/x"))))
+            os.rmdir(m.at("again"))  # only the link goes
+            self.assertEqual(os.listdir(m.path), ["c"])
+
+    def test_requests_at_once(self):
+        """Several threads rename, list and look at the same things."""
+        path = self.file("f.h5")
+        tree = make(path, 30, libver="latest")
+        wrong = []
+
+        def move(m, i):
+            try:
+                for turn in range(40):
+                    names = [m.at("a", f"t{i}"), m.at("b", f"t{i}"), m.at("b/c", f"t{i}")]
+                    rename(names[turn % 3], names[(turn + 1) % 3])
+                    os.mkdir(os.path.join(names[(turn + 1) % 3], "x"))
+                    os.rmdir(os.path.join(names[(turn + 1) % 3], "x"))
+            except OSError as e:
+                wrong.append(e)
+
+        def look(m):
+            for _ in range(10):
+                for folder, _, files in os.walk(m.path):
+                    for name in files:
+                        result(os.stat, os.path.join(folder, name))
+
+        with Mount(path, options="rw") as m:
+            for i in range(3):
+                os.mkdir(m.at("a", f"t{i}"))
+            threads = [threading.Thread(target=move, args=(m, i)) for i in range(3)] + \
+                      [threading.Thread(target=look, args=(m,)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(wrong, [])
+            self.assertEqual(sorted(set(os.listdir(m.at("b"))) - {"c"}), ["t0", "t1", "t2"])
+        tree["b"].update(t0={}, t1={}, t2={})
+        self.assertTree(of_file(path), tree, count_names(tree))
 
 
 class Model(NamesCase):
