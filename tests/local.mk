@@ -15,6 +15,7 @@ UNIT_TESTS = \
 	tests/unit/check_chunk_index_cursor \
 	tests/unit/check_chunk_index_write \
 	tests/unit/check_dataset \
+	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
 	tests/unit/check_dataset_write \
 	tests/unit/check_dataspace \
@@ -106,6 +107,8 @@ tests_unit_check_object_removal_SOURCES = tests/unit/check_object_removal.c $(cr
 tests_unit_check_object_removal_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
+tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
 tests_unit_check_dataset_write_SOURCES = tests/unit/check_dataset_write.c $(dataset_model)
 dense_model = tests/lib/dense_model.c tests/lib/dense_model.h $(scratch)
@@ -227,6 +230,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/crash_judge.py \
 	tests/judge/judge_walk.py \
 	tests/judge/judges.py \
+	tests/judge/dataset_create_judge.py \
 	tests/judge/dataset_write_cuts.py \
 	tests/judge/dataset_write_judge.py \
 	tests/judge/header_create_judge.py \
@@ -337,6 +341,7 @@ JUDGED_TESTS = \
 	tests/unit/check_btree2_faults \
 	tests/unit/check_btree2_write \
 	tests/unit/check_chunk_index_write \
+	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
 	tests/unit/check_dataset_write \
 	tests/unit/check_fixed_array_write \

@@ -9,6 +9,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/chunked_store.c \
 	src/dataset/chunked_store.h \
 	src/dataset/contiguous.c \
+	src/dataset/create.c \
+	src/dataset/create.h \
 	src/dataset/dataset.c \
 	src/dataset/dataset.h \
 	src/dataset/external.c \

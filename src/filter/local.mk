@@ -3,6 +3,8 @@ libh5fs_a_SOURCES += \
 	src/filter/bitshuffle.c \
 	src/filter/buffer.c \
 	src/filter/buffer.h \
+	src/filter/client_values.c \
+	src/filter/client_values.h \
 	src/filter/deflate.c \
 	src/filter/filter.c \
 	src/filter/filter.h \

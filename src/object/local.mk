@@ -11,6 +11,8 @@ libh5fs_a_SOURCES += \
 	src/object/dense_write.h \
 	src/object/file_space.c \
 	src/object/file_space.h \
+	src/object/filter_list.c \
+	src/object/filter_list.h \
 	src/object/float_text.c \
 	src/object/fractal_heap.c \
 	src/object/fractal_heap_extents.c \

@@ -4,8 +4,8 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
-#include "filter/filter.h"
 #include "object/file_space.h"
+#include "object/filter_list.h"
 #include "object/json.h"
 #include "object/object.h"
 #include "vfs/paths.h"
@@ -178,32 +178,11 @@ static int get_index(const struct subject *s, struct h5_buf *out)
 	return 0;
 }
 
-/* A name from the file. Characters that the list of filters uses itself become underscores. */
-static void add_filter_name(struct h5_buf *out, const char *name)
-{
-	for (; *name; name++)
-		h5_buf_byte(out, strchr(",() ", *name) || (unsigned char)*name < 0x20 ? '_' : *name);
-}
-
 static int get_filters(const struct subject *s, struct h5_buf *out)
 {
 	if (!is_chunked(s))
 		return -ENODATA;
-	for (unsigned i = 0; i < s->dataset->pipeline.count; i++) {
-		const struct h5_filter_info *f = &s->dataset->pipeline.filters[i];
-		const struct h5_filter_ops *ops = h5_filter_find(f->id);
-
-		if (i)
-			h5_buf_byte(out, ',');
-		if (ops)
-			h5_buf_text(out, ops->name);
-		else if (f->name && *f->name)
-			add_filter_name(out, f->name);
-		else
-			h5_buf_printf(out, "%u", f->id);
-		if (ops && !strcmp(ops->name, "deflate") && f->count)
-			h5_buf_printf(out, "(%u)", f->values[0]);
-	}
+	h5_filter_list_print(&s->dataset->pipeline, out);
 	return 0;
 }
 

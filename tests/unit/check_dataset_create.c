@@ -1,0 +1,451 @@
+/* New datasets of all shapes, types, layouts and filters: our writer writes them, and libhdf5 reads, resizes
+ * and overwrites them in tests/judge/dataset_create_judge.py. */
+#include "base/error.h"
+#include "change/transaction.h"
+#include "chunk_index/chunk_index.h"
+#include "crash_image.h"
+#include "dataset/create.h"
+#include "dataset/writer.h"
+#include "fault_alloc.h"
+#include "object/group_write.h"
+#include "object/numpy_parse.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { INF = -1, TIME = 1700000000, ELEMENT_MOST = 64 };
+
+/* A dataset, as the judge is told of it: types are NumPy's words. */
+struct kind {
+	const char *name, *type;
+	int rank; /* -1: null */
+	int dims[4], max[4], chunk[4];
+	const char *filters;
+	char layout;	   /* compact, contiguous (n), chunked */
+	const char *index; /* with superblock 3 */
+	bool fill;
+};
+
+static const struct kind kinds[] = {
+	{"scalar", "<f8", 0, {0}, {0}, {0}, "", 'n', NULL, false},
+	{"null", "<f8", -1, {0}, {0}, {0}, "", 'n', NULL, false},
+	{"compact", "<i2", 2, {3, 5}, {3, 5}, {0}, "", 'c', NULL, true},
+	{"compact-large", "|u1", 1, {60000}, {60000}, {0}, "", 'c', NULL, false},
+	{"contiguous", "<i4", 2, {30, 50}, {30, 50}, {0}, "", 'n', NULL, false},
+	{"contiguous-filled", ">i4", 4, {2, 3, 4, 5}, {2, 3, 4, 5}, {0}, "", 'n', NULL, true},
+	{"contiguous-empty", "<i4", 2, {0, 5}, {0, 5}, {0}, "", 'n', NULL, false},
+	{"single", "<f4", 2, {20, 30}, {20, 30}, {20, 30}, "", 'k', "single", true},
+	{"single-filtered", "<f4", 1, {1000}, {1000}, {1000}, "shuffle,deflate(4)", 'k', "single", false},
+	{"array", "<u2", 2, {50, 20}, {50, 20}, {7, 20}, "", 'k', "farray", false},
+	{"array-filtered", "<u2", 3, {5, 20, 2}, {9, 20, 2}, {2, 3, 2}, "fletcher32", 'k', "farray", true},
+	{"bytes", "|u1", 1, {1024}, {INF}, {1024}, "", 'k', "earray", false},
+	{"rows", "<f4", 3, {6, 16, 16}, {INF, 16, 16}, {4, 16, 16}, "lzf", 'k', "earray", true},
+	{"empty", "<i8", 1, {0}, {INF}, {8192}, "shuffle,deflate", 'k', "earray", false},
+	{"columns", "<i4", 2, {5, 7}, {5, INF}, {2, 3}, "", 'k', "earray", false},
+	{"both", "<i4", 2, {5, 7}, {INF, INF}, {2, 3}, "deflate(9),fletcher32", 'k', "btree2", false},
+	{"both-plain", "<i4", 4, {2, 3, 4, 5}, {INF, 9, INF, 5}, {1, 3, 2, 5}, "", 'k', "btree2", true},
+	{"text", "S10", 1, {30}, {INF}, {16}, "", 'k', "earray", true},
+	{"opaque", "V6", 1, {30}, {INF}, {16}, "", 'k', "earray", false},
+	{"boolean", "|b1", 1, {30}, {INF}, {16}, "", 'k', "earray", true},
+	{"complex", "<c16", 1, {30}, {INF}, {16}, "shuffle,lzf", 'k', "earray", false},
+	{"table",
+	 "[[\"a\",\"<i4\"],[\"b\",\"<f8\",[3]],[\"c\",\"S4\"]]",
+	 1,
+	 {30},
+	 {INF},
+	 {16},
+	 "",
+	 'k',
+	 "earray",
+	 true},
+	{"words", "vlen str", 1, {3}, {INF}, {16}, "", 'k', "earray", false},
+#ifdef HAVE_ZSTD
+	{"zstd", "<i4", 1, {1000}, {INF}, {100}, "zstd(5)", 'k', "earray", false},
+#endif
+#ifdef HAVE_LZ4
+	{"lz4", "<i4", 1, {1000}, {INF}, {100}, "lz4", 'k', "earray", false},
+#endif
+#ifdef HAVE_BZIP2
+	{"bzip2", "<i4", 1, {1000}, {INF}, {100}, "bzip2(3)", 'k', "earray", false},
+#endif
+#ifdef HAVE_BLOSC
+	{"blosc", "<i4", 1, {1000}, {INF}, {100}, "blosc", 'k', "earray", false},
+#endif
+	{"bitshuffle", "<i4", 1, {1000}, {INF}, {100}, "bitshuffle", 'k', "earray", false},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* ---- making them ---- */
+
+static uint64_t extent(int n)
+{
+	return n == INF ? H5_UNLIMITED : (uint64_t)n;
+}
+
+/* Sets all but the fill value; the type is the caller's. */
+static void describe(const struct kind *kind, struct h5_new_dataset *how, struct h5_datatype **type)
+{
+	*how = (struct h5_new_dataset){.time = TIME};
+	how->layout = kind->layout == 'c'   ? H5_LAYOUT_COMPACT
+		      : kind->layout == 'n' ? H5_LAYOUT_CONTIGUOUS
+					    : H5_LAYOUT_CHUNKED;
+	how->space.kind = kind->rank < 0 ? H5_SPACE_NULL : kind->rank ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR;
+	how->space.rank = kind->rank < 0 ? 0 : (unsigned)kind->rank;
+	for (unsigned i = 0; i < how->space.rank; i++) {
+		how->space.dims[i] = extent(kind->dims[i]);
+		how->space.max[i] = extent(kind->max[i]);
+		how->chunk[i] = extent(kind->chunk[i]);
+	}
+	SUCCEEDS(h5_filter_list_parse(kind->filters, strlen(kind->filters), &how->filters));
+	SUCCEEDS(h5_numpy_parse(kind->type, strlen(kind->type), 8, type));
+	how->type = *type;
+}
+
+static uint8_t *fill_of(const struct kind *kind)
+{
+	static uint8_t fill[ELEMENT_MOST];
+
+	memset(fill, !strcmp(kind->type, "|b1") ? 1 : 'f', sizeof fill);
+	return kind->fill ? fill : NULL;
+}
+
+static int name_it(struct scratch *s, const char *name, uint64_t address)
+{
+	const struct h5_link link = {
+		.type = H5_LINK_HARD, .name = name, .name_size = strlen(name), .address = address};
+
+	return h5_group_insert(s->file, h5_file_superblock(s->file)->root, &link);
+}
+
+/* Overwrites all elements but the last row: then some of each kind have the fill value. */
+static void write_rows(struct scratch *s, const struct kind *kind, uint64_t address)
+{
+	struct h5_dataset_writer *writer;
+	uint64_t size;
+	uint8_t *data;
+
+	SUCCEEDS(h5_dataset_writer_get(s->file, address, false, &writer));
+	size = h5_dataset_writer_size(writer);
+	if (kind->rank > 0 && size)
+		size -= h5_dataset_writer_row(writer);
+	data = malloc((size_t)size + 1);
+	ck_assert_ptr_nonnull(data);
+	for (uint64_t i = 0; i < size; i++)
+		data[i] = (uint8_t)(!strcmp(kind->type, "|b1") ? i % 2 : 33 + i % 89);
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, (size_t)size));
+	h5_dataset_writer_put(writer);
+	free(data);
+}
+
+static void check_made(struct scratch *s, const struct kind *kind, uint64_t address)
+{
+	bool latest = h5_file_superblock(s->file)->version == 3;
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	struct h5_header header;
+
+	SUCCEEDS(h5_header_load(s->file, address, &header));
+	SUCCEEDS(h5_header_check(s->file, &header));
+	h5_header_release(&header);
+	SUCCEEDS(h5_dataset_get(s->file, address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->layout.version, latest ? 4 : 3);
+	if (kind->layout == 'k')
+		ck_assert_str_eq(h5_dataset_index_name(dataset), latest ? kind->index : "btree1");
+	h5_file_put(s->file, ref);
+}
+
+static void make(struct scratch *s, const struct kind *kind, bool write)
+{
+	struct h5_new_dataset how;
+	struct h5_datatype *type;
+	uint64_t address;
+
+	describe(kind, &how, &type);
+	how.fill = fill_of(kind);
+	SUCCEEDS(h5_dataset_create(s->file, &how, &address));
+	check_made(s, kind, address);
+	SUCCEEDS(name_it(s, kind->name, address));
+	if (write && h5_datatype_is_fixed(type))
+		write_rows(s, kind, address);
+	h5_datatype_free(type);
+}
+
+/* ---- the judge ---- */
+
+static void add_dims(FILE *f, int rank, const int *dims)
+{
+	for (int i = 0; i < rank; i++)
+		fprintf(f, "%s%d", i ? "," : "", dims[i]);
+	fputc('|', f);
+}
+
+/* Tells what there should be, a line for each dataset. */
+static void tell(const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	ck_assert_ptr_nonnull(f);
+	for (unsigned k = 0; k < KINDS; k++) {
+		const struct kind *kind = &kinds[k];
+
+		fprintf(f, "%s %d %d ", kind->name, kind->rank, kind->fill);
+		add_dims(f, kind->rank, kind->dims);
+		add_dims(f, kind->rank, kind->max);
+		add_dims(f, kind->layout == 'k' ? kind->rank : 0, kind->chunk);
+		fprintf(f, " %s %s\n", *kind->filters ? kind->filters : "-", kind->type);
+	}
+	fclose(f);
+}
+
+static void begin(struct scratch *s, bool latest, struct fault_io *fault)
+{
+	scratch_init(s, latest ? "header_create-latest.h5" : "header_create-v18.h5");
+	scratch_wrap(s, fault);
+	scratch_open(s);
+}
+
+static void commit(struct scratch *s)
+{
+	SUCCEEDS(h5_tx_commit(s->file));
+	h5_dataset_writers_close(s->file);
+}
+
+static void judge(struct scratch *s, const char *mode)
+{
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/expected", scratch_folder());
+	tell(path);
+	commit(s);
+	scratch_close(s);
+	scratch_judge_python("tests/judge/dataset_create_judge.py %s %s %s", mode, s->path, path);
+}
+
+/* Written by us, and changed by libhdf5. */
+START_TEST(datasets_as_libhdf5_has_them)
+{
+	struct scratch s;
+
+	begin(&s, _i % 2, NULL);
+	for (unsigned k = 0; k < KINDS; k++)
+		make(&s, &kinds[k], _i < 2);
+	judge(&s, _i < 2 ? "written" : "empty");
+	scratch_release(&s);
+}
+END_TEST
+
+/* ---- small files stay small ---- */
+
+START_TEST(small_files_stay_small)
+{
+	enum { FILES = 100, BYTES = 1024 };
+	const struct kind kind = {"x", "|u1", 1, {BYTES}, {INF}, {BYTES}, "", 'k', "earray", false};
+	uint64_t before, address;
+	struct h5_new_dataset how;
+	struct h5_datatype *type;
+	char name[32];
+	struct scratch s;
+
+	begin(&s, true, NULL);
+	before = h5_file_end(s.file);
+	describe(&kind, &how, &type);
+	for (unsigned i = 0; i < FILES; i++) {
+		snprintf(name, sizeof name, "file-%u.txt", i);
+		SUCCEEDS(h5_dataset_create(s.file, &how, &address));
+		SUCCEEDS(name_it(&s, name, address));
+		write_rows(&s, &kind, address);
+	}
+	commit(&s);
+	ck_assert_uint_le(h5_file_end(s.file) - before, 2048 * FILES);
+	h5_datatype_free(type);
+	scratch_release(&s);
+}
+END_TEST
+
+/* ---- what is not possible ---- */
+
+START_TEST(what_is_refused)
+{
+	static const struct kind refused[] = {
+		{"", "<i4", 1, {5}, {4}, {4}, "", 'k', NULL, false},
+		{"", "<i4", 1, {INF}, {INF}, {4}, "", 'k', NULL, false},
+		{"", "<i4", 1, {5}, {INF}, {0}, "", 'n', NULL, false},
+		{"", "<i4", 1, {5}, {5}, {0}, "shuffle", 'n', NULL, false},
+		{"", "<i4", 1, {5}, {5}, {0}, "", 'k', NULL, false},
+		{"", "<i4", 1, {5}, {5}, {6}, "", 'k', NULL, false},
+		{"", "<i4", 0, {0}, {0}, {0}, "", 'k', NULL, false},
+		{"", "<i4", 2, {5, 5}, {INF, INF}, {0x10000, 0x10000}, "", 'k', NULL, false},
+		{"",
+		 "<i4",
+		 4,
+		 {0x7fffffff, 0x7fffffff, 0x7fffffff, 1},
+		 {INF, INF, INF, INF},
+		 {1, 1, 1, 1},
+		 "",
+		 'k',
+		 NULL,
+		 false},
+		{"", "<i4", 1, {20000}, {20000}, {0}, "", 'c', NULL, false},
+	};
+	uint64_t address, end;
+	struct scratch s;
+
+	begin(&s, _i, NULL);
+	end = h5_file_end(s.file);
+	for (unsigned k = 0; k < sizeof refused / sizeof *refused; k++) {
+		struct h5_new_dataset how;
+		struct h5_datatype *type;
+
+		describe(&refused[k], &how, &type);
+		ck_assert_int_eq(h5_dataset_create(s.file, &how, &address), -EINVAL);
+		h5_datatype_free(type);
+	}
+	ck_assert_uint_eq(h5_file_end(s.file), end);
+	scratch_release(&s);
+}
+END_TEST
+
+/* ---- faults ---- */
+
+START_TEST(every_allocation_can_fail)
+{
+	unsigned failures = 0;
+	struct scratch s;
+
+	begin(&s, _i, NULL);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_new_dataset how;
+		struct h5_datatype *type;
+		int rc = -ENOMEM;
+
+		describe(&kinds[k], &how, &type);
+		how.fill = fill_of(&kinds[k]);
+		for (unsigned long n = 1; rc; n++) {
+			uint64_t address;
+
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = h5_dataset_create(s.file, &how, &address);
+			fault_alloc_count(false);
+			fault_alloc_disarm();
+			ck_assert(!rc || rc == -ENOMEM);
+			failures += rc != 0;
+			if (!rc)
+				SUCCEEDS(name_it(&s, kinds[k].name, address));
+		}
+		h5_datatype_free(type);
+	}
+	ck_assert_uint_gt(failures, 3 * KINDS);
+	judge(&s, "empty");
+	scratch_release(&s);
+}
+END_TEST
+
+/* After a kill each name leads to a sound dataset. */
+START_TEST(killed_between_cells)
+{
+	struct fault_io record = {.record = true};
+	struct crash_image image = {0};
+	char prefix[128];
+	struct scratch s;
+
+	begin(&s, _i, &record);
+	crash_image_load(&image, s.path);
+	for (unsigned k = 0; k < KINDS; k++)
+		make(&s, &kinds[k], true);
+	commit(&s);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), 1);
+	scratch_python("tests/judge/dataset_create_judge.py states %s %d", scratch_folder(), KINDS);
+	free(image.data);
+	scratch_release(&s);
+	fault_io_release(&record);
+}
+END_TEST
+
+/* ---- lists of filters ---- */
+
+/* What is read is printed so that it can be read again. */
+START_TEST(filters_from_text)
+{
+	static const struct {
+		const char *text;
+		int rc;
+	} texts[] = {{"", 0},
+		     {"shuffle", 0},
+		     {"shuffle,deflate(4)", 0},
+		     {"deflate(0)", 0},
+		     {"fletcher32,lzf,bitshuffle", 0},
+		     {"deflate(10)", -EINVAL},
+		     {"deflate(-1)", -EINVAL},
+		     {"deflate()", -EINVAL},
+		     {"deflate(4", -EINVAL},
+		     {"deflate(4)x", -EINVAL},
+		     {"deflate(99999999999)", -EINVAL},
+		     {"shuffle(4)", -EINVAL},
+		     {",shuffle", -EINVAL},
+		     {"shuffle,", -EINVAL},
+		     {"shuffle,,lzf", -EINVAL},
+		     {"(4)", -EINVAL},
+		     {"nothing", -ENOTSUP},
+		     {"Shuffle", -ENOTSUP},
+		     {"zfp", -ENOTSUP},
+		     {"nbit", -ENOTSUP},
+		     {"32000", -ENOTSUP}};
+
+	for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct h5_filter_list list, again;
+		struct h5_pipeline pipeline;
+		struct h5_buf out;
+
+		ck_assert_int_eq(h5_filter_list_parse(texts[i].text, strlen(texts[i].text), &list),
+				 texts[i].rc);
+		if (texts[i].rc)
+			continue;
+		SUCCEEDS(h5_filter_list_make(&list, 4, 100, &pipeline));
+		h5_buf_init(&out, 1000);
+		h5_filter_list_print(&pipeline, &out);
+		ck_assert_uint_eq(out.size, strlen(texts[i].text));
+		ck_assert(!out.size || !memcmp(out.data, texts[i].text, out.size));
+		h5_filter_list_of(&pipeline, &again);
+		ck_assert_mem_eq(&list, &again, sizeof list);
+		h5_buf_release(&out);
+		h5_pipeline_release(&pipeline);
+	}
+}
+END_TEST
+
+/* ---- chunks ---- */
+
+START_TEST(chunks_are_chosen)
+{
+	static const struct {
+		uint32_t element;
+		int rank, dims[3], max[3], chunk[3];
+	} cases[] = {{1, 1, {0}, {INF}, {65536}},
+		     {4, 3, {0, 512, 512}, {INF, 512, 512}, {1, 512, 512}},
+		     {8, 1, {5}, {100}, {100}},
+		     {4, 2, {7, 10}, {INF, 10}, {1639, 10}},
+		     {4, 2, {7, 1 << 20}, {INF, INF}, {1, 1 << 18}},
+		     {4, 2, {7, 0}, {INF, INF}, {16, 1024}}};
+
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct h5_dataspace space = {.kind = H5_SPACE_SIMPLE, .rank = (unsigned)cases[c].rank};
+		uint64_t chunk[H5_RANK_MAX];
+
+		for (unsigned i = 0; i < space.rank; i++) {
+			space.dims[i] = extent(cases[c].dims[i]);
+			space.max[i] = extent(cases[c].max[i]);
+		}
+		ck_assert(h5_dataset_choose_chunks(&space, cases[c].element, chunk));
+		for (unsigned i = 0; i < space.rank; i++)
+			ck_assert_uint_eq(chunk[i], extent(cases[c].chunk[i]));
+	}
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
+		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {killed_between_cells, 2},
+		{filters_from_text, 1}, {chunks_are_chosen, 1})
