@@ -168,6 +168,7 @@ MOUNT_TESTS = \
 	tests/mount/cookbook.py \
 	tests/mount/mount_copied_pair.py \
 	tests/mount/mount_copy.py \
+	tests/mount/mount_create.py \
 	tests/mount/mount_errors.py \
 	tests/mount/mount_fsx.py \
 	tests/mount/mount_handles.py \

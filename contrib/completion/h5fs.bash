@@ -4,6 +4,7 @@
 _h5fs_values()
 {
 	case $1 in
+	create) echo v18 ;;
 	external) echo none beneath any ;;
 	locking) echo yes no best-effort ;;
 	order) echo name creation ;;

@@ -10,6 +10,8 @@ function __h5fs_values --description 'What an option may be set to'
             printf '%s\n' name creation
         case sandbox
             printf '%s\n' yes no
+        case create
+            echo v18
         case sync
             printf '%s\n' close fsync
         case xattr

@@ -9,6 +9,8 @@ libh5fs_a_SOURCES += \
 	src/change/journal.h \
 	src/change/journal_file.c \
 	src/change/journal_private.h \
+	src/change/new_file.c \
+	src/change/new_file.h \
 	src/change/object_header_change.c \
 	src/change/object_header_change.h \
 	src/change/object_header_create.c \

@@ -146,6 +146,21 @@ size_t h5_superblock_size(const struct h5_superblock *sb)
 	return base_at(sb->version) + 6 * (size_t)sb->size_of_offsets + 24;
 }
 
+void h5_superblock_encode(struct h5_writer *w, const struct h5_superblock *sb)
+{
+	w->err |= sb->version != 2 && sb->version != 3;
+	h5_write_bytes(w, H5_SIGNATURE, sizeof H5_SIGNATURE - 1);
+	h5_write_u8(w, sb->version);
+	h5_write_u8(w, sb->size_of_offsets);
+	h5_write_u8(w, sb->size_of_lengths);
+	h5_write_u8(w, (uint8_t)sb->consistency);
+	h5_write_offset(w, sb->base);
+	h5_write_offset(w, sb->extension);
+	h5_write_offset(w, sb->end);
+	h5_write_offset(w, sb->root);
+	h5_write_checksum(w);
+}
+
 int h5_superblock_update(uint8_t *data, size_t size, const struct h5_superblock *sb, size_t *offset,
 			 size_t *changed)
 {

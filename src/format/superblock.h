@@ -2,6 +2,8 @@
 #ifndef H5_FORMAT_SUPERBLOCK_H
 #define H5_FORMAT_SUPERBLOCK_H
 
+#include "base/writer.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +32,10 @@ struct h5_superblock {
 int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, struct h5_superblock *sb);
 /* Bytes that it takes. */
 size_t h5_superblock_size(const struct h5_superblock *sb);
+enum { H5_SUPERBLOCK_NEW = 48 }; /* bytes of a superblock of version 2 or 3 with 8-byte offsets */
+
+/* Writes the superblock of a new file, of version 2 or 3. */
+void h5_superblock_encode(struct h5_writer *w, const struct h5_superblock *sb);
 /* Writes end-of-file address and consistency flags into the bytes of a superblock that was decoded to `sb`,
  * and its checksum. Gives offset and size of the bytes that may have changed: in an old superblock only the
  * end-of-file address if the flags are the same, else all.

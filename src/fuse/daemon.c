@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "change/new_file.h"
 #include "fuse/background.h"
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
@@ -26,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LONG = 365 * 24 * 3600 }; /* seconds that the kernel may keep names and attributes */
@@ -194,6 +196,14 @@ static int prepare_writing(struct h5_options *o)
 	return o->vfs.file_fd < 0 ? h5_fail(-errno, H5_UNDEF, "%s", strerror(errno)) : 0;
 }
 
+/* Makes the file if it is to be made and is not there. */
+static int make_file(const struct h5_options *o)
+{
+	int rc = o->create ? h5_new_file_make(o->file, (uint8_t)o->create, (uint32_t)time(NULL)) : 0;
+
+	return rc == -EEXIST ? 0 : rc;
+}
+
 static int open_and_mount(struct h5_options *o, struct h5_background *background)
 {
 	struct h5_opened opened = {.journal_directory = -1};
@@ -207,7 +217,9 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	survive_size_limit();
 	h5_daemon_keep_memory();
 	o->vfs.file = o->file;
-	code = prepare_writing(o);
+	code = make_file(o);
+	if (!code)
+		code = prepare_writing(o);
 	if (!code)
 		code = h5_open_file(o->file, &o->set, &set, &opened);
 	if (!code)

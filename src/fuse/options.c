@@ -65,6 +65,7 @@ static const struct word locking_words[] = {
 static const struct word order_words[] = {{"name", false}, {"creation", true}, {0}};
 static const struct word xattr_words[] = {{"text", false}, {"raw", true}, {0}};
 static const struct word sync_words[] = {{"close", true}, {"fsync", false}, {0}};
+static const struct word create_words[] = {{"v18", H5_CREATE_V18}, {0}};
 static const struct word sandbox_words[] = {{"yes", true}, {"no", false}, {0}};
 
 #define INTO(name)	 offsetof(struct h5_options, name), sizeof(((struct h5_options *)0)->name)
@@ -87,6 +88,11 @@ static const struct option known[] = {
 	/* As for mount(8), the last of these two counts. */
 	{"ro", "", SET(set.writable, false), .help = "read-only (the default)"},
 	{"rw", "", SET(set.writable, true), .help = "datasets can be appended to and overwritten"},
+	{"create", "", SET(create, H5_CREATE_V110),
+	 .help = "rw; makes a file that is not there (create=v18: for libhdf5 1.8, too)"},
+	{"create", "=v18", WORD, INTO(create), .words = create_words},
+	{"filters", "=FILTER[,FILTER...]", TEXT, INTO(filters),
+	 .help = "rw: of new datasets, such as shuffle,deflate(4)"},
 	{"swmr", "", SET(set.swmr, true),
 	 .help = "rw: HDF5 programs read along; ro: another program writes along"},
 	{"force", "", SET(set.force, true),
@@ -181,6 +187,7 @@ void h5_options_usage(const char *program)
  * values of an option the last one counts. */
 struct command_line {
 	struct h5_options *options;
+	size_t last;	     /* the option that was taken last */
 	char *values[KNOWN]; /* owned */
 };
 
@@ -360,13 +367,31 @@ static bool is_ignored(const char *arg)
 	return !*arg; /* mount(8) takes empty ones, too */
 }
 
+/* A list of filters has commas, too, so libfuse has split it. If this belongs to the list before, appends
+ * it. */
+static bool continues_list(struct command_line *line, const char *arg)
+{
+	char **value = &line->values[line->last], *longer;
+	struct h5_filter_list list;
+
+	if (known[line->last].member != offsetof(struct h5_options, filters) || !*value || !*arg ||
+	    h5_filter_list_parse(arg, strlen(arg), &list) || asprintf(&longer, "%s,%s", *value, arg) < 0)
+		return false;
+	free(*value);
+	*value = longer;
+	return true;
+}
+
 static int take_option(struct command_line *line, const char *arg)
 {
+	if (continues_list(line, arg))
+		return 0;
 	for (size_t i = 0; i < KNOWN; i++) {
 		size_t n = strlen(known[i].name);
 
 		if (strncmp(arg, known[i].name, n))
 			continue;
+		line->last = i;
 		if (known[i].kind == FLAG && !arg[n]) {
 			set_member(line->options, &known[i], known[i].most);
 			return 0;
@@ -467,11 +492,21 @@ static int open_log(struct h5_options *o)
 	return 0;
 }
 
+static int parse_filters(struct h5_options *o)
+{
+	const char *text = o->filters ? o->filters : "";
+
+	if (!h5_filter_list_parse(text, strlen(text), &o->vfs.filters))
+		return 0;
+	fprintf(stderr, "h5fs: -o filters=%s: %s\n", text, h5_error_last()->text);
+	return -EINVAL;
+}
+
 /* Sets members that follow from others. */
 static void complete(struct h5_options *o)
 {
 	o->foreground |= o->debug;
-	o->set.writable |= o->command == H5_COMMAND_RECOVER;
+	o->set.writable |= o->command == H5_COMMAND_RECOVER || o->create;
 	o->vfs.writable = o->set.writable;
 	o->set.journal = o->journal;
 	o->vfs.subdir = o->subdir;
@@ -498,7 +533,9 @@ static int interpret(struct command_line *line)
 	if (rc)
 		return rc;
 	complete(o);
-	rc = open_log(o);
+	rc = parse_filters(o);
+	if (!rc)
+		rc = open_log(o);
 	return rc ? rc : mount_arguments(o);
 }
 
@@ -558,5 +595,7 @@ void h5_options_release(struct h5_options *options)
 	free(options->journal);
 	free(options->log);
 	free(options->subdir);
+	free(options->filters);
+	options->filters = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
 }

@@ -18,6 +18,9 @@ enum h5_command {
 	H5_COMMAND_RECOVER, /* deals with the journal of the file */
 };
 
+/* Versions of the superblock of new files. */
+enum { H5_CREATE_V18 = 2, H5_CREATE_V110 = 3 };
+
 struct h5_options {
 	char *file;	  /* owned */
 	char *mountpoint; /* owned; NULL: none was given */
@@ -30,8 +33,10 @@ struct h5_options {
 	bool to_syslog;	     /* log to syslog, also in the foreground */
 	bool quiet, verbose; /* of the log; quiet counts if both are set */
 	char *subdir;	     /* owned; vfs.subdir borrows it */
+	char *filters;	     /* owned; vfs.filters has what it says */
 	char *journal;	     /* owned; set.journal borrows it */
 	enum h5_command command;
+	unsigned create; /* a file that is not there is made with a superblock of this version; 0: none is */
 	bool help, version;
 	bool allow_other;
 	struct h5_file_set_options set;

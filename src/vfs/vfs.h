@@ -6,6 +6,7 @@
 #define H5_VFS_VFS_H
 
 #include "base/buf.h"
+#include "object/filter_list.h"
 #include "store/file_set.h"
 
 #include <stdbool.h>
@@ -38,6 +39,8 @@ struct h5_vfs_options {
 	void (*waits)(void);  /* called before a thread waits for the lock; NULL: none */
 	void (*log)(const char *format, ...)
 		__attribute__((format(printf, 1, 2))); /* for errors that no reply can tell */
+
+	struct h5_filter_list filters; /* of new datasets */
 };
 
 /* The set is borrowed and must outlive the vfs. -EUCLEAN, ...: the root group cannot be opened. */

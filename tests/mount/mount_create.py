@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+"""-o create makes the file, whole or not at all; a file that is there is mounted."""
+import os
+import subprocess
+
+import h5py
+
+import judges
+from mountlib import H5FS, Mount, MountCase, main, read, refusal, write
+
+
+class Create(MountCase):
+    def leftovers(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_a_new_file(self):
+        for option, version in ("create", 3), ("create=v18", 2):
+            with self.subTest(option):
+                path = self.file(f"new{version}.h5")
+                with Mount(path, options=option) as m:
+                    self.assertEqual(os.listdir(m.path), [])
+                    self.assertEqual(os.getxattr(m.path, "h5fs.superblock"), b"%d" % version)
+                    self.assertEqual(h5_mode(path), 0o666 & ~umask())
+                    os.setxattr(m.path, "user.note", b"text")
+                with judges.File(path) as f:
+                    self.assertEqual(len(f), 0)
+                    self.assertEqual(f.attrs["note"], "text")
+                with h5py.File(path, "r+") as f:
+                    for name in "zebra", "ant", "mouse":
+                        f[name] = [1, 2]
+                    for i in range(20):
+                        f.create_group(f"g{i}")
+                    for i in range(20):
+                        del f[f"g{i}"]
+                with Mount(path, options="order=creation") as m:
+                    self.assertEqual(os.listdir(m.path), ["zebra", "ant", "mouse"])
+                self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+    def test_a_file_that_is_there_is_mounted(self):
+        path = self.file("there.h5")
+        with h5py.File(path, "w") as f:
+            f["d"] = [1]
+        inode = os.stat(path).st_ino
+        with Mount(path, options="create=v18") as m:
+            self.assertEqual(os.listdir(m.path), ["d"])
+            self.assertEqual(os.getxattr(m.path, "h5fs.superblock"), b"0")
+        self.assertEqual(os.stat(path).st_ino, inode)
+        write(self.file("text"), b"no HDF5 file")
+        self.assertEqual(refusal(self.file("text"), options="create")[0], 3)
+        self.assertEqual(read(self.file("text")), b"no HDF5 file")
+
+    def test_what_cannot_be_made(self):
+        os.symlink("nowhere.h5", self.file("dangling.h5"))
+        os.mkdir(self.file("folder.h5"))
+        before = self.leftovers()
+        for name in "dangling.h5", "folder.h5", "no/folder.h5", "n" * 256:
+            with self.subTest(name):
+                status, said = refusal(self.file(name), options="create")
+                self.assertEqual(status, 3, said)
+                self.assertEqual(self.leftovers(), before)
+        self.assertEqual(refusal(self.file("a.h5"), options="create=v19")[0], 2)
+        self.assertEqual(refusal(self.file("a.h5"), options="rw")[0], 3)
+        self.assertEqual(self.leftovers(), before)
+
+    def test_no_room(self):
+        os.mkdir(self.file("m"))
+        command = f"ulimit -f 0; exec {H5FS} -o create {self.file('a.h5')} {self.file('m')}"
+        run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 3, run.stderr)
+        self.assertIn("File too large", run.stderr)
+        self.assertEqual(self.leftovers(), ["m"])
+
+    def test_filters(self):
+        path = self.file("filters.h5")
+        for options in "create,filters=shuffle,deflate(4)", "filters=fletcher32,create", "create,filters=":
+            with Mount(path, options=options):
+                pass
+        for options in "create,filters=shuffle,deflate(10)", "create,filters=nothing", "create,shuffle", "create,filters=zfp":
+            with self.subTest(options):
+                self.assertEqual(refusal(path, options=options)[0], 2)
+
+
+def umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def h5_mode(path):
+    return os.stat(path).st_mode & 0o777
+
+
+main()
