@@ -169,6 +169,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_copied_pair.py \
 	tests/mount/mount_copy.py \
 	tests/mount/mount_create.py \
+	tests/mount/mount_declare.py \
 	tests/mount/mount_errors.py \
 	tests/mount/mount_fsx.py \
 	tests/mount/mount_handles.py \

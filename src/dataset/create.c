@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/writer.h"
 #include "change/object_header_create.h"
+#include "change/transaction.h"
 #include "format/fill_value.h"
 
 #include <stdlib.h>
@@ -288,14 +289,15 @@ static int make_messages(struct messages *m, const struct h5_new_dataset *how, u
 	return rc ? rc : add_pipeline(m, how, chunk_size, &w);
 }
 
-int h5_dataset_create(struct h5_file *file, const struct h5_new_dataset *how, uint64_t *address)
+/* Makes the messages; the caller calls end() on failure, too. */
+static int begin(struct messages *m, struct h5_file *file, const struct h5_new_dataset *how)
 {
-	const struct h5_new_header style = {.times = true, .time = how->time, .room = ROOM};
-	struct messages m = {.file = file};
 	uint64_t chunk_size = 0;
 	uint8_t *room;
 	int rc = check_space(how);
 
+	*m = (struct messages){.file = file};
+	h5_buf_init(&m->bodies, SIZE_MAX);
 	if (!rc && how->layout == H5_LAYOUT_CHUNKED)
 		rc = check_chunks(how, &chunk_size);
 	if (rc)
@@ -303,14 +305,86 @@ int h5_dataset_create(struct h5_file *file, const struct h5_new_dataset *how, ui
 	room = malloc(MESSAGE_MAX);
 	if (!room)
 		return h5_fail(-ENOMEM, H5_UNDEF, "a new dataset: out of memory");
-	h5_buf_init(&m.bodies, SIZE_MAX);
-	rc = make_messages(&m, how, chunk_size, room);
-	for (unsigned i = 0; i < m.count; i++)
-		m.list[i].body = m.bodies.data + m.begin[i];
-	if (!rc)
-		rc = h5_header_create(file, m.list, m.count, &style, address);
-	free(m.compact);
-	h5_buf_release(&m.bodies);
+	rc = make_messages(m, how, chunk_size, room);
+	for (unsigned i = 0; i < m->count; i++)
+		m->list[i].body = m->bodies.data + m->begin[i];
 	free(room);
 	return rc;
+}
+
+static int end(struct messages *m, int rc)
+{
+	free(m->compact);
+	h5_buf_release(&m->bodies);
+	return rc;
+}
+
+int h5_dataset_create(struct h5_file *file, const struct h5_new_dataset *how, uint64_t *address)
+{
+	const struct h5_new_header style = {.times = true, .time = how->time, .room = ROOM};
+	struct messages m;
+	int rc = begin(&m, file, how);
+
+	return end(&m, rc ? rc : h5_header_create(file, m.list, m.count, &style, address));
+}
+
+/* ---- defining anew ---- */
+
+/* Inserts, replaces or (NULL) removes the message of the type. */
+static int put_message(struct h5_file *file, uint64_t address, enum h5_message_type type,
+		       const struct h5_new_message *message)
+{
+	const struct h5_message *old;
+	struct h5_header header;
+	int rc = h5_header_load(file, address, &header);
+
+	if (rc)
+		return rc;
+	old = h5_header_find(&header, type);
+	if (old && old->flags & H5_MSG_FLAG_SHARED)
+		rc = h5_fail(-ENOTSUP, address, "a shared message of the dataset cannot be replaced");
+	else if (old && !message)
+		rc = h5_header_remove(file, address, old);
+	else if (old)
+		rc = h5_header_set(file, address, old, message);
+	else if (message)
+		rc = h5_header_insert(file, address, message);
+	h5_header_release(&header);
+	return rc;
+}
+
+/* Between two cells of the commit only messages of other chunks of the header can be old ones still. */
+static int put_messages(const struct messages *m, uint64_t address)
+{
+	static const enum h5_message_type types[] = {H5_MSG_FILL_VALUE_OLD, H5_MSG_FILL_VALUE,
+						     H5_MSG_PIPELINE,	    H5_MSG_LAYOUT,
+						     H5_MSG_DATATYPE,	    H5_MSG_DATASPACE};
+	int rc = 0;
+
+	for (size_t i = 0; i < sizeof types / sizeof *types && !rc; i++) {
+		const struct h5_new_message *message = NULL;
+
+		for (unsigned k = 0; k < m->count; k++)
+			if (m->list[k].type == types[i])
+				message = &m->list[k];
+		rc = put_message(m->file, address, types[i], message);
+	}
+	return rc;
+}
+
+int h5_dataset_define(struct h5_file *file, uint64_t address, const struct h5_new_dataset *how)
+{
+	struct messages m;
+	int rc = begin(&m, file, how);
+
+	if (!rc)
+		rc = h5_unit_begin(file);
+	if (rc)
+		return end(&m, rc);
+	if (!h5_tx_is_new(file, address))
+		rc = h5_tx_touch(file, address);
+	if (!rc)
+		rc = put_messages(&m, address);
+	h5_tx_forget(file, address);
+	return end(&m, h5_unit_end(file, rc));
 }

@@ -27,6 +27,11 @@ struct h5_new_dataset {
  * -EINVAL: there can be no such dataset; -ENOTSUP: a filter is missing. On failure nothing has changed. */
 int h5_dataset_create(struct h5_file *file, const struct h5_new_dataset *how, uint64_t *address);
 
+/* Makes a dataset, in which nothing is stored and which has no index, what h5_dataset_create() would have
+ * made; but its times stay. What was decoded of it is no longer valid, so its writer is dropped before
+ * (h5_tx_drop()). -ENOTSUP also: its header has a form in which that is not possible. */
+int h5_dataset_define(struct h5_file *file, uint64_t address, const struct h5_new_dataset *how);
+
 /* Chooses how many elements a chunk has along each dimension: whole rows of 64 KiB or more together, up to
  * 1 MiB; parts of rows that are larger. False: no chunks are possible, since the dataspace has no dimensions
  * or a maximum of 0. */

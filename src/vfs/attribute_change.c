@@ -10,6 +10,7 @@
 #include "object/path.h"
 #include "object/value_parse.h"
 #include "vfs/changes.h"
+#include "vfs/declare.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
 
@@ -278,6 +279,14 @@ static const char *attribute_of(const struct h5_vfs *vfs, const char *name, enum
 	return strncmp(name, "h5fs.raw.", 9) ? NULL : name + 9;
 }
 
+/* Properties are always there, even if they have no value. */
+static int set_property(const struct setting *set, const char *name, int flags)
+{
+	if (flags & XATTR_CREATE)
+		return -EEXIST;
+	return h5_declare(set->vfs, set->node, name, set->value, set->size);
+}
+
 int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *value,
 		    size_t size, int flags)
 {
@@ -289,7 +298,10 @@ int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *
 	if (rc)
 		return rc;
 	set.name = attribute_of(vfs, name, &form, &listed);
-	rc = set.name ? set_attribute(&set, form, listed, flags) : -EPERM;
+	if (set.name)
+		rc = set_attribute(&set, form, listed, flags);
+	else
+		rc = strncmp(name, "h5fs.", 5) ? -EPERM : set_property(&set, name + 5, flags);
 	h5_change_end(vfs);
 	return rc;
 }

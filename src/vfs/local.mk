@@ -3,6 +3,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/attributes.c \
 	src/vfs/changes.c \
 	src/vfs/changes.h \
+	src/vfs/declare.c \
+	src/vfs/declare.h \
 	src/vfs/directory.h \
 	src/vfs/followers.c \
 	src/vfs/followers.h \

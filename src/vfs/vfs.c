@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "dataset/writer.h"
 #include "object/path.h"
+#include "vfs/declare.h"
 #include "vfs/directory.h"
 #include "vfs/followers.h"
 #include "vfs/handle.h"
@@ -141,6 +142,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_handles_close(vfs);
 	h5_dataset_writers_close(vfs->file);
 	h5_followers_free(vfs);
+	h5_declared_free(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_names_free(vfs);

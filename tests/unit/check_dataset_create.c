@@ -343,6 +343,74 @@ START_TEST(every_allocation_can_fail)
 }
 END_TEST
 
+static int define(struct scratch *s, const struct kind *kind, uint64_t address)
+{
+	struct h5_new_dataset how;
+	struct h5_datatype *type;
+	bool counts = fault_alloc_count(false);
+	int rc;
+
+	describe(kind, &how, &type);
+	how.fill = fill_of(kind);
+	fault_alloc_count(counts);
+	rc = h5_dataset_define(s->file, address, &how);
+	fault_alloc_count(false);
+	h5_datatype_free(type);
+	return rc;
+}
+
+static const char *layout_of(struct scratch *s, uint64_t address)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	const char *name;
+
+	SUCCEEDS(h5_dataset_get(s->file, address, &ref, &dataset));
+	name = h5_dataset_layout_name(dataset);
+	h5_file_put(s->file, ref);
+	return name;
+}
+
+/* Each dataset becomes the next one, from committed space or new one; what fails changes nothing. */
+START_TEST(datasets_defined_anew)
+{
+	uint64_t addresses[KINDS];
+	unsigned failures = 0;
+	struct scratch s;
+
+	begin(&s, _i % 2, NULL);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_new_dataset how;
+		struct h5_datatype *type;
+
+		describe(&kinds[(k + 7) % KINDS], &how, &type);
+		SUCCEEDS(h5_dataset_create(s.file, &how, &addresses[k]));
+		SUCCEEDS(name_it(&s, kinds[k].name, addresses[k]));
+		h5_datatype_free(type);
+	}
+	if (_i < 2)
+		SUCCEEDS(h5_tx_commit(s.file));
+	for (unsigned k = 0; k < KINDS; k++) {
+		const char *before = layout_of(&s, addresses[k]);
+		int rc = -ENOMEM;
+
+		for (unsigned long n = 1; rc; n += 1 + n / 8) {
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = define(&s, &kinds[k], addresses[k]);
+			fault_alloc_disarm();
+			ck_assert(!rc || rc == -ENOMEM);
+			ck_assert(!rc || layout_of(&s, addresses[k]) == before);
+			failures += rc != 0;
+		}
+		check_made(&s, &kinds[k], addresses[k]);
+	}
+	ck_assert_uint_gt(failures, 3 * KINDS);
+	judge(&s, "empty");
+	scratch_release(&s);
+}
+END_TEST
+
 /* After a kill each name leads to a sound dataset. */
 START_TEST(killed_between_cells)
 {
@@ -447,5 +515,5 @@ START_TEST(chunks_are_chosen)
 END_TEST
 
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
-		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {killed_between_cells, 2},
-		{filters_from_text, 1}, {chunks_are_chosen, 1})
+		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
+		{killed_between_cells, 2}, {filters_from_text, 1}, {chunks_are_chosen, 1})
