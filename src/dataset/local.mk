@@ -19,6 +19,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/read_ahead.c \
 	src/dataset/removal.c \
 	src/dataset/removal.h \
+	src/dataset/rechunk.c \
+	src/dataset/rechunk.h \
 	src/dataset/selection_private.h \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \

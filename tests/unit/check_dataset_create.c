@@ -5,6 +5,7 @@
 #include "chunk_index/chunk_index.h"
 #include "crash_image.h"
 #include "dataset/create.h"
+#include "dataset/rechunk.h"
 #include "dataset/writer.h"
 #include "fault_alloc.h"
 #include "object/group_write.h"
@@ -411,6 +412,86 @@ START_TEST(datasets_defined_anew)
 }
 END_TEST
 
+static void read_all(struct scratch *s, uint64_t address, uint8_t *data, size_t n)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+
+	SUCCEEDS(h5_tx_settle(s->file));
+	SUCCEEDS(h5_dataset_get(s->file, address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, n);
+	SUCCEEDS(h5_dataset_read(dataset, 0, data, n));
+	h5_file_put(s->file, ref);
+}
+
+/* A dataset with data has other chunks than it shall have; each allocation of the change fails. */
+static unsigned rechunk(struct scratch *s, const struct kind *kind, uint64_t address)
+{
+	static uint8_t before[1 << 16], after[1 << 16];
+	uint64_t chunk[4] = {0};
+	struct h5_dataset_writer *writer;
+	unsigned failures = 0;
+	int rc = -ENOMEM;
+	size_t n;
+
+	SUCCEEDS(h5_dataset_writer_get(s->file, address, false, &writer));
+	n = (size_t)h5_dataset_writer_size(writer);
+	ck_assert_uint_le(n, sizeof before);
+	read_all(s, address, before, n);
+	for (int i = 0; i < kind->rank; i++)
+		chunk[i] = extent(kind->chunk[i]);
+	for (unsigned long k = 1; rc; k += 1 + k / 8) {
+		fault_alloc_arm(k);
+		fault_alloc_count(true);
+		rc = h5_dataset_rechunk(s->file, address, chunk);
+		fault_alloc_count(false);
+		fault_alloc_disarm();
+		ck_assert(!rc || rc == -ENOMEM);
+		read_all(s, address, after, n);
+		ck_assert(!memcmp(before, after, n));
+		failures += rc != 0;
+	}
+	SUCCEEDS(h5_dataset_writer_ready(writer));
+	h5_dataset_writer_put(writer);
+	return failures;
+}
+
+START_TEST(chunks_of_another_shape)
+{
+	unsigned failures = 0;
+	struct scratch s;
+
+	begin(&s, _i % 2, NULL);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct kind other = kinds[k];
+		struct h5_datatype *type;
+		struct h5_new_dataset how;
+		uint64_t address;
+		bool fits;
+
+		describe(&kinds[k], &how, &type);
+		fits = kinds[k].layout == 'k' && h5_datatype_is_fixed(type);
+		h5_datatype_free(type);
+		for (int i = 0; i < other.rank && fits; i++)
+			other.chunk[i] = (other.chunk[i] + 1) / 2;
+		describe(&other, &how, &type);
+		how.fill = fill_of(&other);
+		SUCCEEDS(h5_dataset_create(s.file, &how, &address));
+		SUCCEEDS(name_it(&s, other.name, address));
+		if (h5_datatype_is_fixed(type))
+			write_rows(&s, &other, address);
+		h5_datatype_free(type);
+		if (_i < 2)
+			SUCCEEDS(h5_tx_commit(s.file));
+		if (fits)
+			failures += rechunk(&s, &kinds[k], address);
+	}
+	ck_assert_uint_gt(failures, 3 * KINDS);
+	judge(&s, "written");
+	scratch_release(&s);
+}
+END_TEST
+
 /* After a kill each name leads to a sound dataset. */
 START_TEST(killed_between_cells)
 {
@@ -516,4 +597,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
 		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
-		{killed_between_cells, 2}, {filters_from_text, 1}, {chunks_are_chosen, 1})
+		{chunks_of_another_shape, 4}, {killed_between_cells, 2}, {filters_from_text, 1},
+		{chunks_are_chosen, 1})
