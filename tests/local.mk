@@ -184,6 +184,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_model.py \
 	tests/mount/mount_names.py \
 	tests/mount/mount_naming.py \
+	tests/mount/mount_new_files.py \
 	tests/mount/mount_opens.py \
 	tests/mount/mount_nfs.py \
 	tests/mount/mount_options.py \

@@ -458,22 +458,41 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 				 new_name, flags));
 }
 
-/* ---- files that are made: not possible ---- */
+/* ---- files that are made ---- */
 
+/* Only regular files: HDF5 has no place for others. */
 static void op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t device)
 {
-	(void)parent;
-	(void)name;
-	(void)mode;
+	struct h5_mount *m = h5_request_begin(req);
+	struct h5_vfs_entry entry;
+	int rc = S_ISREG(mode) ? h5_vfs_mknod(m->vfs, h5_request_node(m, parent), name, &entry) : -EPERM;
+
 	(void)device;
-	fuse_reply_err(req, EPERM);
+	reply_entry(req, "mknod", rc, &entry);
 }
 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 		      struct fuse_file_info *fi)
 {
-	(void)fi;
-	op_mknod(req, parent, name, mode, 0);
+	struct h5_mount *m = h5_request_begin(req);
+	struct h5_handle *handle;
+	struct fuse_entry_param e;
+	struct h5_vfs_entry entry;
+	int rc = h5_vfs_create(m->vfs, h5_request_node(m, parent), name, fi->flags, &entry, &handle);
+
+	(void)mode;
+	if (rc) {
+		h5_request_fail(req, "create", rc);
+		return;
+	}
+	e = h5_request_entry(m, &entry);
+	fi->fh = (uintptr_t)handle;
+	fi->direct_io = h5_vfs_is_direct(handle);
+	if (!fuse_reply_create(req, &e, fi))
+		return;
+	h5_interrupt_begin(NULL, NULL); /* the request has been answered */
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(m->vfs, entry.node, 1);
 }
 
 /* ---- the session ---- */

@@ -15,6 +15,7 @@
 #include "vfs/names.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
+#include "vfs/plain.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -413,7 +414,9 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 		offset = size;
 	else if (where == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
-	rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
+	rc = h5_plain_grow(h->vfs, h->node->entity.address, offset + left);
+	if (!rc)
+		rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
 	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
 		*stale = hide_growth(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
@@ -449,7 +452,9 @@ int h5_vfs_flush(struct h5_handle *h)
 	if (!h->input.ops)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	if (h->vfs->options.commit_at_close && h->unsaved)
+	if (h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
+		rc = h5_plain_fit(h->vfs, h->node->entity.address);
+	else if (h->unsaved && h->vfs->options.commit_at_close)
 		rc = commit(h->vfs, h->input.writer);
 	rc = tell_loss(h, rc);
 	if (!rc)
@@ -465,6 +470,8 @@ int h5_vfs_fsync(struct h5_handle *h)
 	if (!h->vfs->options.writable)
 		return 0;
 	h5_lock_to_write(h->vfs);
+	if (h->unsaved)
+		(void)h5_plain_fit(h->vfs, h->node->entity.address);
 	rc = commit(h->vfs, h->input.writer);
 	if (h->input.ops)
 		rc = tell_loss(h, rc);

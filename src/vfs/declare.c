@@ -13,6 +13,7 @@
 #include "object/value_parse.h"
 #include "vfs/handle.h"
 #include "vfs/paths.h"
+#include "vfs/plain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -389,8 +390,10 @@ static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[P
 		h5_tx_drop(vfs->file, writer);
 	if (!rc)
 		rc = h5_dataset_define(vfs->file, old->address, &d.new);
-	if (!rc)
+	if (!rc) {
+		h5_plain_remove(vfs, old->address);
 		remember(vfs, old->address, said);
+	}
 	free(d.fill);
 	h5_datatype_free(d.type);
 	return rc;

@@ -19,6 +19,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/name_change.h \
 	src/vfs/names.c \
 	src/vfs/names.h \
+	src/vfs/new_file.c \
 	src/vfs/node.c \
 	src/vfs/node.h \
 	src/vfs/node_number.c \
@@ -27,6 +28,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/objects.h \
 	src/vfs/paths.c \
 	src/vfs/paths.h \
+	src/vfs/plain.c \
+	src/vfs/plain.h \
 	src/vfs/private.h \
 	src/vfs/reading.h \
 	src/vfs/rename.c \

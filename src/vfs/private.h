@@ -52,6 +52,7 @@ struct h5_vfs {
 	pthread_rwlock_t write_lock;
 	struct timespec changed;	   /* time of the last change; 0: none */
 	struct h5_global_heap_writer heap; /* where the data of variable-length elements go */
+	struct h5_plain *plain;		   /* hash table; see plain.c */
 	struct h5_declared *declared;	   /* hash table; see declare.c */
 	uint64_t changes;		   /* number of changes */
 	uint64_t name_changes;		   /* those of names among them */

@@ -13,6 +13,7 @@
 #include "vfs/names.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
+#include "vfs/plain.h"
 #include "vfs/reading.h"
 
 #include <limits.h>
@@ -143,6 +144,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_dataset_writers_close(vfs->file);
 	h5_followers_free(vfs);
 	h5_declared_free(vfs);
+	h5_plain_free(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_names_free(vfs);

@@ -183,6 +183,11 @@ void h5_vfs_await_none(struct h5_vfs *vfs);
 
 /* *entry as by h5_vfs_lookup(). -EEXIST: the name is taken. */
 int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
+/* The same for a file: a dataset of bytes. */
+int h5_vfs_mknod(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);
+/* Makes the file and opens it; `flags` of open(2). Without O_EXCL it opens one that is there. */
+int h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *name, int flags,
+		  struct h5_vfs_entry *entry, struct h5_handle **handle);
 /* -EPERM: the target is absolute, or leads out of the tree. */
 int h5_vfs_symlink(struct h5_vfs *vfs, const char *target, struct h5_node *parent, const char *name,
 		   struct h5_vfs_entry *entry);

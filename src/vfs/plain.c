@@ -1,0 +1,132 @@
+#include "vfs/plain.h"
+
+#include "base/checked.h"
+#include "change/transaction.h"
+#include "dataset/rechunk.h"
+#include "dataset/writer.h"
+
+#include <stdlib.h>
+
+enum {
+	FILES_MAX = 1 << 20, /* that are remembered */
+	CHUNK_LEAST = 256,
+	CHUNKS_MANY = 16,
+	MOVED_MAX = 4 << 20, /* bytes of a file that get larger chunks */
+};
+
+struct h5_plain {
+	uint64_t address;
+	UT_hash_handle hh;
+};
+
+static struct h5_plain *find(const struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_plain *plain;
+
+	HASH_FIND(hh, vfs->plain, &address, sizeof address, plain);
+	return plain;
+}
+
+static void forget(struct h5_vfs *vfs, struct h5_plain *plain)
+{
+	HASH_DEL(vfs->plain, plain);
+	free(plain);
+}
+
+void h5_plain_add(struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_plain *plain;
+
+	if (find(vfs, address))
+		return;
+	while (HASH_COUNT(vfs->plain) >= FILES_MAX)
+		forget(vfs, vfs->plain);
+	plain = calloc(1, sizeof *plain);
+	if (!plain)
+		return;
+	plain->address = address;
+	HASH_ADD(hh, vfs->plain, address, sizeof plain->address, plain);
+	if (!plain->hh.tbl)
+		free(plain);
+}
+
+void h5_plain_remove(struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_plain *plain = find(vfs, address);
+
+	if (plain)
+		forget(vfs, plain);
+}
+
+bool h5_plain_has(const struct h5_vfs *vfs, uint64_t address)
+{
+	return find(vfs, address);
+}
+
+void h5_plain_free(struct h5_vfs *vfs)
+{
+	struct h5_plain *plain, *next;
+
+	HASH_ITER(hh, vfs->plain, plain, next)
+	forget(vfs, plain);
+}
+
+/* ---- chunks ---- */
+
+/* Bytes of the file and of a chunk, as far as they are settled. False: it is no plain file. */
+static bool measure(struct h5_vfs *vfs, uint64_t address, uint64_t *size, uint64_t *chunk)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	bool is_plain;
+
+	if (!find(vfs, address) || h5_dataset_get(vfs->file, address, &ref, &dataset))
+		return false;
+	is_plain = dataset->type->size == 1 && dataset->space.rank == 1 && h5_dataset_chunks(dataset);
+	if (is_plain) {
+		*size = dataset->size;
+		*chunk = dataset->layout.chunked.dims[0];
+	}
+	h5_file_put(vfs->file, ref);
+	return is_plain;
+}
+
+static uint64_t chunk_for(uint64_t size)
+{
+	if (size <= 64 << 10)
+		return H5_PLAIN_CHUNK;
+	return size <= 1 << 20 ? 64 << 10 : 256 << 10;
+}
+
+int h5_plain_grow(struct h5_vfs *vfs, uint64_t address, uint64_t size)
+{
+	const uint64_t wanted = chunk_for(size);
+	uint64_t now, chunk;
+
+	if (!measure(vfs, address, &now, &chunk) || size / CHUNKS_MANY <= chunk || wanted <= chunk ||
+	    now > MOVED_MAX)
+		return 0;
+	return h5_dataset_rechunk(vfs->file, address, &wanted);
+}
+
+static int settle(struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_tx_participant *writer;
+
+	DL_SEARCH_SCALAR(h5_tx_participants(vfs->file), writer, address, address);
+	return writer && writer->dirty ? writer->ops->settle(writer) : 0;
+}
+
+int h5_plain_fit(struct h5_vfs *vfs, uint64_t address)
+{
+	uint64_t size, chunk, wanted, unused;
+	int rc = find(vfs, address) ? settle(vfs, address) : 0;
+
+	if (rc || !measure(vfs, address, &size, &chunk) || !size || size > H5_PLAIN_CHUNK)
+		return rc;
+	wanted = h5_max(size, CHUNK_LEAST);
+	unused = (chunk - size % chunk) % chunk;
+	if (wanted == chunk || unused <= size / 4 + CHUNK_LEAST)
+		return 0;
+	return h5_dataset_rechunk(vfs->file, address, &wanted);
+}

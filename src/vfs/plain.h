@@ -1,0 +1,24 @@
+/* Plain files: datasets of bytes that the mount has made and whose type nobody has declared. Nobody says how
+ * large their chunks shall be, so that follows from their size. All of it with the exclusive lock. */
+#ifndef H5_VFS_PLAIN_H
+#define H5_VFS_PLAIN_H
+
+#include "vfs/private.h"
+
+enum { H5_PLAIN_CHUNK = 4096 }; /* bytes of a chunk of a file that has just been made */
+
+/* The object at the address is a plain file. Without memory its chunks stay as they are. */
+void h5_plain_add(struct h5_vfs *vfs, uint64_t address);
+/* It is one no more. */
+void h5_plain_remove(struct h5_vfs *vfs, uint64_t address);
+bool h5_plain_has(const struct h5_vfs *vfs, uint64_t address);
+void h5_plain_free(struct h5_vfs *vfs);
+
+/* To be called before the dataset at the address grows to so many bytes: if it is a plain file with many
+ * small chunks, it gets larger ones. */
+int h5_plain_grow(struct h5_vfs *vfs, uint64_t address, uint64_t size);
+/* To be called when the dataset is perhaps complete: if it is a small plain file, its chunk takes no more
+ * space than it needs. What was written is settled. */
+int h5_plain_fit(struct h5_vfs *vfs, uint64_t address);
+
+#endif

@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""New files in a mount are datasets of bytes, small ones small; the usual programs make them."""
+import errno
+import os
+import random
+import stat
+import subprocess
+
+import h5py
+import numpy
+
+import judges
+from mountlib import H5FS, Mount, WriteCase, main, read, write
+
+STYLES = {"earliest": dict(libver="earliest"), "latest": dict(libver="latest"), "v18": None, "v110": None}
+
+
+class NewFiles(WriteCase):
+    def style(self, name):
+        """A file of this style, and the options to mount it."""
+        path = self.file(f"{name}.h5")
+        if STYLES[name]:
+            h5py.File(path, "w", **STYLES[name]).close()
+            return path, "rw"
+        return path, "create=v18" if name == "v18" else "create"
+
+    def assertBytes(self, path, expected):
+        """Each judge finds the files: names and bytes."""
+        with judges.File(path) as f:
+            for name, data in expected.items():
+                d = f[name]
+                self.assertEqual((d.dtype, d.shape, d.maxshape), (numpy.uint8, (len(data),), (None,)), name)
+                self.assertEqual(bytes(d[...]), data, name)
+        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+    def test_programs(self):
+        data = random.Random(1).randbytes(3_000_000)
+        source = self.file("source")
+        os.makedirs(source + "/sub/deep")
+        write(source + "/large", data)
+        for i in range(30):
+            write(f"{source}/sub/file {i}", data[i : i + i * i * 17])
+        for name in STYLES:
+            path, options = self.style(name)
+            with self.subTest(name), Mount(path, options=options) as m:
+                self.shell('cp -a "$1" "$2/cp"; diff -r "$1" "$2/cp"', source, m.path)
+                self.shell('mkdir "$2/tar"; tar cf - -C "$1" . | tar xf - -C "$2/tar"; diff -r "$1" "$2/tar"', source, m.path)
+                self.shell('rsync -aHX "$1/" "$2/rsync/"; diff -r "$1" "$2/rsync"', source, m.path)
+                again = self.shell('rsync -aHX --size-only --stats "$1/" "$2/rsync/"', source, m.path)
+                self.assertIn("Number of regular files transferred: 0", again)
+                self.shell('cat "$1/large" > "$2/cat"; dd if="$1/large" of="$2/dd" bs=1000 status=none; cmp "$2/cat" "$2/dd"', source, m.path)
+                self.shell('for i in $(seq 300); do echo "line $i" >> "$1/log"; done', m.path)
+                self.shell('{ echo first; (seq 100000); } > "$1/two"', m.path)
+                self.shell('echo gone > "$1/gone"; rm "$1/gone"; echo old > "$1/over"; echo new > "$1/over"', m.path)
+                log = read(m.at("log"))
+                two = read(m.at("two"))
+            self.assertEqual(log, b"".join(b"line %d\n" % i for i in range(1, 301)))
+            self.assertEqual(two, b"first\n" + b"".join(b"%d\n" % i for i in range(1, 100001)))
+            self.assertBytes(path, {
+                "cat": data, "dd": data, "log": log, "two": two, "over": b"new\n", "cp/large": data,
+                **{f"rsync/sub/file {i}": data[i : i + i * i * 17] for i in range(30)}})
+
+    def test_small_files_stay_small(self):
+        path, options = self.style("v110")
+        with Mount(path, options=options) as m:
+            for i in range(500):
+                write(m.at(f"file{i}"), b"%1024d" % i)
+        self.assertLess(os.stat(path).st_size, 2048 * 500)
+        self.assertBytes(path, {f"file{i}": b"%1024d" % i for i in range(0, 500, 50)})
+
+    def test_chunks_follow_from_the_size(self):
+        path, options = self.style("v110")
+        sizes = {0: 4096, 1: 256, 1000: 1000, 4096: 4096, 60_000: 4096, 200_000: 65536, 5_000_000: 262144}
+        with Mount(path, options=options) as m:
+            for size, chunk in sizes.items():
+                for piece in 1 << 20, 7777, 100:
+                    name = f"{size}-{piece}"
+                    if size // piece > 10000:
+                        continue
+                    with open(m.at(name), "wb", buffering=0) as f:
+                        for at in range(0, size, piece):
+                            f.write(b"x" * min(piece, size - at))
+                    self.assertEqual(int(os.getxattr(m.at(name), "h5fs.chunks")), chunk, name)
+                    self.assertEqual(read(m.at(name)), b"x" * size)
+            with open(m.at("1-100"), "ab") as f:
+                f.write(b"y" * 1_000_000)
+            self.assertEqual(int(os.getxattr(m.at("1-100"), "h5fs.chunks")), 65536)
+            write(m.at("5000000-7777"), b"small")
+        self.assertBytes(path, {"1-100": b"x" + b"y" * 1_000_000, "5000000-7777": b"small", "60000-7777": b"x" * 60_000})
+
+    def test_filters(self):
+        path, options = self.style("v110")
+        with Mount(path, options=options + ",filters=shuffle,deflate(9)") as m:
+            write(m.at("text"), b"a text " * 100_000)
+            write(m.at("small"), b"small")
+            self.assertEqual(os.getxattr(m.at("text"), "h5fs.filters"), b"shuffle,deflate(9)")
+        self.assertLess(os.stat(path).st_size, 50_000)
+        self.assertBytes(path, {"text": b"a text " * 100_000, "small": b"small"})
+
+    def test_flags_and_errors(self):
+        for name in "earliest", "v110":
+            path, options = self.style(name)
+            with self.subTest(name), Mount(path, options=options) as m:
+                at = m.at("f")
+                fd = os.open(at, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                self.assertErrno(errno.EEXIST, os.open, at, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+                os.pwrite(fd, b"abc", 5)
+                self.assertEqual(os.pread(fd, 10, 0), b"\0\0\0\0\0abc")
+                os.fsync(fd)
+                os.ftruncate(fd, 3)
+                os.ftruncate(fd, 6)
+                os.setxattr(at, "user.note", b"5")
+                os.fchmod(fd, 0o644)
+                os.utime(at)
+                self.assertEqual(os.fstat(fd).st_size, 6)
+                os.close(fd)
+                fd = os.open(at, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                os.write(fd, b"again")
+                os.close(fd)
+                os.mknod(m.at("node"), stat.S_IFREG | 0o644)
+                self.assertEqual(os.stat(m.at("node")).st_size, 0)
+                self.assertErrno(errno.EEXIST, os.mknod, m.at("node"), stat.S_IFREG)
+                self.assertErrno(errno.EPERM, os.mkfifo, m.at("fifo"))
+                self.assertErrno(errno.EINVAL, write, m.at("~zz"), b"")
+                self.assertErrno(errno.ENAMETOOLONG, write, m.at("n" * 256), b"")
+                self.assertErrno(errno.ENOENT, write, m.at("no", "f"), b"")
+                self.assertErrno(errno.EPERM, write, m.at(".h5fs", "npy", "new.npy"), b"")
+                self.assertErrno(errno.EISDIR, write, m.path, b"")
+                write(m.at("n" * 255), b"long")
+                write(m.at("caf\u00e9 \\ 100%"), b"odd")
+                self.assertEqual(sorted(os.listdir(m.path)), sorted(["f", "node", "n" * 255, "caf\u00e9 \\ 100%"]))
+            self.assertBytes(path, {"f": b"again", "node": b"", "n" * 255: b"long", "caf\u00e9 \\ 100%": b"odd"})
+            with Mount(path) as m:
+                self.assertErrno(errno.EROFS, write, m.at("new"), b"")
+
+    def test_unlinked_while_open(self):
+        path, options = self.style("v110")
+        with Mount(path, options=options) as m:
+            with open(m.at("swap"), "wb+") as f:
+                f.write(b"x" * 100_000)
+                f.flush()
+                os.unlink(m.at("swap"))
+                self.assertEqual(os.listdir(m.path), [])
+                f.seek(0)
+                self.assertEqual(f.read(), b"x" * 100_000)
+            write(m.at("after"), b"y" * 100_000)
+        self.assertBytes(path, {"after": b"y" * 100_000})
+        self.assertLess(os.stat(path).st_size, 350_000)
+
+    def test_declared(self):
+        path, options = self.style("v110")
+        with Mount(path, options=options) as m:
+            os.mkdir(m.at("run"))
+            self.shell("""touch "$1/run/image"
+                setfattr -n h5fs.info -v '{"dtype":"<f4","shape":"0,512,512","filters":"shuffle,deflate(4)"}' "$1/run/image"
+                head -c 2097152 /dev/zero >> "$1/run/image"
+                ! head -c 100 /dev/zero >> "$1/run/image" 2>/dev/null""", m.path)
+            self.assertEqual(os.getxattr(m.at("run/image"), "h5fs.shape"), b"2,512,512")
+        with judges.File(path) as f:
+            self.assertEqual(f["run/image"].shape, (2, 512, 512))
+            self.assertEqual(f["run/image"].dtype, numpy.dtype("<f4"))
+
+    def test_random(self):
+        """Files are written, cut and added to in any way, with commits and remounts; a model in memory."""
+        for seed, name in enumerate(STYLES):
+            dice = random.Random(seed)
+            path, options = self.style(name)
+            model = {}
+            for _ in range(3):
+                with Mount(path, options=options) as m:
+                    for _ in range(60):
+                        self.step(m, model, dice)
+                    self.assertEqual({name: read(m.at(name)) for name in os.listdir(m.path)}, model)
+            self.assertBytes(path, model)
+
+    def step(self, m, model, dice):
+        name = f"f{dice.randrange(12)}"
+        at, data = m.at(name), dice.randbytes(int(10 ** dice.uniform(0, 5.5)))
+        kind = dice.choice(("write", "append", "inside", "cut", "remove", "move"))
+        if kind == "write":
+            write(at, data)
+            model[name] = data
+        elif kind == "append":
+            with open(at, "ab") as f:
+                f.write(data)
+                if dice.random() < 0.2:
+                    f.flush()
+                    os.fsync(f.fileno())
+            model[name] = model.get(name, b"") + data
+        elif name not in model:
+            return
+        elif kind == "inside":
+            offset = dice.randrange(len(model[name]) + 1000)
+            with open(at, "r+b") as f:
+                f.seek(offset)
+                f.write(data)
+            old = model[name].ljust(offset, b"\0")
+            model[name] = old[:offset] + data + old[offset + len(data) :]
+        elif kind == "cut":
+            size = dice.randrange(2 * len(model[name]) + 1)
+            os.truncate(at, size)
+            model[name] = model[name][:size].ljust(size, b"\0")
+        elif kind == "remove":
+            os.unlink(at)
+            del model[name]
+        else:
+            other = f"f{dice.randrange(12)}"
+            os.rename(at, m.at(other))
+            model[other] = model.pop(name)
+
+
+main()
