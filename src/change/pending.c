@@ -354,6 +354,7 @@ static bool free_space(struct h5_tx *tx, uint64_t address, uint64_t n)
 	h5_tx_unhash(tx, address, n);
 	h5_extents_drop(&tx->raw, address, n);
 	h5_extents_drop(&tx->covered, address, n);
+	h5_extents_drop(&tx->objects, address, n);
 	h5_space_free(&tx->space, address, n, &committed);
 	return committed;
 }

@@ -329,7 +329,7 @@ int h5_tx_touch(struct h5_file *file, uint64_t object_header)
 	struct h5_tx *tx;
 	int rc = h5_tx_of(file, &tx);
 
-	return rc ? rc : h5_extents_add(&tx->objects, object_header, 1);
+	return rc || h5_tx_is_new(file, object_header) ? rc : h5_extents_add(&tx->objects, object_header, 1);
 }
 
 /* ---- the superblock ---- */

@@ -133,8 +133,7 @@ int h5_unit_end(struct h5_file *file, int rc);
  * which is cached under the address of its object header). */
 void h5_tx_forget(struct h5_file *file, uint64_t address);
 /* Tells the journal which object a change belongs to. If the journal is found stale later, the object is
- * checked.
- */
+ * checked, unless it was new or its header was freed. */
 int h5_tx_touch(struct h5_file *file, uint64_t object_header);
 
 /* ---- participants ----

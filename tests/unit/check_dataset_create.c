@@ -6,6 +6,7 @@
 #include "crash_image.h"
 #include "dataset/create.h"
 #include "dataset/rechunk.h"
+#include "dataset/removal.h"
 #include "dataset/writer.h"
 #include "fault_alloc.h"
 #include "object/group_write.h"
@@ -492,6 +493,37 @@ START_TEST(chunks_of_another_shape)
 }
 END_TEST
 
+/* Objects that are changed and removed before the commit, new ones and (`_i`) older ones. */
+START_TEST(written_and_removed)
+{
+	uint64_t addresses[KINDS];
+	struct scratch s;
+
+	begin(&s, true, NULL);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_new_dataset how;
+		struct h5_datatype *type;
+
+		describe(&kinds[k], &how, &type);
+		SUCCEEDS(h5_dataset_create(s.file, &how, &addresses[k]));
+		h5_datatype_free(type);
+	}
+	if (_i)
+		SUCCEEDS(h5_tx_commit(s.file));
+	for (unsigned k = 0; k < KINDS; k++) {
+		if (strcmp(kinds[k].type, "vlen str"))
+			write_rows(&s, &kinds[k], addresses[k]);
+		SUCCEEDS(h5_tx_settle(s.file));
+		SUCCEEDS(h5_object_remove(s.file, addresses[k]));
+	}
+	make(&s, &kinds[0], true);
+	commit(&s);
+	scratch_close(&s);
+	scratch_run("h5ls %s | grep -q scalar", s.path);
+	scratch_release(&s);
+}
+END_TEST
+
 /* After a kill each name leads to a sound dataset. */
 START_TEST(killed_between_cells)
 {
@@ -597,5 +629,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
 		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
-		{chunks_of_another_shape, 4}, {killed_between_cells, 2}, {filters_from_text, 1},
-		{chunks_are_chosen, 1})
+		{chunks_of_another_shape, 4}, {written_and_removed, 2}, {killed_between_cells, 2},
+		{filters_from_text, 1}, {chunks_are_chosen, 1})
