@@ -157,6 +157,7 @@ static void allow_some(struct filters *f)
 	static const struct test no_code = {2, PROT_EXEC, 0};
 	static const struct test thread = {0, CLONE_THREAD | NOT_OF_THREADS, CLONE_THREAD};
 	static const struct test set_name = {0, UINT32_MAX, PR_SET_NAME};
+	static const struct test punch = {1, UINT32_MAX, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE};
 	/* sendto() without an address: the socket is connected, to the system log or to the unmounter. */
 	static const struct test connected = {5, UINT32_MAX, 0};
 	/* Not F_SETOWN and F_SETSIG, by which signals could be sent to any process. */
@@ -173,6 +174,7 @@ static void allow_some(struct filters *f)
 	allow_if(f, SCMP_SYS(clone), thread);
 	allow_if(f, SCMP_SYS(tgkill), (struct test){0, UINT32_MAX, (uint32_t)getpid()});
 	allow_if(f, SCMP_SYS(prctl), set_name);
+	allow_if(f, SCMP_SYS(fallocate), punch);
 	allow_if(f, SCMP_SYS(sendto), connected);
 	allow_one_of(f, SCMP_SYS(fcntl), 1, sizeof commands / sizeof *commands, commands);
 	allow_one_of(f, SCMP_SYS(madvise), 2, sizeof advice / sizeof *advice, advice);

@@ -3,6 +3,7 @@
 #ifndef H5_IO_IO_H
 #define H5_IO_IO_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,9 @@ struct h5_io_ops {
 	int (*resize)(struct h5_io *io, uint64_t size);
 	/* All that was written before is on the medium, and the size with it. */
 	int (*sync)(struct h5_io *io);
+	/* The n bytes become zeros that take no room on the medium; the size stays. -EOPNOTSUPP: the file
+	 * system cannot do that. NULL: no one can. */
+	int (*punch)(struct h5_io *io, uint64_t offset, uint64_t n);
 	/* Gives the advisory lock up. NULL: there is none. */
 	int (*unlock)(struct h5_io *io);
 	void (*close)(struct h5_io *io);
@@ -100,6 +104,11 @@ static inline int h5_io_resize(struct h5_io *io, uint64_t size)
 static inline int h5_io_sync(struct h5_io *io)
 {
 	return io->ops->sync(io);
+}
+
+static inline int h5_io_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	return io->ops->punch ? io->ops->punch(io, offset, n) : -EOPNOTSUPP;
 }
 
 static inline int h5_io_unlock(struct h5_io *io)

@@ -130,6 +130,19 @@ static int local_sync(struct h5_io *io)
 		       : 0;
 }
 
+static int local_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	int fd = ((struct local *)io)->fd;
+
+	if (offset > INT64_MAX || n > INT64_MAX - offset)
+		return h5_fail(-EFBIG, offset, "a hole beyond the largest file offset");
+	while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n))
+		if (errno != EINTR)
+			return h5_fail(-errno, offset, "punching a hole of %ju bytes: %s", (uintmax_t)n,
+				       strerror(errno));
+	return 0;
+}
+
 static int local_unlock(struct h5_io *io)
 {
 	struct local *l = (struct local *)io;
@@ -146,6 +159,7 @@ static const struct h5_io_ops local_ops = {.read = local_read,
 					   .write = local_write,
 					   .resize = local_resize,
 					   .sync = local_sync,
+					   .punch = local_punch,
 					   .unlock = local_unlock,
 					   .close = local_close};
 static const struct h5_io_ops read_only_ops = {.read = local_read,

@@ -41,7 +41,7 @@ void crash_image_copy(struct crash_image *to, const struct crash_image *from)
 /* The event, as far as its first n bytes. */
 void crash_image_apply(struct crash_image *image, const struct fault_event *event, size_t n)
 {
-	if (event->kind == FAULT_WRITE)
+	if (event->kind == FAULT_WRITE || event->kind == FAULT_PUNCH)
 		crash_image_write(image, event->offset, event->data, n);
 	else if (event->kind == FAULT_RESIZE)
 		crash_image_resize(image, (size_t)event->offset);
@@ -73,7 +73,8 @@ unsigned crash_image_save_states(struct crash_image *image, const struct fault_i
 
 		if (e->file)
 			continue;
-		if (e->kind == FAULT_WRITE && e->offset < size)
+		if (e->kind == FAULT_PUNCH || e->kind == FAULT_RESIZE ||
+		    (e->kind == FAULT_WRITE && e->offset < size))
 			save_state(image, prefix, states++);
 		crash_image_apply(image, e, e->size);
 	}

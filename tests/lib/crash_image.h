@@ -19,8 +19,8 @@ void crash_image_apply(struct crash_image *image, const struct fault_event *even
 void crash_image_save(const struct crash_image *image, const char *path);
 void crash_image_load(struct crash_image *image, const char *path);
 /* Does all that was recorded of the file itself. Saves the states between which a kill can happen, as
- * PREFIX-000.h5, PREFIX-001.h5, ...: before each write over bytes that were there, and in the end. Returns
- * how many. */
+ * PREFIX-000.h5, PREFIX-001.h5, ...: before each write over bytes that were there, each hole, each change of
+ * the size, and in the end. Returns how many. */
 unsigned crash_image_save_states(struct crash_image *image, const struct fault_io *record,
 				 const char *prefix);
 /* An h5_io over it, which borrows it. */

@@ -71,6 +71,19 @@ static int wrapped_write(struct h5_io *io, uint64_t offset, const void *buf, siz
 	return bad ? h5_fail(w->fault->error, offset, "a write was made to fail") : rc;
 }
 
+static int wrapped_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	struct wrapped *w = (struct wrapped *)io;
+	uint8_t *zeros;
+
+	if (fails(w->fault))
+		return h5_fail(w->fault->error, offset, "a punch was made to fail");
+	zeros = must(calloc(1, n));
+	add_event(w->fault, (struct fault_event){FAULT_PUNCH, w->file, offset, n, NULL}, zeros);
+	free(zeros);
+	return h5_io_punch(w->inner, offset, n);
+}
+
 static int wrapped_resize(struct h5_io *io, uint64_t size)
 {
 	struct wrapped *w = (struct wrapped *)io;
@@ -113,6 +126,7 @@ struct h5_io *fault_io_wrap(void *arg, struct h5_io *io)
 	w->ops = (struct h5_io_ops){.read = wrapped_read,
 				    .stat = wrapped_stat,
 				    .write = io->ops->write ? wrapped_write : NULL,
+				    .punch = io->ops->punch ? wrapped_punch : NULL,
 				    .resize = io->ops->resize ? wrapped_resize : NULL,
 				    .sync = io->ops->sync ? wrapped_sync : NULL,
 				    .unlock = io->ops->unlock ? wrapped_unlock : NULL,

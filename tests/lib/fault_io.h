@@ -5,14 +5,14 @@
 
 #include "io/io.h"
 
-enum fault_kind { FAULT_WRITE, FAULT_RESIZE, FAULT_SYNC, FAULT_UNLOCK, FAULT_MARK };
+enum fault_kind { FAULT_WRITE, FAULT_PUNCH, FAULT_RESIZE, FAULT_SYNC, FAULT_UNLOCK, FAULT_MARK };
 
 struct fault_event {
 	enum fault_kind kind;
 	unsigned file;	 /* wrapped as which one, from 0 */
 	uint64_t offset; /* of the bytes; the new size; the number of the mark */
 	size_t size;
-	uint8_t *data; /* owned */
+	uint8_t *data; /* owned; of FAULT_PUNCH zeros */
 };
 
 struct fault_io {
@@ -20,7 +20,7 @@ struct fault_io {
 	struct fault_event *events;
 	size_t count, capacity;
 	unsigned files;	     /* that were wrapped */
-	unsigned long calls; /* to write, resize, sync */
+	unsigned long calls; /* to write, punch, resize, sync */
 	unsigned long fail; /* the call that fails, counted from 1, and all behind it if `lasting`; 0: none */
 	bool lasting;
 	int error;	  /* what it returns. A failing write leaves whole sectors of its first half */
