@@ -192,6 +192,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_paged_append.py \
 	tests/mount/mount_partial_rows.py \
 	tests/mount/mount_rare.py \
+	tests/mount/mount_reclaim.py \
 	tests/mount/mount_refused.py \
 	tests/mount/mount_properties.py \
 	tests/mount/mount_safety.py \

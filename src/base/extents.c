@@ -108,6 +108,13 @@ static const struct h5_extent *at_or_behind(const struct h5_extents *extents, ui
 	return i < extents->count ? &extents->list[i] : NULL;
 }
 
+const struct h5_extent *h5_extents_find(const struct h5_extents *extents, uint64_t address)
+{
+	const struct h5_extent *e = at_or_behind(extents, address);
+
+	return e && e->address <= address ? e : NULL;
+}
+
 bool h5_extents_has(const struct h5_extents *extents, uint64_t address)
 {
 	return h5_extents_covers(extents, address, 1);

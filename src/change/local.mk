@@ -5,6 +5,7 @@ libh5fs_a_SOURCES += \
 	src/change/btree2_edit.h \
 	src/change/btree2_write.c \
 	src/change/btree2_write.h \
+	src/change/give_back.c \
 	src/change/journal.c \
 	src/change/journal.h \
 	src/change/journal_file.c \

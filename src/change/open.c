@@ -158,12 +158,12 @@ static int space_init(struct h5_file *file, const struct opening *opening, struc
 	space->committed_end = sb->end - sb->base;
 	space->end =
 		is_marked(sb) && !opening->opened.recovered.swmr ? h5_file_end(file) : space->committed_end;
-	space->least = space->end;
 	space->limit = sb->size_of_offsets < 8 ? (UINT64_C(1) << 8 * sb->size_of_offsets) - 1 : INT64_MAX;
 	space->limit -= sb->base;
 	space->keeps = opening->options->swmr;
 	if (!rc && space->page)
 		space->end += (space->page - space->end % space->page) % space->page;
+	space->least = space->end;
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /* Between the files of the transaction. From the ground up: journal.c writes the record of a commit,
- * pending.c holds pending changes and takes them back, transaction.c accepts changes and commits them, open.c
- * opens a file for them. */
+ * pending.c holds pending changes and takes them back, transaction.c accepts changes and commits them,
+ * give_back.c gives unused space back, open.c opens a file for changes. */
 #ifndef H5_CHANGE_PRIVATE_H
 #define H5_CHANGE_PRIVATE_H
 
@@ -74,6 +74,7 @@ struct h5_tx {
 	bool applying; /* a commit is writing its cells, or has failed there: invariant 5 */
 	bool marked;   /* the marks in the superblock are ours */
 	bool failed;   /* no more changes */
+	bool solid;    /* the file system cannot punch holes */
 };
 
 /* NULL: the file is open for reading only. */
@@ -128,10 +129,21 @@ void h5_tx_empty_unit(struct h5_tx *tx);
 
 /* ---- transaction.c ---- */
 
+/* Writes the superblock, at once, and syncs it. It lies in one sector, so not even a power cut leaves a part.
+ */
+int h5_tx_write_superblock(struct h5_tx *tx, const struct h5_superblock *sb);
+/* Makes sure that the last commit is in the file, so that it no longer needs its journal, which is cleared.
+ * If that fails, the caller sees to it that the file takes no more changes. */
+int h5_tx_make_certain(struct h5_tx *tx);
+/* The file takes no more changes. Pending ones are lost. */
+void h5_tx_fail(struct h5_tx *tx);
+
+/* ---- give_back.c ---- */
+
 /* Sets the consistency flags in the superblock, at once. Does nothing if they mean nothing in its version. */
 int h5_tx_mark(struct h5_tx *tx, uint32_t marks);
 /* At the end of the mount: makes sure that the last commit is in the file, so that it no longer needs its
- * journal, and clears marks of ours. */
+ * journal, gives unused space back, and clears marks of ours. */
 int h5_tx_finish(struct h5_tx *tx);
 
 #endif

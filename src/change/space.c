@@ -6,7 +6,7 @@
 #include <assert.h>
 
 enum {
-	FRAGMENT = 64,	   /* bytes of the smallest gap that is remembered */
+	FRAGMENT = 64,	   /* bytes of the smallest gap that is allocated from */
 	PAGES_IN_CELL = 8, /* the smallest pages of file space have 512 bytes; see H5_CELL */
 };
 
@@ -16,6 +16,8 @@ void h5_space_release(struct h5_space *space)
 		h5_extents_release(&space->free[i]);
 		h5_extents_release(&space->pages[i]);
 	}
+	h5_extents_release(&space->scraps);
+	h5_extents_release(&space->holes);
 	h5_extents_release(&space->fresh);
 	h5_extents_release(&space->given);
 	h5_extents_release(&space->cooling);
@@ -75,8 +77,11 @@ static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t 
 
 	for (size_t i = 0; i < free->count; i++) {
 		const struct h5_extent *e = &free->list[i];
-		uint64_t at = fit(space, kind, n, e->address);
+		uint64_t at;
 
+		if (e->size < n)
+			continue;
+		at = fit(space, kind, n, e->address);
 		if (at < e->address || at - e->address > e->size || e->size - (at - e->address) < n)
 			continue;
 		*address = at;
@@ -92,9 +97,11 @@ static int grow(struct h5_space *space, uint64_t at, uint64_t n)
 
 	if (!h5_add(at, n, &end) || end > space->limit)
 		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
-	/* The gap is free; without memory it is lost. */
+	/* The gap is unused; without memory it is lost. */
 	if (at - space->end >= FRAGMENT)
 		h5_extents_add(&space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
+	else
+		h5_extents_add(&space->scraps, space->end, at - space->end);
 	space->end = end;
 	return 0;
 }
@@ -105,8 +112,11 @@ static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint
 	int rc;
 
 	if (!space->page || n >= space->page) {
+		uint64_t whole = space->page ? align(n, 0, space->page) : n;
+
 		*address = at;
-		return grow(space, at, space->page ? align(n, 0, space->page) : n);
+		rc = grow(space, at, whole);
+		return rc ? rc : h5_extents_add(&space->scraps, at + n, whole - n);
 	}
 	/* A new page for this kind; the rest of it is free. */
 	at = align(space->end, 0, space->page);
@@ -129,7 +139,49 @@ int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t 
 		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
 	if (!take_free(space, kind, n, address))
 		rc = allocate_at_end(space, kind, n, address);
+	if (!rc)
+		h5_extents_drop(&space->holes, *address, n);
 	return rc ? rc : h5_extents_add(&space->fresh, *address, n);
+}
+
+/* Makes space free, together with scraps beside it. */
+static void join_scraps(struct h5_space *space, uint64_t address, uint64_t n)
+{
+	struct h5_extent all;
+
+	if (h5_extents_add(&space->scraps, address, n))
+		return; /* without memory it is lost */
+	all = *h5_extents_find(&space->scraps, address);
+	h5_extents_drop(&space->scraps, all.address, all.size);
+	h5_extents_add(&space->free[H5_ALLOCATE_RAW], all.address, all.size);
+}
+
+/* Makes a page for small allocations, all of which is free, one for all purposes. */
+static void release_page(struct h5_space *space, enum h5_allocation kind, uint64_t page)
+{
+	if (h5_extents_remove(&space->pages[kind], page, space->page) || kind == H5_ALLOCATE_RAW)
+		return;
+	if (!h5_extents_remove(&space->free[kind], page, space->page))
+		h5_extents_add(&space->free[H5_ALLOCATE_RAW], page, space->page);
+}
+
+/* Makes space inside one page free. */
+static void recycle_in_page(struct h5_space *space, uint64_t address, uint64_t n)
+{
+	uint64_t page = address - address % space->page;
+	bool metadata = h5_extents_has(&space->pages[H5_ALLOCATE_METADATA], address);
+	enum h5_allocation kind = metadata ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW;
+
+	if (metadata || n == space->page || h5_extents_has(&space->pages[H5_ALLOCATE_RAW], address) ||
+	    h5_extents_touches(&space->free[H5_ALLOCATE_RAW], page, space->page)) {
+		h5_extents_add(&space->free[kind], address, n);
+		if (h5_extents_covers(&space->free[kind], page, space->page))
+			release_page(space, kind, page);
+	} else if (!h5_extents_add(&space->scraps, address, n) &&
+		   h5_extents_covers(&space->scraps, page, space->page)) {
+		h5_extents_drop(&space->scraps, page, space->page);
+		h5_extents_add(&space->free[H5_ALLOCATE_RAW], page, space->page);
+	}
 }
 
 /* Makes space free. In a paged file that is done page by page: bytes in a page of small
@@ -137,17 +189,12 @@ int h5_space_allocate(struct h5_space *space, enum h5_allocation kind, uint64_t 
 static void recycle(struct h5_space *space, uint64_t address, uint64_t n)
 {
 	if (!space->page) {
-		h5_extents_add(&space->free[H5_ALLOCATE_RAW], address, n);
+		join_scraps(space, address, n);
 		return;
 	}
 	for (uint64_t part; n; address += part, n -= part) {
-		bool metadata = h5_extents_has(&space->pages[H5_ALLOCATE_METADATA], address);
-
 		part = h5_min(n, space->page - address % space->page);
-		if (metadata || part == space->page ||
-		    h5_extents_has(&space->pages[H5_ALLOCATE_RAW], address))
-			h5_extents_add(&space->free[metadata ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW],
-				       address, part);
+		recycle_in_page(space, address, part);
 	}
 }
 
@@ -172,8 +219,10 @@ void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *c
 
 void h5_space_cooled(struct h5_space *space)
 {
-	for (size_t i = 0; i < space->cooling.count && !space->keeps; i++)
+	for (size_t i = 0; i < space->cooling.count && !space->keeps; i++) {
 		recycle(space, space->cooling.list[i].address, space->cooling.list[i].size);
+		space->waste += space->cooling.list[i].size;
+	}
 	h5_extents_release(&space->cooling);
 }
 
@@ -186,22 +235,72 @@ void h5_space_committed(struct h5_space *space, bool all)
 	space->committed_end = space->end;
 }
 
-void h5_space_rollback(struct h5_space *space)
+/* Forgets all that is known of space behind the new end. */
+static void set_end(struct h5_space *space, uint64_t end)
 {
-	uint64_t end = h5_max(space->committed_end, space->least);
-
-	for (size_t i = 0; i < space->fresh.count; i++)
-		recycle(space, space->fresh.list[i].address, space->fresh.list[i].size);
-	h5_extents_release(&space->fresh);
-	h5_extents_release(&space->given);
 	for (int i = 0; i < 2; i++) {
 		h5_extents_remove(&space->free[i], end, UINT64_MAX - end);
 		h5_extents_remove(&space->pages[i], end, UINT64_MAX - end);
 	}
+	h5_extents_remove(&space->scraps, end, UINT64_MAX - end);
+	h5_extents_remove(&space->holes, end, UINT64_MAX - end);
 	space->end = end;
+}
+
+void h5_space_rollback(struct h5_space *space)
+{
+	for (size_t i = 0; i < space->fresh.count; i++)
+		recycle(space, space->fresh.list[i].address, space->fresh.list[i].size);
+	h5_extents_release(&space->fresh);
+	h5_extents_release(&space->given);
+	set_end(space, h5_max(space->committed_end, space->least));
 }
 
 void h5_space_keep_given(struct h5_space *space)
 {
 	h5_extents_release(&space->given);
+}
+
+/* ---- giving it back ---- */
+
+uint64_t h5_space_least_end(const struct h5_space *space)
+{
+	const struct h5_extents *free = &space->free[H5_ALLOCATE_RAW];
+	const struct h5_extent *last = free->count ? &free->list[free->count - 1] : NULL;
+
+	if (!last || last->address + last->size != space->end)
+		return space->end;
+	return space->page ? align(last->address, 0, space->page) : last->address;
+}
+
+void h5_space_cut(struct h5_space *space, uint64_t end)
+{
+	assert(end <= space->end && !h5_extents_touches(&space->fresh, end, UINT64_MAX - end));
+	set_end(space, end);
+	space->committed_end = h5_min(space->committed_end, end);
+	space->least = h5_min(space->least, end);
+}
+
+int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages)
+{
+	int rc = 0;
+
+	for (int kind = 0; kind < 2; kind++)
+		for (size_t i = 0; i < space->free[kind].count && !rc; i++) {
+			const struct h5_extent *e = &space->free[kind].list[i];
+			uint64_t begin = align(e->address, space->base, H5_CELL);
+			uint64_t end = e->address + e->size;
+
+			end -= h5_min(end, (end + space->base) % H5_CELL);
+			if (begin < end)
+				rc = h5_extents_add(pages, begin, end - begin);
+		}
+	for (size_t i = 0; i < space->holes.count && !rc; i++)
+		rc = h5_extents_remove(pages, space->holes.list[i].address, space->holes.list[i].size);
+	return rc;
+}
+
+void h5_space_punched(struct h5_space *space, uint64_t address, uint64_t n)
+{
+	h5_extents_add(&space->holes, address, n);
 }

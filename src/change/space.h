@@ -10,17 +10,21 @@ struct h5_space {
 	uint64_t base;
 	uint64_t end;		/* first address behind all that is allocated */
 	uint64_t committed_end; /* `end` at the last commit */
-	/* `end` at opening; `end` never falls below it. If a SWMR writer did not store the end, it is the
-	 * size of the file. */
+	/* A rollback leaves at least this `end`: that at opening, or what it was cut to since. If a SWMR
+	 * writer did not store the end, that at opening is the size of the file. */
 	uint64_t least;
 	uint64_t limit;		   /* the largest end that the offsets of the file can hold */
 	uint64_t page;		   /* paged files: bytes of a page of the file space; 0: not paged */
 	bool keeps;		   /* committed space is never used again, since readers may need it (swmr) */
 	struct h5_extents free[2]; /* by enum h5_allocation; in a file without pages, one for both */
 	struct h5_extents pages[2]; /* paged files: pages for small allocations of a kind */
-	struct h5_extents fresh;    /* allocated since the last commit */
-	struct h5_extents given;    /* committed space that was given up since the last commit */
-	struct h5_extents cooling;  /* given up by the last commit, whose replay may need it */
+	struct h5_extents
+		scraps; /* unused, but too few bytes to be allocated; their neighbours make them more */
+	struct h5_extents holes;   /* parts of `free` that take no room on the medium */
+	struct h5_extents fresh;   /* allocated since the last commit */
+	struct h5_extents given;   /* committed space that was given up since the last commit */
+	struct h5_extents cooling; /* given up by the last commit, whose replay may need it */
+	uint64_t waste;		   /* bytes that have cooled since space was last given back */
 };
 
 void h5_space_release(struct h5_space *space); /* may run twice */
@@ -36,5 +40,14 @@ void h5_space_committed(struct h5_space *space, bool all);
 void h5_space_rollback(struct h5_space *space);
 /* Something may still refer to space that was given up since the last commit, so it is never used again. */
 void h5_space_keep_given(struct h5_space *space);
+
+/* The least end that the file could have: behind it, all is free. */
+uint64_t h5_space_least_end(const struct h5_space *space);
+/* The file ends there from now on. Nothing behind it is in use. */
+void h5_space_cut(struct h5_space *space, uint64_t end);
+/* Adds to `pages` the pages of the file (H5_CELL) that are free and still take room on the medium. */
+int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages);
+/* These bytes of free space take no room on the medium any more. */
+void h5_space_punched(struct h5_space *space, uint64_t address, uint64_t n);
 
 #endif

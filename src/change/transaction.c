@@ -148,21 +148,21 @@ static void roll_back(struct h5_tx *tx)
 	h5_file_renumber(tx->file);
 }
 
-/* Makes sure that the last commit is in the file, so that it no longer needs its journal. On failure the file
- * takes no more changes. */
-static int make_certain(struct h5_tx *tx)
+int h5_tx_make_certain(struct h5_tx *tx)
 {
 	int rc = h5_io_sync(h5_tx_medium(tx));
 
 	if (!rc)
 		rc = h5_journal_clear(tx->journal);
-	if (!rc) {
+	if (!rc)
 		is_certain(tx);
-		return 0;
-	}
+	return rc;
+}
+
+void h5_tx_fail(struct h5_tx *tx)
+{
 	tx->failed = true;
 	roll_back(tx);
-	return rc;
 }
 
 /* ---- changes ---- */
@@ -192,8 +192,9 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 	if (!rc)
 		rc = check_inside(tx, address, n);
 	/* While the last commit needs its journal, bytes that this has hashed must not change. */
-	if (!rc && tx->unsynced && h5_extents_touches(&tx->covered, address, n))
-		rc = make_certain(tx);
+	if (!rc && tx->unsynced && h5_extents_touches(&tx->covered, address, n) &&
+	    (rc = h5_tx_make_certain(tx)))
+		h5_tx_fail(tx);
 	if (!rc) {
 		h5_tx_unhash(tx, address, n);
 		rc = h5_io_write(h5_tx_medium(tx), tx->space.base + address, data, n);
@@ -357,24 +358,18 @@ static int publish_end(struct h5_tx *tx)
 	return rc ? rc : h5_tx_add_patch(tx, offset, data + offset, n, H5_STAGE_SUPERBLOCK, false);
 }
 
-int h5_tx_mark(struct h5_tx *tx, uint32_t marks)
+int h5_tx_write_superblock(struct h5_tx *tx, const struct h5_superblock *sb)
 {
-	struct h5_superblock sb = tx->superblock;
 	uint8_t data[H5_SUPERBLOCK_MAX];
 	size_t offset, n;
-	int rc;
+	int rc = superblock_bytes(tx, sb, data, &offset, &n);
 
-	sb.consistency = (sb.consistency & ~(uint32_t)(H5_FLAG_WRITING | H5_FLAG_SWMR)) | marks;
-	/* In older versions the flags mean nothing. */
-	if (sb.version < 3 || sb.consistency == tx->superblock.consistency)
-		return 0;
-	rc = superblock_bytes(tx, &sb, data, &offset, &n);
 	if (!rc)
 		rc = h5_io_write(h5_tx_medium(tx), tx->space.base + offset, data + offset, n);
 	if (!rc)
 		rc = h5_io_sync(h5_tx_medium(tx));
 	if (!rc)
-		tx->superblock.consistency = sb.consistency;
+		tx->superblock = *sb;
 	return rc;
 }
 
@@ -541,23 +536,6 @@ int h5_tx_commit(struct h5_file *file)
 	if (!rc)
 		committed(tx, all);
 	return rc;
-}
-
-int h5_tx_finish(struct h5_tx *tx)
-{
-	int rc = 0;
-
-	if (tx->unsynced && tx->failed)
-		return -EIO; /* a sync has failed, so the success of another one means nothing */
-	if (tx->unsynced) {
-		rc = h5_io_sync(h5_tx_medium(tx));
-		if (!rc)
-			rc = h5_journal_clear(tx->journal);
-		tx->unsynced = rc;
-	}
-	if (rc || !tx->marked)
-		return rc;
-	return h5_tx_mark(tx, 0);
 }
 
 void h5_tx_abandon(struct h5_file *file)

@@ -196,5 +196,10 @@ int h5_tx_commit(struct h5_file *file);
  * reads as the last commit has left it, except for elements that were overwritten in place. Participants with
  * uncommitted changes must have been dropped. */
 void h5_tx_abandon(struct h5_file *file);
+/* While nothing is pending: gives space that nothing refers to back to the file system, if there may be so
+ * many bytes of it: that costs some syncs. Free space at the end is cut off, holes are punched into the rest.
+ * The end of a mount does the same. If it cannot sync, or write the superblock, the file takes no more
+ * changes. */
+int h5_tx_give_back(struct h5_file *file, uint64_t least);
 
 #endif

@@ -27,6 +27,9 @@ static void *run(void *arg)
 		rc = h5_vfs_commit(vfs);
 		if (rc)
 			h5_log_failure("commit", rc, NULL);
+		rc = h5_vfs_give_back(vfs);
+		if (rc)
+			h5_log_failure("giving space back", rc, NULL);
 	}
 	return NULL;
 }

@@ -218,6 +218,11 @@ void h5_file_extend(struct h5_file *file, uint64_t end)
 		file->size = file->end = end;
 }
 
+void h5_file_cut(struct h5_file *file, uint64_t end)
+{
+	file->size = file->end = end;
+}
+
 void h5_file_renumber(struct h5_file *file)
 {
 	file->number = next_number(file->shared);

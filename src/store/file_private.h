@@ -23,6 +23,8 @@ void h5_file_lay_over(struct h5_file *file, struct h5_io *changes);
 struct h5_io *h5_file_changes(const struct h5_file *file);
 /* The file reaches at least up to this address. */
 void h5_file_extend(struct h5_file *file, uint64_t end);
+/* The file ends at this address. Nothing is cached of what was behind it. */
+void h5_file_cut(struct h5_file *file, uint64_t end);
 /* Gives the file a new number, so that nothing decoded before is found again. */
 void h5_file_renumber(struct h5_file *file);
 /* 0: the file can be changed. -ENOTSUP: it is in pieces, or has a cache image. */

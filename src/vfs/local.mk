@@ -33,6 +33,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/private.h \
 	src/vfs/reading.h \
 	src/vfs/rename.c \
+	src/vfs/space.c \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
 	src/vfs/symlink.c \

@@ -171,6 +171,9 @@ uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node);
 void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node);
 /* Commits all changes. To be called when h5_vfs_await_change() says so. */
 int h5_vfs_commit(struct h5_vfs *vfs);
+/* Gives space that nothing refers to any more back to the file system, if there is enough of it. If that
+ * fails, the mount takes no more changes. */
+int h5_vfs_give_back(struct h5_vfs *vfs);
 /* Waits for the first change since the last call, and then so many seconds. False: h5_vfs_await_none() was
  * called. */
 bool h5_vfs_await_change(struct h5_vfs *vfs, unsigned seconds);

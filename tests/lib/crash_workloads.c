@@ -193,6 +193,14 @@ static void commit(struct crash_run *run)
 	fault_io_mark(&run->fault, run->state);
 }
 
+/* Now and then unused space goes back to the file system. */
+static void commit_and_give_back(struct crash_run *run)
+{
+	commit(run);
+	if (!crash_draw(&run->random, 3))
+		must(run, h5_tx_give_back(run->file, 1), "giving back");
+}
+
 /* ---- programs ---- */
 
 static void rows(struct crash_run *run)
@@ -238,12 +246,12 @@ static void truncations(struct crash_run *run)
 
 		append(run, d, 1 + (size_t)crash_draw(&run->random, 9));
 		if (crash_draw(&run->random, 2))
-			commit(run);
+			commit_and_give_back(run);
 		resize(run, d, fewer_rows(run, d));
 		if (crash_draw(&run->random, 2))
-			commit(run);
+			commit_and_give_back(run);
 		resize(run, d, last_of(d)->rows + (size_t)crash_draw(&run->random, room(d, 8) + 1));
-		commit(run);
+		commit_and_give_back(run);
 	}
 }
 
@@ -266,9 +274,9 @@ static void mixture(struct crash_run *run)
 			append(run, d, 1 + (size_t)crash_draw(&run->random, 5));
 		}
 		if (crash_draw(&run->random, 3) == 0)
-			commit(run);
+			commit_and_give_back(run);
 	}
-	commit(run);
+	commit_and_give_back(run);
 }
 
 static const struct program programs[] = {{'r', "rows", rows},

@@ -281,6 +281,230 @@ static void drop_member(struct h5_tx_participant *participant)
 
 static const struct h5_tx_participant_ops member_ops = {settle_member, drop_member};
 
+/* ---- giving space back ---- */
+
+/* What was in one page of the file space is free, also if it was given up in parts. */
+START_TEST(parts_of_a_page_become_whole)
+{
+	struct h5_space space = {.end = 8192, .committed_end = 8192, .limit = INT64_MAX, .page = 4096};
+	uint64_t at[8], large;
+	bool committed;
+
+	for (unsigned i = 0; i < 8; i++)
+		ck_assert_int_eq(h5_space_allocate(&space, i < 4 ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW,
+						   1024, &at[i]),
+				 0);
+	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_RAW, 5000, &large), 0);
+	h5_space_committed(&space, true);
+	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
+	for (unsigned i = 0; i < 8; i++)
+		h5_space_free(&space, at[i ^ 5], 1024, &committed);
+	h5_space_free(&space, large, 5000, &committed);
+	/* A file's own page, in the parts that others have allocated. */
+	h5_space_free(&space, 4096 + 500, 4096 - 500, &committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	ck_assert_uint_eq(h5_space_least_end(&space), 8192);
+	h5_space_free(&space, 4096, 500, &committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	ck_assert_uint_eq(h5_space_least_end(&space), 4096);
+	h5_space_cut(&space, 4096);
+	ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_METADATA, 100, &at[0]), 0);
+	ck_assert_uint_eq(at[0], 4096);
+	h5_space_rollback(&space);
+	ck_assert_uint_eq(space.end, 4096);
+	h5_space_release(&space);
+}
+END_TEST
+
+/* Gaps that are too small for anything keep neither the end nor a page. */
+START_TEST(gaps_go_with_their_neighbours)
+{
+	struct h5_space space = {.end = 1001, .committed_end = 1001, .limit = INT64_MAX};
+	struct h5_extents pages = {0};
+	uint64_t at[20];
+	bool committed;
+
+	for (unsigned i = 0; i < 20; i++)
+		ck_assert_int_eq(h5_space_allocate(&space, H5_ALLOCATE_METADATA, 1004, &at[i]), 0);
+	h5_space_committed(&space, true);
+	for (unsigned i = 0; i < 19; i++)
+		h5_space_free(&space, at[i], 1004, &committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
+	ck_assert_int_eq(h5_space_find_pages(&space, &pages), 0);
+	ck_assert_uint_eq(pages.count, 1);
+	ck_assert_uint_eq(pages.list[0].address, H5_CELL);
+	ck_assert_uint_eq(pages.list[0].size % H5_CELL, 0);
+	ck_assert_uint_ge(pages.list[0].size, 3 * H5_CELL);
+	/* Holes are punched once. */
+	h5_space_punched(&space, pages.list[0].address, pages.list[0].size);
+	h5_extents_release(&pages);
+	ck_assert_int_eq(h5_space_find_pages(&space, &pages), 0);
+	ck_assert_uint_eq(pages.count, 0);
+	h5_space_free(&space, at[19], 1004, &committed);
+	h5_space_committed(&space, true);
+	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
+	h5_space_cooled(&space);
+	ck_assert_uint_eq(h5_space_least_end(&space), 1001);
+	h5_space_release(&space);
+}
+END_TEST
+
+static blkcnt_t file_blocks(void)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(scratch.path, &st), 0);
+	return st.st_blocks;
+}
+
+/* Commits raw data in so many pieces of 64 KiB, side by side. */
+static void add_pieces(struct h5_file *file, uint64_t *pieces, unsigned count)
+{
+	static uint8_t data[1 << 16];
+
+	memset(data, 0x5a, sizeof data);
+	for (unsigned i = 0; i < count; i++) {
+		SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, sizeof data, &pieces[i]));
+		SUCCEEDS(h5_tx_write(file, pieces[i], data, sizeof data));
+	}
+	SUCCEEDS(h5_tx_commit(file));
+}
+
+static void free_piece(struct h5_file *file, uint64_t piece)
+{
+	uint8_t byte;
+
+	h5_tx_free(file, piece, 1 << 16);
+	/* Something to commit. */
+	SUCCEEDS(h5_file_read(file, 64, &byte, 1));
+	SUCCEEDS(h5_tx_patch(file, 64, &byte, 1, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_commit(file));
+}
+
+START_TEST(space_goes_back_to_the_file_system)
+{
+	struct h5_file *file = begin("dataset_latest.h5");
+	off_t size = file_size();
+	uint64_t pieces[8], again;
+	blkcnt_t blocks;
+
+	add_pieces(file, pieces, 8);
+	blocks = file_blocks();
+	free_piece(file, pieces[3]);
+	ck_assert_int_eq(file_blocks(), blocks);
+	SUCCEEDS(h5_tx_give_back(file, 1 << 20)); /* not worth it */
+	ck_assert_int_eq(file_blocks(), blocks);
+	SUCCEEDS(h5_tx_give_back(file, 1 << 16));
+	ck_assert_int_le(file_blocks(), blocks - ((1 << 16) - 2 * H5_CELL) / 512);
+	/* The end goes when nothing is behind it. */
+	free_piece(file, pieces[6]);
+	SUCCEEDS(h5_tx_give_back(file, 1));
+	ck_assert_int_ge(file_size(), (off_t)(pieces[7] + (1 << 16)));
+	free_piece(file, pieces[7]);
+	SUCCEEDS(h5_tx_give_back(file, 1));
+	ck_assert_uint_eq((uint64_t)file_size(), pieces[6]);
+	ck_assert_uint_eq(h5_file_end(file), pieces[6]);
+	/* What was given back is used again, and lost again if it is not committed. */
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 1 << 16, &again));
+	ck_assert_uint_eq(again, pieces[3]);
+	SUCCEEDS(h5_tx_allocate(file, H5_ALLOCATE_RAW, 1 << 16, &again));
+	ck_assert_uint_eq(again, pieces[6]);
+	h5_tx_abandon(file);
+	ck_assert_uint_eq((uint64_t)file_size(), pieces[6]);
+	for (unsigned i = 0; i < 6; i++)
+		if (i != 3)
+			free_piece(file, pieces[i]);
+	scratch_close(&scratch);
+	ck_assert_int_eq(file_size(), size);
+	scratch_judge("h5dump -H %s >/dev/null", scratch.path);
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* Space that something may still refer to stays as it is. */
+START_TEST(space_that_is_kept_is_not_given_back)
+{
+	struct member bad = {{.ops = &member_ops, .address = 80}, -ENOSPC, 0, 0};
+	struct h5_file *file = begin("dataset_latest.h5");
+	uint64_t pieces[2];
+	blkcnt_t blocks;
+
+	add_pieces(file, pieces, 2);
+	blocks = file_blocks();
+	h5_tx_join(file, &bad.participant);
+	h5_tx_report(file, &bad.participant, true, 20);
+	free_piece(file, pieces[0]);
+	free_piece(file, pieces[1]);
+	SUCCEEDS(h5_tx_give_back(file, 1));
+	ck_assert_int_eq(file_blocks(), blocks);
+	h5_tx_drop(file, &bad.participant);
+	SUCCEEDS(h5_tx_give_back(file, 1));
+	h5_tx_leave(file, &bad.participant);
+	scratch_close(&scratch);
+	ck_assert_int_eq(file_blocks(), blocks);
+	scratch_release(&scratch);
+}
+END_TEST
+
+static void load(uint8_t **data, size_t *n)
+{
+	int fd = open(scratch.path, O_RDONLY);
+
+	*n = (size_t)file_size();
+	*data = malloc(*n + 1);
+	ck_assert_ptr_nonnull(*data);
+	ck_assert_int_eq(read(fd, *data, *n), (ssize_t)*n);
+	close(fd);
+}
+
+/* Each call fails in its turn. What libhdf5 sees is the same, whether the file became smaller or not. A hole
+ * or a cut that fails is no failure. */
+START_TEST(giving_back_fails)
+{
+	unsigned long failures = 0, n = 1;
+
+	for (bool fired = true; fired; n++) {
+		struct fault_io fault = {.error = -EIO};
+		uint64_t pieces[4];
+		struct h5_file *file;
+		size_t size;
+		uint8_t *data;
+		int rc;
+
+		scratch_init(&scratch, "dataset_latest.h5");
+		scratch_wrap(&scratch, &fault);
+		scratch_open(&scratch);
+		file = scratch.file;
+		add_pieces(file, pieces, 4);
+		free_piece(file, pieces[0]);
+		free_piece(file, pieces[3]);
+		fault_io_arm(&fault, n);
+		rc = h5_tx_give_back(file, 1);
+		fired = fault_io_disarm(&fault);
+		failures += rc != 0;
+		ck_assert(rc ? rc == -EIO && !h5_tx_is_writable(file) : h5_tx_is_writable(file));
+		if (!rc)
+			free_piece(file, pieces[2]);
+		scratch_close(&scratch);
+		load(&data, &size);
+		ck_assert_uint_ge(size, pieces[rc ? 3 : 2]);
+		for (uint64_t i = pieces[1]; i < pieces[1] + (1 << 16); i++)
+			ck_assert_msg(data[i] == 0x5a, "byte %ju after call %lu", (uintmax_t)i, n);
+		free(data);
+		scratch_judge("h5dump -H %s >/dev/null", scratch.path);
+		scratch_release(&scratch);
+		fault_io_release(&fault);
+	}
+	/* Two syncs and the journal; the superblock and its sync; the cut and the hole do not count. */
+	ck_assert_uint_eq(n - 2, 7);
+	ck_assert_uint_eq(failures, 5);
+}
+END_TEST
+
 /* One that cannot be settled does not keep the other from its commit. */
 START_TEST(a_commit_settles_each_participant_once)
 {
@@ -343,4 +567,6 @@ END_TEST
 UNIT_MAIN("transaction", a_cell_waits_for_the_commit, patches_overlap, what_crosses_a_page_is_copied,
 	  the_end_is_published, metadata_over_committed_bytes_is_refused, metadata_stays_inside_a_page,
 	  space_is_used_again_when_nobody_wants_it, readers_along_keep_all_space, pages_of_the_file_space,
-	  addresses_end, a_commit_settles_each_participant_once, extents_are_a_set)
+	  addresses_end, parts_of_a_page_become_whole, gaps_go_with_their_neighbours,
+	  space_goes_back_to_the_file_system, space_that_is_kept_is_not_given_back, giving_back_fails,
+	  a_commit_settles_each_participant_once, extents_are_a_set)

@@ -331,7 +331,7 @@ static void cut_power(struct replay *p, const struct medium *m, struct crash_ima
 		const struct fault_event *event = m->pending[order[i]];
 		unsigned fate = mode ? (unsigned)crash_draw(&p->random, 3) : 1;
 
-		if (event->kind != FAULT_WRITE)
+		if (event->kind != FAULT_WRITE && event->kind != FAULT_PUNCH)
 			continue;
 		if (fate == 1)
 			crash_image_write(image, event->offset, event->data, event->size);

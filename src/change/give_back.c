@@ -1,0 +1,122 @@
+/* What is done while no change is pending: space that nothing refers to goes back to the file system, and a
+ * mount ends.
+ *
+ * The order is one that a kill or a power cut may end anywhere. First the last commit becomes certain, and
+ * the journal is cleared: no replay needs the space then, nor finds another superblock than it knows. Then
+ * the superblock gets the new end, and only after that was synced the file is cut: libhdf5 refuses a file
+ * that is shorter than its superblock says. */
+#include "change/transaction.h"
+
+#include "base/checked.h"
+#include "change/private.h"
+
+/* ---- the superblock ---- */
+
+int h5_tx_mark(struct h5_tx *tx, uint32_t marks)
+{
+	struct h5_superblock sb = tx->superblock;
+
+	sb.consistency = (sb.consistency & ~(uint32_t)(H5_FLAG_WRITING | H5_FLAG_SWMR)) | marks;
+	/* In older versions the flags mean nothing. */
+	if (sb.version < 3 || sb.consistency == tx->superblock.consistency)
+		return 0;
+	return h5_tx_write_superblock(tx, &sb);
+}
+
+/* ---- space ---- */
+
+/* Cuts off what is free at the end of the file. If that fails, the file stays longer, and is sound. */
+static int cut_end(struct h5_tx *tx)
+{
+	uint64_t end = h5_space_least_end(&tx->space);
+	struct h5_superblock sb = tx->superblock;
+	int rc = 0;
+
+	if (end >= tx->space.end)
+		return 0;
+	sb.end = tx->space.base + end;
+	if (end < tx->space.committed_end)
+		rc = h5_tx_write_superblock(tx, &sb);
+	if (rc)
+		return rc;
+	h5_space_cut(&tx->space, end);
+	h5_extents_drop(&tx->cells, end, UINT64_MAX - end);
+	if (!h5_io_resize(h5_tx_medium(tx), tx->space.base + end))
+		h5_file_cut(tx->file, end);
+	return 0;
+}
+
+/* Punches holes into what is free elsewhere. A failure costs nothing but space. */
+static void punch(struct h5_tx *tx)
+{
+	struct h5_extents pages = {0};
+	int rc = tx->solid ? 0 : h5_space_find_pages(&tx->space, &pages);
+
+	for (size_t i = 0; i < pages.count && !rc; i++) {
+		const struct h5_extent *e = &pages.list[i];
+
+		rc = h5_io_punch(h5_tx_medium(tx), tx->space.base + e->address, e->size);
+		if (!rc)
+			h5_space_punched(&tx->space, e->address, e->size);
+		tx->solid = rc == -EOPNOTSUPP || rc == -ENOSYS || rc == -EPERM;
+	}
+	h5_extents_release(&pages);
+}
+
+static int give_back(struct h5_tx *tx)
+{
+	int rc = cut_end(tx);
+
+	if (rc)
+		return rc;
+	punch(tx);
+	tx->space.waste = 0;
+	return 0;
+}
+
+/* Bytes that could perhaps be given back. */
+static uint64_t waste(const struct h5_tx *tx)
+{
+	const struct h5_space *space = &tx->space;
+	uint64_t bytes = space->waste + (space->end - h5_max(space->committed_end, space->least));
+
+	for (size_t i = 0; i < space->cooling.count; i++)
+		bytes += space->cooling.list[i].size;
+	/* Space that SWMR readers may need is no waste. */
+	return space->keeps ? 0 : bytes;
+}
+
+int h5_tx_give_back(struct h5_file *file, uint64_t least)
+{
+	struct h5_tx *tx = h5_tx_find(file);
+	int rc;
+
+	if (!tx || tx->failed || tx->unsettled || h5_tx_is_pending(file) || tx->space.fresh.count ||
+	    waste(tx) < h5_max(least, 1))
+		return 0;
+	rc = h5_tx_make_certain(tx);
+	if (!rc)
+		rc = give_back(tx);
+	if (rc)
+		h5_tx_fail(tx);
+	return rc;
+}
+
+/* ---- the end of a mount ---- */
+
+int h5_tx_finish(struct h5_tx *tx)
+{
+	bool clean = !tx->failed && !h5_tx_patch_count(tx) && !tx->written && !tx->space.fresh.count;
+	int rc = 0;
+
+	if (tx->unsynced && tx->failed)
+		return -EIO; /* a sync has failed, so the success of another one means nothing */
+	if (tx->unsynced || (clean && waste(tx)))
+		rc = h5_tx_make_certain(tx);
+	/* If the end cannot be cut, the file is sound, and needs no journal. */
+	if (!rc && clean && waste(tx))
+		(void)give_back(tx);
+	if (rc || !tx->marked)
+		return rc;
+	return h5_tx_mark(tx, 0);
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+"""Space that is given up goes back to the file system: while mounted, at the end of a mount."""
+import os
+import time
+
+import h5py
+import numpy
+
+import judges
+from mountlib import Mount, MountCase, main
+
+MIB = 1 << 20
+
+
+def used(path):
+    """Bytes that a file takes on the disk."""
+    return os.stat(path).st_blocks * 512
+
+
+def await_used(path, most):
+    """Waits until the file takes at most so many bytes on the disk: the committer is at work every few seconds."""
+    until = time.monotonic() + 30
+    while used(path) > most and time.monotonic() < until:
+        time.sleep(0.1)
+    return used(path)
+
+
+def await_size(path, size):
+    until = time.monotonic() + 30
+    while os.stat(path).st_size > size and time.monotonic() < until:
+        time.sleep(0.1)
+    return os.stat(path).st_size
+
+
+STYLES = {
+    "latest": dict(libver="latest"),
+    "earliest": dict(libver="earliest"),
+    "paged": dict(libver="latest", fs_strategy="page", fs_page_size=4096),
+    "user block": dict(libver="latest", userblock_size=512),
+}
+
+
+class Reclaim(MountCase):
+    def create(self, name, **style):
+        path = self.file(name)
+        with h5py.File(path, "w", **style) as f:
+            f.create_dataset("large", (0,), "u1", maxshape=(None,), chunks=(64 << 10,))
+            f.create_dataset("packed", (0,), "u1", maxshape=(None,), chunks=(64 << 10,), compression=1)
+            f.create_dataset("few", (0,), "u1", maxshape=(None,), chunks=(MIB,))
+            f.create_dataset("small", (0,), "<i4", maxshape=(None,), chunks=(1000,))
+        return path
+
+    def test_while_mounted(self):
+        """Chunks of a dataset that shrinks are holes soon, or, at the end of the file, are cut off."""
+        for name in "latest", "paged":
+            with self.subTest(style=name):
+                path = self.create("mounted.h5", **STYLES[name])
+                content = numpy.random.default_rng(1).integers(0, 256, 2 * MIB, "u1").tobytes()
+                with Mount(path, options="rw") as m:
+                    for dataset in "large", "packed", "small":
+                        with open(m.at(dataset), "ab") as f:
+                            f.write(content if dataset != "small" else bytes(4000))
+                    before, size = used(path), os.stat(path).st_size
+                    self.assertGreater(before, 4 * MIB)
+                    os.truncate(m.at("large"), 100)
+                    self.assertLess(await_used(path, before - 2 * MIB + (160 << 10)), before - 2 * MIB + (160 << 10))
+                    self.assertEqual(os.stat(path).st_size, size)
+                    # Used again where it was, and given back again.
+                    with open(m.at("large"), "ab") as f:
+                        f.write(content[100:])
+                    self.assertLess(os.stat(path).st_size, size + (160 << 10))
+                    with open(m.at("large"), "rb") as f:
+                        self.assertEqual(f.read(), content)
+                    for dataset in "large", "packed", "small":
+                        os.truncate(m.at(dataset), 0)
+                    self.assertLess(await_used(path, 128 << 10), 128 << 10)
+                    # The end is cut off, though indexes lie before it.
+                    with open(m.at("few"), "ab") as f:
+                        for part in content[:MIB], content[MIB:], content[:MIB]:
+                            size = os.stat(path).st_size
+                            f.write(part)
+                            f.flush()
+                            os.fsync(f.fileno())
+                    os.truncate(m.at("few"), 2 * MIB)
+                    self.assertEqual(await_size(path, size), size)
+                with judges.File(path) as f:
+                    self.assertEqual([len(f[dataset]) for dataset in ("large", "packed", "small")], [0, 0, 0])
+                    self.assertEqual(f["few"][()].tobytes(), content)
+                with h5py.File(path, "r+") as f:
+                    f["large"].resize((MIB,))
+                    f["large"][:] = 7
+                with judges.File(path) as f:
+                    self.assertTrue((f["large"][:] == 7).all())
+
+    def test_mounts_that_add_and_remove(self):
+        """After fifty mounts that add 1 MiB and remove it the file takes no more disk than after one."""
+        for name, style in STYLES.items():
+            with self.subTest(style=name):
+                path = self.create("often.h5", **style)
+                content = numpy.random.default_rng(2).integers(0, 256, MIB, "u1").tobytes()
+                after = []
+                for i in range(50 if name == "latest" else 10):
+                    with Mount(path, options="rw,sync=fsync") as m:
+                        for dataset in "large", "packed":
+                            with open(m.at(dataset), "ab") as f:
+                                f.write(content[:MIB // 2])
+                                os.fsync(f.fileno())
+                            os.truncate(m.at(dataset), 0)
+                    after.append((used(path), os.stat(path).st_size))
+                self.assertLessEqual(after[-1][0], after[0][0] + 4096, after)
+                self.assertEqual(after[-1], after[1], after)
+                judges.agree(path)
+
+
+if __name__ == "__main__":
+    main()
