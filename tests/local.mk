@@ -191,6 +191,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_paged.py \
 	tests/mount/mount_paged_append.py \
 	tests/mount/mount_partial_rows.py \
+	tests/mount/mount_punch.py \
 	tests/mount/mount_rare.py \
 	tests/mount/mount_reclaim.py \
 	tests/mount/mount_refused.py \

@@ -168,7 +168,7 @@ void h5_tx_fail(struct h5_tx *tx)
 /* ---- changes ---- */
 
 /* Checks that the bytes lie inside the file. */
-static int check_inside(const struct h5_tx *tx, uint64_t address, size_t n)
+static int check_inside(const struct h5_tx *tx, uint64_t address, uint64_t n)
 {
 	uint64_t end;
 
@@ -184,21 +184,31 @@ static void changed(struct h5_file *file, struct h5_tx *tx, uint64_t address, si
 	h5_tx_forget(file, address);
 }
 
-int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n)
+/* What comes before raw data are written. */
+static int begin_write(struct h5_file *file, uint64_t address, uint64_t n, struct h5_tx **out)
 {
 	struct h5_tx *tx;
 	int rc = h5_tx_of(file, &tx);
 
+	*out = tx;
 	if (!rc)
 		rc = check_inside(tx, address, n);
 	/* While the last commit needs its journal, bytes that this has hashed must not change. */
 	if (!rc && tx->unsynced && h5_extents_touches(&tx->covered, address, n) &&
 	    (rc = h5_tx_make_certain(tx)))
 		h5_tx_fail(tx);
-	if (!rc) {
+	if (!rc)
 		h5_tx_unhash(tx, address, n);
+	return rc;
+}
+
+int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n)
+{
+	struct h5_tx *tx;
+	int rc = begin_write(file, address, n, &tx);
+
+	if (!rc)
 		rc = h5_io_write(h5_tx_medium(tx), tx->space.base + address, data, n);
-	}
 	if (!rc && h5_extents_touches(&tx->space.fresh, address, n)) {
 		h5_tx_cover(file, address, n);
 		if (h5_extents_covers(&tx->raw, address, n))
@@ -208,6 +218,18 @@ int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t
 	if (tx && !tx->failed)
 		changed(file, tx, address, rc ? 0 : n);
 	return rc;
+}
+
+bool h5_tx_punch(struct h5_file *file, uint64_t address, uint64_t n)
+{
+	struct h5_tx *tx;
+	int rc = begin_write(file, address, n, &tx);
+
+	if (rc || tx->solid)
+		return false;
+	rc = h5_io_punch(h5_tx_medium(tx), tx->space.base + address, n);
+	changed(file, tx, address, 0);
+	return !rc;
 }
 
 void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n)

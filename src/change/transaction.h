@@ -76,6 +76,9 @@ bool h5_tx_is_new(const struct h5_file *file, uint64_t address);
  * address. After a part of a chunk was written, the caller calls h5_tx_forget() for the address of the chunk.
  */
 int h5_tx_write(struct h5_file *file, uint64_t address, const void *data, size_t n);
+/* The same with zeros, over committed elements, which take no room on the medium then. False: the file system
+ * cannot do that, or it has failed, perhaps with a part done: the caller writes the zeros. */
+bool h5_tx_punch(struct h5_file *file, uint64_t address, uint64_t n);
 /* The journal hashes raw data in new space, and these n bytes too: raw data in committed space that nothing
  * referred to before, like rows beyond the dataspace. So it is never replayed into a file that lacks them. */
 void h5_tx_cover(struct h5_file *file, uint64_t address, uint64_t n);

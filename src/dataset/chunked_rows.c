@@ -21,6 +21,7 @@ struct request {
 	struct h5_dataset_writer *writer;
 	const uint8_t *data; /* NULL: the fill value */
 	bool stored_only;    /* data is NULL: skip chunks that are not stored */
+	bool removes;	     /* data is NULL: remove chunks all of whose bytes are meant */
 	uint64_t offset;     /* of the first byte of data in the dataset */
 	struct h5_chunk_run run;
 };
@@ -128,6 +129,10 @@ static int write_part(struct request *request, const struct h5_part *part)
 
 	if (!rc && !request->data)
 		rc = h5_interrupt_check();
+	if (!rc && request->removes && h5_part_is_whole(part)) {
+		rc = h5_chunked_remove(writer, known);
+		return rc ? rc : h5_chunked_limit(writer);
+	}
 	if (!rc && h5_chunked_is_short(writer, known))
 		rc = h5_chunked_widen(writer, known, h5_part_is_whole(part));
 	if (!rc && is_raw_space(writer, known) && part->run != writer->dataset->chunk_size)
@@ -193,11 +198,19 @@ static int allocate_all(struct h5_dataset_writer *writer)
 	return 0;
 }
 
-/* Writes n bytes at the offset, inside the grid: data, or (NULL) the fill value. */
+/* What becomes of the bytes of a range. */
+enum change {
+	WRITE,	     /* they are data, or (NULL) the fill value */
+	CLEAR_ROWS,  /* the fill value, if anything is stored for them */
+	CLEAR_CHUNKS /* the same, and whole chunks are removed */
+};
+
+/* Writes n bytes at the offset, inside the grid. */
 static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, uint64_t n,
-		       bool stored_only)
+		       enum change change)
 {
 	const struct h5_chunk_layout *layout = h5_chunk_index_layout(h5_chunked_of(writer)->index);
+	bool stored_only = change != WRITE;
 	struct h5_part_iterator parts;
 	struct request request;
 	int rc = 0;
@@ -205,6 +218,7 @@ static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const 
 	request.writer = writer;
 	request.data = data;
 	request.stored_only = stored_only;
+	request.removes = change == CLEAR_CHUNKS;
 	request.offset = offset;
 	request.run.count = 0;
 	if (!stored_only && h5_chunked_of(writer)->keeps && layout->address == H5_UNDEF)
@@ -220,19 +234,27 @@ static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const 
 
 static int chunked_write(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n)
 {
-	return write_range(writer, offset, data, n, false);
+	return write_range(writer, offset, data, n, WRITE);
+}
+
+/* SWMR readers, and libhdf5 with early allocation, rely on chunks that stay. */
+static int chunked_punch(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
+{
+	bool stays = h5_chunked_of(writer)->keeps || writer->dataset->early || h5_tx_is_swmr(writer->file);
+
+	return write_range(writer, offset, NULL, n, stays ? CLEAR_ROWS : CLEAR_CHUNKS);
 }
 
 /* The rows from `first` to before `end` become the fill value if something is stored for them. */
 static int clear_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
 {
-	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, true);
+	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, CLEAR_ROWS);
 }
 
 /* These rows become the fill value, and chunks that are not stored get space. */
 static int fill_rows(struct h5_dataset_writer *writer, uint64_t first, uint64_t end)
 {
-	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, false);
+	return write_range(writer, first * writer->row, NULL, (end - first) * writer->row, WRITE);
 }
 
 /* Marks all of the chunk as changed, if it is stored or in memory. */
@@ -547,6 +569,7 @@ const struct h5_write_ops h5_write_chunked = {
 	.is_possible = chunked_is_possible,
 	.open = chunked_open,
 	.write = chunked_write,
+	.punch = chunked_punch,
 	.grow = chunked_grow,
 	.shrink = chunked_shrink,
 	.flush = chunked_flush,

@@ -321,6 +321,20 @@ static void set_changed(struct h5_dataset_writer *writer, struct h5_known_chunk 
 	known->end = end;
 }
 
+int h5_chunked_remove(struct h5_dataset_writer *writer, struct h5_known_chunk *known)
+{
+	const struct h5_chunk none = {.address = H5_UNDEF};
+	int rc = known->stored.address == H5_UNDEF ? 0 : publish(writer, known, &none);
+
+	if (rc || !known->data)
+		return rc;
+	set_changed(writer, known, 0, 0);
+	free(known->data);
+	known->data = NULL;
+	h5_chunked_of(writer)->known_bytes -= (size_t)writer->dataset->chunk_size;
+	return 0;
+}
+
 /* ---- storing chunks ---- */
 
 /* Chunks that are stored together. They are encoded in parallel, then stored in their order, so that the file

@@ -74,6 +74,8 @@ void h5_chunked_mark(struct h5_dataset_writer *writer, struct h5_known_chunk *kn
 /* Stores the chunk in new space: chunk->size bytes; NULL: the fill value. */
 int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *known, struct h5_chunk *chunk,
 		    const uint8_t *bytes);
+/* The chunk is not stored any more: it reads as the fill value. */
+int h5_chunked_remove(struct h5_dataset_writer *writer, struct h5_known_chunk *known);
 /* To be called after writing these bytes of a stored chunk without filters: the journal hashes those of them
  * that no dataspace has had yet. */
 void h5_chunked_cover(struct h5_dataset_writer *writer, const struct h5_known_chunk *known, uint64_t begin,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Fewer bytes may be stored than the dataspace needs. Only reads of missing bytes fail. */
-static int check_stored(const struct h5_dataset *dataset, uint64_t stored, uint64_t offset, size_t n)
+static int check_stored(const struct h5_dataset *dataset, uint64_t stored, uint64_t offset, uint64_t n)
 {
 	if (offset > stored || n > stored - offset)
 		return h5_fail(-EUCLEAN, dataset->address, "dataset: %llu bytes are stored of %llu",
@@ -195,10 +195,23 @@ static int contiguous_write(struct h5_dataset_writer *writer, uint64_t offset, c
 	return h5_tx_write(writer->file, address, data, n);
 }
 
+/* Data that are not stored have the fill value already. */
+static int contiguous_punch(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
+{
+	const struct h5_layout *layout = &writer->layout;
+	int rc;
+
+	if (layout->contiguous.address == H5_UNDEF)
+		return 0;
+	rc = check_stored(writer->dataset, layout->contiguous.size, offset, n);
+	return rc ? rc : h5_write_fill_value(writer, layout->contiguous.address + offset, offset, n);
+}
+
 static const struct h5_write_ops contiguous_writing = {
 	.is_possible = contiguous_is_possible,
 	.open = contiguous_write_open,
 	.write = contiguous_write,
+	.punch = contiguous_punch,
 };
 
 const struct h5_layout_ops h5_layout_contiguous = {

@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILL_PIECE = 1 << 16 }; /* bytes of the fill value that are written at once */
+enum {
+	FILL_PIECE = 1 << 16, /* bytes of the fill value that are written at once */
+	HOLE_LEAST = 1 << 16, /* so many zeros are a hole, not written */
+};
 
 static int decode_type(struct h5_dataset *dataset, struct h5_reader *r)
 {
@@ -406,11 +409,25 @@ int h5_write_needs(struct h5_dataset_writer *writer, enum h5_message_type type)
 	return rc == -ENOTSUP ? h5_fail(-EPERM, cause.address, "%s", cause.text) : rc;
 }
 
+static bool fills_with_zeros(const struct h5_dataset *dataset)
+{
+	bool zeros = true;
+
+	for (size_t i = 0; dataset->fill && i < dataset->type->size; i++)
+		zeros &= !dataset->fill[i];
+	return zeros;
+}
+
 int h5_write_fill_value(struct h5_dataset_writer *writer, uint64_t address, uint64_t offset, uint64_t n)
 {
-	uint8_t *piece = malloc(FILL_PIECE);
-	int rc = piece ? 0 : h5_fail(-ENOMEM, address, "out of memory");
+	uint8_t *piece;
+	int rc;
 
+	if (n >= HOLE_LEAST && !h5_tx_is_new(writer->file, address) && fills_with_zeros(writer->dataset) &&
+	    h5_tx_punch(writer->file, address, n))
+		return 0;
+	piece = malloc(FILL_PIECE);
+	rc = piece ? 0 : h5_fail(-ENOMEM, address, "out of memory");
 	for (uint64_t done = 0; done < n && !rc; done += h5_min(n - done, FILL_PIECE)) {
 		size_t part = (size_t)h5_min(n - done, FILL_PIECE);
 

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "dataset/writing.h"
@@ -12,7 +13,10 @@
 #include <string.h>
 #include <utlist.h>
 
-enum { WRITERS_MAX = 64 }; /* of a file; more only if more are in use */
+enum {
+	WRITERS_MAX = 64, /* of a file; more only if more are in use */
+	FILL_PIECE = 1 << 16,
+};
 
 bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external)
 {
@@ -255,6 +259,36 @@ int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, c
 	if (offset > size || n > size - offset)
 		return h5_fail(-EINVAL, writer->address, "dataset: written beyond its end");
 	return n ? report(writer, writer->ops->write(writer, offset, data, n)) : 0;
+}
+
+/* Writes the fill value piece by piece. */
+static int write_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
+{
+	uint8_t *piece = malloc(FILL_PIECE);
+	int rc = piece ? 0 : h5_fail(-ENOMEM, writer->address, "out of memory");
+
+	for (uint64_t done = 0, part; done < n && !rc; done += part) {
+		part = h5_min(n - done, FILL_PIECE);
+		h5_dataset_fill(writer->dataset, offset + done, piece, (size_t)part);
+		rc = h5_interrupt_check();
+		if (!rc)
+			rc = writer->ops->write(writer, offset + done, piece, (size_t)part);
+	}
+	free(piece);
+	return rc;
+}
+
+int h5_dataset_writer_punch(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
+{
+	uint64_t size = h5_dataset_writer_size(writer);
+
+	assert(writer->ref);
+	if (offset > size || n > size - offset)
+		return h5_fail(-EINVAL, writer->address, "dataset: written beyond its end");
+	if (!n)
+		return 0;
+	return report(writer, writer->ops->punch ? writer->ops->punch(writer, offset, n)
+						 : write_fill(writer, offset, n));
 }
 
 int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data, size_t n)

@@ -51,6 +51,9 @@ uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer);
 
 /* Overwrites n bytes at the offset, all inside the dataset. */
 int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, const void *data, size_t n);
+/* Sets n bytes at the offset, all inside the dataset, to the fill value. Chunks all of whose bytes these are
+ * give up their space. */
+int h5_dataset_writer_punch(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n);
 /* Adds whole rows after the last one. n: a multiple of the row size. -EFBIG: more than the maximum; nothing
  * is added. */
 int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data, size_t n);

@@ -13,6 +13,9 @@ struct h5_write_ops {
 	int (*open)(struct h5_dataset_writer *writer);
 	/* The range lies inside the dataset and isn't empty. */
 	int (*write)(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data, size_t n);
+	/* Sets n bytes at the offset to the fill value, and gives up their space where that is possible.
+	 * NULL: they are written. */
+	int (*punch)(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n);
 	/* Makes dimension 0 larger, by whole rows of data, or (NULL) of the fill value; or smaller. Both
 	 * NULL: it cannot change. */
 	int (*grow)(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data);

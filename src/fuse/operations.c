@@ -366,6 +366,15 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 		reply_grown(m, &stale);
 }
 
+/* The kernel drops its pages of the range. */
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t n,
+			 struct fuse_file_info *fi)
+{
+	h5_request_begin(req);
+	reply_done(req, ino, "fallocate",
+		   h5_vfs_fallocate(handle_of(fi), mode, (uint64_t)offset, (uint64_t)n));
+}
+
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	h5_request_begin(req);
@@ -531,6 +540,7 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.write = op_write,
 	.flush = op_flush,
 	.fsync = op_fsync,
+	.fallocate = op_fallocate,
 	.mknod = op_mknod,
 	.mkdir = op_mkdir,
 	.create = op_create,

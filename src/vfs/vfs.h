@@ -157,6 +157,9 @@ enum h5_write_where {
  * while another row of the handle is incomplete. *stale: see above. */
 int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n,
 		 enum h5_write_where where, size_t *written, uint64_t *stale);
+/* Sets the bytes of the range to the fill value (FALLOC_FL_PUNCH_HOLE); whole chunks give up their space.
+ * -EOPNOTSUPP: another mode; -EPERM: with SWMR readers. */
+int h5_vfs_fallocate(struct h5_handle *handle, int mode, uint64_t offset, uint64_t n);
 /* One of the handle's descriptors is closed: commits (sync=close). -EINVAL: a row is incomplete; it is kept.
  */
 int h5_vfs_flush(struct h5_handle *handle);

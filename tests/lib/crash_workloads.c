@@ -25,26 +25,26 @@ static const struct {
 	{"ea_blocks", "rbot"},
 	{"ea_pages", "rboB"},
 	{"ea_deflate", "rbotmBOT"},
-	{"ea_deflate_blocks", "rbot"},
+	{"ea_deflate_blocks", "rbotp"},
 	{"ea_deflate_pages", "rbt"},
-	{"ea_fill", "rbotm"},
+	{"ea_fill", "rbotmp"},
 	{"bt2_plain", "rbotm"},
-	{"bt2_lzf", "rbotmRM"},
+	{"bt2_lzf", "rbotmRMp"},
 	{"fa", "rbotm"},
-	{"fa_deflate", "rbotmM"},
+	{"fa_deflate", "rbotmMp"},
 	{"fa_pages", "rbo"},
 	{"single", "o"},
-	{"single_deflate", "o"},
-	{"implicit", "rbotm"},
-	{"contiguous", "o"},
+	{"single_deflate", "op"},
+	{"implicit", "rbotmp"},
+	{"contiguous", "op"},
 	{"contiguous_v0", "o"},
-	{"compact", "o"},
+	{"compact", "op"},
 	{"compact_v0", "o"},
 	{"bt1", "rbotm"},
-	{"bt1_deflate", "rbotm"},
+	{"bt1_deflate", "rbotmp"},
 	{"bt1_many", "rot"},
 	{"bt1_checksum", "rotm"},
-	{"multi", "rbtm"},
+	{"multi", "rbtmp"},
 	{"multi_v0", "rbtm"},
 	{"big", "rbtmB"},
 	{"big_v0", "rbtm"},
@@ -177,6 +177,25 @@ static void overwrite(struct crash_run *run, struct crash_dataset *d, size_t mos
 	     "write");
 }
 
+static void punch(struct crash_run *run, struct crash_dataset *d)
+{
+	struct crash_content *c = last_of(d);
+	size_t elements = crash_elements(d, c->rows), begin, n;
+
+	if (!elements)
+		return;
+	c = new_state(run, d, c->rows);
+	c->overwritten = true;
+	begin = (size_t)crash_draw(&run->random, elements);
+	n = 1 + (size_t)crash_draw(&run->random, elements - begin);
+	for (size_t i = begin; i < begin + n; i++)
+		c->values[i] = d->fill;
+	must(run,
+	     h5_dataset_writer_punch(d->writer, (d->first * d->columns + begin) * sizeof *c->values,
+				     n * sizeof *c->values),
+	     "punch");
+}
+
 static void resize(struct crash_run *run, struct crash_dataset *d, size_t rows)
 {
 	if (rows == last_of(d)->rows || rows > last_of(d)->rows + room(d, SIZE_MAX))
@@ -279,11 +298,25 @@ static void mixture(struct crash_run *run)
 	commit_and_give_back(run);
 }
 
+static void punches(struct crash_run *run)
+{
+	for (int i = 0; i < 16; i++) {
+		if (i % 2)
+			overwrite(run, any(run), 60);
+		else
+			punch(run, any(run));
+		if (crash_draw(&run->random, 2))
+			commit_and_give_back(run);
+	}
+	commit(run);
+}
+
 static const struct program programs[] = {{'r', "rows", rows},
 					  {'b', "blocks", blocks},
 					  {'o', "overwrites", overwrites},
 					  {'t', "truncations", truncations},
-					  {'m', "mixture", mixture}};
+					  {'m', "mixture", mixture},
+					  {'p', "punches", punches}};
 
 /* ---- a run ---- */
 
