@@ -216,6 +216,7 @@ MOUNT_TESTS = \
 # Commands that mount nothing.
 OFFLINE_TESTS = \
 	tests/offline/completion.py \
+	tests/offline/crash_names.py \
 	tests/layers.py \
 	tests/offline/offline_check.py \
 	tests/offline/offline_list.py \
@@ -252,7 +253,9 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/viewlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
-check_PROGRAMS =
+# A mount without FUSE, for tests in Python.
+check_PROGRAMS = tests/lib/vfs_shell
+tests_lib_vfs_shell_SOURCES = tests/lib/vfs_shell.c tests/lib/fault_io.c tests/lib/fault_io.h
 if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
@@ -263,6 +266,7 @@ PY_LOG_COMPILER = $(PYTHON3)
 tests_path = $(abs_top_srcdir)/tests/lib:$(abs_top_srcdir)/tests/judge:$(abs_top_srcdir)/tests/fixtures
 AM_TESTS_ENVIRONMENT = \
 	H5FS='$(abs_builddir)/src/h5fs'; export H5FS; \
+	H5FS_VFS_SHELL='$(abs_builddir)/tests/lib/vfs_shell'; export H5FS_VFS_SHELL; \
 	H5FS_TEST_DATA='$(abs_builddir)/tests/data'; export H5FS_TEST_DATA; \
 	H5FS_CONFORMANCE=$(CONFORMANCE); export H5FS_CONFORMANCE; \
 	PYTHONPATH=$(tests_path); export PYTHONPATH; \

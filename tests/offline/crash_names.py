@@ -1,0 +1,436 @@
+#!/usr/bin/python3
+"""What a crash leaves of names at any instant. Random requests that make, move and remove names are done without FUSE (tests/lib/vfs_shell.c),
+and all calls that write are recorded. Then the files are made up that a kill or a power cut may leave, and libhdf5 walks each: every link leads
+to a sound object; what the last acknowledged commit had, and nothing has changed since, is there; an object that had a name all the time has
+one; and there is no name that was never there.
+
+H5FS_CRASH_SEED: another run of chance. H5FS_CRASH_STATES: how many states of each run are looked at; 0: all."""
+import os
+import random
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+from collections import Counter
+
+import h5py
+
+import judges
+
+H5FS = os.environ.get("H5FS", "src/h5fs")
+SHELL = os.environ.get("H5FS_VFS_SHELL", "tests/lib/vfs_shell")
+SEED = int(os.environ.get("H5FS_CRASH_SEED", "1"))
+STATES = int(os.environ.get("H5FS_CRASH_STATES", "60"))
+REQUESTS = 80
+PAGE, SECTOR = 4096, 512
+WRITE, RESIZE, SYNC = range(3)
+NOREPLACE, EXCHANGE = 1, 2
+EXCHANGE_NAME = ".h5fs-exchange-"  # of an object that changes its name with another one, so that it always has one
+ROOT = 0
+UNKNOWN = -1  # the identity of an object that has none yet
+STYLES = {
+    "symbol tables": dict(libver="earliest"),
+    "superblock 2": dict(libver=("v108", "v108")),
+    "latest": dict(libver="latest"),
+    "tracked": dict(libver="latest", track_order=True),
+}
+
+
+class Model:
+    """Links: (identity of the group, name) to (kind, identity or target). All objects have an attribute `id`, which tells who they are."""
+
+    def __init__(self):
+        self.links, self.groups, self.known, self.last = {}, {ROOT}, {ROOT}, ROOT
+
+    def copy(self):
+        other = Model()
+        other.links, other.groups, other.known, other.last = dict(self.links), set(self.groups), set(self.known), self.last
+        return other
+
+    def new(self, parent, name, is_group):
+        self.last += 1
+        if is_group:
+            self.groups.add(self.last)
+        self.links[parent, name] = "hard", self.last
+        return self.last
+
+    def children(self, group):
+        return [name for parent, name in self.links if parent == group]
+
+    def path_of(self, group):
+        """Groups have one name each."""
+        path = []
+        while group != ROOT:
+            group, name = next(key for key, to in self.links.items() if to == ("hard", group))
+            path.insert(0, name)
+        return "/".join(path)
+
+    def is_below(self, group, top):
+        while group not in (top, ROOT):
+            group = next(parent for (parent, _), to in self.links.items() if to == ("hard", group))
+        return group == top
+
+
+def make(path, options):
+    """The file, and the model of it."""
+    model = Model()
+
+    def fill(group, identity, count):
+        for i in range(count):
+            name = f"{'long ' * (i % 4)}name {i}"
+            group[name] = h5py.Empty("u1") if i % 2 else [i]
+            group[name].attrs["id"] = model.new(identity, name, False)
+
+    with h5py.File(path, "w", **options) as f:
+        f.attrs["id"] = ROOT
+        for name, count in ("few", 3), ("more", 12), ("many", 50):
+            group = f.create_group(name)
+            group.attrs["id"] = model.new(ROOT, name, True)
+            fill(group, model.last, count)
+        fill(f, ROOT, 4)
+    model.known = set(range(model.last + 1))
+    return model
+
+
+class Program:
+    """Random requests, with what they do to the model. Each request is [word, ...] and the error that is expected."""
+
+    def __init__(self, model, chance):
+        self.model, self.chance = model, chance
+
+    def name(self):
+        return "n%d%s" % (self.chance.randrange(60), "x" * self.chance.choice((0, 0, 3, 40, 150)))
+
+    def entry(self, *kinds):
+        """A link whose object is of the kinds, and has a path."""
+        of = {"group": lambda to: to[0] == "hard" and to[1] in self.model.groups,
+              "dataset": lambda to: to[0] == "hard" and to[1] not in self.model.groups, "soft": lambda to: to[0] == "soft"}
+        return self.chance.choice([None] + [key for key, to in self.model.links.items() if any(of[kind](to) for kind in kinds)])
+
+    def path(self, key):
+        return os.path.join(self.model.path_of(key[0]), key[1])
+
+    def place(self):
+        """A name that is free, most often."""
+        return self.chance.choice(sorted(self.model.groups)), self.name()
+
+    def mkdir(self):
+        key = self.place()
+        path = self.path(key)
+        if key in self.model.links:
+            return [(["mkdir", path], 17)]
+        self.model.new(*key, True)
+        return [(["mkdir", path], 0)]
+
+    def mark(self):
+        """Gives a group that is new an identity."""
+        new = sorted(self.model.groups - self.model.known)
+        if not new:
+            return self.mkdir()
+        identity = self.chance.choice(new)
+        self.model.known.add(identity)
+        return [(["set", self.model.path_of(identity), "user.id", str(identity)], 0)]
+
+    def remove_links(self):
+        """A group whose last name went is no more."""
+        self.model.groups &= {ROOT} | {to[1] for to in self.model.links.values()}
+
+    def rmdir(self):
+        key = self.entry("group")
+        if not key:
+            return []
+        path, group = self.path(key), self.model.links[key][1]
+        if self.model.children(group):
+            return [(["rmdir", path], 39)]
+        del self.model.links[key]
+        self.remove_links()
+        return [(["rmdir", path], 0)]
+
+    def unlink(self):
+        key = self.entry("dataset", "soft")
+        if not key:
+            return []
+        path = self.path(key)
+        del self.model.links[key]
+        return [(["unlink", path], 0)]
+
+    def link(self):
+        key, new = self.entry("dataset"), self.place()
+        if not key:
+            return []
+        words = ["link", self.path(key), self.path(new)]
+        if new in self.model.links:
+            return [(words, 17)]
+        self.model.links[new] = self.model.links[key]
+        return [(words, 0)]
+
+    def symlink(self):
+        new, to = self.place(), self.entry("group", "dataset", "soft")
+        target = "/" + (self.path(to) if to else self.name())
+        relative = os.path.relpath(target, "/" + self.model.path_of(new[0]))
+        words = ["symlink", relative, self.path(new)]
+        if not relative.startswith(".."):
+            target = relative
+        if new in self.model.links:
+            return [(words, 17)]
+        self.model.links[new] = "soft", target
+        return [(words, 0)]
+
+    def rename(self):
+        key = self.entry("group", "dataset", "soft")
+        if not key:
+            return []
+        new = self.place() if self.chance.randrange(3) else self.entry("group", "dataset", "soft") or self.place()
+        flags = self.chance.choice((0, 0, 0, NOREPLACE, EXCHANGE))
+        words = ["rename", self.path(key), self.path(new), str(flags)]
+        links, what, there = self.model.links, self.model.links[key], self.model.links.get(new)
+        is_group = what[0] == "hard" and what[1] in self.model.groups
+        over_group = there and there[0] == "hard" and there[1] in self.model.groups
+        if flags == EXCHANGE and not there:
+            return [(words, 2)]
+        if flags == NOREPLACE and there:
+            return [(words, 17)]
+        if is_group and self.model.is_below(new[0], what[1]):
+            return [(words, None)]  # EINVAL, or another where several fit
+        if flags == EXCHANGE:
+            if over_group and self.model.is_below(key[0], there[1]):
+                return [(words, None)]
+            links[key], links[new] = there, what
+            return [(words, 0)]
+        if there and key != new and there != what:
+            if bool(is_group) != bool(over_group):
+                return [(words, 21 if over_group else 20)]
+            if over_group and self.model.children(there[1]):
+                return [(words, 39)]
+        if there == what and what[0] == "hard":
+            return [(words, 0)]  # two names of one object: nothing is to be done
+        del links[key]
+        links[new] = what
+        self.remove_links()
+        return [(words, 0)]
+
+    def commit(self):
+        return [(["commit"], 0)]
+
+    def requests(self):
+        kinds = [self.mkdir, self.mark, self.mark, self.rmdir, self.unlink, self.link, self.symlink,
+                 self.rename, self.rename, self.rename, self.rename, self.commit]
+        for _ in range(REQUESTS):
+            yield from self.chance.choice(kinds)()
+        while self.model.groups - self.model.known:
+            yield from self.mark()
+        yield from self.commit()
+
+
+class Record:
+    """The calls of a run."""
+
+    def __init__(self, path):
+        self.events = []
+        with open(path, "rb") as f:
+            data = f.read()
+        at = 0
+        while at < len(data):
+            kind, file, offset, size = struct.unpack_from("<BBQQ", data, at)
+            at += 18
+            self.events.append((kind, file, offset, data[at:at + size]))
+            at += size
+
+
+def apply(image, event):
+    kind, _, offset, data = event
+    if kind == WRITE:
+        image.extend(bytes(max(0, offset + len(data) - len(image))))
+        image[offset:offset + len(data)] = data
+    elif kind == RESIZE:
+        del image[offset:]
+        image.extend(bytes(offset - len(image)))
+
+
+class Found:
+    """What libhdf5 finds in an image."""
+
+    def __init__(self, image):
+        self.links, self.counts, self.names = {}, {}, {}
+        file = h5py.h5f.open_file_image(bytes(image))
+        with h5py.File(file) as f:
+            self.root = f
+            self.walk(f, ROOT, set())
+        del self.root
+
+    def identity(self, thing):
+        return int(thing.attrs["id"]) if "id" in thing.attrs else UNKNOWN
+
+    def walk(self, group, identity, walked):
+        address = h5py.h5o.get_info(group.id).addr
+        if address in walked:
+            return
+        walked.add(address)
+        for name in group:
+            link = group.get(name, getlink=True)
+            if isinstance(link, h5py.SoftLink):
+                self.links[identity, name] = "soft", link.path
+                continue
+            thing = group[name]
+            who = self.identity(thing)
+            self.links[identity, name] = "hard", who
+            info = h5py.h5o.get_info(thing.id)
+            self.counts[who] = info.rc
+            self.names.setdefault(info.addr, []).append((identity, name))
+            if isinstance(thing, h5py.Group):
+                self.walk(thing, who, walked)
+            elif thing.shape:
+                assert len(thing[...]) == 1
+
+
+def wrong(found, models):
+    """What the file has that it must not have after a crash between these states, or lacks."""
+    known = set.intersection(*(m.known for m in models))
+    # Who may be found without a name of its own.
+    def shown(to):
+        return to if to[0] == "soft" or to[1] in known else ("hard", UNKNOWN)
+
+    allowed = {(key, form) for m in models for key, to in m.links.items() for form in (to, shown(to))}
+    for key, to in found.links.items():
+        if key[0] != UNKNOWN and (key, to) not in allowed and not key[1].startswith(EXCHANGE_NAME):
+            yield f"{key}: {to} was never there"
+    required = set.intersection(*(set(m.links.items()) for m in models))
+    for key, to in required:
+        if key[0] in known and found.links.get(key) not in (to, shown(to)):
+            yield f"{key}: {to} is missing"
+    there = {to[1] for to in found.links.values() if to[0] == "hard"}
+    always = set.intersection(*({to[1] for to in m.links.values() if to[0] == "hard"} for m in models))
+    for who in always & known - there:
+        yield f"object {who} has no name"
+    for who in always & known & there:
+        least = min(sum(to == ("hard", who) for to in m.links.values()) for m in models)
+        if found.counts[who] < least:
+            yield f"object {who} has {least} names, and counts {found.counts[who]}"
+
+
+class CrashNames(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="h5fs-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def record(self, path, program):
+        """Does what the program says. Returns the record, and for each request the number of calls after it, and the model."""
+        run = subprocess.Popen([SHELL, path, self.file("record")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        history = []
+        for words, expected in program.requests():
+            print("\t".join(words), file=run.stdin, flush=True)
+            answer = run.stdout.readline().split()
+            self.assertTrue(answer, words)
+            if expected is None:
+                self.assertNotEqual(answer[0], "0", words)
+            else:
+                self.assertEqual(int(answer[0]), expected, words)
+            history.append((int(answer[1]), words == ["commit"], program.model.copy()))
+        run.stdin.close()
+        run.stdout.close()
+        self.assertEqual(run.wait(), 0)
+        return Record(self.file("record")), history
+
+    def models(self, before, history, i):
+        """The states between which the crash before call i is."""
+        models, last = [before], 0
+        for calls, is_commit, model in history:
+            models.append(model)
+            if calls > i:
+                break
+            if is_commit:
+                models = [model]
+        return models
+
+    def check(self, image, models, label):
+        try:
+            found = Found(image)
+        except Exception as error:
+            self.keep(image)
+            raise AssertionError(f"{label}: {type(error).__name__}: {error}") from error
+        for what in wrong(found, models):
+            self.keep(image)
+            self.fail(f"{label}: {what}")
+
+    def keep(self, image):
+        if "H5FS_CRASH_IMAGE" in os.environ:
+            with open(os.environ["H5FS_CRASH_IMAGE"], "wb") as f:
+                f.write(image)
+
+    def check_file(self, path, image, journal, models, label):
+        """By h5fs, with the journal; by all judges."""
+        with open(path, "r+b") as f:
+            f.write(image)
+            f.truncate()
+        with open(path + ".h5fs-journal", "wb") as f:
+            f.write(journal)
+        run = subprocess.run([SHELL, path], input="", capture_output=True, text=True)
+        self.assertEqual((run.returncode, run.stderr), (0, ""), label)
+        run = subprocess.run([H5FS, "--check", path], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, f"{label}: {run.stdout}{run.stderr}")
+        with open(path, "rb") as f:
+            self.check(f.read(), models, label + ", after recovery")
+        judges.agree(path)
+
+    def cut(self, durable, pending, chance):
+        """After a power cut: of what was written since the last sync any sectors."""
+        image, lost = bytearray(durable), chance.randrange(4)
+        for kind, file, offset, data in pending:
+            if kind == RESIZE:
+                apply(image, (kind, file, offset, data))
+                continue
+            fate = chance.randrange(3) if lost else 1
+            at = offset
+            while fate and at < offset + len(data):
+                end = min((at // SECTOR + 1) * SECTOR, offset + len(data))
+                if fate == 1 or chance.randrange(2):
+                    apply(image, (WRITE, file, at, data[at - offset:end - offset]))
+                at = end
+        return image
+
+    def replay(self, path, before, record, history, model, chance):
+        images, journal = [bytearray(before), bytearray()], 1
+        durable, pending = [bytes(before), b""], [[], []]
+        looked_at = set(range(len(record.events) + 1))
+        if STATES:
+            looked_at = set(chance.sample(sorted(looked_at), min(STATES, len(looked_at))))
+        for i, event in enumerate(record.events + [None]):
+            models = self.models(model, history, i)
+            if i in looked_at:
+                label = f"killed before call {i} of {len(record.events)}"
+                self.check(images[0], models, label)
+                if not chance.randrange(8):
+                    self.check_file(path, images[0], images[journal], models, label)
+                if not chance.randrange(4):
+                    cuts = [self.cut(durable[j], pending[j], chance) for j in range(2)]
+                    self.check_file(path, *cuts, models, f"power cut before call {i}")
+            if event and event[0] in (WRITE, RESIZE):
+                apply(images[event[1]], event)
+                pending[event[1]].append(event)
+            elif event and event[0] == SYNC:
+                durable[event[1]], pending[event[1]] = bytes(images[event[1]]), []
+
+    def test_all_styles(self):
+        for style, options in STYLES.items():
+            chance = random.Random(f"{style} {SEED}")
+            with self.subTest(style):
+                path = self.file("data.h5")
+                model = make(path, options)
+                with open(path, "rb") as f:
+                    before = f.read()
+                program = Program(model.copy(), chance)
+                record, history = self.record(path, program)
+                with open(path, "rb") as f:
+                    after = f.read()
+                found = Found(after)
+                self.assertEqual(sorted(found.links.items() ^ program.model.links.items()), [])
+                self.assertEqual(found.counts, Counter(to[1] for to in found.links.values() if to[0] == "hard"))
+                self.replay(path, before, record, history, model, chance)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
