@@ -30,6 +30,7 @@ class Data:
         self.tiny_chunks = max(2048, round(2e6 * scale))
         self.many_chunks = max(4096, round(1e7 * scale))
         self.rows = max(256, round(50_000 * scale))
+        self.small_files = max(100, round(100 * scale) * 100)
         self.synced_rows = max(20, round(1000 * scale))
         os.makedirs(self.folder, exist_ok=True)
 
@@ -55,6 +56,14 @@ class Data:
         with open(path, "wb") as f:
             for band in self.field():
                 f.write(band.astype("<f4").tobytes())
+
+    def make_small(self, path):
+        rng = numpy.random.default_rng(3)
+        for i in range(self.small_files):
+            folder = os.path.join(path, str(i // 100))
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, f"file{i}"), "wb") as f:
+                f.write(rng.bytes(1024))
 
     def raw_field(self):
         return numpy.memmap(self.file("field.raw"), "<f4", "r", shape=(self.side, self.side))

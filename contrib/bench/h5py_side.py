@@ -1,7 +1,10 @@
 """The same work by h5py, where that is what h5fs is compared with. Prints seconds, as the programs in C do.
 
     h5py_side.py whole FILE                 (LZF, which libhdf5 has from h5py)
-    h5py_side.py append FILE SOURCE COUNT   a row each"""
+    h5py_side.py append FILE SOURCE COUNT   a row each
+    h5py_side.py create FILE FOLDER         a dataset for each file of the folder
+    h5py_side.py remove FILE FOLDER         that is done, and then removed"""
+import os
 import sys
 import time
 
@@ -30,4 +33,26 @@ def append(path, source, count):
     return time.perf_counter() - start
 
 
-print({"whole": whole, "append": append}[sys.argv[1]](*sys.argv[2:]))
+def create(path, source):
+    start = time.perf_counter()
+    with h5py.File(path, "w") as f:
+        for folder, _, names in os.walk(source):
+            group = f.require_group(os.path.relpath(folder, source))
+            for name in names:
+                with open(os.path.join(folder, name), "rb") as file:
+                    group.create_dataset(name, data=numpy.frombuffer(file.read(), "u1"), maxshape=(None,), chunks=(1024,))
+    return time.perf_counter() - start
+
+
+def remove(path, source):
+    create(path, source)
+    start = time.perf_counter()
+    with h5py.File(path, "r+") as f:
+        for folder in list(f):
+            for name in list(f[folder]):
+                del f[folder][name]
+            del f[folder]
+    return time.perf_counter() - start
+
+
+print({"whole": whole, "append": append, "create": create, "remove": remove}[sys.argv[1]](*sys.argv[2:]))
