@@ -13,6 +13,7 @@
 #include "vfs/declare.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
+#include "vfs/times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -302,6 +303,8 @@ int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *
 		rc = set_attribute(&set, form, listed, flags);
 	else
 		rc = strncmp(name, "h5fs.", 5) ? -EPERM : set_property(&set, name + 5, flags);
+	if (!rc)
+		h5_times_note(vfs, node->entity.address);
 	h5_change_end(vfs);
 	return rc;
 }
@@ -320,6 +323,8 @@ int h5_vfs_removexattr(struct h5_vfs *vfs, const struct h5_node *node, const cha
 	rc = set.name && listed ? find(&set, &found) : -EPERM;
 	if (!rc)
 		rc = h5_attribute_remove(vfs->file, node->entity.address, found.name);
+	if (!rc)
+		h5_times_note(vfs, node->entity.address);
 	h5_attribute_release(&found);
 	h5_change_end(vfs);
 	return rc;

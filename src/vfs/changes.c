@@ -16,13 +16,11 @@
 #include "vfs/objects.h"
 #include "vfs/paths.h"
 #include "vfs/plain.h"
+#include "vfs/times.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-enum { SECOND = 1000000000 };
 
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
@@ -38,30 +36,11 @@ static int given_up(void)
 
 /* ---- after a change ---- */
 
-/* The kernel compares times to see if contents have changed, so each change gets a later time. */
-static void set_time(struct timespec *changed)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec < changed->tv_sec ||
-	    (now.tv_sec == changed->tv_sec && now.tv_nsec <= changed->tv_nsec)) {
-		now = *changed;
-		now.tv_nsec++;
-	}
-	if (now.tv_nsec >= SECOND) {
-		now.tv_sec++;
-		now.tv_nsec -= SECOND;
-	}
-	*changed = now;
-}
-
 /* To be called after each change, also if it failed. */
 static void end_change(struct h5_vfs *vfs)
 {
 	assert(h5_is_locked_to_write(vfs));
 	h5_followers_forget(vfs);
-	set_time(&vfs->changed);
 	vfs->changes++;
 	h5_objects_await(vfs);
 }
@@ -120,6 +99,7 @@ static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 {
 	tell_handles(vfs, participant->address, participant->failure);
 	h5_tx_drop(vfs->file, participant);
+	h5_times_note(vfs, participant->address);
 	h5_count(&vfs->lost_changes, 1);
 	h5_log_about(vfs, participant->address, "what was written since the last commit is lost: %s",
 		     strerror(-participant->failure));
@@ -138,8 +118,10 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 		if (participant->failure)
 			lose(vfs, participant);
 	}
-	if (rc)
+	if (rc) {
 		h5_tx_abandon(vfs->file);
+		h5_times_note_all(vfs);
+	}
 	end_change(vfs);
 }
 
@@ -388,6 +370,7 @@ static int write_all(struct h5_handle *h, uint64_t offset, const void *data, siz
 		return rc;
 	h->unsaved = true;
 	rc = h->input.ops->write(&h->input, offset, data, n, append, written);
+	h5_times_note(h->vfs, h->node->entity.address);
 	end_change(h->vfs);
 	/* As POSIX has it: if a part was written, the next call tells why the rest was not. */
 	return *written ? 0 : rc;
@@ -510,6 +493,7 @@ static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writ
 	if (rc)
 		return rc;
 	rc = h5_dataset_writer_resize(writer, size / row);
+	h5_times_note(vfs, address);
 	end_change(vfs);
 	return rc;
 }

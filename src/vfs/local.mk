@@ -36,6 +36,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/space.c \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
+	src/vfs/times.c \
+	src/vfs/times.h \
 	src/vfs/symlink.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \

@@ -8,6 +8,7 @@
 #include "object/group_write.h"
 #include "vfs/changes.h"
 #include "vfs/objects.h"
+#include "vfs/times.h"
 
 #include <string.h>
 
@@ -186,6 +187,7 @@ void h5_naming_changed(struct h5_naming *name)
 {
 	h5_names_changed(name->vfs, name->directory, name->note);
 	name->note = NULL;
+	h5_times_note(name->vfs, name->directory->entity.address);
 }
 
 void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object)
@@ -256,9 +258,12 @@ static int make(struct h5_naming *name, h5_naming_maker *maker, struct h5_vfs_en
 	if (!rc)
 		rc = h5_naming_reply(name, entry);
 	rc = h5_naming_end_unit(name->vfs, rc, entry);
-	if (!rc)
-		h5_naming_changed(name);
-	return rc;
+	if (rc)
+		return rc;
+	if (entry->node->entity.file)
+		h5_times_note(name->vfs, entry->node->entity.address);
+	h5_naming_changed(name);
+	return 0;
 }
 
 int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,

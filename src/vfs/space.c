@@ -5,6 +5,7 @@
 #include "vfs/changes.h"
 #include "vfs/handle.h"
 #include "vfs/private.h"
+#include "vfs/times.h"
 
 #include <fcntl.h>
 
@@ -47,6 +48,7 @@ int h5_vfs_fallocate(struct h5_handle *h, int mode, uint64_t offset, uint64_t n)
 	if (rc)
 		return rc;
 	rc = punch(h, offset, n);
+	h5_times_note(h->vfs, h->node->entity.address);
 	h5_change_end(h->vfs);
 	return rc;
 }

@@ -8,18 +8,11 @@
 #include "vfs/objects.h"
 #include "vfs/paths.h"
 #include "vfs/reading.h"
+#include "vfs/times.h"
 
 #include <assert.h>
 
 enum { BLOCK = 512 }; /* the unit of st_blocks */
-
-/* Makes the time that of a later change, which may not be committed yet. */
-static void advance(struct timespec *time, const struct timespec *changed)
-{
-	if (time->tv_sec < changed->tv_sec ||
-	    (time->tv_sec == changed->tv_sec && time->tv_nsec < changed->tv_nsec))
-		*time = *changed;
-}
 
 static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
 		       struct stat *st)
@@ -37,12 +30,12 @@ static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5
 		rc = h5_file_stat(file, &times->st);
 		times->file = rc ? NULL : file;
 	}
-	st->st_mtim = st->st_atim = times->st.mtime;
+	st->st_mtim = times->st.mtime;
 	st->st_ctim = times->st.ctime;
-	if (file == vfs->file) {
-		advance(&st->st_mtim, &vfs->changed);
-		advance(&st->st_ctim, &vfs->changed);
-	}
+	if (file == vfs->file && vfs->options.writable)
+		h5_times_get(vfs, node->entity.file ? node->entity.address : H5_UNDEF, &st->st_mtim,
+			     &st->st_ctim);
+	st->st_atim = st->st_mtim;
 	return rc;
 }
 
@@ -147,6 +140,9 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 	uint64_t size = 0;
 	int rc = begin_content(vfs, node, object, &view);
 
+	/* It may have changed with any of its sources. */
+	if (!rc && vfs->options.writable && view.dataset && h5_dataset_is_virtual(view.dataset))
+		st->st_mtim = st->st_ctim = st->st_atim = h5_times_last(vfs);
 	if (!rc && !node->entity.view)
 		rc = allow_writing(vfs, &view, st);
 	if (!rc)

@@ -15,6 +15,7 @@
 #include "vfs/paths.h"
 #include "vfs/plain.h"
 #include "vfs/reading.h"
+#include "vfs/times.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -93,6 +94,8 @@ static int init_ids(struct h5_vfs *vfs)
 
 	if (rc)
 		return rc;
+	vfs->opened_mtime = st.mtime;
+	vfs->opened_ctime = st.ctime;
 	/* A writer in SWMR mode neither makes nor removes objects. */
 	vfs->may_change = !st.locked && !h5_file_set_options(vfs->set)->swmr;
 	return getrandom(vfs->secret, sizeof vfs->secret, 0) == sizeof vfs->secret
@@ -148,6 +151,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_names_free(vfs);
+	h5_times_free(vfs);
 	h5_paths_free(vfs->map);
 	free(vfs->prefix);
 	pthread_rwlock_destroy(&vfs->write_lock);
