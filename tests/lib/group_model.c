@@ -241,6 +241,35 @@ int group_rename(struct group_model *m, unsigned i, unsigned j)
 	return 0;
 }
 
+int group_move_out(struct group_model *m, unsigned i)
+{
+	struct texts texts;
+	struct h5_link link = make_link(m, i, m->links[i].kind, m->links[i].target, &texts);
+	int rc;
+
+	link.name = "moved";
+	link.name_size = 5;
+	rc = h5_group_insert(m->file, h5_file_superblock(m->file)->root, &link);
+	if (rc)
+		return rc;
+	m->moved = m->links[i];
+	return group_remove(m, i);
+}
+
+int group_move_in(struct group_model *m, unsigned i)
+{
+	struct texts texts;
+	struct h5_link link = make_link(m, i, m->moved.kind, m->moved.target, &texts);
+	int rc = h5_group_insert(m->file, m->group, &link);
+
+	if (rc)
+		return rc;
+	m->links[i] = m->moved;
+	m->links[i].order = m->order++;
+	m->moved.kind = 0;
+	return h5_group_remove(m->file, h5_file_superblock(m->file)->root, "moved", 5);
+}
+
 int group_step(struct group_model *m, unsigned percent)
 {
 	char kind = "hhhsx"[group_random(m, m->is_old ? 4 : 5)];
@@ -328,6 +357,8 @@ void group_save(const struct group_model *m, const char *path)
 
 	ck_assert_ptr_nonnull(f);
 	fprintf(f, "counts %d\n", m->counts);
+	if (m->moved.kind)
+		fprintf(f, "2f6d6f766564 %c %u -\n", m->moved.kind, m->moved.target);
 	for (unsigned i = 0; i < m->limit; i++) {
 		const struct group_link *link = &m->links[i];
 		char name[GROUP_NAME];

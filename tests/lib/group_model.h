@@ -31,6 +31,7 @@ struct group_model {
 	bool counts; /* the targets have GROUP_REFERENCES more than they have names in the group; else more */
 	uint64_t targets[GROUP_TARGETS];
 	struct group_link links[GROUP_LINKS]; /* by number */
+	struct group_link moved;	      /* from the group to the root, where its name is "moved" */
 	unsigned limit;			      /* numbers in use are below */
 	unsigned serial;
 	int64_t order;
@@ -60,6 +61,9 @@ int group_insert(struct group_model *m, unsigned i, char kind);
 int group_change(struct group_model *m, unsigned i, char kind);
 int group_remove(struct group_model *m, unsigned i);
 int group_rename(struct group_model *m, unsigned i, unsigned j);
+/* The link moves to the root; it comes back as link i. */
+int group_move_out(struct group_model *m, unsigned i);
+int group_move_in(struct group_model *m, unsigned i);
 /* Random changes that succeed: so many percent of them make links. */
 int group_step(struct group_model *m, unsigned percent);
 void group_shake(struct group_model *m, unsigned changes, unsigned percent);
