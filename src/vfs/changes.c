@@ -198,17 +198,18 @@ static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 	return rc;
 }
 
-int h5_changes_commit(struct h5_vfs *vfs)
-{
-	return commit(vfs, NULL);
-}
-
 /* ---- the lock ---- */
 
 static void about_to_wait(const struct h5_vfs *vfs)
 {
 	if (vfs->options.waits)
 		vfs->options.waits();
+}
+
+int h5_changes_commit(struct h5_vfs *vfs)
+{
+	about_to_wait(vfs);
+	return commit(vfs, NULL);
 }
 
 void h5_lock_to_write(struct h5_vfs *vfs)

@@ -183,8 +183,9 @@ int h5_naming_drop(const struct h5_naming *name, struct h5_unnamed *object)
 	return h5_object_drop_name(name->vfs->file, object->address, &object->last);
 }
 
-void h5_naming_changed(struct h5_naming *name)
+void h5_naming_changed(struct h5_naming *name, int links)
 {
+	h5_objects_add_links(name->vfs, name->directory, links);
 	h5_names_changed(name->vfs, name->directory, name->note);
 	name->note = NULL;
 	h5_times_note(name->vfs, name->directory->entity.address);
@@ -262,7 +263,7 @@ static int make(struct h5_naming *name, h5_naming_maker *maker, struct h5_vfs_en
 		return rc;
 	if (entry->node->entity.file)
 		h5_times_note(name->vfs, entry->node->entity.address);
-	h5_naming_changed(name);
+	h5_naming_changed(name, 1);
 	return 0;
 }
 
@@ -321,7 +322,7 @@ static int add_name(struct h5_naming *name, const struct h5_node *of, struct h5_
 		rc = h5_naming_reply(name, entry);
 	rc = h5_naming_end_unit(vfs, rc, entry);
 	if (!rc)
-		h5_naming_changed(name);
+		h5_naming_changed(name, 1);
 	return rc;
 }
 
@@ -365,7 +366,7 @@ static int remove_found(struct h5_naming *name)
 	rc = h5_unit_end(vfs->file, rc);
 	if (rc)
 		return rc;
-	h5_naming_changed(name);
+	h5_naming_changed(name, -1);
 	h5_naming_detach(name);
 	/* One that is above the name has another name, even if its count is wrong. */
 	object.last = object.last && !h5_naming_is_above(directory, vfs->file, object.address);

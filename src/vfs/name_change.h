@@ -53,7 +53,8 @@ int h5_naming_end_unit(struct h5_vfs *vfs, int rc, struct h5_vfs_entry *entry);
 
 /* ---- after a unit that has succeeded ---- */
 
-void h5_naming_changed(struct h5_naming *name);
+/* `links`: how many links more its directory has: 1, 0 or -1. */
+void h5_naming_changed(struct h5_naming *name, int links);
 /* The file gives up the object when nobody has it open. */
 void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object);
 /* No name leads any more to the node that the name has made, if there is one. */

@@ -144,6 +144,41 @@ bool h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node)
 	return true;
 }
 
+/* ---- numbers of links ---- */
+
+int h5_objects_count_links(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_object *group,
+			   uint64_t *links)
+{
+	struct h5_shown *shown = directory->shown;
+	bool known = false;
+	int rc;
+
+	pthread_mutex_lock(&vfs->lock);
+	if (shown && shown->is_counted) {
+		known = true;
+		*links = shown->links;
+	}
+	pthread_mutex_unlock(&vfs->lock);
+	if (known)
+		return 0;
+	rc = h5_group_count(directory->entity.file, group, links);
+	if (rc || !shown)
+		return rc;
+	pthread_mutex_lock(&vfs->lock);
+	shown->is_counted = true;
+	shown->links = *links;
+	pthread_mutex_unlock(&vfs->lock);
+	return 0;
+}
+
+void h5_objects_add_links(struct h5_vfs *vfs, const struct h5_node *directory, int by)
+{
+	pthread_mutex_lock(&vfs->lock);
+	if (directory->shown)
+		directory->shown->links += (uint64_t)by;
+	pthread_mutex_unlock(&vfs->lock);
+}
+
 /* ---- objects without names ---- */
 
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address)
@@ -214,6 +249,7 @@ void h5_objects_rename_all(struct h5_vfs *vfs, uint64_t transaction)
 	pthread_mutex_lock(&vfs->lock);
 	HASH_ITER(hh, vfs->shown, shown, next)
 	{
+		shown->is_counted = false;
 		if (!shown->is_nameless || shown->nameless_since != transaction)
 			continue;
 		shown->is_nameless = false;

@@ -15,6 +15,9 @@ struct h5_shown {
 	uint64_t nameless_since;
 	/* The transaction that has made the object; 0: it is older than its first node. */
 	uint64_t made_in;
+	/* vfs->lock: of a group, its number of links, which may take a walk over all of them to find */
+	bool is_counted;
+	uint64_t links;
 	struct h5_shown *next; /* vfs->lock: in vfs->unused */
 };
 
@@ -33,7 +36,14 @@ bool h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node);
  * before in this mount. With vfs->lock. */
 uint64_t h5_objects_life(const struct h5_vfs *vfs, uint64_t address);
 
+/* The number of links of the group that the node shows. With the lock. */
+int h5_objects_count_links(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_object *group,
+			   uint64_t *links);
+
 /* The rest with the exclusive lock. */
+
+/* The group that the node shows has got a link, or lost one: `by` is 1, -1 or 0. */
+void h5_objects_add_links(struct h5_vfs *vfs, const struct h5_node *directory, int by);
 
 /* The object has lost its last name. False: no node shows it, so the caller removes it. */
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);
@@ -43,8 +53,8 @@ void h5_objects_sweep(struct h5_vfs *vfs);
 void h5_objects_log_lost(const struct h5_vfs *vfs, uint64_t address, int rc);
 /* All nameless objects are removed by the next h5_objects_sweep(). To be called when nobody has any open. */
 void h5_objects_end(struct h5_vfs *vfs);
-/* The transaction of that number was given up, so objects that have lost their last name in it have it again.
- */
+/* The transaction of that number was given up, so objects that have lost their last name in it have it again,
+ * and groups may have other numbers of links. */
 void h5_objects_rename_all(struct h5_vfs *vfs, uint64_t transaction);
 void h5_objects_free(struct h5_vfs *vfs);
 

@@ -119,8 +119,8 @@ static void move_nodes(struct renaming *r, bool exchange)
 		move_node(&r->to, target, &r->back);
 	else
 		h5_vfs_forget(r->vfs, target, 1);
-	h5_naming_changed(&r->from);
-	h5_naming_changed(&r->to);
+	h5_naming_changed(&r->from, exchange ? 0 : -1);
+	h5_naming_changed(&r->to, r->to.exists ? 0 : 1);
 }
 
 /* ---- one name takes the place of the other ---- */

@@ -171,10 +171,11 @@ static int stat_view(struct h5_vfs *vfs, struct h5_node *node, const struct h5_t
 	return 0;
 }
 
-static int stat_group(const struct h5_node *node, const struct h5_object *object, struct stat *st)
+static int stat_group(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *object,
+		      struct stat *st)
 {
 	uint64_t links;
-	int rc = h5_group_count(node->entity.file, object, &links);
+	int rc = h5_objects_count_links(vfs, node, object, &links);
 
 	if (!rc)
 		st->st_size = (off_t)h5_min(links, INT64_MAX);
@@ -205,7 +206,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		if (node->entity.view)
 			st->st_mode &= ~0222u;
 		if (object && object->kind == H5_OBJECT_GROUP)
-			rc = stat_group(node, object, st);
+			rc = stat_group(vfs, node, object, st);
 		if (object && vfs->options.writable)
 			h5_node_share(vfs, node, object->references > 1);
 		break;

@@ -227,7 +227,7 @@ static int make_link(struct h5_naming *name, const char *target, struct h5_vfs_e
 	int rc = slashes ? insert_external(name, target, slashes, entry) : insert_soft(name, target, entry);
 
 	if (!rc)
-		h5_naming_changed(name);
+		h5_naming_changed(name, 1);
 	return rc;
 }
 
