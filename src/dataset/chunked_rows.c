@@ -572,6 +572,7 @@ const struct h5_write_ops h5_write_chunked = {
 	.punch = chunked_punch,
 	.grow = chunked_grow,
 	.shrink = chunked_shrink,
+	.peek = h5_chunked_peek,
 	.flush = chunked_flush,
 	.close = chunked_close,
 };

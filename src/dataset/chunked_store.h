@@ -58,6 +58,9 @@ int h5_chunk_run_end(struct h5_dataset_writer *writer, struct h5_chunk_run *run)
 /* Empties the run without writing it. */
 void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *run);
 
+/* struct h5_write_ops.peek */
+int h5_chunked_peek(struct h5_dataset_writer *writer, uint8_t *data, size_t n);
+
 /* Looks the chunk up, unless it is known already; borrowed until chunks are released. */
 int h5_chunked_know(struct h5_dataset_writer *writer, const uint64_t *scaled, struct h5_known_chunk **known);
 /* Reads the chunk into memory. `whole`: only makes room for it, since all of it that lies inside the dataset

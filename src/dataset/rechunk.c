@@ -1,6 +1,7 @@
 #include "dataset/rechunk.h"
 
 #include "base/array.h"
+#include "base/checked.h"
 #include "base/error.h"
 #include "change/transaction.h"
 #include "dataset/create.h"
@@ -71,76 +72,130 @@ static int write_elements(struct h5_file *file, uint64_t address, const uint8_t 
 	return rc;
 }
 
+/* The dataset, and its elements in memory. */
+struct rechunking {
+	struct h5_file *file;
+	uint64_t address;
+	struct h5_tx_participant *writer; /* NULL: there is none */
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint64_t rows;	/* of dimension 0 */
+	uint8_t *data;	/* owned */
+	size_t n;	/* bytes */
+	bool is_stored; /* the file has them, too */
+};
+
 /* In a unit. */
-static int store_anew(const struct h5_dataset *dataset, const uint64_t *chunk, const uint8_t *data, size_t n)
+static int store_anew(const struct rechunking *r, const uint64_t *chunk)
 {
 	struct h5_new_dataset how;
-	int rc = give_up_space(dataset);
+	int rc = give_up_space(r->dataset);
 
-	h5_dataset_describe(dataset, &how);
-	memcpy(how.chunk, chunk, dataset->space.rank * sizeof *chunk);
+	h5_dataset_describe(r->dataset, &how);
+	how.space.dims[0] = r->rows;
+	memcpy(how.chunk, chunk, how.space.rank * sizeof *chunk);
 	if (!rc)
-		rc = h5_dataset_define(dataset->file, dataset->address, &how);
-	return rc ? rc : write_elements(dataset->file, dataset->address, data, n);
+		rc = h5_dataset_define(r->file, r->address, &how);
+	return rc ? rc : write_elements(r->file, r->address, r->data, r->n);
 }
 
-static struct h5_tx_participant *writer_of(const struct h5_file *file, uint64_t address)
+static int allocate(struct rechunking *r, uint64_t n)
 {
-	struct h5_tx_participant *writer;
-
-	DL_SEARCH_SCALAR(h5_tx_participants(file), writer, address, address);
-	return writer;
+	r->data = n < SIZE_MAX ? malloc((size_t)n + 1) : NULL;
+	r->n = (size_t)n;
+	return r->data ? 0
+		       : h5_fail(-ENOMEM, r->address, "dataset: no memory for its %ju bytes", (uintmax_t)n);
 }
 
-/* Its writer forgets what it knows of the dataset. */
-static void drop(struct h5_file *file, uint64_t address)
+/* What was written is perhaps only in the memory of the writer. Then it need not be stored twice. */
+static int take_from_writer(struct rechunking *r)
 {
-	struct h5_tx_participant *writer = writer_of(file, address);
+	struct h5_dataset_writer *writer;
+	int rc = h5_dataset_writer_get(r->file, r->address, false, &writer);
 
-	if (writer)
-		h5_tx_drop(file, writer);
+	if (rc)
+		return rc;
+	r->rows = h5_dataset_writer_size(writer) / h5_max(h5_dataset_writer_row(writer), 1);
+	rc = allocate(r, h5_dataset_writer_size(writer));
+	if (!rc)
+		rc = h5_dataset_writer_peek(writer, r->data, r->n);
+	h5_dataset_writer_put(writer);
+	return rc;
 }
 
-static int rechunk(const struct h5_dataset *dataset, const uint64_t *chunk)
+static int take_from_file(struct rechunking *r)
 {
-	struct h5_file *file = dataset->file;
-	const uint64_t address = dataset->address, size = dataset->size;
-	uint8_t *data = size < SIZE_MAX ? malloc((size_t)size + 1) : NULL;
-	int rc = 0;
+	int rc = r->writer && r->writer->dirty ? r->writer->ops->settle(r->writer) : 0;
 
-	if (!data)
-		rc = h5_fail(-ENOMEM, address, "dataset: no memory for its %ju bytes", (uintmax_t)size);
+	free(r->data);
+	r->data = NULL;
+	h5_file_put(r->file, r->ref);
+	r->ref = NULL;
 	if (!rc)
-		rc = h5_dataset_read(dataset, 0, data, (size_t)size);
+		rc = h5_dataset_get(r->file, r->address, &r->ref, &r->dataset);
 	if (!rc)
-		drop(file, address);
+		rc = allocate(r, r->dataset->size);
 	if (!rc)
-		rc = h5_unit_begin(file);
-	if (!rc) {
-		rc = h5_unit_end(file, store_anew(dataset, chunk, data, (size_t)size));
-		/* What the writer knows of its index is not true if the unit has failed. */
-		if (rc)
-			drop(file, address);
-	}
-	free(data);
+		rc = h5_dataset_read(r->dataset, 0, r->data, r->n);
+	r->is_stored = true;
+	r->rows = r->dataset ? r->dataset->space.dims[0] : 0;
+	return rc;
+}
+
+/* The writer forgets what it knows of the dataset. */
+static void drop(struct rechunking *r)
+{
+	if (r->writer)
+		h5_tx_drop(r->file, r->writer);
+}
+
+/* After a failure. Without memory the elements are lost, as the caller's error tells. */
+static void give_back(struct rechunking *r)
+{
+	struct h5_dataset_writer *writer;
+
+	drop(r);
+	if (r->is_stored || h5_dataset_writer_get(r->file, r->address, false, &writer))
+		return;
+	(void)h5_dataset_writer_append(writer, r->data, r->n);
+	h5_dataset_writer_put(writer);
+}
+
+static int rechunk(struct rechunking *r, const uint64_t *chunk)
+{
+	int rc = -ENODATA;
+
+	if (!h5_dataset_chunks(r->dataset))
+		return h5_fail(-EINVAL, r->address, "dataset: it has no chunks");
+	if (r->writer && r->writer->dirty && !r->dataset->size)
+		rc = take_from_writer(r);
+	if (rc == -ENODATA)
+		rc = take_from_file(r);
+	if (rc)
+		return rc;
+	rc = h5_unit_begin(r->file);
+	if (rc)
+		return rc;
+	/* What the writer holds is not given up: it is in our memory, and nothing of it was stored. */
+	if (r->writer && !r->is_stored)
+		h5_tx_report(r->file, r->writer, false, 0);
+	drop(r);
+	rc = h5_unit_end(r->file, store_anew(r, chunk));
+	/* What the writer knows of its index is not true if the unit has failed. */
+	if (rc)
+		give_back(r);
 	return rc;
 }
 
 int h5_dataset_rechunk(struct h5_file *file, uint64_t address, const uint64_t *chunk)
 {
-	const struct h5_dataset *dataset;
-	struct h5_tx_participant *writer = writer_of(file, address);
-	struct h5_lru_entry *ref;
-	int rc = writer && writer->dirty ? writer->ops->settle(writer) : 0;
+	struct rechunking r = {.file = file, .address = address};
+	int rc = h5_dataset_get(file, address, &r.ref, &r.dataset);
 
+	DL_SEARCH_SCALAR(h5_tx_participants(file), r.writer, address, address);
 	if (!rc)
-		rc = h5_dataset_get(file, address, &ref, &dataset);
-	if (rc)
-		return rc;
-	if (h5_dataset_chunks(dataset))
-		rc = rechunk(dataset, chunk);
-	else
-		rc = h5_fail(-EINVAL, address, "dataset: it has no chunks");
-	h5_file_put(file, ref);
+		rc = rechunk(&r, chunk);
+	h5_file_put(file, r.ref);
+	free(r.data);
 	return rc;
 }

@@ -190,6 +190,13 @@ void h5_dataset_writer_put(struct h5_dataset_writer *writer)
 	writer->users--;
 }
 
+void h5_dataset_writer_put_soon(struct h5_dataset_writer *writer)
+{
+	h5_dataset_writer_put(writer);
+	if (!writer->users && !writer->participant.dirty)
+		h5_dataset_writer_close(writer);
+}
+
 void h5_dataset_writer_forget(struct h5_file *file, uint64_t address)
 {
 	struct h5_tx_participant *p;
@@ -312,6 +319,12 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
 	return report(writer, rows > writer->rows ? writer->ops->grow(writer, rows, NULL)
 						  : writer->ops->shrink(writer, rows));
+}
+
+int h5_dataset_writer_peek(struct h5_dataset_writer *writer, void *data, size_t n)
+{
+	assert(writer->ref && n == h5_dataset_writer_size(writer));
+	return writer->ops->peek ? writer->ops->peek(writer, data, n) : -ENODATA;
 }
 
 /* ---- settling ---- */

@@ -26,6 +26,9 @@ int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 /* Counts one user less. The writer stays open for the next one, at least until all that it has gathered is
  * committed. */
 void h5_dataset_writer_put(struct h5_dataset_writer *writer);
+/* The same, but it does not stay open if nobody else uses it and all is settled: for datasets of which there
+ * are many. */
+void h5_dataset_writer_put_soon(struct h5_dataset_writer *writer);
 /* Closes the writer; what was not settled is lost. NULL is fine. */
 void h5_dataset_writer_close(struct h5_dataset_writer *writer);
 /* The dataset goes away, and nobody uses its writer any more: closes the writer if there is one. Outside of
@@ -63,6 +66,8 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows);
 /* Brings gathered chunks, index, layout and dataspace into the transaction, as h5_tx_settle() does for all
  * writers. Cheap if nothing has changed. */
 int h5_dataset_writer_settle(struct h5_dataset_writer *writer);
+/* Copies all of the dataset, its n bytes, if nothing of it has been stored yet. -ENODATA: something has. */
+int h5_dataset_writer_peek(struct h5_dataset_writer *writer, void *data, size_t n);
 /* True: h5_dataset_writer_settle() has something to do. */
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer);
 /* Bytes of memory that settling frees. */

@@ -398,7 +398,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 		offset = size;
 	else if (where == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
-	rc = h5_plain_grow(h->vfs, h->node->entity.address, offset + left);
+	rc = h5_plain_grow(h->vfs, h->input.writer, offset + left);
 	if (!rc)
 		rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
 	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
@@ -437,7 +437,7 @@ int h5_vfs_flush(struct h5_handle *h)
 		return 0;
 	h5_lock_to_write(h->vfs);
 	if (h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
-		rc = h5_plain_fit(h->vfs, h->node->entity.address);
+		rc = h5_plain_fit(h->vfs, h->input.writer);
 	else if (h->unsaved && h->vfs->options.commit_at_close)
 		rc = commit(h->vfs, h->input.writer);
 	rc = tell_loss(h, rc);
@@ -455,7 +455,7 @@ int h5_vfs_fsync(struct h5_handle *h)
 		return 0;
 	h5_lock_to_write(h->vfs);
 	if (h->unsaved)
-		(void)h5_plain_fit(h->vfs, h->node->entity.address);
+		(void)h5_plain_fit(h->vfs, h->input.writer);
 	rc = commit(h->vfs, h->input.writer);
 	if (h->input.ops)
 		rc = tell_loss(h, rc);
@@ -553,5 +553,11 @@ void h5_changes_close(struct h5_handle *h)
 			     "an incomplete row was dropped: %zu of %ju bytes", h->input.filled,
 			     (uintmax_t)h5_dataset_writer_row(h->input.writer));
 	}
-	close_input(&h->input);
+	/* Of plain files there may be thousands in one transaction. */
+	if (h5_plain_has(h->vfs, h->node->entity.address)) {
+		h5_dataset_writer_put_soon(h->input.writer);
+		h5_view_input_release(&h->input);
+	} else {
+		close_input(&h->input);
+	}
 }

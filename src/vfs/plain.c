@@ -1,7 +1,6 @@
 #include "vfs/plain.h"
 
 #include "base/checked.h"
-#include "change/transaction.h"
 #include "dataset/rechunk.h"
 #include "dataset/writer.h"
 
@@ -73,22 +72,31 @@ void h5_plain_free(struct h5_vfs *vfs)
 
 /* ---- chunks ---- */
 
-/* Bytes of the file and of a chunk, as far as they are settled. False: it is no plain file. */
-static bool measure(struct h5_vfs *vfs, uint64_t address, uint64_t *size, uint64_t *chunk)
+/* Bytes of the file and of a chunk. False: it is no plain file, or cannot be read. */
+static bool measure(struct h5_vfs *vfs, struct h5_dataset_writer *writer, uint64_t *size, uint64_t *chunk)
 {
+	const uint64_t address = h5_dataset_writer_participant(writer)->address;
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
 	bool is_plain;
 
-	if (!find(vfs, address) || h5_dataset_get(vfs->file, address, &ref, &dataset))
+	if (!find(vfs, address) || h5_dataset_writer_ready(writer) ||
+	    h5_dataset_get(vfs->file, address, &ref, &dataset))
 		return false;
 	is_plain = dataset->type->size == 1 && dataset->space.rank == 1 && h5_dataset_chunks(dataset);
 	if (is_plain) {
-		*size = dataset->size;
+		*size = h5_dataset_writer_size(writer);
 		*chunk = dataset->layout.chunked.dims[0];
 	}
 	h5_file_put(vfs->file, ref);
 	return is_plain;
+}
+
+static int rechunk(struct h5_vfs *vfs, struct h5_dataset_writer *writer, uint64_t chunk)
+{
+	int rc = h5_dataset_rechunk(vfs->file, h5_dataset_writer_participant(writer)->address, &chunk);
+
+	return rc ? rc : h5_dataset_writer_ready(writer);
 }
 
 static uint64_t chunk_for(uint64_t size)
@@ -98,35 +106,26 @@ static uint64_t chunk_for(uint64_t size)
 	return size <= 1 << 20 ? 64 << 10 : 256 << 10;
 }
 
-int h5_plain_grow(struct h5_vfs *vfs, uint64_t address, uint64_t size)
+int h5_plain_grow(struct h5_vfs *vfs, struct h5_dataset_writer *writer, uint64_t size)
 {
 	const uint64_t wanted = chunk_for(size);
 	uint64_t now, chunk;
 
-	if (!measure(vfs, address, &now, &chunk) || size / CHUNKS_MANY <= chunk || wanted <= chunk ||
+	if (!measure(vfs, writer, &now, &chunk) || size / CHUNKS_MANY <= chunk || wanted <= chunk ||
 	    now > MOVED_MAX)
 		return 0;
-	return h5_dataset_rechunk(vfs->file, address, &wanted);
+	return rechunk(vfs, writer, wanted);
 }
 
-static int settle(struct h5_vfs *vfs, uint64_t address)
-{
-	struct h5_tx_participant *writer;
-
-	DL_SEARCH_SCALAR(h5_tx_participants(vfs->file), writer, address, address);
-	return writer && writer->dirty ? writer->ops->settle(writer) : 0;
-}
-
-int h5_plain_fit(struct h5_vfs *vfs, uint64_t address)
+int h5_plain_fit(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
 {
 	uint64_t size, chunk, wanted, unused;
-	int rc = find(vfs, address) ? settle(vfs, address) : 0;
 
-	if (rc || !measure(vfs, address, &size, &chunk) || !size || size > H5_PLAIN_CHUNK)
-		return rc;
+	if (!measure(vfs, writer, &size, &chunk))
+		return 0;
 	wanted = h5_max(size, CHUNK_LEAST);
 	unused = (chunk - size % chunk) % chunk;
-	if (wanted == chunk || unused <= size / 4 + CHUNK_LEAST)
-		return 0;
-	return h5_dataset_rechunk(vfs->file, address, &wanted);
+	if (!size || size > H5_PLAIN_CHUNK || wanted == chunk || unused <= size / 4 + CHUNK_LEAST)
+		return h5_dataset_writer_settle(writer);
+	return rechunk(vfs, writer, wanted);
 }

@@ -3,6 +3,7 @@
 #ifndef H5_VFS_PLAIN_H
 #define H5_VFS_PLAIN_H
 
+#include "dataset/writer.h"
 #include "vfs/private.h"
 
 enum { H5_PLAIN_CHUNK = 4096 }; /* bytes of a chunk of a file that has just been made */
@@ -14,11 +15,11 @@ void h5_plain_remove(struct h5_vfs *vfs, uint64_t address);
 bool h5_plain_has(const struct h5_vfs *vfs, uint64_t address);
 void h5_plain_free(struct h5_vfs *vfs);
 
-/* To be called before the dataset at the address grows to so many bytes: if it is a plain file with many
- * small chunks, it gets larger ones. */
-int h5_plain_grow(struct h5_vfs *vfs, uint64_t address, uint64_t size);
+/* To be called before the writer's dataset grows to so many bytes: if it is a plain file with many small
+ * chunks, it gets larger ones. */
+int h5_plain_grow(struct h5_vfs *vfs, struct h5_dataset_writer *writer, uint64_t size);
 /* To be called when the dataset is perhaps complete: if it is a small plain file, its chunk takes no more
- * space than it needs. What was written is settled. */
-int h5_plain_fit(struct h5_vfs *vfs, uint64_t address);
+ * space than it needs. What was written to a plain file is settled. */
+int h5_plain_fit(struct h5_vfs *vfs, struct h5_dataset_writer *writer);
 
 #endif
