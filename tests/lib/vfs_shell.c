@@ -280,12 +280,13 @@ static int write_record(const struct fault_io *fault, const char *path)
 		return -errno;
 	for (size_t i = 0; i < fault->count; i++) {
 		const struct fault_event *event = &fault->events[i];
+		bool has_data = event->kind == FAULT_WRITE || event->kind == FAULT_PUNCH;
 
 		write_number(f, event->kind, 1);
 		write_number(f, event->file, 1);
 		write_number(f, event->offset, 8);
-		write_number(f, event->kind == FAULT_WRITE ? event->size : 0, 8);
-		if (event->kind == FAULT_WRITE)
+		write_number(f, has_data ? event->size : 0, 8);
+		if (has_data)
 			fwrite(event->data, 1, event->size, f);
 	}
 	return fclose(f) ? -errno : 0;

@@ -121,7 +121,7 @@ class NewFiles(WriteCase):
                 self.assertEqual(os.stat(m.at("node")).st_size, 0)
                 self.assertErrno(errno.EEXIST, os.mknod, m.at("node"), stat.S_IFREG)
                 self.assertErrno(errno.EPERM, os.mkfifo, m.at("fifo"))
-                self.assertErrno(errno.EINVAL, write, m.at("~zz"), b"")
+                self.assertErrno(errno.EINVAL, write, m.at("a%2Fb"), b"")
                 self.assertErrno(errno.ENAMETOOLONG, write, m.at("n" * 256), b"")
                 self.assertErrno(errno.ENOENT, write, m.at("no", "f"), b"")
                 self.assertErrno(errno.EPERM, write, m.at(".h5fs", "npy", "new.npy"), b"")

@@ -24,7 +24,7 @@ SEED = int(os.environ.get("H5FS_CRASH_SEED", "1"))
 STATES = int(os.environ.get("H5FS_CRASH_STATES", "60"))
 REQUESTS = 80
 PAGE, SECTOR = 4096, 512
-WRITE, RESIZE, SYNC = range(3)
+WRITE, PUNCH, RESIZE, SYNC = range(4)  # enum fault_kind
 NOREPLACE, EXCHANGE = 1, 2
 EXCHANGE_NAME = ".h5fs-exchange-"  # of an object that changes its name with another one, so that it always has one
 ROOT = 0
@@ -240,7 +240,7 @@ class Record:
 
 def apply(image, event):
     kind, _, offset, data = event
-    if kind == WRITE:
+    if kind in (WRITE, PUNCH):
         image.extend(bytes(max(0, offset + len(data) - len(image))))
         image[offset:offset + len(data)] = data
     elif kind == RESIZE:
@@ -408,7 +408,7 @@ class CrashNames(unittest.TestCase):
                 if not chance.randrange(4):
                     cuts = [self.cut(durable[j], pending[j], chance) for j in range(2)]
                     self.check_file(path, *cuts, models, f"power cut before call {i}")
-            if event and event[0] in (WRITE, RESIZE):
+            if event and event[0] in (WRITE, PUNCH, RESIZE):
                 apply(images[event[1]], event)
                 pending[event[1]].append(event)
             elif event and event[0] == SYNC:
