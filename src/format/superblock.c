@@ -138,12 +138,13 @@ int h5_superblock_decode(const uint8_t *data, size_t size, uint64_t position, st
 	return rc;
 }
 
-/* In versions 0 and 1 a symbol table entry ends it, which has a fixed part of 24 bytes. */
+/* In versions 0 and 1 a symbol table entry ends it: a name of the size of lengths, an address, and 24 bytes.
+ */
 size_t h5_superblock_size(const struct h5_superblock *sb)
 {
 	if (sb->version > 1)
 		return 12 + 4 * (size_t)sb->size_of_offsets + 4;
-	return base_at(sb->version) + 6 * (size_t)sb->size_of_offsets + 24;
+	return base_at(sb->version) + 5 * (size_t)sb->size_of_offsets + sb->size_of_lengths + 24;
 }
 
 void h5_superblock_encode(struct h5_writer *w, const struct h5_superblock *sb)

@@ -305,11 +305,12 @@ int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct 
 
 /* ---- all of an index ---- */
 
+/* Whatever the size of its records is. */
 static int tree_extents(struct h5_file *file, const struct index_type *type, uint64_t address,
 			h5_extent_visit *visit, void *arg)
 {
 	struct h5_btree2 tree;
-	int rc = open_tree(file, type, address, &tree);
+	int rc = h5_btree2_open(file, address, type->type, 1, &tree);
 
 	return rc ? rc : h5_btree2_extents(&tree, visit, arg);
 }

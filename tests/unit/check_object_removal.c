@@ -2,7 +2,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/extents.h"
+#include "base/seen.h"
 #include "change/object_header_insert.h"
+#include "change/open.h"
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "dataset/removal.h"
@@ -11,6 +13,7 @@
 #include "format/layout.h"
 #include "format/shared_message.h"
 #include "object/attribute_write.h"
+#include "object/group.h"
 #include "object/group_write.h"
 #include "object/path.h"
 #include "scratch.h"
@@ -195,6 +198,73 @@ START_TEST(extents_are_what_libhdf5_frees)
 	ck_assert_int_eq(h5_object_extents(s.scratch.file, find(&s, "0"), stop, NULL), 77);
 	h5_extents_release(&met);
 	end(&s);
+}
+END_TEST
+
+/* ---- files with rare structures ---- */
+
+static const char *const rare[] = {
+	"object_filtered.h5",
+	"object_latest.h5",
+	"object_narrow.h5",
+	"object_old.h5",
+	"object_shared.h5",
+	"rare_heap_ids_42.h5",
+	"rare_heaps_24_deflate.h5",
+	"rare_heaps_88_two.h5",
+	"rare_layout4_48.h5",
+	"rare_library_22old.h5",
+	"rare_library_84latest.h5",
+	"rare_sohm_five.h5",
+	"structured_btree_four_filtered.h5",
+	"structured_extensible_four_filtered.h5",
+	"structured_fixed_now_filtered.h5",
+};
+enum { RARE = sizeof rare / sizeof *rare };
+
+/* Visits the object and all below it. The tests' groups are not deep. */
+static void visit_all(struct h5_file *file, uint64_t address, struct h5_seen *seen, struct sum *sum)
+{
+	const struct h5_object *object;
+	const struct h5_link *link;
+	struct h5_link_walk walk;
+	struct h5_lru_entry *ref;
+	int rc = h5_seen_add(seen, address);
+
+	if (rc == -EEXIST)
+		return;
+	SUCCEEDS(h5_object_extents(file, address, add_extent, sum));
+	SUCCEEDS(h5_object_get(file, address, &ref, &object));
+	if (object->kind == H5_OBJECT_GROUP) {
+		SUCCEEDS(h5_link_begin(&walk, file, object, H5_NAMES_SORTED));
+		while ((rc = h5_link_next(&walk, &link)) > 0)
+			if (link->type == H5_LINK_HARD)
+				visit_all(file, link->address, seen, sum);
+		ck_assert_int_eq(rc, 0);
+		h5_link_end(&walk);
+	}
+	h5_file_put(file, ref);
+}
+
+/* All objects together have no byte twice. */
+START_TEST(no_byte_is_of_two_objects)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 22, .chunk_cache = 1 << 20};
+	struct h5_extents met = {0};
+	struct sum sum = {0, &met};
+	struct h5_seen seen = {0};
+	struct h5_file_set *set;
+	struct h5_file *file;
+	char path[512];
+
+	scratch_fixture(rare[_i], path);
+	SUCCEEDS(h5_open_file(path, &options, &set, NULL));
+	file = h5_file_set_root(set);
+	visit_all(file, h5_file_superblock(file)->root, &seen, &sum);
+	ck_assert_uint_gt(sum.bytes, 0);
+	h5_seen_release(&seen);
+	h5_extents_release(&met);
+	h5_file_set_close(set);
 }
 END_TEST
 
@@ -704,7 +774,7 @@ START_TEST(damaged_objects_go)
 END_TEST
 
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, VERSIONS}, {extents_are_what_libhdf5_frees, VERSIONS},
-		{objects_go, VERSIONS}, {space_is_used_again, VERSIONS},
+		{no_byte_is_of_two_objects, RARE}, {objects_go, VERSIONS}, {space_is_used_again, VERSIONS},
 		{uses_of_types_are_counted, VERSIONS}, {what_fails_changes_nothing, VERSIONS},
 		{failing_reads, VERSIONS}, {failing_commits, VERSIONS}, {killed_between_cells, VERSIONS},
 		{damage_gives_up_nothing_else, 1}, {damaged_objects_go, 3}, {blocks_that_cannot_be, 5})
