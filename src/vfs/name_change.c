@@ -125,22 +125,53 @@ static uint64_t known_group(const struct h5_vfs *vfs, const struct h5_node *dire
 	return directory->entity.address;
 }
 
-static bool needs_commit(struct h5_vfs *vfs, const struct h5_node *from, const struct h5_node *to)
+uint64_t h5_naming_counted(const struct h5_naming *name)
 {
-	return (from && h5_names_need_commit(vfs, from->entity.address, H5_NAME_GOES)) ||
-	       (to && h5_names_need_commit(vfs, known_group(vfs, to), H5_NAME_COMES));
+	bool counted = name->exists && name->link.type == H5_LINK_HARD &&
+		       !h5_tx_is_new(name->vfs->file, name->link.address);
+
+	return counted ? name->link.address : 0;
 }
 
-int h5_naming_order(struct h5_vfs *vfs, const struct h5_node *from, const struct h5_node *to)
+enum { TOUCHED = 4 };
+
+struct touched {
+	uint64_t header; /* of a group, or of an object that is counted */
+	enum h5_name_role role;
+};
+
+/* The headers whose cells need an order. Returns how many. */
+static unsigned find_touched(const struct h5_vfs *vfs, const struct h5_naming_plan *plan,
+			     struct touched touched[TOUCHED])
 {
+	unsigned n = 0;
+
+	if (plan->from)
+		touched[n++] = (struct touched){plan->from->entity.address, H5_NAME_GOES};
+	if (plan->to)
+		touched[n++] = (struct touched){known_group(vfs, plan->to), H5_NAME_COMES};
+	if (plan->more)
+		touched[n++] = (struct touched){plan->more, H5_NAME_COMES};
+	if (plan->less)
+		touched[n++] = (struct touched){plan->less, H5_NAME_GOES};
+	return n;
+}
+
+int h5_naming_order(struct h5_vfs *vfs, const struct h5_naming_plan *plan)
+{
+	struct touched touched[TOUCHED];
+	unsigned n = find_touched(vfs, plan, touched);
+	bool first = false;
 	int rc = 0;
 
-	if (needs_commit(vfs, from, to))
+	for (unsigned i = 0; i < n; i++)
+		first |= h5_names_need_commit(vfs, touched[i].header, touched[i].role);
+	if (first) {
 		rc = h5_changes_commit(vfs);
-	if (!rc && from)
-		rc = h5_names_add_role(vfs, from->entity.address, H5_NAME_GOES);
-	if (!rc && to)
-		rc = h5_names_add_role(vfs, known_group(vfs, to), H5_NAME_COMES);
+		n = find_touched(vfs, plan, touched); /* a group that was new is known now */
+	}
+	for (unsigned i = 0; i < n && !rc; i++)
+		rc = h5_names_add_role(vfs, touched[i].header, touched[i].role);
 	return rc;
 }
 
@@ -310,7 +341,7 @@ static int add_name(struct h5_naming *name, const struct h5_node *of, struct h5_
 	int rc = 0;
 
 	if (!h5_tx_is_new(vfs->file, address))
-		rc = h5_naming_order(vfs, NULL, name->directory);
+		rc = h5_naming_order(vfs, &(struct h5_naming_plan){.to = name->directory, .more = address});
 	if (!rc)
 		rc = h5_unit_begin(vfs->file);
 	if (rc)
@@ -354,7 +385,8 @@ static int remove_found(struct h5_naming *name)
 	const struct h5_node *directory = name->directory;
 	struct h5_vfs *vfs = name->vfs;
 	struct h5_unnamed object = {0};
-	int rc = h5_naming_order(vfs, directory, NULL);
+	int rc = h5_naming_order(
+		vfs, &(struct h5_naming_plan){.from = directory, .less = h5_naming_counted(name)});
 
 	if (!rc)
 		rc = h5_unit_begin(vfs->file);

@@ -24,9 +24,16 @@ void h5_naming_release(struct h5_naming *name); /* may run twice */
 /* 0: a link of that name can be made. -EEXIST; -EINVAL: no link's name is shown as this. */
 int h5_naming_check_new(const struct h5_naming *name);
 
-/* Commits first if the order of cells needs it, since a name of a known object goes (`from`), comes (`to`),
- * or both. NULL: none goes, none comes. */
-int h5_naming_order(struct h5_vfs *vfs, const struct h5_node *from, const struct h5_node *to);
+/* What a request does to names of objects that the last commit knows. */
+struct h5_naming_plan {
+	const struct h5_node *from, *to; /* directories that lose one, and get one; NULL: none */
+	uint64_t more, less;		 /* objects whose counts of names rise and fall; 0: none */
+};
+
+/* Commits first if the order of cells needs it. */
+int h5_naming_order(struct h5_vfs *vfs, const struct h5_naming_plan *plan);
+/* The object that the name leads to; 0: it is no hard link, or the object is new. */
+uint64_t h5_naming_counted(const struct h5_naming *name);
 
 /* ---- inside a unit ---- */
 

@@ -9,9 +9,9 @@
 
 enum { MANY = 1 << 16 }; /* changed names that are noted */
 
-/* What was done in a group since the last commit. */
-struct h5_group_roles {
-	uint64_t address;
+/* What was done since the last commit in a group, or with the count of an object. */
+struct h5_name_roles {
+	uint64_t header;
 	unsigned roles;
 	UT_hash_handle hh;
 };
@@ -123,7 +123,7 @@ void h5_names_changed(struct h5_vfs *vfs, const struct h5_node *directory, struc
 
 static void forget_roles(struct h5_vfs *vfs)
 {
-	struct h5_group_roles *group, *next;
+	struct h5_name_roles *group, *next;
 
 	HASH_ITER(hh, vfs->roles, group, next)
 	{
@@ -164,39 +164,36 @@ void h5_names_free(struct h5_vfs *vfs)
 
 /* ---- the order of changes ---- */
 
-static struct h5_group_roles *find_roles(const struct h5_vfs *vfs, uint64_t group)
+static struct h5_name_roles *find_roles(const struct h5_vfs *vfs, uint64_t header)
 {
-	struct h5_group_roles *found;
+	struct h5_name_roles *found;
 
-	HASH_FIND(hh, vfs->roles, &group, sizeof group, found);
+	HASH_FIND(hh, vfs->roles, &header, sizeof header, found);
 	return found;
 }
 
-bool h5_names_need_commit(struct h5_vfs *vfs, uint64_t group, unsigned roles)
+bool h5_names_need_commit(struct h5_vfs *vfs, uint64_t header, enum h5_name_role role)
 {
-	const struct h5_group_roles *found = find_roles(vfs, group);
+	const struct h5_name_roles *found = find_roles(vfs, header);
 
-	if (!found)
-		return false;
-	return (roles & H5_NAME_COMES && found->roles & H5_NAME_GOES) ||
-	       (roles & H5_NAME_GOES && found->roles & H5_NAME_COMES);
+	return found && found->roles & ~(unsigned)role;
 }
 
-int h5_names_add_role(struct h5_vfs *vfs, uint64_t group, unsigned roles)
+int h5_names_add_role(struct h5_vfs *vfs, uint64_t header, enum h5_name_role role)
 {
-	struct h5_group_roles *found = find_roles(vfs, group);
+	struct h5_name_roles *found = find_roles(vfs, header);
 
 	if (!found) {
 		found = calloc(1, sizeof *found);
 		if (!found)
 			return -ENOMEM;
-		found->address = group;
-		HASH_ADD(hh, vfs->roles, address, sizeof found->address, found);
+		found->header = header;
+		HASH_ADD(hh, vfs->roles, header, sizeof found->header, found);
 		if (!found->hh.tbl) {
 			free(found);
 			return -ENOMEM;
 		}
 	}
-	found->roles |= roles;
+	found->roles |= role;
 	return 0;
 }

@@ -30,16 +30,19 @@ void h5_names_free(struct h5_vfs *vfs);
  * An object that moves from one group to another must have its new name before the old one goes. A commit
  * writes all names that come before all that go. But it writes cells, and what comes and what goes may share
  * one, which then is written with what goes. So a group from which names have gone gets no object that is
- * known to the last commit, and a group that got such objects loses no names, until the next commit. */
+ * known to the last commit, and a group that got such objects loses no names, until the next commit. An
+ * object's count of names is likewise: if it has fallen, it does not rise until then, nor the other way
+ * round.
+ */
 enum h5_name_role {
 	H5_NAME_COMES = 1,
 	H5_NAME_GOES = 2,
 };
 
-/* True: the roles do not fit what was done in the group since the last commit, so a commit must come first.
- */
-bool h5_names_need_commit(struct h5_vfs *vfs, uint64_t group, unsigned roles);
-/* Notes what will be done in the group. -ENOMEM. */
-int h5_names_add_role(struct h5_vfs *vfs, uint64_t group, unsigned roles);
+/* True: the role does not fit what was done since the last commit, so a commit must come first. `header`: of
+ * the group, or of the object that is counted. */
+bool h5_names_need_commit(struct h5_vfs *vfs, uint64_t header, enum h5_name_role role);
+/* Notes what will be done. -ENOMEM. */
+int h5_names_add_role(struct h5_vfs *vfs, uint64_t header, enum h5_name_role role);
 
 #endif

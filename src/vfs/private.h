@@ -62,7 +62,7 @@ struct h5_vfs {
 	/* since the last commit (vfs/names.h): */
 	struct h5_changed_name *changed_names;
 	unsigned changed_count;
-	struct h5_group_roles *roles; /* hash table by group */
+	struct h5_name_roles *roles; /* hash table by header */
 	/* vfs->lock: names that the kernel must forget, and what is called when there are some */
 	struct h5_changed_name *stale_names;
 	void (*tell_stale)(void *arg);

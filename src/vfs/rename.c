@@ -161,7 +161,10 @@ static bool is_new(const struct renaming *r)
 
 static int move(struct renaming *r)
 {
-	int rc = h5_naming_order(r->vfs, r->from.directory, is_new(r) ? NULL : r->to.directory);
+	const struct h5_naming_plan plan = {.from = r->from.directory,
+					    .to = is_new(r) ? NULL : r->to.directory,
+					    .less = h5_naming_counted(&r->to)};
+	int rc = h5_naming_order(r->vfs, &plan);
 
 	if (!rc)
 		rc = h5_unit_begin(r->vfs->file);
@@ -226,6 +229,7 @@ static int exchange_links(struct renaming *r)
 
 static int exchange(struct renaming *r)
 {
+	const struct h5_naming_plan plan = {.to = r->from.directory, .more = h5_naming_counted(&r->from)};
 	struct h5_link help = r->from.link;
 	char name[64];
 	uint64_t number;
@@ -236,7 +240,9 @@ static int exchange(struct renaming *r)
 	help.owned = NULL;
 	help.name = name;
 	help.name_size = (size_t)snprintf(name, sizeof name, ".h5fs-exchange-%016jx", (uintmax_t)number);
-	rc = add_help(r, &help);
+	rc = h5_naming_order(r->vfs, &plan);
+	if (!rc)
+		rc = add_help(r, &help);
 	if (!rc)
 		rc = h5_changes_commit(r->vfs);
 	if (rc)

@@ -733,6 +733,33 @@ class Model(NamesCase):
                 self.assertTree(of_file(path), found, count_names(found))
                 self.assertChecked(path)
 
+    def test_kills_of_exchanges(self):
+        """Two names change places at once or not at all, but a third name may be left."""
+        for kill in range(4):
+            path = self.file(f"exchange{kill}.h5")
+            tree = make(path, **STYLES[list(STYLES)[kill]])
+            with Mount(path, options="rw") as m:
+                def work():
+                    while not result(rename, m.at("a/d1"), m.at("b/c/d2"), EXCHANGE):
+                        pass
+
+                worker = threading.Thread(target=work)
+                worker.start()
+                time.sleep(.05 + .013 * kill)
+                m.kill()
+                worker.join()
+            for round in range(2):
+                with self.subTest(kill=kill, round=round):
+                    found, counts = of_file(path)
+                    there, here = found["a"].pop("d1"), found["b"]["c"].pop("d2")
+                    if round:  # with its journal each commit is done or not
+                        self.assertEqual({there, here}, {1, 2})
+                    self.assertEqual(set(count_names(found)) | {there, here}, set(range(12)))
+                    self.assertGreaterEqual(set(found["a"]) | set(found["b"]["c"]), (set(tree["a"]) | set(tree["b"]["c"])) - {"d1", "d2"})
+                with Mount(path, options="rw"):
+                    pass
+            self.assertChecked(path)
+
     def check_killed(self, found, counts, synced, gone):
         names = count_names(found)
         for number, n in names.items():

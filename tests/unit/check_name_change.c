@@ -198,7 +198,9 @@ static const char *const workload[][3] = {
 	{"ln", "a/x02", "b/x02"},      {"rm", "a/x02", NULL},	  {"swap", "a/x04", "b/x02"},
 	{"swap", "b/n/in", "a/d01"},   {"mv", "b/x02", "a/back"}, {"mkdir", "a/d00", NULL},
 	{"rmdir", "a/d00", NULL},      {"mv", "b/d00", "a/d00"},  {"sym", "a/s", "../b/n"},
-	{"mv", "a/s", "b/s"},
+	{"mv", "a/s", "b/s"},	       {"ln", "b/n/d06", "b/l1"}, {"ln", "b/n/d06", "a/l2"},
+	{"rm", "b/l1", NULL},	       {"ln", "a/l2", "a/l3"}, /* the count has fallen before */
+	{"ln", "a/l2", "a/l4"},	       {"ln", "a/l2", "a/l5"},	  {"mv", "a/l5", "b/l5"},
 };
 
 static const char *const styles[] = {"old", "old-many", "compact", "dense"};
