@@ -41,7 +41,7 @@ void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int co
 
 double h5_request_attr_timeout(const struct h5_mount *m, const struct h5_node *node, const struct stat *st)
 {
-	if (!m->writable || !m->timeout)
+	if (!m->writable || m->timeout <= 0)
 		return m->timeout;
 	return S_ISREG(st->st_mode) || (S_ISDIR(st->st_mode) && h5_vfs_is_passing(m->vfs, node)) ? 0
 												 : m->timeout;
