@@ -34,6 +34,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/reading.h \
 	src/vfs/rename.c \
 	src/vfs/space.c \
+	src/vfs/replace.c \
+	src/vfs/replace.h \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
 	src/vfs/times.c \

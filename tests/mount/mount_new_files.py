@@ -160,6 +160,48 @@ class NewFiles(WriteCase):
             self.assertEqual(f["run/image"].shape, (2, 512, 512))
             self.assertEqual(f["run/image"].dtype, numpy.dtype("<f4"))
 
+    def test_moved_onto_a_dataset(self):
+        """The contents change; type, attributes and other names stay."""
+        for libver in "earliest", "latest":
+            path = self.file(f"onto-{libver}.h5")
+            with h5py.File(path, "w", libver=libver) as f:
+                f.create_dataset("rows", data=numpy.arange(10, dtype="<i4"), maxshape=(20,), chunks=(4,), compression="gzip")
+                f["rows"].attrs["units"] = "km"
+                f["other"] = f["rows"]
+                f["fixed"] = numpy.arange(4, dtype="u1")
+                f.create_dataset("text", data=numpy.frombuffer(b"b\na\nc\n", "u1"), maxshape=(None,))
+                f["text"].attrs["note"] = "stays"
+                f["words"] = ["a", "b"]
+                f["soft"] = h5py.SoftLink("rows")
+            with Mount(path, options="rw") as m:
+                before = {name: os.stat(m.at(name)).st_ino for name in os.listdir(m.path)}
+                for size, number in (81, errno.EINVAL), (84, errno.EINVAL), (60, 0), (80, 0), (0, 0), (8, 0):
+                    write(m.at("new"), b"\1" * size)
+                    if number:
+                        self.assertErrno(number, os.rename, m.at("new"), m.at("rows"))
+                        self.assertEqual(read(m.at("new")), b"\1" * size)
+                        continue
+                    os.rename(m.at("new"), m.at("rows"))
+                    self.assertEqual(read(m.at("rows")), b"\1" * size)
+                    self.assertEqual(read(m.at("other")), b"\1" * size)
+                    self.assertEqual(os.stat(m.at("rows")).st_ino, before["rows"])
+                    self.assertNotIn("new", os.listdir(m.path))
+                write(m.at("new"), b"abcde")
+                self.assertErrno(errno.EINVAL, os.rename, m.at("new"), m.at("fixed"))
+                self.assertErrno(errno.EPERM, os.rename, m.at("new"), m.at("words"))
+                write(m.at("new"), b"abcd")
+                os.rename(m.at("new"), m.at("fixed"))
+                self.shell('sort -o "$1/text" "$1/text"; sed -i s/a/long/ "$1/text"', m.path)
+                self.assertEqual(read(m.at("text")), b"long\nb\nc\n")
+                write(m.at("new"), b"link")
+                os.rename(m.at("new"), m.at("soft"))
+                self.assertEqual(read(m.at("soft")), b"link")
+            with judges.File(path) as f:
+                self.assertEqual(list(f["rows"][...]), [0x01010101] * 2)
+                self.assertEqual(f["other"].attrs["units"], "km")
+                self.assertEqual(bytes(f["fixed"][...]), b"abcd")
+                self.assertEqual((bytes(f["text"][...]), f["text"].attrs["note"]), (b"long\nb\nc\n", "stays"))
+
     def test_random(self):
         """Files are written, cut and added to in any way, with commits and remounts; a model in memory."""
         for seed, name in enumerate(STYLES):
