@@ -449,14 +449,15 @@ int h5_vfs_flush(struct h5_handle *h)
 
 int h5_vfs_fsync(struct h5_handle *h)
 {
-	int rc;
+	int rc = 0, committed;
 
 	if (!h->vfs->options.writable)
 		return 0;
 	h5_lock_to_write(h->vfs);
 	if (h->unsaved)
-		(void)h5_plain_fit(h->vfs, h->input.writer);
-	rc = commit(h->vfs, h->input.writer);
+		rc = h5_plain_fit(h->vfs, h->input.writer);
+	committed = commit(h->vfs, h->input.writer);
+	rc = rc ? rc : committed;
 	if (h->input.ops)
 		rc = tell_loss(h, rc);
 	if (!rc)
@@ -493,7 +494,9 @@ static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writ
 	rc = begin_change(vfs, writer);
 	if (rc)
 		return rc;
-	rc = h5_dataset_writer_resize(writer, size / row);
+	rc = h5_plain_grow(vfs, writer, size);
+	if (!rc)
+		rc = h5_dataset_writer_resize(writer, size / row);
 	h5_times_note(vfs, address);
 	end_change(vfs);
 	return rc;

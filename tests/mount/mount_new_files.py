@@ -86,6 +86,11 @@ class NewFiles(WriteCase):
                 f.write(b"y" * 1_000_000)
             self.assertEqual(int(os.getxattr(m.at("1-100"), "h5fs.chunks")), 65536)
             write(m.at("5000000-7777"), b"small")
+            write(m.at("sparse"), b"begin")
+            os.truncate(m.at("sparse"), 1 << 30)
+            self.assertEqual(int(os.getxattr(m.at("sparse"), "h5fs.chunks")), 262144)
+            self.assertLess(int(os.getxattr(m.at("sparse"), "h5fs.storage")), 1 << 20)
+            os.truncate(m.at("sparse"), 5)
         self.assertBytes(path, {"1-100": b"x" + b"y" * 1_000_000, "5000000-7777": b"small", "60000-7777": b"x" * 60_000})
 
     def test_filters(self):
