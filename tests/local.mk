@@ -221,6 +221,7 @@ OFFLINE_TESTS = \
 	tests/layers.py \
 	tests/offline/offline_check.py \
 	tests/offline/offline_list.py \
+	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py
 
 EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
@@ -373,11 +374,14 @@ JUDGED_TESTS = \
 	tests/mount/mount_load.py \
 	tests/mount/mount_model.py \
 	tests/mount/mount_paged_append.py \
+	tests/mount/mount_punch.py \
+	tests/mount/mount_reclaim.py \
 	tests/mount/mount_sandbox.py \
 	tests/mount/mount_space.py \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
 	tests/mount/mount_write.py \
+	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py
 .PHONY: judge-newer
 judge-newer:

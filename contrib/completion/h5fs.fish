@@ -50,5 +50,6 @@ complete -c h5fs -s h -l help -d 'a summary of the options'
 complete -c h5fs -s V -l version -d versions
 complete -c h5fs -l check -d 'verify all that the file holds'
 complete -c h5fs -l list -d 'print what a mount would show'
+complete -c h5fs -l reclaim -d 'give unused space back to the file system'
 complete -c h5fs -l recover -d 'deal with the journal that a killed mount has left'
 complete -c h5fs -s o -x -a '(__h5fs_mount_options)' -d 'mount options'

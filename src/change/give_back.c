@@ -102,6 +102,24 @@ int h5_tx_give_back(struct h5_file *file, uint64_t least)
 	return rc;
 }
 
+int h5_tx_reclaim(struct h5_file *file, const struct h5_extents *unused)
+{
+	struct h5_tx *tx;
+	struct h5_io_stat st;
+	int rc = h5_tx_of(file, &tx);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < unused->count; i++)
+		h5_space_reclaim(&tx->space, unused->list[i].address, unused->list[i].size);
+	rc = h5_tx_give_back(file, 1);
+	if (!rc)
+		rc = h5_file_stat(file, &st);
+	if (!rc && !tx->space.fixed_end && st.size > tx->space.base + tx->space.end)
+		rc = h5_io_resize(h5_tx_medium(tx), tx->space.base + tx->space.end);
+	return rc;
+}
+
 /* ---- the end of a mount ---- */
 
 int h5_tx_finish(struct h5_tx *tx)

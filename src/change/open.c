@@ -130,7 +130,7 @@ static int check_superblock(struct h5_file *file, const struct opening *opening)
 	return 0;
 }
 
-static int check_extension(struct h5_file *file, struct h5_space *space)
+static int check_extension(struct h5_file *file, bool reclaims, struct h5_space *space)
 {
 	uint64_t address = h5_file_superblock(file)->extension;
 	struct h5_file_space_info info = {0};
@@ -138,7 +138,8 @@ static int check_extension(struct h5_file *file, struct h5_space *space)
 
 	if (rc == -ENODATA)
 		return 0;
-	if (!rc && info.persist)
+	space->fixed_end = info.persist;
+	if (!rc && info.persist && !reclaims)
 		rc = h5_fail(-ENOTSUP, address,
 			     "the file keeps track of its free space: writing it is not supported");
 	if (!rc && info.page_size && (info.page_size < 512 || info.page_size > (1 << 30)))
@@ -150,7 +151,7 @@ static int check_extension(struct h5_file *file, struct h5_space *space)
 static int space_init(struct h5_file *file, const struct opening *opening, struct h5_space *space)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	int rc = check_extension(file, space);
+	int rc = check_extension(file, opening->options->reclaims, space);
 
 	space->base = sb->base;
 	/* Nothing refers to what lies behind the stored end; but a SWMR writer stores the end only when it

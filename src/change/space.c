@@ -263,12 +263,18 @@ void h5_space_keep_given(struct h5_space *space)
 
 /* ---- giving it back ---- */
 
+void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n)
+{
+	recycle(space, address, n);
+	space->waste += n;
+}
+
 uint64_t h5_space_least_end(const struct h5_space *space)
 {
 	const struct h5_extents *free = &space->free[H5_ALLOCATE_RAW];
 	const struct h5_extent *last = free->count ? &free->list[free->count - 1] : NULL;
 
-	if (!last || last->address + last->size != space->end)
+	if (space->fixed_end || !last || last->address + last->size != space->end)
 		return space->end;
 	return space->page ? align(last->address, 0, space->page) : last->address;
 }

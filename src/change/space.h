@@ -15,6 +15,7 @@ struct h5_space {
 	uint64_t least;
 	uint64_t limit;		   /* the largest end that the offsets of the file can hold */
 	uint64_t page;		   /* paged files: bytes of a page of the file space; 0: not paged */
+	bool fixed_end;		   /* the end stays: free-space managers of the file know it */
 	bool keeps;		   /* committed space is never used again, since readers may need it (swmr) */
 	struct h5_extents free[2]; /* by enum h5_allocation; in a file without pages, one for both */
 	struct h5_extents pages[2]; /* paged files: pages for small allocations of a kind */
@@ -41,6 +42,8 @@ void h5_space_rollback(struct h5_space *space);
 /* Something may still refer to space that was given up since the last commit, so it is never used again. */
 void h5_space_keep_given(struct h5_space *space);
 
+/* Nothing refers to these bytes, which were not given up by this mount. */
+void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n);
 /* The least end that the file could have: behind it, all is free. */
 uint64_t h5_space_least_end(const struct h5_space *space);
 /* The file ends there from now on. Nothing behind it is in use. */

@@ -204,5 +204,8 @@ void h5_tx_abandon(struct h5_file *file);
  * The end of a mount does the same. If it cannot sync, or write the superblock, the file takes no more
  * changes. */
 int h5_tx_give_back(struct h5_file *file, uint64_t least);
+/* The same with all of this space, which nothing refers to, and with what lies behind the end that the
+ * superblock states. For a file that has not changed since it was opened. */
+int h5_tx_reclaim(struct h5_file *file, const struct h5_extents *unused);
 
 #endif

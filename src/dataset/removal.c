@@ -452,3 +452,22 @@ int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *v
 	release(&g);
 	return rc;
 }
+
+int h5_object_types(struct h5_file *file, uint64_t address, h5_object_visit *visit, void *arg)
+{
+	struct gathering g = {.file = file};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, address, &ref, &object);
+
+	if (rc)
+		return rc;
+	rc = gather_uses(&g, object);
+	if (!rc)
+		rc = gather_attributes(&g, object);
+	h5_file_put(file, ref);
+	for (size_t i = 0; i < g.use_count && !rc; i++)
+		rc = visit(arg, g.uses[i]);
+	release(&g);
+	return rc;
+}

@@ -40,4 +40,9 @@ int h5_object_remove(struct h5_file *file, uint64_t address);
  * result other than 0 of `visit` ends the visits and is returned. */
 int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg);
 
+/* Visits the object headers of committed datatypes that the object and its attributes use. Those of
+ * attributes in the file's heap of shared messages are left out. */
+typedef int h5_object_visit(void *arg, uint64_t address);
+int h5_object_types(struct h5_file *file, uint64_t address, h5_object_visit *visit, void *arg);
+
 #endif

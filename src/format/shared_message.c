@@ -73,7 +73,7 @@ size_t h5_shared_table_size(unsigned indexes, uint8_t size_of_offsets)
  *      1    index type; 0: list, 1: version 2 B-tree
  *      2    message type flags
  *      4    minimum message size
- *      2    list cutoff
+ *      2    list cutoff: a list has room for so many messages
  *      2    version 2 B-tree cutoff
  *      2    number of messages
  *      O    address of the index
@@ -93,7 +93,9 @@ int h5_shared_table_decode(struct h5_reader *r, unsigned indexes, struct h5_shar
 				       version);
 		table->indexes[i].is_list = h5_read_u8(r) == INDEX_LIST;
 		table->indexes[i].types = h5_read_u16(r);
-		h5_reader_skip(r, 8);
+		h5_reader_skip(r, 4);
+		table->indexes[i].list_max = h5_read_u16(r);
+		h5_reader_skip(r, 2);
 		table->indexes[i].messages = h5_read_u16(r);
 		table->indexes[i].index = h5_read_offset(r);
 		table->indexes[i].heap = h5_read_offset(r);

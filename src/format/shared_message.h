@@ -33,6 +33,7 @@ struct h5_shared_table {
 	struct {
 		bool is_list;	   /* the index is a list, else a version 2 B-tree */
 		uint16_t types;	   /* bit t: messages of type t (the specification numbers the bits 0 to 4) */
+		uint16_t list_max; /* messages that a list has room for */
 		uint16_t messages; /* in the index */
 		uint64_t index;	   /* H5_UNDEF: none yet */
 		uint64_t heap;	   /* fractal heap, H5_UNDEF: none yet */

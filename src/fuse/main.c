@@ -40,7 +40,7 @@ static int recover(const struct h5_options *o)
 	return EXIT_SUCCESS;
 }
 
-/* A command that only reads the open file. */
+/* A command that looks at the open file. */
 typedef int look(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result);
 
 /* For the limit of a command's work, which is that of one request. */
@@ -59,6 +59,11 @@ static uint64_t work_limit(void *arg)
 static int check(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
 {
 	return h5_offline_check(set, o->file, result);
+}
+
+static int reclaim(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
+{
+	return h5_offline_reclaim(set, o->file, result);
 }
 
 static int list(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
@@ -86,7 +91,6 @@ static int look_at(struct h5_options *o, look *what)
 	struct work work = {.options = o};
 	int rc;
 
-	o->set.writable = o->vfs.writable = false;
 	h5_daemon_keep_memory();
 	rc = h5_open_file(o->file, &o->set, &set, &opened);
 	if (rc)
@@ -112,6 +116,8 @@ static int obey(struct h5_options *o)
 		return look_at(o, check);
 	case H5_COMMAND_LIST:
 		return look_at(o, list);
+	case H5_COMMAND_RECLAIM:
+		return look_at(o, reclaim);
 	case H5_COMMAND_RECOVER:
 		return recover(o);
 	default:

@@ -79,6 +79,8 @@ static const struct option known[] = {
 	{"-s", "", SET(single_thread, true), .help = "serve one request at a time"},
 	{"--check", "", SET(command, H5_COMMAND_CHECK), .help = "verify all that the file holds; no mount"},
 	{"--list", "", SET(command, H5_COMMAND_LIST), .help = "print what a mount would show; no mount"},
+	{"--reclaim", "", SET(command, H5_COMMAND_RECLAIM),
+	 .help = "give space that nothing refers to back to the file system; no mount"},
 	{"--recover", "", SET(command, H5_COMMAND_RECOVER),
 	 .help = "deal with the journal that a killed mount has left; no mount"},
 	{"-h", ", --help", SET(help, true), .help = "this text"},
@@ -172,7 +174,7 @@ void h5_options_usage(const char *program)
 {
 	printf("usage: %s [options] FILE [MOUNTPOINT]\n"
 	       "       %s --check|--list FILE\n"
-	       "       %s --recover [-o journal=DIR] FILE\n"
+	       "       %s --reclaim|--recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n\n",
 	       program, program, program);
@@ -507,6 +509,11 @@ static void complete(struct h5_options *o)
 {
 	o->foreground |= o->debug;
 	o->set.writable |= o->command == H5_COMMAND_RECOVER || o->create;
+	if (o->command == H5_COMMAND_CHECK || o->command == H5_COMMAND_LIST)
+		o->set.writable = false;
+	o->set.reclaims = o->command == H5_COMMAND_RECLAIM;
+	o->set.writable |= o->set.reclaims;
+	o->set.swmr &= !o->set.reclaims;
 	o->vfs.writable = o->set.writable;
 	o->set.journal = o->journal;
 	o->vfs.subdir = o->subdir;

@@ -15,6 +15,7 @@ enum h5_command {
 	H5_COMMAND_MOUNT,
 	H5_COMMAND_CHECK,
 	H5_COMMAND_LIST,
+	H5_COMMAND_RECLAIM, /* gives unused space of the file back */
 	H5_COMMAND_RECOVER, /* deals with the journal of the file */
 };
 

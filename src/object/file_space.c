@@ -79,3 +79,27 @@ int h5_file_space_check(struct h5_file *file, struct h5_damage *damage)
 			rc = h5_free_space_check(file, info.managers[i], damage);
 	return rc;
 }
+
+static int manager_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	struct h5_free_space_header header;
+	int rc = read_manager(file, address, &header);
+
+	if (!rc)
+		rc = visit(arg, address, h5_free_space_header_size(sb->size_of_offsets, sb->size_of_lengths));
+	return rc || header.list == H5_UNDEF ? rc : visit(arg, header.list, header.list_room);
+}
+
+int h5_file_space_extents(struct h5_file *file, h5_extent_visit *visit, void *arg)
+{
+	struct h5_file_space_info info;
+	int rc = read_info(file, &info);
+
+	if (rc)
+		return rc == -ENODATA ? 0 : rc;
+	for (unsigned i = 0; i < info.count && !rc; i++)
+		if (info.managers[i] != H5_UNDEF)
+			rc = manager_extents(file, info.managers[i], visit, arg);
+	return rc;
+}

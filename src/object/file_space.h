@@ -2,6 +2,7 @@
 #ifndef H5_OBJECT_FILE_SPACE_H
 #define H5_OBJECT_FILE_SPACE_H
 
+#include "base/extents.h"
 #include "object/damage.h"
 #include "store/file.h"
 
@@ -13,5 +14,7 @@ int h5_file_space_free(struct h5_file *file, uint64_t *bytes);
 int h5_file_space_check(struct h5_file *file, struct h5_damage *damage);
 /* The same for one manager, of the file or of a fractal heap, whose header is at the address. */
 int h5_free_space_check(struct h5_file *file, uint64_t address, struct h5_damage *damage);
+/* Visits the space of all free-space managers of the file, with their section lists. */
+int h5_file_space_extents(struct h5_file *file, h5_extent_visit *visit, void *arg);
 
 #endif

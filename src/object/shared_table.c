@@ -171,3 +171,56 @@ int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage)
 	h5_file_put(file, ref);
 	return rc;
 }
+
+/* ---- its space ---- */
+
+static int list_extent(struct h5_file *file, const struct h5_shared_table *table, unsigned i,
+		       h5_extent_visit *visit, void *arg)
+{
+	unsigned room = table->indexes[i].list_max, messages = table->indexes[i].messages;
+	uint8_t offsets = h5_file_superblock(file)->size_of_offsets;
+
+	return visit(arg, table->indexes[i].index,
+		     h5_shared_list_size(room > messages ? room : messages, offsets));
+}
+
+static int tree_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg)
+{
+	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(file)->size_of_offsets);
+	struct h5_btree2 tree;
+	int rc = h5_btree2_open(file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
+
+	return rc ? rc : h5_btree2_extents(&tree, visit, arg);
+}
+
+static int index_extents(struct h5_file *file, const struct h5_shared_table *table, unsigned i,
+			 h5_extent_visit *visit, void *arg)
+{
+	uint64_t heap = table->indexes[i].heap, index = table->indexes[i].index;
+	int rc = heap == H5_UNDEF ? 0 : h5_fractal_heap_extents(file, heap, visit, arg);
+
+	if (!rc && heap != H5_UNDEF && table->indexes[i].types & type_flag(H5_MSG_ATTRIBUTE))
+		rc = h5_fail(-ENOTSUP, heap, "shared message table: datatypes of shared attributes");
+	if (rc || index == H5_UNDEF)
+		return rc;
+	return table->indexes[i].is_list ? list_extent(file, table, i, visit, arg)
+					 : tree_extents(file, index, visit, arg);
+}
+
+int h5_shared_table_extents(struct h5_file *file, h5_extent_visit *visit, void *arg)
+{
+	struct h5_shared_table_message message;
+	const struct h5_shared_table *table;
+	struct h5_lru_entry *ref;
+	int rc = table_get(file, &message, &ref);
+
+	if (rc)
+		return rc == -ENODATA ? 0 : rc;
+	table = h5_lru_value(ref);
+	rc = visit(arg, message.address,
+		   h5_shared_table_size(message.indexes, h5_file_superblock(file)->size_of_offsets));
+	for (unsigned i = 0; i < table->count && !rc; i++)
+		rc = index_extents(file, table, i, visit, arg);
+	h5_file_put(file, ref);
+	return rc;
+}

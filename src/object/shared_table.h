@@ -14,4 +14,8 @@ int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const u
 /* Verifies the table, its indexes and their heaps; notes what is damaged. A file without a table is fine. */
 int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage);
 
+/* Visits all space of the table, its indexes and their heaps. -ENOTSUP: attributes are shared, too, so that
+ * not every use of a committed datatype is known. */
+int h5_shared_table_extents(struct h5_file *file, h5_extent_visit *visit, void *arg);
+
 #endif

@@ -1,6 +1,7 @@
 #include "offline/check.h"
 
 #include "base/interrupt.h"
+#include "dataset/removal.h"
 #include "object/file_space.h"
 #include "object/shared_table.h"
 #include "offline/check_private.h"
@@ -32,6 +33,11 @@ static int check_size(struct h5_file *file)
 	return 0;
 }
 
+static bool has_findings(const struct h5_checker *checker)
+{
+	return checker->check->damaged || checker->check->unknown;
+}
+
 /* Checks the structures that belong to no object. */
 static int check_own_structures(struct h5_checker *checker)
 {
@@ -49,6 +55,43 @@ static int check_own_structures(struct h5_checker *checker)
 	checker->path = "(free space)";
 	if (!rc)
 		rc = h5_file_space_check(checker->file, &checker->damage);
+	checker->path = "(space)";
+	/* If they are damaged, their space would only tell so again. */
+	checker->usage.incomplete |= has_findings(checker);
+	return rc || has_findings(checker) ? rc : h5_usage_add_own(&checker->usage, &checker->damage);
+}
+
+static int add_type(void *arg, uint64_t address)
+{
+	return h5_check_add(&((struct h5_checker *)arg)->walk, address, "(committed datatype)");
+}
+
+/* Adds the space of an object that was checked, and the committed datatypes that it uses: they need no names.
+ */
+static int add_usage(struct h5_checker *checker, uint64_t address)
+{
+	int rc;
+
+	checker->usage.incomplete |= has_findings(checker);
+	if (checker->usage.incomplete)
+		return 0;
+	rc = h5_object_types(checker->file, address, add_type, checker);
+	if (rc)
+		return h5_damage_note(&checker->damage, rc);
+	return h5_usage_add_object(&checker->usage, address, &checker->damage);
+}
+
+static int find_unused(struct h5_checker *checker)
+{
+	struct h5_check *check = checker->check;
+	int rc = 0;
+
+	checker->path = "(space)";
+	if (!checker->usage.incomplete)
+		rc = h5_usage_find_unused(&checker->usage, &checker->damage, &check->unused);
+	check->unused_known = !rc && !checker->usage.incomplete && !has_findings(checker);
+	if (!check->unused_known)
+		h5_extents_release(&check->unused);
 	return rc;
 }
 
@@ -66,6 +109,8 @@ static int check_objects(struct h5_checker *checker)
 			return h5_damage_note(&checker->damage, rc);
 		if (!rc)
 			rc = h5_check_object(checker, address);
+		if (!rc)
+			rc = add_usage(checker, address);
 		checker->check->objects++;
 	}
 	return rc;
@@ -73,7 +118,7 @@ static int check_objects(struct h5_checker *checker)
 
 int h5_check_file(struct h5_file *file, struct h5_check *check)
 {
-	struct h5_checker checker = {.file = file, .check = check};
+	struct h5_checker checker = {.file = file, .check = check, .usage.file = file};
 	int rc;
 
 	checker.damage.heard = heard;
@@ -83,6 +128,9 @@ int h5_check_file(struct h5_file *file, struct h5_check *check)
 	rc = check_own_structures(&checker);
 	if (!rc)
 		rc = check_objects(&checker);
+	if (!rc)
+		rc = find_unused(&checker);
+	h5_usage_release(&checker.usage);
 	h5_seen_release(&checker.heaps);
 	h5_check_walk_release(&checker.walk);
 	return rc;

@@ -5,6 +5,7 @@
 #define H5_OFFLINE_CHECK_H
 
 #include "base/error.h"
+#include "base/extents.h"
 #include "store/file_set.h"
 
 struct h5_check {
@@ -16,9 +17,15 @@ struct h5_check {
 	 * NULL: it is not called. */
 	void (*progress)(void *arg, const char *path, uint64_t bytes);
 	void *arg;
+	/* Receives the space, up to the end that the superblock states, that nothing refers to; owned by the
+	 * caller, and empty before. */
+	struct h5_extents unused;
 	/* results */
 	uint64_t objects, chunks, bytes;
 	uint64_t damaged, unknown; /* findings of either kind */
+	/* False: something could not be read or verified, so more may be in use than was found, and `unused`
+	 * is empty. */
+	bool unused_known;
 };
 
 /* 0 also if something is damaged; else why the check could not be finished (-ENOMEM, -EINTR). */

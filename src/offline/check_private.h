@@ -6,6 +6,7 @@
 #include "base/seen.h"
 #include "object/damage.h"
 #include "offline/check.h"
+#include "offline/usage.h"
 
 struct h5_check_found;
 
@@ -23,6 +24,7 @@ struct h5_checker {
 	struct h5_damage damage; /* hears of all damage */
 	struct h5_check_walk walk;
 	struct h5_seen heaps; /* global heap collections that were checked */
+	struct h5_usage usage;
 };
 
 /* ---- check_walk.c ---- */

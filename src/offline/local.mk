@@ -6,4 +6,6 @@ libh5fs_a_SOURCES += \
 	src/offline/check_walk.c \
 	src/offline/list.c \
 	src/offline/offline.h \
-	src/offline/report.c
+	src/offline/report.c \
+	src/offline/usage.c \
+	src/offline/usage.h

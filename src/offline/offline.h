@@ -16,6 +16,10 @@ enum h5_offline_result {
  * terminal, it shows a bar meanwhile. */
 int h5_offline_check(struct h5_file_set *set, const char *name, enum h5_offline_result *result);
 
+/* h5fs --reclaim: checks the file, which is open for writing, and gives space that nothing refers to back to
+ * the file system, if all of the file could be verified. Prints findings, and one line with the result. */
+int h5_offline_reclaim(struct h5_file_set *set, const char *name, enum h5_offline_result *result);
+
 /* h5fs --list: prints a line for each name of the tree that a mount would show. Standard error tells what
  * cannot be read. */
 int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result);

@@ -1,6 +1,7 @@
 #include "offline/offline.h"
 
 #include "base/escape.h"
+#include "change/transaction.h"
 #include "offline/check.h"
 #include "store/file.h"
 
@@ -70,24 +71,90 @@ static void draw_bar(void *arg, const char *path, uint64_t bytes)
 	h5_buf_release(&shown);
 }
 
-int h5_offline_check(struct h5_file_set *set, const char *name, enum h5_offline_result *result)
+static uint64_t bytes_of(const struct h5_extents *extents)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < extents->count; i++)
+		bytes += extents->list[i].size;
+	return bytes;
+}
+
+static void print_unused(const struct h5_check *check)
+{
+	if (check->unused_known)
+		printf("nothing refers to %" PRIu64 " bytes\n", bytes_of(&check->unused));
+	else
+		printf("how many bytes nothing refers to is not certain\n");
+}
+
+/* Checks the file, and prints what is found. */
+static int check_file(struct h5_file_set *set, struct h5_check *check, enum h5_offline_result *result)
 {
 	struct h5_file *file = h5_file_set_root(set);
 	struct report r = {.file_size = h5_file_size(file), .terminal = isatty(STDERR_FILENO)};
-	struct h5_check check = {.found = found, .progress = r.terminal ? draw_bar : NULL, .arg = &r};
-	int rc = h5_check_file(file, &check);
+	int rc;
 
+	*check = (struct h5_check){.found = found, .progress = r.terminal ? draw_bar : NULL, .arg = &r};
+	rc = h5_check_file(file, check);
 	erase_bar(&r);
-	if (rc)
-		return rc;
-	*result = check.damaged ? H5_OFFLINE_DAMAGED : check.unknown ? H5_OFFLINE_UNKNOWN : H5_OFFLINE_SOUND;
-	printf("%s: %" PRIu64 " objects, %" PRIu64 " chunks decoded: ", name, check.objects, check.chunks);
-	if (check.damaged)
-		printf("%" PRIu64 " damaged", check.damaged);
+	*result = check->damaged   ? H5_OFFLINE_DAMAGED
+		  : check->unknown ? H5_OFFLINE_UNKNOWN
+				   : H5_OFFLINE_SOUND;
+	return rc;
+}
+
+static void print_sum(const char *name, const struct h5_check *check)
+{
+	printf("%s: %" PRIu64 " objects, %" PRIu64 " chunks decoded: ", name, check->objects, check->chunks);
+	if (check->damaged)
+		printf("%" PRIu64 " damaged", check->damaged);
 	else
 		printf("no damage found");
-	if (check.unknown)
-		printf(", %" PRIu64 " that this version cannot verify", check.unknown);
-	putchar('\n');
-	return 0;
+	if (check->unknown)
+		printf(", %" PRIu64 " that this version cannot verify", check->unknown);
+	printf("; ");
+	print_unused(check);
+}
+
+int h5_offline_check(struct h5_file_set *set, const char *name, enum h5_offline_result *result)
+{
+	struct h5_check check;
+	int rc = check_file(set, &check, result);
+
+	if (!rc)
+		print_sum(name, &check);
+	h5_extents_release(&check.unused);
+	return rc;
+}
+
+static int give_back(struct h5_file *file, const char *name, const struct h5_extents *unused)
+{
+	struct h5_io_stat before, after;
+	int rc = h5_file_stat(file, &before);
+
+	if (!rc)
+		rc = h5_tx_reclaim(file, unused);
+	if (!rc)
+		rc = h5_file_stat(file, &after);
+	if (!rc)
+		printf("%s: nothing refers to %" PRIu64 " bytes: of %" PRIu64 " bytes on the disk %" PRIu64
+		       " are left\n",
+		       name, bytes_of(unused), before.stored, after.stored);
+	return rc;
+}
+
+int h5_offline_reclaim(struct h5_file_set *set, const char *name, enum h5_offline_result *result)
+{
+	struct h5_check check;
+	int rc = check_file(set, &check, result);
+
+	if (!rc && check.unused_known)
+		rc = give_back(h5_file_set_root(set), name, &check.unused);
+	else if (!rc)
+		print_sum(name, &check);
+	if (!rc && !check.unused_known && *result == H5_OFFLINE_SOUND)
+		*result = H5_OFFLINE_UNKNOWN;
+	h5_extents_release(&check.unused);
+	return rc;
 }

@@ -142,3 +142,16 @@ int h5_extension_check(struct h5_file *file)
 	h5_header_release(&extension);
 	return rc;
 }
+
+int h5_extension_extents(struct h5_file *file, h5_extent_visit *visit, void *arg)
+{
+	struct h5_header extension;
+	int rc = h5_extension_load(file, &extension);
+
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < extension.chunk_count && !rc; i++)
+		rc = visit(arg, extension.chunks[i].address, extension.chunks[i].size);
+	h5_header_release(&extension);
+	return rc;
+}

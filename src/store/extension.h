@@ -2,6 +2,7 @@
 #ifndef H5_STORE_EXTENSION_H
 #define H5_STORE_EXTENSION_H
 
+#include "base/extents.h"
 #include "format/btree1.h"
 #include "format/cache_image.h"
 #include "format/driver_info.h"
@@ -28,5 +29,7 @@ int h5_extension_shared_table(struct h5_file *file, struct h5_shared_table_messa
 
 /* h5_header_check() of the extension; 0 also if there is none. */
 int h5_extension_check(struct h5_file *file);
+/* Visits the space of the extension's header. */
+int h5_extension_extents(struct h5_file *file, h5_extent_visit *visit, void *arg);
 
 #endif

@@ -237,6 +237,11 @@ int h5_file_can_change(const struct h5_file *file)
 	return 0;
 }
 
+bool h5_file_is_plain(const struct h5_file *file)
+{
+	return !file->fixed && !file->missing;
+}
+
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file)
 {
 	return &file->superblock;

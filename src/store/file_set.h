@@ -26,6 +26,9 @@ struct h5_file_set_options {
 	/* With `writable`: other programs read the file meanwhile; on a mount for reading: another program
 	 * may write the file meanwhile. */
 	bool swmr;
+	/* With `writable`: unused space is given back, and nothing else changes. So a file may keep track of
+	 * its free space. */
+	bool reclaims;
 	bool force;	     /* write a file that is marked as being written, or has several hard links */
 	const char *journal; /* directory of the journal; NULL: the file's own. Borrowed */
 	/* Checks an object that a stale journal names, by the address of its header. NULL: none is checked.
