@@ -58,6 +58,7 @@ UNIT_TESTS = \
 	tests/unit/check_read_faults \
 	tests/unit/check_reading \
 	tests/unit/check_recovery \
+	tests/unit/check_removal_faults \
 	tests/unit/check_room \
 	tests/unit/check_selection \
 	tests/unit/check_structured \
@@ -103,8 +104,10 @@ tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags
 tests_unit_check_symbol_table_write_SOURCES = tests/unit/check_symbol_table_write.c $(symbol_model) $(crash_image)
 tests_unit_check_name_change_SOURCES = tests/unit/check_name_change.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_name_change_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
-tests_unit_check_object_removal_SOURCES = tests/unit/check_object_removal.c $(crash_image) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
-tests_unit_check_object_removal_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+removal_scene = tests/lib/removal_scene.c tests/lib/removal_scene.h $(scratch)
+tests_unit_check_object_removal_SOURCES = tests/unit/check_object_removal.c $(removal_scene)
+tests_unit_check_removal_faults_SOURCES = tests/unit/check_removal_faults.c $(crash_image) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(removal_scene)
+tests_unit_check_removal_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
