@@ -47,6 +47,22 @@ static int check_name(const struct change *change, const char *name, size_t size
 	return 0;
 }
 
+static bool has_nul(const char *text, size_t size)
+{
+	return size && memchr(text, '\0', size);
+}
+
+/* Checks where the link leads. */
+static int check_target(const struct change *change, const struct h5_link *link)
+{
+	if (link->type != H5_LINK_SOFT && link->type != H5_LINK_EXTERNAL)
+		return 0;
+	if (!link->target_size || (link->type == H5_LINK_EXTERNAL && !link->file_size) ||
+	    has_nul(link->target, link->target_size) || has_nul(link->file, link->file_size))
+		return h5_fail(-EINVAL, change->address, "group: no link can lead there");
+	return 0;
+}
+
 /* Looks for the link of that name; of *link only what is no text stays valid. */
 static int find(const struct change *change, const char *name, size_t size, struct h5_link *link)
 {
@@ -199,6 +215,8 @@ static int insert(struct change *change, const struct h5_link *link)
 	int rc = check_name(change, link->name, link->name_size);
 
 	if (!rc)
+		rc = check_target(change, link);
+	if (!rc)
 		rc = find(change, link->name, link->name_size, &old);
 	if (rc != -ENOENT)
 		return rc ? rc : -EEXIST;
@@ -219,8 +237,10 @@ int h5_group_insert(struct h5_file *file, uint64_t group, const struct h5_link *
 static int change_link(struct change *change, const struct h5_link *link)
 {
 	struct h5_link old;
-	int rc = find(change, link->name, link->name_size, &old);
+	int rc = check_target(change, link);
 
+	if (!rc)
+		rc = find(change, link->name, link->name_size, &old);
 	if (rc)
 		return rc;
 	if (must_renew(change, link))
@@ -262,6 +282,8 @@ static int rename_link(struct change *change, const char *name, size_t size, con
 	struct h5_link old, taken;
 	int rc = check_name(change, as->name, as->name_size);
 
+	if (!rc)
+		rc = check_target(change, as);
 	if (!rc)
 		rc = find(change, name, size, &old);
 	if (rc)

@@ -6,10 +6,11 @@
  * a number is stated here fails no unit around it. What was decoded from the header of the group is no longer
  * valid afterwards.
  *
- * Names are any bytes but NUL and '/'; an empty one and "." are -EINVAL. The caller counts the names of
- * objects (dataset/removal.h), and does not link a group into itself. Of a link, `has_order` and `order` are
- * not used: a new one is the last in the order of creation if the group tracks it, a changed or renamed one
- * keeps its place. */
+ * Names are any bytes but NUL and '/'; an empty one and "." are -EINVAL, and so is a soft or
+ * external link that leads to an empty text, or has a NUL. The caller counts the names of objects
+ * (dataset/removal.h), and does not link a group into itself. Of a link, `has_order` and `order` are not
+ * used: a new one is the last in the order of creation if the group tracks it, a changed or renamed one keeps
+ * its place. (H5Lmove makes it the last.) */
 #ifndef H5_OBJECT_GROUP_WRITE_H
 #define H5_OBJECT_GROUP_WRITE_H
 

@@ -238,6 +238,8 @@ static const struct refusal refusals[] = {
 	{{.name = "a/b", .name_size = 3}, -EINVAL},
 	{{.name = "a\0b", .name_size = 3}, -EINVAL},
 	{{.name = "A", .name_size = 1}, -EEXIST},
+	{{.name = "x", .name_size = 1, .type = H5_LINK_SOFT}, -EINVAL},
+	{{.name = "x", .name_size = 1, .type = H5_LINK_SOFT, .target = "a\0b", .target_size = 3}, -EINVAL},
 	{{.name = long_text, .name_size = sizeof long_text}, -ENAMETOOLONG},
 	{{.name = "x",
 	  .name_size = 1,
