@@ -30,6 +30,14 @@ int h5_seen_add(struct h5_seen *seen, uint64_t number)
 	return 0;
 }
 
+bool h5_seen_has(const struct h5_seen *seen, uint64_t number)
+{
+	struct h5_seen_number *entry;
+
+	HASH_FIND(hh, seen->numbers, &number, sizeof number, entry);
+	return entry;
+}
+
 void h5_seen_release(struct h5_seen *seen)
 {
 	struct h5_seen_number *entry, *next;

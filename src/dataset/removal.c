@@ -327,7 +327,7 @@ static int give_up(struct gathering *g, struct h5_damage *damage)
 	return 0;
 }
 
-/* Nothing if it was gathered before. */
+/* Nothing of it was gathered before. */
 static int gather_object(struct gathering *g, uint64_t address, struct h5_damage *damage)
 {
 	const struct h5_object *object;
@@ -335,7 +335,7 @@ static int gather_object(struct gathering *g, uint64_t address, struct h5_damage
 	int rc = h5_seen_add(&g->seen, address);
 
 	if (rc)
-		return rc == -EEXIST ? 0 : rc;
+		return h5_fail(rc, address, "object: out of memory");
 	rc = h5_object_get(g->file, address, &ref, &object);
 	if (rc)
 		return is_damage(rc) ? h5_damage_note(damage, rc) : rc;
@@ -368,8 +368,11 @@ static int count_uses(struct h5_file *file, uint64_t type, uint64_t n, uint32_t 
 static int drop_uses(struct gathering *g, uint64_t type, uint64_t n, struct h5_damage *damage)
 {
 	uint32_t count;
-	int rc = count_uses(g->file, type, n, &count);
+	int rc;
 
+	if (h5_seen_has(&g->seen, type))
+		return 0;
+	rc = count_uses(g->file, type, n, &count);
 	if (rc)
 		return is_damage(rc) ? h5_damage_note(damage, rc) : rc;
 	return count > n ? h5_header_set_references(g->file, type, (uint32_t)(count - n))
@@ -383,22 +386,34 @@ static int compare_uses(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Drops the gathered uses, and those of the datatypes that go because of that. Each goes once, so this
- * ends. */
+/* Drops the uses, which are sorted. */
+static int drop_sorted(struct gathering *g, const uint64_t *uses, size_t count, struct h5_damage *damage)
+{
+	int rc = 0;
+
+	for (size_t i = 0, n; i < count && !rc; i += n) {
+		for (n = 1; i + n < count && uses[i + n] == uses[i];)
+			n++;
+		rc = drop_uses(g, uses[i], n, damage);
+	}
+	return rc;
+}
+
+/* Drops the gathered uses, and those of the datatypes that go because of that, and so on. Each goes once, so
+ * this ends. */
 static int drop_all_uses(struct gathering *g, struct h5_damage *damage)
 {
 	int rc = 0;
 
 	while (g->use_count && !rc) {
-		uint64_t type, n = 0;
+		uint64_t *uses = g->uses;
+		size_t count = g->use_count;
 
-		qsort(g->uses, g->use_count, sizeof *g->uses, compare_uses);
-		type = g->uses[g->use_count - 1];
-		while (g->use_count && g->uses[g->use_count - 1] == type) {
-			g->use_count--;
-			n++;
-		}
-		rc = drop_uses(g, type, n, damage);
+		g->uses = NULL;
+		g->use_count = g->use_capacity = 0;
+		qsort(uses, count, sizeof *uses, compare_uses);
+		rc = drop_sorted(g, uses, count, damage);
+		free(uses);
 	}
 	return rc;
 }
@@ -420,7 +435,8 @@ int h5_object_remove(struct h5_file *file, uint64_t address)
 	struct gathering g = {.file = file};
 	int rc;
 
-	h5_dataset_writer_forget(file, address);
+	if (h5_tx_is_writable(file))
+		h5_dataset_writer_forget(file, address);
 	rc = h5_unit_begin(file);
 	if (rc)
 		return rc;
