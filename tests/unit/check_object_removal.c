@@ -255,7 +255,30 @@ START_TEST(uses_of_types_are_counted)
 }
 END_TEST
 
+/* A count that is too low for the uses that go: the datatype stays. */
+START_TEST(low_counts)
+{
+	struct removal_scene s;
+	struct h5_file *file;
+	uint64_t kept;
+
+	removal_open(&s, "types-", removal_versions[_i]);
+	file = s.scratch.file;
+	kept = removal_find(&s, "types/kept");
+	SUCCEEDS(h5_header_set_references(file, kept, 2));
+	SUCCEEDS(removal_remove(&s, "0/few"));
+	ck_assert_uint_eq(removal_references(&s, "types/kept"), 2);
+	SUCCEEDS(removal_remove(&s, "0/dataset"));
+	ck_assert_int_eq(h5_object_extents(file, kept, removal_stop, NULL), 77);
+	SUCCEEDS(h5_header_set_references(file, kept, 1));
+	SUCCEEDS(removal_remove(&s, "0/user"));
+	SUCCEEDS(removal_remove(&s, "0/many"));
+	SUCCEEDS(h5_tx_commit(file));
+	removal_end(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("object_removal", {names_are_counted, REMOVAL_VERSIONS},
 		{extents_are_what_libhdf5_frees, REMOVAL_VERSIONS}, {no_byte_is_of_two_objects, RARE},
 		{objects_go, REMOVAL_VERSIONS}, {space_is_used_again, REMOVAL_VERSIONS},
-		{uses_of_types_are_counted, REMOVAL_VERSIONS})
+		{uses_of_types_are_counted, REMOVAL_VERSIONS}, {low_counts, REMOVAL_VERSIONS})
