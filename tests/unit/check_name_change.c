@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOREPLACE 1
-#define EXCHANGE  2
+#define EXCHANGE 2
 
 enum { TEXT_MAX = 1 << 16, ENTRIES = 128, MOST = 1 << 16 };
 
