@@ -207,6 +207,43 @@ class NewFiles(WriteCase):
                 self.assertEqual(bytes(f["fixed"][...]), b"abcd")
                 self.assertEqual((bytes(f["text"][...]), f["text"].attrs["note"]), (b"long\nb\nc\n", "stays"))
 
+    def test_killed(self):
+        """At any instant libhdf5 walks the file whole; what fsync has returned for is there."""
+        for seed in range(8):
+            name = list(STYLES)[seed % 4]
+            dice = random.Random(seed)
+            path, options = self.style(name)
+            synced, tried = {}, {}
+            m = Mount(path, options=options)
+            m.__enter__()
+            try:
+                for i in range(dice.randrange(5, 60)):
+                    data = dice.randbytes(int(10 ** dice.uniform(0, 5.3)))
+                    with open(m.at(f"f{i}"), "wb") as f:
+                        tried[f"f{i}"] = data
+                        f.write(data)
+                        f.flush()
+                        if dice.random() < 0.2:
+                            os.fsync(f.fileno())
+                            synced.update(tried)
+                    if dice.random() < 0.1:
+                        os.truncate(m.at(f"f{i}"), 0)
+                        tried[f"f{i}"] = b""
+                        synced.pop(f"f{i}", None)
+                m.kill()
+            finally:
+                self.assertEqual(m.end(), "")
+            with self.subTest(seed=seed), h5py.File(path, "r") as f:
+                for key, d in f.items():
+                    data = bytes(d[...])
+                    self.assertTrue(key == "last" or tried[key].startswith(data) or not tried[key], key)
+                self.assertEqual(synced, {key: bytes(f[key][...]) for key in synced})
+            with Mount(path, options=options) as m:
+                write(m.at("after"), b"after")
+                self.assertEqual(synced, {key: read(m.at(key)) for key in synced})
+            self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+            os.unlink(path)
+
     def test_random(self):
         """Files are written, cut and added to in any way, with commits and remounts; a model in memory."""
         for seed, name in enumerate(STYLES):
