@@ -43,7 +43,7 @@ static int note_piece(void *arg, uint64_t address, uint64_t n)
 
 static int give_up_space(const struct h5_dataset *dataset)
 {
-	struct pieces pieces = {NULL};
+	struct pieces pieces = {.count = 0};
 	const struct h5_extent_visits visits = {note_piece, note_piece, &pieces};
 	int rc = dataset->ops->extents ? dataset->ops->extents(dataset, &visits) : 0;
 
