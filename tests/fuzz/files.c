@@ -54,6 +54,7 @@ static void run_check(const void *arg, const uint8_t *data, size_t size)
 		return;
 	fuzz_request(&budget);
 	h5_check_file(h5_file_set_root(set), &check);
+	h5_extents_release(&check.unused);
 	h5_interrupt_begin(NULL, NULL);
 	h5_file_set_close(set);
 }

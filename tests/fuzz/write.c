@@ -144,6 +144,7 @@ static uint64_t count_damage(struct scene *s, bool *finished)
 
 	fuzz_request(&s->budget);
 	*finished = !h5_check_file(h5_file_set_root(s->set), &check) && !check.unknown;
+	h5_extents_release(&check.unused);
 	return check.damaged;
 }
 

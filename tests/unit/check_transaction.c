@@ -344,6 +344,7 @@ START_TEST(gaps_go_with_their_neighbours)
 	h5_extents_release(&pages);
 	ck_assert_int_eq(h5_space_find_pages(&space, &pages), 0);
 	ck_assert_uint_eq(pages.count, 0);
+	h5_extents_release(&pages);
 	h5_space_free(&space, at[19], 1004, &committed);
 	h5_space_committed(&space, true);
 	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
