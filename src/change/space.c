@@ -70,11 +70,25 @@ static struct h5_extents *free_list(struct h5_space *space, enum h5_allocation k
 	return &space->free[space->page && n < space->page ? kind : H5_ALLOCATE_RAW];
 }
 
+/* Adds free space to the list. */
+static void add_free(struct h5_space *space, struct h5_extents *free, uint64_t address, uint64_t n)
+{
+	if (!n || h5_extents_add(free, address, n))
+		return; /* without memory it is lost */
+	n = h5_extents_find(free, address)->size;
+	for (int i = 0; i < 4; i++)
+		if (space->missed[i / 2][i % 2] <= n)
+			space->missed[i / 2][i % 2] = 0;
+}
+
 /* Takes n bytes out of the free extents. */
 static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
 {
 	struct h5_extents *free = free_list(space, kind, n);
+	uint64_t *missed = &space->missed[kind][n > H5_CELL];
 
+	if (*missed && n >= *missed)
+		return false;
 	for (size_t i = 0; i < free->count; i++) {
 		const struct h5_extent *e = &free->list[i];
 		uint64_t at;
@@ -87,6 +101,7 @@ static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t 
 		*address = at;
 		return !h5_extents_remove(free, at, n);
 	}
+	*missed = n;
 	return false;
 }
 
@@ -99,7 +114,7 @@ static int grow(struct h5_space *space, uint64_t at, uint64_t n)
 		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
 	/* The gap is unused; without memory it is lost. */
 	if (at - space->end >= FRAGMENT)
-		h5_extents_add(&space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
+		add_free(space, &space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
 	else
 		h5_extents_add(&space->scraps, space->end, at - space->end);
 	space->end = end;
@@ -127,7 +142,7 @@ static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint
 	if (*address + n > at + space->page)
 		return h5_fail(-ENOSPC, at, "no place in a page of %ju bytes", (uintmax_t)space->page);
 	h5_extents_add(&space->pages[kind], at, space->page);
-	h5_extents_add(free_list(space, kind, n), *address + n, at + space->page - *address - n);
+	add_free(space, free_list(space, kind, n), *address + n, at + space->page - *address - n);
 	return 0;
 }
 
@@ -153,7 +168,7 @@ static void join_scraps(struct h5_space *space, uint64_t address, uint64_t n)
 		return; /* without memory it is lost */
 	all = *h5_extents_find(&space->scraps, address);
 	h5_extents_drop(&space->scraps, all.address, all.size);
-	h5_extents_add(&space->free[H5_ALLOCATE_RAW], all.address, all.size);
+	add_free(space, &space->free[H5_ALLOCATE_RAW], all.address, all.size);
 }
 
 /* Makes a page for small allocations, all of which is free, one for all purposes. */
@@ -162,7 +177,7 @@ static void release_page(struct h5_space *space, enum h5_allocation kind, uint64
 	if (h5_extents_remove(&space->pages[kind], page, space->page) || kind == H5_ALLOCATE_RAW)
 		return;
 	if (!h5_extents_remove(&space->free[kind], page, space->page))
-		h5_extents_add(&space->free[H5_ALLOCATE_RAW], page, space->page);
+		add_free(space, &space->free[H5_ALLOCATE_RAW], page, space->page);
 }
 
 /* Makes space inside one page free. */
@@ -174,13 +189,13 @@ static void recycle_in_page(struct h5_space *space, uint64_t address, uint64_t n
 
 	if (metadata || n == space->page || h5_extents_has(&space->pages[H5_ALLOCATE_RAW], address) ||
 	    h5_extents_touches(&space->free[H5_ALLOCATE_RAW], page, space->page)) {
-		h5_extents_add(&space->free[kind], address, n);
+		add_free(space, &space->free[kind], address, n);
 		if (h5_extents_covers(&space->free[kind], page, space->page))
 			release_page(space, kind, page);
 	} else if (!h5_extents_add(&space->scraps, address, n) &&
 		   h5_extents_covers(&space->scraps, page, space->page)) {
 		h5_extents_drop(&space->scraps, page, space->page);
-		h5_extents_add(&space->free[H5_ALLOCATE_RAW], page, space->page);
+		add_free(space, &space->free[H5_ALLOCATE_RAW], page, space->page);
 	}
 }
 

@@ -182,6 +182,12 @@ static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, bo
 	return of ? h5_dataset_writer_participant(of)->failure : failure;
 }
 
+static void about_to_wait(const struct h5_vfs *vfs)
+{
+	if (vfs->options.waits)
+		vfs->options.waits();
+}
+
 /* Makes all changes durable. If those of a dataset cannot be, they are lost: the dataset is again as the last
  * commit has left it, and its handles remember the failure. Returns the failure of the dataset `of`; if that
  * is NULL, of any dataset. With the exclusive lock. */
@@ -189,8 +195,10 @@ static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 {
 	const uint64_t before = h5_objects_transaction(vfs);
 	bool made = false;
-	int rc = commit_all(vfs, of, &made);
+	int rc;
 
+	about_to_wait(vfs);
+	rc = commit_all(vfs, of, &made);
 	if (made)
 		h5_names_committed(vfs);
 	else if (h5_objects_transaction(vfs) != before)
@@ -200,15 +208,8 @@ static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 
 /* ---- the lock ---- */
 
-static void about_to_wait(const struct h5_vfs *vfs)
-{
-	if (vfs->options.waits)
-		vfs->options.waits();
-}
-
 int h5_changes_commit(struct h5_vfs *vfs)
 {
-	about_to_wait(vfs);
 	return commit(vfs, NULL);
 }
 
