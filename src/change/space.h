@@ -18,8 +18,8 @@ struct h5_space {
 	bool fixed_end;		   /* the end stays: free-space managers of the file know it */
 	bool keeps;		   /* committed space is never used again, since readers may need it (swmr) */
 	struct h5_extents free[2]; /* by enum h5_allocation; in a file without pages, one for both */
-	/* By enum h5_allocation, for what fits into a cell and for what is larger: so many bytes, or more, are
-	 * not found in `free`; 0: that is not known. */
+	/* By enum h5_allocation, for what fits into a cell and for what is larger: so many bytes, or more,
+	 * are not found in `free`; 0: that is not known. */
 	uint64_t missed[2][2];
 	struct h5_extents pages[2]; /* paged files: pages for small allocations of a kind */
 	struct h5_extents

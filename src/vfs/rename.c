@@ -208,7 +208,8 @@ static int replace_contents(struct renaming *r)
 	if (rc)
 		return rc;
 	h5_naming_changed(&r->from, -1);
-	/* The kernel takes the new name for one of the plain file, but it asks again: h5_entry_set_passing(). */
+	/* The kernel takes the new name for one of the plain file, but it asks again: h5_entry_set_passing().
+	 */
 	h5_naming_end_object(r->vfs, &r->replaced);
 	return 0;
 }
