@@ -58,8 +58,10 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	rc = o->single_thread ? fuse_session_loop(m->session) : h5_serve(m->session);
 	/* Requests that nobody serves keep pages locked. The kernel shall abort them, so that the invalidator
 	 * can end. */
-	if (rc < 0)
+	if (rc < 0) {
+		h5_log("%s: the kernel's requests cannot be read: %s", o->file, strerror(-rc));
 		h5_unmounter_abort(unmounter);
+	}
 	h5_watch_stop(watch);
 	h5_invalidator_stop(m->invalidator);
 	h5_committer_stop(m->committer);

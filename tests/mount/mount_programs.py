@@ -42,7 +42,9 @@ class Programs(WriteCase):
                 self.assertEqual(bytes(f[name][...]), data, name)
 
     def run_shell(self, script, **options):
-        environment = {**os.environ, "HOME": self.file("."), "GIT_CONFIG_NOSYSTEM": "1"}
+        # The `make` that runs the tests is not to lead the one that is tested.
+        environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        environment.update(HOME=self.file("."), GIT_CONFIG_NOSYSTEM="1", LC_ALL="C")
         done = subprocess.run(["sh", "-euc", script], cwd=self.root, env=environment, stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False, **options)
         self.assertEqual(done.returncode, 0, done.stdout)
