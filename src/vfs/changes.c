@@ -21,6 +21,9 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { SECOND = 1000000000 };
 
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
@@ -36,11 +39,37 @@ static int given_up(void)
 
 /* ---- after a change ---- */
 
+/* Each change has a later time than the one before. */
+static void set_time(struct timespec *changed)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (!h5_times_is_later(&now, changed)) {
+		now = *changed;
+		now.tv_nsec++;
+	}
+	if (now.tv_nsec >= SECOND) {
+		now.tv_sec++;
+		now.tv_nsec -= SECOND;
+	}
+	*changed = now;
+}
+
+void h5_change_note(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	assert(h5_is_locked_to_write(vfs));
+	set_time(&vfs->changed);
+	if (node->shown)
+		node->shown->changed = vfs->changed;
+}
+
 /* To be called after each change, also if it failed. */
 static void end_change(struct h5_vfs *vfs)
 {
 	assert(h5_is_locked_to_write(vfs));
-	h5_followers_forget(vfs);
+	if (vfs->followers)
+		h5_followers_forget(vfs);
 	vfs->changes++;
 	h5_objects_await(vfs);
 }
@@ -99,7 +128,6 @@ static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 {
 	tell_handles(vfs, participant->address, participant->failure);
 	h5_tx_drop(vfs->file, participant);
-	h5_times_note(vfs, participant->address);
 	h5_count(&vfs->lost_changes, 1);
 	h5_log_about(vfs, participant->address, "what was written since the last commit is lost: %s",
 		     strerror(-participant->failure));
@@ -118,10 +146,10 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 		if (participant->failure)
 			lose(vfs, participant);
 	}
-	if (rc) {
+	if (rc)
 		h5_tx_abandon(vfs->file);
-		h5_times_note_all(vfs);
-	}
+	set_time(&vfs->changed);
+	vfs->all_changed = vfs->changed;
 	end_change(vfs);
 }
 
@@ -166,7 +194,8 @@ static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, bo
 		return has_uncommitted(vfs, of) ? given_up() : 0;
 	/* A commit covers all writers, so the caller's request cannot interrupt it. */
 	h5_interrupt_begin(NULL, NULL);
-	h5_objects_sweep(vfs);
+	if (h5_objects_has_unused(vfs))
+		h5_objects_sweep(vfs);
 	rc = h5_tx_commit(file);
 	*made = !rc;
 	if (!h5_tx_is_writable(file)) {
@@ -199,9 +228,9 @@ static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 
 	about_to_wait(vfs);
 	rc = commit_all(vfs, of, &made);
-	if (made)
+	if (made && (vfs->changed_names || vfs->roles))
 		h5_names_committed(vfs);
-	else if (h5_objects_transaction(vfs) != before)
+	else if (!made && h5_objects_transaction(vfs) != before)
 		h5_names_lost(vfs, before);
 	return rc;
 }
@@ -372,7 +401,7 @@ static int write_all(struct h5_handle *h, uint64_t offset, const void *data, siz
 		return rc;
 	h->unsaved = true;
 	rc = h->input.ops->write(&h->input, offset, data, n, append, written);
-	h5_times_note(h->vfs, h->node->entity.address);
+	h5_change_note(h->vfs, h->node);
 	end_change(h->vfs);
 	/* As POSIX has it: if a part was written, the next call tells why the rest was not. */
 	return *written ? 0 : rc;
@@ -399,7 +428,8 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 		offset = size;
 	else if (where == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
-	rc = h5_plain_grow(h->vfs, h->input.writer, offset + left);
+	if (h5_plain_has(h->vfs, h->node->entity.address))
+		rc = h5_plain_grow(h->vfs, h->input.writer, offset + left);
 	if (!rc)
 		rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
 	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
@@ -455,7 +485,7 @@ int h5_vfs_fsync(struct h5_handle *h)
 	if (!h->vfs->options.writable)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	if (h->unsaved)
+	if (h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
 		rc = h5_plain_fit(h->vfs, h->input.writer);
 	committed = commit(h->vfs, h->input.writer);
 	rc = rc ? rc : committed;
@@ -481,7 +511,8 @@ int h5_vfs_commit(struct h5_vfs *vfs)
 
 /* ---- size, opening and closing ---- */
 
-static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writer *writer, uint64_t size)
+static int set_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer *writer,
+		    uint64_t size)
 {
 	uint64_t row = h5_dataset_writer_row(writer);
 	int rc;
@@ -489,16 +520,16 @@ static int set_size(struct h5_vfs *vfs, uint64_t address, struct h5_dataset_writ
 	if (size == h5_dataset_writer_size(writer))
 		return 0;
 	if (!h5_dataset_writer_can_resize(writer))
-		return h5_fail(-EPERM, address, "the size of the dataset cannot change");
+		return h5_fail(-EPERM, node->entity.address, "the size of the dataset cannot change");
 	if (size % row)
-		return h5_fail(-EINVAL, address, "no whole rows of %ju bytes", (uintmax_t)row);
+		return h5_fail(-EINVAL, node->entity.address, "no whole rows of %ju bytes", (uintmax_t)row);
 	rc = begin_change(vfs, writer);
 	if (rc)
 		return rc;
 	rc = h5_plain_grow(vfs, writer, size);
 	if (!rc)
 		rc = h5_dataset_writer_resize(writer, size / row);
-	h5_times_note(vfs, address);
+	h5_change_note(vfs, node);
 	end_change(vfs);
 	return rc;
 }
@@ -520,7 +551,7 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	if (rc)
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
-	rc = set_size(vfs, node->entity.address, input.writer, size);
+	rc = set_size(vfs, node, input.writer, size);
 	if (!rc && size > before)
 		*stale = hide_growth(vfs, node, before, before, true);
 	if (!rc && handle)
@@ -539,7 +570,7 @@ int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	if (rc)
 		return rc;
 	if (cut)
-		rc = set_size(h->vfs, node->entity.address, input.writer, 0);
+		rc = set_size(h->vfs, node, input.writer, 0);
 	if (rc) {
 		close_input(&input);
 		return rc;

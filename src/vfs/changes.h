@@ -18,6 +18,8 @@ int h5_change_check(const struct h5_vfs *vfs, const struct h5_node *node);
 /* Makes all changes durable, inside a change. On failure they are lost; what was looked up before may be
  * gone. */
 int h5_changes_commit(struct h5_vfs *vfs);
+/* Inside a change: it has changed the node's object, its elements, attributes or links. */
+void h5_change_note(struct h5_vfs *vfs, const struct h5_node *node);
 /* Ends it, also if it has failed. */
 void h5_change_end(struct h5_vfs *vfs);
 

@@ -8,7 +8,6 @@
 #include "object/group_write.h"
 #include "vfs/changes.h"
 #include "vfs/objects.h"
-#include "vfs/times.h"
 
 #include <string.h>
 
@@ -219,7 +218,7 @@ void h5_naming_changed(struct h5_naming *name, int links)
 	h5_objects_add_links(name->vfs, name->directory, links);
 	h5_names_changed(name->vfs, name->directory, name->note);
 	name->note = NULL;
-	h5_times_note(name->vfs, name->directory->entity.address);
+	h5_change_note(name->vfs, name->directory);
 }
 
 void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object)
@@ -292,8 +291,7 @@ static int make(struct h5_naming *name, h5_naming_maker *maker, struct h5_vfs_en
 	rc = h5_naming_end_unit(name->vfs, rc, entry);
 	if (rc)
 		return rc;
-	if (entry->node->entity.file)
-		h5_times_note(name->vfs, entry->node->entity.address);
+	h5_change_note(name->vfs, entry->node);
 	h5_naming_changed(name, 1);
 	return 0;
 }

@@ -112,7 +112,7 @@ static int enter(struct h5_vfs *vfs, struct h5_node *node)
 		HASH_DEL(vfs->nodes, node);
 		return rc;
 	}
-	rc = h5_objects_join(vfs, node);
+	rc = vfs->options.writable ? h5_objects_join(vfs, node) : 0;
 	if (rc) {
 		HASH_DEL(vfs->nodes, node);
 		HASH_DELETE(by_id, vfs->by_id, node);
@@ -197,7 +197,7 @@ static bool node_free(struct h5_vfs *vfs, struct h5_node *node)
 	else
 		HASH_DEL(vfs->nodes, node);
 	HASH_DELETE(by_id, vfs->by_id, node);
-	unused = h5_objects_leave(vfs, node);
+	unused = node->shown && h5_objects_leave(vfs, node);
 	if (node->key != node->first_key)
 		free(node->key);
 	free(node->entity.target);

@@ -99,7 +99,9 @@ static uint32_t find_generation(const struct h5_vfs *vfs, const struct h5_node *
 		struct object object;
 	} all = {.id = node->id,
 		 .number = vfs->may_change ? h5_file_number(file) : 0,
-		 .life = file == vfs->file ? h5_objects_life(vfs, node->entity.address) : 0,
+		 .life = vfs->options.writable && file == vfs->file
+				 ? h5_objects_life(vfs, node->entity.address)
+				 : 0,
 		 .target = target ? h5_siphash(vfs->secret, target, strlen(target)) : 0,
 		 .object = object_of(&node->entity)};
 

@@ -1,8 +1,8 @@
 #include "vfs/objects.h"
 
 #include "base/error.h"
-#include "change/transaction.h"
 #include "dataset/removal.h"
+#include "vfs/times.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,21 +16,6 @@ struct h5_removed {
 	uint64_t count;
 	UT_hash_handle hh;
 };
-
-uint64_t h5_objects_transaction(const struct h5_vfs *vfs)
-{
-	return h5_tx_number(vfs->file) + 1;
-}
-
-void h5_objects_await(struct h5_vfs *vfs)
-{
-	pthread_mutex_lock(&vfs->await_lock);
-	if (!vfs->is_changed) {
-		vfs->is_changed = true;
-		pthread_cond_signal(&vfs->await_end);
-	}
-	pthread_mutex_unlock(&vfs->await_lock);
-}
 
 /* ---- addresses that are used again ---- */
 
@@ -98,6 +83,7 @@ static struct h5_shown *add(struct h5_vfs *vfs, uint64_t address)
 	if (!shown)
 		return NULL;
 	shown->address = address;
+	shown->changed = h5_times_take(vfs, address);
 	shown->made_in = h5_tx_is_new(vfs->file, address) ? h5_objects_transaction(vfs) : 0;
 	HASH_ADD(hh, vfs->shown, address, sizeof shown->address, shown);
 	if (!shown->hh.tbl) {
@@ -111,7 +97,7 @@ int h5_objects_join(struct h5_vfs *vfs, struct h5_node *node)
 {
 	struct h5_shown *shown;
 
-	if (!vfs->options.writable || node->entity.file != vfs->file)
+	if (node->entity.file != vfs->file)
 		return 0;
 	shown = find(vfs, node->entity.address);
 	if (shown && !shown->nodes)
@@ -136,6 +122,7 @@ bool h5_objects_leave(struct h5_vfs *vfs, struct h5_node *node)
 	if (shown->nodes)
 		return false;
 	if (!shown->is_nameless) {
+		h5_times_keep(vfs, shown->address, &shown->changed);
 		drop(vfs, shown);
 		return false;
 	}

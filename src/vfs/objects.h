@@ -3,6 +3,7 @@
 #ifndef H5_VFS_OBJECTS_H
 #define H5_VFS_OBJECTS_H
 
+#include "change/transaction.h"
 #include "vfs/private.h"
 
 /* An object of the mounted file that nodes show. */
@@ -18,14 +19,26 @@ struct h5_shown {
 	/* vfs->lock: of a group, its number of links, which may take a walk over all of them to find */
 	bool is_counted;
 	uint64_t links;
-	struct h5_shown *next; /* vfs->lock: in vfs->unused */
+	struct h5_shown *next;	 /* vfs->lock: in vfs->unused */
+	struct timespec changed; /* vfs->write_lock: when the mount has changed it last; 0: not yet */
 };
 
 /* Numbers the transactions of the file, from 1 on. */
-uint64_t h5_objects_transaction(const struct h5_vfs *vfs);
+static inline uint64_t h5_objects_transaction(const struct h5_vfs *vfs)
+{
+	return h5_tx_number(vfs->file) + 1;
+}
 
 /* There is something to commit: h5_vfs_await_change(). */
-void h5_objects_await(struct h5_vfs *vfs);
+static inline void h5_objects_await(struct h5_vfs *vfs)
+{
+	pthread_mutex_lock(&vfs->await_lock);
+	if (!vfs->is_changed) {
+		vfs->is_changed = true;
+		pthread_cond_signal(&vfs->await_end);
+	}
+	pthread_mutex_unlock(&vfs->await_lock);
+}
 
 /* To be called for a new node, and before one is freed; both with vfs->lock. -ESTALE: the object waits to be
  * removed. */
@@ -47,6 +60,16 @@ void h5_objects_add_links(struct h5_vfs *vfs, const struct h5_node *directory, i
 
 /* The object has lost its last name. False: no node shows it, so the caller removes it. */
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);
+/* True: there are objects that have neither names nor nodes. */
+static inline bool h5_objects_has_unused(struct h5_vfs *vfs)
+{
+	bool has;
+
+	pthread_mutex_lock(&vfs->lock);
+	has = vfs->unused;
+	pthread_mutex_unlock(&vfs->lock);
+	return has;
+}
 /* Removes the objects that have neither names nor nodes. To be called before each commit. */
 void h5_objects_sweep(struct h5_vfs *vfs);
 /* Says in the log that h5_object_remove() has failed. */

@@ -57,7 +57,7 @@ void h5_plain_remove(struct h5_vfs *vfs, uint64_t address)
 		forget(vfs, plain);
 }
 
-bool h5_plain_has(const struct h5_vfs *vfs, uint64_t address)
+bool h5_plain_find(const struct h5_vfs *vfs, uint64_t address)
 {
 	return find(vfs, address);
 }

@@ -12,7 +12,11 @@ enum { H5_PLAIN_CHUNK = 4096 }; /* bytes of a chunk of a file that has just been
 void h5_plain_add(struct h5_vfs *vfs, uint64_t address);
 /* It is one no more. */
 void h5_plain_remove(struct h5_vfs *vfs, uint64_t address);
-bool h5_plain_has(const struct h5_vfs *vfs, uint64_t address);
+bool h5_plain_find(const struct h5_vfs *vfs, uint64_t address);
+static inline bool h5_plain_has(const struct h5_vfs *vfs, uint64_t address)
+{
+	return vfs->plain && h5_plain_find(vfs, address); /* most mounts make no files */
+}
 void h5_plain_free(struct h5_vfs *vfs);
 
 /* To be called before the writer's dataset grows to so many bytes: if it is a plain file with many small

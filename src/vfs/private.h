@@ -27,9 +27,12 @@ struct h5_vfs {
 	struct timespec opened_mtime, opened_ctime; /* of the file when it was mounted */
 	bool may_change;			    /* another program may replace objects of the file */
 	char *prefix; /* owned: the escaped path of the root in the file, without slashes at its ends */
-	pthread_mutex_t lock;		  /* guards the tables of nodes, and what struct h5_node says */
-	struct h5_node *nodes;		  /* hash table by key */
-	struct h5_node *by_id;		  /* hash table of all nodes */
+	pthread_mutex_t lock;  /* guards the tables of nodes, and what struct h5_node says */
+	struct h5_node *nodes; /* hash table by key */
+	struct h5_node *by_id; /* hash table of all nodes */
+	/* vfs/times.h */
+	struct h5_kept_time *kept_times;  /* hash table by address */
+	struct timespec forgotten_time;	  /* no time that was forgotten is later */
 	struct h5_remembered *remembered; /* hash table of nodes that were forgotten */
 	/* Of a mount for writing (vfs/objects.h): */
 	struct h5_shown *shown;	    /* hash table of the objects that nodes show */
@@ -51,14 +54,13 @@ struct h5_vfs {
 	/* On a mount for writing: shared while a request reads, exclusive while one changes something. Guards
 	 * the rest. */
 	pthread_rwlock_t write_lock;
-	struct timespec changed;		   /* time of the last change; 0: none */
-	struct timespec all_changed;		   /* vfs/times.h: of the last change of unknown objects */
-	struct h5_changed_object *changed_objects; /* hash table; see times.c */
-	struct h5_global_heap_writer heap;	   /* where the data of variable-length elements go */
-	struct h5_plain *plain;			   /* hash table; see plain.c */
-	struct h5_declared *declared;		   /* hash table; see declare.c */
-	uint64_t changes;			   /* number of changes */
-	uint64_t name_changes;			   /* those of names among them */
+	struct timespec changed;	   /* time of the last change; 0: none */
+	struct timespec all_changed;	   /* of the last change of objects that nobody knows */
+	struct h5_global_heap_writer heap; /* where the data of variable-length elements go */
+	struct h5_plain *plain;		   /* hash table; see plain.c */
+	struct h5_declared *declared;	   /* hash table; see declare.c */
+	uint64_t changes;		   /* number of changes */
+	uint64_t name_changes;		   /* those of names among them */
 	/* since the last commit (vfs/names.h): */
 	struct h5_changed_name *changed_names;
 	unsigned changed_count;

@@ -5,7 +5,6 @@
 #include "vfs/changes.h"
 #include "vfs/handle.h"
 #include "vfs/private.h"
-#include "vfs/times.h"
 
 #include <fcntl.h>
 
@@ -48,7 +47,7 @@ int h5_vfs_fallocate(struct h5_handle *h, int mode, uint64_t offset, uint64_t n)
 	if (rc)
 		return rc;
 	rc = punch(h, offset, n);
-	h5_times_note(h->vfs, h->node->entity.address);
+	h5_change_note(h->vfs, h->node);
 	h5_change_end(h->vfs);
 	return rc;
 }

@@ -14,6 +14,26 @@
 
 enum { BLOCK = 512 }; /* the unit of st_blocks */
 
+static void raise_times(struct stat *st, const struct timespec *least)
+{
+	h5_times_raise(&st->st_mtim, least);
+	h5_times_raise(&st->st_ctim, least);
+	st->st_atim = st->st_mtim;
+}
+
+/* On a mount for writing. */
+static void set_own_times(const struct h5_vfs *vfs, const struct h5_node *node, struct stat *st)
+{
+	/* Another program that writes the file, too, changes what it likes. */
+	if (!vfs->may_change) {
+		st->st_mtim = vfs->opened_mtime;
+		st->st_ctim = vfs->opened_ctime;
+	}
+	raise_times(st, &vfs->all_changed);
+	if (node->shown)
+		raise_times(st, &node->shown->changed);
+}
+
 static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
 		       struct stat *st)
 {
@@ -33,8 +53,7 @@ static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5
 	st->st_mtim = times->st.mtime;
 	st->st_ctim = times->st.ctime;
 	if (file == vfs->file && vfs->options.writable)
-		h5_times_get(vfs, node->entity.file ? node->entity.address : H5_UNDEF, &st->st_mtim,
-			     &st->st_ctim);
+		set_own_times(vfs, node, st);
 	st->st_atim = st->st_mtim;
 	return rc;
 }
@@ -107,7 +126,7 @@ static int allow_writing(const struct h5_vfs *vfs, struct h5_view *view, struct 
 {
 	int rc;
 
-	if (!view->dataset || !h5_is_writable(vfs, view->dataset))
+	if (!vfs->options.writable || !view->dataset || !h5_is_writable(vfs, view->dataset))
 		return 0;
 	rc = h5_view_complete(view);
 	if (!rc && h5_dataset_can_be_written(view->dataset, vfs->options.external_write))
@@ -142,7 +161,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 
 	/* It may have changed with any of its sources. */
 	if (!rc && vfs->options.writable && view.dataset && h5_dataset_is_virtual(view.dataset))
-		st->st_mtim = st->st_ctim = st->st_atim = h5_times_last(vfs);
+		raise_times(st, &vfs->changed);
 	if (!rc && !node->entity.view)
 		rc = allow_writing(vfs, &view, st);
 	if (!rc)
@@ -175,7 +194,8 @@ static int stat_group(struct h5_vfs *vfs, const struct h5_node *node, const stru
 		      struct stat *st)
 {
 	uint64_t links;
-	int rc = h5_objects_count_links(vfs, node, object, &links);
+	int rc = node->shown ? h5_objects_count_links(vfs, node, object, &links)
+			     : h5_group_count(node->entity.file, object, &links);
 
 	if (!rc)
 		st->st_size = (off_t)h5_min(links, INT64_MAX);

@@ -1,21 +1,28 @@
-/* When objects of the mounted file have changed. The file has one time, which changes with each commit; but
- * editors, `make` and others take a file with a later time for one that somebody has changed. So a mount for
- * writing remembers when it has changed which object. Before its first change an object has the time that the
- * file had when it was mounted. */
+/* When the mount has changed objects that no node shows now. The file has one time, which changes with each
+ * commit; but editors, `make` and others take a file with a later time for one that somebody has changed. So
+ * each object has a time of its own: that of its last change by the mount (struct h5_shown), or, before that,
+ * the one that the file had when it was mounted. All with vfs->lock. */
 #ifndef H5_VFS_TIMES_H
 #define H5_VFS_TIMES_H
 
 #include "vfs/private.h"
 
-/* With the exclusive lock: the object at the address has changed: its elements, attributes or links. */
-void h5_times_note(struct h5_vfs *vfs, uint64_t address);
-/* The same for any objects, nobody knows which. */
-void h5_times_note_all(struct h5_vfs *vfs);
-/* With the lock: sets mtime and ctime of what shows the object (H5_UNDEF: none), of a file that the mount
- * writes. */
-void h5_times_get(const struct h5_vfs *vfs, uint64_t address, struct timespec *mtime, struct timespec *ctime);
-/* The time of the last change of all; at first that of the file. */
-struct timespec h5_times_last(const struct h5_vfs *vfs);
+/* The last node of the object has gone. */
+void h5_times_keep(struct h5_vfs *vfs, uint64_t address, const struct timespec *changed);
+/* The object has a node again. If its time was forgotten, a later one is returned; 0: it was not changed. */
+struct timespec h5_times_take(struct h5_vfs *vfs, uint64_t address);
 void h5_times_free(struct h5_vfs *vfs);
+
+static inline bool h5_times_is_later(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
+}
+
+/* Makes the time at least that. */
+static inline void h5_times_raise(struct timespec *time, const struct timespec *least)
+{
+	if (h5_times_is_later(least, time))
+		*time = *least;
+}
 
 #endif
