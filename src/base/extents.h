@@ -14,7 +14,7 @@ struct h5_extent {
 /* Called for each extent of something. A result other than 0 ends the visits and is returned. */
 typedef int h5_extent_visit(void *arg, uint64_t address, uint64_t n);
 
-/* Who visits something that consists of data and of what leads to them. */
+/* Two visits: one for data, one for the blocks that lead to them. */
 struct h5_extent_visits {
 	h5_extent_visit *data;	/* elements */
 	h5_extent_visit *block; /* metadata */

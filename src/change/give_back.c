@@ -1,4 +1,4 @@
-/* What is done while no change is pending: space that nothing refers to goes back to the file system, and a
+/* Runs while no change is pending: space that nothing refers to goes back to the file system, and a
  * mount ends.
  *
  * The order is one that a kill or a power cut may end anywhere. First the last commit becomes certain, and

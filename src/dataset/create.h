@@ -28,7 +28,7 @@ struct h5_new_dataset {
 int h5_dataset_create(struct h5_file *file, const struct h5_new_dataset *how, uint64_t *address);
 
 /* Makes a dataset, in which nothing is stored and which has no index, what h5_dataset_create() would have
- * made; but its times stay. What was decoded of it is no longer valid, so its writer is dropped before
+ * made; but its times stay. The decoded dataset is no longer valid, so its writer is dropped before
  * (h5_tx_drop()). -ENOTSUP also: its header has a form in which that is not possible. */
 int h5_dataset_define(struct h5_file *file, uint64_t address, const struct h5_new_dataset *how);
 

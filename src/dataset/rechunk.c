@@ -107,7 +107,7 @@ static int allocate(struct rechunking *r, uint64_t n)
 		       : h5_fail(-ENOMEM, r->address, "dataset: no memory for its %ju bytes", (uintmax_t)n);
 }
 
-/* What was written is perhaps only in the memory of the writer. Then it need not be stored twice. */
+/* Elements that only the writer's memory holds need not be stored twice. */
 static int take_from_writer(struct rechunking *r)
 {
 	struct h5_dataset_writer *writer;

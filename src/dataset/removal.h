@@ -28,14 +28,14 @@ int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last);
  * global heap, as libhdf5 has it; messages in the file's heap of shared messages, and their counts; external
  * files.
  *
- * What is damaged stays, too, and its space is lost to the file: links, attributes or data of the object as a
+ * A damaged part stays, too, and its space is lost to the file: links, attributes or data of the object as a
  * whole; all of it if its header cannot be read, or if blocks of it overlap.
  *
  * -ENOTEMPTY: a group with links; -EUCLEAN, -ENOTSUP: a group whose links cannot be read. -EBUSY: the root
  * group, or an object with several names. */
 int h5_object_remove(struct h5_file *file, uint64_t address);
 
-/* Visits the space that h5_object_remove() gives up, but for that of committed datatypes, in ascending order;
+/* Visits the space that h5_object_remove() gives up, except that of committed datatypes, in ascending order;
  * no two extents overlap. Groups may have links. -EUCLEAN,
  * -ENOTSUP: not all of it can be found; then nothing is visited. The file may be open for reading only. A
  * result other than 0 of `visit` ends the visits and is returned. */

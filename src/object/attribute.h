@@ -45,7 +45,7 @@ int h5_attribute_begin(struct h5_attribute_walk *walk, struct h5_file *file, con
 int h5_attribute_next(struct h5_attribute_walk *walk, const struct h5_attribute **attribute);
 void h5_attribute_end(struct h5_attribute_walk *walk); /* also after a failure */
 
-/* Where the committed datatype is that the attribute's type refers to, by its message; H5_UNDEF: the message
+/* The address of the committed datatype that the attribute refers to, by its message; H5_UNDEF: the message
  * has a type of its own, or one in the file's heap of shared messages. The count of a committed datatype
  * counts such messages besides links. */
 int h5_attribute_committed(struct h5_reader message, uint64_t *address);

@@ -8,7 +8,7 @@
 #include "object/named_message.h"
 #include "object/object.h"
 
-/* Where a group keeps its links. A plain struct: nothing to release. */
+/* The storage of a group's links. There is nothing to release. */
 struct h5_group_storage {
 	bool is_old; /* in a symbol table, else as messages */
 	struct h5_symbol_table table;

@@ -151,7 +151,7 @@ static int end_table(struct change *change, uint64_t before, int rc)
 	if (!rc && table->btree != before)
 		rc = h5_header_update(change->file, change->address, H5_MSG_SYMBOL_TABLE, update_table,
 				      change);
-	/* What was decoded of the object is cached under its address. */
+	/* The cache has the decoded object under its address. */
 	h5_tx_forget(change->file, change->address);
 	rc = h5_unit_end(change->file, rc);
 	h5_unit_unsave(change->file, table, sizeof *table);

@@ -3,7 +3,7 @@
  * a symbol table becomes one of the new style with its first external link (object/group_create.h).
  *
  * Each of these is a unit of change (change/transaction.h). They look before they change: an error for which
- * a number is stated here fails no unit around it. What was decoded from the header of the group is no longer
+ * a number is stated here fails no unit around it. The decoded header of the group is no longer
  * valid afterwards.
  *
  * Names are any bytes but NUL and '/'; an empty one and "." are -EINVAL, and so is a soft or

@@ -99,7 +99,7 @@ static int move_message(struct conversion *c, const struct h5_message *message)
 	return rc;
 }
 
-/* Moves the messages, and gathers those that stay. */
+/* Moves the messages of the kind to dense storage, and lists the other messages of the header. */
 static int move_messages(struct conversion *c, const struct h5_message *old)
 {
 	int rc = 0;

@@ -73,7 +73,7 @@ static int begin(struct change *change, struct h5_file *file, uint64_t address, 
 static int end(struct change *change, int rc)
 {
 	h5_file_put(change->file, change->ref);
-	/* What was decoded of the object is cached under its address. */
+	/* The cache has the decoded object under its address. */
 	h5_tx_forget(change->file, change->address);
 	rc = h5_unit_end(change->file, rc);
 	h5_unit_unsave(change->file, change, sizeof *change);

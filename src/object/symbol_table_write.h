@@ -6,7 +6,7 @@
  * only if it lies across the edge of a page.) If the unit fails, or one around it, *table is as it was; so it
  * outlives the outermost one.
  *
- * A name comes, or changes, at H5_STAGE_NAME, and goes at H5_STAGE_UNNAME. What is cached in entries
+ * A name is added or changed at H5_STAGE_NAME, and removed at H5_STAGE_UNNAME. The caches in entries
  * about groups, here or in the superblock, needs no update: it may be stale. */
 #ifndef H5_OBJECT_SYMBOL_TABLE_WRITE_H
 #define H5_OBJECT_SYMBOL_TABLE_WRITE_H

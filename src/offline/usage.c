@@ -24,7 +24,7 @@ struct h5_use {
 	uint64_t owner; /* as in struct h5_usage */
 };
 
-/* Where the superblock says that the file ends. */
+/* The end of the file, as the superblock states it. */
 static uint64_t stored_end(const struct h5_usage *usage)
 {
 	const struct h5_superblock *sb = h5_file_superblock(usage->file);
@@ -71,7 +71,7 @@ static bool can_find_all(const struct h5_usage *usage)
 	       sb->end >= sb->base;
 }
 
-/* What is not known is no damage. */
+/* A structure that this version does not know is no damage. */
 static int add_result(struct h5_usage *usage, struct h5_damage *damage, int rc)
 {
 	if (rc != -ENOTSUP)

@@ -296,23 +296,34 @@ static int make(struct h5_naming *name, h5_naming_maker *maker, struct h5_vfs_en
 	return 0;
 }
 
-int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
-		   struct h5_vfs_entry *entry)
+int h5_naming_end(struct h5_naming *name, int rc)
 {
-	struct h5_naming name;
+	h5_naming_release(name);
+	h5_change_end(name->vfs);
+	return rc;
+}
+
+int h5_naming_begin(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_naming *name,
+		    struct h5_vfs_entry *entry)
+{
 	int rc = h5_change_begin(vfs, parent);
 
 	*entry = (struct h5_vfs_entry){0};
 	if (rc)
 		return rc;
-	rc = h5_naming_find(vfs, parent, text, &name);
+	rc = h5_naming_find(vfs, parent, text, name);
 	if (!rc)
-		rc = h5_naming_check_new(&name);
-	if (!rc)
-		rc = make(&name, maker, entry);
-	h5_naming_release(&name);
-	h5_change_end(vfs);
-	return rc;
+		rc = h5_naming_check_new(name);
+	return rc ? h5_naming_end(name, rc) : 0;
+}
+
+int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
+		   struct h5_vfs_entry *entry)
+{
+	struct h5_naming name;
+	int rc = h5_naming_begin(vfs, parent, text, &name, entry);
+
+	return rc ? rc : h5_naming_end(&name, make(&name, maker, entry));
 }
 
 int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_vfs_entry *entry)
@@ -359,21 +370,14 @@ int h5_vfs_link(struct h5_vfs *vfs, struct h5_node *node, struct h5_node *parent
 		struct h5_vfs_entry *entry)
 {
 	struct h5_naming name;
-	int rc = h5_change_begin(vfs, parent);
+	int rc = h5_naming_begin(vfs, parent, text, &name, entry);
 
-	*entry = (struct h5_vfs_entry){0};
 	if (rc)
 		return rc;
-	rc = h5_naming_find(vfs, parent, text, &name);
-	if (!rc)
-		rc = h5_naming_check_new(&name);
-	if (!rc)
-		rc = check_linkable(vfs, node);
+	rc = check_linkable(vfs, node);
 	if (!rc)
 		rc = add_name(&name, node, entry);
-	h5_naming_release(&name);
-	h5_change_end(vfs);
-	return rc;
+	return h5_naming_end(&name, rc);
 }
 
 /* ---- unlink, rmdir ---- */

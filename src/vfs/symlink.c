@@ -235,17 +235,7 @@ int h5_vfs_symlink(struct h5_vfs *vfs, const char *target, struct h5_node *paren
 		   struct h5_vfs_entry *entry)
 {
 	struct h5_naming name;
-	int rc = h5_change_begin(vfs, parent);
+	int rc = h5_naming_begin(vfs, parent, text, &name, entry);
 
-	*entry = (struct h5_vfs_entry){0};
-	if (rc)
-		return rc;
-	rc = h5_naming_find(vfs, parent, text, &name);
-	if (!rc)
-		rc = h5_naming_check_new(&name);
-	if (!rc)
-		rc = make_link(&name, target, entry);
-	h5_naming_release(&name);
-	h5_change_end(vfs);
-	return rc;
+	return rc ? rc : h5_naming_end(&name, make_link(&name, target, entry));
 }
