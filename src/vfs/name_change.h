@@ -81,20 +81,6 @@ typedef int h5_naming_maker(const struct h5_naming *name, struct h5_node **node)
 int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
 		   struct h5_vfs_entry *entry);
 
-/* ---- requests that make a name ---- */
-
-/* Begins the change, and finds the name, which is free. On failure there is nothing to end. */
-int h5_naming_begin(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_naming *name,
-		    struct h5_vfs_entry *entry);
-/* Ends the change with that result. */
-int h5_naming_end(struct h5_naming *name, int rc);
-
-/* Makes the object and inserts its link, in a unit. *node: of the object, or NULL; also on failure. */
-typedef int h5_naming_maker(const struct h5_naming *name, struct h5_node **node);
-/* The whole request. *entry as by h5_vfs_lookup(). -EEXIST: the name is taken. */
-int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
-		   struct h5_vfs_entry *entry);
-
 /* ---- questions ---- */
 
 /* True: the object is the directory, or one of those above it. */
