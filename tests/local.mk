@@ -237,6 +237,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/copy_corpus.py \
 	tests/judge/memory_corpus.py \
 	tests/lib/copytree.py \
+	tests/lib/crashlib.py \
 	tests/lib/dense_names.py \
 	tests/judge/crash_judge.py \
 	tests/judge/judge_walk.py \
@@ -260,7 +261,9 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
 # A mount without FUSE, for tests in Python.
 check_PROGRAMS = tests/lib/vfs_shell
-tests_lib_vfs_shell_SOURCES = tests/lib/vfs_shell.c tests/lib/fault_io.c tests/lib/fault_io.h
+tests_lib_vfs_shell_SOURCES = tests/lib/vfs_shell.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h \
+	tests/lib/fault_io.c tests/lib/fault_io.h tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)
+tests_lib_vfs_shell_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)

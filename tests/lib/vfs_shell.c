@@ -7,23 +7,43 @@
  *	rename PATH PATH FLAGS	link PATH PATH		symlink TARGET PATH
  *	set PATH XATTR VALUE	remove PATH XATTR	commit
  *	hold PATH		looks the path up and forgets it only at the end
- *	fail N			the N-th call to write, resize or sync from now on fails
+ *	digest			a hash of all that the mount shows
+ *	release			gives unused space back to the file system
  *
- * The answer: the error, or 0, and how many calls have been recorded. In the end, RECORD has all calls: for
- * each, numbers little-endian, u8 kind (enum fault_kind), u8 file (0: the HDF5 file, 1: the journal), u64
- * offset, u64 bytes, and these. Paths are below the root, without a slash at the ends; "" is the root. */
+ * of files, which are known by a number N:
+ *
+ *	create PATH N		open PATH N FLAGS	close N
+ *	write N OFFSET BYTES SEED	byte i of the file becomes SEED + 7 * i + 13 * (i / 256)
+ *	resize N SIZE		punch N OFFSET BYTES
+ *	fsync N			flush N
+ *
+ * and faults:
+ *
+ *	fail N ERROR		the N-th call to write, resize or sync from now on fails; 0: none
+ *	fail-all N ERROR	and all calls after it
+ *	fail-memory N		the N-th allocation of the next request fails
+ *	fail-read N		the N-th call to read of the next request fails
+ *
+ * The answer: the error, or 0; how many calls have been recorded; 1 if a fault has happened since it was
+ *asked for, else 0; and the hash. In the end, RECORD has all calls: for each, numbers little-endian, u8 kind
+ *(enum fault_kind), u8 file (0: the HDF5 file, 1: the journal), u64 offset, u64 bytes, and these. Paths are
+ *below the root, without a slash at the ends; "" is the root. */
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "change/open.h"
+#include "fault_alloc.h"
+#include "fault_call.h"
 #include "fault_io.h"
 #include "vfs/vfs.h"
+#include "vfs_digest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 4, LINE = 70000, HELD = 64 };
+enum { WORDS = 5, LINE = 70000, HELD = 64, FILES = 64 };
 
 struct shell {
 	struct fault_io fault;
@@ -31,6 +51,11 @@ struct shell {
 	struct h5_vfs *vfs;
 	struct h5_node *held[HELD];
 	unsigned count;
+	struct h5_handle *files[FILES];
+	struct h5_node *nodes[FILES]; /* of the files */
+	unsigned long fail_memory, fail_read;
+	bool fired;
+	uint64_t digest;
 };
 
 struct request {
@@ -206,23 +231,227 @@ static int run_hold(struct shell *s, char *words[WORDS])
 	return rc;
 }
 
+static int run_release(struct shell *s, char *words[WORDS])
+{
+	(void)words;
+	return h5_vfs_give_back(s->vfs);
+}
+
+static int run_digest(struct shell *s, char *words[WORDS])
+{
+	(void)words;
+	return vfs_digest(s->vfs, &s->digest);
+}
+
+/* ---- files ---- */
+
+static unsigned long number(const char *word)
+{
+	return strtoul(word, NULL, 10);
+}
+
+static unsigned file_number(const char *word)
+{
+	return (unsigned)(number(word) % FILES);
+}
+
+static int run_create(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[2]);
+	struct h5_vfs_entry entry;
+	struct h5_node *parent;
+	const char *name;
+	int rc = s->files[i] ? -EMFILE : find_parent(s, words[1], &parent, &name);
+
+	if (rc)
+		return rc;
+	rc = h5_vfs_create(s->vfs, parent, name, O_RDWR | O_CREAT | O_EXCL, &entry, &s->files[i]);
+	if (!rc)
+		s->nodes[i] = entry.node;
+	forget(s, parent);
+	return rc;
+}
+
+static int run_open(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[2]);
+	struct h5_node *node;
+	int rc = s->files[i] ? -EMFILE : find(s, words[1], &node);
+
+	if (rc)
+		return rc;
+	rc = h5_vfs_open_file(s->vfs, node, (int)number(words[3]), &s->files[i]);
+	if (rc)
+		forget(s, node);
+	else
+		s->nodes[i] = node;
+	return rc;
+}
+
+static void close_number(struct shell *s, unsigned i)
+{
+	if (!s->files[i])
+		return;
+	h5_vfs_close_file(s->files[i]);
+	forget(s, s->nodes[i]);
+	s->files[i] = NULL;
+}
+
+static int run_close(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+	int rc = s->files[i] ? h5_vfs_flush(s->files[i]) : -EBADF;
+
+	close_number(s, i);
+	return rc;
+}
+
+/* As the kernel does it after a write or a change of the size. */
+static void tell_size(struct shell *s, unsigned i, uint64_t stale)
+{
+	if (stale != H5_NOT_STALE)
+		h5_vfs_tell_size(s->vfs, s->nodes[i]);
+}
+
+static int run_write(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+	uint64_t offset = number(words[2]), seed = number(words[4]), stale, at;
+	size_t n = number(words[3]), written = 0;
+	uint8_t *data = malloc(n + 1);
+	int rc = !data ? -ENOMEM : s->files[i] ? 0 : -EBADF;
+
+	for (size_t j = 0; j < n && !rc; j++) {
+		at = offset + j;
+		data[j] = (uint8_t)(seed + 7 * at + 13 * (at / 256));
+	}
+	for (size_t done = 0; done < n && !rc; done += written) {
+		rc = h5_vfs_write(s->files[i], offset + done, data + done, n - done, H5_WRITE_AT, &written,
+				  &stale);
+		if (!rc)
+			tell_size(s, i, stale);
+	}
+	free(data);
+	return rc;
+}
+
+static int run_resize(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+	uint64_t stale;
+	int rc = s->files[i] ? 0 : -EBADF;
+
+	if (!rc)
+		rc = h5_vfs_truncate(s->vfs, s->nodes[i], s->files[i], number(words[2]), &stale);
+	if (!rc)
+		tell_size(s, i, stale);
+	return rc;
+}
+
+static int run_punch(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+
+	return s->files[i] ? h5_vfs_fallocate(s->files[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					      number(words[2]), number(words[3]))
+			   : -EBADF;
+}
+
+static int run_fsync(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+
+	return s->files[i] ? h5_vfs_fsync(s->files[i]) : -EBADF;
+}
+
+static int run_flush(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+
+	return s->files[i] ? h5_vfs_flush(s->files[i]) : -EBADF;
+}
+
+/* ---- faults ---- */
+
 static int run_fail(struct shell *s, char *words[WORDS])
 {
 	fault_io_disarm(&s->fault);
-	fault_io_arm(&s->fault, strtoul(words[1], NULL, 10));
+	fault_io_arm(&s->fault, number(words[1]));
+	s->fault.error = *words[2] ? -(int)number(words[2]) : -EIO;
+	s->fault.lasting = !strcmp(words[0], "fail-all");
+	s->fired = false;
+	return 0;
+}
+
+static int run_fail_memory(struct shell *s, char *words[WORDS])
+{
+	s->fail_memory = number(words[1]);
+	return 0;
+}
+
+static int run_fail_read(struct shell *s, char *words[WORDS])
+{
+	s->fail_read = number(words[1]);
 	return 0;
 }
 
 static const struct request requests[] = {
-	{"mkdir", run_mkdir},	  {"rmdir", run_rmdir}, {"unlink", run_unlink}, {"rename", run_rename},
-	{"link", run_link},	  {"set", run_set},	{"remove", run_remove}, {"commit", run_commit},
-	{"symlink", run_symlink}, {"hold", run_hold},	{"fail", run_fail},
+	{"mkdir", run_mkdir},
+	{"rmdir", run_rmdir},
+	{"unlink", run_unlink},
+	{"rename", run_rename},
+	{"link", run_link},
+	{"set", run_set},
+	{"remove", run_remove},
+	{"commit", run_commit},
+	{"symlink", run_symlink},
+	{"hold", run_hold},
+	{"digest", run_digest},
+	{"release", run_release},
+	{"create", run_create},
+	{"open", run_open},
+	{"close", run_close},
+	{"write", run_write},
+	{"resize", run_resize},
+	{"punch", run_punch},
+	{"fsync", run_fsync},
+	{"flush", run_flush},
+	{"fail", run_fail},
+	{"fail-all", run_fail},
+	{"fail-memory", run_fail_memory},
+	{"fail-read", run_fail_read},
 };
+
+/* Runs the request with the faults that were asked for. */
+static int run_request(struct shell *s, const struct request *request, char *words[WORDS])
+{
+	const bool arms = !strncmp(request->name, "fail", 4);
+	int rc;
+
+	if (!arms && s->fail_memory)
+		fault_alloc_arm(s->fail_memory);
+	if (!arms && s->fail_read)
+		fault_call_arm(CALL_FAILS, s->fail_read, false);
+	fault_alloc_count(!arms);
+	rc = request->run(s, words);
+	fault_alloc_count(false);
+	if (arms)
+		return rc;
+	if (s->fail_memory || s->fail_read) {
+		bool memory = fault_alloc_disarm(), read = fault_call_disarm();
+
+		s->fired = memory || read;
+		s->fail_memory = s->fail_read = 0;
+	} else if (s->fault.fail) {
+		s->fired = s->fault.calls >= s->fault.fail;
+	}
+	return rc;
+}
 
 static int run(struct shell *s, char *line)
 {
 	static char none[] = "";
-	char *words[WORDS] = {none, none, none, none};
+	char *words[WORDS] = {none, none, none, none, none};
 
 	line[strcspn(line, "\n")] = 0;
 	for (unsigned i = 0; i < WORDS && line; i++)
@@ -231,7 +460,7 @@ static int run(struct shell *s, char *line)
 	h5_interrupt_begin(NULL, NULL);
 	for (unsigned i = 0; i < sizeof requests / sizeof *requests; i++)
 		if (!strcmp(requests[i].name, words[0]))
-			return requests[i].run(s, words);
+			return run_request(s, &requests[i], words);
 	return -ENOSYS;
 }
 
@@ -258,6 +487,8 @@ static int close_file(struct shell *s)
 {
 	int rc;
 
+	for (unsigned i = 0; i < FILES; i++)
+		close_number(s, i);
 	while (s->count)
 		forget(s, s->held[--s->count]);
 	rc = h5_vfs_finish(s->vfs);
@@ -302,7 +533,7 @@ int main(int argc, char **argv)
 		return 2;
 	while (fgets(line, sizeof line, stdin)) {
 		rc = run(&s, line);
-		printf("%d %zu\n", -rc, s.fault.count);
+		printf("%d %zu %d %016jx\n", -rc, s.fault.count, s.fired, (uintmax_t)s.digest);
 		fflush(stdout);
 	}
 	rc = close_file(&s);

@@ -4,27 +4,17 @@ and all calls that write are recorded. Then the files are made up that a kill or
 to a sound object; what the last acknowledged commit had, and nothing has changed since, is there; an object that had a name all the time has
 one; and there is no name that was never there.
 
-H5FS_CRASH_SEED: another run of chance. H5FS_CRASH_STATES: how many states of each run are looked at; 0: all."""
+tests/lib/crashlib.py has the variables that say how much is looked at."""
 import os
 import random
-import shutil
-import struct
-import subprocess
-import tempfile
 import unittest
 from collections import Counter
 
 import h5py
 
-import judges
+import crashlib
 
-H5FS = os.environ.get("H5FS", "src/h5fs")
-SHELL = os.environ.get("H5FS_VFS_SHELL", "tests/lib/vfs_shell")
-SEED = int(os.environ.get("H5FS_CRASH_SEED", "1"))
-STATES = int(os.environ.get("H5FS_CRASH_STATES", "60"))
 REQUESTS = 80
-PAGE, SECTOR = 4096, 512
-WRITE, PUNCH, RESIZE, SYNC = range(4)  # enum fault_kind
 NOREPLACE, EXCHANGE = 1, 2
 EXCHANGE_NAME = ".h5fs-exchange-"  # of an object that changes its name with another one, so that it always has one
 ROOT = 0
@@ -223,31 +213,6 @@ class Program:
         yield from self.commit()
 
 
-class Record:
-    """The calls of a run."""
-
-    def __init__(self, path):
-        self.events = []
-        with open(path, "rb") as f:
-            data = f.read()
-        at = 0
-        while at < len(data):
-            kind, file, offset, size = struct.unpack_from("<BBQQ", data, at)
-            at += 18
-            self.events.append((kind, file, offset, data[at:at + size]))
-            at += size
-
-
-def apply(image, event):
-    kind, _, offset, data = event
-    if kind in (WRITE, PUNCH):
-        image.extend(bytes(max(0, offset + len(data) - len(image))))
-        image[offset:offset + len(data)] = data
-    elif kind == RESIZE:
-        del image[offset:]
-        image.extend(bytes(offset - len(image)))
-
-
 class Found:
     """What libhdf5 finds in an image."""
 
@@ -309,114 +274,28 @@ def wrong(found, models):
             yield f"object {who} has {least} names, and counts {found.counts[who]}"
 
 
-class CrashNames(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="h5fs-test-")
-        self.addCleanup(shutil.rmtree, self.folder)
-
-    def file(self, name):
-        return os.path.join(self.folder, name)
-
+class CrashNames(crashlib.CrashCase):
     def record(self, path, program):
         """Does what the program says. Returns the record, and for each request the number of calls after it, and the model."""
-        run = subprocess.Popen([SHELL, path, self.file("record")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        shell = crashlib.Shell(path, self.file("record"))
         history = []
         for words, expected in program.requests():
-            print("\t".join(words), file=run.stdin, flush=True)
-            answer = run.stdout.readline().split()
-            self.assertTrue(answer, words)
+            error, calls, _, _ = shell.ask(*words)
             if expected is None:
-                self.assertNotEqual(answer[0], "0", words)
+                self.assertNotEqual(error, 0, words)
             else:
-                self.assertEqual(int(answer[0]), expected, words)
-            history.append((int(answer[1]), words == ["commit"], program.model.copy()))
-        run.stdin.close()
-        run.stdout.close()
-        self.assertEqual(run.wait(), 0)
-        return Record(self.file("record")), history
+                self.assertEqual(error, expected, words)
+            history.append((calls, words == ["commit"], program.model.copy()))
+        self.assertEqual(shell.end(), 0)
+        return crashlib.Record(self.file("record")), history
 
-    def models(self, before, history, i):
-        """The states between which the crash before call i is."""
-        models, last = [before], 0
-        for calls, is_commit, model in history:
-            models.append(model)
-            if calls > i:
-                break
-            if is_commit:
-                models = [model]
-        return models
-
-    def check(self, image, models, label):
-        try:
-            found = Found(image)
-        except Exception as error:
-            self.keep(image)
-            raise AssertionError(f"{label}: {type(error).__name__}: {error}") from error
-        for what in wrong(found, models):
-            self.keep(image)
-            self.fail(f"{label}: {what}")
-
-    def keep(self, image):
-        if "H5FS_CRASH_IMAGE" in os.environ:
-            with open(os.environ["H5FS_CRASH_IMAGE"], "wb") as f:
-                f.write(image)
-
-    def check_file(self, path, image, journal, models, label):
-        """By h5fs, with the journal; by all judges."""
-        with open(path, "r+b") as f:
-            f.write(image)
-            f.truncate()
-        with open(path + ".h5fs-journal", "wb") as f:
-            f.write(journal)
-        run = subprocess.run([SHELL, path], input="", capture_output=True, text=True)
-        self.assertEqual((run.returncode, run.stderr), (0, ""), label)
-        run = subprocess.run([H5FS, "--check", path], capture_output=True, text=True)
-        self.assertEqual(run.returncode, 0, f"{label}: {run.stdout}{run.stderr}")
-        with open(path, "rb") as f:
-            self.check(f.read(), models, label + ", after recovery")
-        judges.agree(path)
-
-    def cut(self, durable, pending, chance):
-        """After a power cut: of what was written since the last sync any sectors."""
-        image, lost = bytearray(durable), chance.randrange(4)
-        for kind, file, offset, data in pending:
-            if kind == RESIZE:
-                apply(image, (kind, file, offset, data))
-                continue
-            fate = chance.randrange(3) if lost else 1
-            at = offset
-            while fate and at < offset + len(data):
-                end = min((at // SECTOR + 1) * SECTOR, offset + len(data))
-                if fate == 1 or chance.randrange(2):
-                    apply(image, (WRITE, file, at, data[at - offset:end - offset]))
-                at = end
-        return image
-
-    def replay(self, path, before, record, history, model, chance):
-        images, journal = [bytearray(before), bytearray()], 1
-        durable, pending = [bytes(before), b""], [[], []]
-        looked_at = set(range(len(record.events) + 1))
-        if STATES:
-            looked_at = set(chance.sample(sorted(looked_at), min(STATES, len(looked_at))))
-        for i, event in enumerate(record.events + [None]):
-            models = self.models(model, history, i)
-            if i in looked_at:
-                label = f"killed before call {i} of {len(record.events)}"
-                self.check(images[0], models, label)
-                if not chance.randrange(8):
-                    self.check_file(path, images[0], images[journal], models, label)
-                if not chance.randrange(4):
-                    cuts = [self.cut(durable[j], pending[j], chance) for j in range(2)]
-                    self.check_file(path, *cuts, models, f"power cut before call {i}")
-            if event and event[0] in (WRITE, PUNCH, RESIZE):
-                apply(images[event[1]], event)
-                pending[event[1]].append(event)
-            elif event and event[0] == SYNC:
-                durable[event[1]], pending[event[1]] = bytes(images[event[1]]), []
+    def look(self, image, models):
+        for what in wrong(Found(image), models):
+            self.fail(what)
 
     def test_all_styles(self):
         for style, options in STYLES.items():
-            chance = random.Random(f"{style} {SEED}")
+            chance = random.Random(f"{style} {crashlib.SEED}")
             with self.subTest(style):
                 path = self.file("data.h5")
                 model = make(path, options)
