@@ -220,6 +220,7 @@ MOUNT_TESTS = \
 # Commands that mount nothing.
 OFFLINE_TESTS = \
 	tests/offline/completion.py \
+	tests/offline/crash_contents.py \
 	tests/offline/crash_names.py \
 	tests/layers.py \
 	tests/offline/offline_check.py \
