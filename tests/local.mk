@@ -226,7 +226,8 @@ OFFLINE_TESTS = \
 	tests/offline/offline_check.py \
 	tests/offline/offline_list.py \
 	tests/offline/offline_reclaim.py \
-	tests/offline/offline_refused.py
+	tests/offline/offline_refused.py \
+	tests/offline/request_faults.py
 
 EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/btree1_judge.py \

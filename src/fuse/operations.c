@@ -395,7 +395,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 
 	(void)datasync;
 	(void)fi;
-	reply_done(req, ino, "fsync", h5_vfs_commit(m->vfs));
+	reply_done(req, ino, "fsync", h5_vfs_fsync_directory(m->vfs, h5_request_node(m, ino)));
 }
 
 /* ---- names that are made, moved and removed ---- */

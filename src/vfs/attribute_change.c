@@ -303,7 +303,7 @@ int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *
 	else
 		rc = strncmp(name, "h5fs.", 5) ? -EPERM : set_property(&set, name + 5, flags);
 	if (!rc)
-		h5_change_note(vfs, node);
+		h5_change_note_object(vfs, node);
 	h5_change_end(vfs);
 	return rc;
 }
@@ -323,7 +323,7 @@ int h5_vfs_removexattr(struct h5_vfs *vfs, const struct h5_node *node, const cha
 	if (!rc)
 		rc = h5_attribute_remove(vfs->file, node->entity.address, found.name);
 	if (!rc)
-		h5_change_note(vfs, node);
+		h5_change_note_object(vfs, node);
 	h5_attribute_release(&found);
 	h5_change_end(vfs);
 	return rc;

@@ -64,6 +64,13 @@ void h5_change_note(struct h5_vfs *vfs, const struct h5_node *node)
 		node->shown->changed = vfs->changed;
 }
 
+void h5_change_note_object(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	h5_change_note(vfs, node);
+	if (node->shown)
+		node->shown->changed_in = h5_objects_transaction(vfs);
+}
+
 /* To be called after each change, also if it failed. */
 static void end_change(struct h5_vfs *vfs)
 {
@@ -72,32 +79,6 @@ static void end_change(struct h5_vfs *vfs)
 		h5_followers_forget(vfs);
 	vfs->changes++;
 	h5_objects_await(vfs);
-}
-
-bool h5_vfs_await_change(struct h5_vfs *vfs, unsigned seconds)
-{
-	struct timespec until;
-	bool changed;
-
-	pthread_mutex_lock(&vfs->await_lock);
-	while (!vfs->is_changed && !vfs->awaits_none)
-		pthread_cond_wait(&vfs->await_end, &vfs->await_lock);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += seconds;
-	while (!vfs->awaits_none && !pthread_cond_timedwait(&vfs->await_end, &vfs->await_lock, &until))
-		;
-	changed = !vfs->awaits_none;
-	vfs->is_changed = false;
-	pthread_mutex_unlock(&vfs->await_lock);
-	return changed;
-}
-
-void h5_vfs_await_none(struct h5_vfs *vfs)
-{
-	pthread_mutex_lock(&vfs->await_lock);
-	vfs->awaits_none = true;
-	pthread_cond_signal(&vfs->await_end);
-	pthread_mutex_unlock(&vfs->await_lock);
 }
 
 /* ---- committing ---- */
@@ -194,6 +175,7 @@ static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, bo
 		return has_uncommitted(vfs, of) ? given_up() : 0;
 	/* A commit covers all writers, so the caller's request cannot interrupt it. */
 	h5_interrupt_begin(NULL, NULL);
+	h5_names_remove_help(vfs);
 	if (h5_objects_has_unused(vfs))
 		h5_objects_sweep(vfs);
 	rc = h5_tx_commit(file);
@@ -228,10 +210,12 @@ static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 
 	about_to_wait(vfs);
 	rc = commit_all(vfs, of, &made);
-	if (made && (vfs->changed_names || vfs->roles))
+	if (made && (vfs->changed_names || vfs->roles || vfs->help_names)) {
 		h5_names_committed(vfs);
-	else if (!made && h5_objects_transaction(vfs) != before)
+	} else if (!made && h5_objects_transaction(vfs) != before) {
+		h5_objects_lose(vfs, before, rc);
 		h5_names_lost(vfs, before);
+	}
 	return rc;
 }
 
@@ -489,11 +473,23 @@ int h5_vfs_fsync(struct h5_handle *h)
 		rc = h5_plain_fit(h->vfs, h->input.writer);
 	committed = commit(h->vfs, h->input.writer);
 	rc = rc ? rc : committed;
-	if (h->input.ops)
-		rc = tell_loss(h, rc);
+	rc = tell_loss(h, rc);
+	rc = h5_objects_tell_loss(h->node, rc);
 	if (!rc)
 		rc = check_row(h);
 	h5_unlock(h->vfs);
+	return rc;
+}
+
+int h5_vfs_fsync_directory(struct h5_vfs *vfs, const struct h5_node *directory)
+{
+	int rc;
+
+	if (!vfs->options.writable)
+		return 0;
+	h5_lock_to_write(vfs);
+	rc = h5_objects_tell_loss(directory, commit(vfs, NULL));
+	h5_unlock(vfs);
 	return rc;
 }
 

@@ -20,6 +20,8 @@ int h5_change_check(const struct h5_vfs *vfs, const struct h5_node *node);
 int h5_changes_commit(struct h5_vfs *vfs);
 /* Inside a change: it has changed the node's object, its elements, attributes or links. */
 void h5_change_note(struct h5_vfs *vfs, const struct h5_node *node);
+/* The same, of names, links and attributes: if the change is lost, the next fsync of the object tells. */
+void h5_change_note_object(struct h5_vfs *vfs, const struct h5_node *node);
 /* Ends it, also if it has failed. */
 void h5_change_end(struct h5_vfs *vfs);
 

@@ -95,6 +95,28 @@ bool h5_vfs_is_direct(const struct h5_handle *h)
 	return h->direct;
 }
 
+static struct h5_handle *handle_new(struct h5_vfs *vfs, struct h5_node *node, int flags)
+{
+	struct h5_handle *h = calloc(1, sizeof *h);
+
+	if (!h)
+		return NULL;
+	h->vfs = vfs;
+	h->node = node;
+	h->mode = flags & O_ACCMODE;
+	return h;
+}
+
+void h5_handle_start(struct h5_handle *h)
+{
+	pthread_mutex_lock(&h->vfs->lock);
+	DL_PREPEND(h->vfs->handles, h);
+	h->node->references++;
+	h->direct = is_to_be_direct(h);
+	count_handle(h, 1);
+	pthread_mutex_unlock(&h->vfs->lock);
+}
+
 int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
 {
 	struct h5_handle *h;
@@ -102,25 +124,39 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 
 	if (is_change(flags) && !vfs->options.writable)
 		return -EROFS;
-	h = calloc(1, sizeof *h);
+	h = handle_new(vfs, node, flags);
 	if (!h)
 		return -ENOMEM;
-	h->vfs = vfs;
-	h->node = node;
-	h->mode = flags & O_ACCMODE;
 	rc = open_in_mode(h, node, flags);
 	if (rc) {
 		handle_free(h);
 		return rc;
 	}
-	pthread_mutex_lock(&vfs->lock);
-	DL_PREPEND(vfs->handles, h);
-	node->references++;
-	h->direct = is_to_be_direct(h);
-	count_handle(h, 1);
-	pthread_mutex_unlock(&vfs->lock);
+	h5_handle_start(h);
 	*handle = h;
 	return 0;
+}
+
+/* One that is only read opens its view with its first read. */
+int h5_handle_open_new(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
+{
+	struct h5_handle *h = handle_new(vfs, node, flags);
+	int rc = h ? 0 : -ENOMEM;
+
+	if (!rc && h->mode != O_RDONLY)
+		rc = h5_changes_open(h, node, false);
+	if (rc)
+		free(h);
+	else
+		*handle = h;
+	return rc;
+}
+
+void h5_handle_cancel(struct h5_handle *h)
+{
+	if (h && h->input.ops)
+		h5_changes_close(h);
+	free(h);
 }
 
 void h5_vfs_close_file(struct h5_handle *h)

@@ -32,6 +32,11 @@ void h5_changes_close(struct h5_handle *handle);
 
 /* ---- handle.c ---- */
 
+/* Opens a file that is being made, inside a change; nobody else knows it yet. */
+int h5_handle_open_new(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle);
+/* Inside the same change: the file was made, or not. */
+void h5_handle_start(struct h5_handle *handle);
+void h5_handle_cancel(struct h5_handle *handle); /* NULL is fine */
 /* Closes files that are still open. */
 void h5_handles_close(struct h5_vfs *vfs);
 

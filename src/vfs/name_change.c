@@ -218,7 +218,7 @@ void h5_naming_changed(struct h5_naming *name, int links)
 	h5_objects_add_links(name->vfs, name->directory, links);
 	h5_names_changed(name->vfs, name->directory, name->note);
 	name->note = NULL;
-	h5_change_note(name->vfs, name->directory);
+	h5_change_note_object(name->vfs, name->directory);
 }
 
 void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object)
@@ -228,7 +228,7 @@ void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object)
 	if (!object->last || h5_objects_unname(vfs, object->address))
 		return;
 	rc = h5_object_remove(vfs->file, object->address);
-	if (rc)
+	if (rc && !h5_objects_remove_later(vfs, object->address, rc))
 		h5_objects_log_lost(vfs, object->address, rc);
 }
 
@@ -279,7 +279,8 @@ static int make_group(const struct h5_naming *name, struct h5_node **node)
 	return rc ? rc : h5_naming_insert_object(name, address, H5_NODE_DIRECTORY, node);
 }
 
-static int make(struct h5_naming *name, h5_naming_maker *maker, struct h5_vfs_entry *entry)
+int h5_naming_make_found(struct h5_naming *name, h5_naming_maker *maker, h5_naming_user *user, void *arg,
+			 struct h5_vfs_entry *entry)
 {
 	int rc = h5_unit_begin(name->vfs->file);
 
@@ -288,10 +289,12 @@ static int make(struct h5_naming *name, h5_naming_maker *maker, struct h5_vfs_en
 	rc = maker(name, &entry->node);
 	if (!rc)
 		rc = h5_naming_reply(name, entry);
+	if (!rc && user)
+		rc = user(arg, entry->node);
 	rc = h5_naming_end_unit(name->vfs, rc, entry);
 	if (rc)
 		return rc;
-	h5_change_note(name->vfs, entry->node);
+	h5_change_note_object(name->vfs, entry->node);
 	h5_naming_changed(name, 1);
 	return 0;
 }
@@ -323,7 +326,7 @@ int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text,
 	struct h5_naming name;
 	int rc = h5_naming_begin(vfs, parent, text, &name, entry);
 
-	return rc ? rc : h5_naming_end(&name, make(&name, maker, entry));
+	return rc ? rc : h5_naming_end(&name, h5_naming_make_found(&name, maker, NULL, NULL, entry));
 }
 
 int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_vfs_entry *entry)

@@ -77,6 +77,12 @@ int h5_naming_end(struct h5_naming *name, int rc);
 
 /* Makes the object and inserts its link, in a unit. *node: of the object, or NULL; also on failure. */
 typedef int h5_naming_maker(const struct h5_naming *name, struct h5_node **node);
+/* Uses the new object before others can. */
+typedef int h5_naming_user(void *arg, struct h5_node *node);
+/* What comes between h5_naming_begin() and h5_naming_end(). *entry as by h5_vfs_lookup(). `user` NULL: none.
+ * If it fails, the name is not made. */
+int h5_naming_make_found(struct h5_naming *name, h5_naming_maker *maker, h5_naming_user *user, void *arg,
+			 struct h5_vfs_entry *entry);
 /* The whole request. *entry as by h5_vfs_lookup(). -EEXIST: the name is taken. */
 int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
 		   struct h5_vfs_entry *entry);

@@ -1,5 +1,8 @@
 #include "vfs/names.h"
 
+#include "base/error.h"
+#include "dataset/removal.h"
+#include "object/group_write.h"
 #include "vfs/name.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
@@ -119,6 +122,56 @@ void h5_names_changed(struct h5_vfs *vfs, const struct h5_node *directory, struc
 	vfs->changed_count++;
 }
 
+/* ---- help names ---- */
+
+void h5_names_add_help(struct h5_vfs *vfs, struct h5_help_name *help)
+{
+	LL_PREPEND(vfs->help_names, help);
+}
+
+static int remove_help(struct h5_vfs *vfs, const struct h5_help_name *help)
+{
+	struct h5_file *file = vfs->file;
+	bool last;
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = h5_group_remove(file, help->group, help->name, strlen(help->name));
+	if (!rc && help->object != H5_UNDEF)
+		rc = h5_object_drop_name(file, help->object, &last);
+	h5_tx_forget(file, help->group);
+	return h5_unit_end(file, rc);
+}
+
+void h5_names_remove_help(struct h5_vfs *vfs)
+{
+	struct h5_help_name *help;
+	int rc;
+
+	LL_FOREACH(vfs->help_names, help)
+	{
+		if (help->is_removed)
+			continue;
+		rc = remove_help(vfs, help);
+		/* The user may have seen it, and have removed it. */
+		help->is_removed = !rc || rc == -ENOENT;
+	}
+}
+
+static void forget_help(struct h5_vfs *vfs, bool all)
+{
+	struct h5_help_name *help, *next;
+
+	LL_FOREACH_SAFE(vfs->help_names, help, next)
+	{
+		if (!all && !help->is_removed)
+			continue;
+		LL_DELETE(vfs->help_names, help);
+		free(help);
+	}
+}
+
 /* ---- after a commit ---- */
 
 static void forget_roles(struct h5_vfs *vfs)
@@ -132,16 +185,23 @@ static void forget_roles(struct h5_vfs *vfs)
 	}
 }
 
-void h5_names_committed(struct h5_vfs *vfs)
+static void forget_changes(struct h5_vfs *vfs)
 {
 	free_notes(&vfs->changed_names);
 	vfs->changed_count = 0;
 	forget_roles(vfs);
 }
 
+void h5_names_committed(struct h5_vfs *vfs)
+{
+	forget_changes(vfs);
+	forget_help(vfs, false);
+}
+
 void h5_names_lost(struct h5_vfs *vfs, uint64_t transaction)
 {
 	struct h5_changed_name *note, *next;
+	struct h5_help_name *help;
 
 	h5_nodes_lose(vfs, transaction);
 	h5_objects_rename_all(vfs, transaction);
@@ -153,12 +213,15 @@ void h5_names_lost(struct h5_vfs *vfs, uint64_t transaction)
 	vfs->changed_names = NULL;
 	tell(vfs);
 	pthread_mutex_unlock(&vfs->lock);
-	h5_names_committed(vfs);
+	forget_changes(vfs);
+	LL_FOREACH(vfs->help_names, help)
+	help->is_removed = false;
 }
 
 void h5_names_free(struct h5_vfs *vfs)
 {
-	h5_names_committed(vfs);
+	forget_changes(vfs);
+	forget_help(vfs, true);
 	free_notes(&vfs->stale_names);
 }
 

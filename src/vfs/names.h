@@ -25,6 +25,24 @@ void h5_names_committed(struct h5_vfs *vfs);
 void h5_names_lost(struct h5_vfs *vfs, uint64_t transaction);
 void h5_names_free(struct h5_vfs *vfs);
 
+/* ---- help names ----
+ *
+ * Two objects that change their names need a third one for a while. It goes with the next commit; if that
+ * fails, with a later one. */
+
+struct h5_help_name {
+	uint64_t group;	 /* in which it is */
+	uint64_t object; /* that counts it as a name; H5_UNDEF: none */
+	char name[64];
+	bool is_removed; /* since the last commit */
+	struct h5_help_name *next;
+};
+
+/* The name was committed, and is to go. Takes it over. It must not go with the commit of the exchange. */
+void h5_names_add_help(struct h5_vfs *vfs, struct h5_help_name *help);
+/* Removes help names. To be called before each commit. */
+void h5_names_remove_help(struct h5_vfs *vfs);
+
 /* ---- the order of changes ----
  *
  * An object that moves from one group to another must have its new name before the old one goes. A commit

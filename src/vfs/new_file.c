@@ -4,6 +4,7 @@
 #include "dataset/create.h"
 #include "format/datatype_make.h"
 #include "vfs/changes.h"
+#include "vfs/handle.h"
 #include "vfs/name_change.h"
 #include "vfs/plain.h"
 
@@ -39,20 +40,57 @@ int h5_vfs_mknod(struct h5_vfs *vfs, struct h5_node *parent, const char *text, s
 	return h5_naming_make(vfs, parent, text, make_file, entry);
 }
 
-int h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *text, int flags,
-		  struct h5_vfs_entry *entry, struct h5_handle **handle)
-{
-	int rc = h5_vfs_mknod(vfs, parent, text, entry);
+/* A handle of a new file. */
+struct opening {
+	struct h5_vfs *vfs;
+	int flags;
+	struct h5_handle *handle;
+};
 
-	/* Another request was faster. */
-	if (rc == -EEXIST && !(flags & O_EXCL))
-		rc = h5_vfs_lookup(vfs, parent, text, entry);
-	else if (!rc)
-		flags &= ~O_TRUNC;
+static int open_new(void *arg, struct h5_node *node)
+{
+	struct opening *o = arg;
+
+	return h5_handle_open_new(o->vfs, node, o->flags, &o->handle);
+}
+
+/* The file is there and open, or neither. */
+static int make_and_open(struct h5_naming *name, int flags, struct h5_vfs_entry *entry,
+			 struct h5_handle **handle)
+{
+	struct opening o = {.vfs = name->vfs, .flags = flags};
+	int rc = h5_naming_make_found(name, make_file, open_new, &o, entry);
+
+	if (rc) {
+		h5_handle_cancel(o.handle);
+		return rc;
+	}
+	h5_handle_start(o.handle);
+	*handle = o.handle;
+	return 0;
+}
+
+static int open_found(struct h5_vfs *vfs, struct h5_node *parent, const char *text, int flags,
+		      struct h5_vfs_entry *entry, struct h5_handle **handle)
+{
+	int rc = h5_vfs_lookup(vfs, parent, text, entry);
+
 	if (rc)
 		return rc;
 	rc = h5_vfs_open_file(vfs, entry->node, flags, handle);
 	if (rc)
 		h5_vfs_forget(vfs, entry->node, 1);
 	return rc;
+}
+
+int h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *text, int flags,
+		  struct h5_vfs_entry *entry, struct h5_handle **handle)
+{
+	struct h5_naming name;
+	int rc = h5_naming_begin(vfs, parent, text, &name, entry);
+
+	/* Another request was faster. */
+	if (rc == -EEXIST && !(flags & O_EXCL))
+		return open_found(vfs, parent, text, flags, entry, handle);
+	return rc ? rc : h5_naming_end(&name, make_and_open(&name, flags, entry, handle));
 }

@@ -2,11 +2,13 @@
 
 #include "base/error.h"
 #include "dataset/removal.h"
+#include "vfs/handle.h"
 #include "vfs/times.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { REMOVED_MAX = 1 << 16 }; /* most addresses of removed objects that are remembered */
 
@@ -16,6 +18,34 @@ struct h5_removed {
 	uint64_t count;
 	UT_hash_handle hh;
 };
+
+/* ---- waiting for changes ---- */
+
+bool h5_vfs_await_change(struct h5_vfs *vfs, unsigned seconds)
+{
+	struct timespec until;
+	bool changed;
+
+	pthread_mutex_lock(&vfs->await_lock);
+	while (!vfs->is_changed && !vfs->awaits_none)
+		pthread_cond_wait(&vfs->await_end, &vfs->await_lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += seconds;
+	while (!vfs->awaits_none && !pthread_cond_timedwait(&vfs->await_end, &vfs->await_lock, &until))
+		;
+	changed = !vfs->awaits_none;
+	vfs->is_changed = false;
+	pthread_mutex_unlock(&vfs->await_lock);
+	return changed;
+}
+
+void h5_vfs_await_none(struct h5_vfs *vfs)
+{
+	pthread_mutex_lock(&vfs->await_lock);
+	vfs->awaits_none = true;
+	pthread_cond_signal(&vfs->await_end);
+	pthread_mutex_unlock(&vfs->await_lock);
+}
 
 /* ---- addresses that are used again ---- */
 
@@ -166,6 +196,35 @@ void h5_objects_add_links(struct h5_vfs *vfs, const struct h5_node *directory, i
 	pthread_mutex_unlock(&vfs->lock);
 }
 
+/* ---- changes that are lost ---- */
+
+void h5_objects_lose(struct h5_vfs *vfs, uint64_t transaction, int failure)
+{
+	struct h5_shown *shown, *next;
+	struct h5_handle *h;
+
+	pthread_mutex_lock(&vfs->lock);
+	HASH_ITER(hh, vfs->shown, shown, next)
+	if (shown->changed_in == transaction)
+		shown->lost = failure;
+	/* If the object itself is lost, no node shows it any more. */
+	DL_FOREACH(vfs->handles, h)
+	if (h->node->shown && h->node->shown->changed_in == transaction && !h->lost)
+		h->lost = failure;
+	pthread_mutex_unlock(&vfs->lock);
+}
+
+int h5_objects_tell_loss(const struct h5_node *node, int rc)
+{
+	int lost = node->shown ? node->shown->lost : 0;
+
+	if (node->shown)
+		node->shown->lost = 0;
+	if (rc || !lost)
+		return rc;
+	return h5_fail(lost, node->entity.address, "what was changed could not be stored, and is lost");
+}
+
 /* ---- objects without names ---- */
 
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address)
@@ -184,17 +243,40 @@ bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address)
 	return shown;
 }
 
-static bool take_unused(struct h5_vfs *vfs, uint64_t *address)
+/* The next object that is to be removed, behind `before`; NULL: the first one. */
+static struct h5_shown *next_unused(struct h5_vfs *vfs, const struct h5_shown *before)
 {
 	struct h5_shown *shown;
 
 	pthread_mutex_lock(&vfs->lock);
-	shown = vfs->unused;
-	if (shown) {
-		*address = shown->address;
-		LL_DELETE(vfs->unused, shown);
-		drop(vfs, shown);
+	shown = before ? before->next : vfs->unused;
+	pthread_mutex_unlock(&vfs->lock);
+	return shown;
+}
+
+static void drop_unused(struct h5_vfs *vfs, struct h5_shown *shown)
+{
+	pthread_mutex_lock(&vfs->lock);
+	LL_DELETE(vfs->unused, shown);
+	drop(vfs, shown);
+	pthread_mutex_unlock(&vfs->lock);
+}
+
+bool h5_objects_remove_later(struct h5_vfs *vfs, uint64_t address, int failure)
+{
+	struct h5_shown *shown = NULL;
+
+	if (failure != -ENOMEM && failure != -EIO && failure != -ENOSPC)
+		return false;
+	pthread_mutex_lock(&vfs->lock);
+	shown = find(vfs, address);
+	if (!shown && (shown = add(vfs, address))) {
+		shown->is_nameless = true;
+		shown->nameless_since = h5_objects_transaction(vfs);
+		LL_PREPEND(vfs->unused, shown);
 	}
+	if (shown)
+		shown->failure = failure;
 	pthread_mutex_unlock(&vfs->lock);
 	return shown;
 }
@@ -208,13 +290,17 @@ void h5_objects_log_lost(const struct h5_vfs *vfs, uint64_t address, int rc)
 
 void h5_objects_sweep(struct h5_vfs *vfs)
 {
-	uint64_t address;
+	struct h5_shown *shown = next_unused(vfs, NULL), *next;
 
-	while (take_unused(vfs, &address)) {
-		int rc = h5_object_remove(vfs->file, address);
+	for (; shown; shown = next) {
+		int rc = h5_object_remove(vfs->file, shown->address);
 
+		next = next_unused(vfs, shown);
+		if (rc && h5_objects_remove_later(vfs, shown->address, rc))
+			continue;
 		if (rc)
-			h5_objects_log_lost(vfs, address, rc);
+			h5_objects_log_lost(vfs, shown->address, rc);
+		drop_unused(vfs, shown);
 	}
 }
 
@@ -252,6 +338,9 @@ void h5_objects_free(struct h5_vfs *vfs)
 {
 	struct h5_shown *shown, *next;
 
+	LL_FOREACH(vfs->unused, shown)
+	if (shown->failure)
+		h5_objects_log_lost(vfs, shown->address, shown->failure);
 	HASH_ITER(hh, vfs->shown, shown, next)
 	drop(vfs, shown);
 	vfs->unused = NULL;

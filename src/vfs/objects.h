@@ -19,7 +19,12 @@ struct h5_shown {
 	/* vfs->lock: of a group, its number of links, which may take a walk over all of them to find */
 	bool is_counted;
 	uint64_t links;
+	/* vfs->write_lock: the transaction that has changed its names, links or attributes last; why such
+	 * changes were lost, until a reply tells. 0: none */
+	uint64_t changed_in;
+	int lost;
 	struct h5_shown *next;	 /* vfs->lock: in vfs->unused */
+	int failure;		 /* vfs->write_lock: of the last attempt to remove it; 0: none */
 	struct timespec changed; /* vfs->write_lock: when the mount has changed it last; 0: not yet */
 };
 
@@ -58,6 +63,12 @@ int h5_objects_count_links(struct h5_vfs *vfs, const struct h5_node *directory, 
 /* The group that the node shows has got a link, or lost one: `by` is 1, -1 or 0. */
 void h5_objects_add_links(struct h5_vfs *vfs, const struct h5_node *directory, int by);
 
+/* The transaction of that number was given up: objects whose names, links or attributes it has changed,
+ * and open files of these, remember the failure. */
+void h5_objects_lose(struct h5_vfs *vfs, uint64_t transaction, int failure);
+/* Returns `rc`, or, once, why changes of the node's object were lost. */
+int h5_objects_tell_loss(const struct h5_node *node, int rc);
+
 /* The object has lost its last name. False: no node shows it, so the caller removes it. */
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);
 /* True: there are objects that have neither names nor nodes. */
@@ -70,8 +81,11 @@ static inline bool h5_objects_has_unused(struct h5_vfs *vfs)
 	pthread_mutex_unlock(&vfs->lock);
 	return has;
 }
-/* Removes the objects that have neither names nor nodes. To be called before each commit. */
+/* Removes the objects that have neither names nor nodes. To be called before each commit. What fails for want
+ * of memory, or by the device, is tried again. */
 void h5_objects_sweep(struct h5_vfs *vfs);
+/* An object without names could not be removed. False: it never can be. */
+bool h5_objects_remove_later(struct h5_vfs *vfs, uint64_t address, int failure);
 /* Says in the log that h5_object_remove() has failed. */
 void h5_objects_log_lost(const struct h5_vfs *vfs, uint64_t address, int rc);
 /* All nameless objects are removed by the next h5_objects_sweep(). To be called when nobody has any open. */

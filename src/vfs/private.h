@@ -65,6 +65,7 @@ struct h5_vfs {
 	struct h5_changed_name *changed_names;
 	unsigned changed_count;
 	struct h5_name_roles *roles; /* hash table by header */
+	struct h5_help_name *help_names;
 	/* vfs->lock: names that the kernel must forget, and what is called when there are some */
 	struct h5_changed_name *stale_names;
 	void (*tell_stale)(void *arg);

@@ -11,6 +11,7 @@
 #include "vfs/replace.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/random.h>
 
 #ifndef RENAME_NOREPLACE
@@ -233,21 +234,6 @@ static int add_help(struct renaming *r, const struct h5_link *help)
 	return h5_unit_end(file, rc);
 }
 
-static int remove_help(struct renaming *r, const struct h5_link *help)
-{
-	struct h5_file *file = r->vfs->file;
-	bool last;
-	int rc = h5_unit_begin(file);
-
-	if (rc)
-		return rc;
-	rc = h5_group_remove(file, group_of(&r->from), help->name, help->name_size);
-	if (!rc && help->type == H5_LINK_HARD)
-		rc = h5_object_drop_name(file, help->address, &last);
-	h5_tx_forget(file, group_of(&r->from));
-	return h5_unit_end(file, rc);
-}
-
 static int exchange_links(struct renaming *r)
 {
 	const struct h5_link there = link_as(&r->from, &r->to), here = link_as(&r->to, &r->from);
@@ -264,24 +250,51 @@ static int exchange_links(struct renaming *r)
 	return h5_unit_end(file, rc);
 }
 
-static int exchange(struct renaming *r)
+/* *help: a name that nothing has, for the link. */
+static int make_help(const struct renaming *r, struct h5_link *link, struct h5_help_name **help)
 {
-	const struct h5_naming_plan plan = {.to = r->from.directory, .more = h5_naming_counted(&r->from)};
-	struct h5_link help = r->from.link;
-	char name[64];
 	uint64_t number;
-	int rc;
 
+	*help = NULL;
 	if (getrandom(&number, sizeof number, 0) != sizeof number)
 		return h5_fail(-EIO, H5_UNDEF, "no random numbers");
-	help.owned = NULL;
-	help.name = name;
-	help.name_size = (size_t)snprintf(name, sizeof name, ".h5fs-exchange-%016jx", (uintmax_t)number);
+	*help = calloc(1, sizeof **help);
+	if (!*help)
+		return -ENOMEM;
+	**help = (struct h5_help_name){.group = group_of(&r->from), .object = H5_UNDEF};
+	if (r->from.link.type == H5_LINK_HARD)
+		(*help)->object = r->from.link.address;
+	*link = r->from.link;
+	link->owned = NULL;
+	link->name = (*help)->name;
+	link->name_size = (size_t)snprintf((*help)->name, sizeof(*help)->name, ".h5fs-exchange-%016jx",
+					   (uintmax_t)number);
+	return 0;
+}
+
+static int commit_help(struct renaming *r, struct h5_help_name **help)
+{
+	const struct h5_naming_plan plan = {.to = r->from.directory, .more = h5_naming_counted(&r->from)};
+	struct h5_link link;
+	int rc = make_help(r, &link, help);
+
+	if (rc)
+		return rc;
 	rc = h5_naming_order(r->vfs, &plan);
 	if (!rc)
-		rc = add_help(r, &help);
+		rc = add_help(r, &link);
 	if (!rc)
 		rc = h5_changes_commit(r->vfs);
+	if (rc)
+		free(*help);
+	return rc;
+}
+
+static int exchange(struct renaming *r)
+{
+	struct h5_help_name *help;
+	int rc = commit_help(r, &help);
+
 	if (rc)
 		return rc;
 	rc = exchange_links(r);
@@ -289,9 +302,8 @@ static int exchange(struct renaming *r)
 		rc = h5_changes_commit(r->vfs);
 	if (!rc)
 		move_nodes(r, true);
-	if (remove_help(r, &help) && r->vfs->options.log)
-		r->vfs->options.log("%s: the name %s was left",
-				    r->vfs->options.file ? r->vfs->options.file : "", name);
+	h5_names_add_help(r->vfs, help);
+	h5_names_remove_help(r->vfs);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
  *	mkdir PATH		rmdir PATH		unlink PATH
  *	rename PATH PATH FLAGS	link PATH PATH		symlink TARGET PATH
  *	set PATH XATTR VALUE	remove PATH XATTR	commit
+ *	fsync-directory PATH
  *	hold PATH		looks the path up and forgets it only at the end
  *	digest			a hash of all that the mount shows
  *	release			gives unused space back to the file system
@@ -221,6 +222,18 @@ static int run_commit(struct shell *s, char *words[WORDS])
 	return h5_vfs_commit(s->vfs);
 }
 
+static int run_fsync_directory(struct shell *s, char *words[WORDS])
+{
+	struct h5_node *node;
+	int rc = find(s, words[1], &node);
+
+	if (rc)
+		return rc;
+	rc = h5_vfs_fsync_directory(s->vfs, node);
+	forget(s, node);
+	return rc;
+}
+
 static int run_hold(struct shell *s, char *words[WORDS])
 {
 	struct h5_node *node;
@@ -414,6 +427,7 @@ static const struct request requests[] = {
 	{"write", run_write},
 	{"resize", run_resize},
 	{"punch", run_punch},
+	{"fsync-directory", run_fsync_directory},
 	{"fsync", run_fsync},
 	{"flush", run_flush},
 	{"fail", run_fail},

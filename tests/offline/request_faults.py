@@ -1,0 +1,315 @@
+#!/usr/bin/python3
+"""Requests that change the file whose allocations, reads, writes and syncs fail, or find no space, one after the other, without FUSE
+(tests/lib/vfs_shell.c): a request that fails has done nothing, and the next one works; a commit that fails leaves the file as it was, or,
+if its journal is needed, as the next mount makes it: before or after. No space is lost.
+
+H5FS_FAULTS=all: each call fails, not only some of them."""
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+
+import crashlib
+
+ALL = os.environ.get("H5FS_FAULTS") == "all"
+SCATTERED = 16384  # free bytes between others, more than without faults
+EIO, ENOMEM, ENOSPC, EROFS = 5, 12, 28, 30
+NOREPLACE, EXCHANGE = 1, 2
+OPEN = ("open", "data", 0, os.O_RDWR)
+NEW = (("create", "small/new", 0), ("write", 0, 0, 9000, 3))
+STYLES = {
+    "symbol tables": dict(libver="earliest"),
+    "superblock 2": dict(libver=("v108", "v108")),
+    "latest": dict(libver="latest"),
+    "tracked": dict(libver="latest", track_order=True),
+}
+
+# Requests that come before, and the request that fails.
+NAMES = {
+    "mkdir": ((), ("mkdir", "empty/x")),
+    "mkdir, dense": ((), ("mkdir", "many/x" + "y" * 100)),
+    "mkdir, becomes dense": ((), ("mkdir", "eight/x")),
+    "mkdir in a new group": ((("mkdir", "x"),), ("mkdir", "x/y")),
+    "rmdir": ((), ("rmdir", "empty")),
+    "create": ((), ("create", "small/new", 0)),
+    "unlink": ((), ("unlink", "data")),
+    "unlink, filtered": ((), ("unlink", "filtered")),
+    "unlink, one of two names": ((("link", "data", "small/hard"),), ("unlink", "data")),
+    "unlink, many attributes": ((), ("unlink", "with many")),
+    "unlink, open": ((OPEN,), ("unlink", "data")),
+    "unlink, dense": ((), ("unlink", "many/link 7")),
+    "rename": ((), ("rename", "data", "data 2", 0)),
+    "rename, dense": ((), ("rename", "many/link 7", "many/new name", NOREPLACE)),
+    "rename to another group": ((), ("rename", "data", "many/data", 0)),
+    "rename of a group": ((), ("rename", "small", "many/small", 0)),
+    "rename over": ((), ("rename", "data", "filtered", 0)),
+    "rename over a group": ((), ("rename", "small", "empty", 0)),
+    "exchange": ((), ("rename", "data", "filtered", EXCHANGE)),
+    "exchange of groups": ((), ("rename", "small", "many", EXCHANGE)),
+    "replace": ((*NEW, ("close", 0)), ("rename", "small/new", "data", 0)),
+    "replace, filtered": ((("create", "small/new", 0), ("write", 0, 0, 4800, 3), ("close", 0)), ("rename", "small/new", "filtered", 0)),
+    "link": ((), ("link", "data", "many/hard")),
+    "symlink": ((), ("symlink", "target", "eight/soft")),
+    "set, number": ((), ("set", "data", "user.new", "5")),
+    "set, text": ((), ("set", "with few", "user.new", "a text")),
+    "set, long text": ((), ("set", "with many", "user.new", "long " * 3000)),
+    "set, becomes dense": ((), ("set", "with eight", "user.new", "[1,2,3]")),
+    "set, other value": ((), ("set", "with few", "user.a1", "other text")),
+    "set, dense": ((), ("set", "with many", "user.a3", "77")),
+    "convert": ((), ("set", "with many", "h5fs.type.a3", "<f8")),
+    "remove": ((), ("remove", "with few", "user.a1")),
+    "remove, dense": ((), ("remove", "with many", "user.a3")),
+    "declare": ((("create", "small/new", 0),), ("set", "small/new", "h5fs.info", '{"dtype":"<i4","shape":"0,5","filters":"deflate(4)"}')),
+    "comment": ((), ("set", "data", "h5fs.comment", "some words")),
+    "shape": ((), ("set", "filtered", "h5fs.shape", "100,10")),
+    "resize": ((OPEN,), ("resize", 0, 100)),
+    "resize, larger": ((OPEN,), ("resize", 0, 30_000)),
+    "truncate": ((), ("open", "filtered", 0, os.O_RDWR | os.O_TRUNC)),
+    "punch": ((OPEN,), ("punch", 0, 500, 6000)),
+    "write": ((OPEN,), ("write", 0, 9000, 5000, 7)),
+    "write to a new file": ((("create", "small/new", 0),), ("write", 0, 0, 90_000, 7)),
+    "flush": (NEW, ("flush", 0)),
+}
+# Elements are written where they are, one chunk after the other.
+IN_PARTS = {"punch", "write", "write to a new file", "replace, filtered", "replace"}
+
+
+def make(path, options):
+    track = {key: value for key, value in options.items() if key == "track_order"}
+    with h5py.File(path, "w", **options) as f:
+        for name, links in ("empty", 0), ("small", 3), ("eight", 8), ("many", 40):
+            group = f.create_group(name, **track)
+            for i in range(links):
+                group[f"link {i}"] = h5py.SoftLink("/" + "x" * (i % 30))
+        f.create_dataset("data", data=np.arange(9000).astype("u1"), maxshape=(None,), chunks=(1000,))
+        f.create_dataset("filtered", data=np.arange(1200, dtype="<i4").reshape(120, 10), maxshape=(None, 10), chunks=(7, 10), compression=4)
+        for name, count in ("with few", 3), ("with eight", 8), ("with many", 20):
+            f.create_dataset(name, data=[1, 2, 3])
+            for i in range(count):
+                f[name].attrs[f"a{i}"] = "text %u" % i if i % 3 == 1 else i
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="h5fs-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.path, self.pristine = os.path.join(self.folder, "data.h5"), os.path.join(self.folder, "pristine.h5")
+        self.shell = None
+        self.addCleanup(self.kill)
+
+    def copy(self):
+        shutil.copy(self.pristine, self.path)
+        if os.path.exists(self.path + ".h5fs-journal"):
+            os.unlink(self.path + ".h5fs-journal")
+
+    def kill(self):
+        """What a failed test has left."""
+        if self.shell:
+            self.shell.run.kill()
+            self.end()
+
+    def begin(self, before):
+        """A shell over a new copy of the file, in which the first requests are done; what it shows."""
+        self.copy()
+        self.shell = crashlib.Shell(self.path)
+        for words in before:
+            self.assertEqual(self.shell.ask(*words)[0], 0, words)
+        return self.digest()
+
+    def digest(self):
+        error, _, _, digest = self.shell.ask("digest")
+        self.assertEqual(error, 0, "the tree cannot be read")
+        return digest
+
+    def end(self):
+        shell, self.shell = self.shell, None
+        return shell.end()
+
+    def unused(self):
+        """Checks the file; how many bytes nothing refers to."""
+        run = subprocess.run([crashlib.H5FS, "--check", self.path], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        found = re.search(r"(\d+) bytes", run.stdout)
+        return int(found[1]) if found else 0
+
+    def perform(self, before, request):
+        """What is there before and after the request, and the unused bytes of the file then."""
+        first = self.begin(before)
+        self.assertEqual(self.shell.ask(*request)[0], 0, request)
+        after = self.digest()
+        self.assertEqual(self.shell.ask("commit")[0], 0)
+        self.assertEqual(self.digest(), after)
+        self.assertEqual(self.end(), 0)
+        return first, after, self.unused()
+
+    def fail_request(self, name, before, request, fault, error):
+        """The request fails at each call, until it passes."""
+        first, after, unused = self.perform(before, request)
+        self.begin(before)
+        n, failures, passed = self.first, 0, False
+        while not passed:
+            self.shell.ask(fault, n)
+            result, _, fired, _ = self.shell.ask(*request)
+            n += self.step(n)
+            passed = not fired
+            failures += fired
+            if passed:
+                self.assertEqual(result, 0)
+            elif result:
+                self.assertEqual(result, error, f"call {n}")
+                # If a commit came first and has failed, what was done before is lost, too.
+                if name not in IN_PARTS:
+                    if self.digest() not in (first, self.base):
+                        self.assertEqual(self.shell.ask("commit")[0], 0)
+                    self.assertIn(self.digest(), (first, self.base), f"call {n}")
+                    if self.digest() != first:
+                        self.end()
+                        self.begin(before)
+            else:
+                # Without what failed, or with another attempt at it by the next commit.
+                if self.digest() != after:
+                    self.assertEqual(self.shell.ask("commit")[0], 0)
+                self.assertEqual(self.digest(), after, f"call {n}")
+                self.assertEqual(self.end(), 0)
+                self.assertLessEqual(self.unused(), unused + SCATTERED, f"call {n}")
+                self.begin(before)
+        self.assertEqual(self.digest(), after)
+        self.assertEqual(self.shell.ask("commit")[0], 0)
+        self.assertEqual(self.end(), 0)
+        self.assertLessEqual(self.unused(), unused + SCATTERED)
+        return failures
+
+    def fail_commit(self, name, before, request, fault, error):
+        """What writes fails, in the request or the commit."""
+        first, after, unused = self.perform(before, request)
+        n, passed, failures = self.first, False, 0
+        while not passed:
+            self.begin(before)
+            base = self.committed()
+            self.shell.ask(fault, n, error)
+            result, _, fired, _ = self.shell.ask(*request)
+            committed = 0
+            if not result:
+                committed, _, fired, _ = self.shell.ask("commit")
+            self.shell.ask("fail", 0)
+            label = f"call {n}: {result}, {committed}"
+            n += self.step(n)
+            passed = not fired
+            failures += fired
+            if passed:
+                self.assertEqual((result, committed), (0, 0))
+            else:
+                self.after_failure(name, request, result or committed, error, (base, first, after), label)
+            self.end()
+            self.settle((base, first, after), label)
+        self.unused()
+        return failures
+
+    def committed(self):
+        """What the pristine file shows."""
+        return self.base
+
+    def after_failure(self, name, request, result, error, states, label):
+        # A dataset that becomes shorter is committed at once: the request may have succeeded with the last commit that was made.
+        self.assertIn(result, (error, EROFS, 0), label)
+        if self.shell.ask("mkdir", "later")[0] == EROFS:
+            return  # the journal is needed
+        self.assertEqual(self.shell.ask("rmdir", "later")[0], 0, label)
+        self.assertEqual(self.shell.ask("commit")[0], 0, label)
+        if name not in IN_PARTS:
+            self.assertIn(self.digest(), states, label)
+        self.assertEqual(self.shell.ask("mkdir", "later")[0], 0, label)
+        self.assertEqual(self.shell.ask("commit")[0], 0, label)
+        self.assertEqual(self.shell.ask("rmdir", "later")[0], 0, label)
+        self.assertEqual(self.shell.ask("commit")[0], 0, label)
+
+    def settle(self, states, label):
+        """The next mount finds a whole file."""
+        self.shell = crashlib.Shell(self.path)
+        digest = self.digest()
+        self.assertEqual(self.end(), 0, label)
+        self.unused()
+        return digest
+
+    def step(self, n):
+        """To the next call that fails. Each style of file has others."""
+        return 1 if ALL else 1 + int(n * self.rate)
+
+    def run_all(self, function, rate, *faults):
+        failures, self.rate = 0, rate
+        for i, (style, options) in enumerate(STYLES.items()):
+            self.first = 1 if ALL else 1 + i
+            make(self.pristine, options)
+            self.copy()
+            self.shell = crashlib.Shell(self.path)
+            self.base = self.digest()
+            self.end()
+            for j, (name, (before, request)) in enumerate(NAMES.items()):
+                for fault, error in faults if ALL else faults[i // 2 % len(faults):][:(i + j) % 2]:
+                    with self.subTest(style=style, name=name, fault=fault, error=error):
+                        failures += function(name, before, request, fault, error)
+                    self.kill()
+        self.assertGreater(failures, 50)
+
+    def test_losses(self):
+        """What is lost in a commit that nobody has asked for, the next fsync of what was changed tells, once."""
+        for style, options in STYLES.items():
+            make(self.pristine, options)
+            for changes, of, others in (((("mkdir", "small/x"),), "small", ("many", "data")),
+                                        ((("unlink", "many/link 3"), ("rename", "small/link 1", "empty/x", 0)), "empty", ("data", "with few")),
+                                        ((("set", "data", "user.new", "a text"),), "data", ("small", "filtered"))):
+                with self.subTest(style=style, changes=changes):
+                    self.begin([("hold", path) for path in ("small", "many", "empty", "data", "filtered", "with few")])
+                    first = self.digest()
+                    for words in changes:
+                        self.assertEqual(self.shell.ask(*words)[0], 0, words)
+                    self.shell.ask("fail-all", 1, ENOSPC)
+                    self.assertEqual(self.shell.ask("commit")[0], ENOSPC)
+                    self.shell.ask("fail", 0)
+                    self.assertEqual(self.digest(), first)
+                    for path in others:
+                        self.assertEqual(self.sync(path), 0, path)
+                    self.assertEqual(self.sync(of), ENOSPC)
+                    self.assertEqual(self.sync(of), 0)
+                    for words in changes:
+                        self.assertEqual(self.shell.ask(*words)[0], 0, words)
+                    self.assertEqual(self.sync(of), 0)
+                    self.assertEqual(self.end(), 0)
+                self.kill()
+
+    def sync(self, path):
+        if self.shell.ask("open", path, 5, os.O_RDONLY)[0]:
+            return self.shell.ask("fsync-directory", path)[0]
+        error = self.shell.ask("fsync", 5)[0]
+        self.shell.ask("close", 5)
+        return error
+
+    def test_a_new_file_that_is_lost(self):
+        make(self.pristine, STYLES["latest"])
+        for more in (), (("write", 0, 0, 100, 1),):
+            self.begin((("hold", "small"), ("create", "small/new", 0), *more))
+            self.shell.ask("fail-all", 1, ENOSPC)
+            self.assertEqual(self.shell.ask("commit")[0], ENOSPC)
+            self.shell.ask("fail", 0)
+            self.assertEqual([self.shell.ask("fsync", 0)[0] for _ in range(2)], [ENOSPC, 0])
+            self.assertEqual(self.sync("small"), ENOSPC)
+            self.shell.ask("close", 0)
+            self.assertEqual(self.end(), 0)
+
+    def test_memory(self):
+        self.run_all(self.fail_request, 0.5, ("fail-memory", ENOMEM))
+
+    def test_reads(self):
+        self.run_all(self.fail_request, 0.5, ("fail-read", EIO))
+
+    def test_commits(self):
+        self.run_all(self.fail_commit, 1, ("fail", EIO), ("fail-all", ENOSPC))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
