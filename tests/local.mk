@@ -179,6 +179,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_holes.py \
 	tests/mount/mount_journals.py \
 	tests/mount/mount_kill.py \
+	tests/mount/mount_kill_tree.py \
 	tests/mount/mount_lazy.py \
 	tests/mount/mount_load.py \
 	tests/mount/mount_links.py \
@@ -238,6 +239,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/conformance.py \
 	tests/judge/copy_corpus.py \
 	tests/judge/memory_corpus.py \
+	tests/lib/contents_model.py \
 	tests/lib/copytree.py \
 	tests/lib/crashlib.py \
 	tests/lib/dense_names.py \
