@@ -345,14 +345,17 @@ SOAK_SEQUENCES = 20000
 SOAK_KILLS = 2000
 SOAK_SEEDS = 20
 .PHONY: soak
-soak: src/h5fs tests/unit/crash_replay tests/data/stamp
+soak: src/h5fs tests/lib/vfs_shell tests/unit/crash_replay tests/data/stamp
 	@$(AM_TESTS_ENVIRONMENT) \
 	H5FS_FOLLOW_SECONDS=$(SOAK_SECONDS) $(PYTHON3) $(srcdir)/tests/mount/mount_swmr.py && \
 	H5FS_LOAD_SECONDS=60 $(PYTHON3) $(srcdir)/tests/mount/mount_load.py && \
 	H5FS_MODEL_SEED=random H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount/mount_model.py && \
 	H5FS_KILLS=$(SOAK_KILLS) $(PYTHON3) $(srcdir)/tests/mount/mount_kill.py && \
+	H5FS_KILLS=$(SOAK_KILLS) H5FS_SEED=soak $(PYTHON3) $(srcdir)/tests/mount/mount_kill_tree.py && \
+	H5FS_FAULTS=all $(PYTHON3) $(srcdir)/tests/offline/request_faults.py && \
 	for seed in `seq 2 $(SOAK_SEEDS)`; do \
-		srcdir=$(srcdir) H5FS_CRASH_SEED=$$seed tests/unit/crash_replay || exit 1; \
+		srcdir=$(srcdir) H5FS_CRASH_SEED=$$seed tests/unit/crash_replay && \
+		H5FS_CRASH_SEED=$$seed H5FS_CRASH_STATES=400 $(PYTHON3) $(srcdir)/tests/offline/crash_contents.py || exit 1; \
 	done
 
 # What asks libhdf5 about files that h5fs has written. `make check` asks the newer versions too, about some of the files, where
@@ -381,6 +384,7 @@ JUDGED_TESTS = \
 	tests/mount/mount_append.py \
 	tests/mount/mount_fsx.py \
 	tests/mount/mount_kill.py \
+	tests/mount/mount_kill_tree.py \
 	tests/mount/mount_load.py \
 	tests/mount/mount_model.py \
 	tests/mount/mount_paged_append.py \
@@ -391,6 +395,8 @@ JUDGED_TESTS = \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
 	tests/mount/mount_write.py \
+	tests/offline/crash_contents.py \
+	tests/offline/crash_names.py \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py
 .PHONY: judge-newer
