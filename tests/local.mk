@@ -211,6 +211,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_structured.py \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
+	tests/mount/mount_tree.py \
 	tests/mount/mount_vbz.py \
 	tests/mount/mount_view_texts.py \
 	tests/mount/mount_views.py \
@@ -258,8 +259,11 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/injectlib.py \
 	tests/judge/index_structure.py \
 	tests/judge/symbol_table_judge.py \
+	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
+	tests/lib/tree_model.py \
+	tests/lib/tree_player.py \
 	tests/lib/viewlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
@@ -327,6 +331,7 @@ FIXTURE_MODULES = \
 	tests/fixtures/h5dataset.py \
 	tests/fixtures/h5heap.py \
 	tests/fixtures/libhdf5.py \
+	tests/fixtures/tree_files.py \
 	tests/fixtures/vbz.py
 EXTRA_DIST += $(FIXTURES) $(FIXTURE_MODULES)
 check_DATA = tests/data/stamp
@@ -350,6 +355,7 @@ soak: src/h5fs tests/lib/vfs_shell tests/unit/crash_replay tests/data/stamp
 	H5FS_FOLLOW_SECONDS=$(SOAK_SECONDS) $(PYTHON3) $(srcdir)/tests/mount/mount_swmr.py && \
 	H5FS_LOAD_SECONDS=60 $(PYTHON3) $(srcdir)/tests/mount/mount_load.py && \
 	H5FS_MODEL_SEED=random H5FS_MODEL_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount/mount_model.py && \
+	H5FS_TREE_SEED=random H5FS_TREE_SEQUENCES=$(SOAK_SEQUENCES) $(PYTHON3) $(srcdir)/tests/mount/mount_tree.py && \
 	H5FS_KILLS=$(SOAK_KILLS) $(PYTHON3) $(srcdir)/tests/mount/mount_kill.py && \
 	H5FS_KILLS=$(SOAK_KILLS) H5FS_SEED=soak $(PYTHON3) $(srcdir)/tests/mount/mount_kill_tree.py && \
 	H5FS_FAULTS=all $(PYTHON3) $(srcdir)/tests/offline/request_faults.py && \

@@ -92,6 +92,13 @@ def read_whole(d):
     return plain(d[:rows]) + plain(d[-rows:])
 
 
+def target_of(link):
+    """What a link says."""
+    if isinstance(link, h5py.ExternalLink):
+        return f"external {link.filename} {link.path}"
+    return f"soft {link.path}" if isinstance(link, h5py.SoftLink) else "hard"
+
+
 class Walk:
     """All objects of a file by their hard links, with what they hold; `found` has the answer."""
 
@@ -113,27 +120,27 @@ class Walk:
 
     def look(self, path, file, todo):
         o = file[path]
-        address = h5py.h5o.get_info(o.id).addr
-        if address in self.addresses:
+        info = h5py.h5o.get_info(o.id)
+        if info.addr in self.addresses:
             return "again"
-        self.addresses.add(address)
+        self.addresses.add(info.addr)
         for name in o.attrs:
             self.tried(f"{path}@{name}", lambda: digest(plain(o.attrs[name])))
         if isinstance(o, h5py.Group):
-            names = list(o)
-            for name in names:
-                if isinstance(o.get(name, getlink=True), h5py.HardLink):
-                    todo.append(f"{path.rstrip('/')}/{name}")
-            return digest("group", len(o.attrs), *sorted(names))
+            names = sorted(o)
+            links = [o.get(name, getlink=True) for name in names]
+            todo += [f"{path.rstrip('/')}/{name}" for name, link in zip(names, links) if isinstance(link, h5py.HardLink)]
+            targets = [target_of(link) for link in links]
+            return digest("group", info.rc, len(o.attrs), *names, *targets)
         if not isinstance(o, h5py.Dataset):
-            return digest("datatype", len(o.attrs))
+            return digest("datatype", info.rc, len(o.attrs))
         if is_misread(o):
             for what in "data", "rows", "attribute", "grown", "data again":
                 self.found[f"{path} {what}"] = UNJUDGED
         else:
             self.datasets.append(path)
             self.tried(path + " data", lambda: digest(read_whole(o)))
-        return digest("dataset", len(o.attrs), o.shape, o.maxshape, o.chunks)
+        return digest("dataset", info.rc, len(o.attrs), o.shape, o.maxshape, o.chunks)
 
 
 def copy(path):
