@@ -76,14 +76,6 @@ int h5_attribute_create(struct h5_file *file, uint64_t object, const char *name,
 	return put(file, object, name, type, space, data, h5_named_insert);
 }
 
-int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
-			 const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
-{
-	int rc = put(file, object, name, type, space, data, h5_named_replace);
-
-	return rc == -ENOENT ? -ENODATA : rc;
-}
-
 /* Copies the message, which the caller frees, and finds where its elements are. */
 static int copy_message(struct h5_file *file, uint64_t object, const char *name, uint8_t **copy, size_t *size,
 			size_t *data)
@@ -182,6 +174,22 @@ static int drop_use(struct h5_file *file, uint64_t type)
 		count = object->references;
 	h5_file_put(file, ref);
 	return count > 1 ? h5_header_set_references(file, type, count - 1) : 0;
+}
+
+int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
+			 const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
+{
+	uint64_t committed;
+	int rc = find_committed(file, object, name, &committed);
+
+	if (!rc)
+		rc = h5_unit_begin(file);
+	if (rc)
+		return rc == -ENOENT ? -ENODATA : rc;
+	rc = put(file, object, name, type, space, data, h5_named_replace);
+	if (!rc && committed != H5_UNDEF)
+		rc = drop_use(file, committed);
+	return h5_unit_end(file, rc);
 }
 
 int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name)

@@ -203,6 +203,24 @@ class SetAttributes(MountCase):
                 self.assertEqual(f["d"].attrs["new3"], "")
                 self.assertEqual(f["d"].attrs["new4"].tolist(), ["", ""])
 
+    def test_a_committed_type_counts_who_has_it(self):
+        for style, how in STYLES.items():
+            path = make(self.file(f"{style}.h5"), **how)
+            with h5py.File(path, "r+") as f:
+                for item in f["d"], f["group"]:
+                    for name in "converted", "removed", "set":
+                        item.attrs.create(name, 1, dtype=f["named"])
+                self.assertEqual(h5py.h5o.get_info(f["named"].id).rc, 7)
+            with Mount(path, options="rw") as m:
+                for name in "d", "group":
+                    os.setxattr(m.at(name), "h5fs.type.converted", b"<i8")
+                    os.removexattr(m.at(name), "user.removed")
+                    os.setxattr(m.at(name), "user.set", b"2")
+                self.assertEqual(os.stat(m.at("named")).st_nlink, 3)
+            with judges.File(path) as f, self.subTest(style):
+                self.assertEqual(h5py.h5o.get_info(f["named"].id).rc, 3)
+                self.assertEqual((f["d"].attrs["converted"], f["d"].attrs["set"]), (1, 2))
+
     def test_large_attributes(self):
         """Over 64 KiB of bytes an attribute is no message of a header any more."""
         numbers = "[" + ",".join(["7"] * 30000) + "]"
