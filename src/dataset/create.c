@@ -269,10 +269,13 @@ static int make_messages(struct messages *m, const struct h5_new_dataset *how, u
 {
 	const struct h5_superblock *sb = h5_file_superblock(m->file);
 	struct h5_writer w = h5_writer_init(room, MESSAGE_MAX, sb->size_of_offsets, sb->size_of_lengths);
+	struct h5_dataspace space = how->space;
 	struct h5_writer empty = w;
 	int rc;
 
-	h5_dataspace_encode(&w, &how->space);
+	/* Without maximum dimensions the index would not fit once the dataset has shrunk. */
+	space.has_max = how->layout == H5_LAYOUT_CHUNKED;
+	h5_dataspace_encode(&w, &space);
 	rc = add_written(m, H5_MSG_DATASPACE, &w);
 	if (!rc)
 		rc = add_type(m, how->type);

@@ -238,7 +238,7 @@ uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *writer)
 
 bool h5_dataset_writer_can_resize(const struct h5_dataset_writer *writer)
 {
-	return writer->row && writer->ops->grow;
+	return writer->row && writer->ops->grow && writer->dataset->space.has_max;
 }
 
 uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer)

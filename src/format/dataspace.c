@@ -42,7 +42,8 @@ int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
 	h5_reader_skip(r, sizes_at(version) - 4);
 	for (unsigned i = 0; i < rank; i++)
 		space->max[i] = space->dims[i] = h5_read_length(r);
-	for (unsigned i = 0; flags & 1 && i < rank; i++)
+	space->has_max = flags & 1;
+	for (unsigned i = 0; space->has_max && i < rank; i++)
 		space->max[i] = h5_read_length(r);
 	if (space->kind == H5_SPACE_NULL)
 		space->elements = 0;
@@ -54,15 +55,15 @@ int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
 void h5_dataspace_encode(struct h5_writer *w, const struct h5_dataspace *space)
 {
 	unsigned rank = space->kind == H5_SPACE_SIMPLE ? space->rank : 0;
-	bool limited = memcmp(space->dims, space->max, rank * sizeof *space->dims);
+	bool has_max = rank && (space->has_max || memcmp(space->dims, space->max, rank * sizeof *space->dims));
 
 	h5_write_u8(w, 2);
 	h5_write_u8(w, (uint8_t)rank);
-	h5_write_u8(w, limited);
+	h5_write_u8(w, has_max);
 	h5_write_u8(w, (uint8_t)space->kind);
 	for (unsigned i = 0; i < rank; i++)
 		h5_write_length(w, space->dims[i]);
-	for (unsigned i = 0; i < rank && limited; i++)
+	for (unsigned i = 0; i < rank && has_max; i++)
 		h5_write_length(w, space->max[i]);
 }
 

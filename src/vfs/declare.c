@@ -66,6 +66,14 @@ static struct h5_declared *remembered(struct h5_vfs *vfs, uint64_t address)
 	return declared;
 }
 
+void h5_declared_forget(struct h5_vfs *vfs, uint64_t address)
+{
+	struct h5_declared *declared = remembered(vfs, address);
+
+	if (declared)
+		forget(vfs, declared);
+}
+
 /* Moves what was said to the memory of the dataset. Without memory only that is lost. */
 static void remember(struct h5_vfs *vfs, uint64_t address, char *said[PROPERTIES])
 {

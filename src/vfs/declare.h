@@ -12,6 +12,8 @@
  * changed. */
 int h5_declare(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *text, size_t n);
 
+/* To be called for a new dataset: what was said of another one, which had this address, does not count. */
+void h5_declared_forget(struct h5_vfs *vfs, uint64_t address);
 /* Forgets what was declared, which matters only for later declarations. */
 void h5_declared_free(struct h5_vfs *vfs);
 

@@ -4,6 +4,7 @@
 #include "dataset/create.h"
 #include "format/datatype_make.h"
 #include "vfs/changes.h"
+#include "vfs/declare.h"
 #include "vfs/handle.h"
 #include "vfs/name_change.h"
 #include "vfs/plain.h"
@@ -30,9 +31,11 @@ static int make_file(const struct h5_naming *name, struct h5_node **node)
 	h5_datatype_free(type);
 	if (!rc)
 		rc = h5_naming_insert_object(name, address, H5_NODE_DATASET, node);
-	if (!rc)
-		h5_plain_add(vfs, address);
-	return rc;
+	if (rc)
+		return rc;
+	h5_declared_forget(vfs, address);
+	h5_plain_add(vfs, address);
+	return 0;
 }
 
 int h5_vfs_mknod(struct h5_vfs *vfs, struct h5_node *parent, const char *text, struct h5_vfs_entry *entry)

@@ -11,7 +11,7 @@ import h5py
 import numpy
 
 import judges
-from mountlib import Mount, MountCase, main, read, write
+from mountlib import Mount, MountCase, main, patch, read, write
 
 LIBVERS = "earliest", "latest"
 
@@ -116,6 +116,57 @@ class Declare(MountCase):
                 self.assertErrno(errno.EINVAL, os.setxattr, m.at("rows"), "h5fs.shape", text.encode())
         with judges.File(path) as f:
             self.assertEqual(list(f["rows"][...]), [0, 1, 2, 3])
+
+    def test_a_maximum_of_the_same_size(self):
+        """It stays if the dataset shrinks, and so does the index, which has as many elements as chunks can be."""
+        for libver in LIBVERS:
+            path = make(self.file(f"{libver}.h5"), libver)
+            with Mount(path, options="rw") as m:
+                declare(m, "d0", dtype="<i4", shape="4", maxshape="4", chunks="1")
+                declare(m, "d1", dtype="<i4", shape="4,3", maxshape="4,3", chunks="2,2")
+                for name, row in ("d0", 1), ("d1", 3):
+                    write(m.at("new"), numpy.arange(4 * row, dtype="<i4").tobytes())
+                    os.rename(m.at("new"), m.at(name))
+                    os.truncate(m.at(name), 4 * row)
+                    os.truncate(m.at(name), 4 * row * 3)
+                self.assertInfo(m, "d1", shape="3,3", maxshape="4,3")
+            with judges.File(path) as f:
+                self.assertEqual((f["d0"].maxshape, f["d1"].maxshape), ((4,), (4, 3)))
+                self.assertEqual(list(f["d0"][...]), [0, 0, 0])
+                self.assertEqual(f["d1"][...].tolist(), [[0, 1, 2], [0, 0, 0], [0, 0, 0]])
+
+    def test_a_maximum_that_is_not_stored(self):
+        """Such a dataset keeps its size: its maximum would change with it."""
+        path = self.file("none.h5")
+        with h5py.File(path, "w", libver="earliest") as f:
+            f.create_dataset("d", data=numpy.arange(7, dtype="<i4"), maxshape=(9,), chunks=(2,))
+        space = b"\1\1%c" + bytes(5) + (7).to_bytes(8, "little")
+        patch(path, space % 1, space % 0)
+        with h5py.File(path) as f:
+            self.assertEqual(f["d"].maxshape, (7,))
+        with Mount(path, options="rw") as m:
+            self.assertErrno(errno.EPERM, os.truncate, m.at("d"), 8)
+            self.assertErrno(errno.EINVAL, os.setxattr, m.at("d"), "h5fs.shape", b"8")
+            with open(m.at("d"), "r+b") as f:
+                f.write(b"\1" * 28)
+        with judges.File(path) as f:
+            self.assertEqual(list(f["d"][...]), [0x01010101] * 7)
+
+    def test_nothing_is_remembered_of_a_removed_file(self):
+        """A new file in its place is as it was not declared."""
+        for libver in LIBVERS:
+            path = make(self.file(f"{libver}.h5"), libver)
+            with Mount(path, options="rw") as m:
+                addresses, root = set(), m.open("", os.O_RDONLY)
+                for _ in range(9):
+                    write(m.at("new"), b"")
+                    addresses.add(os.getxattr(m.at("new"), "h5fs.address"))
+                    declare(m, "new", shape="3")
+                    self.assertInfo(m, "new", dtype="|u1", fill="")
+                    declare(m, "new", dtype="<i4", fill="7")
+                    os.unlink(m.at("new"))
+                    os.fsync(root)
+                self.assertLess(len(addresses), 9, "no address was used again")
 
     def test_what_is_refused(self):
         path = make(self.file("a.h5"), "latest")
