@@ -16,6 +16,7 @@ from tree_model import Thing, error_of, escape, named
 
 NOREPLACE, EXCHANGE = 1, 2
 PUNCH = 3  # FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
+TRACE = os.environ.get("H5FS_TREE_TRACE")  # a file to which all operations go
 LARGEST = 40_000  # bytes that a dataset grows to
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -168,7 +169,10 @@ class Player:
             raise Wrong(f"{what}: {tree_model.short(found)}, not {tree_model.short(expected)}")
 
     def say(self, *what):
-        self.said.append(" ".join(w if isinstance(w, str) else os.path.join("/", *w) if isinstance(w, tuple) else str(w) for w in what))
+        self.said.append(" ".join(os.path.join("/", *w) if isinstance(w, tuple) else str(w) for w in what))
+        if TRACE:
+            with open(TRACE, "a") as f:
+                print(os.getpid(), self.said[-1], file=f)
 
     def step(self):
         kind = self.dice.choices(list(self.WEIGHTS), list(self.WEIGHTS.values()))[0]

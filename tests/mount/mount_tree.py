@@ -6,6 +6,7 @@ H5FS_TREE_SEQUENCES   how many sequences of operations
 H5FS_TREE_SEED        of the first file; each file has its own, which a failure names ("random": another one every time)
 H5FS_TREE_STYLES      the styles, with commas (all)
 H5FS_TREE_KEEP        a folder to which the files are copied"""
+import contextlib
 import multiprocessing
 import os
 import random
@@ -62,7 +63,7 @@ class Tree(MountCase):
         # h5diff fails where a reference names what is no longer there, so in half of the files that stays.
         self.precious = model.referred() if dice.random() < .5 else ()
         for number in range(MOUNTS):
-            with Mount(path, options=options) as m:
+            with Mount(path, "-f", options=options) as m, self.told(m):
                 self.alone(model, dice, m.path, A_FILE // MOUNTS // 2)
                 self.several(model, dice, m.path, A_FILE // MOUNTS // 2)
                 self.assertNone(model.shown_differences(m.path))
@@ -72,6 +73,14 @@ class Tree(MountCase):
         with Mount(path) as m:
             self.assertNone(model.shown_differences(m.path))
         self.judge(path, model)
+
+    @contextlib.contextmanager
+    def told(self, m):
+        """A failure tells what the daemon has logged."""
+        try:
+            yield
+        except (AssertionError, OSError) as e:
+            raise AssertionError(f"{e}\nThe daemon said: {m.said()[-3000:]}") from e
 
     def alone(self, model, dice, folder, sequences):
         for _ in range(sequences):
