@@ -55,7 +55,8 @@ int h5_dataspace_decode(struct h5_reader *r, struct h5_dataspace *space)
 void h5_dataspace_encode(struct h5_writer *w, const struct h5_dataspace *space)
 {
 	unsigned rank = space->kind == H5_SPACE_SIMPLE ? space->rank : 0;
-	bool has_max = rank && (space->has_max || memcmp(space->dims, space->max, rank * sizeof *space->dims));
+	bool has_max =
+		rank && (space->has_max || memcmp(space->dims, space->max, rank * sizeof *space->dims));
 
 	h5_write_u8(w, 2);
 	h5_write_u8(w, (uint8_t)rank);
