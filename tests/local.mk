@@ -262,6 +262,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
+	tests/lib/tree_library.py \
 	tests/lib/tree_model.py \
 	tests/lib/tree_player.py \
 	tests/lib/viewlib.py

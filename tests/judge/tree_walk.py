@@ -88,10 +88,24 @@ class Walk:
                     self.name(child, there)
                 links[name] = ("hard", self.paths[self.address(child.id)])
 
+    @staticmethod
+    def check_orders(item):
+        """Each index has all names."""
+        names = []
+        if isinstance(item, h5py.Group) and item.id.get_create_plist().get_link_creation_order():
+            item.id.links.iterate(lambda name: names.append(name.decode("utf-8", "surrogateescape")), idx_type=h5py.h5.INDEX_CRT_ORDER)
+            if sorted(names) != sorted(item):
+                raise AssertionError(f"{item.name}: by their order {names}, not {list(item)}")
+        names = []
+        h5py.h5a.iterate(item.id, lambda name, *_: names.append(name.decode("utf-8", "surrogateescape")), index_type=h5py.h5.INDEX_CRT_ORDER)
+        if sorted(names) != sorted(item.attrs) or len(names) != h5py.h5a.get_num_attrs(item.id):
+            raise AssertionError(f"{item.name}: attributes by their order {names}, not {list(item.attrs)}")
+
     def committed(self, tid):
         return self.paths.get(self.address(tid), "gone") if tid.committed() else None
 
     def facts(self, item):
+        self.check_orders(item)
         attributes, types = {}, {}
         for name in item.attrs:
             attributes[name] = value(item.attrs[name], self.path_of)

@@ -112,10 +112,14 @@ class Player:
                 yield path, link[1]
 
     def existing(self, wanted=lambda link: True):
-        """(path, number of the group above, link), or None."""
-        found = [one for one in self.model.names(self.top) if wanted(one[2])
-                 and (one[1] == self.model.follow(self.top) or self.is_own(one[1]))]
-        return self.dice.choice(found) if found else None
+        """(path, number of the group above, link) of any group, or None."""
+        found = {}
+        for one in self.model.names(self.top):
+            if wanted(one[2]) and (len(one[0]) == len(self.top) + 1 or self.is_own(one[1])):
+                found.setdefault(one[0][:-1], []).append(one)
+        # Groups of many links shall not be all that changes.
+        weights = [min(len(names), 20) for names in found.values()]
+        return self.dice.choice(self.dice.choices(list(found.values()), weights)[0]) if found else None
 
     def new_name(self):
         n = self.dice.randrange(1 << 24)

@@ -12,13 +12,15 @@ import os
 import random
 import subprocess
 
+import h5py
+
+import judges
 import tree_files
 import tree_walk
 from mountlib import H5FS, Mount, MountCase, main
+from tree_library import LibraryPlayer
 from tree_model import Model, Thing
 from tree_player import Player, Wrong
-
-import judges
 
 SEQUENCES = int(os.environ.get("H5FS_TREE_SEQUENCES", "450"))
 SEED = os.environ.get("H5FS_TREE_SEED", "1")
@@ -70,6 +72,8 @@ class Tree(MountCase):
             for thing in model.things.values():
                 thing.plain = False
             self.assertNone(model.differences(tree_walk.walk(path)))
+            if number + 1 < MOUNTS:
+                self.theirs(model, dice, path)
         with Mount(path) as m:
             self.assertNone(model.shown_differences(m.path))
         self.judge(path, model)
@@ -86,6 +90,13 @@ class Tree(MountCase):
         for _ in range(sequences):
             Player(model, random.Random(dice.randrange(1 << 32)), folder, precious=self.precious).play(STEPS)
             model.prune()
+
+    def theirs(self, model, dice, path):
+        """libhdf5 goes on with the file."""
+        with h5py.File(path, "r+", libver=dice.choice(["earliest", "latest"])) as f:
+            LibraryPlayer(model, dice, f, precious=self.precious).play(STEPS)
+        model.prune()
+        self.assertNone(model.differences(tree_walk.walk(path)))
 
     # ---- several processes ----
 
