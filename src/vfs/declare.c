@@ -32,6 +32,8 @@ enum { DECLARED_MAX = 4096 }; /* datasets of which it is remembered */
 struct h5_declared {
 	uint64_t address;
 	char *said[PROPERTIES]; /* owned; NULL: nothing */
+	unsigned rank;		/* before anything was said */
+	uint64_t max[H5_RANK_MAX];
 	UT_hash_handle hh;
 };
 
@@ -74,9 +76,11 @@ void h5_declared_forget(struct h5_vfs *vfs, uint64_t address)
 		forget(vfs, declared);
 }
 
-/* Moves what was said to the memory of the dataset. Without memory only that is lost. */
-static void remember(struct h5_vfs *vfs, uint64_t address, char *said[PROPERTIES])
+/* Moves what was said to the memory of the dataset, which was `old` before. Without memory only that is lost.
+ */
+static void remember(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[PROPERTIES])
 {
+	const uint64_t address = old->address;
 	struct h5_declared *declared = remembered(vfs, address), *made = NULL;
 
 	if (!declared) {
@@ -86,6 +90,8 @@ static void remember(struct h5_vfs *vfs, uint64_t address, char *said[PROPERTIES
 		if (!declared)
 			return;
 		declared->address = address;
+		declared->rank = old->space.rank;
+		memcpy(declared->max, old->space.max, sizeof declared->max);
 		HASH_ADD(hh, vfs->declared, address, sizeof address, declared);
 		if (!declared->hh.tbl) {
 			free(made);
@@ -159,10 +165,10 @@ static int say_info(char *said[PROPERTIES], const char *text, size_t n)
 struct draft {
 	struct h5_vfs *vfs;
 	const struct h5_dataset *old;
-	bool was_declared;
-	const char *said[PROPERTIES]; /* borrowed; NULL: nothing */
-	struct h5_datatype *type;     /* owned */
-	uint8_t *fill;		      /* owned */
+	const struct h5_declared *before; /* NULL: nothing was said of it */
+	const char *said[PROPERTIES];	  /* borrowed; NULL: nothing */
+	struct h5_datatype *type;	  /* owned */
+	uint8_t *fill;			  /* owned */
 	struct h5_new_dataset new;
 };
 
@@ -207,14 +213,16 @@ static int draft_type(struct draft *d)
 	return rc;
 }
 
+/* The maximum that it had before anything was said, if the shape is within. */
 static void choose_maximum(struct draft *d)
 {
+	const uint64_t *max = d->before ? d->before->max : d->old->space.max;
 	struct h5_dataspace *space = &d->new.space;
-	bool fits = space->rank == d->old->space.rank && !d->was_declared;
+	bool fits = space->rank == (d->before ? d->before->rank : d->old->space.rank);
 
 	for (unsigned i = 0; i < space->rank && fits; i++)
-		fits = space->dims[i] <= d->old->space.max[i];
-	memcpy(space->max, fits ? d->old->space.max : space->dims, sizeof space->max);
+		fits = space->dims[i] <= max[i];
+	memcpy(space->max, fits ? max : space->dims, sizeof space->max);
 	if (!fits && space->rank)
 		space->max[0] = H5_UNLIMITED;
 }
@@ -387,7 +395,7 @@ static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[P
 {
 	const struct h5_declared *before = remembered(vfs, old->address);
 	struct h5_tx_participant *writer = participant_of(vfs, old->address);
-	struct draft d = {.vfs = vfs, .old = old, .was_declared = before};
+	struct draft d = {.vfs = vfs, .old = old, .before = before};
 	int rc = check_empty(vfs, old);
 
 	for (unsigned i = 0; i < PROPERTIES; i++)
@@ -400,7 +408,7 @@ static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[P
 		rc = h5_dataset_define(vfs->file, old->address, &d.new);
 	if (!rc) {
 		h5_plain_remove(vfs, old->address);
-		remember(vfs, old->address, said);
+		remember(vfs, old, said);
 	}
 	free(d.fill);
 	h5_datatype_free(d.type);

@@ -168,6 +168,19 @@ class Declare(MountCase):
                     os.fsync(root)
                 self.assertLess(len(addresses), 9, "no address was used again")
 
+    def test_shapes_within_the_maximum_leave_it(self):
+        for libver in LIBVERS:
+            path = make(self.file(f"{libver}.h5"), libver)
+            with Mount(path, options="rw") as m:
+                for shape in "7,3", "2,3", "10,3":
+                    declare(m, "limited", shape=shape)
+                    self.assertInfo(m, "limited", shape=shape, maxshape="10,3")
+                for shape, most in ("5", "inf"), ("4,6", "inf,6"), ("3,4", "inf,4"), ("2", "inf"):
+                    declare(m, "d0", shape=shape)
+                    self.assertInfo(m, "d0", shape=shape, maxshape=most)
+            with judges.File(path) as f:
+                self.assertEqual((f["limited"].shape, f["limited"].maxshape), ((10, 3), (10, 3)))
+
     def test_what_is_refused(self):
         path = make(self.file("a.h5"), "latest")
         nonsense = {
