@@ -212,6 +212,10 @@ class Model:
         paths = self.paths()
         return any(number is not None and number not in paths for number in self.referred())
 
+    def has_nameless_types(self):
+        paths = self.paths()
+        return any(t not in paths for number in paths for t in self.things[number].types.values())
+
     def prune(self, keep=()):
         """Forgets what has no name."""
         paths = self.paths()

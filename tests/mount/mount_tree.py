@@ -155,7 +155,8 @@ class Tree(MountCase):
             pass
         said = self.run_command(H5FS, "--check", path)
         self.assertIn("no damage found", said)
-        self.run_command("h5dump", path)
+        if not model.has_nameless_types():  # h5dump knows none for attributes
+            self.run_command("h5dump", path)
         repacked = path + ".repacked"
         self.run_command("h5repack", path, repacked)
         if not model.refers_to_gone():
