@@ -265,6 +265,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/tree_library.py \
 	tests/lib/tree_model.py \
 	tests/lib/tree_player.py \
+	tests/lib/tree_racer.py \
 	tests/lib/viewlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)

@@ -5,11 +5,13 @@ names, attributes, contents. After each mount the mount itself, libhdf5 and its 
 H5FS_TREE_SEQUENCES   how many sequences of operations
 H5FS_TREE_SEED        of the first file; each file has its own, which a failure names ("random": another one every time)
 H5FS_TREE_STYLES      the styles, with commas (all)
+H5FS_TREE_RACES       how many files several processes change at once without a model
 H5FS_TREE_KEEP        a folder to which the files are copied"""
 import contextlib
 import multiprocessing
 import os
 import random
+import shutil
 import subprocess
 
 import h5py
@@ -20,7 +22,8 @@ import tree_walk
 from mountlib import H5FS, Mount, MountCase, main
 from tree_library import LibraryPlayer
 from tree_model import Model, Thing
-from tree_player import Player, Wrong
+from tree_player import Player, Wrong, fsync
+from tree_racer import Racer
 
 SEQUENCES = int(os.environ.get("H5FS_TREE_SEQUENCES", "450"))
 SEED = os.environ.get("H5FS_TREE_SEED", "1")
@@ -30,6 +33,9 @@ A_FILE = 50  # sequences
 STEPS = 12  # operations of a sequence
 MOUNTS = 3
 WORKERS = 3
+RACES = int(os.environ.get("H5FS_TREE_RACES", "4"))
+RACERS = 4
+RACE_STEPS = 400
 
 
 class Tree(MountCase):
@@ -106,47 +112,54 @@ class Tree(MountCase):
         for top in tops:
             os.mkdir(os.path.join(folder, *top))
             model.things[0].links[top[0]] = ("hard", model.new(Thing("group")))
-        pipes = []
-        for i, top in enumerate(tops):
-            ours, theirs = multiprocessing.Pipe(False)
-            seed = dice.randrange(1 << 32)
-            pid = os.fork()
-            if not pid:
-                self.work(model, seed, folder, top, (i + 1) << 40, sequences // WORKERS, theirs)
-            theirs.close()
-            pipes.append((pid, ours))
-        answers = []
-        for pid, ours in pipes:
-            try:
-                answers.append(ours.recv())
-            except EOFError:
-                answers.append("a process has died")
-            os.waitpid(pid, 0)
-        for answer in answers:
-            if isinstance(answer, str):
-                raise Wrong(answer)
-            model.things.update(answer)
+        seeds = [dice.randrange(1 << 32) for _ in tops]
+        for changed in in_processes(lambda i: self.work(model, seeds[i], folder, tops[i], (i + 1) << 40, sequences // WORKERS), WORKERS):
+            model.things.update(changed)
         # Numbers of the next time are larger.
         model.next = max(model.things) + 1
         model.prune()
 
     @staticmethod
-    def work(model, seed, folder, top, first, sequences, pipe):
-        try:
-            own = model.own(top)
-            model.next = first + model.next
-            made = set()
-            for _ in range(sequences):
-                player = Player(model, random.Random(seed), folder, top, own | made)
-                player.play(STEPS)
-                made |= player.made
-                seed += 1
-            there = model.follow(top)
-            pipe.send({n: t for n, t in model.part(top).items() if n in own or n in made or n == there})
-        except Exception as e:
-            pipe.send(f"{top}: {e}")
-        finally:
-            os._exit(0)
+    def work(model, seed, folder, top, first, sequences):
+        """What one process does; returns the things that it has changed."""
+        own = model.own(top)
+        model.next = first + model.next
+        made = set()
+        for _ in range(sequences):
+            player = Player(model, random.Random(seed), folder, top, own | made)
+            player.play(STEPS)
+            made |= player.made
+            seed += 1
+        there = model.follow(top)
+        return {n: t for n, t in model.part(top).items() if n in own or n in made or n == there}
+
+    # ---- several processes that change the same names ----
+
+    def test_races(self):
+        for seed in range(int(SEED) if SEED != "random" else random.randrange(1 << 32), 1 << 33)[:RACES]:
+            style = STYLES[seed % len(STYLES)]
+            with self.subTest(seed=seed, style=style):
+                self.race(style, seed)
+
+    def race(self, style, seed):
+        path, options, _ = self.make(style, seed)
+        with Mount(path, "-f", options=options) as m, self.told(m):
+            log = m.at("log of races")
+            open(log, "xb").close()
+            os.setxattr(log, "h5fs.info", b'{"dtype":"<u4","shape":"0,2","maxshape":"inf,2"}')
+            rows = in_processes(lambda i: race(i, seed, m.path, log), RACERS)
+            fsync(m.path)
+            # What fsync has returned for is in the file.
+            shutil.copyfile(path, path + ".copy")
+            self.assertNone(Model.load(path + ".copy").shown_differences(m.path))
+        model = Model.load(path)
+        with h5py.File(path) as f:
+            found = f["log of races"][...]
+        for i, n in enumerate(rows):
+            self.assertEqual(found[found[:, 0] == i, 1].tolist(), list(range(n)), f"rows of process {i}")
+        with Mount(path) as m:
+            self.assertNone(model.shown_differences(m.path))
+        self.judge(path, model)
 
     # ---- judges ----
 
@@ -164,6 +177,41 @@ class Tree(MountCase):
         self.assertNone(model.differences(tree_walk.walk(repacked)))
         with Mount(repacked) as m:
             self.assertNone(model.shown_differences(m.path))
+
+
+def race(number, seed, folder, log):
+    """What one process does; returns how many rows it has appended."""
+    racer = Racer(number, random.Random(f"{seed} {number}"), folder, log)
+    racer.play(RACE_STEPS)
+    return racer.rows
+
+
+def in_processes(function, n):
+    """function(0), ..., function(n - 1), each in a process of its own: what they return."""
+    pipes = []
+    for i in range(n):
+        ours, theirs = multiprocessing.Pipe(False)
+        pid = os.fork()
+        if not pid:
+            try:
+                theirs.send(function(i))
+            except Exception as e:
+                theirs.send(f"process {i}: {e}")
+            finally:
+                os._exit(0)
+        theirs.close()
+        pipes.append((pid, ours))
+    answers = []
+    for pid, ours in pipes:
+        try:
+            answers.append(ours.recv())
+        except EOFError:
+            answers.append("a process has died")
+        os.waitpid(pid, 0)
+    for answer in answers:
+        if isinstance(answer, str):
+            raise Wrong(answer)
+    return answers
 
 
 main()
