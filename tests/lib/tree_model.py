@@ -212,6 +212,10 @@ class Model:
         paths = self.paths()
         return any(number is not None and number not in paths for number in self.referred())
 
+    def has_types_of_several_names(self):
+        names = [link[1] for _, _, link in self.names() if link[0] == "hard" and self.things[link[1]].kind == "datatype"]
+        return len(names) > len(set(names))
+
     def has_nameless_types(self):
         paths = self.paths()
         return any(t not in paths for number in paths for t in self.things[number].types.values())

