@@ -14,6 +14,7 @@ import os
 
 import numpy
 
+import tree_files
 import tree_walk
 
 ROOT = 0
@@ -297,6 +298,11 @@ class Model:
                     look(path, chain, entry, thing.links[expected[name]])
 
         def look(path, chain, entry, link):
+            if link[:2] == ("external", tree_files.NEIGHBOUR) and not entry.is_symlink():
+                with open(entry.path, "rb") as f:
+                    if f.read() != b"of another file":
+                        wrong.append(f"{entry.path}: is not the object of the other file")
+                return
             if link[0] != "hard" or link[1] in chain:
                 up = len(chain) - 1 - chain.index(link[1]) if link[0] == "hard" else 0
                 target = shown_target(link, len(path)) if link[0] != "hard" else "/".join([".."] * up) or "."

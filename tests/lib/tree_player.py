@@ -291,13 +291,13 @@ class Player:
     def symlink(self):
         path, above = self.a_place()
         target = self.dice.choice(["nothing", "data/rows", "../alias", "../../data/x", "../../../../../../../up",
-                                   "extlink:other.h5//a/b", "/absolute"])
+                                   "extlink:other.h5//a/b", "extlink:beside.h5//there", "/absolute"])
         self.say(path, target)
         links, external = self.thing(above).links, target.startswith("extlink:")
-        stored = ("external", "other.h5", "/a/b") if external else self.stored_target(target, path[:-1])
+        stored = ("external", *target[8:].split("//")) if external else self.stored_target(target, path[:-1])
         expected = 0 if stored and target[0] != "/" else errno.EPERM
         if self.expect(errno.EEXIST if path[-1] in links else expected, os.symlink, target, self.at(path)):
-            links[path[-1]] = stored
+            links[path[-1]] = (*stored[:-1], "/" + stored[-1]) if external else stored
 
     def replaced(self, source, target):
         """The errno of one name taking another's place."""
@@ -316,7 +316,8 @@ class Player:
         chain = [self.model.follow(new[:i]) for i in range(len(new))]
         back = [self.model.follow(path[:i]) for i in range(len(path))]
         if self.is_group(source) and source[1] in chain:
-            return errno.EINVAL
+            # By another name of the group, the kernel compares the kinds first.
+            return errno.EINVAL if not target or self.is_group(target) else (errno.EINVAL, errno.ENOTDIR)
         if self.is_group(target) and target[1] in back:
             return errno.EINVAL if flags == EXCHANGE else errno.ENOTEMPTY
         if path == new or target is None or flags == EXCHANGE:
@@ -648,7 +649,11 @@ class Player:
         new.filters = []
         if rank and self.dice.random() < .4:
             said["filters"], new.filters = self.dice.choice([("deflate(4)", [1]), ("shuffle,deflate(4)", [2, 1]), ("fletcher32", [3])])
-        new.is_chunked = bool(rank) and (new.maxshape != shape or "chunks" in said or "filters" in said)
+        elif new.maxshape == shape and "chunks" not in said:
+            said["filters"] = ""  # else it has those of the mount
+        else:
+            new.filters = None
+        new.is_chunked = bool(rank) and (new.maxshape != shape or "chunks" in said or bool(said.get("filters")))
         if not new.is_chunked:
             new.chunks = None
         if TYPES[i] == "<i4" and self.dice.random() < .5:

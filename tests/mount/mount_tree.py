@@ -33,6 +33,7 @@ A_FILE = 50  # sequences
 STEPS = 12  # operations of a sequence
 MOUNTS = 3
 WORKERS = 3
+OPTIONS = "", "", ",filters=shuffle,deflate(4)", ",sync=close", ",order=creation", ",cache=0,index_cache=0", ",workers=1"
 RACES = int(os.environ.get("H5FS_TREE_RACES", "4"))
 RACERS = 4
 RACE_STEPS = 400
@@ -42,6 +43,7 @@ class Tree(MountCase):
     def make(self, style, seed):
         """The path of a file, what mounts it for writing, and the model."""
         path = self.file(f"{style} {seed}.h5")
+        tree_files.make_neighbour(self.file(tree_files.NEIGHBOUR))
         if style in tree_files.STYLES:
             return tree_files.make(style, path), "rw", Model.load(path)
         return path, tree_files.NEW_STYLES[style], Model()
@@ -71,7 +73,8 @@ class Tree(MountCase):
         # h5diff fails where a reference names what is no longer there, so in half of the files that stays.
         self.precious = model.referred() if dice.random() < .5 else ()
         for number in range(MOUNTS):
-            with Mount(path, "-f", options=options) as m, self.told(m):
+            more = dice.choice(OPTIONS)
+            with Mount(path, "-f", options=options + more) as m, self.told(m):
                 self.alone(model, dice, m.path, A_FILE // MOUNTS // 2)
                 self.several(model, dice, m.path, A_FILE // MOUNTS // 2)
                 self.assertNone(model.shown_differences(m.path))
