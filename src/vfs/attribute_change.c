@@ -159,7 +159,7 @@ static int convert_text(const struct setting *set, const struct h5_buf *text, co
 	struct h5_buf again;
 	int rc;
 
-	old.value = text->data;
+	old.value = text->size ? text->data : "";
 	old.size = text->size;
 	rc = parse(&old, type, space, NULL, data);
 	if (rc)

@@ -161,10 +161,11 @@ class SetAttributes(MountCase):
             ("[1,2]", ["(2,)<i4", "vlen str", "(2,)<f4", "S5", "(2,)|i1"]),
             ('["a","bcd"]', ["(2,)S3", "(2,)vlen str", "vlen str"]),
             ("a text", ["S6", "S20", "vlen str"]),
+            ("", ["S4", "vlen str", "S1"]),
             ('{"a":3,"b":"x"}', ['[["a","<i4"],["b","S4"]]', "vlen str"]),
         ]
         bad = [("300", ["|u1", "S2", "(1,)<i4", "f9", ""]), ("-1", ["<u8"]), ("0.5", ["<i8", "S2"]), ("0.123456789", ["<f4"]),
-               ("[1,2]", ["<i4", "(3,)<i8", "(2,1)<i8"]), ("a text", ["S5", "<i8", "nonsense"]), ("9007199254740993", ["<f8"])]
+               ("[1,2]", ["<i4", "(3,)<i8", "(2,1)<i8"]), ("a text", ["S5", "<i8", "nonsense"]), ("", ["<i8", "(2,)S1"]), ("9007199254740993", ["<f8"])]
         for style, how in STYLES.items():
             path = make(self.file(f"set-types-{style}.h5"), attributes=12, **how)
             with Mount(path, options="rw") as m, self.subTest(style=style):
