@@ -70,7 +70,6 @@ static int give_back(struct h5_tx *tx)
 	if (rc)
 		return rc;
 	punch(tx);
-	tx->space.waste = 0;
 	return 0;
 }
 
@@ -78,7 +77,7 @@ static int give_back(struct h5_tx *tx)
 static uint64_t waste(const struct h5_tx *tx)
 {
 	const struct h5_space *space = &tx->space;
-	uint64_t bytes = space->waste + (space->end - h5_max(space->committed_end, space->least));
+	uint64_t bytes = h5_space_waste(space, !tx->solid);
 
 	for (size_t i = 0; i < space->cooling.count; i++)
 		bytes += space->cooling.list[i].size;

@@ -234,10 +234,8 @@ void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *c
 
 void h5_space_cooled(struct h5_space *space)
 {
-	for (size_t i = 0; i < space->cooling.count && !space->keeps; i++) {
+	for (size_t i = 0; i < space->cooling.count && !space->keeps; i++)
 		recycle(space, space->cooling.list[i].address, space->cooling.list[i].size);
-		space->waste += space->cooling.list[i].size;
-	}
 	h5_extents_release(&space->cooling);
 }
 
@@ -281,7 +279,6 @@ void h5_space_keep_given(struct h5_space *space)
 void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n)
 {
 	recycle(space, address, n);
-	space->waste += n;
 }
 
 uint64_t h5_space_least_end(const struct h5_space *space)
@@ -319,6 +316,19 @@ int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages)
 	for (size_t i = 0; i < space->holes.count && !rc; i++)
 		rc = h5_extents_remove(pages, space->holes.list[i].address, space->holes.list[i].size);
 	return rc;
+}
+
+uint64_t h5_space_waste(const struct h5_space *space, bool punched)
+{
+	uint64_t end = h5_space_least_end(space), bytes = space->end - end;
+	struct h5_extents pages = {0};
+
+	/* Without memory they are not counted. */
+	if (punched && !h5_space_find_pages(space, &pages))
+		for (size_t i = 0; i < pages.count && pages.list[i].address < end; i++)
+			bytes += pages.list[i].size;
+	h5_extents_release(&pages);
+	return bytes;
 }
 
 void h5_space_punched(struct h5_space *space, uint64_t address, uint64_t n)

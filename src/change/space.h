@@ -28,7 +28,6 @@ struct h5_space {
 	struct h5_extents fresh;   /* allocated since the last commit */
 	struct h5_extents given;   /* committed space that was given up since the last commit */
 	struct h5_extents cooling; /* given up by the last commit, whose replay may need it */
-	uint64_t waste;		   /* bytes that have cooled since space was last given back */
 };
 
 void h5_space_release(struct h5_space *space); /* may run twice */
@@ -53,6 +52,9 @@ uint64_t h5_space_least_end(const struct h5_space *space);
 void h5_space_cut(struct h5_space *space, uint64_t end);
 /* Adds to `pages` the pages of the file (H5_CELL) that are free and still take room on the medium. */
 int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages);
+/* Bytes that could be given back: free ones at the end of the file, and, if `punched`, free pages that still take
+ * room on the medium. */
+uint64_t h5_space_waste(const struct h5_space *space, bool punched);
 /* These bytes of free space take no room on the medium any more. */
 void h5_space_punched(struct h5_space *space, uint64_t address, uint64_t n);
 

@@ -125,6 +125,22 @@ class Reclaim(MountCase):
         self.assertLessEqual(after[-1][1], after[1][1] + 4096, after)
         judges.agree(path)
 
+    def test_what_no_commit_has_seen(self):
+        """Files that are made and removed between two commits leave nothing on the disk."""
+        for name, style in STYLES.items():
+            for awaits in (True, False) if name == "latest" else (False,):
+                path = self.create("unseen.h5", **style)
+                with Mount(path, options="rw") as m, self.subTest(style=name, awaits=awaits):
+                    with open(m.at("gone"), "wb") as f:
+                        f.write(os.urandom(MIB))
+                    with open(m.at("stays"), "wb") as f:
+                        f.write(os.urandom(100))
+                    os.unlink(m.at("gone"))
+                    if awaits:
+                        self.assertLess(await_used(path, 128 << 10), 128 << 10)
+                with self.subTest(style=name, awaits=awaits):
+                    self.assertLess(used(path), 128 << 10)
+
     def test_mounts_that_add_and_remove(self):
         for name, style in STYLES.items():
             with self.subTest(style=name):
