@@ -52,8 +52,8 @@ uint64_t h5_space_least_end(const struct h5_space *space);
 void h5_space_cut(struct h5_space *space, uint64_t end);
 /* Adds to `pages` the pages of the file (H5_CELL) that are free and still take room on the medium. */
 int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages);
-/* Bytes that could be given back: free ones at the end of the file, and, if `punched`, free pages that still take
- * room on the medium. */
+/* Bytes that could be given back: free ones at the end of the file, and, if `punched`, free pages that still
+ * take room on the medium. */
 uint64_t h5_space_waste(const struct h5_space *space, bool punched);
 /* These bytes of free space take no room on the medium any more. */
 void h5_space_punched(struct h5_space *space, uint64_t address, uint64_t n);
