@@ -61,6 +61,7 @@ UNIT_TESTS = \
 	tests/unit/check_removal_faults \
 	tests/unit/check_room \
 	tests/unit/check_selection \
+	tests/unit/check_space \
 	tests/unit/check_structured \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \

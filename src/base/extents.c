@@ -108,6 +108,11 @@ static const struct h5_extent *at_or_behind(const struct h5_extents *extents, ui
 	return i < extents->count ? &extents->list[i] : NULL;
 }
 
+size_t h5_extents_from(const struct h5_extents *extents, uint64_t address)
+{
+	return h5_lower_bound(i, extents->count, extents->list[i].address < address);
+}
+
 const struct h5_extent *h5_extents_find(const struct h5_extents *extents, uint64_t address)
 {
 	const struct h5_extent *e = at_or_behind(extents, address);

@@ -39,6 +39,8 @@ bool h5_extents_covers(const struct h5_extents *extents, uint64_t address,
 		       uint64_t size); /* all of the bytes */
 bool h5_extents_touches(const struct h5_extents *extents, uint64_t address, uint64_t size); /* some of them */
 bool h5_extents_has(const struct h5_extents *extents, uint64_t address);
+/* The index of the first extent that begins at the address or behind it; count: none. */
+size_t h5_extents_from(const struct h5_extents *extents, uint64_t address);
 /* The extent that holds the address; NULL: none. Borrowed until the set changes. */
 const struct h5_extent *h5_extents_find(const struct h5_extents *extents, uint64_t address);
 /* Moves all extents of `from` into `to`, so that `from` is empty. Without memory some are lost. */

@@ -70,38 +70,77 @@ static struct h5_extents *free_list(struct h5_space *space, enum h5_allocation k
 	return &space->free[space->page && n < space->page ? kind : H5_ALLOCATE_RAW];
 }
 
+/* The first address inside the free extent where n bytes may lie. */
+static bool fits(const struct h5_space *space, enum h5_allocation kind, uint64_t n, const struct h5_extent *e,
+		 uint64_t *at)
+{
+	if (e->size < n)
+		return false;
+	*at = fit(space, kind, n, e->address);
+	return *at >= e->address && *at - e->address <= e->size && e->size - (*at - e->address) >= n;
+}
+
+/* ---- searches ----
+ *
+ * An allocation takes the first place that fits. If there are many small free extents, to look at each of
+ * them takes long. So searches are remembered: each ended at an address before which nothing fits. */
+
 /* Adds free space to the list. */
 static void add_free(struct h5_space *space, struct h5_extents *free, uint64_t address, uint64_t n)
 {
+	const struct h5_extent *e;
+	uint64_t at;
+
 	if (!n || h5_extents_add(free, address, n))
 		return; /* without memory it is lost */
-	n = h5_extents_find(free, address)->size;
-	for (int i = 0; i < 4; i++)
-		if (space->missed[i / 2][i % 2] <= n)
-			space->missed[i / 2][i % 2] = 0;
+	e = h5_extents_find(free, address);
+	for (int i = 0; i < H5_SPACE_SEARCHES; i++) {
+		struct h5_space_search *search = &space->searches[i];
+
+		if (search->n && e->address < search->from &&
+		    free_list(space, search->kind, search->n) == free &&
+		    fits(space, search->kind, search->n, e, &at))
+			search->from = e->address;
+	}
+}
+
+/* True: where the other search has found nothing, this one finds nothing either. */
+static bool is_harder(struct h5_space *space, const struct h5_space_search *search,
+		      const struct h5_space_search *other)
+{
+	return other->n && other->n <= search->n && other->kind == search->kind &&
+	       (other->n > H5_CELL) == (search->n > H5_CELL) &&
+	       free_list(space, other->kind, other->n) == free_list(space, search->kind, search->n);
+}
+
+static struct h5_space_search *find_search(struct h5_space *space, enum h5_allocation kind, uint64_t n)
+{
+	struct h5_space_search new = {.kind = kind, .n = n}, *search;
+
+	for (int i = 0; i < H5_SPACE_SEARCHES; i++) {
+		search = &space->searches[i];
+		if (search->n == n && search->kind == kind)
+			return search;
+		if (is_harder(space, &new, search))
+			new.from = h5_max(new.from, search->from);
+	}
+	search = &space->searches[space->next_search++ % H5_SPACE_SEARCHES];
+	*search = new;
+	return search;
 }
 
 /* Takes n bytes out of the free extents. */
 static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
 {
 	struct h5_extents *free = free_list(space, kind, n);
-	uint64_t *missed = &space->missed[kind][n > H5_CELL];
+	struct h5_space_search *search = find_search(space, kind, n);
 
-	if (*missed && n >= *missed)
-		return false;
-	for (size_t i = 0; i < free->count; i++) {
-		const struct h5_extent *e = &free->list[i];
-		uint64_t at;
-
-		if (e->size < n)
-			continue;
-		at = fit(space, kind, n, e->address);
-		if (at < e->address || at - e->address > e->size || e->size - (at - e->address) < n)
-			continue;
-		*address = at;
-		return !h5_extents_remove(free, at, n);
+	for (size_t i = h5_extents_from(free, search->from); i < free->count; i++) {
+		search->from = free->list[i].address;
+		if (fits(space, kind, n, &free->list[i], address))
+			return !h5_extents_remove(free, *address, n);
 	}
-	*missed = n;
+	search->from = UINT64_MAX;
 	return false;
 }
 

@@ -1,0 +1,113 @@
+#include "base/checked.h"
+#include "change/space.h"
+#include "unit.h"
+
+enum {
+	LEAST = 1000, /* the file's end at first: no multiple of anything */
+	ROUNDS = 4000,
+	HELD_MAX = 300,
+	SIZES = 40, /* more than searches are remembered */
+};
+
+struct held {
+	uint64_t address, n;
+};
+
+/* Random numbers, always the same ones. */
+static unsigned any(uint64_t *seed, unsigned below)
+{
+	*seed = *seed * 6364136223846793005 + 1442695040888963407;
+	return (unsigned)(*seed >> 33) % below;
+}
+
+static struct h5_extents *list_of(struct h5_space *space, enum h5_allocation kind, uint64_t n)
+{
+	return &space->free[space->page && n < space->page ? kind : H5_ALLOCATE_RAW];
+}
+
+/* The rule of doc/writing.md, Cells, and of paged files, byte by byte. */
+static bool may_lie(const struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t at)
+{
+	if (space->page &&
+	    (n >= space->page ? at % space->page != 0 : at / space->page != (at + n - 1) / space->page))
+		return false;
+	if (kind == H5_ALLOCATE_RAW)
+		return true;
+	return at % 8 == 0 &&
+	       (n > H5_CELL || (at + space->base) / H5_CELL == (at + space->base + n - 1) / H5_CELL);
+}
+
+/* The first place in free space; UINT64_MAX: none. */
+static uint64_t first_place(struct h5_space *space, enum h5_allocation kind, uint64_t n)
+{
+	const struct h5_extents *free = list_of(space, kind, n);
+
+	for (size_t i = 0; i < free->count; i++)
+		for (uint64_t at = free->list[i].address;
+		     at + n <= free->list[i].address + free->list[i].size; at++)
+			if (may_lie(space, kind, n, at))
+				return at;
+	return UINT64_MAX;
+}
+
+/* Sizes that repeat, and sizes that do not. */
+static uint64_t any_size(uint64_t *seed)
+{
+	static const uint64_t often[] = {8, 48, 512, 544, 1024, 4096, 6000};
+
+	if (any(seed, 3))
+		return often[any(seed, sizeof often / sizeof *often)];
+	return 1 + any(seed, SIZES) * 40;
+}
+
+static void allocate(struct h5_space *space, uint64_t *seed, struct held *held)
+{
+	enum h5_allocation kind = any(seed, 2) ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW;
+	uint64_t n = any_size(seed), end = space->end, place = first_place(space, kind, n), address;
+
+	ck_assert_int_eq(h5_space_allocate(space, kind, n, &address), 0);
+	ck_assert(may_lie(space, kind, n, address));
+	if (place == UINT64_MAX)
+		ck_assert_uint_ge(address, end);
+	else
+		ck_assert_uint_eq(address, place);
+	*held = (struct held){address, n};
+}
+
+static void check_places(uint64_t base, uint64_t page)
+{
+	struct h5_space space = {
+		.base = base, .end = page ? 2 * page : LEAST, .limit = INT64_MAX, .page = page};
+	struct held held[HELD_MAX];
+	uint64_t seed = base + page;
+	unsigned count = 0;
+	bool committed;
+
+	space.committed_end = space.end;
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned k = count ? any(&seed, count) : 0;
+
+		if (count < HELD_MAX && (!count || any(&seed, 100) < 55)) {
+			allocate(&space, &seed, &held[count++]);
+			continue;
+		}
+		h5_space_free(&space, held[k].address, held[k].n, &committed);
+		held[k] = held[--count];
+		if (i % 500 == 499) {
+			h5_space_committed(&space, true);
+			h5_space_cooled(&space);
+		}
+	}
+	h5_space_release(&space);
+}
+
+START_TEST(each_allocation_takes_the_first_place)
+{
+	check_places(0, 0);
+	check_places(512, 0);
+	check_places(0, 4096);
+	check_places(2048, 512);
+}
+END_TEST
+
+UNIT_MAIN("space", each_allocation_takes_the_first_place)
