@@ -52,11 +52,14 @@ struct loop {
 	unsigned count, idle;
 	bool waiting; /* some thread waits for a request */
 	bool stopping;
+	bool names_change; /* not guarded, but the thread's that leads: a program makes or removes names */
 	int error;
 };
 
-/* True: it can be answered without a look at the file, or is a small write. */
-static bool is_brief(const struct fuse_buf *buf)
+/* True: it can be answered without a look at the file, is a small write, or changes a name. A program that
+ * changes names has the kernel ask for each of them, and for its directory, before each change. These are in
+ * memory then. */
+static bool is_brief(struct loop *l, const struct fuse_buf *buf)
 {
 	struct fuse_in_header header;
 	const char *name = (const char *)buf->mem + sizeof header + sizeof(struct fuse_getxattr_in);
@@ -70,6 +73,11 @@ static bool is_brief(const struct fuse_buf *buf)
 	case FUSE_MKDIR:
 	case FUSE_UNLINK:
 	case FUSE_RMDIR:
+		l->names_change = true;
+		return true;
+	case FUSE_LOOKUP:
+	case FUSE_GETATTR:
+		return l->names_change;
 	case FUSE_FLUSH:
 	case FUSE_RELEASE:
 	case FUSE_FORGET:
@@ -82,6 +90,7 @@ static bool is_brief(const struct fuse_buf *buf)
 		return buf->size > sizeof header + sizeof(struct fuse_getxattr_in) &&
 		       !h5_vfs_may_have_xattr(name);
 	default:
+		l->names_change = false;
 		return false;
 	}
 }
@@ -213,7 +222,7 @@ static bool lead(struct server *s, int *error)
 	while (s->leads) {
 		if (!receive(s, error))
 			return false;
-		if (!is_brief(&s->buf))
+		if (!is_brief(s->loop, &s->buf))
 			h5_serve_others();
 		fuse_session_process_buf(session, &s->buf);
 		if (s->leads)
