@@ -10,6 +10,8 @@
 
 static_assert(H5_ROOT_ID == FUSE_ROOT_ID, "the root is the root");
 
+#define AT_ONCE 0.001 /* seconds; the kernel rounds them up */
+
 uint64_t h5_request_limit(void *request)
 {
 	const struct h5_mount *m = fuse_req_userdata(request);
@@ -53,15 +55,22 @@ void h5_request_limit_size(struct stat *st, uint64_t limit)
 		st->st_size = (off_t)limit;
 }
 
+/* Programs that make a file open it and look at it at once. */
+static double entry_attr_timeout(const struct h5_mount *m, const struct h5_vfs_entry *entry)
+{
+	if (entry->made && m->timeout > 0)
+		return AT_ONCE;
+	return entry->size_known ? h5_request_attr_timeout(m, entry->node, &entry->st) : 0;
+}
+
 struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry)
 {
 	h5_request_limit_size(&entry->st, h5_request_size_limit(m, entry->node));
-	return (struct fuse_entry_param){
-		.ino = h5_vfs_id(entry->node),
-		.generation = h5_vfs_generation(entry->node),
-		.attr = entry->st,
-		.attr_timeout = entry->size_known ? h5_request_attr_timeout(m, entry->node, &entry->st) : 0,
-		.entry_timeout = entry->passing ? 0 : m->timeout};
+	return (struct fuse_entry_param){.ino = h5_vfs_id(entry->node),
+					 .generation = h5_vfs_generation(entry->node),
+					 .attr = entry->st,
+					 .attr_timeout = entry_attr_timeout(m, entry),
+					 .entry_timeout = entry->passing ? 0 : m->timeout};
 }
 
 /* ---- replies ---- */

@@ -8,6 +8,7 @@
 #include "object/group_write.h"
 #include "vfs/changes.h"
 #include "vfs/objects.h"
+#include "vfs/times.h"
 
 #include <string.h>
 
@@ -295,6 +296,8 @@ int h5_naming_make_found(struct h5_naming *name, h5_naming_maker *maker, h5_nami
 	if (rc)
 		return rc;
 	h5_change_note_object(name->vfs, entry->node);
+	entry->made = true;
+	h5_times_set(&entry->st, &name->vfs->changed);
 	h5_naming_changed(name, 1);
 	return 0;
 }

@@ -274,7 +274,7 @@ int h5_stat_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_t
 {
 	int rc = stat_node(vfs, entry->node, known, times, false, &entry->st, &entry->size_known);
 
-	entry->passing = false;
+	entry->passing = entry->made = false;
 	if (rc)
 		h5_vfs_forget(vfs, entry->node, 1);
 	return rc;

@@ -25,4 +25,9 @@ static inline void h5_times_raise(struct timespec *time, const struct timespec *
 		*time = *least;
 }
 
+static inline void h5_times_set(struct stat *st, const struct timespec *time)
+{
+	st->st_atim = st->st_mtim = st->st_ctim = *time;
+}
+
 #endif

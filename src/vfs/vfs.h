@@ -69,6 +69,7 @@ struct h5_vfs_entry {
 	struct stat st;
 	bool size_known;
 	bool passing; /* the kernel must not keep the name: it may change without a request for this name */
+	bool made; /* the request has made the object, so that `st` is true as long as no other one comes */
 };
 
 int h5_vfs_lookup(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_vfs_entry *entry);

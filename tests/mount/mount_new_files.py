@@ -68,6 +68,31 @@ class NewFiles(WriteCase):
         self.assertLess(os.stat(path).st_size, 2048 * 500)
         self.assertBytes(path, {f"file{i}": b"%1024d" % i for i in range(0, 500, 50)})
 
+    def test_what_was_just_made_is_looked_at(self):
+        """The kernel keeps what it was told of a new file for a moment, but no longer than that is true."""
+        path, options = self.style("v110")
+        with Mount(path, options=options) as m:
+            for i in range(20):
+                name = m.at(f"file{i}")
+                before = os.stat(m.path).st_mtime_ns
+                fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR)
+                new = os.fstat(fd)
+                self.assertEqual((new.st_size, new.st_nlink, stat.S_IMODE(new.st_mode)), (0, 1, 0o644))
+                self.assertGreater(new.st_mtime_ns, before)
+                os.setxattr(name, "h5fs.shape", b"%d" % (i + 1))
+                self.assertEqual(os.fstat(fd).st_size, i + 1)
+                other = os.open(name, os.O_WRONLY | os.O_APPEND)
+                os.write(other, b"more")
+                self.assertEqual(os.fstat(fd).st_size, i + 5)
+                os.truncate(name, 2)
+                os.link(name, name + "-too")
+                os.rename(name, name + "-moved")
+                now = os.fstat(fd)
+                self.assertEqual((now.st_size, now.st_nlink), (2, 2))
+                self.assertGreater(now.st_mtime_ns, new.st_mtime_ns)
+                os.close(fd)
+                os.close(other)
+
     def test_chunks_follow_from_the_size(self):
         path, options = self.style("v110")
         sizes = {0: 4096, 1: 256, 1000: 1000, 4096: 4096, 60_000: 4096, 200_000: 65536, 5_000_000: 262144}
