@@ -56,12 +56,17 @@ static int check_limit(uint64_t passed)
 
 int h5_interrupt_check(void)
 {
-	bool unwanted = request.ask && request.ask(request.arg);
 	struct timespec now;
+	bool unwanted;
 
-	if (!unwanted && !request.limit)
+	if (!request.ask && !request.limit)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (now.tv_nsec == request.begin.tv_nsec && now.tv_sec == request.begin.tv_sec)
+		return 0;
+	unwanted = request.ask && request.ask(request.arg);
+	if (!unwanted && !request.limit)
+		return 0;
 	if (now.tv_sec - request.begin.tv_sec < 1 + (now.tv_nsec < request.begin.tv_nsec))
 		return 0;
 	if (unwanted)

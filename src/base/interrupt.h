@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* True: the work is not wanted any more. Must be cheap: it may be called a million times a second. */
+/* True: the work is not wanted any more. Must be cheap: it may be called a million times a second. It is not
+ * called in the first milliseconds of a request. */
 typedef bool h5_interrupt_ask(void *arg);
 
 /* Milliseconds of processor time that a thread may use for a request beyond its first second; 0: no limit. */
