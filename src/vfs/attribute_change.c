@@ -302,7 +302,9 @@ int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *
 		rc = set_attribute(&set, form, listed, flags);
 	else
 		rc = strncmp(name, "h5fs.", 5) ? -EPERM : set_property(&set, name + 5, flags);
-	if (!rc)
+	if (!rc && set.name)
+		h5_change_note_status(vfs, node->entity.address);
+	else if (!rc)
 		h5_change_note_object(vfs, node);
 	h5_change_end(vfs);
 	return rc;
@@ -323,7 +325,7 @@ int h5_vfs_removexattr(struct h5_vfs *vfs, const struct h5_node *node, const cha
 	if (!rc)
 		rc = h5_attribute_remove(vfs->file, node->entity.address, found.name);
 	if (!rc)
-		h5_change_note_object(vfs, node);
+		h5_change_note_status(vfs, node->entity.address);
 	h5_attribute_release(&found);
 	h5_change_end(vfs);
 	return rc;

@@ -61,7 +61,24 @@ void h5_change_note(struct h5_vfs *vfs, const struct h5_node *node)
 	assert(h5_is_locked_to_write(vfs));
 	set_time(&vfs->changed);
 	if (node->shown)
-		node->shown->changed = vfs->changed;
+		node->shown->changed = (struct h5_changed){vfs->changed, vfs->changed};
+}
+
+static void note_object(struct h5_vfs *vfs, uint64_t address, bool contents)
+{
+	assert(h5_is_locked_to_write(vfs));
+	set_time(&vfs->changed);
+	h5_objects_stamp(vfs, address, contents);
+}
+
+void h5_change_note_contents(struct h5_vfs *vfs, uint64_t address)
+{
+	note_object(vfs, address, true);
+}
+
+void h5_change_note_status(struct h5_vfs *vfs, uint64_t address)
+{
+	note_object(vfs, address, false);
 }
 
 void h5_change_note_object(struct h5_vfs *vfs, const struct h5_node *node)

@@ -18,10 +18,13 @@ int h5_change_check(const struct h5_vfs *vfs, const struct h5_node *node);
 /* Makes all changes durable, inside a change. On failure they are lost; what was looked up before may be
  * gone. */
 int h5_changes_commit(struct h5_vfs *vfs);
-/* Inside a change: it has changed the node's object, its elements, attributes or links. */
+/* Inside a change: it has changed the contents of the node's object, that is its elements or links. */
 void h5_change_note(struct h5_vfs *vfs, const struct h5_node *node);
-/* The same, of names, links and attributes: if the change is lost, the next fsync of the object tells. */
+/* The same, of links or properties: if the change is lost, the next fsync of the object tells. */
 void h5_change_note_object(struct h5_vfs *vfs, const struct h5_node *node);
+/* Likewise of the object at the address: its contents, or only its names or attributes. */
+void h5_change_note_contents(struct h5_vfs *vfs, uint64_t address);
+void h5_change_note_status(struct h5_vfs *vfs, uint64_t address);
 /* Ends it, also if it has failed. */
 void h5_change_end(struct h5_vfs *vfs);
 

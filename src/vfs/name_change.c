@@ -208,9 +208,10 @@ int h5_naming_remove(const struct h5_naming *name)
 
 int h5_naming_drop(const struct h5_naming *name, struct h5_unnamed *object)
 {
-	*object = (struct h5_unnamed){.address = name->link.address};
+	*object = (struct h5_unnamed){0};
 	if (name->link.type != H5_LINK_HARD)
 		return 0;
+	object->address = name->link.address;
 	return h5_object_drop_name(name->vfs->file, object->address, &object->last);
 }
 
@@ -226,6 +227,8 @@ void h5_naming_end_object(struct h5_vfs *vfs, const struct h5_unnamed *object)
 {
 	int rc;
 
+	if (object->address && !object->last)
+		h5_change_note_status(vfs, object->address);
 	if (!object->last || h5_objects_unname(vfs, object->address))
 		return;
 	rc = h5_object_remove(vfs->file, object->address);
@@ -367,9 +370,11 @@ static int add_name(struct h5_naming *name, const struct h5_node *of, struct h5_
 	if (!rc)
 		rc = h5_naming_reply(name, entry);
 	rc = h5_naming_end_unit(vfs, rc, entry);
-	if (!rc)
-		h5_naming_changed(name, 1);
-	return rc;
+	if (rc)
+		return rc;
+	h5_naming_changed(name, 1);
+	h5_change_note_status(vfs, address);
+	return 0;
 }
 
 int h5_vfs_link(struct h5_vfs *vfs, struct h5_node *node, struct h5_node *parent, const char *text,

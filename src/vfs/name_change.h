@@ -45,8 +45,8 @@ int h5_naming_insert_object(const struct h5_naming *name, uint64_t address, enum
 			    struct h5_node **node);
 /* The object that a name has led to. */
 struct h5_unnamed {
-	uint64_t address;
-	bool last; /* the name was its last one */
+	uint64_t address; /* 0: there was none, since the link was not hard */
+	bool last;	  /* the name was its last one */
 };
 
 int h5_naming_remove(const struct h5_naming *name);

@@ -225,6 +225,33 @@ int h5_objects_tell_loss(const struct h5_node *node, int rc)
 	return h5_fail(lost, node->entity.address, "what was changed could not be stored, and is lost");
 }
 
+/* ---- times ---- */
+
+static void stamp(struct h5_changed *changed, const struct timespec *now, bool contents)
+{
+	changed->any = *now;
+	if (contents)
+		changed->contents = *now;
+}
+
+void h5_objects_stamp(struct h5_vfs *vfs, uint64_t address, bool contents)
+{
+	struct h5_changed changed;
+	struct h5_shown *shown;
+
+	pthread_mutex_lock(&vfs->lock);
+	shown = find(vfs, address);
+	if (shown) {
+		stamp(&shown->changed, &vfs->changed, contents);
+		shown->changed_in = h5_objects_transaction(vfs);
+	} else {
+		changed = h5_times_take(vfs, address);
+		stamp(&changed, &vfs->changed, contents);
+		h5_times_keep(vfs, address, &changed);
+	}
+	pthread_mutex_unlock(&vfs->lock);
+}
+
 /* ---- objects without names ---- */
 
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address)

@@ -5,6 +5,7 @@
 
 #include "change/transaction.h"
 #include "vfs/private.h"
+#include "vfs/times.h"
 
 /* An object of the mounted file that nodes show. */
 struct h5_shown {
@@ -23,9 +24,9 @@ struct h5_shown {
 	 * changes were lost, until a reply tells. 0: none */
 	uint64_t changed_in;
 	int lost;
-	struct h5_shown *next;	 /* vfs->lock: in vfs->unused */
-	int failure;		 /* vfs->write_lock: of the last attempt to remove it; 0: none */
-	struct timespec changed; /* vfs->write_lock: when the mount has changed it last; 0: not yet */
+	struct h5_shown *next;	   /* vfs->lock: in vfs->unused */
+	int failure;		   /* vfs->write_lock: of the last attempt to remove it; 0: none */
+	struct h5_changed changed; /* vfs->write_lock: when the mount has changed it last; 0: not yet */
 };
 
 /* Numbers the transactions of the file, from 1 on. */
@@ -68,6 +69,8 @@ void h5_objects_add_links(struct h5_vfs *vfs, const struct h5_node *directory, i
 void h5_objects_lose(struct h5_vfs *vfs, uint64_t transaction, int failure);
 /* Returns `rc`, or, once, why changes of the node's object were lost. */
 int h5_objects_tell_loss(const struct h5_node *node, int rc);
+/* The mount has changed the object at the time vfs->changed; `contents`: those, too. */
+void h5_objects_stamp(struct h5_vfs *vfs, uint64_t address, bool contents);
 
 /* The object has lost its last name. False: no node shows it, so the caller removes it. */
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);

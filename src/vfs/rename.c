@@ -110,6 +110,13 @@ static int prepare_places(struct renaming *r)
 	return rc ? rc : h5_node_place_prepare(r->from.directory, r->from.text, &r->back);
 }
 
+/* The object has another name. */
+static void note_moved(const struct h5_naming *name)
+{
+	if (name->link.type == H5_LINK_HARD)
+		h5_change_note_status(name->vfs, name->link.address);
+}
+
 /* After the links have changed. */
 static void move_nodes(struct renaming *r, bool exchange)
 {
@@ -124,6 +131,9 @@ static void move_nodes(struct renaming *r, bool exchange)
 		h5_vfs_forget(r->vfs, target, 1);
 	h5_naming_changed(&r->from, exchange ? 0 : -1);
 	h5_naming_changed(&r->to, r->to.exists ? 0 : 1);
+	note_moved(&r->from);
+	if (exchange)
+		note_moved(&r->to);
 }
 
 /* ---- one name takes the place of the other ---- */
@@ -209,6 +219,7 @@ static int replace_contents(struct renaming *r)
 	if (rc)
 		return rc;
 	h5_naming_changed(&r->from, -1);
+	h5_change_note_contents(r->vfs, r->to.link.address);
 	/* The kernel takes the new name for one of the plain file, but it asks again: h5_entry_set_passing().
 	 */
 	h5_naming_end_object(r->vfs, &r->replaced);

@@ -18,7 +18,6 @@ static void raise_times(struct stat *st, const struct timespec *least)
 {
 	h5_times_raise(&st->st_mtim, least);
 	h5_times_raise(&st->st_ctim, least);
-	st->st_atim = st->st_mtim;
 }
 
 /* On a mount for writing. */
@@ -30,8 +29,10 @@ static void set_own_times(const struct h5_vfs *vfs, const struct h5_node *node, 
 		st->st_ctim = vfs->opened_ctime;
 	}
 	raise_times(st, &vfs->all_changed);
-	if (node->shown)
-		raise_times(st, &node->shown->changed);
+	if (node->shown) {
+		raise_times(st, &node->shown->changed.contents);
+		h5_times_raise(&st->st_ctim, &node->shown->changed.any);
+	}
 }
 
 static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5_times *times,
@@ -162,6 +163,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 	/* It may have changed with any of its sources. */
 	if (!rc && vfs->options.writable && view.dataset && h5_dataset_is_virtual(view.dataset))
 		raise_times(st, &vfs->changed);
+	st->st_atim = st->st_mtim;
 	if (!rc && !node->entity.view)
 		rc = allow_writing(vfs, &view, st);
 	if (!rc)

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-enum { KEPT_MAX = 1 << 16 }; /* times that are kept, about 100 bytes each */
+enum { KEPT_MAX = 1 << 16 }; /* times that are kept, about 120 bytes each */
 
 struct h5_kept_time {
 	uint64_t address;
-	struct timespec changed;
+	struct h5_changed changed;
 	UT_hash_handle hh; /* in the order in which they were kept */
 };
 
@@ -16,7 +16,7 @@ static void drop(struct h5_vfs *vfs, struct h5_kept_time *kept)
 	free(kept);
 }
 
-static bool add(struct h5_vfs *vfs, uint64_t address, const struct timespec *changed)
+static bool add(struct h5_vfs *vfs, uint64_t address, const struct h5_changed *changed)
 {
 	struct h5_kept_time *kept = calloc(1, sizeof *kept);
 
@@ -31,21 +31,21 @@ static bool add(struct h5_vfs *vfs, uint64_t address, const struct timespec *cha
 	return false;
 }
 
-void h5_times_keep(struct h5_vfs *vfs, uint64_t address, const struct timespec *changed)
+void h5_times_keep(struct h5_vfs *vfs, uint64_t address, const struct h5_changed *changed)
 {
-	if (!changed->tv_sec)
+	if (!changed->any.tv_sec)
 		return;
 	if (HASH_COUNT(vfs->kept_times) >= KEPT_MAX) {
-		h5_times_raise(&vfs->forgotten_time, &vfs->kept_times->changed);
+		h5_times_raise(&vfs->forgotten_time, &vfs->kept_times->changed.any);
 		drop(vfs, vfs->kept_times);
 	}
 	if (!add(vfs, address, changed))
-		h5_times_raise(&vfs->forgotten_time, changed);
+		h5_times_raise(&vfs->forgotten_time, &changed->any);
 }
 
-struct timespec h5_times_take(struct h5_vfs *vfs, uint64_t address)
+struct h5_changed h5_times_take(struct h5_vfs *vfs, uint64_t address)
 {
-	struct timespec changed = vfs->forgotten_time;
+	struct h5_changed changed = {vfs->forgotten_time, vfs->forgotten_time};
 	struct h5_kept_time *kept;
 
 	HASH_FIND(hh, vfs->kept_times, &address, sizeof address, kept);

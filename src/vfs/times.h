@@ -1,16 +1,21 @@
 /* When the mount has changed objects that no node shows now. The file has one time, which changes with each
  * commit; but editors, `make` and others take a file with a later time for one that somebody has changed. So
- * each object has a time of its own: that of its last change by the mount (struct h5_shown), or, before that,
- * the one that the file had when it was mounted. All with vfs->lock. */
+ * each object has times of its own: those of its last change by the mount (struct h5_shown), or, before that,
+ * the ones that the file had when it was mounted. All with vfs->lock. */
 #ifndef H5_VFS_TIMES_H
 #define H5_VFS_TIMES_H
 
 #include "vfs/private.h"
 
+struct h5_changed {
+	struct timespec contents; /* elements of a dataset, links of a group */
+	struct timespec any;	  /* these, names or attributes; never earlier */
+};
+
 /* The last node of the object has gone. */
-void h5_times_keep(struct h5_vfs *vfs, uint64_t address, const struct timespec *changed);
-/* The object has a node again. If its time was forgotten, a later one is returned; 0: it was not changed. */
-struct timespec h5_times_take(struct h5_vfs *vfs, uint64_t address);
+void h5_times_keep(struct h5_vfs *vfs, uint64_t address, const struct h5_changed *changed);
+/* The object has a node again. If its times were forgotten, it gets later ones; 0: it was not changed. */
+struct h5_changed h5_times_take(struct h5_vfs *vfs, uint64_t address);
 void h5_times_free(struct h5_vfs *vfs);
 
 static inline bool h5_times_is_later(const struct timespec *a, const struct timespec *b)

@@ -154,10 +154,10 @@ class Programs(WriteCase):
 
 
 class Times(WriteCase):
-    """A file has a later time only if it was changed itself."""
+    """A file has a later time only if it was changed itself: its contents, or (ctime) its names or attributes."""
 
     def times(self, m, *names):
-        return [os.stat(m.at(name)).st_mtime_ns for name in names]
+        return [(s.st_mtime_ns, s.st_ctime_ns) for s in (os.stat(m.at(name)) for name in names)]
 
     def test_each_object_has_its_own(self):
         path = self.file("data.h5")
@@ -170,24 +170,30 @@ class Times(WriteCase):
             f.create_virtual_dataset("v", layout)
         os.utime(path, (10 ** 9, 10 ** 9))
         names = "a", "b", "g", "v", ""
-        changes = [
-            ((0, 3), lambda m: append(m.at("a"), b"more")),
-            ((1, 3), lambda m: os.setxattr(m.at("b"), "user.units", b"m")),
-            ((2, 3), lambda m: os.mkdir(m.at("g/new"))),
-            ((3, 4), lambda m: os.link(m.at("a"), m.at("again"))),
-            ((2, 3, 4), lambda m: os.rename(m.at("again"), m.at("g/again"))),
-            ((0, 3), lambda m: os.truncate(m.at("a"), 2)),
-            ((2, 3), lambda m: os.unlink(m.at("g/again"))),
+        a, b, g, v, root = range(5)
+        changes = [  # whose contents change, whose names or attributes, and how
+            ((a, v), (), lambda m: append(m.at("a"), b"more")),
+            ((v,), (b,), lambda m: os.setxattr(m.at("b"), "user.units", b"m")),
+            ((v,), (b,), lambda m: os.removexattr(m.at("b"), "user.units")),
+            ((g, v), (), lambda m: os.mkdir(m.at("g/new"))),
+            ((v, root), (a,), lambda m: os.link(m.at("a"), m.at("again"))),
+            ((g, v, root), (a,), lambda m: os.rename(m.at("again"), m.at("g/again"))),
+            ((a, v), (), lambda m: os.truncate(m.at("a"), 2)),
+            ((g, v), (a,), lambda m: os.unlink(m.at("g/again"))),
+            ((v, root), (), lambda m: write(m.at("plain"), b"new contents")),
+            ((b, v, root), (), lambda m: os.rename(m.at("plain"), m.at("b"))),
+            ((b, v), (), lambda m: os.setxattr(m.at("b"), "h5fs.shape", b"3")),
         ]
         with Mount(path, options="rw") as m:
             before = self.times(m, *names)
-            self.assertEqual(before, [10 ** 18] * 5)
-            for changed, change in changes:
+            self.assertEqual([mtime for mtime, _ in before], [10 ** 18] * 5)
+            for i, (contents, status, change) in enumerate(changes):
                 change(m)
                 os.sync()
                 after = self.times(m, *names)
-                for i, name in enumerate(names):
-                    (self.assertGreater if i in changed else self.assertEqual)(after[i], before[i], (changed, name))
+                for n, name in enumerate(names):
+                    for part, changed in (0, n in contents), (1, n in contents + status):
+                        (self.assertGreater if changed else self.assertEqual)(after[n][part], before[n][part], (i, name, part))
                 before = after
 
 
