@@ -196,6 +196,8 @@ MOUNT_TESTS = \
 	tests/mount/mount_paged.py \
 	tests/mount/mount_paged_append.py \
 	tests/mount/mount_partial_rows.py \
+	tests/mount/mount_posix.py \
+	tests/mount/mount_posix_names.py \
 	tests/mount/mount_punch.py \
 	tests/mount/mount_rare.py \
 	tests/mount/mount_reclaim.py \
@@ -267,6 +269,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/tree_model.py \
 	tests/lib/tree_player.py \
 	tests/lib/tree_racer.py \
+	tests/lib/posixlib.py \
 	tests/lib/viewlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
