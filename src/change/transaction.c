@@ -517,6 +517,14 @@ static void committed(struct h5_tx *tx, bool all)
 	tx->number++;
 }
 
+/* No cell has changed, so even the last commit does not refer to what was given up since: an object without a
+ * name, which nobody has open any more. */
+static void give_up_unnamed(struct h5_tx *tx)
+{
+	h5_extents_release(&tx->superseded);
+	h5_space_cool(&tx->space);
+}
+
 uint64_t h5_tx_number(const struct h5_file *file)
 {
 	return h5_tx_find(file)->number;
@@ -543,6 +551,8 @@ int h5_tx_commit(struct h5_file *file)
 	assert(!tx->unit.depth);
 	if (!h5_tx_is_pending(file)) {
 		set_committed(tx);
+		if (all)
+			give_up_unnamed(tx);
 		return 0;
 	}
 	rc = sync_new(tx);

@@ -177,6 +177,20 @@ class NewFiles(WriteCase):
         self.assertBytes(path, {"after": b"y" * 100_000})
         self.assertLess(os.stat(path).st_size, 350_000)
 
+    def test_space_of_unlinked_files(self):
+        """Whenever a file was synced, closed and unlinked: its space is the file system's again after the mount."""
+        path, options = self.style("latest")
+        size = os.stat(path).st_size
+        for steps in ("unlink", "close"), ("close", "unlink"), ("fsync", "close", "unlink"), ("fsync", "unlink", "close"), ("unlink", "fsync", "close"):
+            with self.subTest(steps=steps):
+                with Mount(path, options=options) as m:
+                    fd = m.open("file", os.O_CREAT | os.O_RDWR)
+                    os.write(fd, b"x" * 1_000_000)
+                    for step in steps:
+                        os.unlink(m.at("file")) if step == "unlink" else getattr(os, step)(fd)
+                self.assertLess(os.stat(path).st_size, size + 10_000)
+        self.assertBytes(path, {})
+
     def test_declared(self):
         path, options = self.style("v110")
         with Mount(path, options=options) as m:
