@@ -285,9 +285,9 @@ class Files(posixlib.Facts):
         self.assertEqual(os.lseek(fd, 100_000, os.SEEK_HOLE), 100_003)
         self.assertEqual(os.lseek(fd, 2, os.SEEK_DATA), 2)
         other = os.open("copy", os.O_CREAT | os.O_RDWR)
-        self.assertEqual(os.copy_file_range(fd, other, 5, 0, 0), 5)
+        self.assertEqual(os.copy_file_range(fd, other, 5, 0, 3), 5)
         self.assertEqual(os.sendfile(other, fd, 100_000, 3), 3)
-        self.assertEqual(read("copy"), b"beginend"[:5] if os.lseek(other, 0, os.SEEK_CUR) == 5 else b"endin")
+        self.assertEqual(read("copy"), b"endbegin")
 
     def fact_truncation(self):
         write("file", b"contents")

@@ -256,8 +256,7 @@ class Names(posixlib.Facts):
         self.assertError(errno.ENAMETOOLONG, os.symlink, "n" * PATH_MAX, "x")
         self.assertError(errno.EINVAL, os.readlink, "file")
         self.assertError(errno.EINVAL, os.readlink, "dir")
-        os.rmdir(os.path.join("dir", "sub")) if kind("dir/sub") else None
-        self.assertError(errno.ELOOP if False else errno.ENOTDIR, os.rmdir, "link")
+        self.assertError(errno.ENOTDIR, os.rmdir, "link")
 
     # ---- rename ----
 
@@ -340,7 +339,8 @@ class Names(posixlib.Facts):
         os.chdir("other/moved/c")
         self.assertEqual(read("../file"), b"here")
         os.rename("../../moved", "../../../again")
-        self.assertEqual((read("../file"), os.stat("../..").st_ino, os.path.basename(os.path.dirname(os.getcwd()))), (b"here", os.stat("../../../" + os.path.basename(self.here)).st_ino, "again"))
+        self.assertEqual((read("../file"), os.stat("../..").st_ino), (b"here", os.stat(self.here).st_ino))
+        self.assertEqual(os.getcwd(), os.path.join(self.here, "again/c"))
         os.chdir(self.here)
         os.close(fd)
 
