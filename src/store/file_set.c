@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { WORK_SPEED = 8 << 10 }; /* stored bytes for which a request may work a millisecond longer */
@@ -283,12 +284,27 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 	return rc ? rc : h5_folder_open_named(&set->folder, beside, name, writable, path, PATH_SIZE);
 }
 
-static struct h5_file *find_file(const struct h5_file_set *set, const struct h5_io_stat *st)
+/* With the lock. */
+static struct h5_file *find_file(const struct h5_file_set *set, uint64_t device, uint64_t inode)
 {
 	for (const struct entry *entry = set->files; entry; entry = entry->next)
-		if (entry->device == st->device && entry->inode == st->inode)
+		if (entry->device == device && entry->inode == inode)
 			return entry->file;
 	return NULL;
+}
+
+/* The file of the set that the descriptor leads to; NULL: none. */
+static struct h5_file *find_open(struct h5_file_set *set, int fd)
+{
+	struct h5_file *file;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return NULL;
+	pthread_mutex_lock(&set->lock);
+	file = find_file(set, st.st_dev, st.st_ino);
+	pthread_mutex_unlock(&set->lock);
+	return file;
 }
 
 /* A file that is open as an HDF5 file is not written as a raw one. */
@@ -301,7 +317,7 @@ static int check_raw(struct h5_file_set *set, struct h5_io *io, const char *name
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&set->lock);
-	open = find_file(set, &st);
+	open = find_file(set, st.device, st.inode);
 	pthread_mutex_unlock(&set->lock);
 	return open ? h5_fail(-EPERM, H5_UNDEF, "%s: an open HDF5 file, as a raw one", name) : 0;
 }
@@ -335,6 +351,12 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 
 	if (fd < 0)
 		return fd;
+	/* It is not locked again: if it is the mounted one, our own lock on it may exclude all others. */
+	*file = find_open(set, fd);
+	if (*file) {
+		close(fd);
+		return 0;
+	}
 	rc = h5_io_open_fd(fd, set->options.lock, false, &io);
 	/* Some programs take EWOULDBLOCK of a read() for the end of the file. */
 	if (rc == -EWOULDBLOCK)
@@ -343,7 +365,7 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 		return h5_fail_in(rc, "%s", name);
 	rc = h5_io_stat(io, &st);
 	pthread_mutex_lock(&set->lock);
-	*file = rc ? NULL : find_file(set, &st);
+	*file = rc ? NULL : find_file(set, st.device, st.inode);
 	if (rc || *file) {
 		h5_io_close(io);
 	} else if (set->count >= FILES_MAX) {

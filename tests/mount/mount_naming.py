@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Names are made, moved and removed in a mount, by programs and beside a model, and libhdf5 finds what the model says.
 H5FS_SEED chooses other sequences, H5FS_NAME_STEPS their length."""
+import contextlib
 import ctypes
 import errno
 import os
@@ -14,7 +15,7 @@ import h5py
 import numpy
 
 import judges
-from mountlib import H5FS, Mount, MountCase, main, read
+from mountlib import H5FS, Mount, MountCase, main, read, write
 
 SEED = os.environ.get("H5FS_SEED", "15")
 STEPS = int(os.environ.get("H5FS_NAME_STEPS", "120"))
@@ -498,6 +499,46 @@ class Coherence(NamesCase):
             self.assertTrue(soon(lambda: not os.path.exists(m.at("again/x"))))
             os.rmdir(m.at("again"))  # only the link goes
             self.assertEqual(os.listdir(m.path), ["c"])
+
+    def test_external_links_to_the_mounted_file(self):
+        """They lead to the object itself, which is written and changed through them."""
+        for style, how in STYLES.items():
+            path = self.file(f"{style}.h5")
+            with h5py.File(path, "w", **how) as f:
+                f.create_dataset("d", data=b"contents", dtype="S8")
+                f.create_dataset("rows", (4,), "u1", maxshape=(None,), chunks=(4,))
+                f.create_group("g/sub")
+                layout = h5py.VirtualLayout((4,), "u1")
+                layout[:] = h5py.VirtualSource(os.path.basename(path), "rows", (4,))
+                with contextlib.suppress(ValueError):  # the oldest files have none
+                    f.create_virtual_dataset("virtual", layout)
+                names = sorted(f) + ["nothing", "root"]
+                for name, target in dict(data="/rows", group="/g", root="/", nothing="/no").items():
+                    f[name] = h5py.ExternalLink(os.path.basename(path), target)
+                f["g/above"] = h5py.ExternalLink(path, "/g")
+            with Mount(path, options="rw") as m, self.subTest(style=style):
+                self.assertEqual(os.stat(m.at("data")).st_ino, os.stat(m.at("rows")).st_ino)
+                self.assertFalse(os.path.exists(m.at("group/x")))  # the kernel may keep that
+                self.assertEqual([os.readlink(m.at(name)) for name in ("root", "g/above", "group/above")], [".", ".", "."])
+                self.assertTrue(os.readlink(m.at("nothing")).startswith("extlink:"))
+                write(m.at("rows"), b"1234")
+                if "virtual" in names:
+                    self.assertEqual(read(m.at("virtual")), b"1234")
+                self.shell("printf more >> data; setfattr -n user.units -v m data; mkdir g/x; echo new > group/sub/new", m.path)
+                self.assertEqual((read(m.at("rows")), os.getxattr(m.at("rows"), "user.units")), (b"1234more", b"m"))
+                self.assertTrue(soon(lambda: os.path.isdir(m.at("group/x"))))
+                self.assertTrue(soon(lambda: os.path.exists(m.at("g/sub/new"))))
+                os.rename(m.at("group/sub/new"), m.at("g/moved"))
+                self.assertTrue(soon(lambda: os.path.exists(m.at("group/moved"))))
+                self.assertErrno(errno.EINVAL, os.rename, m.at("g"), m.at("group/sub/g"))
+                os.rmdir(m.at("group"))  # only the link goes
+                os.unlink(m.at("data"))
+                self.assertEqual(sorted(os.listdir(m.at("g"))), ["above", "moved", "sub", "x"])
+                self.assertErrno(errno.EPERM, os.link, m.at("g"), m.at("again"))
+            with judges.File(path) as f:
+                self.assertEqual(bytes(f["rows"][...]), b"1234more")
+                self.assertEqual((sorted(f), bytes(f["g/moved"][...])), (sorted(names), b"new\n"))
+            self.assertChecked(path)
 
     def test_requests_at_once(self):
         """Several threads rename, list and look at the same things."""
