@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 """Datasets as files under random reads, writes, truncations and maps, each compared with a model in memory; and fio's own
 verification. A dataset of bytes with one dimension is a file like any other; with longer rows whatever grows or
-shrinks it is whole rows. H5FS_FSX says how many operations (2,000 for each dataset)."""
+shrinks it is whole rows. Files that the mount makes, which are datasets without a declared type, are compared with files in a plain
+folder. H5FS_FSX says how many operations (2,000 for each dataset)."""
+import contextlib
+import fcntl
 import mmap
 import os
 import random
@@ -11,7 +14,8 @@ import h5py
 import numpy
 
 import judges
-from mountlib import Mount, MountCase, main
+from mountlib import H5FS, Mount, MountCase, main, read
+from posixlib import KEEP_SIZE, PUNCH_HOLE, fallocate
 
 OPERATIONS = int(os.environ.get("H5FS_FSX", "2000"))
 LARGEST = 300_000  # bytes of a dataset
@@ -124,6 +128,146 @@ class Model:
             [self.write, self.append, self.read, self.truncate, self.map_read, self.map_write, self.stat, self.sync,
              self.reopen], [30, 15, 30, 3, 8, 8, 8, 2, 2])[0]
         operation()
+
+
+class Twins:
+    """A file in a mount and one in a plain folder, with which the same is done."""
+
+    def __init__(self, case, name, folders, dice):
+        self.case, self.name, self.folders, self.dice = case, name, folders, dice
+        self.fds = []
+
+    def open(self, flags):
+        self.close()
+        self.fds = [os.open(os.path.join(folder, self.name), flags, 0o644) for folder in self.folders]
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+        self.fds = []
+
+    def both(self, function):
+        """What it returns for both files is the same."""
+        found = [function(fd) for fd in self.fds]
+        self.case.assertTrue(found[0] == found[1], f"{self.name}: {function.__name__}: {str(found[0])[:60]}, not {str(found[1])[:60]}")
+        return found[0]
+
+    def whole(self):
+        return self.both(lambda fd: os.pread(fd, 2 * LARGEST, 0))
+
+    def place(self):
+        at = self.dice.randrange(int(10 ** self.dice.uniform(0, 5.4)))
+        return at, int(10 ** self.dice.uniform(0, 4.7))
+
+    def write(self):
+        at, n = self.place()
+        data = self.dice.choice((self.dice.randbytes(n), b"x" * n))
+        self.both(lambda fd: os.pwrite(fd, data, at))
+
+    def append(self):
+        data = self.dice.randbytes(self.place()[1] // 4)
+        if os.fstat(self.fds[0]).st_size < LARGEST:
+            self.both(lambda fd: os.lseek(fd, 0, os.SEEK_END))
+            self.both(lambda fd: os.write(fd, data))
+
+    def read(self):
+        at, n = self.place()
+        self.both(lambda fd: os.pread(fd, n, at))
+
+    def truncate(self):
+        size = self.dice.choice((0, self.place()[0], self.place()[0]))
+        self.both(lambda fd: os.ftruncate(fd, size))
+
+    def punch(self):
+        at, n = self.place()
+        self.both(lambda fd: fallocate(fd, PUNCH_HOLE | KEEP_SIZE, at, n))
+
+    def map(self):
+        size = self.both(lambda fd: os.fstat(fd).st_size)
+        if not size:
+            return
+        at, n = self.place()
+        at %= size
+        data = self.dice.randbytes(min(n, size - at))
+
+        def change(fd):
+            with mmap.mmap(fd, 0) as mapped:
+                found = mapped[at // 2:at // 2 + 9000]
+                mapped[at:at + len(data)] = data
+                if len(data) % 2:
+                    mapped.flush()
+                return found
+        self.both(change)
+
+    def copy(self):
+        at, n = self.place()
+        to = self.place()[0]
+        appends = fcntl.fcntl(self.fds[0], fcntl.F_GETFL) & os.O_APPEND
+        if not appends and (at + n <= to or to + n <= at):
+            self.both(lambda fd: os.copy_file_range(fd, fd, n, at, to))
+
+    def sync(self):
+        self.both(os.fsync)
+
+    def seek(self):
+        """What SEEK_DATA passes over is zeros."""
+        with contextlib.suppress(OSError):
+            data = os.lseek(self.fds[0], 0, os.SEEK_DATA)
+            self.case.assertEqual(os.pread(self.fds[1], data, 0), bytes(data))
+
+    def reopen(self):
+        if self.dice.random() < .5:
+            for folder in self.folders:
+                os.rename(os.path.join(folder, self.name), os.path.join(folder, self.name + "'"))
+            self.name += "'"
+        self.open(self.dice.choice((os.O_RDWR, os.O_RDWR, os.O_RDWR | os.O_APPEND, os.O_RDWR | os.O_TRUNC)))
+
+    def step(self):
+        self.dice.choices([self.write, self.append, self.read, self.truncate, self.punch, self.map, self.copy, self.sync, self.seek,
+                           self.reopen, self.whole], [30, 15, 30, 5, 5, 10, 3, 2, 3, 3, 3])[0]()
+
+
+class NewFiles(MountCase):
+    def test_twins(self):
+        for style, how in {"earliest": dict(libver="earliest"), "latest": dict(libver="latest"), "create": None, "filters": None}.items():
+            path, model = self.file(f"{style}.h5"), self.file(style)
+            os.mkdir(model)
+            if how:
+                h5py.File(path, "w", **how).close()
+            options = "rw" if how else "create"
+            options += ",filters=shuffle,deflate(1)" if style == "filters" else ""
+            dice = random.Random(style)
+            with self.subTest(style=style):
+                for part in range(3):
+                    with Mount(path, options=options) as m:
+                        self.work(m, model, dice, part)
+                with judges.File(path) as f:
+                    self.assertEqual(sorted(f), sorted(os.listdir(model)))
+                    for name in f:
+                        self.assertTrue(bytes(f[name][...]) == read(os.path.join(model, name)), name)
+                checked = subprocess.run([H5FS, "--check", path], capture_output=True, text=True, check=False)
+                self.assertEqual(checked.returncode, 0, checked.stdout)
+
+    def work(self, m, model, dice, part):
+        """Goes on with the files of earlier parts, and with a new one; one of them loses its name meanwhile."""
+        names = os.listdir(model) + [f"new{part}"]
+        self.assertEqual(sorted(os.listdir(m.path)), sorted(os.listdir(model)))
+        files = [Twins(self, name, (m.path, model), dice) for name in names]
+        try:
+            for twins in files:
+                twins.open(os.O_CREAT | os.O_RDWR)
+            for _ in range(OPERATIONS // 4):
+                dice.choice(files).step()
+            lost = dice.choice(files)
+            for folder in lost.folders:
+                os.unlink(os.path.join(folder, lost.name))
+            for _ in range(20):
+                dice.choice([lost.write, lost.read, lost.truncate, lost.map, lost.sync])()
+            for twins in files:
+                twins.whole()
+        finally:
+            for twins in files:
+                twins.close()
 
 
 class Fsx(MountCase):
