@@ -5,6 +5,7 @@ import pty
 import select
 import sqlite3
 import subprocess
+import sys
 import time
 import zipfile
 
@@ -151,6 +152,76 @@ class Programs(WriteCase):
         self.type([b"MORE \x0f", b"\r", b"\x18"], "nano", "-B", "text")
         self.expect("text", b"MORE first\n")
         self.assertEqual(read(self.at("text~")), b"first\n")
+
+
+DATABASE_WORKER = """
+import sqlite3, sys
+path, who, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+database = sqlite3.connect(path, timeout=60, isolation_level=None)
+database.execute("pragma synchronous=extra")
+for i in range(count):
+    database.execute("begin immediate")
+    database.execute("insert into t(who, i, text) values(?, ?, ?)", (who, i, "x" * (i * 31 % 5000)))
+    database.execute("update n set rows = rows + 1")
+    database.execute("rollback" if i % 5 == 0 else "commit")
+    if i % 5:
+        print(who, i, flush=True)
+    rows = database.execute("select (select rows from n), (select count(*) from t)").fetchone()
+    assert rows[0] == rows[1], rows
+"""
+
+
+class Databases(WriteCase):
+    """SQLite's databases with several processes at once, by a rollback journal or a WAL, whose index they share as mapped memory."""
+
+    def make(self, path, mode):
+        database = sqlite3.connect(path)
+        self.assertEqual(database.execute(f"pragma journal_mode={mode}").fetchone()[0], mode)
+        database.executescript("create table t(who, i, text); create table n(rows); insert into n values(0)")
+        database.close()
+
+    def start(self, path, count):
+        return [subprocess.Popen([sys.executable, "-c", DATABASE_WORKER, path, str(who), str(count)], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True) for who in range(3)]
+
+    def judge(self, path):
+        """The transactions that are in the database."""
+        database = sqlite3.connect(path)
+        self.assertEqual(database.execute("pragma integrity_check").fetchone()[0], "ok")
+        rows = set(database.execute("select who, i from t"))
+        self.assertEqual(database.execute("select rows from n").fetchone()[0], len(rows))
+        database.close()
+        return rows
+
+    def test_several_processes(self):
+        for mode in "delete", "wal":
+            path = self.file(f"{mode}.h5")
+            with self.subTest(mode), Mount(path, options="create") as m:
+                self.make(m.at("db"), mode)
+                for worker in self.start(m.at("db"), 20):
+                    self.assertEqual((worker.communicate()[1], worker.returncode), ("", 0))
+                self.assertEqual(self.judge(m.at("db")), {(who, i) for who in range(3) for i in range(20) if i % 5})
+
+    def test_killed(self):
+        """After the daemon was killed the database is sound, and has what was told to be in it."""
+        for mode in "delete", "wal":
+            path = self.file(f"{mode}.h5")
+            m = Mount(path, options="create")
+            m.__enter__()
+            workers = []
+            try:
+                self.make(m.at("db"), mode)
+                workers = self.start(m.at("db"), 10_000)
+                told = [workers[0].stdout.readline() for _ in range(12)]
+                m.kill()
+                told += [line for worker in workers for line in worker.communicate()[0].splitlines()]
+            finally:
+                for worker in workers:
+                    worker.kill()
+                    worker.wait()
+                self.assertEqual(m.end(), "")
+            with self.subTest(mode), Mount(path, options="rw") as m:
+                self.assertLessEqual({tuple(map(int, line.split())) for line in told}, self.judge(m.at("db")))
 
 
 class Times(WriteCase):
