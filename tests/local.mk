@@ -211,6 +211,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_signals.py \
 	tests/mount/mount_space.py \
 	tests/mount/mount_statistics.py \
+	tests/mount/mount_stress.py \
 	tests/mount/mount_structured.py \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
