@@ -40,11 +40,13 @@ void h5_patches_insert(struct h5_patches *patches, size_t i, struct h5_patch *pa
 
 void h5_patches_remove(struct h5_patches *patches, size_t i, size_t n)
 {
-	struct h5_patch **at = patches->list + i;
+	struct h5_patch **at;
 
 	assert(i + n <= patches->count);
-	if (n)
-		memmove(at, at + n, (patches->count - i - n) * sizeof *at);
+	if (!n)
+		return;
+	at = patches->list + i;
+	memmove(at, at + n, (patches->count - i - n) * sizeof *at);
 	patches->count -= n;
 }
 

@@ -258,7 +258,8 @@ static bool add_kept(struct h5_vfs *vfs, struct h5_node *node, const char *name,
 		return false;
 	texts = h5_lru_value(ref);
 	text = find_text(texts, name);
-	if (text)
+	/* If all texts are empty, they have no memory. */
+	if (text && text->size)
 		h5_buf_add(out, texts->values.data + text->text, text->size);
 	h5_lru_put(cache, ref);
 	return text;
