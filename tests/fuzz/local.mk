@@ -7,6 +7,11 @@ fuzz_targets = \
 	tests/fuzz/filters.c \
 	tests/fuzz/fuzz.h \
 	tests/fuzz/messages.c \
+	tests/fuzz/mount.c \
+	tests/fuzz/mount.h \
+	tests/fuzz/objects.c \
+	tests/fuzz/objects.h \
+	tests/fuzz/requests.c \
 	tests/fuzz/targets.c \
 	tests/fuzz/texts.c \
 	tests/fuzz/walk.c \

@@ -188,6 +188,16 @@ OPERATIONS = (
     bytes([1, 1, 31, 0, 2, 0, 5, 1, 0, 0, 0, 0, 2, 1, 0, 255, 0, 1, 3, 1, 0, 0, 0, 0]),
 )
 
+# What is done to its objects: request (tests/fuzz/requests.c), seven parameters; commits and remounts in between.
+REQUESTS = (
+    bytes([0, 0, 130, 0, 0, 0, 0, 0, 1, 0, 129, 0, 20, 7, 1, 0, 11, 1, 3, 4, 0, 0, 0, 0, 13, 1, 160, 5, 0, 0, 0, 0])
+    + bytes([7, 0, 0, 0, 128, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0]),
+    bytes([9, 2, 0, 128, 0, 0, 0, 0, 14, 0, 3, 0, 0, 0, 0, 0, 14, 1, 4, 0, 0, 0, 0, 0, 11, 2, 64, 12, 0, 0, 0, 0])
+    + bytes([17, 1, 0, 0, 0, 0, 0, 0, 8, 0, 1, 0, 2, 2, 0, 0, 10, 0, 130, 2, 0, 0, 0, 0, 6, 0, 2, 0, 0, 0, 0, 0]),
+    bytes([2, 1, 0, 3, 0, 0, 0, 0, 3, 0, 5, 3, 1, 40, 9, 0, 3, 0, 0, 0, 1, 9, 0, 0, 16, 2, 5, 1, 0, 0, 0, 0])
+    + bytes([5, 0, 0, 0, 0, 0, 0, 0, 18, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 0, 5, 0, 1, 0, 0, 0, 0, 0]),
+)
+
 
 def add_file(seeds, data):
     seeds.add("file_read", data)
@@ -200,6 +210,8 @@ def add_file(seeds, data):
     for i, operations in enumerate(OPERATIONS):
         if i == data[-1] % 3:
             seeds.add("file_write", data + operations * 4)
+    for requests in REQUESTS:
+        seeds.add("file_requests", data + requests * 2)
 
 
 def add_chunks(seeds, path):
@@ -316,6 +328,8 @@ def add_small_files(seeds):
             os.unlink(path)
             for operations in OPERATIONS:
                 seeds.add("file_write", image + operations * 4)
+            for requests in REQUESTS:
+                seeds.add("file_requests", image + requests * 2)
 
 
 def journal_record(size, parts, patches, extents=0, objects=0):

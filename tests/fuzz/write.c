@@ -2,21 +2,15 @@
 #include "write.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "change/open.h"
 #include "dataset/dataset.h"
 #include "fuzz.h"
-#include "offline/check.h"
+#include "mount.h"
 #include "vfs/handle.h"
 #include "vfs/node.h"
-#include "walk.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
 	DATASETS = 8,	     /* that are written */
@@ -34,80 +28,12 @@ struct model {
 };
 
 struct scene {
-	char path[80], journal[100];
-	struct h5_file_set *set;
-	struct h5_vfs *vfs;
-	struct fuzz_budget budget;
+	struct fuzz_mount mount;
 	struct model *models; /* DATASETS */
 	unsigned count;
 	bool honest; /* fuzz_looks_honest(), and its datasets too */
 	bool failed; /* a commit: what follows is not promised */
 };
-
-static char folder[64];
-
-static void remove_folder(void)
-{
-	rmdir(folder);
-}
-
-/* One folder for the process, in memory where there is. */
-static void make_folder(void)
-{
-	if (*folder)
-		return;
-	snprintf(folder, sizeof folder, "%s/h5fs-fuzz.XXXXXX",
-		 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	FUZZ_HOLDS(mkdtemp(folder));
-	atexit(remove_folder);
-}
-
-static void put_file(const char *path, const uint8_t *data, size_t size)
-{
-	FILE *f = fopen(path, "wb");
-
-	FUZZ_HOLDS(f && fwrite(data, 1, size, f) == size && !fclose(f));
-}
-
-static void name_files(struct scene *s)
-{
-	make_folder();
-	snprintf(s->path, sizeof s->path, "%s/file.h5", folder);
-	snprintf(s->journal, sizeof s->journal, "%s.h5fs-journal", s->path);
-}
-
-/* A journal may also have been set aside. */
-static void remove_files(void)
-{
-	DIR *all = opendir(folder);
-	struct dirent *entry;
-
-	FUZZ_HOLDS(all);
-	while ((entry = readdir(all)))
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(all), entry->d_name, 0);
-	closedir(all);
-}
-
-/* ---- opening ---- */
-
-static bool open_file(struct scene *s, bool writable)
-{
-	struct h5_file_set_options options = fuzz_set_options(false);
-	struct h5_vfs_options vfs_options = {
-		.writable = writable, .commit_at_close = true, .gather = 1 << 14, .file_fd = -1};
-
-	options.writable = writable;
-	options.check = h5_vfs_check_object;
-	fuzz_request(&s->budget);
-	if (h5_open_file(s->path, &options, &s->set, NULL))
-		return false;
-	if (!h5_vfs_open(s->set, &vfs_options, &s->vfs))
-		return true;
-	h5_file_set_close(s->set);
-	s->set = NULL;
-	return false;
-}
 
 static void close_handles(struct scene *s)
 {
@@ -118,35 +44,7 @@ static void close_handles(struct scene *s)
 	}
 }
 
-static void close_file(struct scene *s)
-{
-	h5_interrupt_begin(NULL, NULL);
-	close_handles(s);
-	h5_vfs_close(s->vfs);
-	h5_file_set_close(s->set);
-	s->vfs = NULL;
-	s->set = NULL;
-}
-
 /* ---- the datasets ---- */
-
-static void hear(void *arg, const char *path, const struct h5_error *error)
-{
-	(void)arg;
-	(void)path;
-	(void)error;
-}
-
-/* How much is damaged, as h5fs --check has it, as far as the budget allows. */
-static uint64_t count_damage(struct scene *s, bool *finished)
-{
-	struct h5_check check = {.found = hear};
-
-	fuzz_request(&s->budget);
-	*finished = !h5_check_file(h5_file_set_root(s->set), &check) && !check.unknown;
-	h5_extents_release(&check.unused);
-	return check.damaged;
-}
 
 static bool is_checksummed(struct h5_file *file, uint64_t address)
 {
@@ -167,7 +65,7 @@ static bool read_model(struct scene *s, struct h5_node *node, struct model *m)
 	bool good;
 
 	(void)s;
-	if (h5_vfs_open_file(s->vfs, node, O_RDONLY, &handle))
+	if (h5_vfs_open_file(s->mount.vfs, node, O_RDONLY, &handle))
 		return false;
 	good = !h5_vfs_read(handle, 0, m->data, BYTES_MAX, &m->size);
 	h5_vfs_close_file(handle);
@@ -195,12 +93,12 @@ static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
 	for (unsigned i = 1; i < dataset->space.rank && m->row <= BYTES_MAX; i++)
 		m->row *= dataset->space.dims[i] <= BYTES_MAX ? dataset->space.dims[i] : 0;
 	h5_file_put(node->entity.file, ref);
-	fuzz_request(&s->budget);
+	fuzz_request(&s->mount.budget);
 	if (!read_model(s, node, m))
 		return;
 	/* The node lives as long as a handle is open. */
-	fuzz_request(&s->budget);
-	if (!h5_vfs_open_file(s->vfs, node, O_WRONLY, &m->handle))
+	fuzz_request(&s->mount.budget);
+	if (!h5_vfs_open_file(s->mount.vfs, node, O_WRONLY, &m->handle))
 		s->count++;
 }
 
@@ -217,7 +115,7 @@ static void note(struct scene *s, struct model *m, int rc)
 static void told(struct scene *s, struct model *m, uint64_t stale)
 {
 	if (stale != H5_NOT_STALE)
-		h5_vfs_tell_size(s->vfs, m->handle->node);
+		h5_vfs_tell_size(s->mount.vfs, m->handle->node);
 }
 
 static void write_at(struct scene *s, struct model *m, uint64_t offset, size_t n, uint8_t value,
@@ -231,7 +129,7 @@ static void write_at(struct scene *s, struct model *m, uint64_t offset, size_t n
 	FUZZ_HOLDS(bytes);
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (uint8_t)(value + i * 7);
-	fuzz_request(&s->budget);
+	fuzz_request(&s->mount.budget);
 	rc = h5_vfs_write(m->handle, offset, bytes, n, where, &written, &stale);
 	note(s, m, rc);
 	told(s, m, stale);
@@ -269,13 +167,13 @@ static void truncate_to(struct scene *s, struct model *m, unsigned where)
 
 	if (size > BYTES_MAX)
 		return;
-	fuzz_request(&s->budget);
-	rc = h5_vfs_truncate(s->vfs, m->handle->node, m->handle, size, &stale);
+	fuzz_request(&s->mount.budget);
+	rc = h5_vfs_truncate(s->mount.vfs, m->handle->node, m->handle, size, &stale);
 	note(s, m, rc);
 	told(s, m, stale);
 	if (rc)
 		return;
-	if (size > m->size && !h5_vfs_open_file(s->vfs, m->handle->node, O_RDONLY, &handle)) {
+	if (size > m->size && !h5_vfs_open_file(s->mount.vfs, m->handle->node, O_RDONLY, &handle)) {
 		rc = h5_vfs_read(handle, m->size, m->data + m->size, (size_t)size - m->size, &got);
 		h5_vfs_close_file(handle);
 		m->unknown |= rc || got != size - m->size;
@@ -290,14 +188,14 @@ static void check(struct scene *s, struct model *m, struct h5_node *node)
 	size_t got;
 	int rc;
 
-	fuzz_request(&s->budget);
-	if (h5_vfs_open_file(s->vfs, node, O_RDONLY, &handle)) {
-		FUZZ_HOLDS(!s->honest || s->failed || m->unknown || s->budget.checks < 0);
+	fuzz_request(&s->mount.budget);
+	if (h5_vfs_open_file(s->mount.vfs, node, O_RDONLY, &handle)) {
+		FUZZ_HOLDS(!s->honest || s->failed || m->unknown || s->mount.budget.checks < 0);
 		return;
 	}
 	rc = h5_vfs_read(handle, 0, data, BYTES_MAX, &got);
 	h5_vfs_close_file(handle);
-	if (!s->honest || s->failed || m->unknown || s->budget.checks < 0)
+	if (!s->honest || s->failed || m->unknown || s->mount.budget.checks < 0)
 		return;
 	FUZZ_HOLDS(!rc && got == m->size && !memcmp(data, m->data, got));
 }
@@ -318,16 +216,16 @@ static void operate(struct scene *s, const uint8_t *op)
 		truncate_to(s, m, op[2]);
 		break;
 	case 4:
-		fuzz_request(&s->budget);
+		fuzz_request(&s->mount.budget);
 		note(s, m, h5_vfs_fsync(m->handle));
 		break;
 	case 5:
-		fuzz_request(&s->budget);
+		fuzz_request(&s->mount.budget);
 		note(s, m, h5_vfs_flush(m->handle));
 		break;
 	case 6:
-		fuzz_request(&s->budget);
-		note(s, m, h5_vfs_commit(s->vfs));
+		fuzz_request(&s->mount.budget);
+		note(s, m, h5_vfs_commit(s->mount.vfs));
 		break;
 	default:
 		check(s, m, m->handle->node);
@@ -348,70 +246,47 @@ static void check_file(void *arg, struct h5_node *node, const struct stat *st)
 
 static void use_file(struct scene *s, const uint8_t *operations)
 {
-	struct fuzz_walk walk = {.budget = &s->budget, .file = add_dataset, .arg = s};
+	struct fuzz_walk walk = {.budget = &s->mount.budget, .file = add_dataset, .arg = s};
 	bool finished;
 
-	if (!open_file(s, true))
+	if (!fuzz_mount_open(&s->mount, true))
 		return;
-	walk.vfs = s->vfs;
+	walk.vfs = s->mount.vfs;
 	fuzz_walk(&walk);
-	s->honest &= !count_damage(s, &finished) && finished && !fuzz_wrong_checksums && s->budget.nodes > 0;
+	s->honest &= !fuzz_mount_damage(&s->mount, &finished) && finished && !fuzz_wrong_checksums &&
+		     s->mount.budget.nodes > 0;
 	for (unsigned i = 0; s->count && i + FUZZ_OPERATION <= FUZZ_OPERATIONS; i += FUZZ_OPERATION)
 		operate(s, operations + i);
-	fuzz_request(&s->budget);
-	s->failed |= h5_vfs_commit(s->vfs) != 0;
-	close_file(s);
-	s->budget = (struct fuzz_budget)FUZZ_BUDGET;
+	fuzz_request(&s->mount.budget);
+	s->failed |= h5_vfs_commit(s->mount.vfs) != 0;
+	close_handles(s);
+	fuzz_mount_close(&s->mount);
+	s->mount.budget = (struct fuzz_budget)FUZZ_BUDGET;
 	fuzz_wrong_checksums = 0;
-	if (!open_file(s, false)) {
+	if (!fuzz_mount_open(&s->mount, false)) {
 		FUZZ_HOLDS(!s->honest || s->failed);
 		return;
 	}
-	walk.vfs = s->vfs;
+	walk.vfs = s->mount.vfs;
 	walk.file = check_file;
 	fuzz_walk(&walk);
-	FUZZ_HOLDS(!s->honest || s->failed || (!count_damage(s, &finished) && !fuzz_wrong_checksums));
-	close_file(s);
+	FUZZ_HOLDS(!s->honest || s->failed ||
+		   (!fuzz_mount_damage(&s->mount, &finished) && !fuzz_wrong_checksums));
+	fuzz_mount_close(&s->mount);
 }
 
 void fuzz_write(const void *arg, const uint8_t *data, size_t size)
 {
 	static struct model models[DATASETS + 1];
-	struct scene s = {.budget = FUZZ_BUDGET, .models = models};
+	struct scene s = {.models = models};
 
 	(void)arg;
 	if (size < FUZZ_OPERATIONS)
 		return;
 	size -= FUZZ_OPERATIONS;
-	name_files(&s);
-	put_file(s.path, data, size);
+	fuzz_mount_begin(&s.mount, data, size);
 	s.honest = fuzz_looks_honest(data, size);
 	fuzz_wrong_checksums = 0;
 	use_file(&s, data + size);
-	remove_files();
-}
-
-/* A file with a journal beside it, which is hostile input like any other: behind the file's bytes stand the
- * journal's, the size of these (2 bytes), and how the file is opened. */
-void fuzz_journal(const void *arg, const uint8_t *data, size_t size)
-{
-	struct scene s = {.budget = FUZZ_BUDGET};
-	struct fuzz_walk walk = {.budget = &s.budget};
-	size_t n;
-
-	(void)arg;
-	if (size < 3)
-		return;
-	n = (size_t)h5_uint_from(data + size - 3, 2);
-	size -= 3;
-	n = n < size ? n : size;
-	name_files(&s);
-	put_file(s.path, data, size - n);
-	put_file(s.journal, data + size - n, n);
-	if (open_file(&s, data[size + 2] & 1)) {
-		walk.vfs = s.vfs;
-		fuzz_walk(&walk);
-		close_file(&s);
-	}
-	remove_files();
+	fuzz_mount_end();
 }
