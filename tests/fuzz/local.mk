@@ -9,11 +9,11 @@ fuzz_targets = \
 	tests/fuzz/messages.c \
 	tests/fuzz/mount.c \
 	tests/fuzz/mount.h \
-	tests/fuzz/objects.c \
-	tests/fuzz/objects.h \
 	tests/fuzz/requests.c \
 	tests/fuzz/targets.c \
 	tests/fuzz/texts.c \
+	tests/fuzz/untouched.c \
+	tests/fuzz/untouched.h \
 	tests/fuzz/walk.c \
 	tests/fuzz/walk.h \
 	tests/fuzz/write.c \

@@ -4,7 +4,7 @@
 #include "base/interrupt.h"
 #include "fuzz.h"
 #include "mount.h"
-#include "objects.h"
+#include "untouched.h"
 #include "vfs/handle.h"
 #include "vfs/node.h"
 #include "write.h"
@@ -453,7 +453,7 @@ static bool remount(struct scene *s)
 	end(s);
 	if (begin(s))
 		return true;
-	FUZZ_HOLDS(s->mount.budget.checks <= 0 || !s->sound);
+	FUZZ_HOLDS(s->mount.budget.checks <= 0 || !(s->sound || fuzz_objects_open(&s->objects)));
 	return false;
 }
 
@@ -503,7 +503,7 @@ static void look_after(struct scene *s)
 	bool open, sound = look_at(s, &open), in_time = s->mount.budget.checks > 0;
 
 	if (in_time)
-		FUZZ_HOLDS(open && (sound || !s->sound));
+		FUZZ_HOLDS(s->sound ? sound : open || !fuzz_objects_open(&s->objects));
 	if (!open)
 		return;
 	fuzz_objects_compare(&s->objects, s->sound, h5_file_set_root(s->mount.set), &s->mount.budget);

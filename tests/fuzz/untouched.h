@@ -3,8 +3,8 @@
  * In a damaged file structures may overlap, so that a change of one object rightly changes another. Therefore
  * each object has its space noted: what a request does to one object may only be seen in objects whose space
  * overlaps with that. */
-#ifndef H5_TESTS_FUZZ_OBJECTS_H
-#define H5_TESTS_FUZZ_OBJECTS_H
+#ifndef H5_TESTS_FUZZ_UNTOUCHED_H
+#define H5_TESTS_FUZZ_UNTOUCHED_H
 
 #include "base/extents.h"
 #include "walk.h"
@@ -26,7 +26,7 @@ struct fuzz_object {
 };
 
 struct fuzz_objects {
-	struct fuzz_object list[FUZZ_OBJECTS];
+	struct fuzz_object list[FUZZ_OBJECTS]; /* the first is the root group */
 	unsigned count;
 	struct h5_extents own; /* space of structures that belong to no object */
 	bool own_whole;
@@ -39,6 +39,8 @@ void fuzz_objects_find(struct fuzz_objects *objects, struct h5_file *file, struc
 void fuzz_objects_release(struct fuzz_objects *objects);
 /* A request may change the object with the header at the address. */
 void fuzz_objects_touch(struct fuzz_objects *objects, uint64_t address);
+/* False: in a damaged file requests may have changed what opening it needs. */
+bool fuzz_objects_open(const struct fuzz_objects *objects);
 /* The objects that no request may change are as they were. `sound`: the file was. */
 void fuzz_objects_compare(struct fuzz_objects *objects, bool sound, struct h5_file *file,
 			  struct fuzz_budget *budget);

@@ -1,4 +1,4 @@
-#include "objects.h"
+#include "untouched.h"
 
 #include "base/array.h"
 #include "base/lookup3.h"
@@ -304,6 +304,22 @@ static bool is_out_of_reach(const struct fuzz_objects *objects, const struct fuz
 			return false;
 	}
 	return true;
+}
+
+bool fuzz_objects_open(const struct fuzz_objects *objects)
+{
+	const struct fuzz_object *root = &objects->list[0];
+
+	for (unsigned i = 0; i < objects->count; i++) {
+		const struct fuzz_object *object = &objects->list[i];
+
+		if (!object->touched)
+			continue;
+		if (!object->whole || overlap(&object->space, &objects->own) ||
+		    (object != root && overlap(&object->space, &root->space)))
+			return false;
+	}
+	return objects->own_whole && root->whole && !objects->strange;
 }
 
 void fuzz_objects_compare(struct fuzz_objects *objects, bool sound, struct h5_file *file,
