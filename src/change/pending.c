@@ -375,7 +375,8 @@ static void give_up(struct h5_file *file, enum note_kind kind, uint64_t address,
 {
 	struct h5_tx *tx = h5_tx_find(file);
 
-	if (!tx || tx->failed || !n)
+	/* In a damaged file the superblock may seem to be a chunk. */
+	if (!tx || tx->failed || !n || address < h5_superblock_size(&tx->superblock))
 		return;
 	if (tx->unit.depth)
 		note(&tx->unit, kind, address, n);

@@ -174,6 +174,8 @@ static int check_inside(const struct h5_tx *tx, uint64_t address, uint64_t n)
 
 	if (!h5_add(address, n, &end) || end > tx->space.end)
 		return h5_fail(-EUCLEAN, address, "a write beyond the end of the file");
+	if (n && address < h5_superblock_size(&tx->superblock))
+		return h5_fail(-EUCLEAN, address, "a write over the superblock");
 	return 0;
 }
 
@@ -537,6 +539,19 @@ bool h5_tx_is_pending(const struct h5_file *file)
 	return tx && !tx->failed && (h5_tx_patch_count(tx) || tx->written);
 }
 
+/* If all units have failed, their space is not in the file. */
+static void take_end_back(struct h5_tx *tx)
+{
+	uint64_t end = h5_max(tx->space.committed_end, tx->space.least);
+
+	if (h5_tx_patch_count(tx) || tx->space.fresh.count || tx->space.end <= end)
+		return;
+	h5_space_cut(&tx->space, end);
+	/* If that fails, the file stays longer. */
+	if (!h5_io_resize(h5_tx_medium(tx), tx->space.base + end))
+		h5_file_cut(tx->file, end);
+}
+
 int h5_tx_commit(struct h5_file *file)
 {
 	struct h5_tx *tx = h5_tx_find(file);
@@ -555,6 +570,7 @@ int h5_tx_commit(struct h5_file *file)
 			give_up_unnamed(tx);
 		return 0;
 	}
+	take_end_back(tx);
 	rc = sync_new(tx);
 	if (tx->failed)
 		roll_back(tx);

@@ -157,6 +157,52 @@ START_TEST(metadata_over_committed_bytes_is_refused)
 }
 END_TEST
 
+START_TEST(a_unit_that_failed_leaves_the_end)
+{
+	struct h5_file *file = begin("dataset_latest.h5");
+	uint8_t bytes[1000] = {0};
+	off_t size = file_size();
+	uint64_t address;
+
+	ck_assert_int_eq(h5_unit_begin(file), 0);
+	ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_METADATA, sizeof bytes, &address), 0);
+	ck_assert_int_eq(h5_tx_put(file, address, bytes, sizeof bytes), 0);
+	ck_assert_int_eq(h5_unit_end(file, -ENOSPC), -ENOSPC);
+	ck_assert_int_eq(h5_tx_commit(file), 0);
+	ck_assert_int_eq(file_size(), size);
+	ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_METADATA, 8, &address), 0);
+	ck_assert_uint_lt(address, (uint64_t)size + 8);
+	scratch_release(&scratch);
+}
+END_TEST
+
+/* Damaged files lead to it. */
+START_TEST(the_superblock_is_neither_written_nor_given_up)
+{
+	uint64_t taken[3] = {0}, address;
+	struct h5_file *file;
+	uint8_t byte = 1;
+
+	file = begin("dataset_latest.h5");
+	for (uint64_t at = 0; at < 48; at += 47) {
+		ck_assert_int_eq(h5_tx_write(file, at, &byte, 1), -EUCLEAN);
+		ck_assert_int_eq(h5_tx_patch(file, at, &byte, 1, 0), -EUCLEAN);
+		h5_tx_discard(file, at, 100);
+		h5_tx_free(file, at, 100);
+	}
+	ck_assert_int_eq(h5_tx_write(file, 48, &byte, 1), 0);
+	/* What a commit gives up is free after the next one. */
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_RAW, 10, &taken[i]), 0);
+		ck_assert_int_eq(h5_tx_write(file, taken[i], taken, 10), 0);
+		ck_assert_int_eq(h5_tx_commit(file), 0);
+	}
+	ck_assert_int_eq(h5_tx_allocate(file, H5_ALLOCATE_RAW, 10, &address), 0);
+	ck_assert_uint_ge(address, taken[0]);
+	scratch_release(&scratch);
+}
+END_TEST
+
 /* ---- space ---- */
 
 START_TEST(metadata_stays_inside_a_page)
@@ -566,7 +612,8 @@ START_TEST(extents_are_a_set)
 END_TEST
 
 UNIT_MAIN("transaction", a_cell_waits_for_the_commit, patches_overlap, what_crosses_a_page_is_copied,
-	  the_end_is_published, metadata_over_committed_bytes_is_refused, metadata_stays_inside_a_page,
+	  the_end_is_published, metadata_over_committed_bytes_is_refused, a_unit_that_failed_leaves_the_end,
+	  the_superblock_is_neither_written_nor_given_up, metadata_stays_inside_a_page,
 	  space_is_used_again_when_nobody_wants_it, readers_along_keep_all_space, pages_of_the_file_space,
 	  addresses_end, parts_of_a_page_become_whole, gaps_go_with_their_neighbours,
 	  space_goes_back_to_the_file_system, space_that_is_kept_is_not_given_back, giving_back_fails,
