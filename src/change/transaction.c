@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "change/private.h"
+#include "store/object_header.h"
 #include "store/statistics.h"
 
 #include <assert.h>
@@ -354,7 +355,10 @@ int h5_tx_touch(struct h5_file *file, uint64_t object_header)
 	struct h5_tx *tx;
 	int rc = h5_tx_of(file, &tx);
 
-	return rc || h5_tx_is_new(file, object_header) ? rc : h5_extents_add(&tx->objects, object_header, 1);
+	if (rc || h5_tx_is_new(file, object_header) || h5_extents_has(&tx->objects, object_header))
+		return rc;
+	rc = h5_header_may_change(file, object_header);
+	return rc ? rc : h5_extents_add(&tx->objects, object_header, 1);
 }
 
 /* ---- the superblock ---- */

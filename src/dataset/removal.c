@@ -44,7 +44,10 @@ int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last)
 
 	*last = !rc && count == 1;
 	if (rc)
-		return is_damage(rc) ? 0 : rc;
+		return rc == -EUCLEAN ? 0 : rc;
+	rc = h5_header_may_change(file, address);
+	if (rc)
+		return rc;
 	return count > 1 ? h5_header_set_references(file, address, count - 1) : 0;
 }
 

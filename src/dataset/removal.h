@@ -16,7 +16,8 @@ int h5_object_add_name(struct h5_file *file, uint64_t address);
 
 /* The object loses a name, whose link the caller removes. *last: it was the last one. Then nothing changes,
  * and the caller owes h5_object_remove() once nobody has the object open. If the header is damaged, nothing
- * changes, and its space is lost to the file. */
+ * changes, and its space is lost to the file. -ENOTSUP: this version does not know all of
+ * it, or must not change it (h5_header_may_change()). */
 int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last);
 
 /* Gives up all space that only this object uses, in a unit of change. Nothing leads to the object any more,

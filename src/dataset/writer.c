@@ -127,7 +127,9 @@ static int make_writer(struct h5_file *file, uint64_t address, bool external, st
 	writer->participant.address = writer->address = address;
 	writer->file = file;
 	writer->may_write_external = external;
-	rc = h5_dataset_writer_ready(writer);
+	rc = h5_header_may_change(file, address);
+	if (!rc)
+		rc = h5_dataset_writer_ready(writer);
 	if (rc) {
 		free(writer);
 		return rc;

@@ -173,10 +173,12 @@ static int add_continuation(struct loader *loader, const struct h5_message *mess
 
 static int add_message(struct loader *loader, const struct h5_message *message)
 {
+	bool unknown = message->type > H5_MSG_STRUCTURED_PIPELINE;
 	size_t capacity = loader->capacity;
 	int rc;
 
-	if (message->type > H5_MSG_STRUCTURED_PIPELINE && message->flags & H5_MSG_FLAG_FAIL_UNKNOWN)
+	loader->header->is_fixed |= unknown && message->flags & H5_MSG_FLAG_FIX_UNKNOWN;
+	if (unknown && message->flags & H5_MSG_FLAG_FAIL_UNKNOWN)
 		return h5_fail(-ENOTSUP, message->address, "object header: message type %#x is not supported",
 			       message->type);
 	if (loader->header->count >= MESSAGES_MAX)
@@ -340,6 +342,20 @@ static int load(struct h5_file *file, const struct h5_window *window, uint64_t a
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header)
 {
 	return load(file, NULL, address, header);
+}
+
+int h5_header_may_change(struct h5_file *file, uint64_t address)
+{
+	struct h5_header header;
+	int rc = h5_header_load(file, address, &header);
+
+	if (rc)
+		return rc;
+	if (header.is_fixed)
+		rc = h5_fail(-ENOTSUP, address,
+			     "object header: it has a message of an unknown type, and must not be changed");
+	h5_header_release(&header);
+	return rc;
 }
 
 int h5_header_load_near(const struct h5_window *window, uint64_t address, struct h5_header *header)

@@ -21,10 +21,13 @@ struct h5_header {
 	size_t cost;			/* bytes of memory, beside this struct */
 	struct h5_header_chunk *chunks; /* in the order of their continuation messages */
 	unsigned chunk_count;
+	bool is_fixed;		 /* not to be changed: h5_header_may_change() */
 	struct h5_charge charge; /* of the memory that this struct owns */
 };
 
 int h5_header_load(struct h5_file *file, uint64_t address, struct h5_header *header);
+/* -ENOTSUP: a message of a type that is not known forbids to change the object; else as h5_header_load(). */
+int h5_header_may_change(struct h5_file *file, uint64_t address);
 void h5_header_release(struct h5_header *header); /* may run twice */
 
 /* A reader over the messages of a chunk and the gap behind them. The chunk was read. */
