@@ -316,7 +316,7 @@ static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const
 	int rc;
 
 	if (node->entity.kind != H5_NODE_DATASET || node->entity.file != vfs->file)
-		return -EPERM;
+		return h5_objects_refuse(node);
 	if (!h5_tx_is_writable(node->entity.file))
 		return given_up();
 	rc = h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset);

@@ -12,6 +12,7 @@
 #include "object/numpy_parse.h"
 #include "object/value_parse.h"
 #include "vfs/handle.h"
+#include "vfs/objects.h"
 #include "vfs/paths.h"
 #include "vfs/plain.h"
 
@@ -515,7 +516,7 @@ int h5_declare(struct h5_vfs *vfs, const struct h5_node *node, const char *name,
 	if (!strcmp(name, "comment"))
 		return set_comment(vfs, node->entity.address, text, n);
 	if (node->entity.kind != H5_NODE_DATASET)
-		return -EPERM;
+		return h5_objects_refuse(node);
 	rc = say_property(said, name, text, n);
 	if (!rc)
 		rc = set_said(vfs, node->entity.address, said);

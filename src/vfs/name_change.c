@@ -344,9 +344,10 @@ int h5_vfs_mkdir(struct h5_vfs *vfs, struct h5_node *parent, const char *text, s
 
 static int check_linkable(const struct h5_vfs *vfs, const struct h5_node *node)
 {
-	if (node->entity.view ||
-	    (node->entity.kind != H5_NODE_DATASET && node->entity.kind != H5_NODE_DATATYPE))
+	if (node->entity.view)
 		return -EPERM;
+	if (node->entity.kind != H5_NODE_DATASET && node->entity.kind != H5_NODE_DATATYPE)
+		return h5_objects_refuse(node);
 	if (node->entity.file != vfs->file)
 		return -EXDEV;
 	return h5_objects_is_nameless(node) ? -ENOENT : 0;

@@ -47,6 +47,21 @@ void h5_vfs_await_none(struct h5_vfs *vfs)
 	pthread_mutex_unlock(&vfs->await_lock);
 }
 
+int h5_objects_refuse(const struct h5_node *node)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (node->entity.kind != H5_NODE_DAMAGED)
+		return -EPERM;
+	rc = h5_object_get(node->entity.file, node->entity.address, &ref, &object);
+	if (rc)
+		return rc;
+	h5_file_put(node->entity.file, ref);
+	return h5_fail(-EUCLEAN, node->entity.address, "object header: of no known kind of object");
+}
+
 /* ---- addresses that are used again ---- */
 
 static void forget_removed(struct h5_vfs *vfs)

@@ -74,6 +74,9 @@ void h5_objects_stamp(struct h5_vfs *vfs, uint64_t address, bool contents);
 
 /* The object has lost its last name. False: no node shows it, so the caller removes it. */
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);
+/* Why a request that changes objects of another kind is refused: -EUCLEAN, ... if the node's object is
+ * damaged, else -EPERM. */
+int h5_objects_refuse(const struct h5_node *node);
 /* True: there are objects that have neither names nor nodes. */
 static inline bool h5_objects_has_unused(struct h5_vfs *vfs)
 {
