@@ -216,6 +216,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
 	tests/mount/mount_tree.py \
+	tests/mount/mount_unchanged.py \
 	tests/mount/mount_vbz.py \
 	tests/mount/mount_view_texts.py \
 	tests/mount/mount_views.py \
