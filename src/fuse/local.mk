@@ -23,6 +23,8 @@ src_h5fs_SOURCES = \
 	src/fuse/negotiate.h \
 	src/fuse/operations.c \
 	src/fuse/operations.h \
+	src/fuse/option_table.c \
+	src/fuse/option_table.h \
 	src/fuse/options.c \
 	src/fuse/options.h \
 	src/fuse/readahead.c \

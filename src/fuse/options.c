@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "fuse/option_table.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -21,153 +22,13 @@
 #define MAX_CHUNK_SHARE 8
 
 enum {
-	MAX_WORK = 2,	 /* seconds, if -o max_work= is not given */
-	WAIT = 2,	 /* seconds, if -o wait= is not given */
-	INDEX_SHARE = 4, /* of the cache for chunks */
-	WORKERS_MAX = 64,
+	MAX_WORK = 2,	   /* seconds, if -o max_work= is not given */
+	WAIT = 2,	   /* seconds, if -o wait= is not given */
+	INDEX_SHARE = 4,   /* of the cache for chunks */
 	GATHER = 32 << 20, /* most bytes of chunks in which small writes gather */
 };
 
 #define HELP " (h5fs -h tells more)"
-
-/* ---- the table ---- */
-
-/* The values of an option, and what they set in struct h5_options. */
-enum kind {
-	FLAG,	/* no value: the member becomes `most` */
-	NUMBER, /* decimal, from 0 to `most` */
-	OCTAL,	/* octal, from 0 to `most` */
-	SIZE,	/* bytes, with K, M, G for powers of 1024, from `least` to `most` */
-	WORD,	/* one of `words` */
-	TEXT,	/* any text, an owned char * */
-};
-
-/* A word that an option can be set to; the last of a list has no text. */
-struct word {
-	const char *text;
-	unsigned value;
-};
-
-struct option {
-	const char *name;
-	const char *rest; /* what follows the name in the help */
-	enum kind kind;
-	size_t member, size; /* where the value is in struct h5_options, in bytes */
-	uint64_t most, least;
-	const struct word *words;
-	const char *help; /* NULL: another name for the option before */
-};
-
-static const struct word external_words[] = {
-	{"none", H5_EXTERNAL_NONE}, {"beneath", H5_EXTERNAL_BENEATH}, {"any", H5_EXTERNAL_ANY}, {0}};
-static const struct word locking_words[] = {
-	{"yes", H5_LOCK_ALWAYS}, {"no", H5_LOCK_NONE}, {"best-effort", H5_LOCK_BEST_EFFORT}, {0}};
-static const struct word order_words[] = {{"name", false}, {"creation", true}, {0}};
-static const struct word xattr_words[] = {{"text", false}, {"raw", true}, {0}};
-static const struct word sync_words[] = {{"close", true}, {"fsync", false}, {0}};
-static const struct word create_words[] = {{"v18", H5_CREATE_V18}, {0}};
-static const struct word sandbox_words[] = {{"yes", true}, {"no", false}, {0}};
-
-#define INTO(name)	 offsetof(struct h5_options, name), sizeof(((struct h5_options *)0)->name)
-#define SET(name, value) FLAG, INTO(name), .most = value
-
-/* In the order of the help. */
-static const struct option known[] = {
-	{"-f", "", SET(foreground, true), .help = "stay in the foreground"},
-	{"-d", "", SET(debug, true), .help = "debug output of libfuse (implies -f)"},
-	{"debug", "", SET(debug, true)},
-	{"-s", "", SET(single_thread, true), .help = "serve one request at a time"},
-	{"--check", "", SET(command, H5_COMMAND_CHECK), .help = "verify all that the file holds; no mount"},
-	{"--list", "", SET(command, H5_COMMAND_LIST), .help = "print what a mount would show; no mount"},
-	{"--reclaim", "", SET(command, H5_COMMAND_RECLAIM),
-	 .help = "give space that nothing refers to back to the file system; no mount"},
-	{"--recover", "", SET(command, H5_COMMAND_RECOVER),
-	 .help = "deal with the journal that a killed mount has left; no mount"},
-	{"-h", ", --help", SET(help, true), .help = "this text"},
-	{"--help", "", SET(help, true)},
-	{"-V", ", --version", SET(version, true), .help = "versions"},
-	{"--version", "", SET(version, true)},
-	/* As for mount(8), the last of these two counts. */
-	{"ro", "", SET(set.writable, false), .help = "read-only (the default)"},
-	{"rw", "", SET(set.writable, true), .help = "datasets can be appended to and overwritten"},
-	{"create", "", SET(create, H5_CREATE_V110),
-	 .help = "rw; makes a file that is not there (create=v18: for libhdf5 1.8, too)"},
-	{"create", "=v18", WORD, INTO(create), .words = create_words},
-	{"filters", "=LIST", TEXT, INTO(filters), .help = "rw: of new datasets, such as shuffle,deflate(4)"},
-	{"swmr", "", SET(set.swmr, true),
-	 .help = "rw: HDF5 programs read along; ro: another program writes along"},
-	{"force", "", SET(set.force, true),
-	 .help = "rw in spite of marks in the file, or of several hard links to it"},
-	{"external-write", "", SET(vfs.external_write, true), .help = "rw: external raw files, too"},
-	{"sync", "=WHEN", WORD, INTO(vfs.commit_at_close), .words = sync_words,
-	 .help = "what is written is durable after: close (the default), fsync"},
-	{"journal", "=DIR", TEXT, INTO(journal),
-	 .help = "where the journal of the file is (its own directory)"},
-	{"external", "=RULE", WORD, INTO(set.external), .words = external_words,
-	 .help = "other files that may be opened: none, beneath (the file's directory), any"},
-	{"locking", "=HOW", WORD, INTO(set.lock), .words = locking_words,
-	 .help = "yes, no, best-effort; also HDF5_USE_FILE_LOCKING"},
-	{"order", "=ORDER", WORD, INTO(vfs.order_by_creation), .words = order_words,
-	 .help = "of listings: name, creation"},
-	{"xattr", "=FORM", WORD, INTO(vfs.raw_attributes), .words = xattr_words,
-	 .help = "of attributes: text, raw"},
-	{"uid", "=N", NUMBER, INTO(vfs.uid), .most = UINT32_MAX - 1, .help = "owner of all files"},
-	{"gid", "=N", NUMBER, INTO(vfs.gid), .most = UINT32_MAX - 1, .help = "group of all files"},
-	{"fmask", "=OCTAL", OCTAL, INTO(vfs.fmask), .most = 0777, .help = "mode bits taken out of files"},
-	{"dmask", "=OCTAL", OCTAL, INTO(vfs.dmask), .most = 0777,
-	 .help = "mode bits taken out of directories"},
-	{"subdir", "=/GROUP", TEXT, INTO(subdir), .help = "mount only this group"},
-	{"offset", "=N", NUMBER, INTO(set.offset), .most = INT64_MAX,
-	 .help = "the size of the user block: where the HDF5 file begins"},
-	{"userblock", "=N", NUMBER, INTO(set.offset), .most = INT64_MAX,
-	 .help = "the same; mount(8) takes offset= for itself"},
-	{"timeout", "=SECONDS", NUMBER, INTO(timeout), .most = INT32_MAX,
-	 .help = "unmount when nothing was asked for so long"},
-	{"wait", "=SECONDS", NUMBER, INTO(set.wait), .most = INT32_MAX,
-	 .help = "wait so long for a file that another program has locked (2; 0: not)"},
-	{"log", "=WHERE", TEXT, INTO(log), .help = "a file, or syslog, instead of standard error"},
-	{"quiet", "", SET(quiet, true), .help = "log only what ends the mount or loses data"},
-	{"verbose", "", SET(verbose, true), .help = "log also what is done"},
-	{"allow_other", "", SET(allow_other, true), .help = "other users may look, too"},
-	{"nonempty", "", SET(nonempty, true),
-	 .help = "the mount point may have files, which are hidden meanwhile"},
-	{"sandbox", "=WHETHER", WORD, INTO(sandbox), .words = sandbox_words,
-	 .help = "the daemon gives up what it does not need: yes (the default), no"},
-	{"cache", "=SIZE", SIZE, INTO(set.chunk_cache), .most = SIZE_MAX,
-	 .help = "of decoded chunks (64M and a 32nd of the memory, at most 640M)"},
-	{"index_cache", "=SIZE", SIZE, INTO(set.block_cache), .most = SIZE_MAX,
-	 .help = "of decoded metadata blocks (a quarter of that)"},
-	{"max_chunk", "=SIZE", SIZE, INTO(set.max_chunk), .least = 1, .most = H5_MAX_CHUNK_LIMIT,
-	 .help = "of a decoded chunk, at most (an 8th of the memory, but 256M to 1G)"},
-	{"max_work", "=SECONDS", NUMBER, INTO(vfs.max_work), .most = UINT16_MAX,
-	 .help = "that a request may work, beyond what the file's bytes call for (2; 0: any)"},
-	{"workers", "=N", NUMBER, INTO(set.workers), .most = WORKERS_MAX,
-	 .help = "threads that decode and encode chunks (the processors; 0 to 64)"},
-};
-
-enum { KNOWN = sizeof known / sizeof *known };
-
-/* Words of fstab(5) that other programs heed. nosuid, nodev and noexec are in force anyway. */
-static const char *const ignored[] = {
-	"defaults",    "auto",	     "noauto", "nofail",   "_netdev", "user",	"users", "nouser", "noatime",
-	"relatime",    "nodiratime", "atime",  "diratime", "async",   "group",	"owner", "silent", "loud",
-	"strictatime", "lazytime",   "suid",   "dev",	   "exec",    "nosuid", "nodev", "noexec",
-};
-
-/* Options that begin so are ignored, too. */
-static const char *const ignored_prefixes[] = {"x-", "comment=", "user="};
-
-static void print_help(bool of_mount)
-{
-	for (size_t i = 0; i < KNOWN; i++) {
-		char left[64];
-
-		if (!known[i].help || (*known[i].name != '-') != of_mount)
-			continue;
-		snprintf(left, sizeof left, "%s%s", known[i].name, known[i].rest);
-		printf("    %-23s%s\n", left, known[i].help);
-	}
-}
 
 void h5_options_usage(const char *program)
 {
@@ -177,9 +38,9 @@ void h5_options_usage(const char *program)
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n\n",
 	       program, program, program);
-	print_help(false);
+	h5_option_help(false);
 	printf("    -o OPTION[,OPTION...]  mount options\n\n");
-	print_help(true);
+	h5_option_help(true);
 }
 
 /* ---- values ---- */
@@ -188,19 +49,19 @@ void h5_options_usage(const char *program)
  * values of an option the last one counts. */
 struct command_line {
 	struct h5_options *options;
-	size_t last;	     /* the option that was taken last */
-	char *values[KNOWN]; /* owned */
+	size_t last;		      /* the option that was taken last */
+	char *values[H5_OPTIONS_MAX]; /* owned */
 };
 
-static int wrong(const struct option *option, const char *value, const char *allowed)
+static int wrong(const struct h5_option *option, const char *value, const char *allowed)
 {
 	fprintf(stderr, "h5fs: -o %s=%s: must be %s\n", option->name, value, allowed);
 	return -EINVAL;
 }
 
-static int parse_word(const struct option *option, const char *value, uint64_t *number)
+static int parse_word(const struct h5_option *option, const char *value, uint64_t *number)
 {
-	const struct word *word = option->words;
+	const struct h5_option_word *word = option->words;
 	char allowed[64] = "";
 	size_t used = 0;
 
@@ -216,9 +77,9 @@ static int parse_word(const struct option *option, const char *value, uint64_t *
 	return wrong(option, value, allowed);
 }
 
-static int parse_number(const struct option *option, const char *value, uint64_t *number)
+static int parse_number(const struct h5_option *option, const char *value, uint64_t *number)
 {
-	bool octal = option->kind == OCTAL;
+	bool octal = option->kind == H5_OPTION_OCTAL;
 	char allowed[64], *end;
 
 	errno = 0;
@@ -230,7 +91,7 @@ static int parse_number(const struct option *option, const char *value, uint64_t
 	return wrong(option, value, allowed);
 }
 
-static int parse_size(const struct option *option, const char *value, uint64_t *size)
+static int parse_size(const struct h5_option *option, const char *value, uint64_t *size)
 {
 	static const char units[] = "KMG";
 	const char *allowed = "a size such as 64M", *unit;
@@ -255,7 +116,7 @@ static int parse_size(const struct option *option, const char *value, uint64_t *
 }
 
 /* Sets the member of the option. It may have any type of whole numbers: bool, enum, uid_t, size_t, ... */
-static void set_member(struct h5_options *o, const struct option *option, uint64_t value)
+static void set_member(struct h5_options *o, const struct h5_option *option, uint64_t value)
 {
 	void *member = (char *)o + option->member;
 	uint32_t number = (uint32_t)value;
@@ -272,21 +133,21 @@ static void set_member(struct h5_options *o, const struct option *option, uint64
 
 static int take_value(struct command_line *line, size_t i)
 {
-	const struct option *option = &known[i];
+	const struct h5_option *option = &h5_option_table[i];
 	uint64_t number = 0;
 	int rc;
 
 	if (!line->values[i])
 		return 0;
 	switch (option->kind) {
-	case TEXT:
+	case H5_OPTION_TEXT:
 		*(char **)((char *)line->options + option->member) = line->values[i];
 		line->values[i] = NULL;
 		return 0;
-	case WORD:
+	case H5_OPTION_WORD:
 		rc = parse_word(option, line->values[i], &number);
 		break;
-	case SIZE:
+	case H5_OPTION_SIZE:
 		rc = parse_size(option, line->values[i], &number);
 		break;
 	default:
@@ -333,7 +194,7 @@ static unsigned default_workers(void)
 	cpu_set_t set;
 	int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 
-	return n < WORKERS_MAX ? (unsigned)n : WORKERS_MAX;
+	return n < H5_WORKERS_MAX ? (unsigned)n : H5_WORKERS_MAX;
 }
 
 /* Sets the options that take values. */
@@ -356,18 +217,6 @@ static void set_defaults(struct h5_options *o)
 
 /* ---- the command line ---- */
 
-/* True: the option is for others, and means nothing here. */
-static bool is_ignored(const char *arg)
-{
-	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-		if (!strcmp(arg, ignored[i]))
-			return true;
-	for (size_t i = 0; i < sizeof ignored_prefixes / sizeof *ignored_prefixes; i++)
-		if (!strncmp(arg, ignored_prefixes[i], strlen(ignored_prefixes[i])))
-			return true;
-	return !*arg; /* mount(8) takes empty ones, too */
-}
-
 /* A list of filters has commas, too, so libfuse has split it. If this belongs to the list before, appends
  * it. */
 static bool continues_list(struct command_line *line, const char *arg)
@@ -375,7 +224,7 @@ static bool continues_list(struct command_line *line, const char *arg)
 	char **value = &line->values[line->last], *longer;
 	struct h5_filter_list list;
 
-	if (known[line->last].member != offsetof(struct h5_options, filters) || !*value || !*arg ||
+	if (h5_option_table[line->last].member != offsetof(struct h5_options, filters) || !*value || !*arg ||
 	    h5_filter_list_parse(arg, strlen(arg), &list) || asprintf(&longer, "%s,%s", *value, arg) < 0)
 		return false;
 	free(*value);
@@ -387,23 +236,23 @@ static int take_option(struct command_line *line, const char *arg)
 {
 	if (continues_list(line, arg))
 		return 0;
-	for (size_t i = 0; i < KNOWN; i++) {
-		size_t n = strlen(known[i].name);
+	for (size_t i = 0; h5_option_table[i].name; i++) {
+		size_t n = strlen(h5_option_table[i].name);
 
-		if (strncmp(arg, known[i].name, n))
+		if (strncmp(arg, h5_option_table[i].name, n))
 			continue;
 		line->last = i;
-		if (known[i].kind == FLAG && !arg[n]) {
-			set_member(line->options, &known[i], known[i].most);
+		if (h5_option_table[i].kind == H5_OPTION_FLAG && !arg[n]) {
+			set_member(line->options, &h5_option_table[i], h5_option_table[i].most);
 			return 0;
 		}
-		if (known[i].kind != FLAG && arg[n] == '=') {
+		if (h5_option_table[i].kind != H5_OPTION_FLAG && arg[n] == '=') {
 			free(line->values[i]);
 			line->values[i] = strdup(arg + n + 1);
 			return line->values[i] ? 0 : -1;
 		}
 	}
-	if (is_ignored(arg))
+	if (h5_option_is_ignored(arg))
 		return 0;
 	if (!strcmp(arg, "remount"))
 		fprintf(stderr, "h5fs: -o remount: not possible; unmount it, and mount it anew\n");
@@ -534,7 +383,7 @@ static int interpret(struct command_line *line)
 		return -EINVAL;
 	}
 	set_defaults(o);
-	for (size_t i = 0; i < KNOWN && !rc; i++)
+	for (size_t i = 0; h5_option_table[i].name && !rc; i++)
 		rc = take_value(line, i);
 	if (rc)
 		return rc;
@@ -586,7 +435,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	if (!rc)
 		rc = fuse_opt_parse(&options->args, &line, NULL, take_argument) ? -EINVAL : interpret(&line);
 	fuse_set_log_func(NULL);
-	for (size_t i = 0; i < KNOWN; i++)
+	for (size_t i = 0; h5_option_table[i].name; i++)
 		free(line.values[i]);
 	if (rc)
 		h5_options_release(options);
