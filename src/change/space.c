@@ -287,6 +287,11 @@ void h5_space_committed(struct h5_space *space, bool all)
 	space->committed_end = space->end;
 }
 
+void h5_space_unneeded(struct h5_space *space)
+{
+	h5_extents_move(&space->cooling, &space->given);
+}
+
 /* Forgets all that is known of space behind the new end. */
 static void set_end(struct h5_space *space, uint64_t end)
 {

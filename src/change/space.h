@@ -47,6 +47,9 @@ void h5_space_cooled(struct h5_space *space);
 /* A commit was made: no space is new any more. If `all`, nothing refers to the space that was given up, so it
  * cools; else it waits for the next commit. */
 void h5_space_committed(struct h5_space *space, bool all);
+/* No commit is needed: nothing that is pending, and nothing of the last commit, refers to the space that was
+ * given up since, so it cools. */
+void h5_space_unneeded(struct h5_space *space);
 /* Takes back all that has happened since the last commit. */
 void h5_space_rollback(struct h5_space *space);
 /* Something may still refer to space that was given up since the last commit, so it is never used again. */

@@ -523,12 +523,14 @@ static void committed(struct h5_tx *tx, bool all)
 	tx->number++;
 }
 
-/* No cell has changed, so even the last commit does not refer to what was given up since: an object without a
- * name, which nobody has open any more. */
-static void give_up_unnamed(struct h5_tx *tx)
+/* Space was given up, and nothing else has changed: so nothing has led to it. But the record of the last commit
+ * may have hashes of it. */
+static void release_unneeded(struct h5_tx *tx)
 {
 	h5_extents_release(&tx->superseded);
-	h5_space_cool(&tx->space);
+	h5_space_unneeded(&tx->space);
+	if (!tx->unsynced)
+		h5_space_cooled(&tx->space);
 }
 
 uint64_t h5_tx_number(const struct h5_file *file)
@@ -571,7 +573,7 @@ int h5_tx_commit(struct h5_file *file)
 	if (!h5_tx_is_pending(file)) {
 		set_committed(tx);
 		if (all)
-			give_up_unnamed(tx);
+			release_unneeded(tx);
 		return 0;
 	}
 	take_end_back(tx);

@@ -521,7 +521,7 @@ static bool chunked_is_possible(const struct h5_dataset *dataset)
 static int chunked_open(struct h5_dataset_writer *writer)
 {
 	const struct h5_dataset *dataset = writer->dataset;
-	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
+	const struct h5_chunk_layout *layout = &writer->layout.chunked;
 	struct h5_chunked_writer *state = calloc(1, sizeof *state);
 	int rc;
 
@@ -554,6 +554,14 @@ static int chunked_open(struct h5_dataset_writer *writer)
 	return rc;
 }
 
+static void chunked_show(const struct h5_dataset_writer *writer, struct h5_dataset *copy)
+{
+	struct h5_chunk_index *index = h5_chunked_of(writer)->index;
+
+	copy->layout.chunked = *h5_chunk_index_layout(index);
+	copy->index = copy->layout.chunked.address == H5_UNDEF ? NULL : index;
+}
+
 static void chunked_close(struct h5_dataset_writer *writer)
 {
 	struct h5_chunked_writer *state = h5_chunked_of(writer);
@@ -574,5 +582,6 @@ const struct h5_write_ops h5_write_chunked = {
 	.shrink = chunked_shrink,
 	.peek = h5_chunked_peek,
 	.flush = chunked_flush,
+	.show = chunked_show,
 	.close = chunked_close,
 };

@@ -56,6 +56,8 @@ static int compact_write_open(struct h5_dataset_writer *writer)
 	if (!writer->state)
 		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
 	memcpy(writer->state, writer->layout.compact.data, n);
+	if (writer->apart)
+		h5_dataset_fill(writer->dataset, 0, writer->state, n);
 	writer->layout.compact.data = writer->state;
 	return 0;
 }
@@ -153,11 +155,11 @@ static int contiguous_write_open(struct h5_dataset_writer *writer)
 }
 
 /* The first write allocates and writes all of the data: n bytes at the offset as given, the rest as the fill
- * value. */
+ * value. A writer that is apart writes the rest later. */
 static int contiguous_allocate(struct h5_dataset_writer *writer, uint64_t offset, const uint8_t *data,
 			       size_t n)
 {
-	uint64_t size = writer->layout.contiguous.size, address;
+	uint64_t size = writer->layout.contiguous.size, address, end = offset + n;
 	int rc;
 
 	if (size != writer->dataset->size)
@@ -166,11 +168,12 @@ static int contiguous_allocate(struct h5_dataset_writer *writer, uint64_t offset
 	rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, size, &address);
 	if (rc)
 		return rc;
-	rc = h5_write_fill_value(writer, address, 0, offset);
+	if (!writer->apart)
+		rc = h5_write_fill_value(writer, address, 0, offset);
 	if (!rc)
 		rc = h5_tx_write(writer->file, address + offset, data, n);
-	if (!rc)
-		rc = h5_write_fill_value(writer, address + offset + n, offset + n, size - offset - n);
+	if (!rc && !writer->apart)
+		rc = h5_write_fill_value(writer, address + end, end, size - end);
 	if (rc) {
 		h5_tx_free(writer->file, address, size);
 		return rc;

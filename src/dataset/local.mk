@@ -22,6 +22,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/removal.h \
 	src/dataset/rechunk.c \
 	src/dataset/rechunk.h \
+	src/dataset/replacement.c \
+	src/dataset/replacement.h \
 	src/dataset/selection_private.h \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \

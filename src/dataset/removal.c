@@ -330,6 +330,22 @@ static int give_up(struct gathering *g, struct h5_damage *damage)
 	return 0;
 }
 
+int h5_dataset_give_up(const struct h5_dataset *dataset)
+{
+	struct gathering g = {.file = dataset->file};
+	const struct h5_extent_visits visits = {gather_data, gather_block, &g};
+	struct h5_damage damage = {.too_large = false};
+	int rc = h5_unit_begin(g.file);
+
+	if (rc)
+		return rc;
+	if (dataset->ops->extents)
+		rc = dataset->ops->extents(dataset, &visits);
+	rc = is_damage(rc) ? 0 : rc ? rc : give_up(&g, &damage);
+	release(&g);
+	return h5_unit_end(dataset->file, rc);
+}
+
 /* Nothing of it was gathered before. */
 static int gather_object(struct gathering *g, uint64_t address, struct h5_damage *damage)
 {

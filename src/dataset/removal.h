@@ -7,6 +7,7 @@
 #define H5_DATASET_REMOVAL_H
 
 #include "base/extents.h"
+#include "dataset/dataset.h"
 #include "object/damage.h"
 #include "store/file.h"
 
@@ -35,6 +36,10 @@ int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last);
  * -ENOTEMPTY: a group with links; -EUCLEAN, -ENOTSUP: a group whose links cannot be read. -EBUSY: the root
  * group, or an object with several names. */
 int h5_object_remove(struct h5_file *file, uint64_t address);
+
+/* Gives up the space of the dataset's elements and of what leads to them, in a unit of change; the header
+ * stays as it is. If a part of it is damaged, or if blocks overlap, all of that space is lost to the file. */
+int h5_dataset_give_up(const struct h5_dataset *dataset);
 
 /* Visits the space that h5_object_remove() gives up, except that of committed datatypes, in ascending order;
  * no two extents overlap. Groups may have links. -EUCLEAN,

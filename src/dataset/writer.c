@@ -65,7 +65,21 @@ static void clear(struct h5_dataset_writer *writer)
 					     .file = writer->file,
 					     .address = writer->address,
 					     .may_write_external = writer->may_write_external,
+					     .apart = writer->apart,
+					     .lost = writer->lost,
 					     .users = writer->users};
+}
+
+/* Nothing is stored yet, so the layout leads nowhere. */
+static void detach(struct h5_layout *layout)
+{
+	if (layout->class == H5_LAYOUT_CONTIGUOUS) {
+		layout->contiguous.address = H5_UNDEF;
+	} else if (layout->class == H5_LAYOUT_CHUNKED) {
+		layout->chunked.address = H5_UNDEF;
+		layout->chunked.single.size = 0;
+		layout->chunked.single.filter_mask = 0;
+	}
 }
 
 static int prepare(struct h5_dataset_writer *writer)
@@ -73,6 +87,8 @@ static int prepare(struct h5_dataset_writer *writer)
 	int rc;
 
 	writer->layout = writer->dataset->layout;
+	if (writer->apart)
+		detach(&writer->layout);
 	if (!h5_datatype_is_fixed(writer->dataset->type))
 		return h5_fail(-EPERM, writer->address, "dataset: its elements are shown as text");
 	if (!h5_dataset_has_writer(writer->dataset, writer->may_write_external))
@@ -106,7 +122,11 @@ static int settle_participant(struct h5_tx_participant *participant)
 
 static void drop_participant(struct h5_tx_participant *participant)
 {
-	clear(writer_of(participant));
+	struct h5_dataset_writer *writer = writer_of(participant);
+
+	if (writer->apart)
+		writer->lost = participant->failure ? participant->failure : -EIO;
+	clear(writer);
 }
 
 static const struct h5_tx_participant_ops participant_ops = {settle_participant, drop_participant};
@@ -116,7 +136,8 @@ static bool is_writer(const struct h5_tx_participant *participant)
 	return participant->ops == &participant_ops;
 }
 
-static int make_writer(struct h5_file *file, uint64_t address, bool external, struct h5_dataset_writer **out)
+static int make_writer(struct h5_file *file, uint64_t address, bool external, bool apart,
+		       struct h5_dataset_writer **out)
 {
 	struct h5_dataset_writer *writer = calloc(1, sizeof *writer);
 	int rc;
@@ -127,6 +148,7 @@ static int make_writer(struct h5_file *file, uint64_t address, bool external, st
 	writer->participant.address = writer->address = address;
 	writer->file = file;
 	writer->may_write_external = external;
+	writer->apart = apart;
 	rc = h5_header_may_change(file, address);
 	if (!rc)
 		rc = h5_dataset_writer_ready(writer);
@@ -137,6 +159,21 @@ static int make_writer(struct h5_file *file, uint64_t address, bool external, st
 	h5_tx_join(file, &writer->participant);
 	*out = writer;
 	return 0;
+}
+
+int h5_dataset_writer_make_apart(struct h5_file *file, uint64_t address, struct h5_dataset_writer **writer)
+{
+	return make_writer(file, address, false, true, writer);
+}
+
+struct h5_dataset_writer *h5_dataset_writer_find(struct h5_file *file, uint64_t address)
+{
+	struct h5_tx_participant *p;
+
+	DL_FOREACH(h5_tx_participants(file), p)
+	if (p->address == address && is_writer(p) && !writer_of(p)->apart)
+		return writer_of(p);
+	return NULL;
 }
 
 void h5_dataset_writer_close(struct h5_dataset_writer *writer)
@@ -158,7 +195,7 @@ static void make_room(struct h5_file *file)
 	{
 		if (count < WRITERS_MAX)
 			break;
-		if (!is_writer(p) || writer_of(p)->users || p->uncommitted)
+		if (!is_writer(p) || writer_of(p)->users || writer_of(p)->apart || p->uncommitted)
 			continue;
 		h5_dataset_writer_close(writer_of(p));
 		count--;
@@ -168,18 +205,16 @@ static void make_room(struct h5_file *file)
 int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 			  struct h5_dataset_writer **out)
 {
-	struct h5_tx_participant *p;
 	int rc;
 
 	if (!h5_tx_is_writable(file))
 		return h5_fail(-EROFS, address, "the file is open for reading only");
-	DL_SEARCH_SCALAR(h5_tx_participants(file), p, address, address);
-	if (p && is_writer(p)) {
-		*out = writer_of(p);
+	*out = h5_dataset_writer_find(file, address);
+	if (*out) {
 		rc = h5_dataset_writer_ready(*out);
 	} else {
 		make_room(file);
-		rc = make_writer(file, address, external, out);
+		rc = make_writer(file, address, external, false, out);
 	}
 	if (!rc)
 		(*out)->users++;
@@ -201,17 +236,16 @@ void h5_dataset_writer_put_soon(struct h5_dataset_writer *writer)
 
 void h5_dataset_writer_forget(struct h5_file *file, uint64_t address)
 {
-	struct h5_tx_participant *p;
+	struct h5_dataset_writer *writer = h5_dataset_writer_find(file, address);
 
-	DL_SEARCH_SCALAR(h5_tx_participants(file), p, address, address);
-	if (!p || !is_writer(p))
+	if (!writer)
 		return;
 	/* Chunks in new space that no index has yet would be lost to the file. */
-	(void)h5_dataset_writer_settle(writer_of(p));
-	if (writer_of(p)->users)
-		h5_tx_drop(file, p);
+	(void)h5_dataset_writer_settle(writer);
+	if (writer->users)
+		h5_tx_drop(file, &writer->participant);
 	else
-		h5_dataset_writer_close(writer_of(p));
+		h5_dataset_writer_close(writer);
 }
 
 void h5_dataset_writers_close(struct h5_file *file)
@@ -270,8 +304,7 @@ int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, c
 	return n ? report(writer, writer->ops->write(writer, offset, data, n)) : 0;
 }
 
-/* Writes the fill value piece by piece. */
-static int write_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
+int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
 {
 	uint8_t *piece = malloc(FILL_PIECE);
 	int rc = piece ? 0 : h5_fail(-ENOMEM, writer->address, "out of memory");
@@ -297,7 +330,7 @@ int h5_dataset_writer_punch(struct h5_dataset_writer *writer, uint64_t offset, u
 	if (!n)
 		return 0;
 	return report(writer, writer->ops->punch ? writer->ops->punch(writer, offset, n)
-						 : write_fill(writer, offset, n));
+						 : h5_dataset_writer_fill(writer, offset, n));
 }
 
 int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data, size_t n)
@@ -350,6 +383,8 @@ static int update_space(const void *arg, uint8_t *body, size_t n)
 
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
 {
+	if (writer->apart)
+		return writer->dirty || writer->index_changed;
 	return writer->dirty || writer->layout_changed || writer->index_changed ||
 	       writer->rows != writer->settled;
 }
@@ -363,6 +398,10 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 		return 0;
 	if (writer->ops->flush)
 		rc = writer->ops->flush(writer);
+	if (writer->apart) {
+		writer->index_changed &= rc != 0;
+		return report(writer, rc);
+	}
 	if (!rc && writer->layout_changed) {
 		rc = h5_header_update(writer->file, writer->address, H5_MSG_LAYOUT, update_layout, writer);
 		writer->layout_changed = rc;

@@ -25,6 +25,9 @@ struct h5_write_ops {
 	/* Stores what is held in memory. Sets `layout` and `layout_changed` if the layout message must
 	 * change. NULL: nothing is ever held. */
 	int (*flush)(struct h5_dataset_writer *writer);
+	/* Sets those members of a copy of the dataset that say what the writer has stored and where, beside
+	 * its layout. All is settled. NULL: nothing to do. */
+	void (*show)(const struct h5_dataset_writer *writer, struct h5_dataset *copy);
 	/* Frees `state`, which may be NULL. NULL: nothing to do. */
 	void (*close)(struct h5_dataset_writer *writer);
 };
@@ -34,6 +37,8 @@ struct h5_dataset_writer {
 	struct h5_file *file;		      /* borrowed */
 	uint64_t address;		      /* of the object header */
 	bool may_write_external;	      /* raw files */
+	bool apart;			      /* h5_dataset_writer_make_apart() */
+	int lost; /* of a writer that is apart: why it was dropped; 0: it was not */
 	unsigned users;
 	/* The rest is cleared by h5_tx_drop(): */
 	struct h5_lru_entry *ref;	  /* NULL: it was called */
@@ -49,6 +54,18 @@ struct h5_dataset_writer {
 	uint64_t settled;	 /* dimension 0 in the dataspace message */
 	void *state;		 /* the layout's */
 };
+
+/* ---- writer.c ---- */
+
+/* A writer of the same dataset that begins with nothing stored and puts all into new space, to which its
+ * `layout` leads. The layout message, and so everybody else, keeps what is there until `apart` is set to
+ * false and the writer is settled. Fails as h5_dataset_writer_get(). h5_dataset_writer_close() ends it, but
+ * does not give up its space. */
+int h5_dataset_writer_make_apart(struct h5_file *file, uint64_t address, struct h5_dataset_writer **writer);
+/* Writes the fill value through the layout, piece by piece. */
+int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n);
+/* The writer of the dataset that is not apart; NULL: there is none now. */
+struct h5_dataset_writer *h5_dataset_writer_find(struct h5_file *file, uint64_t address);
 
 /* ---- dataset.c ---- */
 

@@ -11,11 +11,13 @@
 #include "change/transaction.h"
 #include "store/statistics.h"
 #include "vfs/followers.h"
+#include "vfs/growth.h"
 #include "vfs/handle.h"
 #include "vfs/names.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
 #include "vfs/plain.h"
+#include "vfs/replacing.h"
 #include "vfs/times.h"
 
 #include <assert.h>
@@ -100,18 +102,18 @@ static void end_change(struct h5_vfs *vfs)
 
 /* ---- committing ---- */
 
-/* Tells the handles of the dataset what became of the bytes that they have written: they are in the file, or,
- * if `lost` is an error, never will be. */
-static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
+/* Tells the handles that write through the participant what became of the bytes that they have written: they
+ * are in the file, or, if `lost` is an error, never will be. */
+static void tell_handles(struct h5_vfs *vfs, const struct h5_tx_participant *participant, int lost)
 {
 	struct h5_handle *h;
 
 	pthread_mutex_lock(&vfs->lock);
 	DL_FOREACH(vfs->handles, h)
 	{
-		if (!h->input.ops || h->node->entity.address != address)
+		if (!h->input.ops || h5_handle_participant(h) != participant)
 			continue;
-		if (lost && h->unsaved)
+		if (lost && (h->unsaved || h->replacement))
 			h->lost = lost;
 		/* The incomplete row was to follow the lost rows, so it is lost, too. */
 		if (lost)
@@ -124,7 +126,7 @@ static void tell_handles(struct h5_vfs *vfs, uint64_t address, int lost)
 /* Gives up the changes of the dataset since the last commit, and says so in the log. */
 static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 {
-	tell_handles(vfs, participant->address, participant->failure);
+	tell_handles(vfs, participant, participant->failure);
 	h5_tx_drop(vfs->file, participant);
 	h5_count(&vfs->lost_changes, 1);
 	h5_log_about(vfs, participant->address, "what was written since the last commit is lost: %s",
@@ -157,7 +159,7 @@ static void tell_committed(struct h5_vfs *vfs)
 
 	DL_FOREACH(h5_tx_participants(vfs->file), participant)
 	if (!participant->failure)
-		tell_handles(vfs, participant->address, 0);
+		tell_handles(vfs, participant, 0);
 }
 
 static bool has_uncommitted(const struct h5_vfs *vfs, const struct h5_dataset_writer *of)
@@ -268,44 +270,6 @@ void h5_lock_to_read(struct h5_vfs *vfs)
 		(void)commit(vfs, NULL);
 }
 
-/* ---- what has grown ---- */
-
-/* After a file has grown. If the kernel may have stale pages, hides the new size from the kernel, and returns
- * the offset from which on they are stale; else H5_NOT_STALE. With the exclusive lock, so no other request
- * has seen the new size. */
-static uint64_t hide_growth(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
-			    bool truncated)
-{
-	uint64_t stale = H5_NOT_STALE;
-
-	pthread_mutex_lock(&vfs->lock);
-	if (node->cached && !(truncated && node->mapped)) {
-		node->told_size = node->growing ? h5_min(node->told_size, before) : before;
-		node->growing++;
-		stale = h5_min(before, offset);
-	}
-	pthread_mutex_unlock(&vfs->lock);
-	return stale;
-}
-
-uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node)
-{
-	uint64_t limit;
-
-	pthread_mutex_lock(&vfs->lock);
-	limit = node->growing ? node->told_size : UINT64_MAX;
-	pthread_mutex_unlock(&vfs->lock);
-	return limit;
-}
-
-void h5_vfs_tell_size(struct h5_vfs *vfs, struct h5_node *node)
-{
-	pthread_mutex_lock(&vfs->lock);
-	assert(node->growing);
-	node->growing--;
-	pthread_mutex_unlock(&vfs->lock);
-}
-
 /* ---- requests that write ---- */
 
 /* 0: the node can be written, through *view. */
@@ -408,6 +372,20 @@ static int write_all(struct h5_handle *h, uint64_t offset, const void *data, siz
 	return *written ? 0 : rc;
 }
 
+/* The same for new contents of a dataset that keeps its size. */
+static int write_new(struct h5_handle *h, uint64_t offset, const void *data, size_t n,
+		     enum h5_write_where where, size_t *written)
+{
+	int rc = begin_change(h->vfs, h->input.writer);
+
+	if (rc)
+		return rc;
+	h->unsaved = true;
+	rc = h5_replacing_write(h, offset, data, n, where, written);
+	end_change(h->vfs);
+	return rc;
+}
+
 int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, enum h5_write_where where,
 		 size_t *written, uint64_t *stale)
 {
@@ -419,9 +397,11 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	if (!h->input.ops)
 		return -EBADF;
 	h5_lock_to_write(h->vfs);
-	rc = h5_dataset_writer_ready(h->input.writer);
-	if (rc) {
+	rc = h->replacement ? write_new(h, offset, buf, n, where, written)
+			    : h5_dataset_writer_ready(h->input.writer);
+	if (rc || h->replacement) {
 		h5_unlock(h->vfs);
+		h5_count(&h->vfs->bytes_written, *written);
 		return rc;
 	}
 	size = h5_dataset_writer_size(h->input.writer);
@@ -434,7 +414,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	if (!rc)
 		rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
 	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
-		*stale = hide_growth(h->vfs, h->node, size, offset, false);
+		*stale = h5_growth_hide(h->vfs, h->node, size, offset, false);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
 	/* The rest of a mapped page, beyond the end, belongs to no file. */
@@ -461,14 +441,34 @@ static int tell_loss(struct h5_handle *h, int rc)
 	return h5_fail(lost, h->node->entity.address, "what was written could not be stored, and is lost");
 }
 
+/* New contents take the place of the old ones. -EINVAL: they are not complete. */
+static int finish_new(struct h5_handle *h)
+{
+	int rc;
+
+	if (!h->replacement)
+		return 0;
+	rc = begin_change(h->vfs, h->input.writer);
+	if (rc)
+		return rc;
+	rc = h5_replacing_finish(h);
+	if (!rc)
+		h5_change_note(h->vfs, h->node);
+	end_change(h->vfs);
+	return rc;
+}
+
 int h5_vfs_flush(struct h5_handle *h)
 {
-	int rc = 0;
+	int rc;
 
 	if (!h->input.ops)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	if (h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
+	rc = finish_new(h);
+	if (rc)
+		;
+	else if (h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
 		rc = h5_plain_fit(h->vfs, h->input.writer);
 	else if (h->unsaved && h->vfs->options.commit_at_close)
 		rc = commit(h->vfs, h->input.writer);
@@ -481,12 +481,13 @@ int h5_vfs_flush(struct h5_handle *h)
 
 int h5_vfs_fsync(struct h5_handle *h)
 {
-	int rc = 0, committed;
+	int rc, committed;
 
 	if (!h->vfs->options.writable)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	if (h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
+	rc = finish_new(h);
+	if (!rc && h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
 		rc = h5_plain_fit(h->vfs, h->input.writer);
 	committed = commit(h->vfs, h->input.writer);
 	rc = rc ? rc : committed;
@@ -560,13 +561,19 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	if (node->entity.kind == H5_NODE_DIRECTORY)
 		return -EISDIR;
 	h5_lock_to_write(vfs);
+	if (handle && h5_replacing_truncates(handle, size)) {
+		rc = begin_change(vfs, handle->input.writer);
+		if (!rc)
+			rc = h5_replacing_resize(handle, size);
+		goto out;
+	}
 	rc = open_input(vfs, node, &input);
 	if (rc)
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
 	rc = set_size(vfs, node, input.writer, size);
 	if (!rc && size > before)
-		*stale = hide_growth(vfs, node, before, before, true);
+		*stale = h5_growth_hide(vfs, node, before, before, true);
 	if (!rc && handle)
 		handle->unsaved = true;
 	close_input(&input);
@@ -582,7 +589,9 @@ int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 
 	if (rc)
 		return rc;
-	if (cut)
+	if (cut && h5_dataset_keeps_size(input.writer) && !h5_tx_is_swmr(h->vfs->file))
+		rc = h5_replacing_begin(h, &input);
+	else if (cut)
 		rc = set_size(h->vfs, node, input.writer, 0);
 	if (rc) {
 		close_input(&input);
@@ -600,6 +609,10 @@ void h5_changes_close(struct h5_handle *h)
 		h5_log_about(h->vfs, h->node->entity.address,
 			     "an incomplete row was dropped: %zu of %ju bytes", h->input.filled,
 			     (uintmax_t)h5_dataset_writer_row(h->input.writer));
+	}
+	if (h->replacement) {
+		h5_replacing_end(h);
+		end_change(h->vfs);
 	}
 	/* Of plain files there may be thousands in one transaction. */
 	if (h5_plain_has(h->vfs, h->node->entity.address)) {

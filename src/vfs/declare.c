@@ -350,15 +350,15 @@ static bool has_data(const struct h5_dataset *dataset)
 	}
 }
 
-/* True: a handle has written a part of a row. */
-static bool has_part_of_row(struct h5_vfs *vfs, uint64_t address)
+/* True: a handle has written a part of a row, or new contents. */
+static bool has_pending(struct h5_vfs *vfs, uint64_t address)
 {
 	const struct h5_handle *h;
 	bool has = false;
 
 	pthread_mutex_lock(&vfs->lock);
 	DL_FOREACH(vfs->handles, h)
-	has |= h->input.ops && h->input.filled && h->node->entity.address == address;
+	has |= (h->replacement || (h->input.ops && h->input.filled)) && h->node->entity.address == address;
 	pthread_mutex_unlock(&vfs->lock);
 	return has;
 }
@@ -372,7 +372,7 @@ static int check_empty(struct h5_vfs *vfs, const struct h5_dataset *dataset)
 
 	if (dataset->external || dataset->ops->is_elsewhere)
 		return h5_fail(-ENOTSUP, dataset->address, "its data are elsewhere");
-	if (has_data(dataset) || has_part_of_row(vfs, dataset->address))
+	if (has_data(dataset) || has_pending(vfs, dataset->address))
 		return h5_fail(-EBUSY, dataset->address, "it has data");
 	rc = h5_object_get(vfs->file, dataset->address, &ref, &object);
 	if (rc)

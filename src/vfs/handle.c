@@ -240,8 +240,11 @@ static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, 
 {
 	const struct h5_view *view;
 	struct h5_view fresh;
-	int rc = get_view(h, &fresh, &view);
+	int rc;
 
+	if (h->replacement)
+		return h5_replacement_read(h->replacement, offset, buf, n, got);
+	rc = get_view(h, &fresh, &view);
 	if (!rc && n && offset < view->size) {
 		*got = (size_t)h5_min(n, view->size - offset);
 		if (offset >= view->dataset_from)
@@ -298,6 +301,15 @@ static int seek_in_view(const struct h5_handle *h, uint64_t offset, bool hole, u
 	return !rc && (offset >= size || (!hole && *found >= size)) ? -ENXIO : rc;
 }
 
+/* New contents of a dataset have no holes. */
+static int seek_in_new(const struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
+{
+	const uint64_t size = h5_replacement_size(h->replacement);
+
+	*found = hole ? size : offset;
+	return offset < size ? 0 : -ENXIO;
+}
+
 int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found)
 {
 	struct h5_reading reading = {.vfs = h->vfs};
@@ -305,7 +317,8 @@ int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found
 
 	while (h5_reading_next(&reading, &rc)) {
 		*found = 0;
-		rc = seek_in_view(h, offset, hole, found);
+		rc = h->replacement ? seek_in_new(h, offset, hole, found)
+				    : seek_in_view(h, offset, hole, found);
 	}
 	return rc;
 }

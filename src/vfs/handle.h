@@ -2,6 +2,7 @@
 #ifndef H5_VFS_HANDLE_H
 #define H5_VFS_HANDLE_H
 
+#include "dataset/replacement.h"
 #include "vfs/node.h"
 
 #include <stdatomic.h>
@@ -18,10 +19,19 @@ struct h5_handle {
 	atomic_uint in_order;
 	/* guarded by vfs->write_lock: */
 	struct h5_view_input input; /* ops NULL: the file was opened for reading */
-	bool unsaved;		    /* something was written through the handle since the last commit */
+	/* NULL: what is written goes to the dataset itself; see vfs/replacing.h */
+	struct h5_replacement *replacement;
+	bool unsaved; /* something was written through the handle since the last commit */
 	int lost; /* why bytes written through the handle were lost, until a reply tells; 0: none were lost */
 	struct h5_handle *prev, *next; /* in vfs->handles; guarded by vfs->lock */
 };
+
+/* What holds the bytes that were written through a handle for writing. */
+static inline const struct h5_tx_participant *h5_handle_participant(const struct h5_handle *handle)
+{
+	return handle->replacement ? h5_replacement_participant(handle->replacement)
+				   : h5_dataset_writer_participant(handle->input.writer);
+}
 
 /* ---- changes.c ---- */
 

@@ -1,6 +1,7 @@
 libh5fs_a_SOURCES += \
 	src/vfs/attribute_change.c \
 	src/vfs/attributes.c \
+	src/vfs/await.c \
 	src/vfs/changes.c \
 	src/vfs/changes.h \
 	src/vfs/declare.c \
@@ -8,6 +9,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/directory.h \
 	src/vfs/followers.c \
 	src/vfs/followers.h \
+	src/vfs/growth.c \
+	src/vfs/growth.h \
 	src/vfs/handle.c \
 	src/vfs/handle.h \
 	src/vfs/links.c \
@@ -36,6 +39,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/space.c \
 	src/vfs/replace.c \
 	src/vfs/replace.h \
+	src/vfs/replacing.c \
+	src/vfs/replacing.h \
 	src/vfs/stat.c \
 	src/vfs/statistics.c \
 	src/vfs/times.c \

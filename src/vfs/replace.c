@@ -3,54 +3,70 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/transaction.h"
-#include "dataset/writer.h"
+#include "dataset/replacement.h"
 
 #include <stdlib.h>
 
 enum { PIECE = 1 << 20 }; /* bytes that are copied at once */
 
+/* What the bytes are written to. */
+struct target {
+	struct h5_dataset_writer *writer;
+	struct h5_replacement *replacement; /* of a dataset that keeps its size; NULL: they are its rows */
+};
+
 /* Gives the dataset as many rows as the bytes are. */
-static int fit(struct h5_dataset_writer *writer, uint64_t size)
+static int fit(const struct target *to, uint64_t size)
 {
+	struct h5_dataset_writer *writer = to->writer;
 	const uint64_t row = h5_dataset_writer_row(writer);
 
 	if (size == h5_dataset_writer_size(writer))
 		return 0;
-	if (!h5_dataset_writer_can_resize(writer) || size % row ||
+	if (to->replacement || !h5_dataset_writer_can_resize(writer) || size % row ||
 	    size / row > h5_dataset_writer_max_rows(writer))
 		return h5_fail(-EINVAL, h5_dataset_writer_participant(writer)->address,
 			       "%ju bytes do not fit the type and shape of the dataset", (uintmax_t)size);
 	return h5_dataset_writer_resize(writer, size / row);
 }
 
-static int copy(struct h5_vfs *vfs, const struct h5_dataset *from, struct h5_dataset_writer *writer,
-		uint8_t *piece)
+static int write_piece(const struct target *to, uint64_t at, const uint8_t *piece, size_t n)
 {
-	int rc = fit(writer, from->size);
+	return to->replacement ? h5_replacement_write(to->replacement, at, piece, n)
+			       : h5_dataset_writer_write(to->writer, at, piece, n);
+}
+
+static int copy(struct h5_vfs *vfs, const struct h5_dataset *from, const struct target *to, uint8_t *piece)
+{
+	int rc = fit(to, from->size);
 
 	for (uint64_t at = 0; at < from->size && !rc; at += PIECE) {
 		size_t n = (size_t)h5_min(PIECE, from->size - at);
 
 		rc = h5_dataset_read(from, at, piece, n);
 		if (!rc)
-			rc = h5_dataset_writer_write(writer, at, piece, n);
+			rc = write_piece(to, at, piece, n);
 		if (!rc && h5_tx_held(vfs->file) > vfs->options.gather)
-			rc = h5_dataset_writer_settle(writer);
+			rc = h5_tx_settle(vfs->file);
 	}
-	return rc;
+	return !rc && to->replacement ? h5_replacement_finish(to->replacement) : rc;
 }
 
 static int copy_from(struct h5_vfs *vfs, const struct h5_dataset *from, uint64_t to)
 {
-	struct h5_dataset_writer *writer;
+	struct target target = {.replacement = NULL};
 	uint8_t *piece = malloc(PIECE);
 	int rc = piece ? 0 : h5_fail(-ENOMEM, to, "out of memory");
 
 	if (!rc)
-		rc = h5_dataset_writer_get(vfs->file, to, vfs->options.external_write, &writer);
+		rc = h5_dataset_writer_get(vfs->file, to, vfs->options.external_write, &target.writer);
 	if (!rc) {
-		rc = copy(vfs, from, writer, piece);
-		h5_dataset_writer_put(writer);
+		if (h5_dataset_keeps_size(target.writer))
+			rc = h5_replacement_begin(vfs->file, to, &target.replacement);
+		if (!rc)
+			rc = copy(vfs, from, &target, piece);
+		h5_replacement_end(target.replacement);
+		h5_dataset_writer_put(target.writer);
 	}
 	free(piece);
 	return rc;

@@ -43,6 +43,8 @@ int h5_vfs_fallocate(struct h5_handle *h, int mode, uint64_t offset, uint64_t n)
 		return -EOPNOTSUPP;
 	if (!h->input.ops)
 		return -EBADF;
+	if (h->replacement)
+		return -EOPNOTSUPP;
 	rc = h5_change_begin(h->vfs, h->node);
 	if (rc)
 		return rc;

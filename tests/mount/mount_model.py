@@ -244,7 +244,8 @@ class Model:
             expected = errno.EINVAL
         elif self.most is not None and size > self.most:
             expected = errno.EFBIG
-        what = self.open() if self.draw.chance(50) else self.path
+        # To cut a descriptor to nothing begins new contents, as `replace` does.
+        what = self.open() if self.draw.chance(50) and (self.resizable or size) else self.path
         if expected:
             self.case.assertErrno(expected, os.truncate, what, size)
             return
@@ -254,12 +255,31 @@ class Model:
 
     def empty(self):
         """Opened as shells do for `>`."""
+        if self.content and (not self.resizable or len(self.content) == self.most):
+            self.replace()
+            return
         if not self.resizable:
             return
         self.said.append("O_TRUNC")
         os.close(os.open(self.path, os.O_WRONLY | os.O_TRUNC))
         del self.content[:]
         self.write_at(0, self.draw.bytes(self.some_rows() * self.row))
+
+    def replace(self):
+        """The same with a dataset that keeps its size: the contents change all at once, or not at all."""
+        data = self.draw.bytes(len(self.content) - self.draw.chance(30))
+        cuts = sorted(self.draw.below(len(data) + 1) for _ in range(self.draw.below(3)))
+        self.said.append(f"replace by {len(data)} in pieces {cuts}")
+        fd = os.open(self.path, os.O_RDWR | os.O_TRUNC)
+        for begin, end in zip([0] + cuts, cuts + [len(data)]):
+            self.case.assertEqual(os.write(fd, data[begin:end]), end - begin)
+        self.case.assertEqual(os.pread(fd, LARGEST, 0), data[:LARGEST])
+        self.compare(read(self.path), "before it is replaced")
+        if len(data) != len(self.content):
+            self.case.assertErrno(errno.EINVAL, os.close, fd)
+            return
+        os.close(fd)
+        self.content[:] = data
 
     def incomplete(self):
         """A part of a row vanishes."""
@@ -291,7 +311,7 @@ class Model:
 
     def step(self):
         self.draw.choices([self.append, self.overwrite, self.across, self.truncate, self.empty, self.incomplete, self.look,
-                           self.sync, self.stat, self.shut], [30, 18, 8, 9, 2, 2, 15, 2, 4, 8])[0]()
+                           self.sync, self.stat, self.shut], [30, 18, 8, 9, 4, 2, 15, 2, 4, 8])[0]()
 
 
 class Models(MountCase):

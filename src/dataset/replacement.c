@@ -1,0 +1,257 @@
+#include "dataset/replacement.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "dataset/removal.h"
+#include "dataset/writing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct h5_replacement {
+	struct h5_dataset_writer *writer; /* apart; NULL: the contents have taken their place */
+	uint64_t size;
+	bool too_long; /* a write has gone beyond the dataset */
+};
+
+bool h5_dataset_keeps_size(const struct h5_dataset_writer *writer)
+{
+	return h5_dataset_writer_size(writer) &&
+	       (!h5_dataset_writer_can_resize(writer) || h5_dataset_writer_max_rows(writer) <= writer->rows);
+}
+
+int h5_replacement_begin(struct h5_file *file, uint64_t address, struct h5_replacement **out)
+{
+	struct h5_replacement *r = calloc(1, sizeof *r);
+	int rc = r ? 0 : h5_fail(-ENOMEM, address, "out of memory");
+
+	if (!rc && h5_tx_is_swmr(file))
+		rc = h5_fail(-EPERM, address, "SWMR readers cannot follow contents that are replaced");
+	if (!rc)
+		rc = h5_dataset_writer_make_apart(file, address, &r->writer);
+	if (rc) {
+		free(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+uint64_t h5_replacement_size(const struct h5_replacement *r)
+{
+	return r->size;
+}
+
+uint64_t h5_replacement_whole(const struct h5_replacement *r)
+{
+	return r->writer->ref ? h5_dataset_writer_size(r->writer) : 0;
+}
+
+const struct h5_tx_participant *h5_replacement_participant(const struct h5_replacement *r)
+{
+	return h5_dataset_writer_participant(r->writer);
+}
+
+/* ---- bytes ---- */
+
+/* 0, or the error that has lost the contents. */
+static int check_lost(const struct h5_replacement *r)
+{
+	if (r->writer->ref)
+		return 0;
+	return h5_fail(r->writer->lost, r->writer->address,
+		       "what was written could not be stored, and is lost");
+}
+
+static int report(struct h5_replacement *r, int rc)
+{
+	h5_tx_report(r->writer->file, &r->writer->participant, h5_dataset_writer_is_dirty(r->writer),
+		     h5_dataset_writer_held(r->writer));
+	return rc;
+}
+
+/* True: what is not stored has the fill value. Else all bytes must be stored. */
+static bool has_gaps(const struct h5_replacement *r)
+{
+	return h5_dataset_chunks(r->writer->dataset) && !r->writer->dataset->early;
+}
+
+/* Bytes up to the offset get the fill value. */
+static int extend(struct h5_replacement *r, uint64_t to)
+{
+	int rc = 0;
+
+	if (to <= r->size)
+		return 0;
+	if (!has_gaps(r))
+		rc = h5_dataset_writer_fill(r->writer, r->size, to - r->size);
+	if (!rc)
+		r->size = to;
+	return rc;
+}
+
+int h5_replacement_write(struct h5_replacement *r, uint64_t offset, const void *data, size_t n)
+{
+	int rc = check_lost(r);
+
+	if (rc || !n)
+		return rc;
+	if (offset > h5_replacement_whole(r) || n > h5_replacement_whole(r) - offset) {
+		r->too_long = true;
+		return h5_fail(-EFBIG, r->writer->address, "more bytes than the dataset has");
+	}
+	rc = extend(r, offset);
+	if (!rc)
+		rc = r->writer->ops->write(r->writer, offset, data, n);
+	if (!rc)
+		r->size = h5_max(r->size, offset + n);
+	return report(r, rc);
+}
+
+int h5_replacement_resize(struct h5_replacement *r, uint64_t size)
+{
+	int rc = check_lost(r);
+
+	if (rc)
+		return rc;
+	if (size > h5_replacement_whole(r))
+		return h5_fail(-EFBIG, r->writer->address, "more bytes than the dataset has");
+	if (size > r->size)
+		rc = extend(r, size);
+	else if (has_gaps(r))
+		rc = h5_dataset_writer_punch(r->writer, size, r->size - size);
+	if (!rc)
+		r->size = size;
+	r->too_long &= size != 0;
+	return report(r, rc);
+}
+
+/* The dataset with the new contents, as far as they are there: a copy, of which nothing is owned. */
+static struct h5_dataset show(const struct h5_dataset_writer *writer)
+{
+	struct h5_dataset copy = *writer->dataset;
+
+	copy.layout = writer->layout;
+	if (writer->ops->show)
+		writer->ops->show(writer, &copy);
+	return copy;
+}
+
+int h5_replacement_read(struct h5_replacement *r, uint64_t offset, void *data, size_t n, size_t *got)
+{
+	struct h5_dataset copy;
+	int rc = check_lost(r);
+
+	*got = 0;
+	if (!rc && h5_dataset_writer_is_dirty(r->writer))
+		rc = h5_fail(-EIO, r->writer->address, "what was written is not stored yet");
+	if (rc || offset >= r->size)
+		return rc;
+	copy = show(r->writer);
+	rc = h5_dataset_read(&copy, offset, data, (size_t)h5_min(n, r->size - offset));
+	*got = rc ? 0 : (size_t)h5_min(n, r->size - offset);
+	return rc;
+}
+
+/* ---- the end ---- */
+
+int h5_replacement_check(const struct h5_replacement *r)
+{
+	uint64_t whole = h5_replacement_whole(r);
+	int rc = check_lost(r);
+
+	if (rc || (r->size == whole && !r->too_long))
+		return rc;
+	return h5_fail(-EINVAL, r->writer->address, "%s%ju bytes for a dataset of %ju",
+		       r->too_long ? "more than " : "", (uintmax_t)(r->too_long ? whole : r->size),
+		       (uintmax_t)whole);
+}
+
+/* True: what was written is what the dataset, as it is now, can have. */
+static bool fits(const struct h5_dataset *was, const struct h5_dataset *is)
+{
+	return was->space.rank == is->space.rank && was->type->size == is->type->size &&
+	       !memcmp(was->space.dims, is->space.dims, was->space.rank * sizeof *was->space.dims) &&
+	       was->layout.class == is->layout.class && was->chunk_size == is->chunk_size &&
+	       (!h5_dataset_chunks(was) ||
+		!memcmp(was->layout.chunked.dims, is->layout.chunked.dims, sizeof is->layout.chunked.dims));
+}
+
+/* In a unit: the layout message leads to the new contents. */
+static int switch_layout(struct h5_dataset_writer *writer)
+{
+	const struct h5_dataset *old;
+	struct h5_lru_entry *ref;
+	int rc = h5_dataset_get(writer->file, writer->address, &ref, &old);
+
+	if (rc)
+		return rc;
+	if (!fits(writer->dataset, old))
+		rc = h5_fail(-EINVAL, writer->address, "the dataset has got another shape meanwhile");
+	if (!rc)
+		rc = h5_dataset_give_up(old);
+	h5_file_put(writer->file, ref);
+	if (!rc && !h5_tx_is_new(writer->file, writer->address))
+		rc = h5_tx_touch(writer->file, writer->address);
+	if (rc)
+		return rc;
+	writer->apart = false;
+	writer->layout_changed = true;
+	rc = h5_dataset_writer_settle(writer);
+	writer->apart = true;
+	h5_tx_forget(writer->file, writer->address);
+	return rc;
+}
+
+/* The other writer of the dataset knows only the old contents; what was written through it was settled. */
+static void tell_other(struct h5_dataset_writer *other)
+{
+	h5_tx_drop(other->file, &other->participant);
+	h5_tx_report(other->file, &other->participant, false, 0);
+}
+
+static void close(struct h5_replacement *r)
+{
+	/* Nothing of the file refers to what the writer has given up. */
+	h5_tx_report(r->writer->file, &r->writer->participant, false, 0);
+	h5_dataset_writer_close(r->writer);
+	r->writer = NULL;
+}
+
+int h5_replacement_finish(struct h5_replacement *r)
+{
+	struct h5_dataset_writer *writer = r->writer;
+	struct h5_dataset_writer *other = h5_dataset_writer_find(writer->file, writer->address);
+	int rc = h5_replacement_check(r);
+
+	if (!rc && other)
+		rc = h5_dataset_writer_settle(other);
+	if (!rc)
+		rc = h5_dataset_writer_settle(writer);
+	if (!rc)
+		rc = h5_unit_begin(writer->file);
+	if (rc)
+		return rc;
+	rc = h5_unit_end(writer->file, switch_layout(writer));
+	if (rc)
+		return report(r, rc);
+	if (other)
+		tell_other(other);
+	close(r);
+	return 0;
+}
+
+void h5_replacement_end(struct h5_replacement *r)
+{
+	if (!r)
+		return;
+	if (r->writer && r->writer->ref && h5_tx_is_writable(r->writer->file)) {
+		/* What gathers in memory need not be stored. */
+		struct h5_dataset copy = show(r->writer);
+
+		(void)h5_dataset_give_up(&copy);
+	}
+	if (r->writer)
+		close(r);
+	free(r);
+}

@@ -1,0 +1,48 @@
+/* New contents for a dataset whose size stays as it is. They stream into new space, through a writer of their
+ * own (chunks gather in memory as they do for any writer), and take the place of the old ones all at once.
+ * Until then everybody else reads the old ones.
+ *
+ * The contents are like a file that was truncated: they have a size, which begins at 0, and bytes below it
+ * that nobody has written have the fill value. They are complete when they have as many bytes as the dataset.
+ *
+ * The functions change the file, by the rules of change/transaction.h, outside of units. */
+#ifndef H5_DATASET_REPLACEMENT_H
+#define H5_DATASET_REPLACEMENT_H
+
+#include "dataset/writer.h"
+
+struct h5_replacement;
+
+/* True: the writer's dataset has elements, and cannot have more rows than it has. */
+bool h5_dataset_keeps_size(const struct h5_dataset_writer *writer);
+
+/* Begins with no bytes. -EPERM: a dataset that cannot be replaced: external files, or SWMR readers, who
+ * follow no layout that moves; or as h5_dataset_writer_get(). */
+int h5_replacement_begin(struct h5_file *file, uint64_t address, struct h5_replacement **replacement);
+/* Bytes that the contents have now, and that they must have in the end. */
+uint64_t h5_replacement_size(const struct h5_replacement *replacement);
+uint64_t h5_replacement_whole(const struct h5_replacement *replacement);
+/* What the transaction knows of the writer. */
+const struct h5_tx_participant *h5_replacement_participant(const struct h5_replacement *replacement);
+
+/* Writes n bytes at the offset. -EFBIG: they end beyond the dataset. Then nothing is written, and the
+ * contents cannot become complete any more, unless they are truncated to 0 bytes. All functions fail with the
+ * error of a commit that has lost the contents. */
+int h5_replacement_write(struct h5_replacement *replacement, uint64_t offset, const void *data, size_t n);
+/* Reads *got of n bytes of the new contents; less only at their end. All writers are settled. Several threads
+ * may read at once. */
+int h5_replacement_read(struct h5_replacement *replacement, uint64_t offset, void *data, size_t n,
+			size_t *got);
+/* Sets the size. -EFBIG: it is larger than the dataset. */
+int h5_replacement_resize(struct h5_replacement *replacement, uint64_t size);
+
+/* 0: the contents are complete. -EINVAL: they are not; the detail says why. */
+int h5_replacement_check(const struct h5_replacement *replacement);
+/* Puts the new contents in the place of the old ones, with the next commit. Then the replacement is
+ * over; the caller ends it. -EINVAL: as h5_replacement_check(), or the dataset has got another shape since.
+ * On failure nothing has changed, and it may be tried again. */
+int h5_replacement_finish(struct h5_replacement *replacement);
+/* Gives up the new contents, unless they have taken their place. NULL is fine. */
+void h5_replacement_end(struct h5_replacement *replacement);
+
+#endif
