@@ -59,6 +59,7 @@ UNIT_TESTS = \
 	tests/unit/check_reading \
 	tests/unit/check_recovery \
 	tests/unit/check_removal_faults \
+	tests/unit/check_replacement \
 	tests/unit/check_room \
 	tests/unit/check_selection \
 	tests/unit/check_space \
@@ -109,6 +110,8 @@ removal_scene = tests/lib/removal_scene.c tests/lib/removal_scene.h $(scratch)
 tests_unit_check_object_removal_SOURCES = tests/unit/check_object_removal.c $(removal_scene)
 tests_unit_check_removal_faults_SOURCES = tests/unit/check_removal_faults.c $(crash_image) tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(removal_scene)
 tests_unit_check_removal_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_replacement_SOURCES = tests/unit/check_replacement.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_replacement_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
@@ -260,6 +263,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/global_heap_judge.py \
 	tests/judge/group_judge.py \
 	tests/judge/names_judge.py \
+	tests/judge/replacement_judge.py \
 	tests/judge/header_edit_judge.py \
 	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
@@ -390,6 +394,7 @@ JUDGED_TESTS = \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
+	tests/unit/check_replacement \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \

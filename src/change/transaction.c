@@ -523,8 +523,8 @@ static void committed(struct h5_tx *tx, bool all)
 	tx->number++;
 }
 
-/* Space was given up, and nothing else has changed: so nothing has led to it. But the record of the last commit
- * may have hashes of it. */
+/* Space was given up, and nothing else has changed: so nothing has led to it. But the record of the last
+ * commit may have hashes of it. */
 static void release_unneeded(struct h5_tx *tx)
 {
 	h5_extents_release(&tx->superseded);

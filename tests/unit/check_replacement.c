@@ -1,0 +1,284 @@
+/* New contents of datasets that keep their size: everything that fails on the way leaves the old contents,
+ * and a kill shows either the old ones or the new ones (tests/judge/replacement_judge.py). */
+#include "base/error.h"
+#include "change/transaction.h"
+#include "crash_image.h"
+#include "dataset/create.h"
+#include "dataset/replacement.h"
+#include "fault_alloc.h"
+#include "object/group_write.h"
+#include "object/numpy_parse.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OLD = 'o', NEW = 'n', PIECE = 700, INF = -1 };
+
+/* A dataset of bytes. */
+struct kind {
+	const char *name;
+	unsigned rank;
+	int dims[2], max[2], chunk[2]; /* without chunks: contiguous */
+	const char *filters;
+	bool compact;
+};
+
+static const struct kind kinds[] = {
+	{"contiguous", 2, {60, 50}, {60, 50}, {0}, "", false},
+	{"compact", 2, {60, 50}, {60, 50}, {0}, "", true},
+	{"single", 2, {60, 50}, {60, 50}, {60, 50}, "", false},
+	{"single-filtered", 2, {60, 50}, {60, 50}, {60, 50}, "deflate(1)", false},
+	{"array", 2, {60, 50}, {60, 50}, {7, 9}, "", false},
+	{"array-filtered", 2, {60, 50}, {60, 50}, {7, 9}, "shuffle,deflate(1)", false},
+	{"columns", 2, {60, 50}, {60, INF}, {7, 9}, "fletcher32", false},
+	{"pages", 1, {2600, 0}, {2600, 0}, {2, 0}, "", false},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static uint64_t extent(int n)
+{
+	return n == INF ? H5_UNLIMITED : (uint64_t)n;
+}
+
+static size_t size_of(const struct kind *kind)
+{
+	return (size_t)kind->dims[0] * (kind->rank > 1 ? (size_t)kind->dims[1] : 1);
+}
+
+static void write_old(struct scratch *s, const struct kind *kind, uint64_t address)
+{
+	struct h5_dataset_writer *writer;
+	uint8_t data[4096];
+
+	memset(data, OLD, sizeof data);
+	SUCCEEDS(h5_dataset_writer_get(s->file, address, false, &writer));
+	ck_assert_uint_eq(h5_dataset_writer_size(writer), size_of(kind));
+	ck_assert(h5_dataset_keeps_size(writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, size_of(kind)));
+	h5_dataset_writer_put(writer);
+}
+
+static uint64_t make(struct scratch *s, const struct kind *kind)
+{
+	struct h5_new_dataset how = {.layout = kind->compact	? H5_LAYOUT_COMPACT
+					       : kind->chunk[0] ? H5_LAYOUT_CHUNKED
+								: H5_LAYOUT_CONTIGUOUS};
+	struct h5_link link = {.type = H5_LINK_HARD, .name = kind->name, .name_size = strlen(kind->name)};
+	struct h5_datatype *type;
+
+	how.space.kind = H5_SPACE_SIMPLE;
+	how.space.rank = kind->rank;
+	for (unsigned i = 0; i < kind->rank; i++) {
+		how.space.dims[i] = extent(kind->dims[i]);
+		how.space.max[i] = extent(kind->max[i]);
+		how.chunk[i] = extent(kind->chunk[i]);
+	}
+	SUCCEEDS(h5_filter_list_parse(kind->filters, strlen(kind->filters), &how.filters));
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s->file, &how, &link.address));
+	SUCCEEDS(h5_group_insert(s->file, h5_file_superblock(s->file)->root, &link));
+	write_old(s, kind, link.address);
+	h5_datatype_free(type);
+	return link.address;
+}
+
+/* A file with all datasets, committed. */
+static void begin(struct scratch *s, bool latest, struct fault_io *fault, uint64_t addresses[KINDS])
+{
+	scratch_init(s, latest ? "header_create-latest.h5" : "header_create-v18.h5");
+	scratch_wrap(s, fault);
+	scratch_open(s);
+	for (unsigned k = 0; k < KINDS; k++)
+		addresses[k] = make(s, &kinds[k]);
+	SUCCEEDS(h5_tx_commit(s->file));
+}
+
+/* Writes all but the last `missing` bytes. */
+static int write_new(struct h5_replacement *r, size_t missing)
+{
+	uint8_t data[PIECE];
+	int rc = 0;
+
+	memset(data, NEW, sizeof data);
+	for (uint64_t at = 0, n, end = h5_replacement_whole(r) - missing; at < end && !rc; at += n) {
+		n = end - at < PIECE ? end - at : PIECE;
+		rc = h5_replacement_write(r, at, data, (size_t)n);
+	}
+	return rc;
+}
+
+static int replace(struct scratch *s, uint64_t address, size_t missing)
+{
+	struct h5_replacement *r;
+	int rc = h5_replacement_begin(s->file, address, &r);
+
+	if (rc)
+		return rc;
+	rc = write_new(r, missing);
+	if (!rc)
+		rc = h5_replacement_finish(r);
+	h5_replacement_end(r);
+	return rc;
+}
+
+/* All elements are the byte, or (0) all are old or all are new. */
+static void check_all(struct scratch *s, const struct kind *kind, uint64_t address, int byte)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint8_t data[4096];
+
+	SUCCEEDS(h5_tx_settle(s->file));
+	SUCCEEDS(h5_dataset_get(s->file, address, &ref, &dataset));
+	ck_assert_uint_eq(dataset->size, size_of(kind));
+	SUCCEEDS(h5_dataset_read(dataset, 0, data, size_of(kind)));
+	ck_assert(data[0] == OLD || data[0] == NEW);
+	for (size_t i = 0; i < size_of(kind); i++)
+		ck_assert_int_eq(data[i], byte ? byte : data[0]);
+	h5_file_put(s->file, ref);
+}
+
+static void judge(struct scratch *s, const char *bytes)
+{
+	SUCCEEDS(h5_tx_commit(s->file));
+	h5_dataset_writers_close(s->file);
+	scratch_close(s);
+	scratch_judge_python("tests/judge/replacement_judge.py %s %s", bytes, s->path);
+}
+
+/* Each allocation fails, while other writers of the datasets wait to be settled. */
+START_TEST(every_allocation_can_fail)
+{
+	uint64_t addresses[KINDS];
+	unsigned failures = 0;
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		int rc = -ENOMEM;
+
+		for (unsigned long n = 1; rc; n += 1 + n / 8) {
+			write_old(&s, &kinds[k], addresses[k]);
+			fault_alloc_arm(n);
+			fault_alloc_count(true);
+			rc = replace(&s, addresses[k], 0);
+			fault_alloc_count(false);
+			fault_alloc_disarm();
+			ck_assert(!rc || rc == -ENOMEM);
+			failures += rc != 0;
+			check_all(&s, &kinds[k], addresses[k], rc ? OLD : NEW);
+		}
+	}
+	ck_assert_uint_gt(failures, 5 * KINDS);
+	judge(&s, "n");
+	scratch_release(&s);
+}
+END_TEST
+
+/* What is not complete changes nothing, and leaves nothing behind. */
+START_TEST(what_is_not_complete_is_given_up)
+{
+	uint64_t addresses[KINDS], end;
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	for (unsigned k = 0; k < KINDS; k++)
+		ck_assert_int_eq(replace(&s, addresses[k], 1), -EINVAL);
+	SUCCEEDS(h5_tx_commit(s.file));
+	end = h5_file_end(s.file);
+	for (unsigned k = 0; k < KINDS; k++)
+		ck_assert_int_eq(replace(&s, addresses[k], 1), -EINVAL);
+	SUCCEEDS(h5_tx_commit(s.file));
+	ck_assert_uint_eq(h5_file_end(s.file), end);
+	judge(&s, "o");
+	scratch_release(&s);
+}
+END_TEST
+
+/* A call to write or sync fails, also in the commits, of which there is one in the midst of the new contents.
+ */
+START_TEST(every_write_can_fail)
+{
+	for (unsigned k = 0; k < KINDS; k++) {
+		int rc = -EIO;
+
+		for (unsigned long n = 1; rc; n++) {
+			struct fault_io fault = {.error = -ENOSPC};
+			struct h5_replacement *r;
+			uint64_t addresses[KINDS];
+			struct scratch s;
+
+			begin(&s, _i, &fault, addresses);
+			SUCCEEDS(h5_replacement_begin(s.file, addresses[k], &r));
+			fault_io_arm(&fault, n);
+			rc = write_new(r, PIECE);
+			if (!rc)
+				rc = h5_tx_commit(s.file);
+			if (!rc)
+				rc = write_new(r, 0);
+			if (!rc)
+				rc = h5_replacement_finish(r);
+			if (!rc)
+				rc = h5_tx_commit(s.file);
+			fault_io_disarm(&fault);
+			h5_replacement_end(r);
+			h5_dataset_writers_close(s.file);
+			scratch_close(&s);
+			/* After the first cell the journal heals the file. */
+			scratch_wrap(&s, NULL);
+			scratch_open(&s);
+			for (unsigned i = 0; i < KINDS; i++)
+				check_all(&s, &kinds[i], addresses[i], rc || i != k ? 0 : NEW);
+			if (!rc)
+				judge(&s, "on");
+			scratch_release(&s);
+			fault_io_release(&fault);
+			n += n / 4;
+		}
+	}
+}
+END_TEST
+
+/* A kill shows the old contents or the new ones of each dataset. */
+START_TEST(killed_between_cells)
+{
+	struct fault_io record = {.record = true};
+	struct h5_replacement *r[KINDS];
+	struct crash_image image = {0};
+	uint64_t addresses[KINDS];
+	char prefix[128];
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	h5_dataset_writers_close(s.file);
+	scratch_close(&s);
+	crash_image_load(&image, s.path);
+	scratch_wrap(&s, &record);
+	scratch_open(&s);
+	for (unsigned k = 0; k < KINDS; k++) {
+		SUCCEEDS(h5_replacement_begin(s.file, addresses[k], &r[k]));
+		SUCCEEDS(write_new(r[k], PIECE));
+		if (k % 3 == 2)
+			SUCCEEDS(h5_tx_commit(s.file));
+	}
+	for (unsigned k = 0; k < KINDS; k++) {
+		SUCCEEDS(write_new(r[k], 0));
+		SUCCEEDS(h5_replacement_finish(r[k]));
+		h5_replacement_end(r[k]);
+	}
+	SUCCEEDS(h5_tx_commit(s.file));
+	h5_dataset_writers_close(s.file);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), KINDS);
+	scratch_python("tests/judge/replacement_judge.py on %s-*.h5", prefix);
+	free(image.data);
+	scratch_release(&s);
+	fault_io_release(&record);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
+		{every_write_can_fail, 2}, {killed_between_cells, 2})
