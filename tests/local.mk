@@ -211,6 +211,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_safety.py \
 	tests/mount/mount_sandbox.py \
 	tests/mount/mount_set_attributes.py \
+	tests/mount/mount_shape.py \
 	tests/mount/mount_short_chunks.py \
 	tests/mount/mount_signals.py \
 	tests/mount/mount_space.py \

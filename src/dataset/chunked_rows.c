@@ -153,51 +153,6 @@ static int write_part(struct request *request, const struct h5_part *part)
 	return rc ? rc : h5_chunked_limit(writer);
 }
 
-static int open_index(struct h5_dataset_writer *writer, const struct h5_chunk_layout *layout)
-{
-	struct h5_chunked_writer *state = h5_chunked_of(writer);
-	struct h5_dataspace space = writer->dataset->space;
-	struct h5_chunk_index *index;
-	int rc;
-
-	space.dims[0] = state->grid.dims[0];
-	rc = h5_chunk_index_open(writer->file, writer->layout.version, layout, &space, state->filters,
-				 writer->dataset->chunk_size, &index);
-	if (rc)
-		return rc;
-	h5_chunk_index_close(state->index);
-	state->index = index;
-	return 0;
-}
-
-/* An index that keeps its chunks has no space if the dataset was made without rows. So all chunks that there
- * may ever be get their space at once. */
-static int allocate_all(struct h5_dataset_writer *writer)
-{
-	const struct h5_dataspace *space = &writer->dataset->space;
-	struct h5_chunk_layout layout = *h5_chunk_index_layout(h5_chunked_of(writer)->index);
-	uint64_t bytes = writer->dataset->chunk_size;
-	int rc;
-
-	for (unsigned i = 0; i < layout.rank; i++)
-		if (!h5_mul(bytes, space->max[i] / layout.dims[i] + (space->max[i] % layout.dims[i] != 0),
-			    &bytes))
-			return h5_fail(-EUCLEAN, writer->address, "dataset: more than 2^64 bytes of chunks");
-	rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, bytes, &layout.address);
-	if (rc)
-		return rc;
-	rc = h5_write_fill_value(writer, layout.address, 0, bytes);
-	if (!rc)
-		rc = open_index(writer, &layout);
-	if (rc) {
-		h5_tx_free(writer->file, layout.address, bytes);
-		return rc;
-	}
-	writer->index_changed = true;
-	h5_chunked_drop(writer, 0); /* they are known as not stored, which is wrong now */
-	return 0;
-}
-
 /* What becomes of the bytes of a range. */
 enum change {
 	WRITE,	     /* they are data, or (NULL) the fill value */
@@ -222,7 +177,7 @@ static int write_range(struct h5_dataset_writer *writer, uint64_t offset, const 
 	request.offset = offset;
 	request.run.count = 0;
 	if (!stored_only && h5_chunked_of(writer)->keeps && layout->address == H5_UNDEF)
-		rc = allocate_all(writer);
+		rc = h5_chunked_allocate_all(writer);
 	h5_part_begin(&parts, &h5_chunked_of(writer)->grid, offset, n);
 	while (!rc && (rc = h5_part_next(&parts)) > 0)
 		rc = write_part(&request, &parts.part);
@@ -545,7 +500,7 @@ static int chunked_open(struct h5_dataset_writer *writer)
 		rc = h5_pipeline_check_size(writer->file, dataset->pipeline.count, writer->address,
 					    dataset->chunk_size);
 	if (!rc)
-		rc = open_index(writer, layout);
+		rc = h5_chunked_open_index(writer, layout);
 	if (!rc)
 		rc = h5_chunk_index_can_change(state->index);
 	/* `visible` must be the rows of the last commit. */
@@ -580,6 +535,7 @@ const struct h5_write_ops h5_write_chunked = {
 	.punch = chunked_punch,
 	.grow = chunked_grow,
 	.shrink = chunked_shrink,
+	.set_dims = h5_chunked_set_dims,
 	.peek = h5_chunked_peek,
 	.flush = chunked_flush,
 	.show = chunked_show,

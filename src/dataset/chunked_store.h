@@ -41,6 +41,12 @@ static inline struct h5_chunked_writer *h5_chunked_of(const struct h5_dataset_wr
 	return writer->state;
 }
 
+/* Opens the index of this layout as the one that the writer changes. */
+int h5_chunked_open_index(struct h5_dataset_writer *writer, const struct h5_chunk_layout *layout);
+/* An index that keeps its chunks has no space if the dataset was made without rows. So all chunks that there
+ * may ever be get their space at once. */
+int h5_chunked_allocate_all(struct h5_dataset_writer *writer);
+
 /* Whole chunks without filters that lie side by side both in the file and in the caller's memory, for one
  * write. */
 struct h5_chunk_run {
@@ -57,6 +63,9 @@ int h5_chunk_run_add(struct h5_dataset_writer *writer, struct h5_chunk_run *run,
 int h5_chunk_run_end(struct h5_dataset_writer *writer, struct h5_chunk_run *run);
 /* Empties the run without writing it. */
 void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *run);
+
+/* struct h5_write_ops.set_dims */
+int h5_chunked_set_dims(struct h5_dataset_writer *writer, const uint64_t *dims);
 
 /* struct h5_write_ops.peek */
 int h5_chunked_peek(struct h5_dataset_writer *writer, uint8_t *data, size_t n);

@@ -5,6 +5,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/chunk_cache.h \
 	src/dataset/chunked.c \
 	src/dataset/chunked_check.c \
+	src/dataset/chunked_extent.c \
+	src/dataset/chunked_index.c \
 	src/dataset/chunked_peek.c \
 	src/dataset/chunked_rows.c \
 	src/dataset/chunked_store.c \

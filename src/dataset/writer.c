@@ -356,6 +356,47 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 						  : writer->ops->shrink(writer, rows));
 }
 
+/* 0: a dataset can have these dimensions. */
+static int check_dims(const struct h5_dataset_writer *writer, const uint64_t *dims)
+{
+	const struct h5_dataspace *space = &writer->dataset->space;
+	uint64_t bytes;
+
+	for (unsigned i = 0; i < space->rank; i++)
+		if (dims[i] > space->max[i] || dims[i] == H5_UNLIMITED)
+			return h5_fail(-EINVAL, writer->address,
+				       "dataset: dimension %u is larger than its maximum", i);
+	if (!h5_product(dims, space->rank, &bytes) || !h5_mul(bytes, writer->dataset->type->size, &bytes) ||
+	    bytes > INT64_MAX)
+		return h5_fail(-EINVAL, writer->address, "dataset: more than 2^63-1 bytes");
+	return 0;
+}
+
+/* True: dimensions other than 0 are the same. */
+static bool has_row_of(const struct h5_dataspace *space, const uint64_t *dims)
+{
+	return !memcmp(dims + 1, space->dims + 1, (space->rank - 1) * sizeof *dims);
+}
+
+int h5_dataset_writer_set_dims(struct h5_dataset_writer *writer, const uint64_t *dims)
+{
+	const struct h5_dataspace *space = &writer->dataset->space;
+	int rc = check_dims(writer, dims);
+
+	assert(writer->ref);
+	if (rc)
+		return rc;
+	/* Rows are a change that needs less. */
+	if (space->rank && writer->row && has_row_of(space, dims))
+		return h5_dataset_writer_resize(writer, dims[0]);
+	rc = h5_dataset_writer_settle(writer);
+	if (rc || !space->rank || (dims[0] == writer->rows && has_row_of(space, dims)))
+		return rc;
+	if (!writer->ops->set_dims)
+		return h5_fail(-EPERM, writer->address, "dataset: its shape cannot change");
+	return writer->ops->set_dims(writer, dims);
+}
+
 int h5_dataset_writer_peek(struct h5_dataset_writer *writer, void *data, size_t n)
 {
 	assert(writer->ref && n == h5_dataset_writer_size(writer));

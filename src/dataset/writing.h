@@ -20,6 +20,9 @@ struct h5_write_ops {
 	 * NULL: it cannot change. */
 	int (*grow)(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data);
 	int (*shrink)(struct h5_dataset_writer *writer, uint64_t rows);
+	/* Sets all dimensions, within the maximum; they differ from those that there are. NULL: they cannot
+	 * change. */
+	int (*set_dims)(struct h5_dataset_writer *writer, const uint64_t *dims);
 	/* As h5_dataset_writer_peek(). NULL: nothing is ever held. */
 	int (*peek)(struct h5_dataset_writer *writer, uint8_t *data, size_t n);
 	/* Stores what is held in memory. Sets `layout` and `layout_changed` if the layout message must

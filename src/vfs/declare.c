@@ -7,6 +7,7 @@
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "dataset/create.h"
+#include "dataset/removal.h"
 #include "dataset/writer.h"
 #include "object/json_read.h"
 #include "object/numpy_parse.h"
@@ -338,15 +339,26 @@ static int draft(struct draft *d)
 
 /* ---- may it be declared? ---- */
 
-static bool has_data(const struct h5_dataset *dataset)
+enum { STORED = 1 };
+
+static int find_chunk(void *arg, const struct h5_chunk *chunk)
+{
+	(void)arg;
+	(void)chunk;
+	return STORED;
+}
+
+/* STORED, 0: nothing is stored, or an error. The chunks of a dataset may all have gone, while their index is
+ * still there. */
+static int find_data(const struct h5_dataset *dataset)
 {
 	switch (dataset->layout.class) {
 	case H5_LAYOUT_CHUNKED:
-		return dataset->layout.chunked.address != H5_UNDEF;
+		return dataset->index ? h5_chunk_index_walk(dataset->index, find_chunk, NULL) : 0;
 	case H5_LAYOUT_CONTIGUOUS:
-		return dataset->layout.contiguous.address != H5_UNDEF;
+		return dataset->layout.contiguous.address == H5_UNDEF ? 0 : STORED;
 	default:
-		return true;
+		return STORED;
 	}
 }
 
@@ -372,7 +384,10 @@ static int check_empty(struct h5_vfs *vfs, const struct h5_dataset *dataset)
 
 	if (dataset->external || dataset->ops->is_elsewhere)
 		return h5_fail(-ENOTSUP, dataset->address, "its data are elsewhere");
-	if (has_data(dataset) || has_pending(vfs, dataset->address))
+	rc = find_data(dataset);
+	if (rc < 0)
+		return rc;
+	if (rc == STORED || has_pending(vfs, dataset->address))
 		return h5_fail(-EBUSY, dataset->address, "it has data");
 	rc = h5_object_get(vfs->file, dataset->address, &ref, &object);
 	if (rc)
@@ -392,6 +407,20 @@ static struct h5_tx_participant *participant_of(struct h5_vfs *vfs, uint64_t add
 
 /* ---- setting ---- */
 
+/* What is left of an index goes, too. */
+static int define_anew(struct h5_vfs *vfs, const struct h5_dataset *old, const struct h5_new_dataset *new)
+{
+	int rc = h5_unit_begin(vfs->file);
+
+	if (rc)
+		return rc;
+	if (old->index)
+		rc = h5_dataset_give_up(old);
+	if (!rc)
+		rc = h5_dataset_define(vfs->file, old->address, new);
+	return h5_unit_end(vfs->file, rc);
+}
+
 static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[PROPERTIES])
 {
 	const struct h5_declared *before = remembered(vfs, old->address);
@@ -406,7 +435,7 @@ static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[P
 	if (!rc && writer)
 		h5_tx_drop(vfs->file, writer);
 	if (!rc)
-		rc = h5_dataset_define(vfs->file, old->address, &d.new);
+		rc = define_anew(vfs, old, &d.new);
 	if (!rc) {
 		h5_plain_remove(vfs, old->address);
 		remember(vfs, old, said);
@@ -416,11 +445,9 @@ static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[P
 	return rc;
 }
 
-/* A shape within the maximum, of a dataset that has data: only dimension 0 changes. */
-static int resize(struct h5_vfs *vfs, const struct h5_dataset *dataset, const char *text)
+/* The shape, if it is one that the dataset can get as it is. */
+static int parse_shape(const struct h5_dataset *dataset, const char *text, uint64_t *dims)
 {
-	struct h5_dataset_writer *writer;
-	uint64_t dims[H5_RANK_MAX];
 	unsigned rank;
 	int rc = parse_dims(text, false, dims, &rank);
 
@@ -431,12 +458,24 @@ static int resize(struct h5_vfs *vfs, const struct h5_dataset *dataset, const ch
 	for (unsigned i = 0; i < rank; i++)
 		if (dims[i] > dataset->space.max[i])
 			return nonsense("more than the maximum", text);
-	if (memcmp(dims + 1, dataset->space.dims + 1, (rank - 1) * sizeof *dims))
-		return h5_fail(-ENOTSUP, dataset->address, "only dimension 0 of a dataset with data changes");
+	return 0;
+}
+
+static int resize(struct h5_vfs *vfs, const struct h5_dataset *dataset, const uint64_t *dims)
+{
+	const unsigned rank = dataset->space.rank;
+	struct h5_dataset_writer *writer;
+	int rc;
+
+	/* A part of a row belongs to rows as they are. */
+	if (has_pending(vfs, dataset->address) &&
+	    memcmp(dims + 1, dataset->space.dims + 1, (rank - 1) * sizeof *dims))
+		return h5_fail(-EBUSY, dataset->address,
+			       "a row is incomplete, or the contents are being replaced");
 	rc = h5_dataset_writer_get(vfs->file, dataset->address, vfs->options.external_write, &writer);
 	if (rc)
 		return rc;
-	rc = h5_dataset_writer_resize(writer, dims[0]);
+	rc = h5_dataset_writer_set_dims(writer, dims);
 	h5_dataset_writer_put(writer);
 	return rc;
 }
@@ -447,6 +486,31 @@ static bool says_only_shape(char *const said[PROPERTIES])
 		if (!said[i] != (i != SHAPE))
 			return false;
 	return true;
+}
+
+/* True: the user has not begun to say what the dataset shall be. */
+static bool is_settled(struct h5_vfs *vfs, const struct h5_dataset *dataset)
+{
+	return h5_dataset_chunks(dataset) && h5_datatype_is_fixed(dataset->type) &&
+	       !remembered(vfs, dataset->address) && !h5_plain_has(vfs, dataset->address);
+}
+
+/* If only the shape is said, a dataset that has data, or is settled, changes it and nothing else. -ENODATA:
+ * it is to be declared. */
+static int set_shape(struct h5_vfs *vfs, const struct h5_dataset *dataset, char *const said[PROPERTIES])
+{
+	uint64_t dims[H5_RANK_MAX];
+	int found, rc;
+
+	if (!says_only_shape(said))
+		return -ENODATA;
+	found = find_data(dataset);
+	if (found < 0 || (!found && !is_settled(vfs, dataset)))
+		return found ? found : -ENODATA;
+	rc = parse_shape(dataset, said[SHAPE], dims);
+	if (rc)
+		return found ? rc : -ENODATA;
+	return resize(vfs, dataset, dims);
 }
 
 static int set_said(struct h5_vfs *vfs, uint64_t address, char *said[PROPERTIES])
@@ -460,9 +524,8 @@ static int set_said(struct h5_vfs *vfs, uint64_t address, char *said[PROPERTIES]
 		rc = h5_dataset_get(vfs->file, address, &ref, &dataset);
 	if (rc)
 		return rc;
-	if (has_data(dataset) && says_only_shape(said))
-		rc = resize(vfs, dataset, said[SHAPE]);
-	else
+	rc = set_shape(vfs, dataset, said);
+	if (rc == -ENODATA)
 		rc = define(vfs, dataset, said);
 	h5_file_put(vfs->file, ref);
 	return rc;
