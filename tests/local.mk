@@ -215,6 +215,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_short_chunks.py \
 	tests/mount/mount_signals.py \
 	tests/mount/mount_space.py \
+	tests/mount/mount_sources.py \
 	tests/mount/mount_statistics.py \
 	tests/mount/mount_stress.py \
 	tests/mount/mount_structured.py \

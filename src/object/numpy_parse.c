@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/datatype_make.h"
-#include "object/json_read.h"
 
 #include <string.h>
 
@@ -252,6 +251,12 @@ static int parse_json(struct json_object *json, uint8_t size_of_offsets, unsigne
 			  size_of_offsets, type);
 }
 
+int h5_numpy_parse_json(struct json_object *json, uint8_t size_of_offsets, struct h5_datatype **type)
+{
+	*type = NULL;
+	return parse_json(json, size_of_offsets, 1, type);
+}
+
 int h5_numpy_parse(const char *text, size_t n, uint8_t size_of_offsets, struct h5_datatype **type)
 {
 	struct h5_json_document document;
@@ -263,7 +268,7 @@ int h5_numpy_parse(const char *text, size_t n, uint8_t size_of_offsets, struct h
 	rc = h5_json_read(text, n, &document);
 	if (rc)
 		return rc;
-	rc = parse_json(document.root, size_of_offsets, 1, type);
+	rc = h5_numpy_parse_json(document.root, size_of_offsets, type);
 	h5_json_document_release(&document);
 	return rc;
 }

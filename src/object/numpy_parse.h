@@ -13,11 +13,15 @@
 
 #include "format/dataspace.h"
 #include "format/datatype.h"
+#include "object/json_read.h"
 
 #include <stddef.h>
 
 /* h5fs.dtype. *type is owned by the caller. */
 int h5_numpy_parse(const char *text, size_t n, uint8_t size_of_offsets, struct h5_datatype **type);
+
+/* The same from JSON that was read: a string, or the list of members of a compound. */
+int h5_numpy_parse_json(struct json_object *json, uint8_t size_of_offsets, struct h5_datatype **type);
 
 /* h5fs.type.NAME: the same behind a shape, `(3,)<i4`, or without one: a scalar. */
 int h5_numpy_parse_shaped(const char *text, size_t n, uint8_t size_of_offsets, struct h5_datatype **type,

@@ -18,6 +18,7 @@
 #include "vfs/paths.h"
 #include "vfs/plain.h"
 #include "vfs/replacing.h"
+#include "vfs/source.h"
 #include "vfs/times.h"
 
 #include <assert.h>
@@ -106,8 +107,13 @@ static void end_change(struct h5_vfs *vfs)
  * are in the file, or, if `lost` is an error, never will be. */
 static void tell_handles(struct h5_vfs *vfs, const struct h5_tx_participant *participant, int lost)
 {
+	struct h5_source *source;
 	struct h5_handle *h;
 
+	DL_FOREACH(vfs->sources, source)
+	if (lost &&
+	    (source->intake.dataset == participant->address || source->intake.stream == participant->address))
+		source->intake.failure = lost;
 	pthread_mutex_lock(&vfs->lock);
 	DL_FOREACH(vfs->handles, h)
 	{
@@ -138,7 +144,13 @@ static void lose(struct h5_vfs *vfs, struct h5_tx_participant *participant)
 static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 {
 	struct h5_tx_participant *participant;
+	struct h5_source *source;
 
+	DL_FOREACH(vfs->sources, source)
+	if (rc) {
+		source->intake.failure = rc;
+		source->intake.dataset = source->intake.stream = H5_UNDEF;
+	}
 	DL_FOREACH(h5_tx_participants(vfs->file), participant)
 	{
 		if (rc && participant->uncommitted && !participant->failure)
@@ -335,12 +347,12 @@ int h5_change_check(const struct h5_vfs *vfs, const struct h5_node *node)
 	return !node->entity.file || node->entity.view || node->entity.target ? -EPERM : 0;
 }
 
-int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node)
+int h5_change_begin_in(struct h5_vfs *vfs, const struct h5_node *node)
 {
-	int rc = h5_change_check(vfs, node);
+	int rc = 0;
 
-	if (rc)
-		return rc;
+	if (!vfs->options.writable || (node->entity.file && node->entity.file != vfs->file))
+		return -EROFS;
 	h5_lock_to_write(vfs);
 	if (h5_tx_is_swmr(vfs->file))
 		rc = h5_fail(-EPERM, node->entity.address, "with SWMR readers only elements change");
@@ -349,6 +361,13 @@ int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node)
 	if (rc)
 		h5_unlock(vfs);
 	return rc;
+}
+
+int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	int rc = h5_change_check(vfs, node);
+
+	return rc ? rc : h5_change_begin_in(vfs, node);
 }
 
 void h5_change_end(struct h5_vfs *vfs)

@@ -13,6 +13,8 @@ void h5_lock_to_write(struct h5_vfs *vfs);
  * -EROFS: the mount or the object is for reading; -EPERM: it cannot be changed. On failure there is nothing
  * to end. */
 int h5_change_begin(struct h5_vfs *vfs, const struct h5_node *node);
+/* The same for any change of the mounted file, which a request about the node makes. */
+int h5_change_begin_in(struct h5_vfs *vfs, const struct h5_node *node);
 /* The same question, without a lock: 0, -EROFS or -EPERM. */
 int h5_change_check(const struct h5_vfs *vfs, const struct h5_node *node);
 /* Makes all changes durable, inside a change. On failure they are lost; what was looked up before may be

@@ -6,6 +6,7 @@
 #include "store/statistics.h"
 #include "vfs/handle.h"
 #include "vfs/reading.h"
+#include "vfs/source.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -41,6 +42,8 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 		h5_unlock(h->vfs);
 		return rc;
 	}
+	if (change && node->entity.kind == H5_NODE_VIEW)
+		return h5_source_open(h, node);
 	while (h5_reading_next(&reading, &rc)) {
 		h5_view_release(&h->view);
 		rc = h5_content_open(h->vfs, node, &h->view);
@@ -50,6 +53,8 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 
 static void handle_free(struct h5_handle *h)
 {
+	if (h->source)
+		h5_source_close(h);
 	if (h->input.ops) {
 		h5_lock_to_write(h->vfs);
 		h5_changes_close(h);

@@ -23,6 +23,8 @@ struct h5_handle {
 	struct h5_replacement *replacement;
 	bool unsaved; /* something was written through the handle since the last commit */
 	int lost; /* why bytes written through the handle were lost, until a reply tells; 0: none were lost */
+	struct h5_source
+		*source; /* owned by vfs->sources; NULL: no file of a view is written (vfs/source.h) */
 	struct h5_handle *prev, *next; /* in vfs->handles; guarded by vfs->lock */
 };
 

@@ -36,6 +36,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/private.h \
 	src/vfs/reading.h \
 	src/vfs/rename.c \
+	src/vfs/source.c \
+	src/vfs/source.h \
 	src/vfs/space.c \
 	src/vfs/replace.c \
 	src/vfs/replace.h \

@@ -8,6 +8,7 @@
 #include "vfs/handle.h"
 #include "vfs/name_change.h"
 #include "vfs/plain.h"
+#include "vfs/source.h"
 
 #include <fcntl.h>
 #include <time.h>
@@ -86,11 +87,32 @@ static int open_found(struct h5_vfs *vfs, struct h5_node *parent, const char *te
 	return rc;
 }
 
+static int make_source(struct h5_vfs *vfs, struct h5_node *parent, const char *text, int flags,
+		       struct h5_vfs_entry *entry, struct h5_handle **handle)
+{
+	int rc = h5_source_make(vfs, parent, text, entry);
+
+	if (rc == -EEXIST && !(flags & O_EXCL))
+		return open_found(vfs, parent, text, flags, entry, handle);
+	if (rc)
+		return rc;
+	rc = h5_vfs_open_file(vfs, entry->node, flags, handle);
+	if (!rc)
+		return 0;
+	h5_sources_drop(vfs, entry->node);
+	h5_vfs_forget(vfs, entry->node, 1);
+	return rc;
+}
+
 int h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *text, int flags,
 		  struct h5_vfs_entry *entry, struct h5_handle **handle)
 {
 	struct h5_naming name;
-	int rc = h5_naming_begin(vfs, parent, text, &name, entry);
+	int rc;
+
+	if (h5_vfs_is_in_view(parent))
+		return make_source(vfs, parent, text, flags, entry, handle);
+	rc = h5_naming_begin(vfs, parent, text, &name, entry);
 
 	/* Another request was faster. */
 	if (rc == -EEXIST && !(flags & O_EXCL))

@@ -58,6 +58,7 @@ struct h5_vfs {
 	struct timespec all_changed;	   /* of the last change of objects that nobody knows */
 	struct h5_global_heap_writer heap; /* where the data of variable-length elements go */
 	struct h5_plain *plain;		   /* hash table; see plain.c */
+	struct h5_source *sources;	   /* files of views that are being written; see source.h */
 	struct h5_declared *declared;	   /* hash table; see declare.c */
 	uint64_t changes;		   /* number of changes */
 	uint64_t name_changes;		   /* those of names among them */

@@ -204,6 +204,12 @@ static int stat_group(struct h5_vfs *vfs, const struct h5_node *node, const stru
 	return is_told_later(rc) ? 0 : rc;
 }
 
+/* True: a program may write files there, or this one, as a whole. */
+static bool is_taken(const struct h5_vfs *vfs, const struct h5_node *node)
+{
+	return vfs->options.writable && node->entity.file == vfs->file && node->entity.view->intake;
+}
+
 /* `known`: the node's object, if the caller has decoded it; else NULL. */
 static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_object *known,
 		     struct h5_times *times, bool work, struct stat *st, bool *size_known)
@@ -225,7 +231,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 	switch (node->entity.kind) {
 	case H5_NODE_DIRECTORY:
 		st->st_mode = S_IFDIR | ((vfs->options.writable ? 0755 : 0555) & ~vfs->options.dmask);
-		if (node->entity.view)
+		if (node->entity.view && !is_taken(vfs, node))
 			st->st_mode &= ~0222u;
 		if (object && object->kind == H5_OBJECT_GROUP)
 			rc = stat_group(vfs, node, object, st);
@@ -236,6 +242,8 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
 		break;
 	case H5_NODE_VIEW:
+		if (is_taken(vfs, node))
+			st->st_mode |= 0200 & ~vfs->options.fmask;
 		rc = stat_view(vfs, node, times, work, st, size_known);
 		break;
 	case H5_NODE_SYMLINK:

@@ -2,10 +2,15 @@ libh5fs_a_SOURCES += \
 	src/view/attrs.c \
 	src/view/csv.c \
 	src/view/ddl.c \
+	src/view/intake.c \
+	src/view/intake.h \
 	src/view/json.c \
 	src/view/jsonl.c \
 	src/view/lines.c \
 	src/view/npy.c \
+	src/view/npy_header.c \
+	src/view/npy_header.h \
+	src/view/npy_intake.c \
 	src/view/png.c \
 	src/view/raw.c \
 	src/view/text.c \

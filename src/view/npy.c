@@ -1,37 +1,25 @@
-/* A dataset as a file of NumPy's NPY format, for numpy.load(..., mmap_mode='r').
- *
- * The format is described in NumPy's numpy/lib/format.py.
- *
- *   size   field
- *      6   signature
- *      2   version: 1.0; 2.0 if the header is long; 3.0 if it is not ASCII
- *    2|4   length of the header, in little-endian order: 2 bytes in version 1.0
- *          header: a dictionary in Python's words, spaces and an end of line, so that the
- *          elements begin at a multiple of 64
- *          elements, in row-major order                                                    */
+/* A dataset as a file of NumPy's NPY format, for numpy.load(..., mmap_mode='r'). */
 #include "view/views.h"
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "view/intake.h"
+#include "view/npy_header.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	DICTIONARY_MAX = 1 << 24, /* most bytes; NumPy refuses more than 10,000, unless told otherwise */
-	ALIGNMENT = 64,
-	SIGNATURE = 6,
-	/* Most bytes of an element with space-padded strings; a larger one is refused. */
-	ELEMENT_MAX = 1 << 24,
-};
+	ELEMENT_MAX = 1 << 24
+}; /* most bytes of an element with space-padded strings; a larger one is refused */
 
 /* The dictionary of the header. -ENOENT: NumPy has no such type. */
 static int dictionary(const struct h5_view *v, struct h5_buf *out)
 {
 	bool good;
 
-	h5_buf_init(out, DICTIONARY_MAX);
+	h5_buf_init(out, H5_NPY_DICTIONARY_MAX);
 	good = v->dataset && h5_datatype_npy(v->dataset->type, &v->dataset->space, out);
 	if (out->err == -ENOMEM)
 		return h5_fail(-ENOMEM, v->address, "npy: out of memory");
@@ -47,33 +35,6 @@ static int npy_shows(const struct h5_view *v)
 	return rc;
 }
 
-static bool is_ascii(const struct h5_buf *text)
-{
-	for (size_t i = 0; i < text->size; i++)
-		if ((unsigned char)text->data[i] > 127)
-			return false;
-	return true;
-}
-
-static void make_head(const struct h5_buf *text, struct h5_buf *head)
-{
-	static const char signature[] = "\x93NUMPY";
-	unsigned version = !is_ascii(text) ? 3 : text->size > UINT16_MAX - ALIGNMENT ? 2 : 1;
-	size_t before = SIGNATURE + 2 + (version == 1 ? 2 : 4);
-	size_t whole = (before + text->size + 1 + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-
-	h5_buf_init(head, SIZE_MAX);
-	h5_buf_add(head, signature, SIGNATURE);
-	h5_buf_byte(head, (char)version);
-	h5_buf_byte(head, 0);
-	for (size_t i = 0; i < before - SIGNATURE - 2; i++)
-		h5_buf_byte(head, (char)((whole - before) >> (8 * i)));
-	h5_buf_add(head, text->data, text->size);
-	while (!head->err && head->size < whole - 1)
-		h5_buf_byte(head, ' ');
-	h5_buf_byte(head, '\n');
-}
-
 static int npy_open(struct h5_view *v, bool reading)
 {
 	struct h5_buf text;
@@ -81,7 +42,7 @@ static int npy_open(struct h5_view *v, bool reading)
 
 	(void)reading;
 	if (!rc)
-		make_head(&text, &v->head);
+		h5_npy_header_make(&text, &v->head);
 	h5_buf_release(&text);
 	if (rc)
 		return rc;
@@ -170,4 +131,4 @@ static int npy_read(const struct h5_view *v, uint64_t offset, void *buf, size_t 
 }
 
 const struct h5_view_ops h5_view_npy = {
-	.name = "npy", .suffix = ".npy", .shows = npy_shows, .open = npy_open, .read = npy_read};
+	.name = "npy", .suffix = ".npy", .shows = npy_shows, .open = npy_open, .read = npy_read, .intake = &h5_intake_npy};

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 struct h5_view_ops;
+struct h5_intake_ops;
 
 /* An object in a view. The caller sets the first members, and all others to 0. */
 struct h5_view {
@@ -83,6 +84,8 @@ struct h5_view_ops {
 	 * elsewhere. NULL: the files of the view are read-only. */
 	int (*write)(struct h5_view_input *input, uint64_t offset, const void *data, size_t n, bool append,
 		     size_t *written);
+	/* What becomes of files that are written whole; NULL: the files of the view are not made so. */
+	const struct h5_intake_ops *intake;
 };
 
 /* All views that have a folder; the last one is NULL. */

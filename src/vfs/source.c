@@ -1,0 +1,318 @@
+#include "vfs/source.h"
+
+#include "base/error.h"
+#include "change/transaction.h"
+#include "object/group_write.h"
+#include "vfs/handle.h"
+#include "vfs/name_change.h"
+#include "vfs/objects.h"
+#include "vfs/paths.h"
+#include "vfs/replace.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- beginning and ending ---- */
+
+/* With the exclusive lock. */
+static void source_free(struct h5_source *source)
+{
+	struct h5_vfs *vfs = source->vfs;
+	const struct h5_unnamed made = {.address = source->intake.dataset, .last = true};
+	const bool is_used = source->is_done && source->directory;
+
+	h5_intake_end(&source->intake);
+	if (made.address != H5_UNDEF && !is_used) {
+		h5_dataset_writer_forget(vfs->file, made.address);
+		h5_naming_end_object(vfs, &made);
+	}
+	h5_vfs_forget(vfs, source->directory, 1);
+	DL_DELETE(vfs->sources, source);
+	free(source->name);
+	free(source);
+}
+
+/* Inside a change. *out is owned by the list of sources. */
+static int source_new(struct h5_vfs *vfs, const struct h5_view_ops *view, struct h5_source **out)
+{
+	struct h5_source *source = calloc(1, sizeof *source);
+	int rc;
+
+	if (!source)
+		return -ENOMEM;
+	source->vfs = vfs;
+	source->target = source->intake.dataset = H5_UNDEF;
+	source->intake.ops = view->intake;
+	source->intake.file = vfs->file;
+	source->intake.filters = vfs->options.filters;
+	DL_APPEND(vfs->sources, source);
+	rc = h5_intake_begin(&source->intake);
+	if (rc)
+		source_free(source);
+	*out = source;
+	return rc;
+}
+
+/* ---- making ---- */
+
+/* Sets the name of the link that the file name stands for. -EINVAL: there is none. */
+static int set_name(struct h5_source *source, const struct h5_node *directory, const char *text)
+{
+	const char *suffix = directory->entity.view->suffix;
+	char stem[H5_NAME_MAX + 1], name[H5_NAME_MAX + 1], again[H5_NAME_MAX + 1];
+	size_t size = strlen(text), n = strlen(suffix);
+
+	if (size > H5_NAME_MAX)
+		return -ENAMETOOLONG;
+	if (size <= n || strcmp(text + size - n, suffix) != 0)
+		return h5_fail(-EINVAL, directory->entity.address, "the name does not end in %s", suffix);
+	memcpy(stem, text, size - n);
+	stem[size - n] = 0;
+	source->name_size = h5_name_unescape(stem, name);
+	h5_name_escape(name, source->name_size, again);
+	if (!source->name_size || memchr(name, 0, source->name_size) || h5_name_is_cut(stem) ||
+	    strcmp(again, stem))
+		return h5_fail(-EINVAL, directory->entity.address, "%s is no name of a new link", stem);
+	source->name = malloc(source->name_size);
+	if (!source->name)
+		return -ENOMEM;
+	memcpy(source->name, name, source->name_size);
+	return 0;
+}
+
+/* -EEXIST: a link has the name by now. */
+static int check_free(const struct h5_source *source, const struct h5_node *directory)
+{
+	struct h5_link link = {0};
+	const struct h5_object *group;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (h5_objects_is_nameless(directory))
+		return -ENOENT;
+	rc = h5_object_get(source->vfs->file, directory->entity.address, &ref, &group);
+	if (rc)
+		return rc;
+	rc = group->kind == H5_OBJECT_GROUP
+		     ? h5_group_lookup(source->vfs->file, group, source->name, source->name_size, &link)
+		     : -ENOTDIR;
+	h5_link_release(&link);
+	h5_file_put(source->vfs->file, ref);
+	return !rc ? -EEXIST : rc == -ENOENT ? 0 : rc;
+}
+
+static int make(struct h5_source *source, struct h5_node *directory, const char *text,
+		struct h5_vfs_entry *entry)
+{
+	struct h5_vfs *vfs = source->vfs;
+	struct h5_entity entity = {.kind = H5_NODE_VIEW,
+				   .file = vfs->file,
+				   .address = source->intake.dataset,
+				   .view = directory->entity.view};
+	struct h5_times times = {0};
+	int rc = set_name(source, directory, text);
+
+	if (!rc)
+		rc = check_free(source, directory);
+	if (!rc)
+		rc = h5_node_get(vfs, directory, text, &entity, &entry->node);
+	if (!rc)
+		rc = h5_stat_entry(vfs, NULL, &times, entry);
+	if (rc)
+		return rc;
+	h5_entry_set_passing(vfs, entry, true);
+	source->directory = directory;
+	pthread_mutex_lock(&vfs->lock);
+	directory->references++;
+	pthread_mutex_unlock(&vfs->lock);
+	return 0;
+}
+
+int h5_source_make(struct h5_vfs *vfs, struct h5_node *directory, const char *text,
+		   struct h5_vfs_entry *entry)
+{
+	struct h5_source *source;
+	int rc;
+
+	*entry = (struct h5_vfs_entry){0};
+	if (directory->entity.kind != H5_NODE_DIRECTORY || !directory->entity.view->intake)
+		return -EPERM;
+	rc = h5_change_begin_in(vfs, directory);
+	if (rc)
+		return rc;
+	rc = source_new(vfs, directory->entity.view, &source);
+	if (!rc) {
+		rc = make(source, directory, text, entry);
+		if (rc)
+			source_free(source);
+	}
+	h5_change_end(vfs);
+	return rc;
+}
+
+static struct h5_source *find_made(const struct h5_vfs *vfs, const struct h5_node *node)
+{
+	struct h5_source *source;
+
+	DL_FOREACH(vfs->sources, source)
+	if (source->directory && source->intake.dataset == node->entity.address)
+		return source;
+	return NULL;
+}
+
+void h5_sources_drop(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	struct h5_source *source;
+
+	h5_lock_to_write(vfs);
+	source = find_made(vfs, node);
+	if (source)
+		source_free(source);
+	h5_change_end(vfs);
+}
+
+/* ---- opening ---- */
+
+int h5_source_open(struct h5_handle *h, const struct h5_node *node)
+{
+	struct h5_vfs *vfs = h->vfs;
+	int rc;
+
+	if (!node->entity.view->intake || h->mode != O_WRONLY)
+		return h5_fail(-EPERM, node->entity.address, "the file can only be written as a whole");
+	rc = h5_change_begin_in(vfs, node);
+	if (rc)
+		return rc;
+	h->source = find_made(vfs, node);
+	if (!h->source) {
+		rc = source_new(vfs, node->entity.view, &h->source);
+		if (rc)
+			h->source = NULL;
+		else
+			h->source->target = node->entity.address;
+	}
+	h5_change_end(vfs);
+	return rc;
+}
+
+void h5_source_close(struct h5_handle *h)
+{
+	struct h5_source *source = h->source;
+
+	h5_lock_to_write(h->vfs);
+	if (!source->is_done && source->intake.taken)
+		h5_log_about(h->vfs, h->node->entity.address,
+			     "a file that was not whole was dropped: %ju bytes",
+			     (uintmax_t)source->intake.taken);
+	source_free(source);
+	h5_change_end(h->vfs);
+}
+
+bool h5_vfs_is_source(const struct h5_handle *h)
+{
+	return h->source;
+}
+
+/* ---- writing ---- */
+
+int h5_vfs_write_source(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, bool append,
+			size_t *written)
+{
+	struct h5_intake *intake = &h->source->intake;
+	int rc = h5_change_begin_in(h->vfs, h->node);
+
+	*written = 0;
+	if (rc)
+		return rc;
+	if (h->source->is_done)
+		rc = h5_fail(-EINVAL, h->node->entity.address, "the file was whole already");
+	else if (!append && offset != intake->taken)
+		rc = h5_fail(-EOPNOTSUPP, h->node->entity.address, "the file is only written in order");
+	else
+		rc = h5_intake_take(intake, buf, n);
+	if (!rc)
+		*written = n;
+	h5_change_end(h->vfs);
+	return rc;
+}
+
+int h5_vfs_truncate_source(struct h5_handle *h, uint64_t size)
+{
+	int rc = h5_change_begin_in(h->vfs, h->node);
+
+	if (rc)
+		return rc;
+	if (size != h->source->intake.taken)
+		rc = h5_fail(-EOPNOTSUPP, h->node->entity.address, "the file is only written in order");
+	h5_change_end(h->vfs);
+	return rc;
+}
+
+/* ---- when it is whole ---- */
+
+/* Gives the dataset its name. */
+static int insert(struct h5_source *source)
+{
+	struct h5_vfs *vfs = source->vfs;
+	struct h5_node *directory = source->directory;
+	const struct h5_link link = {.type = H5_LINK_HARD, .address = source->intake.dataset};
+	struct h5_naming name = {.vfs = vfs,
+				 .directory = directory,
+				 .link = {.name = source->name, .name_size = source->name_size}};
+	char text[H5_NAME_MAX + 1];
+	int rc = check_free(source, directory);
+
+	if (!rc && !h5_tx_is_new(vfs->file, link.address))
+		rc = h5_naming_order(vfs, &(struct h5_naming_plan){.to = directory});
+	if (rc)
+		return rc;
+	h5_name_escape(source->name, source->name_size, text);
+	name.note = h5_names_note(directory, text);
+	if (!name.note)
+		return -ENOMEM;
+	rc = h5_unit_begin(vfs->file);
+	if (!rc)
+		rc = h5_unit_end(vfs->file, h5_naming_insert(&name, link));
+	if (!rc)
+		h5_naming_changed(&name, 1);
+	h5_naming_release(&name);
+	return rc;
+}
+
+static int apply(struct h5_handle *h)
+{
+	struct h5_source *source = h->source;
+	int rc = h5_intake_finish(&source->intake);
+
+	if (rc)
+		return rc;
+	rc = source->directory ? insert(source)
+			       : h5_replace_contents(h->vfs, source->intake.dataset, source->target);
+	source->is_done = !rc;
+	h5_change_note(h->vfs, h->node);
+	return rc;
+}
+
+int h5_vfs_flush_source(struct h5_handle *h)
+{
+	int rc;
+
+	/* A shell closes the file before the program that it starts has written anything. */
+	if (!h->source->intake.taken && !h->source->intake.failure)
+		return 0;
+	rc = h5_change_begin_in(h->vfs, h->node);
+	if (rc)
+		return rc;
+	if (!h->source->is_done)
+		rc = apply(h);
+	h5_change_end(h->vfs);
+	return rc;
+}
+
+int h5_vfs_fsync_source(struct h5_handle *h)
+{
+	int rc = h5_vfs_flush_source(h);
+
+	return rc ? rc : h5_vfs_commit(h->vfs);
+}

@@ -1,0 +1,35 @@
+/* Files below `.h5fs` that are written: what a program writes, from the first byte to the last, becomes a
+ * dataset when it is whole, at a sync or when a descriptor is closed. Until then nothing leads to it. */
+#ifndef H5_VFS_SOURCE_H
+#define H5_VFS_SOURCE_H
+
+#include "vfs/private.h"
+#include "view/intake.h"
+
+struct h5_handle;
+
+/* Guarded by vfs->write_lock. */
+struct h5_source {
+	struct h5_vfs *vfs;
+	struct h5_intake intake;
+	/* Where the dataset gets its name; NULL: its contents go to the dataset `target`. */
+	struct h5_node *directory; /* referenced */
+	char *name;		   /* owned: the link's */
+	size_t name_size;
+	uint64_t target;
+	bool is_done;		       /* all that was written is in the file */
+	struct h5_source *prev, *next; /* in vfs->sources */
+};
+
+/* Makes the file of a view, of a name that no link has: *entry as by h5_vfs_lookup(). The caller opens its
+ * node then, or calls h5_sources_drop(). -EPERM: the view takes no files; -EEXIST. */
+int h5_source_make(struct h5_vfs *vfs, struct h5_node *directory, const char *text,
+		   struct h5_vfs_entry *entry);
+void h5_sources_drop(struct h5_vfs *vfs, const struct h5_node *node);
+
+/* Opens the file of the view to be written, by this handle. */
+int h5_source_open(struct h5_handle *handle, const struct h5_node *node);
+/* What was not whole is dropped, with a line in the log. */
+void h5_source_close(struct h5_handle *handle);
+
+#endif

@@ -1,0 +1,235 @@
+#!/usr/bin/python3
+"""Files below .h5fs that programs write become datasets: arrays as NumPy saves them."""
+import errno
+import io
+import os
+import subprocess
+
+import h5py
+import numpy
+
+from mountlib import H5FS, Mount, WriteCase, main, read, write
+
+NESTED = numpy.dtype([("id", "<i4"), ("at", [("x", ">f8"), ("y", "<f4", (2,))]), ("name", "S5")], align=True)
+RANDOM = numpy.random.default_rng(1)
+
+
+def some(dtype, shape, order="C"):
+    """An array of that type with random contents."""
+    dtype = numpy.dtype(dtype)
+    if dtype == bool:
+        return numpy.array(RANDOM.integers(0, 2, shape), bool, order=order)
+    if dtype.kind in "fc":
+        return numpy.array(RANDOM.random(shape), dtype, order=order)
+    if dtype.kind == "S":
+        return numpy.array(RANDOM.integers(10**6, 10**7, shape), order=order).astype(dtype)
+    if dtype.names:
+        array = numpy.zeros(shape, dtype, order=order)
+        for name in dtype.names:
+            array[name] = some(array[name].dtype, array[name].shape)
+        return array
+    return numpy.asarray(RANDOM.integers(0, 100, shape), order=order).astype(dtype)
+
+
+ARRAYS = {
+    **{name.strip("<>|"): some(name, (7, 5)) for name in ("|i1", "|u1", "<i2", "<u4", "<i8", "<f2", "<f4", "<f8", "<c8", "<c16")},
+    "big endian": some(">i8", (3, 2)), "big floats": some(">f4", 9), "boolean": some(bool, (4, 4)),
+    "strings": some("S9", (3, 3)), "compound": some(NESTED, 6), "scalar": numpy.array(3.25), "one compound": some(NESTED, ()),
+    "empty": numpy.zeros((0, 4), "<i4"), "no columns": numpy.zeros((4, 0), "<i4"),
+    "fortran": some("<f8", (70, 33), "F"), "fortran 4": some("<i4", (5, 6, 7, 8), "F"), "fortran 1": some("<i4", 9, "F"),
+    "fortran rows": some("|u1", (3, 300_000), "F"), "fortran compound": some(NESTED, (4, 5), "F"),
+    "bytes": numpy.array([b"\0\1\2", b"abc"], "V3"), "cube": some("<f4", (2, 3, 4)), "several chunks": some("<f8", (3000, 100)),
+    "ünïcode": some([("é", "<i4"), ("\u4e2d", "<f8")], 3),
+}
+
+
+def npy(array, version=None):
+    out = io.BytesIO()
+    numpy.lib.format.write_array(out, array, version)
+    return out.getvalue()
+
+
+def header(text, version=1, pad=True):
+    body = text.encode() + (b" " * (-(11 + len(text)) % 64) if pad else b"") + b"\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + len(body).to_bytes(2 if version == 1 else 4, "little") + body
+
+
+GOOD = "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }"
+DATA = bytes(range(12))
+BAD = {
+    "nothing of it": b"hello, world",
+    "another version": b"\x93NUMPY\x04\0" + npy(numpy.zeros(3))[8:],
+    "a cut signature": b"\x93NUM",
+    "a cut header": npy(numpy.zeros(3))[:50],
+    "no elements": header(GOOD),
+    "an element less": header(GOOD) + DATA[:8],
+    "a byte less": header(GOOD) + DATA[:11],
+    "a byte more": header(GOOD) + DATA + b"x",
+    "a huge header": b"\x93NUMPY\x02\0\xff\xff\xff\xff" + b" " * 100,
+    "no text": header("\0" * 20) + DATA,
+    "no dictionary": header("[1, 2]") + DATA,
+    "no shape": header("{'descr': '<i4', 'fortran_order': False}") + DATA,
+    "one key more": header(GOOD[:-1] + "'more': 1}") + DATA,
+    "a shape below 0": header(GOOD.replace("(3,)", "(-3,)")) + DATA,
+    "a shape of text": header(GOOD.replace("(3,)", "('3',)")) + DATA,
+    "a shape beyond 2^64": header(GOOD.replace("(3,)", "(4294967296, 4294967296, 4294967296)")) + DATA,
+    "33 dimensions": header(GOOD.replace("(3,)", "(" + "1," * 33 + ")")) + DATA,
+    "no order": header(GOOD.replace("False", "0")) + DATA,
+    "objects": header(GOOD.replace("<i4", "|O")) + DATA,
+    "times": header(GOOD.replace("<i4", "<M8[ns]")) + DATA,
+    "UTF-32": header(GOOD.replace("<i4", "<U1")) + DATA,
+    "an unknown type": header(GOOD.replace("<i4", "q")) + DATA,
+    "a call": header("__import__('os').system('x')") + DATA,
+    "a string that does not end": header("{'descr': '<i4") + DATA,
+    "deep": header("(" * 5000, pad=False) + DATA,
+}
+
+
+class Arrays(WriteCase):
+    def same(self, found, expected, name):
+        self.assertEqual((found.dtype, found.shape), (expected.dtype, expected.shape), name)
+        if expected.dtype.names:  # but for what lies between the members
+            for member in expected.dtype.names:
+                self.same(found[member], expected[member], name)
+        else:
+            self.assertEqual(found.tobytes(), expected.tobytes(), name)
+
+    def test_what_numpy_saves(self):
+        path = self.file("a.h5")
+        with Mount(path, options="create") as m:
+            os.mkdir(m.at("run"))
+            for name, array in ARRAYS.items():
+                numpy.save(m.at(f".h5fs/npy/run/{name}.npy"), array)
+                self.same(numpy.load(m.at(f".h5fs/npy/run/{name}.npy")), array, name)
+            self.assertEqual(sorted(os.listdir(m.at("run"))), sorted(ARRAYS))
+        with h5py.File(path, "r") as f:
+            for name, array in ARRAYS.items():
+                found = f["run"][name]
+                self.assertEqual(found.shape, array.shape, name)
+                self.assertEqual(found.maxshape[:1], (None,) if array.ndim and array.shape[1:].count(0) == 0 else found.shape[:1], name)
+                if array.dtype.kind != "V" or array.dtype.names:
+                    self.same(numpy.array(found[()]).astype(array.dtype), array, name)
+        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+    def test_versions_and_writers(self):
+        path = self.file("v.h5")
+        array = some("<f4", (50, 20))
+        wide = numpy.zeros(2, [(f"a member with a long name, {i}", "<i4") for i in range(3000)])
+        with Mount(path, options="create") as m:
+            for version in (1, 2, 3):
+                write(self.file("v.npy"), npy(array, (version, 0)))
+                self.shell('cp "$1" "$2"', self.file("v.npy"), m.at(f".h5fs/npy/cp{version}.npy"))
+                self.shell('cat "$1" > "$2"', self.file("v.npy"), m.at(f".h5fs/npy/cat{version}.npy"))
+                self.shell('dd if="$1" of="$2" bs=7 status=none', self.file("v.npy"), m.at(f".h5fs/npy/dd{version}.npy"))
+                self.shell('rsync --inplace "$1" "$2"', self.file("v.npy"), m.at(f".h5fs/npy/rsync{version}.npy"))
+            self.shell('{ head -c 300 "$1"; tail -c +301 "$1"; } > "$2" 2>/dev/null || true', self.file("v.npy"), m.at(".h5fs/npy/two.npy"))
+            # No object header holds such a type.
+            self.assertErrno(errno.E2BIG, numpy.save, m.at(".h5fs/npy/wide.npy"), wide)
+            self.assertEqual(len(os.listdir(m.path)), 13)
+            for name in os.listdir(m.path):
+                self.same(numpy.load(m.at(f".h5fs/npy/{name}.npy")), array, name)
+
+    def test_over_what_is_there(self):
+        path = self.file("o.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            d = f.create_dataset("d", data=some("<f4", (10, 4)), maxshape=(None, 4), chunks=(3, 4), compression=1)
+            d.attrs["unit"] = "K"
+            f["same"] = d
+            f["fixed"] = some("<i4", 6)
+        longer, fixed = some("<f4", (25, 4)), some("<i4", 6)
+        with Mount(path, options="rw") as m:
+            before = os.open(m.at("d"), os.O_RDONLY)
+            numpy.save(m.at(".h5fs/npy/d.npy"), longer)
+            numpy.save(m.at(".h5fs/npy/fixed.npy"), fixed)
+            self.assertEqual(os.pread(before, 1 << 20, 0), longer.tobytes())
+            os.close(before)
+            self.same(numpy.load(m.at(".h5fs/npy/same.npy")), longer, "d")
+            for bad in BAD.values():
+                self.refused(m.at(".h5fs/npy/d.npy"), bad)
+        with h5py.File(path, "r") as f:
+            self.same(f["same"][...], longer, "d")
+            self.same(f["fixed"][...], fixed, "fixed")
+            self.assertEqual((f["d"].attrs["unit"], f["d"].chunks, f["d"].compression), ("K", (3, 4), "gzip"))
+
+    def refused(self, name, data):
+        """Writing or closing it fails with EINVAL."""
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        codes = []
+        for call in (lambda: os.write(fd, data), lambda: os.fsync(fd), lambda: os.close(fd)):
+            try:
+                call()
+            except OSError as e:
+                codes.append(e.errno)
+        self.assertEqual(set(codes), {errno.EINVAL}, data[:100])
+        self.assertGreaterEqual(len(codes), 2, data[:100])
+
+    def test_bad_files(self):
+        path = self.file("b.h5")
+        with Mount(path, options="create") as m:
+            write(m.at("there"), b"x" * 100)
+            os.sync()
+            for i, data in enumerate(BAD.values()):
+                self.refused(m.at(f".h5fs/npy/bad{i}.npy"), data)
+            self.assertEqual(os.listdir(m.path), ["there"])
+            self.assertEqual(read(m.at("there")), b"x" * 100)
+        with h5py.File(path, "r") as f:
+            self.assertEqual(list(f), ["there"])
+        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+    def test_what_else_is_refused(self):
+        path = self.file("e.h5")
+        with Mount(path, options="create") as m:
+            folder = m.at(".h5fs/npy/")
+            numpy.save(folder + "a.npy", numpy.arange(5))
+            for name, flags, number in (("b.txt", os.O_WRONLY, errno.EINVAL), (".npy", os.O_WRONLY, errno.EINVAL),
+                                        ("b.npy", os.O_RDWR, errno.EPERM), ("a.npy", os.O_RDWR, errno.EPERM),
+                                        ("%2Ea.npy", os.O_WRONLY, errno.EINVAL), ("n" * 252 + ".npy", os.O_WRONLY, errno.ENAMETOOLONG)):
+                with self.subTest(name, flags=flags):
+                    self.assertErrno(number, os.open, folder + name, flags | os.O_CREAT)
+            for name in ("json/a.json", "png/a.png", "json/b.json", "png/b.png"):
+                self.assertErrno(errno.EPERM, os.open, m.at(".h5fs", name), os.O_WRONLY | os.O_CREAT)
+            self.assertErrno(errno.EPERM, os.unlink, folder + "a.npy")
+            self.assertErrno(errno.EPERM, os.mkdir, folder + "d")
+            fd = os.open(folder + "c.npy", os.O_WRONLY | os.O_CREAT)
+            os.write(fd, npy(numpy.arange(5)))
+            self.assertErrno(errno.EOPNOTSUPP, os.pwrite, fd, b"x", 0)
+            self.assertEqual(os.listdir(m.path), ["a"])
+            os.fsync(fd)
+            self.assertEqual(sorted(os.listdir(m.path)), ["a", "c"])
+            self.assertErrno(errno.EINVAL, os.write, fd, b"x")
+            os.close(fd)
+            # Somebody else takes the name meanwhile.
+            fd = os.open(folder + "taken.npy", os.O_WRONLY | os.O_CREAT)
+            os.write(fd, npy(numpy.arange(5)))
+            os.mkdir(m.at("taken"))
+            self.assertErrno(errno.EEXIST, os.fsync, fd)
+            os.rmdir(m.at("taken"))
+            os.close(fd)
+            self.assertEqual(sorted(os.listdir(m.path)), ["a", "c", "taken"])
+            # The group is removed meanwhile.
+            os.mkdir(m.at("gone"))
+            fd = os.open(folder + "gone/a.npy", os.O_WRONLY | os.O_CREAT)
+            os.rmdir(m.at("gone"))
+            os.write(fd, npy(numpy.arange(5)))
+            self.assertErrno(errno.ENOENT, os.close, fd)
+        with Mount(path) as m:
+            self.assertErrno(errno.EROFS, os.open, m.at(".h5fs/npy/x.npy"), os.O_WRONLY | os.O_CREAT)
+        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+    def test_killed(self):
+        path = self.file("k.h5")
+        with Mount(path, options="create") as m:
+            numpy.save(m.at(".h5fs/npy/whole.npy"), numpy.arange(5))
+            part = os.open(m.at(".h5fs/npy/part.npy"), os.O_WRONLY | os.O_CREAT)
+            os.write(part, npy(numpy.arange(1000))[:-8])
+            root = os.open(m.path, os.O_RDONLY)
+            os.fsync(root)
+            m.kill()
+        with Mount(path, options="rw") as m:
+            self.assertEqual(os.listdir(m.path), ["whole"])
+        with h5py.File(path, "r") as f:
+            self.assertEqual(f["whole"][...].tolist(), list(range(5)))
+
+
+if __name__ == "__main__":
+    main()
