@@ -131,4 +131,10 @@ static int npy_read(const struct h5_view *v, uint64_t offset, void *buf, size_t 
 }
 
 const struct h5_view_ops h5_view_npy = {
-	.name = "npy", .suffix = ".npy", .shows = npy_shows, .open = npy_open, .read = npy_read, .intake = &h5_intake_npy};
+	.name = "npy",
+	.suffix = ".npy",
+	.shows = npy_shows,
+	.open = npy_open,
+	.read = npy_read,
+	.intake = &h5_intake_npy,
+};
