@@ -27,6 +27,16 @@ static size_t utf8_length(const unsigned char *p, size_t left)
 	return n;
 }
 
+bool h5_is_utf8(const char *text, size_t size)
+{
+	const unsigned char *p = (const unsigned char *)text, *end = p + size;
+	size_t n = 1;
+
+	for (; p < end && n; p += n)
+		n = utf8_length(p, (size_t)(end - p));
+	return n;
+}
+
 /* Some terminals obey C1 control characters, U+0080 to U+009F. */
 static bool is_control(const unsigned char *p, size_t n)
 {

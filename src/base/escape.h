@@ -4,6 +4,11 @@
 
 #include "base/buf.h"
 
+#include <stdbool.h>
+
+/* True: all of the text is UTF-8. */
+bool h5_is_utf8(const char *text, size_t size);
+
 /* Control characters (C0, DEL, C1), the backslash, and bytes that are not UTF-8 are shown in octal, byte by
  * byte
  * (\ooo); all others as they are. */

@@ -235,7 +235,9 @@ static int encode_layout(struct messages *m, const struct h5_new_dataset *how, s
 	uint64_t elements = count_elements(&how->space);
 	int rc = 0;
 
-	if (how->layout == H5_LAYOUT_CHUNKED) {
+	if (how->stored) {
+		layout = *how->stored;
+	} else if (how->layout == H5_LAYOUT_CHUNKED) {
 		set_chunks(how, &layout);
 	} else if (how->layout == H5_LAYOUT_CONTIGUOUS) {
 		layout.contiguous.address = H5_UNDEF;

@@ -11,12 +11,13 @@
 /* All of it is borrowed. */
 struct h5_new_dataset {
 	const struct h5_datatype *type;
-	struct h5_dataspace space;     /* `elements` need not be set */
-	enum h5_layout_class layout;   /* compact, contiguous or chunked */
-	uint64_t chunk[H5_RANK_MAX];   /* chunked: elements of a chunk along each dimension */
-	struct h5_filter_list filters; /* chunked */
-	const uint8_t *fill;	       /* one element; NULL: the default, zeros */
-	uint32_t time;		       /* of the object, seconds since 1970 */
+	struct h5_dataspace space;	/* `elements` need not be set */
+	enum h5_layout_class layout;	/* compact, contiguous or chunked */
+	uint64_t chunk[H5_RANK_MAX];	/* chunked: elements of a chunk along each dimension */
+	struct h5_filter_list filters;	/* chunked */
+	const uint8_t *fill;		/* one element; NULL: the default, zeros */
+	const struct h5_layout *stored; /* where its elements are already; NULL: nothing is stored */
+	uint32_t time;			/* of the object, seconds since 1970 */
 };
 
 /* Makes the object header of a dataset, in which nothing is stored: it reads as the fill value. (A compact

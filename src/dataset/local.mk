@@ -32,6 +32,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/selection_walk.h \
 	src/dataset/structured.c \
 	src/dataset/structured.h \
+	src/dataset/take_over.c \
+	src/dataset/take_over.h \
 	src/dataset/virtual.c \
 	src/dataset/virtual_map.c \
 	src/dataset/virtual_map.h \

@@ -2,11 +2,13 @@
 
 #include "base/error.h"
 #include "change/transaction.h"
+#include "dataset/take_over.h"
 #include "object/group_write.h"
 #include "vfs/handle.h"
 #include "vfs/name_change.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
+#include "vfs/plain.h"
 #include "vfs/replace.h"
 
 #include <fcntl.h>
@@ -15,18 +17,23 @@
 
 /* ---- beginning and ending ---- */
 
+/* No name leads to the dataset. */
+static void remove_made(struct h5_vfs *vfs, uint64_t address)
+{
+	if (address == H5_UNDEF)
+		return;
+	h5_dataset_writer_forget(vfs->file, address);
+	h5_naming_end_object(vfs, &(struct h5_unnamed){.address = address, .last = true});
+}
+
 /* With the exclusive lock. */
 static void source_free(struct h5_source *source)
 {
 	struct h5_vfs *vfs = source->vfs;
-	const struct h5_unnamed made = {.address = source->intake.dataset, .last = true};
-	const bool is_used = source->is_done && source->directory;
 
 	h5_intake_end(&source->intake);
-	if (made.address != H5_UNDEF && !is_used) {
-		h5_dataset_writer_forget(vfs->file, made.address);
-		h5_naming_end_object(vfs, &made);
-	}
+	if (source->intake.dataset != source->shown)
+		remove_made(vfs, source->intake.dataset);
 	h5_vfs_forget(vfs, source->directory, 1);
 	DL_DELETE(vfs->sources, source);
 	free(source->name);
@@ -42,10 +49,11 @@ static int source_new(struct h5_vfs *vfs, const struct h5_view_ops *view, struct
 	if (!source)
 		return -ENOMEM;
 	source->vfs = vfs;
-	source->target = source->intake.dataset = H5_UNDEF;
+	source->shown = source->intake.target = source->intake.dataset = H5_UNDEF;
 	source->intake.ops = view->intake;
 	source->intake.file = vfs->file;
 	source->intake.filters = vfs->options.filters;
+	source->intake.gather = vfs->options.gather;
 	DL_APPEND(vfs->sources, source);
 	rc = h5_intake_begin(&source->intake);
 	if (rc)
@@ -81,25 +89,36 @@ static int set_name(struct h5_source *source, const struct h5_node *directory, c
 	return 0;
 }
 
-/* -EEXIST: a link has the name by now. */
-static int check_free(const struct h5_source *source, const struct h5_node *directory)
+/* The dataset that a hard link of that name leads to; H5_UNDEF: the name is free. -EEXIST: it leads to
+ * something else. */
+static int find_named(const struct h5_source *source, const struct h5_node *directory, uint64_t *address)
 {
+	struct h5_file *file = source->vfs->file;
 	struct h5_link link = {0};
 	const struct h5_object *group;
+	enum h5_node_kind kind;
 	struct h5_lru_entry *ref;
 	int rc;
 
+	*address = H5_UNDEF;
 	if (h5_objects_is_nameless(directory))
 		return -ENOENT;
-	rc = h5_object_get(source->vfs->file, directory->entity.address, &ref, &group);
+	rc = h5_object_get(file, directory->entity.address, &ref, &group);
 	if (rc)
 		return rc;
 	rc = group->kind == H5_OBJECT_GROUP
-		     ? h5_group_lookup(source->vfs->file, group, source->name, source->name_size, &link)
+		     ? h5_group_lookup(file, group, source->name, source->name_size, &link)
 		     : -ENOTDIR;
+	h5_file_put(file, ref);
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	*address = link.address;
+	if (link.type != H5_LINK_HARD)
+		rc = -EEXIST;
 	h5_link_release(&link);
-	h5_file_put(source->vfs->file, ref);
-	return !rc ? -EEXIST : rc == -ENOENT ? 0 : rc;
+	if (!rc)
+		rc = h5_entity_kind(file, *address, &kind);
+	return rc ? rc : kind == H5_NODE_DATASET ? 0 : -EEXIST;
 }
 
 static int make(struct h5_source *source, struct h5_node *directory, const char *text,
@@ -111,10 +130,15 @@ static int make(struct h5_source *source, struct h5_node *directory, const char 
 				   .address = source->intake.dataset,
 				   .view = directory->entity.view};
 	struct h5_times times = {0};
+	struct h5_entity there = {0};
 	int rc = set_name(source, directory, text);
 
 	if (!rc)
-		rc = check_free(source, directory);
+		rc = find_named(source, directory, &source->shown);
+	if (!rc && source->shown != H5_UNDEF && !h5_lookup_name(vfs, directory, text, &there))
+		rc = -EEXIST; /* the view shows it */
+	h5_entity_release(&there);
+	source->intake.target = source->shown;
 	if (!rc)
 		rc = h5_node_get(vfs, directory, text, &entity, &entry->node);
 	if (!rc)
@@ -156,7 +180,7 @@ static struct h5_source *find_made(const struct h5_vfs *vfs, const struct h5_nod
 	struct h5_source *source;
 
 	DL_FOREACH(vfs->sources, source)
-	if (source->directory && source->intake.dataset == node->entity.address)
+	if (!source->is_open && source->intake.dataset == node->entity.address)
 		return source;
 	return NULL;
 }
@@ -190,8 +214,10 @@ int h5_source_open(struct h5_handle *h, const struct h5_node *node)
 		if (rc)
 			h->source = NULL;
 		else
-			h->source->target = node->entity.address;
+			h->source->shown = h->source->intake.target = node->entity.address;
 	}
+	if (!rc)
+		h->source->is_open = true;
 	h5_change_end(vfs);
 	return rc;
 }
@@ -225,14 +251,16 @@ int h5_vfs_write_source(struct h5_handle *h, uint64_t offset, const void *buf, s
 	*written = 0;
 	if (rc)
 		return rc;
-	if (h->source->is_done)
+	if (h->source->is_done && !intake->ops->may_grow)
 		rc = h5_fail(-EINVAL, h->node->entity.address, "the file was whole already");
 	else if (!append && offset != intake->taken)
 		rc = h5_fail(-EOPNOTSUPP, h->node->entity.address, "the file is only written in order");
 	else
 		rc = h5_intake_take(intake, buf, n);
-	if (!rc)
+	if (!rc) {
+		h->source->is_done = false;
 		*written = n;
+	}
 	h5_change_end(h->vfs);
 	return rc;
 }
@@ -261,8 +289,11 @@ static int insert(struct h5_source *source)
 				 .directory = directory,
 				 .link = {.name = source->name, .name_size = source->name_size}};
 	char text[H5_NAME_MAX + 1];
-	int rc = check_free(source, directory);
+	uint64_t taken;
+	int rc = find_named(source, directory, &taken);
 
+	if (!rc && taken != H5_UNDEF)
+		rc = -EEXIST;
 	if (!rc && !h5_tx_is_new(vfs->file, link.address))
 		rc = h5_naming_order(vfs, &(struct h5_naming_plan){.to = directory});
 	if (rc)
@@ -280,15 +311,50 @@ static int insert(struct h5_source *source)
 	return rc;
 }
 
-static int apply(struct h5_handle *h)
+/* The dataset that is there keeps its filters and chunks if it can. */
+static int replace(struct h5_source *source)
 {
-	struct h5_source *source = h->source;
-	int rc = h5_intake_finish(&source->intake);
+	const struct h5_intake *intake = &source->intake;
+	const struct h5_dataset *from, *to;
+	struct h5_lru_entry *from_ref, *to_ref;
+	bool alike = false;
+	int rc = h5_dataset_get(intake->file, source->shown, &to_ref, &to);
 
 	if (rc)
 		return rc;
-	rc = source->directory ? insert(source)
-			       : h5_replace_contents(h->vfs, source->intake.dataset, source->target);
+	rc = h5_dataset_get(intake->file, intake->dataset, &from_ref, &from);
+	if (!rc) {
+		alike = h5_dataset_is_alike(from, to) &&
+			(from->size == to->size || to->space.max[0] >= from->space.dims[0]);
+		h5_file_put(intake->file, from_ref);
+	}
+	h5_file_put(intake->file, to_ref);
+	if (rc)
+		return rc;
+	if (alike)
+		return h5_replace_contents(source->vfs, intake->dataset, source->shown);
+	h5_plain_remove(source->vfs, source->shown);
+	return h5_dataset_take_over(intake->file, source->shown, intake->dataset);
+}
+
+static int apply(struct h5_handle *h)
+{
+	struct h5_source *source = h->source;
+	struct h5_intake *intake = &source->intake;
+	const uint64_t before = intake->dataset;
+	int rc = h5_intake_finish(intake);
+
+	if (before != intake->dataset && before != source->shown)
+		remove_made(h->vfs, before);
+	if (rc)
+		return rc;
+	if (source->shown == H5_UNDEF) {
+		rc = insert(source);
+		if (!rc)
+			source->shown = intake->dataset;
+	} else {
+		rc = replace(source);
+	}
 	source->is_done = !rc;
 	h5_change_note(h->vfs, h->node);
 	return rc;

@@ -12,11 +12,12 @@ struct h5_handle;
 struct h5_source {
 	struct h5_vfs *vfs;
 	struct h5_intake intake;
-	/* Where the dataset gets its name; NULL: its contents go to the dataset `target`. */
+	/* Where the dataset gets its name; NULL: there is one whose contents these become. */
 	struct h5_node *directory; /* referenced */
 	char *name;		   /* owned: the link's */
 	size_t name_size;
-	uint64_t target;
+	uint64_t shown;		       /* the dataset that a name leads to; H5_UNDEF: there is none yet */
+	bool is_open;		       /* by a handle */
 	bool is_done;		       /* all that was written is in the file */
 	struct h5_source *prev, *next; /* in vfs->sources */
 };

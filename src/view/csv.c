@@ -9,6 +9,7 @@
 #include "view/views.h"
 
 #include "base/error.h"
+#include "view/intake.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -140,4 +141,5 @@ const struct h5_view_ops h5_view_csv = {.name = "csv",
 					.shows = csv_shows,
 					.open = csv_open,
 					.read = h5_view_text_read,
-					.release = h5_view_text_release};
+					.release = h5_view_text_release,
+					.intake = &h5_intake_csv};

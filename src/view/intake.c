@@ -19,26 +19,27 @@ int h5_intake_begin(struct h5_intake *intake)
 		      : h5_fail(-ENOMEM, H5_UNDEF, "a new dataset: out of memory");
 
 	intake->stream = H5_UNDEF;
-	h5_buf_init(&intake->head, H5_NPY_DICTIONARY_MAX + H5_NPY_PREAMBLE);
 	h5_datatype_free(type);
 	return rc;
 }
 
+static int refused(const struct h5_intake *intake)
+{
+	return h5_fail(intake->failure, intake->dataset, "the file was refused before");
+}
+
 int h5_intake_take(struct h5_intake *intake, const void *data, size_t n)
 {
-	if (!intake->failure)
-		intake->failure = intake->ops->take(intake, data, n);
 	if (intake->failure)
-		return h5_fail(intake->failure, intake->dataset, "the file was refused before");
+		return refused(intake);
+	intake->failure = n ? intake->ops->take(intake, data, n) : 0;
 	intake->taken += n;
-	return 0;
+	return intake->failure;
 }
 
 int h5_intake_finish(struct h5_intake *intake)
 {
-	if (intake->failure)
-		return h5_fail(intake->failure, intake->dataset, "the file was refused before");
-	return intake->ops->finish(intake);
+	return intake->failure ? refused(intake) : intake->ops->finish(intake);
 }
 
 void h5_intake_end(struct h5_intake *intake)
@@ -52,6 +53,50 @@ void h5_intake_end(struct h5_intake *intake)
 		(void)h5_object_remove(intake->file, intake->stream);
 	}
 	intake->stream = H5_UNDEF;
-	h5_npy_header_release(&intake->npy);
-	h5_buf_release(&intake->head);
+	if (intake->state)
+		intake->ops->release(intake->state);
+	intake->state = NULL;
+}
+
+/* ---- for the operations ---- */
+
+void h5_intake_choose(const struct h5_intake *intake, struct h5_new_dataset *how)
+{
+	how->layout = H5_LAYOUT_CONTIGUOUS;
+	if (!how->space.rank)
+		return;
+	how->space.max[0] = H5_UNLIMITED;
+	how->layout = H5_LAYOUT_CHUNKED;
+	how->filters = intake->filters;
+	if (h5_dataset_choose_chunks(&how->space, how->type->size, how->chunk))
+		return;
+	how->space.max[0] = how->space.dims[0];
+	how->layout = H5_LAYOUT_CONTIGUOUS;
+	how->filters.count = 0;
+}
+
+int h5_intake_define(struct h5_intake *intake, const struct h5_new_dataset *how)
+{
+	int rc = intake->is_defined ? h5_dataset_create(intake->file, how, &intake->dataset)
+				    : h5_dataset_define(intake->file, intake->dataset, how);
+
+	intake->is_defined |= !rc;
+	return rc;
+}
+
+int h5_intake_open_stream(struct h5_intake *intake, const struct h5_new_dataset *how)
+{
+	int rc = h5_dataset_create(intake->file, how, &intake->stream);
+
+	if (rc)
+		intake->stream = H5_UNDEF;
+	return rc ? rc : h5_dataset_writer_get(intake->file, intake->stream, false, &intake->writer);
+}
+
+int h5_intake_write(const struct h5_intake *intake, struct h5_dataset_writer *writer, uint64_t offset,
+		    const void *data, size_t n)
+{
+	int rc = h5_dataset_writer_write(writer, offset, data, n);
+
+	return !rc && h5_tx_held(intake->file) > intake->gather ? h5_dataset_writer_settle(writer) : rc;
 }

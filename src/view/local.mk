@@ -1,6 +1,9 @@
 libh5fs_a_SOURCES += \
 	src/view/attrs.c \
 	src/view/csv.c \
+	src/view/csv_intake.c \
+	src/view/csv_read.c \
+	src/view/csv_read.h \
 	src/view/ddl.c \
 	src/view/intake.c \
 	src/view/intake.h \

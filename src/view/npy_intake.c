@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "view/npy_header.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,23 +15,17 @@ enum {
 	RUN = 512,	  /* elements that are read at once, if a row has more than fit in a piece */
 };
 
-/* ---- the dataset ---- */
+struct state {
+	struct h5_buf head;
+	struct h5_npy_header header;
+};
 
-/* As a new dataset is: dimension 0 may grow. */
-static void choose(const struct h5_intake *intake, struct h5_new_dataset *how)
+static struct state *state_of(const struct h5_intake *intake)
 {
-	how->layout = H5_LAYOUT_CONTIGUOUS;
-	if (!how->space.rank)
-		return;
-	how->space.max[0] = H5_UNLIMITED;
-	how->layout = H5_LAYOUT_CHUNKED;
-	how->filters = intake->filters;
-	if (h5_dataset_choose_chunks(&how->space, how->type->size, how->chunk))
-		return;
-	how->space.max[0] = how->space.dims[0];
-	how->layout = H5_LAYOUT_CONTIGUOUS;
-	how->filters.count = 0;
+	return intake->state;
 }
+
+/* ---- the dataset ---- */
 
 static void reverse(struct h5_dataspace *space)
 {
@@ -47,64 +42,77 @@ static bool is_reordered(const struct h5_npy_header *header)
 	return header->is_fortran && header->space.rank > 1 && header->space.elements;
 }
 
-static int define(struct h5_intake *intake)
+static int define(struct h5_intake *intake, const struct h5_npy_header *header)
 {
 	struct h5_new_dataset how = {
-		.type = intake->npy.type, .space = intake->npy.space, .time = (uint32_t)time(NULL)};
+		.type = header->type, .space = header->space, .time = (uint32_t)time(NULL)};
 	int rc;
 
-	choose(intake, &how);
-	rc = h5_dataset_define(intake->file, intake->dataset, &how);
-	intake->stream = intake->dataset;
-	if (rc || !is_reordered(&intake->npy))
+	h5_intake_choose(intake, &how);
+	rc = h5_intake_define(intake, &how);
+	if (rc)
 		return rc;
-	intake->stream = H5_UNDEF;
-	how.space = intake->npy.space;
-	reverse(&how.space);
-	choose(intake, &how);
-	how.filters.count = 0;
-	return h5_dataset_create(intake->file, &how, &intake->stream);
+	if (is_reordered(header)) {
+		how.space = header->space;
+		reverse(&how.space);
+		h5_intake_choose(intake, &how);
+		how.filters.count = 0;
+		return h5_intake_open_stream(intake, &how);
+	}
+	intake->stream = intake->dataset;
+	return h5_dataset_writer_get(intake->file, intake->stream, false, &intake->writer);
 }
 
 /* ---- the header ---- */
 
-static int begin_elements(struct h5_intake *intake)
+static int begin_elements(struct h5_intake *intake, struct state *state)
 {
 	const uint8_t size_of_offsets = h5_file_superblock(intake->file)->size_of_offsets;
-	int rc = h5_npy_header_read((const uint8_t *)intake->head.data, intake->head.size, size_of_offsets,
-				    &intake->npy);
+	int rc = h5_npy_header_read((const uint8_t *)state->head.data, state->head.size, size_of_offsets,
+				    &state->header);
 
-	if (!rc)
-		rc = define(intake);
-	if (!rc)
-		rc = h5_dataset_writer_get(intake->file, intake->stream, false, &intake->writer);
-	return rc;
+	return rc ? rc : define(intake, &state->header);
 }
 
 /* Takes bytes of the header from *data, and moves it behind them. */
 static int take_header(struct h5_intake *intake, const uint8_t **data, size_t *n)
 {
+	struct state *state = intake->state ? intake->state : calloc(1, sizeof *state);
+
+	if (!state)
+		return h5_fail(-ENOMEM, intake->dataset, "npy: out of memory");
+	if (!intake->state)
+		h5_buf_init(&state->head, H5_NPY_DICTIONARY_MAX + H5_NPY_PREAMBLE);
+	intake->state = state;
 	while (*n) {
 		size_t size, more;
-		int rc = h5_npy_header_size((const uint8_t *)intake->head.data, intake->head.size, &size);
+		int rc = h5_npy_header_size((const uint8_t *)state->head.data, state->head.size, &size);
 
 		if (rc)
 			return rc;
-		more = size ? h5_min(*n, size - intake->head.size) : 1;
-		h5_buf_add(&intake->head, *data, more);
-		if (intake->head.err)
-			return intake->head.err;
+		more = size ? h5_min(*n, size - state->head.size) : 1;
+		h5_buf_add(&state->head, *data, more);
+		if (state->head.err)
+			return state->head.err;
 		*data += more;
 		*n -= more;
-		if (size && intake->head.size == size)
-			return begin_elements(intake);
+		if (size && state->head.size == size)
+			return begin_elements(intake, state);
 	}
 	return 0;
 }
 
+/* Bytes of elements that were taken. */
+static uint64_t elements_taken(const struct h5_intake *intake)
+{
+	const struct state *state = intake->state;
+
+	return state && intake->taken > state->head.size ? intake->taken - state->head.size : 0;
+}
+
 static int take(struct h5_intake *intake, const uint8_t *data, size_t n)
 {
-	const uint64_t from = intake->taken > intake->head.size ? intake->taken - intake->head.size : 0;
+	const uint64_t from = elements_taken(intake);
 	int rc = intake->writer ? 0 : take_header(intake, &data, &n);
 
 	if (rc || !n)
@@ -122,6 +130,7 @@ static int take(struct h5_intake *intake, const uint8_t *data, size_t n)
 /* The array as rows of its first dimension. `from` has the dimensions reversed, so there the elements of
  * different rows at the same place in a row are neighbours. */
 struct reordering {
+	const struct h5_intake *intake;
 	const struct h5_npy_header *header;
 	const struct h5_dataset *from;
 	struct h5_dataset_writer *to;
@@ -164,11 +173,11 @@ static int write_piece(const struct reordering *r, uint64_t row, uint64_t rows, 
 	int rc = 0;
 
 	if (part == r->row)
-		return h5_dataset_writer_write(r->to, row * r->row * size, r->piece,
-					       (size_t)(rows * part) * size);
+		return h5_intake_write(r->intake, r->to, row * r->row * size, r->piece,
+				       (size_t)(rows * part) * size);
 	for (uint64_t k = 0; k < rows && !rc; k++)
-		rc = h5_dataset_writer_write(r->to, ((row + k) * r->row + place) * size,
-					     r->piece + k * part * size, (size_t)part * size);
+		rc = h5_intake_write(r->intake, r->to, ((row + k) * r->row + place) * size,
+				     r->piece + k * part * size, (size_t)part * size);
 	return rc;
 }
 
@@ -210,7 +219,7 @@ static int reorder_from(struct reordering *r)
 
 static int reorder(struct h5_intake *intake)
 {
-	struct reordering r = {.header = &intake->npy};
+	struct reordering r = {.intake = intake, .header = &state_of(intake)->header};
 	struct h5_lru_entry *ref;
 	int rc = h5_dataset_writer_settle(intake->writer);
 
@@ -238,9 +247,19 @@ static int finish(struct h5_intake *intake)
 	rc = h5_dataset_writer_ready(intake->writer);
 	if (rc)
 		return rc;
-	if (intake->taken - intake->head.size != h5_dataset_writer_size(intake->writer))
+	if (elements_taken(intake) != h5_dataset_writer_size(intake->writer))
 		return h5_fail(-EINVAL, intake->dataset, "npy: fewer bytes than the array has");
-	return is_reordered(&intake->npy) ? reorder(intake) : h5_dataset_writer_settle(intake->writer);
+	return is_reordered(&state_of(intake)->header) ? reorder(intake)
+						       : h5_dataset_writer_settle(intake->writer);
 }
 
-const struct h5_intake_ops h5_intake_npy = {take, finish};
+static void release(void *arg)
+{
+	struct state *state = arg;
+
+	h5_npy_header_release(&state->header);
+	h5_buf_release(&state->head);
+	free(state);
+}
+
+const struct h5_intake_ops h5_intake_npy = {take, finish, release, .may_grow = false};

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Files below .h5fs that programs write become datasets: arrays as NumPy saves them."""
+"""Files below .h5fs that programs write become datasets: arrays as NumPy saves them, tables in CSV."""
+import csv
 import errno
 import io
 import os
@@ -85,7 +86,34 @@ BAD = {
 }
 
 
-class Arrays(WriteCase):
+def write_whole(name, data):
+    """Writes the file; an error of close counts, too."""
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        while data:
+            data = data[os.write(fd, data):]
+    finally:
+        os.close(fd)
+
+
+class SourceCase(WriteCase):
+    def refused(self, name, data):
+        """Writing or closing it fails with EINVAL."""
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        codes = []
+        for call in (lambda: os.write(fd, data), lambda: os.fsync(fd), lambda: os.close(fd)):
+            try:
+                call()
+            except OSError as e:
+                codes.append(e.errno)
+        self.assertEqual(set(codes), {errno.EINVAL}, data[:100])
+        self.assertGreaterEqual(len(codes), 2, data[:100])
+
+    def assertSound(self, path):
+        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+
+class Arrays(SourceCase):
     def same(self, found, expected, name):
         self.assertEqual((found.dtype, found.shape), (expected.dtype, expected.shape), name)
         if expected.dtype.names:  # but for what lies between the members
@@ -109,7 +137,7 @@ class Arrays(WriteCase):
                 self.assertEqual(found.maxshape[:1], (None,) if array.ndim and array.shape[1:].count(0) == 0 else found.shape[:1], name)
                 if array.dtype.kind != "V" or array.dtype.names:
                     self.same(numpy.array(found[()]).astype(array.dtype), array, name)
-        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+        self.assertSound(path)
 
     def test_versions_and_writers(self):
         path = self.file("v.h5")
@@ -146,22 +174,43 @@ class Arrays(WriteCase):
             self.same(numpy.load(m.at(".h5fs/npy/same.npy")), longer, "d")
             for bad in BAD.values():
                 self.refused(m.at(".h5fs/npy/d.npy"), bad)
+            self.same(numpy.load(m.at(".h5fs/npy/d.npy")), longer, "d")
         with h5py.File(path, "r") as f:
             self.same(f["same"][...], longer, "d")
             self.same(f["fixed"][...], fixed, "fixed")
             self.assertEqual((f["d"].attrs["unit"], f["d"].chunks, f["d"].compression), ("K", (3, 4), "gzip"))
 
-    def refused(self, name, data):
-        """Writing or closing it fails with EINVAL."""
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        codes = []
-        for call in (lambda: os.write(fd, data), lambda: os.fsync(fd), lambda: os.close(fd)):
-            try:
-                call()
-            except OSError as e:
-                codes.append(e.errno)
-        self.assertEqual(set(codes), {errno.EINVAL}, data[:100])
-        self.assertGreaterEqual(len(codes), 2, data[:100])
+    def test_another_type_or_shape(self):
+        """Attributes and names stay, all else is as the file says."""
+        arrays = [some("<i2", (4, 5)), some("<f8", (2000, 90)), numpy.array(7), some(NESTED, 3), some("S3", (2, 2)), some("<f8", (9, 8, 7), "F")]
+        for style in (dict(libver="earliest"), dict(libver="latest")):
+            path = self.file(style["libver"] + ".h5")
+            with h5py.File(path, "w", **style) as f:
+                f.create_dataset("chunked", data=some("<f4", (100, 40)), maxshape=(None, 40), chunks=(3, 40), compression=1)
+                f.create_dataset("fixed", data=some("<f4", (100, 40)), chunks=(30, 7), shuffle=True)
+                f["contiguous"], f["scalar"], f["text"] = some("<i4", 60), 5, b"text"
+                for name in list(f):
+                    f[name].attrs["unit"] = "K"
+                    f["other " + name] = f[name]
+            with Mount(path, options="rw") as m:
+                names = [name for name in os.listdir(m.path) if not name.startswith("other")]
+                for array in arrays:
+                    for name in names:
+                        fd = os.open(m.at(name), os.O_RDONLY)
+                        numpy.save(m.at(f".h5fs/npy/{name}.npy"), array)
+                        self.same(numpy.load(m.at(f".h5fs/npy/other {name}.npy")), array, name)
+                        expected = numpy.ascontiguousarray(array).tobytes()
+                        self.assertEqual(os.pread(fd, len(expected) + 1, 0), expected)
+                        os.close(fd)
+                for name in names[1:]:
+                    numpy.save(m.at(f".h5fs/npy/{name}.npy"), arrays[0])
+            with h5py.File(path, "r+") as f:
+                for name in names:
+                    array = arrays[0] if name in names[1:] else arrays[-1]
+                    self.same(f["other " + name][...], array, name)
+                    self.assertEqual((f[name].attrs["unit"], f[name], h5py.h5o.get_info(f[name].id).rc), ("K", f["other " + name], 2))
+                    f[name].resize(50, 0)
+            self.assertSound(path)
 
     def test_bad_files(self):
         path = self.file("b.h5")
@@ -174,7 +223,7 @@ class Arrays(WriteCase):
             self.assertEqual(read(m.at("there")), b"x" * 100)
         with h5py.File(path, "r") as f:
             self.assertEqual(list(f), ["there"])
-        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+        self.assertSound(path)
 
     def test_what_else_is_refused(self):
         path = self.file("e.h5")
@@ -214,7 +263,7 @@ class Arrays(WriteCase):
             self.assertErrno(errno.ENOENT, os.close, fd)
         with Mount(path) as m:
             self.assertErrno(errno.EROFS, os.open, m.at(".h5fs/npy/x.npy"), os.O_WRONLY | os.O_CREAT)
-        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+        self.assertSound(path)
 
     def test_killed(self):
         path = self.file("k.h5")
@@ -229,6 +278,106 @@ class Arrays(WriteCase):
             self.assertEqual(os.listdir(m.path), ["whole"])
         with h5py.File(path, "r") as f:
             self.assertEqual(f["whole"][...].tolist(), list(range(5)))
+
+
+TABLES = {
+    # text: the columns' types, and the rows as tuples
+    b"a,b,c\n1,2.5,x\n-3,4,yy\n": ("<i8 <f8 S2", [(1, 2.5, b"x"), (-3, 4, b"yy")]),
+    b"a,b\r\n1,2\r\n3,4\r\n": ("<i8 <i8", [(1, 2), (3, 4)]),
+    b"a,b\r1,2\r3,4": ("<i8 <i8", [(1, 2), (3, 4)]),
+    b"\xef\xbb\xbfa\n1\n": ("<i8", [(1,)]),
+    b'a,b\n"x, y","say ""hi"""\n"two\nlines",""\n': ("S9 S8", [(b"x, y", b'say "hi"'), (b"two\nlines", b"")]),
+    b'"a b","c""d"\n1,2\n': ("<i8 <i8", [(1, 2)]),
+    b"n,e\n1,\n,2\n": ("<f8 <f8", [(1, float("nan")), (float("nan"), 2)]),
+    b"n\nNaN\ninf\n-inf\n1e300\n": ("<f8", [(float("nan"),), (float("inf"),), (float("-inf"),), (1e300,)]),
+    b"n,m\n 1, 2 \n3 ,4.5\n": ("<i8 <f8", [(1, 2), (3, 4.5)]),
+    b"n,m\n9223372036854775807,-9223372036854775808\n1,2\n": ("<i8 <i8", [(2**63 - 1, -(2**63)), (1, 2)]),
+    b"n\n9223372036854775808\n1\n": ("<f8", [(2.0**63,), (1,)]),
+    b"n\n0x10\n": ("S4", [(b"0x10",)]),
+    b"n\n1\n\n\n2\n": ("<i8", [(1,), (2,)]),
+    b"a,b\n": ("S1 S1", []),
+    b"a,b": ("S1 S1", []),
+    "größe,单位\n1,µm\n2,\n".encode(): ("<i8 S3", [(1, "µm".encode()), (2, b"")]),
+    b",x\n0,1\n1,2\n": ("<i8 <i8", [(0, 1), (1, 2)]),
+    b'a,b\n1,x"y\n': ("<i8 S3", [(1, b'x"y')]),
+}
+
+BAD_TABLES = [b"a,b\n1\n", b"a,b\n1,2,3\n", b'a\n"x\n', b'a\n"x"y\n', b"a,a\n1,2\n", b"a\nx\0y\n", b"a\n\xff\n", b"\xff\n1\n",
+              b"\n\n", b"a\0,b\n1,2\n"]
+
+
+class Tables(SourceCase):
+    def assertTable(self, dataset, text, types, rows):
+        self.assertEqual([dataset.dtype[i].str.lstrip("|") for i in range(len(dataset.dtype))], types.split(), text)
+        self.assertEqual(dataset.shape, (len(rows),), text)
+        for found, row in zip(dataset[...].tolist(), rows):
+            self.assertEqual(repr(found), repr(tuple(type(v)(w) for v, w in zip(found, row))), text)
+
+    def test_types_and_forms(self):
+        path = self.file("t.h5")
+        with Mount(path, options="create") as m:
+            for i, text in enumerate(TABLES):
+                write_whole(m.at(f".h5fs/csv/t{i}.csv"), text)
+            # What the view shows becomes the same again.
+            for i in range(len(TABLES)):
+                write_whole(m.at(f".h5fs/csv/again{i}.csv"), read(m.at(f".h5fs/csv/t{i}.csv")))
+        with h5py.File(path, "r") as f:
+            for i, (text, (types, rows)) in enumerate(TABLES.items()):
+                self.assertTable(f[f"t{i}"], text, types, rows)
+                self.assertTable(f[f"again{i}"], text, types, rows)
+            names = [name.encode() for name in f[f"t{len(TABLES) - 2}"].dtype.names]
+            self.assertEqual(names, [b"0", b"x"])
+        self.assertSound(path)
+
+    def test_arrays(self):
+        path = self.file("a.h5")
+        with Mount(path, options="create") as m:
+            for name, array in {"line": some("<i8", 9), "grid": some("<f8", (6, 3)), "mixed": some("<i8", (3, 2)) / 2}.items():
+                numpy.save(m.at(f".h5fs/npy/{name}.npy"), array)
+                write_whole(m.at(f".h5fs/csv/again {name}.csv"), read(m.at(f".h5fs/csv/{name}.csv")))
+                again = numpy.load(m.at(f".h5fs/npy/again {name}.npy"))
+                self.assertEqual((again.dtype, again.tolist()), (array.dtype, array.tolist()))
+        self.assertSound(path)
+
+    def test_over_what_is_there(self):
+        path = self.file("o.h5")
+        rows = numpy.array([(1, 2.5, b"ab"), (3, 4.5, b"c")], [("id", "<u2"), ("x", "<f4"), ("name", "S4")])
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", data=rows, maxshape=(None,), chunks=(4,)).attrs["unit"] = "K"
+        with Mount(path, options="rw") as m:
+            self.shell('sed s/ab/xyz/ "$1" > "$2"; cp "$2" "$1"', m.at(".h5fs/csv/d.csv"), self.file("new.csv"))
+            self.assertEqual(read(m.at("d")), rows.tobytes().replace(b"ab\0", b"xyz"))
+            for bad in BAD_TABLES:
+                self.refused(m.at(".h5fs/csv/d.csv"), bad)
+            self.assertEqual(read(m.at("d")), rows.tobytes().replace(b"ab\0", b"xyz"))
+            write_whole(m.at(".h5fs/csv/d.csv"), b"id,x,name\n70000,1.5,a longer name\n")
+        with h5py.File(path, "r") as f:
+            self.assertTable(f["d"], "d", "<i8 <f8 S13", [(70000, 1.5, b"a longer name")])
+            self.assertEqual(f["d"].attrs["unit"], "K")
+        self.assertSound(path)
+
+    def test_programs(self):
+        path = self.file("p.h5")
+        with Mount(path, options="create") as m:
+            with open(m.at(".h5fs/csv/python.csv"), "w", newline="", encoding="utf8") as out:
+                csv.writer(out).writerows([["n", "text"], [1, "a,b"], [2, 'c"d\n']])
+            self.shell('{ echo n,m; cat /dev/null; (echo 1,2.5); (echo 3,x); } > "$1"', m.at(".h5fs/csv/shell.csv"))
+            self.shell('seq 300000 | awk "BEGIN { print \\"i,root,word\\" } { print \\$1 \\",\\" sqrt(\\$1) \\",w\\" \\$1 % 100 }" > "$1"', m.at(".h5fs/csv/awk.csv"))
+            self.assertEqual(self.shell('awk -F, "{ n += \\$1 } END { printf \\"%.0f\\", n }" "$1"', m.at(".h5fs/csv/awk.csv")), "45000150000")
+        with h5py.File(path, "r") as f:
+            self.assertTable(f["python"], "python", "<i8 S4", [(1, b"a,b"), (2, b'c"d\n')])
+            self.assertTable(f["shell"], "shell", "<i8 S3", [(1, b"2.5"), (3, b"x")])
+            self.assertEqual((len(f["awk"]), f["awk"].dtype.names, f["awk"][299999]["word"]), (300000, ("i", "root", "word"), b"w0"))
+        self.assertSound(path)
+
+    def test_bad_tables(self):
+        path = self.file("b.h5")
+        with Mount(path, options="create") as m:
+            for i, text in enumerate(BAD_TABLES):
+                self.assertErrno(errno.EINVAL, write_whole, m.at(f".h5fs/csv/bad{i}.csv"), text)
+            self.assertErrno(errno.E2BIG, write_whole, m.at(".h5fs/csv/wide.csv"), b",".join(b"a%d" % i for i in range(9000)))
+            self.assertEqual(os.listdir(m.path), [])
+        self.assertSound(path)
 
 
 if __name__ == "__main__":

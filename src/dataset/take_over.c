@@ -1,0 +1,89 @@
+#include "dataset/take_over.h"
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "change/transaction.h"
+#include "dataset/create.h"
+#include "dataset/rechunk.h"
+#include "dataset/removal.h"
+
+#include <string.h>
+#include <utlist.h>
+
+static bool has_same_type(const struct h5_datatype *a, const struct h5_datatype *b)
+{
+	struct h5_buf first, second;
+	bool same;
+
+	h5_buf_init(&first, SIZE_MAX);
+	h5_buf_init(&second, SIZE_MAX);
+	same = !h5_datatype_encode(a, true, &first) && !h5_datatype_encode(b, true, &second) &&
+	       first.size == second.size && !memcmp(first.data, second.data, first.size);
+	h5_buf_release(&first);
+	h5_buf_release(&second);
+	return same;
+}
+
+bool h5_dataset_is_alike(const struct h5_dataset *a, const struct h5_dataset *b)
+{
+	const unsigned rank = a->space.rank;
+
+	return a->space.kind == b->space.kind && rank == b->space.rank &&
+	       (!rank || !memcmp(a->space.dims + 1, b->space.dims + 1, (rank - 1) * sizeof *a->space.dims)) &&
+	       has_same_type(a->type, b->type);
+}
+
+/* Its writer forgets what it knows of the dataset. */
+static void drop_writer(struct h5_file *file, uint64_t address)
+{
+	struct h5_tx_participant *writer;
+
+	DL_SEARCH_SCALAR(h5_tx_participants(file), writer, address, address);
+	if (writer)
+		h5_tx_drop(file, writer);
+}
+
+/* In a unit. */
+static int move(const struct h5_dataset *to, const struct h5_dataset *from)
+{
+	struct h5_new_dataset how;
+	int rc = h5_dataset_give_up(to);
+
+	h5_dataset_describe(from, &how);
+	how.stored = &from->layout;
+	if (!rc)
+		rc = h5_dataset_define(to->file, to->address, &how);
+	how.stored = NULL;
+	return rc ? rc : h5_dataset_define(to->file, from->address, &how);
+}
+
+static int take_over(const struct h5_dataset *to, const struct h5_dataset *from)
+{
+	int rc;
+
+	if (to->external || to->ops->is_elsewhere)
+		return h5_fail(-EPERM, to->address, "its data are elsewhere");
+	drop_writer(to->file, to->address);
+	drop_writer(to->file, from->address);
+	rc = h5_unit_begin(to->file);
+	return rc ? rc : h5_unit_end(to->file, move(to, from));
+}
+
+int h5_dataset_take_over(struct h5_file *file, uint64_t to, uint64_t from)
+{
+	const struct h5_dataset *old, *new;
+	struct h5_lru_entry *old_ref, *new_ref;
+	int rc = h5_tx_settle(file);
+
+	if (!rc)
+		rc = h5_dataset_get(file, to, &old_ref, &old);
+	if (rc)
+		return rc;
+	rc = h5_dataset_get(file, from, &new_ref, &new);
+	if (!rc) {
+		rc = take_over(old, new);
+		h5_file_put(file, new_ref);
+	}
+	h5_file_put(file, old_ref);
+	return rc;
+}
