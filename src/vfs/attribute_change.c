@@ -61,8 +61,9 @@ static int allocate(const struct setting *set, const struct h5_datatype *type,
 {
 	uint64_t n;
 
-	/* The text of an element has at least one byte. */
-	if (!h5_mul(space->elements, type->size, &n) || n > H5_XATTR_MAX * (uint64_t)type->size)
+	/* The text of an element has at least one byte. A type makes as many as the text of zeros may have.
+	 */
+	if (!h5_mul(space->elements, type->size, &n) || space->elements > h5_max(set->size, H5_XATTR_MAX))
 		return h5_fail(-E2BIG, set->node->entity.address, "attribute %s is too large", set->name);
 	*data = calloc(1, (size_t)n + 1);
 	return *data ? 0 : h5_fail(-ENOMEM, set->node->entity.address, "attribute: out of memory");
@@ -285,6 +286,14 @@ static int set_property(const struct setting *set, const char *name, int flags)
 	if (flags & XATTR_CREATE)
 		return -EEXIST;
 	return h5_declare(set->vfs, set->node, name, set->value, set->size);
+}
+
+int h5_attributes_set_text(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *text,
+			   size_t n)
+{
+	const struct setting set = {.vfs = vfs, .node = node, .name = name, .value = text, .size = n};
+
+	return set_attribute(&set, H5_ATTRIBUTE_TEXT, true, 0);
 }
 
 int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *value,

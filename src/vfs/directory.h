@@ -58,6 +58,8 @@ size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char 
  * shows no such file or directory. */
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		     bool as_file, struct h5_entity *entity);
+/* The attribute that the file name would show; free(). -EINVAL: no new attribute has that file name. */
+int h5_views_attribute_name(const struct h5_node *directory, const char *text, char **name);
 /* What a name leads to that belongs to no link. -ENOENT: nothing. */
 int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
 		  struct h5_entity *entity);

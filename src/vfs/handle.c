@@ -43,7 +43,7 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 		return rc;
 	}
 	if (change && node->entity.kind == H5_NODE_VIEW)
-		return h5_source_open(h, node);
+		return h5_source_open(h, node, flags & O_TRUNC);
 	while (h5_reading_next(&reading, &rc)) {
 		h5_view_release(&h->view);
 		rc = h5_content_open(h->vfs, node, &h->view);

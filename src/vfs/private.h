@@ -133,6 +133,9 @@ int h5_attributes_find(struct h5_file *file, const struct h5_object *object, con
 /* Appends the value. -ENODATA: there is no attribute that is listed by that name. */
 int h5_attributes_get(struct h5_vfs *vfs, struct h5_node *node, const char *name, enum h5_attribute_form form,
 		      struct h5_buf *out);
+/* Makes the attribute, or gives it that value. Inside a change. */
+int h5_attributes_set_text(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *text,
+			   size_t n);
 /* Appends user.NAME with its NUL for each attribute whose value can be got. */
 int h5_attributes_list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out);
 /* Number of attributes that the list leaves out. */

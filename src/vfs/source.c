@@ -37,6 +37,7 @@ static void source_free(struct h5_source *source)
 	h5_vfs_forget(vfs, source->directory, 1);
 	DL_DELETE(vfs->sources, source);
 	free(source->name);
+	free(source->attribute);
 	free(source);
 }
 
@@ -121,15 +122,11 @@ static int find_named(const struct h5_source *source, const struct h5_node *dire
 	return rc ? rc : kind == H5_NODE_DATASET ? 0 : -EEXIST;
 }
 
-static int make(struct h5_source *source, struct h5_node *directory, const char *text,
-		struct h5_vfs_entry *entry)
+/* The file of a dataset, which the view does not show yet. */
+static int name_dataset(struct h5_source *source, const struct h5_node *directory, const char *text,
+			struct h5_entity *entity)
 {
 	struct h5_vfs *vfs = source->vfs;
-	struct h5_entity entity = {.kind = H5_NODE_VIEW,
-				   .file = vfs->file,
-				   .address = source->intake.dataset,
-				   .view = directory->entity.view};
-	struct h5_times times = {0};
 	struct h5_entity there = {0};
 	int rc = set_name(source, directory, text);
 
@@ -139,6 +136,30 @@ static int make(struct h5_source *source, struct h5_node *directory, const char 
 		rc = -EEXIST; /* the view shows it */
 	h5_entity_release(&there);
 	source->intake.target = source->shown;
+	entity->address = source->intake.dataset;
+	return rc;
+}
+
+static int name_attribute(struct h5_source *source, const struct h5_node *directory, const char *text,
+			  struct h5_entity *entity)
+{
+	int rc = h5_views_attribute_name(directory, text, &source->attribute);
+
+	if (!rc && !(entity->target = strdup(source->attribute)))
+		rc = -ENOMEM;
+	entity->address = directory->entity.address;
+	return rc;
+}
+
+static int make(struct h5_source *source, struct h5_node *directory, const char *text,
+		struct h5_vfs_entry *entry)
+{
+	struct h5_vfs *vfs = source->vfs;
+	struct h5_entity entity = {.kind = H5_NODE_VIEW, .file = vfs->file, .view = directory->entity.view};
+	struct h5_times times = {0};
+	int rc = entity.view->of_attributes ? name_attribute(source, directory, text, &entity)
+					    : name_dataset(source, directory, text, &entity);
+
 	if (!rc)
 		rc = h5_node_get(vfs, directory, text, &entity, &entry->node);
 	if (!rc)
@@ -146,6 +167,7 @@ static int make(struct h5_source *source, struct h5_node *directory, const char 
 	if (rc)
 		return rc;
 	h5_entry_set_passing(vfs, entry, true);
+	source->made = entry->node;
 	source->directory = directory;
 	pthread_mutex_lock(&vfs->lock);
 	directory->references++;
@@ -180,7 +202,7 @@ static struct h5_source *find_made(const struct h5_vfs *vfs, const struct h5_nod
 	struct h5_source *source;
 
 	DL_FOREACH(vfs->sources, source)
-	if (!source->is_open && source->intake.dataset == node->entity.address)
+	if (source->made == node)
 		return source;
 	return NULL;
 }
@@ -198,7 +220,18 @@ void h5_sources_drop(struct h5_vfs *vfs, const struct h5_node *node)
 
 /* ---- opening ---- */
 
-int h5_source_open(struct h5_handle *h, const struct h5_node *node)
+/* The file shows this already. */
+static int set_target(struct h5_source *source, const struct h5_node *node)
+{
+	source->shown = source->intake.target = node->entity.address;
+	if (!node->entity.target)
+		return 0;
+	source->shown = source->intake.target = H5_UNDEF;
+	source->attribute = strdup(node->entity.target);
+	return source->attribute ? 0 : -ENOMEM;
+}
+
+int h5_source_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 {
 	struct h5_vfs *vfs = h->vfs;
 	int rc;
@@ -214,25 +247,14 @@ int h5_source_open(struct h5_handle *h, const struct h5_node *node)
 		if (rc)
 			h->source = NULL;
 		else
-			h->source->shown = h->source->intake.target = node->entity.address;
+			rc = set_target(h->source, node);
 	}
-	if (!rc)
-		h->source->is_open = true;
+	if (!rc) {
+		h->source->is_cut = cut || h->source->made;
+		h->source->made = NULL;
+	}
 	h5_change_end(vfs);
 	return rc;
-}
-
-void h5_source_close(struct h5_handle *h)
-{
-	struct h5_source *source = h->source;
-
-	h5_lock_to_write(h->vfs);
-	if (!source->is_done && source->intake.taken)
-		h5_log_about(h->vfs, h->node->entity.address,
-			     "a file that was not whole was dropped: %ju bytes",
-			     (uintmax_t)source->intake.taken);
-	source_free(source);
-	h5_change_end(h->vfs);
 }
 
 bool h5_vfs_is_source(const struct h5_handle *h)
@@ -337,7 +359,16 @@ static int replace(struct h5_source *source)
 	return h5_dataset_take_over(intake->file, source->shown, intake->dataset);
 }
 
-static int apply(struct h5_handle *h)
+/* A text editor ends the last line, which the attribute does not have. */
+static int set_attribute(struct h5_handle *h)
+{
+	const struct h5_buf *text = &h->source->intake.text;
+	const size_t n = text->size && text->data[text->size - 1] == '\n' ? text->size - 1 : text->size;
+
+	return h5_attributes_set_text(h->vfs, h->node, h->source->attribute, n ? text->data : "", n);
+}
+
+static int make_dataset(struct h5_handle *h)
 {
 	struct h5_source *source = h->source;
 	struct h5_intake *intake = &source->intake;
@@ -355,7 +386,14 @@ static int apply(struct h5_handle *h)
 	} else {
 		rc = replace(source);
 	}
-	source->is_done = !rc;
+	return rc;
+}
+
+static int apply(struct h5_handle *h)
+{
+	int rc = h->source->attribute ? set_attribute(h) : make_dataset(h);
+
+	h->source->is_done = !rc;
 	h5_change_note(h->vfs, h->node);
 	return rc;
 }
@@ -381,4 +419,22 @@ int h5_vfs_fsync_source(struct h5_handle *h)
 	int rc = h5_vfs_flush_source(h);
 
 	return rc ? rc : h5_vfs_commit(h->vfs);
+}
+
+/* ---- closing ---- */
+
+void h5_source_close(struct h5_handle *h)
+{
+	struct h5_source *source = h->source;
+	const uintmax_t taken = source->intake.taken;
+	int rc = 0;
+
+	h5_lock_to_write(h->vfs);
+	if (source->attribute && source->is_cut && !taken)
+		rc = apply(h);
+	if (rc || (taken && !source->is_done))
+		h5_log_about(h->vfs, h->node->entity.address,
+			     "a file that was not whole was dropped: %ju bytes", taken);
+	source_free(source);
+	h5_change_end(h->vfs);
 }

@@ -1,5 +1,6 @@
 /* Files below `.h5fs` that are written: what a program writes, from the first byte to the last, becomes a
- * dataset when it is whole, at a sync or when a descriptor is closed. Until then nothing leads to it. */
+ * dataset or an attribute when it is whole, at a sync or when a descriptor is closed. Until then nothing
+ * leads to it. */
 #ifndef H5_VFS_SOURCE_H
 #define H5_VFS_SOURCE_H
 
@@ -12,12 +13,14 @@ struct h5_handle;
 struct h5_source {
 	struct h5_vfs *vfs;
 	struct h5_intake intake;
+	const struct h5_node *made; /* by h5_source_make(), and not open yet; NULL: none */
+	char *attribute;	    /* owned: its name; NULL: a dataset is made */
 	/* Where the dataset gets its name; NULL: there is one whose contents these become. */
 	struct h5_node *directory; /* referenced */
 	char *name;		   /* owned: the link's */
 	size_t name_size;
 	uint64_t shown;		       /* the dataset that a name leads to; H5_UNDEF: there is none yet */
-	bool is_open;		       /* by a handle */
+	bool is_cut;		       /* a file without bytes is whole, if it is a text */
 	bool is_done;		       /* all that was written is in the file */
 	struct h5_source *prev, *next; /* in vfs->sources */
 };
@@ -28,8 +31,8 @@ int h5_source_make(struct h5_vfs *vfs, struct h5_node *directory, const char *te
 		   struct h5_vfs_entry *entry);
 void h5_sources_drop(struct h5_vfs *vfs, const struct h5_node *node);
 
-/* Opens the file of the view to be written, by this handle. */
-int h5_source_open(struct h5_handle *handle, const struct h5_node *node);
+/* Opens the file of the view to be written, by this handle. `cut`: it is empty even if nothing is written. */
+int h5_source_open(struct h5_handle *handle, const struct h5_node *node, bool cut);
 /* What was not whole is dropped, with a line in the log. */
 void h5_source_close(struct h5_handle *handle);
 

@@ -189,6 +189,34 @@ static int escape_attribute(const struct h5_node *directory, const struct h5_obj
 	return 0;
 }
 
+int h5_views_attribute_name(const struct h5_node *directory, const char *text, char **name)
+{
+	char stem[H5_NAME_MAX + 1], attribute[H5_NAME_MAX + 1], again[H5_NAME_MAX + 1];
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	size_t n = strlen(text);
+	int rc;
+
+	if (n > H5_NAME_MAX)
+		return -ENAMETOOLONG;
+	strcpy(stem, text);
+	if (ends_in(stem, n, BESIDE))
+		stem[n - strlen(BESIDE)] = 0;
+	n = h5_name_unescape(stem, attribute);
+	attribute[n] = 0;
+	rc = h5_object_get(directory->entity.file, directory->entity.address, &ref, &object);
+	if (rc)
+		return rc;
+	rc = escape_attribute(directory, object, attribute, again);
+	h5_file_put(directory->entity.file, ref);
+	if (!rc && (!n || strlen(attribute) != n || strcmp(again, text) != 0))
+		rc = h5_fail(-EINVAL, directory->entity.address, "%s is no name of a new attribute", text);
+	if (rc)
+		return rc;
+	*name = strdup(attribute);
+	return *name ? 0 : -ENOMEM;
+}
+
 struct attribute_search {
 	const struct h5_node *directory;
 	const struct h5_object *object;

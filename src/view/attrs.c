@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "store/file_set.h"
+#include "view/intake.h"
 
 enum { BRACKETS_MAX = 1 << 20 }; /* bytes of brackets of an array without elements */
 
@@ -127,4 +128,5 @@ const struct h5_view_ops h5_view_attrs = {.name = "attrs",
 					  .shows = attrs_shows,
 					  .open = attrs_open,
 					  .read = attrs_read,
-					  .release = attrs_release};
+					  .release = attrs_release,
+					  .intake = &h5_intake_text};

@@ -6,7 +6,9 @@
 
 #include <time.h>
 
-int h5_intake_begin(struct h5_intake *intake)
+enum { TEXT_MAX = 256 << 20 }; /* bytes of a text in memory */
+
+static int make_dataset(struct h5_intake *intake)
 {
 	struct h5_datatype *type = h5_datatype_make_integer(1, false, H5_ORDER_LE);
 	const struct h5_new_dataset how = {
@@ -18,9 +20,15 @@ int h5_intake_begin(struct h5_intake *intake)
 	int rc = type ? h5_dataset_create(intake->file, &how, &intake->dataset)
 		      : h5_fail(-ENOMEM, H5_UNDEF, "a new dataset: out of memory");
 
-	intake->stream = H5_UNDEF;
 	h5_datatype_free(type);
 	return rc;
+}
+
+int h5_intake_begin(struct h5_intake *intake)
+{
+	intake->stream = intake->dataset = H5_UNDEF;
+	h5_buf_init(&intake->text, TEXT_MAX);
+	return intake->ops->is_text ? 0 : make_dataset(intake);
 }
 
 static int refused(const struct h5_intake *intake)
@@ -56,6 +64,7 @@ void h5_intake_end(struct h5_intake *intake)
 	if (intake->state)
 		intake->ops->release(intake->state);
 	intake->state = NULL;
+	h5_buf_release(&intake->text);
 }
 
 /* ---- for the operations ---- */
@@ -100,3 +109,19 @@ int h5_intake_write(const struct h5_intake *intake, struct h5_dataset_writer *wr
 
 	return !rc && h5_tx_held(intake->file) > intake->gather ? h5_dataset_writer_settle(writer) : rc;
 }
+
+/* ---- a text ---- */
+
+static int take_text(struct h5_intake *intake, const uint8_t *data, size_t n)
+{
+	h5_buf_add(&intake->text, data, n);
+	return intake->text.err == -E2BIG ? -EFBIG : intake->text.err;
+}
+
+static int finish_text(struct h5_intake *intake)
+{
+	(void)intake;
+	return 0;
+}
+
+const struct h5_intake_ops h5_intake_text = {take_text, finish_text, NULL, .is_text = true, .may_grow = true};

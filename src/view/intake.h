@@ -1,8 +1,9 @@
 /* A file of a view that a program writes, from the first byte to the last. What it says becomes a dataset,
- * which nothing leads to before the file is whole. */
+ * which nothing leads to before the file is whole; or it is a text in memory. */
 #ifndef H5_VIEW_INTAKE_H
 #define H5_VIEW_INTAKE_H
 
+#include "base/buf.h"
 #include "dataset/create.h"
 #include "dataset/writer.h"
 
@@ -23,6 +24,7 @@ struct h5_intake {
 	uint64_t stream;		  /* a dataset that takes bytes while they come; H5_UNDEF: none */
 	struct h5_dataset_writer *writer; /* of that; NULL: none */
 	void *state;			  /* owned; `release` */
+	struct h5_buf text;		  /* of h5_intake_text, which makes no dataset */
 };
 
 struct h5_intake_ops {
@@ -32,10 +34,11 @@ struct h5_intake_ops {
 	/* The file is whole, if it may end here: then the dataset has its contents. -EINVAL: it may not. */
 	int (*finish)(struct h5_intake *intake);
 	void (*release)(void *state); /* NULL: there is none */
+	bool is_text;		      /* no dataset is made */
 	bool may_grow;		      /* a whole file may get more bytes, and be finished again */
 };
 
-extern const struct h5_intake_ops h5_intake_csv, h5_intake_npy;
+extern const struct h5_intake_ops h5_intake_csv, h5_intake_npy, h5_intake_text;
 
 /* All of this outside of units.
  *

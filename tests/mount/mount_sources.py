@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Files below .h5fs that programs write become datasets: arrays as NumPy saves them, tables in CSV."""
+"""Files below .h5fs that programs write become datasets: arrays as NumPy saves them, tables in CSV, texts
+of attributes."""
 import csv
 import errno
 import io
@@ -378,6 +379,53 @@ class Tables(SourceCase):
             self.assertErrno(errno.E2BIG, write_whole, m.at(".h5fs/csv/wide.csv"), b",".join(b"a%d" % i for i in range(9000)))
             self.assertEqual(os.listdir(m.path), [])
         self.assertSound(path)
+
+
+class Attributes(SourceCase):
+    TEXTS = {  # what is written: what h5py finds
+        b"hello": "hello", b"hello\n": "hello", b"5": numpy.int64(5), b"0.5\n": numpy.float64(0.5), b"[1,2,3]": [1, 2, 3], b"": "",
+        b"two\nlines\n": "two\nlines", "größe".encode(): "größe", b"[1, 2]": "[1, 2]", b"x" * 100_000: "x" * 100_000,
+        b"[" + b",".join(b"%d" % i for i in range(30_000)) + b"]": list(range(30_000)),
+    }
+
+    def test_new_and_old(self):
+        path = self.file("a.h5")
+        with Mount(path, options="create") as m:
+            os.mkdir(m.at("g"))
+            write(m.at("g/d"), b"data")
+            for i, text in enumerate(self.TEXTS):
+                for folder in ("g", "g/d"):
+                    write_whole(m.at(f".h5fs/attrs/{folder}/a{i}"), text)
+                    self.assertEqual(read(m.at(f".h5fs/attrs/{folder}/a{i}")), text[:-1] if text[-1:] == b"\n" else text)
+            write_whole(m.at(".h5fs/attrs/g/d%~attr"), b"7")
+            self.assertErrno(errno.EISDIR, os.open, m.at(".h5fs/attrs/g/d"), os.O_WRONLY)
+            for i in range(2):
+                self.shell('sed s/hello/bye/ "$1" > "$2"; cp "$2" "$1"', m.at(f".h5fs/attrs/g/a{i}"), self.file("text"))
+            self.shell('echo 17 > "$1"', m.at(".h5fs/attrs/g/a2"))
+            self.shell(': > "$1"', m.at(".h5fs/attrs/g/empty"))
+            self.assertErrno(errno.EINVAL, write_whole, m.at(".h5fs/attrs/g/a3"), b"no number")
+            self.assertErrno(errno.EINVAL, write_whole, m.at(".h5fs/attrs/g/a4"), b"[1,2]")
+            self.assertErrno(errno.EINVAL, os.open, m.at(".h5fs/attrs/g/%2Ea"), os.O_WRONLY | os.O_CREAT)
+            self.assertErrno(errno.EPERM, os.open, m.at(".h5fs/attrs/g/a0"), os.O_RDWR)
+        with h5py.File(path, "r") as f:
+            for folder in ("g", "g/d"):
+                for i, expected in enumerate(self.TEXTS.values()):
+                    if folder == "g" and i < 3:
+                        expected = ["bye", "bye", 17][i]
+                    found = f[folder].attrs[f"a{i}"]
+                    self.assertEqual(found.tolist() if isinstance(expected, list) else found, expected, i)
+            self.assertEqual((f["g"].attrs["d"], f["g"].attrs["empty"]), (7, ""))
+        self.assertSound(path)
+
+    def test_old_headers(self):
+        """A header of version 1 holds no attribute of 64 KiB."""
+        path = self.file("o.h5")
+        h5py.File(path, "w").close()
+        with Mount(path, options="rw") as m:
+            self.assertErrno(errno.E2BIG, write_whole, m.at(".h5fs/attrs/large"), b"[" + b",".join([b"1"] * 10_000) + b"]")
+            write_whole(m.at(".h5fs/attrs/small"), b"[" + b",".join([b"1"] * 1000) + b"]")
+        with h5py.File(path, "r") as f:
+            self.assertEqual({name: len(value) for name, value in f.attrs.items()}, {"small": 1000})
 
 
 if __name__ == "__main__":
