@@ -154,7 +154,7 @@ class NewFiles(WriteCase):
                 self.assertErrno(errno.EINVAL, write, m.at("a%2Fb"), b"")
                 self.assertErrno(errno.ENAMETOOLONG, write, m.at("n" * 256), b"")
                 self.assertErrno(errno.ENOENT, write, m.at("no", "f"), b"")
-                self.assertErrno(errno.EPERM, write, m.at(".h5fs", "npy", "new.npy"), b"")
+                self.assertErrno(errno.EPERM, write, m.at(".h5fs", "json", "new.json"), b"")
                 self.assertErrno(errno.EISDIR, write, m.path, b"")
                 write(m.at("n" * 255), b"long")
                 write(m.at("caf\u00e9 \\ 100%"), b"odd")
