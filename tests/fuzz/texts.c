@@ -1,10 +1,12 @@
-/* Text that a user sets: as a value of many types, and as the name of a type. An input is the text. */
+/* Text that a user sets: as a value of many types, and as the name of a type; and files that a user writes:
+ * the header of an array, and a table. An input is the text or the file. */
 #include "base/error.h"
 #include "fuzz.h"
 #include "object/numpy_parse.h"
 #include "object/value_parse.h"
+#include "view/csv_read.h"
+#include "view/npy_header.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,11 +102,80 @@ static void run_text(const void *arg, const uint8_t *data, size_t size)
 	parse_type(text, size);
 }
 
+/* A header is found at the same place however much of the file is there, and has a type and a shape. */
+static void run_npy(const void *arg, const uint8_t *data, size_t size)
+{
+	struct h5_npy_header header;
+	size_t n, less;
+
+	(void)arg;
+	if (h5_npy_header_size(data, size, &n) || !n)
+		return;
+	for (size_t i = 0; i < 12 && i < size; i++)
+		FUZZ_HOLDS(!h5_npy_header_size(data, i, &less) && (!less || less == n));
+	if (n > size || h5_npy_header_read(data, n, 8, &header))
+		return;
+	FUZZ_HOLDS(header.type->size && header.space.rank <= H5_RANK_MAX);
+	h5_npy_header_release(&header);
+}
+
+/* The rows of a table, and a sum over what they have. */
+struct rows {
+	uint64_t count, sum;
+};
+
+static int add_row(void *arg, const struct h5_csv_row *row)
+{
+	struct rows *rows = arg;
+
+	FUZZ_HOLDS(row->count);
+	rows->count++;
+	for (size_t i = 0, begin = 0; i < row->count; begin = row->end[i++]) {
+		FUZZ_HOLDS(row->end[i] >= begin);
+		rows->sum = rows->sum * 31 + i;
+		for (size_t k = begin; k < row->end[i]; k++)
+			rows->sum = rows->sum * 31 + (uint8_t)row->text[k];
+	}
+	return 0;
+}
+
+static int read_table(const char *text, size_t n, size_t piece, struct rows *rows)
+{
+	struct h5_csv_reader reader = {.row = add_row, .arg = rows};
+	int rc = 0;
+
+	for (size_t at = 0; at < n && !rc; at += piece)
+		rc = h5_csv_read(&reader, text + at, piece < n - at ? piece : n - at);
+	if (!rc)
+		rc = h5_csv_end(&reader);
+	h5_csv_release(&reader);
+	return rc;
+}
+
+/* The pieces in which a table comes make no difference. */
+static void run_csv(const void *arg, const uint8_t *data, size_t size)
+{
+	static const size_t pieces[] = {1, 2, 7};
+	struct rows whole = {0};
+	int rc = read_table((const char *)data, size, size + 1, &whole);
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+		struct rows rows = {0};
+
+		FUZZ_HOLDS(read_table((const char *)data, size, pieces[i], &rows) == rc);
+		FUZZ_HOLDS(rows.count == whole.count && rows.sum == whole.sum);
+	}
+}
+
 bool fuzz_text_at(unsigned n, struct fuzz_target *target)
 {
-	if (n)
+	static const struct fuzz_target targets[] = {{.name = "text", .run = run_text},
+						     {.name = "npy", .run = run_npy},
+						     {.name = "csv", .run = run_csv}};
+
+	if (n >= sizeof targets / sizeof *targets)
 		return false;
-	snprintf(target->name, sizeof target->name, "text");
-	target->run = run_text;
+	*target = targets[n];
 	return true;
 }
