@@ -34,6 +34,12 @@ class Shell:
             raise AssertionError(f"the shell ended at {words}")
         return int(answer[0]), int(answer[1]), answer[2] == "1", answer[3]
 
+    def stop(self):
+        """What a failed test has left."""
+        if not self.run.stdin.closed:
+            self.run.kill()
+            self.end()
+
     def end(self):
         """The exit status."""
         self.run.stdin.close()

@@ -2,6 +2,7 @@
  * with tabs between the words; for each a line is answered.
  *
  *	vfs_shell FILE [RECORD]
+ *	vfs_shell --reclaim FILE RECORD
  *
  *	mkdir PATH		rmdir PATH		unlink PATH
  *	rename PATH PATH FLAGS	link PATH PATH		symlink TARGET PATH
@@ -25,6 +26,8 @@
  *	fail-memory N		the N-th allocation of the next request fails
  *	fail-read N		the N-th call to read of the next request fails
  *
+ * With --reclaim it does what h5fs --reclaim does, and nothing else.
+ *
  * The answer: the error, or 0; how many calls have been recorded; 1 if a fault has happened since it was
  *asked for, else 0; and the hash. In the end, RECORD has all calls: for each, numbers little-endian, u8 kind
  *(enum fault_kind), u8 file (0: the HDF5 file, 1: the journal), u64 offset, u64 bytes, and these. Paths are
@@ -35,6 +38,7 @@
 #include "fault_alloc.h"
 #include "fault_call.h"
 #include "fault_io.h"
+#include "offline/offline.h"
 #include "vfs/vfs.h"
 #include "vfs_digest.h"
 
@@ -511,6 +515,27 @@ static int close_file(struct shell *s)
 	return rc;
 }
 
+/* Gives unused space of the file back. */
+static int reclaim(struct shell *s, const char *path)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20,
+						    .chunk_cache = 1 << 20,
+						    .lock = H5_LOCK_ALWAYS,
+						    .writable = true,
+						    .reclaims = true,
+						    .check = h5_vfs_check_object,
+						    .wrap = fault_io_wrap,
+						    .wrap_arg = &s->fault};
+	enum h5_offline_result result = H5_OFFLINE_DAMAGED;
+	int rc = h5_open_file(path, &options, &s->set, NULL);
+
+	if (rc)
+		return rc;
+	rc = h5_offline_reclaim(s->set, path, &result);
+	h5_file_set_close(s->set);
+	return rc || result == H5_OFFLINE_SOUND ? rc : -EUCLEAN;
+}
+
 static void write_number(FILE *f, uint64_t v, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
@@ -543,16 +568,20 @@ int main(int argc, char **argv)
 	struct shell s = {.fault = {.record = argc > 2, .error = -EIO}};
 	int rc;
 
-	if (argc < 2 || open_file(&s, argv[1]))
-		return 2;
-	while (fgets(line, sizeof line, stdin)) {
-		rc = run(&s, line);
-		printf("%d %zu %d %016jx\n", -rc, s.fault.count, s.fired, (uintmax_t)s.digest);
-		fflush(stdout);
+	if (argc == 4 && !strcmp(argv[1], "--reclaim")) {
+		rc = reclaim(&s, argv[2]);
+	} else {
+		if (argc < 2 || open_file(&s, argv[1]))
+			return 2;
+		while (fgets(line, sizeof line, stdin)) {
+			rc = run(&s, line);
+			printf("%d %zu %d %016jx\n", -rc, s.fault.count, s.fired, (uintmax_t)s.digest);
+			fflush(stdout);
+		}
+		rc = close_file(&s);
 	}
-	rc = close_file(&s);
 	if (!rc && argc > 2)
-		rc = write_record(&s.fault, argv[2]);
+		rc = write_record(&s.fault, argv[argc - 1]);
 	fault_io_release(&s.fault);
 	if (rc)
 		fprintf(stderr, "%s\n", strerror(-rc));

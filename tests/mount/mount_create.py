@@ -1,12 +1,33 @@
 #!/usr/bin/python3
 """-o create makes the file, whole or not at all; a file that is there is mounted."""
+import ctypes
 import os
+import signal
+import struct
 import subprocess
 
 import h5py
 
 import judges
 from mountlib import H5FS, Mount, MountCase, main, read, refusal, write
+
+
+# Numbers of system calls.
+CALLS = {
+    "x86_64": {"write": 1, "fsync": 74, "renameat2": 316},
+    "aarch64": {"write": 64, "fsync": 82, "renameat2": 276},
+}
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER = 22, 38, 2
+
+
+def die_at(number):
+    """From now on this process is killed when it makes that system call."""
+    instructions = ((0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x80000000), (0x06, 0, 0, 0x7fff0000))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *i) for i in instructions))
+    program = struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(code))
+    libc = ctypes.CDLL(None)
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, FILTER, program):
+        raise OSError("no filter of system calls")
 
 
 class Create(MountCase):
@@ -69,6 +90,21 @@ class Create(MountCase):
         self.assertEqual(run.returncode, 3, run.stderr)
         self.assertIn("File too large", run.stderr)
         self.assertEqual(self.leftovers(), ["m"])
+
+    def test_killed(self):
+        """The file is there as a whole, or not at all; the next mount makes it."""
+        for name, number in CALLS[os.uname().machine].items():
+            with self.subTest(name):
+                path, point = self.file(f"{name}.h5"), self.file(f"m-{name}")
+                os.mkdir(point)
+                run = subprocess.run([H5FS, "-o", "create", path, point], capture_output=True, preexec_fn=lambda number=number: die_at(number))
+                self.assertIn(run.returncode, (-signal.SIGSYS, 128 + signal.SIGSYS))
+                self.assertFalse(os.path.exists(path))
+                self.assertEqual(len([other for other in os.listdir(self.folder) if other.startswith(f"{name}.h5.h5fs-new-")]), 1)
+                with Mount(path, options="create") as m:
+                    os.mkdir(m.at("group"))
+                with judges.File(path) as f:
+                    self.assertEqual(list(f), ["group"])
 
     def test_filters(self):
         path = self.file("filters.h5")

@@ -8,6 +8,7 @@ or as after.
 tests/lib/crashlib.py has the variables that say how much is looked at."""
 import os
 import random
+import subprocess
 import unittest
 
 import h5py
@@ -102,6 +103,25 @@ class CrashContents(crashlib.CrashCase):
         for what in wrong(Model.of(image), models):
             self.fail(what)
 
+    def test_reclaim(self):
+        """Giving unused space back changes nothing that can be read, whenever it ends."""
+        for style, options in STYLES.items():
+            chance = random.Random(f"{style} {crashlib.SEED} reclaim")
+            with self.subTest(style, seed=crashlib.SEED):
+                path = self.file("data.h5")
+                make(path, options)
+                with h5py.File(path, "r+") as f:
+                    for name in "fixed", "many", "more attributes", "super", "large tree-filtered":
+                        del f[name]
+                with open(path, "rb") as f:
+                    before = f.read()
+                model, record = Model.of(before), self.file("record")
+                run = subprocess.run([crashlib.SHELL, "--reclaim", path, record], capture_output=True, text=True, check=False)
+                self.assertEqual((run.returncode, run.stderr), (0, ""))
+                record = crashlib.Record(record)
+                self.assertTrue(any(event[0] == crashlib.PUNCH for event in record.events))
+                self.replay(path, before, record, [], model, chance)
+
     def test_all_styles(self):
         done = {}
         for style, options in STYLES.items():
@@ -112,6 +132,7 @@ class CrashContents(crashlib.CrashCase):
                 with open(path, "rb") as f:
                     before = f.read()
                 shell = crashlib.Shell(path, self.file("record"))
+                self.addCleanup(shell.stop)
                 program = Program(model.copy(), shell, chance, REQUESTS)
                 program.run()
                 self.assertEqual(shell.end(), 0)

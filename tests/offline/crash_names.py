@@ -278,6 +278,7 @@ class CrashNames(crashlib.CrashCase):
     def record(self, path, program):
         """Does what the program says. Returns the record, and for each request the number of calls after it, and the model."""
         shell = crashlib.Shell(path, self.file("record"))
+        self.addCleanup(shell.stop)
         history = []
         for words, expected in program.requests():
             error, calls, _, _ = shell.ask(*words)

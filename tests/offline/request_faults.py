@@ -112,8 +112,8 @@ class Faults(unittest.TestCase):
     def kill(self):
         """What a failed test has left."""
         if self.shell:
-            self.shell.run.kill()
-            self.end()
+            self.shell.stop()
+            self.shell = None
 
     def begin(self, before):
         """A shell over a new copy of the file, in which the first requests are done; what it shows."""
