@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "dataset/writer.h"
 #include "store/statistics.h"
 #include "vfs/handle.h"
 #include "vfs/reading.h"
@@ -157,10 +158,13 @@ int h5_handle_open_new(struct h5_vfs *vfs, struct h5_node *node, int flags, stru
 	return rc;
 }
 
+/* The node may be gone, and the space of the object is free. */
 void h5_handle_cancel(struct h5_handle *h)
 {
-	if (h && h->input.ops)
-		h5_changes_close(h);
+	if (h && h->input.ops) {
+		h5_dataset_writer_put_soon(h->input.writer);
+		h5_view_input_release(&h->input);
+	}
 	free(h);
 }
 
