@@ -95,7 +95,7 @@ def make(path, options):
 
 
 class Faults(unittest.TestCase):
-    performed = {}  # by request, what it does in a style of file
+    performed = {}  # what requests do
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="h5fs-test-")
@@ -141,9 +141,10 @@ class Faults(unittest.TestCase):
 
     def perform(self, before, request):
         """What is there before and after the request, and the unused bytes of the file then."""
-        if (self.style, request) not in self.performed:
-            self.performed[self.style, request] = self.perform_once(before, request)
-        return self.performed[self.style, request]
+        key = self.style, before, request
+        if key not in self.performed:
+            self.performed[key] = self.perform_once(before, request)
+        return self.performed[key]
 
     def perform_once(self, before, request):
         first = self.begin(before)
