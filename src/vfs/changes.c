@@ -195,8 +195,9 @@ static int first_failure(const struct h5_vfs *vfs)
 	return 0;
 }
 
-/* *made: the commit was made, though it may lack changes of some datasets. */
-static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, bool *made)
+/* *result: of the commit; if it was made (0), it may lack changes of some datasets. Stays as it is if nothing
+ * can be committed any more. */
+static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, int *result)
 {
 	struct h5_file *file = vfs->file;
 	int failure, rc;
@@ -210,7 +211,7 @@ static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, bo
 	if (h5_objects_has_unused(vfs))
 		h5_objects_sweep(vfs);
 	rc = h5_tx_commit(file);
-	*made = !rc;
+	*result = rc;
 	if (!h5_tx_is_writable(file)) {
 		if (vfs->options.log)
 			vfs->options.log("a commit has failed: the mount takes no more changes");
@@ -236,15 +237,14 @@ static void about_to_wait(const struct h5_vfs *vfs)
 static int commit(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 {
 	const uint64_t before = h5_objects_transaction(vfs);
-	bool made = false;
-	int rc;
+	int result = -EROFS, rc;
 
 	about_to_wait(vfs);
-	rc = commit_all(vfs, of, &made);
-	if (made && (vfs->changed_names || vfs->roles || vfs->help_names)) {
+	rc = commit_all(vfs, of, &result);
+	if (!result && (vfs->changed_names || vfs->roles || vfs->help_names)) {
 		h5_names_committed(vfs);
-	} else if (!made && h5_objects_transaction(vfs) != before) {
-		h5_objects_lose(vfs, before, rc);
+	} else if (result && h5_objects_transaction(vfs) != before) {
+		h5_objects_lose(vfs, before, result);
 		h5_names_lost(vfs, before);
 	}
 	return rc;

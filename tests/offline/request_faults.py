@@ -21,6 +21,7 @@ SCATTERED = 16384  # free bytes between others, more than without faults
 EIO, ENOMEM, ENOSPC, EROFS = 5, 12, 28, 30
 NOREPLACE, EXCHANGE = 1, 2
 OPEN = ("open", "data", 0, os.O_RDWR)
+OPENED = (OPEN, ("hold", "data"), ("hold", "small"))
 NEW = (("create", "small/new", 0), ("write", 0, 0, 9000, 3))
 STYLES = {
     "symbol tables": dict(libver="earliest"),
@@ -297,6 +298,18 @@ class Faults(unittest.TestCase):
         self.shell.ask("close", 5)
         return error
 
+    def test_fsync_of_what_is_lost(self):
+        """The commit that fails is that of the fsync itself."""
+        for path, before, expected in (("data", (("set", "data", "user.new", "a text"),), ENOSPC), ("data", (("mkdir", "small/x"),), 0)):
+            make(self.pristine, STYLES["latest"])
+            self.begin((*OPENED, *before))
+            self.shell.ask("fail-all", 1, ENOSPC)
+            first = self.shell.ask("fsync", 0)[0]
+            self.shell.ask("fail", 0)
+            self.assertEqual((first, self.shell.ask("fsync", 0)[0]), (expected, 0), before)
+            self.shell.ask("close", 0)
+            self.assertEqual(self.end(), 0)
+
     def test_a_new_file_that_is_lost(self):
         make(self.pristine, STYLES["latest"])
         for more in (), (("write", 0, 0, 100, 1),):
@@ -307,6 +320,12 @@ class Faults(unittest.TestCase):
             self.assertEqual([self.shell.ask("fsync", 0)[0] for _ in range(2)], [ENOSPC, 0])
             self.assertEqual(self.sync("small"), ENOSPC)
             self.shell.ask("close", 0)
+            self.assertEqual(self.end(), 0)
+            self.begin((("hold", "small"), ("create", "small/new", 0), *more))
+            self.shell.ask("fail-all", 1, ENOSPC)
+            self.assertEqual(self.shell.ask("fsync", 0)[0], ENOSPC)
+            self.shell.ask("fail", 0)
+            self.assertEqual((self.shell.ask("fsync", 0)[0], self.sync("small")), (0, ENOSPC))
             self.assertEqual(self.end(), 0)
 
     def test_memory(self):
