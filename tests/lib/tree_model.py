@@ -345,6 +345,16 @@ def is_fact(key, found, expected):
     return found == expected
 
 
+def whole(value):
+    """The numbers of a value as they are printed: as few digits as their precision needs, no point if they are whole."""
+    def plain(one):
+        if isinstance(one, numpy.ndarray):
+            return [plain(o) for o in one]
+        return int(one) if one == int(one) else float(str(one))
+
+    return plain(numpy.frombuffer(value[3], value[1]).astype(numpy.dtype(value[1]).newbyteorder("=")).reshape(value[2])[()])
+
+
 def text_of(value):
     """An attribute as the mount shows it; None: the model does not know."""
     kind = value[0]
@@ -355,8 +365,7 @@ def text_of(value):
     if kind == "empty":
         return ""
     if kind == "numbers":
-        array = numpy.frombuffer(value[3], value[1]).reshape(value[2])
-        return array.tolist() if array.dtype.kind in "iuf" else None
+        return json.dumps(whole(value)) if numpy.dtype(value[1]).kind in "iuf" else None
     return None
 
 
@@ -369,7 +378,7 @@ def attribute_differences(path, thing):
         if text is None or name not in found:
             continue
         got = os.getxattr(path, f"user.{name}").decode(errors="surrogateescape")
-        if got != text if isinstance(text, str) else json.loads(got) != text:
+        if got != text if value[0] != "numbers" else json.loads(got) != json.loads(text):
             wrong.append(f"{path}: attribute {name} is {short(got)}, not {short(text)}")
     return wrong
 

@@ -62,13 +62,6 @@ def numbers(values, dtype="<i8"):
     return ("numbers", array.dtype.str, array.shape, array.tobytes())
 
 
-def whole(value):
-    """Numbers as they are printed: whole ones without a point."""
-    if isinstance(value, list):
-        return [whole(v) for v in value]
-    return int(value) if value == int(value) else value
-
-
 NEW_VALUES = [("5", numbers(5)), ("-70000", numbers(-70000)), ("0.5", numbers(.5, "<f8")), ("[1,2,3]", numbers([1, 2, 3])),
               ("[[0.5,1.5],[2.5,3.5]]", numbers([[.5, 1.5], [2.5, 3.5]], "<f8"))]
 NEW_VALUES += [(text, ("text", text)) for text in ("", "a text", "é", "007", "1.50", " 5", "longer " * 40, "long " * 900)]
@@ -470,7 +463,7 @@ class Player:
             return None
         values = numpy.frombuffer(old[3], old[1]).reshape(old[2])
         if new[0] != "numbers":
-            text = json.dumps(whole(values.tolist()), separators=(",", ":"))
+            text = json.dumps(tree_model.whole(old), separators=(",", ":"))
             return ("text", text) if new[0] == "text" else ("bytes", text.encode()) if len(text) <= 10 else None
         if old[2] != new[2]:
             return None
