@@ -64,9 +64,9 @@ def numbers(values, dtype="<i8"):
 
 NEW_VALUES = [("5", numbers(5)), ("-70000", numbers(-70000)), ("0.5", numbers(.5, "<f8")), ("[1,2,3]", numbers([1, 2, 3])),
               ("[[0.5,1.5],[2.5,3.5]]", numbers([[.5, 1.5], [2.5, 3.5]], "<f8"))]
-NEW_VALUES += [(text, ("text", text)) for text in ("", "a text", "é", "007", "1.50", " 5", "longer " * 40, "long " * 900)]
+NEW_VALUES += [(text, ("text", text)) for text in ("", "a text", "é", "007", "1.50", " 5", "longer " * 40, "long " * 900, "x" * 40_000)]
 
-TYPED = {"<f4": numbers(0, "<f4"), "(3,)<i4": numbers([0] * 3, "<i4"), "S10": ("bytes", b""), "vlen str": ("text", ""),
+TYPED = {"<f4": numbers(0, "<f4"), "(3,)<i4": numbers([0] * 3, "<i4"), "S10": ("bytes", b""), "S30000": ("bytes", b""), "vlen str": ("text", ""),
          "<f8": numbers(0, "<f8"), "<i2": numbers(0, "<i2"), "(2,)>i8": numbers([0] * 2, ">i8")}
 
 
@@ -74,7 +74,7 @@ class Player:
     WEIGHTS = {"mkdir": 4, "rmdir": 3, "create": 8, "unlink": 5, "rename": 8, "exchange": 2, "link": 3, "symlink": 3,
                "save": 4, "set_attribute": 10, "remove_attribute": 4, "set_type": 3, "set_raw": 2, "append": 6,
                "overwrite": 4, "beyond": 2, "truncate": 3, "cut": 2, "punch": 2, "set_shape": 2, "declare": 4, "hold": 3,
-               "use_held": 5, "drop_held": 2, "sync": 2, "look": 4, "comment": 1}
+               "use_held": 5, "change_held": 4, "drop_held": 2, "many": 1, "clear": 1, "sync": 2, "look": 4, "comment": 1}
 
     def __init__(self, model, dice, folder, top=(), own=None, precious=()):
         """top: the path of the group below which it stays; own: what it may change, None: everything;
@@ -197,6 +197,47 @@ class Player:
         links = self.thing(above).links
         if self.expect(errno.EEXIST if path[-1] in links else 0, os.mkdir, self.at(path)):
             links[path[-1]] = ("hard", self.new(Thing("group")))
+
+    def many(self):
+        """So many names that a group may need another storage for them; or attributes of an object."""
+        path, number = self.dice.choice(list(self.groups()))
+        n = self.dice.randrange(5, 30)
+        self.say(path, n)
+        if self.dice.random() < .5:
+            path, thing = self.object()
+            for i in range(n):
+                text, value = NEW_VALUES[i % len(NEW_VALUES)]
+                if f"m{i}" not in thing.attributes:
+                    os.setxattr(self.at(path), f"user.m{i}", text.encode())
+                    thing.attributes[f"m{i}"] = value
+            return
+        for _ in range(n):
+            name = self.new_name()
+            if name in self.thing(number).links:
+                continue
+            kind = self.dice.choice(["group", "dataset", "soft"])
+            link = ("soft", "nothing") if kind == "soft" else ("hard", self.new(Thing(kind, plain=True, fresh=True)))
+            if kind == "group":
+                os.mkdir(self.at((*path, name)))
+            elif kind == "dataset":
+                os.close(os.open(self.at((*path, name)), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            else:
+                os.symlink("nothing", self.at((*path, name)))
+            self.thing(number).links[name] = link
+
+    def clear(self):
+        """A group loses all that can be removed from it, and an object all of its attributes."""
+        path, thing = self.object()
+        self.say(path)
+        for name in list(thing.attributes):
+            os.removexattr(self.at(path), f"user.{name}")
+        thing.attributes, thing.types = {}, {}
+        path, number = self.dice.choice(list(self.groups()))
+        self.say(path)
+        for name, link in list(self.thing(number).links.items()):
+            if not self.is_precious(link) and not self.is_group(link):
+                os.unlink(self.at((*path, name)))
+                del self.thing(number).links[name]
 
     def rmdir(self):
         path, above = self.a_place()
@@ -437,7 +478,7 @@ class Player:
         text = self.dice.choice(list(TYPED))
         self.say(path, name, text)
         old = thing.attributes.get(name)
-        value = TYPED[text] if old is None else self.converted(old, TYPED[text])
+        value = TYPED[text] if old is None else self.converted(old, TYPED[text], int(text[1:]) if text[0] == "S" else 0)
         # Whether something is lost depends on how numbers are printed; if not, the value must be this one.
         expected = 0 if old is None else (0, errno.EINVAL) if value else errno.EINVAL
         if old is not None and old[0] == "text" and TYPED[text][0] == "text":
@@ -447,14 +488,14 @@ class Player:
             thing.types.pop(name, None)
 
     @staticmethod
-    def converted(old, new):
-        """The old value in the new type; None: it cannot be."""
+    def converted(old, new, size):
+        """The old value in the new type, for strings of so many bytes; None: it cannot be."""
         if old[0] != "numbers":
             text = old[1] if old[0] == "text" else old[1].decode()
             if new[0] == "text":
                 return ("text", text)
             if new[0] == "bytes":
-                return ("bytes", text.encode()) if len(text.encode()) <= 10 else None
+                return ("bytes", text.encode()) if len(text.encode()) <= size else None
             try:
                 return None if new[2] or (text != text.strip()) else numbers(float(text), new[1])
             except (ValueError, OverflowError):
@@ -464,7 +505,7 @@ class Player:
         values = numpy.frombuffer(old[3], old[1]).reshape(old[2])
         if new[0] != "numbers":
             text = json.dumps(tree_model.whole(old), separators=(",", ":"))
-            return ("text", text) if new[0] == "text" else ("bytes", text.encode()) if len(text) <= 10 else None
+            return ("text", text) if new[0] == "text" else ("bytes", text.encode()) if len(text) <= size else None
         if old[2] != new[2]:
             return None
         with numpy.errstate(all="ignore"):
@@ -697,6 +738,32 @@ class Player:
             if data:
                 self.equal(os.pwrite(fd, data, len(thing.data)), len(data), "appended")
                 self.put(thing, len(thing.data), data)
+
+    def change_held(self):
+        """By its descriptor, which works if the file has no name any more."""
+        if not self.held:
+            return
+        fd, number = self.dice.choice(self.held)
+        thing = self.thing(number)
+        kind = self.dice.choice(["cut", "set", "remove", "sync"])
+        name = f"k{self.dice.randrange(40)}"
+        self.say(kind, f"fd {fd} object {number}", name)
+        if kind == "sync":
+            os.fsync(fd)
+        elif kind == "cut" and thing.can_resize and thing.row:
+            rows = self.some_rows(thing)
+            self.say(rows)
+            os.ftruncate(fd, rows * thing.row)
+            if rows * thing.row != len(thing.data):
+                thing.set_size(rows * thing.row)
+                thing.fresh = thing.fresh and thing.plain
+        elif kind == "remove":
+            if self.expect(0 if name in thing.attributes else errno.ENODATA, os.removexattr, fd, f"user.{name}"):
+                del thing.attributes[name]
+                thing.types.pop(name, None)
+        elif kind == "set" and name not in thing.attributes:
+            text, thing.attributes[name] = self.dice.choice(NEW_VALUES)
+            os.setxattr(fd, f"user.{name}", text.encode())
 
     def drop_held(self):
         if self.held:
