@@ -274,11 +274,16 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
+	tests/lib/tree_calls.py \
+	tests/lib/tree_contents.py \
 	tests/lib/tree_library.py \
 	tests/lib/tree_model.py \
+	tests/lib/tree_names.py \
 	tests/lib/tree_player.py \
 	tests/lib/tree_racer.py \
 	tests/lib/posixlib.py \
+	tests/lib/tree_steps.py \
+	tests/lib/tree_values.py \
 	tests/lib/viewlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)

@@ -3,11 +3,12 @@ import h5py
 import numpy
 
 from tree_model import Thing
-from tree_player import Player, numbers
+from tree_steps import Steps
+from tree_values import numbers
 
 
-class LibraryPlayer(Player):
-    """Player(model, dice, file): file is an h5py.File that is open for writing."""
+class LibraryPlayer(Steps):
+    """LibraryPlayer(model, dice, file): file is an h5py.File that is open for writing."""
     WEIGHTS = {"make_group": 3, "make_dataset": 3, "delete": 5, "move_link": 4, "link": 2, "soft_link": 2, "set_attribute": 5,
                "remove_attribute": 3, "append": 4, "overwrite": 2, "resize": 2}
 

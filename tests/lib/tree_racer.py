@@ -4,7 +4,9 @@ import errno
 import os
 import struct
 
-from tree_player import EXCHANGE, NOREPLACE, Wrong, fsync, named, punch, rename
+from tree_calls import EXCHANGE, NOREPLACE, fsync, punch, rename
+from tree_model import named
+from tree_steps import Wrong
 
 FOLDERS = "", "a", "a/b", "c"
 NAMES = [f"n{i}" for i in range(6)] + ["a", "b", "c"]

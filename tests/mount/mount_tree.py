@@ -20,10 +20,12 @@ import judges
 import tree_files
 import tree_walk
 from mountlib import H5FS, Mount, MountCase, main
+from tree_calls import fsync
 from tree_library import LibraryPlayer
 from tree_model import Model, Thing
-from tree_player import Player, Wrong, fsync
+from tree_player import Player
 from tree_racer import Racer
+from tree_steps import Wrong
 
 SEQUENCES = int(os.environ.get("H5FS_TREE_SEQUENCES", "450"))
 SEED = os.environ.get("H5FS_TREE_SEED", "1")
