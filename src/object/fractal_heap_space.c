@@ -65,8 +65,12 @@ static int read_note(struct h5_heap_space *space, const struct h5_fractal_heap *
 	uint8_t bytes[NOTE_MAX];
 	struct h5_reader r;
 	size_t got;
-	int rc = h5_file_read_some(space->file, at, bytes, sizeof bytes, &got);
+	int rc;
 
+	/* The list may be the last block of the file. */
+	if (at >= h5_file_end(space->file))
+		return 0;
+	rc = h5_file_read_some(space->file, at, bytes, sizeof bytes, &got);
 	if (rc)
 		return rc;
 	r = h5_file_reader(space->file, bytes, got, at);

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import struct
 import subprocess
 
 import h5py
@@ -23,6 +24,7 @@ from mountlib import H5FS, Mount, MountCase, main
 from tree_calls import fsync
 from tree_library import LibraryPlayer
 from tree_model import Model, Thing
+from tree_names import NameSteps
 from tree_player import Player
 from tree_racer import Racer
 from tree_steps import Wrong
@@ -57,6 +59,25 @@ class Tree(MountCase):
         run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         self.assertEqual(run.returncode, 0, f"{command}: {run.stdout[-1000:]}{run.stderr[-1000:]}")
         return run.stdout
+
+    def test_free_space_of_a_heap_at_the_end_of_the_file(self):
+        """libhdf5 writes the list of it there, and nothing follows."""
+        for libver in "v108", "latest":
+            path = self.file(f"{libver}.h5")
+            with h5py.File(path, "w", libver=(libver, libver)) as f:
+                for i in range(9):
+                    f[f"group/link {i}"] = h5py.SoftLink("nothing")
+            with h5py.File(path, "r+", libver=(libver, libver)) as f:
+                del f["group/link 0"]
+            with open(path, "rb") as f:
+                data = f.read()
+            at, room = struct.unpack_from("<Q8xQ", data, data.index(b"FSHD") + 54)
+            self.assertEqual(at + room, len(data))
+            self.assertIn("no damage found", self.run_command(H5FS, "--check", path))
+            model = Model.load(path)
+            with Mount(path, options="rw") as m:
+                NameSteps(model, random.Random(1), m.path, ("group",)).many()
+            self.assertNone(model.differences(tree_walk.walk(path)))
 
     def test_one_process_and_several(self):
         for i in range(-(-SEQUENCES // A_FILE)):
