@@ -34,15 +34,15 @@ def escape(name):
     return out
 
 
-def shown_target(link, depth):
-    """What the symlink says for a soft or external link in a directory of that depth."""
+def shows_target(text, link, folder):
+    """Whether a symlink in the folder, a path as file names, says what a soft or external link leads to. An absolute target may be
+    any relative way to the same place."""
     if link[0] == "external":
-        return f"extlink:{link[1]}//{link[2].lstrip('/')}"
-    target = link[1]
-    parts = [escape(part) for part in target.split("/") if part not in ("", ".")]
-    if target.startswith("/"):
-        parts = [".."] * depth + parts
-    return "/".join(parts) or "."
+        return text == f"extlink:{link[1]}//{link[2].lstrip('/')}"
+    target = "/".join(escape(part) for part in link[1].split("/") if part not in ("", "."))
+    if link[1].startswith("/"):
+        return not text.startswith("/") and os.path.normpath("/".join(["", *folder, text])) == "/" + target
+    return text == (target or ".")
 
 
 @dataclasses.dataclass
@@ -305,9 +305,9 @@ class Model:
                 return
             if link[0] != "hard" or link[1] in chain:
                 up = len(chain) - 1 - chain.index(link[1]) if link[0] == "hard" else 0
-                target = shown_target(link, len(path)) if link[0] != "hard" else "/".join([".."] * up) or "."
-                if not entry.is_symlink() or os.readlink(entry.path) != target:
-                    wrong.append(f"{entry.path}: is no symlink to {target}")
+                text = os.readlink(entry.path) if entry.is_symlink() else None
+                if text is None or not (text == ("/".join([".."] * up) or ".") if link[0] == "hard" else shows_target(text, link, path)):
+                    wrong.append(f"{entry.path}: a symlink to {text}, not {link}")
                 return
             thing, st = self.things[link[1]], os.lstat(entry.path)
             if entry.is_symlink() or entry.is_dir() != (thing.kind == "group"):
