@@ -8,10 +8,14 @@
     types       {name: path of the committed datatype that the attribute has}
     links       of a group: {name: ("hard", path), ("soft", target) or ("external", file, path)}
     type        of a dataset: the path of its committed datatype, or None
-    dtype       of a dataset: as NumPy writes it; data: its bytes, or value() if they cannot stand alone
+    dtype       of a dataset: as NumPy writes it, "text" for strings of variable length; data: its bytes, or value() if they cannot stand alone
     shape, maxshape, chunks, filters, fill, itemsize"""
 import h5py
 import numpy
+
+
+def is_text(tid):
+    return tid.get_class() == h5py.h5t.STRING and tid.is_variable_str()
 
 
 def has_pointers(tid):
@@ -127,7 +131,7 @@ class Walk:
         fill = numpy.zeros((), d.dtype)
         if not has_pointers(tid) and plist.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
             plist.get_fill_value(fill)
-        return {"fill": fill.tobytes(), "itemsize": tid.get_size(), "type": self.committed(tid), "dtype": str(d.dtype), "data": data, "shape": d.shape, "maxshape": d.maxshape,
+        return {"fill": b"" if has_pointers(tid) else fill.tobytes(), "itemsize": tid.get_size(), "type": self.committed(tid), "dtype": "text" if is_text(tid) else str(d.dtype), "data": data, "shape": d.shape, "maxshape": d.maxshape,
                 "chunks": d.chunks, "filters": [plist.get_filter(i)[0] for i in range(plist.get_nfilters())]}
 
 

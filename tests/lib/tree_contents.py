@@ -93,6 +93,71 @@ class ContentSteps(Steps):
         thing.set_size(0)
         self.put(thing, 0, data)
 
+    def replace(self):
+        """New contents for a dataset that keeps its size, all at once when it is closed. Some versions refuse to begin."""
+        one = self.dataset(lambda thing: thing.data and not thing.can_resize)
+        if not one:
+            return
+        path, number, thing = one
+        if any(n == number for _, n in self.held):
+            return
+        data = self.bytes(len(thing.data) + self.dice.choice([0, 0, 0, 1, -1]))
+        self.say(path, len(data), "of", len(thing.data))
+        try:
+            fd = os.open(self.at(path), os.O_WRONLY | os.O_TRUNC)
+        except PermissionError:
+            return
+        written = 0
+        while written < len(data):
+            try:
+                written += os.write(fd, data[written:])
+            except OSError as e:
+                self.equal(e.errno, errno.EFBIG, "written")
+                break
+        fits = len(data) == len(thing.data)
+        if self.expect(0 if fits else errno.EINVAL, os.close, fd):
+            self.put(thing, 0, data)
+
+    def set_dimensions(self):
+        """As H5Dset_extent. Some versions change only the first dimension."""
+        one = self.dataset(lambda thing: thing.can_resize and len(thing.shape) > 1 and not thing.plain and thing.data)
+        if not one:
+            return
+        path, _, thing = one
+        if not thing.row or thing.data == thing.fill * (len(thing.data) // len(thing.fill)):
+            return
+        most = [12 if m is None else m for m in thing.maxshape]
+        shape = tuple(self.dice.randint(1, max(1, m)) for m in most)
+        self.say(path, str(shape))
+        if self.expect((0, errno.ENOTSUP), os.setxattr, self.at(path), "h5fs.shape", ",".join(map(str, shape)).encode()):
+            element = f"V{thing.itemsize}"
+            old = numpy.frombuffer(thing.data, element).reshape(thing.shape)
+            new = numpy.frombuffer(thing.fill * int(numpy.prod(shape)), element).reshape(shape).copy()
+            common = tuple(slice(0, min(a, b)) for a, b in zip(shape, thing.shape))
+            new[common] = old[common]
+            thing.shape, thing.data = shape, new.tobytes()
+
+    def write_lines(self):
+        """Lines for a dataset of strings, at its end or instead of all. Some versions refuse."""
+        one = self.existing(lambda link: link[0] == "hard" and self.is_own(link[1]) and self.thing(link[1]).is_text())
+        if not one:
+            return
+        thing, lines = self.thing(one[2][1]), [f"line {i}" * self.dice.randrange(4) for i in range(self.dice.randrange(1, 6))]
+        anew = not thing.can_resize or self.dice.random() < .4
+        if not thing.can_resize:
+            lines = (lines * 9)[:max(1, int(numpy.prod(thing.shape, dtype=int)))]
+        self.say(one[0], lines, "anew" if anew else "more")
+        try:
+            fd = os.open(self.at(one[0]), os.O_WRONLY | (os.O_TRUNC if anew else os.O_APPEND))
+        except PermissionError:
+            return
+        text = "".join(f"{line}\n" for line in lines).encode()
+        self.equal(os.write(fd, text), len(text), "written")
+        os.close(fd)
+        old = () if anew else thing.data[2:]
+        thing.shape = (len(old) + len(lines),) if thing.can_resize else thing.shape
+        thing.data = ("array", thing.shape, *old, *(("bytes", line.encode()) for line in lines))
+
     def punch(self):
         one = self.dataset(lambda thing: thing.data)
         if not one:

@@ -74,6 +74,10 @@ class Thing:
     def can_resize(self):
         return self.is_chunked and bool(self.shape) and self.maxshape is not None
 
+    def is_text(self):
+        """Whether it is shown as lines."""
+        return self.dtype == "text" and len(self.shape) == 1
+
     def max_size(self):
         most = self.maxshape[0] if self.can_resize else self.shape[0] if self.shape else 1
         return None if most is None else most * (self.row if self.shape else self.itemsize)
@@ -299,9 +303,8 @@ class Model:
 
         def look(path, chain, entry, link):
             if link[:2] == ("external", tree_files.NEIGHBOUR) and not entry.is_symlink():
-                with open(entry.path, "rb") as f:
-                    if f.read() != b"of another file":
-                        wrong.append(f"{entry.path}: is not the object of the other file")
+                if read(entry.path) != b"of another file":
+                    wrong.append(f"{entry.path}: is not the object of the other file")
                 return
             if link[0] != "hard" or link[1] in chain:
                 up = len(chain) - 1 - chain.index(link[1]) if link[0] == "hard" else 0
@@ -322,6 +325,8 @@ class Model:
             if st.st_nlink < counts[link[1]] or (st.st_nlink > counts[link[1]] and thing.kind != "datatype"):
                 wrong.append(f"{entry.path}: has {st.st_nlink} names, not {counts[link[1]]}")
             wrong.extend(attribute_differences(entry.path, thing))
+            if thing.is_text() and read(entry.path) != b"".join(v[1] + b"\n" for v in thing.data[2:]):
+                wrong.append(f"{entry.path}: other lines")
             if thing.kind == "dataset" and not thing.opaque:
                 wrong.extend(content_differences(entry.path, thing, st))
 
@@ -383,9 +388,13 @@ def attribute_differences(path, thing):
     return wrong
 
 
-def content_differences(path, thing, st):
+def read(path):
     with open(path, "rb") as f:
-        data = f.read()
+        return f.read()
+
+
+def content_differences(path, thing, st):
+    data = read(path)
     if st.st_size != len(thing.data):
         return [f"{path}: tells of {st.st_size} bytes, not {len(thing.data)}"]
     if data == thing.data:
