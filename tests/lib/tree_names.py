@@ -162,7 +162,9 @@ class NameSteps(Steps):
             # By another name of the group, the kernel compares the kinds first.
             return errno.EINVAL if not target or self.is_group(target) else (errno.EINVAL, errno.ENOTDIR)
         if self.is_group(target) and target[1] in back:
-            return errno.EINVAL if flags == EXCHANGE else errno.ENOTEMPTY
+            if flags == EXCHANGE:
+                return errno.EINVAL
+            return errno.ENOTEMPTY if self.is_group(source) else (errno.ENOTEMPTY, errno.EISDIR)
         if path == new or target is None or flags == EXCHANGE:
             return 0
         if source[0] == "hard" and source == target and not self.is_group(source):

@@ -92,9 +92,10 @@ class AttributeSteps(Steps):
             if new[0] == "bytes":
                 return ("bytes", text.encode()) if len(text.encode()) <= size else None
             try:
-                return None if new[2] or (text != text.strip()) else numbers(float(text), new[1])
-            except (ValueError, OverflowError):
+                values = numpy.array(json.loads(text), float)
+            except (ValueError, TypeError):
                 return None
+            return numbers(values, new[1]) if values.shape == new[2] else None
         if numpy.dtype(old[1]).kind not in "iuf":
             return None
         values = numpy.frombuffer(old[3], old[1]).reshape(old[2])
