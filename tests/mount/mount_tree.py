@@ -37,9 +37,9 @@ STEPS = 12  # operations of a sequence
 MOUNTS = 3
 WORKERS = 3
 OPTIONS = "", "", ",filters=shuffle,deflate(4)", ",sync=close", ",order=creation", ",cache=0,index_cache=0", ",workers=1"
-RACES = int(os.environ.get("H5FS_TREE_RACES", "4"))
+RACES = int(os.environ.get("H5FS_TREE_RACES", "3"))
 RACERS = 4
-RACE_STEPS = 400
+RACE_STEPS = 300
 
 
 class Tree(MountCase):
