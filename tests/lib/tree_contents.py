@@ -80,7 +80,7 @@ class ContentSteps(Steps):
             thing.fresh = thing.fresh and thing.plain
 
     def cut(self):
-        one = self.growing()
+        one = self.dataset(lambda thing: thing.can_resize and thing.row and len(thing.data) != thing.max_size())
         if not one:
             return
         path, _, thing = one
@@ -95,13 +95,13 @@ class ContentSteps(Steps):
 
     def replace(self):
         """New contents for a dataset that keeps its size, all at once when it is closed. Some versions refuse to begin."""
-        one = self.dataset(lambda thing: thing.data and not thing.can_resize)
+        one = self.dataset(lambda thing: thing.data and (not thing.can_resize or len(thing.data) == thing.max_size()))
         if not one:
             return
         path, number, thing = one
         if any(n == number for _, n in self.held):
             return
-        data = self.bytes(len(thing.data) + self.dice.choice([0, 0, 0, 1, -1]))
+        data = self.bytes(len(thing.data) + (0 if thing.can_resize else self.dice.choice([0, 0, 0, 1, -1])))
         self.say(path, len(data), "of", len(thing.data))
         try:
             fd = os.open(self.at(path), os.O_WRONLY | os.O_TRUNC)
