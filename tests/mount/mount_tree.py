@@ -32,12 +32,13 @@ SEQUENCES = int(os.environ.get("H5FS_TREE_SEQUENCES", "450"))
 SEED = os.environ.get("H5FS_TREE_SEED", "1")
 STYLES = os.environ.get("H5FS_TREE_STYLES", ",".join([*tree_files.STYLES, *tree_files.NEW_STYLES])).split(",")
 KEEP = os.environ.get("H5FS_TREE_KEEP")
-A_FILE = 50  # sequences
 STEPS = 12  # operations of a sequence
-MOUNTS = 3
-WORKERS = 3
+MOUNTS = 3  # of a file
+WORKERS = 3  # processes
+ALONE, EACH = 10, 2  # sequences of a mount: of one process, and of each of several
+A_FILE = MOUNTS * (ALONE + WORKERS * EACH) + MOUNTS - 1  # of a file, with those of libhdf5
 OPTIONS = "", "", ",filters=shuffle,deflate(4)", ",sync=close", ",order=creation", ",cache=0,index_cache=0", ",workers=1"
-RACES = int(os.environ.get("H5FS_TREE_RACES", "3"))
+RACES = int(os.environ.get("H5FS_TREE_RACES", "2"))
 RACERS = 4
 RACE_STEPS = 300
 
@@ -98,8 +99,8 @@ class Tree(MountCase):
         for number in range(MOUNTS):
             more = dice.choice(OPTIONS)
             with Mount(path, "-f", options=options + more) as m, self.told(m):
-                self.alone(model, dice, m.path, A_FILE // MOUNTS // 2)
-                self.several(model, dice, m.path, A_FILE // MOUNTS // 2)
+                self.alone(model, dice, m.path)
+                self.several(model, dice, m.path)
                 self.assertNone(model.shown_differences(m.path))
             for thing in model.things.values():
                 thing.plain = False
@@ -118,8 +119,8 @@ class Tree(MountCase):
         except (AssertionError, OSError) as e:
             raise AssertionError(f"{e}\nThe daemon said: {m.said()[-3000:]}") from e
 
-    def alone(self, model, dice, folder, sequences):
-        for _ in range(sequences):
+    def alone(self, model, dice, folder):
+        for _ in range(ALONE):
             Player(model, random.Random(dice.randrange(1 << 32)), folder, precious=self.precious).play(STEPS)
             model.prune()
 
@@ -132,26 +133,26 @@ class Tree(MountCase):
 
     # ---- several processes ----
 
-    def several(self, model, dice, folder, sequences):
+    def several(self, model, dice, folder):
         """Each has a group of its own, below which it changes what has no names elsewhere."""
         tops = [(f"of worker {model.next} {i}",) for i in range(WORKERS)]
         for top in tops:
             os.mkdir(os.path.join(folder, *top))
             model.things[0].links[top[0]] = ("hard", model.new(Thing("group")))
         seeds = [dice.randrange(1 << 32) for _ in tops]
-        for changed in in_processes(lambda i: self.work(model, seeds[i], folder, tops[i], (i + 1) << 40, sequences // WORKERS), WORKERS):
+        for changed in in_processes(lambda i: self.work(model, seeds[i], folder, tops[i], (i + 1) << 40), WORKERS):
             model.things.update(changed)
         # Numbers of the next time are larger.
         model.next = max(model.things) + 1
         model.prune()
 
     @staticmethod
-    def work(model, seed, folder, top, first, sequences):
+    def work(model, seed, folder, top, first):
         """What one process does; returns the things that it has changed."""
         own = model.own(top)
         model.next = first + model.next
         made = set()
-        for _ in range(sequences):
+        for _ in range(EACH):
             player = Player(model, random.Random(seed), folder, top, own | made)
             player.play(STEPS)
             made |= player.made
