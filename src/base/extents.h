@@ -23,8 +23,9 @@ struct h5_extent_visits {
 
 /* All zero: empty. */
 struct h5_extents {
-	struct h5_extent *list; /* owned */
-	size_t count, capacity;
+	struct h5_extents_page *pages; /* owned */
+	size_t page_count, capacity;
+	size_t count; /* of extents */
 };
 
 void h5_extents_release(struct h5_extents *extents); /* may run twice */
@@ -39,8 +40,17 @@ bool h5_extents_covers(const struct h5_extents *extents, uint64_t address,
 		       uint64_t size); /* all of the bytes */
 bool h5_extents_touches(const struct h5_extents *extents, uint64_t address, uint64_t size); /* some of them */
 bool h5_extents_has(const struct h5_extents *extents, uint64_t address);
-/* The index of the first extent that begins at the address or behind it; count: none. */
-size_t h5_extents_from(const struct h5_extents *extents, uint64_t address);
+/* The first extent that begins at the address or behind it; NULL: none. Borrowed until the set changes. */
+const struct h5_extent *h5_extents_from(const struct h5_extents *extents, uint64_t address);
+/* The same with the first one of at least so many bytes. */
+const struct h5_extent *h5_extents_large_from(const struct h5_extents *extents, uint64_t address,
+					      uint64_t least);
+/* The same with the last of all. */
+const struct h5_extent *h5_extents_last(const struct h5_extents *extents);
+/* Goes over all extents, in ascending order. */
+#define h5_extents_each(e, extents)                                                                          \
+	for (const struct h5_extent *e = h5_extents_from((extents), 0); e;                                   \
+	     e = h5_extents_from((extents), e->address + e->size))
 /* The extent that holds the address; NULL: none. Borrowed until the set changes. */
 const struct h5_extent *h5_extents_find(const struct h5_extents *extents, uint64_t address);
 /* Moves all extents of `from` into `to`, so that `from` is empty. Without memory some are lost. */

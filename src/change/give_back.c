@@ -52,9 +52,10 @@ static void punch(struct h5_tx *tx)
 	struct h5_extents pages = {0};
 	int rc = tx->solid ? 0 : h5_space_find_pages(&tx->space, &pages);
 
-	for (size_t i = 0; i < pages.count && !rc; i++) {
-		const struct h5_extent *e = &pages.list[i];
-
+	h5_extents_each(e, &pages)
+	{
+		if (rc)
+			break;
 		rc = h5_io_punch(h5_tx_medium(tx), tx->space.base + e->address, e->size);
 		if (!rc)
 			h5_space_punched(&tx->space, e->address, e->size);
@@ -79,8 +80,7 @@ static uint64_t waste(const struct h5_tx *tx)
 	const struct h5_space *space = &tx->space;
 	uint64_t bytes = h5_space_waste(space, !tx->solid);
 
-	for (size_t i = 0; i < space->cooling.count; i++)
-		bytes += space->cooling.list[i].size;
+	h5_extents_each(e, &space->cooling) bytes += e->size;
 	/* Space that SWMR readers may need is no waste. */
 	return space->keeps ? 0 : bytes;
 }
@@ -109,8 +109,7 @@ int h5_tx_reclaim(struct h5_file *file, const struct h5_extents *unused)
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < unused->count; i++)
-		h5_space_reclaim(&tx->space, unused->list[i].address, unused->list[i].size);
+	h5_extents_each(e, unused) h5_space_reclaim(&tx->space, e->address, e->size);
 	rc = h5_tx_give_back(file, 1);
 	if (!rc)
 		rc = h5_file_stat(file, &st);

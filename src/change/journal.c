@@ -258,8 +258,9 @@ static int add_hashes(struct h5_tx *tx, struct record *record, const struct h5_e
 	uint8_t *buf = extents->count ? malloc(HASH_PIECE) : NULL;
 	int rc = extents->count && !buf ? h5_fail(-ENOMEM, H5_UNDEF, "out of memory") : 0;
 
-	for (size_t i = 0; i < extents->count; i++) {
-		uint64_t left = extents->list[i].size, address = extents->list[i].address;
+	h5_extents_each(e, extents)
+	{
+		uint64_t left = e->size, address = e->address;
 
 		while (left && !rc) {
 			size_t n = (size_t)h5_min(left, HASH_PIECE);
@@ -280,8 +281,7 @@ static int add_raw(struct h5_tx *tx, struct record *record)
 	struct h5_extents rest = {0};
 	int rc = 0;
 
-	for (size_t i = 0; i < tx->raw.count && !rc; i++)
-		rc = h5_extents_add(&rest, tx->raw.list[i].address, tx->raw.list[i].size);
+	h5_extents_each(e, &tx->raw) rc = rc ? rc : h5_extents_add(&rest, e->address, e->size);
 	for (size_t i = 0; i < tx->hashed_count && !rc; i++) {
 		const struct h5_hashed *one = &tx->hashed[i];
 
@@ -342,10 +342,10 @@ static int add_cells(struct h5_tx *tx, struct record *record)
 	uint64_t bytes = 0;
 	int rc = 0;
 
-	for (size_t i = 0; i < tx->cells.count; i++)
-		bytes += tx->cells.list[i].size;
-	for (size_t i = 0; i < tx->cells.count && bytes <= CELLS_MAX && !rc; i++)
-		rc = add_guard(tx, record, tx->cells.list[i].address, (size_t)tx->cells.list[i].size);
+	h5_extents_each(e, &tx->cells) bytes += e->size;
+	if (bytes > CELLS_MAX)
+		return 0;
+	h5_extents_each(e, &tx->cells) rc = rc ? rc : add_guard(tx, record, e->address, (size_t)e->size);
 	return rc;
 }
 
@@ -366,11 +366,9 @@ static int make_record(struct h5_tx *tx, struct h5_tx_patch *const *order, struc
 							       .size = (uint32_t)order[i]->over.n,
 							       .before = order[i]->before,
 							       .after = order[i]->after};
-	for (size_t i = 0; i < tx->objects.count; i++)
-		record->objects[i] = tx->objects.list[i].address;
+	h5_extents_each(e, &tx->objects) record->objects[r->object_count++] = e->address;
 	r->size = tx->space.base + tx->space.end;
 	r->patch_count = (unsigned)count;
-	r->object_count = (unsigned)tx->objects.count;
 	r->patches = record->patches;
 	r->objects = record->objects;
 	for (size_t i = 0; i < tx->objects.count && !rc; i++)

@@ -460,8 +460,7 @@ static void take_back(struct h5_tx *tx)
 	for (const struct h5_tx_saved *saved = unit->saved; saved; saved = saved->next)
 		memcpy(saved->data, saved->bytes, saved->n);
 	restore_patches(tx);
-	for (size_t i = 0; i < unit->allocated.count; i++)
-		(void)free_space(tx, unit->allocated.list[i].address, unit->allocated.list[i].size);
+	h5_extents_each(e, &unit->allocated)(void) free_space(tx, e->address, e->size);
 	for (size_t i = 0; i < unit->note_count; i++)
 		if (unit->notes[i].kind == NOTE_FORGOTTEN)
 			forget(tx->file, unit->notes[i].address);

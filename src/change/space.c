@@ -70,77 +70,26 @@ static struct h5_extents *free_list(struct h5_space *space, enum h5_allocation k
 	return &space->free[space->page && n < space->page ? kind : H5_ALLOCATE_RAW];
 }
 
-/* The first address inside the free extent where n bytes may lie. */
-static bool fits(const struct h5_space *space, enum h5_allocation kind, uint64_t n, const struct h5_extent *e,
-		 uint64_t *at)
-{
-	if (e->size < n)
-		return false;
-	*at = fit(space, kind, n, e->address);
-	return *at >= e->address && *at - e->address <= e->size && e->size - (*at - e->address) >= n;
-}
-
-/* ---- searches ----
- *
- * An allocation takes the first place that fits. If there are many small free extents, to look at each of
- * them takes long. So searches are remembered: each ended at an address before which nothing fits. */
-
 /* Adds free space to the list. */
-static void add_free(struct h5_space *space, struct h5_extents *free, uint64_t address, uint64_t n)
+static void add_free(struct h5_extents *free, uint64_t address, uint64_t n)
 {
-	const struct h5_extent *e;
-	uint64_t at;
-
-	if (!n || h5_extents_add(free, address, n))
-		return; /* without memory it is lost */
-	e = h5_extents_find(free, address);
-	for (int i = 0; i < H5_SPACE_SEARCHES; i++) {
-		struct h5_space_search *search = &space->searches[i];
-
-		if (search->n && e->address < search->from &&
-		    free_list(space, search->kind, search->n) == free &&
-		    fits(space, search->kind, search->n, e, &at))
-			search->from = e->address;
-	}
-}
-
-/* True: where the other search has found nothing, this one finds nothing either. */
-static bool is_harder(struct h5_space *space, const struct h5_space_search *search,
-		      const struct h5_space_search *other)
-{
-	return other->n && other->n <= search->n && other->kind == search->kind &&
-	       (other->n > H5_CELL) == (search->n > H5_CELL) &&
-	       free_list(space, other->kind, other->n) == free_list(space, search->kind, search->n);
-}
-
-static struct h5_space_search *find_search(struct h5_space *space, enum h5_allocation kind, uint64_t n)
-{
-	struct h5_space_search new = {.kind = kind, .n = n}, *search;
-
-	for (int i = 0; i < H5_SPACE_SEARCHES; i++) {
-		search = &space->searches[i];
-		if (search->n == n && search->kind == kind)
-			return search;
-		if (is_harder(space, &new, search))
-			new.from = h5_max(new.from, search->from);
-	}
-	search = &space->searches[space->next_search++ % H5_SPACE_SEARCHES];
-	*search = new;
-	return search;
+	h5_extents_add(free, address, n); /* without memory it is lost */
 }
 
 /* Takes n bytes out of the free extents. */
 static bool take_free(struct h5_space *space, enum h5_allocation kind, uint64_t n, uint64_t *address)
 {
 	struct h5_extents *free = free_list(space, kind, n);
-	struct h5_space_search *search = find_search(space, kind, n);
 
-	for (size_t i = h5_extents_from(free, search->from); i < free->count; i++) {
-		search->from = free->list[i].address;
-		if (fits(space, kind, n, &free->list[i], address))
-			return !h5_extents_remove(free, *address, n);
+	for (const struct h5_extent *e = h5_extents_large_from(free, 0, n); e;
+	     e = h5_extents_large_from(free, e->address + 1, n)) {
+		uint64_t at = fit(space, kind, n, e->address);
+
+		if (at < e->address || at - e->address > e->size || e->size - (at - e->address) < n)
+			continue;
+		*address = at;
+		return !h5_extents_remove(free, at, n);
 	}
-	search->from = UINT64_MAX;
 	return false;
 }
 
@@ -153,7 +102,7 @@ static int grow(struct h5_space *space, uint64_t at, uint64_t n)
 		return h5_fail(-ENOSPC, space->end, "the file has no more addresses");
 	/* The gap is unused; without memory it is lost. */
 	if (at - space->end >= FRAGMENT)
-		add_free(space, &space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
+		add_free(&space->free[H5_ALLOCATE_RAW], space->end, at - space->end);
 	else
 		h5_extents_add(&space->scraps, space->end, at - space->end);
 	space->end = end;
@@ -181,7 +130,7 @@ static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint
 	if (*address + n > at + space->page)
 		return h5_fail(-ENOSPC, at, "no place in a page of %ju bytes", (uintmax_t)space->page);
 	h5_extents_add(&space->pages[kind], at, space->page);
-	add_free(space, free_list(space, kind, n), *address + n, at + space->page - *address - n);
+	add_free(free_list(space, kind, n), *address + n, at + space->page - *address - n);
 	return 0;
 }
 
@@ -207,7 +156,7 @@ static void join_scraps(struct h5_space *space, uint64_t address, uint64_t n)
 		return; /* without memory it is lost */
 	all = *h5_extents_find(&space->scraps, address);
 	h5_extents_drop(&space->scraps, all.address, all.size);
-	add_free(space, &space->free[H5_ALLOCATE_RAW], all.address, all.size);
+	add_free(&space->free[H5_ALLOCATE_RAW], all.address, all.size);
 }
 
 /* Makes a page for small allocations, all of which is free, one for all purposes. */
@@ -216,7 +165,7 @@ static void release_page(struct h5_space *space, enum h5_allocation kind, uint64
 	if (h5_extents_remove(&space->pages[kind], page, space->page) || kind == H5_ALLOCATE_RAW)
 		return;
 	if (!h5_extents_remove(&space->free[kind], page, space->page))
-		add_free(space, &space->free[H5_ALLOCATE_RAW], page, space->page);
+		add_free(&space->free[H5_ALLOCATE_RAW], page, space->page);
 }
 
 /* Makes space inside one page free. */
@@ -228,13 +177,13 @@ static void recycle_in_page(struct h5_space *space, uint64_t address, uint64_t n
 
 	if (metadata || n == space->page || h5_extents_has(&space->pages[H5_ALLOCATE_RAW], address) ||
 	    h5_extents_touches(&space->free[H5_ALLOCATE_RAW], page, space->page)) {
-		add_free(space, &space->free[kind], address, n);
+		add_free(&space->free[kind], address, n);
 		if (h5_extents_covers(&space->free[kind], page, space->page))
 			release_page(space, kind, page);
 	} else if (!h5_extents_add(&space->scraps, address, n) &&
 		   h5_extents_covers(&space->scraps, page, space->page)) {
 		h5_extents_drop(&space->scraps, page, space->page);
-		add_free(space, &space->free[H5_ALLOCATE_RAW], page, space->page);
+		add_free(&space->free[H5_ALLOCATE_RAW], page, space->page);
 	}
 }
 
@@ -273,8 +222,8 @@ void h5_space_free(struct h5_space *space, uint64_t address, uint64_t n, bool *c
 
 void h5_space_cooled(struct h5_space *space)
 {
-	for (size_t i = 0; i < space->cooling.count && !space->keeps; i++)
-		recycle(space, space->cooling.list[i].address, space->cooling.list[i].size);
+	if (!space->keeps)
+		h5_extents_each(e, &space->cooling) recycle(space, e->address, e->size);
 	h5_extents_release(&space->cooling);
 }
 
@@ -306,8 +255,7 @@ static void set_end(struct h5_space *space, uint64_t end)
 
 void h5_space_rollback(struct h5_space *space)
 {
-	for (size_t i = 0; i < space->fresh.count; i++)
-		recycle(space, space->fresh.list[i].address, space->fresh.list[i].size);
+	h5_extents_each(e, &space->fresh) recycle(space, e->address, e->size);
 	h5_extents_release(&space->fresh);
 	h5_extents_release(&space->given);
 	set_end(space, h5_max(space->committed_end, space->least));
@@ -327,8 +275,7 @@ void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n)
 
 uint64_t h5_space_least_end(const struct h5_space *space)
 {
-	const struct h5_extents *free = &space->free[H5_ALLOCATE_RAW];
-	const struct h5_extent *last = free->count ? &free->list[free->count - 1] : NULL;
+	const struct h5_extent *last = h5_extents_last(&space->free[H5_ALLOCATE_RAW]);
 
 	if (space->fixed_end || !last || last->address + last->size != space->end)
 		return space->end;
@@ -348,17 +295,16 @@ int h5_space_find_pages(const struct h5_space *space, struct h5_extents *pages)
 	int rc = 0;
 
 	for (int kind = 0; kind < 2; kind++)
-		for (size_t i = 0; i < space->free[kind].count && !rc; i++) {
-			const struct h5_extent *e = &space->free[kind].list[i];
+		h5_extents_each(e, &space->free[kind])
+		{
 			uint64_t begin = align(e->address, space->base, H5_CELL);
 			uint64_t end = e->address + e->size;
 
 			end -= h5_min(end, (end + space->base) % H5_CELL);
-			if (begin < end)
+			if (begin < end && !rc)
 				rc = h5_extents_add(pages, begin, end - begin);
 		}
-	for (size_t i = 0; i < space->holes.count && !rc; i++)
-		rc = h5_extents_remove(pages, space->holes.list[i].address, space->holes.list[i].size);
+	h5_extents_each(e, &space->holes) rc = rc ? rc : h5_extents_remove(pages, e->address, e->size);
 	return rc;
 }
 

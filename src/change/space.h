@@ -5,15 +5,6 @@
 #include "base/extents.h"
 #include "change/transaction.h"
 
-enum { H5_SPACE_SEARCHES = 16 };
-
-/* Free extents that begin before `from` have no place for n bytes of this kind. */
-struct h5_space_search {
-	enum h5_allocation kind;
-	uint64_t n; /* 0: not used */
-	uint64_t from;
-};
-
 /* All addresses relative to `base`. */
 struct h5_space {
 	uint64_t base;
@@ -27,8 +18,6 @@ struct h5_space {
 	bool fixed_end;		   /* the end stays: free-space managers of the file know it */
 	bool keeps;		   /* committed space is never used again, since readers may need it (swmr) */
 	struct h5_extents free[2]; /* by enum h5_allocation; in a file without pages, one for both */
-	struct h5_space_search searches[H5_SPACE_SEARCHES]; /* in `free` */
-	unsigned next_search;				    /* the one that another takes the place of */
 	struct h5_extents pages[2]; /* paged files: pages for small allocations of a kind */
 	struct h5_extents
 		scraps; /* unused, but too few bytes to be allocated; their neighbours make them more */

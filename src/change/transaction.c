@@ -126,8 +126,7 @@ static void is_certain(struct h5_tx *tx)
 	/* A copy of the file that is some commits old may by chance look as the file does when the next
 	 * commit begins. Hashes of what was written since tell them apart; if that is a lot, nothing older is
 	 * hashed. */
-	for (size_t i = 0; i < tx->covered.count; i++)
-		bytes += tx->covered.list[i].size;
+	h5_extents_each(e, &tx->covered) bytes += e->size;
 	if (bytes > COVERED_BYTES || tx->covered.count > COVERED_COUNT)
 		h5_extents_release(&tx->covered);
 	h5_space_cooled(&tx->space);

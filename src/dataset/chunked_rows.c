@@ -287,8 +287,8 @@ static int trim(struct h5_dataset_writer *writer, void (*discard)(struct h5_file
 		return 0;
 	writer->index_changed = true;
 	rc = h5_chunk_index_trim(state->index, first, note_removed, discard ? &removed : NULL);
-	for (size_t i = 0; !rc && i < removed.count; i++)
-		discard(writer->file, removed.list[i].address, removed.list[i].size);
+	if (!rc)
+		h5_extents_each(e, &removed) discard(writer->file, e->address, e->size);
 	h5_extents_release(&removed);
 	state->keeps = rc == -ENOTSUP;
 	if (state->keeps)

@@ -75,8 +75,7 @@ static uint64_t bytes_of(const struct h5_extents *extents)
 {
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < extents->count; i++)
-		bytes += extents->list[i].size;
+	h5_extents_each(e, extents) bytes += e->size;
 	return bytes;
 }
 

@@ -127,8 +127,7 @@ void removal_assert_is_free(struct removal_scene *s, const struct h5_extents *sp
 	struct h5_extents left = {0};
 	uint64_t end = h5_file_end(s->scratch.file), address;
 
-	for (size_t i = 0; i < space->count; i++)
-		SUCCEEDS(h5_extents_add(&left, space->list[i].address, space->list[i].size));
+	h5_extents_each(e, space) SUCCEEDS(h5_extents_add(&left, e->address, e->size));
 	for (int i = 0; i < 2; i++) {
 		SUCCEEDS(h5_tx_allocate(s->scratch.file, H5_ALLOCATE_RAW, 1, &address));
 		SUCCEEDS(h5_tx_write(s->scratch.file, address, "", 1));

@@ -42,11 +42,8 @@ static uint64_t first_place(struct h5_space *space, enum h5_allocation kind, uin
 {
 	const struct h5_extents *free = list_of(space, kind, n);
 
-	for (size_t i = 0; i < free->count; i++)
-		for (uint64_t at = free->list[i].address;
-		     at + n <= free->list[i].address + free->list[i].size; at++)
-			if (may_lie(space, kind, n, at))
-				return at;
+	h5_extents_each(e, free) for (uint64_t at = e->address; at + n <= e->address + e->size;
+				      at++) if (may_lie(space, kind, n, at)) return at;
 	return UINT64_MAX;
 }
 

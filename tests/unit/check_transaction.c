@@ -369,6 +369,7 @@ START_TEST(gaps_go_with_their_neighbours)
 {
 	struct h5_space space = {.end = 1001, .committed_end = 1001, .limit = INT64_MAX};
 	struct h5_extents pages = {0};
+	struct h5_extent first;
 	uint64_t at[20];
 	bool committed;
 
@@ -382,11 +383,12 @@ START_TEST(gaps_go_with_their_neighbours)
 	ck_assert_uint_eq(h5_space_least_end(&space), space.end);
 	ck_assert_int_eq(h5_space_find_pages(&space, &pages), 0);
 	ck_assert_uint_eq(pages.count, 1);
-	ck_assert_uint_eq(pages.list[0].address, H5_CELL);
-	ck_assert_uint_eq(pages.list[0].size % H5_CELL, 0);
-	ck_assert_uint_ge(pages.list[0].size, 3 * H5_CELL);
+	first = *h5_extents_last(&pages);
+	ck_assert_uint_eq(first.address, H5_CELL);
+	ck_assert_uint_eq(first.size % H5_CELL, 0);
+	ck_assert_uint_ge(first.size, 3 * H5_CELL);
 	/* Holes are punched once. */
-	h5_space_punched(&space, pages.list[0].address, pages.list[0].size);
+	h5_space_punched(&space, first.address, first.size);
 	h5_extents_release(&pages);
 	ck_assert_int_eq(h5_space_find_pages(&space, &pages), 0);
 	ck_assert_uint_eq(pages.count, 0);
@@ -583,29 +585,60 @@ START_TEST(a_commit_settles_each_participant_once)
 }
 END_TEST
 
-/* Against a map of bytes. */
+enum { MAP = 2048 };
+
+/* The set has the bytes of the map, in extents that do not touch. */
+static void assert_extents(const struct h5_extents *set, const bool map[MAP])
+{
+	bool has[MAP] = {false};
+	uint64_t end = 0;
+	size_t count = 0;
+
+	h5_extents_each(e, set)
+	{
+		ck_assert(e->size && (e->address > end || !count));
+		end = e->address + e->size;
+		ck_assert_uint_le(end, MAP);
+		memset(has + e->address, true, e->size);
+		count++;
+	}
+	ck_assert_mem_eq(has, map, sizeof has);
+	ck_assert_uint_eq(set->count, count);
+	ck_assert_uint_eq(count ? h5_extents_last(set)->address + h5_extents_last(set)->size : 0, end);
+	for (unsigned i = 0; i < MAP; i++) {
+		const struct h5_extent *e = h5_extents_from(set, i);
+
+		ck_assert_int_eq(h5_extents_has(set, i), map[i]);
+		while (e && e->size < i % 7)
+			e = h5_extents_from(set, e->address + e->size);
+		ck_assert_ptr_eq(h5_extents_large_from(set, i, i % 7), e);
+	}
+}
+
+/* Against a map of bytes: sets of many extents, and of few. */
 START_TEST(extents_are_a_set)
 {
 	struct h5_extents set = {0};
-	bool map[256] = {false}, has[256];
+	bool map[MAP] = {false};
 	uint32_t random = 1;
 
-	for (int round = 0; round < 4000; round++) {
-		unsigned at, n;
+	for (int round = 0; round < 30000; round++) {
+		unsigned at, n, most = round / 3000 % 2 ? 2 : 200;
 		bool add;
 
 		random = random * 1664525 + 1013904223;
-		at = random >> 8 & 0xff;
-		n = (random >> 16 & 0x1f) % (256 - at);
+		at = random >> 8 & (MAP - 1);
+		n = (random >> 20 & 0x3ff) % most;
+		n = n < MAP - at ? n : MAP - at;
 		add = random >> 30 & 1;
-		ck_assert_int_eq(add ? h5_extents_add(&set, at, n) : h5_extents_remove(&set, at, n), 0);
+		if (round % 3 == 2 && !add)
+			h5_extents_drop(&set, at, n);
+		else
+			ck_assert_int_eq(add ? h5_extents_add(&set, at, n) : h5_extents_remove(&set, at, n),
+					 0);
 		memset(map + at, add, n);
-		for (unsigned i = 0; i < 256; i++)
-			has[i] = h5_extents_has(&set, i);
-		ck_assert_mem_eq(has, map, sizeof map);
-		for (size_t i = 1; i < set.count; i++)
-			ck_assert_uint_gt(set.list[i].address,
-					  set.list[i - 1].address + set.list[i - 1].size);
+		if (round % 10 == 0)
+			assert_extents(&set, map);
 	}
 	h5_extents_release(&set);
 }
