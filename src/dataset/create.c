@@ -335,27 +335,28 @@ int h5_dataset_create(struct h5_file *file, const struct h5_new_dataset *how, ui
 
 /* ---- defining anew ---- */
 
-/* Inserts, replaces or (NULL) removes the message of the type. */
-static int put_message(struct h5_file *file, uint64_t address, enum h5_message_type type,
-		       const struct h5_new_message *message)
+static bool is_same(const struct h5_message *old, const struct h5_new_message *new)
 {
-	const struct h5_message *old;
-	struct h5_header header;
-	int rc = h5_header_load(file, address, &header);
+	return old->flags == new->flags && old->size == new->size && !memcmp(old->data, new->body, new->size);
+}
 
-	if (rc)
-		return rc;
-	old = h5_header_find(&header, type);
+/* Inserts, replaces or (NULL) removes the message of a type; `old`: the one that is there, or NULL. */
+static int put_message(struct h5_file *file, uint64_t address, const struct h5_message *old,
+		       const struct h5_new_message *new)
+{
 	if (old && old->flags & H5_MSG_FLAG_SHARED)
-		rc = h5_fail(-ENOTSUP, address, "a shared message of the dataset cannot be replaced");
-	else if (old && !message)
-		rc = h5_header_remove(file, address, old);
-	else if (old)
-		rc = h5_header_set(file, address, old, message);
-	else if (message)
-		rc = h5_header_insert(file, address, message);
-	h5_header_release(&header);
-	return rc;
+		return h5_fail(-ENOTSUP, address, "a shared message of the dataset cannot be replaced");
+	if (!old)
+		return new ? h5_header_insert(file, address, new) : 0;
+	return new ? h5_header_set(file, address, old, new) : h5_header_remove(file, address, old);
+}
+
+static const struct h5_new_message *find_new(const struct messages *m, enum h5_message_type type)
+{
+	for (unsigned i = 0; i < m->count; i++)
+		if (m->list[i].type == type)
+			return &m->list[i];
+	return NULL;
 }
 
 /* Between two cells of the commit only messages of other chunks of the header can be old ones still. */
@@ -364,16 +365,20 @@ static int put_messages(const struct messages *m, uint64_t address)
 	static const enum h5_message_type types[] = {H5_MSG_FILL_VALUE_OLD, H5_MSG_FILL_VALUE,
 						     H5_MSG_PIPELINE,	    H5_MSG_LAYOUT,
 						     H5_MSG_DATATYPE,	    H5_MSG_DATASPACE};
-	int rc = 0;
+	struct h5_header header;
+	int rc = h5_header_load(m->file, address, &header);
 
 	for (size_t i = 0; i < sizeof types / sizeof *types && !rc; i++) {
-		const struct h5_new_message *message = NULL;
+		const struct h5_new_message *new = find_new(m, types[i]);
+		const struct h5_message *old = h5_header_find(&header, types[i]);
 
-		for (unsigned k = 0; k < m->count; k++)
-			if (m->list[k].type == types[i])
-				message = &m->list[k];
-		rc = put_message(m->file, address, types[i], message);
+		if (old ? new &&is_same(old, new) : !new)
+			continue;
+		rc = put_message(m->file, address, old, new);
+		h5_header_release(&header);
+		rc = rc ? rc : h5_header_load(m->file, address, &header);
 	}
+	h5_header_release(&header);
 	return rc;
 }
 
