@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "change/object_header_layout.h"
+#include "format/btree1.h"
 #include "format/header_messages.h"
 #include "format/named_message.h"
 #include "format/superblock.h"
@@ -14,10 +15,39 @@
 
 enum {
 	FILE_SIZE = 512,
-	ATTEMPTS = 100, /* at a name that nobody has */
+	EXTENSION_SIZE = 24, /* bytes of the superblock's extension, with those that are not used */
+	ATTEMPTS = 100,	     /* at a name that nobody has */
+	/* Nodes of version 1 B-trees of chunks have room for twice so many. Each dataset has a whole node,
+	 * and with libhdf5's 32 that has more than 2,000 bytes. The other two are libhdf5's. */
+	CHUNK_K = 8,
+	GROUP_INTERNAL_K = 16,
+	GROUP_LEAF_K = 4,
 };
 
 /* ---- its bytes ---- */
+
+/* Version 1 B-trees are the index of chunks that change their number, as readers know it that know no
+ * version 3 of the superblock. */
+static int encode_extension(struct h5_writer *w)
+{
+	const struct h5_btree1_k k = {
+		.chunk = CHUNK_K, .group_internal = GROUP_INTERNAL_K, .group_leaf = GROUP_LEAF_K};
+	uint8_t body[H5_BTREE1_K_SIZE];
+	struct h5_writer to_body = h5_writer_init(body, sizeof body, 8, 8);
+	struct h5_object_header prefix = {.version = 2};
+	const struct h5_message message = {.type = H5_MSG_BTREE_K, .data = body, .size = sizeof body};
+	uint8_t *begin = w->p;
+	unsigned laid;
+
+	h5_btree1_k_encode(&to_body, &k);
+	prefix.chunk_size = h5_message_space(&prefix, &message);
+	h5_object_header_encode(w, &prefix);
+	if (!h5_header_lay(&prefix, w->p, (size_t)prefix.chunk_size, &message, 1, &laid))
+		return h5_fail(-EOVERFLOW, H5_UNDEF, "a new file: no room for its extension");
+	h5_header_seal(begin, (size_t)(w->p - begin) + (size_t)prefix.chunk_size + H5_OBJECT_HEADER_CHECKSUM);
+	w->p = begin + EXTENSION_SIZE;
+	return 0;
+}
 
 /* The root group takes all that is left; the room in it is for links. */
 static int encode_root(struct h5_writer *w, uint32_t time)
@@ -57,16 +87,21 @@ static int encode_root(struct h5_writer *w, uint32_t time)
 static int encode_file(uint8_t bytes[FILE_SIZE], uint8_t superblock, uint32_t time)
 {
 	struct h5_writer w = h5_writer_init(bytes, FILE_SIZE, 8, 8);
+	const bool extended = superblock < 3;
 	const struct h5_superblock sb = {.version = superblock,
 					 .size_of_offsets = 8,
 					 .size_of_lengths = 8,
-					 .extension = H5_UNDEF,
+					 .extension = extended ? H5_SUPERBLOCK_NEW : H5_UNDEF,
 					 .end = FILE_SIZE,
-					 .root = H5_SUPERBLOCK_NEW};
+					 .root = H5_SUPERBLOCK_NEW + (extended ? EXTENSION_SIZE : 0)};
+	int rc;
 
 	memset(bytes, 0, FILE_SIZE);
 	h5_superblock_encode(&w, &sb);
-	return w.err ? h5_writer_check(&w, "a new file") : encode_root(&w, time);
+	rc = h5_writer_check(&w, "a new file");
+	if (!rc && extended)
+		rc = encode_extension(&w);
+	return rc ? rc : encode_root(&w, time);
 }
 
 /* ---- its place ---- */

@@ -189,3 +189,11 @@ int h5_btree1_k_decode(struct h5_reader *r, struct h5_btree1_k *k)
 		rc = h5_fail(-ENOTSUP, r->address, "B-tree 'K' values: version %u is not supported", version);
 	return rc;
 }
+
+void h5_btree1_k_encode(struct h5_writer *w, const struct h5_btree1_k *k)
+{
+	h5_write_u8(w, 0);
+	h5_write_u16(w, k->chunk);
+	h5_write_u16(w, k->group_internal);
+	h5_write_u16(w, k->group_leaf);
+}

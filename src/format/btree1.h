@@ -63,5 +63,7 @@ struct h5_btree1_k {
 
 /* Body of a B-tree 'K' Values message (specification IV.A.2.t). */
 int h5_btree1_k_decode(struct h5_reader *r, struct h5_btree1_k *k);
+enum { H5_BTREE1_K_SIZE = 7 };
+void h5_btree1_k_encode(struct h5_writer *w, const struct h5_btree1_k *k);
 
 #endif
