@@ -315,8 +315,7 @@ uint64_t h5_space_waste(const struct h5_space *space, bool punched)
 
 	/* Without memory they are not counted. */
 	if (punched && !h5_space_find_pages(space, &pages))
-		for (size_t i = 0; i < pages.count && pages.list[i].address < end; i++)
-			bytes += pages.list[i].size;
+		h5_extents_each(e, &pages) bytes += e->address < end ? e->size : 0;
 	h5_extents_release(&pages);
 	return bytes;
 }
