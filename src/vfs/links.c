@@ -220,11 +220,54 @@ static bool is_mounted(const struct h5_vfs *vfs, const struct h5_buf *path, size
 	return true;
 }
 
+/* The offset behind so many components of a path, which has a slash between two; its size, if it has fewer. */
+static size_t skip_components(const char *path, size_t size, unsigned count)
+{
+	size_t at = 0;
+
+	for (; count && at < size; count--) {
+		const char *slash = memchr(path + at, '/', size - at);
+
+		at = slash ? (size_t)(slash - path) + 1 : size;
+	}
+	return at;
+}
+
+static bool is_component(const char *path, size_t size, unsigned index, const char *name)
+{
+	size_t at = skip_components(path, size, index), n = strlen(name);
+
+	return n && n <= size - at && !memcmp(path + at, name, n) && (at + n == size || path[at + n] == '/');
+}
+
+/* How many directories from the root on, up to this one, the path from there begins with. */
+static unsigned count_shared(const struct h5_node *directory, unsigned depth, const char *path, size_t size)
+{
+	unsigned shared = depth;
+
+	for (; depth; directory = directory->parent)
+		if (!is_component(path, size, --depth, directory->name))
+			shared = depth;
+	return shared;
+}
+
+/* Makes the shortest target that leads from the directory along a path from the root of the mount. */
+static void add_way(struct h5_buf *target, const struct h5_node *directory, const char *path, size_t size)
+{
+	unsigned depth = h5_node_depth(directory), shared = count_shared(directory, depth, path, size);
+	size_t at = skip_components(path, size, shared);
+
+	for (unsigned i = shared; i < depth; i++)
+		h5_buf_text(target, i > shared ? "/.." : "..");
+	if (at < size && target->size)
+		h5_buf_byte(target, '/');
+	h5_buf_add(target, path + at, size - at);
+}
+
 static int resolve_absolute(const struct h5_vfs *vfs, const struct h5_node *directory,
 			    const struct h5_link *link, struct h5_entity *entity)
 {
 	struct h5_buf path, target;
-	unsigned depth = h5_node_depth(directory);
 	size_t skipped = 0;
 
 	h5_buf_init(&path, PATH_MAX);
@@ -234,15 +277,10 @@ static int resolve_absolute(const struct h5_vfs *vfs, const struct h5_node *dire
 		return resolve_through(directory, link, entity);
 	}
 	h5_buf_init(&target, PATH_MAX);
-	for (unsigned i = 0; i < depth; i++)
-		h5_buf_text(&target, i ? "/.." : "..");
-	if (!path.err && path.size > skipped) {
-		if (target.size)
-			h5_buf_byte(&target, '/');
-		h5_buf_add(&target, path.data + skipped, path.size - skipped);
-	} else if (path.err && !target.err) {
+	if (path.err)
 		target.err = path.err;
-	}
+	else
+		add_way(&target, directory, path.data + skipped, path.size - skipped);
 	h5_buf_release(&path);
 	return h5_entity_symlink(directory, entity, &target);
 }

@@ -159,6 +159,25 @@ class SoftLinks(MountCase):
         with Mount(path) as m:
             self.assertEqual([read(m.at("x/a")), read(m.at("x/b"))], [ONE, ONE])
 
+    def test_the_shortest_way(self):
+        """A target is relative to its folder by the shortest way, so that what `ln -s` has made reads back."""
+        targets = {"/a/b/x": "x", "/a/b": ".", "/a": "..", "/": "../..", "/a/x": "../x", "/a/bb/x": "../bb/x", "/aa/b/x": "../../aa/b/x",
+                   "/b/x": "../../b/x", "/a/b/c/x": "c/x", "//a//b//c/": "c", "/a/%2E/x": "../%252E/x", "/a/.../x": "../.../x"}
+        path = self.file("ways.h5")
+        with h5py.File(path, "w") as f:
+            g = f.create_group("a/b")
+            g.create_group("..")["link"] = h5py.SoftLink("/a/b/../x")
+            for i, target in enumerate(targets):
+                g[str(i)] = h5py.SoftLink(target)
+            f["again"] = f["a"]
+        for subdir, here in ("/", "a/b"), ("/a", "b"):
+            with self.subTest(subdir), Mount(path, options=f"subdir={subdir}") as m:
+                shown = {target: os.readlink(m.at(here, str(i))) for i, target in enumerate(targets) if target.startswith(subdir) and subdir != "/a" or target.startswith("/a/")}
+                self.assertEqual(shown, {target: targets[target] for target in shown})
+                self.assertEqual(os.readlink(m.at(here, "%2E%2E/link")), "x")
+                if subdir == "/":
+                    self.assertEqual(os.readlink(m.at("again/b/0")), "../../a/b/x")
+
     def test_a_soft_link_to_itself(self):
         path = self.file("loop.h5")
         with h5py.File(path, "w") as f:

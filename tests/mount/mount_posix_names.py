@@ -247,8 +247,11 @@ class Names(posixlib.Facts):
         os.symlink("dir", "link")
         write("link/file", b"through")
         self.assertEqual((read("dir/file"), os.path.samefile("link", "dir"), os.listdir("link/")), (b"through", True, ["file"]))
-        os.symlink("../dir/file", "dir/back")
-        self.assertEqual(read("link/back"), b"through")
+        os.makedirs("dir/deep/er")
+        for target, where in (("../file", "dir/deep/back"), ("../../file", "dir/deep/er/back"), ("..", "dir/up"), ("../file", "dir/out")):
+            os.symlink(target, where)
+            self.assertEqual(os.readlink(where), target)
+        self.assertEqual((read("link/deep/back"), read("dir/deep/er/back"), os.path.samefile("dir/up", ".")), (b"through", b"through", True))
         write("file", b"")
         for name in "link", "dir", "file":
             self.assertStamped(lambda: self.assertError(errno.EEXIST, os.symlink, "x", name), kept=["."])
