@@ -220,7 +220,7 @@ static bool is_mounted(const struct h5_vfs *vfs, const struct h5_buf *path, size
 	return true;
 }
 
-/* The offset behind so many components of a path, which has a slash between two; its size, if it has fewer. */
+/* The offset behind so many components of a path, which has one slash between two. Its size: it has fewer. */
 static size_t skip_components(const char *path, size_t size, unsigned count)
 {
 	size_t at = 0;
