@@ -241,6 +241,7 @@ OFFLINE_TESTS = \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py \
 	tests/offline/request_faults.py
+	tests/offline/shared_messages.py
 
 EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/btree1_judge.py \

@@ -12,9 +12,11 @@
 #include "object/attribute.h"
 #include "object/dense_write.h"
 #include "object/group.h"
+#include "object/shared_table_write.h"
 #include "object/symbol_table_sweep.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* True: it is the file that is to blame, so that an object can be removed all the same. */
 static bool is_damage(int rc)
@@ -65,6 +67,8 @@ struct gathering {
 	size_t count, capacity;
 	uint64_t *uses; /* addresses of committed datatypes: one for each message that refers to one */
 	size_t use_count, use_capacity;
+	struct h5_shared_use *shared; /* messages in the file's heaps of shared messages: one for each use */
+	size_t shared_count, shared_capacity;
 	struct h5_seen seen; /* addresses of objects that were gathered */
 };
 
@@ -72,6 +76,7 @@ static void release(struct gathering *g)
 {
 	free(g->pieces);
 	free(g->uses);
+	free(g->shared);
 	h5_seen_release(&g->seen);
 }
 
@@ -132,6 +137,24 @@ static int gather_use(struct gathering *g, uint64_t type)
 	return rc;
 }
 
+static int gather_shared(struct gathering *g, const struct h5_shared_use *use)
+{
+	int rc = h5_array_reserve(&g->shared, &g->shared_capacity, g->shared_count + 1, NULL);
+
+	if (!rc)
+		g->shared[g->shared_count++] = *use;
+	return rc;
+}
+
+/* A message in a heap. */
+static int gather_heap_message(struct gathering *g, enum h5_message_type type, const uint8_t *id)
+{
+	struct h5_shared_use use = {.type = type};
+
+	memcpy(use.id, id, sizeof use.id);
+	return gather_shared(g, &use);
+}
+
 /* ---- parts of an object ---- */
 
 static int gather_header(struct gathering *g, const struct h5_object *object)
@@ -160,9 +183,13 @@ static int gather_links(struct gathering *g, const struct h5_object *object)
 
 static int gather_attribute(struct gathering *g, struct h5_reader message)
 {
+	struct h5_shared_use uses[2];
+	unsigned count = h5_attribute_shared(message, uses);
 	uint64_t type;
 	int rc = h5_attribute_committed(message, &type);
 
+	for (unsigned i = 0; i < count && !rc; i++)
+		rc = gather_shared(g, &uses[i]);
 	return rc || type == H5_UNDEF ? rc : gather_use(g, type);
 }
 
@@ -170,7 +197,10 @@ static int gather_dense_attribute(void *g, const struct h5_name *name, const str
 				  struct h5_reader message)
 {
 	(void)name;
-	return record->is_shared ? 0 : gather_attribute(g, message);
+	if (!record->is_shared)
+		return gather_attribute(g, message);
+	return record->id_size == H5_SHARED_ID_SIZE ? gather_heap_message(g, H5_MSG_ATTRIBUTE, record->id)
+						    : 0;
 }
 
 static int gather_attributes(struct gathering *g, const struct h5_object *object)
@@ -183,7 +213,19 @@ static int gather_attributes(struct gathering *g, const struct h5_object *object
 	return rc || !storage.is_dense ? rc : h5_named_iterate_dense(&storage, gather_dense_attribute, g);
 }
 
-/* Messages in the file's heap of shared messages stay there, with their counts. */
+/* A message in the header, of which an index knows. What an attribute uses goes with the record. */
+static int gather_tracked(struct gathering *g, const struct h5_message *message)
+{
+	const struct h5_shared_use use = {
+		.type = message->type, .body = message->data, .size = message->size};
+	uint64_t type = H5_UNDEF;
+	int rc = gather_shared(g, &use);
+
+	if (!rc && message->type == H5_MSG_ATTRIBUTE)
+		rc = h5_attribute_committed(h5_message_reader(g->file, message), &type);
+	return rc || type == H5_UNDEF ? rc : gather_use(g, type);
+}
+
 static int gather_uses(struct gathering *g, const struct h5_object *object)
 {
 	int rc = 0;
@@ -195,8 +237,11 @@ static int gather_uses(struct gathering *g, const struct h5_object *object)
 
 		if (message->flags & H5_MSG_FLAG_SHARED) {
 			rc = h5_shared_message_decode(&r, &shared);
-			if (!rc && !shared.in_heap)
-				rc = gather_use(g, shared.address);
+			if (!rc)
+				rc = shared.in_heap ? gather_heap_message(g, message->type, shared.id)
+						    : gather_use(g, shared.address);
+		} else if (message->flags & H5_MSG_FLAG_TRACKED) {
+			rc = gather_tracked(g, message);
 		} else if (message->type == H5_MSG_ATTRIBUTE) {
 			rc = gather_attribute(g, r);
 		}
@@ -245,7 +290,7 @@ static int gather_parts(struct gathering *g, const struct h5_object *object, str
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && !rc; i++) {
-		size_t count = g->count, use_count = g->use_count;
+		size_t count = g->count, use_count = g->use_count, shared_count = g->shared_count;
 
 		rc = parts[i](g, object);
 		if (!is_damage(rc))
@@ -253,6 +298,7 @@ static int gather_parts(struct gathering *g, const struct h5_object *object, str
 		rc = h5_damage_note(damage, rc);
 		g->count = count;
 		g->use_count = use_count;
+		g->shared_count = shared_count;
 	}
 	return rc;
 }
@@ -359,6 +405,9 @@ static int gather_object(struct gathering *g, uint64_t address, struct h5_damage
 	if (rc)
 		return is_damage(rc) ? h5_damage_note(damage, rc) : rc;
 	rc = gather_parts(g, object, damage);
+	if (!rc)
+		rc = h5_shared_table_drop(g->file, address, g->shared, g->shared_count);
+	g->shared_count = 0;
 	h5_file_put(g->file, ref);
 	h5_tx_forget(g->file, address);
 	return rc;

@@ -27,8 +27,7 @@ int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last);
  *
  * Committed datatypes that the object and its attributes refer to are counted less; one that nothing uses any
  * more goes with the object. What stays: data of variable length and mappings of virtual datasets in the
- * global heap, as libhdf5 has it; messages in the file's heap of shared messages, and their counts; external
- * files.
+ * global heap, as libhdf5 has it; external files. Shared messages: object/shared_table_write.h.
  *
  * A damaged part stays, too, and its space is lost to the file: links, attributes or data of the object as a
  * whole; all of it if its header cannot be read, or if blocks of it overlap.

@@ -41,6 +41,7 @@ enum h5_message_type {
 enum {
 	H5_MSG_FLAG_SHARED = 0x02,
 	H5_MSG_FLAG_FIX_UNKNOWN = 0x08,	 /* if the type is not known, the object must not be changed */
+	H5_MSG_FLAG_TRACKED = 0x40,	 /* an index of shared messages has it, or an equal one */
 	H5_MSG_FLAG_FAIL_UNKNOWN = 0x80, /* fail always if the type is not known */
 };
 

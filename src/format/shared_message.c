@@ -1,6 +1,7 @@
 #include "format/shared_message.h"
 
 #include "base/error.h"
+#include "base/lookup3.h"
 
 #include <string.h>
 
@@ -61,6 +62,14 @@ int h5_shared_table_message_decode(struct h5_reader *r, struct h5_shared_table_m
 	return h5_reader_check(r, "shared message table message");
 }
 
+int h5_shared_table_message_encode(struct h5_writer *w, const struct h5_shared_table_message *message)
+{
+	h5_write_u8(w, 0);
+	h5_write_offset(w, message->address);
+	h5_write_u8(w, message->indexes);
+	return h5_writer_check(w, "shared message table message");
+}
+
 size_t h5_shared_table_size(unsigned indexes, uint8_t size_of_offsets)
 {
 	return 4 + indexes * (14u + 2u * size_of_offsets) + 4;
@@ -103,6 +112,18 @@ int h5_shared_table_decode(struct h5_reader *r, unsigned indexes, struct h5_shar
 	return h5_reader_checksum(r, "shared message table");
 }
 
+void h5_shared_table_update(uint8_t *bytes, size_t size, uint8_t size_of_offsets,
+			    const struct h5_shared_table *table)
+{
+	for (unsigned i = 0; i < table->count; i++) {
+		uint8_t *p = bytes + 4 + i * (14u + 2u * size_of_offsets) + 12;
+
+		h5_uint_to(p, table->indexes[i].messages, 2);
+		h5_uint_to(p + 2, table->indexes[i].index, size_of_offsets);
+	}
+	h5_uint_to(bytes + size - 4, h5_lookup3(bytes, size - 4, 0), 4);
+}
+
 /* A record has room for either form.
  *
  *   size  field
@@ -125,7 +146,7 @@ int h5_shared_record_decode(struct h5_reader *r, struct h5_shared_record *record
 	memset(record, 0, sizeof *record);
 	record->in_heap = !location;
 	record->hash = h5_read_u32(r);
-	h5_reader_skip(r, 4);
+	record->count = h5_read_u32(r);
 	if (record->in_heap)
 		record->id = h5_read_bytes(r, H5_SHARED_ID_SIZE);
 	else
@@ -133,6 +154,11 @@ int h5_shared_record_decode(struct h5_reader *r, struct h5_shared_record *record
 	if (location > 1)
 		return h5_fail(-EUCLEAN, r->address, "shared message record: location %u", location);
 	return h5_reader_check(r, "shared message record");
+}
+
+void h5_shared_record_set_count(uint8_t *record, uint32_t count)
+{
+	h5_uint_to(record + 5, count, 4);
 }
 
 /*   size  field
@@ -150,4 +176,9 @@ int h5_shared_list_decode(struct h5_reader *r, struct h5_reader *records)
 		return h5_fail(-EUCLEAN, r->address, "shared message list: wrong signature");
 	*records = h5_reader_sub(r, h5_reader_left(r) < 4 ? 0 : h5_reader_left(r) - 4);
 	return h5_reader_checksum(r, "shared message list");
+}
+
+void h5_shared_list_seal(uint8_t *list, size_t n)
+{
+	h5_uint_to(list + n - 4, h5_lookup3(list, n - 4, 0), 4);
 }

@@ -4,6 +4,8 @@
 #define H5_FORMAT_SHARED_MESSAGE_H
 
 #include "base/reader.h"
+#include "base/writer.h"
+#include "format/object_header.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +27,7 @@ struct h5_shared_table_message {
 };
 
 int h5_shared_table_message_decode(struct h5_reader *r, struct h5_shared_table_message *message);
+int h5_shared_table_message_encode(struct h5_writer *w, const struct h5_shared_table_message *message);
 
 enum { H5_SHARED_INDEXES_MAX = 8 };
 
@@ -43,21 +46,46 @@ struct h5_shared_table {
 /* Bytes of a table. */
 size_t h5_shared_table_size(unsigned indexes, uint8_t size_of_offsets);
 int h5_shared_table_decode(struct h5_reader *r, unsigned indexes, struct h5_shared_table *table);
+/* Changes the table, `size` bytes: numbers of messages, and addresses of indexes. */
+void h5_shared_table_update(uint8_t *bytes, size_t size, uint8_t size_of_offsets,
+			    const struct h5_shared_table *table);
+
+/* The bit of the message type in the flags of an index. */
+static inline unsigned h5_shared_type_flag(enum h5_message_type type)
+{
+	return 1u << (type == H5_MSG_FILL_VALUE_OLD ? H5_MSG_FILL_VALUE : type);
+}
+
+/* The use of a message that an index has, by a message of an object, or by a part of one. */
+struct h5_shared_use {
+	enum h5_message_type type;
+	uint8_t id[H5_SHARED_ID_SIZE]; /* of the message in a heap */
+	/* An object header has the message itself (H5_MSG_FLAG_TRACKED): its bytes, borrowed. NULL: see `id`
+	 */
+	const uint8_t *body;
+	size_t size;
+};
 
 /* Where a message is, as an index has it. Specification III.I, shared message record. */
 struct h5_shared_record {
 	bool in_heap;
 	uint32_t hash;
 	const uint8_t *id; /* in_heap: H5_SHARED_ID_SIZE bytes, borrowed */
+	uint32_t count;	   /* in_heap: how often it is used */
 	uint64_t address;  /* not in_heap: of the object header */
 };
 
 size_t h5_shared_record_size(uint8_t size_of_offsets);
 int h5_shared_record_decode(struct h5_reader *r, struct h5_shared_record *record);
+/* Changes the record of a message in a heap. */
+void h5_shared_record_set_count(uint8_t *record, uint32_t count);
 
 /* Bytes of an index that is a list. */
 size_t h5_shared_list_size(unsigned messages, uint8_t size_of_offsets);
 /* Verifies a list; then *records is over its records. */
 int h5_shared_list_decode(struct h5_reader *r, struct h5_reader *records);
+enum { H5_SHARED_LIST_HEAD = 4 }; /* bytes before the records */
+/* Gives a list of n bytes its checksum. */
+void h5_shared_list_seal(uint8_t *list, size_t n);
 
 #endif

@@ -44,6 +44,26 @@ int h5_attribute_committed(struct h5_reader message, uint64_t *address)
 	return rc;
 }
 
+unsigned h5_attribute_shared(struct h5_reader message, struct h5_shared_use uses[2])
+{
+	struct h5_attribute_message m;
+	struct h5_shared_message shared;
+	unsigned count = 0;
+
+	memset(uses, 0, 2 * sizeof *uses);
+	if (h5_attribute_decode(&message, &m))
+		return 0;
+	if (m.type_shared && !h5_shared_message_decode(&m.type, &shared) && shared.in_heap) {
+		uses[count].type = H5_MSG_DATATYPE;
+		memcpy(uses[count++].id, shared.id, sizeof shared.id);
+	}
+	if (m.space_shared && !h5_shared_message_decode(&m.space, &shared) && shared.in_heap) {
+		uses[count].type = H5_MSG_DATASPACE;
+		memcpy(uses[count++].id, shared.id, sizeof shared.id);
+	}
+	return count;
+}
+
 static int read_type(struct h5_file *file, struct h5_attribute_message *m, struct h5_attribute *attribute)
 {
 	struct h5_message_body body;

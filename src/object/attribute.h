@@ -5,6 +5,7 @@
 
 #include "format/dataspace.h"
 #include "format/datatype.h"
+#include "format/shared_message.h"
 #include "object/named_message.h"
 
 struct h5_attribute {
@@ -49,5 +50,8 @@ void h5_attribute_end(struct h5_attribute_walk *walk); /* also after a failure *
  * has a type of its own, or one in the file's heap of shared messages. The count of a committed datatype
  * counts such messages besides links. */
 int h5_attribute_committed(struct h5_reader message, uint64_t *address);
+/* What the message uses in the file's heaps of shared messages: its datatype, its dataspace. Returns how many
+ * there are; none if the message is damaged. */
+unsigned h5_attribute_shared(struct h5_reader message, struct h5_shared_use uses[2]);
 
 #endif

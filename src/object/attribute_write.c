@@ -8,6 +8,7 @@
 #include "change/transaction.h"
 #include "object/attribute.h"
 #include "object/named_message_write.h"
+#include "object/shared_table_write.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,9 +133,20 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 	return rc;
 }
 
-/* The committed datatype that the attribute refers to; H5_UNDEF: none. An attribute in the file's heap of
- * shared messages goes on referring to it. */
-static int find_committed(struct h5_file *file, uint64_t object, const char *name, uint64_t *type)
+/* What an attribute uses. An attribute in the file's heap of shared messages goes on using it. */
+struct uses {
+	uint64_t type; /* a committed datatype; H5_UNDEF: none */
+	struct h5_shared_use shared[2];
+	unsigned count; /* of these */
+};
+
+static int find_in_message(struct h5_reader message, struct uses *uses)
+{
+	uses->count = h5_attribute_shared(message, uses->shared);
+	return h5_attribute_committed(message, &uses->type);
+}
+
+static int find_uses(struct h5_file *file, uint64_t object, const char *name, struct uses *uses)
 {
 	struct h5_named_storage storage;
 	const struct h5_message *message;
@@ -143,7 +155,7 @@ static int find_committed(struct h5_file *file, uint64_t object, const char *nam
 	struct h5_lru_entry *ref;
 	int rc = h5_object_get(file, object, &ref, &found);
 
-	*type = H5_UNDEF;
+	*uses = (struct uses){.type = H5_UNDEF};
 	if (rc)
 		return rc;
 	rc = h5_named_storage_find(file, found, H5_NAMED_ATTRIBUTE, &storage);
@@ -152,16 +164,16 @@ static int find_committed(struct h5_file *file, uint64_t object, const char *nam
 	else if (!rc)
 		rc = h5_named_find_compact(&storage, name, strlen(name), &message);
 	if (!rc && storage.is_dense)
-		rc = h5_attribute_committed(body.reader, type);
+		rc = find_in_message(body.reader, uses);
 	else if (!rc && !(message->flags & H5_MSG_FLAG_SHARED))
-		rc = h5_attribute_committed(h5_message_reader(file, message), type);
+		rc = find_in_message(h5_message_reader(file, message), uses);
 	h5_message_release(file, &body);
 	h5_file_put(file, ref);
 	return rc;
 }
 
 /* A datatype without names that nothing else uses would have to go. It stays, as nobody removes it here. */
-static int drop_use(struct h5_file *file, uint64_t type)
+static int drop_committed(struct h5_file *file, uint64_t type)
 {
 	const struct h5_object *object;
 	struct h5_lru_entry *ref;
@@ -176,33 +188,40 @@ static int drop_use(struct h5_file *file, uint64_t type)
 	return count > 1 ? h5_header_set_references(file, type, count - 1) : 0;
 }
 
-int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
-			 const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
+static int drop_uses(struct h5_file *file, const struct uses *uses)
 {
-	uint64_t committed;
-	int rc = find_committed(file, object, name, &committed);
+	int rc = uses->type == H5_UNDEF ? 0 : drop_committed(file, uses->type);
 
-	if (!rc)
-		rc = h5_unit_begin(file);
-	if (rc)
-		return rc == -ENOENT ? -ENODATA : rc;
-	rc = put(file, object, name, type, space, data, h5_named_replace);
-	if (!rc && committed != H5_UNDEF)
-		rc = drop_use(file, committed);
-	return h5_unit_end(file, rc);
+	return rc || !uses->count ? rc : h5_shared_table_drop(file, H5_UNDEF, uses->shared, uses->count);
 }
 
 int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name)
 {
-	uint64_t type;
-	int rc = find_committed(file, object, name, &type);
+	struct uses uses;
+	int rc = find_uses(file, object, name, &uses);
 
 	if (!rc)
 		rc = h5_unit_begin(file);
 	if (rc)
 		return rc == -ENOENT ? -ENODATA : rc;
 	rc = h5_named_remove(file, object, H5_NAMED_ATTRIBUTE, name, strlen(name));
-	if (!rc && type != H5_UNDEF)
-		rc = drop_use(file, type);
+	if (!rc)
+		rc = drop_uses(file, &uses);
+	return h5_unit_end(file, rc);
+}
+
+int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
+			 const struct h5_datatype *type, const struct h5_dataspace *space, const void *data)
+{
+	struct uses before;
+	int rc = find_uses(file, object, name, &before);
+
+	if (!rc)
+		rc = h5_unit_begin(file);
+	if (rc)
+		return rc == -ENOENT ? -ENODATA : rc;
+	rc = put(file, object, name, type, space, data, h5_named_replace);
+	if (!rc)
+		rc = drop_uses(file, &before);
 	return h5_unit_end(file, rc);
 }

@@ -61,6 +61,8 @@ libh5fs_a_SOURCES += \
 	src/object/reference.c \
 	src/object/shared_table.c \
 	src/object/shared_table.h \
+	src/object/shared_table_write.c \
+	src/object/shared_table_write.h \
 	src/object/shortest.c \
 	src/object/symbol_table.c \
 	src/object/symbol_table.h \

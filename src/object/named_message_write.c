@@ -249,7 +249,7 @@ static int change_compact(const struct change *change, const char *name, size_t 
 
 	if (rc)
 		return rc;
-	if (old->flags & H5_MSG_FLAG_SHARED)
+	if (old->flags & (H5_MSG_FLAG_SHARED | H5_MSG_FLAG_TRACKED))
 		return refuse_shared(change);
 	if (!with)
 		return remove_compact(change, old);

@@ -45,16 +45,10 @@ static int table_get(struct h5_file *file, struct h5_shared_table_message *messa
 	return rc ? rc : h5_file_block(file, &table_block, message->address, message->indexes, message, ref);
 }
 
-/* The bit of the message type in the flags of an index. */
-static unsigned type_flag(enum h5_message_type type)
-{
-	return 1u << (type == H5_MSG_FILL_VALUE_OLD ? H5_MSG_FILL_VALUE : type);
-}
-
 static uint64_t heap_of(const struct h5_shared_table *table, enum h5_message_type type)
 {
 	for (unsigned i = 0; i < table->count; i++)
-		if (table->indexes[i].types & type_flag(type))
+		if (table->indexes[i].types & h5_shared_type_flag(type))
 			return table->indexes[i].heap;
 	return H5_UNDEF;
 }
@@ -199,7 +193,7 @@ static int index_extents(struct h5_file *file, const struct h5_shared_table *tab
 	uint64_t heap = table->indexes[i].heap, index = table->indexes[i].index;
 	int rc = heap == H5_UNDEF ? 0 : h5_fractal_heap_extents(file, heap, visit, arg);
 
-	if (!rc && heap != H5_UNDEF && table->indexes[i].types & type_flag(H5_MSG_ATTRIBUTE))
+	if (!rc && heap != H5_UNDEF && table->indexes[i].types & h5_shared_type_flag(H5_MSG_ATTRIBUTE))
 		rc = h5_fail(-ENOTSUP, heap, "shared message table: datatypes of shared attributes");
 	if (rc || index == H5_UNDEF)
 		return rc;
