@@ -99,8 +99,12 @@ static int check_record(void *arg, struct h5_reader r)
 	struct h5_shared_record record;
 	struct h5_heap_object message;
 	uint64_t address = r.address;
+	struct h5_header header;
 	int rc = h5_shared_record_decode(&r, &record);
 
+	/* Whoever makes an equal message reads the header that has it. */
+	if (!rc && !record.in_heap && !(rc = h5_header_load(check->file, record.address, &header)))
+		h5_header_release(&header);
 	if (!rc && record.in_heap) {
 		rc = h5_fractal_heap_get(check->file, check->heap, record.id, H5_SHARED_ID_SIZE, &message);
 		if (!rc && !has_hash(check, message.data, message.size, record.hash))

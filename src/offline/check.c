@@ -66,18 +66,25 @@ static int add_type(void *arg, uint64_t address)
 	return h5_check_add(&((struct h5_checker *)arg)->walk, address, "(committed datatype)");
 }
 
-/* Adds the space of an object that was checked, and the committed datatypes that it uses: they need no names.
- */
+/* Adds the committed datatypes that an object uses: they need no names. */
+static int add_types(struct h5_checker *checker, uint64_t address)
+{
+	bool had_findings = has_findings(checker);
+	int rc = h5_object_types(checker->file, address, add_type, checker);
+
+	checker->uncounted |= rc != 0;
+	/* If the object is damaged, this would only tell so again. */
+	if (had_findings && (rc == -EUCLEAN || rc == -ENOTSUP))
+		return 0;
+	return h5_damage_note(&checker->damage, rc);
+}
+
+/* Adds the space of an object that was checked. */
 static int add_usage(struct h5_checker *checker, uint64_t address)
 {
-	int rc;
-
 	checker->usage.incomplete |= has_findings(checker);
 	if (checker->usage.incomplete)
 		return 0;
-	rc = h5_object_types(checker->file, address, add_type, checker);
-	if (rc)
-		return h5_damage_note(&checker->damage, rc);
 	return h5_usage_add_object(&checker->usage, address, &checker->damage);
 }
 
@@ -110,6 +117,8 @@ static int check_objects(struct h5_checker *checker)
 		if (!rc)
 			rc = h5_check_object(checker, address);
 		if (!rc)
+			rc = add_types(checker, address);
+		if (!rc)
 			rc = add_usage(checker, address);
 		checker->check->objects++;
 	}
@@ -125,9 +134,12 @@ int h5_check_file(struct h5_file *file, struct h5_check *check)
 	checker.damage.too_large = true;
 	checker.damage.arg = &checker;
 	check->objects = check->chunks = check->bytes = check->damaged = check->unknown = 0;
+	check->excess = 0;
 	rc = check_own_structures(&checker);
 	if (!rc)
 		rc = check_objects(&checker);
+	if (!rc)
+		rc = h5_check_counts(&checker);
 	if (!rc)
 		rc = find_unused(&checker);
 	h5_usage_release(&checker.usage);

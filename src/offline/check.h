@@ -23,6 +23,9 @@ struct h5_check {
 	/* results */
 	uint64_t objects, chunks, bytes;
 	uint64_t damaged, unknown; /* findings of either kind */
+	/* Counts of links that are too high, so that space stays in use: no damage. Only in files without
+	 * other findings. (error->code is -EOVERFLOW.) */
+	uint64_t excess;
 	/* False: something could not be read or verified, so more may be in use than was found, and `unused`
 	 * is empty. */
 	bool unused_known;

@@ -313,6 +313,7 @@ int h5_check_object(struct h5_checker *checker, uint64_t address)
 		rc = h5_object_get(checker->file, address, &ref, &object);
 	if (rc)
 		return note(checker, rc);
+	h5_check_set_count(&checker->walk, object->references);
 	rc = note(checker, h5_header_check(checker->file, &object->header));
 	if (!rc)
 		rc = check_attributes(checker, object);

@@ -25,17 +25,33 @@ struct h5_checker {
 	struct h5_check_walk walk;
 	struct h5_seen heaps; /* global heap collections that were checked */
 	struct h5_usage usage;
+	bool uncounted; /* not all uses of committed datatypes were found */
 };
 
 /* ---- check_walk.c ---- */
 
-/* Adds an object, unless it was found before. */
+/* A link, or a message, leads to the object. */
 int h5_check_add(struct h5_check_walk *walk, uint64_t address, const char *path);
 /* Adds the object that a hard link of the one at checker->path leads to. */
 int h5_check_add_link(struct h5_checker *checker, const char *name, size_t size, uint64_t address);
 /* The next object; false: there is none. The path is borrowed until the next call. */
 bool h5_check_next(struct h5_check_walk *walk, uint64_t *address, const char **path);
+/* The object that h5_check_next() gave last counts so many links and messages that lead to it. */
+void h5_check_set_count(struct h5_check_walk *walk, uint32_t count);
+/* To be called at the end: tells of each object whose count is wrong. If all is known, also of counts that
+ * are too high. */
+int h5_check_counts(struct h5_checker *checker);
 void h5_check_walk_release(struct h5_check_walk *walk);
+
+/* Tells of a count that is too high, which is no damage; h5_fail() has just said what it is. */
+static inline void h5_check_tell_excess(struct h5_checker *checker, int rc)
+{
+	struct h5_error error = *h5_error_last();
+
+	error.code = rc;
+	checker->check->excess++;
+	checker->check->found(checker->check->arg, checker->path, &error);
+}
 
 /* ---- check_object.c ---- */
 

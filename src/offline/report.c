@@ -110,6 +110,8 @@ static void print_sum(const char *name, const struct h5_check *check)
 		printf("%" PRIu64 " damaged", check->damaged);
 	else
 		printf("no damage found");
+	if (check->excess)
+		printf(", %" PRIu64 " counts that are too high", check->excess);
 	if (check->unknown)
 		printf(", %" PRIu64 " that this version cannot verify", check->unknown);
 	printf("; ");

@@ -295,6 +295,32 @@ class Check(unittest.TestCase):
                 self.assertEqual(status, DAMAGED, lines)
                 self.assertRegex(lines, f"(?m)^{path}.*: .*{said}.* at address [0-9]+$")
 
+    def test_counts_of_links(self):
+        """A count that is too low is damage, since the object goes before its last name; one that is too high is told."""
+        with h5py.File(self.path(), "w", libver="earliest") as f:
+            f["group/d"] = numpy.arange(3)
+            f["group/again"] = f["other"] = f["group/d"]
+            f["type"] = numpy.dtype("<f4")
+            f.create_dataset("typed", (2,), f["type"]).attrs.create("a", 1, dtype=f["type"])
+            addresses = [h5py.h5o.get_info(f[name].id).addr for name in ("group/d", "type", "group", "/")]
+            counts = [h5py.h5o.get_info(f[name].id).rc for name in ("group/d", "type", "group", "/")]
+        self.assertEqual(counts, [3, 3, 1, 1])
+        self.assertSound(self.path())
+        with open(self.path(), "rb") as f:
+            sound = f.read()
+        for address, count in zip(addresses, counts):
+            for wrong in 0, count - 1, count + 1, 1 << 31:
+                with self.subTest(count=count, wrong=wrong), open(self.path(), "wb") as f:
+                    f.write(sound)
+                    f.seek(address + 4)
+                    f.write(struct.pack("<I", wrong))
+                    f.flush()
+                    status, said, errors = check(self.path())
+                    self.assertEqual((status, errors), (DAMAGED if wrong < count else 0, ""), said)
+                    self.assertIn(f"object header: counts {wrong} links to it, but there are {count}", said)
+                    self.assertIn(f"at address {address}", said)
+                    self.assertEqual(", 1 counts that are too high;" in said, wrong > count)
+
     def test_index_that_does_not_find_its_links(self):
         with h5py.File(self.path(), "w", libver="latest") as f:
             for i in range(50):
