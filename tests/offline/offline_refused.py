@@ -153,7 +153,7 @@ class Refused(unittest.TestCase):
     def free_list(self, head, *fields):
         """A group whose heap has room for two free blocks behind the names; fields: offset in the segment, value."""
         file = File(superblock=0)
-        dataset = file.header1(messages(file))
+        dataset = file.header1(messages(file), references=2)
         root, table = file.old_group([(b"d", dataset, None), (b"f" * 71, dataset, None)])
         heap = table[1]
         segment = struct.unpack_from("<Q", file.data, heap + 24)[0]
