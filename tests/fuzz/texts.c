@@ -2,8 +2,10 @@
  * the header of an array, and a table. An input is the text or the file. */
 #include "base/error.h"
 #include "fuzz.h"
+#include "object/filter_list.h"
 #include "object/numpy_parse.h"
 #include "object/value_parse.h"
+#include "vfs/name.h"
 #include "view/csv_read.h"
 #include "view/npy_header.h"
 
@@ -75,6 +77,41 @@ static void parse_type(const char *text, size_t n)
 	h5_datatype_free(type);
 }
 
+/* Any link's name has a file name, which leads back to it. */
+static void escape(const char *name, size_t n)
+{
+	char file_name[H5_NAME_MAX + 1], back[H5_NAME_MAX + 1];
+	size_t size = h5_name_escape(name, n, file_name);
+
+	FUZZ_HOLDS(size && size <= H5_NAME_MAX && size == strlen(file_name));
+	FUZZ_HOLDS(!strchr(file_name, '/') && strcmp(file_name, ".") && strcmp(file_name, ".."));
+	if (h5_name_is_cut(file_name))
+		return;
+	FUZZ_HOLDS(h5_name_unescape(file_name, back) == n && (!n || !memcmp(back, name, n)));
+}
+
+/* A list that new datasets can have prints as one that means the same. */
+static void parse_filters(const char *text, size_t n)
+{
+	struct h5_filter_list list, again;
+	struct h5_pipeline pipeline;
+	struct h5_buf out, twice;
+
+	if (h5_filter_list_parse(text, n, &list) || h5_filter_list_make(&list, 4, 4096, &pipeline))
+		return;
+	h5_buf_init(&out, 1 << 20);
+	h5_buf_init(&twice, 1 << 20);
+	h5_filter_list_print(&pipeline, &out);
+	h5_pipeline_release(&pipeline);
+	FUZZ_HOLDS(!h5_filter_list_parse(out.size ? out.data : "", out.size, &again));
+	FUZZ_HOLDS(!h5_filter_list_make(&again, 4, 4096, &pipeline));
+	h5_filter_list_print(&pipeline, &twice);
+	h5_pipeline_release(&pipeline);
+	FUZZ_HOLDS(out.size == twice.size && (!out.size || !memcmp(out.data, twice.data, out.size)));
+	h5_buf_release(&out);
+	h5_buf_release(&twice);
+}
+
 static void run_text(const void *arg, const uint8_t *data, size_t size)
 {
 	static const char *const types[] = {"<i8",
@@ -100,6 +137,8 @@ static void run_text(const void *arg, const uint8_t *data, size_t size)
 	}
 	guess(text, size);
 	parse_type(text, size);
+	escape(text, size);
+	parse_filters(text, size);
 }
 
 /* A header is found at the same place however much of the file is there, and has a type and a shape. */
