@@ -200,9 +200,11 @@ static bool find_own_space(struct fuzz_objects *objects, struct h5_file *file)
 
 static bool overlap(const struct h5_extents *a, const struct h5_extents *b)
 {
-	for (size_t i = 0; i < b->count; i++)
-		if (h5_extents_touches(a, b->list[i].address, b->list[i].size))
+	h5_extents_each(e, b)
+	{
+		if (h5_extents_touches(a, e->address, e->size))
 			return true;
+	}
 	return false;
 }
 
