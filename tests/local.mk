@@ -221,6 +221,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_structured.py \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
+	tests/mount/mount_text.py \
 	tests/mount/mount_tree.py \
 	tests/mount/mount_unchanged.py \
 	tests/mount/mount_vbz.py \
@@ -275,6 +276,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
+	tests/lib/textlib.py \
 	tests/lib/tree_calls.py \
 	tests/lib/tree_contents.py \
 	tests/lib/tree_library.py \

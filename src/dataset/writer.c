@@ -6,6 +6,7 @@
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "dataset/writing.h"
+#include "object/value_heap.h"
 #include "store/object_header.h"
 
 #include <assert.h>
@@ -61,6 +62,8 @@ static void clear(struct h5_dataset_writer *writer)
 		writer->ops->close(writer);
 	if (writer->ref)
 		h5_file_put(writer->file, writer->ref);
+	h5_heap_batch_release(&writer->heap);
+	free(writer->own_fill);
 	*writer = (struct h5_dataset_writer){.participant = writer->participant,
 					     .file = writer->file,
 					     .address = writer->address,
@@ -82,15 +85,39 @@ static void detach(struct h5_layout *layout)
 	}
 }
 
+/* Of elements that do not stand alone as bytes. */
+static int prepare_heap(struct h5_dataset_writer *writer)
+{
+	const struct h5_dataset *dataset = writer->dataset;
+
+	if (h5_tx_is_swmr(writer->file))
+		return h5_fail(-EPERM, writer->address, "dataset: SWMR readers cannot follow its values");
+	if (!dataset->fill || !h5_value_heap_is_owner(writer->file, dataset->type, dataset->fill))
+		return 0;
+	writer->own_fill = malloc(dataset->type->size);
+	if (!writer->own_fill)
+		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
+	memcpy(writer->own_fill, dataset->fill, dataset->type->size);
+	h5_value_heap_disown(writer->file, dataset->type, writer->own_fill);
+	writer->own = *dataset;
+	writer->own.fill = writer->own_fill;
+	writer->dataset = &writer->own;
+	return 0;
+}
+
 static int prepare(struct h5_dataset_writer *writer)
 {
-	int rc;
+	int rc = 0;
 
+	h5_heap_batch_init(&writer->heap, writer->file);
 	writer->layout = writer->dataset->layout;
 	if (writer->apart)
 		detach(&writer->layout);
+	writer->fill = writer->dataset->fill;
 	if (!h5_datatype_is_fixed(writer->dataset->type))
-		return h5_fail(-EPERM, writer->address, "dataset: its elements are shown as text");
+		rc = prepare_heap(writer);
+	if (rc)
+		return rc;
 	if (!h5_dataset_has_writer(writer->dataset, writer->may_write_external))
 		return h5_fail(-EPERM, writer->address, "dataset: %s data are not written in this mount",
 			       h5_dataset_layout_name(writer->dataset));
@@ -262,6 +289,23 @@ const struct h5_tx_participant *h5_dataset_writer_participant(const struct h5_da
 	return &writer->participant;
 }
 
+const struct h5_dataset *h5_dataset_writer_dataset(const struct h5_dataset_writer *writer)
+{
+	assert(writer->ref);
+	return writer->dataset;
+}
+
+const uint8_t *h5_dataset_writer_fill_value(const struct h5_dataset_writer *writer)
+{
+	assert(writer->ref);
+	return writer->fill;
+}
+
+struct h5_heap_batch *h5_dataset_writer_heap(struct h5_dataset_writer *writer)
+{
+	return &writer->heap;
+}
+
 uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *writer)
 {
 	return writer->dataset->space.rank ? writer->rows * writer->row : writer->dataset->size;
@@ -352,6 +396,10 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 		return h5_fail(-EPERM, writer->address, "dataset: its size cannot change");
 	if (rows > h5_dataset_writer_max_rows(writer))
 		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
+	if (rows > writer->rows && writer->own_fill)
+		return h5_fail(
+			-ENOTSUP, writer->address,
+			"dataset: its fill value has data of variable length, which rows cannot share");
 	return report(writer, rows > writer->rows ? writer->ops->grow(writer, rows, NULL)
 						  : writer->ops->shrink(writer, rows));
 }
@@ -425,8 +473,8 @@ static int update_space(const void *arg, uint8_t *body, size_t n)
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
 {
 	if (writer->apart)
-		return writer->dirty || writer->index_changed;
-	return writer->dirty || writer->layout_changed || writer->index_changed ||
+		return writer->dirty || writer->heap.count || writer->index_changed;
+	return writer->dirty || writer->heap.count || writer->layout_changed || writer->index_changed ||
 	       writer->rows != writer->settled;
 }
 
@@ -437,7 +485,8 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 
 	if (!h5_dataset_writer_is_dirty(writer))
 		return 0;
-	if (writer->ops->flush)
+	rc = h5_heap_batch_flush(&writer->heap);
+	if (!rc && writer->ops->flush)
 		rc = writer->ops->flush(writer);
 	if (writer->apart) {
 		writer->index_changed &= rc != 0;
@@ -462,5 +511,5 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 
 size_t h5_dataset_writer_held(const struct h5_dataset_writer *writer)
 {
-	return writer->held;
+	return writer->held + writer->heap.held;
 }

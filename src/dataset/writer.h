@@ -9,6 +9,7 @@
 
 #include "change/transaction.h"
 #include "dataset/dataset.h"
+#include "object/heap_batch.h"
 
 struct h5_dataset_writer;
 
@@ -19,7 +20,7 @@ bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external);
 bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external);
 /* The writer of the dataset, which is opened if there is none. Counts one more user. `external`: external raw
  * files may be written. Reads no more than h5_dataset_get(). -EPERM: a dataset that is read-only by its
- * nature (text, virtual, structured, external without the option, shared dataspace). -ENOTSUP: one that this
+ * nature (virtual, structured, external without the option, shared dataspace). -ENOTSUP: one that this
  * version cannot write (a filter, an index). The detail says why. */
 int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 			  struct h5_dataset_writer **writer);
@@ -52,7 +53,15 @@ bool h5_dataset_writer_can_resize(const struct h5_dataset_writer *writer);
 /* Rows that dimension 0 may have: the present number if it cannot change. */
 uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer);
 
-/* Overwrites n bytes at the offset, all inside the dataset. */
+/* The dataset as it was opened; borrowed until the writer is closed or dropped. */
+const struct h5_dataset *h5_dataset_writer_dataset(const struct h5_dataset_writer *writer);
+/* The user-defined fill value, one element; NULL: zeros. It may own objects of the heap. */
+const uint8_t *h5_dataset_writer_fill_value(const struct h5_dataset_writer *writer);
+/* Takes the data of elements of variable length that are just being added: they go to the file with these
+ * elements. */
+struct h5_heap_batch *h5_dataset_writer_heap(struct h5_dataset_writer *writer);
+
+/* Overwrites n bytes at the offset, all inside the dataset, whose elements own nothing in the heap. */
 int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, const void *data, size_t n);
 /* Sets n bytes at the offset, all inside the dataset, to the fill value. Chunks all of whose bytes these are
  * give up their space. */

@@ -46,6 +46,12 @@ struct h5_dataset_writer {
 	/* The rest is cleared by h5_tx_drop(): */
 	struct h5_lru_entry *ref;	  /* NULL: it was called */
 	const struct h5_dataset *dataset; /* as it was opened: for type, fill value and pipeline */
+	/* Elements that do not stand alone as bytes: `dataset` is this copy, whose fill value owns nothing.
+	 * Fill values of rows that no dataspace has yet must not share what the fill value owns. */
+	struct h5_dataset own;
+	uint8_t *own_fill;	   /* owned */
+	const uint8_t *fill;	   /* the user's fill value; may be NULL */
+	struct h5_heap_batch heap; /* what new elements own, and the file lacks */
 	const struct h5_write_ops *ops;
 	struct h5_layout layout; /* as the message is to be */
 	bool layout_changed;	 /* the message is not so yet */

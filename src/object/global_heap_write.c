@@ -8,9 +8,15 @@
 #include <assert.h>
 #include <stdlib.h>
 
+static int put_to_writer(struct h5_heap_sink *sink, const void *data, size_t n, uint64_t *address,
+			 uint32_t *index)
+{
+	return h5_global_heap_put((struct h5_global_heap_writer *)sink, data, n, address, index);
+}
+
 void h5_global_heap_writer_init(struct h5_global_heap_writer *writer, struct h5_file *file)
 {
-	*writer = (struct h5_global_heap_writer){.file = file, .address = H5_UNDEF};
+	*writer = (struct h5_global_heap_writer){.sink = {put_to_writer}, .file = file, .address = H5_UNDEF};
 }
 
 void h5_global_heap_writer_forget(struct h5_global_heap_writer *writer)

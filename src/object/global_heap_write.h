@@ -7,10 +7,17 @@
 
 #include "store/file.h"
 
+/* What takes the data of variable-length elements; the first member of a struct that does so. */
+struct h5_heap_sink {
+	/* Takes n > 0 bytes, which are known by the *address of a collection and an *index there. */
+	int (*put)(struct h5_heap_sink *sink, const void *data, size_t n, uint64_t *address, uint32_t *index);
+};
+
 /* The collection that the next small object goes to; the caller keeps it as long as the file is open.
  *
  * A commit, or changes that are dropped, end the collection by themselves. */
 struct h5_global_heap_writer {
+	struct h5_heap_sink sink; /* h5_global_heap_put() */
 	struct h5_file *file;
 	uint64_t transaction; /* of the collection; see h5_tx_number() */
 	uint64_t address;     /* of the collection; H5_UNDEF: there is none */

@@ -34,6 +34,8 @@ libh5fs_a_SOURCES += \
 	src/object/group_create.h \
 	src/object/group_write.c \
 	src/object/group_write.h \
+	src/object/heap_batch.c \
+	src/object/heap_batch.h \
 	src/object/json.c \
 	src/object/json.h \
 	src/object/json_read.c \
@@ -73,6 +75,8 @@ libh5fs_a_SOURCES += \
 	src/object/value.c \
 	src/object/value.h \
 	src/object/value_guess.c \
+	src/object/value_heap.c \
+	src/object/value_heap.h \
 	src/object/value_parse.c \
 	src/object/value_parse.h \
 	src/object/value_parse_private.h \

@@ -73,7 +73,7 @@ static int refer(const struct h5_value_parser *p, const struct h5_datatype *t, c
 		return h5_fail(-EINVAL, H5_UNDEF, "%ju elements in a variable-length value",
 			       (uintmax_t)count);
 	if (n)
-		rc = h5_global_heap_put(p->heap, bytes, n, &address, &index);
+		rc = p->heap->put(p->heap, bytes, n, &address, &index);
 	if (rc)
 		return rc;
 	h5_write_u32(&w, (uint32_t)count);

@@ -16,7 +16,7 @@ struct h5_value_parser {
 	/* The file that the value becomes a part of, and how `old` elements are written. */
 	const struct h5_value_context *context;
 	/* Takes variable-length data. NULL: -ENOTSUP for a type that has such. */
-	struct h5_global_heap_writer *heap;
+	struct h5_heap_sink *heap;
 	/* Finds the object that the path leads to: n bytes, as h5_value_context.object_path wrote it.
 	 * -ENOENT: none. NULL: no path leads anywhere. */
 	int (*object_address)(void *arg, const char *path, size_t n, uint64_t *address);

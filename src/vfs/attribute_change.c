@@ -7,7 +7,6 @@
 #include "format/datatype_make.h"
 #include "object/attribute_write.h"
 #include "object/numpy_parse.h"
-#include "object/path.h"
 #include "object/value_parse.h"
 #include "vfs/changes.h"
 #include "vfs/declare.h"
@@ -27,30 +26,14 @@ struct setting {
 	size_t size;
 };
 
-/* Finds the object of the mount that the path leads to, as a value shows it. */
-static int find_object(void *arg, const char *path, size_t n, uint64_t *address)
-{
-	struct h5_vfs *vfs = arg;
-	char *file_path = strndup(path, n), *real = malloc(n + 1);
-	struct h5_file *found_in = NULL;
-	int rc = -ENOMEM;
-
-	if (file_path && real)
-		rc = h5_path_find(vfs->file, h5_file_superblock(vfs->file)->root, real,
-				  h5_name_unescape(file_path, real), &found_in, address);
-	free(file_path);
-	free(real);
-	if (rc)
-		return rc == -ENOMEM ? rc : -ENOENT;
-	return found_in == vfs->file ? 0 : -ENOENT;
-}
-
 static int parse(const struct setting *set, const struct h5_datatype *type, const struct h5_dataspace *space,
 		 const uint8_t *old, uint8_t *data)
 {
 	struct h5_value_context context = h5_paths_context(set->vfs, set->vfs->file);
-	struct h5_value_parser parser = {
-		.context = &context, .heap = &set->vfs->heap, .object_address = find_object, .arg = set->vfs};
+	struct h5_value_parser parser = {.context = &context,
+					 .heap = &set->vfs->heap.sink,
+					 .object_address = h5_paths_find_object,
+					 .arg = set->vfs};
 
 	return h5_value_parse(&parser, type, space, set->value, set->size, old, data);
 }

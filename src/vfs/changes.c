@@ -13,6 +13,7 @@
 #include "vfs/followers.h"
 #include "vfs/growth.h"
 #include "vfs/handle.h"
+#include "vfs/input.h"
 #include "vfs/names.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
@@ -27,18 +28,6 @@
 #include <time.h>
 
 enum { SECOND = 1000000000 };
-
-bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
-{
-	return vfs->options.writable && dataset->file == vfs->file && dataset->space.kind != H5_SPACE_NULL &&
-	       h5_view_of_dataset(dataset)->write &&
-	       h5_dataset_has_writer(dataset, vfs->options.external_write);
-}
-
-static int given_up(void)
-{
-	return h5_fail(-EROFS, H5_UNDEF, "writing was given up after a failure");
-}
 
 /* ---- after a change ---- */
 
@@ -123,7 +112,7 @@ static void tell_handles(struct h5_vfs *vfs, const struct h5_tx_participant *par
 			h->lost = lost;
 		/* The incomplete row was to follow the lost rows, so it is lost, too. */
 		if (lost)
-			h->input.filled = 0;
+			h5_view_input_release(&h->input);
 		h->unsaved = false;
 	}
 	pthread_mutex_unlock(&vfs->lock);
@@ -204,7 +193,7 @@ static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, in
 
 	assert(h5_is_locked_to_write(vfs));
 	if (!h5_tx_is_writable(file))
-		return has_uncommitted(vfs, of) ? given_up() : 0;
+		return has_uncommitted(vfs, of) ? h5_input_give_up() : 0;
 	/* A commit covers all writers, so the caller's request cannot interrupt it. */
 	h5_interrupt_begin(NULL, NULL);
 	h5_names_remove_help(vfs);
@@ -284,47 +273,6 @@ void h5_lock_to_read(struct h5_vfs *vfs)
 
 /* ---- requests that write ---- */
 
-/* 0: the node can be written, through *view. */
-static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_ops **view)
-{
-	const struct h5_dataset *dataset;
-	struct h5_lru_entry *ref;
-	int rc;
-
-	if (node->entity.kind != H5_NODE_DATASET || node->entity.file != vfs->file)
-		return h5_objects_refuse(node);
-	if (!h5_tx_is_writable(node->entity.file))
-		return given_up();
-	rc = h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset);
-	if (rc)
-		return rc;
-	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
-	*view = h5_view_of_dataset(dataset);
-	h5_file_put(node->entity.file, ref);
-	return rc;
-}
-
-/* Opens a node's dataset for writing; on success the caller owes a close_input(). -EPERM: it can't be
- * written; -EROFS: writing was given up; or as h5_dataset_writer_get(). */
-static int open_input(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
-{
-	int rc;
-
-	assert(h5_is_locked_to_write(vfs));
-	*input = (struct h5_view_input){.file = node->entity.file, .address = node->entity.address};
-	rc = find_view(vfs, node, &input->ops);
-	if (!rc)
-		rc = h5_dataset_writer_get(node->entity.file, node->entity.address,
-					   vfs->options.external_write, &input->writer);
-	return rc;
-}
-
-static void close_input(struct h5_view_input *input)
-{
-	h5_dataset_writer_put(input->writer);
-	h5_view_input_release(input);
-}
-
 /* To be called before each change; with the writer that it goes through, if any. Settles all writers if they
  * have gathered too much in memory. */
 static int begin_change(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
@@ -334,7 +282,7 @@ static int begin_change(struct h5_vfs *vfs, struct h5_dataset_writer *writer)
 
 	assert(h5_is_locked_to_write(vfs));
 	if (!h5_tx_is_writable(file))
-		return given_up();
+		return h5_input_give_up();
 	if (h5_tx_held(file) > vfs->options.gather && h5_tx_settle(file))
 		rc = commit(vfs, writer);
 	return rc || !writer ? rc : h5_dataset_writer_ready(writer);
@@ -405,9 +353,47 @@ static int write_new(struct h5_handle *h, uint64_t offset, const void *data, siz
 	return rc;
 }
 
+/* The bytes of a file of text whose size the kernel has to be told if it grows. */
+static int write_text(struct h5_handle *h, uint64_t offset, const void *data, size_t n, bool append,
+		      size_t *written, uint64_t *stale)
+{
+	uint64_t before = H5_NOT_STALE;
+	int rc = append ? 0 : h5_input_check_end(h, offset);
+
+	if (!rc && h->direct && h5_growth_is_watched(h->vfs, h->node))
+		rc = h5_input_text_size(h->vfs, h->node, &before);
+	if (!rc)
+		rc = write_all(h, offset, data, n, append, written);
+	h5_input_log(h, rc);
+	if (*written)
+		h->input.next = offset + *written;
+	if (*written && before != H5_NOT_STALE)
+		*stale = h5_growth_hide(h->vfs, h->node, before, before, false);
+	return rc;
+}
+
+/* n bytes of raw elements; those that are `inside` go no further than the end. */
+static int write_raw(struct h5_handle *h, uint64_t offset, const void *data, size_t n, bool append,
+		     size_t *written, uint64_t *stale)
+{
+	uint64_t size = h5_dataset_writer_size(h->input.writer);
+	int rc = 0;
+
+	if (append)
+		offset = size;
+	if (h5_plain_has(h->vfs, h->node->entity.address))
+		rc = h5_plain_grow(h->vfs, h->input.writer, offset + n);
+	if (!rc)
+		rc = write_all(h, offset, data, n, append, written);
+	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
+		*stale = h5_growth_hide(h->vfs, h->node, size, offset, false);
+	return rc;
+}
+
 int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, enum h5_write_where where,
 		 size_t *written, uint64_t *stale)
 {
+	const bool append = where == H5_WRITE_APPEND;
 	uint64_t size, left = n;
 	int rc;
 
@@ -424,16 +410,10 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 		return rc;
 	}
 	size = h5_dataset_writer_size(h->input.writer);
-	if (where == H5_WRITE_APPEND)
-		offset = size;
-	else if (where == H5_WRITE_INSIDE)
+	if (where == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
-	if (h5_plain_has(h->vfs, h->node->entity.address))
-		rc = h5_plain_grow(h->vfs, h->input.writer, offset + left);
-	if (!rc)
-		rc = write_all(h, offset, buf, (size_t)left, where == H5_WRITE_APPEND, written);
-	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
-		*stale = h5_growth_hide(h->vfs, h->node, size, offset, false);
+	rc = h5_view_is_text(h->input.ops) ? write_text(h, offset, buf, n, append, written, stale)
+					   : write_raw(h, offset, buf, (size_t)left, append, written, stale);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
 	/* The rest of a mapped page, beyond the end, belongs to no file. */
@@ -444,8 +424,15 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 
 /* ---- requests that commit ---- */
 
-static int check_row(const struct h5_handle *h)
+static int check_row(struct h5_handle *h)
 {
+	int rc;
+
+	if (h->input.filled && h->input.ops->check) {
+		rc = h->input.ops->check(&h->input);
+		h5_input_log(h, rc);
+		return rc;
+	}
 	return h->input.filled ? h5_fail(-EINVAL, h->node->entity.address, "the last row is incomplete") : 0;
 }
 
@@ -567,6 +554,19 @@ static int set_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_da
 	return rc;
 }
 
+static int set_text_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer *writer,
+			 uint64_t size)
+{
+	uint64_t now;
+	int rc = size ? h5_input_text_size(vfs, node, &now) : 0;
+
+	if (!size)
+		return set_size(vfs, node, writer, 0);
+	if (!rc && now != size)
+		rc = h5_fail(-EOPNOTSUPP, node->entity.address, "text is written only at its end");
+	return rc;
+}
+
 int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *handle, uint64_t size,
 		    uint64_t *stale)
 {
@@ -586,16 +586,17 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 			rc = h5_replacing_resize(handle, size);
 		goto out;
 	}
-	rc = open_input(vfs, node, &input);
+	rc = h5_input_open(vfs, node, &input);
 	if (rc)
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
-	rc = set_size(vfs, node, input.writer, size);
-	if (!rc && size > before)
+	rc = h5_view_is_text(input.ops) ? set_text_size(vfs, node, input.writer, size)
+					: set_size(vfs, node, input.writer, size);
+	if (!rc && size > before && !h5_view_is_text(input.ops))
 		*stale = h5_growth_hide(vfs, node, before, before, true);
 	if (!rc && handle)
 		handle->unsaved = true;
-	close_input(&input);
+	h5_input_close(&input);
 out:
 	h5_unlock(vfs);
 	return rc;
@@ -604,7 +605,7 @@ out:
 int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 {
 	struct h5_view_input input;
-	int rc = open_input(h->vfs, node, &input);
+	int rc = h5_input_open(h->vfs, node, &input);
 
 	if (rc)
 		return rc;
@@ -613,7 +614,7 @@ int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	else if (cut)
 		rc = set_size(h->vfs, node, input.writer, 0);
 	if (rc) {
-		close_input(&input);
+		h5_input_close(&input);
 		return rc;
 	}
 	h->input = input;
@@ -621,14 +622,37 @@ int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	return 0;
 }
 
-void h5_changes_close(struct h5_handle *h)
+/* The last line may end without a newline. */
+static void finish(struct h5_handle *h)
 {
-	if (h->input.filled) {
-		h5_count(&h->vfs->dropped_rows, 1);
+	int rc = begin_change(h->vfs, h->input.writer);
+
+	if (!rc)
+		rc = h->input.ops->finish(&h->input);
+	h5_change_note(h->vfs, h->node);
+	end_change(h->vfs);
+	if (!rc && h->vfs->options.commit_at_close)
+		(void)commit(h->vfs, h->input.writer);
+}
+
+static void drop_row(struct h5_handle *h)
+{
+	h5_count(&h->vfs->dropped_rows, 1);
+	if (h5_view_is_text(h->input.ops))
+		h5_log_about(h->vfs, h->node->entity.address, "incomplete lines were dropped: %zu bytes",
+			     h->input.filled);
+	else
 		h5_log_about(h->vfs, h->node->entity.address,
 			     "an incomplete row was dropped: %zu of %ju bytes", h->input.filled,
 			     (uintmax_t)h5_dataset_writer_row(h->input.writer));
-	}
+}
+
+void h5_changes_close(struct h5_handle *h)
+{
+	if (h->input.filled && h->input.ops->finish)
+		finish(h);
+	if (h->input.filled)
+		drop_row(h);
 	if (h->replacement) {
 		h5_replacing_end(h);
 		end_change(h->vfs);
@@ -638,6 +662,6 @@ void h5_changes_close(struct h5_handle *h)
 		h5_dataset_writer_put_soon(h->input.writer);
 		h5_view_input_release(&h->input);
 	} else {
-		close_input(&h->input);
+		h5_input_close(&h->input);
 	}
 }

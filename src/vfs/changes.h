@@ -30,7 +30,4 @@ void h5_change_note_status(struct h5_vfs *vfs, uint64_t address);
 /* Ends it, also if it has failed. */
 void h5_change_end(struct h5_vfs *vfs);
 
-/* True: the dataset can be written in this mount, as far as that is known without its index. */
-bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
-
 #endif

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "dataset/writer.h"
 #include "store/statistics.h"
+#include "vfs/content.h"
 #include "vfs/handle.h"
 #include "vfs/reading.h"
 #include "vfs/source.h"

@@ -4,6 +4,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/await.c \
 	src/vfs/changes.c \
 	src/vfs/changes.h \
+	src/vfs/content.c \
+	src/vfs/content.h \
 	src/vfs/declare.c \
 	src/vfs/declare.h \
 	src/vfs/directory.h \
@@ -13,6 +15,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/growth.h \
 	src/vfs/handle.c \
 	src/vfs/handle.h \
+	src/vfs/input.c \
+	src/vfs/input.h \
 	src/vfs/links.c \
 	src/vfs/listing.c \
 	src/vfs/lookup.c \

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "object/path.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
 
@@ -222,4 +223,21 @@ int h5_paths_find_mounted(void *arg, uint64_t address, struct h5_buf *path)
 	struct h5_vfs *vfs = arg;
 
 	return h5_paths_find(vfs, vfs->file, address, path);
+}
+
+int h5_paths_find_object(void *arg, const char *path, size_t n, uint64_t *address)
+{
+	struct h5_vfs *vfs = arg;
+	char *file_path = strndup(path, n), *real = malloc(n + 1);
+	struct h5_file *found_in = NULL;
+	int rc = -ENOMEM;
+
+	if (file_path && real)
+		rc = h5_path_find(vfs->file, h5_file_superblock(vfs->file)->root, real,
+				  h5_name_unescape(file_path, real), &found_in, address);
+	free(file_path);
+	free(real);
+	if (rc)
+		return rc == -ENOMEM ? rc : -ENOENT;
+	return found_in == vfs->file ? 0 : -ENOENT;
 }

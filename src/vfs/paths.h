@@ -17,6 +17,10 @@ void h5_paths_free(struct h5_path_map *map); /* NULL is fine */
 /* The same for an object of the mounted file; `vfs` is the struct h5_vfs. */
 int h5_paths_find_mounted(void *vfs, uint64_t address, struct h5_buf *path);
 
+/* The address of the object of the mounted file to which a path leads, n bytes as a value shows it. -ENOENT:
+ * there is none. `vfs` is the struct h5_vfs. */
+int h5_paths_find_object(void *vfs, const char *path, size_t n, uint64_t *address);
+
 /* For values of the file: shows references to objects as paths in the mount. */
 static inline struct h5_value_context h5_paths_context(struct h5_vfs *vfs, struct h5_file *file)
 {

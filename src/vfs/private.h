@@ -102,9 +102,6 @@ static inline uint64_t h5_state(const struct h5_vfs *vfs, const struct h5_file *
 
 /* ---- stat.c ---- */
 
-/* Opens what the file of the node contains, for reading. The view is to be released on failure, too. */
-int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view);
-
 /* Size and times of a file, kept during one request. */
 struct h5_times {
 	struct h5_file *file; /* NULL: none */

@@ -3,7 +3,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "vfs/followers.h"
+#include "vfs/content.h"
+#include "vfs/input.h"
 #include "vfs/name.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
@@ -57,32 +58,6 @@ static int stat_common(struct h5_vfs *vfs, const struct h5_node *node, struct h5
 		set_own_times(vfs, node, st);
 	st->st_atim = st->st_mtim;
 	return rc;
-}
-
-/* h5_view_begin() for the contents of the node. The view is to be released on failure, too. */
-static int begin_content(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
-			 struct h5_view *view)
-{
-	int rc;
-
-	assert(h5_is_locked(vfs));
-	*view = (struct h5_view){.ops = node->entity.view,
-				 .file = node->entity.file,
-				 .address = node->entity.address,
-				 .attribute = node->entity.target,
-				 .context = h5_paths_context(vfs, node->entity.file),
-				 .state = h5_state(vfs, node->entity.file)};
-	rc = h5_view_begin(view, known);
-	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))
-		rc = h5_followers_add(vfs, node);
-	return rc;
-}
-
-int h5_content_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view *view)
-{
-	int rc = begin_content(vfs, node, NULL, view);
-
-	return rc ? rc : h5_view_open(view, true);
 }
 
 /* ---- stat ---- */
@@ -158,7 +133,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 {
 	struct h5_view view;
 	uint64_t size = 0;
-	int rc = begin_content(vfs, node, object, &view);
+	int rc = h5_content_begin(vfs, node, object, &view);
 
 	/* It may have changed with any of its sources. */
 	if (!rc && vfs->options.writable && view.dataset && h5_dataset_is_virtual(view.dataset))

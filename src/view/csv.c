@@ -133,7 +133,7 @@ static int csv_open(struct h5_view *v, bool reading)
 	(void)reading;
 	if (v->dataset->space.elements > ELEMENTS_MAX)
 		return h5_fail(-EOVERFLOW, v->address, "more elements than a table may have");
-	return h5_view_text_open(v, &form, v->state);
+	return h5_view_text_open(v, &form);
 }
 
 const struct h5_view_ops h5_view_csv = {.name = "csv",

@@ -24,11 +24,34 @@ static const struct h5_text_form form = {.id = 2, .piece = line};
 static int jsonl_open(struct h5_view *v, bool reading)
 {
 	(void)reading;
-	return h5_view_text_open(v, &form, H5_TEXT_UNCHANGED);
+	return h5_view_text_open(v, &form);
+}
+
+static const struct h5_line_form line_form = {h5_value_parse_json};
+
+static int jsonl_write(struct h5_view_input *in, uint64_t offset, const void *data, size_t n, bool append,
+		       size_t *written)
+{
+	(void)offset;
+	(void)append;
+	return h5_view_text_write(&line_form, in, data, n, written);
+}
+
+static int jsonl_check(struct h5_view_input *in)
+{
+	return h5_view_text_check(&line_form, in);
+}
+
+static int jsonl_finish(struct h5_view_input *in)
+{
+	return h5_view_text_finish(&line_form, in);
 }
 
 const struct h5_view_ops h5_view_jsonl = {.name = "jsonl",
 					  .shows = jsonl_shows,
 					  .open = jsonl_open,
 					  .read = h5_view_text_read,
-					  .release = h5_view_text_release};
+					  .release = h5_view_text_release,
+					  .write = jsonl_write,
+					  .check = jsonl_check,
+					  .finish = jsonl_finish};

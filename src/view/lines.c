@@ -31,11 +31,42 @@ static const struct h5_text_form form = {.id = 1, .piece = line, .length = line_
 static int lines_open(struct h5_view *v, bool reading)
 {
 	(void)reading;
-	return h5_view_text_open(v, &form, H5_TEXT_UNCHANGED);
+	return h5_view_text_open(v, &form);
+}
+
+static int read_line(const struct h5_value_parser *parser, const struct h5_datatype *type, const char *text,
+		     size_t n, const uint8_t *old, uint8_t *data)
+{
+	static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
+
+	return h5_value_parse(parser, type, &scalar, text, n, old, data);
+}
+
+static const struct h5_line_form line_form = {read_line};
+
+static int lines_write(struct h5_view_input *in, uint64_t offset, const void *data, size_t n, bool append,
+		       size_t *written)
+{
+	(void)offset;
+	(void)append;
+	return h5_view_text_write(&line_form, in, data, n, written);
+}
+
+static int lines_check(struct h5_view_input *in)
+{
+	return h5_view_text_check(&line_form, in);
+}
+
+static int lines_finish(struct h5_view_input *in)
+{
+	return h5_view_text_finish(&line_form, in);
 }
 
 const struct h5_view_ops h5_view_lines = {.name = "lines",
 					  .shows = lines_shows,
 					  .open = lines_open,
 					  .read = h5_view_text_read,
-					  .release = h5_view_text_release};
+					  .release = h5_view_text_release,
+					  .write = lines_write,
+					  .check = lines_check,
+					  .finish = lines_finish};

@@ -5,6 +5,7 @@ libh5fs_a_SOURCES += \
 	src/view/csv_read.c \
 	src/view/csv_read.h \
 	src/view/ddl.c \
+	src/view/input.c \
 	src/view/intake.c \
 	src/view/intake.h \
 	src/view/json.c \
@@ -19,6 +20,7 @@ libh5fs_a_SOURCES += \
 	src/view/text.c \
 	src/view/text.h \
 	src/view/text_view.c \
+	src/view/text_write.c \
 	src/view/view.c \
 	src/view/view.h \
 	src/view/views.h

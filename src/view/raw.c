@@ -142,29 +142,6 @@ static int fill_up(struct h5_view_input *in, uint64_t begin)
 
 /* ---- writing: growing ---- */
 
-static int refuse_growth(const struct h5_view_input *in)
-{
-	const struct h5_dataset *dataset;
-	struct h5_lru_entry *ref;
-	int rc = h5_dataset_get(in->file, in->address, &ref, &dataset);
-	unsigned other = 0;
-
-	if (rc)
-		return rc;
-	for (unsigned i = 1; i < dataset->space.rank; i++)
-		if (dataset->space.max[i] == H5_UNLIMITED)
-			other = i;
-	if (other)
-		rc = h5_fail(
-			-EFBIG, in->address,
-			"only dimension 0 grows by writing: it is at its maximum, dimension %u is unlimited",
-			other);
-	else
-		rc = h5_fail(-EFBIG, in->address, "the dataset has all the rows that it may have");
-	h5_file_put(in->file, ref);
-	return rc;
-}
-
 /* Where the incomplete row begins. */
 static uint64_t row_begin(const struct h5_view_input *in)
 {
@@ -196,7 +173,7 @@ static int write_beyond(struct h5_view_input *in, uint64_t offset, const uint8_t
 	int rc;
 
 	if (!row || offset / row >= h5_dataset_writer_max_rows(writer))
-		return refuse_growth(in);
+		return h5_view_input_refuse(in);
 	begin = offset - offset % row;
 	if (follows)
 		return begin > size ? fill_up(in, size)

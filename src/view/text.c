@@ -18,7 +18,6 @@ enum {
 	FILLED_LEAST = 4096,	/* least elements in a row, not stored, that are measured together */
 	SLAB_BYTES = 1 << 18,	/* bytes of elements that are read at once, about */
 	ELEMENT_MAX = 1 << 24,	/* most stored bytes of an element; a larger one is refused */
-	PIECE_MAX = 1 << 27	/* most bytes of a piece; a longer one is refused */
 };
 
 struct sample {
@@ -50,7 +49,7 @@ static int cursor_init(struct cursor *c, const struct h5_text_source *source, ui
 	int rc;
 
 	*c = (struct cursor){.source = source, .next = piece};
-	h5_buf_init(&c->piece, PIECE_MAX);
+	h5_buf_init(&c->piece, H5_TEXT_PIECE_MAX);
 	if (source->type->size > ELEMENT_MAX)
 		return h5_fail(-EFBIG, source->address, "an element of %u bytes", source->type->size);
 	if (source->form->heads)
@@ -122,7 +121,8 @@ static int make_piece(struct cursor *c, uint64_t i, const uint8_t *element)
 	if (!rc)
 		rc = try_piece(c, i, element);
 	if (rc == -E2BIG)
-		return h5_fail(-EFBIG, c->source->address, "an element's text is over %d bytes", PIECE_MAX);
+		return h5_fail(-EFBIG, c->source->address, "an element's text is over %d bytes",
+			       H5_TEXT_PIECE_MAX);
 	return rc ? rc : c->piece.err;
 }
 

@@ -8,6 +8,8 @@
 #include "dataset/dataset.h"
 #include "object/value.h"
 
+enum { H5_TEXT_PIECE_MAX = 1 << 27 }; /* most bytes of a piece; a longer one is refused */
+
 struct h5_text_form;
 
 /* What a text is made from; all of it is borrowed. */

@@ -13,7 +13,7 @@
 #include "dataset/writer.h"
 #include "object/attribute.h"
 #include "object/object.h"
-#include "object/value.h"
+#include "object/value_parse.h"
 #include "view/text.h"
 
 #include <assert.h>
@@ -48,12 +48,19 @@ struct h5_view {
 	const struct h5_text *text;
 };
 
+/* True: the files of the view are text, of one line for each element. */
+bool h5_view_is_text(const struct h5_view_ops *ops);
+
 /* An open file through which a view is written. The caller sets the first members, and all others to 0. */
 struct h5_view_input {
 	const struct h5_view_ops *ops;
 	struct h5_file *file; /* borrowed */
 	uint64_t address;
 	struct h5_dataset_writer *writer; /* borrowed */
+	/* For text: how its values are read. The heap is the writer's. */
+	struct h5_value_context context;
+	int (*object_address)(void *arg, const char *path, size_t n, uint64_t *address);
+	void *arg;
 
 	/* Bytes that were written, but that the dataset cannot take before more of them come, such as an
 	 * incomplete row of raw elements. No other open file sees them. */
@@ -62,6 +69,9 @@ struct h5_view_input {
 	size_t filled;	 /* 0: there are no such bytes */
 	uint64_t offset; /* where these bytes begin */
 	bool floats;	 /* an append began these bytes: they go to wherever the end is when complete */
+	size_t lines;	 /* text: whole lines among these bytes, fewer than a row of the dataset has */
+	size_t line;	 /* text: where the line begins that is incomplete */
+	uint64_t next;	 /* text: the offset behind the last write; 0: there was none */
 };
 
 struct h5_view_ops {
@@ -81,9 +91,16 @@ struct h5_view_ops {
 	void (*release)(struct h5_view *view); /* NULL: nothing to do */
 	/* Writes at the offset, or, with `append`, at the end, wherever that is. *written: how many of the n
 	 * bytes, also on failure. -EFBIG: nothing more fits; -EINVAL: it would leave incomplete bytes behind
-	 * elsewhere. NULL: the files of the view are read-only. */
+	 * elsewhere. NULL: the files of the view are read-only. In a view that is text all is written at the
+	 * end, and the caller sees to it that the offset is the end. */
 	int (*write)(struct h5_view_input *input, uint64_t offset, const void *data, size_t n, bool append,
 		     size_t *written);
+	/* 0: nothing of the bytes that are incomplete would be lost if the file was closed now. -EINVAL: they
+	 * would. NULL: all of them would be. */
+	int (*check)(struct h5_view_input *input);
+	/* The file is closed: writes those of these bytes that may end here. The others are lost. NULL: all
+	 * are. */
+	int (*finish)(struct h5_view_input *input);
 	/* What becomes of files that are written whole; NULL: the files of the view are not made so. */
 	const struct h5_intake_ops *intake;
 };
@@ -109,12 +126,15 @@ int h5_view_open(struct h5_view *view, bool reading);
 int h5_view_read_head(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
 void h5_view_release(struct h5_view *view); /* may run twice */
 
+/* The error of a dataset that cannot grow. */
+int h5_view_input_refuse(const struct h5_view_input *input);
+
 /* Drops the bytes that are incomplete. May run twice. */
 static inline void h5_view_input_release(struct h5_view_input *input)
 {
 	free(input->data);
 	input->data = NULL;
-	input->capacity = input->filled = 0;
+	input->capacity = input->filled = input->lines = input->line = 0;
 }
 
 /* n bytes at the offset, at least one, all inside the size. */

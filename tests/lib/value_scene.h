@@ -57,7 +57,7 @@ static void value_scene_begin(struct value_scene *s)
 	scratch_open(&s->scratch);
 	h5_global_heap_writer_init(&s->heap, s->scratch.file);
 	s->context = (struct h5_value_context){s->scratch.file, value_scene_path, s};
-	s->parser = (struct h5_value_parser){&s->context, &s->heap, value_scene_address, s};
+	s->parser = (struct h5_value_parser){&s->context, &s->heap.sink, value_scene_address, s};
 }
 
 static void value_scene_end(struct value_scene *s)

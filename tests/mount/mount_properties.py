@@ -142,7 +142,7 @@ class Properties(MountCase):
                         text = read(m.at(name)).decode()
                         self.assertEqual([json.loads(line) for line in text.splitlines()], values)
                         self.assertEqual(os.stat(m.at(name)).st_size, len(text))
-                        self.assertEqual(oct(os.stat(m.at(name)).st_mode), "0o100444")
+                        self.assertEqual(oct(os.stat(m.at(name)).st_mode), "0o100644" if options == "rw" else "0o100444")
                         self.assertEqual(os.getxattr(m.at(name), "h5fs.format"), b"jsonl")
                         self.assertEqual(json.loads(os.getxattr(m.at(name), "h5fs.info"))["format"], "jsonl")
 

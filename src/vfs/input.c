@@ -1,0 +1,99 @@
+#include "vfs/input.h"
+
+#include "base/error.h"
+#include "change/transaction.h"
+#include "vfs/content.h"
+#include "vfs/objects.h"
+#include "vfs/paths.h"
+
+#include <assert.h>
+
+bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
+{
+	return vfs->options.writable && dataset->file == vfs->file && dataset->space.kind != H5_SPACE_NULL &&
+	       h5_view_of_dataset(dataset)->write &&
+	       h5_dataset_has_writer(dataset, vfs->options.external_write);
+}
+
+int h5_input_give_up(void)
+{
+	return h5_fail(-EROFS, H5_UNDEF, "writing was given up after a failure");
+}
+
+/* 0: the node can be written, through *view. */
+static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_ops **view)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	int rc;
+
+	if (node->entity.kind != H5_NODE_DATASET || node->entity.file != vfs->file)
+		return h5_objects_refuse(node);
+	if (!h5_tx_is_writable(node->entity.file))
+		return h5_input_give_up();
+	rc = h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset);
+	if (rc)
+		return rc;
+	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
+	*view = h5_view_of_dataset(dataset);
+	h5_file_put(node->entity.file, ref);
+	return rc;
+}
+
+int h5_input_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
+{
+	int rc;
+
+	assert(h5_is_locked_to_write(vfs));
+	*input = (struct h5_view_input){.file = node->entity.file,
+					.address = node->entity.address,
+					.context = h5_paths_context(vfs, node->entity.file),
+					.object_address = h5_paths_find_object,
+					.arg = vfs};
+	rc = find_view(vfs, node, &input->ops);
+	if (!rc)
+		rc = h5_dataset_writer_get(node->entity.file, node->entity.address,
+					   vfs->options.external_write, &input->writer);
+	return rc;
+}
+
+void h5_input_close(struct h5_view_input *input)
+{
+	h5_dataset_writer_put(input->writer);
+	h5_view_input_release(input);
+}
+
+/* ---- text ---- */
+
+int h5_input_text_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t *size)
+{
+	struct h5_view view;
+	int rc = h5_tx_settle(vfs->file);
+
+	if (rc)
+		return rc;
+	rc = h5_content_open(vfs, node, &view);
+	*size = view.size;
+	h5_view_release(&view);
+	return rc;
+}
+
+int h5_input_check_end(struct h5_handle *h, uint64_t offset)
+{
+	uint64_t size;
+	int rc;
+
+	/* What was written may be shown as a text of another length. */
+	if (h->input.next && offset == h->input.next)
+		return 0;
+	rc = h5_input_text_size(h->vfs, h->node, &size);
+	if (!rc && offset != size + h->input.filled)
+		rc = h5_fail(-EOPNOTSUPP, h->node->entity.address, "text is written only at its end");
+	return rc;
+}
+
+void h5_input_log(struct h5_handle *h, int rc)
+{
+	if (rc == -EINVAL && h5_view_is_text(h->input.ops))
+		h5_log_about(h->vfs, h->node->entity.address, "refused: %s", h5_error_last()->text);
+}

@@ -1,0 +1,26 @@
+/* Opening what the file of a node contains for writing, and what text needs there. */
+#ifndef H5_VFS_INPUT_H
+#define H5_VFS_INPUT_H
+
+#include "vfs/handle.h"
+#include "vfs/private.h"
+
+/* True: the dataset can be written in this mount, as far as that is known without its index. */
+bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
+/* The error of a mount that takes no more changes. */
+int h5_input_give_up(void);
+
+/* Opens a node's dataset for writing; on success the caller owes an h5_input_close(). -EPERM: it can't be
+ * written; -EROFS: writing was given up; or as h5_dataset_writer_get(). */
+int h5_input_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input);
+void h5_input_close(struct h5_view_input *input);
+
+/* Bytes of the file, which is text. Takes a look at all elements if something has changed. */
+int h5_input_text_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t *size);
+/* 0: a write at the offset goes on at the end of the text, as far as this open file knows it. -EOPNOTSUPP: it
+ * does not. */
+int h5_input_check_end(struct h5_handle *handle, uint64_t offset);
+/* Logs why a line was refused, if that is the result. */
+void h5_input_log(struct h5_handle *handle, int rc);
+
+#endif
