@@ -171,3 +171,48 @@ int h5_header_rewrite(struct h5_file *file, uint64_t address, const struct h5_me
 	rewriting_release(&w);
 	return h5_unit_end(file, rc);
 }
+
+/* ---- several messages at once ---- */
+
+/* Updates a copy of the message's body; *body is owned by the caller. */
+static int update_copy(const struct h5_header_update *update, struct h5_message *message, uint8_t **body)
+{
+	if (message->flags & H5_MSG_FLAG_SHARED)
+		return h5_fail(-ENOTSUP, message->address, "object header: message type %#x is shared",
+			       message->type);
+	*body = malloc(message->size + 1);
+	if (!*body)
+		return h5_fail(-ENOMEM, message->address, "object header: out of memory");
+	memcpy(*body, message->data, message->size);
+	message->data = *body;
+	return update->update(update->arg, *body, message->size);
+}
+
+static int update_messages(struct h5_message *messages, size_t count, const struct h5_header_update *update,
+			   uint8_t **body)
+{
+	for (size_t i = 0; i < count; i++)
+		if (messages[i].type == update->type)
+			return update_copy(update, &messages[i], body);
+	return h5_fail(-ENOTSUP, H5_UNDEF, "object header: message type %#x is not there", update->type);
+}
+
+int h5_header_update_together(struct h5_file *file, uint64_t address, const struct h5_header_update *updates,
+			      size_t count, unsigned stage)
+{
+	uint8_t **bodies = calloc(count, sizeof *bodies);
+	struct h5_header header;
+	int rc = h5_header_load(file, address, &header);
+
+	if (!rc && !bodies)
+		rc = h5_fail(-ENOMEM, address, "object header: out of memory");
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = update_messages(header.messages, header.count, &updates[i], &bodies[i]);
+	if (!rc)
+		rc = h5_header_rewrite(file, address, header.messages, header.count, stage);
+	for (size_t i = 0; bodies && i < count; i++)
+		free(bodies[i]);
+	free(bodies);
+	h5_header_release(&header);
+	return rc;
+}

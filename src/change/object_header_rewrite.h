@@ -2,6 +2,7 @@
 #ifndef H5_CHANGE_OBJECT_HEADER_REWRITE_H
 #define H5_CHANGE_OBJECT_HEADER_REWRITE_H
 
+#include "change/object_header_edit.h"
 #include "store/object_header.h"
 
 /* Makes these the messages of the header, in their order, in one unit. Their data may be borrowed from the
@@ -14,5 +15,16 @@
  * header has a form in which this is not possible. */
 int h5_header_rewrite(struct h5_file *file, uint64_t address, const struct h5_message *messages, size_t count,
 		      unsigned stage);
+
+/* An update of the body of the first message of a type. */
+struct h5_header_update {
+	enum h5_message_type type;
+	h5_message_update *update;
+	const void *arg;
+};
+
+/* Makes these updates, of different messages, by one write as above. -ENOTSUP: as h5_header_update(). */
+int h5_header_update_together(struct h5_file *file, uint64_t address, const struct h5_header_update *updates,
+			      size_t count, unsigned stage);
 
 #endif

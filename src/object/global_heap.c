@@ -11,6 +11,7 @@ struct collection {
 	uint8_t *data;
 	struct h5_global_heap_object *objects; /* by index */
 	unsigned count;
+	uint64_t size; /* bytes */
 };
 
 static void release_collection(void *value)
@@ -58,6 +59,7 @@ static int load_collection(struct h5_file *file, uint64_t address, const void *a
 		release_collection(collection);
 		return rc;
 	}
+	collection->size = size;
 	*value = collection;
 	*cost = sizeof *collection + (size_t)size + collection->count * sizeof *collection->objects;
 	return 0;
@@ -94,6 +96,23 @@ int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, s
 	*data = collection->data + object->offset;
 	*size = (size_t)object->size;
 	return 0;
+}
+
+int h5_global_heap_each(struct h5_file *file, uint64_t address,
+			int (*visit)(void *arg, uint32_t index), void *arg, uint64_t *size)
+{
+	const struct collection *collection;
+	struct h5_lru_entry *ref;
+	int rc = h5_file_block(file, &collection_block, address, 0, NULL, &ref);
+
+	if (rc)
+		return rc;
+	collection = h5_lru_value(ref);
+	*size = collection->size;
+	for (unsigned i = 0; i < collection->count && !rc; i++)
+		rc = visit(arg, collection->objects[i].index);
+	h5_file_put(file, ref);
+	return rc;
 }
 
 int h5_global_heap_check(struct h5_file *file, uint64_t address)

@@ -9,6 +9,11 @@
 int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,
 		       const uint8_t **data, size_t *size);
 
+/* Calls `visit` for each object of the collection, by its index, and tells the size of the collection. A
+ * result that is not 0 ends it. */
+int h5_global_heap_each(struct h5_file *file, uint64_t address,
+			int (*visit)(void *arg, uint32_t index), void *arg, uint64_t *size);
+
 /* -EUCLEAN if some version of libhdf5 refuses the collection; see h5_global_heap_verify(). */
 int h5_global_heap_check(struct h5_file *file, uint64_t address);
 

@@ -104,7 +104,10 @@ static int begin(struct h5_heap_batch *batch, uint64_t room)
 
 static int reserve(struct h5_heap_batch *batch, struct h5_heap_block *block, uint64_t n)
 {
-	size_t capacity = (size_t)h5_max(n, h5_min(block->size, h5_max(2 * block->capacity, BLOCK_LEAST)));
+	/* Few objects come one by one; if collections are large by now, many come. */
+	uint64_t wanted = block->size > H5_GLOBAL_HEAP_LEAST ? block->size
+							      : h5_max(2 * block->capacity, BLOCK_LEAST);
+	size_t capacity = (size_t)h5_max(n, h5_min(block->size, wanted));
 	uint8_t *data;
 
 	if (n <= block->capacity)
@@ -131,7 +134,6 @@ static int put_to_batch(struct h5_heap_sink *sink, const void *data, size_t n, u
 			uint32_t *index)
 {
 	struct h5_heap_batch *batch = (struct h5_heap_batch *)sink;
-	struct h5_heap_mark mark = h5_heap_batch_mark(batch);
 	uint64_t room = h5_global_heap_room(lengths_of(batch), n);
 	struct h5_heap_block *block;
 	struct h5_writer w;
@@ -142,13 +144,13 @@ static int put_to_batch(struct h5_heap_sink *sink, const void *data, size_t n, u
 		return h5_fail(-EFBIG, H5_UNDEF, "a global heap object of %zu bytes", n);
 	if (!batch->count || !fits(&batch->blocks[batch->count - 1], room))
 		rc = begin(batch, room);
-	block = rc ? NULL : &batch->blocks[batch->count - 1];
-	if (!rc)
-		rc = reserve(batch, block, block->used + room);
-	if (rc) {
-		h5_heap_batch_back(batch, &mark);
+	if (rc)
 		return rc;
-	}
+	/* If this fails, the caller goes back to its mark. */
+	block = &batch->blocks[batch->count - 1];
+	rc = reserve(batch, block, block->used + room);
+	if (rc)
+		return rc;
 	w = writer_at(batch, block, block->used, block->used + room);
 	h5_global_heap_encode_object(&w, (uint16_t)(block->index + 1), data, n);
 	assert(!w.err);
@@ -240,8 +242,9 @@ static int flush_block(struct h5_heap_batch *batch, struct h5_heap_block *block)
 	}
 	w = writer_at(batch, block, block->used, end);
 	h5_global_heap_encode_free(&w, block->size - block->used);
-	rc = is_new ? h5_tx_put(batch->file, block->address + block->from, block->data + block->from,
-				(size_t)(block->size - block->from))
+	/* New space may be written at once, so this takes no more memory until the commit. */
+	rc = is_new ? h5_tx_write(batch->file, block->address + block->from, block->data + block->from,
+				  (size_t)(block->size - block->from))
 		    : extend(batch, block, end);
 	h5_tx_forget(batch->file, block->address);
 	return rc;

@@ -46,8 +46,8 @@ void h5_heap_batch_init(struct h5_heap_batch *batch, struct h5_file *file);
 void h5_heap_batch_release(struct h5_heap_batch *batch);
 
 struct h5_heap_mark h5_heap_batch_mark(const struct h5_heap_batch *batch);
-/* Drops the objects that were put since the mark, to which nothing may refer. The batch has not been flushed
- * since. */
+/* Drops the objects that were put since the mark, to which nothing may refer; also after a put has failed.
+ * The batch has not been flushed since. */
 void h5_heap_batch_back(struct h5_heap_batch *batch, const struct h5_heap_mark *mark);
 
 /* Brings the objects into the transaction. On failure they stay in the batch. */

@@ -36,6 +36,8 @@ libh5fs_a_SOURCES += \
 	src/object/group_write.h \
 	src/object/heap_batch.c \
 	src/object/heap_batch.h \
+	src/object/heap_dead.c \
+	src/object/heap_dead.h \
 	src/object/json.c \
 	src/object/json.h \
 	src/object/json_read.c \

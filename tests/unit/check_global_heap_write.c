@@ -7,6 +7,7 @@
 #include "format/datatype_make.h"
 #include "object/global_heap.h"
 #include "object/global_heap_write.h"
+#include "object/heap_batch.h"
 #include "object/value.h"
 #include "scratch.h"
 
@@ -19,6 +20,8 @@ enum { COUNT = 200, ELEMENTS = 2 * COUNT, ELEMENT = 16 };
 struct scene {
 	struct scratch scratch;
 	struct h5_global_heap_writer heap;
+	struct h5_heap_batch batch;
+	bool batched; /* values gather in the batch */
 	uint64_t at[2];
 	uint64_t state; /* of the random numbers */
 	struct {
@@ -39,6 +42,15 @@ static void reopen(struct scene *s)
 	scratch_open(&s->scratch);
 	ck_assert(h5_tx_is_writable(s->scratch.file));
 	h5_global_heap_writer_init(&s->heap, s->scratch.file);
+	h5_heap_batch_release(&s->batch);
+	h5_heap_batch_init(&s->batch, s->scratch.file);
+}
+
+static int commit(struct scene *s)
+{
+	int rc = h5_heap_batch_flush(&s->batch);
+
+	return rc ? rc : h5_tx_commit(s->scratch.file);
 }
 
 static void keep(struct scene *s, unsigned i, const void *bytes, size_t n)
@@ -78,6 +90,7 @@ static void end(struct scene *s)
 {
 	for (unsigned i = 0; i < ELEMENTS; i++)
 		free(s->model[i].bytes);
+	h5_heap_batch_release(&s->batch);
 	scratch_release(&s->scratch);
 }
 
@@ -86,24 +99,38 @@ static uint64_t element_at(const struct scene *s, unsigned i)
 	return s->at[i / COUNT] + i % COUNT * ELEMENT;
 }
 
+static int put(struct scene *s, const void *bytes, size_t n, uint64_t *address, uint32_t *index)
+{
+	struct h5_heap_sink *sink = s->batched ? &s->batch.sink : &s->heap.sink;
+
+	return sink->put(sink, bytes, n, address, index);
+}
+
 /* Puts the value into the heap and makes the element refer to it, in one unit. */
 static int set(struct scene *s, unsigned i, const void *bytes, size_t n)
 {
 	uint8_t element[ELEMENT] = {0};
+	const struct h5_heap_mark mark = h5_heap_batch_mark(&s->batch);
 	uint64_t address = 0;
 	uint32_t index = 0;
-	int rc = h5_unit_begin(s->scratch.file);
+	int rc = s->batched && n ? put(s, bytes, n, &address, &index) : 0, unit;
 
 	if (rc)
+		h5_heap_batch_back(&s->batch, &mark);
+	if (rc)
 		return rc;
-	if (n)
-		rc = h5_global_heap_put(&s->heap, bytes, n, &address, &index);
+	unit = h5_unit_begin(s->scratch.file);
+	if (!unit && n && !s->batched)
+		rc = put(s, bytes, n, &address, &index);
 	h5_uint_to(element, i < COUNT ? n : n / 4, 4);
 	h5_uint_to(element + 4, address, 8);
 	h5_uint_to(element + 12, index, 4);
-	if (!rc)
+	if (!rc && !unit)
 		rc = h5_tx_patch(s->scratch.file, element_at(s, i), element, sizeof element, H5_STAGE_OBJECT);
-	return h5_unit_end(s->scratch.file, rc);
+	rc = unit ? unit : h5_unit_end(s->scratch.file, rc);
+	if (rc && s->batched)
+		h5_heap_batch_back(&s->batch, &mark);
+	return rc;
 }
 
 /* A random value of n bytes, in the file and in the model. Strings hold no NUL. */
@@ -126,6 +153,7 @@ static void verify(struct scene *s)
 	struct h5_datatype *type = h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8);
 	struct h5_buf out;
 
+	SUCCEEDS(h5_heap_batch_flush(&s->batch));
 	h5_buf_init(&out, SIZE_MAX);
 	for (unsigned i = 0; i < ELEMENTS; i++) {
 		uint8_t element[ELEMENT];
@@ -183,12 +211,14 @@ START_TEST(values_of_many_sizes)
 {
 	struct scene s;
 
-	begin(&s, _i ? "latest" : "earliest", NULL);
+	begin(&s, _i % 2 ? "latest" : "earliest", NULL);
+	s.batched = _i > 1;
 	for (unsigned round = 0; round < 6; round++) {
 		for (unsigned n = 0; n < 120; n++)
 			set_random(&s, (unsigned)next_random(&s) % ELEMENTS, some_size(&s));
-		verify(&s);
-		SUCCEEDS(h5_tx_commit(s.scratch.file));
+		if (round != 2)
+			verify(&s);
+		SUCCEEDS(commit(&s));
 		if (round % 2)
 			reopen(&s);
 		verify(&s);
@@ -243,11 +273,15 @@ START_TEST(killed_between_cells)
 	struct scene s;
 
 	begin(&s, "earliest", &record);
+	s.batched = _i;
+	for (unsigned i = 1; i < 4; i++) /* a collection with free space, if they are batched */
+		set_random(&s, i, 500);
+	SUCCEEDS(commit(&s));
 	crash_image_load(&image, s.scratch.path);
 	record.record = true;
 	for (unsigned i = 0; i < ELEMENTS; i += 31)
-		set_random(&s, i, 1 + some_size(&s));
-	SUCCEEDS(h5_tx_commit(s.scratch.file));
+		set_random(&s, i, 1 + (_i ? 7 * i % 400 : some_size(&s)));
+	SUCCEEDS(commit(&s));
 	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
 	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), 5);
 	scratch_close(&s.scratch);
@@ -289,6 +323,54 @@ START_TEST(nothing_is_left_of_a_failure)
 	}
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
 	judge(&s);
+	end(&s);
+}
+END_TEST
+
+/* A batch goes on in the free space that its last commit has left, takes back what was put since a mark, and
+ * gives back the end of a large collection. */
+START_TEST(batches)
+{
+	uint64_t address[4], others;
+	struct h5_heap_mark mark;
+	uint32_t index[4];
+	struct scene s;
+	char bytes[200] = {1};
+
+	begin(&s, "latest", NULL);
+	s.batched = true;
+	SUCCEEDS(put(&s, bytes, 100, &address[0], &index[0]));
+	SUCCEEDS(commit(&s));
+	SUCCEEDS(put(&s, bytes, 100, &address[1], &index[1]));
+	ck_assert_uint_eq(address[1], address[0]);
+	ck_assert_uint_eq(index[1], 2);
+	mark = h5_heap_batch_mark(&s.batch);
+	for (unsigned i = 0; i < 1000; i++)
+		SUCCEEDS(put(&s, bytes, 200, &address[2], &index[2]));
+	ck_assert_uint_ne(address[2], address[0]);
+	h5_heap_batch_back(&s.batch, &mark);
+	SUCCEEDS(put(&s, bytes, 100, &address[2], &index[2]));
+	ck_assert_uint_eq(address[2], address[0]);
+	ck_assert_uint_eq(index[2], 3);
+	SUCCEEDS(h5_heap_batch_flush(&s.batch));
+	/* one commit changes the free space of a committed collection once */
+	SUCCEEDS(put(&s, bytes, 100, &address[3], &index[3]));
+	ck_assert_uint_ne(address[3], address[0]);
+	SUCCEEDS(commit(&s));
+	SUCCEEDS(h5_global_heap_check(s.scratch.file, address[0]));
+	SUCCEEDS(h5_global_heap_check(s.scratch.file, address[3]));
+	others = h5_file_end(s.scratch.file);
+	for (unsigned i = 0; i < 1000; i++)
+		SUCCEEDS(put(&s, bytes, 16, &address[2], &index[2]));
+	SUCCEEDS(commit(&s));
+	ck_assert_uint_lt(h5_file_end(s.scratch.file) - others, 1000 * 32 + 3 * 4096);
+	/* what was dropped with its transaction is not gone on with */
+	SUCCEEDS(put(&s, bytes, 100, &address[0], &index[0]));
+	SUCCEEDS(h5_heap_batch_flush(&s.batch));
+	h5_tx_abandon(s.scratch.file);
+	h5_heap_batch_release(&s.batch);
+	SUCCEEDS(put(&s, bytes, 100, &address[1], &index[1]));
+	ck_assert_uint_eq(index[1], 1);
 	end(&s);
 }
 END_TEST
@@ -344,5 +426,5 @@ START_TEST(every_write_can_fail)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 2}, {collections_are_shared, 1},
-		{killed_between_cells, 1}, {nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
+UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 4}, {collections_are_shared, 1}, {batches, 1},
+		{killed_between_cells, 2}, {nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
