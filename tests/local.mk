@@ -236,6 +236,7 @@ OFFLINE_TESTS = \
 	tests/offline/completion.py \
 	tests/offline/crash_contents.py \
 	tests/offline/crash_names.py \
+	tests/offline/crash_text.py \
 	tests/layers.py \
 	tests/offline/offline_check.py \
 	tests/offline/offline_list.py \

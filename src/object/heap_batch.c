@@ -105,8 +105,8 @@ static int begin(struct h5_heap_batch *batch, uint64_t room)
 static int reserve(struct h5_heap_batch *batch, struct h5_heap_block *block, uint64_t n)
 {
 	/* Few objects come one by one; if collections are large by now, many come. */
-	uint64_t wanted = block->size > H5_GLOBAL_HEAP_LEAST ? block->size
-							      : h5_max(2 * block->capacity, BLOCK_LEAST);
+	uint64_t wanted =
+		block->size > H5_GLOBAL_HEAP_LEAST ? block->size : h5_max(2 * block->capacity, BLOCK_LEAST);
 	size_t capacity = (size_t)h5_max(n, h5_min(block->size, wanted));
 	uint8_t *data;
 
@@ -225,6 +225,18 @@ static void cut(struct h5_heap_batch *batch, struct h5_heap_block *block)
 	block->size = size;
 }
 
+/* What never changes again is written at once, like raw data, so it takes no more memory until the commit.
+ * But cells may change the free space of the last collection later, so it is metadata. */
+static int put_new(struct h5_heap_batch *batch, const struct h5_heap_block *block)
+{
+	const uint8_t *data = block->data + block->from;
+	size_t n = (size_t)(block->size - block->from);
+	bool changes = block->from || block == &batch->blocks[batch->count - 1];
+
+	return changes ? h5_tx_put(batch->file, block->address + block->from, data, n)
+		       : h5_tx_write(batch->file, block->address + block->from, data, n);
+}
+
 /* Brings the block into the transaction, with the header of the free space behind its objects. */
 static int flush_block(struct h5_heap_batch *batch, struct h5_heap_block *block)
 {
@@ -242,10 +254,10 @@ static int flush_block(struct h5_heap_batch *batch, struct h5_heap_block *block)
 	}
 	w = writer_at(batch, block, block->used, end);
 	h5_global_heap_encode_free(&w, block->size - block->used);
-	/* New space may be written at once, so this takes no more memory until the commit. */
-	rc = is_new ? h5_tx_write(batch->file, block->address + block->from, block->data + block->from,
-				  (size_t)(block->size - block->from))
-		    : extend(batch, block, end);
+	if (is_new)
+		rc = put_new(batch, block);
+	else
+		rc = extend(batch, block, end);
 	h5_tx_forget(batch->file, block->address);
 	return rc;
 }

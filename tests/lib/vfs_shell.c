@@ -16,6 +16,7 @@
  *
  *	create PATH N		open PATH N FLAGS	close N
  *	write N OFFSET BYTES SEED	byte i of the file becomes SEED + 7 * i + 13 * (i / 256)
+ *	text N TEXT		at the end; | in the text is a newline
  *	resize N SIZE		punch N OFFSET BYTES
  *	fsync N			flush N
  *
@@ -352,6 +353,25 @@ static int run_write(struct shell *s, char *words[WORDS])
 	return rc;
 }
 
+static int run_text(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+	size_t n = strlen(words[2]), written = 0;
+	uint64_t stale;
+	int rc = s->files[i] ? 0 : -EBADF;
+
+	for (char *c = words[2]; *c; c++)
+		if (*c == '|')
+			*c = '\n';
+	for (size_t done = 0; done < n && !rc; done += written) {
+		rc = h5_vfs_write(s->files[i], 0, words[2] + done, n - done, H5_WRITE_APPEND, &written,
+				  &stale);
+		if (!rc)
+			tell_size(s, i, stale);
+	}
+	return rc;
+}
+
 static int run_resize(struct shell *s, char *words[WORDS])
 {
 	unsigned i = file_number(words[1]);
@@ -429,6 +449,7 @@ static const struct request requests[] = {
 	{"open", run_open},
 	{"close", run_close},
 	{"write", run_write},
+	{"text", run_text},
 	{"resize", run_resize},
 	{"punch", run_punch},
 	{"fsync-directory", run_fsync_directory},

@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+"""What a crash, or a call that fails, leaves of text that is written. Lines are written without FUSE (tests/lib/vfs_shell.c), and all calls
+that write are recorded. After each crash libhdf5 reads each dataset: its elements are those of one state between the last acknowledged
+commit and now; no pointer is torn, no value is another's."""
+import json
+import os
+import random
+
+import h5py
+import numpy
+
+from crashlib import SEED, CrashCase, Record, Shell
+from textlib import of
+from mountlib import main
+
+EVENT = numpy.dtype([("station", h5py.string_dtype()), ("days", h5py.vlen_dtype("<i4")), ("n", "<u2")])
+STYLES = {"earliest": dict(libver="earliest"), "superblock 2": dict(libver=("v108", "v108")), "latest": dict(libver="latest")}
+READ, WRITE_ONLY, APPEND, TRUNCATE = os.O_RDONLY, os.O_WRONLY, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC
+LINES, EVENTS, KEEPING = ("log", "gzip", "paged"), ("events",), ("fixed", "scalar")
+REQUESTS = int(os.environ.get("H5FS_CRASH_REQUESTS", 60))
+
+
+def make(path, options):
+    with h5py.File(path, "w", **options) as f:
+        text = h5py.string_dtype()
+        f.create_dataset("log", (0,), text, maxshape=(None,), chunks=(64,))
+        f.create_dataset("gzip", (2,), text, maxshape=(None,), chunks=(5,), compression="gzip")[...] = ["of libhdf5", "x" * 5000]
+        f.create_dataset("paged", (300,), text, maxshape=(None,), chunks=(100,))[...] = [f"line {i}" for i in range(300)]
+        f.create_dataset("events", (1,), EVENT, maxshape=(None,), chunks=(3,))[0] = ("Oslo", numpy.arange(3), 7)
+        f.create_dataset("fixed", (3,), text)[...] = ["a", "b", "c"]
+        f["scalar"] = "one"
+
+
+def contents(f):
+    """Of each dataset its elements."""
+    return {name: [of(v) for v in numpy.ravel(f[name][()])] for name in f}
+
+
+class Program:
+    """Random requests; `model`: what readers see."""
+
+    def __init__(self, model, chance):
+        self.model, self.chance, self.files, self.count = model, chance, {}, 0
+
+    def line(self, name):
+        """A line, and its element."""
+        self.count += 1
+        text = f"{self.count} " + "y" * self.chance.choice((0, 3, 20, 20, 300, 5000))
+        if name not in EVENTS:
+            return text, text.encode()
+        days = [self.chance.randrange(-99, 99) for _ in range(self.chance.choice((0, 1, 30)))]
+        value = {"days": days, "station": text, "n": self.count}
+        return json.dumps(value), [text.encode(), days, self.count]
+
+    def write(self):
+        number = self.chance.choice(sorted(self.files)) if self.files else None
+        if number is None:
+            return
+        name, new = self.files[number]
+        pairs = [self.line(name) for _ in range(self.chance.choice((1, 1, 2, 10, 40)))]
+        if name in KEEPING:
+            pairs = pairs[:len(self.model[name]) - len(new)]
+        if not pairs:
+            return
+        (self.model[name] if new is None else new).extend(element for _, element in pairs)
+        yield ["text", number, "".join(text + "|" for text, _ in pairs)], False
+
+    def open(self):
+        number = next(n for n in range(1, 9) if n not in self.files)
+        name = self.chance.choice(LINES + EVENTS)
+        if len(self.files) < 4:
+            self.files[number] = name, None
+            yield ["open", name, number, APPEND], False
+
+    def end(self, word):
+        number = self.chance.choice(sorted(self.files)) if self.files else None
+        if number is None:
+            return
+        yield [word, number], word == "fsync"
+        if word == "close":
+            del self.files[number]
+
+    def commit(self):
+        yield ["commit"], True
+
+    def requests(self):
+        for _ in range(REQUESTS):
+            make = self.chance.choice([self.open, self.write, self.write, self.write, self.commit, lambda: self.end("fsync"),
+                                       lambda: self.end("close")])
+            yield from make()
+        yield from self.commit()
+
+
+class CrashText(CrashCase):
+    states = 40
+
+    def look(self, image, models):
+        file = h5py.h5f.open_file_image(bytes(image))
+        with h5py.File(file) as f:
+            found = contents(f)
+        for name, elements in found.items():
+            if not any(elements == model[name] for model in models):
+                raise AssertionError(f"{name} has {len(elements)} elements, of {[len(model[name]) for model in models]}")
+
+    def start(self, style):
+        path = self.file("f.h5")
+        make(path, STYLES[style])
+        with h5py.File(path) as f:
+            model = contents(f)
+        return path, model
+
+    def test_crashes(self):
+        for style in STYLES:
+            chance = random.Random(f"{style} {SEED}")
+            with self.subTest(style):
+                path, model = self.start(style)
+                before = open(path, "rb").read()
+                first = {name: list(elements) for name, elements in model.items()}
+                shell, history, program = Shell(path, self.file("record")), [], Program(model, chance)
+                for words, durable in program.requests():
+                    error, calls, _, _ = shell.ask(*words)
+                    self.assertEqual(error, 0, words)
+                    history.append((calls, durable, {name: list(elements) for name, elements in model.items()}))
+                self.assertEqual(shell.end(), 0)
+                with h5py.File(path) as f:
+                    self.assertEqual(contents(f), model)
+                self.replay(path, before, Record(self.file("record")), history, first, chance)
+
+    def begin_program(self):
+        path, model = self.start("latest")
+        program = Program(model, random.Random(SEED))
+        shell = Shell(path)
+        for number, name in (1, "log"), (2, "events"):
+            self.assertEqual(shell.ask("open", name, number, APPEND)[0], 0)
+            program.files[number] = name, None
+        return path, model, program, shell
+
+    def check_whole(self, path, model, some):
+        """libhdf5 reads elements that were written, in their order; all of them, unless some may be lost."""
+        with h5py.File(path) as f:
+            for name, elements in contents(f).items():
+                self.assertTrue(all(v in model[name] for v in elements), name)
+                if not some:
+                    self.assertEqual([v for i, v in enumerate(elements) if v not in elements[:i]], model[name], name)
+
+    def one_fault(self, n):
+        """The n-th call to write, resize or sync fails. Whether it came to that."""
+        path, model, program, shell = self.begin_program()
+        shell.ask("fail", n, 5)
+        fired = False
+        for i in range(12):
+            for words, _ in program.write() if i % 6 != 5 else program.commit():
+                error, _, now, _ = shell.ask(*words)
+                fired |= now
+                self.assertTrue(fired or not error, words)
+        shell.end()
+        self.check_whole(path, model, fired)
+        return fired
+
+    def test_each_call_fails(self):
+        n, step = 1, int(os.environ.get("H5FS_FAULT_STEP", 5))
+        while self.one_fault(n):
+            n += step
+        self.assertGreater(n, 10)
+
+    def test_each_allocation_fails(self):
+        """A write that finds no memory is sent again until it is done; lines before the one that failed may be there twice."""
+        path, model, program, shell = self.begin_program()
+        failures = 0
+        for i in range(8):
+            for words, _ in program.write() if i % 4 != 3 else program.commit():
+                n, fired = 1, True
+                while fired:
+                    shell.ask("fail-memory", n if words[0] == "text" else 0)
+                    error, _, fired, _ = shell.ask(*words)
+                    self.assertTrue(fired or not error, (words, error))
+                    failures += error != 0
+                    n += 1 if n < 40 else 1 + n // 8
+                    if not error:
+                        break
+        self.assertGreater(failures, 20)
+        self.assertEqual(shell.end(), 0)
+        self.check_whole(path, model, False)
+
+
+if __name__ == "__main__":
+    main()
