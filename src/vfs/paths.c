@@ -228,10 +228,14 @@ int h5_paths_find_mounted(void *arg, uint64_t address, struct h5_buf *path)
 int h5_paths_find_object(void *arg, const char *path, size_t n, uint64_t *address)
 {
 	struct h5_vfs *vfs = arg;
-	char *file_path = strndup(path, n), *real = malloc(n + 1);
+	char *file_path, *real;
 	struct h5_file *found_in = NULL;
 	int rc = -ENOMEM;
 
+	if (!n || *path != '/' || memchr(path, 0, n))
+		return -ENOENT;
+	file_path = strndup(path, n);
+	real = malloc(n + 1);
 	if (file_path && real)
 		rc = h5_path_find(vfs->file, h5_file_superblock(vfs->file)->root, real,
 				  h5_name_unescape(file_path, real), &found_in, address);

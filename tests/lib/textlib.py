@@ -137,3 +137,53 @@ def line(rng, value):
     ascii, dense = rng.random() < 0.5, rng.random() < 0.5
     text = json.dumps(value, ensure_ascii=ascii, separators=(",", ":") if dense else None)
     return text.encode() + b"\n"
+
+
+# ---- lines that are refused ----
+
+# A compound with a member of each class; what each member takes, and values that it does not.
+EVERY = {
+    "i1": (numpy.dtype("i1"), 1, ["128", "-129", "1.5", '"1"', "[1]", "{}", "true", "null", "1e3", "0x10", "+1", "01", "1.", ".5", "-", "NaN"]),
+    "u8": (numpy.dtype(">u8"), 2, ["-1", "18446744073709551616", "1e20", "0.1", '""', "1e-1", "99999999999999999999999999"]),
+    "f4": (numpy.dtype("<f4"), 0.5, ["1e39", '"nan"', '"inf"', '"1"', "[]", "Infinity", "-Infinity", "1e", "null", '"0x"', '"0x1"']),
+    "f8": (numpy.dtype("<f8"), 0.5, ["1e400", "-1e400", '"+Infinity"', "1,5", "--1", "{}"]),
+    "s3": (numpy.dtype("S3"), "abc", ['"abcd"', "3", "null", '["a"]', r'"a\u0000"', '"\u00e4\u00e4"', r'"\ud800"', r'"\u12"', r'"\x"', '"a', '"\t"']),
+    "text": (h5py.string_dtype(), "text", ["1", "null", "[]", r'"a\u0000b"', r'"\udbff"', r'"\ud800\ud800"', r'"\ude00"', '"a\x01"', r'"\u00g0"', '"\\']),
+    "color": (h5py.enum_dtype({"red": 1, "green": 7}, basetype="i2"), "red", ['"blue"', '""', '"RED"', "32768", "[1]", "true", "1.5"]),
+    "flag": (numpy.dtype(bool), "TRUE", ["true", "false", '"true"', "128", "null"]),
+    "bytes": (numpy.dtype("V2"), "00ff", ['"00f"', '"00ff0"', '"00fg"', '""', "0", '"0x00"', '"00 ff"']),
+    "z": (numpy.dtype("<c16"), {"r": 0, "i": 1}, ["[0]", "[0,1,2]", "1", '["0","1"]', '{"re":0}', "{\"r\":\"x\"}"]),
+    "pair": (numpy.dtype(("<i2", (2,))), [1, 2], ["[1]", "[1,2,3]", "[]", "1", "[1,[2]]", '[1,"2"]', "[1,32768]", "[1,]", "[,1]", "[1 2]"]),
+    "days": (h5py.vlen_dtype("u1"), [1, 2], ["[256]", "[-1]", "[1,null]", "1", '"1"', "{}", "[[1]]", "[1", "[1,2,]", "[1.25]"]),
+    "inner": (numpy.dtype([("a", "i1"), ("t", h5py.string_dtype())]), {"a": 1, "t": "x"},
+              ['{"a":128}', '{"b":1}', "[1,2]", '{"a":1,"a":2}', '{"t":1}', '{"a":1,}', '{a:1}', "{'a':1}", '{"a" 1}', '{"a":}', '{"A":1}']),
+    "ref": (h5py.ref_dtype, None, ['"/nowhere"', '"every"', '""', "1", "true", "[]", '{"object":"/every"}', '"/every/x"', '"/every\\u0000"']),
+    "region": (h5py.regionref_dtype, None, ['"/every"', '{"object":"/every","blocks":[[[0],[0]]]}', "{}", "[]", "0"]),
+}
+EVERY_TYPE = numpy.dtype([(name, dtype) for name, (dtype, _, _) in EVERY.items()])
+
+
+def bad_lines(rng, count):
+    """Lines that are no element of EVERY_TYPE, each with the member that is wrong, or None."""
+    good = {name: value for name, (_, value, _) in EVERY.items()}
+    whole = json.dumps(good)
+    lines = [(text, None) for text in (b"", b" ", b"1", b"[]", b"null", b'"x"', b"true", b"{}{}", b"{} 1", b"{},", b"{", b"}", b'{"', b"\xff", b"// x",
+                                       b"\xef\xbb\xbf{}", b"nan", b"{}\0", b"\0", b"{\0}", b"[" * 2000, b'{"i1":1,"i1":1}', whole.encode() * 2,
+                                       b'{"none":1}', b'{"I1":1}', b'{"":1}', b'{"i1 ":1}', b'{"i1\\u0000":1}')]
+    for name, (_, _, values) in EVERY.items():
+        for value in values:
+            for alone in True, False:
+                members = {name: 0} if alone else dict(rng.sample(sorted(good.items()), rng.randint(2, len(good))), **{name: 0})
+                text = ",".join(f"{json.dumps(key)}:{value if key == name else json.dumps(good[key])}" for key in members)
+                lines.append(("{%s}" % text).encode() and (("{%s}" % text).encode("utf-8", "surrogateescape"), name))
+    while len(lines) < count:
+        kind = rng.randrange(3)
+        if kind == 0:  # cut
+            lines.append((whole[:rng.randrange(len(whole))].encode(), None))
+        elif kind == 1:  # unknown
+            name = "x" * rng.randint(1, 300) + str(len(lines))
+            lines.append((json.dumps(dict(good, **{name: 1})).encode(), None))
+        else:  # a byte too much, where none may be
+            at = rng.choice([i for i, c in enumerate(whole) if c in "{}[]:,"])
+            lines.append(((whole[:at] + rng.choice("{}[]:,;x'") + whole[at:]).encode(), None))
+    return lines

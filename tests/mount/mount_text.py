@@ -12,11 +12,11 @@ import numpy
 
 import judges
 from mountlib import Mount, MountCase, main, read, write
-from textlib import line, of, random_text_kind
+from textlib import EVERY, EVERY_TYPE, bad_lines, line, of, random_text_kind
 
 EVENT = numpy.dtype([("station", h5py.string_dtype()), ("days", h5py.vlen_dtype("<i4")), ("level", "<f4"), ("u", "<u8")])
 KINDS = int(os.environ.get("TEXT_KINDS", 40))
-BAD = int(os.environ.get("TEXT_BAD", 400))
+BAD = int(os.environ.get("TEXT_BAD", 1000))
 
 
 def strings(f, name, shape=(0,), **how):
@@ -164,6 +164,35 @@ class Appending(TextCase):
             os.close(fd)
             self.assertIn('refused: line 3: member "u": the number is out of range', m.said())
         judges.agree(path)
+
+
+class Bad(TextCase):
+    def test_bad_lines(self):
+        path, rng = self.file("bad.h5"), random.Random(1)
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("every", (0,), EVERY_TYPE, maxshape=(None,))
+            strings(f, "log")
+        lines = bad_lines(rng, BAD)
+        good = json.dumps({name: value for name, (_, value, _) in EVERY.items()}).encode() + b"\n"
+        with Mount(path, "-f", options="rw") as m:
+            self.assertEqual(append(m.at("every"), good), len(good))
+            shown = read(m.at("every"))
+            fd = os.open(m.at("every"), os.O_WRONLY | os.O_APPEND)
+            log = open(m.log, errors="replace")
+            for text, member in lines:
+                with self.subTest(text=text[:200], member=member):
+                    self.assertErrno(errno.EINVAL, os.write, fd, text + b"\n")
+                    said = log.read()
+                    self.assertRegex(said, "^[^\n]*/every, address [0-9]*: refused: line 2: [^\n]*\n$")
+                    if member:
+                        self.assertTrue("JSON, byte" in said or f'member "{member}": ' in said, said)
+            self.assertEqual(append(m.at("every"), good), len(good))
+            self.assertErrno(errno.EINVAL, append, m.at("log"), b"a\0b\n")
+            os.close(fd)
+            self.assertEqual(read(m.at("every")), 2 * shown)
+            log.close()
+        with judges.File(path) as f:
+            self.assertEqual((f["every"].shape, f["log"].shape), ((2,), (0,)))
 
 
 class Contents(TextCase):
