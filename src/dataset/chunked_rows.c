@@ -488,6 +488,7 @@ static int chunked_open(struct h5_dataset_writer *writer)
 	state->keeps = h5_chunk_index_keeps(layout->index);
 	state->visible = writer->rows;
 	h5_grid_init(&state->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
+	state->grid.dims[0] = writer->rows;
 	rc = h5_write_needs(writer, H5_MSG_LAYOUT);
 	if (!rc)
 		rc = h5_write_needs(writer, H5_MSG_DATASPACE);

@@ -34,6 +34,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/structured.h \
 	src/dataset/take_over.c \
 	src/dataset/take_over.h \
+	src/dataset/values.c \
+	src/dataset/values.h \
 	src/dataset/virtual.c \
 	src/dataset/virtual_map.c \
 	src/dataset/virtual_map.h \

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "dataset/removal.h"
+#include "dataset/values.h"
 #include "dataset/writing.h"
 
 #include <stdlib.h>
@@ -12,6 +13,8 @@ struct h5_replacement {
 	struct h5_dataset_writer *writer; /* apart; NULL: the contents have taken their place */
 	uint64_t size;
 	bool too_long; /* a write has gone beyond the dataset */
+	bool spoiled;  /* h5_replacement_spoil() */
+	bool grows;    /* the contents may have any number of rows */
 };
 
 bool h5_dataset_keeps_size(const struct h5_dataset_writer *writer)
@@ -20,7 +23,7 @@ bool h5_dataset_keeps_size(const struct h5_dataset_writer *writer)
 	       (!h5_dataset_writer_can_resize(writer) || h5_dataset_writer_max_rows(writer) <= writer->rows);
 }
 
-int h5_replacement_begin(struct h5_file *file, uint64_t address, struct h5_replacement **out)
+static int begin(struct h5_file *file, uint64_t address, bool any_rows, struct h5_replacement **out)
 {
 	struct h5_replacement *r = calloc(1, sizeof *r);
 	int rc = r ? 0 : h5_fail(-ENOMEM, address, "out of memory");
@@ -28,13 +31,34 @@ int h5_replacement_begin(struct h5_file *file, uint64_t address, struct h5_repla
 	if (!rc && h5_tx_is_swmr(file))
 		rc = h5_fail(-EPERM, address, "SWMR readers cannot follow contents that are replaced");
 	if (!rc)
-		rc = h5_dataset_writer_make_apart(file, address, &r->writer);
+		rc = h5_dataset_writer_make_apart(file, address, any_rows, &r->writer);
 	if (rc) {
 		free(r);
 		return rc;
 	}
+	r->grows = any_rows && h5_dataset_writer_may_grow(r->writer);
 	*out = r;
 	return 0;
+}
+
+int h5_replacement_begin(struct h5_file *file, uint64_t address, struct h5_replacement **replacement)
+{
+	return begin(file, address, false, replacement);
+}
+
+int h5_replacement_begin_rows(struct h5_file *file, uint64_t address, struct h5_replacement **replacement)
+{
+	return begin(file, address, true, replacement);
+}
+
+bool h5_replacement_grows(const struct h5_replacement *r)
+{
+	return r->grows;
+}
+
+struct h5_heap_batch *h5_replacement_heap(struct h5_replacement *r)
+{
+	return h5_dataset_writer_heap(r->writer);
 }
 
 uint64_t h5_replacement_size(const struct h5_replacement *r)
@@ -108,6 +132,23 @@ int h5_replacement_write(struct h5_replacement *r, uint64_t offset, const void *
 	return report(r, rc);
 }
 
+int h5_replacement_append(struct h5_replacement *r, const void *data, size_t n)
+{
+	int rc = check_lost(r);
+
+	if (rc || !r->grows)
+		return rc ? rc : h5_replacement_write(r, r->size, data, n);
+	rc = h5_dataset_writer_append(r->writer, data, n);
+	if (!rc)
+		r->size += n;
+	return rc;
+}
+
+void h5_replacement_spoil(struct h5_replacement *r)
+{
+	r->spoiled = true;
+}
+
 int h5_replacement_resize(struct h5_replacement *r, uint64_t size)
 {
 	int rc = check_lost(r);
@@ -132,6 +173,10 @@ static struct h5_dataset show(const struct h5_dataset_writer *writer)
 	struct h5_dataset copy = *writer->dataset;
 
 	copy.layout = writer->layout;
+	if (writer->from_no_rows && copy.space.rank) {
+		copy.space.dims[0] = writer->rows;
+		copy.size = h5_dataset_writer_size(writer);
+	}
 	if (writer->ops->show)
 		writer->ops->show(writer, &copy);
 	return copy;
@@ -160,6 +205,8 @@ int h5_replacement_check(const struct h5_replacement *r)
 	uint64_t whole = h5_replacement_whole(r);
 	int rc = check_lost(r);
 
+	if (!rc && r->spoiled)
+		rc = h5_fail(-EINVAL, r->writer->address, "a part of the new contents was refused");
 	if (rc || (r->size == whole && !r->too_long))
 		return rc;
 	return h5_fail(-EINVAL, r->writer->address, "%s%ju bytes for a dataset of %ju",
@@ -168,37 +215,55 @@ int h5_replacement_check(const struct h5_replacement *r)
 }
 
 /* True: what was written is what the dataset, as it is now, can have. */
-static bool fits(const struct h5_dataset *was, const struct h5_dataset *is)
+static bool fits(const struct h5_replacement *r, const struct h5_dataset *is)
 {
+	const struct h5_dataset *was = r->writer->dataset;
+	const unsigned fixed = r->grows; /* the first dimension that stays */
+
 	return was->space.rank == is->space.rank && was->type->size == is->type->size &&
-	       !memcmp(was->space.dims, is->space.dims, was->space.rank * sizeof *was->space.dims) &&
+	       !memcmp(was->space.dims + fixed, is->space.dims + fixed,
+		       (was->space.rank - fixed) * sizeof *was->space.dims) &&
 	       was->layout.class == is->layout.class && was->chunk_size == is->chunk_size &&
 	       (!h5_dataset_chunks(was) ||
 		!memcmp(was->layout.chunked.dims, is->layout.chunked.dims, sizeof is->layout.chunked.dims));
 }
 
-/* In a unit: the layout message leads to the new contents. */
-static int switch_layout(struct h5_dataset_writer *writer)
+static int give_up_old(const struct h5_replacement *r)
 {
 	const struct h5_dataset *old;
 	struct h5_lru_entry *ref;
-	int rc = h5_dataset_get(writer->file, writer->address, &ref, &old);
+	int rc = h5_dataset_get(r->writer->file, r->writer->address, &ref, &old);
 
 	if (rc)
 		return rc;
-	if (!fits(writer->dataset, old))
-		rc = h5_fail(-EINVAL, writer->address, "the dataset has got another shape meanwhile");
+	if (!fits(r, old))
+		rc = h5_fail(-EINVAL, r->writer->address, "the dataset has got another shape meanwhile");
+	if (!rc)
+		rc = h5_dataset_give_up_values(old);
 	if (!rc)
 		rc = h5_dataset_give_up(old);
-	h5_file_put(writer->file, ref);
+	h5_file_put(r->writer->file, ref);
+	return rc;
+}
+
+/* In a unit: the object header leads to the new contents. */
+static int switch_layout(struct h5_replacement *r)
+{
+	struct h5_dataset_writer *writer = r->writer;
+	int rc = give_up_old(r);
+
 	if (!rc && !h5_tx_is_new(writer->file, writer->address))
 		rc = h5_tx_touch(writer->file, writer->address);
 	if (rc)
 		return rc;
-	writer->apart = false;
-	writer->layout_changed = true;
-	rc = h5_dataset_writer_settle(writer);
-	writer->apart = true;
+	if (r->grows) {
+		rc = h5_dataset_writer_publish(writer);
+	} else {
+		writer->apart = false;
+		writer->layout_changed = true;
+		rc = h5_dataset_writer_settle(writer);
+		writer->apart = true;
+	}
 	h5_tx_forget(writer->file, writer->address);
 	return rc;
 }
@@ -232,7 +297,7 @@ int h5_replacement_finish(struct h5_replacement *r)
 		rc = h5_unit_begin(writer->file);
 	if (rc)
 		return rc;
-	rc = h5_unit_end(writer->file, switch_layout(writer));
+	rc = h5_unit_end(writer->file, switch_layout(r));
 	if (rc)
 		return report(r, rc);
 	if (other)
@@ -241,16 +306,27 @@ int h5_replacement_finish(struct h5_replacement *r)
 	return 0;
 }
 
+/* What gathers in memory need not be stored, unless what it owns is to be found. */
+static void give_up_new(struct h5_replacement *r)
+{
+	bool owns = !h5_datatype_is_fixed(r->writer->dataset->type);
+	struct h5_dataset copy;
+	int rc = owns ? h5_dataset_writer_settle(r->writer) : 0;
+
+	copy = show(r->writer);
+	if (owns && !rc) {
+		copy.size = r->size;
+		(void)h5_dataset_give_up_values(&copy);
+	}
+	(void)h5_dataset_give_up(&copy);
+}
+
 void h5_replacement_end(struct h5_replacement *r)
 {
 	if (!r)
 		return;
-	if (r->writer && r->writer->ref && h5_tx_is_writable(r->writer->file)) {
-		/* What gathers in memory need not be stored. */
-		struct h5_dataset copy = show(r->writer);
-
-		(void)h5_dataset_give_up(&copy);
-	}
+	if (r->writer && r->writer->ref && h5_tx_is_writable(r->writer->file))
+		give_up_new(r);
 	if (r->writer)
 		close(r);
 	free(r);

@@ -19,6 +19,13 @@ bool h5_dataset_keeps_size(const struct h5_dataset_writer *writer);
 /* Begins with no bytes. -EPERM: a dataset that cannot be replaced: external files, or SWMR readers, who
  * follow no layout that moves; or as h5_dataset_writer_get(). */
 int h5_replacement_begin(struct h5_file *file, uint64_t address, struct h5_replacement **replacement);
+/* The same, but if the dataset may have more rows than it has, its new contents have as many rows as are
+ * appended. */
+int h5_replacement_begin_rows(struct h5_file *file, uint64_t address, struct h5_replacement **replacement);
+/* True: they may have any number of rows. */
+bool h5_replacement_grows(const struct h5_replacement *replacement);
+/* Takes the data of elements of variable length, as h5_dataset_writer_heap(). */
+struct h5_heap_batch *h5_replacement_heap(struct h5_replacement *replacement);
 /* Bytes that the contents have now, and that they must have in the end. */
 uint64_t h5_replacement_size(const struct h5_replacement *replacement);
 uint64_t h5_replacement_whole(const struct h5_replacement *replacement);
@@ -29,6 +36,11 @@ const struct h5_tx_participant *h5_replacement_participant(const struct h5_repla
  * contents cannot become complete any more, unless they are truncated to 0 bytes. All functions fail with the
  * error of a commit that has lost the contents. */
 int h5_replacement_write(struct h5_replacement *replacement, uint64_t offset, const void *data, size_t n);
+/* Writes n bytes at the end; if the contents grow, these are whole rows. Fails as h5_dataset_writer_append()
+ * or h5_replacement_write(). */
+int h5_replacement_append(struct h5_replacement *replacement, const void *data, size_t n);
+/* A part of the contents was refused: they never become complete. */
+void h5_replacement_spoil(struct h5_replacement *replacement);
 /* Reads *got of n bytes of the new contents; less only at their end. All writers are settled. Several threads
  * may read at once. */
 int h5_replacement_read(struct h5_replacement *replacement, uint64_t offset, void *data, size_t n,

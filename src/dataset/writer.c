@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "change/object_header_edit.h"
+#include "change/object_header_rewrite.h"
 #include "change/transaction.h"
 #include "dataset/writing.h"
 #include "object/value_heap.h"
@@ -69,6 +70,7 @@ static void clear(struct h5_dataset_writer *writer)
 					     .address = writer->address,
 					     .may_write_external = writer->may_write_external,
 					     .apart = writer->apart,
+					     .from_no_rows = writer->from_no_rows,
 					     .lost = writer->lost,
 					     .users = writer->users};
 }
@@ -123,6 +125,8 @@ static int prepare(struct h5_dataset_writer *writer)
 			       h5_dataset_layout_name(writer->dataset));
 	writer->ops = writer->dataset->ops->write;
 	rc = set_row(writer);
+	if (!rc && writer->from_no_rows && h5_dataset_writer_may_grow(writer))
+		writer->rows = writer->settled = 0;
 	if (!rc && writer->ops->open)
 		rc = writer->ops->open(writer);
 	return rc;
@@ -163,7 +167,9 @@ static bool is_writer(const struct h5_tx_participant *participant)
 	return participant->ops == &participant_ops;
 }
 
-static int make_writer(struct h5_file *file, uint64_t address, bool external, bool apart,
+enum place { IN_PLACE, APART, APART_FROM_NO_ROWS };
+
+static int make_writer(struct h5_file *file, uint64_t address, bool external, enum place place,
 		       struct h5_dataset_writer **out)
 {
 	struct h5_dataset_writer *writer = calloc(1, sizeof *writer);
@@ -175,7 +181,8 @@ static int make_writer(struct h5_file *file, uint64_t address, bool external, bo
 	writer->participant.address = writer->address = address;
 	writer->file = file;
 	writer->may_write_external = external;
-	writer->apart = apart;
+	writer->apart = place != IN_PLACE;
+	writer->from_no_rows = place == APART_FROM_NO_ROWS;
 	rc = h5_header_may_change(file, address);
 	if (!rc)
 		rc = h5_dataset_writer_ready(writer);
@@ -188,9 +195,10 @@ static int make_writer(struct h5_file *file, uint64_t address, bool external, bo
 	return 0;
 }
 
-int h5_dataset_writer_make_apart(struct h5_file *file, uint64_t address, struct h5_dataset_writer **writer)
+int h5_dataset_writer_make_apart(struct h5_file *file, uint64_t address, bool from_no_rows,
+				 struct h5_dataset_writer **writer)
 {
-	return make_writer(file, address, false, true, writer);
+	return make_writer(file, address, false, from_no_rows ? APART_FROM_NO_ROWS : APART, writer);
 }
 
 struct h5_dataset_writer *h5_dataset_writer_find(struct h5_file *file, uint64_t address)
@@ -241,7 +249,7 @@ int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 		rc = h5_dataset_writer_ready(*out);
 	} else {
 		make_room(file);
-		rc = make_writer(file, address, external, false, out);
+		rc = make_writer(file, address, external, IN_PLACE, out);
 	}
 	if (!rc)
 		(*out)->users++;
@@ -328,6 +336,12 @@ uint64_t h5_dataset_writer_max_rows(const struct h5_dataset_writer *writer)
 	if (!h5_dataset_writer_can_resize(writer) || max < writer->rows)
 		return writer->rows;
 	return h5_min(max, INT64_MAX / writer->row);
+}
+
+bool h5_dataset_writer_may_grow(const struct h5_dataset_writer *writer)
+{
+	return h5_dataset_writer_can_resize(writer) &&
+	       h5_dataset_writer_max_rows(writer) > writer->dataset->space.dims[0];
 }
 
 /* Tells the transaction what the writer holds after a change with this result, which it returns. */
@@ -468,6 +482,15 @@ static int update_space(const void *arg, uint8_t *body, size_t n)
 
 	space.dims[0] = writer->rows;
 	return h5_dataspace_update(body, n, h5_file_superblock(writer->file)->size_of_lengths, &space);
+}
+
+int h5_dataset_writer_publish(struct h5_dataset_writer *writer)
+{
+	const struct h5_header_update updates[] = {{H5_MSG_LAYOUT, update_layout, writer},
+						   {H5_MSG_DATASPACE, update_space, writer}};
+
+	assert(writer->apart && !h5_dataset_writer_is_dirty(writer));
+	return h5_header_update_together(writer->file, writer->address, updates, 2, H5_STAGE_OBJECT + 1);
 }
 
 bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)

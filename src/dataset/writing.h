@@ -41,6 +41,7 @@ struct h5_dataset_writer {
 	uint64_t address;		      /* of the object header */
 	bool may_write_external;	      /* raw files */
 	bool apart;			      /* h5_dataset_writer_make_apart() */
+	bool from_no_rows;		      /* of a writer that is apart */
 	int lost; /* of a writer that is apart: why it was dropped; 0: it was not */
 	unsigned users;
 	/* The rest is cleared by h5_tx_drop(): */
@@ -68,9 +69,16 @@ struct h5_dataset_writer {
 
 /* A writer of the same dataset that begins with nothing stored and puts all into new space, to which its
  * `layout` leads. The layout message, and so everybody else, keeps what is there until `apart` is set to
- * false and the writer is settled. Fails as h5_dataset_writer_get(). h5_dataset_writer_close() ends it, but
- * does not give up its space. */
-int h5_dataset_writer_make_apart(struct h5_file *file, uint64_t address, struct h5_dataset_writer **writer);
+ * false and the writer is settled, or h5_dataset_writer_publish() is called. With `from_no_rows` it has no
+ * rows if the dataset may grow; else as many as that. Fails as h5_dataset_writer_get().
+ * h5_dataset_writer_close() ends it, but does not give up its space. */
+int h5_dataset_writer_make_apart(struct h5_file *file, uint64_t address, bool from_no_rows,
+				 struct h5_dataset_writer **writer);
+/* True: the dataset can have more rows than it had when it was opened. */
+bool h5_dataset_writer_may_grow(const struct h5_dataset_writer *writer);
+/* In a unit: the messages of layout and dataspace lead to what the writer, which is apart and settled, has.
+ */
+int h5_dataset_writer_publish(struct h5_dataset_writer *writer);
 /* Writes the fill value through the layout, piece by piece. */
 int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n);
 /* The writer of the dataset that is not apart; NULL: there is none now. */

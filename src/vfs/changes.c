@@ -333,7 +333,8 @@ static int write_all(struct h5_handle *h, uint64_t offset, const void *data, siz
 		return rc;
 	h->unsaved = true;
 	rc = h->input.ops->write(&h->input, offset, data, n, append, written);
-	h5_change_note(h->vfs, h->node);
+	if (!h->replacement)
+		h5_change_note(h->vfs, h->node);
 	end_change(h->vfs);
 	/* As POSIX has it: if a part was written, the next call tells why the rest was not. */
 	return *written ? 0 : rc;
@@ -360,11 +361,11 @@ static int write_text(struct h5_handle *h, uint64_t offset, const void *data, si
 	uint64_t before = H5_NOT_STALE;
 	int rc = append ? 0 : h5_input_check_end(h, offset);
 
-	if (!rc && h->direct && h5_growth_is_watched(h->vfs, h->node))
+	if (!rc && h->direct && !h->replacement && h5_growth_is_watched(h->vfs, h->node))
 		rc = h5_input_text_size(h->vfs, h->node, &before);
 	if (!rc)
 		rc = write_all(h, offset, data, n, append, written);
-	h5_input_log(h, rc);
+	h5_input_refused(h, rc);
 	if (*written)
 		h->input.next = offset + *written;
 	if (*written && before != H5_NOT_STALE)
@@ -395,6 +396,7 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 {
 	const bool append = where == H5_WRITE_APPEND;
 	uint64_t size, left = n;
+	bool is_new;
 	int rc;
 
 	*written = 0;
@@ -402,9 +404,9 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	if (!h->input.ops)
 		return -EBADF;
 	h5_lock_to_write(h->vfs);
-	rc = h->replacement ? write_new(h, offset, buf, n, where, written)
-			    : h5_dataset_writer_ready(h->input.writer);
-	if (rc || h->replacement) {
+	is_new = h->replacement && !h5_view_is_text(h->input.ops);
+	rc = is_new ? write_new(h, offset, buf, n, where, written) : h5_dataset_writer_ready(h->input.writer);
+	if (rc || is_new) {
 		h5_unlock(h->vfs);
 		h5_count(&h->vfs->bytes_written, *written);
 		return rc;
@@ -448,11 +450,11 @@ static int tell_loss(struct h5_handle *h, int rc)
 }
 
 /* New contents take the place of the old ones. -EINVAL: they are not complete. */
-static int finish_new(struct h5_handle *h)
+static int finish_new(struct h5_handle *h, bool flush)
 {
 	int rc;
 
-	if (!h->replacement)
+	if (!h->replacement || (flush && h5_replacing_waits(h)))
 		return 0;
 	rc = begin_change(h->vfs, h->input.writer);
 	if (rc)
@@ -471,12 +473,10 @@ int h5_vfs_flush(struct h5_handle *h)
 	if (!h->input.ops)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	rc = finish_new(h);
-	if (rc)
-		;
-	else if (h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
+	rc = finish_new(h, true);
+	if (!rc && h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
 		rc = h5_plain_fit(h->vfs, h->input.writer);
-	else if (h->unsaved && h->vfs->options.commit_at_close)
+	else if (!rc && h->unsaved && h->vfs->options.commit_at_close)
 		rc = commit(h->vfs, h->input.writer);
 	rc = tell_loss(h, rc);
 	if (!rc)
@@ -492,7 +492,7 @@ int h5_vfs_fsync(struct h5_handle *h)
 	if (!h->vfs->options.writable)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	rc = finish_new(h);
+	rc = finish_new(h, false);
 	if (!rc && h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
 		rc = h5_plain_fit(h->vfs, h->input.writer);
 	committed = commit(h->vfs, h->input.writer);
@@ -554,16 +554,16 @@ static int set_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_da
 	return rc;
 }
 
-static int set_text_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer *writer,
+static int set_text_size(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_input *input,
 			 uint64_t size)
 {
-	uint64_t now;
-	int rc = size ? h5_input_text_size(vfs, node, &now) : 0;
+	int rc = begin_change(vfs, input->writer);
 
-	if (!size)
-		return set_size(vfs, node, writer, 0);
-	if (!rc && now != size)
-		rc = h5_fail(-EOPNOTSUPP, node->entity.address, "text is written only at its end");
+	if (rc)
+		return rc;
+	rc = h5_replacing_set_text_size(vfs, node, input, size);
+	h5_change_note(vfs, node);
+	end_change(vfs);
 	return rc;
 }
 
@@ -583,14 +583,15 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	if (handle && h5_replacing_truncates(handle, size)) {
 		rc = begin_change(vfs, handle->input.writer);
 		if (!rc)
-			rc = h5_replacing_resize(handle, size);
+			rc = h5_view_is_text(handle->input.ops) ? h5_replacing_resize_text(handle, size)
+								: h5_replacing_resize(handle, size);
 		goto out;
 	}
 	rc = h5_input_open(vfs, node, &input);
 	if (rc)
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
-	rc = h5_view_is_text(input.ops) ? set_text_size(vfs, node, input.writer, size)
+	rc = h5_view_is_text(input.ops) ? set_text_size(vfs, node, &input, size)
 					: set_size(vfs, node, input.writer, size);
 	if (!rc && size > before && !h5_view_is_text(input.ops))
 		*stale = h5_growth_hide(vfs, node, before, before, true);
@@ -609,7 +610,8 @@ int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 
 	if (rc)
 		return rc;
-	if (cut && h5_dataset_keeps_size(input.writer) && !h5_tx_is_swmr(h->vfs->file))
+	if (cut && (h5_view_is_text(input.ops) || h5_dataset_keeps_size(input.writer)) &&
+	    !h5_tx_is_swmr(h->vfs->file))
 		rc = h5_replacing_begin(h, &input);
 	else if (cut)
 		rc = set_size(h->vfs, node, input.writer, 0);
@@ -618,6 +620,7 @@ int h5_changes_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 		return rc;
 	}
 	h->input = input;
+	h->input.replacement = h->replacement;
 	h->unsaved = cut;
 	return 0;
 }
@@ -631,20 +634,8 @@ static void finish(struct h5_handle *h)
 		rc = h->input.ops->finish(&h->input);
 	h5_change_note(h->vfs, h->node);
 	end_change(h->vfs);
-	if (!rc && h->vfs->options.commit_at_close)
+	if (!rc && !h->replacement && h->vfs->options.commit_at_close)
 		(void)commit(h->vfs, h->input.writer);
-}
-
-static void drop_row(struct h5_handle *h)
-{
-	h5_count(&h->vfs->dropped_rows, 1);
-	if (h5_view_is_text(h->input.ops))
-		h5_log_about(h->vfs, h->node->entity.address, "incomplete lines were dropped: %zu bytes",
-			     h->input.filled);
-	else
-		h5_log_about(h->vfs, h->node->entity.address,
-			     "an incomplete row was dropped: %zu of %ju bytes", h->input.filled,
-			     (uintmax_t)h5_dataset_writer_row(h->input.writer));
 }
 
 void h5_changes_close(struct h5_handle *h)
@@ -652,11 +643,11 @@ void h5_changes_close(struct h5_handle *h)
 	if (h->input.filled && h->input.ops->finish)
 		finish(h);
 	if (h->input.filled)
-		drop_row(h);
-	if (h->replacement) {
+		h5_input_drop(h);
+	if (h->replacement && !finish_new(h, false) && h->vfs->options.commit_at_close)
+		(void)commit(h->vfs, h->input.writer);
+	if (h->replacement)
 		h5_replacing_end(h);
-		end_change(h->vfs);
-	}
 	/* Of plain files there may be thousands in one transaction. */
 	if (h5_plain_has(h->vfs, h->node->entity.address)) {
 		h5_dataset_writer_put_soon(h->input.writer);

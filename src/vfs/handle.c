@@ -246,13 +246,20 @@ static void put_view(struct h5_view *fresh, const struct h5_view *view)
 		h5_view_release(fresh);
 }
 
+/* True: the handle reads the bytes that were written through it, which take the place of others later. New
+ * text is read by nobody before that. */
+static bool reads_new(const struct h5_handle *h)
+{
+	return h->replacement && !h5_view_is_text(h->input.ops);
+}
+
 static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	const struct h5_view *view;
 	struct h5_view fresh;
 	int rc;
 
-	if (h->replacement)
+	if (reads_new(h))
 		return h5_replacement_read(h->replacement, offset, buf, n, got);
 	rc = get_view(h, &fresh, &view);
 	if (!rc && n && offset < view->size) {
@@ -327,8 +334,8 @@ int h5_vfs_seek(struct h5_handle *h, uint64_t offset, bool hole, uint64_t *found
 
 	while (h5_reading_next(&reading, &rc)) {
 		*found = 0;
-		rc = h->replacement ? seek_in_new(h, offset, hole, found)
-				    : seek_in_view(h, offset, hole, found);
+		rc = reads_new(h) ? seek_in_new(h, offset, hole, found)
+				  : seek_in_view(h, offset, hole, found);
 	}
 	return rc;
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "change/transaction.h"
+#include "store/statistics.h"
 #include "vfs/content.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
@@ -84,10 +85,10 @@ int h5_input_check_end(struct h5_handle *h, uint64_t offset)
 	int rc;
 
 	/* What was written may be shown as a text of another length. */
-	if (h->input.next && offset == h->input.next)
+	if ((h->input.next || h->replacement) && offset == h->input.next)
 		return 0;
-	rc = h5_input_text_size(h->vfs, h->node, &size);
-	if (!rc && offset != size + h->input.filled)
+	rc = h->replacement ? 0 : h5_input_text_size(h->vfs, h->node, &size);
+	if (!rc && (h->replacement || offset != size + h->input.filled))
 		rc = h5_fail(-EOPNOTSUPP, h->node->entity.address, "text is written only at its end");
 	return rc;
 }
@@ -96,4 +97,25 @@ void h5_input_log(struct h5_handle *h, int rc)
 {
 	if (rc == -EINVAL && h5_view_is_text(h->input.ops))
 		h5_log_about(h->vfs, h->node->entity.address, "refused: %s", h5_error_last()->text);
+}
+
+void h5_input_refused(struct h5_handle *h, int rc)
+{
+	h5_input_log(h, rc);
+	if (rc == -EINVAL && h->replacement)
+		h5_replacement_spoil(h->replacement);
+}
+
+void h5_input_drop(struct h5_handle *h)
+{
+	h5_count(&h->vfs->dropped_rows, 1);
+	if (h->replacement)
+		h5_replacement_spoil(h->replacement);
+	if (h5_view_is_text(h->input.ops))
+		h5_log_about(h->vfs, h->node->entity.address, "incomplete lines were dropped: %zu bytes",
+			     h->input.filled);
+	else
+		h5_log_about(h->vfs, h->node->entity.address,
+			     "an incomplete row was dropped: %zu of %ju bytes", h->input.filled,
+			     (uintmax_t)h5_dataset_writer_row(h->input.writer));
 }

@@ -16,6 +16,14 @@ int h5_replacing_write(struct h5_handle *handle, uint64_t offset, const void *da
 bool h5_replacing_truncates(const struct h5_handle *handle, uint64_t size);
 /* Sets the size of the new contents, which may begin with this. */
 int h5_replacing_resize(struct h5_handle *handle, uint64_t size);
+/* The same of text: only to 0, or to what it is. */
+int h5_replacing_resize_text(struct h5_handle *handle, uint64_t size);
+/* The same without a handle: 0 lines take the place of the old ones at once. */
+int h5_replacing_set_text_size(struct h5_vfs *vfs, const struct h5_node *node,
+			       const struct h5_view_input *input, uint64_t size);
+/* True: at close(2) new text is not complete yet, if the file stays open through another descriptor: its last
+ * line has no newline, or nothing was written, as when a shell has only duplicated the descriptor. */
+bool h5_replacing_waits(const struct h5_handle *handle);
 /* The new contents take the place of the old ones, and the handle goes on as any other. -EINVAL: they are not
  * as many bytes; then they stay, and more may come. */
 int h5_replacing_finish(struct h5_handle *handle);

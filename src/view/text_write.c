@@ -29,12 +29,55 @@ struct batch {
 	const struct h5_datatype *type;
 	const uint8_t *fill; /* NULL: zeros */
 	bool fill_owns;	     /* the fill value owns objects of the heap */
+	/* The element of the dataset in whose place a new one comes, for types with references that can only
+	 * stay as they are; NULL: none is needed. */
+	uint8_t *old; /* owned */
 	struct h5_value_parser parser;
 	size_t row;	   /* elements */
 	size_t most;	   /* elements; whole rows */
 	size_t count;	   /* elements that were read */
 	uint8_t *elements; /* owned; NULL: the lines are only checked */
 };
+
+/* ---- where lines go ---- */
+
+static uint64_t size_of(const struct h5_view_input *in)
+{
+	return in->replacement ? h5_replacement_size(in->replacement) : h5_dataset_writer_size(in->writer);
+}
+
+/* Elements that are added together; 0: none can be added. New contents of a dataset that keeps its size have
+ * any number of them until they are complete. */
+static size_t row_of(const struct h5_view_input *in)
+{
+	const struct h5_dataset *dataset = h5_dataset_writer_dataset(in->writer);
+
+	if (in->replacement && !h5_replacement_grows(in->replacement))
+		return 1;
+	return (size_t)(h5_dataset_writer_row(in->writer) / dataset->type->size);
+}
+
+/* Rows that can be added. */
+static uint64_t room(const struct h5_view_input *in)
+{
+	const uint64_t bytes = row_of(in) * (uint64_t)h5_dataset_writer_dataset(in->writer)->type->size;
+	const uint64_t rows = bytes ? size_of(in) / bytes : 0;
+
+	if (in->replacement && !h5_replacement_grows(in->replacement))
+		return h5_replacement_whole(in->replacement) / bytes - rows;
+	return bytes ? h5_dataset_writer_max_rows(in->writer) - rows : 0;
+}
+
+static int append(struct h5_view_input *in, const void *data, size_t n)
+{
+	return in->replacement ? h5_replacement_append(in->replacement, data, n)
+			       : h5_dataset_writer_append(in->writer, data, n);
+}
+
+static struct h5_heap_batch *heap_of(struct h5_view_input *in)
+{
+	return in->replacement ? h5_replacement_heap(in->replacement) : h5_dataset_writer_heap(in->writer);
+}
 
 /* ---- one line ---- */
 
@@ -51,11 +94,49 @@ static int put_nowhere(struct h5_heap_sink *sink, const void *data, size_t n, ui
 
 static struct h5_heap_sink nowhere = {put_nowhere};
 
-/* Reads a line as the element at `data`. */
-static int read_line(const struct batch *b, const char *text, size_t n, uint8_t *data)
+/* True: values of the type may be references to regions or attributes. The depth is that of the type, which
+ * is bounded. */
+static bool has_regions(const struct h5_datatype *t)
 {
-	size_t size = b->type->size;
+	bool has = t->class == H5_CLASS_REFERENCE && t->reference.kind != H5_REF_OBJECT;
+
+	if (t->class == H5_CLASS_ARRAY)
+		return has_regions(t->array.base);
+	for (unsigned i = 0; t->class == H5_CLASS_COMPOUND && i < t->compound.count && !has; i++)
+		has = has_regions(t->compound.members[i].type);
+	return has;
+}
+
+/* Reads the old element in the place of new element i. *old NULL: there is none. */
+static int read_old(const struct batch *b, uint64_t i, const uint8_t **old)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
 	int rc;
+
+	*old = NULL;
+	if (!b->old)
+		return 0;
+	rc = h5_dataset_get(b->in->file, b->in->address, &ref, &dataset);
+	if (rc)
+		return rc;
+	if (i < dataset->size / b->type->size) {
+		rc = h5_dataset_read(dataset, i * b->type->size, b->old, b->type->size);
+		*old = b->old;
+	}
+	h5_file_put(b->in->file, ref);
+	return rc;
+}
+
+/* Reads a line as the element at `data`: after `before` lines that are not in the dataset yet. */
+static int read_line(const struct batch *b, size_t before, const char *text, size_t n, uint8_t *data)
+{
+	const uint8_t *old = NULL;
+	size_t size = b->type->size;
+	int rc = read_old(b, size_of(b->in) / size + before, &old);
+
+	if (rc)
+		return rc;
 
 	if (n >= H5_TEXT_PIECE_MAX)
 		return h5_fail(-EFBIG, H5_UNDEF, "a line of %zu bytes", n);
@@ -63,19 +144,18 @@ static int read_line(const struct batch *b, const char *text, size_t n, uint8_t 
 		memcpy(data, b->fill, size);
 	else
 		memset(data, 0, size);
-	rc = b->form->parse(&b->parser, b->type, text, n, NULL, data);
+	rc = b->form->parse(&b->parser, b->type, text, n, old, data);
 	if (!rc && b->fill_owns)
 		rc = h5_value_heap_own(b->parser.heap, b->in->file, b->type, b->fill, data);
+	if (!rc && old)
+		rc = h5_value_heap_own(b->parser.heap, b->in->file, b->type, old, data);
 	return rc;
 }
 
 /* The error of a line: after `before` lines that are not in the dataset yet. */
 static int fail_line(const struct batch *b, size_t before, int rc)
 {
-	const struct h5_dataset_writer *writer = b->in->writer;
-
-	return h5_fail_in(rc, "line %ju",
-			  (uintmax_t)(h5_dataset_writer_size(writer) / b->type->size + before + 1));
+	return h5_fail_in(rc, "line %ju", (uintmax_t)(size_of(b->in) / b->type->size + before + 1));
 }
 
 /* ---- batches ---- */
@@ -84,7 +164,7 @@ static int fail_line(const struct batch *b, size_t before, int rc)
 static int begin(struct batch *b, struct h5_view_input *in, const struct h5_line_form *form, size_t n)
 {
 	const struct h5_dataset *dataset = h5_dataset_writer_dataset(in->writer);
-	struct h5_heap_batch *heap = h5_dataset_writer_heap(in->writer);
+	struct h5_heap_batch *heap = heap_of(in);
 	uint64_t bytes;
 
 	*b = (struct batch){.in = in, .form = form, .type = dataset->type};
@@ -94,7 +174,12 @@ static int begin(struct batch *b, struct h5_view_input *in, const struct h5_line
 					     .heap = n ? &heap->sink : &nowhere,
 					     .object_address = in->object_address,
 					     .arg = in->arg};
-	b->row = (size_t)(h5_dataset_writer_row(in->writer) / b->type->size);
+	b->row = row_of(in);
+	if (in->replacement && has_regions(b->type)) {
+		b->old = malloc(b->type->size);
+		if (!b->old)
+			return h5_fail(-ENOMEM, in->address, "no memory for an element");
+	}
 	if (!n || !b->row)
 		return 0;
 	b->most = (size_t)h5_min(n, BATCH_BYTES / b->type->size);
@@ -108,6 +193,7 @@ static int begin(struct batch *b, struct h5_view_input *in, const struct h5_line
 static void end(struct batch *b)
 {
 	free(b->elements);
+	free(b->old);
 }
 
 /* Reads rows of lines and adds them to the dataset, as many as the batch takes: *rows of them, which are
@@ -115,8 +201,7 @@ static void end(struct batch *b)
  * before it; else *rows is 0. */
 static int add_rows(struct batch *b, const char *text, size_t n, size_t *rows, size_t *used)
 {
-	struct h5_dataset_writer *writer = b->in->writer;
-	struct h5_heap_batch *heap = h5_dataset_writer_heap(writer);
+	struct h5_heap_batch *heap = heap_of(b->in);
 	const struct h5_heap_mark begin_mark = h5_heap_batch_mark(heap);
 	struct h5_heap_mark mark = begin_mark;
 	const char *at = text, *newline;
@@ -124,7 +209,8 @@ static int add_rows(struct batch *b, const char *text, size_t n, size_t *rows, s
 
 	*rows = *used = b->count = 0;
 	while (b->count < b->most && (newline = memchr(at, '\n', n - (size_t)(at - text)))) {
-		rc = read_line(b, at, (size_t)(newline - at), b->elements + b->count * b->type->size);
+		rc = read_line(b, b->count, at, (size_t)(newline - at),
+			       b->elements + b->count * b->type->size);
 		if (rc)
 			break;
 		at = newline + 1;
@@ -137,7 +223,7 @@ static int add_rows(struct batch *b, const char *text, size_t n, size_t *rows, s
 	h5_heap_batch_back(heap, &mark);
 	if (!*rows)
 		return rc ? fail_line(b, b->count, rc) : 0;
-	rc = h5_dataset_writer_append(writer, b->elements, *rows * b->row * b->type->size);
+	rc = append(b->in, b->elements, *rows * b->row * b->type->size);
 	if (rc) {
 		h5_heap_batch_back(heap, &begin_mark);
 		*rows = *used = 0;
@@ -185,10 +271,11 @@ static int check_line(struct h5_view_input *in, const struct h5_line_form *form,
 
 	element = malloc(b.type->size);
 	if (!element)
-		return h5_fail(-ENOMEM, in->address, "no memory for an element");
+		rc = h5_fail(-ENOMEM, in->address, "no memory for an element");
 	if (!rc)
-		rc = read_line(&b, (const char *)in->data + in->line, n, element);
+		rc = read_line(&b, in->lines, (const char *)in->data + in->line, n, element);
 	free(element);
+	end(&b);
 	return rc ? fail_line(&b, in->lines, rc) : 0;
 }
 
@@ -213,8 +300,7 @@ static int put_row(struct h5_view_input *in, const struct h5_line_form *form)
 static int take_line(struct h5_view_input *in, const struct h5_line_form *form, const char *text, size_t n,
 		     size_t *done)
 {
-	const struct h5_dataset *dataset = h5_dataset_writer_dataset(in->writer);
-	const size_t row = (size_t)(h5_dataset_writer_row(in->writer) / dataset->type->size);
+	const size_t row = row_of(in);
 	const char *newline = memchr(text, '\n', n);
 	size_t part = newline ? (size_t)(newline - text) + 1 : n, before = in->filled;
 	int rc = pend(in, text, part);
@@ -237,6 +323,14 @@ static int take_line(struct h5_view_input *in, const struct h5_line_form *form, 
 
 /* ---- requests ---- */
 
+static int refuse(struct h5_view_input *in)
+{
+	/* It becomes too long, so it cannot take the place of the old contents any more. */
+	if (in->replacement && !h5_replacement_grows(in->replacement))
+		return h5_replacement_write(in->replacement, h5_replacement_whole(in->replacement), "", 1);
+	return h5_view_input_refuse(in);
+}
+
 /* Writes whole rows of lines, if nothing is incomplete. */
 static int write_rows(struct h5_view_input *in, const struct h5_line_form *form, const char *text, size_t n,
 		      size_t *done)
@@ -246,13 +340,12 @@ static int write_rows(struct h5_view_input *in, const struct h5_line_form *form,
 	int rc = begin(&b, in, form, n);
 
 	for (*done = 0; !rc && rows && *done < n; *done += used) {
-		uint64_t size = h5_dataset_writer_size(in->writer), row = h5_dataset_writer_row(in->writer),
-			 left = h5_dataset_writer_max_rows(in->writer) - size / row;
+		uint64_t left = room(in);
 
 		b.most = (size_t)h5_min(b.most, left * b.row);
 		rc = h5_interrupt_check();
 		if (!rc && !left)
-			rc = h5_view_input_refuse(in);
+			rc = refuse(in);
 		used = 0;
 		if (!rc)
 			rc = add_rows(&b, text + *done, n - *done, &rows, &used);
@@ -260,14 +353,6 @@ static int write_rows(struct h5_view_input *in, const struct h5_line_form *form,
 	end(&b);
 	/* The lines of the row before the bad one are taken, one by one. */
 	return rc == -EINVAL && b.row > 1 ? 0 : rc;
-}
-
-static bool can_grow(const struct h5_view_input *in)
-{
-	const struct h5_dataset_writer *writer = in->writer;
-	uint64_t row = h5_dataset_writer_row(writer);
-
-	return row && h5_dataset_writer_size(writer) / row < h5_dataset_writer_max_rows(writer);
 }
 
 int h5_view_text_write(const struct h5_line_form *form, struct h5_view_input *in, const void *data, size_t n,
@@ -278,8 +363,8 @@ int h5_view_text_write(const struct h5_line_form *form, struct h5_view_input *in
 	int rc = 0;
 
 	*written = 0;
-	if (!can_grow(in))
-		return h5_view_input_refuse(in);
+	if (!room(in))
+		return refuse(in);
 	while (!rc && *written < n) {
 		done = 0;
 		if (!in->filled)
@@ -287,22 +372,35 @@ int h5_view_text_write(const struct h5_line_form *form, struct h5_view_input *in
 		*written += done;
 		if (rc || *written == n)
 			break;
-		if (!can_grow(in))
-			return h5_view_input_refuse(in);
+		if (!room(in))
+			return refuse(in);
 		rc = take_line(in, form, text + *written, n - *written, &done);
 		*written += done;
 	}
 	return rc;
 }
 
+/* New contents of a dataset that keeps its size, with a last line that is incomplete. */
+static int check_count(const struct h5_view_input *in)
+{
+	const size_t size = h5_dataset_writer_dataset(in->writer)->type->size;
+	const uint64_t lines = size_of(in) / size + (in->filled > in->line),
+		       wanted = h5_replacement_whole(in->replacement) / size;
+
+	return lines == wanted ? 0
+			       : h5_fail(-EINVAL, in->address, "%ju lines for %ju elements", (uintmax_t)lines,
+					 (uintmax_t)wanted);
+}
+
 /* The last line without its newline: 0: it may end so. */
 static int check_last(struct h5_view_input *in, const struct h5_line_form *form)
 {
-	const struct h5_dataset *dataset = h5_dataset_writer_dataset(in->writer);
-	const size_t row = (size_t)(h5_dataset_writer_row(in->writer) / dataset->type->size);
+	const size_t row = row_of(in);
 	int rc = in->filled > in->line ? check_line(in, form, in->filled - in->line) : 0;
 
-	if (!rc && in->lines + (in->filled > in->line) < row)
+	if (!rc && in->replacement && !h5_replacement_grows(in->replacement))
+		return check_count(in);
+	if (!rc && row && in->lines + (in->filled > in->line) < row)
 		rc = h5_fail(-EINVAL, in->address, "the last row is incomplete: %zu lines of %zu",
 			     in->lines + (in->filled > in->line), row);
 	return rc;

@@ -10,7 +10,7 @@
 #define H5_VIEW_VIEW_H
 
 #include "base/buf.h"
-#include "dataset/writer.h"
+#include "dataset/replacement.h"
 #include "object/attribute.h"
 #include "object/object.h"
 #include "object/value_parse.h"
@@ -57,6 +57,9 @@ struct h5_view_input {
 	struct h5_file *file; /* borrowed */
 	uint64_t address;
 	struct h5_dataset_writer *writer; /* borrowed */
+	/* Text that takes the place of the old one goes here, from its first line on; NULL: it is added to the
+	 * dataset. Borrowed. */
+	struct h5_replacement *replacement;
 	/* For text: how its values are read. The heap is the writer's. */
 	struct h5_value_context context;
 	int (*object_address)(void *arg, const char *path, size_t n, uint64_t *address);

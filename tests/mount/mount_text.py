@@ -166,6 +166,127 @@ class Appending(TextCase):
         judges.agree(path)
 
 
+class Rewriting(TextCase):
+    def test_new_lines_take_the_place_of_the_old_ones(self):
+        for how in ({}, {"libver": "latest"}, {"libver": ("earliest", "v108")}):
+            with self.subTest(**how):
+                path = self.make(**how)
+                with Mount(path, options="rw") as m:
+                    script = "seq 3000 > log; seq 300 > gzip; seq 2 > gzip; echo two > scalar; seq 6 > table; " \
+                        "sort -r log | head -500 > .x || true; echo '{\"u\":1}' > events; jq -c '.u = 2' events > /tmp/$$; cat /tmp/$$ > events; rm /tmp/$$; " \
+                        "sort -rn -o log log; awk 'NR < 3' log > /tmp/$$; cat /tmp/$$ > log; rm /tmp/$$ .x"
+                    subprocess.run(["bash", "-ec", script], cwd=m.at(), check=True)
+                    self.assertEqual(read(m.at("log")), b"3000\n2999\n")
+                    self.assertEqual(read(m.at("events")), b'{"station":"","days":[],"level":0,"u":2}\n')
+                with judges.File(path) as f:
+                    self.assertEqual([list(f[name]) for name in ("log", "gzip")], [[b"3000", b"2999"], [b"1", b"2"]])
+                    self.assertEqual(f["table"][:].tolist(), [[b"1", b"2", b"3"], [b"4", b"5", b"6"]])
+                    self.assertEqual(f["scalar"][()], b"two")
+
+    def test_all_at_once(self):
+        path = self.make()
+        with Mount(path, options="rw") as m:
+            write(m.at("log"), b"old\n")
+            out = open(m.at("log"), "wb", 0)
+            out.write(b"a\nb")
+            self.assertEqual(read(m.at("log")), b"old\n")
+            os.fsync(out.fileno())
+            self.assertEqual(read(m.at("log")), b"a\n")
+            out.write(b"c\n")
+            self.assertEqual(read(m.at("log")), b"a\nbc\n")
+            out.close()
+            # a shell duplicates the descriptor and closes the first one; nothing was written by then
+            fd = os.open(m.at("log"), os.O_WRONLY | os.O_TRUNC)
+            other = os.dup(fd)
+            os.close(fd)
+            self.assertEqual(read(m.at("log")), b"a\nbc\n")
+            os.write(other, b"new")
+            self.assertErrno(errno.EOPNOTSUPP, os.pwrite, other, b"x", 1)
+            os.write(other, b"\n")
+            os.close(other)
+            self.assertEqual(read(m.at("log")), b"new\n")
+            os.close(os.open(m.at("log"), os.O_WRONLY | os.O_TRUNC))
+            self.assertTrue(has(m.at("log"), b""))
+            write(m.at("log"), b"x\n")
+            os.truncate(m.at("log"), 2)
+            self.assertErrno(errno.EOPNOTSUPP, os.truncate, m.at("log"), 1)
+            os.truncate(m.at("log"), 0)
+            self.assertEqual(read(m.at("log")), b"")
+            write(m.at("log"), b"no end")
+            self.assertTrue(has(m.at("log"), b"no end\n"))
+
+    def test_a_fixed_shape(self):
+        path = self.file("fixed.h5")
+        with h5py.File(path, "w") as f:
+            f.create_dataset("pair", (2, 2), h5py.string_dtype())[...] = [["a", "b"], ["c", "d"]]
+            f.create_dataset("chunked", (3,), h5py.string_dtype(), chunks=(2,), compression="gzip")[...] = ["a", "b", "c"]
+            space, plist = h5py.h5s.create_simple((2,)), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plist.set_layout(h5py.h5d.COMPACT)
+            compact = h5py.h5d.create(f.id, b"compact", h5py.h5t.py_create(h5py.string_dtype(), logical=True), space, plist)
+            h5py.Dataset(compact)[...] = ["a", "b"]
+        with Mount(path, options="rw") as m:
+            for name, old, lines in (("pair", b"a\nb\nc\nd\n", 4), ("chunked", b"a\nb\nc\n", 3), ("compact", b"a\nb\n", 2)):
+                for count in range(7):
+                    with self.subTest(name=name, count=count):
+                        text = b"".join(b"%d\n" % i for i in range(count))
+                        fd = os.open(m.at(name), os.O_WRONLY | os.O_TRUNC)
+                        if count > lines:
+                            self.assertErrno(errno.EFBIG, lambda: os.write(fd, text[os.write(fd, text):]))
+                        else:
+                            os.write(fd, text)
+                        if count == lines:
+                            os.close(fd)
+                            old = text
+                        else:
+                            self.assertErrno(errno.EINVAL, os.close, fd)
+                        self.assertEqual(read(m.at(name)), old)
+        with judges.File(path) as f:
+            self.assertEqual(f["pair"][:].tolist(), [[b"0", b"1"], [b"2", b"3"]])
+            self.assertEqual([list(f[name]) for name in ("chunked", "compact")], [[b"0", b"1", b"2"], [b"0", b"1"]])
+
+    def test_a_bad_line_changes_nothing(self):
+        path = self.make()
+        with Mount(path, options="rw") as m:
+            write(m.at("events"), b'{"u":1}\n')
+            shown = read(m.at("events"))
+            fd = os.open(m.at("events"), os.O_WRONLY | os.O_TRUNC)
+            self.assertErrno(errno.EINVAL, os.write, fd, b'{"u":-1}\n')
+            os.write(fd, b'{"u":')
+            self.assertErrno(errno.EINVAL, os.close, fd)
+            self.assertEqual(read(m.at("events")), shown)
+        judges.agree(path)
+
+    def test_old_values_give_up_their_space(self):
+        path = self.make()
+        text = b"".join(b"a line of some length, number %d\n" % i for i in range(2000))
+        sizes = []
+        for _ in range(3):
+            with Mount(path, options="rw") as m:
+                for i in range(10):
+                    write(m.at("log"), text)
+                    write(m.at("gzip"), text[:5000])
+            sizes.append(os.stat(path).st_blocks)
+        self.assertLess(sizes[2], sizes[0] * 1.2)
+        with judges.File(path) as f:
+            self.assertEqual(b"".join(v + b"\n" for v in f["log"]), text)
+
+    def test_references_stay_as_they_were_read(self):
+        path = self.file("regions.h5")
+        with h5py.File(path, "w") as f:
+            data = f.create_dataset("data", data=numpy.arange(100).reshape(10, 10))
+            regions = f.create_dataset("regions", (3,), h5py.regionref_dtype, maxshape=(None,))
+            regions[0], regions[2] = data.regionref[2:4, 1:3], data.regionref[:, 5]
+        with Mount(path, options="rw") as m:
+            text = read(m.at("regions"))
+            write(m.at("regions"), text)
+            self.assertEqual(read(m.at("regions")), text)
+            fd = os.open(m.at("regions"), os.O_WRONLY | os.O_TRUNC)
+            self.assertErrno(errno.EINVAL, os.write, fd, text.splitlines(True)[2])
+            self.assertErrno(errno.EINVAL, os.close, fd)
+            self.assertEqual(read(m.at("regions")), text)
+        judges.agree(path)
+
+
 class Bad(TextCase):
     def test_bad_lines(self):
         path, rng = self.file("bad.h5"), random.Random(1)
@@ -212,6 +333,15 @@ class Contents(TextCase):
                 with open(m.at(f"d{i}"), "ab", 0) as out:
                     while text:  # in pieces of any size
                         text = text[out.write(text[:rng.choice([1, 7, 100, 10000])]):]
+        self.check_random(path, kinds, values)
+        with Mount(path, options="rw") as m:  # what the mount shows, written back
+            shown = [read(m.at(f"d{i}")) for i in range(len(kinds))]
+            for i, text in enumerate(shown):
+                write(m.at(f"d{i}"), text)
+            self.assertEqual([read(m.at(f"d{i}")) if text else b"" for i, text in enumerate(shown)], shown)
+        self.check_random(path, kinds, values)
+
+    def check_random(self, path, kinds, values):
         with judges.File(path) as f:
             for i, kind in enumerate(kinds):
                 with self.subTest(i=i, dtype=kind.dtype):
