@@ -78,8 +78,7 @@ const struct h5_tx_participant *h5_replacement_participant(const struct h5_repla
 
 /* ---- bytes ---- */
 
-/* 0, or the error that has lost the contents. */
-static int check_lost(const struct h5_replacement *r)
+int h5_replacement_check_lost(const struct h5_replacement *r)
 {
 	if (r->writer->ref)
 		return 0;
@@ -116,7 +115,7 @@ static int extend(struct h5_replacement *r, uint64_t to)
 
 int h5_replacement_write(struct h5_replacement *r, uint64_t offset, const void *data, size_t n)
 {
-	int rc = check_lost(r);
+	int rc = h5_replacement_check_lost(r);
 
 	if (rc || !n)
 		return rc;
@@ -134,7 +133,7 @@ int h5_replacement_write(struct h5_replacement *r, uint64_t offset, const void *
 
 int h5_replacement_append(struct h5_replacement *r, const void *data, size_t n)
 {
-	int rc = check_lost(r);
+	int rc = h5_replacement_check_lost(r);
 
 	if (rc || !r->grows)
 		return rc ? rc : h5_replacement_write(r, r->size, data, n);
@@ -151,7 +150,7 @@ void h5_replacement_spoil(struct h5_replacement *r)
 
 int h5_replacement_resize(struct h5_replacement *r, uint64_t size)
 {
-	int rc = check_lost(r);
+	int rc = h5_replacement_check_lost(r);
 
 	if (rc)
 		return rc;
@@ -185,7 +184,7 @@ static struct h5_dataset show(const struct h5_dataset_writer *writer)
 int h5_replacement_read(struct h5_replacement *r, uint64_t offset, void *data, size_t n, size_t *got)
 {
 	struct h5_dataset copy;
-	int rc = check_lost(r);
+	int rc = h5_replacement_check_lost(r);
 
 	*got = 0;
 	if (!rc && h5_dataset_writer_is_dirty(r->writer))
@@ -203,7 +202,7 @@ int h5_replacement_read(struct h5_replacement *r, uint64_t offset, void *data, s
 int h5_replacement_check(const struct h5_replacement *r)
 {
 	uint64_t whole = h5_replacement_whole(r);
-	int rc = check_lost(r);
+	int rc = h5_replacement_check_lost(r);
 
 	if (!rc && r->spoiled)
 		rc = h5_fail(-EINVAL, r->writer->address, "a part of the new contents was refused");

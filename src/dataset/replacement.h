@@ -24,6 +24,8 @@ int h5_replacement_begin(struct h5_file *file, uint64_t address, struct h5_repla
 int h5_replacement_begin_rows(struct h5_file *file, uint64_t address, struct h5_replacement **replacement);
 /* True: they may have any number of rows. */
 bool h5_replacement_grows(const struct h5_replacement *replacement);
+/* 0, or the error of a commit that has lost the contents. */
+int h5_replacement_check_lost(const struct h5_replacement *replacement);
 /* Takes the data of elements of variable length, as h5_dataset_writer_heap(). */
 struct h5_heap_batch *h5_replacement_heap(struct h5_replacement *replacement);
 /* Bytes that the contents have now, and that they must have in the end. */

@@ -360,9 +360,11 @@ int h5_view_text_write(const struct h5_line_form *form, struct h5_view_input *in
 {
 	const char *text = data;
 	size_t done;
-	int rc = 0;
+	int rc = in->replacement ? h5_replacement_check_lost(in->replacement) : 0;
 
 	*written = 0;
+	if (rc)
+		return rc;
 	if (!room(in))
 		return refuse(in);
 	while (!rc && *written < n) {
@@ -410,6 +412,8 @@ int h5_view_text_check(const struct h5_line_form *form, struct h5_view_input *in
 {
 	int rc = in->filled ? h5_dataset_writer_ready(in->writer) : 0;
 
+	if (!rc && in->replacement)
+		rc = h5_replacement_check_lost(in->replacement);
 	return rc || !in->filled ? rc : check_last(in, form);
 }
 
