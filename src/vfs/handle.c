@@ -184,8 +184,12 @@ void h5_vfs_close_file(struct h5_handle *h)
 
 void h5_handles_close(struct h5_vfs *vfs)
 {
-	while (vfs->handles)
+	while (vfs->handles) {
+		/* Its program has not closed it, so more was to come. */
+		if (vfs->handles->replacement)
+			h5_replacement_spoil(vfs->handles->replacement);
 		h5_vfs_close_file(vfs->handles);
+	}
 }
 
 /* ---- reading ---- */
