@@ -21,41 +21,45 @@ int h5_input_give_up(void)
 	return h5_fail(-EROFS, H5_UNDEF, "writing was given up after a failure");
 }
 
-/* 0: the node can be written, through *view. */
-static int find_view(const struct h5_vfs *vfs, const struct h5_node *node, const struct h5_view_ops **view)
+/* 0: the dataset can be written, through *view. */
+static int find_view(const struct h5_vfs *vfs, uint64_t address, const struct h5_view_ops **view)
 {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
 	int rc;
 
-	if (node->entity.kind != H5_NODE_DATASET || node->entity.file != vfs->file)
-		return h5_objects_refuse(node);
-	if (!h5_tx_is_writable(node->entity.file))
+	if (!h5_tx_is_writable(vfs->file))
 		return h5_input_give_up();
-	rc = h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset);
+	rc = h5_dataset_get(vfs->file, address, &ref, &dataset);
 	if (rc)
 		return rc;
 	rc = h5_is_writable(vfs, dataset) ? 0 : -EPERM;
 	*view = h5_view_of_dataset(dataset);
-	h5_file_put(node->entity.file, ref);
+	h5_file_put(vfs->file, ref);
+	return rc;
+}
+
+int h5_input_open_dataset(struct h5_vfs *vfs, uint64_t address, struct h5_view_input *input)
+{
+	int rc;
+
+	assert(h5_is_locked_to_write(vfs));
+	*input = (struct h5_view_input){.file = vfs->file,
+					.address = address,
+					.context = h5_paths_context(vfs, vfs->file),
+					.object_address = h5_paths_find_object,
+					.arg = vfs};
+	rc = find_view(vfs, address, &input->ops);
+	if (!rc)
+		rc = h5_dataset_writer_get(vfs->file, address, vfs->options.external_write, &input->writer);
 	return rc;
 }
 
 int h5_input_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
 {
-	int rc;
-
-	assert(h5_is_locked_to_write(vfs));
-	*input = (struct h5_view_input){.file = node->entity.file,
-					.address = node->entity.address,
-					.context = h5_paths_context(vfs, node->entity.file),
-					.object_address = h5_paths_find_object,
-					.arg = vfs};
-	rc = find_view(vfs, node, &input->ops);
-	if (!rc)
-		rc = h5_dataset_writer_get(node->entity.file, node->entity.address,
-					   vfs->options.external_write, &input->writer);
-	return rc;
+	if (node->entity.kind != H5_NODE_DATASET || node->entity.file != vfs->file)
+		return h5_objects_refuse(node);
+	return h5_input_open_dataset(vfs, node->entity.address, input);
 }
 
 void h5_input_close(struct h5_view_input *input)

@@ -13,6 +13,8 @@ int h5_input_give_up(void);
 /* Opens a node's dataset for writing; on success the caller owes an h5_input_close(). -EPERM: it can't be
  * written; -EROFS: writing was given up; or as h5_dataset_writer_get(). */
 int h5_input_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input);
+/* The same for the dataset at the address, in the mounted file. */
+int h5_input_open_dataset(struct h5_vfs *vfs, uint64_t address, struct h5_view_input *input);
 void h5_input_close(struct h5_view_input *input);
 
 /* Bytes of the file, which is text. Takes a look at all elements if something has changed. */

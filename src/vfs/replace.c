@@ -3,7 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/transaction.h"
-#include "dataset/replacement.h"
+#include "vfs/input.h"
+#include "vfs/paths.h"
 
 #include <stdlib.h>
 
@@ -52,21 +53,82 @@ static int copy(struct h5_vfs *vfs, const struct h5_dataset *from, const struct 
 	return !rc && to->replacement ? h5_replacement_finish(to->replacement) : rc;
 }
 
-static int copy_from(struct h5_vfs *vfs, const struct h5_dataset *from, uint64_t to)
+/* ---- text ---- */
+
+static int write_lines(struct h5_view_input *input, const char *text, size_t n)
 {
-	struct target target = {.replacement = NULL};
-	uint8_t *piece = malloc(PIECE);
-	int rc = piece ? 0 : h5_fail(-ENOMEM, to, "out of memory");
+	size_t written;
+	int rc = 0;
+
+	for (size_t done = 0; done < n && !rc; done += written) {
+		rc = input->ops->write(input, 0, text + done, n - done, true, &written);
+		if (written)
+			rc = 0;
+	}
+	return rc;
+}
+
+/* The bytes become the lines of text. */
+static int copy_lines(struct h5_vfs *vfs, const struct h5_dataset *from, struct h5_view_input *input,
+		      uint8_t *piece)
+{
+	int rc = 0;
+
+	for (uint64_t at = 0; at < from->size && !rc; at += PIECE) {
+		size_t n = (size_t)h5_min(PIECE, from->size - at);
+
+		rc = h5_dataset_read(from, at, piece, n);
+		if (!rc)
+			rc = write_lines(input, (const char *)piece, n);
+		if (!rc && h5_tx_held(vfs->file) > vfs->options.gather)
+			rc = h5_tx_settle(vfs->file);
+	}
+	if (!rc && input->filled)
+		rc = input->ops->finish(input);
+	return rc ? rc : h5_replacement_finish(input->replacement);
+}
+
+static int replace_text(struct h5_vfs *vfs, const struct h5_dataset *from, struct h5_view_input *input,
+			uint8_t *piece)
+{
+	int rc = h5_replacement_begin_rows(vfs->file, input->address, &input->replacement);
 
 	if (!rc)
-		rc = h5_dataset_writer_get(vfs->file, to, vfs->options.external_write, &target.writer);
+		rc = copy_lines(vfs, from, input, piece);
+	if (rc == -EFBIG)
+		rc = h5_fail_in(-EINVAL, "more lines than elements");
+	if (rc == -EINVAL)
+		h5_log_about(vfs, input->address, "refused: %s", h5_error_last()->text);
+	h5_replacement_end(input->replacement);
+	return rc;
+}
+
+/* ---- bytes ---- */
+
+static int replace_bytes(struct h5_vfs *vfs, const struct h5_dataset *from, const struct h5_view_input *input,
+			 uint8_t *piece)
+{
+	struct target target = {.writer = input->writer};
+	int rc = 0;
+
+	if (h5_dataset_keeps_size(target.writer))
+		rc = h5_replacement_begin(vfs->file, input->address, &target.replacement);
+	if (!rc)
+		rc = copy(vfs, from, &target, piece);
+	h5_replacement_end(target.replacement);
+	return rc;
+}
+
+static int copy_from(struct h5_vfs *vfs, const struct h5_dataset *from, uint64_t to)
+{
+	struct h5_view_input input;
+	uint8_t *piece = malloc(PIECE);
+	int rc = piece ? h5_input_open_dataset(vfs, to, &input) : h5_fail(-ENOMEM, to, "out of memory");
+
 	if (!rc) {
-		if (h5_dataset_keeps_size(target.writer))
-			rc = h5_replacement_begin(vfs->file, to, &target.replacement);
-		if (!rc)
-			rc = copy(vfs, from, &target, piece);
-		h5_replacement_end(target.replacement);
-		h5_dataset_writer_put(target.writer);
+		rc = h5_view_is_text(input.ops) ? replace_text(vfs, from, &input, piece)
+						: replace_bytes(vfs, from, &input, piece);
+		h5_input_close(&input);
 	}
 	free(piece);
 	return rc;

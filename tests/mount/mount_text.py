@@ -183,6 +183,20 @@ class Rewriting(TextCase):
                     self.assertEqual(f["table"][:].tolist(), [[b"1", b"2", b"3"], [b"4", b"5", b"6"]])
                     self.assertEqual(f["scalar"][()], b"two")
 
+    def test_a_file_that_is_moved_onto_text(self):
+        path = self.make()
+        with Mount(path, "-f", options="rw") as m:
+            write(m.at("events"), b'{"u":1}\n{"u":2}\n')
+            script = "seq 12 > log; sed -i s/1/one/ log; sed -i s/one/two/ scalar; printf 'a\nb' > new; mv new gzip; " \
+                "sed -i s/2/3/ events; ! sed -i s/3/x/ events; ! sed -i p scalar; ls"
+            run = subprocess.run(["bash", "-ec", script], cwd=m.at(), check=True, capture_output=True, text=True)
+            self.assertEqual(set(run.stdout.split()), {"events", "gzip", "limited", "log", "refs", "scalar", "table"})
+            self.assertIn("refused: line 2: JSON", m.said())
+        with judges.File(path) as f:
+            self.assertEqual(f["log"][-3:].tolist(), [b"one0", b"one1", b"one2"])
+            self.assertEqual((f["scalar"][()], list(f["gzip"])), (b"two", [b"a", b"b"]))
+            self.assertEqual([event[3] for event in f["events"]], [1, 3])
+
     def test_all_at_once(self):
         path = self.make()
         with Mount(path, options="rw") as m:
