@@ -30,7 +30,7 @@ def make_file(path):
         table = numpy.zeros(1000, [("time", "<f8"), ("current", "<i4")])
         table["time"], table["current"] = numpy.arange(1000) / 8, random.integers(0, 100, 1000)
         f.create_dataset("table", data=table, chunks=(256,), maxshape=(None,))
-        f.create_dataset("notes", data=["started", "beam lost", "started"], dtype=h5py.string_dtype())
+        f.create_dataset("notes", data=["started", "beam lost", "started"], dtype=h5py.string_dtype(), maxshape=(None,))
 
 
 def recipes():
