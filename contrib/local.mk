@@ -50,6 +50,7 @@ EXTRA_DIST += \
 	contrib/bench/bench.py \
 	contrib/bench/data.py \
 	contrib/bench/h5py_side.py \
+	contrib/bench/lines.py \
 	contrib/bench/names.py \
 	contrib/bench/processes.py \
 	contrib/bench/rows.py

@@ -12,6 +12,7 @@ CHUNK = 256  # x 256 elements
 RANDOM_READ = 4096
 GROUP = 1000  # objects in each
 ROW = 1024  # bytes, of what is appended
+LINE = 20  # bytes of a line of text
 
 KINDS = {  # libver, maxshape
     "farray": ("latest", lambda n: None),
@@ -30,6 +31,7 @@ class Data:
         self.tiny_chunks = max(2048, round(2e6 * scale))
         self.many_chunks = max(4096, round(1e7 * scale))
         self.rows = max(256, round(50_000 * scale))
+        self.lines = max(50_000, round(1e6 * scale))
         self.small_files = max(100, round(100 * scale) * 100)
         self.synced_rows = max(20, round(1000 * scale))
         os.makedirs(self.folder, exist_ok=True)
@@ -64,6 +66,11 @@ class Data:
             os.makedirs(folder, exist_ok=True)
             with open(os.path.join(folder, f"file{i}"), "wb") as f:
                 f.write(rng.bytes(1024))
+
+    def make_lines_txt(self, path):
+        """All lines are of one length."""
+        with open(path, "w") as f:
+            f.writelines(f"line {i:{LINE - 6}}\n" for i in range(self.lines))
 
     def raw_field(self):
         return numpy.memmap(self.file("field.raw"), "<f4", "r", shape=(self.side, self.side))

@@ -2,6 +2,7 @@
 
     h5py_side.py whole FILE                 (LZF, which libhdf5 has from h5py)
     h5py_side.py append FILE SOURCE COUNT   a row each
+    h5py_side.py lines FILE SOURCE COUNT BATCH      so many lines at once
     h5py_side.py create FILE FOLDER         a dataset for each file of the folder
     h5py_side.py remove FILE FOLDER         that is done, and then removed"""
 import os
@@ -33,6 +34,18 @@ def append(path, source, count):
     return time.perf_counter() - start
 
 
+def lines(path, source, count, batch):
+    with open(source, "rb") as f:
+        text = f.read().splitlines()[:int(count)]
+    start = time.perf_counter()
+    with h5py.File(path, "r+") as f:
+        dataset = f["lines"]
+        for i in range(0, len(text), int(batch)):
+            dataset.resize(min(i + int(batch), len(text)), 0)
+            dataset[i:] = text[i:i + int(batch)]
+    return time.perf_counter() - start
+
+
 def create(path, source):
     start = time.perf_counter()
     with h5py.File(path, "w") as f:
@@ -55,4 +68,4 @@ def remove(path, source):
     return time.perf_counter() - start
 
 
-print({"whole": whole, "append": append, "create": create, "remove": remove}[sys.argv[1]](*sys.argv[2:]))
+print({"whole": whole, "append": append, "lines": lines, "create": create, "remove": remove}[sys.argv[1]](*sys.argv[2:]))

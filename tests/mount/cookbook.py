@@ -89,7 +89,8 @@ class Cookbook(unittest.TestCase):
         said = {}
         for where, language, text in recipes():
             if where.startswith(("Find", "Tables")):
-                said[where.split(",")[0]] = self.run_in_folder("bash", "-e", "-c", text)
+                said.setdefault(where.split(",")[0], "")
+                said[where.split(",")[0]] += self.run_in_folder("bash", "-e", "-c", text)
                 self.wait_for_daemons()
         self.assertEqual(said["Find"].split("\n")[0], "mnt/detector/images")
         self.assertIn("# file: mnt/detector/images\n", said["Find"])
