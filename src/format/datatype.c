@@ -481,6 +481,25 @@ bool h5_datatype_is_fixed(const struct h5_datatype *t)
 	}
 }
 
+bool h5_datatype_has_references(const struct h5_datatype *t)
+{
+	switch (t->class) {
+	case H5_CLASS_COMPOUND:
+		for (unsigned i = 0; i < t->compound.count; i++)
+			if (h5_datatype_has_references(t->compound.members[i].type))
+				return true;
+		return false;
+	case H5_CLASS_REFERENCE:
+		return true;
+	case H5_CLASS_VLEN:
+		return !t->vlen.is_string && h5_datatype_has_references(t->vlen.base);
+	case H5_CLASS_ARRAY:
+		return h5_datatype_has_references(t->array.base);
+	default:
+		return false;
+	}
+}
+
 bool h5_datatype_is_native_integer(const struct h5_datatype *t)
 {
 	return t->precision == 8 * (uint64_t)t->size && t->order != H5_ORDER_VAX &&

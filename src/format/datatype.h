@@ -133,6 +133,9 @@ const struct h5_enum_member *h5_datatype_enum_member(const struct h5_datatype *t
  * (doc/h5fs.1, Contents of datasets). */
 bool h5_datatype_is_fixed(const struct h5_datatype *type);
 
+/* True if the type, or a part of it, is a reference. */
+bool h5_datatype_has_references(const struct h5_datatype *type);
+
 /* True for an integer that C has: 1, 2, 4 or 8 bytes, all bits significant, in little- or big-endian order.
  */
 bool h5_datatype_is_native_integer(const struct h5_datatype *type);

@@ -2,9 +2,22 @@
 #include "vfs/content.h"
 
 #include "vfs/followers.h"
+#include "vfs/objects.h"
 #include "vfs/paths.h"
+#include "vfs/times.h"
 
 #include <assert.h>
+
+/* A number for the elements of the object as they are now. Each change has a later time than those before. */
+static uint64_t own_state(const struct h5_vfs *vfs, const struct h5_node *node, uint64_t state)
+{
+	struct timespec changed = vfs->all_changed;
+
+	if (!vfs->options.writable || node->entity.file != vfs->file || !node->shown)
+		return state;
+	h5_times_raise(&changed, &node->shown->changed.contents);
+	return (uint64_t)changed.tv_sec * 1000000000 + (uint64_t)changed.tv_nsec;
+}
 
 int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
 		     struct h5_view *view)
@@ -18,7 +31,10 @@ int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struc
 				 .attribute = node->entity.target,
 				 .context = h5_paths_context(vfs, node->entity.file),
 				 .state = h5_state(vfs, node->entity.file)};
+	view->own_state = own_state(vfs, node, view->state);
 	rc = h5_view_begin(view, known);
+	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))
+		view->own_state = view->state;
 	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))
 		rc = h5_followers_add(vfs, node);
 	return rc;

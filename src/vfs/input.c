@@ -11,6 +11,9 @@
 
 bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset)
 {
+	/* SWMR readers cannot follow values in the heap. */
+	if (vfs->options.writable && h5_tx_is_swmr(vfs->file) && !h5_datatype_is_fixed(dataset->type))
+		return false;
 	return vfs->options.writable && dataset->file == vfs->file && dataset->space.kind != H5_SPACE_NULL &&
 	       h5_view_of_dataset(dataset)->write &&
 	       h5_dataset_has_writer(dataset, vfs->options.external_write);

@@ -133,7 +133,7 @@ static int csv_open(struct h5_view *v, bool reading)
 	(void)reading;
 	if (v->dataset->space.elements > ELEMENTS_MAX)
 		return h5_fail(-EOVERFLOW, v->address, "more elements than a table may have");
-	return h5_view_text_open(v, &form);
+	return h5_view_text_open(v, &form, h5_datatype_has_references(v->dataset->type));
 }
 
 const struct h5_view_ops h5_view_csv = {.name = "csv",

@@ -1,7 +1,7 @@
 /* What views of datasets as text share. */
 #include "view/views.h"
 
-int h5_view_text_open(struct h5_view *v, const struct h5_text_form *form)
+int h5_view_text_open(struct h5_view *v, const struct h5_text_form *form, bool by_names)
 {
 	int rc;
 
@@ -11,7 +11,7 @@ int h5_view_text_open(struct h5_view *v, const struct h5_text_form *form)
 					    .type = v->dataset->type,
 					    .space = &v->dataset->space,
 					    .dataset = v->dataset,
-					    .state = v->state};
+					    .state = by_names ? v->state : v->own_state};
 	rc = h5_text_get(&v->source, &v->ref, &v->text);
 	if (!rc)
 		v->size = h5_text_size(v->text);

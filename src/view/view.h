@@ -29,7 +29,8 @@ struct h5_view {
 	uint64_t address;	       /* of the object */
 	const char *attribute; /* borrowed: name of an attribute, in a view of attributes; NULL: the object */
 	struct h5_value_context context;
-	uint64_t state; /* changes whenever the contents of the file may have */
+	uint64_t state;	    /* changes whenever anything in the file may have */
+	uint64_t own_state; /* changes whenever the elements of this object may have */
 
 	/* set by h5_view_begin() */
 	struct h5_lru_entry *object_ref, *dataset_ref;

@@ -329,6 +329,26 @@ class Bad(TextCase):
             self.assertEqual((f["every"].shape, f["log"].shape), ((2,), (0,)))
 
 
+class FillValues(TextCase):
+    def test_no_element_shares_what_the_fill_value_owns(self):
+        path = self.file("fill.h5")
+        with h5py.File(path, "w") as f:
+            f.create_dataset("d", (2,), h5py.string_dtype(), maxshape=(None,), chunks=(8,), fillvalue="the fill value")
+        with Mount(path, options="rw") as m:
+            self.assertEqual(read(m.at("d")), b"the fill value\n" * 2)
+            append(m.at("d"), b"x\ny\n")
+            self.assertErrno(errno.ENOTSUP, os.setxattr, m.at("d"), "h5fs.shape", b"9")
+            write(m.at("d"), b"new\n")
+            self.assertEqual(read(m.at("d")), b"new\n")
+        with h5py.File(path, "r+") as f:
+            self.assertEqual((f["d"].fillvalue, list(f["d"])), (b"the fill value", [b"new"]))
+            f["d"].resize((20,))
+            for i in range(20):  # what an element owns goes when it is overwritten
+                f["d"][i] = str(i)
+        with judges.File(path) as f:
+            self.assertEqual((f["d"].fillvalue, list(f["d"])), (b"the fill value", [b"%d" % i for i in range(20)]))
+
+
 class Contents(TextCase):
     def test_random_contents_of_every_class(self):
         rng = random.Random(int(os.environ.get("TEXT_SEED", 1)))
