@@ -216,7 +216,7 @@ class CrashText(CrashCase):
                     n += 1 if n < 40 else 1 + n // 8
                     if not error:
                         break
-        self.assertGreater(failures, 20)
+        self.assertGreater(failures, 10)
         self.assertEqual(self.end_program(program, shell), 0)
         self.check_whole(path, model, False)
 
