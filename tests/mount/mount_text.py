@@ -374,6 +374,37 @@ class Contents(TextCase):
             self.assertEqual([read(m.at(f"d{i}")) if text else b"" for i, text in enumerate(shown)], shown)
         self.check_random(path, kinds, values)
 
+    def test_values_inside_values(self):
+        """Those that h5py cannot read, h5dump prints."""
+        h5t, string = h5py.h5t, h5py.h5t.py_create(h5py.string_dtype(), logical=True)
+        inner = h5t.create(h5t.COMPOUND, 64)
+        for name, offset, part in (("s", 0, string), ("v", 16, h5t.vlen_create(h5t.STD_I16BE)), ("two", 32, h5t.array_create(string, (2,)))):
+            inner.insert(name.encode(), offset, part)
+        types = {"lists": h5t.vlen_create(h5t.vlen_create(h5t.STD_I32LE)), "words": h5t.vlen_create(string), "deep": h5t.vlen_create(inner),
+                 "array": h5t.array_create(h5t.vlen_create(h5t.STD_U8LE), (2, 2)), "links": h5t.vlen_create(h5t.STD_REF_OBJ)}
+        lines = {"lists": [[[1, 2], [], [3]], [], [[70000]]], "words": [["north", ""], [], ["south"] * 30],
+                 "deep": [[{"s": "east", "v": [1, -2], "two": ["p", "q"]}, {"s": "", "v": [], "two": ["", "west"]}], []],
+                 "array": [[[[1], []], [[2, 3], [255]]]], "links": [["/words", None, "/"], []]}
+        path = self.file("nested.h5")
+        with h5py.File(path, "w") as f:
+            for name, made in types.items():
+                plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                plist.set_chunk((2,))
+                h5py.h5d.create(f.id, name.encode(), made, h5py.h5s.create_simple((0,), (h5py.h5s.UNLIMITED,)), plist)
+        for _ in range(2):
+            with Mount(path, options="rw") as m:
+                for name, values in lines.items():
+                    write(m.at(name), b"".join(json.dumps(v).encode() + b"\n" for v in values))
+                    self.assertEqual([json.loads(text) for text in read(m.at(name)).splitlines()], values)
+                    write(m.at(name), read(m.at(name)))
+            dumps = {name: subprocess.run(["h5dump", "-d", name, "-y", "-w", "0", path], check=True, capture_output=True, text=True).stdout
+                     for name in types}
+            self.assertIn("((1, 2), (), (3)), (), ((70000))", dumps["lists"])
+            self.assertRegex(" ".join(dumps["words"].split()), r'\("north", NULL\), \(\), \("south", "south"')
+            self.assertRegex(" ".join(dumps["deep"].split()), r'"east", \(1, -2\), \[ "p", "q" \]')
+            self.assertRegex(" ".join(dumps["array"].split()), r"\[ \(1\), \(\), \(2, 3\), \(255\) \]")
+            subprocess.run([os.environ["H5FS"], "--check", path], check=True, capture_output=True)
+
     def check_random(self, path, kinds, values):
         with judges.File(path) as f:
             for i, kind in enumerate(kinds):
