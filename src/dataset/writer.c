@@ -401,6 +401,12 @@ int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data,
 	return n ? report(writer, writer->ops->grow(writer, writer->rows + n / writer->row, data)) : 0;
 }
 
+static int refuse_fill(const struct h5_dataset_writer *writer)
+{
+	return h5_fail(-ENOTSUP, writer->address,
+		       "dataset: its fill value has data of variable length, which elements cannot share");
+}
+
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 {
 	assert(writer->ref);
@@ -411,9 +417,7 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 	if (rows > h5_dataset_writer_max_rows(writer))
 		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
 	if (rows > writer->rows && writer->own_fill)
-		return h5_fail(
-			-ENOTSUP, writer->address,
-			"dataset: its fill value has data of variable length, which rows cannot share");
+		return refuse_fill(writer);
 	return report(writer, rows > writer->rows ? writer->ops->grow(writer, rows, NULL)
 						  : writer->ops->shrink(writer, rows));
 }
@@ -454,6 +458,9 @@ int h5_dataset_writer_set_dims(struct h5_dataset_writer *writer, const uint64_t 
 	rc = h5_dataset_writer_settle(writer);
 	if (rc || !space->rank || (dims[0] == writer->rows && has_row_of(space, dims)))
 		return rc;
+	for (unsigned i = 0; i < space->rank; i++)
+		if (writer->own_fill && dims[i] > (i ? space->dims[i] : writer->rows))
+			return refuse_fill(writer);
 	if (!writer->ops->set_dims)
 		return h5_fail(-EPERM, writer->address, "dataset: its shape cannot change");
 	return writer->ops->set_dims(writer, dims);

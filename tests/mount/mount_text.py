@@ -334,10 +334,15 @@ class FillValues(TextCase):
         path = self.file("fill.h5")
         with h5py.File(path, "w") as f:
             f.create_dataset("d", (2,), h5py.string_dtype(), maxshape=(None,), chunks=(8,), fillvalue="the fill value")
+            f.create_dataset("table", (1, 2), h5py.string_dtype(), maxshape=(None, 9), chunks=(2, 2), fillvalue="x")[...] = "y"
         with Mount(path, options="rw") as m:
             self.assertEqual(read(m.at("d")), b"the fill value\n" * 2)
             append(m.at("d"), b"x\ny\n")
             self.assertErrno(errno.ENOTSUP, os.setxattr, m.at("d"), "h5fs.shape", b"9")
+            for shape in b"1,3", b"2,2":
+                self.assertErrno(errno.ENOTSUP, os.setxattr, m.at("table"), "h5fs.shape", shape)
+            os.setxattr(m.at("table"), "h5fs.shape", b"1,1")
+            self.assertEqual(read(m.at("table")), b"y\n")
             write(m.at("d"), b"new\n")
             self.assertEqual(read(m.at("d")), b"new\n")
         with h5py.File(path, "r+") as f:
