@@ -26,6 +26,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
+	tests/unit/check_filter_list \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
 	tests/unit/check_group \

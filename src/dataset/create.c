@@ -250,15 +250,15 @@ static int encode_layout(struct messages *m, const struct h5_new_dataset *how, s
 	return rc;
 }
 
-static int add_pipeline(struct messages *m, const struct h5_new_dataset *how, uint64_t chunk_size,
-			struct h5_writer *w)
+static int add_pipeline(struct messages *m, const struct h5_new_dataset *how, struct h5_writer *w)
 {
+	const struct h5_filtered what = {how->type, how->space.rank, how->chunk, how->fill};
 	struct h5_pipeline pipeline;
 	int rc;
 
 	if (!how->filters.count)
 		return 0;
-	rc = h5_filter_list_make(&how->filters, how->type->size, chunk_size, &pipeline);
+	rc = h5_filter_list_make(&how->filters, &what, &pipeline);
 	if (rc)
 		return rc;
 	h5_pipeline_message_encode(w, &pipeline);
@@ -266,8 +266,7 @@ static int add_pipeline(struct messages *m, const struct h5_new_dataset *how, ui
 	return add_written(m, H5_MSG_PIPELINE, w);
 }
 
-static int make_messages(struct messages *m, const struct h5_new_dataset *how, uint64_t chunk_size,
-			 uint8_t *room)
+static int make_messages(struct messages *m, const struct h5_new_dataset *how, uint8_t *room)
 {
 	const struct h5_superblock *sb = h5_file_superblock(m->file);
 	struct h5_writer w = h5_writer_init(room, MESSAGE_MAX, sb->size_of_offsets, sb->size_of_lengths);
@@ -291,7 +290,7 @@ static int make_messages(struct messages *m, const struct h5_new_dataset *how, u
 	if (!rc)
 		rc = add_written(m, H5_MSG_LAYOUT, &w);
 	w = empty;
-	return rc ? rc : add_pipeline(m, how, chunk_size, &w);
+	return rc ? rc : add_pipeline(m, how, &w);
 }
 
 /* Makes the messages; the caller calls end() on failure, too. */
@@ -310,7 +309,7 @@ static int begin(struct messages *m, struct h5_file *file, const struct h5_new_d
 	room = malloc(MESSAGE_MAX);
 	if (!room)
 		return h5_fail(-ENOMEM, H5_UNDEF, "a new dataset: out of memory");
-	rc = make_messages(m, how, chunk_size, room);
+	rc = make_messages(m, how, room);
 	for (unsigned i = 0; i < m->count; i++)
 		m->list[i].body = m->bodies.data + m->begin[i];
 	free(room);

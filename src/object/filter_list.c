@@ -8,7 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFLATE = 1 };
+enum {
+	DEFLATE = 1,
+	CHECKED = 4096, /* elements of a chunk by which a list is checked */
+	NBIT_NUMBER = 1,
+	NBIT_ARRAY = 2,
+	NBIT_COMPOUND = 3,
+	NBIT_OTHER = 4,
+	DEPTH_MAX = 32,
+};
 
 /* ---- from a pipeline ---- */
 
@@ -45,8 +53,7 @@ void h5_filter_list_of(const struct h5_pipeline *pipeline, struct h5_filter_list
 		const struct h5_filter_info *f = &pipeline->filters[i];
 
 		list->filters[i].id = f->id;
-		list->filters[i].has_level = h5_filter_has_level(f->id) && f->count;
-		list->filters[i].level = list->filters[i].has_level ? f->values[0] : 0;
+		h5_filter_parameters_of(f->id, f->values, f->count, &list->filters[i].parameters);
 	}
 }
 
@@ -61,18 +68,28 @@ static const struct h5_filter_ops *find_name(const char *name, size_t n)
 	return NULL;
 }
 
-/* Reads `(4)`, all of the n bytes. */
-static bool parse_level(const char *text, size_t n, uint32_t *level)
+/* Reads `(5:shuffle:zstd)`, all of the n bytes. */
+static int parse_parameters(uint16_t id, const char *text, size_t n, struct h5_filter_parameters *parameters)
 {
-	*level = 0;
-	if (n < 3 || n > 6 || text[0] != '(' || text[n - 1] != ')')
-		return false;
-	for (size_t i = 1; i + 1 < n; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		*level = 10 * *level + (uint32_t)(text[i] - '0');
+	if (n < 3 || text[n - 1] != ')')
+		return h5_fail(-EINVAL, H5_UNDEF, "filters: %.*s is no parameter", (int)n, text);
+	text++;
+	n -= 2;
+	for (unsigned i = 0;; i++) {
+		const char *colon = memchr(text, ':', n);
+		size_t length = colon ? (size_t)(colon - text) : n;
+		uint32_t value;
+		int rc = h5_filter_parameter(id, i, text, length, &value);
+
+		if (rc)
+			return rc;
+		parameters->values[i] = value;
+		parameters->count = i + 1;
+		if (!colon)
+			return 0;
+		text += length + 1;
+		n -= length + 1;
 	}
-	return true;
 }
 
 static int parse_one(const char *text, size_t n, struct h5_filter_list *list)
@@ -90,11 +107,9 @@ static int parse_one(const char *text, size_t n, struct h5_filter_list *list)
 	if (!ops || !ops->encode)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "filters: %.*s is not available", (int)name, text);
 	list->filters[i].id = ops->id;
-	list->filters[i].has_level = bracket;
-	if (bracket && !parse_level(bracket, n - name, &list->filters[i].level))
-		return h5_fail(-EINVAL, H5_UNDEF, "filters: %.*s is no level", (int)(n - name), bracket);
+	list->filters[i].parameters.count = 0;
 	list->count++;
-	return 0;
+	return bracket ? parse_parameters(ops->id, bracket, n - name, &list->filters[i].parameters) : 0;
 }
 
 int h5_filter_list_parse(const char *text, size_t n, struct h5_filter_list *list)
@@ -115,7 +130,7 @@ int h5_filter_list_parse(const char *text, size_t n, struct h5_filter_list *list
 	}
 	if (rc)
 		return rc;
-	rc = h5_filter_list_make(list, 1, 1, &pipeline);
+	rc = h5_filter_list_make(list, NULL, &pipeline);
 	h5_pipeline_release(&pipeline);
 	return rc;
 }
@@ -138,19 +153,94 @@ static int make_filter(struct h5_filter_info *info, uint16_t id, const struct h5
 	return 0;
 }
 
-int h5_filter_list_make(const struct h5_filter_list *list, uint32_t element_size, uint64_t chunk_size,
+/* A type as n-bit describes it. What does not fit is counted all the same, and refused by the filter. */
+struct description {
+	unsigned count;
+	bool is_full;
+	uint32_t values[H5_CLIENT_VALUES_MAX];
+};
+
+static int add(struct description *d, const uint32_t *values, unsigned n)
+{
+	for (unsigned i = 0; i < n && d->count + i < H5_CLIENT_VALUES_MAX; i++)
+		d->values[d->count + i] = values[i];
+	d->count += n;
+	return d->count < UINT16_MAX ? 0 : h5_fail(-EINVAL, H5_UNDEF, "filters: a type of too many parts");
+}
+
+/* Adds the description of a type (filter/nbit.c). */
+static int describe(const struct h5_datatype *type, struct description *d, unsigned depth)
+{
+	int rc = depth > DEPTH_MAX ? h5_fail(-EINVAL, H5_UNDEF, "filters: too deep a type for nbit") : 0;
+
+	if (rc)
+		return rc;
+	switch (type->class) {
+	case H5_CLASS_INTEGER:
+	case H5_CLASS_FLOAT:
+		d->is_full &= type->precision == 8 * type->size;
+		return add(d,
+			   (uint32_t[]){NBIT_NUMBER, type->size, type->order != H5_ORDER_LE,
+					type->precision, type->bit_offset},
+			   5);
+	case H5_CLASS_ARRAY:
+		rc = add(d, (uint32_t[]){NBIT_ARRAY, type->size}, 2);
+		return rc ? rc : describe(type->array.base, d, depth + 1);
+	case H5_CLASS_COMPOUND:
+		rc = add(d, (uint32_t[]){NBIT_COMPOUND, type->size, type->compound.count}, 3);
+		for (unsigned i = 0; i < type->compound.count && !rc; i++) {
+			const struct h5_member *member = &type->compound.members[i];
+
+			rc = add(d, (uint32_t[]){(uint32_t)member->offset}, 1);
+			if (!rc)
+				rc = describe(member->type, d, depth + 1);
+		}
+		return rc;
+	default:
+		return add(d, (uint32_t[]){NBIT_OTHER, type->size}, 2);
+	}
+}
+
+/* What the values of filters need to know. */
+static int set_use(const struct h5_filtered *what, struct h5_filter_use *use, struct description *d)
+{
+	const struct h5_datatype *type = what->type;
+	uint64_t elements = 1;
+
+	for (unsigned i = 0; i < what->rank; i++)
+		elements *= what->chunk[i];
+	*use = (struct h5_filter_use){.element_size = type->size,
+				      .chunk_size = elements * type->size,
+				      .line = what->rank ? what->chunk[what->rank - 1] : 1,
+				      .is_signed = type->is_signed,
+				      .is_big_endian = type->order == H5_ORDER_BE,
+				      .bits = type->bit_offset ? 8 * type->size : type->precision,
+				      .fill = what->fill,
+				      .description = d->values};
+	if (type->class == H5_CLASS_INTEGER)
+		use->numbers = H5_FILTER_INTEGERS;
+	else if (type->class == H5_CLASS_FLOAT && type->order != H5_ORDER_VAX)
+		use->numbers = H5_FILTER_FLOATS;
+	return describe(type, d, 0);
+}
+
+/* `what` may be NULL: then the list is only checked, for integers. */
+int h5_filter_list_make(const struct h5_filter_list *list, const struct h5_filtered *what,
 			struct h5_pipeline *pipeline)
 {
-	int rc = 0;
+	static const struct h5_datatype integers = {
+		.class = H5_CLASS_INTEGER, .size = 8, .precision = 64, .order = H5_ORDER_LE};
+	const struct h5_filtered usual = {.type = &integers, .rank = 1, .chunk = (uint64_t[]){CHECKED}};
+	struct description description = {.is_full = true};
+	struct h5_client_values values;
+	struct h5_filter_use use;
+	int rc = set_use(what ? what : &usual, &use, &description);
 
 	memset(pipeline, 0, sizeof *pipeline);
+	use.described = description.count;
+	use.is_full = description.is_full;
 	for (unsigned i = 0; i < list->count && !rc; i++) {
-		const struct h5_filter_use use = {.has_level = list->filters[i].has_level,
-						  .level = list->filters[i].level,
-						  .element_size = element_size,
-						  .chunk_size = chunk_size};
-		struct h5_client_values values;
-
+		use.parameters = list->filters[i].parameters;
 		rc = h5_filter_values(list->filters[i].id, &use, &values);
 		if (rc)
 			break;

@@ -3,6 +3,8 @@
 #define H5_OBJECT_FILTER_LIST_H
 
 #include "base/buf.h"
+#include "filter/client_values.h"
+#include "format/datatype.h"
 #include "format/pipeline.h"
 
 /* The filters that a new dataset shall have, in the order of writing. */
@@ -10,8 +12,7 @@ struct h5_filter_list {
 	unsigned count;
 	struct {
 		uint16_t id;
-		bool has_level;
-		uint32_t level; /* of those filters that have one, in the text behind the name */
+		struct h5_filter_parameters parameters; /* in brackets behind the name, with colons between */
 	} filters[H5_FILTERS_MAX];
 };
 
@@ -21,9 +22,18 @@ void h5_filter_list_print(const struct h5_pipeline *pipeline, struct h5_buf *out
 int h5_filter_list_parse(const char *text, size_t n, struct h5_filter_list *list);
 /* The list by which a pipeline can be made again, for elements or chunks of another size. */
 void h5_filter_list_of(const struct h5_pipeline *pipeline, struct h5_filter_list *list);
-/* Makes the pipeline of a new dataset; the caller releases it, h5_pipeline_release(). -ENOTSUP: a filter
- * cannot be given to new datasets; -EINVAL: it has no such level. */
-int h5_filter_list_make(const struct h5_filter_list *list, uint32_t element_size, uint64_t chunk_size,
+/* What the filters are for. All of it is borrowed. */
+struct h5_filtered {
+	const struct h5_datatype *type;
+	unsigned rank;
+	const uint64_t *chunk; /* elements along each dimension; fewer than 4 GiB together */
+	const uint8_t *fill;   /* one element; NULL: zeros */
+};
+
+/* Makes the pipeline of a new dataset; the caller releases it, h5_pipeline_release(). `what` NULL: only to
+ * see if there can be such a list. -ENOTSUP: a filter cannot be given to new datasets; -EINVAL: not to this
+ * one. */
+int h5_filter_list_make(const struct h5_filter_list *list, const struct h5_filtered *what,
 			struct h5_pipeline *pipeline);
 
 #endif

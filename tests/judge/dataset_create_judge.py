@@ -15,8 +15,9 @@ import sys
 import h5py
 import numpy as np
 
-IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "bzip2": 307, "lzf": 32000, "blosc": 32001, "lz4": 32004, "bitshuffle": 32008, "zstd": 32015}
-OWN = 1, 2, 3, 32000  # h5py has these filters itself
+IDS = {"deflate": 1, "shuffle": 2, "fletcher32": 3, "bzip2": 307, "lzf": 32000, "blosc": 32001, "lz4": 32004, "bitshuffle": 32008, "zstd": 32015,
+       "szip": 4, "nbit": 5, "scaleoffset": 6, "lzo": 305, "vbz": 32020}
+OWN = 1, 2, 3, 4, 5, 6, 32000  # h5py has these filters itself
 
 
 def dims(text):

@@ -29,6 +29,8 @@ struct kind {
 	bool fill;
 };
 
+#define TABLE "[[\"a\",\"<i4\"],[\"b\",\"<f8\",[3]],[\"c\",\"S4\"]]"
+
 static const struct kind kinds[] = {
 	{"scalar", "<f8", 0, {0}, {0}, {0}, "", 'n', NULL, false},
 	{"null", "<f8", -1, {0}, {0}, {0}, "", 'n', NULL, false},
@@ -51,16 +53,7 @@ static const struct kind kinds[] = {
 	{"opaque", "V6", 1, {30}, {INF}, {16}, "", 'k', "earray", false},
 	{"boolean", "|b1", 1, {30}, {INF}, {16}, "", 'k', "earray", true},
 	{"complex", "<c16", 1, {30}, {INF}, {16}, "shuffle,lzf", 'k', "earray", false},
-	{"table",
-	 "[[\"a\",\"<i4\"],[\"b\",\"<f8\",[3]],[\"c\",\"S4\"]]",
-	 1,
-	 {30},
-	 {INF},
-	 {16},
-	 "",
-	 'k',
-	 "earray",
-	 true},
+	{"table", TABLE, 1, {30}, {INF}, {16}, "", 'k', "earray", true},
 	{"words", "vlen str", 1, {3}, {INF}, {16}, "", 'k', "earray", false},
 #ifdef HAVE_ZSTD
 	{"zstd", "<i4", 1, {1000}, {INF}, {100}, "zstd(5)", 'k', "earray", false},
@@ -75,6 +68,31 @@ static const struct kind kinds[] = {
 	{"blosc", "<i4", 1, {1000}, {INF}, {100}, "blosc", 'k', "earray", false},
 #endif
 	{"bitshuffle", "<i4", 1, {1000}, {INF}, {100}, "bitshuffle", 'k', "earray", false},
+	{"nbit", "<i4", 1, {1000}, {INF}, {100}, "nbit", 'k', "earray", true},
+	{"nbit-table", TABLE, 1, {30}, {INF}, {16}, "nbit,shuffle", 'k', "earray", false},
+	{"scaleoffset", "<i4", 1, {1000}, {INF}, {100}, "scaleoffset", 'k', "earray", true},
+	{"scaleoffset-big",
+	 ">u2",
+	 2,
+	 {50, 20},
+	 {50, 20},
+	 {7, 20},
+	 "scaleoffset(16),deflate",
+	 'k',
+	 "farray",
+	 false},
+#ifdef HAVE_LIBAEC
+	{"szip", "<i4", 1, {1000}, {INF}, {100}, "szip", 'k', "earray", true},
+	{"szip-big", ">f8", 2, {50, 20}, {INF, 20}, {7, 20}, "szip(ec:16)", 'k', "earray", false},
+	{"szip-bytes", "|u1", 2, {50, 20}, {INF, INF}, {7, 20}, "szip(nn:32)", 'k', "btree2", false},
+#endif
+#ifdef HAVE_LZO
+	{"lzo", "<i4", 1, {1000}, {INF}, {100}, "lzo", 'k', "earray", false},
+#endif
+#ifdef HAVE_ZSTD
+	{"vbz", "<i2", 1, {1000}, {INF}, {100}, "vbz", 'k', "earray", false},
+	{"bitshuffle-zstd", "<i4", 1, {1000}, {INF}, {100}, "bitshuffle(zstd:3)", 'k', "earray", false},
+#endif
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -546,58 +564,6 @@ START_TEST(killed_between_cells)
 }
 END_TEST
 
-/* ---- lists of filters ---- */
-
-/* What is read is printed so that it can be read again. */
-START_TEST(filters_from_text)
-{
-	static const struct {
-		const char *text;
-		int rc;
-	} texts[] = {{"", 0},
-		     {"shuffle", 0},
-		     {"shuffle,deflate(4)", 0},
-		     {"deflate(0)", 0},
-		     {"fletcher32,lzf,bitshuffle", 0},
-		     {"deflate(10)", -EINVAL},
-		     {"deflate(-1)", -EINVAL},
-		     {"deflate()", -EINVAL},
-		     {"deflate(4", -EINVAL},
-		     {"deflate(4)x", -EINVAL},
-		     {"deflate(99999999999)", -EINVAL},
-		     {"shuffle(4)", -EINVAL},
-		     {",shuffle", -EINVAL},
-		     {"shuffle,", -EINVAL},
-		     {"shuffle,,lzf", -EINVAL},
-		     {"(4)", -EINVAL},
-		     {"nothing", -ENOTSUP},
-		     {"Shuffle", -ENOTSUP},
-		     {"zfp", -ENOTSUP},
-		     {"nbit", -ENOTSUP},
-		     {"32000", -ENOTSUP}};
-
-	for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
-		struct h5_filter_list list, again;
-		struct h5_pipeline pipeline;
-		struct h5_buf out;
-
-		ck_assert_int_eq(h5_filter_list_parse(texts[i].text, strlen(texts[i].text), &list),
-				 texts[i].rc);
-		if (texts[i].rc)
-			continue;
-		SUCCEEDS(h5_filter_list_make(&list, 4, 100, &pipeline));
-		h5_buf_init(&out, 1000);
-		h5_filter_list_print(&pipeline, &out);
-		ck_assert_uint_eq(out.size, strlen(texts[i].text));
-		ck_assert(!out.size || !memcmp(out.data, texts[i].text, out.size));
-		h5_filter_list_of(&pipeline, &again);
-		ck_assert_mem_eq(&list, &again, sizeof list);
-		h5_buf_release(&out);
-		h5_pipeline_release(&pipeline);
-	}
-}
-END_TEST
-
 /* ---- chunks ---- */
 
 START_TEST(chunks_are_chosen)
@@ -630,4 +596,4 @@ END_TEST
 UNIT_MAIN_LOOPS("dataset_create", {datasets_as_libhdf5_has_them, 4}, {small_files_stay_small, 1},
 		{what_is_refused, 2}, {every_allocation_can_fail, 2}, {datasets_defined_anew, 4},
 		{chunks_of_another_shape, 4}, {written_and_removed, 2}, {killed_between_cells, 2},
-		{filters_from_text, 1}, {chunks_are_chosen, 1})
+		{chunks_are_chosen, 1})

@@ -1,0 +1,150 @@
+/* Lists of filters as text. */
+#include "base/error.h"
+#include "filter/filter.h"
+#include "object/filter_list.h"
+#include "scratch.h"
+#include "unit.h"
+
+#include <string.h>
+
+static const struct h5_datatype integers = {
+	.class = H5_CLASS_INTEGER, .size = 4, .precision = 32, .order = H5_ORDER_LE};
+static const struct h5_datatype floats = {
+	.class = H5_CLASS_FLOAT, .size = 8, .precision = 64, .order = H5_ORDER_BE};
+static const struct h5_datatype words = {.class = H5_CLASS_STRING, .size = 4};
+
+/* What is read is printed so that it can be read again. */
+START_TEST(filters_from_text)
+{
+	static const struct {
+		const char *text;
+		int rc;
+	} texts[] = {{"", 0},
+		     {"shuffle", 0},
+		     {"shuffle,deflate(4)", 0},
+		     {"deflate(0)", 0},
+		     {"fletcher32,lzf,bitshuffle", 0},
+		     {"deflate(10)", -EINVAL},
+		     {"deflate(-1)", -EINVAL},
+		     {"deflate()", -EINVAL},
+		     {"deflate(4", -EINVAL},
+		     {"deflate(4)x", -EINVAL},
+		     {"deflate(99999999999)", -EINVAL},
+		     {"shuffle(4)", -EINVAL},
+		     {",shuffle", -EINVAL},
+		     {"shuffle,", -EINVAL},
+		     {"shuffle,,lzf", -EINVAL},
+		     {"(4)", -EINVAL},
+		     {"nothing", -ENOTSUP},
+		     {"Shuffle", -ENOTSUP},
+		     {"zfp", -ENOTSUP},
+		     {"nbit", 0},
+		     {"scaleoffset", 0},
+		     {"nbit(1)", -EINVAL},
+		     {"scaleoffset(65)", -EINVAL},
+		     {"bitshuffle(lzo)", -EINVAL},
+		     {"bitshuffle(none", -EINVAL},
+		     {"bitshuffle(none:)", -EINVAL},
+		     {"bitshuffle(none:1:2)", -EINVAL},
+		     {"shuffle()", -EINVAL},
+		     {"bitgroom", -ENOTSUP},
+		     {"32000", -ENOTSUP}};
+
+	for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct h5_filter_list list, again;
+		struct h5_pipeline pipeline;
+		struct h5_buf out;
+
+		ck_assert_int_eq(h5_filter_list_parse(texts[i].text, strlen(texts[i].text), &list),
+				 texts[i].rc);
+		if (texts[i].rc)
+			continue;
+		SUCCEEDS(h5_filter_list_make(&list, NULL, &pipeline));
+		h5_buf_init(&out, 1000);
+		h5_filter_list_print(&pipeline, &out);
+		ck_assert_uint_eq(out.size, strlen(texts[i].text));
+		ck_assert(!out.size || !memcmp(out.data, texts[i].text, out.size));
+		h5_filter_list_of(&pipeline, &again);
+		ck_assert_uint_eq(list.count, again.count);
+		for (unsigned k = 0; k < list.count; k++)
+			ck_assert_uint_eq(list.filters[k].id, again.filters[k].id);
+		h5_buf_release(&out);
+		h5_pipeline_release(&pipeline);
+	}
+}
+END_TEST
+
+/* ---- parameters ---- */
+
+struct expected {
+	const char *text;
+	const struct h5_datatype *type;
+	uint64_t chunk[2];
+	unsigned count;
+	uint32_t values[10]; /* the first ones */
+	int rc;
+};
+
+/* As libhdf5 and the filters' own programs set them. */
+static const struct expected lists[] = {
+	{"szip", &integers, {100, 100}, 4, {32 | 128 | 8 | 1, 8, 32, 100}, 0},
+	{"szip(ec:16)", &floats, {100, 4}, 4, {4 | 128 | 16 | 1, 16, 64, 400}, 0},
+	{"szip(nn:32)", &integers, {1, 9000}, 4, {32 | 128 | 8 | 1, 32, 32, 4096}, 0},
+	{"szip(nn:4)", &integers, {1, 9000}, 4, {32 | 128 | 8 | 1, 4, 32, 512}, 0},
+	{"szip(nn:16)", &integers, {3, 5}, 0, {0}, -EINVAL},
+	{"szip", &words, {30, 50}, 0, {0}, -EINVAL},
+	{"nbit", &integers, {3, 5}, 8, {8, 1, 15, 1, 4, 0, 32, 0}, 0},
+	{"nbit", &words, {3, 5}, 5, {5, 1, 15, 4, 4}, 0},
+	{"scaleoffset", &integers, {3, 5}, 20, {2, 0, 15, 0, 4, 0, 0, 1, 0}, 0},
+	{"scaleoffset(3)", &floats, {3, 5}, 20, {0, 3, 15, 1, 8, 0, 1, 1, 0}, 0},
+	{"scaleoffset", &floats, {3, 5}, 0, {0}, -EINVAL},
+	{"scaleoffset(33)", &integers, {3, 5}, 0, {0}, -EINVAL},
+	{"bitshuffle(zstd:7)", &integers, {3, 5}, 6, {0, 3, 4, 0, 3, 7}, 0},
+	{"bitshuffle(lz4)", &integers, {3, 5}, 5, {0, 3, 4, 0, 2}, 0},
+	{"blosc(9:bitshuffle:zstd)", &integers, {3, 5}, 7, {2, 2, 4, 60, 9, 2, 5}, 0},
+	{"blosc(1)", &integers, {3, 5}, 7, {2, 2, 4, 60, 1, 1, 0}, 0},
+	{"lz4(65536)", &integers, {3, 5}, 1, {65536}, 0},
+	{"lzo", &integers, {3, 5}, 1, {1}, 0},
+	{"vbz", &integers, {3, 5}, 4, {0, 4, 0, 1}, 0},
+	{"vbz(5)", &floats, {3, 5}, 4, {0, 0, 0, 5}, 0},
+};
+
+/* True: the list begins with a filter that this build can encode. */
+static bool is_built_in(const char *text)
+{
+	const size_t n = strcspn(text, "(");
+
+	for (const struct h5_filter_ops *ops = h5_filters; ops->name; ops++)
+		if (strlen(ops->name) == n && !memcmp(ops->name, text, n))
+			return ops->encode;
+	return false;
+}
+
+START_TEST(parameters)
+{
+	for (unsigned i = 0; i < sizeof lists / sizeof *lists; i++) {
+		const struct expected *e = &lists[i];
+		const struct h5_filtered what = {.type = e->type, .rank = 2, .chunk = e->chunk};
+		struct h5_filter_list list, again;
+		struct h5_pipeline pipeline;
+
+		if (!is_built_in(e->text))
+			continue;
+		SUCCEEDS(h5_filter_list_parse(e->text, strlen(e->text), &list));
+		ck_assert_int_eq(h5_filter_list_make(&list, &what, &pipeline), e->rc);
+		if (e->rc)
+			continue;
+		ck_assert_uint_eq(pipeline.filters[0].count, e->count);
+		for (unsigned k = 0; k < e->count; k++)
+			ck_assert_uint_eq(pipeline.filters[0].values[k], k < 10 ? e->values[k] : 0);
+		/* The same parameters make the filter of another chunk. */
+		h5_filter_list_of(&pipeline, &again);
+		for (unsigned k = 0; k < list.filters[0].parameters.count; k++)
+			ck_assert_uint_eq(list.filters[0].parameters.values[k],
+					  again.filters[0].parameters.values[k]);
+		h5_pipeline_release(&pipeline);
+	}
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {parameters, 1})
