@@ -180,8 +180,8 @@ static int describe(const struct h5_datatype *type, struct description *d, unsig
 	case H5_CLASS_FLOAT:
 		d->is_full &= type->precision == 8 * type->size;
 		return add(d,
-			   (uint32_t[]){NBIT_NUMBER, type->size, type->order != H5_ORDER_LE,
-					type->precision, type->bit_offset},
+			   (uint32_t[]){NBIT_NUMBER, type->size, type->order != H5_ORDER_LE, type->precision,
+					type->bit_offset},
 			   5);
 	case H5_CLASS_ARRAY:
 		rc = add(d, (uint32_t[]){NBIT_ARRAY, type->size}, 2);
