@@ -63,6 +63,7 @@ UNIT_TESTS = \
 	tests/unit/check_replacement \
 	tests/unit/check_room \
 	tests/unit/check_selection \
+	tests/unit/check_shape \
 	tests/unit/check_space \
 	tests/unit/check_structured \
 	tests/unit/check_symbol_table_faults \
@@ -113,6 +114,8 @@ tests_unit_check_removal_faults_SOURCES = tests/unit/check_removal_faults.c $(cr
 tests_unit_check_removal_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 tests_unit_check_replacement_SOURCES = tests/unit/check_replacement.c $(crash_image) $(fault_alloc) $(scratch)
 tests_unit_check_replacement_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
+tests_unit_check_shape_SOURCES = tests/unit/check_shape.c $(crash_image) $(fault_alloc) $(scratch)
+tests_unit_check_shape_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_transaction_SOURCES = tests/unit/check_transaction.c $(scratch)
 dataset_model = tests/lib/dataset_model.c tests/lib/dataset_model.h $(scratch)
 tests_unit_check_dataset_create_SOURCES = tests/unit/check_dataset_create.c $(crash_image) $(fault_alloc) $(scratch)
@@ -270,6 +273,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/group_judge.py \
 	tests/judge/names_judge.py \
 	tests/judge/replacement_judge.py \
+	tests/judge/shape_judge.py \
 	tests/judge/header_edit_judge.py \
 	tests/judge/header_insert_judge.py \
 	tests/lib/injectlib.py \
@@ -407,6 +411,7 @@ JUDGED_TESTS = \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
 	tests/unit/check_replacement \
+	tests/unit/check_shape \
 	tests/unit/check_symbol_table_faults \
 	tests/unit/check_symbol_table_write \
 	tests/unit/check_transaction \

@@ -373,7 +373,7 @@ static int write_text(struct h5_handle *h, uint64_t offset, const void *data, si
 	return rc;
 }
 
-/* n bytes of raw elements; those that are `inside` go no further than the end. */
+/* n bytes of raw elements. */
 static int write_raw(struct h5_handle *h, uint64_t offset, const void *data, size_t n, bool append,
 		     size_t *written, uint64_t *stale)
 {

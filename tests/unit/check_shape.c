@@ -1,0 +1,223 @@
+/* Datasets that change all their dimensions: whatever fails on the way, each has one of the shapes and what
+ * belongs in it, and so has libhdf5 after a kill (tests/judge/shape_judge.py). */
+#include "base/error.h"
+#include "change/transaction.h"
+#include "crash_image.h"
+#include "dataset/create.h"
+#include "dataset/writer.h"
+#include "fault_alloc.h"
+#include "object/group_write.h"
+#include "object/numpy_parse.h"
+#include "scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { INF = -1, ROWS = 12, COLUMNS = 13, FILL = 'f', MOST = 64 * 64 };
+
+/* A dataset of bytes; the dimensions at first are ROWS and COLUMNS. */
+struct kind {
+	const char *name;
+	int max[2];
+	const char *filters;
+};
+
+static const struct kind kinds[] = {{"rows", {INF, 30}, ""},
+				    {"rows-filtered", {INF, 30}, "deflate(1)"},
+				    {"columns", {30, INF}, "fletcher32"},
+				    {"both", {INF, INF}, ""},
+				    {"both-filtered", {INF, INF}, "shuffle,deflate(1)"},
+				    {"fixed", {30, 30}, ""},
+				    {"fixed-filtered", {30, 30}, "deflate(1)"}};
+
+/* One after the other; all fit into each maximum. */
+static const uint64_t shapes[][2] = {{ROWS, COLUMNS}, {12, 7}, {15, 20}, {9, 30}, {0, 4}, {20, 9}, {8, 8}};
+
+enum { KINDS = sizeof kinds / sizeof *kinds, SHAPES = sizeof shapes / sizeof *shapes };
+
+/* What a dataset contains. */
+struct model {
+	uint64_t dims[2];
+	uint8_t data[MOST];
+};
+
+static void resize(struct model *m, const uint64_t *dims)
+{
+	struct model before = *m;
+
+	memset(m->data, FILL, sizeof m->data);
+	memcpy(m->dims, dims, sizeof m->dims);
+	for (uint64_t i = 0; i < dims[0] && i < before.dims[0]; i++)
+		for (uint64_t j = 0; j < dims[1] && j < before.dims[1]; j++)
+			m->data[i * dims[1] + j] = before.data[i * before.dims[1] + j];
+}
+
+static void first_model(struct model *m)
+{
+	memcpy(m->dims, shapes[0], sizeof m->dims);
+	for (unsigned i = 0; i < ROWS * COLUMNS; i++)
+		m->data[i] = (uint8_t)i;
+}
+
+static uint64_t extent(int n)
+{
+	return n == INF ? H5_UNLIMITED : (uint64_t)n;
+}
+
+static uint64_t make(struct scratch *s, const struct kind *kind)
+{
+	const uint8_t fill = FILL;
+	struct h5_new_dataset how = {.layout = H5_LAYOUT_CHUNKED, .chunk = {4, 5}, .fill = &fill};
+	struct h5_link link = {.type = H5_LINK_HARD, .name = kind->name, .name_size = strlen(kind->name)};
+	struct h5_dataset_writer *writer;
+	struct h5_datatype *type;
+	struct model m;
+
+	first_model(&m);
+	how.space.kind = H5_SPACE_SIMPLE;
+	how.space.rank = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		how.space.dims[i] = shapes[0][i];
+		how.space.max[i] = extent(kind->max[i]);
+	}
+	SUCCEEDS(h5_filter_list_parse(kind->filters, strlen(kind->filters), &how.filters));
+	SUCCEEDS(h5_numpy_parse("|u1", 3, 8, &type));
+	how.type = type;
+	SUCCEEDS(h5_dataset_create(s->file, &how, &link.address));
+	SUCCEEDS(h5_group_insert(s->file, h5_file_superblock(s->file)->root, &link));
+	SUCCEEDS(h5_dataset_writer_get(s->file, link.address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, m.data, ROWS * COLUMNS));
+	h5_dataset_writer_put(writer);
+	h5_datatype_free(type);
+	return link.address;
+}
+
+static void begin(struct scratch *s, bool latest, uint64_t addresses[KINDS])
+{
+	scratch_init(s, latest ? "header_create-latest.h5" : "header_create-v18.h5");
+	scratch_wrap(s, NULL);
+	scratch_open(s);
+	for (unsigned k = 0; k < KINDS; k++)
+		addresses[k] = make(s, &kinds[k]);
+	SUCCEEDS(h5_tx_commit(s->file));
+}
+
+static int set_dims(struct scratch *s, uint64_t address, const uint64_t *dims)
+{
+	struct h5_dataset_writer *writer;
+	int rc = h5_dataset_writer_get(s->file, address, false, &writer);
+
+	if (rc)
+		return rc;
+	rc = h5_dataset_writer_set_dims(writer, dims);
+	h5_dataset_writer_put(writer);
+	return rc;
+}
+
+static bool has(struct scratch *s, uint64_t address, const struct model *m)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint8_t data[MOST];
+	bool same;
+
+	SUCCEEDS(h5_tx_settle(s->file));
+	SUCCEEDS(h5_dataset_get(s->file, address, &ref, &dataset));
+	same = !memcmp(dataset->space.dims, m->dims, sizeof m->dims);
+	if (same) {
+		SUCCEEDS(h5_dataset_read(dataset, 0, data, (size_t)dataset->size));
+		ck_assert(!memcmp(data, m->data, (size_t)dataset->size));
+	}
+	h5_file_put(s->file, ref);
+	return same;
+}
+
+static void finish(struct scratch *s)
+{
+	SUCCEEDS(h5_tx_commit(s->file));
+	h5_dataset_writers_close(s->file);
+	scratch_close(s);
+}
+
+/* Until the change succeeds, the dataset is as before, or as the change, or its first half, has made it. */
+static unsigned change(struct scratch *s, uint64_t address, struct model *m, const uint64_t *dims)
+{
+	uint64_t least[2] = {dims[0] < m->dims[0] ? dims[0] : m->dims[0],
+			     dims[1] < m->dims[1] ? dims[1] : m->dims[1]};
+	unsigned failures = 0;
+	int rc = -ENOMEM;
+
+	for (unsigned long n = 1; rc; n += 1 + n / 4) {
+		struct model half = *m, whole;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = set_dims(s, address, dims);
+		fault_alloc_count(false);
+		fault_alloc_disarm();
+		ck_assert(!rc || rc == -ENOMEM);
+		failures += rc != 0;
+		resize(&half, least);
+		whole = half;
+		resize(&whole, dims);
+		if (!rc || has(s, address, &whole)) {
+			*m = whole;
+			ck_assert(has(s, address, m));
+		} else if (has(s, address, &half)) {
+			*m = half;
+		} else {
+			ck_assert(has(s, address, m));
+		}
+	}
+	return failures;
+}
+
+START_TEST(every_allocation_can_fail)
+{
+	uint64_t addresses[KINDS];
+	unsigned failures = 0;
+	struct scratch s;
+
+	begin(&s, _i, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct model m;
+
+		first_model(&m);
+		for (unsigned i = 1; i < SHAPES; i++)
+			failures += change(&s, addresses[k], &m, shapes[i]);
+	}
+	ck_assert_uint_gt(failures, 3 * KINDS * SHAPES);
+	finish(&s);
+	scratch_judge_python("tests/judge/shape_judge.py last %s", s.path);
+	scratch_release(&s);
+}
+END_TEST
+
+START_TEST(killed_between_cells)
+{
+	struct fault_io record = {.record = true};
+	struct crash_image image = {0};
+	uint64_t addresses[KINDS];
+	char prefix[128];
+	struct scratch s;
+
+	begin(&s, _i, addresses);
+	h5_dataset_writers_close(s.file);
+	scratch_close(&s);
+	crash_image_load(&image, s.path);
+	scratch_wrap(&s, &record);
+	scratch_open(&s);
+	for (unsigned i = 1; i < SHAPES; i++)
+		for (unsigned k = 0; k < KINDS; k++)
+			SUCCEEDS(set_dims(&s, addresses[k], shapes[i]));
+	finish(&s);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), KINDS * SHAPES);
+	scratch_python("tests/judge/shape_judge.py any %s-*.h5", prefix);
+	free(image.data);
+	scratch_release(&s);
+	fault_io_release(&record);
+}
+END_TEST
+
+UNIT_MAIN_LOOPS("shape", {every_allocation_can_fail, 2}, {killed_between_cells, 2})
