@@ -198,6 +198,26 @@ START_TEST(what_is_not_complete_is_given_up)
 }
 END_TEST
 
+/* The old contents give up their space. */
+START_TEST(space_is_used_again)
+{
+	uint64_t addresses[KINDS], end = 0;
+	struct scratch s;
+
+	begin(&s, _i, NULL, addresses);
+	for (unsigned round = 0; round < 6; round++) {
+		for (unsigned k = 0; k < KINDS; k++)
+			SUCCEEDS(replace(&s, addresses[k], 0));
+		SUCCEEDS(h5_tx_commit(s.file));
+		if (round == 2)
+			end = h5_file_end(s.file);
+	}
+	ck_assert_uint_eq(h5_file_end(s.file), end);
+	judge(&s, "n");
+	scratch_release(&s);
+}
+END_TEST
+
 /* A call to write or sync fails, also in the commits, of which there is one in the midst of the new contents.
  */
 START_TEST(every_write_can_fail)
@@ -281,4 +301,4 @@ START_TEST(killed_between_cells)
 END_TEST
 
 UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
-		{every_write_can_fail, 2}, {killed_between_cells, 2})
+		{space_is_used_again, 2}, {every_write_can_fail, 2}, {killed_between_cells, 2})
