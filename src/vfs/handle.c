@@ -7,6 +7,7 @@
 #include "store/statistics.h"
 #include "vfs/content.h"
 #include "vfs/handle.h"
+#include "vfs/input.h"
 #include "vfs/reading.h"
 #include "vfs/source.h"
 
@@ -38,7 +39,7 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 		return -EISDIR;
 	if (node->entity.kind == H5_NODE_SYMLINK)
 		return -ELOOP;
-	if (change && node->entity.kind == H5_NODE_DATASET) {
+	if (change && h5_input_is_possible(node)) {
 		h5_lock_to_write(h->vfs);
 		rc = h5_changes_open(h, node, flags & O_TRUNC);
 		h5_unlock(h->vfs);

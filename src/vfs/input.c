@@ -60,9 +60,14 @@ int h5_input_open_dataset(struct h5_vfs *vfs, uint64_t address, struct h5_view_i
 
 int h5_input_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input)
 {
-	if (node->entity.kind != H5_NODE_DATASET || node->entity.file != vfs->file)
+	int rc;
+
+	if (!h5_input_is_possible(node) || node->entity.file != vfs->file)
 		return h5_objects_refuse(node);
-	return h5_input_open_dataset(vfs, node->entity.address, input);
+	rc = h5_input_open_dataset(vfs, node->entity.address, input);
+	if (!rc && node->entity.view)
+		input->ops = node->entity.view;
+	return rc;
 }
 
 void h5_input_close(struct h5_view_input *input)

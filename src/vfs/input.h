@@ -10,6 +10,13 @@ bool h5_is_writable(const struct h5_vfs *vfs, const struct h5_dataset *dataset);
 /* The error of a mount that takes no more changes. */
 int h5_input_give_up(void);
 
+/* True: the file of the node is a dataset, or a view through which one is written. */
+static inline bool h5_input_is_possible(const struct h5_node *node)
+{
+	return node->entity.kind == H5_NODE_DATASET ||
+	       (node->entity.kind == H5_NODE_VIEW && node->entity.view->write);
+}
+
 /* Opens a node's dataset for writing; on success the caller owes an h5_input_close(). -EPERM: it can't be
  * written; -EROFS: writing was given up; or as h5_dataset_writer_get(). */
 int h5_input_open(struct h5_vfs *vfs, const struct h5_node *node, struct h5_view_input *input);

@@ -139,7 +139,7 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 	if (!rc && vfs->options.writable && view.dataset && h5_dataset_is_virtual(view.dataset))
 		raise_times(st, &vfs->changed);
 	st->st_atim = st->st_mtim;
-	if (!rc && !node->entity.view)
+	if (!rc && (!node->entity.view || node->entity.view->write))
 		rc = allow_writing(vfs, &view, st);
 	if (!rc)
 		rc = find_size(vfs, node, &view, work, &size, size_known);
@@ -161,7 +161,7 @@ static int stat_view(struct h5_vfs *vfs, struct h5_node *node, const struct h5_t
 	uint64_t size;
 
 	*size_known = recall_size(vfs, node, &size);
-	if (!*size_known && work)
+	if ((!*size_known && work) || (vfs->options.writable && node->entity.view->write))
 		return stat_contents(vfs, node, NULL, times, work, st, size_known);
 	set_size(st, size, size);
 	return 0;

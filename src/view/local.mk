@@ -21,6 +21,7 @@ libh5fs_a_SOURCES += \
 	src/view/text.h \
 	src/view/text_view.c \
 	src/view/text_write.c \
+	src/view/values.c \
 	src/view/view.c \
 	src/view/view.h \
 	src/view/views.h

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* The order is part of inode numbers, so a new one goes last. */
-const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv, &h5_view_json,
-					      &h5_view_npy,   &h5_view_png, NULL};
+const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv,    &h5_view_json, &h5_view_npy,
+					      &h5_view_png,   &h5_view_values, NULL};
 
 /* An object is shown by at most one of these. */
 static const struct h5_view_ops *const contents[] = {&h5_view_raw, &h5_view_lines, &h5_view_jsonl,
@@ -29,7 +29,7 @@ const struct h5_view_ops *h5_view_of_dataset(const struct h5_dataset *dataset)
 
 bool h5_view_is_text(const struct h5_view_ops *ops)
 {
-	return ops == &h5_view_lines || ops == &h5_view_jsonl;
+	return ops == &h5_view_lines || ops == &h5_view_jsonl || ops == &h5_view_values;
 }
 
 static int find_object(struct h5_view *v, const struct h5_object *known)

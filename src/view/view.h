@@ -2,7 +2,7 @@
  *
  * A view shows each object of one kind as a file, whose bytes are made when they are asked for. An object's
  * own file in the tree is of the view that shows its contents: raw, lines, jsonl or ddl. The other views
- * (attrs, csv, json, npy, png) have a folder each below `.h5fs`, with files for other programs.
+ * (attrs, csv, json, npy, png, values) have a folder each below `.h5fs`, with files for other programs.
  *
  * A view is one file of this folder, with a struct h5_view_ops, and a line each in views.h and view.c. It
  * decides neither the names of its files nor where they are in the tree. */
@@ -58,8 +58,8 @@ struct h5_view_input {
 	struct h5_file *file; /* borrowed */
 	uint64_t address;
 	struct h5_dataset_writer *writer; /* borrowed */
-	/* Text that takes the place of the old one goes here, from its first line on; NULL: it is added to the
-	 * dataset. Borrowed. */
+	/* Text that takes the place of the old one goes here, from its first line on; NULL: it is added to
+	 * the dataset. Borrowed. */
 	struct h5_replacement *replacement;
 	/* For text: how its values are read. The heap is the writer's. */
 	struct h5_value_context context;

@@ -13,6 +13,7 @@ extern const struct h5_view_ops h5_view_lines;
 extern const struct h5_view_ops h5_view_npy;
 extern const struct h5_view_ops h5_view_png;
 extern const struct h5_view_ops h5_view_raw;
+extern const struct h5_view_ops h5_view_values;
 
 /* Writing a dataset as text: a line is an element (text_write.c). */
 struct h5_line_form {

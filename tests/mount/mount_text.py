@@ -329,6 +329,48 @@ class Bad(TextCase):
             self.assertEqual((f["every"].shape, f["log"].shape), ((2,), (0,)))
 
 
+class Values(TextCase):
+    """.h5fs/lines: strings of fixed length, and numbers, a value a line."""
+    def test_a_value_is_a_line(self):
+        path = self.file("values.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("g/words", data=numpy.array([b"a", b"bcd"], "S5"), maxshape=(None,))
+            f.create_dataset("table", data=numpy.arange(6.0).reshape(2, 3) / 4)
+            f.create_dataset("counts", data=numpy.arange(3, dtype=">u2"), maxshape=(None,), chunks=(2,), compression="gzip")
+            f["one"], f["name"] = 42, numpy.bytes_("abc")
+            f.create_dataset("colors", (0,), h5py.enum_dtype({"red": 1, "blue": 2}), maxshape=(None,))
+            f["compound"], f["vlen"] = numpy.zeros(2, [("a", "i4")]), "x"
+        with Mount(path) as m:
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs/lines"))), ["colors", "counts", "g", "name", "one", "table"])
+            shown = {name: read(m.at(".h5fs/lines", name)) for name in ("g/words", "table", "counts", "one", "name", "colors")}
+            self.assertEqual(shown, {"g/words": b"a\nbcd\n", "table": b"0\n0.25\n0.5\n0.75\n1\n1.25\n", "counts": b"0\n1\n2\n", "one": b"42\n",
+                                     "name": b"abc\n", "colors": b""})
+            self.assertEqual(os.stat(m.at(".h5fs/lines/one")).st_mode & 0o777, 0o444)
+            self.assertErrno(errno.EROFS, os.open, m.at(".h5fs/lines/one"), os.O_WRONLY)
+        with Mount(path, options="rw") as m:
+            lines = m.at(".h5fs/lines")
+            self.assertEqual(os.stat(lines + "/one").st_mode & 0o777, 0o644)
+            script = "echo new >> g/words; printf '7\\n65535\\n' >> counts; seq 6 > table; echo -43 > one; echo x > name; " \
+                "printf 'red\\nblue\\n1\\n' >> colors; sort -ro g/words g/words"
+            subprocess.run(["bash", "-ec", script], cwd=lines, check=True)
+            for name, text in (("g/words", b"longer\n"), ("counts", b"65536\n"), ("counts", b"\n"), ("colors", b"green\n"), ("g/words", b"a\0\n")):
+                self.assertErrno(errno.EINVAL, append, os.path.join(lines, name), text)
+            fd = os.open(lines + "/table", os.O_WRONLY | os.O_TRUNC)
+            os.write(fd, b"1\n2\n")
+            self.assertErrno(errno.EINVAL, os.close, fd)
+            for name in os.listdir(lines):
+                if name != "g":
+                    text = read(os.path.join(lines, name))
+                    write(os.path.join(lines, name), text)
+                    self.assertEqual(read(os.path.join(lines, name)), text)
+            self.assertEqual(read(m.at("g/words")), b"new\0\0bcd\0\0a\0\0\0\0")
+        with judges.File(path) as f:
+            self.assertEqual(f["g/words"][:].tolist(), [b"new", b"bcd", b"a"])
+            self.assertEqual(f["table"][:].tolist(), [[1, 2, 3], [4, 5, 6]])
+            self.assertEqual((f["counts"][:].tolist(), f["one"][()], f["name"][()]), ([0, 1, 2, 7, 65535], -43, b"x"))
+            self.assertEqual(f["colors"][:].tolist(), [1, 2, 1])
+
+
 class FillValues(TextCase):
     def test_no_element_shares_what_the_fill_value_owns(self):
         path = self.file("fill.h5")
