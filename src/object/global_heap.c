@@ -98,8 +98,8 @@ int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, s
 	return 0;
 }
 
-int h5_global_heap_each(struct h5_file *file, uint64_t address,
-			int (*visit)(void *arg, uint32_t index), void *arg, uint64_t *size)
+int h5_global_heap_each(struct h5_file *file, uint64_t address, int (*visit)(void *arg, uint32_t index),
+			void *arg, uint64_t *size)
 {
 	const struct collection *collection;
 	struct h5_lru_entry *ref;

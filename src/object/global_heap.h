@@ -11,8 +11,8 @@ int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, s
 
 /* Calls `visit` for each object of the collection, by its index, and tells the size of the collection. A
  * result that is not 0 ends it. */
-int h5_global_heap_each(struct h5_file *file, uint64_t address,
-			int (*visit)(void *arg, uint32_t index), void *arg, uint64_t *size);
+int h5_global_heap_each(struct h5_file *file, uint64_t address, int (*visit)(void *arg, uint32_t index),
+			void *arg, uint64_t *size);
 
 /* -EUCLEAN if some version of libhdf5 refuses the collection; see h5_global_heap_verify(). */
 int h5_global_heap_check(struct h5_file *file, uint64_t address);

@@ -23,8 +23,7 @@ struct h5_dead_collection {
 
 void h5_heap_dead_init(struct h5_heap_dead *dead, struct h5_file *file)
 {
-	*dead = (struct h5_heap_dead){.file = file,
-				      .most = h5_file_end(file) / H5_GLOBAL_HEAP_PREFIX + 1};
+	*dead = (struct h5_heap_dead){.file = file, .most = h5_file_end(file) / H5_GLOBAL_HEAP_PREFIX + 1};
 }
 
 void h5_heap_dead_release(struct h5_heap_dead *dead)

@@ -7,9 +7,9 @@
 #include "store/file.h"
 
 struct h5_heap_dead {
-	struct h5_file *file;		       /* borrowed */
+	struct h5_file *file;			/* borrowed */
 	struct h5_dead_collection *collections; /* hash table */
-	uint64_t most;			       /* collections that there may be in the file */
+	uint64_t most;				/* collections that there may be in the file */
 };
 
 void h5_heap_dead_init(struct h5_heap_dead *dead, struct h5_file *file);
