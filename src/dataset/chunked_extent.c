@@ -4,7 +4,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "change/object_header_edit.h"
 #include "dataset/chunk_cache.h"
 #include "dataset/chunked_store.h"
 
@@ -14,13 +13,6 @@
 static unsigned rank_of(const struct h5_dataset_writer *writer)
 {
 	return writer->dataset->space.rank;
-}
-
-/* The dimensions that the dataset has now. */
-static void get_dims(const struct h5_dataset_writer *writer, uint64_t *dims)
-{
-	memcpy(dims, writer->dataset->space.dims, rank_of(writer) * sizeof *dims);
-	dims[0] = writer->rows;
 }
 
 /* ---- the chunks of a box ---- */
@@ -292,109 +284,33 @@ static int store_fill(struct h5_dataset_writer *writer, const uint64_t *scaled, 
 	return rc ? rc : h5_chunked_limit(writer);
 }
 
-/* ---- the dataspace ---- */
+/* ---- struct h5_write_ops ---- */
 
-struct new_dims {
-	const struct h5_dataset_writer *writer;
-	const uint64_t *dims;
-};
-
-static int update_dims(const void *arg, uint8_t *body, size_t n)
+int h5_chunked_can_reshape(const struct h5_dataset_writer *writer)
 {
-	const struct new_dims *new = arg;
-	struct h5_dataspace space = new->writer->dataset->space;
-
-	memcpy(space.dims, new->dims, space.rank * sizeof *space.dims);
-	return h5_dataspace_update(body, n, h5_file_superblock(new->writer->file)->size_of_lengths, &space);
+	return h5_chunked_of(writer)->edges ? h5_fail(-ENOTSUP, writer->address,
+						      "dataset: with chunks that are not filtered at its "
+						      "edges only dimension 0 changes")
+					    : 0;
 }
 
-/* All is settled. The writer's dataset is as it was until reopen(). */
-static int put_dims(struct h5_dataset_writer *writer, const uint64_t *dims)
+int h5_chunked_cut(struct h5_dataset_writer *writer, const uint64_t *before, const uint64_t *now)
 {
-	const struct new_dims new = {writer, dims};
-	int rc = h5_header_update(writer->file, writer->address, H5_MSG_DATASPACE, update_dims, &new);
-
-	h5_tx_forget(writer->file, writer->address);
-	return rc;
+	return walk(writer, now, before, false, give_up_outside, now);
 }
 
-static int reopen(struct h5_dataset_writer *writer)
-{
-	h5_tx_report(writer->file, &writer->participant, false, 0);
-	h5_tx_drop(writer->file, &writer->participant);
-	h5_tx_report(writer->file, &writer->participant, false, 0);
-	return h5_dataset_writer_ready(writer);
-}
-
-static int commit(struct h5_dataset_writer *writer)
-{
-	int rc = h5_tx_is_writable(writer->file) ? h5_tx_commit(writer->file) : -EROFS;
-
-	return rc ? rc : writer->participant.failure;
-}
-
-static int shrink(struct h5_dataset_writer *writer, const uint64_t *dims)
-{
-	uint64_t before[H5_RANK_MAX];
-	int rc = commit(writer);
-
-	get_dims(writer, before);
-	if (!rc)
-		rc = put_dims(writer, dims);
-	if (rc)
-		return rc;
-	rc = commit(writer);
-	if (rc) {
-		(void)put_dims(writer, before);
-		return rc;
-	}
-	/* The dimensions are there, so the rest is to be done even if nobody waits for it. */
-	h5_interrupt_begin(NULL, NULL);
-	rc = reopen(writer);
-	if (!rc)
-		rc = walk(writer, dims, before, false, give_up_outside, dims);
-	if (!rc)
-		rc = h5_dataset_writer_settle(writer);
-	return rc ? rc : commit(writer);
-}
-
-static int grow(struct h5_dataset_writer *writer, const uint64_t *dims)
-{
-	uint64_t now[H5_RANK_MAX];
-	int rc;
-
-	get_dims(writer, now);
-	rc = walk(writer, now, dims, false, forget_outside, now);
-
-	if (!rc && writer->dataset->early && !h5_chunked_of(writer)->keeps)
-		rc = walk(writer, now, dims, true, store_fill, dims);
-	if (!rc)
-		rc = h5_dataset_writer_settle(writer);
-	if (!rc)
-		rc = put_dims(writer, dims);
-	return rc ? rc : reopen(writer);
-}
-
-int h5_chunked_set_dims(struct h5_dataset_writer *writer, const uint64_t *dims)
+int h5_chunked_uncover(struct h5_dataset_writer *writer, const uint64_t *now, const uint64_t *dims)
 {
 	const struct h5_chunked_writer *state = h5_chunked_of(writer);
-	const unsigned rank = rank_of(writer);
-	uint64_t now[H5_RANK_MAX], least[H5_RANK_MAX], elements;
+	uint64_t elements;
 	int rc = 0;
 
-	if (state->edges)
-		return h5_fail(
-			-ENOTSUP, writer->address,
-			"dataset: with chunks that are not filtered at its edges only dimension 0 changes");
 	if (state->keeps && h5_chunk_index_layout(state->index)->address == H5_UNDEF &&
-	    h5_product(dims, rank, &elements) && elements)
+	    h5_product(dims, rank_of(writer), &elements) && elements)
 		rc = h5_chunked_allocate_all(writer);
-	get_dims(writer, now);
-	for (unsigned i = 0; i < rank; i++)
-		least[i] = h5_min(dims[i], now[i]);
-	if (!rc && memcmp(least, now, rank * sizeof *least))
-		rc = shrink(writer, least);
-	if (!rc && memcmp(least, dims, rank * sizeof *least))
-		rc = grow(writer, dims);
+	if (!rc)
+		rc = walk(writer, now, dims, false, forget_outside, now);
+	if (!rc && writer->dataset->early && !state->keeps)
+		rc = walk(writer, now, dims, true, store_fill, dims);
 	return rc;
 }

@@ -26,6 +26,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/rechunk.h \
 	src/dataset/replacement.c \
 	src/dataset/replacement.h \
+	src/dataset/reshape.c \
+	src/dataset/reshape.h \
 	src/dataset/selection_private.h \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \

@@ -401,14 +401,18 @@ int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data,
 	return n ? report(writer, writer->ops->grow(writer, writer->rows + n / writer->row, data)) : 0;
 }
 
-static int refuse_fill(const struct h5_dataset_writer *writer)
+int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer)
 {
+	if (!writer->own_fill)
+		return 0;
 	return h5_fail(-ENOTSUP, writer->address,
 		       "dataset: its fill value has data of variable length, which elements cannot share");
 }
 
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 {
+	int rc = 0;
+
 	assert(writer->ref);
 	if (rows == writer->rows)
 		return 0;
@@ -416,54 +420,12 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 		return h5_fail(-EPERM, writer->address, "dataset: its size cannot change");
 	if (rows > h5_dataset_writer_max_rows(writer))
 		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
-	if (rows > writer->rows && writer->own_fill)
-		return refuse_fill(writer);
-	return report(writer, rows > writer->rows ? writer->ops->grow(writer, rows, NULL)
-						  : writer->ops->shrink(writer, rows));
-}
-
-/* 0: a dataset can have these dimensions. */
-static int check_dims(const struct h5_dataset_writer *writer, const uint64_t *dims)
-{
-	const struct h5_dataspace *space = &writer->dataset->space;
-	uint64_t bytes;
-
-	for (unsigned i = 0; i < space->rank; i++)
-		if (dims[i] > space->max[i] || dims[i] == H5_UNLIMITED)
-			return h5_fail(-EINVAL, writer->address,
-				       "dataset: dimension %u is larger than its maximum", i);
-	if (!h5_product(dims, space->rank, &bytes) || !h5_mul(bytes, writer->dataset->type->size, &bytes) ||
-	    bytes > INT64_MAX)
-		return h5_fail(-EINVAL, writer->address, "dataset: more than 2^63-1 bytes");
-	return 0;
-}
-
-/* True: dimensions other than 0 are the same. */
-static bool has_row_of(const struct h5_dataspace *space, const uint64_t *dims)
-{
-	return !memcmp(dims + 1, space->dims + 1, (space->rank - 1) * sizeof *dims);
-}
-
-int h5_dataset_writer_set_dims(struct h5_dataset_writer *writer, const uint64_t *dims)
-{
-	const struct h5_dataspace *space = &writer->dataset->space;
-	int rc = check_dims(writer, dims);
-
-	assert(writer->ref);
+	if (rows > writer->rows)
+		rc = h5_dataset_writer_check_growth(writer);
 	if (rc)
 		return rc;
-	/* Rows are a change that needs less. */
-	if (space->rank && writer->row && has_row_of(space, dims))
-		return h5_dataset_writer_resize(writer, dims[0]);
-	rc = h5_dataset_writer_settle(writer);
-	if (rc || !space->rank || (dims[0] == writer->rows && has_row_of(space, dims)))
-		return rc;
-	for (unsigned i = 0; i < space->rank; i++)
-		if (writer->own_fill && dims[i] > (i ? space->dims[i] : writer->rows))
-			return refuse_fill(writer);
-	if (!writer->ops->set_dims)
-		return h5_fail(-EPERM, writer->address, "dataset: its shape cannot change");
-	return writer->ops->set_dims(writer, dims);
+	return report(writer, rows > writer->rows ? writer->ops->grow(writer, rows, NULL)
+						  : writer->ops->shrink(writer, rows));
 }
 
 int h5_dataset_writer_peek(struct h5_dataset_writer *writer, void *data, size_t n)

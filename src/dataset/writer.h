@@ -72,13 +72,6 @@ int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data,
 /* Sets dimension 0. New rows have the fill value. With fewer rows, it commits before and after. -EFBIG: more
  * than the maximum; -EPERM: the size cannot change. */
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows);
-/* Sets all dimensions, as many as the dataset has, as libhdf5's H5Dset_extent(). Elements that are in both
- * shapes stay, all others become the fill value. It commits if a dimension becomes smaller: first the new
- * shape, then without what has gone; if that fails, the new shape stays. One dimension that becomes smaller
- * and another that becomes larger are two changes. -EINVAL: more than the maximum, or than 2^63-1 bytes;
- * -EPERM: the shape cannot change; -ENOTSUP: this version cannot change another dimension than 0, since
- * chunks at the edges are not filtered. */
-int h5_dataset_writer_set_dims(struct h5_dataset_writer *writer, const uint64_t *dims);
 /* Brings gathered chunks, index, layout and dataspace into the transaction, as h5_tx_settle() does for all
  * writers. Cheap if nothing has changed. */
 int h5_dataset_writer_settle(struct h5_dataset_writer *writer);

@@ -20,9 +20,12 @@ struct h5_write_ops {
 	 * NULL: it cannot change. */
 	int (*grow)(struct h5_dataset_writer *writer, uint64_t rows, const uint8_t *data);
 	int (*shrink)(struct h5_dataset_writer *writer, uint64_t rows);
-	/* Sets all dimensions, within the maximum; they differ from those that there are. NULL: they cannot
-	 * change. */
-	int (*set_dims)(struct h5_dataset_writer *writer, const uint64_t *dims);
+	/* 0: other dimensions than the first can change, too. NULL: they cannot. */
+	int (*can_reshape)(const struct h5_dataset_writer *writer);
+	/* The dataset has become smaller: what lay outside of the dimensions `now` goes. */
+	int (*cut)(struct h5_dataset_writer *writer, const uint64_t *before, const uint64_t *now);
+	/* The dataset is to become larger: all that `dims` uncovers gets the fill value. */
+	int (*uncover)(struct h5_dataset_writer *writer, const uint64_t *now, const uint64_t *dims);
 	/* As h5_dataset_writer_peek(). NULL: nothing is ever held. */
 	int (*peek)(struct h5_dataset_writer *writer, uint8_t *data, size_t n);
 	/* Stores what is held in memory. Sets `layout` and `layout_changed` if the layout message must
@@ -81,6 +84,9 @@ bool h5_dataset_writer_may_grow(const struct h5_dataset_writer *writer);
 int h5_dataset_writer_publish(struct h5_dataset_writer *writer);
 /* Writes the fill value through the layout, piece by piece. */
 int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n);
+/* 0: new elements can have the fill value. -ENOTSUP: they cannot, since they would share data of variable
+ * length with it. */
+int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer);
 /* The writer of the dataset that is not apart; NULL: there is none now. */
 struct h5_dataset_writer *h5_dataset_writer_find(struct h5_file *file, uint64_t address);
 

@@ -8,6 +8,7 @@
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "dataset/removal.h"
+#include "dataset/reshape.h"
 #include "dataset/writer.h"
 #include "object/json_read.h"
 #include "object/numpy_parse.h"
@@ -475,7 +476,7 @@ static int resize(struct h5_vfs *vfs, const struct h5_dataset *dataset, const ui
 	rc = h5_dataset_writer_get(vfs->file, dataset->address, vfs->options.external_write, &writer);
 	if (rc)
 		return rc;
-	rc = h5_dataset_writer_set_dims(writer, dims);
+	rc = h5_dataset_reshape(writer, dims);
 	h5_dataset_writer_put(writer);
 	return rc;
 }

@@ -4,7 +4,7 @@
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "dataset/create.h"
-#include "dataset/writer.h"
+#include "dataset/reshape.h"
 #include "fault_alloc.h"
 #include "object/group_write.h"
 #include "object/numpy_parse.h"
@@ -109,7 +109,7 @@ static int set_dims(struct scratch *s, uint64_t address, const uint64_t *dims)
 
 	if (rc)
 		return rc;
-	rc = h5_dataset_writer_set_dims(writer, dims);
+	rc = h5_dataset_reshape(writer, dims);
 	h5_dataset_writer_put(writer);
 	return rc;
 }
