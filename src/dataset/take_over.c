@@ -6,9 +6,9 @@
 #include "dataset/create.h"
 #include "dataset/rechunk.h"
 #include "dataset/removal.h"
+#include "dataset/writing.h"
 
 #include <string.h>
-#include <utlist.h>
 
 static bool has_same_type(const struct h5_datatype *a, const struct h5_datatype *b)
 {
@@ -36,11 +36,10 @@ bool h5_dataset_is_alike(const struct h5_dataset *a, const struct h5_dataset *b)
 /* Its writer forgets what it knows of the dataset. */
 static void drop_writer(struct h5_file *file, uint64_t address)
 {
-	struct h5_tx_participant *writer;
+	struct h5_dataset_writer *writer = h5_dataset_writer_find(file, address);
 
-	DL_SEARCH_SCALAR(h5_tx_participants(file), writer, address, address);
 	if (writer)
-		h5_tx_drop(file, writer);
+		h5_tx_drop(file, &writer->participant);
 }
 
 /* In a unit. */
