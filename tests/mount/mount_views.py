@@ -129,12 +129,13 @@ class Tree(ViewCase):
             self.assertEqual(numpy.load(m.at("%2Eh5fs/npy/.h5fs/x.npy")).tolist(), [1, 2])
 
     def test_read_only(self):
+        """Views that no file can become."""
         path = self.make()
         for options, code in ((None, errno.EROFS), ("rw", errno.EPERM)):
             with Mount(path, options=options) as m, self.subTest(options=options):
-                file, folder = m.at(".h5fs/npy/top.npy"), m.at(".h5fs/npy/group")
+                file, folder = m.at(".h5fs/json/top.json"), m.at(".h5fs/json/group")
                 self.assertEqual(os.stat(file).st_mode & 0o777, 0o444)
-                for directory in (folder, m.at(".h5fs"), m.at(".h5fs/npy")):
+                for directory in (folder, m.at(".h5fs"), m.at(".h5fs/json")):
                     self.assertEqual(os.stat(directory).st_mode & 0o777, 0o555)
                     self.assertErrno(code, os.mkdir, os.path.join(directory, "new"))
                     self.assertErrno(code, open, os.path.join(directory, "new"), "wb")
