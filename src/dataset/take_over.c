@@ -6,6 +6,7 @@
 #include "dataset/create.h"
 #include "dataset/rechunk.h"
 #include "dataset/removal.h"
+#include "dataset/values.h"
 #include "dataset/writing.h"
 
 #include <string.h>
@@ -46,8 +47,10 @@ static void drop_writer(struct h5_file *file, uint64_t address)
 static int move(const struct h5_dataset *to, const struct h5_dataset *from)
 {
 	struct h5_new_dataset how;
-	int rc = h5_dataset_give_up(to);
+	int rc = h5_dataset_give_up_values(to);
 
+	if (!rc)
+		rc = h5_dataset_give_up(to);
 	h5_dataset_describe(from, &how);
 	how.stored = &from->layout;
 	if (!rc)

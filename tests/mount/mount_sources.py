@@ -357,6 +357,21 @@ class Tables(SourceCase):
             self.assertEqual(f["d"].attrs["unit"], "K")
         self.assertSound(path)
 
+    def test_what_old_values_owned_is_free(self):
+        path = self.file("v.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", data=["a line of some length, number %d" % i for i in range(20000)], dtype=h5py.string_dtype())
+        size = os.stat(path).st_size
+        with Mount(path, options="rw") as m:
+            write_whole(m.at(".h5fs/csv/d.csv"), b"n\n1\n")
+            for i in range(10):
+                fd = os.open(m.at(f"new{i}"), os.O_WRONLY | os.O_CREAT)
+                os.write(fd, bytes(100000))
+                os.fsync(fd)
+                os.close(fd)
+        self.assertLess(os.stat(path).st_size, size + 600_000)
+        self.assertSound(path)
+
     def test_programs(self):
         path = self.file("p.h5")
         with Mount(path, options="create") as m:
