@@ -88,7 +88,8 @@ static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
 	if (h5_dataset_get(node->entity.file, node->entity.address, &ref, &dataset))
 		return;
 	m->address = node->entity.address;
-	m->unknown = false;
+	/* What is written to text is shown in another form. */
+	m->unknown = !h5_datatype_is_fixed(dataset->type);
 	m->row = dataset->layout.class == H5_LAYOUT_CHUNKED && dataset->space.rank ? dataset->type->size : 0;
 	for (unsigned i = 1; i < dataset->space.rank && m->row <= BYTES_MAX; i++)
 		m->row *= dataset->space.dims[i] <= BYTES_MAX ? dataset->space.dims[i] : 0;
@@ -171,6 +172,9 @@ static void truncate_to(struct scene *s, struct model *m, unsigned where)
 	rc = h5_vfs_truncate(s->mount.vfs, m->handle->node, m->handle, size, &stale);
 	note(s, m, rc);
 	told(s, m, stale);
+	/* What keeps its size gets new contents, which are dropped unless they become as long. */
+	if (!rc && !m->row && size != m->size)
+		m->unknown = true;
 	if (rc)
 		return;
 	if (size > m->size && !h5_vfs_open_file(s->mount.vfs, m->handle->node, O_RDONLY, &handle)) {
