@@ -582,9 +582,11 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	h5_lock_to_write(vfs);
 	if (handle && h5_replacing_truncates(handle, size)) {
 		rc = begin_change(vfs, handle->input.writer);
-		if (!rc)
+		if (!rc) {
 			rc = h5_view_is_text(handle->input.ops) ? h5_replacing_resize_text(handle, size)
 								: h5_replacing_resize(handle, size);
+			end_change(vfs);
+		}
 		goto out;
 	}
 	rc = h5_input_open(vfs, node, &input);
