@@ -10,6 +10,7 @@
 #include "vfs/input.h"
 #include "vfs/reading.h"
 #include "vfs/source.h"
+#include "vfs/writing.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 		return -ELOOP;
 	if (change && h5_input_is_possible(node)) {
 		h5_lock_to_write(h->vfs);
-		rc = h5_changes_open(h, node, flags & O_TRUNC);
+		rc = h5_writing_open(h, node, flags & O_TRUNC);
 		h5_unlock(h->vfs);
 		return rc;
 	}
@@ -60,7 +61,7 @@ static void handle_free(struct h5_handle *h)
 		h5_source_close(h);
 	if (h->input.ops) {
 		h5_lock_to_write(h->vfs);
-		h5_changes_close(h);
+		h5_writing_close(h);
 		h5_unlock(h->vfs);
 	}
 	h5_view_release(&h->view);
@@ -152,7 +153,7 @@ int h5_handle_open_new(struct h5_vfs *vfs, struct h5_node *node, int flags, stru
 	int rc = h ? 0 : -ENOMEM;
 
 	if (!rc && h->mode != O_RDONLY)
-		rc = h5_changes_open(h, node, false);
+		rc = h5_writing_open(h, node, false);
 	if (rc)
 		free(h);
 	else

@@ -35,15 +35,6 @@ static inline const struct h5_tx_participant *h5_handle_participant(const struct
 				   : h5_dataset_writer_participant(handle->input.writer);
 }
 
-/* ---- changes.c ---- */
-
-/* Opens the handle for writing; with `cut` sets size 0 first. With the exclusive lock. */
-int h5_changes_open(struct h5_handle *handle, const struct h5_node *node, bool cut);
-/* Ends writing; logs an incomplete row that is dropped. With the exclusive lock. */
-void h5_changes_close(struct h5_handle *handle);
-
-/* ---- handle.c ---- */
-
 /* Opens a file that is being made, inside a change; nobody else knows it yet. */
 int h5_handle_open_new(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle);
 /* Inside the same change: the file was made, or not. */

@@ -55,4 +55,6 @@ libh5fs_a_SOURCES += \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \
 	src/vfs/view_tree.c \
+	src/vfs/writing.c \
+	src/vfs/writing.h \
 	src/vfs/xattr.c
