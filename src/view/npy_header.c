@@ -62,7 +62,7 @@ int h5_npy_header_size(const uint8_t *data, size_t n, size_t *size)
 	size_t length = 0, before;
 
 	*size = 0;
-	if (memcmp(data, signature, h5_min(n, SIGNATURE)) != 0)
+	if (n && memcmp(data, signature, h5_min(n, SIGNATURE)) != 0)
 		return refuse("the file does not begin as NumPy's files do");
 	if (n < SIGNATURE + VERSION)
 		return 0;
