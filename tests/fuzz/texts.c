@@ -1,6 +1,7 @@
 /* Text that a user sets: as a value of many types, and as the name of a type; and files that a user writes:
  * the header of an array, and a table. An input is the text or the file. */
 #include "base/error.h"
+#include "format/datatype_make.h"
 #include "fuzz.h"
 #include "object/filter_list.h"
 #include "object/numpy_parse.h"
@@ -93,18 +94,25 @@ static void escape(const char *name, size_t n)
 /* A list that new datasets can have prints as one that means the same. */
 static void parse_filters(const char *text, size_t n)
 {
+	struct h5_datatype *type = h5_datatype_make_integer(4, false, H5_ORDER_LE);
+	const uint64_t chunk = 1024;
+	const struct h5_filtered what = {.type = type, .rank = 1, .chunk = &chunk};
 	struct h5_filter_list list, again;
 	struct h5_pipeline pipeline;
 	struct h5_buf out, twice;
 
-	if (h5_filter_list_parse(text, n, &list) || h5_filter_list_make(&list, 4, 4096, &pipeline))
+	FUZZ_HOLDS(type);
+	if (h5_filter_list_parse(text, n, &list) || h5_filter_list_make(&list, &what, &pipeline)) {
+		h5_datatype_free(type);
 		return;
+	}
 	h5_buf_init(&out, 1 << 20);
 	h5_buf_init(&twice, 1 << 20);
 	h5_filter_list_print(&pipeline, &out);
 	h5_pipeline_release(&pipeline);
 	FUZZ_HOLDS(!h5_filter_list_parse(out.size ? out.data : "", out.size, &again));
-	FUZZ_HOLDS(!h5_filter_list_make(&again, 4, 4096, &pipeline));
+	FUZZ_HOLDS(!h5_filter_list_make(&again, &what, &pipeline));
+	h5_datatype_free(type);
 	h5_filter_list_print(&pipeline, &twice);
 	h5_pipeline_release(&pipeline);
 	FUZZ_HOLDS(out.size == twice.size && (!out.size || !memcmp(out.data, twice.data, out.size)));
