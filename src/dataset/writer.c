@@ -92,6 +92,7 @@ static int prepare_heap(struct h5_dataset_writer *writer)
 {
 	const struct h5_dataset *dataset = writer->dataset;
 
+	h5_heap_batch_init(&writer->heap, writer->file);
 	if (h5_tx_is_swmr(writer->file))
 		return h5_fail(-EPERM, writer->address, "dataset: SWMR readers cannot follow its values");
 	if (!dataset->fill || !h5_value_heap_is_owner(writer->file, dataset->type, dataset->fill))
@@ -111,7 +112,6 @@ static int prepare(struct h5_dataset_writer *writer)
 {
 	int rc = 0;
 
-	h5_heap_batch_init(&writer->heap, writer->file);
 	writer->layout = writer->dataset->layout;
 	if (writer->apart)
 		detach(&writer->layout);
@@ -477,7 +477,8 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 
 	if (!h5_dataset_writer_is_dirty(writer))
 		return 0;
-	rc = h5_heap_batch_flush(&writer->heap);
+	if (writer->heap.count)
+		rc = h5_heap_batch_flush(&writer->heap);
 	if (!rc && writer->ops->flush)
 		rc = writer->ops->flush(writer);
 	if (writer->apart) {

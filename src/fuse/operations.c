@@ -168,9 +168,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to
 	struct h5_handle *handle = fi ? handle_of(fi) : NULL;
 	int rc = m->writable ? check_owner_and_mode(m, ino, attr, to_set) : -EROFS;
 
-	if (!rc && to_set & FUSE_SET_ATTR_SIZE && handle && h5_vfs_is_source(handle))
-		rc = h5_vfs_truncate_source(handle, (uint64_t)attr->st_size);
-	else if (!rc && to_set & FUSE_SET_ATTR_SIZE)
+	if (!rc && to_set & FUSE_SET_ATTR_SIZE)
 		rc = h5_vfs_truncate(m->vfs, h5_request_node(m, ino), handle, (uint64_t)attr->st_size,
 				     &stale.from);
 	if (rc)
@@ -359,16 +357,9 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
 				    : fi->flags & O_APPEND ? H5_WRITE_APPEND
 							   : H5_WRITE_AT;
 	struct h5_stale stale = {.req = req, .ino = ino, .handle = handle_of(fi), .reply = reply_write};
-	int rc;
+	int rc =
+		h5_vfs_write(handle_of(fi), (uint64_t)offset, data, size, where, &stale.written, &stale.from);
 
-	if (h5_vfs_is_source(stale.handle)) {
-		stale.from = H5_NOT_STALE;
-		rc = h5_vfs_write_source(stale.handle, (uint64_t)offset, data, size, where == H5_WRITE_APPEND,
-					 &stale.written);
-	} else {
-		rc = h5_vfs_write(stale.handle, (uint64_t)offset, data, size, where, &stale.written,
-				  &stale.from);
-	}
 	if (rc)
 		h5_request_fail_on(req, ino, "write", rc);
 	else
@@ -386,19 +377,15 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
 
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct h5_handle *h = handle_of(fi);
-
 	h5_request_begin(req);
-	reply_done(req, ino, "close", h5_vfs_is_source(h) ? h5_vfs_flush_source(h) : h5_vfs_flush(h));
+	reply_done(req, ino, "close", h5_vfs_flush(handle_of(fi)));
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	struct h5_handle *h = handle_of(fi);
-
 	(void)datasync;
 	h5_request_begin(req);
-	reply_done(req, ino, "fsync", h5_vfs_is_source(h) ? h5_vfs_fsync_source(h) : h5_vfs_fsync(h));
+	reply_done(req, ino, "fsync", h5_vfs_fsync(handle_of(fi)));
 }
 
 /* A directory has no changes of its own: all are committed. */

@@ -190,7 +190,8 @@ static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, in
 		return has_uncommitted(vfs, of) ? h5_input_give_up() : 0;
 	/* A commit covers all writers, so the caller's request cannot interrupt it. */
 	h5_interrupt_begin(NULL, NULL);
-	h5_names_remove_help(vfs);
+	if (vfs->help_names)
+		h5_names_remove_help(vfs);
 	if (h5_objects_has_unused(vfs))
 		h5_objects_sweep(vfs);
 	rc = h5_tx_commit(file);

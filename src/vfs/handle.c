@@ -256,7 +256,7 @@ static void put_view(struct h5_view *fresh, const struct h5_view *view)
  * text is read by nobody before that. */
 static bool reads_new(const struct h5_handle *h)
 {
-	return h->replacement && !h5_view_is_text(h->input.ops);
+	return h->replacement && !h->input.ops->is_text;
 }
 
 static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, size_t *got)

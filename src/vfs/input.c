@@ -107,7 +107,7 @@ int h5_input_check_end(struct h5_handle *h, uint64_t offset)
 
 void h5_input_log(struct h5_handle *h, int rc)
 {
-	if (rc == -EINVAL && h5_view_is_text(h->input.ops))
+	if (rc == -EINVAL && h->input.ops->is_text)
 		h5_log_about(h->vfs, h->node->entity.address, "refused: %s", h5_error_last()->text);
 }
 
@@ -123,7 +123,7 @@ void h5_input_drop(struct h5_handle *h)
 	h5_count(&h->vfs->dropped_rows, 1);
 	if (h->replacement)
 		h5_replacement_spoil(h->replacement);
-	if (h5_view_is_text(h->input.ops))
+	if (h->input.ops->is_text)
 		h5_log_about(h->vfs, h->node->entity.address, "incomplete lines were dropped: %zu bytes",
 			     h->input.filled);
 	else

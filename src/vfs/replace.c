@@ -126,8 +126,8 @@ static int copy_from(struct h5_vfs *vfs, const struct h5_dataset *from, uint64_t
 	int rc = piece ? h5_input_open_dataset(vfs, to, &input) : h5_fail(-ENOMEM, to, "out of memory");
 
 	if (!rc) {
-		rc = h5_view_is_text(input.ops) ? replace_text(vfs, from, &input, piece)
-						: replace_bytes(vfs, from, &input, piece);
+		rc = input.ops->is_text ? replace_text(vfs, from, &input, piece)
+					: replace_bytes(vfs, from, &input, piece);
 		h5_input_close(&input);
 	}
 	free(piece);

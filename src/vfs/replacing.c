@@ -8,7 +8,7 @@
 
 int h5_replacing_begin(struct h5_handle *h, const struct h5_view_input *input)
 {
-	if (!h5_view_is_text(input->ops))
+	if (!input->ops->is_text)
 		return h5_replacement_begin(input->file, input->address, &h->replacement);
 	return h5_replacement_begin_rows(input->file, input->address, &h->replacement);
 }
@@ -34,7 +34,7 @@ bool h5_replacing_truncates(const struct h5_handle *h, uint64_t size)
 {
 	if (h->replacement || !h->input.ops)
 		return h->replacement;
-	if (h5_view_is_text(h->input.ops))
+	if (h->input.ops->is_text)
 		return !size;
 	return !size && !h5_dataset_writer_ready(h->input.writer) && h5_dataset_keeps_size(h->input.writer) &&
 	       !h5_dataset_writer_can_resize(h->input.writer) && !h5_tx_is_swmr(h->vfs->file);
@@ -87,7 +87,7 @@ int h5_replacing_set_text_size(struct h5_vfs *vfs, const struct h5_node *node,
 
 bool h5_replacing_waits(const struct h5_handle *h)
 {
-	if (!h5_view_is_text(h->input.ops))
+	if (!h->input.ops->is_text)
 		return false;
 	return h->input.filled || (!h->input.next && h5_replacement_grows(h->replacement) &&
 				   !h5_replacement_check(h->replacement));

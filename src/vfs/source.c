@@ -257,15 +257,10 @@ int h5_source_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	return rc;
 }
 
-bool h5_vfs_is_source(const struct h5_handle *h)
-{
-	return h->source;
-}
-
 /* ---- writing ---- */
 
-int h5_vfs_write_source(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, bool append,
-			size_t *written)
+int h5_source_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, bool append,
+		    size_t *written)
 {
 	struct h5_intake *intake = &h->source->intake;
 	int rc = h5_change_begin_in(h->vfs, h->node);
@@ -287,7 +282,7 @@ int h5_vfs_write_source(struct h5_handle *h, uint64_t offset, const void *buf, s
 	return rc;
 }
 
-int h5_vfs_truncate_source(struct h5_handle *h, uint64_t size)
+int h5_source_truncate(struct h5_handle *h, uint64_t size)
 {
 	int rc = h5_change_begin_in(h->vfs, h->node);
 
@@ -398,7 +393,7 @@ static int apply(struct h5_handle *h)
 	return rc;
 }
 
-int h5_vfs_flush_source(struct h5_handle *h)
+int h5_source_flush(struct h5_handle *h)
 {
 	int rc;
 
@@ -412,13 +407,6 @@ int h5_vfs_flush_source(struct h5_handle *h)
 		rc = apply(h);
 	h5_change_end(h->vfs);
 	return rc;
-}
-
-int h5_vfs_fsync_source(struct h5_handle *h)
-{
-	int rc = h5_vfs_flush_source(h);
-
-	return rc ? rc : h5_vfs_commit(h->vfs);
 }
 
 /* ---- closing ---- */

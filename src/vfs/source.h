@@ -33,6 +33,13 @@ void h5_sources_drop(struct h5_vfs *vfs, const struct h5_node *node);
 
 /* Opens the file of the view to be written, by this handle. `cut`: it is empty even if nothing is written. */
 int h5_source_open(struct h5_handle *handle, const struct h5_node *node, bool cut);
+/* Takes the next bytes. -EOPNOTSUPP: the offset is not where the last ones ended. */
+int h5_source_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n, bool append,
+		    size_t *written);
+/* -EOPNOTSUPP: the size is not that of what was written. */
+int h5_source_truncate(struct h5_handle *handle, uint64_t size);
+/* If the file is whole, all that it says is done. -EINVAL: it cannot be done, or the file is not whole. */
+int h5_source_flush(struct h5_handle *handle);
 /* What was not whole is dropped, with a line in the log. */
 void h5_source_close(struct h5_handle *handle);
 

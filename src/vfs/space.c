@@ -43,7 +43,7 @@ int h5_vfs_fallocate(struct h5_handle *h, int mode, uint64_t offset, uint64_t n)
 		return -EOPNOTSUPP;
 	if (!h->input.ops)
 		return -EBADF;
-	if (h->replacement || h5_view_is_text(h->input.ops))
+	if (h->replacement || h->input.ops->is_text)
 		return -EOPNOTSUPP;
 	rc = h5_change_begin(h->vfs, h->node);
 	if (rc)

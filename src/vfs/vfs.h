@@ -154,6 +154,10 @@ enum h5_write_where {
  * page. */
 #define H5_NOT_STALE UINT64_MAX
 
+/* Files below `.h5fs` are written as a whole, in order (-EOPNOTSUPP else): when such a file is flushed or
+ * synced, what it says becomes a dataset or an attribute, all at once. -EINVAL then: that cannot be, or the
+ * file is not whole. */
+
 /* Writes n bytes; *written is less if no more fit. -EFBIG: nothing fits; -EINVAL: the write would begin a row
  * while another row of the handle is incomplete. *stale: see above. */
 int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n,
@@ -161,16 +165,6 @@ int h5_vfs_write(struct h5_handle *handle, uint64_t offset, const void *buf, siz
 /* Sets the bytes of the range to the fill value (FALLOC_FL_PUNCH_HOLE); whole chunks give up their space.
  * -EOPNOTSUPP: another mode; -EPERM: with SWMR readers. */
 int h5_vfs_fallocate(struct h5_handle *handle, int mode, uint64_t offset, uint64_t n);
-/* The same for files below `.h5fs`, which are written as a whole, in order: -EOPNOTSUPP else. When the file
- * is flushed or synced, what it says becomes a dataset, all at once. -EINVAL: it cannot be one, or is not
- * whole yet. */
-bool h5_vfs_is_source(const struct h5_handle *handle);
-int h5_vfs_write_source(struct h5_handle *handle, uint64_t offset, const void *buf, size_t n, bool append,
-			size_t *written);
-/* Sets the size. -EOPNOTSUPP: it is not that of what was written. */
-int h5_vfs_truncate_source(struct h5_handle *handle, uint64_t size);
-int h5_vfs_flush_source(struct h5_handle *handle);
-int h5_vfs_fsync_source(struct h5_handle *handle);
 /* One of the handle's descriptors is closed: commits (sync=close). -EINVAL: a row is incomplete; it is kept.
  */
 int h5_vfs_flush(struct h5_handle *handle);

@@ -11,6 +11,7 @@
 #include "vfs/paths.h"
 #include "vfs/plain.h"
 #include "vfs/replacing.h"
+#include "vfs/source.h"
 
 static int write_all(struct h5_handle *h, uint64_t offset, const void *data, size_t n, bool append,
 		     size_t *written)
@@ -89,10 +90,12 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 
 	*written = 0;
 	*stale = H5_NOT_STALE;
+	if (h->source)
+		return h5_source_write(h, offset, buf, n, append, written);
 	if (!h->input.ops)
 		return -EBADF;
 	h5_lock_to_write(h->vfs);
-	is_new = h->replacement && !h5_view_is_text(h->input.ops);
+	is_new = h->replacement && !h->input.ops->is_text;
 	rc = is_new ? write_new(h, offset, buf, n, where, written) : h5_dataset_writer_ready(h->input.writer);
 	if (rc || is_new) {
 		h5_unlock(h->vfs);
@@ -102,8 +105,8 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	size = h5_dataset_writer_size(h->input.writer);
 	if (where == H5_WRITE_INSIDE)
 		left = offset < size ? h5_min(n, size - offset) : 0;
-	rc = h5_view_is_text(h->input.ops) ? write_text(h, offset, buf, n, append, written, stale)
-					   : write_raw(h, offset, buf, (size_t)left, append, written, stale);
+	rc = h->input.ops->is_text ? write_text(h, offset, buf, n, append, written, stale)
+				   : write_raw(h, offset, buf, (size_t)left, append, written, stale);
 	h5_unlock(h->vfs);
 	h5_count(&h->vfs->bytes_written, *written);
 	/* The rest of a mapped page, beyond the end, belongs to no file. */
@@ -158,6 +161,8 @@ int h5_vfs_flush(struct h5_handle *h)
 {
 	int rc;
 
+	if (h->source)
+		return h5_source_flush(h);
 	if (!h->input.ops)
 		return 0;
 	h5_lock_to_write(h->vfs);
@@ -179,6 +184,10 @@ int h5_vfs_fsync(struct h5_handle *h)
 
 	if (!h->vfs->options.writable)
 		return 0;
+	if (h->source) {
+		rc = h5_source_flush(h);
+		return rc ? rc : h5_vfs_commit(h->vfs);
+	}
 	h5_lock_to_write(h->vfs);
 	rc = finish_new(h, false);
 	if (!rc && h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
@@ -186,7 +195,8 @@ int h5_vfs_fsync(struct h5_handle *h)
 	committed = h5_changes_commit_of(h->vfs, h->input.writer);
 	rc = rc ? rc : committed;
 	rc = tell_loss(h, rc);
-	rc = h5_objects_tell_loss(h->node, rc);
+	if (h->node->shown && h->node->shown->lost)
+		rc = h5_objects_tell_loss(h->node, rc);
 	if (!rc)
 		rc = check_row(h);
 	h5_unlock(h->vfs);
@@ -241,14 +251,16 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	*stale = H5_NOT_STALE;
 	if (!vfs->options.writable)
 		return -EROFS;
+	if (handle && handle->source)
+		return h5_source_truncate(handle, size);
 	if (node->entity.kind == H5_NODE_DIRECTORY)
 		return -EISDIR;
 	h5_lock_to_write(vfs);
 	if (handle && h5_replacing_truncates(handle, size)) {
 		rc = h5_change_begin_through(vfs, handle->input.writer);
 		if (!rc) {
-			rc = h5_view_is_text(handle->input.ops) ? h5_replacing_resize_text(handle, size)
-								: h5_replacing_resize(handle, size);
+			rc = handle->input.ops->is_text ? h5_replacing_resize_text(handle, size)
+							: h5_replacing_resize(handle, size);
 			h5_change_done(vfs);
 		}
 		goto out;
@@ -257,9 +269,9 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 	if (rc)
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
-	rc = h5_view_is_text(input.ops) ? set_text_size(vfs, node, &input, size)
-					: set_size(vfs, node, input.writer, size);
-	if (!rc && size > before && !h5_view_is_text(input.ops))
+	rc = input.ops->is_text ? set_text_size(vfs, node, &input, size)
+				: set_size(vfs, node, input.writer, size);
+	if (!rc && size > before && !input.ops->is_text)
 		*stale = h5_growth_hide(vfs, node, before, before, true);
 	if (!rc && handle)
 		handle->unsaved = true;
@@ -276,7 +288,7 @@ int h5_writing_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 
 	if (rc)
 		return rc;
-	if (cut && (h5_view_is_text(input.ops) || h5_dataset_keeps_size(input.writer)) &&
+	if (cut && (input.ops->is_text || h5_dataset_keeps_size(input.writer)) &&
 	    !h5_tx_is_swmr(h->vfs->file))
 		rc = h5_replacing_begin(h, &input);
 	else if (cut)

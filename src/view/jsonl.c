@@ -48,6 +48,7 @@ static int jsonl_finish(struct h5_view_input *in)
 }
 
 const struct h5_view_ops h5_view_jsonl = {.name = "jsonl",
+					  .is_text = true,
 					  .shows = jsonl_shows,
 					  .open = jsonl_open,
 					  .read = h5_view_text_read,

@@ -63,6 +63,7 @@ static int lines_finish(struct h5_view_input *in)
 }
 
 const struct h5_view_ops h5_view_lines = {.name = "lines",
+					  .is_text = true,
 					  .shows = lines_shows,
 					  .open = lines_open,
 					  .read = h5_view_text_read,

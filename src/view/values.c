@@ -63,6 +63,7 @@ static int values_finish(struct h5_view_input *in)
 }
 
 const struct h5_view_ops h5_view_values = {.name = "lines",
+					   .is_text = true,
 					   .suffix = "",
 					   .shows = values_shows,
 					   .open = values_open,

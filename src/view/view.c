@@ -27,11 +27,6 @@ const struct h5_view_ops *h5_view_of_dataset(const struct h5_dataset *dataset)
 	return find_contents(&v);
 }
 
-bool h5_view_is_text(const struct h5_view_ops *ops)
-{
-	return ops == &h5_view_lines || ops == &h5_view_jsonl || ops == &h5_view_values;
-}
-
 static int find_object(struct h5_view *v, const struct h5_object *known)
 {
 	int rc = 0;

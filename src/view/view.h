@@ -49,9 +49,6 @@ struct h5_view {
 	const struct h5_text *text;
 };
 
-/* True: the files of the view are text, of one line for each element. */
-bool h5_view_is_text(const struct h5_view_ops *ops);
-
 /* An open file through which a view is written. The caller sets the first members, and all others to 0. */
 struct h5_view_input {
 	const struct h5_view_ops *ops;
@@ -81,6 +78,7 @@ struct h5_view_input {
 struct h5_view_ops {
 	const char *name;   /* of the view's folder, or of the format of contents */
 	const char *suffix; /* of the names of the view's files; NULL: the view has no folder */
+	bool is_text;	    /* its files have a line for each element */
 	bool of_attributes; /* attributes are its files, and each object is a directory */
 	bool is_sized;	    /* the size is found without work on the elements: an outline tells it */
 	/* 0: the object has a file. -ENOENT: it has none. The answer stays the same if elements are added. */

@@ -535,7 +535,8 @@ class Coherence(NamesCase):
                 os.unlink(m.at("data"))
                 self.assertEqual(sorted(os.listdir(m.at("g"))), ["above", "moved", "sub", "x"])
                 self.assertErrno(errno.EPERM, os.link, m.at("g"), m.at("again"))
-            with judges.File(path) as f:
+            # Not the newer judges: libhdf5 2.2 aborts at a mapping of all of a source that has grown.
+            with h5py.File(path) as f:
                 self.assertEqual(bytes(f["rows"][...]), b"1234more")
                 self.assertEqual((sorted(f), bytes(f["g/moved"][...])), (sorted(names), b"new\n"))
             self.assertChecked(path)
