@@ -19,16 +19,6 @@ uint64_t h5_growth_hide(struct h5_vfs *vfs, struct h5_node *node, uint64_t befor
 	return stale;
 }
 
-bool h5_growth_is_watched(struct h5_vfs *vfs, const struct h5_node *node)
-{
-	bool watched;
-
-	pthread_mutex_lock(&vfs->lock);
-	watched = node->cached;
-	pthread_mutex_unlock(&vfs->lock);
-	return watched;
-}
-
 uint64_t h5_vfs_size_limit(struct h5_vfs *vfs, const struct h5_node *node)
 {
 	uint64_t limit;

@@ -10,6 +10,14 @@
 uint64_t h5_growth_hide(struct h5_vfs *vfs, struct h5_node *node, uint64_t before, uint64_t offset,
 			bool truncated);
 /* True: the kernel may have pages of the file. */
-bool h5_growth_is_watched(struct h5_vfs *vfs, const struct h5_node *node);
+static inline bool h5_growth_is_watched(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	bool watched;
+
+	pthread_mutex_lock(&vfs->lock);
+	watched = node->cached;
+	pthread_mutex_unlock(&vfs->lock);
+	return watched;
+}
 
 #endif

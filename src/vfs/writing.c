@@ -75,7 +75,8 @@ static int write_raw(struct h5_handle *h, uint64_t offset, const void *data, siz
 		rc = h5_plain_grow(h->vfs, h->input.writer, offset + n);
 	if (!rc)
 		rc = write_all(h, offset, data, n, append, written);
-	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size)
+	if (!rc && h->direct && h5_dataset_writer_size(h->input.writer) > size &&
+	    h5_growth_is_watched(h->vfs, h->node))
 		*stale = h5_growth_hide(h->vfs, h->node, size, offset, false);
 	return rc;
 }
