@@ -246,7 +246,7 @@ OFFLINE_TESTS = \
 	tests/offline/offline_list.py \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py \
-	tests/offline/request_faults.py
+	tests/offline/request_faults.py \
 	tests/offline/shared_messages.py
 
 EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
