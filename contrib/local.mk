@@ -47,6 +47,7 @@ contrib_bench_libhdf5_CPPFLAGS = $(AM_CPPFLAGS) $(hdf5_cflags)
 contrib_bench_libhdf5_LDADD = $(hdf5_libs)
 contrib_bench_libhdf5_DEPENDENCIES =
 EXTRA_DIST += \
+	contrib/bench/arrays.py \
 	contrib/bench/bench.py \
 	contrib/bench/data.py \
 	contrib/bench/h5py_side.py \

@@ -54,6 +54,10 @@ class Data:
             y = numpy.arange(i, i + CHUNK, dtype="f4")[:, None] / 200
             yield 20 * numpy.sin(x) * numpy.cos(y) + 0.05 * noise.standard_normal((CHUNK, self.side), dtype="f4")
 
+    def make_field_npy(self, path):
+        with open(path, "wb") as f:
+            numpy.save(f, numpy.fromfile(self.file("field.raw"), "<f4").reshape(self.side, self.side))
+
     def make_field_raw(self, path):
         with open(path, "wb") as f:
             for band in self.field():

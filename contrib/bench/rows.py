@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import h5py
 import numpy
 
+from arrays import npy
 from data import CHUNK, RANDOM_READ, ROW
 from lines import lines
 from names import copying
@@ -351,6 +352,7 @@ ROWS = [
     Row("fsync", "append 1 KiB rows, fsync each", "rows/s", append(1, "each"), ("limit", 0.1), "limit: plain file"),
     Row("lines", "append 1,000,000 lines, 1 MB a write", "rows/s", lines(True), ("libhdf5", 3), "libhdf5: h5py, 1,000 at once"),
     Row("line-writes", "- a line a write", "rows/s", lines(False), ("limit", 1.0), "limit: rows of raw data"),
+    Row("npy", "an array below .h5fs/npy", "GB/s", npy, ("limit", 0.8), "limit: a raw append"),
     Row("cp-small", "cp -r, 10,000 files of 1 KiB", "files/s", copying(False), ("limit", 0.8), "libhdf5: h5py; limit: bindfs"),
     Row("rm-small", "rm -r of them", "files/s", copying(True), ("limit", 0.8), "libhdf5: h5py; limit: bindfs"),
     Row("memory", "peak memory, budgets + 64 MiB", "MiB", memory, ("limit", 1.0), "limit: what it may take"),

@@ -1,0 +1,43 @@
+"""A row about arrays: one in NumPy's format becomes a dataset, beside a raw append of as many bytes."""
+import os
+import time
+
+import h5py
+
+PIECE = 1 << 20
+
+
+def copy(source, target, flags):
+    """Seconds that writing takes, and closing."""
+    with open(source, "rb", buffering=0) as data:
+        pieces = [data.read(PIECE) for _ in range(-(-os.path.getsize(source) // PIECE))]
+    begin = time.monotonic()
+    fd = os.open(target, os.O_WRONLY | flags)
+    for piece in pieces:
+        os.write(fd, piece)
+    os.close(fd)
+    return time.monotonic() - begin
+
+
+def npy(bench):
+    raw, array, new = bench.data.file("field.raw"), bench.data.file("field.npy"), bench.scratch + "-arrays.h5"
+    side = bench.data.side
+
+    def make():
+        with h5py.File(new, "w", libver="latest") as f:
+            rows = max(1, -(-(64 << 10) // (4 * side)))  # as h5fs chooses them
+            f.create_dataset("rows", (0, side), "<f4", maxshape=(None, side), chunks=(rows, side))
+        os.sync()
+
+    def in_mount(source, name, flags):
+        make()
+        with bench.h5fs(new, "rw,sync=fsync") as m:
+            elapsed = copy(source, m.at(name), flags)
+        with h5py.File(new) as f:
+            dataset = f["new" if "npy" in name else "rows"]
+            assert dataset.shape == (side, side) and dataset[side - 1, side - 1], name
+        os.unlink(new)
+        return os.path.getsize(raw) / 1e9 / elapsed
+
+    return bench.interleave({"h5fs": lambda: in_mount(array, ".h5fs/npy/new.npy", os.O_CREAT | os.O_TRUNC),
+                             "limit": lambda: in_mount(raw, "rows", os.O_APPEND)})
