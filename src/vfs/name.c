@@ -110,6 +110,15 @@ bool h5_name_is_cut(const char *name)
 	return n >= MARK_SIZE && name[n - MARK_SIZE] == '%' && name[n - MARK_SIZE + 1] == '~';
 }
 
+bool h5_name_can_be_new(const char *file_name)
+{
+	char name[H5_NAME_MAX + 1], again[H5_NAME_MAX + 1];
+	size_t n = h5_name_unescape(file_name, name);
+
+	h5_name_escape(name, n, again);
+	return n && !memchr(name, 0, n) && !h5_name_is_cut(file_name) && !strcmp(again, file_name);
+}
+
 size_t h5_name_of_attribute(const char *name, char out[H5_NAME_MAX + 1])
 {
 	int n = snprintf(out, H5_NAME_MAX + 1, "user.%s", name);

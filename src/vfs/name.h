@@ -17,6 +17,8 @@ size_t h5_name_escape_within(const char *name, size_t size, size_t limit, char o
 /* Makes the link name that a file name could stand for. Returns its size, at most that of the file name. It
  * is right only if it escapes to the same file name. */
 size_t h5_name_unescape(const char *file_name, char *out);
+/* True: a new link can have this file name. Its name is what the file name unescapes to. */
+bool h5_name_can_be_new(const char *file_name);
 
 /* Appends the path of an HDF5 file with each component escaped, without leading, doubled and trailing slashes
  * and `.` components. */

@@ -59,13 +59,9 @@ void h5_naming_release(struct h5_naming *name)
 
 int h5_naming_check_new(const struct h5_naming *name)
 {
-	char again[H5_NAME_MAX + 1];
-
 	if (name->exists)
 		return -EEXIST;
-	h5_name_escape(name->link.name, name->link.name_size, again);
-	if (!name->link.name_size || memchr(name->link.name, 0, name->link.name_size) ||
-	    h5_name_is_cut(name->text) || strcmp(again, name->text))
+	if (!h5_name_can_be_new(name->text))
 		return h5_fail(-EINVAL, name->directory->entity.address, "%s is no name of a new link",
 			       name->text);
 	return 0;

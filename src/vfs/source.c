@@ -69,7 +69,7 @@ static int source_new(struct h5_vfs *vfs, const struct h5_view_ops *view, struct
 static int set_name(struct h5_source *source, const struct h5_node *directory, const char *text)
 {
 	const char *suffix = directory->entity.view->suffix;
-	char stem[H5_NAME_MAX + 1], name[H5_NAME_MAX + 1], again[H5_NAME_MAX + 1];
+	char stem[H5_NAME_MAX + 1], name[H5_NAME_MAX + 1];
 	size_t size = strlen(text), n = strlen(suffix);
 
 	if (size > H5_NAME_MAX)
@@ -78,11 +78,9 @@ static int set_name(struct h5_source *source, const struct h5_node *directory, c
 		return h5_fail(-EINVAL, directory->entity.address, "the name does not end in %s", suffix);
 	memcpy(stem, text, size - n);
 	stem[size - n] = 0;
-	source->name_size = h5_name_unescape(stem, name);
-	h5_name_escape(name, source->name_size, again);
-	if (!source->name_size || memchr(name, 0, source->name_size) || h5_name_is_cut(stem) ||
-	    strcmp(again, stem))
+	if (!h5_name_can_be_new(stem))
 		return h5_fail(-EINVAL, directory->entity.address, "%s is no name of a new link", stem);
+	source->name_size = h5_name_unescape(stem, name);
 	source->name = malloc(source->name_size);
 	if (!source->name)
 		return -ENOMEM;
@@ -284,14 +282,14 @@ int h5_source_write(struct h5_handle *h, uint64_t offset, const void *buf, size_
 
 int h5_source_truncate(struct h5_handle *h, uint64_t size)
 {
-	int rc = h5_change_begin_in(h->vfs, h->node);
+	uint64_t taken;
 
-	if (rc)
-		return rc;
-	if (size != h->source->intake.taken)
-		rc = h5_fail(-EOPNOTSUPP, h->node->entity.address, "the file is only written in order");
-	h5_change_end(h->vfs);
-	return rc;
+	h5_lock_to_write(h->vfs);
+	taken = h->source->intake.taken;
+	h5_unlock(h->vfs);
+	return size == taken
+		       ? 0
+		       : h5_fail(-EOPNOTSUPP, h->node->entity.address, "the file is only written in order");
 }
 
 /* ---- when it is whole ---- */
