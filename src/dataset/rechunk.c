@@ -1,15 +1,14 @@
 #include "dataset/rechunk.h"
 
-#include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/transaction.h"
 #include "dataset/create.h"
-#include "dataset/writer.h"
+#include "dataset/removal.h"
+#include "dataset/writing.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 /* ---- what is there ---- */
 
@@ -23,34 +22,6 @@ void h5_dataset_describe(const struct h5_dataset *dataset, struct h5_new_dataset
 		memcpy(how->chunk, dataset->layout.chunked.dims, sizeof how->chunk);
 		h5_filter_list_of(&dataset->pipeline, &how->filters);
 	}
-}
-
-/* The space of chunks and index. */
-struct pieces {
-	struct h5_extent *list; /* owned */
-	size_t count, capacity;
-};
-
-static int note_piece(void *arg, uint64_t address, uint64_t n)
-{
-	struct pieces *pieces = arg;
-	int rc = h5_array_reserve(&pieces->list, &pieces->capacity, pieces->count + 1, NULL);
-
-	if (!rc)
-		pieces->list[pieces->count++] = (struct h5_extent){address, n};
-	return rc;
-}
-
-static int give_up_space(const struct h5_dataset *dataset)
-{
-	struct pieces pieces = {.count = 0};
-	const struct h5_extent_visits visits = {note_piece, note_piece, &pieces};
-	int rc = dataset->ops->extents ? dataset->ops->extents(dataset, &visits) : 0;
-
-	for (size_t i = 0; i < pieces.count && !rc; i++)
-		h5_tx_free(dataset->file, pieces.list[i].address, pieces.list[i].size);
-	free(pieces.list);
-	return rc;
 }
 
 /* ---- the change ---- */
@@ -89,7 +60,7 @@ struct rechunking {
 static int store_anew(const struct rechunking *r, const uint64_t *chunk)
 {
 	struct h5_new_dataset how;
-	int rc = give_up_space(r->dataset);
+	int rc = h5_dataset_give_up(r->dataset);
 
 	h5_dataset_describe(r->dataset, &how);
 	how.space.dims[0] = r->rows;
@@ -190,9 +161,11 @@ static int rechunk(struct rechunking *r, const uint64_t *chunk)
 int h5_dataset_rechunk(struct h5_file *file, uint64_t address, const uint64_t *chunk)
 {
 	struct rechunking r = {.file = file, .address = address};
+	struct h5_dataset_writer *writer = h5_dataset_writer_find(file, address);
 	int rc = h5_dataset_get(file, address, &r.ref, &r.dataset);
 
-	DL_SEARCH_SCALAR(h5_tx_participants(file), r.writer, address, address);
+	if (writer)
+		r.writer = &writer->participant;
 	if (!rc)
 		rc = rechunk(&r, chunk);
 	h5_file_put(file, r.ref);

@@ -7,7 +7,7 @@
 #include "dataset/rechunk.h"
 #include "dataset/removal.h"
 #include "dataset/values.h"
-#include "dataset/writing.h"
+#include "dataset/writer.h"
 
 #include <string.h>
 
@@ -34,15 +34,6 @@ bool h5_dataset_is_alike(const struct h5_dataset *a, const struct h5_dataset *b)
 	       has_same_type(a->type, b->type);
 }
 
-/* Its writer forgets what it knows of the dataset. */
-static void drop_writer(struct h5_file *file, uint64_t address)
-{
-	struct h5_dataset_writer *writer = h5_dataset_writer_find(file, address);
-
-	if (writer)
-		h5_tx_drop(file, &writer->participant);
-}
-
 /* In a unit. */
 static int move(const struct h5_dataset *to, const struct h5_dataset *from)
 {
@@ -65,8 +56,8 @@ static int take_over(const struct h5_dataset *to, const struct h5_dataset *from)
 
 	if (to->external || to->ops->is_elsewhere)
 		return h5_fail(-EPERM, to->address, "its data are elsewhere");
-	drop_writer(to->file, to->address);
-	drop_writer(to->file, from->address);
+	h5_dataset_writer_drop(to->file, to->address);
+	h5_dataset_writer_drop(to->file, from->address);
 	rc = h5_unit_begin(to->file);
 	return rc ? rc : h5_unit_end(to->file, move(to, from));
 }

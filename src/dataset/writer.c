@@ -211,6 +211,14 @@ struct h5_dataset_writer *h5_dataset_writer_find(struct h5_file *file, uint64_t 
 	return NULL;
 }
 
+void h5_dataset_writer_drop(struct h5_file *file, uint64_t address)
+{
+	struct h5_dataset_writer *writer = h5_dataset_writer_find(file, address);
+
+	if (writer)
+		h5_tx_drop(file, &writer->participant);
+}
+
 void h5_dataset_writer_close(struct h5_dataset_writer *writer)
 {
 	if (!writer)

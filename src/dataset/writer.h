@@ -30,6 +30,11 @@ void h5_dataset_writer_put(struct h5_dataset_writer *writer);
 /* The same, but it does not stay open if nobody else uses it and all is settled: for datasets of which there
  * are many. */
 void h5_dataset_writer_put_soon(struct h5_dataset_writer *writer);
+/* The writer of the dataset; NULL: there is none now. */
+struct h5_dataset_writer *h5_dataset_writer_find(struct h5_file *file, uint64_t address);
+/* The dataset becomes another one: its writer, if there is one, forgets what it knows, and what was not
+ * settled is lost. */
+void h5_dataset_writer_drop(struct h5_file *file, uint64_t address);
 /* Closes the writer; what was not settled is lost. NULL is fine. */
 void h5_dataset_writer_close(struct h5_dataset_writer *writer);
 /* The dataset goes away, and nobody uses its writer any more: closes the writer if there is one. Outside of

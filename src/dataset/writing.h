@@ -87,8 +87,6 @@ int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, ui
 /* 0: new elements can have the fill value. -ENOTSUP: they cannot, since they would share data of variable
  * length with it. */
 int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer);
-/* The writer of the dataset that is not apart; NULL: there is none now. */
-struct h5_dataset_writer *h5_dataset_writer_find(struct h5_file *file, uint64_t address);
 
 /* ---- dataset.c ---- */
 

@@ -398,14 +398,6 @@ static int check_empty(struct h5_vfs *vfs, const struct h5_dataset *dataset)
 	return links > 1 ? h5_fail(-EBUSY, dataset->address, "it has %u names", links) : 0;
 }
 
-static struct h5_tx_participant *participant_of(struct h5_vfs *vfs, uint64_t address)
-{
-	struct h5_tx_participant *participant;
-
-	DL_SEARCH_SCALAR(h5_tx_participants(vfs->file), participant, address, address);
-	return participant;
-}
-
 /* ---- setting ---- */
 
 /* What is left of an index goes, too. */
@@ -425,7 +417,6 @@ static int define_anew(struct h5_vfs *vfs, const struct h5_dataset *old, const s
 static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[PROPERTIES])
 {
 	const struct h5_declared *before = remembered(vfs, old->address);
-	struct h5_tx_participant *writer = participant_of(vfs, old->address);
 	struct draft d = {.vfs = vfs, .old = old, .before = before};
 	int rc = check_empty(vfs, old);
 
@@ -433,8 +424,8 @@ static int define(struct h5_vfs *vfs, const struct h5_dataset *old, char *said[P
 		d.said[i] = said[i] ? said[i] : before ? before->said[i] : NULL;
 	if (!rc)
 		rc = draft(&d);
-	if (!rc && writer)
-		h5_tx_drop(vfs->file, writer);
+	if (!rc)
+		h5_dataset_writer_drop(vfs->file, old->address);
 	if (!rc)
 		rc = define_anew(vfs, old, &d.new);
 	if (!rc) {
@@ -516,10 +507,10 @@ static int set_shape(struct h5_vfs *vfs, const struct h5_dataset *dataset, char 
 
 static int set_said(struct h5_vfs *vfs, uint64_t address, char *said[PROPERTIES])
 {
-	const struct h5_tx_participant *writer = participant_of(vfs, address);
+	const struct h5_dataset_writer *writer = h5_dataset_writer_find(vfs->file, address);
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
-	int rc = writer && writer->dirty ? h5_tx_settle(vfs->file) : 0;
+	int rc = writer && h5_dataset_writer_is_dirty(writer) ? h5_tx_settle(vfs->file) : 0;
 
 	if (!rc)
 		rc = h5_dataset_get(vfs->file, address, &ref, &dataset);
