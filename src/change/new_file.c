@@ -15,7 +15,7 @@
 
 enum {
 	FILE_SIZE = 512,
-	EXTENSION_SIZE = 24, /* bytes of the superblock's extension, with those that are not used */
+	EXTENSION_SIZE = 24, /* bytes of the superblock's extension, unused ones included */
 	ATTEMPTS = 100,	     /* at a name that nobody has */
 	/* Nodes of version 1 B-trees of chunks have room for twice so many. Each dataset has a whole node,
 	 * and with libhdf5's 32 that has more than 2,000 bytes. The other two are libhdf5's. */

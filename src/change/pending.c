@@ -511,3 +511,10 @@ int h5_unit_end(struct h5_file *file, int rc)
 	unit_release(&tx->unit);
 	return rc;
 }
+
+bool h5_tx_is_pending(const struct h5_file *file)
+{
+	const struct h5_tx *tx = h5_tx_find(file);
+
+	return tx && !tx->failed && (h5_tx_patch_count(tx) || tx->written);
+}

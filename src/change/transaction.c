@@ -537,13 +537,6 @@ uint64_t h5_tx_number(const struct h5_file *file)
 	return h5_tx_find(file)->number;
 }
 
-bool h5_tx_is_pending(const struct h5_file *file)
-{
-	const struct h5_tx *tx = h5_tx_find(file);
-
-	return tx && !tx->failed && (h5_tx_patch_count(tx) || tx->written);
-}
-
 /* If all units have failed, their space is not in the file. */
 static void take_end_back(struct h5_tx *tx)
 {
