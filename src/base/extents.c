@@ -20,7 +20,8 @@ struct h5_extents_page {
 	uint64_t largest;   /* bytes of the largest extent */
 };
 
-/* Where an extent is. Behind the last one: slot 0 of the page behind the last one. */
+/* The position of an extent. The position behind the last extent is slot 0 of a page that does not exist yet.
+ */
 struct place {
 	size_t page, slot;
 };

@@ -116,7 +116,7 @@ static int walk(struct h5_dataset_writer *writer, const uint64_t *inner, const u
 	struct box box;
 	int rc;
 
-	/* What is in memory only has no chunk in the index yet. */
+	/* The index does not have the chunks yet that are only in memory. */
 	rc = h5_chunked_release(writer, true);
 	for (unsigned i = 0; i < rank_of(writer) && !rc; i++)
 		if (set_box(state, inner, outer, i, &box))

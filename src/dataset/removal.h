@@ -40,10 +40,10 @@ int h5_object_remove(struct h5_file *file, uint64_t address);
  * stays as it is. If a part of it is damaged, or if blocks overlap, all of that space is lost to the file. */
 int h5_dataset_give_up(const struct h5_dataset *dataset);
 
-/* Visits the space that h5_object_remove() gives up, except that of committed datatypes, in ascending order;
- * no two extents overlap. Groups may have links. -EUCLEAN,
- * -ENOTSUP: not all of it can be found; then nothing is visited. The file may be open for reading only. A
- * result other than 0 of `visit` ends the visits and is returned. */
+/* Visits the space that h5_object_remove() gives up, but not the space of committed datatypes. The extents
+ * are in ascending order, and no two overlap. Groups may have links. -EUCLEAN, -ENOTSUP: not all of it can be
+ * found; then nothing is visited. The file may be open for reading only. A result other than 0 of `visit`
+ * ends the visits and is returned. */
 int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg);
 
 /* Visits the object headers of committed datatypes that the object and its attributes use. Those of

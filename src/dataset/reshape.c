@@ -99,7 +99,7 @@ static int grow(struct h5_dataset_writer *writer, const uint64_t *dims)
 	return rc ? rc : reopen(writer);
 }
 
-/* What is smaller first. */
+/* Dimensions shrink first; then the others grow. */
 static int change(struct h5_dataset_writer *writer, const uint64_t *dims)
 {
 	const unsigned rank = writer->dataset->space.rank;

@@ -153,7 +153,8 @@ static int make_filter(struct h5_filter_info *info, uint16_t id, const struct h5
 	return 0;
 }
 
-/* A type as n-bit describes it. What does not fit is counted all the same, and refused by the filter. */
+/* The filter n-bit's description of a type. Values that do not fit are counted, too, so that the filter
+ * refuses the type. */
 struct description {
 	unsigned count;
 	bool is_full;

@@ -203,7 +203,8 @@ static int patch(struct h5_heap_batch *batch, const struct h5_heap_block *block,
 	return rc;
 }
 
-/* The header of the first object takes the place of that of the free space when all behind it is there. */
+/* Writes all that lies behind the header of the free space. Then the header of the first object takes its
+ * place. */
 static int extend(struct h5_heap_batch *batch, const struct h5_heap_block *block, uint64_t end)
 {
 	const uint64_t header = header_size(batch);

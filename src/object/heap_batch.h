@@ -15,7 +15,7 @@
 /* Objects of a collection that the file lacks. */
 struct h5_heap_block {
 	uint64_t address, size; /* of the collection */
-	uint64_t from;		/* the first byte that the file lacks: 0, or that of its free space */
+	uint64_t from;		/* the first byte that the file lacks: 0, or where its free space begins */
 	uint64_t used;		/* bytes of the collection */
 	uint16_t index;		/* of the last object in it */
 	uint8_t *data;		/* owned: the bytes up to `used`; those before `from` mean nothing */

@@ -102,7 +102,7 @@ static int check_record(void *arg, struct h5_reader r)
 	struct h5_header header;
 	int rc = h5_shared_record_decode(&r, &record);
 
-	/* Whoever makes an equal message reads the header that has it. */
+	/* libhdf5 reads the header that has the message when it makes an equal one. */
 	if (!rc && !record.in_heap && !(rc = h5_header_load(check->file, record.address, &header)))
 		h5_header_release(&header);
 	if (!rc && record.in_heap) {

@@ -16,7 +16,7 @@
 struct drop {
 	struct h5_file *file;
 	uint64_t header;
-	struct h5_shared_use *uses; /* owned; those that are found are taken out */
+	struct h5_shared_use *uses; /* owned; a use that is found is taken out */
 	size_t count, capacity;
 	struct h5_shared_table_message where;
 	struct h5_shared_table table;
@@ -220,8 +220,8 @@ static int add_change(void *arg, struct h5_reader record)
 	return rc < 0 ? rc : 0;
 }
 
-/* The order of the tree is that of hashes. Records of one hash are told from each other by where their
- * messages are; libhdf5 has such only if two hashes are equal by chance. */
+/* The tree is sorted by hash. Two records of one hash differ in where their messages are; libhdf5 makes such
+ * records only if two hashes are equal by chance. */
 static int compare(void *arg, struct h5_reader r, int *rc)
 {
 	const struct changes *changes = arg;

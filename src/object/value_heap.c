@@ -57,8 +57,8 @@ static bool find_part(const struct walk *walk, const struct h5_datatype *t, size
 	return !r.err && address && address != H5_UNDEF;
 }
 
-/* Goes over the parts of an element of the type, from byte `at` of the whole one on. The depth is that of the
- * type, which is bounded. */
+/* Goes over the parts of an element of the type, which begins at byte `at` of the whole element. The
+ * recursion is bounded, since the decoder bounds the depth of types. */
 static int walk_parts(struct walk *walk, const struct h5_datatype *t, size_t at)
 {
 	struct part part;
