@@ -204,10 +204,12 @@ int h5_replacement_check(const struct h5_replacement *r)
 	uint64_t whole = h5_replacement_whole(r);
 	int rc = h5_replacement_check_lost(r);
 
-	if (!rc && r->spoiled)
-		rc = h5_fail(-EINVAL, r->writer->address, "a part of the new contents was refused");
-	if (rc || (r->size == whole && !r->too_long))
+	if (rc)
 		return rc;
+	if (r->size == whole && !r->too_long && !r->spoiled)
+		return 0;
+	if (r->size == whole && !r->too_long)
+		return h5_fail(-EINVAL, r->writer->address, "a part of the new contents was refused");
 	return h5_fail(-EINVAL, r->writer->address, "%s%ju bytes for a dataset of %ju",
 		       r->too_long ? "more than " : "", (uintmax_t)(r->too_long ? whole : r->size),
 		       (uintmax_t)whole);

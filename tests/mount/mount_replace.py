@@ -4,6 +4,7 @@ nothing changes."""
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -186,6 +187,18 @@ class Contents(WriteCase):
             fd = os.open(m.at("fixed"), CUT)
             os.write(fd, b"12345")
             self.assertErrno(errno.EINVAL, os.close, fd)
+        self.check_log(log)
+        # The daemon ends before the program closes it.
+        os.unlink(log)
+        with Mount(path, options=f"rw,log={log}") as m:
+            fd = os.open(m.at("fixed"), CUT)
+            os.write(fd, b"12345")
+            os.kill(m.daemon, signal.SIGTERM)
+            self.assertEqual(m.wait(), 0)
+            self.assertErrno(errno.ENOTCONN, os.close, fd)
+        self.check_log(log)
+
+    def check_log(self, log):
         self.assertRegex(read(log).decode(), r"/fixed, address \d+: new contents were dropped, the old ones stay: 5 bytes for a dataset of 12000")
 
     def test_refused(self):
