@@ -125,9 +125,12 @@ static bool forget_name(struct h5_invalidator *v, bool tell)
 
 	if (!h5_vfs_take_stale_name(v->vfs, &directory, name))
 		return false;
-	/* Fails if the kernel does not have it any more. */
-	if (tell)
-		fuse_lowlevel_notify_inval_entry(v->session, directory, name, strlen(name));
+	if (!tell)
+		return true;
+	/* Both fail if the kernel does not have it any more. If it has no entry of that name, the first one
+	 * leaves the directory's listing as it is. */
+	fuse_lowlevel_notify_inval_entry(v->session, directory, name, strlen(name));
+	fuse_lowlevel_notify_inval_inode(v->session, directory, 0, 0);
 	return true;
 }
 
@@ -222,7 +225,7 @@ static void *run(void *arg)
 
 	while (!ended && !is_stopped(v)) {
 		ended = wait_for_signal(v, busy ? &none : NULL);
-		busy = !ended && (serve_one(v, true) || forget_name(v, true));
+		busy = !ended && (forget_name(v, true) || serve_one(v, true));
 	}
 	close_queue(v);
 	if (ended)

@@ -1,5 +1,5 @@
-/* The thread that replies to requests which make a file grow. Before that it has the kernel drop pages that
- * have become stale. It also has the kernel forget names (h5_vfs_take_stale_name()).
+/* The thread that replies to requests which make a file grow, or change names of another directory. Before
+ * that it has the kernel drop pages that have become stale, and forget names (h5_vfs_take_stale_name()).
  *
  * The kernel waits for the locks of these pages. Reads that it has sent hold these locks, so the threads that
  * serve reads must not wait for this one, and must not end while this one waits. Therefore this thread gets

@@ -375,10 +375,24 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
 		   h5_vfs_fallocate(handle_of(fi), mode, (uint64_t)offset, (uint64_t)n));
 }
 
+static void reply_flush(fuse_req_t req, fuse_ino_t ino, size_t written)
+{
+	(void)written;
+	reply_done(req, ino, "close", 0);
+}
+
+/* What is made of a file below .h5fs has a name in another directory, of which the kernel learns first. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	h5_request_begin(req);
-	reply_done(req, ino, "close", h5_vfs_flush(handle_of(fi)));
+	const struct h5_stale later = {.req = req, .ino = ino, .from = H5_NOT_STALE, .reply = reply_flush};
+	struct h5_mount *m = h5_request_begin(req);
+	struct h5_handle *handle = handle_of(fi);
+	int rc = h5_vfs_flush(handle);
+
+	if (!rc && m->invalidator && h5_vfs_is_source(handle))
+		h5_invalidator_add(m->invalidator, &later);
+	else
+		reply_done(req, ino, "close", rc);
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)

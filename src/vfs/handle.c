@@ -104,6 +104,11 @@ bool h5_vfs_is_direct(const struct h5_handle *h)
 	return h->direct;
 }
 
+bool h5_vfs_is_source(const struct h5_handle *h)
+{
+	return h->source;
+}
+
 static struct h5_handle *handle_new(struct h5_vfs *vfs, struct h5_node *node, int flags)
 {
 	struct h5_handle *h = calloc(1, sizeof *h);

@@ -88,6 +88,14 @@ static void tell(struct h5_vfs *vfs)
 		vfs->tell_stale(vfs->tell_arg);
 }
 
+void h5_names_tell(struct h5_vfs *vfs, const struct h5_node *directory, const char *name)
+{
+	pthread_mutex_lock(&vfs->lock);
+	add_stale(vfs, h5_names_note(directory, name));
+	tell(vfs);
+	pthread_mutex_unlock(&vfs->lock);
+}
+
 /* The same group may be shown by other directories. */
 static void tell_others(struct h5_vfs *vfs, const struct h5_node *directory, const char *name)
 {

@@ -17,6 +17,9 @@ struct h5_changed_name *h5_names_note(const struct h5_node *directory,
 /* To be called after the name was made, changed or removed. Takes the note over; NULL: the change is one that
  * is already noted. The kernel is told to forget the name wherever else the group is shown. */
 void h5_names_changed(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_changed_name *note);
+/* The kernel is told to forget the name, and the listing of the directory: a request in another directory has
+ * changed the name. */
+void h5_names_tell(struct h5_vfs *vfs, const struct h5_node *directory, const char *name);
 /* True: so much was changed that it should be committed. */
 bool h5_names_are_many(const struct h5_vfs *vfs);
 

@@ -320,8 +320,10 @@ static int insert(struct h5_source *source)
 	rc = h5_unit_begin(vfs->file);
 	if (!rc)
 		rc = h5_unit_end(vfs->file, h5_naming_insert(&name, link));
-	if (!rc)
+	if (!rc) {
 		h5_naming_changed(&name, 1);
+		h5_names_tell(vfs, directory, text);
+	}
 	h5_naming_release(&name);
 	return rc;
 }

@@ -158,6 +158,20 @@ class Arrays(SourceCase):
             for name in os.listdir(m.path):
                 self.same(numpy.load(m.at(f".h5fs/npy/{name}.npy")), array, name)
 
+    def test_listed_at_once(self):
+        """Also if the kernel knows the directory without it."""
+        path = self.file("listed.h5")
+        with h5py.File(path, "w") as f:
+            f.create_group("run")
+        with Mount(path, options="rw") as m:
+            for i in range(10):
+                before = os.listdir(m.at("run"))
+                self.assertEqual(os.listdir(m.at("run")), before)
+                self.assertFalse(os.path.exists(m.at(f"run/a{i}")))
+                write(m.at(f".h5fs/npy/run/a{i}.npy"), npy(numpy.arange(i)))
+                self.assertTrue(os.path.exists(m.at(f"run/a{i}")))
+                self.assertEqual(sorted(os.listdir(m.at("run"))), sorted([*before, f"a{i}"]))
+
     def test_over_what_is_there(self):
         path = self.file("o.h5")
         with h5py.File(path, "w", libver="latest") as f:
