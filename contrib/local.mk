@@ -105,6 +105,13 @@ EXTRA_DIST += contrib/check-bare contrib/check-machines contrib/check-releases c
 check-bare check-machines check-releases:
 	$(srcdir)/contrib/$@
 
+# make mutate: which defects no test sees. MUTATE: options, as --seed 2 --count 300 --folders "vfs view" --measure.
+MUTATE = --seed 1 --count 100 --measure
+EXTRA_DIST += contrib/mutate contrib/mutants-alike
+.PHONY: mutate
+mutate:
+	@PYTHONDONTWRITEBYTECODE=1 $(PYTHON3) $(srcdir)/contrib/mutate $(srcdir) $(MUTATE)
+
 # How many source files one has to open to follow a request: doc/architecture.md.
 EXTRA_DIST += contrib/hops contrib/hops.c
 .PHONY: hops

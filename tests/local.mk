@@ -317,6 +317,11 @@ AM_TESTS_ENVIRONMENT = \
 	PYTHONPATH=$(tests_path); export PYTHONPATH; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
+# TEST: a command, run as make check runs a test. For contrib/mutate.
+.PHONY: run-test
+run-test:
+	@$(AM_TESTS_ENVIRONMENT) srcdir='$(srcdir)'; export srcdir; exec $(TEST)
+
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
 FIXTURES = \
 	tests/fixtures/btree1_write.py \
