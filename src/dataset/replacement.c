@@ -148,6 +148,19 @@ void h5_replacement_spoil(struct h5_replacement *r)
 	r->spoiled = true;
 }
 
+int h5_replacement_expect(struct h5_replacement *r, uint64_t size)
+{
+	const uint64_t row = h5_dataset_writer_row(r->writer);
+	int rc = h5_replacement_check_lost(r);
+
+	if (rc || size == h5_replacement_whole(r))
+		return rc;
+	if (!r->grows || size % row || size / row > h5_dataset_writer_max_rows(r->writer))
+		return h5_fail(-EINVAL, r->writer->address,
+			       "%ju bytes do not fit the type and shape of the dataset", (uintmax_t)size);
+	return h5_dataset_writer_resize(r->writer, size / row);
+}
+
 int h5_replacement_resize(struct h5_replacement *r, uint64_t size)
 {
 	int rc = h5_replacement_check_lost(r);
@@ -284,7 +297,7 @@ static void close(struct h5_replacement *r)
 	r->writer = NULL;
 }
 
-int h5_replacement_finish(struct h5_replacement *r)
+int h5_replacement_finish_with(struct h5_replacement *r, int (*also)(void *arg), void *arg)
 {
 	struct h5_dataset_writer *writer = r->writer;
 	struct h5_dataset_writer *other = h5_dataset_writer_find(writer->file, writer->address);
@@ -298,13 +311,21 @@ int h5_replacement_finish(struct h5_replacement *r)
 		rc = h5_unit_begin(writer->file);
 	if (rc)
 		return rc;
-	rc = h5_unit_end(writer->file, switch_layout(r));
+	rc = switch_layout(r);
+	if (!rc && also)
+		rc = also(arg);
+	rc = h5_unit_end(writer->file, rc);
 	if (rc)
 		return report(r, rc);
 	if (other)
 		tell_other(other);
 	close(r);
 	return 0;
+}
+
+int h5_replacement_finish(struct h5_replacement *r)
+{
+	return h5_replacement_finish_with(r, NULL, NULL);
 }
 
 /* What gathers in memory need not be stored, unless what it owns is to be found. */

@@ -43,6 +43,9 @@ int h5_replacement_write(struct h5_replacement *replacement, uint64_t offset, co
 int h5_replacement_append(struct h5_replacement *replacement, const void *data, size_t n);
 /* A part of the contents was refused: they never become complete. */
 void h5_replacement_spoil(struct h5_replacement *replacement);
+/* The contents will have so many bytes; to be called before any are written. -EINVAL: the dataset cannot have
+ * them. */
+int h5_replacement_expect(struct h5_replacement *replacement, uint64_t size);
 /* Reads *got of n bytes of the new contents; less only at their end. All writers are settled. Several threads
  * may read at once. */
 int h5_replacement_read(struct h5_replacement *replacement, uint64_t offset, void *data, size_t n,
@@ -56,6 +59,8 @@ int h5_replacement_check(const struct h5_replacement *replacement);
  * over; the caller ends it. -EINVAL: as h5_replacement_check(), or the dataset has got another shape since.
  * On failure nothing has changed, and it may be tried again. */
 int h5_replacement_finish(struct h5_replacement *replacement);
+/* The same, and `also` changes something else in the same unit. If that fails, nothing has changed. */
+int h5_replacement_finish_with(struct h5_replacement *replacement, int (*also)(void *arg), void *arg);
 /* Gives up the new contents, unless they have taken their place. NULL is fine. */
 void h5_replacement_end(struct h5_replacement *replacement);
 

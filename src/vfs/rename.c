@@ -201,21 +201,22 @@ static bool only_contents(const struct renaming *r)
 	       !h5_plain_has(r->vfs, r->to.link.address);
 }
 
+static int drop_source(void *arg)
+{
+	struct renaming *r = arg;
+	int rc = h5_naming_remove(&r->from);
+
+	return rc ? rc : h5_naming_drop(&r->from, &r->replaced);
+}
+
 static int replace_contents(struct renaming *r)
 {
 	const struct h5_naming_plan plan = {.from = r->from.directory, .less = h5_naming_counted(&r->from)};
-	int rc = h5_replace_contents(r->vfs, r->from.link.address, r->to.link.address);
+	const struct h5_also also = {drop_source, r};
+	int rc = h5_naming_order(r->vfs, &plan);
 
 	if (!rc)
-		rc = h5_naming_order(r->vfs, &plan);
-	if (!rc)
-		rc = h5_unit_begin(r->vfs->file);
-	if (rc)
-		return rc;
-	rc = h5_naming_remove(&r->from);
-	if (!rc)
-		rc = h5_naming_drop(&r->from, &r->replaced);
-	rc = h5_unit_end(r->vfs->file, rc);
+		rc = h5_replace_contents(r->vfs, r->from.link.address, r->to.link.address, &also);
 	if (rc)
 		return rc;
 	h5_naming_changed(&r->from, -1);

@@ -13,18 +13,20 @@ enum { PIECE = 1 << 20 }; /* bytes that are copied at once */
 /* What the bytes are written to. */
 struct target {
 	struct h5_dataset_writer *writer;
-	struct h5_replacement *replacement; /* of a dataset that keeps its size; NULL: they are its rows */
+	struct h5_replacement *replacement; /* NULL: they are written in place */
 };
 
-/* Gives the dataset as many rows as the bytes are. */
+/* The dataset gets as many rows as the bytes are. */
 static int fit(const struct target *to, uint64_t size)
 {
 	struct h5_dataset_writer *writer = to->writer;
 	const uint64_t row = h5_dataset_writer_row(writer);
 
+	if (to->replacement)
+		return h5_replacement_expect(to->replacement, size);
 	if (size == h5_dataset_writer_size(writer))
 		return 0;
-	if (to->replacement || !h5_dataset_writer_can_resize(writer) || size % row ||
+	if (!h5_dataset_writer_can_resize(writer) || size % row ||
 	    size / row > h5_dataset_writer_max_rows(writer))
 		return h5_fail(-EINVAL, h5_dataset_writer_participant(writer)->address,
 			       "%ju bytes do not fit the type and shape of the dataset", (uintmax_t)size);
@@ -50,7 +52,7 @@ static int copy(struct h5_vfs *vfs, const struct h5_dataset *from, const struct 
 		if (!rc && h5_tx_held(vfs->file) > vfs->options.gather)
 			rc = h5_tx_settle(vfs->file);
 	}
-	return !rc && to->replacement ? h5_replacement_finish(to->replacement) : rc;
+	return rc;
 }
 
 /* ---- text ---- */
@@ -85,16 +87,18 @@ static int copy_lines(struct h5_vfs *vfs, const struct h5_dataset *from, struct 
 	}
 	if (!rc && input->filled)
 		rc = input->ops->finish(input);
-	return rc ? rc : h5_replacement_finish(input->replacement);
+	return rc;
 }
 
 static int replace_text(struct h5_vfs *vfs, const struct h5_dataset *from, struct h5_view_input *input,
-			uint8_t *piece)
+			uint8_t *piece, const struct h5_also *also)
 {
 	int rc = h5_replacement_begin_rows(vfs->file, input->address, &input->replacement);
 
 	if (!rc)
 		rc = copy_lines(vfs, from, input, piece);
+	if (!rc)
+		rc = h5_replacement_finish_with(input->replacement, also->run, also->arg);
 	if (rc == -EFBIG)
 		rc = h5_fail_in(-EINVAL, "more lines than elements");
 	if (rc == -EINVAL)
@@ -105,36 +109,55 @@ static int replace_text(struct h5_vfs *vfs, const struct h5_dataset *from, struc
 
 /* ---- bytes ---- */
 
+/* False: its elements are in other files, or it has none and never will. */
+static bool is_replaceable(const struct h5_dataset_writer *writer)
+{
+	return !h5_dataset_writer_dataset(writer)->external &&
+	       (h5_dataset_writer_size(writer) || h5_dataset_writer_max_rows(writer));
+}
+
+static int run_alone(struct h5_file *file, const struct h5_also *also)
+{
+	int rc = also->run ? h5_unit_begin(file) : 0;
+
+	return rc || !also->run ? rc : h5_unit_end(file, also->run(also->arg));
+}
+
 static int replace_bytes(struct h5_vfs *vfs, const struct h5_dataset *from, const struct h5_view_input *input,
-			 uint8_t *piece)
+			 uint8_t *piece, const struct h5_also *also)
 {
 	struct target target = {.writer = input->writer};
 	int rc = 0;
 
-	if (h5_dataset_keeps_size(target.writer))
-		rc = h5_replacement_begin(vfs->file, input->address, &target.replacement);
+	if (is_replaceable(target.writer))
+		rc = h5_replacement_begin_rows(vfs->file, input->address, &target.replacement);
 	if (!rc)
 		rc = copy(vfs, from, &target, piece);
+	if (!rc)
+		rc = target.replacement
+			     ? h5_replacement_finish_with(target.replacement, also->run, also->arg)
+			     : run_alone(vfs->file, also);
 	h5_replacement_end(target.replacement);
 	return rc;
 }
 
-static int copy_from(struct h5_vfs *vfs, const struct h5_dataset *from, uint64_t to)
+static int copy_from(struct h5_vfs *vfs, const struct h5_dataset *from, uint64_t to,
+		     const struct h5_also *also)
 {
 	struct h5_view_input input;
 	uint8_t *piece = malloc(PIECE);
 	int rc = piece ? h5_input_open_dataset(vfs, to, &input) : h5_fail(-ENOMEM, to, "out of memory");
 
 	if (!rc) {
-		rc = input.ops->is_text ? replace_text(vfs, from, &input, piece)
-					: replace_bytes(vfs, from, &input, piece);
+		rc = input.ops->is_text ? replace_text(vfs, from, &input, piece, also)
+					: replace_bytes(vfs, from, &input, piece, also);
 		h5_input_close(&input);
 	}
 	free(piece);
 	return rc;
 }
 
-int h5_replace_contents(struct h5_vfs *vfs, uint64_t from, uint64_t to)
+int h5_replace_contents(struct h5_vfs *vfs, uint64_t from, uint64_t to, const struct h5_also *also)
 {
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
@@ -144,7 +167,7 @@ int h5_replace_contents(struct h5_vfs *vfs, uint64_t from, uint64_t to)
 		rc = h5_dataset_get(vfs->file, from, &ref, &dataset);
 	if (rc)
 		return rc;
-	rc = copy_from(vfs, dataset, to);
+	rc = copy_from(vfs, dataset, to, also ? also : &(struct h5_also){0});
 	h5_file_put(vfs->file, ref);
 	return rc;
 }

@@ -349,7 +349,7 @@ static int replace(struct h5_source *source)
 	if (rc)
 		return rc;
 	if (alike)
-		return h5_replace_contents(source->vfs, intake->dataset, source->shown);
+		return h5_replace_contents(source->vfs, intake->dataset, source->shown, NULL);
 	h5_plain_remove(source->vfs, source->shown);
 	return h5_dataset_take_over(intake->file, source->shown, intake->dataset);
 }

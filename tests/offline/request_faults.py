@@ -77,7 +77,7 @@ NAMES = {
     "flush": (NEW, ("flush", 0)),
 }
 # Elements are written where they are, one chunk after the other.
-IN_PARTS = {"punch", "write", "write to a new file", "replace, filtered", "replace"}
+IN_PARTS = {"punch", "write", "write to a new file"}
 
 
 def make(path, options):
