@@ -15,6 +15,7 @@ struct h5_replacement {
 	bool too_long; /* a write has gone beyond the dataset */
 	bool spoiled;  /* h5_replacement_spoil() */
 	bool grows;    /* the contents may have any number of rows */
+	int failure;   /* of the last write; 0: none */
 };
 
 bool h5_dataset_keeps_size(const struct h5_dataset_writer *writer)
@@ -148,6 +149,11 @@ void h5_replacement_spoil(struct h5_replacement *r)
 	r->spoiled = true;
 }
 
+void h5_replacement_note(struct h5_replacement *r, int result)
+{
+	r->failure = result;
+}
+
 int h5_replacement_expect(struct h5_replacement *r, uint64_t size)
 {
 	const uint64_t row = h5_dataset_writer_row(r->writer);
@@ -219,13 +225,15 @@ int h5_replacement_check(const struct h5_replacement *r)
 
 	if (rc)
 		return rc;
-	if (r->size == whole && !r->too_long && !r->spoiled)
-		return 0;
-	if (r->size == whole && !r->too_long)
+	if (r->size != whole || r->too_long)
+		return h5_fail(-EINVAL, r->writer->address, "%s%ju bytes for a dataset of %ju",
+			       r->too_long ? "more than " : "", (uintmax_t)(r->too_long ? whole : r->size),
+			       (uintmax_t)whole);
+	if (r->spoiled)
 		return h5_fail(-EINVAL, r->writer->address, "a part of the new contents was refused");
-	return h5_fail(-EINVAL, r->writer->address, "%s%ju bytes for a dataset of %ju",
-		       r->too_long ? "more than " : "", (uintmax_t)(r->too_long ? whole : r->size),
-		       (uintmax_t)whole);
+	return r->failure ? h5_fail(r->failure, r->writer->address,
+				    "a part of the new contents could not be written")
+			  : 0;
 }
 
 /* True: what was written is what the dataset, as it is now, can have. */

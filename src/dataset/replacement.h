@@ -43,6 +43,9 @@ int h5_replacement_write(struct h5_replacement *replacement, uint64_t offset, co
 int h5_replacement_append(struct h5_replacement *replacement, const void *data, size_t n);
 /* A part of the contents was refused: they never become complete. */
 void h5_replacement_spoil(struct h5_replacement *replacement);
+/* The result of the last write to the contents. After a failure they are not complete until a write succeeds:
+ * a program that ends then has not written all that it wanted. */
+void h5_replacement_note(struct h5_replacement *replacement, int result);
 /* The contents will have so many bytes; to be called before any are written. -EINVAL: the dataset cannot have
  * them. */
 int h5_replacement_expect(struct h5_replacement *replacement, uint64_t size);

@@ -111,11 +111,14 @@ void h5_input_log(struct h5_handle *h, int rc)
 		h5_log_about(h->vfs, h->node->entity.address, "refused: %s", h5_error_last()->text);
 }
 
-void h5_input_refused(struct h5_handle *h, int rc)
+void h5_input_written(struct h5_handle *h, int rc)
 {
 	h5_input_log(h, rc);
-	if (rc == -EINVAL && h->replacement)
+	if (!h->replacement)
+		return;
+	if (rc == -EINVAL)
 		h5_replacement_spoil(h->replacement);
+	h5_replacement_note(h->replacement, rc);
 }
 
 void h5_input_drop(struct h5_handle *h)

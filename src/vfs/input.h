@@ -31,8 +31,8 @@ int h5_input_text_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t 
 int h5_input_check_end(struct h5_handle *handle, uint64_t offset);
 /* Logs why a line was refused, if that is the result. */
 void h5_input_log(struct h5_handle *handle, int rc);
-/* The same after a write: if the line is one of new contents, the old ones stay. */
-void h5_input_refused(struct h5_handle *handle, int rc);
+/* The same after a write with that result: if a line of new contents was refused, the old ones stay. */
+void h5_input_written(struct h5_handle *handle, int rc);
 /* Logs what of the last row was incomplete when the file was closed, and is lost. */
 void h5_input_drop(struct h5_handle *handle);
 

@@ -6,6 +6,8 @@
 #include "vfs/input.h"
 #include "vfs/paths.h"
 
+#include <string.h>
+
 int h5_replacing_begin(struct h5_handle *h, const struct h5_view_input *input)
 {
 	if (!input->ops->is_text)
@@ -109,12 +111,14 @@ int h5_replacing_finish(struct h5_handle *h)
 
 void h5_replacing_end(struct h5_handle *h)
 {
-	int rc = h5_tx_is_writable(h->vfs->file) ? h5_replacing_finish(h) : -EROFS;
+	int rc = !h5_tx_is_writable(h->vfs->file) ? h5_input_give_up()
+		 : h->unfinished		  ? h5_replacement_check(h->replacement)
+						  : h5_replacing_finish(h);
 
-	if (!rc)
+	if (!rc && !h->unfinished)
 		return;
 	h5_log_about(h->vfs, h->node->entity.address, "new contents were dropped, the old ones stay: %s",
-		     rc == -EROFS ? "writing was given up" : h5_error_last()->text);
+		     rc ? h5_error_last()->text : strerror(-h->unfinished));
 	h5_replacement_end(h->replacement);
 	h->replacement = h->input.replacement = NULL;
 }

@@ -27,7 +27,8 @@ bool h5_replacing_waits(const struct h5_handle *handle);
 /* The new contents take the place of the old ones, and the handle goes on as any other. -EINVAL: they are not
  * as many bytes; then they stay, and more may come. */
 int h5_replacing_finish(struct h5_handle *handle);
-/* The handle closes: the same, or else they are dropped, with a line in the log. */
+/* The handle closes: the same, unless close(2) has just said that it cannot be done; else they are dropped,
+ * with a line in the log. */
 void h5_replacing_end(struct h5_handle *handle);
 
 #endif

@@ -257,21 +257,30 @@ int h5_source_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 
 /* ---- writing ---- */
 
+static int take(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, bool append)
+{
+	struct h5_intake *intake = &h->source->intake;
+
+	if (h->source->is_done && !intake->ops->may_grow)
+		return h5_fail(-EINVAL, h->node->entity.address, "the file was whole already");
+	if (!append && offset != intake->taken && !intake->failure)
+		return h5_fail(-EOPNOTSUPP, h->node->entity.address, "the file is only written in order");
+	h->source->failure = h5_intake_take(intake, buf, n);
+	return h->source->failure;
+}
+
 int h5_source_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n, bool append,
 		    size_t *written)
 {
-	struct h5_intake *intake = &h->source->intake;
 	int rc = h5_change_begin_in(h->vfs, h->node);
 
 	*written = 0;
-	if (rc)
-		return rc;
-	if (h->source->is_done && !intake->ops->may_grow)
-		rc = h5_fail(-EINVAL, h->node->entity.address, "the file was whole already");
-	else if (!append && offset != intake->taken)
-		rc = h5_fail(-EOPNOTSUPP, h->node->entity.address, "the file is only written in order");
-	else
-		rc = h5_intake_take(intake, buf, n);
+	if (rc) {
+		h5_lock_to_write(h->vfs);
+		h->source->failure = rc;
+	} else {
+		rc = take(h, offset, buf, n, append);
+	}
 	if (!rc) {
 		h->source->is_done = false;
 		*written = n;
@@ -386,8 +395,11 @@ static int make_dataset(struct h5_handle *h)
 
 static int apply(struct h5_handle *h)
 {
-	int rc = h->source->attribute ? set_attribute(h) : make_dataset(h);
+	int rc = h->source->intake.failure ? h->source->intake.failure : h->source->failure;
 
+	if (rc)
+		return h5_fail(rc, h->node->entity.address, "a part of the file could not be written");
+	rc = h->source->attribute ? set_attribute(h) : make_dataset(h);
 	h->source->is_done = !rc;
 	h5_change_note(h->vfs, h->node);
 	return rc;
@@ -398,7 +410,7 @@ int h5_source_flush(struct h5_handle *h)
 	int rc;
 
 	/* A shell closes the file before the program that it starts has written anything. */
-	if (!h->source->intake.taken && !h->source->intake.failure)
+	if (!h->source->intake.taken && !h->source->failure && !h->source->intake.failure)
 		return 0;
 	rc = h5_change_begin_in(h->vfs, h->node);
 	if (rc)

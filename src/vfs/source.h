@@ -22,6 +22,7 @@ struct h5_source {
 	uint64_t shown;		       /* the dataset that a name leads to; H5_UNDEF: there is none yet */
 	bool is_cut;		       /* a file without bytes is whole, if it is a text */
 	bool is_done;		       /* all that was written is in the file */
+	int failure;		       /* of the last write, unless that was misplaced; 0: none */
 	struct h5_source *prev, *next; /* in vfs->sources */
 };
 

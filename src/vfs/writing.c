@@ -54,7 +54,7 @@ static int write_text(struct h5_handle *h, uint64_t offset, const void *data, si
 		rc = h5_input_text_size(h->vfs, h->node, &before);
 	if (!rc)
 		rc = write_all(h, offset, data, n, append, written);
-	h5_input_refused(h, rc);
+	h5_input_written(h, rc);
 	if (*written)
 		h->input.next = offset + *written;
 	if (*written && before != H5_NOT_STALE)
@@ -99,6 +99,8 @@ int h5_vfs_write(struct h5_handle *h, uint64_t offset, const void *buf, size_t n
 	is_new = h->replacement && !h->input.ops->is_text;
 	rc = is_new ? write_new(h, offset, buf, n, where, written) : h5_dataset_writer_ready(h->input.writer);
 	if (rc || is_new) {
+		if (h->replacement)
+			h5_replacement_note(h->replacement, rc);
 		h5_unlock(h->vfs);
 		h5_count(&h->vfs->bytes_written, *written);
 		return rc;
@@ -167,7 +169,7 @@ int h5_vfs_flush(struct h5_handle *h)
 	if (!h->input.ops)
 		return 0;
 	h5_lock_to_write(h->vfs);
-	rc = finish_new(h, true);
+	rc = h->unfinished = finish_new(h, true);
 	if (!rc && h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
 		rc = h5_plain_fit(h->vfs, h->input.writer);
 	else if (!rc && h->unsaved && h->vfs->options.commit_at_close)
@@ -323,7 +325,7 @@ void h5_writing_close(struct h5_handle *h)
 		finish(h);
 	if (h->input.filled)
 		h5_input_drop(h);
-	if (h->replacement && !finish_new(h, false) && h->vfs->options.commit_at_close)
+	if (h->replacement && !h->unfinished && !finish_new(h, false) && h->vfs->options.commit_at_close)
 		(void)h5_changes_commit_of(h->vfs, h->input.writer);
 	if (h->replacement)
 		h5_replacing_end(h);

@@ -17,6 +17,8 @@
  *	create PATH N		open PATH N FLAGS	close N
  *	write N OFFSET BYTES SEED	byte i of the file becomes SEED + 7 * i + 13 * (i / 256)
  *	text N TEXT		at the end; | in the text is a newline
+ *	put PATH FLAGS HEX	what a program does that writes these bytes to a file: makes or opens it, writes,
+ *				closes
  *	resize N SIZE		punch N OFFSET BYTES
  *	fsync N			flush N
  *
@@ -49,7 +51,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 5, LINE = 70000, HELD = 64, FILES = 64 };
+enum { WORDS = 5, LINE = 200000, HELD = 64, FILES = 64 };
 
 struct shell {
 	struct fault_io fault;
@@ -353,23 +355,73 @@ static int run_write(struct shell *s, char *words[WORDS])
 	return rc;
 }
 
-static int run_text(struct shell *s, char *words[WORDS])
+static int write_at_end(struct shell *s, unsigned i, const char *data, size_t n)
 {
-	unsigned i = file_number(words[1]);
-	size_t n = strlen(words[2]), written = 0;
+	size_t written = 0;
 	uint64_t stale;
-	int rc = s->files[i] ? 0 : -EBADF;
+	int rc = 0;
 
-	for (char *c = words[2]; *c; c++)
-		if (*c == '|')
-			*c = '\n';
 	for (size_t done = 0; done < n && !rc; done += written) {
-		rc = h5_vfs_write(s->files[i], 0, words[2] + done, n - done, H5_WRITE_APPEND, &written,
-				  &stale);
+		rc = h5_vfs_write(s->files[i], 0, data + done, n - done, H5_WRITE_APPEND, &written, &stale);
 		if (!rc)
 			tell_size(s, i, stale);
 	}
 	return rc;
+}
+
+static int run_text(struct shell *s, char *words[WORDS])
+{
+	unsigned i = file_number(words[1]);
+	for (char *c = words[2]; *c; c++)
+		if (*c == '|')
+			*c = '\n';
+	return s->files[i] ? write_at_end(s, i, words[2], strlen(words[2])) : -EBADF;
+}
+
+/* Makes the bytes of the hex digits out of them, in their place. */
+static size_t read_hex(char *hex)
+{
+	size_t n = strlen(hex) / 2;
+
+	for (size_t i = 0; i < n; i++)
+		hex[i] = (char)strtoul((char[3]){hex[2 * i], hex[2 * i + 1]}, NULL, 16);
+	return n;
+}
+
+static int make_or_open(struct shell *s, char *path, int flags, unsigned i)
+{
+	struct h5_vfs_entry entry;
+	struct h5_node *parent;
+	const char *name;
+	int rc = find_parent(s, path, &parent, &name);
+
+	if (rc)
+		return rc;
+	rc = h5_vfs_lookup(s->vfs, parent, name, &entry);
+	if (rc == -ENOENT) {
+		rc = h5_vfs_create(s->vfs, parent, name, flags | O_CREAT, &entry, &s->files[i]);
+	} else if (!rc) {
+		rc = h5_vfs_open_file(s->vfs, entry.node, flags, &s->files[i]);
+		if (rc)
+			forget(s, entry.node);
+	}
+	if (!rc)
+		s->nodes[i] = entry.node;
+	forget(s, parent);
+	return rc;
+}
+
+static int run_put(struct shell *s, char *words[WORDS])
+{
+	const unsigned i = FILES - 1;
+	int rc = s->files[i] ? -EMFILE : make_or_open(s, words[1], (int)number(words[2]), i), flushed;
+
+	if (rc)
+		return rc;
+	rc = write_at_end(s, i, words[3], read_hex(words[3]));
+	flushed = h5_vfs_flush(s->files[i]);
+	close_number(s, i);
+	return rc ? rc : flushed;
 }
 
 static int run_resize(struct shell *s, char *words[WORDS])
@@ -450,6 +502,7 @@ static const struct request requests[] = {
 	{"close", run_close},
 	{"write", run_write},
 	{"text", run_text},
+	{"put", run_put},
 	{"resize", run_resize},
 	{"punch", run_punch},
 	{"fsync-directory", run_fsync_directory},
