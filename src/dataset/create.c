@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/writer.h"
 #include "change/object_header_create.h"
+#include "change/object_header_rewrite.h"
 #include "change/transaction.h"
 #include "format/fill_value.h"
 
@@ -336,18 +337,8 @@ int h5_dataset_create(struct h5_file *file, const struct h5_new_dataset *how, ui
 
 static bool is_same(const struct h5_message *old, const struct h5_new_message *new)
 {
-	return old->flags == new->flags && old->size == new->size && !memcmp(old->data, new->body, new->size);
-}
-
-/* Inserts, replaces or (NULL) removes the message of a type; `old`: the one that is there, or NULL. */
-static int put_message(struct h5_file *file, uint64_t address, const struct h5_message *old,
-		       const struct h5_new_message *new)
-{
-	if (old && old->flags & H5_MSG_FLAG_SHARED)
-		return h5_fail(-ENOTSUP, address, "a shared message of the dataset cannot be replaced");
-	if (!old)
-		return new ? h5_header_insert(file, address, new) : 0;
-	return new ? h5_header_set(file, address, old, new) : h5_header_remove(file, address, old);
+	return new && old->flags == new->flags && old->size == new->size &&
+	       !memcmp(old->data, new->body, new->size);
 }
 
 static const struct h5_new_message *find_new(const struct messages *m, enum h5_message_type type)
@@ -358,25 +349,60 @@ static const struct h5_new_message *find_new(const struct messages *m, enum h5_m
 	return NULL;
 }
 
-/* Between two cells of the commit only messages of other chunks of the header can be old ones still. */
+/* True: the message is one of those that say what dataset it is. */
+static bool is_defining(enum h5_message_type type)
+{
+	return type == H5_MSG_FILL_VALUE_OLD || type == H5_MSG_FILL_VALUE || type == H5_MSG_PIPELINE ||
+	       type == H5_MSG_LAYOUT || type == H5_MSG_DATATYPE || type == H5_MSG_DATASPACE;
+}
+
+/* The messages that the header gets: list[0] to list[*count - 1]. 0: they are those that it has; 1: others.
+ */
+static int list_messages(const struct messages *m, const struct h5_header *header, struct h5_message *list,
+			 size_t *count)
+{
+	bool changes = false;
+
+	*count = 0;
+	for (unsigned i = 0; i < header->count; i++) {
+		const struct h5_message *old = &header->messages[i];
+		const struct h5_new_message *new = find_new(m, old->type);
+
+		if (!is_defining(old->type) || is_same(old, new)) {
+			list[(*count)++] = *old;
+			continue;
+		}
+		if (old->flags & H5_MSG_FLAG_SHARED)
+			return h5_fail(-ENOTSUP, old->address,
+				       "a shared message of the dataset cannot be replaced");
+		changes = true;
+		if (new)
+			list[(*count)++] = h5_new_message_get(new);
+	}
+	for (unsigned i = 0; i < m->count; i++) {
+		if (h5_header_find(header, m->list[i].type))
+			continue;
+		list[(*count)++] = h5_new_message_get(&m->list[i]);
+		changes = true;
+	}
+	return changes;
+}
+
+/* All at once: no kill shows elements as if they had another type or shape. */
 static int put_messages(const struct messages *m, uint64_t address)
 {
-	static const enum h5_message_type types[] = {H5_MSG_FILL_VALUE_OLD, H5_MSG_FILL_VALUE,
-						     H5_MSG_PIPELINE,	    H5_MSG_LAYOUT,
-						     H5_MSG_DATATYPE,	    H5_MSG_DATASPACE};
 	struct h5_header header;
+	struct h5_message *list = NULL;
+	size_t count = 0;
 	int rc = h5_header_load(m->file, address, &header);
 
-	for (size_t i = 0; i < sizeof types / sizeof *types && !rc; i++) {
-		const struct h5_new_message *new = find_new(m, types[i]);
-		const struct h5_message *old = h5_header_find(&header, types[i]);
-
-		if (old ? new &&is_same(old, new) : !new)
-			continue;
-		rc = put_message(m->file, address, old, new);
-		h5_header_release(&header);
-		rc = rc ? rc : h5_header_load(m->file, address, &header);
-	}
+	if (!rc && !(list = calloc(header.count + MESSAGES_MAX, sizeof *list)))
+		rc = h5_fail(-ENOMEM, address, "object header: out of memory");
+	if (!rc)
+		rc = list_messages(m, &header, list, &count);
+	if (rc > 0)
+		rc = h5_header_rewrite(m->file, address, list, count, H5_STAGE_OBJECT + 1);
+	free(list);
 	h5_header_release(&header);
 	return rc;
 }

@@ -11,27 +11,30 @@
 
 #include <string.h>
 
-static bool has_same_type(const struct h5_datatype *a, const struct h5_datatype *b)
+/* A type that cannot be encoded is like no other. */
+static int has_same_type(const struct h5_datatype *a, const struct h5_datatype *b, bool *same)
 {
 	struct h5_buf first, second;
-	bool same;
+	int rc;
 
 	h5_buf_init(&first, SIZE_MAX);
 	h5_buf_init(&second, SIZE_MAX);
-	same = !h5_datatype_encode(a, true, &first) && !h5_datatype_encode(b, true, &second) &&
-	       first.size == second.size && !memcmp(first.data, second.data, first.size);
+	rc = h5_datatype_encode(a, true, &first);
+	if (!rc)
+		rc = h5_datatype_encode(b, true, &second);
+	*same = !rc && first.size == second.size && !memcmp(first.data, second.data, first.size);
 	h5_buf_release(&first);
 	h5_buf_release(&second);
-	return same;
+	return rc == -ENOMEM ? rc : 0;
 }
 
-bool h5_dataset_is_alike(const struct h5_dataset *a, const struct h5_dataset *b)
+int h5_dataset_is_alike(const struct h5_dataset *a, const struct h5_dataset *b, bool *alike)
 {
 	const unsigned rank = a->space.rank;
 
-	return a->space.kind == b->space.kind && rank == b->space.rank &&
-	       (!rank || !memcmp(a->space.dims + 1, b->space.dims + 1, (rank - 1) * sizeof *a->space.dims)) &&
-	       has_same_type(a->type, b->type);
+	*alike = a->space.kind == b->space.kind && rank == b->space.rank &&
+		 (!rank || !memcmp(a->space.dims + 1, b->space.dims + 1, (rank - 1) * sizeof *a->space.dims));
+	return *alike ? has_same_type(a->type, b->type, alike) : 0;
 }
 
 /* In a unit. */

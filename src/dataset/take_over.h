@@ -11,8 +11,8 @@
  * On failure both are as they were. */
 int h5_dataset_take_over(struct h5_file *file, uint64_t to, uint64_t from);
 
-/* True: they have the same type, and the same shape but for dimension 0. */
+/* *alike: they have the same type, and the same shape but for dimension 0. -ENOMEM. */
 struct h5_dataset;
-bool h5_dataset_is_alike(const struct h5_dataset *a, const struct h5_dataset *b);
+int h5_dataset_is_alike(const struct h5_dataset *a, const struct h5_dataset *b, bool *alike);
 
 #endif

@@ -21,7 +21,8 @@ struct h5_handle {
 	struct h5_view_input input; /* ops NULL: the file was opened for reading */
 	/* NULL: what is written goes to the dataset itself; see vfs/replacing.h */
 	struct h5_replacement *replacement;
-	int unfinished; /* why close(2) has not put new contents in their place; 0: it has, or was not asked */
+	int unfinished; /* why close(2) has not put new contents in their place; 0: it has, or was not asked
+			 */
 	bool unsaved;	/* something was written through the handle since the last commit */
 	int lost; /* why bytes written through the handle were lost, until a reply tells; 0: none were lost */
 	struct h5_source

@@ -134,9 +134,8 @@ static int replace_bytes(struct h5_vfs *vfs, const struct h5_dataset *from, cons
 	if (!rc)
 		rc = copy(vfs, from, &target, piece);
 	if (!rc)
-		rc = target.replacement
-			     ? h5_replacement_finish_with(target.replacement, also->run, also->arg)
-			     : run_alone(vfs->file, also);
+		rc = target.replacement ? h5_replacement_finish_with(target.replacement, also->run, also->arg)
+					: run_alone(vfs->file, also);
 	h5_replacement_end(target.replacement);
 	return rc;
 }

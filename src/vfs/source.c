@@ -350,8 +350,8 @@ static int replace(struct h5_source *source)
 		return rc;
 	rc = h5_dataset_get(intake->file, intake->dataset, &from_ref, &from);
 	if (!rc) {
-		alike = h5_dataset_is_alike(from, to) &&
-			(from->size == to->size || to->space.max[0] >= from->space.dims[0]);
+		rc = h5_dataset_is_alike(from, to, &alike);
+		alike &= from->size == to->size || to->space.max[0] >= from->space.dims[0];
 		h5_file_put(intake->file, from_ref);
 	}
 	h5_file_put(intake->file, to_ref);

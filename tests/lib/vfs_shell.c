@@ -17,8 +17,7 @@
  *	create PATH N		open PATH N FLAGS	close N
  *	write N OFFSET BYTES SEED	byte i of the file becomes SEED + 7 * i + 13 * (i / 256)
  *	text N TEXT		at the end; | in the text is a newline
- *	put PATH FLAGS HEX	what a program does that writes these bytes to a file: makes or opens it, writes,
- *				closes
+ *	put PATH FLAGS HEX	makes or opens the file, writes these bytes, closes it
  *	resize N SIZE		punch N OFFSET BYTES
  *	fsync N			flush N
  *

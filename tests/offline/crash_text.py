@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""What a crash, or a call that fails, leaves of text that is written. Lines are written without FUSE (tests/lib/vfs_shell.c), and all calls
+"""What a crash, or a call that fails, leaves of text, and of files below .h5fs, that are written. Lines are written without FUSE (tests/lib/vfs_shell.c), and all calls
 that write are recorded. After each crash libhdf5 reads each dataset: its elements are those of one state between the last acknowledged
 commit and now; no pointer is torn, no value is another's."""
+import io
 import json
 import os
 import random
@@ -17,6 +18,7 @@ EVENT = numpy.dtype([("station", h5py.string_dtype()), ("days", h5py.vlen_dtype(
 STYLES = {"earliest": dict(libver="earliest"), "superblock 2": dict(libver=("v108", "v108")), "latest": dict(libver="latest")}
 READ, WRITE_ONLY, APPEND, TRUNCATE = os.O_RDONLY, os.O_WRONLY, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC
 LINES, EVENTS, KEEPING = ("log", "gzip", "paged"), ("events",), ("fixed", "scalar")
+ARRAYS, TABLES = [f"array {i}" for i in range(4)], [f"table {i}" for i in range(3)]  # the first of them is there
 REQUESTS = int(os.environ.get("H5FS_CRASH_REQUESTS", 60))
 
 
@@ -29,17 +31,34 @@ def make(path, options):
         f.create_dataset("events", (1,), EVENT, maxshape=(None,), chunks=(3,))[0] = ("Oslo", numpy.arange(3), 7)
         f.create_dataset("fixed", (3,), text)[...] = ["a", "b", "c"]
         f["scalar"] = "one"
+        f.create_dataset("numbers", (9,), "<i4", maxshape=(None,), chunks=(4,))[...] = numpy.arange(9)
+        f.create_dataset(ARRAYS[0], data=numpy.arange(40.0).reshape(10, 4), maxshape=(None, 4), chunks=(3, 4), compression="gzip")
+        f.create_dataset(TABLES[0], data=numpy.array([(1, b"a")], [("n", "<i8"), ("word", "S3")]), maxshape=(None,), chunks=(8,))
+        f["log"].attrs["old"] = "a text"
+
+
+def whole(array):
+    return str(array.dtype), array.shape, array.tolist()
 
 
 def contents(f):
-    """Of each dataset its elements."""
-    return {name: [of(v) for v in numpy.ravel(f[name][()])] for name in f}
+    """Of each dataset its elements, of some also their type and shape; of each attribute its text."""
+    found = {}
+    for name in f:
+        found[name] = whole(f[name][...]) if name in ARRAYS + TABLES else [of(v) for v in numpy.ravel(f[name][()])]
+        found.update((f"{name}@{key}", value) for key, value in f[name].attrs.items())
+    return found
+
+
+def copy(model):
+    return {name: list(value) if isinstance(value, list) else value for name, value in model.items()}
 
 
 class Program:
     """Random requests; `model`: what readers see."""
 
-    def __init__(self, model, chance):
+    def __init__(self, model, chance, longest=60_000):
+        self.longest = longest  # text of an attribute
         self.model, self.chance, self.files, self.count, self.fits = model, chance, {}, 0, True
 
     def line(self, name):
@@ -101,12 +120,51 @@ class Program:
         if word == "close":
             del self.files[number]
 
+    def put(self, path, data, flags=TRUNCATE):
+        """A program writes a whole file."""
+        yield ["put", path, flags, data.hex()], False
+
+    def array(self):
+        name = self.chance.choice(ARRAYS)
+        shape = [self.chance.choice((1, 3, 30)), 4][:self.chance.choice((0, 1, 2, 2))]
+        array = numpy.array(numpy.random.default_rng(self.chance.randrange(1 << 30)).integers(0, 99, shape),
+                            self.chance.choice(("<f8", "<f8", ">i2", "<c16")), order=self.chance.choice("CF"))
+        out = io.BytesIO()
+        numpy.lib.format.write_array(out, array)
+        self.model[name] = whole(array)
+        yield from self.put(f".h5fs/npy/{name}.npy", out.getvalue())
+
+    def table(self):
+        name = self.chance.choice(TABLES)
+        rows = [(i, self.chance.choice((b"a", b"bcd"))) for i in range(self.chance.choice((1, 5, 50)))]
+        if self.chance.randrange(2):  # the type that is there, if it is
+            rows[0] = (-1, b"bcd")
+        size = max(len(word) for _, word in rows)
+        if name in self.model and "S3" in self.model[name][0]:
+            size = 3
+        self.model[name] = whole(numpy.array(rows, [("n", "<i8"), ("word", f"S{size}")]))
+        yield from self.put(f".h5fs/csv/{name}.csv", b"n,word\n" + b"".join(b"%d,%s\n" % row for row in rows))
+
+    def attribute(self):
+        name, key = self.chance.choice(("log", "events")), self.chance.choice(("old", "a", "b"))
+        self.count += 1
+        text = f"{self.count} " + "z" * self.chance.choice((0, 9, 300, self.longest))
+        self.model[f"{name}@{key}"] = text
+        yield from self.put(f".h5fs/attrs/{name}/{key}", text.encode())
+
+    def numbers(self):
+        flags = self.chance.choice((APPEND, TRUNCATE))
+        values = [self.chance.randrange(1 << 31) for _ in range(self.chance.choice((1, 3, 300)))]
+        self.model["numbers"] = (self.model["numbers"] if flags == APPEND else []) + values
+        yield from self.put(".h5fs/lines/numbers", b"".join(b"%d\n" % v for v in values), flags)
+
     def commit(self):
         yield ["commit"], True
 
     def requests(self):
         for _ in range(REQUESTS):
-            make = self.chance.choice([self.open, self.rewrite, self.write, self.write, self.write, self.commit, lambda: self.end("fsync"),
+            make = self.chance.choice([self.open, self.rewrite, self.write, self.write, self.write, self.commit, self.array, self.table,
+                                       self.attribute, self.numbers, lambda: self.end("fsync"),
                                        lambda: self.end("close")])
             yield from make()
         for number in sorted(self.files):
@@ -121,9 +179,9 @@ class CrashText(CrashCase):
         file = h5py.h5f.open_file_image(bytes(image))
         with h5py.File(file) as f:
             found = contents(f)
-        for name, elements in found.items():
-            if not any(elements == model[name] for model in models):
-                raise AssertionError(f"{name} has {len(elements)} elements, of {[len(model[name]) for model in models]}")
+        for name in {name for model in models for name in model} | set(found):
+            if not any(found.get(name) == model.get(name) for model in models):
+                raise AssertionError(f"{name} is {str(found.get(name))[:300]}, of {[str(model.get(name))[:100] for model in models]}")
 
     def start(self, style):
         path = self.file("f.h5")
@@ -138,15 +196,16 @@ class CrashText(CrashCase):
             with self.subTest(style):
                 path, model = self.start(style)
                 before = open(path, "rb").read()
-                first = {name: list(elements) for name, elements in model.items()}
-                shell, history, program = Shell(path, self.file("record")), [], Program(model, chance)
+                first = copy(model)
+                shell, history = Shell(path, self.file("record")), []
+                program = Program(model, chance, 60_000 if style == "earliest" else 70_000)
                 for words, durable in program.requests():
                     error, calls, _, _ = shell.ask(*words)
                     self.assertEqual(error, 0 if program.fits else 22, words)
-                    history.append((calls, durable, {name: list(elements) for name, elements in model.items()}))
+                    history.append((calls, durable, copy(model)))
                 self.assertEqual(shell.end(), 0)
-                with h5py.File(path) as f:
-                    self.assertEqual(contents(f), model)
+                with open(path, "rb") as f:
+                    self.look(f.read(), [model])
                 self.replay(path, before, Record(self.file("record")), history, first, chance)
 
     def begin_program(self):
@@ -164,7 +223,7 @@ class CrashText(CrashCase):
     def end_program(self, program, shell):
         """The new lines of `gzip` take the place of the old ones. The exit status."""
         self.new = program.files[3][1]
-        error = shell.ask("fsync", 3)[0]
+        error, _, self.fired, _ = shell.ask("fsync", 3)
         if not error:
             program.switch(3)
         shell.ask("close", 3)
@@ -174,6 +233,9 @@ class CrashText(CrashCase):
         """libhdf5 reads elements that were written, in their order; all of them, unless some may be lost."""
         with h5py.File(path) as f:
             for name, elements in contents(f).items():
+                if name not in LINES + EVENTS:
+                    self.assertEqual(elements, model[name])
+                    continue
                 if name == "gzip" and some:
                     self.assertIn(elements, (self.old, self.new))
                     continue
@@ -191,7 +253,10 @@ class CrashText(CrashCase):
                 error, _, now, _ = shell.ask(*words)
                 fired |= now
                 self.assertTrue(fired or not error, words)
-        self.end_program(program, shell)
+        status = self.end_program(program, shell)
+        fired |= self.fired or status != 0
+        if status:  # the next mount heals what the journal has
+            self.recover(path, n)
         self.check_whole(path, model, fired)
         return fired
 

@@ -223,6 +223,8 @@ class Faults(unittest.TestCase):
                     if self.digest() != first:
                         self.end()
                         self.begin(before)
+                    elif request[0] == "put":  # the dataset that was begun goes with the next commit
+                        self.assertEqual(self.shell.ask("commit")[0], 0)
             else:
                 # Without what failed, or with another attempt at it by the next commit.
                 if self.digest() != after:
