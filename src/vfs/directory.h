@@ -82,12 +82,12 @@ static inline void h5_entry_set_passing(const struct h5_vfs *vfs, struct h5_vfs_
 {
 	const struct h5_node *node = entry->node;
 
-	/* The target of a symlink depends on where its directory is. When a plain file is moved onto a
-	 * dataset, the new name leads to that. */
+	/* The target of a symlink depends on where its directory is. */
 	entry->passing =
-		passing || (vfs->options.writable &&
-			    (h5_vfs_is_in_view(node) || node->entity.kind == H5_NODE_SYMLINK ||
-			     (node->entity.file == vfs->file && h5_plain_has(vfs, node->entity.address))));
+		passing ||
+		(vfs->options.writable &&
+		 (h5_vfs_is_in_view(node) || node->entity.kind == H5_NODE_SYMLINK ||
+		  (node->entity.file == vfs->file && h5_plain_is_released(vfs, node->entity.address))));
 }
 
 /* ---- listings: listing.c ---- */

@@ -3,8 +3,11 @@
 #include "base/checked.h"
 #include "dataset/rechunk.h"
 #include "dataset/writer.h"
+#include "vfs/names.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	FILES_MAX = 1 << 20, /* that are remembered */
@@ -15,6 +18,7 @@ enum {
 
 struct h5_plain {
 	uint64_t address;
+	struct h5_changed_name *released; /* the last name that was to be moved onto a dataset; NULL: none */
 	UT_hash_handle hh;
 };
 
@@ -29,6 +33,7 @@ static struct h5_plain *find(const struct h5_vfs *vfs, uint64_t address)
 static void forget(struct h5_vfs *vfs, struct h5_plain *plain)
 {
 	HASH_DEL(vfs->plain, plain);
+	free(plain->released);
 	free(plain);
 }
 
@@ -68,6 +73,30 @@ void h5_plain_free(struct h5_vfs *vfs)
 
 	HASH_ITER(hh, vfs->plain, plain, next)
 	forget(vfs, plain);
+}
+
+int h5_plain_release_name(struct h5_vfs *vfs, uint64_t address, const struct h5_node *directory,
+			  const char *name)
+{
+	struct h5_plain *plain = find(vfs, address);
+	struct h5_changed_name *note;
+
+	if (plain->released && plain->released->directory == directory->id &&
+	    !strcmp(plain->released->name, name))
+		return 0;
+	note = h5_names_note(directory, name);
+	if (!note)
+		return -ENOMEM;
+	free(plain->released);
+	plain->released = note;
+	return -ESTALE;
+}
+
+bool h5_plain_is_released(const struct h5_vfs *vfs, uint64_t address)
+{
+	const struct h5_plain *plain = vfs->plain ? find(vfs, address) : NULL;
+
+	return plain && plain->released;
 }
 
 /* ---- chunks ---- */

@@ -19,6 +19,16 @@ static inline bool h5_plain_has(const struct h5_vfs *vfs, uint64_t address)
 }
 void h5_plain_free(struct h5_vfs *vfs);
 
+/* When a plain file is moved onto a dataset, the kernel takes the new name for one of the file, for as long
+ * as it would have kept the old one. So it must not keep that: before the move it looks the name up anew.
+ *
+ * To be called before the move, with the name of the file. -ESTALE: the kernel may have the name. It looks
+ * the name up and asks again, and then this is 0. */
+int h5_plain_release_name(struct h5_vfs *vfs, uint64_t address, const struct h5_node *directory,
+			  const char *name);
+/* True: the object is a plain file, and the kernel must not keep names of it. */
+bool h5_plain_is_released(const struct h5_vfs *vfs, uint64_t address);
+
 /* To be called before the writer's dataset grows to so many bytes: if it is a plain file with many small
  * chunks, it gets larger ones. */
 int h5_plain_grow(struct h5_vfs *vfs, struct h5_dataset_writer *writer, uint64_t size);

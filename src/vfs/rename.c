@@ -213,16 +213,16 @@ static int replace_contents(struct renaming *r)
 {
 	const struct h5_naming_plan plan = {.from = r->from.directory, .less = h5_naming_counted(&r->from)};
 	const struct h5_also also = {drop_source, r};
-	int rc = h5_naming_order(r->vfs, &plan);
+	int rc = h5_plain_release_name(r->vfs, r->from.link.address, r->from.directory, r->from.text);
 
+	if (!rc)
+		rc = h5_naming_order(r->vfs, &plan);
 	if (!rc)
 		rc = h5_replace_contents(r->vfs, r->from.link.address, r->to.link.address, &also);
 	if (rc)
 		return rc;
 	h5_naming_changed(&r->from, -1);
 	h5_change_note_contents(r->vfs, r->to.link.address);
-	/* The kernel takes the new name for one of the plain file, but it asks again: h5_entry_set_passing().
-	 */
 	h5_naming_end_object(r->vfs, &r->replaced);
 	return 0;
 }

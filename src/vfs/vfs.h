@@ -213,7 +213,8 @@ int h5_vfs_link(struct h5_vfs *vfs, struct h5_node *node, struct h5_node *parent
 		struct h5_vfs_entry *entry);
 int h5_vfs_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *name);
 int h5_vfs_rmdir(struct h5_vfs *vfs, struct h5_node *parent, const char *name);
-/* `flags`: RENAME_NOREPLACE, RENAME_EXCHANGE. */
+/* `flags`: RENAME_NOREPLACE, RENAME_EXCHANGE. -ESTALE: the names must be looked up anew; then the same
+ * request does it. The kernel does both. */
 int h5_vfs_rename(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_node *new_parent,
 		  const char *new_name, unsigned flags);
 

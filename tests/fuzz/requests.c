@@ -9,6 +9,7 @@
 #include "vfs/node.h"
 #include "write.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <stdio.h>
@@ -286,7 +287,8 @@ static void rename_name(struct scene *s, const uint8_t *q)
 	const char *from = name_at(s, q[2]), *to = name_at(s, q[4]);
 	struct h5_node *parent = directory_at(s, q[1], from);
 
-	h5_vfs_rename(s->mount.vfs, parent, from, directory_at(s, q[3], to), to, q[5] % 4);
+	for (int rc = -ESTALE, i = 0; rc == -ESTALE && i < 2; i++) /* the kernel asks again */
+		rc = h5_vfs_rename(s->mount.vfs, parent, from, directory_at(s, q[3], to), to, q[5] % 4);
 }
 
 static void add_link(struct scene *s, const uint8_t *q)

@@ -160,6 +160,8 @@ static int run_rename(struct shell *s, char *words[WORDS])
 	rc = find_parent(s, words[2], &to, &new_name);
 	if (!rc) {
 		rc = h5_vfs_rename(s->vfs, from, name, to, new_name, (unsigned)atoi(words[3]));
+		if (rc == -ESTALE) /* the kernel asks again */
+			rc = h5_vfs_rename(s->vfs, from, name, to, new_name, (unsigned)atoi(words[3]));
 		forget(s, to);
 	}
 	forget(s, from);

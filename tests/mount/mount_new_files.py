@@ -241,6 +241,16 @@ class NewFiles(WriteCase):
                 write(m.at("new"), b"link")
                 os.rename(m.at("new"), m.at("soft"))
                 self.assertEqual(read(m.at("soft")), b"link")
+                # The kernel has seen each of these names before it goes.
+                write(m.at("new"), b"twin")
+                os.link(m.at("new"), m.at("again"))
+                for name, other in ("new", "fixed"), ("again", "text"):
+                    inode = os.stat(m.at(other)).st_ino
+                    self.assertEqual(read(m.at(name)), b"twin")
+                    os.rename(m.at(name), m.at(other))
+                    self.assertEqual((read(m.at(other)), os.stat(m.at(other)).st_ino), (b"twin", inode))
+                write(m.at("text"), b"long\nb\nc\n")
+                write(m.at("fixed"), b"abcd")
             with judges.File(path) as f:
                 self.assertEqual(list(f["rows"][...]), [0x01010101] * 20)
                 self.assertEqual(f["other"].attrs["units"], "km")

@@ -344,5 +344,29 @@ START_TEST(addresses_that_are_used_again)
 }
 END_TEST
 
+/* The kernel keeps the name of a new file, but not if the file is moved onto a dataset, which keeps its own.
+ */
+START_TEST(names_of_new_files)
+{
+	struct h5_vfs_entry made, entry;
+	struct scene s;
+
+	scene_init(&s, styles[_i], NULL);
+	SUCCEEDS(h5_vfs_mknod(s.vfs, h5_vfs_root(s.vfs), "new", &made));
+	ck_assert(!made.passing);
+	ck_assert_int_eq(ask(&s, "mv", "new", "renamed"), 0);
+	SUCCEEDS(h5_vfs_lookup(s.vfs, h5_vfs_root(s.vfs), "renamed", &entry));
+	ck_assert(!entry.passing);
+	h5_vfs_forget(s.vfs, entry.node, 1);
+	ck_assert_int_eq(ask(&s, "mv", "renamed", "a/d00"), -ESTALE);
+	SUCCEEDS(h5_vfs_lookup(s.vfs, h5_vfs_root(s.vfs), "renamed", &entry));
+	ck_assert(entry.passing);
+	h5_vfs_forget(s.vfs, entry.node, 1);
+	ck_assert_int_ne(ask(&s, "mv", "renamed", "a/d00"), -ESTALE);
+	h5_vfs_forget(s.vfs, made.node, 1);
+	scene_release(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("name_change", {no_kill_takes_a_name, STYLES}, {failing_allocations, STYLES},
-		{lost_changes, STYLES}, {addresses_that_are_used_again, STYLES})
+		{lost_changes, STYLES}, {addresses_that_are_used_again, STYLES}, {names_of_new_files, STYLES})
