@@ -173,7 +173,7 @@ int h5_btree2_edit_begin(struct h5_btree2_edit *edit, struct h5_btree2 *tree)
 	return rc ? h5_btree2_edit_end(edit, rc) : 0;
 }
 
-/* Writes the node in place, if it may stay there and that is safe; else into new space. */
+/* Writes the node in place, if it may stay there and that is safe, or if it is new; else into new space. */
 static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *node)
 {
 	const struct h5_btree2_header *h = &edit->header;
@@ -192,11 +192,7 @@ static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *n
 				 edit->stage ? edit->stage : H5_STAGE_BLOCK + node->node->level);
 		goto done;
 	}
-	if (node->address != H5_UNDEF)
-		h5_tx_free(file, node->address, h->node_size);
-	rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, h->node_size, &node->address);
-	if (!rc)
-		rc = h5_tx_put(file, node->address, data, h->node_size);
+	rc = h5_tx_shadow(file, &node->address, data, h->node_size);
 done:
 	free(data);
 	return rc;
@@ -253,8 +249,10 @@ static int write_tree(struct h5_btree2_edit *edit)
 	struct h5_btree2_child root = {.address = H5_UNDEF};
 	int rc = edit->root ? flush(edit, edit->root, &root) : 0;
 
-	/* The header changes only if the root has moved: any change of a count moves the root. */
-	return !rc && root.address != edit->header.root ? write_header(edit, &root) : rc;
+	return !rc && (root.address != edit->header.root || root.records != edit->header.root_records ||
+		       root.total != edit->header.records)
+		       ? write_header(edit, &root)
+		       : rc;
 }
 
 int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc)
