@@ -465,20 +465,15 @@ static int walk_data_block(struct walker *walker, const struct h5_earray_shape *
 	return rc;
 }
 
-static int walk_super_block(struct walker *walker, const struct h5_earray_shape *shape)
+/* `address`: of the super block; H5_UNDEF: it is in the index block. */
+static int walk_super_block(struct walker *walker, const struct h5_earray_shape *shape, uint64_t address)
 {
-	const unsigned in_index = shape->header->index_super_blocks;
 	const struct h5_earray_block *super;
 	struct h5_lru_entry *ref;
 	int rc = h5_earray_super_get(walker->index, walker->root, shape, &ref, &super);
 
-	if (rc || (!super && shape->super.number >= in_index))
-		return rc;
-	if (super)
-		rc = visit_block(walker,
-				 h5_chunk_address_at(walker->index, walker->root->index.super_blocks,
-						     shape->super.number - in_index),
-				 shape->super.block_size);
+	if (!rc && super)
+		rc = visit_block(walker, address, shape->super.block_size);
 	for (uint64_t i = 0; i < shape->super.data_blocks && !rc; i++)
 		rc = walk_data_block(walker, shape, super, i);
 	h5_file_put(walker->index->file, ref);
@@ -494,10 +489,17 @@ static int walk_index_block(struct walker *walker)
 		rc = h5_chunk_elements_walk(walker->index, walker->root->index.elements,
 					    header->index_elements, walker->visit, walker->arg);
 	for (unsigned i = 0; i < header->super_blocks && !rc; i++) {
+		uint64_t address = H5_UNDEF;
 		struct h5_earray_shape shape;
 
+		if (i >= header->index_super_blocks) {
+			address = h5_chunk_address_at(walker->index, walker->root->index.super_blocks,
+						      i - header->index_super_blocks);
+			if (address == H5_UNDEF)
+				continue; /* as most are: there is one for each power of two */
+		}
 		h5_earray_shape_init(walker->index, header, i, &shape);
-		rc = walk_super_block(walker, &shape);
+		rc = walk_super_block(walker, &shape, address);
 	}
 	return rc;
 }

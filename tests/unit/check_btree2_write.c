@@ -246,6 +246,36 @@ START_TEST(a_header_that_is_no_cell)
 }
 END_TEST
 
+static uint64_t root_of(struct model *m, uint64_t records)
+{
+	struct btree2_tree tree = {.target = &m->t};
+
+	btree2_check(&tree);
+	ck_assert_uint_eq(tree.header.records, records);
+	return tree.header.root;
+}
+
+/* A node that no commit has changes where it is; one of the last commit moves. */
+START_TEST(new_nodes_stay)
+{
+	const uint64_t shape[3] = {20, 20, 1};
+	struct model *m = model_begin("random", 2048, shape, NULL);
+	uint64_t root;
+
+	ck_assert_int_eq(model_set(m, 7), 0);
+	root = root_of(m, 1);
+	for (size_t i = 0; i < 5; i++)
+		ck_assert_int_eq(model_set(m, i), 0);
+	ck_assert_int_eq(model_remove(m, 7), 0);
+	ck_assert_uint_eq(root_of(m, 5), root);
+	SUCCEEDS(target_commit(&m->t));
+	ck_assert_int_eq(model_set(m, 7), 0);
+	ck_assert_uint_ne(root_of(m, 6), root);
+	model_reopen(m);
+	model_end(m);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("btree2_write", {trees_have_the_shape_of_libhdf5s, 1}, {random_changes, VARIANTS},
 		{all_and_nothing, VARIANTS}, {trims, VARIANTS}, {trees_of_libhdf5, 3},
-		{a_header_that_is_no_cell, 1})
+		{a_header_that_is_no_cell, 1}, {new_nodes_stay, 1})
