@@ -32,4 +32,6 @@ libh5fs_a_SOURCES += \
 	src/change/space.c \
 	src/change/space.h \
 	src/change/transaction.c \
-	src/change/transaction.h
+	src/change/transaction.h \
+	src/change/watch.c \
+	src/change/watch.h

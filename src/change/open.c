@@ -192,6 +192,7 @@ static void tx_end(struct h5_tx *tx)
 	assert(!tx->unit.depth && !tx->participants);
 	done = !tx->applying && !h5_tx_finish(tx);
 	h5_journal_close(tx->journal, done);
+	h5_tx_end_watches(tx);
 	h5_tx_drop_all(tx);
 	h5_space_release(&tx->space);
 	h5_extents_release(&tx->blocks);

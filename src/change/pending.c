@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/private.h"
+#include "change/watch.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -299,6 +300,18 @@ static void note(struct h5_tx_unit *unit, enum note_kind kind, uint64_t address,
 		unit->notes[unit->note_count++] = (struct h5_tx_note){kind, address, n};
 }
 
+bool h5_tx_changes_before(const struct h5_file *file, uint64_t address, uint64_t n, unsigned stage)
+{
+	const struct h5_tx *tx = h5_tx_find(file);
+	uint64_t offset = tx->space.base + address;
+	size_t i = h5_patches_find(&tx->overlay.patches, offset);
+
+	for (; i < h5_tx_patch_count(tx) && h5_tx_patch_at(tx, i)->over.offset < offset + n; i++)
+		if (h5_tx_patch_at(tx, i)->stage < stage)
+			return true;
+	return false;
+}
+
 /* ---- caches ---- */
 
 static void forget(const struct h5_file *file, uint64_t address)
@@ -364,6 +377,7 @@ static void release(struct h5_tx *tx, enum note_kind kind, uint64_t address, uin
 	bool committed;
 
 	forget(tx->file, address);
+	h5_tx_tell_watches(tx->file, address, n);
 	drop_patches(tx, address, n);
 	committed = free_space(tx, address, n);
 	/* Without memory the journal lacks a hash: it guards less, and is correct all the same. */

@@ -1,6 +1,7 @@
-/* Between the files of the transaction. From the ground up: journal.c writes the record of a commit,
- * pending.c holds pending changes and takes them back, transaction.c accepts changes and commits them,
- * give_back.c gives unused space back, open.c opens a file for changes. */
+/* Between the files of the transaction. From the ground up: watch.c tells those that keep what lies in space
+ * that goes, journal.c writes the record of a commit, pending.c holds pending changes and takes them back,
+ * transaction.c accepts changes and commits them, give_back.c gives unused space back, open.c opens a file
+ * for changes. */
 #ifndef H5_CHANGE_PRIVATE_H
 #define H5_CHANGE_PRIVATE_H
 
@@ -67,6 +68,7 @@ struct h5_tx {
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of the headers of objects that change */
 	struct h5_tx_participant *participants;
+	struct h5_tx_watch *watches;
 	unsigned unsettled;	/* number of participants that are to be settled */
 	size_t unsettled_bytes; /* of memory that these participants hold */
 	bool written;		/* something was written or put since the last commit */
@@ -99,6 +101,11 @@ static inline struct h5_tx_patch *h5_tx_patch_at(const struct h5_tx *tx, size_t 
 {
 	return (struct h5_tx_patch *)tx->overlay.patches.list[i];
 }
+
+/* ---- watch.c ---- */
+
+/* The transaction ends. */
+void h5_tx_end_watches(struct h5_tx *tx);
 
 /* ---- journal.c ---- */
 

@@ -40,6 +40,8 @@ enum h5_stage {
 	H5_STAGE_NAME = 516,
 	H5_STAGE_UNNAME = 517,
 	H5_STAGE_UNCOUNT = 518,
+	/* Objects of the global heap go after all that has led to them. */
+	H5_STAGE_DEAD = 519,
 };
 
 enum h5_allocation {
@@ -96,6 +98,8 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
 int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage);
 /* True: the bytes are in new space, or some of them change with the next commit. */
 bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n);
+/* True: some of the bytes, which are not in new space, change with the next commit before this stage. */
+bool h5_tx_changes_before(const struct h5_file *file, uint64_t address, uint64_t n, unsigned stage);
 /* Reads n bytes as the last commit has left them: for those who must keep what the committed state refers to
  * until the next commit is certain. -EUCLEAN: the file ended before. */
 int h5_tx_read_committed(struct h5_file *file, uint64_t address, void *data, size_t n);

@@ -52,13 +52,8 @@ void h5_heap_batch_release(struct h5_heap_batch *batch)
 {
 	drop_blocks(batch, 0);
 	free(batch->blocks);
+	h5_tx_unwatch(batch->file, &batch->watch);
 	h5_heap_batch_init(batch, batch->file);
-}
-
-void h5_heap_batch_forget(struct h5_heap_batch *batch)
-{
-	assert(!batch->count);
-	batch->last.address = H5_UNDEF;
 }
 
 /* ---- putting ---- */
@@ -215,11 +210,15 @@ static int extend(struct h5_heap_batch *batch, const struct h5_heap_block *block
 				(size_t)header, H5_STAGE_BLOCK + 1);
 }
 
-/* Gives back the end of a new collection, which is as large as later objects would have needed it. */
+/* Gives back the end of a new collection, which is as large as later objects would have needed it: whole
+ * pages, so that no bytes are left between collections that nothing could use. Without these, the pages that
+ * collections take become free with them. */
 static void cut(struct h5_heap_batch *batch, struct h5_heap_block *block)
 {
+	const uint64_t begin = h5_file_superblock(batch->file)->base + block->address;
 	uint64_t size = h5_max(block->used, H5_GLOBAL_HEAP_LEAST);
 
+	size += (H5_CELL - (begin + size) % H5_CELL) % H5_CELL;
 	if (block->from || size >= block->size)
 		return;
 	h5_tx_free(batch->file, block->address + size, block->size - size);
@@ -268,6 +267,9 @@ static int flush_all(struct h5_heap_batch *batch)
 	int rc = 0;
 
 	for (size_t i = 0; i < batch->count && !rc; i++) {
+		if (batch->blocks[i].from && batch->blocks[i].address != batch->last.address)
+			return h5_fail(-EUCLEAN, batch->blocks[i].address,
+				       "global heap collection: other values share it");
 		cut(batch, &batch->blocks[i]);
 		rc = flush_block(batch, &batch->blocks[i]);
 	}
@@ -291,6 +293,7 @@ int h5_heap_batch_flush(struct h5_heap_batch *batch)
 	batch->last.data = NULL;
 	batch->last.capacity = 0;
 	batch->transaction = h5_tx_number(batch->file);
+	h5_tx_watch(batch->file, &batch->watch, &batch->last.address);
 	drop_blocks(batch, 0);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #ifndef H5_OBJECT_HEAP_BATCH_H
 #define H5_OBJECT_HEAP_BATCH_H
 
+#include "change/watch.h"
 #include "object/global_heap_write.h"
 
 /* Objects of a collection that the file lacks. */
@@ -30,7 +31,8 @@ struct h5_heap_batch {
 	uint64_t next_size; /* bytes of the next collection */
 	size_t held;	    /* bytes of memory */
 	/* The last collection that went to the transaction: its data are not in memory. */
-	struct h5_heap_block last; /* address H5_UNDEF: none */
+	struct h5_heap_block last; /* address H5_UNDEF: none, or others have changed it */
+	struct h5_tx_watch watch;  /* over it */
 	uint64_t transaction;	   /* in which that was; h5_tx_number() */
 };
 
@@ -52,7 +54,5 @@ void h5_heap_batch_back(struct h5_heap_batch *batch, const struct h5_heap_mark *
 
 /* Brings the objects into the transaction. On failure they stay in the batch. */
 int h5_heap_batch_flush(struct h5_heap_batch *batch);
-/* Nothing more goes to a collection that is there: to be called before one of them is freed. */
-void h5_heap_batch_forget(struct h5_heap_batch *batch);
 
 #endif

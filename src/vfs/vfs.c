@@ -145,6 +145,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 		return;
 	h5_handles_close(vfs);
 	h5_dataset_writers_close(vfs->file);
+	h5_global_heap_writer_release(&vfs->heap);
 	h5_followers_free(vfs);
 	h5_declared_free(vfs);
 	h5_plain_free(vfs);
