@@ -7,6 +7,7 @@
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "dataset/dataset.h"
+#include "dataset/values.h"
 #include "dataset/writer.h"
 #include "format/shared_message.h"
 #include "object/attribute.h"
@@ -392,6 +393,20 @@ int h5_dataset_give_up(const struct h5_dataset *dataset)
 	return h5_unit_end(dataset->file, rc);
 }
 
+/* Gives up what only the object's values refer to in the global heap. */
+static int give_up_values(struct gathering *g, const struct h5_object *object)
+{
+	struct h5_heap_dead dead;
+	int rc;
+
+	h5_heap_dead_init(&dead, g->file);
+	rc = h5_object_find_values(g->file, object, &dead);
+	if (!rc)
+		rc = h5_heap_dead_give_up(&dead, gather_block, g);
+	h5_heap_dead_release(&dead);
+	return rc;
+}
+
 /* Nothing of it was gathered before. */
 static int gather_object(struct gathering *g, uint64_t address, struct h5_damage *damage)
 {
@@ -405,6 +420,8 @@ static int gather_object(struct gathering *g, uint64_t address, struct h5_damage
 	if (rc)
 		return is_damage(rc) ? h5_damage_note(damage, rc) : rc;
 	rc = gather_parts(g, object, damage);
+	if (!rc)
+		rc = give_up_values(g, object);
 	if (!rc)
 		rc = h5_shared_table_drop(g->file, address, g->shared, g->shared_count);
 	g->shared_count = 0;

@@ -26,8 +26,8 @@ int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last);
  * (h5_tx_settle()).
  *
  * Committed datatypes that the object and its attributes refer to are counted less; one that nothing uses any
- * more goes with the object. What stays: data of variable length and mappings of virtual datasets in the
- * global heap, as libhdf5 has it; external files. Shared messages: object/shared_table_write.h.
+ * more goes with the object. What its values own in the global heap goes, too: dataset/values.h. External
+ * files stay. Shared messages: object/shared_table_write.h.
  *
  * A damaged part stays, too, and its space is lost to the file: links, attributes or data of the object as a
  * whole; all of it if its header cannot be read, or if blocks of it overlap.

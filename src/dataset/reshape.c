@@ -112,7 +112,7 @@ static int change(struct h5_dataset_writer *writer, const uint64_t *dims)
 	if (memcmp(least, dims, rank * sizeof *least))
 		rc = h5_dataset_writer_check_growth(writer);
 	if (!rc && memcmp(least, now, rank * sizeof *least))
-		rc = shrink(writer, least);
+		rc = h5_dataset_writer_shrink(writer, least, shrink);
 	if (!rc && memcmp(least, dims, rank * sizeof *least))
 		rc = grow(writer, dims);
 	return rc;

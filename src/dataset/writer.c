@@ -6,6 +6,7 @@
 #include "change/object_header_edit.h"
 #include "change/object_header_rewrite.h"
 #include "change/transaction.h"
+#include "dataset/values.h"
 #include "dataset/writing.h"
 #include "object/value_heap.h"
 #include "store/object_header.h"
@@ -417,6 +418,41 @@ int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer)
 		       "dataset: its fill value has data of variable length, which elements cannot share");
 }
 
+int h5_dataset_writer_shrink(struct h5_dataset_writer *writer, const uint64_t *dims, h5_shrink *shrink)
+{
+	struct h5_heap_dead dead;
+	int rc;
+
+	if (h5_datatype_is_fixed(writer->dataset->type))
+		return shrink(writer, dims);
+	h5_heap_dead_init(&dead, writer->file);
+	rc = h5_dataset_writer_settle(writer);
+	if (!rc)
+		rc = h5_dataset_find_outside(writer->file, writer->address, dims, &dead);
+	if (!rc)
+		rc = shrink(writer, dims);
+	/* If elements were not cleared, they may come back when another program makes the dataset larger. The
+	 * dataset has shrunk even if this fails: then the space is lost to the file. */
+	if (!rc && !h5_dataset_writer_is_dirty(writer))
+		(void)h5_heap_dead_give_up(&dead, h5_tx_free_extent, writer->file);
+	h5_heap_dead_release(&dead);
+	return rc;
+}
+
+static int shrink_rows(struct h5_dataset_writer *writer, const uint64_t *dims)
+{
+	return writer->ops->shrink(writer, dims[0]);
+}
+
+static int shrink(struct h5_dataset_writer *writer, uint64_t rows)
+{
+	uint64_t dims[H5_RANK_MAX];
+
+	memcpy(dims, writer->dataset->space.dims, sizeof dims);
+	dims[0] = rows;
+	return h5_dataset_writer_shrink(writer, dims, shrink_rows);
+}
+
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 {
 	int rc = 0;
@@ -432,8 +468,8 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 		rc = h5_dataset_writer_check_growth(writer);
 	if (rc)
 		return rc;
-	return report(writer, rows > writer->rows ? writer->ops->grow(writer, rows, NULL)
-						  : writer->ops->shrink(writer, rows));
+	return report(writer,
+		      rows > writer->rows ? writer->ops->grow(writer, rows, NULL) : shrink(writer, rows));
 }
 
 int h5_dataset_writer_peek(struct h5_dataset_writer *writer, void *data, size_t n)

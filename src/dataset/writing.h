@@ -84,6 +84,10 @@ bool h5_dataset_writer_may_grow(const struct h5_dataset_writer *writer);
 int h5_dataset_writer_publish(struct h5_dataset_writer *writer);
 /* Writes the fill value through the layout, piece by piece. */
 int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n);
+/* Makes the dataset smaller by the function, and then gives up what the elements outside of the dimensions
+ * own in the global heap. */
+typedef int h5_shrink(struct h5_dataset_writer *writer, const uint64_t *dims);
+int h5_dataset_writer_shrink(struct h5_dataset_writer *writer, const uint64_t *dims, h5_shrink *shrink);
 /* 0: new elements can have the fill value. -ENOTSUP: they cannot, since they would share data of variable
  * length with it. */
 int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer);

@@ -64,7 +64,8 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 		struct h5_global_heap_object object;
 
 		object.index = h5_read_u16(r);
-		h5_reader_skip(r, 6);
+		object.references = h5_read_u16(r);
+		h5_reader_skip(r, 4);
 		object.size = h5_read_length(r);
 		h5_reader_skip(r, header - field);
 		object.offset = h5_reader_at(r);
@@ -84,33 +85,59 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 	return rc;
 }
 
+size_t h5_global_heap_header(uint8_t size_of_lengths)
+{
+	return (size_t)aligned(8u + size_of_lengths);
+}
+
+int h5_global_heap_next(struct h5_reader *r, uint64_t left, struct h5_global_heap_object *object)
+{
+	const uint64_t address = h5_reader_address(r);
+	const size_t header = h5_global_heap_header(r->size_of_lengths);
+	int rc;
+
+	object->index = h5_read_u16(r);
+	object->references = h5_read_u16(r);
+	h5_reader_skip(r, 4);
+	object->size = h5_read_length(r);
+	h5_reader_skip(r, header - 8u - r->size_of_lengths);
+	object->offset = h5_reader_at(r);
+	rc = h5_reader_check(r, "global heap collection");
+	if (rc)
+		return rc;
+	if (!object->index && object->size != left)
+		return h5_fail(-EUCLEAN, address, "global heap collection: free space of %ju bytes, not %ju",
+			       (uintmax_t)object->size, (uintmax_t)left);
+	/* All is aligned, so the padding fits if the data do. */
+	if (object->index && object->size > left - header)
+		return h5_fail(-EUCLEAN, address,
+			       "global heap collection: an object of %ju bytes passes the end",
+			       (uintmax_t)object->size);
+	return 0;
+}
+
+int h5_global_heap_check_size(uint64_t address, uint64_t size)
+{
+	if (size < H5_GLOBAL_HEAP_LEAST || size % 8)
+		return h5_fail(-EUCLEAN, address, "global heap collection: a size of %ju bytes",
+			       (uintmax_t)size);
+	return 0;
+}
+
 /* Behind the last object there must be free space up to the end, or no room for another header. */
 int h5_global_heap_verify(struct h5_reader *r)
 {
-	size_t field = 8u + r->size_of_lengths, header = (size_t)aligned(field), size = h5_reader_left(r);
+	const size_t header = h5_global_heap_header(r->size_of_lengths);
+	struct h5_global_heap_object object = {.index = 1};
+	int rc = h5_global_heap_check_size(r->address, h5_reader_left(r));
 
-	if (size < H5_GLOBAL_HEAP_LEAST || size % 8)
-		return h5_fail(-EUCLEAN, r->address, "global heap collection: a size of %zu bytes", size);
 	h5_reader_skip(r, header);
-	while (h5_reader_left(r) >= header) {
-		uint64_t address = h5_reader_address(r), left = h5_reader_left(r), n;
-		uint16_t index = h5_read_u16(r);
-
-		h5_reader_skip(r, 6);
-		n = h5_read_length(r);
-		h5_reader_skip(r, header - field);
-		if (!index)
-			return n == left ? 0
-					 : h5_fail(-EUCLEAN, address,
-						   "global heap collection: free space of %ju bytes, not %ju",
-						   (uintmax_t)n, (uintmax_t)left);
-		if (n > h5_reader_left(r))
-			return h5_fail(-EUCLEAN, address,
-				       "global heap collection: an object of %ju bytes passes the end",
-				       (uintmax_t)n);
-		h5_reader_skip(r, (size_t)h5_min(aligned((size_t)n), h5_reader_left(r)));
+	while (!rc && object.index && h5_reader_left(r) >= header) {
+		rc = h5_global_heap_next(r, h5_reader_left(r), &object);
+		if (!rc && object.index)
+			h5_reader_skip(r, (size_t)aligned(object.size));
 	}
-	return 0;
+	return rc;
 }
 
 /* ---- encoding ---- */

@@ -10,12 +10,21 @@
 enum { H5_GLOBAL_HEAP_PREFIX = 16 }; /* bytes that tell a collection's size */
 
 struct h5_global_heap_object {
-	uint16_t index;	       /* 1, ... */
+	uint16_t index;	       /* 1, ...; 0: free space */
+	uint16_t references;   /* libhdf5 writes 0 */
 	uint64_t offset, size; /* of the data, in the collection */
 };
 
 /* `size`: of the whole collection. */
 int h5_global_heap_size(struct h5_reader *prefix, uint64_t *size);
+
+/* Bytes of the header of an object; the prefix of a collection takes as many. */
+size_t h5_global_heap_header(uint8_t size_of_lengths);
+/* The header of the object, or of the free space, that is next in the collection, of which `left` bytes are
+ * left from there on. `offset` is that behind the header. -EUCLEAN: some version of libhdf5 refuses it. */
+int h5_global_heap_next(struct h5_reader *r, uint64_t left, struct h5_global_heap_object *object);
+/* -EUCLEAN: some version of libhdf5 refuses a collection of that size. */
+int h5_global_heap_check_size(uint64_t address, uint64_t size);
 
 /* Checks size and free space of the collection that the reader is over. -EUCLEAN: some version of libhdf5
  * refuses the collection, or fails when it adds to it. It may still be readable. */
@@ -28,8 +37,7 @@ int h5_global_heap_decode(struct h5_reader *r, struct h5_global_heap_object **ob
 
 enum { H5_GLOBAL_HEAP_LEAST = 4096 }; /* least bytes of a collection: libhdf5 1.14 refuses smaller ones */
 
-/* Bytes of an object with n bytes of data; n is at most UINT64_MAX / 2. The prefix of a collection takes as
- * much as an object without data. */
+/* Bytes of an object with n bytes of data; n is at most UINT64_MAX / 2. */
 uint64_t h5_global_heap_room(uint8_t size_of_lengths, uint64_t n);
 /* The prefix of a collection of `size` bytes. */
 void h5_global_heap_encode_prefix(struct h5_writer *w, uint64_t size);

@@ -115,6 +115,15 @@ static int read_value(struct h5_file *file, struct h5_attribute_message *m, stru
 	return rc;
 }
 
+int h5_attribute_read(struct h5_file *file, struct h5_reader message, struct h5_attribute *attribute)
+{
+	struct h5_attribute_message m;
+	int rc = h5_attribute_decode(&message, &m);
+
+	*attribute = (struct h5_attribute){0};
+	return rc ? rc : read_value(file, &m, attribute);
+}
+
 static int copy_name(const struct h5_attribute_message *m, struct h5_attribute *attribute)
 {
 	attribute->name = malloc(m->name_size + 1);

@@ -27,6 +27,10 @@ int h5_attribute_get(struct h5_file *file, uint64_t object, const char *name, ui
 		     struct h5_lru_entry **ref, const struct h5_attribute **attribute);
 void h5_attribute_release(struct h5_attribute *attribute); /* may run twice */
 
+/* The attribute in a message, without its name; its data are borrowed from the message. On success
+ * h5_attribute_release(). */
+int h5_attribute_read(struct h5_file *file, struct h5_reader message, struct h5_attribute *attribute);
+
 /* All attributes by name (increasing by bytes), no name twice:
  *
  *   rc = h5_attribute_begin(&walk, file, object);

@@ -7,6 +7,8 @@
 #include "change/object_header_insert.h"
 #include "change/transaction.h"
 #include "object/attribute.h"
+#include "object/attribute_values.h"
+#include "object/heap_dead.h"
 #include "object/named_message_write.h"
 #include "object/shared_table_write.h"
 
@@ -112,6 +114,66 @@ static int copy_message(struct h5_file *file, uint64_t object, const char *name,
 	return rc == -ENOENT ? -ENODATA : rc;
 }
 
+/* ---- values ---- */
+
+/* If a value is damaged, all that the attribute owns in the global heap stays there. */
+static int note_damage(struct h5_heap_dead *dead, int rc)
+{
+	if (rc)
+		h5_heap_dead_release(dead);
+	return h5_is_passing(rc) ? rc : 0;
+}
+
+/* Adds what the elements of a message own. */
+static int find_values(struct h5_reader message, struct h5_heap_dead *dead)
+{
+	return note_damage(dead, h5_attribute_own(dead->file, message, h5_heap_dead_add, dead));
+}
+
+/* The old elements go; some of the new ones may own what they owned. */
+static int give_up_values(struct h5_heap_dead *dead, const struct h5_datatype *type, const void *data,
+			  uint64_t elements)
+{
+	int rc = dead->collections
+			 ? h5_values_own(dead->file, type, data, elements, h5_heap_dead_remove, dead)
+			 : 0;
+
+	rc = note_damage(dead, rc);
+	return rc ? rc : h5_heap_dead_give_up(dead, h5_tx_free_extent, dead->file);
+}
+
+/* ---- new elements ---- */
+
+static int give_up_old(struct h5_heap_dead *dead, struct h5_reader message)
+{
+	struct h5_attribute attribute;
+	int rc = dead->collections ? h5_attribute_read(dead->file, message, &attribute) : 1;
+
+	if (rc)
+		return rc == 1 ? 0 : note_damage(dead, rc);
+	rc = give_up_values(dead, attribute.type, attribute.data, attribute.space.elements);
+	h5_attribute_release(&attribute);
+	return rc;
+}
+
+/* Puts new elements into the message, whose old ones are at the offset, in a unit. */
+static int update(struct h5_file *file, uint64_t object, const struct h5_new_named *new, uint8_t *message,
+		  size_t at, const void *data, size_t n)
+{
+	struct h5_heap_dead dead;
+	int rc;
+
+	h5_heap_dead_init(&dead, file);
+	rc = find_values(h5_file_reader(file, message, new->size, H5_UNDEF), &dead);
+	memcpy(message + at, data, n);
+	if (!rc)
+		rc = h5_named_replace(file, object, new);
+	if (!rc)
+		rc = give_up_old(&dead, h5_file_reader(file, message, new->size, H5_UNDEF));
+	h5_heap_dead_release(&dead);
+	return rc;
+}
+
 int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name, const void *data, size_t n)
 {
 	struct h5_new_named new = {.kind = H5_NAMED_ATTRIBUTE, .name = name, .name_size = strlen(name)};
@@ -121,31 +183,38 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 
 	if (rc)
 		return rc;
+	new.body = message;
 	/* Padding may follow the elements. */
-	if (n > new.size - at) {
+	if (n > new.size - at)
 		rc = h5_fail(-EINVAL, object, "attribute %s has fewer than %zu bytes", name, n);
-	} else {
-		memcpy(message + at, data, n);
-		new.body = message;
-		rc = h5_named_replace(file, object, &new);
-	}
+	else
+		rc = h5_unit_begin(file);
+	if (!rc)
+		rc = h5_unit_end(file, update(file, object, &new, message, at, data, n));
 	free(message);
 	return rc;
 }
 
+/* ---- what an attribute uses ---- */
+
 /* What an attribute uses. An attribute in the file's heap of shared messages goes on using it. */
 struct uses {
-	uint64_t type; /* a committed datatype; H5_UNDEF: none */
+	struct h5_heap_dead values; /* what its elements own */
+	uint64_t type;		    /* a committed datatype; H5_UNDEF: none */
 	struct h5_shared_use shared[2];
 	unsigned count; /* of these */
 };
 
 static int find_in_message(struct h5_reader message, struct uses *uses)
 {
+	int rc;
+
 	uses->count = h5_attribute_shared(message, uses->shared);
-	return h5_attribute_committed(message, &uses->type);
+	rc = h5_attribute_committed(message, &uses->type);
+	return rc ? rc : find_values(message, &uses->values);
 }
 
+/* On success h5_heap_dead_release(&uses->values). */
 static int find_uses(struct h5_file *file, uint64_t object, const char *name, struct uses *uses)
 {
 	struct h5_named_storage storage;
@@ -156,6 +225,7 @@ static int find_uses(struct h5_file *file, uint64_t object, const char *name, st
 	int rc = h5_object_get(file, object, &ref, &found);
 
 	*uses = (struct uses){.type = H5_UNDEF};
+	h5_heap_dead_init(&uses->values, file);
 	if (rc)
 		return rc;
 	rc = h5_named_storage_find(file, found, H5_NAMED_ATTRIBUTE, &storage);
@@ -169,6 +239,8 @@ static int find_uses(struct h5_file *file, uint64_t object, const char *name, st
 		rc = find_in_message(h5_message_reader(file, message), uses);
 	h5_message_release(file, &body);
 	h5_file_put(file, ref);
+	if (rc)
+		h5_heap_dead_release(&uses->values);
 	return rc;
 }
 
@@ -195,19 +267,40 @@ static int drop_uses(struct h5_file *file, const struct uses *uses)
 	return rc || !uses->count ? rc : h5_shared_table_drop(file, H5_UNDEF, uses->shared, uses->count);
 }
 
+/* In a unit. */
+static int remove_attribute(struct h5_file *file, uint64_t object, const char *name, struct uses *uses)
+{
+	int rc = h5_named_remove(file, object, H5_NAMED_ATTRIBUTE, name, strlen(name));
+
+	if (!rc)
+		rc = drop_uses(file, uses);
+	return rc ? rc : h5_heap_dead_give_up(&uses->values, h5_tx_free_extent, file);
+}
+
 int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name)
 {
 	struct uses uses;
 	int rc = find_uses(file, object, name, &uses);
 
-	if (!rc)
-		rc = h5_unit_begin(file);
 	if (rc)
 		return rc == -ENOENT ? -ENODATA : rc;
-	rc = h5_named_remove(file, object, H5_NAMED_ATTRIBUTE, name, strlen(name));
+	rc = h5_unit_begin(file);
 	if (!rc)
-		rc = drop_uses(file, &uses);
-	return h5_unit_end(file, rc);
+		rc = h5_unit_end(file, remove_attribute(file, object, name, &uses));
+	h5_heap_dead_release(&uses.values);
+	return rc;
+}
+
+/* In a unit. */
+static int replace_attribute(struct h5_file *file, uint64_t object, const char *name,
+			     const struct h5_datatype *type, const struct h5_dataspace *space,
+			     const void *data, struct uses *before)
+{
+	int rc = put(file, object, name, type, space, data, h5_named_replace);
+
+	if (!rc)
+		rc = drop_uses(file, before);
+	return rc ? rc : give_up_values(&before->values, type, data, space->elements);
 }
 
 int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
@@ -216,12 +309,11 @@ int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name
 	struct uses before;
 	int rc = find_uses(file, object, name, &before);
 
-	if (!rc)
-		rc = h5_unit_begin(file);
 	if (rc)
 		return rc == -ENOENT ? -ENODATA : rc;
-	rc = put(file, object, name, type, space, data, h5_named_replace);
+	rc = h5_unit_begin(file);
 	if (!rc)
-		rc = drop_uses(file, &before);
-	return h5_unit_end(file, rc);
+		rc = h5_unit_end(file, replace_attribute(file, object, name, type, space, data, &before));
+	h5_heap_dead_release(&before.values);
+	return rc;
 }

@@ -16,7 +16,7 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 int h5_attribute_replace(struct h5_file *file, uint64_t object, const char *name,
 			 const struct h5_datatype *type, const struct h5_dataspace *space, const void *data);
 /* -ENODATA: there is no attribute of that name. The shared messages and committed datatypes that it used
- * are counted less. What its elements refer to in the global heap stays there. */
+ * are counted less. */
 int h5_attribute_remove(struct h5_file *file, uint64_t object, const char *name);
 
 #endif

@@ -1,11 +1,14 @@
 #include "object/global_heap.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/lower_bound.h"
 #include "format/global_heap.h"
 #include "store/file.h"
 
 #include <stdlib.h>
+
+enum { WINDOW = 1 << 12 }; /* bytes of a collection that are read at once */
 
 struct collection {
 	uint8_t *data;
@@ -98,20 +101,64 @@ int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, s
 	return 0;
 }
 
-int h5_global_heap_each(struct h5_file *file, uint64_t address, int (*visit)(void *arg, uint32_t index),
-			void *arg, uint64_t *size)
-{
-	const struct collection *collection;
-	struct h5_lru_entry *ref;
-	int rc = h5_file_block(file, &collection_block, address, 0, NULL, &ref);
+/* A part of a collection that is in memory. */
+struct window {
+	struct h5_file *file;
+	uint64_t address, size; /* of the collection */
+	uint64_t begin;		/* offset of the part */
+	size_t n;		/* its bytes */
+	uint8_t bytes[WINDOW];
+};
 
-	if (rc)
-		return rc;
-	collection = h5_lru_value(ref);
-	*size = collection->size;
-	for (unsigned i = 0; i < collection->count && !rc; i++)
-		rc = visit(arg, collection->objects[i].index);
-	h5_file_put(file, ref);
+/* Makes a reader that begins at the offset of the collection, with the n bytes from there on. */
+static int look_at(struct window *w, uint64_t offset, size_t n, struct h5_reader *r)
+{
+	int rc;
+
+	if (offset < w->begin || n > w->n || offset - w->begin > w->n - n) {
+		w->begin = offset;
+		w->n = (size_t)h5_min(WINDOW, w->size - offset);
+		rc = h5_file_read(w->file, w->address + offset, w->bytes, w->n);
+		if (rc)
+			return rc;
+	}
+	*r = h5_file_reader(w->file, w->bytes + (offset - w->begin), n, w->address + offset);
+	return 0;
+}
+
+static int check_bounds(struct h5_file *file, uint64_t address, uint64_t size)
+{
+	const uint64_t end = h5_file_end(file);
+	int rc = h5_global_heap_check_size(address, size);
+
+	if (!rc && (address > end || size > end - address))
+		rc = h5_fail(-EUCLEAN, address, "global heap collection: it passes the end of the file");
+	return rc;
+}
+
+int h5_global_heap_each(struct h5_file *file, uint64_t address, h5_global_heap_visit *visit, void *arg,
+			uint64_t *size)
+{
+	const uint8_t lengths = h5_file_superblock(file)->size_of_lengths;
+	const size_t header = h5_global_heap_header(lengths);
+	struct h5_global_heap_object object = {.index = 1};
+	struct window w = {.file = file, .address = address};
+	uint64_t at = header;
+	struct h5_reader r;
+	int rc = read_size(file, address, size);
+
+	if (!rc)
+		rc = check_bounds(file, address, *size);
+	w.size = *size;
+	while (!rc && object.index && w.size - at >= header) {
+		rc = look_at(&w, at, header, &r);
+		if (!rc)
+			rc = h5_global_heap_next(&r, w.size - at, &object);
+		object.offset = at + header;
+		if (!rc && object.index)
+			rc = visit(arg, &object);
+		at += h5_global_heap_room(lengths, object.size);
+	}
 	return rc;
 }
 

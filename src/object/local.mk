@@ -1,5 +1,7 @@
 libh5fs_a_SOURCES += \
 	src/object/attribute.c \
+	src/object/attribute_values.c \
+	src/object/attribute_values.h \
 	src/object/attribute_write.c \
 	src/object/attribute.h \
 	src/object/attribute_write.h \
@@ -36,6 +38,8 @@ libh5fs_a_SOURCES += \
 	src/object/group_write.h \
 	src/object/heap_batch.c \
 	src/object/heap_batch.h \
+	src/object/heap_compact.c \
+	src/object/heap_compact.h \
 	src/object/heap_dead.c \
 	src/object/heap_dead.h \
 	src/object/json.c \

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""What a crash, or a call that fails, leaves of text, and of files below .h5fs, that are written. Lines are written without FUSE (tests/lib/vfs_shell.c), and all calls
-that write are recorded. After each crash libhdf5 reads each dataset: its elements are those of one state between the last acknowledged
-commit and now; no pointer is torn, no value is another's."""
+"""What a crash, or a call that fails, leaves of text, of attributes, and of files below .h5fs, that are written. Lines are written without FUSE
+(tests/lib/vfs_shell.c), and all calls that write are recorded. After each crash libhdf5 reads each dataset: its elements are those of one
+state between the last acknowledged commit and now; no pointer is torn, no value is another's, and none is one that was freed."""
 import io
 import json
 import os
@@ -17,6 +17,7 @@ from mountlib import main
 EVENT = numpy.dtype([("station", h5py.string_dtype()), ("days", h5py.vlen_dtype("<i4")), ("n", "<u2")])
 STYLES = {"earliest": dict(libver="earliest"), "superblock 2": dict(libver=("v108", "v108")), "latest": dict(libver="latest")}
 READ, WRITE_ONLY, APPEND, TRUNCATE = os.O_RDONLY, os.O_WRONLY, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC
+ATTRIBUTES = [(where, f"a{i}") for where in ("", "log", "fixed") for i in range(3)]
 LINES, EVENTS, KEEPING = ("log", "gzip", "paged"), ("events",), ("fixed", "scalar")
 ARRAYS, TABLES = [f"array {i}" for i in range(4)], [f"table {i}" for i in range(3)]  # the first of them is there
 REQUESTS = int(os.environ.get("H5FS_CRASH_REQUESTS", 60))
@@ -34,7 +35,7 @@ def make(path, options):
         f.create_dataset("numbers", (9,), "<i4", maxshape=(None,), chunks=(4,))[...] = numpy.arange(9)
         f.create_dataset(ARRAYS[0], data=numpy.arange(40.0).reshape(10, 4), maxshape=(None, 4), chunks=(3, 4), compression="gzip")
         f.create_dataset(TABLES[0], data=numpy.array([(1, b"a")], [("n", "<i8"), ("word", "S3")]), maxshape=(None,), chunks=(8,))
-        f["log"].attrs["old"] = "a text"
+        f["log"].attrs["a0"], f["fixed"].attrs["a1"] = "of libhdf5", "of libhdf5, too"
 
 
 def whole(array):
@@ -43,7 +44,7 @@ def whole(array):
 
 def contents(f):
     """Of each dataset its elements, of some also their type and shape; of each attribute its text."""
-    found = {}
+    found = {f"@{key}": value for key, value in f.attrs.items()}
     for name in f:
         found[name] = whole(f[name][...]) if name in ARRAYS + TABLES else [of(v) for v in numpy.ravel(f[name][()])]
         found.update((f"{name}@{key}", value) for key, value in f[name].attrs.items())
@@ -83,6 +84,26 @@ class Program:
             return
         (self.model[name] if new is None else new).extend(element for _, element in pairs)
         yield ["text", number, "".join(text + "|" for text, _ in pairs)], False
+
+    def set(self):
+        where, name = self.chance.choice(ATTRIBUTES)
+        self.count += 1
+        text = self.model[f"{where}@{name}"] = f"{self.count} " + "z" * self.chance.choice((0, 20, 300, 5000))
+        yield ["set", where, f"user.{name}", text], False
+
+    def remove(self):
+        there = [(where, name) for where, name in ATTRIBUTES if f"{where}@{name}" in self.model]
+        if not there:
+            return
+        where, name = self.chance.choice(there)
+        del self.model[f"{where}@{name}"]
+        yield ["remove", where, f"user.{name}"], False
+
+    def shrink(self):
+        name = self.chance.choice(LINES + EVENTS)
+        if self.model[name]:
+            del self.model[name][self.chance.randrange(len(self.model[name])):]
+            yield ["set", name, "h5fs.shape", len(self.model[name])], False
 
     def open(self):
         number = next(n for n in range(1, 9) if n not in self.files)
@@ -146,7 +167,7 @@ class Program:
         yield from self.put(f".h5fs/csv/{name}.csv", b"n,word\n" + b"".join(b"%d,%s\n" % row for row in rows))
 
     def attribute(self):
-        name, key = self.chance.choice(("log", "events")), self.chance.choice(("old", "a", "b"))
+        name, key = self.chance.choice(("log", "events")), self.chance.choice(("a0", "a", "b"))
         self.count += 1
         text = f"{self.count} " + "z" * self.chance.choice((0, 9, 300, self.longest))
         self.model[f"{name}@{key}"] = text
@@ -164,8 +185,8 @@ class Program:
     def requests(self):
         for _ in range(REQUESTS):
             make = self.chance.choice([self.open, self.rewrite, self.write, self.write, self.write, self.commit, self.array, self.table,
-                                       self.attribute, self.numbers, lambda: self.end("fsync"),
-                                       lambda: self.end("close")])
+                                       self.numbers, self.attribute, self.set, self.set, self.remove, self.shrink,
+                                       lambda: self.end("fsync"), lambda: self.end("close")])
             yield from make()
         for number in sorted(self.files):
             yield from self.end("close", number)
