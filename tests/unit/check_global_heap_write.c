@@ -8,6 +8,7 @@
 #include "object/global_heap.h"
 #include "object/global_heap_write.h"
 #include "object/heap_batch.h"
+#include "object/heap_dead.h"
 #include "object/value.h"
 #include "scratch.h"
 
@@ -106,10 +107,27 @@ static int put(struct scene *s, const void *bytes, size_t n, uint64_t *address, 
 	return sink->put(sink, bytes, n, address, index);
 }
 
-/* Puts the value into the heap and makes the element refer to it, in one unit. */
+/* Gives up the object that an element has referred to. */
+static int give_up(struct scene *s, const uint8_t *element)
+{
+	const uint64_t address = h5_uint_from(element + 4, 8);
+	struct h5_heap_dead dead;
+	int rc = 0;
+
+	h5_heap_dead_init(&dead, s->scratch.file);
+	if (address)
+		rc = h5_heap_dead_add(&dead, address, (uint32_t)h5_uint_from(element + 12, 4));
+	if (!rc)
+		rc = h5_heap_dead_give_up(&dead, h5_tx_free_extent, s->scratch.file);
+	h5_heap_dead_release(&dead);
+	return rc;
+}
+
+/* Puts the value into the heap and makes the element refer to it, in one unit, in which the old value goes;
+ * with values that gather it stays, as the file may lack it. */
 static int set(struct scene *s, unsigned i, const void *bytes, size_t n)
 {
-	uint8_t element[ELEMENT] = {0};
+	uint8_t element[ELEMENT] = {0}, old[ELEMENT];
 	const struct h5_heap_mark mark = h5_heap_batch_mark(&s->batch);
 	uint64_t address = 0;
 	uint32_t index = 0;
@@ -122,11 +140,15 @@ static int set(struct scene *s, unsigned i, const void *bytes, size_t n)
 	unit = h5_unit_begin(s->scratch.file);
 	if (!unit && n && !s->batched)
 		rc = put(s, bytes, n, &address, &index);
+	if (!unit && !rc)
+		rc = h5_file_read(s->scratch.file, element_at(s, i), old, sizeof old);
 	h5_uint_to(element, i < COUNT ? n : n / 4, 4);
 	h5_uint_to(element + 4, address, 8);
 	h5_uint_to(element + 12, index, 4);
 	if (!rc && !unit)
 		rc = h5_tx_patch(s->scratch.file, element_at(s, i), element, sizeof element, H5_STAGE_OBJECT);
+	if (!rc && !unit && !s->batched)
+		rc = give_up(s, old);
 	rc = unit ? unit : h5_unit_end(s->scratch.file, rc);
 	if (rc && s->batched)
 		h5_heap_batch_back(&s->batch, &mark);
@@ -224,6 +246,157 @@ START_TEST(values_of_many_sizes)
 		verify(&s);
 	}
 	judge(&s);
+	end(&s);
+}
+END_TEST
+
+static int count_object(void *arg, const struct h5_global_heap_object *object)
+{
+	unsigned *count = arg;
+
+	*count += object->index != 0;
+	return 0;
+}
+
+enum { GOING = 6 };
+
+/* Objects in one collection, committed, and how many are left as they go one by one. */
+struct going {
+	size_t large;	      /* bytes of every other object */
+	uint8_t order[GOING]; /* of the objects */
+	unsigned left[GOING];
+};
+
+static unsigned count_objects(struct scene *s, uint64_t address)
+{
+	unsigned count = 0;
+	uint64_t size;
+
+	SUCCEEDS(h5_global_heap_each(s->scratch.file, address, count_object, &count, &size));
+	SUCCEEDS(h5_global_heap_check(s->scratch.file, address));
+	return count;
+}
+
+static void have_object(struct scene *s, uint64_t address, unsigned i, bool there)
+{
+	struct h5_lru_entry *ref;
+	const uint8_t *data;
+	size_t n;
+	int rc = h5_global_heap_get(s->scratch.file, address, i + 1, &ref, &data, &n);
+
+	ck_assert_int_eq(rc, there ? 0 : -EUCLEAN);
+	if (there)
+		ck_assert_uint_eq(data[n - 1], 'a' + i);
+	h5_file_put(s->scratch.file, ref);
+}
+
+/* Puts the objects into a collection of many pages, or of one. */
+static uint64_t put_objects(struct scene *s, size_t large)
+{
+	uint64_t address = H5_UNDEF;
+	uint8_t bytes[5000];
+	uint32_t index;
+
+	s->batch.next_size = large > 4096 ? 1 << 16 : 4096;
+	for (unsigned i = 0; i < GOING; i++) {
+		memset(bytes, 'a' + (int)i, sizeof bytes);
+		SUCCEEDS(s->batch.sink.put(&s->batch.sink, bytes, i % 2 ? large : 8 * i + 1, &address,
+					   &index));
+		ck_assert_uint_eq(index, i + 1);
+	}
+	SUCCEEDS(commit(s));
+	return address;
+}
+
+static void remove_objects(struct scene *s, const struct going *going)
+{
+	const uint64_t address = put_objects(s, going->large);
+	uint8_t element[ELEMENT] = {0};
+	struct h5_tx_watch watch = {0};
+	uint64_t watched;
+
+	h5_uint_to(element + 4, address, 8);
+	for (unsigned i = 0; i < GOING; i++) {
+		unsigned before = i ? going->left[i - 1] : GOING;
+
+		watched = address + 20;
+		h5_tx_watch(s->scratch.file, &watch, &watched);
+		h5_uint_to(element + 12, going->order[i] + 1u, 4);
+		SUCCEEDS(give_up(s, element));
+		ck_assert_int_eq(watched == H5_UNDEF, going->left[i] < before);
+		h5_tx_unwatch(s->scratch.file, &watch);
+		if (!going->left[i])
+			continue;
+		SUCCEEDS(h5_tx_commit(s->scratch.file));
+		ck_assert_uint_eq(count_objects(s, address), going->left[i]);
+		have_object(s, address, going->order[i], going->left[i] == before);
+		for (unsigned k = i + 1; k < GOING; k++)
+			have_object(s, address, going->order[k], true);
+	}
+}
+
+/* Of a collection in one page every object can go, in any order, and all of it with the last one. An object
+ * of a larger one goes if one cell can take it out: here, if it is the last one. */
+START_TEST(objects_go)
+{
+	static const struct going cases[] = {
+		{100, {0, 1, 2, 3, 4, 5}, {5, 4, 3, 2, 1, 0}},
+		{100, {5, 4, 3, 2, 1, 0}, {5, 4, 3, 2, 1, 0}},
+		{100, {2, 4, 0, 5, 1, 3}, {5, 4, 3, 2, 1, 0}},
+		{5000, {5, 4, 3, 2, 1, 0}, {5, 4, 3, 2, 1, 0}},
+		{5000, {0, 5, 1, 2, 4, 3}, {6, 5, 5, 5, 4, 3}},
+	};
+	struct scene s;
+
+	begin(&s, "latest", NULL);
+	remove_objects(&s, &cases[_i]);
+	verify(&s);
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	judge(&s);
+	end(&s);
+}
+END_TEST
+
+/* What a collection counts several uses of stays; so does all of one that libhdf5 would refuse, and of one to
+ * which the same commit adds objects. */
+START_TEST(objects_stay)
+{
+	uint8_t element[ELEMENT] = {0}, bytes[16];
+	uint64_t address, size = 4096, more;
+	uint32_t index;
+	struct scene s;
+
+	begin(&s, "latest", NULL);
+	address = put_objects(&s, 100);
+	h5_uint_to(element + 4, address, 8);
+	h5_uint_to(element + 12, 2, 4);
+	h5_uint_to(bytes, 2, 2);
+	SUCCEEDS(h5_tx_patch(s.scratch.file, address + 16 + 24 + 2, bytes, 2, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	SUCCEEDS(give_up(&s, element));
+	ck_assert_uint_eq(count_objects(&s, address), GOING);
+	/* Others of it go all the same. */
+	h5_uint_to(element + 12, 3, 4);
+	SUCCEEDS(s.batch.sink.put(&s.batch.sink, "more", 4, &more, &index));
+	ck_assert_uint_eq(more, address);
+	SUCCEEDS(h5_heap_batch_flush(&s.batch));
+	SUCCEEDS(give_up(&s, element));
+	ck_assert_uint_eq(count_objects(&s, address), GOING + 1);
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	SUCCEEDS(give_up(&s, element));
+	ck_assert_uint_eq(count_objects(&s, address), GOING);
+	/* Since the end of the collection is elsewhere now, the batch goes on in another one. */
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	SUCCEEDS(s.batch.sink.put(&s.batch.sink, "more", 4, &more, &index));
+	ck_assert_uint_ne(more, address);
+	SUCCEEDS(commit(&s));
+	h5_uint_to(bytes, size + 1, 8);
+	SUCCEEDS(h5_tx_patch(s.scratch.file, address + 8, bytes, 8, H5_STAGE_BLOCK));
+	SUCCEEDS(h5_tx_commit(s.scratch.file));
+	h5_uint_to(element + 12, 1, 4);
+	SUCCEEDS(give_up(&s, element));
+	SUCCEEDS(h5_file_read(s.scratch.file, address + 16, bytes, 2));
+	ck_assert_uint_eq(h5_uint_from(bytes, 2), 1);
 	end(&s);
 }
 END_TEST
@@ -426,4 +599,5 @@ START_TEST(every_write_can_fail)
 END_TEST
 
 UNIT_MAIN_LOOPS("global_heap_write", {values_of_many_sizes, 4}, {collections_are_shared, 1}, {batches, 1},
-		{killed_between_cells, 2}, {nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
+		{objects_go, 5}, {objects_stay, 1}, {killed_between_cells, 2},
+		{nothing_is_left_of_a_failure, 1}, {every_write_can_fail, 1})
