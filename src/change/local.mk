@@ -26,6 +26,7 @@ libh5fs_a_SOURCES += \
 	src/change/object_header_rewrite.h \
 	src/change/open.c \
 	src/change/open.h \
+	src/change/participants.c \
 	src/change/pending.c \
 	src/change/private.h \
 	src/change/recovery.c \
