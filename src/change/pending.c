@@ -217,6 +217,11 @@ static void drop_patches(struct h5_tx *tx, uint64_t address, uint64_t n)
 	remove_patches(tx, i, inside);
 }
 
+void h5_tx_ignore(struct h5_file *file, uint64_t address, uint64_t n)
+{
+	drop_patches(h5_tx_find(file), address, n);
+}
+
 void h5_tx_drop_all(struct h5_tx *tx)
 {
 	remove_patches(tx, 0, h5_tx_patch_count(tx));

@@ -96,6 +96,8 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
  * If it is no cell, only the journal heals it after a kill in the middle of the write; so it is for the few
  * places where a copy is impossible. */
 int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage);
+/* The n bytes have no meaning any more: patches inside of them are not written. */
+void h5_tx_ignore(struct h5_file *file, uint64_t address, uint64_t n);
 /* True: the bytes are in new space, or some of them change with the next commit. */
 bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n);
 /* True: some of the bytes, which are not in new space, change with the next commit before this stage. */

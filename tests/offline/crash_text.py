@@ -17,7 +17,7 @@ from mountlib import main
 EVENT = numpy.dtype([("station", h5py.string_dtype()), ("days", h5py.vlen_dtype("<i4")), ("n", "<u2")])
 STYLES = {"earliest": dict(libver="earliest"), "superblock 2": dict(libver=("v108", "v108")), "latest": dict(libver="latest")}
 READ, WRITE_ONLY, APPEND, TRUNCATE = os.O_RDONLY, os.O_WRONLY, os.O_WRONLY | os.O_APPEND, os.O_WRONLY | os.O_TRUNC
-ATTRIBUTES = [(where, f"a{i}") for where in ("", "log", "fixed") for i in range(3)]
+ATTRIBUTES = [(where, f"a{i}") for where in ("", "log", "fixed", "gzip") for i in range(3)]
 LINES, EVENTS, KEEPING = ("log", "gzip", "paged"), ("events",), ("fixed", "scalar")
 ARRAYS, TABLES = [f"array {i}" for i in range(4)], [f"table {i}" for i in range(3)]  # the first of them is there
 REQUESTS = int(os.environ.get("H5FS_CRASH_REQUESTS", 60))
@@ -35,6 +35,8 @@ def make(path, options):
         f.create_dataset("numbers", (9,), "<i4", maxshape=(None,), chunks=(4,))[...] = numpy.arange(9)
         f.create_dataset(ARRAYS[0], data=numpy.arange(40.0).reshape(10, 4), maxshape=(None, 4), chunks=(3, 4), compression="gzip")
         f.create_dataset(TABLES[0], data=numpy.array([(1, b"a")], [("n", "<i8"), ("word", "S3")]), maxshape=(None,), chunks=(8,))
+        for i in range(9):  # so many are in dense storage, but for the earliest format
+            f["gzip"].attrs[f"n{i}"] = i
         f["log"].attrs["a0"], f["fixed"].attrs["a1"] = "of libhdf5", "of libhdf5, too"
 
 
