@@ -187,6 +187,9 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 	struct h5_tx_patch *patch;
 	int rc;
 
+	/* If it was raw data, the next record must not hash it: its cells come after the record. */
+	if (!fresh)
+		h5_extents_drop(&tx->covered, address, n);
 	if (h5_patches_cover(patches, offset, n))
 		return overwrite(tx, i, offset, data, n, stage);
 	rc = h5_patches_reserve(patches, 1);
