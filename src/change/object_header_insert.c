@@ -65,7 +65,8 @@ static int touch(struct h5_file *file, uint64_t address)
 }
 
 /* True: no message has a byte of this one's body, and no prefix is there: it is inside a NIL message. */
-static bool is_unused(const struct h5_file *file, const struct h5_header *header, const struct h5_message *body)
+static bool is_unused(const struct h5_file *file, const struct h5_header *header,
+		      const struct h5_message *body)
 {
 	const unsigned head = h5_message_prefix_size(&header->prefix);
 	bool unused = true;

@@ -39,8 +39,8 @@ static int add_elements(const struct going *g, uint64_t first, const uint8_t *da
 
 	for (size_t i = 0; i < n && !rc; i++)
 		if (!g->dims || !is_inside(g, first + i))
-			rc = h5_value_heap_walk(g->dataset->file, type, data + i * type->size,
-						h5_heap_dead_add, g->dead);
+			rc = h5_value_heap_walk_own(g->dataset->file, type, data + i * type->size,
+						    h5_heap_dead_add, g->dead);
 	return rc;
 }
 
@@ -85,7 +85,7 @@ static int visit_fill(const struct h5_dataset *dataset, h5_value_heap_visit *vis
 {
 	if (!dataset->fill)
 		return 0;
-	return h5_value_heap_walk(dataset->file, dataset->type, dataset->fill, visit, dead);
+	return h5_value_heap_walk_own(dataset->file, dataset->type, dataset->fill, visit, dead);
 }
 
 /* Elements in other files lead nowhere in this one. */

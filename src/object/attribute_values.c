@@ -19,7 +19,7 @@ int h5_values_own(struct h5_file *file, const struct h5_datatype *type, const ui
 	for (uint64_t i = 0; i < n && !rc; i++) {
 		rc = h5_interrupt_check();
 		if (!rc)
-			rc = h5_value_heap_walk(file, type, data + i * type->size, visit, arg);
+			rc = h5_value_heap_walk_own(file, type, data + i * type->size, visit, arg);
 	}
 	return rc;
 }

@@ -134,9 +134,9 @@ static int find_values(struct h5_reader message, struct h5_heap_dead *dead)
 static int give_up_values(struct h5_heap_dead *dead, const struct h5_datatype *type, const void *data,
 			  uint64_t elements)
 {
-	int rc = dead->collections
-			 ? h5_values_own(dead->file, type, data, elements, h5_heap_dead_remove, dead)
-			 : 0;
+	int rc = h5_heap_dead_is_empty(dead)
+			 ? 0
+			 : h5_values_own(dead->file, type, data, elements, h5_heap_dead_remove, dead);
 
 	rc = note_damage(dead, rc);
 	return rc ? rc : h5_heap_dead_give_up(dead, h5_tx_free_extent, dead->file);
@@ -147,7 +147,7 @@ static int give_up_values(struct h5_heap_dead *dead, const struct h5_datatype *t
 static int give_up_old(struct h5_heap_dead *dead, struct h5_reader message)
 {
 	struct h5_attribute attribute;
-	int rc = dead->collections ? h5_attribute_read(dead->file, message, &attribute) : 1;
+	int rc = h5_heap_dead_is_empty(dead) ? 1 : h5_attribute_read(dead->file, message, &attribute);
 
 	if (rc)
 		return rc == 1 ? 0 : note_damage(dead, rc);
@@ -178,7 +178,7 @@ int h5_attribute_update(struct h5_file *file, uint64_t object, const char *name,
 {
 	struct h5_new_named new = {.kind = H5_NAMED_ATTRIBUTE, .name = name, .name_size = strlen(name)};
 	uint8_t *message = NULL;
-	size_t at;
+	size_t at = 0;
 	int rc = copy_message(file, object, name, &message, &new.size, &at);
 
 	if (rc)

@@ -8,136 +8,53 @@
 #include "object/heap_compact.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum {
-	BITS_LEAST = 256,
-	BYTES_MOST = 64 << 20, /* of memory for collections */
-	CHANGES_MOST =
-		1 << 13, /* of collections at once: each takes up to two pages of memory until the commit */
-};
-
-struct h5_dead_collection {
-	uint64_t address;
-	uint32_t capacity; /* bits */
-	uint8_t *bits;	   /* owned; by index: the object is dead */
-	UT_hash_handle hh;
-};
+	CHANGES_MOST = 1 << 13
+}; /* of collections at once: each takes up to two pages of memory until the commit */
 
 void h5_heap_dead_init(struct h5_heap_dead *dead, struct h5_file *file)
 {
-	*dead = (struct h5_heap_dead){.file = file, .most = h5_file_end(file) / H5_GLOBAL_HEAP_PREFIX + 1};
+	*dead = (struct h5_heap_dead){.file = file};
+	h5_heap_set_init(&dead->set, file);
 }
 
 void h5_heap_dead_release(struct h5_heap_dead *dead)
 {
-	struct h5_dead_collection *c, *next;
-
-	HASH_ITER(hh, dead->collections, c, next)
-	{
-		HASH_DEL(dead->collections, c);
-		free(c->bits);
-		free(c);
-	}
-	dead->bytes = 0;
+	h5_heap_set_release(&dead->set);
 }
 
-static struct h5_dead_collection *find(const struct h5_heap_dead *dead, uint64_t address)
+bool h5_heap_dead_is_empty(const struct h5_heap_dead *dead)
 {
-	struct h5_dead_collection *c;
-
-	HASH_FIND(hh, dead->collections, &address, sizeof address, c);
-	return c;
+	return !dead->set.collections;
 }
 
-static int add_collection(struct h5_heap_dead *dead, uint64_t address, struct h5_dead_collection **out)
+int h5_heap_dead_add(void *dead, uint64_t address, uint32_t index)
 {
-	struct h5_dead_collection *c = calloc(1, sizeof *c);
+	return h5_heap_set_add(&((struct h5_heap_dead *)dead)->set, address, index);
+}
 
-	if (!c)
-		return h5_fail(-ENOMEM, address, "out of memory");
-	c->address = address;
-	HASH_ADD(hh, dead->collections, address, sizeof c->address, c);
-	if (!c->hh.tbl) {
-		free(c);
-		return h5_fail(-ENOMEM, address, "out of memory");
-	}
-	dead->bytes += sizeof *c;
-	*out = c;
+int h5_heap_dead_remove(void *dead, uint64_t address, uint32_t index)
+{
+	h5_heap_set_remove(&((struct h5_heap_dead *)dead)->set, address, index);
 	return 0;
 }
 
-static int make_room(struct h5_heap_dead *dead, struct h5_dead_collection *c, uint32_t index)
-{
-	uint32_t capacity = c->capacity ? c->capacity : BITS_LEAST;
-	uint8_t *bits;
-
-	while (capacity <= index)
-		capacity *= 2;
-	if (capacity == c->capacity)
-		return 0;
-	bits = realloc(c->bits, capacity / 8);
-	if (!bits)
-		return h5_fail(-ENOMEM, c->address, "out of memory");
-	memset(bits + c->capacity / 8, 0, (capacity - c->capacity) / 8);
-	dead->bytes += (capacity - c->capacity) / 8;
-	c->bits = bits;
-	c->capacity = capacity;
-	return 0;
-}
-
-int h5_heap_dead_add(void *arg, uint64_t address, uint32_t index)
-{
-	struct h5_heap_dead *dead = arg;
-	struct h5_dead_collection *c = find(dead, address);
-	int rc = 0;
-
-	if (!index || index > UINT16_MAX || (!c && HASH_COUNT(dead->collections) >= dead->most))
-		return h5_fail(-EUCLEAN, address, "global heap: there can be no object %u", index);
-	if (dead->bytes > BYTES_MOST && (!c || index >= c->capacity))
-		return 0;
-	if (!c)
-		rc = add_collection(dead, address, &c);
-	if (!rc)
-		rc = make_room(dead, c, index);
-	if (!rc)
-		c->bits[index / 8] |= (uint8_t)(1u << index % 8);
-	return rc;
-}
-
-int h5_heap_dead_remove(void *arg, uint64_t address, uint32_t index)
-{
-	struct h5_dead_collection *c = find(arg, address);
-
-	if (c && index < c->capacity)
-		c->bits[index / 8] &= (uint8_t) ~(1u << index % 8);
-	return 0;
-}
-
-/* ---- collections ---- */
+/* ---- giving up ---- */
 
 /* The objects of a collection. */
 struct survey {
-	const struct h5_dead_collection *collection;
+	const struct h5_heap_objects *dead;
 	uint8_t size_of_lengths;
 	struct h5_heap_part *parts; /* owned */
 	size_t count, capacity;
 	size_t going;
 };
 
-static bool is_dead(const struct h5_dead_collection *c, const struct h5_global_heap_object *object)
-{
-	return object->references < 2 && object->index < c->capacity &&
-	       c->bits[object->index / 8] >> object->index % 8 & 1;
-}
-
 static int add_part(void *arg, const struct h5_global_heap_object *object)
 {
 	struct survey *s = arg;
-	const bool goes = is_dead(s->collection, object);
+	const bool goes = object->references < 2 && h5_heap_objects_have(s->dead, object->index);
 	int rc = h5_array_reserve(&s->parts, &s->capacity, s->count + 1, NULL);
 
 	if (!rc)
@@ -149,21 +66,27 @@ static int add_part(void *arg, const struct h5_global_heap_object *object)
 	return rc;
 }
 
-static int give_up(const struct h5_heap_dead *dead, const struct h5_dead_collection *c, size_t *changes,
-		   h5_extent_visit *visit, void *arg)
+struct giving {
+	struct h5_file *file;
+	size_t changes; /* of collections that may still be made */
+	h5_extent_visit *visit;
+	void *arg;
+};
+
+static int give_up(void *arg, uint64_t address, const struct h5_heap_objects *objects)
 {
-	struct survey s = {.collection = c,
-			   .size_of_lengths = h5_file_superblock(dead->file)->size_of_lengths};
+	struct giving *g = arg;
+	struct survey s = {.dead = objects, .size_of_lengths = h5_file_superblock(g->file)->size_of_lengths};
 	uint64_t size = 0;
-	int rc = h5_global_heap_each(dead->file, c->address, add_part, &s, &size);
+	int rc = h5_global_heap_each(g->file, address, add_part, &s, &size);
 
 	if (rc == -EUCLEAN) {
 		rc = 0; /* it stays as it is */
 	} else if (!rc && s.count && s.going == s.count) {
-		rc = visit(arg, c->address, size);
-	} else if (!rc && s.going && *changes) {
-		--*changes;
-		rc = h5_heap_compact(dead->file, c->address, size, s.parts, s.count);
+		rc = g->visit(g->arg, address, size);
+	} else if (!rc && s.going && g->changes) {
+		g->changes--;
+		rc = h5_heap_compact(g->file, address, size, s.parts, s.count);
 	}
 	free(s.parts);
 	return rc;
@@ -171,19 +94,11 @@ static int give_up(const struct h5_heap_dead *dead, const struct h5_dead_collect
 
 int h5_heap_dead_give_up(struct h5_heap_dead *dead, h5_extent_visit *visit, void *arg)
 {
-	struct h5_dead_collection *c, *next;
-	size_t changes = CHANGES_MOST;
+	struct giving g = {.file = dead->file, .changes = CHANGES_MOST, .visit = visit, .arg = arg};
 	int rc;
 
-	if (!dead->collections || h5_tx_is_swmr(dead->file))
+	if (h5_heap_dead_is_empty(dead) || h5_tx_is_swmr(dead->file))
 		return 0;
 	rc = h5_unit_begin(dead->file);
-	if (rc)
-		return rc;
-	HASH_ITER(hh, dead->collections, c, next)
-	{
-		if (!rc)
-			rc = give_up(dead, c, &changes, visit, arg);
-	}
-	return h5_unit_end(dead->file, rc);
+	return rc ? rc : h5_unit_end(dead->file, h5_heap_set_each(&dead->set, give_up, &g));
 }

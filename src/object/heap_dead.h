@@ -8,17 +8,16 @@
 #define H5_OBJECT_HEAP_DEAD_H
 
 #include "base/extents.h"
-#include "store/file.h"
+#include "object/heap_set.h"
 
 struct h5_heap_dead {
-	struct h5_file *file;			/* borrowed */
-	struct h5_dead_collection *collections; /* hash table */
-	uint64_t most;				/* collections that there may be in the file */
-	size_t bytes;				/* of memory, about */
+	struct h5_file *file; /* borrowed */
+	struct h5_heap_set set;
 };
 
 void h5_heap_dead_init(struct h5_heap_dead *dead, struct h5_file *file);
-void h5_heap_dead_release(struct h5_heap_dead *dead); /* may run twice */
+void h5_heap_dead_release(struct h5_heap_dead *dead); /* makes it empty; may run twice */
+bool h5_heap_dead_is_empty(const struct h5_heap_dead *dead);
 
 /* Adds an object; once or several times. As h5_value_heap_visit; `dead` is the struct h5_heap_dead. -EUCLEAN:
  * there can be no such object. What takes too much memory is left out, and its space is lost to the file. */

@@ -42,6 +42,8 @@ libh5fs_a_SOURCES += \
 	src/object/heap_compact.h \
 	src/object/heap_dead.c \
 	src/object/heap_dead.h \
+	src/object/heap_set.c \
+	src/object/heap_set.h \
 	src/object/json.c \
 	src/object/json.h \
 	src/object/json_read.c \

@@ -13,6 +13,7 @@ struct part {
 	size_t begin, size;		/* in the element */
 	size_t pointer;			/* in the element: O address, 4 index */
 	const struct h5_datatype *base; /* of `count` elements in the object; NULL: bytes without pointers */
+	bool copied;			/* others may refer to the object, too */
 	uint64_t count;
 };
 
@@ -22,6 +23,7 @@ struct walk {
 	int (*part)(struct walk *walk, const struct part *part);
 	/* for the function: */
 	h5_value_heap_visit *visit;
+	bool own; /* only objects that the element owns */
 	struct h5_heap_sink *sink;
 	const uint8_t *like;
 	uint8_t *changed; /* `data` */
@@ -45,7 +47,9 @@ static bool find_part(const struct walk *walk, const struct h5_datatype *t, size
 			return false;
 	} else if (t->reference.kind == H5_REF_OBJECT) {
 		return false;
-	} else if (t->reference.kind != H5_REF_REGION) {
+	} else if (t->reference.kind == H5_REF_REGION) {
+		part->copied = true;
+	} else {
 		kind = h5_read_u8(&r);
 		h5_reader_skip(&r, 5);
 		part->pointer += 6;
@@ -114,6 +118,8 @@ static int open_object(const struct walk *walk, const struct part *part, struct 
 
 /* ---- visiting ---- */
 
+static int visit_element(const struct walk *outer, const struct h5_datatype *type, const uint8_t *data);
+
 static int visit_part(struct walk *walk, const struct part *part)
 {
 	struct h5_lru_entry *ref;
@@ -123,6 +129,8 @@ static int visit_part(struct walk *walk, const struct part *part)
 	size_t n;
 	int rc;
 
+	if (walk->own && part->copied)
+		return 0;
 	read_pointer(walk, part, &address, &index);
 	rc = walk->visit(walk->arg, address, index);
 	if (rc || !part->base)
@@ -133,17 +141,34 @@ static int visit_part(struct walk *walk, const struct part *part)
 	for (uint64_t i = 0; i < part->count && !rc; i++) {
 		rc = h5_interrupt_check();
 		if (!rc)
-			rc = h5_value_heap_walk(walk->file, part->base, data + i * part->base->size,
-						walk->visit, walk->arg);
+			rc = visit_element(walk, part->base, data + i * part->base->size);
 	}
 	h5_file_put(walk->file, ref);
 	return rc;
+}
+
+/* An element in an object, visited as the element that refers to the object is. */
+static int visit_element(const struct walk *outer, const struct h5_datatype *type, const uint8_t *data)
+{
+	struct walk walk = *outer;
+
+	walk.data = data;
+	return walk_parts(&walk, type, 0);
 }
 
 int h5_value_heap_walk(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 		       h5_value_heap_visit *visit, void *arg)
 {
 	struct walk walk = {.file = file, .data = data, .part = visit_part, .visit = visit, .arg = arg};
+
+	return walk_parts(&walk, type, 0);
+}
+
+int h5_value_heap_walk_own(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			   h5_value_heap_visit *visit, void *arg)
+{
+	struct walk walk = {
+		.file = file, .data = data, .part = visit_part, .visit = visit, .own = true, .arg = arg};
 
 	return walk_parts(&walk, type, 0);
 }

@@ -94,11 +94,16 @@ static int find_unused(struct h5_checker *checker)
 	int rc = 0;
 
 	checker->path = "(space)";
+	if (h5_check_values_are_known(&checker->values))
+		checker->usage.values = &checker->values;
 	if (!checker->usage.incomplete)
 		rc = h5_usage_find_unused(&checker->usage, &checker->damage, &check->unused);
 	check->unused_known = !rc && !checker->usage.incomplete && !has_findings(checker);
 	if (!check->unused_known)
 		h5_extents_release(&check->unused);
+	check->values_known = check->unused_known && checker->usage.values;
+	check->lost_values = checker->values.lost;
+	check->lost_bytes = checker->values.lost_bytes;
 	return rc;
 }
 
@@ -135,15 +140,18 @@ int h5_check_file(struct h5_file *file, struct h5_check *check)
 	checker.damage.arg = &checker;
 	check->objects = check->chunks = check->bytes = check->damaged = check->unknown = 0;
 	check->excess = 0;
+	h5_check_values_init(&checker.values, file);
 	rc = check_own_structures(&checker);
 	if (!rc)
 		rc = check_objects(&checker);
 	if (!rc)
 		rc = h5_check_counts(&checker);
 	if (!rc)
+		rc = h5_check_heap(&checker);
+	if (!rc)
 		rc = find_unused(&checker);
 	h5_usage_release(&checker.usage);
-	h5_seen_release(&checker.heaps);
+	h5_check_values_release(&checker.values);
 	h5_check_walk_release(&checker.walk);
 	return rc;
 }

@@ -26,6 +26,10 @@ struct h5_check {
 	/* Counts of links that are too high, so that space stays in use: no damage. Only in files without
 	 * other findings. (error->code is -EOVERFLOW.) */
 	uint64_t excess;
+	/* Values in the global heap that nothing refers to, and their bytes; known if all that refers to
+	 * values was read. Collections that hold only these are in `unused`. */
+	uint64_t lost_values, lost_bytes;
+	bool values_known;
 	/* False: something could not be read or verified, so more may be in use than was found, and `unused`
 	 * is empty. */
 	bool unused_known;

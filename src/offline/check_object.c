@@ -4,7 +4,6 @@
 #include "dataset/dataset.h"
 #include "format/symbol_table.h"
 #include "object/attribute.h"
-#include "object/global_heap.h"
 #include "object/group.h"
 #include "object/local_heap.h"
 #include "object/object.h"
@@ -94,39 +93,6 @@ static int check_group(struct h5_checker *checker, const struct h5_object *objec
 
 /* ---- values ---- */
 
-/* Checks the heap collection of a variable-length element, once. If it is not there, reading the element
- * tells. */
-static int check_heap(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *element)
-{
-	struct h5_reader r = h5_file_reader(checker->file, element, type->size, H5_UNDEF);
-	uint32_t count = h5_read_u32(&r);
-	uint64_t address = h5_read_offset(&r);
-	int rc;
-
-	if (h5_reader_check(&r, "variable-length element") || !count || !address || address == H5_UNDEF)
-		return 0;
-	rc = h5_seen_add(&checker->heaps, address);
-	if (rc)
-		return rc == -EEXIST ? 0 : rc;
-	return note(checker, h5_global_heap_check(checker->file, address));
-}
-
-/* Checks the collections of an element, or of the members of a compound. */
-static int check_heaps(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *element)
-{
-	int rc = 0;
-
-	if (type->class == H5_CLASS_VLEN)
-		return check_heap(checker, type, element);
-	for (unsigned i = 0; type->class == H5_CLASS_COMPOUND && i < type->compound.count && !rc; i++) {
-		const struct h5_member *m = &type->compound.members[i];
-
-		if (m->type->class == H5_CLASS_VLEN)
-			rc = check_heap(checker, m->type, element + m->offset);
-	}
-	return rc;
-}
-
 /* Checks elements whose data lie in heaps, by making text of them. */
 static int check_values(struct h5_checker *checker, const struct h5_datatype *type, const uint8_t *data,
 			uint64_t n)
@@ -140,7 +106,7 @@ static int check_values(struct h5_checker *checker, const struct h5_datatype *ty
 		text.size = 0;
 		rc = h5_interrupt_check();
 		if (!rc)
-			rc = check_heaps(checker, type, data + i * type->size);
+			rc = h5_check_add_references(checker, type, data + i * type->size);
 		if (!rc)
 			rc = note(checker, h5_value_json(&context, type, data + i * type->size, &text));
 		if (!rc)
@@ -262,8 +228,12 @@ static int check_elements(struct h5_checker *checker, const struct h5_dataset *d
 	uint8_t *data;
 	int rc;
 
-	if (h5_datatype_is_fixed(dataset->type) || dataset->size == UINT64_MAX || !dataset->size)
+	if (h5_datatype_is_fixed(dataset->type) || !dataset->size)
 		return 0;
+	if (dataset->size == UINT64_MAX) {
+		checker->values.incomplete = true;
+		return 0;
+	}
 	if (size > ELEMENT_MOST)
 		return note(checker, h5_fail(-EFBIG, dataset->address, "an element of %zu bytes", size));
 	data = malloc((size_t)h5_min(at_once, dataset->space.elements) * size);
@@ -272,6 +242,19 @@ static int check_elements(struct h5_checker *checker, const struct h5_dataset *d
 	rc = check_stored(checker, dataset, at_once, data);
 	free(data);
 	return note(checker, rc);
+}
+
+/* What the dataset itself refers to in the global heap. */
+static int add_own_references(struct h5_checker *checker, const struct h5_dataset *dataset)
+{
+	const struct h5_layout *layout = &dataset->layout;
+	int rc = 0;
+
+	if (dataset->fill && !h5_datatype_is_fixed(dataset->type))
+		rc = h5_check_add_references(checker, dataset->type, dataset->fill);
+	if (!rc && h5_dataset_is_virtual(dataset) && layout->virtual.heap != H5_UNDEF)
+		rc = h5_check_add_reference(checker, layout->virtual.heap, layout->virtual.index);
+	return rc;
 }
 
 static int check_dataset(struct h5_checker *checker, uint64_t address)
@@ -284,6 +267,8 @@ static int check_dataset(struct h5_checker *checker, uint64_t address)
 	if (rc)
 		return note(checker, rc);
 	rc = h5_dataset_check(dataset, &checker->damage, chunk_done, checker);
+	if (!rc)
+		rc = add_own_references(checker, dataset);
 	/* If chunks are damaged, their elements would only tell so again. Other files are not checked. */
 	if (!rc && before == checker->check->damaged + checker->check->unknown &&
 	    !h5_dataset_is_elsewhere(dataset))

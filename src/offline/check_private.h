@@ -1,11 +1,13 @@
 /* Between the files of h5fs --check. From the ground up: check_walk.c gathers the objects that links lead to,
- * check_object.c looks at each, check.c goes from object to object. */
+ * check_heap.c what values refer to, check_object.c looks at each object, check.c goes from object to object.
+ */
 #ifndef H5_OFFLINE_CHECK_PRIVATE_H
 #define H5_OFFLINE_CHECK_PRIVATE_H
 
-#include "base/seen.h"
+#include "format/datatype.h"
 #include "object/damage.h"
 #include "offline/check.h"
+#include "offline/check_values.h"
 #include "offline/usage.h"
 
 struct h5_check_found;
@@ -23,7 +25,7 @@ struct h5_checker {
 	const char *path;	 /* of the object that is checked */
 	struct h5_damage damage; /* hears of all damage */
 	struct h5_check_walk walk;
-	struct h5_seen heaps; /* global heap collections that were checked */
+	struct h5_check_values values;
 	struct h5_usage usage;
 	bool uncounted; /* not all uses of committed datatypes were found */
 };
@@ -52,6 +54,16 @@ static inline void h5_check_tell_excess(struct h5_checker *checker, int rc)
 	checker->check->excess++;
 	checker->check->found(checker->check->arg, checker->path, &error);
 }
+
+/* ---- check_heap.c ---- */
+
+/* Something refers to the object of the global heap. Verifies its collection, once. */
+int h5_check_add_reference(struct h5_checker *checker, uint64_t address, uint32_t index);
+/* The same with all that the element refers to. If it cannot be read, reading it as text tells. */
+int h5_check_add_references(struct h5_checker *checker, const struct h5_datatype *type,
+			    const uint8_t *element);
+/* To be called at the end: counts the objects that nothing refers to, if all is known. */
+int h5_check_heap(struct h5_checker *checker);
 
 /* ---- check_object.c ---- */
 

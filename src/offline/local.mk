@@ -1,8 +1,11 @@
 libh5fs_a_SOURCES += \
 	src/offline/check.c \
 	src/offline/check.h \
+	src/offline/check_heap.c \
 	src/offline/check_object.c \
 	src/offline/check_private.h \
+	src/offline/check_values.c \
+	src/offline/check_values.h \
 	src/offline/check_walk.c \
 	src/offline/list.c \
 	src/offline/offline.h \

@@ -82,9 +82,13 @@ static uint64_t bytes_of(const struct h5_extents *extents)
 static void print_unused(const struct h5_check *check)
 {
 	if (check->unused_known)
-		printf("nothing refers to %" PRIu64 " bytes\n", bytes_of(&check->unused));
+		printf("nothing refers to %" PRIu64 " bytes", bytes_of(&check->unused));
 	else
-		printf("how many bytes nothing refers to is not certain\n");
+		printf("how many bytes nothing refers to is not certain");
+	if (check->values_known && check->lost_values)
+		printf(", nor to %" PRIu64 " values in the global heap, of %" PRIu64 " bytes",
+		       check->lost_values, check->lost_bytes);
+	putchar('\n');
 }
 
 /* Checks the file, and prints what is found. */

@@ -123,7 +123,8 @@ struct search {
 	struct h5_file *file;
 	uint64_t end;
 	struct h5_extents *unused;
-	uint8_t *piece; /* PIECE bytes; owned */
+	struct h5_check_values *values; /* as in struct h5_usage */
+	uint8_t *piece;			/* PIECE bytes; owned */
 };
 
 /* Bytes of the collection that may begin at the address; 0: none does. One whose size makes no sense takes
@@ -141,6 +142,12 @@ static int collection_size(const struct search *s, uint64_t address, uint64_t *s
 	if (h5_global_heap_size(&r, size) || *size < sizeof prefix || *size > s->end - address)
 		*size = s->end - address;
 	return 0;
+}
+
+/* True: nothing refers to the collection, all of which lies in space that nothing else uses. */
+static bool is_lost(const struct search *s, uint64_t address, uint64_t size)
+{
+	return s->values && h5_check_values_lose(s->values, s->file, address, size);
 }
 
 /* Finds the next signature from the address on; s->end: there is none. */
@@ -179,6 +186,8 @@ static int add_unused(const struct search *s, uint64_t address)
 			rc = h5_extents_add(s->unused, address, found - address);
 		if (!rc && found < s->end)
 			rc = collection_size(s, found, &size);
+		if (!rc && found < s->end && is_lost(s, found, size))
+			rc = h5_extents_add(s->unused, found, size);
 		address = found + size;
 	}
 	return rc;
@@ -228,7 +237,8 @@ static int find_unused(struct h5_usage *usage, struct h5_damage *damage, struct 
 
 int h5_usage_find_unused(struct h5_usage *usage, struct h5_damage *damage, struct h5_extents *unused)
 {
-	struct search s = {.file = usage->file, .unused = unused, .piece = malloc(PIECE)};
+	struct search s = {
+		.file = usage->file, .unused = unused, .values = usage->values, .piece = malloc(PIECE)};
 	int rc;
 
 	if (!s.piece)

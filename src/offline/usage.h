@@ -1,12 +1,14 @@
 /* Which bytes of a file are used, and by what: for h5fs --check and --reclaim.
  *
  * All structures are found from the superblock on, but for collections of the global heap: any element may
- * refer to one, so all that looks like a collection, in space that nothing else uses, counts as used. */
+ * refer to one. So all that looks like a collection, in space that nothing else uses, counts as used, unless
+ * all that refers to collections is known. */
 #ifndef H5_OFFLINE_USAGE_H
 #define H5_OFFLINE_USAGE_H
 
 #include "base/extents.h"
 #include "object/damage.h"
+#include "offline/check_values.h"
 #include "store/file.h"
 
 struct h5_use;
@@ -15,7 +17,10 @@ struct h5_usage {
 	struct h5_file *file; /* borrowed; the caller sets it, and all else to 0 */
 	struct h5_use *uses;  /* owned */
 	size_t count, capacity;
-	uint64_t owner;	 /* whose space is added; H5_UNDEF: the file's own */
+	uint64_t owner; /* whose space is added; H5_UNDEF: the file's own */
+	/* Borrowed: the objects of the global heap to which something refers, if all of these are known;
+	 * NULL: they are not. */
+	struct h5_check_values *values;
 	bool incomplete; /* something could not be read, so there may be more uses */
 };
 

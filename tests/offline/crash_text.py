@@ -6,11 +6,13 @@ import io
 import json
 import os
 import random
+import re
+import subprocess
 
 import h5py
 import numpy
 
-from crashlib import SEED, CrashCase, Record, Shell
+from crashlib import H5FS, SEED, CrashCase, Record, Shell
 from textlib import of
 from mountlib import main
 
@@ -213,6 +215,12 @@ class CrashText(CrashCase):
             model = contents(f)
         return path, model
 
+    def check_lost(self, path):
+        """Of all that was replaced and removed, only little could not be freed: what no cell can take out of its collection."""
+        said = subprocess.run([H5FS, "--check", path], capture_output=True, text=True, check=True).stdout
+        lost = re.search(r"values in the global heap, of (\d+) bytes", said)
+        self.assertLess(int(lost.group(1)) if lost else 0, 40000, said)
+
     def test_crashes(self):
         for style in STYLES:
             chance = random.Random(f"{style} {SEED}")
@@ -229,6 +237,7 @@ class CrashText(CrashCase):
                 self.assertEqual(shell.end(), 0)
                 with open(path, "rb") as f:
                     self.look(f.read(), [model])
+                self.check_lost(path)
                 self.replay(path, before, Record(self.file("record")), history, first, chance)
 
     def begin_program(self):
