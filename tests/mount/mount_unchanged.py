@@ -6,7 +6,7 @@ import errno
 import os
 
 import h5py
-from mountlib import Mount, MountCase, lookup3, main, read, write
+from mountlib import Mount, MountCase, lookup3, main, read, refusal, write
 
 OLD, NEW = dict(libver="earliest"), dict(libver="latest")
 NOREPLACE, EXCHANGE = 1, 2
@@ -239,6 +239,48 @@ class Unchanged(MountCase):
                 make_unknown(path, "at/d", flags)
                 self.try_all([path], "rw", [("at/d", {**ATTRIBUTES, **CONTENTS, **LINKED, "unlink": lambda at, ok: os.unlink(at)},
                                               {"others": NOTSUP, "declare": declared}), ("at/d", NOTHING, NONE)])
+
+
+    def test_contents_elsewhere(self):
+        """Virtual datasets, and external files in a mount that may not write them, keep their contents. Names and attributes change."""
+        for how in OLD, NEW:
+            path, raw = make(self.file("f.h5"), how), self.file("raw")
+            write(raw, bytes(8))
+            with h5py.File(path, "r+", **how) as f:
+                f["at"].create_dataset("raw", (2,), "<i4", external=[(raw, 0, 8)])
+                layout = h5py.VirtualLayout((2,), "<i4")
+                layout[:] = h5py.VirtualSource(f["ok/d"])
+                f["at"].create_virtual_dataset("virtual", layout)
+            expected = {"others": PERM, "declare": NOTSUP, **dict.fromkeys(NOTHING, NONE)}
+            self.try_all([path, raw], "rw", [("at/virtual", {**CONTENTS, **NOTHING}, expected),
+                                             ("at/raw", {**CONTENTS, **NOTHING}, {**expected, "shape": NOTSUP})])
+
+    def test_user_block(self):
+        """Neither the block nor what is behind it."""
+        path = make(self.file("f.h5"), dict(NEW, userblock_size=1024), links=20)
+        write(path, bytes(range(256)) * 4 + read(path)[1024:])
+        flip_last(path, b"FRHP")
+        self.try_all([path], "rw", [("at", NAMES, CLEAN), ("at/d", {**ATTRIBUTES, **CONTENTS}, CLEAN), ("at", NOTHING, NONE)])
+
+    def test_family(self):
+        with h5py.File(self.file("f%d.h5"), "w", driver="family", memb_size=4096, **NEW) as f:
+            fill(f.create_group("ok"))
+            fill(f.create_group("at"))
+        paths = [self.file(name) for name in sorted(os.listdir(self.folder)) if name.startswith("f")]
+        self.assertGreater(len(paths), 1)
+        before = [read(path) for path in paths]
+        self.assertEqual(refusal(paths[0], options="rw")[0], 6)
+        self.assertEqual([read(path) for path in paths], before)
+        self.try_all(paths, "ro", [("at", {**NAMES, **ATTRIBUTES, **NOTHING}, ROFS), ("at/d", {**ATTRIBUTES, **CONTENTS, **NOTHING}, ROFS)])
+
+    def test_marked_as_being_written(self):
+        path = make(self.file("f.h5"), NEW)
+        data = bytearray(read(path))
+        data[11] = 1
+        data[44:48] = lookup3(bytes(data[:44])).to_bytes(4, "little")
+        write(path, bytes(data))
+        self.assertEqual(refusal(path, options="rw")[0], 9)
+        self.try_all([path], "ro", [("at", {**NAMES, **ATTRIBUTES, **NOTHING}, ROFS), ("at/d", {**ATTRIBUTES, **CONTENTS, **NOTHING}, ROFS)])
 
 
 main()
