@@ -78,6 +78,8 @@ static int patch(struct h5_file *file, uint64_t address, const struct h5_header 
 	if (!rc)
 		rc = header->prefix.version == 1 ? patch_pages(file, message, body, stage)
 						 : patch_cell(file, header, message, body, stage);
+	if (!rc && header->is_to_mark)
+		rc = h5_header_mark_unknown(file, address);
 	h5_tx_forget(file, address);
 	return h5_unit_end(file, rc);
 }

@@ -102,19 +102,14 @@ static int ignore_old(struct h5_file *file, uint64_t address, const struct h5_me
 	return rc;
 }
 
-/* Replaces `old` by `new`. Without `old` it inserts, without `new` it removes. `stage`: of the change in the
- * commit; 0: the stage of the message type. */
-static int make_change(struct h5_file *file, uint64_t address, const struct h5_message *old,
-		       const struct h5_new_message *new, unsigned stage)
+/* In a unit, as make_change(). *marks: messages are to be marked. */
+static int change_header(struct h5_file *file, uint64_t address, const struct h5_message *old,
+			 const struct h5_new_message *new, unsigned stage, bool *marks)
 {
 	struct h5_header_change change = {.file = file, .stage = stage};
-	int rc = h5_unit_begin(file);
+	int rc = load(&change, address);
 
-	if (rc)
-		return rc;
-	if (!stage)
-		change.stage = h5_header_stage(new ? new->type : old->type, new);
-	rc = load(&change, address);
+	*marks = change.header.is_to_mark;
 	if (!rc && old)
 		rc = find_old(&change, old);
 	if (!rc && new)
@@ -128,6 +123,59 @@ static int make_change(struct h5_file *file, uint64_t address, const struct h5_m
 	/* Whatever was decoded from any of its chunks is cached under the header's address. */
 	h5_tx_forget(file, address);
 	h5_header_release(&change.header);
+	return rc;
+}
+
+/* Sets the flag of the message, whose body stays. */
+static int mark(struct h5_file *file, uint64_t address, const struct h5_message *message)
+{
+	const struct h5_new_message marked = {.type = message->type,
+					      .flags = message->flags | H5_MSG_FLAG_WAS_UNKNOWN,
+					      .body = message->data,
+					      .size = message->size};
+	bool marks;
+
+	return change_header(file, address, message, &marked, H5_STAGE_OBJECT, &marks);
+}
+
+int h5_header_mark_unknown(struct h5_file *file, uint64_t address)
+{
+	bool marks = true;
+	int rc = 0;
+
+	/* Messages may move when one is marked, so each is found anew. */
+	while (marks && !rc) {
+		struct h5_header header;
+		unsigned i = 0;
+
+		rc = h5_header_load(file, address, &header);
+		if (rc)
+			break;
+		while (i < header.count && !h5_message_is_to_mark(&header.messages[i]))
+			i++;
+		marks = i < header.count;
+		if (marks)
+			rc = mark(file, address, &header.messages[i]);
+		h5_header_release(&header);
+	}
+	return rc;
+}
+
+/* Replaces `old` by `new`. Without `old` it inserts, without `new` it removes. `stage`: of the change in the
+ * commit; 0: the stage of the message type. */
+static int make_change(struct h5_file *file, uint64_t address, const struct h5_message *old,
+		       const struct h5_new_message *new, unsigned stage)
+{
+	bool marks;
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	if (!stage)
+		stage = h5_header_stage(new ? new->type : old->type, new);
+	rc = change_header(file, address, old, new, stage, &marks);
+	if (!rc && marks)
+		rc = h5_header_mark_unknown(file, address);
 	return h5_unit_end(file, rc);
 }
 
@@ -185,7 +233,8 @@ int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count
 }
 
 /* Version 1 has the count in its prefix. */
-static int patch_references(struct h5_file *file, uint64_t address, uint32_t count, unsigned stage)
+static int patch_references(struct h5_file *file, uint64_t address, uint32_t count, unsigned stage,
+			    bool marks)
 {
 	uint8_t field[4];
 	int rc = h5_unit_begin(file);
@@ -196,6 +245,8 @@ static int patch_references(struct h5_file *file, uint64_t address, uint32_t cou
 	rc = touch(file, address);
 	if (!rc)
 		rc = h5_tx_patch(file, address + 4, field, sizeof field, stage);
+	if (!rc && marks)
+		rc = h5_header_mark_unknown(file, address);
 	h5_tx_forget(file, address);
 	return h5_unit_end(file, rc);
 }
@@ -228,8 +279,9 @@ int h5_header_set_references(struct h5_file *file, uint64_t address, uint32_t co
 		rc = h5_fail(-EINVAL, address, "object header: an object with no name");
 	if (!rc && count != before) {
 		stage = count > before ? H5_STAGE_OBJECT : H5_STAGE_UNCOUNT;
-		rc = header.prefix.version == 1 ? patch_references(file, address, count, stage)
-						: put_references(file, address, message, count, stage);
+		rc = header.prefix.version == 1
+			     ? patch_references(file, address, count, stage, header.is_to_mark)
+			     : put_references(file, address, message, count, stage);
 	}
 	h5_header_release(&header);
 	return rc;

@@ -56,4 +56,9 @@ int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count
  * could not remove a name. */
 int h5_header_set_references(struct h5_file *file, uint64_t address, uint32_t count);
 
+/* In a unit, after another change of the object: sets the flag H5_MSG_FLAG_WAS_UNKNOWN of all messages that
+ * ask for it. All changes of headers here and in object_header_edit.h, object_header_rewrite.h do it by
+ * themselves. */
+int h5_header_mark_unknown(struct h5_file *file, uint64_t address);
+
 #endif

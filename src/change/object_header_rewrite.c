@@ -34,6 +34,9 @@ static int rewriting_init(struct rewriting *w, uint64_t address, const struct h5
 		return h5_fail(-ENOMEM, address, "object header: out of memory");
 	if (count)
 		memcpy(w->messages, messages, count * sizeof *messages);
+	for (size_t i = 0; i < count; i++)
+		if (h5_message_is_to_mark(&w->messages[i]))
+			w->messages[i].flags |= H5_MSG_FLAG_WAS_UNKNOWN;
 	r = h5_header_chunk_messages(w->change.file, &header->prefix, header->chunks);
 	w->at = (size_t)(r.p - header->chunks->bytes);
 	w->n = (size_t)(r.end - r.p);

@@ -40,7 +40,10 @@ enum h5_message_type {
 
 enum {
 	H5_MSG_FLAG_SHARED = 0x02,
-	H5_MSG_FLAG_FIX_UNKNOWN = 0x08,	 /* if the type is not known, the object must not be changed */
+	H5_MSG_FLAG_FIX_UNKNOWN = 0x08, /* if the type is not known, the object must not be changed */
+	H5_MSG_FLAG_MARK_UNKNOWN =
+		0x10, /* if the type is not known, and the object changes, to be marked so: */
+	H5_MSG_FLAG_WAS_UNKNOWN = 0x20,	 /* the object was changed by a program that does not know the type */
 	H5_MSG_FLAG_TRACKED = 0x40,	 /* an index of shared messages has it, or an equal one */
 	H5_MSG_FLAG_FAIL_UNKNOWN = 0x80, /* fail always if the type is not known */
 };
@@ -57,6 +60,18 @@ struct h5_message {
 	const uint8_t *data; /* borrowed from the header's memory */
 	uint64_t address;    /* of data in the file */
 };
+
+static inline bool h5_message_is_unknown(const struct h5_message *message)
+{
+	return message->type > H5_MSG_STRUCTURED_PIPELINE;
+}
+
+/* True: if the object changes, the message gets the flag H5_MSG_FLAG_WAS_UNKNOWN. */
+static inline bool h5_message_is_to_mark(const struct h5_message *message)
+{
+	return h5_message_is_unknown(message) && message->flags & H5_MSG_FLAG_MARK_UNKNOWN &&
+	       !(message->flags & H5_MSG_FLAG_WAS_UNKNOWN);
+}
 
 /* Flags of a version 2 header. */
 enum {

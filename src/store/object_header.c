@@ -173,11 +173,12 @@ static int add_continuation(struct loader *loader, const struct h5_message *mess
 
 static int add_message(struct loader *loader, const struct h5_message *message)
 {
-	bool unknown = message->type > H5_MSG_STRUCTURED_PIPELINE;
+	bool unknown = h5_message_is_unknown(message);
 	size_t capacity = loader->capacity;
 	int rc;
 
 	loader->header->is_fixed |= unknown && message->flags & H5_MSG_FLAG_FIX_UNKNOWN;
+	loader->header->is_to_mark |= h5_message_is_to_mark(message);
 	if (unknown && message->flags & H5_MSG_FLAG_FAIL_UNKNOWN)
 		return h5_fail(-ENOTSUP, message->address, "object header: message type %#x is not supported",
 			       message->type);

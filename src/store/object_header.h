@@ -22,6 +22,7 @@ struct h5_header {
 	struct h5_header_chunk *chunks; /* in the order of their continuation messages */
 	unsigned chunk_count;
 	bool is_fixed;		 /* not to be changed: h5_header_may_change() */
+	bool is_to_mark;	 /* h5_message_is_to_mark() of some message */
 	struct h5_charge charge; /* of the memory that this struct owns */
 };
 

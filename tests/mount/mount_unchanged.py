@@ -4,8 +4,10 @@ one that the manual has, and afterwards every byte of the files is as it was."""
 import ctypes
 import errno
 import os
+import re
 
 import h5py
+import judges
 from mountlib import Mount, MountCase, lookup3, main, read, refusal, write
 
 OLD, NEW = dict(libver="earliest"), dict(libver="latest")
@@ -228,11 +230,24 @@ class Unchanged(MountCase):
                                          ("at", NOTHING, NONE)])
 
     def test_messages_that_nobody_knows(self):
-        """Flag 7: the object is not opened at all; flag 3: not to be changed; flag 0: it may be."""
-        path = make(self.file("f.h5"), NEW)
-        make_unknown(path, "at/d", 0)
-        with Mount(path, options="rw") as m:
-            os.setxattr(m.at("at/d"), "user.new", b"5")
+        """Flag 7: the object is not opened at all; flag 3: not to be changed; flag 0: it may be; flag 4: then it has flag 5, too."""
+        changes = {
+            "set an attribute": lambda path: os.setxattr(path, "user.a", b"7"),
+            "many attributes": lambda path: [os.setxattr(path, f"user.a{i}", b"7") for i in range(12)],
+            "append": lambda path: with_file(path, os.O_WRONLY | os.O_APPEND, lambda fd: os.write(fd, bytes(400))),
+            "link": lambda path: os.link(path, path + "2"),
+        }
+        for name, change in changes.items():
+            for flags, marked in (0, 0), (0x10, 0x30), (0x30, 0x30):
+                with self.subTest(request=name, flags=flags):
+                    path = make(self.file("f.h5"), NEW)
+                    make_unknown(path, "at/d", flags)
+                    with Mount(path, options="rw") as m:
+                        change(m.at("at/d"))
+                    data = read(path)
+                    found = [data[at.start() - step:][:4] for at in re.finditer(b"nobody knows this", data) for step in (4, 6)]
+                    self.assertIn(bytes([0x70, 18, 0, marked]), found)
+                    judges.agree(path)
         for flags, declared in (0x80, NOTSUP), (0x08, errno.EBUSY):
             with self.subTest(flags=flags):
                 path = make(self.file("f.h5"), NEW)
