@@ -37,7 +37,7 @@ def npy(bench):
             dataset = f["new" if "npy" in name else "rows"]
             assert dataset.shape == (side, side) and dataset[side - 1, side - 1], name
         os.unlink(new)
-        return os.path.getsize(raw) / 1e9 / elapsed
+        return os.path.getsize(raw) / elapsed
 
     return bench.interleave({"h5fs": lambda: in_mount(array, ".h5fs/npy/new.npy", os.O_CREAT | os.O_TRUNC),
                              "limit": lambda: in_mount(raw, "rows", os.O_APPEND)})
