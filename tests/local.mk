@@ -79,7 +79,8 @@ UNIT_TESTS = \
 
 EXTRA_DIST += tests/lib/bytes.h tests/lib/filter_data.h tests/lib/filter_samples.h tests/lib/objects.h tests/lib/unit.h tests/lib/values.h tests/lib/chunk_index_account.h
 # Folders of their own, with files whose calls are recorded and fail.
-scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib/fault_io.h
+scratch = tests/lib/scratch.c tests/lib/scratch.h tests/lib/fault_io.c tests/lib/fault_io.h \
+	tests/lib/python_runner.c tests/lib/python_runner.h
 index_target = tests/lib/index_target.c tests/lib/index_target.h $(scratch)
 crash_image = tests/lib/crash_image.c tests/lib/crash_image.h tests/lib/crash_workloads.h
 tests_unit_check_btree1_write_SOURCES = tests/unit/check_btree1_write.c $(index_target) $(crash_image)
@@ -273,6 +274,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/group_judge.py \
 	tests/judge/names_judge.py \
 	tests/judge/replacement_judge.py \
+	tests/judge/runner.py \
 	tests/judge/shape_judge.py \
 	tests/judge/header_edit_judge.py \
 	tests/judge/header_insert_judge.py \
