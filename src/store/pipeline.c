@@ -317,7 +317,7 @@ static int run_all(const struct h5_pipeline *pipeline, const uint8_t *data, size
 				     next->size, info->id);
 		if (!rc)
 			*at = next;
-		else if (info->optional)
+		else if (info->optional && rc != -ENOMEM)
 			*skipped |= UINT32_C(1) << i;
 		else
 			return rc;
