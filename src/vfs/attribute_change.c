@@ -10,6 +10,7 @@
 #include "object/value_parse.h"
 #include "vfs/changes.h"
 #include "vfs/declare.h"
+#include "vfs/directory.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
 
@@ -298,6 +299,25 @@ int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *
 		h5_change_note_status(vfs, node->entity.address);
 	else if (!rc)
 		h5_change_note_object(vfs, node);
+	h5_change_end(vfs);
+	return rc;
+}
+
+int h5_attributes_remove_file(struct h5_vfs *vfs, const struct h5_node *directory, const char *name)
+{
+	struct h5_entity entity = {0};
+	int rc = h5_change_begin_in(vfs, directory);
+
+	if (rc)
+		return rc;
+	rc = h5_lookup_name(vfs, directory, name, &entity);
+	if (!rc && entity.kind != H5_NODE_VIEW)
+		rc = entity.kind == H5_NODE_DIRECTORY ? -EISDIR : -EPERM;
+	if (!rc)
+		rc = h5_attribute_remove(vfs->file, entity.address, entity.target);
+	if (!rc)
+		h5_change_note_status(vfs, entity.address);
+	h5_entity_release(&entity);
 	h5_change_end(vfs);
 	return rc;
 }

@@ -2,6 +2,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/attribute_change.c \
 	src/vfs/attributes.c \
 	src/vfs/await.c \
+	src/vfs/beside.c \
+	src/vfs/beside.h \
 	src/vfs/changes.c \
 	src/vfs/changes.h \
 	src/vfs/content.c \
@@ -54,6 +56,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/symlink.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \
+	src/vfs/view_names.c \
 	src/vfs/view_tree.c \
 	src/vfs/writing.c \
 	src/vfs/writing.h \

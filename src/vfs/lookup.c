@@ -2,10 +2,12 @@
 #include "vfs/private.h"
 
 #include "base/error.h"
+#include "vfs/beside.h"
 #include "vfs/directory.h"
 #include "vfs/name.h"
 #include "vfs/reading.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 struct search {
@@ -107,12 +109,29 @@ static int find(struct search *s)
 	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->entity) : rc;
 }
 
+/* A file that a program has made beside those of a view. */
+static int find_beside(struct search *s)
+{
+	char name[H5_NAME_MAX + 1];
+	int rc;
+
+	if (!s->vfs->options.writable || !h5_beside_is_name(s->directory, s->name, O_RDWR))
+		return -ENOENT;
+	rc = h5_beside_name(s->directory, s->name, name);
+	s->directory = s->vfs->root;
+	s->name = name;
+	s->as_file = false;
+	return rc ? -ENOENT : find(s);
+}
+
 int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
 		   struct h5_entity *entity)
 {
 	struct search s = {.name = name, .vfs = vfs, .directory = directory};
 	int rc = find(&s);
 
+	if (rc == -ENOENT)
+		rc = find_beside(&s);
 	*entity = s.entity;
 	return rc;
 }

@@ -464,7 +464,7 @@ static int remove_name(struct h5_vfs *vfs, struct h5_node *parent, const char *t
 	return rc;
 }
 
-int h5_vfs_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *text)
+int h5_naming_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *text)
 {
 	return remove_name(vfs, parent, text, check_unlink);
 }

@@ -87,6 +87,13 @@ int h5_naming_make_found(struct h5_naming *name, h5_naming_maker *maker, h5_nami
 int h5_naming_make(struct h5_vfs *vfs, struct h5_node *parent, const char *text, h5_naming_maker *maker,
 		   struct h5_vfs_entry *entry);
 
+/* ---- requests about names of links ---- */
+
+/* As h5_vfs_unlink() and h5_vfs_rename(), of names that are not below `.h5fs`. */
+int h5_naming_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *text);
+int h5_naming_rename(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_node *new_parent,
+		     const char *new_name, unsigned flags);
+
 /* ---- questions ---- */
 
 /* True: the object is the directory, or one of those above it. */

@@ -3,6 +3,7 @@
 #include "change/transaction.h"
 #include "dataset/create.h"
 #include "format/datatype_make.h"
+#include "vfs/beside.h"
 #include "vfs/changes.h"
 #include "vfs/declare.h"
 #include "vfs/handle.h"
@@ -107,9 +108,14 @@ static int make_source(struct h5_vfs *vfs, struct h5_node *parent, const char *t
 int h5_vfs_create(struct h5_vfs *vfs, struct h5_node *parent, const char *text, int flags,
 		  struct h5_vfs_entry *entry, struct h5_handle **handle)
 {
+	char beside[H5_NAME_MAX + 1];
 	struct h5_naming name;
 	int rc;
 
+	if (h5_beside_is_name(parent, text, flags)) {
+		rc = h5_beside_name(parent, text, beside);
+		return rc ? rc : h5_vfs_create(vfs, vfs->root, beside, flags, entry, handle);
+	}
 	if (h5_vfs_is_in_view(parent))
 		return make_source(vfs, parent, text, flags, entry, handle);
 	rc = h5_naming_begin(vfs, parent, text, &name, entry);

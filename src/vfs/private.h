@@ -133,6 +133,8 @@ int h5_attributes_get(struct h5_vfs *vfs, struct h5_node *node, const char *name
 /* Makes the attribute, or gives it that value. Inside a change. */
 int h5_attributes_set_text(struct h5_vfs *vfs, const struct h5_node *node, const char *name, const char *text,
 			   size_t n);
+/* Removes the attribute whose file has that name in the directory, as a request. */
+int h5_attributes_remove_file(struct h5_vfs *vfs, const struct h5_node *directory, const char *name);
 /* Appends user.NAME with its NUL for each attribute whose value can be got. */
 int h5_attributes_list(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out);
 /* Number of attributes that the list leaves out. */

@@ -347,8 +347,8 @@ static int rename_found(struct renaming *r, unsigned flags)
 	return flags == RENAME_EXCHANGE ? exchange(r) : move(r);
 }
 
-int h5_vfs_rename(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_node *new_parent,
-		  const char *new_name, unsigned flags)
+int h5_naming_rename(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_node *new_parent,
+		     const char *new_name, unsigned flags)
 {
 	struct renaming r = {.vfs = vfs};
 	int rc;

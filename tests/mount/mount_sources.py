@@ -9,6 +9,7 @@ import subprocess
 
 import h5py
 import numpy
+import pandas
 
 from mountlib import H5FS, Mount, WriteCase, main, read, write
 
@@ -455,6 +456,96 @@ class Attributes(SourceCase):
             write_whole(m.at(".h5fs/attrs/small"), b"[" + b",".join([b"1"] * 1000) + b"]")
         with h5py.File(path, "r") as f:
             self.assertEqual({name: len(value) for name, value in f.attrs.items()}, {"small": 1000})
+
+
+class Programs(SourceCase):
+    """Programs that rewrite a file make another one beside it, and rename that."""
+
+    def make(self):
+        path = self.file("p.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            rows = numpy.array([(1, 2.5, b"ab"), (3, 4.5, b"c")], [("id", "<u2"), ("x", "<f4"), ("name", "S4")])
+            d = f.create_dataset("run/table", data=rows, maxshape=(None,), chunks=(4,))
+            d.attrs["unit"], d.attrs["count"] = numpy.bytes_("kelvin"), numpy.uint8(7)
+            f["run/numbers"] = numpy.arange(5, dtype=">u2")
+            f["run/text"] = ["a", "b"]
+        return path
+
+    def in_views(self, m, script):
+        run = subprocess.run(["bash", "-ec", script], cwd=m.at(".h5fs"), capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, run.stderr), (0, ""), script)
+        return run.stdout
+
+    def test_programs_that_rewrite(self):
+        path, table = self.make(), "csv/run/table.csv"
+        with Mount(path, options="rw") as m:
+            self.in_views(m, f"sed -i s/ab/xyz/ {table}; sed -i.bak s/xyz/wxyz/ {table}; cat {table}.bak; rm {table}.bak")
+            self.in_views(m, f"awk -F, -v OFS=, 'NR > 1 {{ $1 *= 2 }} 1' {table} > csv/run/.new; mv csv/run/.new {table}")
+            self.assertEqual(read(m.at(".h5fs", table)), b"id,x,name\n2,2.5,wxyz\n6,4.5,c\n")
+            self.in_views(m, f"(head -1 {table}; tail -n +2 {table} | sort -rn) > csv/run/sorted; mv csv/run/sorted {table}")
+            self.in_views(m, "sed -i s/kelvin/K/ attrs/run/table/unit; sed -i s/7/8/ attrs/run/table/count; sed -i 's/^0$/9/' lines/run/numbers")
+            self.in_views(m, "jq -n '[1,2]' -c > attrs/run/table/list; sort -rn -o lines/run/numbers lines/run/numbers; rm attrs/run/table/list")
+            for how in "yes", "no", "auto":
+                for name in table, "attrs/run/table/unit", "lines/run/numbers":
+                    command = {"c": "%s/wxyz/vim/e", "a": "s/.*/" + how, "l": "%s/9/8/e"}[name[0]]
+                    self.in_views(m, f"vim.tiny -u NONE -es -N -c 'set backupskip= writebackup backupcopy={how}' -c '{command}' -c wq {name}")
+            self.in_views(m, f"! sed -i s/2/x/ lines/run/numbers 2> /dev/null; ! sed -i s/2.5/2.5,3/ {table} 2> /dev/null")
+            self.assertEqual(sorted(os.listdir(m.path)), ["run"])
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs/attrs/run/table"))), ["count", "unit"])
+        with h5py.File(path, "r") as f:
+            self.assertEqual([f["run/table"].dtype[i].str for i in range(3)], ["<u2", "<f4", "|S4"])
+            self.assertEqual(f["run/table"][...].tolist(), [(6, 4.5, b"c"), (2, 2.5, b"vim")])
+            self.assertEqual((f["run/table"].chunks, f["run/table"].attrs["count"], f["run/table"].attrs["count"].dtype), ((4,), 8, numpy.uint8))
+            self.assertEqual(f["run/table"].attrs["unit"], b"auto")
+            self.assertEqual((f["run/numbers"].dtype.str, f["run/numbers"][...].tolist()), (">u2", [8, 4, 3, 2, 1]))
+        self.assertSound(path)
+
+    def test_moves(self):
+        path = self.make()
+        with Mount(path, options="rw") as m:
+            arrays = [some("<f8", (3, 4)), some("<i4", 5)]
+            numpy.save(m.at(".h5fs/npy/run/new.npy"), arrays[0])
+            self.in_views(m, "mv npy/run/new.npy npy/run/table.npy; mv npy/run/numbers.npy npy/moved.npy")
+            with open(m.at("plain"), "wb") as out:
+                numpy.save(out, arrays[1])
+            self.in_views(m, "mv ../plain npy/run/made.npy; cp npy/moved.npy npy/run/.copy; mv npy/run/.copy ../bytes")
+            self.same(numpy.load(m.at("bytes")), numpy.arange(5, dtype=">u2"))
+            with open(m.at("plain"), "wb") as out:
+                out.write(npy(arrays[1])[:-1])
+            for to in "npy/run/made.npy", "npy/run/other.npy", "csv/run/made.csv":
+                self.assertErrno(errno.EINVAL, os.rename, m.at("plain"), m.at(".h5fs", to))
+            for name in "csv/a.txt", "csv/a.csv.d/x", "npy/a.npz", "json/sedabc":
+                with self.assertRaises(OSError):
+                    os.open(m.at(".h5fs", name), os.O_RDWR | os.O_CREAT)
+            self.assertErrno(errno.EPERM, os.rename, m.at(".h5fs/npy/run/made.npy"), m.at(".h5fs/csv/run/made.csv"))
+            self.assertErrno(errno.EPERM, os.unlink, m.at(".h5fs/csv/run/table.csv"))
+            self.assertEqual(read(m.at("plain")), npy(arrays[1])[:-1])
+            self.assertEqual([sorted(os.listdir(m.at(name))) for name in (".", "run")], [["bytes", "moved", "plain", "run"], ["made", "table", "text"]])
+        with h5py.File(path, "r") as f:
+            self.same(f["run/table"][...], arrays[0])
+            self.same(f["run/made"][...], arrays[1])
+            self.assertEqual((f["moved"].dtype.str, f["run/table"].attrs["count"]), (">u2", 7))
+        self.assertSound(path)
+
+    def same(self, found, expected):
+        self.assertEqual((found.dtype, found.tolist()), (expected.dtype, expected.tolist()))
+
+    def test_pandas(self):
+        path = self.make()
+        frame = pandas.DataFrame({"n": [1, 2, 3], "x": [0.5, float("nan"), 1e300], "word": ["a", "b, c", 'd"e\nf']})
+        with Mount(path, options="rw") as m:
+            for name in "csv/new.csv", "csv/run/table.csv":
+                frame.to_csv(m.at(".h5fs", name), index=False)
+                pandas.testing.assert_frame_equal(pandas.read_csv(m.at(".h5fs", name)), frame)
+            frame.to_csv(m.at(".h5fs/csv/windows.csv"), index=False, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
+            pandas.testing.assert_frame_equal(pandas.read_csv(m.at(".h5fs/csv/windows.csv")), frame)
+            frame.to_csv(m.at(".h5fs/csv/index.csv"))
+            pandas.testing.assert_frame_equal(pandas.read_csv(m.at(".h5fs/csv/index.csv"), index_col=0), frame, check_names=False)
+        with h5py.File(path, "r") as f:
+            for name in "new", "run/table", "windows":
+                self.assertEqual([f[name].dtype[i].str for i in range(3)], ["<i8", "<f8", "|S5"])
+                self.assertEqual(f[name]["word"].tolist(), [b"a", b"b, c", b'd"e\nf'])
+        self.assertSound(path)
 
 
 if __name__ == "__main__":
