@@ -190,6 +190,8 @@ int h5_tx_add_patch(struct h5_tx *tx, uint64_t address, const void *data, size_t
 	/* If it was raw data, the next record must not hash it: its cells come after the record. */
 	if (!fresh)
 		h5_extents_drop(&tx->covered, address, n);
+	if (tx->unit.latest && stage > tx->unit.latest)
+		stage = tx->unit.latest;
 	if (h5_patches_cover(patches, offset, n))
 		return overwrite(tx, i, offset, data, n, stage);
 	rc = h5_patches_reserve(patches, 1);
@@ -461,6 +463,14 @@ void h5_unit_unsave(struct h5_file *file, const void *data, size_t n)
 			next = &saved->next;
 		}
 	}
+}
+
+void h5_unit_hasten(struct h5_file *file, unsigned stage)
+{
+	struct h5_tx_unit *unit = &h5_tx_find(file)->unit;
+
+	assert(unit->depth);
+	unit->latest = stage;
 }
 
 static void take_effect(struct h5_tx *tx)

@@ -32,6 +32,7 @@ struct h5_tx_unit {
 	uint64_t number;	     /* of this unit, or else of the last one: 1, 2, ... */
 	bool failed;		     /* a unit inside of it has failed, so it must fail too */
 	int error;		     /* of a note that found no memory; 0: none */
+	unsigned latest;	     /* stage of what it changes, at most; 0: any */
 	struct h5_tx_patch *aside;   /* patches from before the unit that it has replaced */
 	struct h5_extents allocated; /* by the unit */
 	struct h5_tx_note *notes;    /* owned; space given up, addresses forgotten */
@@ -47,8 +48,9 @@ struct h5_hashed {
 /* A transaction is the io that its file is read through: pending patches, laid over the io that the file was
  * opened with. */
 struct h5_tx {
-	struct h5_overlay overlay; /* its patches are each a struct h5_tx_patch */
-	struct h5_file *file;	   /* borrowed */
+	struct h5_overlay overlay;	 /* its patches are each a struct h5_tx_patch */
+	struct h5_file *file;		 /* borrowed */
+	const struct h5_tx_around *around; /* borrowed; NULL: none */
 	struct h5_journal *journal;
 	struct h5_superblock superblock; /* as it is in the file */
 	uint64_t number;		 /* see h5_tx_number() */

@@ -465,19 +465,16 @@ static void take_end_back(struct h5_tx *tx)
 		h5_file_cut(tx->file, end);
 }
 
-int h5_tx_commit(struct h5_file *file)
+static int commit(struct h5_tx *tx)
 {
-	struct h5_tx *tx = h5_tx_find(file);
 	struct h5_tx_patch **order = NULL;
 	bool all;
 	int rc;
 
-	if (!tx || tx->failed)
-		return 0;
 	assert(!tx->unit.depth);
-	all = !h5_tx_settle(file);
+	all = !h5_tx_settle(tx->file);
 	assert(!tx->unit.depth);
-	if (!h5_tx_is_pending(file)) {
+	if (!h5_tx_is_pending(tx->file)) {
 		set_committed(tx);
 		if (all)
 			release_unneeded(tx);
@@ -496,6 +493,26 @@ int h5_tx_commit(struct h5_file *file)
 	}
 	if (!rc)
 		committed(tx, all);
+	return rc;
+}
+
+void h5_tx_set_around(struct h5_file *file, const struct h5_tx_around *around)
+{
+	h5_tx_find(file)->around = around;
+}
+
+int h5_tx_commit(struct h5_file *file)
+{
+	struct h5_tx *tx = h5_tx_find(file);
+	int rc;
+
+	if (!tx || tx->failed)
+		return 0;
+	if (tx->around)
+		tx->around->before(tx->around->arg);
+	rc = commit(tx);
+	if (tx->around && !tx->failed)
+		tx->around->after(tx->around->arg, !rc);
 	return rc;
 }
 

@@ -135,6 +135,9 @@ int h5_unit_save(struct h5_file *file, void *data, size_t n);
 /* The n bytes of memory at `data` go away: none of them becomes what it was. May be called after the
  * outermost unit, too. */
 void h5_unit_unsave(struct h5_file *file, const void *data, size_t n);
+/* Until the outermost unit ends, no change comes later in the commit than that stage: for what removes only
+ * what no commit has. */
+void h5_unit_hasten(struct h5_file *file, unsigned stage);
 /* Ends the unit with a result: 0, or an error. Returns that, or an error of the unit itself. */
 int h5_unit_end(struct h5_file *file, int rc);
 
@@ -202,6 +205,17 @@ bool h5_tx_is_pending(const struct h5_file *file);
  * before the first cell the file is as at the last commit, and the changes stay pending. If the first sync or
  * a cell fails, the file takes no more changes (h5_tx_is_writable()). */
 int h5_tx_commit(struct h5_file *file);
+/* Somebody who changes the file right before and after each commit. */
+struct h5_tx_around {
+	void (*before)(void *arg);
+	/* `made`: the commit was made; else the changes are still pending. Not called if the file takes no
+	 * more changes. */
+	void (*after)(void *arg, bool made);
+	void *arg;
+};
+
+/* NULL: nobody. *around outlives the commits. */
+void h5_tx_set_around(struct h5_file *file, const struct h5_tx_around *around);
 /* After a commit that has failed and left the file as it was: drops all pending changes, so that everything
  * reads as the last commit has left it, except for elements that were overwritten in place. Participants with
  * uncommitted changes must have been dropped. */

@@ -15,6 +15,7 @@
 #include "vfs/names.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
+#include "vfs/pending.h"
 #include "vfs/source.h"
 #include "vfs/times.h"
 
@@ -141,8 +142,10 @@ static void lose_uncommitted(struct h5_vfs *vfs, int rc)
 		if (participant->failure)
 			lose(vfs, participant);
 	}
-	if (rc)
+	if (rc) {
 		h5_tx_abandon(vfs->file);
+		h5_pending_lose(vfs);
+	}
 	set_time(&vfs->changed);
 	vfs->all_changed = vfs->changed;
 	h5_change_done(vfs);
@@ -335,7 +338,9 @@ int h5_vfs_commit(struct h5_vfs *vfs)
 	if (!vfs->options.writable)
 		return 0;
 	h5_lock_to_write(vfs);
+	vfs->gives_back = true;
 	rc = h5_changes_commit_of(vfs, NULL);
+	vfs->gives_back = false;
 	h5_unlock(vfs);
 	return rc;
 }

@@ -5,6 +5,8 @@
 #include "dataset/writer.h"
 #include "vfs/node.h"
 
+enum { H5_WASTE_LEAST = 1 << 16 }; /* bytes of unused space that are worth some syncs */
+
 /* The shared lock, for requests that read, on a mount for writing. All writers are settled. */
 void h5_lock_to_read(struct h5_vfs *vfs);
 /* A request that changes something has the exclusive lock; only on a mount for writing. */

@@ -37,6 +37,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/objects.h \
 	src/vfs/paths.c \
 	src/vfs/paths.h \
+	src/vfs/pending.c \
+	src/vfs/pending.h \
 	src/vfs/plain.c \
 	src/vfs/plain.h \
 	src/vfs/private.h \

@@ -8,6 +8,7 @@
 #include "object/group_write.h"
 #include "vfs/changes.h"
 #include "vfs/objects.h"
+#include "vfs/pending.h"
 #include "vfs/times.h"
 
 #include <string.h>
@@ -383,8 +384,10 @@ int h5_vfs_link(struct h5_vfs *vfs, struct h5_node *node, struct h5_node *parent
 	if (rc)
 		return rc;
 	rc = check_linkable(vfs, node);
-	if (!rc)
+	if (!rc) {
+		h5_pending_end(vfs, node->entity.address);
 		rc = add_name(&name, node, entry);
+	}
 	return h5_naming_end(&name, rc);
 }
 
@@ -408,6 +411,8 @@ static int remove_found(struct h5_naming *name)
 	rc = h5_unit_end(vfs->file, rc);
 	if (rc)
 		return rc;
+	if (object.address)
+		h5_pending_end(vfs, object.address);
 	h5_naming_changed(name, -1);
 	h5_naming_detach(name);
 	/* One that is above the name has another name, even if its count is wrong. */

@@ -8,6 +8,7 @@
 #include "vfs/declare.h"
 #include "vfs/handle.h"
 #include "vfs/name_change.h"
+#include "vfs/pending.h"
 #include "vfs/plain.h"
 #include "vfs/source.h"
 
@@ -71,6 +72,8 @@ static int make_and_open(struct h5_naming *name, int flags, struct h5_vfs_entry 
 		return rc;
 	}
 	h5_handle_start(o.handle);
+	h5_pending_add(name->vfs, name->directory->entity.address, name->link.name, name->link.name_size,
+		       entry->node->entity.address);
 	*handle = o.handle;
 	return 0;
 }

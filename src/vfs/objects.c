@@ -239,6 +239,23 @@ void h5_objects_stamp(struct h5_vfs *vfs, uint64_t address, bool contents)
 	pthread_mutex_unlock(&vfs->lock);
 }
 
+/* ---- open files ---- */
+
+bool h5_objects_is_written(struct h5_vfs *vfs, uint64_t address)
+{
+	const struct h5_shown *shown;
+	const struct h5_node *node = NULL;
+
+	pthread_mutex_lock(&vfs->lock);
+	shown = find(vfs, address);
+	if (shown)
+		DL_FOREACH2(shown->nodes, node, next_shown)
+	if (node->writing)
+		break;
+	pthread_mutex_unlock(&vfs->lock);
+	return node;
+}
+
 /* ---- objects without names ---- */
 
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address)

@@ -72,6 +72,8 @@ int h5_objects_tell_loss(const struct h5_node *node, int rc);
 /* The mount has changed the object at the time vfs->changed; `contents`: those, too. */
 void h5_objects_stamp(struct h5_vfs *vfs, uint64_t address, bool contents);
 
+/* True: an open file may write to the object. */
+bool h5_objects_is_written(struct h5_vfs *vfs, uint64_t address);
 /* The object has lost its last name. False: no node shows it, so the caller removes it. */
 bool h5_objects_unname(struct h5_vfs *vfs, uint64_t address);
 /* Why a request that changes objects of another kind is refused: -EUCLEAN, ... if the node's object is

@@ -3,6 +3,7 @@
 #define H5_VFS_PRIVATE_H
 
 #include "base/siphash.h"
+#include "change/transaction.h"
 #include "object/attribute.h"
 #include "object/global_heap_write.h"
 #include "vfs/changes.h"
@@ -58,6 +59,9 @@ struct h5_vfs {
 	struct timespec all_changed;	   /* of the last change of objects that nobody knows */
 	struct h5_global_heap_writer heap; /* where the data of variable-length elements go */
 	struct h5_plain *plain;		   /* hash table; see plain.c */
+	struct h5_pending *pending;	   /* hash table; see pending.c */
+	struct h5_tx_around around;	   /* for these */
+	bool gives_back;		   /* the commit gives unused space back */
 	struct h5_source *sources;	   /* files of views that are being written; see source.h */
 	struct h5_declared *declared;	   /* hash table; see declare.c */
 	uint64_t changes;		   /* number of changes */

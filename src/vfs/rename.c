@@ -7,6 +7,7 @@
 #include "dataset/removal.h"
 #include "object/group_write.h"
 #include "vfs/changes.h"
+#include "vfs/pending.h"
 #include "vfs/plain.h"
 #include "vfs/replace.h"
 
@@ -86,6 +87,15 @@ static int check_replaced(const struct renaming *r)
 	if (!is_directory(&r->source))
 		return -EISDIR;
 	return h5_naming_check_removable(r->vfs, r->target.file, r->target.address);
+}
+
+/* A new file that gets another name, or loses its name, is named in commits as any other. */
+static void end_pending(const struct renaming *r)
+{
+	if (r->from.link.type == H5_LINK_HARD)
+		h5_pending_end(r->vfs, r->from.link.address);
+	if (r->to.exists && r->to.link.type == H5_LINK_HARD)
+		h5_pending_end(r->vfs, r->to.link.address);
 }
 
 /* ---- the kernel's nodes ---- */
@@ -185,6 +195,7 @@ static int move(struct renaming *r)
 		rc = h5_unit_end(r->vfs->file, change_links(r));
 	if (rc)
 		return rc;
+	end_pending(r);
 	move_nodes(r, false);
 	h5_naming_end_object(r->vfs, &r->replaced);
 	return 0;
@@ -221,6 +232,7 @@ static int replace_contents(struct renaming *r)
 		rc = h5_replace_contents(r->vfs, r->from.link.address, r->to.link.address, &also);
 	if (rc)
 		return rc;
+	end_pending(r);
 	h5_naming_changed(&r->from, -1);
 	h5_change_note_contents(r->vfs, r->to.link.address);
 	h5_naming_end_object(r->vfs, &r->replaced);
@@ -305,8 +317,10 @@ static int commit_help(struct renaming *r, struct h5_help_name **help)
 static int exchange(struct renaming *r)
 {
 	struct h5_help_name *help;
-	int rc = commit_help(r, &help);
+	int rc;
 
+	end_pending(r); /* the commits need both names */
+	rc = commit_help(r, &help);
 	if (rc)
 		return rc;
 	rc = exchange_links(r);
@@ -338,10 +352,11 @@ static int rename_found(struct renaming *r, unsigned flags)
 		return 0;
 	if (r->to.exists && flags != RENAME_EXCHANGE)
 		rc = check_replaced(r);
-	if (!rc && !flags && only_contents(r))
+	if (rc)
+		return rc;
+	if (!flags && only_contents(r))
 		return replace_contents(r);
-	if (!rc)
-		rc = prepare_places(r);
+	rc = prepare_places(r);
 	if (rc)
 		return rc;
 	return flags == RENAME_EXCHANGE ? exchange(r) : move(r);

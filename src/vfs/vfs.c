@@ -13,6 +13,7 @@
 #include "vfs/names.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
+#include "vfs/pending.h"
 #include "vfs/plain.h"
 #include "vfs/reading.h"
 #include "vfs/times.h"
@@ -118,6 +119,8 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 	vfs->options = *options;
 	h5_global_heap_writer_init(&vfs->heap, vfs->file);
 	init_locks(vfs);
+	if (options->writable)
+		h5_pending_init(vfs);
 	rc = init_ids(vfs);
 	if (!rc)
 		rc = make_root(vfs);
@@ -149,6 +152,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	h5_followers_free(vfs);
 	h5_declared_free(vfs);
 	h5_plain_free(vfs);
+	h5_pending_free(vfs);
 	h5_dirs_close(vfs);
 	h5_nodes_free(vfs);
 	h5_names_free(vfs);

@@ -9,6 +9,7 @@
 #include "vfs/input.h"
 #include "vfs/objects.h"
 #include "vfs/paths.h"
+#include "vfs/pending.h"
 #include "vfs/plain.h"
 #include "vfs/replacing.h"
 #include "vfs/source.h"
@@ -160,6 +161,20 @@ static int finish_new(struct h5_handle *h, bool flush)
 	return rc;
 }
 
+/* A descriptor of the file is closed. Unless it is plain, what close() returns for is in the HDF5 file, so
+ * there may be no waiting for the last close. */
+static int keep_closed(struct h5_handle *h)
+{
+	struct h5_vfs *vfs = h->vfs;
+
+	if (h5_plain_has(vfs, h->node->entity.address))
+		return h->unsaved ? h5_plain_fit(vfs, h->input.writer) : 0;
+	if (!vfs->options.commit_at_close)
+		return 0;
+	h5_pending_end(vfs, h->node->entity.address);
+	return h->unsaved ? h5_changes_commit_of(vfs, h->input.writer) : 0;
+}
+
 int h5_vfs_flush(struct h5_handle *h)
 {
 	int rc;
@@ -170,10 +185,8 @@ int h5_vfs_flush(struct h5_handle *h)
 		return 0;
 	h5_lock_to_write(h->vfs);
 	rc = h->unfinished = finish_new(h, true);
-	if (!rc && h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
-		rc = h5_plain_fit(h->vfs, h->input.writer);
-	else if (!rc && h->unsaved && h->vfs->options.commit_at_close)
-		rc = h5_changes_commit_of(h->vfs, h->input.writer);
+	if (!rc)
+		rc = keep_closed(h);
 	rc = tell_loss(h, rc);
 	if (!rc)
 		rc = check_row(h);
@@ -195,6 +208,8 @@ int h5_vfs_fsync(struct h5_handle *h)
 	rc = finish_new(h, false);
 	if (!rc && h->unsaved && h5_plain_has(h->vfs, h->node->entity.address))
 		rc = h5_plain_fit(h->vfs, h->input.writer);
+	if (h->node->entity.file == h->vfs->file)
+		h5_pending_end(h->vfs, h->node->entity.address);
 	committed = h5_changes_commit_of(h->vfs, h->input.writer);
 	rc = rc ? rc : committed;
 	rc = tell_loss(h, rc);
@@ -321,6 +336,7 @@ static void finish(struct h5_handle *h)
 
 void h5_writing_close(struct h5_handle *h)
 {
+	h5_pending_closed(h->vfs, h->node->entity.address);
 	if (h->input.filled && h->input.ops->finish)
 		finish(h);
 	if (h->input.filled)

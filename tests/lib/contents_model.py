@@ -165,10 +165,12 @@ def pattern(offset, n, seed):
 class Program:
     """Random requests, with what they do to the model: the same ones for the same model and chance."""
 
-    def __init__(self, model, shell, chance, requests):
-        """shell: its ask() does a request."""
+    def __init__(self, model, shell, chance, requests, close_commits=False):
+        """shell: its ask() does a request; close_commits: to close a file commits it, unless it is plain."""
+        self.close_commits = close_commits
         self.model, self.shell, self.chance, self.requests = model, shell, chance, requests
         self.files = {}  # number of a file to that of its object
+        self.pending = set()  # new objects that are still being written: the HDF5 file has them later
         # Of each request: the number of calls after it, whether it has made all before it durable, and the model.
         self.history, self.done = [], {}
 
@@ -178,7 +180,13 @@ class Program:
             raise AssertionError(f"{words}: error {error}")
         self.done[words[0]] = self.done.get(words[0], 0) + 1
         effect()
-        self.history.append((calls, durable, self.model.copy()))
+        self.pending &= set(self.files.values())
+        self.note(calls, durable)
+
+    def note(self, calls, durable):
+        model = self.model.copy()
+        model.links = {path: to for path, to in model.links.items() if to not in self.pending}
+        self.history.append((calls, durable, model))
 
     def new_path(self):
         groups = [""] + [path + "/" for path in self.model.of_kind("group")]
@@ -203,6 +211,7 @@ class Program:
 
         def effect():
             self.files[number] = self.model.add(path, kind="data", data=b"", row=1, plain=True)
+            self.pending.add(self.files[number])
         self.ask(["create", path, number], effect)
         size = self.chance.choice(SIZES)
         at = 0
@@ -284,13 +293,17 @@ class Program:
         number = self.choose(sorted(self.files)) if number is None else number
         if number is None:
             return
-        self.ask(["close", number])
-        del self.files[number]
+
+        def effect():
+            which = self.files.pop(number)
+            if self.close_commits and not self.model.objects[which].plain:
+                self.pending.discard(which)
+        self.ask(["close", number], effect)
 
     def fsync(self):
         number = self.choose(sorted(self.files))
         if number is not None:
-            self.ask(["fsync", number], durable=True)
+            self.ask(["fsync", number], lambda: self.pending.discard(self.files[number]), durable=True)
 
     # names
 
@@ -320,6 +333,7 @@ class Program:
 
         def effect():
             self.model.links[new] = self.model.links[path]
+            self.pending.discard(self.model.links[path])
         if path:
             self.ask(["link", path, new], effect)
 
@@ -331,6 +345,7 @@ class Program:
         self.ask(["symlink", "target", path], effect)
 
     def move(self, old, new):
+        self.pending.discard(self.model.links[old])
         for path in [old] + self.model.children(old):
             self.model.links[new + path[len(old):]] = self.model.links.pop(path)
 
@@ -345,8 +360,16 @@ class Program:
         def effect():
             links = self.model.links
             links[one], links[other] = links[other], links[one]
+            self.pending -= {links[one], links[other]}
         if one and one != other:
+            if self.pending & {self.model.links[one], self.model.links[other]}:
+                self.enter(one, other)
             self.ask(["rename", one, other, EXCHANGE], effect)
+
+    def enter(self, *paths):
+        """The next request has new files enter the HDF5 file before it does anything else."""
+        self.pending -= {self.model.links[path] for path in paths}
+        self.note(self.history[-1][0] if self.history else 0, False)
 
     def replace(self):
         """A plain file is moved onto a dataset, whose contents it becomes, or onto another plain file."""
@@ -360,6 +383,7 @@ class Program:
 
         def effect():
             which = self.model.links.pop(path)
+            self.pending.discard(o.number)
             if o.plain:
                 self.model.links[target] = which
             else:
@@ -421,6 +445,7 @@ class Program:
 
         def effect():
             self.files[number] = self.model.add(path, kind="data", data=b"", row=1, plain=True)
+            self.pending.add(self.files[number])
         self.ask(["create", path, number], effect)
         which = self.files[number]
         filters = self.chance.choice(('"filters":"shuffle,deflate(4)",', ""))

@@ -134,13 +134,13 @@ class Dry:
     """Does the first requests without a mount, up to the one that the kill has interrupted."""
 
     def __init__(self, count):
-        self.left = count
+        self.most, self.count = count + 1, 0
 
     def ask(self, *words):
-        if self.left < 0:
+        if self.count == self.most:
             raise Ended
-        self.left -= 1
-        return 0, 0, False, ""
+        self.count += 1
+        return 0, self.count, False, ""
 
 
 class Worker:
@@ -151,7 +151,7 @@ class Worker:
         self.pid = None
 
     def program(self, shell):
-        return Program(self.model.copy(), shell, random.Random(self.seed), REQUESTS_MAX)
+        return Program(self.model.copy(), shell, random.Random(self.seed), REQUESTS_MAX, close_commits=True)
 
     def start(self, mount, log):
         self.pid = os.fork()
@@ -189,8 +189,8 @@ class Worker:
             program.run()
         except Ended:
             pass
-        for i, (_, durable, model) in enumerate(program.history):
-            models = [model] if durable and i < count else models + [model]
+        for calls, durable, model in program.history:
+            models = [model] if durable and calls <= count else models + [model]
         return models
 
 

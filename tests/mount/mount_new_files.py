@@ -178,6 +178,83 @@ class NewFiles(WriteCase):
         self.assertBytes(path, {"after": b"y" * 100_000})
         self.assertLess(os.stat(path).st_size, 350_000)
 
+    def test_killed_while_written(self):
+        """A commit leaves out what is neither synced nor closed; everybody in the mount sees it at once."""
+        data = b"x" * 300_000
+        for name in STYLES:
+            path, options = self.style(name)
+            m = Mount(path, options=options)
+            m.__enter__()
+            try:
+                os.mkdir(m.at("folder"))
+                files = {}
+                for file in "made", "written", "synced", "closed", "renamed", "linked", "unlinked", "folder/written", "folder/duplicated":
+                    files[file] = m.open(file, os.O_CREAT | os.O_RDWR)
+                shell = subprocess.Popen(["sh", "-c", "{ echo half; echo; cat; } > by-a-shell; :"], cwd=m.path, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                while not (os.path.exists(m.at("by-a-shell")) and os.stat(m.at("by-a-shell")).st_size == 6):
+                    pass
+                write(m.at("old"), b"old")
+                for _ in range(2):
+                    for file, fd in files.items():
+                        if file != "made":
+                            os.write(fd, data)
+                        self.assertEqual(os.stat(m.at(file)).st_size, 0 if file == "made" else os.fstat(fd).st_size)
+                    with open(m.at("other"), "ab") as f:
+                        f.write(b"other")
+                        os.fsync(f.fileno())
+                os.close(os.dup(files["made"]))
+                os.fsync(files["synced"])
+                os.close(files["closed"])
+                os.close(os.dup(files["folder/duplicated"]))
+                os.rename(m.at("renamed"), m.at("old"))
+                os.link(m.at("linked"), m.at("folder/link"))
+                os.unlink(m.at("unlinked"))
+                self.assertEqual(sorted(os.listdir(m.path)), ["by-a-shell", "closed", "folder", "linked", "made", "old", "other", "synced", "written"])
+                self.assertEqual(sorted(os.listdir(m.at("folder"))), ["duplicated", "link", "written"])
+                folder = os.open(m.path, os.O_RDONLY)
+                os.fsync(folder)
+                os.close(folder)
+                self.assertEqual((read(m.at("folder/written")), read(m.at("old"))), (data * 2, data * 2))
+                self.assertIn(b'"shape"', read(m.at(".h5fs/json/written.json")))
+                with open(m.at("other"), "rb") as f:
+                    os.fsync(f.fileno())
+                m.kill()
+                shell.communicate(b"")
+            finally:
+                self.assertEqual(m.end(), "")
+            whole = {file: data * 2 for file in ("synced", "closed", "old", "linked", "folder/link")}
+            with self.subTest(name):
+                with judges.File(path) as f:
+                    self.assertEqual((sorted(f), sorted(f["folder"])), (["closed", "folder", "linked", "old", "other", "synced"], ["link"]))
+                    self.assertEqual({file: bytes(f[file][...]) == data for file, data in whole.items()}, dict.fromkeys(whole, True))
+                with Mount(path, options=options) as m:
+                    write(m.at("folder/written"), b"again")
+                self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+    def test_written_across_commits(self):
+        """Each commit takes the name out and brings it back: nothing of the file or of its folder changes with that."""
+        for name in STYLES:
+            path, options = self.style(name)
+            with self.subTest(name), Mount(path, options=options) as m:
+                expected = {f"file{i}": b"" for i in range(20)}
+                files = {file: open(m.at(file), "wb", buffering=0) for file in expected}
+                for i in range(40):
+                    for file, f in files.items():
+                        expected[file] += b"%d " % i * 100
+                        f.write(b"%d " % i * 100)
+                    if i % 10 == 5:
+                        os.setxattr(m.at("file3"), "user.a", b"%d" % i)
+                        os.rename(m.at(f"file{i}" if i < 20 else "file7"), m.at(f"file{i}" if i < 20 else "file7") + "'")
+                        os.rename(m.at(f"file{i}" if i < 20 else "file7") + "'", m.at(f"file{i}" if i < 20 else "file7"))
+                    write(m.at("synced"), b"%d" % i)
+                    with open(m.at("synced"), "rb") as f:
+                        os.fsync(f.fileno())
+                    self.assertEqual(sorted(os.listdir(m.path)), sorted([*expected, "synced"]))
+                for f in files.values():
+                    f.close()
+                self.assertEqual({file: read(m.at(file)) for file in expected}, expected)
+            self.assertBytes(path, expected)
+
     def test_space_of_unlinked_files(self):
         """Whenever a file was synced, closed and unlinked: its space is the file system's again after the mount."""
         path, options = self.style("latest")

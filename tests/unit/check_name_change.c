@@ -7,6 +7,7 @@
 #include "vfs/vfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +316,64 @@ START_TEST(lost_changes)
 }
 END_TEST
 
+/* ---- new files that are being written ---- */
+
+static void write_more(struct h5_handle *handle)
+{
+	size_t written;
+	uint64_t stale;
+
+	SUCCEEDS(h5_vfs_write(handle, 0, "more", 4, H5_WRITE_APPEND, &written, &stale));
+	ck_assert_uint_eq(written, 4);
+}
+
+/* A commit takes the name of such a file out of its group and brings it back, also if it fails. */
+START_TEST(new_files_in_failing_commits)
+{
+	struct fault_io fault = {.error = -ENOSPC};
+	struct h5_vfs_entry entry;
+	struct h5_handle *handle;
+	bool failed = true;
+	const char *name;
+	struct h5_node *a;
+	struct scene s;
+	char *before;
+
+	scene_init(&s, styles[_i], &fault);
+	SUCCEEDS(look_up(&s, "a/", &a, &name));
+	SUCCEEDS(h5_vfs_create(s.vfs, a, "new", O_RDWR, &entry, &handle));
+	write_more(handle);
+	SUCCEEDS(h5_vfs_commit(s.vfs));
+	before = describe(&s);
+	ck_assert_ptr_nonnull(strstr(before, "new"));
+	for (unsigned long n = 1; failed && n < MOST; n++) {
+		write_more(handle);
+		fault_alloc_count(true);
+		fault_alloc_arm(n);
+		(void)h5_vfs_commit(s.vfs);
+		failed = fault_alloc_disarm();
+		fault_alloc_count(false);
+		check_tree(&s, before);
+	}
+	write_more(handle);
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_vfs_commit(s.vfs), -ENOSPC);
+	ck_assert(fault_io_disarm(&fault));
+	check_tree(&s, before);
+	(void)h5_vfs_fsync(handle); /* tells of the losses */
+	write_more(handle);
+	SUCCEEDS(h5_vfs_flush(handle));
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(s.vfs, entry.node, 1);
+	h5_vfs_forget(s.vfs, a, 1);
+	scene_close(&s);
+	scene_open(&s);
+	check_tree(&s, before);
+	free(before);
+	scene_release(&s);
+}
+END_TEST
+
 /* An object that comes to the address of one that was removed gets another generation. */
 START_TEST(addresses_that_are_used_again)
 {
@@ -369,4 +428,5 @@ START_TEST(names_of_new_files)
 END_TEST
 
 UNIT_MAIN_LOOPS("name_change", {no_kill_takes_a_name, STYLES}, {failing_allocations, STYLES},
-		{lost_changes, STYLES}, {addresses_that_are_used_again, STYLES}, {names_of_new_files, STYLES})
+		{lost_changes, STYLES}, {new_files_in_failing_commits, STYLES},
+		{addresses_that_are_used_again, STYLES}, {names_of_new_files, STYLES})
