@@ -281,6 +281,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/injectlib.py \
 	tests/judge/index_structure.py \
 	tests/judge/symbol_table_judge.py \
+	tests/judge/object_server.py \
 	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \

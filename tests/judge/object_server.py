@@ -1,0 +1,431 @@
+"""An HTTP server and object store for tests, which is strict: it notes what a client does wrong, counts what it asks for, delays its
+answers, and fails as told. Signatures (AWS Signature Version 4) are checked by code of its own.
+
+    with ObjectServer(folder, delay=0.06) as server:
+        server.on(match="/data.h5", fault=status(503), times=2)
+        ... server.url("data.h5") ...
+        server.count.requests, server.count.bytes, server.round_trips(), server.wrong
+"""
+import collections
+import datetime
+import email.utils
+import hashlib
+import hmac
+import http.server
+import os
+import re
+import socket
+import socketserver
+import ssl
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.parse
+
+SLICE = 65536
+NO_BODY = hashlib.sha256(b"").hexdigest()
+SKEW = 900  # seconds that a signature's date may be off
+
+Keys = collections.namedtuple("Keys", "access secret token region", defaults=(None, "us-east-1"))
+
+
+class Request:
+    """What a client has asked for. `first` and `last` are the range's bytes as asked, None without; `status` and `sent` are the answer's."""
+
+    def __init__(self, handler):
+        self.method = handler.command
+        self.target = handler.path
+        self.path = urllib.parse.unquote(urllib.parse.urlsplit(handler.path).path)
+        self.query = urllib.parse.urlsplit(handler.path).query
+        self.headers = handler.headers
+        self.client = handler.client_address
+        self.began = time.monotonic()
+        self.ended = None
+        self.status = None
+        self.sent = 0
+        self.range = self.headers.get("Range")
+
+    def __repr__(self):
+        return f"{self.method} {self.target} {self.range or 'all'}: {self.status}, {self.sent} bytes"
+
+
+# ---- faults: functions of the handler that answer in place of it; True: the request was answered ----
+
+def status(code, headers=(), body=b"refused"):
+    """An answer of another status, for example 503 with Retry-After."""
+    def fault(handler):
+        handler.answer(code, dict(headers), body)
+        return True
+    return fault
+
+
+def redirect(location, code=302):
+    return status(code, {"Location": location}, b"")
+
+
+def short(n):
+    """The headers promise all bytes, n come, and the connection ends."""
+    def fault(handler):
+        handler.limit = n
+        return False
+    return fault
+
+
+def reset(n=0):
+    """After n bytes of the body the connection is reset; -1: before the headers."""
+    def fault(handler):
+        if n < 0:
+            handler.reset()
+            return True
+        handler.limit, handler.resets = n, True
+        return False
+    return fault
+
+
+def whole():
+    """The range is ignored: 200 and the whole object."""
+    def fault(handler):
+        handler.whole = True
+        return False
+    return fault
+
+
+def header(name, value):
+    """One header of the answer is another one: Content-Range, Content-Length, ETag, ...; None: it is left out."""
+    def fault(handler):
+        handler.changed[name] = value
+        return False
+    return fault
+
+
+def raw(data):
+    """These bytes in place of an answer; then the connection ends."""
+    def fault(handler):
+        handler.wfile.write(data)
+        handler.close_connection = True
+        return True
+    return fault
+
+
+def hang():
+    """No answer until the server ends."""
+    def fault(handler):
+        handler.server.owner.ending.wait()
+        handler.reset()
+        return True
+    return fault
+
+
+def slow(rate):
+    """So many bytes a second."""
+    def fault(handler):
+        handler.rate = rate
+        return False
+    return fault
+
+
+# ---- AWS Signature Version 4 ----
+
+def derive_key(secret, date, region, service):
+    key = ("AWS4" + secret).encode()
+    for part in date, region, service, "aws4_request":
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return key
+
+
+def canonical_query(query):
+    pairs = [part.partition("=") for part in query.split("&") if part]
+    return "&".join("=".join(pair) for pair in sorted((name, value) for name, _, value in pairs))
+
+
+def signature(keys, method, target, headers, signed, amz_date, scope):
+    """The signature that a request must have; `headers` are looked up by lower-case names."""
+    url = urllib.parse.urlsplit(target)
+    lines = [f"{name}:{' '.join(headers[name].split())}\n" for name in signed.split(";")]
+    request = "\n".join([method, url.path, canonical_query(url.query), "".join(lines), signed, headers["x-amz-content-sha256"]])
+    date, region, service, _ = scope.split("/")
+    text = "\n".join(["AWS4-HMAC-SHA256", amz_date, scope, hashlib.sha256(request.encode()).hexdigest()])
+    return hmac.new(derive_key(keys.secret, date, region, service), text.encode(), hashlib.sha256).hexdigest()
+
+
+AUTHORIZATION = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/, ]+)/([0-9]{8}/[^/, ]+/s3/aws4_request), ?SignedHeaders=([a-z0-9;-]+), ?"
+                           r"Signature=([0-9a-f]{64})")
+UNRESERVED = re.compile(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*")
+
+
+def check_signature(keys, request):
+    """None, or S3's code of the error and what is wrong."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    if "authorization" not in headers:
+        return "AccessDenied", "no signature"
+    match = AUTHORIZATION.fullmatch(headers["authorization"])
+    if not match:
+        return "AuthorizationHeaderMalformed", "not a signature of version 4"
+    access, scope, signed, given = match.groups()
+    if access != keys.access:
+        return "InvalidAccessKeyId", "another access key"
+    if headers.get("x-amz-security-token") != keys.token:
+        return "InvalidToken", "another session token"
+    date, region, _, _ = scope.split("/")
+    amz_date = headers.get("x-amz-date", "")
+    if region != keys.region or amz_date[:8] != date:
+        return "AuthorizationHeaderMalformed", "another region or date"
+    then = datetime.datetime.strptime(amz_date, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
+    if abs((datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()) > SKEW:
+        return "RequestTimeTooSkewed", "an old signature"
+    must = {"host", "x-amz-date", "x-amz-content-sha256"} | {name for name in headers if name.startswith("x-amz-")}
+    names = signed.split(";")
+    if names != sorted(set(names)) or not must <= set(names) <= set(headers):
+        return "AccessDenied", f"the signed headers are {signed}"
+    if headers["x-amz-content-sha256"] not in (NO_BODY, "UNSIGNED-PAYLOAD"):
+        return "XAmzContentSHA256Mismatch", "a hash of other contents"
+    if not UNRESERVED.fullmatch(urllib.parse.urlsplit(request.target).path):
+        return "SignatureDoesNotMatch", "the path has bytes that must be percent-encoded"
+    if not hmac.compare_digest(given, signature(keys, request.method, request.target, headers, signed, amz_date, scope)):
+        return "SignatureDoesNotMatch", "another signature"
+    return None
+
+
+# ---- the server ----
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def setup(self):
+        super().setup()
+        self.server.owner.connections.append(self.connection)
+
+    def do_GET(self):
+        owner = self.server.owner
+        self.limit = self.rate = None
+        self.whole = self.resets = False
+        self.changed = {}
+        self.request_now = request = Request(self)
+        owner.note(request)
+        if owner.delay:
+            time.sleep(owner.delay)
+        try:
+            fault = owner.fault_for(request)
+            if not (fault and fault(self)):
+                self.serve(request)
+        except OSError:
+            self.close_connection = True  # the client has gone
+        finally:
+            request.ended = time.monotonic()
+
+    do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
+
+    def serve(self, request):
+        owner = self.server.owner
+        if request.method != "GET":
+            owner.complain(request, "only GET is allowed, as by a presigned URL")
+            return self.answer_error(403, "AccessDenied", "only GET is allowed")
+        if owner.keys:
+            bad = check_signature(owner.keys, request)
+            if bad:
+                return self.answer_error(400 if bad[0].startswith("Invalid") and "Token" in bad[0] else 403, *bad)
+        content = owner.content(request.path)
+        if content is None:
+            return self.answer_error(404, "NoSuchKey", "no such object")
+        data, tag, date = content
+        shown = {"ETag": tag, "Last-Modified": date, "Accept-Ranges": "bytes", "Content-Type": "application/octet-stream"}
+        if "If-Match" in request.headers and request.headers["If-Match"] not in (tag, "*"):
+            return self.answer_error(412, "PreconditionFailed", "another version")
+        if request.headers.get("If-None-Match") == tag:
+            return self.answer(304, shown, None)
+        if request.range is None or self.whole:
+            return self.answer(200, shown, data)
+        match = re.fullmatch(r"bytes=(\d*)-(\d*)", request.range)
+        if not match or match.groups() == ("", ""):
+            owner.complain(request, f"no single range: {request.range}")
+            return self.answer_error(400, "InvalidArgument", "no single range")
+        first, last = match.groups()
+        if first == "":
+            first, last = max(0, len(data) - int(last)), len(data) - 1
+        else:
+            first, last = int(first), min(int(last or len(data)), len(data) - 1)
+        if first > last:
+            return self.answer(416, {"Content-Range": f"bytes */{len(data)}"}, b"")
+        shown["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+        return self.answer(206, shown, memoryview(data)[first:last + 1])
+
+    def answer_error(self, code, name, text):
+        body = f"<?xml version=\"1.0\"?>\n<Error><Code>{name}</Code><Message>{text}</Message></Error>".encode()
+        self.answer(code, {"Content-Type": "application/xml"}, body)
+
+    def answer(self, code, headers, body):
+        """Sends headers and body, as far as a fault lets it; a body of None has no length either."""
+        self.request_now.status = code
+        self.send_response(code)
+        headers = dict(headers)
+        if body is not None:
+            headers.setdefault("Content-Length", str(len(body)))
+        headers.update(self.changed)
+        for name, value in headers.items():
+            if value is not None:
+                self.send_header(name, value)
+        self.end_headers()
+        body = memoryview(body or b"")
+        if self.limit is not None:
+            self.send_slowly(body[:self.limit])
+            if self.resets:
+                self.reset()
+            self.close_connection = True
+        else:
+            self.send_slowly(body)
+        if "Content-Length" in self.changed:
+            self.close_connection = True
+
+    def send_slowly(self, body):
+        rate = self.rate or self.server.owner.rate
+        began = time.monotonic()
+        for at in range(0, len(body), SLICE if not rate or rate > SLICE else 1 + rate // 16):
+            piece = body[at:at + (SLICE if not rate or rate > SLICE else 1 + rate // 16)]
+            self.wfile.write(piece)
+            self.request_now.sent += len(piece)
+            if rate:
+                ahead = (at + len(piece)) / rate - (time.monotonic() - began)
+                if ahead > 0 and self.server.owner.ending.wait(ahead):
+                    raise ConnectionError("the server ends")
+
+    def reset(self):
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+class Threads(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def handle_error(self, *_):
+        pass  # a connection that has ended
+
+
+Count = collections.namedtuple("Count", "requests bytes connections")
+
+
+class ObjectServer:
+    """Serves the files of a folder under their names. keys: every request must be signed with them. delay: seconds before each answer;
+    rate: bytes a second of each connection. tls: HTTPS with a certificate of its own (`certificate`)."""
+
+    def __init__(self, folder, keys=None, delay=0, rate=None, tls=False, host="127.0.0.1"):
+        self.folder, self.keys, self.delay, self.rate, self.tls = folder, keys, delay, rate, tls
+        self.lock = threading.Lock()
+        self.ending = threading.Event()
+        self.requests = []
+        self.connections = []
+        self.wrong = []  # what clients did that they must not
+        self.rules = []
+        self.contents = {}
+        self.server = Threads((host, 0), Handler, bind_and_activate=True)
+        self.server.owner = self
+        self.host, self.port = host, self.server.server_address[1]
+        if tls:
+            self.start_tls()
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
+
+    def start_tls(self):
+        self.secrets = tempfile.TemporaryDirectory()
+        self.certificate = os.path.join(self.secrets.name, "certificate.pem")
+        key = os.path.join(self.secrets.name, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=h5fs tests", "-addext", f"subjectAltName=IP:{self.host},DNS:localhost", "-keyout", key,
+                        "-out", self.certificate], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, key)
+        # The handshake is done by the thread of the connection.
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.server.shutdown()
+        self.server.server_close()
+        for connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.thread.join()
+        if self.tls:
+            self.secrets.cleanup()
+
+    def url(self, name="", host=None):
+        return f"{'https' if self.tls else 'http'}://{host or self.host}:{self.port}/{urllib.parse.quote(name)}"
+
+    def content(self, path):
+        """The bytes under a path, their ETag and date; None: there are none. A file that has changed has another ETag."""
+        name = os.path.normpath(os.path.join(self.folder, path.lstrip("/")))
+        if os.path.commonpath([self.folder, name]) != self.folder or not os.path.isfile(name):
+            return None
+        st = os.stat(name)
+        mark = st.st_mtime_ns, st.st_size, st.st_ino
+        with self.lock:
+            known = self.contents.get(name)
+            if not known or known[0] != mark:
+                with open(name, "rb") as f:
+                    data = f.read()
+                tag = f'"{hashlib.md5(data).hexdigest()}"'
+                known = self.contents[name] = mark, (data, tag, email.utils.formatdate(st.st_mtime, usegmt=True))
+            return known[1]
+
+    def on(self, match, fault, times=1):
+        """`fault` answers the next `times` requests (None: all) whose target matches: a regular expression, or a function of the request."""
+        test = match if callable(match) else lambda request: re.search(match, request.target)
+        with self.lock:
+            self.rules.append([test, fault, times])
+
+    def fault_for(self, request):
+        with self.lock:
+            for rule in self.rules:
+                if rule[2] != 0 and rule[0](request):
+                    if rule[2] is not None:
+                        rule[2] -= 1
+                    return rule[1]
+        return None
+
+    def complain(self, request, text):
+        with self.lock:
+            self.wrong.append(f"{request!r}: {text}")
+
+    def note(self, request):
+        with self.lock:
+            self.requests.append(request)
+        if request.headers.get("Accept-Encoding", "identity") != "identity":
+            self.complain(request, "a range of an encoded body is not a range of the file")
+        if len(request.headers.get_all("Host", [])) != 1:
+            self.complain(request, "not one Host")
+        if not self.keys and any(name.lower() in ("authorization", "x-amz-security-token", "cookie") for name in request.headers):
+            self.complain(request, "a credential that is none of this server's")
+
+    def forget(self):
+        """Counts from here."""
+        with self.lock:
+            self.requests, self.wrong = [], []
+
+    @property
+    def count(self):
+        with self.lock:
+            return Count(len(self.requests), sum(r.sent for r in self.requests), len({r.client for r in self.requests}))
+
+    def round_trips(self):
+        """How many answers were waited for, one after another: the longest row of requests each of which began after the one before it
+        had its answer."""
+        with self.lock:
+            spans = sorted((r.ended or float("inf"), r.began) for r in self.requests)
+        trips, end = 0, 0.0
+        for ended, began in spans:
+            if began >= end:
+                trips, end = trips + 1, ended
+        return trips
