@@ -81,8 +81,8 @@ static int heed_journal(struct opening *opening, struct h5_io **io)
 	return rc;
 }
 
-/* Opens the bytes of the file, with its journal replayed. `directory`: its folder. */
-static int open_io(struct opening *opening, const char *path, int directory, struct h5_io **io)
+/* Opens the bytes of a local file, with its journal replayed. `directory`: its folder. */
+static int open_local(struct opening *opening, const char *path, int directory, struct h5_io **io)
 {
 	const struct h5_file_set_options *options = opening->options;
 	int rc = h5_io_open_local(path, options->lock, options->writable, io);
@@ -106,6 +106,16 @@ static int open_io(struct opening *opening, const char *path, int directory, str
 	if (rc)
 		h5_io_close(*io);
 	return rc;
+}
+
+/* What is behind a URL has no journal, and cannot be changed. */
+static int open_io(struct opening *opening, const struct h5_file_set *set, struct h5_io **io)
+{
+	if (!opening->options->remote)
+		return open_local(opening, h5_file_set_path(set), h5_file_set_directory(set), io);
+	if (opening->options->writable)
+		return h5_fail(-EROFS, H5_UNDEF, "a file behind a URL can only be read");
+	return h5_io_open_remote(opening->options->remote, "", io);
 }
 
 /* ---- what cannot be written: invariant 6 ---- */
@@ -289,7 +299,7 @@ static int check_stale(const struct opening *opening, struct h5_file *file)
 static int open_in_set(struct opening *opening, struct h5_file_set *set)
 {
 	struct h5_io *io;
-	int rc = open_io(opening, h5_file_set_path(set), h5_file_set_directory(set), &io);
+	int rc = open_io(opening, set, &io);
 
 	if (!rc)
 		rc = h5_file_set_start(set, io);

@@ -10,6 +10,7 @@
 #include "fuse/loop.h"
 #include "fuse/mountpoint.h"
 #include "fuse/negotiate.h"
+#include "fuse/opening.h"
 #include "fuse/operations.h"
 #include "fuse/readahead.h"
 #include "fuse/report.h"
@@ -223,7 +224,7 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	if (!code)
 		code = prepare_writing(o);
 	if (!code)
-		code = h5_open_file(o->file, &o->set, &set, &opened);
+		code = h5_opening_begin(o, &set, &opened);
 	if (!code)
 		code = h5_file_stat(h5_file_set_root(set), &st);
 	if (!code)
@@ -237,8 +238,7 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	}
 	rc = code ? h5_report_refusal(o, code) : mount_and_serve(&m, o, set, &opened, background);
 	h5_vfs_close(m.vfs);
-	h5_file_set_close(set);
-	h5_opened_release(&opened);
+	h5_opening_end(o, set, &opened);
 	return rc;
 }
 

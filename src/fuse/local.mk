@@ -21,6 +21,8 @@ src_h5fs_SOURCES = \
 	src/fuse/mountpoint.h \
 	src/fuse/negotiate.c \
 	src/fuse/negotiate.h \
+	src/fuse/opening.c \
+	src/fuse/opening.h \
 	src/fuse/operations.c \
 	src/fuse/operations.h \
 	src/fuse/option_table.c \
@@ -44,7 +46,7 @@ src_h5fs_SOURCES = \
 	src/fuse/unmounter.h \
 	src/fuse/watch.c \
 	src/fuse/watch.h
-src_h5fs_LDADD = libh5fs.a $(FUSE_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
+src_h5fs_LDADD = libh5fs.a $(CURL_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
 # What mount(8) calls for the type fuse.h5fs.
 install-exec-hook:

@@ -7,6 +7,7 @@
 #include "fuse/daemon.h"
 #include "fuse/log.h"
 #include "fuse/loop.h"
+#include "fuse/opening.h"
 #include "fuse/options.h"
 #include "fuse/report.h"
 #include "fuse/sandbox.h"
@@ -24,19 +25,21 @@
 enum { HELPER_FAILED = 32 }; /* the exit status by which mount(8) knows that mounting failed */
 
 /* h5fs --recover: opening the file for writing recovers it. */
-static int recover(const struct h5_options *o)
+static int recover(struct h5_options *o)
 {
-	struct h5_file_set *set;
-	struct h5_opened opened;
+	struct h5_file_set *set = NULL;
+	struct h5_opened opened = {.journal_directory = -1};
 	const char *done;
-	int rc = h5_open_file(o->file, &o->set, &set, &opened);
+	int rc = h5_opening_begin(o, &set, &opened);
 
-	if (rc)
-		return h5_report_refusal(o, rc);
+	if (rc) {
+		rc = h5_report_refusal(o, rc);
+		h5_opening_end(o, set, &opened);
+		return rc;
+	}
 	done = h5_report_recovery(&opened);
 	printf("%s: %s\n", o->file, done ? done : "nothing to recover");
-	h5_file_set_close(set);
-	h5_opened_release(&opened);
+	h5_opening_end(o, set, &opened);
 	return EXIT_SUCCESS;
 }
 
@@ -86,15 +89,18 @@ static int look_at(struct h5_options *o, look *what)
 		[H5_OFFLINE_DAMAGED] = EXIT_DAMAGED,
 	};
 	enum h5_offline_result result = H5_OFFLINE_SOUND;
-	struct h5_opened opened;
-	struct h5_file_set *set;
+	struct h5_opened opened = {.journal_directory = -1};
+	struct h5_file_set *set = NULL;
 	struct work work = {.options = o};
 	int rc;
 
 	h5_daemon_keep_memory();
-	rc = h5_open_file(o->file, &o->set, &set, &opened);
-	if (rc)
-		return h5_report_refusal(o, rc);
+	rc = h5_opening_begin(o, &set, &opened);
+	if (rc) {
+		rc = h5_report_refusal(o, rc);
+		h5_opening_end(o, set, &opened);
+		return rc;
+	}
 	h5_report_warnings(o, set, &opened);
 	h5_daemon_enter_sandbox(o, set, &opened);
 	work.set = set;
@@ -104,13 +110,16 @@ static int look_at(struct h5_options *o, look *what)
 	h5_interrupt_begin(NULL, NULL);
 	if (rc)
 		rc = h5_report_refusal(o, rc);
-	h5_file_set_close(set);
-	h5_opened_release(&opened);
+	h5_opening_end(o, set, &opened);
 	return rc ? rc : statuses[result];
 }
 
 static int obey(struct h5_options *o)
 {
+	int rc = h5_opening_check(o);
+
+	if (rc)
+		return h5_report_refusal(o, rc);
 	switch (o->command) {
 	case H5_COMMAND_CHECK:
 		return look_at(o, check);
@@ -127,7 +136,10 @@ static int obey(struct h5_options *o)
 
 static void print_versions(void)
 {
-	printf("h5fs %s\nlibfuse %s\nzlib %s\nfilters:", PACKAGE_VERSION, fuse_pkgversion(), zlibVersion());
+	const char *curl = h5_fetcher_version();
+
+	printf("h5fs %s\nlibfuse %s\nzlib %s\n", PACKAGE_VERSION, fuse_pkgversion(), zlibVersion());
+	printf("libcurl %s\nfilters:", curl ? curl : "none: no URLs");
 	for (const struct h5_filter_ops *ops = h5_filters; ops->name; ops++)
 		if (ops->decode)
 			printf(" %s", ops->name);

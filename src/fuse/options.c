@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "fuse/option_table.h"
+#include "remote/url.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -22,10 +23,13 @@
 #define MAX_CHUNK_SHARE 8
 
 enum {
-	MAX_WORK = 2,	   /* seconds, if -o max_work= is not given */
-	WAIT = 2,	   /* seconds, if -o wait= is not given */
-	INDEX_SHARE = 4,   /* of the cache for chunks */
-	GATHER = 32 << 20, /* most bytes of chunks in which small writes gather */
+	MAX_WORK = 2,		  /* seconds, if -o max_work= is not given */
+	WAIT = 2,		  /* seconds, if -o wait= is not given */
+	TRIES = 10,		  /* of a request to a server */
+	TIMEOUT = 30,		  /* seconds without an answer */
+	REMOTE_CACHE = 128 << 20, /* bytes */
+	INDEX_SHARE = 4,	  /* of the cache for chunks */
+	GATHER = 32 << 20,	  /* most bytes of chunks in which small writes gather */
 };
 
 #define HELP " (h5fs -h tells more)"
@@ -203,6 +207,9 @@ static void set_defaults(struct h5_options *o)
 	o->set.external = o->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH;
 	o->set.lock = lock_by_environment();
 	o->set.wait = WAIT;
+	o->fetcher.cache = REMOTE_CACHE;
+	o->fetcher.tries = TRIES;
+	o->fetcher.timeout = TIMEOUT;
 	o->set.chunk_cache = default_cache();
 	o->set.block_cache = o->set.chunk_cache / INDEX_SHARE;
 	o->set.max_chunk = default_max_chunk();
@@ -367,6 +374,42 @@ static void complete(struct h5_options *o)
 	o->vfs.subdir = o->subdir;
 }
 
+static int wrong_text(const char *option, const char *value, const char *why)
+{
+	fprintf(stderr, "h5fs: -o %s%s%s: %s\n", option, value ? "=" : "", value ? value : "", why);
+	return -EINVAL;
+}
+
+/* Header lines may be secrets, which a command line shows to all. */
+static int take_header(struct h5_options *o)
+{
+	if (!o->http_header)
+		return 0;
+	if (*o->http_header != '@' || !o->http_header[1])
+		return wrong_text("http_header", "", "must be @FILE, a file of header lines");
+	if (!o->url)
+		return wrong_text("http_header", o->http_header, "only for a file behind a URL");
+	o->fetcher.headers = o->http_header + 1;
+	return 0;
+}
+
+/* If the file is behind a URL, keeps that apart from what the log and the list of mounts show. */
+static int take_url(struct h5_options *o)
+{
+	if (!h5_url_is_remote(o->file))
+		return 0;
+	o->url = o->file;
+	o->file = h5_url_shown(o->url);
+	if (!o->file)
+		return -ENOMEM;
+	if (h5_url_check(o->url)) {
+		fprintf(stderr, "h5fs: %s\n", h5_error_last()->text);
+		return -EINVAL;
+	}
+	o->fetcher.url = o->url;
+	return 0;
+}
+
 static int interpret(struct command_line *line)
 {
 	struct h5_options *o = line->options;
@@ -383,12 +426,17 @@ static int interpret(struct command_line *line)
 		return -EINVAL;
 	}
 	set_defaults(o);
+	rc = take_url(o);
 	for (size_t i = 0; h5_option_table[i].name && !rc; i++)
 		rc = take_value(line, i);
 	if (rc)
 		return rc;
 	complete(o);
+	if (o->url && o->set.swmr && !o->set.writable)
+		return wrong_text("swmr", NULL, "not for a file behind a URL");
 	rc = parse_filters(o);
+	if (!rc)
+		rc = take_header(o);
 	if (!rc)
 		rc = open_log(o);
 	return rc ? rc : mount_arguments(o);
@@ -424,6 +472,17 @@ static int take_out(struct fuse_args *args)
 	return 0;
 }
 
+/* Takes the queries of URLs out of the command line that /proc shows. */
+static void hide_queries(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (h5_url_is_remote(argv[i])) {
+			char *query = argv[i] + strcspn(argv[i], "?#");
+
+			explicit_bzero(query, strlen(query));
+		}
+}
+
 int h5_options_parse(int argc, char **argv, struct h5_options *options)
 {
 	struct command_line line = {.options = options};
@@ -435,6 +494,7 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	if (!rc)
 		rc = fuse_opt_parse(&options->args, &line, NULL, take_argument) ? -EINVAL : interpret(&line);
 	fuse_set_log_func(NULL);
+	hide_queries(argc, argv);
 	for (size_t i = 0; h5_option_table[i].name; i++)
 		free(line.values[i]);
 	if (rc)
@@ -451,6 +511,10 @@ void h5_options_release(struct h5_options *options)
 	free(options->log);
 	free(options->subdir);
 	free(options->filters);
-	options->filters = NULL;
+	free(options->http_header);
+	if (options->url)
+		explicit_bzero(options->url, strlen(options->url));
+	free(options->url);
+	options->filters = options->http_header = options->url = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
 }

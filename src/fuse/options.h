@@ -5,6 +5,7 @@
 #define FUSE_USE_VERSION 312
 
 #include "fuse/log.h"
+#include "remote/fetcher.h"
 #include "store/file_set.h"
 #include "vfs/vfs.h"
 
@@ -23,7 +24,8 @@ enum h5_command {
 enum { H5_CREATE_V18 = 2, H5_CREATE_V110 = 3 };
 
 struct h5_options {
-	char *file;	  /* owned */
+	char *file;	  /* owned; of a URL without its query */
+	char *url;	  /* owned: the URL with its query, which may be secret; NULL: a local file */
 	char *mountpoint; /* owned; NULL: none was given */
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;
@@ -40,6 +42,8 @@ struct h5_options {
 	unsigned create; /* a file that is not there is made with a superblock of this version; 0: none is */
 	bool help, version;
 	bool allow_other;
+	char *http_header; /* owned: @FILE; fetcher.headers borrows it */
+	struct h5_fetcher_options fetcher;
 	struct h5_file_set_options set;
 	struct h5_vfs_options vfs;
 	struct fuse_args args; /* for libfuse */

@@ -11,6 +11,15 @@
 
 static int status_of(const struct h5_options *o, int code)
 {
+	static const int remote[] = {
+		[H5_REMOTE_NOT_FOUND] = EXIT_NOT_FOUND,	    [H5_REMOTE_FORBIDDEN] = EXIT_FORBIDDEN,
+		[H5_REMOTE_NO_RANGES] = EXIT_NO_RANGES,	    [H5_REMOTE_NETWORK] = EXIT_NETWORK,
+		[H5_REMOTE_CERTIFICATE] = EXIT_CERTIFICATE, [H5_REMOTE_OTHER] = EXIT_FILE,
+	};
+	enum h5_remote_reason reason = o->set.remote ? h5_remote_reason(o->set.remote) : H5_REMOTE_FINE;
+
+	if (reason < sizeof remote / sizeof *remote && remote[reason])
+		return remote[reason];
 	switch (code) {
 	case -EROFS:
 	case -EACCES:

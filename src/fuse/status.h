@@ -14,6 +14,12 @@ enum {
 	EXIT_COMMIT = 10,     /* the last changes could not be committed */
 	EXIT_STALE = 11,      /* the mount point belongs to a daemon that has died */
 	EXIT_OUTPUT = 12,     /* standard output could not be written */
+	/* A file behind a URL: */
+	EXIT_NOT_FOUND = 13,   /* the server has no such file */
+	EXIT_FORBIDDEN = 14,   /* the server does not permit it */
+	EXIT_NO_RANGES = 15,   /* the server gives only whole files */
+	EXIT_NETWORK = 16,     /* no server, or no good answer */
+	EXIT_CERTIFICATE = 17, /* the server cannot show who it is */
 };
 
 #endif

@@ -7,4 +7,11 @@ libh5fs_a_SOURCES += \
 	src/io/named.c \
 	src/io/named.h \
 	src/io/overlay.c \
-	src/io/overlay.h
+	src/io/overlay.h \
+	src/io/remote.c \
+	src/io/remote.h \
+	src/io/remote_cells.c \
+	src/io/remote_cells.h \
+	src/io/remote_link.c \
+	src/io/remote_link.h \
+	src/io/remote_protocol.h

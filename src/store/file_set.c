@@ -39,7 +39,7 @@ struct h5_file_set {
 	struct h5_file_shared shared; /* the first member: h5_file_set_shared() */
 	struct h5_file_set_options options;
 	struct h5_statistics statistics;
-	char *path;		 /* real path of the mounted file; NULL for memory */
+	char *path;		 /* real path of the mounted file, or its URL; NULL for memory */
 	char *pattern;		 /* of the names of its members; NULL: none was given */
 	struct h5_folder folder; /* of the mounted file */
 	atomic_uint_fast64_t numbers;
@@ -162,7 +162,12 @@ static int resolve_path(struct h5_file_set *set, const char *path)
 int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
-	int rc = set ? resolve_path(set, path) : -ENOMEM;
+	int rc = set ? 0 : -ENOMEM;
+
+	if (!rc && options->remote)
+		rc = (set->path = strdup(h5_remote_url(options->remote))) ? 0 : -ENOMEM;
+	else if (!rc)
+		rc = resolve_path(set, path);
 
 	if (rc)
 		h5_file_set_close(set);

@@ -6,6 +6,7 @@
 #include "base/lru.h"
 #include "base/pool.h"
 #include "base/room.h"
+#include "io/remote.h"
 #include "store/file.h"
 #include "store/folder.h"
 
@@ -21,6 +22,9 @@ struct h5_file_set_options {
 	enum h5_external external;
 	enum h5_lock_mode lock;
 	unsigned wait; /* seconds to wait at opening if another program holds the lock; 0: not at all */
+	/* The file is behind a URL, and this brings it; NULL: it is a local file. Borrowed: the set closes
+	 * first. */
+	struct h5_remote *remote;
 	/* The rest is for h5_open_file() and the mounted file alone. */
 	bool writable;
 	/* With `writable`: other programs read the file meanwhile; on a mount for reading: another program
@@ -42,7 +46,7 @@ struct h5_file_set_options {
 
 /* Makes a set around the file at the path, without opening that: h5_open_file() in change/open.h does all. */
 int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set);
-/* The real path of the mounted file, borrowed; NULL: bytes in memory. */
+/* The real path of the mounted file, or its URL; borrowed. NULL: bytes in memory. */
 const char *h5_file_set_path(const struct h5_file_set *set);
 /* Opens the mounted file, whose bytes are in io. Takes io over, also on failure. Once. */
 int h5_file_set_start(struct h5_file_set *set, struct h5_io *io);

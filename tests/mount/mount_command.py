@@ -555,7 +555,7 @@ class Words(Command):
 
     def test_version_tells_of_libraries(self):
         text = subprocess.run([H5FS, "-V"], capture_output=True, text=True, check=True).stdout
-        self.assertRegex(text, r"(?s)^h5fs [0-9.]+\nlibfuse 3[0-9.]+\nzlib [0-9.]+\nfilters: .*deflate.*\nsandbox: ")
+        self.assertRegex(text, r"(?s)^h5fs [0-9.]+\nlibfuse 3[0-9.]+\nzlib [0-9.]+\nlibcurl .*\nfilters: .*deflate.*\nsandbox: ")
         self.assertEqual(text, subprocess.run([H5FS, "--version"], capture_output=True, text=True).stdout)
 
 

@@ -1,0 +1,63 @@
+/* The daemon's end of what it shares with the fetcher: the socket, the memory, the requests under way. There
+ * is no thread for the replies: of the threads that wait for bytes, one at a time waits at the socket. */
+#ifndef H5_IO_REMOTE_LINK_H
+#define H5_IO_REMOTE_LINK_H
+
+#include "io/remote.h"
+#include "io/remote_cells.h"
+#include "io/remote_protocol.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What a thread that opens a file waits for. */
+struct h5_remote_answer {
+	bool there;
+	struct h5_remote_reply reply;
+};
+
+struct h5_remote_pending {
+	bool busy, opens;
+	uint32_t id, file, count;
+	uint64_t n;
+	struct h5_remote_answer *answer; /* borrowed; NULL: nobody waits for the reply itself */
+	uint32_t cells[H5_REMOTE_PART_CELLS];
+};
+
+struct h5_remote {
+	int fd;
+	pid_t fetcher; /* 0: not started */
+	char *url;     /* owned; without its query, which may be a secret */
+	uint8_t *memory;
+	struct h5_cells cells;
+	pthread_mutex_t lock; /* guards all that follows, and the cells */
+	pthread_cond_t arrived;
+	bool receiving;		     /* a thread waits at the socket */
+	bool ended;		     /* the fetcher is gone, or the daemon wants nothing more */
+	bool stale[H5_REMOTE_FILES]; /* files that are not any more what was opened */
+	uint32_t files;		     /* numbers given out */
+	uint32_t next_id, under_way;
+	char failure[H5_REMOTE_TEXT]; /* of the last request that failed */
+	enum h5_remote_reason reason; /* why the first file could not be opened */
+	struct h5_remote_statistics statistics;
+	struct h5_remote_pending pending[H5_REMOTE_UNDER_WAY];
+};
+
+/* All of these with the lock. */
+
+/* Asks for n bytes at the cell `first` of a file, of which no byte may be in the table. Takes fewer if there
+ * is not room for all: *taken cells. -EAGAIN: for none, or too many requests are under way; -EIO: there is no
+ * fetcher. */
+int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n, bool urgent,
+		  uint32_t *taken);
+/* Asks for the first bytes of a file by its name, and waits for the answer. */
+int h5_remote_ask_open(struct h5_remote *r, uint32_t file, const char *name, struct h5_remote_reply *reply);
+/* Waits until a reply may have come, at most for about a second. -EINTR: the request is not wanted any more;
+ * -EIO: there is no fetcher. */
+int h5_remote_wait(struct h5_remote *r);
+/* Takes the replies that are there, without waiting. */
+void h5_remote_take(struct h5_remote *r);
+
+#endif

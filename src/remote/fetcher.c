@@ -1,0 +1,233 @@
+#include "config.h"
+
+#include "remote/fetcher.h"
+
+#include "base/error.h"
+
+#ifdef HAVE_LIBCURL
+
+#include "remote/private.h"
+#include "remote/url.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+	FIELDS_MAX = 64 << 10, /* bytes of a file of header lines */
+	LINK = STDERR_FILENO + 1,
+};
+
+/* ---- in the new process ---- */
+
+static int refuse(struct h5_fetcher *f, int code, const char *what)
+{
+	f->setup = code;
+	snprintf(f->setup_text, sizeof f->setup_text, "%s", what);
+	return code;
+}
+
+/* "Name: value", of printable characters. */
+static bool is_field(const char *line)
+{
+	size_t n = strcspn(line, ": \t");
+
+	if (!n || line[n] != ':')
+		return false;
+	for (const char *p = line; *p; p++)
+		if ((unsigned char)*p < ' ' && *p != '\t')
+			return false;
+	return true;
+}
+
+/* Empty lines and comments do not count. */
+static int take_fields(struct h5_fetcher *f, FILE *file)
+{
+	char *line = NULL;
+	size_t capacity = 0, total = 0;
+	ssize_t n;
+
+	while (!f->setup && (n = getline(&line, &capacity, file)) >= 0) {
+		struct curl_slist *longer;
+
+		total += (size_t)n;
+		line[strcspn(line, "\r\n")] = 0;
+		if (!*line || *line == '#')
+			continue;
+		longer = total <= FIELDS_MAX && is_field(line) ? curl_slist_append(f->fields, line) : NULL;
+		if (longer)
+			f->fields = longer;
+		else
+			refuse(f, -EINVAL, "the file of http_header= is not made of lines NAME: VALUE");
+	}
+	explicit_bzero(line, capacity);
+	free(line);
+	return f->setup;
+}
+
+static int read_fields(struct h5_fetcher *f)
+{
+	FILE *file;
+	struct stat st;
+
+	if (!f->options.headers)
+		return 0;
+	file = fopen(f->options.headers, "re");
+	if (!file)
+		return refuse(f, -EINVAL, "the file of http_header= cannot be read");
+	if (fstat(fileno(file), &st) || !S_ISREG(st.st_mode))
+		refuse(f, -EINVAL, "http_header= names no regular file");
+	else
+		take_fields(f, file);
+	fclose(file);
+	return f->setup;
+}
+
+/* As the tools of curl and OpenSSL have it. */
+static const char *certificates(void)
+{
+	static const char *const names[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && *value)
+			return value;
+	}
+	return NULL;
+}
+
+/* Only the end of the link ends this process: a signal to all processes of the mount is the daemon's. Nobody
+ * may look into its memory. */
+static void set_apart(void)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGUSR1, SIGXFSZ};
+	static const struct rlimit none = {0, 0};
+	sigset_t empty;
+
+	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+		signal(ignored[i], SIG_IGN);
+	sigemptyset(&empty);
+	sigprocmask(SIG_SETMASK, &empty, NULL);
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NAME, "h5fs-fetcher");
+}
+
+/* Keeps the link and nothing else: no lock, no terminal. */
+static int close_others(struct h5_fetcher *f)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup2(f->end.fd, LINK) < 0)
+		return -errno;
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	closefrom(LINK + 1);
+	f->end.fd = LINK;
+	return fcntl(LINK, F_SETFL, O_NONBLOCK) ? -errno : 0;
+}
+
+static _Noreturn void run(const struct h5_fetcher_options *options, const struct h5_remote_end *end)
+{
+	struct h5_fetcher *f = calloc(1, sizeof *f);
+	int status = EXIT_FAILURE;
+
+	if (!f)
+		_exit(status);
+	f->options = *options;
+	f->end = *end;
+	f->certificates = certificates();
+	set_apart();
+	if (!close_others(f) && !curl_global_init(CURL_GLOBAL_DEFAULT) && (f->multi = curl_multi_init())) {
+		read_fields(f);
+		if (options->confine)
+			options->confine();
+		status = h5_fetcher_serve(f);
+	}
+	_exit(status);
+}
+
+/* ---- in the daemon ---- */
+
+static bool ends_in(const char *name, size_t n, const char *end)
+{
+	size_t m = strlen(end);
+
+	return n > m && !strncasecmp(name + n - m, end, m);
+}
+
+/* The variable may hold a credential: those of the AWS tools, and proxies with a password. */
+static bool may_be_secret(const char *variable)
+{
+	size_t n = strcspn(variable, "=");
+
+	return !strncmp(variable, "AWS_", 4) || ends_in(variable, n, "_proxy");
+}
+
+/* Also /proc shows them no more. */
+static void forget_secrets(void)
+{
+	for (char **variable = environ; variable && *variable; variable++) {
+		char *value = strchr(*variable, '=');
+
+		if (value && may_be_secret(*variable))
+			explicit_bzero(value + 1, strlen(value + 1));
+	}
+}
+
+int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote **out)
+{
+	struct h5_remote_end end;
+	struct h5_remote *remote;
+	char *shown = h5_url_shown(options->url);
+	int rc = shown ? h5_remote_new(shown, options->cache, &remote, &end) : -ENOMEM;
+	pid_t pid;
+
+	free(shown);
+	if (rc)
+		return rc;
+	pid = fork();
+	if (!pid)
+		run(options, &end);
+	rc = pid < 0 ? h5_fail(-errno, H5_UNDEF, "fork: %s", strerror(errno)) : 0;
+	close(end.fd);
+	if (rc) {
+		h5_remote_close(remote);
+		return rc;
+	}
+	forget_secrets();
+	h5_remote_set_fetcher(remote, pid);
+	*out = remote;
+	return 0;
+}
+
+const char *h5_fetcher_version(void)
+{
+	return curl_version_info(CURLVERSION_NOW)->version;
+}
+
+#else
+
+const char *h5_fetcher_version(void)
+{
+	return NULL;
+}
+
+int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote **remote)
+{
+	(void)options;
+	(void)remote;
+	return h5_fail(-ENOTSUP, H5_UNDEF, "this build of h5fs has no URLs: it lacks libcurl");
+}
+
+#endif

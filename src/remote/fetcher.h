@@ -1,0 +1,31 @@
+/* The fetcher: a process of its own that speaks HTTP, so that the daemon, which parses the file, needs
+ * neither a socket to the outside nor a credential. io/remote_protocol.h is what the two say to each other.
+ */
+#ifndef H5_REMOTE_FETCHER_H
+#define H5_REMOTE_FETCHER_H
+
+#include "io/remote.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* All texts are borrowed. */
+struct h5_fetcher_options {
+	const char *url;     /* of the mounted file, with its query */
+	const char *headers; /* a file of header lines that the URL's own server gets; NULL: none */
+	size_t cache;	     /* bytes of the memory that both share */
+	uint64_t whole;	     /* a file of up to so many bytes may come whole, if the server gives no ranges */
+	unsigned tries;	     /* of a request */
+	unsigned timeout;    /* seconds without an answer after which a try has failed */
+	/* Takes rights away from the process once it is set up; NULL: nothing. */
+	void (*confine)(void);
+};
+
+/* Starts the process; h5_remote_close() ends it. Must run before the first thread starts. It takes variables
+ * that may hold credentials out of this process's environment. -ENOTSUP: built without libcurl. */
+int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote **remote);
+
+/* The version of libcurl; NULL: built without it. */
+const char *h5_fetcher_version(void);
+
+#endif

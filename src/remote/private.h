@@ -1,0 +1,102 @@
+/* What the files of the fetcher share: its state, and one transfer. */
+#ifndef H5_REMOTE_PRIVATE_H
+#define H5_REMOTE_PRIVATE_H
+
+#include "io/remote_protocol.h"
+#include "remote/fetcher.h"
+#include "remote/response.h"
+
+#include <curl/curl.h>
+
+/* A file on a server. */
+struct h5_source {
+	bool known;   /* it was opened */
+	char *url;    /* owned */
+	char *target; /* owned: where redirects have led; NULL: nowhere else */
+	char tag[H5_RESPONSE_TAG], modified[64];
+	uint64_t size;
+	int64_t mtime;
+	uint8_t *whole; /* owned: all of its bytes, from a server without ranges; NULL: it gives ranges */
+};
+
+enum h5_transfer_state {
+	H5_TRANSFER_FREE,
+	H5_TRANSFER_QUEUED,
+	H5_TRANSFER_RUNNING,
+	H5_TRANSFER_RESTING, /* until `due`, when it is tried again */
+};
+
+/* What to do with the body of a response. */
+enum h5_body {
+	H5_BODY_UNDECIDED,
+	H5_BODY_CELLS,	 /* the bytes that were asked for */
+	H5_BODY_WHOLE,	 /* the whole file */
+	H5_BODY_DISCARD, /* what a server says about an error */
+	H5_BODY_REFUSE,
+};
+
+struct h5_fetcher;
+
+/* One request of the daemon, in as many HTTP requests as it takes. */
+struct h5_transfer {
+	enum h5_transfer_state state;
+	struct h5_fetcher *fetcher; /* borrowed */
+	struct h5_source *source;   /* borrowed */
+	struct h5_remote_request request;
+	uint32_t cells[H5_REMOTE_PART_CELLS];
+	CURL *easy; /* owned; kept for the next request */
+	struct curl_slist *fields;
+	char error[CURL_ERROR_SIZE];
+	struct h5_response response;
+	enum h5_body body;
+	uint64_t got;	    /* bytes in the cells */
+	uint64_t discarded; /* bytes of the present body */
+	uint8_t *whole;	    /* owned: a whole file so far */
+	uint64_t whole_size, whole_capacity;
+	uint64_t received;
+	unsigned tries, requests, redirects;
+	uint64_t due; /* milliseconds of CLOCK_MONOTONIC */
+};
+
+struct h5_fetcher {
+	struct h5_fetcher_options options;
+	struct h5_remote_end end;
+	CURLM *multi;
+	struct curl_slist *fields; /* owned: header lines for the URL's own server */
+	const char *certificates;  /* a file of authorities; NULL: the system's */
+	int setup;		   /* why nothing can be fetched: a negative errno; 0: it can */
+	char setup_text[H5_REMOTE_TEXT];
+	struct h5_source sources[H5_REMOTE_FILES];
+	struct h5_transfer transfers[H5_REMOTE_UNDER_WAY];
+};
+
+/* Serves the link until the daemon ends it; returns the exit status. */
+int h5_fetcher_serve(struct h5_fetcher *fetcher);
+
+/* Milliseconds of CLOCK_MONOTONIC. */
+uint64_t h5_transfer_now(void);
+/* A transfer that is queued runs from now on, or has failed. */
+void h5_transfer_start(struct h5_transfer *t);
+/* Its HTTP request has ended. */
+void h5_transfer_end(struct h5_transfer *t, CURLcode result);
+/* Ends the transfer: tells the daemon. */
+void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason reason, const char *text);
+
+/* ---- remote/answer.c: what an answer means ---- */
+
+/* Decides what becomes of the body; called once the head is there. */
+void h5_answer_head(struct h5_transfer *t);
+
+struct h5_verdict {
+	enum { H5_DONE, H5_AGAIN, H5_ELSEWHERE, H5_REFUSED } what;
+	int code; /* H5_REFUSED; H5_AGAIN: if it was the last try */
+	enum h5_remote_reason reason;
+	char text[H5_REMOTE_TEXT];
+};
+
+/* What follows from an HTTP request that has ended. */
+void h5_answer_judge(const struct h5_transfer *t, CURLcode result, struct h5_verdict *verdict);
+/* Learns of the file what the first answer says. */
+void h5_answer_learn(struct h5_transfer *t);
+
+#endif

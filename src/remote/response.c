@@ -1,0 +1,160 @@
+#include "remote/response.h"
+
+#include "base/checked.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* A piece of the line that is still to be read. */
+struct text {
+	const char *p;
+	size_t n;
+};
+
+static bool skip(struct text *t, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (t->n < n || strncasecmp(t->p, word, n))
+		return false;
+	t->p += n;
+	t->n -= n;
+	return true;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static struct text trim(struct text t)
+{
+	while (t.n && is_blank(*t.p)) {
+		t.p++;
+		t.n--;
+	}
+	while (t.n && is_blank(t.p[t.n - 1]))
+		t.n--;
+	return t;
+}
+
+static bool take_number(struct text *t, uint64_t *number)
+{
+	size_t digits = 0;
+
+	*number = 0;
+	for (; t->n && *t->p >= '0' && *t->p <= '9'; t->p++, t->n--, digits++)
+		if (!h5_mul(*number, 10, number) || !h5_add(*number, (uint64_t)(*t->p - '0'), number))
+			return false;
+	return digits;
+}
+
+/* "bytes FIRST-LAST/SIZE", or, with a 416, "bytes STAR/SIZE" (RFC 9110, 14.4). */
+static bool take_range(struct h5_response *r, struct text t)
+{
+	uint64_t first = 0, last = 0, size;
+	bool whole;
+
+	if (!skip(&t, "bytes "))
+		return false;
+	whole = skip(&t, "*");
+	if (!whole && (!take_number(&t, &first) || !skip(&t, "-") || !take_number(&t, &last)))
+		return false;
+	if (!skip(&t, "/") || !take_number(&t, &size) || t.n || size > INT64_MAX)
+		return false;
+	if (!whole && (first > last || last >= size))
+		return false;
+	if ((r->ranged || r->whole) && (r->first != first || r->last != last || r->size != size))
+		return false;
+	r->whole = whole;
+	r->ranged = !whole;
+	r->first = first;
+	r->last = last;
+	r->size = size;
+	return true;
+}
+
+static bool take_length(struct h5_response *r, struct text t)
+{
+	uint64_t length;
+
+	if (!take_number(&t, &length) || t.n || (r->measured && r->length != length))
+		return false;
+	r->measured = true;
+	r->length = length;
+	return true;
+}
+
+/* True: the bytes may stand in a field of a request. */
+static bool is_printable(struct text t)
+{
+	for (size_t i = 0; i < t.n; i++)
+		if ((unsigned char)t.p[i] <= ' ' || t.p[i] == 0x7f)
+			return false;
+	return true;
+}
+
+static bool take_tag(struct h5_response *r, struct text t)
+{
+	struct text inner = t;
+
+	skip(&inner, "W/");
+	if (inner.n < 2 || inner.p[0] != '"' || inner.p[inner.n - 1] != '"' || t.n >= sizeof r->tag ||
+	    !is_printable(t) || memchr(inner.p + 1, '"', inner.n - 2))
+		return true; /* as if there were none */
+	if (*r->tag && (strlen(r->tag) != t.n || memcmp(r->tag, t.p, t.n)))
+		return false;
+	memcpy(r->tag, t.p, t.n);
+	r->tag[t.n] = 0;
+	return true;
+}
+
+static void take_modified(struct h5_response *r, struct text t)
+{
+	if (t.n >= sizeof r->modified)
+		return;
+	memcpy(r->modified, t.p, t.n);
+	r->modified[t.n] = 0;
+}
+
+/* "HTTP/1.1 206 Partial Content" */
+static void begin(struct h5_response *r, struct text t)
+{
+	uint64_t status = 0;
+
+	*r = (struct h5_response){.seen = r->seen};
+	while (t.n && *t.p != ' ') {
+		t.p++;
+		t.n--;
+	}
+	t = trim(t);
+	r->malformed = !take_number(&t, &status) || status < 100 || status > 999;
+	r->status = r->malformed ? 0 : (unsigned)status;
+}
+
+bool h5_response_line(struct h5_response *r, const char *line, size_t n)
+{
+	struct text t = {line, n};
+	bool sound = true;
+
+	r->seen += n;
+	if (r->seen > H5_RESPONSE_HEAD || memchr(line, 0, n))
+		return false;
+	if (skip(&t, "HTTP/"))
+		begin(r, t);
+	else if (skip(&t, "Content-Range:"))
+		sound = take_range(r, trim(t));
+	else if (skip(&t, "Content-Length:"))
+		sound = take_length(r, trim(t));
+	else if (skip(&t, "ETag:"))
+		sound = take_tag(r, trim(t));
+	else if (skip(&t, "Last-Modified:"))
+		take_modified(r, trim(t));
+	r->malformed |= !sound;
+	return true;
+}
+
+bool h5_response_is_strong(const char *tag)
+{
+	return *tag == '"';
+}

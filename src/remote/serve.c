@@ -1,0 +1,203 @@
+/* The loop of the fetcher: requests come, transfers run. */
+#include "base/checked.h"
+#include "remote/private.h"
+#include "remote/url.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	RUNNING_MAX = 32, /* HTTP requests at once */
+	LONG = 60 * 1000, /* milliseconds without anything to do */
+};
+
+/* ---- requests ---- */
+
+/* The source of a request; NULL: the daemon asks for what cannot be. */
+static struct h5_source *source_of(struct h5_fetcher *f, const struct h5_remote_request *request)
+{
+	struct h5_source *source = request->file < H5_REMOTE_FILES ? &f->sources[request->file] : NULL;
+
+	if (!source || request->offset % H5_REMOTE_CELL || !request->n || request->n > H5_REMOTE_PART)
+		return NULL;
+	if (request->what == H5_REMOTE_OPEN)
+		return source->url || request->offset ? NULL : source;
+	if (request->what != H5_REMOTE_READ || !source->known || request->offset >= source->size ||
+	    request->n > source->size - request->offset)
+		return NULL;
+	return source;
+}
+
+static bool is_sound(const struct h5_fetcher *f, const struct h5_remote_message *message, size_t size)
+{
+	const struct h5_remote_request *request = &message->request;
+
+	if (size < sizeof *request || request->cells > H5_REMOTE_PART_CELLS ||
+	    request->name >= H5_REMOTE_NAME || (request->name && request->what != H5_REMOTE_OPEN) ||
+	    size != sizeof *request + request->cells * sizeof *message->cells + request->name)
+		return false;
+	if ((request->n + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL != request->cells)
+		return false;
+	for (uint32_t i = 0; i < request->cells; i++)
+		if (message->cells[i] >= f->end.cells)
+			return false;
+	return true;
+}
+
+static struct h5_transfer *free_transfer(struct h5_fetcher *f)
+{
+	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
+		if (f->transfers[i].state == H5_TRANSFER_FREE)
+			return &f->transfers[i];
+	return NULL;
+}
+
+static void begin_transfer(struct h5_transfer *t, struct h5_fetcher *f, struct h5_source *source,
+			   const struct h5_remote_message *message)
+{
+	CURL *easy = t->easy;
+
+	*t = (struct h5_transfer){.state = H5_TRANSFER_QUEUED,
+				  .fetcher = f,
+				  .source = source,
+				  .request = message->request,
+				  .easy = easy};
+	memcpy(t->cells, message->cells, message->request.cells * sizeof *message->cells);
+}
+
+/* From a file that is here as a whole. */
+static void copy_from_whole(struct h5_transfer *t)
+{
+	for (uint64_t at = 0; at < t->request.n; at += H5_REMOTE_CELL)
+		memcpy(t->fetcher->end.memory + (size_t)t->cells[at / H5_REMOTE_CELL] * H5_REMOTE_CELL,
+		       t->source->whole + t->request.offset + at,
+		       (size_t)h5_min(H5_REMOTE_CELL, t->request.n - at));
+	t->got = t->request.n;
+	h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
+}
+
+/* False: the daemon is not in its right mind. */
+static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *message, size_t size)
+{
+	struct h5_source *source = is_sound(f, message, size) ? source_of(f, &message->request) : NULL;
+	struct h5_transfer *t = free_transfer(f);
+
+	if (!source || !t)
+		return false;
+	begin_transfer(t, f, source, message);
+	if (f->setup) {
+		h5_transfer_reply(t, f->setup, H5_REMOTE_OTHER, f->setup_text);
+	} else if (message->request.what == H5_REMOTE_OPEN) {
+		if (message->request.name)
+			h5_transfer_reply(t, -ENOENT, H5_REMOTE_NOT_FOUND, "no other files");
+		else if (!(source->url = strdup(f->options.url)))
+			h5_transfer_reply(t, -ENOMEM, H5_REMOTE_OTHER, "no memory");
+	} else if (source->whole) {
+		copy_from_whole(t);
+	}
+	return true;
+}
+
+/* False: the daemon is gone. */
+static bool take_requests(struct h5_fetcher *f)
+{
+	struct h5_remote_message message;
+	ssize_t n;
+
+	while ((n = read(f->end.fd, &message, sizeof message)) > 0)
+		if (!take_request(f, &message, (size_t)n))
+			return false;
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* ---- transfers ---- */
+
+static unsigned count_running(const struct h5_fetcher *f)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
+		n += f->transfers[i].state == H5_TRANSFER_RUNNING;
+	return n;
+}
+
+/* True: `a` goes before `b`. A reader waits for what is urgent; else the order is that of the requests. */
+static bool goes_before(const struct h5_transfer *a, const struct h5_transfer *b)
+{
+	if (a->request.urgent != b->request.urgent)
+		return a->request.urgent;
+	return (int32_t)(a->request.id - b->request.id) < 0;
+}
+
+static struct h5_transfer *next_queued(struct h5_fetcher *f)
+{
+	struct h5_transfer *first = NULL;
+
+	for (struct h5_transfer *t = f->transfers; t < f->transfers + H5_REMOTE_UNDER_WAY; t++)
+		if (t->state == H5_TRANSFER_QUEUED && (!first || goes_before(t, first)))
+			first = t;
+	return first;
+}
+
+static void start_transfers(struct h5_fetcher *f)
+{
+	uint64_t now = h5_transfer_now();
+	struct h5_transfer *t;
+
+	for (t = f->transfers; t < f->transfers + H5_REMOTE_UNDER_WAY; t++)
+		if (t->state == H5_TRANSFER_RESTING && t->due <= now)
+			t->state = H5_TRANSFER_QUEUED;
+	for (unsigned running = count_running(f); running < RUNNING_MAX && (t = next_queued(f)); running++)
+		h5_transfer_start(t);
+}
+
+static void end_transfers(struct h5_fetcher *f)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl_multi_info_read(f->multi, &left))) {
+		CURLcode result = message->data.result;
+		CURL *easy = message->easy_handle;
+		char *t;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
+		curl_multi_remove_handle(f->multi, easy);
+		h5_transfer_end((struct h5_transfer *)t, result);
+	}
+}
+
+/* Milliseconds until a transfer is to be tried again. */
+static int time_to_wait(const struct h5_fetcher *f)
+{
+	uint64_t now = h5_transfer_now(), until = now + LONG;
+
+	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++) {
+		if (f->transfers[i].state == H5_TRANSFER_RESTING)
+			until = h5_min(until, f->transfers[i].due);
+		if (f->transfers[i].state == H5_TRANSFER_QUEUED && count_running(f) < RUNNING_MAX)
+			return 0;
+	}
+	return until > now ? (int)(until - now) : 0;
+}
+
+int h5_fetcher_serve(struct h5_fetcher *f)
+{
+	struct curl_waitfd link = {.fd = f->end.fd, .events = CURL_WAIT_POLLIN};
+	int running;
+
+	curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)RUNNING_MAX);
+	while (take_requests(f)) {
+		start_transfers(f);
+		if (curl_multi_perform(f->multi, &running))
+			return EXIT_FAILURE;
+		end_transfers(f);
+		if (curl_multi_poll(f->multi, &link, 1, time_to_wait(f), NULL))
+			return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,335 @@
+/* One transfer: its HTTP requests, and the reply to the daemon. */
+#include "config.h"
+
+#include "base/checked.h"
+#include "remote/private.h"
+#include "remote/url.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	REDIRECTS_MAX = 10,
+	DISCARD_MAX = 64 << 10, /* bytes of an error's body; beyond that the connection is given up */
+	BUFFER = 512 << 10,
+	PAUSE_FIRST = 100, /* milliseconds before the second try */
+	PAUSE_MOST = 10 * 1000,
+	PAUSE_ASKED_MOST = 120 * 1000, /* that a server may ask for */
+	CONNECT_TRIES = 3,	       /* of opening a file, if nobody answers */
+};
+
+uint64_t h5_transfer_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- the end ---- */
+
+void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason reason, const char *text)
+{
+	struct h5_remote_reply reply = {.id = t->request.id,
+					.code = code,
+					.reason = reason,
+					.requests = t->requests,
+					.repeated = t->tries ? t->tries - 1 : 0,
+					.received = t->received,
+					.got = t->got,
+					.size = t->source->size,
+					.mtime = t->source->mtime};
+
+	snprintf(reply.text, sizeof reply.text, "%s", text);
+	free(t->whole);
+	t->whole = NULL;
+	t->state = H5_TRANSFER_FREE;
+	/* There is always room for as many replies as there can be. If the daemon is gone, the loop ends. */
+	while (send(t->fetcher->end.fd, &reply, sizeof reply, MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+/* ---- what libcurl calls ---- */
+
+static size_t take_line(char *line, size_t size, size_t n, void *arg)
+{
+	struct h5_transfer *t = arg;
+
+	return h5_response_line(&t->response, line, size * n) ? size * n : 0;
+}
+
+/* The byte at `got` of the request, and how many may follow it in the same cell. */
+static uint8_t *place_of(const struct h5_transfer *t, size_t *room)
+{
+	uint64_t cell = t->got / H5_REMOTE_CELL, within = t->got % H5_REMOTE_CELL;
+
+	*room = (size_t)h5_min(H5_REMOTE_CELL - within, t->request.n - t->got);
+	return t->fetcher->end.memory + (size_t)t->cells[cell] * H5_REMOTE_CELL + within;
+}
+
+static bool take_bytes(struct h5_transfer *t, const char *data, size_t n)
+{
+	while (n) {
+		size_t room, part;
+		uint8_t *place;
+
+		if (t->got == t->request.n)
+			return false; /* more than was asked for */
+		place = place_of(t, &room);
+		part = (size_t)h5_min(n, room);
+		memcpy(place, data, part);
+		t->got += part;
+		data += part;
+		n -= part;
+	}
+	return true;
+}
+
+static bool take_whole(struct h5_transfer *t, const char *data, size_t n)
+{
+	uint64_t size = t->whole_size + n;
+
+	if (size > t->fetcher->options.whole)
+		return false;
+	if (size > t->whole_capacity) {
+		uint64_t capacity = h5_min(h5_max(2 * t->whole_capacity, size), t->fetcher->options.whole);
+		uint8_t *larger = realloc(t->whole, (size_t)capacity);
+
+		if (!larger)
+			return false;
+		t->whole = larger;
+		t->whole_capacity = capacity;
+	}
+	memcpy(t->whole + t->whole_size, data, n);
+	t->whole_size = size;
+	return true;
+}
+
+static size_t take_body(char *data, size_t size, size_t count, void *arg)
+{
+	struct h5_transfer *t = arg;
+	size_t n = size * count;
+	bool good = false;
+
+	t->received += n;
+	if (t->body == H5_BODY_UNDECIDED)
+		h5_answer_head(t);
+	if (t->body == H5_BODY_CELLS)
+		good = take_bytes(t, data, n);
+	else if (t->body == H5_BODY_WHOLE)
+		good = take_whole(t, data, n);
+	else if (t->body == H5_BODY_DISCARD)
+		good = (t->discarded += n) <= DISCARD_MAX;
+	if (!good && t->body != H5_BODY_DISCARD)
+		t->body = H5_BODY_REFUSE;
+	return good ? n : 0;
+}
+
+/* ---- the HTTP request ---- */
+
+static bool add_field(struct curl_slist **fields, const char *field)
+{
+	struct curl_slist *longer = curl_slist_append(*fields, field);
+
+	if (longer)
+		*fields = longer;
+	return longer;
+}
+
+/* Header lines of our own. Those that the user has given go to the server of the URL alone. */
+static bool set_fields(struct h5_transfer *t, bool own)
+{
+	char match[H5_RESPONSE_TAG + 16];
+
+	curl_slist_free_all(t->fields);
+	t->fields = NULL;
+	if (t->source->known && h5_response_is_strong(t->source->tag)) {
+		snprintf(match, sizeof match, "If-Match: %s", t->source->tag);
+		if (!add_field(&t->fields, match))
+			return false;
+	}
+	for (const struct curl_slist *f = own ? t->fetcher->fields : NULL; f; f = f->next)
+		if (!add_field(&t->fields, f->data))
+			return false;
+	curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->fields);
+	return true;
+}
+
+static void set_callbacks(struct h5_transfer *t)
+{
+	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
+	curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->error);
+	curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, take_line);
+	curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t);
+	curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, take_body);
+	curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t);
+}
+
+static void set_limits(CURL *easy, unsigned timeout)
+{
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+	/* A connection for each request: what one gives is often less than there is. */
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER);
+	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	curl_easy_setopt(easy, CURLOPT_FILETIME, 1L);
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)timeout);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)timeout);
+}
+
+static bool set_up(struct h5_transfer *t)
+{
+	const struct h5_source *source = t->source;
+	const char *url = source->target ? source->target : source->url;
+	bool own = h5_url_same_origin(url, t->fetcher->options.url);
+	uint64_t first = t->request.offset + t->got, last = t->request.offset + t->request.n - 1;
+	char range[64];
+
+	if (t->easy)
+		curl_easy_reset(t->easy);
+	else if (!(t->easy = curl_easy_init()))
+		return false;
+	snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, first, last);
+	set_callbacks(t);
+	set_limits(t->easy, t->fetcher->options.timeout);
+	if (own)
+		curl_easy_setopt(t->easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+	if (t->fetcher->certificates)
+		curl_easy_setopt(t->easy, CURLOPT_CAINFO, t->fetcher->certificates);
+	return !curl_easy_setopt(t->easy, CURLOPT_USERAGENT, "h5fs/" PACKAGE_VERSION) &&
+	       !curl_easy_setopt(t->easy, CURLOPT_URL, url) &&
+	       !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t, own);
+}
+
+void h5_transfer_start(struct h5_transfer *t)
+{
+	/* What came of a file that is not known yet may be of another version. */
+	if (!t->source->known)
+		t->got = 0;
+	t->response = (struct h5_response){0};
+	t->body = H5_BODY_UNDECIDED;
+	t->discarded = t->whole_size = 0;
+	t->error[0] = 0;
+	t->tries++;
+	t->requests++;
+	t->state = H5_TRANSFER_RUNNING;
+	if (!set_up(t) || curl_multi_add_handle(t->fetcher->multi, t->easy))
+		h5_transfer_reply(t, -ENOMEM, H5_REMOTE_OTHER, "no memory for a request");
+}
+
+/* ---- what comes next ---- */
+
+/* Milliseconds before the next try: twice as many each time, and not the same for all. */
+static uint64_t pause_before(const struct h5_transfer *t)
+{
+	uint64_t pause = h5_min((uint64_t)PAUSE_FIRST << h5_min(t->tries - 1, 10), PAUSE_MOST);
+	uint32_t chance = 0;
+
+	if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0)
+		chance = t->request.id;
+	return pause / 2 + chance % (pause / 2 + 1);
+}
+
+/* True: it is tried again, at the time that the server has asked for. */
+static bool try_again(struct h5_transfer *t, CURLcode result)
+{
+	bool opens = t->request.what == H5_REMOTE_OPEN;
+	bool alone = result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST;
+	curl_off_t asked = 0;
+
+	if (t->tries >=
+	    (opens && alone ? h5_min(CONNECT_TRIES, t->fetcher->options.tries) : t->fetcher->options.tries))
+		return false;
+	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &asked);
+	if (asked > PAUSE_ASKED_MOST / 1000)
+		return false;
+	t->due = h5_transfer_now() + h5_max(pause_before(t), asked > 0 ? (uint64_t)asked * 1000 : 0);
+	t->state = H5_TRANSFER_RESTING;
+	return true;
+}
+
+/* Remembers where a redirect leads. False: it may not lead there. */
+static bool go_elsewhere(struct h5_transfer *t)
+{
+	struct h5_source *source = t->source;
+	char *to = NULL;
+
+	if (curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_URL, &to) || !to || ++t->redirects > REDIRECTS_MAX ||
+	    !h5_url_may_lead(source->target ? source->target : source->url, to))
+		return false;
+	to = strdup(to);
+	if (!to)
+		return false;
+	free(source->target);
+	source->target = to;
+	t->tries--; /* not a failure */
+	t->state = H5_TRANSFER_QUEUED;
+	return true;
+}
+
+/* A place that was remembered may have been a place for a while only. True: the file's own URL is asked
+ * again.
+ */
+static bool go_back(struct h5_transfer *t)
+{
+	struct h5_source *source = t->source;
+
+	if (!source->target || t->redirects)
+		return false;
+	free(source->target);
+	source->target = NULL;
+	t->redirects++;
+	t->state = H5_TRANSFER_QUEUED;
+	return true;
+}
+
+static void reply_last(struct h5_transfer *t, const struct h5_verdict *verdict)
+{
+	char text[H5_REMOTE_TEXT + 64];
+
+	if (t->tries > 1)
+		snprintf(text, sizeof text, "%s, after %u tries", verdict->text, t->tries);
+	else
+		snprintf(text, sizeof text, "%s", verdict->text);
+	h5_transfer_reply(t, verdict->code, verdict->reason, text);
+}
+
+void h5_transfer_end(struct h5_transfer *t, CURLcode result)
+{
+	struct h5_verdict verdict = {.what = H5_DONE};
+
+	if (t->body == H5_BODY_UNDECIDED)
+		h5_answer_head(t);
+	h5_answer_judge(t, result, &verdict);
+	switch (verdict.what) {
+	case H5_DONE:
+		h5_answer_learn(t);
+		h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
+		break;
+	case H5_AGAIN:
+		if (!try_again(t, result))
+			reply_last(t, &verdict);
+		break;
+	case H5_ELSEWHERE:
+		if (!go_elsewhere(t))
+			h5_transfer_reply(t, -EIO, H5_REMOTE_NETWORK,
+					  "a redirect that is not followed: a loop, or not to HTTP(S)");
+		break;
+	default:
+		if (verdict.reason == H5_REMOTE_CHANGED || !go_back(t))
+			h5_transfer_reply(t, verdict.code, verdict.reason, verdict.text);
+	}
+}

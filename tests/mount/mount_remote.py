@@ -1,0 +1,352 @@
+#!/usr/bin/python3
+"""Files behind a URL, from the server of the tests: what is read, how often the server is asked, and what becomes of the faults of
+servers and networks."""
+import contextlib
+import errno
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import h5py
+import numpy
+
+import object_server
+from mountlib import H5FS, Mount, MountCase, own_children, main, reap, read, refusal, write
+from object_server import ObjectServer, hang, header, redirect, reset, short, status, whole
+
+MIB = 1 << 20
+AGAIN = "remote_tries=3,remote_timeout=1"
+SECRET = "a-secret-that-nobody-else-may-see"
+
+
+def name_of(pid):
+    return read(f"/proc/{pid}/comm").decode().strip()
+
+
+def fetcher_of(daemon):
+    fetcher, = (pid for pid in own_children(daemon) if name_of(pid) == "h5fs-fetcher")
+    return fetcher
+
+
+class Case(MountCase):
+    """x.h5 behind a server. The raw data are far from the metadata, and each block of 1 MiB is asked for by itself."""
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.file("served"))
+        self.path = self.file("served", "x.h5")
+        rng = numpy.random.default_rng(1)
+        self.big = rng.integers(0, 1 << 60, MIB, "<i8")
+        self.rows = rng.integers(0, 100, (400, 300), "<i4")
+        with h5py.File(self.path, "w", libver="latest") as f:
+            f["group/small"] = numpy.arange(1000)
+            f["group"].attrs["answer"] = 42
+            f["big"] = self.big
+            f.create_dataset("rows", data=self.rows, chunks=(50, 50), compression="gzip")
+
+    @contextlib.contextmanager
+    def serve(self, **options):
+        with ObjectServer(self.file("served"), **options) as server:
+            yield server
+        self.assertEqual(server.wrong, [])
+
+    def block(self, m, number, n=1000):
+        """The first bytes of a block of `big`, and whether they are right."""
+        with open(m.at("big"), "rb") as f:
+            data = os.pread(f.fileno(), n, number * MIB)
+        self.assertEqual(data, self.big.tobytes()[number * MIB:number * MIB + n])
+
+    def command(self, *arguments):
+        return subprocess.run([H5FS, *arguments], capture_output=True, text=True, check=False)
+
+
+class Same(Case):
+    def test_all_that_a_local_mount_shows(self):
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            self.assertEqual(sorted(os.listdir(m.path)), ["big", "group", "rows"])
+            self.assertEqual(server.count[:2], (1, MIB))
+            self.assertEqual(read(m.at("rows")), self.rows.tobytes())
+            self.assertEqual(read(m.at("big")), self.big.tobytes())
+            self.assertEqual(os.getxattr(m.at("group"), "user.answer"), b"42")
+            self.assertEqual(int(os.stat(m.at("big")).st_mtime), int(os.stat(self.path).st_mtime))
+            self.assertLess(server.count.bytes, os.stat(self.path).st_size + 3 * MIB)
+            self.assertErrno(errno.EROFS, os.mkdir, m.at("new"))
+
+    def test_commands(self):
+        with self.serve() as server:
+            for command in "--list", "--check":
+                local, remote = (self.command(command, file) for file in (self.path, server.url("x.h5")))
+                self.assertEqual((remote.returncode, remote.stderr), (0, ""))
+                self.assertEqual(remote.stdout.replace(server.url("x.h5"), self.path), local.stdout)
+
+    def test_tls(self):
+        with self.serve(tls=True) as server:
+            code, said = refusal(server.url("x.h5"))
+            self.assertEqual(code, 17, said)
+            with Mount(server.url("x.h5"), env={"CURL_CA_BUNDLE": server.certificate}) as m:
+                self.block(m, 3)
+
+    def test_server_without_ranges(self):
+        with self.serve() as server:
+            server.on("", whole(), None)
+            with Mount(server.url("x.h5"), options="remote_whole=32M") as m:
+                self.assertEqual(read(m.at("big")), self.big.tobytes())
+                self.assertEqual(read(m.at("rows")), self.rows.tobytes())
+            self.assertEqual(server.count.requests, 1)
+
+    def test_small_cache(self):
+        """What does not fit makes room; several read at once."""
+        with self.serve() as server, Mount(server.url("x.h5"), options="remote_cache=1M") as m:
+            readers = [subprocess.Popen(["sha256sum", m.at("big")], stdout=subprocess.PIPE) for _ in range(4)]
+            self.assertEqual(len({r.communicate()[0] for r in readers}), 1)
+            self.assertEqual(read(m.at("big")), self.big.tobytes())
+
+    def test_without_a_mount_point(self):
+        with self.serve() as server, Mount(server.url("x.h5") + "?key=v/al.ue", named=False, folder=self.folder, point=self.file("x")) as m:
+            self.block(m, 1)
+
+
+class Refused(Case):
+    def check(self, expected, said, url, options=None):
+        code, text = refusal(url, options=options)
+        self.assertEqual(code, expected, text)
+        self.assertRegex(text, rf"\Ah5fs: [^\n]*{said}[^\n]*\n\Z")
+
+    def test_by_the_server(self):
+        write(self.file("served", "text"), b"no HDF5 file\n" * 1000)
+        write(self.file("served", "empty"), b"")
+        with self.serve() as server:
+            for fault, expected, said in (
+                    (status(404), 13, "x.h5: not found"), (status(410), 13, "not found"), (status(401), 14, "no permission"),
+                    (status(403), 14, "x.h5: no permission"), (whole(), 15, "no ranges"), (status(400), 16, "HTTP 400"),
+                    (header("Content-Range", "bytes 1-1048576/9000000"), 16, "another range"),
+                    (header("Content-Range", "bytes 0-1048575/*"), 16, "another range"),
+                    (header("Content-Range", "bytes 0-1048575/99999999999999999999"), 16, "another range"),
+                    (header("Content-Range", None), 16, "another range"), (header("Content-Length", "7"), 16, "another range"),
+                    (short(1000), 16, ""), (reset(-1), 16, ""), (status(503), 16, "HTTP 503"), (hang(), 16, ""),
+                    (header("X-Long", "x" * 70000), 16, ""),
+                    (redirect("file:///etc/passwd"), 16, "redirect"), (redirect("/x.h5"), 16, "redirect"),
+                    (status(302), 16, "redirect"), (object_server.raw(b"HTTP/1.1 nonsense\r\n\r\n"), 16, "")):
+                server.rules.clear()
+                server.on("", fault, None)
+                with self.subTest(said, expected=expected):
+                    self.check(expected, said, server.url("x.h5"), "remote_tries=1,remote_timeout=1")
+            server.rules.clear()
+            self.check(3, "not an HDF5 file", server.url("text"))
+            self.check(3, "not an HDF5 file", server.url("empty"))
+            server.on("", whole(), None)
+            self.check(15, "larger than remote_whole", server.url("x.h5"), "remote_whole=1M")
+
+    def test_without_a_server(self):
+        with self.serve() as server:
+            url = server.url("x.h5")
+        self.check(16, "[Cc]onnect", url)
+        self.check(16, "resolve", "http://no-such-host.invalid/x.h5")
+
+    def test_by_the_command_line(self):
+        for expected, said, url, options in (
+                (8, "only be read", "http://127.0.0.1:1/x.h5", "rw"), (8, "only be read", "http://127.0.0.1:1/x.h5", "create"),
+                (2, "swmr", "http://127.0.0.1:1/x.h5", "swmr"), (2, "netrc", "http://me:password@127.0.0.1:1/x.h5", None),
+                (2, "no file", "http://127.0.0.1:1", None), (2, "no file", "https://127.0.0.1/", None),
+                (2, "no server", "http:///x.h5", None), (2, "blanks", "http://127.0.0.1:1/x y.h5", None),
+                (2, "@FILE", "http://127.0.0.1:1/x.h5", "http_header=X: y"),
+                (2, "URL", self.path, "http_header=@/dev/null"),
+                (3, "http_header", "http://127.0.0.1:1/x.h5", "http_header=@/no/file")):
+            with self.subTest(url, options=options):
+                self.check(expected, said, url, options)
+
+
+class Faults(Case):
+    def test_that_pass(self):
+        """After these a try succeeds."""
+        faults = [status(503), status(429, {"Retry-After": "1"}), status(408), status(500), short(0), short(1000), short(MIB - 1), reset(0),
+                  reset(300_000), reset(-1), hang(), whole(), header("Content-Range", "bytes 0-9/100"), header("Content-Range", "x"), header("Content-Length", "10"),
+                  object_server.raw(b"HTTP/1.1 206 \r\n\r\n"), object_server.raw(b"")]
+        with self.serve() as server:
+            for first in range(0, len(faults), 6):
+                server.rules.clear()
+                with Mount(server.url("x.h5"), options=AGAIN) as m:
+                    for block, fault in enumerate(faults[first:first + 6], 1):
+                        with self.subTest(first + block - 1):
+                            server.on("", fault)
+                            before = server.count.requests
+                            self.block(m, block)
+                            self.assertEqual(server.count.requests, before + 2)
+
+    def test_that_stay(self):
+        """Reads fail in the end, and the next ones try anew."""
+        with self.serve() as server, Mount(server.url("x.h5"), options=AGAIN) as m:
+            for i, fault in enumerate([status(503), status(404), status(403), short(0), status(301)]):
+                server.on("", fault, None)
+                with self.subTest(i):
+                    self.assertErrno(errno.EIO, self.block, m, 1 + i)
+                server.rules.clear()
+                self.block(m, 1 + i)
+
+    def test_another_version(self):
+        """Nothing is shown of another version, and nothing more of the first one."""
+        other = read(self.path)[:-MIB] + bytes(MIB)
+
+        def changes(server):
+            shutil.copy2(self.path, self.file("kept"))
+            write(self.path, other)
+
+        def hides_it(server):
+            """The server does not heed If-Match."""
+            changes(server)
+            server.on("", ignore_match, None)
+
+        def ignore_match(handler):
+            del handler.headers["If-Match"]
+
+        def has_another_tag(server):
+            server.on("", header("ETag", '"another"'), None)
+
+        for change in changes, hides_it, has_another_tag:
+            with self.subTest(change.__name__), self.serve() as server, Mount(server.url("x.h5"), options=AGAIN) as m:
+                self.block(m, 2)
+                change(server)
+                self.assertErrno(errno.ESTALE, self.block, m, 6)
+                server.rules.clear()
+                if change is not has_another_tag:
+                    shutil.copy2(self.file("kept"), self.path)
+                self.assertErrno(errno.ESTALE, self.block, m, 5)
+                self.assertErrno(errno.ESTALE, self.block, m, 7)
+
+    def test_without_tags(self):
+        """The date and the size tell, too."""
+        with self.serve() as server:
+            server.on("", header("ETag", None), None)
+            with Mount(server.url("x.h5"), options=AGAIN) as m:
+                self.block(m, 2)
+                os.utime(self.path, (1, 1))
+                self.assertErrno(errno.ESTALE, self.block, m, 6)
+
+    def test_weak_tags_are_not_asked_for(self):
+        with self.serve() as server:
+            server.on("", header("ETag", 'W/"weak"'), None)
+            with Mount(server.url("x.h5")) as m:
+                self.block(m, 2)
+            self.assertFalse([r for r in server.requests if "If-Match" in r.headers])
+
+    def test_interrupted_reader(self):
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            server.on("", hang(), None)
+            reader = subprocess.Popen(["tail", "-c", "1000", m.at("big")], stdout=subprocess.DEVNULL)
+            end = time.monotonic() + 30
+            while server.count.requests < 2 and time.monotonic() < end:
+                time.sleep(.01)
+            reader.send_signal(signal.SIGINT)
+            self.assertEqual(reader.wait(10), -signal.SIGINT)
+
+    def test_unmount_while_reading(self):
+        """The daemon ends although nobody answers."""
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            server.on("", hang(), None)
+            reader = subprocess.Popen(["cat", m.at("rows")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.addCleanup(reader.wait)
+            end = time.monotonic() + 30
+            while server.count.requests < 2 and time.monotonic() < end:
+                time.sleep(.01)
+            os.kill(m.daemon, signal.SIGTERM)
+            self.assertEqual(m.wait(), 0)
+
+
+class Processes(Case):
+    def test_fetcher_that_dies(self):
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            self.block(m, 2)
+            server.on("", hang(), None)
+            reader = subprocess.Popen(["cat", m.at("rows")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            end = time.monotonic() + 30
+            while server.count.requests < 3 and time.monotonic() < end:
+                time.sleep(.01)
+            os.kill(fetcher_of(m.daemon), signal.SIGKILL)
+            self.assertIn("Input/output error", reader.communicate(timeout=10)[1])
+            self.assertErrno(errno.EIO, self.block, m, 7)
+            self.assertEqual(sorted(os.listdir(m.path)), ["big", "group", "rows"])
+
+    def test_daemon_that_dies(self):
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            fetcher = fetcher_of(m.daemon)
+            m.kill()
+            self.assertFalse(os.path.exists(f"/proc/{fetcher}"))
+
+    def test_signals_to_the_fetcher(self):
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+                os.kill(fetcher_of(m.daemon), number)
+            self.block(m, 5)
+
+    def test_who_has_which_sockets(self):
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            self.block(m, 4)
+            links = [os.readlink(f"/proc/{m.daemon}/fd/{fd}") for fd in os.listdir(f"/proc/{m.daemon}/fd")]
+            local = {line.split()[6] for line in read("/proc/net/unix").decode().splitlines()[1:]}
+            sockets = [re.fullmatch(r"socket:\[(\d+)\]", link)[1] for link in links if link.startswith("socket")]
+            self.assertTrue(sockets)
+            self.assertLessEqual(set(sockets), local)
+            fetcher = fetcher_of(m.daemon)
+            files = [os.readlink(f"/proc/{fetcher}/fd/{fd}") for fd in os.listdir(f"/proc/{fetcher}/fd")]
+            self.assertFalse([f for f in files if f.startswith("/") and f != "/dev/null"], files)
+
+
+class Secrets(Case):
+    def seen(self, m):
+        """What others can see of the daemon: its command line, its environment, the list of mounts; and what it has said."""
+        return read(f"/proc/{m.daemon}/cmdline") + read(f"/proc/{m.daemon}/environ") + read("/proc/self/mountinfo") + \
+            m.said().encode() + read(f"/proc/{fetcher_of(m.daemon)}/cmdline")
+
+    def test_header_lines(self):
+        write(self.file("fields"), f"# a comment\nX-Token: {SECRET}\n\n".encode())
+        with self.serve() as server, Mount(server.url("x.h5"), "-f", options=f"http_header=@{self.file('fields')}") as m:
+            self.block(m, 3)
+            self.assertEqual({r.headers["X-Token"] for r in server.requests}, {SECRET})
+            self.assertNotIn(SECRET.encode(), self.seen(m))
+
+    def test_environment_and_query(self):
+        with self.serve() as server:
+            env = {"AWS_SECRET_ACCESS_KEY": SECRET, "no_proxy": "*", "https_proxy": f"http://me:{SECRET}@nowhere.invalid"}
+            with Mount(server.url("x.h5") + "?signature=" + SECRET, "-f", env=env) as m:
+                self.block(m, 3)
+                self.assertEqual({r.query for r in server.requests}, {"signature=" + SECRET})
+                server.on("", status(503), None)
+                self.assertNotIn(SECRET.encode(), self.seen(m))
+
+    def test_redirects(self):
+        """They are followed and remembered; what is for one server goes to no other one."""
+        write(self.file("fields"), f"Authorization: Bearer {SECRET}\n".encode())
+        other = self.enterContext(ObjectServer(self.file("served")))
+        first = self.enterContext(ObjectServer(self.file("served")))
+        first.on("/x.h5", redirect("/moved?to=here", 307), None)
+        first.on("/moved", redirect(other.url("x.h5")), None)
+        with Mount(first.url("x.h5"), options=f"http_header=@{self.file('fields')}") as m:
+            self.block(m, 3)
+            self.block(m, 5)
+        self.assertEqual([r.path for r in first.requests], ["/x.h5", "/moved"])
+        self.assertEqual({r.headers["Authorization"] for r in first.requests}, {"Bearer " + SECRET})
+        self.assertEqual(other.wrong, [])
+        self.assertEqual(other.count.requests, 3)
+
+    def test_place_that_ends(self):
+        """A place that was remembered may refuse later; the URL leads to the next one."""
+        with self.serve() as server:
+            server.on("/x.h5$", redirect("/x.h5?1"))
+            server.on("/x.h5$", redirect("/x.h5?2"))
+            with Mount(server.url("x.h5")) as m:
+                server.on(r"\?1", status(403), None)
+                self.block(m, 3)
+            self.assertEqual([r.query for r in server.requests], ["", "1", "1", "", "2"])
+
+    def test_netrc(self):
+        write(self.file(".netrc"), f"machine 127.0.0.1 login me password {SECRET}\n".encode())
+        with ObjectServer(self.file("served")) as server, Mount(server.url("x.h5"), env={"HOME": self.folder}):
+            self.assertRegex(server.requests[0].headers["Authorization"], "^Basic ")
+
+
+if __name__ == "__main__":
+    main()
