@@ -43,6 +43,7 @@ libh5fs_a_SOURCES += \
 	src/dataset/virtual_map.h \
 	src/dataset/virtual_source.c \
 	src/dataset/virtual_source.h \
+	src/dataset/want.c \
 	src/dataset/writer.c \
 	src/dataset/writer.h \
 	src/dataset/writing.h

@@ -14,4 +14,6 @@ libh5fs_a_SOURCES += \
 	src/io/remote_cells.h \
 	src/io/remote_link.c \
 	src/io/remote_link.h \
+	src/io/remote_plan.c \
+	src/io/remote_plan.h \
 	src/io/remote_protocol.h

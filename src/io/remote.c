@@ -3,17 +3,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/siphash.h"
-#include "io/remote_link.h"
+#include "io/remote_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-	BLOCK = 1 << 20, /* what is not announced comes in blocks */
-	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
-	AT_ONCE = 32,	 /* parts of a long read that may be under way */
-	CACHE_SHARE = 2, /* of the cells for what is under way */
-};
 
 struct remote {
 	struct h5_io io;
@@ -23,62 +16,12 @@ struct remote {
 	int64_t mtime;
 };
 
-/* Cells of a file, [first, end). */
-struct span {
-	uint64_t first, end;
-};
-
-/* ---- asking ---- */
-
-/* Bytes of a request: many small parts are under way together, but none is smaller than a block. */
-static uint64_t part_of(const struct span *span)
-{
-	uint64_t bytes = (span->end - span->first) * H5_REMOTE_CELL / AT_ONCE;
-
-	return h5_min(h5_max(bytes - bytes % BLOCK, BLOCK), H5_REMOTE_PART) / H5_REMOTE_CELL;
-}
-
-/* Asks for the cells of the span that are not in the table. *next: where it stopped, if there was no room. */
-static int ask(struct remote *f, struct span span, bool urgent)
-{
-	const struct h5_cells *cells = &f->link->cells;
-	uint64_t part = part_of(&span), at = span.first;
-	int rc = 0;
-
-	while (at < span.end && !rc) {
-		uint64_t end = at, n;
-		uint32_t taken;
-
-		while (end < span.end && end - at < part && h5_cells_find(cells, f->file, end) == H5_NO_CELL)
-			end++;
-		if (end == at) {
-			at++;
-			continue;
-		}
-		n = h5_min((end - at) * H5_REMOTE_CELL, f->size - at * H5_REMOTE_CELL);
-		rc = h5_remote_ask(f->link, f->file, at, n, urgent, &taken);
-		at += taken;
-	}
-	return rc;
-}
-
-/* The blocks around n bytes, but not more than may be under way. */
-static struct span blocks_around(const struct remote *f, uint64_t offset, uint64_t n)
-{
-	uint64_t most = h5_max(f->link->cells.count / CACHE_SHARE, BLOCK_CELLS);
-	uint64_t last = (f->size - 1) / H5_REMOTE_CELL + 1;
-	struct span span = {offset / BLOCK * BLOCK_CELLS, ((offset + n - 1) / BLOCK + 1) * BLOCK_CELLS};
-
-	span.end = h5_min(span.end, h5_min(last, span.first + most));
-	return span;
-}
-
 /* ---- reading ---- */
 
-/* Asks for what is missing of the range. Nothing may be asked for just now; then a reply is waited for. */
+/* Asks for what is missing of the range. If nothing can be asked for now, waits for a reply. */
 static int fetch(struct remote *f, uint64_t offset, uint64_t n)
 {
-	int rc = ask(f, blocks_around(f, offset, n), true);
+	int rc = h5_remote_fetch(f->link, f->file, offset, n);
 
 	if (rc == -EAGAIN && h5_cells_find(&f->link->cells, f->file, offset / H5_REMOTE_CELL) == H5_NO_CELL)
 		return h5_remote_wait(f->link);
@@ -90,8 +33,10 @@ static int await(struct remote *f, uint32_t i)
 	const struct h5_cell *cell = &f->link->cells.list[i];
 	int rc = 0;
 
-	while (cell->state == H5_CELL_LOADING && !rc)
+	while (cell->state == H5_CELL_LOADING && !rc) {
 		rc = h5_remote_wait(f->link);
+		h5_remote_feed(f->link);
+	}
 	if (rc || cell->state == H5_CELL_READY)
 		return rc;
 	return h5_fail(cell->code, cell->number * H5_REMOTE_CELL, "%s",
@@ -107,7 +52,7 @@ static int copy(struct remote *f, uint32_t i, uint64_t offset, void *buf, size_t
 	h5_cells_hold(&link->cells, i);
 	rc = await(f, i);
 	if (!rc) {
-		link->cells.list[i].used = true;
+		h5_cells_use(&link->cells, i);
 		pthread_mutex_unlock(&link->lock);
 		memcpy(buf, link->memory + (size_t)i * H5_REMOTE_CELL + offset % H5_REMOTE_CELL, n);
 		pthread_mutex_lock(&link->lock);
@@ -162,6 +107,17 @@ static int remote_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, s
 
 /* ---- */
 
+static bool remote_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, bool now)
+{
+	struct remote *f = (struct remote *)io;
+
+	pthread_mutex_lock(&f->link->lock);
+	if (count && f->size && !f->link->stale[f->file])
+		h5_remote_announce(f->link, f->file, ranges, count, now);
+	pthread_mutex_unlock(&f->link->lock);
+	return true;
+}
+
 static int remote_stat(struct h5_io *io, struct h5_io_stat *st)
 {
 	const struct remote *f = (struct remote *)io;
@@ -187,7 +143,8 @@ static void remote_close(struct h5_io *io)
 	free(io);
 }
 
-static const struct h5_io_ops remote_ops = {.read = remote_read, .stat = remote_stat, .close = remote_close};
+static const struct h5_io_ops remote_ops = {
+	.read = remote_read, .want = remote_want, .stat = remote_stat, .close = remote_close};
 
 /* Names lead to the same file if they are the same. */
 static uint64_t identity_of(const struct h5_remote *link, const char *name)
@@ -213,7 +170,7 @@ static int open_file(struct h5_remote *link, struct remote *f, const char *name)
 		link->reason = reply.reason;
 	if (reply.code)
 		return h5_fail(reply.code, H5_UNDEF, "%s", *reply.text ? reply.text : strerror(-reply.code));
-	f->size = reply.size;
+	f->size = link->sizes[f->file] = reply.size;
 	f->mtime = reply.mtime;
 	return 0;
 }
@@ -252,6 +209,9 @@ void h5_remote_statistics(struct h5_remote *link, struct h5_remote_statistics *s
 {
 	pthread_mutex_lock(&link->lock);
 	*statistics = link->statistics;
-	statistics->unused = link->cells.wasted * H5_REMOTE_CELL;
+	statistics->unused = link->cells.wasted;
+	for (uint32_t i = 0; i < link->cells.count; i++)
+		statistics->unused += link->cells.list[i].state == H5_CELL_READY && !link->cells.list[i].used;
+	statistics->unused *= H5_REMOTE_CELL;
 	pthread_mutex_unlock(&link->lock);
 }

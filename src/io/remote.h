@@ -14,7 +14,7 @@ struct h5_remote_statistics {
 	uint64_t requests; /* HTTP requests, repeated ones included */
 	uint64_t bytes;	   /* of their bodies */
 	uint64_t repeated; /* requests that were repeated */
-	uint64_t unused;   /* bytes that left the cache before anybody had asked for them */
+	uint64_t unused;   /* bytes that nobody has read so far, in whole cells */
 };
 
 /* What a fetcher needs of the link; it is for the forked process alone. */

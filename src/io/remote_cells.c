@@ -66,6 +66,7 @@ static void empty(struct h5_cells *cells, uint32_t i)
 	struct h5_cell *cell = &cells->list[i];
 	uint32_t *link = head_of(cells, cell->file, cell->number);
 
+	cells->waiting -= cell->announced && !cell->used;
 	while (*link != i)
 		link = &cells->list[*link].chain;
 	*link = cell->chain;
@@ -113,7 +114,7 @@ static void evict(struct h5_cells *cells)
 
 /* ---- */
 
-uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number)
+uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number, bool announced)
 {
 	uint32_t i;
 
@@ -123,9 +124,10 @@ uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number)
 	if (i == H5_NO_CELL)
 		return i;
 	cells->empty = cells->list[i].chain;
-	cells->list[i] = (struct h5_cell){.number = number, .file = file, .state = H5_CELL_LOADING};
+	cells->list[i] = (struct h5_cell){
+		.number = number, .file = file, .state = H5_CELL_LOADING, .announced = announced};
 	chain(cells, i);
-	cells->loading++;
+	cells->waiting += announced;
 	return i;
 }
 
@@ -143,11 +145,18 @@ void h5_cells_end(struct h5_cells *cells, uint32_t i, int code)
 	struct h5_cell *cell = &cells->list[i];
 
 	assert(cell->state == H5_CELL_LOADING);
-	cells->loading--;
 	cell->state = code ? H5_CELL_FAILED : H5_CELL_READY;
 	cell->code = code;
 	if (!cell->holders)
 		let_go(cells, i);
+}
+
+void h5_cells_use(struct h5_cells *cells, uint32_t i)
+{
+	struct h5_cell *cell = &cells->list[i];
+
+	cells->waiting -= cell->announced && !cell->used;
+	cell->used = true;
 }
 
 void h5_cells_hold(struct h5_cells *cells, uint32_t i)

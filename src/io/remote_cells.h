@@ -22,7 +22,8 @@ struct h5_cell {
 	uint32_t holders;
 	int code; /* of the failure */
 	enum h5_cell_state state;
-	bool used; /* somebody has read of it */
+	bool announced; /* it was asked for before anybody read of it */
+	bool used;	/* somebody has read of it */
 };
 
 struct h5_cells {
@@ -31,8 +32,8 @@ struct h5_cells {
 	uint32_t count, mask;
 	uint32_t oldest, newest; /* idle */
 	uint32_t empty;		 /* those that hold nothing, by `chain` */
-	uint32_t loading;
-	uint64_t wasted; /* cells that went without having been used */
+	uint32_t waiting;	 /* cells that were announced and not used yet */
+	uint64_t wasted;	 /* cells that went without having been used */
 };
 
 int h5_cells_open(struct h5_cells *cells, uint32_t count);
@@ -42,9 +43,12 @@ void h5_cells_release(struct h5_cells *cells); /* may run twice */
 uint32_t h5_cells_find(const struct h5_cells *cells, uint32_t file, uint64_t number);
 /* A cell for these bytes, which are not there; it is loading. The one that nobody has used for longest makes
  * room. H5_NO_CELL: all are in use. */
-uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number);
+uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number, bool announced);
 /* A cell that was loading is ready, or has failed with that code. */
 void h5_cells_end(struct h5_cells *cells, uint32_t i, int code);
+
+/* Somebody reads of a cell. */
+void h5_cells_use(struct h5_cells *cells, uint32_t i);
 
 /* Who holds a cell finds it as it is until he puts it back. */
 void h5_cells_hold(struct h5_cells *cells, uint32_t i);

@@ -218,10 +218,11 @@ static struct h5_remote_pending *begin_request(struct h5_remote *r)
 	return NULL;
 }
 
-static void take_cells(struct h5_remote *r, struct h5_remote_pending *p, uint64_t first, uint32_t count)
+static void take_cells(struct h5_remote *r, struct h5_remote_pending *p, uint64_t first, uint32_t count,
+		       bool announced)
 {
 	while (p->count < count) {
-		uint32_t i = h5_cells_take(&r->cells, p->file, first + p->count);
+		uint32_t i = h5_cells_take(&r->cells, p->file, first + p->count, announced);
 
 		if (i == H5_NO_CELL)
 			break;
@@ -268,7 +269,7 @@ int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n
 	if (!p)
 		return -EAGAIN;
 	p->file = file;
-	take_cells(r, p, first, (uint32_t)((n + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL));
+	take_cells(r, p, first, (uint32_t)((n + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL), !urgent);
 	if (!p->count)
 		return -EAGAIN;
 	p->n = h5_min(n, (uint64_t)p->count * H5_REMOTE_CELL);
@@ -296,7 +297,7 @@ static int begin_open(struct h5_remote *r, uint32_t file, struct h5_remote_pendi
 			return fail_ended(r);
 		if (p) {
 			p->file = file;
-			take_cells(r, p, 0, H5_REMOTE_FIRST / H5_REMOTE_CELL);
+			take_cells(r, p, 0, H5_REMOTE_FIRST / H5_REMOTE_CELL, false);
 			*out = p;
 			if (p->count)
 				return 0;

@@ -26,6 +26,15 @@ struct h5_remote_pending {
 	uint32_t cells[H5_REMOTE_PART_CELLS];
 };
 
+/* Cells of a file, [first, end), that were announced and not asked for yet, and how many to ask for at once.
+ */
+struct h5_remote_span {
+	uint32_t file;
+	uint64_t first, end, part;
+};
+
+enum { H5_REMOTE_ANNOUNCED = 1 << 12 }; /* spans */
+
 struct h5_remote {
 	int fd;
 	pid_t fetcher; /* 0: not started */
@@ -34,14 +43,17 @@ struct h5_remote {
 	struct h5_cells cells;
 	pthread_mutex_t lock; /* guards all that follows, and the cells */
 	pthread_cond_t arrived;
-	bool receiving;		     /* a thread waits at the socket */
-	bool ended;		     /* the fetcher is gone, or the daemon wants nothing more */
-	bool stale[H5_REMOTE_FILES]; /* files that are not any more what was opened */
-	uint32_t files;		     /* numbers given out */
+	bool receiving;			 /* a thread waits at the socket */
+	bool ended;			 /* the fetcher is gone, or the daemon wants nothing more */
+	bool stale[H5_REMOTE_FILES];	 /* files that are not any more what was opened */
+	uint64_t sizes[H5_REMOTE_FILES]; /* bytes */
+	uint32_t files;			 /* numbers given out */
 	uint32_t next_id, under_way;
 	char failure[H5_REMOTE_TEXT]; /* of the last request that failed */
 	enum h5_remote_reason reason; /* why the first file could not be opened */
 	struct h5_remote_statistics statistics;
+	uint32_t announced_first, announced_count;	      /* io/remote_plan.h */
+	struct h5_remote_span announced[H5_REMOTE_ANNOUNCED]; /* a ring */
 	struct h5_remote_pending pending[H5_REMOTE_UNDER_WAY];
 };
 

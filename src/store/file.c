@@ -343,6 +343,24 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 	return 0;
 }
 
+bool h5_file_is_far(const struct h5_file *file)
+{
+	return h5_io_want(file->io, NULL, 0, false);
+}
+
+void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, bool now)
+{
+	uint64_t end = file->end;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].n && ranges[i].offset < end)
+			ranges[kept++] = (struct h5_io_range){file->superblock.base + ranges[i].offset,
+							      h5_min(ranges[i].n, end - ranges[i].offset)};
+	if (kept)
+		h5_io_want(file->io, ranges, kept, now);
+}
+
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address)
 {
 	return h5_reader_init(data, n, address, file->superblock.size_of_offsets,

@@ -76,6 +76,12 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 /* Reads as many of `n` bytes as lie inside the file: *got of them. For structures of unknown length. */
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got);
 
+/* These ranges of addresses, in ascending order, will be read soon, or at once (h5_io_want()): it may make them come. What
+ * lies beyond the end of the file is left out. */
+void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, bool now);
+/* True: the file is far away, so h5_file_want() is worth the work. */
+bool h5_file_is_far(const struct h5_file *file);
+
 /* A reader with this file's sizes over a block that was read from `address`. */
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address);
 

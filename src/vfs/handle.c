@@ -19,8 +19,10 @@
 #include <string.h>
 
 enum {
-	IN_ORDER = 4 << 20, /* most bytes between two reads that count as in order */
-	READS = 2,	    /* number of reads in order after which chunks are decoded ahead */
+	IN_ORDER = 4 << 20,	/* most bytes between two reads that count as in order */
+	WANTED_FIRST = 4 << 20, /* bytes that are asked for ahead of a reader at first, and at most */
+	WANTED_MOST = 64 << 20,
+	READS = 2, /* number of reads in order after which chunks are decoded ahead */
 };
 
 /* ---- open files ---- */
@@ -210,6 +212,21 @@ static void raise(atomic_uint_fast64_t *to, uint64_t value)
 		;
 }
 
+/* Asks for what comes next of a file that is far away. The window doubles each time that the reader has come
+ * to its middle, so a server is kept busy for as long as it takes to answer. */
+static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t read_to)
+{
+	uint_fast64_t wanted = h->wanted, window = h5_max(h->wanted_window, WANTED_FIRST);
+	uint64_t from = h5_max(read_to, wanted), to = h5_min(dataset->size, read_to + window);
+
+	if (from >= to || (wanted > read_to && wanted - read_to > window / 2 && to < dataset->size))
+		return;
+	if (!atomic_compare_exchange_strong(&h->wanted, &wanted, to))
+		return;
+	h->wanted_window = h5_min(2 * window, WANTED_MOST);
+	h5_dataset_want(dataset, from, to - from, false);
+}
+
 /* If a file is read in order, the chunks that come next are decoded in the background. The kernel reads ahead
  * in several requests at once, so they come in nearly that order. On a mount for writing nothing is decoded
  * ahead, since the background holds no lock. */
@@ -222,7 +239,8 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 		return;
 	if (offset > read_to + IN_ORDER || read_to > offset + IN_ORDER) {
 		h->in_order = 0;
-		h->read_to = h->ahead = offset + n;
+		h->read_to = h->ahead = h->wanted = offset + n;
+		h->wanted_window = 0;
 		return;
 	}
 	raise(&h->read_to, offset + n);
@@ -230,6 +248,8 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 		h->in_order++;
 		return;
 	}
+	if (h5_file_is_far(dataset->file))
+		want_ahead(h, dataset, h->read_to);
 	window = h5_dataset_ahead(dataset);
 	read_to = h->read_to;
 	from = h5_max(read_to, ahead);

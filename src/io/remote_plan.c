@@ -1,0 +1,161 @@
+#include "io/remote_plan.h"
+
+#include "base/checked.h"
+
+enum {
+	BLOCK = 1 << 20, /* what is not announced comes in blocks */
+	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
+	AT_ONCE = 16,	     /* parts of a long span that should be under way */
+	GAP = 256 << 10,     /* ranges with fewer bytes between them are asked for together */
+	CACHE_SHARE = 2,     /* of the cells for what a reader waits for */
+	ANNOUNCED_SHARE = 4, /* of the cells are never for what was announced */
+	/* Requests that may be under way before one is sent for what is read soon, or at once: the rest is
+	 * for those who wait. */
+	SOON_MOST = 36,
+	NOW_MOST = H5_REMOTE_UNDER_WAY - 8,
+};
+
+/* Cells of a request: long spans are cut, so that many parts come at once, but none is smaller than a block.
+ */
+static uint64_t part_of(uint64_t first, uint64_t end)
+{
+	uint64_t bytes = (end - first) * H5_REMOTE_CELL / AT_ONCE;
+
+	return h5_min(h5_max(bytes - bytes % BLOCK, BLOCK), H5_REMOTE_PART) / H5_REMOTE_CELL;
+}
+
+static uint64_t cells_of(const struct h5_remote *r, uint32_t file)
+{
+	return (r->sizes[file] + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL;
+}
+
+static bool is_there(const struct h5_remote *r, uint32_t file, uint64_t number)
+{
+	return h5_cells_find(&r->cells, file, number) != H5_NO_CELL;
+}
+
+/* Asks for the first run of cells of the span that are not there, which then begins behind them. */
+static int ask(struct h5_remote *r, struct h5_remote_span *span, bool urgent)
+{
+	uint64_t end;
+	uint32_t taken;
+	int rc;
+
+	while (span->first < span->end && is_there(r, span->file, span->first))
+		span->first++;
+	for (end = span->first; end < span->end && end - span->first < span->part; end++)
+		if (is_there(r, span->file, end))
+			break;
+	if (end == span->first)
+		return 0;
+	rc = h5_remote_ask(r, span->file, span->first,
+			   h5_min((end - span->first) * H5_REMOTE_CELL,
+				  r->sizes[span->file] - span->first * H5_REMOTE_CELL),
+			   urgent, &taken);
+	span->first += taken;
+	return rc;
+}
+
+/* ---- what somebody waits for ---- */
+
+/* The blocks around n bytes, but not more than may be under way. */
+static struct h5_remote_span blocks_around(const struct h5_remote *r, uint32_t file, uint64_t offset,
+					   uint64_t n)
+{
+	uint64_t most = h5_max(r->cells.count / CACHE_SHARE, BLOCK_CELLS);
+	struct h5_remote_span span = {.file = file,
+				      .first = offset / BLOCK * BLOCK_CELLS,
+				      .end = ((offset + n - 1) / BLOCK + 1) * BLOCK_CELLS};
+
+	span.end = h5_min(h5_min(span.end, cells_of(r, file)), span.first + most);
+	span.part = part_of(span.first, span.end);
+	return span;
+}
+
+/* What was announced and has not been asked for, from the cell on; false: nothing. */
+static bool find_announced(const struct h5_remote *r, uint32_t file, uint64_t number,
+			   struct h5_remote_span *span)
+{
+	for (uint32_t i = 0; i < r->announced_count; i++) {
+		*span = r->announced[(r->announced_first + i) % H5_REMOTE_ANNOUNCED];
+		if (span->file == file && span->first <= number && number < span->end) {
+			span->first = number;
+			return true;
+		}
+	}
+	return false;
+}
+
+int h5_remote_fetch(struct h5_remote *r, uint32_t file, uint64_t offset, uint64_t n)
+{
+	struct h5_remote_span span;
+	int rc = 0;
+
+	h5_remote_feed(r);
+	if (find_announced(r, file, offset / H5_REMOTE_CELL, &span))
+		return ask(r, &span, true);
+	span = blocks_around(r, file, offset, n);
+	while (span.first < span.end && !rc)
+		rc = ask(r, &span, true);
+	return rc;
+}
+
+/* ---- what was announced ---- */
+
+/* The span of the first ranges, as far as the gaps between them are small; *i: the first range behind. */
+static struct h5_remote_span join(const struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges,
+				  size_t count, size_t *i)
+{
+	struct h5_remote_span span = {.file = file, .first = ranges[*i].offset / H5_REMOTE_CELL};
+	uint64_t end = ranges[*i].offset;
+
+	for (; *i < count && (ranges[*i].offset <= end || ranges[*i].offset - end <= GAP); ++*i)
+		end = h5_max(end, ranges[*i].offset + ranges[*i].n);
+	span.end = h5_min(cells_of(r, file), (end + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL);
+	span.part = part_of(span.first, span.end);
+	return span;
+}
+
+/* If there is no room, what was announced first is forgotten: it was not read so far. */
+static void announce(struct h5_remote *r, const struct h5_remote_span *span)
+{
+	if (r->announced_count == H5_REMOTE_ANNOUNCED) {
+		r->announced_first = (r->announced_first + 1) % H5_REMOTE_ANNOUNCED;
+		r->announced_count--;
+	}
+	r->announced[(r->announced_first + r->announced_count++) % H5_REMOTE_ANNOUNCED] = *span;
+}
+
+void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
+			bool now)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < count;) {
+		struct h5_remote_span span = join(r, file, ranges, count, &i);
+
+		while (now && !rc && span.first < span.end && r->under_way < NOW_MOST)
+			rc = ask(r, &span, true);
+		if (span.first < span.end)
+			announce(r, &span);
+	}
+	h5_remote_feed(r);
+}
+
+void h5_remote_feed(struct h5_remote *r)
+{
+	uint32_t most = r->cells.count - r->cells.count / ANNOUNCED_SHARE;
+
+	if (r->under_way >= SOON_MOST)
+		h5_remote_take(r);
+	while (r->announced_count && r->under_way < SOON_MOST && !r->ended) {
+		struct h5_remote_span *span = &r->announced[r->announced_first];
+
+		if (r->cells.waiting + span->part > most || ask(r, span, false))
+			return;
+		if (span->first >= span->end) {
+			r->announced_first = (r->announced_first + 1) % H5_REMOTE_ANNOUNCED;
+			r->announced_count--;
+		}
+	}
+}
