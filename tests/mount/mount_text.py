@@ -15,8 +15,8 @@ from mountlib import Mount, MountCase, main, read, write
 from textlib import EVERY, EVERY_TYPE, bad_lines, line, of, random_text_kind
 
 EVENT = numpy.dtype([("station", h5py.string_dtype()), ("days", h5py.vlen_dtype("<i4")), ("level", "<f4"), ("u", "<u8")])
-KINDS = int(os.environ.get("TEXT_KINDS", 40))
-BAD = int(os.environ.get("TEXT_BAD", 1000))
+KINDS = int(os.environ.get("H5FS_TEXT_KINDS", 40))
+BAD = int(os.environ.get("H5FS_TEXT_BAD", 1000))
 
 
 def strings(f, name, shape=(0,), **how):
@@ -398,7 +398,7 @@ class FillValues(TextCase):
 
 class Contents(TextCase):
     def test_random_contents_of_every_class(self):
-        rng = random.Random(int(os.environ.get("TEXT_SEED", 1)))
+        rng = random.Random(int(os.environ.get("H5FS_TEXT_SEED", 1)))
         path, kinds = self.file("random.h5"), [random_text_kind(rng) for _ in range(KINDS)]
         values = []
         with h5py.File(path, "w", libver="latest") as f:
