@@ -2,6 +2,7 @@
 
 A mounted h5fs is a daemon, whose exit status only its parent learns. So this process makes itself the reaper of
 the processes below it: when the command that was started has exited, the daemon becomes its child."""
+import atexit
 import contextlib
 import ctypes
 import glob
@@ -25,7 +26,23 @@ MOUNT_SECONDS = 240  # a mount that lasts longer is stuck: its daemon is killed,
 EXIT_SECONDS = 60
 PR_SET_CHILD_SUBREAPER = 36
 
-WATCHDOG = "import os, sys, time; time.sleep(float(sys.argv[2])); os.kill(int(sys.argv[1]), 9)"
+# Lines "PID SECONDS": kill it then, or "PID": no more. It goes on when the test has ended, but not for nothing.
+WATCHDOG = """
+import os, select, time
+ends, asked = {}, b""
+while asked is not None or ends:
+    left = max(0, min(ends.values()) - time.monotonic()) if ends else None
+    if select.select([] if asked is None else [0], [], [], left)[0]:
+        said = os.read(0, 4096)
+        *lines, asked = (asked + said).split(b"\\n") if said else [None]
+        for pid, *seconds in map(bytes.split, lines):
+            ends.pop(pid, None)
+            if seconds:
+                ends[pid] = time.monotonic() + float(seconds[0])
+    for pid in [pid for pid, end in ends.items() if end <= time.monotonic()]:
+        del ends[pid]
+        os.kill(int(pid), 9)
+"""
 
 
 def of_threads(pid, name):
@@ -38,8 +55,8 @@ def of_threads(pid, name):
 
 
 def own_children(pid="self"):
-    """Process ids of the children of all threads of this process, or of another one."""
-    return {int(child) for text in of_threads(pid, "children") for child in text.split()}
+    """Process ids of the children of all threads of this process, but for the watchdog, or of another one."""
+    return {int(child) for text in of_threads(pid, "children") for child in text.split()} - {watchdog.pid}
 
 
 def mounted(path):
@@ -47,6 +64,23 @@ def mounted(path):
     path = os.path.realpath(path).replace(" ", "\\040")
     with open("/proc/self/mountinfo") as f:
         return any(line.split()[4] == path for line in f)
+
+
+class Watchdog:
+    """A process, one for all mounts of a test program, that kills daemons which are stuck."""
+
+    def __init__(self):
+        self.process = self.pid = None
+
+    def tell(self, *what):
+        if not self.process:
+            self.process = subprocess.Popen([sys.executable, "-S", "-c", WATCHDOG], stdin=subprocess.PIPE)
+            self.pid = self.process.pid
+            atexit.register(self.process.communicate)
+        os.write(self.process.stdin.fileno(), (" ".join(map(str, what)) + "\n").encode())
+
+
+watchdog = Watchdog()
 
 
 def reap(pid, seconds):
@@ -82,7 +116,7 @@ class Mount:
         self.file = file
         self.env = dict(os.environ, **(env or {}))
         self.point = point
-        self.daemon = self.status = self.watchdog = None
+        self.daemon = self.status = self.watched = None
         self.opened = []
 
     def at(self, *parts):
@@ -130,7 +164,8 @@ class Mount:
         daemons = own_children() - before
         if len(daemons) == 1:
             self.daemon = daemons.pop()
-            self.watchdog = subprocess.Popen([sys.executable, "-S", "-c", WATCHDOG, str(self.daemon), str(MOUNT_SECONDS)])
+            self.watched = self.daemon
+            watchdog.tell(self.watched, MOUNT_SECONDS)
         reports = self.sanitizer_reports()
         if reports:
             raise AssertionError(reports)
@@ -202,9 +237,8 @@ class Mount:
                 os.kill(self.daemon, signal.SIGKILL)
                 os.waitpid(self.daemon, 0)
                 self.status = f"no answer {EXIT_SECONDS} s after the unmount"
-        if self.watchdog:
-            self.watchdog.kill()
-            self.watchdog.wait()
+        if self.watched:
+            watchdog.tell(self.watched)
         wrong = self.sanitizer_reports()
         if self.status:
             wrong += f"the daemon ended with {self.status}; h5fs -f may tell more. It said: {self.said()!r}"
