@@ -283,6 +283,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/index_structure.py \
 	tests/judge/symbol_table_judge.py \
 	tests/judge/object_server.py \
+	tests/judge/remote_corpus.py \
 	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
@@ -485,6 +486,12 @@ conformance: src/h5fs
 conformance-all: src/h5fs
 	@$(need_conformance); \
 	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/conformance.py $(CONFORMANCE) $(srcdir)/tests/judge/conformance-exceptions
+
+# The common files again, as URLs of a web server.
+.PHONY: conformance-remote
+conformance-remote: src/h5fs
+	@$(need_conformance); \
+	H5FS='$(abs_builddir)/src/h5fs' PYTHONPATH='$(tests_path)' $(PYTHON3) $(srcdir)/tests/judge/remote_corpus.py $(CONFORMANCE) --list $(CONFORMANCE)/core.txt
 
 conformance-memory: src/h5fs
 	@$(need_conformance); \
