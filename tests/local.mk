@@ -283,6 +283,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/index_structure.py \
 	tests/judge/symbol_table_judge.py \
 	tests/judge/object_server.py \
+	tests/judge/other_servers.py \
 	tests/judge/remote_corpus.py \
 	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
