@@ -54,6 +54,7 @@ EXTRA_DIST += \
 	contrib/bench/lines.py \
 	contrib/bench/names.py \
 	contrib/bench/processes.py \
+	contrib/bench/remote.py \
 	contrib/bench/rows.py
 
 # BENCH_ROWS: keys of rows, or parts of keys. BENCH_SCALE: below 1, a trial of the benchmark itself. BENCH_OTHER: another h5fs, measured

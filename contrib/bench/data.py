@@ -6,6 +6,7 @@ import shutil
 import h5py
 import numpy
 
+import remote
 from processes import run
 
 CHUNK = 256  # x 256 elements
@@ -30,6 +31,7 @@ class Data:
         self.objects = max(GROUP, round(90 * scale) * GROUP)
         self.tiny_chunks = max(2048, round(2e6 * scale))
         self.many_chunks = max(4096, round(1e7 * scale))
+        self.column = max(500_000, round(40e6 * scale))
         self.rows = max(256, round(50_000 * scale))
         self.lines = max(50_000, round(1e6 * scale))
         self.small_files = max(100, round(100 * scale) * 100)
@@ -132,6 +134,15 @@ class Data:
                 group = f.create_group(f"group{i:03}").id
                 for j in range(GROUP):
                     h5py.h5d.create(group, b"dataset%03d" % j, kind, space).write(space, space, values)
+
+    def make_remote_group_h5(self, path):
+        remote.make_group(path, GROUP)
+
+    def make_remote_btree1_h5(self, path):
+        remote.make_btree1(path, self.tiny_chunks)
+
+    def make_remote_columns_h5(self, path):
+        remote.make_columns(path, self.column)
 
     def make_tree_squashfs(self, path):
         top = self.file("tree")

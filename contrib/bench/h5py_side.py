@@ -4,7 +4,9 @@
     h5py_side.py append FILE SOURCE COUNT   a row each
     h5py_side.py lines FILE SOURCE COUNT BATCH      so many lines at once
     h5py_side.py create FILE FOLDER         a dataset for each file of the folder
-    h5py_side.py remove FILE FOLDER         that is done, and then removed"""
+    h5py_side.py remove FILE FOLDER         that is done, and then removed
+    h5py_side.py walk URL                   all datasets, over fsspec
+    h5py_side.py remote URL DATASET         a whole dataset, over fsspec"""
 import os
 import sys
 import time
@@ -68,4 +70,26 @@ def remove(path, source):
     return time.perf_counter() - start
 
 
-print({"whole": whole, "append": append, "lines": lines, "create": create, "remove": remove}[sys.argv[1]](*sys.argv[2:]))
+def open_url(url):
+    import fsspec  # Debian's python3-fsspec with python3-aiohttp
+
+    return h5py.File(fsspec.open(url).open(), "r")
+
+
+def walk(url):
+    """What find looks at: the sizes of all datasets."""
+    start = time.perf_counter()
+    with open_url(url) as f:
+        f.visititems(lambda _, item: getattr(item, "shape", None))
+    return time.perf_counter() - start
+
+
+def remote(url, name):
+    start = time.perf_counter()
+    with open_url(url) as f:
+        dataset = f[name]
+        dataset.read_direct(numpy.empty(dataset.shape, dataset.dtype))
+    return time.perf_counter() - start
+
+
+print({"walk": walk, "remote": remote, "whole": whole, "append": append, "lines": lines, "create": create, "remove": remove}[sys.argv[1]](*sys.argv[2:]))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import h5py
 import numpy
 
+import remote
 from arrays import npy
 from data import CHUNK, RANDOM_READ, ROW
 from lines import lines
@@ -355,5 +356,14 @@ ROWS = [
     Row("npy", "an array below .h5fs/npy", "GB/s", npy, ("limit", 0.8), "limit: a raw append"),
     Row("cp-small", "cp -r, 10,000 files of 1 KiB", "files/s", copying(False), ("limit", 0.8), "libhdf5: h5py; limit: bindfs"),
     Row("rm-small", "rm -r of them", "files/s", copying(True), ("limit", 0.8), "libhdf5: h5py; limit: bindfs"),
+    Row("remote-ls", "URL: mount, ls of the root; one round trip", "ms", remote.list_root, ("ms", 150)),
+    Row("remote-find", "URL: find, 1,000 datasets; 40 requests", "ms", remote.find, ("ms", 3000), "libhdf5: h5py over fsspec"),
+    Row("remote-middle", "URL: 4 KiB amid 2 million chunks, extensible array; 6 round trips", "ms", remote.middle("tiny.h5")),
+    Row("remote-middle-btree1", "- version-1 B-tree", "ms", remote.middle("remote_btree1.h5")),
+    Row("remote-column", "URL: one of five columns, 40 M float32, deflated; 300 requests", "MB/s",
+        remote.whole("remote_columns.h5", "column2", 300), ("limit", 0.9), "libhdf5: h5py over fsspec; limit: curl --parallel"),
+    Row("remote-contiguous", "URL: contiguous, whole", "MB/s", remote.whole("contiguous.h5", "data"), ("limit", 0.9),
+        "libhdf5: h5py over fsspec; limit: curl --parallel"),
+    Row("remote-again", "URL: again, from the disk cache; one request", "ms", remote.again),
     Row("memory", "peak memory, budgets + 64 MiB", "MiB", memory, ("limit", 1.0), "limit: what it may take"),
 ]
