@@ -211,6 +211,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_reclaim.py \
 	tests/mount/mount_refused.py \
 	tests/mount/mount_remote.py \
+	tests/mount/mount_remote_servers.py \
 	tests/mount/mount_replace.py \
 	tests/mount/mount_programs.py \
 	tests/mount/mount_properties.py \

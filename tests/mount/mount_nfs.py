@@ -26,7 +26,7 @@ class Ganesha(MountCase):
         super().setUp()
         missing = [name for name in PROGRAMS if not shutil.which(name)]
         if missing:
-            self.skipTest(f"there is no {missing[0]}: contrib/install-deps nfs")
+            self.skipTest(f"there is no {missing[0]}: contrib/install-deps servers")
         with h5py.File(self.file("data.h5"), "w") as f:
             for i in range(20):
                 f[f"group{i}/below/data"] = numpy.arange(i)
