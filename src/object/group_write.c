@@ -201,10 +201,8 @@ static int rename_symbol(struct change *change, const char *name, size_t size, c
 		rc = begin_table(change);
 	if (rc)
 		return rc;
-	rc = h5_symbol_table_insert(change->file, &change->storage.table, as->name, as->name_size, as);
-	if (!rc)
-		rc = h5_symbol_table_remove(change->file, &change->storage.table, name, size);
-	return end_table(change, before, rc);
+	return end_table(change, before,
+			 h5_symbol_table_rename(change->file, &change->storage.table, name, size, as));
 }
 
 /* ---- links ---- */
@@ -306,6 +304,16 @@ int h5_group_rename(struct h5_file *file, uint64_t group, const char *name, size
 	int rc = begin(&change, file, group);
 
 	return end(&change, rc ? rc : rename_link(&change, name, size, as));
+}
+
+bool h5_group_renames_at_once(struct h5_file *file, uint64_t group)
+{
+	struct change change;
+	int rc = begin(&change, file, group);
+	bool at_once = !rc && (change.storage.is_old || change.storage.messages.is_dense);
+
+	end(&change, rc);
+	return at_once;
 }
 
 /* ---- style ---- */

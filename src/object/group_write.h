@@ -27,9 +27,12 @@ int h5_group_change(struct h5_file *file, uint64_t group, const struct h5_link *
 /* -ENOENT: there is no link of that name. */
 int h5_group_remove(struct h5_file *file, uint64_t group, const char *name, size_t size);
 /* Puts the link `as` in the place of the one of that name, which it need not resemble. At no instant there is
- * neither of them; in a symbol table there may be both. -ENOENT: there is no link of that name. -EEXIST: the
+ * neither of them, nor both. -ENOENT: there is no link of that name. -EEXIST: the
  * new name is taken. Else as h5_group_insert(). */
 int h5_group_rename(struct h5_file *file, uint64_t group, const char *name, size_t size,
 		    const struct h5_link *as);
+/* True: all that h5_group_rename() does in the group takes effect at once in the commit, by one cell: so it
+ * is in a symbol table or in dense storage. */
+bool h5_group_renames_at_once(struct h5_file *file, uint64_t group);
 
 #endif

@@ -5,7 +5,8 @@
  * stays in place only if nothing changes in its parent since the last commit. So no node ever depends on a
  * change of its parent that is another cell. (Except if the root moves. And pointers between siblings are
  * cells of their own: no lookup follows them, but libhdf5 does when it removes a name, to change the keys of
- * a neighbour.)
+ * a neighbour.) If an entry gets another name, both changes have to be one cell, so the root changes, and all
+ * of both that is beneath it is in new space.
  *
  * Keys of the B-tree are offsets of texts: a node has the names that are greater than its left key, and at
  * most its right key. Keys are as libhdf5 makes them, since it changes only some of them later: the right key
@@ -45,6 +46,15 @@ struct change {
 	struct h5_lru_entry *ref;
 	const struct h5_symbol_node *node; /* the symbol table node as it was */
 	bool found;			   /* entry i has the name */
+};
+
+/* A change of the entry of a name. */
+struct order {
+	const char *name;
+	size_t size;
+	const struct h5_link *link; /* what it becomes; NULL: the entry is removed */
+	bool exists;		    /* it must be there; else it must not */
+	bool at_root;		    /* it takes effect with the cell of the root, as others do */
 };
 
 static struct h5_btree1_edit *leaf_of(const struct change *c)
@@ -463,35 +473,44 @@ static int check_link(const struct h5_link *link)
 	return h5_fail(-ENOTSUP, H5_UNDEF, "symbol table: no links of type %u", link->type);
 }
 
-/* Ends a change: a unit of its own. `link` NULL: the entry is removed. */
-static int change_apply(struct change *c, const struct h5_link *link)
+/* All nodes on the way to the entry change, so what is below the root goes to new space. */
+static void gather(struct change *c)
 {
+	for (unsigned level = 0; level <= c->tree.height; level++)
+		c->tree.levels[level].node[0]->dirty = true;
+}
+
+/* Ends a change: a unit of its own. */
+static int change_apply(struct change *c, const struct order *order)
+{
+	const struct h5_link *link = order->link;
 	int rc = h5_unit_begin(c->file);
 
 	if (rc)
 		return rc;
 	rc = h5_unit_save(c->file, c->table, sizeof *c->table);
 	c->tree.stage = link ? H5_STAGE_NAME : H5_STAGE_UNNAME;
+	if (order->at_root)
+		gather(c);
 	if (!rc)
 		rc = !link ? remove_entry(c) : c->found ? replace(c, link) : insert(c, link);
 	return h5_unit_end(c->file, rc);
 }
 
-static int change_entry(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size,
-			const struct h5_link *link, bool exists)
+static int change_entry(struct h5_file *file, struct h5_symbol_table *table, const struct order *order)
 {
 	struct change c;
-	int rc = h5_tx_is_writable(file) ? check_text(name, size) : -EROFS;
+	int rc = h5_tx_is_writable(file) ? check_text(order->name, order->size) : -EROFS;
 
-	if (!rc && link)
-		rc = check_link(link);
+	if (!rc && order->link)
+		rc = check_link(order->link);
 	if (rc)
 		return rc;
-	rc = change_init(&c, file, table, name, size);
-	if (!rc && c.found != exists)
-		rc = exists ? -ENOENT : -EEXIST;
+	rc = change_init(&c, file, table, order->name, order->size);
+	if (!rc && c.found != order->exists)
+		rc = order->exists ? -ENOENT : -EEXIST;
 	if (!rc)
-		rc = change_apply(&c, link);
+		rc = change_apply(&c, order);
 	change_release(&c);
 	return rc;
 }
@@ -499,18 +518,33 @@ static int change_entry(struct h5_file *file, struct h5_symbol_table *table, con
 int h5_symbol_table_insert(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size,
 			   const struct h5_link *link)
 {
-	return change_entry(file, table, name, size, link, false);
+	return change_entry(file, table, &(struct order){name, size, link, false, false});
 }
 
 int h5_symbol_table_change(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size,
 			   const struct h5_link *link)
 {
-	return change_entry(file, table, name, size, link, true);
+	return change_entry(file, table, &(struct order){name, size, link, true, false});
 }
 
 int h5_symbol_table_remove(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size)
 {
-	return change_entry(file, table, name, size, NULL, true);
+	return change_entry(file, table, &(struct order){name, size, NULL, true, false});
+}
+
+int h5_symbol_table_rename(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size,
+			   const struct h5_link *as)
+{
+	const struct order insert = {as->name, as->name_size, as, false, true},
+			   remove = {name, size, NULL, true, true};
+	int rc = h5_unit_begin(file);
+
+	if (rc)
+		return rc;
+	rc = change_entry(file, table, &insert);
+	if (!rc)
+		rc = change_entry(file, table, &remove);
+	return h5_unit_end(file, rc);
 }
 
 static int create_tree(struct h5_file *file, uint64_t *root)

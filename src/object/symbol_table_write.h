@@ -32,6 +32,11 @@ int h5_symbol_table_insert(struct h5_file *file, struct h5_symbol_table *table, 
  * once. -ENOENT: there is no entry of that name; else as h5_symbol_table_insert(). */
 int h5_symbol_table_change(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size,
 			   const struct h5_link *link);
+/* Puts the link `as`, under its own name, in the place of the entry of that name. In the commit it does so at
+ * once, together with all other calls of this since the last one: they are one cell. Errors, each of which
+ * fails a unit around it: -ENOENT; else as h5_symbol_table_insert(). */
+int h5_symbol_table_rename(struct h5_file *file, struct h5_symbol_table *table, const char *name, size_t size,
+			   const struct h5_link *as);
 /* Removes the entry. -ENOENT, which fails no unit around it. */
 int h5_symbol_table_remove(struct h5_file *file, struct h5_symbol_table *table, const char *name,
 			   size_t size);

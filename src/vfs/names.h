@@ -53,7 +53,8 @@ void h5_names_remove_help(struct h5_vfs *vfs);
  * one, which then is written with what goes. So a group from which names have gone gets no object that is
  * known to the last commit, and a group that got such objects loses no names, until the next commit. An
  * object's count of names is likewise: if it has fallen, it does not rise until then, nor the other way
- * round.
+ * round. A name that changes within a group by h5_group_renames_at_once() only goes: it comes with the same
+ * cell.
  */
 enum h5_name_role {
 	H5_NAME_COMES = 1,

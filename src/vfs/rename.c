@@ -182,10 +182,18 @@ static bool is_new(const struct renaming *r)
 	       h5_tx_is_new(r->vfs->file, r->from.link.address);
 }
 
+/* True: it is one cell that changes the name and those that were changed before. So there is no instant at
+ * which the new name must be there already. */
+static bool is_at_once(const struct renaming *r)
+{
+	return !r->to.exists && group_of(&r->from) == group_of(&r->to) &&
+	       h5_group_renames_at_once(r->vfs->file, group_of(&r->from));
+}
+
 static int move(struct renaming *r)
 {
 	const struct h5_naming_plan plan = {.from = r->from.directory,
-					    .to = is_new(r) ? NULL : r->to.directory,
+					    .to = is_new(r) || is_at_once(r) ? NULL : r->to.directory,
 					    .less = h5_naming_counted(&r->to)};
 	int rc = h5_naming_order(r->vfs, &plan);
 

@@ -15,6 +15,7 @@ import h5py
 import crashlib
 
 REQUESTS = 80
+RENAMES = 12  # between two commits
 NOREPLACE, EXCHANGE = 1, 2
 EXCHANGE_NAME = ".h5fs-exchange-"  # of an object that changes its name with another one, so that it always has one
 ROOT = 0
@@ -62,8 +63,8 @@ class Model:
         return group == top
 
 
-def make(path, options):
-    """The file, and the model of it."""
+def make(path, options, counts=(("few", 3), ("more", 12), ("many", 50))):
+    """The file, and the model of it. counts: groups, and how many links each has."""
     model = Model()
 
     def fill(group, identity, count):
@@ -74,7 +75,7 @@ def make(path, options):
 
     with h5py.File(path, "w", **options) as f:
         f.attrs["id"] = ROOT
-        for name, count in ("few", 3), ("more", 12), ("many", 50):
+        for name, count in counts:
             group = f.create_group(name)
             group.attrs["id"] = model.new(ROOT, name, True)
             fill(group, model.last, count)
@@ -213,6 +214,32 @@ class Program:
         yield from self.commit()
 
 
+class Renames(Program):
+    """Many names of one group change, and some of them back, or to what others were called; meanwhile others go, and new ones come."""
+
+    def requests(self):
+        links, group = self.model.links, next(to[1] for (parent, name), to in self.model.links.items() if name == "all")
+        yield from self.commit()
+        for turn in range(2):
+            for name in self.chance.sample(sorted(self.model.children(group)), RENAMES):
+                new = self.chance.choice((f"x_{name}", f"{name}_x", f"{turn}{self.chance.randrange(400)}"))
+                if (group, name) not in links or (group, new) in links:
+                    continue
+                links[group, new] = links.pop((group, name))
+                yield ["rename", self.path((group, name)), self.path((group, new)), "0"], 0
+                if not self.chance.randrange(8):
+                    key = self.chance.choice([key for key, to in links.items() if key[0] == group and to[1] not in self.model.groups])
+                    yield ["unlink", self.path(key)], 0
+                    del links[key]
+                if not self.chance.randrange(8):
+                    yield ["mkdir", self.path((group, f"made {turn} {name}"))], 0
+                    self.model.new(group, f"made {turn} {name}", True)
+            yield from self.commit()
+        while self.model.groups - self.model.known:
+            yield from self.mark()
+        yield from self.commit()
+
+
 class Found:
     """What libhdf5 finds in an image."""
 
@@ -289,6 +316,23 @@ class CrashNames(crashlib.CrashCase):
             history.append((calls, words == ["commit"], program.model.copy()))
         self.assertEqual(shell.end(), 0)
         return crashlib.Record(self.file("record")), history
+
+    def test_many_renames(self):
+        """No name of a large group that changes needs a commit of its own, and no object is without a name."""
+        self.states = 6  # each is large
+        for style, options in STYLES.items():
+            chance = random.Random(f"{style} {crashlib.SEED} renames")
+            with self.subTest(style):
+                path = self.file("data.h5")
+                model = make(path, options, [("all", 280)])
+                with open(path, "rb") as f:
+                    before = f.read()
+                program = Renames(model.copy(), chance)
+                record, history = self.record(path, program)
+                self.assertEqual({calls for calls, _, _ in history}, {calls for calls, is_commit, _ in history if is_commit})
+                with open(path, "rb") as f:
+                    self.assertEqual(sorted(Found(f.read()).links.items() ^ program.model.links.items()), [])
+                self.replay(path, before, record, history, model, chance)
 
     def look(self, image, models):
         for what in wrong(Found(image), models):
