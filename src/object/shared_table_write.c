@@ -7,6 +7,7 @@
 #include "change/object_header_edit.h"
 #include "change/transaction.h"
 #include "object/attribute.h"
+#include "object/fractal_heap_write.h"
 #include "store/extension.h"
 
 #include <stdlib.h>
@@ -121,6 +122,17 @@ static int add_parts(struct drop *d, const struct h5_shared_use *use)
 	return rc;
 }
 
+/* Takes the message out of the heap, whose bytes stay until no record leads to it. If the heap's header is none
+ * that a cell could change, it stays. */
+static int drop_message(struct drop *d, const struct h5_shared_record *record)
+{
+	const uint64_t heap = d->table.indexes[d->now].heap;
+
+	return h5_fractal_heap_is_safe(d->file, heap)
+		       ? h5_fractal_heap_remove(d->file, heap, record->id, H5_SHARED_ID_SIZE)
+		       : 0;
+}
+
 /* 1: the record changes, and `bytes` are changed; 2: it goes; 0: neither. */
 static int judge(struct drop *d, uint8_t *bytes)
 {
@@ -141,6 +153,8 @@ static int judge(struct drop *d, uint8_t *bytes)
 	}
 	if (!rc && taken)
 		rc = add_parts(d, &last);
+	if (!rc && record.in_heap)
+		rc = drop_message(d, &record);
 	return rc ? rc : 2;
 }
 

@@ -51,6 +51,19 @@ def add(f, i):
     d.attrs["half"] = numpy.full(3, i // 2, "<i2")
 
 
+def messages(path):
+    """How many messages the heap of each index has."""
+    with open(path, "rb") as f:
+        data = f.read()
+    found, at = [], data.index(b"SMTB") + 4
+    number = lambda at, n: int.from_bytes(data[at:at + n], "little")
+    while data[at:at + 1] == b"\0" and number(at + 2, 2):
+        heap = number(at + 22, 8)
+        found.append(0 if heap == (1 << 64) - 1 else number(heap + 70, 8))
+        at += 30
+    return found
+
+
 def records(path):
     """Of all indexes: hash, and how often the message is used; 0: it is in an object header."""
     with open(path, "rb") as f:
@@ -103,6 +116,7 @@ class SharedMessages(unittest.TestCase):
             for name in names:
                 del f[name]
         self.assertEqual(records(ours), records(theirs), names)
+        self.assertEqual(messages(ours), messages(theirs), names)
         self.check(ours)
 
     def test_removed_objects(self):
@@ -138,10 +152,12 @@ class SharedMessages(unittest.TestCase):
         with h5py.File(theirs, "r+", libver="latest") as f:
             del f["d0"].attrs["same"], f["d1"].attrs["half"], f["many"].attrs["a3"]
         self.assertEqual(records(ours), records(theirs))
+        self.assertEqual(messages(ours), messages(theirs))
         self.shell(ours, ("set", "d2", "h5fs.type.half", "(3,)<f4"), ("set", "many", "h5fs.type.a4", "(3,)<f4"))
         with h5py.File(theirs, "r+", libver="latest") as f:
             del f["d2"].attrs["half"], f["many"].attrs["a4"]
         self.assertEqual(records(ours), records(theirs))
+        self.assertEqual(messages(ours), messages(theirs))
 
 
 if __name__ == "__main__":
