@@ -554,7 +554,7 @@ int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *v
 	return rc;
 }
 
-int h5_object_types(struct h5_file *file, uint64_t address, h5_object_visit *visit, void *arg)
+int h5_object_uses(struct h5_file *file, uint64_t address, const struct h5_use_visits *visits, void *arg)
 {
 	struct gathering g = {.file = file};
 	const struct h5_object *object;
@@ -566,9 +566,11 @@ int h5_object_types(struct h5_file *file, uint64_t address, h5_object_visit *vis
 	rc = gather_uses(&g, object);
 	if (!rc)
 		rc = gather_attributes(&g, object);
-	h5_file_put(file, ref);
 	for (size_t i = 0; i < g.use_count && !rc; i++)
-		rc = visit(arg, g.uses[i]);
+		rc = visits->type(arg, g.uses[i]);
+	for (size_t i = 0; i < g.shared_count && !rc; i++)
+		rc = visits->shared(arg, &g.shared[i]);
+	h5_file_put(file, ref);
 	release(&g);
 	return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "base/extents.h"
 #include "dataset/dataset.h"
+#include "format/shared_message.h"
 #include "object/damage.h"
 #include "store/file.h"
 
@@ -46,9 +47,12 @@ int h5_dataset_give_up(const struct h5_dataset *dataset);
  * ends the visits and is returned. */
 int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg);
 
-/* Visits the object headers of committed datatypes that the object and its attributes use. Those of
- * attributes in the file's heap of shared messages are left out. */
-typedef int h5_object_visit(void *arg, uint64_t address);
-int h5_object_types(struct h5_file *file, uint64_t address, h5_object_visit *visit, void *arg);
+/* Visits what the object and its attributes use: the object headers of committed datatypes, and messages in
+ * the file's heaps of shared messages. What attributes use that are in such a heap themselves is left out. */
+struct h5_use_visits {
+	int (*type)(void *arg, uint64_t address);
+	int (*shared)(void *arg, const struct h5_shared_use *use);
+};
+int h5_object_uses(struct h5_file *file, uint64_t address, const struct h5_use_visits *visits, void *arg);
 
 #endif

@@ -74,6 +74,82 @@ int h5_shared_table_get(struct h5_file *file, enum h5_message_type type, const u
 	return h5_fractal_heap_get(file, heap, id, H5_SHARED_ID_SIZE, message);
 }
 
+/* ---- records ---- */
+
+typedef int visit_record(void *arg, struct h5_reader record);
+
+static int walk_list(struct h5_file *file, uint64_t address, unsigned messages, visit_record *visit,
+		     void *arg)
+{
+	uint8_t offsets = h5_file_superblock(file)->size_of_offsets;
+	size_t size = h5_shared_list_size(messages, offsets);
+	struct h5_reader r, records;
+	void *data;
+	int rc = h5_block_open(file, address, size, "shared message list", &data, &r);
+
+	if (rc)
+		return rc;
+	rc = h5_shared_list_decode(&r, &records);
+	for (unsigned i = 0; i < messages && !rc; i++)
+		rc = visit(arg, h5_reader_sub(&records, h5_shared_record_size(offsets)));
+	free(data);
+	return rc;
+}
+
+static int walk_tree(struct h5_file *file, uint64_t address, visit_record *visit, void *arg)
+{
+	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(file)->size_of_offsets);
+	struct h5_btree2 tree;
+	int rc = h5_btree2_open(file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
+
+	return rc ? rc : h5_btree2_iterate(&tree, visit, arg);
+}
+
+/* Visits the records of index i. */
+static int walk_index(struct h5_file *file, const struct h5_shared_table *table, unsigned i,
+		      visit_record *visit, void *arg)
+{
+	if (table->indexes[i].index == H5_UNDEF)
+		return 0;
+	return table->indexes[i].is_list
+		       ? walk_list(file, table->indexes[i].index, table->indexes[i].messages, visit, arg)
+		       : walk_tree(file, table->indexes[i].index, visit, arg);
+}
+
+struct counts {
+	unsigned types;
+	h5_shared_count_visit *visit;
+	void *arg;
+};
+
+static int visit_count(void *arg, struct h5_reader r)
+{
+	const struct counts *counts = arg;
+	struct h5_shared_record record;
+	int rc = h5_shared_record_decode(&r, &record);
+
+	return rc || !record.in_heap ? rc : counts->visit(counts->arg, counts->types, &record);
+}
+
+int h5_shared_table_counts(struct h5_file *file, h5_shared_count_visit *visit, void *arg)
+{
+	struct counts counts = {.visit = visit, .arg = arg};
+	struct h5_shared_table_message message;
+	const struct h5_shared_table *table;
+	struct h5_lru_entry *ref;
+	int rc = table_get(file, &message, &ref);
+
+	if (rc)
+		return rc == -ENODATA ? 0 : rc;
+	table = h5_lru_value(ref);
+	for (unsigned i = 0; i < table->count && !rc; i++) {
+		counts.types = table->indexes[i].types;
+		rc = walk_index(file, table, i, visit_count, &counts);
+	}
+	h5_file_put(file, ref);
+	return rc;
+}
+
 /* ---- verifying it all ---- */
 
 struct table_check {
@@ -114,37 +190,6 @@ static int check_record(void *arg, struct h5_reader r)
 	return h5_damage_note(check->damage, rc);
 }
 
-static int check_list(struct table_check *check, uint64_t address, unsigned messages)
-{
-	uint8_t offsets = h5_file_superblock(check->file)->size_of_offsets;
-	size_t size = h5_shared_list_size(messages, offsets);
-	struct h5_reader r, records;
-	void *data;
-	int rc = h5_block_open(check->file, address, size, "shared message list", &data, &r);
-
-	if (rc)
-		return h5_damage_note(check->damage, rc);
-	rc = h5_shared_list_decode(&r, &records);
-	if (rc)
-		rc = h5_damage_note(check->damage, rc);
-	else
-		for (unsigned i = 0; i < messages && !rc; i++)
-			rc = check_record(check, h5_reader_sub(&records, h5_shared_record_size(offsets)));
-	free(data);
-	return rc;
-}
-
-static int check_tree(struct table_check *check, uint64_t address)
-{
-	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(check->file)->size_of_offsets);
-	struct h5_btree2 tree;
-	int rc = h5_btree2_open(check->file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
-
-	if (!rc)
-		rc = h5_btree2_iterate(&tree, check_record, check);
-	return h5_damage_note(check->damage, rc);
-}
-
 int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage)
 {
 	struct table_check check = {.file = file, .damage = damage};
@@ -161,10 +206,8 @@ int h5_shared_table_check(struct h5_file *file, struct h5_damage *damage)
 		check.types = table->indexes[i].types;
 		if (check.heap != H5_UNDEF)
 			rc = h5_fractal_heap_check(file, check.heap, damage);
-		if (!rc && table->indexes[i].index != H5_UNDEF)
-			rc = table->indexes[i].is_list
-				     ? check_list(&check, table->indexes[i].index, table->indexes[i].messages)
-				     : check_tree(&check, table->indexes[i].index);
+		if (!rc)
+			rc = h5_damage_note(damage, walk_index(file, table, i, check_record, &check));
 	}
 	h5_file_put(file, ref);
 	return rc;

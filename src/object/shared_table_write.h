@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 /* The object header goes, and with it these uses of messages in the heaps; header H5_UNDEF: only the uses go.
- * A message that nobody uses any more is removed with its record, and so are the uses that an attribute in the
- * heap makes of others. A file without a table is fine. -ENOTSUP, -EUCLEAN: an
- * index cannot be changed. A unit of change. */
+ * A message that nobody uses any more is removed with its record, and so are the uses that an attribute in
+ * the heap makes of others. A file without a table is fine. -ENOTSUP, -EUCLEAN: an index cannot be changed. A
+ * unit of change. */
 int h5_shared_table_drop(struct h5_file *file, uint64_t header, const struct h5_shared_use *uses,
 			 size_t count);
 

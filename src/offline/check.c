@@ -66,11 +66,17 @@ static int add_type(void *arg, uint64_t address)
 	return h5_check_add(&((struct h5_checker *)arg)->walk, address, "(committed datatype)");
 }
 
-/* Adds the committed datatypes that an object uses: they need no names. */
-static int add_types(struct h5_checker *checker, uint64_t address)
+static int add_shared(void *arg, const struct h5_shared_use *use)
+{
+	return h5_check_add_shared(&((struct h5_checker *)arg)->shared, use);
+}
+
+/* Adds what an object uses: the committed datatypes need no names. */
+static int add_uses(struct h5_checker *checker, uint64_t address)
 {
 	bool had_findings = has_findings(checker);
-	int rc = h5_object_types(checker->file, address, add_type, checker);
+	static const struct h5_use_visits visits = {add_type, add_shared};
+	int rc = h5_object_uses(checker->file, address, &visits, checker);
 
 	checker->uncounted |= rc != 0;
 	/* If the object is damaged, this would only tell so again. */
@@ -122,7 +128,7 @@ static int check_objects(struct h5_checker *checker)
 		if (!rc)
 			rc = h5_check_object(checker, address);
 		if (!rc)
-			rc = add_types(checker, address);
+			rc = add_uses(checker, address);
 		if (!rc)
 			rc = add_usage(checker, address);
 		checker->check->objects++;
@@ -147,11 +153,14 @@ int h5_check_file(struct h5_file *file, struct h5_check *check)
 	if (!rc)
 		rc = h5_check_counts(&checker);
 	if (!rc)
+		rc = h5_check_shared_counts(&checker);
+	if (!rc)
 		rc = h5_check_heap(&checker);
 	if (!rc)
 		rc = find_unused(&checker);
 	h5_usage_release(&checker.usage);
 	h5_check_values_release(&checker.values);
+	h5_check_shared_release(&checker.shared);
 	h5_check_walk_release(&checker.walk);
 	return rc;
 }

@@ -1,10 +1,13 @@
 /* Between the files of h5fs --check. From the ground up: check_walk.c gathers the objects that links lead to,
- * check_heap.c what values refer to, check_object.c looks at each object, check.c goes from object to object.
+ * check_shared.c uses of shared
+ * messages, check_heap.c what values refer to, check_object.c looks at each object, check.c goes from object
+ * to object.
  */
 #ifndef H5_OFFLINE_CHECK_PRIVATE_H
 #define H5_OFFLINE_CHECK_PRIVATE_H
 
 #include "format/datatype.h"
+#include "format/shared_message.h"
 #include "object/damage.h"
 #include "offline/check.h"
 #include "offline/check_values.h"
@@ -19,6 +22,12 @@ struct h5_check_walk {
 	struct h5_check_found *by_address;   /* a hash of the same */
 };
 
+/* Uses of messages in the file's heaps of shared messages. All zero: none. */
+struct h5_check_shared {
+	struct h5_check_use *uses; /* owned */
+	size_t count, capacity;
+};
+
 struct h5_checker {
 	struct h5_file *file;
 	struct h5_check *check;
@@ -27,7 +36,8 @@ struct h5_checker {
 	struct h5_check_walk walk;
 	struct h5_check_values values;
 	struct h5_usage usage;
-	bool uncounted; /* not all uses of committed datatypes were found */
+	bool uncounted; /* not all uses of committed datatypes and shared messages were found */
+	struct h5_check_shared shared;
 };
 
 /* ---- check_walk.c ---- */
@@ -54,6 +64,13 @@ static inline void h5_check_tell_excess(struct h5_checker *checker, int rc)
 	checker->check->excess++;
 	checker->check->found(checker->check->arg, checker->path, &error);
 }
+
+/* ---- check_shared.c ---- */
+
+int h5_check_add_shared(struct h5_check_shared *shared, const struct h5_shared_use *use);
+void h5_check_shared_release(struct h5_check_shared *shared);
+/* To be called at the end: tells of each shared message whose count is wrong, if all uses are known. */
+int h5_check_shared_counts(struct h5_checker *checker);
 
 /* ---- check_heap.c ---- */
 

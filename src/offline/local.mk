@@ -4,6 +4,7 @@ libh5fs_a_SOURCES += \
 	src/offline/check_heap.c \
 	src/offline/check_object.c \
 	src/offline/check_private.h \
+	src/offline/check_shared.c \
 	src/offline/check_values.c \
 	src/offline/check_values.h \
 	src/offline/check_walk.c \

@@ -12,6 +12,7 @@ import h5py
 import numpy
 
 from libhdf5 import call, hid
+from mountlib import lookup3
 
 SHELL = os.environ.get("H5FS_VFS_SHELL", "tests/lib/vfs_shell")
 H5FS = os.environ.get("H5FS", "src/h5fs")
@@ -109,6 +110,7 @@ class SharedMessages(unittest.TestCase):
     def check(self, path):
         run = subprocess.run([H5FS, "--check", path], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertIn("no damage found; ", run.stdout)
 
     def remove(self, ours, theirs, *names):
         self.shell(ours, *(("unlink", name) for name in names))
@@ -141,6 +143,27 @@ class SharedMessages(unittest.TestCase):
                 with h5py.File(ours) as f:
                     self.assertEqual(f["d3"][...].tolist(), list(range(11)))
                     self.assertEqual(f["d3"].attrs["half"].tolist(), [1] * 3)
+
+    def test_wrong_counts(self):
+        """A count that is too low is damage; one that is too high only costs space."""
+        indexes, list_max, btree_min = FILES["parts of attributes"]
+        path = os.path.join(self.folder, "f.h5")
+        make(path, indexes, list_max, btree_min, 6)
+        with open(path, "rb") as f:
+            data = bytearray(f.read())
+        at = data.index(b"SMTB") + 4
+        messages, records = int.from_bytes(data[at + 12:at + 14], "little"), int.from_bytes(data[at + 14:at + 22], "little") + 4
+        used = next(record for record in range(records, records + 17 * messages, 17) if not data[record] and data[record + 5] > 1)
+        for by, status, said in (1, 0, ", 1 counts that are too high"), (-2, 4, "1 damaged"):
+            data[used + 5] += by
+            end = records + 17 * messages
+            data[end:end + 4] = lookup3(bytes(data[records - 4:end])).to_bytes(4, "little")
+            with open(path, "wb") as f:
+                f.write(data)
+            run = subprocess.run([H5FS, "--check", path], capture_output=True, text=True)
+            self.assertEqual(run.returncode, status, run.stdout)
+            self.assertIn(said, run.stdout)
+            self.assertRegex(run.stdout, "shared message: counts [0-9]+ uses, but there are")
 
     def test_removed_attributes(self):
         """Of messages that are not shared themselves, but parts of which are."""
