@@ -122,8 +122,8 @@ static int add_parts(struct drop *d, const struct h5_shared_use *use)
 	return rc;
 }
 
-/* Takes the message out of the heap, whose bytes stay until no record leads to it. If the heap's header is none
- * that a cell could change, it stays. */
+/* Takes the message out of the heap, whose bytes stay until no record leads to it. If the heap's header is
+ * none that a cell could change, it stays. */
 static int drop_message(struct drop *d, const struct h5_shared_record *record)
 {
 	const uint64_t heap = d->table.indexes[d->now].heap;
