@@ -268,6 +268,15 @@ int h5_btree1_change_insert(struct h5_btree1_change *change, struct h5_btree1_ed
 
 /* ---- addresses ---- */
 
+/* Each small file has a tree of its own, whose one node has half a page or more, and seldom changes. So it
+ * lies anywhere; if it changes in a later commit, it may have to move, once. */
+static enum h5_allocation kind_of(const struct h5_btree1_change *change, const struct h5_btree1_edit *e)
+{
+	bool is_first = e->address == H5_UNDEF && e == change->root && !e->node.level && change->rank;
+
+	return is_first ? H5_ALLOCATE_ONCE : H5_ALLOCATE_METADATA;
+}
+
 static int place(struct h5_btree1_change *change, struct h5_btree1_edit *e)
 {
 	struct h5_file *file = change->file;
@@ -277,7 +286,7 @@ static int place(struct h5_btree1_change *change, struct h5_btree1_edit *e)
 	    (e->address != H5_UNDEF && !e->moves && h5_tx_is_safe(file, e->address, change->size)))
 		e->to = e->address;
 	else if (e->to == H5_UNDEF)
-		rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, change->size, &e->to);
+		rc = h5_tx_allocate(file, kind_of(change, e), change->size, &e->to);
 	if (!rc && e->parent && e->parent->node.children[e->index] != e->to) {
 		e->parent->node.children[e->index] = e->to;
 		e->parent->dirty = true;

@@ -53,7 +53,7 @@ static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint6
 	while (moved) {
 		uint64_t before = at;
 
-		if (kind == H5_ALLOCATE_METADATA)
+		if (kind != H5_ALLOCATE_RAW)
 			at = align(at, 0, 8);
 		if (cell && crosses(at, n, space->base, H5_CELL))
 			at = align(at, space->base, H5_CELL);
@@ -64,10 +64,16 @@ static uint64_t fit(const struct h5_space *space, enum h5_allocation kind, uint6
 	return at;
 }
 
+/* What a paged file has pages for. */
+static enum h5_allocation page_kind(enum h5_allocation kind)
+{
+	return kind == H5_ALLOCATE_RAW ? H5_ALLOCATE_RAW : H5_ALLOCATE_METADATA;
+}
+
 /* Which list of free extents serves an allocation. */
 static struct h5_extents *free_list(struct h5_space *space, enum h5_allocation kind, uint64_t n)
 {
-	return &space->free[space->page && n < space->page ? kind : H5_ALLOCATE_RAW];
+	return &space->free[space->page && n < space->page ? page_kind(kind) : H5_ALLOCATE_RAW];
 }
 
 /* Adds free space to the list. */
@@ -129,7 +135,7 @@ static int allocate_at_end(struct h5_space *space, enum h5_allocation kind, uint
 	*address = fit(space, kind, n, at);
 	if (*address + n > at + space->page)
 		return h5_fail(-ENOSPC, at, "no place in a page of %ju bytes", (uintmax_t)space->page);
-	h5_extents_add(&space->pages[kind], at, space->page);
+	h5_extents_add(&space->pages[page_kind(kind)], at, space->page);
 	add_free(free_list(space, kind, n), *address + n, at + space->page - *address - n);
 	return 0;
 }

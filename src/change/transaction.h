@@ -47,6 +47,7 @@ enum h5_stage {
 enum h5_allocation {
 	H5_ALLOCATE_RAW,
 	H5_ALLOCATE_METADATA, /* an allocation up to a cell lies inside one page */
+	H5_ALLOCATE_ONCE,     /* metadata that may never change, so that they need not be a cell */
 };
 
 /* True: the file was opened for writing, and writing has not been given up after a failure. */

@@ -22,7 +22,9 @@ static unsigned any(uint64_t *seed, unsigned below)
 
 static struct h5_extents *list_of(struct h5_space *space, enum h5_allocation kind, uint64_t n)
 {
-	return &space->free[space->page && n < space->page ? kind : H5_ALLOCATE_RAW];
+	bool metadata = space->page && n < space->page && kind != H5_ALLOCATE_RAW;
+
+	return &space->free[metadata ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW];
 }
 
 /* The rule of doc/writing.md, Cells, and of paged files, byte by byte. */
@@ -33,8 +35,8 @@ static bool may_lie(const struct h5_space *space, enum h5_allocation kind, uint6
 		return false;
 	if (kind == H5_ALLOCATE_RAW)
 		return true;
-	return at % 8 == 0 &&
-	       (n > H5_CELL || (at + space->base) / H5_CELL == (at + space->base + n - 1) / H5_CELL);
+	return at % 8 == 0 && (n > H5_CELL || kind == H5_ALLOCATE_ONCE ||
+			       (at + space->base) / H5_CELL == (at + space->base + n - 1) / H5_CELL);
 }
 
 /* The first place in free space; UINT64_MAX: none. */
@@ -59,7 +61,8 @@ static uint64_t any_size(uint64_t *seed)
 
 static void allocate(struct h5_space *space, uint64_t *seed, struct held *held)
 {
-	enum h5_allocation kind = any(seed, 2) ? H5_ALLOCATE_METADATA : H5_ALLOCATE_RAW;
+	static const enum h5_allocation kinds[] = {H5_ALLOCATE_RAW, H5_ALLOCATE_METADATA, H5_ALLOCATE_ONCE};
+	enum h5_allocation kind = kinds[any(seed, 3)];
 	uint64_t n = any_size(seed), end = space->end, place = first_place(space, kind, n), address;
 
 	ck_assert_int_eq(h5_space_allocate(space, kind, n, &address), 0);
