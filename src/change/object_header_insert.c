@@ -219,7 +219,7 @@ static int find_references(const struct h5_file *file, const struct h5_header *h
 	return h5_reference_count_decode(&r, count);
 }
 
-int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count)
+int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count, bool *is_fixed)
 {
 	const struct h5_message *message;
 	struct h5_header header;
@@ -228,6 +228,8 @@ int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count
 	if (rc)
 		return rc;
 	rc = find_references(file, &header, &message, count);
+	if (is_fixed)
+		*is_fixed = header.is_fixed;
 	h5_header_release(&header);
 	return rc;
 }

@@ -30,7 +30,7 @@ static bool is_damage(int rc)
 int h5_object_add_name(struct h5_file *file, uint64_t address)
 {
 	uint32_t count;
-	int rc = h5_header_references(file, address, &count);
+	int rc = h5_header_references(file, address, &count, NULL);
 
 	if (rc)
 		return rc;
@@ -42,15 +42,15 @@ int h5_object_add_name(struct h5_file *file, uint64_t address)
 /* libhdf5 never removes an object whose count is 0, nor do we: it is damaged, and may have other names. */
 int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last)
 {
+	bool is_fixed = false;
 	uint32_t count = 0;
-	int rc = h5_header_references(file, address, &count);
+	int rc = h5_header_references(file, address, &count, &is_fixed);
 
 	*last = !rc && count == 1;
 	if (rc)
 		return rc == -EUCLEAN ? 0 : rc;
-	rc = h5_header_may_change(file, address);
-	if (rc)
-		return rc;
+	if (is_fixed)
+		return h5_header_may_change(file, address);
 	return count > 1 ? h5_header_set_references(file, address, count - 1) : 0;
 }
 

@@ -98,7 +98,7 @@ uint32_t removal_references(const struct removal_scene *s, const char *path)
 {
 	uint32_t count;
 
-	SUCCEEDS(h5_header_references(s->scratch.file, removal_find(s, path), &count));
+	SUCCEEDS(h5_header_references(s->scratch.file, removal_find(s, path), &count, NULL));
 	return count;
 }
 

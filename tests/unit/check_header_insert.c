@@ -134,11 +134,11 @@ START_TEST(references)
 	for (size_t i = 0; i < scene.count; i++) {
 		uint64_t address = scene.models[i].address;
 
-		SUCCEEDS(h5_header_references(scene.s.file, address, &count));
+		SUCCEEDS(h5_header_references(scene.s.file, address, &count, NULL));
 		ck_assert_uint_eq(count, 1);
 		for (uint32_t k = 1; k < 5; k++) {
 			SUCCEEDS(h5_header_set_references(scene.s.file, address, k % 4 + 2));
-			SUCCEEDS(h5_header_references(scene.s.file, address, &count));
+			SUCCEEDS(h5_header_references(scene.s.file, address, &count, NULL));
 			ck_assert_uint_eq(count, k % 4 + 2);
 			header_check_model(&scene.s, &scene.models[i]);
 		}
