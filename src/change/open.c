@@ -277,7 +277,7 @@ static int tx_open(struct h5_file *file, const struct opening *opening)
 		free(tx);
 		return rc;
 	}
-	h5_file_lay_over(file, &tx->overlay.io);
+	h5_file_lay_over(file, &tx->overlay);
 	return 0;
 }
 

@@ -64,13 +64,16 @@ static int read_note(struct h5_heap_space *space, const struct h5_fractal_heap *
 	struct h5_removed_note note;
 	uint8_t bytes[NOTE_MAX];
 	struct h5_reader r;
-	size_t got;
+	size_t got, pending;
 	int rc;
 
 	/* The list may be the last block of the file. */
 	if (at >= h5_file_end(space->file))
 		return 0;
-	rc = h5_file_read_some(space->file, at, bytes, sizeof bytes, &got);
+	/* List and note are written together. */
+	pending = h5_file_pending(space->file, at);
+	rc = h5_file_read_some(space->file, at, bytes, pending ? h5_min(pending, sizeof bytes) : sizeof bytes,
+			       &got);
 	if (rc)
 		return rc;
 	r = h5_file_reader(space->file, bytes, got, at);

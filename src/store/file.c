@@ -18,8 +18,8 @@ struct h5_file {
 	struct h5_superblock superblock;
 	const char *fixed; /* why it cannot be changed: what it is, in words; NULL: it can */
 	char *missing;	   /* pieces that are not there, in words; NULL: none */
-	/* The same as `io`, if the file is changed by us; else NULL. */
-	struct h5_io *changes;
+	/* `io` itself, if the file is changed by us; else NULL. */
+	struct h5_overlay *changes;
 	/* all above is immutable after h5_file_open() and h5_file_lay_over() */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
 	atomic_uint_fast64_t end;  /* of its addresses */
@@ -196,15 +196,33 @@ bool h5_file_refresh(struct h5_file *file)
 	return changed;
 }
 
-void h5_file_lay_over(struct h5_file *file, struct h5_io *changes)
+void h5_file_lay_over(struct h5_file *file, struct h5_overlay *changes)
 {
 	assert(!file->changes);
-	file->io = file->changes = changes;
+	file->io = &changes->io;
+	file->changes = changes;
 }
 
-struct h5_io *h5_file_changes(const struct h5_file *file)
+struct h5_overlay *h5_file_changes(const struct h5_file *file)
 {
 	return file->changes;
+}
+
+size_t h5_file_pending(const struct h5_file *file, uint64_t address)
+{
+	uint64_t offset = file->superblock.base + address;
+	const struct h5_patches *patches;
+	const struct h5_patch *patch;
+	size_t i;
+
+	if (!file->changes)
+		return 0;
+	patches = &file->changes->patches;
+	i = h5_patches_find(patches, offset);
+	if (i == patches->count || patches->list[i]->offset > offset)
+		return 0;
+	patch = patches->list[i];
+	return patch->n - (size_t)(offset - patch->offset);
 }
 
 struct h5_io *h5_file_io(const struct h5_file *file)
@@ -413,18 +431,31 @@ int h5_block_open(struct h5_file *file, uint64_t address, uint64_t n, const char
 	return rc;
 }
 
-int h5_block_decode_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
-			   void *header)
+/* Decodes a header of at most n bytes. */
+static int decode_header(struct h5_file *file, uint64_t address, size_t n, h5_block_decode *decode,
+			 void *header)
 {
 	uint8_t data[H5_BLOCK_HEADER_MAX];
 	struct h5_reader r;
 	size_t got;
-	int rc = h5_file_read_some(file, address, data, max < sizeof data ? max : sizeof data, &got);
+	int rc = h5_file_read_some(file, address, data, n, &got);
 
 	if (rc)
 		return rc;
 	r = h5_file_reader(file, data, got, address);
 	return decode(&r, header);
+}
+
+int h5_block_decode_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,
+			   void *header)
+{
+	size_t most = h5_min(max, H5_BLOCK_HEADER_MAX), pending = h5_file_pending(file, address);
+	int rc = -EUCLEAN;
+
+	if (pending)
+		rc = decode_header(file, address, h5_min(pending, most), decode, header);
+	/* Perhaps only a part of the header waits for the commit. */
+	return rc == -EUCLEAN && pending < most ? decode_header(file, address, most, decode, header) : rc;
 }
 
 int h5_block_load_header(struct h5_file *file, uint64_t address, size_t max, h5_block_decode *decode,

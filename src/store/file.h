@@ -75,6 +75,9 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 		  size_t n);
 /* Reads as many of `n` bytes as lie inside the file: *got of them. For structures of unknown length. */
 int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t n, size_t *got);
+/* Bytes from the address on that wait in memory for a commit, as far as they were changed together. To read
+ * no more than these takes no I/O. */
+size_t h5_file_pending(const struct h5_file *file, uint64_t address);
 
 /* These ranges of addresses, in ascending order, will be read soon, or at once (h5_io_want()): it may make them come. What
  * lies beyond the end of the file is left out. */

@@ -2,6 +2,7 @@
 #ifndef H5_STORE_FILE_PRIVATE_H
 #define H5_STORE_FILE_PRIVATE_H
 
+#include "io/overlay.h"
 #include "store/file.h"
 
 /* Makes a file of io, which has its superblock: at the offset, if that is not 0. Takes io over, also on
@@ -18,9 +19,9 @@ void h5_file_set_missing(struct h5_file *file, char *missing);
 struct h5_io *h5_file_io(const struct h5_file *file);
 /* From now on the file is read through `changes`, which has taken over the io before. Only who has made it
  * changes the file. Once. */
-void h5_file_lay_over(struct h5_file *file, struct h5_io *changes);
-/* The io of h5_file_lay_over(), borrowed; NULL: there is none. */
-struct h5_io *h5_file_changes(const struct h5_file *file);
+void h5_file_lay_over(struct h5_file *file, struct h5_overlay *changes);
+/* What h5_file_lay_over() was given, borrowed; NULL: nothing. */
+struct h5_overlay *h5_file_changes(const struct h5_file *file);
 /* The file reaches at least up to this address. */
 void h5_file_extend(struct h5_file *file, uint64_t end);
 /* The file ends at this address. Nothing is cached of what was behind it. */

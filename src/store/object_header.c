@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	FIRST_READ = 512,	/* bytes that the first read of a header asks for; most headers are smaller */
+	FIRST_READ = 512,	/* bytes that are read of a header at first; most are smaller */
 	MESSAGES_MAX = 1 << 17, /* most messages of a header; version 1 counts them in 16 bits */
 	CHUNKS_MAX = 1 << 16,
 	WINDOW_MAX = 1 << 16, /* most bytes of a window */
@@ -247,6 +247,15 @@ static int read_continuation(struct loader *loader, struct h5_header_chunk *chun
 	return rc ? rc : read_messages(loader, &messages);
 }
 
+/* Bytes that the first read of a header asks for: no more than are in memory, if that is enough to know more.
+ */
+static size_t first_size(const struct h5_file *file, uint64_t address)
+{
+	size_t pending = h5_file_pending(file, address);
+
+	return pending < H5_OBJECT_HEADER_PREFIX_MAX ? FIRST_READ : (size_t)h5_min(pending, FIRST_READ);
+}
+
 /* Reads the prefix and chunk 0. */
 static int read_first(struct loader *loader, uint64_t address)
 {
@@ -259,7 +268,7 @@ static int read_first(struct loader *loader, uint64_t address)
 
 	if (!first || got < H5_OBJECT_HEADER_PREFIX_MAX) {
 		first = own;
-		rc = h5_file_read_some(loader->file, address, own, sizeof own, &got);
+		rc = h5_file_read_some(loader->file, address, own, first_size(loader->file, address), &got);
 	}
 	if (rc)
 		return rc;

@@ -255,6 +255,27 @@ START_TEST(killed_between_cells)
 END_TEST
 
 /* Space of what is made and given up before a commit is used again; that of what was committed later. */
+/* What waits for the commit is read from memory: all of a new header. */
+START_TEST(new_headers_are_in_memory)
+{
+	struct h5_header header;
+	struct scratch s;
+	uint64_t address;
+
+	begin(&s, _i, NULL);
+	SUCCEEDS(create(&s, 2, 0, _i, &address));
+	SUCCEEDS(h5_header_load(s.file, address, &header));
+	ck_assert_uint_eq(h5_file_pending(s.file, address), header.chunks->size);
+	ck_assert_uint_eq(h5_file_pending(s.file, address + 8), header.chunks->size - 8);
+	h5_header_release(&header);
+	SUCCEEDS(h5_tx_commit(s.file));
+	ck_assert_uint_eq(h5_file_pending(s.file, address), 0);
+	SUCCEEDS(h5_header_load(s.file, address, &header));
+	h5_header_release(&header);
+	scratch_release(&s);
+}
+END_TEST
+
 START_TEST(space_is_given_up)
 {
 	uint64_t address, end = 0;
@@ -347,4 +368,5 @@ START_TEST(messages_too_large)
 END_TEST
 
 UNIT_MAIN_LOOPS("header_create", {objects_as_libhdf5_has_them, 2}, {killed_between_cells, 2},
-		{space_is_given_up, 2}, {every_allocation_can_fail, 2}, {messages_too_large, 2})
+		{space_is_given_up, 2}, {new_headers_are_in_memory, 2}, {every_allocation_can_fail, 2},
+		{messages_too_large, 2})
