@@ -3,6 +3,7 @@
 A question is a message on the socket that is standard input: "ID\\0COMMAND", the command as one gives it to a shell. The answer is the
 ID and an exit status, as tests/lib/python_runner.c wants them. What commands print goes where the output of this process goes. It ends
 when nobody has the socket's other end any more."""
+import glob
 import os
 import shlex
 import socket
@@ -30,6 +31,12 @@ def run(arguments):
     exec(code, main.__dict__)
 
 
+def words_of(command):
+    """As a shell has them; of patterns only those that are absolute paths mean files."""
+    words = [sorted(glob.glob(word)) or [word] if word.startswith("/") and "*" in word else [word] for word in shlex.split(command)]
+    return [word for some in words for word in some]
+
+
 def serve(asker):
     """What this process, forked from the one that serves, has to run; None: it has served, and nobody asks any more."""
     while question := asker.recv(LONGEST):
@@ -37,7 +44,7 @@ def serve(asker):
         pid = os.fork()
         if not pid:
             os.dup2(os.open(os.devnull, os.O_RDONLY), asker.detach())
-            return shlex.split(command.decode())[1:]
+            return words_of(command.decode())[1:]
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         asker.send(struct.pack("<qi", int(number), status))
     return None
