@@ -2,6 +2,8 @@
 #include "change/open.h"
 #include "python_runner.h"
 
+#include <fcntl.h>
+#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +16,23 @@ static struct {
 	unsigned folders; /* that were made in it */
 } folder;
 
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st;
+	(void)kind;
+	(void)where;
+	return remove(path);
+}
+
+/* A folder with all that is in it. */
+static bool remove_tree(const char *path)
+{
+	return !nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static void remove_folder(void)
 {
-	char command[80];
-
-	if (folder.owner != getpid())
-		return;
-	snprintf(command, sizeof command, "rm -r %s", folder.path);
-	if (system(command))
+	if (folder.owner == getpid() && !remove_tree(folder.path))
 		_exit(EXIT_FAILURE);
 }
 
@@ -42,6 +53,20 @@ void scratch_fixture(const char *name, char path[512])
 	const char *data = getenv("H5FS_TEST_DATA");
 
 	ck_assert_int_lt(snprintf(path, 512, "%s/%s", data ? data : "tests/data", name), 512);
+}
+
+void scratch_copy(const char *from, const char *to)
+{
+	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	static char block[1 << 16];
+	ssize_t n;
+
+	ck_assert_msg(in >= 0 && out >= 0, "%s, %s: %m", from, to);
+	while ((n = read(in, block, sizeof block)) > 0)
+		ck_assert_int_eq(write(out, block, (size_t)n), n);
+	ck_assert_int_eq(n, 0);
+	close(in);
+	close(out);
 }
 
 static const char *source_folder(void)
@@ -144,7 +169,7 @@ void scratch_init(struct scratch *scratch, const char *fixture)
 	snprintf(scratch->folder, sizeof scratch->folder, "%s/%u", scratch_folder(), folder.folders++);
 	ck_assert_int_eq(mkdir(scratch->folder, 0700), 0);
 	snprintf(scratch->path, sizeof scratch->path, "%s/%s", scratch->folder, fixture);
-	scratch_run("cp '%s' %s", scratch->original, scratch->path);
+	scratch_copy(scratch->original, scratch->path);
 }
 
 void scratch_wrap(struct scratch *scratch, struct fault_io *fault)
@@ -169,7 +194,7 @@ void scratch_close(struct scratch *scratch)
 void scratch_release(struct scratch *scratch)
 {
 	scratch_close(scratch);
-	scratch_run("rm -r %s", scratch->folder);
+	ck_assert_msg(remove_tree(scratch->folder), "%s", scratch->folder);
 }
 
 uint8_t *scratch_message(const struct scratch *scratch, uint64_t header, enum h5_message_type type, size_t *n)

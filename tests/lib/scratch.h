@@ -22,6 +22,8 @@
 const char *scratch_folder(void);
 /* Of a file that the fixtures made. */
 void scratch_fixture(const char *name, char path[512]);
+/* A file's bytes. Much cheaper than a command. */
+void scratch_copy(const char *from, const char *to);
 /* Runs a command of the shell, which must succeed. */
 void scratch_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same with Python: a script in the source folder, and its arguments. */

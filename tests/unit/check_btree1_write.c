@@ -369,7 +369,7 @@ static void judge_image(struct tree *t, const struct crash_image *image)
 	number++;
 	fflush(t->operations);
 	snprintf(operations, sizeof operations, "%s/cut%u.operations", scratch_folder(), number);
-	scratch_run("cp %s %s", t->operations_path, operations);
+	scratch_copy(t->operations_path, operations);
 	snprintf(path, sizeof path, "%s/cut%u.h5", scratch_folder(), number);
 	crash_image_save(image, path);
 	add_job(t, path, operations);
