@@ -134,9 +134,8 @@ static int vlen_decode(struct h5_file *file, const struct h5_datatype *t, const 
 	return h5_reader_check(&r, "variable-length element");
 }
 
-/* *data are count x size of the base type, borrowed until h5_file_put(*ref); count 0: nothing is stored. */
-static int vlen_open(struct h5_file *file, const struct h5_datatype *t, const uint8_t *element,
-		     struct h5_lru_entry **ref, const uint8_t **data, uint64_t *count)
+int h5_value_vlen_open(struct h5_file *file, const struct h5_datatype *t, const uint8_t *element,
+		       struct h5_lru_entry **ref, const uint8_t **data, uint64_t *count)
 {
 	struct vlen_element v;
 	uint64_t bytes;
@@ -168,7 +167,7 @@ static int vlen_string(struct h5_file *file, const struct h5_datatype *t, const 
 	struct h5_lru_entry *ref;
 	const uint8_t *data;
 	uint64_t n;
-	int rc = vlen_open(file, t, element, &ref, &data, &n);
+	int rc = h5_value_vlen_open(file, t, element, &ref, &data, &n);
 
 	if (rc)
 		return rc;
@@ -186,7 +185,7 @@ int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, c
 	struct h5_lru_entry *ref;
 	const uint8_t *bytes;
 	uint64_t n;
-	int rc = vlen_open(file, type, data, &ref, &bytes, &n);
+	int rc = h5_value_vlen_open(file, type, data, &ref, &bytes, &n);
 
 	if (!rc && n)
 		h5_buf_add(out, bytes, (size_t)n);
@@ -214,7 +213,7 @@ static int vlen(const struct h5_value_context *context, const struct h5_datatype
 
 	if (t->vlen.is_string)
 		return vlen_string(context->file, t, element, bare, out);
-	rc = vlen_open(context->file, t, element, &ref, &data, &n);
+	rc = h5_value_vlen_open(context->file, t, element, &ref, &data, &n);
 	if (!rc)
 		rc = array(context, t->vlen.base, 1, &n, &data, out);
 	h5_file_put(context->file, ref);

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/writer.h"
 #include "object/json_read.h"
+#include "object/value_heap.h"
 
 #include <assert.h>
 #include <string.h>
@@ -235,13 +236,50 @@ static int array(const struct h5_value_parser *p, const struct h5_datatype *base
 	return rc;
 }
 
-static int sequence(const struct h5_value_parser *p, const struct h5_datatype *t, struct json_object *json,
-		    uint8_t *data)
+/* Reads the elements of a sequence. `old`: the first old_count of them as they were. */
+static int sequence_elements(const struct h5_value_parser *p, const struct h5_datatype *base,
+			     struct json_object *json, const uint8_t *old, uint64_t old_count, uint8_t *data)
 {
-	const uint8_t *old = NULL;
+	const size_t count = json_object_array_length(json), size = base->size;
+	int rc = 0;
+
+	for (size_t i = 0; i < count && !rc; i++) {
+		const uint8_t *old_i = i < old_count ? old + i * size : NULL;
+
+		rc = i % CHECKED ? 0 : h5_interrupt_check();
+		if (!rc)
+			rc = value(p, base, json_object_array_get_idx(json, i), old_i, data + i * size);
+		/* Nobody sees later that an element is as it was. */
+		if (!rc && old_i && p->heap)
+			rc = h5_value_heap_own(p->heap, p->context->file, base, old_i, data + i * size);
+		if (rc)
+			rc = h5_fail_in(rc, "element %zu", i);
+	}
+	return rc;
+}
+
+static int sequence_beside(const struct h5_value_parser *p, const struct h5_datatype *t,
+			   struct json_object *json, const uint8_t *old, uint8_t *data)
+{
+	struct h5_lru_entry *ref = NULL;
+	const uint8_t *elements = NULL;
+	uint64_t count = 0;
+	int rc = 0;
+
+	if (old && !h5_datatype_is_fixed(t->vlen.base))
+		rc = h5_value_vlen_open(p->context->file, t, old, &ref, &elements, &count);
+	if (!rc)
+		rc = sequence_elements(p, t->vlen.base, json, elements, count, data);
+	h5_file_put(p->context->file, ref);
+	return rc;
+}
+
+static int sequence(const struct h5_value_parser *p, const struct h5_datatype *t, struct json_object *json,
+		    const uint8_t *old, uint8_t *data)
+{
 	struct h5_charge charge = {0};
-	uint8_t *bytes, *at;
 	uint64_t count, n;
+	uint8_t *bytes;
 	int rc;
 
 	if (!json_object_is_type(json, json_type_array))
@@ -252,8 +290,8 @@ static int sequence(const struct h5_value_parser *p, const struct h5_datatype *t
 	rc = h5_charge_set(&charge, (size_t)n);
 	if (rc)
 		return rc;
-	bytes = at = calloc(1, (size_t)n + 1);
-	rc = bytes ? array(p, t->vlen.base, 1, &count, json, &old, &at) : -ENOMEM;
+	bytes = calloc(1, (size_t)n + 1);
+	rc = bytes ? sequence_beside(p, t, json, old, bytes) : -ENOMEM;
 	if (!rc)
 		rc = refer(p, t, bytes, (size_t)n, count, data);
 	free(bytes);
@@ -361,7 +399,7 @@ static int value(const struct h5_value_parser *p, const struct h5_datatype *t, s
 	case H5_CLASS_REFERENCE:
 		return reference(p, t, json, old, data);
 	case H5_CLASS_VLEN:
-		return sequence(p, t, json, data);
+		return sequence(p, t, json, old, data);
 	case H5_CLASS_ARRAY:
 		return array(p, t->array.base, t->array.rank, t->array.dims, json, &old, &data);
 	case H5_CLASS_COMPLEX:

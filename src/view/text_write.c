@@ -102,6 +102,8 @@ static bool has_regions(const struct h5_datatype *t)
 
 	if (t->class == H5_CLASS_ARRAY)
 		return has_regions(t->array.base);
+	if (t->class == H5_CLASS_VLEN)
+		return !t->vlen.is_string && has_regions(t->vlen.base);
 	for (unsigned i = 0; t->class == H5_CLASS_COMPOUND && i < t->compound.count && !has; i++)
 		has = has_regions(t->compound.members[i].type);
 	return has;

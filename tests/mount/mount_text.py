@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Text datasets are written, a line an element, and libhdf5 reads the elements."""
+import ctypes
 import errno
 import json
 import os
@@ -11,6 +12,7 @@ import h5py
 import numpy
 
 import judges
+import libhdf5
 from mountlib import Mount, MountCase, main, read, write
 from textlib import EVERY, EVERY_TYPE, bad_lines, line, of, random_text_kind
 
@@ -283,6 +285,23 @@ class Rewriting(TextCase):
         with judges.File(path) as f:
             self.assertEqual(b"".join(v + b"\n" for v in f["log"]), text)
 
+    def make_lists_of_regions(self, f):
+        """h5py cannot write these."""
+        class Sequence(ctypes.Structure):
+            _fields_ = [("count", ctypes.c_size_t), ("data", ctypes.c_char_p)]
+
+        def region(start, count):
+            space, reference = h5py.h5s.create_simple((10, 10)), ctypes.create_string_buffer(12)
+            space.select_hyperslab(start, count)
+            libhdf5.call("H5Rcreate", reference, libhdf5.hid(f.id.id), b"/data", 1, libhdf5.hid(space.id))
+            return reference.raw
+        kind, plist = h5py.h5t.vlen_create(h5py.h5t.STD_REF_DSETREG), h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((2,))
+        d = h5py.h5d.create(f.id, b"lists", kind, h5py.h5s.create_simple((3,), (h5py.h5s.UNLIMITED,)), plist)
+        lists = [region((2, 1), (2, 2)) + region((0, 5), (10, 1)), b"", region((9, 9), (1, 1))]
+        rows = (Sequence * 3)(*[(len(data) // 12, data) for data in lists])
+        libhdf5.call("H5Dwrite", libhdf5.hid(d.id), libhdf5.hid(kind.id), *[libhdf5.hid(0)] * 3, rows)
+
     def test_references_stay_as_they_were_read(self):
         path = self.file("regions.h5")
         with h5py.File(path, "w") as f:
@@ -297,6 +316,28 @@ class Rewriting(TextCase):
             self.assertErrno(errno.EINVAL, os.write, fd, text.splitlines(True)[2])
             self.assertErrno(errno.EINVAL, os.close, fd)
             self.assertEqual(read(m.at("regions")), text)
+        judges.agree(path)
+
+    def test_references_in_sequences(self):
+        path = self.file("lists.h5")
+        with h5py.File(path, "w") as f:
+            f["data"] = numpy.arange(100).reshape(10, 10)
+            self.make_lists_of_regions(f)
+        with Mount(path, options="rw") as m:
+            lists = read(m.at("lists"))
+            self.assertEqual(lists.count(b"blocks"), 3)
+            for _ in range(3):  # the old ones are freed
+                write(m.at("lists"), lists)
+                write(m.at("space"), b"x" * 20000)
+                os.sync()
+                write(m.at("space"), b"x" * 40000)
+                os.sync()
+                self.assertEqual(read(m.at("lists")), lists)
+            fd = os.open(m.at("lists"), os.O_WRONLY | os.O_TRUNC)
+            self.assertErrno(errno.EINVAL, os.write, fd, b"\n".join(reversed(lists.splitlines())) + b"\n")
+            self.assertErrno(errno.EINVAL, os.close, fd)
+            write(m.at("lists"), lists.splitlines(True)[0])
+            self.assertEqual(read(m.at("lists")), lists.splitlines(True)[0])
         judges.agree(path)
 
 
