@@ -94,6 +94,11 @@ int h5_naming_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *tex
 int h5_naming_rename(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_node *new_parent,
 		     const char *new_name, unsigned flags);
 
+/* To be called before a name is removed. 0: it was the backup NAME~ of a dataset, which has got its name
+ * back, from a plain file that was made in its place, and the contents of that; 1: it is none. -EINVAL: they
+ * do not fit the dataset. */
+int h5_naming_put_back(struct h5_vfs *vfs, struct h5_node *parent, const char *name);
+
 /* ---- questions ---- */
 
 /* True: the object is the directory, or one of those above it. */

@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #ifndef RENAME_NOREPLACE
@@ -245,6 +246,66 @@ static int replace_contents(struct renaming *r)
 	h5_change_note_contents(r->vfs, r->to.link.address);
 	h5_naming_end_object(r->vfs, &r->replaced);
 	return 0;
+}
+
+/* ---- a backup goes ----
+ *
+ * Some editors rename the file that they rewrite to NAME~, make it anew, and then remove NAME~. That would
+ * leave a plain file in the dataset's place. So the dataset gets its name back, with the new contents. */
+
+static int take_name_back(void *arg)
+{
+	return change_links(arg);
+}
+
+static int put_back(struct renaming *r)
+{
+	const struct h5_naming_plan plan = {
+		.from = r->from.directory, .to = r->to.directory, .less = h5_naming_counted(&r->to)};
+	const struct h5_also also = {take_name_back, r};
+	int rc = h5_naming_order(r->vfs, &plan);
+
+	if (!rc)
+		rc = h5_replace_contents(r->vfs, r->to.link.address, r->from.link.address, &also);
+	if (rc)
+		return rc;
+	move_nodes(r, false);
+	h5_change_note_contents(r->vfs, r->from.link.address);
+	h5_naming_end_object(r->vfs, &r->replaced);
+	return 0;
+}
+
+/* True: the first name leads to a dataset, and the other one to a plain file that was made in its place. */
+static bool is_backup(struct renaming *r)
+{
+	return r->from.exists && r->to.exists && r->from.link.type == H5_LINK_HARD &&
+	       r->to.link.type == H5_LINK_HARD && !resolve(r) && r->source.kind == H5_NODE_DATASET &&
+	       !h5_plain_has(r->vfs, r->from.link.address) && h5_plain_has(r->vfs, r->to.link.address);
+}
+
+int h5_naming_put_back(struct h5_vfs *vfs, struct h5_node *parent, const char *name)
+{
+	struct renaming r = {.vfs = vfs};
+	char original[H5_NAME_MAX + 1];
+	size_t n = strlen(name);
+	int rc;
+
+	if (n < 2 || n > H5_NAME_MAX || name[n - 1] != '~')
+		return 1;
+	rc = h5_change_begin(vfs, parent);
+	if (rc)
+		return rc;
+	memcpy(original, name, n - 1);
+	original[n - 1] = 0;
+	rc = h5_naming_find(vfs, parent, name, &r.from);
+	if (!rc)
+		rc = h5_naming_find(vfs, parent, original, &r.to);
+	if (!rc)
+		rc = is_backup(&r) ? put_back(&r) : 1;
+	h5_naming_release(&r.from);
+	h5_naming_release(&r.to);
+	h5_change_end(vfs);
+	return rc;
 }
 
 /* ---- two names change places ----

@@ -153,8 +153,10 @@ int h5_vfs_unlink(struct h5_vfs *vfs, struct h5_node *parent, const char *name)
 	struct place place;
 	int rc;
 
-	if (!h5_vfs_is_in_view(parent))
-		return h5_naming_unlink(vfs, parent, name);
+	if (!h5_vfs_is_in_view(parent)) {
+		rc = h5_naming_put_back(vfs, parent, name);
+		return rc <= 0 ? rc : h5_naming_unlink(vfs, parent, name);
+	}
 	rc = find_place(vfs, parent, name, &place);
 	if (rc)
 		return rc;

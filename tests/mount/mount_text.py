@@ -13,7 +13,7 @@ import numpy
 
 import judges
 import libhdf5
-from mountlib import Mount, MountCase, main, read, write
+from mountlib import Mount, WriteCase, main, read, write
 from textlib import EVERY, EVERY_TYPE, bad_lines, line, of, random_text_kind
 
 EVENT = numpy.dtype([("station", h5py.string_dtype()), ("days", h5py.vlen_dtype("<i4")), ("level", "<f4"), ("u", "<u8")])
@@ -42,7 +42,7 @@ def has(path, text, seconds=10):
     return read(path) == text
 
 
-class TextCase(MountCase):
+class TextCase(WriteCase):
     def make(self, name="t.h5", **how):
         path = self.file(name)
         with h5py.File(path, "w", **how) as f:
@@ -198,6 +198,27 @@ class Rewriting(TextCase):
             self.assertEqual(f["log"][-3:].tolist(), [b"one0", b"one1", b"one2"])
             self.assertEqual((f["scalar"][()], list(f["gzip"])), (b"two", [b"a", b"b"]))
             self.assertEqual([event[3] for event in f["events"]], [1, 3])
+
+    def test_an_editor(self):
+        """vim renames what it rewrites, and removes it when the new file is there; or it writes in place."""
+        path = self.make()
+        with h5py.File(path, "r+") as f:
+            f["log"].attrs["unit"] = "K"
+            f["same"] = f["events"]
+        with Mount(path, "-f", options="rw") as m:
+            write(m.at("log"), b"a\nb\n")
+            write(m.at("events"), b'{"u":1}\n')
+            for how in "yes", "no", "auto":
+                for name, command in ("log", "%s/$/ " + how), ("gzip", f"s/^/{how} /"), ("scalar", "s/.*/" + how), ("events", "%s/.u.:[0-9]*/\"u\":7/"):
+                    subprocess.run(["vim.tiny", "-u", "NONE", "-es", "-N", "-c", f"set backupskip= writebackup backupcopy={how}", "-c", command,
+                                    "-c", "wq", name], cwd=m.path, check=True)
+            # what does not fit leaves both
+            self.shell('cd "$1"; mv log log~; mv events events~; seq 3 > log; echo bad > events; ! rm events~ 2> /dev/null; rm log~', m.path)
+            self.assertEqual(set(os.listdir(m.path)), {"events", "events~", "gzip", "limited", "log", "refs", "same", "scalar", "table"})
+            self.assertIn("refused: line 1: JSON", m.said())
+        with judges.File(path) as f:
+            self.assertEqual((list(f["log"]), f["log"].attrs["unit"], f["scalar"][()]), ([b"1", b"2", b"3"], "K", b"auto"))
+            self.assertEqual((list(f["gzip"]), f["same"][0][3], f["events~"][0][3]), ([b"auto no yes "], 7, 7))
 
     def test_all_at_once(self):
         path = self.make()
