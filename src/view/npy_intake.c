@@ -4,7 +4,9 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "object/value.h"
 #include "view/npy_header.h"
+#include "view/views.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +44,71 @@ static bool is_reordered(const struct h5_npy_header *header)
 	return header->is_fortran && header->space.rank > 1 && header->space.elements;
 }
 
+/* *same: NumPy sees no difference between arrays of both types and shapes. */
+static int compare(const struct h5_new_dataset *a, const struct h5_new_dataset *b, bool *same)
+{
+	struct h5_buf first, second;
+	int rc;
+
+	h5_buf_init(&first, SIZE_MAX);
+	h5_buf_init(&second, SIZE_MAX);
+	*same = h5_datatype_npy(a->type, &a->space, &first) && h5_datatype_npy(b->type, &b->space, &second);
+	rc = first.err ? first.err : second.err;
+	*same &= !rc && first.size == second.size && !memcmp(first.data, second.data, first.size);
+	h5_buf_release(&first);
+	h5_buf_release(&second);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* The dataset that is there keeps its type if it has the array's elements as they are: enumerations, strings
+ * of another character set, arrays, of which NumPy makes dimensions. */
+static int keep_type(const struct h5_dataset *target, struct h5_new_dataset *how)
+{
+	struct h5_new_dataset kept = *how;
+	bool same;
+	int rc;
+
+	if (!h5_datatype_is_fixed(target->type) || h5_view_npy_has_spaces(target->type))
+		return 0;
+	kept.type = target->type;
+	kept.space = target->space;
+	if (kept.space.rank && how->space.rank)
+		kept.space.dims[0] = how->space.dims[0];
+	memcpy(kept.space.max, kept.space.dims, sizeof kept.space.max);
+	rc = compare(&kept, how, &same);
+	if (!rc && same)
+		*how = kept;
+	return rc;
+}
+
+static int define_target(struct h5_intake *intake, struct h5_new_dataset *how)
+{
+	const struct h5_dataset *target;
+	struct h5_lru_entry *ref = NULL;
+	int rc = 0;
+
+	if (intake->target != H5_UNDEF) {
+		rc = h5_dataset_get(intake->file, intake->target, &ref, &target);
+		if (!rc)
+			rc = keep_type(target, how);
+	}
+	if (!rc) {
+		h5_intake_choose(intake, how);
+		rc = h5_intake_define(intake, how);
+	}
+	h5_file_put(intake->file, ref);
+	return rc;
+}
+
 static int define(struct h5_intake *intake, const struct h5_npy_header *header)
 {
 	struct h5_new_dataset how = {
 		.type = header->type, .space = header->space, .time = (uint32_t)time(NULL)};
-	int rc;
+	int rc = define_target(intake, &how);
 
-	h5_intake_choose(intake, &how);
-	rc = h5_intake_define(intake, &how);
 	if (rc)
 		return rc;
+	how.type = header->type;
 	if (is_reordered(header)) {
 		how.space = header->space;
 		reverse(&how.space);

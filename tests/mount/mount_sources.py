@@ -196,6 +196,31 @@ class Arrays(SourceCase):
             self.same(f["fixed"][...], fixed, "fixed")
             self.assertEqual((f["d"].attrs["unit"], f["d"].chunks, f["d"].compression), ("K", (3, 4), "gzip"))
 
+    def test_the_type_stays(self):
+        """A type of which NumPy sees only a part is kept."""
+        path = self.file("t.h5")
+        types = {"enum": h5py.enum_dtype({"red": 1, "blue": 2}, basetype=">i2"), "text": h5py.string_dtype("utf-8", 6), "opaque": "V3",
+                 "array": numpy.dtype(("<u8", (2, 3))), "mixed": [("c", h5py.enum_dtype({"a": 0})), ("s", h5py.string_dtype("utf-8", 3))]}
+        with h5py.File(path, "w") as f:
+            for name, dtype in types.items():
+                f.create_dataset(name, (3,), dtype, maxshape=(None,))
+            f["committed"] = numpy.dtype([("a", "<i4")])
+            f.create_dataset("typed", (3,), f["committed"], maxshape=(None,))
+        with Mount(path, options="rw") as m:
+            before = {name: (os.getxattr(m.at(name), "h5fs.type"), os.getxattr(m.at(name), "h5fs.maxshape")) for name in [*types, "typed"]}
+            for name in before:
+                array = numpy.load(m.at(f".h5fs/npy/{name}.npy"))
+                for count in 3, 7:  # as many rows, and more
+                    shape = (count, *array.shape[1:])
+                    new = numpy.frombuffer(b"\1" * (numpy.prod(shape) * array.dtype.itemsize), array.dtype).reshape(shape)
+                    numpy.save(m.at(f".h5fs/npy/{name}.npy"), new)
+                    self.assertEqual((os.getxattr(m.at(name), "h5fs.type"), os.getxattr(m.at(name), "h5fs.maxshape")), before[name])
+                    self.assertEqual(read(m.at(name)), new.tobytes())
+        with h5py.File(path, "r") as f:
+            self.assertEqual([f[name].shape for name in before], [(7,)] * len(before))
+            self.assertEqual(f["typed"].id.get_type().committed(), True)
+        self.assertSound(path)
+
     def test_another_type_or_shape(self):
         """Attributes and names stay, all else is as the file says."""
         arrays = [some("<i2", (4, 5)), some("<f8", (2000, 90)), numpy.array(7), some(NESTED, 3), some("S3", (2, 2)), some("<f8", (9, 8, 7), "F")]
