@@ -229,6 +229,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
 	tests/mount/mount_text.py \
+	tests/mount/mount_text_values.py \
 	tests/mount/mount_tree.py \
 	tests/mount/mount_unchanged.py \
 	tests/mount/mount_vbz.py \

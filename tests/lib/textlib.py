@@ -6,12 +6,26 @@
     kind.model(value)                   what of(...) gives for what h5py reads"""
 import json
 import math
+import os
 import struct
 
 import h5py
 import numpy
 
 TEXTS = ["", "a", "Oslo", "Ærø – 東京", "tab\tand \"quotes\"", "\\ / \x01 \x7f", "x" * 300, "🚀"]
+
+
+def strings(f, name, shape=(0,), **how):
+    return f.create_dataset(name, shape, h5py.string_dtype(), maxshape=(None, *shape[1:]), **how)
+
+
+def append(path, data):
+    """One write; returns how many bytes of it were taken."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        return os.write(fd, data)
+    finally:
+        os.close(fd)
 
 
 def of(value):
