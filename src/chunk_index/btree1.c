@@ -79,6 +79,8 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *offsets, str
 		} else {
 			memcpy(cursor->low, node->keys[i].offsets, size);
 			address = node->children[i];
+			if (cursor->moves)
+				h5_btree1_want(index->file, node, index->layout.rank, i);
 		}
 		h5_file_put(index->file, cursor->ref);
 		cursor->ref = NULL;
@@ -166,8 +168,10 @@ static int walk_node(struct walker *w, uint64_t address, int level)
 				  ((uint64_t)node->count + 1) * (16 + 8 * w->index->layout.rank));
 	if (!rc && w->block)
 		rc = w->block(w->arg, address, w->room);
-	if (!rc)
+	if (!rc) {
+		h5_btree1_want(w->index->file, node, w->index->layout.rank, 0);
 		rc = walk_children(w, node);
+	}
 	h5_file_put(w->index->file, ref);
 	return rc;
 }

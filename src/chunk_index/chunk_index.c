@@ -33,6 +33,7 @@ bool h5_chunk_cursor_enter(const struct h5_chunk_index *index, struct h5_chunk_c
 {
 	if (h5_chunk_cursor_covers(cursor, key, n))
 		return true;
+	cursor->moves = cursor->held;
 	h5_chunk_cursor_release(index, cursor);
 	return false;
 }

@@ -40,6 +40,7 @@ struct h5_chunk_cursor {
 	struct h5_lru_entry *ref;
 	const void *block; /* the block of `ref`; NULL: no chunk of the range is stored */
 	/* The cursor has a range, from `low` to before `high`, in the coordinates that the index sorts by. */
+	bool moves; /* it has left another block: what comes next will be read, too */
 	bool held;
 	uint64_t low[H5_RANK_MAX], high[H5_RANK_MAX];
 	size_t next; /* in a node of a B-tree: the entry after the one that was found last */

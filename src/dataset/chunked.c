@@ -267,7 +267,7 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	request.aside = NULL;
 	request.aside_count = 0;
 	request.cursor.ref = NULL;
-	request.cursor.held = false;
+	request.cursor.held = request.cursor.moves = false;
 	runs_init(&request.runs, dataset->file);
 	h5_chunk_grid(dataset, &request.grid);
 	if (dataset->index && h5_file_is_far(dataset->file))

@@ -162,8 +162,8 @@ uint64_t h5_dataset_ahead(const struct h5_dataset *dataset);
 /* Starts to decode in the background: the chunks of n bytes from the offset, all inside `size`. */
 void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t n);
 
-/* Tells a file that is far away (h5_file_is_far()) that n bytes from the offset, all inside `size`, will be read
- * soon, or at once. */
+/* Tells a file that is far away (h5_file_is_far()) that n bytes from the offset, all inside `size`, will be
+ * read soon, or at once. */
 void h5_dataset_want(const struct h5_dataset *dataset, uint64_t offset, uint64_t n, bool now);
 
 /* Finds the next hole (`hole`), or the next byte that is in no hole, from the offset on, which is inside

@@ -39,8 +39,8 @@ struct h5_io_ops {
 	int (*readv)(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
 		     size_t *got);
 	/* These ranges, by ascending offset, will be read soon, or at once (`now`): the io may begin to bring
-	 * them. It does what it can, and tells of no failure. True: this makes reads faster; also asked with no
-	 * ranges. NULL: it does not. */
+	 * them. It does what it can, and tells of no failure. True: this makes reads faster; also asked with
+	 * no ranges. NULL: it does not. */
 	bool (*want)(struct h5_io *io, const struct h5_io_range *ranges, size_t count, bool now);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
 	/* All n bytes; the file grows if they reach beyond its end. -ENOSPC, -EDQUOT, -EFBIG, -EIO with

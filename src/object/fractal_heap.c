@@ -6,6 +6,7 @@
 #include "object/file_space.h"
 #include "object/fractal_heap_private.h"
 #include "store/pipeline.h"
+#include "store/want.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -60,6 +61,29 @@ int h5_heap_header_get(struct h5_file *file, uint64_t address, struct h5_lru_ent
 	return rc;
 }
 
+enum { WANTED_MOST = 4 << 20 }; /* bytes of direct blocks that are asked for at once */
+
+/* Walks go to the direct blocks next: all of these come at once, unless they are much. */
+static void want_children(struct h5_file *file, const struct h5_heap_request *request,
+			  const struct h5_heap_indirect *block, size_t entries)
+{
+	struct h5_want want = {.file = file};
+	uint64_t bytes = 0;
+
+	if (!h5_file_is_far(file))
+		return;
+	for (size_t i = 0; i < entries && bytes < WANTED_MOST; i++) {
+		struct h5_heap_request next;
+
+		if (block->entries[i].address == H5_UNDEF ||
+		    h5_heap_entry_request(request, &block->entries[i], i, &next) || next.rows)
+			continue;
+		h5_want_add(&want, next.entry.address, next.entry.stored ? next.entry.stored : next.size);
+		bytes += next.size;
+	}
+	h5_want_send(&want, true);
+}
+
 static int load_indirect(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
@@ -85,11 +109,13 @@ static int load_indirect(struct h5_file *file, uint64_t address, const void *arg
 		rc = h5_fail(-ENOMEM, address, "fractal heap indirect block: out of memory");
 	}
 	free(data);
-	if (rc)
+	if (rc) {
 		free(block);
-	else
-		*value = block;
-	return rc;
+		return rc;
+	}
+	want_children(file, request, block, entries);
+	*value = block;
+	return 0;
 }
 
 static const struct h5_block_type indirect_block = {{"fractal heap indirect block", free}, load_indirect};

@@ -194,6 +194,8 @@ static int enter_node(struct h5_symbol_walk *walk, uint64_t address, int level)
 	if (!rc)
 		rc = h5_btree1_node_get(walk->file, address, H5_BTREE1_GROUP, 0, level, &step->ref,
 					&step->node);
+	if (!rc)
+		h5_btree1_want(walk->file, step->node, 0, 0);
 	walk->depth += !rc;
 	return rc;
 }

@@ -2,9 +2,11 @@
 
 #include "base/error.h"
 #include "store/extension.h"
-#include "store/file.h"
+#include "store/want.h"
 
 #include <stdlib.h>
+
+enum { SYMBOL_NODE = 1024 }; /* bytes; most symbol table nodes are smaller */
 
 struct node_shape {
 	enum h5_btree1_type type;
@@ -104,4 +106,21 @@ int h5_symbol_node_k(struct h5_file *file, unsigned *k)
 		return rc;
 	*k = all.group_leaf;
 	return check_k(*k);
+}
+
+void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+	struct h5_want want = {.file = file};
+	size_t size = SYMBOL_NODE;
+	unsigned k;
+
+	if (!h5_file_is_far(file) || (!node->level && node->type == H5_BTREE1_CHUNK) ||
+	    h5_btree1_node_k(file, node->type, &k))
+		return;
+	if (node->level)
+		size = h5_btree1_node_room(node->type, rank, k, sb->size_of_offsets, sb->size_of_lengths);
+	for (unsigned i = first; i < node->count; i++)
+		h5_want_add(&want, node->children[i], size);
+	h5_want_send(&want, true);
 }

@@ -11,6 +11,10 @@
 int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
 		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
+/* Tells a file that is far away that the children from the one of this number on will be read, nodes or
+ * symbol table nodes. */
+void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first);
+
 /* K of the file's trees of a type: a node has at most 2K entries. */
 int h5_btree1_node_k(struct h5_file *file, enum h5_btree1_type type, unsigned *k);
 /* K of the symbol table nodes that the leaves of a group's tree point to. */

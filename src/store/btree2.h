@@ -54,9 +54,10 @@ struct h5_btree2_end {
 	 * right after the node, which stand further up. */
 	uint8_t *before, *after;
 	bool has_before, has_after;
+	bool walks; /* set by the caller: the records that follow will be sought, too */
 };
 
-/* Sets all of *end but the two pointers to memory. */
+/* Sets all of *end that is not the caller's. */
 int h5_btree2_seek(const struct h5_btree2 *tree, h5_btree2_compare *compare, void *arg,
 		   struct h5_btree2_end *end);
 /* Sets *first to the first record of a node that is not before the sought one, *equal to whether it is that.

@@ -84,12 +84,11 @@ static void image_close(struct h5_io *io)
 	free(image);
 }
 
-static const struct h5_io_ops image_ops = {
-	.read = h5_overlay_read,
-	.readv = h5_overlay_readv,
-	.want = h5_overlay_want,
-	.stat = h5_overlay_stat,
-	.close = image_close};
+static const struct h5_io_ops image_ops = {.read = h5_overlay_read,
+					   .readv = h5_overlay_readv,
+					   .want = h5_overlay_want,
+					   .stat = h5_overlay_stat,
+					   .close = image_close};
 
 static int open_image(struct h5_file *file, const struct h5_cache_image_message *message, struct image **out)
 {

@@ -23,4 +23,6 @@ libh5fs_a_SOURCES += \
 	src/store/object_header_check.c \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
-	src/store/statistics.h
+	src/store/statistics.h \
+	src/store/want.c \
+	src/store/want.h

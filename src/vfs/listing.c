@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "store/want.h"
 #include "vfs/directory.h"
 #include "vfs/name.h"
 #include "vfs/reading.h"
@@ -286,6 +287,17 @@ static size_t find_objects(const struct batch *b, struct object_at objects[BATCH
 	return n;
 }
 
+static void want_headers(struct h5_file *file, const uint64_t *addresses, size_t n)
+{
+	struct h5_want want = {.file = file};
+
+	if (!h5_file_is_far(file))
+		return;
+	for (size_t i = 0; i < n; i++)
+		h5_want_add(&want, addresses[i], HEADER);
+	h5_want_send(&want, true);
+}
+
 static void fill_by_address(struct batch *b)
 {
 	struct object_at objects[BATCH];
@@ -294,6 +306,7 @@ static void fill_by_address(struct batch *b)
 
 	for (size_t i = 0; i < n; i++)
 		addresses[i] = objects[i].address;
+	want_headers(b->dir->node->entity.file, addresses, n);
 	for (size_t i = 0; i < n; i++) {
 		struct h5_object object;
 

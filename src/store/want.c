@@ -1,0 +1,30 @@
+#include "store/want.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+
+void h5_want_add(struct h5_want *want, uint64_t address, uint64_t n)
+{
+	if (want->count < H5_WANT_MAX &&
+	    !h5_array_reserve(&want->list, &want->capacity, want->count + 1, NULL))
+		want->list[want->count++] = (struct h5_io_range){address, n};
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct h5_io_range *x = a, *y = b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+void h5_want_send(struct h5_want *want, bool now)
+{
+	if (want->count) {
+		qsort(want->list, want->count, sizeof *want->list, by_offset);
+		h5_file_want(want->file, want->list, want->count, now);
+	}
+	free(want->list);
+	want->list = NULL;
+	want->count = want->capacity = 0;
+}

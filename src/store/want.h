@@ -1,0 +1,21 @@
+/* Tells a file that is far away what will be read of it. */
+#ifndef H5_STORE_WANT_H
+#define H5_STORE_WANT_H
+
+#include "store/file.h"
+
+/* Ranges of a file's addresses. All zero but the file: none. It is a hint: what there is no memory for is
+ * left out. */
+struct h5_want {
+	struct h5_file *file;	  /* borrowed */
+	struct h5_io_range *list; /* owned */
+	size_t count, capacity;
+};
+
+enum { H5_WANT_MAX = 1 << 12 }; /* ranges; the rest is left out */
+
+void h5_want_add(struct h5_want *want, uint64_t address, uint64_t n);
+/* Sends and forgets them. `now`: they will be read at once; else soon. */
+void h5_want_send(struct h5_want *want, bool now);
+
+#endif
