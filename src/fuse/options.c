@@ -383,6 +383,9 @@ static int wrong_text(const char *option, const char *value, const char *why)
 /* Header lines may be secrets, which a command line shows to all. */
 static int take_header(struct h5_options *o)
 {
+	o->fetcher.s3_endpoint = o->s3_endpoint;
+	if (o->s3_endpoint && (!h5_url_is_remote(o->s3_endpoint) || h5_url_is_bucket(o->s3_endpoint)))
+		return wrong_text("s3_endpoint", o->s3_endpoint, "must be a URL, https://HOST");
 	if (!o->http_header)
 		return 0;
 	if (*o->http_header != '@' || !o->http_header[1])
@@ -512,9 +515,11 @@ void h5_options_release(struct h5_options *options)
 	free(options->subdir);
 	free(options->filters);
 	free(options->http_header);
+	free(options->s3_endpoint);
 	if (options->url)
 		explicit_bzero(options->url, strlen(options->url));
 	free(options->url);
 	options->filters = options->http_header = options->url = NULL;
+	options->s3_endpoint = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
 }

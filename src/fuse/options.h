@@ -43,6 +43,7 @@ struct h5_options {
 	bool help, version;
 	bool allow_other;
 	char *http_header; /* owned: @FILE; fetcher.headers borrows it */
+	char *s3_endpoint; /* owned; fetcher.s3_endpoint borrows it */
 	struct h5_fetcher_options fetcher;
 	struct h5_file_set_options set;
 	struct h5_vfs_options vfs;

@@ -208,6 +208,7 @@ enum h5_remote_reason h5_remote_reason(const struct h5_remote *link)
 void h5_remote_statistics(struct h5_remote *link, struct h5_remote_statistics *statistics)
 {
 	pthread_mutex_lock(&link->lock);
+	h5_remote_take(link);
 	*statistics = link->statistics;
 	statistics->unused = link->cells.wasted;
 	for (uint32_t i = 0; i < link->cells.count; i++)

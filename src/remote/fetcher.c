@@ -27,6 +27,28 @@ enum {
 	LINK = STDERR_FILENO + 1,
 };
 
+/* ---- secrets ---- */
+
+static bool ends_in(const char *name, size_t n, const char *end)
+{
+	size_t m = strlen(end);
+
+	return n > m && !strncasecmp(name + n - m, end, m);
+}
+
+/* Overwrites the variables that may hold a credential: those of the AWS tools, and, with `proxies`, those of
+ * proxies, which may have a password. So /proc shows them no more. */
+static void forget_secrets(bool proxies)
+{
+	for (char **variable = environ; variable && *variable; variable++) {
+		size_t n = strcspn(*variable, "=");
+		char *value = *variable + n + ((*variable)[n] == '=');
+
+		if (!strncmp(*variable, "AWS_", 4) || (proxies && ends_in(*variable, n, "_proxy")))
+			explicit_bzero(value, strlen(value));
+	}
+}
+
 /* ---- in the new process ---- */
 
 static int refuse(struct h5_fetcher *f, int code, const char *what)
@@ -92,7 +114,26 @@ static int read_fields(struct h5_fetcher *f)
 	return f->setup;
 }
 
-/* As the tools of curl and OpenSSL have it. */
+/* Where the file is, and in whose name it is asked for. */
+static int find_file(struct h5_fetcher *f)
+{
+	const struct h5_fetcher_options *o = &f->options;
+	const char *why = "no memory";
+	int rc;
+
+	f->is_s3 = h5_url_is_bucket(o->url);
+	if (!f->is_s3) {
+		f->url = strdup(o->url);
+		return f->url ? 0 : refuse(f, -ENOMEM, why);
+	}
+	rc = h5_s3_find(&f->s3, o->s3_endpoint, o->s3_anonymous, &why);
+	if (rc)
+		return refuse(f, rc, why);
+	f->url = h5_s3_url(&f->s3, o->url);
+	return f->url ? 0 : refuse(f, -ENOMEM, why);
+}
+
+/* As the tools of AWS, curl and OpenSSL have it. */
 static const char *certificates(void)
 {
 	static const char *const names[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
@@ -149,7 +190,9 @@ static _Noreturn void run(const struct h5_fetcher_options *options, const struct
 	f->certificates = certificates();
 	set_apart();
 	if (!close_others(f) && !curl_global_init(CURL_GLOBAL_DEFAULT) && (f->multi = curl_multi_init())) {
-		read_fields(f);
+		if (!find_file(f))
+			read_fields(f);
+		forget_secrets(false);
 		if (options->confine)
 			options->confine();
 		status = h5_fetcher_serve(f);
@@ -158,32 +201,6 @@ static _Noreturn void run(const struct h5_fetcher_options *options, const struct
 }
 
 /* ---- in the daemon ---- */
-
-static bool ends_in(const char *name, size_t n, const char *end)
-{
-	size_t m = strlen(end);
-
-	return n > m && !strncasecmp(name + n - m, end, m);
-}
-
-/* The variable may hold a credential: those of the AWS tools, and proxies with a password. */
-static bool may_be_secret(const char *variable)
-{
-	size_t n = strcspn(variable, "=");
-
-	return !strncmp(variable, "AWS_", 4) || ends_in(variable, n, "_proxy");
-}
-
-/* Also /proc shows them no more. */
-static void forget_secrets(void)
-{
-	for (char **variable = environ; variable && *variable; variable++) {
-		char *value = strchr(*variable, '=');
-
-		if (value && may_be_secret(*variable))
-			explicit_bzero(value + 1, strlen(value + 1));
-	}
-}
 
 int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote **out)
 {
@@ -205,7 +222,7 @@ int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote 
 		h5_remote_close(remote);
 		return rc;
 	}
-	forget_secrets();
+	forget_secrets(true);
 	h5_remote_set_fetcher(remote, pid);
 	*out = remote;
 	return 0;

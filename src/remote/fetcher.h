@@ -6,17 +6,20 @@
 
 #include "io/remote.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* All texts are borrowed. */
 struct h5_fetcher_options {
-	const char *url;     /* of the mounted file, with its query */
-	const char *headers; /* a file of header lines that the URL's own server gets; NULL: none */
-	size_t cache;	     /* bytes of the memory that both share */
-	uint64_t whole;	     /* a file of up to so many bytes may come whole, if the server gives no ranges */
-	unsigned tries;	     /* of a request */
-	unsigned timeout;    /* seconds without an answer after which a try has failed */
+	const char *url;	 /* of the mounted file, with its query */
+	const char *headers;	 /* a file of header lines that the URL's own server gets; NULL: none */
+	const char *s3_endpoint; /* URL of an object store; NULL: Amazon's */
+	bool s3_anonymous;	 /* requests to an object store are not signed */
+	size_t cache;		 /* bytes of the memory that both share */
+	uint64_t whole;	  /* a file of up to so many bytes may come whole, if the server gives no ranges */
+	unsigned tries;	  /* of a request */
+	unsigned timeout; /* seconds without an answer after which a try has failed */
 	/* Takes rights away from the process once it is set up; NULL: nothing. */
 	void (*confine)(void);
 };

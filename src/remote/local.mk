@@ -9,6 +9,8 @@ libh5fs_a_SOURCES += \
 if HAVE_LIBCURL
 libh5fs_a_SOURCES += \
 	src/remote/answer.c \
+	src/remote/s3.c \
+	src/remote/s3.h \
 	src/remote/serve.c \
 	src/remote/transfer.c
 endif

@@ -5,6 +5,7 @@
 #include "io/remote_protocol.h"
 #include "remote/fetcher.h"
 #include "remote/response.h"
+#include "remote/s3.h"
 
 #include <curl/curl.h>
 
@@ -62,6 +63,9 @@ struct h5_fetcher {
 	struct h5_fetcher_options options;
 	struct h5_remote_end end;
 	CURLM *multi;
+	char *url; /* owned: of the mounted file, for HTTP */
+	bool is_s3;
+	struct h5_s3 s3;
 	struct curl_slist *fields; /* owned: header lines for the URL's own server */
 	const char *certificates;  /* a file of authorities; NULL: the system's */
 	int setup;		   /* why nothing can be fetched: a negative errno; 0: it can */

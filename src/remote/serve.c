@@ -88,11 +88,12 @@ static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *m
 		return false;
 	begin_transfer(t, f, source, message);
 	if (f->setup) {
-		h5_transfer_reply(t, f->setup, H5_REMOTE_OTHER, f->setup_text);
+		h5_transfer_reply(t, f->setup, f->setup == -EACCES ? H5_REMOTE_FORBIDDEN : H5_REMOTE_OTHER,
+				  f->setup_text);
 	} else if (message->request.what == H5_REMOTE_OPEN) {
 		if (message->request.name)
 			h5_transfer_reply(t, -ENOENT, H5_REMOTE_NOT_FOUND, "no other files");
-		else if (!(source->url = strdup(f->options.url)))
+		else if (!(source->url = strdup(f->url)))
 			h5_transfer_reply(t, -ENOMEM, H5_REMOTE_OTHER, "no memory");
 	} else if (source->whole) {
 		copy_from_whole(t);

@@ -143,6 +143,21 @@ static bool add_field(struct curl_slist **fields, const char *field)
 	return longer;
 }
 
+/* Those that a signature needs. The hash is that of an empty body. */
+static bool add_signed_fields(struct h5_transfer *t)
+{
+	const char *token = t->fetcher->s3.token;
+	char *field = NULL;
+	bool good = add_field(&t->fields, "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb924"
+					  "27ae41e4649b934ca495991b7852b855");
+
+	if (!good || !token)
+		return good;
+	good = asprintf(&field, "x-amz-security-token: %s", token) >= 0 && add_field(&t->fields, field);
+	free(field);
+	return good;
+}
+
 /* Header lines of our own. Those that the user has given go to the server of the URL alone. */
 static bool set_fields(struct h5_transfer *t, bool own)
 {
@@ -155,6 +170,8 @@ static bool set_fields(struct h5_transfer *t, bool own)
 		if (!add_field(&t->fields, match))
 			return false;
 	}
+	if (own && t->fetcher->s3.key && !add_signed_fields(t))
+		return false;
 	for (const struct curl_slist *f = own ? t->fetcher->fields : NULL; f; f = f->next)
 		if (!add_field(&t->fields, f->data))
 			return false;
@@ -190,11 +207,27 @@ static void set_limits(CURL *easy, unsigned timeout)
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)timeout);
 }
 
+/* Signs the request for an object store. */
+static bool sign(struct h5_transfer *t)
+{
+	const struct h5_s3 *s3 = &t->fetcher->s3;
+	char *provider;
+	bool good;
+
+	if (asprintf(&provider, "aws:amz:%s:s3", s3->region) < 0)
+		return false;
+	good = !curl_easy_setopt(t->easy, CURLOPT_AWS_SIGV4, provider) &&
+	       !curl_easy_setopt(t->easy, CURLOPT_USERNAME, s3->key) &&
+	       !curl_easy_setopt(t->easy, CURLOPT_PASSWORD, s3->secret);
+	free(provider);
+	return good;
+}
+
 static bool set_up(struct h5_transfer *t)
 {
 	const struct h5_source *source = t->source;
 	const char *url = source->target ? source->target : source->url;
-	bool own = h5_url_same_origin(url, t->fetcher->options.url);
+	bool own = h5_url_same_origin(url, t->fetcher->url);
 	uint64_t first = t->request.offset + t->got, last = t->request.offset + t->request.n - 1;
 	char range[64];
 
@@ -205,8 +238,10 @@ static bool set_up(struct h5_transfer *t)
 	snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, first, last);
 	set_callbacks(t);
 	set_limits(t->easy, t->fetcher->options.timeout);
-	if (own)
+	if (own && !t->fetcher->is_s3)
 		curl_easy_setopt(t->easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+	if (own && t->fetcher->s3.key && !sign(t))
+		return false;
 	if (t->fetcher->certificates)
 		curl_easy_setopt(t->easy, CURLOPT_CAINFO, t->fetcher->certificates);
 	return !curl_easy_setopt(t->easy, CURLOPT_USERAGENT, "h5fs/" PACKAGE_VERSION) &&

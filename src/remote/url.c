@@ -33,6 +33,11 @@ bool h5_url_is_remote(const char *text)
 	return behind_scheme(text);
 }
 
+bool h5_url_is_bucket(const char *url)
+{
+	return behind(url, BUCKET);
+}
+
 int h5_url_check(const char *url)
 {
 	const char *host = behind_scheme(url);

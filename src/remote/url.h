@@ -6,6 +6,8 @@
 
 /* True: it begins as the URL of a remote file does (http://, https://, s3://), and is no path. */
 bool h5_url_is_remote(const char *text);
+/* True: it is s3://BUCKET/KEY. */
+bool h5_url_is_bucket(const char *url);
 /* 0: it names a server and a file. -EINVAL with detail; a user or a password in it is refused, since command
  * lines and logs can be read by others. */
 int h5_url_check(const char *url);

@@ -2,6 +2,7 @@
 #include "vfs/private.h"
 
 #include "object/json.h"
+#include "io/remote.h"
 #include "store/statistics.h"
 
 static uint64_t value(const atomic_uint_fast64_t *counter)
@@ -50,6 +51,19 @@ static void add_filtered(struct h5_json *all, const char *name, const struct h5_
 	h5_json_close(&filtered);
 }
 
+static void add_remote(struct h5_json *all, struct h5_remote *link)
+{
+	struct h5_json remote = h5_json_object(h5_json_key(all, "remote"));
+	struct h5_remote_statistics s;
+
+	h5_remote_statistics(link, &s);
+	add(&remote, "requests", s.requests);
+	add(&remote, "repeated", s.repeated);
+	add(&remote, "bytes", s.bytes);
+	add(&remote, "unused", s.unused);
+	h5_json_close(&remote);
+}
+
 int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out)
 {
 	const struct h5_file_set_options *limits = h5_file_set_options(vfs->set);
@@ -58,6 +72,8 @@ int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out)
 
 	add_pair(&all, "served", "read", value(&vfs->bytes_read), "written", value(&vfs->bytes_written));
 	add_pair(&all, "file", "reads", value(&s->reads), "bytes", value(&s->bytes));
+	if (limits->remote)
+		add_remote(&all, limits->remote);
 	add_cache(&all, "chunk_cache", vfs->chunks, limits->chunk_cache);
 	add_cache(&all, "index_cache", vfs->blocks, limits->block_cache);
 	add_filtered(&all, "decoded", &s->decoded);

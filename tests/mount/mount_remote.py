@@ -3,6 +3,7 @@
 servers and networks."""
 import contextlib
 import errno
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ import h5py
 import numpy
 
 import object_server
-from mountlib import H5FS, Mount, MountCase, own_children, main, reap, read, refusal, write
+from mountlib import H5FS, Mount, MountCase, MountFailed, own_children, main, read, refusal, write
 from object_server import ObjectServer, hang, header, redirect, reset, short, status, whole
 
 MIB = 1 << 20
@@ -346,6 +347,130 @@ class Secrets(Case):
         write(self.file(".netrc"), f"machine 127.0.0.1 login me password {SECRET}\n".encode())
         with ObjectServer(self.file("served")) as server, Mount(server.url("x.h5"), env={"HOME": self.folder}):
             self.assertRegex(server.requests[0].headers["Authorization"], "^Basic ")
+
+
+class Together(Case):
+    """What will be read is asked for before it is read, in few requests that run side by side."""
+
+    def read_all(self, name, path, server):
+        """Bytes of a file, the requests for them, and how many of these were waited for one after another."""
+        with Mount(server.url(name), options="workers=2") as m:
+            server.forget()
+            data = read(m.at(path))
+            end = time.monotonic() + 10
+            while True:  # the last requests may still be under way
+                said = json.loads(os.getxattr(m.path, "h5fs.stats"))["remote"]
+                if said["requests"] == server.count.requests + 1 or time.monotonic() > end:
+                    break
+                time.sleep(.01)
+            self.assertEqual((said["requests"], said["bytes"]), (server.count.requests + 1, server.count.bytes + MIB))
+            self.assertLess(said["unused"], server.count.bytes / 4 + MIB)
+            return data, server.count, server.round_trips()
+
+    def test_contiguous(self):
+        with self.serve(delay=0.02) as server:
+            data, count, trips = self.read_all("x.h5", "big", server)
+        self.assertEqual(data, self.big.tobytes())
+        self.assertLess(trips, 6)
+        self.assertLess(count.requests, 14)
+
+    def test_scattered_chunks(self):
+        """Each index of chunks, with other data between the chunks."""
+        rng = numpy.random.default_rng(2)
+        chunks = [rng.integers(0, 1 << 50, 4000, "<i8") for _ in range(200)]
+        for version, maximum in (("earliest", 200 * 4000), ("latest", 200 * 4000), ("latest", None)):
+            with h5py.File(self.file("served", "c.h5"), "w", libver=version) as f:
+                d = f.create_dataset("d", (200 * 4000,), "<i8", chunks=(4000,), compression=1, maxshape=(maximum,))
+                other = f.create_dataset("other", (200, 500), "<i8", chunks=(1, 500))
+                for i, chunk in enumerate(chunks):
+                    d[4000 * i:4000 * (i + 1)] = chunk
+                    other[i] = i + 1
+                stored = d.id.get_storage_size()
+            with self.subTest(version, maximum=maximum), self.serve(delay=0.02) as server:
+                data, count, trips = self.read_all("c.h5", "d", server)
+                self.assertEqual(data, numpy.concatenate(chunks).tobytes())
+                self.assertLess(count.bytes, 1.3 * stored + MIB)
+                self.assertLess(count.requests, 50)
+                self.assertLess(trips, 11)
+
+    def test_chunk_far_away(self):
+        """One chunk alone: its exact bytes."""
+        with self.serve() as server, Mount(server.url("x.h5")) as m:
+            server.forget()
+            with open(m.at("rows"), "rb") as f:
+                self.assertEqual(f.read(4), self.rows.tobytes()[:4])
+            self.assertLess(server.count.bytes, 2 * MIB)
+
+    def test_listing(self):
+        """Headers that lie far from each other, in symbol tables and in dense storage."""
+        for version in "earliest", "latest":
+            with h5py.File(self.file("served", "l.h5"), "w", libver=version) as f:
+                for i in range(60):
+                    f[f"g/d{i}"] = numpy.full(9000, i)
+            with self.subTest(version), self.serve(delay=0.02) as server, Mount(server.url("l.h5")) as m:
+                server.forget()
+                self.assertEqual(len([os.stat(m.at("g", name)).st_size for name in os.listdir(m.at("g"))]), 60)
+                self.assertLess(server.round_trips(), 8)
+
+
+class Stores(Case):
+    """s3://BUCKET/KEY. The server computes each signature itself."""
+    KEYS = object_server.Keys("AKIDEXAMPLE", SECRET + "/+=", None, "eu-test-1")
+    ENV = {"AWS_ACCESS_KEY_ID": KEYS.access, "AWS_SECRET_ACCESS_KEY": KEYS.secret, "AWS_REGION": KEYS.region, "AWS_PROFILE": "",
+           "AWS_SESSION_TOKEN": "", "AWS_CONFIG_FILE": "/no/file", "AWS_SHARED_CREDENTIALS_FILE": "/no/file"}
+
+    def mount(self, server, env=None, options="", **more):
+        options = f"s3_endpoint={server.url()[:-1]}" + options
+        return Mount("s3://bucket/x.h5", "-f", options=options, env={**self.ENV, **(env or {})}, **more)
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.file("served", "bucket"))
+        for name in "x.h5", "data+x=1,(\u00e9)~%20.h5":
+            os.link(self.path, self.file("served", "bucket", name))
+
+    def test_environment(self):
+        for token in None, "session/token+=":
+            with self.serve(keys=self.KEYS._replace(token=token)) as server, \
+                    self.mount(server, {"AWS_SESSION_TOKEN": token or ""}) as m:
+                self.block(m, 3)
+                self.assertEqual({r.status for r in server.requests}, {206})
+                seen = read(f"/proc/{m.daemon}/environ") + read(f"/proc/{fetcher_of(m.daemon)}/environ") + m.said().encode()
+                self.assertNotIn(SECRET.encode(), seen)
+
+    def test_profile(self):
+        write(self.file("credentials"), f"[default]\naws_access_key_id = none\naws_secret_access_key = none\n[lab]\n# comment\n"
+              f"aws_access_key_id={self.KEYS.access}\n aws_secret_access_key = indented\n"
+              f"aws_secret_access_key = {self.KEYS.secret}\n".encode())
+        write(self.file("config"), f"[profile lab]\nregion = {self.KEYS.region}\n[default]\nregion = other\n".encode())
+        env = {"AWS_ACCESS_KEY_ID": "", "AWS_REGION": "", "AWS_PROFILE": "lab", "AWS_CONFIG_FILE": self.file("config"),
+               "AWS_SHARED_CREDENTIALS_FILE": self.file("credentials")}
+        with self.serve(keys=self.KEYS) as server, self.mount(server, env) as m:
+            self.block(m, 3)
+
+    def test_names(self):
+        """All but unreserved bytes of a key are encoded."""
+        with self.serve(keys=self.KEYS) as server, Mount("s3://bucket/data+x=1,(\u00e9)~%20.h5", env=self.ENV,
+                                                         options=f"s3_endpoint={server.url()}") as m:
+            self.block(m, 3)
+
+    def test_refused(self):
+        write(self.file("config"), b"[default]\ncredential_process = /bin/true\n")
+        with self.serve(keys=self.KEYS) as server:
+            for expected, said, env, options in (
+                    (14, "no permission", {"AWS_SECRET_ACCESS_KEY": "wrong"}, ""), (14, "no permission", {}, ",s3_anonymous"),
+                    (14, "no credentials", {"AWS_ACCESS_KEY_ID": ""}, ""),
+                    (3, "credential_process", {"AWS_ACCESS_KEY_ID": "", "AWS_CONFIG_FILE": self.file("config")}, "")):
+                with self.subTest(said), self.assertRaises(MountFailed) as caught:
+                    with self.mount(server, env, options):
+                        pass
+                self.assertEqual(caught.exception.status, expected, caught.exception.said)
+                self.assertIn(said, caught.exception.said)
+        self.assertEqual(refusal("s3://bucket/x.h5", options="s3_endpoint=127.0.0.1")[0], 2)
+
+    def test_anonymous(self):
+        with self.serve() as server, self.mount(server, options=",s3_anonymous") as m:
+            self.block(m, 3)
 
 
 if __name__ == "__main__":
