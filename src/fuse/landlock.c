@@ -1,9 +1,11 @@
 #include "fuse/landlock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,8 +13,9 @@
 #define ACCESS_FS_TRUNCATE  ((uint64_t)1 << 14) /* version 3 */
 #define ACCESS_FS_IOCTL_DEV ((uint64_t)1 << 15) /* version 5 */
 #define ACCESS_NET_TCP	    ((uint64_t)3)	/* version 4: bind, connect */
-#define SCOPE_ABSTRACT_UNIX ((uint64_t)1)	/* version 6 */
-#define SCOPE_SIGNAL	    ((uint64_t)2)	/* version 6 */
+#define ACCESS_NET_BIND	    ((uint64_t)1)
+#define SCOPE_ABSTRACT_UNIX ((uint64_t)1) /* version 6 */
+#define SCOPE_SIGNAL	    ((uint64_t)2) /* version 6 */
 #define ACCESS_FS_VERSION_1 (((uint64_t)LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
 #define ACCESS_FS_REFER	    ((uint64_t)1 << 13) /* version 2 */
 
@@ -56,6 +59,33 @@ static int allow(int ruleset, int folder, uint64_t access)
 	if (folder < 0)
 		return 0;
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ? -errno : 0;
+}
+
+int h5_landlock_enter_fetcher(const char *const *readable)
+{
+	struct ruleset r;
+	size_t size = forbid(h5_landlock_version(), &r);
+	int fd, rc = 0;
+
+	r.net &= ACCESS_NET_BIND;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &r, size, 0);
+	if (fd < 0)
+		return -errno;
+	for (; *readable && !rc; readable++) {
+		int place = open(*readable, O_PATH | O_CLOEXEC);
+		struct stat st;
+
+		if (place >= 0 && !fstat(place, &st))
+			rc = allow(fd, place,
+				   LANDLOCK_ACCESS_FS_READ_FILE |
+					   (S_ISDIR(st.st_mode) ? LANDLOCK_ACCESS_FS_READ_DIR : 0));
+		if (place >= 0)
+			close(place);
+	}
+	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
+		rc = -errno;
+	close(fd);
+	return rc;
 }
 
 int h5_landlock_enter(const struct h5_sandbox *sandbox)

@@ -1,6 +1,7 @@
 #include "fuse/opening.h"
 
 #include "base/error.h"
+#include "fuse/sandbox.h"
 
 #include <string.h>
 
@@ -12,7 +13,10 @@ int h5_opening_check(const struct h5_options *o)
 
 static int start_fetcher(struct h5_options *o)
 {
-	int rc = h5_fetcher_start(&o->fetcher, &o->set.remote);
+	int rc;
+
+	o->fetcher.confine = o->sandbox ? h5_sandbox_enter_fetcher : NULL;
+	rc = h5_fetcher_start(&o->fetcher, &o->set.remote);
 
 	/* Only the fetcher needs to know the query, which may be a secret. */
 	explicit_bzero(o->url, strlen(o->url));

@@ -1,8 +1,8 @@
 /* Statistics of a mount, as JSON: the property h5fs.stats of the root. */
 #include "vfs/private.h"
 
-#include "object/json.h"
 #include "io/remote.h"
+#include "object/json.h"
 #include "store/statistics.h"
 
 static uint64_t value(const atomic_uint_fast64_t *counter)

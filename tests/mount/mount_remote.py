@@ -16,10 +16,13 @@ import h5py
 import numpy
 
 import object_server
+from injectlib import Injector, available
 from mountlib import H5FS, Mount, MountCase, MountFailed, own_children, main, read, refusal, write
 from object_server import ObjectServer, hang, header, redirect, reset, short, status, whole
 
 MIB = 1 << 20
+KEPT = re.search(r"sandbox: no new privileges, Landlock .*, seccomp\n", subprocess.run([H5FS, "-V"], capture_output=True, text=True,
+                                                                                       check=True).stdout)
 AGAIN = "remote_tries=3,remote_timeout=1"
 SECRET = "a-secret-that-nobody-else-may-see"
 
@@ -88,8 +91,9 @@ class Same(Case):
         with self.serve(tls=True) as server:
             code, said = refusal(server.url("x.h5"))
             self.assertEqual(code, 17, said)
-            with Mount(server.url("x.h5"), env={"CURL_CA_BUNDLE": server.certificate}) as m:
-                self.block(m, 3)
+            for host in "127.0.0.1", "localhost":
+                with Mount(server.url("x.h5", host=host), env={"CURL_CA_BUNDLE": server.certificate}) as m:
+                    self.block(m, 3)
 
     def test_server_without_ranges(self):
         with self.serve() as server:
@@ -294,6 +298,23 @@ class Processes(Case):
             fetcher = fetcher_of(m.daemon)
             files = [os.readlink(f"/proc/{fetcher}/fd/{fd}") for fd in os.listdir(f"/proc/{fetcher}/fd")]
             self.assertFalse([f for f in files if f.startswith("/") and f != "/dev/null"], files)
+
+
+    @unittest.skipUnless(KEPT and available(), "no full sandbox here, or system calls cannot be put into processes")
+    def test_sandbox_of_the_fetcher(self):
+        for options, kept in ((None, True), ("sandbox=no", False)):
+            with self.subTest(options), self.serve() as server, Mount(server.url("x.h5"), options=options) as m:
+                fetcher = fetcher_of(m.daemon)
+                with Injector(fetcher) as inside:
+                    for number, name, *arguments in (
+                            (errno.EACCES, "openat", -100, os.fsencode(self.path), os.O_RDONLY, 0),
+                            (errno.EACCES, "openat", -100, os.fsencode(self.file("new")), os.O_WRONLY | os.O_CREAT, 0o600),
+                            (errno.EACCES, "unlinkat", -100, os.fsencode(self.file("served", "victim")), 0),
+                            (errno.EPERM, "kill", os.getpid(), 0)):
+                        write(self.file("served", "victim"), b"")
+                        got = inside.call(name, *arguments)
+                        self.assertEqual(got, -number if kept else max(0, got), (name, arguments))
+                self.block(m, 3)
 
 
 class Secrets(Case):
