@@ -44,7 +44,7 @@ int h5_url_check(const char *url)
 	size_t n = host ? strcspn(host, "/?#") : 0;
 
 	for (const char *p = url; *p; p++)
-		if (iscntrl((unsigned char)*p) || *p == ' ')
+		if (iscntrl((unsigned char)*p) || (*p == ' ' && !h5_url_is_bucket(url)))
 			return h5_fail(-EINVAL, H5_UNDEF, "a URL has no blanks: write %%20");
 	if (!n)
 		return h5_fail(-EINVAL, H5_UNDEF, "the URL names no %s",
