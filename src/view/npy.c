@@ -54,25 +54,6 @@ static int npy_open(struct h5_view *v, bool reading)
 
 /* ---- strings ---- */
 
-/* NumPy pads strings with zeros, Fortran programs with spaces. The recursion is bounded, since the decoder of
- * types bounds their depth. */
-bool h5_view_npy_has_spaces(const struct h5_datatype *t)
-{
-	switch (t->class) {
-	case H5_CLASS_STRING:
-		return t->string.padding == H5_PAD_SPACEPAD;
-	case H5_CLASS_ARRAY:
-		return h5_view_npy_has_spaces(t->array.base);
-	case H5_CLASS_COMPOUND:
-		for (unsigned i = 0; i < t->compound.count; i++)
-			if (h5_view_npy_has_spaces(t->compound.members[i].type))
-				return true;
-		return false;
-	default:
-		return false;
-	}
-}
-
 /* Replaces the spaces that pad strings by zeros, in one element. */
 static void replace_spaces(const struct h5_datatype *t, uint8_t *element)
 {
@@ -84,7 +65,7 @@ static void replace_spaces(const struct h5_datatype *t, uint8_t *element)
 			element[--n] = 0;
 		break;
 	case H5_CLASS_ARRAY:
-		for (uint64_t i = 0; h5_view_npy_has_spaces(t->array.base) && i < t->array.count; i++)
+		for (uint64_t i = 0; h5_npy_has_spaces(t->array.base) && i < t->array.count; i++)
 			replace_spaces(t->array.base, element + i * t->array.base->size);
 		break;
 	case H5_CLASS_COMPOUND:
@@ -125,7 +106,7 @@ static int read_replaced(const struct h5_dataset *dataset, uint64_t offset, void
 
 static int npy_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
-	if (h5_view_npy_has_spaces(v->dataset->type))
+	if (h5_npy_has_spaces(v->dataset->type))
 		return read_replaced(v->dataset, offset - v->head.size, buf, n);
 	return h5_dataset_read(v->dataset, offset - v->head.size, buf, n);
 }

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "object/value.h"
 #include "view/npy_header.h"
-#include "view/views.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +67,7 @@ static int keep_type(const struct h5_dataset *target, struct h5_new_dataset *how
 	bool same;
 	int rc;
 
-	if (!h5_datatype_is_fixed(target->type) || h5_view_npy_has_spaces(target->type))
+	if (!h5_datatype_is_fixed(target->type) || h5_npy_has_spaces(target->type))
 		return 0;
 	kept.type = target->type;
 	kept.space = target->space;

@@ -15,9 +15,6 @@ extern const struct h5_view_ops h5_view_png;
 extern const struct h5_view_ops h5_view_raw;
 extern const struct h5_view_ops h5_view_values;
 
-/* True: elements have strings that spaces pad, which an NPY file shows in another way. */
-bool h5_view_npy_has_spaces(const struct h5_datatype *type);
-
 /* Writing a dataset as text: a line is an element (text_write.c). */
 struct h5_line_form {
 	/* The element that the n bytes of a line are, as h5_value_parse_json(). */
