@@ -240,6 +240,25 @@ class Renames(Program):
         yield from self.commit()
 
 
+class Moves(Program):
+    """Objects move to groups in which new files are being written, which no commit names."""
+
+    def requests(self):
+        group = {name: to[1] for (parent, name), to in self.model.links.items() if parent == ROOT}
+        for i in range(4):
+            yield from self.commit()
+            for target in self.chance.sample(("few", "more"), 2):
+                yield ["create", f"{target}/moved {i} new", f"{2 * i + (target == 'few')}"], 0
+                name = self.chance.choice(sorted(self.model.children(group["many"])))
+                self.model.links[group[target], f"moved {i}"] = self.model.links.pop((group["many"], name))
+                yield ["rename", f"many/{name}", f"{target}/moved {i}", "0"], 0
+        yield from self.commit()
+        for i in range(4):
+            for target in "few", "more":
+                yield ["unlink", f"{target}/moved {i} new"], 0
+        yield from self.commit()
+
+
 class Found:
     """What libhdf5 finds in an image."""
 
@@ -316,6 +335,19 @@ class CrashNames(crashlib.CrashCase):
             history.append((calls, words == ["commit"], program.model.copy()))
         self.assertEqual(shell.end(), 0)
         return crashlib.Record(self.file("record")), history
+
+    def test_moves_beside_new_files(self):
+        self.states = 30
+        for style, options in STYLES.items():
+            chance = random.Random(f"{style} {crashlib.SEED} moves")
+            with self.subTest(style):
+                path = self.file("data.h5")
+                model = make(path, options)
+                with open(path, "rb") as f:
+                    before = f.read()
+                program = Moves(model.copy(), chance)
+                record, history = self.record(path, program)
+                self.replay(path, before, record, history, model, chance)
 
     def test_many_renames(self):
         """No name of a large group that changes needs a commit of its own, and no object is without a name."""
