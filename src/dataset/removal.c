@@ -568,7 +568,7 @@ int h5_object_uses(struct h5_file *file, uint64_t address, const struct h5_use_v
 		rc = gather_attributes(&g, object);
 	for (size_t i = 0; i < g.use_count && !rc; i++)
 		rc = visits->type(arg, g.uses[i]);
-	for (size_t i = 0; i < g.shared_count && !rc; i++)
+	for (size_t i = 0; i < g.shared_count && visits->shared && !rc; i++)
 		rc = visits->shared(arg, &g.shared[i]);
 	h5_file_put(file, ref);
 	release(&g);

@@ -51,7 +51,7 @@ int h5_object_extents(struct h5_file *file, uint64_t address, h5_extent_visit *v
  * the file's heaps of shared messages. What attributes use that are in such a heap themselves is left out. */
 struct h5_use_visits {
 	int (*type)(void *arg, uint64_t address);
-	int (*shared)(void *arg, const struct h5_shared_use *use);
+	int (*shared)(void *arg, const struct h5_shared_use *use); /* NULL: these are not visited */
 };
 int h5_object_uses(struct h5_file *file, uint64_t address, const struct h5_use_visits *visits, void *arg);
 

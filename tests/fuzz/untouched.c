@@ -181,10 +181,11 @@ static int add_type(void *arg, uint64_t address)
 
 static void find_space(struct fuzz_object *object, struct h5_file *file)
 {
+	const struct h5_use_visits visits = {.type = add_type};
 	int rc = h5_object_extents(file, object->address, add_space, &object->space);
 
 	if (!rc)
-		rc = h5_object_types(file, object->address, add_type, object);
+		rc = h5_object_uses(file, object->address, &visits, object);
 	for (size_t i = 0; i < object->type_count && !rc; i++)
 		rc = h5_object_extents(file, object->types[i], add_space, &object->space);
 	object->whole = !rc;
