@@ -4,9 +4,11 @@
 #include "base/lookup3.h"
 #include "dataset/dataset.h"
 #include "dataset/removal.h"
+#include "dataset/values.h"
 #include "fuzz.h"
 #include "object/attribute.h"
 #include "object/file_space.h"
+#include "object/global_heap.h"
 #include "object/group.h"
 #include "object/shared_table.h"
 #include "object/value.h"
@@ -179,6 +181,56 @@ static int add_type(void *arg, uint64_t address)
 	return rc;
 }
 
+/* The objects of a collection that the values of one object refer to. */
+struct heap_space {
+	struct h5_file *file;
+	struct h5_extents *space;
+	uint64_t address; /* of the collection */
+	const struct h5_heap_objects *objects;
+};
+
+static int add_heap_object(void *arg, const struct h5_global_heap_object *object)
+{
+	const struct heap_space *heap = arg;
+
+	return h5_heap_objects_have(heap->objects, object->index)
+		       ? h5_extents_add(heap->space, heap->address + object->offset, object->size)
+		       : 0;
+}
+
+static int add_collection(void *arg, uint64_t address, const struct h5_heap_objects *objects)
+{
+	struct heap_space heap = *(struct heap_space *)arg;
+	uint64_t size;
+	int rc;
+
+	heap.address = address;
+	heap.objects = objects;
+	rc = h5_global_heap_each(heap.file, address, add_heap_object, &heap, &size);
+	/* Such a collection is not changed. */
+	return rc == -EUCLEAN ? 0 : rc;
+}
+
+/* Adds what only the values of the object refer to in the global heap, which goes with it. */
+static int add_values(struct fuzz_object *object, struct h5_file *file)
+{
+	struct heap_space heap = {.file = file, .space = &object->space};
+	const struct h5_object *header;
+	struct h5_heap_dead values;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, object->address, &ref, &header);
+
+	if (rc)
+		return rc;
+	h5_heap_dead_init(&values, file);
+	rc = h5_object_find_values(file, header, &values);
+	h5_file_put(file, ref);
+	if (!rc)
+		rc = h5_heap_set_each(&values.set, add_collection, &heap);
+	h5_heap_dead_release(&values);
+	return rc;
+}
+
 static void find_space(struct fuzz_object *object, struct h5_file *file)
 {
 	const struct h5_use_visits visits = {.type = add_type};
@@ -188,6 +240,8 @@ static void find_space(struct fuzz_object *object, struct h5_file *file)
 		rc = h5_object_uses(file, object->address, &visits, object);
 	for (size_t i = 0; i < object->type_count && !rc; i++)
 		rc = h5_object_extents(file, object->types[i], add_space, &object->space);
+	if (!rc)
+		rc = add_values(object, file);
 	object->whole = !rc;
 }
 
