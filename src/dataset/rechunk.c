@@ -26,23 +26,6 @@ void h5_dataset_describe(const struct h5_dataset *dataset, struct h5_new_dataset
 
 /* ---- the change ---- */
 
-static int write_elements(struct h5_file *file, uint64_t address, const uint8_t *data, size_t n)
-{
-	struct h5_dataset_writer *writer;
-	int rc;
-
-	if (!n)
-		return 0;
-	rc = h5_dataset_writer_get(file, address, false, &writer);
-	if (rc)
-		return rc;
-	rc = h5_dataset_writer_write(writer, 0, data, n);
-	if (!rc)
-		rc = h5_dataset_writer_settle(writer);
-	h5_dataset_writer_put(writer);
-	return rc;
-}
-
 /* The dataset, and its elements in memory. */
 struct rechunking {
 	struct h5_file *file;
@@ -56,6 +39,46 @@ struct rechunking {
 	bool is_stored; /* the file has them, too */
 };
 
+/* fill: one element of so many bytes; NULL: zeros. */
+static bool is_filled(const uint8_t *data, size_t n, const uint8_t *fill, size_t element)
+{
+	if (!fill)
+		return !data[0] && !memcmp(data, data + 1, n - 1);
+	return !memcmp(data, fill, element) && !memcmp(data, data + element, n - element);
+}
+
+/* Rows of chunks of so many bytes; those that hold the fill value alone stay holes. */
+static int write_chunks(struct h5_dataset_writer *writer, const struct h5_new_dataset *how,
+			const struct rechunking *r, size_t bytes)
+{
+	int rc = 0;
+
+	for (size_t at = 0, n; !rc && at < r->n; at += n) {
+		n = h5_min(r->n - at, bytes);
+		if (!is_filled(r->data + at, n, how->fill, how->type->size))
+			rc = h5_dataset_writer_write(writer, at, r->data + at, n);
+	}
+	return rc ? rc : h5_dataset_writer_settle(writer);
+}
+
+static int write_elements(const struct rechunking *r, const struct h5_new_dataset *how)
+{
+	struct h5_dataset_writer *writer;
+	uint64_t bytes;
+	int rc;
+
+	if (!r->n)
+		return 0;
+	rc = h5_dataset_writer_get(r->file, r->address, false, &writer);
+	if (rc)
+		return rc;
+	if (!h5_mul(how->chunk[0], h5_dataset_writer_row(writer), &bytes))
+		bytes = r->n;
+	rc = write_chunks(writer, how, r, h5_min(bytes, r->n));
+	h5_dataset_writer_put(writer);
+	return rc;
+}
+
 /* In a unit. */
 static int store_anew(const struct rechunking *r, const uint64_t *chunk)
 {
@@ -67,7 +90,7 @@ static int store_anew(const struct rechunking *r, const uint64_t *chunk)
 	memcpy(how.chunk, chunk, how.space.rank * sizeof *chunk);
 	if (!rc)
 		rc = h5_dataset_define(r->file, r->address, &how);
-	return rc ? rc : write_elements(r->file, r->address, r->data, r->n);
+	return rc ? rc : write_elements(r, &how);
 }
 
 static int allocate(struct rechunking *r, uint64_t n)

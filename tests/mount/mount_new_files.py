@@ -274,6 +274,20 @@ class NewFiles(WriteCase):
                 self.assertLess(os.stat(path).st_size, size + 10_000)
         self.assertBytes(path, {})
 
+    def test_a_hole_is_declared(self):
+        """Nothing is stored by a change of the size through an open file, which ends with other chunks."""
+        for filters in "", ",filters=shuffle,deflate(4)":
+            path, options = self.style("v110")
+            with Mount(path, options=options + filters) as m:
+                for size in 1, 300, 3000, 100_000:
+                    name = m.at(f"hole of {size}")
+                    with open(name, "xb", buffering=0) as f:
+                        os.ftruncate(f.fileno(), size)
+                    self.assertEqual(os.getxattr(name, "h5fs.storage"), b"0", name)
+                    os.setxattr(name, "h5fs.info", b'{"dtype":"<f8","shape":"2"}')
+                    self.assertEqual(read(name), bytes(16))
+            os.unlink(path)
+
     def test_declared(self):
         path, options = self.style("v110")
         with Mount(path, options=options) as m:
