@@ -144,20 +144,26 @@ END_TEST
 
 /* ---- kills ---- */
 
-/* In each state, all that has a name is as it was in the first one. */
+/* In each state, all that has a name is as it was in the first one. Of many chunks, which libhdf5 takes long to
+ * read, those at the ends, and in some of the states all. */
 static const char judge_states[] =
 	"import sys, glob, h5py\n"
-	"def facts(o):\n"
+	"def data(o, whole):\n"
+	"    if whole or not o.chunks or len(o) < 300: return o.external or repr(o[()])\n"
+	"    return repr((o[:9], o[-9:]))\n"
+	"def facts(o, whole):\n"
 	"    attributes = {n: a.tobytes() if hasattr(a, 'tobytes') else a for n, a in o.attrs.items()}\n"
-	"    if isinstance(o, h5py.Dataset): return attributes, o.shape, o.external or repr(o[()])\n"
+	"    if isinstance(o, h5py.Dataset): return attributes, o.shape, data(o, whole)\n"
 	"    return attributes, len(o) if isinstance(o, h5py.Group) else o.dtype\n"
-	"first, counts = None, set()\n"
-	"for path in sorted(glob.glob(sys.argv[1] + '/state-*.h5')):\n"
+	"def all(f, whole): return {g + '/' + n: facts(f[g][n], whole) for g in f for n in f[g]}\n"
+	"counts = set()\n"
+	"for i, path in enumerate(sorted(glob.glob(sys.argv[1] + '/state-*.h5'))):\n"
 	"    with h5py.File(path, 'r') as f:\n"
-	"        all = {g + '/' + n: facts(f[g][n]) for g in f for n in f[g]}\n"
-	"        first = first or all\n"
-	"        assert all == {n: first[n] for n in all}, path\n"
-	"        counts.add(len(all))\n"
+	"        if not i: first = all(f, False), all(f, True)\n"
+	"        whole = i % 6 == 0\n"
+	"        found = all(f, whole)\n"
+	"        assert found == {n: first[whole][n] for n in found}, path\n"
+	"        counts.add(len(found))\n"
 	"assert len(counts) > 8, counts\n";
 
 /* Fills space that was given up, as soon as it is free. */
