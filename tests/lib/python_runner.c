@@ -27,9 +27,10 @@ __attribute__((constructor)) static void prepare(void)
 {
 	struct timeval patience = {.tv_sec = SECONDS};
 
-	runner.asked = mmap(NULL, sizeof *runner.asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			    -1, 0);
-	if (runner.asked == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, runner.ends) ||
+	runner.asked =
+		mmap(NULL, sizeof *runner.asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (runner.asked == MAP_FAILED ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, runner.ends) ||
 	    setsockopt(runner.ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience))
 		abort();
 }

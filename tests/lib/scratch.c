@@ -57,7 +57,8 @@ void scratch_fixture(const char *name, char path[512])
 
 void scratch_copy(const char *from, const char *to)
 {
-	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int in = open(from, O_RDONLY | O_CLOEXEC),
+	    out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	static char block[1 << 16];
 	ssize_t n;
 

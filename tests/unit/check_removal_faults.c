@@ -144,8 +144,8 @@ END_TEST
 
 /* ---- kills ---- */
 
-/* In each state, all that has a name is as it was in the first one. Of many chunks, which libhdf5 takes long to
- * read, those at the ends, and in some of the states all. */
+/* In each state, all that has a name is as it was in the first one. Of many chunks, which libhdf5 takes long
+ * to read, those at the ends, and in some of the states all. */
 static const char judge_states[] =
 	"import sys, glob, h5py\n"
 	"def data(o, whole):\n"
