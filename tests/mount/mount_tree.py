@@ -28,14 +28,14 @@ from tree_player import Player
 from tree_racer import Racer
 from tree_steps import Wrong
 
-SEQUENCES = int(os.environ.get("H5FS_TREE_SEQUENCES", "450"))
+SEQUENCES = int(os.environ.get("H5FS_TREE_SEQUENCES", "2000"))
 SEED = os.environ.get("H5FS_TREE_SEED", "1")
 STYLES = os.environ.get("H5FS_TREE_STYLES", ",".join([*tree_files.STYLES, *tree_files.NEW_STYLES])).split(",")
 KEEP = os.environ.get("H5FS_TREE_KEEP")
 STEPS = 12  # operations of a sequence
 MOUNTS = 3  # of a file
 WORKERS = 3  # processes
-ALONE, EACH = 10, 2  # sequences of a mount: of one process, and of each of several
+ALONE, EACH = 30, 6  # sequences of a mount: of one process, and of each of several
 A_FILE = MOUNTS * (ALONE + WORKERS * EACH) + MOUNTS - 1  # of a file, with those of libhdf5
 OPTIONS = "", "", ",filters=shuffle,deflate(4)", ",sync=close", ",order=creation", ",cache=0,index_cache=0", ",workers=1"
 RACES = int(os.environ.get("H5FS_TREE_RACES", "2"))
