@@ -15,6 +15,7 @@ static int start_fetcher(struct h5_options *o)
 {
 	int rc;
 
+	o->fetcher.alone = o->set.external == H5_EXTERNAL_NONE;
 	o->fetcher.confine = o->sandbox ? h5_sandbox_enter_fetcher : NULL;
 	rc = h5_fetcher_start(&o->fetcher, &o->set.remote);
 

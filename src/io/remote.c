@@ -155,23 +155,59 @@ static uint64_t identity_of(const struct h5_remote *link, const char *name)
 	return *name ? url ^ h5_siphash(key, name, strlen(name)) : url;
 }
 
-static int open_file(struct h5_remote *link, struct remote *f, const char *name)
+/* The number of the file of that name, if it was opened before; else one that is free. H5_REMOTE_FILES: none.
+ */
+static uint32_t number_of(const struct h5_remote *link, const char *name)
+{
+	uint32_t unused = H5_REMOTE_FILES;
+
+	for (uint32_t i = 0; i < H5_REMOTE_FILES; i++) {
+		if (link->known[i] && !strcmp(link->names[i], name))
+			return i;
+		if (!link->names[i] && unused == H5_REMOTE_FILES)
+			unused = i;
+	}
+	return unused;
+}
+
+/* Asks the server for the file, for the first time. */
+static int ask_for(struct h5_remote *link, uint32_t file, const char *name)
 {
 	struct h5_remote_reply reply;
 	int rc;
 
-	if (link->files == H5_REMOTE_FILES)
-		return h5_fail(-ENFILE, H5_UNDEF, "more than %d remote files", H5_REMOTE_FILES);
-	f->file = link->files++;
-	rc = h5_remote_ask_open(link, f->file, name, &reply);
+	link->names[file] = strdup(name);
+	if (!link->names[file])
+		return -ENOMEM;
+	rc = h5_remote_ask_open(link, file, name, &reply);
+	/* If nobody waited for the answer, the number is lost. */
 	if (rc)
 		return rc;
-	if (!f->file)
+	if (!*name)
 		link->reason = reply.reason;
-	if (reply.code)
+	if (reply.code) {
+		free(link->names[file]);
+		link->names[file] = NULL;
 		return h5_fail(reply.code, H5_UNDEF, "%s", *reply.text ? reply.text : strerror(-reply.code));
-	f->size = link->sizes[f->file] = reply.size;
-	f->mtime = reply.mtime;
+	}
+	link->sizes[file] = reply.size;
+	link->mtimes[file] = reply.mtime;
+	link->known[file] = true;
+	return 0;
+}
+
+static int open_file(struct h5_remote *link, struct remote *f, const char *name)
+{
+	int rc;
+
+	f->file = number_of(link, name);
+	if (f->file == H5_REMOTE_FILES)
+		return h5_fail(-ENFILE, H5_UNDEF, "more than %d remote files", H5_REMOTE_FILES);
+	rc = link->known[f->file] ? 0 : ask_for(link, f->file, name);
+	if (rc)
+		return rc;
+	f->size = link->sizes[f->file];
+	f->mtime = link->mtimes[f->file];
 	return 0;
 }
 
@@ -182,11 +218,14 @@ int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **i
 
 	if (!f)
 		return -ENOMEM;
+	/* The mounted file, by its own name. */
+	if (!strcmp(name, strrchr(link->url, '/') + 1))
+		name = "";
 	f->io.ops = &remote_ops;
 	f->link = link;
 	f->identity = identity_of(link, name);
 	pthread_mutex_lock(&link->lock);
-	rc = open_file(link, f, name);
+	rc = strlen(name) < H5_REMOTE_NAME ? open_file(link, f, name) : -ENAMETOOLONG;
 	pthread_mutex_unlock(&link->lock);
 	if (rc)
 		free(f);

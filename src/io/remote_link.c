@@ -82,6 +82,8 @@ void h5_remote_close(struct h5_remote *r)
 		;
 	if (r->memory)
 		munmap(r->memory, (size_t)r->cells.count * H5_REMOTE_CELL);
+	for (size_t i = 0; i < H5_REMOTE_FILES; i++)
+		free(r->names[i]);
 	h5_cells_release(&r->cells);
 	pthread_cond_destroy(&r->arrived);
 	pthread_mutex_destroy(&r->lock);

@@ -47,7 +47,11 @@ struct h5_remote {
 	bool ended;			 /* the fetcher is gone, or the daemon wants nothing more */
 	bool stale[H5_REMOTE_FILES];	 /* files that are not any more what was opened */
 	uint64_t sizes[H5_REMOTE_FILES]; /* bytes */
-	uint32_t files;			 /* numbers given out */
+	/* By number; NULL: it is not given out. A file that is opened again keeps its number and its cells.
+	 */
+	char *names[H5_REMOTE_FILES]; /* owned */
+	int64_t mtimes[H5_REMOTE_FILES];
+	bool known[H5_REMOTE_FILES]; /* it was opened */
 	uint32_t next_id, under_way;
 	char failure[H5_REMOTE_TEXT]; /* of the last request that failed */
 	enum h5_remote_reason reason; /* why the first file could not be opened */

@@ -16,6 +16,7 @@ struct h5_fetcher_options {
 	const char *headers;	 /* a file of header lines that the URL's own server gets; NULL: none */
 	const char *s3_endpoint; /* URL of an object store; NULL: Amazon's */
 	bool s3_anonymous;	 /* requests to an object store are not signed */
+	bool alone;		 /* no files beside the URL are asked for */
 	size_t cache;		 /* bytes of the memory that both share */
 	uint64_t whole;	  /* a file of up to so many bytes may come whole, if the server gives no ranges */
 	unsigned tries;	  /* of a request */

@@ -1,5 +1,7 @@
 #include "remote/s3.h"
 
+#include "remote/url.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,24 +11,6 @@
 #define SCHEME "s3://"
 
 /* ---- where an object is ---- */
-
-/* Signatures cover the path as it is sent, so all but unreserved bytes are encoded. */
-static char *encode(const char *key)
-{
-	char *out = malloc(3 * strlen(key) + 1), *p = out;
-
-	for (; out && *key; key++) {
-		unsigned char c = (unsigned char)*key;
-
-		if ((isalnum(c) && c < 0x80) || strchr("-._~/", c))
-			*p++ = (char)c;
-		else
-			p += sprintf(p, "%%%02X", c);
-	}
-	if (out)
-		*p = 0;
-	return out;
-}
 
 /* The bucket is a part of the host name, as Amazon prefers it, unless a certificate would not fit that. */
 static bool is_host(const char *bucket, size_t n)
@@ -42,7 +26,7 @@ char *h5_s3_url(const struct h5_s3 *s3, const char *url)
 {
 	const char *bucket = url + strlen(SCHEME), *slash = strchr(bucket, '/');
 	int n = (int)(slash - bucket), rc;
-	char *key = encode(slash + 1), *out = NULL;
+	char *key = h5_url_encode(slash + 1), *out = NULL;
 
 	if (!key)
 		return NULL;

@@ -78,6 +78,20 @@ static void copy_from_whole(struct h5_transfer *t)
 	h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
 }
 
+/* The URL of the file that a message names; NULL: it must not be asked for. */
+static char *url_of(const struct h5_fetcher *f, const struct h5_remote_message *message)
+{
+	const struct h5_remote_request *request = &message->request;
+	char *name, *url;
+
+	if (!request->name)
+		return strdup(f->url);
+	name = strndup((const char *)(message->cells + request->cells), request->name);
+	url = name && !f->options.alone ? h5_url_beside(f->url, name) : NULL;
+	free(name);
+	return url;
+}
+
 /* False: the daemon is not in its right mind. */
 static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *message, size_t size)
 {
@@ -91,10 +105,9 @@ static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *m
 		h5_transfer_reply(t, f->setup, f->setup == -EACCES ? H5_REMOTE_FORBIDDEN : H5_REMOTE_OTHER,
 				  f->setup_text);
 	} else if (message->request.what == H5_REMOTE_OPEN) {
-		if (message->request.name)
-			h5_transfer_reply(t, -ENOENT, H5_REMOTE_NOT_FOUND, "no other files");
-		else if (!(source->url = strdup(f->url)))
-			h5_transfer_reply(t, -ENOMEM, H5_REMOTE_OTHER, "no memory");
+		source->url = url_of(f, message);
+		if (!source->url)
+			h5_transfer_reply(t, -EACCES, H5_REMOTE_FORBIDDEN, "not a file beside the URL");
 	} else if (source->whole) {
 		copy_from_whole(t);
 	}

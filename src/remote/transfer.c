@@ -35,6 +35,14 @@ uint64_t h5_transfer_now(void)
 
 /* ---- the end ---- */
 
+/* Its number is free for another file. */
+static void forget_source(struct h5_source *source)
+{
+	free(source->url);
+	free(source->target);
+	*source = (struct h5_source){0};
+}
+
 void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason reason, const char *text)
 {
 	struct h5_remote_reply reply = {.id = t->request.id,
@@ -51,6 +59,8 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 	free(t->whole);
 	t->whole = NULL;
 	t->state = H5_TRANSFER_FREE;
+	if (code && t->request.what == H5_REMOTE_OPEN)
+		forget_source(t->source);
 	/* There is always room for as many replies as there can be. If the daemon is gone, the loop ends. */
 	while (send(t->fetcher->end.fd, &reply, sizeof reply, MSG_NOSIGNAL) < 0 && errno == EINTR)
 		;

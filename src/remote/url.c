@@ -4,6 +4,8 @@
 
 #include <ctype.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -60,6 +62,50 @@ int h5_url_check(const char *url)
 char *h5_url_shown(const char *url)
 {
 	return strndup(url, strcspn(url, "?#"));
+}
+
+/* True: no component leads up, and none is empty. */
+static bool leads_down(const char *name)
+{
+	for (const char *p = name;; p++) {
+		size_t n = strcspn(p, "/");
+
+		if (!n || (n == 1 && *p == '.') || (n == 2 && !memcmp(p, "..", 2)))
+			return false;
+		p += n;
+		if (!*p)
+			return true;
+	}
+}
+
+char *h5_url_encode(const char *path)
+{
+	char *out = malloc(3 * strlen(path) + 1), *p = out;
+
+	for (; out && *path; path++) {
+		unsigned char c = (unsigned char)*path;
+
+		if (c < 0x80 && (isalnum(c) || strchr("-._~/", c)))
+			*p++ = (char)c;
+		else
+			p += sprintf(p, "%%%02X", c);
+	}
+	if (out)
+		*p = 0;
+	return out;
+}
+
+char *h5_url_beside(const char *url, const char *name)
+{
+	size_t n = strcspn(url, "?#");
+	char *path = leads_down(name) ? h5_url_encode(name) : NULL, *out = NULL;
+
+	while (n && url[n - 1] != '/')
+		n--;
+	if (path && asprintf(&out, "%.*s%s", (int)n, url, path) < 0)
+		out = NULL;
+	free(path);
+	return out;
 }
 
 /* ---- origins ---- */

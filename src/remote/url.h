@@ -13,6 +13,12 @@ bool h5_url_is_bucket(const char *url);
 int h5_url_check(const char *url);
 /* Without the query and the fragment, which may be secret; the caller frees it. NULL: no memory. */
 char *h5_url_shown(const char *url);
+/* All but unreserved bytes and slashes are percent-encoded, since signatures cover the path as it is sent;
+ * the caller frees it. NULL: no memory. */
+char *h5_url_encode(const char *path);
+/* The URL, for HTTP, of a file beside that one, without its query; the caller frees it. `name`: relative,
+ * with the bytes of the file's path; it must not lead out of the folder. NULL: it does, or no memory. */
+char *h5_url_beside(const char *url, const char *name);
 /* True: both have the same scheme, host and port. They must be http or https. */
 bool h5_url_same_origin(const char *a, const char *b);
 /* True: a redirect may lead from one to the other: to http or https, but not from https to http. */

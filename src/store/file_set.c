@@ -81,7 +81,8 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 					.max_chunk = options->max_chunk ? options->max_chunk : H5_MAX_CHUNK,
 					.numbers = &set->numbers,
 					.follows = options->swmr && !options->writable};
-	set->folder = (struct h5_folder){.fd = -1, .external = options->external, .lock = options->lock};
+	set->folder = (struct h5_folder){
+		.fd = -1, .external = options->external, .lock = options->lock, .remote = options->remote};
 	pthread_mutex_init(&set->lock, NULL);
 	if (h5_pool_open(options->workers, &set->shared.pool) ||
 	    h5_lru_open(options->block_cache, &set->shared.blocks) ||
@@ -289,6 +290,16 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 	return rc ? rc : h5_folder_open_named(&set->folder, beside, name, writable, path, PATH_SIZE);
 }
 
+/* The same behind a URL: the file is open. */
+static int open_remote(struct h5_file_set *set, struct h5_file *from, const char *name, char path[PATH_SIZE],
+		       struct h5_io **io)
+{
+	char beside[PATH_SIZE];
+	int rc = directory_of(set, from, beside, sizeof beside);
+
+	return rc ? rc : h5_folder_open_remote(&set->folder, beside, name, path, PATH_SIZE, io);
+}
+
 /* With the lock. */
 static struct h5_file *find_file(const struct h5_file_set *set, uint64_t device, uint64_t inode)
 {
@@ -332,8 +343,11 @@ int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const ch
 {
 	char path[PATH_SIZE];
 	struct h5_io *raw;
-	int fd = open_named(set, from, name, writable, path), rc;
+	int fd, rc;
 
+	if (set->folder.remote)
+		return open_remote(set, from, name, path, io);
+	fd = open_named(set, from, name, writable, path);
 	if (fd < 0)
 		return fd;
 	rc = h5_io_open_fd(fd, H5_LOCK_NONE, writable, &raw);
@@ -347,13 +361,16 @@ int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const ch
 	return rc;
 }
 
-int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file)
+/* Opens what a name leads to. *file: the file of the set that this is, and then *io is none. */
+static int open_found(struct h5_file_set *set, struct h5_file *from, const char *name, char path[PATH_SIZE],
+		      struct h5_io **io, struct h5_file **file)
 {
-	char path[PATH_SIZE];
-	struct h5_io_stat st;
-	struct h5_io *io;
-	int fd = open_named(set, from, name, false, path), rc;
+	int fd, rc;
 
+	*file = NULL;
+	if (set->folder.remote)
+		return open_remote(set, from, name, path, io);
+	fd = open_named(set, from, name, false, path);
 	if (fd < 0)
 		return fd;
 	/* It is not locked again: if it is the mounted one, our own lock on it may exclude all others. */
@@ -362,12 +379,22 @@ int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *
 		close(fd);
 		return 0;
 	}
-	rc = h5_io_open_fd(fd, set->options.lock, false, &io);
+	rc = h5_io_open_fd(fd, set->options.lock, false, io);
 	/* Some programs take EWOULDBLOCK of a read() for the end of the file. */
 	if (rc == -EWOULDBLOCK)
 		return h5_fail(-EBUSY, H5_UNDEF, "%s: %s", name, h5_error_last()->text);
-	if (rc)
-		return h5_fail_in(rc, "%s", name);
+	return rc ? h5_fail_in(rc, "%s", name) : 0;
+}
+
+int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file)
+{
+	char path[PATH_SIZE];
+	struct h5_io_stat st;
+	struct h5_io *io;
+	int rc = open_found(set, from, name, path, &io, file);
+
+	if (rc || *file)
+		return rc;
 	rc = h5_io_stat(io, &st);
 	pthread_mutex_lock(&set->lock);
 	*file = rc ? NULL : find_file(set, st.device, st.inode);

@@ -51,7 +51,8 @@ static int open_candidate(const struct h5_folder *folder, const char *path, bool
 int h5_folder_open_member(const struct h5_folder *folder, const char *path, struct h5_io **io)
 {
 	int fd;
-
+	if (folder->remote)
+		return h5_io_open_remote(folder->remote, path, io);
 	if (folder->fd < 0)
 		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
 	fd = open_candidate(folder, path, false);
@@ -88,4 +89,44 @@ int h5_folder_open_named(const struct h5_folder *folder, const char *beside, con
 		return h5_fail(-EACCES, H5_UNDEF, "%s: external=%s forbids it, or it cannot be read", name,
 			       folder->external == H5_EXTERNAL_ANY ? "any" : "beneath");
 	return h5_fail(-ENOENT, H5_UNDEF, "%s: %s", name, strerror(-fd));
+}
+
+/* Takes "." and ".." out of a relative path, in place. False: it leads out of the folder. */
+static bool straighten(char *path)
+{
+	char *out = path;
+
+	for (const char *p = path; *p; p += *p == '/') {
+		size_t n = strcspn(p, "/");
+
+		if (n == 2 && !memcmp(p, "..", 2)) {
+			if (out == path)
+				return false;
+			while (out > path && *--out != '/')
+				;
+		} else if (n && (n != 1 || *p != '.')) {
+			if (out > path)
+				*out++ = '/';
+			memmove(out, p, n);
+			out += n;
+		}
+		p += n;
+	}
+	*out = 0;
+	return out > path;
+}
+
+int h5_folder_open_remote(const struct h5_folder *folder, const char *beside, const char *name, char *path,
+			  size_t size, struct h5_io **io)
+{
+	const char *tail = name[0] == '/' ? strrchr(name, '/') + 1 : name;
+	int n = snprintf(path, size, "%s%s", beside, tail);
+
+	if (folder->external == H5_EXTERNAL_NONE)
+		return h5_fail(-EACCES, H5_UNDEF, "%s: other files are not opened in this mount", name);
+	if (n < 0 || (size_t)n >= size)
+		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "name of another file is too long");
+	if (!straighten(path))
+		return h5_fail(-EACCES, H5_UNDEF, "%s: it leads out of the folder of the URL", name);
+	return h5_fail_in(h5_io_open_remote(folder->remote, path, io), "%s", name);
 }

@@ -2,7 +2,7 @@
 #ifndef H5_STORE_FOLDER_H
 #define H5_STORE_FOLDER_H
 
-#include "io/io.h"
+#include "io/remote.h"
 
 /* Which other files links and datasets may lead to (doc/h5fs.1, external). */
 enum h5_external {
@@ -12,6 +12,8 @@ enum h5_external {
 };
 
 struct h5_folder {
+	/* The mounted file is behind a URL, and brought by this; NULL: it is not. Borrowed. */
+	struct h5_remote *remote;
 	char *path; /* its real path, owned; NULL: the mounted file is in memory, and there are no others */
 	int fd;	    /* O_PATH, owned; -1: none, if `path` is NULL */
 	enum h5_external external;
@@ -29,6 +31,11 @@ void h5_folder_close(struct h5_folder *folder); /* may run twice */
  * or absolute. -ENOENT: it is not there; -EACCES: the rule forbids it. */
 int h5_folder_open_named(const struct h5_folder *folder, const char *beside, const char *name, bool writable,
 			 char *path, size_t size);
+
+/* The same of a folder that is behind a URL: *io becomes the file. Names lead to files beneath the folder
+ * alone. */
+int h5_folder_open_remote(const struct h5_folder *folder, const char *beside, const char *name, char *path,
+			  size_t size, struct h5_io **io);
 
 /* Opens a piece of a file in several pieces, for reading, and locks it. The path is relative to the folder,
  * or absolute. Since it belongs to a file that is open already, H5_EXTERNAL_NONE is as H5_EXTERNAL_BENEATH
