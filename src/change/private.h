@@ -48,8 +48,8 @@ struct h5_hashed {
 /* A transaction is the io that its file is read through: pending patches, laid over the io that the file was
  * opened with. */
 struct h5_tx {
-	struct h5_overlay overlay;	 /* its patches are each a struct h5_tx_patch */
-	struct h5_file *file;		 /* borrowed */
+	struct h5_overlay overlay;	   /* its patches are each a struct h5_tx_patch */
+	struct h5_file *file;		   /* borrowed */
 	const struct h5_tx_around *around; /* borrowed; NULL: none */
 	struct h5_journal *journal;
 	struct h5_superblock superblock; /* as it is in the file */
