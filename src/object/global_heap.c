@@ -75,9 +75,10 @@ static const struct h5_block_type collection_block = {{"global heap collection",
 static const struct h5_global_heap_object *find(const struct collection *collection, uint32_t index)
 {
 	size_t first = h5_lower_bound(i, collection->count, collection->objects[i].index < index);
-	const struct h5_global_heap_object *object = &collection->objects[first];
 
-	return first < collection->count && object->index == index ? object : NULL;
+	if (first == collection->count || collection->objects[first].index != index)
+		return NULL;
+	return &collection->objects[first];
 }
 
 int h5_global_heap_get(struct h5_file *file, uint64_t address, uint32_t index, struct h5_lru_entry **ref,
