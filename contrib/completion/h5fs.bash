@@ -35,7 +35,7 @@ _h5fs_mount_options()
 		;;
 	*=*) COMPREPLY=($(compgen -P "$before${last%%=*}=" -W "$(_h5fs_values "${last%%=*}")" -- "${last#*=}")) ;;
 	*)
-		name=$("${COMP_WORDS[0]}" -h 2>/dev/null | sed -n 's/^    \([a-z][a-z_-]*\)\(=\{0,1\}\).*/\1\2/p')
+		name=$("${COMP_WORDS[0]}" -h 2>/dev/null | sed -n 's/^    \([a-z][a-z0-9_-]*\)\(=\{0,1\}\).*/\1\2/p')
 		COMPREPLY=($(compgen -P "$before" -W "$name" -- "$last"))
 		[[ ${COMPREPLY[*]-} != *= ]] || compopt -o nospace 2>/dev/null
 		;;

@@ -34,7 +34,7 @@ function __h5fs_mount_options --description 'The last one of a list with commas'
             printf '%s%s=%s\n' "$before" $name $value
         end
     else
-        command h5fs -h 2>/dev/null | string replace -r -f '^    ([a-z][a-z_-]*=?)[A-Z/]* +(.*)' "$before\$1\t\$2"
+        command h5fs -h 2>/dev/null | string replace -r -f '^    ([a-z][a-z0-9_-]*=?)[@A-Z/]* +(.*)' "$before\$1\t\$2"
     end
 end
 

@@ -45,7 +45,7 @@ zpty -d shell
 
 def options():
     usage = subprocess.run([H5FS, "-h"], capture_output=True, text=True, check=True).stdout
-    return set(re.findall(r"(?m)^    ([a-z][a-z_-]*=?)", usage))
+    return set(re.findall(r"(?m)^    ([a-z][a-z0-9_-]*=?)", usage))
 
 
 class Completion(unittest.TestCase):
