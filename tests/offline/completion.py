@@ -27,11 +27,12 @@ source $argv[1]/h5fs.fish
 complete -C $argv[2]
 """
 
-# A terminal of its own, in which the line is typed, then tab; the choices are listed as zsh has them.
+# A terminal of its own, in which the line is typed, then tab; the choices are listed as zsh has them. The terminal has its size before that
+# zsh begins: zsh 5.9 may crash if its terminal changes while it edits a line.
 ZSH = r"""
 zmodload zsh/zpty
-zpty shell zsh -f -i
-zpty -w shell "PS1=REA''DY; fpath=(${(q)1} \$fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-prompt ''; LISTMAX=0; stty cols 200 rows 200; PATH=${(q)3}:\$PATH"
+zpty shell 'stty cols 200 rows 200; exec zsh -f -i'
+zpty -w shell "PS1=REA''DY; fpath=(${(q)1} \$fpath); autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-prompt ''; LISTMAX=0; PATH=${(q)3}:\$PATH"
 zpty -r shell text '*READY*'
 zpty -w -n shell "$2"$'\t'
 zpty -w -n shell $'\t'
