@@ -404,12 +404,21 @@ static int exchange(struct renaming *r)
 
 /* ---- the request ---- */
 
+/* True: both are the same link, of a group that two directories show. */
+static bool is_onto_itself(const struct renaming *r)
+{
+	return r->to.exists && group_of(&r->from) == group_of(&r->to) &&
+	       r->from.link.name_size == r->to.link.name_size &&
+	       !memcmp(r->from.link.name, r->to.link.name, r->to.link.name_size);
+}
+
 static int rename_found(struct renaming *r, unsigned flags)
 {
 	int rc = check_flags(r, flags);
 
-	if (!rc)
-		rc = resolve(r);
+	if (rc || is_onto_itself(r))
+		return rc;
+	rc = resolve(r);
 	if (rc)
 		return rc;
 	if (goes_into_itself(&r->source, &r->to) ||

@@ -183,6 +183,7 @@ class ContentSteps(Steps):
                 thing.set_size(rows * thing.row)
             if isinstance(expected, tuple):
                 thing.chunks = None
+                thing.is_chunked = thing.maxshape != thing.shape or bool(thing.filters)
 
     def declare(self):
         one = self.dataset(lambda thing: thing.plain and thing.fresh)

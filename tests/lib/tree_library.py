@@ -7,6 +7,11 @@ from tree_steps import Steps
 from tree_values import numbers
 
 
+def is_filled(thing):
+    """Perhaps nothing was ever stored."""
+    return thing.data == (thing.fill * (len(thing.data) // len(thing.fill) + 1))[:len(thing.data)]
+
+
 class LibraryPlayer(Steps):
     """LibraryPlayer(model, dice, file): file is an h5py.File that is open for writing."""
     WEIGHTS = {"make_group": 3, "make_dataset": 3, "delete": 5, "move_link": 4, "link": 2, "soft_link": 2, "set_attribute": 5,
@@ -110,7 +115,8 @@ class LibraryPlayer(Steps):
             self.change(path, thing, (thing.shape[0] + rows, *thing.shape[1:]), thing.shape[0], self.bytes(rows * thing.row))
 
     def overwrite(self):
-        one = self.dataset(lambda thing: thing.data and thing.shape and thing.row)
+        # libhdf5 leaves what was in the file before around the first row of a contiguous dataset.
+        one = self.dataset(lambda thing: thing.data and thing.shape and thing.row and (thing.is_chunked or not is_filled(thing)))
         if one:
             path, _, thing = one
             at = self.dice.randrange(thing.shape[0])

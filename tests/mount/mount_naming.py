@@ -484,6 +484,27 @@ class Coherence(NamesCase):
             with self.subTest(style=style):
                 self.assertTree(of_file(path), dict(tree, first={}, again={}), count_names(tree))
 
+    def test_onto_itself(self):
+        """A name of a group that has two names itself is renamed to the same name there, whatever it leads to."""
+        for style, how in STYLES.items():
+            path = self.file(f"{style}.h5")
+            with h5py.File(path, "w", **how) as f:
+                group = f["other"] = f.create_group("group")
+                group["dataset"], group["soft"], group["external"] = 5, h5py.SoftLink("/nothing"), h5py.ExternalLink("no.h5", "/x")
+                group.create_group("empty")
+                group["full/x"] = 1
+            with Mount(path, options="rw") as m, self.subTest(style=style):
+                names = sorted(os.listdir(m.at("group")))
+                self.assertEqual(len(names), 5)
+                for name in names:
+                    for flags in 0, EXCHANGE:
+                        rename(m.at("other", name), m.at("group", name), flags)
+                        self.assertEqual(sorted(os.listdir(m.at("group"))), names, (name, flags))
+                    self.assertErrno(errno.EEXIST, rename, m.at("other", name), m.at("group", name), NOREPLACE)
+            with h5py.File(path) as f:
+                self.assertEqual(sorted(f["group"]), names)
+            self.assertChecked(path)
+
     def test_a_group_that_a_soft_link_shows_again(self):
         path = self.file("f.h5")
         make(path, libver="latest")
