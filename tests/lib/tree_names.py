@@ -181,6 +181,8 @@ class NameSteps(Steps):
         if len(data) == len(thing.data):
             return True
         most = thing.max_size()
+        if len(thing.data) == most:
+            return False  # it keeps its size, as for O_TRUNC
         return thing.can_resize and thing.row and not len(data) % thing.row and (most is None or len(data) <= most)
 
     def move(self, path, above, new, there, flags):
