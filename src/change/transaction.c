@@ -511,7 +511,7 @@ int h5_tx_commit(struct h5_file *file)
 	if (tx->around)
 		tx->around->before(tx->around->arg);
 	rc = commit(tx);
-	if (tx->around && !tx->failed)
+	if (tx->around)
 		tx->around->after(tx->around->arg, !rc);
 	return rc;
 }

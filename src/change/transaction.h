@@ -209,8 +209,8 @@ int h5_tx_commit(struct h5_file *file);
 /* Somebody who changes the file right before and after each commit. */
 struct h5_tx_around {
 	void (*before)(void *arg);
-	/* `made`: the commit was made; else the changes are still pending. Not called if the file takes no
-	 * more changes. */
+	/* `made`: the commit was made; else the changes are still pending, or the file takes no more changes
+	 * (h5_tx_is_writable()). */
 	void (*after)(void *arg, bool made);
 	void *arg;
 };
