@@ -31,6 +31,12 @@ void h5_interrupt_set(const struct h5_interrupt *interrupt)
 	request.spent = 0; /* what the other thread has used does not count here */
 }
 
+void h5_interrupt_pause(struct h5_interrupt *interrupt)
+{
+	h5_interrupt_get(interrupt);
+	h5_interrupt_begin(NULL, NULL);
+}
+
 static uint64_t milliseconds(const struct timespec *t)
 {
 	return (uint64_t)t->tv_sec * 1000 + (uint64_t)t->tv_nsec / 1000000;

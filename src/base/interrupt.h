@@ -38,6 +38,8 @@ void h5_interrupt_bound(h5_interrupt_limit *limit);
 /* For a thread that does a part of another thread's work: what that other thread asks. */
 void h5_interrupt_get(struct h5_interrupt *interrupt);
 void h5_interrupt_set(const struct h5_interrupt *interrupt);
+/* Until h5_interrupt_set(interrupt), nothing ends what this thread does, and its work has no limit. */
+void h5_interrupt_pause(struct h5_interrupt *interrupt);
 
 /* 0: go on. -EFBIG: the work has passed its limit. -EINTR: it is not wanted any more. In the first second of
  * a request it is always 0: nobody waits long for that, and programs do not expect stat() or open() to fail

@@ -108,7 +108,7 @@ static int open_local(struct opening *opening, const char *path, int directory, 
 	return rc;
 }
 
-/* What is behind a URL has no journal, and cannot be changed. */
+/* A file behind a URL has no journal, and cannot be changed. */
 static int open_io(struct opening *opening, const struct h5_file_set *set, struct h5_io **io)
 {
 	if (!opening->options->remote)

@@ -77,8 +77,7 @@ int h5_tx_settle(struct h5_file *file)
 
 	if (!tx)
 		return 0;
-	h5_interrupt_get(&request);
-	h5_interrupt_begin(NULL, NULL);
+	h5_interrupt_pause(&request);
 	DL_FOREACH(tx->participants, participant)
 	{
 		participant->failure = participant->ops->settle(participant);

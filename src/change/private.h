@@ -1,7 +1,7 @@
-/* Between the files of the transaction. From the ground up: watch.c tells those that keep what lies in space
- * that goes, journal.c writes the record of a commit, pending.c holds pending changes and takes them back,
- * transaction.c accepts changes and commits them, give_back.c gives unused space back, open.c opens a file
- * for changes. */
+/* What the files of the transaction share. From the ground up: watch.c tells watchers that others give up the
+ * space they watch, journal.c writes the record of a commit, pending.c holds pending changes and takes them
+ * back, transaction.c accepts changes and commits them, give_back.c gives unused space back, open.c opens a
+ * file for changes. */
 #ifndef H5_CHANGE_PRIVATE_H
 #define H5_CHANGE_PRIVATE_H
 

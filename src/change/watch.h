@@ -1,5 +1,5 @@
-/* Whoever keeps in memory between requests what lies at an address, to change it later, is told when others
- * give up that space, or change it. */
+/* A writer may keep a part of the file in memory, to change it later. It watches that part: it is told when
+ * others change it, or give up its space. */
 #ifndef H5_CHANGE_WATCH_H
 #define H5_CHANGE_WATCH_H
 

@@ -349,15 +349,15 @@ static const struct h5_new_message *find_new(const struct messages *m, enum h5_m
 	return NULL;
 }
 
-/* True: the message is one of those that say what dataset it is. */
+/* True: messages of this type define the dataset: its type, shape, fill value, filters and layout. */
 static bool is_defining(enum h5_message_type type)
 {
 	return type == H5_MSG_FILL_VALUE_OLD || type == H5_MSG_FILL_VALUE || type == H5_MSG_PIPELINE ||
 	       type == H5_MSG_LAYOUT || type == H5_MSG_DATATYPE || type == H5_MSG_DATASPACE;
 }
 
-/* The messages that the header gets: list[0] to list[*count - 1]. 0: they are those that it has; 1: others.
- */
+/* Lists the messages that the header will have: list[0] to list[*count - 1]. 0: it has just these already;
+ * 1: some differ. */
 static int list_messages(const struct messages *m, const struct h5_header *header, struct h5_message *list,
 			 size_t *count)
 {

@@ -47,7 +47,8 @@ static bool is_filled(const uint8_t *data, size_t n, const uint8_t *fill, size_t
 	return !memcmp(data, fill, element) && !memcmp(data, data + element, n - element);
 }
 
-/* Rows of chunks of so many bytes; those that hold the fill value alone stay holes. */
+/* Writes the elements, `bytes` of them at a time, which is a row of chunks. A row of nothing but fill values
+ * is not written, and stays a hole. */
 static int write_chunks(struct h5_dataset_writer *writer, const struct h5_new_dataset *how,
 			const struct rechunking *r, size_t bytes)
 {

@@ -39,6 +39,7 @@ src_h5fs_SOURCES = \
 	src/fuse/sandbox.h \
 	src/fuse/seccomp.c \
 	src/fuse/seccomp.h \
+	src/fuse/settings.h \
 	src/fuse/signals.c \
 	src/fuse/signals.h \
 	src/fuse/status.h \

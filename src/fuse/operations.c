@@ -381,7 +381,8 @@ static void reply_flush(fuse_req_t req, fuse_ino_t ino, size_t written)
 	reply_done(req, ino, "close", 0);
 }
 
-/* What is made of a file below .h5fs has a name in another directory, of which the kernel learns first. */
+/* A file below .h5fs becomes a dataset with a name in another directory. The kernel learns of that name
+ * before it gets the reply. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	const struct h5_stale later = {.req = req, .ino = ino, .from = H5_NOT_STALE, .reply = reply_flush};

@@ -1,6 +1,6 @@
 #include "fuse/option_table.h"
 
-#include "fuse/options.h"
+#include "fuse/settings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,53 +2,7 @@
 #ifndef H5_FUSE_OPTIONS_H
 #define H5_FUSE_OPTIONS_H
 
-#define FUSE_USE_VERSION 312
-
-#include "fuse/log.h"
-#include "remote/fetcher.h"
-#include "store/file_set.h"
-#include "vfs/vfs.h"
-
-#include <fuse_lowlevel.h>
-
-/* What h5fs shall do. Only the first one takes a mount point. */
-enum h5_command {
-	H5_COMMAND_MOUNT,
-	H5_COMMAND_CHECK,
-	H5_COMMAND_LIST,
-	H5_COMMAND_RECLAIM, /* gives unused space of the file back */
-	H5_COMMAND_RECOVER, /* deals with the journal of the file */
-};
-
-/* Versions of the superblock of new files. */
-enum { H5_CREATE_V18 = 2, H5_CREATE_V110 = 3 };
-
-struct h5_options {
-	char *file;	  /* owned; of a URL without its query */
-	char *url;	  /* owned: the URL with its query, which may be secret; NULL: a local file */
-	char *mountpoint; /* owned; NULL: none was given */
-	bool mountpoint_made;
-	bool foreground, debug, single_thread;
-	bool sandbox, nonempty;
-	bool is_helper;	     /* mount(8) has called it */
-	unsigned timeout;    /* seconds without use after which the daemon unmounts; 0: never */
-	char *log;	     /* owned: a file; NULL: none was named */
-	bool to_syslog;	     /* log to syslog, also in the foreground */
-	bool quiet, verbose; /* of the log; quiet counts if both are set */
-	char *subdir;	     /* owned; vfs.subdir borrows it */
-	char *filters;	     /* owned; vfs.filters has what it says */
-	char *journal;	     /* owned; set.journal borrows it */
-	enum h5_command command;
-	unsigned create; /* a file that is not there is made with a superblock of this version; 0: none is */
-	bool help, version;
-	bool allow_other;
-	char *http_header; /* owned: @FILE; fetcher.headers borrows it */
-	char *s3_endpoint; /* owned; fetcher.s3_endpoint borrows it */
-	struct h5_fetcher_options fetcher;
-	struct h5_file_set_options set;
-	struct h5_vfs_options vfs;
-	struct fuse_args args; /* for libfuse */
-};
+#include "fuse/settings.h"
 
 /* 0, or -EINVAL after a message on standard error. */
 int h5_options_parse(int argc, char **argv, struct h5_options *options);

@@ -9,8 +9,8 @@ bool h5_seccomp_available(void);
 /* Confines all threads. Needs PR_SET_NO_NEW_PRIVS. 0, or a negative errno. */
 int h5_seccomp_enter(const struct h5_sandbox *sandbox);
 
-/* For the process that fetches what is behind a URL. What it needs depends on how the machine finds names, so
- * calls are forbidden and not allowed one by one. */
+/* Confines the fetcher (remote/fetcher.h). Which system calls it needs depends on how the machine finds the
+ * addresses of hosts, so it may do all but those of a list. */
 int h5_seccomp_enter_fetcher(void);
 
 #endif

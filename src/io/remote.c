@@ -18,7 +18,8 @@ struct remote {
 
 /* ---- reading ---- */
 
-/* Asks for what is missing of the range. If nothing can be asked for now, waits for a reply. */
+/* Asks the fetcher for the bytes of the range that are not here yet. If it can take no request now, waits for
+ * one of its replies. */
 static int fetch(struct remote *f, uint64_t offset, uint64_t n)
 {
 	int rc = h5_remote_fetch(f->link, f->file, offset, n);

@@ -31,7 +31,7 @@ struct h5_cells {
 	uint32_t *heads;      /* owned; of the chains */
 	uint32_t count, mask;
 	uint32_t oldest, newest; /* idle */
-	uint32_t empty;		 /* those that hold nothing, by `chain` */
+	uint32_t empty;		 /* the first cell that holds nothing; `chain` leads to the next */
 	uint32_t waiting;	 /* cells that were announced and not used yet */
 	uint64_t wasted;	 /* cells that went without having been used */
 };

@@ -96,11 +96,17 @@ static int walk_list(struct h5_file *file, uint64_t address, unsigned messages, 
 	return rc;
 }
 
-static int walk_tree(struct h5_file *file, uint64_t address, visit_record *visit, void *arg)
+static int tree_open(struct h5_file *file, uint64_t address, struct h5_btree2 *tree)
 {
 	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(file)->size_of_offsets);
+
+	return h5_btree2_open(file, address, H5_BTREE2_SHARED_MESSAGE, size, tree);
+}
+
+static int walk_tree(struct h5_file *file, uint64_t address, visit_record *visit, void *arg)
+{
 	struct h5_btree2 tree;
-	int rc = h5_btree2_open(file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
+	int rc = tree_open(file, address, &tree);
 
 	return rc ? rc : h5_btree2_iterate(&tree, visit, arg);
 }
@@ -227,9 +233,8 @@ static int list_extent(struct h5_file *file, const struct h5_shared_table *table
 
 static int tree_extents(struct h5_file *file, uint64_t address, h5_extent_visit *visit, void *arg)
 {
-	unsigned size = (unsigned)h5_shared_record_size(h5_file_superblock(file)->size_of_offsets);
 	struct h5_btree2 tree;
-	int rc = h5_btree2_open(file, address, H5_BTREE2_SHARED_MESSAGE, size, &tree);
+	int rc = tree_open(file, address, &tree);
 
 	return rc ? rc : h5_btree2_extents(&tree, visit, arg);
 }

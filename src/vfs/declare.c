@@ -13,8 +13,8 @@
 #include "object/json_read.h"
 #include "object/numpy_parse.h"
 #include "object/value_parse.h"
-#include "vfs/handle.h"
 #include "vfs/objects.h"
+#include "vfs/open_file.h"
 #include "vfs/paths.h"
 #include "vfs/plain.h"
 

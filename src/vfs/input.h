@@ -2,7 +2,7 @@
 #ifndef H5_VFS_INPUT_H
 #define H5_VFS_INPUT_H
 
-#include "vfs/handle.h"
+#include "vfs/open_file.h"
 #include "vfs/private.h"
 
 /* True: the dataset can be written in this mount, as far as that is known without its index. */

@@ -17,6 +17,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/growth.h \
 	src/vfs/handle.c \
 	src/vfs/handle.h \
+	src/vfs/open_file.h \
 	src/vfs/input.c \
 	src/vfs/input.h \
 	src/vfs/links.c \

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "dataset/removal.h"
-#include "vfs/handle.h"
+#include "vfs/open_file.h"
 #include "vfs/times.h"
 
 #include <inttypes.h>

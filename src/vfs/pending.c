@@ -174,8 +174,7 @@ static void before_commit(void *arg)
 
 	if (!vfs->pending)
 		return;
-	h5_interrupt_get(&request);
-	h5_interrupt_begin(NULL, NULL);
+	h5_interrupt_pause(&request);
 	hide_all(vfs);
 	h5_interrupt_set(&request);
 }
@@ -187,8 +186,7 @@ static void after_commit(void *arg, bool made)
 
 	if (!vfs->pending)
 		return;
-	h5_interrupt_get(&request);
-	h5_interrupt_begin(NULL, NULL);
+	h5_interrupt_pause(&request);
 	if (made)
 		give_back(vfs);
 	show_all(vfs, made);

@@ -4,7 +4,7 @@
 #ifndef H5_VFS_REPLACING_H
 #define H5_VFS_REPLACING_H
 
-#include "vfs/handle.h"
+#include "vfs/open_file.h"
 #include "vfs/private.h"
 
 /* What is written through the handle, which is being opened with this input, are new contents. */

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "change/transaction.h"
 #include "vfs/changes.h"
-#include "vfs/handle.h"
+#include "vfs/open_file.h"
 #include "vfs/private.h"
 
 #include <fcntl.h>

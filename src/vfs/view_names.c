@@ -4,8 +4,8 @@
 #include "base/error.h"
 #include "vfs/beside.h"
 #include "vfs/directory.h"
-#include "vfs/handle.h"
 #include "vfs/name_change.h"
+#include "vfs/open_file.h"
 #include "vfs/source.h"
 
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef H5_VFS_WRITING_H
 #define H5_VFS_WRITING_H
 
-#include "vfs/handle.h"
+#include "vfs/open_file.h"
 
 /* Opens the handle for writing; with `cut` sets size 0 first. With the exclusive lock. */
 int h5_writing_open(struct h5_handle *handle, const struct h5_node *node, bool cut);

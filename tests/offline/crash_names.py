@@ -336,35 +336,32 @@ class CrashNames(crashlib.CrashCase):
         self.assertEqual(shell.end(), 0)
         return crashlib.Record(self.file("record")), history
 
+    def run_program(self, kind, seed, *how):
+        """Its file, itself, and what replay() wants to know of its run."""
+        chance, path = random.Random(seed), self.file("data.h5")
+        model = make(path, *how)
+        with open(path, "rb") as f:
+            before = f.read()
+        program = kind(model.copy(), chance)
+        return path, program, (before, *self.record(path, program), model, chance)
+
     def test_moves_beside_new_files(self):
         self.states = 30
         for style, options in STYLES.items():
-            chance = random.Random(f"{style} {crashlib.SEED} moves")
             with self.subTest(style):
-                path = self.file("data.h5")
-                model = make(path, options)
-                with open(path, "rb") as f:
-                    before = f.read()
-                program = Moves(model.copy(), chance)
-                record, history = self.record(path, program)
-                self.replay(path, before, record, history, model, chance)
+                path, program, run = self.run_program(Moves, f"{style} {crashlib.SEED} moves", options)
+                self.replay(path, *run)
 
     def test_many_renames(self):
         """No name of a large group that changes needs a commit of its own, and no object is without a name."""
         self.states = 6  # each is large
         for style, options in STYLES.items():
-            chance = random.Random(f"{style} {crashlib.SEED} renames")
             with self.subTest(style):
-                path = self.file("data.h5")
-                model = make(path, options, [("all", 280)])
-                with open(path, "rb") as f:
-                    before = f.read()
-                program = Renames(model.copy(), chance)
-                record, history = self.record(path, program)
-                self.assertEqual({calls for calls, _, _ in history}, {calls for calls, is_commit, _ in history if is_commit})
+                path, program, run = self.run_program(Renames, f"{style} {crashlib.SEED} renames", options, [("all", 280)])
+                self.assertEqual({calls for calls, _, _ in run[2]}, {calls for calls, is_commit, _ in run[2] if is_commit})
                 with open(path, "rb") as f:
                     self.assertEqual(sorted(Found(f.read()).links.items() ^ program.model.links.items()), [])
-                self.replay(path, before, record, history, model, chance)
+                self.replay(path, *run)
 
     def look(self, image, models):
         for what in wrong(Found(image), models):
@@ -372,20 +369,14 @@ class CrashNames(crashlib.CrashCase):
 
     def test_all_styles(self):
         for style, options in STYLES.items():
-            chance = random.Random(f"{style} {crashlib.SEED}")
             with self.subTest(style):
-                path = self.file("data.h5")
-                model = make(path, options)
-                with open(path, "rb") as f:
-                    before = f.read()
-                program = Program(model.copy(), chance)
-                record, history = self.record(path, program)
+                path, program, run = self.run_program(Program, f"{style} {crashlib.SEED}", options)
                 with open(path, "rb") as f:
                     after = f.read()
                 found = Found(after)
                 self.assertEqual(sorted(found.links.items() ^ program.model.links.items()), [])
                 self.assertEqual(found.counts, Counter(to[1] for to in found.links.values() if to[0] == "hard"))
-                self.replay(path, before, record, history, model, chance)
+                self.replay(path, *run)
 
 
 if __name__ == "__main__":

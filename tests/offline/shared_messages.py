@@ -52,26 +52,33 @@ def add(f, i):
     d.attrs["half"] = numpy.full(3, i // 2, "<i2")
 
 
+class Table:
+    """The shared message table of a file: `number` reads one, `indexes` are the places of its indexes."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.data = f.read()
+        self.indexes, at = [], self.data.index(b"SMTB") + 4
+        while self.data[at:at + 1] == b"\0" and self.number(at + 2, 2):
+            self.indexes.append(at)
+            at += 30
+
+    def number(self, at, n):
+        return int.from_bytes(self.data[at:at + n], "little")
+
+
 def messages(path):
     """How many messages the heap of each index has."""
-    with open(path, "rb") as f:
-        data = f.read()
-    found, at = [], data.index(b"SMTB") + 4
-    number = lambda at, n: int.from_bytes(data[at:at + n], "little")
-    while data[at:at + 1] == b"\0" and number(at + 2, 2):
-        heap = number(at + 22, 8)
-        found.append(0 if heap == (1 << 64) - 1 else number(heap + 70, 8))
-        at += 30
-    return found
+    table = Table(path)
+    heaps = [table.number(at + 22, 8) for at in table.indexes]
+    return [0 if heap == (1 << 64) - 1 else table.number(heap + 70, 8) for heap in heaps]
 
 
 def records(path):
     """Of all indexes: hash, and how often the message is used; 0: it is in an object header."""
-    with open(path, "rb") as f:
-        data = f.read()
-    found, at = [], data.index(b"SMTB") + 4
-    number = lambda at, n: int.from_bytes(data[at:at + n], "little")
-    while data[at:at + 1] == b"\0" and number(at + 2, 2):
+    table, found = Table(path), []
+    data, number = table.data, table.number
+    for at in table.indexes:
         messages, index = number(at + 12, 2), number(at + 14, 8)
         if index == (1 << 64) - 1:
             pass
@@ -81,7 +88,6 @@ def records(path):
         else:
             assert number(index + 16 + 8 + 2, 8) == messages, "the table and the tree count differently"
             found += tree(data, number(index + 16, 8), number(index + 24, 2), number(index + 12, 2))
-        at += 30
     return sorted((r[1:5].hex(), 0 if r[0] else int.from_bytes(r[5:9], "little")) for r in found)
 
 

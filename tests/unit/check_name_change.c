@@ -268,6 +268,16 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
+/* The next mount has this tree, too. Takes it over, and releases the scene. */
+static void check_stored(struct scene *s, char *tree)
+{
+	scene_close(s);
+	scene_open(s);
+	check_tree(s, tree);
+	free(tree);
+	scene_release(s);
+}
+
 /* Changes that a failing commit has lost: names, nodes, and the objects that were to be removed. */
 START_TEST(lost_changes)
 {
@@ -308,11 +318,7 @@ START_TEST(lost_changes)
 	h5_vfs_forget(s.vfs, made.node, 1);
 	h5_vfs_forget(s.vfs, kept.node, 1);
 	h5_vfs_forget(s.vfs, a, 1);
-	scene_close(&s);
-	scene_open(&s);
-	check_tree(&s, before);
-	free(before);
-	scene_release(&s);
+	check_stored(&s, before);
 }
 END_TEST
 
@@ -366,11 +372,7 @@ START_TEST(new_files_in_failing_commits)
 	h5_vfs_close_file(handle);
 	h5_vfs_forget(s.vfs, entry.node, 1);
 	h5_vfs_forget(s.vfs, a, 1);
-	scene_close(&s);
-	scene_open(&s);
-	check_tree(&s, before);
-	free(before);
-	scene_release(&s);
+	check_stored(&s, before);
 }
 END_TEST
 
