@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,4 +165,30 @@ void fault_io_release(struct fault_io *fault)
 	free(fault->events);
 	fault->events = NULL;
 	fault->count = fault->capacity = 0;
+}
+
+static void write_number(FILE *f, uint64_t v, unsigned bytes)
+{
+	for (unsigned i = 0; i < bytes; i++)
+		fputc((int)(v >> 8 * i & 255), f);
+}
+
+int fault_io_save(const struct fault_io *fault, const char *path)
+{
+	FILE *f = fopen(path, "wb");
+
+	if (!f)
+		return -errno;
+	for (size_t i = 0; i < fault->count; i++) {
+		const struct fault_event *event = &fault->events[i];
+		bool has_data = event->kind == FAULT_WRITE || event->kind == FAULT_PUNCH;
+
+		write_number(f, event->kind, 1);
+		write_number(f, event->file, 1);
+		write_number(f, event->offset, 8);
+		write_number(f, has_data ? event->size : 0, 8);
+		if (has_data)
+			fwrite(event->data, 1, event->size, f);
+	}
+	return fclose(f) ? -errno : 0;
 }

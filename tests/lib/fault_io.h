@@ -35,6 +35,9 @@ void fault_io_arm(struct fault_io *fault, unsigned long n);
 bool fault_io_disarm(struct fault_io *fault);
 /* A note between the events. */
 void fault_io_mark(struct fault_io *fault, uint64_t number);
+/* Writes all events to a file: for each, numbers little-endian, u8 kind (enum fault_kind), u8 file (0: the
+ * HDF5 file, 1: the journal), u64 offset, u64 bytes, and these. 0 or a negative errno. */
+int fault_io_save(const struct fault_io *fault, const char *path);
 void fault_io_release(struct fault_io *fault); /* may run twice */
 
 #endif

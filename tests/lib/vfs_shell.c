@@ -31,9 +31,8 @@
  * With --reclaim it does what h5fs --reclaim does, and nothing else.
  *
  * The answer: the error, or 0; how many calls have been recorded; 1 if a fault has happened since it was
- *asked for, else 0; and the hash. In the end, RECORD has all calls: for each, numbers little-endian, u8 kind
- *(enum fault_kind), u8 file (0: the HDF5 file, 1: the journal), u64 offset, u64 bytes, and these. Paths are
- *below the root, without a slash at the ends; "" is the root. */
+ * asked for, else 0; and the hash. In the end, RECORD has all calls (fault_io_save()). Paths are below the
+ * root, without a slash at the ends; "" is the root. */
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "change/open.h"
@@ -611,32 +610,6 @@ static int reclaim(struct shell *s, const char *path)
 	return rc || result == H5_OFFLINE_SOUND ? rc : -EUCLEAN;
 }
 
-static void write_number(FILE *f, uint64_t v, unsigned bytes)
-{
-	for (unsigned i = 0; i < bytes; i++)
-		fputc((int)(v >> 8 * i & 255), f);
-}
-
-static int write_record(const struct fault_io *fault, const char *path)
-{
-	FILE *f = fopen(path, "wb");
-
-	if (!f)
-		return -errno;
-	for (size_t i = 0; i < fault->count; i++) {
-		const struct fault_event *event = &fault->events[i];
-		bool has_data = event->kind == FAULT_WRITE || event->kind == FAULT_PUNCH;
-
-		write_number(f, event->kind, 1);
-		write_number(f, event->file, 1);
-		write_number(f, event->offset, 8);
-		write_number(f, has_data ? event->size : 0, 8);
-		if (has_data)
-			fwrite(event->data, 1, event->size, f);
-	}
-	return fclose(f) ? -errno : 0;
-}
-
 int main(int argc, char **argv)
 {
 	static char line[LINE];
@@ -656,7 +629,7 @@ int main(int argc, char **argv)
 		rc = close_file(&s);
 	}
 	if (!rc && argc > 2)
-		rc = write_record(&s.fault, argv[argc - 1]);
+		rc = fault_io_save(&s.fault, argv[argc - 1]);
 	fault_io_release(&s.fault);
 	if (rc)
 		fprintf(stderr, "%s\n", strerror(-rc));

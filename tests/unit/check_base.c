@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/extents.h"
 #include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "base/reader.h"
@@ -183,7 +184,66 @@ START_TEST(io_tells_whether_it_is_locked)
 }
 END_TEST
 
+enum { MAP = 2048 };
+
+/* The set has the bytes of the map, in extents that do not touch. */
+static void assert_extents(const struct h5_extents *set, const bool map[MAP])
+{
+	bool has[MAP] = {false};
+	uint64_t end = 0;
+	size_t count = 0;
+
+	h5_extents_each(e, set)
+	{
+		ck_assert(e->size && (e->address > end || !count));
+		end = e->address + e->size;
+		ck_assert_uint_le(end, MAP);
+		memset(has + e->address, true, e->size);
+		count++;
+	}
+	ck_assert_mem_eq(has, map, sizeof has);
+	ck_assert_uint_eq(set->count, count);
+	ck_assert_uint_eq(count ? h5_extents_last(set)->address + h5_extents_last(set)->size : 0, end);
+	for (unsigned i = 0; i < MAP; i++) {
+		const struct h5_extent *e = h5_extents_from(set, i);
+
+		ck_assert_int_eq(h5_extents_has(set, i), map[i]);
+		while (e && e->size < i % 7)
+			e = h5_extents_from(set, e->address + e->size);
+		ck_assert_ptr_eq(h5_extents_large_from(set, i, i % 7), e);
+	}
+}
+
+/* Against a map of bytes: sets of many extents, and of few. */
+START_TEST(extents_are_a_set)
+{
+	struct h5_extents set = {0};
+	bool map[MAP] = {false};
+	uint32_t random = 1;
+
+	for (int round = 0; round < 30000; round++) {
+		unsigned at, n, most = round / 3000 % 2 ? 2 : 200;
+		bool add;
+
+		random = random * 1664525 + 1013904223;
+		at = random >> 8 & (MAP - 1);
+		n = (random >> 20 & 0x3ff) % most;
+		n = n < MAP - at ? n : MAP - at;
+		add = random >> 30 & 1;
+		if (round % 3 == 2 && !add)
+			h5_extents_drop(&set, at, n);
+		else
+			ck_assert_int_eq(add ? h5_extents_add(&set, at, n) : h5_extents_remove(&set, at, n),
+					 0);
+		memset(map + at, add, n);
+		if (round % 10 == 0)
+			assert_extents(&set, map);
+	}
+	h5_extents_release(&set);
+}
+END_TEST
+
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
 	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
 	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
-	  io_tells_whether_it_is_locked)
+	  io_tells_whether_it_is_locked, extents_are_a_set)
