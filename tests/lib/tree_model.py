@@ -225,6 +225,10 @@ class Model:
         paths = self.paths()
         return any(t not in paths for number in paths for t in self.things[number].types.values())
 
+    def longest_path(self):
+        """The length in bytes of the longest path."""
+        return max(len(os.fsencode(f"{path}/{name}")) for number, path in self.paths().items() for name in ["", *self.things[number].links])
+
     def prune(self, keep=()):
         """Forgets what has no name."""
         paths = self.paths()

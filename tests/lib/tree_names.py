@@ -165,7 +165,8 @@ class NameSteps(Steps):
             if flags == EXCHANGE:
                 return errno.EINVAL
             return errno.ENOTEMPTY if self.is_group(source) else (errno.ENOTEMPTY, errno.EISDIR)
-        if path == new or target is None or flags == EXCHANGE:
+        onto_itself = back[-1] == chain[-1] and path[-1] == new[-1]  # perhaps by another name of the group
+        if onto_itself or target is None or flags == EXCHANGE:
             return 0
         if source[0] == "hard" and source == target and not self.is_group(source):
             return 0
