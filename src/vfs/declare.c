@@ -502,6 +502,8 @@ static int set_shape(struct h5_vfs *vfs, const struct h5_dataset *dataset, char 
 	rc = parse_shape(dataset, said[SHAPE], dims);
 	if (rc)
 		return found ? rc : -ENODATA;
+	if (found)
+		h5_declared_forget(vfs, dataset->address); /* so it is settled, also if its data go */
 	return resize(vfs, dataset, dims);
 }
 

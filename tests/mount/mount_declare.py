@@ -181,6 +181,17 @@ class Declare(MountCase):
             with judges.File(path) as f:
                 self.assertEqual((f["limited"].shape, f["limited"].maxshape), ((10, 3), (10, 3)))
 
+    def test_data_settle_what_it_is(self):
+        with Mount(self.file("new.h5"), options="create") as m:
+            os.close(m.open("new", os.O_CREAT | os.O_WRONLY))
+            for name, said in {"dtype": "u1", "shape": "4,4,1", "chunks": "4,2,1"}.items():
+                declare(m, "new", **{name: said})
+            with open(m.at("new"), "r+b") as f:
+                f.write(bytes(range(1, 17)))
+            for shape in "4,1,1", "0,1,1", "90,1,1", "1,4,1":
+                declare(m, "new", shape=shape)
+                self.assertInfo(m, "new", shape=shape, maxshape="inf,4,1", chunks="4,2,1")
+
     def test_what_is_refused(self):
         path = make(self.file("a.h5"), "latest")
         nonsense = {
