@@ -265,6 +265,8 @@ int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n
 
 	assert(n && n <= H5_REMOTE_PART);
 	*taken = 0;
+	if (r->stale[file])
+		return h5_fail(-ESTALE, first * H5_REMOTE_CELL, "the file has changed since it was mounted");
 	p = begin_request(r);
 	if (r->ended)
 		return fail_ended(r);

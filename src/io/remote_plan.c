@@ -150,10 +150,11 @@ void h5_remote_feed(struct h5_remote *r)
 		h5_remote_take(r);
 	while (r->announced_count && r->under_way < SOON_MOST && !r->ended) {
 		struct h5_remote_span *span = &r->announced[r->announced_first];
+		bool stale = r->stale[span->file];
 
-		if (r->cells.waiting + span->part > most || ask(r, span, false))
+		if (!stale && (r->cells.waiting + span->part > most || ask(r, span, false)))
 			return;
-		if (span->first >= span->end) {
+		if (stale || span->first >= span->end) {
 			r->announced_first = (r->announced_first + 1) % H5_REMOTE_ANNOUNCED;
 			r->announced_count--;
 		}

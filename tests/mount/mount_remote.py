@@ -221,7 +221,11 @@ class Faults(Case):
                 if change is not has_another_tag:
                     shutil.copy2(self.file("kept"), self.path)
                 self.assertErrno(errno.ESTALE, self.block, m, 5)
+                asked = server.count.requests
+                for name in "big", "rows":
+                    self.assertErrno(errno.ESTALE, read, m.at(name))
                 self.assertErrno(errno.ESTALE, self.block, m, 7)
+                self.assertEqual(server.count.requests, asked)
 
     def test_without_tags(self):
         """The date and the size tell, too."""
