@@ -108,8 +108,8 @@ static int open_local(struct opening *opening, const char *path, int directory, 
 	return rc;
 }
 
-/* A file behind a URL has no journal, and nobody asks to change it: who makes a link to one refuses that before
- * anything is made or started. */
+/* A file behind a URL has no journal, and nobody asks to change it: who makes a link to one refuses that
+ * before anything is made or started. */
 static int open_io(struct opening *opening, const struct h5_file_set *set, struct h5_io **io)
 {
 	if (!opening->options->remote)

@@ -64,8 +64,8 @@ struct h5_remote {
 /* All of these with the lock. */
 
 /* Asks for n bytes at the cell `first` of a file, of which no byte may be in the table. Takes fewer if there
- * is not room for all: *taken cells. -EAGAIN: for none, or too many requests are under way; -ESTALE: the file is
- * another one by now, which is asked for no more; -EIO: there is no fetcher. */
+ * is not room for all: *taken cells. -EAGAIN: for none, or too many requests are under way; -ESTALE: the file
+ * is another one by now, which is asked for no more; -EIO: there is no fetcher. */
 int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n, bool urgent,
 		  uint32_t *taken);
 /* Asks for the first bytes of a file by its name, and waits for the answer. */
