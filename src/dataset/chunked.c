@@ -271,7 +271,7 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	runs_init(&request.runs, dataset->file);
 	h5_chunk_grid(dataset, &request.grid);
 	if (dataset->index && h5_file_is_far(dataset->file))
-		h5_dataset_want(dataset, offset, n, true);
+		h5_dataset_want(dataset, offset, n, H5_WANTED_NOW);
 	rc = read_parts(&request, n);
 	if (!rc)
 		rc = runs_flush(&request.runs);

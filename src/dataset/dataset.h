@@ -164,7 +164,7 @@ void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, ui
 
 /* Tells a file that is far away (h5_file_is_far()) that n bytes from the offset, all inside `size`, will be
  * read soon, or at once. */
-void h5_dataset_want(const struct h5_dataset *dataset, uint64_t offset, uint64_t n, bool now);
+void h5_dataset_want(const struct h5_dataset *dataset, uint64_t offset, uint64_t n, enum h5_wanted when);
 
 /* Finds the next hole (`hole`), or the next byte that is in no hole, from the offset on, which is inside
  * `size`. *found is `size` if there is none. A hole is a run of at least H5_HOLE_LEAST bytes, counted from

@@ -36,7 +36,7 @@ static void find_chunks(const struct h5_dataset *dataset, uint64_t offset, uint6
 	h5_chunk_cursor_release(dataset->index, &cursor);
 }
 
-void h5_dataset_want(const struct h5_dataset *dataset, uint64_t offset, uint64_t n, bool now)
+void h5_dataset_want(const struct h5_dataset *dataset, uint64_t offset, uint64_t n, enum h5_wanted when)
 {
 	struct h5_want want = {.file = dataset->file};
 
@@ -48,5 +48,5 @@ void h5_dataset_want(const struct h5_dataset *dataset, uint64_t offset, uint64_t
 	} else if (dataset->index) {
 		find_chunks(dataset, offset, n, &want);
 	}
-	h5_want_send(&want, now);
+	h5_want_send(&want, when);
 }

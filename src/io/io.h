@@ -30,6 +30,12 @@ struct h5_io_range {
 	uint64_t offset, n; /* offset + n does not overflow */
 };
 
+enum h5_wanted {
+	H5_WANTED_SOON,	  /* what comes next of what is being read */
+	H5_WANTED_NOW,	  /* at once */
+	H5_WANTED_AROUND, /* metadata: at once, and after it probably what lies around it */
+};
+
 struct h5_io_ops {
 	/* The n bytes at offset, or as many (*got) as there are before the end of the file or of a piece of
 	 * it; -EIO with detail. Safe from several threads. */
@@ -38,10 +44,10 @@ struct h5_io_ops {
 	 * for each. */
 	int (*readv)(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
 		     size_t *got);
-	/* These ranges, by ascending offset, will be read soon, or at once (`now`): the io may begin to bring
-	 * them. It does what it can, and tells of no failure. True: this makes reads faster; also asked with
-	 * no ranges. NULL: it does not. */
-	bool (*want)(struct h5_io *io, const struct h5_io_range *ranges, size_t count, bool now);
+	/* These ranges, by ascending offset, will be read: the io may begin to bring them. It does what it
+	 * can, and tells of no failure. True: this makes reads faster; also asked with no ranges. NULL: it
+	 * does not. */
+	bool (*want)(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
 	/* All n bytes; the file grows if they reach beyond its end. -ENOSPC, -EDQUOT, -EFBIG, -EIO with
 	 * detail. NULL, like `resize` and `sync`, if the bytes are only for reading. */
@@ -93,9 +99,10 @@ static inline int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_
 	return rc || got == n ? rc : h5_io_fail_short(offset, n);
 }
 
-static inline bool h5_io_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, bool now)
+static inline bool h5_io_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
+			      enum h5_wanted when)
 {
-	return io->ops->want && io->ops->want(io, ranges, count, now);
+	return io->ops->want && io->ops->want(io, ranges, count, when);
 }
 
 static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)

@@ -123,9 +123,9 @@ int h5_overlay_readv(struct h5_io *io, uint64_t offset, const struct iovec *buff
 	return 0;
 }
 
-bool h5_overlay_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, bool now)
+bool h5_overlay_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when)
 {
-	return h5_io_want(((struct h5_overlay *)io)->beneath, ranges, count, now);
+	return h5_io_want(((struct h5_overlay *)io)->beneath, ranges, count, when);
 }
 
 int h5_overlay_stat(struct h5_io *io, struct h5_io_stat *st)

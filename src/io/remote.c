@@ -108,13 +108,13 @@ static int remote_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, s
 
 /* ---- */
 
-static bool remote_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, bool now)
+static bool remote_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when)
 {
 	struct remote *f = (struct remote *)io;
 
 	pthread_mutex_lock(&f->link->lock);
 	if (count && f->size && !f->link->stale[f->file])
-		h5_remote_announce(f->link, f->file, ranges, count, now);
+		h5_remote_announce(f->link, f->file, ranges, count, when);
 	pthread_mutex_unlock(&f->link->lock);
 	return true;
 }

@@ -5,10 +5,13 @@
 enum {
 	BLOCK = 1 << 20, /* what is not announced comes in blocks */
 	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
-	AT_ONCE = 16,	     /* parts of a long span that should be under way */
-	GAP = 256 << 10,     /* ranges with fewer bytes between them are asked for together */
-	CACHE_SHARE = 2,     /* of the cells for what a reader waits for */
-	ANNOUNCED_SHARE = 4, /* of the cells are never for what was announced */
+	AT_ONCE = 16,		/* parts of a long span that should be under way */
+	GAP = 256 << 10,	/* ranges with fewer bytes between them are asked for together */
+	AROUND_PART = 4 << 20,	/* bytes of a request for blocks of metadata, at most */
+	AROUND_MOST = 32 << 20, /* bytes that are brought at once if the whole blocks of metadata come, */
+	APART_MOST = 64 << 20,	/* and if the gaps between metadata come, too */
+	CACHE_SHARE = 2,	/* of the cells for what a reader waits for */
+	ANNOUNCED_SHARE = 4,	/* of the cells are never for what was announced */
 	/* Requests that may be under way before one is sent for what is read soon, or at once: the rest is
 	 * for those who wait. */
 	SOON_MOST = 36,
@@ -102,18 +105,64 @@ int h5_remote_fetch(struct h5_remote *r, uint32_t file, uint64_t offset, uint64_
 
 /* ---- what was announced ---- */
 
-/* The span of the first ranges, as far as the gaps between them are small; *i: the first range behind. */
-static struct h5_remote_span join(const struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges,
-				  size_t count, size_t *i)
-{
-	struct h5_remote_span span = {.file = file, .first = ranges[*i].offset / H5_REMOTE_CELL};
-	uint64_t end = ranges[*i].offset;
+/* How ranges become spans. */
+struct plan {
+	uint64_t block; /* bytes: spans begin and end with such blocks */
+	uint64_t gap;	/* most bytes between ranges of one span */
+	uint64_t part;	/* cells of a request; 0: by the length of the span */
+};
 
-	for (; *i < count && (ranges[*i].offset <= end || ranges[*i].offset - end <= GAP); ++*i)
-		end = h5_max(end, ranges[*i].offset + ranges[*i].n);
-	span.end = h5_min(cells_of(r, file), (end + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL);
-	span.part = part_of(span.first, span.end);
+/* The span of the first ranges, as far as the gaps between them are small; *i: the first range behind. */
+static struct h5_remote_span join(const struct h5_remote *r, uint32_t file, const struct plan *plan,
+				  const struct h5_io_range *ranges, size_t count, size_t *i)
+{
+	uint64_t cells = plan->block / H5_REMOTE_CELL, begin = ranges[*i].offset / plan->block, end = begin;
+	struct h5_remote_span span = {.file = file, .first = begin * cells};
+
+	for (; *i < count; ++*i) {
+		uint64_t first = ranges[*i].offset / plan->block;
+
+		if (first > end && (first - end) * plan->block > plan->gap)
+			break;
+		end = h5_max(end, (ranges[*i].offset + ranges[*i].n - 1) / plan->block + 1);
+	}
+	span.end = h5_min(cells_of(r, file), end * cells);
+	span.part = plan->part ? plan->part : part_of(span.first, span.end);
 	return span;
+}
+
+/* Bytes of all spans. */
+static uint64_t size_of(const struct h5_remote *r, uint32_t file, const struct plan *plan,
+			const struct h5_io_range *ranges, size_t count)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < count;) {
+		struct h5_remote_span span = join(r, file, plan, ranges, count, &i);
+
+		size += (span.end - span.first) * H5_REMOTE_CELL;
+	}
+	return size;
+}
+
+/* Metadata that lie near each other come with all that is around them, which may be more metadata. Those of a
+ * large file may lie so far apart that this would be all of its data: then only the gaps come that are worth
+ * a request each, as long as they are not too much, either. */
+static struct plan plan_around(const struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges,
+			       size_t count)
+{
+	uint64_t most = (uint64_t)r->cells.count / CACHE_SHARE * H5_REMOTE_CELL;
+	struct plan plan = {.block = BLOCK};
+	uint64_t size = size_of(r, file, &plan, ranges, count);
+
+	if (size <= h5_min(most, AROUND_MOST)) {
+		plan.part = h5_min(part_of(0, size / H5_REMOTE_CELL), AROUND_PART / H5_REMOTE_CELL);
+		return plan;
+	}
+	plan = (struct plan){.block = H5_REMOTE_CELL, .gap = GAP};
+	while (plan.gap && size_of(r, file, &plan, ranges, count) > h5_min(most, APART_MOST))
+		plan.gap /= 2;
+	return plan;
 }
 
 /* If there is no room, what was announced first is forgotten: it was not read so far. */
@@ -127,14 +176,17 @@ static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 }
 
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
-			bool now)
+			enum h5_wanted when)
 {
+	struct plan plan = {.block = H5_REMOTE_CELL, .gap = GAP};
 	int rc = 0;
 
+	if (when == H5_WANTED_AROUND)
+		plan = plan_around(r, file, ranges, count);
 	for (size_t i = 0; i < count;) {
-		struct h5_remote_span span = join(r, file, ranges, count, &i);
+		struct h5_remote_span span = join(r, file, &plan, ranges, count, &i);
 
-		while (now && !rc && span.first < span.end && r->under_way < NOW_MOST)
+		while (when != H5_WANTED_SOON && !rc && span.first < span.end && r->under_way < NOW_MOST)
 			rc = ask(r, &span, true);
 		if (span.first < span.end)
 			announce(r, &span);

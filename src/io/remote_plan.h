@@ -8,9 +8,10 @@
  * them: the blocks around them, or what was announced of them. -EAGAIN: for nothing now; -EIO: there is no
  * fetcher. */
 int h5_remote_fetch(struct h5_remote *r, uint32_t file, uint64_t offset, uint64_t n);
-/* Takes note of ranges, by ascending offset and inside the file, that will be read soon, or at once. */
+/* Takes note of ranges, by ascending offset and inside the file, that will be read. What is read at once is
+ * asked for as far as that is possible now. */
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
-			bool now);
+			enum h5_wanted when);
 /* Asks for as much of what was announced as may be under way. To be called when replies may have come. */
 void h5_remote_feed(struct h5_remote *r);
 

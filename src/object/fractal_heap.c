@@ -81,7 +81,7 @@ static void want_children(struct h5_file *file, const struct h5_heap_request *re
 		h5_want_add(&want, next.entry.address, next.entry.stored ? next.entry.stored : next.size);
 		bytes += next.size;
 	}
-	h5_want_send(&want, true);
+	h5_want_send(&want, H5_WANTED_AROUND);
 }
 
 static int load_indirect(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)

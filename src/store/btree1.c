@@ -122,5 +122,5 @@ void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, uns
 		size = h5_btree1_node_room(node->type, rank, k, sb->size_of_offsets, sb->size_of_lengths);
 	for (unsigned i = first; i < node->count; i++)
 		h5_want_add(&want, node->children[i], size);
-	h5_want_send(&want, true);
+	h5_want_send(&want, node->type == H5_BTREE1_CHUNK ? H5_WANTED_NOW : H5_WANTED_AROUND);
 }

@@ -60,7 +60,7 @@ static void want_children(struct h5_file *file, const struct h5_btree2_header *h
 	for (size_t i = first; i <= node->count; i++)
 		h5_want_add(&want, node->children[i].address,
 			    h5_btree2_node_size(header, node->level - 1, node->children[i].records));
-	h5_want_send(&want, true);
+	h5_want_send(&want, header->type >= H5_BTREE2_CHUNK ? H5_WANTED_NOW : H5_WANTED_AROUND);
 }
 
 struct node_shape {

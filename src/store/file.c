@@ -363,10 +363,10 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 
 bool h5_file_is_far(const struct h5_file *file)
 {
-	return h5_io_want(file->io, NULL, 0, false);
+	return h5_io_want(file->io, NULL, 0, H5_WANTED_SOON);
 }
 
-void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, bool now)
+void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, enum h5_wanted when)
 {
 	uint64_t end = file->end;
 	size_t kept = 0;
@@ -376,7 +376,7 @@ void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count
 			ranges[kept++] = (struct h5_io_range){file->superblock.base + ranges[i].offset,
 							      h5_min(ranges[i].n, end - ranges[i].offset)};
 	if (kept)
-		h5_io_want(file->io, ranges, kept, now);
+		h5_io_want(file->io, ranges, kept, when);
 }
 
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address)

@@ -79,9 +79,9 @@ int h5_file_read_some(struct h5_file *file, uint64_t address, void *buf, size_t 
  * no more than these takes no I/O. */
 size_t h5_file_pending(const struct h5_file *file, uint64_t address);
 
-/* These ranges of addresses, in ascending order, will be read soon, or at once (h5_io_want()): it may make
- * them come. What lies beyond the end of the file is left out. */
-void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, bool now);
+/* These ranges of addresses, in ascending order, will be read (h5_io_want()): it may make them come. What
+ * lies beyond the end of the file is left out. */
+void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, enum h5_wanted when);
 /* True: the file is far away, so h5_file_want() is worth the work. */
 bool h5_file_is_far(const struct h5_file *file);
 

@@ -18,11 +18,11 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-void h5_want_send(struct h5_want *want, bool now)
+void h5_want_send(struct h5_want *want, enum h5_wanted when)
 {
 	if (want->count) {
 		qsort(want->list, want->count, sizeof *want->list, by_offset);
-		h5_file_want(want->file, want->list, want->count, now);
+		h5_file_want(want->file, want->list, want->count, when);
 	}
 	free(want->list);
 	want->list = NULL;

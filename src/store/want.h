@@ -15,7 +15,7 @@ struct h5_want {
 enum { H5_WANT_MAX = 1 << 12 }; /* ranges; the rest is left out */
 
 void h5_want_add(struct h5_want *want, uint64_t address, uint64_t n);
-/* Sends and forgets them. `now`: they will be read at once; else soon. */
-void h5_want_send(struct h5_want *want, bool now);
+/* Sends and forgets them. */
+void h5_want_send(struct h5_want *want, enum h5_wanted when);
 
 #endif

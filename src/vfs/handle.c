@@ -224,7 +224,7 @@ static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 	if (!atomic_compare_exchange_strong(&h->wanted, &wanted, to))
 		return;
 	h->wanted_window = h5_min(2 * window, WANTED_MOST);
-	h5_dataset_want(dataset, from, to - from, false);
+	h5_dataset_want(dataset, from, to - from, H5_WANTED_SOON);
 }
 
 /* If a file is read in order, the chunks that come next are decoded in the background. The kernel reads ahead

@@ -20,6 +20,7 @@ struct h5_dir {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* the kernel has a reference while the directory is open */
 	struct h5_dir_list list;
+	size_t wanted;		    /* entries before this one have been asked for, if the file is far away */
 	uint64_t name_changes;	    /* of the mount, when the list was made */
 	int error;		    /* why the list is not complete; 0: the list is complete */
 	struct h5_dir *prev, *next; /* in vfs->dirs; guarded by vfs->lock */
@@ -76,6 +77,7 @@ static int read_list(struct h5_dir *dir)
 	while (h5_reading_next(&reading, &rc)) {
 		h5_dir_list_release(&dir->list);
 		dir->error = 0;
+		dir->wanted = 0;
 		dir->name_changes = dir->vfs->name_changes;
 		rc = read_entries(dir);
 	}
@@ -287,15 +289,23 @@ static size_t find_objects(const struct batch *b, struct object_at objects[BATCH
 	return n;
 }
 
-static void want_headers(struct h5_file *file, const uint64_t *addresses, size_t n)
+/* The headers of a listing that is far away come together, long before all of its entries are asked for. */
+static void want_headers(struct h5_dir *dir, const struct batch *b)
 {
+	struct h5_file *file = dir->node->entity.file;
+	size_t end = (size_t)(b->items - dir->list.items) + b->count;
 	struct h5_want want = {.file = file};
 
-	if (!h5_file_is_far(file))
+	if (end <= dir->wanted || !h5_file_is_far(file))
 		return;
-	for (size_t i = 0; i < n; i++)
-		h5_want_add(&want, addresses[i], HEADER);
-	h5_want_send(&want, true);
+	for (end = dir->wanted; end < dir->list.count && want.count < H5_WANT_MAX; end++) {
+		const struct h5_link *link = &dir->list.items[end].link;
+
+		if (link->type == H5_LINK_HARD && (b->plus || !link->cached_kind))
+			h5_want_add(&want, link->address, HEADER);
+	}
+	dir->wanted = end;
+	h5_want_send(&want, H5_WANTED_AROUND);
 }
 
 static void fill_by_address(struct batch *b)
@@ -306,7 +316,7 @@ static void fill_by_address(struct batch *b)
 
 	for (size_t i = 0; i < n; i++)
 		addresses[i] = objects[i].address;
-	want_headers(b->dir->node->entity.file, addresses, n);
+	want_headers(b->dir, b);
 	for (size_t i = 0; i < n; i++) {
 		struct h5_object object;
 
