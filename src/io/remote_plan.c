@@ -8,8 +8,7 @@ enum {
 	AT_ONCE = 16,		/* parts of a long span that should be under way */
 	GAP = 256 << 10,	/* ranges with fewer bytes between them are asked for together */
 	AROUND_PART = 4 << 20,	/* bytes of a request for blocks of metadata, at most */
-	AROUND_MOST = 32 << 20, /* bytes that are brought at once if the whole blocks of metadata come, */
-	APART_MOST = 64 << 20,	/* and if the gaps between metadata come, too */
+	AROUND_MOST = 32 << 20, /* bytes that are brought at once of what lies around metadata */
 	CACHE_SHARE = 2,	/* of the cells for what a reader waits for */
 	ANNOUNCED_SHARE = 4,	/* of the cells are never for what was announced */
 	/* Requests that may be under way before one is sent for what is read soon, or at once: the rest is
@@ -151,16 +150,16 @@ static uint64_t size_of(const struct h5_remote *r, uint32_t file, const struct p
 static struct plan plan_around(const struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges,
 			       size_t count)
 {
-	uint64_t most = (uint64_t)r->cells.count / CACHE_SHARE * H5_REMOTE_CELL;
+	uint64_t most = h5_min((uint64_t)r->cells.count / CACHE_SHARE * H5_REMOTE_CELL, AROUND_MOST);
 	struct plan plan = {.block = BLOCK};
 	uint64_t size = size_of(r, file, &plan, ranges, count);
 
-	if (size <= h5_min(most, AROUND_MOST)) {
+	if (size <= most) {
 		plan.part = h5_min(part_of(0, size / H5_REMOTE_CELL), AROUND_PART / H5_REMOTE_CELL);
 		return plan;
 	}
 	plan = (struct plan){.block = H5_REMOTE_CELL, .gap = GAP};
-	while (plan.gap && size_of(r, file, &plan, ranges, count) > h5_min(most, APART_MOST))
+	while (plan.gap && size_of(r, file, &plan, ranges, count) > most)
 		plan.gap /= 2;
 	return plan;
 }

@@ -6,7 +6,10 @@
 
 #include <stdlib.h>
 
-enum { SYMBOL_NODE = 1024 }; /* bytes; most symbol table nodes are smaller */
+enum {
+	SYMBOL_NODE = 1024, /* bytes; most symbol table nodes are smaller */
+	DEPTH = 8,	    /* levels that are asked for before they are read; no tree has more */
+};
 
 struct node_shape {
 	enum h5_btree1_type type;
@@ -108,19 +111,71 @@ int h5_symbol_node_k(struct h5_file *file, unsigned *k)
 	return check_k(*k);
 }
 
-void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first)
+/* Bytes to ask for of each child of a node; 0: nothing is to be asked for. */
+static size_t child_size(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	struct h5_want want = {.file = file};
-	size_t size = SYMBOL_NODE;
 	unsigned k;
 
-	if (!h5_file_is_far(file) || (!node->level && node->type == H5_BTREE1_CHUNK) ||
-	    h5_btree1_node_k(file, node->type, &k))
-		return;
-	if (node->level)
-		size = h5_btree1_node_room(node->type, rank, k, sb->size_of_offsets, sb->size_of_lengths);
-	for (unsigned i = first; i < node->count; i++)
+	if (!node->level)
+		return node->type == H5_BTREE1_GROUP ? SYMBOL_NODE : 0;
+	if (h5_btree1_node_k(file, node->type, &k))
+		return 0;
+	return h5_btree1_node_room(node->type, rank, k, sb->size_of_offsets, sb->size_of_lengths);
+}
+
+void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first)
+{
+	struct h5_want want = {.file = file};
+	size_t size = h5_file_is_far(file) ? child_size(file, node, rank) : 0;
+
+	for (unsigned i = first; size && i < node->count; i++)
 		h5_want_add(&want, node->children[i], size);
-	h5_want_send(&want, node->type == H5_BTREE1_CHUNK ? H5_WANTED_NOW : H5_WANTED_AROUND);
+	h5_want_send(&want, node->type == H5_BTREE1_GROUP ? H5_WANTED_AROUND : H5_WANTED_NOW);
+}
+
+/* True: they are nodes, too. */
+static bool add_children(struct h5_want *want, const struct h5_btree1_node *node)
+{
+	size_t size = child_size(want->file, node, 0);
+
+	for (unsigned i = 0; size && i < node->count; i++)
+		h5_want_add(want, node->children[i], size);
+	return node->level;
+}
+
+/* Reads the nodes of a list, and makes it the list of their children. False: that was the lowest level, or no
+ * more can be known. */
+static bool descend(struct h5_want *level)
+{
+	struct h5_want below = {.file = level->file};
+	const struct h5_btree1_node *node;
+	struct h5_lru_entry *ref;
+	bool more = false;
+
+	for (size_t i = 0; i < level->count; i++) {
+		if (h5_btree1_node_get(level->file, level->list[i].offset, H5_BTREE1_GROUP, 0, -1, &ref,
+				       &node))
+			break;
+		more |= add_children(&below, node);
+		h5_file_put(level->file, ref);
+	}
+	free(level->list);
+	*level = below;
+	return more;
+}
+
+void h5_btree1_want_all(struct h5_file *file, uint64_t address)
+{
+	struct h5_want level = {.file = file};
+	bool more = true;
+
+	if (!h5_file_is_far(file))
+		return;
+	h5_want_add(&level, address, 1);
+	for (unsigned depth = 0; more && level.count && depth < DEPTH; depth++) {
+		more = descend(&level);
+		h5_want_tell(&level, H5_WANTED_AROUND);
+	}
+	h5_want_release(&level);
 }

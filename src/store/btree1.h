@@ -15,6 +15,9 @@ int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_ty
  * symbol table nodes. */
 void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first);
 
+/* The same for all nodes of a group's tree, level by level: those of one level come together. */
+void h5_btree1_want_all(struct h5_file *file, uint64_t address);
+
 /* K of the file's trees of a type: a node has at most 2K entries. */
 int h5_btree1_node_k(struct h5_file *file, enum h5_btree1_type type, unsigned *k);
 /* K of the symbol table nodes that the leaves of a group's tree point to. */

@@ -18,12 +18,26 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
+void h5_want_tell(const struct h5_want *want, enum h5_wanted when)
+{
+	struct h5_want copy = {.file = want->file};
+
+	for (size_t i = 0; i < want->count; i++)
+		h5_want_add(&copy, want->list[i].offset, want->list[i].n);
+	h5_want_send(&copy, when);
+}
+
 void h5_want_send(struct h5_want *want, enum h5_wanted when)
 {
 	if (want->count) {
 		qsort(want->list, want->count, sizeof *want->list, by_offset);
 		h5_file_want(want->file, want->list, want->count, when);
 	}
+	h5_want_release(want);
+}
+
+void h5_want_release(struct h5_want *want)
+{
 	free(want->list);
 	want->list = NULL;
 	want->count = want->capacity = 0;

@@ -15,7 +15,9 @@ struct h5_want {
 enum { H5_WANT_MAX = 1 << 12 }; /* ranges; the rest is left out */
 
 void h5_want_add(struct h5_want *want, uint64_t address, uint64_t n);
-/* Sends and forgets them. */
+void h5_want_tell(const struct h5_want *want, enum h5_wanted when);
+/* The same, and forgets them. */
 void h5_want_send(struct h5_want *want, enum h5_wanted when);
+void h5_want_release(struct h5_want *want); /* may run twice */
 
 #endif
