@@ -104,64 +104,84 @@ int h5_remote_fetch(struct h5_remote *r, uint32_t file, uint64_t offset, uint64_
 
 /* ---- what was announced ---- */
 
-/* How ranges become spans. */
-struct plan {
+/* Ranges of a file that become spans. */
+struct wanted {
+	const struct h5_remote *r;
+	const struct h5_io_range *ranges;
+	size_t count, next;
+	uint32_t file;
 	uint64_t block; /* bytes: spans begin and end with such blocks */
-	uint64_t gap;	/* most bytes between ranges of one span */
+	uint64_t gap;	/* most bytes between the ranges of one span */
 	uint64_t part;	/* cells of a request; 0: by the length of the span */
 };
 
-/* The span of the first ranges, as far as the gaps between them are small; *i: the first range behind. */
-static struct h5_remote_span join(const struct h5_remote *r, uint32_t file, const struct plan *plan,
-				  const struct h5_io_range *ranges, size_t count, size_t *i)
+static bool is_missing(const struct wanted *w, const struct h5_io_range *range)
 {
-	uint64_t cells = plan->block / H5_REMOTE_CELL, begin = ranges[*i].offset / plan->block, end = begin;
-	struct h5_remote_span span = {.file = file, .first = begin * cells};
+	uint64_t end = (range->offset + range->n - 1) / H5_REMOTE_CELL;
 
-	for (; *i < count; ++*i) {
-		uint64_t first = ranges[*i].offset / plan->block;
+	for (uint64_t number = range->offset / H5_REMOTE_CELL; number <= end; number++)
+		if (!is_there(w->r, w->file, number))
+			return true;
+	return false;
+}
 
-		if (first > end && (first - end) * plan->block > plan->gap)
+/* The span of the next ranges that are not there, as far as the gaps between them are small; false: there are
+ * none. */
+static bool next_span(struct wanted *w, struct h5_remote_span *span)
+{
+	uint64_t cells = w->block / H5_REMOTE_CELL, end = 0;
+	bool any = false;
+
+	for (; w->next < w->count; w->next++) {
+		const struct h5_io_range *range = &w->ranges[w->next];
+		uint64_t first = range->offset / w->block;
+
+		if (!is_missing(w, range))
+			continue;
+		if (any && first > end && (first - end) * w->block > w->gap)
 			break;
-		end = h5_max(end, (ranges[*i].offset + ranges[*i].n - 1) / plan->block + 1);
+		if (!any)
+			*span = (struct h5_remote_span){.file = w->file, .first = first * cells};
+		any = true;
+		end = h5_max(end, (range->offset + range->n - 1) / w->block + 1);
 	}
-	span.end = h5_min(cells_of(r, file), end * cells);
-	span.part = plan->part ? plan->part : part_of(span.first, span.end);
-	return span;
+	if (!any)
+		return false;
+	span->end = h5_min(cells_of(w->r, w->file), end * cells);
+	span->part = w->part ? w->part : part_of(span->first, span->end);
+	return true;
 }
 
 /* Bytes of all spans. */
-static uint64_t size_of(const struct h5_remote *r, uint32_t file, const struct plan *plan,
-			const struct h5_io_range *ranges, size_t count)
+static uint64_t size_of(struct wanted w)
 {
+	struct h5_remote_span span;
 	uint64_t size = 0;
 
-	for (size_t i = 0; i < count;) {
-		struct h5_remote_span span = join(r, file, plan, ranges, count, &i);
-
+	while (next_span(&w, &span))
 		size += (span.end - span.first) * H5_REMOTE_CELL;
-	}
 	return size;
 }
 
 /* Metadata that lie near each other come with all that is around them, which may be more metadata. Those of a
  * large file may lie so far apart that this would be all of its data: then only the gaps come that are worth
  * a request each, as long as they are not too much, either. */
-static struct plan plan_around(const struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges,
-			       size_t count)
+static void plan_around(struct wanted *w)
 {
-	uint64_t most = h5_min((uint64_t)r->cells.count / CACHE_SHARE * H5_REMOTE_CELL, AROUND_MOST);
-	struct plan plan = {.block = BLOCK};
-	uint64_t size = size_of(r, file, &plan, ranges, count);
+	uint64_t most = h5_min((uint64_t)w->r->cells.count / CACHE_SHARE * H5_REMOTE_CELL, AROUND_MOST);
+	uint64_t size;
 
+	w->block = BLOCK;
+	w->gap = 0;
+	size = size_of(*w);
 	if (size <= most) {
-		plan.part = h5_min(part_of(0, size / H5_REMOTE_CELL), AROUND_PART / H5_REMOTE_CELL);
-		return plan;
+		w->part = h5_min(part_of(0, size / H5_REMOTE_CELL), AROUND_PART / H5_REMOTE_CELL);
+		return;
 	}
-	plan = (struct plan){.block = H5_REMOTE_CELL, .gap = GAP};
-	while (plan.gap && size_of(r, file, &plan, ranges, count) > most)
-		plan.gap /= 2;
-	return plan;
+	w->block = H5_REMOTE_CELL;
+	w->gap = GAP;
+	while (w->gap && size_of(*w) > most)
+		w->gap /= 2;
 }
 
 /* If there is no room, what was announced first is forgotten: it was not read so far. */
@@ -177,14 +197,14 @@ static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
 			enum h5_wanted when)
 {
-	struct plan plan = {.block = H5_REMOTE_CELL, .gap = GAP};
+	struct wanted wanted = {
+		.r = r, .ranges = ranges, .count = count, .file = file, .block = H5_REMOTE_CELL, .gap = GAP};
+	struct h5_remote_span span;
 	int rc = 0;
 
 	if (when == H5_WANTED_AROUND)
-		plan = plan_around(r, file, ranges, count);
-	for (size_t i = 0; i < count;) {
-		struct h5_remote_span span = join(r, file, &plan, ranges, count, &i);
-
+		plan_around(&wanted);
+	while (next_span(&wanted, &span)) {
 		while (when != H5_WANTED_SOON && !rc && span.first < span.end && r->under_way < NOW_MOST)
 			rc = ask(r, &span, true);
 		if (span.first < span.end)
