@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "object/symbol_table.h"
+#include "store/want.h"
 
 #include <assert.h>
 #include <string.h>
@@ -145,8 +146,10 @@ static int add_symbols(struct h5_link_walk *walk, struct h5_file *file, const st
 	struct h5_symbol_walk symbols;
 	struct h5_local_heap heap;
 	struct h5_buf text;
-	int rc = h5_local_heap_open(file, table->heap, &heap);
+	int rc;
 
+	h5_want_both(file, table->btree, table->heap);
+	rc = h5_local_heap_open(file, table->heap, &heap);
 	if (rc)
 		return rc;
 	h5_buf_init(&text, TEXT_MAX);

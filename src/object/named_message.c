@@ -8,6 +8,7 @@
 #include "object/fractal_heap.h"
 #include "object/shared_table.h"
 #include "store/btree2.h"
+#include "store/want.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -447,6 +448,8 @@ int h5_named_begin(struct h5_named_walk *walk, const struct h5_named_storage *st
 
 	*walk = (struct h5_named_walk){.storage = *storage, .damage = storage->damage};
 	h5_name_list_init(&walk->names, storage->file);
+	if (storage->is_dense)
+		h5_want_both(storage->file, storage->info.heap, storage->info.name_index);
 	rc = h5_damage_note(&walk->damage, add_all(walk));
 	if (!rc)
 		h5_name_list_sort(&walk->names, order);

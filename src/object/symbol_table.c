@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/lower_bound.h"
 #include "object/named_message.h"
-#include "store/want.h"
+#include "store/file.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -243,13 +243,8 @@ static int next_symbols(struct h5_symbol_walk *walk)
 
 int h5_symbol_begin(struct h5_symbol_walk *walk, struct h5_file *file, const struct h5_symbol_table *table)
 {
-	struct h5_want want = {.file = file};
-
-	h5_want_add(&want, table->btree, 1);
-	h5_want_add(&want, table->heap, 1);
-	h5_want_send(&want, H5_WANTED_AROUND);
-	h5_btree1_want_all(file, table->btree);
 	*walk = (struct h5_symbol_walk){.file = file};
+	h5_btree1_want_all(file, table->btree);
 	return enter_node(walk, table->btree, -1);
 }
 

@@ -42,3 +42,14 @@ void h5_want_release(struct h5_want *want)
 	want->list = NULL;
 	want->count = want->capacity = 0;
 }
+
+void h5_want_both(struct h5_file *file, uint64_t first, uint64_t second)
+{
+	struct h5_want want = {.file = file};
+
+	if (!h5_file_is_far(file))
+		return;
+	h5_want_add(&want, first, H5_BLOCK_HEADER_MAX);
+	h5_want_add(&want, second, H5_BLOCK_HEADER_MAX);
+	h5_want_send(&want, H5_WANTED_AROUND);
+}

@@ -18,6 +18,8 @@ void h5_want_add(struct h5_want *want, uint64_t address, uint64_t n);
 void h5_want_tell(const struct h5_want *want, enum h5_wanted when);
 /* The same, and forgets them. */
 void h5_want_send(struct h5_want *want, enum h5_wanted when);
+/* The begins of two structures that are read one after the other come together. */
+void h5_want_both(struct h5_file *file, uint64_t first, uint64_t second);
 void h5_want_release(struct h5_want *want); /* may run twice */
 
 #endif
