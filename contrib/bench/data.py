@@ -32,6 +32,7 @@ class Data:
         self.tiny_chunks = max(2048, round(2e6 * scale))
         self.many_chunks = max(4096, round(1e7 * scale))
         self.column = max(500_000, round(40e6 * scale))
+        self.remote_bytes = max(16 << 20, round(scale * (1 << 30)))
         self.rows = max(256, round(50_000 * scale))
         self.lines = max(50_000, round(1e6 * scale))
         self.small_files = max(100, round(100 * scale) * 100)
@@ -140,6 +141,9 @@ class Data:
 
     def make_remote_btree1_h5(self, path):
         remote.make_btree1(path, self.tiny_chunks)
+
+    def make_remote_contiguous_h5(self, path):
+        remote.make_contiguous(path, self.remote_bytes)
 
     def make_remote_columns_h5(self, path):
         remote.make_columns(path, self.column)

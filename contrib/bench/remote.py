@@ -35,6 +35,15 @@ def make_btree1(path, chunks):
         f.create_dataset("data", data=numpy.arange(chunks * 16, dtype="<i4"), chunks=(16,))
 
 
+def make_contiguous(path, size):
+    """Bytes that lie together, as h5py writes them."""
+    block = numpy.random.default_rng(9).integers(0, 256, 64 << 20, "u1")
+    with h5py.File(path, "w") as f:
+        data = f.create_dataset("data", (size,), "u1")
+        for at in range(0, size, len(block)):
+            data[at:at + len(block)] = block[:size - at]
+
+
 def make_columns(path, count):
     """Five columns, each written 16 chunks at a time."""
     rng = numpy.random.default_rng(8)
@@ -46,9 +55,16 @@ def make_columns(path, count):
                 column[at:at + step] = rng.standard_normal(min(step, count - at), "f4")
 
 
+CONTENTS = {}  # of the file that was served last: reading it is no part of what is measured
+
+
 @contextlib.contextmanager
 def served(path):
     with ObjectServer(os.path.dirname(path), delay=DELAY, rate=RATE) as server:
+        if path not in CONTENTS:
+            CONTENTS.clear()
+        server.contents = CONTENTS
+        server.content("/" + os.path.basename(path))
         yield server, server.url(os.path.basename(path))
 
 

@@ -362,7 +362,7 @@ ROWS = [
     Row("remote-middle-btree1", "- version-1 B-tree", "ms", remote.middle("remote_btree1.h5")),
     Row("remote-column", "URL: one of five columns, 40 M float32, deflated; 300 requests", "MB/s",
         remote.whole("remote_columns.h5", "column2", 300), ("limit", 0.9), "libhdf5: h5py over fsspec; limit: curl --parallel"),
-    Row("remote-contiguous", "URL: contiguous, whole", "MB/s", remote.whole("contiguous.h5", "data"), ("limit", 0.9),
+    Row("remote-contiguous", "URL: contiguous 1 GiB", "MB/s", remote.whole("remote_contiguous.h5", "data"), ("limit", 0.9),
         "libhdf5: h5py over fsspec; limit: curl --parallel"),
     Row("remote-again", "URL: again, from the disk cache; one request", "ms", remote.again),
     Row("memory", "peak memory, budgets + 64 MiB", "MiB", memory, ("limit", 1.0), "limit: what it may take"),

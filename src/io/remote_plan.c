@@ -5,6 +5,7 @@
 enum {
 	BLOCK = 1 << 20, /* what is not announced comes in blocks */
 	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
+	SMALL_READ = 2,		/* cells */
 	AT_ONCE = 16,		/* parts of a long span that should be under way */
 	GAP = 256 << 10,	/* ranges with fewer bytes between them are asked for together */
 	AROUND_PART = 4 << 20,	/* bytes of a request for blocks of metadata, at most */
@@ -36,6 +37,17 @@ static bool is_there(const struct h5_remote *r, uint32_t file, uint64_t number)
 	return h5_cells_find(&r->cells, file, number) != H5_NO_CELL;
 }
 
+/* Where a request that begins a run of missing cells ends: after one part, but a small rest is no request of
+ * its own. */
+static uint64_t end_of_request(const struct h5_remote *r, const struct h5_remote_span *span)
+{
+	uint64_t most = h5_min(span->part + span->part / 2, H5_REMOTE_PART_CELLS), end = span->first;
+
+	while (end < span->end && end - span->first <= most && !is_there(r, span->file, end))
+		end++;
+	return end - span->first <= most ? end : span->first + span->part;
+}
+
 /* Asks for the first run of cells of the span that are not there, which then begins behind them. */
 static int ask(struct h5_remote *r, struct h5_remote_span *span, bool urgent)
 {
@@ -45,9 +57,7 @@ static int ask(struct h5_remote *r, struct h5_remote_span *span, bool urgent)
 
 	while (span->first < span->end && is_there(r, span->file, span->first))
 		span->first++;
-	for (end = span->first; end < span->end && end - span->first < span->part; end++)
-		if (is_there(r, span->file, end))
-			break;
+	end = end_of_request(r, span);
 	if (end == span->first)
 		return 0;
 	rc = h5_remote_ask(r, span->file, span->first,
@@ -60,15 +70,18 @@ static int ask(struct h5_remote *r, struct h5_remote_span *span, bool urgent)
 
 /* ---- what somebody waits for ---- */
 
-/* The blocks around n bytes, but not more than may be under way. */
-static struct h5_remote_span blocks_around(const struct h5_remote *r, uint32_t file, uint64_t offset,
-					   uint64_t n)
+/* What is asked for if these cells are missing: the blocks around a small read, which is one of metadata, and
+ * nothing else if it is larger. Not more than may be under way. */
+static struct h5_remote_span around_missing(const struct h5_remote *r, uint32_t file, uint64_t first,
+					    uint64_t end)
 {
 	uint64_t most = h5_max(r->cells.count / CACHE_SHARE, BLOCK_CELLS);
-	struct h5_remote_span span = {.file = file,
-				      .first = offset / BLOCK * BLOCK_CELLS,
-				      .end = ((offset + n - 1) / BLOCK + 1) * BLOCK_CELLS};
+	struct h5_remote_span span = {.file = file, .first = first, .end = end};
 
+	if (end - first <= SMALL_READ) {
+		span.first = first / BLOCK_CELLS * BLOCK_CELLS;
+		span.end = ((end - 1) / BLOCK_CELLS + 1) * BLOCK_CELLS;
+	}
 	span.end = h5_min(h5_min(span.end, cells_of(r, file)), span.first + most);
 	span.part = part_of(span.first, span.end);
 	return span;
@@ -90,13 +103,20 @@ static bool find_announced(const struct h5_remote *r, uint32_t file, uint64_t nu
 
 int h5_remote_fetch(struct h5_remote *r, uint32_t file, uint64_t offset, uint64_t n)
 {
+	uint64_t first = offset / H5_REMOTE_CELL, end = (offset + n - 1) / H5_REMOTE_CELL + 1;
 	struct h5_remote_span span;
 	int rc = 0;
 
 	h5_remote_feed(r);
-	if (find_announced(r, file, offset / H5_REMOTE_CELL, &span))
+	while (first < end && is_there(r, file, first))
+		first++;
+	while (first < end && is_there(r, file, end - 1))
+		end--;
+	if (first == end)
+		return 0;
+	if (find_announced(r, file, first, &span))
 		return ask(r, &span, true);
-	span = blocks_around(r, file, offset, n);
+	span = around_missing(r, file, first, end);
 	while (span.first < span.end && !rc)
 		rc = ask(r, &span, true);
 	return rc;
@@ -110,9 +130,9 @@ struct wanted {
 	const struct h5_io_range *ranges;
 	size_t count, next;
 	uint32_t file;
-	uint64_t block; /* bytes: spans begin and end with such blocks */
-	uint64_t gap;	/* most bytes between the ranges of one span */
-	uint64_t part;	/* cells of a request; 0: by the length of the span */
+	uint64_t margin; /* bytes that are asked for before and behind each range */
+	uint64_t gap;	 /* most bytes between the ranges of one span */
+	uint64_t part;	 /* cells of a request; 0: by the length of the span */
 };
 
 static bool is_missing(const struct wanted *w, const struct h5_io_range *range)
@@ -129,25 +149,25 @@ static bool is_missing(const struct wanted *w, const struct h5_io_range *range)
  * none. */
 static bool next_span(struct wanted *w, struct h5_remote_span *span)
 {
-	uint64_t cells = w->block / H5_REMOTE_CELL, end = 0;
+	uint64_t end = 0;
 	bool any = false;
 
 	for (; w->next < w->count; w->next++) {
 		const struct h5_io_range *range = &w->ranges[w->next];
-		uint64_t first = range->offset / w->block;
+		uint64_t begin = range->offset - h5_min(range->offset, w->margin);
 
 		if (!is_missing(w, range))
 			continue;
-		if (any && first > end && (first - end) * w->block > w->gap)
+		if (any && begin > end && begin - end > w->gap)
 			break;
 		if (!any)
-			*span = (struct h5_remote_span){.file = w->file, .first = first * cells};
+			*span = (struct h5_remote_span){.file = w->file, .first = begin / H5_REMOTE_CELL};
 		any = true;
-		end = h5_max(end, (range->offset + range->n - 1) / w->block + 1);
+		end = h5_max(end, range->offset + range->n + w->margin);
 	}
 	if (!any)
 		return false;
-	span->end = h5_min(cells_of(w->r, w->file), end * cells);
+	span->end = h5_min(cells_of(w->r, w->file), (end + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL);
 	span->part = w->part ? w->part : part_of(span->first, span->end);
 	return true;
 }
@@ -171,14 +191,13 @@ static void plan_around(struct wanted *w)
 	uint64_t most = h5_min((uint64_t)w->r->cells.count / CACHE_SHARE * H5_REMOTE_CELL, AROUND_MOST);
 	uint64_t size;
 
-	w->block = BLOCK;
-	w->gap = 0;
+	w->margin = BLOCK / 2;
 	size = size_of(*w);
 	if (size <= most) {
 		w->part = h5_min(part_of(0, size / H5_REMOTE_CELL), AROUND_PART / H5_REMOTE_CELL);
 		return;
 	}
-	w->block = H5_REMOTE_CELL;
+	w->margin = 0;
 	w->gap = GAP;
 	while (w->gap && size_of(*w) > most)
 		w->gap /= 2;
@@ -197,8 +216,7 @@ static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
 			enum h5_wanted when)
 {
-	struct wanted wanted = {
-		.r = r, .ranges = ranges, .count = count, .file = file, .block = H5_REMOTE_CELL, .gap = GAP};
+	struct wanted wanted = {.r = r, .ranges = ranges, .count = count, .file = file, .gap = GAP};
 	struct h5_remote_span span;
 	int rc = 0;
 

@@ -8,6 +8,7 @@
 
 enum {
 	SYMBOL_NODE = 1024, /* bytes; most symbol table nodes are smaller */
+	LEAVES = 8,	    /* children of a node that come before they are read */
 	DEPTH = 8,	    /* levels that are asked for before they are read; no tree has more */
 };
 
@@ -129,9 +130,9 @@ void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, uns
 	struct h5_want want = {.file = file};
 	size_t size = h5_file_is_far(file) ? child_size(file, node, rank) : 0;
 
-	for (unsigned i = first; size && i < node->count; i++)
+	for (unsigned i = first; size && i < node->count && want.count < LEAVES; i++)
 		h5_want_add(&want, node->children[i], size);
-	h5_want_send(&want, node->type == H5_BTREE1_GROUP ? H5_WANTED_AROUND : H5_WANTED_NOW);
+	h5_want_send(&want, H5_WANTED_AROUND);
 }
 
 /* True: they are nodes, too. */

@@ -11,8 +11,8 @@
 int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
 		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
-/* Tells a file that is far away that the children from the one of this number on will be read, nodes or
- * symbol table nodes. */
+/* Tells a file that is far away that the children from the one of this number on will be read, one after the
+ * other: nodes or symbol table nodes. */
 void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first);
 
 /* The same for all nodes of a group's tree, level by level: those of one level come together. */
