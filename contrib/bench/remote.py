@@ -101,8 +101,7 @@ def cold(bench, path, limits, work, options=""):
 def curl(url, extents):
     """Seconds that curl takes for pieces of a file, many at once."""
     with tempfile.NamedTemporaryFile("w") as config:
-        for begin, end in extents:
-            config.write(f'url = "{url}"\nrange = "{begin}-{end - 1}"\noutput = "/dev/null"\nnext\n')
+        config.write("next\n".join(f'url = "{url}"\nrange = "{begin}-{end - 1}"\noutput = "/dev/null"\n' for begin, end in extents))
         config.flush()
         return timed("curl", "--no-progress-meter", "--parallel", "--parallel-immediate", "--parallel-max", str(PARALLEL), "--config", config.name)
 
