@@ -211,6 +211,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_reclaim.py \
 	tests/mount/mount_refused.py \
 	tests/mount/mount_remote.py \
+	tests/mount/mount_remote_s3.py \
 	tests/mount/mount_remote_servers.py \
 	tests/mount/mount_replace.py \
 	tests/mount/mount_programs.py \
@@ -290,6 +291,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/tree_walk.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
+	tests/lib/remotelib.py \
 	tests/lib/textlib.py \
 	tests/lib/tree_calls.py \
 	tests/lib/tree_contents.py \

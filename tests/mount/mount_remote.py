@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Files behind a URL, from the server of the tests: what is read, how often the server is asked, and what becomes of the faults of
 servers and networks."""
-import contextlib
 import errno
 import json
 import os
@@ -17,56 +16,12 @@ import numpy
 
 import object_server
 from injectlib import Injector, available
-from mountlib import H5FS, Mount, MountCase, MountFailed, own_children, main, read, refusal, write
+from mountlib import Mount, main, read, refusal, write
 from object_server import ObjectServer, hang, header, redirect, reset, short, status, whole
+from remotelib import MIB, SAID, SECRET, Case, fetcher_of
 
-MIB = 1 << 20
-SAID = subprocess.run([H5FS, "-V"], capture_output=True, text=True, check=True).stdout
 KEPT = re.search(r"sandbox: no new privileges, Landlock .*, seccomp\n", SAID)
 AGAIN = "remote_tries=3,remote_timeout=1"
-SECRET = "a-secret-that-nobody-else-may-see"
-
-
-def name_of(pid):
-    return read(f"/proc/{pid}/comm").decode().strip()
-
-
-def fetcher_of(daemon):
-    fetcher, = (pid for pid in own_children(daemon) if name_of(pid) == "h5fs-fetcher")
-    return fetcher
-
-
-@unittest.skipIf("libcurl none" in SAID, "built without libcurl")
-class Case(MountCase):
-    """x.h5 behind a server. The raw data are far from the metadata, and each block of 1 MiB is asked for by itself."""
-
-    def setUp(self):
-        super().setUp()
-        os.mkdir(self.file("served"))
-        self.path = self.file("served", "x.h5")
-        rng = numpy.random.default_rng(1)
-        self.big = rng.integers(0, 1 << 60, MIB, "<i8")
-        self.rows = rng.integers(0, 100, (400, 300), "<i4")
-        with h5py.File(self.path, "w", libver="latest") as f:
-            f["group/small"] = numpy.arange(1000)
-            f["group"].attrs["answer"] = 42
-            f["big"] = self.big
-            f.create_dataset("rows", data=self.rows, chunks=(50, 50), compression="gzip")
-
-    @contextlib.contextmanager
-    def serve(self, **options):
-        with ObjectServer(self.file("served"), **options) as server:
-            yield server
-        self.assertEqual(server.wrong, [])
-
-    def block(self, m, number, n=1000):
-        """The first bytes of a block of `big`, and whether they are right."""
-        with open(m.at("big"), "rb") as f:
-            data = os.pread(f.fileno(), n, number * MIB)
-        self.assertEqual(data, self.big.tobytes()[number * MIB:number * MIB + n])
-
-    def command(self, *arguments):
-        return subprocess.run([H5FS, *arguments], capture_output=True, text=True, check=False)
 
 
 class Same(Case):
@@ -479,66 +434,6 @@ class Beside(Case):
             self.assertErrno(errno.EACCES, read, m.at("raw"))
             self.assertErrno(errno.ENOENT, os.stat, m.at("link"))
             self.assertEqual({r.path for r in server.requests}, {"/main.h5"})
-
-
-class Stores(Case):
-    """s3://BUCKET/KEY. The server computes each signature itself."""
-    KEYS = object_server.Keys("AKIDEXAMPLE", SECRET + "/+=", None, "eu-test-1")
-    ENV = {"AWS_ACCESS_KEY_ID": KEYS.access, "AWS_SECRET_ACCESS_KEY": KEYS.secret, "AWS_REGION": KEYS.region, "AWS_PROFILE": "",
-           "AWS_SESSION_TOKEN": "", "AWS_CONFIG_FILE": "/no/file", "AWS_SHARED_CREDENTIALS_FILE": "/no/file"}
-
-    def mount(self, server, env=None, options="", **more):
-        options = f"s3_endpoint={server.url()[:-1]}" + options
-        return Mount("s3://bucket/x.h5", "-f", options=options, env={**self.ENV, **(env or {})}, **more)
-
-    def setUp(self):
-        super().setUp()
-        os.mkdir(self.file("served", "bucket"))
-        for name in "x.h5", "data+x=1,(\u00e9)~%20.h5":
-            os.link(self.path, self.file("served", "bucket", name))
-
-    def test_environment(self):
-        for token in None, "session/token+=":
-            with self.serve(keys=self.KEYS._replace(token=token)) as server, \
-                    self.mount(server, {"AWS_SESSION_TOKEN": token or ""}) as m:
-                self.block(m, 3)
-                self.assertEqual({r.status for r in server.requests}, {206})
-                seen = read(f"/proc/{m.daemon}/environ") + read(f"/proc/{fetcher_of(m.daemon)}/environ") + m.said().encode()
-                self.assertNotIn(SECRET.encode(), seen)
-
-    def test_profile(self):
-        write(self.file("credentials"), f"[default]\naws_access_key_id = none\naws_secret_access_key = none\n[lab]\n# comment\n"
-              f"aws_access_key_id={self.KEYS.access}\n aws_secret_access_key = indented\n"
-              f"aws_secret_access_key = {self.KEYS.secret}\n".encode())
-        write(self.file("config"), f"[profile lab]\nregion = {self.KEYS.region}\n[default]\nregion = other\n".encode())
-        env = {"AWS_ACCESS_KEY_ID": "", "AWS_REGION": "", "AWS_PROFILE": "lab", "AWS_CONFIG_FILE": self.file("config"),
-               "AWS_SHARED_CREDENTIALS_FILE": self.file("credentials")}
-        with self.serve(keys=self.KEYS) as server, self.mount(server, env) as m:
-            self.block(m, 3)
-
-    def test_names(self):
-        """All but unreserved bytes of a key are encoded."""
-        with self.serve(keys=self.KEYS) as server, Mount("s3://bucket/data+x=1,(\u00e9)~%20.h5", env=self.ENV,
-                                                         options=f"s3_endpoint={server.url()}") as m:
-            self.block(m, 3)
-
-    def test_refused(self):
-        write(self.file("config"), b"[default]\ncredential_process = /bin/true\n")
-        with self.serve(keys=self.KEYS) as server:
-            for expected, said, env, options in (
-                    (14, "no permission", {"AWS_SECRET_ACCESS_KEY": "wrong"}, ""), (14, "no permission", {}, ",s3_anonymous"),
-                    (14, "no credentials", {"AWS_ACCESS_KEY_ID": ""}, ""),
-                    (3, "credential_process", {"AWS_ACCESS_KEY_ID": "", "AWS_CONFIG_FILE": self.file("config")}, "")):
-                with self.subTest(said), self.assertRaises(MountFailed) as caught:
-                    with self.mount(server, env, options):
-                        pass
-                self.assertEqual(caught.exception.status, expected, caught.exception.said)
-                self.assertIn(said, caught.exception.said)
-        self.assertEqual(refusal("s3://bucket/x.h5", options="s3_endpoint=127.0.0.1")[0], 2)
-
-    def test_anonymous(self):
-        with self.serve() as server, self.mount(server, options=",s3_anonymous") as m:
-            self.block(m, 3)
 
 
 if __name__ == "__main__":
