@@ -14,6 +14,8 @@ libh5fs_a_SOURCES += \
 	src/base/extents.h \
 	src/base/interrupt.c \
 	src/base/interrupt.h \
+	src/base/json_read.c \
+	src/base/json_read.h \
 	src/base/lookup3.c \
 	src/base/lookup3.h \
 	src/base/lower_bound.h \

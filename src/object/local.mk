@@ -46,8 +46,6 @@ libh5fs_a_SOURCES += \
 	src/object/heap_set.h \
 	src/object/json.c \
 	src/object/json.h \
-	src/object/json_read.c \
-	src/object/json_read.h \
 	src/object/local_heap.c \
 	src/object/local_heap.h \
 	src/object/local_heap_write.c \

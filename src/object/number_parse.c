@@ -4,7 +4,7 @@
 #include "object/value_parse_private.h"
 
 #include "base/error.h"
-#include "object/json_read.h"
+#include "base/json_read.h"
 
 #include <assert.h>
 #include <math.h>

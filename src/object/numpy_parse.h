@@ -11,9 +11,9 @@
 #ifndef H5_OBJECT_NUMPY_PARSE_H
 #define H5_OBJECT_NUMPY_PARSE_H
 
+#include "base/json_read.h"
 #include "format/dataspace.h"
 #include "format/datatype.h"
-#include "object/json_read.h"
 
 #include <stddef.h>
 

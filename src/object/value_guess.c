@@ -3,8 +3,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/json_read.h"
 #include "format/datatype_make.h"
-#include "object/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>

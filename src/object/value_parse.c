@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/json_read.h"
 #include "base/writer.h"
-#include "object/json_read.h"
 #include "object/value_heap.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "object/json_read.h"
+#include "base/json_read.h"
 #include "object/numpy_parse.h"
 
 #include <string.h>

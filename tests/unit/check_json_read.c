@@ -1,6 +1,6 @@
 #include "base/error.h"
+#include "base/json_read.h"
 #include "object/json.h"
-#include "object/json_read.h"
 #include "unit.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The values are those of json-c. Its own parser is not used: it crashes if memory runs out (0.16), keeps 64
  * bits of integers, replaces lone surrogates, and takes text that is no JSON. */
-#include "object/json_read.h"
+#include "base/json_read.h"
 
 #include "base/buf.h"
 #include "base/error.h"

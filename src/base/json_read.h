@@ -3,8 +3,8 @@
  * Nothing of the text is lost: numbers keep all their digits, a name occurs once in an object, and lone
  * surrogates \udc80 to \udcff are the bytes 80 to ff, as h5_json_string() writes bytes that are not UTF-8.
  * Other lone surrogates are refused. */
-#ifndef H5_OBJECT_JSON_READ_H
-#define H5_OBJECT_JSON_READ_H
+#ifndef H5_BASE_JSON_READ_H
+#define H5_BASE_JSON_READ_H
 
 #include "base/room.h"
 
