@@ -285,6 +285,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/injectlib.py \
 	tests/judge/index_structure.py \
 	tests/judge/symbol_table_judge.py \
+	tests/judge/credential_server.py \
 	tests/judge/object_server.py \
 	tests/judge/other_servers.py \
 	tests/judge/remote_corpus.py \

@@ -37,12 +37,11 @@ void h5_sandbox_enter(const struct h5_sandbox *sandbox)
 		report("seccomp", h5_seccomp_enter(sandbox));
 }
 
-/* How names are found, who certifies servers, and passwords for them. */
-void h5_sandbox_enter_fetcher(void)
+/* How names are found, who certifies servers by default, and passwords for them. */
+void h5_sandbox_enter_fetcher(const char *const *more)
 {
 	const char *home = getenv("HOME");
 	char netrc[PATH_MAX] = "";
-	const char *own[] = {netrc, getenv("CURL_CA_BUNDLE"), getenv("SSL_CERT_FILE")};
 	const char *readable[16] = {"/etc", "/usr", "/lib", "/lib64", "/run", "/dev/null", "/dev/urandom"};
 	size_t n = 7;
 
@@ -50,9 +49,10 @@ void h5_sandbox_enter_fetcher(void)
 		return;
 	if (home && snprintf(netrc, sizeof netrc, "%s/.netrc", home) >= (int)sizeof netrc)
 		*netrc = 0;
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (own[i] && *own[i])
-			readable[n++] = own[i];
+	if (*netrc)
+		readable[n++] = netrc;
+	while (*more && n + 1 < sizeof readable / sizeof *readable)
+		readable[n++] = *more++;
 	/* Nobody would see what is reported here: the process has no log. */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (h5_landlock_version())

@@ -19,8 +19,8 @@ struct h5_sandbox {
  * left out. If the kernel refuses a part, a line in the log says so. */
 void h5_sandbox_enter(const struct h5_sandbox *sandbox);
 /* Confines the process that fetches what is behind a URL (remote/fetcher.h): it may connect to servers, and
- * read what that takes. */
-void h5_sandbox_enter_fetcher(void);
+ * read what that takes, and `more`, which ends with NULL. */
+void h5_sandbox_enter_fetcher(const char *const *more);
 /* Prints a line that says which parts this kernel has. */
 void h5_sandbox_describe(FILE *out);
 

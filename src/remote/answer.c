@@ -141,15 +141,33 @@ static void judge_no_range(const struct h5_transfer *t, struct h5_verdict *v)
 		refuse(t, v, -EOPNOTSUPP, H5_REMOTE_NO_RANGES, "the server refuses the range (HTTP 416)");
 }
 
+/* What the object store says of the error, if the transfer has its words. */
+static void read_error(const struct h5_transfer *t, struct h5_store_error *error)
+{
+	h5_store_error_read(t->said, (size_t)h5_min(t->discarded, t->fetcher->is_s3 ? sizeof t->said : 0),
+			    error);
+}
+
+static bool is_expired(const struct h5_store_error *error)
+{
+	return !strcmp(error->code, "ExpiredToken") || !strcmp(error->code, "ExpiredTokenException") ||
+	       !strcmp(error->code, "TokenRefreshRequired");
+}
+
 static void judge_status(const struct h5_transfer *t, struct h5_verdict *v)
 {
 	unsigned status = t->response.status;
-	char text[64];
+	struct h5_store_error error;
+	char text[128];
 
-	snprintf(text, sizeof text, "HTTP %u", status);
-	if (status == 401 || status == 403 || status == 407) {
-		snprintf(text, sizeof text, "no permission (HTTP %u)", status);
+	read_error(t, &error);
+	snprintf(text, sizeof text, "HTTP %u%s%s", status, *error.code ? ": " : "", error.code);
+	if (status == 401 || status == 403 || status == 407 || is_expired(&error)) {
+		snprintf(text, sizeof text, "no permission (HTTP %u%s%s)", status, *error.code ? ": " : "",
+			 error.code);
 		refuse(t, v, -EACCES, H5_REMOTE_FORBIDDEN, text);
+		if (t->own && !t->renewed && is_expired(&error))
+			v->what = H5_EXPIRED;
 	} else if (status == 404 || status == 410) {
 		snprintf(text, sizeof text, "not found (HTTP %u)", status);
 		refuse(t, v, -ENOENT, H5_REMOTE_NOT_FOUND, text);

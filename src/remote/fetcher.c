@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,25 +127,58 @@ static int find_file(struct h5_fetcher *f)
 		f->url = strdup(o->url);
 		return f->url ? 0 : refuse(f, -ENOMEM, why);
 	}
-	rc = h5_s3_find(&f->s3, o->s3_endpoint, o->s3_anonymous, &why);
+	f->credentials.multi = f->multi;
+	f->credentials.certificates = f->certificates;
+	f->credentials.timeout = o->timeout;
+	rc = h5_identity_find(&f->credentials.identity, &f->s3, o->s3_endpoint, o->s3_anonymous, &why);
 	if (rc)
 		return refuse(f, rc, why);
 	f->url = h5_s3_url(&f->s3, o->url);
 	return f->url ? 0 : refuse(f, -ENOMEM, why);
 }
 
-/* As the tools of AWS, curl and OpenSSL have it. */
-static const char *certificates(void)
+/* As the tools of AWS, curl and OpenSSL have it. Owned. */
+static char *certificates(void)
 {
-	static const char *const names[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE"};
+	static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *value = getenv(names[i]);
 
 		if (value && *value)
-			return value;
+			return strdup(value);
 	}
 	return NULL;
+}
+
+/* The folder that a file is in; "": there is none. Files with secrets are replaced, not written anew. */
+static void folder_of(const char *file, char folder[PATH_MAX])
+{
+	const char *slash = file ? strrchr(file, '/') : NULL;
+
+	if (!file || snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash - file) + 1 : 1,
+			      slash ? file : ".") >= PATH_MAX)
+		*folder = 0;
+}
+
+/* Leaves what finding names, checking certificates and getting newer credentials takes. */
+static void confine(const struct h5_fetcher *f)
+{
+	const struct h5_identity *i = &f->credentials.identity;
+	bool profile = i->from == H5_FROM_FILES;
+	const char *files[] = {i->file, profile ? i->files[0] : NULL, profile ? i->files[1] : NULL};
+	char folders[3][PATH_MAX];
+	const char *readable[5] = {f->certificates};
+	size_t n = !!f->certificates;
+
+	if (!f->options.confine)
+		return;
+	for (size_t k = 0; k < 3; k++) {
+		folder_of(files[k], folders[k]);
+		if (*folders[k])
+			readable[n++] = folders[k];
+	}
+	f->options.confine(readable);
 }
 
 /* Only the end of the link ends this process: a signal to all processes of the mount is the daemon's. Nobody
@@ -193,8 +227,7 @@ static _Noreturn void run(const struct h5_fetcher_options *options, const struct
 		if (!find_file(f))
 			read_fields(f);
 		forget_secrets(false);
-		if (options->confine)
-			options->confine();
+		confine(f);
 		status = h5_fetcher_serve(f);
 	}
 	_exit(status);

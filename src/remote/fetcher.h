@@ -21,8 +21,9 @@ struct h5_fetcher_options {
 	uint64_t whole;	  /* a file of up to so many bytes may come whole, if the server gives no ranges */
 	unsigned tries;	  /* of a request */
 	unsigned timeout; /* seconds without an answer after which a try has failed */
-	/* Takes rights away from the process once it is set up; NULL: nothing. */
-	void (*confine)(void);
+	/* Takes rights away from the process once it is set up; NULL: nothing. `readable`: files, and folders
+	 * with all beneath them, that it goes on to read; ends with NULL. */
+	void (*confine)(const char *const *readable);
 };
 
 /* Starts the process; h5_remote_close() ends it. Must run before the first thread starts. It takes variables

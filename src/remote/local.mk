@@ -1,16 +1,29 @@
 libh5fs_a_SOURCES += \
 	src/remote/fetcher.c \
 	src/remote/fetcher.h \
+	src/remote/grant.c \
+	src/remote/grant.h \
 	src/remote/private.h \
+	src/remote/profile.c \
+	src/remote/profile.h \
 	src/remote/response.c \
 	src/remote/response.h \
+	src/remote/s3.c \
+	src/remote/s3.h \
+	src/remote/text.h \
 	src/remote/url.c \
-	src/remote/url.h
+	src/remote/url.h \
+	src/remote/xml.c \
+	src/remote/xml.h
 if HAVE_LIBCURL
 libh5fs_a_SOURCES += \
 	src/remote/answer.c \
-	src/remote/s3.c \
-	src/remote/s3.h \
+	src/remote/credentials.c \
+	src/remote/credentials.h \
+	src/remote/handle.c \
+	src/remote/handle.h \
+	src/remote/identity.c \
+	src/remote/identity.h \
 	src/remote/serve.c \
 	src/remote/transfer.c
 endif

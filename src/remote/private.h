@@ -3,6 +3,7 @@
 #define H5_REMOTE_PRIVATE_H
 
 #include "io/remote_protocol.h"
+#include "remote/credentials.h"
 #include "remote/fetcher.h"
 #include "remote/response.h"
 #include "remote/s3.h"
@@ -36,6 +37,8 @@ enum h5_body {
 	H5_BODY_REFUSE,
 };
 
+enum { H5_TRANSFER_SAID = 8 << 10 }; /* bytes that are kept of what a server says about an error */
+
 struct h5_fetcher;
 
 /* One request of the daemon, in as many HTTP requests as it takes. */
@@ -50,9 +53,13 @@ struct h5_transfer {
 	char error[CURL_ERROR_SIZE];
 	struct h5_response response;
 	enum h5_body body;
-	uint64_t got;	    /* bytes in the cells */
-	uint64_t discarded; /* bytes of the present body */
-	uint8_t *whole;	    /* owned: a whole file so far */
+	uint64_t got;		     /* bytes in the cells */
+	uint64_t discarded;	     /* bytes of the present body */
+	char said[H5_TRANSFER_SAID]; /* its begin */
+	bool own;		     /* the request went to the URL's own server, or the same store */
+	unsigned generation;	     /* of the credentials that it was signed with */
+	bool renewed;		     /* newer credentials were asked for */
+	uint8_t *whole;		     /* owned: a whole file so far */
 	uint64_t whole_size, whole_capacity;
 	uint64_t received;
 	unsigned tries, requests, redirects;
@@ -66,9 +73,10 @@ struct h5_fetcher {
 	char *url; /* owned: of the mounted file, for HTTP */
 	bool is_s3;
 	struct h5_s3 s3;
-	struct curl_slist *fields; /* owned: header lines for the URL's own server */
-	const char *certificates;  /* a file of authorities; NULL: the system's */
-	int setup;		   /* why nothing can be fetched: a negative errno; 0: it can */
+	struct h5_credentials credentials; /* of an object store */
+	struct curl_slist *fields;	   /* owned: header lines for the URL's own server */
+	char *certificates;		   /* owned: a file of authorities; NULL: the system's */
+	int setup;			   /* why nothing can be fetched: a negative errno; 0: it can */
 	char setup_text[H5_REMOTE_TEXT];
 	struct h5_source sources[H5_REMOTE_FILES];
 	struct h5_transfer transfers[H5_REMOTE_UNDER_WAY];
@@ -92,8 +100,14 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 void h5_answer_head(struct h5_transfer *t);
 
 struct h5_verdict {
-	enum { H5_DONE, H5_AGAIN, H5_ELSEWHERE, H5_REFUSED } what;
-	int code; /* H5_REFUSED; H5_AGAIN: if it was the last try */
+	enum {
+		H5_DONE,
+		H5_AGAIN,
+		H5_ELSEWHERE, /* a redirect */
+		H5_EXPIRED,   /* newer credentials may help; else as H5_REFUSED */
+		H5_REFUSED,
+	} what;
+	int code; /* H5_REFUSED, H5_EXPIRED; H5_AGAIN: if it was the last try */
 	enum h5_remote_reason reason;
 	char text[H5_REMOTE_TEXT];
 };

@@ -1,17 +1,12 @@
 #include "remote/response.h"
 
 #include "base/checked.h"
+#include "remote/text.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* A piece of the line that is still to be read. */
-struct text {
-	const char *p;
-	size_t n;
-};
-
-static bool skip(struct text *t, const char *word)
+static bool skip(struct h5_text *t, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -22,23 +17,7 @@ static bool skip(struct text *t, const char *word)
 	return true;
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static struct text trim(struct text t)
-{
-	while (t.n && is_blank(*t.p)) {
-		t.p++;
-		t.n--;
-	}
-	while (t.n && is_blank(t.p[t.n - 1]))
-		t.n--;
-	return t;
-}
-
-static bool take_number(struct text *t, uint64_t *number)
+static bool take_number(struct h5_text *t, uint64_t *number)
 {
 	size_t digits = 0;
 
@@ -50,7 +29,7 @@ static bool take_number(struct text *t, uint64_t *number)
 }
 
 /* "bytes FIRST-LAST/SIZE", or, with a 416, "bytes STAR/SIZE" (RFC 9110, 14.4). */
-static bool take_range(struct h5_response *r, struct text t)
+static bool take_range(struct h5_response *r, struct h5_text t)
 {
 	uint64_t first = 0, last = 0, size;
 	bool whole;
@@ -74,7 +53,7 @@ static bool take_range(struct h5_response *r, struct text t)
 	return true;
 }
 
-static bool take_length(struct h5_response *r, struct text t)
+static bool take_length(struct h5_response *r, struct h5_text t)
 {
 	uint64_t length;
 
@@ -86,7 +65,7 @@ static bool take_length(struct h5_response *r, struct text t)
 }
 
 /* True: the bytes may stand in a field of a request. */
-static bool is_printable(struct text t)
+static bool is_printable(struct h5_text t)
 {
 	for (size_t i = 0; i < t.n; i++)
 		if ((unsigned char)t.p[i] <= ' ' || t.p[i] == 0x7f)
@@ -94,9 +73,9 @@ static bool is_printable(struct text t)
 	return true;
 }
 
-static bool take_tag(struct h5_response *r, struct text t)
+static bool take_tag(struct h5_response *r, struct h5_text t)
 {
-	struct text inner = t;
+	struct h5_text inner = t;
 
 	skip(&inner, "W/");
 	if (inner.n < 2 || inner.p[0] != '"' || inner.p[inner.n - 1] != '"' || t.n >= sizeof r->tag ||
@@ -109,7 +88,7 @@ static bool take_tag(struct h5_response *r, struct text t)
 	return true;
 }
 
-static void take_modified(struct h5_response *r, struct text t)
+static void take_modified(struct h5_response *r, struct h5_text t)
 {
 	if (t.n >= sizeof r->modified)
 		return;
@@ -118,7 +97,7 @@ static void take_modified(struct h5_response *r, struct text t)
 }
 
 /* "HTTP/1.1 206 Partial Content" */
-static void begin(struct h5_response *r, struct text t)
+static void begin(struct h5_response *r, struct h5_text t)
 {
 	uint64_t status = 0;
 
@@ -127,14 +106,14 @@ static void begin(struct h5_response *r, struct text t)
 		t.p++;
 		t.n--;
 	}
-	t = trim(t);
+	t = h5_text_trim(t);
 	r->malformed = !take_number(&t, &status) || status < 100 || status > 999;
 	r->status = r->malformed ? 0 : (unsigned)status;
 }
 
 bool h5_response_line(struct h5_response *r, const char *line, size_t n)
 {
-	struct text t = {line, n};
+	struct h5_text t = {line, n};
 	bool sound = true;
 
 	r->seen += n;
@@ -143,13 +122,13 @@ bool h5_response_line(struct h5_response *r, const char *line, size_t n)
 	if (skip(&t, "HTTP/"))
 		begin(r, t);
 	else if (skip(&t, "Content-Range:"))
-		sound = take_range(r, trim(t));
+		sound = take_range(r, h5_text_trim(t));
 	else if (skip(&t, "Content-Length:"))
-		sound = take_length(r, trim(t));
+		sound = take_length(r, h5_text_trim(t));
 	else if (skip(&t, "ETag:"))
-		sound = take_tag(r, trim(t));
+		sound = take_tag(r, h5_text_trim(t));
 	else if (skip(&t, "Last-Modified:"))
-		take_modified(r, trim(t));
+		take_modified(r, h5_text_trim(t));
 	r->malformed |= !sound;
 	return true;
 }

@@ -1,25 +1,23 @@
-/* Object stores with the interface of S3: where an object is, and who asks for it. */
+/* Object stores with the interface of S3: where an object is. Pure functions. */
 #ifndef H5_REMOTE_S3_H
 #define H5_REMOTE_S3_H
 
+#include "remote/grant.h"
+
 #include <stdbool.h>
 
-/* All are owned. */
 struct h5_s3 {
-	char *key, *secret; /* NULL: requests are not signed */
-	char *token;	    /* of a session; NULL: none */
-	char *region;
-	char *endpoint; /* NULL: that of Amazon */
+	char region[H5_REGION];
+	char *endpoint; /* owned: URL of the store; NULL: Amazon's */
 };
 
-/* Finds the credentials as the tools of AWS do: in the environment, else in the profile of AWS_PROFILE in
- * ~/.aws/credentials and ~/.aws/config. `endpoint`: of another store; NULL: the environment's, or none.
- * `anonymous`: none are wanted. -EACCES: there are none; -ENOTSUP: the profile would have to run a program.
- * *why says so. Run h5_s3_release() in any case. */
-int h5_s3_find(struct h5_s3 *s3, const char *endpoint, bool anonymous, const char **why);
-void h5_s3_release(struct h5_s3 *s3); /* may run twice */
-
-/* The URL for HTTP of s3://BUCKET/KEY; the caller frees it. NULL: no memory. */
+/* The URL for HTTP of s3://BUCKET/KEY; the caller frees it. NULL: no memory. At Amazon, the bucket is a part
+ * of the host's name, unless a certificate would not fit that; elsewhere the begin of the path. */
 char *h5_s3_url(const struct h5_s3 *s3, const char *url);
+/* The URL of Amazon's token server (STS) of that region; the caller frees it. NULL: no memory. */
+char *h5_s3_token_url(const char *region);
+/* True: `url` is in the same bucket of Amazon's store as `home`, which h5_s3_url() has made, at whatever
+ * server of it; so it may see signatures for that bucket. Both by HTTPS. */
+bool h5_s3_is_same_bucket(const char *home, const char *url);
 
 #endif

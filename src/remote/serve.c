@@ -155,6 +155,23 @@ static struct h5_transfer *next_queued(struct h5_fetcher *f)
 	return first;
 }
 
+/* True: the request may be made now. While credentials are being got, requests wait, and those under way go
+ * on. */
+static bool may_start(struct h5_transfer *t, uint64_t now)
+{
+	struct h5_credentials *c = &t->fetcher->credentials;
+
+	switch (h5_credentials_want(c, now)) {
+	case H5_CREDENTIALS_GOOD:
+		return true;
+	case H5_CREDENTIALS_NONE:
+		h5_transfer_reply(t, t->request.what == H5_REMOTE_OPEN ? c->code : -EIO, c->reason, c->text);
+		return false;
+	default:
+		return false;
+	}
+}
+
 static void start_transfers(struct h5_fetcher *f)
 {
 	uint64_t now = h5_transfer_now();
@@ -163,8 +180,13 @@ static void start_transfers(struct h5_fetcher *f)
 	for (t = f->transfers; t < f->transfers + H5_REMOTE_UNDER_WAY; t++)
 		if (t->state == H5_TRANSFER_RESTING && t->due <= now)
 			t->state = H5_TRANSFER_QUEUED;
-	for (unsigned running = count_running(f); running < RUNNING_MAX && (t = next_queued(f)); running++)
-		h5_transfer_start(t);
+	for (unsigned running = count_running(f); running < RUNNING_MAX && (t = next_queued(f));)
+		if (may_start(t, now)) {
+			h5_transfer_start(t);
+			running++;
+		} else if (t->state == H5_TRANSFER_QUEUED) {
+			return;
+		}
 }
 
 static void end_transfers(struct h5_fetcher *f)
@@ -181,6 +203,8 @@ static void end_transfers(struct h5_fetcher *f)
 			continue;
 		curl_easy_getinfo(easy, CURLINFO_PRIVATE, &t);
 		curl_multi_remove_handle(f->multi, easy);
+		if (h5_credentials_end(&f->credentials, easy, result, h5_transfer_now()))
+			continue;
 		h5_transfer_end((struct h5_transfer *)t, result);
 	}
 }
@@ -189,11 +213,15 @@ static void end_transfers(struct h5_fetcher *f)
 static int time_to_wait(const struct h5_fetcher *f)
 {
 	uint64_t now = h5_transfer_now(), until = now + LONG;
+	const struct h5_credentials *c = &f->credentials;
 
+	if (c->state == H5_CREDENTIALS_RESTING)
+		until = h5_min(until, c->due);
 	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++) {
 		if (f->transfers[i].state == H5_TRANSFER_RESTING)
 			until = h5_min(until, f->transfers[i].due);
-		if (f->transfers[i].state == H5_TRANSFER_QUEUED && count_running(f) < RUNNING_MAX)
+		if (f->transfers[i].state == H5_TRANSFER_QUEUED && c->state == H5_CREDENTIALS_IDLE &&
+		    count_running(f) < RUNNING_MAX)
 			return 0;
 	}
 	return until > now ? (int)(until - now) : 0;

@@ -1,7 +1,6 @@
 /* One transfer: its HTTP requests, and the reply to the daemon. */
-#include "config.h"
-
 #include "base/checked.h"
+#include "remote/handle.h"
 #include "remote/private.h"
 #include "remote/url.h"
 
@@ -122,6 +121,15 @@ static bool take_whole(struct h5_transfer *t, const char *data, size_t n)
 	return true;
 }
 
+/* Keeps the begin. */
+static bool discard(struct h5_transfer *t, const char *data, size_t n)
+{
+	if (t->discarded < sizeof t->said)
+		memcpy(t->said + t->discarded, data, h5_min(n, sizeof t->said - t->discarded));
+	t->discarded += n;
+	return t->discarded <= DISCARD_MAX;
+}
+
 static size_t take_body(char *data, size_t size, size_t count, void *arg)
 {
 	struct h5_transfer *t = arg;
@@ -136,7 +144,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *arg)
 	else if (t->body == H5_BODY_WHOLE)
 		good = take_whole(t, data, n);
 	else if (t->body == H5_BODY_DISCARD)
-		good = (t->discarded += n) <= DISCARD_MAX;
+		good = discard(t, data, n);
 	if (!good && t->body != H5_BODY_DISCARD)
 		t->body = H5_BODY_REFUSE;
 	return good ? n : 0;
@@ -144,49 +152,32 @@ static size_t take_body(char *data, size_t size, size_t count, void *arg)
 
 /* ---- the HTTP request ---- */
 
-static bool add_field(struct curl_slist **fields, const char *field)
+#define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" /* the hash of no bytes */
+
+/* Signs for the object store, unless it is asked by nobody. */
+static bool sign(struct h5_transfer *t)
 {
-	struct curl_slist *longer = curl_slist_append(*fields, field);
+	const struct h5_credentials *c = &t->fetcher->credentials;
 
-	if (longer)
-		*fields = longer;
-	return longer;
-}
-
-/* Those that a signature needs. The hash is that of an empty body. */
-static bool add_signed_fields(struct h5_transfer *t)
-{
-	const char *token = t->fetcher->s3.token;
-	char *field = NULL;
-	bool good = add_field(&t->fields, "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb924"
-					  "27ae41e4649b934ca495991b7852b855");
-
-	if (!good || !token)
-		return good;
-	good = asprintf(&field, "x-amz-security-token: %s", token) >= 0 && add_field(&t->fields, field);
-	free(field);
-	return good;
+	t->generation = c->generation;
+	return !c->now.key || (h5_handle_add(&t->fields, "x-amz-content-sha256: " EMPTY) &&
+			       h5_handle_sign(t->easy, &t->fields, &c->now, t->fetcher->s3.region, "s3"));
 }
 
 /* Header lines of our own. Those that the user has given go to the server of the URL alone. */
-static bool set_fields(struct h5_transfer *t, bool own)
+static bool set_fields(struct h5_transfer *t)
 {
-	char match[H5_RESPONSE_TAG + 16];
-
 	curl_slist_free_all(t->fields);
 	t->fields = NULL;
-	if (t->source->known && h5_response_is_strong(t->source->tag)) {
-		snprintf(match, sizeof match, "If-Match: %s", t->source->tag);
-		if (!add_field(&t->fields, match))
-			return false;
-	}
-	if (own && t->fetcher->s3.key && !add_signed_fields(t))
+	if (t->source->known && h5_response_is_strong(t->source->tag) &&
+	    !h5_handle_add(&t->fields, "If-Match: %s", t->source->tag))
 		return false;
-	for (const struct curl_slist *f = own ? t->fetcher->fields : NULL; f; f = f->next)
-		if (!add_field(&t->fields, f->data))
+	if (t->own && !sign(t))
+		return false;
+	for (const struct curl_slist *f = t->own ? t->fetcher->fields : NULL; f; f = f->next)
+		if (!h5_handle_add(&t->fields, "%s", f->data))
 			return false;
-	curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->fields);
-	return true;
+	return !curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->fields);
 }
 
 static void set_callbacks(struct h5_transfer *t)
@@ -201,62 +192,37 @@ static void set_callbacks(struct h5_transfer *t)
 
 static void set_limits(CURL *easy, unsigned timeout)
 {
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-#if LIBCURL_VERSION_NUM >= 0x075500
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-	curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
-	/* A connection for each request: what one gives is often less than there is. */
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER);
-	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	curl_easy_setopt(easy, CURLOPT_FILETIME, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)timeout);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)timeout);
 }
 
-/* Signs the request for an object store. */
-static bool sign(struct h5_transfer *t)
+/* True: the URL's own server may see who asks; so may all servers of Amazon's store, for the same bucket. */
+static bool is_own(const struct h5_fetcher *f, const char *url)
 {
-	const struct h5_s3 *s3 = &t->fetcher->s3;
-	char *provider;
-	bool good;
-
-	if (asprintf(&provider, "aws:amz:%s:s3", s3->region) < 0)
-		return false;
-	good = !curl_easy_setopt(t->easy, CURLOPT_AWS_SIGV4, provider) &&
-	       !curl_easy_setopt(t->easy, CURLOPT_USERNAME, s3->key) &&
-	       !curl_easy_setopt(t->easy, CURLOPT_PASSWORD, s3->secret);
-	free(provider);
-	return good;
+	return h5_url_same_origin(url, f->url) ||
+	       (f->is_s3 && !f->s3.endpoint && h5_s3_is_same_bucket(f->url, url));
 }
 
 static bool set_up(struct h5_transfer *t)
 {
 	const struct h5_source *source = t->source;
 	const char *url = source->target ? source->target : source->url;
-	bool own = h5_url_same_origin(url, t->fetcher->url);
 	uint64_t first = t->request.offset + t->got, last = t->request.offset + t->request.n - 1;
 	char range[64];
 
-	if (t->easy)
-		curl_easy_reset(t->easy);
-	else if (!(t->easy = curl_easy_init()))
+	if (!h5_handle_renew(&t->easy, t->fetcher->certificates))
 		return false;
+	t->own = is_own(t->fetcher, url);
 	snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, first, last);
 	set_callbacks(t);
 	set_limits(t->easy, t->fetcher->options.timeout);
-	if (own && !t->fetcher->is_s3)
+	if (t->own && !t->fetcher->is_s3)
 		curl_easy_setopt(t->easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
-	if (own && t->fetcher->s3.key && !sign(t))
-		return false;
-	if (t->fetcher->certificates)
-		curl_easy_setopt(t->easy, CURLOPT_CAINFO, t->fetcher->certificates);
-	return !curl_easy_setopt(t->easy, CURLOPT_USERAGENT, "h5fs/" PACKAGE_VERSION) &&
-	       !curl_easy_setopt(t->easy, CURLOPT_URL, url) &&
-	       !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t, own);
+	return !curl_easy_setopt(t->easy, CURLOPT_URL, url) &&
+	       !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t);
 }
 
 void h5_transfer_start(struct h5_transfer *t)
@@ -341,6 +307,17 @@ static bool go_back(struct h5_transfer *t)
 	return true;
 }
 
+/* True: it is tried again with newer credentials. */
+static bool wait_for_newer(struct h5_transfer *t)
+{
+	if (!h5_credentials_refuse(&t->fetcher->credentials, t->generation, h5_transfer_now()))
+		return false;
+	t->renewed = true;
+	t->tries--; /* not a failure */
+	t->state = H5_TRANSFER_QUEUED;
+	return true;
+}
+
 static void reply_last(struct h5_transfer *t, const struct h5_verdict *verdict)
 {
 	char text[H5_REMOTE_TEXT + 64];
@@ -361,12 +338,18 @@ void h5_transfer_end(struct h5_transfer *t, CURLcode result)
 	h5_answer_judge(t, result, &verdict);
 	switch (verdict.what) {
 	case H5_DONE:
+		if (t->own)
+			h5_credentials_prove(&t->fetcher->credentials, t->generation);
 		h5_answer_learn(t);
 		h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
 		break;
 	case H5_AGAIN:
 		if (!try_again(t, result))
 			reply_last(t, &verdict);
+		break;
+	case H5_EXPIRED:
+		if (!wait_for_newer(t))
+			h5_transfer_reply(t, verdict.code, verdict.reason, verdict.text);
 		break;
 	case H5_ELSEWHERE:
 		if (!go_elsewhere(t))

@@ -2,7 +2,9 @@
 
 #include "base/error.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,8 @@
 #define SECURE "https://"
 #define PLAIN  "http://"
 #define BUCKET "s3://"
+
+enum { HOST = 256 }; /* bytes of a host's name, its NUL included */
 
 /* The text behind the prefix, in upper or lower case; NULL: the text begins otherwise. */
 static const char *behind(const char *text, const char *prefix)
@@ -78,14 +82,15 @@ static bool leads_down(const char *name)
 	}
 }
 
-char *h5_url_encode(const char *path)
+/* Encodes all but letters, digits and the bytes of `kept`. */
+static char *encode(const char *text, const char *kept)
 {
-	char *out = malloc(3 * strlen(path) + 1), *p = out;
+	char *out = malloc(3 * strlen(text) + 1), *p = out;
 
-	for (; out && *path; path++) {
-		unsigned char c = (unsigned char)*path;
+	for (; out && *text; text++) {
+		unsigned char c = (unsigned char)*text;
 
-		if (c < 0x80 && (isalnum(c) || strchr("-._~/", c)))
+		if (c < 0x80 && (isalnum(c) || strchr(kept, c)))
 			*p++ = (char)c;
 		else
 			p += sprintf(p, "%%%02X", c);
@@ -93,6 +98,16 @@ char *h5_url_encode(const char *path)
 	if (out)
 		*p = 0;
 	return out;
+}
+
+char *h5_url_encode(const char *path)
+{
+	return encode(path, "-._~/");
+}
+
+char *h5_url_encode_value(const char *text)
+{
+	return encode(text, "-._~");
 }
 
 char *h5_url_beside(const char *url, const char *name)
@@ -141,6 +156,59 @@ bool h5_url_same_origin(const char *a, const char *b)
 	struct origin x = origin_of(a), y = origin_of(b);
 
 	return x.host && y.host && x.secure == y.secure && x.n == y.n && !strncasecmp(x.host, y.host, x.n);
+}
+
+bool h5_url_is_secure(const char *url)
+{
+	return origin_of(url).secure;
+}
+
+/* The host without its port, and an IPv6 address without its brackets. "": it has none, or a long one. */
+static void take_host(const char *url, char host[HOST])
+{
+	struct origin o = origin_of(url);
+	bool bracket = o.host && o.n && *o.host == '[';
+	const char *end = o.host ? memchr(o.host, bracket ? ']' : ':', o.n) : NULL;
+	size_t n = end ? (size_t)(end - o.host) : o.n;
+
+	if (!o.host || n - bracket >= HOST || (bracket && !end))
+		n = bracket;
+	memcpy(host, o.host ? o.host + bracket : "", n - bracket);
+	host[n - bracket] = 0;
+}
+
+bool h5_url_is_near(const char *url)
+{
+	struct in6_addr six;
+	struct in_addr four;
+	char host[HOST];
+
+	take_host(url, host);
+	return !strcasecmp(host, "localhost") ||
+	       (inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127) ||
+	       (inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six));
+}
+
+bool h5_url_gives_credentials(const char *url)
+{
+	static const char *const agents[] = {"169.254.170.2", "169.254.170.23", "fd00:ec2::23"};
+	char host[HOST];
+
+	take_host(url, host);
+	for (size_t i = 0; i < sizeof agents / sizeof *agents; i++)
+		if (!strcasecmp(host, agents[i]))
+			return true;
+	return *host && (h5_url_is_secure(url) || h5_url_is_near(url));
+}
+
+char *h5_url_moved(const char *url, const char *to)
+{
+	const char *path = behind_scheme(url), *host = behind_scheme(to);
+	char *out;
+
+	path += strcspn(path, "/?#");
+	host += strcspn(host, "/?#");
+	return asprintf(&out, "%.*s%s", (int)(host - to), to, path) < 0 ? NULL : out;
 }
 
 bool h5_url_may_lead(const char *from, const char *to)

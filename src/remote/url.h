@@ -16,11 +16,22 @@ char *h5_url_shown(const char *url);
 /* All but unreserved bytes and slashes are percent-encoded, since signatures cover the path as it is sent;
  * the caller frees it. NULL: no memory. */
 char *h5_url_encode(const char *path);
+/* All but unreserved bytes are, as in the value of a query; the caller frees it. NULL: no memory. */
+char *h5_url_encode_value(const char *text);
 /* The URL, for HTTP, of a file beside that one, without its query; the caller frees it. `name`: relative,
  * with the bytes of the file's path; it must not lead out of the folder. NULL: it does, or no memory. */
 char *h5_url_beside(const char *url, const char *name);
 /* True: both have the same scheme, host and port. They must be http or https. */
 bool h5_url_same_origin(const char *a, const char *b);
+/* True: by HTTPS. */
+bool h5_url_is_secure(const char *url);
+/* True: its server is this machine: localhost, 127.0.0.0/8, ::1. */
+bool h5_url_is_near(const char *url);
+/* True: a server that gives credentials to containers may be there: by HTTPS anywhere, else at this machine,
+ * or at the addresses of Amazon's agents. */
+bool h5_url_gives_credentials(const char *url);
+/* The path and the query of `url` at the server of `to`; the caller frees it. NULL: no memory. */
+char *h5_url_moved(const char *url, const char *to);
 /* True: a redirect may lead from one to the other: to http or https, but not from https to http. */
 bool h5_url_may_lead(const char *from, const char *to);
 

@@ -29,6 +29,12 @@ NO_BODY = hashlib.sha256(b"").hexdigest()
 SKEW = 900  # seconds that a signature's date may be off
 
 Keys = collections.namedtuple("Keys", "access secret token region", defaults=(None, "us-east-1"))
+WRONG_REGION = "AuthorizationHeaderMalformed: region"
+
+
+class Ended(Keys):
+    """Keys that are not valid any more."""
+
 
 
 class Request:
@@ -46,6 +52,8 @@ class Request:
         self.status = None
         self.sent = 0
         self.range = self.headers.get("Range")
+        self.version = dict(urllib.parse.parse_qsl(self.query)).get("versionId")
+        self.body = handler.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def __repr__(self):
         return f"{self.method} {self.target} {self.range or 'all'}: {self.status}, {self.sent} bytes"
@@ -140,23 +148,23 @@ def canonical_query(query):
     return "&".join("=".join(pair) for pair in sorted((name, value) for name, _, value in pairs))
 
 
-def signature(keys, method, target, headers, signed, amz_date, scope):
-    """The signature that a request must have; `headers` are looked up by lower-case names."""
+def signature(keys, method, target, headers, signed, amz_date, scope, hashed=None):
+    """The signature that a request must have; `headers` are looked up by lower-case names. hashed: of the body, if no header says it."""
     url = urllib.parse.urlsplit(target)
     lines = [f"{name}:{' '.join(headers[name].split())}\n" for name in signed.split(";")]
-    request = "\n".join([method, url.path, canonical_query(url.query), "".join(lines), signed, headers["x-amz-content-sha256"]])
+    request = "\n".join([method, url.path, canonical_query(url.query), "".join(lines), signed, hashed or headers["x-amz-content-sha256"]])
     date, region, service, _ = scope.split("/")
     text = "\n".join(["AWS4-HMAC-SHA256", amz_date, scope, hashlib.sha256(request.encode()).hexdigest()])
     return hmac.new(derive_key(keys.secret, date, region, service), text.encode(), hashlib.sha256).hexdigest()
 
 
-AUTHORIZATION = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/, ]+)/([0-9]{8}/[^/, ]+/s3/aws4_request), ?SignedHeaders=([a-z0-9;-]+), ?"
+AUTHORIZATION = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/, ]+)/([0-9]{8}/[^/, ]+/[a-z0-9]+/aws4_request), ?SignedHeaders=([a-z0-9;-]+), ?"
                            r"Signature=([0-9a-f]{64})")
 UNRESERVED = re.compile(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*")
 
 
-def check_signature(keys, request):
-    """None, or S3's code of the error and what is wrong."""
+def check_signature(keys, request, service="s3"):
+    """None, or S3's code of the error and what is wrong. keys: as of ObjectServer."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     if "authorization" not in headers:
         return "AccessDenied", "no signature"
@@ -164,26 +172,33 @@ def check_signature(keys, request):
     if not match:
         return "AuthorizationHeaderMalformed", "not a signature of version 4"
     access, scope, signed, given = match.groups()
-    if access != keys.access:
+    if callable(keys):
+        keys = keys(access)
+    if not keys or access != keys.access:
         return "InvalidAccessKeyId", "another access key"
+    if isinstance(keys, Ended):
+        return "ExpiredToken", "the provided token has expired"
     if headers.get("x-amz-security-token") != keys.token:
         return "InvalidToken", "another session token"
-    date, region, _, _ = scope.split("/")
+    date, region, named, _ = scope.split("/")
     amz_date = headers.get("x-amz-date", "")
-    if region != keys.region or amz_date[:8] != date:
-        return "AuthorizationHeaderMalformed", "another region or date"
+    if amz_date[:8] != date or named != service:
+        return "AuthorizationHeaderMalformed", "another date or service"
+    if region != keys.region:
+        return WRONG_REGION, "another region"
     then = datetime.datetime.strptime(amz_date, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
     if abs((datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()) > SKEW:
         return "RequestTimeTooSkewed", "an old signature"
-    must = {"host", "x-amz-date", "x-amz-content-sha256"} | {name for name in headers if name.startswith("x-amz-")}
+    hashed = hashlib.sha256(request.body).hexdigest() if service != "s3" else None
+    must = {"host", "x-amz-date"} | {name for name in headers if name.startswith("x-amz-")} | ({"x-amz-content-sha256"} if not hashed else set())
     names = signed.split(";")
     if names != sorted(set(names)) or not must <= set(names) <= set(headers):
         return "AccessDenied", f"the signed headers are {signed}"
-    if headers["x-amz-content-sha256"] not in (NO_BODY, "UNSIGNED-PAYLOAD"):
+    if not hashed and headers["x-amz-content-sha256"] not in (NO_BODY, "UNSIGNED-PAYLOAD"):
         return "XAmzContentSHA256Mismatch", "a hash of other contents"
     if not UNRESERVED.fullmatch(urllib.parse.urlsplit(request.target).path):
         return "SignatureDoesNotMatch", "the path has bytes that must be percent-encoded"
-    if not hmac.compare_digest(given, signature(keys, request.method, request.target, headers, signed, amz_date, scope)):
+    if not hmac.compare_digest(given, signature(keys, request.method, request.target, headers, signed, amz_date, scope, hashed)):
         return "SignatureDoesNotMatch", "another signature"
     return None
 
@@ -226,12 +241,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if owner.keys:
             bad = check_signature(owner.keys, request)
             if bad:
-                return self.answer_error(400 if bad[0].startswith("Invalid") and "Token" in bad[0] else 403, *bad)
-        content = owner.content(request.path)
+                return self.refuse(*bad)
+        path = owner.prefix(self.headers["Host"]) + request.path
+        if request.version is not None and owner.versions == "forbidden":
+            return self.answer_error(403, "AccessDenied", "not allowed to s3:GetObjectVersion")
+        content = owner.content(path, request.version)
         if content is None:
-            return self.answer_error(404, "NoSuchKey", "no such object")
-        data, tag, date = content
+            return self.answer_error(404, "NoSuchVersion" if request.version else "NoSuchKey", "no such object")
+        data, tag, date, version = content
         shown = {"ETag": tag, "Last-Modified": date, "Accept-Ranges": "bytes", "Content-Type": "application/octet-stream"}
+        if owner.versions:
+            shown["x-amz-version-id"] = version
         if "If-Match" in request.headers and request.headers["If-Match"] not in (tag, "*"):
             return self.answer_error(412, "PreconditionFailed", "another version")
         if request.headers.get("If-None-Match") == tag:
@@ -252,9 +272,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         shown["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
         return self.answer(206, shown, memoryview(data)[first:last + 1])
 
-    def answer_error(self, code, name, text):
-        body = f"<?xml version=\"1.0\"?>\n<Error><Code>{name}</Code><Message>{text}</Message></Error>".encode()
-        self.answer(code, {"Content-Type": "application/xml"}, body)
+    def refuse(self, name, text):
+        """What is wrong with a signature."""
+        if name != WRONG_REGION:
+            return self.answer_error(400 if "Token" in name else 403, name, text)
+        region = self.server.owner.keys_region
+        code, headed = self.server.owner.wrong_region
+        name = {301: "PermanentRedirect", 307: "TemporaryRedirect"}.get(code, name.split(":")[0])
+        return self.answer_error(code, name, text, "" if headed else f"<Region>{region}</Region>", {"x-amz-bucket-region": region} if headed else {})
+
+    def answer_error(self, code, name, text, more="", headers=()):
+        body = f"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{name}</Code><Message>{text}</Message>{more}</Error>".encode()
+        self.answer(code, {"Content-Type": "application/xml", **dict(headers)}, body)
 
     def answer(self, code, headers, body):
         """Sends headers and body, as far as a fault lets it; a body of None has no length either."""
@@ -313,11 +342,19 @@ Count = collections.namedtuple("Count", "requests bytes connections")
 
 
 class ObjectServer:
-    """Serves the files of a folder under their names. keys: every request must be signed with them. delay: seconds before each answer;
-    rate: bytes a second of each connection. tls: HTTPS with a certificate of its own (`certificate`)."""
+    """Serves the files of a folder under their names. keys: every request must be signed with them; or a function that has those of an
+    access key. delay: seconds before each answer; rate: bytes a second of each connection. tls: HTTPS with a certificate of its own
+    (`certificate`), which is also for the hosts `names`: of a host BUCKET.s3..., the files are those of the folder BUCKET.
+    versions: objects that are written anew keep their versions ("forbidden": nobody may read these). wrong_region: what who signs for
+    another region is answered: a status, and whether a header says the right one, or the body."""
 
-    def __init__(self, folder, keys=None, delay=0, rate=None, tls=False, host="127.0.0.1"):
+    handler = Handler
+
+    def __init__(self, folder, keys=None, delay=0, rate=None, tls=False, host="127.0.0.1", names=(), versions=None, wrong_region=(400, False)):
         self.folder, self.keys, self.delay, self.rate, self.tls = folder, keys, delay, rate, tls
+        self.names, self.versions, self.wrong_region = names, versions, wrong_region
+        self.keys_region = keys.region if isinstance(keys, Keys) else Keys("", "").region
+        self.kept = {}  # contents by path and version
         self.lock = threading.Lock()
         self.ending = threading.Event()
         self.requests = []
@@ -325,7 +362,7 @@ class ObjectServer:
         self.wrong = []  # what clients did that they must not
         self.rules = []
         self.contents = {}
-        self.server = Threads((host, 0), Handler, bind_and_activate=True)
+        self.server = Threads((host, 0), self.handler, bind_and_activate=True)
         self.server.owner = self
         self.host, self.port = host, self.server.server_address[1]
         if tls:
@@ -337,7 +374,7 @@ class ObjectServer:
         self.certificate = os.path.join(self.secrets.name, "certificate.pem")
         key = os.path.join(self.secrets.name, "key.pem")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                        "-subj", "/CN=h5fs tests", "-addext", f"subjectAltName=IP:{self.host},DNS:localhost", "-keyout", key,
+                        "-subj", "/CN=h5fs tests", "-addext", ",".join([f"subjectAltName=IP:{self.host}", "DNS:localhost", *(f"DNS:{name}" for name in self.names)]), "-keyout", key,
                         "-out", self.certificate], check=True, capture_output=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, key)
@@ -364,8 +401,15 @@ class ObjectServer:
     def url(self, name="", host=None):
         return f"{'https' if self.tls else 'http'}://{host or self.host}:{self.port}/{urllib.parse.quote(name)}"
 
-    def content(self, path):
-        """The bytes under a path, their ETag and date; None: there are none. A file that has changed has another ETag."""
+    def prefix(self, host):
+        """The folder that a host shows, BUCKET.s3.REGION.DOMAIN."""
+        bucket = host.partition(".")[0]
+        return "/" + bucket if host in self.names and bucket != "s3" else ""
+
+    def content(self, path, version=None):
+        """The bytes under a path, their ETag, date and version; None: there are none. A file that has changed has another ETag."""
+        if version is not None:
+            return self.kept.get((os.path.normpath(path), version))
         name = os.path.normpath(os.path.join(self.folder, path.lstrip("/")))
         if os.path.commonpath([self.folder, name]) != self.folder or not os.path.isfile(name):
             return None
@@ -377,7 +421,9 @@ class ObjectServer:
                 with open(name, "rb") as f:
                     data = f.read()
                 tag = f'"{hashlib.md5(data).hexdigest()}"'
-                known = self.contents[name] = mark, (data, tag, email.utils.formatdate(st.st_mtime, usegmt=True))
+                version = f"v/{len(self.kept)}+{tag[1:9]}=="
+                known = self.contents[name] = mark, (data, tag, email.utils.formatdate(st.st_mtime, usegmt=True), version)
+                self.kept[os.path.normpath(path), version] = known[1]
             return known[1]
 
     def on(self, match, fault, times=1):

@@ -1,17 +1,24 @@
 #!/usr/bin/python3
 """Files in object stores with the interface of S3: who asks for them, and with what right."""
+import errno
 import os
+import time
+
+import h5py
 
 import object_server
+from credential_server import CredentialServer, Issued
 from mountlib import Mount, MountFailed, main, read, refusal, write
+from object_server import ObjectServer, status
 from remotelib import SECRET, Case, fetcher_of
 
+KEYS = object_server.Keys("AKIDEXAMPLE", SECRET + "/+=", None, "eu-test-1")
 
-class Stores(Case):
+
+class StoreCase(Case):
     """s3://BUCKET/KEY. The server computes each signature itself."""
-    KEYS = object_server.Keys("AKIDEXAMPLE", SECRET + "/+=", None, "eu-test-1")
-    ENV = {"AWS_ACCESS_KEY_ID": KEYS.access, "AWS_SECRET_ACCESS_KEY": KEYS.secret, "AWS_REGION": KEYS.region, "AWS_PROFILE": "",
-           "AWS_SESSION_TOKEN": "", "AWS_CONFIG_FILE": "/no/file", "AWS_SHARED_CREDENTIALS_FILE": "/no/file"}
+    ENV = {**{name: "" for name in os.environ if name.startswith("AWS_")}, "AWS_REGION": KEYS.region, "AWS_CONFIG_FILE": "/no/file",
+           "AWS_SHARED_CREDENTIALS_FILE": "/no/file", "AWS_EC2_METADATA_DISABLED": "true"}
 
     def mount(self, server, env=None, options="", **more):
         options = f"s3_endpoint={server.url()[:-1]}" + options
@@ -22,6 +29,17 @@ class Stores(Case):
         os.mkdir(self.file("served", "bucket"))
         for name in "x.h5", "data+x=1,(\u00e9)~%20.h5":
             os.link(self.path, self.file("served", "bucket", name))
+
+    def refused(self, server, env, options=""):
+        """The exit status and what is said."""
+        with self.assertRaises(MountFailed) as caught, self.mount(server, env, options):
+            pass
+        return caught.exception.status, caught.exception.said
+
+
+class Stores(StoreCase):
+    KEYS = KEYS
+    ENV = {**StoreCase.ENV, "AWS_ACCESS_KEY_ID": KEYS.access, "AWS_SECRET_ACCESS_KEY": KEYS.secret}
 
     def test_environment(self):
         for token in None, "session/token+=":
@@ -55,16 +73,194 @@ class Stores(Case):
                     (14, "no permission", {"AWS_SECRET_ACCESS_KEY": "wrong"}, ""), (14, "no permission", {}, ",s3_anonymous"),
                     (14, "no credentials", {"AWS_ACCESS_KEY_ID": ""}, ""),
                     (3, "credential_process", {"AWS_ACCESS_KEY_ID": "", "AWS_CONFIG_FILE": self.file("config")}, "")):
-                with self.subTest(said), self.assertRaises(MountFailed) as caught:
-                    with self.mount(server, env, options):
-                        pass
-                self.assertEqual(caught.exception.status, expected, caught.exception.said)
-                self.assertIn(said, caught.exception.said)
+                with self.subTest(said):
+                    code, heard = self.refused(server, env, options)
+                    self.assertEqual(code, expected, heard)
+                    self.assertIn(said, heard)
         self.assertEqual(refusal("s3://bucket/x.h5", options="s3_endpoint=127.0.0.1")[0], 2)
 
     def test_anonymous(self):
         with self.serve() as server, self.mount(server, options=",s3_anonymous") as m:
             self.block(m, 3)
+
+
+class Granted(StoreCase):
+    """Credentials for a while, from each place where there are some."""
+
+    def setUp(self):
+        super().setUp()
+        self.issued = Issued(KEYS.region)
+        self.store = self.enterContext(self.serve(keys=self.issued))
+        self.store.keys_region = KEYS.region
+
+    def give(self, **options):
+        giver = self.enterContext(CredentialServer(self.issued, **options))
+        self.addCleanup(lambda: self.assertEqual((giver.wrong, self.issued.late), ([], [])))
+        return giver
+
+    def reads(self, env, grants=1):
+        """A mount that gets credentials, and newer ones when the store does not take these any more."""
+        with self.mount(self.store, env) as m:
+            self.block(m, 3)
+            self.block(m, 4)
+            self.assertEqual(len(self.issued.grants), grants)
+            self.issued.revoke()
+            self.block(m, 5)
+            self.assertGreater(len(self.issued.grants), grants)
+            self.assertEqual([r.status for r in self.store.requests], [206] * 3 + [400, 206])
+
+    def with_identity(self):
+        """A token server, and what the environment says of it."""
+        self.identity = SECRET + ".first"
+        write(self.file("token"), self.identity.encode() + b"\n")
+        giver = self.give(tls=True, identity=lambda: self.identity)
+        return giver, {"CURL_CA_BUNDLE": giver.certificate, "AWS_ENDPOINT_URL_STS": giver.url("sts"), "AWS_ROLE_ARN": giver.arn,
+                       "AWS_WEB_IDENTITY_TOKEN_FILE": self.file("token")}
+
+    def test_web_identity(self):
+        giver, env = self.with_identity()
+        self.reads(env)
+        self.assertEqual(giver.asked, ["/sts", "/sts"])
+
+    def test_web_identity_of_a_profile(self):
+        giver, env = self.with_identity()
+        write(self.file("config"), f"[default]\nrole_arn = {giver.arn}\nweb_identity_token_file = {self.file('token')}\n"
+              "role_session_name = me\n".encode())
+        self.reads({**env, "AWS_CONFIG_FILE": self.file("config"), "AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_ROLE_ARN": ""})
+
+    def test_token_that_is_replaced(self):
+        """A file with a token is read anew, also if another one has taken its place."""
+        _, env = self.with_identity()
+        with self.mount(self.store, env) as m:
+            self.identity = SECRET + ".second"
+            write(self.file("token.new"), self.identity.encode())
+            os.rename(self.file("token.new"), self.file("token"))
+            self.issued.revoke()
+            self.block(m, 3)
+
+    def test_role(self):
+        """The keys of one profile, or those of the machine, ask for the role of another one."""
+        giver = self.give(source=KEYS)
+        giver.external = "an id & more"
+        role = f"[default]\nrole_arn = {giver.arn}\nexternal_id = {giver.external}\n"
+        env = {"AWS_CONFIG_FILE": self.file("config"), "AWS_SHARED_CREDENTIALS_FILE": self.file("credentials"),
+               "AWS_ENDPOINT_URL_STS": giver.url("sts"), "AWS_EC2_METADATA_SERVICE_ENDPOINT": giver.url("instance"),
+               "AWS_EC2_METADATA_DISABLED": ""}
+        write(self.file("credentials"), f"[base]\naws_access_key_id={KEYS.access}\naws_secret_access_key={KEYS.secret}\n".encode())
+        write(self.file("config"), (role + "source_profile = base\n").encode())
+        self.reads(env)
+        self.store.forget()
+        giver.source = self.issued
+        write(self.file("config"), (role + "credential_source = Ec2InstanceMetadata\n").encode())
+        self.reads(env, 4)
+
+    def test_container(self):
+        giver = self.give()
+        giver.container_token = f"Bearer {SECRET}"
+        env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": giver.url("container/task"), "http_proxy": "http://127.0.0.1:1"}
+        write(self.file("token"), giver.container_token.encode())
+        self.reads({**env, "no_proxy": "*", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "wrong", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": self.file("token")})
+        with self.mount(self.store, {**env, "no_proxy": "127.0.0.1", "AWS_CONTAINER_AUTHORIZATION_TOKEN": giver.container_token}) as m:
+            self.block(m, 3)
+
+    def test_instance(self):
+        giver = self.give()
+        env = {"AWS_EC2_METADATA_DISABLED": "", "AWS_EC2_METADATA_SERVICE_ENDPOINT": giver.url("instance")}
+        self.reads(env)
+        self.assertEqual([path.rsplit("/", 1)[1] for path in giver.asked], ["token", "", "machine-role"] * 2)
+        giver.role = None
+        self.assertEqual(self.refused(self.store, env)[0], 14)
+
+    def test_before_they_end(self):
+        """New ones are there before the old ones end: the store never sees those."""
+        giver = self.give()
+        giver.container_token = "token"
+        self.issued.seconds = 6
+        with h5py.File(self.path, "a") as f:
+            for i in range(200):
+                f[f"links/{i}"] = h5py.ExternalLink(f"{i}.h5", "/group/small")
+                os.link(self.path, self.file("served", "bucket", f"{i}.h5"))
+        env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": giver.url("container"), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token"}
+        with self.mount(self.store, env) as m:
+            for i in range(200):
+                read(m.at("links", str(i)))
+                if len(self.issued.grants) == 2:
+                    break
+                time.sleep(0.05)
+            read(m.at("links/199"))
+        self.assertEqual(len(self.issued.grants), 2)
+        self.assertEqual({r.status for r in self.store.requests}, {206})
+
+    def test_profile_that_is_renewed(self):
+        """Keys with a token are for a while, and another program writes the next ones."""
+        def put():
+            keys = self.issued.grant().keys
+            write(self.file("new"), f"[default]\naws_access_key_id={keys.access}\naws_secret_access_key={keys.secret}\n"
+                  f"aws_session_token={keys.token}\n".encode())
+            os.rename(self.file("new"), self.file("credentials"))
+        put()
+        with self.mount(self.store, {"AWS_SHARED_CREDENTIALS_FILE": self.file("credentials")}) as m:
+            self.block(m, 3)
+            self.issued.revoke()
+            put()
+            self.block(m, 4)
+            self.issued.revoke()
+            self.assertErrno(errno.EIO, self.block, m, 5)
+
+    def test_that_do_not_help(self):
+        """One renewal, and no more, if newer ones are refused as well."""
+        giver = self.give()
+        giver.container_token = "token"
+        env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": giver.url("container"), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token"}
+        with self.mount(self.store, env) as m:
+            self.store.forget()
+            self.store.on("", status(403, body=b"<Error><Code>ExpiredToken</Code></Error>"), None)
+            self.assertErrno(errno.EIO, self.block, m, 3)
+            self.assertErrno(errno.EIO, self.block, m, 3)
+            self.assertEqual(len(self.issued.grants), 2)
+            self.store.rules.clear()
+            self.block(m, 4)
+
+    def test_giver_that_fails(self):
+        """While credentials are good, nobody waits for their server; when they are not, reads fail, and the mount lives."""
+        giver = self.give()
+        giver.container_token = "token"
+        env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": giver.url("container"), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token"}
+        giver.on("", status(503))
+        with self.mount(self.store, env) as m:
+            self.assertEqual(giver.count.requests, 2)
+            giver.on("", status(400), None)
+            self.block(m, 3)
+            self.issued.revoke()
+            self.assertErrno(errno.EIO, self.block, m, 4)
+            self.assertErrno(errno.EIO, self.block, m, 5)
+            self.assertEqual(giver.count.requests, 3)  # nobody is asked again at once
+
+    def test_refused(self):
+        giver, env = self.with_identity()
+        profile = {"AWS_CONFIG_FILE": self.file("config"), "AWS_EC2_METADATA_DISABLED": ""}
+        closed = ObjectServer(self.folder)
+        closed.server.server_close()
+        for expected, said, change, text in (
+                (14, "InvalidIdentityToken", {"AWS_WEB_IDENTITY_TOKEN_FILE": self.path[:-4] + "wrong"}, ""),
+                (14, "token file", {"AWS_WEB_IDENTITY_TOKEN_FILE": "/no/file"}, ""),
+                (3, "https", {"AWS_ENDPOINT_URL_STS": "http://192.0.2.1/"}, ""),
+                (16, "certificate", {"CURL_CA_BUNDLE": ""}, ""),
+                (14, "no credentials", {"AWS_ROLE_ARN": "", "AWS_EC2_METADATA_DISABLED": "",
+                                        "AWS_EC2_METADATA_SERVICE_ENDPOINT": closed.url("")}, ""),
+                (3, "neither this machine", {"AWS_ROLE_ARN": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://192.0.2.1/x"}, ""),
+                (3, "AWS_PROFILE", {"AWS_PROFILE": "nobody"}, ""),
+                (3, "single sign-on", {"AWS_ROLE_ARN": "", **profile}, "sso_session = x"),
+                (3, "mfa_serial", profile, "role_arn = x\nsource_profile = y\nmfa_serial = z"),
+                (3, "source_profile", profile, "role_arn = x\nsource_profile = y"),
+                (3, "region", {"AWS_REGION": "a.b/c"}, "")):
+            write(self.file("served", "wrong"), b"not that token")
+            write(self.file("config"), b"[default]\n" + text.encode())
+            with self.subTest(said):
+                code, heard = self.refused(self.store, {**env, **change})
+                self.assertIn(said, heard)
+                self.assertEqual(code, expected, heard)
+        self.assertEqual(self.store.requests, [])
 
 
 if __name__ == "__main__":
