@@ -29,6 +29,7 @@ UNIT_TESTS = \
 	tests/unit/check_filter_list \
 	tests/unit/check_fixed_array_write \
 	tests/unit/check_global_heap_write \
+	tests/unit/check_grants \
 	tests/unit/check_group \
 	tests/unit/check_group_faults \
 	tests/unit/check_group_write \

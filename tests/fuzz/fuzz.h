@@ -24,11 +24,12 @@ bool fuzz_target_at(unsigned n, struct fuzz_target *target);
 bool fuzz_target_find(const char *name, struct fuzz_target *target);
 
 /* The targets of one source each, in the form of the function above. */
-bool fuzz_message_at(unsigned n, struct fuzz_target *target); /* messages.c */
-bool fuzz_block_at(unsigned n, struct fuzz_target *target);   /* blocks.c */
-bool fuzz_filter_at(unsigned n, struct fuzz_target *target);  /* filters.c */
-bool fuzz_file_at(unsigned n, struct fuzz_target *target);    /* files.c */
-bool fuzz_text_at(unsigned n, struct fuzz_target *target);    /* texts.c */
+bool fuzz_message_at(unsigned n, struct fuzz_target *target);	 /* messages.c */
+bool fuzz_block_at(unsigned n, struct fuzz_target *target);	 /* blocks.c */
+bool fuzz_filter_at(unsigned n, struct fuzz_target *target);	 /* filters.c */
+bool fuzz_file_at(unsigned n, struct fuzz_target *target);	 /* files.c */
+bool fuzz_text_at(unsigned n, struct fuzz_target *target);	 /* texts.c */
+bool fuzz_credential_at(unsigned n, struct fuzz_target *target); /* credentials.c */
 
 /* Ends the program where a promise is broken. */
 #define FUZZ_HOLDS(condition)                                                                                \

@@ -3,6 +3,7 @@
 fuzz_targets = \
 	tests/fuzz/blocks.c \
 	tests/fuzz/checksum.c \
+	tests/fuzz/credentials.c \
 	tests/fuzz/files.c \
 	tests/fuzz/filters.c \
 	tests/fuzz/fuzz.h \

@@ -1,0 +1,395 @@
+/* What servers that give credentials say, what profiles say, and where objects are: pure functions over text.
+ */
+#include "remote/grant.h"
+#include "remote/profile.h"
+#include "remote/s3.h"
+#include "remote/url.h"
+#include "remote/xml.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- XML ---- */
+
+/* The leaves of a text as "PATH=TEXT;". */
+static bool note(void *arg, const struct h5_xml_leaf *leaf)
+{
+	char *out = arg;
+
+	for (unsigned i = 0; i < leaf->depth; i++)
+		sprintf(out + strlen(out), "%s%.*s", i ? "/" : "", (int)leaf->names[i].n, leaf->names[i].p);
+	sprintf(out + strlen(out), "=%s;", leaf->text);
+	return strcmp(leaf->text, "refuse");
+}
+
+static void is_xml(const char *text, const char *expected)
+{
+	char out[512] = "";
+
+	ck_assert_int_eq(h5_xml_read(text, strlen(text), note, out), expected ? 0 : -EINVAL);
+	if (expected)
+		ck_assert_str_eq(out, expected);
+}
+
+START_TEST(xml)
+{
+	is_xml("<a>1</a>", "a=1;");
+	is_xml("<?xml version=\"1.0\" encoding='UTF-8'?>\r\n<a x=\"1\" y = '>'>\n <b> 1 2 </b><c/>\n</a>\n",
+	       "a/b=1 2;a/c=;");
+	is_xml("<a>&lt;&amp;&gt;&quot;&apos;&#47;&#x2f;</a >", "a=<&>\"'//;");
+	is_xml("<a><b><c>1</c></b><b/></a>", "a/b/c=1;a/b=;");
+	is_xml("<a>\xc3\xa9</a>", "a=\xc3\xa9;");
+}
+END_TEST
+
+START_TEST(what_is_no_xml)
+{
+	static const char *const texts[] = {"",
+					    "x",
+					    "<a>",
+					    "<a>1</b>",
+					    "<a>1</a><b/>",
+					    "<a>1</a>x",
+					    "x<a/>",
+					    "<a><b></a></b>",
+					    "<a>x<b/></a>",
+					    "<a><b/>x</a>",
+					    "<a b>1</a>",
+					    "<a b=1/>",
+					    "<a b='<'/>",
+					    "<a><!-- x --></a>",
+					    "<!DOCTYPE a><a/>",
+					    "<a><![CDATA[x]]></a>",
+					    "<a>&nbsp;</a>",
+					    "<a>&#300;</a>",
+					    "<a>&#0;</a>",
+					    "<a>&#xg;</a>",
+					    "<a>&#1",
+					    "<a>&",
+					    "</a>",
+					    "<>",
+					    "< a/>",
+					    "<a/",
+					    "<a>refuse</a>",
+					    "<?xml?>",
+					    "<a><?xml?></a>",
+					    "<a b='1'c='2'>1</a><"};
+	char deep[8 * H5_XML_DEPTH + 16] = "";
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		is_xml(texts[i], NULL);
+	for (unsigned i = 0; i < H5_XML_DEPTH; i++)
+		strcat(deep, "<a>");
+	for (unsigned i = 0; i < H5_XML_DEPTH; i++)
+		strcat(deep, "</a>");
+	ck_assert_int_eq(h5_xml_read(deep, strlen(deep), note, (char[512]){0}), 0);
+	memmove(deep + 3, deep, strlen(deep) + 1);
+	memcpy(deep, "<a>", 3);
+	strcat(deep, "</a>");
+	is_xml(deep, NULL);
+	ck_assert_int_eq(h5_xml_read("<a>\0</a>", 8, note, (char[512]){0}), -EINVAL);
+}
+END_TEST
+
+/* ---- answers ---- */
+
+START_TEST(times)
+{
+	static const struct {
+		const char *text;
+		int64_t seconds;
+	} good[] = {{"1970-01-01T00:00:01Z", 1},
+		    {"2026-11-23T10:45:00Z", 1795430700},
+		    {"2026-11-23T10:45:00.123456Z", 1795430700},
+		    {"2026-11-23T12:15:00+01:30", 1795430700},
+		    {"2026-11-23T09:45:00-01:00", 1795430700},
+		    {"2028-02-29T00:00:00Z", 1835395200}};
+	static const char *const bad[] = {"",
+					  "2026-11-23",
+					  "2026-11-23T10:45:00",
+					  "2026-13-23T10:45:00Z",
+					  "2026-00-23T10:45:00Z",
+					  "2026-11-00T10:45:00Z",
+					  "2026-11-23T24:45:00Z",
+					  "2026-11-23T10:60:00Z",
+					  "2026-11-23T10:45:00.Z",
+					  "2026-11-23T10:45:00Zx",
+					  "2026-11-23T10:45:00+0130",
+					  "2026-11-23T10:45:00+01:3",
+					  "20261-1-23T10:45:00Z"};
+	int64_t seconds;
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		ck_assert_msg(h5_grant_time(good[i].text, &seconds), "%s", good[i].text);
+		ck_assert_int_eq(seconds, good[i].seconds);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		ck_assert_msg(!h5_grant_time(bad[i], &seconds), "%s", bad[i]);
+}
+END_TEST
+
+static char sts[1024];
+
+/* An answer of STS to an action, with four members. */
+static const char *answer(const char *action, const char *members)
+{
+	snprintf(sts, sizeof sts,
+		 "<%sResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><%sResult><Credentials>"
+		 "%s</Credentials></%sResult></%sResponse>",
+		 action, action, members, action, action);
+	return sts;
+}
+
+#define KEY    "<AccessKeyId>ASIA</AccessKeyId>"
+#define SECRET "<SecretAccessKey>s/+=</SecretAccessKey>"
+#define TOKEN  "<SessionToken>t&#43;/=</SessionToken>"
+#define END    "<Expiration>1970-01-01T00:01:00Z</Expiration>"
+
+START_TEST(roles)
+{
+	static const char *const wrong[] = {KEY SECRET TOKEN,
+					    KEY SECRET END,
+					    KEY TOKEN END,
+					    SECRET TOKEN END,
+					    KEY KEY SECRET TOKEN END,
+					    KEY SECRET TOKEN "<Expiration>now</Expiration>",
+					    "<AccessKeyId>a\nb</AccessKeyId>" SECRET TOKEN END,
+					    "<AccessKeyId></AccessKeyId>" SECRET TOKEN END,
+					    KEY SECRET "<SessionToken>a b</SessionToken>" END,
+					    KEY SECRET "<SessionToken>&#13;</SessionToken>" END};
+	static const char *const actions[] = {"AssumeRole", "AssumeRoleWithWebIdentity"};
+	struct h5_grant grant;
+
+	for (size_t i = 0; i < 2; i++) {
+		answer(actions[i], END KEY TOKEN SECRET);
+		ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), 0);
+		ck_assert_str_eq(grant.key, "ASIA");
+		ck_assert_str_eq(grant.secret, "s/+=");
+		ck_assert_str_eq(grant.token, "t+/=");
+		ck_assert_int_eq(grant.expires, 60);
+		h5_grant_release(&grant);
+		h5_grant_release(&grant);
+		for (size_t n = strlen(sts); n--;)
+			ck_assert_int_eq(h5_grant_read_sts(sts, n, &grant), -EINVAL);
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		answer("AssumeRole", wrong[i]);
+		ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), -EINVAL);
+		ck_assert_ptr_null(grant.key);
+	}
+	answer("GetSessionToken", KEY SECRET TOKEN END);
+	ck_assert_int_eq(h5_grant_read_sts(sts, strlen(sts), &grant), -EINVAL);
+}
+END_TEST
+
+START_TEST(keys_of_machines)
+{
+	static const char *const wrong[] = {
+		"",
+		"[]",
+		"null",
+		"{}",
+		"{\"AccessKeyId\":\"a\"}",
+		"{\"AccessKeyId\":1,\"SecretAccessKey\":\"s\"}",
+		"{\"AccessKeyId\":\"a\\u0000b\",\"SecretAccessKey\":\"s\"}",
+		"{\"AccessKeyId\":\"a\\r\\nX: y\",\"SecretAccessKey\":\"s\"}",
+		"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\",\"Expiration\":\"\"}",
+		"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\",\"Token\":5}",
+		"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\"} "
+		"x"};
+	static const char text[] =
+		"{ \"Code\": \"Success\", \"AccessKeyId\": \"a\", \"SecretAccessKey\": \"s\\/\","
+		" \"Token\": \"t\", \"Expiration\": \"1970-01-01T00:01:00Z\" }\n";
+	static const char bare[] = "{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\",\"Token\":null}";
+	struct h5_grant grant;
+
+	ck_assert_int_eq(h5_grant_read_json(text, strlen(text), &grant), 0);
+	ck_assert_str_eq(grant.key, "a");
+	ck_assert_str_eq(grant.secret, "s/");
+	ck_assert_str_eq(grant.token, "t");
+	ck_assert_int_eq(grant.expires, 60);
+	h5_grant_release(&grant);
+	ck_assert_int_eq(h5_grant_read_json(bare, strlen(bare), &grant), 0);
+	ck_assert_ptr_null(grant.token);
+	ck_assert_int_eq(grant.expires, 0);
+	h5_grant_release(&grant);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		ck_assert_int_eq(h5_grant_read_json(wrong[i], strlen(wrong[i]), &grant), -EINVAL);
+		ck_assert_ptr_null(grant.key);
+	}
+}
+END_TEST
+
+static void is_error(const char *text, const char *code, const char *region)
+{
+	struct h5_store_error error;
+
+	h5_store_error_read(text, strlen(text), &error);
+	ck_assert_str_eq(error.code, code);
+	ck_assert_str_eq(error.region, region);
+}
+
+START_TEST(errors)
+{
+	is_error("<?xml version=\"1.0\"?>\n<Error><Code>AuthorizationHeaderMalformed</Code><Message>a "
+		 "'b'</Message>"
+		 "<Region>eu-west-1</Region></Error>",
+		 "AuthorizationHeaderMalformed", "eu-west-1");
+	is_error("<ErrorResponse "
+		 "xmlns='x'><Error><Type>Sender</Type><Code>ExpiredToken</Code></Error></ErrorResponse>",
+		 "ExpiredToken", "");
+	is_error("<Error><Code>a b</Code><Region>eu.example.org/</Region></Error>", "", "");
+	is_error("<Error><Region>a-region-whose-name-is-too-long-by-far</Region></Error>", "", "");
+	is_error("<Error><Code>AccessDenied</Code>", "", "");
+	is_error("{\"Code\":\"x\"}", "", "");
+}
+END_TEST
+
+/* ---- profiles ---- */
+
+static const char credentials[] =
+	"# [lab]\n[default]\naws_access_key_id = none\n[lab] ; comment\r\n"
+	"aws_access_key_id=key\r\n aws_secret_access_key = indented\n"
+	"aws_secret_access_key =  s=/+ \n;region = x\n[half]\naws_access_key_id = half\n";
+static const char config[] = "[profile\tlab ]\nregion = eu-west-1\naws_access_key_id = other\n"
+			     "aws_secret_access_key = other\naws_session_token = other\n[profile half]\n"
+			     "aws_access_key_id=k\naws_secret_access_key=s\nrole_arn = \nsso_start_url = "
+			     "x\n[profilehalf]\nregion=x";
+
+START_TEST(profiles)
+{
+	struct h5_profile p = {0};
+
+	ck_assert_int_eq(h5_profile_read(&p, credentials, strlen(credentials), "lab"), 0);
+	ck_assert_int_eq(h5_profile_read(&p, config, strlen(config), "lab"), 0);
+	ck_assert(p.found);
+	ck_assert_str_eq(p.key, "key");
+	ck_assert_str_eq(p.secret, "s=/+");
+	ck_assert_ptr_null(p.token); /* never one of another place */
+	ck_assert_str_eq(p.region, "eu-west-1");
+	h5_profile_release(&p);
+	ck_assert_int_eq(h5_profile_read(&p, credentials, strlen(credentials), "half"), 0);
+	ck_assert_ptr_null(p.key);
+	ck_assert_int_eq(h5_profile_read(&p, config, strlen(config), "half"), 0);
+	ck_assert_str_eq(p.key, "k");
+	ck_assert_ptr_null(p.role);
+	ck_assert_ptr_null(p.region);
+	ck_assert_str_eq(p.signs_on, "x");
+	h5_profile_release(&p);
+	h5_profile_release(&p);
+	ck_assert_int_eq(h5_profile_read(&p, config, strlen(config), "nobody"), 0);
+	ck_assert(!p.found);
+	ck_assert_int_eq(h5_profile_read(&p, "[", 1, ""), 0);
+	ck_assert_int_eq(h5_profile_read(&p, "[]\n=x\nregion", 12, ""), 0);
+	h5_profile_release(&p);
+}
+END_TEST
+
+/* ---- URLs ---- */
+
+static void is_at(const char *region, const char *endpoint, const char *url, const char *expected)
+{
+	struct h5_s3 s3 = {.endpoint = (char *)endpoint};
+	char *got;
+
+	strcpy(s3.region, region);
+	got = h5_s3_url(&s3, url);
+	ck_assert_str_eq(got, expected);
+	if (!endpoint)
+		ck_assert(h5_s3_is_same_bucket(got, expected));
+	free(got);
+}
+
+START_TEST(objects)
+{
+	is_at("eu-west-1", NULL, "s3://bucket/a b", "https://bucket.s3.eu-west-1.amazonaws.com/a%20b");
+	is_at("eu-west-1", NULL, "s3://my.bucket/k", "https://s3.eu-west-1.amazonaws.com/my.bucket/k");
+	is_at("eu-west-1", NULL, "s3://Bucket/k", "https://s3.eu-west-1.amazonaws.com/Bucket/k");
+	is_at("cn-north-1", NULL, "s3://b/k", "https://b.s3.cn-north-1.amazonaws.com.cn/k");
+	is_at("us-gov-west-1", NULL, "s3://b/k", "https://b.s3.us-gov-west-1.amazonaws.com/k");
+	is_at("x", "https://store:1/", "s3://my.bucket/k", "https://store:1/my.bucket/k");
+}
+END_TEST
+
+START_TEST(same_bucket)
+{
+	static const char home[] = "https://bucket.s3.us-east-1.amazonaws.com/k",
+			  dots[] = "https://s3.us-east-1.amazonaws.com/my.bucket/k";
+	static const char *const same[] = {"https://bucket.s3.eu-west-1.amazonaws.com/k?rk=1",
+					   "https://bucket.s3-gztb4pa9sq.amazonaws.com/k",
+					   "https://s3.eu-west-1.amazonaws.com/bucket/k"};
+	static const char *const other[] = {"http://bucket.s3.eu-west-1.amazonaws.com/k",
+					    "https://bucket2.s3.eu-west-1.amazonaws.com/k",
+					    "https://bucket.s3.eu-west-1.amazonaws.com.evil.org/k",
+					    "https://bucket.s3.evil.org/k",
+					    "https://bucket.s3-x.us-east-1.elb.amazonaws.com/k",
+					    "https://s3.eu-west-1.amazonaws.com/other/k",
+					    "https://bucket.s3.eu-west-1.amazonaws.com@evil.org/k",
+					    "https://bucket.s3.eu-west-1.amazonaws.com:444/k",
+					    "https://evil.org/bucket.s3.eu-west-1.amazonaws.com/k",
+					    "https://x@bucket.s3.eu-west-1.amazonaws.com/k",
+					    "https://bucket.s3..amazonaws.com/k",
+					    "https://s3.eu-west-1.amazonaws.com/",
+					    "s3://bucket/k",
+					    "",
+					    "https://bucket.s3.eu-west-1.amazonaws.com\\.evil.org/k"};
+
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+		ck_assert_msg(h5_s3_is_same_bucket(home, same[i]), "%s", same[i]);
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		ck_assert_msg(!h5_s3_is_same_bucket(home, other[i]), "%s", other[i]);
+	ck_assert(h5_s3_is_same_bucket(dots, "https://s3.eu-west-1.amazonaws.com/my.bucket/k"));
+	ck_assert(!h5_s3_is_same_bucket(dots, "https://s3.eu-west-1.amazonaws.com/my.bucket2/k"));
+}
+END_TEST
+
+START_TEST(who_may_give_credentials)
+{
+	static const char *const may[] = {"http://localhost:80/x",     "http://LOCALHOST",
+					  "http://127.1.2.3/",	       "http://[::1]:99/x",
+					  "https://anywhere.org/",     "http://169.254.170.2/",
+					  "http://169.254.170.23:1/x", "http://[fd00:ec2::23]/x"};
+	static const char *const not [] = {"http://192.0.2.1/",
+					   "http://169.254.170.20/",
+					   "http://127.0.0.1.x.org/",
+					   "http://localhost.org/",
+					   "http://[::2]/",
+					   "http://127.0.0.1@x.org/",
+					   "ftp://127.0.0.1/",
+					   "http:///x",
+					   "",
+					   "http://[::1/",
+					   "s3://127.0.0.1/x",
+					   "https:///x"};
+
+	for (size_t i = 0; i < sizeof may / sizeof *may; i++)
+		ck_assert_msg(h5_url_gives_credentials(may[i]), "%s", may[i]);
+	for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
+		ck_assert_msg(!h5_url_gives_credentials(not [i]), "%s", not [i]);
+	ck_assert(!h5_url_is_near("https://anywhere.org/") && h5_url_is_near("https://localhost/"));
+}
+END_TEST
+
+START_TEST(other_servers)
+{
+	static const char *const moved[][3] = {
+		{"https://a.org/x/y?q", "http://b.org:1/z", "http://b.org:1/x/y?q"},
+		{"https://a.org", "https://b.org", "https://b.org"},
+		{"https://a.org/x", "https://b.org", "https://b.org/x"}};
+	char *text = h5_url_encode_value("a/b+c~\xc3\xa9");
+
+	ck_assert_str_eq(text, "a%2Fb%2Bc~%C3%A9");
+	free(text);
+	for (size_t i = 0; i < 3; i++) {
+		text = h5_url_moved(moved[i][0], moved[i][1]);
+		ck_assert_str_eq(text, moved[i][2]);
+		free(text);
+	}
+}
+END_TEST
+
+UNIT_MAIN("grants", xml, what_is_no_xml, times, roles, keys_of_machines, errors, profiles, objects,
+	  same_bucket, who_may_give_credentials, other_servers)
