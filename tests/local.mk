@@ -212,6 +212,8 @@ MOUNT_TESTS = \
 	tests/mount/mount_reclaim.py \
 	tests/mount/mount_refused.py \
 	tests/mount/mount_remote.py \
+	tests/mount/mount_remote_faults.py \
+	tests/mount/mount_remote_links.py \
 	tests/mount/mount_remote_s3.py \
 	tests/mount/mount_remote_servers.py \
 	tests/mount/mount_replace.py \

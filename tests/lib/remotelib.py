@@ -1,6 +1,7 @@
-"""What the tests of files behind a URL share: a file on the server of the tests."""
+"""What the tests of files behind URLs share."""
 import contextlib
 import os
+import re
 import subprocess
 import unittest
 
@@ -12,6 +13,8 @@ from object_server import ObjectServer
 
 MIB = 1 << 20
 SAID = subprocess.run([H5FS, "-V"], capture_output=True, text=True, check=True).stdout
+KEPT = re.search(r"sandbox: no new privileges, Landlock .*, seccomp\n", SAID)
+AGAIN = "remote_tries=3,remote_timeout=1"
 SECRET = "a-secret-that-nobody-else-may-see"
 
 
