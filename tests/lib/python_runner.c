@@ -51,12 +51,12 @@ static void start(const char *source)
 	_exit(127);
 }
 
-bool python_runner_run(const char *source, const char *command)
+static bool ask(const char *source, const char *folder, const char *command)
 {
 	char question[LONGEST];
 	struct answer answer = {0};
 	int64_t number = ++*runner.asked;
-	int n = snprintf(question, sizeof question, "%jd%c%s", (intmax_t)number, 0, command);
+	int n = snprintf(question, sizeof question, "%jd%c%s%c%s", (intmax_t)number, 0, folder, 0, command);
 
 	ck_assert_int_lt(n, (int)sizeof question);
 	if (number == 1)
@@ -67,4 +67,14 @@ bool python_runner_run(const char *source, const char *command)
 		ck_assert_msg(recv(runner.ends[0], &answer, sizeof answer, 0) == sizeof answer,
 			      "no answer from Python: %s", command);
 	return !answer.status;
+}
+
+bool python_runner_run(const char *source, const char *command)
+{
+	return ask(source, "", command);
+}
+
+bool python_runner_ask_others(const char *source, const char *folder, const char *command)
+{
+	return ask(source, folder, command);
 }

@@ -82,13 +82,20 @@ static bool is_python(const char *command)
 	return !strncmp(command, PYTHON_RUNNER, strlen(PYTHON_RUNNER));
 }
 
-static void run(const char *before, const char *format, va_list arguments)
+enum { LONGEST = 4096 };
+
+static void put_command(char command[LONGEST], const char *before, const char *format, va_list arguments)
 {
-	char command[4096];
 	size_t n = strlen(strcpy(command, before));
 
-	ck_assert_int_lt(vsnprintf(command + n, sizeof command - n, format, arguments),
-			 (int)(sizeof command - n));
+	ck_assert_int_lt(vsnprintf(command + n, LONGEST - n, format, arguments), (int)(LONGEST - n));
+}
+
+static void run(const char *before, const char *format, va_list arguments)
+{
+	char command[LONGEST];
+
+	put_command(command, before, format, arguments);
 	ck_assert_msg(is_python(command) ? python_runner_run(source_folder(), command) : !system(command),
 		      "%s", command);
 }
@@ -101,8 +108,6 @@ void scratch_run(const char *format, ...)
 	run("", format, arguments);
 	va_end(arguments);
 }
-
-enum { SOME = 16 }; /* of so many questions all judges hear one, but for `make judge-newer` */
 
 /* The beginning of a command line that runs a script of the sources. */
 static const char *python(void)
@@ -126,19 +131,16 @@ void scratch_python(const char *format, ...)
 /* The newer judges have a copy of our folder, so that each finds the file as we left it. */
 static void judge(const char *program, const char *format, va_list arguments)
 {
-	static unsigned asked; /* by this test */
-	const char *all = getenv("H5FS_JUDGE");
-	char before[1024];
+	const char *who = getenv("H5FS_JUDGE");
+	char command[LONGEST];
 	va_list again;
 
-	if (!(asked++ % SOME) || (all && !strcmp(all, "all"))) {
-		ck_assert_int_lt(snprintf(before, sizeof before, "%s/contrib/judges others --copy %s %s",
-					  source_folder(), scratch_folder(), program),
-				 (int)sizeof before);
-		va_copy(again, arguments);
-		run(before, format, again);
-		va_end(again);
-	}
+	if (who && !strcmp(who, "none"))
+		return;
+	va_copy(again, arguments);
+	put_command(command, program, format, again);
+	va_end(again);
+	ck_assert_msg(python_runner_ask_others(source_folder(), scratch_folder(), command), "%s", command);
 	run(program, format, arguments);
 }
 
