@@ -122,7 +122,7 @@ class Shells(AppendCase):
 
     def test_many_bytes_at_once(self):
         path = self.make()
-        data = os.urandom(3_000_000) + bytes(2_000_003)
+        data = os.urandom(300_000) + bytes(200_003)  # of chunks of 16 bytes
         with open(self.file("data"), "wb") as f:
             f.write(data)
         with Mount(path, options="rw") as m:
@@ -430,7 +430,7 @@ class Seen(AppendCase):
 
     def test_who_follows_sees_no_zeros(self):
         """The kernel clears the rest of a page that a file ends in; nobody may see that as the file's."""
-        data = bytes(1 + i % 251 for i in range(200_000))
+        data = bytes(1 + i % 251 for i in range(60_000))
         with Mount(self.make_log(0), options="rw") as m:
             fd = m.open("log", APPEND)
             self.check_followers(m, ("tail", "tail", "tail", "whole", "mmap"), data,
@@ -438,7 +438,7 @@ class Seen(AppendCase):
 
     def test_who_follows_a_file_that_is_stretched(self):
         """No mmap: fstat() may tell of a size before the kernel lets pages of it be mapped."""
-        data = bytes([7]) * 30_000
+        data = bytes([7]) * 15_000
         with Mount(self.make_log(7), options="rw") as m:
             self.check_followers(m, ("tail", "tail", "whole"), data, lambda _, end: os.truncate(m.at("log"), end))
 
