@@ -252,6 +252,7 @@ OFFLINE_TESTS = \
 	tests/layers.py \
 	tests/offline/offline_check.py \
 	tests/offline/offline_list.py \
+	tests/offline/offline_progress.py \
 	tests/offline/offline_reclaim.py \
 	tests/offline/offline_refused.py \
 	tests/offline/request_faults.py \

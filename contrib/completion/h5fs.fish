@@ -45,6 +45,7 @@ end
 complete -c h5fs -f -a '(__h5fs_files)'
 complete -c h5fs -s f -d 'stay in the foreground'
 complete -c h5fs -s d -d 'debug output of libfuse'
+complete -c h5fs -s q -d 'log only what matters, and show no progress'
 complete -c h5fs -s s -d 'serve one request at a time'
 complete -c h5fs -s h -l help -d 'a summary of the options'
 complete -c h5fs -s V -l version -d versions

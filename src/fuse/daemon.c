@@ -88,6 +88,7 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? opened->journal_directory : -1,
 		.pointers = o->set.writable && o->journal ? h5_file_set_directory(set) : -1,
+		.terminal = o->command != H5_COMMAND_MOUNT,
 	};
 
 	if (o->sandbox)

@@ -13,6 +13,7 @@
 #include "fuse/sandbox.h"
 #include "fuse/status.h"
 #include "offline/offline.h"
+#include "offline/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,8 @@ static int recover(struct h5_options *o)
 }
 
 /* A command that looks at the open file. */
-typedef int look(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result);
+typedef int look(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
+		 enum h5_offline_result *result);
 
 /* For the limit of a command's work, which is that of one request. */
 struct work {
@@ -59,21 +61,25 @@ static uint64_t work_limit(void *arg)
 	return h5_file_set_work(work->set, work->options->vfs.max_work);
 }
 
-static int check(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
+static int check(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
+		 enum h5_offline_result *result)
 {
-	return h5_offline_check(set, o->file, result);
+	return h5_offline_check(set, o->file, progress, result);
 }
 
-static int reclaim(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
+static int reclaim(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
+		   enum h5_offline_result *result)
 {
-	return h5_offline_reclaim(set, o->file, result);
+	return h5_offline_reclaim(set, o->file, progress, result);
 }
 
-static int list(const struct h5_options *o, struct h5_file_set *set, enum h5_offline_result *result)
+static int list(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
+		enum h5_offline_result *result)
 {
 	struct h5_vfs *vfs;
 	int rc = h5_vfs_open(set, &o->vfs, &vfs);
 
+	(void)progress;
 	if (rc)
 		return rc;
 	rc = h5_offline_list(vfs, result);
@@ -91,6 +97,7 @@ static int look_at(struct h5_options *o, look *what)
 	enum h5_offline_result result = H5_OFFLINE_SOUND;
 	struct h5_opened opened = {.journal_directory = -1};
 	struct h5_file_set *set = NULL;
+	struct h5_progress progress = {.wanted = !o->quiet};
 	struct work work = {.options = o};
 	int rc;
 
@@ -106,7 +113,7 @@ static int look_at(struct h5_options *o, look *what)
 	work.set = set;
 	h5_interrupt_begin(NULL, &work);
 	h5_interrupt_bound(work_limit);
-	rc = what(o, set, &result);
+	rc = what(o, set, &progress, &result);
 	h5_interrupt_begin(NULL, NULL);
 	if (rc)
 		rc = h5_report_refusal(o, rc);

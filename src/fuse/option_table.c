@@ -22,6 +22,7 @@ const struct h5_option h5_option_table[] = {
 	{"-f", "", SET(foreground, true), .help = "stay in the foreground"},
 	{"-d", "", SET(debug, true), .help = "debug output of libfuse (implies -f)"},
 	{"debug", "", SET(debug, true)},
+	{"-q", "", SET(quiet, true), .help = "as -o quiet; and show no progress"},
 	{"-s", "", SET(single_thread, true), .help = "serve one request at a time"},
 	{"--check", "", SET(command, H5_COMMAND_CHECK), .help = "verify all that the file holds; no mount"},
 	{"--list", "", SET(command, H5_COMMAND_LIST), .help = "print what a mount would show; no mount"},

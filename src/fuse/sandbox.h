@@ -9,10 +9,11 @@
 
 struct h5_sandbox {
 	/* Folders in which files may be opened by name, as descriptors (O_PATH is enough); -1: none. */
-	int readable; /* files beneath the folder */
-	int writable; /* existing files beneath the folder */
-	int journals; /* files in the folder may be removed, and the folder may be synced */
-	int pointers; /* as `journals`, for the symbolic link that leads to the journal */
+	int readable;  /* files beneath the folder */
+	int writable;  /* existing files beneath the folder */
+	int journals;  /* files in the folder may be removed, and the folder may be synced */
+	int pointers;  /* as `journals`, for the symbolic link that leads to the journal */
+	bool terminal; /* the size of a terminal may be asked for */
 };
 
 /* Confines this thread and those that it starts; no other one may run yet. Parts that the kernel lacks are

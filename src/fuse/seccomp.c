@@ -17,6 +17,7 @@
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -152,7 +153,7 @@ static void allow_files(struct filters *f, const struct h5_sandbox *sandbox)
 		allow_if(f, SCMP_SYS(unlinkat), (struct test){2, UINT32_MAX, 0});
 }
 
-static void allow_some(struct filters *f)
+static void allow_some(struct filters *f, const struct h5_sandbox *sandbox)
 {
 	static const struct test no_code = {2, PROT_EXEC, 0};
 	static const struct test thread = {0, CLONE_THREAD | NOT_OF_THREADS, CLONE_THREAD};
@@ -178,6 +179,8 @@ static void allow_some(struct filters *f)
 	allow_if(f, SCMP_SYS(sendto), connected);
 	allow_one_of(f, SCMP_SYS(fcntl), 1, sizeof commands / sizeof *commands, commands);
 	allow_one_of(f, SCMP_SYS(madvise), 2, sizeof advice / sizeof *advice, advice);
+	if (sandbox->terminal)
+		allow_if(f, SCMP_SYS(ioctl), (struct test){1, UINT32_MAX, TIOCGWINSZ});
 }
 
 bool h5_seccomp_available(void)
@@ -209,7 +212,7 @@ int h5_seccomp_enter(const struct h5_sandbox *sandbox)
 		f.rc = make_filter(EPERM, &f.checked);
 	for (size_t i = 0; i < sizeof always / sizeof *always; i++)
 		allow(&f, always[i]);
-	allow_some(&f);
+	allow_some(&f, sandbox);
 	allow_files(&f, sandbox);
 	/* The first filter must let us load the second one, which ends that. */
 	add(&f, f.checked, SCMP_SYS(seccomp), NULL);

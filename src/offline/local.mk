@@ -10,6 +10,8 @@ libh5fs_a_SOURCES += \
 	src/offline/check_walk.c \
 	src/offline/list.c \
 	src/offline/offline.h \
+	src/offline/progress.c \
+	src/offline/progress.h \
 	src/offline/report.c \
 	src/offline/usage.c \
 	src/offline/usage.h

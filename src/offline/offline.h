@@ -4,6 +4,7 @@
 
 #include "store/file_set.h"
 
+struct h5_progress;
 struct h5_vfs;
 
 enum h5_offline_result {
@@ -12,13 +13,15 @@ enum h5_offline_result {
 	H5_OFFLINE_DAMAGED,
 };
 
-/* h5fs --check: prints a line for each finding and one with the sum, after `name`. If standard error is a
- * terminal, it shows a bar meanwhile. */
-int h5_offline_check(struct h5_file_set *set, const char *name, enum h5_offline_result *result);
+/* h5fs --check: prints a line for each finding and one with the sum, after `name`. `progress`: where it
+ * shows how far it is; NULL: nowhere. */
+int h5_offline_check(struct h5_file_set *set, const char *name, struct h5_progress *progress,
+		     enum h5_offline_result *result);
 
 /* h5fs --reclaim: checks the file, which is open for writing, and gives space that nothing refers to back to
  * the file system, if all of the file could be verified. Prints findings, and one line with the result. */
-int h5_offline_reclaim(struct h5_file_set *set, const char *name, enum h5_offline_result *result);
+int h5_offline_reclaim(struct h5_file_set *set, const char *name, struct h5_progress *progress,
+		       enum h5_offline_result *result);
 
 /* h5fs --list: prints a line for each name of the tree that a mount would show. Standard error tells what
  * cannot be read. */

@@ -3,34 +3,14 @@
 #include "base/escape.h"
 #include "change/transaction.h"
 #include "offline/check.h"
+#include "offline/progress.h"
 #include "store/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-enum {
-	BAR = 30,		   /* characters of the bar */
-	REDRAWN_AFTER = 100000000, /* nanoseconds between two drawings of the bar */
-	PATH_SHOWN = 40,
-	LINE_MOST = 1 << 24,
-};
-
-#define ERASE "\r\033[K"
-
-struct report {
-	uint64_t file_size;
-	bool terminal; /* standard error is one */
-	struct timespec drawn;
-};
-
-static void erase_bar(const struct report *r)
-{
-	if (r->terminal)
-		fputs(ERASE, stderr);
-}
+enum { LINE_MOST = 1 << 24 };
 
 static void found(void *arg, const char *path, const struct h5_error *error)
 {
@@ -42,33 +22,16 @@ static void found(void *arg, const char *path, const struct h5_error *error)
 	h5_escape(&line, error->text, strlen(error->text));
 	if (error->address != H5_UNDEF)
 		h5_buf_printf(&line, " at address %" PRIu64, error->address);
-	erase_bar(arg);
+	h5_progress_erase(arg);
 	printf("%.*s\n", (int)line.size, line.data);
 	fflush(stdout);
 	h5_buf_release(&line);
 }
 
-/* Shows how far the check is, by the stored bytes of chunks, since these take most of the time. */
-static void draw_bar(void *arg, const char *path, uint64_t bytes)
+/* By the stored bytes of chunks, since these take most of the time. */
+static void show_progress(void *arg, const char *path, uint64_t bytes)
 {
-	struct report *r = arg;
-	struct timespec now;
-	struct h5_buf shown;
-	unsigned full;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((int64_t)(now.tv_sec - r->drawn.tv_sec) * 1000000000 + now.tv_nsec - r->drawn.tv_nsec <
-	    REDRAWN_AFTER)
-		return;
-	r->drawn = now;
-	full = r->file_size ? (unsigned)((double)bytes / (double)r->file_size * (double)BAR) : 0;
-	if (full > BAR)
-		full = BAR;
-	h5_buf_init(&shown, LINE_MOST);
-	h5_escape(&shown, path, strnlen(path, PATH_SHOWN));
-	fprintf(stderr, ERASE "[%.*s%*s] %.*s", (int)full, "##############################",
-		(int)(BAR - full), "", (int)shown.size, shown.data);
-	h5_buf_release(&shown);
+	h5_progress_show(arg, bytes, path);
 }
 
 static uint64_t bytes_of(const struct h5_extents *extents)
@@ -92,15 +55,17 @@ static void print_unused(const struct h5_check *check)
 }
 
 /* Checks the file, and prints what is found. */
-static int check_file(struct h5_file_set *set, struct h5_check *check, enum h5_offline_result *result)
+static int check_file(struct h5_file_set *set, struct h5_progress *progress, struct h5_check *check,
+		      enum h5_offline_result *result)
 {
 	struct h5_file *file = h5_file_set_root(set);
-	struct report r = {.file_size = h5_file_size(file), .terminal = isatty(STDERR_FILENO)};
 	int rc;
 
-	*check = (struct h5_check){.found = found, .progress = r.terminal ? draw_bar : NULL, .arg = &r};
+	*check = (struct h5_check){.found = found, .progress = show_progress, .arg = progress};
+	if (progress)
+		h5_progress_begin(progress, h5_file_size(file));
 	rc = h5_check_file(file, check);
-	erase_bar(&r);
+	h5_progress_erase(progress);
 	*result = check->damaged   ? H5_OFFLINE_DAMAGED
 		  : check->unknown ? H5_OFFLINE_UNKNOWN
 				   : H5_OFFLINE_SOUND;
@@ -122,10 +87,11 @@ static void print_sum(const char *name, const struct h5_check *check)
 	print_unused(check);
 }
 
-int h5_offline_check(struct h5_file_set *set, const char *name, enum h5_offline_result *result)
+int h5_offline_check(struct h5_file_set *set, const char *name, struct h5_progress *progress,
+		     enum h5_offline_result *result)
 {
 	struct h5_check check;
-	int rc = check_file(set, &check, result);
+	int rc = check_file(set, progress, &check, result);
 
 	if (!rc)
 		print_sum(name, &check);
@@ -149,10 +115,11 @@ static int give_back(struct h5_file *file, const char *name, const struct h5_ext
 	return rc;
 }
 
-int h5_offline_reclaim(struct h5_file_set *set, const char *name, enum h5_offline_result *result)
+int h5_offline_reclaim(struct h5_file_set *set, const char *name, struct h5_progress *progress,
+		       enum h5_offline_result *result)
 {
 	struct h5_check check;
-	int rc = check_file(set, &check, result);
+	int rc = check_file(set, progress, &check, result);
 
 	if (!rc && check.unused_known)
 		rc = give_back(h5_file_set_root(set), name, &check.unused);

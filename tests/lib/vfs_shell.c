@@ -605,7 +605,7 @@ static int reclaim(struct shell *s, const char *path)
 
 	if (rc)
 		return rc;
-	rc = h5_offline_reclaim(s->set, path, &result);
+	rc = h5_offline_reclaim(s->set, path, NULL, &result);
 	h5_file_set_close(s->set);
 	return rc || result == H5_OFFLINE_SOUND ? rc : -EUCLEAN;
 }

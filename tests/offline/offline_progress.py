@@ -1,0 +1,82 @@
+"""Long commands show on a terminal how far they are, and nowhere else."""
+import fcntl
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import termios
+import unittest
+
+import h5py
+import numpy
+
+H5FS = os.environ.get("H5FS", "src/h5fs")
+ERASE = "\r\x1b[K"
+
+
+def on_terminal(*arguments, columns=80):
+    """Exit status, standard output, and what a terminal gets as standard error."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    said = b""
+    with subprocess.Popen([H5FS, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=its) as run:
+        os.close(its)
+        with open(ours, "rb", buffering=0) as terminal:
+            try:
+                while piece := terminal.read(1 << 16):
+                    said += piece
+            except OSError:  # nobody has the other end any more
+                pass
+        out = run.stdout.read().decode()
+    return run.returncode, out, said.decode()
+
+
+class Progress(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="h5fs-progress-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.path = os.path.join(self.folder, "x.h5")
+        with h5py.File(self.path, "w") as f:
+            f.create_dataset("a" * 40 + "/" + "\x1b[31m宽" * 40, data=numpy.arange(4000), chunks=(100,), compression="gzip")
+        self.commands = [("--check", self.path), ("--reclaim", self.path)]
+
+    def test_terminal(self):
+        """A line that is erased in the end, and never wider than the terminal."""
+        for command in self.commands:
+            for columns in (80, 200, 20, 1):
+                with self.subTest(command, columns=columns):
+                    status, out, said = on_terminal(*command, columns=columns)
+                    self.assertEqual((status, out.count("\x1b")), (0, 0))
+                    lines = said.split(ERASE)
+                    self.assertEqual((lines[0], lines[-1]), ("", ""))
+                    self.assertGreater(len(lines), 2)
+                    for line in lines:
+                        self.assertNotRegex(line, "[\x00-\x1f]")
+                        self.assertLess(sum(2 if char > "\u07ff" else 1 for char in line), columns)
+                    if columns >= 80:
+                        self.assertRegex(lines[1], r"^[0-9.]+ (bytes|KiB)( of [0-9.]+ [KM]iB)?  /")
+
+    def test_findings_have_lines_of_their_own(self):
+        with h5py.File(self.path, "a") as f:
+            f["ill"] = numpy.arange(3)
+            address = h5py.h5o.get_info(f["ill"].id).addr
+        with open(self.path, "r+b") as f:
+            f.seek(address)
+            f.write(b"XXXX")
+        status, out, said = on_terminal("--check", self.path)
+        self.assertEqual((status, re.findall("(?m)^/ill: ", out), said.split(ERASE)[-1]), (4, ["/ill: "], ""))
+
+    def test_silence(self):
+        for command in self.commands:
+            with self.subTest(command):
+                self.assertEqual(on_terminal("-q", *command)[::2], (0, ""))
+                self.assertEqual(on_terminal("-o", "quiet", *command)[::2], (0, ""))
+                run = subprocess.run([H5FS, *command], capture_output=True, text=True, check=True)
+                self.assertEqual(run.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
