@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/interrupt.h"
 #include "filter/filter.h"
 #include "fuse/daemon.h"
@@ -82,17 +83,45 @@ static int list(const struct h5_options *o, struct h5_file_set *set, struct h5_p
 	(void)progress;
 	if (rc)
 		return rc;
-	rc = h5_offline_list(vfs, result);
+	rc = h5_offline_list(vfs, o->path ? o->path : "/", o->json, result);
 	h5_vfs_close(vfs);
 	return rc;
+}
+
+/* Says why something of the tree could not be read. */
+static void complain(const struct h5_options *o, const char *path, int rc)
+{
+	const struct h5_error *e = h5_error_last();
+	struct h5_buf said;
+
+	h5_buf_init(&said, SIZE_MAX);
+	h5_escape(&said, path, strlen(path));
+	h5_log("%s: %.*s: %s", o->file, (int)said.size, said.data, e->code == rc ? e->text : strerror(-rc));
+	h5_buf_release(&said);
+}
+
+static int cat(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
+	       enum h5_offline_result *result)
+{
+	struct h5_vfs *vfs;
+	int rc = h5_vfs_open(set, &o->vfs, &vfs);
+
+	(void)progress;
+	if (rc)
+		return rc;
+	rc = h5_offline_cat(vfs, o->path, result);
+	if (rc)
+		complain(o, *result == H5_OFFLINE_NO_OUTPUT ? "standard output" : o->path, rc);
+	h5_vfs_close(vfs);
+	return 0;
 }
 
 static int look_at(struct h5_options *o, look *what)
 {
 	static const int statuses[] = {
-		[H5_OFFLINE_SOUND] = EXIT_SUCCESS,
-		[H5_OFFLINE_UNKNOWN] = EXIT_UNSUPPORTED,
-		[H5_OFFLINE_DAMAGED] = EXIT_DAMAGED,
+		[H5_OFFLINE_SOUND] = EXIT_SUCCESS,    [H5_OFFLINE_UNKNOWN] = EXIT_UNSUPPORTED,
+		[H5_OFFLINE_DAMAGED] = EXIT_DAMAGED,  [H5_OFFLINE_FAILED] = EXIT_FAILURE,
+		[H5_OFFLINE_NO_OUTPUT] = EXIT_OUTPUT,
 	};
 	enum h5_offline_result result = H5_OFFLINE_SOUND;
 	struct h5_opened opened = {.journal_directory = -1};
@@ -128,6 +157,8 @@ static int obey(struct h5_options *o)
 	if (rc)
 		return h5_report_refusal(o, rc);
 	switch (o->command) {
+	case H5_COMMAND_CAT:
+		return look_at(o, cat);
 	case H5_COMMAND_CHECK:
 		return look_at(o, check);
 	case H5_COMMAND_LIST:

@@ -32,16 +32,20 @@ enum {
 	GATHER = 32 << 20,	  /* most bytes of chunks in which small writes gather */
 };
 
+enum { NAMES_MAX = 3 }; /* that a command takes */
+
 #define HELP " (h5fs -h tells more)"
 
 void h5_options_usage(const char *program)
 {
 	printf("usage: %s [options] FILE [MOUNTPOINT]\n"
-	       "       %s --check|--list FILE\n"
+	       "       %s --check FILE\n"
+	       "       %s --list [--json] FILE [PATH]\n"
+	       "       %s --cat FILE PATH\n"
 	       "       %s --reclaim|--recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n\n",
-	       program, program, program);
+	       program, program, program, program, program);
 	h5_option_help(false);
 	printf("    -o OPTION[,OPTION...]  mount options\n\n");
 	h5_option_help(true);
@@ -54,6 +58,8 @@ void h5_options_usage(const char *program)
 struct command_line {
 	struct h5_options *options;
 	size_t last;		      /* the option that was taken last */
+	char *names[NAMES_MAX];	      /* owned: what is no option */
+	unsigned count;		      /* of the names */
 	char *values[H5_OPTIONS_MAX]; /* owned */
 };
 
@@ -268,23 +274,24 @@ static int take_option(struct command_line *line, const char *arg)
 	return -1;
 }
 
+static int too_many(const char *arg)
+{
+	fprintf(stderr, "h5fs: too many arguments: %s\n", arg);
+	return -EINVAL;
+}
+
 /* libfuse has split lists of options. */
 static int take_argument(void *data, const char *arg, int key, struct fuse_args *args)
 {
 	struct command_line *line = data;
-	struct h5_options *o = line->options;
-	char **name;
 
 	(void)args;
 	if (key != FUSE_OPT_KEY_NONOPT)
 		return take_option(line, arg);
-	name = !o->file ? &o->file : !o->mountpoint ? &o->mountpoint : NULL;
-	if (!name) {
-		fprintf(stderr, "h5fs: too many arguments: %s\n", arg);
-		return -1;
-	}
-	*name = strdup(arg);
-	return *name ? 0 : -1;
+	if (line->count == NAMES_MAX)
+		return too_many(arg);
+	line->names[line->count] = strdup(arg);
+	return line->names[line->count++] ? 0 : -1;
 }
 
 /* Prints libfuse's errors in our form. */
@@ -364,7 +371,7 @@ static void complete(struct h5_options *o)
 {
 	o->foreground |= o->debug;
 	o->set.writable |= o->command == H5_COMMAND_RECOVER || o->create;
-	if (o->command == H5_COMMAND_CHECK || o->command == H5_COMMAND_LIST)
+	if (o->command != H5_COMMAND_MOUNT && o->command != H5_COMMAND_RECOVER)
 		o->set.writable = false;
 	o->set.reclaims = o->command == H5_COMMAND_RECLAIM;
 	o->set.writable |= o->set.reclaims;
@@ -372,6 +379,12 @@ static void complete(struct h5_options *o)
 	o->vfs.writable = o->set.writable;
 	o->set.journal = o->journal;
 	o->vfs.subdir = o->subdir;
+}
+
+static int missing(const char *what)
+{
+	fprintf(stderr, "h5fs: %s" HELP "\n", what);
+	return -EINVAL;
 }
 
 static int wrong_text(const char *option, const char *value, const char *why)
@@ -413,6 +426,30 @@ static int take_url(struct h5_options *o)
 	return 0;
 }
 
+/* Moves the names to where the command has them. */
+static int take_names(struct command_line *line)
+{
+	struct h5_options *o = line->options;
+	char **second = o->command == H5_COMMAND_MOUNT					? &o->mountpoint
+			: o->command == H5_COMMAND_CAT || o->command == H5_COMMAND_LIST ? &o->path
+											: NULL;
+	char **to[NAMES_MAX] = {&o->file, second};
+
+	for (unsigned i = 0; i < line->count; i++) {
+		if (!to[i])
+			return too_many(line->names[i]);
+		*to[i] = line->names[i];
+		line->names[i] = NULL;
+	}
+	if (!o->file)
+		return missing("the HDF5 file is missing: h5fs [options] FILE [MOUNTPOINT]");
+	if (o->command == H5_COMMAND_CAT && !o->path)
+		return missing("the path is missing: h5fs --cat FILE PATH");
+	if (o->json && o->command != H5_COMMAND_LIST)
+		return missing("--json: only with --list");
+	return 0;
+}
+
 static int interpret(struct command_line *line)
 {
 	struct h5_options *o = line->options;
@@ -420,14 +457,9 @@ static int interpret(struct command_line *line)
 
 	if (o->help || o->version)
 		return 0;
-	if (!o->file) {
-		fprintf(stderr, "h5fs: the HDF5 file is missing: h5fs [options] FILE [MOUNTPOINT]" HELP "\n");
-		return -EINVAL;
-	}
-	if (o->mountpoint && o->command != H5_COMMAND_MOUNT) {
-		fprintf(stderr, "h5fs: too many arguments: %s\n", o->mountpoint);
-		return -EINVAL;
-	}
+	rc = take_names(line);
+	if (rc)
+		return rc;
 	set_defaults(o);
 	rc = take_url(o);
 	for (size_t i = 0; h5_option_table[i].name && !rc; i++)
@@ -500,6 +532,8 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	hide_queries(argc, argv);
 	for (size_t i = 0; h5_option_table[i].name; i++)
 		free(line.values[i]);
+	for (size_t i = 0; i < NAMES_MAX; i++)
+		free(line.names[i]);
 	if (rc)
 		h5_options_release(options);
 	return rc;
@@ -510,6 +544,7 @@ void h5_options_release(struct h5_options *options)
 	fuse_opt_free_args(&options->args);
 	free(options->file);
 	free(options->mountpoint);
+	free(options->path);
 	free(options->journal);
 	free(options->log);
 	free(options->subdir);
@@ -522,4 +557,5 @@ void h5_options_release(struct h5_options *options)
 	options->filters = options->http_header = options->url = NULL;
 	options->s3_endpoint = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
+	options->path = NULL;
 }

@@ -14,6 +14,7 @@
 /* What h5fs shall do. Only the first one takes a mount point. */
 enum h5_command {
 	H5_COMMAND_MOUNT,
+	H5_COMMAND_CAT, /* writes a file of the tree to standard output */
 	H5_COMMAND_CHECK,
 	H5_COMMAND_LIST,
 	H5_COMMAND_RECLAIM, /* gives unused space of the file back */
@@ -27,6 +28,8 @@ struct h5_options {
 	char *file;	  /* owned; of a URL without its query */
 	char *url;	  /* owned: the URL with its query, which may be secret; NULL: a local file */
 	char *mountpoint; /* owned; NULL: none was given */
+	char *path;	  /* owned: in the tree; NULL: none was given */
+	bool json;	  /* --list prints JSON */
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;

@@ -1,10 +1,10 @@
 #include "offline/offline.h"
 
-#include "base/array.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/escape.h"
-#include "base/interrupt.h"
+#include "object/json.h"
+#include "offline/walk.h"
 #include "vfs/vfs.h"
 
 #include <inttypes.h>
@@ -16,35 +16,33 @@
 #include <uthash.h>
 
 enum {
-	AT_ONCE = 64,	    /* entries of a directory that are asked for at once */
-	DEPTH_MOST = 10000, /* most levels of directories */
-	PATH_MOST = 1 << 20,
-	LINE_MOST = 1 << 24,
-};
-
-/* A directory on the way from the root. */
-struct level {
-	struct h5_node *node; /* referenced; the root is not */
-	struct h5_dir *dir;
-	size_t next;	  /* entry */
-	size_t path_size; /* of the path of the directory */
+	VALUE_MOST = 1 << 20,
+	LINE_MOST = 1 << 27,
 };
 
 /* A directory whose entries were listed. */
 struct listed {
 	uint64_t number; /* st_ino */
-	char *path;	 /* owned; escaped */
+	char *path;	 /* owned */
 	UT_hash_handle hh;
 };
 
 struct list {
 	struct h5_vfs *vfs;
-	struct h5_buf path, value, line;
+	struct h5_walk walk;
+	bool json; /* a line is a JSON object */
+	struct h5_buf value, line;
 	struct listed *listed;
-	struct level *levels;
-	size_t depth, capacity;
 	enum h5_offline_result result;
 };
+
+/* What h5_error_last() tells of the failure, in words. */
+static const char *reason(int rc)
+{
+	const struct h5_error *e = h5_error_last();
+
+	return e->code == rc ? e->text : strerror(-rc);
+}
 
 static void complain(struct list *list, int rc)
 {
@@ -52,12 +50,9 @@ static void complain(struct list *list, int rc)
 	struct h5_buf said;
 
 	h5_buf_init(&said, LINE_MOST);
-	h5_escape(&said, list->path.data, list->path.size);
+	h5_escape(&said, list->walk.path.data, list->walk.path.size);
 	h5_buf_text(&said, ": ");
-	if (e->code != rc)
-		h5_buf_text(&said, strerror(-rc));
-	else
-		h5_escape(&said, e->text, strlen(e->text));
+	h5_escape(&said, reason(rc), strlen(reason(rc)));
 	if (e->code == rc && e->address != H5_UNDEF)
 		h5_buf_printf(&said, " at address %" PRIu64, e->address);
 	fflush(stdout);
@@ -138,14 +133,13 @@ static void add_dataset(struct list *list, const struct h5_vfs_entry *entry)
 	add_ratio(list, entry, stored);
 }
 
-/* Prints the line of an entry, after complaints about it. `same`: where the same directory was listed; NULL:
+/* Makes the line of an entry, after complaints about it. `same`: where the same directory was listed; NULL:
  * nowhere. */
-static void print_node(struct list *list, const struct h5_vfs_entry *entry, const struct listed *same)
+static void add_line(struct list *list, const struct h5_vfs_entry *entry, const struct listed *same)
 {
 	const char *target, *class;
 
-	list->line.size = 0;
-	h5_escape(&list->line, list->path.data, list->path.size);
+	h5_escape(&list->line, list->walk.path.data, list->walk.path.size);
 	if (S_ISLNK(entry->st.st_mode)) {
 		if (!h5_vfs_readlink(entry->node, &target))
 			add_text(list, " -> ", target, "");
@@ -156,11 +150,82 @@ static void print_node(struct list *list, const struct h5_vfs_entry *entry, cons
 		else
 			add_text(list, "  ", class, "");
 	} else {
-		h5_buf_byte(&list->line, '/');
+		if (list->walk.path.size > 1)
+			h5_buf_byte(&list->line, '/');
 		if (same)
-			h5_buf_printf(&list->line, "  as %s", same->path);
+			add_text(list, "  as ", same->path, "");
 	}
-	printf("%.*s\n", (int)list->line.size, list->line.data);
+}
+
+/* ---- JSON ---- */
+
+/* Adds the members of a document, whose lines become one. */
+static void add_members(struct h5_json *object, const struct h5_buf *document)
+{
+	h5_json_item(object);
+	/* Without its braces. */
+	for (size_t i = 1; i + 2 < document->size; i++) {
+		char c = document->data[i];
+
+		if (c != '\n') {
+			h5_buf_byte(object->out, c);
+			continue;
+		}
+		if (document->data[i - 1] == ',')
+			h5_buf_byte(object->out, ' ');
+		while (i + 3 < document->size && document->data[i + 1] == ' ')
+			i++;
+	}
+}
+
+static void add_description(struct list *list, struct h5_json *object, const struct h5_vfs_entry *entry)
+{
+	int rc;
+
+	list->value.size = 0;
+	rc = h5_vfs_describe(list->vfs, entry->node, &list->value);
+	if (rc == -ENODATA) {
+		h5_json_text(h5_json_key(object, "class"), S_ISDIR(entry->st.st_mode) ? "directory" : "file");
+	} else if (rc) {
+		complain(list, rc);
+		h5_json_text(h5_json_key(object, "error"), reason(rc));
+	} else {
+		add_members(object, &list->value);
+	}
+}
+
+static void add_json(struct list *list, const struct h5_vfs_entry *entry, const struct listed *same)
+{
+	struct h5_json object = h5_json_object(&list->line);
+	const char *target;
+
+	object.spaced = true;
+	h5_json_string(h5_json_key(&object, "path"), list->walk.path.data, list->walk.path.size);
+	if (S_ISLNK(entry->st.st_mode)) {
+		h5_json_text(h5_json_key(&object, "class"), "link");
+		if (!h5_vfs_readlink(entry->node, &target))
+			h5_json_text(h5_json_key(&object, "target"), target);
+	} else if (same) {
+		h5_json_text(h5_json_key(&object, "class"), "group");
+		h5_json_text(h5_json_key(&object, "as"), same->path);
+	} else {
+		add_description(list, &object, entry);
+	}
+	h5_json_close(&object);
+}
+
+static int print_entry(struct list *list, const struct h5_vfs_entry *entry, const struct listed *same)
+{
+	list->line.size = 0;
+	if (list->json)
+		add_json(list, entry, same);
+	else
+		add_line(list, entry, same);
+	if (list->line.err)
+		return list->line.err;
+	fwrite(list->line.data, 1, list->line.size, stdout);
+	putchar('\n');
+	return 0;
 }
 
 /* ---- the walk ---- */
@@ -178,18 +243,14 @@ static struct listed *find_listed(const struct list *list, const struct stat *st
 static int note_listed(struct list *list, const struct stat *st)
 {
 	struct listed *new = calloc(1, sizeof *new);
-	struct h5_buf path;
 
-	h5_buf_init(&path, LINE_MOST);
-	h5_escape(&path, list->path.data, list->path.size);
-	h5_buf_byte(&path, 0);
-	if (!new || path.err) {
+	if (new)
+		new->path = strndup(list->walk.path.data, list->walk.path.size);
+	if (!new || !new->path) {
 		free(new);
-		h5_buf_release(&path);
 		return -ENOMEM;
 	}
 	new->number = st->st_ino;
-	new->path = path.data;
 	HASH_ADD(hh, list->listed, number, sizeof new->number, new);
 	if (!new->hh.tbl) {
 		free(new->path);
@@ -211,121 +272,62 @@ static void release_listed(struct list *list)
 	}
 }
 
-static int push(struct list *list, struct h5_node *node)
+static int visit(struct h5_walk *walk, const char *name, const struct h5_vfs_entry *entry, bool *enter)
 {
-	struct level *level;
-	int rc;
+	struct list *list = walk->arg;
+	const struct listed *same = *enter ? find_listed(list, &entry->st) : NULL;
+	int rc = print_entry(list, entry, same);
 
-	if (list->depth == DEPTH_MOST)
-		return h5_fail(-ELOOP, H5_UNDEF, "too many directories one in the other");
-	rc = h5_array_reserve(&list->levels, &list->capacity, list->depth + 1, NULL);
-	if (rc)
-		return rc;
-	level = &list->levels[list->depth];
-	*level = (struct level){.node = node, .path_size = list->path.size};
-	rc = h5_vfs_opendir(list->vfs, node, &level->dir);
-	if (!rc)
-		list->depth++;
+	(void)name;
+	if (*enter && !same && !rc)
+		rc = note_listed(list, &entry->st);
+	*enter = *enter && !same;
 	return rc;
 }
 
-static void pop(struct list *list)
+static void failed(struct h5_walk *walk, int code)
 {
-	struct level *level = &list->levels[--list->depth];
-
-	h5_vfs_closedir(level->dir);
-	if (list->depth)
-		h5_vfs_forget(list->vfs, level->node, 1);
+	complain(walk->arg, code);
 }
 
-/* Prints an entry, and goes into a directory. */
-static int visit(struct list *list, const char *name, struct h5_vfs_entry *entry)
+static int list_from(struct list *list, const struct h5_vfs_entry *entry, const char *path)
 {
-	bool is_directory = S_ISDIR(entry->st.st_mode);
-	const struct listed *same = is_directory ? find_listed(list, &entry->st) : NULL;
-	int rc = 0;
-
-	if (list->path.size > 1)
-		h5_buf_byte(&list->path, '/');
-	h5_buf_text(&list->path, name);
-	if (list->path.err) {
-		h5_vfs_forget(list->vfs, entry->node, 1);
-		return list->path.err;
-	}
-	print_node(list, entry, same);
-	if (is_directory && !same) {
-		rc = note_listed(list, &entry->st);
-		if (!rc)
-			rc = push(list, entry->node);
-		if (!rc)
-			return 0;
-		complain(list, rc);
-	}
-	h5_vfs_forget(list->vfs, entry->node, 1);
-	return rc == -ENOMEM ? rc : 0;
-}
-
-/* Visits the next entry of the innermost directory; behind the last one, goes out of it. */
-static int step(struct list *list)
-{
-	struct level *level = &list->levels[list->depth - 1];
-	struct h5_vfs_entry entry;
-	size_t got, i = level->next;
+	bool enter = S_ISDIR(entry->st.st_mode);
 	int rc;
 
-	list->path.size = level->path_size;
-	h5_error_clear();
-	rc = h5_interrupt_check();
-	if (rc) {
-		complain(list, rc);
-		return rc;
-	}
-	if (i == h5_vfs_dir_count(level->dir)) {
-		rc = h5_vfs_dir_error(level->dir);
-		if (rc)
-			complain(list, rc);
-		pop(list);
-		return 0;
-	}
-	level->next++;
-	rc = h5_vfs_dir_read(level->dir, i, 1, true, &entry, &got);
-	if (!rc && !entry.node)
-		rc = -EUCLEAN;
-	if (rc) {
-		complain(list, rc);
-		return rc == -ENOMEM ? rc : 0;
-	}
-	return visit(list, h5_vfs_dir_name(level->dir, i), &entry);
-}
-
-int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result)
-{
-	struct list list = {.vfs = vfs};
-	struct stat st;
-	int rc;
-
-	h5_buf_init(&list.path, PATH_MOST);
-	h5_buf_init(&list.value, PATH_MOST);
-	h5_buf_init(&list.line, LINE_MOST);
-	h5_buf_byte(&list.path, '/');
-	rc = h5_vfs_getattr(vfs, h5_vfs_root(vfs), &st);
-	if (!rc)
-		rc = note_listed(&list, &st);
-	if (!rc)
-		rc = push(&list, h5_vfs_root(vfs));
-	if (rc)
-		complain(&list, rc);
-	else
-		puts("/");
-	while (!rc && list.depth)
-		rc = step(&list);
-	while (list.depth)
-		pop(&list);
+	h5_buf_text(&list->walk.path, path);
+	rc = visit(&list->walk, NULL, entry, &enter);
+	h5_buf_release(&list->walk.path);
+	if (!rc && enter)
+		rc = h5_walk_run(&list->walk, entry->node, path);
 	/* It was reported that the list is not complete. */
-	if (rc == -EFBIG)
+	return rc == -EFBIG ? 0 : rc;
+}
+
+int h5_offline_list(struct h5_vfs *vfs, const char *path, bool json, enum h5_offline_result *result)
+{
+	static const struct h5_walk_ops ops = {.visit = visit, .failed = failed};
+	struct list list = {.vfs = vfs, .walk = {.vfs = vfs, .ops = &ops, .arg = &list}, .json = json};
+	struct h5_vfs_entry entry;
+	struct h5_buf way;
+	int rc;
+
+	h5_buf_init(&way, VALUE_MOST);
+	h5_buf_init(&list.walk.path, VALUE_MOST);
+	h5_buf_init(&list.value, json ? LINE_MOST : VALUE_MOST);
+	h5_buf_init(&list.line, LINE_MOST);
+	rc = h5_walk_find(vfs, path, &entry, &way);
+	if (rc) {
+		h5_buf_text(&list.walk.path, path);
+		complain(&list, rc);
+		list.result = H5_OFFLINE_FAILED;
 		rc = 0;
-	free(list.levels);
-	h5_buf_release(&list.path);
+	} else {
+		rc = list_from(&list, &entry, way.data);
+		h5_walk_forget(vfs, entry.node);
+	}
+	h5_buf_release(&way);
+	h5_buf_release(&list.walk.path);
 	h5_buf_release(&list.value);
 	h5_buf_release(&list.line);
 	release_listed(&list);

@@ -4,6 +4,8 @@
 
 #include "store/file_set.h"
 
+#include <stdbool.h>
+
 struct h5_progress;
 struct h5_vfs;
 
@@ -11,6 +13,8 @@ enum h5_offline_result {
 	H5_OFFLINE_SOUND,
 	H5_OFFLINE_UNKNOWN, /* no damage was found, but this version cannot verify all of it */
 	H5_OFFLINE_DAMAGED,
+	H5_OFFLINE_FAILED,    /* something that was asked for could not be done; standard error tells what */
+	H5_OFFLINE_NO_OUTPUT, /* standard output takes no more */
 };
 
 /* h5fs --check: prints a line for each finding and one with the sum, after `name`. `progress`: where it
@@ -23,8 +27,12 @@ int h5_offline_check(struct h5_file_set *set, const char *name, struct h5_progre
 int h5_offline_reclaim(struct h5_file_set *set, const char *name, struct h5_progress *progress,
 		       enum h5_offline_result *result);
 
-/* h5fs --list: prints a line for each name of the tree that a mount would show. Standard error tells what
- * cannot be read. */
-int h5_offline_list(struct h5_vfs *vfs, enum h5_offline_result *result);
+/* h5fs --list: prints a line for each name of the tree that a mount would show, from the path on. `json`:
+ * each line is a JSON object. Standard error tells what cannot be read. */
+int h5_offline_list(struct h5_vfs *vfs, const char *path, bool json, enum h5_offline_result *result);
+
+/* h5fs --cat: writes the bytes of the file at the path. H5_OFFLINE_FAILED, H5_OFFLINE_NO_OUTPUT: the return
+ * value says why, and h5_error_last() more. */
+int h5_offline_cat(struct h5_vfs *vfs, const char *path, enum h5_offline_result *result);
 
 #endif

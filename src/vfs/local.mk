@@ -10,6 +10,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/content.h \
 	src/vfs/declare.c \
 	src/vfs/declare.h \
+	src/vfs/describe.c \
 	src/vfs/directory.h \
 	src/vfs/followers.c \
 	src/vfs/followers.h \

@@ -248,6 +248,9 @@ int h5_vfs_setxattr(struct h5_vfs *vfs, const struct h5_node *node, const char *
 		    size_t size, int flags);
 /* -ENODATA: there is no such attribute. */
 int h5_vfs_removexattr(struct h5_vfs *vfs, const struct h5_node *node, const char *name);
+/* Appends a JSON document of all that is known of an object: what the view `json` shows of it. -ENODATA: the
+ * node is no object. */
+int h5_vfs_describe(struct h5_vfs *vfs, const struct h5_node *node, struct h5_buf *out);
 /* Appends the names, each with its NUL. On failure, too: those that could be read. */
 int h5_vfs_listxattr(struct h5_vfs *vfs, struct h5_node *node, struct h5_buf *out);
 

@@ -1,4 +1,5 @@
 """h5fs --list: a line for each name of the tree, with type, shape, storage and filters."""
+import json
 import os
 import re
 import shutil
@@ -12,8 +13,8 @@ import numpy
 H5FS = os.environ.get("H5FS", "src/h5fs")
 
 
-def list_file(path, *arguments):
-    run = subprocess.run([H5FS, "--list", *arguments, path], capture_output=True, text=True, timeout=60)
+def list_file(path, *arguments, below=()):
+    run = subprocess.run([H5FS, "--list", *arguments, path, *below], capture_output=True, text=True, timeout=60)
     return run.returncode, run.stdout.splitlines(), run.stderr
 
 
@@ -105,6 +106,76 @@ class List(unittest.TestCase):
         with h5py.File(self.path, "w") as f:
             f.create_dataset("d", (10**12,), h5py.string_dtype(), chunks=(100_000,))
         self.assertEqual(list_file(self.path), (0, ["/", "/d  object  (1000000000000)  chunked(100000)  0 bytes"], ""))
+
+    def test_part(self):
+        with h5py.File(self.path, "w") as f:
+            f["run/image"] = numpy.zeros(2, "u1")
+            f["run/itself"] = f["run"]
+            f["run/up"] = h5py.SoftLink("/other")
+            f["other/number"] = 1
+            f["link"] = h5py.SoftLink("run")
+            f["loop"] = h5py.SoftLink("loop")
+        run = ["/run/", "/run/image  |u1  (2)  contiguous  2 bytes", "/run/itself -> .", "/run/up -> ../other"]
+        number = "/other/number  <i8  contiguous  8 bytes"
+        for path, lines in {"run": run, "/run/": run, "link": run, "run/itself/.": run, "./other/../run/up/../run": run, "run/image": run[1:2],
+                            "link/up": ["/other/", number], "link/itself/up/number": [number], "/..//other": ["/other/", number],
+                            "/.h5fs/npy/other": ["/.h5fs/npy/other/", number.replace("/other", "/.h5fs/npy/other").replace("  <", ".npy  <") + " of 136  ratio 17.00"],
+                            }.items():
+            with self.subTest(path):
+                self.assertEqual(list_file(self.path, below=[path]), (0, lines, ""))
+        for path, why in {"none": "No such file or directory", "run/image/x": "Not a directory", "run/image/..": "Not a directory",
+                          "loop": "Too many levels of symbolic links", "run/" + 300 * "x": None}.items():
+            with self.subTest(path):
+                status, lines, errors = list_file(self.path, below=[path])
+                self.assertEqual((status, lines), (1, []))
+                self.assertRegex(errors, f"^{path}: {why or '.*'}\n$")
+        self.assertEqual(list_file(self.path, below=["a", "b"])[0], 2)
+
+    def test_json(self):
+        names = {"plain", "\x1b[31m\n\"\\", "宽", b"\xff\xfe".decode(errors="surrogateescape")}
+        with h5py.File(self.path, "w") as f:
+            for name in names:
+                f[os.fsencode("run/" + name)] = numpy.arange(6, dtype=">i2").reshape(2, 3)
+            f["run"].attrs["text\n"] = "lines\n  two"
+            f["run"].attrs["list"] = [1.5, 2]
+            f["twice"] = f["run"]
+            f["link"] = h5py.SoftLink("/run/plain")
+            f["type"] = numpy.dtype("<i8")
+            f.create_dataset("chunked", (0, 4), "f8", maxshape=(None, 4), chunks=(5, 4), compression="gzip", fillvalue=2)
+        status, lines, errors = list_file(self.path, "--json")
+        self.assertEqual((status, errors), (0, ""))
+        found = {entry.pop("path"): entry for entry in map(json.loads, lines)}
+        self.assertEqual(set(found), {"/", "/run", "/twice", "/link", "/type", "/chunked"} | {"/run/" + name for name in names})
+        self.assertEqual(found["/link"], {"class": "link", "target": "run/plain"})
+        self.assertEqual(found["/twice"], {"class": "group", "as": "/run"})
+        self.assertEqual(found["/run"]["attributes"], {"text\n": "lines\n  two", "list": [1.5, 2]})
+        self.assertEqual((found["/type"]["class"], found["/type"]["dtype"]), ("datatype", "<i8"))
+        self.assertEqual((found["/run/plain"]["dtype"], found["/run/plain"]["shape"]), (">i2", [2, 3]))
+        # What the view says of an object is what is printed of it.
+        for path in ("/chunked", "/run/plain", "/type", "/run"):
+            view = subprocess.run([H5FS, "--cat", self.path, f".h5fs/json{path}.json"], capture_output=True, check=True).stdout
+            self.assertEqual(found[path], json.loads(view))
+        chunked = found["/chunked"]
+        self.assertEqual([chunked[name] for name in ("shape", "maxshape", "chunks", "fill")], [[0, 4], [None, 4], [5, 4], 2])
+        part = list_file(self.path, "--json", below=["/run/"])[1]
+        self.assertEqual(part[0], next(line for line in lines if line.startswith('{"path": "/run"')))
+        self.assertEqual(len(part), 1 + len(names))
+        self.assertEqual(list_file(self.path, "--json", "--check")[0], 2)
+
+    def test_json_of_damage(self):
+        with h5py.File(self.path, "w", libver="latest") as f:
+            for name in ("good", "ill"):
+                f[name] = 1
+            address = h5py.h5o.get_info(f["ill"].id).addr
+        with open(self.path, "r+b") as f:
+            f.seek(address)
+            f.write(b"XXXX")
+        status, lines, errors = list_file(self.path, "--json")
+        self.assertEqual((status, len(lines)), (4, 3))
+        self.assertRegex(errors, f"^/ill: object header: .* at address {address}\n$")
+        entry = json.loads(lines[2])
+        self.assertEqual(list(entry), ["path", "error"])
+        self.assertIn(entry["error"], errors)
 
     def test_refusals(self):
         self.assertEqual(list_file(self.path)[0], 3)
