@@ -27,10 +27,12 @@ libh5fs_a_SOURCES += \
 	src/base/reader.h \
 	src/base/room.c \
 	src/base/room.h \
-	src/base/siphash.c \
-	src/base/siphash.h \
 	src/base/seen.c \
 	src/base/seen.h \
+	src/base/sha256.c \
+	src/base/sha256.h \
+	src/base/siphash.c \
+	src/base/siphash.h \
 	src/base/thread.c \
 	src/base/thread.h \
 	src/base/writer.c \
