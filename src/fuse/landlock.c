@@ -61,7 +61,7 @@ static int allow(int ruleset, int folder, uint64_t access)
 	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ? -errno : 0;
 }
 
-int h5_landlock_enter_fetcher(const char *const *readable)
+int h5_landlock_enter_fetcher(const char *const *readable, int folder)
 {
 	struct ruleset r;
 	size_t size = forbid(h5_landlock_version(), &r);
@@ -82,6 +82,11 @@ int h5_landlock_enter_fetcher(const char *const *readable)
 		if (place >= 0)
 			close(place);
 	}
+	if (!rc)
+		rc = allow(fd, folder,
+			   r.files & (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+				      LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+				      LANDLOCK_ACCESS_FS_REMOVE_FILE | ACCESS_FS_TRUNCATE));
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
 		rc = -errno;
 	close(fd);

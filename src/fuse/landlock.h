@@ -9,8 +9,9 @@ int h5_landlock_version(void);
 /* Confines this thread. 0, or a negative errno. */
 int h5_landlock_enter(const struct h5_sandbox *sandbox);
 
-/* Confines the fetcher (remote/fetcher.h): it may read the files and folders of these paths, as far
- * as they are there, and connect to servers. The list ends with NULL. */
-int h5_landlock_enter_fetcher(const char *const *readable);
+/* Confines the fetcher (remote/fetcher.h): it may read the files and folders of these paths, as far as they
+ * are there, make, change and remove files in `folder` (-1: none), and connect to servers. The list ends with
+ * NULL. */
+int h5_landlock_enter_fetcher(const char *const *readable, int folder);
 
 #endif

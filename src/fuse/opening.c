@@ -1,9 +1,12 @@
 #include "fuse/opening.h"
 
 #include "base/error.h"
+#include "fuse/log.h"
 #include "fuse/sandbox.h"
+#include "remote/disk_folder.h"
 
 #include <string.h>
+#include <unistd.h>
 
 int h5_opening_check(const struct h5_options *o)
 {
@@ -11,14 +14,31 @@ int h5_opening_check(const struct h5_options *o)
 					 : 0;
 }
 
+static int open_disk_cache(struct h5_options *o)
+{
+	o->fetcher.disk_cache = o->disk_cache ? h5_disk_folder_open(o->disk_cache) : -1;
+	o->disk_cache_fails = o->disk_cache && o->fetcher.disk_cache < 0;
+	return o->disk_cache_fails ? o->fetcher.disk_cache : 0;
+}
+
+static void say(const char *note)
+{
+	h5_log_at(H5_LOG_NORMAL, "disk cache: %s", note);
+}
+
 static int start_fetcher(struct h5_options *o)
 {
-	int rc;
+	int rc = open_disk_cache(o);
 
+	if (rc)
+		return rc;
 	o->fetcher.alone = o->set.external == H5_EXTERNAL_NONE;
 	o->fetcher.confine = o->sandbox ? h5_sandbox_enter_fetcher : NULL;
 	rc = h5_fetcher_start(&o->fetcher, &o->set.remote);
-
+	if (!rc)
+		h5_remote_set_listener(o->set.remote, say);
+	if (o->fetcher.disk_cache >= 0)
+		close(o->fetcher.disk_cache);
 	/* Only the fetcher needs to know the query, which may be a secret. */
 	explicit_bzero(o->url, strlen(o->url));
 	return rc;

@@ -21,6 +21,7 @@
 #define CHUNK_CACHE_MIN ((uint64_t)64 << 20)
 #define CHUNK_CACHE_MAX ((uint64_t)640 << 20)
 #define MAX_CHUNK_SHARE 8
+#define DISK_CACHE	((uint64_t)10 << 30)
 
 enum {
 	MAX_WORK = 2,		  /* seconds, if -o max_work= is not given */
@@ -409,6 +410,17 @@ static int take_header(struct h5_options *o)
 	return 0;
 }
 
+static int take_disk_cache(struct h5_options *o)
+{
+	if (o->disk_cache && !o->url)
+		return wrong_text("disk_cache", o->disk_cache, "only for a file behind a URL");
+	if (o->fetcher.disk_cache_size && !o->disk_cache)
+		return wrong_text("disk_cache_size", NULL, "only with disk_cache=DIR");
+	if (!o->fetcher.disk_cache_size)
+		o->fetcher.disk_cache_size = DISK_CACHE;
+	return 0;
+}
+
 /* If the file is behind a URL, keeps that apart from what the log and the list of mounts show. */
 static int take_url(struct h5_options *o)
 {
@@ -472,6 +484,8 @@ static int interpret(struct command_line *line)
 	rc = parse_filters(o);
 	if (!rc)
 		rc = take_header(o);
+	if (!rc)
+		rc = take_disk_cache(o);
 	if (!rc)
 		rc = open_log(o);
 	return rc ? rc : mount_arguments(o);
@@ -550,6 +564,7 @@ void h5_options_release(struct h5_options *options)
 	free(options->subdir);
 	free(options->filters);
 	free(options->http_header);
+	free(options->disk_cache);
 	free(options->s3_endpoint);
 	if (options->url)
 		explicit_bzero(options->url, strlen(options->url));

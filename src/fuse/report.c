@@ -18,6 +18,8 @@ static int status_of(const struct h5_options *o, int code)
 	};
 	enum h5_remote_reason reason = o->set.remote ? h5_remote_reason(o->set.remote) : H5_REMOTE_FINE;
 
+	if (o->disk_cache_fails)
+		return EXIT_DISK_CACHE;
 	if (reason < sizeof remote / sizeof *remote && remote[reason])
 		return remote[reason];
 	switch (code) {

@@ -38,7 +38,7 @@ void h5_sandbox_enter(const struct h5_sandbox *sandbox)
 }
 
 /* How names are found, who certifies servers by default, and passwords for them. */
-void h5_sandbox_enter_fetcher(const char *const *more)
+void h5_sandbox_enter_fetcher(const char *const *more, int folder)
 {
 	const char *home = getenv("HOME");
 	char netrc[PATH_MAX] = "";
@@ -56,7 +56,7 @@ void h5_sandbox_enter_fetcher(const char *const *more)
 	/* Nobody would see what is reported here: the process has no log. */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (h5_landlock_version())
-		h5_landlock_enter_fetcher(readable);
+		h5_landlock_enter_fetcher(readable, folder);
 	if (h5_seccomp_available())
 		h5_seccomp_enter_fetcher();
 }

@@ -19,9 +19,10 @@ struct h5_sandbox {
 /* Confines this thread and those that it starts; no other one may run yet. Parts that the kernel lacks are
  * left out. If the kernel refuses a part, a line in the log says so. */
 void h5_sandbox_enter(const struct h5_sandbox *sandbox);
-/* Confines the process that fetches what is behind a URL (remote/fetcher.h): it may connect to servers, and
- * read what that takes, and `more`, which ends with NULL. */
-void h5_sandbox_enter_fetcher(const char *const *more);
+/* Confines the process that fetches what is behind a URL (remote/fetcher.h): it may connect to servers, read
+ * what that takes, and `more`, which ends with NULL, and make, change and remove files in the folder of its
+ * disk cache; -1: it has none. */
+void h5_sandbox_enter_fetcher(const char *const *more, int folder);
 /* Prints a line that says which parts this kernel has. */
 void h5_sandbox_describe(FILE *out);
 

@@ -45,8 +45,10 @@ struct h5_options {
 	unsigned create; /* a file that is not there is made with a superblock of this version; 0: none is */
 	bool help, version;
 	bool allow_other;
-	char *http_header; /* owned: @FILE; fetcher.headers borrows it */
-	char *s3_endpoint; /* owned; fetcher.s3_endpoint borrows it */
+	char *http_header;     /* owned: @FILE; fetcher.headers borrows it */
+	char *s3_endpoint;     /* owned; fetcher.s3_endpoint borrows it */
+	char *disk_cache;      /* owned: a folder; NULL: none was named */
+	bool disk_cache_fails; /* it cannot be used */
 	struct h5_fetcher_options fetcher;
 	struct h5_file_set_options set;
 	struct h5_vfs_options vfs;

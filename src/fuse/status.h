@@ -20,6 +20,7 @@ enum {
 	EXIT_NO_RANGES = 15,   /* the server gives only whole files */
 	EXIT_NETWORK = 16,     /* no server, or no good answer */
 	EXIT_CERTIFICATE = 17, /* the server cannot show who it is */
+	EXIT_DISK_CACHE = 18,  /* the folder of the disk cache cannot be used */
 };
 
 #endif

@@ -16,6 +16,18 @@ struct remote {
 	int64_t mtime;
 };
 
+/* Also tells what the log shall say. */
+static void unlock(struct h5_remote *link)
+{
+	char note[H5_REMOTE_TEXT];
+
+	memcpy(note, link->note, sizeof note);
+	link->note[0] = 0;
+	pthread_mutex_unlock(&link->lock);
+	if (*note && link->say)
+		link->say(note);
+}
+
 /* ---- reading ---- */
 
 /* Asks the fetcher for the bytes of the range that are not here yet. If it can take no request now, waits for
@@ -102,7 +114,7 @@ static int remote_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, s
 		rc = read_cell(f, offset + *got, (char *)buf + *got, n - *got, &part);
 		*got += part;
 	}
-	pthread_mutex_unlock(&f->link->lock);
+	unlock(f->link);
 	return rc;
 }
 
@@ -115,7 +127,7 @@ static bool remote_want(struct h5_io *io, const struct h5_io_range *ranges, size
 	pthread_mutex_lock(&f->link->lock);
 	if (count && f->size && !f->link->stale[f->file])
 		h5_remote_announce(f->link, f->file, ranges, count, when);
-	pthread_mutex_unlock(&f->link->lock);
+	unlock(f->link);
 	return true;
 }
 
@@ -227,7 +239,7 @@ int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **i
 	f->identity = identity_of(link, name);
 	pthread_mutex_lock(&link->lock);
 	rc = strlen(name) < H5_REMOTE_NAME ? open_file(link, f, name) : -ENAMETOOLONG;
-	pthread_mutex_unlock(&link->lock);
+	unlock(link);
 	if (rc)
 		free(f);
 	else
@@ -238,6 +250,11 @@ int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **i
 const char *h5_remote_url(const struct h5_remote *link)
 {
 	return link->url;
+}
+
+void h5_remote_set_listener(struct h5_remote *link, void (*say)(const char *note))
+{
+	link->say = say;
 }
 
 enum h5_remote_reason h5_remote_reason(const struct h5_remote *link)
@@ -254,5 +271,5 @@ void h5_remote_statistics(struct h5_remote *link, struct h5_remote_statistics *s
 	for (uint32_t i = 0; i < link->cells.count; i++)
 		statistics->unused += link->cells.list[i].state == H5_CELL_READY && !link->cells.list[i].used;
 	statistics->unused *= H5_REMOTE_CELL;
-	pthread_mutex_unlock(&link->lock);
+	unlock(link);
 }

@@ -11,10 +11,11 @@
 struct h5_remote;
 
 struct h5_remote_statistics {
-	uint64_t requests; /* HTTP requests, repeated ones included */
-	uint64_t bytes;	   /* of their bodies */
-	uint64_t repeated; /* requests that were repeated */
-	uint64_t unused;   /* bytes that nobody has read so far, in whole cells */
+	uint64_t requests;  /* HTTP requests, repeated ones included */
+	uint64_t bytes;	    /* of their bodies */
+	uint64_t repeated;  /* requests that were repeated */
+	uint64_t from_disk; /* bytes that were in the disk cache */
+	uint64_t unused;    /* bytes that nobody has read so far, in whole cells */
 };
 
 /* What a fetcher needs of the link; it is for the forked process alone. */
@@ -30,6 +31,8 @@ struct h5_remote_end {
 int h5_remote_new(const char *url, size_t cache, struct h5_remote **remote, struct h5_remote_end *end);
 /* The process that serves the link; h5_remote_close() waits for its end. */
 void h5_remote_set_fetcher(struct h5_remote *remote, pid_t fetcher);
+/* The function gets what the log shall say. It is called by threads that read, without a lock. */
+void h5_remote_set_listener(struct h5_remote *remote, void (*say)(const char *note));
 /* All waiting for bytes ends with -EIO, also later. NULL is fine. */
 void h5_remote_end(struct h5_remote *remote);
 /* Ends the fetcher. All files must be closed. NULL is fine. */

@@ -130,11 +130,14 @@ static void take_reply(struct h5_remote *r, const struct h5_remote_reply *reply)
 	r->statistics.requests += reply->requests;
 	r->statistics.repeated += reply->repeated;
 	r->statistics.bytes += reply->received;
+	r->statistics.from_disk += reply->from_disk;
 	full = (reply->got + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL;
 	for (uint32_t k = 0; k < p->count; k++)
 		h5_cells_end(&r->cells, p->cells[k], reply->code ? reply->code : k < full ? 0 : -ENODATA);
 	if (reply->code)
 		memcpy(r->failure, reply->text, sizeof r->failure);
+	else if (*reply->text)
+		memcpy(r->note, reply->text, sizeof r->note);
 	if (reply->code == -ESTALE)
 		r->stale[p->file] = true;
 	if (p->answer) {

@@ -53,8 +53,10 @@ struct h5_remote {
 	int64_t mtimes[H5_REMOTE_FILES];
 	bool known[H5_REMOTE_FILES]; /* it was opened */
 	uint32_t next_id, under_way;
-	char failure[H5_REMOTE_TEXT]; /* of the last request that failed */
-	enum h5_remote_reason reason; /* why the first file could not be opened */
+	char failure[H5_REMOTE_TEXT];  /* of the last request that failed */
+	char note[H5_REMOTE_TEXT];     /* for the log; "": none */
+	void (*say)(const char *note); /* NULL: nobody wants to know */
+	enum h5_remote_reason reason;  /* why the first file could not be opened */
 	struct h5_remote_statistics statistics;
 	uint32_t announced_first, announced_count;	      /* io/remote_plan.h */
 	struct h5_remote_span announced[H5_REMOTE_ANNOUNCED]; /* a ring */

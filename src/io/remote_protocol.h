@@ -53,13 +53,14 @@ struct h5_remote_reply {
 	uint32_t id;
 	int32_t code; /* 0 or a negative errno */
 	uint32_t reason;
-	uint32_t requests; /* HTTP requests that were made */
-	uint32_t repeated; /* of these, since the one before had failed */
-	uint64_t received; /* bytes of bodies */
-	uint64_t got;	   /* bytes in the cells; H5_REMOTE_READ: n, unless it failed */
-	uint64_t size;	   /* of the file; H5_REMOTE_OPEN */
-	int64_t mtime;	   /* seconds since 1970; 0: not known */
-	char text[H5_REMOTE_TEXT];
+	uint32_t requests;	   /* HTTP requests that were made */
+	uint32_t repeated;	   /* of these, since the one before had failed */
+	uint64_t received;	   /* bytes of bodies */
+	uint64_t from_disk;	   /* bytes in the cells that were in the disk cache */
+	uint64_t got;		   /* bytes in the cells; H5_REMOTE_READ: n, unless it failed */
+	uint64_t size;		   /* of the file; H5_REMOTE_OPEN */
+	int64_t mtime;		   /* seconds since 1970; 0: not known */
+	char text[H5_REMOTE_TEXT]; /* of an error; if there is none, of what the log shall say. "": nothing */
 };
 
 /* A request with all that may follow it. */

@@ -14,7 +14,7 @@ static bool opens(const struct h5_transfer *t)
 /* Bytes of the request, if the file has so many. */
 static uint64_t wanted(const struct h5_transfer *t)
 {
-	return opens(t) ? h5_min(t->request.n, t->response.size) : t->request.n;
+	return opens(t) ? h5_min(t->request.n, t->response.size) : t->until;
 }
 
 /* True: the answer is of another file than the one that was opened. If there are tags, these tell. */
@@ -171,6 +171,10 @@ static void judge_status(const struct h5_transfer *t, struct h5_verdict *v)
 	} else if (status == 404 || status == 410) {
 		snprintf(text, sizeof text, "not found (HTTP %u)", status);
 		refuse(t, v, -ENOENT, H5_REMOTE_NOT_FOUND, text);
+	} else if (h5_disk_is_confirmed(t)) {
+		v->what = H5_DONE;
+	} else if (status == 304 && t->offered) {
+		again(v, "the server says of another file that it has not changed");
 	} else if (status == 412 && t->source->known) {
 		changed(v);
 	} else if (status == 408 || status == 429 || status >= 500) {
@@ -221,6 +225,18 @@ static void learn_whole(struct h5_transfer *t)
 	}
 }
 
+/* The file is the one whose first bytes the disk cache had. */
+static void learn_confirmed(struct h5_transfer *t)
+{
+	const struct h5_disk_header *header = &t->offered->header;
+	struct h5_source *source = t->source;
+
+	source->size = header->size;
+	source->mtime = header->mtime;
+	memcpy(source->tag, header->tag, sizeof source->tag);
+	t->got = h5_min(t->request.n, header->size);
+}
+
 void h5_answer_learn(struct h5_transfer *t)
 {
 	struct h5_source *source = t->source;
@@ -228,13 +244,15 @@ void h5_answer_learn(struct h5_transfer *t)
 
 	if (!opens(t))
 		return;
-	if (t->body == H5_BODY_WHOLE)
-		learn_whole(t);
-	else
-		source->size = t->response.size;
 	memcpy(source->tag, t->response.tag, sizeof source->tag);
 	memcpy(source->modified, t->response.modified, sizeof source->modified);
 	curl_easy_getinfo(t->easy, CURLINFO_FILETIME_T, &time);
 	source->mtime = time > 0 ? time : 0;
+	if (h5_disk_is_confirmed(t))
+		learn_confirmed(t);
+	else if (t->body == H5_BODY_WHOLE)
+		learn_whole(t);
+	else
+		source->size = t->response.size;
 	source->known = true;
 }

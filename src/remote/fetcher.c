@@ -26,6 +26,8 @@ extern char **environ;
 enum {
 	FIELDS_MAX = 64 << 10, /* bytes of a file of header lines */
 	LINK = STDERR_FILENO + 1,
+	FOLDER,
+	BEHIND,
 };
 
 /* ---- secrets ---- */
@@ -178,7 +180,7 @@ static void confine(const struct h5_fetcher *f)
 		if (*folders[k])
 			readable[n++] = folders[k];
 	}
-	f->options.confine(readable);
+	f->options.confine(readable, f->disk.fd);
 }
 
 /* Only the end of the link ends this process: a signal to all processes of the mount is the daemon's. Nobody
@@ -198,16 +200,20 @@ static void set_apart(void)
 	prctl(PR_SET_NAME, "h5fs-fetcher");
 }
 
-/* Keeps the link and nothing else: no lock, no terminal. */
+/* Keeps the link and the folder of the disk cache, and nothing else: no lock, no terminal. */
 static int close_others(struct h5_fetcher *f)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* Where no other one is put below. */
+	int null = fcntl(open("/dev/null", O_RDWR | O_CLOEXEC), F_DUPFD_CLOEXEC, BEHIND),
+	    folder = fcntl(f->options.disk_cache, F_DUPFD_CLOEXEC, BEHIND);
 
-	if (null < 0 || dup2(f->end.fd, LINK) < 0)
+	if (null < 0 || (folder < 0 && f->options.disk_cache >= 0) || dup2(f->end.fd, LINK) < 0 ||
+	    (folder >= 0 && dup3(folder, FOLDER, O_CLOEXEC) < 0))
 		return -errno;
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
-	closefrom(LINK + 1);
+	closefrom(folder < 0 ? FOLDER : BEHIND);
+	h5_disk_begin(f, folder < 0 ? -1 : FOLDER);
 	f->end.fd = LINK;
 	return fcntl(LINK, F_SETFL, O_NONBLOCK) ? -errno : 0;
 }

@@ -12,18 +12,21 @@
 
 /* All texts are borrowed. */
 struct h5_fetcher_options {
-	const char *url;	 /* of the mounted file, with its query */
-	const char *headers;	 /* a file of header lines that the URL's own server gets; NULL: none */
-	const char *s3_endpoint; /* URL of an object store; NULL: Amazon's */
-	bool s3_anonymous;	 /* requests to an object store are not signed */
-	bool alone;		 /* no files beside the URL are asked for */
-	size_t cache;		 /* bytes of the memory that both share */
+	const char *url;	  /* of the mounted file, with its query */
+	const char *headers;	  /* a file of header lines that the URL's own server gets; NULL: none */
+	const char *s3_endpoint;  /* URL of an object store; NULL: Amazon's */
+	bool s3_anonymous;	  /* requests to an object store are not signed */
+	bool alone;		  /* no files beside the URL are asked for */
+	int disk_cache;		  /* the folder of the disk cache (remote/disk_folder.h); -1: none */
+	uint64_t disk_cache_size; /* bytes of all that is in it */
+	size_t cache;		  /* bytes of the memory that both share */
 	uint64_t whole;	  /* a file of up to so many bytes may come whole, if the server gives no ranges */
 	unsigned tries;	  /* of a request */
 	unsigned timeout; /* seconds without an answer after which a try has failed */
 	/* Takes rights away from the process once it is set up; NULL: nothing. `readable`: files, and folders
-	 * with all beneath them, that it goes on to read; ends with NULL. */
-	void (*confine)(const char *const *readable);
+	 * with all beneath them, that it goes on to read; ends with NULL. `folder`: that of the disk cache, which
+	 * it goes on to use; -1: there is none. */
+	void (*confine)(const char *const *readable, int folder);
 };
 
 /* Starts the process; h5_remote_close() ends it. Must run before the first thread starts. It takes variables

@@ -1,4 +1,11 @@
 libh5fs_a_SOURCES += \
+	src/remote/disk_budget.c \
+	src/remote/disk_file.c \
+	src/remote/disk_file.h \
+	src/remote/disk_folder.c \
+	src/remote/disk_folder.h \
+	src/remote/disk_format.c \
+	src/remote/disk_format.h \
 	src/remote/fetcher.c \
 	src/remote/fetcher.h \
 	src/remote/grant.c \
@@ -24,6 +31,9 @@ libh5fs_a_SOURCES += \
 	src/remote/handle.h \
 	src/remote/identity.c \
 	src/remote/identity.h \
+	src/remote/disk.c \
+	src/remote/s3.c \
+	src/remote/s3.h \
 	src/remote/serve.c \
 	src/remote/transfer.c
 endif

@@ -4,6 +4,7 @@
 
 #include "io/remote_protocol.h"
 #include "remote/credentials.h"
+#include "remote/disk_folder.h"
 #include "remote/fetcher.h"
 #include "remote/response.h"
 #include "remote/s3.h"
@@ -19,6 +20,7 @@ struct h5_source {
 	uint64_t size;
 	int64_t mtime;
 	uint8_t *whole; /* owned: all of its bytes, from a server without ranges; NULL: it gives ranges */
+	struct h5_disk_file *disk; /* owned: what was fetched of it; NULL: it is not kept on disk */
 };
 
 enum h5_transfer_state {
@@ -53,7 +55,8 @@ struct h5_transfer {
 	char error[CURL_ERROR_SIZE];
 	struct h5_response response;
 	enum h5_body body;
-	uint64_t got;		     /* bytes in the cells */
+	uint64_t got;		     /* bytes in the cells, from the begin of the request on */
+	uint64_t until;		     /* the bytes from here on are in the cells already */
 	uint64_t discarded;	     /* bytes of the present body */
 	char said[H5_TRANSFER_SAID]; /* its begin */
 	bool own;		     /* the request went to the URL's own server, or the same store */
@@ -62,6 +65,14 @@ struct h5_transfer {
 	uint8_t *whole;		     /* owned: a whole file so far */
 	uint64_t whole_size, whole_capacity;
 	uint64_t received;
+	uint64_t from_disk;	      /* bytes in the cells that the disk cache had */
+	struct h5_disk_file *offered; /* owned: the version of which the server is asked whether it is the
+				       * present one; NULL: none */
+	bool unoffered;		      /* the server makes no sense of such a question */
+	/* Bytes for the disk cache, never taken from the cells, where the daemon could change them. */
+	uint8_t *kept;	     /* owned; NULL: none so far */
+	uint64_t kept_first; /* offset in the request */
+	size_t kept_size;
 	unsigned tries, requests, redirects;
 	uint64_t due; /* milliseconds of CLOCK_MONOTONIC */
 };
@@ -74,9 +85,11 @@ struct h5_fetcher {
 	bool is_s3;
 	struct h5_s3 s3;
 	struct h5_credentials credentials; /* of an object store */
-	struct curl_slist *fields;	   /* owned: header lines for the URL's own server */
-	char *certificates;		   /* owned: a file of authorities; NULL: the system's */
-	int setup;			   /* why nothing can be fetched: a negative errno; 0: it can */
+	struct h5_disk_folder disk;
+	uint8_t *scratch;	   /* owned: of blocks that are read; NULL: not needed so far */
+	struct curl_slist *fields; /* owned: header lines for the URL's own server */
+	char *certificates;	   /* owned: a file of authorities; NULL: the system's */
+	int setup;		   /* why nothing can be fetched: a negative errno; 0: it can */
 	char setup_text[H5_REMOTE_TEXT];
 	struct h5_source sources[H5_REMOTE_FILES];
 	struct h5_transfer transfers[H5_REMOTE_UNDER_WAY];
@@ -116,5 +129,22 @@ struct h5_verdict {
 void h5_answer_judge(const struct h5_transfer *t, CURLcode result, struct h5_verdict *verdict);
 /* Learns of the file what the first answer says. */
 void h5_answer_learn(struct h5_transfer *t);
+
+/* ---- remote/disk.c: what is kept on disk ---- */
+
+/* Begins to use the folder; -1: there is none. It is closed with the process. */
+void h5_disk_begin(struct h5_fetcher *fetcher, int folder);
+/* A request to read: takes what is here from its begin and its end. All of it: got is n. */
+void h5_disk_fill(struct h5_transfer *t);
+/* A request to open: finds a version that is here and has the bytes of the request. */
+void h5_disk_offer(struct h5_transfer *t);
+/* True: the answer says that the version that was offered is the present one. */
+bool h5_disk_is_confirmed(const struct h5_transfer *t);
+/* The next bytes of the body, which go to the cells from `got` on. */
+void h5_disk_keep(struct h5_transfer *t, const void *data, size_t n);
+/* The file of the request was opened: what comes of it is kept from now on, if it may be. */
+void h5_disk_learn(struct h5_transfer *t);
+/* The transfer ends. */
+void h5_disk_end(struct h5_transfer *t);
 
 #endif

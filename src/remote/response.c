@@ -96,6 +96,20 @@ static void take_modified(struct h5_response *r, struct h5_text t)
 	r->modified[t.n] = 0;
 }
 
+/* A list of directives, some with a value behind "=" (RFC 9111, 5.2). */
+static void take_control(struct h5_response *r, struct h5_text t)
+{
+	while (t.n) {
+		const char *comma = memchr(t.p, ',', t.n);
+		struct h5_text word = {t.p, comma ? (size_t)(comma - t.p) : t.n};
+
+		t.p += word.n + !!comma;
+		t.n -= word.n + !!comma;
+		word = h5_text_trim(word);
+		r->private |= skip(&word, "no-store") && !word.n;
+	}
+}
+
 /* "HTTP/1.1 206 Partial Content" */
 static void begin(struct h5_response *r, struct h5_text t)
 {
@@ -129,6 +143,8 @@ bool h5_response_line(struct h5_response *r, const char *line, size_t n)
 		sound = take_tag(r, h5_text_trim(t));
 	else if (skip(&t, "Last-Modified:"))
 		take_modified(r, h5_text_trim(t));
+	else if (skip(&t, "Cache-Control:"))
+		take_control(r, t);
 	r->malformed |= !sound;
 	return true;
 }

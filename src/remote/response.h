@@ -20,6 +20,7 @@ struct h5_response {
 	uint64_t first, last, size;
 	bool measured; /* Content-Length is there */
 	uint64_t length;
+	bool private; /* Cache-Control says that nothing of it may be stored (RFC 9111, 5.2.2.5) */
 	char tag[H5_RESPONSE_TAG]; /* ETag with its quotes; "": none */
 	char modified[64];	   /* Last-Modified; "": none */
 	size_t seen;		   /* bytes of heads */

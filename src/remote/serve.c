@@ -63,6 +63,7 @@ static void begin_transfer(struct h5_transfer *t, struct h5_fetcher *f, struct h
 				  .fetcher = f,
 				  .source = source,
 				  .request = message->request,
+				  .until = message->request.n,
 				  .easy = easy};
 	memcpy(t->cells, message->cells, message->request.cells * sizeof *message->cells);
 }
@@ -74,6 +75,13 @@ static void copy_from_whole(struct h5_transfer *t)
 		memcpy(t->fetcher->end.memory + (size_t)t->cells[at / H5_REMOTE_CELL] * H5_REMOTE_CELL,
 		       t->source->whole + t->request.offset + at,
 		       (size_t)h5_min(H5_REMOTE_CELL, t->request.n - at));
+	t->got = t->request.n;
+	h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
+}
+
+/* All of it was in the disk cache. */
+static void end_filled(struct h5_transfer *t)
+{
 	t->got = t->request.n;
 	h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
 }
@@ -110,6 +118,10 @@ static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *m
 			h5_transfer_reply(t, -EACCES, H5_REMOTE_FORBIDDEN, "not a file beside the URL");
 	} else if (source->whole) {
 		copy_from_whole(t);
+	} else {
+		h5_disk_fill(t);
+		if (t->got >= t->until)
+			end_filled(t);
 	}
 	return true;
 }
@@ -241,5 +253,7 @@ int h5_fetcher_serve(struct h5_fetcher *f)
 		if (curl_multi_poll(f->multi, &link, 1, time_to_wait(f), NULL))
 			return EXIT_FAILURE;
 	}
+	for (size_t i = 0; i < H5_REMOTE_FILES; i++)
+		h5_disk_close(&f->disk, f->sources[i].disk);
 	return EXIT_SUCCESS;
 }

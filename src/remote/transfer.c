@@ -44,17 +44,22 @@ static void forget_source(struct h5_source *source)
 
 void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason reason, const char *text)
 {
+	char *note = t->fetcher->disk.note;
 	struct h5_remote_reply reply = {.id = t->request.id,
 					.code = code,
 					.reason = reason,
 					.requests = t->requests,
 					.repeated = t->tries ? t->tries - 1 : 0,
 					.received = t->received,
+					.from_disk = t->from_disk,
 					.got = t->got,
 					.size = t->source->size,
 					.mtime = t->source->mtime};
 
-	snprintf(reply.text, sizeof reply.text, "%s", text);
+	h5_disk_end(t);
+	snprintf(reply.text, sizeof reply.text, "%s", code ? text : note);
+	if (!code)
+		*note = 0;
 	free(t->whole);
 	t->whole = NULL;
 	t->state = H5_TRANSFER_FREE;
@@ -79,17 +84,18 @@ static uint8_t *place_of(const struct h5_transfer *t, size_t *room)
 {
 	uint64_t cell = t->got / H5_REMOTE_CELL, within = t->got % H5_REMOTE_CELL;
 
-	*room = (size_t)h5_min(H5_REMOTE_CELL - within, t->request.n - t->got);
+	*room = (size_t)h5_min(H5_REMOTE_CELL - within, t->until - t->got);
 	return t->fetcher->end.memory + (size_t)t->cells[cell] * H5_REMOTE_CELL + within;
 }
 
 static bool take_bytes(struct h5_transfer *t, const char *data, size_t n)
 {
+	h5_disk_keep(t, data, (size_t)h5_min(n, t->until - t->got));
 	while (n) {
 		size_t room, part;
 		uint8_t *place;
 
-		if (t->got == t->request.n)
+		if (t->got == t->until)
 			return false; /* more than was asked for */
 		place = place_of(t, &room);
 		part = (size_t)h5_min(n, room);
@@ -172,6 +178,8 @@ static bool set_fields(struct h5_transfer *t)
 	if (t->source->known && h5_response_is_strong(t->source->tag) &&
 	    !h5_handle_add(&t->fields, "If-Match: %s", t->source->tag))
 		return false;
+	if (t->offered && !h5_handle_add(&t->fields, "If-None-Match: %s", t->offered->header.tag))
+		return false;
 	if (t->own && !sign(t))
 		return false;
 	for (const struct curl_slist *f = t->own ? t->fetcher->fields : NULL; f; f = f->next)
@@ -210,7 +218,7 @@ static bool set_up(struct h5_transfer *t)
 {
 	const struct h5_source *source = t->source;
 	const char *url = source->target ? source->target : source->url;
-	uint64_t first = t->request.offset + t->got, last = t->request.offset + t->request.n - 1;
+	uint64_t first = t->request.offset + t->got, last = t->request.offset + t->until - 1;
 	char range[64];
 
 	if (!h5_handle_renew(&t->easy, t->fetcher->certificates))
@@ -228,8 +236,10 @@ static bool set_up(struct h5_transfer *t)
 void h5_transfer_start(struct h5_transfer *t)
 {
 	/* What came of a file that is not known yet may be of another version. */
-	if (!t->source->known)
+	if (!t->source->known) {
 		t->got = 0;
+		h5_disk_offer(t);
+	}
 	t->response = (struct h5_response){0};
 	t->body = H5_BODY_UNDECIDED;
 	t->discarded = t->whole_size = 0;
@@ -341,6 +351,9 @@ void h5_transfer_end(struct h5_transfer *t, CURLcode result)
 		if (t->own)
 			h5_credentials_prove(&t->fetcher->credentials, t->generation);
 		h5_answer_learn(t);
+		h5_disk_learn(t);
+		if (t->request.what == H5_REMOTE_READ)
+			t->got = t->request.n;
 		h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
 		break;
 	case H5_AGAIN:

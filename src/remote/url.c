@@ -14,6 +14,7 @@
 #define SECURE "https://"
 #define PLAIN  "http://"
 #define BUCKET "s3://"
+#define AZURE  ".core.windows.net"
 
 enum { HOST = 256 }; /* bytes of a host's name, its NUL included */
 
@@ -216,4 +217,61 @@ bool h5_url_may_lead(const char *from, const char *to)
 	struct origin x = origin_of(from), y = origin_of(to);
 
 	return y.host && y.n && (y.secure || !x.secure);
+}
+
+/* ---- identity ---- */
+
+/* Parameters that sign a URL: of S3 (and its older form), Google's stores, CloudFront. A name that ends in a
+ * minus stands for all that begin so. */
+static const char *const signing[] = {"X-Amz-",	     "X-Goog-",	  "AWSAccessKeyId", "GoogleAccessId",
+				      "Key-Pair-Id", "Signature", "Expires",	    "Policy"};
+/* Those of Azure's stores, which are short: only if the host is one. */
+static const char *const shared[] = {"sv",    "ss",    "srt", "sp",  "se",  "st",  "spr", "sig",
+				     "skoid", "sktid", "skt", "ske", "sks", "skv", "sr",  "sip"};
+
+static bool is_one_of(const char *name, size_t n, const char *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t m = strlen(list[i]);
+
+		if (!strncasecmp(name, list[i], m) && (n == m || (n > m && list[i][m - 1] == '-')))
+			return true;
+	}
+	return false;
+}
+
+static bool is_azure(const char *url)
+{
+	struct origin o = origin_of(url);
+	size_t m = strlen(AZURE);
+
+	return o.host && o.n > m && !strncasecmp(o.host + o.n - m, AZURE, m);
+}
+
+static bool signs(const char *name, size_t n, bool azure)
+{
+	return is_one_of(name, n, signing, sizeof signing / sizeof *signing) ||
+	       (azure && is_one_of(name, n, shared, sizeof shared / sizeof *shared));
+}
+
+char *h5_url_identity(const char *url)
+{
+	size_t n = strcspn(url, "#"), path = strcspn(url, "?#");
+	bool azure = is_azure(url);
+	char *out = malloc(n + 1), *p = out, separator = '?';
+	const char *at = url + path, *end = url + n;
+
+	if (!out)
+		return NULL;
+	p = mempcpy(p, url, path);
+	for (size_t m; at < end; at += m) {
+		m = 1 + strcspn(at + 1, "&#"); /* with the ? or & before it */
+		if (signs(at + 1, strcspn(at + 1, "=&#"), azure))
+			continue;
+		*p++ = separator;
+		p = mempcpy(p, at + 1, m - 1);
+		separator = '&';
+	}
+	*p = 0;
+	return out;
 }

@@ -21,6 +21,10 @@ char *h5_url_encode_value(const char *text);
 /* The URL, for HTTP, of a file beside that one, without its query; the caller frees it. `name`: relative,
  * with the bytes of the file's path; it must not lead out of the folder. NULL: it does, or no memory. */
 char *h5_url_beside(const char *url, const char *name);
+/* What tells the file from others, and is the same whenever it is asked for: the URL without its fragment,
+ * and without the parameters of the query with which object stores sign URLs for a while; the caller frees
+ * it. It may have secrets of other kinds. NULL: no memory. */
+char *h5_url_identity(const char *url);
 /* True: both have the same scheme, host and port. They must be http or https. */
 bool h5_url_same_origin(const char *a, const char *b);
 /* True: by HTTPS. */

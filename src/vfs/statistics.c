@@ -60,6 +60,7 @@ static void add_remote(struct h5_json *all, struct h5_remote *link)
 	add(&remote, "requests", s.requests);
 	add(&remote, "repeated", s.repeated);
 	add(&remote, "bytes", s.bytes);
+	add(&remote, "disk", s.from_disk);
 	add(&remote, "unused", s.unused);
 	h5_json_close(&remote);
 }
