@@ -23,7 +23,7 @@ _h5fs_mount_options()
 		last=${last##*,}
 	fi
 	case $last in
-	journal=* | log=*)
+	disk_cache=* | journal=* | log=*)
 		compopt -o filenames 2>/dev/null
 		# Readline quotes what it is given; what was typed is quoted already.
 		path=${last#*=} path=${path//\\/} before+=${last%%=*}=

@@ -16,7 +16,7 @@ function __h5fs_values --description 'What an option may be set to'
             printf '%s\n' close fsync
         case xattr
             printf '%s\n' text raw
-        case journal
+        case disk_cache journal
             __fish_complete_directories "$argv[2]" | string replace -r '\t.*' ''
         case log
             printf '%s\n' syslog
