@@ -23,6 +23,7 @@ UNIT_TESTS = \
 	tests/unit/check_datatype_encode \
 	tests/unit/check_dense_faults \
 	tests/unit/check_dense_write \
+	tests/unit/check_disk_cache \
 	tests/unit/check_filter \
 	tests/unit/check_filter_encode \
 	tests/unit/check_filter_libs \
@@ -125,6 +126,7 @@ tests_unit_check_dataset_create_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_dataset_faults_SOURCES = tests/unit/check_dataset_faults.c $(dataset_model)
 tests_unit_check_dataset_write_SOURCES = tests/unit/check_dataset_write.c $(dataset_model)
 dense_model = tests/lib/dense_model.c tests/lib/dense_model.h $(scratch)
+tests_unit_check_disk_cache_SOURCES = tests/unit/check_disk_cache.c tests/lib/fault_io.c tests/lib/fault_io.h $(crash_image)
 tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_model)
 journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
 tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)

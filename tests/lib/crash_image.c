@@ -123,6 +123,12 @@ static int image_io_write(struct h5_io *io, uint64_t offset, const void *buf, si
 	return 0;
 }
 
+static int image_io_resize(struct h5_io *io, uint64_t size)
+{
+	crash_image_resize(((struct image_io *)io)->image, (size_t)size);
+	return 0;
+}
+
 static int image_io_sync(struct h5_io *io)
 {
 	(void)io;
@@ -139,6 +145,7 @@ struct h5_io *crash_image_open(struct crash_image *image)
 	static const struct h5_io_ops ops = {.read = image_io_read,
 					     .stat = image_io_stat,
 					     .write = image_io_write,
+					     .resize = image_io_resize,
 					     .sync = image_io_sync,
 					     .close = image_io_close};
 	struct image_io *io = calloc(1, sizeof *io);
