@@ -124,7 +124,6 @@ static int find_file(struct h5_fetcher *f)
 	const char *why = "no memory";
 	int rc;
 
-	f->is_s3 = h5_url_is_bucket(o->url);
 	if (!f->is_s3) {
 		f->url = strdup(o->url);
 		return f->url ? 0 : refuse(f, -ENOMEM, why);
@@ -139,12 +138,12 @@ static int find_file(struct h5_fetcher *f)
 	return f->url ? 0 : refuse(f, -ENOMEM, why);
 }
 
-/* As the tools of AWS, curl and OpenSSL have it. Owned. */
-static char *certificates(void)
+/* As the tools of AWS, if it is for their store, of curl and of OpenSSL have it. Owned. */
+static char *certificates(bool is_s3)
 {
 	static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = is_s3 ? 0 : 1; i < sizeof names / sizeof *names; i++) {
 		const char *value = getenv(names[i]);
 
 		if (value && *value)
@@ -227,7 +226,8 @@ static _Noreturn void run(const struct h5_fetcher_options *options, const struct
 		_exit(status);
 	f->options = *options;
 	f->end = *end;
-	f->certificates = certificates();
+	f->is_s3 = h5_url_is_bucket(options->url);
+	f->certificates = certificates(f->is_s3);
 	set_apart();
 	if (!close_others(f) && !curl_global_init(CURL_GLOBAL_DEFAULT) && (f->multi = curl_multi_init())) {
 		if (!find_file(f))
