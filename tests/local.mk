@@ -297,6 +297,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/other_servers.py \
 	tests/judge/remote_corpus.py \
 	tests/judge/tree_walk.py \
+	tests/judge/tunnel.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
 	tests/lib/remotelib.py \

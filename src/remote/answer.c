@@ -154,6 +154,25 @@ static bool is_expired(const struct h5_store_error *error)
 	       !strcmp(error->code, "TokenRefreshRequired");
 }
 
+/* The object is there, but must be asked for in another way. */
+static bool judge_place(const struct h5_transfer *t, const struct h5_store_error *error, struct h5_verdict *v)
+{
+	unsigned status = t->response.status;
+	const char *region = *t->response.region ? t->response.region : error->region;
+
+	if (!t->fetcher->is_s3 || !t->own || is_expired(error))
+		return false;
+	if ((status == 301 || status == 307 || status == 400) && *region && strcmp(region, t->region)) {
+		v->what = H5_MOVED;
+		strcpy(v->region, region);
+		return true;
+	}
+	if (!t->versioned || (status != 400 && status != 403 && status != 404 && status != 501))
+		return false;
+	v->what = H5_UNNAMED;
+	return true;
+}
+
 static void judge_status(const struct h5_transfer *t, struct h5_verdict *v)
 {
 	unsigned status = t->response.status;
@@ -161,6 +180,8 @@ static void judge_status(const struct h5_transfer *t, struct h5_verdict *v)
 	char text[128];
 
 	read_error(t, &error);
+	if (judge_place(t, &error, v))
+		return;
 	snprintf(text, sizeof text, "HTTP %u%s%s", status, *error.code ? ": " : "", error.code);
 	if (status == 401 || status == 403 || status == 407 || is_expired(&error)) {
 		snprintf(text, sizeof text, "no permission (HTTP %u%s%s)", status, *error.code ? ": " : "",
@@ -246,6 +267,8 @@ void h5_answer_learn(struct h5_transfer *t)
 		return;
 	memcpy(source->tag, t->response.tag, sizeof source->tag);
 	memcpy(source->modified, t->response.modified, sizeof source->modified);
+	if (t->fetcher->is_s3 && t->own)
+		memcpy(source->version, t->response.version, sizeof source->version);
 	curl_easy_getinfo(t->easy, CURLINFO_FILETIME_T, &time);
 	source->mtime = time > 0 ? time : 0;
 	if (h5_disk_is_confirmed(t))

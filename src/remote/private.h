@@ -17,6 +17,7 @@ struct h5_source {
 	char *url;    /* owned */
 	char *target; /* owned: where redirects have led; NULL: nowhere else */
 	char tag[H5_RESPONSE_TAG], modified[64];
+	char version[H5_RESPONSE_VERSION]; /* that the object store is asked for; "": the present one */
 	uint64_t size;
 	int64_t mtime;
 	uint8_t *whole; /* owned: all of its bytes, from a server without ranges; NULL: it gives ranges */
@@ -62,6 +63,8 @@ struct h5_transfer {
 	bool own;		     /* the request went to the URL's own server, or the same store */
 	unsigned generation;	     /* of the credentials that it was signed with */
 	bool renewed;		     /* newer credentials were asked for */
+	char region[H5_REGION];	     /* that it was signed for */
+	bool versioned;		     /* it asked for a version */
 	uint8_t *whole;		     /* owned: a whole file so far */
 	uint64_t whole_size, whole_capacity;
 	uint64_t received;
@@ -117,12 +120,15 @@ struct h5_verdict {
 		H5_DONE,
 		H5_AGAIN,
 		H5_ELSEWHERE, /* a redirect */
+		H5_MOVED,     /* the bucket is in another region */
+		H5_UNNAMED,   /* the version may not be asked for by its name */
 		H5_EXPIRED,   /* newer credentials may help; else as H5_REFUSED */
 		H5_REFUSED,
 	} what;
 	int code; /* H5_REFUSED, H5_EXPIRED; H5_AGAIN: if it was the last try */
 	enum h5_remote_reason reason;
 	char text[H5_REMOTE_TEXT];
+	char region[H5_REGION]; /* H5_MOVED */
 };
 
 /* What follows from an HTTP request that has ended. */

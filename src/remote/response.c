@@ -88,6 +88,27 @@ static bool take_tag(struct h5_response *r, struct h5_text t)
 	return true;
 }
 
+static bool take_version(struct h5_response *r, struct h5_text t)
+{
+	if (!t.n || t.n >= sizeof r->version || !is_printable(t))
+		return true; /* as if there were none */
+	if (*r->version && !h5_text_is(t, r->version))
+		return false;
+	memcpy(r->version, t.p, t.n);
+	r->version[t.n] = 0;
+	return true;
+}
+
+static void take_region(struct h5_response *r, struct h5_text t)
+{
+	if (t.n >= sizeof r->region)
+		return;
+	memcpy(r->region, t.p, t.n);
+	r->region[t.n] = 0;
+	if (!h5_grant_is_region(r->region))
+		*r->region = 0;
+}
+
 static void take_modified(struct h5_response *r, struct h5_text t)
 {
 	if (t.n >= sizeof r->modified)
@@ -145,6 +166,10 @@ bool h5_response_line(struct h5_response *r, const char *line, size_t n)
 		take_modified(r, h5_text_trim(t));
 	else if (skip(&t, "Cache-Control:"))
 		take_control(r, t);
+	else if (skip(&t, "x-amz-version-id:"))
+		sound = take_version(r, h5_text_trim(t));
+	else if (skip(&t, "x-amz-bucket-region:"))
+		take_region(r, h5_text_trim(t));
 	r->malformed |= !sound;
 	return true;
 }

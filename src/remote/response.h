@@ -2,6 +2,8 @@
 #ifndef H5_REMOTE_RESPONSE_H
 #define H5_REMOTE_RESPONSE_H
 
+#include "remote/grant.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,6 +11,7 @@
 enum {
 	H5_RESPONSE_HEAD = 64 << 10, /* bytes of a head, at most */
 	H5_RESPONSE_TAG = 256,	     /* bytes of an entity tag, its NUL included */
+	H5_RESPONSE_VERSION = 1025,  /* of an object's version */
 };
 
 /* All zero: nothing has been read. */
@@ -23,7 +26,9 @@ struct h5_response {
 	bool private; /* Cache-Control says that nothing of it may be stored (RFC 9111, 5.2.2.5) */
 	char tag[H5_RESPONSE_TAG]; /* ETag with its quotes; "": none */
 	char modified[64];	   /* Last-Modified; "": none */
-	size_t seen;		   /* bytes of heads */
+	/* What object stores add: x-amz-version-id, x-amz-bucket-region; "": none. */
+	char version[H5_RESPONSE_VERSION], region[H5_REGION];
+	size_t seen; /* bytes of heads */
 };
 
 /* Takes a line of a head. A status line begins a new head: that of the response after an interim one. False:

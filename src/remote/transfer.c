@@ -214,6 +214,23 @@ static bool is_own(const struct h5_fetcher *f, const char *url)
 	       (f->is_s3 && !f->s3.endpoint && h5_s3_is_same_bucket(f->url, url));
 }
 
+/* With the version of the object that was opened, if the store keeps versions. */
+static bool set_url(struct h5_transfer *t, const char *url)
+{
+	char *version, *full = NULL;
+	bool good;
+
+	t->versioned = t->own && t->source->known && *t->source->version && !strchr(url, '?');
+	if (!t->versioned)
+		return !curl_easy_setopt(t->easy, CURLOPT_URL, url);
+	version = h5_url_encode_value(t->source->version);
+	good = version && asprintf(&full, "%s?versionId=%s", url, version) >= 0 &&
+	       !curl_easy_setopt(t->easy, CURLOPT_URL, full);
+	free(version);
+	free(full);
+	return good;
+}
+
 static bool set_up(struct h5_transfer *t)
 {
 	const struct h5_source *source = t->source;
@@ -224,13 +241,13 @@ static bool set_up(struct h5_transfer *t)
 	if (!h5_handle_renew(&t->easy, t->fetcher->certificates))
 		return false;
 	t->own = is_own(t->fetcher, url);
+	strcpy(t->region, t->fetcher->s3.region);
 	snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, first, last);
 	set_callbacks(t);
 	set_limits(t->easy, t->fetcher->options.timeout);
 	if (t->own && !t->fetcher->is_s3)
 		curl_easy_setopt(t->easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
-	return !curl_easy_setopt(t->easy, CURLOPT_URL, url) &&
-	       !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t);
+	return set_url(t, url) && !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t);
 }
 
 void h5_transfer_start(struct h5_transfer *t)
@@ -282,6 +299,13 @@ static bool try_again(struct h5_transfer *t, CURLcode result)
 	return true;
 }
 
+/* Not since it has failed: that is no try. */
+static void ask_anew(struct h5_transfer *t)
+{
+	t->tries--;
+	t->state = H5_TRANSFER_QUEUED;
+}
+
 /* Remembers where a redirect leads. False: it may not lead there. */
 static bool go_elsewhere(struct h5_transfer *t)
 {
@@ -296,9 +320,52 @@ static bool go_elsewhere(struct h5_transfer *t)
 		return false;
 	free(source->target);
 	source->target = to;
-	t->tries--; /* not a failure */
-	t->state = H5_TRANSFER_QUEUED;
+	ask_anew(t);
 	return true;
+}
+
+/* From now on the store is asked, and requests are signed, for that region. At Amazon, each has servers of
+ * its own. */
+static bool change_region(struct h5_fetcher *f, const char *region)
+{
+	char *url;
+
+	strcpy(f->s3.region, region);
+	url = h5_s3_url(&f->s3, f->options.url);
+	if (!url)
+		return false;
+	free(f->url);
+	f->url = url;
+	for (size_t i = 0; i < H5_REMOTE_FILES; i++) {
+		struct h5_source *source = &f->sources[i];
+
+		url = source->url ? h5_url_moved(source->url, f->url) : NULL;
+		if (source->url && !url)
+			return false;
+		free(source->url);
+		source->url = url;
+	}
+	return true;
+}
+
+/* The store has named the region; the host is never taken from an answer. False: regions without end. */
+static bool go_to_region(struct h5_transfer *t, const char *region)
+{
+	if (++t->redirects > REDIRECTS_MAX)
+		return false;
+	if (strcmp(region, t->fetcher->s3.region) && !change_region(t->fetcher, region))
+		return false;
+	free(t->source->target);
+	t->source->target = NULL;
+	ask_anew(t);
+	return true;
+}
+
+/* A version may be asked for only with a right of its own. Without that, If-Match keeps versions apart. */
+static void go_without_version(struct h5_transfer *t)
+{
+	*t->source->version = 0;
+	ask_anew(t);
 }
 
 /* A place that was remembered may have been a place for a while only. True: the file's own URL is asked
@@ -323,8 +390,7 @@ static bool wait_for_newer(struct h5_transfer *t)
 	if (!h5_credentials_refuse(&t->fetcher->credentials, t->generation, h5_transfer_now()))
 		return false;
 	t->renewed = true;
-	t->tries--; /* not a failure */
-	t->state = H5_TRANSFER_QUEUED;
+	ask_anew(t);
 	return true;
 }
 
@@ -359,6 +425,14 @@ void h5_transfer_end(struct h5_transfer *t, CURLcode result)
 	case H5_AGAIN:
 		if (!try_again(t, result))
 			reply_last(t, &verdict);
+		break;
+	case H5_MOVED:
+		if (!go_to_region(t, verdict.region))
+			h5_transfer_reply(t, -EIO, H5_REMOTE_NETWORK,
+					  "the store names one region after another");
+		break;
+	case H5_UNNAMED:
+		go_without_version(t);
 		break;
 	case H5_EXPIRED:
 		if (!wait_for_newer(t))

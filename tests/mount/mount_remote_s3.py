@@ -9,8 +9,9 @@ import h5py
 import object_server
 from credential_server import CredentialServer, Issued
 from mountlib import Mount, MountFailed, main, read, refusal, write
-from object_server import ObjectServer, status
+from object_server import ObjectServer, redirect, status
 from remotelib import SECRET, Case, fetcher_of
+from tunnel import Tunnel
 
 KEYS = object_server.Keys("AKIDEXAMPLE", SECRET + "/+=", None, "eu-test-1")
 
@@ -261,6 +262,108 @@ class Granted(StoreCase):
                 self.assertIn(said, heard)
                 self.assertEqual(code, expected, heard)
         self.assertEqual(self.store.requests, [])
+
+
+class Places(StoreCase):
+    """Buckets of other regions, and objects that keep their versions."""
+    ENV = {**StoreCase.ENV, "AWS_ACCESS_KEY_ID": KEYS.access, "AWS_SECRET_ACCESS_KEY": KEYS.secret}
+    HOST = "bucket.s3.{}.amazonaws.com"
+
+    def test_region(self):
+        """The region that the store names is remembered."""
+        for answer in (400, False), (400, True), (301, True), (307, True):
+            with self.subTest(answer), self.serve(keys=KEYS, wrong_region=answer) as server, \
+                    self.mount(server, {"AWS_REGION": "us-wrong-1"}) as m:
+                self.block(m, 3)
+                self.assertEqual([r.status for r in server.requests], [answer[0], 206, 206])
+
+    def test_regions_without_end(self):
+        with self.serve(keys=KEYS) as server:
+            for signed, named in ("/eu-1/", "eu-2"), ("/eu-2/", "eu-1"):
+                server.on(lambda request, signed=signed: signed in request.headers["Authorization"],
+                          status(301, {"x-amz-bucket-region": named}), None)
+            self.assertEqual(self.refused(server, {"AWS_REGION": "eu-1"})[0], 16)
+            self.assertLess(len(server.requests), 20)
+            server.rules.clear()
+            for fault in status(301, {"x-amz-bucket-region": "evil.org/"}), status(301, {"x-amz-bucket-region": KEYS.region}), status(301):
+                server.on("", fault)
+                self.assertEqual(self.refused(server, {})[0], 16)
+
+    def test_amazon(self):
+        """Each region has servers of its own; a bucket whose name has dots is in the path."""
+        os.link(self.path, self.file("served", "bucket", "other.h5"))
+        with h5py.File(self.path, "a") as f:
+            f["link"] = h5py.ExternalLink("other.h5", "/group/small")
+        os.mkdir(self.file("served", "my.bucket"))
+        os.link(self.path, self.file("served", "my.bucket", "x.h5"))
+        regions = "us-east-1", KEYS.region
+        names = [self.HOST.format(region) for region in regions] + [f"s3.{region}.amazonaws.com" for region in regions]
+        with self.serve(keys=KEYS, tls=True, names=names, wrong_region=(301, True)) as server, Tunnel(server) as tunnel:
+            env = {**self.ENV, "AWS_REGION": "us-east-1", "https_proxy": tunnel.url, "CURL_CA_BUNDLE": server.certificate, "no_proxy": ""}
+            for bucket, expected in ("bucket", names[:2]), ("my.bucket", names[2:]):
+                tunnel.names.clear()
+                with self.subTest(bucket), Mount(f"s3://{bucket}/x.h5", env=env) as m:
+                    self.block(m, 3)
+                    if bucket == "bucket":
+                        self.assertEqual(len(read(m.at("link"))), 8000)
+                    self.assertEqual(sorted(set(tunnel.names)), sorted(expected))
+
+    def test_redirects_of_amazon(self):
+        """A signature goes to servers of the same bucket, and no others."""
+        home, away = self.HOST.format(KEYS.region), "bucket.s3-x1.amazonaws.com"
+        with self.serve(keys=KEYS, tls=True, names=[home, away, "evil.org"]) as server, Tunnel(server) as tunnel:
+            env = {**self.ENV, "https_proxy": tunnel.url, "CURL_CA_BUNDLE": server.certificate, "no_proxy": ""}
+
+            def lead_to(host):
+                server.on(lambda request: request.headers["Host"] == home, redirect(f"https://{host}/x.h5?rk=1", 307))
+
+            lead_to(away)
+            with Mount("s3://bucket/x.h5", env=env) as m:
+                self.block(m, 3)
+            self.assertEqual([(r.headers["Host"], r.status) for r in server.requests], [(home, 307), (away, 206), (away, 206)])
+            server.forget()
+            lead_to("evil.org")
+            self.assertEqual(refusal("s3://bucket/x.h5", env=env)[0], 14)
+            self.assertEqual([(r.headers["Host"], "Authorization" in r.headers) for r in server.requests], [(home, True), ("evil.org", False)])
+
+    def test_redirects_of_others(self):
+        other = self.enterContext(ObjectServer(self.file("served", "bucket")))
+        with self.serve(keys=KEYS) as server:
+            server.on("", redirect(other.url("x.h5"), 307), None)
+            with self.mount(server) as m:
+                self.block(m, 3)
+        self.assertEqual((other.wrong, len(server.requests)), ([], 1))
+
+    def replace(self):
+        """Another object of the same name."""
+        write(self.file("new"), read(self.path)[::-1])
+        os.rename(self.file("new"), self.file("served", "bucket", "x.h5"))
+
+    def test_versions(self):
+        """What was mounted stays readable, also if the object is written anew."""
+        with self.serve(keys=KEYS, versions=True) as server, self.mount(server) as m:
+            self.block(m, 3)
+            self.replace()
+            self.block(m, 4)
+            self.block(m, 5)
+            self.assertEqual({r.status for r in server.requests}, {206})
+            first, *later = [r.version for r in server.requests]
+            self.assertEqual((first, len(set(later))), (None, 1))
+            self.assertIsNotNone(later[0])
+
+    def test_versions_that_nobody_may_read(self):
+        with self.serve(keys=KEYS, versions="forbidden") as server, self.mount(server) as m:
+            self.block(m, 3)
+            self.block(m, 4)
+            self.assertEqual([r.status for r in server.requests], [206, 403, 206, 206])
+            self.replace()
+            self.assertErrno(errno.ESTALE, self.block, m, 5)
+
+    def test_version_that_is_removed(self):
+        with self.serve(keys=KEYS, versions=True) as server, self.mount(server) as m:
+            self.replace()
+            server.kept.clear()
+            self.assertErrno(errno.ESTALE, self.block, m, 3)
 
 
 if __name__ == "__main__":
