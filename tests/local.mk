@@ -216,6 +216,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_remote.py \
 	tests/mount/mount_remote_faults.py \
 	tests/mount/mount_remote_links.py \
+	tests/mount/mount_remote_leaks.py \
 	tests/mount/mount_remote_s3.py \
 	tests/mount/mount_remote_disk.py \
 	tests/mount/mount_remote_servers.py \
