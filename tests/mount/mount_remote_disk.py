@@ -16,7 +16,7 @@ import h5py
 import numpy
 
 from injectlib import Injector, available
-from mountlib import H5FS, Mount, MountCase, main, own_children, read, refusal, write
+from mountlib import EXIT_SECONDS, H5FS, Mount, MountCase, main, own_children, read, reap, refusal, write
 from object_server import ObjectServer, header, redirect, reset, status
 
 MIB = 1 << 20
@@ -143,11 +143,12 @@ class Again(Case):
         with self.serve() as server:
             first = f"?X-Amz-Date=1&X-Amz-Signature={SECRET}&id=7"
             self.check(server.url("x.h5") + first)
-            for query, requests in (("?X-Amz-Date=2&id=7&X-Amz-Signature=other", 1), ("?id=7", 1), ("?id=8", 4), ("", 4), ("?token=" + SECRET, 4)):
+            for query, known in (("?X-Amz-Date=2&id=7&X-Amz-Signature=other", True), ("?id=7", True), ("?id=8", False), ("", False),
+                                  ("?token=" + SECRET, False)):
                 server.forget()
                 self.check(server.url("x.h5") + query)
                 with self.subTest(query):
-                    self.assertEqual(server.count.requests, requests)
+                    self.assertEqual(server.count.requests == 1, known)
             for path in self.stored():
                 self.assertNotIn(SECRET.encode(), read(path) + os.fsencode(path))
 
@@ -245,6 +246,7 @@ class Shared(Case):
                 with self.mount(server.url("x.h5")) as m:
                     reader = subprocess.Popen(["cat", m.at("data")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                     timer = threading.Timer(chance.random() * .15, os.kill, (fetcher_of(m.daemon) if i % 2 else m.daemon, signal.SIGKILL))
+                    children = own_children(m.daemon)
                     timer.start()
                     timer.join()
                     reader.wait()
@@ -252,6 +254,8 @@ class Shared(Case):
                         m.status = None
                         self.assertEqual(m.wait(), -signal.SIGKILL)
                         m.status = 0
+                        for pid in children:
+                            reap(pid, EXIT_SECONDS)
                 said, _ = self.check(server.url("x.h5"), "-f")
                 self.assertEqual(said, "")
                 server.forget()
