@@ -28,7 +28,7 @@ enum {
 	WAIT = 2,		  /* seconds, if -o wait= is not given */
 	TRIES = 10,		  /* of a request to a server */
 	TIMEOUT = 30,		  /* seconds without an answer */
-	REMOTE_CACHE = 128 << 20, /* bytes */
+	REMOTE_CACHE = 256 << 20, /* bytes */
 	INDEX_SHARE = 4,	  /* of the cache for chunks */
 	GATHER = 32 << 20,	  /* most bytes of chunks in which small writes gather */
 };

@@ -6,12 +6,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+enum { SPENT_SHARE = 16 }; /* of all cells are spent ones that stay */
+
 int h5_cells_open(struct h5_cells *cells, uint32_t count)
 {
 	uint32_t heads = UINT32_C(2) << h5_log2(count);
 
-	*cells = (struct h5_cells){
-		.count = count, .mask = heads - 1, .oldest = H5_NO_CELL, .newest = H5_NO_CELL};
+	*cells = (struct h5_cells){.count = count,
+				   .mask = heads - 1,
+				   .spent = {H5_NO_CELL, H5_NO_CELL, 0},
+				   .kept = {H5_NO_CELL, H5_NO_CELL, 0}};
 	cells->list = h5_calloc(count, sizeof *cells->list);
 	cells->heads = h5_calloc(heads, sizeof *cells->heads);
 	if (!cells->list || !cells->heads) {
@@ -76,36 +80,47 @@ static void empty(struct h5_cells *cells, uint32_t i)
 
 /* ---- the idle ones ---- */
 
+static struct h5_cell_list *list_of(struct h5_cells *cells, const struct h5_cell *cell)
+{
+	return cell->announced && cell->used ? &cells->spent : &cells->kept;
+}
+
 static void become_idle(struct h5_cells *cells, uint32_t i)
 {
 	struct h5_cell *cell = &cells->list[i];
+	struct h5_cell_list *list = list_of(cells, cell);
 
-	cell->older = cells->newest;
+	cell->older = list->newest;
 	cell->newer = H5_NO_CELL;
-	if (cells->newest == H5_NO_CELL)
-		cells->oldest = i;
+	if (list->newest == H5_NO_CELL)
+		list->oldest = i;
 	else
-		cells->list[cells->newest].newer = i;
-	cells->newest = i;
+		cells->list[list->newest].newer = i;
+	list->newest = i;
+	list->count++;
 }
 
 static void end_idle(struct h5_cells *cells, uint32_t i)
 {
 	const struct h5_cell *cell = &cells->list[i];
+	struct h5_cell_list *list = list_of(cells, cell);
 
 	if (cell->older == H5_NO_CELL)
-		cells->oldest = cell->newer;
+		list->oldest = cell->newer;
 	else
 		cells->list[cell->older].newer = cell->newer;
 	if (cell->newer == H5_NO_CELL)
-		cells->newest = cell->older;
+		list->newest = cell->older;
 	else
 		cells->list[cell->newer].older = cell->older;
+	list->count--;
 }
 
 static void evict(struct h5_cells *cells)
 {
-	uint32_t i = cells->oldest;
+	/* Some of the spent ones stay: their other bytes may be read next. */
+	bool spent = cells->spent.count > cells->count / SPENT_SHARE || cells->kept.oldest == H5_NO_CELL;
+	uint32_t i = spent ? cells->spent.oldest : cells->kept.oldest;
 
 	cells->wasted += !cells->list[i].used;
 	end_idle(cells, i);
@@ -118,7 +133,7 @@ uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number, b
 {
 	uint32_t i;
 
-	if (cells->empty == H5_NO_CELL && cells->oldest != H5_NO_CELL)
+	if (cells->empty == H5_NO_CELL && cells->spent.count + cells->kept.count)
 		evict(cells);
 	i = cells->empty;
 	if (i == H5_NO_CELL)

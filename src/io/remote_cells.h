@@ -18,7 +18,7 @@ enum h5_cell_state {
 struct h5_cell {
 	uint64_t number;       /* of the cell within its file */
 	uint32_t file, chain;  /* the next one with the same hash */
-	uint32_t older, newer; /* among the idle ones: ready, and held by nobody */
+	uint32_t older, newer; /* in its list of idle ones: ready, and held by nobody */
 	uint32_t holders;
 	int code; /* of the failure */
 	enum h5_cell_state state;
@@ -26,14 +26,20 @@ struct h5_cell {
 	bool used;	/* somebody has read of it */
 };
 
+struct h5_cell_list {
+	uint32_t oldest, newest, count;
+};
+
 struct h5_cells {
 	struct h5_cell *list; /* owned */
 	uint32_t *heads;      /* owned; of the chains */
 	uint32_t count, mask;
-	uint32_t oldest, newest; /* idle */
-	uint32_t empty;		 /* the first cell that holds nothing; `chain` leads to the next */
-	uint32_t waiting;	 /* cells that were announced and not used yet */
-	uint64_t wasted;	 /* cells that went without having been used */
+	/* Idle ones. Who reads a file in order does not come back: what was announced and has been read makes
+	 * room before what will be read. */
+	struct h5_cell_list spent, kept;
+	uint32_t empty;	  /* the first cell that holds nothing; `chain` leads to the next */
+	uint32_t waiting; /* cells that were announced and not used yet */
+	uint64_t wasted;  /* cells that went without having been used */
 };
 
 int h5_cells_open(struct h5_cells *cells, uint32_t count);
@@ -41,8 +47,8 @@ void h5_cells_release(struct h5_cells *cells); /* may run twice */
 
 /* The cell of these bytes; H5_NO_CELL: there is none. */
 uint32_t h5_cells_find(const struct h5_cells *cells, uint32_t file, uint64_t number);
-/* A cell for these bytes, which are not there; it is loading. The one that nobody has used for longest makes
- * room. H5_NO_CELL: all are in use. */
+/* A cell for these bytes, which are not there; it is loading. A spent one makes room, or else the one that
+ * nobody has used for longest. H5_NO_CELL: all are in use. */
 uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number, bool announced);
 /* A cell that was loading is ready, or has failed with that code. */
 void h5_cells_end(struct h5_cells *cells, uint32_t i, int code);

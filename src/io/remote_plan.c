@@ -6,7 +6,8 @@ enum {
 	BLOCK = 1 << 20, /* what is not announced comes in blocks */
 	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
 	SMALL_READ = 2,		/* cells */
-	AT_ONCE = 16,		/* parts of a long span that should be under way */
+	AT_ONCE = 16,		/* parts of a long span that somebody waits for */
+	AHEAD = 4,		/* and of one that is read soon, beside others */
 	GAP = 256 << 10,	/* ranges with fewer bytes between them are asked for together */
 	AROUND_PART = 4 << 20,	/* bytes of a request for blocks of metadata, at most */
 	AROUND_MOST = 32 << 20, /* bytes that are brought at once of what lies around metadata */
@@ -20,9 +21,9 @@ enum {
 
 /* Cells of a request: long spans are cut, so that many parts come at once, but none is smaller than a block.
  */
-static uint64_t part_of(uint64_t first, uint64_t end)
+static uint64_t part_of(uint64_t first, uint64_t end, unsigned pieces)
 {
-	uint64_t bytes = (end - first) * H5_REMOTE_CELL / AT_ONCE;
+	uint64_t bytes = (end - first) * H5_REMOTE_CELL / pieces;
 
 	return h5_min(h5_max(bytes - bytes % BLOCK, BLOCK), H5_REMOTE_PART) / H5_REMOTE_CELL;
 }
@@ -83,7 +84,7 @@ static struct h5_remote_span around_missing(const struct h5_remote *r, uint32_t 
 		span.end = ((end - 1) / BLOCK_CELLS + 1) * BLOCK_CELLS;
 	}
 	span.end = h5_min(h5_min(span.end, cells_of(r, file)), span.first + most);
-	span.part = part_of(span.first, span.end);
+	span.part = part_of(span.first, span.end, AT_ONCE);
 	return span;
 }
 
@@ -133,6 +134,7 @@ struct wanted {
 	uint64_t margin; /* bytes that are asked for before and behind each range */
 	uint64_t gap;	 /* most bytes between the ranges of one span */
 	uint64_t part;	 /* cells of a request; 0: by the length of the span */
+	unsigned pieces; /* and into how many of these a long one is cut */
 };
 
 static bool is_missing(const struct wanted *w, const struct h5_io_range *range)
@@ -168,7 +170,7 @@ static bool next_span(struct wanted *w, struct h5_remote_span *span)
 	if (!any)
 		return false;
 	span->end = h5_min(cells_of(w->r, w->file), (end + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL);
-	span->part = w->part ? w->part : part_of(span->first, span->end);
+	span->part = w->part ? w->part : part_of(span->first, span->end, w->pieces);
 	return true;
 }
 
@@ -194,7 +196,7 @@ static void plan_around(struct wanted *w)
 	w->margin = BLOCK / 2;
 	size = size_of(*w);
 	if (size <= most) {
-		w->part = h5_min(part_of(0, size / H5_REMOTE_CELL), AROUND_PART / H5_REMOTE_CELL);
+		w->part = h5_min(part_of(0, size / H5_REMOTE_CELL, AT_ONCE), AROUND_PART / H5_REMOTE_CELL);
 		return;
 	}
 	w->margin = 0;
@@ -216,7 +218,12 @@ static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
 			enum h5_wanted when)
 {
-	struct wanted wanted = {.r = r, .ranges = ranges, .count = count, .file = file, .gap = GAP};
+	struct wanted wanted = {.r = r,
+				.ranges = ranges,
+				.count = count,
+				.file = file,
+				.gap = GAP,
+				.pieces = when == H5_WANTED_SOON ? AHEAD : AT_ONCE};
 	struct h5_remote_span span;
 	int rc = 0;
 

@@ -19,10 +19,15 @@
 #include <string.h>
 
 enum {
-	IN_ORDER = 4 << 20,	/* most bytes between two reads that count as in order */
-	WANTED_FIRST = 4 << 20, /* bytes that are asked for ahead of a reader at first, and at most */
-	WANTED_MOST = 64 << 20,
-	READS = 2, /* number of reads in order after which chunks are decoded ahead */
+	IN_ORDER = 4 << 20, /* most bytes between two reads that count as in order */
+	READS = 2,	    /* number of reads in order after which chunks are decoded ahead */
+	/* Bytes that are asked for ahead of a reader of a file that is far away: after the first read, after
+	 * some, and at most; and how many times as much as was read. */
+	WANTED_FIRST = 1 << 20,
+	WANTED_NEXT = 4 << 20,
+	WANTED_MOST = 160 << 20,
+	WANTED_TIMES = 4,
+	WANTED_STEPS = 8, /* of the window: so often it is filled up while the reader goes through it */
 };
 
 /* ---- open files ---- */
@@ -212,19 +217,19 @@ static void raise(atomic_uint_fast64_t *to, uint64_t value)
 		;
 }
 
-/* Asks for what comes next of a file that is far away. The window doubles each time that the reader has come
- * to its middle, so a server is kept busy for as long as it takes to answer. */
-static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t read_to)
+/* Asks for what comes next of a file that is far away. The window grows with what was read, so a server is
+ * kept busy for as long as it takes to answer. */
+static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset)
 {
-	uint_fast64_t wanted = h->wanted, window = h5_max(h->wanted_window, WANTED_FIRST);
+	uint64_t read_to = h->read_to, read = read_to - h5_min(read_to, h->begin);
+	uint64_t least = h->in_order < READS ? WANTED_FIRST : WANTED_NEXT;
+	uint64_t window = h5_min(h5_max(WANTED_TIMES * read, least), WANTED_MOST);
+	uint_fast64_t wanted = h->wanted;
 	uint64_t from = h5_max(read_to, wanted), to = h5_min(dataset->size, read_to + window);
 
-	if (from >= to || (wanted > read_to && wanted - read_to > window / 2 && to < dataset->size))
-		return;
-	if (!atomic_compare_exchange_strong(&h->wanted, &wanted, to))
-		return;
-	h->wanted_window = h5_min(2 * window, WANTED_MOST);
-	h5_dataset_want(dataset, from, to - from, H5_WANTED_SOON);
+	if (from < to && (to - from >= window / WANTED_STEPS || to == dataset->size) &&
+	    atomic_compare_exchange_strong(&h->wanted, &wanted, to))
+		h5_dataset_want(dataset, from, to - from, H5_WANTED_SOON);
 }
 
 /* If a file is read in order, the chunks that come next are decoded in the background. The kernel reads ahead
@@ -240,16 +245,16 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 	if (offset > read_to + IN_ORDER || read_to > offset + IN_ORDER) {
 		h->in_order = 0;
 		h->read_to = h->ahead = h->wanted = offset + n;
-		h->wanted_window = 0;
+		h->begin = offset;
 		return;
 	}
 	raise(&h->read_to, offset + n);
+	if (h5_file_is_far(dataset->file) && (h->in_order || !offset))
+		want_ahead(h, dataset);
 	if (h->in_order < READS) {
 		h->in_order++;
 		return;
 	}
-	if (h5_file_is_far(dataset->file))
-		want_ahead(h, dataset, h->read_to);
 	window = h5_dataset_ahead(dataset);
 	read_to = h->read_to;
 	from = h5_max(read_to, ahead);

@@ -16,8 +16,8 @@ struct h5_handle {
 	/* If raw data are read in order: up to where, by how many reads, and up to where chunks were decoded
 	 * ahead. Several threads may change these at once, which costs only speed. */
 	atomic_uint_fast64_t read_to, ahead;
-	/* Of a file that is far away: up to where bytes were asked for ahead, and how many at once. */
-	atomic_uint_fast64_t wanted, wanted_window;
+	/* Where such reads began; and, of a file that is far away, up to where bytes were asked for ahead. */
+	atomic_uint_fast64_t begin, wanted;
 	atomic_uint in_order;
 	/* guarded by vfs->write_lock: */
 	struct h5_view_input input; /* ops NULL: the file was opened for reading */
