@@ -62,6 +62,7 @@ UNIT_TESTS = \
 	tests/unit/check_reading \
 	tests/unit/check_recovery \
 	tests/unit/check_removal_faults \
+	tests/unit/check_remote_plan \
 	tests/unit/check_replacement \
 	tests/unit/check_room \
 	tests/unit/check_selection \

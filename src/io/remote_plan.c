@@ -4,8 +4,8 @@
 
 enum {
 	BLOCK = 1 << 20, /* what is not announced comes in blocks */
+	SMALL_READ = 32 << 10,
 	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
-	SMALL_READ = 2,		/* cells */
 	AT_ONCE = 16,		/* parts of a long span that somebody waits for */
 	AHEAD = 4,		/* and of one that is read soon, beside others */
 	GAP = 256 << 10,	/* ranges with fewer bytes between them are asked for together */
@@ -71,15 +71,15 @@ static int ask(struct h5_remote *r, struct h5_remote_span *span, bool urgent)
 
 /* ---- what somebody waits for ---- */
 
-/* What is asked for if these cells are missing: the blocks around a small read, which is one of metadata, and
- * nothing else if it is larger. Not more than may be under way. */
+/* What is asked for if these cells are missing for a read of n bytes: the blocks around a small one, which is
+ * of metadata, and nothing else if it is larger. Not more than may be under way. */
 static struct h5_remote_span around_missing(const struct h5_remote *r, uint32_t file, uint64_t first,
-					    uint64_t end)
+					    uint64_t end, uint64_t n)
 {
 	uint64_t most = h5_max(r->cells.count / CACHE_SHARE, BLOCK_CELLS);
 	struct h5_remote_span span = {.file = file, .first = first, .end = end};
 
-	if (end - first <= SMALL_READ) {
+	if (n <= SMALL_READ) {
 		span.first = first / BLOCK_CELLS * BLOCK_CELLS;
 		span.end = ((end - 1) / BLOCK_CELLS + 1) * BLOCK_CELLS;
 	}
@@ -117,7 +117,7 @@ int h5_remote_fetch(struct h5_remote *r, uint32_t file, uint64_t offset, uint64_
 		return 0;
 	if (find_announced(r, file, first, &span))
 		return ask(r, &span, true);
-	span = around_missing(r, file, first, end);
+	span = around_missing(r, file, first, end, n);
 	while (span.first < span.end && !rc)
 		rc = ask(r, &span, true);
 	return rc;

@@ -199,16 +199,54 @@ class Together(Case):
                 self.assertEqual(f.read(4), self.rows.tobytes()[:4])
             self.assertLess(server.count.bytes, 2 * MIB)
 
+    def test_chunk_amid_many(self):
+        """From block to block of the index, whatever its kind."""
+        values = numpy.arange(16 * 30_000, dtype="<i4")
+        for version, maximum in (("earliest", None), ("latest", None), ("latest", values.shape)):
+            with h5py.File(self.file("served", "m.h5"), "w", libver=version) as f:
+                f.create_dataset("d", data=values, chunks=(16,), maxshape=(maximum,) if maximum is None else maximum)
+            with self.subTest(version, maximum=maximum), self.serve(delay=0.02) as server, Mount(server.url("m.h5")) as m:
+                with open(m.at("d"), "rb", buffering=0) as f:
+                    self.assertEqual(os.pread(f.fileno(), 4096, values.nbytes // 2), values.tobytes()[values.nbytes // 2:][:4096])
+                    self.assertLessEqual(server.round_trips(), 6)
+
+    def find(self, name, count):
+        """Lists all of a file, which has so many datasets, by a new mount; what that took."""
+        with self.serve(delay=0.02) as server, Mount(server.url(name)) as m:
+            self.assertEqual(server.count.requests, 1)
+            found = subprocess.run(["find", m.path, "-type", "f", "-size", "+0"], capture_output=True, text=True, check=True).stdout
+            self.assertEqual(found.count("\n"), count)
+            return server.count, server.round_trips()
+
     def test_listing(self):
-        """Headers that lie far from each other, in symbol tables and in dense storage."""
+        """1,000 headers among their data, in symbol tables and in dense storage."""
         for version in "earliest", "latest":
             with h5py.File(self.file("served", "l.h5"), "w", libver=version) as f:
-                for i in range(60):
-                    f[f"g/d{i}"] = numpy.full(9000, i)
-            with self.subTest(version), self.serve(delay=0.02) as server, Mount(server.url("l.h5")) as m:
-                server.forget()
-                self.assertEqual(len([os.stat(m.at("g", name)).st_size for name in os.listdir(m.at("g"))]), 60)
-                self.assertLess(server.round_trips(), 8)
+                for i in range(1000):
+                    f[f"g/d{i}"] = numpy.full(2000, i)
+            with self.subTest(version):
+                count, trips = self.find("l.h5", 1000)
+                self.assertLessEqual(count.requests, 25)
+                self.assertLessEqual(trips, 7)
+
+    def test_listing_of_headers_far_apart(self):
+        """The data are too much to come with the headers."""
+        with h5py.File(self.file("served", "l.h5"), "w") as f:
+            for i in range(50):
+                f.create_dataset(f"d{i}", (1 << 20,), "u1", chunks=(1 << 20,))[:] = i
+        count, trips = self.find("l.h5", 50)
+        self.assertLess(count.bytes, 36 * MIB)
+        self.assertLess(trips, 8)
+
+    def test_nested_groups(self):
+        for version in "earliest", "latest":
+            with h5py.File(self.file("served", "n.h5"), "w", libver=version) as f:
+                for i in range(300):
+                    f[f"g{i // 100}/h{i // 10 % 10}/d{i}"] = numpy.full(2000, i)
+            with self.subTest(version):
+                count, trips = self.find("n.h5", 300)
+                self.assertLessEqual(count.requests, 12)
+                self.assertLessEqual(trips, 8)
 
 
 if __name__ == "__main__":

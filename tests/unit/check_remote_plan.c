@@ -1,0 +1,288 @@
+/* What the daemon asks its fetcher for, and when: the test is the fetcher. */
+#include "base/checked.h"
+#include "io/remote.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	KIB = 1 << 10,
+	MIB = 1 << 20,
+	CELL = H5_REMOTE_CELL,
+	LOG_MAX = 1 << 14,
+};
+
+struct scene {
+	struct h5_remote *link;
+	struct h5_remote_end end;
+	struct h5_io *io;
+	uint64_t size;
+	/* What was asked for, in order, and was not forgotten. */
+	struct h5_remote_request log[LOG_MAX];
+	size_t count;
+	pthread_t server;
+	bool served;
+};
+
+static void reply_to(const struct scene *s, const struct h5_remote_request *request, int code)
+{
+	struct h5_remote_reply reply = {.id = request->id, .code = code, .requests = 1};
+
+	if (!code)
+		reply.got = h5_min(request->n, s->size);
+	reply.received = reply.got;
+	reply.size = s->size;
+	ck_assert_int_eq(send(s->end.fd, &reply, sizeof reply, MSG_NOSIGNAL), sizeof reply);
+}
+
+/* Takes the next request of the daemon; false: there is none. */
+static bool take(struct scene *s, int flags)
+{
+	struct h5_remote_message message;
+	ssize_t n = recv(s->end.fd, &message, sizeof message, flags);
+
+	if (n <= 0)
+		return false;
+	ck_assert_uint_lt(s->count, LOG_MAX);
+	s->log[s->count++] = message.request;
+	return true;
+}
+
+static void take_all(struct scene *s)
+{
+	while (take(s, MSG_DONTWAIT))
+		;
+}
+
+/* A file of this size, of which the first mebibyte is there. */
+static void begin(struct scene *s, uint64_t size, size_t cache)
+{
+	const struct h5_remote_request first = {.n = H5_REMOTE_FIRST};
+
+	memset(s, 0, sizeof *s);
+	s->size = size;
+	ck_assert_int_eq(h5_remote_new("http://server/x.h5", cache, &s->link, &s->end), 0);
+	reply_to(s, &first, 0);
+	ck_assert_int_eq(h5_io_open_remote(s->link, "", &s->io), 0);
+	take_all(s);
+	ck_assert_uint_eq(s->count, 1);
+	ck_assert_int_eq(s->log[0].what, H5_REMOTE_OPEN);
+	s->count = 0;
+}
+
+static void end(struct scene *s)
+{
+	h5_remote_end(s->link);
+	shutdown(s->end.fd, SHUT_RDWR);
+	if (s->served)
+		pthread_join(s->server, NULL);
+	h5_io_close(s->io);
+	h5_remote_close(s->link);
+	close(s->end.fd);
+}
+
+static void *serve(void *arg)
+{
+	struct scene *s = arg;
+
+	while (take(s, 0))
+		reply_to(s, &s->log[s->count - 1], 0);
+	return NULL;
+}
+
+static void begin_to_serve(struct scene *s)
+{
+	s->served = true;
+	ck_assert_int_eq(pthread_create(&s->server, NULL, serve, s), 0);
+}
+
+static uint64_t bytes_of(const struct scene *s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		n += s->log[i].n;
+	return n;
+}
+
+static void want_every(struct scene *s, uint64_t first, uint64_t step, uint64_t n, size_t count,
+		       enum h5_wanted when)
+{
+	struct h5_io_range *ranges = calloc(count, sizeof *ranges);
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct h5_io_range){first + i * step, n};
+	ck_assert(h5_io_want(s->io, ranges, count, when));
+	free(ranges);
+	take_all(s);
+}
+
+static void expect(const struct scene *s, size_t i, uint64_t offset, uint64_t n)
+{
+	ck_assert_uint_lt(i, s->count);
+	ck_assert_uint_eq(s->log[i].offset, offset);
+	ck_assert_uint_eq(s->log[i].n, n);
+}
+
+static struct scene scene;
+
+/* ---- data ---- */
+
+START_TEST(extents_are_joined_over_small_gaps)
+{
+	const struct h5_io_range ranges[] = {
+		{10 * MIB + 5, 100}, {10 * MIB + 192 * KIB, CELL}, {11 * MIB, 1}, {12 * MIB, 20 * KIB}};
+
+	begin(&scene, 100 * MIB, 64 * MIB);
+	h5_io_want(scene.io, ranges, 4, H5_WANTED_NOW);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, 3);
+	expect(&scene, 0, 10 * MIB, 192 * KIB + CELL);
+	expect(&scene, 1, 11 * MIB, CELL);
+	expect(&scene, 2, 12 * MIB, 2 * CELL);
+	end(&scene);
+}
+END_TEST
+
+START_TEST(long_extents_are_cut_without_small_rests)
+{
+	begin(&scene, 1000 * (uint64_t)MIB, 256 * MIB);
+	want_every(&scene, 10 * MIB, 0, 32 * MIB + CELL, 1, H5_WANTED_NOW);
+	ck_assert_uint_eq(bytes_of(&scene), 32 * MIB + CELL);
+	ck_assert_uint_eq(scene.count, 16);
+	for (size_t i = 0; i < scene.count; i++) {
+		ck_assert_uint_ge(scene.log[i].n, MIB);
+		ck_assert_uint_le(scene.log[i].n, H5_REMOTE_PART);
+	}
+	end(&scene);
+}
+END_TEST
+
+START_TEST(small_reads_bring_their_block_and_large_ones_themselves)
+{
+	static uint8_t buf[3 * CELL];
+
+	begin(&scene, 100 * MIB - 5, 64 * MIB);
+	begin_to_serve(&scene);
+	ck_assert_int_eq(h5_io_read(scene.io, 7 * MIB + 12345, buf, 100), 0);
+	ck_assert_int_eq(h5_io_read(scene.io, 7 * MIB, buf, sizeof buf), 0);
+	ck_assert_int_eq(h5_io_read(scene.io, 9 * MIB, buf, sizeof buf), 0);
+	/* Of this one the first cell is there. */
+	ck_assert_int_eq(h5_io_read(scene.io, 9 * MIB + 2 * CELL, buf, sizeof buf), 0);
+	ck_assert_int_eq(h5_io_read(scene.io, scene.size - 1, buf, 1), 0);
+	end(&scene);
+	ck_assert_uint_eq(scene.count, 4);
+	expect(&scene, 0, 7 * MIB, MIB);
+	expect(&scene, 1, 9 * MIB, 3 * CELL);
+	expect(&scene, 2, 9 * MIB + 3 * CELL, 2 * CELL);
+	expect(&scene, 3, 99 * MIB, MIB - 5);
+}
+END_TEST
+
+/* A window that is as large as it may be: nothing is asked for twice, and nothing that was read is kept in
+ * place of what will be. */
+START_TEST(reading_in_order_asks_once)
+{
+	enum { STEP = 128 * KIB, WINDOW = 48 * MIB };
+	static uint8_t buf[STEP];
+	uint64_t wanted = MIB;
+
+	begin(&scene, 400 * MIB, 64 * MIB);
+	begin_to_serve(&scene);
+	for (uint64_t at = 0; at < scene.size; at += STEP) {
+		uint64_t to = h5_min(at + WINDOW, scene.size);
+		struct h5_io_range range = {wanted, to - h5_min(wanted, to)};
+
+		if (range.n >= WINDOW / 8 || to == scene.size) {
+			wanted = to;
+			if (range.n)
+				h5_io_want(scene.io, &range, 1, H5_WANTED_SOON);
+		}
+		ck_assert_int_eq(h5_io_read(scene.io, at, buf, STEP), 0);
+	}
+	end(&scene);
+	ck_assert_uint_eq(bytes_of(&scene), 399 * MIB);
+	ck_assert_uint_lt(scene.count, 400);
+}
+END_TEST
+
+/* ---- metadata ---- */
+
+START_TEST(metadata_bring_what_is_around_them)
+{
+	begin(&scene, 100 * MIB, 128 * MIB);
+	want_every(&scene, 10 * MIB, 200 * KIB, 512, 100, H5_WANTED_AROUND);
+	ck_assert_uint_eq(scene.log[0].offset, 10 * MIB - 512 * KIB);
+	ck_assert_uint_le(scene.count, 20);
+	ck_assert_uint_ge(bytes_of(&scene), 99 * 200 * KIB + MIB);
+	ck_assert_uint_le(bytes_of(&scene), 99 * 200 * KIB + MIB + 2 * CELL);
+	scene.count = 0;
+	/* What is under way is no reason to ask for what is around it. */
+	want_every(&scene, 10 * MIB - 400 * KIB, 50 * KIB, 512, 100, H5_WANTED_AROUND);
+	ck_assert_uint_eq(scene.count, 0);
+	end(&scene);
+}
+END_TEST
+
+/* 1,000 headers of a file of which all data would come. The rest is asked for once there are replies. */
+START_TEST(metadata_far_apart_come_alone)
+{
+	begin(&scene, 2000 * (uint64_t)MIB, 256 * MIB);
+	want_every(&scene, 2 * MIB, MIB, 512, 1000, H5_WANTED_AROUND);
+	ck_assert_uint_gt(scene.count, 32);
+	ck_assert_uint_lt(scene.count, H5_REMOTE_UNDER_WAY);
+	for (size_t done = 0; done < scene.count; done++) {
+		ck_assert_uint_le(scene.log[done].n, CELL);
+		reply_to(&scene, &scene.log[done], 0);
+		h5_io_want(scene.io, &(struct h5_io_range){2 * MIB, 1}, 1, H5_WANTED_SOON);
+		take_all(&scene);
+	}
+	ck_assert_uint_eq(scene.count, 1000);
+	end(&scene);
+}
+END_TEST
+
+/* They are not worth a request each, if what is between them is little. */
+START_TEST(metadata_that_lie_loosely_are_joined_as_far_as_that_is_little)
+{
+	begin(&scene, 2000 * (uint64_t)MIB, 256 * MIB);
+	want_every(&scene, 2 * MIB, 40 * KIB, 512, 2000, H5_WANTED_AROUND);
+	ck_assert_uint_gt(scene.count, 32);
+	for (size_t i = 0; i < scene.count; i++)
+		ck_assert_uint_le(scene.log[i].n, 2 * CELL);
+	end(&scene);
+}
+END_TEST
+
+/* ---- */
+
+START_TEST(a_file_that_has_changed_is_asked_for_no_more)
+{
+	uint8_t buf[10];
+	size_t got;
+
+	begin(&scene, 2000 * (uint64_t)MIB, 256 * MIB);
+	want_every(&scene, 2 * MIB, MIB, 512, 1000, H5_WANTED_SOON);
+	ck_assert_uint_gt(scene.count, 0);
+	for (size_t i = 0, n = scene.count; i < n; i++)
+		reply_to(&scene, &scene.log[i], -ESTALE);
+	want_every(&scene, 2 * MIB, MIB, 512, 10, H5_WANTED_NOW);
+	scene.count = 0;
+	ck_assert_int_eq(h5_io_read_some(scene.io, 900 * MIB, buf, sizeof buf, &got), -ESTALE);
+	ck_assert_int_eq(h5_io_read_some(scene.io, 0, buf, sizeof buf, &got), -ESTALE);
+	take_all(&scene);
+	ck_assert_uint_eq(scene.count, 0);
+	end(&scene);
+}
+END_TEST
+
+UNIT_MAIN("remote_plan", extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
+	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
+	  metadata_bring_what_is_around_them, metadata_far_apart_come_alone,
+	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
+	  a_file_that_has_changed_is_asked_for_no_more)
