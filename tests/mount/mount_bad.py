@@ -263,7 +263,7 @@ class Work(BadCase):
         path = self.file("chunks.h5")
         with h5py.File(path, "w", libver="v110") as f:
             f.create_dataset("d", (0,), "u1", maxshape=(None,), chunks=(1,))
-        data = os.urandom((1 << 18) if SANITIZED else (1 << 20))
+        data = os.urandom((1 << 18) if SANITIZED else (1 << 19))
         with Mount(path, options="rw,max_work=1") as m:
             fd = m.open("d", os.O_WRONLY | os.O_APPEND)
             self.assertEqual(os.write(fd, data), len(data))

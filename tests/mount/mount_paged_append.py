@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A row a chunk, through the extensible array's paged data blocks: past chunk 131,060, where they begin, and past 300,000.
-libhdf5 reads all, appends more itself, and the mount appends after it; and the index looks like the one that libhdf5 makes."""
+"""A row a chunk, through the extensible array's paged data blocks: past chunk 131,060, where they begin, and past 262,132, where
+they get larger. The index looks like the one that libhdf5 makes; libhdf5 reads all, appends more itself, and the mount appends after it."""
 import contextlib
 import errno
 import os
@@ -17,7 +17,7 @@ import judges
 from mountlib import Mount, MountCase, main, read
 
 COMPARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "judge", "index_structure.py")
-PAGED = 131_060
+PAGED, LARGER = 131_060, 262_132
 END = PAGED + 3000  # of the file that libhdf5 has made
 HOW = {"plain": {}, "deflate": dict(compression=1)}
 
@@ -58,8 +58,10 @@ class Paged(MountCase):
                         f.write(values(begin, end).tobytes())
                     self.assertEqual(os.stat(m.at(dataset)).st_size, 4 * WIDTH * end)
             for dataset in HOW:
+                begin = max(0, steps[0][0] - 200)
                 with open(m.at(dataset), "rb") as f:
-                    self.assertTrue(f.read() == values(0, steps[-1][1]).tobytes(), dataset)
+                    f.seek(4 * WIDTH * begin)
+                    self.assertTrue(f.read() == values(begin, steps[-1][1]).tobytes(), dataset)
 
     @staticmethod
     def libhdf5_appends(path, begin, end):
@@ -81,31 +83,30 @@ class Paged(MountCase):
     def test_past_paged_blocks(self):
         path = self.make("paged.h5")
         crossing = [(PAGED + i, PAGED + i + 1) for i in range(-3, 12)]
-        self.append(path, [(0, PAGED - 3), *crossing])
-        end = PAGED + 12
-        self.assert_libhdf5_reads(path, end, PAGED)
-        self.libhdf5_appends(path, end, end + 1500)
-        end += 1500
-        self.append(path, [(end, end + 1), (end + 1, 299_990), *((i, i + 1) for i in range(299_990, 300_010)), (300_010, 301_000)])
-        self.assert_libhdf5_reads(path, 301_000, PAGED, PAGED + 1512, 262_132, 299_990)
-        self.libhdf5_appends(path, 301_000, 303_000)
-        self.append(path, [(303_000, 303_001)])
-        self.assert_libhdf5_reads(path, 303_001)
+        self.append(path, [(0, 70_000), (70_000, PAGED - 3), *crossing, (PAGED + 12, END)])
+        self.check_index(path)
+        self.libhdf5_appends(path, END, END + 1500)
+        self.append(path, [(END + 1500, END + 1501)])
+        self.libhdf5_appends(path, END + 1501, LARGER - 10)
+        self.append(path, [*((i, i + 1) for i in range(LARGER - 10, LARGER + 10)), (LARGER + 10, LARGER + 1500)])
+        self.assert_libhdf5_reads(path, LARGER + 1500, PAGED, END, END + 1500, LARGER)
+        self.libhdf5_appends(path, LARGER + 1500, LARGER + 3000)
+        end = LARGER + 3000
+        self.append(path, [(end, end + 1)])
+        self.assert_libhdf5_reads(path, end + 1)
         for dataset in HOW:
             with self.subTest(dataset):
-                said = subprocess.run(["h5dump", "-d", f"/{dataset}", "-s", "302999,0", "-c", "2,1", path], check=True,
+                said = subprocess.run(["h5dump", "-d", f"/{dataset}", "-s", f"{end - 1},0", "-c", "2,1", path], check=True,
                                       stdout=subprocess.PIPE, text=True).stdout
-                self.assertIn("(302999,0): 302999,", said)
-                self.assertIn("(303000,0): 303000", said)
+                self.assertIn(f"({end - 1},0): {end - 1},", said)
+                self.assertIn(f"({end},0): {end}", said)
 
-    def test_the_index_is_as_libhdf5_makes_it(self):
-        end = END
-        ours, theirs = self.make("ours.h5"), self.theirs
-        self.append(ours, [(0, 70_000), (70_000, PAGED + 5), (PAGED + 5, end)])
+    def check_index(self, ours):
+        """As libhdf5 makes it."""
         for dataset in HOW:
             for what in [], ["--values"]:
                 with self.subTest(dataset=dataset, what=what):
-                    compared = subprocess.run([sys.executable, COMPARE, *what, ours, dataset, theirs, dataset],
+                    compared = subprocess.run([sys.executable, COMPARE, *what, ours, dataset, self.theirs, dataset],
                                               stdout=subprocess.PIPE, text=True)
                     self.assertEqual(compared.stdout, "")
                     self.assertEqual(compared.returncode, 0)
