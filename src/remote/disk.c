@@ -21,7 +21,8 @@ _Static_assert((int)PIECE == (int)H5_REMOTE_FIRST,
 
 void h5_disk_begin(struct h5_fetcher *f, int folder)
 {
-	f->disk = (struct h5_disk_folder){.fd = folder, .budget = f->options.disk_cache_size};
+	f->disk = (struct h5_disk_folder){
+		.there = folder >= 0, .fd = folder, .budget = f->options.disk_cache_size};
 }
 
 /* ---- what is here ---- */
@@ -144,6 +145,16 @@ static bool has_all(struct h5_transfer *t, const struct h5_disk_file *file, int 
 	return !*rc;
 }
 
+void h5_disk_move(struct h5_fetcher *f, struct h5_source *source)
+{
+	uint8_t url[H5_SHA256];
+
+	if (!source->disk || (hash_url(source, url) && !memcmp(url, source->disk->header.url, H5_SHA256)))
+		return;
+	h5_disk_close(&f->disk, source->disk);
+	source->disk = NULL;
+}
+
 void h5_disk_offer(struct h5_transfer *t)
 {
 	struct h5_disk_folder *folder = &t->fetcher->disk;
@@ -156,7 +167,7 @@ void h5_disk_offer(struct h5_transfer *t)
 	t->offered = NULL;
 	t->kept_size = 0;
 	t->from_disk = 0;
-	file = t->unoffered || folder->fd < 0 || !hash_url(t->source, url) ? NULL : h5_disk_find(folder, url);
+	file = t->unoffered || !folder->there || !hash_url(t->source, url) ? NULL : h5_disk_find(folder, url);
 	if (!file)
 		return;
 	if (has_all(t, file, &rc))
@@ -198,7 +209,7 @@ static void write_kept(struct h5_transfer *t)
 /* The tag is that of the file which was opened; of one that is being opened, it is not known yet. */
 static bool may_be_kept(const struct h5_transfer *t)
 {
-	if (t->fetcher->disk.fd < 0 || t->fetcher->disk.stopped)
+	if (!t->fetcher->disk.there || t->fetcher->disk.stopped)
 		return false;
 	if (t->request.what == H5_REMOTE_OPEN)
 		return t->kept_size < PIECE;
@@ -244,7 +255,7 @@ void h5_disk_learn(struct h5_transfer *t)
 		return;
 	}
 	t->from_disk = 0;
-	if (t->fetcher->disk.fd < 0 || source->whole || !source->size || t->response.private ||
+	if (!t->fetcher->disk.there || source->whole || !source->size || t->response.private ||
 	    !h5_response_is_strong(source->tag) || !hash_url(source, header.url))
 		return;
 	memcpy(header.tag, source->tag, sizeof header.tag);

@@ -68,16 +68,16 @@ static int refuse(const char *path, int code)
 		       code == -ELOOP ? "a symbolic link" : strerror(-code));
 }
 
-/* On a full disk what is there can still be read. */
+/* On a full disk what is there can still be read. Somebody who makes room may have taken the file away. */
 static int try_folder(int folder)
 {
 	char name[H5_DISK_NAME];
 	int fd = make_new(folder, name);
 
 	if (fd < 0)
-		return fd == -ENOSPC || fd == -EDQUOT ? 0 : fd;
+		return fd == -ENOSPC || fd == -EDQUOT || fd == -EWOULDBLOCK ? 0 : fd;
 	close(fd);
-	return unlinkat(folder, name, 0) ? -errno : 0;
+	return unlinkat(folder, name, 0) && errno != ENOENT ? -errno : 0;
 }
 
 int h5_disk_folder_open(const char *path)
@@ -280,7 +280,7 @@ struct h5_disk_file *h5_disk_find(struct h5_disk_folder *folder, const uint8_t u
 	struct h5_disk_file *file = NULL;
 	char name[H5_DISK_NAME];
 
-	if (folder->fd < 0 || folder->open >= OPEN_MAX_FILES || !find_name(folder->fd, url, name) ||
+	if (!folder->there || folder->open >= OPEN_MAX_FILES || !find_name(folder->fd, url, name) ||
 	    open_sound(folder, name, url, &file))
 		return NULL;
 	return file;
@@ -330,7 +330,7 @@ struct h5_disk_file *h5_disk_open(struct h5_disk_folder *folder, const struct h5
 	char name[H5_DISK_NAME];
 	int rc = -EAGAIN;
 
-	if (folder->fd < 0 || folder->open >= OPEN_MAX_FILES)
+	if (!folder->there || folder->open >= OPEN_MAX_FILES)
 		return NULL;
 	h5_disk_name(header->url, header->tag, name);
 	for (unsigned i = 0; i < OPENINGS && rc; i++) {
@@ -344,7 +344,7 @@ struct h5_disk_file *h5_disk_open(struct h5_disk_folder *folder, const struct h5
 			return NULL;
 		rc = make(folder, name, header, &file);
 	}
-	if (rc && rc != -EEXIST && rc != -ENOENT)
+	if (rc && rc != -EEXIST && rc != -ENOENT && rc != -EWOULDBLOCK)
 		h5_disk_stop(folder, rc);
 	if (!rc)
 		h5_disk_use(file);

@@ -10,7 +10,8 @@
 #include "remote/disk_file.h"
 
 struct h5_disk_folder {
-	int fd;			   /* -1: there is no disk cache */
+	bool there; /* false: there is no disk cache, and nothing else counts */
+	int fd;
 	uint64_t budget;	   /* bytes of all files */
 	uint64_t room;		   /* bytes that may be written before the files are counted anew */
 	int64_t counted;	   /* when that was, if there was no room; seconds of CLOCK_MONOTONIC */

@@ -144,6 +144,8 @@ void h5_disk_begin(struct h5_fetcher *fetcher, int folder);
 void h5_disk_fill(struct h5_transfer *t);
 /* A request to open: finds a version that is here and has the bytes of the request. */
 void h5_disk_offer(struct h5_transfer *t);
+/* A redirect leads to another place: what is kept is of the one before, unless only a signature differs. */
+void h5_disk_move(struct h5_fetcher *fetcher, struct h5_source *source);
 /* True: the answer says that the version that was offered is the present one. */
 bool h5_disk_is_confirmed(const struct h5_transfer *t);
 /* The next bytes of the body, which go to the cells from `got` on. */

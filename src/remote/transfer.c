@@ -51,7 +51,7 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 					.requests = t->requests,
 					.repeated = t->tries ? t->tries - 1 : 0,
 					.received = t->received,
-					.from_disk = t->from_disk,
+					.from_disk = code ? 0 : t->from_disk,
 					.got = t->got,
 					.size = t->source->size,
 					.mtime = t->source->mtime};
@@ -320,6 +320,7 @@ static bool go_elsewhere(struct h5_transfer *t)
 		return false;
 	free(source->target);
 	source->target = to;
+	h5_disk_move(t->fetcher, source);
 	ask_anew(t);
 	return true;
 }

@@ -17,7 +17,7 @@ import numpy
 
 from injectlib import Injector, available
 from mountlib import EXIT_SECONDS, H5FS, Mount, MountCase, main, own_children, read, reap, refusal, write
-from object_server import ObjectServer, header, redirect, reset, status
+from object_server import Keys, ObjectServer, header, redirect, reset, status
 
 MIB = 1 << 20
 BLOCK = 16 << 10
@@ -194,6 +194,39 @@ class Again(Case):
                 server.forget()
                 self.check(server.url("latest"), data=data)
                 self.assertEqual(server.count.requests, requests)
+
+    def test_redirect_that_changes_meanwhile(self):
+        """What comes from another place is not kept as if it were of the first one."""
+        make(self.file("served", "other.h5"), 2)
+        with self.serve() as server:
+            server.on("^/latest", redirect("/x.h5?X-Amz-Date=1", 302))
+            server.on("h5", tagged('"1"'), 2)
+            with self.mount(server.url("latest")) as m, open(m.at("data"), "rb") as f:
+                os.pread(f.fileno(), 100, MIB)
+                server.on("h5.X-Amz-Date=1", status(403))
+                server.on("^/latest", redirect("/x.h5?X-Amz-Date=2", 302))
+                server.on("h5", tagged('"1"'))
+                os.pread(f.fileno(), 100, 2 * MIB)
+                server.on("h5.X-Amz-Date=2", status(403))
+                server.on("^/latest", redirect("/other.h5", 302))
+                server.on("", tagged('"1"'), None)
+                os.pread(f.fileno(), 100, SIZE - 100)
+            server.rules[:0] = [[lambda r: r.path == "/latest", redirect("/x.h5", 302), None]]
+            server.forget()
+            self.check(server.url("latest"))
+            self.assertEqual([r.status for r in server.requests], [302, 304, 206])
+
+    def test_object_store(self):
+        keys = Keys("AKIDEXAMPLE", "key/+=", None, "eu-test-1")
+        env = {"AWS_ACCESS_KEY_ID": keys.access, "AWS_SECRET_ACCESS_KEY": keys.secret, "AWS_REGION": keys.region, "AWS_PROFILE": "", "AWS_SESSION_TOKEN": "",
+               "AWS_CONFIG_FILE": "/no/file", "AWS_SHARED_CREDENTIALS_FILE": "/no/file"}
+        os.mkdir(self.file("served", "bucket"))
+        os.link(self.path, self.file("served", "bucket", "x.h5"))
+        with self.serve(keys=keys) as server:
+            for _ in range(2):
+                server.forget()
+                self.check("s3://bucket/x.h5", options=f",s3_endpoint={server.url()}", env=env)
+            self.assertEqual([r.status for r in server.requests], [304])
 
     def test_server_that_confirms_another_file(self):
         def confirm(handler):
