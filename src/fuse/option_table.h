@@ -14,8 +14,8 @@ enum {
 /* The values of an option, and what they set in struct h5_options. */
 enum h5_option_kind {
 	H5_OPTION_FLAG,	  /* no value: the member becomes `most` */
-	H5_OPTION_NUMBER, /* decimal, from 0 to `most` */
-	H5_OPTION_OCTAL,  /* octal, from 0 to `most` */
+	H5_OPTION_NUMBER, /* decimal, from `least` to `most` */
+	H5_OPTION_OCTAL,  /* octal, from `least` to `most` */
 	H5_OPTION_SIZE,	  /* bytes, with K, M, G for powers of 1024, from `least` to `most` */
 	H5_OPTION_WORD,	  /* one of `words` */
 	H5_OPTION_TEXT,	  /* any text, an owned char * */

@@ -91,14 +91,16 @@ static int parse_word(const struct h5_option *option, const char *value, uint64_
 static int parse_number(const struct h5_option *option, const char *value, uint64_t *number)
 {
 	bool octal = option->kind == H5_OPTION_OCTAL;
-	char allowed[64], *end;
+	char allowed[80], *end;
 
 	errno = 0;
 	*number = strtoull(value, &end, octal ? 8 : 10);
-	if (!errno && !*end && isdigit((unsigned char)*value) && *number <= option->most)
+	if (!errno && !*end && isdigit((unsigned char)*value) && *number >= option->least &&
+	    *number <= option->most)
 		return 0;
-	snprintf(allowed, sizeof allowed, octal ? "an octal number from 0 to %#jo" : "a number from 0 to %ju",
-		 (uintmax_t)option->most);
+	snprintf(allowed, sizeof allowed,
+		 octal ? "an octal number from %#jo to %#jo" : "a number from %ju to %ju",
+		 (uintmax_t)option->least, (uintmax_t)option->most);
 	return wrong(option, value, allowed);
 }
 

@@ -193,19 +193,12 @@ static int ask_for(struct h5_remote *link, uint32_t file, const char *name)
 	if (!link->names[file])
 		return -ENOMEM;
 	rc = h5_remote_ask_open(link, file, name, &reply);
-	/* If nobody waited for the answer, the number is lost. */
 	if (rc)
 		return rc;
 	if (!*name)
 		link->reason = reply.reason;
-	if (reply.code) {
-		free(link->names[file]);
-		link->names[file] = NULL;
+	if (reply.code)
 		return h5_fail(reply.code, H5_UNDEF, "%s", *reply.text ? reply.text : strerror(-reply.code));
-	}
-	link->sizes[file] = reply.size;
-	link->mtimes[file] = reply.mtime;
-	link->known[file] = true;
 	return 0;
 }
 

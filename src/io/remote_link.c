@@ -15,7 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WAIT = 1000 }; /* milliseconds at the socket */
+enum {
+	WAIT = 1000,	 /* milliseconds at the socket */
+	END_WAIT = 2000, /* milliseconds for the end of the fetcher */
+	END_STEP = 10,
+};
 
 /* ---- opening and closing ---- */
 
@@ -72,14 +76,26 @@ void h5_remote_end(struct h5_remote *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* The fetcher ends when it sees that the link has ended. Nobody waits longer if it does not look, since it
+ * was stopped or is not sound. */
+static void end_fetcher(struct h5_remote *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	for (int waited = 0; r->fetcher && waited < END_WAIT; waited += END_STEP) {
+		pid_t ended = waitpid(r->fetcher, NULL, WNOHANG);
+
+		if (ended == r->fetcher || (ended < 0 && errno != EINTR))
+			return;
+		poll(NULL, 0, END_STEP);
+	}
+}
+
 void h5_remote_close(struct h5_remote *r)
 {
 	if (!r)
 		return;
-	if (r->fd >= 0)
-		close(r->fd); /* the fetcher ends when it sees that */
-	while (r->fetcher && waitpid(r->fetcher, NULL, 0) < 0 && errno == EINTR)
-		;
+	end_fetcher(r);
 	if (r->memory)
 		munmap(r->memory, (size_t)r->cells.count * H5_REMOTE_CELL);
 	for (size_t i = 0; i < H5_REMOTE_FILES; i++)
@@ -118,6 +134,24 @@ static bool is_sound(const struct h5_remote_pending *p, const struct h5_remote_r
 	return reply->size <= INT64_MAX && reply->got == h5_min(p->n, reply->size);
 }
 
+static void free_number(struct h5_remote *r, uint32_t file)
+{
+	free(r->names[file]);
+	r->names[file] = NULL;
+}
+
+/* Whoever asked may not wait any more: the file is known, or its number is free. */
+static void take_opened(struct h5_remote *r, uint32_t file, const struct h5_remote_reply *reply)
+{
+	r->known[file] = !reply->code;
+	if (reply->code) {
+		free_number(r, file);
+	} else {
+		r->sizes[file] = reply->size;
+		r->mtimes[file] = reply->mtime;
+	}
+}
+
 static void take_reply(struct h5_remote *r, const struct h5_remote_reply *reply)
 {
 	struct h5_remote_pending *p = &r->pending[reply->id % H5_REMOTE_UNDER_WAY];
@@ -140,6 +174,8 @@ static void take_reply(struct h5_remote *r, const struct h5_remote_reply *reply)
 		memcpy(r->note, reply->text, sizeof r->note);
 	if (reply->code == -ESTALE)
 		r->stale[p->file] = true;
+	if (p->opens)
+		take_opened(r, p->file, reply);
 	if (p->answer) {
 		p->answer->reply = *reply;
 		p->answer->there = true;
@@ -241,6 +277,7 @@ static int send_request(struct h5_remote *r, struct h5_remote_pending *p, struct
 	struct h5_remote_message message;
 	uint8_t *end = (uint8_t *)message.cells + p->count * sizeof *message.cells;
 	size_t size;
+	int rc;
 
 	request->id = p->id;
 	request->file = p->file;
@@ -251,10 +288,17 @@ static int send_request(struct h5_remote *r, struct h5_remote_pending *p, struct
 	memcpy(message.cells, p->cells, p->count * sizeof *message.cells);
 	memcpy(end, name, request->name);
 	size = (size_t)(end - (uint8_t *)&message) + request->name;
-	p->busy = true;
-	r->under_way++;
-	if (send(r->fd, &message, size, MSG_NOSIGNAL) == (ssize_t)size)
+	if (send(r->fd, &message, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size) {
+		p->busy = true;
+		r->under_way++;
 		return 0;
+	}
+	/* If the fetcher does not take what was sent before, nobody waits for that with the lock. */
+	rc = errno == EAGAIN ? -EAGAIN : -EIO;
+	for (uint32_t k = 0; k < p->count; k++)
+		h5_cells_end(&r->cells, p->cells[k], rc);
+	if (rc == -EAGAIN)
+		return rc;
 	end_all(r);
 	return h5_fail(-EIO, H5_UNDEF, "%s", r->failure);
 }
@@ -265,6 +309,7 @@ int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n
 	struct h5_remote_request request = {
 		.what = H5_REMOTE_READ, .urgent = urgent, .offset = first * H5_REMOTE_CELL};
 	struct h5_remote_pending *p;
+	int rc;
 
 	assert(n && n <= H5_REMOTE_PART);
 	*taken = 0;
@@ -280,8 +325,9 @@ int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n
 	if (!p->count)
 		return -EAGAIN;
 	p->n = h5_min(n, (uint64_t)p->count * H5_REMOTE_CELL);
-	*taken = p->count;
-	return send_request(r, p, &request, "");
+	rc = send_request(r, p, &request, "");
+	*taken = rc ? 0 : p->count;
+	return rc;
 }
 
 /* The answer may come when nobody waits for it any more. */
@@ -314,10 +360,9 @@ static int begin_open(struct h5_remote *r, uint32_t file, struct h5_remote_pendi
 	return rc;
 }
 
-int h5_remote_ask_open(struct h5_remote *r, uint32_t file, const char *name, struct h5_remote_reply *reply)
+static int send_open(struct h5_remote *r, uint32_t file, const char *name, struct h5_remote_answer *answer)
 {
 	struct h5_remote_request request = {.what = H5_REMOTE_OPEN, .urgent = true};
-	struct h5_remote_answer answer = {0};
 	struct h5_remote_pending *p = NULL;
 	int rc = begin_open(r, file, &p);
 
@@ -325,8 +370,22 @@ int h5_remote_ask_open(struct h5_remote *r, uint32_t file, const char *name, str
 		return rc;
 	p->n = (uint64_t)p->count * H5_REMOTE_CELL;
 	p->opens = true;
-	p->answer = &answer;
-	rc = send_request(r, p, &request, name);
+	p->answer = answer;
+	return send_request(r, p, &request, name);
+}
+
+int h5_remote_ask_open(struct h5_remote *r, uint32_t file, const char *name, struct h5_remote_reply *reply)
+{
+	struct h5_remote_answer answer = {0};
+	int rc = send_open(r, file, name, &answer);
+
+	while (rc == -EAGAIN) {
+		rc = h5_remote_wait(r);
+		if (!rc)
+			rc = send_open(r, file, name, &answer);
+	}
+	if (rc)
+		free_number(r, file);
 	while (!rc && !answer.there)
 		rc = h5_remote_wait(r);
 	give_up(r, &answer);

@@ -17,7 +17,13 @@ static uint64_t wanted(const struct h5_transfer *t)
 	return opens(t) ? h5_min(t->request.n, t->response.size) : t->until;
 }
 
-/* True: the answer is of another file than the one that was opened. If there are tags, these tell. */
+static bool differ(const char *a, const char *b)
+{
+	return *a && *b && strcmp(a, b);
+}
+
+/* True: the answer is of another file than the one that was opened. If both have strong tags, these tell: the
+ * dates of several servers may differ. */
 static bool is_other(const struct h5_transfer *t)
 {
 	const struct h5_response *r = &t->response;
@@ -25,10 +31,10 @@ static bool is_other(const struct h5_transfer *t)
 
 	if (!s->known)
 		return false;
-	if (*r->tag && *s->tag)
+	if (h5_response_is_strong(r->tag) && h5_response_is_strong(s->tag))
 		return strcmp(r->tag, s->tag);
-	return (r->ranged && r->size != s->size) ||
-	       (*r->modified && *s->modified && strcmp(r->modified, s->modified));
+	return (r->ranged && r->size != s->size) || differ(r->tag, s->tag) ||
+	       differ(r->modified, s->modified);
 }
 
 /* True: the body is what was asked for, or the begin of it. */
@@ -37,7 +43,9 @@ static bool fits(const struct h5_transfer *t)
 	const struct h5_response *r = &t->response;
 	uint64_t left = wanted(t) - t->got;
 
-	return r->ranged && !is_other(t) && r->first == t->request.offset + t->got &&
+	if (t->source->known && r->size != t->source->size)
+		return false;
+	return r->ranged && !r->encoded && !is_other(t) && r->first == t->request.offset + t->got &&
 	       r->last - r->first < left && (!r->measured || r->length == r->last - r->first + 1);
 }
 
@@ -46,7 +54,8 @@ static bool may_be_whole(const struct h5_transfer *t)
 {
 	uint64_t most = t->fetcher->options.whole;
 
-	return opens(t) && most && (!t->response.measured || t->response.length <= most);
+	return opens(t) && most && !t->response.encoded &&
+	       (!t->response.measured || t->response.length <= most);
 }
 
 void h5_answer_head(struct h5_transfer *t)
@@ -100,6 +109,17 @@ static bool is_about_certificates(CURLcode result)
 static const char *words(const struct h5_transfer *t, CURLcode result)
 {
 	return *t->error ? t->error : curl_easy_strerror(result);
+}
+
+/* What is asked for are bytes of the file. */
+static void judge_encoded(const struct h5_transfer *t, struct h5_verdict *v)
+{
+	static const char text[] = "the server sends the file encoded (Content-Encoding)";
+
+	if (opens(t))
+		refuse(t, v, -EOPNOTSUPP, H5_REMOTE_NO_RANGES, text);
+	else
+		again(v, text);
 }
 
 static void judge_part(const struct h5_transfer *t, CURLcode result, struct h5_verdict *v)
@@ -217,6 +237,8 @@ void h5_answer_judge(const struct h5_transfer *t, CURLcode result, struct h5_ver
 		refuse(t, v, -EIO, H5_REMOTE_NETWORK, "the server's header is too long");
 	else if (!r->status)
 		again(v, result ? words(t, result) : "no answer");
+	else if (r->encoded && r->status / 100 == 2)
+		judge_encoded(t, v);
 	else if (r->status == 206)
 		judge_part(t, result, v);
 	else if (r->status == 200)

@@ -22,6 +22,9 @@ struct h5_source {
 	int64_t mtime;
 	uint8_t *whole; /* owned: all of its bytes, from a server without ranges; NULL: it gives ranges */
 	struct h5_disk_file *disk; /* owned: what was fetched of it; NULL: it is not kept on disk */
+	uint64_t failed; /* when a request failed in spite of all tries, if none has succeeded since; 0: never
+			  */
+	bool silent;	 /* that was since nothing came in time */
 };
 
 enum h5_transfer_state {
@@ -51,8 +54,8 @@ struct h5_transfer {
 	struct h5_source *source;   /* borrowed */
 	struct h5_remote_request request;
 	uint32_t cells[H5_REMOTE_PART_CELLS];
-	CURL *easy; /* owned; kept for the next request */
-	struct curl_slist *fields;
+	CURL *easy;		   /* owned; kept for the next request */
+	struct curl_slist *fields; /* owned; those of the latest HTTP request */
 	char error[CURL_ERROR_SIZE];
 	struct h5_response response;
 	enum h5_body body;

@@ -131,6 +131,12 @@ static void take_control(struct h5_response *r, struct h5_text t)
 	}
 }
 
+/* A list of codings; "identity" is none. */
+static bool is_coding(struct h5_text t)
+{
+	return t.n && !(skip(&t, "identity") && !t.n);
+}
+
 /* "HTTP/1.1 206 Partial Content" */
 static void begin(struct h5_response *r, struct h5_text t)
 {
@@ -154,12 +160,18 @@ bool h5_response_line(struct h5_response *r, const char *line, size_t n)
 	r->seen += n;
 	if (r->seen > H5_RESPONSE_HEAD || memchr(line, 0, n))
 		return false;
+	if (r->ended && r->status >= 200)
+		return true;
 	if (skip(&t, "HTTP/"))
 		begin(r, t);
+	else if (!h5_text_trim(t).n)
+		r->ended = true;
 	else if (skip(&t, "Content-Range:"))
 		sound = take_range(r, h5_text_trim(t));
 	else if (skip(&t, "Content-Length:"))
 		sound = take_length(r, h5_text_trim(t));
+	else if (skip(&t, "Content-Encoding:"))
+		r->encoded |= is_coding(h5_text_trim(t));
 	else if (skip(&t, "ETag:"))
 		sound = take_tag(r, h5_text_trim(t));
 	else if (skip(&t, "Last-Modified:"))

@@ -17,7 +17,9 @@ enum {
 /* All zero: nothing has been read. */
 struct h5_response {
 	unsigned status; /* 0: none yet */
+	bool ended;	 /* the head has ended: what follows, but for another head, are trailers */
 	bool malformed;	 /* a field that matters makes no sense, or stands there twice with two values */
+	bool encoded;	 /* Content-Encoding: the body is not made of the file's bytes */
 	bool ranged;	 /* Content-Range gives bytes: first to last of size */
 	bool whole;	 /* Content-Range gives only the size (of a 416) */
 	uint64_t first, last, size;
@@ -31,8 +33,9 @@ struct h5_response {
 	size_t seen; /* bytes of heads */
 };
 
-/* Takes a line of a head. A status line begins a new head: that of the response after an interim one. False:
- * the heads are longer than H5_RESPONSE_HEAD. */
+/* Takes a line of a head. A status line begins a new head: that of the response after an interim one.
+ * Trailers (RFC 9112, 7.1.2) change nothing. False: all of these are longer than H5_RESPONSE_HEAD, or have a
+ * NUL. */
 bool h5_response_line(struct h5_response *response, const char *line, size_t n);
 /* True: the tag may be compared byte by byte by the server (If-Match). */
 bool h5_response_is_strong(const char *tag);

@@ -22,6 +22,8 @@ enum {
 	PAUSE_MOST = 10 * 1000,
 	PAUSE_ASKED_MOST = 120 * 1000, /* that a server may ask for */
 	CONNECT_TRIES = 3,	       /* of opening a file, if nobody answers */
+	RECENT = 10 * 1000,	       /* milliseconds after a failure in which one try must do */
+	AT_ONCE = 1000,		       /* after one in which nothing came: there is no try at all */
 };
 
 uint64_t h5_transfer_now(void)
@@ -95,8 +97,8 @@ static bool take_bytes(struct h5_transfer *t, const char *data, size_t n)
 		size_t room, part;
 		uint8_t *place;
 
-		if (t->got == t->until)
-			return false; /* more than was asked for */
+		if (t->got == t->until || t->request.offset + t->got > t->response.last)
+			return false; /* more than was asked for, or promised */
 		place = place_of(t, &room);
 		part = (size_t)h5_min(n, room);
 		memcpy(place, data, part);
@@ -203,7 +205,8 @@ static void set_limits(CURL *easy, unsigned timeout)
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER);
 	curl_easy_setopt(easy, CURLOPT_FILETIME, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)timeout);
-	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	/* A server that trickles would else hold a reader for days. */
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)h5_max(H5_REMOTE_CELL / timeout, 1));
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)timeout);
 }
 
@@ -250,8 +253,20 @@ static bool set_up(struct h5_transfer *t)
 	return set_url(t, url) && !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t);
 }
 
+/* True: others have waited in vain until now, so this one does not begin to. */
+static bool is_hopeless(const struct h5_transfer *t)
+{
+	const struct h5_source *source = t->source;
+
+	return !t->tries && source->failed && source->silent && h5_transfer_now() - source->failed < AT_ONCE;
+}
+
 void h5_transfer_start(struct h5_transfer *t)
 {
+	if (is_hopeless(t)) {
+		h5_transfer_reply(t, -EIO, H5_REMOTE_NETWORK, "no answer in time");
+		return;
+	}
 	/* What came of a file that is not known yet may be of another version. */
 	if (!t->source->known) {
 		t->got = 0;
@@ -270,6 +285,13 @@ void h5_transfer_start(struct h5_transfer *t)
 
 /* ---- what comes next ---- */
 
+/* The file's own URL is asked next. */
+static void forget_target(struct h5_source *source)
+{
+	free(source->target);
+	source->target = NULL;
+}
+
 /* Milliseconds before the next try: twice as many each time, and not the same for all. */
 static uint64_t pause_before(const struct h5_transfer *t)
 {
@@ -281,16 +303,34 @@ static uint64_t pause_before(const struct h5_transfer *t)
 	return pause / 2 + chance % (pause / 2 + 1);
 }
 
+static bool is_alone(CURLcode result)
+{
+	return result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST;
+}
+
+/* How often a request is tried. If the server or the network has failed just now, nobody waits for it as long
+ * again. */
+static unsigned tries_of(const struct h5_transfer *t, CURLcode result)
+{
+	unsigned most = t->fetcher->options.tries;
+	uint64_t failed = t->source->failed;
+
+	if (failed && h5_transfer_now() - failed < RECENT)
+		return 1;
+	return t->request.what == H5_REMOTE_OPEN && is_alone(result) ? (unsigned)h5_min(CONNECT_TRIES, most)
+								     : most;
+}
+
 /* True: it is tried again, at the time that the server has asked for. */
 static bool try_again(struct h5_transfer *t, CURLcode result)
 {
-	bool opens = t->request.what == H5_REMOTE_OPEN;
-	bool alone = result == CURLE_COULDNT_CONNECT || result == CURLE_COULDNT_RESOLVE_HOST;
 	curl_off_t asked = 0;
 
-	if (t->tries >=
-	    (opens && alone ? h5_min(CONNECT_TRIES, t->fetcher->options.tries) : t->fetcher->options.tries))
+	if (t->tries >= tries_of(t, result))
 		return false;
+	if (is_alone(result))
+		forget_target(t->source); /* there may be another place by now */
+	t->redirects = 0;
 	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &asked);
 	if (asked > PAUSE_ASKED_MOST / 1000)
 		return false;
@@ -356,8 +396,7 @@ static bool go_to_region(struct h5_transfer *t, const char *region)
 		return false;
 	if (strcmp(region, t->fetcher->s3.region) && !change_region(t->fetcher, region))
 		return false;
-	free(t->source->target);
-	t->source->target = NULL;
+	forget_target(t->source);
 	ask_anew(t);
 	return true;
 }
@@ -378,8 +417,7 @@ static bool go_back(struct h5_transfer *t)
 
 	if (!source->target || t->redirects)
 		return false;
-	free(source->target);
-	source->target = NULL;
+	forget_target(source);
 	t->redirects++;
 	t->state = H5_TRANSFER_QUEUED;
 	return true;
@@ -395,7 +433,7 @@ static bool wait_for_newer(struct h5_transfer *t)
 	return true;
 }
 
-static void reply_last(struct h5_transfer *t, const struct h5_verdict *verdict)
+static void reply_last(struct h5_transfer *t, CURLcode result, const struct h5_verdict *verdict)
 {
 	char text[H5_REMOTE_TEXT + 64];
 
@@ -403,6 +441,8 @@ static void reply_last(struct h5_transfer *t, const struct h5_verdict *verdict)
 		snprintf(text, sizeof text, "%s, after %u tries", verdict->text, t->tries);
 	else
 		snprintf(text, sizeof text, "%s", verdict->text);
+	t->source->failed = h5_transfer_now();
+	t->source->silent = result == CURLE_OPERATION_TIMEDOUT;
 	h5_transfer_reply(t, verdict->code, verdict->reason, text);
 }
 
@@ -421,11 +461,12 @@ void h5_transfer_end(struct h5_transfer *t, CURLcode result)
 		h5_disk_learn(t);
 		if (t->request.what == H5_REMOTE_READ)
 			t->got = t->request.n;
+		t->source->failed = 0;
 		h5_transfer_reply(t, 0, H5_REMOTE_FINE, "");
 		break;
 	case H5_AGAIN:
 		if (!try_again(t, result))
-			reply_last(t, &verdict);
+			reply_last(t, result, &verdict);
 		break;
 	case H5_MOVED:
 		if (!go_to_region(t, verdict.region))

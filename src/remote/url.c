@@ -130,6 +130,7 @@ struct origin {
 	const char *host;
 	size_t n; /* of the host with its port, if that is not the scheme's own */
 	bool secure;
+	bool user; /* a user is named */
 };
 
 static struct origin origin_of(const char *url)
@@ -143,6 +144,7 @@ static struct origin origin_of(const char *url)
 		return o;
 	o.n = strcspn(o.host, "/?#");
 	at = memrchr(o.host, '@', o.n);
+	o.user = at;
 	if (at) {
 		o.n -= (size_t)(at + 1 - o.host);
 		o.host = at + 1;
@@ -216,7 +218,7 @@ bool h5_url_may_lead(const char *from, const char *to)
 {
 	struct origin x = origin_of(from), y = origin_of(to);
 
-	return y.host && y.n && (y.secure || !x.secure);
+	return y.host && y.n && !y.user && (y.secure || !x.secure);
 }
 
 /* ---- identity ---- */

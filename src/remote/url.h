@@ -36,7 +36,8 @@ bool h5_url_is_near(const char *url);
 bool h5_url_gives_credentials(const char *url);
 /* The path and the query of `url` at the server of `to`; the caller frees it. NULL: no memory. */
 char *h5_url_moved(const char *url, const char *to);
-/* True: a redirect may lead from one to the other: to http or https, but not from https to http. */
+/* True: a redirect may lead from one to the other: to http or https, but not from https to http, nor with a
+ * user's name: servers give no credentials. */
 bool h5_url_may_lead(const char *from, const char *to);
 
 #endif

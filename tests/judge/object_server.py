@@ -7,6 +7,7 @@ answers, and fails as told. Signatures (AWS Signature Version 4) are checked by 
         server.count.requests, server.count.bytes, server.round_trips(), server.wrong
 """
 import collections
+import contextlib
 import datetime
 import email.utils
 import hashlib
@@ -113,6 +114,16 @@ def raw(data):
     def fault(handler):
         handler.wfile.write(data)
         handler.close_connection = True
+        return True
+    return fault
+
+
+def endless(head, piece):
+    """The piece again and again behind the head, until the client goes."""
+    def fault(handler):
+        handler.wfile.write(head)
+        while not handler.server.owner.ending.is_set():
+            handler.wfile.write(piece)
         return True
     return fault
 
@@ -344,7 +355,8 @@ Count = collections.namedtuple("Count", "requests bytes connections")
 class ObjectServer:
     """Serves the files of a folder under their names. keys: every request must be signed with them; or a function that has those of an
     access key. delay: seconds before each answer; rate: bytes a second of each connection. tls: HTTPS with a certificate of its own
-    (`certificate`), which is also for the hosts `names`: of a host BUCKET.s3..., the files are those of the folder BUCKET.
+    (`certificate`), which is also for the hosts `names`: of a host BUCKET.s3..., the files are those of the folder BUCKET; with "expired" or
+    "another host" one that is not to be trusted.
     versions: objects that are written anew keep their versions ("forbidden": nobody may read these). wrong_region: what who signs for
     another region is answered: a status, and whether a header says the right one, or the body."""
 
@@ -362,20 +374,28 @@ class ObjectServer:
         self.wrong = []  # what clients did that they must not
         self.rules = []
         self.contents = {}
-        self.server = Threads((host, 0), self.handler, bind_and_activate=True)
-        self.server.owner = self
-        self.host, self.port = host, self.server.server_address[1]
+        self.host, self.port = host, 0
+        self.bind()
         if tls:
             self.start_tls()
+
+    def bind(self):
+        self.server = Threads((self.host, self.port), self.handler, bind_and_activate=True)
+        self.server.owner = self
+        self.port = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
 
     def start_tls(self):
         self.secrets = tempfile.TemporaryDirectory()
         self.certificate = os.path.join(self.secrets.name, "certificate.pem")
         key = os.path.join(self.secrets.name, "key.pem")
+        names = "DNS:another.invalid" if self.tls == "another host" else ",".join([f"IP:{self.host}", "DNS:localhost", *(f"DNS:{name}" for name in self.names)])
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                        "-subj", "/CN=h5fs tests", "-addext", ",".join([f"subjectAltName=IP:{self.host}", "DNS:localhost", *(f"DNS:{name}" for name in self.names)]), "-keyout", key,
+                        "-subj", "/CN=h5fs tests", "-addext", f"subjectAltName={names}", "-keyout", key,
                         "-out", self.certificate], check=True, capture_output=True)
+        if self.tls == "expired":
+            subprocess.run(["openssl", "x509", "-in", self.certificate, "-signkey", key, "-days", "-1", "-out", self.certificate],
+                           check=True, capture_output=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.certificate, key)
         # The handshake is done by the thread of the connection.
@@ -387,6 +407,11 @@ class ObjectServer:
 
     def __exit__(self, *_):
         self.ending.set()
+        self.leave()
+        if self.tls:
+            self.secrets.cleanup()
+
+    def leave(self):
         self.server.shutdown()
         self.server.server_close()
         for connection in self.connections:
@@ -395,8 +420,16 @@ class ObjectServer:
             except OSError:
                 pass
         self.thread.join()
-        if self.tls:
-            self.secrets.cleanup()
+
+    @contextlib.contextmanager
+    def away(self):
+        """Nobody answers at the server's port for a while. (Not for TLS.)"""
+        self.leave()
+        try:
+            yield
+        finally:
+            self.bind()
+            self.thread.start()
 
     def url(self, name="", host=None):
         return f"{'https' if self.tls else 'http'}://{host or self.host}:{self.port}/{urllib.parse.quote(name)}"

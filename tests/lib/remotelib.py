@@ -3,6 +3,7 @@ import contextlib
 import os
 import re
 import subprocess
+import time
 import unittest
 
 import h5py
@@ -33,6 +34,8 @@ class Case(MountCase):
 
     def setUp(self):
         super().setUp()
+        self.started = []
+        self.addCleanup(self.end_started)
         os.mkdir(self.file("served"))
         self.path = self.file("served", "x.h5")
         rng = numpy.random.default_rng(1)
@@ -55,6 +58,22 @@ class Case(MountCase):
         with open(m.at("big"), "rb") as f:
             data = os.pread(f.fileno(), n, number * MIB)
         self.assertEqual(data, self.big.tobytes()[number * MIB:number * MIB + n])
+
+    def await_requests(self, server, n):
+        end = time.monotonic() + 30
+        while server.count.requests < n and time.monotonic() < end:
+            time.sleep(.01)
+        self.assertGreaterEqual(server.count.requests, n)
+
+    def start(self, *command, **options):
+        """A process that does not outlive the test."""
+        self.started.append(subprocess.Popen(command, **options))
+        return self.started[-1]
+
+    def end_started(self):
+        for process in self.started:
+            process.kill()
+            process.wait()
 
     def command(self, *arguments):
         return subprocess.run([H5FS, *arguments], capture_output=True, text=True, check=False)

@@ -313,7 +313,7 @@ class Shared(Case):
         """The file that was not used for longest goes first; one in use stays."""
         for i in range(7):
             shutil.copy(self.path, self.file("served", f"{i}.h5"))
-        room = f",disk_cache_size={10 * MIB}"
+        room = f",disk_cache_size={3 * SIZE + MIB}"
         with self.serve() as server:
             self.check(server.url("0.h5"), options=room)
             write(self.file("cache", "mine"), bytes(MIB))
@@ -327,7 +327,7 @@ class Shared(Case):
             with self.mount(server.url("0.h5"), options=room) as m:
                 for i in 4, 5, 6:
                     self.check(server.url(f"{i}.h5"), options=room)
-                    self.assertLessEqual(self.used(), 10 * MIB)
+                    self.assertLessEqual(self.used(), 3 * SIZE + MIB)
                 self.assertIn(first, self.stored())
                 server.forget()
                 self.assertTrue(read(m.at("data")) == self.data)
