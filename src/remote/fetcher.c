@@ -152,14 +152,19 @@ static char *certificates(bool is_s3)
 	return NULL;
 }
 
-/* The folder that a file is in; "": there is none. Files with secrets are replaced, not written anew. */
-static void folder_of(const char *file, char folder[PATH_MAX])
+/* The folder that a file with secrets is in, since such files are replaced, not written anew; but the file
+ * alone, if that would be all files there are, or all of the user's. "": there is no such file. */
+static void place_of(const char *file, char place[PATH_MAX])
 {
-	const char *slash = file ? strrchr(file, '/') : NULL;
+	const char *slash = file ? strrchr(file, '/') : NULL, *home = getenv("HOME");
+	int n = slash ? (int)(slash - file) : 0;
 
-	if (!file || snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash - file) + 1 : 1,
-			      slash ? file : ".") >= PATH_MAX)
-		*folder = 0;
+	if (slash && n && !(home && !strncmp(file, home, (size_t)n) && !home[n]))
+		n = snprintf(place, PATH_MAX, "%.*s", n, file);
+	else
+		n = snprintf(place, PATH_MAX, "%s", file ? file : "");
+	if (n >= PATH_MAX)
+		*place = 0;
 }
 
 /* Leaves what finding names, checking certificates and getting newer credentials takes. */
@@ -168,16 +173,16 @@ static void confine(const struct h5_fetcher *f)
 	const struct h5_identity *i = &f->credentials.identity;
 	bool profile = i->from == H5_FROM_FILES;
 	const char *files[] = {i->file, profile ? i->files[0] : NULL, profile ? i->files[1] : NULL};
-	char folders[3][PATH_MAX];
+	char places[3][PATH_MAX];
 	const char *readable[5] = {f->certificates};
 	size_t n = !!f->certificates;
 
 	if (!f->options.confine)
 		return;
 	for (size_t k = 0; k < 3; k++) {
-		folder_of(files[k], folders[k]);
-		if (*folders[k])
-			readable[n++] = folders[k];
+		place_of(files[k], places[k]);
+		if (*places[k])
+			readable[n++] = places[k];
 	}
 	f->options.confine(readable, f->disk.fd);
 }

@@ -68,6 +68,7 @@ struct h5_transfer {
 	bool renewed;		     /* newer credentials were asked for */
 	char region[H5_REGION];	     /* that it was signed for */
 	bool versioned;		     /* it asked for a version */
+	bool plain;		     /* it does not any more */
 	uint8_t *whole;		     /* owned: a whole file so far */
 	uint64_t whole_size, whole_capacity;
 	uint64_t received;

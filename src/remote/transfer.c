@@ -223,7 +223,7 @@ static bool set_url(struct h5_transfer *t, const char *url)
 	char *version, *full = NULL;
 	bool good;
 
-	t->versioned = t->own && t->source->known && *t->source->version && !strchr(url, '?');
+	t->versioned = t->own && t->source->known && *t->source->version && !t->plain && !strchr(url, '?');
 	if (!t->versioned)
 		return !curl_easy_setopt(t->easy, CURLOPT_URL, url);
 	version = h5_url_encode_value(t->source->version);
@@ -404,8 +404,17 @@ static bool go_to_region(struct h5_transfer *t, const char *region)
 /* A version may be asked for only with a right of its own. Without that, If-Match keeps versions apart. */
 static void go_without_version(struct h5_transfer *t)
 {
-	*t->source->version = 0;
+	t->plain = true;
 	ask_anew(t);
+}
+
+/* What an answer that was good says of the next requests. */
+static void take_hints(struct h5_transfer *t)
+{
+	if (t->own)
+		h5_credentials_prove(&t->fetcher->credentials, t->generation);
+	if (t->plain)
+		*t->source->version = 0;
 }
 
 /* A place that was remembered may have been a place for a while only. True: the file's own URL is asked
@@ -455,8 +464,7 @@ void h5_transfer_end(struct h5_transfer *t, CURLcode result)
 	h5_answer_judge(t, result, &verdict);
 	switch (verdict.what) {
 	case H5_DONE:
-		if (t->own)
-			h5_credentials_prove(&t->fetcher->credentials, t->generation);
+		take_hints(t);
 		h5_answer_learn(t);
 		h5_disk_learn(t);
 		if (t->request.what == H5_REMOTE_READ)

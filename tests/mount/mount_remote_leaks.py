@@ -16,7 +16,7 @@ from credential_server import CredentialServer, Issued
 from injectlib import Injector, available
 from mountlib import Mount, main, own_children, read, write
 from object_server import Keys, status
-from remotelib import MIB, Case, fetcher_of
+from remotelib import MIB, SAID, Case, fetcher_of
 
 LARGE = 1 << 32  # bytes of a mapping: larger ones are a sanitizer's own, and hold no data
 PLANTED = "planted-" + secrets.token_hex(16)
@@ -89,10 +89,11 @@ class Leaks(Case):
                     self.block(m, 6)
                 server.rules.clear()
             self.assertEqual(os.getxattr(m.path, "user.planted").decode(), PLANTED)
-            self.look(m)
+            # Sanitizers have a copy of the environment.
+            copied = [kept for kept in self.secrets if any(kept in value for value in env.values())] if "since sanitizers" in SAID else []
+            self.look(m, [*set(self.secrets).difference(copied), PLANTED])
 
-    def look(self, m):
-        needles = [*self.secrets, PLANTED]
+    def look(self, m, needles):
         fetcher = fetcher_of(m.daemon)
         for pid in family(m.daemon) - {fetcher}:
             self.assertEqual(has(pid, needles), {PLANTED} if pid == m.daemon else set(), read(f"/proc/{pid}/comm"))
