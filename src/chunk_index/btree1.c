@@ -80,7 +80,7 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *offsets, str
 			memcpy(cursor->low, node->keys[i].offsets, size);
 			address = node->children[i];
 			if (cursor->moves)
-				h5_btree1_want(index->file, node, index->layout.rank, i);
+				h5_btree1_want(index->file, node, index->layout.rank, i, H5_WANT_NODES);
 		}
 		h5_file_put(index->file, cursor->ref);
 		cursor->ref = NULL;
@@ -169,7 +169,7 @@ static int walk_node(struct walker *w, uint64_t address, int level)
 	if (!rc && w->block)
 		rc = w->block(w->arg, address, w->room);
 	if (!rc) {
-		h5_btree1_want(w->index->file, node, w->index->layout.rank, 0);
+		h5_btree1_want(w->index->file, node, w->index->layout.rank, 0, H5_WANT_MAX);
 		rc = walk_children(w, node);
 	}
 	h5_file_put(w->index->file, ref);

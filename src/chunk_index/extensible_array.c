@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/lookup3.h"
 #include "change/transaction.h"
-#include "store/file.h"
+#include "store/want.h"
 
 #include <stdlib.h>
 
@@ -372,6 +372,44 @@ int h5_earray_open(struct h5_chunk_index *index)
 	return h5_chunk_element_check(index, header->client, header->element_size, "extensible array");
 }
 
+/* The data blocks from that of the position on, and the next super block, will be read. */
+static void want_blocks(const struct h5_chunk_index *index, const struct h5_earray_block *root,
+			const struct h5_earray_position *position)
+{
+	const struct h5_extensible_array_header *header = position->shape.header;
+	const struct h5_extensible_array_super *super = &position->shape.super;
+	uint64_t size = super->data_block_size + (super->pages ? super->page_size : 0);
+	struct h5_want want = {.file = index->file};
+	const struct h5_earray_block *block;
+	struct h5_lru_entry *ref;
+
+	if (h5_earray_super_get(index, root, &position->shape, &ref, &block))
+		return;
+	for (uint64_t i = position->data_block; i < super->data_blocks && want.count < H5_WANT_NODES; i++)
+		h5_want_add(&want, h5_earray_data_block_address(index, root, &position->shape, block, i),
+			    size);
+	if (super->number + 1 >= header->index_super_blocks && super->number + 1 < header->super_blocks)
+		h5_want_add(&want,
+			    h5_chunk_address_at(index, root->index.super_blocks,
+						super->number + 1 - header->index_super_blocks),
+			    H5_BLOCK_HEADER_MAX);
+	h5_file_put(index->file, ref);
+	h5_want_send(&want, H5_WANTED_AROUND);
+}
+
+/* The same, if the file is far away. */
+static void want_next(const struct h5_chunk_index *index, const struct h5_earray_position *position)
+{
+	const struct h5_earray_block *root;
+	struct h5_lru_entry *ref;
+
+	if (position->in_index || position->shape.header->index_block == H5_UNDEF ||
+	    !h5_file_is_far(index->file) || h5_earray_root_get(index, position->shape.header, &ref, &root))
+		return;
+	want_blocks(index, root, position);
+	h5_file_put(index->file, ref);
+}
+
 static int seek(const struct h5_chunk_index *index, const uint64_t *number, struct h5_chunk_cursor *cursor)
 {
 	const struct h5_extensible_array_header *header = &index->extensible_array;
@@ -384,6 +422,8 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *number, stru
 		cursor->high[0] = UINT64_MAX;
 		return 0;
 	}
+	if (cursor->moves)
+		want_next(index, &position);
 	rc = h5_earray_leaf_get(index, &position, &cursor->ref, &elements, &cursor->low[0], &cursor->high[0]);
 	cursor->block = elements;
 	/* beyond Max Index Set nothing is stored, whatever the leaf says */

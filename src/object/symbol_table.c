@@ -195,7 +195,7 @@ static int enter_node(struct h5_symbol_walk *walk, uint64_t address, int level)
 		rc = h5_btree1_node_get(walk->file, address, H5_BTREE1_GROUP, 0, level, &step->ref,
 					&step->node);
 	if (!rc)
-		h5_btree1_want(walk->file, step->node, 0, 0);
+		h5_btree1_want(walk->file, step->node, 0, 0, H5_WANT_MAX);
 	walk->depth += !rc;
 	return rc;
 }

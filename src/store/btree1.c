@@ -2,13 +2,11 @@
 
 #include "base/error.h"
 #include "store/extension.h"
-#include "store/want.h"
 
 #include <stdlib.h>
 
 enum {
 	SYMBOL_NODE = 1024, /* bytes; most symbol table nodes are smaller */
-	LEAVES = 8,	    /* children of a node that come before they are read */
 	DEPTH = 8,	    /* levels that are asked for before they are read; no tree has more */
 };
 
@@ -125,14 +123,16 @@ static size_t child_size(struct h5_file *file, const struct h5_btree1_node *node
 	return h5_btree1_node_room(node->type, rank, k, sb->size_of_offsets, sb->size_of_lengths);
 }
 
-void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first)
+void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first,
+		    unsigned most)
 {
 	struct h5_want want = {.file = file};
 	size_t size = h5_file_is_far(file) ? child_size(file, node, rank) : 0;
+	bool around = node->type == H5_BTREE1_GROUP || most == H5_WANT_NODES;
 
-	for (unsigned i = first; size && i < node->count && want.count < LEAVES; i++)
+	for (unsigned i = first; size && i < node->count && want.count < most; i++)
 		h5_want_add(&want, node->children[i], size);
-	h5_want_send(&want, H5_WANTED_AROUND);
+	h5_want_send(&want, around ? H5_WANTED_AROUND : H5_WANTED_NOW);
 }
 
 /* True: they are nodes, too. */

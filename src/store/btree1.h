@@ -3,7 +3,7 @@
 #define H5_STORE_BTREE1_H
 
 #include "format/btree1.h"
-#include "store/file.h"
+#include "store/want.h"
 
 /* A reference to the node at the address; put it back with h5_file_put(). `level` is the one that
  * the node must have: one less than its parent; -1: any, since it is a root. Another level is -EUCLEAN, so
@@ -11,9 +11,10 @@
 int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_type type, unsigned rank,
 		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
-/* Tells a file that is far away that the children from the one of this number on will be read, one after the
- * other: nodes or symbol table nodes. */
-void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first);
+/* Tells a file that is far away that the children from the one of this number on will be read: nodes or
+ * symbol table nodes. `most`: how many; H5_WANT_NODES: by a reader of chunks. */
+void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first,
+		    unsigned most);
 
 /* The same for all nodes of a group's tree, level by level: those of one level come together. */
 void h5_btree1_want_all(struct h5_file *file, uint64_t address);

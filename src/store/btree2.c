@@ -49,18 +49,20 @@ int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *hea
 	return 0;
 }
 
-/* The children from the one of this number on will be read: all of them come at once. */
+/* The children from the one of this number on will be read, so many of them. H5_WANT_NODES: by a reader of
+ * chunks. */
 static void want_children(struct h5_file *file, const struct h5_btree2_header *header,
-			  const struct h5_btree2_node *node, size_t first)
+			  const struct h5_btree2_node *node, size_t first, size_t most)
 {
+	bool around = header->type < H5_BTREE2_CHUNK || most == H5_WANT_NODES;
 	struct h5_want want = {.file = file};
 
 	if (!node->level || !h5_file_is_far(file))
 		return;
-	for (size_t i = first; i <= node->count; i++)
+	for (size_t i = first; i <= node->count && want.count < most; i++)
 		h5_want_add(&want, node->children[i].address,
 			    h5_btree2_node_size(header, node->level - 1, node->children[i].records));
-	h5_want_send(&want, header->type >= H5_BTREE2_CHUNK ? H5_WANTED_NOW : H5_WANTED_AROUND);
+	h5_want_send(&want, around ? H5_WANTED_AROUND : H5_WANTED_NOW);
 }
 
 struct node_shape {
@@ -209,7 +211,7 @@ static int descend(struct search *s, struct h5_btree2_end *end, uint64_t *addres
 	*address = node->children[i].address;
 	*records = node->children[i].records;
 	if (end->walks)
-		want_children(s->tree->file, s->header, node, i);
+		want_children(s->tree->file, s->header, node, i, H5_WANT_NODES);
 	h5_file_put(s->tree->file, end->ref);
 	end->ref = NULL;
 	return *address == H5_UNDEF ? h5_fail(-EUCLEAN, s->tree->address, "version 2 B-tree: no child node")
@@ -287,7 +289,7 @@ static int walk_node(struct walk *walk, uint64_t address, unsigned level, uint64
 		return rc;
 	if (walk->block)
 		rc = walk->block(walk->arg, address, s->header->node_size);
-	want_children(s->tree->file, s->header, node, 0);
+	want_children(s->tree->file, s->header, node, 0, H5_WANT_MAX);
 	for (size_t i = 0; i <= node->count && !rc; i++) {
 		if (level)
 			rc = walk_node(walk, node->children[i].address, level - 1, node->children[i].records);

@@ -12,7 +12,12 @@ struct h5_want {
 	size_t count, capacity;
 };
 
-enum { H5_WANT_MAX = 1 << 12 }; /* ranges; the rest is left out */
+enum {
+	H5_WANT_MAX = 1 << 12, /* ranges; the rest is left out */
+	/* Nodes of an index of chunks that come before they are read. They lie among the chunks that they
+	 * lead to, so they come with these, and those of a whole index would be too much. */
+	H5_WANT_NODES = 8,
+};
 
 void h5_want_add(struct h5_want *want, uint64_t address, uint64_t n);
 void h5_want_tell(const struct h5_want *want, enum h5_wanted when);
