@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """Other files that a file behind a URL names: they are looked for beside the URL, never on the local disk."""
+import contextlib
 import errno
 import os
+import re
+import unittest
 
 import h5py
 import numpy
 
-from mountlib import Mount, main, read, write
+from mountlib import H5FS, Mount, main, read, write
 from remotelib import Case
 
 
@@ -44,6 +47,55 @@ class Beside(Case):
             asked = {r.path for r in server.requests}
             self.assertEqual(asked, {"/main.h5", "/sub/other é.h5", "/x.h5", "/raw", "/none.h5", "/outside.h5"})
             self.assertEqual(len([r for r in server.requests if r.path == "/raw"]), 1)
+
+    @unittest.skipIf(os.geteuid(), "fusermount3 mounts for root alone under strace")
+    def test_system_calls(self):
+        """All that both processes do, from the begin on: the one that parses makes no socket to the outside and runs no program;
+        the one that fetches opens nothing but what tells it names, certificates and passwords."""
+        write(self.file(".netrc"), b"machine elsewhere login me password secret\n")
+        write(self.file("fields"), b"X-Token: 1\n")
+        write(self.file("traced"), f"#!/bin/sh\nexec strace -f -o {self.file('log')} -e trace=%network,%process,prctl,%file {H5FS} \"$@\"\n".encode())
+        os.chmod(self.file("traced"), 0o755)
+        with self.serve(tls=True) as server:
+            env = {"CURL_CA_BUNDLE": server.certificate, "HOME": self.folder, "ASAN_OPTIONS": "detect_leaks=0", "LSAN_OPTIONS": "detect_leaks=0"}
+            with Mount(server.url("main.h5", host="localhost"), "-f", options=f"http_header=@{self.file('fields')}", env=env,
+                       program=self.file("traced")) as m:
+                for name in "link", "raw", "virtual", "out", "local", "raw out":
+                    with contextlib.suppress(OSError):
+                        read(m.at(name))
+            own = {server.certificate, self.file(".netrc"), self.file("fields")}
+        calls = self.calls_of_both()
+        for call in calls["parses"]:
+            self.assertNotRegex(call, r"^socket\((?!AF_UNIX)|^(connect|sendto|sendmsg|bind)\(.*AF_INET|^execveat\(")
+            self.assertNotIn(self.file("outside.h5"), call)
+        opened = {name for call in calls["fetches"] for name in re.findall(r'^open(?:at|at2)?\((?:AT_FDCWD, )?"([^"]*)".* = \d+$', call)}
+        self.assertTrue(own <= opened, opened)
+        allowed = ("/etc/", "/usr/", "/lib", "/run/", "/proc/self", "/sys/", "/dev/null", "/dev/urandom")
+        self.assertEqual([name for name in opened - own if not (name + "/").startswith(allowed)], [])
+        self.assertTrue([call for call in calls["fetches"] if call.startswith("socket(AF_INET")])
+        self.assertFalse([call for call in calls["fetches"] if call.startswith("exec")])
+
+    def calls_of_both(self):
+        """By the log of strace, in which each process and thread begins with a line of the one that has made it."""
+        lines = [line.split(None, 1) for line in read(self.file("log")).decode(errors="replace").splitlines()]
+        parents = {}
+        for pid, call in lines:
+            child = re.match(r"(?:clone3?|v?fork|<\.\.\. (?:clone3?|v?fork) resumed>).* = (\d+)$", call)
+            if child:
+                parents[child[1]] = pid
+        fetcher, = (pid for pid, call in lines if call.startswith('prctl(PR_SET_NAME, "h5fs-fetcher"'))
+        parser = parents[fetcher]
+        kinds = {}
+        for pid in {pid for pid, _ in lines}:
+            chain = [pid]
+            while chain[-1] in parents:
+                chain.append(parents[chain[-1]])
+            kinds[pid] = "fetches" if fetcher in chain else "parses"
+        run = [re.match(r'execve\("([^"]*)"', call)[1] for _, call in lines if call.startswith("execve(") and call.endswith("= 0")]
+        self.assertEqual({os.path.basename(name) for name in run} - {"fusermount3", "mount", "umount"}, {"h5fs"}, run)
+        self.assertEqual(len([name for name in run if name.endswith("h5fs")]), 1, run)
+        runs = {pid for pid, call in lines if call.startswith("execve(") and pid != parser}  # fusermount3, and what mounts
+        return {kind: [call for pid, call in lines if kinds[pid] == kind and not runs & {pid, parents.get(pid)}] for kind in ("parses", "fetches")}
 
     def test_none(self):
         with self.serve() as server, Mount(server.url("main.h5"), options="external=none") as m:
