@@ -91,7 +91,7 @@ const struct h5_option h5_option_table[] = {
 	{"remote_cache", "=SIZE", H5_OPTION_SIZE, INTO(fetcher.cache), .most = SIZE_MAX,
 	 .help = "of what comes from a URL (128M)"},
 	{"remote_whole", "=SIZE", H5_OPTION_SIZE, INTO(fetcher.whole), .most = (uint64_t)1 << 30,
-	 .help = "of a file that a server without ranges may send whole (0)"},
+	 .help = "of files, together, that a server without ranges may send whole (0)"},
 	{"remote_tries", "=N", H5_OPTION_NUMBER, INTO(fetcher.tries), .least = 1, .most = 100,
 	 .help = "of a request to a server (10)"},
 	{"remote_timeout", "=SECONDS", H5_OPTION_NUMBER, INTO(fetcher.timeout), .least = 1, .most = INT16_MAX,

@@ -217,6 +217,31 @@ static int open_file(struct h5_remote *link, struct remote *f, const char *name)
 	return 0;
 }
 
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* True: the URL ends in that name, percent-encoded or as it is. */
+static bool ends_in(const char *url, const char *name)
+{
+	const char *p = strrchr(url, '/') + 1;
+
+	if (!strcmp(p, name))
+		return true;
+	for (; *p && *name; p++, name++) {
+		int high = *p == '%' ? digit_of(p[1]) : -1, low = high < 0 ? -1 : digit_of(p[2]);
+
+		if ((low < 0 ? *p : (char)(high * 16 + low)) != *name)
+			return false;
+		p += low < 0 ? 0 : 2;
+	}
+	return *p == *name;
+}
+
 int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **io)
 {
 	struct remote *f = calloc(1, sizeof *f);
@@ -225,7 +250,7 @@ int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **i
 	if (!f)
 		return -ENOMEM;
 	/* The mounted file, by its own name. */
-	if (!strcmp(name, strrchr(link->url, '/') + 1))
+	if (ends_in(link->url, name))
 		name = "";
 	f->io.ops = &remote_ops;
 	f->link = link;

@@ -49,10 +49,15 @@ static bool fits(const struct h5_transfer *t)
 	       r->last - r->first < left && (!r->measured || r->length == r->last - r->first + 1);
 }
 
+uint64_t h5_answer_room(const struct h5_transfer *t)
+{
+	return t->fetcher->options.whole - (t->fetcher->whole - t->whole_capacity);
+}
+
 /* True: a whole file of that length may come. */
 static bool may_be_whole(const struct h5_transfer *t)
 {
-	uint64_t most = t->fetcher->options.whole;
+	uint64_t most = h5_answer_room(t);
 
 	return opens(t) && most && !t->response.encoded &&
 	       (!t->response.measured || t->response.length <= most);
@@ -143,7 +148,8 @@ static void judge_whole(const struct h5_transfer *t, CURLcode result, struct h5_
 		       "the server gives no ranges of the file (remote_whole=SIZE reads a small one whole)");
 	else if (t->body == H5_BODY_REFUSE)
 		refuse(t, v, -EOPNOTSUPP, H5_REMOTE_NO_RANGES,
-		       "the server gives no ranges of the file, which is larger than remote_whole=");
+		       "the server gives no ranges of the file, which is larger than remote_whole= has room "
+		       "for");
 	else if (result)
 		again(v, words(t, result));
 	else

@@ -20,8 +20,8 @@ struct h5_fetcher_options {
 	int disk_cache;		  /* the folder of the disk cache (remote/disk_folder.h); -1: none */
 	uint64_t disk_cache_size; /* bytes of all that is in it */
 	size_t cache;		  /* bytes of the memory that both share */
-	uint64_t whole;	  /* a file of up to so many bytes may come whole, if the server gives no ranges */
-	unsigned tries;	  /* of a request */
+	uint64_t whole;		  /* bytes of files that may come whole, if the server gives no ranges */
+	unsigned tries;		  /* of a request */
 	unsigned timeout; /* seconds without an answer, or with less than a cell of it: a try has failed */
 	/* Takes rights away from the process once it is set up; NULL: nothing. `readable`: files, and folders
 	 * with all beneath them, that it goes on to read; ends with NULL. `folder`: that of the disk cache, which

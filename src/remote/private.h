@@ -98,6 +98,7 @@ struct h5_fetcher {
 	char *certificates;	   /* owned: a file of authorities; NULL: the system's */
 	int setup;		   /* why nothing can be fetched: a negative errno; 0: it can */
 	char setup_text[H5_REMOTE_TEXT];
+	uint64_t whole; /* bytes of memory for files that come whole */
 	struct h5_source sources[H5_REMOTE_FILES];
 	struct h5_transfer transfers[H5_REMOTE_UNDER_WAY];
 };
@@ -116,6 +117,8 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 
 /* ---- remote/answer.c: what an answer means ---- */
 
+/* How large a file may be that comes whole. */
+uint64_t h5_answer_room(const struct h5_transfer *t);
 /* Decides what becomes of the body; called once the head is there. */
 void h5_answer_head(struct h5_transfer *t);
 

@@ -62,6 +62,8 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 	snprintf(reply.text, sizeof reply.text, "%s", code ? text : note);
 	if (!code)
 		*note = 0;
+	if (t->whole)
+		t->fetcher->whole -= t->whole_capacity;
 	free(t->whole);
 	t->whole = NULL;
 	t->state = H5_TRANSFER_FREE;
@@ -111,17 +113,18 @@ static bool take_bytes(struct h5_transfer *t, const char *data, size_t n)
 
 static bool take_whole(struct h5_transfer *t, const char *data, size_t n)
 {
-	uint64_t size = t->whole_size + n;
+	uint64_t size = t->whole_size + n, room = h5_answer_room(t);
 
-	if (size > t->fetcher->options.whole)
+	if (size > room)
 		return false;
 	if (size > t->whole_capacity) {
-		uint64_t capacity = h5_min(h5_max(2 * t->whole_capacity, size), t->fetcher->options.whole);
+		uint64_t capacity = h5_min(h5_max(2 * t->whole_capacity, size), room);
 		uint8_t *larger = realloc(t->whole, (size_t)capacity);
 
 		if (!larger)
 			return false;
 		t->whole = larger;
+		t->fetcher->whole += capacity - t->whole_capacity;
 		t->whole_capacity = capacity;
 	}
 	memcpy(t->whole + t->whole_size, data, n);
@@ -202,6 +205,10 @@ static void set_callbacks(struct h5_transfer *t)
 
 static void set_limits(CURL *easy, unsigned timeout)
 {
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* A try that ends while a name is looked up does not wait for that: all others would, too. */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER);
 	curl_easy_setopt(easy, CURLOPT_FILETIME, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)timeout);
@@ -248,6 +255,8 @@ static bool set_up(struct h5_transfer *t)
 	snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, first, last);
 	set_callbacks(t);
 	set_limits(t->easy, t->fetcher->options.timeout);
+	/* "." and ".." may stand in the name of an object. */
+	curl_easy_setopt(t->easy, CURLOPT_PATH_AS_IS, (long)t->fetcher->is_s3);
 	if (t->own && !t->fetcher->is_s3)
 		curl_easy_setopt(t->easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
 	return set_url(t, url) && !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t);

@@ -9,8 +9,9 @@ import unittest
 import h5py
 import numpy
 
-from mountlib import H5FS, Mount, main, read, write
-from remotelib import Case
+from mountlib import H5FS, Mount, MountFailed, main, read, write
+from object_server import redirect, whole
+from remotelib import MIB, Case
 
 
 class Beside(Case):
@@ -47,6 +48,50 @@ class Beside(Case):
             asked = {r.path for r in server.requests}
             self.assertEqual(asked, {"/main.h5", "/sub/other é.h5", "/x.h5", "/raw", "/none.h5", "/outside.h5"})
             self.assertEqual(len([r for r in server.requests if r.path == "/raw"]), 1)
+
+    def test_names(self):
+        """A name is a path beneath the folder of the URL, whatever it looks like; nobody else is asked, and the query is for one file."""
+        names = {  # of a link: what the server is asked for, None: nothing
+            "file:///etc/passwd": "/sub/file%3A/etc/passwd", "http://192.0.2.1/x.h5": "/sub/http%3A/192.0.2.1/x.h5",
+            "s3://bucket/x.h5": "/sub/s3%3A/bucket/x.h5", "a%20b%2f.h5": "/sub/a%2520b%252f.h5", "q?x=1&y.h5": "/sub/q%3Fx%3D1%26y.h5",
+            "h#1.h5": "/sub/h%231.h5", "../x.h5": None, "a/../../x.h5": None, "/../x.h5": "/sub/x.h5", "//host/y.h5": "/sub/y.h5",
+            "a//./b.h5": "/sub/a/b.h5", "..\\x.h5": "/sub/..%5Cx.h5", "%2e%2e/x.h5": "/sub/%252e%252e/x.h5", "/etc/passwd": "/sub/passwd",
+            "a/../c.h5": "/sub/c.h5", "\u00e9\r\n.h5": "/sub/%C3%A9%0D%0A.h5", "x\\..\\..": "/sub/x%5C..%5C..", "ma in.h5": None}
+        with h5py.File(self.file("served", "sub", "ma in.h5"), "w") as f:
+            f["d"] = [5]
+            for i, name in enumerate(names):
+                f[f"l{i}"] = h5py.ExternalLink(name, "/d")
+        for name in "q?x=1&y.h5", "h#1.h5", "a%20b%2f.h5", "c.h5":
+            os.link(self.file("served", "sub", "other \u00e9.h5"), self.file("served", "sub", name))
+        with self.serve() as other, self.serve() as server:
+            server.on("secret", redirect(other.url("sub/ma in.h5")), None)  # others are beside what the user has named
+            with Mount(server.url("sub/ma in.h5") + "?secret=1") as m:
+                for i, (name, target) in enumerate(names.items()):
+                    with self.subTest(name):
+                        server.forget()
+                        there = os.path.exists(m.at(f"l{i}"))
+                        self.assertEqual(there, name in ("q?x=1&y.h5", "h#1.h5", "a%20b%2f.h5", "a/../c.h5", "ma in.h5"))
+                        self.assertEqual({r.target for r in server.requests}, {target} - {None})
+            self.assertEqual({(r.path, r.query) for r in other.requests}, {("/sub/ma in.h5", "")})
+
+    def test_keys(self):
+        """Those of an object store are no paths: nothing is taken out of them."""
+        with self.serve() as server:
+            with self.assertRaises(MountFailed), Mount("s3://bucket//a/./b//../x y.h5", options=f"s3_anonymous,s3_endpoint={server.url()[:-1]}"):
+                pass
+            self.assertEqual([r.target for r in server.requests], ["/bucket//a/./b//../x%20y.h5"])
+
+    def test_files_that_come_whole(self):
+        """All of them have as much room as one has."""
+        for name in "a.h5", "b.h5":
+            write(self.file("served", name), read(self.path) + bytes(3 * MIB))
+        with h5py.File(self.file("served", "main.h5"), "a") as f:
+            for name in "a.h5", "b.h5":
+                f[name] = h5py.ExternalLink(name, "/rows")
+        with self.serve() as server:
+            server.on("", whole(), None)
+            with Mount(server.url("main.h5"), options="remote_whole=16M") as m:
+                self.assertEqual(sum(os.path.exists(m.at(name)) for name in ("a.h5", "b.h5")), 1)
 
     @unittest.skipIf(os.geteuid(), "fusermount3 mounts for root alone under strace")
     def test_system_calls(self):
