@@ -187,6 +187,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_create.py \
 	tests/mount/mount_declare.py \
 	tests/mount/mount_errors.py \
+	tests/mount/mount_extract.py \
 	tests/mount/mount_fsx.py \
 	tests/mount/mount_handles.py \
 	tests/mount/mount_holes.py \

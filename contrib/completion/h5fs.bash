@@ -54,7 +54,7 @@ _h5fs()
 			for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"${list%=*}="}; done
 		fi
 	elif [[ $current == -* ]]; then
-		COMPREPLY=($(compgen -W "-d -f -h -o -q -s -V --cat --check --help --json --list --reclaim --recover --version" -- "$current"))
+		COMPREPLY=($(compgen -W "-d -f -h -o -q -s -V --cat --check --extract --help --json --list --reclaim --recover --version" -- "$current"))
 	else
 		compopt -o filenames 2>/dev/null
 		local IFS=$'\n'

@@ -52,6 +52,7 @@ complete -c h5fs -s V -l version -d versions
 complete -c h5fs -l cat -d 'print a file that a mount would show'
 complete -c h5fs -l check -d 'verify all that the file holds'
 complete -c h5fs -l list -d 'print what a mount would show'
+complete -c h5fs -l extract -d 'copy what a mount would show into a new directory'
 complete -c h5fs -l json -d '--list prints JSON'
 complete -c h5fs -l reclaim -d 'give unused space back to the file system'
 complete -c h5fs -l recover -d 'deal with the journal that a killed mount has left'

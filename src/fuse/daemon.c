@@ -79,7 +79,7 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 
 /* Files that are open need not be opened by name again, so only other files are allowed. */
 void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_set *set,
-			     const struct h5_opened *opened)
+			     const struct h5_opened *opened, int made)
 {
 	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int folder = o->set.external == H5_EXTERNAL_BENEATH ? h5_file_set_directory(set) : all;
@@ -88,6 +88,7 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? opened->journal_directory : -1,
 		.pointers = o->set.writable && o->journal ? h5_file_set_directory(set) : -1,
+		.made = made,
 		.terminal = o->command != H5_COMMAND_MOUNT,
 	};
 
@@ -114,7 +115,7 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 		h5_log("%s: cannot start a process: %s", o->file, strerror(-code));
 	m->readahead = h5_readahead_open(mounted);
 	if (!code)
-		h5_daemon_enter_sandbox(o, set, opened);
+		h5_daemon_enter_sandbox(o, set, opened, -1);
 	rc = code ? EXIT_MOUNT : serve_and_commit(m, o, unmounter, background);
 	h5_unmounter_stop(unmounter, m->session);
 	h5_log_at(H5_LOG_VERBOSE, "%s: unmounted", o->file);

@@ -14,8 +14,8 @@ int h5_daemon_run(struct h5_options *options);
 /* Lets malloc() keep the memory of chunks. */
 void h5_daemon_keep_memory(void);
 /* Enters the sandbox, unless the options say otherwise: only files other than those of the set may be opened,
- * as far as `external` allows. */
+ * as far as `external` allows. `made`: a folder beneath which anything may be made; -1: none. */
 void h5_daemon_enter_sandbox(const struct h5_options *options, const struct h5_file_set *set,
-			     const struct h5_opened *opened);
+			     const struct h5_opened *opened, int made);
 
 #endif

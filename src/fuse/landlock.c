@@ -93,6 +93,15 @@ int h5_landlock_enter_fetcher(const char *const *readable, int folder)
 	return rc;
 }
 
+/* What it takes to make a tree beneath a folder: hard links from one directory to another, too. */
+static uint64_t making(const struct ruleset *r)
+{
+	return r->files &
+	       (LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_SYM |
+		ACCESS_FS_REFER | ACCESS_FS_TRUNCATE);
+}
+
 int h5_landlock_enter(const struct h5_sandbox *sandbox)
 {
 	struct ruleset r;
@@ -111,6 +120,8 @@ int h5_landlock_enter(const struct h5_sandbox *sandbox)
 	if (!rc)
 		rc = allow(fd, sandbox->pointers,
 			   LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+	if (!rc)
+		rc = allow(fd, sandbox->made, making(&r));
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
 		rc = -errno;
 	close(fd);

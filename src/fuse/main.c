@@ -15,6 +15,8 @@
 #include "fuse/status.h"
 #include "offline/offline.h"
 #include "offline/progress.h"
+#include "offline/stop.h"
+#include "offline/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,46 +48,41 @@ static int recover(struct h5_options *o)
 }
 
 /* A command that looks at the open file. */
-typedef int look(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
-		 enum h5_offline_result *result);
-
-/* For the limit of a command's work, which is that of one request. */
-struct work {
+struct command {
 	const struct h5_options *options;
 	struct h5_file_set *set;
+	struct h5_progress progress;
+	struct h5_target target; /* of --extract */
+	enum h5_offline_result result;
 };
 
+typedef int look(struct command *c);
+
+/* The limit of a command's work is that of one request. */
 static uint64_t work_limit(void *arg)
 {
-	const struct work *work = arg;
+	const struct command *c = arg;
 
-	return h5_file_set_work(work->set, work->options->vfs.max_work);
+	return h5_file_set_work(c->set, c->options->vfs.max_work);
 }
 
-static int check(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
-		 enum h5_offline_result *result)
+static int check(struct command *c)
 {
-	return h5_offline_check(set, o->file, progress, result);
+	return h5_offline_check(c->set, c->options->file, &c->progress, &c->result);
 }
 
-static int reclaim(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
-		   enum h5_offline_result *result)
+static int reclaim(struct command *c)
 {
-	return h5_offline_reclaim(set, o->file, progress, result);
+	return h5_offline_reclaim(c->set, c->options->file, &c->progress, &c->result);
 }
 
-static int list(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
-		enum h5_offline_result *result)
-{
-	struct h5_vfs *vfs;
-	int rc = h5_vfs_open(set, &o->vfs, &vfs);
+/* ---- commands that look at the tree ---- */
 
-	(void)progress;
-	if (rc)
-		return rc;
-	rc = h5_offline_list(vfs, o->path ? o->path : "/", o->json, result);
-	h5_vfs_close(vfs);
-	return rc;
+static int list_tree(struct command *c, struct h5_vfs *vfs)
+{
+	const struct h5_options *o = c->options;
+
+	return h5_offline_list(vfs, o->path ? o->path : "/", o->json, &c->result);
 }
 
 /* Says why something of the tree could not be read. */
@@ -100,54 +97,102 @@ static void complain(const struct h5_options *o, const char *path, int rc)
 	h5_buf_release(&said);
 }
 
-static int cat(const struct h5_options *o, struct h5_file_set *set, struct h5_progress *progress,
-	       enum h5_offline_result *result)
+static int cat_file(struct command *c, struct h5_vfs *vfs)
 {
-	struct h5_vfs *vfs;
-	int rc = h5_vfs_open(set, &o->vfs, &vfs);
+	int rc = h5_offline_cat(vfs, c->options->path, &c->result);
 
-	(void)progress;
 	if (rc)
-		return rc;
-	rc = h5_offline_cat(vfs, o->path, result);
-	if (rc)
-		complain(o, *result == H5_OFFLINE_NO_OUTPUT ? "standard output" : o->path, rc);
-	h5_vfs_close(vfs);
+		complain(c->options, c->result == H5_OFFLINE_NO_OUTPUT ? "standard output" : c->options->path,
+			 rc);
 	return 0;
 }
 
-static int look_at(struct h5_options *o, look *what)
+static int extract_tree(struct command *c, struct h5_vfs *vfs)
+{
+	const struct h5_options *o = c->options;
+	int rc;
+
+	h5_stop_hear();
+	rc = h5_offline_extract(vfs, o->path ? o->path : "/", &c->target, &c->progress, &c->result);
+	if (rc)
+		h5_log("%s: %s: what it has is not all", o->target,
+		       rc == -EINTR ? "interrupted" : strerror(-rc));
+	return 0;
+}
+
+static int look_at_tree(struct command *c, int (*what)(struct command *c, struct h5_vfs *vfs))
+{
+	struct h5_vfs *vfs;
+	int rc = h5_vfs_open(c->set, &c->options->vfs, &vfs);
+
+	if (rc)
+		return rc;
+	rc = what(c, vfs);
+	h5_vfs_close(vfs);
+	return rc;
+}
+
+static int list(struct command *c)
+{
+	return look_at_tree(c, list_tree);
+}
+
+static int cat(struct command *c)
+{
+	return look_at_tree(c, cat_file);
+}
+
+static int extract(struct command *c)
+{
+	return look_at_tree(c, extract_tree);
+}
+
+/* Opens the folder that is written to, which later the sandbox forbids. 0, or an exit status. */
+static int open_target(struct command *c)
+{
+	const struct h5_options *o = c->options;
+	int rc = o->target ? h5_target_open(o->target, &c->target) : 0;
+
+	if (!rc)
+		return 0;
+	h5_log("%s: %s", o->target, h5_error_last()->text);
+	return EXIT_FAILURE;
+}
+
+/* With the file open. Returns the exit status. */
+static int look_at_open(struct command *c, const struct h5_opened *opened, look *what)
 {
 	static const int statuses[] = {
 		[H5_OFFLINE_SOUND] = EXIT_SUCCESS,    [H5_OFFLINE_UNKNOWN] = EXIT_UNSUPPORTED,
 		[H5_OFFLINE_DAMAGED] = EXIT_DAMAGED,  [H5_OFFLINE_FAILED] = EXIT_FAILURE,
 		[H5_OFFLINE_NO_OUTPUT] = EXIT_OUTPUT,
 	};
-	enum h5_offline_result result = H5_OFFLINE_SOUND;
+	int rc = open_target(c);
+
+	if (rc)
+		return rc;
+	h5_report_warnings(c->options, c->set, opened);
+	h5_daemon_enter_sandbox(c->options, c->set, opened, c->target.top);
+	h5_interrupt_begin(NULL, c);
+	h5_interrupt_bound(work_limit);
+	rc = what(c);
+	h5_interrupt_begin(NULL, NULL);
+	h5_target_close(&c->target);
+	return rc ? h5_report_refusal(c->options, rc) : statuses[c->result];
+}
+
+static int look_at(struct h5_options *o, look *what)
+{
+	struct command c = {.options = o, .progress.wanted = !o->quiet, .target.top = -1};
 	struct h5_opened opened = {.journal_directory = -1};
-	struct h5_file_set *set = NULL;
-	struct h5_progress progress = {.wanted = !o->quiet};
-	struct work work = {.options = o};
 	int rc;
 
 	h5_daemon_keep_memory();
-	rc = h5_opening_begin(o, &set, &opened);
-	if (rc) {
-		rc = h5_report_refusal(o, rc);
-		h5_opening_end(o, set, &opened);
-		return rc;
-	}
-	h5_report_warnings(o, set, &opened);
-	h5_daemon_enter_sandbox(o, set, &opened);
-	work.set = set;
-	h5_interrupt_begin(NULL, &work);
-	h5_interrupt_bound(work_limit);
-	rc = what(o, set, &progress, &result);
-	h5_interrupt_begin(NULL, NULL);
-	if (rc)
-		rc = h5_report_refusal(o, rc);
-	h5_opening_end(o, set, &opened);
-	return rc ? rc : statuses[result];
+	rc = h5_opening_begin(o, &c.set, &opened);
+	rc = rc ? h5_report_refusal(o, rc) : look_at_open(&c, &opened, what);
+	h5_opening_end(o, c.set, &opened);
+	h5_stop_obey();
+	return rc;
 }
 
 static int obey(struct h5_options *o)
@@ -161,6 +206,8 @@ static int obey(struct h5_options *o)
 		return look_at(o, cat);
 	case H5_COMMAND_CHECK:
 		return look_at(o, check);
+	case H5_COMMAND_EXTRACT:
+		return look_at(o, extract);
 	case H5_COMMAND_LIST:
 		return look_at(o, list);
 	case H5_COMMAND_RECLAIM:

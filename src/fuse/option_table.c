@@ -26,6 +26,8 @@ const struct h5_option h5_option_table[] = {
 	{"-s", "", SET(single_thread, true), .help = "serve one request at a time"},
 	{"--cat", "", SET(command, H5_COMMAND_CAT), .help = "print a file that a mount would show; no mount"},
 	{"--check", "", SET(command, H5_COMMAND_CHECK), .help = "verify all that the file holds; no mount"},
+	{"--extract", "", SET(command, H5_COMMAND_EXTRACT),
+	 .help = "copy what a mount would show into a new directory; no mount"},
 	{"--list", "", SET(command, H5_COMMAND_LIST), .help = "print what a mount would show; no mount"},
 	{"--json", "", SET(json, true), .help = "--list prints a JSON object for each name"},
 	{"--reclaim", "", SET(command, H5_COMMAND_RECLAIM),

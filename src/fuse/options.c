@@ -43,10 +43,11 @@ void h5_options_usage(const char *program)
 	       "       %s --check FILE\n"
 	       "       %s --list [--json] FILE [PATH]\n"
 	       "       %s --cat FILE PATH\n"
+	       "       %s --extract FILE [PATH] DIR\n"
 	       "       %s --reclaim|--recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n\n",
-	       program, program, program, program, program);
+	       program, program, program, program, program, program);
 	h5_option_help(false);
 	printf("    -o OPTION[,OPTION...]  mount options\n\n");
 	h5_option_help(true);
@@ -291,8 +292,10 @@ static int take_argument(void *data, const char *arg, int key, struct fuse_args 
 	(void)args;
 	if (key != FUSE_OPT_KEY_NONOPT)
 		return take_option(line, arg);
-	if (line->count == NAMES_MAX)
-		return too_many(arg);
+	if (line->count == NAMES_MAX) {
+		too_many(arg);
+		return -1; /* libfuse knows no other error */
+	}
 	line->names[line->count] = strdup(arg);
 	return line->names[line->count++] ? 0 : -1;
 }
@@ -440,15 +443,34 @@ static int take_url(struct h5_options *o)
 	return 0;
 }
 
-/* Moves the names to where the command has them. */
+/* Where the command has its names. */
+static void find_places(struct h5_options *o, unsigned count, char **to[NAMES_MAX])
+{
+	to[0] = &o->file;
+	to[1] = to[2] = NULL;
+	switch (o->command) {
+	case H5_COMMAND_MOUNT:
+		to[1] = &o->mountpoint;
+		break;
+	case H5_COMMAND_CAT:
+	case H5_COMMAND_LIST:
+		to[1] = &o->path;
+		break;
+	case H5_COMMAND_EXTRACT:
+		to[1] = count > 2 ? &o->path : &o->target;
+		to[2] = &o->target;
+		break;
+	default:
+		break;
+	}
+}
+
 static int take_names(struct command_line *line)
 {
 	struct h5_options *o = line->options;
-	char **second = o->command == H5_COMMAND_MOUNT					? &o->mountpoint
-			: o->command == H5_COMMAND_CAT || o->command == H5_COMMAND_LIST ? &o->path
-											: NULL;
-	char **to[NAMES_MAX] = {&o->file, second};
+	char **to[NAMES_MAX];
 
+	find_places(o, line->count, to);
 	for (unsigned i = 0; i < line->count; i++) {
 		if (!to[i])
 			return too_many(line->names[i]);
@@ -459,6 +481,8 @@ static int take_names(struct command_line *line)
 		return missing("the HDF5 file is missing: h5fs [options] FILE [MOUNTPOINT]");
 	if (o->command == H5_COMMAND_CAT && !o->path)
 		return missing("the path is missing: h5fs --cat FILE PATH");
+	if (o->command == H5_COMMAND_EXTRACT && !o->target)
+		return missing("the directory is missing: h5fs --extract FILE [PATH] DIR");
 	if (o->json && o->command != H5_COMMAND_LIST)
 		return missing("--json: only with --list");
 	return 0;
@@ -561,6 +585,7 @@ void h5_options_release(struct h5_options *options)
 	free(options->file);
 	free(options->mountpoint);
 	free(options->path);
+	free(options->target);
 	free(options->journal);
 	free(options->log);
 	free(options->subdir);
@@ -574,5 +599,5 @@ void h5_options_release(struct h5_options *options)
 	options->filters = options->http_header = options->url = NULL;
 	options->s3_endpoint = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
-	options->path = NULL;
+	options->path = options->target = NULL;
 }

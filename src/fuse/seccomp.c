@@ -137,6 +137,19 @@ static void allow_one_of(struct filters *f, int call, unsigned argument, unsigne
 		allow_if(f, call, (struct test){argument, UINT32_MAX, values[i]});
 }
 
+/* What makes a tree, which only Landlock keeps beneath its folder. */
+static void allow_making(struct filters *f)
+{
+	static const int calls[] = {
+		SCMP_SYS(openat),    SCMP_SYS(mkdirat),	 SCMP_SYS(symlinkat), SCMP_SYS(linkat),
+		SCMP_SYS(renameat),  SCMP_SYS(unlinkat), SCMP_SYS(fchmod),    SCMP_SYS(fchown),
+		SCMP_SYS(utimensat), SCMP_SYS(fchownat), SCMP_SYS(fsetxattr), SCMP_SYS(renameat2),
+	};
+
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		allow(f, calls[i]);
+}
+
 /* Only if there are folders whose files may be opened or removed. */
 static void allow_files(struct filters *f, const struct h5_sandbox *sandbox)
 {
@@ -145,7 +158,7 @@ static void allow_files(struct filters *f, const struct h5_sandbox *sandbox)
 	/* The flags of openat2 are in memory; Landlock checks them anyway. */
 	allow(f, SCMP_SYS(openat2));
 	allow(f, SCMP_SYS(readlinkat));
-	if (sandbox->writable < 0)
+	if (sandbox->writable < 0 && sandbox->made < 0)
 		allow_if(f, SCMP_SYS(openat), (struct test){2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY});
 	else
 		allow(f, SCMP_SYS(openat));
@@ -214,6 +227,8 @@ int h5_seccomp_enter(const struct h5_sandbox *sandbox)
 		allow(&f, always[i]);
 	allow_some(&f, sandbox);
 	allow_files(&f, sandbox);
+	if (sandbox->made >= 0)
+		allow_making(&f);
 	/* The first filter must let us load the second one, which ends that. */
 	add(&f, f.checked, SCMP_SYS(seccomp), NULL);
 	if (!f.rc)

@@ -16,6 +16,7 @@ enum h5_command {
 	H5_COMMAND_MOUNT,
 	H5_COMMAND_CAT, /* writes a file of the tree to standard output */
 	H5_COMMAND_CHECK,
+	H5_COMMAND_EXTRACT, /* copies the tree, or a part of it, into a directory */
 	H5_COMMAND_LIST,
 	H5_COMMAND_RECLAIM, /* gives unused space of the file back */
 	H5_COMMAND_RECOVER, /* deals with the journal of the file */
@@ -29,6 +30,7 @@ struct h5_options {
 	char *url;	  /* owned: the URL with its query, which may be secret; NULL: a local file */
 	char *mountpoint; /* owned; NULL: none was given */
 	char *path;	  /* owned: in the tree; NULL: none was given */
+	char *target;	  /* owned: where --extract copies to */
 	bool json;	  /* --list prints JSON */
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;

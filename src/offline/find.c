@@ -78,20 +78,21 @@ static int follow(struct way *way, const struct h5_vfs_entry *entry, char **path
 {
 	const char *target;
 	char *longer;
-	size_t n, left = strlen(*path + left_at) + 1;
+	size_t n, left = strlen(*path + left_at) + 1, slash = left > 1;
 	int rc = ++way->links > LINKS_MOST ? -ELOOP : h5_vfs_readlink(entry->node, &target);
 
 	if (rc)
 		return rc;
 	n = strlen(target);
-	if (n + left >= PATH_MOST)
+	if (n + slash + left >= PATH_MOST)
 		return -ENAMETOOLONG;
-	longer = malloc(n + 1 + left);
+	longer = malloc(n + slash + left);
 	if (!longer)
 		return -ENOMEM;
 	memcpy(longer, target, n);
-	longer[n] = '/';
-	memcpy(longer + n + 1, *path + left_at, left);
+	if (slash)
+		longer[n] = '/';
+	memcpy(longer + n + slash, *path + left_at, left);
 	free(*path);
 	*path = longer;
 	return 0;
@@ -133,6 +134,9 @@ static int go(struct way *way, char **path)
 		rc = name ? look_up(way, name, path, &at) : -ENOMEM;
 		free(name);
 	}
+	/* Only a directory may have a slash behind its name. */
+	if (!rc && at && (*path)[at - 1] == '/' && !S_ISDIR(way->places[way->count - 1].entry.st.st_mode))
+		rc = -ENOTDIR;
 	return rc;
 }
 

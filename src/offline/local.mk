@@ -9,6 +9,7 @@ libh5fs_a_SOURCES += \
 	src/offline/check_values.c \
 	src/offline/check_values.h \
 	src/offline/check_walk.c \
+	src/offline/extract.c \
 	src/offline/find.c \
 	src/offline/list.c \
 	src/offline/offline.h \
@@ -17,6 +18,8 @@ libh5fs_a_SOURCES += \
 	src/offline/report.c \
 	src/offline/stop.c \
 	src/offline/stop.h \
+	src/offline/target.c \
+	src/offline/target.h \
 	src/offline/usage.c \
 	src/offline/usage.h \
 	src/offline/walk.c \

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct h5_progress;
+struct h5_target;
 struct h5_vfs;
 
 enum h5_offline_result {
@@ -34,5 +35,11 @@ int h5_offline_list(struct h5_vfs *vfs, const char *path, bool json, enum h5_off
 /* h5fs --cat: writes the bytes of the file at the path. H5_OFFLINE_FAILED, H5_OFFLINE_NO_OUTPUT: the return
  * value says why, and h5_error_last() more. */
 int h5_offline_cat(struct h5_vfs *vfs, const char *path, enum h5_offline_result *result);
+
+/* h5fs --extract: copies the path and all below into the target, which becomes the directory of that path, or
+ * gets the file. What cannot be copied is told on standard error. 0: H5_OFFLINE_SOUND, or H5_OFFLINE_FAILED
+ * if something is missing. -ENOSPC, -EDQUOT, -EROFS: the target takes no more; -EINTR: a signal came. */
+int h5_offline_extract(struct h5_vfs *vfs, const char *path, struct h5_target *target,
+		       struct h5_progress *progress, enum h5_offline_result *result);
 
 #endif

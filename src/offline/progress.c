@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -112,7 +111,7 @@ void h5_progress_begin(struct h5_progress *progress, uint64_t total)
 	progress->last = (struct timespec){0};
 }
 
-void h5_progress_show(struct h5_progress *progress, uint64_t done, const char *what)
+void h5_progress_show(struct h5_progress *progress, uint64_t done, const char *what, size_t size)
 {
 	struct timespec now;
 	struct h5_buf line;
@@ -128,7 +127,7 @@ void h5_progress_show(struct h5_progress *progress, uint64_t done, const char *w
 	h5_buf_init(&line, LINE_MOST);
 	add_numbers(&line, progress, done, between(&progress->begin, &now));
 	h5_buf_text(&line, "  ");
-	h5_escape(&line, what, strnlen(what, width));
+	h5_escape(&line, what, (size_t)h5_min(size, width));
 	/* A cursor behind the last column would begin another line. */
 	fprintf(stderr, ERASE "%.*s", (int)fitting(line.data, line.size, width ? width - 1 : 0), line.data);
 	h5_buf_release(&line);

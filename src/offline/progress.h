@@ -6,6 +6,7 @@
 #define H5_OFFLINE_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -18,9 +19,9 @@ struct h5_progress {
 
 /* Work begins that takes `total` bytes; 0: nobody knows how many. */
 void h5_progress_begin(struct h5_progress *progress, uint64_t total);
-/* So many bytes are done of the total, and `what` is worked on: text of any kind, which is escaped; borrowed.
+/* So many bytes are done of the total, and `what` is worked on: `size` bytes of any text, which is escaped.
  * It may be called very often: most calls draw nothing. `progress` NULL: does nothing. */
-void h5_progress_show(struct h5_progress *progress, uint64_t done, const char *what);
+void h5_progress_show(struct h5_progress *progress, uint64_t done, const char *what, size_t size);
 /* Takes the line away; the next h5_progress_show() may draw it again. NULL is fine. */
 void h5_progress_erase(struct h5_progress *progress);
 

@@ -31,7 +31,7 @@ static void found(void *arg, const char *path, const struct h5_error *error)
 /* By the stored bytes of chunks, since these take most of the time. */
 static void show_progress(void *arg, const char *path, uint64_t bytes)
 {
-	h5_progress_show(arg, bytes, path);
+	h5_progress_show(arg, bytes, path, strlen(path));
 }
 
 static uint64_t bytes_of(const struct h5_extents *extents)

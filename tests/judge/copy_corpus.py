@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Copies the mount of each file of a corpus by rsync -aHX and by cp -a and compares the trees.
+"""Copies the mount of each file of a corpus by rsync -aHX, cp -a and h5fs --extract, and compares the trees.
 
     copy_corpus.py CORPUS LIST
 
@@ -25,7 +25,7 @@ def copy_of(file, parent):
         with Mount(file) as m:
             if largest(os.fsencode(m.path)) > LARGEST:
                 return "skipped"
-            differences = copy_differences(m.path, parent)
+            differences = copy_differences(m.path, file, parent)
             return "\n    ".join(differences[:5]) or "passed"
     except (MountFailed, AssertionError, OSError) as e:
         return str(e)

@@ -1,11 +1,12 @@
-"""Copies of a mount: made by rsync and cp, compared in Python."""
+"""Copies of a mount: made by rsync, cp and h5fs --extract, compared in Python."""
 import hashlib
 import os
 import stat
 import subprocess
 import tempfile
 
-COMMANDS = {"rsync": ["rsync", "-aHX"], "cp": ["cp", "-a"]}
+H5FS = os.environ.get("H5FS", "src/h5fs")
+COMMANDS = {"rsync": ["rsync", "-aHX"], "cp": ["cp", "-a"], "extract": [H5FS, "-q", "--extract"]}
 
 
 def xattr_folder():
@@ -57,15 +58,17 @@ def describe_tree(top):
     return tree
 
 
-def copy_differences(top, parent):
-    """Copies the tree at `top` into temp folders below `parent`, by each command; the differences as lines of text."""
+def copy_differences(top, file, parent):
+    """Copies the tree at `top`, where the file is mounted, into temp folders below `parent`, by each command; the differences as lines
+    of text."""
     source = describe_tree(top)
     said = []
     for name, command in COMMANDS.items():
         with tempfile.TemporaryDirectory(prefix="h5fs-copy-", dir=parent) as folder:
             copy = os.path.join(folder, "copy")
             os.mkdir(copy)
-            run = subprocess.run([*command, os.path.join(top, "."), copy], capture_output=True, check=False,
+            source_name = file if name == "extract" else os.path.join(top, ".")
+            run = subprocess.run([*command, source_name, copy], capture_output=True, check=False,
                                  env=dict(os.environ, LC_ALL="C"))
             if run.returncode or run.stderr:
                 said.append(f"{name}: exit {run.returncode}: {run.stderr.decode(errors='replace')[:300].strip()}")

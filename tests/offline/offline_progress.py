@@ -41,14 +41,18 @@ class Progress(unittest.TestCase):
         self.path = os.path.join(self.folder, "x.h5")
         with h5py.File(self.path, "w") as f:
             f.create_dataset("a" * 40 + "/" + "\x1b[31m宽" * 40, data=numpy.arange(4000), chunks=(100,), compression="gzip")
-        self.commands = [("--check", self.path), ("--reclaim", self.path)]
+        self.commands = [("--check", self.path), ("--reclaim", self.path), ("--extract", self.path)]
+
+    def whole(self, command):
+        """The command, which may need a new folder."""
+        return (*command, tempfile.mkdtemp(dir=self.folder)) if command[0] == "--extract" else command
 
     def test_terminal(self):
         """A line that is erased in the end, and never wider than the terminal."""
         for command in self.commands:
             for columns in (80, 200, 20, 1):
                 with self.subTest(command, columns=columns):
-                    status, out, said = on_terminal(*command, columns=columns)
+                    status, out, said = on_terminal(*self.whole(command), columns=columns)
                     self.assertEqual((status, out.count("\x1b")), (0, 0))
                     lines = said.split(ERASE)
                     self.assertEqual((lines[0], lines[-1]), ("", ""))
@@ -72,9 +76,9 @@ class Progress(unittest.TestCase):
     def test_silence(self):
         for command in self.commands:
             with self.subTest(command):
-                self.assertEqual(on_terminal("-q", *command)[::2], (0, ""))
-                self.assertEqual(on_terminal("-o", "quiet", *command)[::2], (0, ""))
-                run = subprocess.run([H5FS, *command], capture_output=True, text=True, check=True)
+                self.assertEqual(on_terminal("-q", *self.whole(command))[::2], (0, ""))
+                self.assertEqual(on_terminal("-o", "quiet", *self.whole(command))[::2], (0, ""))
+                run = subprocess.run([H5FS, *self.whole(command)], capture_output=True, text=True, check=True)
                 self.assertEqual(run.stderr, "")
 
 
