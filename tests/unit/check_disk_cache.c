@@ -191,6 +191,12 @@ static unsigned check_blocks(const struct h5_disk_file *file)
 	return right;
 }
 
+static void release_file(struct h5_disk_file *file, struct crash_image *image)
+{
+	h5_io_close(file->io);
+	free(image->data);
+}
+
 static void make_file(struct h5_disk_file *file, struct crash_image *image, struct fault_io *fault)
 {
 	make_content();
@@ -220,7 +226,7 @@ START_TEST(blocks_come_back)
 	crash_image_resize(&image, image.size - 1);
 	ck_assert_int_eq(h5_disk_file_start(&again), -EUCLEAN);
 	ck_assert_int_eq(h5_disk_file_read(&file, 0, BLOCKS, sums, all), -EUCLEAN);
-	h5_io_close(file.io);
+	release_file(&file, &image);
 }
 END_TEST
 
@@ -242,7 +248,7 @@ START_TEST(writes_that_fail)
 		right = check_blocks(&file);
 		ck_assert_uint_ge(right, before);
 		before = right;
-		h5_io_close(file.io);
+		release_file(&file, &image);
 	}
 	ck_assert_uint_eq(before, BLOCKS);
 }
@@ -275,12 +281,11 @@ START_TEST(any_sectors_may_be_lost)
 		left = (struct h5_disk_file){.io = crash_image_open(&crash)};
 		ck_assert_int_eq(h5_disk_file_start(&left), 0);
 		right += check_blocks(&left);
-		h5_io_close(left.io);
-		free(crash.data);
+		release_file(&left, &crash);
 	}
 	ck_assert_uint_gt(right, CRASHES);
 	ck_assert_uint_lt(right, CRASHES * BLOCKS);
-	h5_io_close(file.io);
+	release_file(&file, &image);
 	fault_io_release(&fault);
 }
 END_TEST
