@@ -45,6 +45,21 @@ bool h5_url_is_bucket(const char *url)
 	return behind(url, BUCKET);
 }
 
+/* Stores have only such. */
+static bool is_bucket_name(const char *name, size_t n)
+{
+	bool dots = true;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (c >= 0x80 || !(isalnum(c) || strchr("-._", c)))
+			return false;
+		dots &= c == '.';
+	}
+	return !dots;
+}
+
 int h5_url_check(const char *url)
 {
 	const char *host = behind_scheme(url);
@@ -53,9 +68,9 @@ int h5_url_check(const char *url)
 	for (const char *p = url; *p; p++)
 		if (iscntrl((unsigned char)*p) || (*p == ' ' && !h5_url_is_bucket(url)))
 			return h5_fail(-EINVAL, H5_UNDEF, "a URL has no blanks: write %%20");
-	if (!n)
+	if (!n || (h5_url_is_bucket(url) && !is_bucket_name(host, n)))
 		return h5_fail(-EINVAL, H5_UNDEF, "the URL names no %s",
-			       behind(url, BUCKET) ? "bucket" : "server");
+			       h5_url_is_bucket(url) ? "bucket" : "server");
 	if (memchr(host, '@', n))
 		return h5_fail(-EINVAL, H5_UNDEF,
 			       "no user and no password in a URL, which others can see: use ~/.netrc");

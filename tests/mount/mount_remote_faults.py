@@ -112,7 +112,7 @@ class Refused(Case):
                 (8, "only be read", "http://127.0.0.1:1/x.h5", "rw"), (8, "only be read", "http://127.0.0.1:1/x.h5", "create"),
                 (2, "swmr", "http://127.0.0.1:1/x.h5", "swmr"), (2, "netrc", "http://me:password@127.0.0.1:1/x.h5", None),
                 (2, "no file", "http://127.0.0.1:1", None), (2, "no file", "https://127.0.0.1/", None),
-                (2, "no server", "http:///x.h5", None), (2, "blanks", "http://127.0.0.1:1/x y.h5", None),
+                (2, "no server", "http:///x.h5", None), (2, "no bucket", "s3://a b/x.h5", None), (2, "no bucket", "s3://../x.h5", None), (2, "blanks", "http://127.0.0.1:1/x y.h5", None),
                 (2, "@FILE", "http://127.0.0.1:1/x.h5", "http_header=X: y"),
                 (2, "remote_tries", "http://127.0.0.1:1/x.h5", "remote_tries=0"),
                 (2, "remote_timeout", "http://127.0.0.1:1/x.h5", "remote_timeout=0"),
