@@ -30,6 +30,7 @@ bool fuzz_filter_at(unsigned n, struct fuzz_target *target);	 /* filters.c */
 bool fuzz_file_at(unsigned n, struct fuzz_target *target);	 /* files.c */
 bool fuzz_text_at(unsigned n, struct fuzz_target *target);	 /* texts.c */
 bool fuzz_credential_at(unsigned n, struct fuzz_target *target); /* credentials.c */
+bool fuzz_remote_at(unsigned n, struct fuzz_target *target);	 /* remote.c */
 
 /* Ends the program where a promise is broken. */
 #define FUZZ_HOLDS(condition)                                                                                \

@@ -10,7 +10,10 @@ fuzz_targets = \
 	tests/fuzz/messages.c \
 	tests/fuzz/mount.c \
 	tests/fuzz/mount.h \
+	tests/fuzz/remote.c \
 	tests/fuzz/requests.c \
+	tests/fuzz/server.c \
+	tests/fuzz/server.h \
 	tests/fuzz/targets.c \
 	tests/fuzz/texts.c \
 	tests/fuzz/untouched.c \
@@ -20,9 +23,11 @@ fuzz_targets = \
 	tests/fuzz/write.c \
 	tests/fuzz/write.h
 tests_fuzz_replay_SOURCES = tests/fuzz/replay.c $(fuzz_targets)
+tests_fuzz_replay_LDADD = $(LDADD) $(CURL_LIBS)
 EXTRA_PROGRAMS += tests/fuzz/fuzz
 CLEANFILES += tests/fuzz/fuzz
 tests_fuzz_fuzz_SOURCES = tests/fuzz/main.c $(fuzz_targets)
+tests_fuzz_fuzz_LDADD = $(LDADD) $(CURL_LIBS)
 tests_fuzz_fuzz_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 check_PROGRAMS += tests/fuzz/replay
 TESTS += tests/fuzz/replay

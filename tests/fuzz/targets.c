@@ -7,9 +7,9 @@
 
 bool fuzz_target_at(unsigned n, struct fuzz_target *target)
 {
-	static bool (*const lists[])(unsigned, struct fuzz_target *) = {fuzz_message_at, fuzz_block_at,
-									fuzz_filter_at,	 fuzz_file_at,
-									fuzz_text_at,	 fuzz_credential_at};
+	static bool (*const lists[])(unsigned, struct fuzz_target *) = {
+		fuzz_message_at, fuzz_block_at,	     fuzz_filter_at, fuzz_file_at,
+		fuzz_text_at,	 fuzz_credential_at, fuzz_remote_at};
 
 	for (unsigned list = 0; list < sizeof lists / sizeof *lists; list++) {
 		unsigned count = 0;
