@@ -240,8 +240,8 @@ int h5_seccomp_enter(const struct h5_sandbox *sandbox)
 	return f.rc;
 }
 
-/* Running programs, looking into other processes, changing what this machine is; and to wait for connections.
- */
+/* Running programs, making processes, signals to other ones and looking into them, changing who may use a
+ * file, changing what this machine is; and to wait for connections. */
 static const int never[] = {
 	SCMP_SYS(execve),
 	SCMP_SYS(execveat),
@@ -249,7 +249,26 @@ static const int never[] = {
 	SCMP_SYS(process_vm_readv),
 	SCMP_SYS(process_vm_writev),
 	SCMP_SYS(pidfd_getfd),
+	SCMP_SYS(fork),
+	SCMP_SYS(vfork),
 	SCMP_SYS(kill),
+	SCMP_SYS(tkill),
+	SCMP_SYS(rt_sigqueueinfo),
+	SCMP_SYS(rt_tgsigqueueinfo),
+	SCMP_SYS(pidfd_send_signal),
+	SCMP_SYS(chmod),
+	SCMP_SYS(fchmod),
+	SCMP_SYS(fchmodat),
+	SCMP_SYS(chown),
+	SCMP_SYS(fchown),
+	SCMP_SYS(lchown),
+	SCMP_SYS(fchownat),
+	SCMP_SYS(setxattr),
+	SCMP_SYS(lsetxattr),
+	SCMP_SYS(fsetxattr),
+	SCMP_SYS(removexattr),
+	SCMP_SYS(lremovexattr),
+	SCMP_SYS(fremovexattr),
 	SCMP_SYS(mount),
 	SCMP_SYS(umount2),
 	SCMP_SYS(open_tree),
@@ -279,11 +298,15 @@ static const int never[] = {
 int h5_seccomp_enter_fetcher(void)
 {
 	static const struct scmp_arg_cmp process = {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0};
+	const struct scmp_arg_cmp other = {0, SCMP_CMP_NE, (scmp_datum_t)getpid(), 0};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int rc = filter ? seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0) : -ENOMEM;
 
 	for (size_t i = 0; i < sizeof never / sizeof *never && !rc; i++)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), never[i], 0);
+	/* To itself, as abort() does. */
+	if (!rc)
+		rc = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(tgkill), 1, &other);
 	/* Threads look names up. The flags of clone3 are in memory; without it the C library takes clone. */
 	if (!rc)
 		rc = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, &process);

@@ -88,7 +88,8 @@ class Processes(Case):
                             (errno.EACCES, "openat", -100, os.fsencode(self.path), os.O_RDONLY, 0),
                             (errno.EACCES, "openat", -100, os.fsencode(self.file("new")), os.O_WRONLY | os.O_CREAT, 0o600),
                             (errno.EACCES, "unlinkat", -100, os.fsencode(self.file("served", "victim")), 0),
-                            (errno.EPERM, "kill", os.getpid(), 0)):
+                            (errno.EPERM, "kill", os.getpid(), 0), (errno.EPERM, "tgkill", os.getpid(), os.getpid(), 0),
+                            (errno.EPERM, "fchmodat", -100, os.fsencode(self.file("served", "victim")), 0o600)):
                         write(self.file("served", "victim"), b"")
                         got = inside.call(name, *arguments)
                         self.assertEqual(got, -number if kept else max(0, got), (name, arguments))

@@ -80,6 +80,25 @@ class Refused(Case):
                 with self.subTest(fault, said=said):
                     self.check({"not found": 13, "encoded": 15}.get(said, 16), said, server.url("x.h5"), "remote_tries=1,remote_timeout=1")
 
+    def test_commands(self):
+        """They end as a mount does; nothing behind a URL is written. A fault amid the file is one of the network, not of the file."""
+        with self.serve() as server:
+            for command in "--reclaim", "--recover":
+                self.assertEqual(self.command(command, server.url("x.h5")).returncode, 8)
+            self.assertEqual(server.requests, [])
+            for command in "--list", "--check":
+                for fault, expected in (status(404), 13), (status(403), 14), (whole(), 15), (status(503), 16):
+                    server.rules.clear()
+                    server.on("", fault, None)
+                    with self.subTest(command, expected=expected):
+                        run = self.command(command, "-o", "remote_tries=1", server.url("x.h5"))
+                        self.assertEqual((run.returncode, run.stdout, run.stderr.count("\n")), (expected, "", 1), run)
+            server.rules.clear()
+            server.on(lambda request: not request.range.startswith("bytes=0-"), status(503), None)
+            run = self.command("--check", "-o", "remote_tries=1", server.url("x.h5"))
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn("HTTP 503", run.stdout + run.stderr)
+
     def test_certificates(self):
         for tls in "another host", "expired":
             with self.subTest(tls), self.serve(tls=tls) as server:
@@ -217,6 +236,18 @@ class Faults(Case):
                     self.assertErrno(errno.ESTALE, read, m.at(name))
                 self.assertErrno(errno.ESTALE, self.block, m, 7)
                 self.assertEqual(server.count.requests, asked)
+
+    def test_version_that_changes_amid_a_read(self):
+        """A read that is joined of several answers fails if one of them is of another version, whichever it is."""
+        for odd in (lambda r: not r.range.startswith("bytes=5"), lambda r: r.range.startswith("bytes=5"), lambda r: r.range.endswith("3")):
+            with self.serve() as server, Mount(server.url("x.h5"), options=AGAIN) as m:
+                server.on(lambda request, odd=odd: not request.range.startswith("bytes=0-") and odd(request), header("ETag", '"another"'), None)
+                got = b""
+                with self.assertRaises(OSError) as caught, open(m.at("big"), "rb", buffering=0) as f:
+                    while True:
+                        got += f.read(MIB) or self.fail("all was read")
+                self.assertEqual(caught.exception.errno, errno.ESTALE)
+                self.assertEqual(got, self.big.tobytes()[:len(got)])
 
     def test_without_tags(self):
         """The date and the size tell, too."""
