@@ -1,4 +1,4 @@
-dist_man_MANS = doc/h5fs.1 doc/mount.fuse.h5fs.8
+dist_man_MANS = doc/h5fs.1 doc/mount.fuse.h5fs.8 doc/mount.h5fs.8
 dist_doc_DATA = README doc/cookbook.md
 EXTRA_DIST += doc/architecture.md doc/locking.md doc/performance.md doc/portability.md doc/security.md doc/writing.md
 

@@ -242,6 +242,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_text_values.py \
 	tests/mount/mount_tree.py \
 	tests/mount/mount_unchanged.py \
+	tests/mount/mount_unmount.py \
 	tests/mount/mount_vbz.py \
 	tests/mount/mount_view_texts.py \
 	tests/mount/mount_views.py \

@@ -53,8 +53,12 @@ _h5fs()
 		if [[ $list == *=* && $COMP_WORDBREAKS == *=* ]]; then
 			for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"${list%=*}="}; done
 		fi
+	elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == -u ]]; then
+		compopt -o filenames 2>/dev/null
+		local IFS=$'\n'
+		COMPREPLY=($(compgen -d -- "$current"))
 	elif [[ $current == -* ]]; then
-		COMPREPLY=($(compgen -W "-d -f -h -o -q -s -V --cat --check --extract --help --json --list --reclaim --recover --version" -- "$current"))
+		COMPREPLY=($(compgen -W "-d -f -h -o -q -s -u -V --cat --check --extract --help --json --list --reclaim --recover --version" -- "$current"))
 	else
 		compopt -o filenames 2>/dev/null
 		local IFS=$'\n'

@@ -47,6 +47,7 @@ complete -c h5fs -s f -d 'stay in the foreground'
 complete -c h5fs -s d -d 'debug output of libfuse'
 complete -c h5fs -s q -d 'log only what matters, and show no progress'
 complete -c h5fs -s s -d 'serve one request at a time'
+complete -c h5fs -s u -x -a '(__fish_complete_directories (commandline -ct))' -d 'unmount, and wait until the file is closed'
 complete -c h5fs -s h -l help -d 'a summary of the options'
 complete -c h5fs -s V -l version -d versions
 complete -c h5fs -l cat -d 'print a file that a mount would show'

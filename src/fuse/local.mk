@@ -8,6 +8,8 @@ src_h5fs_SOURCES = \
 	src/fuse/daemon.h \
 	src/fuse/directories.c \
 	src/fuse/directories.h \
+	src/fuse/helper.c \
+	src/fuse/helper.h \
 	src/fuse/invalidate.c \
 	src/fuse/invalidate.h \
 	src/fuse/landlock.c \
@@ -17,6 +19,8 @@ src_h5fs_SOURCES = \
 	src/fuse/loop.c \
 	src/fuse/loop.h \
 	src/fuse/main.c \
+	src/fuse/mountinfo.c \
+	src/fuse/mountinfo.h \
 	src/fuse/mountpoint.c \
 	src/fuse/mountpoint.h \
 	src/fuse/negotiate.c \
@@ -43,15 +47,18 @@ src_h5fs_SOURCES = \
 	src/fuse/signals.c \
 	src/fuse/signals.h \
 	src/fuse/status.h \
+	src/fuse/unmount.c \
+	src/fuse/unmount.h \
 	src/fuse/unmounter.c \
 	src/fuse/unmounter.h \
 	src/fuse/watch.c \
 	src/fuse/watch.h
 src_h5fs_LDADD = libh5fs.a $(CURL_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
-# What mount(8) calls for the type fuse.h5fs.
+# What mount(8) calls for the types h5fs and fuse.h5fs.
 install-exec-hook:
 	$(MKDIR_P) "$(DESTDIR)$(sbindir)"
-	cd "$(DESTDIR)$(sbindir)" && rm -f mount.fuse.h5fs && $(LN_S) "$(bindir)/h5fs" mount.fuse.h5fs
+	cd "$(DESTDIR)$(sbindir)" && for name in mount.h5fs mount.fuse.h5fs; do rm -f $$name && $(LN_S) "$(bindir)/h5fs" $$name || exit 1; done
 uninstall-hook:
-	rm -f "$(DESTDIR)$(sbindir)/mount.fuse.h5fs" "$(DESTDIR)$(bashcompletiondir)/h5fs"
+	cd "$(DESTDIR)$(sbindir)" && rm -f mount.h5fs mount.fuse.h5fs
+	rm -f "$(DESTDIR)$(bashcompletiondir)/h5fs"

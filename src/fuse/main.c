@@ -13,6 +13,7 @@
 #include "fuse/report.h"
 #include "fuse/sandbox.h"
 #include "fuse/status.h"
+#include "fuse/unmount.h"
 #include "offline/offline.h"
 #include "offline/progress.h"
 #include "offline/stop.h"
@@ -197,8 +198,15 @@ static int look_at(struct h5_options *o, look *what)
 
 static int obey(struct h5_options *o)
 {
-	int rc = h5_opening_check(o);
+	int rc;
 
+	if (o->fake)
+		return EXIT_SUCCESS;
+	if (o->command == H5_COMMAND_UNMOUNT)
+		return h5_unmount_command(o);
+	if (o->command == H5_COMMAND_REMOUNT)
+		return h5_remount_command(o);
+	rc = h5_opening_check(o);
 	if (rc)
 		return h5_report_refusal(o, rc);
 	switch (o->command) {

@@ -2,13 +2,8 @@
 #ifndef H5_FUSE_MOUNTPOINT_H
 #define H5_FUSE_MOUNTPOINT_H
 
+#include "fuse/mountinfo.h"
 #include "fuse/options.h"
-
-/* Tells the mount from others at the same place. */
-struct h5_mounted {
-	unsigned major, minor; /* device number of its file system; 0 and 0: unknown */
-	uint64_t id;	       /* of the mount, as in /proc/self/mountinfo; 0: the kernel does not tell */
-};
 
 /* Makes o->mountpoint an absolute path: the given one, or one in the current directory that is named after
  * the file. 0, or an exit status after a line in the log. */

@@ -34,6 +34,8 @@ const struct h5_option h5_option_table[] = {
 	 .help = "give space that nothing refers to back to the file system; no mount"},
 	{"--recover", "", SET(command, H5_COMMAND_RECOVER),
 	 .help = "deal with the journal that a killed mount has left; no mount"},
+	{"-u", "", SET(command, H5_COMMAND_UNMOUNT),
+	 .help = "unmount MOUNTPOINT, and wait until its file is closed"},
 	{"-h", ", --help", SET(help, true), .help = "this text"},
 	{"--help", "", SET(help, true)},
 	{"-V", ", --version", SET(version, true), .help = "versions"},
@@ -41,6 +43,8 @@ const struct h5_option h5_option_table[] = {
 	/* As for mount(8), the last of these two counts. */
 	{"ro", "", SET(set.writable, false), .help = "read-only (the default)"},
 	{"rw", "", SET(set.writable, true), .help = "datasets can be appended to and overwritten"},
+	{"remount", "", SET(command, H5_COMMAND_REMOUNT),
+	 .help = "make the mount ro, and commit; or rw again, if it was"},
 	{"create", "", SET(create, H5_CREATE_V110),
 	 .help = "rw; makes a file that is not there (create=v18: for libhdf5 1.8, too)"},
 	{"create", "=v18", H5_OPTION_WORD, INTO(create), .words = create_words},
@@ -121,13 +125,16 @@ _Static_assert(sizeof h5_option_table / sizeof *h5_option_table <= H5_OPTIONS_MA
 
 /* Words of fstab(5) that other programs heed. nosuid, nodev and noexec are in force anyway. */
 static const char *const ignored[] = {
-	"defaults",    "auto",	     "noauto", "nofail",   "_netdev", "user",	"users", "nouser", "noatime",
-	"relatime",    "nodiratime", "atime",  "diratime", "async",   "group",	"owner", "silent", "loud",
-	"strictatime", "lazytime",   "suid",   "dev",	   "exec",    "nosuid", "nodev", "noexec",
+	"defaults",   "auto",	"noauto",   "nofail",  "_netdev",
+	"user",	      "users",	"nouser",   "noatime", "relatime",
+	"nodiratime", "atime",	"diratime", "async",   "default_permissions",
+	"group",      "owner",	"silent",   "loud",    "strictatime",
+	"lazytime",   "suid",	"dev",	    "exec",    "nosuid",
+	"nodev",      "noexec",
 };
 
 /* Options that begin so are ignored, too. */
-static const char *const ignored_prefixes[] = {"x-", "comment=", "user="};
+static const char *const ignored_prefixes[] = {"x-", "comment=", "user=", "user_id=", "group_id="};
 
 bool h5_option_is_ignored(const char *arg)
 {

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "fuse/helper.h"
 #include "fuse/option_table.h"
 #include "remote/url.h"
 
@@ -40,6 +41,7 @@ enum { NAMES_MAX = 3 }; /* that a command takes */
 void h5_options_usage(const char *program)
 {
 	printf("usage: %s [options] FILE [MOUNTPOINT]\n"
+	       "       %s -u MOUNTPOINT\n"
 	       "       %s --check FILE\n"
 	       "       %s --list [--json] FILE [PATH]\n"
 	       "       %s --cat FILE PATH\n"
@@ -47,7 +49,7 @@ void h5_options_usage(const char *program)
 	       "       %s --reclaim|--recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n\n",
-	       program, program, program, program, program, program);
+	       program, program, program, program, program, program, program);
 	h5_option_help(false);
 	printf("    -o OPTION[,OPTION...]  mount options\n\n");
 	h5_option_help(true);
@@ -271,10 +273,9 @@ static int take_option(struct command_line *line, const char *arg)
 	}
 	if (h5_option_is_ignored(arg))
 		return 0;
-	if (!strcmp(arg, "remount"))
-		fprintf(stderr, "h5fs: -o remount: not possible; unmount it, and mount it anew\n");
-	else
-		fprintf(stderr, "h5fs: unknown option %s%s" HELP "\n", *arg == '-' ? "" : "-o ", arg);
+	if (line->options->sloppy)
+		return 0;
+	fprintf(stderr, "h5fs: unknown option %s%s" HELP "\n", *arg == '-' ? "" : "-o ", arg);
 	return -1;
 }
 
@@ -377,7 +378,8 @@ static void complete(struct h5_options *o)
 {
 	o->foreground |= o->debug;
 	o->set.writable |= o->command == H5_COMMAND_RECOVER || o->create;
-	if (o->command != H5_COMMAND_MOUNT && o->command != H5_COMMAND_RECOVER)
+	if (o->command != H5_COMMAND_MOUNT && o->command != H5_COMMAND_RECOVER &&
+	    o->command != H5_COMMAND_REMOUNT)
 		o->set.writable = false;
 	o->set.reclaims = o->command == H5_COMMAND_RECLAIM;
 	o->set.writable |= o->set.reclaims;
@@ -449,7 +451,11 @@ static void find_places(struct h5_options *o, unsigned count, char **to[NAMES_MA
 	to[0] = &o->file;
 	to[1] = to[2] = NULL;
 	switch (o->command) {
+	case H5_COMMAND_UNMOUNT:
+		to[0] = &o->mountpoint;
+		break;
 	case H5_COMMAND_MOUNT:
+	case H5_COMMAND_REMOUNT:
 		to[1] = &o->mountpoint;
 		break;
 	case H5_COMMAND_CAT:
@@ -477,8 +483,12 @@ static int take_names(struct command_line *line)
 		*to[i] = line->names[i];
 		line->names[i] = NULL;
 	}
+	if (o->command == H5_COMMAND_UNMOUNT)
+		return o->mountpoint ? 0 : missing("the mount point is missing: h5fs -u MOUNTPOINT");
 	if (!o->file)
 		return missing("the HDF5 file is missing: h5fs [options] FILE [MOUNTPOINT]");
+	if (o->command == H5_COMMAND_REMOUNT && !o->mountpoint)
+		return missing("the mount point is missing: h5fs -o remount,ro FILE MOUNTPOINT");
 	if (o->command == H5_COMMAND_CAT && !o->path)
 		return missing("the path is missing: h5fs --cat FILE PATH");
 	if (o->command == H5_COMMAND_EXTRACT && !o->target)
@@ -496,7 +506,7 @@ static int interpret(struct command_line *line)
 	if (o->help || o->version)
 		return 0;
 	rc = take_names(line);
-	if (rc)
+	if (rc || o->command == H5_COMMAND_UNMOUNT)
 		return rc;
 	set_defaults(o);
 	rc = take_url(o);
@@ -517,36 +527,6 @@ static int interpret(struct command_line *line)
 	return rc ? rc : mount_arguments(o);
 }
 
-/* mount(8) calls /sbin/mount.fuse.h5fs FILE DIR -o OPTIONS, with more options before or after. */
-static bool is_helper(const char *program)
-{
-	const char *slash = strrchr(program, '/');
-
-	return !strncmp(slash ? slash + 1 : program, "mount.", 6);
-}
-
-/* Takes mount(8)'s own options out: -n, -s, -v; -N and -t with what follows. */
-static int take_out(struct fuse_args *args)
-{
-	struct fuse_args left = FUSE_ARGS_INIT(0, NULL);
-	int rc = 0;
-
-	for (int i = 0; i < args->argc && !rc; i++) {
-		const char *arg = args->argv[i];
-
-		if (!strcmp(arg, "-t") || !strcmp(arg, "-N"))
-			i++;
-		else if (strcmp(arg, "-n") && strcmp(arg, "-s") && strcmp(arg, "-v"))
-			rc = add_argument(&left, arg);
-	}
-	if (rc) {
-		fuse_opt_free_args(&left);
-		return rc;
-	}
-	*args = left;
-	return 0;
-}
-
 /* Takes the queries of URLs out of the command line that /proc shows. */
 static void hide_queries(int argc, char **argv)
 {
@@ -563,9 +543,10 @@ int h5_options_parse(int argc, char **argv, struct h5_options *options)
 	struct command_line line = {.options = options};
 	int rc;
 
-	*options = (struct h5_options){.args = FUSE_ARGS_INIT(argc, argv), .is_helper = is_helper(argv[0])};
+	*options =
+		(struct h5_options){.args = FUSE_ARGS_INIT(argc, argv), .is_helper = h5_helper_is(argv[0])};
 	fuse_set_log_func(say);
-	rc = options->is_helper ? take_out(&options->args) : 0;
+	rc = options->is_helper ? h5_helper_take_out(options) : 0;
 	if (!rc)
 		rc = fuse_opt_parse(&options->args, &line, NULL, take_argument) ? -EINVAL : interpret(&line);
 	fuse_set_log_func(NULL);

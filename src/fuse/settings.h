@@ -11,7 +11,7 @@
 
 #include <fuse_lowlevel.h>
 
-/* What h5fs shall do. Only the first one takes a mount point. */
+/* What h5fs shall do. */
 enum h5_command {
 	H5_COMMAND_MOUNT,
 	H5_COMMAND_CAT, /* writes a file of the tree to standard output */
@@ -20,6 +20,8 @@ enum h5_command {
 	H5_COMMAND_LIST,
 	H5_COMMAND_RECLAIM, /* gives unused space of the file back */
 	H5_COMMAND_RECOVER, /* deals with the journal of the file */
+	H5_COMMAND_REMOUNT, /* makes a mount read-only, or writable again */
+	H5_COMMAND_UNMOUNT,
 };
 
 /* Versions of the superblock of new files. */
@@ -35,7 +37,8 @@ struct h5_options {
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;
-	bool is_helper;	     /* mount(8) has called it */
+	bool is_helper;	     /* mount(8) has called it; then also: */
+	bool fake, sloppy;   /* mounts nothing; unknown options are no error */
 	unsigned timeout;    /* seconds without use after which the daemon unmounts; 0: never */
 	char *log;	     /* owned: a file; NULL: none was named */
 	bool to_syslog;	     /* log to syslog, also in the foreground */

@@ -2,13 +2,13 @@
 
 #include "base/error.h"
 #include "fuse/log.h"
+#include "fuse/mountinfo.h"
 #include "fuse/mountpoint.h"
+#include "fuse/unmount.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -71,57 +71,22 @@ static void hear_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Replaces the octal escapes of blanks and backslashes in place. */
-static void unescape(char *s)
-{
-	char *out = s;
-
-	for (; *s; s++, out++) {
-		unsigned value;
-
-		if (*s == '\\' && sscanf(s + 1, "%3o", &value) == 1) {
-			*out = (char)value;
-			s += 3;
-		} else {
-			*out = *s;
-		}
-	}
-	*out = 0;
-}
-
 static bool is_same(const struct h5_mounted *a, const struct h5_mounted *b)
 {
 	return a->major == b->major && a->minor == b->minor && (!a->id || a->id == b->id);
 }
 
-/* True: the top mount at the mount point is still ours. Reads a list instead of the mount point, on which an
- * automounter may be at work. */
+/* True: the top mount at the mount point is still ours. */
 static bool is_ours(const struct keeper *k)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	struct h5_mounted m;
-	char *line = NULL;
-	bool ours = false;
-	size_t size = 0;
+	char type[H5_MOUNTINFO_TYPE];
+	struct h5_mounted top;
+	int rc;
 
-	if (!f || (!k->mounted->major && !k->mounted->minor)) {
-		if (f)
-			fclose(f);
+	if (!k->mounted->major && !k->mounted->minor)
 		return true;
-	}
-	while (getline(&line, &size, f) > 0) {
-		char *path;
-
-		if (sscanf(line, "%" SCNu64 " %*u %u:%u %*s %ms", &m.id, &m.major, &m.minor, &path) != 4)
-			continue;
-		unescape(path);
-		if (!strcmp(path, k->mountpoint))
-			ours = is_same(k->mounted, &m);
-		free(path);
-	}
-	free(line);
-	fclose(f);
-	return ours;
+	rc = h5_mountinfo_top(k->mountpoint, &top, type);
+	return rc ? rc != -ENOENT : is_same(k->mounted, &top);
 }
 
 static void unmount(const struct keeper *k)
@@ -133,25 +98,6 @@ static void unmount(const struct keeper *k)
 	 */
 	if (null >= 0 && dup2(null, fuse_session_fd(k->session)) >= 0)
 		fuse_session_unmount(k->session);
-}
-
-/* Unmounts as umount(8) does, which refuses if a file is open or a process is inside. The daemon learns the
- * result from the device. */
-static void try_to_unmount(const struct keeper *k)
-{
-	pid_t pid;
-
-	if (!geteuid()) {
-		umount2(k->mountpoint, UMOUNT_NOFOLLOW);
-		return;
-	}
-	pid = fork();
-	if (!pid) {
-		execlp("fusermount3", "fusermount3", "-u", "-q", "--", k->mountpoint, (char *)NULL);
-		_exit(EXIT_FAILURE);
-	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
 }
 
 static void answer(const struct keeper *k)
@@ -176,7 +122,7 @@ static bool serve(const struct keeper *k, const char *message)
 		return true;
 	case TRY:
 		if (is_ours(k))
-			try_to_unmount(k);
+			h5_unmount(k->mountpoint, true); /* the daemon learns the result from the device */
 		return true;
 	case UNMOUNT:
 		if (is_ours(k))

@@ -327,6 +327,9 @@ int h5_vfs_fsync_directory(struct h5_vfs *vfs, const struct h5_node *directory)
 		return 0;
 	h5_lock_to_write(vfs);
 	rc = h5_objects_tell_loss(directory, h5_changes_commit_of(vfs, NULL));
+	/* Whoever syncs the root wants to have done with the whole file. */
+	if (!rc && directory == vfs->root)
+		rc = h5_tx_give_back(vfs->file, H5_WASTE_LEAST);
 	h5_unlock(vfs);
 	return rc;
 }

@@ -172,7 +172,8 @@ int h5_vfs_fallocate(struct h5_handle *handle, int mode, uint64_t offset, uint64
  */
 int h5_vfs_flush(struct h5_handle *handle);
 int h5_vfs_fsync(struct h5_handle *handle);
-/* Commits. If links of the directory have changed and the changes are lost, tells it once. */
+/* Commits. If links of the directory have changed and the changes are lost, tells it once. For the root it
+ * also gives space back: nothing that was asked for before changes the file any more. */
 int h5_vfs_fsync_directory(struct h5_vfs *vfs, const struct h5_node *directory);
 /* Sets the size, through the handle, or by name (NULL). -EINVAL: these are no whole rows; -EPERM: the size
  * cannot change. *stale: see above. */

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The object whose properties are asked for. */
 struct subject {
@@ -97,6 +98,14 @@ static int get_free(const struct subject *s, struct h5_buf *out)
 static int get_stats(const struct subject *s, struct h5_buf *out)
 {
 	return s->node == s->vfs->root ? h5_vfs_statistics(s->vfs, out) : -ENODATA;
+}
+
+static int get_pid(const struct subject *s, struct h5_buf *out)
+{
+	if (s->node != s->vfs->root)
+		return -ENODATA;
+	h5_buf_printf(out, "%d", (int)getpid());
+	return 0;
 }
 
 /* Object comment message: text and a NUL. Specification IV.A.2.n. */
@@ -238,7 +247,8 @@ static const struct {
 	{"mtime", get_mtime, true, true},	 {"superblock", get_superblock, true, true},
 	{"comment", get_comment, true, false},	 {"free", get_free, true, true},
 	{"storage", get_storage, false, true},	 {"unlisted", get_unlisted, false, true},
-	{"stats", get_stats, false, false},	 {"info", get_info, false, false},
+	{"stats", get_stats, false, false},	 {"pid", get_pid, false, true},
+	{"info", get_info, false, false},
 };
 
 enum { PROPERTIES = sizeof properties / sizeof *properties };

@@ -69,6 +69,7 @@ class Completion(unittest.TestCase):
     def test_bash_files(self):
         self.assertEqual(self.bash("h5fs "), {"a.h5", "b.nc", "folder"})
         self.assertEqual(self.bash("h5fs a"), {"a.h5"})
+        self.assertEqual(self.bash("h5fs -u "), {"folder"})
 
     def test_bash_options(self):
         self.assertEqual(self.bash("h5fs --"), {"--cat", "--check", "--extract", "--help", "--json", "--list", "--reclaim", "--recover", "--version"})
@@ -112,6 +113,7 @@ class Completion(unittest.TestCase):
     def test_fish(self):
         self.assertEqual(self.fish("h5fs "), {"a.h5", "b.nc", "folder/"})
         self.assertEqual(self.fish("h5fs a"), {"a.h5"})
+        self.assertEqual(self.fish("h5fs -u "), {"folder/"})
         self.assertEqual(self.fish("h5fs --"), self.bash("h5fs --"))
         self.assertEqual(self.fish("h5fs -o "), options())
         self.assertEqual(self.fish("h5fs -o rw,sy"), {"rw,sync="})
