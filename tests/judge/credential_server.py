@@ -20,7 +20,7 @@ from object_server import Ended, Handler, Keys, ObjectServer, check_signature
 
 GRACE = 2  # seconds that a client may still use keys whose end it knows: requests that wait
 NAME = re.compile(r"[A-Za-z0-9+=,.@_-]{2,64}")
-Grant = collections.namedtuple("Grant", "keys ends")
+Grant = collections.namedtuple("Grant", "keys ends made")
 
 
 class Issued:
@@ -38,7 +38,7 @@ class Issued:
             access = f"ASIA{len(self.grants)}{secrets.token_hex(6).upper()}"
             keys = Keys(access, secrets.token_urlsafe(30) + "/+", secrets.token_urlsafe(90) + "//==", self.region)
             ends = datetime.datetime.fromtimestamp(int(time.time()) + self.seconds, datetime.timezone.utc)
-            self.grants[access] = Grant(keys, ends)
+            self.grants[access] = Grant(keys, ends, time.time())
             return self.grants[access]
 
     def revoke(self):
@@ -72,7 +72,7 @@ class CredentialHandler(Handler):
         self.answer(code, {}, text.encode())
 
     def keys(self):
-        keys, ends = self.server.owner.issued.grant()
+        keys, ends, _ = self.server.owner.issued.grant()
         return keys, ends.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def json(self, **more):

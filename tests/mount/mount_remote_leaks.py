@@ -80,7 +80,7 @@ class Leaks(Case):
             if issued:
                 issued.revoke()
                 self.block(m, 5)
-                for keys, _ in issued.grants.values():
+                for keys, *_ in issued.grants.values():
                     self.secrets += [keys.secret, keys.token]
             for code in 403, 503:
                 # What the server says of an error may have the secrets in it.
