@@ -9,7 +9,7 @@ import h5py
 import object_server
 from credential_server import CredentialServer, Issued
 from mountlib import Mount, MountFailed, main, read, refusal, write
-from object_server import ObjectServer, redirect, status
+from object_server import ObjectServer, hang, redirect, status
 from remotelib import SECRET, Case, fetcher_of
 from tunnel import Tunnel
 
@@ -175,8 +175,9 @@ class Granted(StoreCase):
         self.assertEqual(self.refused(self.store, env)[0], 14)
 
     def test_before_they_end(self):
-        """New ones are there before the old ones end: the store never sees those."""
+        """New ones are there before the old ones end: the store never sees those. While they are got, reads go on."""
         giver = self.give()
+        giver.on(lambda _: len(giver.requests) == 2, hang())
         giver.container_token = "token"
         self.issued.seconds = 6
         with h5py.File(self.path, "a") as f:
@@ -193,6 +194,8 @@ class Granted(StoreCase):
             read(m.at("links/199"))
         first, second = self.issued.grants.values()
         self.assertLess(second.made, first.ends.timestamp())
+        _, hanging, last = giver.requests
+        self.assertGreater(len([r for r in self.store.requests if hanging.began < r.began and r.ended < last.began]), 3)
         self.assertEqual({r.status for r in self.store.requests}, {206})
 
     def test_profile_that_is_renewed(self):
