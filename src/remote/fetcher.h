@@ -24,8 +24,8 @@ struct h5_fetcher_options {
 	unsigned tries;		  /* of a request */
 	unsigned timeout; /* seconds without an answer, or with less than a cell of it: a try has failed */
 	/* Takes rights away from the process once it is set up; NULL: nothing. `readable`: files, and folders
-	 * with all beneath them, that it goes on to read; ends with NULL. `folder`: that of the disk cache, which
-	 * it goes on to use; -1: there is none. */
+	 * with all beneath them, that it goes on to read; ends with NULL. `folder`: that of the disk cache,
+	 * which it goes on to use; -1: there is none. */
 	void (*confine)(const char *const *readable, int folder);
 };
 
