@@ -314,6 +314,15 @@ class Places(StoreCase):
                         self.assertEqual(len(read(m.at("link"))), 8000)
                     self.assertEqual(sorted(set(tunnel.names)), sorted(expected))
 
+    def test_authorities(self):
+        """The variable of the tools of AWS is for object stores alone."""
+        for variable in "AWS_CA_BUNDLE", "CURL_CA_BUNDLE":
+            with self.subTest(variable), self.serve(keys=KEYS, tls=True) as server, \
+                    self.mount(server, {"CURL_CA_BUNDLE": "", variable: server.certificate}) as m:
+                self.block(m, 3)
+        with self.serve(tls=True) as server:
+            self.assertEqual(refusal(server.url("x.h5"), env={**self.ENV, "AWS_CA_BUNDLE": server.certificate, "CURL_CA_BUNDLE": ""})[0], 17)
+
     def test_redirects_of_amazon(self):
         """A signature goes to servers of the same bucket, and no others."""
         home, away = self.HOST.format(KEYS.region), "bucket.s3-x1.amazonaws.com"

@@ -198,8 +198,7 @@ START_TEST(keys_of_machines)
 		"{\"AccessKeyId\":\"a\\r\\nX: y\",\"SecretAccessKey\":\"s\"}",
 		"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\",\"Expiration\":\"\"}",
 		"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\",\"Token\":5}",
-		"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\"} "
-		"x"};
+		"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\"} x"};
 	static const char text[] =
 		"{ \"Code\": \"Success\", \"AccessKeyId\": \"a\", \"SecretAccessKey\": \"s\\/\","
 		" \"Token\": \"t\", \"Expiration\": \"1970-01-01T00:01:00Z\" }\n";
