@@ -55,6 +55,9 @@ class Servers(MountCase):
             url = f"s3://{server.bucket}/folder/a b+c=d.h5"
             with Mount(url, options=endpoint, env={**os.environ, **keys}) as m:
                 self.check(m)
+            # The server names its region.
+            with Mount(url, options=endpoint, env={**os.environ, **keys, "AWS_REGION": "eu-wrong-1"}) as m:
+                self.assertEqual(len(read(m.at("plain"))), 8 << 19)
             wrong = {**os.environ, **keys, "AWS_SECRET_ACCESS_KEY": "wrong"}
             self.assertEqual(refusal(url, "-o", endpoint, env=wrong)[0], 14)
             self.assertEqual(refusal(f"s3://{server.bucket}/nothing.h5", "-o", endpoint, env={**os.environ, **keys})[0], 13)
