@@ -58,15 +58,13 @@ static void begin_transfer(struct h5_transfer *t, struct h5_fetcher *f, struct h
 			   const struct h5_remote_message *message)
 {
 	CURL *easy = t->easy;
-	struct curl_slist *fields = t->fields;
 
 	*t = (struct h5_transfer){.state = H5_TRANSFER_QUEUED,
 				  .fetcher = f,
 				  .source = source,
 				  .request = message->request,
 				  .until = message->request.n,
-				  .easy = easy,
-				  .fields = fields};
+				  .easy = easy};
 	memcpy(t->cells, message->cells, message->request.cells * sizeof *message->cells);
 }
 

@@ -66,6 +66,8 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 		t->fetcher->whole -= t->whole_capacity;
 	free(t->whole);
 	t->whole = NULL;
+	curl_slist_free_all(t->fields);
+	t->fields = NULL;
 	t->state = H5_TRANSFER_FREE;
 	if (code && t->request.what == H5_REMOTE_OPEN)
 		forget_source(t->source);

@@ -165,6 +165,27 @@ class Leaks(Case):
             with Injector(fetcher_of(m.daemon)) as inside:
                 self.assertEqual(inside.call("prctl", 3), 0)  # PR_GET_DUMPABLE
 
+    @unittest.skipIf("since sanitizers" in SAID, "a sanitizer keeps what is freed")
+    def test_of_memory(self):
+        """A request leaves nothing behind in the fetcher, such as its header lines."""
+        def size():
+            return int(re.search(r"RssAnon:\s+(\d+) kB", read(f"/proc/{fetcher}/status").decode())[1])
+
+        write(self.file("fields"), b"".join(b"X-Line-%d: %s\n" % (i, b"x" * 4000) for i in range(15)))
+        with h5py.File(self.file("served", "links.h5"), "w") as f:
+            for i in range(100):
+                f[str(i)] = h5py.ExternalLink(f"{i}.h5", "/d")
+                with h5py.File(self.file("served", f"{i}.h5"), "w") as other:
+                    other["d"] = i
+        with self.serve() as server, Mount(server.url("links.h5"), options=f"http_header=@{self.file('fields')}") as m:
+            fetcher = fetcher_of(m.daemon)
+            for i in range(100):
+                if i == 20:
+                    before = size()
+                read(m.at(str(i)))
+            self.assertEqual(server.count.requests, 101)
+            self.assertLess(size() - before, 2000)
+
     def test_search(self):
         """It finds what is in a process, at each of the places."""
         here, there, above = (secret() for _ in range(3))
