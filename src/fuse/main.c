@@ -179,7 +179,11 @@ static int look_at_open(struct command *c, const struct h5_opened *opened, look 
 	rc = what(c);
 	h5_interrupt_begin(NULL, NULL);
 	h5_target_close(&c->target);
-	return rc ? h5_report_refusal(c->options, rc) : statuses[c->result];
+	if (rc)
+		return h5_report_refusal(c->options, rc);
+	if (c->options->set.remote && h5_remote_is_incomplete(c->options->set.remote))
+		return h5_report_incomplete(c->options);
+	return statuses[c->result];
 }
 
 static int look_at(struct h5_options *o, look *what)

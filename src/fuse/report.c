@@ -58,6 +58,12 @@ int h5_report_refusal(const struct h5_options *o, int code)
 	return status;
 }
 
+int h5_report_incomplete(const struct h5_options *o)
+{
+	h5_log("%s: not all of it could be fetched, so damage may be none", o->file);
+	return EXIT_NETWORK;
+}
+
 bool h5_report_is_marked(const struct h5_file *file)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);

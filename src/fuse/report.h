@@ -8,6 +8,8 @@
 /* Logs why the file is not opened; returns the exit status. `code`: the negative errno, perhaps with
  * h5_error_last(). */
 int h5_report_refusal(const struct h5_options *options, int code);
+/* Logs that a command has not seen all of a file behind a URL; returns the exit status. */
+int h5_report_incomplete(const struct h5_options *options);
 /* Logs what the user should know about a file that is opened nevertheless. */
 void h5_report_warnings(const struct h5_options *options, const struct h5_file_set *set,
 			const struct h5_opened *opened);

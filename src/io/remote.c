@@ -280,6 +280,16 @@ enum h5_remote_reason h5_remote_reason(const struct h5_remote *link)
 	return link->reason;
 }
 
+bool h5_remote_is_incomplete(struct h5_remote *link)
+{
+	bool incomplete;
+
+	pthread_mutex_lock(&link->lock);
+	incomplete = link->incomplete;
+	pthread_mutex_unlock(&link->lock);
+	return incomplete;
+}
+
 void h5_remote_statistics(struct h5_remote *link, struct h5_remote_statistics *statistics)
 {
 	pthread_mutex_lock(&link->lock);

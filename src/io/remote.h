@@ -47,6 +47,8 @@ int h5_io_open_remote(struct h5_remote *remote, const char *name, struct h5_io *
 const char *h5_remote_url(const struct h5_remote *remote);
 /* Why the mounted file could not be opened. */
 enum h5_remote_reason h5_remote_reason(const struct h5_remote *remote);
+/* True: bytes of a file that was opened could not be had, so far. */
+bool h5_remote_is_incomplete(struct h5_remote *remote);
 void h5_remote_statistics(struct h5_remote *remote, struct h5_remote_statistics *statistics);
 
 #endif

@@ -121,6 +121,7 @@ static void end_all(struct h5_remote *r)
 		p->busy = false;
 	}
 	r->under_way = 0;
+	r->incomplete = true;
 	strcpy(r->failure, "the process that fetches has ended");
 }
 
@@ -172,6 +173,7 @@ static void take_reply(struct h5_remote *r, const struct h5_remote_reply *reply)
 		memcpy(r->failure, reply->text, sizeof r->failure);
 	else if (*reply->text)
 		memcpy(r->note, reply->text, sizeof r->note);
+	r->incomplete |= reply->code && !p->opens;
 	if (reply->code == -ESTALE)
 		r->stale[p->file] = true;
 	if (p->opens)

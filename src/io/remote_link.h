@@ -56,6 +56,7 @@ struct h5_remote {
 	char failure[H5_REMOTE_TEXT];  /* of the last request that failed */
 	char note[H5_REMOTE_TEXT];     /* for the log; "": none */
 	void (*say)(const char *note); /* NULL: nobody wants to know */
+	bool incomplete;	       /* bytes of an open file could not be had */
 	enum h5_remote_reason reason;  /* why the first file could not be opened */
 	struct h5_remote_statistics statistics;
 	uint32_t announced_first, announced_count;	      /* io/remote_plan.h */

@@ -96,8 +96,9 @@ class Refused(Case):
             server.rules.clear()
             server.on(lambda request: not request.range.startswith("bytes=0-"), status(503), None)
             run = self.command("--check", "-o", "remote_tries=1", server.url("x.h5"))
-            self.assertNotEqual(run.returncode, 0)
-            self.assertIn("HTTP 503", run.stdout + run.stderr)
+            self.assertEqual(run.returncode, 16)
+            self.assertIn("HTTP 503", run.stdout)
+            self.assertIn("not all of it could be fetched", run.stderr)
 
     def test_certificates(self):
         for tls in "another host", "expired":
