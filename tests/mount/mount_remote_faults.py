@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Files behind a URL whose server, network or fetcher fails: what becomes of the mount, and of who reads."""
 import collections
+import concurrent.futures
 import contextlib
 import email.utils
 import errno
@@ -61,24 +62,27 @@ class Refused(Case):
         """What comes is no HTTP, or is without end."""
         head = b"HTTP/1.1 206 Partial Content\r\n"
         ranged = head + b"Content-Range: bytes 0-1048575/9000000\r\n"
-        with self.serve() as server:
-            for fault, said in (
-                    (raw(b"HTTP/1.1 nonsense\r\n\r\n"), ""), (raw(b"hello\n" * 1000), ""), (raw(b"\x89HDF\r\n\x1a\n" + bytes(MIB)), ""),
-                    (raw(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n"), ""), (raw(ranged + b"X: a\0b\r\n\r\n" + bytes(MIB)), ""),
-                    (raw(ranged + b"Content-Range: bytes 0-1048575/9000001\r\n\r\n" + bytes(MIB)), "another range"),
-                    (raw(ranged + b"Content-Length: 1048576\r\nContent-Length: 7\r\n\r\n" + bytes(MIB)), ""),
-                    (raw(ranged + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n" + bytes(MIB)), ""),
-                    (raw(ranged + b"ETag: \"a\"\r\nETag: \"b\"\r\n\r\n" + bytes(MIB)), "another range"),
-                    (raw(ranged + b"Content-Encoding: gzip\r\n\r\n" + bytes(MIB)), "encoded"),
-                    (endless(head, b"X: y\r\n"), ""), (endless(head + b"X: ", b"y" * 65536), ""),
-                    (endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), ""), (endless(b"HTTP/1.1 404 No\r\n\r\n", b"x" * 65536), "not found"),
-                    (endless(ranged + b"\r\n", b"x" * 65536), ""), (endless(head + b"Content-Range: bytes 0-9/10\r\n\r\n", b"x" * 65536), ""),
-                    (endless(ranged + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n"), ""),
-                    (slow(2), "too slow")):
-                server.rules.clear()
-                server.on("", fault, None)
-                with self.subTest(fault, said=said):
-                    self.check({"not found": 13, "encoded": 15}.get(said, 16), said, server.url("x.h5"), "remote_tries=1,remote_timeout=1")
+        faults = (
+            (raw(b"HTTP/1.1 nonsense\r\n\r\n"), ""), (raw(b"hello\n" * 1000), ""), (raw(b"\x89HDF\r\n\x1a\n" + bytes(MIB)), ""),
+            (raw(b"HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n"), ""), (raw(ranged + b"X: a\0b\r\n\r\n" + bytes(MIB)), ""),
+            (raw(ranged + b"Content-Range: bytes 0-1048575/9000001\r\n\r\n" + bytes(MIB)), "another range"),
+            (raw(ranged + b"Content-Length: 1048576\r\nContent-Length: 7\r\n\r\n" + bytes(MIB)), ""),
+            (raw(ranged + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n" + bytes(MIB)), ""),
+            (raw(ranged + b"ETag: \"a\"\r\nETag: \"b\"\r\n\r\n" + bytes(MIB)), "another range"),
+            (raw(ranged + b"Content-Encoding: gzip\r\n\r\n" + bytes(MIB)), "encoded"),
+            (endless(head, b"X: y\r\n"), ""), (endless(head + b"X: ", b"y" * 65536), ""),
+            (endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), ""), (endless(b"HTTP/1.1 404 No\r\n\r\n", b"x" * 65536), "not found"),
+            (endless(ranged + b"\r\n", b"x" * 65536), ""), (endless(head + b"Content-Range: bytes 0-9/10\r\n\r\n", b"x" * 65536), ""),
+            (endless(ranged + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n"), ""),
+            (slow(2), "too slow"))
+        with self.serve() as server, concurrent.futures.ThreadPoolExecutor(len(faults)) as together:
+            for i, (fault, _) in enumerate(faults):
+                server.on(rf"\?{i}$", fault, None)
+            runs = together.map(lambda i: self.command("--list", "-o", "remote_tries=1,remote_timeout=1", f"{server.url('x.h5')}?{i}"), range(len(faults)))
+            for i, ((_, said), run) in enumerate(zip(faults, runs)):
+                with self.subTest(i, said=said):
+                    self.assertEqual((run.returncode, run.stdout), ({"not found": 13, "encoded": 15}.get(said, 16), ""), run.stderr)
+                    self.assertRegex(run.stderr, rf"\Ah5fs: [^\n]*{said}[^\n]*\n\Z")
 
     def test_commands(self):
         """They end as a mount does; nothing behind a URL is written. A fault amid the file is one of the network, not of the file."""
