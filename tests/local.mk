@@ -306,6 +306,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
 	tests/lib/remotelib.py \
+	tests/lib/terminal.py \
 	tests/lib/textlib.py \
 	tests/lib/tree_calls.py \
 	tests/lib/tree_contents.py \

@@ -29,6 +29,10 @@ struct h5_journal_place {
 	 */
 	struct h5_io *(*wrap)(void *arg, struct h5_io *io);
 	void *wrap_arg;
+	/* Called now and then while h5_journal_recover() reads what the record says of the file: how many
+	 * bytes of how many; at first with 0. NULL: it is not called. */
+	void (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *progress_arg;
 };
 
 /* A place, and what it borrows. */

@@ -332,6 +332,8 @@ static int open_once(const char *path, const struct h5_file_set_options *options
 	h5_journal_home_init(&opening.journal);
 	opening.journal.place.wrap = options->wrap;
 	opening.journal.place.wrap_arg = options->wrap_arg;
+	opening.journal.place.progress = options->recovery_progress;
+	opening.journal.place.progress_arg = options->recovery_arg;
 	rc = open_in_set(&opening, set);
 	if (rc) {
 		h5_file_set_close(set);

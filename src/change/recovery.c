@@ -24,6 +24,8 @@ struct found {
 	struct h5_journal_record record;
 	struct h5_patch *cells;	   /* owned: the record's patches that are no guards */
 	struct h5_patches patches; /* `cells`, to lay over the file */
+	const struct h5_journal_place *place;
+	uint64_t read, total; /* bytes of extents, for place->progress */
 };
 
 static void found_release(struct found *found)
@@ -194,9 +196,27 @@ static int compare_patch(const struct found *found, struct h5_io *io, const stru
 	return 0;
 }
 
-static int compare_extent(struct h5_io *io, unsigned version, const struct h5_journal_extent *extent,
+/* Extents take the time: a record names all that was written outside of it. */
+static void begin_progress(struct found *found)
+{
+	const struct h5_journal_record *record = &found->record;
+
+	for (unsigned i = 0; i < record->extent_count; i++)
+		if (!h5_add(found->total, record->extents[i].size, &found->total))
+			found->total = UINT64_MAX;
+}
+
+static void show_progress(struct found *found, uint64_t n)
+{
+	found->read += n;
+	if (found->place->progress)
+		found->place->progress(found->place->progress_arg, found->read, found->total);
+}
+
+static int compare_extent(struct found *found, struct h5_io *io, const struct h5_journal_extent *extent,
 			  uint8_t *buf, bool *known)
 {
+	const unsigned version = found->record.version;
 	uint64_t hash = extent->size ? 0 : h5_journal_hash_next(version, 0, buf, 0);
 
 	for (uint64_t at = 0; at < extent->size;) {
@@ -207,13 +227,14 @@ static int compare_extent(struct h5_io *io, unsigned version, const struct h5_jo
 			return rc;
 		hash = h5_journal_hash_next(version, hash, buf, n);
 		at += n;
+		show_progress(found, n);
 	}
 	*known &= hash == extent->hash;
 	return 0;
 }
 
 /* Rules 3 and 4: *applied, nothing is left to do; *known, it may be replayed. */
-static int judge(const struct found *found, struct h5_io *io, bool *applied, bool *known)
+static int judge(struct found *found, struct h5_io *io, bool *applied, bool *known)
 {
 	const struct h5_journal_record *record = &found->record;
 	uint8_t *buf = malloc(H5_JOURNAL_PIECE);
@@ -221,6 +242,8 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 	int rc = buf ? h5_io_stat(io, &st) : h5_fail(-ENOMEM, H5_UNDEF, "journal: out of memory");
 
 	*applied = *known = true;
+	begin_progress(found);
+	show_progress(found, 0);
 	/* All that the record tells of lies before its end of the file. */
 	if (!rc && st.size < record->size)
 		*applied = *known = false;
@@ -231,7 +254,7 @@ static int judge(const struct found *found, struct h5_io *io, bool *applied, boo
 		if (record->patches[i].guard)
 			rc = compare_patch(found, io, &record->patches[i], applied, known);
 	for (unsigned i = 0; i < record->extent_count && !rc && *known && !*applied; i++)
-		rc = compare_extent(io, record->version, &record->extents[i], buf, known);
+		rc = compare_extent(found, io, &record->extents[i], buf, known);
 	free(buf);
 	return rc;
 }
@@ -342,7 +365,7 @@ static int deal_with(struct found *found, struct h5_io *io, bool write, struct h
 int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, bool write,
 		       struct h5_io **overlay, struct h5_recovered *recovered)
 {
-	struct found found = {0};
+	struct found found = {.place = place};
 	int rc = h5_journal_open(place, false, write, &found.io);
 
 	*recovered = (struct h5_recovered){.what = H5_RECOVERY_NONE};

@@ -29,14 +29,33 @@
 
 enum { HELPER_FAILED = 32 }; /* the exit status by which mount(8) knows that mounting failed */
 
+struct recovery {
+	struct h5_progress progress;
+	const char *file;
+};
+
+static void show_recovery(void *arg, uint64_t done, uint64_t total)
+{
+	struct recovery *r = arg;
+
+	if (!done)
+		h5_progress_begin(&r->progress, total);
+	h5_progress_show(&r->progress, done, r->file, strlen(r->file));
+}
+
 /* h5fs --recover: opening the file for writing recovers it. */
 static int recover(struct h5_options *o)
 {
+	struct recovery r = {.progress.wanted = !o->quiet, .file = o->file};
 	struct h5_file_set *set = NULL;
 	struct h5_opened opened = {.journal_directory = -1};
 	const char *done;
-	int rc = h5_opening_begin(o, &set, &opened);
+	int rc;
 
+	o->set.recovery_progress = show_recovery;
+	o->set.recovery_arg = &r;
+	rc = h5_opening_begin(o, &set, &opened);
+	h5_progress_erase(&r.progress);
 	if (rc) {
 		rc = h5_report_refusal(o, rc);
 		h5_opening_end(o, set, &opened);

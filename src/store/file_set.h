@@ -42,6 +42,9 @@ struct h5_file_set_options {
 	 * calls; NULL: none. */
 	struct h5_io *(*wrap)(void *arg, struct h5_io *io);
 	void *wrap_arg;
+	/* As that of struct h5_journal_place (change/journal.h). */
+	void (*recovery_progress)(void *arg, uint64_t done, uint64_t total);
+	void *recovery_arg;
 };
 
 /* Makes a set around the file at the path, without opening that: h5_open_file() in change/open.h does all. */

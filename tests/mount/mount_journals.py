@@ -2,6 +2,7 @@
 """Journals that are found: unfit ones, those of a file that was renamed, and those in a folder that an option named."""
 import glob
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -11,6 +12,7 @@ import h5py
 import numpy
 
 from mountlib import H5FS, Mount, MountCase, main, read, refusal, write
+from terminal import ERASE, on_terminal
 
 NOBODY = 65534
 ROWS = struct.pack("<3q", 1, 2, 3)
@@ -165,8 +167,10 @@ class Renamed(Case):
 
     def test_recover(self):
         path = self.crash(rename="in/b.h5")
-        run = subprocess.run([H5FS, "--recover", path], capture_output=True, text=True, check=True)
-        self.assertIn("completed from its journal", run.stdout)
+        status, out, said = on_terminal("--recover", path)
+        self.assertEqual(status, 0)
+        self.assertIn("completed from its journal", out)
+        self.assertRegex(said, rf"^({re.escape(ERASE)}0 bytes of [0-9]+ bytes  .*)+{re.escape(ERASE)}$")  # how far it is
         self.assertEqual(self.journals(), [])
         with h5py.File(path) as f:
             self.assertEqual(f["rows"][:].tolist(), [1, 2, 3])

@@ -152,6 +152,42 @@ START_TEST(replayed_from_every_state)
 }
 END_TEST
 
+/* How much is done, in bytes of the extents. */
+struct told {
+	uint64_t done, total;
+	unsigned calls;
+};
+
+static void tell(void *arg, uint64_t done, uint64_t total)
+{
+	struct told *told = arg;
+
+	ck_assert(told->calls || !done);
+	ck_assert_uint_ge(done, told->done);
+	*told = (struct told){done, total, told->calls + 1};
+}
+
+START_TEST(progress)
+{
+	struct h5_recovered recovered;
+	struct told told = {0};
+
+	scene_usual_record();
+	scene_write_journal(false);
+	scene_crash();
+	scene.place.progress = tell;
+	scene.place.progress_arg = &told;
+	ck_assert_int_eq(scene_recover(true, &recovered), 0);
+	ck_assert_uint_ge(told.calls, 3);
+	ck_assert_uint_eq(told.done, 200001);
+	ck_assert_uint_eq(told.total, 200001);
+	/* Nothing is left to be done. */
+	told = (struct told){0};
+	ck_assert_int_eq(scene_recover(true, &recovered), 0);
+	ck_assert_uint_eq(told.calls, 0);
+}
+END_TEST
+
 START_TEST(overlay_reads)
 {
 	static uint8_t data[SCENE_SIZE + 10];
@@ -461,5 +497,5 @@ START_TEST(order_of_recovery)
 END_TEST
 
 SCENE_MAIN("recovery", torn, every_byte_flipped, from_a_later_version_or_no_journal,
-	   replayed_from_every_state, overlay_reads, foreign_writes, cut_file, forged_records, somebody_elses,
-	   held, failing_replay, order_of_recovery)
+	   replayed_from_every_state, progress, overlay_reads, foreign_writes, cut_file, forged_records,
+	   somebody_elses, held, failing_replay, order_of_recovery)
