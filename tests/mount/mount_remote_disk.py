@@ -355,13 +355,16 @@ class Damaged(Case):
         return -(-os.stat(self.path).st_size // BLOCK)
 
     def bad(self, damage, said="thrown away"):
-        """Does the damage, and mounts: then all is as it was."""
+        """Does the damage, and mounts."""
         shutil.rmtree(self.kept, ignore_errors=True) if os.path.isdir(self.kept) and not os.path.islink(self.kept) else os.unlink(self.kept)
         shutil.copy(self.file("copy"), self.kept)
         os.chmod(self.kept, 0o600)
         damage()
         text, _ = self.check(self.url, "-f")
         self.assertRegex(text, rf"\Ah5fs: disk cache: h5fs-[0-9a-f]{{32}}-[0-9a-f]{{32}}: [^\n]*{said}\n\Z")
+
+    def recovered(self):
+        """All is as it was before the damage, once another mount has read all."""
         self.assertEqual(self.check(self.url, "-f")[0], "")
         self.server.forget()
         self.check(self.url)
@@ -382,6 +385,7 @@ class Damaged(Case):
         for offset in (0, 8, 12, 20, 60, 70, 75, 508, MAP, MAP + 8 * self.blocks() - 1, data, data + BLOCK, data + 2 * MIB + 77, end - 1):
             with self.subTest(offset):
                 self.bad(self.change(offset))
+        self.recovered()
 
     def test_torn_blocks(self):
         """A map that reached the disk before its blocks, as after a power failure; blocks at another place."""
@@ -391,17 +395,20 @@ class Damaged(Case):
         for offset, piece in ((data, bytes(BLOCK)), (data + 101 * BLOCK, bytes(4096)), (data + MIB, last), (data + 100 * BLOCK, first), (MAP, content[MAP + 8:MAP + 16])):
             with self.subTest(offset):
                 self.bad(self.change(offset, piece))
+        self.recovered()
 
     def test_lengths(self):
         for size in 0, 1, 511, 512, MAP, MAP + 10, 2 * MIB, os.stat(self.kept).st_size - 1, os.stat(self.kept).st_size + 1:
             with self.subTest(size):
                 self.bad(lambda: os.truncate(self.kept, size))
+        self.recovered()
 
     def test_files_that_changed_places(self):
         make(self.file("served", "y.h5"), 9)
         self.check(self.server.url("y.h5"), data=make(self.file("served", "y.h5"), 9))
         other, = set(self.stored()) - {self.kept}
         self.bad(lambda: shutil.copy(other, self.kept))
+        self.recovered()
 
     def test_other_size_with_the_same_tag(self):
         def forgetful(handler):
@@ -435,6 +442,7 @@ class Damaged(Case):
         self.bad(lambda: os.chmod(self.kept, 0o620))
         if os.geteuid() == 0:
             self.bad(lambda: os.chown(self.kept, 12345, 12345))
+        self.recovered()
         after = os.stat(self.file("victim"))
         self.assertEqual((before.st_mtime_ns, before.st_size, before.st_nlink), (after.st_mtime_ns, after.st_size, after.st_nlink))
 
