@@ -37,8 +37,7 @@ static void copy(struct h5_transfer *t, uint64_t at, const uint8_t *data, size_t
 }
 
 /* Takes the blocks, all of which are here: those at `at` of the request on. They are verified outside of the
- * memory that the daemon could change. *taken: their bytes, as far as they
- * could be read. */
+ * memory that the daemon could change. *taken: their bytes, as far as they could be read. */
 static int take(struct h5_transfer *t, const struct h5_disk_file *file, uint64_t at, uint32_t count,
 		const uint64_t *sums, uint64_t *taken)
 {
@@ -96,7 +95,7 @@ static int fill(struct h5_transfer *t)
 	return rc;
 }
 
-/* True: the file is not what it was. A new one takes its place. */
+/* True: the file is not what it was. */
 static bool is_damage(int rc)
 {
 	return rc == -EUCLEAN || rc == -EIO;
@@ -108,6 +107,7 @@ void h5_disk_fill(struct h5_transfer *t)
 	struct h5_disk_file **file = &t->source->disk;
 	int rc = *file ? fill(t) : 0;
 
+	/* A new one takes its place. */
 	if (is_damage(rc)) {
 		struct h5_disk_header header = (*file)->header;
 

@@ -93,7 +93,8 @@ static int compare(const void *a, const void *b)
  * once it has the lock. */
 static bool remove_unused(int folder, const char *name)
 {
-	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	/* NFS gives an exclusive lock only to those who may write. */
+	int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	bool gone;
 
 	if (fd < 0)
