@@ -5,8 +5,8 @@
     h5py_side.py lines FILE SOURCE COUNT BATCH      so many lines at once
     h5py_side.py create FILE FOLDER         a dataset for each file of the folder
     h5py_side.py remove FILE FOLDER         that is done, and then removed
-    h5py_side.py walk URL                   all datasets, over fsspec
-    h5py_side.py remote URL DATASET         a whole dataset, over fsspec"""
+    h5py_side.py walk URL DRIVER            all datasets; DRIVER: fsspec, or ros3, which is libhdf5's own
+    h5py_side.py remote URL DRIVER DATASET  a whole dataset"""
 import os
 import sys
 import time
@@ -70,23 +70,25 @@ def remove(path, source):
     return time.perf_counter() - start
 
 
-def open_url(url):
+def open_url(url, driver):
+    if driver == "ros3":
+        return h5py.File(url, "r", driver="ros3")
     import fsspec  # Debian's python3-fsspec with python3-aiohttp
 
     return h5py.File(fsspec.open(url).open(), "r")
 
 
-def walk(url):
+def walk(url, driver):
     """What find looks at: the sizes of all datasets."""
     start = time.perf_counter()
-    with open_url(url) as f:
+    with open_url(url, driver) as f:
         f.visititems(lambda _, item: getattr(item, "shape", None))
     return time.perf_counter() - start
 
 
-def remote(url, name):
+def remote(url, driver, name):
     start = time.perf_counter()
-    with open_url(url) as f:
+    with open_url(url, driver) as f:
         dataset = f[name]
         dataset.read_direct(numpy.empty(dataset.shape, dataset.dtype))
     return time.perf_counter() - start

@@ -59,8 +59,8 @@ CONTENTS = {}  # of the file that was served last: reading it is no part of what
 
 
 @contextlib.contextmanager
-def served(path):
-    with ObjectServer(os.path.dirname(path), delay=DELAY, rate=RATE) as server:
+def served(path, friendly=False):
+    with ObjectServer(os.path.dirname(path), delay=DELAY, rate=RATE, friendly=friendly) as server:
         if path not in CONTENTS:
             CONTENTS.clear()
         server.contents = CONTENTS
@@ -122,16 +122,50 @@ def list_root(bench):
     return bench.interleave({"h5fs": lambda: 1 / cold(bench, path, Limits(trips=1), lambda m: os.listdir(m.path))})
 
 
+def list_all(m):
+    run("find", m.path, "-size", "+1")
+
+
 def find(bench):
     path = bench.data.file("remote_group.h5")
-    limits = Limits(requests=40)
+    return bench.interleave({"h5fs": lambda: 1 / cold(bench, path, Limits(requests=40), list_all),
+                             "libhdf5": lambda: 1 / in_h5py(bench, path, "walk", "fsspec")})
 
-    def in_h5py():
-        with served(path) as (_, url):
-            return 1 / bench.h5py("walk", url)
 
-    return bench.interleave({"h5fs": lambda: 1 / cold(bench, path, limits, lambda m: run("find", m.path, "-size", "+1")),
-                             "libhdf5": in_h5py})
+def column(m):
+    run("cat", m.at("column2"), stdout=subprocess.DEVNULL)
+
+
+# Other ways to read a file behind a URL.
+
+def in_h5py(bench, path, what, driver, *arguments):
+    with served(path, friendly=driver == "ros3") as (_, url):
+        return bench.h5py(what, url, driver, *arguments)
+
+
+def over_rclone(bench, path, work):
+    """Seconds of mounting and working on a mount of `rclone mount`, with a local h5fs above it."""
+    with served(path, friendly=True) as (_, url):
+        folder, _, name = url.rpartition("/")
+        command = ["rclone", "mount", "--read-only", "--vfs-cache-mode", "off", f":http,url='{folder}':"]
+        start = time.perf_counter()
+        with Mount(command, f"{bench.point}-rclone") as far:
+            with Mount([bench.h5fs_program, "-f", "-o", "locking=no", far.at(name)], f"{bench.point}-remote") as m:
+                work(m)
+                return time.perf_counter() - start
+
+
+def against(other, name, work, *arguments):
+    """Listing, or reading a column, against ros3 or rclone."""
+    def measure(bench):
+        path = bench.data.file(name)
+        sides = {"h5fs": lambda: 1 / cold(bench, path, Limits(), work)}
+        if other == "rclone":
+            sides["libhdf5"] = lambda: 1 / over_rclone(bench, path, work)
+        else:
+            sides["libhdf5"] = lambda: 1 / in_h5py(bench, path, *arguments)
+        return bench.interleave(sides)
+    return measure
 
 
 def middle(name):
@@ -168,11 +202,8 @@ def whole(name, dataset, most_requests=None):
             limits = Limits(most_requests, bytes=1.3 * stored + (8 << 20))
             return size / cold(bench, path, limits, lambda m: run("cat", m.at(dataset), stdout=subprocess.DEVNULL))
 
-        def in_h5py():
-            with served(path) as (_, url):
-                return size / bench.h5py("remote", url, dataset)
-
-        return bench.interleave({"h5fs": in_mount, "libhdf5": in_h5py, "limit": by_curl})
+        return bench.interleave({"h5fs": in_mount, "libhdf5": lambda: size / in_h5py(bench, path, "remote", "fsspec", dataset),
+                                 "limit": by_curl})
     return measure
 
 
@@ -182,13 +213,12 @@ def again(bench):
 
     def once():
         with tempfile.TemporaryDirectory() as cache, served(path) as (server, url):
-            work = lambda m: run("find", m.path, "-size", "+1")
             with mounted(bench, url, f"disk_cache={cache}") as m:
-                work(m)
+                list_all(m)
             server.forget()
             start = time.perf_counter()
             with mounted(bench, url, f"disk_cache={cache}") as m:
-                work(m)
+                list_all(m)
                 seconds = time.perf_counter() - start
             Limits(requests=1).check(server)
             return 1 / seconds

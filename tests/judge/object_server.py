@@ -246,7 +246,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def serve(self, request):
         owner = self.server.owner
-        if request.method != "GET":
+        if owner.friendly and request.method in ("GET", "HEAD") and request.path == "/":
+            links = "".join(f'<a href="{urllib.parse.quote(name)}">{name}</a>\n' for name in sorted(os.listdir(owner.folder)))
+            return self.answer(200, {"Content-Type": "text/html"}, f"<html><body>\n{links}</body></html>\n".encode())
+        if request.method != "GET" and not (owner.friendly and request.method == "HEAD"):
             owner.complain(request, "only GET is allowed, as by a presigned URL")
             return self.answer_error(403, "AccessDenied", "only GET is allowed")
         if owner.keys:
@@ -308,7 +311,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if value is not None:
                 self.send_header(name, value)
         self.end_headers()
-        body = memoryview(body or b"")
+        body = memoryview(body if body and self.command != "HEAD" else b"")
         if self.limit is not None:
             self.send_slowly(body[:self.limit])
             if self.resets:
@@ -358,14 +361,17 @@ class ObjectServer:
     (`certificate`), which is also for the hosts `names`: of a host BUCKET.s3..., the files are those of the folder BUCKET; with "expired" or
     "another host" one that is not to be trusted.
     versions: objects that are written anew keep their versions ("forbidden": nobody may read these). wrong_region: what who signs for
-    another region is answered: a status, and whether a header says the right one, or the body."""
+    another region is answered: a status, and whether a header says the right one, or the body. friendly: for clients that
+    others wrote, which also ask for headers alone (HEAD) and for a list of the files."""
 
     handler = Handler
 
-    def __init__(self, folder, keys=None, delay=0, rate=None, tls=False, host="127.0.0.1", names=(), versions=None, wrong_region=(400, False)):
+    def __init__(self, folder, keys=None, delay=0, rate=None, tls=False, host="127.0.0.1", names=(), versions=None, wrong_region=(400, False),
+                 friendly=False):
         self.folder, self.keys, self.delay, self.rate, self.tls = folder, keys, delay, rate, tls
         self.names, self.versions, self.wrong_region = names, versions, wrong_region
         self.keys_region = keys.region if isinstance(keys, Keys) else Keys("", "").region
+        self.friendly = friendly
         self.kept = {}  # contents by path and version
         self.lock = threading.Lock()
         self.ending = threading.Event()
