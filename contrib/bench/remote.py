@@ -132,10 +132,6 @@ def find(bench):
                              "libhdf5": lambda: 1 / in_h5py(bench, path, "walk", "fsspec")})
 
 
-def column(m):
-    run("cat", m.at("column2"), stdout=subprocess.DEVNULL)
-
-
 # Other ways to read a file behind a URL.
 
 def in_h5py(bench, path, what, driver, *arguments):
@@ -155,16 +151,12 @@ def over_rclone(bench, path, work):
                 return time.perf_counter() - start
 
 
-def against(other, name, work, *arguments):
-    """Listing, or reading a column, against ros3 or rclone."""
+def find_against(other):
+    """Listing, against the driver ros3 of libhdf5 or against rclone."""
     def measure(bench):
-        path = bench.data.file(name)
-        sides = {"h5fs": lambda: 1 / cold(bench, path, Limits(), work)}
-        if other == "rclone":
-            sides["libhdf5"] = lambda: 1 / over_rclone(bench, path, work)
-        else:
-            sides["libhdf5"] = lambda: 1 / in_h5py(bench, path, *arguments)
-        return bench.interleave(sides)
+        path = bench.data.file("remote_group.h5")
+        others = {"ros3": lambda: 1 / in_h5py(bench, path, "walk", "ros3"), "rclone": lambda: 1 / over_rclone(bench, path, list_all)}
+        return bench.interleave({"h5fs": lambda: 1 / cold(bench, path, Limits(), list_all), "libhdf5": others[other]})
     return measure
 
 
