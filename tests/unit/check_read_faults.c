@@ -411,18 +411,37 @@ static bool is_ahead(const struct wanted *w)
 	return !strcmp(w->name, "ahead");
 }
 
-static void try_all(const struct fault *fault)
+static void try_openings(const struct fault *fault)
 {
-	unsigned long n = 0;
-
-	ck_assert_uint_gt(wanted_count, 0);
 	opening("new.h5", fault);
 	opening("old.h5", fault);
 	opening("family%05d.h5", fault);
 	/* With a cache image */
 	opening("../rare_image_library.h5", fault);
+}
+
+static void try_all(const struct fault *fault)
+{
+	unsigned long n = 0;
+
+	ck_assert_uint_gt(wanted_count, 0);
+	try_openings(fault);
 	for (size_t i = 0; i < wanted_count; i++)
 		for (n = 1; !is_ahead(&wanted[i]) && meet(&wanted[i], fault, n); n++)
+			;
+}
+
+/* Of the operations' allocations that can fail one in H5FS_FAULT_STEP does: in each operation others. */
+static void try_allocations(void)
+{
+	const char *text = getenv("H5FS_FAULT_STEP");
+	unsigned long step = text ? strtoul(text, NULL, 10) : 1;
+
+	ck_assert_uint_gt(step, 0);
+	try_openings(&failed_allocation);
+	for (size_t i = 0; i < wanted_count; i++)
+		for (unsigned long n = 1 + i % step;
+		     !is_ahead(&wanted[i]) && meet(&wanted[i], &failed_allocation, n); n += step)
 			;
 }
 
@@ -464,7 +483,7 @@ END_TEST
 
 START_TEST(memory_is_short)
 {
-	try_all(&failed_allocation);
+	try_allocations();
 	try_with_workers(&failed_allocation);
 }
 END_TEST
