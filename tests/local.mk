@@ -203,6 +203,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_model.py \
 	tests/mount/mount_names.py \
 	tests/mount/mount_naming.py \
+	tests/mount/mount_naming_model.py \
 	tests/mount/mount_new_files.py \
 	tests/mount/mount_opens.py \
 	tests/mount/mount_nfs.py \
@@ -307,6 +308,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/mountlib.py \
 	tests/lib/remotelib.py \
 	tests/lib/terminal.py \
+	tests/lib/names_model.py \
 	tests/lib/textlib.py \
 	tests/lib/tree_calls.py \
 	tests/lib/tree_contents.py \
