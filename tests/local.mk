@@ -325,7 +325,8 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
 # A mount without FUSE, for tests in Python.
 check_PROGRAMS = tests/lib/vfs_shell
-tests_lib_vfs_shell_SOURCES = tests/lib/vfs_shell.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h \
+tests_lib_vfs_shell_SOURCES = tests/lib/vfs_shell.c tests/lib/vfs_shell.h tests/lib/vfs_shell_files.c tests/lib/vfs_shell_names.c \
+	tests/lib/vfs_digest.c tests/lib/vfs_digest.h \
 	tests/lib/fault_io.c tests/lib/fault_io.h tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)
 tests_lib_vfs_shell_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
 if HAVE_CHECK
