@@ -272,6 +272,38 @@ class Targets(Case):
         self.assertEqual((status, sorted(os.listdir(os.path.join(disk, "copy")))), (0, ["a", "b", "c"]))
         self.assertRegex(errors, "^/a: user.[a-z]*: Operation not supported; .*\nthe target takes no extended attributes: none were kept\n$")
 
+    def test_target_that_lacks_something(self):
+        """File systems without links, modes or flags, and calls that fail: what strace makes of them."""
+        with h5py.File(self.path, "w") as f:
+            f["group/a"] = numpy.arange(10)
+            f["group/a"].attrs["unit"] = f["group"].attrs["unit"] = "m"
+            f["b"] = f["c"] = f["group/a"]
+            f["link"] = h5py.SoftLink("b")
+        everything = {"b", "c", "group", "group/a", "link"}
+        for inject, lacking, status, said in (
+                ("renameat2:error=EINVAL", set(), 0, ""),
+                ("fchmod,fchown,fchownat:error=EPERM", set(), 0, ""),
+                ("linkat:error=EPERM", set(), 0, "/c: cannot be made as a hard link: Operation not permitted; it is a copy, and others are, too\n"),
+                ("linkat:error=EMLINK", set(), 0, ""),
+                ("symlinkat:error=EPERM", {"link"}, 1, "/link: cannot be made: Operation not permitted\n"),
+                ("mkdirat:error=ENAMETOOLONG", {"group", "group/a"}, 1, "/group: cannot be made: File name too long\n"),
+                ("pwrite64:error=EIO:when=1", {"b"}, 1, "/b: cannot be written: Input/output error\n"),
+                ("ftruncate:error=EFBIG:when=1", {"b"}, 1, "/b: cannot be written: File too large\n"),
+                ("fsetxattr:error=E2BIG", set(), 0, "/b: user.unit: Argument list too long; .*\n2 attributes could not be kept\n"),
+                ("mkdirat:error=EROFS", everything - {"b", "c"}, 1,
+                 "/group: cannot be made: Read-only file system\nh5fs: .*: Read-only file system: what it has is not all\n"),
+        ):
+            with self.subTest(inject):
+                target = tempfile.mkdtemp(dir=self.folder)
+                options = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "detect_leaks=0")))
+                run = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", f"inject={inject}", H5FS, "--extract", self.path, target],
+                                     capture_output=True, text=True, env=dict(os.environ, ASAN_OPTIONS=options), check=False, timeout=SOON)
+                self.assertEqual(run.returncode, status, run.stderr)
+                self.assertRegex(run.stderr, f"^{said}$")
+                found = {os.path.relpath(os.path.join(folder, name), target) for folder, folders, files in os.walk(target)
+                         for name in folders + files}
+                self.assertEqual(found, everything - lacking)
+
     def test_without_rights(self):
         """A user other than root gets the same modes, in which nothing can be written."""
         if os.geteuid():

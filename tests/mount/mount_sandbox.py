@@ -256,14 +256,15 @@ class Opened(Case):
     @unittest.skipUnless(KEPT, REASON)
     def test_commands_without_a_mount(self):
         """They are confined, too, once the file is open."""
-        for command in ("--check", "--list"):
+        for command, *target in ("--check",), ("--list",), ("--extract", self.file("copy")):
             subprocess.run(["strace", "-f", "-y", "-z", "-o", self.file("trace"), "-e", "trace=open,openat,openat2,seccomp", H5FS,
-                            command, self.path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+                            command, self.path, *target], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             text = read(self.file("trace")).decode()
             self.assertIn("seccomp(SECCOMP_SET_MODE_FILTER", text)
             after = text.partition("seccomp(SECCOMP_SET_MODE_FILTER")[2]
             for path in re.findall(r"\)\s+= \d+<(.*)>$", after, re.M):
-                self.assertTrue(path.startswith(self.file("in/")), path)
+                self.assertTrue(path.startswith((self.file("in/"), self.file("copy"))), path)
+        self.assertGreater(len(os.listdir(self.file("copy"))), 0)
 
     @unittest.skipUnless(CORPUS, "H5FS_CONFORMANCE names no folder")
     def test_corpus(self):
