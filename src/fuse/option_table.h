@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum {
-	H5_OPTIONS_MAX = 64, /* that the table may have */
+	H5_OPTIONS_MAX = 96, /* that the table may have */
 	H5_WORKERS_MAX = 64,
 };
 

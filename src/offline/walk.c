@@ -159,6 +159,7 @@ static int step(struct h5_walk *walk)
 	int rc;
 
 	walk->path.size = level->path_size;
+	begin_request(walk);
 	rc = h5_interrupt_check();
 	if (rc) {
 		fail(walk, rc);
