@@ -29,7 +29,6 @@ libh5fs_a_SOURCES += \
 	src/base/room.h \
 	src/base/seen.c \
 	src/base/seen.h \
-	src/base/sha256.c \
 	src/base/sha256.h \
 	src/base/siphash.c \
 	src/base/siphash.h \

@@ -6,7 +6,6 @@
 #include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "base/reader.h"
-#include "base/sha256.h"
 #include "base/siphash.h"
 #include "io/io.h"
 #include "unit.h"
@@ -39,38 +38,6 @@ START_TEST(siphash_known_values)
 	ck_assert_uint_eq(h5_siphash(bytes, bytes, 1), 0x74f839c593dc67fd);
 	ck_assert_uint_eq(h5_siphash(bytes, bytes, 8), 0x93f5f5799a932462);
 	ck_assert_uint_eq(h5_siphash(bytes, bytes, 15), 0xa129ca6149be45e5);
-}
-END_TEST
-
-/* Of letters, as sha256sum has them; lengths around that of a block. */
-START_TEST(sha256_known_values)
-{
-	static const struct {
-		size_t n;
-		const char *hash;
-	} cases[] = {
-		{0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-		{3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-		{55, "595615dbe4f0f407ae397d08b4c2cb870cb9b0e11937416f950c5160acf9c005"},
-		{56, "784f623b787495078e93ff28a25b581df0584055a7e71d8cd90c454716b92f51"},
-		{63, "5ca3e1ef5207490eac01a795e5cc94d59582a5118bf9534665c8668d87aa647c"},
-		{64, "2fcd5a0d60e4c941381fcc4e00a4bf8be422c3ddfafb93c809e8d1e2bfffae8e"},
-		{65, "1b3cd1877ab2f2f19f7be001722554f336cb799df0329de0bb4c118dc6abc06d"},
-		{119, "faef67da856d6fd9c8d12f9ed0a4fefd3cf0ce085ab43e2907418d457e3c354b"},
-		{120, "c9512b08619c19fbb503c7da6b46ef20301e5f7a7a5f43989182398536f5c5c8"},
-		{200, "8013a82140d916576e2cf550b27449a368abec66cc154a7d9f599019d33aa3d2"},
-	};
-	uint8_t bytes[200], hash[H5_SHA256];
-	char text[2 * H5_SHA256 + 1];
-
-	for (size_t i = 0; i < sizeof bytes; i++)
-		bytes[i] = (uint8_t)(97 + i % 26);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		h5_sha256(bytes, cases[i].n, hash);
-		for (size_t k = 0; k < sizeof hash; k++)
-			snprintf(text + 2 * k, 3, "%02x", hash[k]);
-		ck_assert_str_eq(text, cases[i].hash);
-	}
 }
 END_TEST
 
@@ -277,7 +244,7 @@ START_TEST(extents_are_a_set)
 }
 END_TEST
 
-UNIT_MAIN("base", lookup3_known_values, siphash_known_values, sha256_known_values,
-	  reader_is_bounded_and_sticky, reader_verifies_checksums, products_are_checked,
-	  buf_stops_at_its_limit, text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
+UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
+	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
+	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
 	  io_tells_whether_it_is_locked, extents_are_a_set)
