@@ -55,10 +55,10 @@ src_h5fs_SOURCES = \
 	src/fuse/watch.h
 src_h5fs_LDADD = libh5fs.a $(CURL_LIBS) $(FUSE_LIBS) $(JSON_LIBS) $(MD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(FILTER_LIBS)
 
-# What mount(8) calls for the types h5fs and fuse.h5fs.
+# What mount(8) calls for the types h5fs and fuse.h5fs. It looks in /sbin alone: make install mountdir=/sbin, if the prefix is not /usr.
+mountdir = $(sbindir)
 install-exec-hook:
-	$(MKDIR_P) "$(DESTDIR)$(sbindir)"
-	cd "$(DESTDIR)$(sbindir)" && for name in mount.h5fs mount.fuse.h5fs; do rm -f $$name && $(LN_S) "$(bindir)/h5fs" $$name || exit 1; done
+	$(MKDIR_P) "$(DESTDIR)$(mountdir)"
+	cd "$(DESTDIR)$(mountdir)" && for name in mount.h5fs mount.fuse.h5fs; do rm -f $$name && $(LN_S) "$(bindir)/h5fs" $$name || exit 1; done
 uninstall-hook:
-	cd "$(DESTDIR)$(sbindir)" && rm -f mount.h5fs mount.fuse.h5fs
-	rm -f "$(DESTDIR)$(bashcompletiondir)/h5fs"
+	rm -f "$(DESTDIR)$(mountdir)/mount.h5fs" "$(DESTDIR)$(mountdir)/mount.fuse.h5fs" "$(DESTDIR)$(bashcompletiondir)/h5fs"
