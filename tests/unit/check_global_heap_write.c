@@ -4,249 +4,39 @@
 #include "change/transaction.h"
 #include "crash_image.h"
 #include "fault_alloc.h"
-#include "format/datatype_make.h"
+#include "heap_scene.h"
 #include "object/global_heap.h"
-#include "object/global_heap_write.h"
-#include "object/heap_batch.h"
-#include "object/heap_dead.h"
-#include "object/value.h"
-#include "scratch.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { COUNT = 200, ELEMENTS = 2 * COUNT, ELEMENT = 16 };
-
-/* The file, and what it holds: strings, then sequences of numbers of 4 bytes. */
-struct scene {
-	struct scratch scratch;
-	struct h5_global_heap_writer heap;
-	struct h5_heap_batch batch;
-	bool batched; /* values gather in the batch */
-	uint64_t at[2];
-	uint64_t state; /* of the random numbers */
-	struct {
-		uint8_t *bytes; /* owned */
-		size_t n;
-	} model[ELEMENTS];
-};
-
-static uint64_t next_random(struct scene *s)
-{
-	s->state = s->state * UINT64_C(6364136223846793005) + 1442695040888963407;
-	return s->state >> 33;
-}
-
-static void reopen(struct scene *s)
-{
-	scratch_close(&s->scratch);
-	scratch_open(&s->scratch);
-	ck_assert(h5_tx_is_writable(s->scratch.file));
-	h5_global_heap_writer_init(&s->heap, s->scratch.file);
-	h5_heap_batch_release(&s->batch);
-	h5_heap_batch_init(&s->batch, s->scratch.file);
-}
-
-static int commit(struct scene *s)
-{
-	int rc = h5_heap_batch_flush(&s->batch);
-
-	return rc ? rc : h5_tx_commit(s->scratch.file);
-}
-
-static void keep(struct scene *s, unsigned i, const void *bytes, size_t n)
-{
-	free(s->model[i].bytes);
-	s->model[i].bytes = malloc(n + 1);
-	memcpy(s->model[i].bytes, bytes, n);
-	s->model[i].n = n;
-}
-
-static void begin(struct scene *s, const char *style, struct fault_io *fault)
-{
-	char name[64], path[512];
-	unsigned long long at[2];
-	FILE *text;
-
-	memset(s, 0, sizeof *s);
-	snprintf(name, sizeof name, "global_heap_write-%s.txt", style);
-	scratch_fixture(name, path);
-	text = fopen(path, "r");
-	ck_assert_ptr_nonnull(text);
-	ck_assert_int_eq(fscanf(text, "strings %llu sequences %llu", &at[0], &at[1]), 2);
-	fclose(text);
-	for (unsigned i = 0; i < 2; i++)
-		s->at[i] = at[i];
-	for (unsigned i = 0; i < ELEMENTS; i++)
-		keep(s, i, "", 0);
-	keep(s, 0, "old", 3);
-	keep(s, COUNT, "\1\0\0\0\2\0\0\0\3\0\0\0", 12);
-	snprintf(name, sizeof name, "global_heap_write-%s.h5", style);
-	scratch_init(&s->scratch, name);
-	scratch_wrap(&s->scratch, fault);
-	reopen(s);
-}
-
-static void end(struct scene *s)
-{
-	for (unsigned i = 0; i < ELEMENTS; i++)
-		free(s->model[i].bytes);
-	h5_heap_batch_release(&s->batch);
-	scratch_release(&s->scratch);
-}
-
-static uint64_t element_at(const struct scene *s, unsigned i)
-{
-	return s->at[i / COUNT] + i % COUNT * ELEMENT;
-}
-
-static int put(struct scene *s, const void *bytes, size_t n, uint64_t *address, uint32_t *index)
-{
-	struct h5_heap_sink *sink = s->batched ? &s->batch.sink : &s->heap.sink;
-
-	return sink->put(sink, bytes, n, address, index);
-}
-
-/* Gives up the object that an element has referred to. */
-static int give_up(struct scene *s, const uint8_t *element)
-{
-	const uint64_t address = h5_uint_from(element + 4, 8);
-	struct h5_heap_dead dead;
-	int rc = 0;
-
-	h5_heap_dead_init(&dead, s->scratch.file);
-	if (address)
-		rc = h5_heap_dead_add(&dead, address, (uint32_t)h5_uint_from(element + 12, 4));
-	if (!rc)
-		rc = h5_heap_dead_give_up(&dead, h5_tx_free_extent, s->scratch.file);
-	h5_heap_dead_release(&dead);
-	return rc;
-}
-
-/* Puts the value into the heap and makes the element refer to it, in one unit, in which the old value goes;
- * with values that gather it stays, as the file may lack it. */
-static int set(struct scene *s, unsigned i, const void *bytes, size_t n)
-{
-	uint8_t element[ELEMENT] = {0}, old[ELEMENT];
-	const struct h5_heap_mark mark = h5_heap_batch_mark(&s->batch);
-	uint64_t address = 0;
-	uint32_t index = 0;
-	int rc = s->batched && n ? put(s, bytes, n, &address, &index) : 0, unit;
-
-	if (rc)
-		h5_heap_batch_back(&s->batch, &mark);
-	if (rc)
-		return rc;
-	unit = h5_unit_begin(s->scratch.file);
-	if (!unit && n && !s->batched)
-		rc = put(s, bytes, n, &address, &index);
-	if (!unit && !rc)
-		rc = h5_file_read(s->scratch.file, element_at(s, i), old, sizeof old);
-	h5_uint_to(element, i < COUNT ? n : n / 4, 4);
-	h5_uint_to(element + 4, address, 8);
-	h5_uint_to(element + 12, index, 4);
-	if (!rc && !unit)
-		rc = h5_tx_patch(s->scratch.file, element_at(s, i), element, sizeof element, H5_STAGE_OBJECT);
-	if (!rc && !unit && !s->batched)
-		rc = give_up(s, old);
-	rc = unit ? unit : h5_unit_end(s->scratch.file, rc);
-	if (rc && s->batched)
-		h5_heap_batch_back(&s->batch, &mark);
-	return rc;
-}
-
-/* A random value of n bytes, in the file and in the model. Strings hold no NUL. */
-static void set_random(struct scene *s, unsigned i, size_t n)
-{
-	uint8_t *bytes = malloc(n + 4);
-
-	if (i >= COUNT)
-		n -= n % 4;
-	for (size_t at = 0; at < n; at++)
-		bytes[at] = (uint8_t)('a' + next_random(s) % 26);
-	SUCCEEDS(set(s, i, bytes, n));
-	keep(s, i, bytes, n);
-	free(bytes);
-}
-
-/* Our reader sees the model, and each collection is one that libhdf5 takes. */
-static void verify(struct scene *s)
-{
-	struct h5_datatype *type = h5_datatype_make_vlen_string(8, H5_CHARSET_UTF8);
-	struct h5_buf out;
-
-	SUCCEEDS(h5_heap_batch_flush(&s->batch));
-	h5_buf_init(&out, SIZE_MAX);
-	for (unsigned i = 0; i < ELEMENTS; i++) {
-		uint8_t element[ELEMENT];
-		uint64_t address;
-
-		SUCCEEDS(h5_file_read(s->scratch.file, element_at(s, i), element, sizeof element));
-		address = h5_uint_from(element + 4, 8);
-		if (i >= COUNT) /* so that the length is in bytes */
-			h5_uint_to(element, 4 * h5_uint_from(element, 4), 4);
-		out.size = 0;
-		SUCCEEDS(h5_value_vlen_string(s->scratch.file, type, element, &out));
-		ck_assert_uint_eq(out.size, s->model[i].n);
-		ck_assert(!out.size || !memcmp(out.data, s->model[i].bytes, out.size));
-		if (address)
-			SUCCEEDS(h5_global_heap_check(s->scratch.file, address));
-	}
-	h5_buf_release(&out);
-	h5_datatype_free(type);
-}
-
-static void write_model(const struct scene *s, char path[128])
-{
-	FILE *f;
-
-	snprintf(path, 128, "%s/model", scratch_folder());
-	f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	for (unsigned i = 0; i < ELEMENTS; i++) {
-		for (size_t at = 0; at < s->model[i].n; at++)
-			fprintf(f, "%02x", s->model[i].bytes[at]);
-		fputc('\n', f);
-	}
-	ck_assert_int_eq(fclose(f), 0);
-}
-
-static void judge(struct scene *s)
-{
-	char model[128];
-
-	scratch_close(&s->scratch);
-	write_model(s, model);
-	scratch_judge_python("tests/judge/global_heap_judge.py %s %s", model, s->scratch.path);
-}
-
-static size_t some_size(struct scene *s)
+static size_t some_size(struct heap_scene *s)
 {
 	static const size_t sizes[] = {0,    1,	   7,	 8,    9,    16,   100,	 2000, 4031,
 				       4032, 4040, 4048, 4056, 4064, 4065, 4072, 8200, 100000};
 
-	return next_random(s) % 3 ? next_random(s) % 300
-				  : sizes[next_random(s) % (sizeof sizes / sizeof *sizes)];
+	return heap_scene_random(s) % 3 ? heap_scene_random(s) % 300
+					: sizes[heap_scene_random(s) % (sizeof sizes / sizeof *sizes)];
 }
 
 START_TEST(values_of_many_sizes)
 {
-	struct scene s;
+	struct heap_scene s;
 
-	begin(&s, _i % 2 ? "latest" : "earliest", NULL);
+	heap_scene_begin(&s, _i % 2 ? "latest" : "earliest", NULL);
 	s.batched = _i > 1;
 	for (unsigned round = 0; round < 6; round++) {
 		for (unsigned n = 0; n < 120; n++)
-			set_random(&s, (unsigned)next_random(&s) % ELEMENTS, some_size(&s));
+			heap_scene_set_random(&s, (unsigned)heap_scene_random(&s) % ELEMENTS, some_size(&s));
 		if (round != 2)
-			verify(&s);
-		SUCCEEDS(commit(&s));
+			heap_scene_verify(&s);
+		SUCCEEDS(heap_scene_commit(&s));
 		if (round % 2)
-			reopen(&s);
-		verify(&s);
+			heap_scene_reopen(&s);
+		heap_scene_verify(&s);
 	}
-	judge(&s);
-	end(&s);
+	heap_scene_judge(&s);
+	heap_scene_end(&s);
 }
 END_TEST
 
@@ -267,7 +57,7 @@ struct going {
 	unsigned left[GOING];
 };
 
-static unsigned count_objects(struct scene *s, uint64_t address)
+static unsigned count_objects(struct heap_scene *s, uint64_t address)
 {
 	unsigned count = 0;
 	uint64_t size;
@@ -277,7 +67,7 @@ static unsigned count_objects(struct scene *s, uint64_t address)
 	return count;
 }
 
-static void have_object(struct scene *s, uint64_t address, unsigned i, bool there)
+static void have_object(struct heap_scene *s, uint64_t address, unsigned i, bool there)
 {
 	struct h5_lru_entry *ref;
 	const uint8_t *data;
@@ -291,7 +81,7 @@ static void have_object(struct scene *s, uint64_t address, unsigned i, bool ther
 }
 
 /* Puts the objects into a collection of many pages, or of one. */
-static uint64_t put_objects(struct scene *s, size_t large)
+static uint64_t put_objects(struct heap_scene *s, size_t large)
 {
 	uint64_t address = H5_UNDEF;
 	uint8_t bytes[5000];
@@ -304,11 +94,11 @@ static uint64_t put_objects(struct scene *s, size_t large)
 					   &index));
 		ck_assert_uint_eq(index, i + 1);
 	}
-	SUCCEEDS(commit(s));
+	SUCCEEDS(heap_scene_commit(s));
 	return address;
 }
 
-static void remove_objects(struct scene *s, const struct going *going)
+static void remove_objects(struct heap_scene *s, const struct going *going)
 {
 	const uint64_t address = put_objects(s, going->large);
 	uint8_t element[ELEMENT] = {0};
@@ -322,7 +112,7 @@ static void remove_objects(struct scene *s, const struct going *going)
 		watched = address + 20;
 		h5_tx_watch(s->scratch.file, &watch, &watched);
 		h5_uint_to(element + 12, going->order[i] + 1u, 4);
-		SUCCEEDS(give_up(s, element));
+		SUCCEEDS(heap_scene_give_up(s, element));
 		ck_assert_int_eq(watched == H5_UNDEF, going->left[i] < before);
 		h5_tx_unwatch(s->scratch.file, &watch);
 		if (!going->left[i])
@@ -346,14 +136,14 @@ START_TEST(objects_go)
 		{5000, {5, 4, 3, 2, 1, 0}, {5, 4, 3, 2, 1, 0}},
 		{5000, {0, 5, 1, 2, 4, 3}, {6, 5, 5, 5, 4, 3}},
 	};
-	struct scene s;
+	struct heap_scene s;
 
-	begin(&s, "latest", NULL);
+	heap_scene_begin(&s, "latest", NULL);
 	remove_objects(&s, &cases[_i]);
-	verify(&s);
+	heap_scene_verify(&s);
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
-	judge(&s);
-	end(&s);
+	heap_scene_judge(&s);
+	heap_scene_end(&s);
 }
 END_TEST
 
@@ -364,40 +154,40 @@ START_TEST(objects_stay)
 	uint8_t element[ELEMENT] = {0}, bytes[16];
 	uint64_t address, size = 4096, more;
 	uint32_t index;
-	struct scene s;
+	struct heap_scene s;
 
-	begin(&s, "latest", NULL);
+	heap_scene_begin(&s, "latest", NULL);
 	address = put_objects(&s, 100);
 	h5_uint_to(element + 4, address, 8);
 	h5_uint_to(element + 12, 2, 4);
 	h5_uint_to(bytes, 2, 2);
 	SUCCEEDS(h5_tx_patch(s.scratch.file, address + 16 + 24 + 2, bytes, 2, H5_STAGE_BLOCK));
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
-	SUCCEEDS(give_up(&s, element));
+	SUCCEEDS(heap_scene_give_up(&s, element));
 	ck_assert_uint_eq(count_objects(&s, address), GOING);
 	/* Others of it go all the same. */
 	h5_uint_to(element + 12, 3, 4);
 	SUCCEEDS(s.batch.sink.put(&s.batch.sink, "more", 4, &more, &index));
 	ck_assert_uint_eq(more, address);
 	SUCCEEDS(h5_heap_batch_flush(&s.batch));
-	SUCCEEDS(give_up(&s, element));
+	SUCCEEDS(heap_scene_give_up(&s, element));
 	ck_assert_uint_eq(count_objects(&s, address), GOING + 1);
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
-	SUCCEEDS(give_up(&s, element));
+	SUCCEEDS(heap_scene_give_up(&s, element));
 	ck_assert_uint_eq(count_objects(&s, address), GOING);
 	/* Since the end of the collection is elsewhere now, the batch goes on in another one. */
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
 	SUCCEEDS(s.batch.sink.put(&s.batch.sink, "more", 4, &more, &index));
 	ck_assert_uint_ne(more, address);
-	SUCCEEDS(commit(&s));
+	SUCCEEDS(heap_scene_commit(&s));
 	h5_uint_to(bytes, size + 1, 8);
 	SUCCEEDS(h5_tx_patch(s.scratch.file, address + 8, bytes, 8, H5_STAGE_BLOCK));
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
 	h5_uint_to(element + 12, 1, 4);
-	SUCCEEDS(give_up(&s, element));
+	SUCCEEDS(heap_scene_give_up(&s, element));
 	SUCCEEDS(h5_file_read(s.scratch.file, address + 16, bytes, 2));
 	ck_assert_uint_eq(h5_uint_from(bytes, 2), 1);
-	end(&s);
+	heap_scene_end(&s);
 }
 END_TEST
 
@@ -406,11 +196,11 @@ START_TEST(collections_are_shared)
 {
 	uint64_t address[6];
 	uint32_t index;
-	struct scene s;
+	struct heap_scene s;
 	static const size_t sizes[] = {10, 20, 5000, 30, 3990, 40};
 	char bytes[5000] = {1};
 
-	begin(&s, "latest", NULL);
+	heap_scene_begin(&s, "latest", NULL);
 	for (unsigned i = 0; i < 6; i++)
 		SUCCEEDS(h5_global_heap_put(&s.heap, bytes, sizes[i], &address[i], &index));
 	ck_assert_uint_eq(index, 4);
@@ -431,7 +221,7 @@ START_TEST(collections_are_shared)
 	h5_tx_abandon(s.scratch.file);
 	SUCCEEDS(h5_global_heap_put(&s.heap, bytes, 10, &address[2], &index));
 	ck_assert_uint_eq(index, 1);
-	end(&s);
+	heap_scene_end(&s);
 }
 END_TEST
 
@@ -442,27 +232,27 @@ START_TEST(killed_between_cells)
 	struct crash_image image = {0};
 	char prefix[128];
 	char model[128];
-	struct scene s;
+	struct heap_scene s;
 
-	begin(&s, "earliest", &record);
+	heap_scene_begin(&s, "earliest", &record);
 	s.batched = _i;
 	for (unsigned i = 1; i < 4; i++) /* a collection with free space, if they are batched */
-		set_random(&s, i, 500);
-	SUCCEEDS(commit(&s));
+		heap_scene_set_random(&s, i, 500);
+	SUCCEEDS(heap_scene_commit(&s));
 	crash_image_load(&image, s.scratch.path);
 	record.record = true;
 	for (unsigned i = 0; i < ELEMENTS; i += 31)
-		set_random(&s, i, 1 + (_i ? 7 * i % 400 : some_size(&s)));
-	SUCCEEDS(commit(&s));
+		heap_scene_set_random(&s, i, 1 + (_i ? 7 * i % 400 : some_size(&s)));
+	SUCCEEDS(heap_scene_commit(&s));
 	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
 	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), 5);
 	scratch_close(&s.scratch);
-	write_model(&s, model);
+	heap_scene_write_model(&s, model);
 	scratch_judge_python("tests/judge/global_heap_judge.py --states %s %s/state-*.h5", model,
 			     scratch_folder());
 	free(image.data);
 	fault_io_release(&record);
-	end(&s);
+	heap_scene_end(&s);
 }
 END_TEST
 
@@ -470,12 +260,12 @@ END_TEST
 START_TEST(nothing_is_left_of_a_failure)
 {
 	bool fired = true;
-	struct scene s;
+	struct heap_scene s;
 	char bytes[6000];
 
 	memset(bytes, 'x', sizeof bytes);
-	begin(&s, "latest", NULL);
-	set_random(&s, 1, 100);
+	heap_scene_begin(&s, "latest", NULL);
+	heap_scene_set_random(&s, 1, 100);
 	for (unsigned long n = 1; fired; n++) {
 		unsigned i = 2 + (unsigned)n % 50;
 		size_t size = n % 2 ? sizeof bytes : 50;
@@ -484,18 +274,18 @@ START_TEST(nothing_is_left_of_a_failure)
 
 		fault_alloc_arm(n / 2 + 1);
 		fault_alloc_count(true);
-		rc = set(&s, i, bytes, size);
+		rc = heap_scene_set(&s, i, bytes, size);
 		fault_alloc_count(false);
 		fired = fault_alloc_disarm();
 		if (rc)
 			ck_assert_mem_eq(&s.heap, &before, sizeof before);
 		else
-			keep(&s, i, bytes, size);
-		verify(&s);
+			heap_scene_keep(&s, i, bytes, size);
+		heap_scene_verify(&s);
 	}
 	SUCCEEDS(h5_tx_commit(s.scratch.file));
-	judge(&s);
-	end(&s);
+	heap_scene_judge(&s);
+	heap_scene_end(&s);
 }
 END_TEST
 
@@ -506,55 +296,55 @@ START_TEST(batches)
 	uint64_t address[4], others;
 	struct h5_heap_mark mark;
 	uint32_t index[4];
-	struct scene s;
+	struct heap_scene s;
 	char bytes[200] = {1};
 
-	begin(&s, "latest", NULL);
+	heap_scene_begin(&s, "latest", NULL);
 	s.batched = true;
-	SUCCEEDS(put(&s, bytes, 100, &address[0], &index[0]));
-	SUCCEEDS(commit(&s));
-	SUCCEEDS(put(&s, bytes, 100, &address[1], &index[1]));
+	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[0], &index[0]));
+	SUCCEEDS(heap_scene_commit(&s));
+	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[1], &index[1]));
 	ck_assert_uint_eq(address[1], address[0]);
 	ck_assert_uint_eq(index[1], 2);
 	mark = h5_heap_batch_mark(&s.batch);
 	for (unsigned i = 0; i < 1000; i++)
-		SUCCEEDS(put(&s, bytes, 200, &address[2], &index[2]));
+		SUCCEEDS(heap_scene_put(&s, bytes, 200, &address[2], &index[2]));
 	ck_assert_uint_ne(address[2], address[0]);
 	h5_heap_batch_back(&s.batch, &mark);
-	SUCCEEDS(put(&s, bytes, 100, &address[2], &index[2]));
+	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[2], &index[2]));
 	ck_assert_uint_eq(address[2], address[0]);
 	ck_assert_uint_eq(index[2], 3);
 	SUCCEEDS(h5_heap_batch_flush(&s.batch));
 	/* one commit changes the free space of a committed collection once */
-	SUCCEEDS(put(&s, bytes, 100, &address[3], &index[3]));
+	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[3], &index[3]));
 	ck_assert_uint_ne(address[3], address[0]);
-	SUCCEEDS(commit(&s));
+	SUCCEEDS(heap_scene_commit(&s));
 	SUCCEEDS(h5_global_heap_check(s.scratch.file, address[0]));
 	SUCCEEDS(h5_global_heap_check(s.scratch.file, address[3]));
 	others = h5_file_end(s.scratch.file);
 	for (unsigned i = 0; i < 1000; i++)
-		SUCCEEDS(put(&s, bytes, 16, &address[2], &index[2]));
-	SUCCEEDS(commit(&s));
+		SUCCEEDS(heap_scene_put(&s, bytes, 16, &address[2], &index[2]));
+	SUCCEEDS(heap_scene_commit(&s));
 	ck_assert_uint_lt(h5_file_end(s.scratch.file) - others, 1000 * 32 + 3 * 4096);
 	/* what was dropped with its transaction is not gone on with */
-	SUCCEEDS(put(&s, bytes, 100, &address[0], &index[0]));
+	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[0], &index[0]));
 	SUCCEEDS(h5_heap_batch_flush(&s.batch));
 	h5_tx_abandon(s.scratch.file);
 	h5_heap_batch_release(&s.batch);
-	SUCCEEDS(put(&s, bytes, 100, &address[1], &index[1]));
+	SUCCEEDS(heap_scene_put(&s, bytes, 100, &address[1], &index[1]));
 	ck_assert_uint_eq(index[1], 1);
-	end(&s);
+	heap_scene_end(&s);
 }
 END_TEST
 
-static unsigned count_of(struct scene *s, size_t length)
+static unsigned count_of(struct heap_scene *s, size_t length)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < ELEMENTS; i++) {
 		uint8_t n[4];
 
-		SUCCEEDS(h5_file_read(s->scratch.file, element_at(s, i), n, sizeof n));
+		SUCCEEDS(h5_file_read(s->scratch.file, heap_scene_element_at(s, i), n, sizeof n));
 		count += h5_uint_from(n, 4) == length;
 	}
 	return count;
@@ -570,29 +360,29 @@ START_TEST(every_write_can_fail)
 	memset(bytes, 'x', sizeof bytes);
 	for (unsigned long fail = 1; fired; fail++) {
 		struct fault_io fault = {.error = -EIO};
-		struct scene s;
+		struct heap_scene s;
 		unsigned count;
 
-		begin(&s, "earliest", &fault);
+		heap_scene_begin(&s, "earliest", &fault);
 		for (unsigned i = 0; i < VALUES; i++)
-			SUCCEEDS(set(&s, 1 + 40 * i, bytes, LENGTH));
+			SUCCEEDS(heap_scene_set(&s, 1 + 40 * i, bytes, LENGTH));
 		fault_io_arm(&fault, fail);
 		if (h5_tx_commit(s.scratch.file) && h5_tx_is_writable(s.scratch.file))
 			h5_tx_abandon(s.scratch.file);
 		fired = fault_io_disarm(&fault);
-		reopen(&s);
+		heap_scene_reopen(&s);
 		count = count_of(&s, LENGTH);
 		ck_assert(!count || count == VALUES);
 		ck_assert(fired || count);
 		if (count)
 			for (unsigned i = 0; i < VALUES; i++)
-				keep(&s, 1 + 40 * i, bytes, LENGTH);
-		set_random(&s, 0, 200);
+				heap_scene_keep(&s, 1 + 40 * i, bytes, LENGTH);
+		heap_scene_set_random(&s, 0, 200);
 		SUCCEEDS(h5_tx_commit(s.scratch.file));
-		verify(&s);
+		heap_scene_verify(&s);
 		if (fail % 4 == 1)
-			judge(&s);
-		end(&s);
+			heap_scene_judge(&s);
+		heap_scene_end(&s);
 		fault_io_release(&fault);
 	}
 }
