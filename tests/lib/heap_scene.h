@@ -23,7 +23,7 @@ struct heap_scene {
 };
 
 uint64_t heap_scene_random(struct heap_scene *s);
-/* Opens the file, or what is left of it. */
+/* Closes the file and opens it again. */
 void heap_scene_reopen(struct heap_scene *s);
 int heap_scene_commit(struct heap_scene *s);
 /* The model's value alone. */
@@ -42,7 +42,7 @@ int heap_scene_set(struct heap_scene *s, unsigned i, const void *bytes, size_t n
 void heap_scene_set_random(struct heap_scene *s, unsigned i, size_t n);
 /* Our reader sees the model, and each collection is one that libhdf5 takes. */
 void heap_scene_verify(struct heap_scene *s);
-/* For the judge. */
+/* For the judge, in a file whose path is stored in `path`. */
 void heap_scene_write_model(const struct heap_scene *s, char path[128]);
 /* libhdf5 sees the model. Closes the file. */
 void heap_scene_judge(struct heap_scene *s);
