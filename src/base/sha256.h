@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4) by libmd: a hash from which nobody finds the data, nor other data with the same hash. */
+/* SHA-256 (FIPS 180-4), by libmd: nobody finds the data of a hash, nor other data with the same one. */
 #ifndef H5_BASE_SHA256_H
 #define H5_BASE_SHA256_H
 
