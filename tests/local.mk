@@ -250,7 +250,8 @@ MOUNT_TESTS = \
 	tests/mount/mount_views.py \
 	tests/mount/mount_wait.py \
 	tests/mount/mount_worked_example.py \
-	tests/mount/mount_write.py
+	tests/mount/mount_write.py \
+	tests/mount/mount_zarr.py
 
 # Commands that mount nothing.
 OFFLINE_TESTS = \

@@ -1,6 +1,8 @@
 libh5fs_a_SOURCES += \
 	src/base/array.c \
 	src/base/array.h \
+	src/base/base64.c \
+	src/base/base64.h \
 	src/base/buf.c \
 	src/base/buf.h \
 	src/base/checked.h \

@@ -44,6 +44,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/virtual_source.c \
 	src/dataset/virtual_source.h \
 	src/dataset/want.c \
+	src/dataset/whole_chunk.c \
+	src/dataset/whole_chunk.h \
 	src/dataset/writer.c \
 	src/dataset/writer.h \
 	src/dataset/writing.h

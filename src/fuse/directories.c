@@ -29,7 +29,8 @@ void h5_op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_err(req, 0);
 }
 
-/* A reply that fills with directory entries. The offset after `.` is 1, after `..` 2, after entry i 3 + i.
+/* A reply that fills with directory entries. The offset after `.` is 1, after `..` 2, then it is that of the
+ * position + 2.
  */
 struct page {
 	fuse_req_t req;
@@ -100,7 +101,8 @@ static int add_entries(struct page *p, size_t first, size_t count, struct h5_vfs
 
 			if (entries[i].node)
 				e = h5_request_entry(p->m, &entries[i]);
-			add(p, h5_vfs_dir_name(p->dir, first + i), &e, (off_t)(first + i) + 3);
+			add(p, h5_vfs_dir_name(p->dir, first + i), &e,
+			    (off_t)h5_vfs_dir_next(p->dir, first + i) + 2);
 		}
 	}
 	return 0;
@@ -108,12 +110,15 @@ static int add_entries(struct page *p, size_t first, size_t count, struct h5_vfs
 
 static int fill_page(struct page *p, off_t offset)
 {
-	size_t first = offset > 2 ? (size_t)offset - 2 : 0, count;
 	struct h5_vfs_entry *entries;
-	int rc = 0;
+	size_t first, count;
+	int rc;
 
 	if (!add_dots(p, offset))
 		return 0;
+	rc = h5_vfs_dir_go(p->dir, offset > 2 ? (uint64_t)offset - 2 : 0, &first);
+	if (rc)
+		return rc;
 	count = count_fitting(p, first);
 	if (count) {
 		entries = malloc(count * sizeof *entries);

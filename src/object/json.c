@@ -66,9 +66,7 @@ void h5_json_text(struct h5_buf *out, const char *text)
 	h5_json_string(out, text, strlen(text));
 }
 
-/* The length of the UTF-8 sequence at the begin of the n > 0 bytes at p; 0: they begin with none. A sequence
- * is well-formed by table 3-7 of the Unicode standard. */
-static size_t utf8_sequence(const uint8_t *p, size_t n)
+size_t h5_utf8_sequence(const uint8_t *p, size_t n)
 {
 	uint8_t low = 0x80, high = 0xbf;
 	size_t size;
@@ -102,7 +100,7 @@ void h5_json_string(struct h5_buf *out, const char *bytes, size_t n)
 
 	h5_buf_byte(out, '"');
 	while (p < end && !out->err) {
-		size_t size = utf8_sequence(p, (size_t)(end - p));
+		size_t size = h5_utf8_sequence(p, (size_t)(end - p));
 
 		if (size > 1 || (size && *p >= 0x20 && *p != '"' && *p != '\\')) {
 			p += size;

@@ -28,6 +28,10 @@ void h5_json_close(struct h5_json *json);
 struct h5_buf *h5_json_item(struct h5_json *array);
 struct h5_buf *h5_json_key(struct h5_json *object, const char *name);
 
+/* The length of the UTF-8 sequence at the begin of the n > 0 bytes at p; 0: they begin with none. A sequence
+ * is well-formed by table 3-7 of the Unicode standard. */
+size_t h5_utf8_sequence(const uint8_t *p, size_t n);
+
 /* A string with its quotes; bytes that are not UTF-8 as lone surrogates. */
 void h5_json_string(struct h5_buf *out, const char *bytes, size_t n);
 void h5_json_text(struct h5_buf *out, const char *text);

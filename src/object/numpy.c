@@ -12,13 +12,20 @@
  *   DESCR    in JSON, for h5fs.dtype
  *   LITERAL  in a Python literal, for the header of an NPY file: members in the order of their offsets;
  *            booleans and complex numbers as h5py writes them
+ *   ZARR     as LITERAL, but in JSON, and padding has names of its own
  */
-enum form { WORD, DESCR, LITERAL };
+enum form { WORD, DESCR, LITERAL, ZARR };
 
 enum { RANK_MAX = 32 }; /* NumPy's */
 
 /* False, after a part has been written, if NumPy has no such type. */
 static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum form form);
+
+/* True: the type must mean the same bytes to a program that reads them by it. */
+static bool is_exact(enum form form)
+{
+	return form == LITERAL || form == ZARR;
+}
 
 static char order(const struct h5_datatype *t)
 {
@@ -27,17 +34,22 @@ static char order(const struct h5_datatype *t)
 
 static bool word(struct h5_buf *out, enum form form, char byte_order, char kind, uint32_t size)
 {
-	const char *quote = form == WORD ? "" : form == DESCR ? "\"" : "'", mark[2] = {byte_order};
+	const char *quote = form == WORD ? "" : form == LITERAL ? "'" : "\"", mark[2] = {byte_order};
 
 	h5_buf_printf(out, "%s%s%c%u%s", quote, mark, kind, size, quote);
-	return form != LITERAL || size <= INT32_MAX;
+	return !is_exact(form) || size <= INT32_MAX;
 }
 
 static void padding(struct h5_buf *out, enum form form, uint64_t from, uint64_t to)
 {
-	if (to > from)
-		h5_buf_printf(out, form == LITERAL ? "('', '|V%llu')" : "[\"\",\"|V%llu\"]",
-			      (unsigned long long)(to - from));
+	unsigned long long at = from, n = to - from;
+
+	if (to <= from)
+		return;
+	if (form == ZARR)
+		h5_buf_printf(out, "[\"_padding_%llu\",\"|V%llu\"]", at, n);
+	else
+		h5_buf_printf(out, form == LITERAL ? "('', '|V%llu')" : "[\"\",\"|V%llu\"]", n);
 }
 
 static const char *comma(enum form form)
@@ -90,13 +102,17 @@ static bool field(struct h5_buf *out, const struct h5_member *m, enum form form)
 		h5_buf_text(out, ", ");
 		good = tuple(out, NULL, t) && good;
 	} else {
-		good = type_numpy(out, t->array.base, form);
+		const struct h5_datatype *within = form == ZARR ? innermost(t) : t->array.base;
+
+		good = type_numpy(out, within, form);
 		h5_buf_text(out, ",[");
-		add_dims(out, form, t->array.dims, t->array.rank, &count);
+		for (; t != within; t = t->array.base)
+			add_dims(out, form, t->array.dims, t->array.rank, &count);
 		h5_buf_byte(out, ']');
+		good = good && (form != ZARR || count <= RANK_MAX);
 	}
 	h5_buf_byte(out, form == LITERAL ? ')' : ']');
-	return good && (form != LITERAL || *m->name);
+	return good && (!is_exact(form) || *m->name);
 }
 
 /* [["a","<i4"],["","|V4"],["b","<f8",[3]]] */
@@ -144,9 +160,9 @@ static bool compound(struct h5_buf *out, const struct h5_datatype *t, enum form 
 	}
 	for (unsigned i = 0; i < count; i++)
 		members[i] = &t->compound.members[i];
-	if (form == LITERAL && count)
+	if (is_exact(form) && count)
 		qsort(members, count, sizeof *members, by_offset);
-	good = fields(out, t, members, form == LITERAL ? LITERAL : DESCR);
+	good = fields(out, t, members, form == WORD ? DESCR : form);
 	free(members);
 	return good;
 }
@@ -177,20 +193,20 @@ static bool type_numpy(struct h5_buf *out, const struct h5_datatype *t, enum for
 		return h5_datatype_is_native_integer(t) &&
 		       word(out, form, order(t), t->is_signed ? 'i' : 'u', t->size);
 	case H5_CLASS_BITFIELD:
-		return form == LITERAL && h5_datatype_is_native_integer(t) &&
+		return is_exact(form) && h5_datatype_is_native_integer(t) &&
 		       word(out, form, order(t), 'u', t->size);
 	case H5_CLASS_FLOAT:
 		return h5_datatype_is_ieee_float(t) && word(out, form, order(t), 'f', t->size);
 	case H5_CLASS_STRING:
-		return word(out, form, form == LITERAL ? '|' : 0, 'S', t->size);
+		return word(out, form, is_exact(form) ? '|' : 0, 'S', t->size);
 	case H5_CLASS_OPAQUE:
 		return word(out, form, '|', 'V', t->size);
 	case H5_CLASS_ENUM:
-		if (form == LITERAL && h5_datatype_is_boolean(t))
+		if (is_exact(form) && h5_datatype_is_boolean(t))
 			return word(out, form, '|', 'b', 1);
 		return type_numpy(out, t->enumeration.base, form);
 	case H5_CLASS_COMPOUND:
-		part = form == LITERAL ? complex_part(t) : NULL;
+		part = is_exact(form) ? complex_part(t) : NULL;
 		if (part)
 			return word(out, form, order(part), 'c', t->size);
 		return h5_datatype_is_fixed(t) && compound(out, t, form);
@@ -222,6 +238,11 @@ bool h5_datatype_npy(const struct h5_datatype *type, const struct h5_dataspace *
 	good = tuple(out, space, type) && good;
 	h5_buf_text(out, ", }");
 	return good;
+}
+
+bool h5_datatype_zarr(const struct h5_datatype *type, struct h5_buf *out)
+{
+	return type_numpy(out, type, ZARR);
 }
 
 void h5_datatype_numpy_shaped(const struct h5_datatype *type, const struct h5_dataspace *space,

@@ -109,6 +109,24 @@ int h5_path_find_external(struct h5_file *file, const char *name, size_t name_si
 	return rc;
 }
 
+int h5_path_of_link(struct h5_file *file, uint64_t group, const struct h5_link *link,
+		    struct h5_file **found_in, uint64_t *address)
+{
+	*found_in = file;
+	*address = link->address;
+	switch (link->type) {
+	case H5_LINK_HARD:
+		return 0;
+	case H5_LINK_SOFT:
+		return h5_path_find(file, group, link->target, link->target_size, found_in, address);
+	case H5_LINK_EXTERNAL:
+		return h5_path_find_external(file, link->file, link->file_size, link->target,
+					     link->target_size, found_in, address);
+	default:
+		return -ENOENT;
+	}
+}
+
 bool h5_path_is_dead(int code)
 {
 	switch (code) {

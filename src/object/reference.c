@@ -202,21 +202,36 @@ static int region_json(struct h5_file *file, struct reference *ref, const struct
 	return rc;
 }
 
-static int reference(const struct h5_value_context *context, const struct h5_datatype *type,
-		     const uint8_t *data, bool bare, struct reference *ref, struct h5_buf *path,
-		     struct h5_buf *out)
+/* -ENOENT: the reference is null. ref->heap is to be put on failure, too. */
+static int read_reference(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			  struct reference *ref)
 {
-	struct h5_reader r = h5_file_reader(context->file, data, type->size, H5_UNDEF);
+	struct h5_reader r = h5_file_reader(file, data, type->size, H5_UNDEF);
 	int rc = h5_interrupt_check();
 
 	if (rc)
 		return rc;
-	if (type->reference.kind <= H5_REF_REGION)
-		rc = read_old(context->file, &r, ref);
-	else
-		rc = read_new(context->file, &r, ref);
-	if (!rc && (!ref->object || ref->object == H5_UNDEF))
-		rc = -ENOENT;
+	rc = type->reference.kind <= H5_REF_REGION ? read_old(file, &r, ref) : read_new(file, &r, ref);
+	return !rc && (!ref->object || ref->object == H5_UNDEF) ? -ENOENT : rc;
+}
+
+int h5_reference_object(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			uint64_t *address)
+{
+	struct reference ref = {.kind = type->reference.kind};
+	int rc = read_reference(file, type, data, &ref);
+
+	*address = ref.object;
+	h5_file_put(file, ref.heap);
+	return rc;
+}
+
+static int reference(const struct h5_value_context *context, const struct h5_datatype *type,
+		     const uint8_t *data, bool bare, struct reference *ref, struct h5_buf *path,
+		     struct h5_buf *out)
+{
+	int rc = read_reference(context->file, type, data, ref);
+
 	if (!rc)
 		rc = context->object_path ? context->object_path(context->arg, ref->object, path) : -ENOENT;
 	if (!rc)

@@ -33,6 +33,15 @@ int h5_value_vlen_string(struct h5_file *file, const struct h5_datatype *type, c
 int h5_value_vlen_length(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
 			 uint64_t *length);
 
+/* What an element of variable length has: *data are *count x the size of the base type, borrowed until
+ * h5_file_put(*ref). *count 0: nothing is stored. -EUCLEAN: it cannot be read. */
+int h5_value_vlen_open(struct h5_file *file, const struct h5_datatype *type, const uint8_t *element,
+		       struct h5_lru_entry **ref, const uint8_t **data, uint64_t *count);
+
+/* The address of the object that a reference of any kind leads to. -ENOENT: it leads nowhere. */
+int h5_reference_object(struct h5_file *file, const struct h5_datatype *type, const uint8_t *data,
+			uint64_t *address);
+
 /* HDF5 DDL as h5dump writes it: indented, or on one line, with spaces instead of line ends. */
 void h5_datatype_ddl(const struct h5_datatype *type, bool one_line, struct h5_buf *out);
 
@@ -42,6 +51,10 @@ void h5_datatype_numpy(const struct h5_datatype *type, struct h5_buf *out);
 /* The dictionary in the header of an NPY file: type, order and shape. False, after a part has been written,
  * if NumPy has no such type or shape. */
 bool h5_datatype_npy(const struct h5_datatype *type, const struct h5_dataspace *space, struct h5_buf *out);
+
+/* The same in the form that metadata of Zarr, version 2, have: JSON. False, after a part has been written:
+ * NumPy has no such type. */
+bool h5_datatype_zarr(const struct h5_datatype *type, struct h5_buf *out);
 
 /* h5fs.type.NAME: `(3,)<i4`, `vlen str`, ... */
 void h5_datatype_numpy_shaped(const struct h5_datatype *type, const struct h5_dataspace *space,

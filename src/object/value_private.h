@@ -21,11 +21,6 @@ bool h5_float_format_by(const struct h5_datatype *type, const uint8_t *data, boo
 int h5_reference_json(const struct h5_value_context *context, const struct h5_datatype *type,
 		      const uint8_t *data, bool bare, struct h5_buf *out);
 
-/* What an element of variable length has: *data are *count x the size of the base type, borrowed until
- * h5_file_put(*ref). *count 0: nothing is stored. -EUCLEAN: it cannot be read. */
-int h5_value_vlen_open(struct h5_file *file, const struct h5_datatype *type, const uint8_t *element,
-		       struct h5_lru_entry **ref, const uint8_t **data, uint64_t *count);
-
 /* A string as JSON has it, or if it is `bare` as it is. */
 static inline void h5_string_text(struct h5_buf *out, const char *bytes, size_t n, bool bare)
 {

@@ -19,18 +19,24 @@ static uint64_t own_state(const struct h5_vfs *vfs, const struct h5_node *node, 
 	return (uint64_t)changed.tv_sec * 1000000000 + (uint64_t)changed.tv_nsec;
 }
 
+struct h5_view h5_content_view(struct h5_vfs *vfs, const struct h5_node *node)
+{
+	return (struct h5_view){.ops = node->entity.view,
+				.file = node->entity.file,
+				.address = node->entity.address,
+				.part = node->entity.target,
+				.tree = &vfs->tree,
+				.context = h5_paths_context(vfs, node->entity.file),
+				.state = h5_state(vfs, node->entity.file)};
+}
+
 int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
 		     struct h5_view *view)
 {
 	int rc;
 
 	assert(h5_is_locked(vfs));
-	*view = (struct h5_view){.ops = node->entity.view,
-				 .file = node->entity.file,
-				 .address = node->entity.address,
-				 .attribute = node->entity.target,
-				 .context = h5_paths_context(vfs, node->entity.file),
-				 .state = h5_state(vfs, node->entity.file)};
+	*view = h5_content_view(vfs, node);
 	view->own_state = own_state(vfs, node, view->state);
 	rc = h5_view_begin(view, known);
 	if (!rc && view->dataset && h5_dataset_is_virtual(view->dataset))

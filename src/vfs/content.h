@@ -4,6 +4,8 @@
 
 #include "vfs/private.h"
 
+/* The node in its view, for h5_view_begin(). */
+struct h5_view h5_content_view(struct h5_vfs *vfs, const struct h5_node *node);
 /* h5_view_begin() for the contents of the node. The view is to be released on failure, too. */
 int h5_content_begin(struct h5_vfs *vfs, const struct h5_node *node, const struct h5_object *known,
 		     struct h5_view *view);

@@ -12,6 +12,7 @@ struct h5_dir_item {
 	char *text;		 /* owned: file name with NUL, then target and file of the link */
 	struct h5_link link;	 /* the link's texts are in `text`; the link's name is not kept */
 	struct h5_entity entity; /* below .h5fs, instead of the link */
+	uint64_t next;		 /* the position after it: h5_vfs_dir_go() */
 };
 
 struct h5_dir_list {
@@ -54,6 +55,9 @@ void h5_entity_release(struct h5_entity *entity); /* may run twice */
 /* The file name of a link in the tree of a view, for its file or for its directory; returns the length. */
 size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char *name, size_t size,
 		       char out[H5_NAME_MAX + 1]);
+/* The same for its directory, as struct h5_view_tree has it. */
+size_t h5_views_directory_name(const struct h5_view_ops *view, const char *name, size_t size,
+			       char out[H5_NAME_MAX + 1]);
 /* What a link of a directory in the tree of a view leads to: the file, or the directory. -ENOENT: the view
  * shows no such file or directory. */
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
@@ -66,6 +70,18 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 /* Lists all entries of `.h5fs`, or of a directory in the tree of a view. On failure the list has those that
  * could be found. */
 int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_dir_list *list);
+
+/* ---- views of directories: view_directories.c ---- */
+
+/* What a name leads to that is no link's, in a directory of such a view. -ENOENT: nothing. */
+int h5_view_directory_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
+			   struct h5_entity *entity);
+/* Lists what has no links, from *position on, until the list has `most` entries. *position is that of the
+ * next entry; if the list has fewer, there are no more. */
+int h5_view_directory_list(struct h5_vfs *vfs, const struct h5_node *directory, uint64_t *position,
+			   size_t most, struct h5_dir_list *list);
+/* *is_long: the directory has no links, and may have any number of entries. */
+int h5_view_directory_is_long(const struct h5_node *directory, bool *is_long);
 
 /* ---- look-ups: lookup.c ---- */
 

@@ -365,7 +365,7 @@ int h5_dir_list_add_link(struct h5_dir_list *list, const struct h5_link *link)
 	if (!text)
 		return -ENOMEM;
 	item = &list->items[list->count++];
-	*item = (struct h5_dir_item){.text = text, .link = *link};
+	*item = (struct h5_dir_item){.text = text, .link = *link, .next = list->count};
 	list->text_bytes += n;
 	memcpy(text, name, size);
 	text += size;
@@ -393,7 +393,9 @@ int h5_dir_list_add(struct h5_dir_list *list, const char *name, struct h5_entity
 		return rc;
 	}
 	list->text_bytes += n;
-	list->items[list->count++] = (struct h5_dir_item){.text = text, .entity = *entity};
+	list->items[list->count] =
+		(struct h5_dir_item){.text = text, .entity = *entity, .next = list->count + 1};
+	list->count++;
 	return 0;
 }
 

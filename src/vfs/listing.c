@@ -20,8 +20,11 @@ struct h5_dir {
 	struct h5_vfs *vfs;
 	struct h5_node *node; /* the kernel has a reference while the directory is open */
 	struct h5_dir_list list;
-	size_t wanted;		    /* entries before this one have been asked for, if the file is far away */
-	uint64_t name_changes;	    /* of the mount, when the list was made */
+	size_t wanted;	       /* entries before this one have been asked for, if the file is far away */
+	uint64_t name_changes; /* of the mount, when the list was made */
+	/* It may have any number of entries, so the list has only some, from this position on. */
+	bool is_long;
+	uint64_t begin;
 	int error;		    /* why the list is not complete; 0: the list is complete */
 	struct h5_dir *prev, *next; /* in vfs->dirs; guarded by vfs->lock */
 };
@@ -57,9 +60,23 @@ static int read_links(struct h5_dir *dir)
 	return rc;
 }
 
+enum { LONG = 1024 /* entries of a long directory that are in memory at once */ };
+
+static int read_view(struct h5_dir *dir)
+{
+	int rc = 0;
+
+	dir->is_long = false;
+	if (dir->node->entity.view && dir->node->entity.view->directory)
+		rc = h5_view_directory_is_long(dir->node, &dir->is_long);
+	if (rc || !dir->is_long)
+		return rc ? rc : h5_views_list(dir->vfs, dir->node, &dir->list);
+	return h5_view_directory_list(dir->vfs, dir->node, &(uint64_t){dir->begin}, LONG, &dir->list);
+}
+
 static int read_entries(struct h5_dir *dir)
 {
-	int rc = is_in_view(dir) ? h5_views_list(dir->vfs, dir->node, &dir->list) : read_links(dir);
+	int rc = is_in_view(dir) ? read_view(dir) : read_links(dir);
 
 	/* A damaged group shows the entries that can be read; the error comes after the last one. */
 	if (dir->list.count && (rc == -EUCLEAN || rc == -ENOTSUP || (is_in_view(dir) && !h5_is_own(rc)))) {
@@ -97,9 +114,42 @@ static bool is_as_listed(struct h5_dir *dir)
 	return same;
 }
 
+/* Reads a long directory from the position on. */
+static int read_from(struct h5_dir *dir, uint64_t position)
+{
+	dir->begin = position;
+	return read_list(dir);
+}
+
 int h5_vfs_dir_rewind(struct h5_dir *dir)
 {
+	if (dir->is_long)
+		return read_from(dir, 0);
 	return is_as_listed(dir) ? 0 : read_list(dir);
+}
+
+int h5_vfs_dir_go(struct h5_dir *dir, uint64_t position, size_t *first)
+{
+	const struct h5_dir_list *list = &dir->list;
+	int rc = 0;
+
+	if (!dir->is_long) {
+		*first = (size_t)h5_min(position, list->count);
+		return 0;
+	}
+	/* Positions increase from entry to entry. */
+	for (*first = 0; *first < list->count && list->items[*first].next <= position;)
+		++*first;
+	if (position < dir->begin || (*first == list->count && position != dir->begin)) {
+		rc = read_from(dir, position);
+		*first = 0;
+	}
+	return rc;
+}
+
+uint64_t h5_vfs_dir_next(const struct h5_dir *dir, size_t i)
+{
+	return dir->list.items[i].next;
 }
 
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)

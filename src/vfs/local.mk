@@ -60,6 +60,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/symlink.c \
 	src/vfs/vfs.c \
 	src/vfs/vfs.h \
+	src/vfs/view_directories.c \
 	src/vfs/view_names.c \
 	src/vfs/view_tree.c \
 	src/vfs/writing.c \

@@ -24,6 +24,7 @@ struct h5_vfs {
 	atomic_uint_fast64_t lost_changes;		/* how often a dataset went back to its last commit */
 	atomic_bool maps_direct;			/* h5_vfs_set_maps_direct() */
 	struct h5_node *root;
+	struct h5_view_tree tree;		    /* for views that describe all of it */
 	uint8_t secret[H5_SIPHASH_KEY];		    /* random; of this mount */
 	struct timespec opened_mtime, opened_ctime; /* of the file when it was mounted */
 	bool may_change;			    /* another program may replace objects of the file */

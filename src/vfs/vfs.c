@@ -124,6 +124,11 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 	rc = init_ids(vfs);
 	if (!rc)
 		rc = make_root(vfs);
+	if (!rc)
+		vfs->tree = (struct h5_view_tree){.file = vfs->file,
+						  .root = vfs->root->entity.address,
+						  .name = h5_views_directory_name,
+						  .log = options->log};
 	if (rc) {
 		h5_vfs_close(vfs);
 		return rc;

@@ -98,12 +98,18 @@ int h5_vfs_readlink(struct h5_node *node, const char **target);
 int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out);
 int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
 
-/* All names of a directory are read when it is opened. What they lead to is found when it is asked for. */
+/* All names of a directory are read when it is opened, but in a long one only some at a time. What they lead
+ * to is found when it is asked for. */
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **dir);
 void h5_vfs_closedir(struct h5_dir *dir);
 /* To be called when the directory is read from its begin: if names have changed, it is read anew. */
 int h5_vfs_dir_rewind(struct h5_dir *dir);
 size_t h5_vfs_dir_count(const struct h5_dir *dir);
+/* Makes the entries from a position on those at hand: from *first on, up to h5_vfs_dir_count(). None: there
+ * are no more. Positions increase from entry to entry, and stay; the first one is 0. */
+int h5_vfs_dir_go(struct h5_dir *dir, uint64_t position, size_t *first);
+/* The position after entry i. */
+uint64_t h5_vfs_dir_next(const struct h5_dir *dir, size_t i);
 /* Inode numbers of `.` and `..`; the root is its own parent. */
 ino_t h5_vfs_dir_self(const struct h5_dir *dir);
 ino_t h5_vfs_dir_parent(const struct h5_dir *dir);

@@ -3,7 +3,8 @@
  * A view's tree is the tree of the mount, but instead of each object that the view shows it has a file: NAME
  * and the suffix of the view. If the name of a directory ends in that suffix, its last dot is written `%2E`,
  * so no two names are the same. In a view of attributes, attributes are the files, and all objects are
- * directories. A soft link is a symlink to the file, or to the directory; there may be both. */
+ * directories. A soft link is a symlink to the file, or to the directory; there may be both. In a view of
+ * directories each object that is shown is one, with files that the view names (view_directories.c). */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -28,6 +29,20 @@ static bool ends_in(const char *name, size_t size, const char *suffix)
 	return n && size >= n && !memcmp(name + size - n, suffix, n);
 }
 
+/* For a short name. */
+static size_t escape_last_dot(const char *name, size_t size, char out[H5_NAME_MAX + 1])
+{
+	size_t dot = size;
+
+	while (name[dot - 1] != '.')
+		dot--;
+	memcpy(out, name, dot - 1);
+	memcpy(out + dot - 1, DOT, sizeof DOT - 1);
+	memcpy(out + dot - 1 + sizeof DOT - 1, name + dot, size - dot);
+	out[size + sizeof DOT - 2] = 0;
+	return size + sizeof DOT - 2;
+}
+
 size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char *name, size_t size,
 		       char out[H5_NAME_MAX + 1])
 {
@@ -39,6 +54,8 @@ size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char 
 		memcpy(out + n, suffix, length + 1);
 		return n + length;
 	}
+	if (view->directory && view->directory->is_taken(name, size))
+		return escape_last_dot(name, size, out);
 	if (!ends_in(name, size, suffix))
 		return h5_name_escape(name, size, out);
 	n = h5_name_escape_within(name, size, H5_NAME_MAX - (sizeof DOT - 2), out);
@@ -49,29 +66,19 @@ size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char 
 	return n + sizeof DOT - 2;
 }
 
+size_t h5_views_directory_name(const struct h5_view_ops *view, const char *name, size_t size,
+			       char out[H5_NAME_MAX + 1])
+{
+	return h5_views_escape(view, false, name, size, out);
+}
+
 /* ---- links ---- */
 
 static int find_object(const struct h5_node *directory, const struct h5_link *link, struct h5_file **file,
 		       uint64_t *address)
 {
-	int rc;
+	int rc = h5_path_of_link(directory->entity.file, directory->entity.address, link, file, address);
 
-	*file = directory->entity.file;
-	*address = link->address;
-	switch (link->type) {
-	case H5_LINK_HARD:
-		return 0;
-	case H5_LINK_SOFT:
-		rc = h5_path_find(directory->entity.file, directory->entity.address, link->target,
-				  link->target_size, file, address);
-		break;
-	case H5_LINK_EXTERNAL:
-		rc = h5_path_find_external(directory->entity.file, link->file, link->file_size, link->target,
-					   link->target_size, file, address);
-		break;
-	default:
-		return -ENOENT;
-	}
 	return h5_path_is_dead(rc) ? -ENOENT : rc;
 }
 
@@ -141,6 +148,18 @@ static bool is_symlink(const struct h5_vfs *vfs, const struct h5_node *directory
 	return directory->entity.file == vfs->file && !(absolute && *vfs->prefix);
 }
 
+/* In a view of directories all links are shown as what they lead to, but none leads back. */
+static int resolve_directory(const struct h5_node *directory, const struct h5_view *v,
+			     struct h5_entity *entity)
+{
+	for (const struct h5_node *d = directory; d; d = d->parent)
+		if (d->entity.file == v->file && d->entity.address == v->address)
+			return -ENOENT;
+	*entity = (struct h5_entity){
+		.kind = H5_NODE_DIRECTORY, .file = v->file, .address = v->address, .view = v->ops};
+	return h5_view_shows(v);
+}
+
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
 		     bool as_file, struct h5_entity *entity)
 {
@@ -148,6 +167,8 @@ int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 	int rc = find_object(directory, link, &v.file, &v.address);
 
 	*entity = (struct h5_entity){0};
+	if (!rc && v.ops->directory)
+		return as_file ? -ENOENT : resolve_directory(directory, &v, entity);
 	if (!rc)
 		rc = as_file ? h5_view_shows(&v) : check_directory(&v);
 	if (rc)
@@ -299,9 +320,10 @@ static int find_attribute(const struct h5_node *directory, const char *name, str
 
 /* ---- directories ---- */
 
+/* The folder of a view, or its one file. */
 static struct h5_entity root_of_view(const struct h5_vfs *vfs, const struct h5_view_ops *view)
 {
-	return (struct h5_entity){.kind = H5_NODE_DIRECTORY,
+	return (struct h5_entity){.kind = view->suffix ? H5_NODE_DIRECTORY : H5_NODE_VIEW,
 				  .file = vfs->root->entity.file,
 				  .address = vfs->root->entity.address,
 				  .view = view};
@@ -335,6 +357,8 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 		return -ENOENT;
 	if (directory->entity.view->of_attributes)
 		return find_attribute(directory, name, entity);
+	if (directory->entity.view->directory)
+		return h5_view_directory_find(vfs, directory, name, entity);
 	return strcmp(name, directory->entity.view->suffix) ? -ENOENT : find_itself(directory, entity);
 }
 
@@ -369,7 +393,7 @@ static int list_links(struct listing *l)
 
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0) {
 		rc = list_link_as(l, link, false);
-		if (!rc)
+		if (!rc && !l->directory->entity.view->directory)
 			rc = list_link_as(l, link, true);
 	}
 	h5_link_end(&links);
@@ -413,6 +437,8 @@ static int list_object(struct listing *l)
 
 	if (directory->entity.view->of_attributes)
 		rc = list_attributes(l);
+	else if (directory->entity.view->directory)
+		rc = h5_view_directory_list(l->vfs, directory, &(uint64_t){0}, SIZE_MAX, l->list);
 	else if (is_root && !find_itself(directory, &entity))
 		rc = h5_dir_list_add(l->list, directory->entity.view->suffix, &entity);
 	if (l->object->kind == H5_OBJECT_GROUP && !h5_is_passing(rc))

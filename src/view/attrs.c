@@ -10,7 +10,7 @@ enum { BRACKETS_MAX = 1 << 20 }; /* bytes of brackets of an array without elemen
 
 static int attrs_shows(const struct h5_view *v)
 {
-	return v->attribute ? 0 : -ENOENT;
+	return v->part ? 0 : -ENOENT;
 }
 
 /* How many dimensions, counted from the fastest one, begin at element i. At element 0 all do. */
@@ -69,7 +69,7 @@ static const struct h5_text_form form = {.heads = count_heads, .head = head, .pi
 static int get_value(const struct h5_view *v, struct h5_lru_entry **ref, struct h5_text_source *source)
 {
 	const struct h5_attribute *value;
-	int rc = h5_attribute_get(v->file, v->address, v->attribute, v->state, ref, &value);
+	int rc = h5_attribute_get(v->file, v->address, v->part, v->state, ref, &value);
 
 	if (rc)
 		return rc;

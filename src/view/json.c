@@ -1,14 +1,13 @@
 /* The metadata of an object as one JSON document, with a line for each member. */
+#include "view/document.h"
 #include "view/views.h"
 
 #include "base/error.h"
 #include "filter/filter.h"
 #include "object/json.h"
 #include "object/object.h"
-#include "store/file_set.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -254,12 +253,9 @@ static int add_object(const struct h5_view *v, struct h5_json *doc)
 
 static int make_document(const struct h5_view *v, struct h5_buf *out)
 {
-	struct h5_json doc;
-	int rc;
+	struct h5_json doc = document(out, 2);
+	int rc = add_object(v, &doc);
 
-	h5_buf_init(out, DOCUMENT_MAX);
-	doc = document(out, 2);
-	rc = add_object(v, &doc);
 	if (!rc)
 		rc = add_attributes(v, &doc);
 	h5_json_number(h5_json_key(&doc, "address"), v->address);
@@ -267,84 +263,21 @@ static int make_document(const struct h5_view *v, struct h5_buf *out)
 		h5_buf_printf(h5_json_key(&doc, "mtime"), "%" PRId64, v->object->mtime);
 	h5_json_close(&doc);
 	h5_buf_byte(out, '\n');
-	if (!rc && out->err == -E2BIG)
-		rc = h5_fail(-ENOTSUP, v->address, "metadata whose text is over %d bytes", DOCUMENT_MAX);
-	return rc ? rc : out->err;
-}
-
-static void free_document(void *value)
-{
-	h5_buf_release(value);
-	free(value);
-}
-
-static int load_document(void *arg, void **value, size_t *cost)
-{
-	const struct h5_view *v = arg;
-	struct h5_buf *document = calloc(1, sizeof *document);
-	int rc = document ? make_document(v, document) : -ENOMEM;
-
-	if (rc) {
-		if (document)
-			free_document(document);
-		return rc;
-	}
-	/* The cache counts it from here on. */
-	h5_charge_release(&document->charge);
-	*value = document;
-	*cost = sizeof *document + document->capacity;
-	return 0;
-}
-
-/* An open file does not hold the document between two requests. On success the caller calls put_document().
- */
-static int get_document(struct h5_view *v, struct h5_lru_entry **ref, const struct h5_buf **document)
-{
-	static const struct h5_lru_kind kind = {"JSON of an object", free_document};
-	struct h5_lru_key key = {&kind, h5_file_number(v->file), v->address, v->state};
-	int rc = h5_lru_get(h5_file_set_chunks(h5_file_set_of(v->file)), &key, load_document, v, ref);
-
-	*document = rc ? NULL : h5_lru_value(*ref);
 	return rc;
 }
 
-static void put_document(const struct h5_view *v, struct h5_lru_entry *ref)
-{
-	h5_lru_put(h5_file_set_chunks(h5_file_set_of(v->file)), ref);
-}
+static const struct h5_document json_document = {H5_DOCUMENT_KIND("JSON of an object"), DOCUMENT_MAX,
+						 make_document};
 
 static int json_open(struct h5_view *v, bool reading)
 {
-	const struct h5_buf *document;
-	struct h5_lru_entry *ref;
-	int rc = get_document(v, &ref, &document);
-
 	(void)reading;
-	if (rc)
-		return rc;
-	v->size = document->size;
-	put_document(v, ref);
-	return 0;
+	return h5_document_open(v, &json_document, 0);
 }
 
-static int json_read(const struct h5_view *view, uint64_t offset, void *buf, size_t n)
+static int json_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
-	struct h5_lru_entry *object_ref, *ref;
-	const struct h5_buf *document;
-	struct h5_view v = *view;
-	int rc = h5_object_get(v.file, v.address, &object_ref, &v.object);
-
-	if (rc)
-		return rc;
-	rc = get_document(&v, &ref, &document);
-	if (!rc && document->size == v.size)
-		memcpy(buf, document->data + offset, n);
-	else if (!rc)
-		rc = h5_fail(-EUCLEAN, v.address, "its JSON has changed");
-	if (ref)
-		put_document(&v, ref);
-	h5_file_put(v.file, object_ref);
-	return rc;
+	return h5_document_read(v, &json_document, 0, offset, buf, n);
 }
 
 const struct h5_view_ops h5_view_json = {

@@ -5,6 +5,8 @@ libh5fs_a_SOURCES += \
 	src/view/csv_read.c \
 	src/view/csv_read.h \
 	src/view/ddl.c \
+	src/view/document.c \
+	src/view/document.h \
 	src/view/input.c \
 	src/view/intake.c \
 	src/view/intake.h \
@@ -17,6 +19,7 @@ libh5fs_a_SOURCES += \
 	src/view/npy_intake.c \
 	src/view/png.c \
 	src/view/raw.c \
+	src/view/table.c \
 	src/view/text.c \
 	src/view/text.h \
 	src/view/text_view.c \
@@ -24,4 +27,13 @@ libh5fs_a_SOURCES += \
 	src/view/values.c \
 	src/view/view.c \
 	src/view/view.h \
-	src/view/views.h
+	src/view/views.h \
+	src/view/zarr.c \
+	src/view/zarr.h \
+	src/view/zarr_array.c \
+	src/view/zarr_array.h \
+	src/view/zarr_attributes.c \
+	src/view/zarr_chunk.c \
+	src/view/zarr_dimensions.c \
+	src/view/zarr_metadata.c \
+	src/view/zarr_tree.c

@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-/* The order is part of inode numbers, so a new one goes last. */
-const struct h5_view_ops *const h5_views[] = {&h5_view_attrs, &h5_view_csv,    &h5_view_json, &h5_view_npy,
-					      &h5_view_png,   &h5_view_values, NULL};
-
 /* An object is shown by at most one of these. */
 static const struct h5_view_ops *const contents[] = {&h5_view_raw, &h5_view_lines, &h5_view_jsonl,
 						     &h5_view_ddl, NULL};
@@ -112,6 +108,8 @@ void h5_view_release(struct h5_view *v)
 	h5_dataset_free(v->outline);
 	h5_file_put(v->file, v->dataset_ref);
 	put_object(v);
+	free(v->mine);
+	v->mine = NULL;
 	v->outline = NULL;
 	v->dataset_ref = NULL;
 	v->dataset = NULL;

@@ -2,10 +2,11 @@
  *
  * A view shows each object of one kind as a file, whose bytes are made when they are asked for. An object's
  * own file in the tree is of the view that shows its contents: raw, lines, jsonl or ddl. The other views
- * (attrs, csv, json, npy, png, values) have a folder each below `.h5fs`, with files for other programs.
+ * (attrs, csv, json, npy, png, values, zarr, zarr3) have a folder each below `.h5fs`, with files for other
+ * programs; kerchunk.json is one file there.
  *
- * A view is one file of this folder, with a struct h5_view_ops, and a line each in views.h and view.c. It
- * decides neither the names of its files nor where they are in the tree. */
+ * A view is one file of this folder, with a struct h5_view_ops, and a line each in views.h and in table.c or
+ * view.c. It decides neither the names of its files nor where they are in the tree. */
 #ifndef H5_VIEW_VIEW_H
 #define H5_VIEW_VIEW_H
 
@@ -22,12 +23,26 @@
 struct h5_view_ops;
 struct h5_intake_ops;
 
+/* The tree that a view shows, for views that describe all of it in one file. */
+struct h5_view_tree {
+	struct h5_file *file; /* borrowed */
+	uint64_t root;	      /* address of the group */
+	/* Makes the file name of a link, for its directory in the tree of the view; returns the length. */
+	size_t (*name)(const struct h5_view_ops *view, const char *name, size_t size, char out[256]);
+	const char *url; /* where programs find the file; borrowed */
+	/* Says what is left out, and why. */
+	void (*log)(const char *format, ...) __attribute__((format(printf, 1, 2)));
+};
+
 /* An object in a view. The caller sets the first members, and all others to 0. */
 struct h5_view {
 	const struct h5_view_ops *ops; /* NULL: the one that shows the object's contents */
 	struct h5_file *file;	       /* borrowed */
 	uint64_t address;	       /* of the object */
-	const char *attribute; /* borrowed: name of an attribute, in a view of attributes; NULL: the object */
+	/* Borrowed: name of an attribute, in a view of attributes; path of a file below the directory of the
+	 * object, in a view of directories. NULL: the object. */
+	const char *part;
+	const struct h5_view_tree *tree; /* borrowed */
 	struct h5_value_context context;
 	uint64_t state;	    /* changes whenever anything in the file may have */
 	uint64_t own_state; /* changes whenever the elements of this object may have */
@@ -47,6 +62,19 @@ struct h5_view {
 	struct h5_text *own;	  /* owned */
 	struct h5_lru_entry *ref; /* to a value of the cache of blocks, for the view's use */
 	const struct h5_text *text;
+	void *mine; /* owned: what the view keeps, free() */
+};
+
+/* A view of directories: each object that it shows is a directory, with files that the view names. Links are
+ * shown as what they lead to. */
+struct h5_view_directory_ops {
+	/* True: a link of that name must have another file name. */
+	bool (*is_taken)(const char *name, size_t size);
+	/* What the path below the directory of the object is; -ENOENT: nothing. */
+	int (*find)(const struct h5_view *view, const char *path, bool *is_directory);
+	/* Lists view->part, which is a directory, or if NULL that of the object: the first entry from
+	 * *position on. 1: there is one; *position is that of the next. 0: there are no more. */
+	int (*next)(const struct h5_view *view, uint64_t *position, char name[256], bool *is_directory);
 };
 
 /* An open file through which a view is written. The caller sets the first members, and all others to 0. */
@@ -77,10 +105,11 @@ struct h5_view_input {
 
 struct h5_view_ops {
 	const char *name;   /* of the view's folder, or of the format of contents */
-	const char *suffix; /* of the names of the view's files; NULL: the view has no folder */
+	const char *suffix; /* of the names of the view's files; NULL: the view has no folder, but one file */
 	bool is_text;	    /* its files have a line for each element */
 	bool of_attributes; /* attributes are its files, and each object is a directory */
-	bool is_sized;	    /* the size is found without work on the elements: an outline tells it */
+	const struct h5_view_directory_ops *directory; /* NULL: objects are files */
+	bool is_sized; /* the size is found without work on the elements: an outline tells it */
 	/* 0: the object has a file. -ENOENT: it has none. The answer stays the same if elements are added. */
 	int (*shows)(const struct h5_view *view);
 	/* Sets view->size and, with `reading`, what `read` needs. */
@@ -107,7 +136,7 @@ struct h5_view_ops {
 	const struct h5_intake_ops *intake;
 };
 
-/* All views that have a folder; the last one is NULL. */
+/* All views that are below `.h5fs`; the last one is NULL. */
 extern const struct h5_view_ops *const h5_views[];
 
 /* The view that shows the contents of the dataset. */

@@ -14,6 +14,8 @@ extern const struct h5_view_ops h5_view_npy;
 extern const struct h5_view_ops h5_view_png;
 extern const struct h5_view_ops h5_view_raw;
 extern const struct h5_view_ops h5_view_values;
+extern const struct h5_view_ops h5_view_zarr;
+extern const struct h5_view_ops h5_view_zarr3;
 
 /* Writing a dataset as text: a line is an element (text_write.c). */
 struct h5_line_form {

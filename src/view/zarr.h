@@ -1,0 +1,63 @@
+/* What the views zarr, zarr3 and kerchunk.json say of objects. */
+#ifndef H5_VIEW_ZARR_H
+#define H5_VIEW_ZARR_H
+
+#include "object/json.h"
+#include "view/zarr_array.h"
+
+/* Bytes of the metadata of one object, and of those of all objects in one document. */
+enum { H5_ZARR_METADATA_MAX = 1 << 24, H5_ZARR_DOCUMENT_MAX = 1 << 26 };
+
+enum h5_zarr_version h5_zarr_version_of(const struct h5_view *view);
+
+/* ---- attributes: zarr_attributes.c ---- */
+
+/* Appends a JSON object: the attributes, and in version 2 the names of an array's dimensions. `array` NULL:
+ * the object is a group. */
+int h5_zarr_add_attributes(const struct h5_view *view, const struct h5_zarr_array *array, struct h5_buf *out);
+
+/* ---- dimensions: zarr_dimensions.c ---- */
+
+/* Appends a JSON array with a name for each dimension. */
+int h5_zarr_add_dimensions(const struct h5_view *view, const struct h5_zarr_array *array, struct h5_buf *out);
+/* *is_one: the object is a dimension scale. */
+int h5_zarr_is_scale(struct h5_file *file, const struct h5_object *object, bool *is_one);
+/* *is_one: it is a dimension of netCDF-4 that has no variable. */
+int h5_zarr_is_bare_dimension(struct h5_file *file, const struct h5_object *object, bool *is_one);
+
+/* ---- metadata: zarr_metadata.c ---- */
+
+/* Appends `.zarray` in version 2, `zarr.json` in version 3. */
+int h5_zarr_add_array(const struct h5_view *view, const struct h5_zarr_array *array, struct h5_buf *out);
+/* Appends `.zgroup`. */
+void h5_zarr_add_group(struct h5_buf *out);
+/* Appends JSON with all characters but ASCII escaped, which zarr-python wants of version 2. */
+void h5_zarr_add_ascii(struct h5_buf *out, const struct h5_buf *json);
+
+/* ---- the tree: zarr_tree.c ---- */
+
+struct h5_zarr_level;
+
+/* Goes over all objects of the tree, from the root on, each before those below it:
+ *
+ *   rc = h5_zarr_tree_begin(&tree, view);
+ *   while (!rc && (rc = h5_zarr_tree_next(&tree)) > 0)
+ *           rc = ...;
+ *   h5_zarr_tree_end(&tree);
+ *
+ * A group that holds itself is left out within itself, and so is what cannot be read. */
+struct h5_zarr_tree {
+	const struct h5_view *view; /* of the root; borrowed */
+	struct h5_view object;	    /* the present one, begun */
+	struct h5_buf path;	    /* of the present one, without a slash at its begin: empty for the root */
+	struct h5_zarr_level *levels;
+	size_t depth, capacity;
+	bool dimensions; /* datasets that only show a dimension are not left out; set after beginning */
+	bool has_begun;
+};
+
+int h5_zarr_tree_begin(struct h5_zarr_tree *tree, const struct h5_view *view);
+int h5_zarr_tree_next(struct h5_zarr_tree *tree); /* 1: there is another; 0: there are no more */
+void h5_zarr_tree_end(struct h5_zarr_tree *tree); /* also after a failure */
+
+#endif

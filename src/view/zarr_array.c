@@ -1,0 +1,313 @@
+#include "view/zarr_array.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#include <string.h>
+
+enum {
+	ROWS_BYTES = 1 << 20, /* of a chunk of rows, about */
+	DTYPE_MAX = 1 << 20,
+};
+
+/* ---- which datasets, which types ---- */
+
+const struct h5_datatype *h5_zarr_type(const struct h5_dataset *dataset)
+{
+	const struct h5_datatype *t = dataset->type;
+
+	while (t->class == H5_CLASS_ARRAY)
+		t = t->array.base;
+	return t;
+}
+
+static bool is_strings(const struct h5_datatype *t)
+{
+	return t->class == H5_CLASS_VLEN && t->vlen.is_string;
+}
+
+/* Version 3 has no names for structures and opaque bytes that all readers know. */
+static bool has_name_in_v3(const char *dtype, size_t n)
+{
+	return n > 3 && strchr("biufcS", dtype[2]);
+}
+
+static bool has_type(const struct h5_dataset *dataset, enum h5_zarr_version version)
+{
+	struct h5_buf dtype;
+	bool good;
+
+	if (is_strings(dataset->type))
+		return true;
+	h5_buf_init(&dtype, DTYPE_MAX);
+	good = h5_datatype_zarr(h5_zarr_type(dataset), &dtype) && !dtype.err;
+	if (good && version == H5_ZARR_V3)
+		good = dtype.data[0] == '"' && has_name_in_v3(dtype.data, dtype.size);
+	h5_buf_release(&dtype);
+	return good;
+}
+
+/* ---- filters ---- */
+
+enum { DEFLATE = 1, FLETCHER32 = 3, BZIP2 = 307, BLOSC = 32001, ZSTD = 32015 };
+
+/* Shuffling must be the first filter: it does not shuffle bytes behind the last whole element, but readers of
+ * Zarr refuse such bytes. */
+static bool is_codec(const struct h5_zarr_array *a, unsigned i)
+{
+	const struct h5_filter_info *f = &a->dataset->pipeline.filters[i];
+
+	switch (f->id) {
+	case DEFLATE:
+	case BZIP2:
+	case ZSTD:
+		return true;
+	case BLOSC:
+		return f->count < 7 || f->values[6] <= 5;
+	case 2:
+		return !i && f->count && f->values[0] && a->chunk_bytes % f->values[0] == 0;
+	default:
+		return false;
+	}
+}
+
+static void find_codecs(struct h5_zarr_array *a)
+{
+	const struct h5_pipeline *p = &a->dataset->pipeline;
+	unsigned n = p->count;
+
+	a->is_passed = !a->is_strings;
+	a->has_checksum = n && p->filters[n - 1].id == FLETCHER32;
+	a->codecs = n - a->has_checksum;
+	for (unsigned i = 0; i < a->codecs; i++)
+		a->is_passed &= is_codec(a, i);
+	if (!a->is_passed) {
+		a->has_checksum = false;
+		a->codecs = 0;
+	}
+}
+
+/* ---- shape and chunks ---- */
+
+static bool add_dims_of_type(struct h5_zarr_array *a)
+{
+	for (const struct h5_datatype *t = a->dataset->type; t->class == H5_CLASS_ARRAY; t = t->array.base)
+		for (unsigned i = 0; i < t->array.rank; i++) {
+			if (a->rank == H5_RANK_MAX)
+				return false;
+			a->shape[a->rank] = a->chunk[a->rank] = t->array.dims[i];
+			a->rank++;
+		}
+	return true;
+}
+
+/* Chunks of rows: as many indices of one dimension as fit, one of each before it, all of those behind it. */
+static void cut_rows(struct h5_zarr_array *a, uint64_t bytes)
+{
+	uint64_t size = a->dataset->type->size, room = bytes;
+
+	for (unsigned d = a->dataset->space.rank; d-- > 0;) {
+		uint64_t most = room / size;
+
+		a->chunk[d] = h5_max(h5_min(most, a->shape[d]), 1);
+		/* What comes before is cut once this dimension is. */
+		if (a->chunk[d] < a->shape[d])
+			room = 0;
+		if (!h5_mul(size, a->chunk[d], &size))
+			size = UINT64_MAX;
+	}
+}
+
+static bool count_chunks(struct h5_zarr_array *a)
+{
+	for (unsigned d = 0; d < a->rank; d++)
+		a->grid[d] = a->shape[d] / a->chunk[d] + (a->shape[d] % a->chunk[d] != 0);
+	return h5_product(a->grid, a->rank, &a->chunks) && a->chunks <= H5_ZARR_CHUNKS_MAX &&
+	       h5_product(a->chunk, a->dataset->space.rank, &a->chunk_bytes) &&
+	       h5_mul(a->chunk_bytes, a->dataset->type->size, &a->chunk_bytes) && a->chunk_bytes <= INT64_MAX;
+}
+
+static bool set_chunks(struct h5_zarr_array *a)
+{
+	const struct h5_dataset *d = a->dataset;
+
+	a->rank = d->space.rank;
+	a->is_chunked = h5_dataset_chunks(d);
+	memcpy(a->shape, d->space.dims, a->rank * sizeof *a->shape);
+	if (a->is_chunked)
+		memcpy(a->chunk, d->layout.chunked.dims, a->rank * sizeof *a->chunk);
+	else
+		cut_rows(a, ROWS_BYTES);
+	return add_dims_of_type(a) && count_chunks(a);
+}
+
+int h5_zarr_array_init(struct h5_zarr_array *a, enum h5_zarr_version version,
+		       const struct h5_dataset *dataset)
+{
+	*a = (struct h5_zarr_array){
+		.dataset = dataset, .version = version, .is_strings = is_strings(dataset->type)};
+	if (dataset->space.kind == H5_SPACE_NULL || dataset->size == UINT64_MAX ||
+	    !has_type(dataset, version) || !set_chunks(a))
+		return -ENOENT;
+	if (a->is_chunked)
+		find_codecs(a);
+	return 0;
+}
+
+void h5_zarr_array_fit(struct h5_zarr_array *a, uint64_t room)
+{
+	uint64_t last = a->chunks ? (a->chunks - 1) * a->chunk_bytes : 0;
+
+	/* Only if rows of the first dimensions are cut do chunks lie one behind the other. */
+	if (last + a->chunk_bytes <= room && last + a->chunk_bytes >= a->dataset->size)
+		return;
+	cut_rows(a, UINT64_MAX);
+	count_chunks(a);
+}
+
+/* ---- finding chunks ---- */
+
+static void find_rows(const struct h5_zarr_array *a, struct h5_zarr_chunk *c)
+{
+	const struct h5_dataset *d = a->dataset;
+	uint64_t stride = d->type->size;
+
+	c->source = H5_ZARR_ROWS;
+	c->begin = 0;
+	c->rows_size = stride;
+	for (unsigned i = d->space.rank; i-- > 0; stride *= a->shape[i]) {
+		uint64_t first = c->scaled[i] * a->chunk[i];
+
+		c->begin += first * stride;
+		c->rows_size *= h5_min(a->chunk[i], a->shape[i] - first);
+	}
+	c->size = a->chunk_bytes;
+}
+
+static void find_stored(const struct h5_zarr_array *a, struct h5_zarr_chunk *c)
+{
+	const struct h5_whole_chunk *stored = &c->stored;
+	uint64_t checksum = a->has_checksum ? 4 : 0;
+
+	c->source = H5_ZARR_CHUNK;
+	c->size = a->chunk_bytes;
+	if (!a->is_passed)
+		return;
+	if (a->dataset->pipeline.count && !h5_whole_chunk_is_filtered(stored)) {
+		/* Without codecs, a chunk whose checksum was left out is as it is decoded. */
+		if (a->codecs) {
+			c->source = H5_ZARR_MADE;
+			c->size = 0;
+		}
+		return;
+	}
+	/* A chunk that is too short, or too long, is read by the rules for those. */
+	if (!a->codecs && stored->wanted.chunk.size != a->chunk_bytes + checksum)
+		return;
+	if (stored->wanted.chunk.size < checksum)
+		return;
+	c->source = H5_ZARR_STORED;
+	c->size = stored->wanted.chunk.size - checksum;
+}
+
+int h5_zarr_chunk_find(const struct h5_zarr_array *a, struct h5_chunk_cursor *cursor, uint64_t number,
+		       struct h5_zarr_chunk *c)
+{
+	int rc = 0;
+
+	memset(c, 0, sizeof *c);
+	h5_whole_chunk_scaled(a->grid, a->rank, number, c->scaled);
+	if (!a->is_chunked) {
+		rc = h5_zarr_chunk_next(a, cursor, &number, number + 1);
+		if (rc || number >= a->chunks)
+			return rc ? rc : -ENOENT;
+		find_rows(a, c);
+	} else {
+		rc = h5_whole_chunk_find(a->dataset, cursor, c->scaled, &c->stored);
+		if (rc || c->stored.state == H5_CHUNK_NOT_STORED)
+			return rc ? rc : -ENOENT;
+		find_stored(a, c);
+	}
+	if (a->is_strings) {
+		c->source = H5_ZARR_MADE;
+		c->size = 0;
+	}
+	return 0;
+}
+
+/* True: nothing is stored of a dataset that is not chunked. */
+static bool is_empty(const struct h5_dataset *d)
+{
+	return d->layout.class == H5_LAYOUT_CONTIGUOUS && !d->external &&
+	       d->layout.contiguous.address == H5_UNDEF;
+}
+
+int h5_zarr_chunk_next(const struct h5_zarr_array *a, struct h5_chunk_cursor *cursor, uint64_t *number,
+		       uint64_t end)
+{
+	int rc = 0;
+
+	if (a->is_chunked)
+		rc = h5_whole_chunk_next(a->dataset, cursor, a->grid, number, end);
+	else if (is_empty(a->dataset))
+		*number = h5_max(*number, end);
+	*number = h5_min(*number, end);
+	return rc;
+}
+
+int h5_zarr_is_complete(const struct h5_zarr_array *a, bool *complete)
+{
+	enum { MOST = 1 << 20 };
+	struct h5_chunk_cursor cursor = {0};
+	uint64_t number = 0, next = 0;
+	int rc = 0;
+
+	*complete = false;
+	if (!a->is_chunked)
+		*complete = !is_empty(a->dataset);
+	if (!a->is_chunked || a->chunks > MOST)
+		return 0;
+	while (!rc && number < a->chunks && next == number) {
+		rc = h5_zarr_chunk_next(a, &cursor, &next, a->chunks);
+		if (next == number)
+			next = ++number;
+	}
+	if (a->dataset->index)
+		h5_chunk_cursor_release(a->dataset->index, &cursor);
+	*complete = !rc && number == a->chunks;
+	return rc;
+}
+
+/* ---- bytes of chunks ---- */
+
+static int read_rows(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint64_t offset,
+		     uint8_t *buf, size_t n)
+{
+	size_t part = offset < c->rows_size ? (size_t)h5_min(n, c->rows_size - offset) : 0;
+
+	if (n > part)
+		h5_dataset_fill(a->dataset, c->begin + offset + part, buf + part, n - part);
+	return h5_dataset_read(a->dataset, c->begin + offset, buf, part);
+}
+
+int h5_zarr_chunk_read(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint64_t offset,
+		       uint8_t *buf, size_t n)
+{
+	const struct h5_chunk *stored = &c->stored.wanted.chunk;
+	uint64_t address;
+
+	switch (c->source) {
+	case H5_ZARR_ROWS:
+		return read_rows(a, c, offset, buf, n);
+	case H5_ZARR_CHUNK:
+		return h5_whole_chunk_read(&c->stored, offset, buf, n);
+	case H5_ZARR_STORED:
+		if (!h5_add(stored->address, offset, &address))
+			return h5_fail(-EUCLEAN, stored->address, "chunk: it reaches beyond any file");
+		return h5_file_read(a->dataset->file, address, buf, n);
+	case H5_ZARR_MADE:
+		break;
+	}
+	assert(false); /* the caller has made it */
+	return -EINVAL;
+}

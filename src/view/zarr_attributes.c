@@ -1,0 +1,156 @@
+/* Attributes as JSON, in the form that programs write which convert netCDF-4 and HDF5 files to Zarr. What
+ * HDF5 itself keeps in attributes to describe dimensions is left out, since Zarr says it in another way. */
+#include "base/base64.h"
+#include "base/error.h"
+#include "base/writer.h"
+#include "format/convert.h"
+#include "view/zarr.h"
+
+#include <string.h>
+
+enum { VALUE_MAX = 1 << 20 /* bytes; a longer value is left out */ };
+
+static bool is_internal(const char *name, bool is_scale)
+{
+	static const char *const all[] = {"REFERENCE_LIST",	 "DIMENSION_LIST", "_Netcdf4Dimid",
+					  "_Netcdf4Coordinates", "_NCProperties",  "_nc3_strict",
+					  "_ARRAY_DIMENSIONS"};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strcmp(name, all[i]))
+			return true;
+	return is_scale && (!strcmp(name, "CLASS") || !strcmp(name, "NAME"));
+}
+
+static bool has_form(const struct h5_datatype *t)
+{
+	return !h5_datatype_has_references(t) && t->class != H5_CLASS_OPAQUE && t->class != H5_CLASS_TIME;
+}
+
+/* JSON has no NaN and no infinities, but all who read and write attributes of Zarr take these words. A whole
+ * number stays a float. */
+static int add_float(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
+		     struct h5_buf *out)
+{
+	size_t begin = out->size, digits = 0;
+	int rc = h5_value_json(context, t, data, out);
+
+	if (rc)
+		return rc;
+	if (out->data[begin] == '"') {
+		memmove(out->data + begin, out->data + begin + 1, out->size - begin - 2);
+		out->size -= 2;
+		return 0;
+	}
+	for (size_t i = begin; i < out->size; i++)
+		digits += out->data[i] == '-' || (out->data[i] >= '0' && out->data[i] <= '9');
+	if (digits == out->size - begin)
+		h5_buf_text(out, ".0");
+	return out->err;
+}
+
+static int add_element(const struct h5_value_context *context, const struct h5_datatype *t,
+		       const uint8_t *data, struct h5_buf *out)
+{
+	if (t->class == H5_CLASS_FLOAT)
+		return add_float(context, t, data, out);
+	if (t->class == H5_CLASS_ENUM && h5_datatype_is_boolean(t)) {
+		h5_buf_text(out, *data ? "true" : "false");
+		return out->err;
+	}
+	return h5_value_json(context, t->class == H5_CLASS_ENUM ? t->enumeration.base : t, data, out);
+}
+
+static void add_brackets(struct h5_buf *out, const struct h5_dataspace *space, uint64_t i, char bracket)
+{
+	for (unsigned d = space->rank; d-- > 0 && i % space->dims[d] == 0; i /= space->dims[d])
+		h5_buf_byte(out, bracket);
+}
+
+/* A single value stands alone, whatever the rank: netCDF-4 writes all numbers as arrays of one. */
+static int add_value(const struct h5_value_context *context, const struct h5_attribute *a, struct h5_buf *out)
+{
+	const struct h5_dataspace *space = &a->space;
+	int rc = 0;
+
+	if (space->kind == H5_SPACE_NULL) {
+		h5_buf_text(out, a->type->class == H5_CLASS_STRING ? "\"\"" : "null");
+		return out->err;
+	}
+	if (space->elements == 1)
+		return add_element(context, a->type, a->data, out);
+	if (!space->elements) {
+		h5_buf_text(out, "[]");
+		return out->err;
+	}
+	for (uint64_t i = 0; i < space->elements && !rc; i++) {
+		if (i)
+			h5_buf_byte(out, ',');
+		add_brackets(out, space, i, '[');
+		rc = add_element(context, a->type, a->data + i * a->type->size, out);
+		add_brackets(out, space, i + 1, ']');
+	}
+	return rc ? rc : out->err;
+}
+
+/* In version 3 xarray expects the fill value of floats in this form. */
+static bool add_fill(const struct h5_zarr_array *array, const struct h5_attribute *a, struct h5_buf *out)
+{
+	double value;
+	uint64_t bits;
+	uint8_t bytes[8];
+
+	if (!array || array->version != H5_ZARR_V3 || h5_zarr_type(array->dataset)->class != H5_CLASS_FLOAT ||
+	    strcmp(a->name, "_FillValue") || a->space.elements != 1 || !h5_datatype_is_number(a->type))
+		return false;
+	h5_convert_to_doubles(a->type, a->data, 1, &value);
+	memcpy(&bits, &value, sizeof bits);
+	h5_uint_to(bytes, bits, sizeof bytes);
+	h5_buf_byte(out, '"');
+	h5_base64(out, bytes, sizeof bytes);
+	h5_buf_byte(out, '"');
+	return true;
+}
+
+/* What cannot be read is left out. */
+static int add_attribute(const struct h5_view *v, const struct h5_zarr_array *array,
+			 const struct h5_attribute *a, struct h5_json *object)
+{
+	struct h5_buf text;
+	int rc = 0;
+
+	h5_buf_init(&text, VALUE_MAX);
+	if (!add_fill(array, a, &text))
+		rc = add_value(&v->context, a, &text);
+	rc = rc ? rc : text.err;
+	if (!rc)
+		h5_buf_add(h5_json_key(object, a->name), text.data, text.size);
+	h5_buf_release(&text);
+	return h5_is_passing(rc) ? rc : object->out->err;
+}
+
+int h5_zarr_add_attributes(const struct h5_view *v, const struct h5_zarr_array *array, struct h5_buf *out)
+{
+	struct h5_attribute_walk attributes;
+	const struct h5_attribute *a;
+	struct h5_json object = h5_json_object(out);
+	bool is_scale;
+	int rc = h5_zarr_is_scale(v->file, v->object, &is_scale);
+
+	if (rc)
+		return rc;
+	rc = h5_attribute_begin(&attributes, v->file, v->object);
+	while (!rc && (rc = h5_attribute_next(&attributes, &a)) > 0)
+		rc = a->type && has_form(a->type) && !is_internal(a->name, is_scale)
+			     ? add_attribute(v, array, a, &object)
+			     : 0;
+	h5_attribute_end(&attributes);
+	/* -EFBIG: it would take too long. */
+	if (h5_is_passing(rc) || rc == -EFBIG)
+		return rc;
+	rc = 0;
+	if (array && array->version == H5_ZARR_V2)
+		rc = h5_zarr_add_dimensions(v, array, h5_json_key(&object, "_ARRAY_DIMENSIONS"));
+	h5_json_close(&object);
+	return rc ? rc : out->err;
+}
