@@ -117,14 +117,24 @@ static void complain(const struct h5_options *o, const char *path, int rc)
 	h5_buf_release(&said);
 }
 
-static int cat_file(struct command *c, struct h5_vfs *vfs)
+static int cat_path(struct command *c, struct h5_vfs *vfs, const char *path)
 {
-	int rc = h5_offline_cat(vfs, c->options->path, &c->result);
+	int rc = h5_offline_cat(vfs, path, &c->result);
 
 	if (rc)
-		complain(c->options, c->result == H5_OFFLINE_NO_OUTPUT ? "standard output" : c->options->path,
-			 rc);
+		complain(c->options, c->result == H5_OFFLINE_NO_OUTPUT ? "standard output" : path, rc);
 	return 0;
+}
+
+static int cat_file(struct command *c, struct h5_vfs *vfs)
+{
+	return cat_path(c, vfs, c->options->path);
+}
+
+static int cat_kerchunk(struct command *c, struct h5_vfs *vfs)
+{
+	/* A link may be called `.h5fs`; this name is always that of the views. */
+	return cat_path(c, vfs, "%2Eh5fs/kerchunk.json");
 }
 
 static int extract_tree(struct command *c, struct h5_vfs *vfs)
@@ -160,6 +170,11 @@ static int list(struct command *c)
 static int cat(struct command *c)
 {
 	return look_at_tree(c, cat_file);
+}
+
+static int kerchunk(struct command *c)
+{
+	return look_at_tree(c, cat_kerchunk);
 }
 
 static int extract(struct command *c)
@@ -239,6 +254,8 @@ static int obey(struct h5_options *o)
 		return look_at(o, check);
 	case H5_COMMAND_EXTRACT:
 		return look_at(o, extract);
+	case H5_COMMAND_KERCHUNK:
+		return look_at(o, kerchunk);
 	case H5_COMMAND_LIST:
 		return look_at(o, list);
 	case H5_COMMAND_RECLAIM:

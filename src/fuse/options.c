@@ -42,7 +42,7 @@ void h5_options_usage(const char *program)
 {
 	printf("usage: %s [options] FILE [MOUNTPOINT]\n"
 	       "       %s -u MOUNTPOINT\n"
-	       "       %s --check FILE\n"
+	       "       %s --check|--kerchunk FILE\n"
 	       "       %s --list [--json] FILE [PATH]\n"
 	       "       %s --cat FILE PATH\n"
 	       "       %s --extract FILE [PATH] DIR\n"
@@ -498,6 +498,28 @@ static int take_names(struct command_line *line)
 	return 0;
 }
 
+/* The URL of the file, without what may be secret; of a local one its path from the root on, since programs
+ * that read kerchunk.json are anywhere. */
+static int find_kerchunk_url(struct h5_options *o)
+{
+	char *given = o->kerchunk_url, *path = NULL;
+
+	if (given && h5_url_is_remote(given)) {
+		o->kerchunk_url = h5_url_shown(given);
+		free(given);
+	} else if (!given && o->url) {
+		o->kerchunk_url = strdup(o->file);
+	} else if (!given) {
+		/* A file that is not there has no path; if it is made, it is empty. */
+		path = realpath(o->file, NULL);
+		if (asprintf(&o->kerchunk_url, "file://%s", path ? path : o->file) < 0)
+			o->kerchunk_url = NULL;
+		free(path);
+	}
+	o->vfs.url = o->kerchunk_url;
+	return o->kerchunk_url ? 0 : -ENOMEM;
+}
+
 static int interpret(struct command_line *line)
 {
 	struct h5_options *o = line->options;
@@ -522,6 +544,8 @@ static int interpret(struct command_line *line)
 		rc = take_header(o);
 	if (!rc)
 		rc = take_disk_cache(o);
+	if (!rc)
+		rc = find_kerchunk_url(o);
 	if (!rc)
 		rc = open_log(o);
 	return rc ? rc : mount_arguments(o);
@@ -571,13 +595,14 @@ void h5_options_release(struct h5_options *options)
 	free(options->log);
 	free(options->subdir);
 	free(options->filters);
+	free(options->kerchunk_url);
 	free(options->http_header);
 	free(options->disk_cache);
 	free(options->s3_endpoint);
 	if (options->url)
 		explicit_bzero(options->url, strlen(options->url));
 	free(options->url);
-	options->filters = options->http_header = options->url = NULL;
+	options->kerchunk_url = options->filters = options->http_header = options->url = NULL;
 	options->s3_endpoint = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
 	options->path = options->target = NULL;

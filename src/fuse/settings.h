@@ -17,6 +17,7 @@ enum h5_command {
 	H5_COMMAND_CAT, /* writes a file of the tree to standard output */
 	H5_COMMAND_CHECK,
 	H5_COMMAND_EXTRACT, /* copies the tree, or a part of it, into a directory */
+	H5_COMMAND_KERCHUNK, /* prints where chunks lie */
 	H5_COMMAND_LIST,
 	H5_COMMAND_RECLAIM, /* gives unused space of the file back */
 	H5_COMMAND_RECOVER, /* deals with the journal of the file */
@@ -46,6 +47,7 @@ struct h5_options {
 	char *subdir;	     /* owned; vfs.subdir borrows it */
 	char *filters;	     /* owned; vfs.filters has what it says */
 	char *journal;	     /* owned; set.journal borrows it */
+	char *kerchunk_url;  /* owned; vfs.url borrows it */
 	enum h5_command command;
 	unsigned create; /* a file that is not there is made with a superblock of this version; 0: none is */
 	bool help, version;

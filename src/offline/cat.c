@@ -39,7 +39,7 @@ static int copy_out(struct h5_vfs *vfs, struct h5_handle *handle, enum h5_offlin
 	size_t got = PIECE;
 	int rc = piece ? 0 : -ENOMEM;
 
-	while (!rc && got == PIECE) {
+	while (!rc && got) {
 		h5_walk_request(vfs);
 		rc = h5_vfs_read(handle, offset, piece, PIECE, &got);
 		if (!rc)

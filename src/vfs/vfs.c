@@ -128,6 +128,7 @@ int h5_vfs_open(struct h5_file_set *set, const struct h5_vfs_options *options, s
 		vfs->tree = (struct h5_view_tree){.file = vfs->file,
 						  .root = vfs->root->entity.address,
 						  .name = h5_views_directory_name,
+						  .url = options->url,
 						  .log = options->log};
 	if (rc) {
 		h5_vfs_close(vfs);

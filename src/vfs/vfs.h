@@ -35,6 +35,7 @@ struct h5_vfs_options {
 	bool commit_at_close; /* sync=close: closing a file that was written commits; else only fsync does */
 	size_t gather;	      /* bytes of chunks that small writes may gather in memory, of all datasets */
 	const char *file;     /* name of the mounted file, for the log; borrowed. NULL: none */
+	const char *url;      /* where other programs find it, for kerchunk.json; borrowed. NULL: none */
 	int file_fd;	      /* a descriptor in the file system that holds the file, for statfs; borrowed */
 	void (*waits)(void);  /* called before a thread waits for the lock; NULL: none */
 	void (*log)(const char *format, ...)

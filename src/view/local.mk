@@ -12,6 +12,7 @@ libh5fs_a_SOURCES += \
 	src/view/intake.h \
 	src/view/json.c \
 	src/view/jsonl.c \
+	src/view/kerchunk.c \
 	src/view/lines.c \
 	src/view/npy.c \
 	src/view/npy_header.c \

@@ -9,6 +9,7 @@ extern const struct h5_view_ops h5_view_csv;
 extern const struct h5_view_ops h5_view_ddl;
 extern const struct h5_view_ops h5_view_json;
 extern const struct h5_view_ops h5_view_jsonl;
+extern const struct h5_view_ops h5_view_kerchunk;
 extern const struct h5_view_ops h5_view_lines;
 extern const struct h5_view_ops h5_view_npy;
 extern const struct h5_view_ops h5_view_png;

@@ -350,18 +350,6 @@ static int next_document(const struct h5_view *v, uint64_t *position, char name[
 	return 0;
 }
 
-static void name_chunk(const struct h5_zarr_array *a, uint64_t number, char name[256])
-{
-	uint64_t scaled[H5_RANK_MAX];
-	size_t n = 0;
-
-	h5_whole_chunk_scaled(a->grid, a->rank, number, scaled);
-	strcpy(name, "0");
-	/* 32 coordinates whose product is below 2^61 have fewer than 92 digits. */
-	for (unsigned d = 0; d < a->rank; d++)
-		n += (size_t)snprintf(name + n, 256 - n, d ? ".%" PRIu64 : "%" PRIu64, scaled[d]);
-}
-
 /* The next chunk from the number on, or with `each` chunks in a directory, the next directory. *number is
  * that of the first chunk after it. */
 static int next_chunk(const struct h5_zarr_array *a, uint64_t *number, uint64_t end, uint64_t each,
@@ -386,7 +374,7 @@ static int next_in_v2(const struct h5_zarr_array *a, uint64_t *position, char na
 
 	*position = number + METADATA;
 	if (rc > 0)
-		name_chunk(a, found, name);
+		h5_zarr_chunk_name(a, found, name);
 	return rc;
 }
 

@@ -36,6 +36,9 @@ void h5_zarr_add_ascii(struct h5_buf *out, const struct h5_buf *json);
 
 /* ---- the tree: zarr_tree.c ---- */
 
+/* An object of the tree, for h5_view_begin(). */
+struct h5_view h5_zarr_view(const struct h5_view *root, struct h5_file *file, uint64_t address);
+
 struct h5_zarr_level;
 
 /* Goes over all objects of the tree, from the root on, each before those below it:

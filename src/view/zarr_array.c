@@ -3,6 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -156,10 +158,11 @@ int h5_zarr_array_init(struct h5_zarr_array *a, enum h5_zarr_version version,
 
 void h5_zarr_array_fit(struct h5_zarr_array *a, uint64_t room)
 {
-	uint64_t last = a->chunks ? (a->chunks - 1) * a->chunk_bytes : 0;
+	uint64_t end = a->chunk_bytes, stride = a->dataset->type->size;
 
-	/* Only if rows of the first dimensions are cut do chunks lie one behind the other. */
-	if (last + a->chunk_bytes <= room && last + a->chunk_bytes >= a->dataset->size)
+	for (unsigned d = a->dataset->space.rank; a->chunks && d-- > 0; stride *= a->shape[d])
+		end += (a->grid[d] - 1) * a->chunk[d] * stride;
+	if (end <= room)
 		return;
 	cut_rows(a, UINT64_MAX);
 	count_chunks(a);
@@ -276,6 +279,19 @@ int h5_zarr_is_complete(const struct h5_zarr_array *a, bool *complete)
 		h5_chunk_cursor_release(a->dataset->index, &cursor);
 	*complete = !rc && number == a->chunks;
 	return rc;
+}
+
+void h5_zarr_chunk_name(const struct h5_zarr_array *a, uint64_t number, char name[H5_ZARR_NAME_MAX + 1])
+{
+	uint64_t scaled[H5_RANK_MAX];
+	size_t n = 0;
+
+	h5_whole_chunk_scaled(a->grid, a->rank, number, scaled);
+	strcpy(name, "0");
+	/* 32 coordinates whose product is below 2^61 have fewer than 92 digits. */
+	for (unsigned d = 0; d < a->rank; d++)
+		n += (size_t)snprintf(name + n, H5_ZARR_NAME_MAX + 1 - n, d ? ".%" PRIu64 : "%" PRIu64,
+				      scaled[d]);
 }
 
 /* ---- bytes of chunks ---- */

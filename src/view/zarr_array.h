@@ -37,8 +37,8 @@ const struct h5_datatype *h5_zarr_type(const struct h5_dataset *dataset);
 /* -ENOENT: Zarr has no such array. */
 int h5_zarr_array_init(struct h5_zarr_array *array, enum h5_zarr_version version,
 		       const struct h5_dataset *dataset);
-/* The array in one chunk, or in chunks that all lie whole in `room` bytes from the begin of the dataset on.
- * For arrays that are not chunked. */
+/* For an array that is not chunked: if not all of its chunks lie whole in `room` bytes from the begin of the
+ * dataset on, makes it one chunk. */
 void h5_zarr_array_fit(struct h5_zarr_array *array, uint64_t room);
 
 /* ---- chunks ---- */
@@ -62,6 +62,9 @@ struct h5_zarr_chunk {
 /* Finds the chunk of the number, which is less than `chunks`. -ENOENT: it is not stored. */
 int h5_zarr_chunk_find(const struct h5_zarr_array *array, struct h5_chunk_cursor *cursor, uint64_t number,
 		       struct h5_zarr_chunk *chunk);
+/* Its name in version 2. */
+enum { H5_ZARR_NAME_MAX = 255 };
+void h5_zarr_chunk_name(const struct h5_zarr_array *array, uint64_t number, char name[H5_ZARR_NAME_MAX + 1]);
 /* n bytes at the offset, all inside the size of a chunk that is not made. */
 int h5_zarr_chunk_read(const struct h5_zarr_array *array, const struct h5_zarr_chunk *chunk, uint64_t offset,
 		       uint8_t *buf, size_t n);

@@ -74,22 +74,29 @@ static bool is_above(const struct h5_zarr_tree *tree, const struct h5_file *file
 	return false;
 }
 
+struct h5_view h5_zarr_view(const struct h5_view *root, struct h5_file *file, uint64_t address)
+{
+	struct h5_view v = {.ops = root->ops,
+			    .file = file,
+			    .address = address,
+			    .context = {.file = file, .arg = root->context.arg},
+			    .tree = root->tree,
+			    .state = root->state};
+
+	/* Paths are known of the mounted file alone. */
+	if (file == root->file)
+		v.context.object_path = root->context.object_path;
+	else
+		v.state ^= h5_file_number(root->file) << 32 ^ h5_file_number(file) << 32;
+	return v;
+}
+
 /* Makes an object the present one. -ENOENT: it is not shown. */
 static int show(struct h5_zarr_tree *tree, struct h5_file *file, uint64_t address)
 {
-	const struct h5_view *root = tree->view;
 	int rc;
 
-	tree->object = (struct h5_view){.ops = root->ops,
-					.file = file,
-					.address = address,
-					.context = {.file = file, .arg = root->context.arg},
-					.tree = root->tree,
-					.state = root->state};
-	if (file == root->file)
-		tree->object.context.object_path = root->context.object_path;
-	else
-		tree->object.state ^= h5_file_number(root->file) << 32 ^ h5_file_number(file) << 32;
+	tree->object = h5_zarr_view(tree->view, file, address);
 	rc = h5_view_begin(&tree->object, NULL);
 	if (rc == -ENOENT && tree->dimensions && tree->object.dataset)
 		rc = 0;

@@ -3,9 +3,11 @@
 import errno
 import json
 import os
+import subprocess
 import warnings
 
 import dask
+import fsspec
 import h5py
 import netCDF4
 import numcodecs
@@ -15,16 +17,18 @@ import xarray
 import zarr
 
 import zarrlib
-from mountlib import Mount, MountCase, main, read
+from mountlib import Mount, main, read
+from viewlib import ViewCase
 
 warnings.simplefilter("ignore")
 
 
-class Zarr(MountCase):
+class Zarr(ViewCase):
     def check(self, path, **attributes):
         with h5py.File(path) as f, Mount(path) as m:
             group = zarr.open_consolidated(m.at(".h5fs/zarr"), mode="r")
             count = zarrlib.compare(self, f, group, m.at(".h5fs/zarr3"))
+            self.assertEqual(zarrlib.compare(self, f, zarrlib.references(read(m.at(".h5fs/kerchunk.json")))), count)
             wanted = zarrlib.attributes(f)
             found = dict(group.attrs)
             self.assertEqual(set(found), set(wanted))
@@ -186,6 +190,10 @@ class Zarr(MountCase):
             mean = xarray.open_zarr(m.at(".h5fs/zarr"), drop_variables="both")["temp"].mean("time").values
             with xarray.open_dataset(path, drop_variables="both") as expected:
                 numpy.testing.assert_allclose(mean, expected["temp"].mean("time"), rtol=1e-5)
+            with xarray.open_dataset(path, drop_variables=["both", "unwritten"]) as expected:
+                refs = fsspec.filesystem("reference", fo=m.at(".h5fs/kerchunk.json")).get_mapper("")
+                got = xarray.open_zarr(refs, consolidated=False, drop_variables=["both", "unwritten"])
+                xarray.testing.assert_identical(got.load(), expected.load())
             self.assertEqual(zarr.open(m.at(".h5fs/zarr/both"), mode="r").attrs["_ARRAY_DIMENSIONS"], ["both", "corner"])
             self.assertNotIn("corner", os.listdir(m.at(".h5fs/zarr")))
 
@@ -209,6 +217,43 @@ class Zarr(MountCase):
         with open(path, "r+b") as f:
             f.write(b"MATLAB 7.3 MAT-file".ljust(512))
         self.assertEqual(self.check(path), 3)
+
+    def run_kerchunk(self, *arguments):
+        return subprocess.run([os.environ["H5FS"], "--kerchunk", *arguments], capture_output=True, check=True)
+
+    def test_kerchunk(self):
+        """The file is the same whoever makes it and however it is read; each reference is to the bytes of a chunk."""
+        path = self.file("k \u00e9.h5")
+        with h5py.File(path, "w", userblock_size=1024) as f:
+            d = f.create_dataset("many", (10**6, 9000), "u1", chunks=(1, 1), maxshape=(None, None))
+            d[:60, :100] = numpy.arange(6000).reshape(60, 100)
+            f["odd"] = numpy.arange(300001, dtype="f8")
+            f["group/\u4e2d"] = [1]
+            f.create_dataset("group/lzf", data=numpy.arange(9), chunks=(3,), compression="lzf")
+            f.create_dataset("left out", data=numpy.zeros(400000), compression="lzf")
+            f.attrs["text"] = "\u00e9 \"\\"
+        run = self.run_kerchunk(path)
+        self.assertIn(b"left out is left out", run.stderr)
+        with h5py.File(path) as f, open(path, "rb") as raw, Mount(path) as m:
+            self.assertRanges(m.at(".h5fs/kerchunk.json"), run.stdout)
+            self.assertEqual(read(m.at(".h5fs/kerchunk.json")), run.stdout)
+            refs = json.loads(run.stdout)["refs"]
+            self.assertEqual(sum(name.startswith("many/") for name in refs), 6002)
+            self.assertFalse([name for name in refs if name.startswith("left")])
+            for name in "many/0.0", "many/59.99", "many/7.80":
+                url, offset, size = refs[name]
+                self.assertEqual((url, size), ("file://" + os.path.realpath(path), 1))
+                raw.seek(offset)
+                self.assertEqual(raw.read(size)[0], f["many"][tuple(map(int, name[5:].split(".")))])
+            group = zarrlib.references(run.stdout)
+            for name in "odd", "group/\u4e2d", "group/lzf":
+                numpy.testing.assert_array_equal(group[name][...], f[name][...])
+            self.assertEqual(group.attrs["text"], f.attrs["text"])
+            # The chunks of odd need not end with the dataset, but with the file.
+            for url, offset, size in (ref for ref in refs.values() if isinstance(ref, list)):
+                self.assertLessEqual(offset + size, os.path.getsize(path))
+        for given, shown in (("s3://bucket/k.h5", "s3://bucket/k.h5"), ("https://host/k.h5?secret=1#x", "https://host/k.h5"), ("k.h5", "k.h5")):
+            self.assertEqual(json.loads(self.run_kerchunk("-o", f"kerchunk_url={given}", path).stdout)["refs"]["odd/0"][0], shown)
 
     def test_links(self):
         with h5py.File(self.file("other.h5"), "w") as f:
