@@ -58,7 +58,7 @@ _h5fs()
 		local IFS=$'\n'
 		COMPREPLY=($(compgen -d -- "$current"))
 	elif [[ $current == -* ]]; then
-		COMPREPLY=($(compgen -W "-d -f -h -o -q -s -u -V --cat --check --extract --help --json --list --reclaim --recover --version" -- "$current"))
+		COMPREPLY=($(compgen -W "-d -f -h -o -q -s -u -V --cat --check --extract --help --json --kerchunk --list --reclaim --recover --version" -- "$current"))
 	else
 		compopt -o filenames 2>/dev/null
 		local IFS=$'\n'

@@ -52,6 +52,7 @@ complete -c h5fs -s h -l help -d 'a summary of the options'
 complete -c h5fs -s V -l version -d versions
 complete -c h5fs -l cat -d 'print a file that a mount would show'
 complete -c h5fs -l check -d 'verify all that the file holds'
+complete -c h5fs -l kerchunk -d 'print where chunks lie, for fsspec'
 complete -c h5fs -l list -d 'print what a mount would show'
 complete -c h5fs -l extract -d 'copy what a mount would show into a new directory'
 complete -c h5fs -l json -d '--list prints JSON'

@@ -216,7 +216,7 @@ class Names(Command):
     def test_one_too_long_for_a_journal(self):
         """It can be looked at all the same, and a writer of SWMR is not kept out."""
         path = self.make("n" * 252 + ".h5", libver="latest")
-        for command in "--check", "--list":
+        for command in "--check", "--list", "--kerchunk":
             run = subprocess.run([H5FS, command, path], capture_output=True, text=True, timeout=SOON)
             self.assertEqual((run.returncode, run.stderr), (0, ""))
         for options in None, "swmr":
@@ -424,7 +424,7 @@ class Statuses(Command):
             f.seek(address)
             f.write(b"XXXX")
         before = read(path)
-        for arguments, status in ((["--check", path], 12), (["--list", path], 12), (["--recover", path], 12), (["-V"], 12),
+        for arguments, status in ((["--check", path], 12), (["--list", path], 12), (["--kerchunk", path], 12), (["--recover", path], 12), (["-V"], 12),
                                   (["-h"], 12), (["--check", damaged], 4)):
             for redirection, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor"),
                                         ("<&- >&-", "Bad file descriptor")):
@@ -531,7 +531,8 @@ class Words(Command):
         self.assertRegex(line, r"^h5fs: missing argument after .-o. \(h5fs -h ")
 
     def test_missing_and_too_many_arguments(self):
-        for arguments in [], ["a.h5", "m", "n"], ["--check"], ["--list", "a.h5", "m", "n"], ["--recover", "a.h5", "m"]:
+        for arguments in [], ["a.h5", "m", "n"], ["--check"], ["--list", "a.h5", "m", "n"], ["--kerchunk", "a.h5", "m"],
+                          ["--recover", "a.h5", "m"]:
             status, (line,) = self.refusal(*arguments)
             self.assertEqual(status, 2, line)
 
