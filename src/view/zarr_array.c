@@ -34,19 +34,22 @@ static bool has_name_in_v3(const char *dtype, size_t n)
 	return n > 3 && strchr("biufcS", dtype[2]);
 }
 
-static bool has_type(const struct h5_dataset *dataset, enum h5_zarr_version version)
+/* 0: Zarr has the type. */
+static int check_type(const struct h5_dataset *dataset, enum h5_zarr_version version)
 {
 	struct h5_buf dtype;
 	bool good;
+	int rc;
 
 	if (is_strings(dataset->type))
-		return true;
+		return 0;
 	h5_buf_init(&dtype, DTYPE_MAX);
-	good = h5_datatype_zarr(h5_zarr_type(dataset), &dtype) && !dtype.err;
-	if (good && version == H5_ZARR_V3)
+	good = h5_datatype_zarr(h5_zarr_type(dataset), &dtype);
+	rc = dtype.err;
+	if (!rc && good && version == H5_ZARR_V3)
 		good = dtype.data[0] == '"' && has_name_in_v3(dtype.data, dtype.size);
 	h5_buf_release(&dtype);
-	return good;
+	return h5_is_passing(rc) ? rc : rc || !good ? -ENOENT : 0;
 }
 
 /* ---- filters ---- */
@@ -146,11 +149,15 @@ static bool set_chunks(struct h5_zarr_array *a)
 int h5_zarr_array_init(struct h5_zarr_array *a, enum h5_zarr_version version,
 		       const struct h5_dataset *dataset)
 {
+	int rc;
+
 	*a = (struct h5_zarr_array){
 		.dataset = dataset, .version = version, .is_strings = is_strings(dataset->type)};
-	if (dataset->space.kind == H5_SPACE_NULL || dataset->size == UINT64_MAX ||
-	    !has_type(dataset, version) || !set_chunks(a))
+	if (dataset->space.kind == H5_SPACE_NULL || dataset->size == UINT64_MAX || !set_chunks(a))
 		return -ENOENT;
+	rc = check_type(dataset, version);
+	if (rc)
+		return rc;
 	if (a->is_chunked)
 		find_codecs(a);
 	return 0;
