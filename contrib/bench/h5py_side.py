@@ -5,6 +5,8 @@
     h5py_side.py lines FILE SOURCE COUNT BATCH      so many lines at once
     h5py_side.py create FILE FOLDER         a dataset for each file of the folder
     h5py_side.py remove FILE FOLDER         that is done, and then removed
+    h5py_side.py dask FILE                  (deflated, by dask's threads)
+    h5py_side.py zarr FOLDER                the same from a Zarr group, without h5py
     h5py_side.py walk URL DRIVER            all datasets; DRIVER: fsspec, or ros3, which is libhdf5's own
     h5py_side.py remote URL DRIVER DATASET  a whole dataset"""
 import os
@@ -21,6 +23,27 @@ def whole(path):
         dataset = f["data"]
         dataset.read_direct(numpy.empty(dataset.shape, dataset.dtype))
     return time.perf_counter() - start
+
+
+def greatest(dataset):
+    """Seconds that dask's threads take to read a dataset, with no work on the values to speak of."""
+    import dask.array
+
+    start = time.perf_counter()
+    blocks = dask.array.from_array(dataset, chunks=tuple(4 * n for n in dataset.chunks))
+    blocks.max().compute(scheduler="threads")
+    return time.perf_counter() - start
+
+
+def dask(path):
+    with h5py.File(path) as f:
+        return greatest(f["data"])
+
+
+def zarr(folder):
+    import zarr as library
+
+    return greatest(library.open_consolidated(folder, mode="r")["data"])
 
 
 def append(path, source, count):
@@ -94,4 +117,5 @@ def remote(url, driver, name):
     return time.perf_counter() - start
 
 
-print({"walk": walk, "remote": remote, "whole": whole, "append": append, "lines": lines, "create": create, "remove": remove}[sys.argv[1]](*sys.argv[2:]))
+print({"walk": walk, "remote": remote, "whole": whole, "append": append, "lines": lines, "create": create, "remove": remove, "dask": dask,
+       "zarr": zarr}[sys.argv[1]](*sys.argv[2:]))

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "view/npy_header.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ static void find_codecs(struct h5_zarr_array *a)
 	const struct h5_pipeline *p = &a->dataset->pipeline;
 	unsigned n = p->count;
 
-	a->is_passed = !a->is_strings;
+	a->is_passed = !a->is_strings && !a->has_spaces;
 	a->has_checksum = n && p->filters[n - 1].id == FLETCHER32;
 	a->codecs = n - a->has_checksum;
 	for (unsigned i = 0; i < a->codecs; i++)
@@ -151,8 +152,10 @@ int h5_zarr_array_init(struct h5_zarr_array *a, enum h5_zarr_version version,
 {
 	int rc;
 
-	*a = (struct h5_zarr_array){
-		.dataset = dataset, .version = version, .is_strings = is_strings(dataset->type)};
+	*a = (struct h5_zarr_array){.dataset = dataset,
+				    .version = version,
+				    .is_strings = is_strings(dataset->type),
+				    .has_spaces = h5_npy_has_spaces(dataset->type)};
 	if (dataset->space.kind == H5_SPACE_NULL || dataset->size == UINT64_MAX || !set_chunks(a))
 		return -ENOENT;
 	rc = check_type(dataset, version);
@@ -238,7 +241,7 @@ int h5_zarr_chunk_find(const struct h5_zarr_array *a, struct h5_chunk_cursor *cu
 			return rc ? rc : -ENOENT;
 		find_stored(a, c);
 	}
-	if (a->is_strings) {
+	if (a->is_strings || a->has_spaces) {
 		c->source = H5_ZARR_MADE;
 		c->size = 0;
 	}

@@ -28,6 +28,7 @@ struct h5_zarr_array {
 	bool has_checksum;	    /* then their last 4 bytes are left out */
 	unsigned codecs;	    /* passed: so many of the first filters are codecs */
 	bool is_strings;	    /* of variable length */
+	bool has_spaces;	    /* which pad strings, as NumPy's zeros do */
 };
 
 #define H5_ZARR_CHUNKS_MAX (UINT64_C(1) << 61)

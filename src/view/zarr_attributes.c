@@ -6,6 +6,9 @@
 #include "format/convert.h"
 #include "view/zarr.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { VALUE_MAX = 1 << 20 /* bytes; a longer value is left out */ };
@@ -27,24 +30,29 @@ static bool has_form(const struct h5_datatype *t)
 	return !h5_datatype_has_references(t) && t->class != H5_CLASS_OPAQUE && t->class != H5_CLASS_TIME;
 }
 
-/* JSON has no NaN and no infinities, but all who read and write attributes of Zarr take these words. A whole
- * number stays a float. */
+/* Readers have doubles: the shortest decimal that is the very same double, with a point or an exponent. JSON
+ * has no NaN and no infinities, but all who read and write attributes of Zarr take these words. */
 static int add_float(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
 		     struct h5_buf *out)
 {
-	size_t begin = out->size, digits = 0;
-	int rc = h5_value_json(context, t, data, out);
+	static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+	double value;
+	char text[32];
 
-	if (rc)
-		return rc;
-	if (out->data[begin] == '"') {
-		memmove(out->data + begin, out->data + begin + 1, out->size - begin - 2);
-		out->size -= 2;
-		return 0;
+	if (!h5_datatype_is_ieee_float(t))
+		return h5_value_json(context, t, data, out);
+	h5_convert_to_doubles(t, data, 1, &value);
+	if (!isfinite(value)) {
+		h5_buf_text(out, words[isnan(value) ? 0 : value > 0 ? 1 : 2]);
+		return out->err;
 	}
-	for (size_t i = begin; i < out->size; i++)
-		digits += out->data[i] == '-' || (out->data[i] >= '0' && out->data[i] <= '9');
-	if (digits == out->size - begin)
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof text, "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	h5_buf_text(out, text);
+	if (!strpbrk(text, ".e"))
 		h5_buf_text(out, ".0");
 	return out->err;
 }

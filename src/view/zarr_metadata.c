@@ -1,6 +1,7 @@
 /* The metadata of an array: `.zarray` of version 2, `zarr.json` of version 3. */
 #include "base/base64.h"
 #include "base/checked.h"
+#include "view/npy_header.h"
 #include "view/zarr.h"
 
 #include <stdlib.h>
@@ -244,16 +245,17 @@ static int add_element(const struct h5_view *v, const struct h5_zarr_array *a, c
 static int add_fill(const struct h5_view *v, const struct h5_zarr_array *a, char kind, struct h5_buf *out)
 {
 	const struct h5_dataset *d = a->dataset;
-	uint8_t *zeros;
+	uint8_t *value = calloc(1, d->type->size);
 	int rc;
 
-	if (d->fill && !d->fill_never)
-		return add_element(v, a, kind, d->fill, out);
-	zeros = calloc(1, h5_zarr_type(d)->size);
-	if (!zeros)
+	if (!value)
 		return -ENOMEM;
-	rc = add_element(v, a, kind, zeros, out);
-	free(zeros);
+	if (d->fill && !d->fill_never)
+		memcpy(value, d->fill, d->type->size);
+	if (a->has_spaces)
+		h5_npy_replace_spaces(d->type, value);
+	rc = add_element(v, a, kind, value, out);
+	free(value);
 	return rc;
 }
 

@@ -203,6 +203,21 @@ static void use_file(const struct fuzz_walk *w, struct h5_node *node)
 
 /* ---- the tree ---- */
 
+/* Where the entries that are at hand end, others may come; they are where they are said to be. */
+static void use_positions(const struct fuzz_walk *w, struct h5_dir *dir)
+{
+	size_t count = h5_vfs_dir_count(dir), first;
+	uint64_t end = count ? h5_vfs_dir_next(dir, count - 1) : 0;
+
+	for (size_t i = 1; i < count && i < PAGE; i++) {
+		FUZZ_HOLDS(h5_vfs_dir_next(dir, i - 1) < h5_vfs_dir_next(dir, i));
+		FUZZ_HOLDS(!h5_vfs_dir_go(dir, h5_vfs_dir_next(dir, i - 1), &first) && first == i);
+	}
+	fuzz_request(w->budget);
+	if (!h5_vfs_dir_go(dir, end, &first))
+		FUZZ_HOLDS(first == h5_vfs_dir_count(dir) || h5_vfs_dir_next(dir, first) > end);
+}
+
 static void use_directory(const struct fuzz_walk *w, struct h5_node *node, unsigned depth);
 
 static void use_node(const struct fuzz_walk *w, struct h5_node *node, mode_t mode, unsigned depth)
@@ -269,6 +284,7 @@ static void use_directory(const struct fuzz_walk *w, struct h5_node *node, unsig
 	if (depth > DEPTH || h5_vfs_opendir(w->vfs, node, &dir))
 		return;
 	use_entries(w, node, dir, depth);
+	use_positions(w, dir);
 	h5_vfs_closedir(dir);
 }
 

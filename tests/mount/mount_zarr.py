@@ -47,6 +47,11 @@ class Zarr(ViewCase):
             f["no rows"] = numpy.zeros((0, 3))
             f["bool"] = [True, False]
             f["strings"] = numpy.array([b"a", b"bc", b"\xff"])
+            spaces = h5py.h5t.C_S1.copy()
+            spaces.set_size(5)
+            spaces.set_strpad(h5py.h5t.STR_SPACEPAD)
+            h5py.h5d.create(f.id, b"spaces", spaces, h5py.h5s.create_simple((3,)))
+            f["spaces"][...] = [b"a", b" bc", b""]
             f["text"] = ["", "a", "b\u00e9\u4e2d", "x" * 3000]
             f.create_dataset("texts", data=numpy.array([str(i) for i in range(35)], object).reshape(5, 7),
                              dtype=h5py.string_dtype(), chunks=(2, 3), compression=1)
@@ -61,11 +66,11 @@ class Zarr(ViewCase):
             f["type"] = numpy.dtype("f8")
             f["rows"] = pick.random((700, 50, 11))
             f["large rows"] = numpy.arange(3 * 5 * 200000, dtype="u1").reshape(3, 5, 200000)
-            for name, value in {"nan": numpy.nan, "inf": [numpy.inf, -numpy.inf, 1.5], "whole": 2.0, "int": 3, "one": [7],
+            for name, value in {"nan": numpy.nan, "inf": [numpy.inf, -numpy.inf, 1.5], "whole": 2.0, "single": numpy.float32(0.1), "half": numpy.array([0.1, 1e-7], "f2"), "int": 3, "one": [7],
                                 "text": "a\u00e9", "bytes": numpy.bytes_(b"fixed"), "texts": ["a", "b"], "matrix": [[1, 2], [3, 4]],
                                 "flag": True, "empty": h5py.Empty("S1"), "ref": f["bool"].ref, "big": 2**63 + 5}.items():
                 f.attrs[name] = f["rows"].attrs[name] = value
-        self.assertEqual(self.check(path), 26)
+        self.assertEqual(self.check(path), 27)
 
     def test_filters(self):
         """Chunks are passed on where Zarr has the filters; else they are decoded."""
