@@ -305,6 +305,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/remote_corpus.py \
 	tests/judge/tree_walk.py \
 	tests/judge/tunnel.py \
+	tests/judge/zarr_corpus.py \
 	tests/lib/make_worked_example.py \
 	tests/lib/mountlib.py \
 	tests/lib/remotelib.py \
@@ -321,7 +322,8 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/posixlib.py \
 	tests/lib/tree_steps.py \
 	tests/lib/tree_values.py \
-	tests/lib/viewlib.py
+	tests/lib/viewlib.py \
+	tests/lib/zarrlib.py
 
 TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
 # A mount without FUSE, for tests in Python.
@@ -520,6 +522,12 @@ conformance-remote: src/h5fs
 conformance-memory: src/h5fs
 	@$(need_conformance); \
 	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/memory_corpus.py $(CONFORMANCE)/corpus
+
+# The Zarr views of the common files.
+.PHONY: conformance-zarr
+conformance-zarr: src/h5fs
+	@$(need_conformance); sed 's|^|$(CONFORMANCE)/corpus/|' $(CONFORMANCE)/core.txt | \
+	H5FS='$(abs_builddir)/src/h5fs' xargs -d '\n' $(PYTHON3) $(srcdir)/tests/judge/zarr_corpus.py
 
 conformance-copy: src/h5fs
 	@$(need_conformance); \

@@ -44,7 +44,7 @@ def is_shown(dataset):
     kind = dataset.dtype
     if h5py.check_string_dtype(kind) and kind.kind == "O":
         return True
-    return not kind.hasobject
+    return not kind.hasobject and kind.base != numpy.dtype("longdouble")
 
 
 def values(dataset):
