@@ -158,7 +158,7 @@ static bool can_refer(const struct h5_view *v, const struct h5_zarr_array *a)
 {
 	const struct h5_dataset *d = a->dataset;
 
-	if (!is_in_file(v, d) || a->is_strings || a->has_spaces)
+	if (!is_in_file(v, d) || a->is_strings || a->has_padding)
 		return false;
 	return a->is_chunked ? a->is_passed : d->layout.class == H5_LAYOUT_CONTIGUOUS && !d->external;
 }

@@ -284,26 +284,3 @@ bool h5_npy_has_spaces(const struct h5_datatype *t)
 		return false;
 	}
 }
-
-void h5_npy_replace_spaces(const struct h5_datatype *t, uint8_t *element)
-{
-	size_t n = t->size;
-
-	switch (t->class) {
-	case H5_CLASS_STRING:
-		while (t->string.padding == H5_PAD_SPACEPAD && n && element[n - 1] == ' ')
-			element[--n] = 0;
-		break;
-	case H5_CLASS_ARRAY:
-		for (uint64_t i = 0; h5_npy_has_spaces(t->array.base) && i < t->array.count; i++)
-			h5_npy_replace_spaces(t->array.base, element + i * t->array.base->size);
-		break;
-	case H5_CLASS_COMPOUND:
-		for (unsigned i = 0; i < t->compound.count; i++)
-			h5_npy_replace_spaces(t->compound.members[i].type,
-					      element + t->compound.members[i].offset);
-		break;
-	default:
-		break;
-	}
-}

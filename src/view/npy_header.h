@@ -41,7 +41,5 @@ void h5_npy_header_release(struct h5_npy_header *header); /* may run twice */
 /* True: elements have strings that spaces pad, which an NPY file shows in another way: NumPy pads with zeros.
  */
 bool h5_npy_has_spaces(const struct h5_datatype *type);
-/* Replaces the spaces that pad strings by zeros, in one element. */
-void h5_npy_replace_spaces(const struct h5_datatype *type, uint8_t *element);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "view/npy_header.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,6 +52,62 @@ static int check_type(const struct h5_dataset *dataset, enum h5_zarr_version ver
 	return h5_is_passing(rc) ? rc : rc || !good ? -ENOENT : 0;
 }
 
+/* ---- padding of strings ---- */
+
+/* Bytes behind the NUL that ends a string may be anything. */
+static bool has_padding(const struct h5_datatype *t)
+{
+	bool has = false;
+
+	switch (t->class) {
+	case H5_CLASS_STRING:
+		return t->string.padding == H5_PAD_SPACEPAD ||
+		       (t->string.padding == H5_PAD_NULLTERM && t->size > 1);
+	case H5_CLASS_ARRAY:
+		return has_padding(t->array.base);
+	case H5_CLASS_COMPOUND:
+		for (unsigned i = 0; i < t->compound.count; i++)
+			has |= has_padding(t->compound.members[i].type);
+		return has;
+	default:
+		return false;
+	}
+}
+
+static void replace_in_string(const struct h5_datatype *t, uint8_t *element)
+{
+	size_t n = t->size;
+
+	if (t->string.padding == H5_PAD_NULLTERM)
+		n = strnlen((const char *)element, n);
+	while (t->string.padding == H5_PAD_SPACEPAD && n && element[n - 1] == ' ')
+		n--;
+	memset(element + n, 0, t->size - n);
+}
+
+void h5_zarr_replace_padding(const struct h5_datatype *t, uint8_t *element)
+{
+	const struct h5_member *m;
+
+	switch (t->class) {
+	case H5_CLASS_STRING:
+		replace_in_string(t, element);
+		break;
+	case H5_CLASS_ARRAY:
+		for (uint64_t i = 0; has_padding(t->array.base) && i < t->array.count; i++)
+			h5_zarr_replace_padding(t->array.base, element + i * t->array.base->size);
+		break;
+	case H5_CLASS_COMPOUND:
+		for (unsigned i = 0; i < t->compound.count; i++) {
+			m = &t->compound.members[i];
+			h5_zarr_replace_padding(m->type, element + m->offset);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
 /* ---- filters ---- */
 
 enum { DEFLATE = 1, FLETCHER32 = 3, BZIP2 = 307, BLOSC = 32001, ZSTD = 32015 };
@@ -82,7 +137,7 @@ static void find_codecs(struct h5_zarr_array *a)
 	const struct h5_pipeline *p = &a->dataset->pipeline;
 	unsigned n = p->count;
 
-	a->is_passed = !a->is_strings && !a->has_spaces;
+	a->is_passed = !a->is_strings && !a->has_padding;
 	a->has_checksum = n && p->filters[n - 1].id == FLETCHER32;
 	a->codecs = n - a->has_checksum;
 	for (unsigned i = 0; i < a->codecs; i++)
@@ -155,7 +210,7 @@ int h5_zarr_array_init(struct h5_zarr_array *a, enum h5_zarr_version version,
 	*a = (struct h5_zarr_array){.dataset = dataset,
 				    .version = version,
 				    .is_strings = is_strings(dataset->type),
-				    .has_spaces = h5_npy_has_spaces(dataset->type)};
+				    .has_padding = has_padding(dataset->type)};
 	if (dataset->space.kind == H5_SPACE_NULL || dataset->size == UINT64_MAX || !set_chunks(a))
 		return -ENOENT;
 	rc = check_type(dataset, version);
@@ -241,7 +296,7 @@ int h5_zarr_chunk_find(const struct h5_zarr_array *a, struct h5_chunk_cursor *cu
 			return rc ? rc : -ENOENT;
 		find_stored(a, c);
 	}
-	if (a->is_strings || a->has_spaces) {
+	if (a->is_strings || a->has_padding) {
 		c->source = H5_ZARR_MADE;
 		c->size = 0;
 	}

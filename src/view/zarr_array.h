@@ -28,13 +28,15 @@ struct h5_zarr_array {
 	bool has_checksum;	    /* then their last 4 bytes are left out */
 	unsigned codecs;	    /* passed: so many of the first filters are codecs */
 	bool is_strings;	    /* of variable length */
-	bool has_spaces;	    /* which pad strings, as NumPy's zeros do */
+	bool has_padding;	    /* strings are padded in another way than by NumPy's zeros, or may be */
 };
 
 #define H5_ZARR_CHUNKS_MAX (UINT64_C(1) << 61)
 
 /* The innermost type: that of the elements of an array type. */
 const struct h5_datatype *h5_zarr_type(const struct h5_dataset *dataset);
+/* Makes zeros of what follows a string in one element. */
+void h5_zarr_replace_padding(const struct h5_datatype *type, uint8_t *element);
 /* -ENOENT: Zarr has no such array. */
 int h5_zarr_array_init(struct h5_zarr_array *array, enum h5_zarr_version version,
 		       const struct h5_dataset *dataset);

@@ -69,36 +69,48 @@ static int add_element(const struct h5_value_context *context, const struct h5_d
 	return h5_value_json(context, t->class == H5_CLASS_ENUM ? t->enumeration.base : t, data, out);
 }
 
-static void add_brackets(struct h5_buf *out, const struct h5_dataspace *space, uint64_t i, char bracket)
+static void add_brackets(struct h5_buf *out, const uint64_t *dims, unsigned rank, uint64_t i, char bracket)
 {
-	for (unsigned d = space->rank; d-- > 0 && i % space->dims[d] == 0; i /= space->dims[d])
+	for (unsigned d = rank; d-- > 0 && i % dims[d] == 0; i /= dims[d])
 		h5_buf_byte(out, bracket);
+}
+
+/* Elements, at least one, nested by dimension. Those of an array type have dimensions of their own. */
+static int add_list(const struct h5_value_context *context, const struct h5_datatype *t, const uint64_t *dims,
+		    unsigned rank, uint64_t count, const uint8_t *data, struct h5_buf *out)
+{
+	int rc = 0;
+
+	for (uint64_t i = 0; i < count && !rc; i++) {
+		if (i)
+			h5_buf_byte(out, ',');
+		add_brackets(out, dims, rank, i, '[');
+		if (t->class == H5_CLASS_ARRAY)
+			rc = add_list(context, t->array.base, t->array.dims, t->array.rank, t->array.count,
+				      data + i * t->size, out);
+		else
+			rc = add_element(context, t, data + i * t->size, out);
+		add_brackets(out, dims, rank, i + 1, ']');
+		rc = rc ? rc : out->err;
+	}
+	return rc;
 }
 
 /* A single value stands alone, whatever the rank: netCDF-4 writes all numbers as arrays of one. */
 static int add_value(const struct h5_value_context *context, const struct h5_attribute *a, struct h5_buf *out)
 {
 	const struct h5_dataspace *space = &a->space;
-	int rc = 0;
 
 	if (space->kind == H5_SPACE_NULL) {
 		h5_buf_text(out, a->type->class == H5_CLASS_STRING ? "\"\"" : "null");
 		return out->err;
 	}
-	if (space->elements == 1)
-		return add_element(context, a->type, a->data, out);
 	if (!space->elements) {
 		h5_buf_text(out, "[]");
 		return out->err;
 	}
-	for (uint64_t i = 0; i < space->elements && !rc; i++) {
-		if (i)
-			h5_buf_byte(out, ',');
-		add_brackets(out, space, i, '[');
-		rc = add_element(context, a->type, a->data + i * a->type->size, out);
-		add_brackets(out, space, i + 1, ']');
-	}
-	return rc ? rc : out->err;
+	return add_list(context, a->type, space->dims, space->elements == 1 ? 0 : space->rank,
+			space->elements, a->data, out);
 }
 
 /* In version 3 xarray expects the fill value of floats in this form. */

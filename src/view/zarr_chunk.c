@@ -1,12 +1,11 @@
-/* Chunks of a Zarr array that are made from elements: strings of variable length, or padded with spaces, and
- * chunks that were stored without some of the filters. */
+/* Chunks of a Zarr array that are made from elements: strings of variable length, or padded in another way,
+ * and chunks that were stored without some of the filters. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/writer.h"
 #include "object/json.h"
 #include "store/pipeline.h"
-#include "view/npy_header.h"
 #include "view/zarr_array.h"
 
 #include <stdlib.h>
@@ -113,7 +112,7 @@ static int add_encoded(const struct h5_zarr_array *a, const uint8_t *data, struc
 	return out->err;
 }
 
-/* ---- strings that spaces pad ---- */
+/* ---- strings that are padded in another way ---- */
 
 static int add_replaced(const struct h5_zarr_array *a, uint8_t *data, struct h5_buf *out)
 {
@@ -121,7 +120,7 @@ static int add_replaced(const struct h5_zarr_array *a, uint8_t *data, struct h5_
 	int rc = 0;
 
 	for (size_t i = 0; i < all && !rc; i += size) {
-		h5_npy_replace_spaces(a->dataset->type, data + i);
+		h5_zarr_replace_padding(a->dataset->type, data + i);
 		rc = i / size % 4096 ? 0 : h5_interrupt_check();
 	}
 	h5_buf_add(out, data, all);
@@ -153,7 +152,7 @@ int h5_zarr_chunk_make(const struct h5_zarr_array *a, const struct h5_zarr_chunk
 	if (!rc && a->is_strings)
 		rc = add_strings(a, c, data, out);
 	else if (!rc)
-		rc = a->has_spaces ? add_replaced(a, data, out) : add_encoded(a, data, out);
+		rc = a->has_padding ? add_replaced(a, data, out) : add_encoded(a, data, out);
 	free(data);
 	h5_charge_release(&charge);
 	return rc;

@@ -52,6 +52,12 @@ class Zarr(ViewCase):
             spaces.set_strpad(h5py.h5t.STR_SPACEPAD)
             h5py.h5d.create(f.id, b"spaces", spaces, h5py.h5s.create_simple((3,)))
             f["spaces"][...] = [b"a", b" bc", b""]
+            ended = h5py.h5t.C_S1.copy()
+            ended.set_size(5)
+            how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            how.set_chunk((3,))
+            h5py.h5d.create(f.id, b"ended", ended, h5py.h5s.create_simple((3,)), how)
+            f["ended"].id.write_direct_chunk((0,), b"ab\0xyabcd\0\0rest")  # anything may follow the end of a string
             f["text"] = ["", "a", "b\u00e9\u4e2d", "x" * 3000]
             f.create_dataset("texts", data=numpy.array([str(i) for i in range(35)], object).reshape(5, 7),
                              dtype=h5py.string_dtype(), chunks=(2, 3), compression=1)
@@ -70,7 +76,7 @@ class Zarr(ViewCase):
                                 "text": "a\u00e9", "bytes": numpy.bytes_(b"fixed"), "texts": ["a", "b"], "matrix": [[1, 2], [3, 4]],
                                 "flag": True, "empty": h5py.Empty("S1"), "ref": f["bool"].ref, "big": 2**63 + 5}.items():
                 f.attrs[name] = f["rows"].attrs[name] = value
-        self.assertEqual(self.check(path), 27)
+        self.assertEqual(self.check(path), 28)
 
     def test_filters(self):
         """Chunks are passed on where Zarr has the filters; else they are decoded."""
