@@ -30,6 +30,28 @@ static bool has_form(const struct h5_datatype *t)
 	return !h5_datatype_has_references(t) && t->class != H5_CLASS_OPAQUE && t->class != H5_CLASS_TIME;
 }
 
+/* A float that is no double, nor narrower: the shortest decimal of its own. */
+static int add_unusual_float(const struct h5_value_context *context, const struct h5_datatype *t,
+			     const uint8_t *data, struct h5_buf *out)
+{
+	size_t begin = out->size;
+	bool is_whole = true;
+	int rc = h5_value_json(context, t, data, out);
+
+	if (rc)
+		return rc;
+	if (out->data[begin] == '"') {
+		out->size -= 2;
+		memmove(out->data + begin, out->data + begin + 1, out->size - begin);
+		return 0;
+	}
+	for (size_t i = begin; i < out->size; i++)
+		is_whole &= !strchr(".eE", out->data[i]);
+	if (is_whole)
+		h5_buf_text(out, ".0");
+	return out->err;
+}
+
 /* Readers have doubles: the shortest decimal that is the very same double, with a point or an exponent. JSON
  * has no NaN and no infinities, but all who read and write attributes of Zarr take these words. */
 static int add_float(const struct h5_value_context *context, const struct h5_datatype *t, const uint8_t *data,
@@ -40,7 +62,7 @@ static int add_float(const struct h5_value_context *context, const struct h5_dat
 	char text[32];
 
 	if (!h5_datatype_is_ieee_float(t))
-		return h5_value_json(context, t, data, out);
+		return add_unusual_float(context, t, data, out);
 	h5_convert_to_doubles(t, data, 1, &value);
 	if (!isfinite(value)) {
 		h5_buf_text(out, words[isnan(value) ? 0 : value > 0 ? 1 : 2]);
