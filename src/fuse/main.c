@@ -121,8 +121,10 @@ static int cat_path(struct command *c, struct h5_vfs *vfs, const char *path)
 {
 	int rc = h5_offline_cat(vfs, path, &c->result);
 
-	if (rc)
-		complain(c->options, c->result == H5_OFFLINE_NO_OUTPUT ? "standard output" : path, rc);
+	if (rc && c->result == H5_OFFLINE_NO_OUTPUT)
+		h5_log("standard output: %s", strerror(-rc));
+	else if (rc)
+		complain(c->options, path, rc);
 	return 0;
 }
 

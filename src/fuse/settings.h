@@ -16,7 +16,7 @@ enum h5_command {
 	H5_COMMAND_MOUNT,
 	H5_COMMAND_CAT, /* writes a file of the tree to standard output */
 	H5_COMMAND_CHECK,
-	H5_COMMAND_EXTRACT, /* copies the tree, or a part of it, into a directory */
+	H5_COMMAND_EXTRACT,  /* copies the tree, or a part of it, into a directory */
 	H5_COMMAND_KERCHUNK, /* prints where chunks lie */
 	H5_COMMAND_LIST,
 	H5_COMMAND_RECLAIM, /* gives unused space of the file back */

@@ -531,8 +531,8 @@ class Words(Command):
         self.assertRegex(line, r"^h5fs: missing argument after .-o. \(h5fs -h ")
 
     def test_missing_and_too_many_arguments(self):
-        for arguments in [], ["a.h5", "m", "n"], ["--check"], ["--list", "a.h5", "m", "n"], ["--kerchunk", "a.h5", "m"],
-                          ["--recover", "a.h5", "m"]:
+        for arguments in ([], ["a.h5", "m", "n"], ["--check"], ["--list", "a.h5", "m", "n"], ["--kerchunk", "a.h5", "m"],
+                          ["--recover", "a.h5", "m"]):
             status, (line,) = self.refusal(*arguments)
             self.assertEqual(status, 2, line)
 

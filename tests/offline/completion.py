@@ -72,7 +72,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.bash("h5fs -u "), {"folder"})
 
     def test_bash_options(self):
-        self.assertEqual(self.bash("h5fs --"), {"--cat", "--check", "--extract", "--help", "--json", "--list", "--reclaim", "--recover", "--version"})
+        self.assertEqual(self.bash("h5fs --"), {"--cat", "--check", "--extract", "--help", "--json", "--kerchunk", "--list", "--reclaim", "--recover", "--version"})
         for option in self.bash("h5fs -") - {"-o", "-d", "-f", "-s"}:
             run = subprocess.run([H5FS, option], capture_output=True, text=True, check=False)
             self.assertNotIn("unknown option", run.stderr)
