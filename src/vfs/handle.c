@@ -20,6 +20,7 @@
 
 enum {
 	IN_ORDER = 4 << 20, /* most bytes between two reads that count as in order */
+	LATE = 16,	    /* reads behind the front of a reader, one after another, that may be of the same one */
 	READS = 2,	    /* number of reads in order after which chunks are decoded ahead */
 	/* Bytes that are asked for ahead of a reader of a file that is far away: after the first read, after
 	 * some, and at most; and how many times as much as was read. */
@@ -232,9 +233,20 @@ static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset)
 		h5_dataset_want(dataset, from, to - from, H5_WANTED_SOON);
 }
 
-/* If a file is read in order, the chunks that come next are decoded in the background. The kernel reads ahead
- * in several requests at once, so they come in nearly that order. On a mount for writing nothing is decoded
- * ahead, since the background holds no lock. */
+/* True: the reader has gone elsewhere. The kernel reads ahead in several requests at once, and each thread
+ * runs when it may, so some that were sent long ago come late: these lie behind where the reader is, but not
+ * before where it began, and few of them come before it goes on. */
+static bool is_elsewhere(struct h5_handle *h, uint64_t offset)
+{
+	uint64_t read_to = h->read_to;
+
+	if (offset >= read_to)
+		return offset > read_to + IN_ORDER;
+	return read_to > offset + IN_ORDER && (offset < h->begin || ++h->late > LATE);
+}
+
+/* If a file is read in order, the chunks that come next are decoded in the background. On a mount for writing
+ * nothing is decoded ahead, since the background holds no lock. */
 static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t offset, size_t n)
 {
 	uint64_t read_to = h->read_to, window, from, to;
@@ -242,13 +254,15 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 
 	if (h->vfs->options.writable)
 		return;
-	if (offset > read_to + IN_ORDER || read_to > offset + IN_ORDER) {
-		h->in_order = 0;
+	if (is_elsewhere(h, offset)) {
+		h->in_order = h->late = 0;
 		h->read_to = h->ahead = h->wanted = offset + n;
 		h->begin = offset;
 		return;
 	}
 	raise(&h->read_to, offset + n);
+	if (offset + n > read_to)
+		h->late = 0;
 	if (h5_file_is_far(dataset->file) && (h->in_order || !offset))
 		want_ahead(h, dataset);
 	if (h->in_order < READS) {

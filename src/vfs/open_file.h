@@ -19,6 +19,7 @@ struct h5_handle {
 	/* Where such reads began; and, of a file that is far away, up to where bytes were asked for ahead. */
 	atomic_uint_fast64_t begin, wanted;
 	atomic_uint in_order;
+	atomic_uint late; /* reads since the last one that went further */
 	/* guarded by vfs->write_lock: */
 	struct h5_view_input input; /* ops NULL: the file was opened for reading */
 	/* NULL: what is written goes to the dataset itself; see vfs/replacing.h */

@@ -504,6 +504,11 @@ class ObjectServer:
         with self.lock:
             return Count(len(self.requests), sum(r.sent for r in self.requests), len({r.client for r in self.requests}))
 
+    def furthest(self):
+        """The last byte that was asked for."""
+        with self.lock:
+            return max((int(r.range.rpartition("-")[2]) for r in self.requests if r.range), default=0)
+
     def round_trips(self):
         """How many answers were waited for, one after another: the longest row of requests each of which began after the one before it
         had its answer."""

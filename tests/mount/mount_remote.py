@@ -173,6 +173,19 @@ class Together(Case):
         self.assertLess(trips, 6)
         self.assertLess(count.requests, 14)
 
+    def test_late_read(self):
+        """A read that comes after those behind it, as threads of the kernel's reading ahead may be late, ends no reading in order."""
+        with h5py.File(self.file("served", "l.h5"), "w") as f:
+            f.create_dataset("d", (80 * MIB,), "u1")[-1:] = 1
+        with self.serve() as server, Mount(server.url("l.h5")) as m, open(m.at("d"), "rb", buffering=0) as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            for place in 0, 3, 5.5, 1, 7.5:
+                os.pread(f.fileno(), 4096, int(place * MIB))
+            end = time.monotonic() + 10
+            while server.furthest() < 60 * MIB:
+                self.assertLess(time.monotonic(), end, f"only {server.furthest()} bytes were asked for ahead")
+                time.sleep(.01)
+
     def test_scattered_chunks(self):
         """Each index of chunks, with other data between the chunks."""
         rng = numpy.random.default_rng(2)
