@@ -20,8 +20,8 @@
 
 enum {
 	IN_ORDER = 4 << 20, /* most bytes between two reads that count as in order */
-	LATE = 16,	    /* reads behind the front of a reader, one after another, that may be of the same one */
-	READS = 2,	    /* number of reads in order after which chunks are decoded ahead */
+	LATE = 16, /* reads behind the front, one after another, that may still be of the same reader */
+	READS = 2, /* number of reads in order after which chunks are decoded ahead */
 	/* Bytes that are asked for ahead of a reader of a file that is far away: after the first read, after
 	 * some, and at most; and how many times as much as was read. */
 	WANTED_FIRST = 1 << 20,
