@@ -79,8 +79,9 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *offsets, str
 		} else {
 			memcpy(cursor->low, node->keys[i].offsets, size);
 			address = node->children[i];
-			if (cursor->moves)
-				h5_btree1_want(index->file, node, index->layout.rank, i, H5_WANT_NODES);
+			if (h5_chunk_cursor_reach(cursor))
+				h5_btree1_want(index->file, node, index->layout.rank, i,
+					       h5_chunk_cursor_reach(cursor));
 		}
 		h5_file_put(index->file, cursor->ref);
 		cursor->ref = NULL;

@@ -75,7 +75,7 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *scaled, stru
 {
 	const size_t size = index->layout.rank * sizeof *scaled;
 	uint8_t before[RECORD_MAX], after[RECORD_MAX];
-	struct h5_btree2_end end = {.before = before, .after = after, .walks = cursor->moves};
+	struct h5_btree2_end end = {.before = before, .after = after, .walks = h5_chunk_cursor_reach(cursor)};
 	struct sought sought = {index, scaled};
 	int rc = h5_btree2_seek(&index->btree2, compare, &sought, &end);
 

@@ -6,6 +6,7 @@
 #include "change/transaction.h"
 #include "chunk_index/private.h"
 #include "store/file.h"
+#include "store/want.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -36,6 +37,11 @@ bool h5_chunk_cursor_enter(const struct h5_chunk_index *index, struct h5_chunk_c
 	cursor->moves = cursor->held;
 	h5_chunk_cursor_release(index, cursor);
 	return false;
+}
+
+unsigned h5_chunk_cursor_reach(const struct h5_chunk_cursor *cursor)
+{
+	return cursor->reach ? cursor->reach : cursor->moves ? H5_WANT_NODES : 0;
 }
 
 int h5_chunk_cursor_hold(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, int rc)

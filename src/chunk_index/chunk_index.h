@@ -42,6 +42,8 @@ struct h5_chunk_cursor {
 	/* The cursor has a range, from `low` to before `high`, in the coordinates that the index sorts by. */
 	bool moves; /* it has left another block: what comes next will be read, too */
 	bool held;
+	unsigned reach; /* set by the caller: so many blocks that follow will be read, if there are; 0: it
+			 * depends on `moves` */
 	uint64_t low[H5_RANK_MAX], high[H5_RANK_MAX];
 	size_t next; /* in a node of a B-tree: the entry after the one that was found last */
 };

@@ -372,9 +372,9 @@ int h5_earray_open(struct h5_chunk_index *index)
 	return h5_chunk_element_check(index, header->client, header->element_size, "extensible array");
 }
 
-/* The data blocks from that of the position on, and the next super block, will be read. */
+/* So many data blocks from that of the position on, and the next super block, will be read. */
 static void want_blocks(const struct h5_chunk_index *index, const struct h5_earray_block *root,
-			const struct h5_earray_position *position)
+			const struct h5_earray_position *position, unsigned count)
 {
 	const struct h5_extensible_array_header *header = position->shape.header;
 	const struct h5_extensible_array_super *super = &position->shape.super;
@@ -385,7 +385,7 @@ static void want_blocks(const struct h5_chunk_index *index, const struct h5_earr
 
 	if (h5_earray_super_get(index, root, &position->shape, &ref, &block))
 		return;
-	for (uint64_t i = position->data_block; i < super->data_blocks && want.count < H5_WANT_NODES; i++)
+	for (uint64_t i = position->data_block; i < super->data_blocks && want.count < count; i++)
 		h5_want_add(&want, h5_earray_data_block_address(index, root, &position->shape, block, i),
 			    size);
 	if (super->number + 1 >= header->index_super_blocks && super->number + 1 < header->super_blocks)
@@ -398,7 +398,8 @@ static void want_blocks(const struct h5_chunk_index *index, const struct h5_earr
 }
 
 /* The same, if the file is far away. */
-static void want_next(const struct h5_chunk_index *index, const struct h5_earray_position *position)
+static void want_next(const struct h5_chunk_index *index, const struct h5_earray_position *position,
+		      unsigned count)
 {
 	const struct h5_earray_block *root;
 	struct h5_lru_entry *ref;
@@ -406,7 +407,7 @@ static void want_next(const struct h5_chunk_index *index, const struct h5_earray
 	if (position->in_index || position->shape.header->index_block == H5_UNDEF ||
 	    !h5_file_is_far(index->file) || h5_earray_root_get(index, position->shape.header, &ref, &root))
 		return;
-	want_blocks(index, root, position);
+	want_blocks(index, root, position, count);
 	h5_file_put(index->file, ref);
 }
 
@@ -422,8 +423,8 @@ static int seek(const struct h5_chunk_index *index, const uint64_t *number, stru
 		cursor->high[0] = UINT64_MAX;
 		return 0;
 	}
-	if (cursor->moves)
-		want_next(index, &position);
+	if (h5_chunk_cursor_reach(cursor))
+		want_next(index, &position, h5_chunk_cursor_reach(cursor));
 	rc = h5_earray_leaf_get(index, &position, &cursor->ref, &elements, &cursor->low[0], &cursor->high[0]);
 	cursor->block = elements;
 	/* beyond Max Index Set nothing is stored, whatever the leaf says */

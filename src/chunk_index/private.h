@@ -86,6 +86,8 @@ bool h5_chunk_cursor_covers(const struct h5_chunk_cursor *cursor, const uint64_t
  * puts it and its range into the cursor, and calls h5_chunk_cursor_hold(). */
 bool h5_chunk_cursor_enter(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor,
 			   const uint64_t *key, unsigned n);
+/* How many blocks that follow the one that is sought will be read soon; 0: it is not known that any will. */
+unsigned h5_chunk_cursor_reach(const struct h5_chunk_cursor *cursor);
 /* `rc`: the result of seeking, which it returns. After an error the cursor is empty. */
 int h5_chunk_cursor_hold(const struct h5_chunk_index *index, struct h5_chunk_cursor *cursor, int rc);
 

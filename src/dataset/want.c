@@ -15,10 +15,21 @@ static bool is_read(const struct h5_chunk_wanted *wanted, const struct h5_part *
 	return state == H5_CHUNK_AS_IT_IS && h5_part_size(part) >= h5_part_chunk_size(part) / 2;
 }
 
+enum { CHUNKS = 8 }; /* that are wanted at once for each node of the index that comes ahead */
+
+/* Nodes of the index that come ahead of n bytes. A reader that wants many chunks at once has read many. If
+ * then only a few nodes came, each few would take the time of an answer. */
+static unsigned reach_of(const struct h5_dataset *dataset, uint64_t n)
+{
+	uint64_t nodes = n / dataset->chunk_size / CHUNKS;
+
+	return nodes > H5_WANT_NODES ? (unsigned)h5_min(nodes, H5_WANT_NODES_MOST) : 0;
+}
+
 /* The chunks of n bytes from the offset. Stops at the first error: the read will report it. */
 static void find_chunks(const struct h5_dataset *dataset, uint64_t offset, uint64_t n, struct h5_want *want)
 {
-	struct h5_chunk_cursor cursor = {0};
+	struct h5_chunk_cursor cursor = {.reach = reach_of(dataset, n)};
 	struct h5_part_iterator parts;
 	struct h5_grid grid;
 

@@ -128,7 +128,7 @@ void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, uns
 {
 	struct h5_want want = {.file = file};
 	size_t size = h5_file_is_far(file) ? child_size(file, node, rank) : 0;
-	bool around = node->type == H5_BTREE1_GROUP || most == H5_WANT_NODES;
+	bool around = node->type == H5_BTREE1_GROUP || most <= H5_WANT_NODES_MOST;
 
 	for (unsigned i = first; size && i < node->count && want.count < most; i++)
 		h5_want_add(&want, node->children[i], size);

@@ -12,7 +12,8 @@ int h5_btree1_node_get(struct h5_file *file, uint64_t address, enum h5_btree1_ty
 		       int level, struct h5_lru_entry **ref, const struct h5_btree1_node **node);
 
 /* Tells a file that is far away that the children from the one of this number on will be read: nodes or
- * symbol table nodes. `most`: how many; H5_WANT_NODES: by a reader of chunks. */
+ * symbol table nodes. `most`: how many; up to
+ * H5_WANT_NODES_MOST: by a reader of chunks. */
 void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, unsigned rank, unsigned first,
 		    unsigned most);
 

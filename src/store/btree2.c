@@ -49,12 +49,12 @@ int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *hea
 	return 0;
 }
 
-/* The children from the one of this number on will be read, so many of them. H5_WANT_NODES: by a reader of
- * chunks. */
+/* The children from the one of this number on will be read, so many of them. Up to H5_WANT_NODES_MOST: by a
+ * reader of chunks. */
 static void want_children(struct h5_file *file, const struct h5_btree2_header *header,
 			  const struct h5_btree2_node *node, size_t first, size_t most)
 {
-	bool around = header->type < H5_BTREE2_CHUNK || most == H5_WANT_NODES;
+	bool around = header->type < H5_BTREE2_CHUNK || most <= H5_WANT_NODES_MOST;
 	struct h5_want want = {.file = file};
 
 	if (!node->level || !h5_file_is_far(file))
@@ -211,7 +211,7 @@ static int descend(struct search *s, struct h5_btree2_end *end, uint64_t *addres
 	*address = node->children[i].address;
 	*records = node->children[i].records;
 	if (end->walks)
-		want_children(s->tree->file, s->header, node, i, H5_WANT_NODES);
+		want_children(s->tree->file, s->header, node, i, end->walks);
 	h5_file_put(s->tree->file, end->ref);
 	end->ref = NULL;
 	return *address == H5_UNDEF ? h5_fail(-EUCLEAN, s->tree->address, "version 2 B-tree: no child node")

@@ -54,7 +54,7 @@ struct h5_btree2_end {
 	 * right after the node, which stand further up. */
 	uint8_t *before, *after;
 	bool has_before, has_after;
-	bool walks; /* set by the caller: the records that follow will be sought, too */
+	unsigned walks; /* set by the caller: so many nodes that follow will be read, too */
 };
 
 /* Sets all of *end that is not the caller's. */

@@ -147,7 +147,49 @@ static struct h5_lru_stats chunks_of(const struct opened *o)
 	return stats;
 }
 
+/* A file that is far away, of which the most ranges are noted that were wanted together. */
+static bool note_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when)
+{
+	const struct counting *c = (struct counting *)io;
+
+	(void)ranges;
+	if (when == H5_WANTED_AROUND && count > *c->reads)
+		*c->reads = (unsigned)count;
+	return true;
+}
+
+static int read_silently(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
+{
+	return h5_io_read_some(((struct counting *)io)->inner, offset, buf, n, got);
+}
+
+static struct h5_io *note_wants(void *arg, struct h5_io *inner)
+{
+	struct counting *c = (struct counting *)count_calls(arg, inner);
+
+	c->ops.read = read_silently;
+	c->ops.readv = NULL;
+	c->ops.want = note_want;
+	return &c->io;
+}
+
 /* ---- tests ---- */
+
+/* Few nodes come ahead of a reader that has just begun, more of one that wants many chunks at once. */
+START_TEST(nodes_of_an_index_far_away)
+{
+	struct h5_file_set_options options = with_workers(0);
+	struct opened o = {0};
+
+	options.wrap = note_wants;
+	open_dataset(&o, "tree", &options);
+	h5_dataset_want(o.dataset, 0, 64, H5_WANTED_SOON);
+	ck_assert_uint_eq(o.reads, 0);
+	h5_dataset_want(o.dataset, 0, o.size / 16, H5_WANTED_SOON); /* 256 chunks */
+	ck_assert_uint_eq(o.reads, 24);
+	close_dataset(&o);
+}
+END_TEST
 
 /* 4,096 chunks of 64 bytes, one behind the other in the file but for pages of the index. */
 START_TEST(neighbours_are_read_together)
@@ -342,4 +384,4 @@ END_TEST
 UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
 		{an_io_without_readv_serves, 4}, {a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3},
 		{readers_at_once, 2}, {what_comes_next_is_decoded_ahead, 1},
-		{not_too_much_is_decoded_ahead, 1})
+		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1})
