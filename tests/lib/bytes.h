@@ -4,8 +4,8 @@
 
 #include "base/lookup3.h"
 #include "store/file_set.h"
+#include "unit.h"
 
-#include <check.h>
 #include <stdbool.h>
 #include <string.h>
 

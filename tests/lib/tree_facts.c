@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/lookup3.h"
+#include "unit.h"
 #include "vfs/vfs.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>

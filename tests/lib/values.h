@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "object/value.h"
+#include "unit.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
