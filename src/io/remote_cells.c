@@ -133,7 +133,9 @@ uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number, b
 {
 	uint32_t i;
 
-	if (cells->empty == H5_NO_CELL && cells->spent.count + cells->kept.count)
+	/* Also if there are empty ones: memory that was used before is faster than new memory. */
+	if (cells->spent.count > cells->count / SPENT_SHARE ||
+	    (cells->empty == H5_NO_CELL && cells->spent.count + cells->kept.count))
 		evict(cells);
 	i = cells->empty;
 	if (i == H5_NO_CELL)

@@ -47,8 +47,9 @@ void h5_cells_release(struct h5_cells *cells); /* may run twice */
 
 /* The cell of these bytes; H5_NO_CELL: there is none. */
 uint32_t h5_cells_find(const struct h5_cells *cells, uint32_t file, uint64_t number);
-/* A cell for these bytes, which are not there; it is loading. A spent one makes room, or else the one that
- * nobody has used for longest. H5_NO_CELL: all are in use. */
+/* A cell for these bytes, which are not there; it is loading. If there are more than some spent ones, the
+ * oldest of these makes room; else one that is empty, or the one that nobody has used for longest.
+ * H5_NO_CELL: all are in use. */
 uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number, bool announced);
 /* A cell that was loading is ready, or has failed with that code. */
 void h5_cells_end(struct h5_cells *cells, uint32_t i, int code);

@@ -1,6 +1,7 @@
 /* What the daemon asks its fetcher for, and when: the test is the fetcher. */
 #include "base/checked.h"
 #include "io/remote.h"
+#include "io/remote_cells.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -261,6 +262,31 @@ END_TEST
 
 /* ---- */
 
+/* Who reads in order uses few cells again and again, though others are empty: new memory is slow. */
+START_TEST(cells_that_were_read_in_order_are_used_again)
+{
+	struct h5_cells cells;
+	uint32_t most = 0;
+
+	ck_assert_int_eq(h5_cells_open(&cells, 64), 0);
+	for (uint64_t number = 0; number < 1000; number++) {
+		uint32_t i = h5_cells_take(&cells, 0, number, true);
+
+		ck_assert_uint_ne(i, H5_NO_CELL);
+		if (i > most)
+			most = i;
+		h5_cells_end(&cells, i, 0);
+		h5_cells_hold(&cells, i);
+		h5_cells_use(&cells, i);
+		h5_cells_put(&cells, i);
+	}
+	ck_assert_uint_lt(most, 8);
+	ck_assert_uint_ne(h5_cells_find(&cells, 0, 999), H5_NO_CELL);
+	ck_assert_uint_ne(h5_cells_find(&cells, 0, 997), H5_NO_CELL);
+	h5_cells_release(&cells);
+}
+END_TEST
+
 START_TEST(a_file_that_has_changed_is_asked_for_no_more)
 {
 	uint8_t buf[10];
@@ -285,4 +311,4 @@ UNIT_MAIN("remote_plan", extents_are_joined_over_small_gaps, long_extents_are_cu
 	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
 	  metadata_bring_what_is_around_them, metadata_far_apart_come_alone,
 	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
-	  a_file_that_has_changed_is_asked_for_no_more)
+	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
