@@ -26,6 +26,7 @@ import time
 import urllib.parse
 
 SLICE = 65536
+SLICES = 100  # a second of a fast connection: more would take more of a processor than the clients do
 NO_BODY = hashlib.sha256(b"").hexdigest()
 SKEW = 900  # seconds that a signature's date may be off
 
@@ -325,8 +326,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def send_slowly(self, body):
         rate = self.rate or self.server.owner.rate
         began = time.monotonic()
-        for at in range(0, len(body), SLICE if not rate or rate > SLICE else 1 + rate // 16):
-            piece = body[at:at + (SLICE if not rate or rate > SLICE else 1 + rate // 16)]
+        size = 1 + int(rate) // 16 if rate and rate <= SLICE else max(SLICE, int(rate or 0) // SLICES)
+        for at in range(0, len(body), size):
+            piece = body[at:at + size]
             self.wfile.write(piece)
             self.request_now.sent += len(piece)
             if rate:
