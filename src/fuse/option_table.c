@@ -99,7 +99,7 @@ const struct h5_option h5_option_table[] = {
 	{"index_cache", "=SIZE", H5_OPTION_SIZE, INTO(set.block_cache), .most = SIZE_MAX,
 	 .help = "of decoded metadata blocks (a quarter of that)"},
 	{"remote_cache", "=SIZE", H5_OPTION_SIZE, INTO(fetcher.cache), .most = SIZE_MAX,
-	 .help = "of what comes from a URL (128M)"},
+	 .help = "of what comes from a URL (256M)"},
 	{"remote_whole", "=SIZE", H5_OPTION_SIZE, INTO(fetcher.whole), .most = (uint64_t)1 << 30,
 	 .help = "of files, together, that a server without ranges may send whole (0)"},
 	{"remote_tries", "=N", H5_OPTION_NUMBER, INTO(fetcher.tries), .least = 1, .most = 100,
