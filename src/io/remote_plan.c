@@ -6,13 +6,15 @@ enum {
 	BLOCK = 1 << 20, /* what is not announced comes in blocks */
 	SMALL_READ = 32 << 10,
 	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
-	AT_ONCE = 16,		/* parts of a long span that somebody waits for */
-	AHEAD = 4,		/* and of one that is read soon, beside others */
-	GAP = 256 << 10,	/* ranges with fewer bytes between them are asked for together */
-	AROUND_PART = 4 << 20,	/* bytes of a request for blocks of metadata, at most */
-	AROUND_MOST = 32 << 20, /* bytes that are brought at once of what lies around metadata */
-	CACHE_SHARE = 2,	/* of the cells for what a reader waits for */
-	ANNOUNCED_SHARE = 4,	/* of the cells are never for what was announced */
+	AT_ONCE = 16,		 /* parts of a long span that somebody waits for */
+	AHEAD = 4,		 /* and of one that is read soon, beside others */
+	GAP = 256 << 10,	 /* ranges with fewer bytes between them are asked for together */
+	AROUND_PART = 4 << 20,	 /* bytes of a request for blocks of metadata, at most */
+	AROUND_MOST = 32 << 20,	 /* bytes that are brought at once of what lies around metadata */
+	MARGIN_MOST = 512 << 10, /* bytes of these on each side */
+	MARGIN_LEAST = 128 << 10,
+	CACHE_SHARE = 2,     /* of the cells for what a reader waits for */
+	ANNOUNCED_SHARE = 4, /* of the cells are never for what was announced */
 	/* Requests that may be under way before one is sent for what is read soon, or at once: the rest is
 	 * for those who wait. */
 	SOON_MOST = 36,
@@ -185,19 +187,22 @@ static uint64_t size_of(struct wanted w)
 	return size;
 }
 
-/* Metadata that lie near each other come with all that is around them, which may be more metadata. Those of a
- * large file may lie so far apart that this would be all of its data: then only the gaps come that are worth
- * a request each, as long as they are not too much, either. */
+/* Metadata that lie near each other come with all that is around them, which may be more metadata, or the
+ * data that they lie among. Those of a large file may lie so far apart that this would be all of its data:
+ * then less around each comes, and at last only the gaps that are worth a request each, as long as they are
+ * not too much, either. */
 static void plan_around(struct wanted *w)
 {
 	uint64_t most = h5_min((uint64_t)w->r->cells.count / CACHE_SHARE * H5_REMOTE_CELL, AROUND_MOST);
-	uint64_t size;
 
-	w->margin = BLOCK / 2;
-	size = size_of(*w);
-	if (size <= most) {
-		w->part = h5_min(part_of(0, size / H5_REMOTE_CELL, AT_ONCE), AROUND_PART / H5_REMOTE_CELL);
-		return;
+	for (w->margin = MARGIN_MOST; w->margin >= MARGIN_LEAST; w->margin /= 2) {
+		uint64_t size = size_of(*w);
+
+		if (size <= most) {
+			w->part = h5_min(part_of(0, size / H5_REMOTE_CELL, AT_ONCE),
+					 AROUND_PART / H5_REMOTE_CELL);
+			return;
+		}
 	}
 	w->margin = 0;
 	w->gap = GAP;

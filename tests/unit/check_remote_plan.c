@@ -248,6 +248,21 @@ START_TEST(metadata_far_apart_come_alone)
 }
 END_TEST
 
+/* So little of them that not all data come: leaves of an index, among the chunks, are such. */
+START_TEST(less_is_around_metadata_if_that_is_much)
+{
+	begin(&scene, 2000 * (uint64_t)MIB, 256 * MIB);
+	want_every(&scene, 2 * MIB, 3 * MIB, 512, 40, H5_WANTED_AROUND);
+	ck_assert_uint_eq(scene.count, 40);
+	for (size_t i = 0; i < scene.count; i++) {
+		ck_assert_uint_le(scene.log[i].offset, (2 + 3 * i) * MIB - 256 * KIB);
+		ck_assert_uint_ge(scene.log[i].n, 512 * KIB);
+		ck_assert_uint_lt(scene.log[i].n, MIB);
+	}
+	end(&scene);
+}
+END_TEST
+
 /* They are not worth a request each, if what is between them is little. */
 START_TEST(metadata_that_lie_loosely_are_joined_as_far_as_that_is_little)
 {
@@ -309,6 +324,6 @@ END_TEST
 
 UNIT_MAIN("remote_plan", extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
 	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
-	  metadata_bring_what_is_around_them, metadata_far_apart_come_alone,
-	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
+	  metadata_bring_what_is_around_them, less_is_around_metadata_if_that_is_much,
+	  metadata_far_apart_come_alone, metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
 	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
