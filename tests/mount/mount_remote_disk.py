@@ -77,6 +77,12 @@ class Case(MountCase):
     def used(self):
         return sum(os.stat(path).st_blocks for path in self.stored()) * 512
 
+    def assertFetched(self, first, server):
+        """After these answers there were some with bytes."""
+        statuses = [r.status for r in server.requests]
+        self.assertEqual(statuses[:len(first)], first)
+        self.assertEqual(set(statuses[len(first):]), {206})
+
     def check(self, url, *arguments, data=None, **others):
         """Mounts and reads all; what the daemon said, and its statistics."""
         with self.mount(url, *arguments, **others) as m:
@@ -134,7 +140,10 @@ class Again(Case):
                 f.write(bytes(8 * 5))  # five blocks of the second mebibyte
             server.forget()
             self.check(server.url("x.h5"))
-            self.assertEqual([r.range for r in server.requests], [f"bytes=0-{MIB - 1}", f"bytes={MIB + 3 * BLOCK}-{MIB + 8 * BLOCK - 1}"])
+            self.assertEqual(server.requests[0].range, f"bytes=0-{MIB - 1}")
+            fetched = sorted(tuple(map(int, re.findall(r"\d+", r.range))) for r in server.requests[1:])  # in one piece, or in several
+            self.assertEqual((fetched[0][0], fetched[-1][1]), (MIB + 3 * BLOCK, MIB + 8 * BLOCK - 1))
+            self.assertEqual(server.count.bytes, 5 * BLOCK)
 
     def test_signed_urls(self):
         """Signatures differ with each mount, and are kept nowhere. Other parameters tell files apart."""
@@ -192,7 +201,7 @@ class Again(Case):
             server.rules.clear()
             server.forget()
             self.check(server.url("x.h5"))
-            self.assertEqual([r.status for r in server.requests], [304, 206, 206, 206])
+            self.assertFetched([304], server)
 
     def test_redirects(self):
         """Tags are those of the place where the file is."""
@@ -225,7 +234,7 @@ class Again(Case):
             server.rules[:0] = [[lambda r: r.path == "/latest", redirect("/x.h5", 302), None]]
             server.forget()
             self.check(server.url("latest"))
-            self.assertEqual([r.status for r in server.requests], [302, 304, 206])
+            self.assertFetched([302, 304], server)
 
     def test_object_store(self):
         keys = Keys("AKIDEXAMPLE", "key/+=", None, "eu-test-1")
@@ -251,7 +260,7 @@ class Again(Case):
             server.on("", confirm, None)
             server.forget()
             self.check(server.url("x.h5"))
-            self.assertEqual([r.status for r in server.requests], [304, 206])
+            self.assertFetched([304], server)
 
     def test_faults_of_the_server(self):
         with self.serve() as server:
