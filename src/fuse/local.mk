@@ -14,6 +14,8 @@ src_h5fs_SOURCES = \
 	src/fuse/invalidate.h \
 	src/fuse/landlock.c \
 	src/fuse/landlock.h \
+	src/fuse/libfuse_arguments.c \
+	src/fuse/libfuse_arguments.h \
 	src/fuse/log.c \
 	src/fuse/log.h \
 	src/fuse/loop.c \

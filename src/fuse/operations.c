@@ -140,6 +140,30 @@ static void reply_grown(struct h5_mount *m, struct h5_stale *stale)
 	h5_invalidator_add(m->invalidator, stale);
 }
 
+static void reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
+{
+	if (rc)
+		h5_request_fail_on(req, ino, what, rc);
+	else
+		fuse_reply_err(req, 0);
+}
+
+/* access(2) and chdir(2). The kernel asks only if it does not check permissions itself. Then the owner alone
+ * may enter the mount. */
+static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
+{
+	struct h5_mount *m = h5_request_begin(req);
+	struct stat st;
+	int rc = get_attr(m, ino, &st);
+
+	if (!rc && (mode_t)mask & ~(st.st_mode >> 6))
+		rc = -EACCES;
+	if (rc == -EACCES)
+		fuse_reply_err(req, EACCES); /* not a failure */
+	else
+		reply_done(req, ino, "access", rc);
+}
+
 /* Owner, group and mode are the mount's. To set them does nothing, so that `cp -p` and `tar` succeed. But if
  * other users can look, it is an error, so that nobody believes to have shut them out. */
 static int check_owner_and_mode(struct h5_mount *m, fuse_ino_t ino, const struct stat *wanted, int to_set)
@@ -205,14 +229,6 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		h5_request_fail(req, "statfs", rc);
 	else
 		fuse_reply_statfs(req, &st);
-}
-
-static void reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
-{
-	if (rc)
-		h5_request_fail_on(req, ino, what, rc);
-	else
-		fuse_reply_err(req, 0);
 }
 
 /* ---- extended attributes ---- */
@@ -539,6 +555,7 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.forget = op_forget,
 	.forget_multi = op_forget_multi,
 	.getattr = op_getattr,
+	.access = op_access,
 	.readlink = op_readlink,
 	.statfs = op_statfs,
 	.getxattr = op_getxattr,

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "fuse/helper.h"
+#include "fuse/libfuse_arguments.h"
 #include "fuse/option_table.h"
 #include "remote/url.h"
 
@@ -312,36 +313,6 @@ static void say(enum fuse_log_level level, const char *format, va_list args)
 	fprintf(stderr, "h5fs: %s" HELP "\n", line + (strncmp(line, "fuse: ", 6) ? 0 : 6));
 }
 
-static int add_argument(struct fuse_args *args, const char *arg)
-{
-	return fuse_opt_add_arg(args, arg) ? -ENOMEM : 0;
-}
-
-/* Leaves the options for libfuse in o->args. */
-static int mount_arguments(struct h5_options *o)
-{
-	char *name = NULL, *list = NULL;
-	int rc = asprintf(&name, "fsname=%s", o->file) < 0 ? -ENOMEM : 0;
-
-	if (rc)
-		return rc;
-	/* Escaped: a comma in the file's name does not end the option. */
-	if (fuse_opt_add_opt_escaped(&list, name) ||
-	    fuse_opt_add_opt(&list, "subtype=h5fs,nosuid,nodev,noexec,default_permissions") ||
-	    fuse_opt_add_opt(&list, o->set.writable ? "rw" : "ro") ||
-	    (o->allow_other && fuse_opt_add_opt(&list, "allow_other")))
-		rc = -ENOMEM;
-	if (!rc)
-		rc = add_argument(&o->args, "-o");
-	if (!rc)
-		rc = add_argument(&o->args, list);
-	if (!rc && o->debug)
-		rc = add_argument(&o->args, "-d");
-	free(list);
-	free(name);
-	return rc;
-}
-
 /* Opens the log before anything that may fail and be logged. */
 static int open_log(struct h5_options *o)
 {
@@ -548,7 +519,7 @@ static int interpret(struct command_line *line)
 		rc = find_kerchunk_url(o);
 	if (!rc)
 		rc = open_log(o);
-	return rc ? rc : mount_arguments(o);
+	return rc ? rc : h5_libfuse_arguments(o);
 }
 
 /* Takes the queries of URLs out of the command line that /proc shows. */

@@ -26,6 +26,8 @@ class Case(MountCase):
             f["d"] = numpy.arange(1000)
             f["other"] = h5py.ExternalLink("other.h5", "/d")
             f.create_dataset("rows", (0,), "<i8", maxshape=(None,), chunks=(8,))
+            f.create_group("group")
+            f["type"] = numpy.dtype("<i4")
         with h5py.File(self.file("other.h5"), "w") as f:
             f["d"] = 1
         self.point = self.file("mnt")
@@ -47,8 +49,38 @@ class Flags(Case):
     def test_always(self):
         for options in ("ro", "rw"):
             with Mount(self.path, options=options) as m:
-                self.assertLessEqual({options, "nosuid", "nodev", "noexec", "default_permissions"}, flags(m.path)[0])
+                self.assertLessEqual({options, "nosuid", "nodev", "noexec"}, flags(m.path)[0])
                 self.assertNotIn("allow_other", flags(m.path)[0])
+
+    def test_who_checks_modes(self):
+        """The kernel, but in mounts for writing only if others may enter or if options change owners or modes."""
+        for options, kernel in (("ro", True), ("rw", False), ("rw,allow_other", True), ("rw,fmask=022", True), ("rw,dmask=022", True),
+                                ("rw,uid=1", True), ("rw,gid=1", True), (f"rw,uid={os.getuid()}", False)):
+            with self.subTest(options=options), Mount(self.path, options=options) as m:
+                self.assertEqual("default_permissions" in flags(m.path)[0], kernel)
+
+    def test_access(self):
+        """access(2) tells what modes do, to root too."""
+        with Mount(self.path, options="rw") as m:
+            for name, right, allowed in (("rows", os.R_OK | os.W_OK, True), ("type", os.R_OK, True), ("type", os.W_OK, False),
+                                         ("d", os.X_OK, False), ("group", os.R_OK | os.W_OK | os.X_OK, True),
+                                         (".h5fs/json", os.R_OK | os.X_OK, True), (".h5fs/json", os.W_OK, False)):
+                with self.subTest(name=name, right=right):
+                    self.assertEqual(os.access(m.at(name), right), allowed)
+            self.assertErrno(errno.EPERM, os.open, m.at("type"), os.O_WRONLY)
+
+    def test_removing_takes_one_request(self):
+        with Mount(self.path, "-f", options="rw,debug") as m:
+            for i in range(20):
+                os.close(os.open(m.at("group", f"n{i}"), os.O_CREAT))
+            names = os.listdir(m.at("group"))
+            before = m.said().count("opcode: ")
+            for name in names:
+                os.unlink(m.at("group", name))
+            said = m.said()
+            self.assertEqual(said.count("opcode: UNLINK"), 20)
+            requests = said.count("opcode: ") - before - said.count("FORGET")
+            self.assertLess(requests, 25)
 
     def test_allow_other(self):
         for options, followed in (("allow_other", False), ("allow_other,external=beneath", True)):
@@ -90,7 +122,7 @@ class Point(Case):
             self.assertEqual(run.returncode, 0)
             self.assertEqual(os.listdir(self.point), ["d"])
             subprocess.run(["fusermount3", "-u", self.point], check=True)
-            self.assertEqual(len(os.listdir(self.point)), 3)
+            self.assertEqual(len(os.listdir(self.point)), 5)
 
     def test_stale(self):
         """A daemon and what should unmount for it, both killed."""
@@ -223,7 +255,7 @@ class End(Case):
             unmounter, = own_children(daemon)
             self.assertEqual(os.stat(f"/proc/{daemon}").st_uid, NOBODY)
             listing = subprocess.run(["ls", self.point], capture_output=True, check=True, **as_user).stdout
-            self.assertEqual(listing.split(), [b"d", b"other", b"rows"])
+            self.assertEqual(listing.split(), [b"d", b"group", b"other", b"rows", b"type"])
             os.kill(daemon, end)
             self.assertEqual(reap(daemon, 60), 0 if end == signal.SIGTERM else -end)
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
