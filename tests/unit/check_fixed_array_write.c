@@ -1,6 +1,7 @@
 /* Changes through the fixed array, the single chunk and the implicit index, against what libhdf5 makes of the
  * same sequence (tests/fixtures/fixed_array_write.py); tests/judge/index_structure.py compares. */
 #include "base/error.h"
+#include "crash_image.h"
 #include "index_target.h"
 
 #include <stdio.h>
@@ -220,6 +221,64 @@ START_TEST(only_cells_change_what_is_there)
 }
 END_TEST
 
+static uint64_t data_block(const struct target *t)
+{
+	enum { DATA_BLOCK = 16 }; /* its address, in the header */
+	uint64_t address;
+
+	SUCCEEDS(h5_file_read(t->file, h5_chunk_index_layout(t->index)->address + DATA_BLOCK, &address,
+			      sizeof address));
+	return address;
+}
+
+/* Between any two cells of a commit libhdf5 reads all that was there, and of what comes what has come. In a
+ * short page of an array that stays where it is: its bit in the bitmap comes after it. */
+START_TEST(killed_between_cells)
+{
+	static const struct {
+		const char *name;
+		uint64_t before, after;
+		bool stays;
+	} cases[] = {{"small", 3, 5, true},
+		     {"block", 100, 300, false},
+		     {"paged", 1000, 2050, false},
+		     {"short", 1024, 1090, true}};
+	static const char judge_states[] =
+		"import sys, glob, h5py, numpy as np\n"
+		"folder, name, before, after = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])\n"
+		"expected = (np.arange(after) * 7 + 3).astype('u1')\n"
+		"states = set()\n"
+		"for path in glob.glob(folder + '/' + name + '-*.h5'):\n"
+		"    found = h5py.File(path, 'r')['a'][:after]\n"
+		"    assert (found[:before] == expected[:before]).all(), path\n"
+		"    assert ((found == expected) | (found == 0)).all(), path\n"
+		"    states.add((found == expected).all())\n"
+		"assert states == {False, True}, states\n";
+	uint64_t before = cases[_i].before, after = cases[_i].after, address;
+	struct fault_io record = {0};
+	struct crash_image image = {0};
+	char prefix[128];
+	struct target t;
+
+	begin(&t, cases[_i].name, &record);
+	target_set_range(&t, 0, before);
+	SUCCEEDS(target_publish(&t, after));
+	address = data_block(&t);
+	crash_image_load(&image, t.scratch.path);
+	record.record = true;
+	target_set_range(&t, before, after);
+	SUCCEEDS(target_publish(&t, after));
+	ck_assert_int_eq(data_block(&t) == address, cases[_i].stays);
+	snprintf(prefix, sizeof prefix, "%s/%s", scratch_folder(), cases[_i].name);
+	ck_assert_uint_gt(crash_image_save_states(&image, &record, prefix), 1);
+	scratch_judge("/usr/bin/python3 -c \"%s\" %s %s %ju %ju", judge_states, scratch_folder(),
+		      cases[_i].name, (uintmax_t)before, (uintmax_t)after);
+	target_release(&t);
+	fault_io_release(&record);
+	free(image.data);
+}
+END_TEST
+
 /* Every call that writes fails once. What was not changed for that is changed by another try; but a block
  * that is new, and was torn while it was written again, is lost with the transaction. */
 START_TEST(every_write_can_fail)
@@ -264,4 +323,5 @@ END_TEST
 UNIT_MAIN_LOOPS("fixed_array_write", {appending_makes_what_libhdf5_makes, 8}, {rows_of_chunks, 1},
 		{pages_come_to_be_with_their_chunks, 1}, {trimming_leaves_what_libhdf5_leaves, 2},
 		{an_array_that_has_to_move, 2}, {a_single_chunk, 2}, {implicit_chunks_stay, 1},
-		{chunks_that_cannot_be, 1}, {only_cells_change_what_is_there, 5}, {every_write_can_fail, 4})
+		{chunks_that_cannot_be, 1}, {only_cells_change_what_is_there, 5}, {killed_between_cells, 4},
+		{every_write_can_fail, 4})
