@@ -294,4 +294,33 @@ START_TEST(shared_messages)
 }
 END_TEST
 
-UNIT_MAIN("header_edit", version_1, version_2, user_block, what_cannot_be_replaced, shared_messages)
+/* A message of an unknown type may say so. */
+START_TEST(headers_that_are_not_to_be_changed)
+{
+	static const char *const names[] = {"unknown1_08", "unknown2_08"};
+	struct fault_io fault;
+	struct scratch s;
+	uint64_t address;
+	uint8_t *body, *again;
+	size_t n, m;
+
+	begin(&s, &fault, "rare_headers");
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		ck_assert(find(&s, names[i], &address));
+		body = scratch_message(&s, address, H5_MSG_DATASPACE, &n);
+		body[n - 1] ^= 1;
+		ck_assert_int_eq(update(&s, address, H5_MSG_DATASPACE, body, n), -ENOTSUP);
+		ck_assert(!h5_tx_is_pending(s.file));
+		again = scratch_message(&s, address, H5_MSG_DATASPACE, &m);
+		ck_assert_uint_eq(m, n);
+		ck_assert_mem_eq(again, body, n - 1);
+		ck_assert_uint_eq(again[n - 1], body[n - 1] ^ 1);
+		free(again);
+		free(body);
+	}
+	end(&s, &fault);
+}
+END_TEST
+
+UNIT_MAIN("header_edit", version_1, version_2, user_block, what_cannot_be_replaced, shared_messages,
+	  headers_that_are_not_to_be_changed)
