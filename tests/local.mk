@@ -38,6 +38,7 @@ UNIT_TESTS = \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
+	tests/unit/check_header_limits \
 	tests/unit/check_heap \
 	tests/unit/check_holes \
 	tests/unit/check_journal \
@@ -446,6 +447,7 @@ JUDGED_TESTS = \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
+	tests/unit/check_header_limits \
 	tests/unit/check_replacement \
 	tests/unit/check_shape \
 	tests/unit/check_symbol_table_faults \
