@@ -182,6 +182,60 @@ START_TEST(v1_bad_nodes)
 }
 END_TEST
 
+/* A superblock of version 1, with the three K. */
+static void put_superblock1(struct image *m, unsigned leaf, unsigned internal, unsigned chunk)
+{
+	h5_buf_init(&m->bytes, 1 << 24);
+	h5_buf_add(&m->bytes, "\x89HDF\r\n\x1a\n", 8);
+	put(m, 1, 5);	       /* versions */
+	put(m, 8 | 8 << 8, 3); /* sizes of offsets and lengths */
+	put(m, leaf, 2);
+	put(m, internal, 2);
+	put(m, 0, 4); /* flags */
+	put(m, chunk, 2);
+	put(m, 0, 2);
+	put(m, 0, 8);	     /* base */
+	put(m, H5_UNDEF, 8); /* free space */
+	put(m, 1u << 24, 8); /* end */
+	put(m, H5_UNDEF, 8); /* driver information */
+	put(m, 0, 8);	     /* root: its name, */
+	put(m, 200, 8);	     /* header */
+	put(m, 0, 24);	     /* and no cache */
+	m->set = NULL;
+}
+
+static int found_k(struct image *m, int which, unsigned *k)
+{
+	if (which == 0)
+		return h5_symbol_node_k(m->file, k);
+	return h5_btree1_node_k(m->file, which == 1 ? H5_BTREE1_GROUP : H5_BTREE1_CHUNK, k);
+}
+
+/* The 2 K entries of a node are counted in 16 bits, and there are some. */
+START_TEST(v1_limits_of_k)
+{
+	static const unsigned good[] = {1, 32767}, bad[] = {0, 32768, 65535};
+
+	for (int which = 0; which < 3; which++)
+		for (size_t i = 0; i < 2 * 3; i++) {
+			unsigned ks[3] = {11, 12, 13}, k;
+			struct image m;
+
+			ks[which] = i % 2 ? good[i / 2 % 2] : bad[i / 2];
+			put_superblock1(&m, ks[0], ks[1], ks[2]);
+			image_open(&m);
+			for (int other = 0; other < 3; other++) {
+				bool is_bad = other == which && i % 2 == 0;
+
+				ck_assert_int_eq(found_k(&m, other, &k), is_bad ? -EUCLEAN : 0);
+				if (!is_bad)
+					ck_assert_uint_eq(k, ks[other]);
+			}
+			image_release(&m);
+		}
+}
+END_TEST
+
 /* ---- version 2: records of 8 bytes in nodes of 64 ----
  *
  * A leaf holds (64 - 10) / 8 = 6 records: counts take a byte. A pointer from level 1 has 8 + 1 bytes, and
@@ -405,6 +459,7 @@ START_TEST(v2_bad_headers)
 	crowded = put_header2(&m, 0, 64, 7, 7); /* a leaf holds 6 */
 	lost = put_header2(&m, 0, 1 << 20, 1, 1);
 	image_open(&m);
+	ck_assert_int_eq(h5_btree2_open(m.file, at, TYPE, 8, &tree), 0);
 	ck_assert_int_eq(h5_btree2_open(m.file, at, TYPE, 9, &tree), -EUCLEAN);
 	ck_assert_int_eq(h5_btree2_open(m.file, at, H5_BTREE2_LINK_NAME, 8, &tree), -EUCLEAN);
 	ck_assert_int_eq(h5_btree2_open(m.file, at + 1, TYPE, 8, &tree), -EUCLEAN);
@@ -476,5 +531,5 @@ START_TEST(v2_shared_children)
 }
 END_TEST
 
-UNIT_MAIN("btree", v1_group_node, v1_chunk_node, v1_bad_nodes, v2_find_and_iterate, v2_empty_trees,
-	  v2_flipped_bits, v2_bad_headers, v2_circles, v2_shared_children)
+UNIT_MAIN("btree", v1_group_node, v1_chunk_node, v1_bad_nodes, v1_limits_of_k, v2_find_and_iterate,
+	  v2_empty_trees, v2_flipped_bits, v2_bad_headers, v2_circles, v2_shared_children)
