@@ -4,6 +4,7 @@
 #include "dataset/dataset.h"
 #include "format/virtual_mapping.h"
 #include "object/global_heap.h"
+#include "object/path.h"
 #include "store/file_set.h"
 #include "unit.h"
 
@@ -80,14 +81,19 @@ static struct sample get_sample(const char *name)
 	ck_abort_msg("no %s", name);
 }
 
-static struct h5_file_set *open_set(const struct h5_file_set_options *with)
+static struct h5_file_set *open_file(const char *name, const struct h5_file_set_options *with)
 {
 	char path[512];
 	struct h5_file_set *set;
 
-	snprintf(path, sizeof path, "%s/virtual.h5", getenv("H5FS_TEST_DATA"));
+	snprintf(path, sizeof path, "%s/%s", getenv("H5FS_TEST_DATA"), name);
 	ck_assert_msg(!h5_open_file(path, with, &set, NULL), "%s: %s", path, h5_error_last()->text);
 	return set;
+}
+
+static struct h5_file_set *open_set(const struct h5_file_set_options *with)
+{
+	return open_file("virtual.h5", with);
 }
 
 static const struct h5_dataset *open_dataset(struct h5_file_set *set, const struct sample *s,
@@ -210,6 +216,24 @@ START_TEST(test_external_none)
 	h5_file_set_close(set);
 	free(plain.data);
 	free(files.data);
+}
+END_TEST
+
+/* Each of the twelve sources of the dataset has twelve, and so on, sixteen times in a row: the search for its
+ * extent ends, and that is what is stored. */
+START_TEST(test_sources_without_end)
+{
+	struct h5_file_set *set = open_file("virtual_often.h5", &options);
+	struct h5_file *file = h5_file_set_root(set), *found;
+	const struct h5_dataset *d;
+	struct h5_lru_entry *ref;
+	uint64_t address;
+
+	ck_assert_int_eq(h5_path_find(file, h5_file_superblock(file)->root, "often", 5, &found, &address), 0);
+	ck_assert_int_eq(h5_dataset_get(file, address, &ref, &d), 0);
+	ck_assert_uint_eq(d->size, 3 * 4);
+	h5_file_put(file, ref);
+	h5_file_set_close(set);
 }
 END_TEST
 
@@ -414,6 +438,7 @@ int main(void)
 	tcase_add_test(all, test_all);
 	tcase_add_test(all, test_no_cache);
 	tcase_add_test(all, test_external_none);
+	tcase_add_test(all, test_sources_without_end);
 	tcase_add_test(all, test_huge);
 	tcase_add_loop_test(all, test_truncated_block, 0, BLOCKS);
 	tcase_add_test(all, test_absurd_count);
