@@ -370,6 +370,14 @@ START_TEST(not_too_much_is_decoded_ahead)
 	ck_assert_uint_eq(h5_dataset_ahead(o.dataset), 100000);
 	h5_dataset_read_ahead(o.dataset, 0, o.size);
 	close_dataset(&o); /* while it may be under way */
+	/* ten rows, unless they are too many */
+	open_dataset(&o, "wide", &options);
+	ck_assert_uint_eq(h5_dataset_ahead(o.dataset), 100000);
+	close_dataset(&o);
+	options.chunk_cache = 400 << 20;
+	open_dataset(&o, "wide", &options);
+	ck_assert_uint_eq(h5_dataset_ahead(o.dataset), 10 * 1000 * 1000 * 4);
+	close_dataset(&o);
 	options.workers = 0;
 	open_dataset(&o, "many", &options);
 	ck_assert_uint_eq(h5_dataset_ahead(o.dataset), 0);
