@@ -5,6 +5,7 @@
 #include "scratch.h"
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct h5_datatype integers = {
@@ -70,6 +71,41 @@ START_TEST(filters_from_text)
 			ck_assert_uint_eq(list.filters[k].id, again.filters[k].id);
 		h5_buf_release(&out);
 		h5_pipeline_release(&pipeline);
+	}
+}
+END_TEST
+
+/* What is printed of filters that this machine has not: their names, as far as a list may have them, or their
+ * numbers. */
+START_TEST(filters_that_nobody_knows)
+{
+	static const struct {
+		const char *name, *text;
+	} cases[] = {{NULL, "700"},
+		     {"", "700"},
+		     {"a", "a"},
+		     {"ab (c), d", "ab__c___d"},
+		     {"\x1f\x20\x21\x7f", "__\x21\x7f"},
+		     {"\xc3\xa9", "\xc3\xa9"}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint32_t level = 7;
+		char name[16];
+		struct h5_pipeline pipeline = {
+			.count = 3,
+			.filters = {{.id = 700, .name = cases[i].name ? strcpy(name, cases[i].name) : NULL},
+				    {.id = 1, .count = 1, .values = &level},
+				    {.id = 701, .count = 1, .values = &level}}};
+		char expected[64];
+		struct h5_buf out;
+
+		snprintf(expected, sizeof expected, "%s,deflate(7),701", cases[i].text);
+		h5_buf_init(&out, 1000);
+		h5_filter_list_print(&pipeline, &out);
+		h5_buf_byte(&out, 0);
+		ck_assert_int_eq(out.err, 0);
+		ck_assert_str_eq(out.data, expected);
+		h5_buf_release(&out);
 	}
 }
 END_TEST
@@ -147,4 +183,4 @@ START_TEST(parameters)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {parameters, 1})
+UNIT_MAIN_LOOPS("filter_list", {filters_from_text, 1}, {filters_that_nobody_knows, 1}, {parameters, 1})
