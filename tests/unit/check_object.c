@@ -206,6 +206,26 @@ START_TEST(continuations_of_version_1)
 }
 END_TEST
 
+/* Of version 1 the prefix has the count; only version 2 has a message for it. */
+START_TEST(reference_count_of_version_1)
+{
+	struct h5_file_set *set;
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	struct builder b;
+
+	put_superblock(&b);
+	put_header_v1(&b, 1, 16);
+	put_message_v1(&b, H5_MSG_REFERENCE_COUNT, 8, 0);
+	put(&b, 0 | 99 << 8, 8);
+	ck_assert_int_eq(h5_file_set_open_memory(b.bytes, BUILT, &objects_options, &set), 0);
+	ck_assert_int_eq(h5_object_get(h5_file_set_root(set), HEADER, &ref, &object), 0);
+	ck_assert_uint_eq(object->references, 7);
+	h5_file_put(h5_file_set_root(set), ref);
+	h5_file_set_close(set);
+}
+END_TEST
+
 START_TEST(damaged_continuations_are_refused)
 {
 	static const struct {
@@ -319,5 +339,5 @@ END_TEST
 
 UNIT_MAIN("object", kinds_and_references_are_as_h5py_says, modification_time_of_both_versions,
 	  shared_message_is_that_of_the_other_header, shared_message_heap, old_modification_time,
-	  continuations_of_version_1, damaged_continuations_are_refused, damaged_headers_are_refused,
-	  checksums_of_version_2, checksums_of_continuations)
+	  continuations_of_version_1, reference_count_of_version_1, damaged_continuations_are_refused,
+	  damaged_headers_are_refused, checksums_of_version_2, checksums_of_continuations)
