@@ -131,6 +131,8 @@ START_TEST(a_single_chunk)
 	ck_assert_uint_eq(target_trim(&t, 1), 0);
 	ck_assert_uint_eq(target_trim(&t, 0), 1);
 	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, H5_UNDEF);
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->single.size, 0);
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->single.filter_mask, 0);
 	SUCCEEDS(target_publish(&t, 1));
 	target_set_range(&t, 0, 1);
 	SUCCEEDS(target_publish(&t, 1));
