@@ -129,6 +129,40 @@ START_TEST(an_array_that_has_to_move)
 }
 END_TEST
 
+static uint64_t index_block(const struct target *t)
+{
+	enum { INDEX_BLOCK = 12 + 6 * 8 }; /* its address, in the header */
+	uint64_t address;
+
+	SUCCEEDS(h5_file_read(t->file, h5_chunk_index_layout(t->index)->address + INDEX_BLOCK, &address,
+			      sizeof address));
+	return address;
+}
+
+/* The index block lies across a page: with the first change it moves, and the header, of which nothing else
+ * changes, leads to it. */
+START_TEST(an_index_block_that_has_to_move)
+{
+	struct target t;
+	uint64_t before, header;
+
+	begin(&t, "crossing-block", NULL);
+	header = h5_chunk_index_layout(t.index)->address;
+	before = index_block(&t);
+	ck_assert(h5_tx_is_safe(t.file, header, 72));
+	ck_assert(!h5_tx_is_safe(t.file, before, 298));
+	ck_assert_uint_eq(target_value(&t, 2), H5_UNDEF);
+	ck_assert_int_eq(target_set(&t, 2), 0);
+	SUCCEEDS(target_publish(&t, 600));
+	ck_assert_uint_eq(h5_chunk_index_layout(t.index)->address, header);
+	ck_assert_uint_ne(index_block(&t), before);
+	target_close(&t);
+	target_open(&t);
+	target_assert_stored(&t, 0, 600);
+	judge(&t, "b");
+}
+END_TEST
+
 /* Writes to the first n bytes of the file; each lies in one page. */
 static unsigned count_cells(const struct fault_io *record, size_t n)
 {
@@ -298,5 +332,6 @@ END_TEST
 
 UNIT_MAIN_LOOPS("chunk_index_write", {appending_makes_what_libhdf5_makes, 4}, {from_the_end_with_gaps, 1},
 		{trimming_leaves_what_libhdf5_leaves, 2}, {rows_are_trimmed_along_a_limited_dimension, 1},
-		{an_array_that_has_to_move, 1}, {what_is_committed_stays, 1}, {killed_between_cells, 6},
-		{chunks_that_cannot_be, 1}, {every_write_can_fail, 1})
+		{an_array_that_has_to_move, 1}, {an_index_block_that_has_to_move, 1},
+		{what_is_committed_stays, 1}, {killed_between_cells, 6}, {chunks_that_cannot_be, 1},
+		{every_write_can_fail, 1})
