@@ -353,7 +353,7 @@ static int change_in_index_block(struct change *change)
 static bool differs(const struct h5_extensible_array_header *a, const struct h5_extensible_array_header *b)
 {
 	/* Other fields change only together with one of these. */
-	return a->address != b->address || a->index_block != b->index_block || a->max_index != b->max_index ||
+	return a->index_block != b->index_block || a->max_index != b->max_index ||
 	       a->data_count != b->data_count || a->super_count != b->super_count;
 }
 
@@ -402,7 +402,8 @@ static int create(struct h5_chunk_index *index)
 
 static int set_number(struct h5_chunk_index *index, uint64_t number, const struct h5_chunk *chunk)
 {
-	struct h5_extensible_array_header *header = &index->extensible_array, written = {.address = H5_UNDEF};
+	struct h5_extensible_array_header *header = &index->extensible_array,
+					  written = {.index_block = H5_UNDEF};
 	struct change change = {.index = index, .chunk = chunk};
 	int rc;
 
