@@ -26,7 +26,14 @@ START_TEST(record_round_trip)
 	data = malloc(size + 1);
 	ck_assert_int_eq(h5_journal_record_encode(&scene.record, data, size), 0);
 	ck_assert_uint_eq(h5_journal_record_length(data, size), size);
+	/* what is no record leaves nothing to release, whatever stood there */
+	memset(&r, 0xa5, sizeof r);
 	ck_assert_int_eq(h5_journal_record_decode(data, size - 1, &r), -ENODATA);
+	ck_assert_ptr_null(r.patches);
+	ck_assert_ptr_null(r.extents);
+	ck_assert_ptr_null(r.objects);
+	ck_assert_uint_eq(r.patch_count + r.extent_count + r.object_count, 0);
+	memset(&r, 0xa5, sizeof r);
 	ck_assert_int_eq(h5_journal_record_decode(data, size + 1, &r), 0);
 	ck_assert_mem_eq(r.id, scene.record.id, sizeof r.id);
 	ck_assert_uint_eq(r.sequence, 3);
