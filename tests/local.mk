@@ -14,6 +14,7 @@ UNIT_TESTS = \
 	tests/unit/check_chunk_index \
 	tests/unit/check_chunk_index_cursor \
 	tests/unit/check_chunk_index_write \
+	tests/unit/check_convert \
 	tests/unit/check_dataset \
 	tests/unit/check_dataset_create \
 	tests/unit/check_dataset_faults \
@@ -447,7 +448,6 @@ JUDGED_TESTS = \
 	tests/unit/check_header_edit \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
-	tests/unit/check_header_limits \
 	tests/unit/check_replacement \
 	tests/unit/check_shape \
 	tests/unit/check_symbol_table_faults \
