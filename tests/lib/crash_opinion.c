@@ -44,8 +44,8 @@ static void judge_program(const char *name)
 	if (name)
 		execl(judges, judges, "run", name, "/usr/bin/python3", "-X", "faulthandler", path,
 		      (char *)NULL);
-	else
-		execl("/usr/bin/python3", "python3", "-X", "faulthandler", path, (char *)NULL);
+	else /* by another name it would be taken for the first one in PATH */
+		execl("/usr/bin/python3", "/usr/bin/python3", "-X", "faulthandler", path, (char *)NULL);
 	_exit(127);
 }
 

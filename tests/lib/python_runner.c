@@ -47,7 +47,8 @@ static void start(const char *source)
 	setsid();
 	dup2(runner.ends[1], 0);
 	close_range(3, ~0U, 0);
-	execl("/usr/bin/python3", "python3", path, (char *)NULL);
+	/* By another name it would be taken for the first one in PATH, with the libraries of that. */
+	execl("/usr/bin/python3", "/usr/bin/python3", path, (char *)NULL);
 	_exit(127);
 }
 
