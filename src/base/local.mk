@@ -36,5 +36,7 @@ libh5fs_a_SOURCES += \
 	src/base/siphash.h \
 	src/base/thread.c \
 	src/base/thread.h \
+	src/base/wait.c \
+	src/base/wait.h \
 	src/base/writer.c \
 	src/base/writer.h

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/room.h"
 #include "base/thread.h"
+#include "base/wait.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -245,6 +246,7 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 /* Waits until something has happened, or until it is time to ask whether the request is still wanted. */
 static int wait_for(struct h5_lru *lru, pthread_cond_t *what)
 {
+	h5_wait_begins();
 	h5_thread_wait_a_second(what, &lru->lock);
 	return h5_interrupt_check();
 }

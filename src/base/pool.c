@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/room.h"
 #include "base/thread.h"
+#include "base/wait.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -190,6 +191,7 @@ int h5_pool_run(struct h5_pool *pool, h5_pool_part *part, void *arg, size_t n)
 
 	if (n < 2)
 		return run_alone(part, arg, n);
+	h5_wait_begins();
 	h5_interrupt_get(&b.interrupt);
 	b.account = h5_account_get();
 	pthread_mutex_lock(&pool->lock);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/thread.h"
+#include "base/wait.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -154,6 +155,7 @@ static int wait_for_turn(struct h5_account *account)
 	int rc = h5_interrupt_check();
 
 	while (!rc && (room->turns != account || room->used)) {
+		h5_wait_begins();
 		h5_thread_wait_a_second(&room->changed, &room->lock);
 		rc = h5_interrupt_check();
 	}

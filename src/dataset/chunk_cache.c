@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/wait.h"
 #include "dataset/private.h"
 #include "dataset/structured.h"
 #include "store/file_set.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 enum {
+	LONG = 1 << 17, /* bytes that take a while to decode */
 	RESERVED_LEAST = 1 << 20,
 	SHUFFLED_ROW = 256, /* least bytes of a row in chunks that may stay shuffled */
 };
@@ -139,6 +141,8 @@ static int decode_counted(const struct h5_chunk_wanted *wanted, uint64_t size, s
 	size_t room = (size_t)h5_min(need(wanted, size), SIZE_MAX);
 	int rc;
 
+	if (h5_max(size, wanted->chunk.size) >= LONG)
+		h5_wait_begins();
 	/* Small chunks are not worth counting: few are decoded at a time. */
 	if (room < RESERVED_LEAST)
 		return decode(wanted, size, data);

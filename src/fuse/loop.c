@@ -1,13 +1,13 @@
-/* One thread at a time waits for a request: it leads. Before it works on a request that may take long, it
- * lets another thread lead. It answers brief requests itself and goes on leading, unless one turns out to
- * take long. So one thread, with all it needs in its processor's cache, serves a program that asks for many
- * little things, such as `ls -l` or a writer of small records. (In libfuse's own loop all idle threads wait,
- * and take turns.) */
+/* One thread at a time waits for a request: it leads. Before it works on a request that takes long, it lets
+ * another thread lead. It answers the others itself and goes on leading, unless one turns out to take long
+ * (base/wait.h). So one thread, with all it needs in its processor's cache, serves a program that asks for
+ * many little things, such as `ls -l` or a writer of small records. (In libfuse's own loop all idle threads
+ * wait, and take turns.) */
 #include "fuse/loop.h"
 
 #include "base/error.h"
 #include "base/thread.h"
-#include "vfs/vfs.h"
+#include "base/wait.h"
 
 #include <assert.h>
 #include <linux/fuse.h>
@@ -26,7 +26,8 @@ enum {
 	THREADS = 64, /* most threads: many, since they may wait long for each other, and one must be free to
 			 read their interrupts */
 	IDLE = 10,    /* idle threads that are kept */
-	BRIEF_WRITE = 1 << 14, /* bytes of the largest write that counts as brief */
+	BRIEF_READ = 1 << 14,  /* bytes of the largest read that counts as brief */
+	BRIEF_WRITE = 1 << 14, /* and of the largest write */
 	LOOK_OUT = 50000,      /* nanoseconds that a thread polls for the next request before it sleeps */
 	AGAIN = 10000000,      /* nanoseconds between two WAKE signals to a thread */
 	SECOND = 1000000000,
@@ -52,45 +53,58 @@ struct loop {
 	unsigned count, idle;
 	bool waiting; /* some thread waits for a request */
 	bool stopping;
-	bool names_change; /* not guarded, but the thread's that leads: a program makes or removes names */
 	int error;
 };
 
-/* True: it can be answered without a look at the file, is a small write, or changes a name. A program that
- * changes names has the kernel ask for each of them, and for its directory, before each change. These are in
- * memory then. */
-static bool is_brief(struct loop *l, const struct fuse_buf *buf)
+static bool is_brief_read(const struct fuse_buf *buf)
+{
+	struct fuse_read_in in;
+
+	if (buf->size < sizeof(struct fuse_in_header) + sizeof in)
+		return false;
+	memcpy(&in, (const char *)buf->mem + sizeof(struct fuse_in_header), sizeof in);
+	return in.size <= BRIEF_READ;
+}
+
+/* True: most requests of the kind are answered from memory. To let another thread lead would take longer.
+ * Those that commit, or move many bytes, are not brief. */
+static bool is_brief(const struct fuse_buf *buf)
 {
 	struct fuse_in_header header;
-	const char *name = (const char *)buf->mem + sizeof header + sizeof(struct fuse_getxattr_in);
 
 	if (buf->size < sizeof header)
 		return false;
 	memcpy(&header, buf->mem, sizeof header);
 	switch (header.opcode) {
-	/* These change names one after the other anyway. A commit lets others lead. */
+	case FUSE_LOOKUP:
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_GETATTR:
+	case FUSE_ACCESS:
+	case FUSE_READLINK:
+	case FUSE_STATFS:
+	case FUSE_GETXATTR:
+	case FUSE_LISTXATTR:
+	case FUSE_OPENDIR:
+	case FUSE_READDIR:
+	case FUSE_READDIRPLUS:
+	case FUSE_RELEASEDIR:
+	case FUSE_OPEN:
+	case FUSE_FLUSH:
+	case FUSE_RELEASE:
+	case FUSE_IOCTL:
+	case FUSE_INTERRUPT:
+	/* These change names one after the other anyway. */
 	case FUSE_CREATE:
 	case FUSE_MKDIR:
 	case FUSE_UNLINK:
 	case FUSE_RMDIR:
-		l->names_change = true;
 		return true;
-	case FUSE_LOOKUP:
-	case FUSE_GETATTR:
-		return l->names_change;
-	case FUSE_FLUSH:
-	case FUSE_RELEASE:
-	case FUSE_FORGET:
-	case FUSE_BATCH_FORGET:
-	case FUSE_INTERRUPT:
-		return true;
+	case FUSE_READ:
+		return is_brief_read(buf);
 	case FUSE_WRITE:
 		return buf->size <= BRIEF_WRITE;
-	case FUSE_GETXATTR: /* the kernel ends the name by a NUL */
-		return buf->size > sizeof header + sizeof(struct fuse_getxattr_in) &&
-		       !h5_vfs_may_have_xattr(name);
 	default:
-		l->names_change = false;
 		return false;
 	}
 }
@@ -136,6 +150,7 @@ static void pass_on(struct server *s)
 	struct loop *l = s->loop;
 
 	assert(s->leads && l->waiting);
+	h5_wait_set(NULL);
 	s->leads = false;
 	l->waiting = false;
 	if (l->idle)
@@ -222,7 +237,9 @@ static bool lead(struct server *s, int *error)
 	while (s->leads) {
 		if (!receive(s, error))
 			return false;
-		if (!is_brief(s->loop, &s->buf))
+		if (is_brief(&s->buf))
+			h5_wait_set(h5_serve_others);
+		else
 			h5_serve_others();
 		fuse_session_process_buf(session, &s->buf);
 		if (s->leads)

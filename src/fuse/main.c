@@ -316,7 +316,6 @@ int main(int argc, char **argv)
 	h5_log_set_level(options.quiet ? H5_LOG_QUIET : options.verbose ? H5_LOG_VERBOSE : H5_LOG_NORMAL);
 	options.set.check = h5_vfs_check_object;
 	options.vfs.log = h5_log;
-	options.vfs.waits = h5_serve_others;
 	if (options.help)
 		h5_options_usage(argv[0]);
 	else if (options.version)

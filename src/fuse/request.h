@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/wait.h"
 #include "fuse/loop.h"
 #include "vfs/vfs.h"
 
@@ -31,8 +32,10 @@ static inline struct h5_mount *h5_request_begin(fuse_req_t req)
 	h5_error_clear();
 	h5_interrupt_begin(h5_is_unwanted, req);
 	h5_interrupt_bound(h5_request_limit);
-	if (!m->locked)
+	if (!m->locked) {
+		h5_wait_begins(); /* the file's state may come from a server */
 		h5_vfs_refresh(m->vfs);
+	}
 	return m;
 }
 

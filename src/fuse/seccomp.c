@@ -30,6 +30,7 @@ static const int always[] = {
 	SCMP_SYS(writev),
 	SCMP_SYS(pread64),
 	SCMP_SYS(preadv),
+	SCMP_SYS(preadv2),
 	SCMP_SYS(futex),
 	SCMP_SYS(write),
 	SCMP_SYS(pwrite64),

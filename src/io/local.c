@@ -2,12 +2,14 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/wait.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct local {
@@ -16,16 +18,31 @@ struct local {
 	bool locked;
 };
 
+/* As preadv(2). If others depend on this thread, it takes what is in memory, and says so before it waits. */
+static ssize_t read_some(const struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count)
+{
+	int fd = ((const struct local *)io)->fd;
+
+	if (h5_wait_is_noticed()) {
+		ssize_t n = preadv2(fd, buffers, (int)count, (off_t)offset, RWF_NOWAIT);
+
+		if (n >= 0)
+			return n;
+		h5_wait_begins();
+	}
+	return preadv(fd, buffers, (int)count, (off_t)offset);
+}
+
 static int local_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got)
 {
-	int fd = ((struct local *)io)->fd;
 	char *p = buf;
 
 	*got = 0;
 	if (offset > (uint64_t)INT64_MAX - n)
 		return h5_fail(-EIO, offset, "read beyond the largest file offset");
 	while (*got < n) {
-		ssize_t part = pread(fd, p + *got, n - *got, (off_t)(offset + *got));
+		struct iovec rest = {p + *got, n - *got};
+		ssize_t part = read_some(io, offset + *got, &rest, 1);
 
 		if (part < 0 && errno == EINTR)
 			continue;
@@ -42,8 +59,7 @@ static int local_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, si
 static int local_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
 		       size_t *got)
 {
-	ssize_t n = offset <= INT64_MAX ? preadv(((struct local *)io)->fd, buffers, (int)count, (off_t)offset)
-					: -1;
+	ssize_t n = offset <= INT64_MAX ? read_some(io, offset, buffers, count) : -1;
 	size_t skip = n > 0 ? (size_t)n : 0;
 
 	*got = 0;
@@ -125,6 +141,7 @@ static int local_resize(struct h5_io *io, uint64_t size)
 
 static int local_sync(struct h5_io *io)
 {
+	h5_wait_begins();
 	return fdatasync(((struct local *)io)->fd)
 		       ? h5_fail(-errno, H5_UNDEF, "fdatasync: %s", strerror(errno))
 		       : 0;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/thread.h"
+#include "base/wait.h"
 
 #include <assert.h>
 #include <poll.h>
@@ -231,6 +232,7 @@ int h5_remote_wait(struct h5_remote *r)
 		return rc;
 	if (r->ended)
 		return fail_ended(r);
+	h5_wait_begins();
 	if (r->receiving)
 		h5_thread_wait_a_second(&r->arrived, &r->lock);
 	else

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/wait.h"
 #include "store/file_open.h"
 #include "store/members.h"
 #include "store/statistics.h"
@@ -287,6 +288,7 @@ static int open_named(struct h5_file_set *set, struct h5_file *from, const char 
 	char beside[PATH_SIZE];
 	int rc = directory_of(set, from, beside, sizeof beside);
 
+	h5_wait_begins();
 	return rc ? rc : h5_folder_open_named(&set->folder, beside, name, writable, path, PATH_SIZE);
 }
 

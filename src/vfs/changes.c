@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/wait.h"
 #include "change/transaction.h"
 #include "store/statistics.h"
 #include "vfs/followers.h"
@@ -212,18 +213,12 @@ static int commit_all(struct h5_vfs *vfs, const struct h5_dataset_writer *of, in
 	return of ? h5_dataset_writer_participant(of)->failure : failure;
 }
 
-static void about_to_wait(const struct h5_vfs *vfs)
-{
-	if (vfs->options.waits)
-		vfs->options.waits();
-}
-
 int h5_changes_commit_of(struct h5_vfs *vfs, const struct h5_dataset_writer *of)
 {
 	const uint64_t before = h5_objects_transaction(vfs);
 	int result = -EROFS, rc;
 
-	about_to_wait(vfs);
+	h5_wait_begins();
 	rc = commit_all(vfs, of, &result);
 	if (!result && (vfs->changed_names || vfs->roles || vfs->help_names)) {
 		h5_names_committed(vfs);
@@ -244,7 +239,7 @@ int h5_changes_commit(struct h5_vfs *vfs)
 void h5_lock_to_write(struct h5_vfs *vfs)
 {
 	if (pthread_rwlock_trywrlock(&vfs->write_lock)) {
-		about_to_wait(vfs);
+		h5_wait_begins();
 		pthread_rwlock_wrlock(&vfs->write_lock);
 	}
 	/* A change is as much work as its user has given, and it must not end half done. */
@@ -254,7 +249,7 @@ void h5_lock_to_write(struct h5_vfs *vfs)
 void h5_lock_to_read(struct h5_vfs *vfs)
 {
 	if (pthread_rwlock_tryrdlock(&vfs->write_lock)) {
-		about_to_wait(vfs);
+		h5_wait_begins();
 		pthread_rwlock_rdlock(&vfs->write_lock);
 	}
 	/* If writing was given up, nothing can be settled any more. */

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/wait.h"
 #include "object/path.h"
 #include "vfs/name.h"
 #include "vfs/paths.h"
@@ -178,7 +179,10 @@ int h5_paths_find(struct h5_vfs *vfs, struct h5_file *file, uint64_t address, st
 	/* Objects of other files have no path of their own in the mount. */
 	if (file != vfs->file)
 		return -ENOENT;
-	pthread_mutex_lock(&vfs->map_lock);
+	if (pthread_mutex_trylock(&vfs->map_lock)) {
+		h5_wait_begins(); /* another thread may be making the map */
+		pthread_mutex_lock(&vfs->map_lock);
+	}
 	rc = find_known(vfs, address, &k);
 	/* A group that could not be read then may be readable now. */
 	if (!rc && !k && vfs->map->unread) {

@@ -37,7 +37,6 @@ struct h5_vfs_options {
 	const char *file;     /* name of the mounted file, for the log; borrowed. NULL: none */
 	const char *url;      /* where other programs find it, for kerchunk.json; borrowed. NULL: none */
 	int file_fd;	      /* a descriptor in the file system that holds the file, for statfs; borrowed */
-	void (*waits)(void);  /* called before a thread waits for the lock; NULL: none */
 	void (*log)(const char *format, ...)
 		__attribute__((format(printf, 1, 2))); /* for errors that no reply can tell */
 

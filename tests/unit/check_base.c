@@ -7,12 +7,16 @@
 #include "base/lookup3.h"
 #include "base/reader.h"
 #include "base/siphash.h"
+#include "base/wait.h"
 #include "io/io.h"
 #include "unit.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 /* Known values of Jenkins' hashlittle(). */
 START_TEST(lookup3_known_values)
@@ -185,6 +189,68 @@ START_TEST(io_tells_whether_it_is_locked)
 }
 END_TEST
 
+static unsigned told;
+
+static void tell(void)
+{
+	told++;
+}
+
+START_TEST(a_wait_is_told_once)
+{
+	told = 0;
+	h5_wait_begins();
+	ck_assert_uint_eq(told, 0);
+	h5_wait_set(tell);
+	ck_assert(h5_wait_is_noticed());
+	h5_wait_begins();
+	h5_wait_begins();
+	ck_assert_uint_eq(told, 1);
+	ck_assert(!h5_wait_is_noticed());
+	h5_wait_set(tell);
+	h5_wait_set(NULL);
+	h5_wait_begins();
+	ck_assert_uint_eq(told, 1);
+}
+END_TEST
+
+static void read_once(int fd, char *buf, size_t n)
+{
+	struct h5_io *io;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(h5_io_open_fd(fd, H5_LOCK_NONE, false, &io), 0);
+	ck_assert_int_eq(h5_io_read(io, 0, buf, n), 0);
+	h5_io_close(io);
+}
+
+/* The bytes of files in /proc, and in some file systems, may or may not be there: nobody can ask. */
+START_TEST(a_read_tells_before_it_waits)
+{
+	FILE *file = tmpfile();
+	int fd = file ? dup(fileno(file)) : -1;
+	char buf[6];
+	struct iovec all = {buf, sizeof buf};
+	bool can_ask;
+
+	ck_assert_int_eq(pwrite(fd, "memory", 6, 0), 6);
+	can_ask = preadv2(fd, &all, 1, 0, RWF_NOWAIT) == 6;
+	fclose(file);
+	told = 0;
+	h5_wait_set(tell);
+	read_once(fd, buf, sizeof buf);
+	ck_assert_mem_eq(buf, "memory", 6);
+	ck_assert_uint_eq(told, !can_ask);
+	told = 0;
+	h5_wait_set(tell);
+	read_once(open("/proc/version", O_RDONLY), buf, 5);
+	ck_assert_mem_eq(buf, "Linux", 5);
+	ck_assert_uint_eq(told, 1);
+	read_once(open("/proc/version", O_RDONLY), buf, 5);
+	ck_assert_uint_eq(told, 1);
+}
+END_TEST
+
 enum { MAP = 2048 };
 
 /* The set has the bytes of the map, in extents that do not touch. */
@@ -247,4 +313,4 @@ END_TEST
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
 	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
 	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
-	  io_tells_whether_it_is_locked, extents_are_a_set)
+	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits, extents_are_a_set)
