@@ -7,6 +7,7 @@ import h5py
 import numpy
 
 import remote
+import small
 from processes import run
 
 CHUNK = 256  # x 256 elements
@@ -135,6 +136,12 @@ class Data:
                 group = f.create_group(f"group{i:03}").id
                 for j in range(GROUP):
                     h5py.h5d.create(group, b"dataset%03d" % j, kind, space).write(space, space, values)
+
+    def make_small_datasets_h5(self, path):
+        small.make_datasets(path, self.small_files)
+
+    def make_small_attributes_h5(self, path):
+        small.make_attributes(path, self.small_files // 5)
 
     def make_remote_group_h5(self, path):
         remote.make_group(path, GROUP)

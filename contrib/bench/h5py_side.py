@@ -5,6 +5,7 @@
     h5py_side.py lines FILE SOURCE COUNT BATCH      so many lines at once
     h5py_side.py create FILE FOLDER         a dataset for each file of the folder
     h5py_side.py remove FILE FOLDER         that is done, and then removed
+    h5py_side.py all FILE                   reads all datasets of all groups
     h5py_side.py dask FILE                  (deflated, by dask's threads)
     h5py_side.py zarr FOLDER                the same from a Zarr group, without h5py
     h5py_side.py walk URL DRIVER            all datasets; DRIVER: fsspec, or ros3, which is libhdf5's own
@@ -82,6 +83,15 @@ def create(path, source):
     return time.perf_counter() - start
 
 
+def all_datasets(path):
+    start = time.perf_counter()
+    with h5py.File(path) as f:
+        for group in f.values():
+            for dataset in group.values():
+                dataset[()]
+    return time.perf_counter() - start
+
+
 def remove(path, source):
     create(path, source)
     start = time.perf_counter()
@@ -117,5 +127,5 @@ def remote(url, driver, name):
     return time.perf_counter() - start
 
 
-print({"walk": walk, "remote": remote, "whole": whole, "append": append, "lines": lines, "create": create, "remove": remove, "dask": dask,
+print({"walk": walk, "remote": remote, "whole": whole, "append": append, "lines": lines, "create": create, "remove": remove, "all": all_datasets, "dask": dask,
        "zarr": zarr}[sys.argv[1]](*sys.argv[2:]))

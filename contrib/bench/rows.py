@@ -11,6 +11,7 @@ import h5py
 import numpy
 
 import remote
+import small
 from arrays import npy, zarr_dask
 from data import CHUNK, RANDOM_READ, ROW
 from lines import lines
@@ -334,6 +335,9 @@ ROWS = [
         ("libhdf5", 1.5)),
     Row("find", "find, 90,000 objects", "s", listing("find", h5ls=True), ("libhdf5", 3), "h5ls -r; squashfuse"),
     Row("ls", "ls -lR, 90,000 objects", "s", listing("ls", "-lR"), ("limit", 1.0), "limit: squashfuse"),
+    Row("cat-small", "cat of 10,000 datasets of 160 bytes", "datasets/s", small.cat, ("libhdf5", 1.5), "libhdf5: h5py"),
+    Row("tar-small", "tar of them", "datasets/s", small.tar, ("libhdf5", 1.0), "libhdf5: h5dump"),
+    Row("getfattr", "getfattr -R -d, 2,000 groups of 8 attributes", "attributes/s", small.getfattr, (), "libhdf5: h5dump -A"),
     Row("first-byte", "first byte amid 10 million chunks", "ms", first_byte, ("ms", 30)),
     Row("readers-1", "deflate, 1 reader", "GB/s", whole("deflate-farray.h5"), (), DECODING),
     Row("readers-2", "deflate, 2 readers", "GB/s", whole("deflate-farray.h5", readers=2, libhdf5=("whole", 2)), (),
