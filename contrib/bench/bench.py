@@ -22,7 +22,7 @@ def value(speeds, unit):
     if not speeds:
         return "-"
     speed = median(speeds)
-    amount = {"GB/s": speed / 1e9, "MB/s": speed / 1e6, "rows/s": speed, "reads/s": speed, "files/s": speed}.get(unit)
+    amount = {"GB/s": speed / 1e9, "MB/s": speed / 1e6, "rows/s": speed, "reads/s": speed, "files/s": speed, "datasets/s": speed, "attributes/s": speed}.get(unit)
     if amount is None:
         amount = {"s": 1, "ms": 1000, "MiB": 1}[unit] / speed
     return f"{amount:,.{0 if amount >= 1000 else 1 if amount >= 100 else 2}f} {unit}"
