@@ -78,7 +78,7 @@ static int copy_data_block(struct copy *copy, const struct h5_earray_shape *shap
 		return rc;
 	adopt(copy->index, &copy->header, draft, size);
 	*address = H5_UNDEF;
-	rc = h5_tx_store(file, address, draft->bytes, size, H5_STAGE_BLOCK);
+	rc = h5_tx_shadow(file, address, draft->bytes, size);
 	free(draft);
 	return rc;
 }
@@ -114,7 +114,7 @@ static int copy_super_block(struct copy *copy, const struct h5_earray_shape *sha
 	adopt(copy->index, &copy->header, draft, size);
 	*address = H5_UNDEF;
 	if (!rc)
-		rc = h5_tx_store(copy->index->file, address, draft->bytes, size, H5_STAGE_BLOCK + 1);
+		rc = h5_tx_shadow(copy->index->file, address, draft->bytes, size);
 	free(draft);
 	return rc;
 }
@@ -161,8 +161,8 @@ static int copy_index_block(struct copy *copy)
 	adopt(copy->index, &copy->header, draft, from->index_block_size);
 	copy->header.index_block = H5_UNDEF;
 	if (!rc)
-		rc = h5_tx_store(copy->index->file, &copy->header.index_block, draft->bytes,
-				 from->index_block_size, H5_STAGE_BLOCK + 2);
+		rc = h5_tx_shadow(copy->index->file, &copy->header.index_block, draft->bytes,
+				  from->index_block_size);
 	free(draft);
 	return rc;
 }
