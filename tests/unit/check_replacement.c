@@ -262,6 +262,80 @@ START_TEST(every_write_can_fail)
 }
 END_TEST
 
+static void check_read(struct h5_replacement *r, uint64_t offset, size_t n, const uint8_t *expected,
+		       size_t most)
+{
+	uint8_t data[4096];
+	size_t got;
+
+	memset(data, 0xa5, sizeof data);
+	SUCCEEDS(h5_replacement_read(r, offset, data, n, &got));
+	ck_assert_uint_eq(got, most);
+	if (most)
+		ck_assert_mem_eq(data, expected + offset, most);
+	for (size_t i = most; i < sizeof data; i++)
+		ck_assert_uint_eq(data[i], 0xa5);
+}
+
+/* The new contents, as far as they go, are read before they take their place; a gap has the fill value. */
+START_TEST(what_was_written_is_read)
+{
+	enum { FIRST = 1000, GAP = 1000, SECOND = 100, ALL = FIRST + GAP + SECOND };
+	uint64_t addresses[KINDS];
+	uint8_t expected[ALL] = {0};
+	struct scratch s;
+
+	memset(expected, NEW, FIRST);
+	memset(expected + FIRST + GAP, NEW, SECOND);
+	begin(&s, _i, NULL, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		struct h5_replacement *r;
+
+		SUCCEEDS(h5_replacement_begin(s.file, addresses[k], &r));
+		check_read(r, 0, 10, expected, 0);
+		SUCCEEDS(h5_replacement_write(r, 0, expected, FIRST));
+		SUCCEEDS(h5_tx_settle(s.file));
+		check_read(r, 0, 4000, expected, FIRST);
+		check_read(r, FIRST - 10, 20, expected, 10);
+		check_read(r, FIRST, 10, expected, 0);
+		check_read(r, FIRST + 1, 10, expected, 0);
+		check_read(r, UINT64_MAX, 10, expected, 0);
+		SUCCEEDS(h5_replacement_write(r, FIRST + GAP, expected, SECOND));
+		SUCCEEDS(h5_tx_settle(s.file));
+		check_read(r, 0, 4000, expected, ALL);
+		check_read(r, ALL - SECOND - 7, 9, expected, 9);
+		h5_replacement_end(r);
+		check_all(&s, &kinds[k], addresses[k], OLD);
+	}
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
+/* Chunks that wait in memory are not read past. */
+START_TEST(what_is_not_stored_yet_is_not_read)
+{
+	uint64_t addresses[KINDS];
+	struct h5_replacement *r;
+	struct scratch s;
+	uint8_t byte = NEW;
+	size_t got = 7;
+
+	begin(&s, _i, NULL, addresses);
+	for (unsigned k = 0; k < KINDS; k++) {
+		if (strncmp(kinds[k].name, "array", strlen("array")) != 0)
+			continue;
+		SUCCEEDS(h5_replacement_begin(s.file, addresses[k], &r));
+		SUCCEEDS(h5_replacement_write(r, 0, &byte, 1));
+		ck_assert_int_eq(h5_replacement_read(r, 0, &byte, 1, &got), -EIO);
+		ck_assert_uint_eq(got, 0);
+		h5_replacement_end(r);
+	}
+	h5_dataset_writers_close(s.file);
+	scratch_release(&s);
+}
+END_TEST
+
 /* A kill shows the old contents or the new ones of each dataset. */
 START_TEST(killed_between_cells)
 {
@@ -301,4 +375,5 @@ START_TEST(killed_between_cells)
 END_TEST
 
 UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
-		{space_is_used_again, 2}, {every_write_can_fail, 2}, {killed_between_cells, 2})
+		{space_is_used_again, 2}, {every_write_can_fail, 2}, {what_was_written_is_read, 2},
+		{what_is_not_stored_yet_is_not_read, 2}, {killed_between_cells, 2})
