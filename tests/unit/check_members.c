@@ -4,10 +4,13 @@
 #include "io/io.h"
 #include "store/file.h"
 #include "store/file_set.h"
+#include "store/folder.h"
 #include "unit.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -280,5 +283,58 @@ START_TEST(members_are_locked)
 }
 END_TEST
 
+/* 0, or the errno; *path: of the file that was opened. */
+static int open_named(const struct h5_folder *folder, const char *beside, const char *name, size_t size,
+		      char *path)
+{
+	int fd = h5_folder_open_named(folder, beside, name, false, path, size);
+
+	if (fd < 0)
+		return fd;
+	ck_assert_int_gt(fd, 2); /* none that was there before */
+	close(fd);
+	return 0;
+}
+
+/* Other files, as HDF5 files name them: the folder "sub" has a file "odd_path". */
+START_TEST(names_of_other_files)
+{
+	static const struct {
+		const char *beside, *name;
+		int rc;
+		const char *path;
+	} cases[] = {
+		{"", "sub/odd_path", 0, "sub/odd_path"},
+		{"sub/", "odd_path", 0, "sub/odd_path"},
+		{"sub/", "/no/where/odd_path", 0, "sub/odd_path"}, /* its last component */
+		{"", "/no/where/odd_path", -EACCES, NULL},	   /* neither here nor allowed there */
+		{"", "odd_path", -ENOENT, NULL},
+		{"sub/", "/dev/null", -EACCES, NULL},
+		{"", "../members/sub/odd_path", -EACCES, NULL},
+	};
+	struct h5_folder folder = {.external = H5_EXTERNAL_BENEATH, .fd = -1};
+	char *members = path_of(""), path[PATH_MAX];
+
+	ck_assert_int_eq(h5_folder_open(&folder, members), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		ck_assert_int_eq(open_named(&folder, cases[i].beside, cases[i].name, sizeof path, path),
+				 cases[i].rc);
+		if (!cases[i].rc)
+			ck_assert_str_eq(path, cases[i].path);
+	}
+	/* A folder cannot be written; nothing else is tried. */
+	ck_assert_int_eq(h5_folder_open_named(&folder, "", "sub", true, path, sizeof path), -EISDIR);
+	/* twelve bytes and a NUL */
+	ck_assert_int_eq(open_named(&folder, "", "sub/odd_path", 13, path), 0);
+	ck_assert_int_eq(open_named(&folder, "", "sub/odd_path", 12, path), -ENAMETOOLONG);
+	folder.external = H5_EXTERNAL_NONE;
+	ck_assert_int_eq(open_named(&folder, "", "sub/odd_path", sizeof path, path), -EACCES);
+	h5_folder_close(&folder);
+	folder.external = H5_EXTERNAL_BENEATH;
+	ck_assert_int_eq(open_named(&folder, "", "sub/odd_path", sizeof path, path), -EACCES);
+	free(members);
+}
+END_TEST
+
 UNIT_MAIN("members", pieces_of_memory, driver_information, files_in_several_pieces,
-	  what_is_missing_cannot_be_read, members_are_locked)
+	  what_is_missing_cannot_be_read, members_are_locked, names_of_other_files)
