@@ -356,7 +356,28 @@ START_TEST(lru_waits_only_while_it_is_wanted)
 }
 END_TEST
 
+/* So does the wait for room. */
+START_TEST(lru_waits_for_room_only_while_it_is_wanted)
+{
+	unsigned asked = 0;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	ck_assert_int_eq(h5_lru_reserve(lru, (size_t)1 << 40), 0);
+	h5_interrupt_begin(never_wanted, &asked);
+	ck_assert_int_eq(h5_lru_reserve(lru, (size_t)1 << 40), -EINTR);
+	ck_assert_uint_ge(asked, 1);
+	h5_interrupt_begin(NULL, NULL);
+	/* It has left the queue, and has taken no room. */
+	h5_lru_unreserve(lru, (size_t)1 << 40);
+	ck_assert_int_eq(h5_lru_reserve(lru, (size_t)1 << 41), 0);
+	h5_lru_unreserve(lru, (size_t)1 << 41);
+	h5_lru_close(lru);
+}
+END_TEST
+
 UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
 	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
 	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_reserves_within_its_budget,
-	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted)
+	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+	  lru_waits_for_room_only_while_it_is_wanted)
