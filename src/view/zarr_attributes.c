@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUE_MAX = 1 << 20 /* bytes; a longer value is left out */ };
+enum {
+	VALUE_MAX = 1 << 20, /* bytes; a longer value is left out */
+	DTYPE_MAX = 1 << 16,
+};
 
 static bool is_internal(const char *name, bool is_scale)
 {
@@ -79,9 +82,40 @@ static int add_float(const struct h5_value_context *context, const struct h5_dat
 	return out->err;
 }
 
+/* The type of both parts of a complex number; NULL: it is another type. */
+static int part_of_complex(const struct h5_datatype *t, const struct h5_datatype **part)
+{
+	struct h5_buf dtype;
+	int rc;
+
+	*part = t->class == H5_CLASS_COMPLEX ? t->complex.base : NULL;
+	if (t->class != H5_CLASS_COMPOUND || t->compound.count != 2)
+		return 0;
+	h5_buf_init(&dtype, DTYPE_MAX);
+	if (h5_datatype_zarr(t, &dtype) && !dtype.err && dtype.data[0] == '"')
+		*part = t->compound.members[0].type;
+	rc = dtype.err;
+	h5_buf_release(&dtype);
+	return h5_is_passing(rc) ? rc : 0;
+}
+
+/* A complex number is a pair, as in a fill value of version 3. */
 static int add_element(const struct h5_value_context *context, const struct h5_datatype *t,
 		       const uint8_t *data, struct h5_buf *out)
 {
+	const struct h5_datatype *part;
+	int rc = part_of_complex(t, &part);
+
+	if (!rc && part) {
+		h5_buf_byte(out, '[');
+		rc = add_element(context, part, data, out);
+		h5_buf_byte(out, ',');
+		if (!rc)
+			rc = add_element(context, part, data + part->size, out);
+		h5_buf_byte(out, ']');
+	}
+	if (rc || part)
+		return rc;
 	if (t->class == H5_CLASS_FLOAT)
 		return add_float(context, t, data, out);
 	if (t->class == H5_CLASS_ENUM && h5_datatype_is_boolean(t)) {

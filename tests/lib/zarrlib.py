@@ -20,6 +20,8 @@ BARE = b"This is a netCDF dimension but not a netCDF variable"
 def datasets(group, path="", above=()):
     """(path, dataset) of all that the links of a group lead to, but for those that lead back."""
     for name in group:
+        if isinstance(name, bytes) or "\\" in name:  # Zarr has no names that are not UTF-8; zarr-python takes a backslash for a slash
+            continue
         try:
             found = group[name]
         except (KeyError, OSError, RuntimeError):
@@ -36,21 +38,39 @@ def escaped(path):
     return "/".join("%2E" + name[1:] if name in names else name for name in path.split("/"))
 
 
+def is_usual(kind):
+    """Whether all numbers of the type have a format of NumPy's. (h5py converts others.)"""
+    if isinstance(kind, h5py.h5t.TypeCompoundID):
+        return all(is_usual(kind.get_member_type(i)) for i in range(kind.get_nmembers()))
+    if isinstance(kind, (h5py.h5t.TypeArrayID, h5py.h5t.TypeEnumID)):
+        return is_usual(kind.get_super())
+    if isinstance(kind, h5py.h5t.TypeIntegerID):
+        return kind.get_precision() == 8 * kind.get_size()
+    if isinstance(kind, h5py.h5t.TypeFloatID):
+        return (kind.get_size(), kind.get_fields()[2], kind.get_precision()) in ((2, 5, 16), (4, 8, 32), (8, 11, 64))
+    return True
+
+
 def is_shown(dataset):
     """Whether Zarr has an array for it."""
-    if dataset.shape is None or dataset.attrs.get_id("NAME").dtype.kind == "S" and \
-            bytes(dataset.attrs["NAME"]).startswith(BARE) if "NAME" in dataset.attrs else dataset.shape is None:
+    if dataset.shape is None:
         return False
+    if "NAME" in dataset.attrs and dataset.attrs.get_id("NAME").dtype.kind == "S":
+        name = dataset.attrs["NAME"]
+        if (name.encode() if isinstance(name, str) else bytes(name)).startswith(BARE):
+            return False
     kind = dataset.dtype
     if h5py.check_string_dtype(kind) and kind.kind == "O":
         return True
-    return not kind.hasobject and kind.base != numpy.dtype("longdouble")
+    return not kind.hasobject and is_usual(dataset.id.get_type())
 
 
 def values(dataset):
     if dataset.dtype.kind == "O":
         return dataset.asstr(errors="replace")[...]
-    return dataset[...]
+    data = dataset[...]
+    # To h5py, opaque bytes may be of a type that their tag names.
+    return data.view(f"V{data.itemsize}") if isinstance(dataset.id.get_type(), h5py.h5t.TypeOpaqueID) else data
 
 
 def plain(value):
@@ -59,6 +79,7 @@ def plain(value):
         return "" if value.dtype.kind == "S" else None
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         value = value.ravel()[0] if value.size == 1 else value
+        value = value.astype("f8") if value.dtype == numpy.dtype("longdouble") else value
         value = value.tolist()
     if isinstance(value, bytes):
         return value.rstrip(b"\0").decode(errors="surrogateescape")

@@ -74,7 +74,7 @@ class Zarr(ViewCase):
             f["large rows"] = numpy.arange(3 * 5 * 200000, dtype="u1").reshape(3, 5, 200000)
             for name, value in {"nan": numpy.nan, "inf": [numpy.inf, -numpy.inf, 1.5], "whole": 2.0, "single": numpy.float32(0.1), "half": numpy.array([0.1, 1e-7], "f2"), "int": 3, "one": [7],
                                 "text": "a\u00e9", "bytes": numpy.bytes_(b"fixed"), "texts": ["a", "b"], "matrix": [[1, 2], [3, 4]],
-                                "flag": True, "empty": h5py.Empty("S1"), "ref": f["bool"].ref, "big": 2**63 + 5}.items():
+                                "flag": True, "complex": 4.25 - 3j, "complexes": numpy.array([1, 0.1j], ">c8"), "empty": h5py.Empty("S1"), "ref": f["bool"].ref, "big": 2**63 + 5}.items():
                 f.attrs[name] = f["rows"].attrs[name] = value
         self.assertEqual(self.check(path), 28)
 
