@@ -284,8 +284,10 @@ static int set_prefix(struct writer *w, const char *path)
 static int put_object(struct writer *w, const struct h5_view *o, size_t entry, uint64_t number)
 {
 	struct h5_zarr_array a;
-	int rc = set_prefix(w, w->index->paths.data + w->index->entries[entry].path);
+	int rc = w->url.err;
 
+	if (!rc)
+		rc = set_prefix(w, w->index->paths.data + w->index->entries[entry].path);
 	if (!rc && o->dataset)
 		rc = h5_zarr_array_init(&a, H5_ZARR_V2, o->dataset);
 	if (!rc && o->dataset)

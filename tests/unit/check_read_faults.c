@@ -40,7 +40,7 @@ static int mount_open(struct mount *m, const char *path)
 					      .workers = workers,
 					      .external = H5_EXTERNAL_BENEATH,
 					      .lock = H5_LOCK_ALWAYS};
-	const struct h5_vfs_options vfs = {.file_fd = -1};
+	const struct h5_vfs_options vfs = {.file_fd = -1, .url = "file:///whole"};
 	int rc;
 
 	*m = (struct mount){0};
