@@ -21,6 +21,8 @@ from mountlib import Mount, main, read
 from viewlib import ViewCase
 
 warnings.simplefilter("ignore")
+with open(os.environ.get("H5FS", "src/h5fs"), "rb") as binary:
+    SANITIZED = b"__asan_init" in binary.read()  # what is freed stays in its memory
 
 
 class Zarr(ViewCase):
@@ -265,6 +267,29 @@ class Zarr(ViewCase):
                 self.assertLessEqual(offset + size, os.path.getsize(path))
         for given, shown in (("s3://bucket/k.h5", "s3://bucket/k.h5"), ("https://host/k.h5?secret=1#x", "https://host/k.h5"), ("k.h5", "k.h5")):
             self.assertEqual(json.loads(self.run_kerchunk("-o", f"kerchunk_url={given}", path).stdout)["refs"]["odd/0"][0], shown)
+
+    def test_kerchunk_of_many_chunks(self):
+        """Its text is made as it is printed: twenty times the chunks take no more memory."""
+        path, peaks = self.file("many.h5"), []
+        for count in 10**5, 2 * 10**6:
+            with h5py.File(path, "w", libver="latest") as f:
+                how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                how.set_chunk((4,))
+                how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+                h5py.h5d.create(f.id, b"d", h5py.h5t.STD_I8LE, h5py.h5s.create_simple((4 * count,)), how)
+            with subprocess.Popen([os.environ["H5FS"], "--kerchunk", path], stdout=subprocess.PIPE) as run:
+                found = tail = 0
+                while piece := run.stdout.read(1 << 20):
+                    found += piece.count(b'"d/')
+                    tail = piece[-3:]
+                _, status, usage = os.wait4(run.pid, 0)
+                run.returncode = os.waitstatus_to_exitcode(status)
+            # A key may lie over two pieces.
+            self.assertEqual((run.returncode, tail), (0, b"}}\n"))
+            self.assertAlmostEqual(found, count, delta=count // 100)
+            peaks.append(usage.ru_maxrss)
+        if not SANITIZED:
+            self.assertLess(peaks[1], peaks[0] + (16 << 10))
 
     def test_links(self):
         with h5py.File(self.file("other.h5"), "w") as f:
