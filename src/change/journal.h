@@ -89,8 +89,11 @@ struct h5_recovered {
 int h5_journal_recover(const struct h5_journal_place *place, struct h5_io *io, bool write,
 		       struct h5_io **overlay, struct h5_recovered *recovered);
 /* Looks for the journal under another name in its folder, since the file may have been renamed while it was
- * mounted. 0: `name` is its name; -ENOENT: none was found. */
+ * mounted, or have been mounted by another of its names. 0: `name` is its name; -ENOENT: none was found. */
 int h5_journal_find(const struct h5_journal_place *place, char *name, size_t size);
+/* Of a file that has so many names: true if h5_journal_find() finds the journal by each of them, as they all
+ * lie in its folder. */
+bool h5_journal_is_found_by_all(const struct h5_journal_place *place, uint64_t names);
 /* Gives a journal that was found like that its right name. -EWOULDBLOCK: another process has it locked. */
 int h5_journal_adopt(const struct h5_journal_place *place, const char *name);
 /* If the journal lies elsewhere, looks for another one beside the file. -EPERM: there is one, and

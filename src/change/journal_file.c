@@ -254,7 +254,7 @@ int h5_journal_remove(const struct h5_journal_place *place)
 	return h5_journal_sync_directory(place->dirfd);
 }
 
-/* ---- under another name, since the file was renamed while it was mounted ---- */
+/* ---- under another name: the file was renamed while it was mounted, or has several names ---- */
 
 static bool is_journal(const char *name)
 {
@@ -284,24 +284,79 @@ static int search(const struct h5_journal_place *place, DIR *dir, char *name, si
 	return -ENOENT;
 }
 
+/* NULL: it cannot be listed. */
+static DIR *list(const struct h5_journal_place *place)
+{
+	int fd = openat(place->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
 int h5_journal_find(const struct h5_journal_place *place, char *name, size_t size)
 {
 	struct stat st;
 	DIR *dir;
-	int fd, rc;
+	int rc;
 
 	if (!fstatat(place->dirfd, place->name, &st, AT_SYMLINK_NOFOLLOW) || errno != ENOENT)
 		return -ENOENT; /* something has the right name, so no other name is looked for */
-	fd = openat(place->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	dir = list(place);
+	if (!dir)
 		return -ENOENT;
-	}
 	rc = search(place, dir, name, size);
 	closedir(dir);
 	return rc;
+}
+
+/* True: it is a name of the HDF5 file in the folder of the journal. A file that is mounted on a name is not
+ * in the folder. */
+static bool is_name_of_file(const struct h5_journal_place *place, const char *name)
+{
+	struct h5_journal_file file;
+	struct statx st;
+
+	if (statx(place->dirfd, name, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &st) ||
+	    !(st.stx_mask & STATX_BTIME) || st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return false;
+	file = (struct h5_journal_file){.inode = st.stx_ino,
+					.born = (uint64_t)st.stx_btime.tv_sec,
+					.nanoseconds = st.stx_btime.tv_nsec};
+	return h5_journal_same_file(&file, &place->file);
+}
+
+/* True: who opens the file by that name looks for the journal under other names, since nothing has the right
+ * one; or it is the name that the journal has. */
+static bool leads_to_journal(const struct h5_journal_place *place, const char *name)
+{
+	char right[NAME_MAX + 1];
+	struct stat st;
+
+	if ((size_t)snprintf(right, sizeof right, "%s" H5_JOURNAL_SUFFIX, name) >= sizeof right)
+		return false;
+	return !strcmp(right, place->name) ||
+	       (fstatat(place->dirfd, right, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT);
+}
+
+bool h5_journal_is_found_by_all(const struct h5_journal_place *place, uint64_t names)
+{
+	/* In a folder of its own, the journal is found only by who names that folder. */
+	DIR *dir = place->pointer ? NULL : list(place);
+	unsigned seen = 0, journals = 1; /* ours is made later */
+	const struct dirent *entry;
+	uint64_t found = 0;
+
+	if (!dir)
+		return false;
+	/* Within the limits of search(), or that would not find it either. */
+	while (seen++ < NAMES_MAX && journals < OPENED_MAX && found < names && (entry = readdir(dir))) {
+		journals += is_journal(entry->d_name);
+		found += is_name_of_file(place, entry->d_name) && leads_to_journal(place, entry->d_name);
+	}
+	closedir(dir);
+	return found == names;
 }
 
 /* The HDF5 file was renamed. Removes the link that lay beside it under its old name and led to the journal.

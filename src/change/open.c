@@ -185,9 +185,11 @@ static int check_file(struct h5_file *file, const struct opening *opening)
 
 	if (!rc)
 		rc = h5_file_stat(file, &st);
-	if (!rc && st.links > 1 && !opening->options->force)
-		rc = h5_fail(-EMLINK, H5_UNDEF,
-			     "the file has several names, and its journal but one (-o force)");
+	if (!rc && st.links > 1 && !opening->options->force &&
+	    !h5_journal_is_found_by_all(&opening->journal.place, st.links))
+		rc = h5_fail(
+			-EMLINK, H5_UNDEF,
+			"the file has several names, and by some its journal would not be found (-o force)");
 	return rc;
 }
 

@@ -55,7 +55,7 @@ const struct h5_option h5_option_table[] = {
 	{"swmr", "", SET(set.swmr, true),
 	 .help = "rw: HDF5 programs read along; ro: another program writes along"},
 	{"force", "", SET(set.force, true),
-	 .help = "rw in spite of marks in the file, or of several hard links to it"},
+	 .help = "rw in spite of marks in the file, or of hard links to it elsewhere"},
 	{"external-write", "", SET(vfs.external_write, true), .help = "rw: external raw files, too"},
 	{"sync", "=WHEN", H5_OPTION_WORD, INTO(vfs.commit_at_close), .words = sync_words,
 	 .help = "what is written is durable after: close (the default), fsync"},

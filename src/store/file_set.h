@@ -33,7 +33,9 @@ struct h5_file_set_options {
 	/* With `writable`: unused space is given back, and nothing else changes. So a file may keep track of
 	 * its free space. */
 	bool reclaims;
-	bool force;	     /* write a file that is marked as being written, or has several hard links */
+	/* Writes a file that is marked as being written, or has names by which its journal would not be
+	 * found. */
+	bool force;
 	const char *journal; /* directory of the journal; NULL: the file's own. Borrowed */
 	/* Checks an object that a stale journal names, by the address of its header. NULL: none is checked.
 	 */

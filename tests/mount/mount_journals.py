@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Journals that are found: unfit ones, those of a file that was renamed, and those in a folder that an option named."""
+"""Journals that are found: unfit ones, those of a file that was renamed or has several names, and those in a folder that an option named."""
 import glob
 import os
 import re
@@ -11,6 +11,7 @@ import unittest
 import h5py
 import numpy
 
+import judges
 from mountlib import H5FS, Mount, MountCase, main, read, refusal, write
 from terminal import ERASE, on_terminal
 
@@ -238,6 +239,79 @@ class Renamed(Case):
         with Mount(path, options="rw") as m:
             self.assertEqual(read(m.at("rows")), ROWS)
         self.assertEqual(sorted(os.listdir(self.file("in"))), [f"{i}.h5fs-journal" for i in range(5)] + ["b.h5"])
+
+
+class SeveralNames(Case):
+    """Hard links to the file: whoever opens it, by whichever name, finds the journal."""
+
+    def setUp(self):
+        super().setUp()
+        if not birth_is_known(self.path):
+            self.skipTest(f"the file system of {self.folder} does not tell when a file was made")
+        self.other = self.file("in/b.h5")
+        os.link(self.path, self.other)
+
+    def assertRefused(self, path, options="rw"):
+        before = read(path)
+        status, said = refusal(path, options=options)
+        self.assertEqual((status, said.count("\n")), (9, 1), said)
+        self.assertIn("the file has several names", said)
+        self.assertEqual(read(path), before)
+
+    def test_by_the_other_name(self):
+        self.crash()
+        self.assertRegex(self.assertRecovered(self.other), r"completed from its journal .*another name, a\.h5\.h5fs-journal")
+        judges.agree(self.path)
+
+    def test_by_the_same_name(self):
+        self.crash()
+        self.assertRecovered(self.path)
+
+    def test_a_replay_is_written_to_by_the_other_name(self):
+        """Each mount goes on where the one before was killed."""
+        for n, name in enumerate([self.other, self.path, self.other], 1):
+            with Mount(name, options="rw") as m:
+                with open(m.at("rows"), "ab") as f:
+                    f.write(ROWS)
+                self.assertEqual(read(m.at("rows")), n * ROWS)
+                m.kill()
+        self.assertEqual(len(self.journals()), 1)
+        with Mount(self.path, options="rw") as m:
+            self.assertEqual(read(m.at("rows")), 3 * ROWS)
+        self.assertEqual(self.journals(), [])
+        judges.agree(self.other)
+
+    def test_recover(self):
+        self.crash()
+        self.assertEqual(on_terminal("--recover", self.other)[0], 0)
+        self.assertEqual(self.journals(), [])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["rows"][:].tolist(), [1, 2, 3])
+
+    def test_both_at_once(self):
+        with Mount(self.path, options="rw"):
+            for options in "rw", "rw,locking=no":
+                self.assertEqual(refusal(self.other, options=options)[0], 5)
+
+    def test_a_name_in_another_folder(self):
+        os.mkdir(self.file("away"))
+        os.link(self.path, self.file("away/a.h5"))
+        for path in self.path, self.file("away/a.h5"):
+            self.assertRefused(path)
+        with Mount(self.path, options="rw,force") as m:
+            self.assertEqual(read(m.at("rows")), b"")
+
+    def test_a_folder_for_journals(self):
+        self.assertRefused(self.path, f"rw,journal={self.file('journals')}")
+
+    def test_what_is_in_the_place_of_the_other_journal(self):
+        """By that name the journal would not be looked for under others."""
+        write(self.other + ".h5fs-journal", b"")
+        self.assertRefused(self.path)
+
+    def test_a_name_too_long_for_a_journal(self):
+        os.rename(self.other, self.file("in", 250 * "b"))
+        self.assertRefused(self.path)
 
 
 class Elsewhere(Case):

@@ -421,7 +421,8 @@ class Mounts(ChangeCase):
 
     def test_several_names(self):
         path = self.make()
-        os.link(path, self.file("name.h5"))
+        os.mkdir(self.file("elsewhere"))
+        os.link(path, self.file("elsewhere/name.h5"))
         status, said = refusal(path, options="rw")
         self.assertEqual((status, said.count("\n")), (9, 1), said)
         with Mount(path, options="rw,force") as m:
