@@ -119,7 +119,7 @@ static void complain(const struct h5_options *o, const char *path, int rc)
 
 static int cat_path(struct command *c, struct h5_vfs *vfs, const char *path)
 {
-	int rc = h5_offline_cat(vfs, path, &c->result);
+	int rc = h5_offline_cat(vfs, path, c->options->file, &c->progress, &c->result);
 
 	if (rc && c->result == H5_OFFLINE_NO_OUTPUT)
 		h5_log("standard output: %s", strerror(-rc));
@@ -222,9 +222,17 @@ static int look_at_open(struct command *c, const struct h5_opened *opened, look 
 	return statuses[c->result];
 }
 
+/* False: the terminal has no place for a line that says how far the command is, since it prints there what it
+ * reads. */
+static bool can_show_progress(const struct h5_options *o)
+{
+	return (o->command != H5_COMMAND_CAT && o->command != H5_COMMAND_KERCHUNK) || !isatty(STDOUT_FILENO);
+}
+
 static int look_at(struct h5_options *o, look *what)
 {
-	struct command c = {.options = o, .progress.wanted = !o->quiet, .target.top = -1};
+	struct command c = {
+		.options = o, .progress.wanted = !o->quiet && can_show_progress(o), .target.top = -1};
 	struct h5_opened opened = {.journal_directory = -1};
 	int rc;
 

@@ -2,11 +2,13 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "offline/progress.h"
 #include "offline/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -32,7 +34,8 @@ static int write_out(const char *data, size_t n, enum h5_offline_result *result)
 }
 
 /* The reads come in order, so that chunks are decoded ahead by the workers meanwhile. */
-static int copy_out(struct h5_vfs *vfs, struct h5_handle *handle, enum h5_offline_result *result)
+static int copy_out(struct h5_vfs *vfs, struct h5_handle *handle, const char *name,
+		    struct h5_progress *progress, enum h5_offline_result *result)
 {
 	char *piece = malloc(PIECE);
 	uint64_t offset = 0;
@@ -45,12 +48,16 @@ static int copy_out(struct h5_vfs *vfs, struct h5_handle *handle, enum h5_offlin
 		if (!rc)
 			rc = write_out(piece, got, result);
 		offset += got;
+		if (!rc)
+			h5_progress_show(progress, offset, name, strlen(name));
 	}
+	h5_progress_erase(progress);
 	free(piece);
 	return rc;
 }
 
-int h5_offline_cat(struct h5_vfs *vfs, const char *path, enum h5_offline_result *result)
+int h5_offline_cat(struct h5_vfs *vfs, const char *path, const char *name, struct h5_progress *progress,
+		   enum h5_offline_result *result)
 {
 	struct h5_vfs_entry entry;
 	struct h5_handle *handle;
@@ -66,7 +73,8 @@ int h5_offline_cat(struct h5_vfs *vfs, const char *path, enum h5_offline_result 
 	h5_walk_request(vfs);
 	rc = S_ISDIR(entry.st.st_mode) ? -EISDIR : h5_vfs_open_file(vfs, entry.node, O_RDONLY, &handle);
 	if (!rc) {
-		rc = copy_out(vfs, handle, result);
+		h5_progress_begin(progress, entry.size_known ? (uint64_t)entry.st.st_size : 0);
+		rc = copy_out(vfs, handle, name, progress, result);
 		h5_vfs_close_file(handle);
 	}
 	h5_walk_forget(vfs, entry.node);

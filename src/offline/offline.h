@@ -33,8 +33,9 @@ int h5_offline_reclaim(struct h5_file_set *set, const char *name, struct h5_prog
 int h5_offline_list(struct h5_vfs *vfs, const char *path, bool json, enum h5_offline_result *result);
 
 /* h5fs --cat: writes the bytes of the file at the path. H5_OFFLINE_FAILED, H5_OFFLINE_NO_OUTPUT: the return
- * value says why, and h5_error_last() more. */
-int h5_offline_cat(struct h5_vfs *vfs, const char *path, enum h5_offline_result *result);
+ * value says why, and h5_error_last() more. `name`: what `progress` calls the work. */
+int h5_offline_cat(struct h5_vfs *vfs, const char *path, const char *name, struct h5_progress *progress,
+		   enum h5_offline_result *result);
 
 /* h5fs --extract: copies the path and all below into the target, which becomes the directory of that path, or
  * gets the file. What cannot be copied is told on standard error. 0: H5_OFFLINE_SOUND, or H5_OFFLINE_FAILED

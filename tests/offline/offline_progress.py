@@ -21,7 +21,9 @@ class Progress(unittest.TestCase):
         self.path = os.path.join(self.folder, "x.h5")
         with h5py.File(self.path, "w") as f:
             f.create_dataset("a" * 40 + "/" + "\x1b[31m宽" * 40, data=numpy.arange(4000), chunks=(100,), compression="gzip")
-        self.commands = [("--check", self.path), ("--reclaim", self.path), ("--extract", self.path)]
+            f["numbers"] = [1, 2, 3]
+        self.commands = [("--check", self.path), ("--reclaim", self.path), ("--extract", self.path), ("--kerchunk", self.path),
+                         ("--cat", self.path, "/numbers")]
 
     def whole(self, command):
         """The command, which may need a new folder."""
@@ -41,7 +43,7 @@ class Progress(unittest.TestCase):
                         self.assertNotRegex(line, "[\x00-\x1f]")
                         self.assertLess(sum(2 if char > "\u07ff" else 1 for char in line), columns)
                     if columns >= 80:
-                        self.assertRegex(lines[1], r"^[0-9.]+ (bytes|KiB)( of [0-9.]+ [KM]iB)?  /")
+                        self.assertRegex(lines[1], r"^[0-9.]+ (bytes|KiB)( of [0-9.]+ (bytes|[KM]iB))?  /")
 
     def test_findings_have_lines_of_their_own(self):
         with h5py.File(self.path, "a") as f:
