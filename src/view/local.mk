@@ -20,6 +20,8 @@ libh5fs_a_SOURCES += \
 	src/view/npy_intake.c \
 	src/view/png.c \
 	src/view/raw.c \
+	src/view/strings.c \
+	src/view/strings.h \
 	src/view/table.c \
 	src/view/text.c \
 	src/view/text.h \

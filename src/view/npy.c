@@ -6,13 +6,14 @@
 #include "base/interrupt.h"
 #include "view/intake.h"
 #include "view/npy_header.h"
+#include "view/strings.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	ELEMENT_MAX = 1 << 24
-}; /* most bytes of an element with space-padded strings; a larger one is refused */
+}; /* most bytes of an element with strings that are padded; a larger one is refused */
 
 /* The dictionary of the header. -ENOENT: NumPy has no such type. */
 static int dictionary(const struct h5_view *v, struct h5_buf *out)
@@ -54,30 +55,7 @@ static int npy_open(struct h5_view *v, bool reading)
 
 /* ---- strings ---- */
 
-/* Replaces the spaces that pad strings by zeros, in one element. */
-static void replace_spaces(const struct h5_datatype *t, uint8_t *element)
-{
-	size_t n = t->size;
-
-	switch (t->class) {
-	case H5_CLASS_STRING:
-		while (t->string.padding == H5_PAD_SPACEPAD && n && element[n - 1] == ' ')
-			element[--n] = 0;
-		break;
-	case H5_CLASS_ARRAY:
-		for (uint64_t i = 0; h5_npy_has_spaces(t->array.base) && i < t->array.count; i++)
-			replace_spaces(t->array.base, element + i * t->array.base->size);
-		break;
-	case H5_CLASS_COMPOUND:
-		for (unsigned i = 0; i < t->compound.count; i++)
-			replace_spaces(t->compound.members[i].type, element + t->compound.members[i].offset);
-		break;
-	default:
-		break;
-	}
-}
-
-/* Reads whole elements, since only the rest of a string tells if a space is padding. */
+/* Reads whole elements, since only the rest of a string tells what is padding. */
 static int read_replaced(const struct h5_dataset *dataset, uint64_t offset, void *buf, size_t n)
 {
 	const struct h5_datatype *type = dataset->type;
@@ -94,7 +72,7 @@ static int read_replaced(const struct h5_dataset *dataset, uint64_t offset, void
 		return h5_fail(-ENOMEM, dataset->address, "npy: out of memory");
 	rc = h5_dataset_read(dataset, offset - before, elements, all);
 	for (size_t i = 0; !rc && i < all; i += type->size) {
-		replace_spaces(type, elements + i);
+		h5_strings_pad_with_zeros(type, elements + i);
 		if (!(i / type->size % 4096))
 			rc = h5_interrupt_check();
 	}
@@ -106,7 +84,7 @@ static int read_replaced(const struct h5_dataset *dataset, uint64_t offset, void
 
 static int npy_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
-	if (h5_npy_has_spaces(v->dataset->type))
+	if (h5_strings_have_padding(v->dataset->type))
 		return read_replaced(v->dataset, offset - v->head.size, buf, n);
 	return h5_dataset_read(v->dataset, offset - v->head.size, buf, n);
 }

@@ -263,24 +263,3 @@ void h5_npy_header_release(struct h5_npy_header *header)
 	h5_datatype_free(header->type);
 	header->type = NULL;
 }
-
-/* ---- strings ---- */
-
-/* NumPy pads strings with zeros, Fortran programs with spaces. The recursion is bounded, since the decoder of
- * types bounds their depth. */
-bool h5_npy_has_spaces(const struct h5_datatype *t)
-{
-	switch (t->class) {
-	case H5_CLASS_STRING:
-		return t->string.padding == H5_PAD_SPACEPAD;
-	case H5_CLASS_ARRAY:
-		return h5_npy_has_spaces(t->array.base);
-	case H5_CLASS_COMPOUND:
-		for (unsigned i = 0; i < t->compound.count; i++)
-			if (h5_npy_has_spaces(t->compound.members[i].type))
-				return true;
-		return false;
-	default:
-		return false;
-	}
-}

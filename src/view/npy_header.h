@@ -38,8 +38,4 @@ int h5_npy_header_read(const uint8_t *data, size_t size, uint8_t size_of_offsets
 		       struct h5_npy_header *header);
 void h5_npy_header_release(struct h5_npy_header *header); /* may run twice */
 
-/* True: elements have strings that spaces pad, which an NPY file shows in another way: NumPy pads with zeros.
- */
-bool h5_npy_has_spaces(const struct h5_datatype *type);
-
 #endif

@@ -59,6 +59,25 @@ static int compare(const struct h5_new_dataset *a, const struct h5_new_dataset *
 	return rc == -ENOMEM ? rc : 0;
 }
 
+/* NumPy pads strings with zeros, Fortran programs with spaces. The recursion is bounded, since the
+ * decoder of types bounds their depth. */
+static bool has_spaces(const struct h5_datatype *t)
+{
+	switch (t->class) {
+	case H5_CLASS_STRING:
+		return t->string.padding == H5_PAD_SPACEPAD;
+	case H5_CLASS_ARRAY:
+		return has_spaces(t->array.base);
+	case H5_CLASS_COMPOUND:
+		for (unsigned i = 0; i < t->compound.count; i++)
+			if (has_spaces(t->compound.members[i].type))
+				return true;
+		return false;
+	default:
+		return false;
+	}
+}
+
 /* The dataset that is there keeps its type if it has the array's elements as they are: enumerations, strings
  * of another character set, arrays, of which NumPy makes dimensions. */
 static int keep_type(const struct h5_dataset *target, struct h5_new_dataset *how)
@@ -67,7 +86,7 @@ static int keep_type(const struct h5_dataset *target, struct h5_new_dataset *how
 	bool same;
 	int rc;
 
-	if (!h5_datatype_is_fixed(target->type) || h5_npy_has_spaces(target->type))
+	if (!h5_datatype_is_fixed(target->type) || has_spaces(target->type))
 		return 0;
 	kept.type = target->type;
 	kept.space = target->space;

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "view/strings.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,62 +51,6 @@ static int check_type(const struct h5_dataset *dataset, enum h5_zarr_version ver
 		good = dtype.data[0] == '"' && has_name_in_v3(dtype.data, dtype.size);
 	h5_buf_release(&dtype);
 	return h5_is_passing(rc) ? rc : rc || !good ? -ENOENT : 0;
-}
-
-/* ---- padding of strings ---- */
-
-/* Bytes behind the NUL that ends a string may be anything. */
-static bool has_padding(const struct h5_datatype *t)
-{
-	bool has = false;
-
-	switch (t->class) {
-	case H5_CLASS_STRING:
-		return t->string.padding == H5_PAD_SPACEPAD ||
-		       (t->string.padding == H5_PAD_NULLTERM && t->size > 1);
-	case H5_CLASS_ARRAY:
-		return has_padding(t->array.base);
-	case H5_CLASS_COMPOUND:
-		for (unsigned i = 0; i < t->compound.count; i++)
-			has |= has_padding(t->compound.members[i].type);
-		return has;
-	default:
-		return false;
-	}
-}
-
-static void replace_in_string(const struct h5_datatype *t, uint8_t *element)
-{
-	size_t n = t->size;
-
-	if (t->string.padding == H5_PAD_NULLTERM)
-		n = strnlen((const char *)element, n);
-	while (t->string.padding == H5_PAD_SPACEPAD && n && element[n - 1] == ' ')
-		n--;
-	memset(element + n, 0, t->size - n);
-}
-
-void h5_zarr_replace_padding(const struct h5_datatype *t, uint8_t *element)
-{
-	const struct h5_member *m;
-
-	switch (t->class) {
-	case H5_CLASS_STRING:
-		replace_in_string(t, element);
-		break;
-	case H5_CLASS_ARRAY:
-		for (uint64_t i = 0; has_padding(t->array.base) && i < t->array.count; i++)
-			h5_zarr_replace_padding(t->array.base, element + i * t->array.base->size);
-		break;
-	case H5_CLASS_COMPOUND:
-		for (unsigned i = 0; i < t->compound.count; i++) {
-			m = &t->compound.members[i];
-			h5_zarr_replace_padding(m->type, element + m->offset);
-		}
-		break;
-	default:
-		break;
-	}
 }
 
 /* ---- filters ---- */
@@ -210,7 +155,7 @@ int h5_zarr_array_init(struct h5_zarr_array *a, enum h5_zarr_version version,
 	*a = (struct h5_zarr_array){.dataset = dataset,
 				    .version = version,
 				    .is_strings = is_strings(dataset->type),
-				    .has_padding = has_padding(dataset->type)};
+				    .has_padding = h5_strings_have_padding(dataset->type)};
 	if (dataset->space.kind == H5_SPACE_NULL || dataset->size == UINT64_MAX || !set_chunks(a))
 		return -ENOENT;
 	rc = check_type(dataset, version);

@@ -35,8 +35,6 @@ struct h5_zarr_array {
 
 /* The innermost type: that of the elements of an array type. */
 const struct h5_datatype *h5_zarr_type(const struct h5_dataset *dataset);
-/* Makes zeros of what follows a string in one element. */
-void h5_zarr_replace_padding(const struct h5_datatype *type, uint8_t *element);
 /* -ENOENT: Zarr has no such array. */
 int h5_zarr_array_init(struct h5_zarr_array *array, enum h5_zarr_version version,
 		       const struct h5_dataset *dataset);

@@ -6,6 +6,7 @@
 #include "base/writer.h"
 #include "object/json.h"
 #include "store/pipeline.h"
+#include "view/strings.h"
 #include "view/zarr_array.h"
 
 #include <stdlib.h>
@@ -120,7 +121,7 @@ static int add_replaced(const struct h5_zarr_array *a, uint8_t *data, struct h5_
 	int rc = 0;
 
 	for (size_t i = 0; i < all && !rc; i += size) {
-		h5_zarr_replace_padding(a->dataset->type, data + i);
+		h5_strings_pad_with_zeros(a->dataset->type, data + i);
 		rc = i / size % 4096 ? 0 : h5_interrupt_check();
 	}
 	h5_buf_add(out, data, all);

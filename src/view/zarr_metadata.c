@@ -1,6 +1,7 @@
 /* The metadata of an array: `.zarray` of version 2, `zarr.json` of version 3. */
 #include "base/base64.h"
 #include "base/checked.h"
+#include "view/strings.h"
 #include "view/zarr.h"
 
 #include <stdlib.h>
@@ -252,7 +253,7 @@ static int add_fill(const struct h5_view *v, const struct h5_zarr_array *a, char
 	if (d->fill && !d->fill_never)
 		memcpy(value, d->fill, d->type->size);
 	if (a->has_padding)
-		h5_zarr_replace_padding(d->type, value);
+		h5_strings_pad_with_zeros(d->type, value);
 	rc = add_element(v, a, kind, value, out);
 	free(value);
 	return rc;

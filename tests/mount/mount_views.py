@@ -230,14 +230,21 @@ class Npy(ViewCase):
 
     def test_strings_that_end_with_spaces(self):
         """As libhdf5 gives them to NumPy: without the spaces; but h5fs.raw has what is stored."""
-        path = self.file("spaces.h5")
+        self.check_padding(h5py.h5t.STR_SPACEPAD, b" ")
+
+    def test_strings_that_end_at_a_nul(self):
+        """Behind it any bytes may be stored; libhdf5 gives none of them to NumPy."""
+        self.check_padding(h5py.h5t.STR_NULLTERM, b"\0")
+
+    def check_padding(self, padding, pad):
+        path = self.file("padded.h5")
         kind = h5py.h5t.C_S1.copy()
         kind.set_size(6)
-        kind.set_strpad(h5py.h5t.STR_SPACEPAD)
+        kind.set_strpad(padding)
         record = h5py.h5t.create(h5py.h5t.COMPOUND, 20)
         for name, at, member in ((b"n", 0, h5py.h5t.STD_I16LE), (b"s", 2, kind), (b"two", 8, h5py.h5t.array_create(kind, (2,)))):
             record.insert(name, at, member)
-        words = [b"one   ", b"two  x", b"      ", b"a b   ", b"sixsix"] * 3000
+        words = [w.replace(b" ", pad) for w in (b"one   ", b"two  x", b"      ", b"a b   ", b"sixsi ")] * 3000
         with h5py.File(path, "w") as f:
             for name, dtype, data in (("words", kind, b"".join(words)),
                                       ("records", record, b"".join(b"  " + w + w[::-1] + w for w in words))):
@@ -245,7 +252,7 @@ class Npy(ViewCase):
                 d = h5py.h5d.create(f.id, name.encode(), dtype, space)
                 d.write(h5py.h5s.ALL, h5py.h5s.ALL, numpy.frombuffer(data, f"V{dtype.get_size()}"), dtype)
             a = h5py.h5a.create(f.id, b"word", kind, h5py.h5s.create(h5py.h5s.SCALAR))
-            a.write(numpy.frombuffer(b"ab    ", "V6"), kind)
+            a.write(numpy.frombuffer(b"ab" + 4 * pad, "V6"), kind)
         with Mount(path) as m, h5py.File(path) as f:
             for name in ("words", "records"):
                 expected = f[name][()]
@@ -258,7 +265,7 @@ class Npy(ViewCase):
                 for at in range(len(whole) - 300, len(whole) - 260):
                     self.assertEqual(os.pread(fd, 33, at), whole[at:at + 33])
             self.assertEqual(os.getxattr(m.path, "user.word"), b"ab")
-            self.assertEqual(os.getxattr(m.path, "h5fs.raw.word"), b"ab    ")
+            self.assertEqual(os.getxattr(m.path, "h5fs.raw.word"), b"ab" + 4 * pad)
             self.assertEqual(read(m.at("words")), b"".join(words))
 
     def test_types(self):
