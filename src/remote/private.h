@@ -99,6 +99,7 @@ struct h5_fetcher {
 	int setup;		   /* why nothing can be fetched: a negative errno; 0: it can */
 	char setup_text[H5_REMOTE_TEXT];
 	uint64_t whole; /* bytes of memory for files that come whole */
+	bool is_mute;	/* a reply could not be sent: the loop ends */
 	struct h5_source sources[H5_REMOTE_FILES];
 	struct h5_transfer transfers[H5_REMOTE_UNDER_WAY];
 };

@@ -221,18 +221,20 @@ static void end_transfers(struct h5_fetcher *f)
 	}
 }
 
-/* Milliseconds until a transfer is to be tried again. */
+/* Milliseconds until a transfer, or a request for credentials that one waits for, is to be tried again. */
 static int time_to_wait(const struct h5_fetcher *f)
 {
 	uint64_t now = h5_transfer_now(), until = now + LONG;
 	const struct h5_credentials *c = &f->credentials;
 
-	if (c->state == H5_CREDENTIALS_RESTING)
-		until = h5_min(until, c->due);
 	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++) {
-		if (f->transfers[i].state == H5_TRANSFER_RESTING)
-			until = h5_min(until, f->transfers[i].due);
-		if (f->transfers[i].state == H5_TRANSFER_QUEUED && c->state == H5_CREDENTIALS_IDLE &&
+		const struct h5_transfer *t = &f->transfers[i];
+
+		if (t->state == H5_TRANSFER_RESTING)
+			until = h5_min(until, t->due);
+		if (t->state == H5_TRANSFER_QUEUED && c->state == H5_CREDENTIALS_RESTING)
+			until = h5_min(until, c->due);
+		if (t->state == H5_TRANSFER_QUEUED && c->state == H5_CREDENTIALS_IDLE &&
 		    count_running(f) < RUNNING_MAX)
 			return 0;
 	}
@@ -245,7 +247,7 @@ int h5_fetcher_serve(struct h5_fetcher *f)
 	int running;
 
 	curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)RUNNING_MAX);
-	while (take_requests(f)) {
+	while (!f->is_mute && take_requests(f)) {
 		start_transfers(f);
 		if (curl_multi_perform(f->multi, &running))
 			return EXIT_FAILURE;

@@ -71,9 +71,11 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 	t->state = H5_TRANSFER_FREE;
 	if (code && t->request.what == H5_REMOTE_OPEN)
 		forget_source(t->source);
-	/* There is always room for as many replies as there can be. If the daemon is gone, the loop ends. */
-	while (send(t->fetcher->end.fd, &reply, sizeof reply, MSG_NOSIGNAL) < 0 && errno == EINTR)
-		;
+	/* There is always room for as many replies as there can be. If there is none nevertheless, or the
+	 * daemon is gone, the loop ends: nobody shall wait for a reply that does not come. */
+	while (!t->fetcher->is_mute &&
+	       send(t->fetcher->end.fd, &reply, sizeof reply, MSG_NOSIGNAL) != sizeof reply)
+		t->fetcher->is_mute = errno != EINTR;
 }
 
 /* ---- what libcurl calls ---- */

@@ -16,6 +16,12 @@ from tunnel import Tunnel
 KEYS = object_server.Keys("AKIDEXAMPLE", SECRET + "/+=", None, "eu-test-1")
 
 
+def processor_time(pid):
+    """Seconds that the process has used."""
+    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class StoreCase(Case):
     """s3://BUCKET/KEY. The server computes each signature itself."""
     ENV = {**{name: "" for name in os.environ if name.startswith("AWS_")}, "AWS_REGION": KEYS.region, "AWS_CONFIG_FILE": "/no/file",
@@ -174,23 +180,49 @@ class Granted(StoreCase):
         giver.role = None
         self.assertEqual(self.refused(self.store, env)[0], 14)
 
+    def make_links(self):
+        """Many files: each is asked for when it is read."""
+        with h5py.File(self.path, "a") as f:
+            for i in range(200):
+                f[f"links/{i}"] = h5py.ExternalLink(f"{i}.h5", "/group/small")
+                os.link(self.path, self.file("served", "bucket", f"{i}.h5"))
+
+    def read_links(self, m, ends):
+        for i in range(200):
+            read(m.at("links", str(i)))
+            if ends():
+                break
+            time.sleep(0.05)
+
+    def test_renewal_that_fails_while_nobody_reads(self):
+        """It is tried again when somebody does; until then the fetcher rests."""
+        giver = self.give()
+        giver.on(lambda _: len(giver.requests) == 2, status(503))
+        giver.container_token = "token"
+        self.issued.seconds = 6
+        self.make_links()
+        env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": giver.url("container"), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token"}
+        with self.mount(self.store, env) as m:
+            self.read_links(m, lambda: len(giver.requests) == 2 and giver.requests[1].ended)
+            fetcher = fetcher_of(m.daemon)
+            before, end = processor_time(fetcher), time.monotonic() + 1
+            while time.monotonic() < end:
+                time.sleep(0.05)
+            self.assertLess(processor_time(fetcher) - before, 0.3)
+            self.assertEqual(len(giver.requests), 2)
+            read(m.at("links/199"))
+            self.assertGreater(len(giver.requests), 2)
+
     def test_before_they_end(self):
         """New ones are there before the old ones end: the store never sees those. While they are got, reads go on."""
         giver = self.give()
         giver.on(lambda _: len(giver.requests) == 2, hang())
         giver.container_token = "token"
         self.issued.seconds = 6
-        with h5py.File(self.path, "a") as f:
-            for i in range(200):
-                f[f"links/{i}"] = h5py.ExternalLink(f"{i}.h5", "/group/small")
-                os.link(self.path, self.file("served", "bucket", f"{i}.h5"))
+        self.make_links()
         env = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": giver.url("container"), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "token"}
         with self.mount(self.store, env) as m:
-            for i in range(200):
-                read(m.at("links", str(i)))
-                if len(self.issued.grants) == 2:
-                    break
-                time.sleep(0.05)
+            self.read_links(m, lambda: len(self.issued.grants) == 2)
             read(m.at("links/199"))
         first, second = self.issued.grants.values()
         self.assertLess(second.made, first.ends.timestamp())
