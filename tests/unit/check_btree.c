@@ -20,8 +20,8 @@ struct image {
 
 static void put(struct image *m, uint64_t value, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		h5_buf_byte(&m->bytes, (char)(value >> (8 * i) & 0xff));
+	for (unsigned i = 0; i < n; i++) /* zeros, if there are more bytes than a number has */
+		h5_buf_byte(&m->bytes, (char)(i < sizeof value ? value >> (8 * i) & 0xff : 0));
 }
 
 static void put_checksum(struct image *m, size_t from)
