@@ -39,4 +39,6 @@ libh5fs_a_SOURCES += \
 	src/base/wait.c \
 	src/base/wait.h \
 	src/base/writer.c \
-	src/base/writer.h
+	src/base/writer.h \
+	src/base/zalloc.c \
+	src/base/zalloc.h

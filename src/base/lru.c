@@ -6,6 +6,7 @@
 #include "base/room.h"
 #include "base/thread.h"
 #include "base/wait.h"
+#include "base/zalloc.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -100,7 +101,7 @@ static struct slot *make_slot(struct h5_lru *lru, uint64_t owner, uint64_t addre
 
 	if (slot)
 		return slot;
-	slot = calloc(1, sizeof *slot);
+	slot = h5_zalloc(sizeof *slot);
 	if (!slot)
 		return NULL;
 	slot->key.owner = owner;
@@ -204,7 +205,7 @@ static struct h5_lru_entry *find(struct h5_lru *lru, const struct h5_lru_key *ke
 /* A new entry that is being loaded, with one reference; NULL: no memory. */
 static struct h5_lru_entry *insert(struct h5_lru *lru, const struct h5_lru_key *key)
 {
-	struct h5_lru_entry *e = calloc(1, sizeof *e);
+	struct h5_lru_entry *e = h5_zalloc(sizeof *e);
 
 	if (!e)
 		return NULL;
@@ -218,6 +219,14 @@ static struct h5_lru_entry *insert(struct h5_lru *lru, const struct h5_lru_key *
 	e->loading = true;
 	LL_PREPEND2(e->slot->entries, e, others);
 	return e;
+}
+
+static void fill(struct h5_lru *lru, struct h5_lru_entry *e, void *value, size_t cost)
+{
+	e->value = value;
+	e->cost = cost + sizeof *e;
+	lru->stats.bytes += e->cost;
+	lru->stats.entries++;
 }
 
 static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *load, void *arg)
@@ -234,10 +243,7 @@ static int load_entry(struct h5_lru *lru, struct h5_lru_entry *e, h5_lru_load *l
 		unlink_entry(lru, e);
 		free(e);
 	} else {
-		e->value = value;
-		e->cost = cost + sizeof *e;
-		lru->stats.bytes += e->cost;
-		lru->stats.entries++;
+		fill(lru, e, value, cost);
 	}
 	pthread_cond_broadcast(&lru->loaded);
 	return rc;
@@ -373,6 +379,24 @@ static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
 	h5_charge_release(&made);
 }
 
+void h5_lru_add(struct h5_lru *lru, const struct h5_lru_key *key, void *value, size_t cost)
+{
+	struct h5_lru_entry *e;
+
+	pthread_mutex_lock(&lru->lock);
+	assert(!find(lru, key));
+	e = insert(lru, key);
+	if (e) {
+		e->loading = false;
+		fill(lru, e, value, cost);
+	}
+	pthread_mutex_unlock(&lru->lock);
+	if (e)
+		put(lru, e, false);
+	else
+		key->kind->release(value);
+}
+
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
 {
 	put(lru, e, false);
@@ -383,16 +407,18 @@ void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *e)
 	put(lru, e, true);
 }
 
-void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address)
+void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address, const struct h5_lru_kind *but)
 {
-	struct h5_lru_entry *dead = NULL;
+	struct h5_lru_entry *e, *next, *dead = NULL;
 	struct slot *slot;
 
 	pthread_mutex_lock(&lru->lock);
-	while ((slot = find_slot(lru, owner, address))) {
-		struct h5_lru_entry *e = slot->entries;
-
+	slot = find_slot(lru, owner, address);
+	LL_FOREACH_SAFE2(slot ? slot->entries : NULL, e, next, others)
+	{
 		assert(!e->loading);
+		if (e->key.kind == but)
+			continue;
 		unlink_entry(lru, e);
 		if (e->references)
 			continue;

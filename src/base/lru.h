@@ -63,9 +63,13 @@ void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
 /* As h5_lru_put(), and forgets the value: nobody is expected to ask for it again. */
 void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *entry);
 
-/* Forgets all values at the owner's address, of every kind and variant. Values with references live on, but
- * are not found again. None of them may be loading. */
-void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address);
+/* Gives the cache a value that it has not got and that nobody is loading. It owns the value from now on;
+ * without memory it releases the value. */
+void h5_lru_add(struct h5_lru *lru, const struct h5_lru_key *key, void *value, size_t cost);
+
+/* Forgets all values at the owner's address, of every kind and variant; not those of the kind `but` (NULL:
+ * none). Values with references live on, but are not found again. None of them may be loading. */
+void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address, const struct h5_lru_kind *but);
 
 /* Reserves n bytes of the budget for work that needs them for a while: evicts values, and waits for its turn
  * as long as others have reserved so much that the n bytes do not fit. If nobody else has reserved anything,

@@ -15,9 +15,12 @@ int h5_seen_add(struct h5_seen *seen, uint64_t number)
 {
 	struct h5_seen_number *entry;
 
-	HASH_FIND(hh, seen->numbers, &number, sizeof number, entry);
-	if (entry)
+	if (h5_seen_has(seen, number))
 		return -EEXIST;
+	if (seen->count < sizeof seen->few / sizeof *seen->few) {
+		seen->few[seen->count++] = number;
+		return 0;
+	}
 	entry = calloc(1, sizeof *entry);
 	if (!entry)
 		return -ENOMEM;
@@ -34,6 +37,9 @@ bool h5_seen_has(const struct h5_seen *seen, uint64_t number)
 {
 	struct h5_seen_number *entry;
 
+	for (unsigned i = 0; i < seen->count; i++)
+		if (seen->few[i] == number)
+			return true;
 	HASH_FIND(hh, seen->numbers, &number, sizeof number, entry);
 	return entry;
 }
@@ -42,6 +48,7 @@ void h5_seen_release(struct h5_seen *seen)
 {
 	struct h5_seen_number *entry, *next;
 
+	seen->count = 0;
 	HASH_ITER(hh, seen->numbers, entry, next)
 	{
 		HASH_DEL(seen->numbers, entry);

@@ -6,7 +6,9 @@
 #include <stdint.h>
 
 struct h5_seen {
-	struct h5_seen_number *numbers; /* NULL: none yet */
+	uint64_t few[8];		/* the first ones */
+	unsigned count;			/* of these */
+	struct h5_seen_number *numbers; /* all others; NULL: none yet */
 };
 
 /* 0; -EEXIST if the number was added before; -ENOMEM. */

@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/interrupt.h"
+#include "base/zalloc.h"
 #include "change/transaction.h"
 
 #include <assert.h>
@@ -20,37 +20,59 @@ static void node_free(struct h5_btree2_edit_node *node)
 	free(node);
 }
 
-/* The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */
-static void tree_free(struct h5_btree2_edit_node *node)
+/* Frees the node and those beneath it. `written`: the tree that they were written to, so that the cache gets
+ * those that have changed; NULL: none. The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */
+static void release(struct h5_btree2_edit_node *node, const struct h5_btree2 *written)
 {
-	if (node && node->children)
-		for (size_t i = 0; i <= node->node->count; i++)
-			tree_free(node->children[i]);
+	if (!node)
+		return;
+	for (size_t i = 0; node->children && i <= node->node->count; i++)
+		release(node->children[i], written);
+	if (written && node->state != H5_BTREE2_KEPT) {
+		h5_btree2_keep_node(written, node->address, node->node);
+		node->node = NULL;
+	}
 	node_free(node);
 }
 
-/* `data` NULL: a node without records; else it is taken over, also on failure. */
-static struct h5_btree2_edit_node *node_new(const struct h5_btree2_edit *edit, unsigned level, size_t room,
-					    struct h5_btree2_node *data)
+/* A node without records. */
+static struct h5_btree2_edit_node *node_new(const struct h5_btree2_edit *edit, unsigned level, size_t room)
 {
-	struct h5_btree2_edit_node *node = calloc(1, sizeof *node);
-	size_t cost;
+	struct h5_btree2_edit_node *node = h5_zalloc(sizeof *node);
 
-	if (!data)
-		data = h5_btree2_node_new(&edit->header, level, room, &cost);
 	if (node) {
-		node->node = data;
+		node->node = h5_btree2_node_new(&edit->header, level, room);
 		node->address = H5_UNDEF;
 		node->state = H5_BTREE2_CHANGED;
 		node->children = level ? calloc(room + 1, sizeof(void *)) : NULL;
 	}
-	if (node && data && (!level || node->children))
+	if (node && node->node && (!level || node->children))
 		return node;
-	if (!node)
-		free(data);
 	node_free(node);
 	h5_fail(-ENOMEM, edit->tree->address, "version 2 B-tree: out of memory");
 	return NULL;
+}
+
+/* A node with the records and child pointers of the one in the file, and room for all that its level allows.
+ */
+static int node_copy(const struct h5_btree2_edit *edit, const struct h5_btree2_child *pointer,
+		     const struct h5_btree2_node *from, struct h5_btree2_edit_node **out)
+{
+	struct h5_btree2_edit_node *node =
+		node_new(edit, from->level, (size_t)edit->header.levels[from->level].max_records);
+	struct h5_btree2_node *to;
+
+	if (!node)
+		return -ENOMEM;
+	to = node->node;
+	to->count = from->count;
+	memcpy(to->records, from->records, from->count * edit->header.record_size);
+	if (from->level)
+		memcpy(to->children, from->children, (from->count + 1) * sizeof *to->children);
+	node->address = pointer->address;
+	node->state = H5_BTREE2_KEPT;
+	*out = node;
+	return 0;
 }
 
 /* Counts the records of the node and of all nodes beneath it. */
@@ -68,16 +90,13 @@ static int total_of(const struct h5_btree2_edit *edit, const struct h5_btree2_ed
 static int load(struct h5_btree2_edit *edit, unsigned level, const struct h5_btree2_child *pointer,
 		struct h5_btree2_edit_node **out)
 {
-	uint64_t room = edit->header.levels[level].max_records, end, total;
 	struct h5_file *file = edit->tree->file;
+	const struct h5_btree2_node *found;
 	struct h5_btree2_edit_node *node;
-	struct h5_btree2_node *data;
-	size_t cost;
-	int rc = h5_interrupt_check();
+	struct h5_lru_entry *ref;
+	uint64_t end, total;
+	int rc = h5_seen_add(&edit->seen, pointer->address);
 
-	if (rc)
-		return rc;
-	rc = h5_seen_add(&edit->seen, pointer->address);
 	if (rc == -EEXIST)
 		return h5_fail(-EUCLEAN, pointer->address, "version 2 B-tree: a node belongs to two places");
 	if (rc)
@@ -86,15 +105,14 @@ static int load(struct h5_btree2_edit *edit, unsigned level, const struct h5_btr
 	if (!h5_add(pointer->address, edit->header.node_size, &end) || end > h5_file_end(file))
 		return h5_fail(-EUCLEAN, pointer->address,
 			       "version 2 B-tree node: it reaches beyond the end of the file");
-	rc = h5_btree2_node_read(file, &edit->header, pointer->address, level, pointer->records, room, &data,
-				 &cost);
+	rc = h5_btree2_node_get(edit->tree, &edit->header, pointer->address, level, pointer->records, &ref,
+				&found);
 	if (rc)
 		return rc;
-	node = node_new(edit, level, (size_t)room, data);
-	if (!node)
-		return -ENOMEM;
-	node->address = pointer->address;
-	node->state = H5_BTREE2_KEPT;
+	rc = node_copy(edit, pointer, found, &node);
+	h5_file_put(file, ref);
+	if (rc)
+		return rc;
 	rc = total_of(edit, node, &total);
 	if (!rc && total != pointer->total)
 		rc = h5_fail(-EUCLEAN, pointer->address,
@@ -148,7 +166,7 @@ static int load_root(struct h5_btree2_edit *edit)
 
 	if (rc)
 		return rc;
-	edit->header = *header;
+	memcpy(&edit->header, header, h5_btree2_header_bytes(header));
 	h5_file_put(tree->file, ref);
 	for (unsigned i = 0; i <= edit->header.depth && !rc; i++)
 		rc = check_level(edit, i);
@@ -179,7 +197,7 @@ static int write_node(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *n
 	const struct h5_btree2_header *h = &edit->header;
 	size_t size = h5_btree2_node_size(h, node->node->level, node->node->count);
 	struct h5_file *file = edit->tree->file;
-	uint8_t *data = calloc(1, h->node_size);
+	uint8_t *data = h5_zalloc(h->node_size);
 	struct h5_writer w = h5_writer_init(data, size, h5_file_superblock(file)->size_of_offsets,
 					    h5_file_superblock(file)->size_of_lengths);
 	int rc = data ? h5_btree2_node_encode(&w, h, node->node)
@@ -239,9 +257,11 @@ static int write_header(struct h5_btree2_edit *edit, const struct h5_btree2_chil
 	if (!rc)
 		rc = h5_tx_store(edit->tree->file, &edit->tree->address, data, h5_writer_at(&w),
 				 edit->stage ? edit->stage : H5_STAGE_INDEX);
-	if (!rc)
-		edit->tree->records = h->records;
-	return rc;
+	if (rc)
+		return rc;
+	edit->tree->records = h->records;
+	h5_btree2_keep_header(edit->tree, h);
+	return 0;
 }
 
 static int write_tree(struct h5_btree2_edit *edit)
@@ -259,7 +279,7 @@ int h5_btree2_edit_end(struct h5_btree2_edit *edit, int rc)
 {
 	if (!rc)
 		rc = write_tree(edit);
-	tree_free(edit->root);
+	release(edit->root, rc ? NULL : edit->tree);
 	h5_seen_release(&edit->seen);
 	return h5_unit_end(edit->tree->file, rc);
 }
@@ -300,7 +320,7 @@ int h5_btree2_edit_raise(struct h5_btree2_edit *edit)
 		if (rc)
 			return rc;
 	}
-	root = node_new(edit, h->depth, (size_t)h->levels[h->depth].max_records, NULL);
+	root = node_new(edit, h->depth, (size_t)h->levels[h->depth].max_records);
 	if (!root)
 		return -ENOMEM;
 	if (edit->root)
@@ -361,7 +381,7 @@ static int gather(struct h5_btree2_edit *edit, struct h5_btree2_edit_node *paren
 			return rc;
 		count += child[i]->node->count;
 	}
-	all = node_new(edit, parent->node->level - 1, count, NULL);
+	all = node_new(edit, parent->node->level - 1, count);
 	if (!all)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++) {
@@ -397,7 +417,7 @@ static int replace_slots(struct h5_btree2_edit *edit, struct h5_btree2_edit_node
 		parent->children[first + i] = NULL;
 	for (unsigned i = before; i < after && !rc; i++) {
 		parent->node->children[first + i] = (struct h5_btree2_child){.address = H5_UNDEF};
-		parent->children[first + i] = node_new(edit, parent->node->level - 1, (size_t)room, NULL);
+		parent->children[first + i] = node_new(edit, parent->node->level - 1, (size_t)room);
 		if (!parent->children[first + i])
 			rc = -ENOMEM;
 	}
@@ -427,7 +447,7 @@ int h5_btree2_edit_deal(struct h5_btree2_edit *edit, struct h5_btree2_edit_node 
 			       (parent->children[first + i]->node->count + 1) * sizeof(void *));
 	rc = replace_slots(edit, parent, first, before, after);
 	if (rc) {
-		tree_free(all);
+		release(all, NULL);
 		return rc;
 	}
 	for (unsigned i = 0; i < after; i++) {

@@ -203,7 +203,7 @@ int h5_header_set_at(struct h5_file *file, uint64_t address, const struct h5_mes
 
 /* ---- the number of hard links ---- */
 
-/* The count of a header that was loaded. *message: where it is; NULL: in the prefix, or nowhere. */
+/* *message: where it is; NULL: in the prefix, or nowhere. */
 static int find_references(const struct h5_file *file, const struct h5_header *header,
 			   const struct h5_message **message, uint32_t *count)
 {
@@ -219,19 +219,11 @@ static int find_references(const struct h5_file *file, const struct h5_header *h
 	return h5_reference_count_decode(&r, count);
 }
 
-int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count, bool *is_fixed)
+int h5_header_references(const struct h5_file *file, const struct h5_header *header, uint32_t *count)
 {
 	const struct h5_message *message;
-	struct h5_header header;
-	int rc = h5_header_load(file, address, &header);
 
-	if (rc)
-		return rc;
-	rc = find_references(file, &header, &message, count);
-	if (is_fixed)
-		*is_fixed = header.is_fixed;
-	h5_header_release(&header);
-	return rc;
+	return find_references(file, header, &message, count);
 }
 
 /* Version 1 has the count in its prefix. */

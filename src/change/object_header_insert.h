@@ -49,9 +49,8 @@ int h5_header_set(struct h5_file *file, uint64_t address, const struct h5_messag
 int h5_header_set_at(struct h5_file *file, uint64_t address, const struct h5_message *old,
 		     const struct h5_new_message *message, unsigned stage);
 
-/* The number of hard links to the object, as its header states it; 1 if it states none. *is_fixed: the object
- * must not be changed, as h5_header_may_change() would tell; NULL: is not asked for. */
-int h5_header_references(struct h5_file *file, uint64_t address, uint32_t *count, bool *is_fixed);
+/* The number of hard links to the object, as its header states it; 1 if it states none. */
+int h5_header_references(const struct h5_file *file, const struct h5_header *header, uint32_t *count);
 /* A count that rises is there before names are, one that falls after they have gone (enum h5_stage). But the
  * later stage holds for all that changes in the same chunk in one transaction. -EINVAL: 0, of which libhdf5
  * could not remove a name. */

@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/zalloc.h"
 #include "change/private.h"
 #include "change/watch.h"
 
@@ -60,7 +61,7 @@ static void patch_free(struct h5_tx *tx, struct h5_tx_patch *patch)
 /* A patch whose bytes are not set yet. */
 static struct h5_tx_patch *patch_new(struct h5_tx *tx, uint64_t offset, size_t n, bool fresh)
 {
-	struct h5_tx_patch *patch = calloc(1, sizeof *patch);
+	struct h5_tx_patch *patch = h5_zalloc(sizeof *patch);
 
 	if (!patch || !(patch->after = malloc(fresh ? n : 2 * n))) {
 		free(patch);
@@ -324,19 +325,24 @@ bool h5_tx_changes_before(const struct h5_file *file, uint64_t address, uint64_t
 
 /* ---- caches ---- */
 
-static void forget(const struct h5_file *file, uint64_t address)
+static void forget(const struct h5_file *file, uint64_t address, const struct h5_lru_kind *but)
 {
 	const struct h5_file_shared *shared = h5_file_shared(file);
 
-	h5_lru_forget(shared->blocks, h5_file_number(file), address);
-	h5_lru_forget(shared->chunks, h5_file_number(file), address);
+	h5_lru_forget(shared->blocks, h5_file_number(file), address, but);
+	h5_lru_forget(shared->chunks, h5_file_number(file), address, but);
 }
 
 void h5_tx_forget(struct h5_file *file, uint64_t address)
 {
+	h5_tx_forget_but(file, address, NULL);
+}
+
+void h5_tx_forget_but(struct h5_file *file, uint64_t address, const struct h5_block_type *type)
+{
 	struct h5_tx *tx = h5_tx_find(file);
 
-	forget(file, address);
+	forget(file, address, type ? &type->kind : NULL);
 	/* If the unit fails, what is decoded from now on is stale. */
 	if (tx && tx->unit.depth)
 		note(&tx->unit, NOTE_FORGOTTEN, address, 0);
@@ -386,7 +392,7 @@ static void release(struct h5_tx *tx, enum note_kind kind, uint64_t address, uin
 {
 	bool committed;
 
-	forget(tx->file, address);
+	forget(tx->file, address, NULL);
 	h5_tx_tell_watches(tx->file, address, n);
 	drop_patches(tx, address, n);
 	committed = free_space(tx, address, n);
@@ -495,7 +501,7 @@ static void take_back(struct h5_tx *tx)
 	h5_extents_each(e, &unit->allocated)(void) free_space(tx, e->address, e->size);
 	for (size_t i = 0; i < unit->note_count; i++)
 		if (unit->notes[i].kind == NOTE_FORGOTTEN)
-			forget(tx->file, unit->notes[i].address);
+			forget(tx->file, unit->notes[i].address, NULL);
 	/* A note is missing, perhaps of an address to forget, so everything is forgotten. */
 	if (unit->error)
 		h5_file_renumber(tx->file);

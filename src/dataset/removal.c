@@ -27,10 +27,26 @@ static bool is_damage(int rc)
 
 /* ---- names ---- */
 
+/* Counts the object's names. *is_fixed: it must not be changed, as h5_header_may_change() would tell. */
+static int count_names(struct h5_file *file, uint64_t address, uint32_t *count, bool *is_fixed)
+{
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, address, &ref, &object);
+
+	if (rc)
+		return rc;
+	rc = h5_header_references(file, &object->header, count);
+	*is_fixed = object->header.is_fixed;
+	h5_file_put(file, ref);
+	return rc;
+}
+
 int h5_object_add_name(struct h5_file *file, uint64_t address)
 {
 	uint32_t count;
-	int rc = h5_header_references(file, address, &count, NULL);
+	bool is_fixed;
+	int rc = count_names(file, address, &count, &is_fixed);
 
 	if (rc)
 		return rc;
@@ -44,7 +60,7 @@ int h5_object_drop_name(struct h5_file *file, uint64_t address, bool *last)
 {
 	bool is_fixed = false;
 	uint32_t count = 0;
-	int rc = h5_header_references(file, address, &count, &is_fixed);
+	int rc = count_names(file, address, &count, &is_fixed);
 
 	*last = !rc && count == 1;
 	if (rc)

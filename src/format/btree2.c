@@ -138,20 +138,20 @@ size_t h5_btree2_node_size(const struct h5_btree2_header *h, unsigned level, uin
 			(level ? (records + 1) * l->pointer_size : 0));
 }
 
-struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *h, unsigned level, size_t room,
-					  size_t *cost)
+struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *h, unsigned level, size_t room)
 {
 	size_t children = level ? room + 1 : 0;
 	uint64_t size = sizeof(struct h5_btree2_node) + (uint64_t)children * sizeof(struct h5_btree2_child) +
 			(uint64_t)room * h->record_size;
-	struct h5_btree2_node *node = h5_calloc(size, 1);
+	struct h5_btree2_node *node = size > SIZE_MAX ? NULL : malloc((size_t)size);
 
 	if (!node)
 		return NULL;
+	node->count = 0;
 	node->level = level;
 	node->children = level ? (struct h5_btree2_child *)(node + 1) : NULL;
 	node->records = (uint8_t *)(node + 1) + children * sizeof *node->children;
-	*cost = (size_t)size;
+	node->bytes = (size_t)size;
 	return node;
 }
 

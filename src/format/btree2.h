@@ -32,8 +32,8 @@ struct h5_btree2_header {
 	uint16_t root_records;
 	uint64_t records; /* in all */
 	/* computed: */
-	uint8_t count_size; /* bytes of the number of records in one node */
-	struct h5_btree2_level levels[H5_BTREE2_DEPTH + 1];
+	uint8_t count_size;				    /* bytes of the number of records in one node */
+	struct h5_btree2_level levels[H5_BTREE2_DEPTH + 1]; /* as many as `depth` says, and one more */
 };
 
 struct h5_btree2_child {
@@ -45,6 +45,7 @@ struct h5_btree2_child {
 struct h5_btree2_node {
 	unsigned level;			  /* 0: leaf */
 	size_t count;			  /* records */
+	size_t bytes;			  /* of memory */
 	uint8_t *records;		  /* count x record size */
 	struct h5_btree2_child *children; /* count + 1; NULL in a leaf */
 };
@@ -52,7 +53,12 @@ struct h5_btree2_node {
 int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *header);
 /* Computes the fields after "computed" from those before. -EUCLEAN with `address`: there is no such tree. */
 int h5_btree2_header_compute(struct h5_btree2_header *header, uint64_t address, unsigned size_of_offsets);
-/* Bytes of a header. */
+/* Bytes of memory of a header, without the levels that it does not use. */
+static inline size_t h5_btree2_header_bytes(const struct h5_btree2_header *header)
+{
+	return offsetof(struct h5_btree2_header, levels) + (header->depth + 1u) * sizeof header->levels[0];
+}
+/* Bytes of a header in the file. */
 size_t h5_btree2_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
 int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *header);
 
@@ -60,8 +66,7 @@ int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *
 size_t h5_btree2_node_size(const struct h5_btree2_header *header, unsigned level, uint64_t records);
 /* Makes a node without records that has room for `room`, in one allocation, free(); NULL: out of memory.
  * h5_btree2_node_size() must not be 0 for `room`. */
-struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *header, unsigned level, size_t room,
-					  size_t *cost);
+struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *header, unsigned level, size_t room);
 /* Decodes into a new node that has room for the records. */
 int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *header, size_t records,
 			  struct h5_btree2_node *node);

@@ -130,25 +130,6 @@ int h5_dense_insert(struct h5_file *file, struct h5_named_info *info, enum h5_na
 	return h5_unit_end(file, rc);
 }
 
-/* Begins a change of the message of that name, and finds it. */
-static int begin_change(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
-			const char *name, size_t name_size, struct h5_named_entry *entry)
-{
-	int rc = h5_named_index_find(file, kind, info, name, name_size, entry);
-
-	if (!rc && entry->is_shared)
-		rc = h5_fail(-ENOTSUP, info->name_index,
-			     "dense storage: changing shared attributes is not supported");
-	if (!rc)
-		rc = begin(file, info);
-	if (rc || h5_fractal_heap_is_safe(file, info->heap))
-		return rc;
-	rc = make_safe(file, info, kind);
-	if (!rc)
-		rc = h5_named_index_find(file, kind, info, name, name_size, entry);
-	return rc ? h5_unit_end(file, rc) : 0;
-}
-
 /* The old object keeps its bytes until the commit is certain, so each record leads to the old message or to
  * the new one. An attribute may change where it is. A link may not: if it were changed again in the same
  * commit, or removed, a kill could leave it leading to an object that is not there any more. */
@@ -173,12 +154,28 @@ int h5_dense_replace(struct h5_file *file, struct h5_named_info *info, enum h5_n
 		     const char *name, size_t name_size, const void *message, size_t message_size)
 {
 	struct h5_named_entry entry;
-	int rc = begin_change(file, info, kind, name, name_size, &entry);
+	int rc = begin(file, info);
 
 	if (rc)
 		return rc;
-	rc = replace(file, info, kind, name, name_size, message, message_size, &entry);
+	rc = make_safe(file, info, kind);
+	if (!rc)
+		rc = h5_named_index_find(file, kind, info, name, name_size, &entry);
+	if (!rc && entry.is_shared)
+		rc = h5_fail(-ENOTSUP, info->name_index,
+			     "dense storage: changing shared attributes is not supported");
+	if (!rc)
+		rc = replace(file, info, kind, name, name_size, message, message_size, &entry);
 	return h5_unit_end(file, rc);
+}
+
+/* Takes a message out of the indexes; *entry: where it is in the heap. */
+static int take(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind, const char *name,
+		size_t name_size, struct h5_named_entry *entry)
+{
+	int rc = make_safe(file, info, kind);
+
+	return rc ? rc : h5_named_index_remove(file, kind, info, name, name_size, entry);
 }
 
 int h5_dense_rename(struct h5_file *file, struct h5_named_info *info, enum h5_named_kind kind,
@@ -190,11 +187,11 @@ int h5_dense_rename(struct h5_file *file, struct h5_named_info *info, enum h5_na
 
 	if (!h5_name_compare(name, name_size, new_name, new_size))
 		return h5_dense_replace(file, info, kind, name, name_size, message, message_size);
-	rc = begin_change(file, info, kind, name, name_size, &old);
+	rc = begin(file, info);
 	if (rc)
 		return rc;
+	rc = take(file, info, kind, name, name_size, &old);
 	new = old;
-	rc = h5_named_index_remove(file, kind, info, name, name_size, &old);
 	if (!rc)
 		rc = insert(file, info, kind, new_name, new_size, message, message_size, &new);
 	if (!rc)
@@ -206,11 +203,11 @@ int h5_dense_remove(struct h5_file *file, struct h5_named_info *info, enum h5_na
 		    const char *name, size_t name_size)
 {
 	struct h5_named_entry entry;
-	int rc = begin_change(file, info, kind, name, name_size, &entry);
+	int rc = begin(file, info);
 
 	if (rc)
 		return rc;
-	rc = h5_named_index_remove(file, kind, info, name, name_size, &entry);
+	rc = take(file, info, kind, name, name_size, &entry);
 	if (!rc)
 		rc = h5_fractal_heap_remove(file, info->heap, entry.id, entry.id_size);
 	return h5_unit_end(file, rc);

@@ -61,6 +61,18 @@ int h5_heap_header_get(struct h5_file *file, uint64_t address, struct h5_lru_ent
 	return rc;
 }
 
+void h5_heap_header_keep(struct h5_file *file, uint64_t address, const struct h5_fractal_heap *heap)
+{
+	struct h5_fractal_heap *copy = malloc(sizeof *copy);
+
+	/* Without memory the header is read again. */
+	if (!copy)
+		return;
+	assert(!heap->filtered);
+	*copy = *heap;
+	h5_file_add_block(file, &header_block, address, 0, copy, sizeof *copy);
+}
+
 enum { WANTED_MOST = 4 << 20 }; /* bytes of direct blocks that are asked for at once */
 
 /* Walks go to the direct blocks next: all of these come at once, unless they are much. */

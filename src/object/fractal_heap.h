@@ -9,6 +9,9 @@
 
 #include <stdlib.h>
 
+/* Bytes of the largest ID of links and attributes, as libhdf5 makes them. */
+enum { H5_HEAP_ID_MAX = 8 };
+
 /* A copy of an object of a heap. {0}: none. */
 struct h5_heap_object {
 	uint8_t *data; /* owned */

@@ -37,6 +37,8 @@ struct h5_heap_request {
  * heap. */
 int h5_heap_header_get(struct h5_file *file, uint64_t address, struct h5_lru_entry **ref,
 		       const struct h5_fractal_heap **heap);
+/* Gives the cache a copy of the header that a change has written. */
+void h5_heap_header_keep(struct h5_file *file, uint64_t address, const struct h5_fractal_heap *heap);
 int h5_heap_indirect_get(struct h5_file *file, const struct h5_heap_request *request,
 			 struct h5_lru_entry **ref, const struct h5_heap_indirect **block);
 int h5_heap_direct_get(struct h5_file *file, const struct h5_heap_request *request, struct h5_lru_entry **ref,

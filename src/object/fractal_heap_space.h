@@ -26,11 +26,13 @@ struct h5_heap_space {
 	struct h5_free_space_header header; /* of the manager */
 	struct h5_free_section sections[H5_HEAP_SECTIONS];
 	unsigned count;
-	bool changed;
+	bool sections_changed, note_changed;
 	struct h5_removed_object removed[H5_HEAP_REMOVED];
 	unsigned removed_count;
-	bool is_certain;    /* the removed objects are committed */
-	size_t behind_list; /* bytes that are allocated behind the section list, for the note */
+	bool is_certain;		  /* the removed objects are committed */
+	size_t behind_list;		  /* bytes that are allocated behind the section list, for the note */
+	uint32_t list_checksum;		  /* of the section list that the note is of */
+	uint64_t state[H5_REMOVED_STATE]; /* of the heap that the note is of */
 };
 
 /* A plain struct: nothing to release. */

@@ -215,7 +215,7 @@ static int settle_removed(struct heap_edit *edit)
 
 	if (!space->is_certain || !space->removed_count)
 		return 0;
-	space->changed = true;
+	space->note_changed = true;
 	for (unsigned i = 0; i < space->removed_count && !rc; i++) {
 		const struct h5_removed_object *removed = &space->removed[i];
 		struct h5_fractal_heap_id id = {
@@ -292,6 +292,8 @@ static int edit_store(struct heap_edit *edit)
 		return rc;
 	rc = h5_tx_patch(table->file, table->address, data, size, H5_STAGE_HEAP);
 	free(data);
+	if (!rc)
+		h5_heap_header_keep(table->file, table->address, &table->heap);
 	return rc;
 }
 

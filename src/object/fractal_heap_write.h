@@ -17,9 +17,6 @@ struct h5_fractal_heap_parameters {
 	uint16_t heap_bits; /* log2 of the address space */
 };
 
-/* Bytes of the largest ID of links and attributes. */
-enum { H5_HEAP_ID_MAX = 8 };
-
 /* A new heap without objects; all else is as libhdf5 has it for links and attributes. */
 int h5_fractal_heap_create(struct h5_file *file, const struct h5_fractal_heap_parameters *parameters,
 			   uint64_t *heap);

@@ -151,8 +151,8 @@ static int end_table(struct change *change, uint64_t before, int rc)
 	if (!rc && table->btree != before)
 		rc = h5_header_update(change->file, change->address, H5_MSG_SYMBOL_TABLE, update_table,
 				      change);
-	/* The cache has the decoded object under its address. */
-	h5_tx_forget(change->file, change->address);
+	/* What was made of the links is stale. If the header changed, it is forgotten. */
+	h5_tx_forget_but(change->file, change->address, &h5_object_block);
 	rc = h5_unit_end(change->file, rc);
 	h5_unit_unsave(change->file, table, sizeof *table);
 	return rc;
@@ -257,11 +257,6 @@ int h5_group_change(struct h5_file *file, uint64_t group, const struct h5_link *
 
 static int remove_link(struct change *change, const char *name, size_t size)
 {
-	struct h5_link old;
-	int rc = find(change, name, size, &old);
-
-	if (rc)
-		return rc;
 	return change->storage.is_old
 		       ? remove_symbol(change, name, size)
 		       : h5_named_remove(change->file, change->address, H5_NAMED_LINK, name, size);

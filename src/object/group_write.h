@@ -3,8 +3,8 @@
  * a symbol table becomes one of the new style with its first external link (object/group_create.h).
  *
  * Each of these is a unit of change (change/transaction.h). They look before they change: an error for which
- * a number is stated here fails no unit around it. The decoded header of the group is no longer
- * valid afterwards.
+ * a number is stated here fails no unit around it, except that of h5_group_remove(). The decoded header of
+ * the group is no longer valid afterwards, and what was made of the links is forgotten.
  *
  * Names are any bytes but NUL and '/'; an empty one and "." are -EINVAL, and so is a soft or
  * external link that leads to an empty text, or has a NUL. The caller counts the names of objects

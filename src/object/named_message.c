@@ -273,6 +273,19 @@ struct h5_named_search h5_named_search_init(const struct h5_named_storage *stora
 	};
 }
 
+static void set_entry(const struct h5_named_search *s, const struct h5_named_record *record,
+		      const struct h5_name *name)
+{
+	assert(record->id_size <= sizeof s->entry->id);
+	*s->entry = (struct h5_named_entry){
+		.id_size = record->id_size,
+		/* Records of links by name have none. */
+		.order = s->storage->ops->type == H5_MSG_LINK ? name->order : record->order,
+		.is_shared = record->is_shared,
+	};
+	memcpy(s->entry->id, record->id, record->id_size);
+}
+
 int h5_named_compare(void *arg, struct h5_reader r, int *rc)
 {
 	struct h5_named_search *s = arg;
@@ -295,7 +308,8 @@ int h5_named_compare(void *arg, struct h5_reader r, int *rc)
 	h5_message_release(storage->file, *rc || order ? &body : s->body);
 	if (!*rc && !order) {
 		*s->body = body;
-		s->order = found.order;
+		if (s->entry)
+			set_entry(s, &record, &found);
 	}
 	return order;
 }

@@ -89,13 +89,22 @@ void h5_named_storage_dense(struct h5_file *file, enum h5_named_kind kind, const
 			    struct h5_named_storage *storage);
 
 /* A search in the index by name of dense storage. */
+/* What an index knows of a message. */
+struct h5_named_entry {
+	uint8_t id[H5_HEAP_ID_MAX]; /* of the heap object */
+	size_t id_size;
+	int64_t order;	/* of creation, if the object tracks it */
+	bool is_shared; /* the ID is one of the file's heap of shared messages */
+};
+
 struct h5_named_search {
 	const struct h5_named_storage *storage; /* borrowed */
 	const char *name;			/* borrowed */
 	size_t size;
 	uint32_t hash;		      /* of the name */
 	struct h5_message_body *body; /* the message that was found last; h5_message_release() */
-	int64_t order;		      /* of creation of that message, if it has one */
+	/* Of that message; NULL: is not asked for. Who sets it has checked that IDs are not too large. */
+	struct h5_named_entry *entry;
 };
 
 struct h5_named_search h5_named_search_init(const struct h5_named_storage *storage, const char *name,

@@ -140,8 +140,6 @@ static int remove_record(struct h5_file *file, const struct index_type *type, ui
 	if (!rc)
 		rc = h5_btree2_remove(&tree, compare, arg);
 	h5_unit_unsave(file, &tree, sizeof tree);
-	if (rc == -ENOENT)
-		rc = h5_fail(-EUCLEAN, *address, "dense storage: an index lacks a record");
 	if (!rc)
 		*address = tree.address;
 	return rc;
@@ -192,33 +190,19 @@ int h5_named_index_find(struct h5_file *file, enum h5_named_kind kind, const str
 	const struct index_type *type = &kinds[kind].name;
 	uint8_t bytes[RECORD_MAX];
 	struct h5_named_storage storage;
-	struct h5_named_record record;
 	struct h5_named_search search;
 	struct h5_message_body body;
 	struct h5_btree2 tree;
-	struct h5_reader r;
 	int rc;
 
 	h5_named_storage_dense(file, kind, info, &storage);
 	search = h5_named_search_init(&storage, name, name_size, &body);
 	rc = open_tree(file, type, info->name_index, &tree);
+	search.entry = entry;
 	if (!rc)
 		rc = h5_btree2_find(&tree, h5_named_compare, &search, bytes);
 	h5_message_release(file, &body);
-	if (rc)
-		return rc;
-	r = h5_file_reader(file, bytes, type->record_size, H5_UNDEF);
-	rc = type->decode(&r, &record);
-	if (rc)
-		return rc;
-	*entry = (struct h5_named_entry){
-		.id_size = record.id_size,
-		.order = kind == H5_NAMED_LINK ? search.order : record.order,
-		.is_shared = record.is_shared,
-	};
-	assert(record.id_size <= sizeof entry->id);
-	memcpy(entry->id, record.id, record.id_size);
-	return 0;
+	return rc;
 }
 
 static int set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info, const char *name,
@@ -275,32 +259,46 @@ int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_
 	return rc ? rc : h5_unit_end(file, set(file, kind, info, name, name_size, entry));
 }
 
-static int remove_both(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
-		       const char *name, size_t name_size, const struct h5_named_entry *entry)
+static int remove_name(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
+		       const char *name, size_t name_size, struct h5_named_entry *entry)
 {
-	struct order_search order = order_search(&kinds[kind], entry->order);
 	struct h5_named_storage storage;
 	struct h5_named_search search;
 	struct h5_message_body body;
-	int rc = 0;
+	int rc;
 
-	if (info->order_index != H5_UNDEF)
-		rc = remove_record(file, &kinds[kind].order, &info->order_index, compare_order, &order);
-	if (rc)
-		return rc;
 	h5_named_storage_dense(file, kind, info, &storage);
 	search = h5_named_search_init(&storage, name, name_size, &body);
+	search.entry = entry;
 	rc = remove_record(file, &kinds[kind].name, &info->name_index, h5_named_compare, &search);
 	h5_message_release(file, &body);
+	if (!rc && entry->is_shared)
+		rc = h5_fail(-ENOTSUP, info->name_index,
+			     "dense storage: removing shared attributes is not supported");
 	return rc;
 }
 
+static int remove_order(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
+			int64_t order)
+{
+	struct order_search search = order_search(&kinds[kind], order);
+	int rc = remove_record(file, &kinds[kind].order, &info->order_index, compare_order, &search);
+
+	return rc == -ENOENT ? h5_fail(-EUCLEAN, info->order_index, "dense storage: an index lacks a record")
+			     : rc;
+}
+
 int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
-			  const char *name, size_t name_size, const struct h5_named_entry *entry)
+			  const char *name, size_t name_size, struct h5_named_entry *entry)
 {
 	int rc = begin_change(file, kind, info);
 
-	return rc ? rc : h5_unit_end(file, remove_both(file, kind, info, name, name_size, entry));
+	if (rc)
+		return rc;
+	rc = remove_name(file, kind, info, name, name_size, entry);
+	if (!rc && info->order_index != H5_UNDEF)
+		rc = remove_order(file, kind, info, entry->order);
+	return h5_unit_end(file, rc);
 }
 
 /* ---- all of an index ---- */

@@ -10,13 +10,6 @@
 #include "object/named_message.h"
 
 /* What an index knows of a message. */
-struct h5_named_entry {
-	uint8_t id[H5_HEAP_ID_MAX]; /* of the heap object */
-	size_t id_size;
-	int64_t order;	/* of creation, if the object tracks it */
-	bool is_shared; /* the ID is one of the file's heap of shared messages */
-};
-
 /* Bytes of heap IDs, and log2 of the heap's address space. */
 struct h5_fractal_heap_parameters h5_named_heap_parameters(enum h5_named_kind kind);
 
@@ -29,9 +22,10 @@ int h5_named_index_find(struct h5_file *file, enum h5_named_kind kind, const str
 /* Adds the records of a message, or replaces those that have its name and its order. */
 int h5_named_index_set(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
 		       const char *name, size_t name_size, const struct h5_named_entry *entry);
-/* Removes the records of a message; `entry` is what h5_named_index_find() gives. */
+/* Removes the records of a message; *entry: what was there. -ENOENT: there is none of that name. -ENOTSUP: it
+ * is a shared one. */
 int h5_named_index_remove(struct h5_file *file, enum h5_named_kind kind, struct h5_named_info *info,
-			  const char *name, size_t name_size, const struct h5_named_entry *entry);
+			  const char *name, size_t name_size, struct h5_named_entry *entry);
 /* Visits the space of the indexes. */
 int h5_named_index_extents(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
 			   h5_extent_visit *visit, void *arg);

@@ -13,41 +13,66 @@ static int decode_header(struct h5_reader *r, void *header)
 	return h5_btree2_header_decode(r, header);
 }
 
+/* A copy without the levels that the header does not use; NULL: out of memory. */
+static struct h5_btree2_header *copy_header(const struct h5_btree2_header *header)
+{
+	struct h5_btree2_header *copy = malloc(h5_btree2_header_bytes(header));
+
+	if (copy)
+		memcpy(copy, header, h5_btree2_header_bytes(header));
+	return copy;
+}
+
 static int load_header(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
+	struct h5_btree2_header header;
+	int rc = h5_block_decode_header(file, address, H5_BTREE2_HEADER_MAX, decode_header, &header);
+
 	(void)arg;
-	return h5_block_load_header(file, address, H5_BTREE2_HEADER_MAX, decode_header,
-				    sizeof(struct h5_btree2_header), value, cost);
+	if (rc)
+		return rc;
+	*value = copy_header(&header);
+	*cost = h5_btree2_header_bytes(&header);
+	return *value ? 0 : h5_fail(-ENOMEM, address, "version 2 B-tree header: out of memory");
 }
 
 static const struct h5_block_type btree2_header = {{"version 2 B-tree header", free}, load_header};
 
-int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *header, uint64_t address,
-			unsigned level, uint64_t records, uint64_t room, struct h5_btree2_node **out,
-			size_t *cost)
+struct node_shape {
+	const struct h5_btree2_header *header;
+	unsigned level;
+	uint64_t records;
+};
+
+static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
 {
-	size_t size = h5_btree2_node_size(header, level, records);
+	const struct node_shape *shape = arg;
+	size_t size = h5_btree2_node_size(shape->header, shape->level, shape->records);
 	struct h5_btree2_node *node;
 	struct h5_reader r;
 	void *data;
 	int rc;
 
 	if (!size)
-		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: %ju records", (uintmax_t)records);
+		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: %ju records",
+			       (uintmax_t)shape->records);
 	rc = h5_block_open(file, address, size, "version 2 B-tree node", &data, &r);
 	if (rc)
 		return rc;
-	node = h5_btree2_node_new(header, level, (size_t)room, cost);
-	rc = node ? h5_btree2_node_decode(&r, header, (size_t)records, node)
+	node = h5_btree2_node_new(shape->header, shape->level, (size_t)shape->records);
+	rc = node ? h5_btree2_node_decode(&r, shape->header, (size_t)shape->records, node)
 		  : h5_fail(-ENOMEM, address, "version 2 B-tree node: out of memory");
 	free(data);
 	if (rc) {
 		free(node);
 		return rc;
 	}
-	*out = node;
+	*value = node;
+	*cost = node->bytes;
 	return 0;
 }
+
+static const struct h5_block_type btree2_node = {{"version 2 B-tree node", free}, load_node};
 
 /* The children from the one of this number on will be read, so many of them. Up to H5_WANT_NODES_MOST: by a
  * reader of chunks. */
@@ -64,26 +89,6 @@ static void want_children(struct h5_file *file, const struct h5_btree2_header *h
 			    h5_btree2_node_size(header, node->level - 1, node->children[i].records));
 	h5_want_send(&want, around ? H5_WANTED_AROUND : H5_WANTED_NOW);
 }
-
-struct node_shape {
-	const struct h5_btree2_header *header;
-	unsigned level;
-	uint64_t records;
-};
-
-static int load_node(struct h5_file *file, uint64_t address, const void *arg, void **value, size_t *cost)
-{
-	const struct node_shape *shape = arg;
-	struct h5_btree2_node *node;
-	int rc = h5_btree2_node_read(file, shape->header, address, shape->level, shape->records,
-				     shape->records, &node, cost);
-
-	if (!rc)
-		*value = node;
-	return rc;
-}
-
-static const struct h5_block_type btree2_node = {{"version 2 B-tree node", free}, load_node};
 
 int h5_btree2_open(struct h5_file *file, uint64_t address, enum h5_btree2_type type, unsigned record_size,
 		   struct h5_btree2 *tree)
@@ -136,33 +141,55 @@ int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref
 	return 0;
 }
 
+void h5_btree2_keep_header(const struct h5_btree2 *tree, const struct h5_btree2_header *header)
+{
+	struct h5_btree2_header *copy = copy_header(header);
+
+	/* Without memory the header is read again. */
+	if (copy)
+		h5_file_add_block(tree->file, &btree2_header, tree->address, 0, copy,
+				  h5_btree2_header_bytes(header));
+}
+
+void h5_btree2_keep_node(const struct h5_btree2 *tree, uint64_t address, struct h5_btree2_node *node)
+{
+	h5_file_add_block(tree->file, &btree2_node, address, tree->address, node, node->bytes);
+}
+
 static int search_begin(struct search *s, const struct h5_btree2 *tree)
 {
 	*s = (struct search){.tree = tree};
 	return h5_btree2_header_get(tree, &s->header_ref, &s->header);
 }
 
-static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t records,
-		    struct h5_lru_entry **ref, const struct h5_btree2_node **out)
+int h5_btree2_node_get(const struct h5_btree2 *tree, const struct h5_btree2_header *header, uint64_t address,
+		       unsigned level, uint64_t records, struct h5_lru_entry **ref,
+		       const struct h5_btree2_node **out)
 {
-	const struct node_shape shape = {s->header, level, records};
+	const struct node_shape shape = {header, level, records};
 	const struct h5_btree2_node *node;
 	int rc = h5_interrupt_check();
 
 	*ref = NULL;
 	if (!rc)
-		rc = h5_file_block(s->tree->file, &btree2_node, address, s->tree->address, &shape, ref);
+		rc = h5_file_block(tree->file, &btree2_node, address, tree->address, &shape, ref);
 	if (rc)
 		return rc;
 	node = h5_lru_value(*ref);
 	/* All else of a node's form follows from the header, whose address is in the cache's key. */
 	if (node->level != level || node->count != records) {
-		h5_file_put(s->tree->file, *ref);
+		h5_file_put(tree->file, *ref);
 		*ref = NULL;
 		return h5_fail(-EUCLEAN, address, "version 2 B-tree node: two parents disagree about it");
 	}
 	*out = node;
 	return 0;
+}
+
+static int node_get(struct search *s, uint64_t address, unsigned level, uint64_t records,
+		    struct h5_lru_entry **ref, const struct h5_btree2_node **out)
+{
+	return h5_btree2_node_get(s->tree, s->header, address, level, records, ref, out);
 }
 
 struct h5_reader h5_btree2_record_at(const struct h5_btree2 *tree, const struct h5_btree2_node *node,

@@ -80,9 +80,14 @@ int h5_btree2_extents(const struct h5_btree2 *tree, h5_extent_visit *visit, void
 /* A reference to the tree's header, until h5_file_put(). */
 int h5_btree2_header_get(const struct h5_btree2 *tree, struct h5_lru_entry **ref,
 			 const struct h5_btree2_header **header);
-/* Reads a node, past the cache, into memory that has room for `room` records; free(). */
-int h5_btree2_node_read(struct h5_file *file, const struct h5_btree2_header *header, uint64_t address,
-			unsigned level, uint64_t records, uint64_t room, struct h5_btree2_node **node,
-			size_t *cost);
+/* A reference to the node at the address, until h5_file_put(). -EUCLEAN: it has another level, or another
+ * number of records. */
+int h5_btree2_node_get(const struct h5_btree2 *tree, const struct h5_btree2_header *header, uint64_t address,
+		       unsigned level, uint64_t records, struct h5_lru_entry **ref,
+		       const struct h5_btree2_node **node);
+/* What a change has written goes into the cache: the header, which is copied, and a node, which is taken
+ * over. */
+void h5_btree2_keep_header(const struct h5_btree2 *tree, const struct h5_btree2_header *header);
+void h5_btree2_keep_node(const struct h5_btree2 *tree, uint64_t address, struct h5_btree2_node *node);
 
 #endif

@@ -502,17 +502,31 @@ static int load_block(void *arg, void **value, size_t *cost)
 	return rc;
 }
 
+static struct h5_lru_key key_of(const struct h5_file *file, const struct h5_block_type *type,
+				uint64_t address, uint64_t variant)
+{
+	return (struct h5_lru_key){
+		.kind = &type->kind, .owner = file->number, .address = address, .variant = variant};
+}
+
 int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address, uint64_t variant,
 		  const void *arg, struct h5_lru_entry **ref)
 {
-	const struct h5_lru_key key = {
-		.kind = &type->kind, .owner = file->number, .address = address, .variant = variant};
+	const struct h5_lru_key key = key_of(file, type, address, variant);
 	struct block_request request = {file, type, address, arg};
 
 	*ref = NULL;
 	if (address >= file->end && address >= end_by_now(file))
 		return h5_fail(-EUCLEAN, address, "%s: address beyond the end of the file", type->kind.name);
 	return h5_lru_get(file->shared->blocks, &key, load_block, &request, ref);
+}
+
+void h5_file_add_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+		       uint64_t variant, void *value, size_t cost)
+{
+	const struct h5_lru_key key = key_of(file, type, address, variant);
+
+	h5_lru_add(file->shared->blocks, &key, value, cost);
 }
 
 void h5_file_put(struct h5_file *file, struct h5_lru_entry *ref)

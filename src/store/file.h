@@ -125,6 +125,10 @@ int h5_block_load_header(struct h5_file *file, uint64_t address, size_t max, h5_
  * hostile file may point at one block from two places. */
 int h5_file_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address, uint64_t variant,
 		  const void *arg, struct h5_lru_entry **ref);
+/* Gives the cache the decoded block that a change has just written and forgotten (h5_tx_forget()), so that it
+ * is not read again. The cache owns the value from now on. */
+void h5_file_add_block(struct h5_file *file, const struct h5_block_type *type, uint64_t address,
+		       uint64_t variant, void *value, size_t cost);
 /* ref NULL is fine. */
 void h5_file_put(struct h5_file *file, struct h5_lru_entry *ref);
 

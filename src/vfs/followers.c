@@ -41,7 +41,7 @@ void h5_followers_forget(struct h5_vfs *vfs)
 	struct h5_follower *follower, *next;
 
 	HASH_ITER(hh, vfs->followers, follower, next)
-	h5_lru_forget(vfs->blocks, h5_file_number(follower->key.file), follower->key.address);
+	h5_lru_forget(vfs->blocks, h5_file_number(follower->key.file), follower->key.address, NULL);
 }
 
 void h5_followers_free(struct h5_vfs *vfs)

@@ -174,18 +174,11 @@ int h5_naming_order(struct h5_vfs *vfs, const struct h5_naming_plan *plan)
 
 /* ---- changing ---- */
 
-/* What was made of the links of the group is stale. */
-static int changed_group(const struct h5_naming *name, int rc)
-{
-	h5_tx_forget(name->vfs->file, name->directory->entity.address);
-	return rc;
-}
-
 int h5_naming_insert(const struct h5_naming *name, struct h5_link link)
 {
 	link.name = name->link.name;
 	link.name_size = name->link.name_size;
-	return changed_group(name, h5_group_insert(name->vfs->file, name->directory->entity.address, &link));
+	return h5_group_insert(name->vfs->file, name->directory->entity.address, &link);
 }
 
 int h5_naming_insert_object(const struct h5_naming *name, uint64_t address, enum h5_node_kind kind,
@@ -199,8 +192,8 @@ int h5_naming_insert_object(const struct h5_naming *name, uint64_t address, enum
 
 int h5_naming_remove(const struct h5_naming *name)
 {
-	return changed_group(name, h5_group_remove(name->vfs->file, name->directory->entity.address,
-						   name->link.name, name->link.name_size));
+	return h5_group_remove(name->vfs->file, name->directory->entity.address, name->link.name,
+			       name->link.name_size);
 }
 
 int h5_naming_drop(const struct h5_naming *name, struct h5_unnamed *object)

@@ -148,7 +148,6 @@ static int remove_help(struct h5_vfs *vfs, const struct h5_help_name *help)
 	rc = h5_group_remove(file, help->group, help->name, strlen(help->name));
 	if (!rc && help->object != H5_UNDEF)
 		rc = h5_object_drop_name(file, help->object, &last);
-	h5_tx_forget(file, help->group);
 	return h5_unit_end(file, rc);
 }
 

@@ -91,7 +91,6 @@ static bool hide(struct h5_vfs *vfs, const struct h5_pending *file)
 	/* No commit has had the name, so its cells need not come after those of other names. */
 	h5_unit_hasten(vfs->file, H5_STAGE_NAME);
 	rc = h5_group_remove(vfs->file, file->group, file->name, file->name_size);
-	h5_tx_forget(vfs->file, file->group);
 	return !h5_unit_end(vfs->file, rc);
 }
 
@@ -116,7 +115,6 @@ static int insert(struct h5_vfs *vfs, const struct h5_pending *file)
 	if (rc)
 		return rc;
 	rc = h5_group_insert(vfs->file, file->group, &link);
-	h5_tx_forget(vfs->file, file->group);
 	return h5_unit_end(vfs->file, rc);
 }
 

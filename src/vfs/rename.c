@@ -159,7 +159,6 @@ static int switch_target(struct renaming *r, const struct h5_link *link)
 		rc = h5_naming_remove(&r->from);
 	if (!rc && r->to.exists)
 		rc = h5_naming_drop(&r->to, &r->replaced);
-	h5_tx_forget(file, group_of(&r->to));
 	return rc;
 }
 
@@ -167,13 +166,10 @@ static int change_links(struct renaming *r)
 {
 	struct h5_link link = link_as(&r->from, &r->to);
 	struct h5_file *file = r->vfs->file;
-	int rc;
 
 	if (r->to.exists || group_of(&r->from) != group_of(&r->to))
 		return switch_target(r, &link);
-	rc = h5_group_rename(file, group_of(&r->from), r->from.link.name, r->from.link.name_size, &link);
-	h5_tx_forget(file, group_of(&r->from));
-	return rc;
+	return h5_group_rename(file, group_of(&r->from), r->from.link.name, r->from.link.name_size, &link);
 }
 
 /* True: what is renamed was made since the last commit, so a kill may take it away as a whole. */
@@ -338,8 +334,6 @@ static int exchange_links(struct renaming *r)
 	rc = h5_group_change(file, group_of(&r->from), &here);
 	if (!rc)
 		rc = h5_group_change(file, group_of(&r->to), &there);
-	h5_tx_forget(file, group_of(&r->from));
-	h5_tx_forget(file, group_of(&r->to));
 	return h5_unit_end(file, rc);
 }
 

@@ -140,7 +140,7 @@ static void run_btree2(struct h5_reader *r)
 	struct h5_reader block = rest_of(r);
 	struct h5_btree2_header header;
 	struct h5_btree2_node *node;
-	size_t size, cost;
+	size_t size;
 	uint8_t *copy;
 	struct h5_writer w;
 
@@ -150,7 +150,7 @@ static void run_btree2(struct h5_reader *r)
 	size = h5_btree2_node_size(&header, level, records);
 	if (!size || h5_reader_left(&block) < size)
 		return;
-	node = h5_btree2_node_new(&header, level, records, &cost);
+	node = h5_btree2_node_new(&header, level, records);
 	FUZZ_HOLDS(node);
 	block = h5_reader_sub(&block, size);
 	if (!h5_btree2_node_decode(&block, &header, records, node)) {

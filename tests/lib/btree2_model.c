@@ -58,7 +58,7 @@ static int decode_header(struct h5_reader *r, void *header)
 static uint64_t check_node(struct btree2_tree *tree, uint64_t address, unsigned level, uint64_t records)
 {
 	const struct h5_btree2_level *limits = &tree->header.levels[level];
-	size_t size = h5_btree2_node_size(&tree->header, level, records), cost;
+	size_t size = h5_btree2_node_size(&tree->header, level, records);
 	struct h5_btree2_node *node;
 	uint64_t total = records;
 	struct h5_reader r;
@@ -73,7 +73,7 @@ static uint64_t check_node(struct btree2_tree *tree, uint64_t address, unsigned 
 	for (size_t i = size; i < tree->header.node_size; i++)
 		if (((uint8_t *)data)[i])
 			ck_abort_msg("behind the records of the node at %ju", (uintmax_t)address);
-	node = h5_btree2_node_new(&tree->header, level, (size_t)records, &cost);
+	node = h5_btree2_node_new(&tree->header, level, (size_t)records);
 	r = h5_file_reader(tree->target->file, data, size, address);
 	ck_assert_int_eq(h5_btree2_node_decode(&r, &tree->header, (size_t)records, node), 0);
 	for (size_t i = 0; i <= records; i++) {

@@ -96,9 +96,13 @@ int removal_remove(struct removal_scene *s, const char *path)
 
 uint32_t removal_references(const struct removal_scene *s, const char *path)
 {
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
 	uint32_t count;
 
-	SUCCEEDS(h5_header_references(s->scratch.file, removal_find(s, path), &count, NULL));
+	SUCCEEDS(h5_object_get(s->scratch.file, removal_find(s, path), &ref, &object));
+	SUCCEEDS(h5_header_references(s->scratch.file, &object->header, &count));
+	h5_file_put(s->scratch.file, ref);
 	return count;
 }
 

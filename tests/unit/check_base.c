@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "base/lookup3.h"
 #include "base/reader.h"
+#include "base/seen.h"
 #include "base/siphash.h"
 #include "base/wait.h"
 #include "io/io.h"
@@ -310,7 +311,26 @@ START_TEST(extents_are_a_set)
 }
 END_TEST
 
+/* The first numbers and the later ones are kept in two ways. */
+START_TEST(seen_numbers_are_a_set)
+{
+	struct h5_seen seen = {0};
+
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint64_t i = 0; i < 40; i++) {
+			for (uint64_t k = 0; k < 40; k++)
+				ck_assert_int_eq(h5_seen_has(&seen, k * k), k < i);
+			ck_assert_int_eq(h5_seen_add(&seen, i * i), 0);
+			ck_assert_int_eq(h5_seen_add(&seen, i * i), -EEXIST);
+			ck_assert_int_eq(h5_seen_add(&seen, 0), -EEXIST);
+		}
+		h5_seen_release(&seen);
+	}
+}
+END_TEST
+
 UNIT_MAIN("base", lookup3_known_values, siphash_known_values, reader_is_bounded_and_sticky,
 	  reader_verifies_checksums, products_are_checked, buf_stops_at_its_limit,
 	  text_cannot_steer_a_terminal, nothing_is_interrupted_in_its_first_second,
-	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits, extents_are_a_set)
+	  io_tells_whether_it_is_locked, a_wait_is_told_once, a_read_tells_before_it_waits, extents_are_a_set,
+	  seen_numbers_are_a_set)

@@ -222,5 +222,36 @@ START_TEST(equal_hashes)
 }
 END_TEST
 
+static uint64_t count_misses(const struct dense *d)
+{
+	struct h5_lru_stats stats;
+
+	h5_lru_stats(h5_file_shared(d->file)->blocks, &stats);
+	return stats.misses;
+}
+
+/* What a change has written is in the cache: the next ones in the same transaction read nothing of it again.
+ */
+START_TEST(changes_read_nothing_again)
+{
+	struct dense *d = dense_begin(groups[_i], 150, NULL);
+	uint64_t misses;
+
+	dense_create(d);
+	for (unsigned i = 0; i < 60; i++)
+		SUCCEEDS(dense_insert(d, i, 40));
+	SUCCEEDS(dense_remove(d, 0));
+	misses = count_misses(d);
+	for (unsigned i = 1; i < 20; i++)
+		SUCCEEDS(dense_remove(d, i));
+	ck_assert_uint_lt(count_misses(d) - misses, 4); /* leaves that no change has met yet */
+	dense_check(d);
+	SUCCEEDS(dense_commit(d));
+	dense_check(d);
+	dense_rest(d);
+	dense_end(d);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("dense_write", {random_changes, GROUPS}, {a_large_group, 1}, {equal_hashes, 1},
-		{a_header_across_pages, 2})
+		{changes_read_nothing_again, 2}, {a_header_across_pages, 2})

@@ -240,6 +240,55 @@ START_TEST(lru_forgets_what_is_dropped)
 }
 END_TEST
 
+/* A value that was not loaded is found as others are, and counts. */
+START_TEST(lru_takes_what_it_is_given)
+{
+	struct loader l = {0};
+	struct h5_lru_key key = {&kind, 0, 5, 0};
+	struct h5_lru_stats stats;
+	struct h5_lru_entry *e;
+	struct h5_lru *lru;
+	void *value = malloc(1);
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	h5_lru_add(lru, &key, value, 1000);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &e), 0);
+	ck_assert_ptr_eq(h5_lru_value(e), value);
+	h5_lru_put(lru, e);
+	ck_assert_uint_eq(l.calls, 0);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 1);
+	ck_assert_uint_ge(stats.bytes, 1000);
+	for (uint64_t a = 6; a < 9; a++)
+		touch(lru, &l, a); /* and is evicted as they are */
+	ck_assert(!h5_lru_has(lru, &key));
+	h5_lru_close(lru);
+}
+END_TEST
+
+START_TEST(lru_forgets_all_but_a_kind)
+{
+	static const struct h5_lru_kind other = {"other", free};
+	struct h5_lru_key keys[] = {{&kind, 0, 5, 0}, {&other, 0, 5, 0}, {&kind, 0, 5, 1}, {&kind, 0, 6, 0}};
+	struct loader l = {0};
+	struct h5_lru_entry *e;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(1 << 20, &lru), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_int_eq(h5_lru_get(lru, &keys[i], load, &l, &e), 0);
+		h5_lru_put(lru, e);
+	}
+	h5_lru_forget(lru, 0, 5, &kind);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_int_eq(h5_lru_has(lru, &keys[i]), i != 1);
+	h5_lru_forget(lru, 0, 5, NULL);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_int_eq(h5_lru_has(lru, &keys[i]), i == 3);
+	h5_lru_close(lru);
+}
+END_TEST
+
 /* Threads that reserve, and what they have at one time. */
 struct reserving {
 	struct h5_lru *lru;
@@ -378,6 +427,6 @@ END_TEST
 
 UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
 	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
-	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_reserves_within_its_budget,
-	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
-	  lru_waits_for_room_only_while_it_is_wanted)
+	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_takes_what_it_is_given,
+	  lru_forgets_all_but_a_kind, lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved,
+	  lru_waits_only_while_it_is_wanted, lru_waits_for_room_only_while_it_is_wanted)
