@@ -4,6 +4,7 @@
 #include "base/lookup3.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <string.h>
 
 struct h5_writer h5_writer_init(void *data, size_t size, uint8_t size_of_offsets, uint8_t size_of_lengths)
@@ -46,8 +47,14 @@ void h5_write_fill(struct h5_writer *w, uint8_t byte, size_t n)
 
 void h5_uint_to(uint8_t *p, uint64_t value, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		p[i] = (uint8_t)(value >> 8 * i);
+	const uint64_t little = htole64(value);
+
+	/* Most numbers have 8 bytes. */
+	if (n == sizeof little)
+		memcpy(p, &little, sizeof little);
+	else
+		for (unsigned i = 0; i < n; i++)
+			p[i] = (uint8_t)(value >> 8 * i);
 }
 
 void h5_write_uint(struct h5_writer *w, uint64_t value, unsigned n)
