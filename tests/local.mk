@@ -253,6 +253,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_wait.py \
 	tests/mount/mount_worked_example.py \
 	tests/mount/mount_write.py \
+	tests/mount/mount_xarray.py \
 	tests/mount/mount_zarr.py
 
 # Commands that mount nothing.

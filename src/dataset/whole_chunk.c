@@ -79,8 +79,7 @@ void h5_whole_chunk_scaled(const uint64_t *grid, unsigned rank, uint64_t number,
 		scaled[d] = number % grid[d];
 }
 
-/* The number of the first chunk from these coordinates on, which may lie outside of the grid. */
-static uint64_t number_of(const uint64_t *grid, unsigned rank, const uint64_t *scaled)
+uint64_t h5_whole_chunk_number(const uint64_t *grid, unsigned rank, const uint64_t *scaled)
 {
 	uint64_t number = 0, inside = 1; /* 0: a coordinate before was beyond the end */
 
@@ -112,7 +111,7 @@ int h5_whole_chunk_next(const struct h5_dataset *dataset, struct h5_chunk_cursor
 			rc = h5_chunk_index_gap(dataset->index, cursor, scaled, &stored, next);
 		if (rc || stored)
 			return rc;
-		*number = number_of(grid, rank, next);
+		*number = h5_whole_chunk_number(grid, rank, next);
 	}
 	return 0;
 }

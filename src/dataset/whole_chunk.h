@@ -24,6 +24,9 @@ int h5_whole_chunk_read(const struct h5_whole_chunk *chunk, uint64_t offset, uin
 /* A number for each chunk that has elements of the dataset, in row-major order. `grid`: how many chunks there
  * are along each of `rank` dimensions; their product fits 63 bits. */
 void h5_whole_chunk_scaled(const uint64_t *grid, unsigned rank, uint64_t number, uint64_t *scaled);
+/* The number of the first chunk from these coordinates on, which may lie outside of the grid: then it may be
+ * that of no chunk. No dimension of the grid is 0. */
+uint64_t h5_whole_chunk_number(const uint64_t *grid, unsigned rank, const uint64_t *scaled);
 /* Moves *number to the next chunk that is stored, itself included; `end`, or beyond: there is none before.
  * Looks only at the index. */
 int h5_whole_chunk_next(const struct h5_dataset *dataset, struct h5_chunk_cursor *cursor,

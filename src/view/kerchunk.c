@@ -163,12 +163,37 @@ static bool can_refer(const struct h5_view *v, const struct h5_zarr_array *a)
 	return a->is_chunked ? a->is_passed : d->layout.class == H5_LAYOUT_CONTIGUOUS && !d->external;
 }
 
+/* True: so many chunks may stand in the text. */
+static bool fit_in_text(const struct h5_zarr_array *a, uint64_t chunks)
+{
+	uint64_t bytes;
+
+	return h5_mul(chunks, a->chunk_bytes, &bytes) && bytes <= INLINE_MOST;
+}
+
+/* An array with the dataset's own shape. */
+static int shrink(struct h5_zarr_array *a)
+{
+	bool has_mark = a->has_mark;
+	int rc = h5_zarr_array_init(a, a->version, a->dataset);
+
+	a->has_mark = has_mark;
+	return rc;
+}
+
 /* Decides how the array is shown. -ENOTSUP: it is left out. */
 static int plan(const struct h5_view *v, struct h5_zarr_array *a)
 {
 	const struct h5_dataset *d = a->dataset;
-	uint64_t bytes, end = h5_file_end(d->file);
+	uint64_t end = h5_file_end(d->file);
+	int rc = 0;
 
+	/* Chunks that are not stored, or only as the begin of one, have no place in the file. */
+	a->is_filled = a->is_filled && fit_in_text(a, a->chunks);
+	if (can_refer(v, a) && !fit_in_text(a, h5_zarr_array_cut_chunks(a)))
+		rc = shrink(a);
+	if (rc)
+		return rc;
 	if (can_refer(v, a)) {
 		/* A chunk at the end may reach into what follows in the file: those bytes are not elements.
 		 */
@@ -178,7 +203,7 @@ static int plan(const struct h5_view *v, struct h5_zarr_array *a)
 	}
 	a->is_passed = a->has_checksum = false;
 	a->codecs = 0;
-	if (!h5_mul(a->chunks, a->chunk_bytes, &bytes) || bytes > INLINE_MOST)
+	if (!fit_in_text(a, a->chunks))
 		return h5_fail(-ENOTSUP, d->address, "its chunks are not stored as Zarr has them");
 	return 0;
 }
@@ -289,7 +314,7 @@ static int put_object(struct writer *w, const struct h5_view *o, size_t entry, u
 	if (!rc)
 		rc = set_prefix(w, w->index->paths.data + w->index->entries[entry].path);
 	if (!rc && o->dataset)
-		rc = h5_zarr_array_init(&a, H5_ZARR_V2, o->dataset);
+		rc = h5_zarr_array_get(o, H5_ZARR_V2, &a);
 	if (!rc && o->dataset)
 		rc = plan(w->v, &a);
 	if (!rc && number == HEAD_OF_OBJECT) {

@@ -38,5 +38,7 @@ libh5fs_a_SOURCES += \
 	src/view/zarr_attributes.c \
 	src/view/zarr_chunk.c \
 	src/view/zarr_dimensions.c \
+	src/view/zarr_length.c \
 	src/view/zarr_metadata.c \
+	src/view/zarr_shape.c \
 	src/view/zarr_tree.c

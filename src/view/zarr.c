@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum h5_zarr_version h5_zarr_version_of(const struct h5_view *view)
+static enum h5_zarr_version version_of(const struct h5_view *view)
 {
 	return view->ops == &h5_view_zarr3 ? H5_ZARR_V3 : H5_ZARR_V2;
 }
@@ -30,7 +30,7 @@ static int zarr_shows(const struct h5_view *v)
 
 	if (!v->dataset)
 		return v->object->kind == H5_OBJECT_GROUP ? 0 : -ENOENT;
-	rc = h5_zarr_array_init(&array, h5_zarr_version_of(v), v->dataset);
+	rc = h5_zarr_array_init(&array, version_of(v), v->dataset);
 	if (!rc)
 		rc = h5_zarr_is_bare_dimension(v->file, v->object, &is_bare);
 	return rc ? rc : is_bare ? -ENOENT : 0;
@@ -67,7 +67,7 @@ static int make_group(const struct h5_view *v, struct h5_buf *out)
 static int write_attributes(const struct h5_view *v, struct h5_buf *out)
 {
 	struct h5_zarr_array array;
-	int rc = v->dataset ? h5_zarr_array_init(&array, h5_zarr_version_of(v), v->dataset) : 0;
+	int rc = v->dataset ? h5_zarr_array_get(v, version_of(v), &array) : 0;
 
 	return rc ? rc : h5_zarr_add_attributes(v, v->dataset ? &array : NULL, out);
 }
@@ -75,7 +75,7 @@ static int write_attributes(const struct h5_view *v, struct h5_buf *out)
 static int write_array(const struct h5_view *v, struct h5_buf *out)
 {
 	struct h5_zarr_array array;
-	int rc = h5_zarr_array_init(&array, h5_zarr_version_of(v), v->dataset);
+	int rc = h5_zarr_array_get(v, version_of(v), &array);
 
 	return rc ? rc : h5_zarr_add_array(v, &array, out);
 }
@@ -155,7 +155,7 @@ static int add_all(const struct h5_view *v, struct h5_json *all)
 	int rc = h5_zarr_tree_begin(&tree, v);
 
 	while (!rc && (rc = h5_zarr_tree_next(&tree)) > 0)
-		rc = add_present(&tree, h5_zarr_version_of(v), all);
+		rc = add_present(&tree, version_of(v), all);
 	h5_zarr_tree_end(&tree);
 	return rc;
 }
@@ -238,7 +238,7 @@ enum { METADATA = sizeof metadata / sizeof *metadata };
 
 static bool is_there(const struct h5_view *v, const struct metadata *m)
 {
-	return m->version == h5_zarr_version_of(v) && (v->dataset ? m->of_array : m->of_group) &&
+	return m->version == version_of(v) && (v->dataset ? m->of_array : m->of_group) &&
 	       (!m->of_root || is_root(v));
 }
 
@@ -323,7 +323,7 @@ static int zarr_find(const struct h5_view *v, const char *path, bool *is_directo
 	*is_directory = false;
 	if (find_document(v, path))
 		return 0;
-	rc = v->dataset ? h5_zarr_array_init(&a, h5_zarr_version_of(v), v->dataset) : -ENOENT;
+	rc = v->dataset ? h5_zarr_array_get(v, version_of(v), &a) : -ENOENT;
 	if (!rc)
 		rc = read_name(&a, path, &prefix);
 	if (rc)
@@ -417,7 +417,7 @@ static int zarr_next(const struct h5_view *v, uint64_t *position, char name[256]
 		return 1;
 	if (!v->dataset)
 		return 0;
-	rc = h5_zarr_array_init(&a, h5_zarr_version_of(v), v->dataset);
+	rc = h5_zarr_array_get(v, version_of(v), &a);
 	if (rc)
 		return rc;
 	return a.version == H5_ZARR_V2 ? next_in_v2(&a, position, name)
@@ -430,13 +430,13 @@ static int zarr_next(const struct h5_view *v, uint64_t *position, char name[256]
 struct open_chunk {
 	struct h5_zarr_array array;
 	struct h5_zarr_chunk chunk;
-	uint64_t number;
+	uint64_t number; /* all that are not stored have the same */
 };
 
 static int find_open(const struct h5_view *v, struct open_chunk *c)
 {
 	struct prefix prefix;
-	int rc = h5_zarr_array_init(&c->array, h5_zarr_version_of(v), v->dataset);
+	int rc = h5_zarr_array_get(v, version_of(v), &c->array);
 
 	if (!rc)
 		rc = read_name(&c->array, v->part, &prefix);
@@ -444,8 +444,9 @@ static int find_open(const struct h5_view *v, struct open_chunk *c)
 		rc = -ENOENT;
 	if (rc)
 		return rc;
-	c->number = prefix.first;
-	return h5_zarr_chunk_find(&c->array, NULL, c->number, &c->chunk);
+	rc = h5_zarr_chunk_find(&c->array, NULL, prefix.first, &c->chunk);
+	c->number = c->chunk.elements == H5_ZARR_FILL ? c->array.chunks : prefix.first;
+	return rc;
 }
 
 static int make_chunk(const struct h5_view *v, struct h5_buf *out)

@@ -8,8 +8,6 @@
 /* Bytes of the metadata of one object, and of those of all objects in one document. */
 enum { H5_ZARR_METADATA_MAX = 1 << 24, H5_ZARR_DOCUMENT_MAX = 1 << 26 };
 
-enum h5_zarr_version h5_zarr_version_of(const struct h5_view *view);
-
 /* ---- attributes: zarr_attributes.c ---- */
 
 /* Appends a JSON object: the attributes, and in version 2 the names of an array's dimensions. `array` NULL:
@@ -20,10 +18,20 @@ int h5_zarr_add_attributes(const struct h5_view *view, const struct h5_zarr_arra
 
 /* Appends a JSON array with a name for each dimension. */
 int h5_zarr_add_dimensions(const struct h5_view *view, const struct h5_zarr_array *array, struct h5_buf *out);
+/* Sets the lengths of dimensions that are netCDF-4's, and unlimited. */
+int h5_zarr_find_lengths(const struct h5_view *view, const struct h5_zarr_array *array, uint64_t *shape);
 /* *is_one: the object is a dimension scale. */
 int h5_zarr_is_scale(struct h5_file *file, const struct h5_object *object, bool *is_one);
 /* *is_one: it is a dimension of netCDF-4 that has no variable. */
 int h5_zarr_is_bare_dimension(struct h5_file *file, const struct h5_object *object, bool *is_one);
+
+/* The length of the dimension for which a scale stands (zarr_length.c). -ENOENT: the object is no scale. */
+int h5_zarr_dimension_length(const struct h5_view *view, uint64_t scale, uint64_t *length);
+
+/* ---- the array: zarr_shape.c ---- */
+
+/* The dataset of the view, which is whole, as an array. */
+int h5_zarr_array_get(const struct h5_view *view, enum h5_zarr_version version, struct h5_zarr_array *array);
 
 /* ---- metadata: zarr_metadata.c ---- */
 

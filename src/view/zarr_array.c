@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "store/pipeline.h"
 #include "view/strings.h"
 
 #include <inttypes.h>
@@ -166,6 +167,63 @@ int h5_zarr_array_init(struct h5_zarr_array *a, enum h5_zarr_version version,
 	return 0;
 }
 
+/* Chunks along a dimension that have elements of the dataset. */
+static uint64_t own_grid(const struct h5_zarr_array *a, unsigned d)
+{
+	uint64_t n = a->dataset->space.dims[d];
+
+	return n / a->chunk[d] + (n % a->chunk[d] != 0);
+}
+
+static bool is_cut(const struct h5_zarr_array *a, unsigned d)
+{
+	uint64_t n = a->dataset->space.dims[d];
+
+	return a->shape[d] > n && n % a->chunk[d];
+}
+
+uint64_t h5_zarr_array_cut_chunks(const struct h5_zarr_array *a)
+{
+	uint64_t own = 1, cut = 0;
+
+	for (unsigned d = 0; d < a->dataset->space.rank; d++)
+		own *= own_grid(a, d);
+	for (unsigned d = 0; d < a->dataset->space.rank && own; d++)
+		cut += is_cut(a, d) ? own / own_grid(a, d) : 0;
+	return cut;
+}
+
+/* 0: chunks can be encoded as the stored ones are. -ENOTSUP: this build lacks a library. */
+static int check_encoders(const struct h5_zarr_array *a)
+{
+	struct h5_pipeline codecs = a->dataset->pipeline;
+
+	codecs.count = a->codecs;
+	return h5_pipeline_can_encode(&codecs);
+}
+
+bool h5_zarr_array_can_fill(const struct h5_zarr_array *a)
+{
+	return !check_encoders(a);
+}
+
+int h5_zarr_array_extend(struct h5_zarr_array *a, const uint64_t *shape)
+{
+	const struct h5_zarr_array before = *a;
+	int rc = 0;
+
+	if (!a->is_chunked)
+		return 0;
+	for (unsigned d = 0; d < a->dataset->space.rank; d++)
+		a->shape[d] = h5_max(a->shape[d], shape[d]);
+	a->is_extended = memcmp(a->shape, before.shape, sizeof a->shape);
+	if (a->is_extended && h5_zarr_array_cut_chunks(a))
+		rc = check_encoders(a);
+	if (rc || !count_chunks(a))
+		*a = before;
+	return h5_is_passing(rc) ? rc : 0;
+}
+
 void h5_zarr_array_fit(struct h5_zarr_array *a, uint64_t room)
 {
 	uint64_t end = a->chunk_bytes, stride = a->dataset->type->size;
@@ -185,7 +243,7 @@ static void find_rows(const struct h5_zarr_array *a, struct h5_zarr_chunk *c)
 	const struct h5_dataset *d = a->dataset;
 	uint64_t stride = d->type->size;
 
-	c->source = H5_ZARR_ROWS;
+	c->source = c->elements = H5_ZARR_ROWS;
 	c->begin = 0;
 	c->rows_size = stride;
 	for (unsigned i = d->space.rank; i-- > 0; stride *= a->shape[i]) {
@@ -202,7 +260,7 @@ static void find_stored(const struct h5_zarr_array *a, struct h5_zarr_chunk *c)
 	const struct h5_whole_chunk *stored = &c->stored;
 	uint64_t checksum = a->has_checksum ? 4 : 0;
 
-	c->source = H5_ZARR_CHUNK;
+	c->source = c->elements = H5_ZARR_CHUNK;
 	c->size = a->chunk_bytes;
 	if (!a->is_passed)
 		return;
@@ -223,31 +281,6 @@ static void find_stored(const struct h5_zarr_array *a, struct h5_zarr_chunk *c)
 	c->size = stored->wanted.chunk.size - checksum;
 }
 
-int h5_zarr_chunk_find(const struct h5_zarr_array *a, struct h5_chunk_cursor *cursor, uint64_t number,
-		       struct h5_zarr_chunk *c)
-{
-	int rc = 0;
-
-	memset(c, 0, sizeof *c);
-	h5_whole_chunk_scaled(a->grid, a->rank, number, c->scaled);
-	if (!a->is_chunked) {
-		rc = h5_zarr_chunk_next(a, cursor, &number, number + 1);
-		if (rc || number >= a->chunks)
-			return rc ? rc : -ENOENT;
-		find_rows(a, c);
-	} else {
-		rc = h5_whole_chunk_find(a->dataset, cursor, c->scaled, &c->stored);
-		if (rc || c->stored.state == H5_CHUNK_NOT_STORED)
-			return rc ? rc : -ENOENT;
-		find_stored(a, c);
-	}
-	if (a->is_strings || a->has_padding) {
-		c->source = H5_ZARR_MADE;
-		c->size = 0;
-	}
-	return 0;
-}
-
 /* True: nothing is stored of a dataset that is not chunked. */
 static bool is_empty(const struct h5_dataset *d)
 {
@@ -255,14 +288,101 @@ static bool is_empty(const struct h5_dataset *d)
 	       d->layout.contiguous.address == H5_UNDEF;
 }
 
+/* True: the chunk has elements of the dataset. */
+static bool is_inside(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c)
+{
+	for (unsigned d = 0; d < a->dataset->space.rank && a->is_extended; d++)
+		if (c->scaled[d] >= own_grid(a, d))
+			return false;
+	return true;
+}
+
+/* True: it also has elements of the array that lie behind the dataset's end. They may be stored, as anything.
+ */
+static bool is_cut_chunk(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c)
+{
+	for (unsigned d = 0; d < a->dataset->space.rank && a->is_extended; d++)
+		if (is_cut(a, d) && c->scaled[d] == own_grid(a, d) - 1)
+			return true;
+	return false;
+}
+
+/* -ENOENT: it is not stored. */
+static int find(const struct h5_zarr_array *a, struct h5_chunk_cursor *cursor, struct h5_zarr_chunk *c)
+{
+	int rc = 0;
+
+	if (!a->is_chunked && is_empty(a->dataset))
+		return -ENOENT;
+	if (!a->is_chunked) {
+		find_rows(a, c);
+		return 0;
+	}
+	if (is_inside(a, c))
+		rc = h5_whole_chunk_find(a->dataset, cursor, c->scaled, &c->stored);
+	if (rc || c->stored.state == H5_CHUNK_NOT_STORED)
+		return rc ? rc : -ENOENT;
+	find_stored(a, c);
+	return 0;
+}
+
+int h5_zarr_chunk_find(const struct h5_zarr_array *a, struct h5_chunk_cursor *cursor, uint64_t number,
+		       struct h5_zarr_chunk *c)
+{
+	int rc;
+
+	*c = (struct h5_zarr_chunk){.stored.state = H5_CHUNK_NOT_STORED};
+	h5_whole_chunk_scaled(a->grid, a->rank, number, c->scaled);
+	rc = find(a, cursor, c);
+	if (rc == -ENOENT && a->is_filled) {
+		c->source = c->elements = H5_ZARR_FILL;
+		c->size = a->chunk_bytes;
+		rc = 0;
+	}
+	if (rc)
+		return rc;
+	if (a->is_strings || a->has_padding || (c->elements == H5_ZARR_FILL && a->codecs) ||
+	    (c->elements == H5_ZARR_CHUNK && is_cut_chunk(a, c))) {
+		c->source = H5_ZARR_MADE;
+		c->size = 0;
+	}
+	return 0;
+}
+
+/* As h5_whole_chunk_next(), but of the array's chunks. */
+static int next_stored(const struct h5_zarr_array *a, struct h5_chunk_cursor *cursor, uint64_t *number,
+		       uint64_t end)
+{
+	uint64_t own[H5_RANK_MAX], scaled[H5_RANK_MAX], all = 1, next;
+	const unsigned rank = a->dataset->space.rank;
+	int rc;
+
+	if (!a->is_extended || *number >= end)
+		return h5_whole_chunk_next(a->dataset, cursor, a->grid, number, end);
+	for (unsigned d = 0; d < rank; d++) {
+		own[d] = own_grid(a, d);
+		all *= own[d];
+	}
+	/* The dimensions of an array type are one chunk each: they change no number. */
+	h5_whole_chunk_scaled(a->grid, rank, *number, scaled);
+	next = all ? h5_whole_chunk_number(own, rank, scaled) : 0;
+	rc = h5_whole_chunk_next(a->dataset, cursor, own, &next, all);
+	*number = end;
+	if (rc || next >= all)
+		return rc;
+	h5_whole_chunk_scaled(own, rank, next, scaled);
+	*number = h5_whole_chunk_number(a->grid, rank, scaled);
+	return 0;
+}
+
 int h5_zarr_chunk_next(const struct h5_zarr_array *a, struct h5_chunk_cursor *cursor, uint64_t *number,
 		       uint64_t end)
 {
 	int rc = 0;
 
-	if (a->is_chunked)
-		rc = h5_whole_chunk_next(a->dataset, cursor, a->grid, number, end);
-	else if (is_empty(a->dataset))
+	if (!a->is_filled && a->is_chunked)
+		rc = next_stored(a, cursor, number, end);
+	else if (!a->is_filled && is_empty(a->dataset))
 		*number = h5_max(*number, end);
 	*number = h5_min(*number, end);
 	return rc;
@@ -331,6 +451,9 @@ int h5_zarr_chunk_read(const struct h5_zarr_array *a, const struct h5_zarr_chunk
 		if (!h5_add(stored->address, offset, &address))
 			return h5_fail(-EUCLEAN, stored->address, "chunk: it reaches beyond any file");
 		return h5_file_read(a->dataset->file, address, buf, n);
+	case H5_ZARR_FILL:
+		h5_dataset_fill(a->dataset, offset, buf, n);
+		return 0;
 	case H5_ZARR_MADE:
 		break;
 	}

@@ -1,5 +1,6 @@
 /* Chunks of a Zarr array that are made from elements: strings of variable length, or padded in another way,
- * and chunks that were stored without some of the filters. */
+ * chunks that were stored without some of the filters, those that are not stored, and those of an extended
+ * array that lie across the end of the dataset. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -11,6 +12,41 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- elements ---- */
+
+/* True: element i of the chunk is an element of the dataset. */
+static bool is_inside(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint64_t i)
+{
+	for (unsigned d = a->dataset->space.rank; d-- > 0; i /= a->chunk[d])
+		if (c->scaled[d] * a->chunk[d] + i % a->chunk[d] >= a->dataset->space.dims[d])
+			return false;
+	return true;
+}
+
+/* What lies in the chunk behind the dataset's end becomes the fill value. */
+static int fill_outside(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint8_t *data)
+{
+	size_t size = a->dataset->type->size;
+	int rc = 0;
+
+	for (uint64_t i = 0; i < a->chunk_bytes / size && !rc; i++) {
+		if (!is_inside(a, c, i))
+			h5_dataset_fill(a->dataset, 0, data + i * size, size);
+		rc = i % 4096 ? 0 : h5_interrupt_check();
+	}
+	return rc;
+}
+
+static int read_elements(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint8_t *data)
+{
+	struct h5_zarr_chunk plain = *c;
+	int rc;
+
+	plain.source = c->elements;
+	rc = h5_zarr_chunk_read(a, &plain, 0, data, (size_t)a->chunk_bytes);
+	return !rc && a->is_extended && c->elements == H5_ZARR_CHUNK ? fill_outside(a, c, data) : rc;
+}
 
 /* ---- strings: the codec vlen-utf8 ----
  *
@@ -60,15 +96,6 @@ static int add_string(const struct h5_dataset *d, const uint8_t *element, struct
 	return out->err;
 }
 
-/* True: element i of the chunk is an element of the dataset. */
-static bool is_inside(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint64_t i)
-{
-	for (unsigned d = a->rank; d-- > 0; i /= a->chunk[d])
-		if (i % a->chunk[d] >= a->shape[d] - c->scaled[d] * a->chunk[d])
-			return false;
-	return true;
-}
-
 static int add_strings(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, const uint8_t *elements,
 		       struct h5_buf *out)
 {
@@ -79,7 +106,7 @@ static int add_strings(const struct h5_zarr_array *a, const struct h5_zarr_chunk
 		return h5_fail(-ENOTSUP, a->dataset->address, "more than 2^32 strings in a chunk");
 	add_u32(out, (uint32_t)count);
 	for (uint64_t i = 0; i < count && !rc; i++) {
-		if (is_inside(a, c, i))
+		if (c->elements == H5_ZARR_FILL || is_inside(a, c, i))
 			rc = add_string(a->dataset, elements + i * size, out);
 		else
 			add_u32(out, 0);
@@ -99,6 +126,10 @@ static int add_encoded(const struct h5_zarr_array *a, const uint8_t *data, struc
 	size_t n;
 	int rc;
 
+	if (!a->codecs) {
+		h5_buf_add(out, data, (size_t)a->chunk_bytes);
+		return out->err;
+	}
 	/* None of them may be left out. */
 	codecs.count = a->codecs;
 	for (unsigned i = 0; i < codecs.count; i++)
@@ -129,14 +160,6 @@ static int add_replaced(const struct h5_zarr_array *a, uint8_t *data, struct h5_
 }
 
 /* ---- all ---- */
-
-static int read_elements(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint8_t *data)
-{
-	struct h5_zarr_chunk plain = *c;
-
-	plain.source = a->is_chunked ? H5_ZARR_CHUNK : H5_ZARR_ROWS;
-	return h5_zarr_chunk_read(a, &plain, 0, data, (size_t)a->chunk_bytes);
-}
 
 int h5_zarr_chunk_make(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, struct h5_buf *out)
 {

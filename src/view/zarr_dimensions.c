@@ -1,5 +1,6 @@
 /* Names of dimensions: by the dimension scales of HDF5, which netCDF-4 uses, too. A dimension without a scale
  * gets a name that says how long it is, so that no two dimensions of one name differ. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "view/zarr.h"
 
@@ -79,38 +80,45 @@ static int add_name_of(const struct h5_view *v, uint64_t address, struct h5_buf 
 	return h5_is_passing(rc) || rc == -EFBIG ? rc : name->err;
 }
 
-/* *fits: the object is a dataset of one dimension, of that length. */
-static int check_length(struct h5_file *file, uint64_t address, uint64_t length, bool *fits)
-{
-	const struct h5_dataset *scale;
-	struct h5_lru_entry *ref;
-	int rc = h5_dataset_get(file, address, &ref, &scale);
+/* What is done for the scales of one dimension, in their order: *found ends it. */
+struct scales {
+	uint64_t length;
+	/* Wanted is the name of the first dimension of the length. NULL: or the length of the first one that
+	 * is not shorter. */
+	struct h5_buf *name;
+};
 
-	*fits = !rc && scale->space.rank == 1 && scale->space.dims[0] == length;
-	if (!rc)
-		h5_file_put(file, ref);
-	return h5_is_passing(rc) ? rc : 0;
+static int look_at_scale(const struct h5_view *v, uint64_t address, struct scales *s, bool *found)
+{
+	uint64_t length;
+	int rc = h5_zarr_dimension_length(v, address, &length);
+
+	if (rc)
+		return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;
+	*found = s->name ? length == s->length : length >= s->length;
+	if (*found && s->name)
+		return add_name_of(v, address, s->name);
+	s->length = h5_max(s->length, length);
+	return 0;
 }
 
-/* Appends the name of the first scale in an element of DIMENSION_LIST that has the length. */
-static int add_scale(const struct h5_view *v, const struct h5_datatype *type, const uint8_t *element,
-		     uint64_t length, struct h5_buf *name)
+/* Looks at the scales in an element of DIMENSION_LIST. */
+static int look_at_scales(const struct h5_view *v, const struct h5_datatype *type, const uint8_t *element,
+			  struct scales *s)
 {
 	const struct h5_datatype *base = type->vlen.base;
 	struct h5_lru_entry *ref;
 	const uint8_t *data;
+	bool found = false;
 	uint64_t n;
 	int rc = h5_value_vlen_open(v->file, type, element, &ref, &data, &n);
 
-	for (uint64_t i = 0; i < n && !rc && !name->size; i++) {
+	for (uint64_t i = 0; i < n && !rc && !found; i++) {
 		uint64_t address;
-		bool fits = false;
 
 		rc = h5_reference_object(v->file, base, data + i * base->size, &address);
 		if (!rc)
-			rc = check_length(v->file, address, length, &fits);
-		if (!rc && fits)
-			rc = add_name_of(v, address, name);
+			rc = look_at_scale(v, address, s, &found);
 		if (rc == -ENOENT || rc == -EUCLEAN)
 			rc = 0;
 	}
@@ -180,14 +188,14 @@ struct naming {
 static int find_name(const struct naming *n, unsigned i, struct h5_buf *name)
 {
 	const struct h5_datatype *type = n->list.type;
+	struct scales scales = {n->array->shape[i], name};
 	uint64_t number;
 	int rc = 0;
 
 	if (i >= n->array->dataset->space.rank || n->v->file != n->v->tree->file)
 		return 0;
 	if (n->has_list)
-		return add_scale(n->v, type, n->list.data + (uint64_t)i * type->size, n->array->shape[i],
-				 name);
+		return look_at_scales(n->v, type, n->list.data + (uint64_t)i * type->size, &scales);
 	if (n->is_scale && n->array->rank == 1)
 		return add_name_of(n->v, n->v->address, name);
 	if (n->is_scale)
@@ -230,21 +238,58 @@ static int add_names(const struct naming *n, struct h5_buf *out)
 	return rc ? rc : out->err;
 }
 
+static int naming_init(struct naming *n, const struct h5_view *v, const struct h5_zarr_array *array)
+{
+	int rc;
+
+	*n = (struct naming){.v = v, .array = array};
+	rc = h5_zarr_is_scale(v->file, v->object, &n->is_scale);
+	if (!rc)
+		rc = get_attribute(v->file, v->object, "DIMENSION_LIST", &n->list);
+	n->has_list = !rc;
+	if (n->has_list && !is_list_of_scales(&n->list, array->dataset->space.rank)) {
+		h5_attribute_release(&n->list);
+		n->has_list = false;
+	}
+	return rc == -ENODATA ? 0 : rc;
+}
+
+static void naming_release(struct naming *n)
+{
+	if (n->has_list)
+		h5_attribute_release(&n->list);
+}
+
 int h5_zarr_add_dimensions(const struct h5_view *v, const struct h5_zarr_array *array, struct h5_buf *out)
 {
-	struct naming n = {.v = v, .array = array};
-	int rc = h5_zarr_is_scale(v->file, v->object, &n.is_scale);
+	struct naming n;
+	int rc = naming_init(&n, v, array);
 
 	if (!rc)
-		rc = get_attribute(v->file, v->object, "DIMENSION_LIST", &n.list);
-	n.has_list = !rc;
-	if (n.has_list && !is_list_of_scales(&n.list, array->dataset->space.rank)) {
-		h5_attribute_release(&n.list);
-		n.has_list = false;
-	}
-	if (!rc || rc == -ENODATA)
 		rc = add_names(&n, out);
-	if (n.has_list)
-		h5_attribute_release(&n.list);
+	naming_release(&n);
+	return rc;
+}
+
+int h5_zarr_find_lengths(const struct h5_view *v, const struct h5_zarr_array *array, uint64_t *shape)
+{
+	const struct h5_dataspace *space = &array->dataset->space;
+	struct naming n;
+	int rc = naming_init(&n, v, array);
+
+	for (unsigned d = 0; d < space->rank && !rc; d++) {
+		struct scales scales = {space->dims[d], NULL};
+
+		shape[d] = space->dims[d];
+		if (space->max[d] != H5_UNLIMITED)
+			continue;
+		if (n.has_list)
+			rc = look_at_scales(v, n.list.type, n.list.data + (uint64_t)d * n.list.type->size,
+					    &scales);
+		else if (n.is_scale && space->rank == 1)
+			rc = h5_zarr_dimension_length(v, v->address, &scales.length);
+		shape[d] = scales.length;
+	}
+	naming_release(&n);
 	return rc;
 }

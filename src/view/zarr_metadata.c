@@ -259,21 +259,19 @@ static int add_fill(const struct h5_view *v, const struct h5_zarr_array *a, char
 	return rc;
 }
 
-/* xarray takes a fill value for the mark of missing data. So there is none if it stands for nothing: all
- * chunks are stored, and no attribute says that it is such a mark. */
-static int has_fill(const struct h5_view *v, const struct h5_zarr_array *a, bool *has)
+/* xarray takes a fill value for the mark of missing data. So there is none if it is no such mark, and stands
+ * for nothing: all chunks are stored, or shown as if they were. */
+static int has_fill(const struct h5_zarr_array *a, bool *has)
 {
-	struct h5_attribute mark = {0};
 	bool complete;
-	int rc = h5_zarr_is_complete(a, &complete);
+	int rc;
 
+	*has = a->has_mark;
+	if (a->has_mark || a->is_filled)
+		return 0;
+	rc = h5_zarr_is_complete(a, &complete);
 	*has = !complete;
-	if (rc || *has || !a->dataset->fill)
-		return rc;
-	rc = h5_attribute_lookup(v->file, v->object, "_FillValue", &mark);
-	*has = !rc;
-	h5_attribute_release(&mark);
-	return h5_is_passing(rc) ? rc : 0;
+	return rc;
 }
 
 /* ---- both versions ---- */
@@ -283,7 +281,7 @@ static int add_v2(const struct h5_view *v, const struct h5_zarr_array *a, const 
 {
 	struct h5_buf *out = object->out;
 	bool has;
-	int rc = has_fill(v, a, &has);
+	int rc = has_fill(a, &has);
 
 	h5_json_number(h5_json_key(object, "zarr_format"), 2);
 	add_dims(h5_json_key(object, "shape"), a->shape, a->rank);

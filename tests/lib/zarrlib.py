@@ -73,6 +73,26 @@ def values(dataset):
     return data.view(f"V{data.itemsize}") if isinstance(dataset.id.get_type(), h5py.h5t.TypeOpaqueID) else data
 
 
+def length(scale):
+    """Of the dimension, which is unlimited: that of the longest dataset that has it."""
+    users = scale.attrs["REFERENCE_LIST"] if "REFERENCE_LIST" in scale.attrs else []
+    return max([scale.shape[0]] + [scale.file[reference].shape[i] for reference, i in users])
+
+
+def extended(dataset, data):
+    """The elements as netCDF-4 shows them: up to the length of each unlimited dimension."""
+    shape = list(data.shape)
+    for i, most in enumerate(dataset.maxshape):
+        scales = [dataset] if dataset.ndim == 1 and h5py.h5ds.is_scale(dataset.id) else list(dataset.dims[i].values())
+        if most is None and scales and scales[0].maxshape == (None,):
+            shape[i] = max(shape[i], length(scales[0]))
+    if tuple(shape) == data.shape:
+        return data
+    whole = numpy.full(shape, "" if data.dtype.kind == "O" else dataset.fillvalue, data.dtype)
+    whole[tuple(map(slice, data.shape))] = data
+    return whole
+
+
 def plain(value):
     """An attribute as JSON has it."""
     if isinstance(value, h5py.Empty):
@@ -238,7 +258,7 @@ def compare(case, file, group, folder3=None, left_out=False):
         array = group[name]
         count += 1
         shown.add(name)
-        expected = values(dataset)
+        expected = extended(dataset, values(dataset))
         got = array[...]
         case.assertEqual(got.shape, expected.shape, path)
         if expected.dtype.kind != "V":

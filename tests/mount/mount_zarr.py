@@ -138,8 +138,12 @@ class Zarr(ViewCase):
                     d[4, 5] = numpy.zeros((), kind)[()]
                 f.create_dataset(f"{name} whole", data=numpy.zeros(3, kind) if name != "texts" else ["a"], dtype=kind, fillvalue=d.fillvalue if fill is not None else None)
                 f.create_dataset(f"{name} never", (5,), kind, fillvalue=d.fillvalue if fill is not None else None)
-            f["seven whole"].attrs["_FillValue"] = numpy.int32(7)
+            for name in "seven", "seven whole":
+                f[name].attrs["_FillValue"] = numpy.int32(7)
+            f["seven never"].attrs["_FillValue"] = numpy.int32(8)
         self.check(path)
+        with h5py.File(path, "a") as f:
+            f.create_dataset("very many", (2**21, 3), "i4", chunks=(1, 3))[5] = 1
         with Mount(path) as m:
             group = zarr.open(m.at(".h5fs/zarr"), mode="r")
             self.assertEqual(sorted(os.listdir(m.at(".h5fs/zarr/seven"))), [".zarray", ".zattrs", "1.1"])
@@ -150,10 +154,17 @@ class Zarr(ViewCase):
             for bad in ("d", "c/01", "c/4", "c/1/3", "c/1/1/1", "c/0/0", "0.0"):
                 self.assertFalse(os.path.exists(m.at(".h5fs/zarr3/seven", bad)), bad)
             self.assertEqual(group["seven"].fill_value, 7)
-            self.assertEqual(group["default"].fill_value, 0)
-            # xarray would take it for missing data.
-            self.assertIsNone(group["unsigned whole"].fill_value)
             self.assertEqual(group["seven whole"].fill_value, 7)
+            self.assertEqual(group["very many"].fill_value, 0)
+            self.assertEqual(os.listdir(m.at(".h5fs/zarr/very many")), [".zarray", ".zattrs", "5.0"])
+            # xarray would take it for missing data, so there is none, and each chunk is a file.
+            for name in "default", "unsigned", "unsigned whole", "unsigned never", "seven never":
+                self.assertIsNone(group[name].fill_value, name)
+            self.assertEqual(len(os.listdir(m.at(".h5fs/zarr/default"))), 2 + 4 * 3)
+            self.assertEqual(read(m.at(".h5fs/zarr/unsigned/0.0")), b"\xff" * 8 * 3 * 4)
+            refs = zarrlib.references(read(m.at(".h5fs/kerchunk.json")))
+            self.assertIsNone(refs["unsigned never"].fill_value)
+            self.assertEqual(refs["seven"].fill_value, 7)
 
     def make_netcdf(self, path):
         pick = numpy.random.default_rng(3)
@@ -193,19 +204,14 @@ class Zarr(ViewCase):
                 # xarray refuses a variable of two dimensions that has the name of one.
                 with xarray.open_dataset(path, group=group, drop_variables="both") as expected:
                     got = xarray.open_zarr(m.at(".h5fs/zarr"), group=group, drop_variables="both")
-                    unwritten = "unwritten" in got
-                    if unwritten:  # xarray takes the fill value of Zarr for missing data
-                        self.assertTrue(numpy.isnan(got["unwritten"].values).all())
-                        got, expected = got.drop_vars("unwritten"), expected.drop_vars("unwritten")
                     self.assertTrue(any(v.chunks for v in got.variables.values()))
                     xarray.testing.assert_identical(got.load(), expected.load())
-                    self.assertEqual(unwritten, group is None)
             mean = xarray.open_zarr(m.at(".h5fs/zarr"), drop_variables="both")["temp"].mean("time").values
             with xarray.open_dataset(path, drop_variables="both") as expected:
                 numpy.testing.assert_allclose(mean, expected["temp"].mean("time"), rtol=1e-5)
-            with xarray.open_dataset(path, drop_variables=["both", "unwritten"]) as expected:
+            with xarray.open_dataset(path, drop_variables="both") as expected:
                 refs = fsspec.filesystem("reference", fo=m.at(".h5fs/kerchunk.json")).get_mapper("")
-                got = xarray.open_zarr(refs, consolidated=False, drop_variables=["both", "unwritten"])
+                got = xarray.open_zarr(refs, consolidated=False, drop_variables="both")
                 xarray.testing.assert_identical(got.load(), expected.load())
             self.assertEqual(zarr.open(m.at(".h5fs/zarr/both"), mode="r").attrs["_ARRAY_DIMENSIONS"], ["both", "corner"])
             self.assertNotIn("corner", os.listdir(m.at(".h5fs/zarr")))
