@@ -64,18 +64,20 @@ int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 		     bool as_file, struct h5_entity *entity);
 /* The attribute that the file name would show; free(). -EINVAL: no new attribute has that file name. */
 int h5_views_attribute_name(const struct h5_node *directory, const char *text, char **name);
-/* What a name leads to that belongs to no link. -ENOENT: nothing. */
+/* What a name leads to that belongs to no link. -ENOENT: nothing. *size: of the file, if the look-up has
+ * found that; else nothing is set. */
 int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
-		  struct h5_entity *entity);
+		  struct h5_entity *entity, struct h5_known_size *size);
 /* Lists all entries of `.h5fs`, or of a directory in the tree of a view. On failure the list has those that
  * could be found. */
 int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_dir_list *list);
 
 /* ---- views of directories: view_directories.c ---- */
 
-/* What a name leads to that is no link's, in a directory of such a view. -ENOENT: nothing. */
+/* What a name leads to that is no link's, in a directory of such a view. -ENOENT: nothing. *size: as of
+ * h5_views_find(). */
 int h5_view_directory_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
-			   struct h5_entity *entity);
+			   struct h5_entity *entity, struct h5_known_size *size);
 /* Lists what has no links, from *position on, until the list has `most` entries. *position is that of the
  * next entry; if the list has fewer, there are no more. */
 int h5_view_directory_list(struct h5_vfs *vfs, const struct h5_node *directory, uint64_t *position,

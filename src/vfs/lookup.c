@@ -17,6 +17,7 @@ struct search {
 	bool as_file;	      /* in the tree of a view: look for its file, not its directory */
 	struct h5_link *link; /* becomes the link, and `entity` is not used; NULL: the entity is wanted */
 	struct h5_entity entity;
+	struct h5_known_size size; /* of the file, if the look-up has found it */
 };
 
 /* The file name of a link. */
@@ -106,7 +107,7 @@ static int find(struct search *s)
 			rc = find_link(s, group);
 		h5_file_put(directory->entity.file, ref);
 	}
-	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->entity) : rc;
+	return rc == -ENOENT ? h5_views_find(s->vfs, directory, s->name, &s->entity, &s->size) : rc;
 }
 
 /* A file that a program has made beside those of a view. */
@@ -124,14 +125,19 @@ static int find_beside(struct search *s)
 	return rc ? -ENOENT : find(s);
 }
 
+static int search(struct search *s)
+{
+	int rc = find(s);
+
+	return rc == -ENOENT ? find_beside(s) : rc;
+}
+
 int h5_lookup_name(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
 		   struct h5_entity *entity)
 {
 	struct search s = {.name = name, .vfs = vfs, .directory = directory};
-	int rc = find(&s);
+	int rc = search(&s);
 
-	if (rc == -ENOENT)
-		rc = find_beside(&s);
 	*entity = s.entity;
 	return rc;
 }
@@ -154,19 +160,21 @@ int h5_lookup_link(struct h5_vfs *vfs, const struct h5_node *directory, const ch
 static int look_up_entry(struct h5_vfs *vfs, struct h5_node *parent, const char *name,
 			 struct h5_vfs_entry *entry)
 {
+	struct search s = {.name = name, .vfs = vfs, .directory = parent};
 	struct h5_times times = {0};
-	struct h5_entity entity;
 	int rc;
 
 	if (parent->entity.kind != H5_NODE_DIRECTORY && parent->entity.kind != H5_NODE_VIEWS)
 		return -ENOTDIR;
 	if (strlen(name) > H5_NAME_MAX)
 		return -ENAMETOOLONG;
-	rc = h5_lookup_name(vfs, parent, name, &entity);
+	rc = search(&s);
 	if (!rc)
-		rc = h5_node_get(vfs, parent, name, &entity, &entry->node);
-	if (!rc)
+		rc = h5_node_get(vfs, parent, name, &s.entity, &entry->node);
+	if (!rc) {
+		h5_stat_remember_size(vfs, entry->node, &s.size);
 		rc = h5_stat_entry(vfs, NULL, &times, entry);
+	}
 	if (!rc)
 		h5_entry_set_passing(vfs, entry, h5_vfs_is_passing(vfs, parent));
 	return rc;

@@ -32,6 +32,12 @@ struct h5_entity {
 	const struct h5_view_ops *view; /* in whose tree it is; NULL: in that of the mount */
 };
 
+/* The size of a file's contents if it took work to find, and h5_state() at that time. */
+struct h5_known_size {
+	bool is_known;
+	uint64_t bytes, state;
+};
+
 struct h5_node {
 	struct h5_entity entity; /* what it shows */
 	uint64_t ino;
@@ -50,9 +56,7 @@ struct h5_node {
 	bool is_shared;		/* vfs->lock: it shows a group that another hard link leads to, too */
 	struct h5_shown *shown; /* vfs->lock: the object; NULL: none of the mounted file (vfs/objects.h) */
 	struct h5_node *prev_shown, *next_shown; /* vfs->lock: in shown->nodes */
-	/* vfs->lock: size of the contents, if it took work to find, and h5_state() at that time */
-	bool has_size;
-	uint64_t size, size_state;
+	struct h5_known_size size;		 /* vfs->lock */
 	/* vfs->lock: number of open files that the kernel keeps pages of, and of those whose pages may be
 	 * dirty */
 	unsigned cached, mapped;

@@ -113,6 +113,8 @@ struct h5_times {
 	struct h5_io_stat st;
 };
 
+/* If the size is known, stat() needs no work for it until the file changes. */
+void h5_stat_remember_size(struct h5_vfs *vfs, struct h5_node *node, const struct h5_known_size *size);
 /* Fills entry->st and entry->size_known for entry->node; on failure gives the reference to the node back.
  * `known`: the node's object, if the caller has decoded it; else NULL. */
 int h5_stat_entry(struct h5_vfs *vfs, const struct h5_object *known, struct h5_times *times,

@@ -76,18 +76,18 @@ static bool recall_size(struct h5_vfs *vfs, const struct h5_node *node, uint64_t
 	bool known;
 
 	pthread_mutex_lock(&vfs->lock);
-	known = node->has_size && node->size_state == h5_state(vfs, node->entity.file);
-	*size = known ? node->size : 0;
+	known = node->size.is_known && node->size.state == h5_state(vfs, node->entity.file);
+	*size = known ? node->size.bytes : 0;
 	pthread_mutex_unlock(&vfs->lock);
 	return known;
 }
 
-static void remember_size(struct h5_vfs *vfs, struct h5_node *node, uint64_t size, uint64_t state)
+void h5_stat_remember_size(struct h5_vfs *vfs, struct h5_node *node, const struct h5_known_size *size)
 {
+	if (!size->is_known)
+		return;
 	pthread_mutex_lock(&vfs->lock);
-	node->has_size = true;
-	node->size = size;
-	node->size_state = state;
+	node->size = *size;
 	pthread_mutex_unlock(&vfs->lock);
 }
 
@@ -123,7 +123,9 @@ static int find_size(struct h5_vfs *vfs, struct h5_node *node, struct h5_view *v
 	rc = h5_view_open(view, false);
 	*size = view->size;
 	if (!rc && !view->ops->is_sized)
-		remember_size(vfs, node, view->size, view->state);
+		h5_stat_remember_size(
+			vfs, node,
+			&(struct h5_known_size){.is_known = true, .bytes = view->size, .state = view->state});
 	return rc;
 }
 

@@ -31,10 +31,11 @@ static struct h5_entity entity_of(const struct h5_node *directory, char *path, b
 }
 
 int h5_view_directory_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
-			   struct h5_entity *entity)
+			   struct h5_entity *entity, struct h5_known_size *size)
 {
 	struct h5_view v = h5_content_view(vfs, directory);
 	char *path = path_of(directory, name);
+	uint64_t found = H5_UNDEF;
 	bool is_directory = false;
 	int rc = path ? 0 : -ENOMEM;
 
@@ -43,7 +44,9 @@ int h5_view_directory_find(struct h5_vfs *vfs, const struct h5_node *directory, 
 	if (!rc)
 		rc = h5_view_begin(&v, NULL);
 	if (!rc)
-		rc = v.ops->directory->find(&v, path, &is_directory);
+		rc = v.ops->directory->find(&v, path, &is_directory, &found);
+	if (!rc && !is_directory && found != H5_UNDEF)
+		*size = (struct h5_known_size){.is_known = true, .state = v.state, .bytes = found};
 	h5_view_release(&v);
 	if (rc)
 		free(path);

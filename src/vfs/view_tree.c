@@ -342,7 +342,7 @@ static int find_itself(const struct h5_node *directory, struct h5_entity *entity
 }
 
 int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
-		  struct h5_entity *entity)
+		  struct h5_entity *entity, struct h5_known_size *size)
 {
 	if (directory == vfs->root && (!strcmp(name, H5_VIEWS_NAME) || !strcmp(name, ESCAPED))) {
 		*entity = (struct h5_entity){.kind = H5_NODE_VIEWS, .address = H5_UNDEF};
@@ -358,7 +358,7 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 	if (directory->entity.view->of_attributes)
 		return find_attribute(directory, name, entity);
 	if (directory->entity.view->directory)
-		return h5_view_directory_find(vfs, directory, name, entity);
+		return h5_view_directory_find(vfs, directory, name, entity, size);
 	return strcmp(name, directory->entity.view->suffix) ? -ENOENT : find_itself(directory, entity);
 }
 

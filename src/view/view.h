@@ -70,8 +70,9 @@ struct h5_view {
 struct h5_view_directory_ops {
 	/* True: a link of that name must have another file name. */
 	bool (*is_taken)(const char *name, size_t size);
-	/* What the path below the directory of the object is; -ENOENT: nothing. */
-	int (*find)(const struct h5_view *view, const char *path, bool *is_directory);
+	/* What the path below the directory of the object is; -ENOENT: nothing. *size: that of a file, or
+	 * H5_UNDEF if it takes work. */
+	int (*find)(const struct h5_view *view, const char *path, bool *is_directory, uint64_t *size);
 	/* Lists view->part, which is a directory, or if NULL that of the object: the first entry from
 	 * *position on. 1: there is one; *position is that of the next. 0: there are no more. */
 	int (*next)(const struct h5_view *view, uint64_t *position, char name[256], bool *is_directory);

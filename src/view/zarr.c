@@ -313,7 +313,7 @@ static int read_name(const struct h5_zarr_array *a, const char *name, struct pre
 }
 
 /* Chunks of version 2 are in one directory; a name of fewer coordinates is none. */
-static int zarr_find(const struct h5_view *v, const char *path, bool *is_directory)
+static int zarr_find(const struct h5_view *v, const char *path, bool *is_directory, uint64_t *size)
 {
 	struct h5_zarr_chunk chunk;
 	struct h5_zarr_array a;
@@ -321,6 +321,7 @@ static int zarr_find(const struct h5_view *v, const char *path, bool *is_directo
 	int rc;
 
 	*is_directory = false;
+	*size = H5_UNDEF;
 	if (find_document(v, path))
 		return 0;
 	rc = v->dataset ? h5_zarr_array_get(v, version_of(v), &a) : -ENOENT;
@@ -332,7 +333,10 @@ static int zarr_find(const struct h5_view *v, const char *path, bool *is_directo
 		*is_directory = true;
 		return a.version == H5_ZARR_V3 ? 0 : -ENOENT;
 	}
-	return h5_zarr_chunk_find(&a, NULL, prefix.first, &chunk);
+	rc = h5_zarr_chunk_find(&a, NULL, prefix.first, &chunk);
+	if (!rc && chunk.source != H5_ZARR_MADE)
+		*size = chunk.size;
+	return rc;
 }
 
 /* ---- listings ---- */

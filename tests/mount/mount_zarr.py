@@ -345,6 +345,25 @@ class Zarr(ViewCase):
             self.assertEqual(os.listdir(m.at(".h5fs/zarr3/d/c/7")), [str(j) for i, j in sorted(picked) if i == 7])
             self.assertEqual(read(m.at(".h5fs/zarr/d", names[-1])), b"\1")
 
+    def test_requests(self):
+        """A look-up tells the size of a chunk that is passed on, so that opening it asks for nothing more."""
+        path = self.file("requests.h5")
+        with h5py.File(path, "w") as f:
+            for name, how in {"stored": dict(compression=3), "plain": {}, "decoded": dict(compression="lzf")}.items():
+                f.create_dataset(name, data=numpy.arange(4000.0), chunks=(1000,), **how)
+            f["rows"] = numpy.arange(10**6, dtype="i4")
+            f.create_dataset("text", data=["a", "b"], chunks=(1,))  # takes work
+        with Mount(path, "-f", "-d") as m:
+            asked = []
+            for name in "stored", "plain", "decoded", "rows", "text":
+                os.stat(m.at(".h5fs/zarr", name))
+                before = m.said().count("opcode: GETATTR")
+                for i in range(2):
+                    chunk = m.at(".h5fs/zarr", name, str(i))
+                    self.assertEqual(os.stat(chunk).st_size, len(read(chunk)))
+                asked.append(m.said().count("opcode: GETATTR") - before)
+        self.assertEqual(asked, [0, 0, 0, 0, 2])
+
     def test_writable(self):
         """In a mount for writing the view is that of the file as it is."""
         path = self.file("w.h5")
