@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Files behind a URL, from the server of the tests: what is read, how often the server is asked, and who learns of secrets."""
+import contextlib
 import errno
 import json
 import os
@@ -13,9 +14,12 @@ import numpy
 
 import object_server
 from injectlib import Injector, available
-from mountlib import Mount, main, read, refusal, write
+from mountlib import H5FS, Mount, main, read, refusal, write
 from object_server import ObjectServer, redirect, status, whole
 from remotelib import KEPT, MIB, SECRET, Case, fetcher_of
+
+with open(H5FS, "rb") as binary:
+    SANITIZED = b"__asan_init" in binary.read()  # what is freed stays in its memory
 
 
 class Same(Case):
@@ -36,6 +40,29 @@ class Same(Case):
                 local, remote = (self.command(command, file) for file in (self.path, server.url("x.h5")))
                 self.assertEqual((remote.returncode, remote.stderr), (0, ""))
                 self.assertEqual(remote.stdout.replace(server.url("x.h5"), self.path), local.stdout)
+
+    def test_kerchunk_of_many_chunks(self):
+        """It is the local one with another URL, and the program that prints it never has all of it in memory."""
+        path = self.file("served", "many.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            how.set_chunk((4,))
+            how.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            h5py.h5d.create(f.id, b"d", h5py.h5t.STD_I8LE, h5py.h5s.create_simple((3 * 10**6,), (h5py.h5s.UNLIMITED,)), how)
+        local = self.command("--kerchunk", path).stdout
+        with self.serve() as server:
+            run = self.start(H5FS, "--kerchunk", "-o", "remote_cache=4M,index_cache=4M", server.url("many.h5"), stdout=subprocess.PIPE)
+            pieces, peak = [], 0
+            while piece := run.stdout.read(MIB):
+                pieces.append(piece)
+                with contextlib.suppress(FileNotFoundError, TypeError):  # it has ended
+                    peak = max(peak, int(re.search(rb"VmHWM:\s+(\d+)", read(f"/proc/{run.pid}/status"))[1]) << 10)
+            self.assertEqual(run.wait(), 0)
+            remote = b"".join(pieces).decode()
+            self.assertEqual(remote.count('"d/'), 750_000 + 2)
+            self.assertEqual(remote.replace(server.url("many.h5"), "file://" + os.path.realpath(path)), local)
+        if not SANITIZED:
+            self.assertTrue(0 < peak < len(remote) * 3 // 4, (peak, len(remote)))
 
     def test_tls(self):
         with self.serve(tls=True) as server:
