@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PIECE = 3000, OPERATIONS = 200, ENTRIES = 16, MOST = 1 << 16 };
+enum { PIECE = 3000, OPERATIONS = 256, ENTRIES = 16, MOST = 1 << 16 };
 
 /* ---- a mount without FUSE ---- */
 
