@@ -10,6 +10,7 @@ UNIT_TESTS = \
 	tests/unit/check_btree2_write \
 	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
+	tests/unit/check_changed_files \
 	tests/unit/check_chunk_damage \
 	tests/unit/check_chunk_index \
 	tests/unit/check_chunk_index_cursor \
@@ -152,8 +153,14 @@ tests_unit_check_reading_SOURCES = tests/unit/check_reading.c $(scratch)
 fault_alloc = tests/lib/fault_alloc.c tests/lib/fault_alloc.h
 fault_alloc_flags = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=strdup,--wrap=strndup,--wrap=asprintf,--wrap=vasprintf
 fault_call_flags = -Wl,--wrap=pread64,--wrap=preadv64,--wrap=fstat64,--wrap=open64,--wrap=openat64,--wrap=syscall
-tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(scratch)
-tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+tests_unit_check_read_faults_SOURCES = tests/unit/check_read_faults.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(scratch)
+tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
+# Locks that are used wrongly.
+strict_lock = tests/lib/strict_lock.c tests/lib/strict_lock.h
+strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait,--wrap=pthread_cond_timedwait,--wrap=pthread_rwlock_rdlock,--wrap=pthread_rwlock_wrlock,--wrap=pthread_rwlock_tryrdlock,--wrap=pthread_rwlock_trywrlock,--wrap=pthread_rwlock_unlock
+vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
+tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(vfs_scene)
+tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
 tests_unit_check_datatype_encode_SOURCES = tests/unit/check_datatype_encode.c $(fault_alloc) $(scratch)
 tests_unit_check_datatype_encode_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_global_heap_write_SOURCES = tests/unit/check_global_heap_write.c tests/lib/heap_scene.c tests/lib/heap_scene.h $(crash_image) $(fault_alloc) $(scratch)
@@ -333,8 +340,8 @@ TESTS = $(MOUNT_TESTS) $(OFFLINE_TESTS)
 check_PROGRAMS = tests/lib/vfs_shell
 tests_lib_vfs_shell_SOURCES = tests/lib/vfs_shell.c tests/lib/vfs_shell.h tests/lib/vfs_shell_files.c tests/lib/vfs_shell_names.c \
 	tests/lib/vfs_digest.c tests/lib/vfs_digest.h \
-	tests/lib/fault_io.c tests/lib/fault_io.h tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc)
-tests_lib_vfs_shell_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags)
+	tests/lib/fault_io.c tests/lib/fault_io.h tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock)
+tests_lib_vfs_shell_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
 if HAVE_CHECK
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)

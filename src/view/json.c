@@ -184,6 +184,8 @@ static int add_attribute(struct attributes *s, const struct h5_attribute *a)
 	if (a->type)
 		h5_datatype_numpy_shaped(a->type, &a->space, &type);
 	h5_json_string(h5_json_key(&s->types, a->name), type.data, type.size);
+	if (!rc && h5_is_passing(type.err))
+		rc = type.err;
 	h5_buf_release(&type);
 	if (omitted)
 		h5_json_text(h5_json_item(&s->omitted), a->name);

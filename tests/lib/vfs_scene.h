@@ -1,0 +1,26 @@
+/* A mount without FUSE of a copy of a fixture's file, for tests that change and read it. */
+#ifndef H5_TESTS_VFS_SCENE_H
+#define H5_TESTS_VFS_SCENE_H
+
+#include "store/file_set.h"
+#include "vfs/vfs.h"
+
+struct vfs_scene {
+	char path[160]; /* of the copy */
+	struct h5_file_set *set;
+	struct h5_vfs *vfs;
+};
+
+void vfs_scene_open(struct vfs_scene *scene, const char *fixture);
+/* The same on a mount for reading. */
+void vfs_scene_open_to_read(struct vfs_scene *scene, const char *fixture);
+/* Commits, closes the mount, and removes the copy. */
+void vfs_scene_close(struct vfs_scene *scene);
+/* The path is below the root, without a slash at the ends. The node is to be forgotten. */
+int vfs_scene_find(struct vfs_scene *scene, const char *path, struct h5_node **node);
+/* Sets an xattr. */
+int vfs_scene_set(struct vfs_scene *scene, const char *path, const char *name, const char *value);
+/* Forgets all that is cached and not in use. */
+void vfs_scene_empty_caches(struct vfs_scene *scene);
+
+#endif
