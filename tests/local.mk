@@ -41,6 +41,7 @@ UNIT_TESTS = \
 	tests/unit/check_header_faults \
 	tests/unit/check_header_insert \
 	tests/unit/check_header_limits \
+	tests/unit/check_header_place \
 	tests/unit/check_heap \
 	tests/unit/check_holes \
 	tests/unit/check_journal \
@@ -110,6 +111,7 @@ header_model = tests/lib/header_model.c tests/lib/header_model.h $(scratch)
 tests_unit_check_header_faults_SOURCES = tests/unit/check_header_faults.c $(header_model) $(crash_image) $(fault_alloc)
 tests_unit_check_header_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_check_header_insert_SOURCES = tests/unit/check_header_insert.c $(header_model)
+tests_unit_check_header_place_SOURCES = tests/unit/check_header_place.c $(scratch)
 symbol_model = tests/lib/symbol_model.c tests/lib/symbol_model.h $(scratch)
 tests_unit_check_symbol_table_faults_SOURCES = tests/unit/check_symbol_table_faults.c $(symbol_model) $(fault_alloc)
 tests_unit_check_symbol_table_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
