@@ -110,4 +110,29 @@ START_TEST(each_allocation_takes_the_first_place)
 }
 END_TEST
 
-UNIT_MAIN("space", each_allocation_takes_the_first_place)
+/* What a file could give back: what is free at its end, and whole pages that still take room. */
+START_TEST(waste_is_free_ends_and_pages)
+{
+	struct h5_space space = {.base = 512, .end = 100000, .committed_end = 100000, .limit = INT64_MAX};
+	bool committed;
+
+	ck_assert_uint_eq(h5_space_waste(&space, true), 0);
+	/* Of the file's bytes 512 + 3584 = 4096 begins a page. */
+	h5_space_free(&space, 3000, 5000, &committed);
+	h5_space_free(&space, 3584 + 5 * 4096, 3 * 4096 + 100, &committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	ck_assert_uint_eq(h5_space_waste(&space, false), 0);
+	ck_assert_uint_eq(h5_space_waste(&space, true), 4096 + 3 * 4096);
+	h5_space_punched(&space, 3584 + 6 * 4096, 4096);
+	ck_assert_uint_eq(h5_space_waste(&space, true), 3 * 4096);
+	h5_space_free(&space, 90000, 10000, &committed);
+	h5_space_committed(&space, true);
+	h5_space_cooled(&space);
+	ck_assert_uint_eq(h5_space_waste(&space, false), 10000);
+	ck_assert_uint_eq(h5_space_waste(&space, true), 3 * 4096 + 10000);
+	h5_space_release(&space);
+}
+END_TEST
+
+UNIT_MAIN("space", each_allocation_takes_the_first_place, waste_is_free_ends_and_pages)
