@@ -80,7 +80,6 @@ static uint64_t make(struct scratch *s, const struct kind *kind)
 	how.type = type;
 	SUCCEEDS(h5_dataset_create(s->file, &how, &link.address));
 	SUCCEEDS(h5_group_insert(s->file, h5_file_superblock(s->file)->root, &link));
-	write_old(s, kind, link.address);
 	h5_datatype_free(type);
 	return link.address;
 }
@@ -92,7 +91,7 @@ static void begin(struct scratch *s, bool latest, struct fault_io *fault, uint64
 	scratch_wrap(s, fault);
 	scratch_open(s);
 	for (unsigned k = 0; k < KINDS; k++)
-		addresses[k] = make(s, &kinds[k]);
+		write_old(s, &kinds[k], addresses[k] = make(s, &kinds[k]));
 	SUCCEEDS(h5_tx_commit(s->file));
 }
 
@@ -374,6 +373,62 @@ START_TEST(killed_between_cells)
 }
 END_TEST
 
+/* All bytes are this one, but for the first and the last. */
+static void check_long(struct scratch *s, uint64_t address, int byte, int edges)
+{
+	const struct h5_dataset *dataset;
+	struct h5_lru_entry *ref;
+	uint8_t *data;
+
+	SUCCEEDS(h5_tx_settle(s->file));
+	SUCCEEDS(h5_dataset_get(s->file, address, &ref, &dataset));
+	data = malloc(dataset->size);
+	SUCCEEDS(h5_dataset_read(dataset, 0, data, dataset->size));
+	for (size_t i = 0; i < dataset->size; i++)
+		ck_assert_int_eq(data[i], i && i + 1 < dataset->size ? byte : edges);
+	free(data);
+	h5_file_put(s->file, ref);
+}
+
+/* What is not written, and what is punched, is filled piece by piece. */
+START_TEST(much_is_filled)
+{
+	enum { SIZE = 300000 };
+	static const struct kind kind = {"long", 1, {SIZE, 0}, {SIZE, 0}, {0}, "", false};
+	static const uint8_t edge = 7;
+	struct h5_dataset_writer *writer;
+	struct h5_replacement *r;
+	uint64_t address;
+	struct scratch s;
+	uint8_t *data = malloc(SIZE);
+
+	memset(data, OLD, SIZE);
+	scratch_init(&s, _i ? "header_create-latest.h5" : "header_create-v18.h5");
+	scratch_open(&s);
+	address = make(&s, &kind);
+	SUCCEEDS(h5_dataset_writer_get(s.file, address, false, &writer));
+	SUCCEEDS(h5_dataset_writer_write(writer, 0, data, SIZE));
+	check_long(&s, address, OLD, OLD);
+	SUCCEEDS(h5_dataset_writer_punch(writer, 1, SIZE - 2));
+	check_long(&s, address, 0, OLD);
+	h5_dataset_writer_put(writer);
+	/* Then free space has other bytes. */
+	for (unsigned i = 0; i < 3; i++) {
+		SUCCEEDS(replace(&s, address, 0));
+		SUCCEEDS(h5_tx_commit(s.file));
+	}
+	SUCCEEDS(h5_replacement_begin(s.file, address, &r));
+	SUCCEEDS(h5_replacement_write(r, 0, &edge, 1));
+	SUCCEEDS(h5_replacement_write(r, SIZE - 1, &edge, 1));
+	SUCCEEDS(h5_replacement_finish(r));
+	h5_replacement_end(r);
+	check_long(&s, address, 0, edge);
+	h5_dataset_writers_close(s.file);
+	free(data);
+	scratch_release(&s);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("replacement", {every_allocation_can_fail, 2}, {what_is_not_complete_is_given_up, 2},
 		{space_is_used_again, 2}, {every_write_can_fail, 2}, {what_was_written_is_read, 2},
-		{what_is_not_stored_yet_is_not_read, 2}, {killed_between_cells, 2})
+		{what_is_not_stored_yet_is_not_read, 2}, {much_is_filled, 2}, {killed_between_cells, 2})
