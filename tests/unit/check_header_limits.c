@@ -248,4 +248,40 @@ START_TEST(fractal_heap)
 }
 END_TEST
 
-UNIT_MAIN("header_limits", extensible_array, fixed_array, btree2, fractal_heap)
+/* The bytes that a heap's header has are known from its first ones; it may be the last in the file. */
+static void check_heap_size(const struct field *fields)
+{
+	static const struct change none[CHANGES];
+	uint8_t bytes[BYTES_MAX];
+	size_t n = build(bytes, "FRHP", fields, none), size;
+	struct h5_reader r = h5_reader_init(bytes, H5_FRACTAL_HEAP_PREFIX, 0, 8, 8);
+
+	ck_assert_int_eq(h5_fractal_heap_size(&r, &size), 0);
+	ck_assert_uint_eq(size, n);
+	bytes[0] = 'f';
+	r = h5_reader_init(bytes, H5_FRACTAL_HEAP_PREFIX, 0, 8, 8);
+	ck_assert_int_eq(h5_fractal_heap_size(&r, &size), -EUCLEAN);
+}
+
+START_TEST(sizes_of_fractal_heaps)
+{
+	enum { FILTERS = 6 };
+	/* version, bytes of an ID, bytes of the filters, flags; then as above */
+#define FIELDS(filters)                                                                                      \
+	{1, 0}, {2, 8}, {2, filters}, {1, 2}, {4, 4096}, {8, 0}, {8, 0}, {8, 0}, {8, 0}, {8, 0}, {8, 0},     \
+		{8, 0}, {8, 0}, {8, 0}, {8, 0}, {8, 0}, {8, 0}, {2, 4}, {8, 512}, {8, 65536}, {2, 32},       \
+		{2, 1}, {8, 0},                                                                              \
+	{                                                                                                    \
+		2, 0                                                                                         \
+	}
+	static const struct field plain[] = {FIELDS(0), {0, 0}};
+	/* bytes of the root block, mask, filters */
+	static const struct field filtered[] = {FIELDS(FILTERS), {8, 512}, {4, 0}, {FILTERS, 0}, {0, 0}};
+#undef FIELDS
+
+	check_heap_size(plain);
+	check_heap_size(filtered);
+}
+END_TEST
+
+UNIT_MAIN("header_limits", extensible_array, fixed_array, btree2, fractal_heap, sizes_of_fractal_heaps)
