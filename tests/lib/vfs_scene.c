@@ -7,6 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+unsigned vfs_scene_logged;
+
+static void __attribute__((format(printf, 1, 2))) count_line(const char *format, ...)
+{
+	(void)format;
+	vfs_scene_logged++;
+}
+
 static void copy_file(struct vfs_scene *scene, const char *fixture)
 {
 	const char *slash = strrchr(fixture, '/');
@@ -24,7 +32,8 @@ static void open_mount(struct vfs_scene *scene, bool writable)
 						    .lock = H5_LOCK_ALWAYS,
 						    .writable = writable,
 						    .check = h5_vfs_check_object};
-	const struct h5_vfs_options vfs = {.writable = writable, .gather = 1 << 20, .file_fd = -1};
+	const struct h5_vfs_options vfs = {
+		.writable = writable, .gather = 1 << 20, .file_fd = -1, .log = count_line};
 
 	SUCCEEDS(h5_open_file(scene->path, &options, &scene->set, NULL));
 	SUCCEEDS(h5_vfs_open(scene->set, &vfs, &scene->vfs));

@@ -11,6 +11,9 @@ struct vfs_scene {
 	struct h5_vfs *vfs;
 };
 
+/* Lines that were written to the log. */
+extern unsigned vfs_scene_logged;
+
 void vfs_scene_open(struct vfs_scene *scene, const char *fixture);
 /* The same on a mount for reading. */
 void vfs_scene_open_to_read(struct vfs_scene *scene, const char *fixture);

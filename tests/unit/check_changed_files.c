@@ -271,6 +271,41 @@ START_TEST(text_is_written_at_its_end)
 }
 END_TEST
 
+/* ---- removing ---- */
+
+/* What is left of an object whose name is gone goes later, of which nobody is told. */
+static bool unlink_name(const char *name, const struct fault *fault, unsigned long n)
+{
+	struct vfs_scene scene;
+	struct h5_node *node;
+	bool fired;
+	int rc;
+
+	vfs_scene_logged = 0;
+	vfs_scene_open(&scene, "read_faults/new.h5");
+	vfs_scene_empty_caches(&scene);
+	arm(fault, n);
+	rc = h5_vfs_unlink(scene.vfs, h5_vfs_root(scene.vfs), name);
+	fired = disarm(fault);
+	ck_assert_msg(!rc || (fired && rc == fault->error), "%s, %lu: %d %s", name, n, rc,
+		      h5_error_last()->text);
+	ck_assert_int_eq(vfs_scene_find(&scene, name, &node), rc ? 0 : -ENOENT);
+	if (rc)
+		h5_vfs_forget(scene.vfs, node, 1);
+	ck_assert_uint_eq(vfs_scene_logged, 0);
+	vfs_scene_close(&scene);
+	ck_assert_uint_eq(vfs_scene_logged, 0);
+	return fired;
+}
+
+START_TEST(objects_go_later)
+{
+	for (size_t j = 0; j < FAULTS; j++)
+		for (unsigned long n = 1; unlink_name("appendable", &faults[j], n); n++)
+			;
+}
+END_TEST
+
 /* ---- another program changes the file ---- */
 
 static void find_path(struct vfs_scene *scene, const char *path)
@@ -304,4 +339,4 @@ START_TEST(a_map_of_paths_is_made_anew)
 END_TEST
 
 UNIT_MAIN("changed files", views_are_read_again, holes_are_looked_for_again, files_are_opened_to_write,
-	  text_is_written_at_its_end, a_map_of_paths_is_made_anew)
+	  text_is_written_at_its_end, objects_go_later, a_map_of_paths_is_made_anew)
