@@ -20,6 +20,7 @@ static void copy_file(struct vfs_scene *scene, const char *fixture)
 	const char *slash = strrchr(fixture, '/');
 	char original[512];
 
+	scene->in_place = false;
 	scratch_fixture(fixture, original);
 	snprintf(scene->path, sizeof scene->path, "%s/%s", scratch_folder(), slash ? slash + 1 : fixture);
 	scratch_copy(original, scene->path);
@@ -27,8 +28,9 @@ static void copy_file(struct vfs_scene *scene, const char *fixture)
 
 static void open_mount(struct vfs_scene *scene, bool writable)
 {
-	const struct h5_file_set_options options = {.block_cache = 1 << 20,
-						    .chunk_cache = 1 << 20,
+	const struct h5_file_set_options options = {.block_cache = 8 << 20,
+						    .chunk_cache = 8 << 20,
+						    .external = H5_EXTERNAL_BENEATH,
 						    .lock = H5_LOCK_ALWAYS,
 						    .writable = writable,
 						    .check = h5_vfs_check_object};
@@ -51,12 +53,20 @@ void vfs_scene_open_to_read(struct vfs_scene *scene, const char *fixture)
 	open_mount(scene, false);
 }
 
+void vfs_scene_open_in_place(struct vfs_scene *scene, const char *fixture)
+{
+	scene->in_place = true;
+	scratch_fixture(fixture, scene->path);
+	open_mount(scene, false);
+}
+
 void vfs_scene_close(struct vfs_scene *scene)
 {
 	SUCCEEDS(h5_vfs_finish(scene->vfs));
 	h5_vfs_close(scene->vfs);
 	h5_file_set_close(scene->set);
-	ck_assert_int_eq(unlink(scene->path), 0);
+	if (!scene->in_place)
+		ck_assert_int_eq(unlink(scene->path), 0);
 }
 
 static void forget(struct vfs_scene *scene, struct h5_node *node)

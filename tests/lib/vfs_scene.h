@@ -6,7 +6,8 @@
 #include "vfs/vfs.h"
 
 struct vfs_scene {
-	char path[160]; /* of the copy */
+	char path[512]; /* of the copy */
+	bool in_place;	/* it is the fixture's file itself */
 	struct h5_file_set *set;
 	struct h5_vfs *vfs;
 };
@@ -17,6 +18,8 @@ extern unsigned vfs_scene_logged;
 void vfs_scene_open(struct vfs_scene *scene, const char *fixture);
 /* The same on a mount for reading. */
 void vfs_scene_open_to_read(struct vfs_scene *scene, const char *fixture);
+/* A mount for reading of the fixture's file, with the files beside it. */
+void vfs_scene_open_in_place(struct vfs_scene *scene, const char *fixture);
 /* Commits, closes the mount, and removes the copy. */
 void vfs_scene_close(struct vfs_scene *scene);
 /* The path is below the root, without a slash at the ends. The node is to be forgotten. */

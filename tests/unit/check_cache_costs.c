@@ -1,0 +1,223 @@
+/* What the caches take a value to cost is what it holds: else a file could make the mount take far more
+ * memory than its budget, or none of the budget would be of use. */
+#include "scratch.h"
+#include "vfs_digest.h"
+#include "vfs_scene.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum {
+	KINDS_LEAST = 27, /* of values that the files have */
+	KINDS_MAX = 64,
+	LESS = 96,  /* bytes that a value may cost less than it holds, */
+	MORE = 160, /* and more */
+};
+
+/* ---- memory: the engine's calls are led here ---- */
+
+static int64_t held; /* bytes that were allocated and not freed */
+
+static void *count(void *p)
+{
+	held += (int64_t)malloc_usable_size(p);
+	return p;
+}
+
+static void uncount(void *p)
+{
+	held -= (int64_t)malloc_usable_size(p);
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__real_reallocarray(void *p, size_t n, size_t size);
+char *__real_strdup(const char *s);
+char *__real_strndup(const char *s, size_t n);
+int __real_vasprintf(char **s, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+void __real_free(void *p);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+char *__wrap_strdup(const char *s);
+char *__wrap_strndup(const char *s, size_t n);
+int __wrap_vasprintf(char **s, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+int __wrap_asprintf(char **s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void __wrap_free(void *p);
+
+void *__wrap_malloc(size_t n)
+{
+	return count(__real_malloc(n));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return count(__real_calloc(n, size));
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	uncount(p);
+	return count(__real_realloc(p, n));
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	uncount(p);
+	return count(__real_reallocarray(p, n, size));
+}
+
+char *__wrap_strdup(const char *s)
+{
+	return count(__real_strdup(s));
+}
+
+char *__wrap_strndup(const char *s, size_t n)
+{
+	return count(__real_strndup(s, n));
+}
+
+int __wrap_vasprintf(char **s, const char *format, va_list arguments)
+{
+	int n = __real_vasprintf(s, format, arguments);
+
+	if (n >= 0)
+		count(*s);
+	return n;
+}
+
+int __wrap_asprintf(char **s, const char *format, ...)
+{
+	va_list arguments;
+	int n;
+
+	va_start(arguments, format);
+	n = __wrap_vasprintf(s, format, arguments);
+	va_end(arguments);
+	return n;
+}
+
+void __wrap_free(void *p)
+{
+	uncount(p);
+	__real_free(p);
+}
+
+/* ---- loads: so are those of the caches ---- */
+
+static int64_t nested;				   /* bytes that loads inside of the present one have left */
+static const struct h5_lru_kind *kinds[KINDS_MAX]; /* that were loaded */
+static unsigned kinds_count;
+
+struct measured {
+	h5_lru_load *load;
+	void *arg;
+	const struct h5_lru_kind *kind;
+};
+
+static void note_kind(const struct h5_lru_kind *kind)
+{
+	for (unsigned i = 0; i < kinds_count; i++)
+		if (kinds[i] == kind)
+			return;
+	ck_assert_uint_lt(kinds_count, KINDS_MAX);
+	kinds[kinds_count++] = kind;
+}
+
+/* Of these the many small lists are not counted, which are less than the rest. */
+static bool has_small_lists(const char *kind)
+{
+	return !strcmp(kind, "dataset") || !strcmp(kind, "texts of attributes") ||
+	       !strcmp(kind, "global heap collection");
+}
+
+/* malloc() takes somewhat more than it is asked for. A load that drops other values leaves fewer bytes than
+ * there were. */
+static void check_cost(const char *kind, size_t cost, int64_t kept)
+{
+	ck_assert_msg(kept <= (int64_t)(cost + (has_small_lists(kind) ? cost : LESS)),
+		      "%s: %jd bytes cost %zu", kind, (intmax_t)kept, cost);
+	ck_assert_msg(kept < 0 || cost <= (size_t)kept + MORE, "%s: %jd bytes cost %zu", kind, (intmax_t)kept,
+		      cost);
+}
+
+static int load_measured(void *arg, void **value, size_t *cost)
+{
+	const struct measured *m = arg;
+	int64_t before = held, outer = nested, kept;
+	int rc;
+
+	nested = 0;
+	rc = m->load(m->arg, value, cost);
+	kept = held - before - nested;
+	nested = outer;
+	if (!rc) {
+		note_kind(m->kind);
+		check_cost(m->kind->name, *cost, kept);
+	}
+	return rc;
+}
+
+int __real_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+		      struct h5_lru_entry **entry);
+int __wrap_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+		      struct h5_lru_entry **entry);
+
+int __wrap_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+		      struct h5_lru_entry **entry)
+{
+	struct measured m = {load, arg, key->kind};
+	int64_t before = held;
+	int rc = __real_h5_lru_get(lru, key, load_measured, &m, entry);
+
+	nested += held - before;
+	return rc;
+}
+
+/* ---- all that there is ---- */
+
+static void read_file(struct vfs_scene *scene, const char *path)
+{
+	static char piece[1 << 16];
+	struct h5_handle *handle;
+	struct h5_node *node;
+	uint64_t offset = 0;
+	size_t got;
+
+	SUCCEEDS(vfs_scene_find(scene, path, &node));
+	SUCCEEDS(h5_vfs_open_file(scene->vfs, node, O_RDONLY, &handle));
+	do {
+		SUCCEEDS(h5_vfs_read(handle, offset, piece, sizeof piece, &got));
+		offset += got;
+	} while (got);
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene->vfs, node, 1);
+}
+
+START_TEST(costs_are_what_is_held)
+{
+	static const char *const files[] = {"read_faults/new.h5", "read_faults/old.h5"};
+	static const char *const views[] = {".h5fs/csv/appendable.csv", ".h5fs/csv/records.csv",
+					    ".h5fs/json/twice.json",	".h5fs/lines/twice",
+					    ".h5fs/png/picture.png",	".h5fs/attrs/few/long",
+					    ".h5fs/zarr/words/0",	".h5fs/zarr/words/.zattrs",
+					    ".h5fs/zarr/.zmetadata",	".h5fs/kerchunk.json"};
+	struct vfs_scene scene;
+	uint64_t digest;
+
+	for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+		vfs_scene_open_in_place(&scene, files[f]);
+		SUCCEEDS(vfs_digest(scene.vfs, &digest));
+		for (size_t i = 0; i < sizeof views / sizeof *views; i++)
+			read_file(&scene, views[i]);
+		vfs_scene_close(&scene);
+	}
+	ck_assert_uint_ge(kinds_count, KINDS_LEAST);
+}
+END_TEST
+
+UNIT_MAIN("cache costs", costs_are_what_is_held)
