@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "filter/filters.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -113,6 +114,7 @@ static int expand(struct zfp *z, const struct h5_filter_buf *in, struct h5_filte
 	memcpy(data, in->data, in->size);
 	zfp_field_set_pointer(z->field, out->data);
 	got = read_bits(z, data, room, false);
+	assert(got <= room);
 	free(data);
 	/* zfp's position is behind the last word that it needed. */
 	if (!got || got > in->size + stream_word_bits / CHAR_BIT - 1)

@@ -274,6 +274,33 @@ START_TEST(zfp_headers_are_checked)
 }
 END_TEST
 
+/* 65536 numbers of 64 bits. Each block takes as many bits as it can as long as there are ones, then one for
+ * each bit plane of zeros: all of them are within the memory that the filter reckons with. */
+START_TEST(zfp_reads_no_further)
+{
+	enum { NUMBERS = 65536, PRECISION_64 = 2048 + 63, ID = 32013, STEP = 15000, MOST = NUMBERS * 12 };
+	static const uint32_t values[] = {0, 0x0570667a, 1 | (NUMBERS - 1u) << 4,
+					  (uint32_t)PRECISION_64 << 20};
+	uint8_t *ones;
+	unsigned decoded = 0;
+
+	if (!h5_filter_find(ID)->decode)
+		return;
+	ones = malloc(MOST);
+	memset(ones, 0xff, MOST);
+	for (size_t n = 0; n <= MOST; n += STEP) {
+		struct h5_filter_buf buf;
+		int rc = decode(ID, values, 4, ones, n, NUMBERS * 8, &buf);
+
+		ck_assert_msg(!rc || rc == -EUCLEAN, "%zu bytes: %d %s", n, rc, h5_error_last()->text);
+		decoded += !rc;
+		h5_filter_buf_release(&buf);
+	}
+	ck_assert_uint_gt(decoded, 0);
+	free(ones);
+}
+END_TEST
+
 START_TEST(streams_are_checked)
 {
 	static const struct wrong wrong[] = {
@@ -331,4 +358,4 @@ END_TEST
 UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limit, truncated_chunks_are_seen,
 	  damaged_chunks_do_no_harm, lz4_sizes_are_checked, bitshuffle_sizes_are_checked,
 	  bitshuffle_transposes, vbz_numbers, szip_parameters_are_checked, zfp_headers_are_checked,
-	  streams_are_checked)
+	  zfp_reads_no_further, streams_are_checked)
