@@ -235,6 +235,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_remote_faults.py \
 	tests/mount/mount_remote_links.py \
 	tests/mount/mount_remote_leaks.py \
+	tests/mount/mount_remote_names.py \
 	tests/mount/mount_remote_s3.py \
 	tests/mount/mount_remote_disk.py \
 	tests/mount/mount_remote_servers.py \

@@ -221,6 +221,13 @@ static void set_limits(CURL *easy, unsigned timeout)
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)timeout);
 }
 
+/* A server that does not answer may be elsewhere by now, so its name is looked up again. */
+static void set_lookup(const struct h5_transfer *t)
+{
+	if (t->tries > 1 || t->source->failed)
+		curl_easy_setopt(t->easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+}
+
 /* True: the URL's own server may see who asks; so may all servers of Amazon's store, for the same bucket. */
 static bool is_own(const struct h5_fetcher *f, const char *url)
 {
@@ -259,6 +266,7 @@ static bool set_up(struct h5_transfer *t)
 	snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, first, last);
 	set_callbacks(t);
 	set_limits(t->easy, t->fetcher->options.timeout);
+	set_lookup(t);
 	/* "." and ".." may stand in the name of an object. */
 	curl_easy_setopt(t->easy, CURLOPT_PATH_AS_IS, (long)t->fetcher->is_s3);
 	if (t->own && !t->fetcher->is_s3)
