@@ -36,7 +36,8 @@ struct batch {
 	size_t row;	   /* elements */
 	size_t most;	   /* elements; whole rows */
 	size_t count;	   /* elements that were read */
-	uint8_t *elements; /* owned; NULL: the lines are only checked */
+	uint8_t *elements; /* NULL: the lines are only checked */
+	uint8_t few[128];  /* memory of the elements, if they are few; else `elements` is owned */
 };
 
 /* ---- where lines go ---- */
@@ -169,7 +170,11 @@ static int begin(struct batch *b, struct h5_view_input *in, const struct h5_line
 	struct h5_heap_batch *heap = heap_of(in);
 	uint64_t bytes;
 
-	*b = (struct batch){.in = in, .form = form, .type = dataset->type};
+	b->in = in;
+	b->form = form;
+	b->type = dataset->type;
+	b->old = b->elements = NULL;
+	b->count = b->most = 0;
 	b->fill = h5_dataset_writer_fill_value(in->writer);
 	b->fill_owns = b->fill && h5_value_heap_is_owner(in->file, b->type, b->fill);
 	b->parser = (struct h5_value_parser){.context = &in->context,
@@ -188,13 +193,14 @@ static int begin(struct batch *b, struct h5_view_input *in, const struct h5_line
 	b->most = h5_max(b->most - b->most % b->row, b->row);
 	if (!h5_mul(b->most, b->type->size, &bytes) || bytes > SIZE_MAX / 2)
 		return h5_fail(-EFBIG, in->address, "a row of %zu elements", b->row);
-	b->elements = malloc((size_t)bytes);
+	b->elements = bytes <= sizeof b->few ? b->few : malloc((size_t)bytes);
 	return b->elements ? 0 : h5_fail(-ENOMEM, in->address, "no memory for a row of lines");
 }
 
 static void end(struct batch *b)
 {
-	free(b->elements);
+	if (b->elements != b->few)
+		free(b->elements);
 	free(b->old);
 }
 
@@ -365,10 +371,6 @@ int h5_view_text_write(const struct h5_line_form *form, struct h5_view_input *in
 	int rc = in->replacement ? h5_replacement_check_lost(in->replacement) : 0;
 
 	*written = 0;
-	if (rc)
-		return rc;
-	if (!room(in))
-		return refuse(in);
 	while (!rc && *written < n) {
 		done = 0;
 		if (!in->filled)
