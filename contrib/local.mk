@@ -31,7 +31,7 @@ suites: src/h5fs
 
 # make bench: measures h5fs against libhdf5 and the limits of the machine (contrib/install-deps bench); doc/performance.md says how.
 # Its programs are built for it alone.
-bench_programs = contrib/bench/bare contrib/bench/files contrib/bench/inflate contrib/bench/libhdf5
+bench_programs = contrib/bench/bare contrib/bench/bare_tree contrib/bench/files contrib/bench/inflate contrib/bench/libhdf5
 bench_common = contrib/bench/bench.c contrib/bench/bench.h
 hdf5_cflags = `$(PKG_CONFIG) --cflags hdf5 | sed 's/-I/-isystem /g'`
 hdf5_libs = `$(PKG_CONFIG) "--libs" hdf5`
@@ -39,6 +39,8 @@ EXTRA_PROGRAMS += $(bench_programs)
 CLEANFILES += $(bench_programs)
 contrib_bench_bare_SOURCES = contrib/bench/bare.c $(bench_common)
 contrib_bench_bare_LDADD = $(FUSE_LIBS)
+contrib_bench_bare_tree_SOURCES = contrib/bench/bare_tree.c $(bench_common)
+contrib_bench_bare_tree_LDADD = $(FUSE_LIBS)
 contrib_bench_files_SOURCES = contrib/bench/files.c $(bench_common)
 contrib_bench_inflate_SOURCES = contrib/bench/inflate.c $(bench_common)
 contrib_bench_inflate_LDADD = -ldeflate

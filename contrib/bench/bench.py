@@ -40,7 +40,7 @@ def verdict(row, speeds):
     what, least = row.need
     if what == "ms":
         return f"{least} ms", "ok" if 1000 / median(speeds["h5fs"]) <= least else "below"
-    return f"{least} x {what}", "ok" if ratio(speeds, what) >= least else "below"
+    return f"{least:.3g} x {what}", "ok" if ratio(speeds, what) >= least else "below"
 
 
 def cells(row, speeds):

@@ -27,6 +27,7 @@ KINDS = {  # libver, maxshape
 class Data:
     def __init__(self, folder, scale, libhdf5):
         self.folder = os.path.join(folder, "data", f"{scale:g}")
+        self.scale = scale
         self.libhdf5 = libhdf5
         self.side = max(4, round(32 * math.sqrt(scale))) * CHUNK  # 8192 x 8192 float32: 256 MiB
         self.objects = max(GROUP, round(90 * scale) * GROUP)
@@ -66,6 +67,38 @@ class Data:
         with open(path, "wb") as f:
             for band in self.field():
                 f.write(band.astype("<f4").tobytes())
+
+    def write_integers(self, path, name, chunks, **options):
+        """The integers of NAME.raw, which has its shape from cube() or slabs()."""
+        shape = getattr(self, name)()
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("data", data=numpy.memmap(self.file(name + ".raw"), "<i2", "r", shape=shape), chunks=chunks, **options)
+
+    def make_integers(self, path, shape):
+        """Counts, so to say: smooth, with noise."""
+        noise = numpy.random.default_rng(8)
+        plane = 3000 + 2000 * numpy.sin(numpy.arange(shape[2]) / 90) * numpy.cos(numpy.arange(shape[1])[:, None] / 70)
+        with open(path, "wb") as f:
+            for i in range(shape[0]):
+                f.write((plane + 5 * i + noise.normal(0, 8, shape[1:])).astype("<i2").tobytes())
+
+    def cube(self):
+        return (20 * max(1, round(20 * self.scale ** (1 / 3))),) * 3
+
+    def slabs(self):
+        return max(1, round(8 * self.scale)) * 8, 1030, 1030
+
+    def make_cube_raw(self, path):
+        self.make_integers(path, self.cube())
+
+    def make_cube_h5(self, path):
+        self.write_integers(path, "cube", (20, 20, 20), compression=4, shuffle=True)
+
+    def make_slabs_raw(self, path):
+        self.make_integers(path, self.slabs())
+
+    def make_slabs_h5(self, path):
+        self.write_integers(path, "slabs", (8, 103, 103))
 
     def make_small(self, path):
         rng = numpy.random.default_rng(3)
@@ -174,11 +207,17 @@ class Data:
         return path
 
     def chunk_places(self, path):
-        """Where the chunks of a dataset lie in its file, in its order."""
+        """A list of where the chunks of a dataset lie in its file, in its order, and the bytes of a chunk."""
         with h5py.File(path) as f:
             dataset = f["data"].id
+            size = math.prod(f["data"].chunks) * f["data"].dtype.itemsize
             chunks = [dataset.get_chunk_info(i) for i in range(dataset.get_num_chunks())]
-        return self.offsets(os.path.basename(path) + ".chunks", [(c.byte_offset, c.size) for c in chunks])
+        return self.offsets(os.path.basename(path) + ".chunks", [(c.byte_offset, c.size) for c in chunks]), size
+
+    @staticmethod
+    def is_deflated(path):
+        with h5py.File(path) as f:
+            return f["data"].compression == "gzip"
 
     def random_offsets(self, count):
         """Anywhere in the field, aligned as reads of programs are."""

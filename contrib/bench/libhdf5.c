@@ -21,8 +21,8 @@
 struct data {
 	hid_t file, dataset, space, type;
 	int rank;
-	hsize_t dims[2]; /* the second is 1 where there is none */
-	size_t row;	 /* bytes */
+	hsize_t dims[3]; /* 1 where there is none */
+	size_t row;	 /* bytes of an element of the first dimension */
 };
 
 #define OK(call) ok((int64_t)(call), #call)
@@ -35,19 +35,19 @@ static int64_t ok(int64_t result, const char *call)
 
 static struct data open_data(const char *path, unsigned flags)
 {
-	struct data d = {.dims = {1, 1}};
+	struct data d = {.dims = {1, 1, 1}};
 	hid_t stored;
 
 	d.file = OK(H5Fopen(path, flags, H5P_DEFAULT));
 	d.dataset = OK(H5Dopen2(d.file, "data", H5P_DEFAULT));
 	d.space = OK(H5Dget_space(d.dataset));
 	d.rank = (int)OK(H5Sget_simple_extent_ndims(d.space));
-	if (d.rank > 2)
+	if (d.rank > 3)
 		die("rank %d", d.rank);
 	OK(H5Sget_simple_extent_dims(d.space, d.dims, NULL));
 	stored = OK(H5Dget_type(d.dataset));
 	d.type = OK(H5Tget_native_type(stored, H5T_DIR_DEFAULT));
-	d.row = H5Tget_size(d.type) * d.dims[1];
+	d.row = H5Tget_size(d.type) * d.dims[1] * d.dims[2];
 	H5Tclose(stored);
 	return d;
 }
@@ -60,7 +60,7 @@ static void close_data(struct data *d)
 	OK(H5Fclose(d->file));
 }
 
-static void read_block(const struct data *d, const hsize_t start[2], const hsize_t count[2], void *buffer)
+static void read_block(const struct data *d, const hsize_t start[3], const hsize_t count[3], void *buffer)
 {
 	hid_t memory = OK(H5Screate_simple(d->rank, count, NULL));
 
@@ -75,7 +75,7 @@ static void read_part(unsigned i, unsigned n, void *context)
 	hsize_t first = d.dims[0] * i / n, end = d.dims[0] * (i + 1) / n;
 	void *buffer = allocate((end - first) * d.row);
 
-	read_block(&d, (hsize_t[2]){first, 0}, (hsize_t[2]){end - first, d.dims[1]}, buffer);
+	read_block(&d, (hsize_t[3]){first}, (hsize_t[3]){end - first, d.dims[1], d.dims[2]}, buffer);
 	close_data(&d);
 	free(buffer);
 }
@@ -89,7 +89,7 @@ static double read_rows(const char *path, hsize_t rows)
 	for (hsize_t at = 0; at < d.dims[0]; at += rows) {
 		hsize_t n = d.dims[0] - at < rows ? d.dims[0] - at : rows;
 
-		read_block(&d, (hsize_t[2]){at, 0}, (hsize_t[2]){n, d.dims[1]}, buffer);
+		read_block(&d, (hsize_t[3]){at}, (hsize_t[3]){n, d.dims[1], d.dims[2]}, buffer);
 	}
 	close_data(&d);
 	free(buffer);
@@ -106,8 +106,8 @@ static double read_random(const char *path, const char *list, size_t size)
 	size_t element = H5Tget_size(d.type);
 
 	for (size_t i = 0; i < count; i++)
-		read_block(&d, (hsize_t[2]){offsets[i] / d.row, offsets[i] % d.row / element},
-			   (hsize_t[2]){1, size / element}, buffer);
+		read_block(&d, (hsize_t[3]){offsets[i] / d.row, offsets[i] % d.row / element},
+			   (hsize_t[3]){1, size / element}, buffer);
 	close_data(&d);
 	free(buffer);
 	free(offsets);
@@ -120,7 +120,7 @@ static double read_first(const char *path, uint64_t offset)
 	struct data d = open_data(path, H5F_ACC_RDONLY);
 	char element[64];
 
-	read_block(&d, (hsize_t[2]){offset / d.row, 0}, (hsize_t[2]){1, 1}, element);
+	read_block(&d, (hsize_t[3]){offset / d.row}, (hsize_t[3]){1, 1, 1}, element);
 	close_data(&d);
 	return now() - began;
 }

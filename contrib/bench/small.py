@@ -1,4 +1,6 @@
-"""Rows about many small things that are read: datasets of 160 bytes, attributes of one value."""
+"""Rows about many small things: datasets of 160 bytes and attributes of one value that are read, rows of some bytes that are appended."""
+import os
+
 import h5py
 import numpy
 
@@ -45,5 +47,47 @@ def tar(bench):
 
 def getfattr(bench):
     path, groups = bench.data.file("small_attributes.h5"), bench.data.small_files // 5
-    count = groups * ATTRIBUTES
-    return bench.interleave({"h5fs": lambda: in_mount(bench, path, "getfattr -R -d .", count), "libhdf5": lambda: dumped(path, count, "-A")})
+    count, command = groups * ATTRIBUTES, "getfattr -R -d ."
+
+    def in_bare():
+        with bench.bare_tree(groups, ATTRIBUTES) as m:
+            return count / timed("sh", "-c", f"cd '{m.path}' && {command}")
+
+    return bench.interleave({"h5fs": lambda: in_mount(bench, path, command, count),
+                             "libhdf5": lambda: dumped(path, count, "-A"), "limit": in_bare})
+
+
+def appended(bench, dtype, row, write):
+    """Rows a second that `write(path)` appends, which returns how many, and seconds: to a dataset and to the file of a bare daemon."""
+    new = bench.scratch + "-small.h5"
+
+    def in_h5fs():
+        with h5py.File(new, "w", libver="latest") as f:
+            f.create_dataset("data", (0, *row), dtype, maxshape=(None, *row), chunks=(4096, *row))
+        os.sync()
+        with bench.h5fs(new, "rw,sync=fsync") as m:
+            rows, elapsed = write(m.at("data"))
+        with h5py.File(new) as f:
+            assert len(f["data"]) == rows, f"{len(f['data'])} rows of {rows}"
+        os.unlink(new)
+        return rows / elapsed
+
+    def in_bare():
+        with open(bench.scratch, "wb"):
+            os.sync()
+        with bench.bare(bench.scratch) as m:
+            rows, elapsed = write(m.at("data"))
+        return rows / elapsed
+
+    return bench.interleave({"h5fs": in_h5fs, "limit": in_bare})
+
+
+def append_numbers(bench):
+    raw, count = bench.data.file("field.raw"), 2 * bench.data.small_files
+    return appended(bench, "<f8", (), lambda path: (count, bench.files("append", path, raw, 8, count, "none")))
+
+
+def append_in_shell(bench):
+    raw, count = bench.data.file("field.raw"), max(20, bench.data.small_files // 50)
+    loop = f"for i in $(seq {count}); do head -c 128 '{raw}' >> \"$0\"; done"
+    return appended(bench, "<f4", (32,), lambda path: (count, timed("sh", "-c", loop, path)))
