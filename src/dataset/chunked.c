@@ -21,6 +21,8 @@ enum {
 	/* Chunks that one search for a hole looks at, since dimensions may claim any number of them. The rest
 	 * counts as data, which is never wrong. */
 	STEPS_MAX = 1 << 22,
+	SHORT = 1024,	/* bytes that runs have less of on average if they are read together and copied */
+	ROOM = 1 << 16, /* most bytes of these at once */
 };
 
 /* ---- runs of bytes ---- */
@@ -33,6 +35,7 @@ struct runs {
 	size_t size;	      /* bytes of all */
 	unsigned count;
 	struct iovec buffers[H5_IO_BUFFERS];
+	uint8_t *room; /* owned: of ROOM bytes for runs that are copied; NULL: not needed yet */
 };
 
 static void runs_init(struct runs *runs, struct h5_file *file)
@@ -40,14 +43,48 @@ static void runs_init(struct runs *runs, struct h5_file *file)
 	runs->file = file;
 	runs->count = 0;
 	runs->size = 0;
+	runs->room = NULL;
+}
+
+static void runs_release(struct runs *runs)
+{
+	free(runs->room);
+}
+
+/* Short runs are read together and copied from there, which is quicker than the kernel is with so many
+ * buffers. False: the runs are not short, or there is no memory. */
+static bool are_copied(struct runs *runs)
+{
+	if (runs->count == 1 || runs->size > ROOM || runs->size / runs->count >= SHORT)
+		return false;
+	if (!runs->room)
+		runs->room = malloc(ROOM);
+	return runs->room;
+}
+
+static int read_and_copy(const struct runs *runs, unsigned count)
+{
+	const uint8_t *from = runs->room;
+	int rc = h5_file_read(runs->file, runs->address, runs->room, runs->size);
+
+	for (unsigned i = 0; i < count && !rc; i++) {
+		memcpy(runs->buffers[i].iov_base, from, runs->buffers[i].iov_len);
+		from += runs->buffers[i].iov_len;
+	}
+	return rc;
 }
 
 static int runs_flush(struct runs *runs)
 {
 	unsigned count = runs->count;
+	int rc;
 
+	if (!count)
+		return 0;
+	rc = are_copied(runs) ? read_and_copy(runs, count)
+			      : h5_file_readv(runs->file, runs->address, runs->buffers, count, runs->size);
 	runs->count = 0;
-	return count ? h5_file_readv(runs->file, runs->address, runs->buffers, count, runs->size) : 0;
+	return rc;
 }
 
 /* True: the run follows the last one in the file, and there is room for it. */
@@ -279,6 +316,7 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 		rc = take_aside(&request);
 	if (dataset->index)
 		h5_chunk_cursor_release(dataset->index, &request.cursor);
+	runs_release(&request.runs);
 	free(request.aside);
 	return rc;
 }
