@@ -280,7 +280,8 @@ static int resolve_absolute(const struct h5_vfs *vfs, const struct h5_node *dire
 	if (path.err)
 		target.err = path.err;
 	else
-		add_way(&target, directory, path.data + skipped, path.size - skipped);
+		/* Nothing of the path may be left: it leads to the root. */
+		add_way(&target, directory, path.size ? path.data + skipped : "", path.size - skipped);
 	h5_buf_release(&path);
 	return h5_entity_symlink(directory, entity, &target);
 }
