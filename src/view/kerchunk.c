@@ -7,8 +7,8 @@
  *
  * What cannot be referred to stands in the text itself, in base64: small arrays that are not passed on as
  * they are stored, or not stored, and chunks that were stored without one of the filters, or are cut by the
- * dataset's end. Larger arrays are left out, with a line in the log; if only what is not stored is the reason,
- * they have a fill value, or their own shape, in its place. */
+ * dataset's end. Larger arrays are left out, with a line in the log. If only what is not stored is the
+ * reason, they have a fill value, or their own shape, instead. */
 #include "base/array.h"
 #include "base/base64.h"
 #include "base/checked.h"
