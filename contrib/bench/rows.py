@@ -366,7 +366,7 @@ ROWS = [
     Row("lines", "append 1,000,000 lines, 1 MB a write", "rows/s", lines(True), ("libhdf5", 3), "libhdf5: h5py, 1,000 at once"),
     Row("line-writes", "- a line a write", "rows/s", lines(False), ("limit", 1.0), "limit: rows of raw data"),
     Row("npy", "an array below .h5fs/npy", "GB/s", npy, ("limit", 0.8), "limit: a raw append"),
-    Row("zarr-dask", "deflated, .h5fs/zarr by dask's threads", "GB/s", zarr_dask, ("libhdf5", 1.0), "libhdf5: h5py by dask's threads"),
+    Row("zarr-dask", "deflated, .h5fs/zarr by dask's threads", "GB/s", zarr_dask, ("libhdf5", 1.0), "libhdf5: h5py by dask's threads; limit: the same tree by bindfs"),
     Row("cp-small", "cp -r, 10,000 files of 1 KiB", "files/s", copying(False), ("limit", 0.8), "libhdf5: h5py; limit: bindfs"),
     Row("rm-small", "rm -r of them", "files/s", copying(True), ("limit", 0.8), "libhdf5: h5py; limit: bindfs"),
     Row("remote-ls", "URL: mount, ls of the root; one round trip", "ms", remote.list_root, ("ms", 150)),
