@@ -1,3 +1,4 @@
+#include "fault_alloc.h"
 #include "filter_data.h"
 #include "scratch.h"
 
@@ -138,6 +139,69 @@ START_TEST(chunks_of_all_sizes_come_back)
 					 size);
 		}
 	}
+}
+END_TEST
+
+/* Each allocation fails once, of the filter or of its library: it is told, or the bytes come back all the
+ * same. */
+static unsigned fail_allocations(unsigned encoder, const uint8_t *data, size_t size)
+{
+	const uint16_t id = encoders[encoder].id;
+	const unsigned count = encoders[encoder].count;
+	const uint32_t *values = encoders[encoder].values;
+	unsigned failed = 0;
+	bool fired = true;
+
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_filter_buf stored = {0}, in = {0}, back = {0};
+		bool encodes = true, decodes = true;
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_filter_find(id)->encode(values, count, data, size, &stored);
+		fault_alloc_count(false);
+		encodes = fault_alloc_disarm();
+		ck_assert_msg(!rc || (encodes && rc == -ENOMEM), "%u, %lu: %d", id, n, rc);
+		failed += rc != 0;
+		if (rc) {
+			h5_filter_buf_release(&stored);
+			SUCCEEDS(encode(id, values, count, data, size, &stored));
+		}
+		SUCCEEDS(h5_filter_buf_copy(&in, stored.data, stored.size));
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_filter_find(id)->decode(values, count, &in, &back, size);
+		fault_alloc_count(false);
+		decodes = fault_alloc_disarm();
+		ck_assert_msg(!rc || (decodes && rc == -ENOMEM), "decoding, %u, %lu: %d", id, n, rc);
+		failed += rc != 0;
+		if (!rc) {
+			const struct h5_filter_ops *ops = h5_filter_find(id);
+			bool in_place = ops->decodes_in_place && ops->decodes_in_place(values, count);
+
+			ck_assert_uint_eq(in_place ? in.size : back.size, size);
+			ck_assert_mem_eq(in_place ? in.data : back.data, data, size);
+		}
+		h5_filter_buf_release(&stored);
+		h5_filter_buf_release(&in);
+		h5_filter_buf_release(&back);
+		fired = encodes || decodes;
+	}
+	return failed;
+}
+
+START_TEST(memory_is_short)
+{
+	static const size_t sizes[] = {48, 4800};
+	uint8_t data[4800];
+
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * i >> 7);
+	for (unsigned k = 0; k < sizeof encoders / sizeof *encoders; k++)
+		for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+			if (h5_filter_find(encoders[k].id)->encode && !(sizes[i] % encoders[k].unit))
+				ck_assert_uint_gt(fail_allocations(k, data, sizes[i]), 0);
 }
 END_TEST
 
@@ -403,6 +467,6 @@ START_TEST(libhdf5_reads_what_was_encoded)
 }
 END_TEST
 
-UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back,
+UNIT_MAIN("filter_encode", samples_of_libhdf5_come_back, chunks_of_all_sizes_come_back, memory_is_short,
 	  lzf_is_as_written_down, lzf_reaches_back_8192_bytes, scaleoffset_keeps_what_it_cannot_scale,
 	  wrong_parameters_are_refused, damaged_parameters_do_no_harm, libhdf5_reads_what_was_encoded)
