@@ -3,6 +3,7 @@
 #include "remote/url.h"
 #include "unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +84,73 @@ START_TEST(nonsense_is_seen)
 }
 END_TEST
 
+START_TEST(a_url_names_a_server_and_a_file)
+{
+	static const struct {
+		const char *url;
+		bool good, remote, bucket;
+	} cases[] = {
+		{"http://h/a", true, true, false},
+		{"HTTPS://h:81/a/b?c=d#e", true, true, false},
+		{"https://[::1]/a", true, true, false},
+		{"http://h/a@b", true, true, false},
+		{"http://h/a b", false, true, false},
+		{"http://h/a\nb", false, true, false},
+		{"http://h/a\x7f", false, true, false},
+		{"http://h", false, true, false},
+		{"http://h/", false, true, false},
+		{"http://h?a", false, true, false},
+		{"http:///a", false, true, false},
+		{"http://me@h/a", false, true, false},
+		{"http://me:pw@h/a", false, true, false},
+		{"ftp://h/a", false, false, false},
+		{"http:/h/a", false, false, false},
+		{"/http://h/a", false, false, false},
+		{"s3://bucket/key", true, true, true},
+		{"s3://b/a key", true, true, true},
+		{"S3://My.bucket-1_x/k/e/y", true, true, true},
+		{"s3://b/a\tkey", false, true, true},
+		{"s3://b", false, true, true},
+		{"s3://b/", false, true, true},
+		{"s3:///k", false, true, true},
+		{"s3://b@h/k", false, true, true},
+		{"s3://b:1/k", false, true, true},
+		{"s3://b%2fc/k", false, true, true},
+		{"s3://b c/k", false, true, true},
+		{"s3://b\xc3\xa9/k", false, true, true},
+		{"s3://./k", false, true, true},
+		{"s3://../k", false, true, true},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		ck_assert_msg(h5_url_check(cases[i].url) == (cases[i].good ? 0 : -EINVAL), "%s",
+			      cases[i].url);
+		ck_assert_msg(h5_url_is_remote(cases[i].url) == cases[i].remote, "%s", cases[i].url);
+		ck_assert_msg(h5_url_is_bucket(cases[i].url) == cases[i].bucket, "%s", cases[i].url);
+	}
+}
+END_TEST
+
+START_TEST(secrets_are_not_shown)
+{
+	static const char *const cases[][3] = {
+		{"http://h/a?secret#b", "http://h/a", "http%3A//h/a%3Fsecret%23b"},
+		{"http://h/a#b?c", "http://h/a", "http%3A//h/a%23b%3Fc"},
+		{"s3://b/k", "s3://b/k", "s3%3A//b/k"},
+		{"a-._~Z09 +%\xc3\xa9", "a-._~Z09 +%\xc3\xa9", "a-._~Z09%20%2B%25%C3%A9"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *shown = h5_url_shown(cases[i][0]), *encoded = h5_url_encode(cases[i][0]);
+
+		ck_assert_pstr_eq(shown, cases[i][1]);
+		ck_assert_pstr_eq(encoded, cases[i][2]);
+		free(shown);
+		free(encoded);
+	}
+}
+END_TEST
+
 START_TEST(a_redirect_leads_to_web_servers_alone)
 {
 	static const struct {
@@ -138,4 +206,5 @@ START_TEST(a_file_beside_is_beneath_the_folder)
 END_TEST
 
 UNIT_MAIN("remote", a_head_has_what_counts, trailers_change_nothing, nonsense_is_seen,
-	  a_redirect_leads_to_web_servers_alone, a_file_beside_is_beneath_the_folder)
+	  a_url_names_a_server_and_a_file, secrets_are_not_shown, a_redirect_leads_to_web_servers_alone,
+	  a_file_beside_is_beneath_the_folder)
