@@ -176,27 +176,45 @@ int h5_part_next(struct h5_part_iterator *parts)
 
 void h5_run_begin(struct h5_run_iterator *runs, const struct h5_part *part)
 {
+	const struct h5_grid *grid = part->grid;
+
 	runs->part = part;
 	runs->more = true;
 	memcpy(runs->at, part->box.first, sizeof runs->at);
+	runs->next = (struct h5_part_run){.n = (size_t)part->run};
+	for (unsigned i = 0; i < grid->dims_count; i++) {
+		uint64_t origin = i + 1 < grid->dims_count ? part->scaled[i] * grid->chunk[i] : 0;
+
+		runs->next.in_chunk += (runs->at[i] - origin) * grid->chunk_stride[i];
+		runs->next.in_dataset += runs->at[i] * grid->stride[i];
+	}
+}
+
+/* As h5_box_step(), and the run steps along. */
+static bool step_run(struct h5_run_iterator *runs)
+{
+	const struct h5_grid *grid = runs->part->grid;
+	const struct h5_box *box = &runs->part->box;
+
+	for (unsigned i = runs->part->outer; i-- > 0;) {
+		if (++runs->at[i] - box->first[i] < box->count[i]) {
+			runs->next.in_chunk += grid->chunk_stride[i];
+			runs->next.in_dataset += grid->stride[i];
+			return true;
+		}
+		runs->at[i] = box->first[i];
+		runs->next.in_chunk -= (box->count[i] - 1) * grid->chunk_stride[i];
+		runs->next.in_dataset -= (box->count[i] - 1) * grid->stride[i];
+	}
+	return false;
 }
 
 bool h5_run_next(struct h5_run_iterator *runs)
 {
-	const struct h5_part *part = runs->part;
-	const struct h5_grid *grid = part->grid;
-	uint64_t in_chunk = 0, in_dataset = 0;
-
 	if (!runs->more)
 		return false;
-	for (unsigned i = 0; i < grid->dims_count; i++) {
-		uint64_t origin = i + 1 < grid->dims_count ? part->scaled[i] * grid->chunk[i] : 0;
-
-		in_chunk += (runs->at[i] - origin) * grid->chunk_stride[i];
-		in_dataset += runs->at[i] * grid->stride[i];
-	}
-	runs->run = (struct h5_part_run){in_chunk, in_dataset, (size_t)part->run};
-	runs->more = h5_box_step(runs->at, part->box.first, part->box.count, part->outer);
+	runs->run = runs->next;
+	runs->more = step_run(runs);
 	return true;
 }
 

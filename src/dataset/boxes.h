@@ -63,9 +63,9 @@ struct h5_part_run {
 
 /* Goes through the runs of a part. */
 struct h5_run_iterator {
-	struct h5_part_run run;	    /* the present one */
-	const struct h5_part *part; /* borrowed */
-	uint64_t at[H5_BOX_DIMS];   /* indexes of the next run */
+	struct h5_part_run run, next; /* the present one, and the one that follows */
+	const struct h5_part *part;   /* borrowed */
+	uint64_t at[H5_BOX_DIMS];     /* indexes of the next run */
 	bool more;
 };
 
