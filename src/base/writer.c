@@ -39,7 +39,7 @@ void h5_write_bytes(struct h5_writer *w, const void *data, size_t n)
 
 void h5_write_fill(struct h5_writer *w, uint8_t byte, size_t n)
 {
-	uint8_t *p = take(w, n);
+	uint8_t *p = n ? take(w, n) : NULL;
 
 	if (p)
 		memset(p, byte, n);

@@ -164,8 +164,7 @@ void h5_global_heap_encode_prefix(struct h5_writer *w, uint64_t size)
 /* As libhdf5, with a reference count of 0. */
 static void encode_header(struct h5_writer *w, uint16_t index, uint64_t size)
 {
-	h5_write_u16(w, index);
-	h5_write_fill(w, 0, 2 + 4);
+	h5_write_u64(w, index); /* 2 bytes, and 6 of zeros */
 	h5_write_length(w, size);
 	pad(w);
 }

@@ -37,7 +37,7 @@ struct batch {
 	size_t most;	   /* elements; whole rows */
 	size_t count;	   /* elements that were read */
 	uint8_t *elements; /* NULL: the lines are only checked */
-	uint8_t few[128];  /* memory of the elements, if they are few; else `elements` is owned */
+	uint8_t few[1024]; /* memory of the elements, if they are few; else `elements` is owned */
 };
 
 /* ---- where lines go ---- */
