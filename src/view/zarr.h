@@ -25,6 +25,13 @@ int h5_zarr_is_scale(struct h5_file *file, const struct h5_object *object, bool 
 /* *is_one: it is a dimension of netCDF-4 that has no variable. */
 int h5_zarr_is_bare_dimension(struct h5_file *file, const struct h5_object *object, bool *is_one);
 
+/* True: the attribute is a list of references for each of so many dimensions, as DIMENSION_LIST is. */
+static inline bool h5_zarr_is_list_of_scales(const struct h5_attribute *a, uint64_t rank)
+{
+	return a->type->class == H5_CLASS_VLEN && !a->type->vlen.is_string &&
+	       a->type->vlen.base->class == H5_CLASS_REFERENCE && a->space.elements == rank;
+}
+
 /* The length of the dimension for which a scale stands (zarr_length.c). -ENOENT: the object is no scale. */
 int h5_zarr_dimension_length(const struct h5_view *view, uint64_t scale, uint64_t *length);
 

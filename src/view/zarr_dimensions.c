@@ -126,12 +126,6 @@ static int look_at_scales(const struct h5_view *v, const struct h5_datatype *typ
 	return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;
 }
 
-static bool is_list_of_scales(const struct h5_attribute *a, unsigned rank)
-{
-	return a->type->class == H5_CLASS_VLEN && !a->type->vlen.is_string &&
-	       a->type->vlen.base->class == H5_CLASS_REFERENCE && a->space.elements == rank;
-}
-
 /* ---- netCDF-4: dimensions by number ---- */
 
 static int get_number(const struct h5_view *v, const char *name, unsigned i, uint64_t *number)
@@ -247,7 +241,7 @@ static int naming_init(struct naming *n, const struct h5_view *v, const struct h
 	if (!rc)
 		rc = get_attribute(v->file, v->object, "DIMENSION_LIST", &n->list);
 	n->has_list = !rc;
-	if (n->has_list && !is_list_of_scales(&n->list, array->dataset->space.rank)) {
+	if (n->has_list && !h5_zarr_is_list_of_scales(&n->list, array->dataset->space.rank)) {
 		h5_attribute_release(&n->list);
 		n->has_list = false;
 	}

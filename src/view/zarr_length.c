@@ -2,7 +2,8 @@
  *
  * An unlimited one is as long as the longest variable that has it. The scale that stands for it may be
  * shorter; if that is no variable, its length stays 0. The scale's attribute REFERENCE_LIST has the other
- * datasets, each with the number of its dimension. */
+ * datasets, each with the number of its dimension. What was removed since may still stand there, with the
+ * address of something else by now; but those that have the scale also name it, in DIMENSION_LIST. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -17,24 +18,73 @@ static bool is_reference_list(const struct h5_attribute *a)
 	       h5_datatype_is_native_integer(a->type->compound.members[1].type);
 }
 
+/* *found: an element of DIMENSION_LIST has a reference to the scale. */
+static int find_scale(struct h5_file *file, const struct h5_datatype *type, const uint8_t *element,
+		      uint64_t scale, bool *found)
+{
+	const struct h5_datatype *base = type->vlen.base;
+	struct h5_lru_entry *ref;
+	const uint8_t *data;
+	uint64_t n, address;
+	int rc = h5_value_vlen_open(file, type, element, &ref, &data, &n);
+
+	for (uint64_t i = 0; i < n && !rc && !*found; i++) {
+		rc = h5_reference_object(file, base, data + i * base->size, &address);
+		*found = !rc && address == scale;
+	}
+	h5_file_put(file, ref);
+	return rc;
+}
+
+/* *has_it: the scale is one of the dataset's dimension d. */
+static int has_scale(struct h5_file *file, uint64_t dataset, uint64_t d, uint64_t scale, bool *has_it)
+{
+	struct h5_attribute list = {0};
+	const struct h5_object *object;
+	struct h5_lru_entry *ref;
+	int rc = h5_object_get(file, dataset, &ref, &object);
+
+	*has_it = false;
+	if (rc)
+		return rc;
+	rc = h5_attribute_lookup(file, object, "DIMENSION_LIST", &list);
+	if (!rc && d < list.space.elements && h5_zarr_is_list_of_scales(&list, list.space.elements))
+		rc = find_scale(file, list.type, list.data + d * list.type->size, scale, has_it);
+	h5_attribute_release(&list);
+	h5_file_put(file, ref);
+	return rc;
+}
+
+static int get_length(struct h5_file *file, uint64_t dataset, uint64_t d, uint64_t *length)
+{
+	const struct h5_dataset *user;
+	struct h5_lru_entry *ref;
+	int rc = h5_dataset_get(file, dataset, &ref, &user);
+
+	if (rc)
+		return rc;
+	*length = d < user->space.rank ? user->space.dims[d] : 0;
+	h5_file_put(file, ref);
+	return 0;
+}
+
 /* Raises the length to that of the dataset that an element refers to. One that cannot be read is left out. */
-static int raise(struct h5_file *file, const struct h5_attribute *list, uint64_t i, uint64_t *length)
+static int raise(struct h5_file *file, uint64_t scale, const struct h5_attribute *list, uint64_t i,
+		 uint64_t *length)
 {
 	const struct h5_member *m = list->type->compound.members;
 	const uint8_t *element = list->data + i * list->type->size;
-	uint64_t d = h5_datatype_bits(m[1].type, element + m[1].offset), address;
-	const struct h5_dataset *user;
-	struct h5_lru_entry *ref;
+	uint64_t d = h5_datatype_bits(m[1].type, element + m[1].offset), address, other;
+	bool has_it = false;
 	int rc = h5_reference_object(file, m[0].type, element + m[0].offset, &address);
 
 	if (!rc)
-		rc = h5_dataset_get(file, address, &ref, &user);
-	if (rc)
-		return h5_is_passing(rc) ? rc : 0;
-	if (d < user->space.rank)
-		*length = h5_max(*length, user->space.dims[d]);
-	h5_file_put(file, ref);
-	return h5_interrupt_check();
+		rc = has_scale(file, address, d, scale, &has_it);
+	if (!rc && has_it)
+		rc = get_length(file, address, d, &other);
+	if (!rc && has_it)
+		*length = h5_max(*length, other);
+	return h5_is_passing(rc) || rc == -EFBIG ? rc : h5_interrupt_check();
 }
 
 static int find_users(struct h5_file *file, uint64_t scale, uint64_t *length)
@@ -49,7 +99,7 @@ static int find_users(struct h5_file *file, uint64_t scale, uint64_t *length)
 	rc = h5_attribute_lookup(file, object, "REFERENCE_LIST", &list);
 	if (!rc && list.space.kind != H5_SPACE_NULL && is_reference_list(&list))
 		for (uint64_t i = 0; i < list.space.elements && !rc; i++)
-			rc = raise(file, &list, i, length);
+			rc = raise(file, scale, &list, i, length);
 	h5_attribute_release(&list);
 	h5_file_put(file, ref);
 	return h5_is_passing(rc) || rc == -EFBIG ? rc : 0;

@@ -136,6 +136,21 @@ class Xarray(ViewCase):
             numpy.testing.assert_array_equal(xarray.open_zarr(m.at(".h5fs/zarr")).short.values, wanted)
             numpy.testing.assert_array_equal(zarrlib.Array3(m.at(".h5fs/zarr3/short")).read(), wanted)
 
+    def test_what_no_longer_has_the_scale(self):
+        """HDF5 leaves a dataset that was removed in the scale's list, as the address of whatever comes to lie there."""
+        path = self.file("stale.h5")
+        with h5py.File(path, "w") as f:
+            for name, n in ("scale", 4), ("short", 2), ("long", 6), ("stale", 9):
+                f.create_dataset(name, data=numpy.arange(n), chunks=(2,), maxshape=(None,))
+            f["scale"].make_scale("scale")
+            for name in "short", "long", "stale":
+                f[name].dims[0].attach_scale(f["scale"])
+            del f["stale"].attrs["DIMENSION_LIST"]
+        with Mount(path) as m:
+            found = xarray.open_zarr(m.at(".h5fs/zarr"))
+            self.assertEqual(dict(found.sizes), {"scale": 6, "phony_dim_9": 9})
+            self.assertEqual(found.short.values.tolist(), [0, 1, 0, 0, 0, 0])
+
     def test_large_short_variable(self):
         """In kerchunk.json chunks that cross the end are part of the text. If they are too large for that, the variable keeps its own length."""
         path = self.file("large.nc")
