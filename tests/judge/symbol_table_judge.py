@@ -92,10 +92,14 @@ def main(what, path, *models):
     states = sorted(glob.glob(path + "/state-*.h5"))
     assert states
     gone, come = ([name for name in names if name in a and name not in b] for a, b in (models, models[::-1]))
+    changed = [name for name in names if name in models[0] and name in models[1] and models[0][name] != models[1][name]]
+    moves = len(gone) == len(changed) == 1 and not come and models[1][changed[0]] == models[0][gone[0]]
     for i, state in enumerate(states):
         now = check(state, models, names)
         # A link that got another name always has one.
         assert not len(gone) == len(come) == 1 or {*gone, *come} & set(now), state
+        # Nor does it lack one when it takes the place of another.
+        assert not moves or gone[0] in now or now[changed[0]] == wanted(models[1][changed[0]]), state
         # Until the commit is whole, pointers to siblings may be stale. libhdf5 uses them only when it removes links.
         if i % 3 == 0:
             change_further(state, 20, 0)

@@ -227,8 +227,8 @@ static void rename_link(struct symbol_model *m, const void *arg)
 {
 	const unsigned *i = arg;
 
-	SUCCEEDS(symbol_insert(m, i[1], 'h', 3));
 	SUCCEEDS(symbol_remove(m, i[0]));
+	SUCCEEDS(symbol_insert(m, i[1], 'h', 3));
 }
 
 START_TEST(a_new_name_comes_first)
@@ -244,6 +244,34 @@ START_TEST(a_new_name_comes_first)
 }
 END_TEST
 
+static void move_over(struct symbol_model *m, const void *arg)
+{
+	const unsigned *i = arg;
+
+	SUCCEEDS(symbol_remove(m, i[0]));
+	SUCCEEDS(symbol_change(m, i[1], 'h', 1));
+}
+
+/* A link takes the place of another one: its target always has a name, whichever change was made first. */
+START_TEST(a_new_target_comes_first)
+{
+	static const unsigned names[][2] = {{0, 600}, {601, 1}, {350, 12}, {13, 351}};
+	struct fault_io record = {0};
+	struct symbol_model *m = symbol_model_begin("small", 700, &record);
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+		SUCCEEDS(symbol_change(m, names[i][0], 'h', 1));
+		SUCCEEDS(symbol_change(m, names[i][1], 'h', 2));
+	}
+	symbol_model_commit(m);
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		judge_states(m, &record, move_over, names[i]);
+	symbol_model_end(m);
+	fault_io_release(&record);
+}
+END_TEST
+
 UNIT_MAIN_LOOPS("symbol_table_write", {random_changes, FILES}, {all_and_nothing, 2},
 		{names_that_come_and_go, 1}, {new_tables, FILES / 2}, {an_empty_new_table, 1},
-		{what_cannot_be, 1}, {killed_between_cells, SHAKES}, {a_new_name_comes_first, 1})
+		{what_cannot_be, 1}, {killed_between_cells, SHAKES}, {a_new_name_comes_first, 1},
+		{a_new_target_comes_first, 1})
