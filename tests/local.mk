@@ -8,7 +8,6 @@ UNIT_TESTS = \
 	tests/unit/check_btree1_write \
 	tests/unit/check_btree2_faults \
 	tests/unit/check_btree2_write \
-	tests/unit/check_cache_costs \
 	tests/unit/check_change_effects \
 	tests/unit/check_change_unit \
 	tests/unit/check_changed_files \
@@ -52,6 +51,7 @@ UNIT_TESTS = \
 	tests/unit/check_lru \
 	tests/unit/check_malformed \
 	tests/unit/check_members \
+	tests/unit/check_memory \
 	tests/unit/check_message_encode \
 	tests/unit/check_name \
 	tests/unit/check_name_change \
@@ -163,8 +163,8 @@ tests_unit_check_read_faults_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(faul
 strict_lock = tests/lib/strict_lock.c tests/lib/strict_lock.h
 strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait,--wrap=pthread_cond_timedwait,--wrap=pthread_rwlock_rdlock,--wrap=pthread_rwlock_wrlock,--wrap=pthread_rwlock_tryrdlock,--wrap=pthread_rwlock_trywrlock,--wrap=pthread_rwlock_unlock
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
-tests_unit_check_cache_costs_SOURCES = tests/unit/check_cache_costs.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)
-tests_unit_check_cache_costs_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=free,--wrap=h5_lru_get
+tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)
+tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_lru_get
 tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(vfs_scene)
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
 tests_unit_check_datatype_encode_SOURCES = tests/unit/check_datatype_encode.c $(fault_alloc) $(scratch)

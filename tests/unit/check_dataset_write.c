@@ -7,6 +7,7 @@
 #include "dataset_model.h"
 #include "object/path.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -130,6 +131,35 @@ START_TEST(what_cannot_be_written_is_refused)
 	ck_assert_int_eq(open_rc(&r, "itself", true), -EPERM);
 	ck_assert_int_eq(open_rc(&r, "gone", true), -ENOENT);
 	ck_assert_int_eq(open_rc(&r, "matrix", false), 0);
+	model_end(&r);
+}
+END_TEST
+
+static unsigned count_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* Files of raw data are open from the first write to the commit. */
+START_TEST(raw_files_are_closed)
+{
+	struct model_run r;
+	struct model *m;
+	unsigned before;
+
+	model_begin(&r, "latest", 1);
+	m = model_find(&r, "external");
+	SUCCEEDS(h5_dataset_writer_get(r.scratch.file, m->address, true, &m->writer));
+	before = count_descriptors();
+	for (unsigned i = 0; i < 3; i++) {
+		SUCCEEDS(h5_dataset_writer_write(m->writer, 0, m->data, m->size));
+		SUCCEEDS(h5_tx_commit(r.scratch.file));
+		ck_assert_uint_eq(count_descriptors(), before);
+	}
 	model_end(&r);
 }
 END_TEST
@@ -309,6 +339,6 @@ START_TEST(workers_make_the_same_file)
 END_TEST
 
 UNIT_MAIN("dataset_write", early_allocation_leaves_no_chunk_out, whole_chunks_take_one_write,
-	  workers_make_the_same_file, what_cannot_be_written_is_refused, what_cannot_change_its_size_is_told,
-	  long_appends_are_held_in_bounds, random_changes_of_old_files, random_changes_of_v108_files,
-	  random_changes_of_new_files)
+	  workers_make_the_same_file, what_cannot_be_written_is_refused, raw_files_are_closed,
+	  what_cannot_change_its_size_is_told, long_appends_are_held_in_bounds, random_changes_of_old_files,
+	  random_changes_of_v108_files, random_changes_of_new_files)

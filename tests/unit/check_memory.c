@@ -37,6 +37,7 @@ void *__real_realloc(void *p, size_t n);
 void *__real_reallocarray(void *p, size_t n, size_t size);
 char *__real_strdup(const char *s);
 char *__real_strndup(const char *s, size_t n);
+char *__real_realpath(const char *path, char *resolved);
 int __real_vasprintf(char **s, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 void __real_free(void *p);
 void *__wrap_malloc(size_t n);
@@ -45,6 +46,7 @@ void *__wrap_realloc(void *p, size_t n);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 char *__wrap_strdup(const char *s);
 char *__wrap_strndup(const char *s, size_t n);
+char *__wrap_realpath(const char *path, char *resolved);
 int __wrap_vasprintf(char **s, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 int __wrap_asprintf(char **s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void __wrap_free(void *p);
@@ -79,6 +81,13 @@ char *__wrap_strdup(const char *s)
 char *__wrap_strndup(const char *s, size_t n)
 {
 	return count(__real_strndup(s, n));
+}
+
+char *__wrap_realpath(const char *path, char *resolved)
+{
+	char *s = __real_realpath(path, resolved);
+
+	return resolved ? s : count(s);
 }
 
 int __wrap_vasprintf(char **s, const char *format, va_list arguments)
@@ -198,6 +207,110 @@ static void read_file(struct vfs_scene *scene, const char *path)
 	h5_vfs_forget(scene->vfs, node, 1);
 }
 
+/* ---- nothing is left ---- */
+
+static void read_all(const char *fixture)
+{
+	struct vfs_scene scene;
+	uint64_t digest;
+
+	vfs_scene_open_in_place(&scene, fixture);
+	SUCCEEDS(vfs_digest(scene.vfs, &digest));
+	vfs_scene_close(&scene);
+}
+
+static void write_file(struct vfs_scene *scene, const char *path, const void *data, size_t n)
+{
+	struct h5_handle *handle;
+	struct h5_node *node;
+	uint64_t stale;
+	size_t written;
+
+	SUCCEEDS(vfs_scene_find(scene, path, &node));
+	SUCCEEDS(h5_vfs_open_file(scene->vfs, node, O_WRONLY, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, data, n, H5_WRITE_APPEND, &written, &stale));
+	ck_assert_uint_eq(written, n);
+	SUCCEEDS(h5_vfs_flush(handle));
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene->vfs, node, 1);
+}
+
+static void make_files(struct vfs_scene *scene)
+{
+	static const char bytes[3000];
+	struct h5_node *root = h5_vfs_root(scene->vfs);
+	struct h5_handle *handle;
+	struct h5_vfs_entry entry;
+	uint64_t stale;
+	size_t written;
+
+	SUCCEEDS(h5_vfs_mkdir(scene->vfs, root, "made", &entry));
+	h5_vfs_forget(scene->vfs, entry.node, 1);
+	SUCCEEDS(h5_vfs_create(scene->vfs, root, "new", O_RDWR | O_CREAT, &entry, &handle));
+	SUCCEEDS(h5_vfs_write(handle, 0, bytes, sizeof bytes, H5_WRITE_AT, &written, &stale));
+	SUCCEEDS(h5_vfs_flush(handle));
+	h5_vfs_close_file(handle);
+	h5_vfs_forget(scene->vfs, entry.node, 1);
+	SUCCEEDS(h5_vfs_symlink(scene->vfs, "made", root, "symlink", &entry));
+	h5_vfs_forget(scene->vfs, entry.node, 1);
+}
+
+/* Of each kind of change one, and a commit between them. */
+static void change_all(const char *fixture)
+{
+	static const char row[160];
+	struct vfs_scene scene;
+	struct h5_node *root;
+
+	vfs_scene_open(&scene, fixture);
+	root = h5_vfs_root(scene.vfs);
+	make_files(&scene);
+	write_file(&scene, "appendable", row, sizeof row);
+	write_file(&scene, ".h5fs/lines/many", "7\n8\n", 4);
+	SUCCEEDS(vfs_scene_set(&scene, "few", "user.new", "[1,2,3]"));
+	SUCCEEDS(vfs_scene_set(&scene, "several", "user.text", "other words"));
+	SUCCEEDS(h5_vfs_commit(scene.vfs));
+	SUCCEEDS(vfs_scene_set(&scene, "many", "h5fs.shape", "100"));
+	SUCCEEDS(h5_vfs_rename(scene.vfs, root, "new", root, "newer", 0));
+	SUCCEEDS(h5_vfs_rename(scene.vfs, root, "made", root, "moved", 0));
+	SUCCEEDS(h5_vfs_unlink(scene.vfs, root, "single"));
+	SUCCEEDS(h5_vfs_unlink(scene.vfs, root, "several"));
+	SUCCEEDS(h5_vfs_rmdir(scene.vfs, root, "moved"));
+	vfs_scene_close(&scene);
+}
+
+static unsigned count_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* After the mount all memory and all files are given back. What the process keeps once is there after the
+ * first time. */
+START_TEST(nothing_is_left)
+{
+	static void (*const runs[])(const char *fixture) = {read_all, change_all};
+	static const char *const files[] = {"read_faults/new.h5", "read_faults/old.h5"};
+
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+		for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+			int64_t before;
+			unsigned descriptors;
+
+			runs[i](files[f]);
+			before = held;
+			descriptors = count_descriptors();
+			runs[i](files[f]);
+			ck_assert_msg(held == before, "%s, %zu: %jd bytes", files[f], i,
+				      (intmax_t)(held - before));
+			ck_assert_uint_eq(count_descriptors(), descriptors);
+		}
+}
+END_TEST
+
 START_TEST(costs_are_what_is_held)
 {
 	static const char *const files[] = {"read_faults/new.h5", "read_faults/old.h5"};
@@ -220,4 +333,4 @@ START_TEST(costs_are_what_is_held)
 }
 END_TEST
 
-UNIT_MAIN("cache costs", costs_are_what_is_held)
+UNIT_MAIN("memory", costs_are_what_is_held, nothing_is_left)
