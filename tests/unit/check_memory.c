@@ -1,10 +1,12 @@
 /* What the caches take a value to cost is what it holds: else a file could make the mount take far more
  * memory than its budget, or none of the budget would be of use. */
+#include "change/open.h"
 #include "scratch.h"
 #include "vfs_digest.h"
 #include "vfs_scene.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <string.h>
@@ -12,13 +14,19 @@
 enum {
 	KINDS_LEAST = 27, /* of values that the files have */
 	KINDS_MAX = 64,
-	LESS = 96,  /* bytes that a value may cost less than it holds, */
+	LESS = 128, /* bytes that a value may cost less than it holds, */
 	MORE = 160, /* and more */
 };
 
 /* ---- memory: the engine's calls are led here ---- */
 
-static int64_t held; /* bytes that were allocated and not freed */
+static int64_t held;			   /* bytes that were allocated and not freed */
+static unsigned long allocations, failing; /* since it was set; the one that fails, 0: none */
+
+static bool fails(void)
+{
+	return failing && ++allocations == failing;
+}
 
 static void *count(void *p)
 {
@@ -53,34 +61,38 @@ void __wrap_free(void *p);
 
 void *__wrap_malloc(size_t n)
 {
-	return count(__real_malloc(n));
+	return fails() ? NULL : count(__real_malloc(n));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return count(__real_calloc(n, size));
+	return fails() ? NULL : count(__real_calloc(n, size));
 }
 
 void *__wrap_realloc(void *p, size_t n)
 {
+	if (fails())
+		return NULL;
 	uncount(p);
 	return count(__real_realloc(p, n));
 }
 
 void *__wrap_reallocarray(void *p, size_t n, size_t size)
 {
+	if (fails())
+		return NULL;
 	uncount(p);
 	return count(__real_reallocarray(p, n, size));
 }
 
 char *__wrap_strdup(const char *s)
 {
-	return count(__real_strdup(s));
+	return fails() ? NULL : count(__real_strdup(s));
 }
 
 char *__wrap_strndup(const char *s, size_t n)
 {
-	return count(__real_strndup(s, n));
+	return fails() ? NULL : count(__real_strndup(s, n));
 }
 
 char *__wrap_realpath(const char *path, char *resolved)
@@ -92,7 +104,7 @@ char *__wrap_realpath(const char *path, char *resolved)
 
 int __wrap_vasprintf(char **s, const char *format, va_list arguments)
 {
-	int n = __real_vasprintf(s, format, arguments);
+	int n = fails() ? -1 : __real_vasprintf(s, format, arguments);
 
 	if (n >= 0)
 		count(*s);
@@ -164,7 +176,7 @@ static int load_measured(void *arg, void **value, size_t *cost)
 	rc = m->load(m->arg, value, cost);
 	kept = held - before - nested;
 	nested = outer;
-	if (!rc) {
+	if (!rc && !failing) {
 		note_kind(m->kind);
 		check_cost(m->kind->name, *cost, kept);
 	}
@@ -311,6 +323,76 @@ START_TEST(nothing_is_left)
 }
 END_TEST
 
+static void read_as_it_can(struct vfs_scene *scene, const char *path)
+{
+	static char piece[1 << 16];
+	struct h5_handle *handle;
+	struct h5_node *node;
+	size_t got;
+
+	if (vfs_scene_find(scene, path, &node))
+		return;
+	if (!h5_vfs_open_file(scene->vfs, node, O_RDONLY, &handle)) {
+		(void)h5_vfs_read(handle, 0, piece, sizeof piece, &got);
+		h5_vfs_close_file(handle);
+	}
+	h5_vfs_forget(scene->vfs, node, 1);
+}
+
+/* A mount in which the n-th allocation fails. False: there are not so many. */
+static bool mount_and_fail(const char *file, const char *path, unsigned long n)
+{
+	const struct h5_file_set_options options = {.block_cache = 1 << 20,
+						    .chunk_cache = 1 << 20,
+						    .external = H5_EXTERNAL_BENEATH,
+						    .lock = H5_LOCK_ALWAYS};
+	const struct h5_vfs_options vfs = {.file_fd = -1, .url = "file:///whole"};
+	struct vfs_scene scene = {.in_place = true};
+	int rc;
+
+	scratch_fixture(file, scene.path);
+	allocations = 0;
+	failing = n;
+	rc = h5_open_file(scene.path, &options, &scene.set, NULL);
+	if (!rc)
+		rc = h5_vfs_open(scene.set, &vfs, &scene.vfs);
+	if (!rc)
+		read_as_it_can(&scene, path);
+	failing = 0;
+	h5_vfs_close(scene.vfs);
+	h5_file_set_close(scene.set);
+	return allocations >= n;
+}
+
+/* Nor is anything left if an allocation fails, wherever. */
+START_TEST(nothing_is_left_of_a_failure)
+{
+	static const char *const cases[][2] = {
+		{"read_faults/new.h5", "appendable"},
+		{"read_faults/old.h5", "many"},
+		{"read_faults/new.h5", "virtual"},
+		{"read_faults/new.h5", "links/file"},
+		{"read_faults/new.h5", "records"},
+		{"read_faults/new.h5", ".h5fs/json/twice.json"},
+		{"read_faults/new.h5", ".h5fs/attrs/few/long"},
+		{"read_faults/old.h5", ".h5fs/zarr/words/.zattrs"},
+		{"read_faults/old.h5", ".h5fs/png/picture.png"},
+		{"read_faults/chunks.h5", ".h5fs/kerchunk.json"},
+		{"read_faults/family%05d.h5", "numbers"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int64_t before;
+
+		(void)mount_and_fail(cases[i][0], cases[i][1], ULONG_MAX);
+		before = held;
+		for (unsigned long n = 1; mount_and_fail(cases[i][0], cases[i][1], n); n++)
+			ck_assert_msg(held == before, "%s, %s, %lu: %jd bytes", cases[i][0], cases[i][1], n,
+				      (intmax_t)(held - before));
+	}
+}
+END_TEST
+
 START_TEST(costs_are_what_is_held)
 {
 	static const char *const files[] = {"read_faults/new.h5", "read_faults/old.h5"};
@@ -333,4 +415,4 @@ START_TEST(costs_are_what_is_held)
 }
 END_TEST
 
-UNIT_MAIN("memory", costs_are_what_is_held, nothing_is_left)
+UNIT_MAIN("memory", costs_are_what_is_held, nothing_is_left, nothing_is_left_of_a_failure)
