@@ -26,8 +26,11 @@
 #define DISK_CACHE	((uint64_t)10 << 30)
 
 enum {
-	MAX_WORK = 2,		  /* seconds, if -o max_work= is not given */
-	WAIT = 2,		  /* seconds, if -o wait= is not given */
+	MAX_WORK = 2, /* seconds, if -o max_work= is not given */
+	WAIT = 2,     /* seconds, if -o wait= is not given */
+	/* HTTP requests to servers at once. More are faster where each connection is slow, and are too many
+	 * for some servers. */
+	CONNECTIONS = 32,
 	TRIES = 10,		  /* of a request to a server */
 	TIMEOUT = 30,		  /* seconds without an answer */
 	REMOTE_CACHE = 256 << 20, /* bytes */
@@ -221,6 +224,7 @@ static void set_defaults(struct h5_options *o)
 	o->set.lock = lock_by_environment();
 	o->set.wait = WAIT;
 	o->fetcher.cache = REMOTE_CACHE;
+	o->fetcher.connections = CONNECTIONS;
 	o->fetcher.tries = TRIES;
 	o->fetcher.timeout = TIMEOUT;
 	o->set.chunk_cache = default_cache();

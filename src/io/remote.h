@@ -26,9 +26,11 @@ struct h5_remote_end {
 };
 
 /* `cache`: bytes of the cache; fewer than H5_REMOTE_CACHE_LEAST become as many. `url`: what the file is
- * called, without a query. *end: the caller closes end->fd once it has forked the fetcher. */
+ * called, without a query. `connections`: HTTP requests that the fetcher makes at once, up to
+ * H5_REMOTE_CONNECTIONS. *end: the caller closes end->fd once it has forked the fetcher. */
 #define H5_REMOTE_CACHE_LEAST ((size_t)16 << 20)
-int h5_remote_new(const char *url, size_t cache, struct h5_remote **remote, struct h5_remote_end *end);
+int h5_remote_new(const char *url, size_t cache, unsigned connections, struct h5_remote **remote,
+		  struct h5_remote_end *end);
 /* The process that serves the link; h5_remote_close() waits for its end. */
 void h5_remote_set_fetcher(struct h5_remote *remote, pid_t fetcher);
 /* The function gets what the log shall say. It is called by threads that read, without a lock. */

@@ -34,7 +34,8 @@ static int share_memory(struct h5_remote *r, size_t size)
 	return h5_fail(-ENOMEM, H5_UNDEF, "no address space for %zu bytes", size);
 }
 
-int h5_remote_new(const char *url, size_t cache, struct h5_remote **remote, struct h5_remote_end *end)
+int h5_remote_new(const char *url, size_t cache, unsigned connections, struct h5_remote **remote,
+		  struct h5_remote_end *end)
 {
 	struct h5_remote *r = calloc(1, sizeof *r);
 	uint32_t count =
@@ -46,6 +47,7 @@ int h5_remote_new(const char *url, size_t cache, struct h5_remote **remote, stru
 	pthread_mutex_init(&r->lock, NULL);
 	h5_thread_cond_init(&r->arrived);
 	r->fd = -1;
+	r->connections = connections;
 	r->url = strdup(url);
 	rc = r->url ? h5_cells_open(&r->cells, count) : -ENOMEM;
 	if (!rc)

@@ -40,6 +40,7 @@ struct h5_remote {
 	pid_t fetcher; /* 0: not started */
 	char *url;     /* owned; without its query, which may be a secret */
 	uint8_t *memory;
+	unsigned connections; /* HTTP requests that the fetcher makes at once */
 	struct h5_cells cells;
 	pthread_mutex_t lock; /* guards all that follows, and the cells */
 	pthread_cond_t arrived;

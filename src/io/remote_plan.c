@@ -15,10 +15,10 @@ enum {
 	MARGIN_LEAST = 128 << 10,
 	CACHE_SHARE = 2,     /* of the cells for what a reader waits for */
 	ANNOUNCED_SHARE = 4, /* of the cells are never for what was announced */
-	/* Requests that may be under way before one is sent for what is read soon, or at once: the rest is
-	 * for those who wait. */
-	SOON_MOST = 36,
-	NOW_MOST = H5_REMOTE_UNDER_WAY - 8,
+	/* Requests that may be under way before one is sent for what is read soon, or at once, more than
+	 * there are connections: the rest is for those who wait. */
+	SOON_MORE = 4,
+	NOW_MORE = 24,
 };
 
 /* Cells of a request: long spans are cut, so that many parts come at once, but none is smaller than a block.
@@ -235,7 +235,8 @@ void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_r
 	if (when == H5_WANTED_AROUND)
 		plan_around(&wanted);
 	while (next_span(&wanted, &span)) {
-		while (when != H5_WANTED_SOON && !rc && span.first < span.end && r->under_way < NOW_MOST)
+		while (when != H5_WANTED_SOON && !rc && span.first < span.end &&
+		       r->under_way < r->connections + NOW_MORE)
 			rc = ask(r, &span, true);
 		if (span.first < span.end)
 			announce(r, &span);
@@ -245,11 +246,11 @@ void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_r
 
 void h5_remote_feed(struct h5_remote *r)
 {
-	uint32_t most = r->cells.count - r->cells.count / ANNOUNCED_SHARE;
+	uint32_t most = r->cells.count - r->cells.count / ANNOUNCED_SHARE, soon = r->connections + SOON_MORE;
 
-	if (r->under_way >= SOON_MOST)
+	if (r->under_way >= soon)
 		h5_remote_take(r);
-	while (r->announced_count && r->under_way < SOON_MOST && !r->ended) {
+	while (r->announced_count && r->under_way < soon && !r->ended) {
 		struct h5_remote_span *span = &r->announced[r->announced_first];
 		bool stale = r->stale[span->file];
 

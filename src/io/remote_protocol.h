@@ -13,11 +13,12 @@ enum {
 	H5_REMOTE_CELL = 16 << 10, /* bytes of a cell */
 	H5_REMOTE_PART = 8 << 20,  /* bytes of a request, at most */
 	H5_REMOTE_PART_CELLS = H5_REMOTE_PART / H5_REMOTE_CELL,
-	H5_REMOTE_FIRST = 1 << 20, /* bytes that opening a file asks for */
-	H5_REMOTE_UNDER_WAY = 64,  /* requests that may wait for their reply */
-	H5_REMOTE_FILES = 16384,   /* files that may be opened in the life of a fetcher */
-	H5_REMOTE_NAME = 4096,	   /* bytes of a name, its NUL included */
-	H5_REMOTE_TEXT = 200,	   /* bytes of an error's text, its NUL included */
+	H5_REMOTE_FIRST = 1 << 20,  /* bytes that opening a file asks for */
+	H5_REMOTE_UNDER_WAY = 128,  /* requests that may wait for their reply */
+	H5_REMOTE_CONNECTIONS = 64, /* HTTP requests at once, at most */
+	H5_REMOTE_FILES = 16384,    /* files that may be opened in the life of a fetcher */
+	H5_REMOTE_NAME = 4096,	    /* bytes of a name, its NUL included */
+	H5_REMOTE_TEXT = 200,	    /* bytes of an error's text, its NUL included */
 };
 
 enum h5_remote_what {

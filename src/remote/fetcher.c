@@ -251,7 +251,7 @@ int h5_fetcher_start(const struct h5_fetcher_options *options, struct h5_remote 
 	struct h5_remote_end end;
 	struct h5_remote *remote;
 	char *shown = h5_url_shown(options->url);
-	int rc = shown ? h5_remote_new(shown, options->cache, &remote, &end) : -ENOMEM;
+	int rc = shown ? h5_remote_new(shown, options->cache, options->connections, &remote, &end) : -ENOMEM;
 	pid_t pid;
 
 	free(shown);

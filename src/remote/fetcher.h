@@ -21,6 +21,7 @@ struct h5_fetcher_options {
 	uint64_t disk_cache_size; /* bytes of all that is in it */
 	size_t cache;		  /* bytes of the memory that both share */
 	uint64_t whole;		  /* bytes of files that may come whole, if the server gives no ranges */
+	unsigned connections;	  /* HTTP requests at once, up to H5_REMOTE_CONNECTIONS */
 	unsigned tries;		  /* of a request */
 	unsigned timeout; /* seconds without an answer, or with less than a cell of it: a try has failed */
 	/* Takes rights away from the process once it is set up; NULL: nothing. `readable`: files, and folders

@@ -8,10 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-	RUNNING_MAX = 32, /* HTTP requests at once */
-	LONG = 60 * 1000, /* milliseconds without anything to do */
-};
+enum { LONG = 60 * 1000 }; /* milliseconds without anything to do */
 
 /* ---- requests ---- */
 
@@ -192,7 +189,7 @@ static void start_transfers(struct h5_fetcher *f)
 	for (t = f->transfers; t < f->transfers + H5_REMOTE_UNDER_WAY; t++)
 		if (t->state == H5_TRANSFER_RESTING && t->due <= now)
 			t->state = H5_TRANSFER_QUEUED;
-	for (unsigned running = count_running(f); running < RUNNING_MAX && (t = next_queued(f));)
+	for (unsigned running = count_running(f); running < f->options.connections && (t = next_queued(f));)
 		if (may_start(t, now)) {
 			h5_transfer_start(t);
 			running++;
@@ -235,7 +232,7 @@ static int time_to_wait(const struct h5_fetcher *f)
 		if (t->state == H5_TRANSFER_QUEUED && c->state == H5_CREDENTIALS_RESTING)
 			until = h5_min(until, c->due);
 		if (t->state == H5_TRANSFER_QUEUED && c->state == H5_CREDENTIALS_IDLE &&
-		    count_running(f) < RUNNING_MAX)
+		    count_running(f) < f->options.connections)
 			return 0;
 	}
 	return until > now ? (int)(until - now) : 0;
@@ -246,7 +243,7 @@ int h5_fetcher_serve(struct h5_fetcher *f)
 	struct curl_waitfd link = {.fd = f->end.fd, .events = CURL_WAIT_POLLIN};
 	int running;
 
-	curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)RUNNING_MAX);
+	curl_multi_setopt(f->multi, CURLMOPT_MAXCONNECTS, (long)f->options.connections);
 	while (!f->is_mute && take_requests(f)) {
 		start_transfers(f);
 		if (curl_multi_perform(f->multi, &running))

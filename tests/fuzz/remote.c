@@ -223,7 +223,7 @@ static void run_replies(const void *arg, const uint8_t *data, size_t size)
 	script = (size_t)h5_min(take(&r, 2), h5_reader_left(&r));
 	liar.script = h5_reader_init(data + (size - h5_reader_left(&r)), script, 0, 8, 8);
 	h5_reader_skip(&r, script);
-	FUZZ_HOLDS(!h5_remote_new("http://host/folder/x.h5", 0, &link, &liar.end));
+	FUZZ_HOLDS(!h5_remote_new("http://host/folder/x.h5", 0, 32, &link, &liar.end));
 	FUZZ_HOLDS(!pthread_create(&thread, NULL, lie, &liar));
 	use(&r, &liar, link);
 	shutdown(liar.end.fd, SHUT_RDWR); /* ends the thread before the memory that both share goes */

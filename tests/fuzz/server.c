@@ -227,6 +227,7 @@ static struct h5_fetcher *make_fetcher(const struct daemon *d, int fd)
 
 	FUZZ_HOLDS(f);
 	f->options = (struct h5_fetcher_options){.url = "",
+						 .connections = 32,
 						 .tries = 1 + d->how[3] / 4 % 4,
 						 .timeout = 2,
 						 .whole = d->how[3] >= 128 ? 1 << 17 : 0};

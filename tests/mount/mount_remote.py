@@ -2,6 +2,7 @@
 """Files behind a URL, from the server of the tests: what is read, how often the server is asked, and who learns of secrets."""
 import contextlib
 import errno
+import itertools
 import json
 import os
 import re
@@ -199,6 +200,15 @@ class Together(Case):
         self.assertEqual(data, self.big.tobytes())
         self.assertLess(trips, 6)
         self.assertLess(count.requests, 14)
+
+    def test_connections(self):
+        """As many as allowed, and no more."""
+        for most in 1, 3:
+            with self.subTest(most), self.serve(delay=.02) as server, Mount(server.url("x.h5"), options=f"remote_connections={most}") as m:
+                self.assertEqual(read(m.at("big")), self.big.tobytes())
+                ends = sorted([(r.began, 1) for r in server.requests] + [(r.ended or float("inf"), -1) for r in server.requests])
+                self.assertEqual(max(itertools.accumulate(step for _, step in ends)), most)
+                self.assertEqual(server.count.connections, most)
 
     def test_late_read(self):
         """A read that comes after those behind it, as threads of the kernel's reading ahead may be late, ends no reading in order."""

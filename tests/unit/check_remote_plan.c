@@ -61,19 +61,24 @@ static void take_all(struct scene *s)
 }
 
 /* A file of this size, of which the first mebibyte is there. */
-static void begin(struct scene *s, uint64_t size, size_t cache)
+static void begin_with(struct scene *s, uint64_t size, size_t cache, unsigned connections)
 {
 	const struct h5_remote_request first = {.n = H5_REMOTE_FIRST};
 
 	memset(s, 0, sizeof *s);
 	s->size = size;
-	ck_assert_int_eq(h5_remote_new("http://server/x.h5", cache, &s->link, &s->end), 0);
+	ck_assert_int_eq(h5_remote_new("http://server/x.h5", cache, connections, &s->link, &s->end), 0);
 	reply_to(s, &first, 0);
 	ck_assert_int_eq(h5_io_open_remote(s->link, "", &s->io), 0);
 	take_all(s);
 	ck_assert_uint_eq(s->count, 1);
 	ck_assert_int_eq(s->log[0].what, H5_REMOTE_OPEN);
 	s->count = 0;
+}
+
+static void begin(struct scene *s, uint64_t size, size_t cache)
+{
+	begin_with(s, size, cache, 32);
 }
 
 static void end(struct scene *s)
@@ -212,6 +217,22 @@ START_TEST(reading_in_order_asks_once)
 }
 END_TEST
 
+/* Enough for all connections, and some that wait for one; more come with the replies. */
+START_TEST(each_connection_has_a_request)
+{
+	static const unsigned connections[] = {1, 32, H5_REMOTE_CONNECTIONS};
+
+	for (size_t i = 0; i < sizeof connections / sizeof *connections; i++) {
+		begin_with(&scene, 2000 * (uint64_t)MIB, 256 * MIB, connections[i]);
+		want_every(&scene, 2 * MIB, MIB, 512, 1000, H5_WANTED_SOON);
+		ck_assert_uint_eq(scene.count, connections[i] + 4);
+		want_every(&scene, 1100 * (uint64_t)MIB, MIB, 512, 500, H5_WANTED_NOW);
+		ck_assert_uint_eq(scene.count, connections[i] + 24);
+		end(&scene);
+	}
+}
+END_TEST
+
 /* ---- metadata ---- */
 
 START_TEST(metadata_bring_what_is_around_them)
@@ -324,6 +345,7 @@ END_TEST
 
 UNIT_MAIN("remote_plan", extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
 	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
-	  metadata_bring_what_is_around_them, less_is_around_metadata_if_that_is_much,
-	  metadata_far_apart_come_alone, metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
+	  each_connection_has_a_request, metadata_bring_what_is_around_them,
+	  less_is_around_metadata_if_that_is_much, metadata_far_apart_come_alone,
+	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
 	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
