@@ -27,7 +27,7 @@ enum {
 	WANTED_FIRST = 1 << 20,
 	WANTED_NEXT = 4 << 20,
 	WANTED_MOST = 160 << 20,
-	WANTED_TIMES = 8,
+	WANTED_TIMES = 32,
 	WANTED_STEPS = 8, /* of the window: so often it is filled up while the reader goes through it */
 };
 

@@ -223,6 +223,24 @@ class Together(Case):
                 self.assertLess(time.monotonic(), end, f"only {server.furthest()} bytes were asked for ahead")
                 time.sleep(.01)
 
+    def test_leaves_ahead(self):
+        """After one long read from the begin, 32 leaves of the index are asked for, which lie 2 MiB apart; and not all, nor many chunks."""
+        with h5py.File(self.file("served", "l.h5"), "w") as f:
+            f.create_dataset("d", data=numpy.zeros(120 * MIB, "u1"), chunks=(32 << 10,))
+        with self.serve() as server, Mount(server.url("l.h5")) as m, open(m.at("d"), "rb", buffering=0) as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+            os.pread(f.fileno(), 512 << 10, 0)
+            end = time.monotonic() + 10
+            while 28 not in (asked := self.leaves(server)):
+                self.assertLess(time.monotonic(), end, f"only the leaves {sorted(asked)} were asked for ahead")
+                time.sleep(.01)
+            self.assertFalse(asked & set(range(36, 56)), asked)
+            self.assertLess(server.count.bytes, 60 * MIB)
+
+    def leaves(self, server):
+        """The numbers of those that may be in what was asked for."""
+        return {int(r.range[6:].partition("-")[0]) // (2 * MIB) for r in list(server.requests) if r.range}
+
     def test_scattered_chunks(self):
         """Each index of chunks, with other data between the chunks."""
         rng = numpy.random.default_rng(2)
