@@ -140,15 +140,18 @@ class Xarray(ViewCase):
         """HDF5 leaves a dataset that was removed in the scale's list, as the address of whatever comes to lie there."""
         path = self.file("stale.h5")
         with h5py.File(path, "w") as f:
-            for name, n in ("scale", 4), ("short", 2), ("long", 6), ("stale", 9):
+            for name, n in ("scale", 4), ("short", 2), ("long", 6), ("other", 1), ("stale", 9), ("bare", 9):
                 f.create_dataset(name, data=numpy.arange(n), chunks=(2,), maxshape=(None,))
             f["scale"].make_scale("scale")
-            for name in "short", "long", "stale":
+            f["other"].make_scale("other")
+            for name in "short", "long", "stale", "bare":
                 f[name].dims[0].attach_scale(f["scale"])
-            del f["stale"].attrs["DIMENSION_LIST"]
+            for name in "stale", "bare":
+                del f[name].attrs["DIMENSION_LIST"]
+            f["stale"].dims[0].attach_scale(f["other"])
         with Mount(path) as m:
             found = xarray.open_zarr(m.at(".h5fs/zarr"))
-            self.assertEqual(dict(found.sizes), {"scale": 6, "phony_dim_9": 9})
+            self.assertEqual(dict(found.sizes), {"scale": 6, "other": 9, "phony_dim_9": 9})
             self.assertEqual(found.short.values.tolist(), [0, 1, 0, 0, 0, 0])
 
     def test_large_short_variable(self):
