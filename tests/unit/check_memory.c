@@ -393,6 +393,73 @@ START_TEST(nothing_is_left_of_a_failure)
 }
 END_TEST
 
+/* Changes of a mount for writing, as far as they succeed. */
+static void change_as_it_can(struct vfs_scene *scene, unsigned what)
+{
+	struct h5_node *root = h5_vfs_root(scene->vfs), *node;
+	struct h5_vfs_entry entry = {0};
+	struct h5_handle *handle;
+	uint64_t stale;
+	size_t written;
+
+	switch (what) {
+	case 0:
+		if (!h5_vfs_mkdir(scene->vfs, root, "made", &entry) && entry.node)
+			h5_vfs_forget(scene->vfs, entry.node, 1);
+		(void)h5_vfs_rename(scene->vfs, root, "made", root, "moved", 0);
+		break;
+	case 1:
+		(void)vfs_scene_set(scene, "several", "user.text", "other words");
+		(void)vfs_scene_set(scene, "few", "user.new", "[1,2,3]");
+		break;
+	case 2:
+		(void)h5_vfs_unlink(scene->vfs, root, "several");
+		(void)h5_vfs_unlink(scene->vfs, root, "appendable");
+		break;
+	default:
+		if (vfs_scene_find(scene, what == 3 ? "appendable" : "lines", &node))
+			return;
+		if (!h5_vfs_open_file(scene->vfs, node, O_WRONLY | (what == 3 ? 0 : O_TRUNC), &handle)) {
+			(void)h5_vfs_write(handle, 0, "1234\n", 5, H5_WRITE_APPEND, &written, &stale);
+			(void)h5_vfs_flush(handle);
+			h5_vfs_close_file(handle);
+		}
+		h5_vfs_forget(scene->vfs, node, 1);
+	}
+}
+
+static bool change_and_fail(const char *file, unsigned what, unsigned long n)
+{
+	struct vfs_scene scene;
+
+	vfs_scene_open(&scene, file);
+	allocations = 0;
+	failing = n;
+	change_as_it_can(&scene, what);
+	(void)h5_vfs_finish(scene.vfs);
+	failing = 0;
+	h5_vfs_close(scene.vfs);
+	h5_file_set_close(scene.set);
+	return allocations >= n;
+}
+
+START_TEST(nothing_is_left_of_a_failing_change)
+{
+	static const char *const files[] = {"read_faults/new.h5", "read_faults/old.h5"};
+	enum { CHANGES = 5 };
+
+	for (unsigned what = 0; what < CHANGES; what++) {
+		int64_t before;
+
+		(void)change_and_fail(files[_i], what, ULONG_MAX);
+		before = held;
+		for (unsigned long n = 1; change_and_fail(files[_i], what, n); n++)
+			ck_assert_msg(held == before, "%s, %u, %lu: %jd bytes", files[_i], what, n,
+				      (intmax_t)(held - before));
+	}
+}
+END_TEST
+
 START_TEST(costs_are_what_is_held)
 {
 	static const char *const files[] = {"read_faults/new.h5", "read_faults/old.h5"};
@@ -415,4 +482,5 @@ START_TEST(costs_are_what_is_held)
 }
 END_TEST
 
-UNIT_MAIN("memory", costs_are_what_is_held, nothing_is_left, nothing_is_left_of_a_failure)
+UNIT_MAIN_LOOPS("memory", {costs_are_what_is_held, 1}, {nothing_is_left, 1},
+		{nothing_is_left_of_a_failure, 1}, {nothing_is_left_of_a_failing_change, 2})
