@@ -205,7 +205,6 @@ static void plan_around(struct wanted *w)
 		}
 	}
 	w->margin = 0;
-	w->gap = GAP;
 	while (w->gap && size_of(*w) > most)
 		w->gap /= 2;
 }
