@@ -329,6 +329,30 @@ END_TEST
 
 /* ---- space ---- */
 
+/* Bytes that could not be written are not in the file for those who read it. */
+START_TEST(a_failed_write_does_not_move_the_end)
+{
+	enum { SIZE = 1 << 20 };
+	static const uint8_t bytes[SIZE];
+	struct fault_io fault = {.error = -EIO};
+	struct scratch s;
+	uint64_t address = 0;
+
+	scratch_init(&s, "header_edit_v2.h5");
+	scratch_wrap(&s, &fault);
+	scratch_open(&s);
+	SUCCEEDS(h5_tx_allocate(s.file, H5_ALLOCATE_RAW, SIZE, &address));
+	fault_io_arm(&fault, 1);
+	ck_assert_int_eq(h5_tx_write(s.file, address, bytes, SIZE), -EIO);
+	ck_assert(fault_io_disarm(&fault));
+	ck_assert_uint_le(h5_file_end(s.file), address);
+	SUCCEEDS(h5_tx_write(s.file, address, bytes, SIZE));
+	ck_assert_uint_eq(h5_file_end(s.file), address + SIZE);
+	scratch_release(&s);
+	fault_io_release(&fault);
+}
+END_TEST
+
 /* Space that is given up may be used again before the commit. If memory is short meanwhile, the journal must
  * not take the new block there for a part of the raw data as well. */
 START_TEST(given_up_without_memory)
@@ -364,4 +388,5 @@ START_TEST(given_up_without_memory)
 END_TEST
 
 UNIT_MAIN("effects of units of change", stages_stay, the_journal_follows, a_failed_sync_takes_all,
-	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, given_up_without_memory)
+	  caches_follow, blocks_are_written_meanwhile, indexes_are_as_they_were, given_up_without_memory,
+	  a_failed_write_does_not_move_the_end)
