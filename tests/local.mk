@@ -3,6 +3,7 @@ UNIT_TESTS = \
 	tests/unit/check_array \
 	tests/unit/check_attribute \
 	tests/unit/check_attribute_write \
+	tests/unit/check_bad_structures \
 	tests/unit/check_base \
 	tests/unit/check_btree \
 	tests/unit/check_btree1_write \
@@ -165,6 +166,7 @@ strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wr
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
 tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)
 tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_lru_get
+tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vfs_scene)
 tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(vfs_scene)
 tests_unit_check_changed_files_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags) $(fault_call_flags) $(strict_lock_flags)
 tests_unit_check_datatype_encode_SOURCES = tests/unit/check_datatype_encode.c $(fault_alloc) $(scratch)
@@ -372,6 +374,7 @@ run-test:
 
 # Each script writes files named after itself: PYTHON script OUTPUT_FOLDER.
 FIXTURES = \
+	tests/fixtures/bad_structures.py \
 	tests/fixtures/btree1_write.py \
 	tests/fixtures/btree2_write.py \
 	tests/fixtures/chunk_index.py \
