@@ -140,7 +140,8 @@ tests_unit_check_disk_cache_SOURCES = tests/unit/check_disk_cache.c tests/lib/fa
 tests_unit_check_dense_write_SOURCES = tests/unit/check_dense_write.c $(dense_model)
 journal_scene = tests/lib/journal_scene.c tests/lib/journal_scene.h $(scratch)
 tests_unit_check_journal_SOURCES = tests/unit/check_journal.c $(journal_scene)
-tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene)
+tests_unit_check_recovery_SOURCES = tests/unit/check_recovery.c $(journal_scene) $(fault_alloc)
+tests_unit_check_recovery_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags)
 tests_unit_crash_replay_SOURCES = \
 	tests/lib/crash_image.c \
 	tests/lib/crash_image.h \

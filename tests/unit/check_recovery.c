@@ -1,4 +1,5 @@
 #include "base/writer.h"
+#include "fault_alloc.h"
 #include "fault_io.h"
 #include "journal_scene.h"
 
@@ -496,6 +497,46 @@ START_TEST(order_of_recovery)
 }
 END_TEST
 
+/* Each allocation fails once: the file and its journal stay for the next attempt, or all is replayed. */
+START_TEST(memory_is_short)
+{
+	static uint8_t data[1 << 16];
+	struct h5_recovered recovered;
+	unsigned failed = 0;
+	bool fired = true;
+	size_t used;
+
+	scene_usual_record();
+	scene_write_journal(false);
+	used = load_journal(data, sizeof data);
+	scene_crash();
+	for (unsigned long n = 1; fired; n++) {
+		struct h5_io *io, *overlay;
+		int rc;
+
+		scene_put("a.h5", scene.before, SCENE_SIZE);
+		scene_put(SCENE_JOURNAL, data, used);
+		io = scene_open(true);
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_journal_recover(&scene.place, io, true, &overlay, &recovered);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		h5_io_close(overlay ? overlay : io);
+		ck_assert_msg(rc ? fired && rc == -ENOMEM : recovered.what == H5_RECOVERY_REPLAYED,
+			      "%lu: %d, %d", n, rc, (int)recovered.what);
+		failed += rc != 0;
+		if (rc) {
+			ck_assert(scene_exists(SCENE_JOURNAL));
+			ck_assert_int_eq(scene_recover(true, &recovered), 0);
+			ck_assert_int_eq(recovered.what, H5_RECOVERY_REPLAYED);
+		}
+		scene_check_file(scene.after);
+	}
+	ck_assert_uint_gt(failed, 2);
+}
+END_TEST
+
 SCENE_MAIN("recovery", torn, every_byte_flipped, from_a_later_version_or_no_journal,
 	   replayed_from_every_state, progress, overlay_reads, foreign_writes, cut_file, forged_records,
-	   somebody_elses, held, failing_replay, order_of_recovery)
+	   somebody_elses, held, failing_replay, order_of_recovery, memory_is_short)
