@@ -537,6 +537,33 @@ START_TEST(memory_is_short)
 }
 END_TEST
 
+/* A commit without its journal would be one that a crash can cut in half. */
+START_TEST(memory_is_short_for_the_journal)
+{
+	unsigned failed = 0;
+	bool fired = true;
+
+	scene_usual_record();
+	scene_write_journal(false);
+	for (unsigned long n = 1; fired; n++) {
+		int rc;
+
+		fault_alloc_arm(n);
+		fault_alloc_count(true);
+		rc = h5_journal_write(scene.journal, &scene.record);
+		fault_alloc_count(false);
+		fired = fault_alloc_disarm();
+		ck_assert_int_eq(rc, fired ? -ENOMEM : 0);
+		failed += fired;
+	}
+	ck_assert_uint_gt(failed, 0);
+	scene_crash();
+	scene_expect(H5_RECOVERY_REPLAYED);
+	scene_check_file(scene.after);
+}
+END_TEST
+
 SCENE_MAIN("recovery", torn, every_byte_flipped, from_a_later_version_or_no_journal,
 	   replayed_from_every_state, progress, overlay_reads, foreign_writes, cut_file, forged_records,
-	   somebody_elses, held, failing_replay, order_of_recovery, memory_is_short)
+	   somebody_elses, held, failing_replay, order_of_recovery, memory_is_short,
+	   memory_is_short_for_the_journal)
