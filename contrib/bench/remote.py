@@ -59,8 +59,8 @@ CONTENTS = {}  # of the file that was served last: reading it is no part of what
 
 
 @contextlib.contextmanager
-def served(path, friendly=False):
-    with ObjectServer(os.path.dirname(path), delay=DELAY, rate=RATE, friendly=friendly) as server:
+def served(path, friendly=False, slow=1):
+    with ObjectServer(os.path.dirname(path), delay=DELAY * slow, rate=RATE / slow, friendly=friendly) as server:
         if path not in CONTENTS:
             CONTENTS.clear()
         server.contents = CONTENTS
@@ -87,9 +87,9 @@ class Limits:
                 raise AssertionError(f"{text}: more than {most}")
 
 
-def cold(bench, path, limits, work, options=""):
+def cold(bench, path, limits, work, options="", slow=1):
     """Seconds of mounting and working, by a new mount on a server that nobody has asked yet."""
-    with served(path) as (server, url):
+    with served(path, slow=slow) as (server, url):
         start = time.perf_counter()
         with mounted(bench, url, options) as m:
             work(m)
@@ -172,8 +172,9 @@ def middle(name):
     return measure
 
 
-def whole(name, dataset, most_requests=None):
-    """All of a dataset, against curl with the same extents."""
+def whole(name, dataset, most_requests=None, options="", slow=1):
+    """All of a dataset, against curl with the same extents. slow: how many times as slow the server is in all; if it is, processors are no
+    limit for anybody, and what waits for what can be seen on a machine that has other things to do."""
     def measure(bench):
         path = bench.data.file(name)
         with h5py.File(path) as f:
@@ -187,15 +188,17 @@ def whole(name, dataset, most_requests=None):
                 extents = [(at, min(at + PIECE, begin + size)) for at in range(begin, begin + size, PIECE)]
 
         def by_curl():
-            with served(path) as (_, url):
+            with served(path, slow=slow) as (_, url):
                 return size / curl(url, extents)
 
         def in_mount():
             limits = Limits(most_requests, bytes=1.3 * stored + (8 << 20))
-            return size / cold(bench, path, limits, lambda m: run("cat", m.at(dataset), stdout=subprocess.DEVNULL))
+            return size / cold(bench, path, limits, lambda m: run("cat", m.at(dataset), stdout=subprocess.DEVNULL), options, slow)
 
-        return bench.interleave({"h5fs": in_mount, "libhdf5": lambda: size / in_h5py(bench, path, "remote", "fsspec", dataset),
-                                 "limit": by_curl})
+        sides = {"h5fs": in_mount, "limit": by_curl}
+        if slow == 1:
+            sides["libhdf5"] = lambda: size / in_h5py(bench, path, "remote", "fsspec", dataset)
+        return bench.interleave(sides)
     return measure
 
 
