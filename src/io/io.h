@@ -45,9 +45,10 @@ struct h5_io_ops {
 	int (*readv)(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
 		     size_t *got);
 	/* These ranges, by ascending offset, will be read: the io may begin to bring them. It does what it
-	 * can, and tells of no failure. True: this makes reads faster; also asked with no ranges. NULL: it
-	 * does not. */
-	bool (*want)(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when);
+	 * can, and tells of no failure. Returns how many bytes it is good for that one reader in order wants
+	 * before it reads them; also asked with no ranges. NULL, 0: none. */
+	uint64_t (*want)(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
+			 enum h5_wanted when);
 	int (*stat)(struct h5_io *io, struct h5_io_stat *st);
 	/* All n bytes; the file grows if they reach beyond its end. -ENOSPC, -EDQUOT, -EFBIG, -EIO with
 	 * detail. NULL, like `resize` and `sync`, if the bytes are only for reading. */
@@ -99,10 +100,10 @@ static inline int h5_io_read(struct h5_io *io, uint64_t offset, void *buf, size_
 	return rc || got == n ? rc : h5_io_fail_short(offset, n);
 }
 
-static inline bool h5_io_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
-			      enum h5_wanted when)
+static inline uint64_t h5_io_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
+				  enum h5_wanted when)
 {
-	return io->ops->want && io->ops->want(io, ranges, count, when);
+	return io->ops->want ? io->ops->want(io, ranges, count, when) : 0;
 }
 
 static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)

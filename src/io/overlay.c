@@ -123,7 +123,8 @@ int h5_overlay_readv(struct h5_io *io, uint64_t offset, const struct iovec *buff
 	return 0;
 }
 
-bool h5_overlay_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when)
+uint64_t h5_overlay_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
+			 enum h5_wanted when)
 {
 	return h5_io_want(((struct h5_overlay *)io)->beneath, ranges, count, when);
 }

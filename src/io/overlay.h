@@ -48,7 +48,8 @@ struct h5_overlay {
 int h5_overlay_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, size_t *got);
 int h5_overlay_readv(struct h5_io *io, uint64_t offset, const struct iovec *buffers, unsigned count,
 		     size_t *got);
-bool h5_overlay_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when);
+uint64_t h5_overlay_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
+			 enum h5_wanted when);
 int h5_overlay_stat(struct h5_io *io, struct h5_io_stat *st);
 int h5_overlay_unlock(struct h5_io *io);
 /* Closes the io beneath, and forgets the patches. */

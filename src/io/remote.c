@@ -120,7 +120,8 @@ static int remote_read(struct h5_io *io, uint64_t offset, void *buf, size_t n, s
 
 /* ---- */
 
-static bool remote_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count, enum h5_wanted when)
+static uint64_t remote_want(struct h5_io *io, const struct h5_io_range *ranges, size_t count,
+			    enum h5_wanted when)
 {
 	struct remote *f = (struct remote *)io;
 
@@ -128,7 +129,7 @@ static bool remote_want(struct h5_io *io, const struct h5_io_range *ranges, size
 	if (count && f->size && !f->link->stale[f->file])
 		h5_remote_announce(f->link, f->file, ranges, count, when);
 	unlock(f->link);
-	return true;
+	return h5_remote_window(f->link);
 }
 
 static int remote_stat(struct h5_io *io, struct h5_io_stat *st)

@@ -7,14 +7,19 @@ enum {
 	SMALL_READ = 32 << 10,
 	BLOCK_CELLS = BLOCK / H5_REMOTE_CELL,
 	AT_ONCE = 16,		 /* parts of a long span that somebody waits for */
-	AHEAD = 4,		 /* and of one that is read soon, beside others */
 	GAP = 256 << 10,	 /* ranges with fewer bytes between them are asked for together */
 	AROUND_PART = 4 << 20,	 /* bytes of a request for blocks of metadata, at most */
 	AROUND_MOST = 32 << 20,	 /* bytes that are brought at once of what lies around metadata */
 	MARGIN_MOST = 512 << 10, /* bytes of these on each side */
 	MARGIN_LEAST = 128 << 10,
+	AHEAD = 4, /* parts, at least, of a long one that is read soon, beside others */
+	/* A reader in order announces its window in so many steps: each is cut into parts for as large a
+	 * share of the connections. */
+	STEPS = 8,
 	CACHE_SHARE = 2,     /* of the cells for what a reader waits for */
 	ANNOUNCED_SHARE = 4, /* of the cells are never for what was announced */
+	WINDOW_SHARE = 5,    /* of WINDOW_SHARE_OF of the cells are for what one reader in order will read */
+	WINDOW_SHARE_OF = 8,
 	/* Requests that may be under way before one is sent for what is read soon, or at once, more than
 	 * there are connections: the rest is for those who wait. */
 	SOON_MORE = 4,
@@ -222,12 +227,13 @@ static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
 			enum h5_wanted when)
 {
-	struct wanted wanted = {.r = r,
-				.ranges = ranges,
-				.count = count,
-				.file = file,
-				.gap = GAP,
-				.pieces = when == H5_WANTED_SOON ? AHEAD : AT_ONCE};
+	struct wanted wanted = {
+		.r = r,
+		.ranges = ranges,
+		.count = count,
+		.file = file,
+		.gap = GAP,
+		.pieces = when == H5_WANTED_SOON ? (unsigned)h5_max(r->connections / STEPS, AHEAD) : AT_ONCE};
 	struct h5_remote_span span;
 	int rc = 0;
 
@@ -241,6 +247,11 @@ void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_r
 			announce(r, &span);
 	}
 	h5_remote_feed(r);
+}
+
+uint64_t h5_remote_window(const struct h5_remote *r)
+{
+	return (uint64_t)r->cells.count * H5_REMOTE_CELL / WINDOW_SHARE_OF * WINDOW_SHARE;
 }
 
 void h5_remote_feed(struct h5_remote *r)

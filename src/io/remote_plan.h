@@ -12,6 +12,8 @@ int h5_remote_fetch(struct h5_remote *r, uint32_t file, uint64_t offset, uint64_
  * asked for as far as that is possible now. */
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
 			enum h5_wanted when);
+/* How many bytes one reader in order may announce before it reads them. */
+uint64_t h5_remote_window(const struct h5_remote *r);
 /* Asks for as much of what was announced as may be under way. To be called when replies may have come. */
 void h5_remote_feed(struct h5_remote *r);
 

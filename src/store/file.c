@@ -361,9 +361,14 @@ int h5_file_readv(struct h5_file *file, uint64_t address, const struct iovec *bu
 	return 0;
 }
 
-bool h5_file_is_far(const struct h5_file *file)
+uint64_t h5_file_window(const struct h5_file *file)
 {
 	return h5_io_want(file->io, NULL, 0, H5_WANTED_SOON);
+}
+
+bool h5_file_is_far(const struct h5_file *file)
+{
+	return h5_file_window(file);
 }
 
 void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, enum h5_wanted when)

@@ -84,6 +84,8 @@ size_t h5_file_pending(const struct h5_file *file, uint64_t address);
 void h5_file_want(struct h5_file *file, struct h5_io_range *ranges, size_t count, enum h5_wanted when);
 /* True: the file is far away, so h5_file_want() is worth the work. */
 bool h5_file_is_far(const struct h5_file *file);
+/* Bytes that one reader in order may want at once; 0: the file is not far away. */
+uint64_t h5_file_window(const struct h5_file *file);
 
 /* A reader with this file's sizes over a block that was read from `address`. */
 struct h5_reader h5_file_reader(const struct h5_file *file, const void *data, size_t n, uint64_t address);

@@ -22,11 +22,10 @@ enum {
 	IN_ORDER = 4 << 20, /* most bytes between two reads that count as in order */
 	LATE = 16, /* reads behind the front, one after another, that may still be of the same reader */
 	READS = 2, /* number of reads in order after which chunks are decoded ahead */
-	/* Bytes that are asked for ahead of a reader of a file that is far away: after the first read, after
-	 * some, and at most; and how many times as much as was read. */
+	/* Bytes that are asked for ahead of a reader of a file that is far away: after the first read, and
+	 * after some; and how many times as much as was read. */
 	WANTED_FIRST = 1 << 20,
 	WANTED_NEXT = 4 << 20,
-	WANTED_MOST = 160 << 20,
 	WANTED_TIMES = 32,
 	WANTED_STEPS = 8, /* of the window: so often it is filled up while the reader goes through it */
 };
@@ -219,12 +218,12 @@ static void raise(atomic_uint_fast64_t *to, uint64_t value)
 }
 
 /* Asks for what comes next of a file that is far away. The window grows with what was read, so a server is
- * kept busy for as long as it takes to answer. */
-static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset)
+ * kept busy for as long as it takes to answer, up to `most` bytes. */
+static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t most)
 {
 	uint64_t read_to = h->read_to, read = read_to - h5_min(read_to, h->begin);
 	uint64_t least = h->in_order < READS ? WANTED_FIRST : WANTED_NEXT;
-	uint64_t window = h5_min(h5_max(WANTED_TIMES * read, least), WANTED_MOST);
+	uint64_t window = h5_min(h5_max(WANTED_TIMES * read, least), most);
 	uint_fast64_t wanted = h->wanted;
 	uint64_t from = h5_max(read_to, wanted), to = h5_min(dataset->size, read_to + window);
 
@@ -249,7 +248,7 @@ static bool is_elsewhere(struct h5_handle *h, uint64_t offset)
  * nothing is decoded ahead, since the background holds no lock. */
 static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t offset, size_t n)
 {
-	uint64_t read_to = h->read_to, window, from, to;
+	uint64_t read_to = h->read_to, far = h5_file_window(dataset->file), window, from, to;
 	uint_fast64_t ahead = h->ahead;
 
 	if (h->vfs->options.writable)
@@ -263,8 +262,8 @@ static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, ui
 	raise(&h->read_to, offset + n);
 	if (offset + n > read_to)
 		h->late = 0;
-	if (h5_file_is_far(dataset->file) && (h->in_order || !offset))
-		want_ahead(h, dataset);
+	if (far && (h->in_order || !offset))
+		want_ahead(h, dataset, far);
 	if (h->in_order < READS) {
 		h->in_order++;
 		return;

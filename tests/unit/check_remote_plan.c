@@ -233,6 +233,28 @@ START_TEST(each_connection_has_a_request)
 }
 END_TEST
 
+/* The larger the cache, the more comes ahead; it comes in so many parts that all connections have one. */
+START_TEST(a_window_is_for_all_connections)
+{
+	static const struct {
+		unsigned connections;
+		size_t parts;
+	} cases[] = {{1, 4}, {32, 4}, {64, 8}};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		begin_with(&scene, 2000 * (uint64_t)MIB, 256 * MIB, cases[i].connections);
+		ck_assert_uint_eq(h5_io_want(scene.io, NULL, 0, H5_WANTED_SOON), 160 * MIB);
+		want_every(&scene, 100 * MIB, MIB, 32 * MIB, 1, H5_WANTED_SOON);
+		ck_assert_uint_eq(scene.count, cases[i].parts);
+		ck_assert_uint_eq(bytes_of(&scene), 32 * MIB);
+		end(&scene);
+	}
+	begin(&scene, 2000 * (uint64_t)MIB, 512 * (size_t)MIB);
+	ck_assert_uint_eq(h5_io_want(scene.io, NULL, 0, H5_WANTED_SOON), 320 * MIB);
+	end(&scene);
+}
+END_TEST
+
 /* ---- metadata ---- */
 
 START_TEST(metadata_bring_what_is_around_them)
@@ -345,7 +367,7 @@ END_TEST
 
 UNIT_MAIN("remote_plan", extents_are_joined_over_small_gaps, long_extents_are_cut_without_small_rests,
 	  small_reads_bring_their_block_and_large_ones_themselves, reading_in_order_asks_once,
-	  each_connection_has_a_request, metadata_bring_what_is_around_them,
+	  each_connection_has_a_request, a_window_is_for_all_connections, metadata_bring_what_is_around_them,
 	  less_is_around_metadata_if_that_is_much, metadata_far_apart_come_alone,
 	  metadata_that_lie_loosely_are_joined_as_far_as_that_is_little,
 	  cells_that_were_read_in_order_are_used_again, a_file_that_has_changed_is_asked_for_no_more)
