@@ -387,6 +387,8 @@ ROWS = [
         "libhdf5: h5py over fsspec; limit: curl --parallel"),
     Row("remote-contiguous-slow", "- a server ten times as slow", "MB/s", remote.whole("remote_contiguous.h5", "data", slow=10), ("limit", 0.9),
         "limit: curl --parallel"),
+    Row("remote-contiguous-slow-64", "- by 64 connections, cache of 512 MiB; curl has 32", "MB/s",
+        remote.whole("remote_contiguous.h5", "data", options="remote_connections=64,remote_cache=512M", slow=10), (), "limit: curl --parallel"),
     Row("remote-again", "URL: again, from the disk cache; one request", "ms", remote.again),
     Row("memory", "peak memory, budgets + 64 MiB", "MiB", memory, ("limit", 1.0), "limit: what it may take"),
 ]
