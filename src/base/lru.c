@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define HASH_NONFATAL_OOM	       1
 #define HASH_FUNCTION(key, size, hash) ((hash) = hash_key(key))
@@ -65,6 +66,7 @@ struct h5_lru {
 	pthread_cond_t loaded;
 	pthread_cond_t room;
 	struct slot *table;
+	struct slot *spare; /* of the last address that was forgotten, for the next one; NULL: none */
 	struct h5_lru_entry *idle; /* entries without references */
 	size_t budget, reserved;
 	size_t pressed;		   /* bytes of the budget that requests use */
@@ -94,6 +96,24 @@ static struct slot *find_slot(struct h5_lru *lru, uint64_t owner, uint64_t addre
 	return slot;
 }
 
+/* All zero; NULL: no memory. */
+static struct slot *new_slot(struct h5_lru *lru)
+{
+	struct slot *slot = lru->spare;
+
+	if (!slot)
+		return h5_zalloc(sizeof *slot);
+	lru->spare = NULL;
+	memset(slot, 0, sizeof *slot);
+	return slot;
+}
+
+static void free_slot(struct h5_lru *lru, struct slot *slot)
+{
+	free(lru->spare);
+	lru->spare = slot;
+}
+
 /* The slot, which is made if there is none; NULL: no memory. */
 static struct slot *make_slot(struct h5_lru *lru, uint64_t owner, uint64_t address)
 {
@@ -101,14 +121,14 @@ static struct slot *make_slot(struct h5_lru *lru, uint64_t owner, uint64_t addre
 
 	if (slot)
 		return slot;
-	slot = h5_zalloc(sizeof *slot);
+	slot = new_slot(lru);
 	if (!slot)
 		return NULL;
 	slot->key.owner = owner;
 	slot->key.address = address;
 	HASH_ADD(hh, lru->table, key, sizeof slot->key, slot);
 	if (!slot->hh.tbl) {
-		free(slot);
+		free_slot(lru, slot);
 		return NULL;
 	}
 	return slot;
@@ -125,7 +145,7 @@ static void unlink_entry(struct h5_lru *lru, struct h5_lru_entry *e)
 	if (slot->entries)
 		return;
 	HASH_DEL(lru->table, slot);
-	free(slot);
+	free_slot(lru, slot);
 }
 
 /* Takes an idle entry out of the cache; the caller releases it. */
@@ -189,6 +209,7 @@ void h5_lru_close(struct h5_lru *lru)
 	pthread_cond_destroy(&lru->room);
 	pthread_cond_destroy(&lru->loaded);
 	pthread_mutex_destroy(&lru->lock);
+	free(lru->spare);
 	free(lru);
 }
 
@@ -381,19 +402,21 @@ static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
 
 void h5_lru_add(struct h5_lru *lru, const struct h5_lru_key *key, void *value, size_t cost)
 {
-	struct h5_lru_entry *e;
+	struct h5_lru_entry *e, *dead = NULL;
 
 	pthread_mutex_lock(&lru->lock);
 	assert(!find(lru, key));
 	e = insert(lru, key);
 	if (e) {
 		e->loading = false;
+		e->references = 0;
 		fill(lru, e, value, cost);
+		DL_PREPEND(lru->idle, e);
+		dead = evict(lru, lru->budget, true);
 	}
 	pthread_mutex_unlock(&lru->lock);
-	if (e)
-		put(lru, e, false);
-	else
+	release_all(dead);
+	if (!e)
 		key->kind->release(value);
 }
 
