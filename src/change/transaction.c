@@ -170,15 +170,14 @@ void h5_tx_uncover(struct h5_file *file, uint64_t address, uint64_t n)
 	h5_extents_drop(&tx->raw, address, n);
 }
 
-int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)
+/* The bytes of a block that is new. */
+static int put(struct h5_file *file, uint64_t address, const void *data, size_t n)
 {
 	struct h5_tx *tx;
 	int rc = h5_tx_of(file, &tx);
 
 	if (!rc)
 		rc = check_inside(tx, address, n);
-	if (!rc && !h5_tx_is_new(file, address))
-		rc = h5_fail(-EUCLEAN, address, "metadata would be written over what is committed");
 	if (!rc && tx->held > HELD_MAX)
 		rc = h5_tx_flush(tx);
 	if (!rc)
@@ -190,12 +189,23 @@ int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n
 	return rc;
 }
 
+int h5_tx_put(struct h5_file *file, uint64_t address, const void *data, size_t n)
+{
+	if (h5_tx_is_writable(file) && !h5_tx_is_new(file, address))
+		return h5_fail(-EUCLEAN, address, "metadata would be written over what is committed");
+	return put(file, address, data, n);
+}
+
+static bool is_one_cell(const struct h5_file *file, uint64_t address, size_t n)
+{
+	uint64_t at = h5_tx_find(file)->space.base + address;
+
+	return at / H5_CELL == (at + n - 1) / H5_CELL;
+}
+
 bool h5_tx_is_safe(const struct h5_file *file, uint64_t address, size_t n)
 {
-	const struct h5_tx *tx = h5_tx_find(file);
-	uint64_t at = tx->space.base + address;
-
-	return h5_tx_is_new(file, address) || at / H5_CELL == (at + n - 1) / H5_CELL;
+	return is_one_cell(file, address, n) || h5_tx_is_new(file, address);
 }
 
 bool h5_tx_is_changed(const struct h5_file *file, uint64_t address, size_t n)
@@ -218,16 +228,14 @@ int h5_tx_read_committed(struct h5_file *file, uint64_t address, void *data, siz
 	return h5_io_read(h5_tx_medium(tx), tx->space.base + address, data, n);
 }
 
-int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage)
+/* The bytes of a block that is not. */
+static int patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage)
 {
 	struct h5_tx *tx;
 	int rc = h5_tx_of(file, &tx);
 
-	if (rc)
-		return rc;
-	if (h5_tx_is_new(file, address))
-		return h5_tx_put(file, address, data, n);
-	rc = check_inside(tx, address, n);
+	if (!rc)
+		rc = check_inside(tx, address, n);
 	if (!rc)
 		rc = h5_tx_add_patch(tx, address, data, n, stage, false);
 	if (!rc)
@@ -235,25 +243,20 @@ int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t
 	return rc;
 }
 
-int h5_tx_store(struct h5_file *file, uint64_t *address, const void *data, size_t n, unsigned stage)
+int h5_tx_patch(struct h5_file *file, uint64_t address, const void *data, size_t n, unsigned stage)
 {
-	/* Invariant 1: only cells in place. */
-	if (*address != H5_UNDEF && h5_tx_is_safe(file, *address, n))
-		return h5_tx_patch(file, *address, data, n, stage);
-	return h5_tx_shadow(file, address, data, n);
+	return h5_tx_is_new(file, address) ? put(file, address, data, n)
+					   : patch(file, address, data, n, stage);
 }
 
-int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size_t n)
+static int move(struct h5_file *file, uint64_t *address, const void *data, size_t n)
 {
-	uint64_t old = *address, new = old;
-	int rc = 0;
+	uint64_t old = *address, new;
+	int rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, n, &new);
 
-	if (old != H5_UNDEF && h5_tx_is_new(file, old))
-		return h5_tx_put(file, old, data, n);
-	rc = h5_tx_allocate(file, H5_ALLOCATE_METADATA, n, &new);
 	if (rc)
 		return rc;
-	rc = h5_tx_put(file, new, data, n);
+	rc = put(file, new, data, n);
 	if (rc) {
 		h5_tx_free(file, new, n);
 		return rc;
@@ -262,6 +265,23 @@ int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size
 		h5_tx_free(file, old, n);
 	*address = new;
 	return 0;
+}
+
+int h5_tx_shadow(struct h5_file *file, uint64_t *address, const void *data, size_t n)
+{
+	if (*address != H5_UNDEF && h5_tx_is_new(file, *address))
+		return put(file, *address, data, n);
+	return move(file, address, data, n);
+}
+
+int h5_tx_store(struct h5_file *file, uint64_t *address, const void *data, size_t n, unsigned stage)
+{
+	if (*address != H5_UNDEF && h5_tx_is_new(file, *address))
+		return put(file, *address, data, n);
+	/* Invariant 1: only cells in place. */
+	if (*address != H5_UNDEF && is_one_cell(file, *address, n))
+		return patch(file, *address, data, n, stage);
+	return move(file, address, data, n);
 }
 
 int h5_tx_touch(struct h5_file *file, uint64_t object_header)
