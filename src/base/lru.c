@@ -66,7 +66,7 @@ struct h5_lru {
 	pthread_cond_t loaded;
 	pthread_cond_t room;
 	struct slot *table;
-	struct slot *spare; /* of the last address that was forgotten, for the next one; NULL: none */
+	struct slot *spare;	   /* of the last address that was forgotten, for the next one; NULL: none */
 	struct h5_lru_entry *idle; /* entries without references */
 	size_t budget, reserved;
 	size_t pressed;		   /* bytes of the budget that requests use */

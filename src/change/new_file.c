@@ -52,11 +52,8 @@ static int encode_extension(struct h5_writer *w)
 /* The root group takes all that is left; the room in it is for links. */
 static int encode_root(struct h5_writer *w, uint32_t time)
 {
-	const struct h5_named_info info = {.tracks_order = true,
-					   .indexes_order = true,
-					   .heap = H5_UNDEF,
-					   .name_index = H5_UNDEF,
-					   .order_index = H5_UNDEF};
+	const struct h5_named_info info = {
+		.tracks_order = true, .heap = H5_UNDEF, .name_index = H5_UNDEF, .order_index = H5_UNDEF};
 	uint8_t links[H5_NAMED_INFO_MAX], group[H5_GROUP_INFO_MAX];
 	struct h5_writer to_links = h5_writer_init(links, sizeof links, 8, 8);
 	struct h5_writer to_group = h5_writer_init(group, sizeof group, 8, 8);

@@ -7,6 +7,7 @@ import struct
 import subprocess
 
 import h5py
+import netCDF4
 
 import judges
 from mountlib import H5FS, Mount, MountCase, main, read, refusal, write
@@ -56,6 +57,22 @@ class Create(MountCase):
                 with Mount(path, options="order=creation") as m:
                     self.assertEqual(os.listdir(m.path), ["zebra", "ant", "mouse"])
                 self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
+
+    def test_groups_know_the_order_of_their_links(self):
+        """In dense storage, too, and without an index by it. netCDF's library writes only into such groups."""
+        path, names = self.file("order.h5"), [f"v{i * 37 % 30:02}" for i in range(30)]
+        with Mount(path, options="create") as m:
+            os.mkdir(m.at("g"))
+            for name in names:
+                write(m.at(f"g/{name}"), b"bytes")
+        with netCDF4.Dataset(path, "a") as f:
+            self.assertEqual(list(f["g"].variables), names)
+            f["g"].createDimension("t", 2)
+            f["g"].createVariable("added", "f4", ("t",))[:] = [1, 2]
+        with Mount(path, options="order=creation") as m:
+            self.assertEqual([name for name in os.listdir(m.at("g")) if name in names + ["added"]], names + ["added"])
+            self.assertEqual(read(m.at("g/added")), struct.pack("<2f", 1, 2))
+        self.assertEqual(subprocess.run([H5FS, "--check", path], capture_output=True, check=False).returncode, 0)
 
     def test_a_file_that_is_there_is_mounted(self):
         path = self.file("there.h5")
