@@ -14,6 +14,7 @@ libh5fs_a_SOURCES += \
 	src/base/escape.h \
 	src/base/extents.c \
 	src/base/extents.h \
+	src/base/hash_table.h \
 	src/base/interrupt.c \
 	src/base/interrupt.h \
 	src/base/json_read.c \

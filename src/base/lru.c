@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM	       1
-#define HASH_FUNCTION(key, size, hash) ((hash) = hash_key(key))
-#include <uthash.h>
 #include <utlist.h>
+
+#define HASH_FUNCTION(key, size, hash) ((hash) = hash_key(key))
+#include "base/hash_table.h"
 
 struct slot_key {
 	uint64_t owner, address;

@@ -1,10 +1,9 @@
 #include "base/seen.h"
 
+#include "base/hash_table.h"
+
 #include <errno.h>
 #include <stdlib.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 struct h5_seen_number {
 	uint64_t number;

@@ -215,6 +215,7 @@ static void tx_end(struct h5_tx *tx)
 	h5_extents_release(&tx->objects);
 	h5_tx_forget_hashes(tx);
 	free(tx->hashed);
+	free(tx->unit.notes);
 }
 
 static void tx_close(struct h5_io *io)

@@ -20,6 +20,8 @@ enum note_kind {
 	NOTE_FORGOTTEN, /* all values decoded at the address; n is not used */
 };
 
+enum { NOTES_KEPT = 256 }; /* room for so many of them is kept for the next unit */
+
 struct h5_tx_note {
 	enum note_kind kind;
 	uint64_t address, n;
@@ -526,9 +528,14 @@ static void unit_release(struct h5_tx_unit *unit)
 		next = saved->next;
 		free(saved);
 	}
-	free(unit->notes);
 	h5_extents_release(&unit->allocated);
-	*unit = (struct h5_tx_unit){.number = unit->number};
+	if (unit->note_capacity > NOTES_KEPT) {
+		free(unit->notes);
+		*unit = (struct h5_tx_unit){.number = unit->number};
+	} else {
+		*unit = (struct h5_tx_unit){
+			.number = unit->number, .notes = unit->notes, .note_capacity = unit->note_capacity};
+	}
 }
 
 int h5_unit_end(struct h5_file *file, int rc)

@@ -35,7 +35,7 @@ struct h5_tx_unit {
 	unsigned latest;	     /* stage of what it changes, at most; 0: any */
 	struct h5_tx_patch *aside;   /* patches from before the unit that it has replaced */
 	struct h5_extents allocated; /* by the unit */
-	struct h5_tx_note *notes;    /* owned; space given up, addresses forgotten */
+	struct h5_tx_note *notes;    /* owned, kept for the next unit; space given up, addresses forgotten */
 	size_t note_count, note_capacity;
 	struct h5_tx_saved *saved; /* owned; of h5_unit_save(), the last one first */
 };

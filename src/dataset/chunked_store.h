@@ -2,11 +2,9 @@
 #ifndef H5_DATASET_CHUNKED_STORE_H
 #define H5_DATASET_CHUNKED_STORE_H
 
+#include "base/hash_table.h"
 #include "dataset/boxes.h"
 #include "dataset/writing.h"
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum { H5_CHUNK_RUN_MAX = 512 };
 

@@ -1,13 +1,11 @@
 #include "object/heap_set.h"
 
 #include "base/error.h"
+#include "base/hash_table.h"
 #include "format/global_heap.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum {
 	BITS_LEAST = 256,

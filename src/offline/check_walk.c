@@ -1,11 +1,9 @@
 #include "base/buf.h"
+#include "base/hash_table.h"
 #include "offline/check_private.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum { PATH_MOST = 1 << 16 }; /* bytes of a path; a longer one is cut */
 

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/hash_table.h"
 #include "offline/progress.h"
 #include "offline/stop.h"
 #include "offline/target.h"
@@ -15,9 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum {
 	PIECE = 1 << 20, /* bytes that are read at once */

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/hash_table.h"
 #include "object/json.h"
 #include "offline/walk.h"
 #include "vfs/vfs.h"
@@ -11,9 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 enum {
 	VALUE_MOST = 1 << 20,

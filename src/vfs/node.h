@@ -2,6 +2,7 @@
 #ifndef H5_VFS_NODE_H
 #define H5_VFS_NODE_H
 
+#include "base/hash_table.h"
 #include "object/group.h"
 #include "vfs/vfs.h"
 #include "view/view.h"
@@ -9,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <utlist.h>
 
 enum h5_node_kind {
