@@ -130,7 +130,7 @@ void __wrap_free(void *p)
 
 /* ---- loads: so are those of the caches ---- */
 
-static int64_t nested;				   /* bytes that loads inside of the present one have left */
+static int64_t nested; /* bytes that other values, and the cache itself, hold since the present load began */
 static const struct h5_lru_kind *kinds[KINDS_MAX]; /* that were loaded */
 static unsigned kinds_count;
 
@@ -183,20 +183,64 @@ static int load_measured(void *arg, void **value, size_t *cost)
 	return rc;
 }
 
-int __real_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+typedef int get_value(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 		      struct h5_lru_entry **entry);
-int __wrap_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
-		      struct h5_lru_entry **entry);
+get_value __real_h5_lru_get, __wrap_h5_lru_get, __real_h5_lru_try, __wrap_h5_lru_try;
+
+static int get_measured(get_value *get, struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load,
+			void *arg, struct h5_lru_entry **entry)
+{
+	struct measured m = {load, arg, key->kind};
+	int64_t before = held;
+	int rc = get(lru, key, load_measured, &m, entry);
+
+	nested += held - before;
+	return rc;
+}
 
 int __wrap_h5_lru_get(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
 		      struct h5_lru_entry **entry)
 {
-	struct measured m = {load, arg, key->kind};
-	int64_t before = held;
-	int rc = __real_h5_lru_get(lru, key, load_measured, &m, entry);
+	return get_measured(__real_h5_lru_get, lru, key, load, arg, entry);
+}
 
+int __wrap_h5_lru_try(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg,
+		      struct h5_lru_entry **entry)
+{
+	return get_measured(__real_h5_lru_try, lru, key, load, arg, entry);
+}
+
+typedef void put_value(struct h5_lru *lru, struct h5_lru_entry *entry);
+put_value __real_h5_lru_put, __wrap_h5_lru_put, __real_h5_lru_drop, __wrap_h5_lru_drop;
+
+static void put_measured(put_value *put, struct h5_lru *lru, struct h5_lru_entry *entry)
+{
+	int64_t before = held;
+
+	put(lru, entry);
 	nested += held - before;
-	return rc;
+}
+
+void __wrap_h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry)
+{
+	put_measured(__real_h5_lru_put, lru, entry);
+}
+
+void __wrap_h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *entry)
+{
+	put_measured(__real_h5_lru_drop, lru, entry);
+}
+
+typedef void add_value(struct h5_lru *lru, const struct h5_lru_key *key, void *value, size_t cost);
+add_value __real_h5_lru_add, __wrap_h5_lru_add;
+
+/* The value was made within the load, and is another's from now on. */
+void __wrap_h5_lru_add(struct h5_lru *lru, const struct h5_lru_key *key, void *value, size_t cost)
+{
+	int64_t before = held;
+
+	__real_h5_lru_add(lru, key, value, cost);
+	nested += held - before + (int64_t)cost;
 }
 
 /* ---- all that there is ---- */
