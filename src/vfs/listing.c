@@ -322,6 +322,26 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* The kernel keeps no attributes of files that may be written, so those of a file that it knows already would
+ * be of no use: such an entry has a type and a number, and no node. */
+static void fill_known(struct batch *b)
+{
+	struct h5_vfs *vfs = b->dir->vfs;
+
+	if (!b->plus || !vfs->options.writable)
+		return;
+	for (size_t i = 0; i < b->count; i++) {
+		const struct h5_link *link = &b->items[i].link;
+		uint64_t ino = 0;
+
+		if (link->type == H5_LINK_HARD && !must_be_found(b, i))
+			ino = h5_node_known_file(vfs, b->dir->node->entity.file, link->address);
+		b->filled[i] = ino;
+		if (ino)
+			b->entries[i] = (struct h5_vfs_entry){.st = {.st_ino = ino, .st_mode = S_IFREG}};
+	}
+}
+
 /* The objects that hard links lead to, sorted by address. If only the type of an entry is wanted, and a
  * symbol table tells that it is a group, its object is left out. */
 static size_t find_objects(const struct batch *b, struct object_at objects[BATCH])
@@ -331,7 +351,8 @@ static size_t find_objects(const struct batch *b, struct object_at objects[BATCH
 	for (size_t i = 0; i < b->count; i++) {
 		const struct h5_link *link = &b->items[i].link;
 
-		if (link->type == H5_LINK_HARD && (b->plus || !link->cached_kind) && !must_be_found(b, i))
+		if (link->type == H5_LINK_HARD && (b->plus || !link->cached_kind) && !b->filled[i] &&
+		    !must_be_found(b, i))
 			objects[n++] = (struct object_at){link->address, i};
 	}
 	if (n)
@@ -384,8 +405,10 @@ static int fill_batch(struct batch *b, size_t *got)
 	bool passing = h5_vfs_is_passing(b->dir->vfs, b->dir->node);
 	int rc = 0;
 
-	if (!is_in_view(b->dir))
+	if (!is_in_view(b->dir)) {
+		fill_known(b);
 		fill_by_address(b);
+	}
 	for (*got = 0; *got < b->count; ++*got) {
 		if (!b->filled[*got])
 			rc = fill_alone(b, *got);

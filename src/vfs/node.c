@@ -187,6 +187,21 @@ int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, st
 	return rc;
 }
 
+uint64_t h5_node_known_file(struct h5_vfs *vfs, struct h5_file *file, uint64_t address)
+{
+	const struct h5_entity entity = {.kind = H5_NODE_DATASET, .file = file, .address = address};
+	uint8_t key[KEY_MAX];
+	size_t key_size = make_key(key, NULL, "", &entity);
+	const struct h5_node *node;
+	uint64_t ino;
+
+	pthread_mutex_lock(&vfs->lock);
+	HASH_FIND(hh, vfs->nodes, key, key_size, node);
+	ino = node ? node->ino : 0;
+	pthread_mutex_unlock(&vfs->lock);
+	return ino;
+}
+
 /* Takes the node out of the tables, and frees it. True: its object is to be removed. */
 static bool node_free(struct h5_vfs *vfs, struct h5_node *node)
 {

@@ -74,6 +74,8 @@ struct h5_node {
  * entity->target, also on failure. -ESTALE: the object is about to be removed. */
 int h5_node_get(struct h5_vfs *vfs, struct h5_node *parent, const char *name, struct h5_entity *entity,
 		struct h5_node **node);
+/* st_ino of the file that shows the object at the address, if the kernel knows it; else 0. */
+uint64_t h5_node_known_file(struct h5_vfs *vfs, struct h5_file *file, uint64_t address);
 /* Frees all nodes. */
 void h5_nodes_free(struct h5_vfs *vfs);
 /* st_ino of an entity, without a node. */

@@ -118,9 +118,9 @@ int h5_vfs_dir_error(const struct h5_dir *dir);
 /* File name of entry i; borrowed. */
 const char *h5_vfs_dir_name(const struct h5_dir *dir, size_t i);
 /* Fills up to `count` entries from `first` on, all of which exist. *got: how many, at least one. With `plus`
- * they have all that h5_vfs_lookup() gives; else inode number and type, but no node. An entry whose object
- * could not be read this time (the device failed, descriptors ran out, its file is locked) has no node and
- * type 0. */
+ * they have all that h5_vfs_lookup() gives; else inode number and type, but no node, as files that the kernel
+ * knows in a mount for writing have always. An entry whose object could not be read this time (the device
+ * failed, descriptors ran out, its file is locked) has no node and type 0. */
 int h5_vfs_dir_read(struct h5_dir *dir, size_t first, size_t count, bool plus, struct h5_vfs_entry *entries,
 		    size_t *got);
 
