@@ -166,6 +166,8 @@ static void describe_directory(struct scene *s, struct h5_node *node, const char
 		char below[512];
 
 		snprintf(below, sizeof below, "%s/%s", path, h5_vfs_dir_name(dir, i));
+		if (!entries[i].node)
+			SUCCEEDS(h5_vfs_lookup(s->vfs, node, h5_vfs_dir_name(dir, i), &entries[i]));
 		describe_entry(s, &entries[i], below, text);
 		h5_vfs_forget(s->vfs, entries[i].node, 1);
 	}
@@ -376,6 +378,52 @@ START_TEST(new_files_in_failing_commits)
 }
 END_TEST
 
+/* Lists the directory, and gives back the nodes unless they are to be kept. */
+static void list(struct scene *s, struct h5_node *directory, struct h5_vfs_entry entries[ENTRIES],
+		 size_t *count, bool keep)
+{
+	struct h5_dir *dir;
+
+	SUCCEEDS(h5_vfs_opendir(s->vfs, directory, &dir));
+	SUCCEEDS(h5_vfs_dir_read(dir, 0, h5_vfs_dir_count(dir), true, entries, count));
+	ck_assert_uint_eq(*count, h5_vfs_dir_count(dir));
+	h5_vfs_closedir(dir);
+	for (size_t i = 0; i < *count && !keep; i++)
+		h5_vfs_forget(s->vfs, entries[i].node, 1);
+}
+
+/* A listing has a node of each entry, but for files that the kernel knows already. */
+START_TEST(listing_of_known_files)
+{
+	struct h5_vfs_entry new[ENTRIES], known[ENTRIES], again[ENTRIES];
+	size_t count, files = 0;
+	const char *name;
+	struct h5_node *a;
+	struct scene s;
+
+	scene_init(&s, styles[_i], NULL);
+	SUCCEEDS(look_up(&s, "a/", &a, &name));
+	list(&s, a, new, &count, true);
+	list(&s, a, known, &count, false);
+	for (size_t i = 0; i < count; i++) {
+		bool is_file = S_ISREG(new[i].st.st_mode);
+
+		ck_assert_ptr_nonnull(new[i].node);
+		ck_assert_ptr_eq(known[i].node, is_file ? NULL : new[i].node);
+		ck_assert_uint_eq(known[i].st.st_ino, new[i].st.st_ino);
+		ck_assert_uint_eq(known[i].st.st_mode & S_IFMT, new[i].st.st_mode &S_IFMT);
+		files += is_file;
+		h5_vfs_forget(s.vfs, new[i].node, 1);
+	}
+	ck_assert_uint_gt(files, 0);
+	list(&s, a, again, &count, false);
+	for (size_t i = 0; i < count; i++)
+		ck_assert_ptr_nonnull(again[i].node);
+	h5_vfs_forget(s.vfs, a, 1);
+	scene_release(&s);
+}
+END_TEST
+
 /* An object that comes to the address of one that was removed gets another generation. */
 START_TEST(addresses_that_are_used_again)
 {
@@ -431,4 +479,5 @@ END_TEST
 
 UNIT_MAIN_LOOPS("name_change", {no_kill_takes_a_name, STYLES}, {failing_allocations, STYLES},
 		{lost_changes, STYLES}, {new_files_in_failing_commits, STYLES},
-		{addresses_that_are_used_again, STYLES}, {names_of_new_files, STYLES})
+		{addresses_that_are_used_again, STYLES}, {names_of_new_files, STYLES},
+		{listing_of_known_files, STYLES})
