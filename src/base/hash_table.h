@@ -1,14 +1,13 @@
-/* Hash tables: uthash. Where memory is short nothing is added; `hh.tbl` of what was to be added is NULL then.
- * Who includes this may define HASH_FUNCTION before.
+/* Hash tables, by uthash. If memory is short, nothing is added: `hh.tbl` of the new item stays NULL. A file
+ * may define HASH_FUNCTION before it includes this.
  *
- * A table doubles while its chains are still short, so that a search touches few objects that are in no
- * processor's cache. */
+ * A table doubles while its chains are still short, because each item of a chain may cost a cache miss. */
 #ifndef H5_BASE_HASH_TABLE_H
 #define H5_BASE_HASH_TABLE_H
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #undef HASH_BKT_CAPACITY_THRESH
-#define HASH_BKT_CAPACITY_THRESH 4U /* objects of a chain; more: the table doubles */
+#define HASH_BKT_CAPACITY_THRESH 4U /* items of a chain; with more the table doubles */
 
 #endif

@@ -20,8 +20,8 @@ static void node_free(struct h5_btree2_edit_node *node)
 	free(node);
 }
 
-/* Frees the node and those beneath it. `written`: the tree that they were written to, so that the cache gets
- * those that have changed; NULL: none. The recursion is as deep as the tree: at most H5_BTREE2_DEPTH. */
+/* Frees the node and all nodes beneath it. `written`: the tree that they were written to; the cache gets the
+ * nodes that changed. NULL: the change was not written. The recursion is at most H5_BTREE2_DEPTH deep. */
 static void release(struct h5_btree2_edit_node *node, const struct h5_btree2 *written)
 {
 	if (!node)

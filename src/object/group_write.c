@@ -151,7 +151,8 @@ static int end_table(struct change *change, uint64_t before, int rc)
 	if (!rc && table->btree != before)
 		rc = h5_header_update(change->file, change->address, H5_MSG_SYMBOL_TABLE, update_table,
 				      change);
-	/* What was made of the links is stale. If the header changed, it is forgotten. */
+	/* The cache forgets what was decoded from the links. It keeps the object header unless that changed.
+	 */
 	h5_tx_forget_but(change->file, change->address, &h5_object_block);
 	rc = h5_unit_end(change->file, rc);
 	h5_unit_unsave(change->file, table, sizeof *table);

@@ -103,7 +103,8 @@ struct h5_named_search {
 	size_t size;
 	uint32_t hash;		      /* of the name */
 	struct h5_message_body *body; /* the message that was found last; h5_message_release() */
-	/* Of that message; NULL: is not asked for. Who sets it has checked that IDs are not too large. */
+	/* Becomes the entry of that message; NULL: the caller needs none. The caller sets it only after it
+	 * has checked that heap IDs are not too large. */
 	struct h5_named_entry *entry;
 };
 

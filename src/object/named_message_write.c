@@ -73,7 +73,7 @@ static int begin(struct change *change, struct h5_file *file, uint64_t address, 
 static int end(struct change *change, int rc)
 {
 	h5_file_put(change->file, change->ref);
-	/* What was made of the messages is stale. If the header changed, it is forgotten. */
+	/* The cache forgets what was decoded from the messages. It keeps the header unless that changed. */
 	h5_tx_forget_but(change->file, change->address, &h5_object_block);
 	rc = h5_unit_end(change->file, rc);
 	h5_unit_unsave(change->file, change, sizeof *change);

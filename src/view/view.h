@@ -70,8 +70,8 @@ struct h5_view {
 struct h5_view_directory_ops {
 	/* True: a link of that name must have another file name. */
 	bool (*is_taken)(const char *name, size_t size);
-	/* What the path below the directory of the object is; -ENOENT: nothing. *size: that of a file, or
-	 * H5_UNDEF if it takes work. */
+	/* Finds the file or directory at the path below the object's directory; -ENOENT: there is none.
+	 * *size: the size of a file, or H5_UNDEF if finding it takes work. */
 	int (*find)(const struct h5_view *view, const char *path, bool *is_directory, uint64_t *size);
 	/* Lists view->part, which is a directory, or if NULL that of the object: the first entry from
 	 * *position on. 1: there is one; *position is that of the next. 0: there are no more. */

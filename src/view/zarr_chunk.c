@@ -24,7 +24,7 @@ static bool is_inside(const struct h5_zarr_array *a, const struct h5_zarr_chunk 
 	return true;
 }
 
-/* What lies in the chunk behind the dataset's end becomes the fill value. */
+/* Sets the elements of the chunk that lie behind the dataset's end to the fill value. */
 static int fill_outside(const struct h5_zarr_array *a, const struct h5_zarr_chunk *c, uint8_t *data)
 {
 	size_t size = a->dataset->type->size;

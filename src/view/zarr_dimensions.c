@@ -80,12 +80,11 @@ static int add_name_of(const struct h5_view *v, uint64_t address, struct h5_buf 
 	return h5_is_passing(rc) || rc == -EFBIG ? rc : name->err;
 }
 
-/* What is done for the scales of one dimension, in their order: *found ends it. */
+/* What is wanted of the scales of one dimension. With `name`: the first one of that length; its name is
+ * added. Else the first one that is not shorter; `length` becomes its length. */
 struct scales {
 	uint64_t length;
-	/* Wanted is the name of the first dimension of the length. NULL: or the length of the first one that
-	 * is not shorter. */
-	struct h5_buf *name;
+	struct h5_buf *name; /* NULL: no name is wanted */
 };
 
 static int look_at_scale(const struct h5_view *v, uint64_t address, struct scales *s, bool *found)

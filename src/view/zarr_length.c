@@ -2,8 +2,8 @@
  *
  * An unlimited one is as long as the longest variable that has it. The scale that stands for it may be
  * shorter; if that is no variable, its length stays 0. The scale's attribute REFERENCE_LIST has the other
- * datasets, each with the number of its dimension. What was removed since may still stand there, with the
- * address of something else by now; but those that have the scale also name it, in DIMENSION_LIST. */
+ * datasets, each with the number of its dimension. It may still list a dataset that was removed, and another
+ * object may lie at that address now. So a dataset counts only if its DIMENSION_LIST names the scale. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
