@@ -81,7 +81,7 @@ static int add_name_of(const struct h5_view *v, uint64_t address, struct h5_buf 
 }
 
 /* What is wanted of the scales of one dimension. With `name`: the first one of that length; its name is
- * added. Else the first one that is not shorter; `length` becomes its length. */
+ * added. Else the first one that is not shorter; `length` becomes the largest that was seen. */
 struct scales {
 	uint64_t length;
 	struct h5_buf *name; /* NULL: no name is wanted */
