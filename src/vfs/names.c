@@ -96,8 +96,7 @@ void h5_names_tell(struct h5_vfs *vfs, const struct h5_node *directory, const ch
 	pthread_mutex_unlock(&vfs->lock);
 }
 
-/* The same group may be shown by other directories. */
-static void tell_others(struct h5_vfs *vfs, const struct h5_node *directory, const char *name)
+void h5_names_tell_others(struct h5_vfs *vfs, const struct h5_node *directory, const char *name)
 {
 	struct h5_node *other;
 
@@ -125,7 +124,7 @@ void h5_names_changed(struct h5_vfs *vfs, const struct h5_node *directory, struc
 	drop_paths(vfs);
 	if (!note)
 		return;
-	tell_others(vfs, directory, note->name);
+	h5_names_tell_others(vfs, directory, note->name);
 	LL_PREPEND(vfs->changed_names, note);
 	vfs->changed_count++;
 }

@@ -20,6 +20,8 @@ void h5_names_changed(struct h5_vfs *vfs, const struct h5_node *directory, struc
 /* The kernel is told to forget the name, and the listing of the directory: a request in another directory has
  * changed the name. */
 void h5_names_tell(struct h5_vfs *vfs, const struct h5_node *directory, const char *name);
+/* The kernel is told to forget the name in all other directories that show the same group. */
+void h5_names_tell_others(struct h5_vfs *vfs, const struct h5_node *directory, const char *name);
 /* True: so much was changed that it should be committed. */
 bool h5_names_are_many(const struct h5_vfs *vfs);
 

@@ -239,6 +239,9 @@ static int replace_contents(struct renaming *r)
 		return rc;
 	end_pending(r);
 	h5_naming_changed(&r->from, -1);
+	/* The kernel counts one name less of the dataset, until it looks one of them up. In this directory it
+	 * does so by itself. */
+	h5_names_tell_others(r->vfs, r->to.directory, r->to.text);
 	h5_change_note_contents(r->vfs, r->to.link.address);
 	h5_naming_end_object(r->vfs, &r->replaced);
 	return 0;

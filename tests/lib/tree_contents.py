@@ -173,7 +173,7 @@ class ContentSteps(Steps):
         shape = ",".join(map(str, (rows, *thing.shape[1:])))
         self.say(path, shape)
         expected = 0 if most is None or rows * thing.row <= most else errno.EINVAL
-        # A dataset in which nothing is stored is declared anew, so it must have one name, and may get other chunks.
+        # A dataset in which nothing is stored is declared anew, so it must have one name. Chunks that nobody has said are chosen anew.
         if thing.data == (thing.fill * (len(thing.data) // len(thing.fill) + 1))[:len(thing.data)]:
             if expected:
                 return
@@ -181,9 +181,10 @@ class ContentSteps(Steps):
         if self.expect(expected, os.setxattr, self.at(path), "h5fs.shape", shape.encode()):
             if len(thing.data) != rows * thing.row:
                 thing.set_size(rows * thing.row)
-            if isinstance(expected, tuple):
-                thing.chunks = None
-                thing.is_chunked = thing.maxshape != thing.shape or bool(thing.filters)
+            if isinstance(expected, tuple) and not thing.chunks:
+                thing.is_chunked = os.getxattr(self.at(path), "h5fs.layout") == b"chunked"
+                if not thing.is_chunked:
+                    self.equal(thing.maxshape, thing.shape, "maximum of what has no chunks")
 
     def declare(self):
         one = self.dataset(lambda thing: thing.plain and thing.fresh)

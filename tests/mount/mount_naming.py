@@ -14,6 +14,7 @@ import numpy
 from mountlib import Mount, main, read, write
 from names_model import (EXCHANGE, NOREPLACE, NamesCase, STYLES, Soft, as_shown,
                          count_names, fsync, make, of_file, of_mount, rename, result)
+from tree_model import error_of
 
 
 class Programs(NamesCase):
@@ -261,6 +262,23 @@ class OpenFiles(NamesCase):
                 self.assertEqual(os.listdir(m.at("a/there")), [])
                 os.rmdir(m.at("a/there"))
             self.assertChecked(path)
+
+    def test_new_contents_of_a_dataset_in_such_a_group(self):
+        """The kernel takes a file that another one is renamed onto for removed. Here only its contents change. It keeps names
+        in such a group only if they come from another one."""
+        path = self.file("f.h5")
+        with h5py.File(path, "w") as f:
+            f["dataset"] = numpy.arange(3, dtype="u1")
+            f["other"] = f.create_group("group")
+        with Mount(path, options="rw") as m:
+            rename(m.at("dataset"), m.at("group/dataset"))
+            os.stat(m.at("other/dataset"))
+            write(m.at("new"), b"abc")
+            rename(m.at("new"), m.at("other/dataset"))
+            self.assertTrue(soon(lambda: error_of(os.link, m.at("group/dataset"), m.at("link")) in (0, errno.EEXIST)))
+            self.assertEqual(os.stat(m.at("link")).st_nlink, 2)
+            self.assertEqual(read(m.at("link")), b"abc")
+        self.assertChecked(path)
 
     def test_views_and_listings_follow(self):
         path = self.file("f.h5")
