@@ -306,6 +306,10 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	if (!atomic_flag_test_and_set(&m->opened))
 		h5_readahead_raise(m->readahead);
+	if (m->without_open) {
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
 	rc = h5_vfs_open_file(m->vfs, h5_request_node(m, ino), fi->flags, &handle);
 	if (rc) {
 		h5_request_fail_on(req, ino, "open", rc);
@@ -329,15 +333,34 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	fuse_reply_err(req, 0);
 }
 
+/* The handle of a request that reads. */
+static int get_handle(struct h5_mount *m, fuse_ino_t ino, const struct fuse_file_info *fi,
+		      struct h5_handle **handle)
+{
+	if (m->without_open)
+		return h5_vfs_hold_file(m->vfs, h5_request_node(m, ino), handle);
+	*handle = handle_of(fi);
+	return 0;
+}
+
+static void put_handle(const struct h5_mount *m, struct h5_handle *handle)
+{
+	if (m->without_open)
+		h5_vfs_release_file(handle);
+}
+
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
+	struct h5_mount *m = h5_request_begin(req);
 	char *data = h5_request_buffer(size);
+	struct h5_handle *handle;
 	size_t got = 0;
-	int rc = -ENOMEM;
+	int rc = data ? get_handle(m, ino, fi, &handle) : -ENOMEM;
 
-	h5_request_begin(req);
-	if (data)
-		rc = h5_vfs_read(handle_of(fi), (uint64_t)offset, data, size, &got);
+	if (!rc) {
+		rc = h5_vfs_read(handle, (uint64_t)offset, data, size, &got);
+		put_handle(m, handle);
+	}
 	if (rc)
 		h5_request_fail_on(req, ino, "read", rc);
 	else
@@ -346,11 +369,15 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
 {
+	struct h5_mount *m = h5_request_begin(req);
+	struct h5_handle *handle;
 	uint64_t found;
-	int rc;
+	int rc = get_handle(m, ino, fi, &handle);
 
-	h5_request_begin(req);
-	rc = h5_vfs_seek(handle_of(fi), (uint64_t)offset, whence == SEEK_HOLE, &found);
+	if (!rc) {
+		rc = h5_vfs_seek(handle, (uint64_t)offset, whence == SEEK_HOLE, &found);
+		put_handle(m, handle);
+	}
 	if (rc == -ENXIO)
 		fuse_reply_err(req, ENXIO); /* not a failure */
 	else if (rc)
@@ -404,8 +431,13 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	const struct h5_stale later = {.req = req, .ino = ino, .from = H5_NOT_STALE, .reply = reply_flush};
 	struct h5_mount *m = h5_request_begin(req);
 	struct h5_handle *handle = handle_of(fi);
-	int rc = h5_vfs_flush(handle);
+	int rc;
 
+	if (m->without_open) { /* the kernel asks no more */
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	rc = h5_vfs_flush(handle);
 	if (!rc && m->invalidator && h5_vfs_is_source(handle))
 		h5_invalidator_add(m->invalidator, &later);
 	else
@@ -414,9 +446,10 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
+	struct h5_mount *m = h5_request_begin(req);
+
 	(void)datasync;
-	h5_request_begin(req);
-	reply_done(req, ino, "fsync", h5_vfs_fsync(handle_of(fi)));
+	reply_done(req, ino, "fsync", m->without_open ? 0 : h5_vfs_fsync(handle_of(fi)));
 }
 
 /* A directory has no changes of its own: all are committed. */
@@ -537,6 +570,12 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 
 /* ---- the session ---- */
 
+/* If the kernel may keep what it has of files, it need not ask the daemon to open them. */
+static void negotiate_open(struct h5_mount *m, const struct fuse_conn_info *connection)
+{
+	m->without_open = m->locked && !m->writable && connection->capable & FUSE_CAP_NO_OPEN_SUPPORT;
+}
+
 static void op_init(void *userdata, struct fuse_conn_info *connection)
 {
 	/* No write-back cache: the daemon decides where an append goes, and must see each write at once. */
@@ -546,6 +585,7 @@ static void op_init(void *userdata, struct fuse_conn_info *connection)
 	connection->want |= connection->capable & (FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC);
 	/* NFS servers may ask for nodes that the kernel has forgotten. */
 	connection->want |= connection->capable & FUSE_CAP_EXPORT_SUPPORT;
+	negotiate_open(userdata, connection);
 	h5_negotiate(userdata, connection);
 }
 

@@ -18,18 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	IN_ORDER = 4 << 20, /* most bytes between two reads that count as in order */
-	LATE = 16, /* reads behind the front, one after another, that may still be of the same reader */
-	READS = 2, /* number of reads in order after which chunks are decoded ahead */
-	/* Bytes that are asked for ahead of a reader of a file that is far away: after the first read, and
-	 * after some; and how many times as much as was read. */
-	WANTED_FIRST = 1 << 20,
-	WANTED_NEXT = 4 << 20,
-	WANTED_TIMES = 32,
-	WANTED_STEPS = 8, /* of the window: so often it is filled up while the reader goes through it */
-};
-
 /* ---- open files ---- */
 
 static bool is_change(int flags)
@@ -62,7 +50,7 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 	return !rc && change ? -EPERM : rc;
 }
 
-static void handle_free(struct h5_handle *h)
+void h5_handle_free(struct h5_handle *h)
 {
 	if (h->source)
 		h5_source_close(h);
@@ -138,7 +126,7 @@ void h5_handle_start(struct h5_handle *h)
 	pthread_mutex_unlock(&h->vfs->lock);
 }
 
-int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
+int h5_handle_open(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
 {
 	struct h5_handle *h;
 	int rc;
@@ -150,12 +138,20 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 		return -ENOMEM;
 	rc = open_in_mode(h, node, flags);
 	if (rc) {
-		handle_free(h);
+		h5_handle_free(h);
 		return rc;
 	}
-	h5_handle_start(h);
 	*handle = h;
 	return 0;
+}
+
+int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct h5_handle **handle)
+{
+	int rc = h5_handle_open(vfs, node, flags, handle);
+
+	if (!rc)
+		h5_handle_start(*handle);
+	return rc;
 }
 
 /* One that is only read opens its view with its first read. */
@@ -192,7 +188,7 @@ void h5_vfs_close_file(struct h5_handle *h)
 	DL_DELETE(vfs->handles, h);
 	count_handle(h, -1);
 	pthread_mutex_unlock(&vfs->lock);
-	handle_free(h);
+	h5_handle_free(h);
 	h5_vfs_forget(vfs, node, 1);
 }
 
@@ -207,75 +203,6 @@ void h5_handles_close(struct h5_vfs *vfs)
 }
 
 /* ---- reading ---- */
-
-/* Makes *to at least `value`, while other threads do the same. */
-static void raise(atomic_uint_fast64_t *to, uint64_t value)
-{
-	uint_fast64_t now = atomic_load(to);
-
-	while (now < value && !atomic_compare_exchange_weak(to, &now, value))
-		;
-}
-
-/* Asks for what comes next of a file that is far away. The window grows with what was read, so a server is
- * kept busy for as long as it takes to answer, up to `most` bytes. */
-static void want_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t most)
-{
-	uint64_t read_to = h->read_to, read = read_to - h5_min(read_to, h->begin);
-	uint64_t least = h->in_order < READS ? WANTED_FIRST : WANTED_NEXT;
-	uint64_t window = h5_min(h5_max(WANTED_TIMES * read, least), most);
-	uint_fast64_t wanted = h->wanted;
-	uint64_t from = h5_max(read_to, wanted), to = h5_min(dataset->size, read_to + window);
-
-	if (from < to && (to - from >= window / WANTED_STEPS || to == dataset->size) &&
-	    atomic_compare_exchange_strong(&h->wanted, &wanted, to))
-		h5_dataset_want(dataset, from, to - from, H5_WANTED_SOON);
-}
-
-/* True: the reader has gone elsewhere. The kernel reads ahead in several requests at once, and each thread
- * runs when it may, so some that were sent long ago come late: these lie behind where the reader is, but not
- * before where it began, and few of them come before it goes on. */
-static bool is_elsewhere(struct h5_handle *h, uint64_t offset)
-{
-	uint64_t read_to = h->read_to;
-
-	if (offset >= read_to)
-		return offset > read_to + IN_ORDER;
-	return read_to > offset + IN_ORDER && (offset < h->begin || ++h->late > LATE);
-}
-
-/* If a file is read in order, the chunks that come next are decoded in the background. On a mount for writing
- * nothing is decoded ahead, since the background holds no lock. */
-static void read_ahead(struct h5_handle *h, const struct h5_dataset *dataset, uint64_t offset, size_t n)
-{
-	uint64_t read_to = h->read_to, far = h5_file_window(dataset->file), window, from, to;
-	uint_fast64_t ahead = h->ahead;
-
-	if (h->vfs->options.writable)
-		return;
-	if (is_elsewhere(h, offset)) {
-		h->in_order = h->late = 0;
-		h->read_to = h->ahead = h->wanted = offset + n;
-		h->begin = offset;
-		return;
-	}
-	raise(&h->read_to, offset + n);
-	if (offset + n > read_to)
-		h->late = 0;
-	if (far && (h->in_order || !offset))
-		want_ahead(h, dataset, far);
-	if (h->in_order < READS) {
-		h->in_order++;
-		return;
-	}
-	window = h5_dataset_ahead(dataset);
-	read_to = h->read_to;
-	from = h5_max(read_to, ahead);
-	to = h5_min(dataset->size, read_to + window);
-	/* Only one thread claims it; the others return. */
-	if (window && from < to && atomic_compare_exchange_strong(&h->ahead, &ahead, to))
-		h5_dataset_read_ahead(dataset, from, to - from);
-}
 
 /* The view as it is now: the one that the handle has, or, if something was changed since that was opened,
  * `fresh`. To be given back by put_view() on failure, too. */
@@ -313,8 +240,8 @@ static int read_view(struct h5_handle *h, uint64_t offset, void *buf, size_t n, 
 	rc = get_view(h, &fresh, &view);
 	if (!rc && n && offset < view->size) {
 		*got = (size_t)h5_min(n, view->size - offset);
-		if (offset >= view->dataset_from)
-			read_ahead(h, view->dataset, offset - view->dataset_from, *got);
+		if (offset >= view->dataset_from && !h->vfs->options.writable)
+			h5_sequences_read(&h->sequences, view->dataset, offset - view->dataset_from, *got);
 		rc = h5_view_read(view, offset, buf, *got);
 	}
 	put_view(&fresh, view);

@@ -18,6 +18,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/growth.h \
 	src/vfs/handle.c \
 	src/vfs/handle.h \
+	src/vfs/held.c \
+	src/vfs/held.h \
 	src/vfs/open_file.h \
 	src/vfs/input.c \
 	src/vfs/input.h \
@@ -44,6 +46,8 @@ libh5fs_a_SOURCES += \
 	src/vfs/plain.c \
 	src/vfs/plain.h \
 	src/vfs/private.h \
+	src/vfs/sequence.c \
+	src/vfs/sequence.h \
 	src/vfs/reading.h \
 	src/vfs/rename.c \
 	src/vfs/source.c \

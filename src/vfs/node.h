@@ -37,6 +37,8 @@ struct h5_known_size {
 	uint64_t bytes, state;
 };
 
+struct h5_handle;
+
 struct h5_node {
 	struct h5_entity entity; /* what it shows */
 	uint64_t ino;
@@ -59,7 +61,8 @@ struct h5_node {
 	/* vfs->lock: number of open files that the kernel keeps pages of, and of those whose pages may be
 	 * dirty */
 	unsigned cached, mapped;
-	unsigned writing; /* vfs->lock: number of open files that may be written */
+	struct h5_handle *held; /* vfs->lock: in vfs->held; NULL: none */
+	unsigned writing;	/* vfs->lock: number of open files that may be written */
 	/* vfs->lock: how often the file has grown without stale pages being dropped since; the size that the
 	 * kernel is told until these pages are dropped */
 	unsigned growing;

@@ -4,22 +4,17 @@
 
 #include "dataset/replacement.h"
 #include "vfs/node.h"
+#include "vfs/sequence.h"
 
 #include <stdatomic.h>
 
 struct h5_handle {
 	struct h5_vfs *vfs;
-	struct h5_node *node; /* referenced */
-	int mode;	      /* O_RDONLY, O_WRONLY, O_RDWR */
-	bool direct;	      /* the kernel reads and writes the file without its page cache */
-	struct h5_view view;  /* opened with the file; ops NULL: the file was opened for writing */
-	/* If raw data are read in order: up to where, by how many reads, and up to where chunks were decoded
-	 * ahead. Several threads may change these at once, which costs only speed. */
-	atomic_uint_fast64_t read_to, ahead;
-	/* Where such reads began; and, of a file that is far away, up to where bytes were asked for ahead. */
-	atomic_uint_fast64_t begin, wanted;
-	atomic_uint in_order;
-	atomic_uint late; /* reads since the last one that went further */
+	struct h5_node *node;	       /* referenced */
+	int mode;		       /* O_RDONLY, O_WRONLY, O_RDWR */
+	bool direct;		       /* the kernel reads and writes the file without its page cache */
+	struct h5_view view;	       /* opened with the file; ops NULL: the file was opened for writing */
+	struct h5_sequences sequences; /* of raw data */
 	/* guarded by vfs->write_lock: */
 	struct h5_view_input input; /* ops NULL: the file was opened for reading */
 	/* NULL: what is written goes to the dataset itself; see vfs/replacing.h */
@@ -30,7 +25,8 @@ struct h5_handle {
 	int lost; /* why bytes written through the handle were lost, until a reply tells; 0: none were lost */
 	struct h5_source
 		*source; /* owned by vfs->sources; NULL: no file of a view is written (vfs/source.h) */
-	struct h5_handle *prev, *next; /* in vfs->handles; guarded by vfs->lock */
+	struct h5_handle *prev, *next; /* in vfs->handles or vfs->held; guarded by vfs->lock */
+	unsigned users;		       /* in vfs->held: requests that use it now; guarded by vfs->lock */
 };
 
 /* What holds the bytes that were written through a handle for writing. */

@@ -91,10 +91,16 @@ void h5_stat_remember_size(struct h5_vfs *vfs, struct h5_node *node, const struc
 	pthread_mutex_unlock(&vfs->lock);
 }
 
-/* True: opening the file tells of the error; its name must not fail. */
+/* True: opening the file, or reading it, tells of the error; its name must not fail. */
 static bool is_told_later(int rc)
 {
 	return !h5_is_passing(rc);
+}
+
+/* The kernel asks for no byte of a file that is empty, and so would not learn that it cannot be read. */
+static void set_unreadable(struct stat *st)
+{
+	set_size(st, 1, 1);
 }
 
 /* Sets the permission to write if the dataset of the view can be written. */
@@ -143,6 +149,9 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 	st->st_atim = st->st_mtim;
 	if (!rc && (!node->entity.view || node->entity.view->write))
 		rc = allow_writing(vfs, &view, st);
+	/* An empty file is not read, so this is the only look at the rest of it. */
+	if (!rc && view.dataset && !view.dataset->size)
+		rc = h5_view_complete(&view);
 	if (!rc)
 		rc = find_size(vfs, node, &view, work, &size, size_known);
 	if (!rc && *size_known)
@@ -153,7 +162,10 @@ static int stat_contents(struct h5_vfs *vfs, struct h5_node *node, const struct 
 				 ? size
 				 : h5_dataset_storage_most(view.dataset, size, times->st.stored));
 	h5_view_release(&view);
-	return is_told_later(rc) ? 0 : rc;
+	if (!rc || !is_told_later(rc))
+		return rc;
+	set_unreadable(st);
+	return 0;
 }
 
 /* The contents of files below `.h5fs` are looked at only for their size, since that takes work. */
@@ -232,6 +244,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 		rc = stat_contents(vfs, node, object, times, work, st, size_known);
 		break;
 	case H5_NODE_DAMAGED:
+		set_unreadable(st);
 		break;
 	}
 	if (object && S_ISREG(st->st_mode) && !node->entity.target)

@@ -9,6 +9,7 @@
 #include "vfs/directory.h"
 #include "vfs/followers.h"
 #include "vfs/handle.h"
+#include "vfs/held.h"
 #include "vfs/name.h"
 #include "vfs/names.h"
 #include "vfs/objects.h"
@@ -153,6 +154,7 @@ void h5_vfs_close(struct h5_vfs *vfs)
 	if (!vfs)
 		return;
 	h5_handles_close(vfs);
+	h5_held_close(vfs);
 	h5_dataset_writers_close(vfs->file);
 	h5_global_heap_writer_release(&vfs->heap);
 	h5_followers_free(vfs);

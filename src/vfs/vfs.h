@@ -137,6 +137,10 @@ bool h5_vfs_is_direct(const struct h5_handle *handle);
 bool h5_vfs_is_source(const struct h5_handle *handle);
 /* An incomplete row is dropped, with a line in the log. */
 void h5_vfs_close_file(struct h5_handle *handle);
+/* A handle for reading a file that the kernel reads without opening it, on a mount for reading; borrowed
+ * until it is released by the same request. */
+int h5_vfs_hold_file(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle **handle);
+void h5_vfs_release_file(struct h5_handle *handle);
 /* Reads n bytes at the offset; *got is less only at the end. */
 int h5_vfs_read(struct h5_handle *handle, uint64_t offset, void *buf, size_t n, size_t *got);
 

@@ -71,6 +71,12 @@ class Headers(Hostile):
 
 
 class Shapes(Hostile):
+    @staticmethod
+    def read_some(path):
+        """The size may be too large to read all."""
+        with open(path, "rb", buffering=0) as f:
+            return f.read(10)
+
     def test_dimensions(self):
         file = File()
         none = {"zero": (0,), "zeros": (0, 1 << 63), "between": (1 << 63, 0, 1 << 63)}
@@ -83,10 +89,10 @@ class Shapes(Hostile):
             for name in none:
                 self.assertEqual(read(m.at(name)), b"")
             for name in many:
-                self.assertErrno(errno.EOVERFLOW, os.open, m.at(name), os.O_RDONLY)
+                self.assertErrno(errno.EOVERFLOW, self.read_some, m.at(name))
             for name in text:
                 with self.assertRaises(OSError) as caught:
-                    os.open(m.at(name), os.O_RDONLY)
+                    self.read_some(m.at(name))
                 self.assertIn(caught.exception.errno, (errno.EOVERFLOW, errno.EFBIG))
             for name, dims in {**none, **many, **text}.items():
                 self.assertEqual(os.getxattr(m.at(name), "h5fs.shape").decode(), ",".join(map(str, dims)))
@@ -283,7 +289,7 @@ class Elsewhere(MountCase):
             f.create_dataset("regions", (1,), h5py.regionref_dtype)[0] = region
             f.attrs.create("region", region, dtype=h5py.regionref_dtype)
         with Mount(path, options="max_work=1") as m:
-            self.assertErrno(errno.EFBIG, os.open, m.at("regions"), os.O_RDONLY)
+            self.assertErrno(errno.EFBIG, read, m.at("regions"))
             self.assertNotIn("user.region", os.listxattr(m.path))
             self.assertErrno(errno.E2BIG, os.getxattr, m.path, "user.region")
             self.assertEqual(len(read(m.at("good"))), 8)

@@ -51,6 +51,37 @@ class Lazy(MountCase):
                 self.assertEqual(os.stat(m.at(name)).st_size, 2 * ELEMENTS)
             self.assertGreater(bytes_read(m.daemon) - begin, elements)
 
+    def test_files_are_not_opened(self):
+        """If nobody changes the file, the kernel reads without opening: one question for each kind of request, and then none."""
+        path, count = self.file("small.h5"), 20
+        with h5py.File(path, "w") as f:
+            for i in range(count):
+                f[f"d{i}"] = numpy.arange(i, i + 20)
+            f.create_dataset("text", data=["a", "bc"], dtype=h5py.string_dtype())
+            f.create_dataset("empty", (0,), "<i4")
+
+        def asked(m, what):
+            return m.said().count(f"opcode: {what} ")
+
+        for options, most in ("", 1), ("rw", None), ("locking=no", None):
+            with self.subTest(options=options), Mount(path, "-f", "-d", options=options) as m:
+                for i in range(count):
+                    self.assertEqual(read(m.at(f"d{i}")), numpy.arange(i, i + 20).tobytes())
+                self.assertEqual(read(m.at("text")), b"a\nbc\n")
+                self.assertEqual(read(m.at("empty")), b"")
+                fd = m.open("d3", os.O_RDONLY)
+                os.fsync(fd)
+                self.assertEqual(os.lseek(fd, 0, os.SEEK_HOLE), 160)
+                self.assertEqual(os.pread(fd, 16, 152), (22).to_bytes(8, "little"))
+                for what in "OPEN", "FLUSH", "RELEASE":
+                    if most is not None:
+                        self.assertLessEqual(asked(m, what), most, what)
+                if most is None:
+                    self.assertEqual(asked(m, "OPEN"), count + 3)
+                reads = asked(m, "READ")
+                self.assertEqual(read(m.at("d3")), numpy.arange(3, 23).tobytes())
+                self.assertEqual(asked(m, "READ") > reads, most is None)
+
     def test_a_text_is_measured_once(self):
         """Even where the index into it is not kept: here nothing is, neither by the kernel nor by the cache."""
         path = self.file("text.h5")
