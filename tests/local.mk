@@ -230,6 +230,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_options.py \
 	tests/mount/mount_paged.py \
 	tests/mount/mount_paged_append.py \
+	tests/mount/mount_pages.py \
 	tests/mount/mount_partial_rows.py \
 	tests/mount/mount_posix.py \
 	tests/mount/mount_posix_names.py \

@@ -1,14 +1,17 @@
-/* A dataset of one or two dimensions as CSV (RFC 4180, but with lines that end as they do in Unix).
+/* A dataset of one or two dimensions, or of a single value, as CSV (RFC 4180, but with lines that end as they
+ * do in Unix).
  *
- * The first line names the columns: the members of a compound; in two dimensions the numbers of the columns;
- * else `value`. A field is the text that an attribute of that value has: strings and numbers as they are,
- * arrays and compounds as JSON. It is quoted if it has to be, and if it is empty, since many readers skip
- * empty lines.
+ * The first line names the columns: the members of a compound, see csv_columns.h; in two dimensions the
+ * numbers of the columns; else `value`. A field is the text that an attribute of that value has: strings and
+ * numbers as they are, arrays and compounds as JSON. It is quoted if it has to be, and if it is empty, since
+ * many readers skip empty lines.
  *
  * A piece of the text is a field, or a compound with all of its fields, so rows may be of any length. */
 #include "view/views.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "view/csv_columns.h"
 #include "view/intake.h"
 
 #include <inttypes.h>
@@ -16,15 +19,18 @@
 
 #define ELEMENTS_MAX (UINT64_C(1) << 36) /* to measure more would take a day */
 
-enum { COLUMNS_MAX = 1 << 20 };
+enum {
+	COLUMNS_MAX = 1 << 20,
+	CHECKED = 64, /* number of columns of which one asks if the request is still wanted */
+};
 
 static int csv_shows(const struct h5_view *v)
 {
 	const struct h5_dataspace *space = v->dataset ? &v->dataset->space : NULL;
 
-	if (space && (space->rank == 1 || (space->rank == 2 && space->dims[1] <= COLUMNS_MAX)))
-		return 0;
-	return -ENOENT;
+	if (!space || space->kind == H5_SPACE_NULL || space->rank > 2)
+		return -ENOENT;
+	return space->rank < 2 || space->dims[1] <= COLUMNS_MAX ? 0 : -ENOENT;
 }
 
 /* ---- fields ---- */
@@ -83,14 +89,30 @@ static int add_field(const struct h5_text_source *source, const struct h5_dataty
 
 static bool has_members(const struct h5_text_source *source)
 {
-	return source->space->rank == 1 && source->type->class == H5_CLASS_COMPOUND;
+	return source->space->rank < 2 && source->type->class == H5_CLASS_COMPOUND;
 }
 
 static uint64_t count_heads(const struct h5_text_source *source)
 {
-	return has_members(source)	  ? source->type->compound.count
-	       : source->space->rank == 1 ? 1
-					  : source->space->dims[1];
+	return has_members(source)	 ? source->type->compound.count
+	       : source->space->rank < 2 ? 1
+					 : source->space->dims[1];
+}
+
+static int add_names(const struct h5_member *m, bool last, struct h5_buf *out)
+{
+	uint32_t count = h5_csv_columns_of(m).count;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < count && !rc; i++) {
+		size_t start = out->size;
+
+		rc = i % CHECKED ? 0 : h5_interrupt_check();
+		h5_csv_column_name(m, i, out);
+		end_field(out, start, last && i + 1 == count);
+		rc = rc ? rc : out->err;
+	}
+	return rc;
 }
 
 static int head(const struct h5_text_source *source, uint64_t i, struct h5_buf *out)
@@ -98,13 +120,28 @@ static int head(const struct h5_text_source *source, uint64_t i, struct h5_buf *
 	bool last = i + 1 == count_heads(source);
 
 	if (has_members(source))
-		h5_buf_text(out, source->type->compound.members[i].name);
-	else if (source->space->rank == 1)
+		return add_names(&source->type->compound.members[i], last, out);
+	if (source->space->rank < 2)
 		h5_buf_text(out, "value");
 	else
 		h5_buf_printf(out, "%" PRIu64, i);
 	end_field(out, 0, last);
 	return out->err;
+}
+
+static int add_member(const struct h5_text_source *source, const struct h5_member *m, const uint8_t *element,
+		      bool last, struct h5_buf *out)
+{
+	struct h5_csv_columns columns = h5_csv_columns_of(m);
+	const uint8_t *data = element + m->offset;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < columns.count && !rc; i++, data += columns.type->size) {
+		rc = i % CHECKED ? 0 : h5_interrupt_check();
+		if (!rc)
+			rc = add_field(source, columns.type, data, last && i + 1 == columns.count, out);
+	}
+	return rc;
 }
 
 static int piece(const struct h5_text_source *source, uint64_t i, const uint8_t *element, struct h5_buf *out)
@@ -116,11 +153,9 @@ static int piece(const struct h5_text_source *source, uint64_t i, const uint8_t 
 		return add_field(source, type, element, (i + 1) % source->space->dims[1] == 0, out);
 	if (!has_members(source))
 		return add_field(source, type, element, true, out);
-	for (unsigned k = 0; k < type->compound.count && !rc; k++) {
-		const struct h5_member *m = &type->compound.members[k];
-
-		rc = add_field(source, m->type, element + m->offset, k + 1 == type->compound.count, out);
-	}
+	for (unsigned k = 0; k < type->compound.count && !rc; k++)
+		rc = add_member(source, &type->compound.members[k], element, k + 1 == type->compound.count,
+				out);
 	return rc;
 }
 

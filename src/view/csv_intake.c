@@ -14,6 +14,7 @@
 #include "base/interrupt.h"
 #include "format/datatype_make.h"
 #include "object/value_parse.h"
+#include "view/csv_columns.h"
 #include "view/csv_read.h"
 
 #include <math.h>
@@ -50,6 +51,8 @@ struct table {
 	uint64_t rows;
 	enum form form;
 	struct h5_value_context context;
+
+	bool is_scalar; /* the dataset that is there is one, and stays one */
 
 	struct h5_datatype *made;	  /* owned */
 	const struct h5_datatype *type;	  /* of the elements */
@@ -306,6 +309,21 @@ static int make_compound(struct table *t)
 	return 0;
 }
 
+static void place_members(struct table *t)
+{
+	struct column *c = t->columns;
+
+	for (unsigned i = 0; i < t->type->compound.count; i++) {
+		const struct h5_member *m = &t->type->compound.members[i];
+		struct h5_csv_columns columns = h5_csv_columns_of(m);
+
+		for (uint32_t k = 0; k < columns.count; k++, c++) {
+			c->type = columns.type;
+			c->offset = (uint32_t)m->offset + k * columns.type->size;
+		}
+	}
+}
+
 /* Where the columns are in a row of elements of that type. */
 static int place_columns(struct table *t, const struct h5_datatype *type)
 {
@@ -315,12 +333,11 @@ static int place_columns(struct table *t, const struct h5_datatype *type)
 	if (t->form != MEMBERS && (!h5_mul(row, t->count, &row) || row > ELEMENT_MAX))
 		return h5_fail(-EFBIG, t->intake->dataset, "csv: rows of over %d bytes", ELEMENT_MAX);
 	t->row = (size_t)row;
-	for (size_t i = 0; i < t->count; i++) {
-		struct column *c = &t->columns[i];
-
-		c->type = t->form == MEMBERS ? type->compound.members[i].type : type;
-		c->offset = t->form == MEMBERS ? (uint32_t)type->compound.members[i].offset
-					       : (uint32_t)(i * type->size);
+	if (t->form == MEMBERS)
+		place_members(t);
+	for (size_t i = 0; i < t->count && t->form != MEMBERS; i++) {
+		t->columns[i].type = type;
+		t->columns[i].offset = (uint32_t)(i * type->size);
 	}
 	return 0;
 }
@@ -415,6 +432,8 @@ static int make_dataset(struct table *t, uint64_t rows)
 	how.space = (struct h5_dataspace){.kind = H5_SPACE_SIMPLE, .rank = t->form == GRID ? 2 : 1};
 	how.space.dims[0] = how.space.max[0] = rows;
 	how.space.dims[1] = how.space.max[1] = t->form == GRID ? t->count : 0;
+	if (t->is_scalar)
+		how.space = (struct h5_dataspace){.kind = H5_SPACE_SCALAR, .elements = 1};
 	h5_intake_choose(t->intake, &how);
 	rc = h5_intake_define(t->intake, &how);
 	if (!rc)
@@ -431,19 +450,38 @@ static int make_dataset(struct table *t, uint64_t rows)
 
 /* ---- the dataset that is there ---- */
 
+static bool has_members(const struct table *t, const struct h5_datatype *type)
+{
+	const struct column *c = t->columns;
+	struct h5_buf name;
+	bool same = h5_csv_columns_count(type) == t->count;
+
+	h5_buf_init(&name, H5_CSV_ROW_MAX);
+	for (unsigned i = 0; i < type->compound.count && same; i++) {
+		const struct h5_member *m = &type->compound.members[i];
+
+		for (uint32_t k = 0; k < h5_csv_columns_of(m).count && same; k++, c++) {
+			name.size = 0;
+			h5_csv_column_name(m, k, &name);
+			same = !name.err && strlen(c->name) == name.size &&
+			       !memcmp(c->name, name.data, name.size);
+		}
+	}
+	h5_buf_release(&name);
+	return same;
+}
+
 static bool has_columns(const struct table *t, const struct h5_dataset *target)
 {
-	const struct h5_datatype *type = target->type;
+	const struct h5_dataspace *space = &target->space;
 
-	if (t->form != MEMBERS)
-		return target->space.rank == (t->form == GRID ? 2u : 1u) &&
-		       (t->form == VALUES || target->space.dims[1] == t->count);
-	if (target->space.rank != 1 || type->class != H5_CLASS_COMPOUND || type->compound.count != t->count)
+	if (t->form == GRID)
+		return space->rank == 2 && space->dims[1] == t->count;
+	if (space->rank != 1 && !(space->kind == H5_SPACE_SCALAR && t->rows == 1))
 		return false;
-	for (size_t i = 0; i < t->count; i++)
-		if (strcmp(type->compound.members[i].name, t->columns[i].name) != 0)
-			return false;
-	return true;
+	if (t->form == VALUES)
+		return true;
+	return target->type->class == H5_CLASS_COMPOUND && has_members(t, target->type);
 }
 
 /* Keeps the type of the target if all fields are values of it. *kept: they are. */
@@ -459,6 +497,7 @@ static int try_target(struct table *t, const struct h5_dataset *target, bool *ke
 	if (!rc)
 		rc = write_rows(t);
 	*kept = !rc;
+	t->is_scalar = *kept && target->space.kind == H5_SPACE_SCALAR;
 	t->rows = rows;
 	return rc == -EINVAL || rc == -ENOTSUP || rc == -EFBIG ? 0 : rc;
 }

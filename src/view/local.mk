@@ -1,6 +1,8 @@
 libh5fs_a_SOURCES += \
 	src/view/attrs.c \
 	src/view/csv.c \
+	src/view/csv_columns.c \
+	src/view/csv_columns.h \
 	src/view/csv_intake.c \
 	src/view/csv_read.c \
 	src/view/csv_read.h \

@@ -1,4 +1,5 @@
-/* A dataset of fixed-length strings or of numbers as text: a value a line, without quotes. */
+/* A dataset of fixed-length strings, of numbers or of opaque bytes as text: a value a line, without quotes.
+ */
 #include "view/views.h"
 
 static int values_shows(const struct h5_view *v)
@@ -9,6 +10,7 @@ static int values_shows(const struct h5_view *v)
 	case H5_CLASS_TIME:
 	case H5_CLASS_STRING:
 	case H5_CLASS_BITFIELD:
+	case H5_CLASS_OPAQUE:
 	case H5_CLASS_ENUM:
 		return 0;
 	default:

@@ -173,6 +173,38 @@ class Arrays(SourceCase):
                 self.assertTrue(os.path.exists(m.at(f"run/a{i}")))
                 self.assertEqual(sorted(os.listdir(m.at("run"))), sorted([*before, f"a{i}"]))
 
+    def test_members_that_are_arrays_and_single_values(self):
+        path = self.file("m.h5")
+        rows = some(numpy.dtype([("id", "<u2"), ("m", "<i4", (2, 3)), ("word", "S3", 2), ("end", "i1")]), 9)
+        rows["word"] = [b"a,b", b""]
+        first = {"rows": rows, "row": rows[3], "number": numpy.float32(2.5), "opaque": numpy.array([b"\0\xff", b"\x12\xab"], "V2"),
+                 "grown": numpy.int16(1)}
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, data in first.items():
+                f[name] = data
+        with Mount(path, options="rw") as m:
+            for name in first:
+                write_whole(m.at(f".h5fs/csv/{name}.csv"), read(m.at(f".h5fs/csv/{name}.csv")))
+            write_whole(m.at(".h5fs/csv/number.csv"), b"value\n3.5\n")
+            write_whole(m.at(".h5fs/csv/grown.csv"), b"value\n1\n2\n")
+            head = b"id,m[0][0],m[0][1],m[0][2],m[1][0],m[1][1],m[1][2],word[0],word[1],end\n"
+            write_whole(m.at(".h5fs/csv/row.csv"), head + b"1,2,3,4,5,6,7,x,y,8\n")
+            # Another order is another type.
+            write_whole(m.at(".h5fs/csv/swapped.csv"), b"m[1],m[0]\n1,2\n")
+            with open(m.at(".h5fs/lines/opaque"), "r+b", buffering=0) as f:
+                f.truncate(0)
+                f.write(b"0102\nfffe\n")
+        with h5py.File(path) as f:
+            numpy.testing.assert_array_equal(f["rows"][...], rows)
+            self.assertEqual((f["rows"].dtype, f["row"].dtype, f["row"].shape), (rows.dtype, rows.dtype, ()))
+            self.assertEqual(f["row"][()].tolist()[0::3], (1, 8))
+            numpy.testing.assert_array_equal(f["row"]["m"], [[2, 3, 4], [5, 6, 7]])
+            self.assertEqual((f["number"].dtype, f["number"].shape, f["number"][()]), ("<f4", (), 3.5))
+            self.assertEqual((f["grown"].dtype, f["grown"].shape), ("<i8", (2,)))
+            self.assertEqual(f["swapped"].dtype.names, ("m[1]", "m[0]"))
+            self.assertEqual(f["opaque"][...].tobytes(), b"\1\2\xff\xfe")
+        self.assertSound(path)
+
     def test_over_what_is_there(self):
         path = self.file("o.h5")
         with h5py.File(path, "w", libver="latest") as f:
