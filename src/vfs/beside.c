@@ -26,7 +26,8 @@ bool h5_beside_is_name(const struct h5_node *directory, const char *text, int fl
 {
 	const struct h5_view_ops *view = directory->entity.view;
 
-	if (!view || directory->entity.kind != H5_NODE_DIRECTORY || !(view->intake || view->write))
+	if (!view || directory->entity.kind != H5_NODE_DIRECTORY || !(view->intake || view->write) ||
+	    h5_node_is_part(directory))
 		return false;
 	if (view->of_attributes)
 		return (flags & O_ACCMODE) == O_RDWR || is_backup(text);

@@ -72,7 +72,13 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
  * could be found. */
 int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_dir_list *list);
 
-/* ---- views of directories: view_directories.c ---- */
+/* ---- objects that are directories with files that their view names: view_directories.c ---- */
+
+/* True: the directory is one of these, or is below one. */
+static inline bool h5_view_directory_has_parts(const struct h5_node *directory)
+{
+	return h5_view_is_of_directories(directory->entity.view) || h5_node_is_part(directory);
+}
 
 /* What a name leads to that is no link's, in a directory of such a view. -ENOENT: nothing. *size: as of
  * h5_views_find(). */

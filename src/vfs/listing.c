@@ -67,7 +67,7 @@ static int read_view(struct h5_dir *dir)
 	int rc = 0;
 
 	dir->is_long = false;
-	if (dir->node->entity.view && dir->node->entity.view->directory)
+	if (dir->node->entity.view && h5_view_directory_has_parts(dir->node))
 		rc = h5_view_directory_is_long(dir->node, &dir->is_long);
 	if (rc || !dir->is_long)
 		return rc ? rc : h5_views_list(dir->vfs, dir->node, &dir->list);

@@ -201,8 +201,9 @@ static int look_at_object(struct h5_vfs *vfs, uint64_t id, struct h5_vfs_entry *
 	int rc = h5_node_id_decode(id, &entity.address, &entity.view);
 
 	if (!rc && entity.view)
-		rc = h5_view_shows(&(struct h5_view){
-			.ops = entity.view, .file = entity.file, .address = entity.address});
+		rc = h5_view_shows(
+			&(struct h5_view){.ops = entity.view, .file = entity.file, .address = entity.address},
+			false);
 	else if (!rc)
 		rc = h5_entity_kind(entity.file, entity.address, &entity.kind);
 	if (!rc && entity.kind == H5_NODE_DIRECTORY)

@@ -27,7 +27,9 @@ struct h5_entity {
 	enum h5_node_kind kind;
 	struct h5_file *file; /* borrowed: the object's; NULL: it is no object */
 	uint64_t address;     /* the object's */
-	char *target; /* owned: of a symlink; of the file of an attribute, the attribute's name; else NULL */
+	/* Owned. Of a symlink; of the file of an attribute, the attribute's name; of a file or directory that
+	 * a view has named, its path below the directory of the object. Else NULL. */
+	char *target;
 	const struct h5_view_ops *view; /* in whose tree it is; NULL: in that of the mount */
 };
 
@@ -84,6 +86,12 @@ void h5_nodes_free(struct h5_vfs *vfs);
 /* st_ino of an entity, without a node. */
 uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const char *name,
 		     const struct h5_entity *entity);
+
+/* True: it belongs to an object that is a directory of its view, see view_directories.c. */
+static inline bool h5_node_is_part(const struct h5_node *node)
+{
+	return node->entity.target && node->entity.view && node->entity.view->directory;
+}
 
 /* Names between the root and a directory; in the tree of a view, the root of that tree counts. With the lock
  * of the mount. */

@@ -180,7 +180,8 @@ int h5_source_make(struct h5_vfs *vfs, struct h5_node *directory, const char *te
 	int rc;
 
 	*entry = (struct h5_vfs_entry){0};
-	if (directory->entity.kind != H5_NODE_DIRECTORY || !directory->entity.view->intake)
+	if (directory->entity.kind != H5_NODE_DIRECTORY || !directory->entity.view->intake ||
+	    h5_node_is_part(directory))
 		return -EPERM;
 	rc = h5_change_begin_in(vfs, directory);
 	if (rc)
@@ -234,7 +235,7 @@ int h5_source_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	struct h5_vfs *vfs = h->vfs;
 	int rc;
 
-	if (!node->entity.view->intake || h->mode != O_WRONLY)
+	if (!node->entity.view->intake || h->mode != O_WRONLY || h5_node_is_part(node))
 		return h5_fail(-EPERM, node->entity.address, "the file can only be written as a whole");
 	rc = h5_change_begin_in(vfs, node);
 	if (rc)

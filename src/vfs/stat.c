@@ -196,7 +196,8 @@ static int stat_group(struct h5_vfs *vfs, const struct h5_node *node, const stru
 /* True: a program may write files there, or this one, as a whole. */
 static bool is_taken(const struct h5_vfs *vfs, const struct h5_node *node)
 {
-	return vfs->options.writable && node->entity.file == vfs->file && node->entity.view->intake;
+	return vfs->options.writable && node->entity.file == vfs->file && node->entity.view->intake &&
+	       !h5_node_is_part(node);
 }
 
 /* `known`: the node's object, if the caller has decoded it; else NULL. */

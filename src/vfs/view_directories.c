@@ -1,5 +1,6 @@
-/* Views of directories: each object that they show is a directory, with files that the view names. A file, or
- * a directory below that of an object, is a node with the object's address and a path below its directory. */
+/* Objects that are directories in a view, with files that the view names. A file, or a directory below that
+ * of an object, is a node with the object's address and a path below its directory; a dataset's own directory
+ * in a view of files has the empty path. */
 #include "base/error.h"
 #include "object/object.h"
 #include "vfs/content.h"
@@ -14,10 +15,10 @@ enum { PATH_MOST = 1 << 12 };
 /* The path below the directory of the object; NULL: no memory. */
 static char *path_of(const struct h5_node *directory, const char *name)
 {
-	const char *before = directory->entity.target;
+	const char *before = directory->entity.target ? directory->entity.target : "";
 	char *path;
 
-	return asprintf(&path, "%s%s%s", before ? before : "", before ? "/" : "", name) < 0 ? NULL : path;
+	return asprintf(&path, "%s%s%s", before, *before ? "/" : "", name) < 0 ? NULL : path;
 }
 
 /* Takes the path over. */

@@ -238,7 +238,8 @@ static int move_in_view(struct h5_vfs *vfs, const struct place *from, const stru
 	int rc;
 
 	if (from->directory->entity.view != to->directory->entity.view ||
-	    from->directory->entity.view->of_attributes || from->directory->entity.view->directory)
+	    from->directory->entity.view->of_attributes || h5_view_directory_has_parts(from->directory) ||
+	    h5_view_directory_has_parts(to->directory))
 		return -EPERM;
 	rc = find_in_tree(vfs, from->directory, &group);
 	if (rc)

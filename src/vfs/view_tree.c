@@ -4,7 +4,8 @@
  * and the suffix of the view. If the name of a directory ends in that suffix, its last dot is written `%2E`,
  * so no two names are the same. In a view of attributes, attributes are the files, and all objects are
  * directories. A soft link is a symlink to the file, or to the directory; there may be both. In a view of
- * directories each object that is shown is one, with files that the view names (view_directories.c). */
+ * directories each object that is shown is one, with files that the view names (view_directories.c), and in
+ * some other views a dataset may be one. */
 #include "vfs/private.h"
 
 #include "base/error.h"
@@ -54,7 +55,7 @@ size_t h5_views_escape(const struct h5_view_ops *view, bool as_file, const char 
 		memcpy(out + n, suffix, length + 1);
 		return n + length;
 	}
-	if (view->directory && view->directory->is_taken(name, size))
+	if (h5_view_is_of_directories(view) && view->directory->is_taken(name, size))
 		return escape_last_dot(name, size, out);
 	if (!ends_in(name, size, suffix))
 		return h5_name_escape(name, size, out);
@@ -82,16 +83,21 @@ static int find_object(const struct h5_node *directory, const struct h5_link *li
 	return h5_path_is_dead(rc) ? -ENOENT : rc;
 }
 
-static int check_directory(const struct h5_view *v)
+/* *has_parts: it is a dataset that the view shows as a directory. */
+static int check_directory(const struct h5_view *v, bool *has_parts)
 {
 	enum h5_node_kind kind;
 	int rc = h5_entity_kind(v->file, v->address, &kind);
 
+	*has_parts = false;
 	if (rc)
 		return rc;
 	if (v->ops->of_attributes)
 		return kind == H5_NODE_DAMAGED ? -ENOENT : 0;
-	return kind == H5_NODE_DIRECTORY ? 0 : -ENOENT;
+	if (kind == H5_NODE_DIRECTORY)
+		return 0;
+	*has_parts = kind == H5_NODE_DATASET && v->ops->directory;
+	return *has_parts ? h5_view_shows(v, true) : -ENOENT;
 }
 
 /* Appends the path in the tree of the view for a path of the file: to the view's file, or to a directory. */
@@ -157,7 +163,7 @@ static int resolve_directory(const struct h5_node *directory, const struct h5_vi
 			return -ENOENT;
 	*entity = (struct h5_entity){
 		.kind = H5_NODE_DIRECTORY, .file = v->file, .address = v->address, .view = v->ops};
-	return h5_view_shows(v);
+	return h5_view_shows(v, true);
 }
 
 int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const struct h5_link *link,
@@ -165,12 +171,13 @@ int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 {
 	struct h5_view v = {.ops = directory->entity.view};
 	int rc = find_object(directory, link, &v.file, &v.address);
+	bool has_parts = false;
 
 	*entity = (struct h5_entity){0};
-	if (!rc && v.ops->directory)
+	if (!rc && h5_view_is_of_directories(v.ops))
 		return as_file ? -ENOENT : resolve_directory(directory, &v, entity);
 	if (!rc)
-		rc = as_file ? h5_view_shows(&v) : check_directory(&v);
+		rc = as_file ? h5_view_shows(&v, false) : check_directory(&v, &has_parts);
 	if (rc)
 		return rc;
 	if (link->type == H5_LINK_SOFT && is_symlink(vfs, directory, link))
@@ -179,6 +186,8 @@ int h5_views_resolve(struct h5_vfs *vfs, const struct h5_node *directory, const 
 				     .file = v.file,
 				     .address = v.address,
 				     .view = v.ops};
+	if (has_parts)
+		return (entity->target = strdup("")) ? 0 : -ENOMEM;
 	return as_file ? 0 : h5_entity_turn_back(directory, entity);
 }
 
@@ -338,7 +347,7 @@ static int find_itself(const struct h5_node *directory, struct h5_entity *entity
 
 	*entity =
 		(struct h5_entity){.kind = H5_NODE_VIEW, .file = v.file, .address = v.address, .view = v.ops};
-	return h5_view_shows(&v);
+	return h5_view_shows(&v, false);
 }
 
 int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const char *name,
@@ -357,7 +366,7 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 		return -ENOENT;
 	if (directory->entity.view->of_attributes)
 		return find_attribute(directory, name, entity);
-	if (directory->entity.view->directory)
+	if (h5_view_directory_has_parts(directory))
 		return h5_view_directory_find(vfs, directory, name, entity, size);
 	return strcmp(name, directory->entity.view->suffix) ? -ENOENT : find_itself(directory, entity);
 }
@@ -393,7 +402,7 @@ static int list_links(struct listing *l)
 
 	while (!rc && (rc = h5_link_next(&links, &link)) > 0) {
 		rc = list_link_as(l, link, false);
-		if (!rc && !l->directory->entity.view->directory)
+		if (!rc && !h5_view_is_of_directories(l->directory->entity.view))
 			rc = list_link_as(l, link, true);
 	}
 	h5_link_end(&links);
@@ -437,7 +446,7 @@ static int list_object(struct listing *l)
 
 	if (directory->entity.view->of_attributes)
 		rc = list_attributes(l);
-	else if (directory->entity.view->directory)
+	else if (h5_view_directory_has_parts(directory))
 		rc = h5_view_directory_list(l->vfs, directory, &(uint64_t){0}, SIZE_MAX, l->list);
 	else if (is_root && !find_itself(directory, &entity))
 		rc = h5_dir_list_add(l->list, directory->entity.view->suffix, &entity);

@@ -336,7 +336,7 @@ static int find_property(struct h5_vfs *vfs, struct h5_node *node, const char *n
 /* The file of a view has the attributes of the object that it shows. */
 static bool has_attributes(const struct h5_node *node)
 {
-	bool is_object = !node->entity.target || (node->entity.view && node->entity.view->directory);
+	bool is_object = !node->entity.target || h5_node_is_part(node);
 
 	return node->entity.kind != H5_NODE_VIEWS && is_object;
 }

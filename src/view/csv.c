@@ -1,5 +1,5 @@
 /* A dataset of one or two dimensions, or of a single value, as CSV (RFC 4180, but with lines that end as they
- * do in Unix).
+ * do in Unix). One of more dimensions is a directory of tables, see pages.h.
  *
  * The first line names the columns: the members of a compound, see csv_columns.h; in two dimensions the
  * numbers of the columns; else `value`. A field is the text that an attribute of that value has: strings and
@@ -13,6 +13,7 @@
 #include "base/interrupt.h"
 #include "view/csv_columns.h"
 #include "view/intake.h"
+#include "view/pages.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -24,14 +25,42 @@ enum {
 	CHECKED = 64, /* number of columns of which one asks if the request is still wanted */
 };
 
+/* Dimensions before those of a table. */
+static unsigned count_leading(const struct h5_dataset *d)
+{
+	return d->space.rank > 2 ? d->space.rank - 2 : 0;
+}
+
 static int csv_shows(const struct h5_view *v)
 {
 	const struct h5_dataspace *space = v->dataset ? &v->dataset->space : NULL;
 
-	if (!space || space->kind == H5_SPACE_NULL || space->rank > 2)
+	if (!space || space->kind == H5_SPACE_NULL ||
+	    (space->rank > 1 && space->dims[space->rank - 1] > COLUMNS_MAX))
 		return -ENOENT;
-	return space->rank < 2 || space->dims[1] <= COLUMNS_MAX ? 0 : -ENOENT;
+	return h5_pages_can_list(v->dataset, count_leading(v->dataset)) ? 0 : -ENOENT;
 }
+
+/* ---- pages ---- */
+
+static bool csv_is_directory(const struct h5_view *v)
+{
+	return v->dataset && count_leading(v->dataset);
+}
+
+static int csv_find(const struct h5_view *v, const char *path, bool *is_directory, uint64_t *size)
+{
+	(void)size;
+	return h5_pages_find(v, count_leading(v->dataset), path, is_directory);
+}
+
+static int csv_next(const struct h5_view *v, uint64_t *position, char name[256], bool *is_directory)
+{
+	return h5_pages_next(v, count_leading(v->dataset), position, name, is_directory);
+}
+
+static const struct h5_view_directory_ops pages = {
+	.is_one = csv_is_directory, .find = csv_find, .next = csv_next};
 
 /* ---- fields ---- */
 
@@ -165,14 +194,18 @@ static const struct h5_text_form form = {.id = 3, .heads = count_heads, .head = 
 
 static int csv_open(struct h5_view *v, bool reading)
 {
+	struct h5_page *page = v->mine = malloc(sizeof *page);
+	int rc = page ? h5_page_get(v, count_leading(v->dataset), page) : -ENOMEM;
+
 	(void)reading;
-	if (v->dataset->space.elements > ELEMENTS_MAX)
-		return h5_fail(-EOVERFLOW, v->address, "more elements than a table may have");
-	return h5_view_text_open(v, &form, h5_datatype_has_references(v->dataset->type));
+	if (!rc && page->space.elements > ELEMENTS_MAX)
+		rc = h5_fail(-EOVERFLOW, v->address, "more elements than a table may have");
+	return rc ? rc : h5_view_text_open(v, &form, page, h5_datatype_has_references(v->dataset->type));
 }
 
 const struct h5_view_ops h5_view_csv = {.name = "csv",
 					.suffix = ".csv",
+					.directory = &pages,
 					.shows = csv_shows,
 					.open = csv_open,
 					.read = h5_view_text_read,

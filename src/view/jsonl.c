@@ -24,7 +24,7 @@ static const struct h5_text_form form = {.id = 2, .piece = line};
 static int jsonl_open(struct h5_view *v, bool reading)
 {
 	(void)reading;
-	return h5_view_text_open(v, &form, h5_datatype_has_references(v->dataset->type));
+	return h5_view_text_open(v, &form, NULL, h5_datatype_has_references(v->dataset->type));
 }
 
 static const struct h5_line_form line_form = {h5_value_parse_json};

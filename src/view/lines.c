@@ -31,7 +31,7 @@ static const struct h5_text_form form = {.id = 1, .piece = line, .length = line_
 static int lines_open(struct h5_view *v, bool reading)
 {
 	(void)reading;
-	return h5_view_text_open(v, &form, false);
+	return h5_view_text_open(v, &form, NULL, false);
 }
 
 static int read_line(const struct h5_value_parser *parser, const struct h5_datatype *type, const char *text,

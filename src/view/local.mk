@@ -20,6 +20,8 @@ libh5fs_a_SOURCES += \
 	src/view/npy_header.c \
 	src/view/npy_header.h \
 	src/view/npy_intake.c \
+	src/view/pages.c \
+	src/view/pages.h \
 	src/view/png.c \
 	src/view/raw.c \
 	src/view/strings.c \

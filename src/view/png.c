@@ -1,4 +1,5 @@
-/* A dataset of two dimensions, or of three whose last is 3 or 4 (red, green, blue, alpha), as a picture.
+/* A dataset of two dimensions, or of three whose last is 3 or 4 (red, green, blue, alpha), as a picture. One
+ * of more dimensions is a directory of pictures, see pages.h.
  *
  * Portable Network Graphics (PNG) Specification, ISO/IEC 15948; RFC 1950, RFC 1951. The pixels are not
  * compressed, so the offset of each is known without the pixels before it:
@@ -22,6 +23,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "format/convert.h"
+#include "view/pages.h"
 
 #include <endian.h>
 #include <math.h>
@@ -51,11 +53,13 @@ struct tones {
 
 struct picture {
 	const struct h5_dataset *dataset;
+	uint64_t first, elements; /* of the dataset, that are shown */
 	uint32_t width, height;
 	unsigned channels, depth; /* bytes of a sample */
 	uint64_t stride;	  /* bytes of a row, with its filter type */
 	uint64_t rows;		  /* bytes of all rows */
 	uint64_t blocks;
+	uint64_t state; /* of its tones in the cache */
 };
 
 static bool is_plain(const struct h5_datatype *t)
@@ -63,27 +67,42 @@ static bool is_plain(const struct h5_datatype *t)
 	return t->class == H5_CLASS_INTEGER && t->size == 1 && !t->is_signed;
 }
 
+/* Dimensions before those of a picture, of a dataset that has at least two. */
+static unsigned count_leading(const struct h5_dataset *d)
+{
+	unsigned rank = d->space.rank;
+	uint64_t last = d->space.dims[rank - 1];
+
+	return rank > 2 && (last == 3 || last == 4) ? rank - 3 : rank - 2;
+}
+
 static int png_shows(const struct h5_view *v)
 {
 	const struct h5_dataset *d = v->dataset;
 
-	if (d && h5_datatype_is_number(d->type) &&
-	    (d->space.rank == 2 || (d->space.rank == 3 && (d->space.dims[2] == 3 || d->space.dims[2] == 4))))
-		return 0;
-	return -ENOENT;
+	if (!d || !h5_datatype_is_number(d->type) || d->space.rank < 2)
+		return -ENOENT;
+	return h5_pages_can_list(d, count_leading(d)) ? 0 : -ENOENT;
 }
 
 /* A picture without pixels has no rows. */
-static int picture_init(struct picture *p, const struct h5_dataset *d)
+static int picture_init(struct picture *p, const struct h5_view *v)
 {
-	const uint64_t *dims = d->space.dims;
+	const struct h5_dataset *d = v->dataset;
+	const uint64_t *dims;
+	struct h5_page page;
+	int rc = h5_page_get(v, count_leading(d), &page);
 
-	*p = (struct picture){.dataset = d};
-	if (dims[0] > SIDE_MAX || dims[1] > SIDE_MAX || d->space.elements > ELEMENTS_MAX)
+	if (rc)
+		return rc;
+	*p = (struct picture){.dataset = d, .first = page.first, .elements = page.space.elements};
+	dims = page.space.dims;
+	if (dims[0] > SIDE_MAX || dims[1] > SIDE_MAX || p->elements > ELEMENTS_MAX)
 		return h5_fail(-EOVERFLOW, d->address, "more elements than a picture may have");
 	p->height = (uint32_t)dims[0];
 	p->width = (uint32_t)dims[1];
-	p->channels = d->space.rank == 2 ? 1 : (unsigned)dims[2];
+	p->channels = page.space.rank == 2 ? 1 : (unsigned)dims[2];
+	p->state = h5_page_state(&page, v->state);
 	p->depth = d->type->size == 1 ? 1 : 2;
 	p->stride = 1 + (uint64_t)p->width * p->channels * p->depth;
 	p->rows = p->width ? p->height * p->stride : 0;
@@ -115,7 +134,8 @@ static void scale(const struct tones *t, const double *values, size_t n, unsigne
 	}
 }
 
-/* Makes the samples of n elements, at most BLOCK + 1, from `first` on. `work` has room for the elements. */
+/* Makes the samples of n elements of the picture, at most BLOCK + 1, from `first` on. `work` has room for the
+ * elements. */
 static int make_samples(const struct picture *p, const struct tones *t, uint64_t first, size_t n,
 			uint8_t *work, uint8_t *out)
 {
@@ -123,6 +143,7 @@ static int make_samples(const struct picture *p, const struct tones *t, uint64_t
 	double values[512];
 	int rc;
 
+	first += p->first;
 	if (is_plain(p->dataset->type))
 		return h5_dataset_read(p->dataset, first, out, n);
 	rc = h5_dataset_read(p->dataset, first * size, work, n * size);
@@ -186,11 +207,12 @@ static int find_range(const struct picture *p, struct work *work, struct tones *
 	double values[512];
 	int rc = 0;
 
-	for (uint64_t i = 0, n; i < d->space.elements && !rc; i += n) {
-		n = h5_min(d->space.elements - i, BLOCK);
+	for (uint64_t i = 0, n; i < p->elements && !rc; i += n) {
+		n = h5_min(p->elements - i, BLOCK);
 		rc = h5_interrupt_check();
 		if (!rc)
-			rc = h5_dataset_read(d, i * d->type->size, work->elements, (size_t)n * d->type->size);
+			rc = h5_dataset_read(d, (p->first + i) * d->type->size, work->elements,
+					     (size_t)n * d->type->size);
 		for (size_t at = 0, part; at < n && !rc; at += part) {
 			part = (size_t)h5_min(n - at, 512);
 			h5_convert_to_doubles(d->type, work->elements + at * d->type->size, part, values);
@@ -274,17 +296,23 @@ static void make_head(const struct picture *p, struct h5_buf *head)
 	h5_buf_add(head, bytes, (size_t)(at - bytes));
 }
 
+/* Bytes of the file. */
+static uint64_t count_bytes(const struct picture *p, const struct h5_buf *head)
+{
+	return p->rows ? head->size + p->rows + p->blocks * (CHUNK + BLOCK_HEAD) + TAIL : 0;
+}
+
 static int png_open(struct h5_view *v, bool reading)
 {
-	struct picture p;
-	int rc = picture_init(&p, v->dataset);
+	struct picture *p = v->mine = malloc(sizeof *p);
+	int rc = p ? picture_init(p, v) : -ENOMEM;
 
-	if (rc || !p.rows)
+	if (rc || !p->rows)
 		return rc;
-	make_head(&p, &v->head);
-	v->size = v->head.size + p.rows + p.blocks * (CHUNK + BLOCK_HEAD) + TAIL;
+	make_head(p, &v->head);
+	v->size = count_bytes(p, &v->head);
 	if (reading && !v->head.err)
-		rc = h5_file_block(v->file, &tones_type, v->address, v->state, &p, &v->ref);
+		rc = h5_file_block(v->file, &tones_type, v->address, p->state, p, &v->ref);
 	return rc ? rc : v->head.err;
 }
 
@@ -318,20 +346,20 @@ static void make_tail(const struct tones *t, struct work *work, size_t *size)
 static int png_read(const struct h5_view *v, uint64_t offset, void *buf, size_t n)
 {
 	const struct tones *t = h5_lru_value(v->ref);
+	const struct picture *p = v->mine;
 	struct work *work = malloc(sizeof *work);
 	uint8_t *out = buf;
-	struct picture p;
-	int rc = work ? picture_init(&p, v->dataset) : -ENOMEM;
+	int rc = work ? 0 : -ENOMEM;
 
 	offset -= v->head.size;
 	while (n && !rc) {
 		/* The tail takes the place of a block after the last one. */
-		uint64_t whole = CHUNK + BLOCK_HEAD + BLOCK, all = p.rows + p.blocks * (CHUNK + BLOCK_HEAD);
-		uint64_t i = offset < all ? offset / whole : p.blocks;
+		uint64_t whole = CHUNK + BLOCK_HEAD + BLOCK, all = p->rows + p->blocks * (CHUNK + BLOCK_HEAD);
+		uint64_t i = offset < all ? offset / whole : p->blocks;
 		size_t skip = (size_t)(offset - (offset < all ? i * whole : all)), size, part;
 
-		if (i < p.blocks)
-			rc = make_block(&p, t, i, work, &size);
+		if (i < p->blocks)
+			rc = make_block(p, t, i, work, &size);
 		else
 			make_tail(t, work, &size);
 		if (rc)
@@ -352,8 +380,42 @@ static void png_release(struct h5_view *v)
 	v->ref = NULL;
 }
 
+/* ---- pages ---- */
+
+static bool png_is_directory(const struct h5_view *v)
+{
+	return v->dataset && v->dataset->space.rank > 1 && count_leading(v->dataset);
+}
+
+static int png_find(const struct h5_view *view, const char *path, bool *is_directory, uint64_t *size)
+{
+	int rc = h5_pages_find(view, count_leading(view->dataset), path, is_directory);
+	struct h5_view v = *view;
+	struct picture p;
+	struct h5_buf head;
+
+	if (rc || *is_directory)
+		return rc;
+	v.part = path;
+	if (picture_init(&p, &v))
+		return 0; /* opening it tells why */
+	make_head(&p, &head);
+	*size = head.err ? *size : count_bytes(&p, &head);
+	h5_buf_release(&head);
+	return 0;
+}
+
+static int png_next(const struct h5_view *v, uint64_t *position, char name[256], bool *is_directory)
+{
+	return h5_pages_next(v, count_leading(v->dataset), position, name, is_directory);
+}
+
+static const struct h5_view_directory_ops pages = {
+	.is_one = png_is_directory, .find = png_find, .next = png_next};
+
 const struct h5_view_ops h5_view_png = {.name = "png",
 					.suffix = ".png",
+					.directory = &pages,
 					.shows = png_shows,
 					.open = png_open,
 					.read = png_read,

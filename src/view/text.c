@@ -83,7 +83,8 @@ static int read_slab(struct cursor *c, uint64_t element)
 		return h5_fail(-EUCLEAN, c->source->address, "the text has changed");
 	c->slab_first = element;
 	c->slab_count = left < c->slab_capacity ? left : c->slab_capacity;
-	return h5_dataset_read(c->source->dataset, element * size, c->slab, (size_t)c->slab_count * size);
+	return h5_dataset_read(c->source->dataset, (c->source->first + element) * size, c->slab,
+			       (size_t)c->slab_count * size);
 }
 
 /* *data: the stored bytes of an element; those of a dataset are valid until the next call. */
@@ -165,10 +166,10 @@ static int add_sample(struct h5_text *text, uint64_t piece)
 static int count_filled(const struct cursor *c, uint64_t element, uint64_t *n)
 {
 	const struct h5_dataset *dataset = c->source->dataset;
-	uint64_t at = element * dataset->type->size, found;
-	int rc = h5_dataset_seek_stored(dataset, at, &found);
+	uint64_t number = c->source->first + element, found;
+	int rc = h5_dataset_seek_stored(dataset, number * dataset->type->size, &found);
 
-	*n = rc ? 0 : found / dataset->type->size - element;
+	*n = rc ? 0 : h5_min(found / dataset->type->size - number, c->source->space->elements - element);
 	return rc;
 }
 

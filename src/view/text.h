@@ -20,6 +20,7 @@ struct h5_text_source {
 	const struct h5_datatype *type;
 	const struct h5_dataspace *space;
 	const struct h5_dataset *dataset; /* has the elements; NULL: the elements are in `data` */
+	uint64_t first;			  /* number of the first one in the dataset */
 	const uint8_t *data;		  /* the elements, if there is no dataset */
 	uint64_t state; /* changes whenever the elements may have changed; 0: they never change */
 };

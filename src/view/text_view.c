@@ -1,17 +1,22 @@
 /* What views of datasets as text share. */
 #include "view/views.h"
 
-int h5_view_text_open(struct h5_view *v, const struct h5_text_form *form, bool by_names)
+#include "view/pages.h"
+
+int h5_view_text_open(struct h5_view *v, const struct h5_text_form *form, const struct h5_page *page,
+		      bool by_names)
 {
+	const uint64_t state = by_names ? v->state : v->own_state;
 	int rc;
 
 	v->source = (struct h5_text_source){.form = form,
 					    .context = v->context,
 					    .address = v->address,
 					    .type = v->dataset->type,
-					    .space = &v->dataset->space,
+					    .space = page ? &page->space : &v->dataset->space,
 					    .dataset = v->dataset,
-					    .state = by_names ? v->state : v->own_state};
+					    .first = page ? page->first : 0,
+					    .state = page ? h5_page_state(page, state) : state};
 	rc = h5_text_get(&v->source, &v->ref, &v->text);
 	if (!rc)
 		v->size = h5_text_size(v->text);

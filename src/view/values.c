@@ -34,7 +34,7 @@ static const struct h5_text_form form = {.id = 4, .piece = line};
 static int values_open(struct h5_view *v, bool reading)
 {
 	(void)reading;
-	return h5_view_text_open(v, &form, false);
+	return h5_view_text_open(v, &form, NULL, false);
 }
 
 /* The text of an enumeration, or of a float, may be a word; a string is as it is. */

@@ -63,13 +63,20 @@ int h5_view_begin(struct h5_view *v, const struct h5_object *known)
 	return rc == -ENOENT ? h5_fail(rc, v->address, "no object for the view %s", v->ops->name) : rc;
 }
 
-int h5_view_shows(const struct h5_view *view)
+static bool is_directory(const struct h5_view *v)
+{
+	return v->ops->directory && (!v->ops->directory->is_one || v->ops->directory->is_one(v));
+}
+
+int h5_view_shows(const struct h5_view *view, bool as_directory)
 {
 	struct h5_view v = *view;
 	int rc = find_object(&v, NULL);
 
 	if (!rc)
 		rc = v.ops->shows(&v);
+	if (!rc && is_directory(&v) != as_directory)
+		rc = -ENOENT;
 	h5_view_release(&v);
 	return !rc || h5_is_passing(rc) ? rc : -ENOENT;
 }

@@ -39,8 +39,8 @@ struct h5_view {
 	const struct h5_view_ops *ops; /* NULL: the one that shows the object's contents */
 	struct h5_file *file;	       /* borrowed */
 	uint64_t address;	       /* of the object */
-	/* Borrowed: name of an attribute, in a view of attributes; path of a file below the directory of the
-	 * object, in a view of directories. NULL: the object. */
+	/* Borrowed: name of an attribute, in a view of attributes; if the object is a directory, path of a
+	 * file below that. NULL: the object. */
 	const char *part;
 	const struct h5_view_tree *tree; /* borrowed */
 	struct h5_value_context context;
@@ -65,10 +65,12 @@ struct h5_view {
 	void *mine; /* owned: what the view keeps, free() */
 };
 
-/* A view of directories: each object that it shows is a directory, with files that the view names. Links are
- * shown as what they lead to. */
+/* Objects that are directories, with files that the view names. In a view of directories all are that it
+ * shows, and links are shown as what they lead to. In other views some datasets are. */
 struct h5_view_directory_ops {
-	/* True: a link of that name must have another file name. */
+	/* True: this object is a directory; any other one is a file. NULL: it is a view of directories. */
+	bool (*is_one)(const struct h5_view *view);
+	/* True: a link of that name must have another file name. NULL: none must. */
 	bool (*is_taken)(const char *name, size_t size);
 	/* Finds the file or directory at the path below the object's directory; -ENOENT: there is none.
 	 * *size: the size of a file, or H5_UNDEF if finding it takes work. */
@@ -109,7 +111,7 @@ struct h5_view_ops {
 	const char *suffix; /* of the names of the view's files; NULL: the view has no folder, but one file */
 	bool is_text;	    /* its files have a line for each element */
 	bool of_attributes; /* attributes are its files, and each object is a directory */
-	const struct h5_view_directory_ops *directory; /* NULL: objects are files */
+	const struct h5_view_directory_ops *directory; /* NULL: all objects are files */
 	bool is_sized; /* the size is found without work on the elements: an outline tells it */
 	/* 0: the object has a file. -ENOENT: it has none. The answer stays the same if elements are added. */
 	int (*shows)(const struct h5_view *view);
@@ -143,8 +145,15 @@ extern const struct h5_view_ops *const h5_views[];
 /* The view that shows the contents of the dataset. */
 const struct h5_view_ops *h5_view_of_dataset(const struct h5_dataset *dataset);
 
-/* 0: the object has a file in the view. -ENOENT: it has none, or cannot be decoded. */
-int h5_view_shows(const struct h5_view *view);
+/* 0: the object has a file in the view, or with `as_directory` is a directory there that has files of its
+ * own. -ENOENT: it is not, or cannot be decoded. */
+int h5_view_shows(const struct h5_view *view, bool as_directory);
+
+/* True: each object that the view shows is a directory. */
+static inline bool h5_view_is_of_directories(const struct h5_view_ops *ops)
+{
+	return ops->directory && !ops->directory->is_one;
+}
 
 /* Finds the object and the view. `known`: the object, borrowed until the view is open, if all that is wanted
  * may be told by the outline of a dataset; else NULL. To be released on failure, too. */

@@ -4,6 +4,8 @@
 
 #include "view/view.h"
 
+struct h5_page;
+
 extern const struct h5_view_ops h5_view_attrs;
 extern const struct h5_view_ops h5_view_csv;
 extern const struct h5_view_ops h5_view_ddl;
@@ -31,8 +33,10 @@ int h5_view_text_write(const struct h5_line_form *form, struct h5_view_input *in
 int h5_view_text_check(const struct h5_line_form *form, struct h5_view_input *in);
 int h5_view_text_finish(const struct h5_line_form *form, struct h5_view_input *in);
 
-/* Operations of views that show a dataset as text. `by_names`: it depends on the names of other objects. */
-int h5_view_text_open(struct h5_view *view, const struct h5_text_form *form, bool by_names);
+/* Operations of views that show a dataset as text. `by_names`: it depends on the names of other objects.
+ * `page`: what of the dataset is shown, borrowed until the view is released; NULL: all. */
+int h5_view_text_open(struct h5_view *view, const struct h5_text_form *form, const struct h5_page *page,
+		      bool by_names);
 int h5_view_text_read(const struct h5_view *view, uint64_t offset, void *buf, size_t n);
 void h5_view_text_release(struct h5_view *view);
 

@@ -497,7 +497,8 @@ static int zarr_read(const struct h5_view *v, uint64_t offset, void *buf, size_t
 	return h5_zarr_chunk_read(&c->array, &c->chunk, offset, buf, n);
 }
 
-static const struct h5_view_directory_ops directory = {zarr_is_taken, zarr_find, zarr_next};
+static const struct h5_view_directory_ops directory = {
+	.is_taken = zarr_is_taken, .find = zarr_find, .next = zarr_next};
 
 const struct h5_view_ops h5_view_zarr = {.name = "zarr",
 					 .suffix = "",

@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 """The views csv, lines, png and svg: tables with many columns, and pages of what has more dimensions."""
 import csv
+import errno
+import itertools
+import os
 
 import h5py
 import numpy
+from PIL import Image
 
 from mountlib import Mount, main, read
-from viewlib import ViewCase
+from viewlib import ViewCase, tree
 
 MANY = 1 << 14  # the most columns of one member
 
@@ -74,6 +78,152 @@ class Columns(ViewCase):
             self.assertEqual(table(m.at(".h5fs/csv/opaque.csv")), (["value"], [["00ff"], ["12ab"]]))
             for name, wanted in ("number", b"2.5\n"), ("flag", b"TRUE\n"), ("opaque", b"00ff\n12ab\n"), ("one opaque", b"0a0b0c\n"):
                 self.assertEqual(read(m.at(".h5fs/lines", name)), wanted)
+
+
+class Pages(ViewCase):
+    """A dataset of more dimensions is a directory of tables, and of pictures."""
+
+    def make(self):
+        path = self.file("pages.h5")
+        pick = numpy.random.default_rng(7)
+        data = {"movie": pick.integers(0, 255, (12, 5, 7), "u1"), "run/deep": pick.integers(0, 255, (2, 3, 4, 6), "u1"),
+                "colours": pick.integers(0, 255, (3, 2, 4, 3), "u1"), "alpha": pick.integers(0, 255, (2, 2, 5, 4), "u1"),
+                "chunked": pick.integers(0, 255, (9, 20, 30), "u1"), "long": numpy.zeros((10001, 1, 2), "u1")}
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, array in data.items():
+                f.create_dataset(name, data=array, chunks=(4, 7, 11) if name == "chunked" else None,
+                                 compression="gzip" if name == "chunked" else None)
+            f["movie"].attrs["units"] = "K"
+            f["picture"] = data["colours"][0]
+            f["words"] = numpy.array([[["a", "b,c"]], [["", "d"]]], h5py.string_dtype())
+            f["run/soft"] = h5py.SoftLink("deep")
+            f["run/up"] = h5py.SoftLink("/movie")
+            f["hard"] = f["movie"]
+            f["x.png/inner"] = data["movie"][:2]
+            f.create_group("movie.png")
+        return path, data
+
+    def pages(self, array, last):
+        """Paths of pages without suffixes, and what they show."""
+        dims = array.shape[:array.ndim - last]
+        widths = [max(4, len(str(dim - 1))) for dim in dims]
+        for index in itertools.product(*map(range, dims)):
+            yield "/".join(f"{i:0{width}}" for i, width in zip(index, widths)), array[index]
+
+    def test_pictures(self):
+        path, data = self.make()
+        with Mount(path) as m:
+            for name, array in data.items():
+                pages = dict(self.pages(array, 3 if name in ("colours", "alpha") else 2))
+                self.assertEqual({n for n in tree(m.at(".h5fs/png", name)) if not n.endswith("/")}, {f"{n}.png" for n in pages})
+                for page, wanted in list(pages.items())[::1 if len(pages) < 100 else 1000]:
+                    file = m.at(".h5fs/png", name, f"{page}.png")
+                    with Image.open(file) as image:
+                        numpy.testing.assert_array_equal(numpy.asarray(image), wanted)
+                    self.assertRanges(file, read(file))
+            with Image.open(m.at(".h5fs/png/picture.png")) as image:
+                numpy.testing.assert_array_equal(numpy.asarray(image), data["colours"][0])
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs/png/run/deep"))), ["0000", "0001"])
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs/png/long")))[::10000], ["00000.png", "10000.png"])
+
+    def test_tables(self):
+        path, data = self.make()
+        with Mount(path) as m:
+            for name, array in data.items():
+                pages = dict(self.pages(array, 2))
+                self.assertEqual({n for n in tree(m.at(".h5fs/csv", name)) if not n.endswith("/")}, {f"{n}.csv" for n in pages})
+                for page, wanted in list(pages.items())[::1 if len(pages) < 100 else 1000]:
+                    file = m.at(".h5fs/csv", name, f"{page}.csv")
+                    head, rows = table(file)
+                    self.assertEqual(head, [str(i) for i in range(wanted.shape[1])])
+                    self.assertEqual(rows, [[str(v) for v in row] for row in wanted])
+                    self.assertRanges(file, read(file))
+            self.assertEqual([table(m.at(f".h5fs/csv/words/000{i}.csv"))[1] for i in range(2)], [[["a", "b,c"]], [["", "d"]]])
+
+    def test_names(self):
+        path, _ = self.make()
+        with Mount(path) as m:
+            self.assertEqual(sorted(os.listdir(m.at(".h5fs/png"))), sorted(
+                ["movie", "hard", "run", "colours", "alpha", "chunked", "long", "picture.png", "x%2Epng", "movie%2Epng"]))
+            self.assertEqual(os.readlink(m.at(".h5fs/png/run/soft")), "deep")
+            self.assertEqual(os.readlink(m.at(".h5fs/csv/run/up")), "../movie")
+            self.assertEqual(read(m.at(".h5fs/png/run/up/0007.png")), read(m.at(".h5fs/png/hard/0007.png")))
+            self.assertEqual([os.listdir(m.at(".h5fs", name)) for name in ("png/x%2Epng", "csv/x.png")], [["inner"]] * 2)
+            for name in ("movie.png", "movie/0012.png", "movie/7.png", "movie/00007.png", "movie/0007", "movie/0007.csv", "movie/0007.png.png",
+                         "movie/-001.png", "movie/.png", "movie/0x01.png", "movie/99999999999999999999.png", "run/deep/0002", "run/deep/0000.png",
+                         "run/deep/0001/0003.png", "run/deep/0001/0002", "run/0001", "movie/ 007.png"):
+                self.assertFalse(os.path.exists(m.at(".h5fs/png", name)), name)
+            self.assertErrno(errno.ENOTDIR, os.stat, m.at(".h5fs/png/movie/0000.png/0000.png"))
+            self.assertEqual(os.getxattr(m.at(".h5fs/png/movie/0003.png"), "user.units"), b"K")
+            self.assertEqual(os.getxattr(m.at(".h5fs/png/movie"), "h5fs.shape"), b"12,5,7")
+            numbers = {os.stat(m.at(".h5fs", view, "movie", f"{i:04}.{view}")).st_ino for view in ("csv", "png") for i in range(12)}
+            self.assertEqual(len(numbers), 24)
+
+    def test_hostile_shapes(self):
+        """Look-ups do not list, and listings go on from anywhere."""
+        path = self.file("hostile.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("many", (1 << 40, 4, 5), "u1", chunks=(1 << 10, 4, 5), fillvalue=3)
+            f.create_dataset("not stored", (3, 100, 60), "u1", chunks=(1, 50, 60), fillvalue=7)
+            f.create_dataset("overflow", (1 << 40, 1 << 20, 1 << 20), "u1", chunks=(1, 1 << 8, 1 << 8))
+            f.create_dataset("no pages", (0, 4, 5), "f4")
+            f.create_dataset("no rows", (3, 0, 5), "f4")
+            f.create_dataset("huge and empty", (1 << 40, 1 << 40, 0, 5), "f4", chunks=(1, 1, 1, 5), maxshape=(None, None, None, 5))
+            f.create_dataset("too long", (1 << 62, 1, 1), "u1", chunks=(1, 1, 1))
+            f.create_dataset("too wide", (2, 1, 1 << 33), "u1", chunks=(1, 1, 1))
+        with Mount(path) as m:
+            last = f"{(1 << 40) - 1:013}"
+            with Image.open(m.at(".h5fs/png/many", last + ".png")) as image:
+                self.assertEqual(numpy.asarray(image).tolist(), [[3] * 5] * 4)
+            self.assertEqual(table(m.at(".h5fs/csv/many", last + ".csv"))[1], [["3"] * 5] * 4)
+            self.assertFalse(os.path.exists(m.at(".h5fs/png/many", f"{1 << 40:013}.png")))
+            self.assertEqual(table(m.at(".h5fs/csv/not stored/0001.csv"))[1], [["7"] * 60] * 100)
+            with os.scandir(m.at(".h5fs/png/many")) as entries:
+                self.assertEqual([e.name for e in itertools.islice(entries, 3000)], [f"{i:013}.png" for i in range(3000)])
+            for view in "png", "csv":
+                self.assertErrno(errno.EOVERFLOW, open, m.at(f".h5fs/{view}/overflow/{last}.{view}"))
+                self.assertEqual(os.listdir(m.at(f".h5fs/{view}/no pages")), [])
+                self.assertEqual(len(os.listdir(m.at(f".h5fs/{view}/no rows"))), 3)
+                self.assertFalse(os.path.exists(m.at(f".h5fs/{view}/too long")))
+                self.assertTrue(os.path.exists(m.at(f".h5fs/{view}/huge and empty/{last}/{last}.{view}")))
+            self.assertEqual(read(m.at(".h5fs/png/no rows/0002.png")), b"")
+            self.assertEqual(table(m.at(".h5fs/csv/no rows/0002.csv")), (["0", "1", "2", "3", "4"], []))
+            self.assertEqual(read(m.at(f".h5fs/png/huge and empty/{last}/{last}.png")), b"")
+            self.assertErrno(errno.EOVERFLOW, open, m.at(".h5fs/png/too wide/0001.png"))
+            self.assertFalse(os.path.exists(m.at(".h5fs/csv/too wide")))
+
+    def test_pages_are_not_written(self):
+        path, data = self.make()
+        with Mount(path, options="rw") as m:
+            page = m.at(".h5fs/csv/movie/0003.csv")
+            self.assertEqual(os.stat(page).st_mode & 0o777, 0o444)
+            self.assertEqual(os.stat(m.at(".h5fs/csv/movie")).st_mode & 0o777, 0o555)
+            for flags in os.O_WRONLY, os.O_WRONLY | os.O_TRUNC, os.O_RDWR:
+                self.assertErrno(errno.EPERM, os.open, page, flags)
+            for name in "0012.csv", "new.csv", ".tmp", "0003.csv~", "x":
+                self.assertErrno(errno.EPERM, os.open, m.at(".h5fs/csv/movie", name), os.O_WRONLY | os.O_CREAT)
+            for name in page, m.at(".h5fs/png/movie/0003.png"), m.at(".h5fs/png/movie"):
+                self.assertErrno(errno.EPERM, os.rename, name, name + "x")
+            self.assertErrno(errno.EISDIR, os.rename, m.at(".h5fs/csv/movie"), m.at(".h5fs/csv/moviex"))
+            self.assertErrno(errno.EPERM, os.rename, page, m.at(".h5fs/csv/0003.csv"))
+            self.assertErrno(errno.EPERM, os.unlink, page)
+            self.assertErrno(errno.EPERM, os.rmdir, m.at(".h5fs/csv/movie"))
+            self.assertErrno(errno.EPERM, os.mkdir, m.at(".h5fs/csv/movie/new"))
+            # What is written to the dataset shows.
+            kept = m.open(".h5fs/csv/movie/0003.csv", os.O_RDONLY)
+            before = read(m.at(".h5fs/csv/movie/0004.csv"))
+            with open(m.at("movie"), "r+b", buffering=0) as f:
+                f.seek(3 * 35)
+                f.write(bytes(range(35)))
+            self.assertEqual(table(page)[1], [[str(7 * i + k) for k in range(7)] for i in range(5)])
+            self.assertEqual(os.pread(kept, 1 << 16, 0), read(page))
+            self.assertEqual(read(m.at(".h5fs/csv/movie/0004.csv")), before)
+            with Image.open(m.at(".h5fs/png/movie/0003.png")) as image:
+                self.assertEqual(numpy.asarray(image).tobytes(), bytes(range(35)))
+            # The dataset gets another rank.
+            numpy.save(m.at(".h5fs/npy/movie.npy"), data["movie"][0])
+            self.assertFalse(os.path.exists(page))
+            self.assertEqual(table(m.at(".h5fs/csv/movie.csv"))[1], [[str(v) for v in row] for row in data["movie"][0]])
 
 
 if __name__ == "__main__":

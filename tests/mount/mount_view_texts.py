@@ -237,13 +237,15 @@ class Csv(ViewCase):
             self.assertEqual(read(m.at(".h5fs/csv/no columns.csv")), b"")
             self.assertEqual(self.rows(m, "nothing"), (["value"], []))
             self.assertEqual(self.rows(m, "scalar"), (["value"], [["5"]]))
-            for name in ("cube", "null"):
-                self.assertFalse(os.path.exists(m.at(f".h5fs/csv/{name}.csv")), name)
+            self.assertFalse(os.path.exists(m.at(".h5fs/csv/null.csv")))
+            self.assertEqual(os.listdir(m.at(".h5fs/csv/cube")), ["0000.csv", "0001.csv"])
 
     def test_ranges(self):
         path, _, _ = self.make()
         with Mount(path) as m:
             for name in os.listdir(m.at(".h5fs/csv")):
+                if name == "cube":
+                    continue
                 whole = read(m.at(".h5fs/csv", name))
                 self.assertRanges(m.at(".h5fs/csv", name), whole)
 

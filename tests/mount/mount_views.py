@@ -373,7 +373,7 @@ class Png(ViewCase):
         path, data, scaled = self.make()
         with Mount(path) as m, numpy.errstate(invalid="ignore", over="ignore"):
             self.assertEqual(sorted(os.listdir(m.at(".h5fs/png"))),
-                             sorted(name + ".png" for name in [*data, *scaled, "no rows"]))
+                             sorted([*(name + ".png" for name in [*data, *scaled, "no rows"]), "cube"]))
             self.assertEqual(read(m.at(".h5fs/png/no rows.png")), b"")
             for name, array in (data | scaled).items():
                 with self.subTest(name=name):

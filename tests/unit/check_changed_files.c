@@ -27,6 +27,8 @@ static const char *const paths[] = {
 	".h5fs/json/twice.json",
 	".h5fs/lines/twice",
 	".h5fs/png/picture.png",
+	".h5fs/png/stack/0001.png",
+	".h5fs/csv/stack/0002.csv",
 	".h5fs/zarr/words/0",
 	".h5fs/zarr/words/.zattrs",
 	".h5fs/zarr3/single/c/0/0",

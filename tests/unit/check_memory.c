@@ -421,6 +421,8 @@ START_TEST(nothing_is_left_of_a_failure)
 		{"read_faults/new.h5", ".h5fs/attrs/few/long"},
 		{"read_faults/old.h5", ".h5fs/zarr/words/.zattrs"},
 		{"read_faults/old.h5", ".h5fs/png/picture.png"},
+		{"read_faults/old.h5", ".h5fs/png/stack/0001.png"},
+		{"read_faults/old.h5", ".h5fs/csv/stack/0002.csv"},
 		{"read_faults/chunks.h5", ".h5fs/kerchunk.json"},
 		{"read_faults/family%05d.h5", "numbers"},
 	};
@@ -507,11 +509,11 @@ END_TEST
 START_TEST(costs_are_what_is_held)
 {
 	static const char *const files[] = {"read_faults/new.h5", "read_faults/old.h5"};
-	static const char *const views[] = {".h5fs/csv/appendable.csv", ".h5fs/csv/records.csv",
-					    ".h5fs/json/twice.json",	".h5fs/lines/twice",
-					    ".h5fs/png/picture.png",	".h5fs/attrs/few/long",
-					    ".h5fs/zarr/words/0",	".h5fs/zarr/words/.zattrs",
-					    ".h5fs/zarr/.zmetadata",	".h5fs/kerchunk.json"};
+	static const char *const views[] = {
+		".h5fs/csv/appendable.csv", ".h5fs/csv/records.csv",	".h5fs/json/twice.json",
+		".h5fs/lines/twice",	    ".h5fs/png/picture.png",	".h5fs/attrs/few/long",
+		".h5fs/zarr/words/0",	    ".h5fs/zarr/words/.zattrs", ".h5fs/zarr/.zmetadata",
+		".h5fs/kerchunk.json",	    ".h5fs/png/stack/0001.png", ".h5fs/csv/stack/0002.csv"};
 	struct vfs_scene scene;
 	uint64_t digest;
 
