@@ -7,6 +7,7 @@ _h5fs_values()
 	create) echo v18 ;;
 	external) echo none beneath any ;;
 	locking) echo yes no best-effort ;;
+	colours) echo grey heat helix ;;
 	order) echo name creation ;;
 	sandbox) echo yes no ;;
 	sync) echo close fsync ;;

@@ -6,6 +6,8 @@ function __h5fs_values --description 'What an option may be set to'
             printf '%s\n' none beneath any
         case locking
             printf '%s\n' yes no best-effort
+        case colours
+            printf '%s\n' grey heat helix
         case order
             printf '%s\n' name creation
         case sandbox

@@ -10,6 +10,8 @@ static const struct h5_option_word external_words[] = {
 static const struct h5_option_word locking_words[] = {
 	{"yes", H5_LOCK_ALWAYS}, {"no", H5_LOCK_NONE}, {"best-effort", H5_LOCK_BEST_EFFORT}, {0}};
 static const struct h5_option_word order_words[] = {{"name", false}, {"creation", true}, {0}};
+static const struct h5_option_word colours_words[] = {
+	{"grey", H5_COLOURS_GREY}, {"heat", H5_COLOURS_HEAT}, {"helix", H5_COLOURS_HELIX}, {0}};
 static const struct h5_option_word xattr_words[] = {{"text", false}, {"raw", true}, {0}};
 static const struct h5_option_word sync_words[] = {{"close", true}, {"fsync", false}, {0}};
 static const struct h5_option_word create_words[] = {{"v18", H5_CREATE_V18}, {0}};
@@ -69,6 +71,8 @@ const struct h5_option h5_option_table[] = {
 	 .help = "of listings: name, creation"},
 	{"xattr", "=FORM", H5_OPTION_WORD, INTO(vfs.raw_attributes), .words = xattr_words,
 	 .help = "of attributes: text, raw"},
+	{"colours", "=NAME", H5_OPTION_WORD, INTO(vfs.colours), .words = colours_words,
+	 .help = "of pictures below .h5fs/png: grey, heat, helix"},
 	{"uid", "=N", H5_OPTION_NUMBER, INTO(vfs.uid), .most = UINT32_MAX - 1, .help = "owner of all files"},
 	{"gid", "=N", H5_OPTION_NUMBER, INTO(vfs.gid), .most = UINT32_MAX - 1, .help = "group of all files"},
 	{"fmask", "=OCTAL", H5_OPTION_OCTAL, INTO(vfs.fmask), .most = 0777,

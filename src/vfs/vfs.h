@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "object/filter_list.h"
 #include "store/file_set.h"
+#include "view/colours.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,10 +26,11 @@ struct h5_vfs_options {
 		*subdir; /* path of the group that is the root of the tree; NULL: the root group. Borrowed */
 	uid_t uid;
 	gid_t gid;
-	mode_t fmask, dmask;	/* bits taken out of the modes of files and directories */
-	bool order_by_creation; /* list links in creation order, if the group tracks it */
-	unsigned max_work;	/* seconds; see h5_vfs_work_limit(). 0: any */
-	bool raw_attributes;	/* user.NAME has the stored bytes, not text */
+	mode_t fmask, dmask;	 /* bits taken out of the modes of files and directories */
+	bool order_by_creation;	 /* list links in creation order, if the group tracks it */
+	unsigned max_work;	 /* seconds; see h5_vfs_work_limit(). 0: any */
+	bool raw_attributes;	 /* user.NAME has the stored bytes, not text */
+	enum h5_colours colours; /* of pictures below `.h5fs` */
 	/* writing */
 	bool writable;	      /* the mounted file was opened for writing */
 	bool external_write;  /* external raw files may be written */

@@ -1,5 +1,7 @@
 libh5fs_a_SOURCES += \
 	src/view/attrs.c \
+	src/view/colours.c \
+	src/view/colours.h \
 	src/view/csv.c \
 	src/view/csv_columns.c \
 	src/view/csv_columns.h \
@@ -23,6 +25,8 @@ libh5fs_a_SOURCES += \
 	src/view/pages.c \
 	src/view/pages.h \
 	src/view/png.c \
+	src/view/range.c \
+	src/view/range.h \
 	src/view/raw.c \
 	src/view/strings.c \
 	src/view/strings.h \

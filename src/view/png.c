@@ -7,6 +7,8 @@
  *   size    field
  *      8    signature
  *     25    IHDR
+ *    780    PLTE, if numbers are shown in colours
+ *  13/14    tRNS, of the sample of NaN, if a number can be NaN
  *     14    IDAT: header of the zlib stream
  *           IDAT, for each 65535 bytes of rows:
  *   12+5      chunk, header of a stored block
@@ -15,8 +17,12 @@
  *     12    IEND
  *
  * Unsigned 8-bit integers are samples as they are. Of booleans, TRUE is 255. Other numbers are scaled: the
- * least finite one becomes 0, the greatest 255 (8-bit integers) or 65535. If all are the same, they become 0.
- * NaN and -Infinity become 0, Infinity the greatest sample. */
+ * least finite one becomes 0, the greatest 255 (8-bit integers, and numbers in colours) or 65535. If all are
+ * the same, they become 0. NaN and -Infinity become 0, Infinity the greatest sample.
+ *
+ * But if each pixel is one float, 0 is NaN alone, which is transparent, and -Infinity and the least one
+ * become
+ * 1. The least and the greatest are percentiles, since one outlier would leave no tones for the others. */
 #include "view/views.h"
 
 #include "base/checked.h"
@@ -24,6 +30,7 @@
 #include "base/interrupt.h"
 #include "format/convert.h"
 #include "view/pages.h"
+#include "view/range.h"
 
 #include <endian.h>
 #include <math.h>
@@ -47,7 +54,7 @@ enum {
 /* How elements become samples. */
 struct tones {
 	bool scaled; /* false: the elements are samples already, or booleans */
-	double low, high;
+	struct h5_range range;
 	uint32_t adler; /* of all rows */
 };
 
@@ -56,8 +63,10 @@ struct picture {
 	uint64_t first, elements; /* of the dataset, that are shown */
 	uint32_t width, height;
 	unsigned channels, depth; /* bytes of a sample */
-	uint64_t stride;	  /* bytes of a row, with its filter type */
-	uint64_t rows;		  /* bytes of all rows */
+	enum h5_colours colours;
+	bool has_gaps;	 /* NaN is transparent */
+	uint64_t stride; /* bytes of a row, with its filter type */
+	uint64_t rows;	 /* bytes of all rows */
 	uint64_t blocks;
 	uint64_t state; /* of its tones in the cache */
 };
@@ -103,7 +112,9 @@ static int picture_init(struct picture *p, const struct h5_view *v)
 	p->width = (uint32_t)dims[1];
 	p->channels = page.space.rank == 2 ? 1 : (unsigned)dims[2];
 	p->state = h5_page_state(&page, v->state);
-	p->depth = d->type->size == 1 ? 1 : 2;
+	p->colours = p->channels == 1 ? v->colours : H5_COLOURS_GREY;
+	p->depth = d->type->size == 1 || p->colours ? 1 : 2;
+	p->has_gaps = p->channels == 1 && d->type->class == H5_CLASS_FLOAT;
 	p->stride = 1 + (uint64_t)p->width * p->channels * p->depth;
 	p->rows = p->width ? p->height * p->stride : 0;
 	p->blocks = p->rows / BLOCK + (p->rows % BLOCK != 0);
@@ -112,20 +123,22 @@ static int picture_init(struct picture *p, const struct h5_view *v)
 
 /* ---- samples ---- */
 
-static void scale(const struct tones *t, const double *values, size_t n, unsigned depth, uint8_t *out)
+static void scale(const struct picture *p, const struct h5_range *range, const double *values, size_t n,
+		  uint8_t *out)
 {
-	double most = depth == 1 ? UINT8_MAX : UINT16_MAX, low = t->low / 2, span = t->high / 2 - low;
+	double most = p->depth == 1 ? UINT8_MAX : UINT16_MAX, low = range->low / 2;
+	double span = range->high / 2 - low, least = p->has_gaps;
 
 	for (size_t i = 0; i < n; i++) {
 		double v = values[i], part = 0; /* of NaN, too, since it is not above anything */
 		uint16_t sample;
 
-		if (v > t->low && span > 0)
-			part = v < t->high ? (v / 2 - low) / span : 1;
+		if (v > range->low && span > 0)
+			part = v < range->high ? (v / 2 - low) / span : 1;
 		else if (isinf(v) && v > 0)
 			part = 1;
-		sample = (uint16_t)(part * most + 0.5);
-		if (depth == 1) {
+		sample = p->has_gaps && isnan(v) ? 0 : (uint16_t)(least + part * (most - least) + 0.5);
+		if (p->depth == 1) {
 			out[i] = (uint8_t)sample;
 		} else {
 			sample = htobe16(sample);
@@ -151,7 +164,7 @@ static int make_samples(const struct picture *p, const struct tones *t, uint64_t
 		part = (size_t)h5_min(n - i, 512);
 		if (t->scaled) {
 			h5_convert_to_doubles(p->dataset->type, work + i * size, part, values);
-			scale(t, values, part, p->depth, out + i * p->depth);
+			scale(p, &t->range, values, part, out + i * p->depth);
 		} else {
 			for (size_t k = i; k < i + part; k++)
 				out[k] = work[k] ? UINT8_MAX : 0;
@@ -200,34 +213,6 @@ static int make_rows(const struct picture *p, const struct tones *t, uint64_t of
 
 /* ---- tones: all elements are read for them ---- */
 
-static int find_range(const struct picture *p, struct work *work, struct tones *t)
-{
-	const struct h5_dataset *d = p->dataset;
-	bool found = false;
-	double values[512];
-	int rc = 0;
-
-	for (uint64_t i = 0, n; i < p->elements && !rc; i += n) {
-		n = h5_min(p->elements - i, BLOCK);
-		rc = h5_interrupt_check();
-		if (!rc)
-			rc = h5_dataset_read(d, (p->first + i) * d->type->size, work->elements,
-					     (size_t)n * d->type->size);
-		for (size_t at = 0, part; at < n && !rc; at += part) {
-			part = (size_t)h5_min(n - at, 512);
-			h5_convert_to_doubles(d->type, work->elements + at * d->type->size, part, values);
-			for (size_t k = 0; k < part; k++) {
-				if (!isfinite(values[k]))
-					continue;
-				t->low = found && t->low < values[k] ? t->low : values[k];
-				t->high = found && t->high > values[k] ? t->high : values[k];
-				found = true;
-			}
-		}
-	}
-	return rc;
-}
-
 static int find_tones(const struct picture *p, struct work *work, struct tones *t)
 {
 	uint32_t adler = (uint32_t)adler32(0, NULL, 0);
@@ -235,7 +220,7 @@ static int find_tones(const struct picture *p, struct work *work, struct tones *
 
 	t->scaled = !is_plain(p->dataset->type) && !h5_datatype_is_boolean(p->dataset->type);
 	if (t->scaled)
-		rc = find_range(p, work, t);
+		rc = h5_range_find(p->dataset, p->first, p->elements, p->has_gaps, &t->range);
 	for (uint64_t at = 0, n; at < p->rows && !rc; at += n) {
 		n = h5_min(p->rows - at, BLOCK);
 		rc = make_rows(p, t, at, (size_t)n, work, work->block);
@@ -282,14 +267,42 @@ static uint8_t *end_chunk(uint8_t *p, const char *type, size_t n)
 	return put_u32(p + 8 + n, (uint32_t)crc32(0, p + 4, (uInt)(n + 4)));
 }
 
+/* These make a chunk of zeros something else. NaN, if there can be one, is the first of the colours. */
+static uint8_t *add_colours(const struct picture *p, uint8_t *at)
+{
+	const int least = p->has_gaps;
+
+	for (int i = least; i <= UINT8_MAX; i++)
+		h5_colours_of(p->colours, (double)(i - least) / (UINT8_MAX - least), at + 8 + 3 * i);
+	return end_chunk(at, "PLTE", 3 * (UINT8_MAX + 1));
+}
+
+/* Makes the sample 0 transparent. */
+static uint8_t *add_gaps(const struct picture *p, uint8_t *at)
+{
+	return end_chunk(at, "tRNS", p->colours ? 1 : 2);
+}
+
+/* Types of pixels: 0, grey; 2, red, green and blue; 3, a colour of PLTE; 6, with alpha. */
+static uint8_t type_of(const struct picture *p)
+{
+	if (p->colours)
+		return 3;
+	return p->channels == 1 ? 0 : p->channels == 3 ? 2 : 6;
+}
+
 static void make_head(const struct picture *p, struct h5_buf *head)
 {
-	uint8_t bytes[64] = "\x89PNG\r\n\x1a\n", *at = bytes + 8;
+	uint8_t bytes[1024] = "\x89PNG\r\n\x1a\n", *at = bytes + 8;
 	uint8_t *data = put_u32(put_u32(at + 8, p->width), p->height);
 
 	data[0] = (uint8_t)(8 * p->depth);
-	data[1] = p->channels == 1 ? 0 : p->channels == 3 ? 2 : 6; /* grey; colours; colours with alpha */
+	data[1] = type_of(p);
 	at = end_chunk(at, "IHDR", 13);
+	if (p->colours)
+		at = add_colours(p, at);
+	if (p->has_gaps)
+		at = add_gaps(p, at);
 	memcpy(at + 8, "\x78\x01", 2);
 	at = end_chunk(at, "IDAT", 2);
 	h5_buf_init(head, sizeof bytes);

@@ -15,6 +15,7 @@
 #include "object/attribute.h"
 #include "object/object.h"
 #include "object/value_parse.h"
+#include "view/colours.h"
 #include "view/text.h"
 
 #include <assert.h>
@@ -44,8 +45,9 @@ struct h5_view {
 	const char *part;
 	const struct h5_view_tree *tree; /* borrowed */
 	struct h5_value_context context;
-	uint64_t state;	    /* changes whenever anything in the file may have */
-	uint64_t own_state; /* changes whenever the elements of this object may have */
+	enum h5_colours colours; /* of pictures */
+	uint64_t state;		 /* changes whenever anything in the file may have */
+	uint64_t own_state;	 /* changes whenever the elements of this object may have */
 
 	/* set by h5_view_begin() */
 	struct h5_lru_entry *object_ref, *dataset_ref;

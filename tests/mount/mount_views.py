@@ -344,10 +344,15 @@ class Png(ViewCase):
         values = array.astype("f8")
         finite = values[numpy.isfinite(values)]
         low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
-        part = (values / 2 - low / 2) / (high / 2 - low / 2) if high > low else values * 0
+        has_gaps = array.dtype.kind == "f" and array.ndim == 2
+        if has_gaps and finite.size:
+            low, high = (numpy.percentile(finite, share, method=method) for share, method in ((2, "lower"), (98, "higher")))
+        with numpy.errstate(invalid="ignore"):
+            part = numpy.clip((values / 2 - low / 2) / (high / 2 - low / 2), 0, 1) if high > low else values * 0
         part[numpy.isnan(values) | (values == -numpy.inf)] = 0
         part[values == numpy.inf] = 1
-        return numpy.floor(part * most + 0.5).astype(kind)
+        samples = numpy.floor(has_gaps + part * (most - has_gaps) + 0.5)
+        return numpy.where(numpy.isnan(values) & has_gaps, 0, samples).astype(kind)
 
     def decode(self, data):
         """Samples of a PNG without compression, from its chunks alone: what an image library makes 8 bits of."""
