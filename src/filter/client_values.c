@@ -19,6 +19,7 @@ enum {
 	BZIP2 = 307,
 	LZF = 32000,
 	BLOSC = 32001,
+	SNAPPY = 32003,
 	LZ4 = 32004,
 	BITSHUFFLE = 32008,
 	ZSTD = 32015,
@@ -260,6 +261,9 @@ int h5_filter_values(uint16_t id, const struct h5_filter_use *use, struct h5_cli
 		return 0;
 	case LZF:
 		*values = (struct h5_client_values){true, 3, {LZF_FILTER, LZF_LIBRARY, chunk}};
+		return 0;
+	case SNAPPY:
+		*values = (struct h5_client_values){true, 0, {0}};
 		return 0;
 	case BLOSC:
 		*values = (struct h5_client_values){true,

@@ -21,10 +21,13 @@ const struct h5_filter_ops h5_filters[] = {
 	{307, "bzip2", h5_bzip2_decode, h5_bzip2_encode, false, NULL},
 	{32000, "lzf", h5_lzf_decode, h5_lzf_encode, true, NULL},
 	{32001, "blosc", h5_blosc_decode, h5_blosc_encode, true, NULL},
+	{32003, "snappy", h5_snappy_decode, h5_snappy_encode, true, NULL},
 	{32004, "lz4", h5_lz4_decode, h5_lz4_encode, false, NULL},
 	{32008, "bitshuffle", h5_bitshuffle_decode, h5_bitshuffle_encode, false, NULL},
 	{32013, "zfp", h5_zfp_decode, NULL, false, NULL},
 	{32015, "zstd", h5_zstd_decode, h5_zstd_encode, false, NULL},
+	{32018, "fcidecomp", h5_fcidecomp_decode, h5_fcidecomp_encode, true, NULL},
+	{32019, "jpeg", h5_jpeg_decode, h5_jpeg_encode, false, NULL},
 	{32020, "vbz", h5_vbz_decode, h5_vbz_encode, false, NULL},
 	{32022, "bitgroom", h5_quantize_decode, NULL, false, in_place},
 	{32023, "bitround", h5_quantize_decode, NULL, false, in_place},
@@ -36,13 +39,12 @@ static const struct {
 	uint16_t id;
 	const char *name;
 } registered[] = {
-	{257, "hdf4 rle"}, {258, "hdf4 skphuff"}, {259, "hdf4 jpeg"},	{32002, "mafisc"},
-	{32003, "snappy"}, {32005, "apax"},	  {32006, "cbf"},	{32007, "jpeg-xr"},
-	{32009, "spdp"},   {32010, "lpc-rice"},	  {32011, "ccsds-123"}, {32012, "jpeg-ls"},
-	{32014, "fpzip"},  {32016, "b3d"},	  {32017, "sz"},	{32018, "fcidecomp"},
-	{32019, "jpeg"},   {32021, "fapec"},	  {32024, "sz3"},	{32025, "delta-rice"},
-	{32026, "blosc2"}, {32027, "flac"},	  {32028, "h5z-sperr"}, {32029, "terse"},
-	{32030, "ffmpeg"},
+	{257, "hdf4 rle"},     {258, "hdf4 skphuff"}, {259, "hdf4 jpeg"},  {32002, "mafisc"},
+	{32005, "apax"},       {32006, "cbf"},	      {32007, "jpeg-xr"},  {32009, "spdp"},
+	{32010, "lpc-rice"},   {32011, "ccsds-123"},  {32012, "jpeg-ls"},  {32014, "fpzip"},
+	{32016, "b3d"},	       {32017, "sz"},	      {32021, "fapec"},	   {32024, "sz3"},
+	{32025, "delta-rice"}, {32026, "blosc2"},     {32027, "flac"},	   {32028, "h5z-sperr"},
+	{32029, "terse"},      {32030, "ffmpeg"},     {32031, "jpeg2000"},
 };
 
 const char *h5_filter_name(uint16_t id)

@@ -60,6 +60,27 @@ h5_filter_pack h5_lz4_pack;
 #define h5_lz4_block  NULL
 #define h5_lz4_pack   NULL
 #endif
+#ifdef HAVE_SNAPPY
+h5_filter_decode h5_snappy_decode;
+h5_filter_encode h5_snappy_encode;
+#else
+#define h5_snappy_decode NULL
+#define h5_snappy_encode NULL
+#endif
+#ifdef HAVE_CHARLS
+h5_filter_decode h5_fcidecomp_decode;
+h5_filter_encode h5_fcidecomp_encode;
+#else
+#define h5_fcidecomp_decode NULL
+#define h5_fcidecomp_encode NULL
+#endif
+#ifdef HAVE_JPEG
+h5_filter_decode h5_jpeg_decode;
+h5_filter_encode h5_jpeg_encode;
+#else
+#define h5_jpeg_decode NULL
+#define h5_jpeg_encode NULL
+#endif
 #ifdef HAVE_ZFP
 h5_filter_decode h5_zfp_decode;
 #else

@@ -33,6 +33,15 @@ endif
 if HAVE_LZ4
 libh5fs_a_SOURCES += src/filter/lz4.c
 endif
+if HAVE_SNAPPY
+libh5fs_a_SOURCES += src/filter/snappy.c
+endif
+if HAVE_CHARLS
+libh5fs_a_SOURCES += src/filter/fcidecomp.c
+endif
+if HAVE_JPEG
+libh5fs_a_SOURCES += src/filter/jpeg.c
+endif
 if HAVE_ZFP
 libh5fs_a_SOURCES += src/filter/zfp.c
 endif

@@ -48,7 +48,8 @@ static int decode(const struct h5_filter_ops *filter, const uint32_t *values, un
 /* Some filters keep no more of an element than their values say. */
 static bool is_lossy(const struct h5_filter_ops *filter)
 {
-	return !strcmp(filter->name, "nbit") || !strcmp(filter->name, "scaleoffset");
+	return !strcmp(filter->name, "nbit") || !strcmp(filter->name, "scaleoffset") ||
+	       !strcmp(filter->name, "fcidecomp") || !strcmp(filter->name, "jpeg");
 }
 
 static void encode_and_decode(const struct h5_filter_ops *filter, const uint32_t *values, unsigned count,

@@ -17,7 +17,17 @@ enum {
 	LZF = 32000,
 	BLOSC
 };
-enum { LZ4 = 32004, BITSHUFFLE = 32008, ZFP = 32013, ZSTD = 32015, VBZ = 32020, BITGROOM = 32022 };
+enum {
+	SNAPPY = 32003,
+	LZ4,
+	BITSHUFFLE = 32008,
+	ZFP = 32013,
+	ZSTD = 32015,
+	FCIDECOMP = 32018,
+	JPEG,
+	VBZ,
+	BITGROOM = 32022
+};
 
 static inline uint32_t filter_data_random(uint32_t *random)
 {

@@ -20,7 +20,7 @@ static int encode(uint16_t id, const uint32_t *values, unsigned count, const voi
 
 static bool is_lossy(uint16_t id, const uint32_t *values)
 {
-	return id == SCALEOFFSET && !values[0];
+	return (id == SCALEOFFSET && !values[0]) || (id == FCIDECOMP && values[7]) || id == JPEG;
 }
 
 /* Encodes the bytes and expects them back. */
@@ -89,6 +89,7 @@ static const struct {
 	{LZF, 0, {0}, 1},
 	{BLOSC, 7, {2, 2, 4, 0, 5, 1, 0}, 1},
 	{BLOSC, 3, {2, 2, 3}, 1},
+	{SNAPPY, 0, {0}, 1},
 	{LZ4, 0, {0}, 1},
 	{LZ4, 1, {64}, 1},
 	{BITSHUFFLE, 5, {0, 4, 4, 0, 0}, 4},
@@ -273,6 +274,14 @@ START_TEST(wrong_parameters_are_refused)
 		{"level 10", DEFLATE, 1, {10}, 16, -ENOTSUP},
 		{"elements of nothing", SHUFFLE, 1, {0}, 16, -ENOTSUP},
 		{"no element size", SHUFFLE, 0, {0}, 16, -ENOTSUP},
+		{"four parameters", FCIDECOMP, 4, {1, 1, 4, 4}, 16, -ENOTSUP},
+		{"9 bits in a byte", FCIDECOMP, 13, {1, 1, 4, 4, 9, 1}, 16, -ENOTSUP},
+		{"another size", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1}, 15, -ENOTSUP},
+		{"large samples", FCIDECOMP, 13, {1, 1, 4, 4, 4, 1}, 16, -ENOTSUP},
+		{"a largest sample", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 100}, 16, -ENOTSUP},
+		{"three parameters", JPEG, 3, {90, 4, 4}, 16, -ENOTSUP},
+		{"no lines", JPEG, 4, {90, 4, 0, 0}, 16, -ENOTSUP},
+		{"another size", JPEG, 4, {90, 4, 4, 1}, 16, -ENOTSUP},
 		{"three parameters", SZIP, 3, {32, 8, 8}, 16, -EUCLEAN},
 		{"blocks of nothing", SZIP, 4, {32, 0, 8, 8}, 16, -EUCLEAN},
 		{"a part of a pixel", SZIP, 4, {32, 8, 32, 8}, 15, -ENOTSUP},

@@ -314,6 +314,12 @@ START_TEST(streams_are_checked)
 		 {0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0x03, 0, 0x10, 0},
 		 17,
 		 -EOVERFLOW},
+		{"nothing", 32003, {0}, 0, {0}, 0, -EUCLEAN},
+		{"nothing of nothing", 32003, {0}, 0, {0}, 1, 0},
+		{"a literal", 32003, {0}, 0, {3, 2 << 2, 'a', 'b', 'c'}, 5, 0},
+		{"a longer literal", 32003, {0}, 0, {2, 2 << 2, 'a', 'b', 'c'}, 5, -EUCLEAN},
+		{"a copy from before the first byte", 32003, {0}, 0, {4, 1, 1}, 3, -EUCLEAN},
+		{"a bomb", 32003, {0}, 0, {255, 255, 255, 255, 15, 0, 'a'}, 7, -EOVERFLOW},
 		{"nothing", 307, {9}, 1, {0}, 0, -EUCLEAN},
 		{"no magic", 307, {9}, 1, {1, 2, 3, 4, 5, 6, 7, 8, 9}, 9, -EUCLEAN},
 		{"nothing", 305, {0}, 0, {0}, 0, -EUCLEAN},
@@ -355,7 +361,37 @@ START_TEST(streams_are_checked)
 }
 END_TEST
 
+START_TEST(images_are_checked)
+{
+	static const struct wrong wrong[] = {
+		{"nothing", 32018, {0}, 0, {0}, 0, -EUCLEAN},
+		{"only a beginning", 32018, {0}, 0, {0xff, 0xd8}, 2, -EUCLEAN},
+		{"nothing", 32019, {0}, 0, {0}, 0, -EUCLEAN},
+		{"only a beginning", 32019, {0}, 0, {0xff, 0xd8}, 2, -EUCLEAN},
+		/* frames of one component, of 65535 x 65535 samples of 8 bits and of 65500 x 65500 */
+		{"a large image",
+		 32018,
+		 {0},
+		 0,
+		 {0xff, 0xd8, 0xff, 0xf7, 0, 11, 8, 0xff, 0xff, 0xff, 0xff, 1, 1,    0x11,
+		  0,	0xff, 0xda, 0,	  8, 1,	 1, 0,	  0,	0,    0,    1, 0xff, 0xd9},
+		 28,
+		 -EOVERFLOW},
+		{"a large image",
+		 32019,
+		 {0},
+		 0,
+		 {0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0xff, 0xdc, 0xff, 0xdc, 1, 1, 0x11,
+		  0,	0xff, 0xda, 0,	  8, 1,	 1, 0,	  0,	63,   0,    1, 2, 3},
+		 28,
+		 -EOVERFLOW},
+	};
+
+	check_wrong(wrong, sizeof wrong / sizeof *wrong);
+}
+END_TEST
+
 UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limit, truncated_chunks_are_seen,
 	  damaged_chunks_do_no_harm, lz4_sizes_are_checked, bitshuffle_sizes_are_checked,
 	  bitshuffle_transposes, vbz_numbers, szip_parameters_are_checked, zfp_headers_are_checked,
-	  zfp_reads_no_further, streams_are_checked)
+	  zfp_reads_no_further, streams_are_checked, images_are_checked)

@@ -139,6 +139,7 @@ static const struct expected lists[] = {
 	{"bitshuffle(lz4)", &integers, {3, 5}, 5, {0, 3, 4, 0, 2}, 0},
 	{"blosc(9:bitshuffle:zstd)", &integers, {3, 5}, 7, {2, 2, 4, 60, 9, 2, 5}, 0},
 	{"blosc(1)", &integers, {3, 5}, 7, {2, 2, 4, 60, 1, 1, 0}, 0},
+	{"snappy", &integers, {3, 5}, 0, {0}, 0},
 	{"lz4(65536)", &integers, {3, 5}, 1, {65536}, 0},
 	{"lzo", &integers, {3, 5}, 1, {1}, 0},
 	{"vbz", &integers, {3, 5}, 4, {0, 4, 0, 1}, 0},
