@@ -183,7 +183,7 @@ class Pages(ViewCase):
             with os.scandir(m.at(".h5fs/png/many")) as entries:
                 self.assertEqual([e.name for e in itertools.islice(entries, 3000)], [f"{i:013}.png" for i in range(3000)])
             for view in "png", "csv":
-                self.assertErrno(errno.EOVERFLOW, open, m.at(f".h5fs/{view}/overflow/{last}.{view}"))
+                self.assertErrno(errno.EOVERFLOW, read, m.at(f".h5fs/{view}/overflow/{last}.{view}"))
                 self.assertEqual(os.listdir(m.at(f".h5fs/{view}/no pages")), [])
                 self.assertEqual(len(os.listdir(m.at(f".h5fs/{view}/no rows"))), 3)
                 self.assertFalse(os.path.exists(m.at(f".h5fs/{view}/too long")))
@@ -191,7 +191,7 @@ class Pages(ViewCase):
             self.assertEqual(read(m.at(".h5fs/png/no rows/0002.png")), b"")
             self.assertEqual(table(m.at(".h5fs/csv/no rows/0002.csv")), (["0", "1", "2", "3", "4"], []))
             self.assertEqual(read(m.at(f".h5fs/png/huge and empty/{last}/{last}.png")), b"")
-            self.assertErrno(errno.EOVERFLOW, open, m.at(".h5fs/png/too wide/0001.png"))
+            self.assertErrno(errno.EOVERFLOW, read, m.at(".h5fs/png/too wide/0001.png"))
             self.assertFalse(os.path.exists(m.at(".h5fs/csv/too wide")))
 
     def test_pages_are_not_written(self):
