@@ -20,11 +20,11 @@ enum {
 /* ---- where it lies ---- */
 
 /* Identifies the file, also under another name. */
-static struct h5_journal_file identify(const char *path, uint64_t inode)
+static struct h5_journal_file identify(int folder, const char *name, uint64_t inode)
 {
 	struct statx st;
 
-	if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) || !(st.stx_mask & STATX_BTIME) ||
+	if (statx(folder, name, 0, STATX_INO | STATX_BTIME, &st) || !(st.stx_mask & STATX_BTIME) ||
 	    st.stx_ino != inode)
 		return (struct h5_journal_file){0};
 	return (struct h5_journal_file){
@@ -81,7 +81,7 @@ int h5_journal_home_open(struct h5_journal_home *home, struct h5_io *io, const c
 		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "the name is too long for that of a journal");
 	place->owner = st.owner;
 	place->mode = st.mode;
-	place->file = identify(path, st.inode);
+	place->file = identify(beside, name, st.inode);
 	place->dirfd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)
 			      : openat(beside, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (place->dirfd < 0)

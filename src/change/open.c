@@ -3,9 +3,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "change/private.h"
+#include "io/named.h"
 #include "store/extension.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@ enum { PAUSE_MOST = 50 };
 /* One try to open the file. */
 struct opening {
 	const struct h5_file_set_options *options;
+	int folder; /* in which the file's name is looked up; -1: its path is */
 	struct h5_journal_home journal;
 	struct h5_opened opened;
 };
@@ -81,11 +84,24 @@ static int heed_journal(struct opening *opening, struct h5_io **io)
 	return rc;
 }
 
+/* Opens the file, and takes its lock. */
+static int open_and_lock(const struct opening *opening, const char *path, struct h5_io **io)
+{
+	const struct h5_file_set_options *options = opening->options;
+	int flags = (options->writable ? O_RDWR : O_RDONLY) | O_NOCTTY | O_NONBLOCK, fd;
+
+	if (opening->folder < 0)
+		return h5_io_open_local(path, options->lock, options->writable, io);
+	fd = h5_named_open_without_links(opening->folder, strrchr(path, '/') + 1, flags);
+	return fd < 0 ? h5_fail(fd, H5_UNDEF, "%s", strerror(-fd))
+		      : h5_io_open_fd(fd, options->lock, options->writable, io);
+}
+
 /* Opens the bytes of a local file, with its journal replayed. `directory`: its folder. */
 static int open_local(struct opening *opening, const char *path, int directory, struct h5_io **io)
 {
 	const struct h5_file_set_options *options = opening->options;
-	int rc = h5_io_open_local(path, options->lock, options->writable, io);
+	int rc = open_and_lock(opening, path, io);
 
 	if (rc)
 		return rc;
@@ -323,12 +339,13 @@ static void hand_out(struct opening *opening, struct h5_opened *opened)
 	opening->journal.place.dirfd = -1;
 }
 
-static int open_once(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out,
-		     struct h5_opened *opened)
+static int open_once(int folder, const char *path, const struct h5_file_set_options *options,
+		     struct h5_file_set **out, struct h5_opened *opened)
 {
-	struct opening opening = {.options = options, .opened.journal_directory = -1};
+	struct opening opening = {.options = options, .folder = folder, .opened.journal_directory = -1};
 	struct h5_file_set *set;
-	int rc = h5_file_set_new(path, options, &set);
+	int rc = folder < 0 ? h5_file_set_new(path, options, &set)
+			    : h5_file_set_new_in(folder, path, options, &set);
 
 	if (rc)
 		return rc;
@@ -366,21 +383,27 @@ static void sleep_milliseconds(uint64_t n)
 
 /* Each try begins with the name, since the process that had the lock may have replaced the file or removed
  * its journal. Between two tries nothing is locked, so two processes never wait for each other. */
-int h5_open_file(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set,
-		 struct h5_opened *opened)
+int h5_open_file_in(int folder, const char *path, const struct h5_file_set_options *options,
+		    struct h5_file_set **set, struct h5_opened *opened)
 {
 	const uint64_t until = milliseconds_now() + (uint64_t)options->wait * 1000;
 	uint64_t pause = 1;
-	int rc = open_once(path, options, set, opened);
+	int rc = open_once(folder, path, options, set, opened);
 
 	while (rc == -EWOULDBLOCK && milliseconds_now() < until) {
 		sleep_milliseconds(pause);
 		pause = h5_min(2 * pause, PAUSE_MOST);
-		rc = open_once(path, options, set, opened);
+		rc = open_once(folder, path, options, set, opened);
 	}
 	return rc == -EWOULDBLOCK && options->wait
 		       ? h5_fail_in(rc, "waited for %u s (-o wait=)", options->wait)
 		       : rc;
+}
+
+int h5_open_file(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set,
+		 struct h5_opened *opened)
+{
+	return h5_open_file_in(-1, path, options, set, opened);
 }
 
 void h5_opened_release(struct h5_opened *opened)

@@ -20,6 +20,10 @@ struct h5_opened {
  * On success the caller owns *opened: h5_opened_release(). It may be NULL. */
 int h5_open_file(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set,
 		 struct h5_opened *opened);
+/* The same for a file whose folder is open: a descriptor, borrowed; O_PATH is enough (-1: none is). The path
+ * is absolute; its last name is looked up in the folder, and is no symbolic link. */
+int h5_open_file_in(int folder, const char *path, const struct h5_file_set_options *options,
+		    struct h5_file_set **set, struct h5_opened *opened);
 void h5_opened_release(struct h5_opened *opened); /* may run twice */
 
 #endif

@@ -293,10 +293,12 @@ static int walk_along(int dirfd, const char *directory, const char *path, int fl
 
 /* ---- opening ---- */
 
-int h5_named_open_beneath(int dirfd, const char *path, int flags)
+/* By openat2(), beneath the folder and on its mount. */
+static int open_beneath(int dirfd, const char *path, int flags, uint64_t resolve)
 {
 	struct open_how how = {.flags = (unsigned)flags | O_CLOEXEC,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+			       .resolve =
+				       RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV | resolve};
 	long fd;
 
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
@@ -306,9 +308,20 @@ int h5_named_open_beneath(int dirfd, const char *path, int flags)
 		if (errno != EAGAIN)
 			break;
 	}
+	return -errno;
+}
+
+int h5_named_open_beneath(int dirfd, const char *path, int flags)
+{
+	int fd = open_beneath(dirfd, path, flags, 0);
+
 	/* EPERM: some containers' word for a call that they do not know. */
-	return errno == EAGAIN || errno == ENOSYS || errno == EPERM ? walk_along(dirfd, NULL, path, flags)
-								    : -errno;
+	return fd == -EAGAIN || fd == -ENOSYS || fd == -EPERM ? walk_along(dirfd, NULL, path, flags) : fd;
+}
+
+int h5_named_open_without_links(int dirfd, const char *path, int flags)
+{
+	return open_beneath(dirfd, path, flags, RESOLVE_NO_SYMLINKS);
 }
 
 int h5_named_open_anywhere(int dirfd, const char *directory, const char *path, int flags)

@@ -40,6 +40,8 @@ struct h5_file_set {
 	struct h5_file_shared shared; /* the first member: h5_file_set_shared() */
 	struct h5_file_set_options options;
 	struct h5_statistics statistics;
+	atomic_uint sharers;	 /* h5_file_set_share() */
+	atomic_size_t used;	 /* bytes that requests hold */
 	char *path;		 /* real path of the mounted file, or its URL; NULL for memory */
 	char *pattern;		 /* of the names of its members; NULL: none was given */
 	struct h5_folder folder; /* of the mounted file */
@@ -51,14 +53,31 @@ struct h5_file_set {
 
 static_assert(!offsetof(struct h5_file_set, shared), "h5_file_set_shared()");
 
+/* Makes the cache smaller by what other sets may have, and then by up to `used`. Returns how much of that. */
+static size_t press_cache(struct h5_lru *lru, size_t budget, unsigned sharers, size_t used)
+{
+	size_t own = budget / sharers, taken = (size_t)h5_min(used, own);
+
+	h5_lru_press(lru, budget - own + taken);
+	return taken;
+}
+
 /* Makes room for requests: first in the cache of chunks. */
 static void press_caches(void *arg, size_t used)
 {
 	struct h5_file_set *set = arg;
-	size_t chunks = (size_t)h5_min(used, set->options.chunk_cache);
+	unsigned sharers = atomic_load(&set->sharers);
+	size_t taken;
 
-	h5_lru_press(set->shared.chunks, chunks);
-	h5_lru_press(set->shared.blocks, (size_t)h5_min(used - chunks, set->options.block_cache));
+	atomic_store(&set->used, used);
+	taken = press_cache(set->shared.chunks, set->options.chunk_cache, sharers, used);
+	press_cache(set->shared.blocks, set->options.block_cache, sharers, used - taken);
+}
+
+void h5_file_set_share(struct h5_file_set *set, unsigned sharers)
+{
+	atomic_store(&set->sharers, sharers);
+	press_caches(set, atomic_load(&set->used));
 }
 
 /* Bytes that requests may hold together. */
@@ -76,6 +95,7 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 	if (!set)
 		return NULL;
 	set->options = *options;
+	atomic_init(&set->sharers, 1);
 	set->shared =
 		(struct h5_file_shared){.set = set,
 					.statistics = &set->statistics,
@@ -171,6 +191,23 @@ int h5_file_set_new(const char *path, const struct h5_file_set_options *options,
 	else if (!rc)
 		rc = resolve_path(set, path);
 
+	if (rc)
+		h5_file_set_close(set);
+	else
+		*out = set;
+	return rc;
+}
+
+int h5_file_set_new_in(int folder, const char *path, const struct h5_file_set_options *options,
+		       struct h5_file_set **out)
+{
+	struct h5_file_set *set = set_new(options);
+	int rc = set && (set->path = strdup(path)) ? 0 : -ENOMEM;
+	char *copy = rc ? NULL : strdup(path);
+
+	if (!rc)
+		rc = copy ? h5_folder_open_at(&set->folder, folder, dirname(copy)) : -ENOMEM;
+	free(copy);
 	if (rc)
 		h5_file_set_close(set);
 	else

@@ -51,6 +51,10 @@ struct h5_file_set_options {
 
 /* Makes a set around the file at the path, without opening that: h5_open_file() in change/open.h does all. */
 int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **set);
+/* The same around the file at the absolute path, whose folder is open: a descriptor, borrowed; O_PATH is
+ * enough. No name is looked up. */
+int h5_file_set_new_in(int folder, const char *path, const struct h5_file_set_options *options,
+		       struct h5_file_set **set);
 /* The real path of the mounted file, or its URL; borrowed. NULL: bytes in memory. */
 const char *h5_file_set_path(const struct h5_file_set *set);
 /* Opens the mounted file, whose bytes are in io. Takes io over, also on failure. Once. */
@@ -60,6 +64,11 @@ int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_
 			    struct h5_file_set **set);
 /* Closes all files. No block may be referenced. NULL is fine. */
 void h5_file_set_close(struct h5_file_set *set);
+
+/* The budgets of the caches are for so many sets together, of which each gets the same part; at first for
+ * one.
+ */
+void h5_file_set_share(struct h5_file_set *set, unsigned sharers);
 
 /* The folder of the mounted file: an O_PATH descriptor, borrowed; -1: there is none. */
 int h5_file_set_directory(const struct h5_file_set *set);

@@ -9,19 +9,29 @@
 #include <string.h>
 #include <unistd.h>
 
-int h5_folder_open(struct h5_folder *folder, const char *path)
+static int open_folder(struct h5_folder *folder, int at, const char *name, const char *path)
 {
 	int rc;
 
 	folder->path = strdup(path);
 	if (!folder->path)
 		return -ENOMEM;
-	folder->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	folder->fd = openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder->fd >= 0)
 		return 0;
 	rc = h5_fail(-errno, H5_UNDEF, "%s: %s", path, strerror(errno));
 	h5_folder_close(folder);
 	return rc;
+}
+
+int h5_folder_open(struct h5_folder *folder, const char *path)
+{
+	return open_folder(folder, AT_FDCWD, path, path);
+}
+
+int h5_folder_open_at(struct h5_folder *folder, int fd, const char *path)
+{
+	return open_folder(folder, fd, ".", path);
 }
 
 void h5_folder_close(struct h5_folder *folder)

@@ -22,6 +22,8 @@ struct h5_folder {
 
 /* Opens the folder at the path. */
 int h5_folder_open(struct h5_folder *folder, const char *path);
+/* The same for one that is open: a descriptor, borrowed. */
+int h5_folder_open_at(struct h5_folder *folder, int fd, const char *path);
 void h5_folder_close(struct h5_folder *folder); /* may run twice */
 
 /* Opens the file that an HDF5 file calls `name`: a descriptor or a negative errno, with detail. `beside`: the
