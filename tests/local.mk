@@ -209,6 +209,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_declare.py \
 	tests/mount/mount_errors.py \
 	tests/mount/mount_extract.py \
+	tests/mount/mount_folder.py \
 	tests/mount/mount_fsx.py \
 	tests/mount/mount_handles.py \
 	tests/mount/mount_holes.py \
@@ -299,6 +300,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/conformance-exceptions \
 	tests/judge/conformance.py \
 	tests/judge/copy_corpus.py \
+	tests/judge/folder_corpus.py \
 	tests/judge/memory_corpus.py \
 	tests/lib/contents_model.py \
 	tests/lib/copytree.py \
@@ -330,6 +332,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/tunnel.py \
 	tests/judge/zarr_corpus.py \
 	tests/lib/make_worked_example.py \
+	tests/lib/mountfacts.py \
 	tests/lib/mountlib.py \
 	tests/lib/remotelib.py \
 	tests/lib/terminal.py \
@@ -546,6 +549,14 @@ conformance-remote: src/h5fs
 conformance-memory: src/h5fs
 	@$(need_conformance); \
 	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/memory_corpus.py $(CONFORMANCE)/corpus
+
+# The mount of a folder against those of its files, also malformed ones.
+.PHONY: conformance-folder
+conformance-folder: src/h5fs
+	@$(need_conformance); status=0; \
+	for folder in corpus bad; do \
+		H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/folder_corpus.py $(CONFORMANCE)/$$folder || status=1; \
+	done; exit $$status
 
 # The Zarr views of the common files.
 .PHONY: conformance-zarr

@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "change/new_file.h"
 #include "fuse/background.h"
+#include "fuse/closer.h"
 #include "fuse/commit.h"
 #include "fuse/invalidate.h"
 #include "fuse/log.h"
@@ -17,9 +18,11 @@
 #include "fuse/sandbox.h"
 #include "fuse/signals.h"
 #include "fuse/status.h"
+#include "fuse/tree_operations.h"
 #include "fuse/unmounter.h"
 #include "fuse/watch.h"
 #include "store/file.h"
+#include "tree/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,15 +34,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LONG = 365 * 24 * 3600 }; /* seconds that the kernel may keep names and attributes */
+enum {
+	LONG = 365 * 24 * 3600, /* seconds that the kernel may keep names and attributes */
+	OPEN_FILES = 64,	/* of a folder, if -o open_files= is not given */
+};
 
 /* Serves until the mount ends, then commits the rest. */
 static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, struct h5_unmounter *unmounter,
 			    struct h5_background *background)
 {
+	struct h5_closer *closer = NULL;
 	struct h5_watch *watch = NULL;
 	int rc = 0, code = 0;
 
+	if (m->tree)
+		code = h5_closer_start(m->tree, &closer);
 	if (m->writable)
 		code = h5_committer_start(m->vfs, &m->committer);
 	if (m->writable && !code)
@@ -49,6 +58,7 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	if (code) {
 		h5_invalidator_stop(m->invalidator);
 		h5_committer_stop(m->committer);
+		h5_closer_stop(closer);
 		h5_log("%s: cannot start a thread: %s", o->file, strerror(-code));
 		return EXIT_MOUNT;
 	}
@@ -66,9 +76,10 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	h5_watch_stop(watch);
 	h5_invalidator_stop(m->invalidator);
 	h5_committer_stop(m->committer);
+	h5_closer_stop(closer);
 	h5_interrupt_begin(NULL, NULL);
 	h5_error_clear();
-	code = h5_vfs_finish(m->vfs);
+	code = m->tree ? 0 : h5_vfs_finish(m->vfs);
 	if (code) {
 		h5_log("%s: what was written last is lost: %s", o->file,
 		       h5_error_last()->code == code ? h5_error_last()->text : strerror(-code));
@@ -85,11 +96,31 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 	int folder = o->set.external == H5_EXTERNAL_BENEATH ? h5_file_set_directory(set) : all;
 	const struct h5_sandbox sandbox = {
 		.readable = folder,
+		.listed = -1,
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? opened->journal_directory : -1,
 		.pointers = o->set.writable && o->journal ? h5_file_set_directory(set) : -1,
 		.made = made,
 		.terminal = o->command != H5_COMMAND_MOUNT,
+	};
+
+	if (o->sandbox)
+		h5_sandbox_enter(&sandbox);
+	if (all >= 0)
+		close(all);
+}
+
+/* The files of the folder are opened by name when somebody looks at them. */
+static void enter_sandbox_of_folder(const struct h5_options *o, const struct h5_tree *tree)
+{
+	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	const struct h5_sandbox sandbox = {
+		.readable = all >= 0 ? all : h5_tree_folder(tree),
+		.listed = h5_tree_folder(tree),
+		.writable = -1,
+		.journals = -1,
+		.pointers = -1,
+		.made = -1,
 	};
 
 	if (o->sandbox)
@@ -114,7 +145,9 @@ static int serve_mounted(struct h5_mount *m, const struct h5_options *o, const s
 	if (code)
 		h5_log("%s: cannot start a process: %s", o->file, strerror(-code));
 	m->readahead = h5_readahead_open(mounted);
-	if (!code)
+	if (!code && m->tree)
+		enter_sandbox_of_folder(o, m->tree);
+	else if (!code)
 		h5_daemon_enter_sandbox(o, set, opened, -1);
 	rc = code ? EXIT_MOUNT : serve_and_commit(m, o, unmounter, background);
 	h5_unmounter_stop(unmounter, m->session);
@@ -137,7 +170,8 @@ static int mount_and_serve(struct h5_mount *m, struct h5_options *o, const struc
 	struct h5_mounted mounted;
 	int rc = EXIT_MOUNT, code;
 
-	session = fuse_session_new(&o->args, &h5_operations, sizeof h5_operations, m);
+	session = fuse_session_new(&o->args, m->tree ? &h5_tree_operations : &h5_operations,
+				   sizeof h5_operations, m);
 	if (!session)
 		return rc;
 	m->session = session;
@@ -232,7 +266,7 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	if (!code)
 		code = h5_vfs_open(set, &o->vfs, &m.vfs);
 	if (!code) {
-		h5_report_warnings(o, set, &opened);
+		h5_report_warnings(o, o->file, set, &opened);
 		/* A SWMR writer gives up its own lock. */
 		m.locked = st.locked && !o->set.swmr &&
 			   (m.writable || !h5_report_is_marked(h5_file_set_root(set)));
@@ -241,6 +275,37 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 	rc = code ? h5_report_refusal(o, code) : mount_and_serve(&m, o, set, &opened, background);
 	h5_vfs_close(m.vfs);
 	h5_opening_end(o, set, &opened);
+	return rc;
+}
+
+/* ---- a folder ---- */
+
+static void report_opened(void *arg, const char *path, const struct h5_file_set *set,
+			  const struct h5_opened *opened)
+{
+	h5_report_warnings(arg, path, set, opened);
+}
+
+static int open_and_mount_folder(struct h5_options *o, struct h5_background *background)
+{
+	const struct h5_tree_options options = {
+		.match = o->match ? o->match : H5_TREE_MATCH,
+		.open_files = o->open_files ? o->open_files : OPEN_FILES,
+		.keeps_uid = o->vfs.uid == getuid(),
+		.keeps_gid = o->vfs.gid == getgid(),
+		.set = o->set,
+		.vfs = o->vfs,
+		.opened = report_opened,
+		.opened_arg = o,
+	};
+	struct h5_mount m = {.allow_other = o->allow_other, .opened = ATOMIC_FLAG_INIT};
+	int code, rc;
+
+	allow_many_files();
+	h5_daemon_keep_memory();
+	code = h5_tree_open(o->file, &options, &m.tree);
+	rc = code ? h5_report_refusal(o, code) : mount_and_serve(&m, o, NULL, NULL, background);
+	h5_tree_close(m.tree);
 	return rc;
 }
 
@@ -254,7 +319,9 @@ int h5_daemon_run(struct h5_options *o)
 	h5_signals_begin(o->foreground);
 	/* Forked before it takes locks and starts threads, since these do not survive a fork. */
 	code = o->foreground ? 0 : h5_background_begin(&background);
-	rc = code ? h5_report_refusal(o, code) : open_and_mount(o, &background);
+	rc = code	    ? h5_report_refusal(o, code)
+	     : o->is_folder ? open_and_mount_folder(o, &background)
+			    : open_and_mount(o, &background);
 	/* In the sandbox this fails, but then the unmounter has removed it. */
 	h5_mountpoint_remove(o);
 	return rc;

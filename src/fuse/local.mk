@@ -2,6 +2,8 @@ bin_PROGRAMS = src/h5fs
 src_h5fs_SOURCES = \
 	src/fuse/background.c \
 	src/fuse/background.h \
+	src/fuse/closer.c \
+	src/fuse/closer.h \
 	src/fuse/commit.c \
 	src/fuse/commit.h \
 	src/fuse/daemon.c \
@@ -49,6 +51,8 @@ src_h5fs_SOURCES = \
 	src/fuse/signals.c \
 	src/fuse/signals.h \
 	src/fuse/status.h \
+	src/fuse/tree_operations.c \
+	src/fuse/tree_operations.h \
 	src/fuse/unmount.c \
 	src/fuse/unmount.h \
 	src/fuse/unmounter.c \

@@ -208,7 +208,7 @@ static int look_at_open(struct command *c, const struct h5_opened *opened, look 
 
 	if (rc)
 		return rc;
-	h5_report_warnings(c->options, c->set, opened);
+	h5_report_warnings(c->options, c->options->file, c->set, opened);
 	h5_daemon_enter_sandbox(c->options, c->set, opened, c->target.top);
 	h5_interrupt_begin(NULL, c);
 	h5_interrupt_bound(work_limit);

@@ -30,7 +30,7 @@ static int refuse(const char *path, int code)
 /* True: an h5fs is mounted there. Only its root has this attribute. */
 static bool is_mounted(const char *path)
 {
-	return getxattr(path, "h5fs.superblock", NULL, 0) > 0;
+	return getxattr(path, "h5fs.pid", NULL, 0) > 0;
 }
 
 /* Refuses a directory whose files the mount would hide. Also finds a stale mount whose attributes the kernel

@@ -5,11 +5,18 @@
 #include "fuse/sandbox.h"
 #include "remote/disk_folder.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 int h5_opening_check(const struct h5_options *o)
 {
+	if (!o->is_folder && (o->match || o->open_files))
+		return h5_fail(-EINVAL, H5_UNDEF, "match and open_files are for the mount of a folder");
+	if (o->is_folder && o->set.writable)
+		return h5_fail(-EROFS, H5_UNDEF, "a folder can only be read");
+	if (o->is_folder && (o->subdir || o->journal))
+		return h5_fail(-EINVAL, H5_UNDEF, "subdir and journal are for the mount of one file");
 	return o->url && o->set.writable ? h5_fail(-EROFS, H5_UNDEF, "a file behind a URL can only be read")
 					 : 0;
 }

@@ -7,9 +7,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* The mount; every request has it as its userdata. */
+/* The mount of a file, or of a folder; every request has it as its userdata. */
 struct h5_mount {
-	struct h5_vfs *vfs;
+	struct h5_vfs *vfs;   /* NULL: a folder is mounted */
+	struct h5_tree *tree; /* of a folder */
 	struct fuse_session *session;
 	int readahead;	    /* descriptor for fuse/readahead until a file is opened; -1: none */
 	atomic_flag opened; /* a file was opened */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The caches are a part of the machine's memory, within bounds that suit a laptop and a server. */
@@ -45,6 +46,7 @@ enum { NAMES_MAX = 3 }; /* that a command takes */
 void h5_options_usage(const char *program)
 {
 	printf("usage: %s [options] FILE [MOUNTPOINT]\n"
+	       "       %s [options] FOLDER MOUNTPOINT\n"
 	       "       %s -u MOUNTPOINT\n"
 	       "       %s --check|--kerchunk FILE\n"
 	       "       %s --list [--json] FILE [PATH]\n"
@@ -53,7 +55,7 @@ void h5_options_usage(const char *program)
 	       "       %s --reclaim|--recover [-o journal=DIR] FILE\n"
 	       "Mounts an HDF5 file: groups are directories, datasets files, attributes extended "
 	       "attributes.\n\n",
-	       program, program, program, program, program, program, program);
+	       program, program, program, program, program, program, program, program);
 	h5_option_help(false);
 	printf("    -o OPTION[,OPTION...]  mount options\n\n");
 	h5_option_help(true);
@@ -351,6 +353,8 @@ static int parse_filters(struct h5_options *o)
 /* Sets members that follow from others. */
 static void complete(struct h5_options *o)
 {
+	struct stat st;
+
 	o->foreground |= o->debug;
 	o->set.writable |= o->command == H5_COMMAND_RECOVER || o->create;
 	if (o->command != H5_COMMAND_MOUNT && o->command != H5_COMMAND_RECOVER &&
@@ -361,6 +365,8 @@ static void complete(struct h5_options *o)
 	o->set.swmr &= !o->set.reclaims;
 	o->vfs.writable = o->set.writable;
 	o->set.journal = o->journal;
+	o->is_folder =
+		o->command == H5_COMMAND_MOUNT && !o->url && !stat(o->file, &st) && S_ISDIR(st.st_mode);
 	o->vfs.subdir = o->subdir;
 }
 
@@ -568,6 +574,7 @@ void h5_options_release(struct h5_options *options)
 	free(options->target);
 	free(options->journal);
 	free(options->log);
+	free(options->match);
 	free(options->subdir);
 	free(options->filters);
 	free(options->kerchunk_url);
@@ -580,5 +587,5 @@ void h5_options_release(struct h5_options *options)
 	options->kerchunk_url = options->filters = options->http_header = options->url = NULL;
 	options->s3_endpoint = NULL;
 	options->file = options->mountpoint = options->journal = options->log = options->subdir = NULL;
-	options->path = options->target = NULL;
+	options->match = options->path = options->target = NULL;
 }

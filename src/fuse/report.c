@@ -87,7 +87,7 @@ const char *h5_report_recovery(const struct h5_opened *opened)
 	}
 }
 
-void h5_report_warnings(const struct h5_options *o, const struct h5_file_set *set,
+void h5_report_warnings(const struct h5_options *o, const char *name, const struct h5_file_set *set,
 			const struct h5_opened *opened)
 {
 	struct h5_file *file = h5_file_set_root(set);
@@ -97,20 +97,20 @@ void h5_report_warnings(const struct h5_options *o, const struct h5_file_set *se
 	uint64_t end = sb->base + h5_file_end(file);
 
 	if (warning && done)
-		h5_log_at(H5_LOG_NORMAL, "%s: %s (%s)", o->file, done, warning);
+		h5_log_at(H5_LOG_NORMAL, "%s: %s (%s)", name, done, warning);
 	else if (warning || done)
-		h5_log_at(H5_LOG_NORMAL, "%s: %s", o->file, warning ? warning : done);
+		h5_log_at(H5_LOG_NORMAL, "%s: %s", name, warning ? warning : done);
 	if (!o->set.writable && h5_report_is_marked(file))
 		h5_log_at(
 			H5_LOG_NORMAL,
 			"%s: marked as open for writing: a program writes it without a lock, or has crashed",
-			o->file);
+			name);
 	if (missing)
-		h5_log_at(H5_LOG_NORMAL, "%s: missing%s: %s; what lies in it cannot be read", o->file,
+		h5_log_at(H5_LOG_NORMAL, "%s: missing%s: %s; what lies in it cannot be read", name,
 			  o->set.external == H5_EXTERNAL_NONE ? ", or not opened (external=none)" : "",
 			  missing);
 	else if (sb->end != H5_UNDEF && sb->end > end)
 		h5_log_at(H5_LOG_NORMAL,
 			  "%s: truncated: %" PRIu64 " bytes of %" PRIu64 "; what lies beyond cannot be read",
-			  o->file, end, sb->end);
+			  name, end, sb->end);
 }

@@ -10,8 +10,8 @@
 int h5_report_refusal(const struct h5_options *options, int code);
 /* Logs that a command has not seen all of a file behind a URL; returns the exit status. */
 int h5_report_incomplete(const struct h5_options *options);
-/* Logs what the user should know about a file that is opened nevertheless. */
-void h5_report_warnings(const struct h5_options *options, const struct h5_file_set *set,
+/* Logs what the user should know about the file of that name, which is opened nevertheless. */
+void h5_report_warnings(const struct h5_options *options, const char *name, const struct h5_file_set *set,
 			const struct h5_opened *opened);
 
 /* What was done about a journal; NULL: there was none, or it was not needed. */

@@ -29,12 +29,15 @@ enum h5_command {
 enum { H5_CREATE_V18 = 2, H5_CREATE_V110 = 3 };
 
 struct h5_options {
-	char *file;	  /* owned; of a URL without its query */
-	char *url;	  /* owned: the URL with its query, which may be secret; NULL: a local file */
-	char *mountpoint; /* owned; NULL: none was given */
-	char *path;	  /* owned: in the tree; NULL: none was given */
-	char *target;	  /* owned: where --extract copies to */
-	bool json;	  /* --list prints JSON */
+	char *file;	     /* owned; of a URL without its query */
+	char *url;	     /* owned: the URL with its query, which may be secret; NULL: a local file */
+	char *mountpoint;    /* owned; NULL: none was given */
+	char *path;	     /* owned: in the tree; NULL: none was given */
+	char *target;	     /* owned: where --extract copies to */
+	char *match;	     /* owned; NULL: not given */
+	unsigned open_files; /* 0: not given */
+	bool is_folder;	     /* `file` is a folder, which is to be mounted */
+	bool json;	     /* --list prints JSON */
 	bool mountpoint_made;
 	bool foreground, debug, single_thread;
 	bool sandbox, nonempty;

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "fuse/log.h"
 #include "fuse/request.h"
+#include "tree/tree.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -25,12 +26,12 @@ struct h5_watch {
 	atomic_bool ended;
 };
 
-static void log_statistics(struct h5_vfs *vfs)
+static void log_statistics(const struct h5_mount *m)
 {
 	struct h5_buf text;
 
 	h5_buf_init(&text, TEXT_MOST);
-	if (!h5_vfs_statistics(vfs, &text))
+	if (!(m->tree ? h5_tree_statistics(m->tree, &text) : h5_vfs_statistics(m->vfs, &text)))
 		h5_log("statistics: %.*s", (int)text.size, text.data);
 	h5_buf_release(&text);
 }
@@ -67,7 +68,7 @@ static void *run(void *arg)
 		if (atomic_load(&w->ended))
 			return NULL;
 		if (got == ASK)
-			log_statistics(w->mount->vfs);
+			log_statistics(w->mount);
 	}
 }
 

@@ -1,0 +1,342 @@
+#include "tree/file.h"
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/thread.h"
+#include "base/wait.h"
+#include "tree/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <utlist.h>
+
+enum { IDLE = 2 }; /* seconds after its last use that a file closes */
+
+static time_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec;
+}
+
+int h5_tree_file_new(uint64_t device, uint64_t inode, struct h5_tree_file **out)
+{
+	struct h5_tree_file *file = calloc(1, sizeof *file);
+
+	if (!file)
+		return -ENOMEM;
+	file->device = device;
+	file->inode = inode;
+	*out = file;
+	return 0;
+}
+
+void h5_tree_file_leave_behind(struct h5_tree_file *file)
+{
+	if (file->state == H5_TREE_CLOSED)
+		free(file);
+	else
+		file->is_orphan = true;
+}
+
+/* ---- closing ---- */
+
+/* Each open file has the same part of the caches. With the lock. */
+static void share_caches(struct h5_tree *tree)
+{
+	struct h5_tree_file *file;
+
+	DL_FOREACH(tree->open, file)
+	if (file->state == H5_TREE_OPEN)
+		h5_file_set_share(file->set, tree->open_count);
+}
+
+/* With the lock, for a file that has just closed, or could not be opened. */
+static void set_closed(struct h5_tree *tree, struct h5_tree_file *file)
+{
+	DL_DELETE(tree->open, file);
+	tree->open_count--;
+	file->state = H5_TREE_CLOSED;
+	if (file->is_orphan)
+		free(file);
+	share_caches(tree);
+	pthread_cond_broadcast(&tree->changed);
+}
+
+static void free_texts(struct h5_tree_file *file)
+{
+	free(file->path);
+	free(file->url);
+	file->path = file->url = NULL;
+}
+
+/* With the lock, which it gives up meanwhile. */
+static void close_file(struct h5_tree *tree, struct h5_tree_file *file)
+{
+	file->state = H5_TREE_CLOSING;
+	file->opening = 0; /* no node leads into it any more */
+	pthread_mutex_unlock(&tree->lock);
+	h5_vfs_close(file->vfs);
+	h5_file_set_close(file->set);
+	file->vfs = NULL;
+	file->set = NULL;
+	free_texts(file);
+	pthread_mutex_lock(&tree->lock);
+	set_closed(tree, file);
+}
+
+/* A file that was not used for so many seconds, the one before all others that was used longest ago; NULL:
+ * there is none. With the lock. */
+static struct h5_tree_file *find_unused(const struct h5_tree *tree, time_t seconds)
+{
+	struct h5_tree_file *file;
+
+	DL_FOREACH(tree->open, file)
+	if (file->state == H5_TREE_OPEN && !file->uses && now() - file->last_use >= seconds)
+		return file;
+	return NULL;
+}
+
+bool h5_tree_close_idle(struct h5_tree *tree)
+{
+	struct h5_tree_file *file;
+	bool goes_on;
+
+	pthread_mutex_lock(&tree->lock);
+	while (!tree->ends && !tree->open)
+		pthread_cond_wait(&tree->changed, &tree->lock);
+	if (!tree->ends)
+		h5_thread_wait_a_second(&tree->changed, &tree->lock);
+	while (!tree->ends && (file = find_unused(tree, IDLE)))
+		close_file(tree, file);
+	goes_on = !tree->ends;
+	pthread_mutex_unlock(&tree->lock);
+	return goes_on;
+}
+
+void h5_tree_await_none(struct h5_tree *tree)
+{
+	pthread_mutex_lock(&tree->lock);
+	tree->ends = true;
+	pthread_cond_broadcast(&tree->changed);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+void h5_tree_files_close(struct h5_tree *tree)
+{
+	pthread_mutex_lock(&tree->lock);
+	while (tree->open)
+		close_file(tree, tree->open);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+/* ---- opening ---- */
+
+static const struct h5_tree_node *node_of_file(const struct h5_tree_node *node)
+{
+	while (node->kind != H5_TREE_FILE)
+		node = node->parent;
+	return node;
+}
+
+/* `named`: what the file's name leads to. */
+static int open_vfs(struct h5_tree *tree, struct h5_tree_file *file, const struct stat *named)
+{
+	struct h5_vfs_options options = tree->options.vfs;
+	struct h5_io_stat st;
+	int rc = h5_file_stat(h5_file_set_root(file->set), &st);
+
+	if (!rc && (st.device != file->device || st.inode != file->inode))
+		rc = -ESTALE;
+	if (rc)
+		return rc;
+	options.url = file->url;
+	options.file = file->path;
+	if (tree->options.keeps_uid)
+		options.uid = named->st_uid;
+	if (tree->options.keeps_gid)
+		options.gid = named->st_gid;
+	return h5_vfs_open(file->set, &options, &file->vfs);
+}
+
+static int open_in(struct h5_tree *tree, struct h5_tree_file *file, int folder, const struct stat *named)
+{
+	struct h5_opened opened = {.journal_directory = -1};
+	int rc = h5_open_file_in(folder, file->path, &tree->options.set, &file->set, &opened);
+
+	if (!rc)
+		rc = open_vfs(tree, file, named);
+	if (!rc && tree->options.opened)
+		tree->options.opened(tree->options.opened_arg, file->path, file->set, &opened);
+	h5_opened_release(&opened);
+	if (!rc)
+		return 0;
+	h5_file_set_close(file->set);
+	file->set = NULL;
+	/* Some programs take EWOULDBLOCK for the end of a file. */
+	return rc == -EWOULDBLOCK ? h5_fail(-EBUSY, H5_UNDEF, "%s", h5_error_last()->text) : rc;
+}
+
+/* *text becomes `begin`, a slash and the path of the node. */
+static int join(const char *begin, const struct h5_tree_node *node, char **text)
+{
+	struct h5_buf path;
+	int rc;
+
+	h5_buf_init(&path, PATH_MAX);
+	h5_buf_text(&path, begin);
+	h5_buf_byte(&path, '/');
+	h5_tree_path(node, &path);
+	h5_buf_byte(&path, 0);
+	rc = path.err == -E2BIG ? -ENAMETOOLONG : path.err;
+	if (!rc && !(*text = strdup(path.data)))
+		rc = -ENOMEM;
+	h5_buf_release(&path);
+	return rc;
+}
+
+static int open_file(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
+{
+	int rc = join(strcmp(tree->path, "/") ? tree->path : "", node, &file->path), fd, folder;
+	struct stat named;
+
+	if (!rc)
+		rc = join(tree->options.vfs.url, node, &file->url);
+	h5_wait_begins();
+	fd = rc ? rc : h5_tree_place_open_node(tree, node, O_PATH, &named);
+	folder = fd < 0 ? fd : h5_tree_place_open(tree, node->parent, NULL, O_PATH | O_DIRECTORY);
+	rc = folder < 0 ? folder : open_in(tree, file, folder, &named);
+	if (folder >= 0)
+		close(folder);
+	if (fd >= 0)
+		close(fd);
+	if (rc)
+		free_texts(file);
+	return rc;
+}
+
+/* With the lock, which it gives up meanwhile. */
+static int wait_for_change(struct h5_tree *tree)
+{
+	if (h5_wait_is_noticed()) {
+		/* The change may come before we have the lock again, so this does not wait for it. */
+		pthread_mutex_unlock(&tree->lock);
+		h5_wait_begins();
+		pthread_mutex_lock(&tree->lock);
+		return 0;
+	}
+	h5_thread_wait_a_second(&tree->changed, &tree->lock);
+	return h5_interrupt_check();
+}
+
+/* True: a file will close if we wait, since only requests use it. With the lock. */
+static bool will_close(const struct h5_tree *tree)
+{
+	const struct h5_tree_file *file;
+
+	DL_FOREACH(tree->open, file)
+	if (file->state != H5_TREE_OPEN || !file->held)
+		return true;
+	return false;
+}
+
+/* Makes one file less open than may be. 0: look at all anew. With the lock, which it gives up meanwhile. */
+static int make_place(struct h5_tree *tree)
+{
+	struct h5_tree_file *unused = find_unused(tree, 0);
+
+	if (unused) {
+		close_file(tree, unused);
+		return 0;
+	}
+	return will_close(tree) ? wait_for_change(tree)
+				: h5_fail(-ENFILE, H5_UNDEF, "%u HDF5 files are in use (-o open_files=)",
+					  tree->options.open_files);
+}
+
+/* With the lock, which it gives up meanwhile. */
+static int open_closed(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
+{
+	int rc;
+
+	file->state = H5_TREE_OPENING;
+	DL_APPEND(tree->open, file);
+	tree->open_count++;
+	pthread_mutex_unlock(&tree->lock);
+	rc = open_file(tree, file, node);
+	pthread_mutex_lock(&tree->lock);
+	if (rc) {
+		set_closed(tree, file);
+		return rc;
+	}
+	file->state = H5_TREE_OPEN;
+	file->opening = ++tree->openings;
+	share_caches(tree);
+	pthread_cond_broadcast(&tree->changed);
+	return 0;
+}
+
+/* With the lock. */
+static int make_open(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
+{
+	int rc = 0;
+
+	while (!rc && file->state != H5_TREE_OPEN) {
+		if (file->state != H5_TREE_CLOSED)
+			rc = wait_for_change(tree);
+		else if (tree->open_count >= tree->options.open_files)
+			rc = make_place(tree);
+		else
+			rc = open_closed(tree, file, node);
+	}
+	return rc;
+}
+
+int h5_tree_file_enter(struct h5_tree *tree, struct h5_tree_node *node, bool hold)
+{
+	struct h5_tree_file *file = node->file;
+	int rc;
+
+	pthread_mutex_lock(&tree->lock);
+	rc = make_open(tree, file, node_of_file(node));
+	if (!rc) {
+		file->uses++;
+		file->held += hold;
+		/* The list is in the order of use. */
+		DL_DELETE(tree->open, file);
+		DL_APPEND(tree->open, file);
+	}
+	pthread_mutex_unlock(&tree->lock);
+	if (!rc)
+		h5_vfs_refresh(file->vfs);
+	return rc;
+}
+
+bool h5_tree_file_stay(struct h5_tree *tree, struct h5_tree_file *file)
+{
+	bool is_open;
+
+	pthread_mutex_lock(&tree->lock);
+	is_open = file->state == H5_TREE_OPEN;
+	file->uses += is_open;
+	pthread_mutex_unlock(&tree->lock);
+	return is_open;
+}
+
+void h5_tree_file_leave(struct h5_tree *tree, struct h5_tree_file *file, bool hold)
+{
+	pthread_mutex_lock(&tree->lock);
+	file->uses--;
+	file->held -= hold;
+	file->last_use = now();
+	if (!file->uses && tree->open_count >= tree->options.open_files)
+		pthread_cond_broadcast(&tree->changed);
+	pthread_mutex_unlock(&tree->lock);
+}

@@ -1,0 +1,13 @@
+libh5fs_a_SOURCES += \
+	src/tree/content.c \
+	src/tree/file.c \
+	src/tree/file.h \
+	src/tree/listing.c \
+	src/tree/lookup.c \
+	src/tree/node.c \
+	src/tree/node.h \
+	src/tree/place.c \
+	src/tree/place.h \
+	src/tree/private.h \
+	src/tree/tree.c \
+	src/tree/tree.h

@@ -1,0 +1,334 @@
+/* Look-ups, and what is to be said of a node: attributes, targets of links, extended attributes. */
+#include "base/error.h"
+#include "base/wait.h"
+#include "format/superblock.h"
+#include "object/json.h"
+#include "tree/file.h"
+#include "tree/node.h"
+#include "tree/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCK = 1 << 17 }; /* bytes that programs had better read at a time */
+
+/* ---- what is found in the folder ---- */
+
+/* Who may read the file may look into it. */
+static mode_t directory_mode(mode_t mode)
+{
+	return S_IFDIR | (mode & 0444) | (mode & 0444) >> 2;
+}
+
+/* Makes what the file system says of a file what the mount says of the node. */
+static void show(const struct h5_tree *tree, enum h5_tree_kind kind, struct stat *st)
+{
+	const struct h5_vfs_options *options = &tree->options.vfs;
+
+	st->st_ino = h5_tree_ino(st->st_dev, st->st_ino, 0);
+	st->st_blksize = BLOCK;
+	if (kind == H5_TREE_FILE) {
+		st->st_mode = directory_mode(st->st_mode);
+		st->st_nlink = 1;
+		st->st_size = st->st_blocks = 0;
+	}
+	if (!S_ISLNK(st->st_mode))
+		st->st_mode &= ~(07222u | (S_ISDIR(st->st_mode) ? options->dmask : options->fmask));
+	if (!tree->options.keeps_uid)
+		st->st_uid = options->uid;
+	if (!tree->options.keeps_gid)
+		st->st_gid = options->gid;
+}
+
+/* 0: the file begins as an HDF5 file, maybe behind a user block; -EINVAL: it does not. */
+static int find_signature(const struct h5_tree *tree, const struct h5_tree_node *parent, const char *name,
+			  const struct stat *st)
+{
+	uint64_t only = tree->options.set.offset, size = (uint64_t)st->st_size;
+	char found[sizeof H5_SIGNATURE - 1];
+	struct stat now;
+	int fd, rc;
+
+	h5_wait_begins();
+	fd = h5_tree_place_open(tree, parent, name, O_RDONLY);
+	rc = fd < 0 ? fd : -EINVAL;
+	if (fd >= 0 && (fstat(fd, &now) || now.st_dev != st->st_dev || now.st_ino != st->st_ino))
+		rc = -ESTALE;
+	for (uint64_t at = only; rc == -EINVAL && at + sizeof found <= size; at = at ? 2 * at : 512) {
+		ssize_t n = pread(fd, found, sizeof found, (off_t)at);
+
+		if (n < 0)
+			rc = -errno;
+		else if (n == sizeof found && !memcmp(found, H5_SIGNATURE, sizeof found))
+			rc = 0;
+		else if (only)
+			break;
+	}
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* A file that cannot be read is shown as a directory, if its name is that of an HDF5 file. That tells the
+ * error when it is opened. */
+static int find_kind(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		     const struct stat *st, struct h5_tree_found *found)
+{
+	int rc;
+
+	*found = (struct h5_tree_found){
+		.kind = S_ISDIR(st->st_mode) ? H5_TREE_FOLDER : H5_TREE_PLAIN,
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.changed = st->st_ctim,
+	};
+	if (!S_ISREG(st->st_mode) || !h5_tree_matches(tree, name) ||
+	    h5_tree_node_recall(tree, parent, name, found))
+		return 0;
+	rc = find_signature(tree, parent, name, st);
+	if (rc == -ENOENT || rc == -ESTALE || h5_is_passing(rc))
+		return rc;
+	if (rc != -EINVAL)
+		found->kind = H5_TREE_FILE;
+	return 0;
+}
+
+static int look_up_in_folder(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+			     struct h5_tree_entry *entry)
+{
+	int fd = h5_tree_place_open(tree, parent, name, O_PATH), rc;
+	struct h5_tree_found found;
+
+	if (fd < 0)
+		return fd == -ENOTDIR ? -ESTALE : fd;
+	rc = fstat(fd, &entry->st) ? -errno : 0;
+	close(fd);
+	if (!rc)
+		rc = find_kind(tree, parent, name, &entry->st, &found);
+	if (!rc)
+		rc = h5_tree_node_get(tree, parent, name, &found, &entry->node);
+	if (rc)
+		return rc;
+	show(tree, found.kind, &entry->st);
+	return 0;
+}
+
+/* ---- what is found in an HDF5 file ---- */
+
+static void show_inside(const struct h5_tree_node *node, struct stat *st)
+{
+	st->st_ino = h5_tree_ino(node->file->device, node->file->inode, st->st_ino);
+}
+
+static int look_up_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+			  struct h5_tree_entry *entry)
+{
+	struct h5_vfs_entry found;
+	struct h5_node *directory;
+	int rc = h5_tree_file_enter(tree, parent, false);
+
+	if (rc)
+		return rc;
+	rc = h5_tree_node_resolve(tree, parent, &directory);
+	if (!rc)
+		rc = h5_vfs_lookup(parent->file->vfs, directory, name, &found);
+	if (!rc)
+		rc = h5_tree_node_get_inside(tree, parent, name, &found, &entry->node);
+	if (!rc) {
+		entry->st = found.st;
+		show_inside(entry->node, &entry->st);
+	}
+	h5_tree_file_leave(tree, parent->file, false);
+	return rc;
+}
+
+int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		   struct h5_tree_entry *entry)
+{
+	int rc = parent->kind == H5_TREE_PLAIN	  ? -ENOTDIR
+		 : parent->kind == H5_TREE_FOLDER ? look_up_in_folder(tree, parent, name, entry)
+						  : look_up_inside(tree, parent, name, entry);
+
+	if (!rc)
+		entry->generation = entry->node->generation;
+	return rc;
+}
+
+/* ---- attributes ---- */
+
+int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st)
+{
+	struct h5_node *inside;
+	int rc;
+
+	if (node->kind != H5_TREE_INSIDE) {
+		int fd = h5_tree_place_open_node(tree, node, O_PATH, st);
+
+		if (fd < 0)
+			return fd;
+		close(fd);
+		show(tree, node->kind, st);
+		return 0;
+	}
+	rc = h5_tree_file_enter(tree, node, false);
+	if (rc)
+		return rc;
+	rc = h5_tree_node_resolve(tree, node, &inside);
+	if (!rc)
+		rc = h5_vfs_getattr(node->file->vfs, inside, st);
+	if (!rc)
+		show_inside(node, st);
+	h5_tree_file_leave(tree, node->file, false);
+	return rc;
+}
+
+int h5_tree_statfs(struct h5_tree *tree, struct statvfs *st)
+{
+	if (fstatvfs(tree->fd, st))
+		return -errno;
+	st->f_flag |= ST_RDONLY;
+	return 0;
+}
+
+/* ---- symbolic links ---- */
+
+/* True: a link in the directory with that target leads out of the tree, if the links on its way are none. */
+static bool leads_out(const struct h5_tree_node *directory, const char *target)
+{
+	size_t depth = 0, n;
+
+	if (*target == '/')
+		return true;
+	for (; directory->parent; directory = directory->parent)
+		depth++;
+	for (const char *p = target; *p; p += n + (p[n] == '/')) {
+		n = strcspn(p, "/");
+		if (n == 2 && !memcmp(p, "..", 2) && !depth--)
+			return true;
+		if (n && !(n == 1 && *p == '.') && !(n == 2 && !memcmp(p, "..", 2)))
+			depth++;
+	}
+	return false;
+}
+
+static int read_link_of_folder(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *target)
+{
+	char text[PATH_MAX + 1];
+	struct stat st;
+	int fd = h5_tree_place_open_node(tree, node, O_PATH, &st);
+	ssize_t n = fd < 0 ? fd : readlinkat(fd, "", text, sizeof text - 1);
+	int rc = fd < 0 ? fd : n < 0 ? (errno == ENOENT ? -EINVAL : -errno) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	if (rc)
+		return rc;
+	text[n] = 0;
+	if (tree->options.set.external != H5_EXTERNAL_ANY && leads_out(node->parent, text))
+		return h5_fail(-EACCES, H5_UNDEF,
+			       "a symbolic link that leads out of the folder (-o external=any)");
+	h5_buf_add(target, text, (size_t)n + 1);
+	return target->err;
+}
+
+int h5_tree_readlink(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *target)
+{
+	struct h5_node *inside;
+	const char *text;
+	int rc;
+
+	if (node->kind != H5_TREE_INSIDE)
+		return node->kind == H5_TREE_PLAIN ? read_link_of_folder(tree, node, target) : -EINVAL;
+	rc = h5_tree_file_enter(tree, node, false);
+	if (rc)
+		return rc;
+	rc = h5_tree_node_resolve(tree, node, &inside);
+	if (!rc)
+		rc = h5_vfs_readlink(inside, &text);
+	if (!rc)
+		h5_buf_add(target, text, strlen(text) + 1);
+	h5_tree_file_leave(tree, node->file, false);
+	return rc ? rc : target->err;
+}
+
+/* ---- extended attributes ---- */
+
+int h5_tree_statistics(struct h5_tree *tree, struct h5_buf *out)
+{
+	struct h5_json all = h5_json_object(out);
+	uint64_t open, opened, nodes;
+
+	pthread_mutex_lock(&tree->lock);
+	open = tree->open_count;
+	opened = tree->openings;
+	nodes = HASH_COUNT(tree->nodes);
+	pthread_mutex_unlock(&tree->lock);
+	h5_json_number(h5_json_key(&all, "open_files"), open);
+	h5_json_number(h5_json_key(&all, "opened"), opened);
+	h5_json_number(h5_json_key(&all, "nodes"), nodes);
+	h5_json_close(&all);
+	return out->err;
+}
+
+/* A folder has no attributes; but the root tells of the mount, as that of a file does. */
+static int get_of_folder(struct h5_tree *tree, const struct h5_tree_node *node, const char *name,
+			 struct h5_buf *out)
+{
+	if (node != tree->root)
+		return -ENODATA;
+	if (!strcmp(name, "h5fs.stats"))
+		return h5_tree_statistics(tree, out);
+	if (strcmp(name, "h5fs.pid"))
+		return -ENODATA;
+	h5_buf_printf(out, "%d", (int)getpid());
+	return out->err;
+}
+
+int h5_tree_getxattr(struct h5_tree *tree, struct h5_tree_node *node, const char *name, struct h5_buf *out)
+{
+	struct h5_node *inside;
+	int rc;
+
+	if (!node->file)
+		return get_of_folder(tree, node, name, out);
+	rc = h5_tree_file_enter(tree, node, false);
+	if (rc)
+		return rc;
+	rc = h5_tree_node_resolve(tree, node, &inside);
+	if (!rc)
+		rc = h5_vfs_getxattr(node->file->vfs, inside, name, out);
+	h5_tree_file_leave(tree, node->file, false);
+	return rc;
+}
+
+int h5_tree_listxattr(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out)
+{
+	struct h5_node *inside;
+	int rc;
+
+	if (!node->file)
+		return 0;
+	rc = h5_tree_file_enter(tree, node, false);
+	if (rc)
+		return rc;
+	rc = h5_tree_node_resolve(tree, node, &inside);
+	if (!rc)
+		rc = h5_vfs_listxattr(node->file->vfs, inside, out);
+	h5_tree_file_leave(tree, node->file, false);
+	return rc;
+}
+
+uint64_t h5_tree_work_limit(struct h5_tree *tree, const struct h5_tree_node *node)
+{
+	uint64_t limit = tree->options.vfs.max_work * UINT64_C(1000);
+
+	if (node->file && h5_tree_file_stay(tree, node->file)) {
+		limit = h5_vfs_work_limit(node->file->vfs);
+		h5_tree_file_leave(tree, node->file, false);
+	}
+	return limit;
+}

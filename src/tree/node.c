@@ -1,0 +1,310 @@
+/* The table of nodes. Two names have the same node if these are the same:
+ *
+ *   in the folder		the parent's node and the name
+ *   in an HDF5 file	the file, and the number of the node there (vfs/node_number.c), which stays the same
+ *when the file is opened anew
+ *
+ * The kernel's number for a node is its address: it asks for none that it has forgotten. */
+#include "tree/node.h"
+
+#include "tree/file.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+/* A key begins with the parent or the file, and the number in the file. */
+struct begin {
+	const void *of;
+	uint64_t id;
+};
+
+/* splitmix64's finaliser. */
+static uint64_t mix(uint64_t v)
+{
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9;
+	v = (v ^ v >> 27) * 0x94d049bb133111eb;
+	return v ^ v >> 31;
+}
+
+uint64_t h5_tree_ino(uint64_t device, uint64_t inode, uint64_t inner)
+{
+	uint64_t ino = mix(mix(mix(inner) ^ device) ^ inode);
+
+	return ino ? ino : 1;
+}
+
+/* ---- the table; all with tree->lock ---- */
+
+static void detach(struct h5_tree *tree, struct h5_tree_node *node)
+{
+	if (node->is_detached)
+		return;
+	HASH_DEL(tree->nodes, node);
+	DL_PREPEND(tree->detached, node);
+	node->is_detached = true;
+}
+
+static struct h5_tree_node *find(struct h5_tree *tree, const void *of, uint64_t id, const char *name)
+{
+	uint8_t key[sizeof(struct begin) + NAME_MAX + 1];
+	const struct begin begin = {.of = of, .id = id};
+	size_t length = name ? strlen(name) : 0;
+	struct h5_tree_node *node;
+
+	if (length > NAME_MAX)
+		return NULL;
+	memcpy(key, &begin, sizeof begin);
+	if (name)
+		memcpy(key + sizeof begin, name, length);
+	HASH_FIND(hh, tree->nodes, key, sizeof begin + length, node);
+	return node;
+}
+
+/* Makes a node and enters it into the table. Its name belongs to the key unless there is an id. */
+static struct h5_tree_node *make(struct h5_tree *tree, struct h5_tree_node *parent, const void *of,
+				 uint64_t id, const char *name)
+{
+	const struct begin begin = {.of = of, .id = id};
+	size_t length = strlen(name);
+	struct h5_tree_node *node = calloc(1, sizeof *node + sizeof begin + length + 1);
+
+	if (!node)
+		return NULL;
+	memcpy(node->key, &begin, sizeof begin);
+	node->name = memcpy(node->key + sizeof begin, name, length);
+	node->key_size = sizeof begin + (id ? 0 : length);
+	HASH_ADD_KEYPTR(hh, tree->nodes, node->key, node->key_size, node);
+	if (!node->hh.tbl) {
+		free(node);
+		return NULL;
+	}
+	node->generation = ++tree->generations;
+	node->parent = parent;
+	if (parent)
+		parent->references++;
+	return node;
+}
+
+/* True: the node stands for something in the opening of the file that there is now. */
+static bool is_resolved(const struct h5_tree_node *node)
+{
+	return node->inside && node->opening == node->file->opening;
+}
+
+static void node_free(struct h5_tree *tree, struct h5_tree_node *node)
+{
+	if (node->is_detached)
+		DL_DELETE(tree->detached, node);
+	else
+		HASH_DEL(tree->nodes, node);
+	if (node->kind == H5_TREE_FILE)
+		h5_tree_file_leave_behind(node->file);
+	else if (node->file && is_resolved(node))
+		h5_vfs_forget(node->file->vfs, node->inside, 1);
+	free(node);
+}
+
+static void forget(struct h5_tree *tree, struct h5_tree_node *node, uint64_t n)
+{
+	while (node && node != tree->root) {
+		struct h5_tree_node *parent = node->parent;
+
+		assert(node->references >= n);
+		node->references -= n;
+		if (node->references)
+			break;
+		node_free(tree, node);
+		node = parent; /* gives back the reference that its child had */
+		n = 1;
+	}
+}
+
+void h5_tree_forget(struct h5_tree *tree, struct h5_tree_node *node, uint64_t n)
+{
+	pthread_mutex_lock(&tree->lock);
+	forget(tree, node, n);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+void h5_tree_nodes_free(struct h5_tree *tree)
+{
+	struct h5_tree_node *node, *next;
+
+	/* All files are closed, so no node asks its file, which may be freed before it. */
+	HASH_ITER(hh, tree->nodes, node, next)
+	detach(tree, node);
+	DL_FOREACH_SAFE(tree->detached, node, next)
+	{
+		if (node->kind == H5_TREE_FILE)
+			h5_tree_file_leave_behind(node->file);
+		free(node);
+	}
+}
+
+/* ---- names of folders ---- */
+
+static bool is_same(const struct h5_tree_node *node, const struct h5_tree_found *found)
+{
+	return node->kind == found->kind && node->device == found->device && node->inode == found->inode;
+}
+
+static int make_found(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		      const struct h5_tree_found *found, struct h5_tree_node **out)
+{
+	struct h5_tree_file *file = NULL;
+	struct h5_tree_node *node;
+	int rc = found->kind == H5_TREE_FILE ? h5_tree_file_new(found->device, found->inode, &file) : 0;
+
+	if (rc)
+		return rc;
+	node = make(tree, parent, parent, 0, name);
+	if (!node) {
+		free(file);
+		return -ENOMEM;
+	}
+	node->kind = found->kind;
+	node->file = file;
+	node->device = found->device;
+	node->inode = found->inode;
+	*out = node;
+	return 0;
+}
+
+int h5_tree_node_get(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		     const struct h5_tree_found *found, struct h5_tree_node **out)
+{
+	struct h5_tree_node *node;
+	int rc = 0;
+
+	pthread_mutex_lock(&tree->lock);
+	node = find(tree, parent, 0, name);
+	if (node && !is_same(node, found)) {
+		detach(tree, node);
+		node = NULL;
+	}
+	if (!node)
+		rc = make_found(tree, parent, name, found, &node);
+	if (!rc) {
+		node->references++;
+		node->seen = found->changed;
+		*out = node;
+	}
+	pthread_mutex_unlock(&tree->lock);
+	return rc;
+}
+
+bool h5_tree_node_recall(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+			 struct h5_tree_found *found)
+{
+	const struct h5_tree_node *node;
+	bool is_known;
+
+	pthread_mutex_lock(&tree->lock);
+	node = find(tree, parent, 0, name);
+	is_known = node && node->device == found->device && node->inode == found->inode &&
+		   node->seen.tv_sec == found->changed.tv_sec && node->seen.tv_nsec == found->changed.tv_nsec;
+	if (is_known)
+		found->kind = node->kind;
+	pthread_mutex_unlock(&tree->lock);
+	return is_known;
+}
+
+/* ---- in HDF5 files ---- */
+
+int h5_tree_node_get_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+			    const struct h5_vfs_entry *entry, struct h5_tree_node **out)
+{
+	struct h5_tree_file *file = parent->file;
+	uint64_t id = h5_vfs_id(entry->node);
+	struct h5_tree_node *node;
+
+	pthread_mutex_lock(&tree->lock);
+	node = find(tree, file, id, NULL);
+	if (node && (node->inner != entry->st.st_ino || node->type != (entry->st.st_mode & S_IFMT))) {
+		detach(tree, node);
+		node = NULL;
+	}
+	if (!node)
+		node = make(tree, parent, file, id, name);
+	if (node) {
+		node->kind = H5_TREE_INSIDE;
+		node->file = file;
+		node->inner = entry->st.st_ino;
+		node->type = entry->st.st_mode & S_IFMT;
+		node->references++;
+	}
+	if (!node || is_resolved(node)) {
+		h5_vfs_forget(file->vfs, entry->node, 1);
+	} else {
+		node->inside = entry->node;
+		node->opening = file->opening;
+	}
+	pthread_mutex_unlock(&tree->lock);
+	*out = node;
+	return node ? 0 : -ENOMEM;
+}
+
+/* *inside NULL: it is not known since the file was opened. */
+static void recall(struct h5_tree *tree, struct h5_tree_node *node, struct h5_node **inside)
+{
+	pthread_mutex_lock(&tree->lock);
+	*inside = is_resolved(node) ? node->inside : NULL;
+	pthread_mutex_unlock(&tree->lock);
+}
+
+/* Looks the name up in the directory. */
+static int look_up_again(struct h5_tree *tree, struct h5_tree_node *node, struct h5_node *directory,
+			 struct h5_node **inside)
+{
+	struct h5_vfs *vfs = node->file->vfs;
+	struct h5_vfs_entry entry;
+	int rc = h5_vfs_lookup(vfs, directory, node->name, &entry);
+
+	if (rc)
+		return rc == -ENOENT ? -ESTALE : rc;
+	if (entry.st.st_ino != node->inner || (entry.st.st_mode & S_IFMT) != node->type) {
+		h5_vfs_forget(vfs, entry.node, 1);
+		return -ESTALE;
+	}
+	pthread_mutex_lock(&tree->lock);
+	if (is_resolved(node)) {
+		h5_vfs_forget(vfs, entry.node, 1);
+	} else {
+		node->inside = entry.node;
+		node->opening = node->file->opening;
+	}
+	*inside = node->inside;
+	pthread_mutex_unlock(&tree->lock);
+	return 0;
+}
+
+/* The file may have groups in groups to any depth, so this does not call itself. */
+int h5_tree_node_resolve(struct h5_tree *tree, struct h5_tree_node *node, struct h5_node **inside)
+{
+	struct h5_tree_node **way = NULL, *n;
+	size_t count = 0;
+	int rc = 0;
+
+	for (n = node, *inside = NULL; n->kind == H5_TREE_INSIDE && !*inside; n = n->parent) {
+		recall(tree, n, inside);
+		count += !*inside;
+	}
+	if (!*inside)
+		*inside = h5_vfs_root(node->file->vfs);
+	if (!count)
+		return 0;
+	way = malloc(count * sizeof(struct h5_tree_node *));
+	if (!way)
+		return -ENOMEM;
+	n = node;
+	for (size_t i = 0; i < count; i++, n = n->parent)
+		way[i] = n;
+	while (count-- && !rc)
+		rc = look_up_again(tree, way[count], *inside, inside);
+	free(way);
+	return rc;
+}

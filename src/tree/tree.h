@@ -1,0 +1,104 @@
+/* A folder as one tree: each HDF5 file in it is a directory, which has what a mount of that file shows; other
+ * files are what they are. All is for reading.
+ *
+ * An HDF5 file is opened when a request looks into it, and closed when no request has for some seconds. What
+ * the kernel knows of it stays: when it is opened again, the nodes are found again by their names. A file
+ * that cannot be opened has a directory that tells the error.
+ *
+ * All functions may run in several threads at once. Errors are negative errnos, as users see them. -ESTALE:
+ * the file is not there any more, or is another one by now; the kernel looks the name up anew then. */
+#ifndef H5_TREE_TREE_H
+#define H5_TREE_TREE_H
+
+#include "change/open.h"
+#include "vfs/vfs.h"
+
+struct h5_tree;
+struct h5_tree_node;   /* an inode that the kernel knows */
+struct h5_tree_dir;    /* an open directory */
+struct h5_tree_handle; /* an open file */
+
+/* Names that HDF5 files have. */
+#define H5_TREE_MATCH                                                                                        \
+	"*.h5:*.hdf5:*.hdf:*.he5:*.h5ad:*.nc:*.nc4:*.cdf:*.mat:*.nxs:*.cxi:*.cgns:*.jld2:*.loom:*.fast5:"    \
+	"*.ims:*.emd:*.mnc:*.bag"
+
+struct h5_tree_options {
+	/* Patterns (fnmatch(3), in any case of letters) with a colon between two: files with such a name are
+	 * looked at. Borrowed. */
+	const char *match;
+	unsigned open_files;	   /* HDF5 files that may be open at once */
+	bool keeps_uid, keeps_gid; /* files have their own owner, group; else those of `vfs` */
+	/* Of each HDF5 file. The caches are for all of them together; vfs.url is that of the folder. */
+	struct h5_file_set_options set;
+	struct h5_vfs_options vfs;
+	/* Called when a file has been opened, with its path. */
+	void (*opened)(void *arg, const char *path, const struct h5_file_set *set,
+		       const struct h5_opened *opened);
+	void *opened_arg;
+};
+
+/* Opens the folder at the path. */
+int h5_tree_open(const char *path, const struct h5_tree_options *options, struct h5_tree **tree);
+/* Closes all. To be called when no requests come any more. NULL is fine. */
+void h5_tree_close(struct h5_tree *tree);
+/* The folder: an O_PATH descriptor, borrowed. */
+int h5_tree_folder(const struct h5_tree *tree);
+/* Borrowed; lives as long as the tree. */
+struct h5_tree_node *h5_tree_root(struct h5_tree *tree);
+
+/* Waits until an HDF5 file was not used for some seconds, and closes it. False: h5_tree_await_none() was
+ * called. */
+bool h5_tree_close_idle(struct h5_tree *tree);
+void h5_tree_await_none(struct h5_tree *tree);
+
+/* The answer of a look-up. The caller owes an h5_tree_forget() for the node. */
+struct h5_tree_entry {
+	struct h5_tree_node *node;
+	uint32_t generation; /* no other node has the same one and the same address */
+	struct stat st;
+};
+
+int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		   struct h5_tree_entry *entry);
+/* Gives n references back. */
+void h5_tree_forget(struct h5_tree *tree, struct h5_tree_node *node, uint64_t n);
+int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st);
+/* Appends the target, with its NUL. -EACCES: it leads out of the folder, and `external` forbids that. */
+int h5_tree_readlink(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *target);
+int h5_tree_statfs(struct h5_tree *tree, struct statvfs *st);
+/* As h5_vfs_getxattr() and h5_vfs_listxattr(). Only what HDF5 files have is passed on. */
+int h5_tree_getxattr(struct h5_tree *tree, struct h5_tree_node *node, const char *name, struct h5_buf *out);
+int h5_tree_listxattr(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out);
+/* Appends the path of the node, relative to the root. */
+void h5_tree_path(const struct h5_tree_node *node, struct h5_buf *path);
+/* As h5_vfs_work_limit(). */
+uint64_t h5_tree_work_limit(struct h5_tree *tree, const struct h5_tree_node *node);
+/* Appends statistics as a JSON object. */
+int h5_tree_statistics(struct h5_tree *tree, struct h5_buf *out);
+
+/* An entry of a directory. */
+struct h5_tree_name {
+	const char *name; /* borrowed until the next call for this directory */
+	uint64_t ino;
+	mode_t type;   /* as in st_mode; 0: a look-up tells */
+	uint64_t next; /* the position after it */
+};
+
+enum { H5_TREE_NAMES = 64 }; /* entries that are read at a time */
+
+/* Lists without opening any HDF5 file, but the one that the directory is in. */
+int h5_tree_opendir(struct h5_tree *tree, struct h5_tree_node *node, struct h5_tree_dir **dir);
+void h5_tree_closedir(struct h5_tree_dir *dir);
+/* Fills *got entries from the position on; the first one is 0. *got 0: there are no more. To read from 0
+ * lists anew. */
+int h5_tree_readdir(struct h5_tree_dir *dir, uint64_t position, struct h5_tree_name names[H5_TREE_NAMES],
+		    size_t *got);
+
+int h5_tree_open_file(struct h5_tree *tree, struct h5_tree_node *node, struct h5_tree_handle **handle);
+void h5_tree_close_file(struct h5_tree_handle *handle);
+int h5_tree_read(struct h5_tree_handle *handle, uint64_t offset, void *buf, size_t n, size_t *got);
+/* As lseek(2) with SEEK_HOLE (`hole`) or SEEK_DATA. */
+int h5_tree_seek(struct h5_tree_handle *handle, uint64_t offset, bool hole, uint64_t *found);
+
+#endif
