@@ -205,13 +205,13 @@ static int join(const char *begin, const struct h5_tree_node *node, char **text)
 static int open_file(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
 {
 	int rc = join(strcmp(tree->path, "/") ? tree->path : "", node, &file->path), fd, folder;
-	struct stat named;
+	struct stat named, st;
 
 	if (!rc)
 		rc = join(tree->options.vfs.url, node, &file->url);
 	h5_wait_begins();
 	fd = rc ? rc : h5_tree_place_open_node(tree, node, O_PATH, &named);
-	folder = fd < 0 ? fd : h5_tree_place_open(tree, node->parent, NULL, O_PATH | O_DIRECTORY);
+	folder = fd < 0 ? fd : h5_tree_place_open_node(tree, node->parent, O_PATH | O_DIRECTORY, &st);
 	rc = folder < 0 ? folder : open_in(tree, file, folder, &named);
 	if (folder >= 0)
 		close(folder);

@@ -104,7 +104,7 @@ static int look_up_in_folder(struct h5_tree *tree, struct h5_tree_node *parent, 
 	struct h5_tree_found found;
 
 	if (fd < 0)
-		return fd == -ENOTDIR ? -ESTALE : fd;
+		return fd;
 	rc = fstat(fd, &entry->st) ? -errno : 0;
 	close(fd);
 	if (!rc)

@@ -48,44 +48,39 @@ bool h5_tree_matches(const struct h5_tree *tree, const char *name)
 	return false;
 }
 
-int h5_tree_place_open(const struct h5_tree *tree, const struct h5_tree_node *folder, const char *name,
-		       int flags)
+/* Opens the path beneath the folder `at`. */
+static int open_path(int at, const char *path, int flags)
 {
-	struct h5_buf path;
 	int fd;
 
-	h5_buf_init(&path, PATH_MAX);
-	h5_tree_path(folder, &path);
-	if (name && path.size)
-		h5_buf_byte(&path, '/');
-	h5_buf_text(&path, name ? name : path.size ? "" : ".");
-	h5_buf_byte(&path, 0);
 	/* A FIFO must not make us wait. openat2() takes no such flags with O_PATH. */
 	flags |= O_CLOEXEC | O_NOFOLLOW | (flags & O_PATH ? 0 : O_NOCTTY | O_NONBLOCK);
-	if (path.err)
-		fd = path.err == -E2BIG ? -ENAMETOOLONG : path.err;
-	else
-		fd = h5_named_open_without_links(tree->fd, path.data, flags);
+	fd = h5_named_open_without_links(at, path, flags);
 	/* A step that is a link by now was none when it was looked up. */
 	if (fd == -ELOOP)
-		fd = h5_fail(-ESTALE, H5_UNDEF, "%s: its folder has become a symbolic link", path.data);
-	else if (fd == -EXDEV)
-		fd = h5_fail(-EACCES, H5_UNDEF, "%s: it lies on another mount", path.data);
-	else if (fd < 0)
-		fd = h5_fail(fd, H5_UNDEF, "%s", strerror(-fd));
-	h5_buf_release(&path);
-	return fd;
+		return h5_fail(-ESTALE, H5_UNDEF, "%s: a symbolic link has taken a place on its path", path);
+	if (fd == -EXDEV)
+		return h5_fail(-EACCES, H5_UNDEF, "%s: it lies on another mount", path);
+	return fd < 0 ? h5_fail(fd, H5_UNDEF, "%s", strerror(-fd)) : fd;
 }
 
 int h5_tree_place_open_node(const struct h5_tree *tree, const struct h5_tree_node *node, int flags,
 			    struct stat *st)
 {
-	int fd = h5_tree_place_open(tree, node, NULL, flags), rc = 0;
+	struct h5_buf path;
+	int fd, rc = 0;
 
-	if (fd == -ENOENT || fd == -ENOTDIR)
-		return -ESTALE;
+	h5_buf_init(&path, PATH_MAX);
+	h5_tree_path(node, &path);
+	if (!node->parent)
+		h5_buf_byte(&path, '.');
+	h5_buf_byte(&path, 0);
+	fd = path.err == -E2BIG ? -ENAMETOOLONG : path.err;
+	if (!fd)
+		fd = open_path(tree->fd, path.data, flags);
+	h5_buf_release(&path);
 	if (fd < 0)
-		return fd;
+		return fd == -ENOENT || fd == -ENOTDIR ? -ESTALE : fd;
 	if (fstat(fd, st))
 		rc = -errno;
 	else if (st->st_dev != node->device || st->st_ino != node->inode)
@@ -94,4 +89,17 @@ int h5_tree_place_open_node(const struct h5_tree *tree, const struct h5_tree_nod
 		return fd;
 	close(fd);
 	return rc;
+}
+
+int h5_tree_place_open(const struct h5_tree *tree, const struct h5_tree_node *folder, const char *name,
+		       int flags)
+{
+	struct stat st;
+	int at = h5_tree_place_open_node(tree, folder, O_PATH | O_DIRECTORY, &st), fd;
+
+	if (at < 0)
+		return at;
+	fd = open_path(at, name, flags);
+	close(at);
+	return fd;
 }

@@ -4,11 +4,13 @@
 
 #include "tree/private.h"
 
-/* Opens a name in the folder of the node (NULL: the node itself). `flags` of open(2). A descriptor, or a
- * negative errno with detail. */
+/* Both give a descriptor or a negative errno; `flags` of open(2). -ESTALE: the node's name leads to another
+ * file by now, or to none. */
+
+/* Opens a name in the folder of the node. */
 int h5_tree_place_open(const struct h5_tree *tree, const struct h5_tree_node *folder, const char *name,
 		       int flags);
-/* Opens the file of the node. -ESTALE: its name leads to another one by now. */
+/* Opens the file of the node, and says what it is. */
 int h5_tree_place_open_node(const struct h5_tree *tree, const struct h5_tree_node *node, int flags,
 			    struct stat *st);
 

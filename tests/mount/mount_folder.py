@@ -100,6 +100,8 @@ class Trees(Case):
             self.assertEqual(len(set(inodes)), len(inodes))
             self.assertEqual(os.stat(m.at("1.h5/c")).st_ino, os.stat(m.at("1.h5/a/chunked")).st_ino)
             with os.scandir(m.path) as entries:
+                self.assertEqual([e.is_dir() for e in entries], [True, True])
+            with os.scandir(m.path) as entries:
                 self.assertEqual({e.name: e.inode() for e in entries}, {n: os.stat(m.at(n)).st_ino for n in ("1.h5", "2.h5")})
             with os.scandir(m.at("1.h5")) as entries:
                 self.assertEqual({e.name: e.inode() for e in entries},
@@ -120,6 +122,8 @@ class Trees(Case):
             f.truncate(1 << 20)
         with self.mount() as m:
             self.assertEqual(sorted(os.listdir(m.path)), ["empty.h5", "fifo.h5", "holes", "named.data", "sub", "text"])
+            with os.scandir(m.path) as entries:
+                self.assertEqual({e.name for e in entries if e.is_file()}, {"empty.h5", "holes", "named.data", "text"})
             for name in "text", "sub/old.mat", "empty.h5", "named.data", "sub/again", "holes":
                 self.assertEqual(read(m.at(name)), read(self.at(name)), name)
             st = os.stat(m.at("text"))
@@ -176,22 +180,28 @@ class Names(Case):
         with self.mount("external=any") as m:
             self.assertEqual({n: os.readlink(m.at(n)) for n in targets}, targets)
 
-    def test_a_folder_that_becomes_a_link(self):
-        """Neither a directory that is open nor one that is looked up leads the daemon out."""
-        os.makedirs(self.at("sub"))
+    def test_a_folder_that_becomes_another_one(self):
+        """Or a link. Neither a directory that is open nor a name that is looked up leads the daemon out, or shows what was
+        never there."""
         os.makedirs(self.file("secret"))
-        for folder in self.at("sub"), self.file("secret"):
-            make(os.path.join(folder, "x.h5"))
-            write(os.path.join(folder, "text"), b"text of " + os.path.basename(folder).encode())
-        with self.mount() as m:
-            sub = m.open("sub", os.O_RDONLY)
-            self.assertEqual(read(m.at("sub/text")), b"text of sub")
-            os.rename(self.at("sub"), self.at("gone"))
-            os.symlink(self.file("secret"), self.at("sub"))
-            for name in "text", "x.h5", "x.h5/a":
-                self.assertIn(attempt(os.stat, name, dir_fd=sub), (errno.ESTALE, errno.ENOENT), name)
-                self.assertErrno(errno.EACCES, os.stat, m.at("sub", name))
-            self.assertEqual(read(m.at("gone/text")), b"text of sub")
+        for number, put in enumerate([lambda sub: os.symlink(self.file("secret"), sub), lambda sub: os.symlink("gone", sub),
+                                      lambda sub: shutil.copytree(self.file("secret"), sub)]):
+            shutil.rmtree(self.top)
+            os.makedirs(self.at("sub"))
+            for folder in self.at("sub"), self.file("secret"):
+                make(os.path.join(folder, "x.h5"))
+                write(os.path.join(folder, "text"), b"text of " + os.path.basename(folder).encode())
+            with self.subTest(number), self.mount() as m:
+                sub, listed, text = m.open("sub", os.O_RDONLY), m.open("sub", os.O_PATH), m.open("sub/text", os.O_PATH)
+                self.assertEqual(read(m.at("sub/text")), b"text of sub")
+                os.rename(self.at("sub"), self.at("gone"))
+                put(self.at("sub"))
+                for name in "text", "x.h5", "x.h5/a":
+                    self.assertEqual(attempt(os.stat, name, dir_fd=sub), errno.ESTALE, name)
+                self.assertEqual(attempt(os.fstat, text), errno.ESTALE)
+                self.assertEqual(attempt(os.listdir, f"/proc/self/fd/{listed}"), errno.ESTALE)
+                self.assertEqual(attempt(read, m.at("sub/text")), [errno.EACCES, b"text of sub", b"text of secret"][number])
+                self.assertEqual(read(m.at("gone/text")), b"text of sub")
 
     @unittest.skipUnless(injectlib.available() and shown_parts().startswith("sandbox: no new privileges, Landlock ("), "no sandbox")
     def test_the_sandbox_allows_the_folder_and_nothing_else(self):
