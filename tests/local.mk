@@ -260,6 +260,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_sources.py \
 	tests/mount/mount_statistics.py \
 	tests/mount/mount_stress.py \
+	tests/mount/mount_sparse.py \
 	tests/mount/mount_structured.py \
 	tests/mount/mount_swmr.py \
 	tests/mount/mount_syncs.py \
@@ -346,6 +347,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/lib/tree_player.py \
 	tests/lib/tree_racer.py \
 	tests/lib/posixlib.py \
+	tests/lib/sparse_walker.py \
 	tests/lib/tree_steps.py \
 	tests/lib/tree_values.py \
 	tests/lib/viewlib.py \

@@ -397,6 +397,7 @@ int h5_btree2_create(struct h5_file *file, const struct h5_btree2_parameters *pa
 		     struct h5_btree2 *tree)
 {
 	const struct h5_btree2_header header = {
+		.version = h5_btree2_version(parameters->type),
 		.type = (uint8_t)parameters->type,
 		.record_size = parameters->record_size,
 		.node_size = parameters->node_size,

@@ -183,25 +183,23 @@ static int encode(const struct h5_chunk_index *index, const uint64_t *scaled, co
 	const struct h5_superblock *superblock = h5_file_superblock(index->file);
 	struct h5_writer w =
 		h5_writer_init(record, RECORD_MAX, superblock->size_of_offsets, superblock->size_of_lengths);
-	int rc = h5_chunk_element_encode(index, &w, chunk);
 
-	for (unsigned i = 0; i < index->layout.rank && !rc; i++)
-		h5_write_u64(&w, scaled[i]);
-	return rc;
+	return h5_chunk_element_encode(index, &w, chunk, scaled);
 }
 
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
 	struct sought sought = {index, scaled};
 	uint8_t record[RECORD_MAX];
-	int rc;
+	int rc = 0;
 
 	if (chunk->address == H5_UNDEF) {
 		rc = h5_btree2_remove(&index->btree2, compare, &sought);
 	} else {
-		rc = encode(index, scaled, chunk, record);
-		if (!rc && index->layout.address == H5_UNDEF)
-			rc = create(index);
+		if (index->layout.address == H5_UNDEF)
+			rc = create(index); /* which sets the size of records */
+		if (!rc)
+			rc = encode(index, scaled, chunk, record);
 		if (!rc)
 			rc = h5_btree2_set(&index->btree2, compare, &sought, record);
 	}

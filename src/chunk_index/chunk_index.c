@@ -128,6 +128,11 @@ int h5_chunk_element_fit(struct h5_chunk_index *index, unsigned size)
 	return 0;
 }
 
+unsigned h5_chunk_element_client(const struct h5_chunk_index *index)
+{
+	return (index->layout.structured.offset_size ? 2u : 0u) + (index->filtered ? 1u : 0u);
+}
+
 int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsigned size, const char *what)
 {
 	bool structured = index->layout.structured.offset_size;
@@ -135,7 +140,7 @@ int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsign
 	if (client > 3)
 		return h5_fail(-ENOTSUP, index->layout.address, "%s: client %u is not supported", what,
 			       client);
-	if (client != (structured ? 2u : 0u) + (index->filtered ? 1u : 0u))
+	if (client != h5_chunk_element_client(index))
 		return h5_fail(-EUCLEAN, index->layout.address, "%s: it is for %sfiltered%s chunks", what,
 			       client % 2 ? "" : "un", client > 1 ? " structured" : "");
 	if (structured)
@@ -166,20 +171,24 @@ static void decode_element(const struct h5_chunk_index *index, struct h5_reader 
 }
 
 int h5_chunk_element_encode(const struct h5_chunk_index *index, struct h5_writer *w,
-			    const struct h5_chunk *chunk)
+			    const struct h5_chunk *chunk, const uint64_t *scaled)
 {
 	unsigned width = index->size_width;
+	bool structured = index->layout.structured.offset_size, sized = structured || index->filtered;
 
 	h5_write_offset(w, chunk->address);
-	if (!index->filtered)
-		return h5_writer_check(w, "chunk index element");
-	if (width < 8 && chunk->size >> 8 * width)
+	if (sized && width < 8 && chunk->size >> 8 * width)
 		return h5_fail(
 			-EOVERFLOW, chunk->address,
 			"chunk index element: the size of a chunk, %ju bytes, does not fit in %u bytes",
 			(uintmax_t)chunk->size, width);
-	h5_write_uint(w, chunk->size, width);
-	h5_write_u32(w, chunk->filter_mask);
+	if (sized)
+		h5_write_uint(w, chunk->size, width);
+	if (sized && !structured)
+		h5_write_u32(w, chunk->filter_mask);
+	for (unsigned i = 0; i < index->scaled_size / 8u; i++)
+		h5_write_u64(w, scaled[i]);
+	h5_write_bytes(w, chunk->metadata, index->metadata_size);
 	return h5_writer_check(w, "chunk index element");
 }
 
@@ -187,16 +196,16 @@ int h5_chunk_element_put(const struct h5_chunk_index *index, uint8_t *elements, 
 			 const struct h5_chunk *chunk)
 {
 	const struct h5_superblock *superblock = h5_file_superblock(index->file);
-	unsigned size = h5_chunk_prefix_size(index);
+	unsigned size = h5_chunk_element_size(index);
 	struct h5_writer w = h5_writer_init(elements + i * size, size, superblock->size_of_offsets,
 					    superblock->size_of_lengths);
 
-	return h5_chunk_element_encode(index, &w, chunk);
+	return h5_chunk_element_encode(index, &w, chunk, NULL);
 }
 
 void h5_chunk_elements_clear(const struct h5_chunk_index *index, uint8_t *elements, uint64_t n)
 {
-	unsigned size = h5_chunk_prefix_size(index);
+	unsigned size = h5_chunk_element_size(index);
 	unsigned size_of_offsets = h5_file_superblock(index->file)->size_of_offsets;
 
 	memset(elements, 0, (size_t)n * size);
@@ -396,7 +405,7 @@ int h5_chunk_index_gap(const struct h5_chunk_index *index, struct h5_chunk_curso
 
 int h5_chunk_index_can_change(const struct h5_chunk_index *index)
 {
-	if (!index->ops->set || index->layout.structured.offset_size)
+	if (!index->ops->set || (index->ops->keeps && index->layout.structured.offset_size))
 		return h5_fail(-ENOTSUP, index->layout.address,
 			       "chunk index: writing through an index of this kind is not supported");
 	return 0;

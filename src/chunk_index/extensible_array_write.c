@@ -382,7 +382,7 @@ static int create(struct h5_chunk_index *index)
 	struct h5_extensible_array_header *header = &index->extensible_array;
 	const struct h5_chunk_layout *layout = &index->layout;
 	const struct h5_extensible_array_parameters parameters = {
-		.client = index->filtered ? 1 : 0,
+		.client = (uint8_t)h5_chunk_element_client(index),
 		.element_size = (uint8_t)h5_chunk_element_size(index),
 		.max_bits = layout->extensible_array.max_bits,
 		.index_elements = layout->extensible_array.index_elements,

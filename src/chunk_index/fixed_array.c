@@ -476,7 +476,7 @@ static int prepare(struct h5_chunk_index *index)
 	if (!rc && index->count == H5_UNLIMITED)
 		rc = h5_fail(-EUCLEAN, H5_UNDEF, "fixed array: chunks without limit");
 	return rc ? rc
-		  : h5_fixed_array_header_init(&index->fixed_array, index->filtered,
+		  : h5_fixed_array_header_init(&index->fixed_array, h5_chunk_element_client(index),
 					       h5_chunk_element_size(index),
 					       index->layout.fixed_array.page_bits, index->count,
 					       h5_file_superblock(index->file)->size_of_offsets);

@@ -66,10 +66,11 @@ int h5_chunk_index_open(struct h5_file *file, uint8_t layout_version, const stru
 	index->layout_version = layout_version;
 	index->filtered = filtered;
 	index->chunk_size = chunk_size;
-	/* In layout version 4 the size of a filtered chunk has one byte more than its unfiltered size needs;
-	 * in version 5 it has the size of lengths. */
-	index->size_width = layout_version > 4 ? h5_file_superblock(file)->size_of_lengths
-					       : (uint8_t)h5_min(8, h5_limit_size(chunk_size) + 1);
+	/* In layout version 4, and for structured chunks, the size of a chunk has one byte more than its
+	 * unfiltered size needs; for other chunks of version 5 it has the size of lengths. */
+	index->size_width = layout_version > 4 && !layout->structured.offset_size
+				    ? h5_file_superblock(file)->size_of_lengths
+				    : (uint8_t)h5_min(8, h5_limit_size(chunk_size) + 1);
 	index->metadata_size =
 		(uint8_t)(layout->structured.offset_size ? h5_chunk_metadata_size(layout, filtered) : 0);
 	if (layout->address != H5_UNDEF && index->ops->open)

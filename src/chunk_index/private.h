@@ -115,10 +115,11 @@ unsigned h5_chunk_prefix_size(const struct h5_chunk_index *index);
 int h5_chunk_element_fit(struct h5_chunk_index *index, unsigned size);
 /* Checks what the header of an array says about its elements. */
 int h5_chunk_element_check(struct h5_chunk_index *index, unsigned client, unsigned size, const char *what);
-/* Writes the address, and for filtered chunks size and filter mask. The caller writes the scaled offsets of a
- * B-tree record. -EOVERFLOW: the size does not fit. Not for structured chunks. */
+/* The client ID that an array has in its header. */
+unsigned h5_chunk_element_client(const struct h5_chunk_index *index);
+/* `scaled`: for a record of the version 2 B-tree. -EOVERFLOW: the size does not fit. */
 int h5_chunk_element_encode(const struct h5_chunk_index *index, struct h5_writer *w,
-			    const struct h5_chunk *chunk);
+			    const struct h5_chunk *chunk, const uint64_t *scaled);
 /* Encodes element i of many. */
 int h5_chunk_element_put(const struct h5_chunk_index *index, uint8_t *elements, uint64_t i,
 			 const struct h5_chunk *chunk);

@@ -53,6 +53,7 @@ static int walk(const struct h5_chunk_index *index, h5_chunk_visit *visit, h5_ex
 /* The layout message has the address: the caller rewrites it. */
 static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struct h5_chunk *chunk)
 {
+	const struct h5_chunk stored = chunk->address == H5_UNDEF ? h5_chunk_absent() : *chunk;
 	struct h5_chunk_layout *layout = &index->layout;
 
 	for (unsigned i = 0; i < layout->rank; i++)
@@ -61,10 +62,11 @@ static int set(struct h5_chunk_index *index, const uint64_t *scaled, const struc
 	if (layout->single.filtered != index->filtered)
 		return h5_fail(-ENOTSUP, layout->address, "single chunk index: it is for %sfiltered chunks",
 			       index->filtered ? "un" : "");
-	layout->address = chunk->address;
-	if (layout->single.filtered) {
-		layout->single.size = chunk->address == H5_UNDEF ? 0 : chunk->size;
-		layout->single.filter_mask = chunk->address == H5_UNDEF ? 0 : chunk->filter_mask;
+	layout->address = stored.address;
+	if (layout->single.filtered || layout->structured.offset_size) {
+		layout->single.size = stored.size;
+		layout->single.filter_mask = stored.filter_mask;
+		memcpy(layout->single.metadata, stored.metadata, sizeof layout->single.metadata);
 	}
 	return 0;
 }

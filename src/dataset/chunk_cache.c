@@ -26,7 +26,7 @@ void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid)
 
 static bool is_structured(const struct h5_dataset *dataset)
 {
-	return dataset->layout.chunked.structured.sparse;
+	return h5_structured_marks(dataset);
 }
 
 bool h5_chunks_are_decoded(const struct h5_dataset *dataset)
@@ -207,7 +207,7 @@ static int load(void *arg, void **value, size_t *cost)
 	chunk->size = data.size;
 	chunk->element_size = data.element_size;
 	*value = chunk;
-	*cost = sizeof *chunk + data.size;
+	*cost = sizeof *chunk + data.size + (size_t)h5_structured_marks(wanted->dataset);
 	return 0;
 }
 

@@ -41,7 +41,8 @@ int h5_chunk_locate(const struct h5_dataset *dataset, const struct h5_grid *grid
 
 /* Reads and decodes a chunk without the cache; meanwhile its memory counts against the budget of the cache.
  * *data: *size bytes, the caller's, free(). A chunk at the edge of the dataset may have been stored without
- * the bytes that lie outside, so *size may be less than chunk_size. */
+ * the bytes that lie outside, so *size may be less than chunk_size. Behind chunk_size bytes of a structured
+ * chunk are its marks (dataset/structured.h). */
 int h5_chunk_read(const struct h5_chunk_wanted *wanted, uint8_t **data, size_t *size);
 /* -EUCLEAN: only `size` bytes of the chunk are stored, but `needed` are inside the dataset. */
 int h5_chunk_check_size(const struct h5_chunk_wanted *wanted, uint64_t size, uint64_t needed);
@@ -49,7 +50,7 @@ int h5_chunk_check_size(const struct h5_chunk_wanted *wanted, uint64_t size, uin
 /* A reference to a decoded chunk. */
 struct h5_chunk_decoded {
 	struct h5_lru_entry *ref;
-	const uint8_t *data;   /* valid until the reference is put */
+	const uint8_t *data;   /* valid until the reference is put; as h5_chunk_read() */
 	size_t size;	       /* bytes of `data`: chunk_size or fewer */
 	uint32_t element_size; /* over 1: the bytes are still shuffled, for h5_unshuffle() */
 };

@@ -1,5 +1,5 @@
-/* The layouts of chunked data, and of structured chunks. chunked_check.c verifies them, chunked_rows.c
- * writes.
+/* The layouts of chunked data, and of structured chunks. chunked_check.c verifies them, chunked_seek.c
+ * finds their holes, chunked_rows.c writes.
  *
  * A read is cut into parts, one for each chunk. If the chunk is not stored, the part is filled; if it is
  * stored as it is, its runs are read, neighbours together; if it is in the cache, it is copied. Chunks that
@@ -17,10 +17,7 @@
 #include <string.h>
 
 enum {
-	TOGETHER = 64, /* most chunks that a read puts aside */
-	/* Chunks that one search for a hole looks at, since dimensions may claim any number of them. The rest
-	 * counts as data, which is never wrong. */
-	STEPS_MAX = 1 << 22,
+	TOGETHER = 64,	/* most chunks that a read puts aside */
 	SHORT = 1024,	/* bytes that runs have less of on average if they are read together and copied */
 	ROOM = 1 << 16, /* most bytes of these at once */
 };
@@ -321,168 +318,6 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	return rc;
 }
 
-/* ---- holes: ranges that the index has no chunks for ---- */
-
-/* A position in a chunked dataset. It moves over pieces that are stored, or not. */
-struct walker {
-	const struct h5_dataset *dataset;
-	struct h5_chunk_cursor cursor;
-	struct h5_grid grid;
-	unsigned last;	/* the dimension along a row; after it comes that of the bytes of an element */
-	uint64_t begin; /* where the walk began, in bytes */
-	uint64_t at;	/* where the walk is now, in bytes */
-	uint64_t x[H5_BOX_DIMS]; /* `at` as indices */
-	uint64_t hole;		 /* where the hole right before `at` begins; equal to `at`: there is none */
-	unsigned steps;
-};
-
-static void walker_init(struct walker *walker, const struct h5_dataset *dataset, uint64_t offset)
-{
-	memset(walker, 0, sizeof *walker);
-	walker->dataset = dataset;
-	walker->last = dataset->layout.chunked.rank - 1;
-	h5_chunk_grid(dataset, &walker->grid);
-	walker->begin = walker->at = walker->hole = offset;
-}
-
-/* The byte at which index i of dimension d begins, with the present indices of the dimensions before. At most
- * the end of the dimension. */
-static uint64_t begin_of(const struct walker *walker, unsigned d, uint64_t i)
-{
-	uint64_t at = h5_min(i, walker->grid.dims[d]) * walker->grid.stride[d];
-
-	while (d-- > 0)
-		at += walker->x[d] * walker->grid.stride[d];
-	return at;
-}
-
-/* The byte at which the chunk of this coordinate begins. */
-static uint64_t begin_of_chunk(const struct walker *walker, unsigned d, uint64_t scaled)
-{
-	uint64_t i;
-
-	return begin_of(walker, d, h5_mul(scaled, walker->grid.chunk[d], &i) ? i : UINT64_MAX);
-}
-
-/* The first dimension of which an index begins at the position. */
-static unsigned outermost(const struct walker *walker)
-{
-	unsigned d = walker->last;
-
-	while (d && !walker->x[d] && !walker->x[walker->last + 1])
-		d--;
-	return d;
-}
-
-/* The end of the hole at the position, if no chunk is stored from `scaled` to before `next`. If an index of a
- * dimension begins at the position, its bytes are in all chunks of the later dimensions. */
-static uint64_t end_of_gap(const struct walker *walker, const uint64_t *scaled, const uint64_t *next)
-{
-	unsigned d = outermost(walker), differs = 0;
-
-	while (next[differs] == scaled[differs])
-		differs++;
-	return differs < d ? begin_of(walker, d, UINT64_MAX) : begin_of_chunk(walker, differs, next[differs]);
-}
-
-static void find_indices(struct walker *walker)
-{
-	uint64_t rest = walker->at;
-
-	for (unsigned d = 0; d < walker->grid.dims_count; d++) {
-		walker->x[d] = rest / walker->grid.stride[d];
-		rest %= walker->grid.stride[d];
-	}
-}
-
-/* If two neighbouring rows (or planes, ...) had no hole, the other rows of the same chunks have none either:
- * moves to their end. */
-static void pass_over_alike(struct walker *walker)
-{
-	for (unsigned d = outermost(walker); d < walker->last; d++) {
-		uint64_t in_chunk = walker->x[d] % walker->grid.chunk[d], stride = walker->grid.stride[d],
-			 end;
-
-		if (in_chunk < 2 || walker->at - walker->begin < 2 * stride ||
-		    walker->at - walker->hole >= stride)
-			continue;
-		end = begin_of_chunk(walker, d, walker->x[d] / walker->grid.chunk[d] + 1);
-		walker->hole += end - walker->at;
-		walker->at = end;
-		find_indices(walker);
-		return;
-	}
-}
-
-/* Moves over one piece, which begins inside the dataset. *stored: a chunk is stored for it. */
-static int step(struct walker *walker, bool *stored)
-{
-	uint64_t scaled[H5_RANK_MAX], next[H5_RANK_MAX];
-	int rc = walker->steps++ % 1024 ? 0 : h5_interrupt_check();
-
-	if (rc)
-		return rc;
-	for (unsigned d = 0; d <= walker->last; d++)
-		scaled[d] = walker->x[d] / walker->grid.chunk[d];
-	rc = h5_chunk_index_gap(walker->dataset->index, &walker->cursor, scaled, stored, next);
-	if (h5_is_passing(rc))
-		return rc;
-	*stored |= !!rc; /* damage counts as data: a read will report it */
-	if (*stored)
-		walker->at = walker->hole = begin_of_chunk(walker, walker->last, scaled[walker->last] + 1);
-	else
-		walker->at = end_of_gap(walker, scaled, next);
-	return 0;
-}
-
-static int find_hole(struct walker *walker, uint64_t *found)
-{
-	int rc = 0;
-
-	while (!rc && walker->at < walker->dataset->size && walker->at - walker->hole < H5_HOLE_LEAST &&
-	       walker->steps < STEPS_MAX) {
-		bool stored;
-
-		find_indices(walker);
-		pass_over_alike(walker);
-		if (walker->at < walker->dataset->size)
-			rc = step(walker, &stored);
-	}
-	*found = walker->at - walker->hole < H5_HOLE_LEAST ? walker->dataset->size : walker->hole;
-	return rc;
-}
-
-static int find_data(struct walker *walker, uint64_t *found)
-{
-	uint64_t end = walker->at;
-	bool stored = false;
-	int rc = 0;
-
-	while (!rc && !stored && walker->at < walker->dataset->size && walker->steps < STEPS_MAX) {
-		end = walker->at;
-		find_indices(walker);
-		rc = step(walker, &stored);
-	}
-	if (!stored)
-		end = walker->at;
-	/* So few bytes are no hole. */
-	*found = end - walker->begin < H5_HOLE_LEAST ? walker->begin : end;
-	return rc;
-}
-
-static int chunked_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found)
-{
-	struct walker walker;
-	int rc;
-
-	if (!dataset->index)
-		return h5_dataset_seek_nothing(dataset, offset, hole, found);
-	walker_init(&walker, dataset, offset);
-	rc = hole ? find_hole(&walker, found) : find_data(&walker, found);
-	h5_chunk_cursor_release(dataset->index, &walker.cursor);
-	return rc;
-}
-
 /* ---- the layout ---- */
 
 static int chunked_open(struct h5_dataset *dataset)
@@ -543,7 +378,7 @@ const struct h5_layout_ops h5_layout_chunked = {
 	.open = chunked_open,
 	.read = chunked_read,
 	.storage = chunked_storage,
-	.seek = chunked_seek,
+	.seek = h5_chunked_seek,
 	.window = chunked_window,
 	.check = h5_chunked_check,
 	.extents = chunked_extents,
@@ -554,6 +389,7 @@ const struct h5_layout_ops h5_layout_chunked = {
 
 static int structured_open(struct h5_dataset *dataset)
 {
+	dataset->early = false; /* a chunk without defined elements is never stored */
 	return dataset->layout.chunked.structured.sparse ? chunked_open(dataset) : 0;
 }
 
@@ -577,6 +413,8 @@ const struct h5_layout_ops h5_layout_structured = {
 	.open = structured_open,
 	.read = structured_read,
 	.storage = chunked_storage,
+	.seek = h5_chunked_seek,
 	.check = h5_chunked_check,
 	.extents = structured_extents,
+	.write = &h5_write_chunked,
 };

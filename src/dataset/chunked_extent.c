@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "dataset/chunk_cache.h"
 #include "dataset/chunked_store.h"
+#include "dataset/structured.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,7 +176,8 @@ static int clear_directly(struct h5_dataset_writer *writer, struct h5_known_chun
 	return rc;
 }
 
-/* The same in memory; most chunks have the fill value there already. */
+/* The same in memory; most chunks have the fill value there already. Elements of structured chunks are not
+ * defined there any more. */
 static int clear_in_memory(struct h5_dataset_writer *writer, struct h5_known_chunk *known,
 			   struct lines *lines, uint64_t line)
 {
@@ -189,8 +191,9 @@ static int clear_in_memory(struct h5_dataset_writer *writer, struct h5_known_chu
 		h5_dataset_fill(writer->dataset, 0, fill, (size_t)line);
 	while (!rc) {
 		uint64_t begin = inside(lines, element), at = lines->offset + begin;
+		bool was_defined = h5_structured_erase(writer->dataset, known->data, at, line - begin);
 
-		if (begin < line && memcmp(known->data + at, fill, (size_t)(line - begin))) {
+		if (was_defined || (begin < line && memcmp(known->data + at, fill, (size_t)(line - begin)))) {
 			memcpy(known->data + at, fill, (size_t)(line - begin));
 			h5_chunked_mark(writer, known, at, at + line - begin);
 		}
@@ -214,7 +217,7 @@ static int clear_outside(struct h5_dataset_writer *writer, const uint64_t *scale
 		rc = h5_chunked_widen(writer, known, false);
 	if (rc)
 		return rc;
-	if (!state->filters && writer->dataset->chunk_size > H5_DIRECT_CHUNK)
+	if (!state->encodes && writer->dataset->chunk_size > H5_DIRECT_CHUNK)
 		return clear_directly(writer, known, &lines, line);
 	return clear_in_memory(writer, known, &lines, line);
 }
@@ -272,7 +275,7 @@ static int store_fill(struct h5_dataset_writer *writer, const uint64_t *scaled, 
 	(void)dims;
 	if (rc || known->stored.address != H5_UNDEF)
 		return rc;
-	if (!h5_chunked_of(writer)->filters) {
+	if (!h5_chunked_of(writer)->encodes) {
 		struct h5_chunk chunk = {.size = writer->dataset->chunk_size};
 
 		rc = h5_chunked_move(writer, known, &chunk, NULL);

@@ -6,13 +6,15 @@
 int h5_chunked_open_index(struct h5_dataset_writer *writer, const struct h5_chunk_layout *layout)
 {
 	struct h5_chunked_writer *state = h5_chunked_of(writer);
-	struct h5_dataspace space = writer->dataset->space;
+	const struct h5_dataset *dataset = writer->dataset;
+	struct h5_dataspace space = dataset->space;
 	struct h5_chunk_index *index;
 	int rc;
 
 	space.dims[0] = state->grid.dims[0];
-	rc = h5_chunk_index_open(writer->file, writer->layout.version, layout, &space, state->filters,
-				 writer->dataset->chunk_size, &index);
+	rc = h5_chunk_index_open(writer->file, writer->layout.version, layout, &space,
+				 dataset->pipeline.count || dataset->section_pipelines, dataset->chunk_size,
+				 &index);
 	if (rc)
 		return rc;
 	h5_chunk_index_close(state->index);

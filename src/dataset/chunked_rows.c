@@ -7,6 +7,7 @@
 #include "change/transaction.h"
 #include "dataset/chunk_cache.h"
 #include "dataset/chunked_store.h"
+#include "dataset/structured.h"
 #include "store/pipeline.h"
 
 #include <assert.h>
@@ -59,15 +60,17 @@ static int write_directly(const struct request *request, struct h5_known_chunk *
 static bool is_direct(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known,
 		      const struct h5_part *part)
 {
-	if (h5_chunked_of(writer)->filters || known->data)
+	if (h5_chunked_of(writer)->encodes || known->data)
 		return false;
 	return writer->dataset->chunk_size > H5_DIRECT_CHUNK ||
 	       (known->stored.address != H5_UNDEF && part->run >= H5_DIRECT_RUN);
 }
 
-/* Writes into the chunk in memory. */
+/* Writes into the chunk in memory. The fill value in a structured chunk means that elements are not defined.
+ */
 static int gather(const struct request *request, struct h5_known_chunk *known, const struct h5_part *part)
 {
+	const struct h5_dataset *dataset = request->writer->dataset;
 	struct h5_run_iterator runs;
 	int rc = known->data ? 0 : h5_chunked_hold(request->writer, known, h5_part_is_whole(part));
 
@@ -78,10 +81,13 @@ static int gather(const struct request *request, struct h5_known_chunk *known, c
 		const struct h5_part_run *run = &runs.run;
 		uint8_t *bytes = known->data + run->in_chunk;
 
-		if (request->data)
+		if (request->data) {
 			memcpy(bytes, request->data + (run->in_dataset - request->offset), run->n);
-		else
-			h5_dataset_fill(request->writer->dataset, run->in_dataset, bytes, run->n);
+			h5_structured_define(dataset, known->data, run->in_chunk, run->n);
+		} else {
+			h5_dataset_fill(dataset, run->in_dataset, bytes, run->n);
+			(void)h5_structured_erase(dataset, known->data, run->in_chunk, run->n);
+		}
 		h5_chunked_mark(request->writer, known, run->in_chunk, run->in_chunk + run->n);
 	}
 	return 0;
@@ -140,7 +146,7 @@ static int write_part(struct request *request, const struct h5_part *part)
 	if (rc)
 		return rc;
 	/* A run of so many bytes is the whole chunk. */
-	if (request->data && !h5_chunked_of(writer)->filters && !known->data &&
+	if (request->data && !h5_chunked_of(writer)->encodes && !known->data &&
 	    part->run == writer->dataset->chunk_size)
 		rc = add_whole(request, known, part);
 	else if (request->stored_only && !known->data && known->stored.address == H5_UNDEF)
@@ -458,7 +464,8 @@ static int chunked_flush(struct h5_dataset_writer *writer)
 	if (!rc && state->known_bytes > KEPT_MAX)
 		rc = h5_chunked_release(writer, true);
 	if (now->address != was->address || now->single.size != was->single.size ||
-	    now->single.filter_mask != was->single.filter_mask) {
+	    now->single.filter_mask != was->single.filter_mask ||
+	    memcmp(now->single.metadata, was->single.metadata, sizeof now->single.metadata)) {
 		writer->layout.chunked = *now;
 		writer->layout_changed = true;
 	}
@@ -470,7 +477,7 @@ static bool chunked_is_possible(const struct h5_dataset *dataset)
 	if (h5_tx_is_swmr(dataset->file) && !h5_chunk_index_allows_swmr(dataset->layout.chunked.index))
 		return false;
 	return !dataset->shared_space && !dataset->shared_layout &&
-	       !h5_pipeline_can_encode(&dataset->pipeline);
+	       !h5_pipeline_can_encode(&dataset->pipeline) && !h5_structured_can_encode(dataset);
 }
 
 static int chunked_open(struct h5_dataset_writer *writer)
@@ -483,8 +490,11 @@ static int chunked_open(struct h5_dataset_writer *writer)
 	if (!state)
 		return h5_fail(-ENOMEM, writer->address, "dataset: out of memory");
 	writer->state = state;
-	state->filters = dataset->pipeline.count;
-	state->edges = state->filters && layout->unfiltered_edges;
+	rc = h5_structured_can_encode(dataset);
+	if (rc)
+		return rc;
+	state->encodes = dataset->pipeline.count || h5_structured_marks(dataset);
+	state->edges = (dataset->pipeline.count || dataset->section_pipelines) && layout->unfiltered_edges;
 	state->keeps = h5_chunk_index_keeps(layout->index);
 	state->visible = writer->rows;
 	h5_grid_init(&state->grid, layout->rank, dataset->space.dims, layout->dims, dataset->type->size);
@@ -495,9 +505,9 @@ static int chunked_open(struct h5_dataset_writer *writer)
 	if (!rc && h5_tx_is_swmr(writer->file) && !h5_chunk_index_allows_swmr(layout->index))
 		rc = h5_fail(-ENOTSUP, writer->address,
 			     "dataset: SWMR readers cannot follow its version 1 B-tree");
-	if (!rc && state->filters)
+	if (!rc)
 		rc = h5_pipeline_can_encode(&dataset->pipeline);
-	if (!rc && state->filters)
+	if (!rc && state->encodes)
 		rc = h5_pipeline_check_size(writer->file, dataset->pipeline.count, writer->address,
 					    dataset->chunk_size);
 	if (!rc)

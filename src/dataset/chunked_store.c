@@ -1,8 +1,8 @@
 /* The chunks of a dataset that is written. The numbers of invariants are those of doc/writing.md.
  *
  * Writes gather in decoded chunks, which are stored when too many are held or when the dataset is settled.
- * But whole chunks without filters, and long runs into stored chunks, are written at once. A filtered chunk
- * always moves to new space (invariant 1).
+ * But whole chunks without filters, and long runs into stored chunks, are written at once. A filtered or
+ * structured chunk always moves to new space (invariant 1).
  *
  * If the layout has unfiltered_edges, *partial* chunks, which reach beyond the dataset, are stored *raw*:
  * without their filters. A kill may leave the dataset with the rows of the last commit or with those of this
@@ -15,6 +15,7 @@
 #include "base/interrupt.h"
 #include "change/transaction.h"
 #include "dataset/chunk_cache.h"
+#include "dataset/structured.h"
 #include "store/file_set.h"
 #include "store/pipeline.h"
 #include "store/statistics.h"
@@ -57,9 +58,11 @@ static bool is_raw(const struct h5_dataset_writer *writer, const struct h5_known
 {
 	const struct h5_chunked_writer *state = h5_chunked_of(writer);
 
-	return !state->filters ||
-	       !h5_chunk_is_filtered(&writer->dataset->pipeline, known->stored.filter_mask) ||
-	       (state->edges && is_partial(state, known->scaled, writer->rows));
+	if (state->edges && is_partial(state, known->scaled, writer->rows))
+		return true;
+	/* The sections of a structured chunk have masks of their own. */
+	return !h5_structured_marks(writer->dataset) &&
+	       !h5_chunk_is_filtered(&writer->dataset->pipeline, known->stored.filter_mask);
 }
 
 static int check_stored(const struct h5_dataset_writer *writer, const struct h5_chunk *chunk)
@@ -74,6 +77,12 @@ static int check_stored(const struct h5_dataset_writer *writer, const struct h5_
 }
 
 /* ---- chunks that are known ---- */
+
+/* Bytes of memory of a decoded chunk. */
+static size_t held_size(const struct h5_dataset_writer *writer)
+{
+	return (size_t)(writer->dataset->chunk_size + h5_structured_marks(writer->dataset));
+}
 
 static size_t key_size(const struct h5_chunked_writer *state)
 {
@@ -119,7 +128,7 @@ static void remove_known(struct h5_dataset_writer *writer, struct h5_known_chunk
 	HASH_DEL(state->known, known);
 	state->known_bytes -= sizeof *known + key_size(state);
 	if (known->data)
-		state->known_bytes -= (size_t)writer->dataset->chunk_size;
+		state->known_bytes -= held_size(writer);
 	if (state->last_known == known)
 		state->last_known = NULL;
 	assert(state->known || !state->known_bytes);
@@ -157,7 +166,7 @@ static struct h5_chunk_wanted wanted_of(const struct h5_dataset_writer *writer,
 	struct h5_chunk_wanted wanted = {.dataset = writer->dataset, .chunk = known->stored};
 
 	wanted.filtered = !is_raw(writer, known);
-	if (!wanted.filtered)
+	if (!wanted.filtered && !h5_structured_marks(writer->dataset))
 		wanted.chunk.size = h5_min(known->stored.size, writer->dataset->chunk_size);
 	return wanted;
 }
@@ -186,13 +195,12 @@ static int read_stored(const struct h5_dataset_writer *writer, const struct h5_k
 
 bool h5_chunked_is_short(const struct h5_dataset_writer *writer, const struct h5_known_chunk *known)
 {
-	return !h5_chunked_of(writer)->filters && known->stored.address != H5_UNDEF &&
+	return !h5_chunked_of(writer)->encodes && known->stored.address != H5_UNDEF &&
 	       known->stored.size < writer->dataset->chunk_size;
 }
 
-/* Sets where the chunk is stored from now on, and gives up its old space. */
-static int publish(struct h5_dataset_writer *writer, struct h5_known_chunk *known,
-		   const struct h5_chunk *chunk)
+int h5_chunked_publish(struct h5_dataset_writer *writer, struct h5_known_chunk *known,
+		       const struct h5_chunk *chunk)
 {
 	struct h5_chunk old = known->stored;
 	int rc = h5_tx_touch(writer->file, writer->address);
@@ -240,7 +248,7 @@ int h5_chunked_widen(struct h5_dataset_writer *writer, struct h5_known_chunk *kn
 	if (!rc)
 		rc = h5_write_fill_value(writer, chunk.address + old.size, old.size, chunk.size - old.size);
 	if (!rc)
-		rc = publish(writer, known, &chunk);
+		rc = h5_chunked_publish(writer, known, &chunk);
 	if (rc)
 		h5_tx_free(writer->file, chunk.address, chunk.size);
 	return rc;
@@ -255,11 +263,12 @@ int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 	int rc = 0;
 
 	if (stored->address == H5_UNDEF || whole) {
-		data = malloc(size);
+		data = malloc(held_size(writer));
 		if (!data)
 			return h5_fail(-ENOMEM, stored->address, "chunk: out of memory");
 		if (!whole || is_partial(state, known->scaled, state->grid.dims[0]))
 			h5_dataset_fill(writer->dataset, 0, data, size);
+		memset(data + size, 0, held_size(writer) - size);
 	} else {
 		rc = read_stored(writer, known, &data);
 	}
@@ -267,7 +276,7 @@ int h5_chunked_hold(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 		return rc;
 	assert(!known->data);
 	known->data = data;
-	state->known_bytes += size;
+	state->known_bytes += held_size(writer);
 	return 0;
 }
 
@@ -299,10 +308,10 @@ int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *kno
 	rc = bytes ? h5_tx_write(writer->file, chunk->address, bytes, (size_t)chunk->size)
 		   : h5_write_fill_value(writer, chunk->address, 0, chunk->size);
 	if (!rc)
-		rc = publish(writer, known, chunk);
+		rc = h5_chunked_publish(writer, known, chunk);
 	if (rc)
 		h5_tx_free(writer->file, chunk->address, chunk->size);
-	else if (!h5_chunked_of(writer)->filters)
+	else if (!h5_chunked_of(writer)->encodes)
 		h5_tx_uncover(writer->file, chunk->address + inside, chunk->size - inside);
 	return rc;
 }
@@ -316,7 +325,7 @@ static void set_changed(struct h5_dataset_writer *writer, struct h5_known_chunk 
 	assert(begin <= end && end <= writer->dataset->chunk_size);
 	assert(!is || known->data);
 	writer->dirty += is - was;
-	writer->held += (is - was) * (size_t)writer->dataset->chunk_size;
+	writer->held += (is - was) * held_size(writer);
 	known->begin = begin;
 	known->end = end;
 }
@@ -324,14 +333,14 @@ static void set_changed(struct h5_dataset_writer *writer, struct h5_known_chunk 
 int h5_chunked_remove(struct h5_dataset_writer *writer, struct h5_known_chunk *known)
 {
 	const struct h5_chunk none = {.address = H5_UNDEF};
-	int rc = known->stored.address == H5_UNDEF ? 0 : publish(writer, known, &none);
+	int rc = known->stored.address == H5_UNDEF ? 0 : h5_chunked_publish(writer, known, &none);
 
 	if (rc || !known->data)
 		return rc;
 	set_changed(writer, known, 0, 0);
 	free(known->data);
 	known->data = NULL;
-	h5_chunked_of(writer)->known_bytes -= (size_t)writer->dataset->chunk_size;
+	h5_chunked_of(writer)->known_bytes -= held_size(writer);
 	return 0;
 }
 
@@ -353,23 +362,30 @@ struct batch {
 static int encode(void *arg, size_t i)
 {
 	struct batch *b = arg;
-	const struct h5_pipeline *pipeline = &b->writer->dataset->pipeline;
+	const struct h5_dataset *dataset = b->writer->dataset;
+	const struct h5_pipeline *pipeline = &dataset->pipeline;
+	const uint8_t *data = b->chunks[i].known->data;
 	struct h5_chunk *chunk = &b->chunks[i].chunk;
 	uint64_t bytes = chunk->size;
+	bool raw = stays_raw(b->writer, b->chunks[i].known->scaled);
 	struct timespec begin;
 	size_t size;
 	int rc;
 
-	if (stays_raw(b->writer, b->chunks[i].known->scaled)) {
+	if (raw && !h5_structured_marks(dataset)) {
 		chunk->filter_mask = (uint32_t)((UINT64_C(1) << pipeline->count) - 1);
 		return 0;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	rc = h5_pipeline_encode(pipeline, b->chunks[i].known->data, (size_t)chunk->size,
-				&b->chunks[i].encoded, &size, &chunk->filter_mask);
+	if (h5_structured_marks(dataset)) {
+		rc = h5_structured_encode(dataset, data, raw, chunk, &b->chunks[i].encoded);
+	} else {
+		rc = h5_pipeline_encode(pipeline, data, (size_t)bytes, &b->chunks[i].encoded, &size,
+					&chunk->filter_mask);
+		chunk->size = size;
+	}
 	if (rc)
 		return rc;
-	chunk->size = size;
 	h5_count_filtered(&h5_file_set_statistics(h5_file_set_of(b->writer->file))->encoded, bytes, &begin);
 	return 0;
 }
@@ -381,7 +397,10 @@ static int store_chunk(struct h5_dataset_writer *writer, struct batch *b, unsign
 	uint64_t address = known->stored.address;
 	int rc;
 
-	if (h5_chunked_of(writer)->filters || address == H5_UNDEF) {
+	/* No element of a structured chunk is defined any more. */
+	if (!b->chunks[i].chunk.size)
+		return h5_chunked_remove(writer, known);
+	if (h5_chunked_of(writer)->encodes || address == H5_UNDEF) {
 		rc = h5_chunked_move(writer, known, &b->chunks[i].chunk,
 				     b->chunks[i].encoded ? b->chunks[i].encoded : known->data);
 	} else {
@@ -399,7 +418,7 @@ static int store_chunk(struct h5_dataset_writer *writer, struct batch *b, unsign
 static int store_batch(struct batch *b)
 {
 	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(b->writer->file));
-	int rc = h5_chunked_of(b->writer)->filters && b->count ? h5_pool_run(pool, encode, b, b->count) : 0;
+	int rc = h5_chunked_of(b->writer)->encodes && b->count ? h5_pool_run(pool, encode, b, b->count) : 0;
 
 	for (unsigned i = 0; i < b->count; i++) {
 		if (!rc)
@@ -497,84 +516,4 @@ void h5_chunked_drop(struct h5_dataset_writer *writer, uint64_t row)
 		set_changed(writer, known, 0, 0);
 		remove_known(writer, known);
 	}
-}
-
-/* ---- runs of whole chunks ---- */
-
-static uint64_t run_size(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run)
-{
-	return run->count * writer->dataset->chunk_size;
-}
-
-/* Where chunk i of the run is stored, or will be. */
-static struct h5_chunk chunk_of(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run,
-				unsigned i)
-{
-	return (struct h5_chunk){.address = run->address + i * writer->dataset->chunk_size,
-				 .size = writer->dataset->chunk_size};
-}
-
-static bool is_new(const struct h5_known_chunk *known)
-{
-	return known->stored.address == H5_UNDEF;
-}
-
-int h5_chunk_run_add(struct h5_dataset_writer *writer, struct h5_chunk_run *run, struct h5_known_chunk *known,
-		     const uint8_t *data)
-{
-	uint64_t size = writer->dataset->chunk_size, address = known->stored.address;
-	int rc = 0;
-
-	assert(!h5_chunked_of(writer)->filters && !known->data);
-	/* Space is allocated now, before blocks of the index need any, so that neighbours lie side by
-	 * side. */
-	if (is_new(known))
-		rc = h5_tx_allocate(writer->file, H5_ALLOCATE_RAW, size, &address);
-	if (rc)
-		return rc;
-	if (run->count == H5_CHUNK_RUN_MAX ||
-	    (run->count &&
-	     (address != run->address + run_size(writer, run) || data != run->data + run_size(writer, run))))
-		rc = h5_chunk_run_end(writer, run);
-	if (rc) {
-		if (is_new(known))
-			h5_tx_free(writer->file, address, size);
-		return rc;
-	}
-	if (!run->count) {
-		run->address = address;
-		run->data = data;
-	}
-	run->known[run->count++] = known;
-	return 0;
-}
-
-int h5_chunk_run_end(struct h5_dataset_writer *writer, struct h5_chunk_run *run)
-{
-	int rc;
-
-	if (!run->count)
-		return 0;
-	rc = h5_tx_write(writer->file, run->address, run->data, (size_t)run_size(writer, run));
-	for (unsigned i = 0; i < run->count; i++) {
-		struct h5_chunk chunk = chunk_of(writer, run, i);
-
-		if (!rc && is_new(run->known[i]))
-			rc = publish(writer, run->known[i], &chunk);
-		else if (!rc)
-			h5_chunked_cover(writer, run->known[i], 0, chunk.size);
-		h5_tx_forget(writer->file, chunk.address);
-	}
-	h5_chunk_run_drop(writer, run);
-	return rc;
-}
-
-/* Chunks that are stored by now keep their space. */
-void h5_chunk_run_drop(struct h5_dataset_writer *writer, struct h5_chunk_run *run)
-{
-	for (unsigned i = 0; i < run->count; i++)
-		if (is_new(run->known[i]))
-			h5_tx_free(writer->file, chunk_of(writer, run, i).address,
-				   writer->dataset->chunk_size);
-	run->count = 0;
 }

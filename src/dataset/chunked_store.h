@@ -12,7 +12,7 @@ enum { H5_CHUNK_RUN_MAX = 512 };
  * memory. */
 struct h5_known_chunk {
 	struct h5_chunk stored;
-	uint8_t *data;	     /* owned: the chunk, decoded; NULL: it is not in memory */
+	uint8_t *data;	     /* owned: the chunk, decoded (chunk_cache.h); NULL: it is not in memory */
 	uint64_t begin, end; /* bytes of data that the file lacks; begin == end: none */
 	UT_hash_handle hh;
 	uint64_t scaled[]; /* rank of them, the key */
@@ -25,7 +25,7 @@ struct h5_chunked_writer {
 	struct h5_known_chunk *known;	   /* in the order in which they were added */
 	struct h5_known_chunk *last_known; /* borrowed: the one that was found last; may be NULL */
 	size_t known_bytes;		   /* of memory that all of `known` takes */
-	bool filters;
+	bool encodes;	  /* chunks are not stored as they are: there are filters, or they are structured */
 	bool edges;	  /* partial chunks are stored without their filters */
 	bool trimmed;	  /* the index has no chunks behind the last row */
 	bool keeps;	  /* the index cannot remove chunks: they are cleared */
@@ -86,6 +86,9 @@ void h5_chunked_mark(struct h5_dataset_writer *writer, struct h5_known_chunk *kn
 /* Stores the chunk in new space: chunk->size bytes; NULL: the fill value. */
 int h5_chunked_move(struct h5_dataset_writer *writer, struct h5_known_chunk *known, struct h5_chunk *chunk,
 		    const uint8_t *bytes);
+/* Sets where the chunk is stored from now on, and gives up its old space. */
+int h5_chunked_publish(struct h5_dataset_writer *writer, struct h5_known_chunk *known,
+		       const struct h5_chunk *chunk);
 /* The chunk is not stored any more: it reads as the fill value. */
 int h5_chunked_remove(struct h5_dataset_writer *writer, struct h5_known_chunk *known);
 /* To be called after writing these bytes of a stored chunk without filters: the journal hashes those of them

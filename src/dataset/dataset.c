@@ -15,6 +15,7 @@
 
 enum {
 	FILL_PIECE = 1 << 16, /* bytes of the fill value that are written at once */
+	BLOCK = 512,	      /* bytes of a block of stat() */
 	HOLE_LEAST = 1 << 16, /* so many zeros are a hole, not written */
 };
 
@@ -363,6 +364,12 @@ uint64_t h5_dataset_storage_most(const struct h5_dataset *dataset, uint64_t size
 		return layout->contiguous.address == H5_UNDEF ? 0 : layout->contiguous.size;
 	case H5_LAYOUT_CHUNKED:
 		return layout->chunked.address == H5_UNDEF ? 0 : h5_min(size, file);
+	case H5_LAYOUT_STRUCTURED:
+		/* Programs look for holes in a file only if it has fewer blocks of 512 bytes than its size.
+		 */
+		return layout->chunked.address == H5_UNDEF || size < BLOCK
+			       ? 0
+			       : h5_min(size - size % BLOCK - BLOCK, file);
 	default:
 		return size;
 	}

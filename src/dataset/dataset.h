@@ -168,8 +168,8 @@ void h5_dataset_want(const struct h5_dataset *dataset, uint64_t offset, uint64_t
 
 /* Finds the next hole (`hole`), or the next byte that is in no hole, from the offset on, which is inside
  * `size`. *found is `size` if there is none. A hole is a run of at least H5_HOLE_LEAST bytes, counted from
- * the offset on, that are not stored and read as zeros. Asks only the index; a damaged part of it is no
- * hole. */
+ * the offset on, that are not stored and read as zeros. In structured chunks each element that is not defined
+ * is one. Asks only the index; a damaged part of it is no hole. */
 enum { H5_HOLE_LEAST = 4096 };
 int h5_dataset_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
 /* Finds the next byte that is in no hole, but here bytes that are not stored are a hole whatever the fill

@@ -9,6 +9,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/chunked_index.c \
 	src/dataset/chunked_peek.c \
 	src/dataset/chunked_rows.c \
+	src/dataset/chunked_run.c \
+	src/dataset/chunked_seek.c \
 	src/dataset/chunked_store.c \
 	src/dataset/chunked_store.h \
 	src/dataset/contiguous.c \

@@ -9,10 +9,11 @@
 extern const struct h5_layout_ops h5_layout_compact, h5_layout_contiguous, h5_layout_chunked,
 	h5_layout_external, h5_layout_structured, h5_layout_virtual;
 
-/* ---- chunked_check.c, chunked_rows.c: parts of the chunked layout ---- */
+/* ---- chunked_check.c, chunked_seek.c, chunked_rows.c: parts of the chunked layout ---- */
 
 int h5_chunked_check(const struct h5_dataset *dataset, struct h5_damage *damage, h5_check_done *done,
 		     void *arg);
+int h5_chunked_seek(const struct h5_dataset *dataset, uint64_t offset, bool hole, uint64_t *found);
 extern const struct h5_write_ops h5_write_chunked;
 
 /* ---- dataset.c ---- */

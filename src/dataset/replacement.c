@@ -97,7 +97,7 @@ static int report(struct h5_replacement *r, int rc)
 /* True: what is not stored has the fill value. Else all bytes must be stored. */
 static bool has_gaps(const struct h5_replacement *r)
 {
-	return h5_dataset_chunks(r->writer->dataset) && !r->writer->dataset->early;
+	return r->writer->ops == &h5_write_chunked && !r->writer->dataset->early;
 }
 
 /* Bytes up to the offset get the fill value. */
@@ -246,7 +246,7 @@ static bool fits(const struct h5_replacement *r, const struct h5_dataset *is)
 	       !memcmp(was->space.dims + fixed, is->space.dims + fixed,
 		       (was->space.rank - fixed) * sizeof *was->space.dims) &&
 	       was->layout.class == is->layout.class && was->chunk_size == is->chunk_size &&
-	       (!h5_dataset_chunks(was) ||
+	       (was->ops->write != &h5_write_chunked ||
 		!memcmp(was->layout.chunked.dims, is->layout.chunked.dims, sizeof is->layout.chunked.dims));
 }
 

@@ -1,9 +1,12 @@
 /* Structured chunks of sparse data. They differ from other chunks in how they are stored: section 0 says
- * which elements are there, section 1 has their values; all other elements have the fill value. */
+ * which elements are defined, section 1 has their values; all other elements have the fill value.
+ *
+ * Writing: section 0 gets the blocks of defined elements. Values are always in row-major order then. */
 #include "dataset/structured.h"
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/transaction.h"
 #include "dataset/boxes.h"
 #include "dataset/private.h"
 #include "format/structured_chunk.h"
@@ -23,14 +26,14 @@ enum {
 	PASSES = 4,
 };
 
-/* The elements of a chunk that are there. */
+/* The defined elements of a chunk. */
 struct marks {
 	const struct h5_chunk_layout *layout;
 	uint64_t address;	      /* of the chunk */
 	uint64_t elements;	      /* of the chunk */
 	uint64_t left;		      /* elements that blocks may still cover */
 	uint64_t stride[H5_RANK_MAX]; /* elements from one index to the next */
-	uint8_t *set;		      /* 1 for each element that is there; NULL: a selection of points */
+	uint8_t *set;		      /* borrowed: 1 for each element that is defined */
 };
 
 static int mark_block(void *arg, unsigned rank, const uint64_t *first, const uint64_t *last)
@@ -58,24 +61,30 @@ static int mark_block(void *arg, unsigned rank, const uint64_t *first, const uin
 	return 0;
 }
 
-/* The next element from `i` on that is there, or is not; `elements`: there is none. */
-static uint64_t next(const struct marks *m, uint64_t i, int there)
+/* The next element from `i` on that is defined, or is not; `n`: there is none. */
+static uint64_t next(const uint8_t *marks, uint64_t n, uint64_t i, int defined)
 {
-	const uint8_t *p = memchr(m->set + i, there, (size_t)(m->elements - i));
+	const uint8_t *p = memchr(marks + i, defined, (size_t)(n - i));
 
-	return p ? (uint64_t)(p - m->set) : m->elements;
+	return p ? (uint64_t)(p - marks) : n;
 }
 
-/* Marks the elements of a selection, which is not one of points. */
+static uint64_t point(const struct h5_selection *selection, const struct marks *m, uint64_t i)
+{
+	uint64_t element = 0;
+
+	for (unsigned j = 0; j < selection->rank; j++)
+		element += selection->coordinates[i * selection->rank + j] * m->stride[j];
+	return element;
+}
+
 static int mark(struct marks *m, const struct h5_selection *selection)
 {
-	m->set = calloc((size_t)m->elements, 1);
-	if (!m->set)
-		return h5_fail(-ENOMEM, m->address, "structured chunk: out of memory");
+	memset(m->set, selection->kind == H5_SELECT_ALL, (size_t)m->elements);
 	if (selection->kind == H5_SELECT_HYPERSLAB)
 		return h5_selection_blocks(selection, mark_block, m);
-	if (selection->kind == H5_SELECT_ALL)
-		memset(m->set, 1, (size_t)m->elements);
+	for (uint64_t i = 0; selection->kind == H5_SELECT_POINTS && i < selection->count; i++)
+		m->set[point(selection, m, i)] = 1;
 	return 0;
 }
 
@@ -103,15 +112,13 @@ static void take_all(const struct h5_selection *selection, const struct marks *m
 {
 	uint64_t end;
 
-	for (uint64_t i = 0; !m->set && i < selection->count; i++) {
-		uint64_t element = 0;
-
-		for (unsigned j = 0; j < selection->rank; j++)
-			element += selection->coordinates[i * selection->rank + j] * m->stride[j];
-		take(v, element, 1);
+	if (selection->kind == H5_SELECT_POINTS) {
+		for (uint64_t i = 0; i < selection->count; i++)
+			take(v, point(selection, m, i), 1);
+		return;
 	}
-	for (uint64_t i = 0; m->set && (i = next(m, i, 1)) < m->elements; i = end) {
-		end = next(m, i, 0);
+	for (uint64_t i = 0; (i = next(m->set, m->elements, i, 1)) < m->elements; i = end) {
+		end = next(m->set, m->elements, i, 0);
 		take(v, i, end - i);
 	}
 }
@@ -208,9 +215,9 @@ uint64_t h5_structured_need(const struct h5_dataset *dataset, const struct h5_ch
 	for (unsigned i = 0; i < H5_SECTIONS; i++)
 		sections[i] = h5_pipeline_need(pipelines ? &pipelines[i] : NULL, found[i].stored,
 					       h5_min(found[i].size, i ? need : SELECTION_MAX));
-	/* The elements; a mark for each, or the coordinates; and one section at a time. */
-	need += h5_max(dataset->chunk_size / dataset->layout.chunked.element_size,
-		       h5_min(found[0].size, SELECTION_MAX) / COORDINATE_LEAST * sizeof(uint64_t));
+	/* The elements; a mark for each; the coordinates; and one section at a time. */
+	need += h5_structured_marks(dataset);
+	need += h5_min(found[0].size, SELECTION_MAX) / COORDINATE_LEAST * sizeof(uint64_t);
 	return need + h5_max(sections[0], sections[1]);
 }
 
@@ -231,23 +238,200 @@ int h5_structured_read(const struct h5_dataset *dataset, const struct h5_chunk *
 	if (filtered)
 		chunk.pipelines = dataset->section_pipelines;
 	rc = read_selection(&chunk, &m, &selection);
-	if (!rc && selection.kind != H5_SELECT_POINTS)
-		rc = mark(&m, &selection);
 	if (rc)
-		goto out;
-	data = malloc((size_t)dataset->chunk_size);
+		return rc;
+	data = malloc((size_t)(dataset->chunk_size + m.elements));
 	if (!data) {
 		rc = h5_fail(-ENOMEM, at->address, "structured chunk: out of memory");
 		goto out;
 	}
+	m.set = data + dataset->chunk_size;
+	rc = mark(&m, &selection);
+	if (rc)
+		goto out;
 	h5_dataset_fill(dataset, 0, data, (size_t)dataset->chunk_size);
 	rc = read_values(&chunk, &selection, &m, data);
 out:
 	h5_selection_release(&selection);
-	free(m.set);
 	if (rc)
 		free(data);
 	else
 		*out = data;
+	return rc;
+}
+
+/* ---- marks ---- */
+
+/* The marks of elements that lie in n bytes from `begin` of the chunk. `whole`: only of those all of whose
+ * bytes do. */
+static uint8_t *marks_of(const struct h5_dataset *dataset, uint8_t *data, uint64_t begin, uint64_t n,
+			 bool whole, uint64_t *count)
+{
+	const uint64_t size = dataset->type->size;
+	uint64_t first = begin / size, end = (begin + n) / size;
+
+	if (whole)
+		first += begin % size != 0;
+	else
+		end += (begin + n) % size != 0;
+	*count = end > first ? end - first : 0;
+	return data + dataset->chunk_size + first;
+}
+
+void h5_structured_define(const struct h5_dataset *dataset, uint8_t *data, uint64_t begin, uint64_t n)
+{
+	uint64_t count;
+	uint8_t *marks;
+
+	if (!h5_structured_marks(dataset))
+		return;
+	marks = marks_of(dataset, data, begin, n, false, &count);
+	memset(marks, 1, (size_t)count);
+}
+
+bool h5_structured_erase(const struct h5_dataset *dataset, uint8_t *data, uint64_t begin, uint64_t n)
+{
+	uint64_t count;
+	uint8_t *marks;
+	bool any;
+
+	if (!h5_structured_marks(dataset))
+		return false;
+	marks = marks_of(dataset, data, begin, n, true, &count);
+	any = memchr(marks, 1, (size_t)count);
+	memset(marks, 0, (size_t)count);
+	return any;
+}
+
+uint64_t h5_structured_run(const struct h5_dataset *dataset, const uint8_t *data, uint64_t begin, uint64_t n,
+			   bool *defined)
+{
+	const uint64_t size = dataset->type->size, first = begin / size;
+	const uint8_t *marks = data + dataset->chunk_size + first;
+	uint64_t count = (begin + n - 1) / size + 1 - first, run;
+
+	*defined = marks[0];
+	run = next(marks, count, 0, !marks[0]);
+	return h5_min((first + run) * size - begin, n);
+}
+
+/* ---- writing ---- */
+
+/* The values of the defined elements, one after the other; the caller's, free(). */
+static int gather_values(const struct h5_dataset *dataset, const uint8_t *data, uint8_t **out, size_t *size)
+{
+	const uint64_t elements = h5_structured_marks(dataset), element_size = dataset->type->size;
+	const uint8_t *marks = data + dataset->chunk_size;
+	uint64_t n = 0, end;
+
+	for (uint64_t i = 0; i < elements; i++)
+		n += marks[i];
+	*size = 0;
+	*out = malloc((size_t)(n * element_size));
+	if (!*out)
+		return h5_fail(-ENOMEM, dataset->address, "structured chunk: out of memory");
+	for (uint64_t i = 0; (i = next(marks, elements, i, 1)) < elements; i = end) {
+		size_t bytes;
+
+		end = next(marks, elements, i, 0);
+		bytes = (size_t)((end - i) * element_size);
+		memcpy(*out + *size, data + i * element_size, bytes);
+		*size += bytes;
+	}
+	return 0;
+}
+
+/* Runs the filters of section i, whose bytes *data are replaced. `raw`: all filters are skipped. */
+static int filter_section(const struct h5_dataset *dataset, unsigned i, bool raw, uint8_t **data,
+			  struct h5_section *section)
+{
+	const struct h5_pipeline *pipeline =
+		dataset->section_pipelines ? &dataset->section_pipelines[i] : NULL;
+	uint8_t *filtered;
+	size_t stored;
+	int rc;
+
+	section->stored = section->size;
+	if (!pipeline || !pipeline->count)
+		return 0;
+	if (raw) {
+		section->filter_mask = (uint32_t)((UINT64_C(1) << pipeline->count) - 1);
+		return 0;
+	}
+	rc = h5_pipeline_encode(pipeline, *data, (size_t)section->size, &filtered, &stored,
+				&section->filter_mask);
+	if (rc)
+		return rc;
+	section->stored = stored;
+	free(*data);
+	*data = filtered;
+	return 0;
+}
+
+/* Puts section 1 behind section 0. */
+static int join(uint8_t *parts[H5_SECTIONS], struct h5_section sections[H5_SECTIONS], struct h5_chunk *chunk,
+		uint8_t **out)
+{
+	uint8_t *all;
+
+	sections[1].offset = sections[0].stored;
+	chunk->size = sections[0].stored + sections[1].stored;
+	all = realloc(parts[0], (size_t)chunk->size);
+	if (!all)
+		return h5_fail(-ENOMEM, H5_UNDEF, "structured chunk: out of memory");
+	memcpy(all + sections[1].offset, parts[1], (size_t)sections[1].stored);
+	parts[0] = NULL;
+	*out = all;
+	return 0;
+}
+
+int h5_structured_encode(const struct h5_dataset *dataset, const uint8_t *data, bool raw,
+			 struct h5_chunk *chunk, uint8_t **out)
+{
+	const struct h5_chunk_layout *layout = &dataset->layout.chunked;
+	const uint8_t *marks = data + dataset->chunk_size;
+	struct h5_section sections[H5_SECTIONS] = {0};
+	uint8_t *parts[H5_SECTIONS] = {0};
+	size_t sizes[H5_SECTIONS] = {0};
+	int rc;
+
+	*out = NULL;
+	*chunk = (struct h5_chunk){.address = H5_UNDEF};
+	if (!memchr(marks, 1, (size_t)h5_structured_marks(dataset)))
+		return 0;
+	rc = h5_defined_elements_encode(layout, h5_file_superblock(dataset->file)->size_of_lengths, marks,
+					&parts[0], &sizes[0]);
+	if (!rc)
+		rc = gather_values(dataset, data, &parts[1], &sizes[1]);
+	for (unsigned i = 0; i < H5_SECTIONS && !rc; i++) {
+		sections[i].size = sizes[i];
+		rc = filter_section(dataset, i, raw, &parts[i], &sections[i]);
+	}
+	if (!rc)
+		rc = join(parts, sections, chunk, out);
+	if (!rc)
+		rc = h5_sections_encode(layout, dataset->section_pipelines, sections, chunk->metadata);
+	for (unsigned i = 0; i < H5_SECTIONS; i++)
+		free(parts[i]);
+	if (rc) {
+		free(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+int h5_structured_can_encode(const struct h5_dataset *dataset)
+{
+	int rc = 0;
+
+	if (dataset->layout.class != H5_LAYOUT_STRUCTURED)
+		return 0;
+	if (!dataset->layout.chunked.structured.sparse || !h5_datatype_is_fixed(dataset->type))
+		return h5_fail(-ENOTSUP, dataset->address,
+			       "dataset: structured chunks are only written for sparse data of fixed size");
+	if (h5_tx_is_swmr(dataset->file))
+		return h5_fail(-ENOTSUP, dataset->address, "dataset: SWMR readers cannot follow sparse data");
+	for (unsigned i = 0; i < H5_SECTIONS && dataset->section_pipelines && !rc; i++)
+		rc = h5_pipeline_can_encode(&dataset->section_pipelines[i]);
 	return rc;
 }

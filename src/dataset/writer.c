@@ -81,10 +81,11 @@ static void detach(struct h5_layout *layout)
 {
 	if (layout->class == H5_LAYOUT_CONTIGUOUS) {
 		layout->contiguous.address = H5_UNDEF;
-	} else if (layout->class == H5_LAYOUT_CHUNKED) {
+	} else if (layout->class == H5_LAYOUT_CHUNKED || layout->class == H5_LAYOUT_STRUCTURED) {
 		layout->chunked.address = H5_UNDEF;
 		layout->chunked.single.size = 0;
 		layout->chunked.single.filter_mask = 0;
+		memset(layout->chunked.single.metadata, 0, sizeof layout->chunked.single.metadata);
 	}
 }
 

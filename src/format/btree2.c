@@ -13,9 +13,9 @@ enum {
 	FIRST_STRUCTURED_TYPE = 12, /* first of the types of structured chunks' records */
 };
 
-static bool version_is_known(unsigned version, unsigned type)
+uint8_t h5_btree2_version(unsigned type)
 {
-	return version <= (type >= FIRST_STRUCTURED_TYPE);
+	return type >= FIRST_STRUCTURED_TYPE;
 }
 
 static void set_limits(const struct h5_btree2_header *h, struct h5_btree2_level *level, uint64_t max_records)
@@ -81,13 +81,12 @@ int h5_btree2_header_compute(struct h5_btree2_header *h, uint64_t address, unsig
 int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *h)
 {
 	uint64_t at = h5_reader_address(r);
-	unsigned version;
 	int rc;
 
 	memset(h, 0, sizeof *h);
 	if (!h5_read_signature(r, "BTHD"))
 		return h5_fail(-EUCLEAN, at, "version 2 B-tree header: no signature");
-	version = h5_read_u8(r);
+	h->version = h5_read_u8(r);
 	h->type = h5_read_u8(r);
 	h->node_size = h5_read_u32(r);
 	h->record_size = h5_read_u16(r);
@@ -100,8 +99,9 @@ int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *h)
 	rc = h5_reader_checksum(r, "version 2 B-tree header");
 	if (rc)
 		return rc;
-	if (!version_is_known(version, h->type))
-		return h5_fail(-ENOTSUP, at, "version 2 B-tree header: version %u is not supported", version);
+	if (h->version > h5_btree2_version(h->type))
+		return h5_fail(-ENOTSUP, at, "version 2 B-tree header: version %u is not supported",
+			       h->version);
 	return h5_btree2_header_compute(h, at, r->size_of_offsets);
 }
 
@@ -113,7 +113,7 @@ size_t h5_btree2_header_size(unsigned size_of_offsets, unsigned size_of_lengths)
 int h5_btree2_header_encode(struct h5_writer *w, const struct h5_btree2_header *h)
 {
 	h5_write_bytes(w, "BTHD", 4);
-	h5_write_u8(w, 0);
+	h5_write_u8(w, h->version);
 	h5_write_u8(w, h->type);
 	h5_write_u32(w, h->node_size);
 	h5_write_u16(w, h->record_size);
@@ -159,7 +159,7 @@ struct h5_btree2_node *h5_btree2_node_new(const struct h5_btree2_header *h, unsi
  *
  *   offset  size  field
  *        0     4  signature: "BTIN", "BTLF" in a leaf
- *        4     1  version, as in the header
+ *        4     1  version 0; 1 too for structured chunks
  *        5     1  type
  *        6        N records
  *                 N + 1 child pointers, not in a leaf: address O, number of records,
@@ -193,7 +193,7 @@ int h5_btree2_node_decode(struct h5_reader *r, const struct h5_btree2_header *h,
 	rc = h5_reader_checksum(r, "version 2 B-tree node");
 	if (rc)
 		return rc;
-	if (!version_is_known(version, type))
+	if (version > h5_btree2_version(type))
 		return h5_fail(-ENOTSUP, at, "version 2 B-tree node: version %u is not supported", version);
 	if (type != h->type)
 		return h5_fail(-EUCLEAN, at, "version 2 B-tree node: type %u, not %u", type, h->type);

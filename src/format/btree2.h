@@ -23,6 +23,7 @@ struct h5_btree2_level {
 };
 
 struct h5_btree2_header {
+	uint8_t version; /* 0, or 1 for structured chunks; that of nodes is always 0 if we write them */
 	uint8_t type;
 	uint32_t node_size;   /* bytes */
 	uint16_t record_size; /* bytes */
@@ -49,6 +50,9 @@ struct h5_btree2_node {
 	uint8_t *records;		  /* count x record size */
 	struct h5_btree2_child *children; /* count + 1; NULL in a leaf */
 };
+
+/* The version of new trees of this type. */
+uint8_t h5_btree2_version(unsigned type);
 
 int h5_btree2_header_decode(struct h5_reader *r, struct h5_btree2_header *header);
 /* Computes the fields after "computed" from those before. -EUCLEAN with `address`: there is no such tree. */

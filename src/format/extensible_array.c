@@ -86,14 +86,13 @@ int h5_extensible_array_header_decode(struct h5_reader *r, struct h5_extensible_
 {
 	uint64_t at = h5_reader_address(r);
 	struct h5_extensible_array_parameters p;
-	unsigned version;
 	int rc;
 
 	memset(h, 0, sizeof *h);
 	h->address = at;
 	if (!h5_read_signature(r, "EAHD"))
 		return h5_fail(-EUCLEAN, at, "extensible array header: no signature");
-	version = h5_read_u8(r);
+	h->version = h5_read_u8(r);
 	p.client = h5_read_u8(r);
 	p.element_size = h5_read_u8(r);
 	p.max_bits = h5_read_u8(r);
@@ -111,8 +110,9 @@ int h5_extensible_array_header_decode(struct h5_reader *r, struct h5_extensible_
 	rc = h5_reader_checksum(r, "extensible array header");
 	if (rc)
 		return rc;
-	if (version > (p.client > 1))
-		return h5_fail(-ENOTSUP, at, "extensible array header: version %u is not supported", version);
+	if (h->version > (p.client > 1))
+		return h5_fail(-ENOTSUP, at, "extensible array header: version %u is not supported",
+			       h->version);
 	return compute_geometry(h, &p, r->size_of_offsets);
 }
 
@@ -120,7 +120,8 @@ int h5_extensible_array_header_init(struct h5_extensible_array_header *h, uint64
 				    const struct h5_extensible_array_parameters *parameters,
 				    unsigned size_of_offsets)
 {
-	*h = (struct h5_extensible_array_header){.address = address, .index_block = H5_UNDEF};
+	*h = (struct h5_extensible_array_header){
+		.address = address, .version = parameters->client > 1, .index_block = H5_UNDEF};
 	return compute_geometry(h, parameters, size_of_offsets);
 }
 
@@ -132,7 +133,7 @@ size_t h5_extensible_array_header_size(unsigned size_of_offsets, unsigned size_o
 void h5_extensible_array_header_encode(struct h5_writer *w, const struct h5_extensible_array_header *h)
 {
 	h5_write_bytes(w, "EAHD", 4);
-	h5_write_u8(w, 0);
+	h5_write_u8(w, h->version);
 	h5_write_uint(w, h->shape, 7);
 	h5_write_length(w, h->super_count);
 	h5_write_length(w, h->super_bytes);
@@ -205,7 +206,7 @@ static void encode_prefix(struct h5_writer *w, const struct h5_extensible_array_
 			  const char signature[4])
 {
 	h5_write_bytes(w, signature, 4);
-	h5_write_u8(w, 0);
+	h5_write_u8(w, h->version);
 	h5_write_u8(w, h->client);
 	h5_write_offset(w, h->address);
 }

@@ -21,6 +21,7 @@ struct h5_extensible_array_header {
 	uint64_t address; /* of the header */
 	uint64_t shape;	  /* the seven bytes from client ID on, which decide the form of the other blocks
 			   */
+	uint8_t version;  /* of all blocks; 0, or 1 for structured chunks */
 	uint8_t client;	  /* client ID */
 	uint8_t element_size;
 	uint8_t max_bits;	/* Max Nelmts Bits: elements < 2^bits */

@@ -30,11 +30,12 @@ static int compute(struct h5_fixed_array_header *h, uint8_t size_of_offsets)
 	return 0;
 }
 
-int h5_fixed_array_header_init(struct h5_fixed_array_header *h, bool filtered, unsigned element_size,
+int h5_fixed_array_header_init(struct h5_fixed_array_header *h, unsigned client, unsigned element_size,
 			       unsigned page_bits, uint64_t elements, uint8_t size_of_offsets)
 {
 	*h = (struct h5_fixed_array_header){.address = H5_UNDEF,
-					    .client = filtered,
+					    .version = client > 1,
+					    .client = (uint8_t)client,
 					    .element_size = (uint8_t)element_size,
 					    .page_bits = (uint8_t)page_bits,
 					    .elements = elements,
@@ -56,14 +57,13 @@ int h5_fixed_array_header_init(struct h5_fixed_array_header *h, bool filtered, u
 int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_header *h)
 {
 	uint64_t at = h5_reader_address(r);
-	unsigned version;
 	int rc;
 
 	memset(h, 0, sizeof *h);
 	h->address = at;
 	if (!h5_read_signature(r, "FAHD"))
 		return h5_fail(-EUCLEAN, at, "fixed array header: no signature");
-	version = h5_read_u8(r);
+	h->version = h5_read_u8(r);
 	h->client = h5_read_u8(r);
 	h->element_size = h5_read_u8(r);
 	h->page_bits = h5_read_u8(r);
@@ -72,15 +72,15 @@ int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_head
 	rc = h5_reader_checksum(r, "fixed array header");
 	if (rc)
 		return rc;
-	if (version > (h->client > 1))
-		return h5_fail(-ENOTSUP, at, "fixed array header: version %u is not supported", version);
+	if (h->version > (h->client > 1))
+		return h5_fail(-ENOTSUP, at, "fixed array header: version %u is not supported", h->version);
 	return compute(h, r->size_of_offsets);
 }
 
 void h5_fixed_array_header_encode(struct h5_writer *w, const struct h5_fixed_array_header *h)
 {
 	h5_write_bytes(w, "FAHD", 4);
-	h5_write_u8(w, 0);
+	h5_write_u8(w, h->version);
 	h5_write_u8(w, h->client);
 	h5_write_u8(w, h->element_size);
 	h5_write_u8(w, h->page_bits);
@@ -128,7 +128,7 @@ int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array
 void h5_fixed_array_block_encode(struct h5_writer *w, const struct h5_fixed_array_header *h)
 {
 	h5_write_bytes(w, "FADB", 4);
-	h5_write_u8(w, 0);
+	h5_write_u8(w, h->version);
 	h5_write_u8(w, h->client);
 	h5_write_offset(w, h->address);
 }

@@ -18,6 +18,7 @@ enum { H5_FIXED_ARRAY_HEADER_MAX = 28 }; /* bytes */
 
 struct h5_fixed_array_header {
 	uint64_t address; /* of the header */
+	uint8_t version;  /* of all blocks; 0, or 1 for structured chunks */
 	uint8_t client;	  /* client ID */
 	uint8_t element_size;
 	uint8_t page_bits;
@@ -37,13 +38,12 @@ struct h5_fixed_array_block {
 };
 
 /* Makes a new header, which has no address and no data block yet. */
-int h5_fixed_array_header_init(struct h5_fixed_array_header *header, bool filtered, unsigned element_size,
+int h5_fixed_array_header_init(struct h5_fixed_array_header *header, unsigned client, unsigned element_size,
 			       unsigned page_bits, uint64_t elements, uint8_t size_of_offsets);
 int h5_fixed_array_header_decode(struct h5_reader *r, struct h5_fixed_array_header *header);
 int h5_fixed_array_block_decode(struct h5_reader *r, const struct h5_fixed_array_header *header,
 				struct h5_fixed_array_block *block);
 
-/* For chunks that are not structured. */
 void h5_fixed_array_header_encode(struct h5_writer *w, const struct h5_fixed_array_header *header);
 /* Writes the part before the elements or the bitmap. */
 void h5_fixed_array_block_encode(struct h5_writer *w, const struct h5_fixed_array_header *header);

@@ -219,6 +219,7 @@ static void decode_single(struct h5_reader *r, unsigned width, struct h5_chunk_l
 	unsigned n = h5_chunk_metadata_size(chunk, chunk->single.filtered);
 	const uint8_t *metadata;
 
+	chunk->single.size_width = (uint8_t)width;
 	chunk->single.size = h5_read_uint(r, width);
 	metadata = h5_read_bytes(r, n);
 	if (metadata)
@@ -227,16 +228,20 @@ static void decode_single(struct h5_reader *r, unsigned width, struct h5_chunk_l
 }
 
 /* Bytes of the field for the single chunk's size: one more than the size of an unfiltered chunk needs, or
- * eight. If there are eight, the upper ones are zero. If not, a section's offset begins there, which is never
- * zero. */
+ * eight. If there are eight, the upper ones are zero. If not, a section's offset begins there, which is zero
+ * only if the chunk is not stored, and then the address behind it says so. */
 static unsigned single_width(struct h5_reader r, const struct h5_chunk_layout *chunk, unsigned narrow)
 {
-	size_t rest = h5_chunk_metadata_size(chunk, chunk->single.filtered) + r.size_of_offsets;
+	size_t metadata = h5_chunk_metadata_size(chunk, chunk->single.filtered);
+	size_t rest = metadata + r.size_of_offsets;
 
 	if (h5_reader_left(&r) < 8 + rest || h5_reader_left(&r) == narrow + rest)
 		return narrow;
 	h5_reader_skip(&r, narrow);
-	return h5_read_uint(&r, 8 - narrow) ? narrow : 8;
+	if (h5_read_uint(&r, 8 - narrow))
+		return narrow;
+	h5_reader_skip(&r, narrow + metadata - 8);
+	return h5_read_offset(&r) == H5_UNDEF ? narrow : 8;
 }
 
 /* In RFC version 16 the description of the sections comes after the single chunk, but is needed to know where
@@ -269,8 +274,9 @@ static bool decode_single_early(struct h5_reader *r, struct h5_chunk_layout *chu
  *              O  address
  *
  * The first byte of the description is 8, which no index type is. */
-static int decode_structured(struct h5_reader *r, struct h5_chunk_layout *chunk)
+static int decode_structured(struct h5_reader *r, struct h5_layout *layout)
 {
+	struct h5_chunk_layout *chunk = &layout->chunked;
 	unsigned version = h5_read_u8(r), type = h5_read_u16(r), narrow;
 	uint64_t bytes;
 	int rc;
@@ -292,8 +298,10 @@ static int decode_structured(struct h5_reader *r, struct h5_chunk_layout *chunk)
 	if (!chunk->structured.sparse)
 		return h5_reader_check(r, "data layout");
 	chunk->index = h5_read_u8(r);
+	layout->changing = h5_reader_at(r);
 	if (chunk->index != H5_INDEX_SINGLE) {
 		rc = decode_parameters(r, chunk);
+		layout->changing = h5_reader_at(r);
 		chunk->address = h5_read_offset(r);
 		if (!rc && chunk->structured.early)
 			chunk->structured.sparse = decode_sections(r, chunk);
@@ -338,7 +346,7 @@ static int decode_new(struct h5_reader *r, struct h5_layout *layout)
 		if (layout->version < 5)
 			return h5_fail(-EUCLEAN, r->address, "data layout: structured chunks in version %u",
 				       layout->version);
-		return decode_structured(r, &layout->chunked);
+		return decode_structured(r, layout);
 	default:
 		return h5_fail(-EUCLEAN, r->address, "data layout: class %u", layout->class);
 	}
@@ -451,6 +459,16 @@ void h5_layout_encode(struct h5_writer *w, const struct h5_layout *layout)
 	}
 }
 
+/* What decode_single() reads before the address. */
+static void encode_single(struct h5_writer *w, const struct h5_chunk_layout *chunk)
+{
+	unsigned width = chunk->single.size_width;
+
+	w->err |= width < 8 && chunk->single.size >> 8 * width;
+	h5_write_uint(w, chunk->single.size, width);
+	h5_write_bytes(w, chunk->single.metadata, h5_chunk_metadata_size(chunk, chunk->single.filtered));
+}
+
 /* True: they differ in nothing but the fields that h5_layout_update() writes. */
 static bool is_same_shape(const struct h5_layout *a, const struct h5_layout *b)
 {
@@ -458,8 +476,12 @@ static bool is_same_shape(const struct h5_layout *a, const struct h5_layout *b)
 		return false;
 	if (a->class == H5_LAYOUT_COMPACT)
 		return a->compact.size == b->compact.size;
-	return a->class != H5_LAYOUT_CHUNKED || (a->chunked.index == b->chunked.index &&
-						 a->chunked.single.filtered == b->chunked.single.filtered);
+	if (a->class != H5_LAYOUT_CHUNKED && a->class != H5_LAYOUT_STRUCTURED)
+		return true;
+	return a->chunked.index == b->chunked.index &&
+	       a->chunked.single.filtered == b->chunked.single.filtered &&
+	       a->chunked.single.size_width == b->chunked.single.size_width &&
+	       a->chunked.structured.offset_size == b->chunked.structured.offset_size;
 }
 
 int h5_layout_update(uint8_t *body, size_t n, uint8_t size_of_offsets, uint8_t size_of_lengths,
@@ -487,6 +509,11 @@ int h5_layout_update(uint8_t *body, size_t n, uint8_t size_of_offsets, uint8_t s
 			h5_write_length(&w, layout->chunked.single.size);
 			h5_write_u32(&w, layout->chunked.single.filter_mask);
 		}
+		h5_write_offset(&w, layout->chunked.address);
+		break;
+	case H5_LAYOUT_STRUCTURED:
+		if (layout->chunked.index == H5_INDEX_SINGLE)
+			encode_single(&w, &layout->chunked);
 		h5_write_offset(&w, layout->chunked.address);
 		break;
 	default:

@@ -46,6 +46,7 @@ struct h5_chunk_layout {
 	struct {	       /* single chunk; all but the first only if it is filtered or structured */
 		bool filtered; /* flag bit 1 */
 		uint64_t size;
+		uint8_t size_width; /* structured: bytes of the size in the message */
 		uint32_t filter_mask;
 		uint8_t metadata[H5_CHUNK_METADATA_MAX]; /* structured; as in index records */
 	} single;
@@ -98,9 +99,9 @@ int h5_layout_decode(struct h5_reader *r, struct h5_layout *layout);
 /* Writes a layout of version 3 or 4: compact, contiguous or chunked. Version 3 has the version 1 B-tree,
  * version 4 the other indexes. Another one sets the writer's error. */
 void h5_layout_encode(struct h5_writer *w, const struct h5_layout *layout);
-/* Updates the n bytes of a message body after data were written: the address (contiguous, chunked), the
- * single chunk's size and filter mask, the compact data. The body was decoded to a layout that is otherwise
- * the same. -ENOTSUP: this version has no field for it. */
+/* Updates the n bytes of a message body after data were written: the address (contiguous, chunked,
+ * structured), the single chunk's size and filter mask or metadata, the compact data. The body was decoded to
+ * a layout that is otherwise the same. -ENOTSUP: this version has no field for it. */
 int h5_layout_update(uint8_t *body, size_t n, uint8_t size_of_offsets, uint8_t size_of_lengths,
 		     const struct h5_layout *layout);
 

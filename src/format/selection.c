@@ -6,11 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	FLAG_REGULAR = 1,
-	/* Most coordinates of one selection; sorting and joining takes many times their bytes. */
-	COORDINATES_MAX = 1 << 23,
-};
+enum { FLAG_REGULAR = 1 };
 
 static int damaged(const struct h5_reader *r, const char *what)
 {
@@ -45,7 +41,7 @@ static int read_coordinates(struct h5_reader *r, unsigned width, unsigned per_it
 		return rc;
 	if (!h5_mul(count, (uint64_t)per_item * s->rank, &n) || n > h5_reader_left(r) / width)
 		return damaged(r, "more coordinates than bytes");
-	if (n > COORDINATES_MAX)
+	if (n > H5_SELECTION_COORDINATES_MAX)
 		return h5_fail(-EFBIG, r->address, "selection: %ju coordinates", (uintmax_t)n);
 	s->coordinates = malloc((size_t)n * sizeof *s->coordinates + 1);
 	if (!s->coordinates)

@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Most coordinates of one selection; sorting and joining takes many times their bytes. */
+enum { H5_SELECTION_COORDINATES_MAX = 1 << 23 };
+
 enum h5_selection_kind {
 	H5_SELECT_NONE = 0,
 	H5_SELECT_POINTS = 1,

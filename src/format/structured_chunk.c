@@ -1,10 +1,18 @@
 #include "format/structured_chunk.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { SELECTION_LEAST = 16 }; /* bytes of section 0, filtered or not */
+enum {
+	SELECTION_LEAST = 16, /* bytes of section 0, filtered or not */
+	PREFIX_SIZE = 7,      /* bytes of section 0 before the dataspace message */
+	COORDINATE_SIZE = 4,  /* bytes of a coordinate in the blocks that are written */
+	BLOCKS_OVERHEAD = 24, /* bytes of a selection of blocks before the coordinates */
+	CHECKSUM_SIZE = 4,
+};
 
 /* The metadata of a chunk, o being the offset size.
  *
@@ -145,5 +153,154 @@ int h5_defined_elements_decode(struct h5_reader *r, const struct h5_chunk_layout
 		rc = h5_fail(-EUCLEAN, r->address, "structured chunk: something behind the selection");
 	if (rc)
 		h5_selection_release(selection);
+	return rc;
+}
+
+int h5_sections_encode(const struct h5_chunk_layout *layout, bool filtered, const struct h5_section *sections,
+		       uint8_t *metadata)
+{
+	unsigned offset_size = layout->structured.offset_size;
+	struct h5_writer w = h5_writer_init(metadata, H5_CHUNK_METADATA_MAX, 8, 8);
+
+	for (unsigned i = 0; i < H5_SECTIONS; i++)
+		if (offset_size < 8 && (sections[i].offset | sections[i].size) >> 8 * offset_size)
+			return h5_fail(-EOVERFLOW, H5_UNDEF,
+				       "structured chunk: %ju bytes do not fit in %u bytes",
+				       (uintmax_t)h5_max(sections[i].offset, sections[i].size), offset_size);
+	for (unsigned i = 0; i < H5_SECTIONS && filtered && layout->structured.early; i++)
+		h5_write_u32(&w, sections[i].filter_mask);
+	for (unsigned i = 1; i < H5_SECTIONS; i++)
+		h5_write_uint(&w, sections[i].offset, offset_size);
+	for (unsigned i = 0; i < H5_SECTIONS && filtered; i++)
+		h5_write_uint(&w, sections[i].size, offset_size);
+	for (unsigned i = 0; i < H5_SECTIONS && filtered && !layout->structured.early; i++)
+		h5_write_u32(&w, sections[i].filter_mask);
+	return h5_writer_check(&w, "structured chunk");
+}
+
+/* ---- encoding section 0 ---- */
+
+/* The defined elements as blocks. */
+struct blocks {
+	const struct h5_chunk_layout *layout;
+	const uint8_t *defined;
+	uint64_t stride[H5_RANK_MAX]; /* elements from one index to the next */
+	uint64_t elements;	      /* of the chunk */
+	uint64_t first[H5_RANK_MAX], last[H5_RANK_MAX];
+	uint64_t count;
+	struct h5_writer *w; /* NULL: they are only counted */
+};
+
+static void write_block(struct blocks *b)
+{
+	if (!b->w) {
+		b->count++;
+		return;
+	}
+	for (unsigned i = 0; i < b->layout->rank; i++)
+		h5_write_u32(b->w, (uint32_t)b->first[i]);
+	for (unsigned i = 0; i < b->layout->rank; i++)
+		h5_write_u32(b->w, (uint32_t)b->last[i]);
+}
+
+/* Finds the blocks of the elements from `begin` on, as many as one index of dimension d - 1 has. Neighbours
+ * along dimension d in which the same elements are defined share their blocks. */
+static void find_blocks(struct blocks *b, unsigned d, uint64_t begin)
+{
+	const uint64_t n = b->layout->dims[d], stride = b->stride[d];
+
+	for (uint64_t i = 0, end; i < n; i = end) {
+		const uint8_t *at = b->defined + begin + i * stride;
+
+		end = i + 1;
+		while (end < n && !memcmp(at, at + (end - i) * stride, (size_t)stride))
+			end++;
+		b->first[d] = i;
+		b->last[d] = end - 1;
+		if (d + 1 < b->layout->rank)
+			find_blocks(b, d + 1, begin + i * stride);
+		else if (*at)
+			write_block(b);
+	}
+}
+
+static void blocks_init(struct blocks *b, const struct h5_chunk_layout *layout, const uint8_t *defined)
+{
+	*b = (struct blocks){.layout = layout, .defined = defined, .elements = 1};
+	for (unsigned i = layout->rank; i-- > 0;) {
+		b->stride[i] = b->elements;
+		b->elements *= layout->dims[i];
+	}
+}
+
+/* All, or a hyperslab of version 1, whose blocks do not overlap. */
+static void write_selection(struct h5_writer *w, struct blocks *b, bool all, uint64_t bytes)
+{
+	h5_write_u32(w, all ? H5_SELECT_ALL : H5_SELECT_HYPERSLAB);
+	h5_write_u32(w, 1);
+	h5_write_u32(w, 0);
+	if (all) {
+		h5_write_u32(w, 0);
+		return;
+	}
+	h5_write_u32(w, (uint32_t)(8 + bytes));
+	h5_write_u32(w, b->layout->rank);
+	h5_write_u32(w, (uint32_t)b->count);
+	b->w = w;
+	find_blocks(b, 0, 0);
+}
+
+/* Bytes of a dataspace message without maximum dimensions. */
+static unsigned dataspace_size(uint8_t size_of_lengths, unsigned rank)
+{
+	return 4 + size_of_lengths * rank;
+}
+
+static int write_section(struct h5_writer *w, struct blocks *b, uint64_t bytes)
+{
+	struct h5_dataspace space = {.kind = H5_SPACE_SIMPLE, .rank = b->layout->rank};
+
+	memcpy(space.dims, b->layout->dims, sizeof space.dims);
+	memcpy(space.max, b->layout->dims, sizeof space.max);
+	h5_write_u8(w, 1);
+	h5_write_u8(w, 0);
+	h5_write_u8(w, w->size_of_lengths);
+	h5_write_u32(w, dataspace_size(w->size_of_lengths, space.rank));
+	h5_dataspace_encode(w, &space);
+	write_selection(w, b, !bytes, bytes);
+	h5_write_checksum(w);
+	return h5_writer_check(w, "structured chunk");
+}
+
+int h5_defined_elements_encode(const struct h5_chunk_layout *layout, uint8_t size_of_lengths,
+			       const uint8_t *defined, uint8_t **data, size_t *size)
+{
+	uint64_t bytes = 0;
+	struct h5_writer w;
+	struct blocks b;
+	size_t room;
+	int rc;
+
+	blocks_init(&b, layout, defined);
+	for (unsigned i = 0; i < layout->rank; i++)
+		if (layout->dims[i] > UINT32_MAX)
+			return h5_fail(-EFBIG, H5_UNDEF, "structured chunk: a dimension of 2^32 and more");
+	if (memchr(defined, 0, (size_t)b.elements)) {
+		find_blocks(&b, 0, 0);
+		bytes = b.count * 2 * layout->rank * COORDINATE_SIZE;
+		if (bytes / COORDINATE_SIZE > H5_SELECTION_COORDINATES_MAX)
+			return h5_fail(-EFBIG, H5_UNDEF, "structured chunk: %ju blocks of defined elements",
+				       (uintmax_t)b.count);
+	}
+	room = PREFIX_SIZE + dataspace_size(size_of_lengths, layout->rank) + BLOCKS_OVERHEAD + (size_t)bytes +
+	       CHECKSUM_SIZE;
+	*data = malloc(room);
+	if (!*data)
+		return h5_fail(-ENOMEM, H5_UNDEF, "structured chunk: out of memory");
+	w = h5_writer_init(*data, room, 8, size_of_lengths);
+	rc = write_section(&w, &b, bytes);
+	*size = h5_writer_at(&w);
+	if (rc)
+		free(*data);
 	return rc;
 }
