@@ -223,13 +223,16 @@ int h5_vfs_fsync(struct h5_handle *h)
 
 /* ---- size, opening and closing ---- */
 
-static int set_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_dataset_writer *writer,
-		    uint64_t size)
+/* `handle` has asked for it; NULL: nobody who has the file open. */
+static int set_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_handle *handle,
+		    struct h5_dataset_writer *writer, uint64_t size)
 {
 	uint64_t row = h5_dataset_writer_row(writer);
+	struct h5_view_input *own = handle && handle->input.ops ? &handle->input : NULL;
+	bool completes = own && own->ops->is_completed && own->ops->is_completed(own, size);
 	int rc;
 
-	if (size == h5_dataset_writer_size(writer))
+	if (size == h5_dataset_writer_size(writer) && !completes)
 		return 0;
 	if (!h5_dataset_writer_can_resize(writer))
 		return h5_fail(-EPERM, node->entity.address, "the size of the dataset cannot change");
@@ -238,7 +241,10 @@ static int set_size(struct h5_vfs *vfs, const struct h5_node *node, struct h5_da
 	rc = h5_change_begin_through(vfs, writer);
 	if (rc)
 		return rc;
-	rc = h5_plain_grow(vfs, writer, size);
+	if (completes)
+		rc = own->ops->complete(own);
+	if (!rc)
+		rc = h5_plain_grow(vfs, writer, size);
 	if (!rc)
 		rc = h5_dataset_writer_resize(writer, size / row);
 	h5_change_note(vfs, node);
@@ -288,7 +294,7 @@ int h5_vfs_truncate(struct h5_vfs *vfs, struct h5_node *node, struct h5_handle *
 		goto out;
 	before = h5_dataset_writer_size(input.writer);
 	rc = input.ops->is_text ? set_text_size(vfs, node, &input, size)
-				: set_size(vfs, node, input.writer, size);
+				: set_size(vfs, node, handle, input.writer, size);
 	if (!rc && size > before && !input.ops->is_text)
 		*stale = h5_growth_hide(vfs, node, before, before, true);
 	if (!rc && handle)
@@ -310,7 +316,7 @@ int h5_writing_open(struct h5_handle *h, const struct h5_node *node, bool cut)
 	    !h5_tx_is_swmr(h->vfs->file))
 		rc = h5_replacing_begin(h, &input);
 	else if (cut)
-		rc = set_size(h->vfs, node, input.writer, 0);
+		rc = set_size(h->vfs, node, NULL, input.writer, 0);
 	if (rc) {
 		h5_input_close(&input);
 		return rc;

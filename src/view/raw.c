@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/extents.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -74,8 +75,10 @@ static int fill_row(struct h5_view_input *in, uint64_t begin, size_t end)
 	if (rc)
 		return rc;
 	h5_dataset_fill(dataset, begin + in->filled, in->data + in->filled, end - in->filled);
+	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+		rc = h5_extents_add(&in->gaps, in->filled, end - in->filled);
 	h5_file_put(in->file, ref);
-	return 0;
+	return rc;
 }
 
 /* Adds rows of the fill value up to the offset. */
@@ -88,6 +91,20 @@ static int grow_to(struct h5_view_input *in, uint64_t offset)
 		       : 0;
 }
 
+/* Elements of sparse data that nobody has written are not defined. */
+static int erase_gaps(struct h5_view_input *in, uint64_t begin)
+{
+	int rc = 0;
+
+	h5_extents_each(e, &in->gaps)
+	{
+		rc = h5_dataset_writer_punch(in->writer, begin + e->address, e->size);
+		if (rc)
+			break;
+	}
+	return rc;
+}
+
 /* Gives the complete row to the dataset; overwrites the row that is there by now, if any. */
 static int put_row(struct h5_view_input *in, uint64_t begin, size_t size)
 {
@@ -98,9 +115,12 @@ static int put_row(struct h5_view_input *in, uint64_t begin, size_t size)
 		rc = begin < h5_dataset_writer_size(writer)
 			     ? h5_dataset_writer_write(writer, begin, in->data, size)
 			     : h5_dataset_writer_append(writer, in->data, size);
+	if (!rc)
+		rc = erase_gaps(in, begin);
 	if (rc)
 		return rc;
 	in->filled = 0;
+	h5_extents_release(&in->gaps);
 	if (in->capacity > ROW_KEPT)
 		h5_view_input_release(in);
 	return 0;
@@ -121,6 +141,7 @@ static int write_row(struct h5_view_input *in, uint64_t begin, size_t skip, cons
 	if (rc)
 		return rc;
 	memcpy(in->data + skip, data, n);
+	h5_extents_drop(&in->gaps, skip, n);
 	if (skip + n == size)
 		rc = put_row(in, begin, size);
 	else if (skip + n > in->filled)
@@ -235,9 +256,23 @@ static int raw_write(struct h5_view_input *in, uint64_t offset, const void *data
 	return rc;
 }
 
+/* True: a file of so many bytes has all of the incomplete row. */
+static bool raw_is_completed(const struct h5_view_input *in, uint64_t size)
+{
+	return in->filled && size >= h5_dataset_writer_row(in->writer) &&
+	       row_begin(in) <= size - h5_dataset_writer_row(in->writer);
+}
+
+static int raw_complete(struct h5_view_input *in)
+{
+	return fill_up(in, row_begin(in));
+}
+
 const struct h5_view_ops h5_view_raw = {.name = "raw",
 					.is_sized = true,
 					.shows = raw_shows,
 					.open = raw_open,
 					.seek = raw_seek,
-					.write = raw_write};
+					.write = raw_write,
+					.is_completed = raw_is_completed,
+					.complete = raw_complete};

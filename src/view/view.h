@@ -11,6 +11,7 @@
 #define H5_VIEW_VIEW_H
 
 #include "base/buf.h"
+#include "base/extents.h"
 #include "dataset/replacement.h"
 #include "object/attribute.h"
 #include "object/object.h"
@@ -100,12 +101,13 @@ struct h5_view_input {
 	 * incomplete row of raw elements. No other open file sees them. */
 	uint8_t *data; /* owned */
 	size_t capacity;
-	size_t filled;	 /* 0: there are no such bytes */
-	uint64_t offset; /* where these bytes begin */
-	bool floats;	 /* an append began these bytes: they go to wherever the end is when complete */
-	size_t lines;	 /* text: whole lines among these bytes, fewer than a row of the dataset has */
-	size_t line;	 /* text: where the line begins that is incomplete */
-	uint64_t next;	 /* text: the offset behind the last write; 0: there was none */
+	size_t filled;		/* 0: there are no such bytes */
+	struct h5_extents gaps; /* of a row of sparse data: which of these bytes nobody has written */
+	uint64_t offset;	/* where these bytes begin */
+	bool floats;   /* an append began these bytes: they go to wherever the end is when complete */
+	size_t lines;  /* text: whole lines among these bytes, fewer than a row of the dataset has */
+	size_t line;   /* text: where the line begins that is incomplete */
+	uint64_t next; /* text: the offset behind the last write; 0: there was none */
 };
 
 struct h5_view_ops {
@@ -131,6 +133,10 @@ struct h5_view_ops {
 	 * end, and the caller sees to it that the offset is the end. */
 	int (*write)(struct h5_view_input *input, uint64_t offset, const void *data, size_t n, bool append,
 		     size_t *written);
+	/* True: in a file of so many bytes the bytes that are incomplete would be all there. `complete` adds
+	 * what they lack, the fill value. NULL: never. */
+	bool (*is_completed)(const struct h5_view_input *input, uint64_t size);
+	int (*complete)(struct h5_view_input *input);
 	/* 0: nothing of the bytes that are incomplete would be lost if the file was closed now. -EINVAL: they
 	 * would. NULL: all of them would be. */
 	int (*check)(struct h5_view_input *input);
@@ -176,6 +182,7 @@ int h5_view_input_refuse(const struct h5_view_input *input);
 static inline void h5_view_input_release(struct h5_view_input *input)
 {
 	free(input->data);
+	h5_extents_release(&input->gaps);
 	input->data = NULL;
 	input->capacity = input->filled = input->lines = input->line = 0;
 }

@@ -227,6 +227,25 @@ class Sparse(MountCase):
                     self.assertEqual(read(n.at("sparse")), model.bytes.tobytes())
                 self.assertStored(other, model)
 
+    def test_copies_to_a_dataset_that_grows(self):
+        """Gaps are no elements, neither inside of a row nor at its end."""
+        path, other = self.copy("large"), self.file("other.h5")
+        shutil.copy(f"{DATA}/structured_btree_early_filtered.h5", other)
+        os.chmod(other, 0o644)
+        model = self.model(path)
+        model.bytes[model.defined] |= 1
+        with Mount(path, options="rw") as m, Mount(other, options="rw") as n:
+            os.setxattr(n.at("sparse"), "h5fs.shape", b"3,60")
+            fd = m.open("sparse", os.O_WRONLY)
+            for begin, end in model.pieces():
+                os.pwrite(fd, model.bytes.reshape(-1)[begin:end].tobytes(), begin)
+            punch(fd, 39 * 240 + 80, 160)
+            model.erase(39 * 240 + 80, 160)
+            subprocess.run(["cp", "--sparse=always", m.at("sparse"), n.at("sparse")], check=True)
+            self.assertEqual(os.getxattr(n.at("sparse"), "h5fs.shape"), b"40,60")
+            self.assertMounted(n, model, "copied")
+        self.assertStored(other, model)
+
     # ---- anything ----
 
     def step(self, dice, m, model):
