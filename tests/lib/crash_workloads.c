@@ -56,6 +56,10 @@ static const struct {
 	{"eahd", "rm"},
 	{"fahd", "rm"},
 	{"bthd", "rm"},
+	{"sparse_single", "op"},
+	{"sparse_fixed", "rbotmp"},
+	{"sparse_extensible", "rotmp"},
+	{"sparse_btree", "rotmp"},
 };
 
 enum { FILES = sizeof workloads / sizeof *workloads };
@@ -367,7 +371,8 @@ static void add_datasets(struct crash_run *run, const char *file)
 	char line[256];
 	FILE *list;
 
-	snprintf(line, sizeof line, "%s/crash_replay.list", getenv("H5FS_TEST_DATA"));
+	snprintf(line, sizeof line, "%s/crash_%s.list", getenv("H5FS_TEST_DATA"),
+		 run->is_ours ? "sparse" : "replay");
 	list = fopen(line, "r");
 	if (!list)
 		CRASH_FAILED("%s is missing", line);
@@ -427,6 +432,7 @@ void crash_run_init(struct crash_run *run, unsigned i, uint64_t seed, const char
 	while (program->letter != tolower(workloads[f].programs[i]))
 		program++;
 	run->swmr = program->letter != workloads[f].programs[i];
+	run->is_ours = !strncmp(workloads[f].file, "sparse", 6);
 	snprintf(file, sizeof file, "crash_%s", workloads[f].file);
 	snprintf(run->name, sizeof run->name, "%s %s%s", workloads[f].file, program->name,
 		 run->swmr ? " swmr" : "");

@@ -36,7 +36,8 @@ struct crash_dataset {
 
 struct crash_run {
 	char name[64];
-	bool swmr; /* readers along */
+	bool swmr;    /* readers along */
+	bool is_ours; /* libhdf5 cannot read it */
 	unsigned count;
 	struct crash_dataset datasets[CRASH_DATASETS_MAX];
 	struct h5_file *file; /* while it is changed */

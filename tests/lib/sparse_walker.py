@@ -1,9 +1,10 @@
 """Reads a dataset of structured chunks byte by byte, as the RFC and the specification describe it.
 
-walk(path) finds the only dataset of the root group. What contradicts itself is a Contradiction: a checksum, an owner, a client, a version that
+walk(path) finds the only dataset of the root group. As a program it walks all of them. What contradicts itself is a Contradiction: a checksum, an owner, a client, a version that
 differs from that of the header, chunks that overlap or reach beyond the end of the file."""
 import itertools
 import struct
+import sys
 import zlib
 from dataclasses import dataclass, field
 
@@ -80,11 +81,12 @@ def messages(data, address):
     return found
 
 
-def only_dataset(data):
+def links(data):
+    """Addresses of the objects in the root group."""
     must(data[:8] == b"\x89HDF\r\n\x1a\n" and data[8] in (2, 3) and data[9] == data[10] == 8, "superblock")
     sealed(data, 0, 48, b"\x89", "superblock")
     must(number(data[28:36]) <= len(data), "end of file")
-    links = []
+    found = []
     for kind, body in messages(data, number(data[36:44])):
         if kind == 6:
             r = Reader(body, 1)
@@ -92,9 +94,8 @@ def only_dataset(data):
             must(not flags & 8, "hard link")
             r.take((8 if flags & 4 else 0) + (1 if flags & 0x10 else 0))
             r.take(r.uint(1 << (flags & 3)))
-            links.append(r.uint(8))
-    must(len(links) == 1, f"{len(links)} links in the root group")
-    return links[0]
+            found.append(r.uint(8))
+    return found
 
 
 # ---- messages of the dataset ----
@@ -485,7 +486,9 @@ def read_chunk(d, scaled, chunk):
 def walk(path, address=None):
     with open(path, "rb") as f:
         d = Dataset(f.read())
-    found = messages(d.data, only_dataset(d.data) if address is None else address)
+    if address is None:
+        address, = links(d.data)
+    found = messages(d.data, address)
     for kind, body in found:
         if kind == 1:
             read_space(d, body)
@@ -501,3 +504,14 @@ def walk(path, address=None):
     for scaled, chunk in d.chunks.items():
         read_chunk(d, scaled, chunk)
     return d
+
+
+def main(path):
+    with open(path, "rb") as f:
+        found = links(f.read())
+    for address in found:
+        walk(path, address)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

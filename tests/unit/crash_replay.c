@@ -464,7 +464,8 @@ static void replay_cuts(struct replay *p)
 	crash_image_write(&media[0].durable, 0, p->opinion.run->before, p->opinion.run->size);
 	for (size_t i = 0; i <= fault->count; i++) {
 		double cuts = p->share * (double)POWER_CUTS;
-		double foreign = p->opinion.run->swmr ? 0 : p->share * (double)FOREIGN;
+		double foreign =
+			p->opinion.run->swmr || p->opinion.run->is_ours ? 0 : p->share * (double)FOREIGN;
 		double copies = p->share * (double)COPIES;
 		double mounts = p->share * (double)MOUNTS;
 
