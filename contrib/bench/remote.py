@@ -17,7 +17,7 @@ from object_server import ObjectServer
 
 DELAY = 0.06  # seconds
 RATE = 50e6  # bytes a second and connection
-PARALLEL = 32  # requests that curl has under way
+PARALLEL = 32  # requests that curl has under way if a row does not say how many; h5fs has up to 64
 PIECE = 8 << 20  # bytes of each
 NEAR = 256 << 10  # bytes between extents that are read in one piece
 LEAF = 10_000  # elements of a chunk of a column: 35 kB deflated
@@ -98,12 +98,12 @@ def cold(bench, path, limits, work, options="", slow=1):
         return seconds
 
 
-def curl(url, extents):
+def curl(url, extents, parallel=PARALLEL):
     """Seconds that curl takes for pieces of a file, many at once."""
     with tempfile.NamedTemporaryFile("w") as config:
         config.write("next\n".join(f'url = "{url}"\nrange = "{begin}-{end - 1}"\noutput = "/dev/null"\n' for begin, end in extents))
         config.flush()
-        return timed("curl", "--no-progress-meter", "--parallel", "--parallel-immediate", "--parallel-max", str(PARALLEL), "--config", config.name)
+        return timed("curl", "--no-progress-meter", "--parallel", "--parallel-immediate", "--parallel-max", str(parallel), "--config", config.name)
 
 
 def joined(extents):
@@ -172,9 +172,9 @@ def middle(name):
     return measure
 
 
-def whole(name, dataset, most_requests=None, options="", slow=1):
-    """All of a dataset, against curl with the same extents. slow: how many times as slow the server is in all; if it is, processors are no
-    limit for anybody, and what waits for what can be seen on a machine that has other things to do."""
+def whole(name, dataset, most_requests=None, options="", slow=1, parallel=PARALLEL):
+    """All of a dataset, against curl with the same extents, `parallel` at once. slow: how many times as slow the server is in all; if it is,
+    processors are no limit for anybody, and what waits for what can be seen on a machine that has other things to do."""
     def measure(bench):
         path = bench.data.file(name)
         with h5py.File(path) as f:
@@ -189,7 +189,7 @@ def whole(name, dataset, most_requests=None, options="", slow=1):
 
         def by_curl():
             with served(path, slow=slow) as (_, url):
-                return size / curl(url, extents)
+                return size / curl(url, extents, parallel)
 
         def in_mount():
             limits = Limits(most_requests, bytes=1.3 * stored + (8 << 20))

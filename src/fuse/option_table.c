@@ -111,7 +111,7 @@ const struct h5_option h5_option_table[] = {
 	{"remote_whole", "=SIZE", H5_OPTION_SIZE, INTO(fetcher.whole), .most = (uint64_t)1 << 30,
 	 .help = "of files, together, that a server without ranges may send whole (0)"},
 	{"remote_connections", "=N", H5_OPTION_NUMBER, INTO(fetcher.connections), .least = 1,
-	 .most = H5_REMOTE_CONNECTIONS, .help = "that are open to servers at once (32)"},
+	 .most = H5_REMOTE_CONNECTIONS, .help = "that are open to servers at once (64)"},
 	{"remote_tries", "=N", H5_OPTION_NUMBER, INTO(fetcher.tries), .least = 1, .most = 100,
 	 .help = "of a request to a server (10)"},
 	{"remote_timeout", "=SECONDS", H5_OPTION_NUMBER, INTO(fetcher.timeout), .least = 1, .most = INT16_MAX,

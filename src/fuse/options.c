@@ -31,7 +31,7 @@ enum {
 	WAIT = 2,     /* seconds, if -o wait= is not given */
 	/* HTTP requests to servers at once. More are faster where each connection is slow, and are too many
 	 * for some servers. */
-	CONNECTIONS = 32,
+	CONNECTIONS = 64,
 	TRIES = 10,		  /* of a request to a server */
 	TIMEOUT = 30,		  /* seconds without an answer */
 	REMOTE_CACHE = 256 << 20, /* bytes */

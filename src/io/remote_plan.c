@@ -9,13 +9,9 @@ enum {
 	AT_ONCE = 16,		 /* parts of a long span that somebody waits for */
 	GAP = 256 << 10,	 /* ranges with fewer bytes between them are asked for together */
 	AROUND_PART = 4 << 20,	 /* bytes of a request for blocks of metadata, at most */
-	AROUND_MOST = 32 << 20,	 /* bytes that are brought at once of what lies around metadata */
+	AROUND_MOST = 64 << 20,	 /* bytes that are brought at once of what lies around metadata */
 	MARGIN_MOST = 512 << 10, /* bytes of these on each side */
 	MARGIN_LEAST = 128 << 10,
-	AHEAD = 4, /* parts, at least, of a long one that is read soon, beside others */
-	/* A reader in order announces its window in so many steps: each is cut into parts for as large a
-	 * share of the connections. */
-	STEPS = 8,
 	CACHE_SHARE = 2,     /* of the cells for what a reader waits for */
 	ANNOUNCED_SHARE = 4, /* of the cells are never for what was announced */
 	WINDOW_SHARE = 5,    /* of WINDOW_SHARE_OF of the cells are for what one reader in order will read */
@@ -141,7 +137,6 @@ struct wanted {
 	uint64_t margin; /* bytes that are asked for before and behind each range */
 	uint64_t gap;	 /* most bytes between the ranges of one span */
 	uint64_t part;	 /* cells of a request; 0: by the length of the span */
-	unsigned pieces; /* and into how many of these a long one is cut */
 };
 
 static bool is_missing(const struct wanted *w, const struct h5_io_range *range)
@@ -177,7 +172,7 @@ static bool next_span(struct wanted *w, struct h5_remote_span *span)
 	if (!any)
 		return false;
 	span->end = h5_min(cells_of(w->r, w->file), (end + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL);
-	span->part = w->part ? w->part : part_of(span->first, span->end, w->pieces);
+	span->part = w->part ? w->part : part_of(span->first, span->end, AT_ONCE);
 	return true;
 }
 
@@ -214,6 +209,14 @@ static void plan_around(struct wanted *w)
 		w->gap /= 2;
 }
 
+/* Cells of a request for what is read soon: each connection has one if the whole window is under way. */
+static uint64_t part_ahead(const struct h5_remote *r)
+{
+	uint64_t part = h5_remote_window(r) / H5_REMOTE_CELL / r->connections;
+
+	return h5_min(h5_max(part, BLOCK_CELLS), H5_REMOTE_PART_CELLS);
+}
+
 /* If there is no room, what was announced first is forgotten: it was not read so far. */
 static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 {
@@ -227,13 +230,12 @@ static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
 			enum h5_wanted when)
 {
-	struct wanted wanted = {
-		.r = r,
-		.ranges = ranges,
-		.count = count,
-		.file = file,
-		.gap = GAP,
-		.pieces = when == H5_WANTED_SOON ? (unsigned)h5_max(r->connections / STEPS, AHEAD) : AT_ONCE};
+	struct wanted wanted = {.r = r,
+				.ranges = ranges,
+				.count = count,
+				.file = file,
+				.gap = GAP,
+				.part = when == H5_WANTED_SOON ? part_ahead(r) : 0};
 	struct h5_remote_span span;
 	int rc = 0;
 

@@ -17,7 +17,7 @@ enum {
 	/* Nodes of an index of chunks that come before they are read. They lie among the chunks that they
 	 * lead to, so they come with these, and those of a whole index would be too much. */
 	H5_WANT_NODES = 8,
-	H5_WANT_NODES_MOST = 32, /* for a reader that has come far */
+	H5_WANT_NODES_MOST = 64, /* for a reader that has come far */
 };
 
 void h5_want_add(struct h5_want *want, uint64_t address, uint64_t n);
