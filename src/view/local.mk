@@ -24,12 +24,16 @@ libh5fs_a_SOURCES += \
 	src/view/npy_intake.c \
 	src/view/pages.c \
 	src/view/pages.h \
+	src/view/plot.c \
+	src/view/plot.h \
+	src/view/plot_labels.c \
 	src/view/png.c \
 	src/view/range.c \
 	src/view/range.h \
 	src/view/raw.c \
 	src/view/strings.c \
 	src/view/strings.h \
+	src/view/svg.c \
 	src/view/table.c \
 	src/view/text.c \
 	src/view/text.h \

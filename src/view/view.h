@@ -2,8 +2,8 @@
  *
  * A view shows each object of one kind as a file, whose bytes are made when they are asked for. An object's
  * own file in the tree is of the view that shows its contents: raw, lines, jsonl or ddl. The other views
- * (attrs, csv, json, npy, png, values, zarr, zarr3) have a folder each below `.h5fs`, with files for other
- * programs; kerchunk.json is one file there.
+ * (attrs, csv, json, npy, png, svg, values, zarr, zarr3) have a folder each below `.h5fs`, with files for
+ * other programs; kerchunk.json is one file there.
  *
  * A view is one file of this folder, with a struct h5_view_ops, and a line each in views.h and in table.c or
  * view.c. It decides neither the names of its files nor where they are in the tree. */

@@ -16,6 +16,7 @@ extern const struct h5_view_ops h5_view_lines;
 extern const struct h5_view_ops h5_view_npy;
 extern const struct h5_view_ops h5_view_png;
 extern const struct h5_view_ops h5_view_raw;
+extern const struct h5_view_ops h5_view_svg;
 extern const struct h5_view_ops h5_view_values;
 extern const struct h5_view_ops h5_view_zarr;
 extern const struct h5_view_ops h5_view_zarr3;

@@ -4,7 +4,9 @@ import csv
 import errno
 import itertools
 import os
+import re
 import subprocess
+from xml.etree import ElementTree
 
 import h5py
 import numpy
@@ -319,6 +321,183 @@ class Colours(ViewCase):
         done = subprocess.run([H5FS, path, "-o", options, os.path.dirname(path)], capture_output=True, check=False, text=True)
         self.assertNotEqual(done.returncode, 0)
         return done.stderr
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+BINS = 850
+
+
+class Plot:
+    """What a plot shows, in the units of its axes, which the ticks tell."""
+
+    def __init__(self, data):
+        self.root = ElementTree.fromstring(data)
+        children = list(self.root)
+        grid = [(e.get("d"), float(children[i + 1].text)) for i, e in enumerate(children) if e.get("stroke") == "#ddd"]
+        self.ticks = [[(float(d[1:].split(",")[0]), v) for d, v in grid if "V" in d],
+                      [(float(d[1:].split(",")[1].split("H")[0]), v) for d, v in grid if "H" in d]]
+        self.lines = [self.points(e.get("d")) for e in children if e.get("stroke-linecap")]
+        texts = [e for e in children if e.tag == SVG + "text"]
+        self.title = self.root.find(SVG + "title").text
+        self.names = [e.text for e in texts if e.get("paint-order")]
+        self.x, self.y = [e.text for e in texts[-2:]]
+        self.texts = [e.text for e in texts]
+
+    def axis(self, ticks, pixels):
+        (a, low), (b, high) = ticks[0], ticks[-1]
+        return low + (numpy.array(pixels) - a) / (b - a) * (high - low)
+
+    def points(self, d):
+        """A list of stretches without a gap: x and y of points, in the units of the axes."""
+        stretches = [re.findall(r"([-0-9.]+),([-0-9.]+)", part.split("m")[0]) for part in d.split("M")[1:]]
+        return [numpy.stack([self.axis(self.ticks[i], [float(p[i]) for p in stretch]) for i in range(2)], 1) for stretch in stretches]
+
+
+class Plots(ViewCase):
+    def open(self, m, name):
+        file = m.at(f".h5fs/svg/{name}.svg")
+        whole = read(file)
+        self.assertRanges(file, whole)
+        return Plot(whole)
+
+    def make(self):
+        pick = numpy.random.default_rng(13)
+        data = {"walk": numpy.cumsum(pick.normal(size=500000)).astype("<f4"), "exact": numpy.array([1, 5, numpy.nan, 2, 3, numpy.inf, 4]),
+                "hours": numpy.linspace(3, 27, 2000), "levels": pick.normal(size=2000)}
+        data["levels"][500:900] = numpy.nan
+        path = self.file("plots.h5")
+        rows = numpy.zeros(40, [("time", "<f8"), ("word", "S3"), ("a<b", ">i2"), ("v", "<f4", (2, 2)), ("on", "?"), ("w", "u1", 5)])
+        rows["time"], rows["a<b"], rows["v"][:, 1, 0] = numpy.arange(40) / 4, -numpy.arange(40), 17
+        with h5py.File(path, "w", libver="latest") as f:
+            for name, array in data.items():
+                f.create_dataset(name, data=array, chunks=True, compression="gzip")
+            f["rows"] = rows
+            f["hours"].make_scale()
+            f["hours"].attrs["units"] = "hours since 1970"
+            f["levels"].attrs.update({"units": "m", "long_name": "sea level"})
+            f["levels"].dims[0].attach_scale(f["hours"])
+            f["group/inner"] = pick.integers(0, 9, 20)
+            f["nothing"], f["same"], f["no numbers"] = numpy.zeros(0), numpy.full(9, -7), numpy.full(4, numpy.nan)
+            f["one"], f["mask"], f["huge"] = [3], [True, False], [1.7e308, -1.7e308, 5, 6]
+            f["tiny"], f["close"] = [0, 5e-324], 1e15 + numpy.arange(8)
+            f["scalar"], f["grid"], f["word"], f["words"] = 1, numpy.zeros((2, 2)), "w", ["a", "b"]
+            f["text rows"] = numpy.zeros(2, [("s", "S3")])
+            # Scales that are none.
+            f["short"] = numpy.arange(3)
+            f["letters"] = numpy.array([b"a", b"b"])
+            for name in "short", "letters":
+                f[name].make_scale()
+                f[f"by {name}"] = [5, 6]
+                f[f"by {name}"].dims[0].attach_scale(f[name])
+            f["hostile & <name>"] = [1, 2]
+            f["hostile & <name>"].attrs["units"] = b"]]>&<script>\x01\x1b\xff\xef\xbf\xbf\xed\xa0\x80\n\"'"
+            f["hostile & <name>"].attrs["long_name"] = "\u00e4\U0001f600" * 400
+        return path, data
+
+    def test_many_points(self):
+        """Of each bin the extremes are there, and nothing else is."""
+        path, data = self.make()
+        walk = data["walk"]
+        with Mount(path) as m:
+            plot = self.open(m, "walk")
+        (line,), = plot.lines
+        self.assertLessEqual(len(line), 4 * BINS)
+        span = walk.max() - walk.min()
+        numpy.testing.assert_allclose([line[:, 1].min(), line[:, 1].max()], [walk.min(), walk.max()], atol=span / 4000)
+        edges = -(-numpy.arange(BINS + 1) * len(walk) // BINS)
+        bins = numpy.clip(numpy.searchsorted(edges, line[:, 0], "right") - 1, 0, BINS - 1)
+        lows, highs = (numpy.array([f(walk[a:b]) for a, b in zip(edges[:-1], edges[1:])]) for f in (numpy.min, numpy.max))
+        for b in range(2, BINS - 2):  # x is rounded to a tenth of a bin, so a point may seem to be in the next one
+            near = line[(bins >= b - 1) & (bins <= b + 1), 1]
+            for wanted in lows[b], highs[b]:
+                self.assertLess(numpy.abs(near - wanted).min(), span / 4000)
+            self.assertGreater(near.min(), lows[b - 2:b + 3].min() - span / 4000)
+            self.assertLess(near.max(), highs[b - 2:b + 3].max() + span / 4000)
+
+    def test_few_points(self):
+        path, _ = self.make()
+        with Mount(path) as m:
+            plot = self.open(m, "exact")
+            self.assertEqual([numpy.round(part, 2).tolist() for part in plot.lines[0]], [[[0, 1], [1, 5]], [[3, 2], [4, 3]], [[6, 4]]])
+            self.assertEqual((plot.title, plot.x, plot.y, plot.names), ("/exact", "element", "exact", []))
+            self.assertEqual([v for _, v in plot.ticks[0]], list(range(7)))
+            self.assertEqual((self.open(m, "group/inner").title, self.open(m, "group/inner").y), ("/group/inner", "inner"))
+
+    def test_scale_and_labels(self):
+        path, data = self.make()
+        with Mount(path) as m:
+            plot = self.open(m, "levels")
+            self.assertEqual((plot.x, plot.y), ("hours (hours since 1970)", "sea level (m)"))
+            before, after = plot.lines[0]
+            numpy.testing.assert_allclose([before[0, 0], before[-1, 0], after[0, 0], after[-1, 0]], data["hours"][[0, 499, 900, 1999]], atol=0.02)
+            numpy.testing.assert_allclose([before[0, 1], after[-1, 1]], data["levels"][[0, 1999]], atol=0.02)
+            for name in "by short", "by letters", "hours":
+                self.assertEqual(self.open(m, name).x, "element")
+
+    def test_tables(self):
+        path, _ = self.make()
+        with Mount(path) as m:
+            plot = self.open(m, "rows")
+            self.assertEqual(plot.names, ["time", "a<b", "v[0][0]", "v[0][1]", "v[1][0]", "v[1][1]", "on", "w[0]"])
+            self.assertIn("and more", plot.texts)
+            for i, wanted in (0, numpy.arange(40) / 4), (1, -numpy.arange(40)), (4, numpy.full(40, 17)):
+                numpy.testing.assert_allclose(plot.lines[i][0], numpy.stack([numpy.arange(40), wanted], 1), atol=0.2)
+
+    def test_ticks_are_round(self):
+        path, _ = self.make()
+        with Mount(path) as m:
+            for name in os.listdir(m.at(".h5fs/svg")):
+                if name == "group":
+                    continue
+                for ticks in self.open(m, name[:-4]).ticks:
+                    steps = numpy.diff([v for _, v in ticks])
+                    self.assertLessEqual(len(ticks), 25)
+                    if len(steps):
+                        self.assertAlmostEqual(steps.max() / steps.min(), 1, places=3)
+                        digit = steps[0] / 10.0 ** numpy.floor(numpy.log10(steps[0] * 1.0001))
+                        self.assertIn(round(digit, 3), (1, 2, 5), name)
+
+    def test_unusual_numbers(self):
+        path, _ = self.make()
+        with Mount(path) as m:
+            for name, points in ("nothing", 0), ("no numbers", 0), ("one", 1), ("same", 9), ("huge", 2), ("tiny", 2), ("close", 8), ("mask", 2):
+                self.assertEqual(sum(len(part) for part in self.open(m, name).lines[0]), points, name)
+            self.assertEqual(sorted(n for n in os.listdir(m.at(".h5fs/svg")) if n.startswith(("sc", "gr", "wo", "te"))), ["group"])
+
+    def test_hostile_texts(self):
+        path, _ = self.make()
+        with Mount(path) as m:
+            plot = self.open(m, "hostile & <name>")
+            self.assertEqual((plot.title, plot.y), ("/hostile & <name>", "\u00e4\U0001f600" * 27 + "\u00e4\u2026"))
+        with h5py.File(path, "r+") as f:
+            del f["hostile & <name>"].attrs["long_name"]
+        with Mount(path) as m:
+            self.assertEqual(self.open(m, "hostile & <name>").y, "hostile & <name> (]]>&<script>" + "\ufffd" * 7 + " \"')")
+
+    def test_hostile_shapes(self):
+        path = self.file("hostile.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("long", (1 << 50,), "<i4", chunks=(1 << 16,))
+            f.create_dataset("slow", (1 << 35,), "<f8", chunks=(1 << 16,))
+            f.create_dataset("sparse", (1 << 22,), "<i4", chunks=(1 << 16,))[1 << 20] = 7
+        with Mount(path, options="max_work=1") as m:
+            self.assertErrno(errno.EOVERFLOW, open, m.at(".h5fs/svg/long.svg"))
+            self.assertErrno(errno.EFBIG, open, m.at(".h5fs/svg/slow.svg"))
+            (line,), = self.open(m, "sparse").lines
+            self.assertAlmostEqual(line[:, 1].max(), 7, places=1)
+
+    def test_what_is_written_shows(self):
+        path, _ = self.make()
+        with Mount(path, options="rw") as m:
+            kept = m.open(".h5fs/svg/one.svg", os.O_RDONLY)
+            self.assertEqual(os.stat(m.at(".h5fs/svg/one.svg")).st_mode & 0o777, 0o444)
+            with open(m.at("one"), "r+b", buffering=0) as f:
+                f.write(numpy.int64(50).tobytes())
+            os.setxattr(m.at("one"), "user.units", b"mm")
+            plot = self.open(m, "one")
+            self.assertEqual((round(plot.lines[0][0][0, 1]), plot.y), (50, "one (mm)"))
+            self.assertEqual(os.pread(kept, 1 << 16, 0), read(m.at(".h5fs/svg/one.svg")))
+            self.assertErrno(errno.EPERM, os.open, m.at(".h5fs/svg/one.svg"), os.O_WRONLY)
 
 
 if __name__ == "__main__":

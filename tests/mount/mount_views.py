@@ -15,7 +15,7 @@ from PIL import Image
 from mountlib import Mount, MountCase, main, read
 from viewlib import ViewCase, tree
 
-VIEWS = ["attrs", "csv", "json", "kerchunk.json", "lines", "npy", "png", "zarr", "zarr3"]
+VIEWS = ["attrs", "csv", "json", "kerchunk.json", "lines", "npy", "png", "svg", "zarr", "zarr3"]
 
 
 class Tree(ViewCase):

@@ -29,6 +29,7 @@ static const char *const paths[] = {
 	".h5fs/png/picture.png",
 	".h5fs/png/stack/0001.png",
 	".h5fs/csv/stack/0002.csv",
+	".h5fs/svg/measured.svg",
 	".h5fs/zarr/words/0",
 	".h5fs/zarr/words/.zattrs",
 	".h5fs/zarr3/single/c/0/0",

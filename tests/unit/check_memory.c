@@ -423,6 +423,7 @@ START_TEST(nothing_is_left_of_a_failure)
 		{"read_faults/old.h5", ".h5fs/png/picture.png"},
 		{"read_faults/old.h5", ".h5fs/png/stack/0001.png"},
 		{"read_faults/old.h5", ".h5fs/csv/stack/0002.csv"},
+		{"read_faults/old.h5", ".h5fs/svg/measured.svg"},
 		{"read_faults/chunks.h5", ".h5fs/kerchunk.json"},
 		{"read_faults/family%05d.h5", "numbers"},
 	};
@@ -513,7 +514,8 @@ START_TEST(costs_are_what_is_held)
 		".h5fs/csv/appendable.csv", ".h5fs/csv/records.csv",	".h5fs/json/twice.json",
 		".h5fs/lines/twice",	    ".h5fs/png/picture.png",	".h5fs/attrs/few/long",
 		".h5fs/zarr/words/0",	    ".h5fs/zarr/words/.zattrs", ".h5fs/zarr/.zmetadata",
-		".h5fs/kerchunk.json",	    ".h5fs/png/stack/0001.png", ".h5fs/csv/stack/0002.csv"};
+		".h5fs/kerchunk.json",	    ".h5fs/png/stack/0001.png", ".h5fs/csv/stack/0002.csv",
+		".h5fs/svg/measured.svg"};
 	struct vfs_scene scene;
 	uint64_t digest;
 
