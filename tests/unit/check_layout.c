@@ -343,6 +343,64 @@ static void change_chunked(struct h5_layout *l)
 	l->chunked.single.filter_mask = 3;
 }
 
+static void change_structured(struct h5_layout *l)
+{
+	l->chunked.address = 0x1234;
+	l->chunked.single.size = 77;
+	l->chunked.single.metadata[0] = 60;
+}
+
+static void remove_structured(struct h5_layout *l)
+{
+	l->chunked.address = H5_UNDEF;
+	l->chunked.single.size = 0;
+	memset(l->chunked.single.metadata, 0, sizeof l->chunked.single.metadata);
+}
+
+START_TEST(layouts_of_structured_chunks_change_in_place)
+{
+	const uint8_t *want;
+	struct h5_layout l;
+	uint8_t body[64];
+
+#define WANT(...) (want = (const uint8_t[]){__VA_ARGS__})
+	WANT(5, 4, 0, U16(0), 1, 3, 1, 7, 9, 4, 8, 2, 1, 0, 3, 10, U64(0x1234));
+	check_layout_update(BYTES(5, 4, 0, U16(0), 1, 3, 1, 7, 9, 4, 8, 2, 1, 0, 3, 10, U64(4096)), want,
+			    change_structured);
+	WANT(5, 4, 0, U16(1), 0, 2, 1, 7, 4, 5, U32(512), 100, 40, U64(0x1234), 4, 2, 1, 0);
+	check_layout_update(
+		BYTES(5, 4, 0, U16(1), 0, 2, 1, 7, 4, 5, U32(512), 100, 40, U64(4096), 4, 2, 1, 0), want,
+		change_structured);
+	/* A single chunk, whose size has two bytes or eight. */
+	WANT(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U16(77), U64(60), U64(0x1234));
+	check_layout_update(
+		BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U16(300), U64(200), U64(4096)), want,
+		change_structured);
+	WANT(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 1, U64(77), U64(60), U64(0x1234), 8, 2, 1, 0);
+	check_layout_update(
+		BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 1, U64(300), U64(200), U64(4096), 8, 2, 1, 0), want,
+		change_structured);
+	/* One that is not stored any more, in a padded message. */
+	WANT(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U16(0), U64(0), NOWHERE, U64(0));
+	check_layout_update(
+		BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U16(300), U64(200), U64(4096), U64(0)),
+		want, remove_structured);
+	ck_assert_int_eq(decode_layout(want, 40, &l), 0);
+	ck_assert(l.chunked.address == H5_UNDEF && l.chunked.single.size_width == 2);
+	ck_assert_int_eq(
+		decode_layout(BYTES(5, 4, 0, U16(0), 0, 2, 1, 40, 4, 8, 2, 1, 0, 1, U64(0), U64(0), NOWHERE),
+			      &l),
+		0);
+	ck_assert(l.chunked.address == H5_UNDEF && l.chunked.single.size_width == 8);
+	/* a size that does not fit */
+	memcpy(body, want, 40);
+	ck_assert_int_eq(decode_layout(want, 40, &l), 0);
+	l.chunked.single.size = 1 << 16;
+	ck_assert_int_eq(h5_layout_update(body, 40, 8, 8, &l), -EOVERFLOW);
+#undef WANT
+}
+END_TEST
+
 START_TEST(layouts_change_in_place)
 {
 	const uint8_t *want;
@@ -476,4 +534,5 @@ END_TEST
 UNIT_MAIN("layout", layouts_of_versions_1_and_2, layouts_of_version_3, layouts_of_versions_4_and_5,
 	  layouts_of_structured_chunks, sizes_of_offsets_count, pipelines_of_both_versions,
 	  fill_values_of_every_version, external_file_lists, layouts_change_in_place,
-	  dataspaces_change_in_place, superblocks_change_in_place)
+	  layouts_of_structured_chunks_change_in_place, dataspaces_change_in_place,
+	  superblocks_change_in_place)

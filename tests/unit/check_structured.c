@@ -260,6 +260,15 @@ END_TEST
 
 static const struct h5_pipeline two_filters[H5_SECTIONS] = {{.count = 1}, {.count = 2}};
 
+static int encode_sections(bool early, unsigned offset_size, const struct h5_section *sections,
+			   uint8_t *metadata)
+{
+	struct h5_chunk_layout layout = {
+		.structured = {.offset_size = (uint8_t)offset_size, .early = early, .sparse = true}};
+
+	return h5_sections_encode(&layout, true, sections, metadata);
+}
+
 static int decode_sections(bool early, const struct h5_pipeline *pipelines, uint64_t size,
 			   const char *metadata, struct h5_section *sections)
 {
@@ -276,13 +285,21 @@ START_TEST(metadata)
 	static const char now[] = "\x3c" ZERO "\x5a" ZERO "\x28" ZERO "\0\0\0\0\2\0\0";
 	static const char early[] = "\0\0\0\0\2\0\0\0\x3c" ZERO "\x5a" ZERO "\x28" ZERO;
 	struct h5_section s[H5_SECTIONS];
+	uint8_t again[H5_CHUNK_METADATA_MAX];
 
 	for (unsigned i = 0; i < 4; i++) {
 		memset(s, 0xff, sizeof s);
 		ck_assert_int_eq(decode_sections(i % 2, two_filters, 95, i / 2 ? now : early, s), 0);
 		ck_assert(s[0].offset == 0 && s[0].stored == 60 && s[0].size == 90 && s[0].filter_mask == 0);
 		ck_assert(s[1].offset == 60 && s[1].stored == 35 && s[1].size == 40 && s[1].filter_mask == 2);
+		ck_assert_int_eq(encode_sections(i % 2, 8, s, again), 0);
+		ck_assert_mem_eq(again, i % 2 ? early : now, sizeof again);
 	}
+	s[0].size = 256;
+	ck_assert_int_eq(encode_sections(false, 1, s, again), -EOVERFLOW);
+	s[0].size = 255;
+	ck_assert_int_eq(encode_sections(false, 1, s, again), 0);
+	ck_assert_mem_eq(again, "\x3c\xff\x28\0\0\0\0\2\0\0", 11);
 	ck_assert_int_eq(decode_sections(false, NULL, 95, now, s), 0);
 	ck_assert(s[0].stored == 60 && s[0].size == 60 && s[1].offset == 60 && s[1].size == 35);
 	/* an empty section 1, but never an empty section 0 */
@@ -298,6 +315,48 @@ START_TEST(metadata)
 	ck_assert_int_eq(decode_sections(false, two_filters, 95,
 					 "\x3c" ZERO "\x5a" ZERO "\x28" ZERO "\0\0\0\0\4\0\0", s),
 			 -EUCLEAN);
+}
+END_TEST
+
+#define WORD(n) n, 0, 0, 0
+#define PREFIX	1, 0, 8, WORD(20), 2, 2, 0, 1, WORD(3), WORD(0), WORD(4), WORD(0)
+
+static void check_defined(const uint8_t *defined, const uint8_t *expected, size_t n)
+{
+	const struct h5_chunk_layout layout = {.rank = 2, .dims = {3, 4}};
+	uint8_t *data;
+	size_t size;
+
+	ck_assert_int_eq(h5_defined_elements_encode(&layout, 8, defined, &data, &size), 0);
+	ck_assert_uint_eq(size, n + 4);
+	ck_assert_mem_eq(data, expected, n);
+	ck_assert_uint_eq(h5_uint_from(data + n, 4), h5_lookup3(expected, n, 0));
+	free(data);
+}
+
+START_TEST(defined_elements_become_blocks)
+{
+	static const uint8_t everything[] = {PREFIX, WORD(3), WORD(1), WORD(0), WORD(0)};
+	/* rows 0 and 1 are alike */
+	static const uint8_t blocks[] = {PREFIX,  WORD(2), WORD(1), WORD(0), WORD(56), WORD(2), WORD(3),
+					 WORD(0), WORD(1), WORD(1), WORD(2), WORD(2),  WORD(0), WORD(2),
+					 WORD(0), WORD(2), WORD(3), WORD(2), WORD(3)};
+	const struct h5_chunk_layout large = {.rank = 1, .dims = {H5_SELECTION_COORDINATES_MAX + 2}};
+	const struct h5_chunk_layout wide = {.rank = 1, .dims = {UINT64_C(1) << 32}};
+	uint8_t *data, *marks = calloc(1, H5_SELECTION_COORDINATES_MAX + 2);
+	size_t size;
+
+	check_defined((const uint8_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, everything, sizeof everything);
+	check_defined((const uint8_t[]){0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 0, 1}, blocks, sizeof blocks);
+	/* as many blocks as a reader takes, and one more */
+	for (size_t i = 2; i < H5_SELECTION_COORDINATES_MAX + 2; i += 2)
+		marks[i] = 1;
+	ck_assert_int_eq(h5_defined_elements_encode(&large, 8, marks, &data, &size), 0);
+	free(data);
+	marks[0] = 1;
+	ck_assert_int_eq(h5_defined_elements_encode(&large, 8, marks, &data, &size), -EFBIG);
+	ck_assert_int_eq(h5_defined_elements_encode(&wide, 8, marks, &data, &size), -EFBIG);
+	free(marks);
 }
 END_TEST
 
@@ -418,4 +477,5 @@ START_TEST(files_of_another_writer)
 END_TEST
 
 UNIT_MAIN("structured", values_of_every_form, caches_of_no_size, bad_files_are_refused,
-	  damaged_selections_do_no_harm, damaged_files_do_no_harm, metadata, files_of_another_writer)
+	  damaged_selections_do_no_harm, damaged_files_do_no_harm, metadata, defined_elements_become_blocks,
+	  files_of_another_writer)
