@@ -75,11 +75,12 @@ static int wrapped_write(struct h5_io *io, uint64_t offset, const void *buf, siz
 static int wrapped_punch(struct h5_io *io, uint64_t offset, uint64_t n)
 {
 	struct wrapped *w = (struct wrapped *)io;
-	uint8_t *zeros;
+	uint8_t *zeros = NULL;
 
 	if (fails(w->fault))
 		return h5_fail(w->fault->error, offset, "a punch was made to fail");
-	zeros = must(calloc(1, n));
+	if (w->fault->record)
+		zeros = must(calloc(1, n));
 	add_event(w->fault, (struct fault_event){FAULT_PUNCH, w->file, offset, n, NULL}, zeros);
 	free(zeros);
 	return h5_io_punch(w->inner, offset, n);
