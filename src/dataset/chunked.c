@@ -410,6 +410,7 @@ static int structured_extents(const struct h5_dataset *dataset, const struct h5_
 
 const struct h5_layout_ops h5_layout_structured = {
 	.name = "structured",
+	.is_sparse = true,
 	.open = structured_open,
 	.read = structured_read,
 	.storage = chunked_storage,

@@ -54,6 +54,7 @@ typedef void h5_check_done(void *arg, uint64_t bytes);
 struct h5_layout_ops {
 	const char *name;
 	bool has_chunks;   /* h5_dataset_chunks() */
+	bool is_sparse;	   /* h5_dataset_is_sparse() */
 	bool is_virtual;   /* h5_dataset_is_virtual() */
 	bool is_elsewhere; /* h5_dataset_is_elsewhere() */
 	/* Completes and checks what was decoded from the messages. Reads at most the header of an index.
@@ -128,6 +129,12 @@ static inline const char *h5_dataset_index_name(const struct h5_dataset *dataset
 static inline const struct h5_chunk_layout *h5_dataset_chunks(const struct h5_dataset *dataset)
 {
 	return dataset->ops->has_chunks ? &dataset->layout.chunked : NULL;
+}
+
+/* True: each of its elements is defined or not; those that are not have the fill value. */
+static inline bool h5_dataset_is_sparse(const struct h5_dataset *dataset)
+{
+	return dataset->ops->is_sparse;
 }
 
 /* True: its elements are those of other datasets. */

@@ -75,7 +75,7 @@ static int fill_row(struct h5_view_input *in, uint64_t begin, size_t end)
 	if (rc)
 		return rc;
 	h5_dataset_fill(dataset, begin + in->filled, in->data + in->filled, end - in->filled);
-	if (dataset->layout.class == H5_LAYOUT_STRUCTURED)
+	if (h5_dataset_is_sparse(dataset))
 		rc = h5_extents_add(&in->gaps, in->filled, end - in->filled);
 	h5_file_put(in->file, ref);
 	return rc;

@@ -204,6 +204,29 @@ class Sparse(MountCase):
         with Mount(path, options="rw,swmr") as m:
             self.assertErrno(errno.ENOTSUP, os.open, m.at("sparse"), os.O_WRONLY)
 
+    def test_an_empty_dataset_stays_sparse(self):
+        path = self.copy("extensible_early")
+        with Mount(path, options="rw") as m:
+            os.setxattr(m.at("sparse"), "h5fs.shape", b"0,0")
+            self.assertErrno(errno.EBUSY, os.setxattr, m.at("sparse"), "h5fs.dtype", b"<f8")
+            os.setxattr(m.at("sparse"), "h5fs.shape", b"3,7")
+            self.assertErrno(errno.EINVAL, os.setxattr, m.at("sparse"), "h5fs.shape", b"3,7,2")
+            self.assertEqual(os.getxattr(m.at("sparse"), "h5fs.layout"), b"structured")
+            os.pwrite(m.open("sparse", os.O_WRONLY), b"abcd", 4)
+        d = sparse_walker.walk(path)
+        self.assertEqual((d.dims, d.defined), ((3, 7), {(0, 1): b"abcd"}))
+
+    def test_a_new_index_has_the_version_of_the_prototype(self):
+        """New contents begin without an index; the old one has version 0."""
+        path = self.copy("fixed_wide10")
+        with Mount(path, options="rw") as m:
+            os.setxattr(m.at("sparse"), "h5fs.shape", b"20,30")
+            with open(m.at("sparse"), "wb", buffering=0) as f:
+                f.write(b"abcd")
+                f.truncate(20 * 30 * 4)
+        d = sparse_walker.walk(path)
+        self.assertEqual((d.version, d.defined), (1, {(0, 0): b"abcd"}))
+
     # ---- copies ----
 
     def test_copies(self):
