@@ -3,6 +3,7 @@
 #include "dataset/chunked_store.h"
 
 #include <assert.h>
+
 static uint64_t run_size(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run)
 {
 	return run->count * writer->dataset->chunk_size;

@@ -20,8 +20,8 @@ bool h5_dataset_has_writer(const struct h5_dataset *dataset, bool external);
 bool h5_dataset_can_be_written(const struct h5_dataset *dataset, bool external);
 /* The writer of the dataset, which is opened if there is none. Counts one more user. `external`: external raw
  * files may be written. Reads no more than h5_dataset_get(). -EPERM: a dataset that is read-only by its
- * nature (virtual, structured, external without the option, shared dataspace). -ENOTSUP: one that this
- * version cannot write (a filter, an index). The detail says why. */
+ * nature (virtual, external without the option, shared dataspace). -ENOTSUP: one that this version cannot
+ * write (a filter, an index, structured chunks that are not of sparse data). The detail says why. */
 int h5_dataset_writer_get(struct h5_file *file, uint64_t address, bool external,
 			  struct h5_dataset_writer **writer);
 /* Counts one user less. The writer stays open for the next one, at least until all that it has gathered is
