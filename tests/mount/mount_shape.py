@@ -122,6 +122,17 @@ class Shapes(WriteCase):
                     self.assertEqual(os.getxattr(m.at(name), "h5fs.storage"), b"200000")
             self.assertLess(os.stat(path).st_blocks * 512, 850_000)
 
+    def test_rows_cannot_be_added_where_another_dimension_is_unlimited(self):
+        path = self.file("columns.h5")
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("d", data=np.arange(20, dtype="<i4").reshape(4, 5), maxshape=(4, None), chunks=(2, 3))
+        with Mount(path, "-f", options="rw") as m:
+            fd = m.open("d", os.O_WRONLY | os.O_APPEND)
+            self.assertErrno(errno.EFBIG, os.write, fd, bytes(20))
+            os.setxattr(m.at("d"), "h5fs.shape", b"4,7")
+            self.assertEqual(os.stat(m.at("d")).st_size, 4 * 7 * 4)
+            self.assertIn("only dimension 0 grows by writing: it is at its maximum, dimension 1 is unlimited", m.said())
+
     def test_large_and_sparse(self):
         """What is not stored takes no time."""
         path = self.file("sparse.h5")
