@@ -109,6 +109,18 @@ int h5_fcidecomp_decode(const uint32_t *values, unsigned count, struct h5_filter
 	return rc;
 }
 
+/* CharLS ends the process if the largest sample is not that of the bits, and encodes with thresholds that no
+ * decoder takes. */
+static bool preset_is_valid(const uint32_t *values)
+{
+	const uint32_t most = (1u << values[V_BITS]) - 1, *threshold = values + V_THRESHOLD_1;
+	const bool usual = !threshold[0] && !threshold[1] && !threshold[2];
+	const bool rising = values[V_ERROR] < threshold[0] && threshold[0] <= threshold[1] &&
+			    threshold[1] <= threshold[2] && threshold[2] <= most;
+
+	return (!values[V_LARGEST] || values[V_LARGEST] == most) && (usual || rising);
+}
+
 static int check_values(const uint32_t *values, unsigned count, uint64_t *size)
 {
 	if (count != V_COUNT)
@@ -123,10 +135,10 @@ static int check_values(const uint32_t *values, unsigned count, uint64_t *size)
 		return h5_fail(-ENOTSUP, H5_UNDEF, "fcidecomp: an image of %u (%u) x %u x %u",
 			       values[V_COMPONENTS], values[V_COMPONENTS_AGAIN], values[V_LINES],
 			       values[V_SAMPLES]);
-	/* With others, CharLS ends the process. */
-	if (values[V_LARGEST] && values[V_LARGEST] != (1u << values[V_BITS]) - 1)
-		return h5_fail(-ENOTSUP, H5_UNDEF, "fcidecomp: samples of %u bits up to %u", values[V_BITS],
-			       values[V_LARGEST]);
+	if (!preset_is_valid(values))
+		return h5_fail(-ENOTSUP, H5_UNDEF, "fcidecomp: samples up to %u, thresholds %u, %u and %u",
+			       values[V_LARGEST], values[V_THRESHOLD_1], values[V_THRESHOLD_2],
+			       values[V_THRESHOLD_3]);
 	*size = (uint64_t)values[V_COMPONENTS] * values[V_LINES] * values[V_SAMPLES] * values[V_SAMPLE_BYTES];
 	return 0;
 }

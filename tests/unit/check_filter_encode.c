@@ -279,6 +279,7 @@ START_TEST(wrong_parameters_are_refused)
 		{"another size", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1}, 15, -ENOTSUP},
 		{"large samples", FCIDECOMP, 13, {1, 1, 4, 4, 4, 1}, 16, -ENOTSUP},
 		{"a largest sample", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 100}, 16, -ENOTSUP},
+		{"one threshold", FCIDECOMP, 13, {1, 1, 4, 4, 8, 1, 0, 0, 0, 9}, 16, -ENOTSUP},
 		{"three parameters", JPEG, 3, {90, 4, 4}, 16, -ENOTSUP},
 		{"no lines", JPEG, 4, {90, 4, 0, 0}, 16, -ENOTSUP},
 		{"another size", JPEG, 4, {90, 4, 4, 1}, 16, -ENOTSUP},
