@@ -3,6 +3,7 @@
 #include "view/plot.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "view/zarr.h"
 
 #include <string.h>
@@ -51,6 +52,9 @@ static int look_at_scales(const struct h5_view *v, const struct h5_attribute *li
 	for (uint64_t i = 0; i < n && !rc && !p->scale; i++) {
 		uint64_t address;
 
+		rc = h5_interrupt_check();
+		if (rc)
+			break;
 		rc = h5_reference_object(v->file, base, data + i * base->size, &address);
 		rc = rc ? only_passing(rc) : try_scale(v, address, p);
 	}

@@ -20,9 +20,9 @@
  * least finite one becomes 0, the greatest 255 (8-bit integers, and numbers in colours) or 65535. If all are
  * the same, they become 0. NaN and -Infinity become 0, Infinity the greatest sample.
  *
- * But if each pixel is one float, 0 is NaN alone, which is transparent, and -Infinity and the least one
- * become
- * 1. The least and the greatest are percentiles, since one outlier would leave no tones for the others. */
+ * But if each pixel is one float, NaN alone becomes 0, which is transparent, and the least one becomes 1, as
+ * -Infinity does. The least and the greatest are percentiles then, since one outlier would leave no tones for
+ * the others. */
 #include "view/views.h"
 
 #include "base/checked.h"
