@@ -28,13 +28,13 @@ def table(path):
 class Columns(ViewCase):
     """Members that are arrays take a column for each element."""
 
-    KIND = numpy.dtype([("id", "<u2"), ("a,b", "<f4", (2, 3)), ("word", "S3", 2), ("pair", [("x", "i1"), ("y", "i1")], 2), ("end", "i1")])
+    KIND = numpy.dtype([("id", "<u2"), ("a,b", "<f4", (3, 2)), ("word", "S3", 2), ("pair", [("x", "i1"), ("y", "i1")], 2), ("end", "i1")])
 
     def make(self):
         path = self.file("columns.h5")
         pick = numpy.random.default_rng(5)
         rows = numpy.frombuffer(pick.bytes(self.KIND.itemsize * 50), self.KIND).copy()
-        rows["a,b"] = pick.normal(size=(50, 2, 3))
+        rows["a,b"] = pick.normal(size=(50, 3, 2))
         rows["word"] = [[b"a,b", b""], [b"c", b'"']] * 25
         inner = h5py.h5t.array_create(h5py.h5t.STD_I16LE, (3,))
         nested = h5py.h5t.create(h5py.h5t.COMPOUND, 14)
@@ -55,7 +55,7 @@ class Columns(ViewCase):
 
     def test_members_that_are_arrays(self):
         path, rows = self.make()
-        names = ["id", *(f"a,b[{i}][{k}]" for i in range(2) for k in range(3)), "word[0]", "word[1]", "pair[0]", "pair[1]", "end"]
+        names = ["id", *(f"a,b[{i}][{k}]" for i in range(3) for k in range(2)), "word[0]", "word[1]", "pair[0]", "pair[1]", "end"]
         with Mount(path) as m:
             for name, wanted in ("rows", rows), ("one row", rows[7:8]):
                 head, found = table(m.at(f".h5fs/csv/{name}.csv"))
