@@ -1,4 +1,5 @@
 libh5fs_a_SOURCES += \
+	src/dataset/added_rows.c \
 	src/dataset/boxes.c \
 	src/dataset/boxes.h \
 	src/dataset/chunk_cache.c \

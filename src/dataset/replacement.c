@@ -20,8 +20,10 @@ struct h5_replacement {
 
 bool h5_dataset_keeps_size(const struct h5_dataset_writer *writer)
 {
-	return h5_dataset_writer_size(writer) &&
-	       (!h5_dataset_writer_can_resize(writer) || h5_dataset_writer_max_rows(writer) <= writer->rows);
+	const uint64_t size = h5_dataset_writer_size(writer);
+
+	return size && (!h5_dataset_writer_can_resize(writer) ||
+			h5_dataset_writer_max_rows(writer) <= size / h5_dataset_writer_row(writer));
 }
 
 static int begin(struct h5_file *file, uint64_t address, bool any_rows, struct h5_replacement **out)

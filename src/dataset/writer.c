@@ -65,6 +65,7 @@ static void clear(struct h5_dataset_writer *writer)
 	if (writer->ref)
 		h5_file_put(writer->file, writer->ref);
 	h5_heap_batch_release(&writer->heap);
+	free(writer->added);
 	free(writer->own_fill);
 	*writer = (struct h5_dataset_writer){.participant = writer->participant,
 					     .file = writer->file,
@@ -326,7 +327,8 @@ struct h5_heap_batch *h5_dataset_writer_heap(struct h5_dataset_writer *writer)
 
 uint64_t h5_dataset_writer_size(const struct h5_dataset_writer *writer)
 {
-	return writer->dataset->space.rank ? writer->rows * writer->row : writer->dataset->size;
+	return writer->dataset->space.rank ? writer->rows * writer->row + writer->added_size
+					   : writer->dataset->size;
 }
 
 uint64_t h5_dataset_writer_row(const struct h5_dataset_writer *writer)
@@ -365,11 +367,15 @@ static int report(struct h5_dataset_writer *writer, int rc)
 int h5_dataset_writer_write(struct h5_dataset_writer *writer, uint64_t offset, const void *data, size_t n)
 {
 	uint64_t size = h5_dataset_writer_size(writer);
+	int rc;
 
 	assert(writer->ref);
 	if (offset > size || n > size - offset)
 		return h5_fail(-EINVAL, writer->address, "dataset: written beyond its end");
-	return n ? report(writer, writer->ops->write(writer, offset, data, n)) : 0;
+	if (!n)
+		return 0;
+	rc = h5_added_rows_put(writer);
+	return report(writer, rc ? rc : writer->ops->write(writer, offset, data, n));
 }
 
 int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
@@ -391,12 +397,16 @@ int h5_dataset_writer_fill(struct h5_dataset_writer *writer, uint64_t offset, ui
 int h5_dataset_writer_punch(struct h5_dataset_writer *writer, uint64_t offset, uint64_t n)
 {
 	uint64_t size = h5_dataset_writer_size(writer);
+	int rc;
 
 	assert(writer->ref);
 	if (offset > size || n > size - offset)
 		return h5_fail(-EINVAL, writer->address, "dataset: written beyond its end");
 	if (!n)
 		return 0;
+	rc = h5_added_rows_put(writer);
+	if (rc)
+		return report(writer, rc);
 	return report(writer, writer->ops->punch ? writer->ops->punch(writer, offset, n)
 						 : h5_dataset_writer_fill(writer, offset, n));
 }
@@ -406,9 +416,9 @@ int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data,
 	assert(writer->ref);
 	if (!writer->row || n % writer->row)
 		return h5_fail(-EINVAL, writer->address, "dataset: %zu bytes are no whole rows", n);
-	if (n / writer->row > h5_dataset_writer_max_rows(writer) - writer->rows)
+	if ((writer->added_size + n) / writer->row > h5_dataset_writer_max_rows(writer) - writer->rows)
 		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
-	return n ? report(writer, writer->ops->grow(writer, writer->rows + n / writer->row, data)) : 0;
+	return n ? report(writer, h5_added_rows_append(writer, data, n)) : 0;
 }
 
 int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer)
@@ -456,11 +466,11 @@ static int shrink(struct h5_dataset_writer *writer, uint64_t rows)
 
 int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 {
-	int rc = 0;
+	int rc = h5_added_rows_put(writer);
 
 	assert(writer->ref);
-	if (rows == writer->rows)
-		return 0;
+	if (rc || rows == writer->rows)
+		return rc ? report(writer, rc) : 0;
 	if (!h5_dataset_writer_can_resize(writer))
 		return h5_fail(-EPERM, writer->address, "dataset: its size cannot change");
 	if (rows > h5_dataset_writer_max_rows(writer))
@@ -475,7 +485,11 @@ int h5_dataset_writer_resize(struct h5_dataset_writer *writer, uint64_t rows)
 
 int h5_dataset_writer_peek(struct h5_dataset_writer *writer, void *data, size_t n)
 {
+	int rc = h5_added_rows_put(writer);
+
 	assert(writer->ref && n == h5_dataset_writer_size(writer));
+	if (rc)
+		return rc;
 	return writer->ops->peek ? writer->ops->peek(writer, data, n) : -ENODATA;
 }
 
@@ -511,8 +525,8 @@ bool h5_dataset_writer_is_dirty(const struct h5_dataset_writer *writer)
 {
 	if (writer->apart)
 		return writer->dirty || writer->heap.count || writer->index_changed;
-	return writer->dirty || writer->heap.count || writer->layout_changed || writer->index_changed ||
-	       writer->rows != writer->settled;
+	return writer->dirty || writer->heap.count || writer->added_size || writer->layout_changed ||
+	       writer->index_changed || writer->rows != writer->settled;
 }
 
 /* The dataspace comes last: if something else fails, no row becomes visible that is not stored. */
@@ -524,6 +538,8 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 		return 0;
 	if (writer->heap.count)
 		rc = h5_heap_batch_flush(&writer->heap);
+	if (!rc)
+		rc = h5_added_rows_put(writer);
 	if (!rc && writer->ops->flush)
 		rc = writer->ops->flush(writer);
 	if (writer->apart) {
@@ -549,5 +565,5 @@ int h5_dataset_writer_settle(struct h5_dataset_writer *writer)
 
 size_t h5_dataset_writer_held(const struct h5_dataset_writer *writer)
 {
-	return writer->held + writer->heap.held;
+	return writer->held + writer->heap.held + writer->added_size;
 }

@@ -56,6 +56,8 @@ struct h5_dataset_writer {
 	uint8_t *own_fill;	   /* owned */
 	const uint8_t *fill;	   /* the user's fill value; may be NULL */
 	struct h5_heap_batch heap; /* what new elements own, and the file lacks */
+	uint8_t *added;		   /* owned: whole rows of such elements, behind the others: added_rows.c */
+	size_t added_size, added_capacity; /* bytes */
 	const struct h5_write_ops *ops;
 	struct h5_layout layout; /* as the message is to be */
 	bool layout_changed;	 /* the message is not so yet */
@@ -63,7 +65,7 @@ struct h5_dataset_writer {
 	size_t dirty;		 /* things that `flush` has to do: chunks, external files */
 	size_t held;		 /* bytes of memory that `flush` frees */
 	uint64_t row;		 /* bytes */
-	uint64_t rows;		 /* dimension 0, as it is being written */
+	uint64_t rows;		 /* dimension 0, as it is being written; without `added` */
 	uint64_t settled;	 /* dimension 0 in the dataspace message */
 	void *state;		 /* the layout's */
 };
@@ -91,6 +93,13 @@ int h5_dataset_writer_shrink(struct h5_dataset_writer *writer, const uint64_t *d
 /* 0: new elements can have the fill value. -ENOTSUP: they cannot, since they would share data of variable
  * length with it. */
 int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer);
+
+/* ---- added_rows.c ---- */
+
+/* Adds whole rows, of n bytes. They go to the layout, or gather before that. */
+int h5_added_rows_append(struct h5_dataset_writer *writer, const void *data, size_t n);
+/* The layout gets the rows that have gathered. On failure they stay. */
+int h5_added_rows_put(struct h5_dataset_writer *writer);
 
 /* ---- dataset.c ---- */
 

@@ -109,6 +109,47 @@ class Appending(TextCase):
         with judges.File(path) as f:
             self.assertEqual(f["table"][:].tolist(), rows)
 
+    def test_lines_that_gather(self):
+        """One a write, they gather in memory; other changes of the dataset come in between."""
+        path, lines = self.make(), []
+        with Mount(path, options="rw,sync=fsync") as m:
+            fds = [os.open(m.at("log"), os.O_WRONLY | os.O_APPEND) for _ in range(2)]
+
+            def add(count, at_once=1):
+                for i in range(len(lines), len(lines) + count, at_once):
+                    new = [b"line %d" % j for j in range(i, i + at_once)]
+                    os.write(fds[i % 2], b"".join(line + b"\n" for line in new))
+                    lines.extend(new)
+
+            def clear():
+                os.truncate(m.at("log"), 0)
+                lines.clear()
+
+            def replace():
+                lines[:] = [b"new %d" % i for i in range(7)]
+                write(m.at("log"), b"".join(line + b"\n" for line in lines))
+
+            add(3)
+            clear()
+            add(4)
+            replace()
+            add(2)
+            add(5000)  # more than gather
+            add(20_000, 10_000)  # so many do not gather, unless others do
+            os.fsync(fds[0])
+            add(20_000, 10_000)
+            add(1)
+            for i in range(3):
+                append(m.at("limited"), b"%d\n" % i)
+            self.assertErrno(errno.EFBIG, append, m.at("limited"), b"3\n")
+            self.assertEqual(read(m.at("log")), b"".join(line + b"\n" for line in lines))
+            add(1)
+            for fd in fds:
+                os.close(fd)
+        with judges.File(path) as f:
+            self.assertEqual(list(f["log"]), lines)
+            self.assertEqual(list(f["limited"]), [b"0", b"1", b"2"])
+
     def test_what_does_not_fit(self):
         path = self.make()
         with Mount(path, options="rw") as m:
