@@ -149,7 +149,10 @@ uint64_t h5_global_heap_room(uint8_t size_of_lengths, uint64_t n)
 
 static void pad(struct h5_writer *w)
 {
-	h5_write_fill(w, 0, aligned(h5_writer_at(w)) - h5_writer_at(w));
+	const size_t n = (size_t)(aligned(h5_writer_at(w)) - h5_writer_at(w));
+
+	if (n)
+		h5_write_fill(w, 0, n);
 }
 
 void h5_global_heap_encode_prefix(struct h5_writer *w, uint64_t size)

@@ -84,12 +84,12 @@ static int refer(const struct h5_value_parser *p, const struct h5_datatype *t, c
 	return w.err ? h5_fail(-EUCLEAN, H5_UNDEF, "size of a variable-length type") : 0;
 }
 
-static int vlen_string(const struct h5_value_parser *p, const struct h5_datatype *t, const char *text,
-		       size_t n, uint8_t *data)
+int h5_value_parse_vlen_string(const struct h5_value_parser *parser, const struct h5_datatype *type,
+			       const char *text, size_t n, uint8_t *data)
 {
 	if (memchr(text, 0, n))
 		return invalid("a NUL would cut the string");
-	return refer(p, t, text, n, n, data);
+	return refer(parser, type, text, n, n, data);
 }
 
 static int nibble(char c)
@@ -359,7 +359,7 @@ static int from_string(const struct h5_value_parser *p, const struct h5_datatype
 	case H5_CLASS_STRING:
 		return fixed_string(t, text, n, old, data);
 	case H5_CLASS_VLEN:
-		return vlen_string(p, t, text, n, data);
+		return h5_value_parse_vlen_string(p, t, text, n, data);
 	case H5_CLASS_OPAQUE:
 		return opaque(t, text, n, data);
 	case H5_CLASS_FLOAT:

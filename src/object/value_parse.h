@@ -37,6 +37,9 @@ int h5_value_parse(const struct h5_value_parser *parser, const struct h5_datatyp
 /* Reads the JSON of one element, as h5_value_json() writes it. */
 int h5_value_parse_json(const struct h5_value_parser *parser, const struct h5_datatype *type,
 			const char *text, size_t n, const uint8_t *old, uint8_t *data);
+/* The same for a string of variable length, which is the text as it is. */
+int h5_value_parse_vlen_string(const struct h5_value_parser *parser, const struct h5_datatype *type,
+			       const char *text, size_t n, uint8_t *data);
 
 /* The type and shape of a new attribute with this text: those of a number, or of an array of numbers or of
  * strings, if h5_value_text() writes it as the very same text, else of a string. The text can be read as this

@@ -37,9 +37,8 @@ static int lines_open(struct h5_view *v, bool reading)
 static int read_line(const struct h5_value_parser *parser, const struct h5_datatype *type, const char *text,
 		     size_t n, const uint8_t *old, uint8_t *data)
 {
-	static const struct h5_dataspace scalar = {.kind = H5_SPACE_SCALAR, .elements = 1};
-
-	return h5_value_parse(parser, type, &scalar, text, n, old, data);
+	(void)old;
+	return h5_value_parse_vlen_string(parser, type, text, n, data);
 }
 
 static const struct h5_line_form line_form = {read_line};

@@ -61,12 +61,12 @@ static size_t row_of(const struct h5_view_input *in)
 /* Rows that can be added. */
 static uint64_t room(const struct h5_view_input *in)
 {
-	const uint64_t bytes = row_of(in) * (uint64_t)h5_dataset_writer_dataset(in->writer)->type->size;
-	const uint64_t rows = bytes ? size_of(in) / bytes : 0;
+	const uint64_t row = h5_dataset_writer_row(in->writer);
 
 	if (in->replacement && !h5_replacement_grows(in->replacement))
-		return h5_replacement_whole(in->replacement) / bytes - rows;
-	return bytes ? h5_dataset_writer_max_rows(in->writer) - rows : 0;
+		return (h5_replacement_whole(in->replacement) - size_of(in)) /
+		       h5_dataset_writer_dataset(in->writer)->type->size;
+	return row ? h5_dataset_writer_max_rows(in->writer) - size_of(in) / row : 0;
 }
 
 static int append(struct h5_view_input *in, const void *data, size_t n)
@@ -110,17 +110,14 @@ static bool has_regions(const struct h5_datatype *t)
 	return has;
 }
 
-/* Reads the old element in the place of new element i. *old NULL: there is none. */
-static int read_old(const struct batch *b, uint64_t i, const uint8_t **old)
+/* Reads the old element in the place of the new one after `before` others. *old NULL: there is none. */
+static int read_old(const struct batch *b, size_t before, const uint8_t **old)
 {
+	const uint64_t i = size_of(b->in) / b->type->size + before;
 	const struct h5_dataset *dataset;
 	struct h5_lru_entry *ref;
-	int rc;
+	int rc = h5_dataset_get(b->in->file, b->in->address, &ref, &dataset);
 
-	*old = NULL;
-	if (!b->old)
-		return 0;
-	rc = h5_dataset_get(b->in->file, b->in->address, &ref, &dataset);
 	if (rc)
 		return rc;
 	if (i < dataset->size / b->type->size) {
@@ -136,11 +133,10 @@ static int read_line(const struct batch *b, size_t before, const char *text, siz
 {
 	const uint8_t *old = NULL;
 	size_t size = b->type->size;
-	int rc = read_old(b, size_of(b->in) / size + before, &old);
+	int rc = b->old ? read_old(b, before, &old) : 0;
 
 	if (rc)
 		return rc;
-
 	if (n >= H5_TEXT_PIECE_MAX)
 		return h5_fail(-EFBIG, H5_UNDEF, "a line of %zu bytes", n);
 	if (b->fill)
@@ -217,6 +213,8 @@ static int add_rows(struct batch *b, const char *text, size_t n, size_t *rows, s
 
 	*rows = *used = b->count = 0;
 	while (b->count < b->most && (newline = memchr(at, '\n', n - (size_t)(at - text)))) {
+		if (b->count && !(b->count % b->row))
+			mark = h5_heap_batch_mark(heap);
 		rc = read_line(b, b->count, at, (size_t)(newline - at),
 			       b->elements + b->count * b->type->size);
 		if (rc)
@@ -224,11 +222,11 @@ static int add_rows(struct batch *b, const char *text, size_t n, size_t *rows, s
 		at = newline + 1;
 		if (++b->count % b->row)
 			continue;
-		mark = h5_heap_batch_mark(heap);
 		++*rows;
 		*used = (size_t)(at - text);
 	}
-	h5_heap_batch_back(heap, &mark);
+	if (rc || b->count % b->row)
+		h5_heap_batch_back(heap, &mark);
 	if (!*rows)
 		return rc ? fail_line(b, b->count, rc) : 0;
 	rc = append(b->in, b->elements, *rows * b->row * b->type->size);
@@ -351,7 +349,7 @@ static int write_rows(struct h5_view_input *in, const struct h5_line_form *form,
 		uint64_t left = room(in);
 
 		b.most = (size_t)h5_min(b.most, left * b.row);
-		rc = h5_interrupt_check();
+		rc = *done ? h5_interrupt_check() : 0;
 		if (!rc && !left)
 			rc = refuse(in);
 		used = 0;
