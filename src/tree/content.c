@@ -15,6 +15,7 @@
 
 struct h5_tree_handle {
 	struct h5_tree *tree;
+	struct h5_tree_node *node; /* the kernel has it as long as the file is open */
 	struct h5_tree_file *file; /* in use; NULL: a file of the folder */
 	struct h5_handle *inside;
 	int fd;				    /* of a file of the folder */
@@ -54,6 +55,7 @@ int h5_tree_open_file(struct h5_tree *tree, struct h5_tree_node *node, struct h5
 	if (!handle)
 		return -ENOMEM;
 	handle->tree = tree;
+	handle->node = node;
 	handle->fd = -1;
 	rc = node->kind == H5_TREE_INSIDE  ? open_inside(handle, node)
 	     : node->kind == H5_TREE_PLAIN ? open_plain(handle, node)
@@ -81,6 +83,22 @@ void h5_tree_close_file(struct h5_tree_handle *handle)
 		close(handle->fd);
 	}
 	free(handle);
+}
+
+int h5_tree_handles_open(struct h5_tree *tree, const struct h5_tree_node *node)
+{
+	struct h5_tree_handle *handle;
+	int fd = -ESTALE;
+
+	pthread_mutex_lock(&tree->lock);
+	DL_FOREACH(tree->handles, handle)
+	if (handle->node == node && !handle->file) {
+		fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
+		fd = fd < 0 ? -errno : fd;
+		break;
+	}
+	pthread_mutex_unlock(&tree->lock);
+	return fd;
 }
 
 void h5_tree_handles_close(struct h5_tree *tree)

@@ -47,7 +47,7 @@ static int add_name(struct h5_tree_dir *dir, const struct stat *folder, const st
 	if (h5_array_reserve(&dir->items, &dir->capacity, dir->count + 1, NULL))
 		return -ENOMEM;
 	dir->items[dir->count++] = (struct item){.name = dir->text.size,
-						 .ino = h5_tree_ino(folder->st_dev, entry->d_ino, 0),
+						 .ino = h5_tree_ino(folder->st_dev, entry->d_ino),
 						 .type = type_of(dir->tree, entry)};
 	h5_buf_add(&dir->text, entry->d_name, strlen(entry->d_name) + 1);
 	return dir->text.err;
@@ -142,7 +142,7 @@ static int fill_inside(struct h5_tree_dir *dir, uint64_t position, struct h5_tre
 	for (size_t i = 0; !rc && i < *got; i++)
 		names[i] = (struct h5_tree_name){
 			.name = h5_vfs_dir_name(dir->inside, first + i),
-			.ino = h5_tree_ino(file->device, file->inode, entries[i].st.st_ino),
+			.ino = h5_tree_ino_inside(file, entries[i].st.st_ino),
 			.type = entries[i].st.st_mode & S_IFMT,
 			.next = h5_vfs_dir_next(dir->inside, first + i),
 		};

@@ -29,7 +29,7 @@ static void show(const struct h5_tree *tree, enum h5_tree_kind kind, struct stat
 {
 	const struct h5_vfs_options *options = &tree->options.vfs;
 
-	st->st_ino = h5_tree_ino(st->st_dev, st->st_ino, 0);
+	st->st_ino = h5_tree_ino(st->st_dev, st->st_ino);
 	st->st_blksize = BLOCK;
 	if (kind == H5_TREE_FILE) {
 		st->st_mode = directory_mode(st->st_mode);
@@ -121,7 +121,7 @@ static int look_up_in_folder(struct h5_tree *tree, struct h5_tree_node *parent, 
 
 static void show_inside(const struct h5_tree_node *node, struct stat *st)
 {
-	st->st_ino = h5_tree_ino(node->file->device, node->file->inode, st->st_ino);
+	st->st_ino = h5_tree_ino_inside(node->file, st->st_ino);
 }
 
 static int look_up_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
@@ -160,20 +160,30 @@ int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char
 
 /* ---- attributes ---- */
 
+/* Of a file of the folder. One that was replaced or removed lives on as long as a program has it open. */
+static int get_attributes(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st)
+{
+	int fd = h5_tree_place_open_node(tree, node, O_PATH, st), rc = 0;
+
+	if (fd == -ESTALE) {
+		fd = h5_tree_handles_open(tree, node);
+		rc = fd >= 0 && fstat(fd, st) ? -errno : 0;
+	}
+	if (fd < 0)
+		return fd;
+	close(fd);
+	if (!rc)
+		show(tree, node->kind, st);
+	return rc;
+}
+
 int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st)
 {
 	struct h5_node *inside;
 	int rc;
 
-	if (node->kind != H5_TREE_INSIDE) {
-		int fd = h5_tree_place_open_node(tree, node, O_PATH, st);
-
-		if (fd < 0)
-			return fd;
-		close(fd);
-		show(tree, node->kind, st);
-		return 0;
-	}
+	if (node->kind != H5_TREE_INSIDE)
+		return get_attributes(tree, node, st);
 	rc = h5_tree_file_enter(tree, node, false);
 	if (rc)
 		return rc;

@@ -30,11 +30,21 @@ static uint64_t mix(uint64_t v)
 	return v ^ v >> 31;
 }
 
-uint64_t h5_tree_ino(uint64_t device, uint64_t inode, uint64_t inner)
+static uint64_t mix_ino(uint64_t device, uint64_t inode, uint64_t inner)
 {
 	uint64_t ino = mix(mix(mix(inner) ^ device) ^ inode);
 
 	return ino ? ino : 1;
+}
+
+uint64_t h5_tree_ino(uint64_t device, uint64_t inode)
+{
+	return mix_ino(device, inode, 0);
+}
+
+uint64_t h5_tree_ino_inside(const struct h5_tree_file *file, uint64_t inner)
+{
+	return inner ? mix_ino(file->device, file->inode, inner) : 0;
 }
 
 /* ---- the table; all with tree->lock ---- */

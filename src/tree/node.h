@@ -26,7 +26,10 @@ int h5_tree_node_resolve(struct h5_tree *tree, struct h5_tree_node *node, struct
 /* Frees all nodes. The files are closed. */
 void h5_tree_nodes_free(struct h5_tree *tree);
 
-/* st_ino: of a file of the folder (`inner` 0), and of what is in an HDF5 file. */
-uint64_t h5_tree_ino(uint64_t device, uint64_t inode, uint64_t inner);
+/* st_ino of a file of the folder. */
+uint64_t h5_tree_ino(uint64_t device, uint64_t inode);
+/* The same of what is in an HDF5 file, where it has the number `inner`. That is 0 if a damaged link leads to
+ * address 0; then it is 0 here, too. */
+uint64_t h5_tree_ino_inside(const struct h5_tree_file *file, uint64_t inner);
 
 #endif

@@ -82,6 +82,8 @@ struct h5_tree {
 	bool ends; /* h5_tree_await_none() was called */
 };
 
+/* Another descriptor of a file of the folder that is open as that node; -ESTALE: it is not open. */
+int h5_tree_handles_open(struct h5_tree *tree, const struct h5_tree_node *node);
 /* Closes those that are still open; no request comes any more: content.c, listing.c. */
 void h5_tree_handles_close(struct h5_tree *tree);
 void h5_tree_dirs_close(struct h5_tree *tree);

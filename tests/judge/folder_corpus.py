@@ -34,10 +34,6 @@ def own_facts(path):
 
 def difference(want, got):
     """The first one, in words; "": there is none."""
-    if want is None:
-        return "" if isinstance(got, int) else "it has no mount of its own, but a tree"
-    if isinstance(got, int):
-        return f"{os.strerror(got)}, but it has a mount of its own"
     if list(want) != list(got):
         return f"other names: {sorted(want.keys() ^ got.keys())[:3] or 'in another order'}"
     return next((f"{path!r}: {want[path]} is {got[path]}" for path in want if want[path] != got[path]), "")
@@ -51,10 +47,10 @@ def compare(m, folder, name):
         return ("refused", "") if digest(shown) == digest(os.path.join(folder, name)) and own_facts(
             os.path.join(folder, name)) is None else ("different", "a plain file")
     want = own_facts(os.path.join(folder, name))
-    first = attempt(os.listdir, shown)
-    got = first if isinstance(first, int) else facts_of_tree(shown, ENTRIES)
-    why = difference(want, got)
-    return ("different", why) if why else ("refused" if want is None else "equal", "")
+    if want is None:
+        return ("refused", "") if isinstance(attempt(os.listdir, shown), int) else ("different", "it has no mount of its own")
+    why = difference(want, facts_of_tree(shown, ENTRIES))
+    return ("different", why) if why else ("equal", "")
 
 
 def main():

@@ -398,6 +398,26 @@ class Changes(Case):
             os.unlink(self.at("y.h5"))
             self.assertEqual(os.listdir(m.path), [])
 
+    def test_a_plain_file_that_is_replaced_or_removed(self):
+        """Whoever has it open keeps it; a name that was only looked up is stale."""
+        write(self.at("text"), b"before")
+        with self.mount() as m:
+            fd, looked = m.open("text", os.O_RDONLY), m.open("text", os.O_PATH)
+            write(self.file("new"), b"afterwards")
+            os.rename(self.file("new"), self.at("text"))
+            self.assertEqual(read(m.at("text")), b"afterwards")
+            os.unlink(self.at("text"))
+            self.assertErrno(errno.ENOENT, read, m.at("text"))
+            self.assertEqual((os.fstat(fd).st_size, os.fstat(fd).st_nlink, os.pread(fd, 100, 0)), (6, 0, b"before"))
+            os.close(fd)
+            self.assertErrno(errno.ESTALE, os.fstat, looked)
+            write(self.at("log"), b"one\n")
+            with open(m.at("log"), "rb", buffering=0) as f:
+                self.assertEqual(f.read(100), b"one\n")
+                with open(self.at("log"), "ab") as more:
+                    more.write(b"two\n")
+                self.assertEqual(f.read(100), b"two\n")
+
     def test_a_file_that_was_changed_while_it_was_closed(self):
         make(self.at("x.h5"), 1)
         with self.mount() as m:
