@@ -37,7 +37,9 @@ struct h5_tree_dir {
 /* A look-up reads the signature of a file with such a name, and a listing does not. */
 static mode_t type_of(const struct h5_tree *tree, const struct dirent *entry)
 {
-	return entry->d_type == DT_REG && h5_tree_matches(tree, entry->d_name) ? 0 : DTTOIF(entry->d_type);
+	return entry->d_type == DT_REG && h5_tree_matches(tree, entry->d_name)
+		       ? 0
+		       : (mode_t)DTTOIF(entry->d_type);
 }
 
 static int add_name(struct h5_tree_dir *dir, const struct stat *folder, const struct dirent *entry)
