@@ -25,11 +25,11 @@ enum h5_tree_state {
 struct h5_tree_file {
 	/* tree->lock: */
 	enum h5_tree_state state;
-	uint64_t opening; /* number of the present opening; another one as soon as it closes */
-	unsigned uses;	  /* requests and open files and directories that need it open */
-	unsigned held;	  /* open files and directories among them */
-	bool is_orphan;	  /* its node is gone: freed when it closes */
-	time_t last_use;  /* CLOCK_MONOTONIC */
+	uint64_t opening;		  /* number of the present opening; 0: it is not open */
+	unsigned uses;			  /* requests and open files and directories that need it open */
+	unsigned held;			  /* open files and directories among them */
+	bool is_orphan;			  /* its node is gone: freed when it closes */
+	time_t last_use;		  /* CLOCK_MONOTONIC */
 	struct h5_tree_file *prev, *next; /* in tree->open */
 	/* From OPEN to CLOSING: */
 	struct h5_file_set *set;
