@@ -74,13 +74,31 @@ bool h5_part_is_whole(const struct h5_part *part)
 	return true;
 }
 
-uint64_t h5_part_size(const struct h5_part *part)
+static uint64_t box_size(const struct h5_grid *grid, const struct h5_box *box)
 {
 	uint64_t size = 1;
 
-	for (unsigned i = 0; i < part->grid->dims_count; i++)
-		size *= part->box.count[i];
+	for (unsigned i = 0; i < grid->dims_count; i++)
+		size *= box->count[i];
 	return size;
+}
+
+uint64_t h5_part_size(const struct h5_part *part)
+{
+	return box_size(part->grid, &part->box);
+}
+
+uint64_t h5_part_box_size(const struct h5_part_iterator *parts)
+{
+	return box_size(parts->part.grid, &parts->box);
+}
+
+bool h5_part_box_passes(const struct h5_part_iterator *parts)
+{
+	for (unsigned i = 0; i + 2 < parts->part.grid->dims_count; i++)
+		if (parts->chunks.count[i] > 1)
+			return true;
+	return false;
 }
 
 uint64_t h5_part_chunk_size(const struct h5_part *part)
@@ -190,13 +208,13 @@ void h5_run_begin(struct h5_run_iterator *runs, const struct h5_part *part)
 	}
 }
 
-/* As h5_box_step(), and the run steps along. */
-static bool step_run(struct h5_run_iterator *runs)
+/* As h5_box_step() for the first n dimensions, and the run steps along. */
+static bool step_run(struct h5_run_iterator *runs, unsigned n)
 {
 	const struct h5_grid *grid = runs->part->grid;
 	const struct h5_box *box = &runs->part->box;
 
-	for (unsigned i = runs->part->outer; i-- > 0;) {
+	for (unsigned i = n; i-- > 0;) {
 		if (++runs->at[i] - box->first[i] < box->count[i]) {
 			runs->next.in_chunk += grid->chunk_stride[i];
 			runs->next.in_dataset += grid->stride[i];
@@ -214,7 +232,24 @@ bool h5_run_next(struct h5_run_iterator *runs)
 	if (!runs->more)
 		return false;
 	runs->run = runs->next;
-	runs->more = step_run(runs);
+	runs->more = step_run(runs, runs->part->outer);
+	return true;
+}
+
+bool h5_run_next_rows(struct h5_run_iterator *runs, struct h5_part_rows *rows)
+{
+	const struct h5_grid *grid = runs->part->grid;
+	const unsigned outer = runs->part->outer;
+
+	if (!runs->more)
+		return false;
+	*rows = (struct h5_part_rows){.first = runs->next, .count = 1};
+	if (outer) {
+		rows->count = runs->part->box.count[outer - 1];
+		rows->chunk_step = grid->chunk_stride[outer - 1];
+		rows->dataset_step = grid->stride[outer - 1];
+	}
+	runs->more = outer && step_run(runs, outer - 1);
 	return true;
 }
 

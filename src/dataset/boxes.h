@@ -69,10 +69,26 @@ struct h5_run_iterator {
 	bool more;
 };
 
+/* Bytes of the box that the present part is in. */
+uint64_t h5_part_box_size(const struct h5_part_iterator *parts);
+/* True: the box reaches from one chunk into another in a dimension before the last: it has rows of both. */
+bool h5_part_box_passes(const struct h5_part_iterator *parts);
+
 /* Stands before the first run of the part. */
 void h5_run_begin(struct h5_run_iterator *runs, const struct h5_part *part);
 /* Goes to the next run. False: there are no more. */
 bool h5_run_next(struct h5_run_iterator *runs);
+
+/* Runs that lie at equal distances. */
+struct h5_part_rows {
+	struct h5_part_run first;
+	uint64_t count;
+	uint64_t chunk_step, dataset_step; /* bytes from one to the next */
+};
+
+/* Goes to the next runs that lie at equal distances, as many as there are. False: there are no more. Not to
+ * be mixed with h5_run_next(). */
+bool h5_run_next_rows(struct h5_run_iterator *runs, struct h5_part_rows *rows);
 
 /* True: the part has all of the chunk that lies inside the dataset. */
 bool h5_part_is_whole(const struct h5_part *part);

@@ -10,6 +10,7 @@
 #include "dataset/boxes.h"
 #include "dataset/chunk_cache.h"
 #include "dataset/private.h"
+#include "dataset/stored_runs.h"
 #include "filter/shuffle.h"
 #include "store/file_set.h"
 
@@ -17,101 +18,9 @@
 #include <string.h>
 
 enum {
-	TOGETHER = 64,	/* most chunks that a read puts aside */
-	SHORT = 1024,	/* bytes that runs have less of on average if they are read together and copied */
-	ROOM = 1 << 16, /* most bytes of these at once */
+	TOGETHER = 64, /* most chunks that a read puts aside */
+	ENDS = 16,     /* a box at an end of a read has at most the n-th part of its bytes */
 };
-
-/* ---- runs of bytes ---- */
-
-/* Runs that lie side by side in the file, and that are still to be read. They are read with one call, though
- * their buffers lie anywhere. */
-struct runs {
-	struct h5_file *file; /* borrowed */
-	uint64_t address;     /* of the first */
-	size_t size;	      /* bytes of all */
-	unsigned count;
-	struct iovec buffers[H5_IO_BUFFERS];
-	uint8_t *room; /* owned: of ROOM bytes for runs that are copied; NULL: not needed yet */
-};
-
-static void runs_init(struct runs *runs, struct h5_file *file)
-{
-	runs->file = file;
-	runs->count = 0;
-	runs->size = 0;
-	runs->room = NULL;
-}
-
-static void runs_release(struct runs *runs)
-{
-	free(runs->room);
-}
-
-/* Short runs are read together and copied from there, which is quicker than the kernel is with so many
- * buffers. False: the runs are not short, or there is no memory. */
-static bool are_copied(struct runs *runs)
-{
-	if (runs->count == 1 || runs->size > ROOM || runs->size / runs->count >= SHORT)
-		return false;
-	if (!runs->room)
-		runs->room = malloc(ROOM);
-	return runs->room;
-}
-
-static int read_and_copy(const struct runs *runs, unsigned count)
-{
-	const uint8_t *from = runs->room;
-	int rc = h5_file_read(runs->file, runs->address, runs->room, runs->size);
-
-	for (unsigned i = 0; i < count && !rc; i++) {
-		memcpy(runs->buffers[i].iov_base, from, runs->buffers[i].iov_len);
-		from += runs->buffers[i].iov_len;
-	}
-	return rc;
-}
-
-static int runs_flush(struct runs *runs)
-{
-	unsigned count = runs->count;
-	int rc;
-
-	if (!count)
-		return 0;
-	rc = are_copied(runs) ? read_and_copy(runs, count)
-			      : h5_file_readv(runs->file, runs->address, runs->buffers, count, runs->size);
-	runs->count = 0;
-	return rc;
-}
-
-/* True: the run follows the last one in the file, and there is room for it. */
-static bool joins(const struct runs *runs, uint64_t address, size_t n)
-{
-	return runs->count && address >= runs->address && address - runs->address == runs->size &&
-	       n <= SIZE_MAX - runs->size;
-}
-
-/* Asks for n bytes at the address; they are in buf after runs_flush(). */
-static int runs_add(struct runs *runs, uint64_t address, void *buf, size_t n)
-{
-	struct iovec *last = &runs->buffers[runs->count ? runs->count - 1 : 0];
-	bool joined = joins(runs, address, n);
-	int rc = 0;
-
-	if (joined && (char *)last->iov_base + last->iov_len == buf) {
-		last->iov_len += n;
-		runs->size += n;
-		return 0;
-	}
-	if (!joined || runs->count == H5_IO_BUFFERS) {
-		rc = runs_flush(runs);
-		runs->address = address;
-		runs->size = 0;
-	}
-	runs->buffers[runs->count++] = (struct iovec){buf, n};
-	runs->size += n;
-	return rc;
-}
 
 /* ---- reading ---- */
 
@@ -128,7 +37,7 @@ struct request {
 	uint64_t offset; /* at which buf begins in the dataset */
 	uint8_t *buf;
 	struct h5_chunk_cursor cursor;
-	struct runs runs;
+	struct h5_stored_runs runs;
 	struct aside *aside; /* TOGETHER of them, once there are some */
 	unsigned aside_count;
 };
@@ -146,35 +55,44 @@ static void fill_part(const struct request *request, const struct h5_part *part)
 				request->buf + (runs.run.in_dataset - request->offset), runs.run.n);
 }
 
+/* Bytes of the chunk up to the end of the last run. */
+static uint64_t end_in_chunk(const struct h5_part_rows *rows)
+{
+	return rows->first.in_chunk + (rows->count - 1) * rows->chunk_step + rows->first.n;
+}
+
 /* The chunk is stored as it is: its runs are read from the file. */
 static int read_part(struct request *request, const struct h5_part *part,
 		     const struct h5_chunk_wanted *wanted)
 {
 	const struct h5_chunk *chunk = &wanted->chunk;
 	struct h5_run_iterator runs;
+	struct h5_part_rows rows;
+	uint64_t end;
 	int rc = 0;
 
 	h5_run_begin(&runs, part);
-	while (!rc && h5_run_next(&runs)) {
-		const struct h5_part_run *run = &runs.run;
-		uint64_t address;
-
-		rc = h5_chunk_check_size(wanted, chunk->size, run->in_chunk + run->n);
-		if (!rc && !h5_add(chunk->address, run->in_chunk, &address))
+	while (!rc && h5_run_next_rows(&runs, &rows)) {
+		rc = h5_chunk_check_size(wanted, chunk->size, end_in_chunk(&rows));
+		if (!rc && !h5_add(chunk->address, end_in_chunk(&rows), &end))
 			rc = h5_fail(-EUCLEAN, chunk->address, "chunk: it reaches beyond any file");
 		if (!rc)
-			rc = runs_add(&request->runs, address,
-				      request->buf + (run->in_dataset - request->offset), run->n);
+			rc = h5_stored_runs_add(&request->runs, chunk->address, &rows,
+						request->buf + (rows.first.in_dataset - request->offset));
 	}
 	return rc;
 }
 
-static void copy_bytes(const struct h5_chunk_decoded *decoded, uint64_t from, uint8_t *buf, size_t n)
+static void copy_rows(const struct h5_chunk_decoded *decoded, const struct h5_part_rows *rows, uint8_t *buf)
 {
-	if (decoded->element_size > 1)
-		h5_unshuffle(decoded->data, decoded->size, decoded->element_size, (size_t)from, buf, n);
-	else
-		memcpy(buf, decoded->data + from, n);
+	if (decoded->element_size <= 1) {
+		h5_copy_rows(rows, decoded->data + rows->first.in_chunk, buf);
+		return;
+	}
+	for (uint64_t i = 0; i < rows->count; i++)
+		h5_unshuffle(decoded->data, decoded->size, decoded->element_size,
+			     (size_t)(rows->first.in_chunk + i * rows->chunk_step),
+			     buf + i * rows->dataset_step, rows->first.n);
 }
 
 /* The chunk is decoded: copies its runs, and gives it back. */
@@ -182,16 +100,14 @@ static int copy_part(const struct request *request, const struct h5_part *part,
 		     const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded)
 {
 	struct h5_run_iterator runs;
+	struct h5_part_rows rows;
 	int rc = 0;
 
 	h5_run_begin(&runs, part);
-	while (!rc && h5_run_next(&runs)) {
-		const struct h5_part_run *run = &runs.run;
-
-		rc = h5_chunk_check_size(wanted, decoded->size, run->in_chunk + run->n);
+	while (!rc && h5_run_next_rows(&runs, &rows)) {
+		rc = h5_chunk_check_size(wanted, decoded->size, end_in_chunk(&rows));
 		if (!rc)
-			copy_bytes(decoded, run->in_chunk, request->buf + (run->in_dataset - request->offset),
-				   run->n);
+			copy_rows(decoded, &rows, request->buf + (rows.first.in_dataset - request->offset));
 	}
 	h5_chunk_put(wanted, decoded, h5_part_size(part), h5_part_chunk_size(part));
 	return rc;
@@ -250,13 +166,17 @@ static int put_aside(struct request *request, const struct h5_part *part,
 /* ---- reading: a request ---- */
 
 /* True: the part of a chunk without filters is read from the file. Otherwise it is many short runs of a small
- * chunk, which is better kept in the cache, since a sweep over the rows comes back to it. */
-static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_part *part)
+ * chunk, which is better kept in the cache, since a sweep over the rows comes back to it. But a large read
+ * comes back only for the rows at its ends, which are few. `n`: bytes of the read. */
+static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_part_iterator *parts, size_t n)
 {
+	const struct h5_part *part = &parts->part;
 	uint64_t stretch = h5_part_stretch(part);
 
 	return stretch >= H5_DIRECT_RUN || stretch == dataset->chunk_size ||
-	       dataset->chunk_size > H5_DIRECT_CHUNK;
+	       dataset->chunk_size > H5_DIRECT_CHUNK ||
+	       (stretch == h5_part_size(part) &&
+		(h5_part_box_passes(parts) || h5_part_box_size(parts) <= n / ENDS));
 }
 
 /* Reads all parts, except for those that are put aside. */
@@ -278,7 +198,7 @@ static int read_parts(struct request *request, size_t n)
 			break;
 		if (state == H5_CHUNK_NOT_STORED)
 			fill_part(request, part);
-		else if (state == H5_CHUNK_AS_IT_IS && is_read_by_runs(request->dataset, part))
+		else if (state == H5_CHUNK_AS_IT_IS && is_read_by_runs(request->dataset, &parts, n))
 			rc = read_part(request, part, &wanted);
 		else if (h5_chunk_find(&wanted, &decoded))
 			rc = copy_part(request, part, &wanted, &decoded);
@@ -302,18 +222,18 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	request.aside_count = 0;
 	request.cursor.ref = NULL;
 	request.cursor.held = request.cursor.moves = false;
-	runs_init(&request.runs, dataset->file);
+	h5_stored_runs_init(&request.runs, dataset->file);
 	h5_chunk_grid(dataset, &request.grid);
 	if (dataset->index && h5_file_is_far(dataset->file))
 		h5_dataset_want(dataset, offset, n, H5_WANTED_NOW);
 	rc = read_parts(&request, n);
 	if (!rc)
-		rc = runs_flush(&request.runs);
+		rc = h5_stored_runs_flush(&request.runs);
 	if (!rc)
 		rc = take_aside(&request);
 	if (dataset->index)
 		h5_chunk_cursor_release(dataset->index, &request.cursor);
-	runs_release(&request.runs);
+	h5_stored_runs_release(&request.runs);
 	free(request.aside);
 	return rc;
 }

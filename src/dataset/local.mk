@@ -35,6 +35,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/selection_shape.c \
 	src/dataset/selection_walk.c \
 	src/dataset/selection_walk.h \
+	src/dataset/stored_runs.c \
+	src/dataset/stored_runs.h \
 	src/dataset/structured.c \
 	src/dataset/structured.h \
 	src/dataset/take_over.c \

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "change/open.h"
 #include "dataset/dataset.h"
+#include "dataset/stored_runs.h"
 #include "scratch.h"
 
 #include <pthread.h>
@@ -235,6 +236,49 @@ START_TEST(rows_of_a_chunk_are_read_together)
 }
 END_TEST
 
+/* Short rows at the ends of a large read, and in the last rows of a band of chunks: their chunks do not come
+ * whole. A small read is one of many that come back to the same chunk. */
+START_TEST(ends_of_a_large_read)
+{
+	struct h5_file_set_options options = with_workers(0);
+	struct opened o = {0};
+
+	open_dataset(&o, "narrow", &options);
+	expect(&o, 100, 256 * 100);
+	expect(&o, 254 * 256 + 200, 256 * 100);
+	ck_assert_uint_eq(chunks_of(&o).misses, 0);
+	expect(&o, 256 * 10, 256 * 2);
+	ck_assert_uint_eq(chunks_of(&o).misses, 8);
+	expect(&o, 256 * 12, 256 * 2);
+	ck_assert_uint_eq(chunks_of(&o).misses, 8);
+	close_dataset(&o);
+}
+END_TEST
+
+/* Each copy has the bytes of its row, and nothing beside it is touched. */
+START_TEST(rows_of_any_length)
+{
+	enum { ROWS = 3, MOST = 130, APART = 200 };
+	uint8_t from[ROWS * MOST], to[ROWS * APART];
+
+	for (size_t n = 1; n <= MOST; n++) {
+		const struct h5_part_rows rows = {
+			.first.n = n, .count = ROWS, .chunk_step = n, .dataset_step = APART};
+
+		for (size_t i = 0; i < sizeof from; i++)
+			from[i] = (uint8_t)(i * 7 + 1);
+		memset(to, 0xa5, sizeof to);
+		h5_copy_rows(&rows, from, to);
+		for (size_t i = 0; i < sizeof to; i++) {
+			size_t row = i / APART, at = i % APART;
+			uint8_t wanted = at < n ? (uint8_t)((row * n + at) * 7 + 1) : 0xa5;
+
+			ck_assert_msg(to[i] == wanted, "%zu bytes: byte %zu of row %zu", n, at, row);
+		}
+	}
+}
+END_TEST
+
 START_TEST(an_io_without_readv_serves)
 {
 	static const char *const names[] = {"tiny", "plain", "narrow", "deflate", "many"};
@@ -391,6 +435,7 @@ START_TEST(not_too_much_is_decoded_ahead)
 END_TEST
 
 UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
-		{an_io_without_readv_serves, 4}, {a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3},
-		{readers_at_once, 2}, {what_comes_next_is_decoded_ahead, 1},
-		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1})
+		{ends_of_a_large_read, 1}, {rows_of_any_length, 1}, {an_io_without_readv_serves, 4},
+		{a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3}, {readers_at_once, 2},
+		{what_comes_next_is_decoded_ahead, 1}, {not_too_much_is_decoded_ahead, 1},
+		{nodes_of_an_index_far_away, 1})
