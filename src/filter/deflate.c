@@ -6,9 +6,11 @@
 #include "filter/filters.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <zlib.h>
 #ifdef HAVE_LIBDEFLATE
 #include <libdeflate.h>
+#include <pthread.h>
 #endif
 
 enum {
@@ -38,17 +40,42 @@ static int pack_by_zlib(int level, const uint8_t *data, size_t size, struct h5_f
 
 #ifdef HAVE_LIBDEFLATE
 
+/* Each thread keeps its decompressor: to make one clears 11 KiB, as much as many a chunk has. */
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* frees the decompressor with its thread */
+static _Thread_local struct libdeflate_decompressor *decompressor;
+
+static void free_decompressor(void *d)
+{
+	libdeflate_free_decompressor(d);
+}
+
+static void make_key(void)
+{
+	if (pthread_key_create(&key, free_decompressor))
+		abort(); /* all of the more than a thousand keys are taken */
+}
+
+/* NULL: out of memory. */
+static struct libdeflate_decompressor *get_decompressor(void)
+{
+	if (decompressor)
+		return decompressor;
+	pthread_once(&key_once, make_key);
+	decompressor = libdeflate_alloc_decompressor();
+	pthread_setspecific(key, decompressor);
+	return decompressor;
+}
+
 /* Decodes at most `room` bytes, for which *out has room. Bytes behind the stream are ignored. */
 static int unpack(const struct h5_filter_buf *in, struct h5_filter_buf *out, size_t room)
 {
-	/* Made for each call: it is small, and costs less than a lock. */
-	struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+	struct libdeflate_decompressor *d = get_decompressor();
 	enum libdeflate_result result;
 
 	if (!d)
 		return no_memory();
 	result = libdeflate_zlib_decompress(d, in->data, in->size, out->data, room, &out->size);
-	libdeflate_free_decompressor(d);
 	if (result == LIBDEFLATE_SUCCESS)
 		return 0;
 	if (result == LIBDEFLATE_INSUFFICIENT_SPACE)
