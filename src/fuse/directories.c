@@ -10,8 +10,13 @@ void h5_op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct h5_mount *m = h5_request_begin(req);
 	struct h5_dir *dir;
-	int rc = h5_vfs_opendir(m->vfs, h5_request_node(m, ino), &dir);
+	int rc;
 
+	if (m->without_opendir) { /* the kernel asks no more, nor for releasedir */
+		fuse_reply_err(req, ENOSYS);
+		return;
+	}
+	rc = h5_vfs_opendir(m->vfs, h5_request_node(m, ino), &dir);
 	if (rc) {
 		h5_request_fail_on(req, ino, "opendir", rc);
 		return;
@@ -132,23 +137,42 @@ static int fill_page(struct page *p, off_t offset)
 	return p->used ? 0 : rc;
 }
 
-static void read_directory(fuse_req_t req, size_t size, off_t offset, const struct fuse_file_info *fi,
-			   bool plus)
+static int get_dir(struct h5_mount *m, fuse_ino_t ino, const struct fuse_file_info *fi, struct h5_dir **dir)
 {
-	struct page p = {.req = req,
-			 .m = h5_request_begin(req),
-			 .dir = (struct h5_dir *)(uintptr_t)fi->fh,
-			 .size = size,
-			 .plus = plus};
+	if (m->without_opendir)
+		return h5_vfs_take_dir(m->vfs, h5_request_node(m, ino), dir);
+	*dir = (struct h5_dir *)(uintptr_t)fi->fh;
+	return 0;
+}
+
+/* `ended`: the reply is that there are no more entries. */
+static void put_dir(const struct h5_mount *m, struct h5_dir *dir, bool ended)
+{
+	if (!m->without_opendir)
+		return;
+	if (ended)
+		h5_vfs_closedir(dir);
+	else
+		h5_vfs_return_dir(dir);
+}
+
+static void read_directory(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+			   const struct fuse_file_info *fi, bool plus)
+{
+	struct page p = {.req = req, .m = h5_request_begin(req), .size = size, .plus = plus};
 	int rc = -ENOMEM;
 
 	p.data = malloc(size);
 	if (p.data)
+		rc = get_dir(p.m, ino, fi, &p.dir);
+	if (!rc) {
 		rc = offset ? 0 : h5_vfs_dir_rewind(p.dir);
-	if (!rc)
-		rc = fill_page(&p, offset);
+		if (!rc)
+			rc = fill_page(&p, offset);
+		put_dir(p.m, p.dir, !p.used);
+	}
 	if (rc)
-		h5_request_fail(req, "readdir", rc);
+		h5_request_fail_on(req, ino, "readdir", rc);
 	else
 		fuse_reply_buf(req, p.data, p.used);
 	free(p.data);
@@ -156,12 +180,10 @@ static void read_directory(fuse_req_t req, size_t size, off_t offset, const stru
 
 void h5_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	(void)ino;
-	read_directory(req, size, offset, fi, false);
+	read_directory(req, ino, size, offset, fi, false);
 }
 
 void h5_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	(void)ino;
-	read_directory(req, size, offset, fi, true);
+	read_directory(req, ino, size, offset, fi, true);
 }

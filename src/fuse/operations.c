@@ -573,7 +573,10 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 /* If the kernel may keep what it has of files, it need not ask the daemon to open them. */
 static void negotiate_open(struct h5_mount *m, const struct fuse_conn_info *connection)
 {
-	m->without_open = m->locked && !m->writable && connection->capable & FUSE_CAP_NO_OPEN_SUPPORT;
+	bool stays = m->locked && !m->writable;
+
+	m->without_open = stays && connection->capable & FUSE_CAP_NO_OPEN_SUPPORT;
+	m->without_opendir = stays && connection->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
 }
 
 static void op_init(void *userdata, struct fuse_conn_info *connection)

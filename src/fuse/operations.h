@@ -20,6 +20,7 @@ struct h5_mount {
 	bool locked; /* no other program can change the file */
 	bool writable;
 	bool without_open;	     /* the kernel reads files without opening them */
+	bool without_opendir;	     /* and directories */
 	bool allow_other;	     /* other users have access */
 	_Atomic time_t last_request; /* CLOCK_MONOTONIC */
 	/* Of a mount for writing: */

@@ -15,10 +15,11 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct h5_dir {
 	struct h5_vfs *vfs;
-	struct h5_node *node; /* the kernel has a reference while the directory is open */
+	struct h5_node *node; /* referenced */
 	struct h5_dir_list list;
 	size_t wanted;	       /* entries before this one have been asked for, if the file is far away */
 	uint64_t name_changes; /* of the mount, when the list was made */
@@ -26,7 +27,8 @@ struct h5_dir {
 	bool is_long;
 	uint64_t begin;
 	int error;		    /* why the list is not complete; 0: the list is complete */
-	struct h5_dir *prev, *next; /* in vfs->dirs; guarded by vfs->lock */
+	time_t idle_since;	    /* CLOCK_MONOTONIC, seconds */
+	struct h5_dir *prev, *next; /* in vfs->dirs or vfs->idle_dirs; guarded by vfs->lock */
 };
 
 /* True: the list has entities, not links. */
@@ -171,6 +173,7 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 	}
 	pthread_mutex_lock(&vfs->lock);
 	DL_PREPEND(vfs->dirs, dir);
+	node->references++;
 	pthread_mutex_unlock(&vfs->lock);
 	*out = dir;
 	return 0;
@@ -178,14 +181,100 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 
 void h5_vfs_closedir(struct h5_dir *dir)
 {
-	pthread_mutex_lock(&dir->vfs->lock);
-	DL_DELETE(dir->vfs->dirs, dir);
-	pthread_mutex_unlock(&dir->vfs->lock);
+	struct h5_vfs *vfs = dir->vfs;
+	struct h5_node *node = dir->node;
+
+	pthread_mutex_lock(&vfs->lock);
+	DL_DELETE(vfs->dirs, dir);
+	pthread_mutex_unlock(&vfs->lock);
 	dir_free(dir);
+	h5_vfs_forget(vfs, node, 1);
+}
+
+/* ---- directories that the kernel reads without opening them ----
+ *
+ * A list is taken by one request at a time. If two programs read a directory, each gets a list. Between two
+ * requests it is idle. Nobody says when a program gives up before the end, so few lists stay. */
+
+enum {
+	IDLE_MAX = 8,
+	IDLE_BYTES = 16 << 20, /* if they take more, those that have long been idle go */
+	IDLE_LONG = 10,	       /* seconds */
+};
+
+static size_t bytes_of(const struct h5_dir *dir)
+{
+	return dir->list.text_bytes + dir->list.capacity * sizeof *dir->list.items;
+}
+
+static time_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec;
+}
+
+/* With vfs->lock. */
+static void make_busy(struct h5_vfs *vfs, struct h5_dir *dir)
+{
+	DL_DELETE(vfs->idle_dirs, dir);
+	DL_PREPEND(vfs->dirs, dir);
+	vfs->idle_dir_count--;
+	vfs->idle_dir_bytes -= bytes_of(dir);
+}
+
+/* An idle one that is to be closed, which nobody else has from then on; NULL: there is none. With vfs->lock.
+ */
+static struct h5_dir *take_old(struct h5_vfs *vfs)
+{
+	struct h5_dir *oldest = vfs->idle_dirs ? vfs->idle_dirs->prev : NULL; /* the head leads to the last */
+
+	if (!oldest || (vfs->idle_dir_count <= IDLE_MAX &&
+			(vfs->idle_dir_bytes <= IDLE_BYTES || now() - oldest->idle_since < IDLE_LONG)))
+		return NULL;
+	make_busy(vfs, oldest);
+	return oldest;
+}
+
+int h5_vfs_take_dir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out)
+{
+	struct h5_dir *dir;
+
+	pthread_mutex_lock(&vfs->lock);
+	DL_FOREACH(vfs->idle_dirs, dir)
+	if (dir->node == node)
+		break;
+	if (dir)
+		make_busy(vfs, dir);
+	pthread_mutex_unlock(&vfs->lock);
+	*out = dir;
+	return dir ? 0 : h5_vfs_opendir(vfs, node, out);
+}
+
+void h5_vfs_return_dir(struct h5_dir *dir)
+{
+	struct h5_vfs *vfs = dir->vfs;
+	struct h5_dir *old;
+
+	pthread_mutex_lock(&vfs->lock);
+	DL_DELETE(vfs->dirs, dir);
+	DL_PREPEND(vfs->idle_dirs, dir);
+	vfs->idle_dir_count++;
+	vfs->idle_dir_bytes += bytes_of(dir);
+	dir->idle_since = now();
+	while ((old = take_old(vfs))) {
+		pthread_mutex_unlock(&vfs->lock);
+		h5_vfs_closedir(old);
+		pthread_mutex_lock(&vfs->lock);
+	}
+	pthread_mutex_unlock(&vfs->lock);
 }
 
 void h5_dirs_close(struct h5_vfs *vfs)
 {
+	DL_CONCAT(vfs->dirs, vfs->idle_dirs);
+	vfs->idle_dirs = NULL;
 	while (vfs->dirs)
 		h5_vfs_closedir(vfs->dirs);
 }

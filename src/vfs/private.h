@@ -44,9 +44,12 @@ struct h5_vfs {
 	struct h5_node *
 		detached; /* nodes that the kernel still has, but whose name leads to something else by now */
 	/* Open files and directories: a mount may end before the kernel closes them. */
-	struct h5_handle *handles;     /* guarded by lock */
-	struct h5_handle *held;	       /* guarded by lock: see held.c */
-	struct h5_dir *dirs;	       /* guarded by lock */
+	struct h5_handle *handles; /* guarded by lock */
+	struct h5_handle *held;	   /* guarded by lock: see held.c */
+	struct h5_dir *dirs;	   /* guarded by lock */
+	struct h5_dir *idle_dirs;  /* guarded by lock, as the next two: see listing.c */
+	unsigned idle_dir_count;
+	size_t idle_dir_bytes;
 	struct h5_follower *followers; /* hash table; to add one takes lock and the shared write_lock */
 	pthread_mutex_t map_lock;      /* guards map, also while it is made */
 	struct h5_path_map *map;       /* NULL until it is needed */

@@ -104,6 +104,10 @@ int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
  * to is found when it is asked for. */
 int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **dir);
 void h5_vfs_closedir(struct h5_dir *dir);
+/* For a request that reads a directory which the kernel has not opened, on a mount for reading: takes the one
+ * that was returned before, or opens it. To be returned, or closed if its end was told. */
+int h5_vfs_take_dir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **dir);
+void h5_vfs_return_dir(struct h5_dir *dir);
 /* To be called when the directory is read from its begin: if names have changed, it is read anew. */
 int h5_vfs_dir_rewind(struct h5_dir *dir);
 size_t h5_vfs_dir_count(const struct h5_dir *dir);

@@ -73,11 +73,14 @@ class Lazy(MountCase):
                 os.fsync(fd)
                 self.assertEqual(os.lseek(fd, 0, os.SEEK_HOLE), 160)
                 self.assertEqual(os.pread(fd, 16, 152), (22).to_bytes(8, "little"))
-                for what in "OPEN", "FLUSH", "RELEASE":
+                for _ in range(3):
+                    self.assertEqual(sorted(os.listdir(m.path)), sorted(["text", "empty", *(f"d{i}" for i in range(count))]))
+                for what in "OPEN", "FLUSH", "RELEASE", "OPENDIR", "RELEASEDIR":
                     if most is not None:
                         self.assertLessEqual(asked(m, what), most, what)
                 if most is None:
                     self.assertEqual(asked(m, "OPEN"), count + 3)
+                    self.assertEqual(asked(m, "OPENDIR"), 3)
                 reads = asked(m, "READ")
                 self.assertEqual(read(m.at("d3")), numpy.arange(3, 23).tobytes())
                 self.assertEqual(asked(m, "READ") > reads, most is None)

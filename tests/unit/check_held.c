@@ -153,6 +153,57 @@ START_TEST(what_cannot_be_read_fails_each_time)
 }
 END_TEST
 
+/* ---- directories ---- */
+
+static struct h5_dir *take_dir(struct vfs_scene *scene, struct h5_node *node)
+{
+	struct h5_dir *dir;
+
+	SUCCEEDS(h5_vfs_take_dir(scene->vfs, node, &dir));
+	return dir;
+}
+
+/* A request has a list for itself. What was returned is taken again, and few of these stay. */
+START_TEST(lists_of_directories)
+{
+	enum { MANY = 12, IDLE_MAX = 8 };
+	struct h5_dir *dirs[MANY], *other;
+	struct vfs_scene scene;
+	struct h5_node *root, *group;
+
+	vfs_scene_open_to_read(&scene, "read_faults/new.h5");
+	root = find(&scene, "deep");
+	group = find(&scene, "group");
+	dirs[0] = take_dir(&scene, group);
+	ck_assert_uint_gt(h5_vfs_dir_count(dirs[0]), 3);
+	dirs[1] = take_dir(&scene, group);
+	ck_assert_ptr_ne(dirs[0], dirs[1]);
+	other = take_dir(&scene, root);
+	ck_assert_uint_eq(h5_vfs_dir_count(other), 1);
+	h5_vfs_return_dir(dirs[0]);
+	h5_vfs_return_dir(other);
+	ck_assert_ptr_eq(take_dir(&scene, group), dirs[0]);
+	ck_assert_ptr_eq(take_dir(&scene, root), other);
+	h5_vfs_closedir(other);
+	ck_assert_ptr_null(scene.vfs->idle_dirs);
+	for (unsigned i = 2; i < MANY; i++)
+		dirs[i] = take_dir(&scene, group);
+	/* The kernel may forget the directory meanwhile. */
+	h5_vfs_forget(scene.vfs, root, 1);
+	h5_vfs_forget(scene.vfs, group, 1);
+	for (unsigned i = 0; i < MANY; i++)
+		h5_vfs_return_dir(dirs[i]);
+	ck_assert_uint_eq(scene.vfs->idle_dir_count, IDLE_MAX);
+	ck_assert_ptr_null(scene.vfs->dirs);
+	group = find(&scene, "group");
+	/* the last one that was returned */
+	ck_assert_ptr_eq(take_dir(&scene, group), dirs[MANY - 1]);
+	h5_vfs_return_dir(dirs[MANY - 1]);
+	h5_vfs_forget(scene.vfs, group, 1);
+	vfs_scene_close(&scene);
+}
+END_TEST
+
 /* ---- several threads ---- */
 
 struct crowd {
@@ -195,4 +246,4 @@ START_TEST(threads_share_them)
 END_TEST
 
 UNIT_MAIN("held", they_are_shared_and_stay, few_of_them_stay, what_cannot_be_read_fails_each_time,
-	  threads_share_them)
+	  lists_of_directories, threads_share_them)
