@@ -394,7 +394,7 @@ static void want_blocks(const struct h5_chunk_index *index, const struct h5_earr
 						super->number + 1 - header->index_super_blocks),
 			    H5_BLOCK_HEADER_MAX);
 	h5_file_put(index->file, ref);
-	h5_want_send(&want, H5_WANTED_AROUND);
+	h5_want_send(&want, H5_WANTED_AMONG);
 }
 
 /* The same, if the file is far away. */

@@ -34,6 +34,7 @@ enum h5_wanted {
 	H5_WANTED_SOON,	  /* what comes next of what is being read */
 	H5_WANTED_NOW,	  /* at once */
 	H5_WANTED_AROUND, /* metadata: at once, and after it probably what lies around it */
+	H5_WANTED_AMONG,  /* the same, among data that will be read as well: nodes of an index of chunks */
 };
 
 struct h5_io_ops {

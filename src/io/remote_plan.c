@@ -9,9 +9,14 @@ enum {
 	AT_ONCE = 16,		 /* parts of a long span that somebody waits for */
 	GAP = 256 << 10,	 /* ranges with fewer bytes between them are asked for together */
 	AROUND_PART = 4 << 20,	 /* bytes of a request for blocks of metadata, at most */
-	AROUND_MOST = 64 << 20,	 /* bytes that are brought at once of what lies around metadata */
+	AROUND_MOST = 32 << 20,	 /* bytes that are brought at once of what lies around metadata */
+	AMONG_MOST = 64 << 20,	 /* and of what they lie among, if that is read as well */
 	MARGIN_MOST = 512 << 10, /* bytes of these on each side */
 	MARGIN_LEAST = 128 << 10,
+	AHEAD = 4, /* parts, at least, of a long one that is read soon, beside others */
+	/* A reader in order announces its window in so many steps: each is cut into parts for as large a
+	 * share of the connections. */
+	STEPS = 8,
 	CACHE_SHARE = 2,     /* of the cells for what a reader waits for */
 	ANNOUNCED_SHARE = 4, /* of the cells are never for what was announced */
 	WINDOW_SHARE = 5,    /* of WINDOW_SHARE_OF of the cells are for what one reader in order will read */
@@ -137,6 +142,8 @@ struct wanted {
 	uint64_t margin; /* bytes that are asked for before and behind each range */
 	uint64_t gap;	 /* most bytes between the ranges of one span */
 	uint64_t part;	 /* cells of a request; 0: by the length of the span */
+	unsigned pieces; /* and into how many of these a long one is cut */
+	uint64_t most;	 /* but a piece has no more cells than these */
 };
 
 static bool is_missing(const struct wanted *w, const struct h5_io_range *range)
@@ -172,7 +179,7 @@ static bool next_span(struct wanted *w, struct h5_remote_span *span)
 	if (!any)
 		return false;
 	span->end = h5_min(cells_of(w->r, w->file), (end + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL);
-	span->part = w->part ? w->part : part_of(span->first, span->end, AT_ONCE);
+	span->part = w->part ? w->part : h5_min(part_of(span->first, span->end, w->pieces), w->most);
 	return true;
 }
 
@@ -191,9 +198,9 @@ static uint64_t size_of(struct wanted w)
  * data that they lie among. Those of a large file may lie so far apart that this would be all of its data:
  * then less around each comes, and at last only the gaps that are worth a request each, as long as they are
  * not too much, either. */
-static void plan_around(struct wanted *w)
+static void plan_around(struct wanted *w, uint64_t most)
 {
-	uint64_t most = h5_min((uint64_t)w->r->cells.count / CACHE_SHARE * H5_REMOTE_CELL, AROUND_MOST);
+	most = h5_min(most, (uint64_t)w->r->cells.count / CACHE_SHARE * H5_REMOTE_CELL);
 
 	for (w->margin = MARGIN_MOST; w->margin >= MARGIN_LEAST; w->margin /= 2) {
 		uint64_t size = size_of(*w);
@@ -209,7 +216,9 @@ static void plan_around(struct wanted *w)
 		w->gap /= 2;
 }
 
-/* Cells of a request for what is read soon: each connection has one if the whole window is under way. */
+/* Cells of a request for what is read soon, at most: each connection has one if the whole window is under
+ * way.
+ */
 static uint64_t part_ahead(const struct h5_remote *r)
 {
 	uint64_t part = h5_remote_window(r) / H5_REMOTE_CELL / r->connections;
@@ -230,17 +239,19 @@ static void announce(struct h5_remote *r, const struct h5_remote_span *span)
 void h5_remote_announce(struct h5_remote *r, uint32_t file, const struct h5_io_range *ranges, size_t count,
 			enum h5_wanted when)
 {
-	struct wanted wanted = {.r = r,
-				.ranges = ranges,
-				.count = count,
-				.file = file,
-				.gap = GAP,
-				.part = when == H5_WANTED_SOON ? part_ahead(r) : 0};
+	struct wanted wanted = {
+		.r = r,
+		.ranges = ranges,
+		.count = count,
+		.file = file,
+		.gap = GAP,
+		.pieces = when == H5_WANTED_SOON ? (unsigned)h5_max(r->connections / STEPS, AHEAD) : AT_ONCE,
+		.most = when == H5_WANTED_SOON ? part_ahead(r) : H5_REMOTE_PART_CELLS};
 	struct h5_remote_span span;
 	int rc = 0;
 
-	if (when == H5_WANTED_AROUND)
-		plan_around(&wanted);
+	if (when == H5_WANTED_AROUND || when == H5_WANTED_AMONG)
+		plan_around(&wanted, when == H5_WANTED_AROUND ? AROUND_MOST : AMONG_MOST);
 	while (next_span(&wanted, &span)) {
 		while (when != H5_WANTED_SOON && !rc && span.first < span.end &&
 		       r->under_way < r->connections + NOW_MORE)

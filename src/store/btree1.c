@@ -128,11 +128,11 @@ void h5_btree1_want(struct h5_file *file, const struct h5_btree1_node *node, uns
 {
 	struct h5_want want = {.file = file};
 	size_t size = h5_file_is_far(file) ? child_size(file, node, rank) : 0;
-	bool around = node->type == H5_BTREE1_GROUP || most <= H5_WANT_NODES_MOST;
+	enum h5_wanted among = most <= H5_WANT_NODES_MOST ? H5_WANTED_AMONG : H5_WANTED_NOW;
 
 	for (unsigned i = first; size && i < node->count && want.count < most; i++)
 		h5_want_add(&want, node->children[i], size);
-	h5_want_send(&want, around ? H5_WANTED_AROUND : H5_WANTED_NOW);
+	h5_want_send(&want, node->type == H5_BTREE1_GROUP ? H5_WANTED_AROUND : among);
 }
 
 /* True: they are nodes, too. */

@@ -79,7 +79,7 @@ static const struct h5_block_type btree2_node = {{"version 2 B-tree node", free}
 static void want_children(struct h5_file *file, const struct h5_btree2_header *header,
 			  const struct h5_btree2_node *node, size_t first, size_t most)
 {
-	bool around = header->type < H5_BTREE2_CHUNK || most <= H5_WANT_NODES_MOST;
+	enum h5_wanted among = most <= H5_WANT_NODES_MOST ? H5_WANTED_AMONG : H5_WANTED_NOW;
 	struct h5_want want = {.file = file};
 
 	if (!node->level || !h5_file_is_far(file))
@@ -87,7 +87,7 @@ static void want_children(struct h5_file *file, const struct h5_btree2_header *h
 	for (size_t i = first; i <= node->count && want.count < most; i++)
 		h5_want_add(&want, node->children[i].address,
 			    h5_btree2_node_size(header, node->level - 1, node->children[i].records));
-	h5_want_send(&want, around ? H5_WANTED_AROUND : H5_WANTED_NOW);
+	h5_want_send(&want, header->type < H5_BTREE2_CHUNK ? H5_WANTED_AROUND : among);
 }
 
 int h5_btree2_open(struct h5_file *file, uint64_t address, enum h5_btree2_type type, unsigned record_size,

@@ -155,7 +155,7 @@ static uint64_t note_want(struct h5_io *io, const struct h5_io_range *ranges, si
 	const struct counting *c = (struct counting *)io;
 
 	(void)ranges;
-	if (when == H5_WANTED_AROUND && count > *c->reads)
+	if (when == H5_WANTED_AMONG && count > *c->reads)
 		*c->reads = (unsigned)count;
 	return 1 << 20;
 }

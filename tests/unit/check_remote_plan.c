@@ -234,7 +234,7 @@ START_TEST(each_connection_has_a_request)
 END_TEST
 
 /* The larger the cache, the more comes ahead; it comes in so many parts that all connections have one if it
- * is all of the window, 160 MiB. */
+ * is all of the window, 160 MiB, or a step of it. */
 START_TEST(a_window_is_for_all_connections)
 {
 	static const struct {
@@ -292,21 +292,25 @@ START_TEST(metadata_far_apart_come_alone)
 }
 END_TEST
 
-/* So little of them that not all data come: leaves of an index, among the chunks, are such. As many of these
- * as come ahead of a reader (store/want.h) have all that may lie around them. */
+/* So little of them that not all data come. Leaves of an index are among the chunks that they lead to: as
+ * many of these as come ahead of a reader (store/want.h) have all that may lie around them. */
 START_TEST(less_is_around_metadata_if_that_is_much)
 {
 	static const struct {
 		size_t count;
+		enum h5_wanted when;
 		uint64_t margin;
-	} cases[] = {{63, 512 * KIB}, {100, 256 * KIB}};
+	} cases[] = {{30, H5_WANTED_AROUND, 512 * KIB},
+		     {40, H5_WANTED_AROUND, 256 * KIB},
+		     {63, H5_WANTED_AMONG, 512 * KIB},
+		     {80, H5_WANTED_AMONG, 256 * KIB}};
 
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		const uint64_t margin = cases[k].margin;
 
 		begin_with(&scene, 2000 * (uint64_t)MIB, 256 * MIB, H5_REMOTE_CONNECTIONS);
-		want_every(&scene, 2 * MIB, 3 * MIB, 512, cases[k].count, H5_WANTED_AROUND);
-		ck_assert_uint_ge(scene.count, 63);
+		want_every(&scene, 2 * MIB, 3 * MIB, 512, cases[k].count, cases[k].when);
+		ck_assert_uint_eq(scene.count, cases[k].count);
 		for (size_t i = 0; i < scene.count; i++) {
 			ck_assert_uint_eq(scene.log[i].offset, (2 + 3 * i) * MIB - margin);
 			ck_assert_uint_ge(scene.log[i].n, 2 * margin);
