@@ -19,6 +19,9 @@ from mountlib import H5FS, Mount, main, read, reap, refusal, write
 from object_server import ObjectServer, endless, hang, header, raw, redirect, reset, short, slow, status, whole
 from remotelib import AGAIN, MIB, Case, fetcher_of
 
+PIECE = b"--x\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-9/10\r\n\r\n0123456789\r\n--x--\r\n"  # as if several ranges were asked for
+MULTIPART = b"HTTP/1.1 206 Partial Content\r\nContent-Type: multipart/byteranges; boundary=x\r\nContent-Length: %d\r\n\r\n%s" % (len(PIECE), PIECE)
+
 
 class Refused(Case):
     def check(self, expected, said, url, options=None, env=None):
@@ -47,7 +50,8 @@ class Refused(Case):
                     (status(429, {"Retry-After": "99999"}), 16, "HTTP 429"), (header("Content-Encoding", "gzip"), 15, "encoded"),
                     (header("Content-Range", "bytes 0-8/9, bytes 0-8/9"), 16, "another range"),
                     (header("Content-Range", "bytes -5-8/9"), 16, "another range"),
-                    (header("Content-Range", "bytes 9-1/10"), 16, "another range"), (header("Content-Length", "-1"), 16, "")):
+                    (header("Content-Range", "bytes 9-1/10"), 16, "another range"), (header("Content-Length", "-1"), 16, ""),
+                    (raw(MULTIPART), 16, "another range")):
                 server.rules.clear()
                 server.on("", fault, None)
                 with self.subTest(said, expected=expected):
