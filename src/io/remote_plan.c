@@ -33,7 +33,7 @@ static uint64_t part_of(uint64_t first, uint64_t end, unsigned pieces)
 {
 	uint64_t bytes = (end - first) * H5_REMOTE_CELL / pieces;
 
-	return h5_min(h5_max(bytes - bytes % BLOCK, BLOCK), H5_REMOTE_PART) / H5_REMOTE_CELL;
+	return h5_min(h5_max(bytes, BLOCK), H5_REMOTE_PART) / H5_REMOTE_CELL;
 }
 
 static uint64_t cells_of(const struct h5_remote *r, uint32_t file)
