@@ -44,9 +44,7 @@ static int gather(struct h5_dataset_writer *writer, const void *data, size_t n)
 
 int h5_added_rows_append(struct h5_dataset_writer *writer, const void *data, size_t n)
 {
-	const bool gathers = !h5_datatype_is_fixed(writer->dataset->type) && !writer->apart;
-
-	if (gathers && (n < MOST || writer->added_size))
+	if (n < MOST || writer->added_size)
 		return gather(writer, data, n);
 	return writer->ops->grow(writer, writer->rows + n / writer->row, data);
 }

@@ -96,6 +96,7 @@ static int prepare_heap(struct h5_dataset_writer *writer)
 	const struct h5_dataset *dataset = writer->dataset;
 
 	h5_heap_batch_init(&writer->heap, writer->file);
+	writer->gathers = !writer->apart;
 	if (h5_tx_is_swmr(writer->file))
 		return h5_fail(-EPERM, writer->address, "dataset: SWMR readers cannot follow its values");
 	if (!dataset->fill || !h5_value_heap_is_owner(writer->file, dataset->type, dataset->fill))
@@ -418,7 +419,11 @@ int h5_dataset_writer_append(struct h5_dataset_writer *writer, const void *data,
 		return h5_fail(-EINVAL, writer->address, "dataset: %zu bytes are no whole rows", n);
 	if ((writer->added_size + n) / writer->row > h5_dataset_writer_max_rows(writer) - writer->rows)
 		return h5_fail(-EFBIG, writer->address, "dataset: more rows than its maximum");
-	return n ? report(writer, h5_added_rows_append(writer, data, n)) : 0;
+	if (!n)
+		return 0;
+	return report(writer, writer->gathers
+				      ? h5_added_rows_append(writer, data, n)
+				      : writer->ops->grow(writer, writer->rows + n / writer->row, data));
 }
 
 int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer)

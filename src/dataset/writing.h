@@ -56,6 +56,7 @@ struct h5_dataset_writer {
 	uint8_t *own_fill;	   /* owned */
 	const uint8_t *fill;	   /* the user's fill value; may be NULL */
 	struct h5_heap_batch heap; /* what new elements own, and the file lacks */
+	bool gathers;		   /* such elements gather in `added` */
 	uint8_t *added;		   /* owned: whole rows of such elements, behind the others: added_rows.c */
 	size_t added_size, added_capacity; /* bytes */
 	const struct h5_write_ops *ops;
@@ -96,7 +97,7 @@ int h5_dataset_writer_check_growth(const struct h5_dataset_writer *writer);
 
 /* ---- added_rows.c ---- */
 
-/* Adds whole rows, of n bytes. They go to the layout, or gather before that. */
+/* Adds whole rows, of n bytes, of a writer that gathers them. */
 int h5_added_rows_append(struct h5_dataset_writer *writer, const void *data, size_t n);
 /* The layout gets the rows that have gathered. On failure they stay. */
 int h5_added_rows_put(struct h5_dataset_writer *writer);
