@@ -516,12 +516,6 @@ bool h5_datatype_is_ieee_float(const struct h5_datatype *t)
 	       !t->fl.mantissa && t->fl.bias == (1u << (e - 1)) - 1;
 }
 
-bool h5_datatype_is_e4m3(const struct h5_datatype *t)
-{
-	return t->fl.norm == H5_NORM_IMPLIED && t->fl.exponent_size == 4 && t->fl.mantissa_size == 3 &&
-	       t->fl.bias == 7;
-}
-
 bool h5_datatype_is_boolean(const struct h5_datatype *t)
 {
 	unsigned seen = 0;

@@ -141,9 +141,6 @@ bool h5_datatype_has_references(const struct h5_datatype *type);
 bool h5_datatype_is_native_integer(const struct h5_datatype *type);
 /* True for IEEE 754 half, single and double precision in little- or big-endian order. */
 bool h5_datatype_is_ieee_float(const struct h5_datatype *type);
-/* FP8 E4M3. It has no infinity, and of the values whose exponent is all ones only that with a mantissa of all
- * ones is NaN. */
-bool h5_datatype_is_e4m3(const struct h5_datatype *t);
 /* True for these two, and for enumerations of such integers. */
 bool h5_datatype_is_number(const struct h5_datatype *type);
 /* True for what h5py writes a boolean as: an enumeration of FALSE and TRUE. */

@@ -357,7 +357,7 @@ static void write_hexadecimal(const struct number *v, bool negative, char *text)
 }
 
 /* The name of a value whose exponent is all ones: NaN or an infinity. (In narrow formats such values are
- * finite, except the NaN of E4M3.) */
+ * finite.) */
 static const char *special(const struct h5_datatype *t, const struct h5_bignum *mantissa, bool negative)
 {
 	/* The mantissa that an infinity may have, too: only the explicit integer bit. */
@@ -434,11 +434,6 @@ bool h5_float_format_by(const struct h5_datatype *t, const uint8_t *data, bool q
 	h5_element_bits(t, data, t->fl.exponent, width, &field);
 	if (width > 4 && field.n && field.limb[0] == UINT32_MAX >> (32 - width)) {
 		strcpy(text, special(t, &v.mantissa, negative));
-		return false;
-	}
-	if (h5_datatype_is_e4m3(t) && field.n && field.limb[0] == 15 && v.mantissa.n &&
-	    v.mantissa.limb[0] == 7) {
-		strcpy(text, "NaN");
 		return false;
 	}
 	v.precision = t->fl.mantissa_size + implied;

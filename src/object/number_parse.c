@@ -159,7 +159,7 @@ static void set_parts(const struct h5_datatype *t, uint8_t *data, bool negative,
 	set_field(t, data, t->fl.sign, 1, negative);
 }
 
-/* Formats with fewer bits of exponent have only finite values, except the NaN of E4M3; see float_text.c. */
+/* Formats with fewer bits of exponent have only finite values; see float_text.c. */
 static bool has_specials(const struct h5_datatype *t)
 {
 	return t->fl.exponent_size > 4;
@@ -176,11 +176,6 @@ static int set_special(const struct h5_datatype *t, uint8_t *data, bool nan, boo
 	unsigned explicit = t->fl.norm != H5_NORM_IMPLIED, fraction = t->fl.mantissa_size - explicit;
 	struct h5_bignum mantissa;
 
-	if (nan && h5_datatype_is_e4m3(t)) {
-		h5_bignum_set(&mantissa, 7);
-		set_parts(t, data, negative, 15, &mantissa);
-		return 0;
-	}
 	if (!has_specials(t) || (nan && !fraction))
 		return h5_fail(-EINVAL, H5_UNDEF, "the format has no NaN and no infinity");
 	h5_bignum_set(&mantissa, (explicit << 1) + nan);
@@ -265,8 +260,7 @@ static int set_ratio(const struct h5_datatype *t, uint8_t *data, bool negative, 
 	}
 	if (h5_bignum_bits(&m) == precision)
 		field = unit - lowest + 1;
-	/* In E4M3 what would be the largest number is NaN. */
-	if (field > last || (h5_datatype_is_e4m3(t) && field == last && m.limb[0] == 15))
+	if (field > last)
 		return out_of_range();
 	if (field && implied) {
 		h5_bignum_set(&top, 1);
