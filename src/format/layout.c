@@ -512,6 +512,8 @@ int h5_layout_update(uint8_t *body, size_t n, uint8_t size_of_offsets, uint8_t s
 		h5_write_offset(&w, layout->chunked.address);
 		break;
 	case H5_LAYOUT_STRUCTURED:
+		if (!layout->chunked.structured.sparse)
+			return h5_fail(-ENOTSUP, H5_UNDEF, "data layout: unknown structured chunks");
 		if (layout->chunked.index == H5_INDEX_SINGLE)
 			encode_single(&w, &layout->chunked);
 		h5_write_offset(&w, layout->chunked.address);

@@ -270,6 +270,7 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 		/* A SWMR writer gives up its own lock. */
 		m.locked = st.locked && !o->set.swmr &&
 			   (m.writable || !h5_report_is_marked(h5_file_set_root(set)));
+		m.remote = o->set.remote;
 		m.timeout = m.locked ? LONG : 0;
 	}
 	rc = code ? h5_report_refusal(o, code) : mount_and_serve(&m, o, set, &opened, background);

@@ -570,10 +570,12 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 
 /* ---- the session ---- */
 
-/* If the kernel may keep what it has of files, it need not ask the daemon to open them. */
+/* If the kernel may keep what it has of files, it need not ask the daemon to open them. Files behind a URL
+ * are opened: else the first reads, which the kernel sends side by side, each would ask the server for the
+ * same, and each would try again if it does not answer. */
 static void negotiate_open(struct h5_mount *m, const struct fuse_conn_info *connection)
 {
-	bool stays = m->locked && !m->writable;
+	bool stays = m->locked && !m->writable && !m->remote;
 
 	m->without_open = stays && connection->capable & FUSE_CAP_NO_OPEN_SUPPORT;
 	m->without_opendir = stays && connection->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;

@@ -18,6 +18,7 @@ struct h5_mount {
 	 */
 	double timeout;
 	bool locked; /* no other program can change the file */
+	bool remote; /* the file is behind a URL */
 	bool writable;
 	bool without_open;	     /* the kernel reads files without opening them */
 	bool without_opendir;	     /* and directories */

@@ -43,9 +43,6 @@ class Refused(ErrorCase):
         write(path, b"")
         self.assertRefused(path, "not an HDF5 file")
 
-    def test_directory(self):
-        self.assertRefused(self.folder, "directory|not a regular file")
-
     def test_missing(self):
         self.assertRefused(self.file("nothing.h5"), "no such file")
 

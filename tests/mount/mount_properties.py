@@ -153,7 +153,7 @@ class Properties(MountCase):
         with Mount(path) as m:
             self.assertEqual(os.stat(m.at("d")).st_mode & 0o777, 0o444)
             self.assertEqual(os.getxattr(m.at("d"), "h5fs.shape"), b"1152921504606846976")
-            self.assertErrno(errno.EOVERFLOW, open, m.at("d"))
+            self.assertErrno(errno.EOVERFLOW, read, m.at("d"))
 
     def test_an_object_that_counts_no_links(self):
         """Its reference count is damaged; that a name leads to it is a link."""
