@@ -23,7 +23,7 @@ struct h5_btree2_level {
 };
 
 struct h5_btree2_header {
-	uint8_t version; /* 0, or 1 for structured chunks; that of nodes is always 0 if we write them */
+	uint8_t version; /* 0, or 1 for structured chunks; nodes that we write have 0 */
 	uint8_t type;
 	uint32_t node_size;   /* bytes */
 	uint16_t record_size; /* bytes */

@@ -253,7 +253,7 @@ static bool add(struct page *p, const struct h5_tree_name *name)
 	return true;
 }
 
-/* The offset after `.` is 1, after `..` 2, then it is that of the position + 2. Nobody looks at the numbers
+/* The offset after `.` is 1, after `..` 2, then the position + 2. Nobody looks at the numbers
  * of these two. */
 static bool add_dots(struct page *p, off_t offset)
 {

@@ -73,7 +73,7 @@ static int find_signature(const struct h5_tree *tree, const struct h5_tree_node 
 	return rc;
 }
 
-/* A file that cannot be read is shown as a directory, if its name is that of an HDF5 file. That tells the
+/* A file that cannot be read is shown as a directory, if its name is one of an HDF5 file. That tells the
  * error when it is opened. */
 static int find_kind(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
 		     const struct stat *st, struct h5_tree_found *found)
