@@ -1,6 +1,6 @@
 /* Rows of elements with data in the heap, such as lines of text, come one by one, and are small. So they
- * gather in memory, and the layout gets many at once: to find the chunk for each would take longer than all
- * else. What they own then goes from memory to the transaction, too. */
+ * gather in memory, and the layout gets many at once: to find the chunk for each would take most of the time.
+ * Their data in the heap go to the transaction at the same time. */
 #include "base/array.h"
 #include "dataset/writing.h"
 

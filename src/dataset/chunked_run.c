@@ -9,7 +9,7 @@ static uint64_t run_size(const struct h5_dataset_writer *writer, const struct h5
 	return run->count * writer->dataset->chunk_size;
 }
 
-/* Where chunk i of the run is stored, or will be. */
+/* The place of chunk i of the run in the file. */
 static struct h5_chunk chunk_of(const struct h5_dataset_writer *writer, const struct h5_chunk_run *run,
 				unsigned i)
 {

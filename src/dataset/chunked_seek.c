@@ -21,7 +21,7 @@ struct walker {
 	const struct h5_dataset *dataset;
 	struct h5_chunk_cursor cursor;
 	struct h5_grid grid;
-	unsigned last;	/* the dimension along a row; after it comes that of the bytes of an element */
+	unsigned last;	/* the last dimension of the dataset; the next one counts the bytes of an element */
 	uint64_t begin; /* where the walk began, in bytes */
 	uint64_t at;	/* where the walk is now, in bytes */
 	uint64_t x[H5_BOX_DIMS]; /* `at` as indices */

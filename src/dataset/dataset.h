@@ -131,7 +131,7 @@ static inline const struct h5_chunk_layout *h5_dataset_chunks(const struct h5_da
 	return dataset->ops->has_chunks ? &dataset->layout.chunked : NULL;
 }
 
-/* True: each of its elements is defined or not; those that are not have the fill value. */
+/* True: some elements may be undefined, and read as the fill value. */
 static inline bool h5_dataset_is_sparse(const struct h5_dataset *dataset)
 {
 	return dataset->ops->is_sparse;

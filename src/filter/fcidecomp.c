@@ -109,7 +109,7 @@ int h5_fcidecomp_decode(const uint32_t *values, unsigned count, struct h5_filter
 	return rc;
 }
 
-/* CharLS ends the process if the largest sample is not that of the bits, and encodes with thresholds that no
+/* CharLS ends the process if the preset largest sample is not 2^bits - 1, and encodes with thresholds that no
  * decoder takes. */
 static bool preset_is_valid(const uint32_t *values)
 {

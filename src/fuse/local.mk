@@ -53,6 +53,8 @@ src_h5fs_SOURCES = \
 	src/fuse/status.h \
 	src/fuse/tree_operations.c \
 	src/fuse/tree_operations.h \
+	src/fuse/xattrs.c \
+	src/fuse/xattrs.h \
 	src/fuse/unmount.c \
 	src/fuse/unmount.h \
 	src/fuse/unmounter.c \

@@ -8,6 +8,7 @@
 #include "fuse/negotiate.h"
 #include "fuse/readahead.h"
 #include "fuse/request.h"
+#include "fuse/xattrs.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -140,14 +141,6 @@ static void reply_grown(struct h5_mount *m, struct h5_stale *stale)
 	h5_invalidator_add(m->invalidator, stale);
 }
 
-static void reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
-{
-	if (rc)
-		h5_request_fail_on(req, ino, what, rc);
-	else
-		fuse_reply_err(req, 0);
-}
-
 /* access(2) and chdir(2). The kernel asks only if it does not check permissions itself. Then the owner alone
  * may enter the mount. */
 static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
@@ -161,7 +154,7 @@ static void op_access(fuse_req_t req, fuse_ino_t ino, int mask)
 	if (rc == -EACCES)
 		fuse_reply_err(req, EACCES); /* not a failure */
 	else
-		reply_done(req, ino, "access", rc);
+		h5_request_reply_done(req, ino, "access", rc);
 }
 
 /* Owner, group and mode are the mount's. To set them does nothing, so that `cp -p` and `tar` succeed. But if
@@ -229,71 +222,6 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		h5_request_fail(req, "statfs", rc);
 	else
 		fuse_reply_statfs(req, &st);
-}
-
-/* ---- extended attributes ---- */
-
-/* As for getxattr(2), size 0 asks for the length. */
-static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *what, int rc, const struct h5_buf *value,
-			size_t size)
-{
-	if (rc)
-		h5_request_fail_on(req, ino, what, rc);
-	else if (!size)
-		fuse_reply_xattr(req, value->size);
-	else if (value->size > size)
-		fuse_reply_err(req, ERANGE);
-	else
-		fuse_reply_buf(req, value->data, value->size);
-}
-
-static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
-{
-	struct h5_mount *m = h5_request_begin(req);
-	struct h5_buf value;
-	int rc;
-
-	h5_buf_init(&value, SIZE_MAX);
-	rc = h5_vfs_may_have_xattr(name) ? h5_vfs_getxattr(m->vfs, h5_request_node(m, ino), name, &value)
-					 : -ENODATA;
-	reply_xattr(req, ino, "getxattr", rc, &value, size);
-	h5_buf_release(&value);
-}
-
-static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
-{
-	struct h5_mount *m = h5_request_begin(req);
-	struct h5_buf names;
-	int rc;
-
-	h5_buf_init(&names, SIZE_MAX);
-	rc = h5_vfs_listxattr(m->vfs, h5_request_node(m, ino), &names);
-	if (rc == -EUCLEAN && names.size) {
-		h5_log_failure("listxattr", rc, NULL);
-		rc = 0;
-	}
-	reply_xattr(req, ino, "listxattr", rc, &names, size);
-	h5_buf_release(&names);
-}
-
-static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
-			int flags)
-{
-	struct h5_mount *m = h5_request_begin(req);
-
-	reply_done(req, ino, "setxattr",
-		   h5_vfs_may_have_xattr(name)
-			   ? h5_vfs_setxattr(m->vfs, h5_request_node(m, ino), name, value, size, flags)
-			   : -EOPNOTSUPP);
-}
-
-static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
-{
-	struct h5_mount *m = h5_request_begin(req);
-
-	reply_done(req, ino, "removexattr",
-		   h5_vfs_may_have_xattr(name) ? h5_vfs_removexattr(m->vfs, h5_request_node(m, ino), name)
-					       : -EOPNOTSUPP);
 }
 
 /* ---- files ---- */
@@ -414,14 +342,14 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
 			 struct fuse_file_info *fi)
 {
 	h5_request_begin(req);
-	reply_done(req, ino, "fallocate",
-		   h5_vfs_fallocate(handle_of(fi), mode, (uint64_t)offset, (uint64_t)n));
+	h5_request_reply_done(req, ino, "fallocate",
+			      h5_vfs_fallocate(handle_of(fi), mode, (uint64_t)offset, (uint64_t)n));
 }
 
 static void reply_flush(fuse_req_t req, fuse_ino_t ino, size_t written)
 {
 	(void)written;
-	reply_done(req, ino, "close", 0);
+	h5_request_reply_done(req, ino, "close", 0);
 }
 
 /* A file below .h5fs becomes a dataset with a name in another directory. The kernel learns of that name
@@ -441,7 +369,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!rc && m->invalidator && h5_vfs_is_source(handle))
 		h5_invalidator_add(m->invalidator, &later);
 	else
-		reply_done(req, ino, "close", rc);
+		h5_request_reply_done(req, ino, "close", rc);
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
@@ -449,7 +377,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 	struct h5_mount *m = h5_request_begin(req);
 
 	(void)datasync;
-	reply_done(req, ino, "fsync", m->without_open ? 0 : h5_vfs_fsync(handle_of(fi)));
+	h5_request_reply_done(req, ino, "fsync", m->without_open ? 0 : h5_vfs_fsync(handle_of(fi)));
 }
 
 /* A directory has no changes of its own: all are committed. */
@@ -459,7 +387,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 
 	(void)datasync;
 	(void)fi;
-	reply_done(req, ino, "fsync", h5_vfs_fsync_directory(m->vfs, h5_request_node(m, ino)));
+	h5_request_reply_done(req, ino, "fsync", h5_vfs_fsync_directory(m->vfs, h5_request_node(m, ino)));
 }
 
 /* ---- names that are made, moved and removed ---- */
@@ -511,14 +439,14 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct h5_mount *m = h5_request_begin(req);
 
-	reply_done(req, parent, "unlink", h5_vfs_unlink(m->vfs, h5_request_node(m, parent), name));
+	h5_request_reply_done(req, parent, "unlink", h5_vfs_unlink(m->vfs, h5_request_node(m, parent), name));
 }
 
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct h5_mount *m = h5_request_begin(req);
 
-	reply_done(req, parent, "rmdir", h5_vfs_rmdir(m->vfs, h5_request_node(m, parent), name));
+	h5_request_reply_done(req, parent, "rmdir", h5_vfs_rmdir(m->vfs, h5_request_node(m, parent), name));
 }
 
 static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
@@ -526,9 +454,9 @@ static void op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_
 {
 	struct h5_mount *m = h5_request_begin(req);
 
-	reply_done(req, parent, "rename",
-		   h5_vfs_rename(m->vfs, h5_request_node(m, parent), name, h5_request_node(m, new_parent),
-				 new_name, flags));
+	h5_request_reply_done(req, parent, "rename",
+			      h5_vfs_rename(m->vfs, h5_request_node(m, parent), name,
+					    h5_request_node(m, new_parent), new_name, flags));
 }
 
 /* ---- files that are made ---- */
@@ -603,8 +531,8 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.access = op_access,
 	.readlink = op_readlink,
 	.statfs = op_statfs,
-	.getxattr = op_getxattr,
-	.listxattr = op_listxattr,
+	.getxattr = h5_op_getxattr,
+	.listxattr = h5_op_listxattr,
 	.opendir = h5_op_opendir,
 	.readdir = h5_op_readdir,
 	.readdirplus = h5_op_readdirplus,
@@ -626,7 +554,7 @@ const struct fuse_lowlevel_ops h5_operations = {
 	.symlink = op_symlink,
 	.link = op_link,
 	.rename = op_rename,
-	.setxattr = op_setxattr,
-	.removexattr = op_removexattr,
+	.setxattr = h5_op_setxattr,
+	.removexattr = h5_op_removexattr,
 	.fsyncdir = op_fsyncdir,
 };

@@ -41,6 +41,24 @@ void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int co
 	fuse_reply_err(req, -code);
 }
 
+void h5_request_reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
+{
+	if (rc)
+		h5_request_fail_on(req, ino, what, rc);
+	else
+		fuse_reply_err(req, 0);
+}
+
+void h5_request_reply_xattr(fuse_req_t req, const struct h5_buf *value, size_t size)
+{
+	if (!size)
+		fuse_reply_xattr(req, value->size);
+	else if (value->size > size)
+		fuse_reply_err(req, ERANGE);
+	else
+		fuse_reply_buf(req, value->data, value->size);
+}
+
 double h5_request_attr_timeout(const struct h5_mount *m, const struct h5_node *node, const struct stat *st)
 {
 	if (!m->writable || m->timeout <= 0)

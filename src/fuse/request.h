@@ -43,6 +43,10 @@ static inline struct h5_mount *h5_request_begin(fuse_req_t req)
 void h5_request_fail(fuse_req_t req, const char *what, int code);
 /* The same for a request about one object, whose path is logged. */
 void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int code);
+/* Replies that a request about an object has succeeded, or why not. */
+void h5_request_reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc);
+/* Replies with a value or a list. As for getxattr(2), size 0 asks for its length. */
+void h5_request_reply_xattr(fuse_req_t req, const struct h5_buf *value, size_t size);
 
 /* The node of a request. The kernel has not forgotten it, unless it looks up `.`. */
 static inline struct h5_node *h5_request_node(const struct h5_mount *m, fuse_ino_t ino)

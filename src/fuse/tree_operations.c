@@ -157,18 +157,13 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* ---- extended attributes ---- */
 
-/* As for getxattr(2), size 0 asks for the length. */
 static void reply_xattr(const struct request *r, const char *what, int rc, const struct h5_buf *value,
 			size_t size)
 {
 	if (rc)
 		fail(r, what, rc);
-	else if (!size)
-		fuse_reply_xattr(r->req, value->size);
-	else if (value->size > size)
-		fuse_reply_err(r->req, ERANGE);
 	else
-		fuse_reply_buf(r->req, value->data, value->size);
+		h5_request_reply_xattr(r->req, value, size);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)

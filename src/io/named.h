@@ -15,8 +15,8 @@ int h5_named_open_beneath(int dirfd, const char *path, int flags);
  * Magic links of /proc lead where their text says. -EXDEV: it leads into an h5fs mount. */
 int h5_named_open_anywhere(int dirfd, const char *directory, const char *path, int flags);
 
-/* The same as the first, but no step is a symbolic link, and the path may be that of a folder. -ELOOP: one
- * is. -ENOSYS: the kernel is older than Linux 5.6. */
+/* The same as the first, but the path may lead to a folder, and has no symbolic links. -ELOOP: it has
+ * one. -ENOSYS: the kernel is older than Linux 5.6. */
 int h5_named_open_without_links(int dirfd, const char *path, int flags);
 
 /* What a failure of these means: -ENOENT, no such file; -EACCES, one that must not or cannot be opened;

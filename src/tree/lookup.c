@@ -18,7 +18,7 @@ enum { BLOCK = 1 << 17 }; /* bytes that programs had better read at a time */
 
 /* ---- what is found in the folder ---- */
 
-/* Who may read the file may look into it. */
+/* A user who may read the file may enter its directory. */
 static mode_t directory_mode(mode_t mode)
 {
 	return S_IFDIR | (mode & 0444) | (mode & 0444) >> 2;
@@ -284,7 +284,7 @@ int h5_tree_statistics(struct h5_tree *tree, struct h5_buf *out)
 	return out->err;
 }
 
-/* A folder has no attributes; but the root tells of the mount, as that of a file does. */
+/* A folder has no attributes, except the root: it has the statistics of the mount, as the root of a file. */
 static int get_of_folder(struct h5_tree *tree, const struct h5_tree_node *node, const char *name,
 			 struct h5_buf *out)
 {

@@ -1,4 +1,4 @@
-/* Where files of the folder are. Each is found beneath the folder, on its mount, and by no symbolic link. */
+/* Paths in the folder. Opening one never leaves the folder or its mount, and follows no symbolic link. */
 #ifndef H5_TREE_PLACE_H
 #define H5_TREE_PLACE_H
 

@@ -84,7 +84,7 @@ struct h5_tree {
 
 /* Another descriptor of a file of the folder that is open as that node; -ESTALE: it is not open. */
 int h5_tree_handles_open(struct h5_tree *tree, const struct h5_tree_node *node);
-/* Closes those that are still open; no request comes any more: content.c, listing.c. */
+/* Closes open files (content.c) and directories (listing.c). To be called after the last request. */
 void h5_tree_handles_close(struct h5_tree *tree);
 void h5_tree_dirs_close(struct h5_tree *tree);
 

@@ -29,7 +29,7 @@ struct h5_tree_options {
 	const char *match;
 	unsigned open_files;	   /* HDF5 files that may be open at once */
 	bool keeps_uid, keeps_gid; /* files have their own owner, group; else those of `vfs` */
-	/* Of each HDF5 file. The caches are for all of them together; vfs.url is that of the folder. */
+	/* The options of each HDF5 file. All files share the caches. vfs.url is the URL of the folder. */
 	struct h5_file_set_options set;
 	struct h5_vfs_options vfs;
 	/* Called when a file has been opened, with its path. */

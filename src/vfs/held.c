@@ -1,7 +1,8 @@
 /* Contents of files that the kernel reads without opening them.
  *
- * A node's contents are opened with the first read, and stay open for the next ones. Nobody says when a
- * program has closed the file, so of those that no request uses, only the ones that were used last stay. */
+ * A node's contents are opened with the first read, and stay open for the next ones. The daemon does
+ * not learn when a program closes the file, so contents that no request uses are closed, but for a few that
+ * were used last. */
 #include "vfs/held.h"
 
 #include "vfs/handle.h"

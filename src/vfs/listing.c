@@ -198,7 +198,7 @@ void h5_vfs_closedir(struct h5_dir *dir)
 
 enum {
 	IDLE_MAX = 8,
-	IDLE_BYTES = 16 << 20, /* if they take more, those that have long been idle go */
+	IDLE_BYTES = 16 << 20, /* if idle lists take more, the old ones are freed */
 	IDLE_LONG = 10,	       /* seconds */
 };
 
