@@ -210,6 +210,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_errors.py \
 	tests/mount/mount_extract.py \
 	tests/mount/mount_folder.py \
+	tests/mount/mount_folder_write.py \
 	tests/mount/mount_fsx.py \
 	tests/mount/mount_handles.py \
 	tests/mount/mount_holes.py \

@@ -1,6 +1,7 @@
 #include "fuse/commit.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/thread.h"
 #include "fuse/log.h"
 #include "vfs/vfs.h"
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DELAY = 5 }; /* seconds after the first change */
 
@@ -58,4 +60,17 @@ void h5_committer_stop(struct h5_committer *c)
 	h5_vfs_await_none(c->vfs);
 	pthread_join(c->thread, NULL);
 	free(c);
+}
+
+int h5_commit_rest(struct h5_vfs *vfs, const char *file)
+{
+	int rc;
+
+	h5_interrupt_begin(NULL, NULL);
+	h5_error_clear();
+	rc = h5_vfs_finish(vfs);
+	if (rc)
+		h5_log("%s: what was written last is lost: %s", file,
+		       h5_error_last()->code == rc ? h5_error_last()->text : strerror(-rc));
+	return rc;
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/wait.h"
 #include "change/new_file.h"
 #include "fuse/background.h"
 #include "fuse/closer.h"
@@ -43,21 +44,23 @@ enum {
 static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, struct h5_unmounter *unmounter,
 			    struct h5_background *background)
 {
+	struct h5_committer *committer = NULL;
 	struct h5_closer *closer = NULL;
 	struct h5_watch *watch = NULL;
 	int rc = 0, code = 0;
 
+	/* Each file of a folder has a committer as long as it is open. */
 	if (m->tree)
 		code = h5_closer_start(m->tree, &closer);
-	if (m->writable)
-		code = h5_committer_start(m->vfs, &m->committer);
+	else if (m->writable)
+		code = h5_committer_start(m->vfs, &committer);
 	if (m->writable && !code)
 		code = h5_invalidator_start(m->session, m->vfs, &m->invalidator);
 	if (!code)
 		code = h5_watch_start(m, unmounter, o->timeout, &watch);
 	if (code) {
 		h5_invalidator_stop(m->invalidator);
-		h5_committer_stop(m->committer);
+		h5_committer_stop(committer);
 		h5_closer_stop(closer);
 		h5_log("%s: cannot start a thread: %s", o->file, strerror(-code));
 		return EXIT_MOUNT;
@@ -75,16 +78,10 @@ static int serve_and_commit(struct h5_mount *m, const struct h5_options *o, stru
 	}
 	h5_watch_stop(watch);
 	h5_invalidator_stop(m->invalidator);
-	h5_committer_stop(m->committer);
+	h5_committer_stop(committer);
 	h5_closer_stop(closer);
-	h5_interrupt_begin(NULL, NULL);
-	h5_error_clear();
-	code = m->tree ? 0 : h5_vfs_finish(m->vfs);
-	if (code) {
-		h5_log("%s: what was written last is lost: %s", o->file,
-		       h5_error_last()->code == code ? h5_error_last()->text : strerror(-code));
+	if (m->tree ? h5_tree_finish(m->tree) : h5_commit_rest(m->vfs, o->file))
 		return EXIT_COMMIT;
-	}
 	return rc < 0 ? EXIT_MOUNT : EXIT_SUCCESS;
 }
 
@@ -100,6 +97,7 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 		.writable = o->set.writable && o->vfs.external_write ? folder : -1,
 		.journals = o->set.writable ? opened->journal_directory : -1,
 		.pointers = o->set.writable && o->journal ? h5_file_set_directory(set) : -1,
+		.changed = -1,
 		.made = made,
 		.terminal = o->command != H5_COMMAND_MOUNT,
 	};
@@ -110,16 +108,17 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 		close(all);
 }
 
-/* The files of the folder are opened by name when somebody looks at them. */
+/* The files of the folder are opened by name when somebody looks at them, and their journals made then. */
 static void enter_sandbox_of_folder(const struct h5_options *o, const struct h5_tree *tree)
 {
 	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	const struct h5_sandbox sandbox = {
 		.readable = all >= 0 ? all : h5_tree_folder(tree),
 		.listed = h5_tree_folder(tree),
-		.writable = -1,
+		.writable = o->set.writable && o->vfs.external_write ? all : -1,
 		.journals = -1,
 		.pointers = -1,
+		.changed = o->set.writable ? h5_tree_folder(tree) : -1,
 		.made = -1,
 	};
 
@@ -281,10 +280,33 @@ static int open_and_mount(struct h5_options *o, struct h5_background *background
 
 /* ---- a folder ---- */
 
-static void report_opened(void *arg, const char *path, const struct h5_file_set *set,
-			  const struct h5_opened *opened)
+static int begin_file(void *arg, const char *path, const struct h5_file_set *set,
+		      const struct h5_opened *opened, struct h5_vfs *vfs, void **own)
 {
-	h5_report_warnings(arg, path, set, opened);
+	const struct h5_options *o = arg;
+	struct h5_committer *committer = NULL;
+	int rc = o->set.writable ? h5_committer_start(vfs, &committer) : 0;
+
+	if (rc)
+		return rc;
+	h5_report_warnings(o, path, set, opened);
+	*own = committer;
+	return 0;
+}
+
+static int end_file(void *arg, const char *path, struct h5_vfs *vfs, void *own)
+{
+	struct h5_interrupt interrupt;
+	int rc;
+
+	(void)arg;
+	h5_wait_begins();
+	h5_committer_stop(own);
+	/* Another request may have it closed, for a file that it needs. */
+	h5_interrupt_get(&interrupt);
+	rc = h5_commit_rest(vfs, path);
+	h5_interrupt_set(&interrupt);
+	return rc;
 }
 
 static int open_and_mount_folder(struct h5_options *o, struct h5_background *background)
@@ -296,13 +318,16 @@ static int open_and_mount_folder(struct h5_options *o, struct h5_background *bac
 		.keeps_gid = o->vfs.gid == getgid(),
 		.set = o->set,
 		.vfs = o->vfs,
-		.opened = report_opened,
-		.opened_arg = o,
+		.opened = begin_file,
+		.closing = end_file,
+		.arg = o,
 	};
-	struct h5_mount m = {.allow_other = o->allow_other, .opened = ATOMIC_FLAG_INIT};
+	struct h5_mount m = {
+		.writable = o->set.writable, .allow_other = o->allow_other, .opened = ATOMIC_FLAG_INIT};
 	int code, rc;
 
 	allow_many_files();
+	survive_size_limit();
 	h5_daemon_keep_memory();
 	code = h5_tree_open(o->file, &options, &m.tree);
 	rc = code ? h5_report_refusal(o, code) : mount_and_serve(&m, o, NULL, NULL, background);

@@ -25,7 +25,7 @@ struct item {
 
 struct h5_invalidator {
 	struct fuse_session *session; /* borrowed */
-	struct h5_vfs *vfs;	      /* borrowed */
+	struct h5_vfs *vfs;	      /* borrowed; its names are to be forgotten. NULL: none are */
 	pthread_t thread, main_thread;
 	uint8_t *page; /* owned; of the thread */
 	size_t page_size;
@@ -42,11 +42,11 @@ struct h5_invalidator {
 
 /* ---- requests ---- */
 
-static void reply(struct h5_invalidator *v, const struct h5_stale *stale)
+static void reply(struct h5_stale *stale)
 {
 	if (stale->from != H5_NOT_STALE)
-		h5_vfs_tell_size(v->vfs, stale->node);
-	stale->reply(stale->req, stale->ino, stale->written);
+		h5_vfs_tell_size(stale->r.in.vfs, stale->r.in.node);
+	stale->reply(&stale->r, stale->written);
 }
 
 static void set_storing(struct h5_invalidator *v, fuse_ino_t ino)
@@ -62,7 +62,7 @@ static size_t read_end(struct h5_invalidator *v, const struct h5_stale *stale, u
 	struct stat st;
 	size_t n;
 
-	if (!v->page || h5_vfs_getattr(v->vfs, stale->node, &st) || st.st_size <= 0)
+	if (!v->page || h5_vfs_getattr(stale->r.in.vfs, stale->r.in.node, &st) || st.st_size <= 0)
 		return 0;
 	*begin = (uint64_t)(st.st_size - 1) / v->page_size * v->page_size;
 	return h5_vfs_read(stale->handle, *begin, v->page, v->page_size, &n) ? 0 : n;
@@ -73,21 +73,21 @@ static size_t read_end(struct h5_invalidator *v, const struct h5_stale *stale, u
  * grown more meanwhile. So it is given the size before the reply, and no other size until then. It takes a
  * size only with data. These are a whole page: if they were a part of it, the kernel might complete the page
  * with old bytes. */
-static void drop_and_reply(struct h5_invalidator *v, const struct h5_stale *stale)
+static void drop_and_reply(struct h5_invalidator *v, struct h5_stale *stale)
 {
 	struct fuse_bufvec data = FUSE_BUFVEC_INIT(0);
 	uint64_t begin = 0;
 
 	/* Both fail if the kernel does not have the file any more. */
-	fuse_lowlevel_notify_inval_inode(v->session, stale->ino, (off_t)stale->from, 0);
+	fuse_lowlevel_notify_inval_inode(v->session, stale->r.ino, (off_t)stale->from, 0);
 	data.buf[0].size = stale->handle ? read_end(v, stale, &begin) : 0;
 	data.buf[0].mem = v->page;
-	set_storing(v, data.buf[0].size ? stale->ino : 0);
-	h5_vfs_tell_size(v->vfs, stale->node);
+	set_storing(v, data.buf[0].size ? stale->r.ino : 0);
+	h5_vfs_tell_size(stale->r.in.vfs, stale->r.in.node);
 	if (data.buf[0].size)
-		fuse_lowlevel_notify_store(v->session, stale->ino, (off_t)begin, &data, 0);
+		fuse_lowlevel_notify_store(v->session, stale->r.ino, (off_t)begin, &data, 0);
 	set_storing(v, 0);
-	stale->reply(stale->req, stale->ino, stale->written);
+	stale->reply(&stale->r, stale->written);
 }
 
 static struct item *take(struct h5_invalidator *v)
@@ -112,7 +112,7 @@ static bool serve_one(struct h5_invalidator *v, bool drop)
 	if (drop && item->stale.from != H5_NOT_STALE)
 		drop_and_reply(v, &item->stale);
 	else
-		reply(v, &item->stale);
+		reply(&item->stale);
 	free(item);
 	return true;
 }
@@ -123,7 +123,7 @@ static bool forget_name(struct h5_invalidator *v, bool tell)
 	char name[NAME_MAX + 1];
 	uint64_t directory;
 
-	if (!h5_vfs_take_stale_name(v->vfs, &directory, name))
+	if (!v->vfs || !h5_vfs_take_stale_name(v->vfs, &directory, name))
 		return false;
 	if (!tell)
 		return true;
@@ -141,7 +141,7 @@ static void wake_thread(void *arg)
 	pthread_kill(v->thread, WAKE);
 }
 
-void h5_invalidator_add(struct h5_invalidator *v, const struct h5_stale *stale)
+void h5_invalidator_add(struct h5_invalidator *v, struct h5_stale *stale)
 {
 	struct item *item = malloc(sizeof *item);
 	bool closed;
@@ -157,16 +157,16 @@ void h5_invalidator_add(struct h5_invalidator *v, const struct h5_stale *stale)
 		pthread_kill(v->thread, WAKE);
 		return;
 	}
-	reply(v, stale);
+	reply(stale);
 	free(item);
 }
 
-bool h5_invalidator_postpone(struct h5_invalidator *v, const struct h5_stale *stale)
+bool h5_invalidator_postpone(struct h5_invalidator *v, struct h5_stale *stale)
 {
 	bool storing;
 
 	pthread_mutex_lock(&v->lock);
-	storing = v->storing == stale->ino;
+	storing = v->storing == stale->r.ino;
 	pthread_mutex_unlock(&v->lock);
 	if (storing)
 		h5_invalidator_add(v, stale);
@@ -290,7 +290,8 @@ int h5_invalidator_start(struct fuse_session *session, struct h5_vfs *vfs, struc
 		free(v);
 		return rc;
 	}
-	h5_vfs_on_stale_names(vfs, wake_thread, v);
+	if (vfs)
+		h5_vfs_on_stale_names(vfs, wake_thread, v);
 	*out = v;
 	return 0;
 }
@@ -299,7 +300,8 @@ void h5_invalidator_stop(struct h5_invalidator *v)
 {
 	if (!v)
 		return;
-	h5_vfs_on_stale_names(v->vfs, NULL, NULL);
+	if (v->vfs)
+		h5_vfs_on_stale_names(v->vfs, NULL, NULL);
 	pthread_mutex_lock(&v->lock);
 	v->stopped = true;
 	pthread_mutex_unlock(&v->lock);

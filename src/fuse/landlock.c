@@ -102,6 +102,14 @@ static uint64_t making(const struct ruleset *r)
 		ACCESS_FS_REFER | ACCESS_FS_TRUNCATE);
 }
 
+/* What it takes to write files beneath a folder, and journals beside them. */
+static uint64_t changing(const struct ruleset *r)
+{
+	return r->files &
+	       (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+		LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | ACCESS_FS_TRUNCATE);
+}
+
 int h5_landlock_enter(const struct h5_sandbox *sandbox)
 {
 	struct ruleset r;
@@ -122,6 +130,8 @@ int h5_landlock_enter(const struct h5_sandbox *sandbox)
 	if (!rc)
 		rc = allow(fd, sandbox->pointers,
 			   LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+	if (!rc)
+		rc = allow(fd, sandbox->changed, changing(&r));
 	if (!rc)
 		rc = allow(fd, sandbox->made, making(&r));
 	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))

@@ -10,6 +10,8 @@ src_h5fs_SOURCES = \
 	src/fuse/daemon.h \
 	src/fuse/directories.c \
 	src/fuse/directories.h \
+	src/fuse/files.c \
+	src/fuse/files.h \
 	src/fuse/helper.c \
 	src/fuse/helper.h \
 	src/fuse/invalidate.c \
@@ -27,6 +29,8 @@ src_h5fs_SOURCES = \
 	src/fuse/mountinfo.h \
 	src/fuse/mountpoint.c \
 	src/fuse/mountpoint.h \
+	src/fuse/names.c \
+	src/fuse/names.h \
 	src/fuse/negotiate.c \
 	src/fuse/negotiate.h \
 	src/fuse/opening.c \

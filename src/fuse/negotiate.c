@@ -1,5 +1,6 @@
 #include "fuse/negotiate.h"
 
+#include "tree/tree.h"
 #include "vfs/vfs.h"
 
 #include <errno.h>
@@ -12,6 +13,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+static void set_maps_direct(struct h5_mount *m)
+{
+	if (m->tree)
+		h5_tree_set_maps_direct(m->tree);
+	else
+		h5_vfs_set_maps_direct(m->vfs);
+}
+
+/* What both kinds of mounts ask for. */
+static void choose(struct fuse_conn_info *connection)
+{
+	/* No write-back cache: the daemon decides where an append goes, and must see each write at once. */
+	connection->want &= ~(unsigned)FUSE_CAP_WRITEBACK_CACHE;
+	/* AUTO_INVAL_DATA: a changed time tells the kernel that its pages of a file are stale.
+	 * ATOMIC_O_TRUNC: O_TRUNC comes with open, so that its failure fails that open. */
+	connection->want |= connection->capable & (FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_ATOMIC_O_TRUNC);
+}
+
 #ifdef FUSE_CAP_DIRECT_IO_ALLOW_MMAP
 
 int h5_negotiate_start(struct h5_mount *m)
@@ -22,10 +41,11 @@ int h5_negotiate_start(struct h5_mount *m)
 
 void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
 {
+	choose(connection);
 	if (!m->writable || !(connection->capable & FUSE_CAP_DIRECT_IO_ALLOW_MMAP))
 		return;
 	connection->want |= FUSE_CAP_DIRECT_IO_ALLOW_MMAP;
-	h5_vfs_set_maps_direct(m->vfs);
+	set_maps_direct(m);
 }
 
 #else
@@ -74,7 +94,7 @@ static void forward_reply(struct h5_mount *m, int from, int to, bool offered)
 	if (n <= 0)
 		return;
 	if (offered && accept_offer(reply, (size_t)n))
-		h5_vfs_set_maps_direct(m->vfs);
+		set_maps_direct(m);
 	if (write(to, reply, (size_t)n) != n)
 		fuse_session_exit(m->session);
 }
@@ -121,7 +141,7 @@ int h5_negotiate_start(struct h5_mount *m)
 void h5_negotiate(struct h5_mount *m, struct fuse_conn_info *connection)
 {
 	(void)m;
-	(void)connection;
+	choose(connection);
 }
 
 #endif

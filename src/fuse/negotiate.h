@@ -1,4 +1,4 @@
-/* Asks the kernel for a feature that older versions of libfuse do not know. */
+/* What all mounts ask the kernel for, and a feature that older versions of libfuse do not know. */
 #ifndef H5_FUSE_NEGOTIATE_H
 #define H5_FUSE_NEGOTIATE_H
 

@@ -20,13 +20,11 @@ struct h5_mount {
 	bool locked; /* no other program can change the file */
 	bool remote; /* the file is behind a URL */
 	bool writable;
-	bool without_open;	     /* the kernel reads files without opening them */
-	bool without_opendir;	     /* and directories */
-	bool allow_other;	     /* other users have access */
-	_Atomic time_t last_request; /* CLOCK_MONOTONIC */
-	/* Of a mount for writing: */
-	struct h5_committer *committer;
-	struct h5_invalidator *invalidator;
+	bool without_open;		    /* the kernel reads files without opening them */
+	bool without_opendir;		    /* and directories */
+	bool allow_other;		    /* other users have access */
+	_Atomic time_t last_request;	    /* CLOCK_MONOTONIC */
+	struct h5_invalidator *invalidator; /* of a mount for writing */
 };
 
 extern const struct fuse_lowlevel_ops h5_operations;

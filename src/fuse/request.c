@@ -41,14 +41,6 @@ void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int co
 	fuse_reply_err(req, -code);
 }
 
-void h5_request_reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc)
-{
-	if (rc)
-		h5_request_fail_on(req, ino, what, rc);
-	else
-		fuse_reply_err(req, 0);
-}
-
 void h5_request_reply_xattr(fuse_req_t req, const struct h5_buf *value, size_t size)
 {
 	if (!size)
@@ -83,7 +75,7 @@ static double entry_attr_timeout(const struct h5_mount *m, const struct h5_vfs_e
 
 struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs_entry *entry)
 {
-	h5_request_limit_size(&entry->st, h5_request_size_limit(m, entry->node));
+	h5_request_limit_size(&entry->st, h5_request_size_limit(m, m->vfs, entry->node));
 	return (struct fuse_entry_param){.ino = h5_vfs_id(entry->node),
 					 .generation = h5_vfs_generation(entry->node),
 					 .attr = entry->st,
@@ -91,7 +83,141 @@ struct fuse_entry_param h5_request_entry(const struct h5_mount *m, struct h5_vfs
 					 .entry_timeout = entry->passing ? 0 : m->timeout};
 }
 
-/* ---- replies ---- */
+/* ---- requests to the mount of a file or of a folder ---- */
+
+static struct h5_tree_node *place_of(const struct h5_mount *m, fuse_ino_t ino)
+{
+	return ino == FUSE_ROOT_ID ? h5_tree_root(m->tree) : (struct h5_tree_node *)(uintptr_t)ino;
+}
+
+static bool is_unwanted(void *arg)
+{
+	return h5_is_unwanted(((const struct h5_request *)arg)->req);
+}
+
+static uint64_t work_limit(void *arg)
+{
+	const struct h5_request *r = arg;
+
+	return h5_tree_work_limit(r->m->tree, r->place);
+}
+
+void h5_request_start(struct h5_request *r, fuse_req_t req, fuse_ino_t ino)
+{
+	struct h5_mount *m = fuse_req_userdata(req);
+
+	*r = (struct h5_request){.req = req, .ino = ino, .m = m};
+	if (!m->tree) {
+		h5_request_begin(req);
+		r->in = (struct h5_tree_inside){.vfs = m->vfs, .node = h5_request_node(m, ino)};
+		return;
+	}
+	r->place = place_of(m, ino);
+	h5_request_touch(m);
+	h5_error_clear();
+	h5_interrupt_begin(is_unwanted, r);
+	h5_interrupt_bound(work_limit);
+}
+
+int h5_request_enter(struct h5_request *r)
+{
+	return r->place ? h5_tree_enter(r->m->tree, r->place, &r->in) : 0;
+}
+
+int h5_request_change(struct h5_request *r, fuse_req_t req, fuse_ino_t ino)
+{
+	h5_request_start(r, req, ino);
+	return h5_request_enter(r);
+}
+
+int h5_request_enter_too(struct h5_request *r, fuse_ino_t ino, struct h5_node **node)
+{
+	if (r->place)
+		return h5_tree_enter_too(r->m->tree, place_of(r->m, ino), &r->in, node);
+	*node = h5_request_node(r->m, ino);
+	return 0;
+}
+
+struct h5_handle *h5_request_handle(const struct h5_mount *m, const struct fuse_file_info *fi)
+{
+	return m->tree ? h5_tree_handle_inside((const struct h5_tree_handle *)(uintptr_t)fi->fh)
+		       : (struct h5_handle *)(uintptr_t)fi->fh;
+}
+
+void h5_request_leave(struct h5_request *r)
+{
+	if (r->in.file)
+		h5_tree_leave(r->m->tree, &r->in);
+	r->in.file = NULL;
+}
+
+static void fail_in_folder(struct h5_request *r, const char *what, int code)
+{
+	struct h5_buf path;
+
+	h5_buf_init(&path, PATH_MAX);
+	if (h5_log_wants(code))
+		h5_tree_path(r->m->tree, r->place, &path);
+	h5_buf_byte(&path, 0);
+	h5_log_failure(what, code, path.err ? NULL : path.data);
+	h5_buf_release(&path);
+	fuse_reply_err(r->req, -code);
+}
+
+void h5_request_end(struct h5_request *r, const char *what, int rc)
+{
+	if (!rc)
+		fuse_reply_err(r->req, 0);
+	else if (r->place)
+		fail_in_folder(r, what, rc);
+	else
+		h5_request_fail_on(r->req, r->ino, what, rc);
+	h5_request_leave(r);
+}
+
+int h5_request_name(struct h5_request *r, const char *name, struct h5_vfs_entry *entry,
+		    struct fuse_entry_param *e)
+{
+	struct h5_tree_entry shown;
+	int rc;
+
+	if (!r->place) {
+		*e = h5_request_entry(r->m, entry);
+		return 0;
+	}
+	h5_request_limit_size(&entry->st, h5_request_size_limit(r->m, r->in.vfs, entry->node));
+	rc = h5_tree_entry(r->m->tree, r->place, name, entry, &shown);
+	if (!rc)
+		*e = (struct fuse_entry_param){
+			.ino = (uintptr_t)shown.node, .generation = shown.generation, .attr = shown.st};
+	return rc;
+}
+
+void h5_request_unname(struct h5_request *r, const struct fuse_entry_param *e)
+{
+	if (r->place)
+		h5_tree_forget(r->m->tree, place_of(r->m, e->ino), 1);
+	else
+		h5_vfs_forget(r->m->vfs, h5_request_node(r->m, e->ino), 1);
+}
+
+void h5_request_end_with_name(struct h5_request *r, const char *what, int rc, const char *name,
+			      struct h5_vfs_entry *entry)
+{
+	struct fuse_entry_param e;
+
+	if (!rc)
+		rc = h5_request_name(r, name, entry, &e);
+	if (rc) {
+		h5_request_end(r, what, rc);
+		return;
+	}
+	if (fuse_reply_entry(r->req, &e))
+		h5_request_unname(r, &e);
+	h5_request_leave(r);
+}
+
+/* ---- buffers for replies ---- */
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* frees the buffer with its thread */

@@ -1,4 +1,7 @@
-/* The begin and the end of all requests. */
+/* The begin and the end of all requests.
+ *
+ * Those that change something, and some others, are the same for the mount of a file and of a folder: on the
+ * latter a request enters the HDF5 file that it is about, which stays open until the request ends. */
 #ifndef H5_FUSE_REQUEST_H
 #define H5_FUSE_REQUEST_H
 
@@ -6,6 +9,8 @@
 #include "base/interrupt.h"
 #include "base/wait.h"
 #include "fuse/loop.h"
+#include "fuse/operations.h"
+#include "tree/tree.h"
 #include "vfs/vfs.h"
 
 #include <assert.h>
@@ -39,12 +44,51 @@ static inline struct h5_mount *h5_request_begin(fuse_req_t req)
 	return m;
 }
 
+/* ---- requests to the mount of a file or of a folder ---- */
+
+struct h5_request {
+	fuse_req_t req;
+	fuse_ino_t ino;
+	struct h5_mount *m;
+	struct h5_tree_node *place; /* of a folder; NULL: a file is mounted */
+	/* The HDF5 file, and what the node is in it; vfs NULL: the request has not entered one. */
+	struct h5_tree_inside in;
+};
+
+/* To be called first. *r lasts as long as the request, which ends by one of the replies below. If a file is
+ * mounted, the request has entered that. */
+void h5_request_start(struct h5_request *r, fuse_req_t req, fuse_ino_t ino);
+/* Of a folder: enters the HDF5 file that the node is in. -EROFS: it is in none. */
+int h5_request_enter(struct h5_request *r);
+/* Both, for requests that change something. */
+int h5_request_change(struct h5_request *r, fuse_req_t req, fuse_ino_t ino);
+/* Another node of a request that has entered. -EXDEV: it is in another file. */
+int h5_request_enter_too(struct h5_request *r, fuse_ino_t ino, struct h5_node **node);
+/* The handle of an open file; NULL: it is not in an HDF5 file. */
+struct h5_handle *h5_request_handle(const struct h5_mount *m, const struct fuse_file_info *fi);
+/* What the kernel is told about a name of the directory of the request. Takes over the entry's node, also on
+ * failure. */
+int h5_request_name(struct h5_request *r, const char *name, struct h5_vfs_entry *entry,
+		    struct fuse_entry_param *e);
+
+/* Replies. Each ends the request: */
+
+/* Success, or why it has failed, which is logged if need be. */
+void h5_request_end(struct h5_request *r, const char *what, int rc);
+/* A name of the directory. */
+void h5_request_end_with_name(struct h5_request *r, const char *what, int rc, const char *name,
+			      struct h5_vfs_entry *entry);
+/* For a reply of another kind, after it. */
+void h5_request_leave(struct h5_request *r);
+/* The kernel did not take the reply with the name. Before the end. */
+void h5_request_unname(struct h5_request *r, const struct fuse_entry_param *e);
+
+/* ---- requests to the mount of a file ---- */
+
 /* Logs the failure if need be, and replies with the error. */
 void h5_request_fail(fuse_req_t req, const char *what, int code);
 /* The same for a request about one object, whose path is logged. */
 void h5_request_fail_on(fuse_req_t req, fuse_ino_t ino, const char *what, int code);
-/* Replies that a request about an object has succeeded, or why not. */
-void h5_request_reply_done(fuse_req_t req, fuse_ino_t ino, const char *what, int rc);
 /* Replies with a value or a list. As for getxattr(2), size 0 asks for its length. */
 void h5_request_reply_xattr(fuse_req_t req, const struct h5_buf *value, size_t size);
 
@@ -69,9 +113,10 @@ static inline double h5_request_names_timeout(const struct h5_mount *m, const st
 }
 
 /* The largest size of the file that the kernel may be told now. */
-static inline uint64_t h5_request_size_limit(const struct h5_mount *m, const struct h5_node *node)
+static inline uint64_t h5_request_size_limit(const struct h5_mount *m, struct h5_vfs *vfs,
+					     const struct h5_node *node)
 {
-	return m->writable ? h5_vfs_size_limit(m->vfs, node) : UINT64_MAX;
+	return m->writable ? h5_vfs_size_limit(vfs, node) : UINT64_MAX;
 }
 
 /* Makes a file not look larger than the limit. */

@@ -14,6 +14,7 @@ struct h5_sandbox {
 	int writable;  /* existing files beneath the folder */
 	int journals;  /* files in the folder may be removed, and the folder may be synced */
 	int pointers;  /* as `journals`, for the symbolic link that leads to the journal */
+	int changed;   /* files beneath the folder may be written, made, renamed and removed */
 	int made;      /* anything may be made beneath the folder, which was opened for reading */
 	bool terminal; /* the size of a terminal may be asked for */
 };

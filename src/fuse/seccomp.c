@@ -151,6 +151,16 @@ static void allow_making(struct filters *f)
 		allow(f, calls[i]);
 }
 
+/* What makes a journal, gives it the rights of its file, and another name. */
+static void allow_journals(struct filters *f)
+{
+	static const int calls[] = {SCMP_SYS(renameat), SCMP_SYS(renameat2), SCMP_SYS(fchmod),
+				    SCMP_SYS(fchown)};
+
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		allow(f, calls[i]);
+}
+
 /* Only if there are folders whose files may be opened or removed. */
 static void allow_files(struct filters *f, const struct h5_sandbox *sandbox)
 {
@@ -159,13 +169,13 @@ static void allow_files(struct filters *f, const struct h5_sandbox *sandbox)
 	/* The flags of openat2 are in memory; Landlock checks them anyway. */
 	allow(f, SCMP_SYS(openat2));
 	allow(f, SCMP_SYS(readlinkat));
-	if (sandbox->writable < 0 && sandbox->made < 0)
+	if (sandbox->writable < 0 && sandbox->changed < 0 && sandbox->made < 0)
 		allow_if(f, SCMP_SYS(openat), (struct test){2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY});
 	else
 		allow(f, SCMP_SYS(openat));
 	if (sandbox->listed >= 0)
 		allow(f, SCMP_SYS(getdents64));
-	if (sandbox->journals >= 0)
+	if (sandbox->journals >= 0 || sandbox->changed >= 0)
 		allow_if(f, SCMP_SYS(unlinkat), (struct test){2, UINT32_MAX, 0});
 }
 
@@ -230,6 +240,8 @@ int h5_seccomp_enter(const struct h5_sandbox *sandbox)
 		allow(&f, always[i]);
 	allow_some(&f, sandbox);
 	allow_files(&f, sandbox);
+	if (sandbox->changed >= 0)
+		allow_journals(&f);
 	if (sandbox->made >= 0)
 		allow_making(&f);
 	/* The first filter must let us load the second one, which ends that. */

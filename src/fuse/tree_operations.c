@@ -2,104 +2,77 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "fuse/files.h"
 #include "fuse/log.h"
+#include "fuse/names.h"
+#include "fuse/negotiate.h"
 #include "fuse/readahead.h"
 #include "fuse/request.h"
+#include "fuse/xattrs.h"
 #include "tree/tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
-
-/* Seconds that the kernel may keep names and attributes: other programs change the folder when they like. */
-#define KEEP 0.0
-
-/* ---- begin and end of a request ---- */
-
-struct request {
-	fuse_req_t req;
-	struct h5_mount *m;
-	struct h5_tree_node *node;
-};
-
-static struct h5_tree_node *node_of(const struct h5_mount *m, fuse_ino_t ino)
-{
-	return ino == FUSE_ROOT_ID ? h5_tree_root(m->tree) : (struct h5_tree_node *)(uintptr_t)ino;
-}
-
-static bool is_unwanted(void *arg)
-{
-	return h5_is_unwanted(((const struct request *)arg)->req);
-}
-
-static uint64_t work_limit(void *arg)
-{
-	const struct request *r = arg;
-
-	return h5_tree_work_limit(r->m->tree, r->node);
-}
-
-/* To be called first. *r lasts as long as the request. */
-static struct h5_tree *begin(struct request *r, fuse_req_t req, fuse_ino_t ino)
-{
-	struct h5_mount *m = fuse_req_userdata(req);
-
-	*r = (struct request){.req = req, .m = m, .node = node_of(m, ino)};
-	h5_request_touch(m);
-	h5_error_clear();
-	h5_interrupt_begin(is_unwanted, r);
-	h5_interrupt_bound(work_limit);
-	return m->tree;
-}
-
-static void fail(const struct request *r, const char *what, int code)
-{
-	struct h5_buf path;
-
-	h5_buf_init(&path, PATH_MAX);
-	if (h5_log_wants(code))
-		h5_tree_path(r->node, &path);
-	h5_buf_byte(&path, 0);
-	h5_log_failure(what, code, path.err ? NULL : path.data);
-	h5_buf_release(&path);
-	fuse_reply_err(r->req, -code);
-}
 
 /* ---- names and attributes ---- */
 
 static void op_init(void *userdata, struct fuse_conn_info *connection)
 {
-	(void)userdata;
-	/* A changed time tells the kernel that its pages of a file are stale. */
-	connection->want |= connection->capable & FUSE_CAP_AUTO_INVAL_DATA;
+	h5_negotiate(userdata, connection);
 	/* A listing with attributes would open files, and the kernel would not keep what it says. */
 	connection->want &= ~(unsigned)(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
 }
 
+static int look_up(struct h5_request *r, const char *name, struct fuse_entry_param *e)
+{
+	struct h5_tree_entry entry;
+	struct h5_vfs_entry found;
+	int rc;
+
+	if (h5_tree_kind(r->place) == H5_TREE_FILE || h5_tree_kind(r->place) == H5_TREE_INSIDE) {
+		rc = h5_request_enter(r);
+		if (!rc)
+			rc = h5_vfs_lookup(r->in.vfs, r->in.node, name, &found);
+		return rc ? rc : h5_request_name(r, name, &found, e);
+	}
+	rc = h5_tree_lookup(r->m->tree, r->place, name, &entry);
+	if (!rc)
+		*e = (struct fuse_entry_param){
+			.ino = (uintptr_t)entry.node, .generation = entry.generation, .attr = entry.st};
+	return rc;
+}
+
+/* The kernel may keep no name and no attributes: other programs change the folder when they like. */
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, parent);
-	struct fuse_entry_param e = {.attr_timeout = KEEP, .entry_timeout = KEEP};
-	struct h5_tree_entry entry;
-	int rc = h5_tree_lookup(tree, r.node, name, &entry);
+	struct fuse_entry_param e;
+	struct h5_request r;
+	int rc;
 
+	h5_request_start(&r, req, parent);
+	rc = look_up(&r, name, &e);
 	if (rc) {
-		fail(&r, "lookup", rc);
+		h5_request_end(&r, "lookup", rc);
 		return;
 	}
-	e.ino = (uintptr_t)entry.node;
-	e.generation = entry.generation;
-	e.attr = entry.st;
 	if (fuse_reply_entry(req, &e))
-		h5_tree_forget(tree, entry.node, 1);
+		h5_request_unname(&r, &e);
+	h5_request_leave(&r);
+}
+
+static void forget(const struct h5_mount *m, fuse_ino_t ino, uint64_t n)
+{
+	if (ino != FUSE_ROOT_ID)
+		h5_tree_forget(m->tree, (struct h5_tree_node *)(uintptr_t)ino, n);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
 	const struct h5_mount *m = fuse_req_userdata(req);
 
-	h5_tree_forget(m->tree, node_of(m, ino), nlookup);
+	forget(m, ino, nlookup);
 	fuse_reply_none(req);
 }
 
@@ -108,35 +81,21 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 	const struct h5_mount *m = fuse_req_userdata(req);
 
 	for (size_t i = 0; i < count; i++)
-		h5_tree_forget(m->tree, node_of(m, forgets[i].ino), forgets[i].nlookup);
+		forget(m, forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
-}
-
-static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, ino);
-	struct stat st;
-	int rc = h5_tree_getattr(tree, r.node, &st);
-
-	(void)fi;
-	if (rc)
-		fail(&r, "getattr", rc);
-	else
-		fuse_reply_attr(req, &st, KEEP);
 }
 
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, ino);
+	struct h5_request r;
 	struct h5_buf target;
 	int rc;
 
+	h5_request_start(&r, req, ino);
 	h5_buf_init(&target, SIZE_MAX);
-	rc = h5_tree_readlink(tree, r.node, &target);
+	rc = h5_tree_readlink(r.m->tree, r.place, &target);
 	if (rc)
-		fail(&r, "readlink", rc);
+		h5_request_end(&r, "readlink", rc);
 	else
 		fuse_reply_readlink(req, target.data);
 	h5_buf_release(&target);
@@ -144,50 +103,51 @@ static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, ino);
+	struct h5_request r;
 	struct statvfs st;
-	int rc = h5_tree_statfs(tree, &st);
+	int rc;
 
+	h5_request_start(&r, req, ino);
+	rc = h5_tree_statfs(r.m->tree, &st);
 	if (rc)
-		fail(&r, "statfs", rc);
+		h5_request_end(&r, "statfs", rc);
 	else
 		fuse_reply_statfs(req, &st);
 }
 
 /* ---- extended attributes ---- */
 
-static void reply_xattr(const struct request *r, const char *what, int rc, const struct h5_buf *value,
+static void reply_xattr(struct h5_request *r, const char *what, int rc, const struct h5_buf *value,
 			size_t size)
 {
 	if (rc)
-		fail(r, what, rc);
+		h5_request_end(r, what, rc);
 	else
 		h5_request_reply_xattr(r->req, value, size);
 }
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, ino);
+	struct h5_request r;
 	struct h5_buf value;
 	int rc;
 
+	h5_request_start(&r, req, ino);
 	h5_buf_init(&value, SIZE_MAX);
-	rc = h5_vfs_may_have_xattr(name) ? h5_tree_getxattr(tree, r.node, name, &value) : -ENODATA;
+	rc = h5_vfs_may_have_xattr(name) ? h5_tree_getxattr(r.m->tree, r.place, name, &value) : -ENODATA;
 	reply_xattr(&r, "getxattr", rc, &value, size);
 	h5_buf_release(&value);
 }
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, ino);
+	struct h5_request r;
 	struct h5_buf names;
 	int rc;
 
+	h5_request_start(&r, req, ino);
 	h5_buf_init(&names, SIZE_MAX);
-	rc = h5_tree_listxattr(tree, r.node, &names);
+	rc = h5_tree_listxattr(r.m->tree, r.place, &names);
 	/* Attributes that are damaged are left out. */
 	if (rc == -EUCLEAN && names.size) {
 		h5_log_failure("listxattr", rc, NULL);
@@ -206,13 +166,14 @@ static struct h5_tree_dir *dir_of(const struct fuse_file_info *fi)
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, ino);
+	struct h5_request r;
 	struct h5_tree_dir *dir;
-	int rc = h5_tree_opendir(tree, r.node, &dir);
+	int rc;
 
+	h5_request_start(&r, req, ino);
+	rc = h5_tree_opendir(r.m->tree, r.place, &dir);
 	if (rc) {
-		fail(&r, "opendir", rc);
+		h5_request_end(&r, "opendir", rc);
 		return;
 	}
 	fi->fh = (uintptr_t)dir;
@@ -230,7 +191,7 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 
 /* A reply that fills with entries. */
 struct page {
-	const struct request *r;
+	const struct h5_request *r;
 	char *data;
 	size_t size, used;
 };
@@ -284,14 +245,14 @@ static int fill(struct page *p, struct h5_tree_dir *dir, off_t offset)
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	struct request r;
+	struct h5_request r;
 	struct page p = {.r = &r, .data = h5_request_buffer(size), .size = size};
 	int rc;
 
-	begin(&r, req, ino);
+	h5_request_start(&r, req, ino);
 	rc = p.data ? fill(&p, dir_of(fi), offset) : -ENOMEM;
 	if (rc)
-		fail(&r, "readdir", rc);
+		h5_request_end(&r, "readdir", rc);
 	else
 		fuse_reply_buf(req, p.data, p.used);
 }
@@ -305,20 +266,23 @@ static struct h5_tree_handle *handle_of(const struct fuse_file_info *fi)
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct request r;
-	struct h5_tree *tree = begin(&r, req, ino);
+	struct h5_request r;
 	struct h5_tree_handle *handle;
+	struct h5_handle *inside;
 	int rc;
 
+	h5_request_start(&r, req, ino);
 	if (!atomic_flag_test_and_set(&r.m->opened))
 		h5_readahead_raise(r.m->readahead);
-	rc = h5_tree_open_file(tree, r.node, &handle);
+	rc = h5_tree_open_file(r.m->tree, r.place, fi->flags, &handle);
 	if (rc) {
-		fail(&r, "open", rc);
+		h5_request_end(&r, "open", rc);
 		return;
 	}
+	inside = h5_tree_handle_inside(handle);
 	fi->fh = (uintptr_t)handle;
-	fi->noflush = true;
+	fi->direct_io = inside && h5_vfs_is_direct(inside);
+	fi->noflush = (fi->flags & (O_ACCMODE | O_TRUNC)) == O_RDONLY;
 	if (!fuse_reply_open(req, fi))
 		return;
 	h5_interrupt_begin(NULL, NULL); /* the request has been answered */
@@ -336,41 +300,41 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	char *data = h5_request_buffer(size);
-	struct request r;
+	struct h5_request r;
 	size_t got = 0;
 	int rc;
 
-	begin(&r, req, ino);
+	h5_request_start(&r, req, ino);
 	rc = data ? h5_tree_read(handle_of(fi), (uint64_t)offset, data, size, &got) : -ENOMEM;
 	if (rc)
-		fail(&r, "read", rc);
+		h5_request_end(&r, "read", rc);
 	else
 		fuse_reply_buf(req, data, got);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, struct fuse_file_info *fi)
 {
-	struct request r;
+	struct h5_request r;
 	uint64_t found;
 	int rc;
 
-	begin(&r, req, ino);
+	h5_request_start(&r, req, ino);
 	rc = h5_tree_seek(handle_of(fi), (uint64_t)offset, whence == SEEK_HOLE, &found);
 	if (rc == -ENXIO)
 		fuse_reply_err(req, ENXIO); /* not a failure */
 	else if (rc)
-		fail(&r, "lseek", rc);
+		h5_request_end(&r, "lseek", rc);
 	else
 		fuse_reply_lseek(req, (off_t)found);
 }
 
-/* The mount is for reading, so the kernel asks for no changes. */
 const struct fuse_lowlevel_ops h5_tree_operations = {
 	.init = op_init,
 	.lookup = op_lookup,
 	.forget = op_forget,
 	.forget_multi = op_forget_multi,
-	.getattr = op_getattr,
+	.getattr = h5_op_getattr,
+	.access = h5_op_access,
 	.readlink = op_readlink,
 	.statfs = op_statfs,
 	.getxattr = op_getxattr,
@@ -382,4 +346,20 @@ const struct fuse_lowlevel_ops h5_tree_operations = {
 	.read = op_read,
 	.lseek = op_lseek,
 	.release = op_release,
+	.setattr = h5_op_setattr,
+	.write = h5_op_write,
+	.flush = h5_op_flush,
+	.fsync = h5_op_fsync,
+	.fallocate = h5_op_fallocate,
+	.mknod = h5_op_mknod,
+	.mkdir = h5_op_mkdir,
+	.create = h5_op_create,
+	.unlink = h5_op_unlink,
+	.rmdir = h5_op_rmdir,
+	.symlink = h5_op_symlink,
+	.link = h5_op_link,
+	.rename = h5_op_rename,
+	.setxattr = h5_op_setxattr,
+	.removexattr = h5_op_removexattr,
+	.fsyncdir = h5_op_fsyncdir,
 };

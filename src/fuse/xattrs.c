@@ -44,20 +44,23 @@ void h5_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 void h5_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
 		    int flags)
 {
-	struct h5_mount *m = h5_request_begin(req);
+	struct h5_request r;
+	int rc = h5_request_change(&r, req, ino);
 
-	h5_request_reply_done(req, ino, "setxattr",
-			      h5_vfs_may_have_xattr(name) ? h5_vfs_setxattr(m->vfs, h5_request_node(m, ino),
-									    name, value, size, flags)
-							  : -EOPNOTSUPP);
+	if (!rc)
+		rc = h5_vfs_may_have_xattr(name)
+			     ? h5_vfs_setxattr(r.in.vfs, r.in.node, name, value, size, flags)
+			     : -EOPNOTSUPP;
+	h5_request_end(&r, "setxattr", rc);
 }
 
 void h5_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-	struct h5_mount *m = h5_request_begin(req);
+	struct h5_request r;
+	int rc = h5_request_change(&r, req, ino);
 
-	h5_request_reply_done(req, ino, "removexattr",
-			      h5_vfs_may_have_xattr(name)
-				      ? h5_vfs_removexattr(m->vfs, h5_request_node(m, ino), name)
-				      : -EOPNOTSUPP);
+	if (!rc)
+		rc = h5_vfs_may_have_xattr(name) ? h5_vfs_removexattr(r.in.vfs, r.in.node, name)
+						 : -EOPNOTSUPP;
+	h5_request_end(&r, "removexattr", rc);
 }

@@ -22,15 +22,17 @@ struct h5_tree_handle {
 	struct h5_tree_handle *prev, *next; /* tree->lock: in tree->handles */
 };
 
-static int open_plain(struct h5_tree_handle *handle, struct h5_tree_node *node)
+static int open_plain(struct h5_tree_handle *handle, struct h5_tree_node *node, int flags)
 {
 	struct stat st;
 
+	if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
+		return -EROFS;
 	handle->fd = h5_tree_place_open_node(handle->tree, node, O_RDONLY, &st);
 	return handle->fd < 0 ? handle->fd : 0;
 }
 
-static int open_inside(struct h5_tree_handle *handle, struct h5_tree_node *node)
+static int open_inside(struct h5_tree_handle *handle, struct h5_tree_node *node, int flags)
 {
 	struct h5_node *inside;
 	int rc = h5_tree_file_enter(handle->tree, node, true);
@@ -39,7 +41,7 @@ static int open_inside(struct h5_tree_handle *handle, struct h5_tree_node *node)
 		return rc;
 	rc = h5_tree_node_resolve(handle->tree, node, &inside);
 	if (!rc)
-		rc = h5_vfs_open_file(node->file->vfs, inside, O_RDONLY, &handle->inside);
+		rc = h5_vfs_open_file(node->file->vfs, inside, flags, &handle->inside);
 	if (rc)
 		h5_tree_file_leave(handle->tree, node->file, true);
 	else
@@ -47,28 +49,65 @@ static int open_inside(struct h5_tree_handle *handle, struct h5_tree_node *node)
 	return rc;
 }
 
-int h5_tree_open_file(struct h5_tree *tree, struct h5_tree_node *node, struct h5_tree_handle **out)
+static int handle_new(struct h5_tree *tree, struct h5_tree_node *node, struct h5_tree_handle **out)
 {
 	struct h5_tree_handle *handle = calloc(1, sizeof *handle);
-	int rc;
 
 	if (!handle)
 		return -ENOMEM;
 	handle->tree = tree;
 	handle->node = node;
 	handle->fd = -1;
-	rc = node->kind == H5_TREE_INSIDE  ? open_inside(handle, node)
-	     : node->kind == H5_TREE_PLAIN ? open_plain(handle, node)
-					   : -EISDIR;
+	*out = handle;
+	return 0;
+}
+
+/* `rc`: it could not be opened. */
+static int enter_handle(struct h5_tree_handle *handle, int rc, struct h5_tree_handle **out)
+{
 	if (rc) {
 		free(handle);
 		return rc;
 	}
-	pthread_mutex_lock(&tree->lock);
-	DL_PREPEND(tree->handles, handle);
-	pthread_mutex_unlock(&tree->lock);
+	pthread_mutex_lock(&handle->tree->lock);
+	DL_PREPEND(handle->tree->handles, handle);
+	pthread_mutex_unlock(&handle->tree->lock);
 	*out = handle;
 	return 0;
+}
+
+int h5_tree_open_file(struct h5_tree *tree, struct h5_tree_node *node, int flags, struct h5_tree_handle **out)
+{
+	struct h5_tree_handle *handle;
+	int rc = handle_new(tree, node, &handle);
+
+	if (rc)
+		return rc;
+	rc = node->kind == H5_TREE_INSIDE  ? open_inside(handle, node, flags)
+	     : node->kind == H5_TREE_PLAIN ? open_plain(handle, node, flags)
+					   : -EISDIR;
+	return enter_handle(handle, rc, out);
+}
+
+int h5_tree_take_handle(struct h5_tree *tree, struct h5_tree_node *node, struct h5_handle *inside,
+			struct h5_tree_handle **out)
+{
+	struct h5_tree_handle *handle;
+	int rc = handle_new(tree, node, &handle);
+
+	if (!rc) {
+		handle->inside = inside;
+		handle->file = node->file;
+		rc = enter_handle(handle, h5_tree_file_enter(tree, node, true), out);
+	}
+	if (rc)
+		h5_vfs_close_file(inside);
+	return rc;
+}
+
+struct h5_handle *h5_tree_handle_inside(const struct h5_tree_handle *handle)
+{
+	return handle->inside;
 }
 
 void h5_tree_close_file(struct h5_tree_handle *handle)

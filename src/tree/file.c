@@ -80,15 +80,20 @@ static void free_texts(struct h5_tree_file *file)
 /* With the lock, which it gives up meanwhile. */
 static void close_file(struct h5_tree *tree, struct h5_tree_file *file)
 {
+	int rc;
+
 	file->state = H5_TREE_CLOSING;
 	file->opening = 0; /* no node leads into it any more */
 	pthread_mutex_unlock(&tree->lock);
+	rc = tree->options.closing(tree->options.arg, file->path, file->vfs, file->own);
 	h5_vfs_close(file->vfs);
 	h5_file_set_close(file->set);
 	file->vfs = NULL;
 	file->set = NULL;
 	free_texts(file);
 	pthread_mutex_lock(&tree->lock);
+	if (rc)
+		tree->lost = tree->untold = rc;
 	set_closed(tree, file);
 }
 
@@ -163,7 +168,10 @@ static int open_vfs(struct h5_tree *tree, struct h5_tree_file *file, const struc
 		options.uid = named->st_uid;
 	if (tree->options.keeps_gid)
 		options.gid = named->st_gid;
-	return h5_vfs_open(file->set, &options, &file->vfs);
+	rc = h5_vfs_open(file->set, &options, &file->vfs);
+	if (!rc && tree->maps_direct)
+		h5_vfs_set_maps_direct(file->vfs);
+	return rc;
 }
 
 static int open_in(struct h5_tree *tree, struct h5_tree_file *file, int folder, const struct stat *named)
@@ -173,12 +181,15 @@ static int open_in(struct h5_tree *tree, struct h5_tree_file *file, int folder, 
 
 	if (!rc)
 		rc = open_vfs(tree, file, named);
-	if (!rc && tree->options.opened)
-		tree->options.opened(tree->options.opened_arg, file->path, file->set, &opened);
+	if (!rc)
+		rc = tree->options.opened(tree->options.arg, file->path, file->set, &opened, file->vfs,
+					  &file->own);
 	h5_opened_release(&opened);
 	if (!rc)
 		return 0;
+	h5_vfs_close(file->vfs);
 	h5_file_set_close(file->set);
+	file->vfs = NULL;
 	file->set = NULL;
 	/* Some programs take EWOULDBLOCK for the end of a file. */
 	return rc == -EWOULDBLOCK ? h5_fail(-EBUSY, H5_UNDEF, "%s", h5_error_last()->text) : rc;
@@ -193,7 +204,7 @@ static int join(const char *begin, const struct h5_tree_node *node, char **text)
 	h5_buf_init(&path, PATH_MAX);
 	h5_buf_text(&path, begin);
 	h5_buf_byte(&path, '/');
-	h5_tree_path(node, &path);
+	h5_tree_place_path(node, &path);
 	h5_buf_byte(&path, 0);
 	rc = path.err == -E2BIG ? -ENAMETOOLONG : path.err;
 	if (!rc && !(*text = strdup(path.data)))
@@ -235,6 +246,64 @@ static int wait_for_change(struct h5_tree *tree)
 	h5_thread_wait_a_second(&tree->changed, &tree->lock);
 	return h5_interrupt_check();
 }
+
+/* ---- committing ---- */
+
+/* The first file that was opened after so many others; NULL: there is none. With the lock. */
+static struct h5_tree_file *find_opened_after(const struct h5_tree *tree, uint64_t openings)
+{
+	struct h5_tree_file *file, *found = NULL;
+
+	DL_FOREACH(tree->open, file)
+	if (file->state == H5_TREE_OPEN && file->opening > openings &&
+	    (!found || file->opening < found->opening))
+		found = file;
+	return found;
+}
+
+/* With the lock. */
+static bool is_any_closing(const struct h5_tree *tree)
+{
+	const struct h5_tree_file *file;
+
+	DL_SEARCH_SCALAR(tree->open, file, state, H5_TREE_CLOSING);
+	return file;
+}
+
+/* A file that closes commits. With the lock, which it gives up meanwhile. */
+static int await_closing(struct h5_tree *tree)
+{
+	int rc = 0;
+
+	while (!rc && is_any_closing(tree))
+		rc = wait_for_change(tree);
+	return rc;
+}
+
+int h5_tree_commit(struct h5_tree *tree)
+{
+	struct h5_tree_file *file;
+	uint64_t done = 0;
+	int rc, code;
+
+	pthread_mutex_lock(&tree->lock);
+	rc = await_closing(tree);
+	while ((file = find_opened_after(tree, done))) {
+		done = file->opening;
+		file->uses++;
+		pthread_mutex_unlock(&tree->lock);
+		code = h5_vfs_fsync_directory(file->vfs, h5_vfs_root(file->vfs));
+		rc = rc ? rc : code;
+		h5_tree_file_leave(tree, file, false);
+		pthread_mutex_lock(&tree->lock);
+	}
+	rc = rc ? rc : tree->untold;
+	tree->untold = 0;
+	pthread_mutex_unlock(&tree->lock);
+	return rc;
+}
+
+/* ---- opening what is closed ---- */
 
 /* True: a file will close if we wait, since only requests use it. With the lock. */
 static bool will_close(const struct h5_tree *tree)

@@ -2,6 +2,7 @@ libh5fs_a_SOURCES += \
 	src/tree/content.c \
 	src/tree/file.c \
 	src/tree/file.h \
+	src/tree/inside.c \
 	src/tree/listing.c \
 	src/tree/lookup.c \
 	src/tree/node.c \

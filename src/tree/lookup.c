@@ -21,7 +21,7 @@ enum { BLOCK = 1 << 17 }; /* bytes that programs had better read at a time */
 /* A user who may read the file may enter its directory. */
 static mode_t directory_mode(mode_t mode)
 {
-	return S_IFDIR | (mode & 0444) | (mode & 0444) >> 2;
+	return S_IFDIR | (mode & 0666) | (mode & 0444) >> 2;
 }
 
 /* Makes what the file system says of a file what the mount says of the node. */
@@ -37,7 +37,8 @@ static void show(const struct h5_tree *tree, enum h5_tree_kind kind, struct stat
 		st->st_size = st->st_blocks = 0;
 	}
 	if (!S_ISLNK(st->st_mode))
-		st->st_mode &= ~(07222u | (S_ISDIR(st->st_mode) ? options->dmask : options->fmask));
+		st->st_mode &= ~(07000u | (options->writable && S_ISDIR(st->st_mode) ? 0u : 0222u) |
+				 (S_ISDIR(st->st_mode) ? options->dmask : options->fmask));
 	if (!tree->options.keeps_uid)
 		st->st_uid = options->uid;
 	if (!tree->options.keeps_gid)
@@ -97,11 +98,12 @@ static int find_kind(struct h5_tree *tree, struct h5_tree_node *parent, const ch
 	return 0;
 }
 
-static int look_up_in_folder(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
-			     struct h5_tree_entry *entry)
+int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		   struct h5_tree_entry *entry)
 {
-	int fd = h5_tree_place_open(tree, parent, name, O_PATH), rc;
+	int fd = parent->kind == H5_TREE_FOLDER ? h5_tree_place_open(tree, parent, name, O_PATH) : -ENOTDIR;
 	struct h5_tree_found found;
+	int rc;
 
 	if (fd < 0)
 		return fd;
@@ -113,55 +115,15 @@ static int look_up_in_folder(struct h5_tree *tree, struct h5_tree_node *parent, 
 		rc = h5_tree_node_get(tree, parent, name, &found, &entry->node);
 	if (rc)
 		return rc;
+	entry->generation = entry->node->generation;
 	show(tree, found.kind, &entry->st);
 	return 0;
 }
 
-/* ---- what is found in an HDF5 file ---- */
-
-static void show_inside(const struct h5_tree_node *node, struct stat *st)
-{
-	st->st_ino = h5_tree_ino_inside(node->file, st->st_ino);
-}
-
-static int look_up_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
-			  struct h5_tree_entry *entry)
-{
-	struct h5_vfs_entry found;
-	struct h5_node *directory;
-	int rc = h5_tree_file_enter(tree, parent, false);
-
-	if (rc)
-		return rc;
-	rc = h5_tree_node_resolve(tree, parent, &directory);
-	if (!rc)
-		rc = h5_vfs_lookup(parent->file->vfs, directory, name, &found);
-	if (!rc)
-		rc = h5_tree_node_get_inside(tree, parent, name, &found, &entry->node);
-	if (!rc) {
-		entry->st = found.st;
-		show_inside(entry->node, &entry->st);
-	}
-	h5_tree_file_leave(tree, parent->file, false);
-	return rc;
-}
-
-int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
-		   struct h5_tree_entry *entry)
-{
-	int rc = parent->kind == H5_TREE_PLAIN	  ? -ENOTDIR
-		 : parent->kind == H5_TREE_FOLDER ? look_up_in_folder(tree, parent, name, entry)
-						  : look_up_inside(tree, parent, name, entry);
-
-	if (!rc)
-		entry->generation = entry->node->generation;
-	return rc;
-}
-
 /* ---- attributes ---- */
 
-/* Of a file of the folder. One that was replaced or removed lives on as long as a program has it open. */
-static int get_attributes(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st)
+/* One that was replaced or removed lives on as long as a program has it open. */
+int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st)
 {
 	int fd = h5_tree_place_open_node(tree, node, O_PATH, st), rc = 0;
 
@@ -177,30 +139,12 @@ static int get_attributes(struct h5_tree *tree, struct h5_tree_node *node, struc
 	return rc;
 }
 
-int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st)
-{
-	struct h5_node *inside;
-	int rc;
-
-	if (node->kind != H5_TREE_INSIDE)
-		return get_attributes(tree, node, st);
-	rc = h5_tree_file_enter(tree, node, false);
-	if (rc)
-		return rc;
-	rc = h5_tree_node_resolve(tree, node, &inside);
-	if (!rc)
-		rc = h5_vfs_getattr(node->file->vfs, inside, st);
-	if (!rc)
-		show_inside(node, st);
-	h5_tree_file_leave(tree, node->file, false);
-	return rc;
-}
-
 int h5_tree_statfs(struct h5_tree *tree, struct statvfs *st)
 {
 	if (fstatvfs(tree->fd, st))
 		return -errno;
-	st->f_flag |= ST_RDONLY;
+	if (!tree->options.vfs.writable)
+		st->f_flag |= ST_RDONLY;
 	return 0;
 }
 
@@ -247,21 +191,19 @@ static int read_link_of_folder(struct h5_tree *tree, struct h5_tree_node *node, 
 
 int h5_tree_readlink(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *target)
 {
-	struct h5_node *inside;
+	struct h5_tree_inside in;
 	const char *text;
 	int rc;
 
 	if (node->kind != H5_TREE_INSIDE)
 		return node->kind == H5_TREE_PLAIN ? read_link_of_folder(tree, node, target) : -EINVAL;
-	rc = h5_tree_file_enter(tree, node, false);
+	rc = h5_tree_enter(tree, node, &in);
 	if (rc)
 		return rc;
-	rc = h5_tree_node_resolve(tree, node, &inside);
-	if (!rc)
-		rc = h5_vfs_readlink(inside, &text);
+	rc = h5_vfs_readlink(in.node, &text);
 	if (!rc)
 		h5_buf_add(target, text, strlen(text) + 1);
-	h5_tree_file_leave(tree, node->file, false);
+	h5_tree_leave(tree, &in);
 	return rc ? rc : target->err;
 }
 
@@ -300,35 +242,31 @@ static int get_of_folder(struct h5_tree *tree, const struct h5_tree_node *node, 
 
 int h5_tree_getxattr(struct h5_tree *tree, struct h5_tree_node *node, const char *name, struct h5_buf *out)
 {
-	struct h5_node *inside;
+	struct h5_tree_inside in;
 	int rc;
 
 	if (!node->file)
 		return get_of_folder(tree, node, name, out);
-	rc = h5_tree_file_enter(tree, node, false);
+	rc = h5_tree_enter(tree, node, &in);
 	if (rc)
 		return rc;
-	rc = h5_tree_node_resolve(tree, node, &inside);
-	if (!rc)
-		rc = h5_vfs_getxattr(node->file->vfs, inside, name, out);
-	h5_tree_file_leave(tree, node->file, false);
+	rc = h5_vfs_getxattr(in.vfs, in.node, name, out);
+	h5_tree_leave(tree, &in);
 	return rc;
 }
 
 int h5_tree_listxattr(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out)
 {
-	struct h5_node *inside;
+	struct h5_tree_inside in;
 	int rc;
 
 	if (!node->file)
 		return 0;
-	rc = h5_tree_file_enter(tree, node, false);
+	rc = h5_tree_enter(tree, node, &in);
 	if (rc)
 		return rc;
-	rc = h5_tree_node_resolve(tree, node, &inside);
-	if (!rc)
-		rc = h5_vfs_listxattr(node->file->vfs, inside, out);
-	h5_tree_file_leave(tree, node->file, false);
+	rc = h5_vfs_listxattr(in.vfs, in.node, out);
+	h5_tree_leave(tree, &in);
 	return rc;
 }
 

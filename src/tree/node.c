@@ -115,6 +115,7 @@ static void node_free(struct h5_tree *tree, struct h5_tree_node *node)
 		h5_tree_file_leave_behind(node->file);
 	else if (node->file && is_resolved(node))
 		h5_vfs_forget(node->file->vfs, node->inside, 1);
+	free(node->new_name);
 	free(node);
 }
 
@@ -151,6 +152,7 @@ void h5_tree_nodes_free(struct h5_tree *tree)
 	{
 		if (node->kind == H5_TREE_FILE)
 			h5_tree_file_leave_behind(node->file);
+		free(node->new_name);
 		free(node);
 	}
 }
@@ -225,21 +227,58 @@ bool h5_tree_node_recall(struct h5_tree *tree, struct h5_tree_node *parent, cons
 
 /* ---- in HDF5 files ---- */
 
-int h5_tree_node_get_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
-			    const struct h5_vfs_entry *entry, struct h5_tree_node **out)
+static bool is_above(const struct h5_tree_node *node, const struct h5_tree_node *below)
 {
-	struct h5_tree_file *file = parent->file;
-	uint64_t id = h5_vfs_id(entry->node);
-	struct h5_tree_node *node;
+	while (below && below != node)
+		below = below->parent;
+	return below;
+}
 
-	pthread_mutex_lock(&tree->lock);
-	node = find(tree, file, id, NULL);
+/* The node has another name by now, or several. Without memory it keeps the one before. With the lock. */
+static void set_name(struct h5_tree *tree, struct h5_tree_node *node, struct h5_tree_node *parent,
+		     const char *name)
+{
+	struct h5_tree_node *before = node->parent;
+	char *copy;
+
+	if ((before == parent && !strcmp(node->name, name)) || is_above(node, parent))
+		return;
+	copy = strdup(name);
+	if (!copy)
+		return;
+	free(node->new_name);
+	node->name = node->new_name = copy;
+	node->parent = parent;
+	parent->references++;
+	forget(tree, before, 1);
+}
+
+/* With the lock. */
+static struct h5_tree_node *find_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+					const struct h5_vfs_entry *entry)
+{
+	uint64_t id = h5_vfs_id(entry->node);
+	struct h5_tree_node *node = find(tree, parent->file, id, NULL);
+
 	if (node && (node->inner != entry->st.st_ino || node->type != (entry->st.st_mode & S_IFMT))) {
 		detach(tree, node);
 		node = NULL;
 	}
-	if (!node)
-		node = make(tree, parent, file, id, name);
+	if (node)
+		set_name(tree, node, parent, name);
+	else
+		node = make(tree, parent, parent->file, id, name);
+	return node;
+}
+
+int h5_tree_node_get_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+			    const struct h5_vfs_entry *entry, struct h5_tree_node **out)
+{
+	struct h5_tree_file *file = parent->file;
+	struct h5_tree_node *node;
+
+	pthread_mutex_lock(&tree->lock);
+	node = find_inside(tree, parent, name, entry);
 	if (node) {
 		node->kind = H5_TREE_INSIDE;
 		node->file = file;
@@ -258,21 +297,13 @@ int h5_tree_node_get_inside(struct h5_tree *tree, struct h5_tree_node *parent, c
 	return node ? 0 : -ENOMEM;
 }
 
-/* *inside NULL: it is not known since the file was opened. */
-static void recall(struct h5_tree *tree, struct h5_tree_node *node, struct h5_node **inside)
-{
-	pthread_mutex_lock(&tree->lock);
-	*inside = is_resolved(node) ? node->inside : NULL;
-	pthread_mutex_unlock(&tree->lock);
-}
-
 /* Looks the name up in the directory. */
-static int look_up_again(struct h5_tree *tree, struct h5_tree_node *node, struct h5_node *directory,
-			 struct h5_node **inside)
+static int look_up_again(struct h5_tree *tree, struct h5_tree_node *node, const char *name,
+			 struct h5_node *directory, struct h5_node **inside)
 {
 	struct h5_vfs *vfs = node->file->vfs;
 	struct h5_vfs_entry entry;
-	int rc = h5_vfs_lookup(vfs, directory, node->name, &entry);
+	int rc = h5_vfs_lookup(vfs, directory, name, &entry);
 
 	if (rc)
 		return rc == -ENOENT ? -ESTALE : rc;
@@ -292,29 +323,62 @@ static int look_up_again(struct h5_tree *tree, struct h5_tree_node *node, struct
 	return 0;
 }
 
+/* A name on the way to a node. */
+struct step {
+	struct step *next;
+	struct h5_tree_node *node; /* referenced */
+	char name[];
+};
+
+/* With the lock. */
+static int add_step(struct h5_tree_node *node, struct step **steps)
+{
+	struct step *step = malloc(sizeof *step + strlen(node->name) + 1);
+
+	if (!step)
+		return -ENOMEM;
+	strcpy(step->name, node->name);
+	step->node = node;
+	node->references++;
+	LL_PREPEND(*steps, step);
+	return 0;
+}
+
+/* Finds the names from the nearest directory that is known since the file was opened, *inside, down to the
+ * node. *from: its node, referenced. With the lock. */
+static int find_way(struct h5_tree_node *node, struct step **steps, struct h5_tree_node **from,
+		    struct h5_node **inside)
+{
+	int rc = 0;
+
+	for (; node->kind == H5_TREE_INSIDE && !is_resolved(node) && !rc; node = node->parent)
+		rc = add_step(node, steps);
+	*inside = node->kind == H5_TREE_INSIDE ? node->inside : h5_vfs_root(node->file->vfs);
+	*from = node;
+	node->references++;
+	return rc;
+}
+
 /* The file may have groups in groups to any depth, so this does not call itself. */
 int h5_tree_node_resolve(struct h5_tree *tree, struct h5_tree_node *node, struct h5_node **inside)
 {
-	struct h5_tree_node **way = NULL, *n;
-	size_t count = 0;
-	int rc = 0;
+	struct step *steps = NULL, *step, *next;
+	struct h5_tree_node *from;
+	int rc;
 
-	for (n = node, *inside = NULL; n->kind == H5_TREE_INSIDE && !*inside; n = n->parent) {
-		recall(tree, n, inside);
-		count += !*inside;
+	pthread_mutex_lock(&tree->lock);
+	rc = find_way(node, &steps, &from, inside);
+	pthread_mutex_unlock(&tree->lock);
+	LL_FOREACH(steps, step)
+	if (!rc)
+		rc = look_up_again(tree, step->node, step->name, *inside, inside);
+	pthread_mutex_lock(&tree->lock);
+	LL_FOREACH_SAFE(steps, step, next)
+	{
+		forget(tree, step->node, 1);
+		free(step);
 	}
-	if (!*inside)
-		*inside = h5_vfs_root(node->file->vfs);
-	if (!count)
-		return 0;
-	way = malloc(count * sizeof(struct h5_tree_node *));
-	if (!way)
-		return -ENOMEM;
-	n = node;
-	for (size_t i = 0; i < count; i++, n = n->parent)
-		way[i] = n;
-	while (count-- && !rc)
-		rc = look_up_again(tree, way[count], *inside, inside);
-	free(way);
+	forget(tree, from, 1);
+	pthread_mutex_unlock(&tree->lock);
 	return rc;
 }

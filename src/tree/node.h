@@ -17,8 +17,8 @@ int h5_tree_node_get(struct h5_tree *tree, struct h5_tree_node *parent, const ch
 /* The kind of the name's node if it shows this version of that file. False: there is no such node. */
 bool h5_tree_node_recall(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
 			 struct h5_tree_found *found);
-/* Finds or makes the node of an entry of an HDF5 file, referenced. Takes over the entry's node, also on
- * failure. The file is in use. */
+/* Finds or makes the node of an entry of an HDF5 file, referenced; from now on it is found again by this
+ * name. Takes over the entry's node, also on failure. The file is in use. */
 int h5_tree_node_get_inside(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
 			    const struct h5_vfs_entry *entry, struct h5_tree_node **node);
 /* The node in the open file that it stands for: borrowed as long as the file is in use. */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void h5_tree_path(const struct h5_tree_node *node, struct h5_buf *path)
+void h5_tree_place_path(const struct h5_tree_node *node, struct h5_buf *path)
 {
 	const struct h5_tree_node *n;
 	size_t size = 0, at = path->size;
@@ -29,6 +29,13 @@ void h5_tree_path(const struct h5_tree_node *node, struct h5_buf *path)
 		memcpy(path->data + at + size, n->name, length);
 		size -= size ? 1 : 0; /* the slash before it */
 	}
+}
+
+void h5_tree_path(struct h5_tree *tree, const struct h5_tree_node *node, struct h5_buf *path)
+{
+	pthread_mutex_lock(&tree->lock);
+	h5_tree_place_path(node, path);
+	pthread_mutex_unlock(&tree->lock);
 }
 
 bool h5_tree_matches(const struct h5_tree *tree, const char *name)
@@ -71,7 +78,7 @@ int h5_tree_place_open_node(const struct h5_tree *tree, const struct h5_tree_nod
 	int fd, rc = 0;
 
 	h5_buf_init(&path, PATH_MAX);
-	h5_tree_path(node, &path);
+	h5_tree_place_path(node, &path);
 	if (!node->parent)
 		h5_buf_byte(&path, '.');
 	h5_buf_byte(&path, 0);

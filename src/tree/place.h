@@ -14,6 +14,9 @@ int h5_tree_place_open(const struct h5_tree *tree, const struct h5_tree_node *fo
 int h5_tree_place_open_node(const struct h5_tree *tree, const struct h5_tree_node *node, int flags,
 			    struct stat *st);
 
+/* Appends the path of a node of the folder. Of one in an HDF5 file: with tree->lock. */
+void h5_tree_place_path(const struct h5_tree_node *node, struct h5_buf *path);
+
 /* True: a file with that name is looked at, if it is an HDF5 file. */
 bool h5_tree_matches(const struct h5_tree *tree, const char *name);
 

@@ -6,13 +6,7 @@
 #include "tree/tree.h"
 
 #include <pthread.h>
-
-enum h5_tree_kind {
-	H5_TREE_FOLDER,
-	H5_TREE_PLAIN,	/* neither a folder nor an HDF5 file */
-	H5_TREE_FILE,	/* an HDF5 file, shown as a directory */
-	H5_TREE_INSIDE, /* something in an HDF5 file */
-};
+#include <stdatomic.h>
 
 enum h5_tree_state {
 	H5_TREE_CLOSED,
@@ -34,6 +28,7 @@ struct h5_tree_file {
 	/* From OPEN to CLOSING: */
 	struct h5_file_set *set;
 	struct h5_vfs *vfs;
+	void *own;	  /* of h5_tree_options.opened */
 	char *path, *url; /* owned; the vfs borrows them */
 	/* Does not change: which file it is. */
 	uint64_t device, inode;
@@ -42,7 +37,7 @@ struct h5_tree_file {
 struct h5_tree_node {
 	enum h5_tree_kind kind;
 	uint32_t generation;
-	struct h5_tree_node *parent;	  /* referenced; NULL: the root */
+	struct h5_tree_node *parent;	  /* referenced; NULL: the root. As `name`, it may change */
 	uint64_t references;		  /* tree->lock: look-ups of the kernel, and children */
 	UT_hash_handle hh;		  /* tree->lock */
 	bool is_detached;		  /* tree->lock: the name leads to something else by now */
@@ -59,7 +54,9 @@ struct h5_tree_node {
 	struct h5_node *inside;
 	uint64_t opening;
 	size_t key_size;
-	const char *name; /* in the parent; in `key` */
+	const char
+		*name; /* in the parent; in `key`, or `new_name`. In an HDF5 file it may change: tree->lock */
+	char *new_name; /* owned; NULL: none */
 	uint8_t key[];
 };
 
@@ -79,7 +76,10 @@ struct h5_tree {
 	unsigned open_count;
 	uint64_t openings; /* how many there have been */
 	uint32_t generations;
-	bool ends; /* h5_tree_await_none() was called */
+	bool ends;		 /* h5_tree_await_none() was called */
+	int lost;		 /* why changes were lost when a file closed; 0: none were */
+	int untold;		 /* the same since h5_tree_commit() has told it */
+	atomic_bool maps_direct; /* h5_tree_set_maps_direct() */
 };
 
 /* Another descriptor of a file of the folder that is open as that node; -ESTALE: it is not open. */

@@ -53,13 +53,19 @@ int h5_tree_open(const char *path, const struct h5_tree_options *options, struct
 	return rc;
 }
 
+int h5_tree_finish(struct h5_tree *tree)
+{
+	h5_tree_handles_close(tree);
+	h5_tree_dirs_close(tree);
+	h5_tree_files_close(tree);
+	return tree->lost;
+}
+
 void h5_tree_close(struct h5_tree *tree)
 {
 	if (!tree)
 		return;
-	h5_tree_handles_close(tree);
-	h5_tree_dirs_close(tree);
-	h5_tree_files_close(tree);
+	h5_tree_finish(tree);
 	h5_tree_nodes_free(tree);
 	pthread_cond_destroy(&tree->changed);
 	pthread_mutex_destroy(&tree->lock);
@@ -72,6 +78,11 @@ void h5_tree_close(struct h5_tree *tree)
 int h5_tree_folder(const struct h5_tree *tree)
 {
 	return tree->fd;
+}
+
+void h5_tree_set_maps_direct(struct h5_tree *tree)
+{
+	tree->maps_direct = true;
 }
 
 struct h5_tree_node *h5_tree_root(struct h5_tree *tree)
