@@ -227,6 +227,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_naming.py \
 	tests/mount/mount_naming_model.py \
 	tests/mount/mount_new_files.py \
+	tests/mount/mount_newest.py \
 	tests/mount/mount_opens.py \
 	tests/mount/mount_nfs.py \
 	tests/mount/mount_options.py \
@@ -318,6 +319,7 @@ EXTRA_DIST += $(MOUNT_TESTS) $(OFFLINE_TESTS) \
 	tests/judge/global_heap_judge.py \
 	tests/judge/group_judge.py \
 	tests/judge/names_judge.py \
+	tests/judge/newest_files.py \
 	tests/judge/replacement_judge.py \
 	tests/judge/runner.py \
 	tests/judge/shape_judge.py \
