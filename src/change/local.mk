@@ -5,6 +5,8 @@ libh5fs_a_SOURCES += \
 	src/change/btree2_edit.h \
 	src/change/btree2_write.c \
 	src/change/btree2_write.h \
+	src/change/first_change.c \
+	src/change/first_change.h \
 	src/change/give_back.c \
 	src/change/journal.c \
 	src/change/journal.h \

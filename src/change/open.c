@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "change/first_change.h"
 #include "change/private.h"
 #include "io/named.h"
 #include "store/extension.h"
@@ -153,6 +154,8 @@ static int check_superblock(struct h5_file *file, const struct opening *opening)
 			       "marked as open for writing: a program writes it, or has crashed (-o force)");
 	if (opening->options->swmr && sb->version < 3)
 		return h5_fail(-ENOTSUP, 0, "superblock version %u: swmr needs version 3", sb->version);
+	if (opening->options->swmr && h5_file_image(file))
+		return h5_fail(-ENOTSUP, 0, "a metadata cache image: swmr is not supported");
 	return 0;
 }
 
@@ -265,6 +268,8 @@ static int tx_begin(struct h5_tx *tx, const struct opening *opening)
 		rc = check_superblock(tx->file, opening);
 	if (!rc)
 		rc = space_init(tx->file, opening, &tx->space);
+	if (!rc)
+		rc = h5_first_change_prepare(tx);
 	if (!rc)
 		rc = leave_marks_behind(tx, opening);
 	if (!rc)

@@ -69,6 +69,8 @@ struct h5_tx {
 	struct h5_extents cells; /* cells that the last commit has changed: the next commit guards them */
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of the headers of objects that change */
+	/* Makes what the first commit must change besides: first_change.h. NULL: nothing, or it was made. */
+	int (*first_change)(struct h5_tx *tx);
 	struct h5_tx_participant *participants;
 	struct h5_tx_watch *watches;
 	unsigned unsettled;	/* number of participants that are to be settled */

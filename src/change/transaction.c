@@ -452,6 +452,9 @@ static void committed(struct h5_tx *tx, bool all)
 	h5_extents_release(&tx->superseded);
 	h5_extents_release(&tx->objects);
 	h5_space_committed(&tx->space, all);
+	if (h5_file_image(tx->file))
+		h5_file_drop_image(tx->file);
+	tx->first_change = NULL;
 	set_committed(tx);
 	tx->written = false;
 	tx->number++;
@@ -501,7 +504,9 @@ static int commit(struct h5_tx *tx)
 		return 0;
 	}
 	take_end_back(tx);
-	rc = sync_new(tx);
+	rc = tx->first_change ? tx->first_change(tx) : 0;
+	if (!rc)
+		rc = sync_new(tx);
 	if (tx->failed)
 		roll_back(tx);
 	/* If only elements were overwritten, the sync was all. */

@@ -46,7 +46,26 @@ static int decode_entries(struct h5_reader *r, uint64_t base, struct h5_patch *p
 	return 0;
 }
 
-static int decode(struct image *image, struct h5_reader *r, uint64_t base)
+/* True: the block was read before the image was, so it is not taken from there. */
+static bool is_read(const struct h5_file *file, const struct h5_header *extension,
+		    const struct h5_patch *block)
+{
+	const struct h5_superblock *sb = h5_file_superblock(file);
+
+	if (block->offset < sb->base + h5_superblock_size(sb))
+		return true;
+	for (unsigned i = 0; i < extension->chunk_count; i++) {
+		const struct h5_header_chunk *chunk = &extension->chunks[i];
+
+		if (block->offset < sb->base + chunk->address + chunk->size &&
+		    sb->base + chunk->address < block->offset + block->n)
+			return true;
+	}
+	return false;
+}
+
+static int decode(struct image *image, struct h5_reader *r, const struct h5_file *file,
+		  const struct h5_header *extension)
 {
 	struct h5_patches *patches = &image->overlay.patches;
 	uint32_t count;
@@ -59,7 +78,7 @@ static int decode(struct image *image, struct h5_reader *r, uint64_t base)
 	image->patches = calloc((size_t)count + 1, sizeof *image->patches);
 	if (!image->patches || h5_patches_reserve(patches, count))
 		return h5_fail(-ENOMEM, r->address, "cache image: out of memory");
-	rc = decode_entries(r, base, image->patches, count);
+	rc = decode_entries(r, h5_file_superblock(file)->base, image->patches, count);
 	if (rc)
 		return rc;
 	qsort(image->patches, count, sizeof *image->patches, by_offset);
@@ -68,7 +87,7 @@ static int decode(struct image *image, struct h5_reader *r, uint64_t base)
 
 		if (i && patch->offset - patch[-1].offset < patch[-1].n)
 			return h5_fail(-EUCLEAN, r->address, "cache image: entries overlap");
-		if (patch->n)
+		if (patch->n && !is_read(file, extension, patch))
 			h5_patches_insert(patches, patches->count, patch);
 	}
 	return 0;
@@ -84,13 +103,46 @@ static void image_close(struct h5_io *io)
 	free(image);
 }
 
+/* What is written goes beneath the image: a block that the image has is still read from there. */
+static int image_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
+{
+	return h5_io_write(((struct h5_overlay *)io)->beneath, offset, buf, n);
+}
+
+static int image_resize(struct h5_io *io, uint64_t size)
+{
+	return h5_io_resize(((struct h5_overlay *)io)->beneath, size);
+}
+
+static int image_sync(struct h5_io *io)
+{
+	return h5_io_sync(((struct h5_overlay *)io)->beneath);
+}
+
+static int image_punch(struct h5_io *io, uint64_t offset, uint64_t n)
+{
+	return h5_io_punch(((struct h5_overlay *)io)->beneath, offset, n);
+}
+
 static const struct h5_io_ops image_ops = {.read = h5_overlay_read,
 					   .readv = h5_overlay_readv,
 					   .want = h5_overlay_want,
 					   .stat = h5_overlay_stat,
 					   .close = image_close};
 
-static int open_image(struct h5_file *file, const struct h5_cache_image_message *message, struct image **out)
+static const struct h5_io_ops writable_image_ops = {.read = h5_overlay_read,
+						    .readv = h5_overlay_readv,
+						    .want = h5_overlay_want,
+						    .stat = h5_overlay_stat,
+						    .write = image_write,
+						    .resize = image_resize,
+						    .sync = image_sync,
+						    .punch = image_punch,
+						    .unlock = h5_overlay_unlock,
+						    .close = image_close};
+
+static int open_image(struct h5_file *file, const struct h5_header *extension,
+		      const struct h5_cache_image_message *message, struct image **out)
 {
 	struct image *image = calloc(1, sizeof *image);
 	struct h5_reader r;
@@ -98,10 +150,10 @@ static int open_image(struct h5_file *file, const struct h5_cache_image_message 
 
 	if (!image)
 		return h5_fail(-ENOMEM, message->address, "cache image: out of memory");
-	image->overlay.io.ops = &image_ops;
+	image->overlay.io.ops = h5_file_io(file)->ops->write ? &writable_image_ops : &image_ops;
 	rc = h5_block_open(file, message->address, message->size, "cache image", &image->block, &r);
 	if (!rc)
-		rc = decode(image, &r, h5_file_superblock(file)->base);
+		rc = decode(image, &r, file, extension);
 	if (rc)
 		image_close(&image->overlay.io);
 	else
@@ -121,9 +173,9 @@ int h5_cache_image_lay_over(struct h5_file *file, const struct h5_header *extens
 		return rc;
 	if (message.size > IMAGE_MAX)
 		return h5_fail(-ENOTSUP, message.address, "cache image: %ju bytes", (uintmax_t)message.size);
-	rc = open_image(file, &message, &image);
+	rc = open_image(file, extension, &message, &image);
 	if (rc)
 		return rc;
 	image->overlay.beneath = h5_file_io(file);
-	return h5_file_read_through(file, &image->overlay.io, "a file with a metadata cache image");
+	return h5_file_read_image(file, &image->overlay);
 }

@@ -20,7 +20,8 @@ struct h5_file {
 	char *missing;	   /* pieces that are not there, in words; NULL: none */
 	/* `io` itself, if the file is changed by us; else NULL. */
 	struct h5_overlay *changes;
-	/* all above is immutable after h5_file_open() and h5_file_lay_over() */
+	struct h5_overlay *image; /* in `io`; see h5_file_image() */
+	/* all above is immutable after h5_file_open() and h5_file_lay_over(), but for the image */
 	atomic_uint_fast64_t size; /* bytes of the file beyond the base address */
 	atomic_uint_fast64_t end;  /* of its addresses */
 	atomic_uint_fast64_t number;
@@ -128,9 +129,15 @@ int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t 
 int h5_file_read_through(struct h5_file *file, struct h5_io *io, const char *what)
 {
 	file->io = io;
-	file->fixed = what;
+	file->fixed = what ? what : file->fixed;
 	h5_file_renumber(file);
 	return read_size(file);
+}
+
+int h5_file_read_image(struct h5_file *file, struct h5_overlay *image)
+{
+	file->image = image;
+	return h5_file_read_through(file, &image->io, NULL);
 }
 
 void h5_file_set_missing(struct h5_file *file, char *missing)
@@ -208,6 +215,17 @@ struct h5_overlay *h5_file_changes(const struct h5_file *file)
 	return file->changes;
 }
 
+const struct h5_overlay *h5_file_image(const struct h5_file *file)
+{
+	return file->image;
+}
+
+void h5_file_drop_image(struct h5_file *file)
+{
+	h5_patches_release(&file->image->patches);
+	file->image = NULL;
+}
+
 size_t h5_file_pending(const struct h5_file *file, uint64_t address)
 {
 	uint64_t offset = file->superblock.base + address;
@@ -257,7 +275,7 @@ int h5_file_can_change(const struct h5_file *file)
 
 bool h5_file_is_plain(const struct h5_file *file)
 {
-	return !file->fixed && !file->missing;
+	return !file->fixed && !file->missing && !file->image;
 }
 
 const struct h5_superblock *h5_file_superblock(const struct h5_file *file)

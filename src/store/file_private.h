@@ -12,6 +12,9 @@ int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t 
 /* From now on the file is read through `io`, which has taken over the io before, and cannot be changed.
  * `what`: what it is then, in words; a constant. If this fails, the file can only be closed. */
 int h5_file_read_through(struct h5_file *file, struct h5_io *io, const char *what);
+/* The same with the blocks of a metadata cache image (cache_image.h) laid over the io before. Such a file can
+ * be changed. */
+int h5_file_read_image(struct h5_file *file, struct h5_overlay *image);
 /* Takes the text for h5_file_missing() over. */
 void h5_file_set_missing(struct h5_file *file, char *missing);
 
@@ -22,13 +25,18 @@ struct h5_io *h5_file_io(const struct h5_file *file);
 void h5_file_lay_over(struct h5_file *file, struct h5_overlay *changes);
 /* What h5_file_lay_over() was given, borrowed; NULL: nothing. */
 struct h5_overlay *h5_file_changes(const struct h5_file *file);
+/* What h5_file_read_image() was given, borrowed. Its patches are the blocks of the image. NULL: there is
+ * none, or h5_file_drop_image() was called. */
+const struct h5_overlay *h5_file_image(const struct h5_file *file);
+/* All blocks of the image are where they belong, so the file has none any more. While nobody reads it. */
+void h5_file_drop_image(struct h5_file *file);
 /* The file reaches at least up to this address. */
 void h5_file_extend(struct h5_file *file, uint64_t end);
 /* The file ends at this address. Nothing is cached of what was behind it. */
 void h5_file_cut(struct h5_file *file, uint64_t end);
 /* Gives the file a new number, so that nothing decoded before is found again. */
 void h5_file_renumber(struct h5_file *file);
-/* 0: the file can be changed. -ENOTSUP: it is in pieces, or has a cache image. */
+/* 0: the file can be changed. -ENOTSUP: it is in pieces. */
 int h5_file_can_change(const struct h5_file *file);
 
 #endif

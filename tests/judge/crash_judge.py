@@ -94,8 +94,16 @@ def complain(label, what):
         print(f"libhdf5 {h5py.version.hdf5_version}: {workload}: {label}: {what}", file=sys.stderr, flush=True)
 
 
+def is_unreadable():
+    """The superblock extension leads to a metadata cache image: libhdf5 2.2 as Debian builds it ends with a failed assertion then."""
+    extension, = struct.unpack_from("<Q", image, 20)
+    return workload.startswith("image") and h5py.version.hdf5_version_tuple >= (2,) and b"\x18\x11\0" in image[extension:extension + 64]
+
+
 def check(label, first, last):
     name = b""
+    if is_unreadable():
+        return
     try:
         file = h5py.h5f.open_file_image(bytes(image))
         for d in datasets:

@@ -56,6 +56,7 @@ static const struct {
 	{"eahd", "rm"},
 	{"fahd", "rm"},
 	{"bthd", "rm"},
+	{"image", "rbotmp"},
 	{"sparse_single", "op"},
 	{"sparse_fixed", "rbotmp"},
 	{"sparse_extensible", "rotmp"},

@@ -11,7 +11,8 @@ import h5py
 import numpy
 
 import judges
-from mountlib import Mount, MountCase, main, refusal
+from libhdf5 import create_with_image, wipe_image_entries
+from mountlib import Mount, MountCase, lookup3, main, read, refusal, write
 
 
 def rows(begin, end):
@@ -84,6 +85,54 @@ class Space(MountCase):
         self.assertIn("free space", said)
         with Mount(path):
             pass
+
+    def image(self, name, user_block=0):
+        """A file whose metadata are in a cache image alone."""
+        path = self.file(name)
+        fcpl = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+        fcpl.set_userblock(user_block)
+        with create_with_image(path, fcpl) as f:
+            add_datasets(f)
+        if not user_block:
+            self.assertGreater(wipe_image_entries(path), 3)
+        return path
+
+    def test_metadata_cache_image(self):
+        """The first change drops it; a mount that changes nothing leaves it as it is."""
+        for user_block in 0, 512:
+            path = self.image("image.h5", user_block)
+            before = read(path)
+            with Mount(path, options="rw") as m:
+                self.assertEqual(sorted(os.listdir(m.at())), ["compressed", "large", "late", "two"])
+                self.assertEqual(os.getxattr(m.at("two"), "h5fs.shape"), b"0,4")
+            self.assertEqual(read(path), before)
+            self.append_and_judge(path)
+            # libhdf5 has found no image: it would have read old blocks of it.
+            with Mount(path, options="rw") as m:
+                os.mkdir(m.at("group"))
+            with judges.File(path) as f:
+                self.assertIn("group", f)
+
+    def test_metadata_cache_image_that_is_refused(self):
+        path = self.image("image.h5")
+        status, said = refusal(path, options="rw,swmr")
+        self.assertEqual(status, 6)
+        self.assertIn("cache image", said)
+        # A block that lies over the image itself, or the end of the file.
+        data = read(path)
+        image = data.index(b"MDCI")
+        n = int.from_bytes(data[image + 6:image + 14], "little")
+        entry = image + 18
+        for address in image - 4, image + 100, len(data) - 4:
+            with self.subTest(address=address):
+                changed = bytearray(data)
+                changed[entry + 14:entry + 22] = address.to_bytes(8, "little")
+                changed[image + n - 4:image + n] = lookup3(bytes(changed[image:image + n - 4])).to_bytes(4, "little")
+                write(path, bytes(changed))
+                status, said = refusal(path, options="rw")
+                self.assertEqual(status, 4, said)
+                self.assertIn("cache image", said)
+                self.assertEqual(read(path), bytes(changed))
 
     def test_user_blocks(self):
         for size in (512, 4096):

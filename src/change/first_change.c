@@ -1,0 +1,88 @@
+#include "change/first_change.h"
+
+#include "base/error.h"
+#include "change/object_header_insert.h"
+#include "change/private.h"
+#include "store/extension.h"
+
+/* ---- the metadata cache image ---- */
+
+/* Finds the message of the image in the extension, which is to be released. */
+static int find_image(struct h5_tx *tx, struct h5_header *extension, struct h5_cache_image_message *image)
+{
+	int rc = h5_extension_load(tx->file, extension);
+
+	return rc ? rc : h5_extension_cache_image(tx->file, extension, image);
+}
+
+/* The blocks lie in the file, and not over the image itself. */
+static int check_blocks(struct h5_tx *tx)
+{
+	const struct h5_patches *blocks = &h5_file_image(tx->file)->patches;
+	struct h5_cache_image_message image;
+	struct h5_header extension;
+	int rc = find_image(tx, &extension, &image);
+
+	for (size_t i = 0; i < blocks->count && !rc; i++) {
+		uint64_t address = blocks->list[i]->offset - tx->space.base, n = blocks->list[i]->n;
+
+		if (address > tx->space.committed_end || n > tx->space.committed_end - address ||
+		    (address < image.address + image.size && image.address < address + n))
+			rc = h5_fail(-EUCLEAN, address, "cache image: a block where none can be");
+	}
+	h5_header_release(&extension);
+	return rc;
+}
+
+static int write_blocks(struct h5_tx *tx)
+{
+	const struct h5_patches *blocks = &h5_file_image(tx->file)->patches;
+	int rc = 0;
+
+	for (size_t i = 0; i < blocks->count && !rc; i++) {
+		const struct h5_patch *block = blocks->list[i];
+
+		rc = h5_io_write(h5_tx_medium(tx), block->offset, block->bytes, block->n);
+	}
+	return rc;
+}
+
+/* Takes the message away, and gives up the space of the image. */
+static int remove_message(struct h5_tx *tx)
+{
+	uint64_t address = tx->superblock.extension;
+	struct h5_cache_image_message image;
+	struct h5_header extension;
+	int rc = find_image(tx, &extension, &image);
+
+	if (!rc)
+		rc = h5_header_remove(tx->file, address, h5_header_find(&extension, H5_MSG_CACHE_IMAGE));
+	if (!rc)
+		h5_tx_free(tx->file, image.address, image.size);
+	h5_header_release(&extension);
+	/* A commit before has tried it, and the change is still pending. */
+	return rc == -ENODATA ? 0 : rc;
+}
+
+/* ---- */
+
+/* In the commit, when all else is settled. */
+static int first_change(struct h5_tx *tx)
+{
+	int rc = write_blocks(tx);
+
+	if (!rc)
+		rc = h5_unit_begin(tx->file);
+	if (rc)
+		return rc;
+	h5_unit_hasten(tx->file, H5_STAGE_EXTENSION);
+	return h5_unit_end(tx->file, remove_message(tx));
+}
+
+int h5_first_change_prepare(struct h5_tx *tx)
+{
+	if (!h5_file_image(tx->file))
+		return 0;
+	tx->first_change = first_change;
+	return check_blocks(tx);
+}
