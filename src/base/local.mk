@@ -14,6 +14,8 @@ libh5fs_a_SOURCES += \
 	src/base/escape.h \
 	src/base/extents.c \
 	src/base/extents.h \
+	src/base/fletcher32.c \
+	src/base/fletcher32.h \
 	src/base/hash_table.h \
 	src/base/interrupt.c \
 	src/base/interrupt.h \
