@@ -228,6 +228,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_naming_model.py \
 	tests/mount/mount_new_files.py \
 	tests/mount/mount_newest.py \
+	tests/mount/mount_onion.py \
 	tests/mount/mount_opens.py \
 	tests/mount/mount_nfs.py \
 	tests/mount/mount_options.py \
@@ -428,6 +429,7 @@ FIXTURE_MODULES = \
 	tests/fixtures/h5dataset.py \
 	tests/fixtures/h5heap.py \
 	tests/fixtures/libhdf5.py \
+	tests/fixtures/onion.py \
 	tests/fixtures/tree_files.py \
 	tests/fixtures/vbz.py
 EXTRA_DIST += $(FIXTURES) $(FIXTURE_MODULES)

@@ -40,6 +40,8 @@ libh5fs_a_SOURCES += \
 	src/format/named_message.h \
 	src/format/object_header.c \
 	src/format/object_header.h \
+	src/format/onion.c \
+	src/format/onion.h \
 	src/format/pipeline.c \
 	src/format/pipeline.h \
 	src/format/selection.c \

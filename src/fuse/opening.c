@@ -13,8 +13,9 @@ int h5_opening_check(const struct h5_options *o)
 {
 	if (!o->is_folder && (o->match || o->open_files))
 		return h5_fail(-EINVAL, H5_UNDEF, "match and open_files are for the mount of a folder");
-	if (o->is_folder && (o->subdir || o->journal || o->create))
-		return h5_fail(-EINVAL, H5_UNDEF, "subdir, journal and create are for the mount of one file");
+	if (o->is_folder && (o->subdir || o->journal || o->create || o->set.has_revision))
+		return h5_fail(-EINVAL, H5_UNDEF,
+			       "subdir, journal, create and revision are for the mount of one file");
 	if (o->is_folder && o->set.writable && o->set.swmr)
 		return h5_fail(-EINVAL, H5_UNDEF, "rw with swmr is for the mount of one file");
 	return o->url && o->set.writable ? h5_fail(-EROFS, H5_UNDEF, "a file behind a URL can only be read")

@@ -82,6 +82,8 @@ const struct h5_option h5_option_table[] = {
 	{"kerchunk_url", "=URL", H5_OPTION_TEXT, INTO(kerchunk_url),
 	 .help = "where kerchunk.json says that the file is (its URL or path)"},
 	{"subdir", "=/GROUP", H5_OPTION_TEXT, INTO(subdir), .help = "mount only this group"},
+	{"revision", "=N", H5_OPTION_NUMBER, INTO(revision), .most = INT64_MAX,
+	 .help = "of a file with revisions (onion driver): which one (the newest)"},
 	{"offset", "=N", H5_OPTION_NUMBER, INTO(set.offset), .most = INT64_MAX,
 	 .help = "the size of the user block: where the HDF5 file begins"},
 	{"userblock", "=N", H5_OPTION_NUMBER, INTO(set.offset), .most = INT64_MAX,

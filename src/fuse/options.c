@@ -225,6 +225,7 @@ static void set_defaults(struct h5_options *o)
 	o->set.external = o->allow_other ? H5_EXTERNAL_NONE : H5_EXTERNAL_BENEATH;
 	o->set.lock = lock_by_environment();
 	o->set.wait = WAIT;
+	o->revision = UINT64_MAX;
 	o->fetcher.cache = REMOTE_CACHE;
 	o->fetcher.connections = CONNECTIONS;
 	o->fetcher.tries = TRIES;
@@ -368,6 +369,8 @@ static void complete(struct h5_options *o)
 	o->is_folder =
 		o->command == H5_COMMAND_MOUNT && !o->url && !stat(o->file, &st) && S_ISDIR(st.st_mode);
 	o->vfs.subdir = o->subdir;
+	o->set.revision = o->revision;
+	o->set.has_revision = o->revision != UINT64_MAX;
 }
 
 static int missing(const char *what)

@@ -105,6 +105,10 @@ void h5_report_warnings(const struct h5_options *o, const char *name, const stru
 			H5_LOG_NORMAL,
 			"%s: marked as open for writing: a program writes it without a lock, or has crashed",
 			name);
+	if (h5_file_set_revisions(set) && h5_onion_is_written(h5_file_set_revisions(set)))
+		h5_log_at(H5_LOG_NORMAL,
+			  "%s: a program writes a new revision of it, or has crashed: those before are shown",
+			  name);
 	if (missing)
 		h5_log_at(H5_LOG_NORMAL, "%s: missing%s: %s; what lies in it cannot be read", name,
 			  o->set.external == H5_EXTERNAL_NONE ? ", or not opened (external=none)" : "",

@@ -47,6 +47,7 @@ struct h5_options {
 	char *log;	     /* owned: a file; NULL: none was named */
 	bool to_syslog;	     /* log to syslog, also in the foreground */
 	bool quiet, verbose; /* of the log; quiet counts if both are set */
+	uint64_t revision;   /* set.revision; UINT64_MAX: not given */
 	char *subdir;	     /* owned; vfs.subdir borrows it */
 	char *filters;	     /* owned; vfs.filters has what it says */
 	char *journal;	     /* owned; set.journal borrows it */

@@ -8,6 +8,8 @@ libh5fs_a_SOURCES += \
 	src/io/named.h \
 	src/io/overlay.c \
 	src/io/overlay.h \
+	src/io/pages.c \
+	src/io/pages.h \
 	src/io/remote.c \
 	src/io/remote.h \
 	src/io/remote_cells.c \

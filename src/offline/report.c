@@ -54,6 +54,24 @@ static void print_unused(const struct h5_check *check)
 	putchar('\n');
 }
 
+/* Checks the records of revisions that are not shown. */
+static int check_revisions(struct h5_file_set *set, struct h5_check *check)
+{
+	const struct h5_onion *onion = h5_file_set_revisions(set);
+	int rc = 0;
+
+	for (uint64_t i = onion ? h5_onion_first(onion) : 1; onion && i <= h5_onion_newest(onion) && !rc;
+	     i++) {
+		rc = i == h5_file_set_shown_revision(set) ? 0 : h5_file_set_check_revision(set, i);
+		if (rc != -EUCLEAN && rc != -ENOTSUP)
+			continue;
+		*(rc == -EUCLEAN ? &check->damaged : &check->unknown) += 1;
+		check->found(check->arg, "(revisions)", h5_error_last());
+		rc = 0;
+	}
+	return rc;
+}
+
 /* Checks the file, and prints what is found. */
 static int check_file(struct h5_file_set *set, struct h5_progress *progress, struct h5_check *check,
 		      enum h5_offline_result *result)
@@ -65,6 +83,8 @@ static int check_file(struct h5_file_set *set, struct h5_progress *progress, str
 	if (progress)
 		h5_progress_begin(progress, h5_file_size(file));
 	rc = h5_check_file(file, check);
+	if (!rc)
+		rc = check_revisions(set, check);
 	h5_progress_erase(progress);
 	*result = check->damaged   ? H5_OFFLINE_DAMAGED
 		  : check->unknown ? H5_OFFLINE_UNKNOWN
@@ -95,6 +115,10 @@ int h5_offline_check(struct h5_file_set *set, const char *name, struct h5_progre
 
 	if (!rc)
 		print_sum(name, &check);
+	if (!rc && h5_file_set_revisions(set))
+		printf("%s: this is revision %" PRIu64
+		       "; of other revisions the records were verified, but not what they hold\n",
+		       name, h5_file_set_shown_revision(set));
 	h5_extents_release(&check.unused);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/room.h"
 #include "store/file_private.h"
+#include "store/onion.h"
 #include "store/statistics.h"
 
 #include <assert.h>
@@ -39,14 +40,14 @@ enum {
 	RETRIES = 40,
 };
 
-/* True: libhdf5's onion driver keeps the revisions of another file in this one. */
-static bool is_onion(struct h5_io *io, uint64_t size)
+/* True: the first bytes of the file are these. */
+static bool begins_with(struct h5_io *io, const void *bytes, size_t n)
 {
-	static const char signature[] = {'O', 'H', 'D', 'H'};
-	char found[sizeof signature];
+	char found[8];
+	size_t got;
 
-	return size >= sizeof found && !h5_io_read(io, 0, found, sizeof found) &&
-	       !memcmp(found, signature, sizeof found);
+	return n <= sizeof found && !h5_io_read_some(io, 0, found, n, &got) && got == n &&
+	       !memcmp(found, bytes, n);
 }
 
 /* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it.
@@ -75,9 +76,13 @@ static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struc
 		sb->base = at;
 		return rc;
 	}
-	if (is_onion(io, size))
+	if (begins_with(io, "OHDH", 4))
+		return h5_fail(
+			-EINVAL, H5_UNDEF,
+			"not an HDF5 file, but the revisions of one (onion driver), which is beside it");
+	if (begins_with(io, H5_ONION_STUB, sizeof H5_ONION_STUB - 1))
 		return h5_fail(-EINVAL, H5_UNDEF,
-			       "not an HDF5 file, but the revisions of one (onion driver)");
+			       "no HDF5 file without its revisions (onion driver), in a file beside it");
 	return only ? h5_fail(-EINVAL, only, "not an HDF5 file (no signature)")
 		    : h5_fail(-EINVAL, H5_UNDEF, "not an HDF5 file (no signature)");
 }

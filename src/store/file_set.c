@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/wait.h"
 #include "store/file_open.h"
+#include "store/file_private.h"
 #include "store/members.h"
 #include "store/statistics.h"
 
@@ -44,11 +45,14 @@ struct h5_file_set {
 	atomic_size_t used;	 /* bytes that requests hold */
 	char *path;		 /* real path of the mounted file, or its URL; NULL for memory */
 	char *pattern;		 /* of the names of its members; NULL: none was given */
+	struct h5_onion *onion;	 /* its revisions; NULL: it has none */
 	struct h5_folder folder; /* of the mounted file */
 	atomic_uint_fast64_t numbers;
-	pthread_mutex_t lock; /* guards files; held while a file is opened, not while one is read */
-	struct entry *files;  /* the newest first; the mounted file is the last */
+	pthread_mutex_t
+		lock; /* guards the rest, and `onion`; held while a file is opened, not while one is read */
+	struct entry *files; /* the newest first; the mounted file is the last */
 	unsigned count;
+	struct h5_file **revisions; /* by their numbers; NULL: not open */
 };
 
 static_assert(!offsetof(struct h5_file_set, shared), "h5_file_set_shared()");
@@ -215,11 +219,46 @@ int h5_file_set_new_in(int folder, const char *path, const struct h5_file_set_op
 	return rc;
 }
 
+/* A revision cannot be changed. */
+static int make_fixed(struct h5_file *file)
+{
+	return h5_file_read_through(file, h5_file_io(file), "a file that has revisions (onion driver)");
+}
+
+/* Looks for revisions of the file in io, and makes *io the one to be shown. On failure it is closed. Behind a
+ * URL it is only done if a revision is asked for, since it takes a request. */
+static int find_revisions(struct h5_file_set *set, const char *path, struct h5_io **io)
+{
+	const struct h5_file_set_options *options = &set->options;
+	struct h5_io *pages = NULL;
+	int rc = 0;
+
+	if (!set->pattern && (!set->folder.remote || options->has_revision))
+		rc = h5_onion_find(&set->folder, path, *io, &pages);
+	if (!rc && !pages && options->has_revision)
+		rc = h5_fail(-ENOENT, H5_UNDEF, "the file has no revisions (there is no %s.onion)", path);
+	if (rc || !pages) {
+		if (rc)
+			h5_io_close(*io);
+		return rc;
+	}
+	rc = h5_onion_open(*io, pages, &set->onion);
+	if (!rc)
+		set->revisions = h5_calloc(h5_onion_newest(set->onion) + 1, sizeof *set->revisions);
+	if (!rc && !set->revisions)
+		rc = -ENOMEM;
+	return rc ? rc : h5_onion_open_revision(set->onion, h5_file_set_shown_revision(set), true, io);
+}
+
 int h5_file_set_start(struct h5_file_set *set, struct h5_io *io)
 {
+	const char *path = set->path ? strrchr(set->path, '/') + 1 : "";
+	int rc = find_revisions(set, path, &io);
+
 	assert(!set->shared.root);
-	return add_file(set, io, set->path ? strrchr(set->path, '/') + 1 : "", set->pattern,
-			&set->shared.root);
+	if (!rc)
+		rc = add_file(set, io, path, set->pattern, &set->shared.root);
+	return !rc && set->onion ? make_fixed(set->shared.root) : rc;
 }
 
 const char *h5_file_set_path(const struct h5_file_set *set)
@@ -242,6 +281,8 @@ void h5_file_set_close(struct h5_file_set *set)
 		free(entry->path);
 		free(entry);
 	}
+	h5_onion_close(set->onion);
+	free(set->revisions);
 	h5_folder_close(&set->folder);
 	pthread_mutex_destroy(&set->lock);
 	free(set->path);
@@ -400,7 +441,20 @@ int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const ch
 	return rc;
 }
 
-/* Opens what a name leads to. *file: the file of the set that this is, and then *io is none. */
+/* True: the file is a revision of the mounted one. */
+static bool is_revision(struct h5_file_set *set, const struct h5_file *file)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&set->lock);
+	for (uint64_t i = 0; set->onion && i <= h5_onion_newest(set->onion); i++)
+		found |= set->revisions[i] == file;
+	pthread_mutex_unlock(&set->lock);
+	return found;
+}
+
+/* Opens what a name leads to; a revision means itself by the name of the mounted file. *file: the file of the
+ * set that this is, and then *io is none. */
 static int open_found(struct h5_file_set *set, struct h5_file *from, const char *name, char path[PATH_SIZE],
 		      struct h5_io **io, struct h5_file **file)
 {
@@ -416,6 +470,8 @@ static int open_found(struct h5_file_set *set, struct h5_file *from, const char 
 	*file = find_open(set, fd);
 	if (*file) {
 		close(fd);
+		if (*file == set->shared.root && is_revision(set, from))
+			*file = from;
 		return 0;
 	}
 	rc = h5_io_open_fd(fd, set->options.lock, false, io);
@@ -424,6 +480,61 @@ static int open_found(struct h5_file_set *set, struct h5_file *from, const char 
 		return h5_fail(-EBUSY, H5_UNDEF, "%s: %s", name, h5_error_last()->text);
 	return rc ? h5_fail_in(rc, "%s", name) : 0;
 }
+
+/* ---- revisions ---- */
+
+const struct h5_onion *h5_file_set_revisions(const struct h5_file_set *set)
+{
+	return set->onion;
+}
+
+uint64_t h5_file_set_shown_revision(const struct h5_file_set *set)
+{
+	return set->options.has_revision ? set->options.revision : h5_onion_newest(set->onion);
+}
+
+/* With the lock. */
+static int open_revision(struct h5_file_set *set, uint64_t revision)
+{
+	struct h5_io *io;
+	int rc;
+
+	if (set->count >= FILES_MAX)
+		return h5_fail(-ENFILE, H5_UNDEF,
+			       "revision %ju: more than %d other files (-o revision= shows it)",
+			       (uintmax_t)revision, FILES_MAX);
+	rc = h5_onion_open_revision(set->onion, revision, false, &io);
+	if (!rc)
+		rc = h5_fail_in(add_file(set, io, "", NULL, &set->revisions[revision]), "revision %ju",
+				(uintmax_t)revision);
+	return rc ? rc : make_fixed(set->revisions[revision]);
+}
+
+int h5_file_set_find_revision(struct h5_file_set *set, uint64_t revision, struct h5_file **file)
+{
+	int rc = 0;
+
+	if (!set->onion || revision > h5_onion_newest(set->onion))
+		return -ENOENT;
+	pthread_mutex_lock(&set->lock);
+	if (!set->revisions[revision])
+		rc = open_revision(set, revision);
+	*file = set->revisions[revision];
+	pthread_mutex_unlock(&set->lock);
+	return rc;
+}
+
+int h5_file_set_check_revision(struct h5_file_set *set, uint64_t revision)
+{
+	int rc;
+
+	pthread_mutex_lock(&set->lock);
+	rc = h5_onion_check(set->onion, revision);
+	pthread_mutex_unlock(&set->lock);
+	return rc;
+}
+
+/* ---- other HDF5 files ---- */
 
 int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file)
 {

@@ -9,6 +9,7 @@
 #include "io/remote.h"
 #include "store/file.h"
 #include "store/folder.h"
+#include "store/onion.h"
 
 #include <stdbool.h>
 
@@ -25,6 +26,9 @@ struct h5_file_set_options {
 	/* The file is behind a URL, and this brings it; NULL: it is a local file. Borrowed: the set closes
 	 * first. */
 	struct h5_remote *remote;
+	/* Which revision of the mounted file is shown, if has_revision; else the newest, if it has any. */
+	uint64_t revision;
+	bool has_revision;
 	/* The rest is for h5_open_file() and the mounted file alone. */
 	bool writable;
 	/* With `writable`: other programs read the file meanwhile; on a mount for reading: another program
@@ -57,7 +61,8 @@ int h5_file_set_new_in(int folder, const char *path, const struct h5_file_set_op
 		       struct h5_file_set **set);
 /* The real path of the mounted file, or its URL; borrowed. NULL: bytes in memory. */
 const char *h5_file_set_path(const struct h5_file_set *set);
-/* Opens the mounted file, whose bytes are in io. Takes io over, also on failure. Once. */
+/* Opens the mounted file, whose bytes are in io, or the revision of it that is to be shown. Takes io over,
+ * also on failure. Once. */
 int h5_file_set_start(struct h5_file_set *set, struct h5_io *io);
 /* A set around bytes in memory, without other files; for tests and fuzzing. The bytes are borrowed. */
 int h5_file_set_open_memory(const void *data, size_t size, const struct h5_file_set_options *options,
@@ -129,6 +134,16 @@ bool h5_file_set_refresh(struct h5_file_set *set);
  * -ENOENT: not there; -EACCES: the rule forbids it; -EBUSY: locked by a program that writes it; else as
  * h5_file_set_start(). */
 int h5_file_set_find(struct h5_file_set *set, struct h5_file *from, const char *name, struct h5_file **file);
+/* The revisions of the mounted file; borrowed. NULL: it has none. */
+const struct h5_onion *h5_file_set_revisions(const struct h5_file_set *set);
+/* A revision of the mounted file, as a file of its own, opened on its first use and kept until the set
+ * closes; borrowed. -ENOENT: there is none of that number. */
+int h5_file_set_find_revision(struct h5_file_set *set, uint64_t revision, struct h5_file **file);
+/* The number of the one that is the mounted file. */
+uint64_t h5_file_set_shown_revision(const struct h5_file_set *set);
+/* Verifies what the history says of a revision. */
+int h5_file_set_check_revision(struct h5_file_set *set, uint64_t revision);
+
 /* A raw file that `from` calls `name`, by the same rule; the caller closes it. -EPERM: an HDF5 file of the
  * set is not written as a raw one. */
 int h5_file_set_open_raw(struct h5_file_set *set, struct h5_file *from, const char *name, bool writable,

@@ -71,6 +71,39 @@ int h5_folder_open_member(const struct h5_folder *folder, const char *path, stru
 	return h5_io_open_fd(fd, folder->lock, false, io);
 }
 
+static int check_rights(struct h5_io *first, const char *name, struct h5_io *io)
+{
+	struct h5_io_stat st, begins;
+	int rc = h5_io_stat(io, &st);
+
+	if (!rc)
+		rc = h5_io_stat(first, &begins);
+	if (rc || (st.owner == begins.owner && st.mode == begins.mode))
+		return rc;
+	return h5_fail(-EACCES, H5_UNDEF, "%s: a member of another owner or with other permissions", name);
+}
+
+int h5_folder_open_beside(const struct h5_folder *folder, const char *path, const char *name,
+			  struct h5_io *first, struct h5_io **io)
+{
+	const char *slash = strrchr(path, '/');
+	char *beside;
+	int rc;
+
+	/* A name from the file must not lead elsewhere. */
+	if (strchr(name, '/'))
+		return h5_fail(-EACCES, H5_UNDEF, "%s: a member in another directory", name);
+	if (asprintf(&beside, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name) < 0)
+		return -ENOMEM;
+	rc = h5_folder_open_member(folder, beside, io);
+	free(beside);
+	if (!rc && first && (rc = check_rights(first, name, *io))) {
+		h5_io_close(*io);
+		*io = NULL;
+	}
+	return rc;
+}
+
 int h5_folder_open_named(const struct h5_folder *folder, const char *beside, const char *name, bool writable,
 			 char *path, size_t size)
 {

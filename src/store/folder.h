@@ -44,5 +44,9 @@ int h5_folder_open_remote(const struct h5_folder *folder, const char *beside, co
  * here.
  */
 int h5_folder_open_member(const struct h5_folder *folder, const char *path, struct h5_io **io);
+/* The same for the file of that name beside `path`. `first`: it must have the owner and the permissions of
+ * this one, so whoever may read that may read it (-EACCES); NULL: any. */
+int h5_folder_open_beside(const struct h5_folder *folder, const char *path, const char *name,
+			  struct h5_io *first, struct h5_io **io);
 
 #endif

@@ -21,6 +21,8 @@ libh5fs_a_SOURCES += \
 	src/store/object_header.c \
 	src/store/object_header.h \
 	src/store/object_header_check.c \
+	src/store/onion.c \
+	src/store/onion.h \
 	src/store/pipeline.c \
 	src/store/pipeline.h \
 	src/store/statistics.h \

@@ -20,36 +20,11 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* 0: the member has the owner and the permissions of the first one, so whoever may read that may read it. */
-static int check_rights(const struct h5_members *members, const char *name, struct h5_io *io)
-{
-	struct h5_io_stat st;
-	int rc = h5_io_stat(io, &st);
-
-	if (rc || (st.owner == members->begins.owner && st.mode == members->begins.mode))
-		return rc;
-	return h5_fail(-EACCES, H5_UNDEF, "%s: a member of another owner or with other permissions", name);
-}
-
 /* Opens the file of that name beside the first member. */
 static int open_beside(const struct h5_members *members, const char *name, struct h5_io **io)
 {
-	size_t folder = (size_t)(base_name(members->path) - members->path);
-	char *path;
-	int rc;
-
-	/* A name from the file must not lead elsewhere. */
-	if (strchr(name, '/'))
-		return h5_fail(-EACCES, H5_UNDEF, "%s: a member in another directory", name);
-	if (asprintf(&path, "%.*s%s", (int)folder, members->path, name) < 0)
-		return -ENOMEM;
-	rc = h5_folder_open_member(members->folder, path, io);
-	free(path);
-	if (!rc && members->guarded && (rc = check_rights(members, name, *io))) {
-		h5_io_close(*io);
-		*io = NULL;
-	}
-	return rc;
+	return h5_folder_open_beside(members->folder, members->path, name,
+				     members->guarded ? members->first : NULL, io);
 }
 
 /* True: after this failure the member counts as missing. Without memory or descriptors, or if it is locked,
@@ -382,10 +357,7 @@ static int open_multi(struct h5_members *members, const struct h5_driver_info *i
 int h5_members_open(struct h5_members *members, const struct h5_driver_info *info, bool sure,
 		    struct h5_io **io)
 {
-	int rc = h5_io_stat(*io, &members->begins);
-
-	if (rc)
-		return rc;
+	members->first = *io;
 	members->guarded = !members->pattern && members->folder->external == H5_EXTERNAL_NONE;
 	return info->driver == H5_DRIVER_MULTI ? open_multi(members, info, io)
 					       : open_family(members, info->member_size, sure, io);

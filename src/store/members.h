@@ -19,8 +19,8 @@ struct h5_members {
 	uint64_t end;  /* where the addresses of the whole file end, by its superblock */
 	char *missing; /* result: which members are not there, in words; NULL: none. free() */
 	/* Private: */
-	bool guarded;		  /* no external files are opened: the file must not choose its pieces */
-	struct h5_io_stat begins; /* what the system says of the first member */
+	bool guarded;	     /* no external files are opened: the file must not choose its pieces */
+	struct h5_io *first; /* the first member, borrowed */
 };
 
 /* Opens the members of a family or multi file. *io is the first member and becomes the whole file; on failure

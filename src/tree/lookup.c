@@ -45,7 +45,8 @@ static void show(const struct h5_tree *tree, enum h5_tree_kind kind, struct stat
 		st->st_gid = options->gid;
 }
 
-/* 0: the file begins as an HDF5 file, maybe behind a user block; -EINVAL: it does not. */
+/* 0: the file begins as an HDF5 file, maybe behind a user block, or as one that only has revisions; -EINVAL:
+ * it does not. */
 static int find_signature(const struct h5_tree *tree, const struct h5_tree_node *parent, const char *name,
 			  const struct stat *st)
 {
@@ -64,7 +65,8 @@ static int find_signature(const struct h5_tree *tree, const struct h5_tree_node 
 
 		if (n < 0)
 			rc = -errno;
-		else if (n == sizeof found && !memcmp(found, H5_SIGNATURE, sizeof found))
+		else if (n == sizeof found && (!memcmp(found, H5_SIGNATURE, sizeof found) ||
+					       !memcmp(found, H5_ONION_STUB, sizeof found)))
 			rc = 0;
 		else if (only)
 			break;

@@ -41,7 +41,7 @@ int h5_vfs_describe(struct h5_vfs *vfs, const struct h5_node *node, struct h5_bu
 	int rc;
 
 	/* `.h5fs` is no object, nor are symbolic links and attributes. */
-	if (!node->entity.file || node->entity.target || node->entity.kind == H5_NODE_VIEWS)
+	if (!node->entity.file || node->entity.target)
 		return -ENODATA;
 	while (h5_reading_next(&reading, &rc)) {
 		out->size = before;

@@ -72,6 +72,17 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
  * could be found. */
 int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5_dir_list *list);
 
+/* ---- revisions of the file: revisions.c ---- */
+
+#define H5_REVISIONS_NAME "revisions"
+
+/* True: the mounted file has revisions. */
+bool h5_revisions_are_there(const struct h5_vfs *vfs);
+/* The directory of the revision of that number. -ENOENT: there is none. */
+int h5_revisions_find(struct h5_vfs *vfs, const char *name, struct h5_entity *entity);
+/* Lists the names: the entities have no file. */
+int h5_revisions_list(struct h5_vfs *vfs, struct h5_dir_list *list);
+
 /* ---- objects that are directories with files that their view names: view_directories.c ---- */
 
 /* True: the directory is one of these, or is below one. */

@@ -31,7 +31,7 @@ static int open_in_mode(struct h5_handle *h, const struct h5_node *node, int fla
 	bool change = is_change(flags);
 	int rc;
 
-	if (node->entity.kind == H5_NODE_DIRECTORY || node->entity.kind == H5_NODE_VIEWS)
+	if (h5_is_directory(node->entity.kind))
 		return -EISDIR;
 	if (node->entity.kind == H5_NODE_SYMLINK)
 		return -ELOOP;

@@ -159,7 +159,7 @@ int h5_vfs_opendir(struct h5_vfs *vfs, struct h5_node *node, struct h5_dir **out
 	struct h5_dir *dir;
 	int rc;
 
-	if (node->entity.kind != H5_NODE_DIRECTORY && node->entity.kind != H5_NODE_VIEWS)
+	if (!h5_is_directory(node->entity.kind))
 		return -ENOTDIR;
 	dir = calloc(1, sizeof *dir);
 	if (!dir)
@@ -343,14 +343,14 @@ static int fill(struct batch *b, size_t i, struct h5_entity *entity, const struc
 	const char *name = b->items[i].text;
 	int rc;
 
-	if (b->plus) {
+	if (b->plus && b->dir->node->entity.kind != H5_NODE_REVISIONS) {
 		rc = h5_node_get(b->dir->vfs, b->dir->node, name, entity, &entry->node);
 		return rc ? rc : h5_stat_entry(b->dir->vfs, known, &b->times, entry);
 	}
 	*entry = (struct h5_vfs_entry){.st.st_ino = h5_node_ino(b->dir->vfs, b->dir->node, name, entity)};
-	entry->st.st_mode = entity->kind == H5_NODE_DIRECTORY || entity->kind == H5_NODE_VIEWS ? S_IFDIR
-			    : entity->kind == H5_NODE_SYMLINK				       ? S_IFLNK
-											       : S_IFREG;
+	entry->st.st_mode = h5_is_directory(entity->kind)     ? S_IFDIR
+			    : entity->kind == H5_NODE_SYMLINK ? S_IFLNK
+							      : S_IFREG;
 	h5_entity_release(entity);
 	return 0;
 }

@@ -46,6 +46,7 @@ libh5fs_a_SOURCES += \
 	src/vfs/plain.c \
 	src/vfs/plain.h \
 	src/vfs/private.h \
+	src/vfs/revisions.c \
 	src/vfs/sequence.c \
 	src/vfs/sequence.h \
 	src/vfs/reading.h \

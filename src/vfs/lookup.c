@@ -164,7 +164,7 @@ static int look_up_entry(struct h5_vfs *vfs, struct h5_node *parent, const char 
 	struct h5_times times = {0};
 	int rc;
 
-	if (parent->entity.kind != H5_NODE_DIRECTORY && parent->entity.kind != H5_NODE_VIEWS)
+	if (!h5_is_directory(parent->entity.kind))
 		return -ENOTDIR;
 	if (strlen(name) > H5_NAME_MAX)
 		return -ENAMETOOLONG;

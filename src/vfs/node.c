@@ -28,7 +28,7 @@ enum { KEY_MAX = 24 + 256 };
 /* True: parent and name make the node. (The target of an attribute's file is its name.) */
 static bool is_of_name(const struct h5_entity *entity)
 {
-	return entity->kind == H5_NODE_DIRECTORY || entity->kind == H5_NODE_VIEWS || entity->target;
+	return h5_is_directory(entity->kind) || entity->target;
 }
 
 /* splitmix64's finaliser. */
@@ -63,7 +63,9 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 {
 	if (entity->kind == H5_NODE_SYMLINK)
 		return (mix_text(parent->ino, name) & ~FOREIGN_MARK) | SYMLINK_MARK;
-	if (entity->kind == H5_NODE_VIEWS || entity->target)
+	/* The list of revisions opens none of them. */
+	if (entity->kind == H5_NODE_VIEWS || entity->kind == H5_NODE_REVISIONS || entity->target ||
+	    (parent && parent->entity.kind == H5_NODE_REVISIONS))
 		return mix_text(parent->ino, name) | VIEW_MARK;
 	if (!entity->view)
 		return object_ino(vfs, entity);
@@ -263,15 +265,17 @@ int h5_vfs_readlink(struct h5_node *node, const char **target)
 
 bool h5_vfs_is_in_view(const struct h5_node *node)
 {
-	return node->entity.view || node->entity.kind == H5_NODE_VIEWS;
+	return node->entity.view || node->entity.kind == H5_NODE_VIEWS ||
+	       node->entity.kind == H5_NODE_REVISIONS;
 }
 
 unsigned h5_node_depth(const struct h5_node *directory)
 {
 	unsigned depth = 0;
 
-	/* For links in the tree of a view, the root is that of the tree. */
-	while (directory->parent && directory->parent->entity.kind != H5_NODE_VIEWS) {
+	/* For links in the tree of a view or of a revision, the root is that of the tree. */
+	while (directory->parent && directory->parent->entity.kind != H5_NODE_VIEWS &&
+	       directory->parent->entity.kind != H5_NODE_REVISIONS) {
 		directory = directory->parent;
 		depth++;
 	}

@@ -17,10 +17,16 @@ enum h5_node_kind {
 	H5_NODE_DATASET,
 	H5_NODE_DATATYPE,
 	H5_NODE_SYMLINK,
-	H5_NODE_DAMAGED, /* an object that can't be decoded; opening it tells why */
-	H5_NODE_VIEWS,	 /* the directory `.h5fs` */
-	H5_NODE_VIEW,	 /* a file below `.h5fs` */
+	H5_NODE_DAMAGED,   /* an object that can't be decoded; opening it tells why */
+	H5_NODE_VIEWS,	   /* the directory `.h5fs` */
+	H5_NODE_VIEW,	   /* a file below `.h5fs` */
+	H5_NODE_REVISIONS, /* the directory `.h5fs/revisions` */
 };
+
+static inline bool h5_is_directory(enum h5_node_kind kind)
+{
+	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_VIEWS || kind == H5_NODE_REVISIONS;
+}
 
 /* What a name leads to: an object, a symlink, or something below `.h5fs`. */
 struct h5_entity {

@@ -229,6 +229,7 @@ static int stat_node(struct h5_vfs *vfs, struct h5_node *node, const struct h5_o
 			h5_node_share(vfs, node, object->references > 1);
 		break;
 	case H5_NODE_VIEWS:
+	case H5_NODE_REVISIONS:
 		st->st_mode = S_IFDIR | (0555 & ~vfs->options.dmask);
 		break;
 	case H5_NODE_VIEW:

@@ -338,6 +338,8 @@ static struct h5_entity root_of_view(const struct h5_vfs *vfs, const struct h5_v
 				  .view = view};
 }
 
+static const struct h5_entity revisions = {.kind = H5_NODE_REVISIONS, .address = H5_UNDEF};
+
 /* The file of the directory's own object: its name is the suffix alone. */
 static int find_itself(const struct h5_node *directory, struct h5_entity *entity)
 {
@@ -362,6 +364,13 @@ int h5_views_find(struct h5_vfs *vfs, const struct h5_node *directory, const cha
 			*entity = root_of_view(vfs, h5_views[i]);
 			return 0;
 		}
+	if (directory->entity.kind == H5_NODE_VIEWS && !strcmp(name, H5_REVISIONS_NAME) &&
+	    h5_revisions_are_there(vfs)) {
+		*entity = revisions;
+		return 0;
+	}
+	if (directory->entity.kind == H5_NODE_REVISIONS)
+		return h5_revisions_find(vfs, name, entity);
 	if (!directory->entity.view)
 		return -ENOENT;
 	if (directory->entity.view->of_attributes)
@@ -455,8 +464,9 @@ static int list_object(struct listing *l)
 	return rc ? rc : more ? more : l->unread;
 }
 
-static int list_views(const struct h5_vfs *vfs, struct h5_dir_list *list)
+static int list_views(struct h5_vfs *vfs, struct h5_dir_list *list)
 {
+	struct h5_entity all = revisions;
 	int rc = 0;
 
 	for (size_t i = 0; h5_views[i] && !rc; i++) {
@@ -464,6 +474,8 @@ static int list_views(const struct h5_vfs *vfs, struct h5_dir_list *list)
 
 		rc = h5_dir_list_add(list, h5_views[i]->name, &entity);
 	}
+	if (!rc && h5_revisions_are_there(vfs))
+		rc = h5_dir_list_add(list, H5_REVISIONS_NAME, &all);
 	return rc;
 }
 
@@ -475,6 +487,8 @@ int h5_views_list(struct h5_vfs *vfs, const struct h5_node *directory, struct h5
 
 	if (directory->entity.kind == H5_NODE_VIEWS)
 		return list_views(vfs, list);
+	if (directory->entity.kind == H5_NODE_REVISIONS)
+		return h5_revisions_list(vfs, list);
 	rc = h5_object_get(directory->entity.file, directory->entity.address, &ref, &l.object);
 	if (rc)
 		return rc;

@@ -1,8 +1,10 @@
 /* Whole files: read, checked, recovered by a journal, and written. */
+#include "base/checked.h"
 #include "base/interrupt.h"
 #include "fuzz.h"
 #include "mount.h"
 #include "offline/check.h"
+#include "store/onion.h"
 #include "write.h"
 
 #include <string.h>
@@ -83,10 +85,63 @@ static void run_journal(const void *arg, const uint8_t *data, size_t size)
 	fuzz_mount_end();
 }
 
+static void read_revision(struct h5_onion *onion, uint64_t revision)
+{
+	struct h5_io_stat st;
+	struct h5_io *io;
+	char buf[4096];
+
+	if (h5_onion_open_revision(onion, revision, revision & 1, &io))
+		return;
+	FUZZ_HOLDS(!h5_onion_check(onion, revision));
+	FUZZ_HOLDS(!h5_io_stat(io, &st) && st.size <= INT64_MAX && st.stored <= st.size);
+	for (unsigned i = 0; i < 64; i++) {
+		/* From the begin, around the end, and with steps between. */
+		uint64_t at = i < 32 ? i * (uint64_t)3001 : st.size - h5_min(st.size, 1 << (i - 32)) / 2;
+		size_t got;
+
+		if (h5_io_read_some(io, at, buf, sizeof buf, &got))
+			continue;
+		FUZZ_HOLDS(got <= sizeof buf && (at >= st.size ? !got : got <= st.size - at));
+		fuzz_touch(buf, got);
+	}
+	h5_io_close(io);
+}
+
+/* A file with revisions: behind its bytes stand those of the onion file, and the size of these (2 bytes). */
+static void run_onion(const void *arg, const uint8_t *data, size_t size)
+{
+	struct fuzz_budget budget = FUZZ_BUDGET;
+	struct h5_io *origin, *pages;
+	struct h5_onion *onion;
+	size_t n;
+
+	(void)arg;
+	if (size < 2)
+		return;
+	n = (size_t)h5_min(h5_uint_from(data + size - 2, 2), size - 2);
+	size -= 2 + n;
+	fuzz_request(&budget);
+	if (h5_io_open_memory(data, size, &origin))
+		return;
+	if (h5_io_open_memory(data + size, n, &pages)) {
+		h5_io_close(origin);
+		return;
+	}
+	if (h5_onion_open(origin, pages, &onion))
+		return;
+	FUZZ_HOLDS(h5_onion_newest(onion) <= H5_REVISIONS_MAX);
+	for (uint64_t i = h5_onion_first(onion); i <= h5_onion_newest(onion) && i < 8; i++)
+		read_revision(onion, i);
+	h5_interrupt_begin(NULL, NULL);
+	h5_onion_close(onion);
+}
+
 static const struct fuzz_target targets[] = {
 	{"file_read", run_read, NULL, 0},
 	{"file_check", run_check, NULL, 0},
 	{"file_journal", run_journal, NULL, 256},
+	{"file_onion", run_onion, NULL, 256},
 	{"file_write", fuzz_write, NULL, FUZZ_OPERATIONS},
 	{"file_requests", fuzz_requests, NULL, FUZZ_REQUESTS},
 };

@@ -9,6 +9,9 @@ import os
 import signal
 import sys
 
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "fixtures"))
+import onion  # noqa: E402
+
 FILE_MAX = 1 << 16  # bytes; larger files are only cut
 BLOCK_MAX = 4096
 LIBRARY_SECONDS = 10
@@ -350,6 +353,16 @@ def add_journals(seeds):
     seeds.add("journal_header", b"\0h5fs-jnl\1" + bytes(503))
 
 
+def add_onions(seeds):
+    content = bytes(range(256)) * 10
+    for size, aligned, origin in (512, False, content), (16, True, None), (1024, False, content[:700]):
+        made = onion.Onion(origin, size, aligned)
+        for change in content, content[:600] + b"changed" + content[607:], content[:64] + bytes(900):
+            made.add(change)
+            data = bytes(made.data)
+            seeds.add("file_onion", (origin or b"ONIONEOF") + data + len(data).to_bytes(2, "little"))
+
+
 def main():
     seeds = Seeds(sys.argv[1])
     for path in sys.argv[2:]:
@@ -374,6 +387,7 @@ def main():
     add_selections(seeds)
     add_small_files(seeds)
     add_journals(seeds)
+    add_onions(seeds)
 
 
 main()
