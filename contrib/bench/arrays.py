@@ -23,13 +23,13 @@ def copy(source, target, flags):
     return time.monotonic() - begin
 
 
-def zarr_dask(bench):
+def zarr_dask(bench, chunks):
     path = bench.data.file("deflate-farray.h5")
     with h5py.File(path) as f:
         size = f["data"].size * f["data"].dtype.itemsize
 
-    def in_mount():
-        with bench.h5fs(path) as m:
+    def in_mount(options):
+        with bench.h5fs(path, options) as m:
             return size / bench.h5py("zarr", m.at(".h5fs/zarr"))
 
     plain = bench.scratch + "-zarr"
@@ -42,7 +42,7 @@ def zarr_dask(bench):
             return size / bench.h5py("zarr", m.path)
 
     try:
-        return bench.interleave({"h5fs": in_mount, "libhdf5": lambda: size / bench.h5py("dask", path), "limit": in_bindfs})
+        return bench.interleave({"h5fs": lambda: in_mount(f"zarr_chunks={chunks}"), "libhdf5": lambda: size / bench.h5py("dask", path), "limit": in_bindfs})
     finally:
         shutil.rmtree(plain)
 

@@ -12,6 +12,7 @@ _h5fs_values()
 	sandbox) echo yes no ;;
 	sync) echo close fsync ;;
 	xattr) echo text raw ;;
+	zarr_chunks) echo stored decoded ;;
 	esac
 }
 

@@ -18,6 +18,8 @@ function __h5fs_values --description 'What an option may be set to'
             printf '%s\n' close fsync
         case xattr
             printf '%s\n' text raw
+        case zarr_chunks
+            printf '%s\n' stored decoded
         case disk_cache journal
             __fish_complete_directories "$argv[2]" | string replace -r '\t.*' ''
         case log

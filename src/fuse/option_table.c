@@ -12,6 +12,7 @@ static const struct h5_option_word locking_words[] = {
 static const struct h5_option_word order_words[] = {{"name", false}, {"creation", true}, {0}};
 static const struct h5_option_word colours_words[] = {
 	{"grey", H5_COLOURS_GREY}, {"heat", H5_COLOURS_HEAT}, {"helix", H5_COLOURS_HELIX}, {0}};
+static const struct h5_option_word zarr_chunks_words[] = {{"stored", false}, {"decoded", true}, {0}};
 static const struct h5_option_word xattr_words[] = {{"text", false}, {"raw", true}, {0}};
 static const struct h5_option_word sync_words[] = {{"close", true}, {"fsync", false}, {0}};
 static const struct h5_option_word create_words[] = {{"v18", H5_CREATE_V18}, {0}};
@@ -73,6 +74,8 @@ const struct h5_option h5_option_table[] = {
 	 .help = "of attributes: text, raw"},
 	{"colours", "=NAME", H5_OPTION_WORD, INTO(vfs.colours), .words = colours_words,
 	 .help = "of pictures below .h5fs/png: grey, heat, helix"},
+	{"zarr_chunks", "=HOW", H5_OPTION_WORD, INTO(vfs.zarr_decoded), .words = zarr_chunks_words,
+	 .help = "of .h5fs/zarr and zarr3: stored, decoded (faster to read, but longer)"},
 	{"uid", "=N", H5_OPTION_NUMBER, INTO(vfs.uid), .most = UINT32_MAX - 1, .help = "owner of all files"},
 	{"gid", "=N", H5_OPTION_NUMBER, INTO(vfs.gid), .most = UINT32_MAX - 1, .help = "group of all files"},
 	{"fmask", "=OCTAL", H5_OPTION_OCTAL, INTO(vfs.fmask), .most = 0777,

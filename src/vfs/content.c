@@ -27,6 +27,7 @@ struct h5_view h5_content_view(struct h5_vfs *vfs, const struct h5_node *node)
 				.part = node->entity.target,
 				.tree = &vfs->tree,
 				.colours = vfs->options.colours,
+				.zarr_decoded = vfs->options.zarr_decoded,
 				.context = h5_paths_context(vfs, node->entity.file),
 				.state = h5_state(vfs, node->entity.file)};
 }

@@ -31,6 +31,7 @@ struct h5_vfs_options {
 	unsigned max_work;	 /* seconds; see h5_vfs_work_limit(). 0: any */
 	bool raw_attributes;	 /* user.NAME has the stored bytes, not text */
 	enum h5_colours colours; /* of pictures below `.h5fs` */
+	bool zarr_decoded;	 /* chunks below `.h5fs/zarr` and zarr3 are not as they are stored */
 	/* writing */
 	bool writable;	      /* the mounted file was opened for writing */
 	bool external_write;  /* external raw files may be written */

@@ -202,8 +202,7 @@ static int plan(const struct h5_view *v, struct h5_zarr_array *a)
 			h5_zarr_array_fit(a, end - d->layout.contiguous.address);
 		return 0;
 	}
-	a->is_passed = a->has_checksum = false;
-	a->codecs = 0;
+	h5_zarr_array_decode(a);
 	if (!fit_in_text(a, a->chunks))
 		return h5_fail(-ENOTSUP, d->address, "its chunks are not stored as Zarr has them");
 	return 0;

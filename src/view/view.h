@@ -47,6 +47,7 @@ struct h5_view {
 	const struct h5_view_tree *tree; /* borrowed */
 	struct h5_value_context context;
 	enum h5_colours colours; /* of pictures */
+	bool zarr_decoded;	 /* zarr, zarr3: no chunk is shown as it is stored */
 	uint64_t state;		 /* changes whenever anything in the file may have */
 	uint64_t own_state;	 /* changes whenever the elements of this object may have */
 

@@ -10,7 +10,10 @@
 #include <string.h>
 
 enum {
-	ROWS_BYTES = 1 << 20, /* of a chunk of rows, about */
+	ROWS_BYTES = 1 << 20,  /* of a chunk of rows, about */
+	SMALL_BYTES = 1 << 16, /* of chunks that are joined: fewer */
+	BAND_MOST = 8 << 20,   /* of chunks that others are joined to */
+	JOINED_CHUNKS = 1 << 20,
 	DTYPE_MAX = 1 << 20,
 };
 
@@ -88,10 +91,14 @@ static void find_codecs(struct h5_zarr_array *a)
 	a->codecs = n - a->has_checksum;
 	for (unsigned i = 0; i < a->codecs; i++)
 		a->is_passed &= is_codec(a, i);
-	if (!a->is_passed) {
-		a->has_checksum = false;
-		a->codecs = 0;
-	}
+	if (!a->is_passed)
+		h5_zarr_array_decode(a);
+}
+
+void h5_zarr_array_decode(struct h5_zarr_array *a)
+{
+	a->is_passed = a->has_checksum = false;
+	a->codecs = 0;
 }
 
 /* ---- shape and chunks ---- */
@@ -222,6 +229,35 @@ int h5_zarr_array_extend(struct h5_zarr_array *a, const uint64_t *shape)
 	if (rc || !count_chunks(a))
 		*a = before;
 	return h5_is_passing(rc) ? rc : 0;
+}
+
+/* As cut_rows(), but stored chunks are taken whole. False: rows would cut them, or be too long. */
+static bool cut_bands(struct h5_zarr_array *a)
+{
+	const uint64_t *stored = a->dataset->layout.chunked.dims;
+	bool is_cut = false;
+
+	cut_rows(a, ROWS_BYTES);
+	for (unsigned d = a->dataset->space.rank; d-- > 0;) {
+		if (is_cut && stored[d] > 1)
+			return false;
+		if (a->chunk[d] >= a->shape[d])
+			continue;
+		is_cut = true;
+		a->chunk[d] = h5_min(h5_max(a->chunk[d] / stored[d], 1) * stored[d], a->shape[d]);
+	}
+	return count_chunks(a) && a->chunk_bytes <= BAND_MOST;
+}
+
+void h5_zarr_array_join(struct h5_zarr_array *a)
+{
+	const struct h5_zarr_array before = *a;
+
+	if (!a->is_chunked || a->is_passed || a->is_extended || a->chunk_bytes >= SMALL_BYTES)
+		return;
+	a->is_chunked = false;
+	if (!cut_bands(a) || a->chunks > JOINED_CHUNKS)
+		*a = before;
 }
 
 void h5_zarr_array_fit(struct h5_zarr_array *a, uint64_t room)

@@ -12,6 +12,9 @@
  * A variable of netCDF-4 may be shorter than its unlimited dimension. The array has the length of the
  * dimension then; it is `extended`.
  *
+ * An array may be shown decoded though its filters are known: that is longer, but programs read it faster,
+ * since h5fs decodes in parallel. Small chunks are joined then, if they can be.
+ *
  * A checksum that is the last filter is left out: it is 4 bytes at the end of a stored chunk, which not all
  * readers know. */
 #ifndef H5_VIEW_ZARR_ARRAY_H
@@ -51,6 +54,12 @@ int h5_zarr_array_init(struct h5_zarr_array *array, enum h5_zarr_version version
 /* Makes the shape larger, to `shape`. Leaves it as it is if Zarr cannot show that: the dataset is not
  * chunked, there are too many chunks, or those at the old end cannot be encoded anew. */
 int h5_zarr_array_extend(struct h5_zarr_array *array, const uint64_t *shape);
+/* Shows all chunks decoded. */
+void h5_zarr_array_decode(struct h5_zarr_array *array);
+/* Shows small chunks of a decoded array, which is not extended, as chunks of rows, without regard to which
+ * are stored. Leaves the array as it is if a row of them is too long, or does not lie together in the
+ * dataset. */
+void h5_zarr_array_join(struct h5_zarr_array *array);
 /* So many chunks have elements both of the dataset and beyond its end. */
 uint64_t h5_zarr_array_cut_chunks(const struct h5_zarr_array *array);
 /* True: a chunk that is not stored can be shown. */

@@ -52,10 +52,14 @@ static int make(const struct making *m, struct h5_zarr_array *a)
 	const struct h5_view *v = m->view;
 	int rc = h5_zarr_array_init(a, m->version, v->dataset);
 
+	if (!rc && v->zarr_decoded)
+		h5_zarr_array_decode(a);
 	if (!rc)
 		rc = find_mark(v, a);
 	if (!rc)
 		rc = find_shape(v, a);
+	if (!rc && v->zarr_decoded)
+		h5_zarr_array_join(a);
 	if (!rc)
 		a->is_filled = a->version == H5_ZARR_V2 && !a->has_mark && a->chunks <= FILLED_MOST &&
 			       h5_zarr_array_can_fill(a);
@@ -87,15 +91,17 @@ static int array_load(struct h5_file *file, uint64_t address, const void *arg, v
 	return 0;
 }
 
-static const struct h5_block_type types[] = {{{"array of Zarr 2", free}, array_load},
-					     {{"array of Zarr 3", free}, array_load}};
+static const struct h5_block_type types[2][2] = {
+	{{{"array of Zarr 2", free}, array_load}, {{"array of Zarr 3", free}, array_load}},
+	{{{"decoded array of Zarr 2", free}, array_load}, {{"decoded array of Zarr 3", free}, array_load}}};
 
 int h5_zarr_array_get(const struct h5_view *v, enum h5_zarr_version version, struct h5_zarr_array *array)
 {
 	const struct making m = {v, version};
 	const struct known *k;
 	struct h5_lru_entry *ref;
-	int rc = h5_file_block(v->file, &types[version == H5_ZARR_V3], v->address, v->state, &m, &ref);
+	const struct h5_block_type *type = &types[v->zarr_decoded][version == H5_ZARR_V3];
+	int rc = h5_file_block(v->file, type, v->address, v->state, &m, &ref);
 
 	if (rc)
 		return rc;

@@ -81,6 +81,7 @@ struct h5_view h5_zarr_view(const struct h5_view *root, struct h5_file *file, ui
 			    .address = address,
 			    .context = {.file = file, .arg = root->context.arg},
 			    .tree = root->tree,
+			    .zarr_decoded = root->zarr_decoded,
 			    .state = root->state};
 
 	/* Paths are known of the mounted file alone. */

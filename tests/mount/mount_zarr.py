@@ -36,7 +36,10 @@ class Zarr(ViewCase):
             self.assertEqual(set(found), set(wanted))
             for name, value in wanted.items():
                 self.assertTrue(zarrlib.same(found[name], value), (name, found[name], value))
-            return count
+        with h5py.File(path) as f, Mount(path, options="zarr_chunks=decoded") as m:
+            group = zarr.open_consolidated(m.at(".h5fs/zarr"), mode="r")
+            self.assertEqual(zarrlib.compare(self, f, group, m.at(".h5fs/zarr3")), count)
+        return count
 
     def test_types(self):
         path = self.file("types.h5")
@@ -124,6 +127,37 @@ class Zarr(ViewCase):
                 d.id.write_direct_chunk((1, 0), data[1].tobytes(), 3)
                 d.id.write_direct_chunk((2, 0), data[2].tobytes(), 1 if name != "shuffled" else 3)
         self.assertEqual(self.check(path), 3)
+
+    def test_decoded_chunks(self):
+        """With zarr_chunks=decoded no chunk is as it is stored, and small ones are joined to rows of about 1 MiB that cut none of them."""
+        path = self.file("decoded.h5")
+        how = dict(shuffle=True, compression=4)
+        shapes = {  # of the dataset and of its chunks; of those that are shown
+            "large": ((300, 300), (200, 100), (200, 100)), "rows": ((1100, 512), (100, 20), (500, 512)), "all": ((70, 50), (16, 16), (70, 50)),
+            "band": ((200, 4096), (100, 50), (100, 4096)), "wide": ((300, 40000), (60, 30), (60, 30)), "planes": ((3, 600, 512), (1, 50, 40), (1, 500, 512)),
+            "deep": ((4, 600, 512), (2, 50, 40), (2, 50, 40)), "empty": ((0, 5), (7, 5), (7, 5))}
+        with h5py.File(path, "w") as f:
+            for i, (name, (shape, chunk, _)) in enumerate(shapes.items()):
+                f.create_dataset(name, data=numpy.arange(numpy.prod(shape), dtype="<i4").reshape(shape) % (1000 + i), chunks=chunk, maxshape=(None, 5) if name == "empty" else None, **how)
+            f.create_dataset("hole", (1000, 300), "i2", chunks=(10, 10), fillvalue=5, **how)[400, 7] = 6
+            f.create_dataset("sparse", (2**31, 1024), "i4", chunks=(8, 8), fillvalue=5, **how)[400, 7] = 6
+        kerchunk = self.run_kerchunk(path).stdout
+        with h5py.File(path) as f, Mount(path, options="zarr_chunks=decoded") as m:
+            for name, (_, _, shown) in shapes.items():
+                meta = json.loads(read(m.at(".h5fs/zarr", name, ".zarray")))
+                self.assertEqual((meta["compressor"], meta["filters"]), (None, None))
+                numpy.testing.assert_array_equal(zarr.open(m.at(".h5fs/zarr", name), mode="r")[...], f[name][...])
+                numpy.testing.assert_array_equal(zarrlib.Array3(m.at(".h5fs/zarr3", name)).read(), f[name][...])
+                if name != "empty":
+                    self.assertEqual(tuple(meta["chunks"]), shown, name)
+                    first = f[name][tuple(slice(n) for n in shown)]
+                    self.assertEqual(read(m.at(".h5fs/zarr", name, ".".join("0" * len(shown)))), first.tobytes(), name)
+            self.assertEqual(read(m.at(".h5fs/zarr/hole/0.0")), f["hole"][:].tobytes())
+            self.assertEqual(zarrlib.Array3(m.at(".h5fs/zarr3/hole")).read().tobytes(), f["hole"][:].tobytes())
+            # There would be too many chunks, with nothing in nearly all of them.
+            self.assertEqual(json.loads(read(m.at(".h5fs/zarr/sparse/.zarray")))["chunks"], [8, 8])
+            self.assertEqual(zarr.open(m.at(".h5fs/zarr/sparse"), mode="r")[400:402, 7].tolist(), [6, 5])
+            self.assertEqual(read(m.at(".h5fs/kerchunk.json")), kerchunk)
 
     def test_fill_values(self):
         path = self.file("fill.h5")
