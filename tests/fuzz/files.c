@@ -14,11 +14,13 @@ static void run_read(const void *arg, const uint8_t *data, size_t size)
 {
 	uint8_t choice = size ? data[size - 1] : 0;
 	const struct h5_file_set_options options = fuzz_set_options(choice & 1);
-	const struct h5_vfs_options vfs_options = {.order_by_creation = choice & 2,
-						   .raw_attributes = choice & 4};
+	const struct h5_vfs_options vfs_options = {
+		.order_by_creation = choice & 2, .raw_attributes = choice & 4, .zarr_decoded = choice & 4};
 	struct fuzz_budget budget = FUZZ_BUDGET;
-	struct fuzz_walk walk = {
-		.budget = &budget, .honest = fuzz_looks_honest(data, size), .views = choice & 8};
+	struct fuzz_walk walk = {.budget = &budget,
+				 .honest = fuzz_looks_honest(data, size),
+				 .views = !(choice & 8),
+				 .first_view = size / 8};
 	struct h5_file_set *set;
 
 	(void)arg;

@@ -288,15 +288,37 @@ static void use_directory(const struct fuzz_walk *w, struct h5_node *node, unsig
 	h5_vfs_closedir(dir);
 }
 
-static void use_views(const struct fuzz_walk *w)
+static void use_view(const struct fuzz_walk *w, struct h5_node *views, const char *name)
 {
 	struct h5_vfs_entry entry;
 
 	fuzz_request(w->budget);
-	if (h5_vfs_lookup(w->vfs, h5_vfs_root(w->vfs), ".h5fs", &entry))
+	if (h5_vfs_lookup(w->vfs, views, name, &entry))
 		return;
-	use_node(w, entry.node, entry.st.st_mode, 0);
+	use_node(w, entry.node, entry.st.st_mode, 1);
 	h5_vfs_forget(w->vfs, entry.node, 1);
+}
+
+/* The budget may end before the last view, so another one comes first each time. */
+static void use_views(const struct fuzz_walk *w)
+{
+	struct h5_vfs_entry views;
+	struct h5_dir *dir;
+
+	fuzz_request(w->budget);
+	if (h5_vfs_lookup(w->vfs, h5_vfs_root(w->vfs), ".h5fs", &views))
+		return;
+	use_attributes(w, views.node);
+	fuzz_request(w->budget);
+	if (!h5_vfs_opendir(w->vfs, views.node, &dir)) {
+		size_t count = h5_vfs_dir_count(dir);
+
+		for (size_t i = 0; i < count && w->budget->checks > 0; i++)
+			use_view(w, views.node, h5_vfs_dir_name(dir, (w->first_view + i) % count));
+		use_positions(w, dir);
+		h5_vfs_closedir(dir);
+	}
+	h5_vfs_forget(w->vfs, views.node, 1);
 }
 
 void fuzz_walk(const struct fuzz_walk *w)

@@ -25,8 +25,9 @@ void fuzz_request(struct fuzz_budget *budget);
 struct fuzz_walk {
 	struct h5_vfs *vfs;
 	struct fuzz_budget *budget;
-	bool honest; /* fuzz_looks_honest() */
-	bool views;  /* in the views, too */
+	bool honest;	   /* fuzz_looks_honest() */
+	bool views;	   /* in the views, too */
+	size_t first_view; /* the one that is first; counted from any number on */
 	/* Called for each file; may be NULL. */
 	void (*file)(void *arg, struct h5_node *node, const struct stat *st);
 	void *arg;
