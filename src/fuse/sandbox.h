@@ -10,7 +10,7 @@
 struct h5_sandbox {
 	/* Folders in which files may be opened by name, as descriptors (O_PATH is enough); -1: none. */
 	int readable;  /* files beneath the folder */
-	int listed;    /* directories beneath the folder may be listed */
+	int listed;    /* directories beneath the folder may be listed, and attributes be read */
 	int writable;  /* existing files beneath the folder */
 	int journals;  /* files in the folder may be removed, and the folder may be synced */
 	int pointers;  /* as `journals`, for the symbolic link that leads to the journal */

@@ -173,8 +173,11 @@ static void allow_files(struct filters *f, const struct h5_sandbox *sandbox)
 		allow_if(f, SCMP_SYS(openat), (struct test){2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY});
 	else
 		allow(f, SCMP_SYS(openat));
-	if (sandbox->listed >= 0)
+	if (sandbox->listed >= 0) {
 		allow(f, SCMP_SYS(getdents64));
+		allow(f, SCMP_SYS(fgetxattr));
+		allow(f, SCMP_SYS(flistxattr));
+	}
 	if (sandbox->journals >= 0 || sandbox->changed >= 0)
 		allow_if(f, SCMP_SYS(unlinkat), (struct test){2, UINT32_MAX, 0});
 }

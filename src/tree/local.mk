@@ -9,6 +9,8 @@ libh5fs_a_SOURCES += \
 	src/tree/node.h \
 	src/tree/place.c \
 	src/tree/place.h \
+	src/tree/plain.c \
+	src/tree/plain.h \
 	src/tree/private.h \
 	src/tree/tree.c \
 	src/tree/tree.h

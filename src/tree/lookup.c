@@ -6,6 +6,7 @@
 #include "tree/file.h"
 #include "tree/node.h"
 #include "tree/place.h"
+#include "tree/plain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -228,16 +229,14 @@ int h5_tree_statistics(struct h5_tree *tree, struct h5_buf *out)
 	return out->err;
 }
 
-/* A folder has no attributes, except the root: it has the statistics of the mount, as the root of a file. */
+/* The root also has the statistics of the mount, as the root of a file. */
 static int get_of_folder(struct h5_tree *tree, const struct h5_tree_node *node, const char *name,
 			 struct h5_buf *out)
 {
-	if (node != tree->root)
-		return -ENODATA;
-	if (!strcmp(name, "h5fs.stats"))
+	if (node == tree->root && !strcmp(name, "h5fs.stats"))
 		return h5_tree_statistics(tree, out);
-	if (strcmp(name, "h5fs.pid"))
-		return -ENODATA;
+	if (node != tree->root || strcmp(name, "h5fs.pid") != 0)
+		return h5_tree_plain_getxattr(tree, node, name, out);
 	h5_buf_printf(out, "%d", (int)getpid());
 	return out->err;
 }
@@ -263,7 +262,7 @@ int h5_tree_listxattr(struct h5_tree *tree, struct h5_tree_node *node, struct h5
 	int rc;
 
 	if (!node->file)
-		return 0;
+		return h5_tree_plain_listxattr(tree, node, out);
 	rc = h5_tree_enter(tree, node, &in);
 	if (rc)
 		return rc;

@@ -141,6 +141,49 @@ class Trees(Case):
                 with self.subTest(number):
                     self.assertErrno(errno.EROFS, change)
 
+    def test_extended_attributes_of_other_files(self):
+        os.mkdir(self.at("sub"))
+        for name in "text", "sub/inner", "none", "old":
+            write(self.at(name), b"x")
+        os.symlink("text", self.at("link"))
+        os.mkfifo(self.at("fifo"))
+        make(self.at("x.h5"))
+        values = {"user.empty": b"", "user.bytes": bytes(range(256)), "user.\u00e9": b"long" * 500}
+        for name in "text", "sub", "sub/inner", ".", "x.h5":
+            for key, value in values.items():
+                os.setxattr(self.at(name), key, value)
+        if not os.geteuid():
+            os.setxattr(self.at("text"), "trusted.hidden", b"1")
+            os.setxattr(self.at("text"), "security.hidden", b"1")
+        os.setxattr(self.at("old"), "user.version", b"1")
+        with self.mount() as m:
+            for name in "text", "sub", "sub/inner", "", "link":
+                self.assertEqual({key: os.getxattr(m.at(name), key) for key in os.listxattr(m.at(name))}, values, name)
+            for name in "none", "fifo", "x.h5/a":
+                self.assertEqual([key for key in os.listxattr(m.at(name)) if key in values], [], name)
+            self.assertEqual(os.listxattr(m.at("link"), follow_symlinks=False), [])
+            # An HDF5 file has those of its root group.
+            self.assertNotIn("user.empty", os.listxattr(m.at("x.h5")))
+            for name, key in ("none", "user.empty"), ("fifo", "user.empty"), ("text", "trusted.hidden"), ("text", "security.hidden"), ("text", "h5fs.stats"):
+                self.assertErrno(errno.ENODATA, os.getxattr, m.at(name), key)
+            self.assertErrno(errno.EROFS, os.setxattr, m.at("text"), "user.empty", b"1")
+            subprocess.run(["cp", "-a", m.at("sub"), m.at("text"), self.folder], check=True)
+            for name in "text", "sub", "sub/inner":
+                copy = self.file(name)
+                self.assertEqual({key: os.getxattr(copy, key) for key in os.listxattr(copy) if key.startswith("user.")}, values, name)
+            # A file that was replaced, or whose place a link has taken, while it is open.
+            fds = [m.open("old", os.O_RDONLY), m.open("sub/inner", os.O_RDONLY)]
+            write(self.at("new"), b"y")
+            os.setxattr(self.at("new"), "user.version", b"2")
+            os.rename(self.at("new"), self.at("old"))
+            self.assertEqual((os.getxattr(fds[0], "user.version"), os.getxattr(m.at("old"), "user.version")), (b"1", b"2"))
+            os.rename(self.at("sub"), self.file("outside"))
+            os.symlink(self.file("outside"), self.at("sub"))
+            os.setxattr(self.file("outside/inner"), "user.empty", b"secret")
+            self.assertErrno(errno.EACCES, os.getxattr, m.at("sub/inner"), "user.empty")
+            for fd in fds:
+                os.close(fd)
+
     def test_patterns(self):
         for name in "run 1.h5", "b.NEXUS", "c.dat":
             make(self.at(name))
@@ -199,6 +242,9 @@ class Names(Case):
                 for name in "text", "x.h5", "x.h5/a":
                     self.assertEqual(attempt(os.stat, name, dir_fd=sub), errno.ESTALE, name)
                 self.assertEqual(attempt(os.fstat, text), errno.ESTALE)
+                for fd in sub, text:
+                    self.assertEqual(attempt(os.listxattr, f"/proc/self/fd/{fd}"), errno.ESTALE)
+                    self.assertEqual(attempt(os.getxattr, f"/proc/self/fd/{fd}", "user.a"), errno.ESTALE)
                 self.assertEqual(attempt(os.listdir, f"/proc/self/fd/{listed}"), errno.ESTALE)
                 self.assertEqual(attempt(read, m.at("sub/text")), [errno.EACCES, b"text of sub", b"text of secret"][number])
                 self.assertEqual(read(m.at("gone/text")), b"text of sub")
