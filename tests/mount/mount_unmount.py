@@ -76,6 +76,20 @@ class Unmount(Case):
         with h5py.File(self.path) as f:
             self.assertEqual((f["rows"].shape, bytes(f["rw,sync=fsync"][...])), ((6, 10), b"new"))
 
+    def test_folder(self):
+        """All files of it are closed, also one in which somebody has looked."""
+        os.mkdir(self.file("folder"))
+        self.path = shutil.move(self.path, self.file("folder", "x.h5"))
+        with open(self.file("folder", "text"), "w") as f:
+            f.write("text")
+        with Mount(self.file("folder")) as m:
+            self.assertEqual(read(m.at("x.h5/group/data")), numpy.arange(3).tobytes())
+            for name in "x.h5/group/data", "text":
+                with open(m.at(name), "rb"):
+                    self.assertEqual(h5fs("-u", m.path)[0], 7)
+            self.assertEqual(h5fs("-u", m.path), (0, ""))
+            self.assertClosed(m)
+
     def test_by_another_path(self):
         os.mkdir(self.file("m"))
         os.symlink("m", self.file("link"))
@@ -248,6 +262,11 @@ class Remount(Case):
                 self.assertIn("made", f)
         self.assertEqual(self.digest(), before)
 
+    def test_folder(self):
+        with Mount(self.folder) as m:
+            self.assertEqual(h5fs("-o", "remount,ro", self.folder, m.path), (0, ""))
+            self.assertEqual(read(m.at("x.h5/group/data")), numpy.arange(3).tobytes())
+
     def test_refusals(self):
         with Mount(self.path) as m:
             self.assertEqual(h5fs("-o", "remount,rw", self.path, m.path),
@@ -308,6 +327,24 @@ class ByMount(Case):
             self.assertEqual(self.inside("mount", "-f", "-t", "h5fs", "-o", "ro", "x.h5", "m"), (0, "", ""))
             self.assertEqual(self.inside("mount", "-t", "h5fs", "none.h5", "m")[0], 32)
             self.assertEqual(self.mounts(), [])
+
+    def test_folder(self):
+        """By its type, by fstab, and mounted anew by what /proc tells of it."""
+        folder, point = self.file("folder"), self.file("m")
+        os.mkdir(folder)
+        shutil.move(self.path, folder)
+        with open(self.file("fstab"), "w") as f:
+            f.write(f"{folder} {point} h5fs ro,nofail,match=*.h5 0 0\n")
+        with self.installed():
+            for arguments in (["-t", "h5fs", "-o", "ro", folder, "m"], ["-t", "fuse.h5fs", "-o", "ro,open_files=3", "folder", "m"],
+                              ["-a", "-T", self.file("fstab")], ["-T", self.file("fstab"), point]):
+                self.assertEqual(self.inside("mount", *arguments)[::2], (0, ""), arguments)
+                self.assertEqual(self.mounts(), [("fuse.h5fs", folder, {"ro"})])
+                self.assertEqual(self.inside("ls", "m/x.h5"), (0, "group\nrows\n", ""))
+                self.assertEqual(self.inside("mount", "-o", "remount,ro", point), (0, "", ""))
+                self.assertEqual(self.inside("cat", "m/x.h5/rows"), (0, "", ""))
+                self.assertEqual(self.inside(os.path.realpath(H5FS), "-u", "m"), (0, "", ""))
+                self.assertEqual(self.mounts(), [])
 
     def test_fstab(self):
         with open(self.file("fstab"), "w") as f:
