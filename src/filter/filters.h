@@ -49,6 +49,13 @@ h5_filter_encode h5_blosc_encode;
 #define h5_blosc_decode NULL
 #define h5_blosc_encode NULL
 #endif
+#ifdef HAVE_BLOSC2
+h5_filter_decode h5_blosc2_decode;
+h5_filter_encode h5_blosc2_encode;
+#else
+#define h5_blosc2_decode NULL
+#define h5_blosc2_encode NULL
+#endif
 #ifdef HAVE_LZ4
 h5_filter_decode h5_lz4_decode;
 h5_filter_encode h5_lz4_encode;

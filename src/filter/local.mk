@@ -30,6 +30,9 @@ endif
 if HAVE_BLOSC
 libh5fs_a_SOURCES += src/filter/blosc.c
 endif
+if HAVE_BLOSC2
+libh5fs_a_SOURCES += src/filter/blosc2.c
+endif
 if HAVE_LZ4
 libh5fs_a_SOURCES += src/filter/lz4.c
 endif

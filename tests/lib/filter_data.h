@@ -26,7 +26,8 @@ enum {
 	FCIDECOMP = 32018,
 	JPEG,
 	VBZ,
-	BITGROOM = 32022
+	BITGROOM = 32022,
+	BLOSC2 = 32026
 };
 
 static inline uint32_t filter_data_random(uint32_t *random)
