@@ -208,6 +208,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_create.py \
 	tests/mount/mount_declare.py \
 	tests/mount/mount_errors.py \
+	tests/mount/mount_filters.py \
 	tests/mount/mount_extract.py \
 	tests/mount/mount_folder.py \
 	tests/mount/mount_folder_write.py \
@@ -272,7 +273,6 @@ MOUNT_TESTS = \
 	tests/mount/mount_tree.py \
 	tests/mount/mount_unchanged.py \
 	tests/mount/mount_unmount.py \
-	tests/mount/mount_vbz.py \
 	tests/mount/mount_view_texts.py \
 	tests/mount/mount_views.py \
 	tests/mount/mount_wait.py \

@@ -1,12 +1,16 @@
 #!/usr/bin/python3
-"""Filter 32020, VBZ, which libhdf5 lacks: what others have stored is read, and rows are added."""
+"""Filters that libhdf5 lacks: what others have stored is read, and rows are added. VBZ (32020); those that only clear bits before
+they store (32022, 32023), so that nothing is to decode; Snappy (32003) and JPEG (32019)."""
+import io
 import os
+import subprocess
 
 import h5py
 import numpy
 
 import vbz
-from mountlib import Mount, MountCase, main, read
+from mountlib import H5FS, Mount, MountCase, main, read
+from PIL import Image
 
 FOUND = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "read")
 VALUES = ((0, 2, 1, 1), (1, 2, 1, 1), (0, 1, 1, 1), (1, 1, 1, 1), (1, 1, 0, 3), (0, 4, 1, 1), (0, 2, 0, 0), (0, 2, 1), (0, 2, 1, 1, 1), (0, 0, 0, 1))
@@ -73,6 +77,71 @@ class Vbz(MountCase):
                 with Mount(path) as m:
                     for where, signal in signals.items():
                         self.assertEqual(read(m.at(where)), signal[:400] + signal[200:300] + signal[500:])
+
+
+def stored(f, name, number, values, array, chunks, encode):
+    """A dataset whose whole chunks the function has encoded."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk(chunks)
+    plist.set_filter(number, h5py.h5z.FLAG_OPTIONAL, values)
+    space = h5py.h5s.create_simple(array.shape, (h5py.h5s.UNLIMITED, *array.shape[1:]))
+    dataset = h5py.h5d.create(f.id, name.encode(), h5py.h5t.py_create(array.dtype), space, plist)
+    for at in numpy.ndindex(*(n // c for n, c in zip(array.shape, chunks))):
+        begin = tuple(i * c for i, c in zip(at, chunks))
+        part = array[tuple(slice(b, b + c) for b, c in zip(begin, chunks))]
+        dataset.write_direct_chunk(begin, encode(numpy.ascontiguousarray(part)))
+
+
+def snappy(array):
+    """As Snappy stores what it finds no repetition in: the size, and pieces of up to 60 bytes, each behind 4 times its size less 1."""
+    data, n = array.tobytes(), array.nbytes
+    size = bytes([n & 127 | 128, n >> 7]) if n > 127 else bytes([n])
+    return size + b"".join(bytes([len(data[at:at + 60]) - 1 << 2]) + data[at:at + 60] for at in range(0, n, 60))
+
+
+def jpeg(array):
+    out = io.BytesIO()
+    Image.fromarray(array[0]).save(out, "JPEG", quality=90)
+    return out.getvalue()
+
+
+class Others(MountCase):
+    def list_of(self, path):
+        return subprocess.run([H5FS, "--list", path], capture_output=True, text=True, check=True).stdout
+
+    def test_nothing_to_decode(self):
+        path = self.file("cleared.h5")
+        array = numpy.linspace(-3, 300, 60, dtype="<f4").reshape(20, 3)
+        array.view("<u4")[...] &= 0xffffe000
+        filters = {"bitgroom": (32022, (3, 4, 0, 0, 0)), "bitround": (32023, (3, 4, 0, 0, 0))}
+        with h5py.File(path, "w") as f:
+            for name, (number, values) in filters.items():
+                stored(f, name, number, values, array, (5, 3), lambda part: part.tobytes())
+        listed = self.list_of(path)
+        with Mount(path) as m:
+            for name in filters:
+                self.assertEqual(read(m.at(name)), array.tobytes())
+                self.assertEqual(os.getxattr(m.at(name), "h5fs.filters"), name.encode())
+                self.assertIn(f"/{name}  <f4  (20,3)  chunked(5,3)  {name}", listed)
+
+    def test_images_and_snappy(self):
+        path = self.file("others.h5")
+        array = numpy.arange(600, dtype="<i2").reshape(30, 20)
+        waves = (127 + 100 * numpy.sin(numpy.arange(3600) / 40)).astype("u1").reshape(3, 30, 40)
+        with h5py.File(path, "w") as f:
+            stored(f, "snappy", 32003, (), array, (10, 20), snappy)
+            stored(f, "jpeg", 32019, (90, 40, 30, 0), waves, (1, 30, 40), jpeg)
+        listed = self.list_of(path)
+        self.assertIn("/snappy  <i2  (30,20)  chunked(10,20)  snappy", listed)
+        self.assertIn("/jpeg  |u1  (3,30,40)  chunked(1,30,40)  jpeg", listed)
+        decoded = b"".join(numpy.asarray(Image.open(io.BytesIO(jpeg(waves[i:i + 1])))).tobytes() for i in range(3))
+        with Mount(path, options="rw") as m:
+            self.assertEqual(read(m.at("snappy")), array.tobytes())
+            self.assertEqual(read(m.at("jpeg")), decoded)
+            with open(m.at("snappy"), "ab") as f:
+                f.write(array[:7].tobytes())
+        with Mount(path) as m:
+            self.assertEqual(read(m.at("snappy")), array.tobytes() + array[:7].tobytes())
 
 
 if __name__ == "__main__":
