@@ -49,6 +49,7 @@ UNIT_TESTS = \
 	tests/unit/check_journal \
 	tests/unit/check_json_read \
 	tests/unit/check_layout \
+	tests/unit/check_listing \
 	tests/unit/check_lower_bound \
 	tests/unit/check_lru \
 	tests/unit/check_malformed \

@@ -154,7 +154,14 @@ static int remote_stat(struct h5_io *io, struct h5_io_stat *st)
 
 static void remote_close(struct h5_io *io)
 {
-	free(io);
+	struct remote *f = (struct remote *)io;
+
+	pthread_mutex_lock(&f->link->lock);
+	f->link->left[f->file] = ++f->link->leavings;
+	if (!--f->link->users[f->file])
+		h5_remote_close_unused(f->link, false);
+	unlock(f->link);
+	free(f);
 }
 
 static const struct h5_io_ops remote_ops = {
@@ -169,48 +176,86 @@ static uint64_t identity_of(const struct h5_remote *link, const char *name)
 	return *name ? url ^ h5_siphash(key, name, strlen(name)) : url;
 }
 
-/* The number of the file of that name, if it was opened before; else one that is free. H5_REMOTE_FILES: none.
- */
-static uint32_t number_of(const struct h5_remote *link, const char *name)
+static bool is_open(const struct h5_remote *link, uint32_t file, const char *name, uint64_t version)
 {
-	uint32_t unused = H5_REMOTE_FILES;
-
-	for (uint32_t i = 0; i < H5_REMOTE_FILES; i++) {
-		if (link->known[i] && !strcmp(link->names[i], name))
-			return i;
-		if (!link->names[i] && unused == H5_REMOTE_FILES)
-			unused = i;
-	}
-	return unused;
+	return link->known[file] && !strcmp(link->names[file], name) &&
+	       (!version || link->versions[file] == version);
 }
 
-/* Asks the server for the file, for the first time. */
-static int ask_for(struct h5_remote *link, uint32_t file, const char *name)
+/* The number of the file of that name, if it was opened before. One that has turned out to be another file is
+ * opened anew, if it is not the mounted one. H5_REMOTE_FILES: it was not. */
+static uint32_t find_open(const struct h5_remote *link, const char *name, uint64_t version)
+{
+	for (uint32_t i = 0; i < H5_REMOTE_FILES; i++)
+		if (is_open(link, i, name, version) && (!link->stale[i] || !*name))
+			return i;
+	return H5_REMOTE_FILES;
+}
+
+static uint32_t find_free(const struct h5_remote *link)
+{
+	uint32_t i = 0;
+
+	while (i < H5_REMOTE_FILES && link->names[i])
+		i++;
+	return i;
+}
+
+/* A number for a file that is opened. */
+static int take_number(struct h5_remote *link, const char *name, uint32_t *file)
+{
+	*file = find_free(link);
+	if (*file == H5_REMOTE_FILES) {
+		h5_remote_close_unused(link, true);
+		*file = find_free(link);
+	}
+	if (*file == H5_REMOTE_FILES)
+		return h5_fail(-ENFILE, H5_UNDEF, "more than %d remote files", H5_REMOTE_FILES);
+	link->names[*file] = strdup(name);
+	return link->names[*file] ? 0 : -ENOMEM;
+}
+
+/* Asks the server for the file, for the first time. On success the caller is one of its users. */
+static int ask_for(struct h5_remote *link, const struct h5_remote_opening *opening, bool is_mounted)
 {
 	struct h5_remote_reply reply;
 	int rc;
 
-	link->names[file] = strdup(name);
-	if (!link->names[file])
-		return -ENOMEM;
-	rc = h5_remote_ask_open(link, file, name, &reply);
-	if (rc)
-		return rc;
-	if (!*name)
+	/* From now on, since others have the lock while this one waits. */
+	link->users[opening->file]++;
+	rc = h5_remote_ask_open(link, opening, &reply);
+	if (!rc && is_mounted)
 		link->reason = reply.reason;
-	if (reply.code)
-		return h5_fail(reply.code, H5_UNDEF, "%s", *reply.text ? reply.text : strerror(-reply.code));
-	return 0;
+	if (!rc && reply.code)
+		rc = h5_fail(reply.code, H5_UNDEF, "%s", *reply.text ? reply.text : strerror(-reply.code));
+	link->users[opening->file] -= !!rc;
+	return rc;
 }
 
-static int open_file(struct h5_remote *link, struct remote *f, const char *name)
+static int open_anew(struct remote *f, const char *name, uint64_t version, uint64_t first)
 {
-	int rc;
+	struct h5_remote_opening opening = {
+		.what = H5_REMOTE_OPEN, .name = name, .size = strlen(name), .first = first};
+	int rc = take_number(f->link, name, &opening.file);
 
-	f->file = number_of(link, name);
-	if (f->file == H5_REMOTE_FILES)
-		return h5_fail(-ENFILE, H5_UNDEF, "more than %d remote files", H5_REMOTE_FILES);
-	rc = link->known[f->file] ? 0 : ask_for(link, f->file, name);
+	if (!rc)
+		rc = ask_for(f->link, &opening, !*name);
+	if (!rc)
+		f->link->versions[opening.file] = version;
+	f->file = opening.file;
+	return rc;
+}
+
+static int open_file(struct remote *f, const char *name, uint64_t version, uint64_t first)
+{
+	struct h5_remote *link = f->link;
+	int rc = 0;
+
+	f->file = find_open(link, name, version);
+	if (f->file < H5_REMOTE_FILES)
+		link->users[f->file]++;
+	else
+		rc = open_anew(f, name, version, first);
 	if (rc)
 		return rc;
 	f->size = link->sizes[f->file];
@@ -243,7 +288,8 @@ static bool ends_in(const char *url, const char *name)
 	return *p == *name;
 }
 
-int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **io)
+int h5_io_open_remote_version(struct h5_remote *link, const char *name, uint64_t version, uint64_t first,
+			      struct h5_io **io)
 {
 	struct remote *f = calloc(1, sizeof *f);
 	int rc;
@@ -257,12 +303,95 @@ int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **i
 	f->link = link;
 	f->identity = identity_of(link, name);
 	pthread_mutex_lock(&link->lock);
-	rc = strlen(name) < H5_REMOTE_NAME ? open_file(link, f, name) : -ENAMETOOLONG;
+	rc = strlen(name) < H5_REMOTE_NAME ? open_file(f, name, version, first) : -ENAMETOOLONG;
 	unlock(link);
 	if (rc)
 		free(f);
 	else
 		*io = &f->io;
+	return rc;
+}
+
+int h5_io_open_remote(struct h5_remote *link, const char *name, struct h5_io **io)
+{
+	return h5_io_open_remote_version(link, name, 0, H5_REMOTE_FIRST, io);
+}
+
+uint64_t h5_remote_tag(struct h5_remote *link, const char *name, uint64_t version)
+{
+	uint64_t tag = 0;
+	uint32_t i;
+
+	pthread_mutex_lock(&link->lock);
+	i = find_open(link, name, version);
+	if (i < H5_REMOTE_FILES)
+		tag = link->tags[i];
+	unlock(link);
+	return tag;
+}
+
+/* ---- listings ---- */
+
+/* `name`: as struct h5_remote_request has it. */
+static int open_page(struct remote *f, const char *name, size_t size)
+{
+	struct h5_remote_opening opening = {
+		.what = H5_REMOTE_LIST, .name = name, .size = size, .first = H5_REMOTE_FIRST};
+	int rc = take_number(f->link, "/", &opening.file);
+
+	if (!rc)
+		rc = ask_for(f->link, &opening, !size);
+	if (rc)
+		return rc;
+	f->file = opening.file;
+	f->size = f->link->sizes[f->file];
+	return 0;
+}
+
+static int read_page(struct remote *f, char **page, size_t *n)
+{
+	int rc;
+
+	if (f->size > H5_REMOTE_LISTING)
+		return h5_fail(-EIO, H5_UNDEF, "a page of the listing is longer than it may be");
+	*page = malloc((size_t)f->size + 1);
+	if (!*page)
+		return -ENOMEM;
+	rc = remote_read(&f->io, 0, *page, (size_t)f->size, n);
+	if (!rc && *n != f->size)
+		rc = -EIO;
+	if (rc)
+		free(*page);
+	return rc;
+}
+
+int h5_remote_list(struct h5_remote *link, const char *below, const char *token, char **page, size_t *got)
+{
+	char name[H5_REMOTE_NAME];
+	size_t n = strlen(below), m = token ? strlen(token) + 1 : 0;
+	struct remote *f;
+	int rc;
+
+	if (n + m >= sizeof name)
+		return -ENAMETOOLONG;
+	f = calloc(1, sizeof *f);
+	if (!f)
+		return -ENOMEM;
+	memcpy(name, below, n);
+	name[n] = 0;
+	if (m)
+		memcpy(name + n + 1, token, m - 1);
+	f->io.ops = &remote_ops;
+	f->link = link;
+	pthread_mutex_lock(&link->lock);
+	rc = open_page(f, name, n + m);
+	unlock(link);
+	if (rc) {
+		free(f);
+		return rc;
+	}
+	rc = read_page(f, page, got);
+	h5_io_close(&f->io);
 	return rc;
 }
 

@@ -116,15 +116,28 @@ static void end_idle(struct h5_cells *cells, uint32_t i)
 	list->count--;
 }
 
+/* The cell is idle, and goes. */
+static void drop(struct h5_cells *cells, uint32_t i)
+{
+	cells->wasted += !cells->list[i].used;
+	end_idle(cells, i);
+	empty(cells, i);
+}
+
 static void evict(struct h5_cells *cells)
 {
 	/* Some of the spent ones stay: their other bytes may be read next. */
 	bool spent = cells->spent.count > cells->count / SPENT_SHARE || cells->kept.oldest == H5_NO_CELL;
 	uint32_t i = spent ? cells->spent.oldest : cells->kept.oldest;
 
-	cells->wasted += !cells->list[i].used;
-	end_idle(cells, i);
-	empty(cells, i);
+	drop(cells, i);
+}
+
+void h5_cells_forget(struct h5_cells *cells, uint32_t file)
+{
+	for (uint32_t i = 0; i < cells->count; i++)
+		if (cells->list[i].state == H5_CELL_READY && cells->list[i].file == file)
+			drop(cells, i);
 }
 
 /* ---- */

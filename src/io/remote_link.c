@@ -20,6 +20,7 @@ enum {
 	WAIT = 1000,	 /* milliseconds at the socket */
 	END_WAIT = 2000, /* milliseconds for the end of the fetcher */
 	END_STEP = 10,
+	UNUSED = 64, /* files that stay open when nobody uses them */
 };
 
 /* ---- opening and closing ---- */
@@ -153,6 +154,7 @@ static void take_opened(struct h5_remote *r, uint32_t file, const struct h5_remo
 	} else {
 		r->sizes[file] = reply->size;
 		r->mtimes[file] = reply->mtime;
+		r->tags[file] = reply->version;
 	}
 }
 
@@ -278,7 +280,7 @@ static void take_cells(struct h5_remote *r, struct h5_remote_pending *p, uint64_
 }
 
 static int send_request(struct h5_remote *r, struct h5_remote_pending *p, struct h5_remote_request *request,
-			const char *name)
+			const char *name, size_t name_size)
 {
 	struct h5_remote_message message;
 	uint8_t *end = (uint8_t *)message.cells + p->count * sizeof *message.cells;
@@ -288,7 +290,7 @@ static int send_request(struct h5_remote *r, struct h5_remote_pending *p, struct
 	request->id = p->id;
 	request->file = p->file;
 	request->cells = p->count;
-	request->name = (uint32_t)strlen(name);
+	request->name = (uint32_t)name_size;
 	request->n = p->n;
 	message.request = *request;
 	memcpy(message.cells, p->cells, p->count * sizeof *message.cells);
@@ -331,7 +333,7 @@ int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n
 	if (!p->count)
 		return -EAGAIN;
 	p->n = h5_min(n, (uint64_t)p->count * H5_REMOTE_CELL);
-	rc = send_request(r, p, &request, "");
+	rc = send_request(r, p, &request, "", 0);
 	*taken = rc ? 0 : p->count;
 	return rc;
 }
@@ -345,7 +347,8 @@ static void give_up(struct h5_remote *r, const struct h5_remote_answer *answer)
 }
 
 /* A place for the request that opens a file, with cells for its first bytes: as many as there are. */
-static int begin_open(struct h5_remote *r, uint32_t file, struct h5_remote_pending **out)
+static int begin_open(struct h5_remote *r, const struct h5_remote_opening *opening,
+		      struct h5_remote_pending **out)
 {
 	int rc = 0;
 
@@ -355,8 +358,8 @@ static int begin_open(struct h5_remote *r, uint32_t file, struct h5_remote_pendi
 		if (r->ended)
 			return fail_ended(r);
 		if (p) {
-			p->file = file;
-			take_cells(r, p, 0, H5_REMOTE_FIRST / H5_REMOTE_CELL, false);
+			p->file = opening->file;
+			take_cells(r, p, 0, (uint32_t)(opening->first / H5_REMOTE_CELL), false);
 			*out = p;
 			if (p->count)
 				return 0;
@@ -366,35 +369,104 @@ static int begin_open(struct h5_remote *r, uint32_t file, struct h5_remote_pendi
 	return rc;
 }
 
-static int send_open(struct h5_remote *r, uint32_t file, const char *name, struct h5_remote_answer *answer)
+static int send_open(struct h5_remote *r, const struct h5_remote_opening *opening,
+		     struct h5_remote_answer *answer)
 {
-	struct h5_remote_request request = {.what = H5_REMOTE_OPEN, .urgent = true};
+	struct h5_remote_request request = {.what = opening->what, .urgent = true};
 	struct h5_remote_pending *p = NULL;
-	int rc = begin_open(r, file, &p);
+	int rc = begin_open(r, opening, &p);
 
 	if (rc)
 		return rc;
 	p->n = (uint64_t)p->count * H5_REMOTE_CELL;
 	p->opens = true;
 	p->answer = answer;
-	return send_request(r, p, &request, name);
+	return send_request(r, p, &request, opening->name, opening->size);
 }
 
-int h5_remote_ask_open(struct h5_remote *r, uint32_t file, const char *name, struct h5_remote_reply *reply)
+int h5_remote_ask_open(struct h5_remote *r, const struct h5_remote_opening *opening,
+		       struct h5_remote_reply *reply)
 {
 	struct h5_remote_answer answer = {0};
-	int rc = send_open(r, file, name, &answer);
+	int rc = send_open(r, opening, &answer);
 
 	while (rc == -EAGAIN) {
 		rc = h5_remote_wait(r);
 		if (!rc)
-			rc = send_open(r, file, name, &answer);
+			rc = send_open(r, opening, &answer);
 	}
 	if (rc)
-		free_number(r, file);
+		free_number(r, opening->file);
 	while (!rc && !answer.there)
 		rc = h5_remote_wait(r);
 	give_up(r, &answer);
 	*reply = answer.reply;
 	return rc;
+}
+
+/* ---- files that nobody uses ---- */
+
+static bool is_unused(const struct h5_remote *r, uint32_t file)
+{
+	return r->known[file] && !r->users[file];
+}
+
+static bool is_asked_of(const struct h5_remote *r, uint32_t file)
+{
+	for (uint32_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
+		if (r->pending[i].busy && r->pending[i].file == file)
+			return true;
+	return false;
+}
+
+/* What was announced of it is not asked for any more. */
+static void take_back(struct h5_remote *r, uint32_t file)
+{
+	for (uint32_t i = 0; i < r->announced_count; i++) {
+		struct h5_remote_span *span = &r->announced[(r->announced_first + i) % H5_REMOTE_ANNOUNCED];
+
+		if (span->file == file)
+			span->end = span->first;
+	}
+}
+
+/* False: the fetcher takes no message now. */
+static bool close_file(struct h5_remote *r, uint32_t file)
+{
+	const struct h5_remote_request request = {.what = H5_REMOTE_CLOSE, .file = file};
+
+	if (r->ended || send(r->fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof request)
+		return false;
+	take_back(r, file);
+	h5_cells_forget(&r->cells, file);
+	free_number(r, file);
+	r->known[file] = r->stale[file] = false;
+	r->versions[file] = r->tags[file] = r->left[file] = 0;
+	return true;
+}
+
+/* What will not be opened again goes before the others. */
+static uint64_t worth_of(const struct h5_remote *r, uint32_t file)
+{
+	return r->stale[file] || *r->names[file] == '/' ? 0 : r->left[file];
+}
+
+void h5_remote_close_unused(struct h5_remote *r, bool all)
+{
+	uint32_t count, worst;
+
+	h5_remote_take(r);
+	do {
+		count = 0;
+		worst = H5_REMOTE_FILES;
+		for (uint32_t i = 0; i < H5_REMOTE_FILES; i++) {
+			if (!is_unused(r, i))
+				continue;
+			count++;
+			if (!is_asked_of(r, i) &&
+			    (worst == H5_REMOTE_FILES || worth_of(r, i) < worth_of(r, worst)))
+				worst = i;
+		}
+	} while (worst < H5_REMOTE_FILES && (all || count > UNUSED || !worth_of(r, worst)) &&
+		 close_file(r, worst));
 }

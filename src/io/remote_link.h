@@ -50,9 +50,15 @@ struct h5_remote {
 	uint64_t sizes[H5_REMOTE_FILES]; /* bytes */
 	/* By number; NULL: it is not given out. A file that is opened again keeps its number and its cells.
 	 */
-	char *names[H5_REMOTE_FILES]; /* owned */
+	char *names[H5_REMOTE_FILES]; /* owned; "/": a page of a listing */
 	int64_t mtimes[H5_REMOTE_FILES];
 	bool known[H5_REMOTE_FILES]; /* it was opened */
+	/* How many use it. One that nobody uses stays for a while, since it may be opened again; `left` tells
+	 * which one was used longest ago. */
+	uint32_t users[H5_REMOTE_FILES];
+	uint64_t left[H5_REMOTE_FILES], leavings;
+	uint64_t versions[H5_REMOTE_FILES]; /* that it was opened as; 0: any */
+	uint64_t tags[H5_REMOTE_FILES];	    /* h5_listing_version() of its ETag */
 	uint32_t next_id, under_way;
 	char failure[H5_REMOTE_TEXT];  /* of the last request that failed */
 	char note[H5_REMOTE_TEXT];     /* for the log; "": none */
@@ -72,8 +78,21 @@ struct h5_remote {
  * is another one by now, which is asked for no more; -EIO: there is no fetcher. */
 int h5_remote_ask(struct h5_remote *r, uint32_t file, uint64_t first, uint64_t n, bool urgent,
 		  uint32_t *taken);
+/* What opens a file. */
+struct h5_remote_opening {
+	enum h5_remote_what what; /* H5_REMOTE_OPEN or H5_REMOTE_LIST */
+	uint32_t file;
+	const char *name; /* borrowed */
+	size_t size;	  /* bytes of it */
+	uint64_t first;	  /* bytes that are asked for, at most */
+};
+
 /* Asks for the first bytes of a file by its name, and waits for the answer. */
-int h5_remote_ask_open(struct h5_remote *r, uint32_t file, const char *name, struct h5_remote_reply *reply);
+int h5_remote_ask_open(struct h5_remote *r, const struct h5_remote_opening *opening,
+		       struct h5_remote_reply *reply);
+/* Closes files that nobody uses, but for some; `all`: every one. One of which requests are under way stays.
+ */
+void h5_remote_close_unused(struct h5_remote *r, bool all);
 /* Waits until a reply may have come, at most for about a second. -EINTR: the request is not wanted any more;
  * -EIO: there is no fetcher. */
 int h5_remote_wait(struct h5_remote *r);

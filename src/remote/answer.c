@@ -8,7 +8,7 @@
 
 static bool opens(const struct h5_transfer *t)
 {
-	return t->request.what == H5_REMOTE_OPEN;
+	return h5_transfer_opens(t);
 }
 
 /* Bytes of the request, if the file has so many. */
@@ -51,7 +51,8 @@ static bool fits(const struct h5_transfer *t)
 
 uint64_t h5_answer_room(const struct h5_transfer *t)
 {
-	return t->fetcher->options.whole - (t->fetcher->whole - t->whole_capacity);
+	return t->source->lists ? H5_REMOTE_LISTING
+				: t->fetcher->options.whole - (t->fetcher->whole - t->whole_capacity);
 }
 
 /* True: a whole file of that length may come. */
@@ -67,7 +68,7 @@ void h5_answer_head(struct h5_transfer *t)
 {
 	const struct h5_response *r = &t->response;
 
-	if (r->status == 206)
+	if (r->status == 206 && !t->source->lists)
 		t->body = !r->malformed && fits(t) ? H5_BODY_CELLS : H5_BODY_REFUSE;
 	else if (r->status == 200)
 		t->body = !r->malformed && may_be_whole(t) ? H5_BODY_WHOLE : H5_BODY_REFUSE;
@@ -143,6 +144,8 @@ static void judge_whole(const struct h5_transfer *t, CURLcode result, struct h5_
 {
 	if (!opens(t))
 		again(v, "the server has ignored the range");
+	else if (t->body == H5_BODY_REFUSE && t->source->lists)
+		refuse(t, v, -EIO, H5_REMOTE_NETWORK, "a page of the listing is longer than it may be");
 	else if (t->body == H5_BODY_REFUSE && !t->fetcher->options.whole)
 		refuse(t, v, -EOPNOTSUPP, H5_REMOTE_NO_RANGES,
 		       "the server gives no ranges of the file (remote_whole=SIZE reads a small one whole)");
@@ -245,11 +248,11 @@ void h5_answer_judge(const struct h5_transfer *t, CURLcode result, struct h5_ver
 		again(v, result ? words(t, result) : "no answer");
 	else if (r->encoded && r->status / 100 == 2)
 		judge_encoded(t, v);
-	else if (r->status == 206)
+	else if (r->status == 206 && !t->source->lists)
 		judge_part(t, result, v);
 	else if (r->status == 200)
 		judge_whole(t, result, v);
-	else if (r->status == 416)
+	else if (r->status == 416 && !t->source->lists)
 		judge_no_range(t, v);
 	else
 		judge_status(t, v);
@@ -264,6 +267,7 @@ static void learn_whole(struct h5_transfer *t)
 	source->size = t->whole_size;
 	/* An empty file has no bytes, but counts as being here. */
 	source->whole = t->whole;
+	source->room = source->lists ? 0 : t->whole_capacity;
 	t->whole = NULL;
 	for (t->got = 0; t->got < h5_min(t->request.n, source->size);) {
 		uint64_t part = h5_min(H5_REMOTE_CELL, source->size - t->got);

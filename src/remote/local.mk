@@ -10,6 +10,8 @@ libh5fs_a_SOURCES += \
 	src/remote/fetcher.h \
 	src/remote/grant.c \
 	src/remote/grant.h \
+	src/remote/listing.c \
+	src/remote/listing.h \
 	src/remote/private.h \
 	src/remote/profile.c \
 	src/remote/profile.h \

@@ -21,6 +21,8 @@ struct h5_source {
 	uint64_t size;
 	int64_t mtime;
 	uint8_t *whole; /* owned: all of its bytes, from a server without ranges; NULL: it gives ranges */
+	uint64_t room;	/* bytes of it that count for remote_whole= */
+	bool lists;	/* it is a page of a listing */
 	struct h5_disk_file *disk; /* owned: what was fetched of it; NULL: it is not kept on disk */
 	uint64_t failed; /* when a request failed in spite of all tries, if none has succeeded since; 0: never
 			  */
@@ -99,6 +101,7 @@ struct h5_fetcher {
 	int setup;		   /* why nothing can be fetched: a negative errno; 0: it can */
 	char setup_text[H5_REMOTE_TEXT];
 	uint64_t whole; /* bytes of memory for files that come whole */
+	unsigned pages; /* of listings that are not closed yet */
 	bool is_mute;	/* a reply could not be sent: the loop ends */
 	struct h5_source sources[H5_REMOTE_FILES];
 	struct h5_transfer transfers[H5_REMOTE_UNDER_WAY];
@@ -109,6 +112,13 @@ int h5_fetcher_serve(struct h5_fetcher *fetcher);
 
 /* Milliseconds of CLOCK_MONOTONIC. */
 uint64_t h5_transfer_now(void);
+/* True: it asks for a file that is not known yet, or for a page of a listing. */
+static inline bool h5_transfer_opens(const struct h5_transfer *t)
+{
+	return t->request.what != H5_REMOTE_READ;
+}
+/* The number of a source is free for another file. */
+void h5_source_forget(struct h5_fetcher *fetcher, struct h5_source *source);
 /* A transfer that is queued runs from now on, or has failed. */
 void h5_transfer_start(struct h5_transfer *t);
 /* Its HTTP request has ended. */

@@ -60,6 +60,29 @@ char *h5_s3_url(const struct h5_s3 *s3, const char *url)
 	return rc < 0 ? NULL : out;
 }
 
+/* The parameters are in their order, as a signature wants them. */
+char *h5_s3_listing_url(const struct h5_s3 *s3, const char *url, const char *below, const char *token)
+{
+	const char *key = strchr(url + strlen(SCHEME), '/') + 1;
+	char *bucket = strndup(url, (size_t)(key - url)), *whole = NULL, *out = NULL;
+	char *root = bucket ? h5_s3_url(s3, bucket) : NULL, *page = h5_url_encode_value(token ? token : "");
+	char *prefix = NULL;
+
+	if (root && page && asprintf(&whole, "%s%s", key, below) < 0)
+		whole = NULL;
+	if (whole)
+		prefix = h5_url_encode_value(whole);
+	if (prefix && asprintf(&out, "%s?%s%s%sdelimiter=%%2F&encoding-type=url&list-type=2&prefix=%s", root,
+			       token ? "continuation-token=" : "", page, token ? "&" : "", prefix) < 0)
+		out = NULL;
+	free(bucket);
+	free(root);
+	free(page);
+	free(whole);
+	free(prefix);
+	return out;
+}
+
 char *h5_s3_token_url(const char *region)
 {
 	char *out;

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONG = 60 * 1000 }; /* milliseconds without anything to do */
+enum {
+	LONG = 60 * 1000, /* milliseconds without anything to do */
+	PAGES_MAX = 64,	  /* pages of listings that are here at once */
+};
 
 /* ---- requests ---- */
 
@@ -19,7 +22,7 @@ static struct h5_source *source_of(struct h5_fetcher *f, const struct h5_remote_
 
 	if (!source || request->offset % H5_REMOTE_CELL || !request->n || request->n > H5_REMOTE_PART)
 		return NULL;
-	if (request->what == H5_REMOTE_OPEN)
+	if (request->what == H5_REMOTE_OPEN || request->what == H5_REMOTE_LIST)
 		return source->url || request->offset ? NULL : source;
 	if (request->what != H5_REMOTE_READ || !source->known || request->offset >= source->size ||
 	    request->n > source->size - request->offset)
@@ -32,7 +35,8 @@ static bool is_sound(const struct h5_fetcher *f, const struct h5_remote_message 
 	const struct h5_remote_request *request = &message->request;
 
 	if (size < sizeof *request || request->cells > H5_REMOTE_PART_CELLS ||
-	    request->name >= H5_REMOTE_NAME || (request->name && request->what != H5_REMOTE_OPEN) ||
+	    request->name >= H5_REMOTE_NAME ||
+	    (request->name && request->what != H5_REMOTE_OPEN && request->what != H5_REMOTE_LIST) ||
 	    size != sizeof *request + request->cells * sizeof *message->cells + request->name)
 		return false;
 	if ((request->n + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL != request->cells)
@@ -61,6 +65,7 @@ static void begin_transfer(struct h5_transfer *t, struct h5_fetcher *f, struct h
 				  .source = source,
 				  .request = message->request,
 				  .until = message->request.n,
+				  .unoffered = message->request.what == H5_REMOTE_LIST,
 				  .easy = easy};
 	memcpy(t->cells, message->cells, message->request.cells * sizeof *message->cells);
 }
@@ -97,11 +102,58 @@ static char *url_of(const struct h5_fetcher *f, const struct h5_remote_message *
 	return url;
 }
 
+/* The URL of the page of a listing that a message names; NULL: it must not be asked for. */
+static char *url_of_page(const struct h5_fetcher *f, const struct h5_remote_message *message)
+{
+	const struct h5_remote_request *request = &message->request;
+	char *name =
+		f->is_s3 ? strndup((const char *)(message->cells + request->cells), request->name) : NULL;
+	char *token = NULL, *url = NULL;
+	size_t n = name ? strlen(name) + 1 : 0;
+
+	if (name && n < request->name)
+		token = strndup((const char *)(message->cells + request->cells) + n, request->name - n);
+	if (name && (token || n >= request->name))
+		url = h5_s3_listing_url(&f->s3, f->options.url, name, token);
+	free(token);
+	free(name);
+	return url;
+}
+
+static void begin_page(struct h5_transfer *t, const struct h5_remote_message *message)
+{
+	struct h5_fetcher *f = t->fetcher;
+
+	t->source->lists = true;
+	if (++f->pages > PAGES_MAX)
+		h5_transfer_reply(t, -ENFILE, H5_REMOTE_OTHER, "too many listings at once");
+	else if (!(t->source->url = url_of_page(f, message)))
+		h5_transfer_reply(t, -EACCES, H5_REMOTE_FORBIDDEN, "not a listing of the prefix");
+}
+
+/* False: the daemon must not close it. */
+static bool close_source(struct h5_fetcher *f, const struct h5_remote_request *request)
+{
+	struct h5_source *source = request->file < H5_REMOTE_FILES ? &f->sources[request->file] : NULL;
+
+	if (!source || !source->known || request->n || request->offset)
+		return false;
+	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
+		if (f->transfers[i].state != H5_TRANSFER_FREE && f->transfers[i].source == source)
+			return false;
+	h5_source_forget(f, source);
+	return true;
+}
+
 /* False: the daemon is not in its right mind. */
 static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *message, size_t size)
 {
-	struct h5_source *source = is_sound(f, message, size) ? source_of(f, &message->request) : NULL;
+	bool sound = is_sound(f, message, size);
+	struct h5_source *source = sound ? source_of(f, &message->request) : NULL;
 	struct h5_transfer *t = free_transfer(f);
+
+	if (sound && message->request.what == H5_REMOTE_CLOSE)
+		return close_source(f, &message->request);
 
 	if (!source || !t)
 		return false;
@@ -109,6 +161,8 @@ static bool take_request(struct h5_fetcher *f, const struct h5_remote_message *m
 	if (f->setup) {
 		h5_transfer_reply(t, f->setup, f->setup == -EACCES ? H5_REMOTE_FORBIDDEN : H5_REMOTE_OTHER,
 				  f->setup_text);
+	} else if (message->request.what == H5_REMOTE_LIST) {
+		begin_page(t, message);
 	} else if (message->request.what == H5_REMOTE_OPEN) {
 		source->url = url_of(f, message);
 		if (!source->url)
@@ -174,7 +228,7 @@ static bool may_start(struct h5_transfer *t, uint64_t now)
 	case H5_CREDENTIALS_GOOD:
 		return true;
 	case H5_CREDENTIALS_NONE:
-		h5_transfer_reply(t, t->request.what == H5_REMOTE_OPEN ? c->code : -EIO, c->reason, c->text);
+		h5_transfer_reply(t, h5_transfer_opens(t) ? c->code : -EIO, c->reason, c->text);
 		return false;
 	default:
 		return false;

@@ -1,6 +1,7 @@
 /* One transfer: its HTTP requests, and the reply to the daemon. */
 #include "base/checked.h"
 #include "remote/handle.h"
+#include "remote/listing.h"
 #include "remote/private.h"
 #include "remote/url.h"
 
@@ -36,9 +37,12 @@ uint64_t h5_transfer_now(void)
 
 /* ---- the end ---- */
 
-/* Its number is free for another file. */
-static void forget_source(struct h5_source *source)
+void h5_source_forget(struct h5_fetcher *f, struct h5_source *source)
 {
+	f->whole -= source->room;
+	f->pages -= source->lists;
+	h5_disk_close(&f->disk, source->disk);
+	free(source->whole);
 	free(source->url);
 	free(source->target);
 	*source = (struct h5_source){0};
@@ -56,21 +60,22 @@ void h5_transfer_reply(struct h5_transfer *t, int code, enum h5_remote_reason re
 					.from_disk = code ? 0 : t->from_disk,
 					.got = t->got,
 					.size = t->source->size,
-					.mtime = t->source->mtime};
+					.mtime = t->source->mtime,
+					.version = code ? 0 : h5_listing_version(t->source->tag)};
 
 	h5_disk_end(t);
 	snprintf(reply.text, sizeof reply.text, "%s", code ? text : note);
 	if (!code)
 		*note = 0;
-	if (t->whole)
+	if (t->whole && !t->source->lists)
 		t->fetcher->whole -= t->whole_capacity;
 	free(t->whole);
 	t->whole = NULL;
 	curl_slist_free_all(t->fields);
 	t->fields = NULL;
 	t->state = H5_TRANSFER_FREE;
-	if (code && t->request.what == H5_REMOTE_OPEN)
-		forget_source(t->source);
+	if (code && h5_transfer_opens(t))
+		h5_source_forget(t->fetcher, t->source);
 	/* There is always room for as many replies as there can be. If there is none nevertheless, or the
 	 * daemon is gone, the loop ends: nobody shall wait for a reply that does not come. */
 	while (!t->fetcher->is_mute &&
@@ -128,7 +133,7 @@ static bool take_whole(struct h5_transfer *t, const char *data, size_t n)
 		if (!larger)
 			return false;
 		t->whole = larger;
-		t->fetcher->whole += capacity - t->whole_capacity;
+		t->fetcher->whole += t->source->lists ? 0 : capacity - t->whole_capacity;
 		t->whole_capacity = capacity;
 	}
 	memcpy(t->whole + t->whole_size, data, n);
@@ -271,7 +276,9 @@ static bool set_up(struct h5_transfer *t)
 	curl_easy_setopt(t->easy, CURLOPT_PATH_AS_IS, (long)t->fetcher->is_s3);
 	if (t->own && !t->fetcher->is_s3)
 		curl_easy_setopt(t->easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
-	return set_url(t, url) && !curl_easy_setopt(t->easy, CURLOPT_RANGE, range) && set_fields(t);
+	if (!source->lists && curl_easy_setopt(t->easy, CURLOPT_RANGE, range))
+		return false;
+	return set_url(t, url) && set_fields(t);
 }
 
 /* True: others have waited in vain until now, so this one does not begin to. */
@@ -338,8 +345,7 @@ static unsigned tries_of(const struct h5_transfer *t, CURLcode result)
 
 	if (failed && h5_transfer_now() - failed < RECENT)
 		return 1;
-	return t->request.what == H5_REMOTE_OPEN && is_alone(result) ? (unsigned)h5_min(CONNECT_TRIES, most)
-								     : most;
+	return h5_transfer_opens(t) && is_alone(result) ? (unsigned)h5_min(CONNECT_TRIES, most) : most;
 }
 
 /* True: it is tried again, at the time that the server has asked for. */

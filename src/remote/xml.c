@@ -8,12 +8,14 @@
 struct parser {
 	const char *p, *end;
 	struct h5_text open[H5_XML_DEPTH];
+	size_t numbers[H5_XML_DEPTH];
 	unsigned depth;
-	bool ended;  /* the outermost element has ended */
-	bool leaf;   /* the innermost element has had no others in it so far */
-	bool filled; /* the innermost element has had bytes that are no blanks, in front of p */
-	char *text;  /* owned: of the innermost element so far */
-	size_t size; /* bytes of it */
+	size_t elements; /* that have begun */
+	bool ended;	 /* the outermost element has ended */
+	bool leaf;	 /* the innermost element has had no others in it so far */
+	bool filled;	 /* the innermost element has had bytes that are no blanks, in front of p */
+	char *text;	 /* owned: of the innermost element so far */
+	size_t size;	 /* bytes of it */
 	bool (*take)(void *arg, const struct h5_xml_leaf *leaf);
 	void *arg;
 };
@@ -85,7 +87,10 @@ static bool skip_attributes(struct parser *p)
 /* The element has ended. */
 static bool end_element(struct parser *p)
 {
-	struct h5_xml_leaf leaf = {.depth = p->depth, .names = p->open, .text = p->text};
+	struct h5_xml_leaf leaf = {.depth = p->depth,
+				   .names = p->open,
+				   .text = p->text,
+				   .around = p->depth > 1 ? p->numbers[p->depth - 2] : 0};
 	bool good = true;
 
 	while (p->size && h5_text_is_blank(p->text[p->size - 1]))
@@ -119,7 +124,7 @@ static bool take_begin_tag(struct parser *p)
 	if (p->ended || p->filled || p->depth == H5_XML_DEPTH || !take_name(p, &p->open[p->depth]) ||
 	    !skip_attributes(p))
 		return false;
-	p->depth++;
+	p->numbers[p->depth++] = ++p->elements;
 	p->leaf = true;
 	p->size = 0;
 	if (skip(p, "/>"))

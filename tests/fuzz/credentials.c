@@ -1,10 +1,13 @@
-/* What gives credentials for object stores: answers of servers, and profiles. An input is the text. */
+/* What object stores answer, and what gives credentials for them: answers of servers, and profiles. An input
+ * is the text. */
 #include "fuzz.h"
 #include "remote/grant.h"
+#include "remote/listing.h"
 #include "remote/profile.h"
 #include "remote/s3.h"
 #include "remote/url.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,11 +85,42 @@ static void run_place(const void *arg, const uint8_t *data, size_t size)
 	free(url);
 }
 
+static bool check_item(void *arg, const struct h5_listing_item *item)
+{
+	size_t n = strlen(item->name), *count = arg;
+
+	FUZZ_HOLDS(n && n <= H5_LISTING_NAME && !strchr(item->name, '/'));
+	FUZZ_HOLDS(strcmp(item->name, ".") && strcmp(item->name, ".."));
+	FUZZ_HOLDS(item->is_folder ? !item->version && !item->size
+				   : item->version && item->size <= INT64_MAX);
+	++*count;
+	return true;
+}
+
+/* Each item is a name of a file, and takes some bytes of the page; a page that goes on says how. */
+static void run_listing(const void *arg, const uint8_t *data, size_t size)
+{
+	static const char *const prefixes[] = {"", "p/", "a/b/"};
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+		size_t count = 0;
+		struct h5_listing_page page = {.take = check_item, .arg = &count};
+		int rc = h5_listing_read((const char *)data, size, prefixes[i], &page);
+
+		FUZZ_HOLDS(!rc || rc == -EINVAL);
+		FUZZ_HOLDS(!page.next || (!rc && *page.next));
+		FUZZ_HOLDS(count <= size / 16 && (rc || !count || page.is_used));
+		free(page.next);
+	}
+}
+
 bool fuzz_credential_at(unsigned n, struct fuzz_target *target)
 {
 	static const struct fuzz_target targets[] = {{.name = "grant", .run = run_grant},
 						     {.name = "profile", .run = run_profile},
-						     {.name = "place", .run = run_place}};
+						     {.name = "place", .run = run_place},
+						     {.name = "listing", .run = run_listing}};
 
 	if (n >= sizeof targets / sizeof *targets)
 		return false;

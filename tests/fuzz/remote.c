@@ -55,6 +55,10 @@ static void check_request(const struct liar *l, const struct h5_remote_message *
 	const struct h5_remote_request *q = &message->request;
 
 	FUZZ_HOLDS(size == sizeof *q + q->cells * sizeof *message->cells + q->name);
+	if (q->what == H5_REMOTE_CLOSE) {
+		FUZZ_HOLDS(q->file < H5_REMOTE_FILES && !q->n && !q->offset && !q->cells && !q->name);
+		return;
+	}
 	FUZZ_HOLDS(q->n && q->n <= H5_REMOTE_PART && q->file < H5_REMOTE_FILES &&
 		   !(q->offset % H5_REMOTE_CELL));
 	FUZZ_HOLDS((q->n + H5_REMOTE_CELL - 1) / H5_REMOTE_CELL == q->cells &&
@@ -62,7 +66,8 @@ static void check_request(const struct liar *l, const struct h5_remote_message *
 	if (q->what == H5_REMOTE_READ)
 		FUZZ_HOLDS(q->offset < l->told[q->file] && q->n <= l->told[q->file] - q->offset);
 	else
-		FUZZ_HOLDS(q->what == H5_REMOTE_OPEN && !q->offset && q->name < H5_REMOTE_NAME);
+		FUZZ_HOLDS((q->what == H5_REMOTE_OPEN || q->what == H5_REMOTE_LIST) && !q->offset &&
+			   q->name < H5_REMOTE_NAME);
 	for (uint32_t i = 0; i < q->cells; i++)
 		FUZZ_HOLDS(message->cells[i] < l->end.cells);
 }
@@ -81,7 +86,7 @@ static struct h5_remote_reply reply_to(struct liar *l, const struct h5_remote_re
 {
 	struct h5_remote_reply reply = {.id = q->id,
 					.size = l->size,
-					.got = q->what == H5_REMOTE_OPEN ? h5_min(q->n, l->size) : q->n};
+					.got = q->what == H5_REMOTE_READ ? q->n : h5_min(q->n, l->size)};
 	uint8_t lie = (uint8_t)take(&l->script, 1);
 
 	if (lie & 1)
@@ -98,7 +103,7 @@ static struct h5_remote_reply reply_to(struct liar *l, const struct h5_remote_re
 		reply.reason = (uint32_t)take(&l->script, 4);
 	if (lie & 32)
 		memset(reply.text, (int)take(&l->script, 1), sizeof reply.text);
-	if (q->what == H5_REMOTE_OPEN)
+	if (q->what != H5_REMOTE_READ)
 		l->told[q->file] = reply.size;
 	return reply;
 }
@@ -140,7 +145,8 @@ static void *lie(void *arg)
 		if (n <= 0)
 			break;
 		check_request(l, &message, (size_t)n);
-		answer(l, &message);
+		if (message.request.what != H5_REMOTE_CLOSE)
+			answer(l, &message);
 	}
 	shutdown(l->end.fd, SHUT_RDWR);
 	return NULL;
@@ -179,6 +185,17 @@ static void want_some(struct h5_reader *r, struct h5_io *io, uint64_t size)
 	h5_io_want(io, ranges, kept, take(r, 1) & 1);
 }
 
+static void list_some(struct h5_remote *link, const char *below)
+{
+	char *page;
+	size_t n;
+
+	if (h5_remote_list(link, below, *below ? "token" : NULL, &page, &n))
+		return;
+	fuzz_touch(page, n);
+	free(page);
+}
+
 static void use(struct h5_reader *r, const struct liar *l, struct h5_remote *link)
 {
 	static const char *const names[] = {"", "a", "b/c", "x.h5"};
@@ -196,6 +213,8 @@ static void use(struct h5_reader *r, const struct liar *l, struct h5_remote *lin
 			want_some(r, io, st.size);
 		else if (what % 4 == 2)
 			h5_remote_statistics(link, &statistics);
+		else if (what % 64 == 3)
+			list_some(link, names[what / 64]);
 		else
 			read_some(r, l, io, st.size);
 		if (what >= 192) {
@@ -238,6 +257,8 @@ static void run_replies(const void *arg, const uint8_t *data, size_t size)
 
 #include "remote/private.h"
 
+#define LISTING "http://host/folder/?"
+
 enum { CELLS = 48, FILES = 6, MESSAGES_MAX = 64, WHOLE = 100000 };
 
 /* Cells of numbers that follow from the first one. */
@@ -259,7 +280,7 @@ static size_t make_message(struct h5_reader *r, struct h5_remote_message *messag
 	uint32_t name = (uint32_t)take(r, how & 8 ? 4 : 1), there;
 	size_t size;
 
-	*q = (struct h5_remote_request){.what = (uint32_t)take(r, 1) % 4,
+	*q = (struct h5_remote_request){.what = (uint32_t)take(r, 1) % 5,
 					.id = (uint32_t)take(r, 1),
 					.file = (uint32_t)take(r, how & 16 ? 4 : 1) %
 						(how & 16 ? UINT32_MAX : FILES),
@@ -288,6 +309,11 @@ static void check_transfer(const struct h5_fetcher *f, const struct h5_transfer 
 		FUZZ_HOLDS(t->cells[i] < f->end.cells);
 	if (t->request.what == H5_REMOTE_READ)
 		FUZZ_HOLDS(t->source->known && t->request.offset + t->request.n <= t->source->size);
+	if (t->request.what == H5_REMOTE_LIST) {
+		FUZZ_HOLDS(t->source->lists && !strncmp(t->source->url, LISTING, strlen(LISTING)));
+		FUZZ_HOLDS(strstr(t->source->url, "&prefix=below%2F") && !strchr(t->source->url, '#'));
+		return;
+	}
 	FUZZ_HOLDS(!strncmp(t->source->url, folder, strlen(folder)));
 	FUZZ_HOLDS(!strstr(t->source->url + strlen(folder), "/../") && !strchr(t->source->url, '#'));
 }
@@ -329,6 +355,9 @@ static void run_requests(const void *arg, const uint8_t *data, size_t size)
 	FUZZ_HOLDS(f && whole);
 	f->end = (struct h5_remote_end){.memory = calloc(CELLS, H5_REMOTE_CELL), .cells = CELLS};
 	f->multi = curl_multi_init();
+	f->is_s3 = true;
+	f->options.url = "s3://folder/below/";
+	f->s3.endpoint = "http://host";
 	f->url = strdup("http://host/folder/x.h5?secret");
 	FUZZ_HOLDS(f->end.memory && f->multi && f->url);
 	f->sources[0] = (struct h5_source){
@@ -338,12 +367,11 @@ static void run_requests(const void *arg, const uint8_t *data, size_t size)
 	serve(f, &r);
 	for (size_t i = 0; i < H5_REMOTE_UNDER_WAY; i++)
 		check_transfer(f, &f->transfers[i]);
-	for (size_t i = 0; i < FILES; i++)
-		free(f->sources[i].url);
+	for (size_t i = 0; i < H5_REMOTE_FILES; i++)
+		h5_source_forget(f, &f->sources[i]);
 	curl_multi_cleanup(f->multi);
 	free(f->end.memory);
 	free(f->url);
-	free(whole);
 	free(f);
 }
 
