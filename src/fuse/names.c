@@ -127,7 +127,7 @@ static void close_handle(const struct h5_mount *m, const struct fuse_file_info *
 	if (m->tree)
 		h5_tree_close_file((struct h5_tree_handle *)(uintptr_t)fi->fh);
 	else
-		h5_vfs_close_file(h5_request_handle(m, fi));
+		h5_vfs_close_file((struct h5_handle *)(uintptr_t)fi->fh);
 }
 
 void h5_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)

@@ -1,9 +1,7 @@
 #include "fuse/tree_operations.h"
 
-#include "base/error.h"
 #include "base/interrupt.h"
 #include "fuse/files.h"
-#include "fuse/log.h"
 #include "fuse/names.h"
 #include "fuse/negotiate.h"
 #include "fuse/readahead.h"
@@ -13,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <unistd.h>
 
 /* ---- names and attributes ---- */
@@ -113,48 +110,6 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 		h5_request_end(&r, "statfs", rc);
 	else
 		fuse_reply_statfs(req, &st);
-}
-
-/* ---- extended attributes ---- */
-
-static void reply_xattr(struct h5_request *r, const char *what, int rc, const struct h5_buf *value,
-			size_t size)
-{
-	if (rc)
-		h5_request_end(r, what, rc);
-	else
-		h5_request_reply_xattr(r->req, value, size);
-}
-
-static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
-{
-	struct h5_request r;
-	struct h5_buf value;
-	int rc;
-
-	h5_request_start(&r, req, ino);
-	h5_buf_init(&value, SIZE_MAX);
-	rc = h5_vfs_may_have_xattr(name) ? h5_tree_getxattr(r.m->tree, r.place, name, &value) : -ENODATA;
-	reply_xattr(&r, "getxattr", rc, &value, size);
-	h5_buf_release(&value);
-}
-
-static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
-{
-	struct h5_request r;
-	struct h5_buf names;
-	int rc;
-
-	h5_request_start(&r, req, ino);
-	h5_buf_init(&names, SIZE_MAX);
-	rc = h5_tree_listxattr(r.m->tree, r.place, &names);
-	/* Attributes that are damaged are left out. */
-	if (rc == -EUCLEAN && names.size) {
-		h5_log_failure("listxattr", rc, NULL);
-		rc = 0;
-	}
-	reply_xattr(&r, "listxattr", rc, &names, size);
-	h5_buf_release(&names);
 }
 
 /* ---- directories ---- */
@@ -337,8 +292,8 @@ const struct fuse_lowlevel_ops h5_tree_operations = {
 	.access = h5_op_access,
 	.readlink = op_readlink,
 	.statfs = op_statfs,
-	.getxattr = op_getxattr,
-	.listxattr = op_listxattr,
+	.getxattr = h5_op_getxattr,
+	.listxattr = h5_op_listxattr,
 	.opendir = op_opendir,
 	.readdir = op_readdir,
 	.releasedir = op_releasedir,

@@ -297,8 +297,10 @@ int h5_tree_commit(struct h5_tree *tree)
 		h5_tree_file_leave(tree, file, false);
 		pthread_mutex_lock(&tree->lock);
 	}
-	rc = rc ? rc : tree->untold;
-	tree->untold = 0;
+	if (!rc) {
+		rc = tree->untold;
+		tree->untold = 0;
+	}
 	pthread_mutex_unlock(&tree->lock);
 	return rc;
 }

@@ -230,8 +230,8 @@ int h5_tree_statistics(struct h5_tree *tree, struct h5_buf *out)
 }
 
 /* The root also has the statistics of the mount, as the root of a file. */
-static int get_of_folder(struct h5_tree *tree, const struct h5_tree_node *node, const char *name,
-			 struct h5_buf *out)
+int h5_tree_getxattr(struct h5_tree *tree, const struct h5_tree_node *node, const char *name,
+		     struct h5_buf *out)
 {
 	if (node == tree->root && !strcmp(name, "h5fs.stats"))
 		return h5_tree_statistics(tree, out);
@@ -241,34 +241,9 @@ static int get_of_folder(struct h5_tree *tree, const struct h5_tree_node *node, 
 	return out->err;
 }
 
-int h5_tree_getxattr(struct h5_tree *tree, struct h5_tree_node *node, const char *name, struct h5_buf *out)
+int h5_tree_listxattr(struct h5_tree *tree, const struct h5_tree_node *node, struct h5_buf *out)
 {
-	struct h5_tree_inside in;
-	int rc;
-
-	if (!node->file)
-		return get_of_folder(tree, node, name, out);
-	rc = h5_tree_enter(tree, node, &in);
-	if (rc)
-		return rc;
-	rc = h5_vfs_getxattr(in.vfs, in.node, name, out);
-	h5_tree_leave(tree, &in);
-	return rc;
-}
-
-int h5_tree_listxattr(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out)
-{
-	struct h5_tree_inside in;
-	int rc;
-
-	if (!node->file)
-		return h5_tree_plain_listxattr(tree, node, out);
-	rc = h5_tree_enter(tree, node, &in);
-	if (rc)
-		return rc;
-	rc = h5_vfs_listxattr(in.vfs, in.node, out);
-	h5_tree_leave(tree, &in);
-	return rc;
+	return h5_tree_plain_listxattr(tree, node, out);
 }
 
 uint64_t h5_tree_work_limit(struct h5_tree *tree, const struct h5_tree_node *node)

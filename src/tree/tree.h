@@ -119,10 +119,11 @@ int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat
 /* Appends the target, with its NUL. -EACCES: it leads out of the folder, and `external` forbids that. */
 int h5_tree_readlink(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *target);
 int h5_tree_statfs(struct h5_tree *tree, struct statvfs *st);
-/* As h5_vfs_getxattr() and h5_vfs_listxattr(). What is not in an HDF5 file has its own attributes
+/* As h5_vfs_getxattr() and h5_vfs_listxattr(), of a node that is not in an HDF5 file. It has its own attributes
  * `user.*`. */
-int h5_tree_getxattr(struct h5_tree *tree, struct h5_tree_node *node, const char *name, struct h5_buf *out);
-int h5_tree_listxattr(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *out);
+int h5_tree_getxattr(struct h5_tree *tree, const struct h5_tree_node *node, const char *name,
+		     struct h5_buf *out);
+int h5_tree_listxattr(struct h5_tree *tree, const struct h5_tree_node *node, struct h5_buf *out);
 /* Appends the path of the node, relative to the root. */
 void h5_tree_path(struct h5_tree *tree, const struct h5_tree_node *node, struct h5_buf *path);
 /* As h5_vfs_work_limit(). */
