@@ -264,10 +264,17 @@ static struct h5_tree_node *find_inside(struct h5_tree *tree, struct h5_tree_nod
 		detach(tree, node);
 		node = NULL;
 	}
-	if (node)
+	if (node) {
 		set_name(tree, node, parent, name);
-	else
-		node = make(tree, parent, parent->file, id, name);
+		return node;
+	}
+	node = make(tree, parent, parent->file, id, name);
+	if (!node)
+		return NULL;
+	node->kind = H5_TREE_INSIDE;
+	node->file = parent->file;
+	node->inner = entry->st.st_ino;
+	node->type = entry->st.st_mode & S_IFMT;
 	return node;
 }
 
@@ -279,13 +286,8 @@ int h5_tree_node_get_inside(struct h5_tree *tree, struct h5_tree_node *parent, c
 
 	pthread_mutex_lock(&tree->lock);
 	node = find_inside(tree, parent, name, entry);
-	if (node) {
-		node->kind = H5_TREE_INSIDE;
-		node->file = file;
-		node->inner = entry->st.st_ino;
-		node->type = entry->st.st_mode & S_IFMT;
+	if (node)
 		node->references++;
-	}
 	if (!node || is_resolved(node)) {
 		h5_vfs_forget(file->vfs, entry->node, 1);
 	} else {
