@@ -556,14 +556,14 @@ conformance-remote: src/h5fs
 
 conformance-memory: src/h5fs
 	@$(need_conformance); \
-	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/memory_corpus.py $(CONFORMANCE)/corpus
+	H5FS='$(abs_builddir)/src/h5fs' PYTHONPATH='$(tests_path)' $(PYTHON3) $(srcdir)/tests/judge/memory_corpus.py $(CONFORMANCE)/corpus
 
 # The mount of a folder against those of its files, also malformed ones.
 .PHONY: conformance-folder
 conformance-folder: src/h5fs
 	@$(need_conformance); status=0; \
 	for folder in corpus bad; do \
-		H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/folder_corpus.py $(CONFORMANCE)/$$folder || status=1; \
+		H5FS='$(abs_builddir)/src/h5fs' PYTHONPATH='$(tests_path)' $(PYTHON3) $(srcdir)/tests/judge/folder_corpus.py $(CONFORMANCE)/$$folder || status=1; \
 	done; exit $$status
 
 # The Zarr views of the common files.
@@ -574,4 +574,4 @@ conformance-zarr: src/h5fs
 
 conformance-copy: src/h5fs
 	@$(need_conformance); \
-	H5FS='$(abs_builddir)/src/h5fs' $(PYTHON3) $(srcdir)/tests/judge/copy_corpus.py $(CONFORMANCE)/corpus $(CONFORMANCE)/core.txt
+	H5FS='$(abs_builddir)/src/h5fs' PYTHONPATH='$(tests_path)' $(PYTHON3) $(srcdir)/tests/judge/copy_corpus.py $(CONFORMANCE)/corpus $(CONFORMANCE)/core.txt
