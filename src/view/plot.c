@@ -141,11 +141,15 @@ static uint64_t end_of_bin(const struct h5_plot *p, uint64_t elements, uint64_t 
 	return ((bin + 1) * elements + p->bins - 1) / p->bins;
 }
 
-static void add_points(struct h5_plot *p, const struct slab *s, struct h5_plot_line *line, uint64_t elements)
+static int add_points(struct h5_plot *p, const struct slab *s, struct h5_plot_line *line, uint64_t elements)
 {
 	uint64_t bin = s->first * p->bins / elements, end = end_of_bin(p, elements, bin);
 
 	for (size_t i = 0; i < s->count; i++) {
+		int rc = i % 1024 ? 0 : h5_interrupt_check();
+
+		if (rc)
+			return rc;
 		for (; s->first + i >= end; end = end_of_bin(p, elements, bin))
 			bin++;
 		/* Not so for NaN. */
@@ -155,6 +159,7 @@ static void add_points(struct h5_plot *p, const struct slab *s, struct h5_plot_l
 		widen(&p->x, s->x[i]);
 		widen(&p->y, s->y[i]);
 	}
+	return 0;
 }
 
 static int read_points(struct h5_plot *p, const struct h5_dataset *d, struct slab *s)
@@ -166,14 +171,12 @@ static int read_points(struct h5_plot *p, const struct h5_dataset *d, struct sla
 	p->bins = (unsigned)h5_min(elements, H5_PLOT_BINS);
 	for (s->first = 0; s->first < elements && !rc; s->first += s->count) {
 		s->count = (size_t)h5_min(elements - s->first, s->capacity);
-		rc = h5_interrupt_check();
-		if (!rc)
-			rc = h5_dataset_read(d, s->first * size, s->data, s->count * size);
+		rc = h5_dataset_read(d, s->first * size, s->data, s->count * size);
 		if (!rc)
 			rc = read_x(p, s);
 		for (unsigned i = 0; i < p->count && !rc; i++) {
 			convert(s, p->lines[i].type, p->lines[i].offset, size, s->y);
-			add_points(p, s, &p->lines[i], elements);
+			rc = add_points(p, s, &p->lines[i], elements);
 		}
 	}
 	return rc;
