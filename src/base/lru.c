@@ -61,6 +61,8 @@ struct h5_lru_turn {
  * smaller. */
 static const size_t RESERVED_LEAST = (size_t)32 << 20, KEPT_MOST = (size_t)32 << 20;
 
+enum { DROPPED = 1024 }; /* keys that were dropped last; some are overwritten before */
+
 struct h5_lru {
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t loaded;
@@ -71,6 +73,7 @@ struct h5_lru {
 	size_t budget, reserved;
 	size_t pressed;		   /* bytes of the budget that requests use */
 	struct h5_lru_turn *turns; /* the first is the next one */
+	uint64_t dropped[DROPPED]; /* hashes of keys, each in its place */
 	struct h5_lru_stats stats;
 };
 
@@ -358,6 +361,60 @@ bool h5_lru_find(struct h5_lru *lru, const struct h5_lru_key *key, struct h5_lru
 	return e;
 }
 
+/* ---- loading ahead ---- */
+
+/* Where the hash of the key is if it was dropped. */
+static uint64_t *dropped_at(struct h5_lru *lru, const struct h5_lru_key *key, uint64_t *hash)
+{
+	static const uint64_t factor = 0x9e3779b97f4a7c15;
+
+	*hash = ((key->owner * factor ^ key->variant) * factor ^ key->address) * factor;
+	*hash ^= *hash >> 32;
+	return &lru->dropped[*hash % DROPPED];
+}
+
+static void note_dropped(struct h5_lru *lru, const struct h5_lru_key *key)
+{
+	uint64_t hash, *at = dropped_at(lru, key, &hash);
+
+	*at = hash;
+}
+
+bool h5_lru_plan(struct h5_lru *lru, const struct h5_lru_key *key)
+{
+	uint64_t hash, *at = dropped_at(lru, key, &hash);
+	bool has;
+
+	pthread_mutex_lock(&lru->lock);
+	has = find(lru, key);
+	if (!has && *at == hash)
+		*at = 0;
+	pthread_mutex_unlock(&lru->lock);
+	return !has;
+}
+
+int h5_lru_load_ahead(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg)
+{
+	struct h5_lru_entry *e, *dead = NULL;
+	uint64_t hash, *at = dropped_at(lru, key, &hash);
+	int rc = 0;
+
+	pthread_mutex_lock(&lru->lock);
+	if (*at != hash && !find(lru, key)) {
+		lru->stats.misses++;
+		e = insert(lru, key);
+		rc = e ? load_entry(lru, e, load, arg) : h5_fail(-ENOMEM, key->address, "out of memory");
+		if (!rc) {
+			e->references = 0;
+			DL_PREPEND(lru->idle, e);
+		}
+		dead = evict(lru, lru->budget, true);
+	}
+	pthread_mutex_unlock(&lru->lock);
+	release_all(dead);
+	return rc;
+}
+
 bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key)
 {
 	bool has;
@@ -382,8 +439,10 @@ static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
 		return;
 	pthread_mutex_lock(&lru->lock);
 	assert(e->references && !e->loading);
-	if (forget && e->slot)
+	if (forget && e->slot) {
 		unlink_entry(lru, e);
+		note_dropped(lru, &e->key);
+	}
 	if (e->references == 1) {
 		made = e->charge;
 		e->charge = (struct h5_charge){0};

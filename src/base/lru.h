@@ -63,6 +63,14 @@ void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
 /* As h5_lru_put(), and forgets the value: nobody is expected to ask for it again. */
 void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *entry);
 
+/* True: the value is not there, and nobody is loading it. Then h5_lru_load_ahead() shall load it, unless
+ * somebody else does so first. */
+bool h5_lru_plan(struct h5_lru *lru, const struct h5_lru_key *key);
+/* Loads a value that was planned, and gives no reference. Does nothing if another thread is loading it, or if
+ * it has been loaded, even if it was dropped since: then it comes too late. (If many were dropped since, it
+ * may be loaded again.) */
+int h5_lru_load_ahead(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg);
+
 /* Gives the cache a value that it has not got and that nobody is loading. It owns the value from now on;
  * without memory it releases the value. */
 void h5_lru_add(struct h5_lru *lru, const struct h5_lru_key *key, void *value, size_t cost);

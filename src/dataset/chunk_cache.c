@@ -14,7 +14,9 @@
 enum {
 	LONG = 1 << 17, /* bytes that take a while to decode */
 	RESERVED_LEAST = 1 << 20,
-	SHUFFLED_ROW = 256, /* least bytes of a row in chunks that may stay shuffled */
+	AHEAD_LEAST = 2 << 20, /* bytes that are decoded ahead, if the budget has them */
+	AHEAD_SHARE = 4,       /* a fourth of the cache of chunks may be decoded ahead */
+	SHUFFLED_ROW = 256,    /* least bytes of a row in chunks that may stay shuffled */
 };
 
 void h5_chunk_grid(const struct h5_dataset *dataset, struct h5_grid *grid)
@@ -32,6 +34,25 @@ static bool is_structured(const struct h5_dataset *dataset)
 bool h5_chunks_are_decoded(const struct h5_dataset *dataset)
 {
 	return dataset->index && (dataset->pipeline.count || is_structured(dataset));
+}
+
+uint64_t h5_chunks_band(const struct h5_dataset *dataset)
+{
+	struct h5_grid grid;
+	uint64_t band;
+
+	h5_chunk_grid(dataset, &grid);
+	return h5_mul(grid.chunk[0], grid.stride[0], &band) ? band : UINT64_MAX;
+}
+
+uint64_t h5_chunks_ahead_budget(const struct h5_dataset *dataset)
+{
+	return h5_file_set_chunk_budget(h5_file_set_of(dataset->file)) / AHEAD_SHARE;
+}
+
+uint64_t h5_chunks_window(const struct h5_dataset *dataset)
+{
+	return h5_min(h5_max(h5_chunks_band(dataset), AHEAD_LEAST), h5_chunks_ahead_budget(dataset));
 }
 
 /* True: the chunk reaches beyond the dataset. If the layout has unfiltered_edges, such chunks are stored
@@ -249,14 +270,35 @@ bool h5_chunk_is_under_way(const struct h5_chunk_wanted *wanted)
 	return h5_lru_has(cache_of(wanted), &key);
 }
 
+bool h5_chunk_plan(const struct h5_chunk_wanted *wanted)
+{
+	struct h5_lru_key key = key_of(wanted);
+
+	return h5_lru_plan(cache_of(wanted), &key);
+}
+
+/* Checked before a thread waits for that much memory. */
+static int check_size(const struct h5_chunk_wanted *wanted)
+{
+	return h5_pipeline_check_size(wanted->dataset->file,
+				      wanted->filtered ? wanted->dataset->pipeline.count : 0,
+				      wanted->chunk.address, wanted->dataset->chunk_size);
+}
+
+int h5_chunk_load_ahead(const struct h5_chunk_wanted *wanted)
+{
+	struct h5_chunk_wanted copy = *wanted;
+	struct h5_lru_key key = key_of(wanted);
+	int rc = check_size(wanted);
+
+	return rc ? rc : h5_lru_load_ahead(cache_of(wanted), &key, load, &copy);
+}
+
 int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chunk_decoded *decoded)
 {
 	struct h5_chunk_wanted copy = *wanted;
 	struct h5_lru_key key = key_of(wanted);
-	/* Checked before it waits for that much memory. */
-	int rc = h5_pipeline_check_size(wanted->dataset->file,
-					wanted->filtered ? wanted->dataset->pipeline.count : 0,
-					wanted->chunk.address, wanted->dataset->chunk_size);
+	int rc = check_size(wanted);
 
 	if (rc)
 		return rc;

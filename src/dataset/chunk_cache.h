@@ -15,6 +15,13 @@ struct h5_chunk_wanted {
 /* True: the dataset has chunks that must be decoded. */
 bool h5_chunks_are_decoded(const struct h5_dataset *dataset);
 
+/* Bytes of a band of chunks: as many rows as a chunk has along the first dimension. */
+uint64_t h5_chunks_band(const struct h5_dataset *dataset);
+/* Most bytes that are decoded ahead. */
+uint64_t h5_chunks_ahead_budget(const struct h5_dataset *dataset);
+/* Bytes to decode ahead of a reader in order: a band, but not too little, and within the budget. */
+uint64_t h5_chunks_window(const struct h5_dataset *dataset);
+
 enum h5_chunk_state {
 	H5_CHUNK_NOT_STORED,
 	H5_CHUNK_AS_IT_IS, /* the file has its first chunk.size bytes as they are */
@@ -62,6 +69,9 @@ bool h5_chunk_find(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded
 int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chunk_decoded *decoded);
 /* True: it is in the cache, or a thread is decoding it. */
 bool h5_chunk_is_under_way(const struct h5_chunk_wanted *wanted);
+/* True: h5_chunk_load_ahead() shall decode it. As h5_lru_plan() and h5_lru_load_ahead(). */
+bool h5_chunk_plan(const struct h5_chunk_wanted *wanted);
+int h5_chunk_load_ahead(const struct h5_chunk_wanted *wanted);
 /* Gives the reference back after `taken` bytes were copied, of `all` that lie inside the dataset. Once all
  * bytes of a chunk were copied it leaves the cache early: a program that reads a dataset from begin to end
  * does not come back to it. */

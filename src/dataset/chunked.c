@@ -3,12 +3,14 @@
  *
  * A read is cut into parts, one for each chunk. If the chunk is not stored, the part is filled; if it is
  * stored as it is, its runs are read, neighbours together; if it is in the cache, it is copied. Chunks that
- * must be decoded are put aside, and decoded side by side. */
+ * must be decoded are put aside, and decoded side by side. Of small chunks whole rows are decoded
+ * (dataset/chunk_row.h), if the read needs all chunks of a row. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "dataset/boxes.h"
 #include "dataset/chunk_cache.h"
+#include "dataset/chunk_row.h"
 #include "dataset/private.h"
 #include "dataset/stored_runs.h"
 #include "filter/shuffle.h"
@@ -31,15 +33,24 @@ struct aside {
 	bool elsewhere; /* another thread is decoding the chunk */
 };
 
+/* A part whose row of chunks must be decoded. */
+struct row_aside {
+	struct h5_part part;
+	uint64_t number;
+	bool missing; /* another thread is decoding the row; or a chunk of it cannot be decoded */
+};
+
 struct request {
 	const struct h5_dataset *dataset;
-	struct h5_grid grid;
-	uint64_t offset; /* at which buf begins in the dataset */
+	struct h5_grid grid; /* of the chunks */
+	uint64_t offset;     /* at which buf begins in the dataset */
 	uint8_t *buf;
 	struct h5_chunk_cursor cursor;
 	struct h5_stored_runs runs;
 	struct aside *aside; /* TOGETHER of them, once there are some */
 	unsigned aside_count;
+	struct row_aside *rows_aside; /* the same */
+	unsigned rows_count;
 };
 
 /* ---- reading: a part of a chunk ---- */
@@ -179,13 +190,13 @@ static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_pa
 		(h5_part_box_passes(parts) || h5_part_box_size(parts) <= n / ENDS));
 }
 
-/* Reads all parts, except for those that are put aside. */
-static int read_parts(struct request *request, size_t n)
+/* Reads all parts of the n bytes, except for those that are put aside. */
+static int read_parts(struct request *request, uint64_t offset, size_t n)
 {
 	struct h5_part_iterator parts;
 	int rc;
 
-	h5_part_begin(&parts, &request->grid, request->offset, n);
+	h5_part_begin(&parts, &request->grid, offset, n);
 	while ((rc = h5_part_next(&parts)) > 0) {
 		const struct h5_part *part = &parts.part;
 		struct h5_chunk_wanted wanted;
@@ -210,9 +221,112 @@ static int read_parts(struct request *request, size_t n)
 	return rc;
 }
 
+/* ---- reading: rows of chunks ---- */
+
+static void copy_from_row(const struct request *request, const struct h5_part *part, struct h5_chunk_row *row)
+{
+	struct h5_run_iterator runs;
+	struct h5_part_rows rows;
+
+	h5_run_begin(&runs, part);
+	while (h5_run_next_rows(&runs, &rows))
+		h5_copy_rows(&rows, row->data + rows.first.in_chunk,
+			     request->buf + (rows.first.in_dataset - request->offset));
+	h5_chunk_row_put(request->dataset, row, h5_part_size(part), h5_part_chunk_size(part));
+}
+
+/* Reads the part from its chunks one by one. */
+static int read_from_chunks(struct request *request, const struct h5_part *part)
+{
+	struct h5_run_iterator runs;
+	int rc = 0;
+
+	h5_run_begin(&runs, part);
+	while (!rc && h5_run_next(&runs))
+		rc = read_parts(request, runs.run.in_dataset, runs.run.n);
+	return rc;
+}
+
+static int decode_row_aside(void *arg, size_t i)
+{
+	struct request *request = arg;
+	struct row_aside *a = &request->rows_aside[i];
+	struct h5_chunk_row row;
+	int rc = h5_chunk_row_get(request->dataset, a->number, false, &row);
+
+	a->missing = rc;
+	if (!rc)
+		copy_from_row(request, &a->part, &row);
+	return rc == -EINTR ? rc : 0;
+}
+
+/* If a row cannot be decoded, some of its chunks may be. */
+static int take_rows_aside(struct request *request)
+{
+	struct h5_pool *pool = h5_file_set_pool(h5_file_set_of(request->dataset->file));
+	int rc = h5_pool_run(pool, decode_row_aside, request, request->rows_count);
+
+	for (unsigned i = 0; i < request->rows_count && !rc; i++) {
+		struct row_aside *a = &request->rows_aside[i];
+		struct h5_chunk_row row;
+
+		if (!a->missing)
+			continue;
+		rc = h5_chunk_row_get(request->dataset, a->number, true, &row);
+		if (!rc)
+			copy_from_row(request, &a->part, &row);
+		else if (rc != -EINTR)
+			rc = read_from_chunks(request, &a->part);
+	}
+	request->rows_count = 0;
+	return rc;
+}
+
+static int put_row_aside(struct request *request, const struct h5_part *part, uint64_t number)
+{
+	if (!request->rows_aside)
+		request->rows_aside = malloc(TOGETHER * sizeof *request->rows_aside);
+	if (!request->rows_aside)
+		return h5_fail(-ENOMEM, request->dataset->address, "dataset: out of memory");
+	request->rows_aside[request->rows_count++] = (struct row_aside){.part = *part, .number = number};
+	return request->rows_count == TOGETHER ? take_rows_aside(request) : 0;
+}
+
+static int read_rows(struct request *request, const struct h5_grid *grid, size_t n)
+{
+	const unsigned last = grid->dims_count - 2;
+	/* A read as long as a row of chunks needs all chunks of most of its rows, or goes on with the rest.
+	 */
+	const bool is_long = n >= grid->chunk[last] * grid->chunk_stride[last];
+	struct h5_part_iterator parts;
+	int rc;
+
+	h5_part_begin(&parts, grid, request->offset, n);
+	while ((rc = h5_part_next(&parts)) > 0) {
+		const struct h5_part *part = &parts.part;
+		uint64_t number = h5_chunk_row_number(grid, part->scaled);
+		struct h5_chunk_row row;
+
+		if (h5_chunk_row_find(request->dataset, number, &row)) {
+			copy_from_row(request, part, &row);
+			continue;
+		}
+		if (is_long || h5_chunk_row_is_under_way(request->dataset, number))
+			rc = put_row_aside(request, part, number);
+		else
+			rc = read_from_chunks(request, part);
+		if (rc)
+			break;
+	}
+	return rc ? rc : take_rows_aside(request);
+}
+
+/* ---- reading: all of it ---- */
+
 static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8_t *buf, size_t n)
 {
 	struct request request;
+	struct h5_grid rows;
 	int rc;
 
 	request.dataset = dataset;
@@ -220,13 +334,16 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 	request.buf = buf;
 	request.aside = NULL;
 	request.aside_count = 0;
+	request.rows_aside = NULL;
+	request.rows_count = 0;
 	request.cursor.ref = NULL;
 	request.cursor.held = request.cursor.moves = false;
 	h5_stored_runs_init(&request.runs, dataset->file);
 	h5_chunk_grid(dataset, &request.grid);
 	if (dataset->index && h5_file_is_far(dataset->file))
 		h5_dataset_want(dataset, offset, n, H5_WANTED_NOW);
-	rc = read_parts(&request, n);
+	rc = h5_chunk_rows_grid(dataset, &rows) ? read_rows(&request, &rows, n)
+						: read_parts(&request, offset, n);
 	if (!rc)
 		rc = h5_stored_runs_flush(&request.runs);
 	if (!rc)
@@ -235,6 +352,7 @@ static int chunked_read(const struct h5_dataset *dataset, uint64_t offset, uint8
 		h5_chunk_cursor_release(dataset->index, &request.cursor);
 	h5_stored_runs_release(&request.runs);
 	free(request.aside);
+	free(request.rows_aside);
 	return rc;
 }
 

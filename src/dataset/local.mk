@@ -4,6 +4,8 @@ libh5fs_a_SOURCES += \
 	src/dataset/boxes.h \
 	src/dataset/chunk_cache.c \
 	src/dataset/chunk_cache.h \
+	src/dataset/chunk_row.c \
+	src/dataset/chunk_row.h \
 	src/dataset/chunked.c \
 	src/dataset/chunked_check.c \
 	src/dataset/chunked_extent.c \

@@ -100,10 +100,12 @@ void h5_sequences_read(struct h5_sequences *sequences, const struct h5_dataset *
 		return;
 	}
 	window = h5_dataset_ahead(dataset);
+	if (!window)
+		return;
 	read_to = s->read_to;
 	from = h5_max(read_to, ahead);
-	to = h5_min(dataset->size, read_to + window);
+	to = h5_dataset_ahead_end(dataset, read_to + window);
 	/* Only one thread claims it; the others return. */
-	if (window && from < to && atomic_compare_exchange_strong(&s->ahead, &ahead, to))
+	if (from < to && atomic_compare_exchange_strong(&s->ahead, &ahead, to))
 		h5_dataset_read_ahead(dataset, from, to - from);
 }

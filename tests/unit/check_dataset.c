@@ -192,8 +192,8 @@ START_TEST(a_range_decodes_the_chunks_that_it_touches)
 		{8, 1, 1, 0},			 /* chunk 0,0 */
 		{15 * 8, 8, 1, 1},		 /* again */
 		{15 * 8, 16, 2, 2},		 /* and 0,1 */
-		{0, 50 * 8, 4, 4},		 /* the first row: all of the upper four */
-		{17 * 50 * 8, 3 * 50 * 8, 8, 4}, /* three rows of the next band: one look-up each */
+		{0, 50 * 8, 3, 2},		 /* the first row: the upper four together */
+		{17 * 50 * 8, 3 * 50 * 8, 4, 2}, /* three rows of the next band: one look-up */
 	};
 
 	for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -240,6 +240,43 @@ START_TEST(lru_forgets_what_is_dropped)
 }
 END_TEST
 
+/* What is loaded ahead is there for others; who comes too late loads nothing. */
+START_TEST(lru_loads_ahead_once)
+{
+	struct loader l = {0};
+	struct h5_lru_key key = {&kind, 0, 5, 0}, other = {&kind, 0, 5, 1};
+	struct h5_lru_stats stats;
+	struct h5_lru_entry *e;
+	struct h5_lru *lru;
+
+	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
+	ck_assert(h5_lru_plan(lru, &key));
+	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), 0);
+	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), 0);
+	ck_assert_uint_eq(l.calls, 1);
+	ck_assert(!h5_lru_plan(lru, &key));
+	ck_assert(h5_lru_find(lru, &key, &e));
+	h5_lru_drop(lru, e);
+	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), 0);
+	ck_assert_uint_eq(l.calls, 1);
+	ck_assert(!h5_lru_has(lru, &key));
+	ck_assert_int_eq(h5_lru_load_ahead(lru, &other, load, &l), 0);
+	ck_assert_uint_eq(l.calls, 2);
+	/* Planned again, it is loaded again. */
+	ck_assert(h5_lru_plan(lru, &key));
+	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), 0);
+	ck_assert_uint_eq(l.calls, 3);
+	h5_lru_stats(lru, &stats);
+	ck_assert_uint_eq(stats.entries, 2);
+	/* A failure leaves nothing. */
+	l.result = -EIO;
+	key.address = 6;
+	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), -EIO);
+	ck_assert(!h5_lru_has(lru, &key));
+	h5_lru_close(lru);
+}
+END_TEST
+
 /* A value that was not loaded is found as others are, and counts. */
 START_TEST(lru_takes_what_it_is_given)
 {
@@ -427,6 +464,7 @@ END_TEST
 
 UNIT_MAIN("lru", lru_keeps_the_latest_within_its_budget, lru_keeps_a_value_over_its_budget,
 	  lru_does_not_cache_failures, lru_values_may_hold_references, lru_loads_once,
-	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_takes_what_it_is_given,
-	  lru_forgets_all_but_a_kind, lru_reserves_within_its_budget, lru_evicts_for_what_is_reserved,
-	  lru_waits_only_while_it_is_wanted, lru_waits_for_room_only_while_it_is_wanted)
+	  lru_tells_what_is_being_loaded, lru_forgets_what_is_dropped, lru_loads_ahead_once,
+	  lru_takes_what_it_is_given, lru_forgets_all_but_a_kind, lru_reserves_within_its_budget,
+	  lru_evicts_for_what_is_reserved, lru_waits_only_while_it_is_wanted,
+	  lru_waits_for_room_only_while_it_is_wanted)

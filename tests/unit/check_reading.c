@@ -334,12 +334,19 @@ START_TEST(chunks_that_were_read_go)
 	struct opened o = {0};
 
 	open_dataset(&o, "deflate", &options);
-	expect(&o, 0, 100 * 1024); /* a band and a half of four chunks of 16 KiB */
-	ck_assert_uint_eq(chunks_of(&o).entries, 4);
-	ck_assert_uint_eq(chunks_of(&o).misses, 8);
+	expect(&o, 0, 100 * 1024); /* a band and a half of four chunks of 16 KiB, which are one value */
+	ck_assert_uint_eq(chunks_of(&o).entries, 1);
+	ck_assert_uint_eq(chunks_of(&o).misses, 2);
 	expect(&o, 100 * 1024, 28 * 1024);
 	ck_assert_uint_eq(chunks_of(&o).entries, 0);
-	ck_assert_uint_eq(chunks_of(&o).misses, 8);
+	ck_assert_uint_eq(chunks_of(&o).misses, 2);
+	close_dataset(&o);
+	/* short reads: chunk by chunk */
+	open_dataset(&o, "deflate", &options);
+	for (size_t row = 0; row < 65; row++)
+		expect(&o, row * 1024, 256);
+	ck_assert_uint_eq(chunks_of(&o).entries, 1);
+	ck_assert_uint_eq(chunks_of(&o).misses, 2);
 	close_dataset(&o);
 }
 END_TEST
@@ -392,15 +399,112 @@ START_TEST(what_comes_next_is_decoded_ahead)
 
 	open_dataset(&o, "many", &options);
 	ck_assert_uint_ge(h5_dataset_ahead(o.dataset), o.size);
-	h5_dataset_read_ahead(o.dataset, 4000, o.size - 4000);
-	while (chunks_of(&o).entries < 299)
+	/* 32 chunks of 4000 bytes together, but the first of these not */
+	h5_dataset_read_ahead(o.dataset, 128000, o.size - 128000);
+	while (chunks_of(&o).entries < 9)
 		sched_yield();
 	before = o.reads;
-	h5_dataset_read_ahead(o.dataset, 8000, o.size - 8000); /* all of it is there */
-	expect(&o, 4000, o.size - 4000);
+	h5_dataset_read_ahead(o.dataset, 132000, o.size - 132000); /* all of it is there */
+	expect(&o, 128000, o.size - 128000);
 	ck_assert_uint_eq(o.reads, before);
-	ck_assert_uint_eq(chunks_of(&o).misses, 299);
+	ck_assert_uint_eq(chunks_of(&o).misses, 9);
 	close_dataset(&o);
+	/* large chunks one by one */
+	open_dataset(&o, "large", &options);
+	h5_dataset_read_ahead(o.dataset, 16 * 8192, o.size - 16 * 8192);
+	while (chunks_of(&o).entries < 3)
+		sched_yield();
+	before = o.reads;
+	expect(&o, 16 * 8192, o.size - 16 * 8192);
+	ck_assert_uint_eq(o.reads, before);
+	ck_assert_uint_eq(chunks_of(&o).misses, 3);
+	close_dataset(&o);
+}
+END_TEST
+
+/* Bands end where chunks end, unless they are too large. */
+START_TEST(ahead_ends_with_a_band)
+{
+	struct h5_file_set_options options = with_workers(2);
+	struct opened o = {0};
+
+	open_dataset(&o, "deflate", &options);
+	ck_assert_uint_eq(h5_dataset_ahead_end(o.dataset, 1), 64 * 1024);
+	ck_assert_uint_eq(h5_dataset_ahead_end(o.dataset, 64 * 1024), 64 * 1024);
+	ck_assert_uint_eq(h5_dataset_ahead_end(o.dataset, 64 * 1024 + 1), 128 * 1024);
+	ck_assert_uint_eq(h5_dataset_ahead_end(o.dataset, o.size + 1), o.size);
+	close_dataset(&o);
+	options.chunk_cache = 400000;
+	open_dataset(&o, "wide", &options);
+	ck_assert_uint_eq(h5_dataset_ahead_end(o.dataset, 12345), 12345);
+	close_dataset(&o);
+}
+END_TEST
+
+/* Rows of chunks that end with the dataset or before, and chunks that reach beyond it. */
+START_TEST(chunks_at_edges)
+{
+	struct h5_file_set_options options = with_workers((unsigned)_i);
+	static const size_t budgets[] = {16 << 20, 400000, 40000}, pieces[] = {179640, 30000, 20001, 10};
+	struct opened o = {0};
+
+	for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++)
+		for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
+			options.chunk_cache = budgets[b];
+			open_dataset(&o, "edges", &options);
+			for (size_t at = 0; at < o.size; at += pieces[p])
+				expect(&o, at, o.size - at < pieces[p] ? o.size - at : pieces[p]);
+			close_dataset(&o);
+		}
+}
+END_TEST
+
+/* Of a row of chunks some are stored. */
+START_TEST(chunks_that_are_not_stored)
+{
+	struct h5_file_set_options options = with_workers((unsigned)_i);
+	struct opened o = {0};
+	int32_t values[10000];
+
+	open_dataset(&o, "gaps", &options);
+	ck_assert_uint_eq(o.size, sizeof values);
+	SUCCEEDS(h5_dataset_read(o.dataset, 0, values, sizeof values));
+	for (int i = 0; i < 10000; i++)
+		ck_assert_int_eq(values[i], i / 100 >= 20 && i / 100 < 70 && i % 100 >= 20 && i % 100 < 70
+						    ? 7 * i + 3
+						    : 5);
+	close_dataset(&o);
+}
+END_TEST
+
+/* A damaged chunk takes those beside it along only if they are read as well. */
+START_TEST(a_damaged_chunk_in_a_row)
+{
+	static const uint64_t second[] = {0, 1};
+	struct h5_file_set_options options = with_workers((unsigned)_i);
+	struct opened o = {0};
+	struct h5_chunk chunk;
+	struct scratch s;
+	uint8_t buf[4096];
+	FILE *f;
+
+	scratch_init(&s, "reading.h5");
+	open_path(&o, s.path, "deflate", &options);
+	SUCCEEDS(h5_chunk_index_lookup(o.dataset->index, NULL, second, &chunk));
+	f = fopen(s.path, "r+");
+	ck_assert_int_eq(fseek(f, (long)chunk.address, SEEK_SET), 0);
+	ck_assert_int_eq(fputs("no stream", f) < 0, 0);
+	ck_assert_int_eq(fclose(f), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(h5_dataset_read(o.dataset, 0, buf, sizeof buf), -EUCLEAN);
+		/* half of the last row of the first four chunks, and rows of the next four */
+		expect(&o, 63 * 1024 + 512, 2048);
+		expect(&o, 512, 512);
+		expect(&o, 0, 256);
+		expect(&o, 64 * 1024, 64 * 1024);
+	}
+	close_dataset(&o);
+	scratch_release(&s);
 }
 END_TEST
 
@@ -437,5 +541,6 @@ END_TEST
 UNIT_MAIN_LOOPS("reading", {neighbours_are_read_together, 1}, {rows_of_a_chunk_are_read_together, 1},
 		{ends_of_a_large_read, 1}, {rows_of_any_length, 1}, {an_io_without_readv_serves, 4},
 		{a_file_cut_in_a_run, 1}, {chunks_that_were_read_go, 3}, {readers_at_once, 2},
-		{what_comes_next_is_decoded_ahead, 1}, {not_too_much_is_decoded_ahead, 1},
-		{nodes_of_an_index_far_away, 1})
+		{what_comes_next_is_decoded_ahead, 1}, {ahead_ends_with_a_band, 1}, {chunks_at_edges, 3},
+		{chunks_that_are_not_stored, 2}, {a_damaged_chunk_in_a_row, 3},
+		{not_too_much_is_decoded_ahead, 1}, {nodes_of_an_index_far_away, 1})
