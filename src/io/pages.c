@@ -90,8 +90,11 @@ static int pages_stat(struct h5_io *io, struct h5_io_stat *st)
 
 static void pages_close(struct h5_io *io)
 {
-	free(((struct pages *)io)->p.runs);
-	free(io);
+	struct pages *pages = (struct pages *)io;
+
+	*pages->p.open_runs -= pages->p.count;
+	free(pages->p.runs);
+	free(pages);
 }
 
 static const struct h5_io_ops pages_ops = {.read = pages_read, .stat = pages_stat, .close = pages_close};

@@ -16,6 +16,7 @@ struct h5_io_paged {
 	uint64_t end;		      /* where the bytes of the io end */
 	struct h5_io_run *runs;	      /* by ascending start; none reaches into the next. free() */
 	size_t count;
+	size_t *open_runs;	/* `count` is taken off this when the io closes; borrowed */
 	uint64_t device, inode; /* its identity */
 	struct timespec time;	/* of the last change; 0: the later one of both */
 };

@@ -48,8 +48,8 @@ struct h5_file_set {
 	struct h5_onion *onion;	 /* its revisions; NULL: it has none */
 	struct h5_folder folder; /* of the mounted file */
 	atomic_uint_fast64_t numbers;
-	pthread_mutex_t
-		lock; /* guards the rest, and `onion`; held while a file is opened, not while one is read */
+	/* Guards the rest, and `onion`; held while a file is opened, not while one is read. */
+	pthread_mutex_t lock;
 	struct entry *files; /* the newest first; the mounted file is the last */
 	unsigned count;
 	struct h5_file **revisions; /* by their numbers; NULL: not open */

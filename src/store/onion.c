@@ -381,6 +381,7 @@ int h5_onion_open_revision(struct h5_onion *onion, uint64_t revision, bool is_fi
 	struct index x = {.onion = onion};
 	int rc = read_revision(&x, revision);
 
+	x.paged.open_runs = &onion->runs;
 	x.paged.device = onion->origin_stat.device | (is_file ? 0 : MARK);
 	x.paged.inode = onion->origin_stat.inode ^ (is_file ? 0 : revision << 40);
 	if (!rc)

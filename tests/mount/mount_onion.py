@@ -443,6 +443,16 @@ class Hostile(OnionCase):
             self.assertEqual(len(os.listdir(m.at(".h5fs", "revisions"))), 3)
             self.assertEqual(len(os.listdir(m.at(".h5fs", "revisions", "1"))), 3)
 
+    def test_many_pieces(self):
+        """All open revisions together have a bound; one that could not be opened does not count."""
+        made = self.one()
+        made.add_record(onion.record(1, 100_000, [(4 * i, 40) for i in range(25_000)], size=2))
+        made.write(self.file("f.h5"))
+        with Mount(self.file("f.h5"), options="revision=0") as m:
+            for _ in range((1 << 22) // 25_000 + 1):
+                self.assertErrno(errno.EINVAL, os.stat, m.at(".h5fs", "revisions", "2"))
+            self.assertEqual(len(os.listdir(m.at(".h5fs", "revisions", "1"))), 3)
+
     def test_an_endless_file(self):
         """A revision that says that it is larger than any disk."""
         made = self.one()
