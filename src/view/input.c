@@ -12,13 +12,13 @@ int h5_view_input_refuse(const struct h5_view_input *in)
 	if (rc)
 		return rc;
 	for (unsigned i = 1; i < dataset->space.rank; i++)
-		if (dataset->space.max[i] == H5_UNLIMITED)
+		if (dataset->space.has_max && dataset->space.max[i] > dataset->space.dims[i])
 			other = i;
 	if (other)
-		rc = h5_fail(
-			-EFBIG, in->address,
-			"only dimension 0 grows by writing: it is at its maximum, dimension %u is unlimited",
-			other);
+		rc = h5_fail(-EFBIG, in->address,
+			     "only dimension 0 grows by writing, and it is at its maximum; dimension %u "
+			     "grows if h5fs.shape is set",
+			     other);
 	else
 		rc = h5_fail(-EFBIG, in->address, "the dataset has all the rows that it may have");
 	h5_file_put(in->file, ref);

@@ -122,6 +122,31 @@ class Shapes(WriteCase):
                     self.assertEqual(os.getxattr(m.at(name), "h5fs.storage"), b"200000")
             self.assertLess(os.stat(path).st_blocks * 512, 850_000)
 
+    def test_columns_of_many_chunks(self):
+        """The last dimension grows so far that each index has all its levels: an extensible array, in which it comes first, and a B-tree."""
+        path, columns = self.file("far.h5"), (1, 7, 700, 40, 801)
+        model = {name: np.arange(3, dtype="<i4").reshape(3, 1) for name in ("array", "array-filtered", "tree", "cube")}
+        with h5py.File(path, "w", libver="latest") as f:
+            f.create_dataset("array", data=model["array"], maxshape=(3, None), chunks=(2, 1))
+            f.create_dataset("array-filtered", data=model["array"], maxshape=(3, None), chunks=(2, 1), shuffle=True, compression=1)
+            f.create_dataset("tree", data=model["tree"], maxshape=(None, None), chunks=(2, 1))
+            f.create_dataset("cube", data=model["cube"].reshape(3, 1, 1), maxshape=(5, None, 2), chunks=(2, 1, 1))
+        with Mount(path, options="rw") as m:
+            for last in columns[1:]:
+                for name in model:
+                    shape = (3, last) + (1,) * (name == "cube")
+                    os.setxattr(m.at(name), "h5fs.shape", ",".join(map(str, shape)).encode())
+                    model[name] = self.resized(model[name], (3, last), 0)
+                    self.assertEqual(read(m.at(name)), model[name].tobytes())
+                    model[name][:, ::3] += last
+                    model[name][2, -1] = 5
+                    with open(m.at(name), "r+b") as file:
+                        file.write(model[name].tobytes())
+            for name, index in ("array", b"earray"), ("array-filtered", b"earray"), ("tree", b"btree2"), ("cube", b"earray"):
+                self.assertEqual(os.getxattr(m.at(name), "h5fs.index"), index)
+        model["cube"] = model["cube"].reshape(3, -1, 1)
+        self.assertStored(path, **model)
+
     def test_rows_cannot_be_added_where_another_dimension_is_unlimited(self):
         path = self.file("columns.h5")
         with h5py.File(path, "w", libver="latest") as f:
@@ -131,7 +156,7 @@ class Shapes(WriteCase):
             self.assertErrno(errno.EFBIG, os.write, fd, bytes(20))
             os.setxattr(m.at("d"), "h5fs.shape", b"4,7")
             self.assertEqual(os.stat(m.at("d")).st_size, 4 * 7 * 4)
-            self.assertIn("only dimension 0 grows by writing: it is at its maximum, dimension 1 is unlimited", m.said())
+            self.assertIn("only dimension 0 grows by writing, and it is at its maximum; dimension 1 grows if h5fs.shape is set", m.said())
 
     def test_large_and_sparse(self):
         """What is not stored takes no time."""
