@@ -72,7 +72,7 @@ enum {
 	LAZY = 8, /* in C_FLAGS2 */
 	CODEC_USER_DEFINED = 6,
 	PIPELINE = 6,			 /* filters in a chunk's header */
-	ARRAY_MAX = 128 + RANK_MAX * 19, /* bytes of the header of an array's frame */
+	ARRAY_MAX = 160 + RANK_MAX * 19, /* most bytes of the header of an array's frame */
 	BLOCK_MAX = 536866816,
 };
 
