@@ -33,9 +33,9 @@ COMPLEX = {f"complex_f{bits}{order}": f"H5T_COMPLEX_IEEE_F{bits}{order.upper()}"
 
 
 def call(name, *arguments):
-    """A function of libhdf5 whose arguments and result are of 64 bits each, or fit."""
+    """A function of libhdf5. Arguments that are of fewer than 64 bits are in the lower ones."""
     function = getattr(lib, name)
-    function.restype = ctypes.c_int64 if name[2:] in ("Dcreate2", "Acreate2", "Tarray_create2", "Tcomplex_create", "Tcreate") else ctypes.c_int32
+    function.restype = ctypes.c_int64 if "create" in name else ctypes.c_int32
     result = function(*(ctypes.c_int64(a) if isinstance(a, int) else a for a in arguments))
     assert result >= 0, name
     return result

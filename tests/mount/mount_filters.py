@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Filters that libhdf5 lacks: what others have stored is read, and rows are added. VBZ (32020); those that only clear bits before
-they store (32022, 32023), so that nothing is to decode; Snappy (32003) and JPEG (32019)."""
+they store (32022, 32023), so that nothing is to decode; Snappy (32003) and JPEG (32019); Blosc2 (32026), which only newer PyTables have."""
 import io
 import os
 import subprocess
@@ -11,6 +11,11 @@ import numpy
 import vbz
 from mountlib import H5FS, Mount, MountCase, main, read
 from PIL import Image
+
+try:
+    import tables  # noqa: F401: registers blosc2 from 3.8 on
+except ImportError:
+    pass
 
 FOUND = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "read")
 VALUES = ((0, 2, 1, 1), (1, 2, 1, 1), (0, 1, 1, 1), (1, 1, 1, 1), (1, 1, 0, 3), (0, 4, 1, 1), (0, 2, 0, 0), (0, 2, 1), (0, 2, 1, 1, 1), (0, 0, 0, 1))
@@ -142,6 +147,35 @@ class Others(MountCase):
                 f.write(array[:7].tobytes())
         with Mount(path) as m:
             self.assertEqual(read(m.at("snappy")), array.tobytes() + array[:7].tobytes())
+
+
+class Blosc2(MountCase):
+    """contrib/check-releases runs it in a Debian that has the library and PyTables with it."""
+
+    def test_rows(self):
+        if not h5py.h5z.filter_avail(32026):
+            self.skipTest("python3-tables is older than 3.8")
+        path = self.file("blosc2.h5")
+        arrays = {"line": numpy.arange(5000, dtype="<i4"), "plane": numpy.arange(4200, dtype="<f8").reshape(60, 70),
+                  "cube": numpy.arange(6000, dtype="<i2").reshape(50, 10, 12), "large": numpy.arange(900_000, dtype="<i4").reshape(900, 1000)}
+        chunks = {"line": (1000,), "plane": (25, 33), "cube": (7, 5, 6), "large": (450, 700)}
+        with tables.open_file(path, "w") as f:
+            for i, (name, array) in enumerate(arrays.items()):
+                compressor = ("blosclz", "lz4", "zlib", "zstd")[i]
+                f.create_earray("/", name, obj=array, chunkshape=chunks[name], filters=tables.Filters(5, f"blosc2:{compressor}"))
+        with Mount(path, options="rw") as m:
+            for name, array in arrays.items():
+                with self.subTest(name=name):
+                    self.assertEqual(os.getxattr(m.at(name), "h5fs.filters"), b"blosc2")
+                    self.assertEqual(read(m.at(name)), array.tobytes())
+                    with open(m.at(name), "ab") as f:
+                        f.write(array[::-1].tobytes())
+        with tables.open_file(path) as f:
+            for name, array in arrays.items():
+                with self.subTest(name=name):
+                    both = numpy.concatenate([array, array[::-1]])
+                    numpy.testing.assert_array_equal(f.root[name][...], both)
+                    numpy.testing.assert_array_equal(f.root[name][len(array) - 3:len(array) + 5], both[len(array) - 3:len(array) + 5])
 
 
 if __name__ == "__main__":
