@@ -228,6 +228,48 @@ START_TEST(vbz_numbers)
 }
 END_TEST
 
+/* What the library would open files or start programs for is refused before. The header of these frames has
+ * 97 bytes, then comes the chunk. */
+START_TEST(blosc2_frames_are_checked)
+{
+	static const struct {
+		const char *what;
+		size_t at;
+		uint8_t byte;
+		int rc;
+	} wrong[] = {
+		{"another magic", 2, 'c', -EUCLEAN},
+		{"version 3", 25, 0x13, -ENOTSUP},
+		{"a frame in a folder", 26, 1, -ENOTSUP},
+		{"a header beyond the end", 11, 1, -EUCLEAN},
+		{"stored bytes beyond the end", 39, 1, -EUCLEAN},
+		{"several chunks", 58 + 2, 1, -ENOTSUP},
+		{"a compressor of a plugin", 97 + 2, 0xc5, -ENOTSUP},
+		{"a filter of a plugin", 97 + 16, 34, -ENOTSUP},
+		{"a chunk in another file", 97 + 31, 8, -EUCLEAN},
+		{"other sizes of the chunk", 97 + 4, 1, -EUCLEAN},
+	};
+	FILE *list = samples_open(listing);
+	struct sample s;
+
+	while (sample_next(list, &s)) {
+		for (size_t i = 0; !strcmp(s.name, "blosc2_lz4_1") && i < sizeof wrong / sizeof *wrong; i++) {
+			struct h5_filter_buf buf;
+			uint8_t before = s.in.data[wrong[i].at];
+
+			s.in.data[wrong[i].at] = wrong[i].byte;
+			ck_assert_msg(decode(s.id, s.values, s.count, s.in.data, s.in.size, s.out.size,
+					     &buf) == wrong[i].rc,
+				      "%s: %s", wrong[i].what, h5_error_last()->text);
+			h5_filter_buf_release(&buf);
+			s.in.data[wrong[i].at] = before;
+		}
+		sample_release(&s);
+	}
+	fclose(list);
+}
+END_TEST
+
 START_TEST(szip_parameters_are_checked)
 {
 	static const struct wrong wrong[] = {
@@ -393,5 +435,6 @@ END_TEST
 
 UNIT_MAIN("filter_libs", chunks_of_plugins_are_decoded, output_stops_at_the_limit, truncated_chunks_are_seen,
 	  damaged_chunks_do_no_harm, lz4_sizes_are_checked, bitshuffle_sizes_are_checked,
-	  bitshuffle_transposes, vbz_numbers, szip_parameters_are_checked, zfp_headers_are_checked,
-	  zfp_reads_no_further, streams_are_checked, images_are_checked)
+	  bitshuffle_transposes, vbz_numbers, blosc2_frames_are_checked, szip_parameters_are_checked,
+	  zfp_headers_are_checked, zfp_headers_are_checked, zfp_reads_no_further, streams_are_checked,
+	  images_are_checked)
