@@ -249,6 +249,7 @@ MOUNT_TESTS = \
 	tests/mount/mount_remote_links.py \
 	tests/mount/mount_remote_leaks.py \
 	tests/mount/mount_remote_names.py \
+	tests/mount/mount_remote_prefix.py \
 	tests/mount/mount_remote_s3.py \
 	tests/mount/mount_remote_disk.py \
 	tests/mount/mount_remote_servers.py \

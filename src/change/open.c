@@ -129,10 +129,13 @@ static int open_local(struct opening *opening, const char *path, int directory, 
  * before anything is made or started. */
 static int open_io(struct opening *opening, const struct h5_file_set *set, struct h5_io **io)
 {
-	if (!opening->options->remote)
+	const struct h5_file_set_options *options = opening->options;
+
+	if (!options->remote)
 		return open_local(opening, h5_file_set_path(set), h5_file_set_directory(set), io);
-	assert(!opening->options->writable);
-	return h5_io_open_remote(opening->options->remote, "", io);
+	assert(!options->writable);
+	return h5_io_open_remote_version(options->remote, options->remote_name ? options->remote_name : "",
+					 options->remote_version, H5_REMOTE_FIRST, io);
 }
 
 /* ---- what cannot be written: invariant 6 ---- */

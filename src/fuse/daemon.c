@@ -111,7 +111,8 @@ void h5_daemon_enter_sandbox(const struct h5_options *o, const struct h5_file_se
 /* The files of the folder are opened by name when somebody looks at them, and their journals made then. */
 static void enter_sandbox_of_folder(const struct h5_options *o, const struct h5_tree *tree)
 {
-	int all = o->set.external == H5_EXTERNAL_ANY ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	bool any = o->set.external == H5_EXTERNAL_ANY && !o->url;
+	int all = any ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	const struct h5_sandbox sandbox = {
 		.readable = all >= 0 ? all : h5_tree_folder(tree),
 		.listed = h5_tree_folder(tree),
@@ -311,7 +312,7 @@ static int end_file(void *arg, const char *path, struct h5_vfs *vfs, void *own)
 
 static int open_and_mount_folder(struct h5_options *o, struct h5_background *background)
 {
-	const struct h5_tree_options options = {
+	struct h5_tree_options options = {
 		.match = o->match ? o->match : H5_TREE_MATCH,
 		.open_files = o->open_files ? o->open_files : OPEN_FILES,
 		.keeps_uid = o->vfs.uid == getuid(),
@@ -324,14 +325,20 @@ static int open_and_mount_folder(struct h5_options *o, struct h5_background *bac
 	};
 	struct h5_mount m = {
 		.writable = o->set.writable, .allow_other = o->allow_other, .opened = ATOMIC_FLAG_INIT};
+	struct h5_opened opened = {.journal_directory = -1};
 	int code, rc;
 
 	allow_many_files();
 	survive_size_limit();
 	h5_daemon_keep_memory();
-	code = h5_tree_open(o->file, &options, &m.tree);
+	code = o->url ? h5_opening_start_fetcher(o) : 0;
+	options.set.remote = o->set.remote;
+	if (!code)
+		code = h5_tree_open(o->file, &options, &m.tree);
 	rc = code ? h5_report_refusal(o, code) : mount_and_serve(&m, o, NULL, NULL, background);
+	h5_remote_end(o->set.remote); /* work in the background may be waiting for bytes */
 	h5_tree_close(m.tree);
+	h5_opening_end(o, NULL, &opened);
 	return rc;
 }
 

@@ -41,7 +41,9 @@ static void end_with_attr(struct h5_request *r, const struct stat *st, const cha
 		h5_request_end(r, what, rc);
 		return;
 	}
-	fuse_reply_attr(r->req, st, r->place ? 0 : h5_request_attr_timeout(r->m, r->in.node, st));
+	fuse_reply_attr(r->req, st,
+			r->place ? h5_tree_keep(r->m->tree, r->place)
+				 : h5_request_attr_timeout(r->m, r->in.node, st));
 	h5_request_leave(r);
 }
 

@@ -13,13 +13,15 @@ int h5_opening_check(const struct h5_options *o)
 {
 	if (!o->is_folder && (o->match || o->open_files))
 		return h5_fail(-EINVAL, H5_UNDEF, "match and open_files are for the mount of a folder");
+	if (o->url && o->set.writable)
+		return h5_fail(-EROFS, H5_UNDEF, "%s behind a URL can only be read",
+			       o->is_folder ? "what lies" : "a file");
 	if (o->is_folder && (o->subdir || o->journal || o->create || o->set.has_revision))
 		return h5_fail(-EINVAL, H5_UNDEF,
 			       "subdir, journal, create and revision are for the mount of one file");
 	if (o->is_folder && o->set.writable && o->set.swmr)
 		return h5_fail(-EINVAL, H5_UNDEF, "rw with swmr is for the mount of one file");
-	return o->url && o->set.writable ? h5_fail(-EROFS, H5_UNDEF, "a file behind a URL can only be read")
-					 : 0;
+	return 0;
 }
 
 static int open_disk_cache(struct h5_options *o)
@@ -34,13 +36,13 @@ static void say(const char *note)
 	h5_log_at(H5_LOG_NORMAL, "disk cache: %s", note);
 }
 
-static int start_fetcher(struct h5_options *o)
+int h5_opening_start_fetcher(struct h5_options *o)
 {
 	int rc = open_disk_cache(o);
 
 	if (rc)
 		return rc;
-	o->fetcher.alone = o->set.external == H5_EXTERNAL_NONE;
+	o->fetcher.alone = o->set.external == H5_EXTERNAL_NONE && !o->is_folder;
 	o->fetcher.confine = o->sandbox ? h5_sandbox_enter_fetcher : NULL;
 	rc = h5_fetcher_start(&o->fetcher, &o->set.remote);
 	if (!rc)
@@ -54,7 +56,7 @@ static int start_fetcher(struct h5_options *o)
 
 int h5_opening_begin(struct h5_options *o, struct h5_file_set **set, struct h5_opened *opened)
 {
-	int rc = o->url ? start_fetcher(o) : 0;
+	int rc = o->url ? h5_opening_start_fetcher(o) : 0;
 
 	return rc ? rc : h5_open_file(o->file, &o->set, set, opened);
 }

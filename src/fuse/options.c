@@ -366,8 +366,8 @@ static void complete(struct h5_options *o)
 	o->set.swmr &= !o->set.reclaims;
 	o->vfs.writable = o->set.writable;
 	o->set.journal = o->journal;
-	o->is_folder =
-		o->command == H5_COMMAND_MOUNT && !o->url && !stat(o->file, &st) && S_ISDIR(st.st_mode);
+	o->is_folder = o->command == H5_COMMAND_MOUNT &&
+		       (o->url ? h5_url_is_prefix(o->url) : !stat(o->file, &st) && S_ISDIR(st.st_mode));
 	o->vfs.subdir = o->subdir;
 	o->set.revision = o->revision;
 	o->set.has_revision = o->revision != UINT64_MAX;
@@ -417,14 +417,18 @@ static int take_url(struct h5_options *o)
 {
 	if (!h5_url_is_remote(o->file))
 		return 0;
-	o->url = o->file;
-	o->file = h5_url_shown(o->url);
+	o->url = h5_url_complete(o->file);
+	explicit_bzero(o->file, strlen(o->file));
+	free(o->file);
+	o->file = o->url ? h5_url_shown(o->url) : NULL;
 	if (!o->file)
 		return -ENOMEM;
 	if (h5_url_check(o->url)) {
 		fprintf(stderr, "h5fs: %s\n", h5_error_last()->text);
 		return -EINVAL;
 	}
+	if (h5_url_is_prefix(o->url) && o->command != H5_COMMAND_MOUNT && o->command != H5_COMMAND_REMOUNT)
+		return missing("a prefix can only be mounted: the URL names no object");
 	o->fetcher.url = o->url;
 	return 0;
 }

@@ -22,6 +22,8 @@ static int status_of(const struct h5_options *o, int code)
 		return EXIT_DISK_CACHE;
 	if (reason < sizeof remote / sizeof *remote && remote[reason])
 		return remote[reason];
+	if (o->is_folder && o->url && (code == -ENOENT || code == -EIO))
+		return code == -EIO ? EXIT_NETWORK : EXIT_NOT_FOUND;
 	switch (code) {
 	case -EROFS:
 	case -EACCES:

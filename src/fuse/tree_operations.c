@@ -36,12 +36,14 @@ static int look_up(struct h5_request *r, const char *name, struct fuse_entry_par
 	}
 	rc = h5_tree_lookup(r->m->tree, r->place, name, &entry);
 	if (!rc)
-		*e = (struct fuse_entry_param){
-			.ino = (uintptr_t)entry.node, .generation = entry.generation, .attr = entry.st};
+		*e = (struct fuse_entry_param){.ino = (uintptr_t)entry.node,
+					       .generation = entry.generation,
+					       .attr = entry.st,
+					       .attr_timeout = h5_tree_keep(r->m->tree, entry.node),
+					       .entry_timeout = h5_tree_keep(r->m->tree, entry.node)};
 	return rc;
 }
 
-/* The kernel may keep no name and no attributes: other programs change the folder when they like. */
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fuse_entry_param e;

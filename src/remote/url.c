@@ -45,6 +45,13 @@ bool h5_url_is_bucket(const char *url)
 	return behind(url, BUCKET);
 }
 
+bool h5_url_is_prefix(const char *url)
+{
+	const char *bucket = behind(url, BUCKET);
+
+	return bucket && (!strchr(bucket, '/') || bucket[strlen(bucket) - 1] == '/');
+}
+
 /* Stores have only such. */
 static bool is_bucket_name(const char *name, size_t n)
 {
@@ -74,9 +81,19 @@ int h5_url_check(const char *url)
 	if (memchr(host, '@', n))
 		return h5_fail(-EINVAL, H5_UNDEF,
 			       "no user and no password in a URL, which others can see: use ~/.netrc");
+	if (h5_url_is_prefix(url))
+		return strpbrk(url, "?#") ? h5_fail(-EINVAL, H5_UNDEF, "a prefix has no ? and no #") : 0;
 	if (host[n] != '/' || !host[n + 1])
 		return h5_fail(-EINVAL, H5_UNDEF, "the URL names no file");
 	return 0;
+}
+
+char *h5_url_complete(const char *url)
+{
+	const char *slash = h5_url_is_prefix(url) && url[strlen(url) - 1] != '/' ? "/" : "";
+	char *out;
+
+	return asprintf(&out, "%s%s", url, slash) < 0 ? NULL : out;
 }
 
 char *h5_url_shown(const char *url)

@@ -8,9 +8,13 @@
 bool h5_url_is_remote(const char *text);
 /* True: it is s3://BUCKET/KEY. */
 bool h5_url_is_bucket(const char *url);
-/* 0: it names a server and a file. -EINVAL with detail; a user or a password in it is refused, since command
- * lines and logs can be read by others. */
+/* True: it is s3://BUCKET, or s3://BUCKET/PREFIX/: not an object, but all that lies below. */
+bool h5_url_is_prefix(const char *url);
+/* 0: it names a server and a file, or is a prefix. -EINVAL with detail; a user or a password in it is
+ * refused, since command lines and logs can be read by others. */
 int h5_url_check(const char *url);
+/* A copy, with a slash behind a bucket that stands alone; the caller frees it. NULL: no memory. */
+char *h5_url_complete(const char *url);
 /* Without the query and the fragment, which may be secret; the caller frees it. NULL: no memory. */
 char *h5_url_shown(const char *url);
 /* All but unreserved bytes and slashes are percent-encoded, since signatures cover the path as it is sent;

@@ -106,8 +106,11 @@ static struct h5_file_set *set_new(const struct h5_file_set_options *options)
 					.max_chunk = options->max_chunk ? options->max_chunk : H5_MAX_CHUNK,
 					.numbers = &set->numbers,
 					.follows = options->swmr && !options->writable};
-	set->folder = (struct h5_folder){
-		.fd = -1, .external = options->external, .lock = options->lock, .remote = options->remote};
+	set->folder = (struct h5_folder){.fd = -1,
+					 .external = options->external,
+					 .lock = options->lock,
+					 .remote = options->remote,
+					 .beside = options->remote_name};
 	pthread_mutex_init(&set->lock, NULL);
 	if (h5_pool_open(options->workers, &set->shared.pool) ||
 	    h5_lru_open(options->block_cache, &set->shared.blocks) ||
@@ -185,13 +188,23 @@ static int resolve_path(struct h5_file_set *set, const char *path)
 	return rc;
 }
 
+static int find_remote_path(struct h5_file_set *set)
+{
+	const char *name = set->options.remote_name;
+
+	if (asprintf(&set->path, "%s%s", h5_remote_url(set->options.remote), name ? name : "") >= 0)
+		return 0;
+	set->path = NULL;
+	return -ENOMEM;
+}
+
 int h5_file_set_new(const char *path, const struct h5_file_set_options *options, struct h5_file_set **out)
 {
 	struct h5_file_set *set = set_new(options);
 	int rc = set ? 0 : -ENOMEM;
 
 	if (!rc && options->remote)
-		rc = (set->path = strdup(h5_remote_url(options->remote))) ? 0 : -ENOMEM;
+		rc = find_remote_path(set);
 	else if (!rc)
 		rc = resolve_path(set, path);
 

@@ -29,6 +29,10 @@ struct h5_file_set_options {
 	/* Which revision of the mounted file is shown, if has_revision; else the newest, if it has any. */
 	uint64_t revision;
 	bool has_revision;
+	/* With `remote`: which file of the URL's folder is mounted; NULL: that of the URL itself. Borrowed as
+	 * long as the set is open. And the version that it is opened as, as h5_io_open_remote_version(). */
+	const char *remote_name;
+	uint64_t remote_version;
 	/* The rest is for h5_open_file() and the mounted file alone. */
 	bool writable;
 	/* With `writable`: other programs read the file meanwhile; on a mount for reading: another program

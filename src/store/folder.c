@@ -58,11 +58,26 @@ static int open_candidate(const struct h5_folder *folder, const char *path, bool
 		       : h5_named_open_beneath(folder->fd, inside, flags);
 }
 
+static int open_remote(const struct h5_folder *folder, const char *path, struct h5_io **io)
+{
+	const char *slash = folder->beside ? strrchr(folder->beside, '/') : NULL;
+	char *name;
+	int rc;
+
+	if (!slash)
+		return h5_io_open_remote(folder->remote, path, io);
+	if (asprintf(&name, "%.*s/%s", (int)(slash - folder->beside), folder->beside, path) < 0)
+		return -ENOMEM;
+	rc = h5_io_open_remote(folder->remote, name, io);
+	free(name);
+	return rc;
+}
+
 int h5_folder_open_member(const struct h5_folder *folder, const char *path, struct h5_io **io)
 {
 	int fd;
 	if (folder->remote)
-		return h5_io_open_remote(folder->remote, path, io);
+		return open_remote(folder, path, io);
 	if (folder->fd < 0)
 		return h5_fail(-ENOENT, H5_UNDEF, "%s: no other files around bytes in memory", path);
 	fd = open_candidate(folder, path, false);
@@ -171,5 +186,5 @@ int h5_folder_open_remote(const struct h5_folder *folder, const char *beside, co
 		return h5_fail(-ENAMETOOLONG, H5_UNDEF, "name of another file is too long");
 	if (!straighten(path))
 		return h5_fail(-EACCES, H5_UNDEF, "%s: it leads out of the folder of the URL", name);
-	return h5_fail_in(h5_io_open_remote(folder->remote, path, io), "%s", name);
+	return h5_fail_in(open_remote(folder, path, io), "%s", name);
 }

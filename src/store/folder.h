@@ -14,6 +14,8 @@ enum h5_external {
 struct h5_folder {
 	/* The mounted file is behind a URL, and brought by this; NULL: it is not. Borrowed. */
 	struct h5_remote *remote;
+	/* The name of the mounted file beneath the folder of the URL; NULL: it is in that. Borrowed. */
+	const char *beside;
 	char *path; /* its real path, owned; NULL: the mounted file is in memory, and there are no others */
 	int fd;	    /* O_PATH, owned; -1: none, if `path` is NULL */
 	enum h5_external external;

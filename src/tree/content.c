@@ -3,6 +3,7 @@
 #include "base/wait.h"
 #include "tree/file.h"
 #include "tree/node.h"
+#include "tree/object.h"
 #include "tree/place.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@ struct h5_tree_handle {
 	struct h5_tree_file *file; /* in use; NULL: a file of the folder */
 	struct h5_handle *inside;
 	int fd;				    /* of a file of the folder */
+	struct h5_tree_object *object;	    /* in its place, of an object store; NULL: it is none */
 	struct h5_tree_handle *prev, *next; /* tree->lock: in tree->handles */
 };
 
@@ -28,6 +30,8 @@ static int open_plain(struct h5_tree_handle *handle, struct h5_tree_node *node, 
 
 	if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
 		return -EROFS;
+	if (handle->tree->bucket)
+		return h5_tree_object_open(handle->tree, node, &handle->object);
 	handle->fd = h5_tree_place_open_node(handle->tree, node, O_RDONLY, &st);
 	return handle->fd < 0 ? handle->fd : 0;
 }
@@ -118,6 +122,8 @@ void h5_tree_close_file(struct h5_tree_handle *handle)
 	if (handle->file) {
 		h5_vfs_close_file(handle->inside);
 		h5_tree_file_leave(handle->tree, handle->file, true);
+	} else if (handle->object) {
+		h5_tree_object_close(handle->object);
 	} else {
 		close(handle->fd);
 	}
@@ -154,6 +160,8 @@ int h5_tree_read(struct h5_tree_handle *handle, uint64_t offset, void *buf, size
 		h5_vfs_refresh(handle->file->vfs);
 		return h5_vfs_read(handle->inside, offset, buf, n, got);
 	}
+	if (handle->object)
+		return h5_tree_object_read(handle->object, offset, buf, n, got);
 	h5_wait_begins();
 	for (*got = 0; *got < n && done > 0; *got += done > 0 ? (size_t)done : 0)
 		done = pread(handle->fd, (char *)buf + *got, n - *got, (off_t)(offset + *got));
@@ -168,6 +176,8 @@ int h5_tree_seek(struct h5_tree_handle *handle, uint64_t offset, bool hole, uint
 		h5_vfs_refresh(handle->file->vfs);
 		return h5_vfs_seek(handle->inside, offset, hole, found);
 	}
+	if (handle->object)
+		return h5_tree_object_seek(handle->object, offset, hole, found);
 	/* No other request needs the position of the descriptor. */
 	at = lseek(handle->fd, (off_t)offset, hole ? SEEK_HOLE : SEEK_DATA);
 	*found = (uint64_t)at;

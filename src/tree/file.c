@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/thread.h"
 #include "base/wait.h"
+#include "tree/object.h"
 #include "tree/place.h"
 
 #include <errno.h>
@@ -151,17 +152,21 @@ static const struct h5_tree_node *node_of_file(const struct h5_tree_node *node)
 	return node;
 }
 
+/* The open file must be the one that the node stands for. */
+static int check_opened(const struct h5_tree_file *file)
+{
+	struct h5_io_stat st;
+	int rc = h5_file_stat(h5_file_set_root(file->set), &st);
+
+	return rc || (st.device == file->device && st.inode == file->inode) ? rc : -ESTALE;
+}
+
 /* `named`: what the file's name leads to. */
 static int open_vfs(struct h5_tree *tree, struct h5_tree_file *file, const struct stat *named)
 {
 	struct h5_vfs_options options = tree->options.vfs;
-	struct h5_io_stat st;
-	int rc = h5_file_stat(h5_file_set_root(file->set), &st);
+	int rc;
 
-	if (!rc && (st.device != file->device || st.inode != file->inode))
-		rc = -ESTALE;
-	if (rc)
-		return rc;
 	options.url = file->url;
 	options.file = file->path;
 	if (tree->options.keeps_uid)
@@ -174,17 +179,16 @@ static int open_vfs(struct h5_tree *tree, struct h5_tree_file *file, const struc
 	return rc;
 }
 
-static int open_in(struct h5_tree *tree, struct h5_tree_file *file, int folder, const struct stat *named)
+/* The file has been opened, or has not. */
+static int end_opening(struct h5_tree *tree, struct h5_tree_file *file, const struct stat *named, int rc,
+		       struct h5_opened *opened)
 {
-	struct h5_opened opened = {.journal_directory = -1};
-	int rc = h5_open_file_in(folder, file->path, &tree->options.set, &file->set, &opened);
-
 	if (!rc)
 		rc = open_vfs(tree, file, named);
 	if (!rc)
-		rc = tree->options.opened(tree->options.arg, file->path, file->set, &opened, file->vfs,
+		rc = tree->options.opened(tree->options.arg, file->path, file->set, opened, file->vfs,
 					  &file->own);
-	h5_opened_release(&opened);
+	h5_opened_release(opened);
 	if (!rc)
 		return 0;
 	h5_vfs_close(file->vfs);
@@ -195,6 +199,32 @@ static int open_in(struct h5_tree *tree, struct h5_tree_file *file, int folder, 
 	return rc == -EWOULDBLOCK ? h5_fail(-EBUSY, H5_UNDEF, "%s", h5_error_last()->text) : rc;
 }
 
+static int open_in(struct h5_tree *tree, struct h5_tree_file *file, int folder, const struct stat *named)
+{
+	struct h5_opened opened = {.journal_directory = -1};
+	int rc = h5_open_file_in(folder, file->path, &tree->options.set, &file->set, &opened);
+
+	if (!rc)
+		rc = check_opened(file);
+	return end_opening(tree, file, named, rc, &opened);
+}
+
+static int open_object(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
+{
+	struct h5_file_set_options options = tree->options.set;
+	struct h5_opened opened = {.journal_directory = -1};
+	struct stat st;
+	int rc;
+
+	options.remote_name = file->path + strlen(tree->path);
+	options.remote_version = file->device;
+	rc = h5_open_file(file->path, &options, &file->set, &opened);
+	if (!rc)
+		rc = h5_tree_object_check(tree, node);
+	h5_tree_object_stat(tree, node, &st);
+	return end_opening(tree, file, &st, rc, &opened);
+}
+
 /* *text becomes `begin`, a slash and the path of the node. */
 static int join(const char *begin, const struct h5_tree_node *node, char **text)
 {
@@ -203,7 +233,8 @@ static int join(const char *begin, const struct h5_tree_node *node, char **text)
 
 	h5_buf_init(&path, PATH_MAX);
 	h5_buf_text(&path, begin);
-	h5_buf_byte(&path, '/');
+	if (!*begin || begin[strlen(begin) - 1] != '/')
+		h5_buf_byte(&path, '/');
 	h5_tree_place_path(node, &path);
 	h5_buf_byte(&path, 0);
 	rc = path.err == -E2BIG ? -ENAMETOOLONG : path.err;
@@ -213,21 +244,30 @@ static int join(const char *begin, const struct h5_tree_node *node, char **text)
 	return rc;
 }
 
-static int open_file(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
+static int open_local(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
 {
-	int rc = join(strcmp(tree->path, "/") ? tree->path : "", node, &file->path), fd, folder;
 	struct stat named, st;
+	int fd, folder, rc;
 
-	if (!rc)
-		rc = join(tree->options.vfs.url, node, &file->url);
 	h5_wait_begins();
-	fd = rc ? rc : h5_tree_place_open_node(tree, node, O_PATH, &named);
+	fd = h5_tree_place_open_node(tree, node, O_PATH, &named);
 	folder = fd < 0 ? fd : h5_tree_place_open_node(tree, node->parent, O_PATH | O_DIRECTORY, &st);
 	rc = folder < 0 ? folder : open_in(tree, file, folder, &named);
 	if (folder >= 0)
 		close(folder);
 	if (fd >= 0)
 		close(fd);
+	return rc;
+}
+
+static int open_file(struct h5_tree *tree, struct h5_tree_file *file, const struct h5_tree_node *node)
+{
+	int rc = join(tree->path, node, &file->path);
+
+	if (!rc)
+		rc = join(tree->options.vfs.url, node, &file->url);
+	if (!rc)
+		rc = tree->bucket ? open_object(tree, file, node) : open_local(tree, file, node);
 	if (rc)
 		free_texts(file);
 	return rc;

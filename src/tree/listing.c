@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/wait.h"
+#include "tree/bucket.h"
 #include "tree/file.h"
 #include "tree/node.h"
 #include "tree/place.h"
@@ -42,25 +43,34 @@ static mode_t type_of(const struct h5_tree *tree, const struct dirent *entry)
 		       : (mode_t)DTTOIF(entry->d_type);
 }
 
+static int add_item(void *arg, const char *name, uint64_t ino, mode_t type)
+{
+	struct h5_tree_dir *dir = arg;
+
+	if (h5_array_reserve(&dir->items, &dir->capacity, dir->count + 1, NULL))
+		return -ENOMEM;
+	dir->items[dir->count++] = (struct item){.name = dir->text.size, .ino = ino, .type = type};
+	h5_buf_add(&dir->text, name, strlen(name) + 1);
+	return dir->text.err;
+}
+
 static int add_name(struct h5_tree_dir *dir, const struct stat *folder, const struct dirent *entry)
 {
 	if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 		return 0;
-	if (h5_array_reserve(&dir->items, &dir->capacity, dir->count + 1, NULL))
-		return -ENOMEM;
-	dir->items[dir->count++] = (struct item){.name = dir->text.size,
-						 .ino = h5_tree_ino(folder->st_dev, entry->d_ino),
-						 .type = type_of(dir->tree, entry)};
-	h5_buf_add(&dir->text, entry->d_name, strlen(entry->d_name) + 1);
-	return dir->text.err;
+	return add_item(dir, entry->d_name, h5_tree_ino(folder->st_dev, entry->d_ino),
+			type_of(dir->tree, entry));
 }
 
 /* Names are read when the kernel asks for the first one. */
 static int open_folder(struct h5_tree_dir *dir)
 {
 	struct stat st;
-	int fd = h5_tree_place_open_node(dir->tree, dir->node, O_RDONLY | O_DIRECTORY, &st);
+	int fd;
 
+	if (dir->tree->bucket)
+		return 0;
+	fd = h5_tree_place_open_node(dir->tree, dir->node, O_RDONLY | O_DIRECTORY, &st);
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 ? fd : 0;
@@ -73,6 +83,9 @@ static int read_names(struct h5_tree_dir *dir)
 	DIR *stream;
 	const struct dirent *entry;
 
+	dir->count = dir->text.size = 0;
+	if (dir->tree->bucket)
+		return h5_tree_bucket_list(dir->tree, dir->node, add_item, dir);
 	h5_wait_begins();
 	fd = h5_tree_place_open_node(dir->tree, dir->node, O_RDONLY | O_DIRECTORY, &st);
 	stream = fd < 0 ? NULL : fdopendir(fd);
@@ -82,7 +95,6 @@ static int read_names(struct h5_tree_dir *dir)
 			close(fd);
 		return rc;
 	}
-	dir->count = dir->text.size = 0;
 	while (!rc && (errno = 0, entry = readdir(stream)))
 		rc = add_name(dir, &st, entry);
 	if (!rc)

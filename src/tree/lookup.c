@@ -3,8 +3,10 @@
 #include "base/wait.h"
 #include "format/superblock.h"
 #include "object/json.h"
+#include "tree/bucket.h"
 #include "tree/file.h"
 #include "tree/node.h"
+#include "tree/object.h"
 #include "tree/place.h"
 #include "tree/plain.h"
 
@@ -101,19 +103,28 @@ static int find_kind(struct h5_tree *tree, struct h5_tree_node *parent, const ch
 	return 0;
 }
 
-int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
-		   struct h5_tree_entry *entry)
+static int find_in_local_folder(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+				struct h5_tree_found *found, struct stat *st)
 {
-	int fd = parent->kind == H5_TREE_FOLDER ? h5_tree_place_open(tree, parent, name, O_PATH) : -ENOTDIR;
-	struct h5_tree_found found;
-	int rc;
+	int fd = h5_tree_place_open(tree, parent, name, O_PATH), rc;
 
 	if (fd < 0)
 		return fd;
-	rc = fstat(fd, &entry->st) ? -errno : 0;
+	rc = fstat(fd, st) ? -errno : 0;
 	close(fd);
-	if (!rc)
-		rc = find_kind(tree, parent, name, &entry->st, &found);
+	return rc ? rc : find_kind(tree, parent, name, st, found);
+}
+
+int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		   struct h5_tree_entry *entry)
+{
+	struct h5_tree_found found;
+	int rc;
+
+	if (parent->kind != H5_TREE_FOLDER)
+		return -ENOTDIR;
+	rc = tree->bucket ? h5_tree_bucket_look_up(tree, parent, name, &found, &entry->st)
+			  : find_in_local_folder(tree, parent, name, &found, &entry->st);
 	if (!rc)
 		rc = h5_tree_node_get(tree, parent, name, &found, &entry->node);
 	if (rc)
@@ -128,8 +139,14 @@ int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char
 /* One that was replaced or removed lives on as long as a program has it open. */
 int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat *st)
 {
-	int fd = h5_tree_place_open_node(tree, node, O_PATH, st), rc = 0;
+	int fd, rc = 0;
 
+	if (tree->bucket) {
+		h5_tree_object_stat(tree, node, st);
+		show(tree, node->kind, st);
+		return 0;
+	}
+	fd = h5_tree_place_open_node(tree, node, O_PATH, st);
 	if (fd == -ESTALE) {
 		fd = h5_tree_handles_open(tree, node);
 		rc = fd >= 0 && fstat(fd, st) ? -errno : 0;
@@ -144,6 +161,11 @@ int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat
 
 int h5_tree_statfs(struct h5_tree *tree, struct statvfs *st)
 {
+	if (tree->bucket) {
+		*st = (struct statvfs){
+			.f_bsize = BLOCK, .f_frsize = 512, .f_namemax = NAME_MAX, .f_flag = ST_RDONLY};
+		return 0;
+	}
 	if (fstatvfs(tree->fd, st))
 		return -errno;
 	if (!tree->options.vfs.writable)
@@ -199,7 +221,8 @@ int h5_tree_readlink(struct h5_tree *tree, struct h5_tree_node *node, struct h5_
 	int rc;
 
 	if (node->kind != H5_TREE_INSIDE)
-		return node->kind == H5_TREE_PLAIN ? read_link_of_folder(tree, node, target) : -EINVAL;
+		return node->kind == H5_TREE_PLAIN && !tree->bucket ? read_link_of_folder(tree, node, target)
+								    : -EINVAL;
 	rc = h5_tree_enter(tree, node, &in);
 	if (rc)
 		return rc;
@@ -225,6 +248,8 @@ int h5_tree_statistics(struct h5_tree *tree, struct h5_buf *out)
 	h5_json_number(h5_json_key(&all, "open_files"), open);
 	h5_json_number(h5_json_key(&all, "opened"), opened);
 	h5_json_number(h5_json_key(&all, "nodes"), nodes);
+	if (tree->options.set.remote)
+		h5_vfs_remote_statistics(&all, tree->options.set.remote);
 	h5_json_close(&all);
 	return out->err;
 }
@@ -236,14 +261,14 @@ int h5_tree_getxattr(struct h5_tree *tree, const struct h5_tree_node *node, cons
 	if (node == tree->root && !strcmp(name, "h5fs.stats"))
 		return h5_tree_statistics(tree, out);
 	if (node != tree->root || strcmp(name, "h5fs.pid") != 0)
-		return h5_tree_plain_getxattr(tree, node, name, out);
+		return tree->bucket ? -ENODATA : h5_tree_plain_getxattr(tree, node, name, out);
 	h5_buf_printf(out, "%d", (int)getpid());
 	return out->err;
 }
 
 int h5_tree_listxattr(struct h5_tree *tree, const struct h5_tree_node *node, struct h5_buf *out)
 {
-	return h5_tree_plain_listxattr(tree, node, out);
+	return tree->bucket ? 0 : h5_tree_plain_listxattr(tree, node, out);
 }
 
 uint64_t h5_tree_work_limit(struct h5_tree *tree, const struct h5_tree_node *node)

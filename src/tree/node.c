@@ -182,6 +182,7 @@ static int make_found(struct h5_tree *tree, struct h5_tree_node *parent, const c
 	node->file = file;
 	node->device = found->device;
 	node->inode = found->inode;
+	node->size = found->size;
 	*out = node;
 	return 0;
 }

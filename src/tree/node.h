@@ -9,6 +9,7 @@ struct h5_tree_found {
 	enum h5_tree_kind kind;
 	uint64_t device, inode;
 	struct timespec changed;
+	uint64_t size; /* bytes of an object */
 };
 
 /* Finds or makes the node of a name in a folder (NULL: the root of the tree), referenced. */

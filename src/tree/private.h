@@ -47,6 +47,7 @@ struct h5_tree_node {
 	/* In the folder: which file it is; and its last change when it was looked at for a signature. */
 	uint64_t device, inode;
 	struct timespec seen; /* tree->lock */
+	uint64_t size;	      /* bytes of an object */
 	/* In an HDF5 file: its inode number and its type there. */
 	uint64_t inner;
 	mode_t type;
@@ -62,8 +63,9 @@ struct h5_tree_node {
 
 struct h5_tree {
 	struct h5_tree_options options;
-	char *path; /* owned: the real path of the folder */
-	int fd;	    /* of the folder: O_PATH */
+	char *path;		  /* owned: the real path of the folder, or its URL */
+	int fd;			  /* of the folder: O_PATH; -1: it is in an object store */
+	struct h5_bucket *bucket; /* the entries of that; NULL: of a local folder (tree/bucket.h) */
 	struct h5_tree_node *root;
 	pthread_mutex_t lock;	       /* guards the rest, and what the structures above say */
 	pthread_cond_t changed;	       /* broadcast when a file opens, closes, or is used no longer */

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "io/named.h"
+#include "tree/bucket.h"
 #include "tree/file.h"
 #include "tree/node.h"
 #include "tree/place.h"
@@ -34,6 +35,14 @@ static int open_root(struct h5_tree *tree, const char *path)
 	return h5_tree_node_get(tree, NULL, "", &found, &tree->root);
 }
 
+static int open_prefix(struct h5_tree *tree)
+{
+	struct h5_tree_found found;
+	int rc = h5_tree_bucket_open(tree, &found);
+
+	return rc ? rc : h5_tree_node_get(tree, NULL, "", &found, &tree->root);
+}
+
 int h5_tree_open(const char *path, const struct h5_tree_options *options, struct h5_tree **out)
 {
 	struct h5_tree *tree = calloc(1, sizeof *tree);
@@ -45,7 +54,7 @@ int h5_tree_open(const char *path, const struct h5_tree_options *options, struct
 	tree->fd = -1;
 	pthread_mutex_init(&tree->lock, NULL);
 	h5_thread_cond_init(&tree->changed);
-	rc = open_root(tree, path);
+	rc = options->set.remote ? open_prefix(tree) : open_root(tree, path);
 	if (rc)
 		h5_tree_close(tree);
 	else
@@ -67,6 +76,7 @@ void h5_tree_close(struct h5_tree *tree)
 		return;
 	h5_tree_finish(tree);
 	h5_tree_nodes_free(tree);
+	h5_bucket_close(tree->bucket);
 	pthread_cond_destroy(&tree->changed);
 	pthread_mutex_destroy(&tree->lock);
 	if (tree->fd >= 0)
@@ -83,6 +93,11 @@ int h5_tree_folder(const struct h5_tree *tree)
 void h5_tree_set_maps_direct(struct h5_tree *tree)
 {
 	tree->maps_direct = true;
+}
+
+double h5_tree_keep(const struct h5_tree *tree, const struct h5_tree_node *node)
+{
+	return tree->bucket && node->kind != H5_TREE_INSIDE ? H5_BUCKET_KEEP : 0;
 }
 
 struct h5_tree_node *h5_tree_root(struct h5_tree *tree)

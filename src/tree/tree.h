@@ -1,6 +1,7 @@
 /* A folder as one tree: each HDF5 file in it is a directory, which has what a mount of that file shows; other
  * files are what they are. On a mount for writing all in the HDF5 files may change, by calls of vfs/vfs.h;
- * the entries of the folder are for reading.
+ * the entries of the folder are for reading. The folder is a local one, or what lies below a prefix in an
+ * object store.
  *
  * An HDF5 file is opened when a request looks into it, and closed when no request has for some seconds. What
  * the kernel knows of it stays: when it is opened again, the nodes are found again by their names. A file
@@ -43,14 +44,14 @@ struct h5_tree_options {
 	void *arg;
 };
 
-/* Opens the folder at the path. */
+/* Opens the folder at the path; with options->set.remote the prefix that this leads to, which lists it. */
 int h5_tree_open(const char *path, const struct h5_tree_options *options, struct h5_tree **tree);
 /* Closes all HDF5 files. To be called when no requests come any more. Returns why changes of any file were
  * lost when it was closed, now or before; 0: none were. */
 int h5_tree_finish(struct h5_tree *tree);
 /* Closes all. To be called when no requests come any more. NULL is fine. */
 void h5_tree_close(struct h5_tree *tree);
-/* The folder: an O_PATH descriptor, borrowed. */
+/* The folder: an O_PATH descriptor, borrowed; -1: it is in an object store. */
 int h5_tree_folder(const struct h5_tree *tree);
 /* Borrowed; lives as long as the tree. */
 struct h5_tree_node *h5_tree_root(struct h5_tree *tree);
@@ -64,6 +65,10 @@ enum h5_tree_kind {
 	H5_TREE_INSIDE, /* something in an HDF5 file */
 };
 enum h5_tree_kind h5_tree_kind(const struct h5_tree_node *node);
+
+/* Seconds that the kernel may keep the name and the attributes of the node: other programs change the folder
+ * when they like, and to ask an object store takes time. */
+double h5_tree_keep(const struct h5_tree *tree, const struct h5_tree_node *node);
 
 /* Waits until an HDF5 file was not used for some seconds, and closes it. False: h5_tree_await_none() was
  * called. */
@@ -119,8 +124,8 @@ int h5_tree_getattr(struct h5_tree *tree, struct h5_tree_node *node, struct stat
 /* Appends the target, with its NUL. -EACCES: it leads out of the folder, and `external` forbids that. */
 int h5_tree_readlink(struct h5_tree *tree, struct h5_tree_node *node, struct h5_buf *target);
 int h5_tree_statfs(struct h5_tree *tree, struct statvfs *st);
-/* As h5_vfs_getxattr() and h5_vfs_listxattr(), of a node that is not in an HDF5 file. It has its own attributes
- * `user.*`. */
+/* As h5_vfs_getxattr() and h5_vfs_listxattr(), of a node that is not in an HDF5 file. In a local folder it
+ * has its own attributes `user.*`. */
 int h5_tree_getxattr(struct h5_tree *tree, const struct h5_tree_node *node, const char *name,
 		     struct h5_buf *out);
 int h5_tree_listxattr(struct h5_tree *tree, const struct h5_tree_node *node, struct h5_buf *out);

@@ -51,7 +51,7 @@ static void add_filtered(struct h5_json *all, const char *name, const struct h5_
 	h5_json_close(&filtered);
 }
 
-static void add_remote(struct h5_json *all, struct h5_remote *link)
+void h5_vfs_remote_statistics(struct h5_json *all, struct h5_remote *link)
 {
 	struct h5_json remote = h5_json_object(h5_json_key(all, "remote"));
 	struct h5_remote_statistics s;
@@ -74,7 +74,7 @@ int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out)
 	add_pair(&all, "served", "read", value(&vfs->bytes_read), "written", value(&vfs->bytes_written));
 	add_pair(&all, "file", "reads", value(&s->reads), "bytes", value(&s->bytes));
 	if (limits->remote)
-		add_remote(&all, limits->remote);
+		h5_vfs_remote_statistics(&all, limits->remote);
 	add_cache(&all, "chunk_cache", vfs->chunks, limits->chunk_cache);
 	add_cache(&all, "index_cache", vfs->blocks, limits->block_cache);
 	add_filtered(&all, "decoded", &s->decoded);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+struct h5_json;
 struct h5_vfs;
 struct h5_node;	  /* an inode that the kernel knows */
 struct h5_dir;	  /* an open directory */
@@ -99,6 +100,8 @@ int h5_vfs_getattr(struct h5_vfs *vfs, struct h5_node *node, struct stat *st);
 int h5_vfs_readlink(struct h5_node *node, const char **target);
 /* Appends statistics of the mount as a JSON object: the xattr h5fs.stats of the root. */
 int h5_vfs_statistics(struct h5_vfs *vfs, struct h5_buf *out);
+/* Of them those of a link to files behind URLs: a member of the object. */
+void h5_vfs_remote_statistics(struct h5_json *all, struct h5_remote *link);
 int h5_vfs_statfs(struct h5_vfs *vfs, struct statvfs *st);
 
 /* All names of a directory are read when it is opened, but in a long one only some at a time. What they lead

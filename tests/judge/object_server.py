@@ -6,10 +6,13 @@ answers, and fails as told. Signatures (AWS Signature Version 4) are checked by 
         ... server.url("data.h5") ...
         server.count.requests, server.count.bytes, server.round_trips(), server.wrong
 """
+import base64
+import bisect
 import collections
 import contextlib
 import datetime
 import email.utils
+import functools
 import hashlib
 import hmac
 import http.server
@@ -217,6 +220,25 @@ def check_signature(keys, request, service="s3"):
 
 # ---- the server ----
 
+DATE = email.utils.formatdate(1e9, usegmt=True)
+
+
+@functools.lru_cache
+def tag_of(data):
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
+@functools.lru_cache
+def listed(date):
+    """A date as listings have it."""
+    return email.utils.parsedate_to_datetime(date).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def quote(key):
+    """As Amazon's store encodes keys in a listing."""
+    return urllib.parse.quote_plus(key)
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -260,6 +282,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = owner.prefix(self.headers["Host"]) + request.path
         if request.version is not None and owner.versions == "forbidden":
             return self.answer_error(403, "AccessDenied", "not allowed to s3:GetObjectVersion")
+        if "list-type" in dict(urllib.parse.parse_qsl(request.query)):
+            return self.serve_listing(path, request)
         content = owner.content(path, request.version)
         if content is None:
             return self.answer_error(404, "NoSuchVersion" if request.version else "NoSuchKey", "no such object")
@@ -286,6 +310,48 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(416, {"Content-Range": f"bytes */{len(data)}"}, b"")
         shown["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
         return self.answer(206, shown, memoryview(data)[first:last + 1])
+
+    def serve_listing(self, path, request):
+        """A page of ListObjectsV2. Only what h5fs asks for is known, with each parameter once."""
+        owner = self.server.owner
+        pairs = urllib.parse.parse_qsl(request.query, keep_blank_values=True, strict_parsing=True)
+        asked = dict(pairs)
+        if len(asked) != len(pairs) or not set(asked) <= {"continuation-token", "delimiter", "encoding-type", "list-type", "prefix"} or (
+                asked["list-type"], asked.get("delimiter"), asked.get("encoding-type")) != ("2", "/", "url") or request.range or "If-Match" in request.headers:
+            owner.complain(request, "no listing that is known")
+            return self.answer_error(400, "InvalidArgument", "no listing that is known")
+        prefix, token = asked.get("prefix", ""), asked.get("continuation-token")
+        keys = owner.keys_of(path)
+        if keys is None:
+            return self.answer_error(404, "NoSuchBucket", "no such bucket")
+        begin = owner.tokens.get(token) if token else (path, prefix, "")
+        if not begin or begin[:2] != (path, prefix):
+            owner.complain(request, "a token of another listing")
+            return self.answer_error(400, "InvalidArgument", "a token of another listing")
+        items, after = [], None
+        at = bisect.bisect_left(keys, max(prefix, begin[2]))
+        while at < len(keys) and keys[at].startswith(prefix):
+            if len(items) == owner.page:
+                after = keys[at]
+                break
+            name, slash, _ = keys[at][len(prefix):].partition("/")
+            if slash:
+                items.append(f"<CommonPrefixes><Prefix>{quote(prefix + name)}%2F</Prefix></CommonPrefixes>")
+                at = bisect.bisect_left(keys, prefix + name + "0", at)  # the character behind the slash
+            else:
+                data, tag, date, _ = owner.content(f"{path.rstrip('/')}/{keys[at]}")
+                items.append(f"<Contents><Key>{quote(keys[at])}</Key><LastModified>{listed(date)}</LastModified><ETag>{tag.replace(chr(34), '&quot;')}</ETag>"
+                             f"<Size>{len(data)}</Size><StorageClass>STANDARD</StorageClass></Contents>")
+                at += 1
+        more = ""
+        if after is not None:
+            next_token = base64.b64encode(f"{len(owner.tokens)} {after}/+=".encode()).decode()
+            owner.tokens[next_token] = path, prefix, after
+            more = f"<NextContinuationToken>{next_token}</NextContinuationToken>"
+        body = (f'<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>{path.strip("/")}</Name>'
+                f"<Prefix>{quote(prefix)}</Prefix><KeyCount>{len(items)}</KeyCount><MaxKeys>1000</MaxKeys><Delimiter>%2F</Delimiter>"
+                f"<EncodingType>url</EncodingType><IsTruncated>{str(after is not None).lower()}</IsTruncated>{''.join(items)}{more}</ListBucketResult>")
+        return self.answer(200, {"Content-Type": "application/xml"}, body.encode())
 
     def refuse(self, name, text):
         """What is wrong with a signature."""
@@ -364,16 +430,18 @@ class ObjectServer:
     "another host" one that is not to be trusted.
     versions: objects that are written anew keep their versions ("forbidden": nobody may read these). wrong_region: what who signs for
     another region is answered: a status, and whether a header says the right one, or the body. friendly: for clients that
-    others wrote, which also ask for headers alone (HEAD) and for a list of the files."""
+    others wrote, which also ask for headers alone (HEAD) and for a list of the files. page: keys that a listing has at a time.
+    Objects whose keys are no names of files are put into `objects`, by /BUCKET/KEY."""
 
     handler = Handler
 
     def __init__(self, folder, keys=None, delay=0, rate=None, tls=False, host="127.0.0.1", names=(), versions=None, wrong_region=(400, False),
-                 friendly=False):
+                 friendly=False, page=1000):
         self.folder, self.keys, self.delay, self.rate, self.tls = folder, keys, delay, rate, tls
         self.names, self.versions, self.wrong_region = names, versions, wrong_region
         self.keys_region = keys.region if isinstance(keys, Keys) else Keys("", "").region
-        self.friendly = friendly
+        self.friendly, self.page = friendly, page
+        self.objects, self.tokens, self.sorted = {}, {}, {}
         self.kept = {}  # contents by path and version
         self.lock = threading.Lock()
         self.ending = threading.Event()
@@ -451,6 +519,9 @@ class ObjectServer:
         """The bytes under a path, their ETag, date and version; None: there are none. A file that has changed has another ETag."""
         if version is not None:
             return self.kept.get((os.path.normpath(path), version))
+        if path in self.objects:
+            data = self.objects[path]
+            return data, tag_of(data), DATE, "v"
         name = os.path.normpath(os.path.join(self.folder, path.lstrip("/")))
         if os.path.commonpath([self.folder, name]) != self.folder or not os.path.isfile(name):
             return None
@@ -466,6 +537,17 @@ class ObjectServer:
                 known = self.contents[name] = mark, (data, tag, email.utils.formatdate(st.st_mtime, usegmt=True), version)
                 self.kept[os.path.normpath(path), version] = known[1]
             return known[1]
+
+    def keys_of(self, path):
+        """The keys of a bucket, sorted: its files, and `objects`. None: there is no such bucket."""
+        bucket = path.strip("/")
+        top = os.path.join(self.folder, bucket)
+        if not bucket or "/" in bucket or not os.path.isdir(top):
+            return None
+        keys = [os.path.relpath(os.path.join(folder, name), top) for folder, _, names in os.walk(top) for name in names]
+        if (bucket, len(self.objects)) not in self.sorted:
+            self.sorted[bucket, len(self.objects)] = sorted(name[len(bucket) + 2:] for name in self.objects if name.startswith(f"/{bucket}/"))
+        return sorted(keys + self.sorted[bucket, len(self.objects)])
 
     def on(self, match, fault, times=1):
         """`fault` answers the next `times` requests (None: all) whose target matches: a regular expression, or a function of the request."""

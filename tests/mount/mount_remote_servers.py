@@ -58,8 +58,16 @@ class Servers(MountCase):
             # The server names its region.
             with Mount(url, options=endpoint, env={**os.environ, **keys, "AWS_REGION": "eu-wrong-1"}) as m:
                 self.assertEqual(len(read(m.at("plain"))), 8 << 19)
+            # Its listings, with names that it encodes.
+            server.put("folder/deep/a b+c=d.txt", b"text")
+            with Mount(f"s3://{server.bucket}/folder/", options=endpoint, env={**os.environ, **keys}) as m:
+                self.assertEqual(sorted(os.listdir(m.path)), ["a b+c=d.h5", "deep"])
+                self.assertEqual(read(m.at("deep/a b+c=d.txt")), b"text")
+                self.assertEqual(len(read(m.at("a b+c=d.h5/plain"))), 8 << 19)
+                self.assertErrno(errno.ENOENT, os.stat, m.at("nothing"))
             wrong = {**os.environ, **keys, "AWS_SECRET_ACCESS_KEY": "wrong"}
             self.assertEqual(refusal(url, "-o", endpoint, env=wrong)[0], 14)
+            self.assertEqual(refusal(f"s3://{server.bucket}/", "-o", endpoint, env=wrong)[0], 14)
             self.assertEqual(refusal(f"s3://{server.bucket}/nothing.h5", "-o", endpoint, env={**os.environ, **keys})[0], 13)
 
 

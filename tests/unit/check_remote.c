@@ -110,8 +110,13 @@ START_TEST(a_url_names_a_server_and_a_file)
 		{"s3://b/a key", true, true, true},
 		{"S3://My.bucket-1_x/k/e/y", true, true, true},
 		{"s3://b/a\tkey", false, true, true},
-		{"s3://b", false, true, true},
-		{"s3://b/", false, true, true},
+		{"s3://b", true, true, true},
+		{"s3://b/", true, true, true},
+		{"s3://b/a//", true, true, true},
+		{"s3://b/a?b/", false, true, true},
+		{"s3://b/a#/", false, true, true},
+		{"s3:///", false, true, true},
+		{"s3://", false, true, true},
 		{"s3:///k", false, true, true},
 		{"s3://b@h/k", false, true, true},
 		{"s3://b:1/k", false, true, true},
@@ -127,7 +132,12 @@ START_TEST(a_url_names_a_server_and_a_file)
 			      cases[i].url);
 		ck_assert_msg(h5_url_is_remote(cases[i].url) == cases[i].remote, "%s", cases[i].url);
 		ck_assert_msg(h5_url_is_bucket(cases[i].url) == cases[i].bucket, "%s", cases[i].url);
+		ck_assert(!h5_url_is_prefix(cases[i].url) || cases[i].bucket);
 	}
+	ck_assert(h5_url_is_prefix("s3://b") && h5_url_is_prefix("S3://b/") &&
+		  h5_url_is_prefix("s3://b/a/b/"));
+	ck_assert(!h5_url_is_prefix("s3://b/a") && !h5_url_is_prefix("https://h/a/") &&
+		  !h5_url_is_prefix("b/"));
 }
 END_TEST
 
