@@ -287,7 +287,7 @@ static bool ignore(void *arg, const struct h5_listing_item *item)
 	return true;
 }
 
-/* True: keys go on behind `begin`, which ends with a slash. */
+/* *there: keys go on behind `begin`, which ends with a slash. */
 static int is_folder_there(const struct h5_bucket *b, const char *begin, bool *there)
 {
 	struct h5_listing_page page = {.take = ignore};
