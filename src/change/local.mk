@@ -5,8 +5,10 @@ libh5fs_a_SOURCES += \
 	src/change/btree2_edit.h \
 	src/change/btree2_write.c \
 	src/change/btree2_write.h \
-	src/change/first_change.c \
-	src/change/first_change.h \
+	src/change/extension_write.c \
+	src/change/extension_write.h \
+	src/change/free_managers.c \
+	src/change/free_managers.h \
 	src/change/give_back.c \
 	src/change/journal.c \
 	src/change/journal.h \

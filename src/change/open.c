@@ -2,7 +2,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "change/first_change.h"
+#include "change/extension_write.h"
+#include "change/free_managers.h"
 #include "change/private.h"
 #include "io/named.h"
 #include "store/extension.h"
@@ -162,8 +163,9 @@ static int check_superblock(struct h5_file *file, const struct opening *opening)
 	return 0;
 }
 
-static int check_extension(struct h5_file *file, bool reclaims, struct h5_space *space)
+static int check_extension(struct h5_file *file, const struct opening *opening, struct h5_space *space)
 {
+	bool reclaims = opening->options->reclaims;
 	uint64_t address = h5_file_superblock(file)->extension;
 	struct h5_file_space_info info = {0};
 	int rc = h5_extension_file_space(file, &info);
@@ -171,9 +173,12 @@ static int check_extension(struct h5_file *file, bool reclaims, struct h5_space 
 	if (rc == -ENODATA)
 		return 0;
 	space->fixed_end = info.persist;
-	if (!rc && info.persist && !reclaims)
+	if (!rc && info.persist && !info.version && !reclaims)
 		rc = h5_fail(-ENOTSUP, address,
-			     "the file keeps track of its free space: writing it is not supported");
+			     "file space info of version 0: writing the file is not supported");
+	if (!rc && info.persist && opening->options->swmr)
+		rc = h5_fail(-ENOTSUP, address,
+			     "the file keeps track of its free space: swmr is not supported");
 	if (!rc && info.page_size && (info.page_size < 512 || info.page_size > (1 << 30)))
 		rc = h5_fail(-EUCLEAN, address, "file space pages of %ju bytes", (uintmax_t)info.page_size);
 	space->page = info.page_size;
@@ -183,7 +188,7 @@ static int check_extension(struct h5_file *file, bool reclaims, struct h5_space 
 static int space_init(struct h5_file *file, const struct opening *opening, struct h5_space *space)
 {
 	const struct h5_superblock *sb = h5_file_superblock(file);
-	int rc = check_extension(file, opening->options->reclaims, space);
+	int rc = check_extension(file, opening, space);
 
 	space->base = sb->base;
 	/* Nothing refers to what lies behind the stored end; but a SWMR writer stores the end only when it
@@ -240,6 +245,11 @@ static void tx_end(struct h5_tx *tx)
 	free(tx->unit.notes);
 }
 
+static void tx_finish(struct h5_io *io)
+{
+	h5_free_managers_write((struct h5_tx *)io);
+}
+
 static void tx_close(struct h5_io *io)
 {
 	struct h5_tx *tx = (struct h5_tx *)io;
@@ -250,8 +260,11 @@ static void tx_close(struct h5_io *io)
 }
 
 /* It has no `write`: h5_tx_write() and the commit write to the io beneath. */
-static const struct h5_io_ops tx_ops = {
-	.read = h5_overlay_read, .readv = h5_overlay_readv, .stat = h5_overlay_stat, .close = tx_close};
+static const struct h5_io_ops tx_ops = {.read = h5_overlay_read,
+					.readv = h5_overlay_readv,
+					.stat = h5_overlay_stat,
+					.finish = tx_finish,
+					.close = tx_close};
 
 /* First clears the marks that a killed mount has left, then removes its journal, which tells that they are
  * ours. */
@@ -271,8 +284,8 @@ static int tx_begin(struct h5_tx *tx, const struct opening *opening)
 		rc = check_superblock(tx->file, opening);
 	if (!rc)
 		rc = space_init(tx->file, opening, &tx->space);
-	if (!rc)
-		rc = h5_first_change_prepare(tx);
+	if (!rc && !opening->options->reclaims)
+		rc = h5_extension_write_prepare(tx);
 	if (!rc)
 		rc = leave_marks_behind(tx, opening);
 	if (!rc)

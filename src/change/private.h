@@ -69,18 +69,20 @@ struct h5_tx {
 	struct h5_extents cells; /* cells that the last commit has changed: the next commit guards them */
 	struct h5_extents superseded; /* committed blocks and chunks that were given up */
 	struct h5_extents objects;    /* addresses of the headers of objects that change */
-	/* Makes what the first commit must change besides: first_change.h. NULL: nothing, or it was made. */
-	int (*first_change)(struct h5_tx *tx);
+	/* What each commit changes besides: extension_write.h. NULL: nothing. */
+	int (*extension_change)(struct h5_tx *tx);
 	struct h5_tx_participant *participants;
 	struct h5_tx_watch *watches;
 	unsigned unsettled;	/* number of participants that are to be settled */
 	size_t unsettled_bytes; /* of memory that these participants hold */
 	bool written;		/* something was written or put since the last commit */
-	bool unsynced; /* the cells of the last commit may not be on the medium, so its record is needed */
-	bool applying; /* a commit is writing its cells, or has failed there: invariant 5 */
-	bool marked;   /* the marks in the superblock are ours */
-	bool failed;   /* no more changes */
-	bool solid;    /* the file system cannot punch holes */
+	bool unsynced;	/* the cells of the last commit may not be on the medium, so its record is needed */
+	bool applying;	/* a commit is writing its cells, or has failed there: invariant 5 */
+	bool marked;	/* the marks in the superblock are ours */
+	bool failed;	/* no more changes */
+	bool solid;	/* the file system cannot punch holes */
+	bool persists;	/* the file keeps track of its free space: free_managers.h */
+	bool unmanaged; /* a commit has taken its managers away */
 };
 
 /* NULL: the file is open for reading only. */

@@ -272,6 +272,43 @@ void h5_space_keep_given(struct h5_space *space)
 	h5_extents_release(&space->given);
 }
 
+/* ---- what a file keeps track of ---- */
+
+int h5_space_page_for(struct h5_space *space, enum h5_allocation kind, uint64_t address)
+{
+	uint64_t page = address - address % space->page;
+
+	return h5_extents_add(&space->pages[kind], page, space->page);
+}
+
+/* Moves what is in pages for small raw data out of the rest. */
+static int sort_out_raw(const struct h5_space *space, struct h5_space_kinds *kinds)
+{
+	int rc = 0;
+
+	h5_extents_each(e, &space->free[H5_ALLOCATE_RAW]) rc =
+		rc ? rc : h5_extents_add(&kinds->raw, e->address, e->size);
+	h5_extents_each(page, &space->pages[H5_ALLOCATE_RAW]) rc =
+		rc ? rc : h5_extents_remove(&kinds->rest, page->address, page->size);
+	h5_extents_each(e, &kinds->rest) rc = rc ? rc : h5_extents_remove(&kinds->raw, e->address, e->size);
+	return rc;
+}
+
+int h5_space_list(const struct h5_space *space, struct h5_space_kinds *kinds)
+{
+	int rc = 0;
+
+	h5_extents_each(e, &space->free[H5_ALLOCATE_RAW]) rc =
+		rc ? rc : h5_extents_add(&kinds->rest, e->address, e->size);
+	if (space->page) {
+		h5_extents_each(e, &space->free[H5_ALLOCATE_METADATA]) rc =
+			rc ? rc : h5_extents_add(&kinds->metadata, e->address, e->size);
+		return rc ? rc : sort_out_raw(space, kinds);
+	}
+	h5_extents_each(e, &space->scraps) rc = rc ? rc : h5_extents_add(&kinds->rest, e->address, e->size);
+	return rc;
+}
+
 /* ---- giving it back ---- */
 
 void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n)

@@ -44,6 +44,15 @@ void h5_space_rollback(struct h5_space *space);
 /* Something may still refer to space that was given up since the last commit, so it is never used again. */
 void h5_space_keep_given(struct h5_space *space);
 
+/* In a paged file: the page that these bytes are in is for small allocations of that kind. */
+int h5_space_page_for(struct h5_space *space, enum h5_allocation kind, uint64_t address);
+/* Free space as the file keeps track of it: pieces of pages for small allocations of metadata (or, in a file
+ * without pages, nothing) and of raw data; and the rest. The caller releases them, also on failure. */
+struct h5_space_kinds {
+	struct h5_extents metadata, raw, rest;
+};
+int h5_space_list(const struct h5_space *space, struct h5_space_kinds *kinds);
+
 /* Nothing refers to these bytes, which were not given up by this mount. */
 void h5_space_reclaim(struct h5_space *space, uint64_t address, uint64_t n);
 /* The least end that the file could have: behind it, all is free. */

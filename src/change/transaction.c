@@ -454,7 +454,7 @@ static void committed(struct h5_tx *tx, bool all)
 	h5_space_committed(&tx->space, all);
 	if (h5_file_image(tx->file))
 		h5_file_drop_image(tx->file);
-	tx->first_change = NULL;
+	tx->unmanaged = tx->persists && tx->extension_change;
 	set_committed(tx);
 	tx->written = false;
 	tx->number++;
@@ -504,7 +504,7 @@ static int commit(struct h5_tx *tx)
 		return 0;
 	}
 	take_end_back(tx);
-	rc = tx->first_change ? tx->first_change(tx) : 0;
+	rc = tx->extension_change ? tx->extension_change(tx) : 0;
 	if (!rc)
 		rc = sync_new(tx);
 	if (tx->failed)

@@ -9,6 +9,7 @@ enum {
 	STRATEGY_PAGE = 1,
 	/* What libhdf5 gives the manager of a heap. */
 	HEAP_CLASSES = 4,
+	FILE_CLASSES = 3,
 	SHRINK_PERCENT = 80,
 	EXPAND_PERCENT = 120,
 };
@@ -34,8 +35,9 @@ int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *in
 	if (!r->err && version > 1)
 		return h5_fail(-ENOTSUP, r->address, "file space info message: version %u is not supported",
 			       version);
+	info->version = version;
 	info->persist = version ? h5_read_u8(r) : strategy == OLD_STRATEGY_PERSIST;
-	h5_read_length(r);
+	info->threshold = h5_read_length(r);
 	info->page_size = 0;
 	if (version) {
 		uint64_t size = h5_read_length(r);
@@ -49,6 +51,21 @@ int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *in
 	for (unsigned i = 0; i < info->count; i++)
 		info->managers[i] = h5_read_offset(r);
 	return h5_reader_check(r, "file space info message");
+}
+
+int h5_file_space_info_update(const struct h5_file_space_change *change, uint8_t *body, size_t n)
+{
+	size_t at = 3 + 2 * change->size_of_lengths + 2;
+	struct h5_writer w;
+
+	if (n < at + (1 + H5_FREE_SPACE_MANAGERS) * change->size_of_offsets || body[0] != 1 || !body[2])
+		return h5_fail(-ENOTSUP, H5_UNDEF, "file space info message: it cannot be changed");
+	w = h5_writer_init(body + at, n - at, (uint8_t)change->size_of_offsets,
+			   (uint8_t)change->size_of_lengths);
+	h5_write_offset(&w, change->end);
+	for (unsigned i = 0; i < H5_FREE_SPACE_MANAGERS; i++)
+		h5_write_offset(&w, change->managers[i]);
+	return h5_writer_check(&w, "file space info message");
 }
 
 /*   offset  size  field
@@ -100,7 +117,7 @@ int h5_free_space_header_encode(struct h5_writer *w, const struct h5_free_space_
 	h5_write_length(w, header->sections);
 	h5_write_length(w, header->serialized);
 	h5_write_length(w, 0);
-	h5_write_u16(w, HEAP_CLASSES);
+	h5_write_u16(w, header->client == H5_FREE_SPACE_FILE ? FILE_CLASSES : HEAP_CLASSES);
 	h5_write_u16(w, SHRINK_PERCENT);
 	h5_write_u16(w, EXPAND_PERCENT);
 	h5_write_u16(w, header->address_bits);
@@ -137,7 +154,7 @@ int h5_free_space_list_check(struct h5_reader *r, uint64_t header)
 	return h5_reader_checksum(r, "free-space section list");
 }
 
-/* ---- the sections of a heap ---- */
+/* ---- the sections ---- */
 
 /*   size  field
  *         for each size that sections have:
@@ -172,6 +189,7 @@ void h5_free_space_walk_begin(struct h5_free_space_walk *walk, struct h5_reader 
 
 static int next_of_any_type(struct h5_free_space_walk *walk, struct h5_free_section *section, unsigned *type)
 {
+	bool is_heap = walk->header->client == H5_FREE_SPACE_HEAP;
 	struct widths widths = widths_of(walk->header);
 	struct h5_reader *r = &walk->r;
 
@@ -190,8 +208,10 @@ static int next_of_any_type(struct h5_free_space_walk *walk, struct h5_free_sect
 	section->size = walk->size;
 	section->offset = h5_read_uint(r, widths.offset);
 	*type = h5_read_u8(r);
-	if (*type > SECTION_INDIRECT)
+	if (*type > (is_heap ? SECTION_INDIRECT : H5_SECTION_LARGE))
 		return h5_fail(-EUCLEAN, r->address, "free-space section list: section of type %u", *type);
+	if (!is_heap)
+		*type = SECTION_SINGLE;
 	if (*type == SECTION_FIRST_ROW || *type == SECTION_INDIRECT)
 		h5_reader_skip(r, widths.offset + 6u);
 	return r->err ? h5_reader_check(r, "free-space section list") : 1;
@@ -220,7 +240,7 @@ static uint64_t set_end(const struct h5_free_space_header *header, const struct 
 }
 
 int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_header *header,
-			      uint64_t address, const struct h5_free_section *sections)
+			      uint64_t address, const struct h5_free_section *sections, uint8_t type)
 {
 	struct widths widths = widths_of(header);
 	uint64_t i = 0;
@@ -235,7 +255,7 @@ int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_he
 		h5_write_uint(w, sections[i].size, widths.size);
 		for (; i < end; i++) {
 			h5_write_uint(w, sections[i].offset, widths.offset);
-			h5_write_u8(w, SECTION_SINGLE);
+			h5_write_u8(w, type);
 		}
 	}
 	h5_write_checksum(w);

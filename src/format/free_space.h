@@ -13,13 +13,30 @@
 enum { H5_FREE_SPACE_MANAGERS = 12, H5_FREE_SPACE_HEADER_MAX = 82 };
 
 struct h5_file_space_info {
+	unsigned version;
 	bool persist;	    /* the file keeps track of its free space */
+	uint64_t threshold; /* bytes of the smallest section that is kept track of */
 	uint64_t page_size; /* bytes of a page of the file space; 0: the file is not paged */
 	unsigned count;
 	uint64_t managers[H5_FREE_SPACE_MANAGERS]; /* addresses of headers; H5_UNDEF: none for that kind */
 };
 
 int h5_file_space_info_decode(struct h5_reader *r, struct h5_file_space_info *info);
+
+/* What changes in a message of version 1: the managers, and where the file ends. Some versions of libhdf5
+ * take all that lies behind that end for the space of managers, and drop it. */
+struct h5_file_space_change {
+	unsigned size_of_offsets, size_of_lengths;
+	uint64_t managers[H5_FREE_SPACE_MANAGERS];
+	uint64_t end;
+};
+
+/* Makes the change in the n bytes of the message. -ENOTSUP: it is none of version 1 with managers. */
+int h5_file_space_info_update(const struct h5_file_space_change *change, uint8_t *body, size_t n);
+
+/* Which manager has which space. Files that are not paged have one for metadata and one for raw data; paged
+ * files have these for what is smaller than a page, and a third one for all that is larger. */
+enum h5_file_manager { H5_MANAGER_METADATA = 0, H5_MANAGER_RAW = 2, H5_MANAGER_LARGE = 6 };
 
 enum h5_free_space_client { H5_FREE_SPACE_HEAP = 0, H5_FREE_SPACE_FILE = 1 };
 
@@ -36,26 +53,29 @@ struct h5_free_space_header {
 };
 
 int h5_free_space_header_decode(struct h5_reader *r, struct h5_free_space_header *header);
-/* Encodes the header of a heap's manager: all its sections are serialized. */
+/* Encodes the header of a manager all of whose sections are serialized. */
 int h5_free_space_header_encode(struct h5_writer *w, const struct h5_free_space_header *header);
 size_t h5_free_space_header_size(unsigned size_of_offsets, unsigned size_of_lengths);
 
 /* Verifies a section list, but not the sections in it. `header`: address of the manager's. */
 int h5_free_space_list_check(struct h5_reader *r, uint64_t header);
 
-/* A piece of a fractal heap's free space, inside one direct block. */
+/* Types of the sections of a file. */
+enum h5_file_section { H5_SECTION_SIMPLE = 0, H5_SECTION_SMALL = 1, H5_SECTION_LARGE = 2 };
+
+/* A piece of free space: of a fractal heap, inside one direct block; or of a file. */
 struct h5_free_section {
-	uint64_t offset; /* in the heap's address space */
+	uint64_t offset; /* in the heap's address space; the address in the file */
 	uint64_t size;
 };
 
-/* Goes through the sections of a heap's list:
+/* Goes through the sections of a list:
  *
  *   h5_free_space_walk_begin(&walk, data, &header);
  *   while ((rc = h5_free_space_walk_next(&walk, &section)) > 0)
  *           ...
  *
- * Rows of blocks that are not allocated are passed over. */
+ * Rows of blocks of a heap that are not allocated are passed over. */
 struct h5_free_space_walk {
 	struct h5_reader r; /* over the sections */
 	const struct h5_free_space_header *header;
@@ -67,9 +87,10 @@ void h5_free_space_walk_begin(struct h5_free_space_walk *walk, struct h5_reader 
 			      const struct h5_free_space_header *header);
 int h5_free_space_walk_next(struct h5_free_space_walk *walk, struct h5_free_section *section);
 
-/* Encodes a list of the sections, which are sorted by size. `address`: of the manager's header. */
+/* Encodes a list of the sections, which are sorted by size and all of one type: in a heap 0, in a file one of
+ * enum h5_file_section. `address`: of the manager's header. */
 int h5_free_space_list_encode(struct h5_writer *w, const struct h5_free_space_header *header,
-			      uint64_t address, const struct h5_free_section *sections);
+			      uint64_t address, const struct h5_free_section *sections, uint8_t type);
 /* Bytes of that list. */
 size_t h5_free_space_list_size(const struct h5_free_space_header *header,
 			       const struct h5_free_section *sections, unsigned size_of_offsets);

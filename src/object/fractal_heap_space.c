@@ -350,7 +350,7 @@ static int encode_list(struct h5_heap_space *space, uint8_t *data)
 	const struct h5_free_space_header *h = &space->header;
 	struct h5_writer w =
 		h5_writer_init(data, (size_t)h->list_size, sb->size_of_offsets, sb->size_of_lengths);
-	int rc = h5_free_space_list_encode(&w, h, space->manager, space->sections);
+	int rc = h5_free_space_list_encode(&w, h, space->manager, space->sections, 0);
 
 	assert(rc || w.p == w.end);
 	if (rc)

@@ -1,5 +1,5 @@
 /* The metadata cache image of a file: blocks of metadata that libhdf5 has written in one piece, and not where
- * they belong. If the file is to be changed, change/first_change.h brings them there. */
+ * they belong. If the file is to be changed, change/extension_write.h brings them there. */
 #ifndef H5_STORE_CACHE_IMAGE_H
 #define H5_STORE_CACHE_IMAGE_H
 

@@ -151,6 +151,12 @@ void h5_file_set_missing(struct h5_file *file, char *missing)
 	file->missing = missing;
 }
 
+void h5_file_finish(struct h5_file *file)
+{
+	if (file->io->ops->finish)
+		file->io->ops->finish(file->io);
+}
+
 void h5_file_close(struct h5_file *file)
 {
 	if (!file)

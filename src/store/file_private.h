@@ -20,6 +20,8 @@ void h5_file_set_missing(struct h5_file *file, char *missing);
 
 /* The io that the file is read through, by absolute offsets. Borrowed. */
 struct h5_io *h5_file_io(const struct h5_file *file);
+/* To be called once before the caches go, and then the file: what its io still does with it. */
+void h5_file_finish(struct h5_file *file);
 /* From now on the file is read through `changes`, which has taken over the io before. Only who has made it
  * changes the file. Once. */
 void h5_file_lay_over(struct h5_file *file, struct h5_overlay *changes);

@@ -285,6 +285,8 @@ void h5_file_set_close(struct h5_file_set *set)
 		return;
 	/* In this order: work in the background refers to cached values, and these to the files. */
 	h5_pool_close(set->shared.pool);
+	for (struct entry *entry = set->files; entry; entry = entry->next)
+		h5_file_finish(entry->file);
 	h5_lru_close(set->shared.chunks);
 	h5_lru_close(set->shared.blocks);
 	h5_room_close(set->shared.room);

@@ -1,6 +1,7 @@
-#include "change/first_change.h"
+#include "change/extension_write.h"
 
 #include "base/error.h"
+#include "change/free_managers.h"
 #include "change/object_header_insert.h"
 #include "change/private.h"
 #include "store/extension.h"
@@ -66,23 +67,34 @@ static int remove_message(struct h5_tx *tx)
 
 /* ---- */
 
-/* In the commit, when all else is settled. */
-static int first_change(struct h5_tx *tx)
+/* In a unit. */
+static int change_extension(struct h5_tx *tx)
 {
-	int rc = write_blocks(tx);
+	int rc = h5_file_image(tx->file) ? remove_message(tx) : 0;
+
+	return rc || !tx->persists ? rc : h5_free_managers_drop(tx);
+}
+
+/* In the commit, when all else is settled. */
+static int write_extension(struct h5_tx *tx)
+{
+	int rc = h5_file_image(tx->file) ? write_blocks(tx) : 0;
 
 	if (!rc)
 		rc = h5_unit_begin(tx->file);
 	if (rc)
 		return rc;
 	h5_unit_hasten(tx->file, H5_STAGE_EXTENSION);
-	return h5_unit_end(tx->file, remove_message(tx));
+	return h5_unit_end(tx->file, change_extension(tx));
 }
 
-int h5_first_change_prepare(struct h5_tx *tx)
+int h5_extension_write_prepare(struct h5_tx *tx)
 {
-	if (!h5_file_image(tx->file))
-		return 0;
-	tx->first_change = first_change;
-	return check_blocks(tx);
+	int rc = h5_file_image(tx->file) ? check_blocks(tx) : 0;
+
+	if (!rc)
+		rc = h5_free_managers_read(tx);
+	if (tx->persists || h5_file_image(tx->file))
+		tx->extension_change = write_extension;
+	return rc;
 }
