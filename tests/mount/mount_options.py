@@ -7,6 +7,7 @@ import struct
 import time
 
 import h5py
+import numpy
 
 from mountlib import Mount, MountCase, main, of_threads, refusal
 
@@ -73,7 +74,7 @@ class Options(MountCase):
         """A thread per worker, once there is work for several; none with 0."""
         path = self.file("chunks.h5")
         with h5py.File(path, "w") as f:
-            f.create_dataset("d", data=list(range(64)), chunks=(4,), compression="gzip")
+            f.create_dataset("d", data=numpy.arange(256).reshape(64, 4), chunks=(4, 4), compression="gzip")
             expected = f["d"][:].tobytes()
         for workers in (0, 1, 3):
             with self.subTest(workers=workers), Mount(path, options=f"workers={workers}") as m:
