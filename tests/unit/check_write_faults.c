@@ -319,7 +319,7 @@ static void work(struct run *run)
 
 static const char *const files[] = {"write_faults.h5", "write_faults_old.h5", "write_faults_sparse.h5",
 				    "write_faults_image.h5", "write_faults_persist.h5"};
-enum { FILES = 3 };
+enum { FILES = sizeof files / sizeof *files };
 
 /* The n-th write, resize or sync fails, for each n that there is. */
 static void fail_io(const char *name, int error)
