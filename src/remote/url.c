@@ -88,12 +88,18 @@ int h5_url_check(const char *url)
 	return 0;
 }
 
+/* The query may be a secret, and asprintf() would leave copies of it in memory that it gives back. */
 char *h5_url_complete(const char *url)
 {
-	const char *slash = h5_url_is_prefix(url) && url[strlen(url) - 1] != '/' ? "/" : "";
-	char *out;
+	size_t n = strlen(url);
+	char *out = malloc(n + 2);
 
-	return asprintf(&out, "%s%s", url, slash) < 0 ? NULL : out;
+	if (!out)
+		return NULL;
+	memcpy(out, url, n + 1);
+	if (h5_url_is_prefix(url) && out[n - 1] != '/')
+		strcpy(out + n, "/");
+	return out;
 }
 
 char *h5_url_shown(const char *url)
