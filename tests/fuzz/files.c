@@ -99,7 +99,7 @@ static void read_revision(struct h5_onion *onion, uint64_t revision)
 	FUZZ_HOLDS(!h5_io_stat(io, &st) && st.size <= INT64_MAX && st.stored <= st.size);
 	for (unsigned i = 0; i < 64; i++) {
 		/* From the begin, around the end, and with steps between. */
-		uint64_t at = i < 32 ? i * (uint64_t)3001 : st.size - h5_min(st.size, 1 << (i - 32)) / 2;
+		uint64_t at = i < 32 ? i * (uint64_t)3001 : st.size - h5_min(st.size, 1u << (i - 32)) / 2;
 		size_t got;
 
 		if (h5_io_read_some(io, at, buf, sizeof buf, &got))
