@@ -137,13 +137,18 @@ void h5_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set
 {
 	struct h5_stale stale = {.from = H5_NOT_STALE, .reply = reply_setattr};
 	struct h5_request *r = &stale.r;
-	int rc = h5_request_change(r, req, ino);
+	struct h5_handle *handle = NULL;
+	int rc;
 
+	if (fi)
+		h5_request_start_open(r, req, ino, fi, &handle);
+	else
+		h5_request_start(r, req, ino);
+	rc = h5_request_enter(r);
 	if (!rc)
 		rc = r->m->writable ? check_owner_and_mode(r, attr, to_set) : -EROFS;
 	if (!rc && to_set & FUSE_SET_ATTR_SIZE)
-		rc = h5_vfs_truncate(r->in.vfs, r->in.node, fi ? h5_request_handle(r->m, fi) : NULL,
-				     (uint64_t)attr->st_size, &stale.from);
+		rc = h5_vfs_truncate(r->in.vfs, r->in.node, handle, (uint64_t)attr->st_size, &stale.from);
 	if (rc)
 		h5_request_end(r, "setattr", rc);
 	else
@@ -166,13 +171,13 @@ void h5_op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, 
 							   : H5_WRITE_AT;
 	struct h5_stale stale = {.reply = reply_write};
 	struct h5_request *r = &stale.r;
-	int rc = h5_request_change(r, req, ino);
+	int rc;
 
-	if (!rc) {
-		stale.handle = h5_request_handle(r->m, fi);
+	h5_request_start_open(r, req, ino, fi, &stale.handle);
+	rc = h5_request_enter(r);
+	if (!rc)
 		rc = h5_vfs_write(stale.handle, (uint64_t)offset, data, size, where, &stale.written,
 				  &stale.from);
-	}
 	if (rc)
 		h5_request_end(r, "write", rc);
 	else
@@ -183,11 +188,14 @@ void h5_op_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, 
 void h5_op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t n,
 		     struct fuse_file_info *fi)
 {
+	struct h5_handle *handle;
 	struct h5_request r;
-	int rc = h5_request_change(&r, req, ino);
+	int rc;
 
+	h5_request_start_open(&r, req, ino, fi, &handle);
+	rc = h5_request_enter(&r);
 	if (!rc)
-		rc = h5_vfs_fallocate(h5_request_handle(r.m, fi), mode, (uint64_t)offset, (uint64_t)n);
+		rc = h5_vfs_fallocate(handle, mode, (uint64_t)offset, (uint64_t)n);
 	h5_request_end(&r, "fallocate", rc);
 }
 
@@ -206,13 +214,12 @@ void h5_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct h5_handle *handle;
 	int rc;
 
-	h5_request_start(r, req, ino);
+	h5_request_start_open(r, req, ino, fi, &handle);
 	if (r->m->without_open) { /* the kernel asks no more */
 		fuse_reply_err(req, ENOSYS);
 		return;
 	}
 	/* The handle keeps its file open. */
-	handle = h5_request_handle(r->m, fi);
 	rc = handle ? h5_vfs_flush(handle) : 0;
 	if (!rc && handle && r->m->invalidator && h5_vfs_is_source(handle))
 		h5_invalidator_add(r->m->invalidator, &later);
@@ -226,8 +233,7 @@ void h5_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_
 	struct h5_request r;
 
 	(void)datasync;
-	h5_request_start(&r, req, ino);
-	handle = r.m->without_open ? NULL : h5_request_handle(r.m, fi);
+	h5_request_start_open(&r, req, ino, fi, &handle);
 	h5_request_end(&r, "fsync", handle ? h5_vfs_fsync(handle) : 0);
 }
 

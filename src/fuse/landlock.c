@@ -102,7 +102,7 @@ static uint64_t making(const struct ruleset *r)
 		ACCESS_FS_REFER | ACCESS_FS_TRUNCATE);
 }
 
-/* What it takes to write files beneath a folder, and journals beside them. */
+/* The rights that the daemon needs to write files beneath a folder, and to make journals beside them. */
 static uint64_t changing(const struct ruleset *r)
 {
 	return r->files &

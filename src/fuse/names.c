@@ -45,24 +45,27 @@ void h5_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *n
 	h5_request_end_with_name(&r, "link", rc, name, &entry);
 }
 
-void h5_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+typedef int remove_name(struct h5_vfs *vfs, struct h5_node *directory, const char *name);
+
+static void serve_removal(fuse_req_t req, fuse_ino_t parent, const char *name, const char *what,
+			  remove_name *remove)
 {
 	struct h5_request r;
 	int rc = h5_request_change(&r, req, parent);
 
 	if (!rc)
-		rc = h5_vfs_unlink(r.in.vfs, r.in.node, name);
-	h5_request_end(&r, "unlink", rc);
+		rc = remove(r.in.vfs, r.in.node, name);
+	h5_request_end(&r, what, rc);
+}
+
+void h5_op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	serve_removal(req, parent, name, "unlink", h5_vfs_unlink);
 }
 
 void h5_op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct h5_request r;
-	int rc = h5_request_change(&r, req, parent);
-
-	if (!rc)
-		rc = h5_vfs_rmdir(r.in.vfs, r.in.node, name);
-	h5_request_end(&r, "rmdir", rc);
+	serve_removal(req, parent, name, "rmdir", h5_vfs_rmdir);
 }
 
 /* A node in a file of a folder is found again by its name when that has been closed. */

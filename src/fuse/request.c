@@ -102,14 +102,14 @@ static uint64_t work_limit(void *arg)
 	return h5_tree_work_limit(r->m->tree, r->place);
 }
 
-void h5_request_start(struct h5_request *r, fuse_req_t req, fuse_ino_t ino)
+/* All but the node in a file that is mounted. */
+static void begin(struct h5_request *r, fuse_req_t req, fuse_ino_t ino)
 {
 	struct h5_mount *m = fuse_req_userdata(req);
 
-	*r = (struct h5_request){.req = req, .ino = ino, .m = m};
+	*r = (struct h5_request){.req = req, .ino = ino, .m = m, .in.vfs = m->vfs};
 	if (!m->tree) {
 		h5_request_begin(req);
-		r->in = (struct h5_tree_inside){.vfs = m->vfs, .node = h5_request_node(m, ino)};
 		return;
 	}
 	r->place = place_of(m, ino);
@@ -117,6 +117,23 @@ void h5_request_start(struct h5_request *r, fuse_req_t req, fuse_ino_t ino)
 	h5_error_clear();
 	h5_interrupt_begin(is_unwanted, r);
 	h5_interrupt_bound(work_limit);
+}
+
+void h5_request_start(struct h5_request *r, fuse_req_t req, fuse_ino_t ino)
+{
+	begin(r, req, ino);
+	if (!r->place)
+		r->in.node = h5_request_node(r->m, ino);
+}
+
+void h5_request_start_open(struct h5_request *r, fuse_req_t req, fuse_ino_t ino,
+			   const struct fuse_file_info *fi, struct h5_handle **handle)
+{
+	begin(r, req, ino);
+	*handle = r->m->tree ? h5_tree_handle_inside((const struct h5_tree_handle *)(uintptr_t)fi->fh)
+			     : (struct h5_handle *)(uintptr_t)fi->fh;
+	if (!r->place && *handle)
+		r->in.node = h5_vfs_handle_node(*handle);
 }
 
 int h5_request_enter(struct h5_request *r)
@@ -136,12 +153,6 @@ int h5_request_enter_too(struct h5_request *r, fuse_ino_t ino, struct h5_node **
 		return h5_tree_enter_too(r->m->tree, place_of(r->m, ino), &r->in, node);
 	*node = h5_request_node(r->m, ino);
 	return 0;
-}
-
-struct h5_handle *h5_request_handle(const struct h5_mount *m, const struct fuse_file_info *fi)
-{
-	return m->tree ? h5_tree_handle_inside((const struct h5_tree_handle *)(uintptr_t)fi->fh)
-		       : (struct h5_handle *)(uintptr_t)fi->fh;
 }
 
 void h5_request_leave(struct h5_request *r)

@@ -58,14 +58,16 @@ struct h5_request {
 /* To be called first. *r lasts as long as the request, which ends by one of the replies below. If a file is
  * mounted, the request has entered that. */
 void h5_request_start(struct h5_request *r, fuse_req_t req, fuse_ino_t ino);
+/* The same of an open file, which need not be looked up. *handle: NULL if it is not in an HDF5 file, or if
+ * the kernel opens no files. */
+void h5_request_start_open(struct h5_request *r, fuse_req_t req, fuse_ino_t ino,
+			   const struct fuse_file_info *fi, struct h5_handle **handle);
 /* Of a folder: enters the HDF5 file that the node is in. -EROFS: it is in none. */
 int h5_request_enter(struct h5_request *r);
-/* Both, for requests that change something. */
+/* h5_request_start() and h5_request_enter(), for requests that change something. */
 int h5_request_change(struct h5_request *r, fuse_req_t req, fuse_ino_t ino);
 /* Another node of a request that has entered. -EXDEV: it is in another file. */
 int h5_request_enter_too(struct h5_request *r, fuse_ino_t ino, struct h5_node **node);
-/* The handle of an open file; NULL: it is not in an HDF5 file. */
-struct h5_handle *h5_request_handle(const struct h5_mount *m, const struct fuse_file_info *fi);
 /* What the kernel is told about a name of the directory of the request. Takes over the entry's node, also on
  * failure. */
 int h5_request_name(struct h5_request *r, const char *name, struct h5_vfs_entry *entry,

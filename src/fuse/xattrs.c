@@ -7,7 +7,7 @@
 #include <errno.h>
 
 /* A folder, or a file in it that is passed through. */
-static bool is_of_folder(const struct h5_request *r)
+static bool is_outside_hdf5(const struct h5_request *r)
 {
 	return r->place &&
 	       (h5_tree_kind(r->place) == H5_TREE_FOLDER || h5_tree_kind(r->place) == H5_TREE_PLAIN);
@@ -31,7 +31,7 @@ static int get_value(struct h5_request *r, const char *name, struct h5_buf *valu
 
 	if (!h5_vfs_may_have_xattr(name))
 		return -ENODATA;
-	if (is_of_folder(r))
+	if (is_outside_hdf5(r))
 		return h5_tree_getxattr(r->m->tree, r->place, name, value);
 	rc = h5_request_enter(r);
 	return rc ? rc : h5_vfs_getxattr(r->in.vfs, r->in.node, name, value);
@@ -52,7 +52,7 @@ static int list_names(struct h5_request *r, struct h5_buf *names)
 {
 	int rc;
 
-	if (is_of_folder(r))
+	if (is_outside_hdf5(r))
 		return h5_tree_listxattr(r->m->tree, r->place, names);
 	rc = h5_request_enter(r);
 	return rc ? rc : h5_vfs_listxattr(r->in.vfs, r->in.node, names);

@@ -99,6 +99,11 @@ bool h5_vfs_is_direct(const struct h5_handle *h)
 	return h->direct;
 }
 
+struct h5_node *h5_vfs_handle_node(const struct h5_handle *h)
+{
+	return h->node;
+}
+
 bool h5_vfs_is_source(const struct h5_handle *h)
 {
 	return h->source;

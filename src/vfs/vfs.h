@@ -142,6 +142,8 @@ int h5_vfs_open_file(struct h5_vfs *vfs, struct h5_node *node, int flags, struct
 void h5_vfs_set_maps_direct(struct h5_vfs *vfs);
 /* True: the kernel must not use pages that it keeps for reads and writes through this handle. */
 bool h5_vfs_is_direct(const struct h5_handle *handle);
+/* The open file. Borrowed. */
+struct h5_node *h5_vfs_handle_node(const struct h5_handle *handle);
 /* True: what is written through the handle gets its name in another directory: that of the dataset which is
  * made of it. */
 bool h5_vfs_is_source(const struct h5_handle *handle);
