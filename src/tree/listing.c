@@ -36,17 +36,12 @@ struct h5_tree_dir {
 /* ---- of the folder ---- */
 
 /* A look-up reads the signature of a file with such a name, and a listing does not. */
-static mode_t type_of(const struct h5_tree *tree, const struct dirent *entry)
-{
-	return entry->d_type == DT_REG && h5_tree_matches(tree, entry->d_name)
-		       ? 0
-		       : (mode_t)DTTOIF(entry->d_type);
-}
-
 static int add_item(void *arg, const char *name, uint64_t ino, mode_t type)
 {
 	struct h5_tree_dir *dir = arg;
 
+	if (S_ISREG(type) && h5_tree_matches(dir->tree, name))
+		type = 0;
 	if (h5_array_reserve(&dir->items, &dir->capacity, dir->count + 1, NULL))
 		return -ENOMEM;
 	dir->items[dir->count++] = (struct item){.name = dir->text.size, .ino = ino, .type = type};
@@ -59,7 +54,7 @@ static int add_name(struct h5_tree_dir *dir, const struct stat *folder, const st
 	if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 		return 0;
 	return add_item(dir, entry->d_name, h5_tree_ino(folder->st_dev, entry->d_ino),
-			type_of(dir->tree, entry));
+			(mode_t)DTTOIF(entry->d_type));
 }
 
 /* Names are read when the kernel asks for the first one. */

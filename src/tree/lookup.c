@@ -17,7 +17,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 17 }; /* bytes that programs had better read at a time */
+enum {
+	BLOCK = 1 << 17, /* bytes that programs had better read at a time */
+	SIGNATURE = sizeof H5_SIGNATURE - 1,
+	/* Signatures behind more bytes are not looked for in an object store: each look would be a request.
+	 */
+	REMOTE_USER_BLOCK = 1 << 20,
+};
+
+_Static_assert(sizeof H5_ONION_STUB - 1 == SIGNATURE, "both are looked for at once");
 
 /* ---- what is found in the folder ---- */
 
@@ -48,62 +56,7 @@ static void show(const struct h5_tree *tree, enum h5_tree_kind kind, struct stat
 		st->st_gid = options->gid;
 }
 
-/* 0: the file begins as an HDF5 file, maybe behind a user block, or as one that only has revisions; -EINVAL:
- * it does not. */
-static int find_signature(const struct h5_tree *tree, const struct h5_tree_node *parent, const char *name,
-			  const struct stat *st)
-{
-	uint64_t only = tree->options.set.offset, size = (uint64_t)st->st_size;
-	char found[sizeof H5_SIGNATURE - 1];
-	struct stat now;
-	int fd, rc;
-
-	h5_wait_begins();
-	fd = h5_tree_place_open(tree, parent, name, O_RDONLY);
-	rc = fd < 0 ? fd : -EINVAL;
-	if (fd >= 0 && (fstat(fd, &now) || now.st_dev != st->st_dev || now.st_ino != st->st_ino))
-		rc = -ESTALE;
-	for (uint64_t at = only; rc == -EINVAL && at + sizeof found <= size; at = at ? 2 * at : 512) {
-		ssize_t n = pread(fd, found, sizeof found, (off_t)at);
-
-		if (n < 0)
-			rc = -errno;
-		else if (n == sizeof found && (!memcmp(found, H5_SIGNATURE, sizeof found) ||
-					       !memcmp(found, H5_ONION_STUB, sizeof found)))
-			rc = 0;
-		else if (only)
-			break;
-	}
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
-/* A file that cannot be read is shown as a directory, if its name is one of an HDF5 file. That tells the
- * error when it is opened. */
-static int find_kind(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
-		     const struct stat *st, struct h5_tree_found *found)
-{
-	int rc;
-
-	*found = (struct h5_tree_found){
-		.kind = S_ISDIR(st->st_mode) ? H5_TREE_FOLDER : H5_TREE_PLAIN,
-		.device = st->st_dev,
-		.inode = st->st_ino,
-		.changed = st->st_ctim,
-	};
-	if (!S_ISREG(st->st_mode) || !h5_tree_matches(tree, name) ||
-	    h5_tree_node_recall(tree, parent, name, found))
-		return 0;
-	rc = find_signature(tree, parent, name, st);
-	if (rc == -ENOENT || rc == -ESTALE || h5_is_passing(rc))
-		return rc;
-	if (rc != -EINVAL)
-		found->kind = H5_TREE_FILE;
-	return 0;
-}
-
-static int find_in_local_folder(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+static int find_in_local_folder(struct h5_tree *tree, const struct h5_tree_node *parent, const char *name,
 				struct h5_tree_found *found, struct stat *st)
 {
 	int fd = h5_tree_place_open(tree, parent, name, O_PATH), rc;
@@ -112,7 +65,79 @@ static int find_in_local_folder(struct h5_tree *tree, struct h5_tree_node *paren
 		return fd;
 	rc = fstat(fd, st) ? -errno : 0;
 	close(fd);
-	return rc ? rc : find_kind(tree, parent, name, st, found);
+	*found = (struct h5_tree_found){
+		.kind = S_ISDIR(st->st_mode) ? H5_TREE_FOLDER : H5_TREE_PLAIN,
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.changed = st->st_ctim,
+	};
+	return rc;
+}
+
+/* Opens what was found, to look at its bytes. -ESTALE: the name leads to another file by now. */
+static int open_found(struct h5_tree *tree, const struct h5_tree_node *parent, const char *name,
+		      const struct h5_tree_found *found, struct h5_io **io)
+{
+	struct stat now;
+	int fd;
+
+	if (tree->bucket)
+		return h5_tree_object_open_io(tree, parent, name, found->device, H5_REMOTE_CELL, io);
+	h5_wait_begins();
+	fd = h5_tree_place_open(tree, parent, name, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &now) || now.st_dev != found->device || now.st_ino != found->inode) {
+		close(fd);
+		return -ESTALE;
+	}
+	return h5_io_open_fd(fd, H5_LOCK_NONE, false, io);
+}
+
+/* 0: the bytes begin as those of an HDF5 file, maybe behind a user block, or of one that only has revisions;
+ * -EINVAL: they do not. */
+static int find_signature(const struct h5_tree *tree, struct h5_io *io, uint64_t size)
+{
+	uint64_t only = tree->options.set.offset;
+	uint64_t last = tree->bucket && !only ? REMOTE_USER_BLOCK : UINT64_MAX;
+	char begin[SIGNATURE];
+
+	for (uint64_t at = only; at <= last && at + SIGNATURE <= size; at = at ? 2 * at : 512) {
+		size_t got;
+		int rc = h5_io_read_some(io, at, begin, SIGNATURE, &got);
+
+		if (rc)
+			return rc;
+		if (got == SIGNATURE && (!memcmp(begin, H5_SIGNATURE, SIGNATURE) ||
+					 !memcmp(begin, H5_ONION_STUB, SIGNATURE)))
+			return 0;
+		if (only)
+			break;
+	}
+	return -EINVAL;
+}
+
+/* Finds whether a file is an HDF5 file, if it has the name of one. One that cannot be read counts as an HDF5
+ * file: its directory tells the error when it is opened. */
+static int find_kind(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
+		     const struct stat *st, struct h5_tree_found *found)
+{
+	struct h5_io *io;
+	int rc;
+
+	if (!S_ISREG(st->st_mode) || st->st_size < SIGNATURE || !h5_tree_matches(tree, name) ||
+	    h5_tree_node_recall(tree, parent, name, found))
+		return 0;
+	rc = open_found(tree, parent, name, found, &io);
+	if (!rc) {
+		rc = find_signature(tree, io, (uint64_t)st->st_size);
+		h5_io_close(io);
+	}
+	if (rc == -ENOENT || rc == -ESTALE || rc == -ENAMETOOLONG || h5_is_passing(rc))
+		return rc;
+	if (rc != -EINVAL)
+		found->kind = H5_TREE_FILE;
+	return 0;
 }
 
 int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char *name,
@@ -125,6 +150,8 @@ int h5_tree_lookup(struct h5_tree *tree, struct h5_tree_node *parent, const char
 		return -ENOTDIR;
 	rc = tree->bucket ? h5_tree_bucket_look_up(tree, parent, name, &found, &entry->st)
 			  : find_in_local_folder(tree, parent, name, &found, &entry->st);
+	if (!rc)
+		rc = find_kind(tree, parent, name, &entry->st, &found);
 	if (!rc)
 		rc = h5_tree_node_get(tree, parent, name, &found, &entry->node);
 	if (rc)

@@ -18,23 +18,32 @@ enum {
 
 /* ---- names ---- */
 
-int h5_tree_object_name(const struct h5_tree_node *node, const char *end, struct h5_buf *path)
+int h5_tree_object_key(const struct h5_tree_node *folder, const char *name, struct h5_buf *key)
 {
 	int rc;
 
-	h5_buf_init(path, H5_REMOTE_NAME);
-	h5_tree_place_path(node, path);
-	h5_buf_text(path, end);
-	h5_buf_byte(path, 0);
-	rc = path->err == -E2BIG ? -ENAMETOOLONG : path->err;
+	h5_buf_init(key, H5_REMOTE_NAME);
+	h5_tree_place_path(folder, key);
+	h5_buf_text(key, folder->parent ? "/" : "");
+	h5_buf_text(key, name);
+	h5_buf_byte(key, 0);
+	rc = key->err == -E2BIG ? -ENAMETOOLONG : key->err;
 	if (rc)
-		h5_buf_release(path);
+		h5_buf_release(key);
 	return rc;
 }
 
-int h5_tree_object_folder(const struct h5_tree_node *folder, struct h5_buf *path)
+int h5_tree_object_open_io(struct h5_tree *tree, const struct h5_tree_node *folder, const char *name,
+			   uint64_t version, uint64_t first, struct h5_io **io)
 {
-	return h5_tree_object_name(folder, folder->parent ? "/" : "", path);
+	struct h5_buf key;
+	int rc = h5_tree_object_key(folder, name, &key);
+
+	if (rc)
+		return rc;
+	rc = h5_io_open_remote_version(h5_bucket_remote(tree->bucket), key.data, version, first, io);
+	h5_buf_release(&key);
+	return rc;
 }
 
 void h5_tree_object_say(const struct h5_tree_found *found, struct stat *st)
@@ -63,28 +72,29 @@ void h5_tree_object_stat(struct h5_tree *tree, const struct h5_tree_node *node, 
 	h5_tree_object_say(&found, st);
 }
 
-/* The listing and the opening tell of a version in their own ways, as a store may have it. If they differ,
- * the present listing tells. */
+/* A store may name the version otherwise in a listing than when the object is opened. So if the names differ,
+ * the object is listed anew, which tells whether it was replaced. */
 int h5_tree_object_check(struct h5_tree *tree, const struct h5_tree_node *node)
 {
 	struct h5_bucket_entry entry;
-	struct h5_buf object, below;
+	struct h5_buf key, below;
 	uint64_t tag;
-	int rc = h5_tree_object_name(node, "", &object);
+	int rc = h5_tree_object_key(node->parent, node->name, &key);
 
 	if (rc)
 		return rc;
-	tag = h5_remote_tag(h5_bucket_remote(tree->bucket), object.data, node->device);
-	h5_buf_release(&object);
+	tag = h5_remote_tag(h5_bucket_remote(tree->bucket), key.data, node->device);
+	h5_buf_release(&key);
 	if (!tag || tag == node->device)
 		return 0;
-	rc = h5_tree_object_folder(node->parent, &below);
+	rc = h5_tree_object_key(node->parent, "", &below);
 	if (rc)
 		return rc;
 	rc = h5_bucket_find(tree->bucket, below.data, node->name, true, &entry);
 	h5_buf_release(&below);
-	return rc || entry.version != node->device ? h5_fail(-ESTALE, H5_UNDEF, "the object was replaced")
-						   : 0;
+	if (rc == -ENOENT || (!rc && entry.version != node->device))
+		return h5_fail(-ESTALE, H5_UNDEF, "the object was replaced");
+	return rc;
 }
 
 /* ---- bytes ---- */
@@ -102,22 +112,20 @@ int h5_tree_object_open(struct h5_tree *tree, const struct h5_tree_node *node, s
 {
 	struct h5_tree_object *object = calloc(1, sizeof *object);
 	struct h5_io_stat st = {0};
-	struct h5_buf name;
-	int rc = object ? h5_tree_object_name(node, "", &name) : -ENOMEM;
+	int rc;
 
-	if (!rc) {
-		rc = h5_io_open_remote_version(h5_bucket_remote(tree->bucket), name.data, node->device,
-					       H5_REMOTE_FIRST, &object->io);
-		h5_buf_release(&name);
-	}
+	if (!object)
+		return -ENOMEM;
+	rc = h5_tree_object_open_io(tree, node->parent, node->name, node->device, H5_REMOTE_FIRST,
+				    &object->io);
 	if (!rc)
 		rc = h5_tree_object_check(tree, node);
 	if (!rc)
 		rc = h5_io_stat(object->io, &st);
-	if (rc && object)
+	if (rc) {
 		h5_tree_object_close(object);
-	if (rc)
 		return rc;
+	}
 	object->size = st.size;
 	*out = object;
 	return 0;
@@ -130,8 +138,7 @@ void h5_tree_object_close(struct h5_tree_object *object)
 	free(object);
 }
 
-/* A reader that goes on where it was is ahead of nobody: what comes next is announced, twice as much each
- * time. */
+/* If the reader goes on where it was, announces what comes next: twice as much each time. */
 static void announce(struct h5_tree_object *o, uint64_t offset, size_t n)
 {
 	uint64_t next = atomic_load(&o->next), end = h5_min(o->size, offset + n), from, until, most;

@@ -5,11 +5,13 @@
 #include "tree/bucket_listing.h"
 #include "tree/node.h"
 
-/* The path of the node beneath the mounted prefix, and `end` behind it, with its NUL. The caller releases it,
- * unless this fails. */
-int h5_tree_object_name(const struct h5_tree_node *node, const char *end, struct h5_buf *path);
-/* The same of a folder: what keys in it begin with behind the mounted prefix. */
-int h5_tree_object_folder(const struct h5_tree_node *folder, struct h5_buf *path);
+/* What the key of a name in a folder is behind the mounted prefix, with its NUL; of "", what all keys in the
+ * folder begin with. The caller releases it, unless this fails. */
+int h5_tree_object_key(const struct h5_tree_node *folder, const char *name, struct h5_buf *key);
+
+/* Opens the object of a name in a folder, as the version that was listed, with its first bytes: so many. */
+int h5_tree_object_open_io(struct h5_tree *tree, const struct h5_tree_node *folder, const char *name,
+			   uint64_t version, uint64_t first, struct h5_io **io);
 
 /* What was found, as stat(2) says it. */
 void h5_tree_object_say(const struct h5_tree_found *found, struct stat *st);
