@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/hex.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -137,11 +138,7 @@ static int escaped(const char *p, const char *end)
 	if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
 		return -1;
 	for (unsigned i = 2; i < 6; i++) {
-		char c = p[i];
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-						   : -1;
+		int digit = h5_hex_digit(p[i]);
 
 		if (digit < 0)
 			return -1;

@@ -17,6 +17,7 @@ libh5fs_a_SOURCES += \
 	src/base/fletcher32.c \
 	src/base/fletcher32.h \
 	src/base/hash_table.h \
+	src/base/hex.h \
 	src/base/interrupt.c \
 	src/base/interrupt.h \
 	src/base/json_read.c \

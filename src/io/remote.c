@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/siphash.h"
 #include "io/remote_plan.h"
 
@@ -263,14 +264,6 @@ static int open_file(struct remote *f, const char *name, uint64_t version, uint6
 	return 0;
 }
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* True: the URL ends in that name, percent-encoded or as it is. */
 static bool ends_in(const char *url, const char *name)
 {
@@ -279,11 +272,11 @@ static bool ends_in(const char *url, const char *name)
 	if (!strcmp(p, name))
 		return true;
 	for (; *p && *name; p++, name++) {
-		int high = *p == '%' ? digit_of(p[1]) : -1, low = high < 0 ? -1 : digit_of(p[2]);
+		int byte = *p == '%' ? h5_hex_byte(p + 1) : -1;
 
-		if ((low < 0 ? *p : (char)(high * 16 + low)) != *name)
+		if ((byte < 0 ? *p : (char)byte) != *name)
 			return false;
-		p += low < 0 ? 0 : 2;
+		p += byte < 0 ? 0 : 2;
 	}
 	return *p == *name;
 }

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/interrupt.h"
 #include "base/json_read.h"
 #include "base/writer.h"
@@ -92,25 +93,17 @@ int h5_value_parse_vlen_string(const struct h5_value_parser *parser, const struc
 	return refer(parser, type, text, n, n, data);
 }
 
-static int nibble(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 static int opaque(const struct h5_datatype *t, const char *text, size_t n, uint8_t *data)
 {
 	if (n != 2 * (uint64_t)t->size)
 		return h5_fail(-EINVAL, H5_UNDEF, "%ju hex digits are expected, not %zu",
 			       2 * (uintmax_t)t->size, n);
 	for (uint32_t i = 0; i < t->size; i++) {
-		int high = nibble(text[2 * i]), low = nibble(text[2 * i + 1]);
+		int byte = h5_hex_byte(text + 2 * i);
 
-		if (high < 0 || low < 0)
+		if (byte < 0)
 			return invalid("not a hex digit");
-		data[i] = (uint8_t)(high << 4 | low);
+		data[i] = (uint8_t)byte;
 	}
 	return 0;
 }

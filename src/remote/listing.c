@@ -1,5 +1,6 @@
 #include "remote/listing.h"
 
+#include "base/hex.h"
 #include "base/siphash.h"
 #include "remote/grant.h"
 #include "remote/xml.h"
@@ -25,8 +26,9 @@ struct parser {
 	struct h5_listing_page *page;
 	struct element now;
 	char *token, *truncated, *encoding; /* owned; NULL: not seen */
-	/* Keys are encoded if the page says so, which it may do behind them. So it is read twice. */
-	bool counts; /* the second time */
+	/* Keys are encoded if the page says so, which it may do behind them. So the page is read twice: the
+	 * first time for what it says of itself. */
+	bool takes_items; /* the second time */
 	int code;
 };
 
@@ -49,14 +51,6 @@ uint64_t h5_listing_version(const char *tag)
 
 /* ---- keys ---- */
 
-static int digit_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes in place, as values of forms are. False: it is not encoded so. *nul: there is an encoded NUL, so
  * the text ends too early. */
 static bool decode(char *text, bool *nul)
@@ -65,18 +59,16 @@ static bool decode(char *text, bool *nul)
 
 	*nul = false;
 	for (const char *p = text; *p; p++) {
-		char c = *p;
+		int c = *p == '+' ? ' ' : *p;
 
 		if (c == '%') {
-			int high = digit_of(p[1]), low = high < 0 ? -1 : digit_of(p[2]);
-
-			if (low < 0)
+			c = h5_hex_byte(p + 1);
+			if (c < 0)
 				return false;
-			c = (char)(high * 16 + low);
 			*nul |= !c;
 			p += 2;
 		}
-		*out++ = *p == '+' ? ' ' : c;
+		*out++ = (char)c;
 	}
 	*out = 0;
 	return true;
@@ -112,7 +104,7 @@ static bool take_size(const char *text, uint64_t *size)
 	return !*end && !errno && *size <= INT64_MAX;
 }
 
-/* Without a tag, a version is told by size and time. */
+/* Without a tag, another size or time counts as another version. */
 static uint64_t version_of(const struct element *e)
 {
 	uint64_t version = e->tag ? h5_listing_version(e->tag) : 0;
@@ -124,7 +116,7 @@ static uint64_t version_of(const struct element *e)
 	return h5_listing_version(text);
 }
 
-/* The element has ended. False: the page is none; p->code says why, if that is not plain. */
+/* The element has ended: its item is given to the caller. False: it is no page, or p->code. */
 static bool end_element(struct parser *p)
 {
 	struct element *e = &p->now;
@@ -137,7 +129,7 @@ static bool end_element(struct parser *p)
 	if (!e->key || (p->encoding && !decode(e->key, &nul)))
 		return false;
 	if (strncmp(e->key, p->prefix, n) != 0)
-		return nul; /* it ends too early */
+		return nul; /* the NUL may be in the prefix */
 	p->page->is_used = true;
 	item.name = e->key + n;
 	if (e->is_folder && !nul) {
@@ -147,10 +139,9 @@ static bool end_element(struct parser *p)
 			return false;
 		*slash = 0;
 	}
-	if (!e->is_folder && (!take_size(e->size, &item.size)))
-		return false;
 	if (!e->is_folder) {
-		if (e->modified && !h5_grant_time(e->modified, &item.modified))
+		if (!take_size(e->size, &item.size) ||
+		    (e->modified && !h5_grant_time(e->modified, &item.modified)))
 			return false;
 		item.version = version_of(e);
 	}
@@ -160,7 +151,7 @@ static bool end_element(struct parser *p)
 	return !p->code;
 }
 
-/* Keeps a text that may stand there once. */
+/* Copies a text. False: there was one before, or p->code. */
 static bool keep(struct parser *p, char **to, const char *text)
 {
 	if (*to)
@@ -171,16 +162,14 @@ static bool keep(struct parser *p, char **to, const char *text)
 	return *to;
 }
 
-/* The element of a leaf is the present one from now on. */
+/* If the leaf is in another element than the one before, that one has ended. */
 static bool begin_element(struct parser *p, const struct h5_xml_leaf *leaf, bool is_folder)
 {
 	if (p->now.number == leaf->around)
 		return true;
 	if (!end_element(p))
 		return false;
-	forget(&p->now);
-	p->now.number = leaf->around;
-	p->now.is_folder = is_folder;
+	p->now = (struct element){.number = leaf->around, .is_folder = is_folder};
 	return true;
 }
 
@@ -206,7 +195,7 @@ static bool take_leaf(void *arg, const struct h5_xml_leaf *leaf)
 {
 	struct parser *p = arg;
 
-	if (p->counts)
+	if (p->takes_items)
 		return take_item(p, leaf);
 	if (h5_xml_is(leaf, ROOT "IsTruncated"))
 		return keep(p, &p->truncated, leaf->text);
@@ -217,7 +206,7 @@ static bool take_leaf(void *arg, const struct h5_xml_leaf *leaf)
 	return true;
 }
 
-/* What a page says of itself. */
+/* Checks what a page says of itself. */
 static int check_page(struct parser *p)
 {
 	bool more;
@@ -243,7 +232,7 @@ int h5_listing_read(const char *text, size_t n, const char *prefix, struct h5_li
 	page->is_used = false;
 	if (!rc)
 		rc = check_page(&p);
-	p.counts = true;
+	p.takes_items = true;
 	if (!rc)
 		rc = h5_xml_read(text, n, take_leaf, &p);
 	if (!rc && !end_element(&p))

@@ -1,8 +1,8 @@
 #include "remote/xml.h"
 
+#include "base/hex.h"
 #include "remote/text.h"
 
-#include <ctype.h>
 #include <errno.h>
 
 struct parser {
@@ -135,12 +135,9 @@ static bool take_begin_tag(struct parser *p)
 /* "&#47;" or "&#x2F;", behind "&#". 0: it is no character of ASCII. */
 static char take_number(struct parser *p)
 {
-	unsigned base = skip(p, "x") ? 16 : 10, value = 0, digits = 0;
+	int base = skip(p, "x") ? 16 : 10, value = 0, digits = 0, digit;
 
-	for (; p->p < p->end && isxdigit((unsigned char)*p->p) && digits < 4; p->p++, digits++) {
-		char c = *p->p;
-		unsigned digit = c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
-
+	for (; p->p < p->end && digits < 4 && (digit = h5_hex_digit(*p->p)) >= 0; p->p++, digits++) {
 		if (digit >= base)
 			return 0;
 		value = value * base + digit;
