@@ -183,8 +183,8 @@ static bool is_open(const struct h5_remote *link, uint32_t file, const char *nam
 	       (!version || link->versions[file] == version);
 }
 
-/* The number of the file of that name, if it was opened before. One that has turned out to be another file is
- * opened anew, if it is not the mounted one. H5_REMOTE_FILES: it was not. */
+/* The number of the file of that name, if it was opened before; H5_REMOTE_FILES: it was not. A file that has
+ * been replaced since does not count, so that it is opened anew; only the mounted file never is. */
 static uint32_t find_open(const struct h5_remote *link, const char *name, uint64_t version)
 {
 	for (uint32_t i = 0; i < H5_REMOTE_FILES; i++)
@@ -202,7 +202,7 @@ static uint32_t find_free(const struct h5_remote *link)
 	return i;
 }
 
-/* A number for a file that is opened. */
+/* Finds a number for a file that will be opened, and gives it the name. */
 static int take_number(struct h5_remote *link, const char *name, uint32_t *file)
 {
 	*file = find_free(link);
@@ -216,16 +216,17 @@ static int take_number(struct h5_remote *link, const char *name, uint32_t *file)
 	return link->names[*file] ? 0 : -ENOMEM;
 }
 
-/* Asks the server for the file, for the first time. On success the caller is one of its users. */
-static int ask_for(struct h5_remote *link, const struct h5_remote_opening *opening, bool is_mounted)
+/* Asks the server for the file. On success the caller is one of its users. */
+static int ask_for(struct h5_remote *link, const struct h5_remote_opening *opening)
 {
 	struct h5_remote_reply reply;
 	int rc;
 
-	/* From now on, since others have the lock while this one waits. */
+	/* Before the answer is there: other threads have the lock while this one waits, and close what has
+	 * no users. */
 	link->users[opening->file]++;
 	rc = h5_remote_ask_open(link, opening, &reply);
-	if (!rc && is_mounted)
+	if (!rc && !opening->size)
 		link->reason = reply.reason;
 	if (!rc && reply.code)
 		rc = h5_fail(reply.code, H5_UNDEF, "%s", *reply.text ? reply.text : strerror(-reply.code));
@@ -233,35 +234,42 @@ static int ask_for(struct h5_remote *link, const struct h5_remote_opening *openi
 	return rc;
 }
 
-static int open_anew(struct remote *f, const char *name, uint64_t version, uint64_t first)
+/* Opens what is not open yet. find_open() will find it by `name` and `version`. */
+static int open_anew(struct h5_remote *link, const char *name, uint64_t version,
+		     struct h5_remote_opening *opening)
 {
-	struct h5_remote_opening opening = {
-		.what = H5_REMOTE_OPEN, .name = name, .size = strlen(name), .first = first};
-	int rc = take_number(f->link, name, &opening.file);
+	int rc = take_number(link, name, &opening->file);
 
-	if (!rc)
-		rc = ask_for(f->link, &opening, !*name);
-	if (!rc)
-		f->link->versions[opening.file] = version;
-	f->file = opening.file;
-	return rc;
+	if (rc)
+		return rc;
+	link->versions[opening->file] = version;
+	return ask_for(link, opening);
+}
+
+/* The caller is a user of the file with that number. */
+static void use(struct remote *f, uint32_t file)
+{
+	f->file = file;
+	f->size = f->link->sizes[file];
+	f->mtime = f->link->mtimes[file];
 }
 
 static int open_file(struct remote *f, const char *name, uint64_t version, uint64_t first)
 {
-	struct h5_remote *link = f->link;
+	struct h5_remote_opening opening = {.what = H5_REMOTE_OPEN,
+					    .file = find_open(f->link, name, version),
+					    .name = name,
+					    .size = strlen(name),
+					    .first = first};
 	int rc = 0;
 
-	f->file = find_open(link, name, version);
-	if (f->file < H5_REMOTE_FILES)
-		link->users[f->file]++;
+	if (opening.file < H5_REMOTE_FILES)
+		f->link->users[opening.file]++;
 	else
-		rc = open_anew(f, name, version, first);
-	if (rc)
-		return rc;
-	f->size = link->sizes[f->file];
-	f->mtime = link->mtimes[f->file];
-	return 0;
+		rc = open_anew(f->link, name, version, &opening);
+	if (!rc)
+		use(f, opening.file);
+	return rc;
 }
 
 /* True: the URL ends in that name, percent-encoded or as it is. */
@@ -330,15 +338,11 @@ static int open_page(struct remote *f, const char *name, size_t size)
 {
 	struct h5_remote_opening opening = {
 		.what = H5_REMOTE_LIST, .name = name, .size = size, .first = H5_REMOTE_FIRST};
-	int rc = take_number(f->link, "/", &opening.file);
+	int rc = open_anew(f->link, "/", 0, &opening);
 
 	if (!rc)
-		rc = ask_for(f->link, &opening, !size);
-	if (rc)
-		return rc;
-	f->file = opening.file;
-	f->size = f->link->sizes[f->file];
-	return 0;
+		use(f, opening.file);
+	return rc;
 }
 
 static int read_page(struct remote *f, char **page, size_t *n)

@@ -44,15 +44,16 @@ void h5_remote_close(struct h5_remote *remote);
  * -EACCES, -EOPNOTSUPP (the server gives no ranges), -EIO: no answer in spite of all tries. Later reads are
  * -ESTALE once the file has turned out to be another one. */
 int h5_io_open_remote(struct h5_remote *remote, const char *name, struct h5_io **io);
-/* The same of a version: a number by which the caller tells contents from those that the file had before; 0:
- * any. `first`: bytes that are asked for at first, if it is not open yet. */
+/* The same, for files that are replaced while they are open. Each `version`, a number that the caller chooses,
+ * is a file of its own, which is opened anew even if another version of the name is open; 0: any that is open
+ * will do. `first`: how many bytes come with the opening, if the file is not open yet. */
 int h5_io_open_remote_version(struct h5_remote *remote, const char *name, uint64_t version, uint64_t first,
 			      struct h5_io **io);
-/* h5_listing_version() (remote/listing.h) of the ETag that the file was opened with; 0: there was none, or
- * that version is not open. */
+/* The server's name for the contents of an open file: h5_listing_version() (remote/listing.h) of the ETag
+ * that came with the opening. 0: there was none, or that version is not open. */
 uint64_t h5_remote_tag(struct h5_remote *remote, const char *name, uint64_t version);
-/* Gets a page of what the object store lists (remote/listing.h) of keys with the mounted prefix and `below`
- * behind it. `token`: of the page; NULL: the first one. The caller frees *page. Errors as of
+/* Gets a page of a listing (remote/listing.h): of the keys that begin with the mounted prefix and `below`.
+ * `token`: the page before has named it; NULL: the first page. The caller frees *page. Errors as of
  * h5_io_open_remote(). */
 int h5_remote_list(struct h5_remote *remote, const char *below, const char *token, char **page, size_t *n);
 

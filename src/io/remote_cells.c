@@ -116,7 +116,7 @@ static void end_idle(struct h5_cells *cells, uint32_t i)
 	list->count--;
 }
 
-/* The cell is idle, and goes. */
+/* Empties an idle cell. */
 static void drop(struct h5_cells *cells, uint32_t i)
 {
 	cells->wasted += !cells->list[i].used;

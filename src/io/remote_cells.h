@@ -54,7 +54,7 @@ uint32_t h5_cells_take(struct h5_cells *cells, uint32_t file, uint64_t number, b
 /* A cell that was loading is ready, or has failed with that code. */
 void h5_cells_end(struct h5_cells *cells, uint32_t i, int code);
 
-/* No byte of the file is here any more. None of its cells is loading or held. */
+/* Empties all cells of the file. None of them may be loading or held. */
 void h5_cells_forget(struct h5_cells *cells, uint32_t file);
 
 /* Somebody reads of a cell. */

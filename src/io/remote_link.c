@@ -20,7 +20,7 @@ enum {
 	WAIT = 1000,	 /* milliseconds at the socket */
 	END_WAIT = 2000, /* milliseconds for the end of the fetcher */
 	END_STEP = 10,
-	UNUSED = 64, /* files that stay open when nobody uses them */
+	UNUSED = 64,	 /* files that stay open when nobody uses them */
 };
 
 /* ---- opening and closing ---- */
@@ -419,7 +419,7 @@ static bool is_asked_of(const struct h5_remote *r, uint32_t file)
 	return false;
 }
 
-/* What was announced of it is not asked for any more. */
+/* Forgets what was announced of the file and not asked for yet. */
 static void take_back(struct h5_remote *r, uint32_t file)
 {
 	for (uint32_t i = 0; i < r->announced_count; i++) {
@@ -430,7 +430,7 @@ static void take_back(struct h5_remote *r, uint32_t file)
 	}
 }
 
-/* False: the fetcher takes no message now. */
+/* Tells the fetcher to close the file, and frees its number. False: the fetcher takes no message now. */
 static bool close_file(struct h5_remote *r, uint32_t file)
 {
 	const struct h5_remote_request request = {.what = H5_REMOTE_CLOSE, .file = file};
@@ -441,11 +441,11 @@ static bool close_file(struct h5_remote *r, uint32_t file)
 	h5_cells_forget(&r->cells, file);
 	free_number(r, file);
 	r->known[file] = r->stale[file] = false;
-	r->versions[file] = r->tags[file] = r->left[file] = 0;
+	r->left[file] = 0;
 	return true;
 }
 
-/* What will not be opened again goes before the others. */
+/* How late the file was used; 0: it will not be opened again. The file of the least worth is closed first. */
 static uint64_t worth_of(const struct h5_remote *r, uint32_t file)
 {
 	return r->stale[file] || *r->names[file] == '/' ? 0 : r->left[file];

@@ -53,11 +53,11 @@ struct h5_remote {
 	char *names[H5_REMOTE_FILES]; /* owned; "/": a page of a listing */
 	int64_t mtimes[H5_REMOTE_FILES];
 	bool known[H5_REMOTE_FILES]; /* it was opened */
-	/* How many use it. One that nobody uses stays for a while, since it may be opened again; `left` tells
-	 * which one was used longest ago. */
+	/* How many ios use the file. One that nobody uses stays open for a while, since it may be opened
+	 * again. `left` is the number of the last close of an io of it, out of `leavings`. */
 	uint32_t users[H5_REMOTE_FILES];
 	uint64_t left[H5_REMOTE_FILES], leavings;
-	uint64_t versions[H5_REMOTE_FILES]; /* that it was opened as; 0: any */
+	uint64_t versions[H5_REMOTE_FILES]; /* as h5_io_open_remote_version() was given it */
 	uint64_t tags[H5_REMOTE_FILES];	    /* h5_listing_version() of its ETag */
 	uint32_t next_id, under_way;
 	char failure[H5_REMOTE_TEXT];  /* of the last request that failed */
@@ -90,8 +90,8 @@ struct h5_remote_opening {
 /* Asks for the first bytes of a file by its name, and waits for the answer. */
 int h5_remote_ask_open(struct h5_remote *r, const struct h5_remote_opening *opening,
 		       struct h5_remote_reply *reply);
-/* Closes files that nobody uses, but for some; `all`: every one. One of which requests are under way stays.
- */
+/* Closes files that nobody uses, except those that were used last; `all`: these, too. A file with requests
+ * under way stays. */
 void h5_remote_close_unused(struct h5_remote *r, bool all);
 /* Waits until a reply may have come, at most for about a second. -EINTR: the request is not wanted any more;
  * -EIO: there is no fetcher. */

@@ -6,15 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool opens(const struct h5_transfer *t)
-{
-	return h5_transfer_opens(t);
-}
-
 /* Bytes of the request, if the file has so many. */
 static uint64_t wanted(const struct h5_transfer *t)
 {
-	return opens(t) ? h5_min(t->request.n, t->response.size) : t->until;
+	return h5_transfer_opens(t) ? h5_min(t->request.n, t->response.size) : t->until;
 }
 
 static bool differ(const char *a, const char *b)
@@ -60,7 +55,7 @@ static bool may_be_whole(const struct h5_transfer *t)
 {
 	uint64_t most = h5_answer_room(t);
 
-	return opens(t) && most && !t->response.encoded &&
+	return h5_transfer_opens(t) && most && !t->response.encoded &&
 	       (!t->response.measured || t->response.length <= most);
 }
 
@@ -83,7 +78,7 @@ static void refuse(const struct h5_transfer *t, struct h5_verdict *v, int code, 
 		   const char *text)
 {
 	v->what = H5_REFUSED;
-	v->code = opens(t) ? code : -EIO;
+	v->code = h5_transfer_opens(t) ? code : -EIO;
 	v->reason = reason;
 	snprintf(v->text, sizeof v->text, "%.*s", H5_REMOTE_TEXT - 1, text);
 }
@@ -122,7 +117,7 @@ static void judge_encoded(const struct h5_transfer *t, struct h5_verdict *v)
 {
 	static const char text[] = "the server sends the file encoded (Content-Encoding)";
 
-	if (opens(t))
+	if (h5_transfer_opens(t))
 		refuse(t, v, -EOPNOTSUPP, H5_REMOTE_NO_RANGES, text);
 	else
 		again(v, text);
@@ -142,7 +137,7 @@ static void judge_part(const struct h5_transfer *t, CURLcode result, struct h5_v
 
 static void judge_whole(const struct h5_transfer *t, CURLcode result, struct h5_verdict *v)
 {
-	if (!opens(t))
+	if (!h5_transfer_opens(t))
 		again(v, "the server has ignored the range");
 	else if (t->body == H5_BODY_REFUSE && t->source->lists)
 		refuse(t, v, -EIO, H5_REMOTE_NETWORK, "a page of the listing is longer than it may be");
@@ -162,7 +157,7 @@ static void judge_whole(const struct h5_transfer *t, CURLcode result, struct h5_
 /* An empty file has no range. */
 static void judge_no_range(const struct h5_transfer *t, struct h5_verdict *v)
 {
-	if (!opens(t))
+	if (!h5_transfer_opens(t))
 		changed(v);
 	else if (t->response.whole && !t->response.size)
 		v->what = H5_DONE;
@@ -295,7 +290,7 @@ void h5_answer_learn(struct h5_transfer *t)
 	struct h5_source *source = t->source;
 	curl_off_t time = -1;
 
-	if (!opens(t))
+	if (!h5_transfer_opens(t))
 		return;
 	memcpy(source->tag, t->response.tag, sizeof source->tag);
 	memcpy(source->modified, t->response.modified, sizeof source->modified);

@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/lower_bound.h"
 #include "remote/listing.h"
 
 #include <errno.h>
@@ -61,8 +62,8 @@ static void folder_free(struct h5_bucket_folder *folder)
 
 /* ---- pages ---- */
 
-/* Gets the page of keys that begin so. `below`: the folder that they are in; the rest of `begin` is the begin
- * of a name. page->next: the token of the page, for this function to free; then that of the next one. */
+/* Gets a page of the keys that begin with `begin`: a folder (`below`), and maybe the begin of a name in it.
+ * page->next is the token of the page, which this function frees, and becomes that of the next page. */
 static int get_page(const struct h5_bucket *b, const char *below, const char *begin,
 		    struct h5_listing_page *page)
 {
@@ -82,21 +83,26 @@ static int get_page(const struct h5_bucket *b, const char *below, const char *be
 	return rc == -EINVAL ? h5_fail(-EIO, H5_UNDEF, "the answer of the store is no listing") : rc;
 }
 
+/* Without its name. */
+static struct h5_bucket_entry entry_of(const struct h5_listing_item *item)
+{
+	return (struct h5_bucket_entry){.is_folder = item->is_folder,
+					.size = item->size,
+					.modified = item->modified,
+					.version = item->version};
+}
+
 static bool add_entry(void *arg, const struct h5_listing_item *item)
 {
 	struct h5_bucket_folder *folder = arg;
-	char *name = strdup(item->name);
+	struct h5_bucket_entry entry = entry_of(item);
 
-	if (!name || h5_array_reserve(&folder->entries, &folder->capacity, folder->count + 1, NULL)) {
-		free(name);
+	if (h5_array_reserve(&folder->entries, &folder->capacity, folder->count + 1, NULL))
 		return false;
-	}
-	folder->entries[folder->count++] = (struct h5_bucket_entry){.name = name,
-								    .is_folder = item->is_folder,
-								    .size = item->size,
-								    .modified = item->modified,
-								    .version = item->version};
-	return true;
+	entry.name = strdup(item->name);
+	if (entry.name)
+		folder->entries[folder->count++] = entry;
+	return entry.name;
 }
 
 /* By name, and a folder before an object of the same name. */
@@ -162,7 +168,7 @@ static int list_anew(const struct h5_bucket *b, const char *below, struct h5_buc
 		return rc;
 	}
 	sort(folder);
-	/* One that takes long would else be old when it is there. */
+	/* A listing that takes long would be too old to be used when it has come. */
 	end = now();
 	folder->until = end + (end - begin > H5_BUCKET_KEEP ? end - begin : H5_BUCKET_KEEP);
 	*out = folder;
@@ -273,10 +279,7 @@ static bool match(void *arg, const struct h5_listing_item *item)
 	if (strcmp(item->name, w->name) != 0 || (w->found && w->entry.is_folder))
 		return true;
 	w->found = true;
-	w->entry = (struct h5_bucket_entry){.is_folder = item->is_folder,
-					    .size = item->size,
-					    .modified = item->modified,
-					    .version = item->version};
+	w->entry = entry_of(item);
 	return true;
 }
 
@@ -326,19 +329,11 @@ static int ask_for(const struct h5_bucket *b, const char *below, const char *nam
 
 static int find_in(const struct h5_bucket_folder *folder, const char *name, struct h5_bucket_entry *entry)
 {
-	size_t low = 0, high = folder->count;
+	size_t at = h5_lower_bound(i, folder->count, strcmp(folder->entries[i].name, name) < 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(folder->entries[middle].name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == folder->count || strcmp(folder->entries[low].name, name) != 0)
+	if (at == folder->count || strcmp(folder->entries[at].name, name) != 0)
 		return -ENOENT;
-	*entry = folder->entries[low];
+	*entry = folder->entries[at];
 	entry->name = NULL;
 	return 0;
 }
@@ -353,7 +348,7 @@ int h5_bucket_find(struct h5_bucket *b, const char *below, const char *name, boo
 	pthread_mutex_lock(&b->lock);
 	folder = find_kept(b, below);
 	is_old = folder && !is_fresh(folder);
-	/* Whoever has asked for more names than there are pages will ask for others. */
+	/* After more look-ups than the listing has pages, more will come: then listing is less work. */
 	is_worth_it = folder && ++folder->served > folder->pages;
 	if (folder && anew)
 		leave_out(b, folder);
