@@ -44,9 +44,9 @@ void h5_remote_close(struct h5_remote *remote);
  * -EACCES, -EOPNOTSUPP (the server gives no ranges), -EIO: no answer in spite of all tries. Later reads are
  * -ESTALE once the file has turned out to be another one. */
 int h5_io_open_remote(struct h5_remote *remote, const char *name, struct h5_io **io);
-/* The same, for files that are replaced while they are open. Each `version`, a number that the caller chooses,
- * is a file of its own, which is opened anew even if another version of the name is open; 0: any that is open
- * will do. `first`: how many bytes come with the opening, if the file is not open yet. */
+/* The same, for files that are replaced while they are open. Each `version`, a number that the caller
+ * chooses, is a file of its own, which is opened anew even if another version of the name is open; 0: any
+ * that is open will do. `first`: how many bytes come with the opening, if the file is not open yet. */
 int h5_io_open_remote_version(struct h5_remote *remote, const char *name, uint64_t version, uint64_t first,
 			      struct h5_io **io);
 /* The server's name for the contents of an open file: h5_listing_version() (remote/listing.h) of the ETag

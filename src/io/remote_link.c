@@ -20,7 +20,7 @@ enum {
 	WAIT = 1000,	 /* milliseconds at the socket */
 	END_WAIT = 2000, /* milliseconds for the end of the fetcher */
 	END_STEP = 10,
-	UNUSED = 64,	 /* files that stay open when nobody uses them */
+	UNUSED = 64, /* files that stay open when nobody uses them */
 };
 
 /* ---- opening and closing ---- */

@@ -25,8 +25,8 @@ enum {
 enum h5_remote_what {
 	H5_REMOTE_OPEN = 1, /* the first bytes of a file, and what is known of it */
 	H5_REMOTE_READ,	    /* bytes of an open file */
-	H5_REMOTE_LIST,	 /* opens a page of a listing of an object store, as H5_REMOTE_OPEN opens a file */
-	H5_REMOTE_CLOSE, /* closes an open file that has no request under way; there is no reply */
+	H5_REMOTE_LIST,	    /* opens a page of a listing of an object store, as H5_REMOTE_OPEN opens a file */
+	H5_REMOTE_CLOSE,    /* closes an open file that has no request under way; there is no reply */
 };
 
 /* After it stand the numbers of `cells` cells (uint32_t), then `name` bytes of a name without a NUL at its

@@ -14,9 +14,9 @@ struct h5_s3 {
 /* The URL for HTTP of s3://BUCKET/KEY; the caller frees it. NULL: no memory. At Amazon, the bucket is a part
  * of the host's name, unless a certificate would not fit that; elsewhere the begin of the path. */
 char *h5_s3_url(const struct h5_s3 *s3, const char *url);
-/* The URL for HTTP of a page of ListObjectsV2 (Amazon's API reference of S3): what is directly below the
- * prefix that `below` stands behind, in the bucket of s3://BUCKET/PREFIX. `token`: of the page; NULL: the
- * first one. The caller frees it. NULL: no memory. */
+/* The URL for HTTP of a page of ListObjectsV2 (Amazon's API reference of S3). It lists, in the bucket of
+ * s3://BUCKET/PREFIX, the keys that begin with PREFIX and `below`, up to their next slash. `token`: the page
+ * before has named it; NULL: the first page. The caller frees it. NULL: no memory. */
 char *h5_s3_listing_url(const struct h5_s3 *s3, const char *url, const char *below, const char *token);
 /* The URL of Amazon's token server (STS) of that region; the caller frees it. NULL: no memory. */
 char *h5_s3_token_url(const char *region);

@@ -12,8 +12,9 @@ struct h5_xml_leaf {
 	unsigned depth;		     /* of this one: 1 is the whole text */
 	const struct h5_text *names; /* of the elements around it, and its own: `depth` of them */
 	const char *text;	     /* decoded, without blanks around it */
-	size_t around; /* the number of the element around it: 1 is the outermost, then as they begin; 0: none
-			*/
+	/* The number of the element around it: elements are numbered from 1 in the order of their begins. 0:
+	 * it is the outermost. */
+	size_t around;
 };
 
 /* True: the names are those of the path, "a/b/c". */

@@ -9,8 +9,8 @@
 /* Opens the prefix that tree->options.set.remote leads to, and says what the root is. */
 int h5_tree_bucket_open(struct h5_tree *tree, struct h5_tree_found *root);
 
-/* What a name of a folder leads to, and what the store says of it, as stat(2) says it. No object is opened, so
- * each is H5_TREE_PLAIN. */
+/* What a name of a folder leads to, and what the store says of it, as stat(2) says it. No object is opened,
+ * so each object is H5_TREE_PLAIN. */
 int h5_tree_bucket_look_up(struct h5_tree *tree, const struct h5_tree_node *parent, const char *name,
 			   struct h5_tree_found *found, struct stat *st);
 

@@ -108,8 +108,8 @@ static int find_signature(const struct h5_tree *tree, struct h5_io *io, uint64_t
 
 		if (rc)
 			return rc;
-		if (got == SIGNATURE && (!memcmp(begin, H5_SIGNATURE, SIGNATURE) ||
-					 !memcmp(begin, H5_ONION_STUB, SIGNATURE)))
+		if (got == SIGNATURE &&
+		    (!memcmp(begin, H5_SIGNATURE, SIGNATURE) || !memcmp(begin, H5_ONION_STUB, SIGNATURE)))
 			return 0;
 		if (only)
 			break;

@@ -1,8 +1,9 @@
 /* The table of nodes. Two names have the same node if these are the same:
  *
  *   in the folder		the parent's node and the name
- *   in an HDF5 file	the file, and the number of the node there (vfs/node_number.c), which stays the same
- *when the file is opened anew
+ *   in an HDF5 file	the file, and the number of the node there
+ *
+ * That number stays the same when the file is opened anew (vfs/node_number.c).
  *
  * The kernel's number for a node is its address: it asks for none that it has forgotten. */
 #include "tree/node.h"
