@@ -1,20 +1,14 @@
 /* A node of an object has its version as device number, and a hash of its name as inode number. */
 #include "tree/object.h"
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "io/io.h"
 #include "tree/place.h"
+#include "vfs/sequence.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-	WINDOW_LEAST = 1 << 20, /* bytes that are announced to begin with, if an object is read in order */
-	NEAR = 1 << 20,		/* the kernel asks for parts of a file in any order, but not farther away */
-};
 
 /* ---- names ---- */
 
@@ -102,10 +96,7 @@ int h5_tree_object_check(struct h5_tree *tree, const struct h5_tree_node *node)
 struct h5_tree_object {
 	struct h5_io *io;
 	uint64_t size;
-	/* Of a reader in order. Several requests may change them at once: then less is announced, or more. */
-	atomic_uint_fast64_t next;	/* where it goes on */
-	atomic_uint_fast64_t announced; /* the end of what was announced */
-	atomic_uint_fast64_t window;
+	struct h5_sequences sequences;
 };
 
 int h5_tree_object_open(struct h5_tree *tree, const struct h5_tree_node *node, struct h5_tree_object **out)
@@ -138,35 +129,20 @@ void h5_tree_object_close(struct h5_tree_object *object)
 	free(object);
 }
 
-/* If the reader goes on where it was, announces what comes next: twice as much each time. */
-static void announce(struct h5_tree_object *o, uint64_t offset, size_t n)
+/* Asks for what comes next, if the object is read in order. */
+static void want_next(struct h5_tree_object *o, uint64_t offset, size_t n)
 {
-	uint64_t next = atomic_load(&o->next), end = h5_min(o->size, offset + n), from, until, most;
+	uint64_t most = h5_io_want(o->io, NULL, 0, H5_WANTED_SOON);
 	struct h5_io_range range;
 
-	atomic_store(&o->next, h5_max(next, end));
-	if (!offset || offset + NEAR < next || offset > next + NEAR) {
-		atomic_store(&o->next, end);
-		atomic_store(&o->announced, end);
-		atomic_store(&o->window, WINDOW_LEAST);
-		return;
-	}
-	from = h5_max(atomic_load(&o->announced), end);
-	most = atomic_load(&o->window);
-	until = h5_min(o->size, end + most);
-	/* In parts that are worth a request. */
-	if (from >= until || (until - from < most / 2 && until < o->size))
-		return;
-	range = (struct h5_io_range){.offset = from, .n = until - from};
-	atomic_store(&o->announced, until);
-	atomic_store(&o->window,
-		     h5_min(2 * most, h5_max(h5_io_want(o->io, &range, 1, H5_WANTED_SOON), WINDOW_LEAST)));
+	if (h5_sequences_want(&o->sequences, o->size, most, offset, n, &range))
+		h5_io_want(o->io, &range, 1, H5_WANTED_SOON);
 }
 
 int h5_tree_object_read(struct h5_tree_object *o, uint64_t offset, void *buf, size_t n, size_t *got)
 {
 	if (offset < o->size)
-		announce(o, offset, n);
+		want_next(o, offset, n);
 	return h5_io_read_some(o->io, offset, buf, n, got);
 }
 

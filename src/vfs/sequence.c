@@ -24,19 +24,22 @@ static void raise(atomic_uint_fast64_t *to, uint64_t value)
 		;
 }
 
-/* Asks for what comes next of a file that is far away. The window grows with what was read, so a server is
- * kept busy for as long as it takes to answer, up to `most` bytes. */
-static void want_ahead(struct h5_sequence *s, const struct h5_dataset *dataset, uint64_t most)
+/* Finds what comes next of a file that is far away, for the caller to ask for. False: nothing now. The window
+ * grows with what was read, so a server is kept busy for as long as it takes to answer, up to `most` bytes.
+ */
+static bool find_wanted(struct h5_sequence *s, uint64_t size, uint64_t most, struct h5_io_range *range)
 {
 	uint64_t read_to = s->read_to, read = read_to - h5_min(read_to, s->begin);
 	uint64_t least = s->in_order < READS ? WANTED_FIRST : WANTED_NEXT;
 	uint64_t window = h5_min(h5_max(WANTED_TIMES * read, least), most);
 	uint_fast64_t wanted = s->wanted;
-	uint64_t from = h5_max(read_to, wanted), to = h5_min(dataset->size, read_to + window);
+	uint64_t from = h5_max(read_to, wanted), to = h5_min(size, read_to + window);
 
-	if (from < to && (to - from >= window / WANTED_STEPS || to == dataset->size) &&
-	    atomic_compare_exchange_strong(&s->wanted, &wanted, to))
-		h5_dataset_want(dataset, from, to - from, H5_WANTED_SOON);
+	if (from >= to || (to - from < window / WANTED_STEPS && to < size) ||
+	    !atomic_compare_exchange_strong(&s->wanted, &wanted, to))
+		return false;
+	*range = (struct h5_io_range){.offset = from, .n = to - from};
+	return true;
 }
 
 /* True: the offset is about where the sequence is. */
@@ -78,23 +81,46 @@ static struct h5_sequence *choose(struct h5_sequences *sequences, uint64_t size,
 	return NULL;
 }
 
+/* Notes the read. The sequence that it goes on with; NULL: it is not in order. */
+static struct h5_sequence *note(struct h5_sequences *sequences, uint64_t size, uint64_t offset, size_t n)
+{
+	struct h5_sequence *s = choose(sequences, size, offset, n);
+
+	if (!s)
+		return NULL;
+	s->used = ++sequences->reads;
+	if (offset + n > s->read_to)
+		s->late = 0;
+	raise(&s->read_to, offset + n);
+	return s;
+}
+
+bool h5_sequences_want(struct h5_sequences *sequences, uint64_t size, uint64_t most, uint64_t offset,
+		       size_t n, struct h5_io_range *range)
+{
+	struct h5_sequence *s = note(sequences, size, offset, n);
+
+	if (!s)
+		return false;
+	if (!s->in_order) {
+		s->in_order = 1;
+		return false;
+	}
+	return most && find_wanted(s, size, most, range);
+}
+
 void h5_sequences_read(struct h5_sequences *sequences, const struct h5_dataset *dataset, uint64_t offset,
 		       size_t n)
 {
 	uint64_t far = h5_file_window(dataset->file), read_to, window, from, to;
-	struct h5_sequence *s = choose(sequences, dataset->size, offset, n);
+	struct h5_sequence *s = note(sequences, dataset->size, offset, n);
+	struct h5_io_range range;
 	uint_fast64_t ahead;
 
 	if (!s)
 		return;
-	s->used = ++sequences->reads;
-	read_to = s->read_to;
-	ahead = s->ahead;
-	raise(&s->read_to, offset + n);
-	if (offset + n > read_to)
-		s->late = 0;
-	if (far && (s->in_order || !offset))
-		want_ahead(s, dataset, far);
+	if (far && (s->in_order || !offset) && find_wanted(s, dataset->size, far, &range))
+		h5_dataset_want(dataset, range.offset, range.n, H5_WANTED_SOON);
 	if (s->in_order < READS) {
 		s->in_order++;
 		return;
@@ -102,6 +128,7 @@ void h5_sequences_read(struct h5_sequences *sequences, const struct h5_dataset *
 	window = h5_dataset_ahead(dataset);
 	if (!window)
 		return;
+	ahead = s->ahead;
 	read_to = s->read_to;
 	from = h5_max(read_to, ahead);
 	to = h5_dataset_ahead_end(dataset, read_to + window);

@@ -3,6 +3,7 @@
 #define H5_VFS_SEQUENCE_H
 
 #include "dataset/dataset.h"
+#include "io/io.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,5 +28,12 @@ struct h5_sequences {
  * are decoded in the background. The background holds no lock, so this is not for mounts for writing. */
 void h5_sequences_read(struct h5_sequences *sequences, const struct h5_dataset *dataset, uint64_t offset,
 		       size_t n);
+
+/* Notes that n bytes are read at the offset of a file of `size` bytes, which is no dataset. True: that is in
+ * order, and the caller asks for the range, which comes next. `most`: bytes ahead of the reader, at most; 0:
+ * the file is not far away. The first read asks for nothing, since many programs look only at the begin of a
+ * file. */
+bool h5_sequences_want(struct h5_sequences *sequences, uint64_t size, uint64_t most, uint64_t offset,
+		       size_t n, struct h5_io_range *range);
 
 #endif
