@@ -267,15 +267,17 @@ class Faults(Prefix):
         write(self.at("run/damaged.h5"), read(self.at("run/good.h5"))[:60])
 
     def test_one_object_fails_alone(self):
+        write(self.at("run/revisions.h5"), b"ONIONEOF" + bytes(100))  # all of it is in another file
         with self.serve(keys=KEYS) as server, self.mount(server, options="," + AGAIN) as m:
             server.on("(secret.h5|plain)$", status(403), times=None)
-            self.assertEqual(len(os.listdir(m.path)), 5)
+            self.assertEqual(len(os.listdir(m.path)), 6)
             self.assertTrue(os.path.isdir(m.at("secret.h5")))
             self.assertErrno(errno.EACCES, os.listdir, m.at("secret.h5"))
             self.assertErrno(errno.EACCES, read, m.at("plain"))
-            self.assertTrue(os.path.isdir(m.at("damaged.h5")))
-            with self.assertRaises(OSError):
-                os.listdir(m.at("damaged.h5"))
+            for name in "damaged.h5", "revisions.h5":
+                self.assertTrue(os.path.isdir(m.at(name)))
+                with self.assertRaises(OSError):
+                    os.listdir(m.at(name))
             server.on("sick.h5$", status(503), times=6)
             self.assertErrno(errno.EIO, os.listdir, m.at("sick.h5"))
             self.assertEqual(read(m.at("good.h5/a/x")), numbers(1))
