@@ -328,16 +328,3 @@ int h5_identity_find(struct h5_identity *identity, struct h5_s3 *s3, const char 
 	h5_profile_release(&profile);
 	return rc;
 }
-
-void h5_identity_release(struct h5_identity *identity)
-{
-	char **const texts[] = {&identity->role,    &identity->session, &identity->external,
-				&identity->file,    &identity->token,	&identity->url,
-				&identity->sts,	    &identity->profile, &identity->files[0],
-				&identity->files[1]};
-
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		h5_text_forget(texts[i]);
-	h5_grant_release(&identity->keys);
-	identity->from = H5_FROM_NOBODY;
-}

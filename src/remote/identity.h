@@ -36,14 +36,13 @@ struct h5_identity {
 /* Finds out, in the order of the tools of AWS: the environment, the profile of AWS_PROFILE, a web identity,
  * the container, the machine. `endpoint`: of another store than Amazon's; NULL: the environment's or the
  * profile's, or none. `anonymous`: nobody asks. -EACCES: nothing is found; -ENOTSUP: what is found would have
- * to run a program or to ask the user; -EINVAL: it makes no sense. *why says so. Run h5_identity_release() in
- * any case. */
+ * to run a program or to ask the user; -EINVAL: it makes no sense. *why says so. What *identity owns stays
+ * for the life of the fetcher. */
 int h5_identity_find(struct h5_identity *identity, struct h5_s3 *s3, const char *endpoint, bool anonymous,
 		     const char **why);
 /* Of H5_FROM_FILES: the keys that the files have now. -EINVAL: they have none; -ENOMEM. Then *grant is
  * empty. */
 int h5_identity_read_files(const struct h5_identity *identity, struct h5_grant *grant);
-void h5_identity_release(struct h5_identity *identity); /* may run twice */
 
 /* The text of a regular file without the blanks around it, of up to `most` bytes; the caller overwrites and
  * frees it. NULL: there is none. */
