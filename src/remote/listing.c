@@ -147,7 +147,6 @@ static bool end_element(struct parser *p)
 	}
 	if (!nul && is_name(item.name) && !p->page->take(p->page->arg, &item))
 		p->code = -ENOMEM;
-	forget(e);
 	return !p->code;
 }
 
@@ -169,6 +168,7 @@ static bool begin_element(struct parser *p, const struct h5_xml_leaf *leaf, bool
 		return true;
 	if (!end_element(p))
 		return false;
+	forget(&p->now);
 	p->now = (struct element){.number = leaf->around, .is_folder = is_folder};
 	return true;
 }
