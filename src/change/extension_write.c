@@ -35,6 +35,8 @@ static int check_blocks(struct h5_tx *tx)
 	return rc;
 }
 
+/* The journal hashes the blocks, so that it is not replayed into a copy of the file that was made before they
+ * were written; but not where cells change them, since it has these bytes itself. */
 static int write_blocks(struct h5_tx *tx)
 {
 	const struct h5_patches *blocks = &h5_file_image(tx->file)->patches;
@@ -44,6 +46,13 @@ static int write_blocks(struct h5_tx *tx)
 		const struct h5_patch *block = blocks->list[i];
 
 		rc = h5_io_write(h5_tx_medium(tx), block->offset, block->bytes, block->n);
+		if (!rc)
+			rc = h5_extents_add(&tx->superseded, block->offset - tx->space.base, block->n);
+	}
+	for (size_t i = 0; i < h5_tx_patch_count(tx) && !rc; i++) {
+		const struct h5_patch *cell = &h5_tx_patch_at(tx, i)->over;
+
+		rc = h5_extents_remove(&tx->superseded, cell->offset - tx->space.base, cell->n);
 	}
 	return rc;
 }

@@ -67,7 +67,9 @@ struct h5_tx {
 	   `unsynced`, the last record has hashed all of it. */
 	struct h5_extents covered;
 	struct h5_extents cells; /* cells that the last commit has changed: the next commit guards them */
-	struct h5_extents superseded; /* committed blocks and chunks that were given up */
+	/* Committed blocks and chunks that were given up; and the blocks of a cache image, without the cells
+	 * in them. The journal hashes these. */
+	struct h5_extents superseded;
 	struct h5_extents objects;    /* addresses of the headers of objects that change */
 	/* What each commit changes besides: extension_write.h. NULL: nothing. */
 	int (*extension_change)(struct h5_tx *tx);

@@ -57,6 +57,7 @@ static const struct {
 	{"fahd", "rm"},
 	{"bthd", "rm"},
 	{"image", "rbotmp"},
+	{"image_split", "rbotmp"},
 	{"persist", "rbotmp"},
 	{"persist_user", "rtm"},
 	{"persist_paged", "rbotmp"},

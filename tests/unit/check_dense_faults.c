@@ -60,14 +60,35 @@ static void run_case(struct dense *d, const struct kill_case *c)
 	memset(d->messages, 0, sizeof d->messages);
 }
 
+/* After a kill between any two cells of a commit each message is old or new. Ends d. */
+static void kill_everywhere(struct dense *d, const struct kill_case *c, struct fault_io *record)
+{
+	struct crash_image image = {0};
+	char old[128], new[128];
+	char prefix[128];
+
+	snprintf(old, sizeof old, "%s/old", scratch_folder());
+	snprintf(new, sizeof new, "%s/new", scratch_folder());
+	dense_write_expected(d, old);
+	crash_image_load(&image, d->scratch.path);
+	record->record = true;
+	run_case(d, c);
+	SUCCEEDS(dense_commit(d));
+	record->record = false;
+	dense_write_expected(d, new);
+	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
+	crash_image_save_states(&image, record, prefix);
+	scratch_judge_python("tests/judge/dense_states.py %s %s %s %s", scratch_folder(), c->group, old, new);
+	dense_end(d);
+	fault_io_release(record);
+	free(image.data);
+}
+
 START_TEST(killed_between_cells)
 {
 	const struct kill_case *c = &kill_cases[_i];
 	struct fault_io record = {0};
-	struct crash_image image = {0};
 	struct dense *d = dense_begin(c->group, 5100, &record);
-	char old[128], new[128];
-	char prefix[128];
 
 	/* Some space that is used again, and objects whose removal is not settled. */
 	if (d->info.heap != H5_UNDEF && !c->all_go) {
@@ -77,21 +98,18 @@ START_TEST(killed_between_cells)
 			SUCCEEDS(dense_remove(d, choose_message(d, true)));
 	}
 	SUCCEEDS(dense_commit(d));
-	snprintf(old, sizeof old, "%s/old", scratch_folder());
-	snprintf(new, sizeof new, "%s/new", scratch_folder());
-	dense_write_expected(d, old);
-	crash_image_load(&image, d->scratch.path);
-	record.record = true;
-	run_case(d, c);
-	SUCCEEDS(dense_commit(d));
-	record.record = false;
-	dense_write_expected(d, new);
-	snprintf(prefix, sizeof prefix, "%s/state", scratch_folder());
-	crash_image_save_states(&image, &record, prefix);
-	scratch_judge_python("tests/judge/dense_states.py %s %s %s %s", scratch_folder(), c->group, old, new);
-	dense_end(d);
-	fault_io_release(&record);
-	free(image.data);
+	kill_everywhere(d, c, &record);
+}
+END_TEST
+
+/* The first commit of a file with a cache image: the heap is in the image, and the header of the index that
+ * leads into the heap is not. */
+START_TEST(killed_as_the_image_goes)
+{
+	static const struct kill_case c = {"links-unordered-10", 3, 0, 0, false};
+	struct fault_io record = {0};
+
+	kill_everywhere(dense_begin_in("dense_write-image.h5", c.group, 100, &record), &c, &record);
 }
 END_TEST
 
@@ -301,5 +319,5 @@ START_TEST(damaged_storage)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dense_faults", {killed_between_cells, KILL_CASES}, {a_failed_change_changes_nothing, 6},
+UNIT_MAIN_LOOPS("dense_faults", {killed_between_cells, KILL_CASES}, {killed_as_the_image_goes, 1}, {a_failed_change_changes_nothing, 6},
 		{a_commit_fails, 2}, {damaged_storage, 2})
