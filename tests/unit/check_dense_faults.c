@@ -106,7 +106,7 @@ END_TEST
  * leads into the heap is not. */
 START_TEST(killed_as_the_image_goes)
 {
-	static const struct kill_case c = {"links-unordered-10", 3, 0, 0, false};
+	static const struct kill_case c = {"attributes-unordered-10", 3, 0, 0, false};
 	struct fault_io record = {0};
 
 	kill_everywhere(dense_begin_in("dense_write-image.h5", c.group, 100, &record), &c, &record);
