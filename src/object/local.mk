@@ -52,6 +52,8 @@ libh5fs_a_SOURCES += \
 	src/object/local_heap_write.h \
 	src/object/named_convert.c \
 	src/object/named_convert.h \
+	src/object/name_list.c \
+	src/object/name_list.h \
 	src/object/named_message.c \
 	src/object/named_message_write.c \
 	src/object/named_message.h \

@@ -13,51 +13,8 @@
 
 #include "format/named_message.h"
 #include "object/damage.h"
+#include "object/name_list.h"
 #include "object/object.h"
-
-/* ---- lists of names ---- */
-
-struct h5_name {
-	const char *text; /* any bytes; in a list with a NUL behind them */
-	size_t size;
-	bool has_order;
-	int64_t order; /* of creation */
-};
-
-enum h5_name_order {
-	H5_NAMES_SORTED,      /* by bytes, increasing */
-	H5_NAMES_BY_CREATION, /* if all have an order of creation; else as H5_NAMES_SORTED */
-};
-
-struct h5_name_item {
-	struct h5_name name;
-	void *data; /* `size` bytes of the owner's, aligned for any type */
-	size_t size;
-	size_t position; /* in the order in which names were added */
-};
-
-/* The names of links or attributes, each with data of the list's owner. */
-struct h5_name_list {
-	struct h5_name_item *items;
-	size_t count, capacity;
-	uint64_t bytes, limit; /* of names and data */
-	struct h5_charge charge;
-};
-
-void h5_name_list_init(struct h5_name_list *list, const struct h5_file *file);
-void h5_name_list_release(struct h5_name_list *list); /* may run twice */
-
-/* Adds a copy of the name. The caller fills the `size` bytes at *data. -EUCLEAN: these are more bytes
- * than the names of a sound file have. */
-int h5_name_list_add(struct h5_name_list *list, const struct h5_name *name, size_t size, void **data);
-
-/* Sorts the list. Of equal names the one that was added first stays. */
-void h5_name_list_sort(struct h5_name_list *list, enum h5_name_order order);
-
-/* <0, 0, >0: by bytes; a shorter name comes before a longer one that begins with it. */
-int h5_name_compare(const char *a, size_t a_size, const char *b, size_t b_size);
-
-/* ---- named messages ---- */
 
 enum h5_named_kind { H5_NAMED_LINK, H5_NAMED_ATTRIBUTE };
 
@@ -88,7 +45,6 @@ int h5_named_find_compact(const struct h5_named_storage *storage, const char *na
 void h5_named_storage_dense(struct h5_file *file, enum h5_named_kind kind, const struct h5_named_info *info,
 			    struct h5_named_storage *storage);
 
-/* A search in the index by name of dense storage. */
 /* What an index knows of a message. */
 struct h5_named_entry {
 	uint8_t id[H5_HEAP_ID_MAX]; /* of the heap object */
@@ -97,6 +53,7 @@ struct h5_named_entry {
 	bool is_shared; /* the ID is one of the file's heap of shared messages */
 };
 
+/* A search in the index by name of dense storage. */
 struct h5_named_search {
 	const struct h5_named_storage *storage; /* borrowed */
 	const char *name;			/* borrowed */
