@@ -430,6 +430,7 @@ FIXTURE_MODULES = \
 	tests/fixtures/h5bytes.py \
 	tests/fixtures/h5dataset.py \
 	tests/fixtures/h5heap.py \
+	tests/fixtures/cache_image.py \
 	tests/fixtures/libhdf5.py \
 	tests/fixtures/onion.py \
 	tests/fixtures/tree_files.py \

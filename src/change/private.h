@@ -70,7 +70,7 @@ struct h5_tx {
 	/* Committed blocks and chunks that were given up; and the blocks of a cache image, without the cells
 	 * in them. The journal hashes these. */
 	struct h5_extents superseded;
-	struct h5_extents objects;    /* addresses of the headers of objects that change */
+	struct h5_extents objects; /* addresses of the headers of objects that change */
 	/* What each commit changes besides: extension_write.h. NULL: nothing. */
 	int (*extension_change)(struct h5_tx *tx);
 	struct h5_tx_participant *participants;

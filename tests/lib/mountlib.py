@@ -362,6 +362,16 @@ def patch(path, old, new, count=1):
     write(path, data.replace(old, new))
 
 
+def tree(top):
+    """All that the mount shows: names, contents, attributes."""
+    found = {}
+    for folder, _, files in os.walk(top):
+        for path in [folder] + [os.path.join(folder, name) for name in files]:
+            attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+            found[os.path.relpath(path, top)] = attributes, None if os.path.isdir(path) else read(path)
+    return found
+
+
 def lookup3(data, initial=0):
     """Bob Jenkins' lookup3; with the initial value 0 the checksum of the format's metadata."""
     mask = 0xffffffff

@@ -11,7 +11,7 @@ import unittest
 import h5py
 import numpy
 
-from mountlib import Mount, MountCase, main, patch, read, refusal, write
+from mountlib import Mount, MountCase, main, patch, read, refusal, tree, write
 
 FOUND = os.path.join(os.environ.get("H5FS_CONFORMANCE", ""), "found", "hostile")
 
@@ -24,16 +24,6 @@ def fill(f):
     f["group"].attrs["number"] = 7
     for i in range(50):
         f[f"group/inner/{i:03d}"] = i
-
-
-def tree(top):
-    """All that the mount shows: names, contents, attributes."""
-    found = {}
-    for folder, _, files in os.walk(top):
-        for path in [folder] + [os.path.join(folder, name) for name in files]:
-            attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
-            found[os.path.relpath(path, top)] = attributes, None if os.path.isdir(path) else read(path)
-    return found
 
 
 def tree_but(top, name):

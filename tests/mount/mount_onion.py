@@ -11,7 +11,7 @@ import h5py
 import numpy
 
 import onion
-from mountlib import H5FS, Mount, MountCase, main, patch, read, refusal, write
+from mountlib import H5FS, Mount, MountCase, main, patch, read, refusal, tree, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JUDGES = os.path.join(HERE, "..", "..", "contrib", "judges")
@@ -87,16 +87,6 @@ def versions():
     change("w", first)
     for what in second, third, fourth:
         change("r+", what)
-    return found
-
-
-def tree(top):
-    """All that the mount shows: names, contents, attributes."""
-    found = {}
-    for folder, _, files in os.walk(top):
-        for path in [folder] + [os.path.join(folder, name) for name in files]:
-            attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
-            found[os.path.relpath(path, top)] = attributes, None if os.path.isdir(path) else read(path)
     return found
 
 

@@ -11,7 +11,7 @@ import h5py
 import numpy
 
 import judges
-from libhdf5 import create_with_image, wipe_image_entries
+from cache_image import create_with_image, wipe_image_entries
 from mountlib import Mount, MountCase, lookup3, main, read, refusal, write
 
 H5FS = os.environ.get("H5FS", "src/h5fs")
@@ -153,6 +153,18 @@ class Space(MountCase):
                 with judges.File(path) as f:
                     self.assertTrue((f["large"][()] == 5).all())
 
+    def is_refused(self, path, data, block, n, at, address, why):
+        """If the block of n bytes has this address at its byte `at`, the file is not written."""
+        with self.subTest(block=block, address=address):
+            changed = bytearray(data)
+            changed[block + at:block + at + 8] = address.to_bytes(8, "little")
+            changed[block + n - 4:block + n] = lookup3(bytes(changed[block:block + n - 4])).to_bytes(4, "little")
+            write(path, bytes(changed))
+            status, said = refusal(path, options="rw")
+            self.assertEqual(status, 4, said)
+            self.assertIn(why, said)
+            self.assertEqual(read(path), bytes(changed))
+
     def test_free_space_that_cannot_be(self):
         """A section over the superblock, behind the end, or over another one: nothing is changed."""
         path = self.keeping_track(fs_strategy="fsm")
@@ -162,15 +174,7 @@ class Space(MountCase):
             header = int.from_bytes(data[list_at + 5:list_at + 13], "little")
             n = int.from_bytes(data[header + 62:header + 70], "little")  # bytes of the list
             for address in 8, len(data) - 1, 2 ** 62:
-                with self.subTest(list=list_at, address=address):
-                    changed = bytearray(data)
-                    changed[list_at + 13 + 9:list_at + 13 + 17] = address.to_bytes(8, "little")
-                    changed[list_at + n - 4:list_at + n] = lookup3(bytes(changed[list_at:list_at + n - 4])).to_bytes(4, "little")
-                    write(path, bytes(changed))
-                    status, said = refusal(path, options="rw")
-                    self.assertEqual(status, 4, said)
-                    self.assertIn("cannot be free", said)
-                    self.assertEqual(read(path), bytes(changed))
+                self.is_refused(path, data, list_at, n, 13 + 9, address, "cannot be free")
 
     def test_free_space_with_swmr_readers(self):
         status, said = refusal(self.keeping_track(fs_strategy="fsm"), options="rw,swmr")
@@ -213,17 +217,8 @@ class Space(MountCase):
         data = read(path)
         image = data.index(b"MDCI")
         n = int.from_bytes(data[image + 6:image + 14], "little")
-        entry = image + 18
         for address in image - 4, image + 100, len(data) - 4:
-            with self.subTest(address=address):
-                changed = bytearray(data)
-                changed[entry + 14:entry + 22] = address.to_bytes(8, "little")
-                changed[image + n - 4:image + n] = lookup3(bytes(changed[image:image + n - 4])).to_bytes(4, "little")
-                write(path, bytes(changed))
-                status, said = refusal(path, options="rw")
-                self.assertEqual(status, 4, said)
-                self.assertIn("cache image", said)
-                self.assertEqual(read(path), bytes(changed))
+            self.is_refused(path, data, image, n, 18 + 14, address, "cache image")
 
     def test_user_blocks(self):
         for size in (512, 4096):

@@ -319,5 +319,5 @@ START_TEST(damaged_storage)
 }
 END_TEST
 
-UNIT_MAIN_LOOPS("dense_faults", {killed_between_cells, KILL_CASES}, {killed_as_the_image_goes, 1}, {a_failed_change_changes_nothing, 6},
-		{a_commit_fails, 2}, {damaged_storage, 2})
+UNIT_MAIN_LOOPS("dense_faults", {killed_between_cells, KILL_CASES}, {killed_as_the_image_goes, 1},
+		{a_failed_change_changes_nothing, 6}, {a_commit_fails, 2}, {damaged_storage, 2})
