@@ -131,18 +131,22 @@ int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t 
 	return rc;
 }
 
-int h5_file_read_through(struct h5_file *file, struct h5_io *io, const char *what)
+int h5_file_read_through(struct h5_file *file, struct h5_io *io)
 {
 	file->io = io;
-	file->fixed = what ? what : file->fixed;
 	h5_file_renumber(file);
 	return read_size(file);
+}
+
+void h5_file_fix(struct h5_file *file, const char *what)
+{
+	file->fixed = what;
 }
 
 int h5_file_read_image(struct h5_file *file, struct h5_overlay *image)
 {
 	file->image = image;
-	return h5_file_read_through(file, &image->io, NULL);
+	return h5_file_read_through(file, &image->io);
 }
 
 void h5_file_set_missing(struct h5_file *file, char *missing)

@@ -53,11 +53,6 @@ static bool may_get_more(const struct h5_driver_info *driver, uint64_t size)
 	return driver->driver == H5_DRIVER_FAMILY && size <= driver->member_size;
 }
 
-static int read_only(struct h5_file *file)
-{
-	return h5_file_read_through(file, h5_file_io(file), in_pieces);
-}
-
 /* Opens the members beside the first one. */
 static int join_members(struct h5_file *file, struct h5_members *members, const struct h5_driver_info *driver,
 			bool sure)
@@ -67,7 +62,8 @@ static int join_members(struct h5_file *file, struct h5_members *members, const 
 
 	if (rc || io == h5_file_io(file))
 		return rc;
-	return h5_file_read_through(file, io, in_pieces);
+	h5_file_fix(file, in_pieces);
+	return h5_file_read_through(file, io);
 }
 
 /* The driver information may lie in a later member, but it is what says where members begin. So we guess it,
@@ -109,8 +105,11 @@ static int open_members(struct h5_file *file, struct h5_members *members, struct
 		return rc;
 	/* A file that holds all of its addresses is complete, even if it says that it belongs to a family:
 	 * its members may have been joined. */
-	if (driver.driver != H5_DRIVER_MULTI && !cut && !members->pattern)
-		return may_get_more(&driver, size) ? read_only(file) : 0;
+	if (driver.driver != H5_DRIVER_MULTI && !cut && !members->pattern) {
+		if (may_get_more(&driver, size))
+			h5_file_fix(file, in_pieces);
+		return 0;
+	}
 	if (driver.driver != H5_DRIVER_NONE)
 		return join_members(file, members, &driver, true);
 	/* Members of old families don't say so. */

@@ -9,11 +9,12 @@
  * failure; `shared` is borrowed. */
 int h5_file_new(const struct h5_file_shared *shared, struct h5_io *io, uint64_t offset,
 		struct h5_file **file);
-/* From now on the file is read through `io`, which has taken over the io before, and cannot be changed.
- * `what`: what it is then, in words; a constant. If this fails, the file can only be closed. */
-int h5_file_read_through(struct h5_file *file, struct h5_io *io, const char *what);
-/* The same with the blocks of a metadata cache image (cache_image.h) laid over the io before. Such a file can
- * be changed. */
+/* From now on the file is read through `io`, which has taken over the io before. If this fails, the file can
+ * only be closed. */
+int h5_file_read_through(struct h5_file *file, struct h5_io *io);
+/* The file cannot be changed. `what`: what it is, in words; a constant. */
+void h5_file_fix(struct h5_file *file, const char *what);
+/* The same with the blocks of a metadata cache image (cache_image.h) laid over the io before. */
 int h5_file_read_image(struct h5_file *file, struct h5_overlay *image);
 /* Takes the text for h5_file_missing() over. */
 void h5_file_set_missing(struct h5_file *file, char *missing);

@@ -232,10 +232,14 @@ int h5_file_set_new_in(int folder, const char *path, const struct h5_file_set_op
 	return rc;
 }
 
-/* A revision cannot be changed. */
-static int make_fixed(struct h5_file *file)
+/* Adds a revision, which cannot be changed. */
+static int add_revision(struct h5_file_set *set, struct h5_io *io, const char *path, struct h5_file **file)
 {
-	return h5_file_read_through(file, h5_file_io(file), "a file that has revisions (onion driver)");
+	int rc = add_file(set, io, path, NULL, file);
+
+	if (!rc)
+		h5_file_fix(*file, "a file that has revisions (onion driver)");
+	return rc;
 }
 
 /* Looks for revisions of the file in io, and makes *io the one to be shown. On failure it is closed. Behind a
@@ -269,9 +273,10 @@ int h5_file_set_start(struct h5_file_set *set, struct h5_io *io)
 	int rc = find_revisions(set, path, &io);
 
 	assert(!set->shared.root);
-	if (!rc)
-		rc = add_file(set, io, path, set->pattern, &set->shared.root);
-	return !rc && set->onion ? make_fixed(set->shared.root) : rc;
+	if (rc)
+		return rc;
+	return set->onion ? add_revision(set, io, path, &set->shared.root)
+			  : add_file(set, io, path, set->pattern, &set->shared.root);
 }
 
 const char *h5_file_set_path(const struct h5_file_set *set)
@@ -520,9 +525,9 @@ static int open_revision(struct h5_file_set *set, uint64_t revision)
 			       (uintmax_t)revision, FILES_MAX);
 	rc = h5_onion_open_revision(set->onion, revision, false, &io);
 	if (!rc)
-		rc = h5_fail_in(add_file(set, io, "", NULL, &set->revisions[revision]), "revision %ju",
+		rc = h5_fail_in(add_revision(set, io, "", &set->revisions[revision]), "revision %ju",
 				(uintmax_t)revision);
-	return rc ? rc : make_fixed(set->revisions[revision]);
+	return rc;
 }
 
 int h5_file_set_find_revision(struct h5_file_set *set, uint64_t revision, struct h5_file **file)

@@ -45,20 +45,19 @@ static bool has_signature(struct h5_io *io)
 	       !memcmp(begin, "OHDH", sizeof begin);
 }
 
-int h5_onion_find(const struct h5_folder *folder, const char *path, struct h5_io *origin,
+int h5_onion_find(const struct h5_folder *folder, const char *file, struct h5_io *origin,
 		  struct h5_io **pages)
 {
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 	char name[NAME_MAX + 1];
-	size_t n = strlen(base);
+	size_t n = strlen(file);
 	int rc;
 
 	*pages = NULL;
 	if (n + sizeof SUFFIX > sizeof name || (folder->fd < 0 && !folder->remote))
 		return 0;
-	memcpy(name, base, n);
+	memcpy(name, file, n);
 	memcpy(name + n, SUFFIX, sizeof SUFFIX);
-	rc = h5_folder_open_beside(folder, path, name, folder->external == H5_EXTERNAL_NONE ? origin : NULL,
+	rc = h5_folder_open_beside(folder, file, name, folder->external == H5_EXTERNAL_NONE ? origin : NULL,
 				   pages);
 	if (rc == -ENOENT || rc == -EINVAL || rc == -EISDIR)
 		return 0;
@@ -222,7 +221,7 @@ bool h5_onion_is_written(const struct h5_onion *onion)
 
 /* ---- a revision ---- */
 
-/* What becomes the io of a revision. */
+/* The index of a revision while it is read; `paged` is filled in meanwhile. */
 struct index {
 	struct h5_onion *onion;
 	struct h5_onion_record record;

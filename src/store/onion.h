@@ -16,9 +16,9 @@ enum { H5_REVISIONS_MAX = 1 << 16 };
 
 struct h5_onion;
 
-/* Opens FILE.onion beside FILE, which is `origin`, by the rule for pieces of a file. *pages NULL: there is no
- * such file, or it holds no revisions. */
-int h5_onion_find(const struct h5_folder *folder, const char *path, struct h5_io *origin,
+/* Opens FILE.onion beside the file of that name in the folder, which is `origin`, by the rule for pieces of a
+ * file. *pages NULL: there is no such file, or it holds no revisions. */
+int h5_onion_find(const struct h5_folder *folder, const char *file, struct h5_io *origin,
 		  struct h5_io **pages);
 
 /* Reads the history. Takes both over, also on failure. */
