@@ -111,6 +111,11 @@ int h5_free_managers_read(struct h5_tx *tx)
 
 /* ---- the message ---- */
 
+static size_t header_size(const struct h5_tx *tx)
+{
+	return h5_free_space_header_size(tx->superblock.size_of_offsets, tx->superblock.size_of_lengths);
+}
+
 static int change_info(const void *change, uint8_t *body, size_t n)
 {
 	return h5_file_space_info_update(change, body, n);
@@ -133,14 +138,12 @@ static int set_info(struct h5_tx *tx, struct h5_file_space_change *change)
 
 static int free_manager(struct h5_tx *tx, uint64_t address)
 {
-	size_t size =
-		h5_free_space_header_size(tx->superblock.size_of_offsets, tx->superblock.size_of_lengths);
 	struct h5_free_space_header header;
 	int rc = read_header(tx, address, &header);
 
 	if (rc)
 		return rc;
-	h5_tx_free(tx->file, address, size);
+	h5_tx_free(tx->file, address, header_size(tx));
 	if (header.list != H5_UNDEF)
 		h5_tx_free(tx->file, header.list, header.list_room);
 	return 0;
@@ -262,13 +265,11 @@ static struct h5_free_space_header header_of(const struct h5_tx *tx, const struc
 /* Space for the header and the list, of the size that it has now. */
 static int place(struct h5_tx *tx, struct maker *m)
 {
-	size_t size =
-		h5_free_space_header_size(tx->superblock.size_of_offsets, tx->superblock.size_of_lengths);
 	int rc = 0;
 
 	m->room = (size_t)header_of(tx, m).list_size;
 	if (m->count)
-		rc = h5_tx_allocate(tx->file, H5_ALLOCATE_ONCE, size, &m->address);
+		rc = h5_tx_allocate(tx->file, H5_ALLOCATE_ONCE, header_size(tx), &m->address);
 	if (m->count && !rc)
 		rc = h5_tx_allocate(tx->file, H5_ALLOCATE_ONCE, m->room, &m->list);
 	return rc;
@@ -277,9 +278,7 @@ static int place(struct h5_tx *tx, struct maker *m)
 static void take_back(struct h5_tx *tx, struct maker *m)
 {
 	if (m->address != H5_UNDEF)
-		h5_tx_free(tx->file, m->address,
-			   h5_free_space_header_size(tx->superblock.size_of_offsets,
-						     tx->superblock.size_of_lengths));
+		h5_tx_free(tx->file, m->address, header_size(tx));
 	if (m->list != H5_UNDEF)
 		h5_tx_free(tx->file, m->list, m->room);
 	m->address = m->list = H5_UNDEF;

@@ -281,13 +281,19 @@ int h5_space_page_for(struct h5_space *space, enum h5_allocation kind, uint64_t 
 	return h5_extents_add(&space->pages[kind], page, space->page);
 }
 
-/* Moves what is in pages for small raw data out of the rest. */
-static int sort_out_raw(const struct h5_space *space, struct h5_space_kinds *kinds)
+static int add_all(struct h5_extents *to, const struct h5_extents *from)
 {
 	int rc = 0;
 
-	h5_extents_each(e, &space->free[H5_ALLOCATE_RAW]) rc =
-		rc ? rc : h5_extents_add(&kinds->raw, e->address, e->size);
+	h5_extents_each(e, from) rc = rc ? rc : h5_extents_add(to, e->address, e->size);
+	return rc;
+}
+
+/* Moves what is in pages for small raw data out of the rest. */
+static int sort_out_raw(const struct h5_space *space, struct h5_space_kinds *kinds)
+{
+	int rc = add_all(&kinds->raw, &space->free[H5_ALLOCATE_RAW]);
+
 	h5_extents_each(page, &space->pages[H5_ALLOCATE_RAW]) rc =
 		rc ? rc : h5_extents_remove(&kinds->rest, page->address, page->size);
 	h5_extents_each(e, &kinds->rest) rc = rc ? rc : h5_extents_remove(&kinds->raw, e->address, e->size);
@@ -296,17 +302,14 @@ static int sort_out_raw(const struct h5_space *space, struct h5_space_kinds *kin
 
 int h5_space_list(const struct h5_space *space, struct h5_space_kinds *kinds)
 {
-	int rc = 0;
+	int rc = add_all(&kinds->rest, &space->free[H5_ALLOCATE_RAW]);
 
-	h5_extents_each(e, &space->free[H5_ALLOCATE_RAW]) rc =
-		rc ? rc : h5_extents_add(&kinds->rest, e->address, e->size);
-	if (space->page) {
-		h5_extents_each(e, &space->free[H5_ALLOCATE_METADATA]) rc =
-			rc ? rc : h5_extents_add(&kinds->metadata, e->address, e->size);
-		return rc ? rc : sort_out_raw(space, kinds);
-	}
-	h5_extents_each(e, &space->scraps) rc = rc ? rc : h5_extents_add(&kinds->rest, e->address, e->size);
-	return rc;
+	if (rc)
+		return rc;
+	if (!space->page)
+		return add_all(&kinds->rest, &space->scraps);
+	rc = add_all(&kinds->metadata, &space->free[H5_ALLOCATE_METADATA]);
+	return rc ? rc : sort_out_raw(space, kinds);
 }
 
 /* ---- giving it back ---- */

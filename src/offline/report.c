@@ -60,8 +60,9 @@ static int check_revisions(struct h5_file_set *set, struct h5_check *check)
 	const struct h5_onion *onion = h5_file_set_revisions(set);
 	int rc = 0;
 
-	for (uint64_t i = onion ? h5_onion_first(onion) : 1; onion && i <= h5_onion_newest(onion) && !rc;
-	     i++) {
+	if (!onion)
+		return 0;
+	for (uint64_t i = h5_onion_first(onion); i <= h5_onion_newest(onion) && !rc; i++) {
 		rc = i == h5_file_set_shown_revision(set) ? 0 : h5_file_set_check_revision(set, i);
 		if (rc != -EUCLEAN && rc != -ENOTSUP)
 			continue;
