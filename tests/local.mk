@@ -168,7 +168,7 @@ strict_lock = tests/lib/strict_lock.c tests/lib/strict_lock.h
 strict_lock_flags = -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock,--wrap=pthread_cond_wait,--wrap=pthread_cond_timedwait,--wrap=pthread_rwlock_rdlock,--wrap=pthread_rwlock_wrlock,--wrap=pthread_rwlock_tryrdlock,--wrap=pthread_rwlock_trywrlock,--wrap=pthread_rwlock_unlock
 vfs_scene = tests/lib/vfs_scene.c tests/lib/vfs_scene.h $(scratch)
 tests_unit_check_memory_SOURCES = tests/unit/check_memory.c tests/lib/vfs_digest.c tests/lib/vfs_digest.h $(vfs_scene)
-tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_lru_get,--wrap=h5_lru_try,--wrap=h5_lru_put,--wrap=h5_lru_drop,--wrap=h5_lru_add
+tests_unit_check_memory_LDFLAGS = $(AM_LDFLAGS) $(fault_alloc_flags),--wrap=realpath,--wrap=free,--wrap=h5_lru_get,--wrap=h5_lru_try,--wrap=h5_lru_put,--wrap=h5_lru_put_used,--wrap=h5_lru_add
 tests_unit_check_bad_structures_SOURCES = tests/unit/check_bad_structures.c $(vfs_scene)
 tests_unit_check_held_SOURCES = tests/unit/check_held.c $(vfs_scene)
 tests_unit_check_changed_files_SOURCES = tests/unit/check_changed_files.c tests/lib/fault_call.c tests/lib/fault_call.h $(fault_alloc) $(strict_lock) $(vfs_scene)

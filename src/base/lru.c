@@ -45,6 +45,7 @@ struct h5_lru_entry {
 	size_t cost;
 	/* lock; of the thread that loaded the value, until the value is first put back */
 	struct h5_charge charge;
+	uint64_t used;		     /* lock; of h5_lru_put_used(), all together */
 	unsigned references;	     /* lock */
 	bool loading;		     /* lock; the value is not there yet */
 	struct h5_lru_entry *others; /* lock; the next one of the slot, of another kind or variant */
@@ -73,7 +74,7 @@ struct h5_lru {
 	size_t budget, reserved;
 	size_t pressed;		   /* bytes of the budget that requests use */
 	struct h5_lru_turn *turns; /* the first is the next one */
-	uint64_t dropped[DROPPED]; /* hashes of keys, each in its place */
+	unsigned dropped[DROPPED]; /* hashes of keys, each at the index hash % DROPPED */
 	struct h5_lru_stats stats;
 };
 
@@ -296,7 +297,7 @@ static int charge(struct h5_lru *lru, struct h5_lru_entry *e)
 	int rc = h5_charge_set(&made, e->cost);
 
 	if (rc) {
-		h5_lru_drop(lru, e);
+		h5_lru_put_used(lru, e, 1, 1);
 		return rc;
 	}
 	pthread_mutex_lock(&lru->lock);
@@ -363,32 +364,24 @@ bool h5_lru_find(struct h5_lru *lru, const struct h5_lru_key *key, struct h5_lru
 
 /* ---- loading ahead ---- */
 
-/* Where the hash of the key is if it was dropped. */
-static uint64_t *dropped_at(struct h5_lru *lru, const struct h5_lru_key *key, uint64_t *hash)
+/* Keys of the same hash are taken for one another, which does no harm: a value is not loaded ahead. */
+static unsigned hash_dropped(const struct h5_lru_key *key)
 {
-	static const uint64_t factor = 0x9e3779b97f4a7c15;
+	struct slot_key owner = {key->owner, key->variant};
+	struct slot_key all = {hash_key(&owner), key->address};
 
-	*hash = ((key->owner * factor ^ key->variant) * factor ^ key->address) * factor;
-	*hash ^= *hash >> 32;
-	return &lru->dropped[*hash % DROPPED];
-}
-
-static void note_dropped(struct h5_lru *lru, const struct h5_lru_key *key)
-{
-	uint64_t hash, *at = dropped_at(lru, key, &hash);
-
-	*at = hash;
+	return hash_key(&all);
 }
 
 bool h5_lru_plan(struct h5_lru *lru, const struct h5_lru_key *key)
 {
-	uint64_t hash, *at = dropped_at(lru, key, &hash);
+	unsigned hash = hash_dropped(key);
 	bool has;
 
 	pthread_mutex_lock(&lru->lock);
 	has = find(lru, key);
-	if (!has && *at == hash)
-		*at = 0;
+	if (!has && lru->dropped[hash % DROPPED] == hash)
+		lru->dropped[hash % DROPPED] = 0;
 	pthread_mutex_unlock(&lru->lock);
 	return !has;
 }
@@ -396,11 +389,11 @@ bool h5_lru_plan(struct h5_lru *lru, const struct h5_lru_key *key)
 int h5_lru_load_ahead(struct h5_lru *lru, const struct h5_lru_key *key, h5_lru_load *load, void *arg)
 {
 	struct h5_lru_entry *e, *dead = NULL;
-	uint64_t hash, *at = dropped_at(lru, key, &hash);
+	unsigned hash = hash_dropped(key);
 	int rc = 0;
 
 	pthread_mutex_lock(&lru->lock);
-	if (*at != hash && !find(lru, key)) {
+	if (lru->dropped[hash % DROPPED] != hash && !find(lru, key)) {
 		lru->stats.misses++;
 		e = insert(lru, key);
 		rc = e ? load_entry(lru, e, load, arg) : h5_fail(-ENOMEM, key->address, "out of memory");
@@ -430,7 +423,7 @@ const void *h5_lru_value(const struct h5_lru_entry *entry)
 	return entry->value;
 }
 
-static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
+void h5_lru_put_used(struct h5_lru *lru, struct h5_lru_entry *e, uint64_t used, uint64_t all)
 {
 	struct h5_lru_entry *dead = NULL;
 	struct h5_charge made = {0};
@@ -439,9 +432,12 @@ static void put(struct h5_lru *lru, struct h5_lru_entry *e, bool forget)
 		return;
 	pthread_mutex_lock(&lru->lock);
 	assert(e->references && !e->loading);
-	if (forget && e->slot) {
+	e->used += used;
+	if (e->used >= all && e->slot) {
+		unsigned hash = hash_dropped(&e->key);
+
 		unlink_entry(lru, e);
-		note_dropped(lru, &e->key);
+		lru->dropped[hash % DROPPED] = hash;
 	}
 	if (e->references == 1) {
 		made = e->charge;
@@ -481,12 +477,7 @@ void h5_lru_add(struct h5_lru *lru, const struct h5_lru_key *key, void *value, s
 
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *e)
 {
-	put(lru, e, false);
-}
-
-void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *e)
-{
-	put(lru, e, true);
+	h5_lru_put_used(lru, e, 0, UINT64_MAX);
 }
 
 void h5_lru_forget(struct h5_lru *lru, uint64_t owner, uint64_t address, const struct h5_lru_kind *but)

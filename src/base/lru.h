@@ -60,8 +60,9 @@ bool h5_lru_has(struct h5_lru *lru, const struct h5_lru_key *key);
 const void *h5_lru_value(const struct h5_lru_entry *entry);
 /* NULL is fine. */
 void h5_lru_put(struct h5_lru *lru, struct h5_lru_entry *entry);
-/* As h5_lru_put(), and forgets the value: nobody is expected to ask for it again. */
-void h5_lru_drop(struct h5_lru *lru, struct h5_lru_entry *entry);
+/* As h5_lru_put(), after so many bytes of the value were used. Once all of them were, by all threads
+ * together, the cache drops the value: nobody is expected to ask for it again. */
+void h5_lru_put_used(struct h5_lru *lru, struct h5_lru_entry *entry, uint64_t used, uint64_t all);
 
 /* True: the value is not there, and nobody is loading it. Then h5_lru_load_ahead() shall load it, unless
  * somebody else does so first. */

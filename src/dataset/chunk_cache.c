@@ -8,7 +8,6 @@
 #include "store/file_set.h"
 #include "store/pipeline.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
@@ -109,7 +108,6 @@ struct decoded {
 	uint8_t *data; /* owned */
 	size_t size;   /* this and the next: as in struct h5_chunk_decoded */
 	uint32_t element_size;
-	atomic_uint_fast64_t taken; /* bytes that readers have copied, all together */
 };
 
 static void decoded_free(void *value)
@@ -312,12 +310,6 @@ int h5_chunk_get(const struct h5_chunk_wanted *wanted, bool wait, struct h5_chun
 void h5_chunk_put(const struct h5_chunk_wanted *wanted, struct h5_chunk_decoded *decoded, uint64_t taken,
 		  uint64_t all)
 {
-	/* The count may change though the value is const: it is atomic, and nothing that readers see. */
-	struct decoded *chunk = (struct decoded *)(uintptr_t)h5_lru_value(decoded->ref);
-
-	if (atomic_fetch_add(&chunk->taken, taken) + taken >= all)
-		h5_lru_drop(cache_of(wanted), decoded->ref);
-	else
-		h5_lru_put(cache_of(wanted), decoded->ref);
+	h5_lru_put_used(cache_of(wanted), decoded->ref, taken, all);
 	decoded->ref = NULL;
 }

@@ -8,7 +8,6 @@
 #include "dataset/stored_runs.h"
 #include "store/file_set.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,12 +68,7 @@ static void find_scaled(const struct h5_grid *grid, uint64_t number, uint64_t *s
 
 /* ---- decoding ---- */
 
-struct decoded {
-	atomic_uint_fast64_t taken; /* bytes that readers have copied, all together */
-	uint8_t data[];
-};
-
-/* What is to be decoded. */
+/* A row of chunks that load() decodes. */
 struct wanted {
 	const struct h5_dataset *dataset;
 	uint64_t number;
@@ -174,25 +168,24 @@ static int decode_row(const struct wanted *wanted, const struct h5_grid *rows, u
 static int load(void *arg, void **value, size_t *cost)
 {
 	const struct wanted *wanted = arg;
-	struct decoded *row;
 	struct h5_grid grid;
+	uint8_t *row;
 	size_t size;
 	int rc;
 
 	if (!h5_chunk_rows_grid(wanted->dataset, &grid))
 		return -EAGAIN; /* the dataset has changed */
 	size = (size_t)(grid.chunk[0] * grid.chunk_stride[0]);
-	row = malloc(sizeof *row + size);
+	row = malloc(size);
 	if (!row)
 		return h5_fail(-ENOMEM, wanted->dataset->address, "chunks: out of memory");
-	atomic_init(&row->taken, 0);
-	rc = decode_row(wanted, &grid, row->data);
+	rc = decode_row(wanted, &grid, row);
 	if (rc) {
 		free(row);
 		return rc;
 	}
 	*value = row;
-	*cost = sizeof *row + size;
+	*cost = size;
 	return 0;
 }
 
@@ -212,18 +205,13 @@ static struct h5_lru_key key_of(const struct h5_dataset *dataset, uint64_t numbe
 		.kind = &kind, .owner = dataset->number, .address = number, .variant = dataset->address};
 }
 
-static void refer(struct h5_chunk_row *row)
-{
-	row->data = ((const struct decoded *)h5_lru_value(row->ref))->data;
-}
-
 bool h5_chunk_row_find(const struct h5_dataset *dataset, uint64_t number, struct h5_chunk_row *row)
 {
 	struct h5_lru_key key = key_of(dataset, number);
 
 	if (!h5_lru_find(cache_of(dataset), &key, &row->ref))
 		return false;
-	refer(row);
+	row->data = h5_lru_value(row->ref);
 	return true;
 }
 
@@ -235,7 +223,7 @@ int h5_chunk_row_get(const struct h5_dataset *dataset, uint64_t number, bool wai
 		      : h5_lru_try(cache_of(dataset), &key, load, &wanted, &row->ref);
 
 	if (!rc)
-		refer(row);
+		row->data = h5_lru_value(row->ref);
 	return rc;
 }
 
@@ -264,12 +252,6 @@ int h5_chunk_row_load_ahead(const struct h5_dataset *dataset, uint64_t number)
 void h5_chunk_row_put(const struct h5_dataset *dataset, struct h5_chunk_row *row, uint64_t taken,
 		      uint64_t all)
 {
-	/* The count may change though the value is const: it is atomic, and nothing that readers see. */
-	struct decoded *decoded = (struct decoded *)(uintptr_t)h5_lru_value(row->ref);
-
-	if (atomic_fetch_add(&decoded->taken, taken) + taken >= all)
-		h5_lru_drop(cache_of(dataset), row->ref);
-	else
-		h5_lru_put(cache_of(dataset), row->ref);
+	h5_lru_put_used(cache_of(dataset), row->ref, taken, all);
 	row->ref = NULL;
 }

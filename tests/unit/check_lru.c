@@ -214,23 +214,26 @@ START_TEST(lru_tells_what_is_being_loaded)
 }
 END_TEST
 
-/* Dropped by one who has it, it lives as long as another one has it, too. */
+/* All bytes of the value are used: it lives as long as somebody has a reference. */
 START_TEST(lru_forgets_what_is_dropped)
 {
 	struct loader l = {0};
 	struct h5_lru_key key = {&kind, 0, 5, 0};
 	struct h5_lru_stats stats;
-	struct h5_lru_entry *a, *b;
+	struct h5_lru_entry *a, *b, *c;
 	struct h5_lru *lru;
 
 	ck_assert_int_eq(h5_lru_open(3500, &lru), 0);
 	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &a), 0);
 	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &b), 0);
-	h5_lru_drop(lru, a);
+	ck_assert_int_eq(h5_lru_get(lru, &key, load, &l, &c), 0);
+	h5_lru_put_used(lru, a, 3, 10);
+	ck_assert(h5_lru_has(lru, &key));
+	h5_lru_put_used(lru, c, 7, 10);
 	ck_assert(!h5_lru_has(lru, &key));
 	h5_lru_stats(lru, &stats);
 	ck_assert_uint_eq(stats.entries, 1);
-	h5_lru_drop(lru, b); /* may be dropped twice */
+	h5_lru_put_used(lru, b, 10, 10); /* may be dropped twice */
 	h5_lru_stats(lru, &stats);
 	ck_assert_uint_eq(stats.entries, 0);
 	ck_assert_uint_eq(stats.bytes, 0);
@@ -256,7 +259,7 @@ START_TEST(lru_loads_ahead_once)
 	ck_assert_uint_eq(l.calls, 1);
 	ck_assert(!h5_lru_plan(lru, &key));
 	ck_assert(h5_lru_find(lru, &key, &e));
-	h5_lru_drop(lru, e);
+	h5_lru_put_used(lru, e, 1, 1);
 	ck_assert_int_eq(h5_lru_load_ahead(lru, &key, load, &l), 0);
 	ck_assert_uint_eq(l.calls, 1);
 	ck_assert(!h5_lru_has(lru, &key));
