@@ -1,9 +1,10 @@
-/* What the superblock extension says of the file, and any change makes wrong: each commit sets it right.
+/* Some messages of the superblock extension become wrong when the file changes. Each commit sets them right.
  *
- * A metadata cache image (store/cache_image.h): the first commit writes its blocks where they belong, and
- * syncs them with all else that is new. While its message is there, nobody reads them there, so a kill or a
- * power cut does no harm, and no journal is needed. Then, before all cells but that of the superblock, the
- * message goes.
+ * A metadata cache image (store/cache_image.h): the first commit writes the blocks of the image to their
+ * addresses, and syncs them together with the new blocks. Until the message of the image is removed, programs
+ * read the blocks from the image, so a kill in between does no harm. The commit then removes the message. It
+ * changes that cell first, after only the superblock: cells that change later may lie outside of the image,
+ * and refer to blocks that programs would still read from it.
  *
  * Managers of free space: change/free_managers.h.
  */
@@ -12,8 +13,8 @@
 
 struct h5_tx;
 
-/* For a transaction that begins: sets its `extension_change`, if the file has such things. -EUCLEAN: blocks
- * of the image, or free space, where none can be. */
+/* For a transaction that begins: sets its `extension_change` if the extension has such messages. -EUCLEAN:
+ * the image has a block, or a manager has free space, at an address that cannot be right. */
 int h5_extension_write_prepare(struct h5_tx *tx);
 
 #endif

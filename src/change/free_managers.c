@@ -31,7 +31,7 @@ static int read_header(struct h5_tx *tx, uint64_t address, struct h5_free_space_
 	return h5_block_decode_header(tx->file, address, H5_FREE_SPACE_HEADER_MAX, decode_header, header);
 }
 
-/* Makes a section free. `manager`: which one has it. */
+/* Adds a section of the manager to the free space. */
 static int take_section(struct h5_tx *tx, unsigned manager, const struct h5_free_section *section)
 {
 	const struct h5_space *space = &tx->space;
@@ -262,7 +262,7 @@ static struct h5_free_space_header header_of(const struct h5_tx *tx, const struc
 	return header;
 }
 
-/* Space for the header and the list, of the size that it has now. */
+/* Allocates space for the header, and for the list by its current size. */
 static int place(struct h5_tx *tx, struct maker *m)
 {
 	int rc = 0;
@@ -284,7 +284,7 @@ static void take_back(struct h5_tx *tx, struct maker *m)
 	m->address = m->list = H5_UNDEF;
 }
 
-/* True: after all have got their space, each list has the size that its space has. */
+/* True: each list is as large as the space that was allocated for it. */
 static bool all_fit(const struct h5_tx *tx, const struct maker makers[KINDS])
 {
 	for (int i = 0; i < KINDS; i++) {
@@ -297,7 +297,8 @@ static bool all_fit(const struct h5_tx *tx, const struct maker makers[KINDS])
 	return true;
 }
 
-/* If the sizes do not settle: the smallest sections are lost, or a few bytes behind the list. */
+/* Makes the list fit into its space, if the sizes still change after all tries. Leaves out the smallest
+ * sections, or leaves a few bytes behind the list unused. */
 static void trim(struct h5_tx *tx, struct maker *m)
 {
 	if (m->address == H5_UNDEF)
@@ -310,7 +311,7 @@ static void trim(struct h5_tx *tx, struct maker *m)
 		take_back(tx, m);
 }
 
-/* Finds space for all, outside of a unit, so that what is given up is free at once. */
+/* Allocates space for all managers. It is not called in a unit: space that is freed must be free at once. */
 static int place_all(struct h5_tx *tx, uint64_t threshold, struct maker makers[KINDS])
 {
 	bool fits = false;

@@ -1,9 +1,9 @@
 /* The persistent managers of a file's free space. Specification III.H.
  *
- * While a file is mounted for writing, it has none: what they say is read when the transaction begins, and
- * the first commit makes their addresses undefined, before any other cell but that of the superblock. After a
- * kill libhdf5 and we find no managers, and the free space is lost until `h5fs --reclaim` finds it. At the
- * clean end new managers are written, in a commit of its own.
+ * The transaction reads the managers when it begins. The first commit removes them from the file: it makes
+ * their addresses in the message undefined, and changes that cell first, after only the superblock. If the
+ * mount is killed later, libhdf5 and h5fs find no managers, and the free space is lost until `h5fs --reclaim`
+ * finds it. When the mount ends, another commit writes new managers.
  *
  * Beside their addresses the message has the end of the file. libhdf5 1.10 takes what lies behind it for
  * space of managers, and drops that. So each commit that makes the file longer sets it, after the end in the
@@ -13,8 +13,8 @@
 
 struct h5_tx;
 
-/* Reads what the managers say, if the file has them (tx->persists then). -EUCLEAN: space that cannot be free.
- */
+/* Reads the free space of the managers, if the file has them, and sets tx->persists. -EUCLEAN: some of it
+ * cannot be free. */
 int h5_free_managers_read(struct h5_tx *tx);
 /* In a unit of the commit: the file has no managers, and ends where the transaction says. */
 int h5_free_managers_drop(struct h5_tx *tx);

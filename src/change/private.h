@@ -71,7 +71,9 @@ struct h5_tx {
 	 * in them. The journal hashes these. */
 	struct h5_extents superseded;
 	struct h5_extents objects; /* addresses of the headers of objects that change */
-	/* What each commit changes besides: extension_write.h. NULL: nothing. */
+	/* Each commit calls it, to change the superblock extension: extension_write.h. NULL: it need not
+	 * change.
+	 */
 	int (*extension_change)(struct h5_tx *tx);
 	struct h5_tx_participant *participants;
 	struct h5_tx_watch *watches;

@@ -26,7 +26,7 @@ enum { H5_CELL = 4096 }; /* bytes of a page of the file; a write inside one is m
  * + level. */
 enum h5_stage {
 	H5_STAGE_SUPERBLOCK = 0,
-	H5_STAGE_EXTENSION = 1, /* the superblock extension: what it says would be wrong of what follows */
+	H5_STAGE_EXTENSION = 1, /* the superblock extension, before it becomes wrong: extension_write.h */
 	/* A fractal heap, before the indexes whose records lead to its objects. */
 	H5_STAGE_HEAP_BLOCK = 8,
 	H5_STAGE_HEAP = 9,

@@ -14,10 +14,11 @@
 enum {
 	SMALL = 1 << 16, /* most bytes of a chunk that is decoded together with others */
 	MOST = 1 << 19,	 /* most bytes of a row of chunks */
-	SHARE = 16,	 /* and the most is so small a part of what is decoded ahead, for many processors */
+	SHARE = 16, /* a row has at most a 16th of the bytes that are decoded ahead: many run side by side */
 };
 
-/* Chunks may change on a mount for writing, and a far file is asked for each chunk that will be read. */
+/* Not on a mount for writing, since chunks may change; and not for a far file, from which chunks are fetched
+ * one by one. */
 static bool may_be_joined(const struct h5_dataset *dataset)
 {
 	return dataset->index && dataset->pipeline.count && !h5_dataset_is_sparse(dataset) &&

@@ -190,7 +190,7 @@ static bool is_read_by_runs(const struct h5_dataset *dataset, const struct h5_pa
 		(h5_part_box_passes(parts) || h5_part_box_size(parts) <= n / ENDS));
 }
 
-/* Reads all parts of the n bytes, except for those that are put aside. */
+/* Reads n bytes from the offset: copies the parts that need no decoding, and puts the others aside. */
 static int read_parts(struct request *request, uint64_t offset, size_t n)
 {
 	struct h5_part_iterator parts;

@@ -166,7 +166,8 @@ void h5_dataset_fill(const struct h5_dataset *dataset, uint64_t offset, uint8_t 
 
 /* How many bytes to decode ahead of a sequential reader; 0: it is of no use. */
 uint64_t h5_dataset_ahead(const struct h5_dataset *dataset);
-/* Where to end if at least the bytes up to `end` are decoded ahead; at most `size`. */
+/* Rounds `end`, up to which bytes are to be decoded ahead, up to whole chunks. The result is at most `size`.
+ */
 uint64_t h5_dataset_ahead_end(const struct h5_dataset *dataset, uint64_t end);
 /* Starts to decode in the background: the chunks of n bytes from the offset, all inside `size`. */
 void h5_dataset_read_ahead(const struct h5_dataset *dataset, uint64_t offset, uint64_t n);

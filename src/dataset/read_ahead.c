@@ -108,8 +108,8 @@ uint64_t h5_dataset_ahead(const struct h5_dataset *dataset)
 	return has_workers && h5_chunks_are_decoded(dataset) ? h5_chunks_window(dataset) : 0;
 }
 
-/* Up to the end of a band, if the budget has two: chunks that lie in two ranges would be found, and decoded,
- * twice. */
+/* Rounds up to the end of a band if two bands fit into the budget. Otherwise two ranges would share chunks,
+ * which would be looked up, and perhaps decoded, for both. */
 uint64_t h5_dataset_ahead_end(const struct h5_dataset *dataset, uint64_t end)
 {
 	uint64_t band = h5_chunks_band(dataset), rest = end % band;

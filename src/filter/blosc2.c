@@ -186,7 +186,8 @@ static int read_frame(const struct h5_filter_buf *in, struct frame *f)
 	return read_metalayers(f);
 }
 
-/* A chunk of Blosc2 of which the library may decode the n bytes at p, to `size` bytes. */
+/* Checks that the library may decode the chunk of Blosc2 in the n bytes at p, and that it has `size` bytes
+ * then. */
 static int check_chunk(const uint8_t *p, uint64_t n, uint64_t size)
 {
 	unsigned codec = p[C_FLAGS] >> 5;
@@ -227,7 +228,7 @@ static int decode_chunk(const uint8_t *p, uint64_t n, uint8_t *to, size_t size)
 	return got >= 0 && (size_t)got == size ? 0 : damaged("bad data");
 }
 
-/* A chunk of one value is not stored: the offset says which. */
+/* Fills in a chunk of one value: it is not stored, but its offset tells the value. */
 static int fill(const struct frame *f, uint64_t offset, uint8_t *to, size_t size)
 {
 	static const float nan4 = NAN;
@@ -268,7 +269,7 @@ static int decode_frame(const struct frame *f, uint8_t *to)
 	return decode_chunk(f->data + f->header + offset, f->stored - offset, to, (size_t)f->decoded);
 }
 
-/* Copies what is within the shape of the block at `begin` to its place in the array. */
+/* Copies the elements of the block at `begin` that lie inside the shape to their places in the array. */
 static void copy_block(const struct frame *f, const uint64_t *begin, const uint8_t *block, uint8_t *array)
 {
 	unsigned last = f->rank - 1;

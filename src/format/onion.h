@@ -30,7 +30,7 @@ int h5_onion_header_decode(struct h5_reader *r, struct h5_onion_header *header);
 /* Decodes the prefix of a history of `size` bytes. */
 int h5_onion_history_decode(struct h5_reader *r, uint64_t size, uint64_t *revisions);
 
-/* Where the record of a revision is. */
+/* The place of a revision's record in FILE.onion. */
 struct h5_onion_place {
 	uint64_t offset, size;
 };
@@ -55,7 +55,8 @@ struct h5_onion_page {
 
 int h5_onion_page_decode(struct h5_reader *r, uint32_t page_size, struct h5_onion_page *page);
 
-/* Verifies the checksum in the next four bytes, against that of all before it. */
+/* Reads the stored checksum, which is the next four bytes, and compares it with the computed one. `what` is
+ * named in the error. */
 int h5_onion_checksum(struct h5_reader *r, uint32_t computed, const char *what);
 
 #endif

@@ -62,8 +62,8 @@ struct h5_io_ops {
 	int (*punch)(struct h5_io *io, uint64_t offset, uint64_t n);
 	/* Gives the advisory lock up. NULL: there is none. */
 	int (*unlock)(struct h5_io *io);
-	/* What is to be done before `close`, while the file can still be read through the io. NULL: nothing.
-	 */
+	/* Ends the work of the io before `close`, while the file can still be read through it. NULL: there is
+	 * nothing to do. */
 	void (*finish)(struct h5_io *io);
 	void (*close)(struct h5_io *io);
 };

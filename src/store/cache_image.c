@@ -46,7 +46,8 @@ static int decode_entries(struct h5_reader *r, uint64_t base, struct h5_patch *p
 	return 0;
 }
 
-/* True: the block was read before the image was, so it is not taken from there. */
+/* True: the block lies over the superblock or the extension. These were read before the image, so the block
+ * is left out. */
 static bool is_read(const struct h5_file *file, const struct h5_header *extension,
 		    const struct h5_patch *block)
 {
@@ -103,7 +104,7 @@ static void image_close(struct h5_io *io)
 	free(image);
 }
 
-/* What is written goes beneath the image: a block that the image has is still read from there. */
+/* Writes to the file beneath the image. A block that the image has is still read from the image. */
 static int image_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
 {
 	return h5_io_write(((struct h5_overlay *)io)->beneath, offset, buf, n);

@@ -21,7 +21,8 @@ void h5_file_set_missing(struct h5_file *file, char *missing);
 
 /* The io that the file is read through, by absolute offsets. Borrowed. */
 struct h5_io *h5_file_io(const struct h5_file *file);
-/* To be called once before the caches go, and then the file: what its io still does with it. */
+/* Lets the io of the file end its work (`finish` of io/io.h). To be called once, before the caches and the
+ * file are closed. */
 void h5_file_finish(struct h5_file *file);
 /* From now on the file is read through `changes`, which has taken over the io before. Only who has made it
  * changes the file. Once. */
@@ -31,7 +32,8 @@ struct h5_overlay *h5_file_changes(const struct h5_file *file);
 /* What h5_file_read_image() was given, borrowed. Its patches are the blocks of the image. NULL: there is
  * none, or h5_file_drop_image() was called. */
 const struct h5_overlay *h5_file_image(const struct h5_file *file);
-/* All blocks of the image are where they belong, so the file has none any more. While nobody reads it. */
+/* The blocks of the image were written to their addresses, so the file is read without it from now on. No
+ * other thread may read the file meanwhile. */
 void h5_file_drop_image(struct h5_file *file);
 /* The file reaches at least up to this address. */
 void h5_file_extend(struct h5_file *file, uint64_t end);

@@ -64,7 +64,7 @@ uint64_t h5_node_ino(struct h5_vfs *vfs, const struct h5_node *parent, const cha
 	if (entity->kind == H5_NODE_SYMLINK)
 		return (mix_text(parent->ino, name) & ~FOREIGN_MARK) | SYMLINK_MARK;
 	/* The list of revisions opens none of them. */
-	if (entity->kind == H5_NODE_VIEWS || entity->kind == H5_NODE_REVISIONS || entity->target ||
+	if (h5_is_added(entity->kind) || entity->target ||
 	    (parent && parent->entity.kind == H5_NODE_REVISIONS))
 		return mix_text(parent->ino, name) | VIEW_MARK;
 	if (!entity->view)
@@ -265,8 +265,7 @@ int h5_vfs_readlink(struct h5_node *node, const char **target)
 
 bool h5_vfs_is_in_view(const struct h5_node *node)
 {
-	return node->entity.view || node->entity.kind == H5_NODE_VIEWS ||
-	       node->entity.kind == H5_NODE_REVISIONS;
+	return node->entity.view || h5_is_added(node->entity.kind);
 }
 
 unsigned h5_node_depth(const struct h5_node *directory)
@@ -274,8 +273,7 @@ unsigned h5_node_depth(const struct h5_node *directory)
 	unsigned depth = 0;
 
 	/* For links in the tree of a view or of a revision, the root is that of the tree. */
-	while (directory->parent && directory->parent->entity.kind != H5_NODE_VIEWS &&
-	       directory->parent->entity.kind != H5_NODE_REVISIONS) {
+	while (directory->parent && !h5_is_added(directory->parent->entity.kind)) {
 		directory = directory->parent;
 		depth++;
 	}

@@ -23,9 +23,15 @@ enum h5_node_kind {
 	H5_NODE_REVISIONS, /* the directory `.h5fs/revisions` */
 };
 
+/* True: a directory that the mount adds: it is no object of the file. */
+static inline bool h5_is_added(enum h5_node_kind kind)
+{
+	return kind == H5_NODE_VIEWS || kind == H5_NODE_REVISIONS;
+}
+
 static inline bool h5_is_directory(enum h5_node_kind kind)
 {
-	return kind == H5_NODE_DIRECTORY || kind == H5_NODE_VIEWS || kind == H5_NODE_REVISIONS;
+	return kind == H5_NODE_DIRECTORY || h5_is_added(kind);
 }
 
 /* What a name leads to: an object, a symlink, or something below `.h5fs`. */

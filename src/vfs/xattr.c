@@ -338,7 +338,7 @@ static bool has_attributes(const struct h5_node *node)
 {
 	bool is_object = !node->entity.target || h5_node_is_part(node);
 
-	return node->entity.kind != H5_NODE_VIEWS && node->entity.kind != H5_NODE_REVISIONS && is_object;
+	return !h5_is_added(node->entity.kind) && is_object;
 }
 
 /* The part of the name after the prefix; NULL: it has another one. */
