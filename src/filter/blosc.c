@@ -56,10 +56,10 @@ int h5_blosc_decode(const uint32_t *values, unsigned count, struct h5_filter_buf
 int h5_blosc_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
 		    struct h5_filter_buf *out)
 {
-	uint32_t element_size = count > V_ELEMENT_SIZE ? values[V_ELEMENT_SIZE] : 0;
-	uint32_t level = count > V_LEVEL ? values[V_LEVEL] : 5;
-	uint32_t shuffle = count > V_SHUFFLE ? values[V_SHUFFLE] : BLOSC_SHUFFLE;
-	uint32_t code = count > V_COMPRESSOR ? values[V_COMPRESSOR] : BLOSC_BLOSCLZ;
+	uint32_t element_size = h5_filter_value(values, count, V_ELEMENT_SIZE, 0);
+	uint32_t level = h5_filter_value(values, count, V_LEVEL, 5);
+	uint32_t shuffle = h5_filter_value(values, count, V_SHUFFLE, BLOSC_SHUFFLE);
+	uint32_t code = h5_filter_value(values, count, V_COMPRESSOR, BLOSC_BLOSCLZ);
 	const char *compressor = NULL;
 	int stored, rc;
 

@@ -479,7 +479,7 @@ static int put_chunk(struct h5_filter_buf *out, size_t header, blosc2_cparams ho
 /* The rank of an array with these bytes; 0: other programs take the chunk for bytes. */
 static unsigned array_rank(const uint32_t *values, unsigned count, uint32_t element_size, size_t size)
 {
-	unsigned rank = count > V_RANK ? values[V_RANK] : 0;
+	unsigned rank = h5_filter_value(values, count, V_RANK, 0);
 	uint64_t all = element_size;
 
 	if (rank < 2 || rank > RANK_MAX || count < V_SHAPE + rank || size > BLOCK_MAX ||
@@ -494,10 +494,10 @@ static unsigned array_rank(const uint32_t *values, unsigned count, uint32_t elem
 int h5_blosc2_encode(const uint32_t *values, unsigned count, const uint8_t *data, size_t size,
 		     struct h5_filter_buf *out)
 {
-	uint32_t element_size = count > V_ELEMENT_SIZE ? values[V_ELEMENT_SIZE] : 0;
-	uint32_t level = count > V_LEVEL ? values[V_LEVEL] : 5;
-	uint32_t filter = count > V_FILTER ? values[V_FILTER] : BLOSC_SHUFFLE;
-	uint32_t code = count > V_COMPRESSOR ? values[V_COMPRESSOR] : BLOSC_BLOSCLZ;
+	uint32_t element_size = h5_filter_value(values, count, V_ELEMENT_SIZE, 0);
+	uint32_t level = h5_filter_value(values, count, V_LEVEL, 5);
+	uint32_t filter = h5_filter_value(values, count, V_FILTER, BLOSC_SHUFFLE);
+	uint32_t code = h5_filter_value(values, count, V_COMPRESSOR, BLOSC_BLOSCLZ);
 	const char *compressor = NULL;
 	blosc2_cparams how = BLOSC2_CPARAMS_DEFAULTS;
 	unsigned rank;

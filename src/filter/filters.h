@@ -6,6 +6,7 @@
 #include "filter/buffer.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 h5_filter_decode h5_deflate_decode, h5_shuffle_decode, h5_fletcher32_decode, h5_nbit_decode,
 	h5_scaleoffset_decode, h5_lzf_decode, h5_quantize_decode, h5_bitshuffle_decode;
@@ -109,5 +110,11 @@ h5_filter_pack h5_zstd_pack;
 #define h5_vbz_decode  NULL
 #define h5_vbz_encode  NULL
 #endif
+
+/* Client value i; `otherwise` if there are fewer. */
+static inline uint32_t h5_filter_value(const uint32_t *values, unsigned count, unsigned i, uint32_t otherwise)
+{
+	return count > i ? values[i] : otherwise;
+}
 
 #endif

@@ -48,7 +48,7 @@ int h5_onion_header_decode(struct h5_reader *r, struct h5_onion_header *header)
 	const uint8_t *begin = r->p;
 	int rc;
 
-	if (!h5_read_signature(r, "OHDH"))
+	if (!h5_read_signature(r, H5_ONION_SIGNATURE))
 		return h5_fail(-EINVAL, r->address, "no history of an onion file");
 	rc = check_version(r, "header of an onion file");
 	header->is_written = h5_read_uint(r, 3) & IS_WRITTEN;

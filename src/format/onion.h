@@ -8,6 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The begin of FILE.onion. */
+#define H5_ONION_SIGNATURE "OHDH"
+/* All that FILE has if it was made with its first revision. */
+#define H5_ONION_STUB "ONIONEOF"
+
 enum {
 	H5_ONION_HEADER_SIZE = 40,	   /* at the begin of the file */
 	H5_ONION_HISTORY_PREFIX_SIZE = 16, /* the history without places and checksum */

@@ -2,6 +2,9 @@
 
 #include "base/error.h"
 
+#include <assert.h>
+#include <string.h>
+
 int h5_io_fail_short(uint64_t offset, size_t n)
 {
 	return h5_fail(-EUCLEAN, offset, "%zu bytes reach beyond the end of the file, or of a piece of it",
@@ -23,4 +26,13 @@ int h5_io_read_each(struct h5_io *io, uint64_t offset, const struct iovec *buffe
 			break;
 	}
 	return 0;
+}
+
+bool h5_io_begins_with(struct h5_io *io, const void *bytes, size_t n)
+{
+	char found[8];
+	size_t got;
+
+	assert(n <= sizeof found);
+	return !h5_io_read_some(io, 0, found, n, &got) && got == n && !memcmp(found, bytes, n);
 }

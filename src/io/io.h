@@ -115,6 +115,9 @@ static inline int h5_io_stat(struct h5_io *io, struct h5_io_stat *st)
 	return io->ops->stat(io, st);
 }
 
+/* True: these are its first bytes, at most 8. */
+bool h5_io_begins_with(struct h5_io *io, const void *bytes, size_t n);
+
 /* For those that were opened for writing. */
 static inline int h5_io_write(struct h5_io *io, uint64_t offset, const void *buf, size_t n)
 {

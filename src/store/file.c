@@ -3,8 +3,8 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/room.h"
+#include "format/onion.h"
 #include "store/file_private.h"
-#include "store/onion.h"
 #include "store/statistics.h"
 
 #include <assert.h>
@@ -40,16 +40,6 @@ enum {
 	RETRIES = 40,
 };
 
-/* True: the first bytes of the file are these. */
-static bool begins_with(struct h5_io *io, const void *bytes, size_t n)
-{
-	char found[8];
-	size_t got;
-
-	return n <= sizeof found && !h5_io_read_some(io, 0, found, n, &got) && got == n &&
-	       !memcmp(found, bytes, n);
-}
-
 /* The signature stands at byte 0, 512, 1024, 2048, ... (specification II.A): a user block may come before it.
  * `only`: where it must stand; 0: anywhere. */
 static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struct h5_superblock *sb)
@@ -76,11 +66,11 @@ static int find_superblock(struct h5_io *io, uint64_t size, uint64_t only, struc
 		sb->base = at;
 		return rc;
 	}
-	if (begins_with(io, "OHDH", 4))
+	if (h5_io_begins_with(io, H5_ONION_SIGNATURE, sizeof H5_ONION_SIGNATURE - 1))
 		return h5_fail(
 			-EINVAL, H5_UNDEF,
 			"not an HDF5 file, but the revisions of one (onion driver), which is beside it");
-	if (begins_with(io, H5_ONION_STUB, sizeof H5_ONION_STUB - 1))
+	if (h5_io_begins_with(io, H5_ONION_STUB, sizeof H5_ONION_STUB - 1))
 		return h5_fail(-EINVAL, H5_UNDEF,
 			       "no HDF5 file without its revisions (onion driver), in a file beside it");
 	return only ? h5_fail(-EINVAL, only, "not an HDF5 file (no signature)")

@@ -36,15 +36,6 @@ struct h5_onion {
 
 /* ---- opening ---- */
 
-static bool has_signature(struct h5_io *io)
-{
-	char begin[4];
-	size_t got;
-
-	return !h5_io_read_some(io, 0, begin, sizeof begin, &got) && got == sizeof begin &&
-	       !memcmp(begin, "OHDH", sizeof begin);
-}
-
 int h5_onion_find(const struct h5_folder *folder, const char *file, struct h5_io *origin,
 		  struct h5_io **pages)
 {
@@ -61,7 +52,7 @@ int h5_onion_find(const struct h5_folder *folder, const char *file, struct h5_io
 				   pages);
 	if (rc == -ENOENT || rc == -EINVAL || rc == -EISDIR)
 		return 0;
-	if (!rc && !has_signature(*pages)) {
+	if (!rc && !h5_io_begins_with(*pages, H5_ONION_SIGNATURE, sizeof H5_ONION_SIGNATURE - 1)) {
 		h5_io_close(*pages);
 		*pages = NULL;
 	}

@@ -8,9 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All that FILE has if it was made with its first revision. */
-#define H5_ONION_STUB "ONIONEOF"
-
 /* Most revisions of a file. */
 enum { H5_REVISIONS_MAX = 1 << 16 };
 

@@ -1,6 +1,7 @@
 /* Look-ups, and what is to be said of a node: attributes, targets of links, extended attributes. */
 #include "base/error.h"
 #include "base/wait.h"
+#include "format/onion.h"
 #include "format/superblock.h"
 #include "object/json.h"
 #include "tree/bucket.h"
