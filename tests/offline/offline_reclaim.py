@@ -196,21 +196,24 @@ class Reclaim(MountCase):
 
     def test_fixtures(self):
         """Each of some files is read by libhdf5 as before."""
-        done = 0
-        for original in sorted(glob.glob(os.path.join(DATA, "*.h5")))[::41]:
+        compared = 0
+        for original in sorted(glob.glob(os.path.join(DATA, "*.h5")))[::23]:
             with self.subTest(os.path.basename(original)):
                 path = self.file("fixture.h5")
                 shutil.copy(original, path)
-                before, data = dump(path), content(path)
+                # What h5dump cannot decode it prints as what was in its memory: something else each time.
+                before, again, data = dump(path), dump(path), content(path)
                 status, said = run("--reclaim", path)
                 if "are left" not in said:
                     self.assertEqual(content(path), data)
                     continue
-                done += 1
                 self.assertEqual(status, SOUND)
-                self.assertEqual(dump(path), before)
+                if before[0] == 0 and again == before:
+                    # Not assertEqual(), which looks for the differences of megabytes for hours.
+                    self.assertTrue(dump(path) == before, "h5dump prints something else")
+                    compared += 1
                 self.assertEqual(run("--check", path)[0], SOUND)
-        self.assertGreater(done, 5)
+        self.assertGreater(compared, 5)
 
 
 if __name__ == "__main__":
